@@ -1,0 +1,42 @@
+// Package scenario runs small stories about tasks, written as text, on any
+// [World] that has tasks: the pure model ([NewPure]) and a real store. The same
+// files must give the same answers on both. It is imported by tests only.
+//
+// A file holds commands, each followed by the answer that is expected:
+//
+//	# A12: a timeout is stamped in the round that ends.
+//	> open timeout=1s max_timeouts=1
+//	opened task 1
+//
+//	> claim W1
+//	W1 claims task 1, round 0
+//
+//	> advance 2s
+//
+//	> deadline 1
+//	task 1: running -> timeout -> open, round 1
+//
+// Times count from the beginning of the story, and stand still except for
+// "advance". Workers speak from what they were told at their claim; servers
+// and managers decide from what they read now, or, with "by=NAME", from what
+// NAME read before with "read".
+//
+// The commands:
+//
+//	open [start_after=T] [end_before=T] [timeout=D] [max_fails=N] [max_timeouts=N] [max_losses=N]
+//	claim WORKER                        takes the next due task
+//	report WORKER ID ok|error           stop-overdue WORKER ID
+//	hand-back WORKER ID                 terminate WORKER ID
+//	deadline ID [grace=D] [by=NAME]     settle ID [by=NAME]
+//	lose ID [by=NAME]                   terminate ID [by=NAME]
+//	archive ID [by=NAME]                hold, unblock, cancel ID [by=NAME]
+//	read NAME ID                        what NAME will decide from, once
+//	repeat NAME                         sends NAME's last message again
+//	try ACTOR EVENT ID                  an event by a kind of actor, allowed or not
+//	advance D                           lets time pass
+//	show ID                             state, counters and stamps
+//
+// After every command the runner checks that each task stands in exactly one
+// list, the one of its state, that its counters agree with its round, and that
+// what was refused or repeated has changed nothing.
+package scenario

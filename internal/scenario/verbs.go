@@ -1,0 +1,201 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+// verbs are the commands of a story.
+var verbs = map[string]func(*play, *args) (string, error){
+	"open":         (*play).open,
+	"claim":        (*play).claim,
+	"report":       (*play).report,
+	"stop-overdue": byWorker(sm.StopOverdue),
+	"hand-back":    byWorker(sm.HandBack),
+	"terminate":    (*play).terminate,
+	"deadline":     byClerk(sm.Server, sm.Deadline),
+	"settle":       byClerk(sm.Server, sm.Settle),
+	"lose":         byClerk(sm.Server, sm.Lose),
+	"archive":      byClerk(sm.Manager, sm.Archive),
+	"hold":         byClerk(sm.Manager, sm.Hold),
+	"unblock":      byClerk(sm.Manager, sm.Unblock),
+	"cancel":       byClerk(sm.Manager, sm.Cancel),
+	"read":         (*play).read,
+	"repeat":       (*play).repeat,
+	"try":          (*play).try,
+	"advance":      (*play).advance,
+	"show":         func(p *play, a *args) (string, error) { return withID(a, 0, p.show) },
+}
+
+func (p *play) open(a *args) (string, error) {
+	spec, err := a.spec(p.begin)
+	if err != nil {
+		return "", err
+	}
+	id, err := p.world.Open(spec)
+	if err != nil {
+		return "", err
+	}
+	p.tasks = max(p.tasks, id)
+	return fmt.Sprintf("opened task %d", id), nil
+}
+
+func (p *play) claim(a *args) (string, error) {
+	name, err := a.word(0)
+	if err != nil {
+		return "", err
+	}
+	p.claims++
+	request := fmt.Sprintf("%s-%d", name, p.claims)
+	send := func(said string) (string, error) {
+		t, ok, err := p.world.Claim(name, request)
+		if err != nil || !ok {
+			return "nothing to claim", err
+		}
+		if p.held[name] == nil {
+			p.held[name] = map[int64]sm.Task{}
+		}
+		p.held[name][t.ID] = t
+		return fmt.Sprintf("%s %s task %d, round %d", name, said, t.ID, t.Round), nil
+	}
+	p.again[name] = func() (string, error) { return send("claims again") }
+	return send("claims")
+}
+
+func (p *play) report(a *args) (string, error) {
+	result, err := a.word(2)
+	if err != nil || result != "ok" && result != "error" {
+		return "", errors.New("want ok or error")
+	}
+	return p.close(a, sm.Occurrence{Event: sm.Report, Failed: result == "error"})
+}
+
+func byWorker(e sm.Event) func(*play, *args) (string, error) {
+	return func(p *play, a *args) (string, error) { return p.close(a, sm.Occurrence{Event: e}) }
+}
+
+// close is a worker ending the round it was given.
+func (p *play) close(a *args, o sm.Occurrence) (string, error) {
+	name, err := a.word(0)
+	if err != nil {
+		return "", err
+	}
+	return withID(a, 1, func(id int64) (string, error) {
+		t, ok := p.held[name][id]
+		if !ok {
+			return "", fmt.Errorf("%s was never given task %d", name, id)
+		}
+		o.Actor, o.Claim, o.Round = sm.Worker, t.Current.Claim, t.Round
+		return p.decide(name, &t, o)
+	})
+}
+
+// terminate is by the worker that is named first, else by the server.
+func (p *play) terminate(a *args) (string, error) {
+	if len(a.words) == 2 {
+		return p.close(a, sm.Occurrence{Event: sm.Terminate})
+	}
+	return byClerk(sm.Server, sm.Terminate)(p, a)
+}
+
+// byClerk is a server or a manager deciding from what it reads, or has read.
+func byClerk(actor sm.Actor, e sm.Event) func(*play, *args) (string, error) {
+	return func(p *play, a *args) (string, error) {
+		grace, err := a.duration("grace")
+		if err != nil {
+			return "", err
+		}
+		return withID(a, 0, func(id int64) (string, error) {
+			name := string(actor)
+			if by := a.options["by"]; by != "" {
+				name = by
+			}
+			t, ok := p.seen[name][id]
+			if delete(p.seen[name], id); !ok {
+				if t, err = p.world.Read(id); err != nil {
+					return "", err
+				}
+			}
+			return p.decide(name, &t, sm.Occurrence{Event: e, Actor: actor, Grace: grace})
+		})
+	}
+}
+
+func (p *play) read(a *args) (string, error) {
+	name, err := a.word(0)
+	if err != nil {
+		return "", err
+	}
+	return withID(a, 1, func(id int64) (string, error) {
+		t, err := p.world.Read(id)
+		if p.seen[name] == nil {
+			p.seen[name] = map[int64]sm.Task{}
+		}
+		p.seen[name][id] = t
+		return fmt.Sprintf("%s reads task %d: %s, round %d", name, id, t.State, t.Round), err
+	})
+}
+
+func (p *play) repeat(a *args) (string, error) {
+	name, err := a.word(0)
+	if err != nil {
+		return "", err
+	}
+	if p.again[name] == nil {
+		return "", fmt.Errorf("%s has sent nothing", name)
+	}
+	return p.again[name]()
+}
+
+// try is any event by any kind of actor. A worker speaks under the claim that
+// the task has, so that it is the table that refuses.
+func (p *play) try(a *args) (string, error) {
+	actor, err := a.word(0)
+	if err != nil {
+		return "", err
+	}
+	event, err := a.word(1)
+	if err != nil {
+		return "", err
+	}
+	if !slices.Contains(sm.Actors(), sm.Actor(actor)) || !slices.Contains(sm.Events(), sm.Event(event)) {
+		return "", errors.New("no such actor or event")
+	}
+	return withID(a, 2, func(id int64) (string, error) {
+		t, err := p.world.Read(id)
+		if err != nil {
+			return "", err
+		}
+		o := sm.Occurrence{Event: sm.Event(event), Actor: sm.Actor(actor), Claim: t.Current.Claim, Round: t.Round}
+		return p.decide(actor, &t, o)
+	})
+}
+
+func (p *play) advance(a *args) (string, error) {
+	text, err := a.word(0)
+	if err != nil {
+		return "", err
+	}
+	d, err := duration(text)
+	if err != nil {
+		return "", err
+	}
+	return "", p.world.Advance(d)
+}
+
+// withID calls f with the id that stands at place i.
+func withID(a *args, i int, f func(int64) (string, error)) (string, error) {
+	text, err := a.word(i)
+	if err != nil {
+		return "", err
+	}
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return "", fmt.Errorf("%q is no task id", text)
+	}
+	return f(id)
+}

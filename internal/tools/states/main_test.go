@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+// TestDocumentIsUpToDate: "go generate ./statemachine" would change nothing.
+func TestDocumentIsUpToDate(t *testing.T) {
+	t.Parallel()
+	committed, err := os.ReadFile(filepath.FromSlash("../../../docs/STATES.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "STATES.md")
+	if err := run(out); err != nil {
+		t.Fatal(err)
+	}
+	generated, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(generated), string(committed)); diff != "" {
+		t.Errorf("docs/STATES.md is not what the table says (run go generate ./statemachine):\n%s", diff)
+	}
+}
+
+// TestDocumentIsWhole: everything has a meaning, and every row is there.
+func TestDocumentIsWhole(t *testing.T) {
+	t.Parallel()
+	for _, s := range sm.States() {
+		if stateMeaning[s] == "" {
+			t.Errorf("the state %s has no meaning", s)
+		}
+	}
+	for _, e := range sm.Events() {
+		if eventMeaning[e] == "" {
+			t.Errorf("the event %s has no meaning", e)
+		}
+	}
+	if len(stateMeaning) != len(sm.States()) || len(eventMeaning) != len(sm.Events()) {
+		t.Error("something is explained that does not exist")
+	}
+	var doc bytes.Buffer
+	write(&doc)
+	for _, row := range sm.Table() {
+		if !strings.Contains(doc.String(), row.Why) || !strings.Contains(doc.String(), string(row.When)) {
+			t.Errorf("%s, %s -> %s is missing", row.From, row.Event, row.To)
+		}
+	}
+}
+
+func TestRunSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	if err := run(filepath.Join(t.TempDir(), "no", "such", "directory")); err == nil {
+		t.Error("wrote into a directory that does not exist")
+	}
+}

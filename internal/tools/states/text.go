@@ -1,0 +1,108 @@
+package main
+
+import sm "github.com/tdf-go/tdf/statemachine"
+
+const introduction = `<!-- Generated from the transition table in statemachine/table.go by "go generate ./statemachine". Do not edit. -->
+
+# The states of a task
+
+A task is a row in Redis. At every moment it is in exactly one **state**, and
+there is one way to change that: an atomic *compare and move*. Somebody (an
+**actor**: a manager, a worker or a server) looks at the task, something has
+happened (an **event**), and the rules below say where the task goes. The move
+is carried out only if the task is still exactly where it was when the actor
+looked; otherwise nothing changes. So it does no harm if a message comes late,
+comes twice, or comes from a program that slept for an hour.
+
+The regular life of a task has five steps:
+
+1. A manager **creates** it; it is ` + "`open`" + `.
+2. A worker **claims** it and runs its program; it is ` + "`running`" + `.
+3. The worker **reports** the output; it is ` + "`executed`" + `.
+4. The server **settles** it: ` + "`succeeded`" + `, or one of the other outcomes.
+5. A manager handles the outcome and **archives** it; nothing moves it again.
+
+If a round goes wrong, by an error, a timeout or the loss of the worker, and the
+task's limits allow another try, the task is ` + "`open`" + ` again and a new **round**
+begins. Rounds are numbered from 0. The record of a round that has ended never
+changes: neither its times nor its output nor its error.
+
+`
+
+const tableIntroduction = `## The transitions
+
+Each row is one rule. Rows with the same state, event and actor are tried from
+top to bottom, and the first whose condition holds is taken; if none holds, it
+is *not due* yet and the task stays. What has no row here is never allowed and
+is answered with an error that says so.
+
+*Through* is a moment that is stamped and logged on the way but is no state
+anyone can see. *Counts* is the counter that is raised. *Compares* says what the
+move checks beside state and round: the **claim**, so that only the worker that
+holds the round can take it, or the task's **revision**, so that only a decision
+made from the present state of the task counts.
+
+`
+
+const conditions = `All comparisons are strict: a task is expired when now is *greater than*
+` + "`end_before`" + `, and timed out when its round took *longer than* ` + "`timeout`" + `. A
+counter is raised first and compared then, so a task with ` + "`max_fails`" + ` 2 runs up
+to three times. An executed task is judged by the time of its execution, not by
+the time at which the server looks. The grace is what a server leaves to a
+worker that can stop its own overdue round; rounds without a claim id, those of
+foreign clients, have none. The only clock is that of Redis.
+
+`
+
+const invariants = `## What always holds
+
+- A task is in exactly one state and stands in exactly one list, that of its state.
+- In each round at most one claim is accepted.
+- Nothing is written into a round that has ended. A report lands in the round
+  that was claimed, or nowhere.
+- ` + "`round = fails + timeouts + losses + releases`" + `; one less on the right for a task
+  that ended ` + "`failed`, `timed_out` or `orphaned`" + `, because its last count opened no
+  round.
+- No counter exceeds its limit by more than one, and by one only in the outcome
+  that says so. ` + "`releases`" + ` has no limit: handing back costs a task nothing.
+- An outcome is left only for ` + "`archived`" + `, once, and ` + "`archived`" + ` never.
+- From everywhere some path leads to ` + "`archived`" + `.
+- A move that is refused, or has been made before, changes nothing.
+
+The tests of the package visit every situation of small worlds, with programs
+that die or pause at every step and messages that come late, twice or never, and
+check all of this after each step.
+`
+
+// stateMeaning explains each state to a newcomer.
+var stateMeaning = map[sm.State]string{
+	sm.Blocked:    "Waits for something other than time: an operator's hold, or another task. Nobody may claim it.",
+	sm.Open:       "Waits for a worker. It may be claimed from `start_after` to `end_before`.",
+	sm.Running:    "A worker holds it under a claim and runs its program.",
+	sm.Executed:   "The worker has handed in output and error; the server has not judged them yet.",
+	sm.Succeeded:  "Executed in time and without an error.",
+	sm.Failed:     "Failed more often than `max_fails`.",
+	sm.TimedOut:   "Ran longer than `timeout` more often than `max_timeouts`.",
+	sm.Expired:    "Was not executed by `end_before`.",
+	sm.Cancelled:  "Was called off before it ran.",
+	sm.Terminated: "Was stopped on request while it ran.",
+	sm.Orphaned:   "Lost its worker more often than `max_losses`; a task that kills its workers comes to an end here.",
+	sm.Archived:   "A manager has handled the outcome, which is kept in the field `outcome`.",
+}
+
+// eventMeaning explains each event.
+var eventMeaning = map[sm.Event]string{
+	sm.Create:      "A task is brought into being.",
+	sm.Claim:       "A worker takes an open task.",
+	sm.Report:      "A worker hands in the result of its round.",
+	sm.StopOverdue: "A worker has stopped its own round after its timeout.",
+	sm.HandBack:    "A worker gives its task back on purpose, for example when it is shut down.",
+	sm.Deadline:    "A server looks at a task because one of its times has come.",
+	sm.Settle:      "A server judges an executed round.",
+	sm.Lose:        "The worker that held the task is gone.",
+	sm.Hold:        "An operator puts an open task aside.",
+	sm.Unblock:     "What a blocked task waited for is there.",
+	sm.Cancel:      "A task that does not run is called off.",
+	sm.Terminate:   "A running task was stopped on request.",
+	sm.Archive:     "A manager has handled an outcome.",
+}

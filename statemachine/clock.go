@@ -1,0 +1,160 @@
+package statemachine
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Time is a moment on Redis' clock: microseconds since 1970, UTC. Integers
+// keep comparisons exact where seconds as floating point would not.
+type Time int64
+
+// Duration is a length of time in microseconds.
+type Duration int64
+
+// Infinity values compare later, or longer, than everything else. In Redis
+// and on the command line they are the string "inf".
+const (
+	Never   Time     = math.MaxInt64
+	Forever Duration = math.MaxInt64
+)
+
+// Second and Millisecond are lengths of time.
+const (
+	Millisecond Duration = 1000
+	Second      Duration = 1000 * Millisecond
+)
+
+// Limit is the most often a counter may count, or [Unlimited].
+type Limit int64
+
+// Unlimited is the limit no counter exceeds, written "inf".
+const Unlimited Limit = math.MaxInt64
+
+const infinite = "inf"
+
+// Add returns the moment d after t. Never and Forever absorb, and a sum beyond
+// the range is Never.
+func (t Time) Add(d Duration) Time {
+	if t == Never || d == Forever || (d > 0 && t > Never-Time(d)) {
+		return Never
+	}
+	return t + Time(d)
+}
+
+// Sub returns the length of time from u to t.
+func (t Time) Sub(u Time) Duration {
+	if t == Never {
+		return Forever
+	}
+	return Duration(t - u)
+}
+
+// Text returns t as Redis holds it: seconds with six decimals, or "inf".
+func (t Time) Text() string {
+	if t == Never {
+		return infinite
+	}
+	return formatMicros(int64(t))
+}
+
+// Text returns d as Redis holds it: seconds with six decimals, or "inf".
+func (d Duration) Text() string {
+	if d == Forever {
+		return infinite
+	}
+	return formatMicros(int64(d))
+}
+
+// Text returns l as Redis holds it: decimal digits, or "inf".
+func (l Limit) Text() string {
+	if l == Unlimited {
+		return infinite
+	}
+	return strconv.FormatInt(int64(l), 10)
+}
+
+// ParseTime reads seconds since 1970, with any number of decimals (rounded to
+// microseconds), or "inf". It returns a *[FieldError] without a field name for
+// anything else: negative values, NaN and values beyond the year 9999 included.
+func ParseTime(text string) (Time, error) {
+	us, err := parseMicros(text, "a time in seconds since 1970, or inf")
+	return Time(us), err
+}
+
+// ParseDuration reads seconds, with any number of decimals (rounded to
+// microseconds), or "inf". Errors are those of [ParseTime].
+func ParseDuration(text string) (Duration, error) {
+	us, err := parseMicros(text, "a number of seconds, or inf")
+	return Duration(us), err
+}
+
+// ParseLimit reads a whole number that is not negative, or "inf".
+func ParseLimit(text string) (Limit, error) {
+	if isInfinite(text) {
+		return Unlimited, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, &FieldError{Value: text, Want: "a whole number that is not negative, or inf"}
+	}
+	return Limit(n), nil
+}
+
+func isInfinite(text string) bool {
+	t := strings.ToLower(strings.TrimPrefix(text, "+"))
+	return t == infinite || t == "infinity"
+}
+
+// maxSeconds is the end of the year 9999; beyond it is a mistake, not a date.
+const maxSeconds = 253402300799
+
+func parseMicros(text, want string) (int64, error) {
+	if isInfinite(text) {
+		return math.MaxInt64, nil
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	exotic := strings.ContainsAny(text, "xX_")                // Go's literals, no other language's numbers
+	if err != nil || exotic || !(f >= 0 && f <= maxSeconds) { // the form is false for NaN
+		return 0, &FieldError{Value: text, Want: want}
+	}
+	if us, ok := exactMicros(text); ok {
+		return us, nil
+	}
+	return int64(math.Round(f * 1e6)), nil
+}
+
+// exactMicros reads plain decimals digit by digit, because a float64 of
+// seconds times 1e6 is off by one now and then. Half a microsecond rounds up.
+func exactMicros(text string) (int64, bool) {
+	whole, frac, _ := strings.Cut(text, ".")
+	if !digits(whole) || !digits(frac) {
+		return 0, false
+	}
+	var up int64
+	if len(frac) > 6 && frac[6] >= '5' {
+		up = 1
+	}
+	frac = (frac + "000000")[:6]
+	us, err := strconv.ParseInt(whole+frac, 10, 64)
+	return us + up, err == nil
+}
+
+func digits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+func formatMicros(us int64) string {
+	sign, abs := "", uint64(us)
+	if us < 0 {
+		sign, abs = "-", -abs
+	}
+	frac := strconv.FormatUint(abs%1e6, 10)
+	return sign + strconv.FormatUint(abs/1e6, 10) + "." + "000000"[len(frac):] + frac
+}

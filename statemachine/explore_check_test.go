@@ -1,0 +1,193 @@
+package statemachine_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+// applied is w after m has arrived, with everything the arrival broke.
+func (s *setup) applied(w *world, m *sm.Move) (world, sm.Result, error) {
+	i := int(m.ID - 1)
+	before := *w.tasks[i]
+	apply := s.apply
+	if apply == nil {
+		apply = sm.Apply
+	}
+	after, result, err := apply(before, *m, w.now)
+	n := *w
+	if result != sm.Moved {
+		return n, result, checkRefused(&before, &after, result, err)
+	}
+	n.tasks[i] = &after
+	n.keepBooks(m, i)
+	return n, result, errors.Join(
+		checkOrigin(w, &before, m), checkTiming(w.now, &before, m),
+		checkRounds(&before, &after, m), checkLimits(&after), checkEnd(&before, &after),
+		n.checkTask(i),
+	)
+}
+
+// keepBooks notes what really happened: the lists as the store would move them,
+// the claims that were granted, the times a task was archived.
+func (n *world) keepBooks(m *sm.Move, i int) {
+	n.lists[i] = n.lists[i]&^listBit(m.From) | listBit(m.To)
+	switch {
+	case m.Event == sm.Claim:
+		n.grants[i]++
+		if m.Claim != "" {
+			n.granted[m.Claim[0]-'a'] = grant{task: m.ID, round: m.Round, given: true}
+		}
+	case m.NextRound:
+		n.grants[i] = 0
+	case m.To == sm.Archived:
+		n.archived[i]++
+	}
+}
+
+func listBit(s sm.State) uint16 {
+	if s == sm.None {
+		return 0
+	}
+	return 1 << stateBits[s]
+}
+
+// checkTask is what must hold of task i in every situation.
+func (n *world) checkTask(i int) error {
+	t := n.tasks[i]
+	switch {
+	case n.lists[i] != listBit(t.State):
+		return fmt.Errorf("task %d is %s but stands in the lists %b", t.ID, t.State, n.lists[i])
+	case n.grants[i] > 1:
+		return fmt.Errorf("task %d: two claims of round %d were accepted", t.ID, t.Round)
+	case n.archived[i] > 1:
+		return fmt.Errorf("task %d was archived twice", t.ID)
+	}
+	return nil
+}
+
+// checkHolders: no two workers have been told that the same round is theirs.
+func (n *world) checkHolders() error {
+	for i, a := range n.workers {
+		for _, b := range n.workers[:i] {
+			if a.holds != nil && b.holds != nil && a.holds.ID == b.holds.ID && a.holds.Round == b.holds.Round {
+				return fmt.Errorf("task %d, round %d: two workers believe that it is theirs", a.holds.ID, a.holds.Round)
+			}
+		}
+	}
+	return nil
+}
+
+// checkRefused: what is refused or repeated changes nothing.
+func checkRefused(before, after *sm.Task, result sm.Result, err error) error {
+	if (result == sm.Refused) != (err != nil) {
+		return fmt.Errorf("result %d comes with the error %w", result, err)
+	}
+	if !reflect.DeepEqual(before, after) {
+		return fmt.Errorf("task %d was changed by a move that was not made", before.ID)
+	}
+	return nil
+}
+
+// checkOrigin: the task was exactly where the move was decided, and a worker
+// writes only into the round that it was given.
+func checkOrigin(w *world, before *sm.Task, m *sm.Move) error {
+	if !m.Fenced {
+		if before.Rev != m.Rev {
+			return fmt.Errorf("a decision made at rev %d was carried out at rev %d", m.Rev, before.Rev)
+		}
+		return nil
+	}
+	if given := w.granted[m.Claim[0]-'a']; given != (grant{m.ID, before.Round, true}) {
+		return fmt.Errorf("claim %q was given %+v and wrote into round %d of task %d", m.Claim, given, before.Round, before.ID)
+	}
+	return nil
+}
+
+// checkTiming: nobody expires, times out or judges a task whose time has not come.
+func checkTiming(now sm.Time, before *sm.Task, m *sm.Move) error {
+	switch {
+	case m.Event == sm.Deadline && m.To == sm.Expired && now <= before.EndBefore:
+		return fmt.Errorf("expired at %d although end_before is %d", now, before.EndBefore)
+	case m.Event == sm.Deadline && m.Via == sm.StampTimeout && now.Sub(before.Current.Running) <= before.Timeout:
+		return fmt.Errorf("timed out at %d although it runs only since %d", now, before.Current.Running)
+	case m.Event == sm.Settle && (m.To == sm.Expired) != (before.Current.Executed > before.EndBefore):
+		return fmt.Errorf("executed at %d of %d and settled as %s", before.Current.Executed, before.EndBefore, m.To)
+	case m.To == sm.Succeeded && (before.Current.Failed || before.State != sm.Executed):
+		return errors.New("a round with an error, or without a report, succeeded")
+	}
+	return nil
+}
+
+// checkRounds: closed rounds never change, an open one is written once, and the
+// counters say how every round ended.
+func checkRounds(before, after *sm.Task, m *sm.Move) error {
+	past := before.Past
+	if after.Round != before.Round {
+		closed := before.Current
+		if m.Fenced {
+			closed.End = m.Event
+		}
+		past = append(slices.Clip(past), closed)
+		if after.Current != (sm.Round{}) {
+			return fmt.Errorf("round %d begins with %+v", after.Round, after.Current)
+		}
+	} else if was, is := before.Current, after.Current; was.End != "" && was != is ||
+		was.Running != 0 && was.Running != is.Running || was.Claim != "" && was.Claim != is.Claim {
+		return fmt.Errorf("round %d was %+v and became %+v", after.Round, was, is)
+	}
+	if !slices.Equal(past, after.Past) || len(past) != after.Round {
+		return fmt.Errorf("the closed rounds %+v became %+v", past, after.Past)
+	}
+	return checkCounters(after)
+}
+
+// checkCounters: round = fails + timeouts + losses + releases, and one less
+// where the last count ended the task instead of opening a round.
+func checkCounters(t *sm.Task) error {
+	sum := t.Fails + t.Timeouts + t.Losses + t.Releases
+	end := t.State
+	if end == sm.Archived {
+		end = t.Outcome
+	}
+	if end == sm.Failed || end == sm.TimedOut || end == sm.Orphaned {
+		sum--
+	}
+	if sum != t.Round {
+		return fmt.Errorf("task %d is %s in round %d with counters %d, %d, %d, %d", t.ID, t.State, t.Round, t.Fails, t.Timeouts, t.Losses, t.Releases)
+	}
+	return nil
+}
+
+// checkLimits: a counter exceeds its limit by one, and only in the outcome that
+// says so.
+func checkLimits(t *sm.Task) error {
+	end := t.State
+	if end == sm.Archived {
+		end = t.Outcome
+	}
+	for _, c := range []struct {
+		count int
+		limit sm.Limit
+		end   sm.State
+	}{{t.Fails, t.MaxFails, sm.Failed}, {t.Timeouts, t.MaxTimeouts, sm.TimedOut}, {t.Losses, t.MaxLosses, sm.Orphaned}} {
+		if over := sm.Limit(c.count) - c.limit; over > 1 || (over == 1) != (end == c.end) {
+			return fmt.Errorf("task %d is %s with %d of %d towards %s", t.ID, t.State, c.count, c.limit, c.end)
+		}
+	}
+	return nil
+}
+
+// checkEnd: what is settled stays, except that it is archived once.
+func checkEnd(before, after *sm.Task) error {
+	if before.State.Settled() && (before.State == sm.Archived || after.State != sm.Archived) {
+		return fmt.Errorf("task %d left %s for %s", before.ID, before.State, after.State)
+	}
+	if (after.State == sm.Archived) != (after.Outcome != sm.None) || after.State == sm.Archived && after.Outcome != before.State {
+		return fmt.Errorf("task %d is %s with the outcome %q", after.ID, after.State, after.Outcome)
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+package statemachine_test
+
+import (
+	"fmt"
+
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+// setup is a small world to explore: who is in it and what may happen.
+type setup struct {
+	name string
+	// tasks, workers, servers and late messages take part, beside one manager.
+	tasks, workers, servers, late int
+	// claims bounds the claims made in one history, and with them the rounds.
+	claims int
+	// task is the model of every task.
+	task sm.Task
+	// grace is what servers grant; the clock stops at horizon.
+	grace   sm.Duration
+	horizon sm.Time
+	// by says which events each actor may bring about.
+	by map[sm.Actor][]sm.Event
+	// foreign workers claim without an id.
+	foreign bool
+	// edits is how often the manager moves end_before by one, which is a change
+	// that is not a move.
+	edits int8
+	// holds is how often the manager decides to put a task aside.
+	holds int8
+	// apply is what is examined; nil is [sm.Apply].
+	apply apply
+}
+
+// step is one thing that may happen next.
+type step struct {
+	who, what string
+	move      *sm.Move
+	world     world
+	// fault is what the step broke.
+	fault error
+}
+
+func (s step) String() string {
+	if s.move == nil {
+		return s.who + " " + s.what
+	}
+	m := s.move
+	return fmt.Sprintf("%s %s: %s task %d: %s -> %s (round %d, claim %q, rev %d)", s.who, s.what, m.Event, m.ID, m.From, m.To, m.Round, m.Claim, m.Rev)
+}
+
+// first is the world before anything has happened.
+func (s *setup) first() world {
+	var w world
+	for i := range s.tasks {
+		t := s.task
+		t.ID = int64(i + 1)
+		w.tasks[i] = &t
+	}
+	return w
+}
+
+// next appends everything that may happen in w.
+func (s *setup) next(w *world, steps []step) []step {
+	if w.now < s.horizon {
+		n := *w
+		n.now++
+		steps = append(steps, step{who: "time", what: "passes", world: n})
+	}
+	for i := range s.workers {
+		steps = s.worker(w, i, steps)
+	}
+	for i := range s.servers {
+		steps = s.clerk(w, "a server", sm.Server, func(w *world) **sm.Move { return &w.servers[i] }, steps)
+	}
+	steps = s.clerk(w, "the manager", sm.Manager, func(w *world) **sm.Move { return &w.manager }, steps)
+	steps = s.edit(w, steps)
+	return s.lateMessages(w, steps)
+}
+
+// clerk is a server or a manager: it reads a task and decides, later sends the
+// decision, and forgets it once it has an answer, gives up or dies.
+func (s *setup) clerk(w *world, who string, actor sm.Actor, waits func(*world) **sm.Move, steps []step) []step {
+	m := *waits(w)
+	if m == nil {
+		return s.decisions(w, who, actor, func(n *world, m *sm.Move) { *waits(n) = m }, steps)
+	}
+	forget := func(n *world) { *waits(n) = nil }
+	steps = s.deliver(w, who, m, func(n *world, _ sm.Result) { forget(n) }, steps)
+	return s.giveUp(w, who, m, forget, steps)
+}
+
+// decisions are all that actor may decide from what it reads now.
+func (s *setup) decisions(w *world, who string, actor sm.Actor, keep func(*world, *sm.Move), steps []step) []step {
+	for i := range s.tasks {
+		for _, e := range s.by[actor] {
+			m, err := sm.Decide(w.tasks[i], sm.Occurrence{Event: e, Actor: actor, Grace: s.grace}, w.now)
+			if err != nil || e == sm.Hold && w.holds == s.holds {
+				continue
+			}
+			n := *w
+			keep(&n, &m)
+			if e == sm.Hold {
+				n.holds++
+			}
+			steps = append(steps, step{who: who, what: "decides", move: &m, world: n})
+		}
+	}
+	return steps
+}
+
+// worker claims from a read, later speaks from what it was told at its claim.
+func (s *setup) worker(w *world, i int, steps []step) []step {
+	who := "a worker"
+	me := w.workers[i]
+	switch {
+	case me.waits != nil:
+		forget := func(n *world) { n.workers[i] = worker{} }
+		steps = s.deliver(w, who, me.waits, func(n *world, r sm.Result) { s.answered(n, i, r) }, steps)
+		return s.giveUp(w, who, me.waits, forget, steps)
+	case me.holds != nil:
+		n := *w
+		n.workers[i] = worker{}
+		steps = append(steps, step{who: who, what: "dies", world: n})
+		return s.closings(w, i, steps)
+	default:
+		steps = s.decisions(w, who, sm.Worker, func(n *world, m *sm.Move) { n.workers[i].waits = m }, steps)
+		return s.newClaims(w, i, steps)
+	}
+}
+
+// newClaims are the claims worker i may decide on now.
+func (s *setup) newClaims(w *world, i int, steps []step) []step {
+	if int(w.made) == s.claims {
+		return steps
+	}
+	id := string(rune('a' + w.made))
+	if s.foreign {
+		id = ""
+	}
+	for k := range s.tasks {
+		m, err := sm.Decide(w.tasks[k], sm.Occurrence{Event: sm.Claim, Actor: sm.Worker, Claim: id}, w.now)
+		if err != nil {
+			continue
+		}
+		n := *w
+		n.made++
+		n.workers[i].waits = &m
+		steps = append(steps, step{who: "a worker", what: "decides", move: &m, world: n})
+	}
+	return steps
+}
+
+// closings are the ways in which worker i may end the round it holds.
+func (s *setup) closings(w *world, i int, steps []step) []step {
+	t := w.workers[i].holds
+	for _, e := range []sm.Event{sm.Report, sm.StopOverdue, sm.HandBack, sm.Terminate} {
+		for _, failed := range []bool{false, true} {
+			if failed && e != sm.Report {
+				continue
+			}
+			o := sm.Occurrence{Event: e, Actor: sm.Worker, Claim: t.Current.Claim, Round: t.Round, Failed: failed}
+			m, err := sm.Decide(t, o, w.now)
+			if err != nil { // a foreign worker, which speaks another language
+				continue
+			}
+			n := *w
+			n.workers[i].waits = &m
+			steps = append(steps, step{who: "a worker", what: "decides", move: &m, world: n})
+		}
+	}
+	return steps
+}
+
+// answered is worker i learning what became of its message.
+func (s *setup) answered(n *world, i int, r sm.Result) {
+	m := n.workers[i].waits
+	n.workers[i] = worker{}
+	if m.Event == sm.Claim && r != sm.Refused {
+		n.workers[i].holds = n.tasks[m.ID-1]
+	}
+}
+
+// deliver is m arriving: with an answer that arrives too, and, where it changed
+// something, with an answer that is lost, so that the sender repeats m.
+func (s *setup) deliver(w *world, who string, m *sm.Move, answer func(*world, sm.Result), steps []step) []step {
+	n, r, fault := s.applied(w, m)
+	lost := n
+	answer(&n, r)
+	steps = append(steps, step{who: who, what: "sends", move: m, world: n, fault: fault})
+	if r == sm.Moved {
+		steps = append(steps, step{who: who, what: "sends, gets no answer", move: m, world: lost, fault: fault})
+	}
+	return steps
+}
+
+// giveUp is the sender of m timing out or dying: m is lost, or under way still.
+func (s *setup) giveUp(w *world, who string, m *sm.Move, forget func(*world), steps []step) []step {
+	n := *w
+	forget(&n)
+	steps = append(steps, step{who: who, what: "dies or gives up, message lost", move: m, world: n})
+	for i := range s.late {
+		if n.late[i] == nil {
+			n.late[i] = m
+			return append(steps, step{who: who, what: "dies or gives up, message under way", move: m, world: n})
+		}
+	}
+	return steps
+}
+
+// lateMessages may arrive, again and again, and may be lost.
+func (s *setup) lateMessages(w *world, steps []step) []step {
+	for i := range s.late {
+		m := w.late[i]
+		if m == nil {
+			continue
+		}
+		n, r, fault := s.applied(w, m)
+		if r == sm.Moved || fault != nil {
+			steps = append(steps, step{who: "the network", what: "delivers late", move: m, world: n, fault: fault})
+		}
+		n = *w
+		n.late[i] = nil
+		steps = append(steps, step{who: "the network", what: "loses", move: m, world: n})
+	}
+	return steps
+}
+
+// edit is the manager moving the end of a task that waits.
+func (s *setup) edit(w *world, steps []step) []step {
+	if w.edits == s.edits || w.tasks[0].State != sm.Open {
+		return steps
+	}
+	n := *w
+	t := *w.tasks[0]
+	t.EndBefore++
+	t.Rev++
+	n.tasks[0], n.edits = &t, n.edits+1
+	return append(steps, step{who: "the manager", what: "prolongs task 1", world: n})
+}

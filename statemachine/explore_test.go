@@ -1,0 +1,83 @@
+package statemachine_test
+
+import (
+	"flag"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+var long = flag.Bool("long", false, "explore larger worlds (takes about a minute)")
+
+// work is who does what, beside the worker's claims and closings.
+func work(more map[sm.Actor][]sm.Event) map[sm.Actor][]sm.Event {
+	by := map[sm.Actor][]sm.Event{
+		sm.Manager: {sm.Create, sm.Archive},
+		sm.Server:  {sm.Deadline, sm.Settle, sm.Lose},
+	}
+	for actor, events := range more {
+		by[actor] = append(by[actor], events...)
+	}
+	return by
+}
+
+// worlds are the setups that are explored. Time counts in ticks: a task times
+// out one tick after its claim and expires one tick after end_before.
+func worlds() []setup {
+	operator := work(map[sm.Actor][]sm.Event{
+		sm.Manager: {sm.Hold, sm.Unblock, sm.Cancel}, sm.Server: {sm.Terminate}, sm.Worker: {sm.Lose},
+	})
+	generous := sm.Task{EndBefore: 1, MaxFails: 1, MaxTimeouts: 1, MaxLosses: 1}
+	patient := sm.Task{EndBefore: 2, MaxTimeouts: 1}
+	strict := sm.Task{EndBefore: 1}
+	return []setup{
+		{name: "many programs", tasks: 1, workers: 3, servers: 2, claims: 2, task: strict, horizon: 2, by: work(nil)},
+		{name: "many rounds", tasks: 1, workers: 1, servers: 1, claims: 3, task: generous, horizon: 2, by: work(nil)},
+		{name: "a late message", tasks: 1, workers: 2, servers: 1, late: 1, claims: 2, task: strict, horizon: 2, by: work(nil)},
+		{name: "two late messages", tasks: 1, workers: 1, servers: 1, late: 2, claims: 1, task: generous, horizon: 2, by: work(nil)},
+		{name: "grace", tasks: 1, workers: 2, servers: 1, claims: 2, task: patient, grace: 1, horizon: 3, by: work(nil)},
+		{name: "two tasks", tasks: 2, workers: 1, servers: 1, claims: 1, task: strict, horizon: 2, by: work(nil)},
+		{name: "an operator", tasks: 1, workers: 1, servers: 1, claims: 1, task: strict, horizon: 2, by: operator, edits: 1, holds: 1},
+		{name: "foreign workers", tasks: 1, workers: 2, servers: 1, late: 1, claims: 2, task: patient, grace: 1, horizon: 3, by: work(nil), foreign: true},
+	}
+}
+
+// leasts are the states a world must have at least: one that shrinks has lost
+// something that could happen.
+var leasts = map[string]int{
+	"many programs": 55_000, "many rounds": 84_000, "a late message": 130_000, "two late messages": 44_000,
+	"grace": 52_000, "two tasks": 26_000, "an operator": 36_000, "foreign workers": 27_000,
+}
+
+// TestExplore visits every situation of the small worlds and checks every step.
+// With -long each world has one claim more: three million states.
+func TestExplore(t *testing.T) {
+	t.Parallel()
+	var states, steps atomic.Int64
+	begin := time.Now()
+	t.Cleanup(func() { t.Logf("all worlds: %d states, %d steps, %v", states.Load(), steps.Load(), time.Since(begin)) })
+	for _, s := range worlds() {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			limit := 500_000
+			if *long {
+				s.claims++
+				limit = 20_000_000
+			}
+			e := explore(&s, limit)
+			states.Add(int64(e.states))
+			steps.Add(int64(e.steps))
+			t.Logf("%d states, %d steps", e.states, e.steps)
+			switch {
+			case e.fault != nil:
+				t.Error(e.fault)
+			case e.stuck > 0:
+				t.Errorf("from %d states nothing leads to archived", e.stuck)
+			case e.states < leasts[s.name]:
+				t.Errorf("only %d states, want %d", e.states, leasts[s.name])
+			}
+		})
+	}
+}

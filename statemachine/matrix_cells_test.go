@@ -1,0 +1,179 @@
+package statemachine
+
+// expected is the matrix as the specification has it, written by hand and not
+// derived from the table. A cell that is not here must be refused.
+func expected() map[cell][]probe {
+	m := map[cell][]probe{
+		{None, Create, Manager}: {plain(want{to: Open})},
+		{None, Create, Server}:  {plain(want{to: Open})},
+
+		{Open, Claim, Worker}:    claimProbes(),
+		{Open, Deadline, Server}: overdueProbes(),
+		{Open, Hold, Manager}:    {plain(want{to: Blocked})},
+		{Open, Cancel, Manager}:  {plain(want{to: Cancelled})},
+
+		{Blocked, Unblock, Manager}: {plain(want{to: Open})},
+		{Blocked, Unblock, Server}:  {plain(want{to: Open})},
+		{Blocked, Deadline, Server}: overdueProbes(),
+		{Blocked, Cancel, Manager}:  {plain(want{to: Cancelled})},
+		{Blocked, Cancel, Server}:   {plain(want{to: Cancelled})},
+
+		{Running, Report, Worker}:      fenced(reportProbes()),
+		{Running, StopOverdue, Worker}: fenced(stopOverdueProbes()),
+		{Running, HandBack, Worker}:    fenced(handBackProbes()),
+		{Running, Terminate, Worker}:   fenced([]probe{plain(want{to: Terminated, fenced: true})}),
+		{Running, Terminate, Server}:   {plain(want{to: Terminated})},
+		{Running, Deadline, Server}:    runningDeadlineProbes(),
+		{Running, Lose, Server}:        loseProbes(),
+		{Running, Lose, Worker}:        loseProbes(),
+
+		{Executed, Settle, Server}: settleProbes(),
+	}
+	for _, end := range []State{Succeeded, Failed, TimedOut, Expired, Cancelled, Terminated, Orphaned} {
+		m[cell{end, Archive, Manager}] = []probe{plain(want{to: Archived})}
+	}
+	return m
+}
+
+// plain probes a row without a condition, early and late.
+func plain(w want) probe { return probe{name: "at any time", now: at200 + 1, want: w} }
+
+// fenced adds to a worker's probes everyone who does not hold the round.
+func fenced(holder []probe) []probe {
+	return append(holder,
+		probe{name: "someone else's claim", asked: func(o *Occurrence) { o.Claim = "x" }, err: ErrStale},
+		probe{name: "the claim of an earlier round", asked: func(o *Occurrence) { o.Claim, o.Round = "b", 1 }, err: ErrStale},
+		probe{name: "the right claim, an earlier round", asked: func(o *Occurrence) { o.Round = 1 }, err: ErrStale},
+		probe{name: "the right claim, a later round", asked: func(o *Occurrence) { o.Round = 3 }, err: ErrStale},
+		probe{name: "no claim", asked: func(o *Occurrence) { o.Claim = "" }, err: ErrStale},
+		probe{name: "no claim on a foreign round", task: func(t *Task) { t.Current.Claim = "" },
+			asked: func(o *Occurrence) { o.Claim = "" }, err: ErrStale},
+	)
+}
+
+// claimProbes: A05, A15. Both ends of the time window belong to it.
+func claimProbes() []probe {
+	taken := want{to: Running}
+	return []probe{
+		{name: "just before start_after", now: at100 - 1, err: ErrNotDue},
+		{name: "at start_after", now: at100, want: taken},
+		{name: "at end_before", now: at200, want: taken},
+		{name: "just after end_before", now: at200 + 1, err: ErrNotDue},
+		{name: "by a foreign client", asked: func(o *Occurrence) { o.Claim = "" }, want: taken},
+		{name: "without an end", task: func(t *Task) { t.EndBefore = Never }, now: Never, want: taken},
+	}
+}
+
+// overdueProbes: A15, A25 for tasks that wait.
+func overdueProbes() []probe {
+	return []probe{
+		{name: "before end_before", err: ErrNotDue},
+		{name: "at end_before", now: at200, err: ErrNotDue},
+		{name: "just after end_before", now: at200 + 1, want: want{to: Expired}},
+		{name: "without an end", task: func(t *Task) { t.EndBefore = Never }, now: Never, err: ErrNotDue},
+	}
+}
+
+func reportProbes() []probe {
+	executed := want{to: Executed, fenced: true}
+	return []probe{
+		{name: "without an error", want: executed},
+		{name: "with an error", asked: func(o *Occurrence) { o.Failed = true }, want: executed},
+		{name: "overdue, but nobody has looked", now: at200 + 1, want: executed},
+	}
+}
+
+// stopOverdueProbes: A11, A12 seen by the worker. The counter after the
+// increment is compared with its maximum.
+func stopOverdueProbes() []probe {
+	again := want{to: Open, via: StampTimeout, count: Timeouts, next: true, fenced: true}
+	over := want{to: TimedOut, via: StampTimeout, count: Timeouts, fenced: true}
+	return []probe{
+		{name: "the raised counter reaches its maximum", task: timeouts(1, 2), want: again},
+		{name: "the raised counter exceeds its maximum", task: timeouts(2, 2), want: over},
+		{name: "no timeout allowed", task: timeouts(0, 0), want: over},
+		{name: "unlimited", task: timeouts(1<<30, Unlimited), want: again},
+	}
+}
+
+func handBackProbes() []probe {
+	again := want{to: Open, count: Releases, next: true, fenced: true}
+	return []probe{
+		{name: "the first time", want: again},
+		{name: "any number of times", task: func(t *Task) { t.Releases = 1 << 30 }, want: again},
+		{name: "no limit of another counter matters", task: func(t *Task) {
+			t.MaxFails, t.MaxTimeouts, t.MaxLosses = 0, 0, 0
+		}, want: again},
+	}
+}
+
+// runningDeadlineProbes: A11, A12, A14, A16. The round began at 150 s, its
+// timeout is 10 s, and end_before is 200 s.
+func runningDeadlineProbes() []probe {
+	again := want{to: Open, via: StampTimeout, count: Timeouts, next: true}
+	over := want{to: TimedOut, via: StampTimeout, count: Timeouts}
+	at160 := claimedAt + Time(10*Second)
+	grace := func(o *Occurrence) { o.Grace = 3 * Second }
+	foreign := func(t *Task) { t.Current.Claim = "" }
+	return []probe{
+		{name: "exactly at the timeout", now: at160, err: ErrNotDue},
+		{name: "just after the timeout", now: at160 + 1, want: again},
+		{name: "exactly at the end of the grace", asked: grace, now: at160 + Time(3*Second), err: ErrNotDue},
+		{name: "just after the grace", asked: grace, now: at160 + Time(3*Second) + 1, want: again},
+		{name: "no grace for a foreign claim", asked: grace, task: foreign, now: at160 + 1, want: again},
+		{name: "a foreign claim in time", asked: grace, task: foreign, now: at160, err: ErrNotDue},
+		{name: "the raised counter reaches its maximum", task: timeouts(1, 2), now: at160 + 1, want: again},
+		{name: "the raised counter exceeds its maximum", task: timeouts(2, 2), now: at160 + 1, want: over},
+		{name: "once too often, exactly at the timeout", task: timeouts(2, 2), now: at160, err: ErrNotDue},
+		{name: "once too often, within the grace", task: timeouts(2, 2), asked: grace, now: at160 + 1, err: ErrNotDue},
+		{name: "without a timeout", task: func(t *Task) { t.Timeout = Forever }, now: at200, err: ErrNotDue},
+		{name: "at end_before", task: func(t *Task) { t.Timeout = 50 * Second }, now: at200, err: ErrNotDue},
+		{name: "end_before comes first", now: at200 + 1, want: want{to: Expired}},
+		{name: "end_before knows no grace", asked: grace, task: func(t *Task) { t.Timeout = Forever },
+			now: at200 + 1, want: want{to: Expired}},
+	}
+}
+
+func loseProbes() []probe {
+	return []probe{
+		{name: "the raised counter reaches its maximum", task: losses(1, 2), want: want{to: Open, count: Losses, next: true}},
+		{name: "the raised counter exceeds its maximum", task: losses(2, 2), want: want{to: Orphaned, count: Losses}},
+		{name: "no loss allowed", task: losses(0, 0), want: want{to: Orphaned, count: Losses}},
+		{name: "someone else asks", asked: func(o *Occurrence) { o.Claim, o.Round = "", 0 },
+			want: want{to: Open, count: Losses, next: true}},
+	}
+}
+
+// settleProbes: A08 to A10, A17, A18. It is the time of execution that counts,
+// not the time at which the server looks.
+func settleProbes() []probe {
+	again := want{to: Open, via: StampFailure, count: Fails, next: true}
+	over := want{to: Failed, via: StampFailure, count: Fails}
+	return []probe{
+		{name: "in time and without an error", want: want{to: Succeeded}},
+		{name: "looked at long after end_before", now: Never, want: want{to: Succeeded}},
+		{name: "executed exactly at end_before", task: executed(at200, false), now: Never, want: want{to: Succeeded}},
+		{name: "executed just after end_before", task: executed(at200+1, false), want: want{to: Expired}},
+		{name: "late and with an error", task: executed(at200+1, true), want: want{to: Expired}},
+		{name: "the raised counter reaches its maximum", task: fails(1, 2), want: again},
+		{name: "the raised counter exceeds its maximum", task: fails(2, 2), want: over},
+		{name: "no failure allowed", task: fails(0, 0), want: over},
+		{name: "limits do not matter without an error", task: func(t *Task) { t.Fails, t.MaxFails = 9, 0 }, want: want{to: Succeeded}},
+	}
+}
+
+func timeouts(n int, limit Limit) func(*Task) {
+	return func(t *Task) { t.Timeouts, t.MaxTimeouts = n, limit }
+}
+
+func losses(n int, limit Limit) func(*Task) {
+	return func(t *Task) { t.Losses, t.MaxLosses = n, limit }
+}
+
+func fails(n int, limit Limit) func(*Task) {
+	return func(t *Task) { t.Fails, t.MaxFails, t.Current.Failed = n, limit, true }
+}
+
+func executed(at Time, failed bool) func(*Task) {
+	return func(t *Task) { t.Current.Executed, t.Current.Failed = at, failed }
+}
