@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// Formats of the log.
+const (
+	FormatAuto    = "auto"    // console on a terminal, JSON otherwise
+	FormatConsole = "console" // for people
+	FormatJSON    = "json"    // one object a line
+)
+
+// NewLogger returns a logger that writes to w with a timestamp. level is trace,
+// debug, info, warn, error or disabled; format is one of the constants above.
+// In the console format, control characters are escaped: a task's name cannot
+// move the cursor or forge a line. Wrong words are a UsageError.
+func NewLogger(w io.Writer, level, format string) (zerolog.Logger, error) {
+	lowest, err := parseLevel(level)
+	if err != nil {
+		return zerolog.Nop(), err
+	}
+	switch {
+	case format == FormatConsole, format == FormatAuto && IsTerminal(w):
+		w = console(w)
+	case format == FormatJSON, format == FormatAuto:
+	default:
+		return zerolog.Nop(), Usagef("unknown --log-format %q; write auto, console or json", format)
+	}
+	return zerolog.New(w).Level(lowest).Hook(zerolog.HookFunc(stamp)), nil
+}
+
+func parseLevel(name string) (zerolog.Level, error) {
+	for _, level := range []zerolog.Level{
+		zerolog.TraceLevel, zerolog.DebugLevel, zerolog.InfoLevel,
+		zerolog.WarnLevel, zerolog.ErrorLevel, zerolog.Disabled,
+	} {
+		if level.String() == name {
+			return level, nil
+		}
+	}
+	return zerolog.NoLevel, Usagef("unknown --log-level %q; write trace, debug, info, warn, error or disabled", name)
+}
+
+// stampFormat is RFC 3339 with milliseconds; zerolog's own format is global
+// and has none.
+const stampFormat = "2006-01-02T15:04:05.000Z07:00"
+
+func stamp(e *zerolog.Event, _ zerolog.Level, _ string) {
+	e.Str(zerolog.TimestampFieldName, time.Now().UTC().Format(stampFormat))
+}
+
+// console returns a writer of lines for people, in local time.
+func console(w io.Writer) io.Writer {
+	return zerolog.ConsoleWriter{
+		Out:     w,
+		NoColor: os.Getenv("NO_COLOR") != "" || !IsTerminal(w),
+		FormatTimestamp: func(v any) string {
+			t, err := time.Parse(stampFormat, fmt.Sprint(v))
+			if err != nil {
+				return Safe(fmt.Sprint(v))
+			}
+			return t.Local().Format("2006-01-02 15:04:05")
+		},
+		FormatMessage: func(v any) string {
+			if v == nil {
+				return ""
+			}
+			return Safe(fmt.Sprint(v))
+		},
+		FormatErrFieldValue: func(v any) string { return safeValue(v) },
+		FormatFieldName:     func(v any) string { return Safe(fmt.Sprint(v)) + "=" },
+		FormatFieldValue:    func(v any) string { return safeValue(v) },
+		FormatErrFieldName:  func(v any) string { return Safe(fmt.Sprint(v)) + "=" },
+	}
+}
+
+// safeValue escapes a value; the writer has quoted texts with blanks already.
+func safeValue(v any) string {
+	if raw, ok := v.([]byte); ok {
+		return Safe(string(raw))
+	}
+	return Safe(fmt.Sprint(v))
+}
+
+// IsTerminal reports whether w is a terminal.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// LogFlags holds --log-level and --log-format.
+type LogFlags struct{ Level, Format string }
+
+// AddLogFlags adds --log-level and --log-format to a command and to those below it.
+func AddLogFlags(cmd *cobra.Command) *LogFlags {
+	f := &LogFlags{}
+	cmd.PersistentFlags().StringVar(&f.Level, "log-level", "info", "lowest level logged: trace, debug, info, warn, error, disabled")
+	cmd.PersistentFlags().StringVar(&f.Format, "log-format", FormatAuto, "auto (console on a terminal, json otherwise), console or json")
+	return f
+}
+
+// Logger returns the logger that the flags ask for.
+func (f *LogFlags) Logger(w io.Writer) (zerolog.Logger, error) {
+	return NewLogger(w, f.Level, f.Format)
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"testing/quick"
+	"unicode"
+	"unicode/utf8"
+)
+
+func TestSafe(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"plain ä €":     "plain ä €",
+		"a\x1b[31mb":    `a\x1b[31mb`,
+		"a\nb\tc\rd":    `a\nb\tc\rd`,
+		"\x00\x7f\xff":  `\x00\x7f\xff`,
+		"\u202ea\u200b": `\u202ea\u200b`,
+		"\u0085":        `\u0085`,
+		"\U000e0001":    `\U000e0001`,
+		"\ufffd":        "\ufffd",
+	} {
+		if got := Safe(in); got != want {
+			t.Errorf("Safe(%q) = %q; want %q", in, got, want)
+		}
+	}
+	if got := SafeLines("a\n\tb\x1b"); got != "a\n\tb\\x1b" {
+		t.Errorf("SafeLines = %q", got)
+	}
+}
+
+func TestSafeIsAlwaysVisible(t *testing.T) {
+	t.Parallel()
+	visible := func(s string) bool {
+		got := Safe(s)
+		return utf8.ValidString(got) && !strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) })
+	}
+	anyBytes := func(b []byte) bool { return visible(string(b)) }
+	if err := errors.Join(quick.Check(visible, nil), quick.Check(anyBytes, nil)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	table := NewTable(&out, "ID", "STATE")
+	table.Row(1, "open")
+	table.Row(12345, "a\tb\nc\x1b[2J")
+	if err := table.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	want := "ID     STATE\n1      open\n12345  a\\tb\\nc\\x1b[2J\n"
+	if out.String() != want {
+		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)
+	}
+}
+
+// errWriter is a full disk.
+type errWriter struct{}
+
+var errFull = errors.New("no space left")
+
+func (errWriter) Write([]byte) (int, error) { return 0, errFull }
+
+func TestWriteErrorsComeOut(t *testing.T) {
+	t.Parallel()
+	table := NewTable(errWriter{}, "A")
+	if err := table.Flush(); !errors.Is(err, errFull) {
+		t.Errorf("table: %v", err)
+	}
+	if err := WriteJSON(errWriter{}, 1); !errors.Is(err, errFull) {
+		t.Errorf("JSON: %v", err)
+	}
+}
+
+func TestWriteJSON(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	err := WriteJSON(&out, []any{Float(math.Inf(1)), Float(math.Inf(-1)), Float(1.5), "a<b>&\x1b"})
+	want := "[\n  \"inf\",\n  \"-inf\",\n  1.5,\n  \"a<b>&\\u001b\"\n]\n"
+	if err != nil || out.String() != want {
+		t.Errorf("got %v %s", err, out.String())
+	}
+	if err := WriteJSON(&out, Float(math.NaN())); err == nil {
+		t.Error("NaN has no JSON form")
+	}
+}
+
+func TestBuildOf(t *testing.T) {
+	t.Parallel()
+	info := &debug.BuildInfo{Main: debug.Module{Version: "v9"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "fed"}}}
+	for _, tc := range []struct {
+		version, commit string
+		info            *debug.BuildInfo
+		want            string
+	}{
+		{"v1", "abc", info, "v1 (commit abc, go1."},
+		{"", "", info, "v9 (commit fed, go1."},
+		{"", "", &debug.BuildInfo{}, "unknown (commit unknown, go1."},
+		{"", "", nil, "unknown (commit unknown, go1."},
+	} {
+		if got := buildOf(tc.version, tc.commit, tc.info).String(); !strings.HasPrefix(got, tc.want) {
+			t.Errorf("got %s; want %s", got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package config
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// seedForm is a file as the original's documentation describes it, of all
+// three programs together.
+const seedForm = `
+[redis]
+host=redis.example.org
+port=6380
+password=None
+db=2
+
+[tdf]
+namespace=MyProject
+
+[server]
+round_duration=1.3
+
+[worker]
+task_output_filename=results/$worker-$taskId-$round.out
+task_error_filename=results/$worker-$taskId-$round.err
+sleep_after_success=0.1
+sleep_after_failure=0.5
+sleep_after_no_process_claimed=2.0
+
+[manager]
+round_duration=1.3
+
+[task_defaults]
+start_after=0
+end_before=inf
+timeout=inf
+max_fails=0
+max_timeouts=0
+add_random_start_offset=False
+`
+
+func TestLoadSeedForm(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []Kind{ForServer, ForWorker, ForManager} {
+		f := mustLoad(t, seedForm, kind)
+		want := defaults(t)
+		want.Kind = kind
+		want.Redis.Host, want.Redis.Port, want.Redis.DB = "redis.example.org", 6380, 2
+		want.TDF.Namespace = "MyProject"
+		want.Worker.TaskOutputFilename = "results/$worker-$taskId-$round.out"
+		want.Worker.TaskErrorFilename = "results/$worker-$taskId-$round.err"
+		want.Worker.SleepAfterSuccess = 100 * time.Millisecond
+		want.Worker.SleepAfterFailure = 500 * time.Millisecond
+		want.Worker.SleepAfterNoProcessClaimed = 2 * time.Second
+		if diff := compare(want, f); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", kind, diff)
+		}
+	}
+}
+
+// compare ignores where values came from.
+func compare(want, got *File) string {
+	return cmp.Diff(want, got, cmpopts.IgnoreUnexported(File{}), cmpopts.IgnoreFields(File{}, "Path"), cmpopts.EquateEmpty())
+}
+
+func defaults(t *testing.T) *File {
+	t.Helper()
+	return &File{
+		Kind:  ForServer,
+		Redis: Redis{Host: "localhost", Port: 6379, DialTimeout: 5 * time.Second, ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second},
+		TDF:   TDF{Namespace: "t"},
+		Server: Server{
+			RoundDuration: 1300 * time.Millisecond, TimeoutGrace: 10 * time.Second, BatchSize: 100,
+			RepairInterval: 5 * time.Second, RepairBatch: 1000,
+		},
+		Worker: Worker{
+			SleepAfterNoProcessClaimed: time.Second, OutputLimit: 1 << 20, KillGrace: 5 * time.Second,
+			ProgramDir: ".", FetchTimeout: 10 * time.Minute, FetchMaxBytes: 1 << 30, FetchMaxEntries: 100_000,
+			FetchMaxFileBytes: 512 << 20, FetchMaxRedirects: 5, RsyncPath: "rsync",
+		},
+		Manager: Manager{
+			RoundDuration: 1300 * time.Millisecond, BatchSize: 100,
+			HandlerBackoff: time.Second, HandlerBackoffMax: time.Minute,
+		},
+		TaskDefaults: TaskDefaults{
+			StartAfter: "0", EndBefore: "inf", Timeout: "inf", MaxFails: "0", MaxTimeouts: "0", MaxLosses: "3",
+		},
+	}
+}
+
+func TestLoadDefaults(t *testing.T) {
+	t.Parallel()
+	if diff := compare(defaults(t), mustLoad(t, minimal, ForServer)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestLoadForms(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, text string
+		got        func(f *File) any
+		want       any
+	}{
+		{"password keeps # and ;", with("redis", "password=ab#cd;ef"), func(f *File) any { return f.Redis.Password }, "ab#cd;ef"},
+		{"password keeps blank and #", with("redis", "password=ab #cd ;ef"), func(f *File) any { return f.Redis.Password }, "ab #cd ;ef"},
+		{"password keeps = and :", with("redis", "password=a=b:c"), func(f *File) any { return f.Redis.Password }, "a=b:c"},
+		{"password keeps quotes", with("redis", `password="ab"`), func(f *File) any { return f.Redis.Password }, `"ab"`},
+		{"password keeps backquotes", with("redis", "password=`a`b"), func(f *File) any { return f.Redis.Password }, "`a`b"},
+		{"password keeps one backquote", with("redis", "password=`"), func(f *File) any { return f.Redis.Password }, "`"},
+		{"password keeps triple quotes", with("redis", `password="""a"b""""`), func(f *File) any { return f.Redis.Password }, `"""a"b""""`},
+		{"password keeps backslash at end", with("redis", `password=ab\`), func(f *File) any { return f.Redis.Password }, `ab\`},
+		{"password keeps %()s", with("redis", `password=%(host)s`), func(f *File) any { return f.Redis.Password }, `%(host)s`},
+		{"password None", with("redis", "password=None"), func(f *File) any { return f.Redis.Password }, ""},
+		{"password empty", with("redis", "password="), func(f *File) any { return f.Redis.Password }, ""},
+		{"colon as in Python", with("redis", "port: 1234"), func(f *File) any { return f.Redis.Port }, 1234},
+		{"blanks around =", with("redis", "port \t=  1234  "), func(f *File) any { return f.Redis.Port }, 1234},
+		{"comment lines", with("redis", "# a\n; b\n  # c\nport=1"), func(f *File) any { return f.Redis.Port }, 1},
+		{"comment behind section", minimal + "[server] # of the house\nround_duration=2", func(f *File) any { return f.Server.RoundDuration }, 2 * time.Second},
+		{"CRLF", "[redis]\r\nport=77\r\n[tdf]\r\nnamespace=t\r\n", func(f *File) any { return f.Redis.Port }, 77},
+		{"byte order mark", "\xef\xbb\xbf" + with("redis", "port=5"), func(f *File) any { return f.Redis.Port }, 5},
+		{"no line end", minimal + "[server]\nround_duration=2.5", func(f *File) any { return f.Server.RoundDuration }, 2500 * time.Millisecond},
+		{"Go duration", with("server", "timeout_grace=5m"), func(f *File) any { return f.Server.TimeoutGrace }, 5 * time.Minute},
+		{"Go duration of seconds", with("server", "timeout_grace=1.3s"), func(f *File) any { return f.Server.TimeoutGrace }, 1300 * time.Millisecond},
+		{"size with unit", with("worker", "output_limit=64KiB"), func(f *File) any { return f.Worker.OutputLimit }, int64(65536)},
+		{"size in thousands", with("worker", "output_limit=64kB"), func(f *File) any { return f.Worker.OutputLimit }, int64(64000)},
+		{"size in bytes", with("worker", "output_limit=5000"), func(f *File) any { return f.Worker.OutputLimit }, int64(5000)},
+		{"True", with("task_defaults", "add_random_start_offset=True"), func(f *File) any { return f.TaskDefaults.AddRandomStartOffset }, true},
+		{"true", with("task_defaults", "add_random_start_offset=true"), func(f *File) any { return f.TaskDefaults.AddRandomStartOffset }, true},
+		{"list", with("worker", "environment=LANG, TZ HOME"), func(f *File) any { return f.Worker.Environment }, []string{"LANG", "TZ", "HOME"}},
+		{"text kept", with("task_defaults", "timeout=3.50"), func(f *File) any { return f.TaskDefaults.Timeout }, "3.50"},
+		{"Go duration becomes seconds", with("task_defaults", "timeout=1m30s"), func(f *File) any { return f.TaskDefaults.Timeout }, "90"},
+		{"one spelling of inf", with("task_defaults", "end_before=Infinity"), func(f *File) any { return f.TaskDefaults.EndBefore }, "inf"},
+		{"limit inf", with("task_defaults", "max_fails=inf"), func(f *File) any { return f.TaskDefaults.MaxFailsCount() }, math.MaxInt},
+		{"limit", with("task_defaults", "max_timeouts=7"), func(f *File) any { return f.TaskDefaults.MaxTimeoutsCount() }, 7},
+		{"fail_on", with("task_defaults", "fail_on=exit"), func(f *File) any { return f.TaskDefaults.FailOn }, "exit"},
+		{"sentinel", with("redis", "sentinel_master=m\nsentinel_addrs=a:1,[::1]:2"), func(f *File) any { return f.Redis.String() }, "sentinel m@a:1,[::1]:2 db 0"},
+		{"cluster", "[redis]\ncluster_addrs=a:1\n[tdf]\nnamespace={t}\n", func(f *File) any { return f.Redis.String() }, "cluster a:1"},
+		{"embedded", "[redis]\nhost=embedded\nport=0\n[tdf]\nnamespace=t\n", func(f *File) any { return f.Redis.Embedded() }, true},
+		{"IPv6", "[redis]\nhost=::1\n[tdf]\nnamespace=t\n", func(f *File) any { return f.Redis.String() }, "[::1]:6379 db 0"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, tc.got(mustLoad(t, tc.text, ForServer))); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAddr(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		redis            Redis
+		network, address string
+	}{
+		{Redis{Host: "h", Port: 1}, "tcp", "h:1"},
+		{Redis{Host: "[::1]", Port: 1}, "tcp", "[::1]:1"},
+		{Redis{Host: "/run/redis.sock", Port: 1}, "unix", "/run/redis.sock"},
+		{Redis{Host: EmbeddedHost, Port: 0}, "tcp", "127.0.0.1:0"},
+	} {
+		network, address := tc.redis.Addr()
+		if network != tc.network || address != tc.address {
+			t.Errorf("Addr of %q = %s %s; want %s %s", tc.redis.Host, network, address, tc.network, tc.address)
+		}
+	}
+}

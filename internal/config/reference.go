@@ -1,0 +1,61 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// referenceHead starts docs/CONFIGURATION.md.
+const referenceHead = `# Configuration
+
+<!-- Generated from the schema in internal/config by its test with -update; do not edit. -->
+
+All programs read INI files. One file may serve all of them: each reads its own
+sections and checks the others.
+
+- A value comes from the first of: the flag ` + "`--set section.key=value`" + `, the environment
+  variable, the file, the default. An empty variable counts as not set.
+- An unknown section or key is an error that names the nearest known one.
+- ` + "`#` or `;`" + ` starts a comment only at the start of a line; inside a value both are
+  ordinary characters.
+- Seconds are written as numbers (` + "`1.3`" + `) or durations (` + "`1.3s`, `5m`" + `), sizes as bytes
+  (` + "`65536`" + `) or with a unit (` + "`64KiB`, `1MiB`" + `; ` + "`kB`, `MB`" + ` count in thousands).
+- Relative paths start at the working directory of the program.
+- ` + "`--check`" + ` validates a configuration, ` + "`--print-config`" + ` shows the merged result and where
+  each value came from; secrets are shown as ` + "`****`" + `.
+`
+
+// WriteReference writes docs/CONFIGURATION.md: every section and key with type,
+// default, variable and meaning.
+func WriteReference(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString(referenceHead)
+	for _, sec := range schemaOf(&File{}) {
+		fmt.Fprintf(&b, "\n## [%s]\n\n%s\n", sec.name, sec.doc)
+		for _, k := range sec.keys {
+			fmt.Fprintf(&b, "\n### `%s`\n\n%s\n\n", k.name, k.doc)
+			fmt.Fprintf(&b, "- type: %s\n- default: %s\n- environment: `%s`\n", k.typeText(), k.defaultText(), envName(sec.name, k.name))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (k key) typeText() string {
+	if k.limits == "" {
+		return k.kind
+	}
+	return k.kind + ", " + k.limits
+}
+
+func (k key) defaultText() string {
+	switch {
+	case k.required:
+		return "none; required"
+	case k.fallback == "":
+		return "empty"
+	default:
+		return "`" + k.fallback + "`"
+	}
+}

@@ -1,0 +1,179 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestRefusedValues has one row per way a key can be wrong.
+func TestRefusedValues(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		section, line string
+		problem       string
+	}{
+		{"redis", "port=abc", "not a whole number"},
+		{"redis", "port=6379 ; the port", "a comment needs a line of its own"},
+		{"redis", "port=65536", "out of range"},
+		{"redis", "port=-1", "out of range"},
+		{"redis", "port=99999999999999999999", "out of range"},
+		{"redis", "port=", "not a whole number"},
+		{"redis", "port=0", "only an embedded Redis"},
+		{"redis", "db=-1", "out of range"},
+		{"redis", "db=1.5", "not a whole number"},
+		{"redis", "tls=maybe", "neither true nor false"},
+		{"redis", "ca_file=x.pem", "has no effect without tls"},
+		{"redis", "server_name=x", "has no effect without tls"},
+		{"redis", "tls=true\ncert_file=x.pem", "missing, although cert_file is set"},
+		{"redis", "tls=true\nkey_file=x.pem", "missing, although key_file is set"},
+		{"redis", "tls=true\nca_file=/does/not/exist.pem", "cannot be read"},
+		{"redis", "sentinel_master=m", "missing, although sentinel_master is set"},
+		{"redis", "sentinel_addrs=a:1", "missing, although sentinel_addrs is set"},
+		{"redis", "sentinel_master=m\nsentinel_addrs=a", "not host:port"},
+		{"redis", "sentinel_master=m\nsentinel_addrs=a:0", "port out of range"},
+		{"redis", "sentinel_master=m\nsentinel_addrs=a:1\ncluster_addrs=a:1", "given together"},
+		{"redis", "sentinel_password=x", "without sentinel_master"},
+		{"redis", "cluster_addrs=a:1", "not in braces"},
+		{"redis", "cluster_addrs=a:1\ndb=1", "only database 0"},
+		{"redis", "dial_timeout=inf", "infinite"},
+		{"redis", "read_timeout=0", "out of range"},
+		{"redis", "write_timeout=NaN", "NaN"},
+		{"redis", "username=a\x01b", "control character"},
+		{"redis", "username=\xffab", "not a text file"},
+		{"redis", "password_file=/does/not/exist", "cannot be read"},
+		{"server", "round_duration=0", "out of range"},
+		{"server", "round_duration=-1", "negative"},
+		{"server", "round_duration=-1s", "negative"},
+		{"server", "round_duration=inf", "infinite"},
+		{"server", "round_duration=nan", "NaN"},
+		{"server", "round_duration=soon", "not a duration"},
+		{"server", "round_duration=1e300", "too long"},
+		{"server", "round_duration=1e999", "too large"},
+		{"server", "round_duration=0x10p0", "not a duration"},
+		{"server", "round_duration=25h", "out of range"},
+		{"server", "timeout_grace=", "not a duration"},
+		{"server", "batch_size=0", "out of range"},
+		{"server", "repair_interval=0", "out of range"},
+		{"server", "repair_batch=0", "out of range"},
+		{"worker", "task_output_filename=$task_id.out", "unknown placeholder"},
+		{"worker", "task_error_filename=${worker}.out", "unknown placeholder"},
+		{"worker", "sleep_after_success=-0.1", "negative"},
+		{"worker", "sleep_after_failure=inf", "infinite"},
+		{"worker", "sleep_after_no_process_claimed=0", "out of range"},
+		{"worker", "output_limit=1", "out of range"},
+		{"worker", "output_limit=-5", "not a size"},
+		{"worker", "output_limit=1.5MiB", "not a size"},
+		{"worker", "output_limit=1mib", "not a size"},
+		{"worker", "output_limit=1TiB", "out of range"},
+		{"worker", "output_limit=18446744073709551615", "too large"},
+		{"worker", "fetch_max_bytes=16777216TiB", "too large"},
+		{"worker", "fetch_max_file_bytes=0", "out of range"},
+		{"worker", "fetch_max_entries=0", "out of range"},
+		{"worker", "fetch_max_redirects=-1", "out of range"},
+		{"worker", "fetch_timeout=0", "out of range"},
+		{"worker", "kill_grace=2h", "out of range"},
+		{"worker", "program_dir=", "empty"},
+		{"worker", "rsync_path=", "empty"},
+		{"worker", "environment=A=B", "not the name of an environment variable"},
+		{"worker", "environment=LANG,TDF_REDIS_PASSWORD", "cannot be passed on"},
+		{"worker", "netrc_file=/does/not/exist", "cannot be read"},
+		{"worker", "ca_file=/does/not/exist", "cannot be read"},
+		{"worker", "require_pinned=2", "neither true nor false"},
+		{"manager", "round_duration=0.001", "out of range"},
+		{"manager", "batch_size=x", "not a whole number"},
+		{"manager", "handler_backoff=2\nhandler_backoff_max=1", "longer than handler_backoff_max"},
+		{"task_defaults", "start_after=inf", "infinite"},
+		{"task_defaults", "start_after=-1", "negative"},
+		{"task_defaults", "start_after=NaN", "NaN"},
+		{"task_defaults", "start_after=5m", "not a number"},
+		{"task_defaults", "start_after=10\nend_before=9", "later than end_before"},
+		{"task_defaults", "end_before=-inf", "negative"},
+		{"task_defaults", "end_before=nan", "NaN"},
+		{"task_defaults", "timeout=0", "not above 0"},
+		{"task_defaults", "timeout=-3", "negative"},
+		{"task_defaults", "timeout=-inf", "infinite"},
+		{"task_defaults", "timeout=NaN", "NaN"},
+		{"task_defaults", "max_fails=-1", "negative"},
+		{"task_defaults", "max_fails=1.5", "not a whole number"},
+		{"task_defaults", "max_fails=+1", "not a whole number"},
+		{"task_defaults", "max_timeouts=nan", "not a whole number"},
+		{"task_defaults", "max_losses=-inf", "not a whole number"},
+		{"task_defaults", "max_losses=99999999999", "not a whole number"},
+		{"task_defaults", "fail_on=stdout", "not one of the known words"},
+		{"task_defaults", "add_random_start_offset=None", "neither true nor false"},
+	} {
+		t.Run(tc.section+" "+tc.line, func(t *testing.T) {
+			t.Parallel()
+			e := refused(t, with(tc.section, tc.line), ForWorker)
+			if !strings.Contains(e.Problem, tc.problem) {
+				t.Errorf("problem %q does not contain %q", e.Problem, tc.problem)
+			}
+			if e.File == "" || e.Remedy == "" {
+				t.Errorf("file or remedy missing in %#v", e)
+			}
+			if errors.Is(e, ErrUnreadable) {
+				return // names the line, as there is no key yet
+			}
+			if e.Section == "" || e.Key == "" || !errors.Is(e, ErrInvalid) {
+				t.Errorf("section, key or sentinel missing in %#v", e)
+			}
+		})
+	}
+}
+
+func TestRefusedHosts(t *testing.T) {
+	t.Parallel()
+	for _, host := range []string{"", "redis:6379", "redis://redis", "a b", "u@h", `"localhost"`} {
+		e := refused(t, "[redis]\nhost="+host+"\n[tdf]\nnamespace=t\n", ForServer)
+		if e.Section != "redis" || e.Key != "host" || e.Line != 2 {
+			t.Errorf("host %q: %v", host, e)
+		}
+	}
+}
+
+func TestEmbeddedIsForTheServerOnly(t *testing.T) {
+	t.Parallel()
+	const text = "[redis]\nhost=embedded\n[tdf]\nnamespace=t\n"
+	mustLoad(t, text, ForServer)
+	for _, kind := range []Kind{ForWorker, ForManager} {
+		if e := refused(t, text, kind); e.Key != "host" {
+			t.Errorf("%s: %v", kind, e)
+		}
+	}
+	for _, line := range []string{"tls=true", "sentinel_master=m\nsentinel_addrs=a:1", "username=u\npassword=p"} {
+		refused(t, strings.Replace(text, "[tdf]", line+"\n[tdf]", 1), ForServer)
+	}
+}
+
+// TestErrorNamesEverything is the form that people see.
+func TestErrorNamesEverything(t *testing.T) {
+	t.Parallel()
+	path := write(t, with("redis", "port=abc"))
+	_, err := Load(path, ForServer, WithEnviron(nil))
+	want := path + `:3: [redis] port = "abc": not a whole number; write a whole number from 0 to 65535`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func TestAllProblemsAreReported(t *testing.T) {
+	t.Parallel()
+	_, err := load(t, with("redis", "port=abc\ndb=x\nsize=1"), ForServer)
+	for _, want := range []string{"port", "db", "size"} {
+		if err == nil || !strings.Contains(err.Error(), "] "+want) {
+			t.Errorf("%s is missing in: %v", want, err)
+		}
+	}
+	if !errors.Is(err, ErrInvalid) || !errors.Is(err, ErrUnknown) {
+		t.Errorf("sentinels are missing in: %v", err)
+	}
+}
+
+func TestManyProblemsAreCut(t *testing.T) {
+	t.Parallel()
+	_, err := load(t, strings.Repeat("geheim\n", 1000), ForServer)
+	if err == nil || strings.Count(err.Error(), "\n") != maxProblems || !strings.HasSuffix(err.Error(), "and 980 more problems") {
+		t.Errorf("got %v", err)
+	}
+}

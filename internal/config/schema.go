@@ -1,0 +1,136 @@
+package config
+
+import (
+	"math"
+	"time"
+)
+
+// schema is the table of all sections and keys, bound to the File it fills.
+type schema []section
+
+type section struct {
+	name, doc string
+	required  bool
+	example   string // of the whole section, for the error that it is missing
+	keys      []key
+}
+
+type key struct {
+	name     string
+	fallback string // the default, as text
+	value           // type, limits and where to store it
+	doc      string
+}
+
+// schemaOf returns the table that fills f. To add a key, add its field to the
+// struct and one line here.
+func schemaOf(f *File) schema {
+	return schema{
+		redisSection(&f.Redis),
+		{
+			name: "tdf", required: true, example: "a line [tdf] and below it namespace=MyProject",
+			doc: "What all programs of one project share. Required.",
+			keys: []key{
+				{"namespace", "", needed(text(&f.TDF.Namespace, ValidNamespace), "MyProject"), "Start of the name of every key in Redis. In braces, as in `{sum}`, for a Redis Cluster."},
+			},
+		},
+		serverSection(&f.Server),
+		workerSection(&f.Worker),
+		managerSection(&f.Manager),
+		taskDefaultsSection(&f.TaskDefaults),
+	}
+}
+
+func redisSection(r *Redis) section {
+	return section{
+		name: "redis", required: true, example: "a line [redis] and below it host=localhost",
+		doc: "The Redis server to use. Required.",
+		keys: []key{
+			{"host", "localhost", text(&r.Host, checkHost), "Host name, IP address or absolute path of a unix socket. `embedded`, for the server only, starts a Redis inside it for trials: nothing survives its end."},
+			{"port", "6379", integer(&r.Port, 0, 65535), "Port. 0, with `host=embedded` only, means any free one. A Kubernetes service must not be named tdf-redis, as that would set the variable to a URL, which is refused."},
+			{"username", "", noneable(&r.Username), "ACL user; empty or `None` for the default user."},
+			{"password", "", secret(&r.Password), "Password; empty or `None` for none. All characters count, also `#` and `;`."},
+			{"password_file", "", noneable(&r.PasswordFile), "File that holds the password, for example a secret mounted by an orchestrator; a line end at its end is ignored. Not together with `password`."},
+			{"db", "0", integer(&r.DB, 0, math.MaxInt32), "Index of the database."},
+			{"tls", "false", boolean(&r.TLS), "Encrypt the connection, at least TLS 1.2."},
+			{"ca_file", "", noneable(&r.CAFile), "PEM file of the certificates to trust instead of the system's."},
+			{"cert_file", "", noneable(&r.CertFile), "PEM file of a client certificate; needs `key_file`."},
+			{"key_file", "", noneable(&r.KeyFile), "PEM file of the client certificate's key; needs `cert_file`."},
+			{"server_name", "", noneable(&r.ServerName), "Name expected in the server's certificate; empty for `host`."},
+			{"sentinel_master", "", noneable(&r.SentinelMaster), "Name of the master to ask Redis Sentinel for; needs `sentinel_addrs`, and replaces `host` and `port`."},
+			{"sentinel_addrs", "", list(&r.SentinelAddrs, checkAddr), "Sentinels, as host:port, separated by commas."},
+			{"sentinel_password", "", secret(&r.SentinelPassword), "Password of the sentinels; empty or `None` for none."},
+			{"cluster_addrs", "", list(&r.ClusterAddrs, checkAddr), "Some nodes of a Redis Cluster, as host:port, separated by commas; replaces `host` and `port`."},
+			{"dial_timeout", "5", seconds(&r.DialTimeout, time.Millisecond, time.Hour), "Longest time to make a connection."},
+			{"read_timeout", "3", seconds(&r.ReadTimeout, time.Millisecond, time.Hour), "Longest wait for a reply."},
+			{"write_timeout", "3", seconds(&r.WriteTimeout, time.Millisecond, time.Hour), "Longest time to send a command."},
+		},
+	}
+}
+
+func serverSection(s *Server) section {
+	return section{
+		name: "server", doc: "Read by tdf-server.",
+		keys: []key{
+			{"round_duration", "1.3", seconds(&s.RoundDuration, shortest, longest), "Longest time between two passes over due tasks; woken, the server reacts at once."},
+			{"timeout_grace", "10", seconds(&s.TimeoutGrace, 0, longest), "How long to wait, after a round's timeout, for the report of its worker."},
+			{"batch_size", "100", integer(&s.BatchSize, 1, 10000), "Most tasks settled at once."},
+			{"repair_interval", "5", seconds(&s.RepairInterval, shortest, longest), "Time between two background passes that adopt foreign tasks and repair indices."},
+			{"repair_batch", "1000", integer(&s.RepairBatch, 1, 100000), "Most tasks one such pass looks at."},
+		},
+	}
+}
+
+func managerSection(m *Manager) section {
+	return section{
+		name: "manager", doc: "Read by tdf-manager and by programs that use the package manager.",
+		keys: []key{
+			{"round_duration", "1.3", seconds(&m.RoundDuration, shortest, longest), "Longest time between two passes over ended tasks; woken, the manager reacts at once."},
+			{"batch_size", "100", integer(&m.BatchSize, 1, 10000), "Most tasks opened or archived at once."},
+			{"handler_backoff", "1", seconds(&m.HandlerBackoff, 0, longest), "Pause before a task is given again to a handler that returned an error; doubles each time."},
+			{"handler_backoff_max", "60", seconds(&m.HandlerBackoffMax, 0, longest), "Where that pause stops growing."},
+		},
+	}
+}
+
+func taskDefaultsSection(d *TaskDefaults) section {
+	return section{
+		name: "task_defaults", doc: "Values of a new task that its opener did not give. Read by tdf-manager and by programs that use the package manager.",
+		keys: []key{
+			{"start_after", "0", timestamp(&d.StartAfter, false), "Earliest start, in unix seconds."},
+			{"end_before", "inf", timestamp(&d.EndBefore, true), "Latest end of the execution, in unix seconds."},
+			{"timeout", "inf", span(&d.Timeout), "Longest time a round may run, its fetch included."},
+			{"max_fails", "0", limit(&d.MaxFails), "How often a task may fail and be opened again."},
+			{"max_timeouts", "0", limit(&d.MaxTimeouts), "How often a task may time out and be opened again."},
+			{"max_losses", "3", limit(&d.MaxLosses), "How often a task may lose its worker and be opened again."},
+			{"add_random_start_offset", "False", boolean(&d.AddRandomStartOffset), "Add a random part of a second to `start_after`, to mix tasks with the same start."},
+			{"fail_on", "", choice(&d.FailOn, "stderr", "exit"), "What makes a round a failure: `stderr` any output there, `exit` only the exit status, empty either of them."},
+		},
+	}
+}
+
+// Limits of durations: a shorter wait would be a busy loop, a longer one is a slip.
+const (
+	shortest = 10 * time.Millisecond
+	longest  = 24 * time.Hour
+)
+
+// section returns the section with that name, or an empty one.
+func (s schema) section(name string) section {
+	for _, sec := range s {
+		if sec.name == name {
+			return sec
+		}
+	}
+	return section{}
+}
+
+// key returns the key with that name.
+func (s section) key(name string) (key, bool) {
+	for _, k := range s.keys {
+		if k.name == name {
+			return k, true
+		}
+	}
+	return key{}, false
+}

@@ -1,0 +1,66 @@
+package config
+
+import "time"
+
+// File is one configuration as merged from flags, environment, file and
+// defaults, and validated. It is made by Load.
+type File struct {
+	// Path is the file read; empty when everything came from the environment.
+	Path string
+	// Kind is the program the configuration was loaded for.
+	Kind Kind
+
+	Redis        Redis
+	TDF          TDF
+	Server       Server
+	Worker       Worker
+	Manager      Manager
+	TaskDefaults TaskDefaults
+
+	settings map[string]setting // by "section.key"; says where each value came from
+	warnings []string
+}
+
+// Warnings returns what is legal but unwise, one sentence each, for the log:
+// for example a file with a password that other users can read.
+func (f *File) Warnings() []string { return f.warnings }
+
+// TDF holds the section [tdf].
+type TDF struct {
+	// Namespace starts the name of every key in Redis ("sum" in "sum:task_id").
+	// ValidNamespace says what it may look like. Required, no default.
+	Namespace string
+}
+
+// Server holds the section [server].
+type Server struct {
+	// RoundDuration is the longest time between two passes over due tasks
+	// (default 1.3s). The server also reacts at once when it is woken.
+	RoundDuration time.Duration
+	// TimeoutGrace is how long the server waits, after a round's timeout, for
+	// the report of the worker that still holds the lease (default 10s).
+	TimeoutGrace time.Duration
+	// BatchSize is the largest number of tasks settled in one script (default 100).
+	BatchSize int
+	// RepairInterval is the time between two background passes that adopt
+	// foreign tasks and repair indices (default 5s).
+	RepairInterval time.Duration
+	// RepairBatch is the largest number of tasks one repair pass looks at
+	// (default 1000).
+	RepairBatch int
+}
+
+// Manager holds the section [manager].
+type Manager struct {
+	// RoundDuration is the longest time between two passes over ended tasks
+	// (default 1.3s).
+	RoundDuration time.Duration
+	// BatchSize is the largest number of tasks opened or archived in one
+	// script (default 100).
+	BatchSize int
+	// HandlerBackoff is the pause before a task is given again to a handler
+	// that returned an error (default 1s); it doubles each time.
+	HandlerBackoff time.Duration
+	// HandlerBackoffMax is where that pause stops growing (default 1m).
+	HandlerBackoffMax time.Duration
+}

@@ -1,0 +1,119 @@
+package config
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// integer takes a whole number from least to most.
+func integer(into *int, least, most int) value {
+	limits := "from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
+	return value{kind: "whole number", limits: limits, parse: func(s string) *fault {
+		n, err := strconv.Atoi(s)
+		if err != nil && !strings.Contains(err.Error(), strconv.ErrRange.Error()) {
+			return &fault{"not a whole number" + commentHint(s), "write a whole number " + limits}
+		}
+		if err != nil || n < least || n > most {
+			return &fault{"out of range", "write a whole number " + limits}
+		}
+		*into = n
+		return nil
+	}}
+}
+
+// size takes a number of bytes from least to most.
+func size(into *int64, least, most int64) value {
+	limits := "from " + sizeText(least) + " to " + sizeText(most)
+	return value{kind: "size", limits: limits, parse: func(s string) *fault {
+		n, err := ParseSize(s)
+		if err != nil {
+			return faultOf(err)
+		}
+		if n < least || n > most {
+			return &fault{"out of range", "write a size " + limits + ", for example " + sizeText(max(least, mib))}
+		}
+		*into = n
+		return nil
+	}}
+}
+
+// timestamp takes unix seconds and keeps their text.
+func timestamp(into *string, infinite bool) value {
+	limits := "0 or more"
+	if infinite {
+		limits += ", or inf"
+	}
+	return value{kind: "unix seconds", limits: limits, parse: func(s string) *fault {
+		n, f := parseNumber(s)
+		switch {
+		case f != nil:
+			return &fault{f.problem, "write unix seconds, " + limits}
+		case math.IsInf(n, 1) && !infinite:
+			return &fault{"infinite, which would never come", "write unix seconds, " + limits}
+		case n < 0:
+			return &fault{"negative", "write unix seconds, " + limits}
+		}
+		*into = keep(s, n)
+		return nil
+	}}
+}
+
+// span takes a duration above 0 or inf and keeps its text in seconds.
+func span(into *string) value {
+	const limits = "above 0, or inf"
+	return value{kind: "seconds", limits: limits, parse: func(s string) *fault {
+		if n, f := parseNumber(s); f == nil && math.IsInf(n, 1) {
+			*into = "inf"
+			return nil
+		}
+		d, err := ParseDuration(s)
+		if err != nil {
+			return faultOf(err)
+		}
+		if d <= 0 {
+			return &fault{"not above 0", "write seconds " + limits + "; inf means no limit"}
+		}
+		*into = s
+		if _, f := parseNumber(s); f != nil { // a Go duration, unknown to other readers
+			*into = secondsText(d)
+		}
+		return nil
+	}}
+}
+
+// limit takes a count or inf and keeps its text.
+func limit(into *string) value {
+	const limits = "0 or more, or inf"
+	return value{kind: "whole number", limits: limits, parse: func(s string) *fault {
+		if n, f := parseNumber(s); f == nil && math.IsInf(n, 1) {
+			*into = "inf"
+			return nil
+		}
+		n, err := strconv.ParseInt(s, 10, 32)
+		if err != nil || strings.HasPrefix(s, "+") {
+			return &fault{"not a whole number" + commentHint(s), "write a whole number, " + limits}
+		}
+		if n < 0 {
+			return &fault{"negative", "write a whole number, " + limits}
+		}
+		*into = s
+		return nil
+	}}
+}
+
+// keep returns the text as written, but one spelling for infinity.
+func keep(s string, n float64) string {
+	if math.IsInf(n, 1) {
+		return "inf"
+	}
+	return s
+}
+
+// commentHint explains the commonest cause of an ill-typed value.
+func commentHint(s string) string {
+	if strings.ContainsAny(s, "#;") {
+		return " (a comment needs a line of its own)"
+	}
+	return ""
+}

@@ -1,0 +1,35 @@
+package redistest
+
+// Option changes how a redis-server is started.
+type Option func(*settings)
+
+// settings are what the options of one server add up to.
+type settings struct {
+	config   []string
+	password string
+}
+
+// WithAppendOnly makes every write durable (appendfsync always), so that the
+// data survives [Server.Kill] and [Server.Restart]. Default: nothing is kept.
+func WithAppendOnly() Option {
+	return func(s *settings) {
+		s.config = append(s.config, "--appendonly", "yes", "--appendfsync", "always")
+	}
+}
+
+// WithConfig sets one directive of redis.conf, for example
+// WithConfig("maxmemory-policy", "allkeys-lru").
+func WithConfig(directive string, values ...string) Option {
+	return func(s *settings) {
+		s.config = append(s.config, "--"+directive)
+		s.config = append(s.config, values...)
+	}
+}
+
+// WithPassword makes the default user need a password. Default: none.
+func WithPassword(password string) Option {
+	return func(s *settings) {
+		s.password = password
+		s.config = append(s.config, "--requirepass", password)
+	}
+}
