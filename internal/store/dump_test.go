@@ -1,0 +1,64 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-go/tdf/internal/storetest"
+)
+
+// dump is everything a namespace holds, by key: type, content, and whether the
+// key expires. The name of the namespace is replaced, so that dumps of two
+// namespaces can be compared.
+func dump(t *testing.T, sp *storetest.Space) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, key := range sp.Raw.Keys(t.Context(), storetest.Pattern(sp.Namespace)).Val() {
+		name := strings.TrimPrefix(key, sp.Namespace+":")
+		text := content(t, sp, key)
+		if sp.Raw.TTL(t.Context(), key).Val() > 0 {
+			text += " expires"
+		}
+		all[name] = strings.ReplaceAll(text, sp.Namespace, "NS")
+	}
+	return all
+}
+
+func content(t *testing.T, sp *storetest.Space, key string) string {
+	t.Helper()
+	ctx := t.Context()
+	kind := sp.Raw.Type(ctx, key).Val()
+	switch kind {
+	case "string":
+		return kind + " " + sp.Raw.Get(ctx, key).Val()
+	case "hash":
+		return kind + fmt.Sprintf(" %q", sp.Raw.HGetAll(ctx, key).Val())
+	case "list":
+		return kind + fmt.Sprintf(" %q", sp.Raw.LRange(ctx, key, 0, -1).Val())
+	case "set":
+		members := sp.Raw.SMembers(ctx, key).Val()
+		slices.Sort(members)
+		return kind + fmt.Sprintf(" %q", members)
+	case "zset":
+		text := kind
+		for _, z := range sp.Raw.ZRangeWithScores(ctx, key, 0, -1).Val() {
+			text += fmt.Sprintf(" %v=%.6f", z.Member, z.Score)
+		}
+		return text
+	default:
+		t.Fatalf("key %s is a %q", key, kind)
+		return ""
+	}
+}
+
+// sameDump fails the test if two dumps differ.
+func sameDump(t *testing.T, want, got map[string]string, what string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: the namespace differs (- want, + got):\n%s", what, diff)
+	}
+}

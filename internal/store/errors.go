@@ -1,0 +1,71 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of this package, to be matched with errors.Is.
+var (
+	// ErrUnreachable means Redis could not be talked to: not there, refusing
+	// the password or the database, loading its data, or cut off.
+	ErrUnreachable = errors.New("redis is unreachable")
+	// ErrNotFound means there is no task with that id.
+	ErrNotFound = errors.New("no such task")
+	// ErrDamaged means a task's hash is missing or does not hold what it must.
+	// Daemons log it, set the task aside and go on.
+	ErrDamaged = errors.New("damaged task")
+	// ErrProtocol means the namespace was written by a newer major version.
+	ErrProtocol = errors.New("protocol version not supported")
+	// ErrManagerAlive means a project's own manager handles this namespace.
+	ErrManagerAlive = errors.New("a manager is alive on this namespace")
+	// ErrUnfit means the Redis server is not set up in a way TDF can trust.
+	ErrUnfit = errors.New("redis is not fit for TDF")
+)
+
+// SetupError says what about the Redis server, or about the way to it, must be
+// changed: the setting by section and key, its value, and the remedy.
+type SetupError struct {
+	// Setting is "[redis] port" or the name of a Redis server setting.
+	Setting string
+	// Value is what it is now; empty for secrets.
+	Value string
+	// Remedy says what to do.
+	Remedy string
+	// Err is the cause; it matches ErrUnreachable, ErrUnfit or ErrProtocol.
+	Err error
+}
+
+// Error implements error.
+func (e *SetupError) Error() string {
+	setting := e.Setting
+	if e.Value != "" {
+		setting += " = " + e.Value
+	}
+	return fmt.Sprintf("%s: %v; %s", setting, e.Err, e.Remedy)
+}
+
+// Unwrap returns the cause.
+func (e *SetupError) Unwrap() error { return e.Err }
+
+// DamageError says why a task is damaged. It matches ErrDamaged.
+type DamageError struct {
+	ID int64
+	// Reason is short: "hash is missing", "field round: ...".
+	Reason string
+}
+
+// Error implements error.
+func (e *DamageError) Error() string { return fmt.Sprintf("task %d is damaged: %s", e.ID, e.Reason) }
+
+// Is reports whether target is ErrDamaged.
+func (e *DamageError) Is(target error) bool { return target == ErrDamaged }
+
+// ExitCode is the exit code of a program that ends with this error: 3 if Redis
+// is unreachable, 2 if it or the configuration must be changed.
+func (e *SetupError) ExitCode() int {
+	if errors.Is(e.Err, ErrUnreachable) {
+		return 3
+	}
+	return 2
+}

@@ -1,0 +1,98 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Inspection is a task together with the indices that list it.
+type Inspection struct {
+	Seen
+	// Listed are the state sets that list the id; a sound task is in one.
+	Listed []statemachine.State
+	// Due is when the deadline index has it, or Never.
+	Due statemachine.Time
+	// InBucket says that its bucket lists it. Set for tasks that are open.
+	InBucket bool
+}
+
+// Fingerprint is the same as long as neither the task nor its sets change.
+func (i *Inspection) Fingerprint() string {
+	return i.state + "/" + i.round + "/" + i.rev + "/" + i.listedText()
+}
+
+func (i *Inspection) listedText() string {
+	names := make([]string, len(i.Listed))
+	for n, st := range i.Listed {
+		names[n] = string(st)
+	}
+	return strings.Join(names, " ")
+}
+
+// Absent says that neither a hash nor a set knows the id.
+func (i *Inspection) Absent() bool {
+	return i.state == "" && i.round == "" && len(i.Listed) == 0
+}
+
+// Inspect reads tasks and indices, at most a few hundred ids a call.
+func (s *Store) Inspect(ctx context.Context, ids []int64) ([]Inspection, statemachine.Time, error) {
+	args := append([]any{s.keys.taskPrefix()}, stateArgs()...)
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	r, err := s.runList(ctx, "inspect", append([]string{s.keys.meta(), s.keys.due()}, s.keys.states()...), args...)
+	if err != nil {
+		return nil, 0, err
+	}
+	found := make([]Inspection, len(r.list(1)))
+	for i := range found {
+		t := r.list(1).list(i)
+		found[i] = Inspection{Seen: decodeSeen(t.number(0), t[3:]), Due: t.time(2)}
+		for _, name := range strings.Fields(t.text(1)) {
+			found[i].Listed = append(found[i].Listed, statemachine.State(name))
+		}
+	}
+	return found, r.time(0), s.lookInBuckets(ctx, found)
+}
+
+func (s *Store) lookInBuckets(ctx context.Context, found []Inspection) error {
+	scores := make([]*redis.FloatCmd, len(found))
+	_, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i := range found {
+			if found[i].Err == nil && found[i].State == statemachine.Open {
+				scores[i] = p.ZScore(ctx, s.keys.ready(found[i].Bucket.Name()), member(found[i].ID))
+			}
+		}
+		return nil
+	})
+	if err != nil && !isAnswer(err) {
+		return s.failed("inspect", err)
+	}
+	for i, c := range scores {
+		found[i].InBucket = c != nil && c.Err() == nil
+	}
+	return nil
+}
+
+// Watermark returns up to which id foreign tasks have been looked for, and the
+// newest id there is.
+func (s *Store) Watermark(ctx context.Context) (adopted, last int64, err error) {
+	var a, l *redis.StringCmd
+	_, err = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		a, l = p.HGet(ctx, s.keys.meta(), "adopted"), p.Get(ctx, s.keys.taskID())
+		return nil
+	})
+	if err != nil && !isNil(err) {
+		return 0, 0, s.failed("watermark", err)
+	}
+	adopted, _ = a.Int64()
+	last, _ = l.Int64()
+	return adopted, last, nil
+}
+
+func isNil(err error) bool { return errors.Is(err, redis.Nil) }

@@ -1,0 +1,93 @@
+package store
+
+import (
+	"strconv"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// keys builds every Redis key of one namespace. No key text stands anywhere
+// else. On Redis Cluster a namespace written in braces makes them one slot.
+type keys struct{ prefix string }
+
+func newKeys(namespace string) keys { return keys{prefix: namespace + ":"} }
+
+// meta is a hash: protocol, adopted (watermark of known ids), and what the
+// server publishes for the workers.
+func (k keys) meta() string { return k.prefix + "meta" }
+
+// taskID is a counter: the id of the newest task.
+func (k keys) taskID() string { return k.prefix + "task_id" }
+
+// task is the hash of one task.
+func (k keys) task(id int64) string { return k.taskPrefix() + strconv.FormatInt(id, 10) }
+
+// taskPrefix is the declared prefix from which claim and load build the key of
+// an id that becomes known inside the script.
+func (k keys) taskPrefix() string { return k.prefix + "task:" }
+
+// state is a sorted set of the ids in that state; score: the time of the move;
+// in open, start_after at creation, and later whichever of the two is later.
+func (k keys) state(s statemachine.State) string { return k.prefix + string(s) }
+
+// states are all state sets, in the order of statemachine.States.
+func (k keys) states() []string {
+	all := statemachine.States()
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = k.state(s)
+	}
+	return names
+}
+
+// buckets is a set of the names of all buckets ever used.
+func (k keys) buckets() string { return k.prefix + "buckets" }
+
+// ready is a sorted set of the claimable tasks of one bucket; member: padded
+// id, score: the earliest start.
+func (k keys) ready(bucket string) string { return k.prefix + "ready:" + bucket }
+
+// wake is a list with at most one token: work for this bucket.
+func (k keys) wake(bucket string) string { return k.prefix + "wake:" + bucket }
+
+// wakeServer is a list with at most one token: work for a server.
+func (k keys) wakeServer() string { return k.prefix + "wake_server" }
+
+// due is a sorted set of ids by the next moment a server must look at them.
+func (k keys) due() string { return k.prefix + "due" }
+
+// request holds the ids a request to open tasks has made; it expires.
+func (k keys) request(key string) string { return k.prefix + "request:" + key }
+
+// lastClaim holds the answer to the last claim of one worker; it expires.
+func (k keys) lastClaim(worker string) string { return k.prefix + "claim:" + worker }
+
+// setAside is a hash of damaged tasks: id to a description.
+func (k keys) setAside() string { return k.prefix + "set_aside" }
+
+// managers is a hash of the managers alive: instance to "kind name time".
+func (k keys) managers() string { return k.prefix + "managers" }
+
+// worker is the set of worker names, workerIDs the counter of their ids,
+// workerID the id of one name; as in the original.
+func (k keys) worker() string              { return k.prefix + "worker" }
+func (k keys) workerIDs() string           { return k.prefix + "worker_id" }
+func (k keys) workerID(name string) string { return k.prefix + "worker_id:" + name }
+
+// changed is the channel on which moves to an outcome are announced.
+func (k keys) changed() string { return k.prefix + "changed" }
+
+// all is the pattern that matches every key of the namespace and no other.
+func (k keys) all() string { return globEscape(k.prefix) + "*" }
+
+func globEscape(s string) string {
+	out := make([]byte, 0, len(s)+4)
+	for i := range len(s) {
+		switch s[i] {
+		case '*', '?', '[', ']', '\\', '^':
+			out = append(out, '\\')
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
+}

@@ -1,0 +1,20 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/storetest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+func TestRedis(t *testing.T) {
+	t.Parallel()
+	storetest.Exercise(t, func(tb testing.TB) *storetest.Space { return storetest.New(tb) })
+}
+
+func TestEmbedded(t *testing.T) {
+	t.Parallel()
+	storetest.Exercise(t, storetest.Embedded)
+}

@@ -1,0 +1,191 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// MoveWatermark says that foreign tasks have been looked for up to the new id.
+// It reports false if somebody else has moved it elsewhere.
+func (s *Store) MoveWatermark(ctx context.Context, from, to int64) (bool, error) {
+	v, err := s.run(ctx, "watermark", []string{s.keys.meta()}, from, to)
+	return v == int64(1), err
+}
+
+// Reindex puts a sound task where it belongs in its bucket and in the deadline
+// index, and wakes whoever waits for it. Nothing happens if the task has
+// changed since it was seen. It reports whether anything was wrong; repeated
+// after a lost reply, it finds nothing wrong any more.
+func (s *Store) Reindex(ctx context.Context, t *Seen, grace statemachine.Duration) (bool, error) {
+	score := ""
+	if t.State == statemachine.Open {
+		score = t.StartAfter.Text()
+	}
+	k, bucket := s.keys, t.Bucket.Name()
+	v, err := s.run(ctx, "index",
+		[]string{k.meta(), k.task(t.ID), k.due(), k.buckets(), k.ready(bucket), k.wake(bucket)},
+		t.ID, string(t.State), t.Round, t.Rev, deadlineText(t.Deadline(grace)), score, bucket)
+	return v == int64(1), err
+}
+
+// Postpone lets the deadline index offer ids again only after d. It is for
+// tasks nothing can be decided about.
+func (s *Store) Postpone(ctx context.Context, now statemachine.Time, d statemachine.Duration, ids ...int64) error {
+	members := make([]redis.Z, len(ids))
+	for i, id := range ids {
+		members[i] = redis.Z{Score: float64(now.Add(d)) / 1e6, Member: strconv.FormatInt(id, 10)}
+	}
+	if len(members) == 0 {
+		return nil
+	}
+	if err := s.rdb.ZAddXX(ctx, s.keys.due(), members...).Err(); err != nil {
+		return s.failed("postpone", err)
+	}
+	return nil
+}
+
+// Relist makes a task listed in exactly one state set: the one of its hash, or
+// archived where a foreign manager has archived it. Nothing happens if the
+// task or its sets have changed since the inspection.
+func (s *Store) Relist(ctx context.Context, i *Inspection, to statemachine.State, now statemachine.Time) (bool, error) {
+	var fields []any
+	if to == statemachine.Archived && i.State != statemachine.Archived {
+		fields = []any{"state", string(to), "outcome", string(i.State)}
+	}
+	return s.repair(ctx, i, string(to), now.Text(), "", fields)
+}
+
+// SetAside takes a damaged task out of all sets and keeps a description of it,
+// so that daemons do not meet it again. Nothing happens if it has changed.
+func (s *Store) SetAside(ctx context.Context, i *Inspection, now statemachine.Time) (bool, error) {
+	reason := "its state sets and its hash disagree"
+	var damage *DamageError
+	if errors.As(i.Err, &damage) {
+		reason = damage.Reason
+	}
+	text, err := json.Marshal(Aside{ID: i.ID, Reason: reason, State: i.state, Listed: i.listedText(), At: now.Text()})
+	if err != nil {
+		return false, fmt.Errorf("set aside: %w", err)
+	}
+	return s.repair(ctx, i, "", "", string(text), nil)
+}
+
+func (s *Store) repair(ctx context.Context, i *Inspection, to, score, aside string, fields []any) (bool, error) {
+	k := s.keys
+	args := append([]any{i.ID, i.state, i.round, i.rev, i.listedText(), to, score, aside}, stateArgs()...)
+	args = append(append(args, len(fields)), fields...)
+	v, err := s.run(ctx, "repair", append([]string{k.meta(), k.task(i.ID), k.due(), k.setAside()}, k.states()...), args...)
+	return v == int64(1), err
+}
+
+// Aside describes a task that was set aside.
+type Aside struct {
+	ID     int64  `json:"id"`
+	Reason string `json:"reason"`
+	// State is the hash's, Listed the names of the sets that listed the id.
+	State  string `json:"state"`
+	Listed string `json:"listed"`
+	At     string `json:"at"`
+}
+
+// Asides lists the tasks that were set aside.
+func (s *Store) Asides(ctx context.Context) ([]Aside, error) {
+	all, err := s.rdb.HGetAll(ctx, s.keys.setAside()).Result()
+	if err != nil {
+		return nil, s.failed("set aside", err)
+	}
+	list := make([]Aside, 0, len(all))
+	for id, text := range all {
+		var a Aside
+		if err := json.Unmarshal([]byte(text), &a); err != nil {
+			a.Reason = text
+		}
+		a.ID, _ = strconv.ParseInt(id, 10, 64)
+		list = append(list, a)
+	}
+	return list, nil
+}
+
+// Flush deletes every key of the namespace and no other, and returns how many.
+func (s *Store) Flush(ctx context.Context) (int64, error) {
+	if c, ok := s.rdb.(*redis.ClusterClient); ok {
+		var total int64
+		err := c.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+			n, err := s.flushNode(ctx, node)
+			total += n
+			return err
+		})
+		return total, err
+	}
+	return s.flushNode(ctx, s.rdb)
+}
+
+func (s *Store) flushNode(ctx context.Context, node redis.Cmdable) (int64, error) {
+	var total int64
+	var cursor uint64
+	for {
+		found, next, err := node.Scan(ctx, cursor, s.keys.all(), 1000).Result()
+		if err != nil {
+			return total, s.failed("flush", err)
+		}
+		if len(found) > 0 {
+			if err := node.Unlink(ctx, found...).Err(); err != nil {
+				return total, s.failed("flush", err)
+			}
+			// Not the answer of UNLINK, which is 0 when the call was repeated.
+			total += int64(len(found))
+		}
+		if cursor = next; cursor == 0 {
+			return total, nil
+		}
+	}
+}
+
+// ManagerAllowance is how long a manager that says nothing counts as alive.
+const ManagerAllowance = 15 * time.Second
+
+// Presence says that a manager is alive; it is repeated at least every five
+// seconds.
+type Presence struct {
+	// Instance is unique for the process, Name is for people.
+	Instance, Name string
+	// StandIn marks the ready-made manager, which must not handle what a
+	// project's own manager waits for.
+	StandIn bool
+	// Force lets a stand-in run beside a project's own manager.
+	Force bool
+}
+
+// Appear records the presence. For a stand-in it returns an error matching
+// [ErrManagerAlive] while a project's own manager is alive, unless forced.
+func (s *Store) Appear(ctx context.Context, p Presence) error {
+	kind, refuse := "own", ""
+	if p.StandIn {
+		kind, refuse = "standin", flag(!p.Force)
+	}
+	v, err := s.run(ctx, "presence", []string{s.keys.meta(), s.keys.managers()},
+		p.Instance, kind, p.Name, int(ManagerAllowance.Seconds()), refuse)
+	if err != nil {
+		return err
+	}
+	if name, ok := v.(string); ok && name != "" {
+		return fmt.Errorf("%w: %s", ErrManagerAlive, quote(name))
+	}
+	return nil
+}
+
+// Disappear takes the presence back.
+func (s *Store) Disappear(ctx context.Context, p Presence) error {
+	if err := s.rdb.HDel(ctx, s.keys.managers(), p.Instance).Err(); err != nil {
+		return s.failed("disappear", err)
+	}
+	return nil
+}

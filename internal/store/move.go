@@ -1,0 +1,230 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Order is a decided move with what goes along with it.
+type Order struct {
+	statemachine.Move
+	// Writer is the name that stands in the task's log.
+	Writer string
+	// Bucket is where the task waits if the move opens it, or waited if the move
+	// takes it from there. An entry that stays behind does no harm: the next
+	// claim that meets it drops it.
+	Bucket Bucket
+	// Lines are put into the task's log before the lines of the move.
+	Lines []Line
+	// Fields are further hash fields to write, names and values in turn: the
+	// record of a round.
+	Fields []string
+}
+
+// Line is a line for a task's log.
+type Line struct {
+	At   statemachine.Time
+	Text string
+}
+
+// MaxMoves is the most moves one call of [Store.Apply] takes.
+const MaxMoves = 1000
+
+// Outcome is what became of one order.
+type Outcome struct {
+	ID     int64
+	Result statemachine.Result
+	// Err is nil unless Result is Refused. Then it matches
+	// statemachine.ErrStale, statemachine.ErrConflict or [ErrDamaged].
+	Err error
+}
+
+// Apply makes decided moves, each on its own: one that is refused does not
+// touch the others. The error is that of the call; the outcomes are in the
+// order of the orders.
+func (s *Store) Apply(ctx context.Context, orders ...Order) ([]Outcome, error) {
+	if len(orders) == 0 {
+		return nil, nil
+	}
+	if len(orders) > MaxMoves {
+		return nil, fmt.Errorf("move: %d moves in one call: want at most %d", len(orders), MaxMoves)
+	}
+	call := moveCall{store: s, index: map[string]int{}}
+	for i := range orders {
+		call.add(&orders[i])
+	}
+	r, err := s.runList(ctx, "move", call.keys(orders), call.args(len(orders))...)
+	if err != nil {
+		return nil, err
+	}
+	if len(r) != len(orders)+1 {
+		return nil, fmt.Errorf("move: %d answers for %d moves", len(r)-1, len(orders))
+	}
+	out := make([]Outcome, len(orders))
+	for i := range orders {
+		out[i] = moveOutcome(orders[i].ID, r.number(i))
+	}
+	return out, nil
+}
+
+// moveOutcome is the one place where the codes of the move script get their
+// meaning.
+func moveOutcome(id, code int64) Outcome {
+	switch code {
+	case 1:
+		return Outcome{ID: id, Result: statemachine.Moved}
+	case 2:
+		return Outcome{ID: id, Result: statemachine.Repeated}
+	case -1:
+		return Outcome{ID: id, Result: statemachine.Refused, Err: fmt.Errorf("task %d: %w", id, statemachine.ErrStale)}
+	case -2:
+		return Outcome{ID: id, Result: statemachine.Refused, Err: fmt.Errorf("task %d: %w", id, statemachine.ErrConflict)}
+	default:
+		return Outcome{ID: id, Result: statemachine.Refused, Err: &DamageError{ID: id, Reason: "hash is missing or damaged"}}
+	}
+}
+
+// Note appends lines to the log of a task that worker holds, at once. It
+// returns an error matching statemachine.ErrStale if the round is over.
+func (s *Store) Note(ctx context.Context, worker string, t *statemachine.Task, lines ...Line) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	text := formatLine(lines[0], worker)
+	for _, l := range lines[1:] {
+		text += "\n" + formatLine(l, worker)
+	}
+	v, err := s.run(ctx, "note", []string{s.keys.meta(), s.keys.task(t.ID)},
+		string(statemachine.Running), t.Round, t.Current.Claim, text)
+	if err != nil {
+		return err
+	}
+	if v == int64(-1) {
+		return fmt.Errorf("task %d, round %d: %w", t.ID, t.Round, statemachine.ErrStale)
+	}
+	return nil
+}
+
+func formatLine(l Line, name string) string {
+	at := time.UnixMicro(int64(l.At)).UTC().Format(time.DateTime)
+	return at + " - " + writer(name) + " " + l.Text
+}
+
+// moveCall gathers the arguments of the script.
+type moveCall struct {
+	store   *Store
+	buckets []string
+	index   map[string]int
+	moves   []any
+}
+
+func (c *moveCall) add(o *Order) {
+	next, bucket := o.ToRound(), 0
+	switch statemachine.Open {
+	case o.To:
+		bucket = c.bucket(o.Bucket.Name())
+	case o.From:
+		bucket = -c.bucket(o.Bucket.Name())
+	}
+	fence := any(o.Rev)
+	if o.Fenced {
+		fence = o.Claim
+	}
+	c.moves = append(c.moves, o.ID, string(o.From), string(o.To), o.Round, next, flag(o.Fenced), fence,
+		string(o.Event), string(o.Count), deadlineText(o.Deadline), wakes(o.To), bucket, writer(o.Writer))
+	c.list(o.Stamps()...)
+	edges := o.Edges()
+	c.moves = append(c.moves, len(edges))
+	for _, e := range edges {
+		c.moves = append(c.moves, e.From+" -> "+e.To)
+	}
+	c.moves = append(c.moves, len(o.Lines))
+	for _, l := range o.Lines {
+		c.moves = append(c.moves, formatLine(l, o.Writer))
+	}
+	fields := o.Fields
+	if outcome := o.Outcome(); outcome != statemachine.None {
+		fields = append([]string{"outcome", string(outcome)}, fields...)
+	}
+	c.list(fields...)
+}
+
+func (c *moveCall) list(texts ...string) {
+	c.moves = append(c.moves, len(texts))
+	for _, t := range texts {
+		c.moves = append(c.moves, t)
+	}
+}
+
+func (c *moveCall) bucket(name string) int {
+	if i, ok := c.index[name]; ok {
+		return i
+	}
+	c.buckets = append(c.buckets, name)
+	c.index[name] = len(c.buckets)
+	return len(c.buckets)
+}
+
+func (c *moveCall) keys(orders []Order) []string {
+	k := c.store.keys
+	keys := append([]string{k.meta(), k.due(), k.wakeServer()}, k.states()...)
+	for _, b := range c.buckets {
+		keys = append(keys, k.ready(b), k.wake(b))
+	}
+	for i := range orders {
+		keys = append(keys, k.task(orders[i].ID))
+	}
+	return keys
+}
+
+func (c *moveCall) args(n int) []any {
+	args := append([]any{n, c.store.keys.changed()}, stateArgs()...)
+	return append(append(args, len(c.buckets)), c.moves...)
+}
+
+// stateArgs is the number of states and their names.
+func stateArgs() []any {
+	all := statemachine.States()
+	args := make([]any, 0, 1+len(all))
+	args = append(args, len(all))
+	for _, st := range all {
+		args = append(args, string(st))
+	}
+	return args
+}
+
+// wakes says who waits for tasks in that state. A bucket wakes its workers.
+func wakes(to statemachine.State) string {
+	switch {
+	case to == statemachine.Executed:
+		return "server"
+	case to.Settled():
+		return "ended"
+	default:
+		return ""
+	}
+}
+
+func flag(b bool) string {
+	if b {
+		return "1"
+	}
+	return ""
+}
+
+func deadlineText(t statemachine.Time) string {
+	if t == statemachine.Never {
+		return ""
+	}
+	return t.Text()
+}
+
+// IsRefused reports whether err says that a task was not where a decision
+// expected it, rather than that a call failed.
+func IsRefused(err error) bool {
+	return errors.Is(err, statemachine.ErrStale) || errors.Is(err, statemachine.ErrConflict) || errors.Is(err, ErrDamaged)
+}

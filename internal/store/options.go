@@ -1,0 +1,13 @@
+package store
+
+// WithClock replaces the Lua text that defines now(), so that a test can set
+// the time. The text may use KEYS[1], the key of meta.
+func WithClock(lua string) Option {
+	return func(o *options) { o.clock = lua }
+}
+
+// WithRetries sets how often a command is repeated after a network error;
+// -1 means never. The default is that of go-redis, three times.
+func WithRetries(n int) Option {
+	return func(o *options) { o.retries = n }
+}

@@ -1,0 +1,200 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Task is a task with everything Redis holds of it.
+type Task struct {
+	Seen
+	Program, Source, Input string
+	Argv                   []string
+	FailOn                 string
+	Log                    string
+	// Fields are all hash fields as they stand in Redis.
+	Fields map[string]string
+}
+
+// Round is the record of one round for readers.
+type Round struct {
+	Number int
+	Worker string
+	// Output and Error are what the round wrote; Error is also TDF's own text
+	// if a step of the worker failed.
+	Output, Error string
+	// ExitCode is the exit code as text, empty if the program did not exit.
+	ExitCode string
+	// Stamps are the moments of the round by name: "open", "running", "timeout".
+	Stamps map[string]statemachine.Time
+}
+
+// Round returns the record of round n. A round that has not begun is empty.
+func (t *Task) Round(n int) Round {
+	r := Round{Number: n, Stamps: map[string]statemachine.Time{}}
+	prefix := strconv.Itoa(n) + ":"
+	r.Worker, r.ExitCode = t.Fields[prefix+"worker"], t.Fields[prefix+"exit_code"]
+	r.Output, r.Error = t.Fields[prefix+"output"], t.Fields[prefix+"error"]
+	for field, value := range t.Fields {
+		name, ok := strings.CutPrefix(field, prefix)
+		if !ok || !isStamp(name) {
+			continue
+		}
+		if at, err := statemachine.ParseTime(value); err == nil {
+			r.Stamps[name] = at
+		}
+	}
+	return r
+}
+
+func isStamp(name string) bool {
+	return statemachine.State(name).Valid() ||
+		name == string(statemachine.StampTimeout) || name == string(statemachine.StampFailure)
+}
+
+// Task reads one task whole. It returns an error matching [ErrNotFound] if
+// there is none; a damaged one comes with its Err set.
+func (s *Store) Task(ctx context.Context, id int64) (*Task, error) {
+	tasks, err := s.Tasks(ctx, []int64{id})
+	if err != nil {
+		return nil, err
+	}
+	if tasks[0] == nil {
+		return nil, fmt.Errorf("task %d: %w", id, ErrNotFound)
+	}
+	return tasks[0], nil
+}
+
+// Tasks reads tasks whole, in the order of the ids; nil for those that are not
+// there.
+func (s *Store) Tasks(ctx context.Context, ids []int64) ([]*Task, error) {
+	cmds := make([]*redis.MapStringStringCmd, len(ids))
+	archived := make([]*redis.FloatCmd, len(ids))
+	_, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, id := range ids {
+			cmds[i] = p.HGetAll(ctx, s.keys.task(id))
+			archived[i] = p.ZScore(ctx, s.keys.state(statemachine.Archived), strconv.FormatInt(id, 10))
+		}
+		return nil
+	})
+	if err != nil && !isAnswer(err) {
+		return nil, s.failed("read", err)
+	}
+	tasks := make([]*Task, len(ids))
+	for i, id := range ids {
+		if fields, err := cmds[i].Result(); err != nil || len(fields) > 0 {
+			tasks[i] = decodeTask(id, fields)
+			if archived[i].Err() == nil {
+				tasks[i].archivedByForeigner()
+			}
+		}
+	}
+	return tasks, nil
+}
+
+// archivedByForeigner reads the original's archive, which leaves the hash's
+// state at the outcome: the archived set wins.
+func (t *Task) archivedByForeigner() {
+	if t.State.Ended() {
+		t.Outcome, t.State = t.State, statemachine.Archived
+	}
+}
+
+func decodeTask(id int64, fields map[string]string) *Task {
+	round := fields["round"]
+	light := make(reply, len(lightFields))
+	for i, name := range lightFields {
+		switch name {
+		case "claim", "running", "executed":
+			light[i] = fields[round+":"+name]
+		case "failed":
+			light[i] = flag(fields[round+":error"] != "")
+		default:
+			light[i] = fields[name]
+		}
+	}
+	t := &Task{
+		Seen: decodeSeen(id, light), Fields: fields,
+		Program: fields["program"], Source: fields["source"], Input: fields["input"],
+		FailOn: fields["fail_on"], Log: fields["log"],
+	}
+	if text := fields["argv"]; text != "" {
+		t.Argv = decodeArgv(text)
+	}
+	return t
+}
+
+// isAnswer reports whether err is an answer of Redis to one command, such as
+// nil or a wrong type, rather than a failed call.
+func isAnswer(err error) bool {
+	_, ok := err.(redis.Error) //nolint:errorlint // go-redis does not wrap the answers of a pipeline
+	return ok
+}
+
+// Count returns the number of tasks in each state.
+func (s *Store) Count(ctx context.Context) (map[statemachine.State]int64, error) {
+	all := statemachine.States()
+	cmds := make([]*redis.IntCmd, len(all))
+	_, err := s.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		for i, st := range all {
+			cmds[i] = p.ZCard(ctx, s.keys.state(st))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, s.failed("count", err)
+	}
+	counts := make(map[statemachine.State]int64, len(all))
+	for i, st := range all {
+		counts[st] = cmds[i].Val()
+	}
+	return counts, nil
+}
+
+// LastID is the id of the newest task, 0 if there was none.
+func (s *Store) LastID(ctx context.Context) (int64, error) {
+	n, err := s.rdb.Get(ctx, s.keys.taskID()).Int64()
+	if err != nil && !isNil(err) {
+		return 0, s.failed("last id", err)
+	}
+	return n, nil
+}
+
+// IDs lists the ids of a state by rank, oldest first, or newest first where
+// reverse is set.
+func (s *Store) IDs(ctx context.Context, state statemachine.State, offset, limit int64, reverse bool) ([]int64, error) {
+	texts, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
+		Key: s.keys.state(state), Start: offset, Stop: offset + limit - 1, Rev: reverse,
+	}).Result()
+	if err != nil {
+		return nil, s.failed("list", err)
+	}
+	ids := make([]int64, 0, len(texts))
+	for _, text := range texts {
+		if id, err := strconv.ParseInt(text, 10, 64); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// Buckets returns all buckets ever used; the default bucket is always among them.
+func (s *Store) Buckets(ctx context.Context) ([]Bucket, error) {
+	names, err := s.rdb.SMembers(ctx, s.keys.buckets()).Result()
+	if err != nil {
+		return nil, s.failed("buckets", err)
+	}
+	buckets := []Bucket{{}}
+	for _, name := range names {
+		if b, err := parseBucket(name); err == nil && b != (Bucket{}) {
+			buckets = append(buckets, b)
+		}
+	}
+	return buckets, nil
+}

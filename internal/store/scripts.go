@@ -1,0 +1,87 @@
+package store
+
+import (
+	"context"
+	"embed"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed scripts
+var scriptFiles embed.FS
+
+// clockScript is the file that defines now().
+const clockScript = "scripts/lib/now.lua"
+
+// scriptInfo says what a script needs beside now(), and whether it writes.
+type scriptInfo struct {
+	libs   []string
+	writes bool
+}
+
+// scriptList names every script; the tests that repeat each mutating one are
+// generated from it.
+var scriptList = map[string]scriptInfo{
+	"open":      {libs: []string{"types"}, writes: true},
+	"claim":     {libs: []string{"log", "types"}, writes: true},
+	"move":      {libs: []string{"log", "types"}, writes: true},
+	"note":      {libs: []string{"log"}, writes: true},
+	"index":     {libs: []string{"types"}, writes: true},
+	"repair":    {libs: []string{"types"}, writes: true},
+	"watermark": {writes: true},
+	"register":  {writes: true},
+	"presence":  {writes: true},
+	"load":      {libs: []string{"light"}},
+	"inspect":   {libs: []string{"light"}},
+}
+
+// scripts holds the scripts of one Store by name.
+type scripts struct{ byName map[string]*redis.Script }
+
+func newScripts(clock string) *scripts {
+	s := &scripts{byName: make(map[string]*redis.Script, len(scriptList))}
+	for name, info := range scriptList {
+		var text strings.Builder
+		if strings.HasPrefix(clock, "scripts/") {
+			text.WriteString(readScript(clock))
+		} else {
+			text.WriteString(clock)
+		}
+		for _, lib := range slices.Sorted(slices.Values(info.libs)) {
+			text.WriteString(readScript("scripts/lib/" + lib + ".lua"))
+		}
+		text.WriteString(readScript(path.Join("scripts", name+".lua")))
+		s.byName[name] = redis.NewScript(text.String())
+	}
+	return s
+}
+
+// readScript panics on a missing file, which only a broken build can have.
+func readScript(name string) string {
+	text, err := scriptFiles.ReadFile(name)
+	if err != nil {
+		panic("store: embedded script " + name + ": " + err.Error())
+	}
+	return string(text) + "\n"
+}
+
+// run calls a script by its hash, and sends the text where Redis has lost it.
+func (s *Store) run(ctx context.Context, name string, keys []string, args ...any) (any, error) {
+	v, err := s.scripts.byName[name].Run(ctx, s.rdb, keys, args...).Result()
+	if err != nil {
+		return nil, s.failed(name, err)
+	}
+	return v, nil
+}
+
+// runList is run for scripts that return an array.
+func (s *Store) runList(ctx context.Context, name string, keys []string, args ...any) (reply, error) {
+	v, err := s.run(ctx, name, keys, args...)
+	if err != nil {
+		return nil, err
+	}
+	return asReply(v), nil
+}

@@ -1,0 +1,117 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// A01, A02: the sixteen fields of the original; ids without gaps under ten
+// concurrent clients.
+func exerciseOpen(t *testing.T, sp *Space) {
+	sp.Open(t, Spec())
+	task := sp.Task(t, 1)
+	want := map[string]string{
+		"program": "p", "source": "s", "input": "1 2", "id": "1", "start_after": "0", "end_before": "inf", "timeout": "inf",
+		"max_fails": "0", "max_timeouts": "0", "state": "open", "round": "0", "fails": "0", "timeouts": "0", "log": "",
+		"namespace": sp.Namespace, "0:open": task.Fields["0:open"],
+	}
+	if !maps.Equal(task.Fields, want) {
+		t.Errorf("fields %v, want %v", task.Fields, want)
+	}
+	now, err := sp.Store.Now(t.Context())
+	if age := now.Sub(task.Round(0).Stamps["open"]); err != nil || age < 0 || age > 10*statemachine.Second {
+		t.Errorf("0:open is %s s old, error %v", age.Text(), err)
+	}
+	if score := sp.Raw.ZScore(t.Context(), sp.Key("open"), "1").Val(); score != 0 {
+		t.Errorf("score %v, want 0", score)
+	}
+	var wg sync.WaitGroup
+	for range 10 {
+		st := sp.Dial(t)
+		wg.Go(func() {
+			for range 20 {
+				if _, err := st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{Spec(), Spec()}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	ids, err := sp.Store.IDs(t.Context(), statemachine.Open, 0, 1000, false)
+	slices.Sort(ids)
+	if err != nil || len(ids) != 401 || ids[400] != 401 || len(slices.Compact(ids)) != 401 {
+		t.Errorf("%d ids, error %v, want 1 to 401", len(ids), err)
+	}
+	if from, last, err := sp.Store.Watermark(t.Context()); from != last || err != nil {
+		t.Errorf("the watermark is at %d of %d: %v", from, last, err)
+	}
+}
+
+func exerciseOpenAgain(t *testing.T, sp *Space) {
+	req := store.OpenRequest{Key: "mine", Specs: []store.Spec{Spec(), Spec()}}
+	first, err := sp.Store.Open(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := sp.Store.Open(t.Context(), req)
+	if err != nil || !slices.Equal(first, again) {
+		t.Errorf("ids %v, then %v, error %v", first, again, err)
+	}
+	if last, _ := sp.Store.LastID(t.Context()); last != 2 {
+		t.Errorf("%d tasks, want 2", last)
+	}
+}
+
+func exerciseOpenRefused(t *testing.T, sp *Space) {
+	for field, change := range map[string]func(*store.Spec){
+		"program":      func(s *store.Spec) { s.Program = "" },
+		"fail_on":      func(s *store.Spec) { s.FailOn = "sometimes" },
+		"start_after":  func(s *store.Spec) { s.StartAfter = "inf" },
+		"end_before":   func(s *store.Spec) { s.EndBefore = "NaN" },
+		"timeout":      func(s *store.Spec) { s.Timeout = "-1" },
+		"max_fails":    func(s *store.Spec) { s.MaxFails = "1.5" },
+		"max_timeouts": func(s *store.Spec) { s.MaxTimeouts = "-1" },
+		"max_losses":   func(s *store.Spec) { s.MaxLosses = "many" },
+	} {
+		_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: field, Specs: []store.Spec{Spec(), Spec(change)}})
+		var fe *statemachine.FieldError
+		if !errors.As(err, &fe) || fe.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	late := Spec(func(s *store.Spec) { s.StartAfter, s.EndBefore = "20", "10" })
+	if _, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "x", Specs: []store.Spec{late}}); err == nil {
+		t.Error("start after end is accepted")
+	}
+	for _, n := range []int{0, store.MaxOpen + 1} {
+		if _, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "n", Specs: make([]store.Spec, n)}); err == nil {
+			t.Errorf("%d tasks are accepted", n)
+		}
+	}
+	if last, err := sp.Store.LastID(t.Context()); last != 0 || err != nil {
+		t.Errorf("%d tasks were opened, error %v", last, err)
+	}
+}
+
+// Arguments with blanks and empty ones travel as JSON.
+func exerciseArgv(t *testing.T, sp *Space) {
+	argv := []string{"a b", "", `"`, "ü"}
+	sp.Open(t, Spec(func(s *store.Spec) { s.Argv, s.Input = argv, "" }), Spec(func(s *store.Spec) { s.MaxLosses, s.FailOn = "7", "exit" }))
+	if got := sp.Task(t, 1).Argv; !slices.Equal(got, argv) {
+		t.Errorf("argv %q", got)
+	}
+	c := sp.Claim(t, "w", 2)
+	if !slices.Equal(c[0].Argv, argv) || c[1].Argv != nil || c[1].FailOn != "exit" || c[1].MaxLosses != 7 {
+		t.Errorf("claimed %+v", c)
+	}
+	if fmt.Sprint(sp.Task(t, 2).MaxLosses) != "7" {
+		t.Error("max_losses is lost")
+	}
+}
