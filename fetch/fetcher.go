@@ -1,0 +1,155 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Fetcher installs programs below one directory. It may be used by any number
+// of goroutines, and any number of processes may work on the same directory.
+type Fetcher struct {
+	opts     Options
+	root     *os.Root
+	client   *http.Client
+	locks    *keyedLocks
+	failures *failures
+	// at is called with the name of each step reached; tests stop there.
+	at func(step string)
+}
+
+// New makes a Fetcher, creates Options.Dir and removes what fetches of dead
+// processes left. Errors of options are [OptionError]s. Close releases it.
+func New(o Options) (*Fetcher, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if err := o.absolute(); err != nil {
+		return nil, err
+	}
+	client, err := newClient(&o)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("create program directory: %w", err)
+	}
+	root, err := os.OpenRoot(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open program directory: %w", err)
+	}
+	f := &Fetcher{opts: o, root: root, client: client, locks: newKeyedLocks(), at: func(string) {},
+		failures: newFailures(o.FailureBackoff, time.Now, rand.Float64)}
+	if err := f.prepare(); err != nil {
+		_ = root.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Close releases the program directory. No Ensure may be under way.
+func (f *Fetcher) Close() error { return f.root.Close() }
+
+// Ensure makes program present in Options.Dir and returns its absolute
+// directory, which holds an executable run.sh. It fetches only if the program
+// is not there yet; concurrent callers, also in other processes, wait for one
+// fetch. note, if not nil, gets the lines of progress for the task's log. Every
+// error is an [*Error] that wraps its cause.
+//
+// A directory put there by hand, without a manifest, is used as it is unless
+// the source is pinned; then also an empty source will do.
+func (f *Fetcher) Ensure(ctx context.Context, program, source string, note func(line string)) (dir string, err error) {
+	if note == nil {
+		note = func(string) {}
+	}
+	if err := f.ensure(ctx, program, source, note); err != nil {
+		return "", &Error{Program: program, Worker: f.opts.Worker, Err: err}
+	}
+	return filepath.Join(f.opts.Dir, program), nil
+}
+
+func (f *Fetcher) ensure(ctx context.Context, program, source string, note func(string)) error {
+	if err := ValidProgram(program); err != nil {
+		return err
+	}
+	src, err := f.parse(source)
+	if err != nil {
+		if source == "" && f.byHand(program) {
+			return nil
+		}
+		note(fmt.Sprintf("attempting to fetch program '%s' from '%s'", program, redact(source)))
+		return err
+	}
+	if present, err := f.present(program, src); present || err != nil {
+		return err
+	}
+	unlock, err := f.lock(ctx, program)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if present, err := f.present(program, src); present || err != nil {
+		return err
+	}
+	key := program + "\x00" + src.Location + pinPrefix + src.SHA256
+	if err := f.failures.recent(key); err != nil {
+		return err
+	}
+	note(fmt.Sprintf("attempting to fetch program '%s' from '%s'", program, printable(source)))
+	if err := f.fetch(ctx, program, src, note); err != nil {
+		// A local path costs nothing to try again, and a caller who gave up
+		// says nothing about the source.
+		if src.Kind != KindLocal && ctx.Err() == nil {
+			f.failures.remember(key, err)
+		}
+		return err
+	}
+	note(fmt.Sprintf("fetched program '%s'", program))
+	return nil
+}
+
+func (f *Fetcher) parse(source string) (Source, error) {
+	src, err := ParseSource(source)
+	if err != nil {
+		return Source{}, err
+	}
+	if f.opts.RequirePinned && src.SHA256 == "" {
+		return Source{}, fmt.Errorf("%w: '%s': this worker wants %sHEX at its end", ErrUnpinned, printable(source), pinPrefix)
+	}
+	return src, nil
+}
+
+// fetch does the whole work, in staging, with the program's lock held.
+func (f *Fetcher) fetch(ctx context.Context, program string, src Source, note func(string)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, f.opts.Timeout,
+		fmt.Errorf("%w after %v (option Timeout)", ErrTimeout, f.opts.Timeout))
+	defer cancel()
+	stage, err := f.newStage(program)
+	if err != nil {
+		return err
+	}
+	defer stage.discard()
+	m := manifest{Version: manifestVersion, Program: program, Source: src.Location}
+	if err := f.download(ctx, stage, src, &m, note); err != nil {
+		return withCause(ctx, err)
+	}
+	f.at("downloaded")
+	if err := f.unpack(ctx, stage, src, program, note); err != nil {
+		return withCause(ctx, err)
+	}
+	f.at("unpacked")
+	return f.install(stage, m)
+}
+
+// withCause prefers the reason for which a context was cancelled to the error
+// that the cancelling led to.
+func withCause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

@@ -1,0 +1,154 @@
+package fetch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// The fetcher's own corner of the program directory. Program names start with
+// a letter or digit, so none can reach into it.
+const (
+	ownDir   = ".tdf"
+	lockDir  = ownDir + "/lock"
+	stageDir = ownDir + "/staging"
+)
+
+// Names inside a staging directory.
+const (
+	stagedFile = "file" // the download
+	stagedTree = "tree" // what becomes the program directory
+	stagedOld  = "old"  // a broken installation that is being replaced
+)
+
+// prepare makes the fetcher's directories and removes the staging directories
+// of dead processes: those whose lock nobody holds.
+func (f *Fetcher) prepare() error {
+	for _, dir := range []string{lockDir, stageDir} {
+		if err := f.root.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("prepare program directory: %w", err)
+		}
+	}
+	stale, err := fs.ReadDir(f.root.FS(), stageDir)
+	if err != nil {
+		return fmt.Errorf("look for stale staging: %w", err)
+	}
+	for _, entry := range stale {
+		if ValidProgram(entry.Name()) != nil {
+			continue
+		}
+		file, err := f.tryFlock(entry.Name())
+		if err != nil {
+			continue // being fetched right now
+		}
+		err = f.root.RemoveAll(stageDir + "/" + entry.Name())
+		_ = file.Close()
+		if err != nil {
+			return fmt.Errorf("remove stale staging: %w", err)
+		}
+	}
+	return nil
+}
+
+// stage is the staging directory of one fetch. Only the holder of a program's
+// lock has one, so whatever is found in its place was left by a dead process.
+type stage struct {
+	name string // below Options.Dir
+	path string // absolute, for rsync
+	top  *os.Root
+	root *os.Root
+}
+
+func (f *Fetcher) newStage(program string) (*stage, error) {
+	name := stageDir + "/" + program
+	if err := f.root.RemoveAll(name); err != nil {
+		return nil, fmt.Errorf("remove stale staging: %w", err)
+	}
+	if err := f.root.MkdirAll(name, 0o700); err != nil {
+		return nil, fmt.Errorf("create staging directory: %w", err)
+	}
+	root, err := f.root.OpenRoot(name)
+	if err != nil {
+		return nil, fmt.Errorf("open staging directory: %w", err)
+	}
+	return &stage{name: name, path: f.opts.Dir + "/" + name, top: f.root, root: root}, nil
+}
+
+func (s *stage) discard() {
+	_ = s.root.Close()
+	_ = s.top.RemoveAll(s.name)
+}
+
+// install writes the manifest, makes the tree durable and renames it into
+// place. Before the rename the program is absent, after it complete.
+func (f *Fetcher) install(s *stage, m manifest) error {
+	m.Fetched = time.Now().UTC().Truncate(time.Second)
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	if err := writeSynced(s.root, stagedTree+"/"+manifestFile, append(text, '\n')); err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	if err := syncDirs(s.root, stagedTree); err != nil {
+		return fmt.Errorf("make program durable: %w", err)
+	}
+	f.at("synced")
+	if err := f.moveAside(s, m.Program); err != nil {
+		return err
+	}
+	if err := f.root.Rename(s.name+"/"+stagedTree, m.Program); err != nil {
+		return fmt.Errorf("install program: %w", err)
+	}
+	f.at("installed")
+	return syncDir(f.root, ".")
+}
+
+// moveAside clears the place of a broken installation: rename does not replace
+// a directory that is not empty. What others have put there stays.
+func (f *Fetcher) moveAside(s *stage, program string) error {
+	err := f.root.Remove(program)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if m, err := readManifest(filepath.Join(f.opts.Dir, program), program); err != nil || m == nil {
+		return errors.Join(err, fmt.Errorf("directory of program '%s' was filled by someone else during the fetch: "+
+			"complete or remove it", program))
+	}
+	if err := f.root.Rename(program, s.name+"/"+stagedOld); err != nil {
+		return fmt.Errorf("move broken program aside: %w", err)
+	}
+	return nil
+}
+
+func writeSynced(root *os.Root, name string, text []byte) error {
+	file, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	return errors.Join(err, file.Sync(), file.Close())
+}
+
+// syncDirs makes the names in all directories below name durable; the files
+// were synced when they were written.
+func syncDirs(root *os.Root, name string) error {
+	return fs.WalkDir(root.FS(), name, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		return syncDir(root, path)
+	})
+}
+
+func syncDir(root *os.Root, name string) error {
+	dir, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,64 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// copyLocal copies a local rsync: path without the rsync program.
+func (f *Fetcher) copyLocal(ctx context.Context, name string, sink *sink) error {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(f.opts.WorkDir, name)
+	}
+	file, err := f.openLocal(filepath.Clean(name))
+	if err != nil {
+		return cleanPathError(err)
+	}
+	defer file.Close()
+	fi, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if !fi.Mode().IsRegular() {
+		return fmt.Errorf("%w: '%s' is no regular file", ErrForbidden, printable(name))
+	}
+	return copyContext(ctx, sink, file)
+}
+
+// openLocal opens without waiting, so that a FIFO does not block, and below a
+// configured root if there are any, so that no link leads out.
+func (f *Fetcher) openLocal(name string) (*os.File, error) {
+	const flags = os.O_RDONLY | unix.O_NONBLOCK
+	if len(f.opts.LocalRoots) == 0 {
+		return os.OpenFile(name, flags, 0)
+	}
+	for _, dir := range f.opts.LocalRoots {
+		rel, err := filepath.Rel(dir, name)
+		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+			continue
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return nil, err
+		}
+		defer root.Close()
+		return root.OpenFile(rel, flags, 0)
+	}
+	return nil, fmt.Errorf("%w: '%s' is not below one of the worker's LocalRoots", ErrForbidden, printable(name))
+}
+
+// cleanPathError keeps names of files, which tasks choose, printable.
+func cleanPathError(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return fmt.Errorf("%s '%s': %w", pe.Op, printable(pe.Path), pe.Err)
+	}
+	return err
+}

@@ -1,0 +1,103 @@
+package fetch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// manifestFile lies in an installed program's directory; archives must not
+// hold an entry of that name.
+const manifestFile = ".tdf-manifest.json"
+
+const manifestVersion = 1
+
+// manifest remembers where an installed program came from.
+type manifest struct {
+	Version int       `json:"version"`
+	Program string    `json:"program"`
+	Source  string    `json:"source"`
+	SHA256  string    `json:"sha256"`
+	Bytes   int64     `json:"bytes"`
+	Fetched time.Time `json:"fetched"`
+}
+
+// readManifest gives nil without an error if there is none, or if it is a
+// copy of another program's: then the directory was put there by hand.
+func readManifest(dir, program string) (*manifest, error) {
+	file := filepath.Join(dir, manifestFile)
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	m := &manifest{}
+	if err := json.Unmarshal(text, m); err != nil || m.Version < 1 || m.Source == "" {
+		return nil, fmt.Errorf("manifest of program '%s' cannot be read: remove the program's directory to fetch it anew", program)
+	}
+	if m.Program != program {
+		return nil, nil
+	}
+	return m, nil
+}
+
+// matches compares what is installed with what a task wants.
+func (m *manifest) matches(src Source) error {
+	if m.Source != src.Location {
+		return &ConflictError{Program: m.Program, Field: "source", Installed: printable(m.Source), Wanted: printable(src.Location)}
+	}
+	if src.SHA256 != "" && m.SHA256 != src.SHA256 {
+		return &ConflictError{Program: m.Program, Field: "sha256", Installed: m.SHA256, Wanted: src.SHA256}
+	}
+	return nil
+}
+
+// present says whether program is there and is what src wants. False without
+// an error means that it has to be fetched.
+func (f *Fetcher) present(program string, src Source) (bool, error) {
+	dir := filepath.Join(f.opts.Dir, program)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for program '%s': %w", program, err)
+	}
+	m, err := readManifest(dir, program)
+	if err != nil {
+		return false, err
+	}
+	if m == nil {
+		return handMade(dir, program, src)
+	}
+	if err := m.matches(src); err != nil {
+		return false, err
+	}
+	// A program that removed its own run.sh is installed again.
+	return runnable(os.DirFS(dir), program) == nil, nil
+}
+
+func handMade(dir, program string, src Source) (bool, error) {
+	if err := runnable(os.DirFS(dir), program); err != nil {
+		return false, fmt.Errorf("%w (its directory is not empty and was not installed by a fetch: "+
+			"complete or remove it)", err)
+	}
+	if src.SHA256 != "" {
+		return false, fmt.Errorf("%w: program '%s' was put there by hand, so its content cannot be compared with the pin: "+
+			"remove its directory or the pin", ErrUnpinned, program)
+	}
+	return true, nil
+}
+
+// byHand says whether a hand-made program is there, for tasks without source.
+func (f *Fetcher) byHand(program string) bool {
+	dir := filepath.Join(f.opts.Dir, program)
+	m, err := readManifest(dir, program)
+	return err == nil && m == nil && !f.opts.RequirePinned && runnable(os.DirFS(dir), program) == nil
+}

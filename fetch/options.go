@@ -1,0 +1,197 @@
+package fetch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Options configures a [Fetcher]. Start from [DefaultOptions].
+type Options struct {
+	// Dir is the directory that holds the program directories; created if
+	// missing. Workers that share it fetch a program once. Required.
+	Dir string
+	// WorkDir is what relative rsync: paths are relative to. Default: the
+	// working directory of the process when New is called.
+	WorkDir string
+	// Worker is the worker's name as shown in errors; may be empty.
+	Worker string
+
+	// MaxDownloadBytes limits the file fetched. Default 1 GiB.
+	MaxDownloadBytes int64
+	// MaxBytes limits all files of an archive together. Default 1 GiB.
+	MaxBytes int64
+	// MaxFileBytes limits one unpacked file. Default 512 MiB.
+	MaxFileBytes int64
+	// MaxEntries limits the number of archive entries. Default 100000.
+	MaxEntries int
+	// MaxDepth limits the directories above an entry. Default 32.
+	MaxDepth int
+	// MaxRatio limits unpacked bytes per archive byte, looked at once 10 MiB
+	// are unpacked. Default 200.
+	MaxRatio int
+
+	// Timeout limits one fetch from the first byte to the rename, without the
+	// wait for another worker's fetch. Default 10 minutes.
+	Timeout time.Duration
+	// StallTimeout limits how long a sender may be silent, and the dial.
+	// Default 30 s.
+	StallTimeout time.Duration
+	// MaxRedirects limits HTTP redirects. Default 5.
+	MaxRedirects int
+	// HTTPRetries is how often a GET is repeated after a 429, a 5xx or a
+	// broken connection. Default 2.
+	HTTPRetries int
+	// RetryDelay is the first pause between repeated GETs, doubled each time,
+	// with jitter. Default 300 ms.
+	RetryDelay time.Duration
+	// FailureBackoff is how long the failure of a remote source is remembered
+	// and answered without asking again, plus up to as much jitter. 0 switches
+	// it off. Default 5 s.
+	FailureBackoff time.Duration
+
+	// NetrcFile holds HTTP credentials by host; its default entry is ignored,
+	// since tasks choose the host. Read at each fetch. Default none.
+	NetrcFile string
+	// CAFile holds PEM certificates trusted for https besides the system's.
+	CAFile string
+	// ProxyFromEnvironment makes HTTP use HTTP_PROXY and its like.
+	ProxyFromEnvironment bool
+	// AllowLinkLocal permits HTTP to link-local addresses, where cloud hosts
+	// offer their credentials.
+	AllowLinkLocal bool
+
+	// RsyncPath is the rsync program, used for remote paths only. Default
+	// "rsync", looked up in PATH.
+	RsyncPath string
+	// RsyncPasswordFile holds the password for rsync:// sources.
+	RsyncPasswordFile string
+	// SSHCommand is the program for host:path sources. Default "ssh".
+	SSHCommand string
+	// SSHOptions are its arguments. Default: batch mode, strict host key
+	// checking and a connect timeout of 10 s.
+	SSHOptions []string
+
+	// RequirePinned refuses sources without #sha256=HEX.
+	RequirePinned bool
+	// LocalRoots, if not empty, are the only directories local paths may lie
+	// in; links inside them must not lead out.
+	LocalRoots []string
+}
+
+// DefaultOptions gives the documented defaults; Dir remains to be set.
+func DefaultOptions() Options {
+	return Options{
+		MaxDownloadBytes: 1 << 30,
+		MaxBytes:         1 << 30,
+		MaxFileBytes:     512 << 20,
+		MaxEntries:       100_000,
+		MaxDepth:         32,
+		MaxRatio:         200,
+		Timeout:          10 * time.Minute,
+		StallTimeout:     30 * time.Second,
+		MaxRedirects:     5,
+		HTTPRetries:      2,
+		RetryDelay:       300 * time.Millisecond,
+		FailureBackoff:   5 * time.Second,
+		RsyncPath:        "rsync",
+		SSHCommand:       "ssh",
+		SSHOptions:       []string{"-oBatchMode=yes", "-oStrictHostKeyChecking=yes", "-oConnectTimeout=10"},
+	}
+}
+
+func (o *Options) validate() error {
+	if o.Dir == "" {
+		return &OptionError{"Dir", o.Dir, "name the directory that shall hold the programs"}
+	}
+	if err := o.validateNumbers(); err != nil {
+		return err
+	}
+	return o.validateCommands()
+}
+
+func (o *Options) validateNumbers() error {
+	for _, n := range []struct {
+		field string
+		value int64
+		least int64
+	}{
+		{"MaxDownloadBytes", o.MaxDownloadBytes, 1}, {"MaxBytes", o.MaxBytes, 1},
+		{"MaxFileBytes", o.MaxFileBytes, 1}, {"MaxEntries", int64(o.MaxEntries), 1},
+		{"MaxDepth", int64(o.MaxDepth), 0}, {"MaxRatio", int64(o.MaxRatio), 1},
+		{"MaxRedirects", int64(o.MaxRedirects), 0}, {"HTTPRetries", int64(o.HTTPRetries), 0},
+	} {
+		if n.value < n.least {
+			return &OptionError{n.field, n.value, fmt.Sprintf("use a number of at least %d, or DefaultOptions", n.least)}
+		}
+	}
+	for _, d := range []struct {
+		field string
+		value time.Duration
+		least time.Duration
+	}{
+		{"Timeout", o.Timeout, time.Millisecond}, {"StallTimeout", o.StallTimeout, time.Millisecond},
+		{"RetryDelay", o.RetryDelay, 0}, {"FailureBackoff", o.FailureBackoff, 0},
+	} {
+		if d.value < d.least {
+			return &OptionError{d.field, d.value, "use a duration of at least " + d.least.String() + ", or DefaultOptions"}
+		}
+	}
+	return nil
+}
+
+func (o *Options) validateCommands() error {
+	if o.RsyncPath == "" {
+		return &OptionError{"RsyncPath", o.RsyncPath, `name the rsync program, for example "rsync"`}
+	}
+	// rsync splits its -e option at blanks and knows quotes.
+	for _, word := range append([]string{o.SSHCommand}, o.SSHOptions...) {
+		if word == "" || strings.ContainsAny(word, " \t\r\n'\"\\") {
+			field := "SSHOptions"
+			if word == o.SSHCommand {
+				field = "SSHCommand"
+			}
+			return &OptionError{field, word, "use words without blanks, quotes and backslashes, one per argument"}
+		}
+	}
+	for _, root := range o.LocalRoots {
+		if fi, err := os.Stat(root); err != nil || !fi.IsDir() {
+			return &OptionError{"LocalRoots", root, "name existing directories"}
+		}
+	}
+	for field, file := range map[string]string{"NetrcFile": o.NetrcFile, "RsyncPasswordFile": o.RsyncPasswordFile} {
+		if file == "" {
+			continue
+		}
+		if fi, err := os.Stat(file); err != nil || fi.IsDir() {
+			return &OptionError{field, file, "name a readable file or leave it empty"}
+		}
+	}
+	return nil
+}
+
+// absolute makes all paths independent of later changes of directory.
+func (o *Options) absolute() error {
+	for _, p := range []*string{&o.Dir, &o.WorkDir, &o.NetrcFile, &o.CAFile, &o.RsyncPasswordFile} {
+		if *p == "" && p != &o.WorkDir {
+			continue
+		}
+		abs, err := filepath.Abs(*p)
+		if err != nil {
+			return err
+		}
+		*p = abs
+	}
+	roots := make([]string, len(o.LocalRoots))
+	for i, root := range o.LocalRoots {
+		abs, err := filepath.Abs(root)
+		if err != nil {
+			return err
+		}
+		roots[i] = abs
+	}
+	o.LocalRoots = roots
+	return nil
+}

@@ -1,0 +1,77 @@
+package fetch
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestOptionsAreValidated(t *testing.T) {
+	t.Parallel()
+	notPEM := write(t, filepath.Join(t.TempDir(), "ca"), []byte("x"), 0o644)
+	for _, c := range []struct {
+		field string
+		set   func(*Options)
+	}{
+		{"Dir", func(o *Options) { o.Dir = "" }},
+		{"MaxDownloadBytes", func(o *Options) { o.MaxDownloadBytes = 0 }},
+		{"MaxBytes", func(o *Options) { o.MaxBytes = -1 }},
+		{"MaxFileBytes", func(o *Options) { o.MaxFileBytes = 0 }},
+		{"MaxEntries", func(o *Options) { o.MaxEntries = 0 }},
+		{"MaxDepth", func(o *Options) { o.MaxDepth = -1 }},
+		{"MaxRatio", func(o *Options) { o.MaxRatio = 0 }},
+		{"MaxRedirects", func(o *Options) { o.MaxRedirects = -1 }},
+		{"HTTPRetries", func(o *Options) { o.HTTPRetries = -1 }},
+		{"Timeout", func(o *Options) { o.Timeout = 0 }},
+		{"StallTimeout", func(o *Options) { o.StallTimeout = 0 }},
+		{"RetryDelay", func(o *Options) { o.RetryDelay = -1 }},
+		{"FailureBackoff", func(o *Options) { o.FailureBackoff = -1 }},
+		{"NetrcFile", func(o *Options) { o.NetrcFile = "/none" }},
+		{"CAFile", func(o *Options) { o.CAFile = "/none" }},
+		{"CAFile", func(o *Options) { o.CAFile = notPEM }},
+		{"RsyncPath", func(o *Options) { o.RsyncPath = "" }},
+		{"RsyncPasswordFile", func(o *Options) { o.RsyncPasswordFile = t.TempDir() }},
+		{"SSHCommand", func(o *Options) { o.SSHCommand = "ssh -x" }},
+		{"SSHOptions", func(o *Options) { o.SSHOptions = []string{"-o ProxyCommand=x"} }},
+		{"SSHOptions", func(o *Options) { o.SSHOptions = []string{""} }},
+		{"LocalRoots", func(o *Options) { o.LocalRoots = []string{notPEM} }},
+	} {
+		o := testOptions(t)
+		c.set(&o)
+		_, err := New(o)
+		var typed *OptionError
+		if !errors.As(err, &typed) || typed.Field != c.field || typed.Remedy == "" || !strings.Contains(err.Error(), c.field) {
+			t.Errorf("%s: %v", c.field, err)
+		}
+	}
+}
+
+func TestNewNeedsADirectory(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	o.Dir = write(t, filepath.Join(t.TempDir(), "file"), nil, 0o644)
+	if _, err := New(o); err == nil {
+		t.Error("a file was taken for a directory")
+	}
+}
+
+// New removes what dead processes left, and nothing else.
+func TestNewSweeps(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	write(t, filepath.Join(o.Dir, stageDir, "p", stagedTree, "run.sh"), nil, 0o755)
+	write(t, filepath.Join(o.Dir, stageDir, "p", stagedFile), nil, 0o600)
+	noErr(t, os.Symlink("/etc", filepath.Join(o.Dir, stageDir, "p", "link")))
+	kept := write(t, filepath.Join(o.Dir, "hand", "run.sh"), []byte(script), 0o755)
+	newFetcher(t, o)
+	if _, err := os.Stat(filepath.Join(o.Dir, stageDir, "p")); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+	for _, name := range []string{kept, "/etc/passwd"} {
+		if _, err := os.Stat(name); err != nil {
+			t.Error(err)
+		}
+	}
+}

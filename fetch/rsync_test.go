@@ -1,0 +1,245 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func needRsync(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("rsync"); err != nil {
+		t.Skip("rsync is not installed")
+	}
+}
+
+// startDaemon runs rsync --daemon on loopback with a module "m" at dir and one
+// that wants a password, and gives its address.
+func startDaemon(t *testing.T, dir string) string {
+	t.Helper()
+	needRsync(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	noErr(t, err)
+	addr := l.Addr().(*net.TCPAddr)
+	noErr(t, l.Close())
+	conf := t.TempDir()
+	secrets := write(t, filepath.Join(conf, "secrets"), []byte("me:canary\n"), 0o600)
+	module := fmt.Sprintf("path = %s\nuse chroot = no\nread only = yes\n", dir)
+	file := write(t, filepath.Join(conf, "rsyncd.conf"), []byte("pid file = "+filepath.Join(conf, "pid")+
+		"\n[m]\n"+module+"[locked]\n"+module+"auth users = me\nsecrets file = "+secrets+"\nstrict modes = no\n"), 0o644)
+	cmd := exec.Command("rsync", "--daemon", "--no-detach", "--config="+file, "--address=127.0.0.1",
+		fmt.Sprintf("--port=%d", addr.Port))
+	noErr(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	waitForPort(t, addr.String())
+	return addr.String()
+}
+
+func waitForPort(t *testing.T, addr string) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); <-tick.C {
+		if conn, err := net.Dial("tcp", addr); err == nil {
+			_ = conn.Close()
+			return
+		}
+	}
+	t.Fatalf("nobody listens at %s", addr)
+}
+
+func TestRsyncDaemon(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for format, data := range allFormats(t, goodEntries()) {
+		write(t, filepath.Join(dir, "sub", "p"+string(format)), data, 0o644)
+	}
+	write(t, filepath.Join(dir, "run.sh"), []byte(script), 0o644)
+	write(t, filepath.Join(dir, "big", "run.sh"), make([]byte, 1<<20), 0o644)
+	noErr(t, os.MkdirAll(filepath.Join(dir, "dir.tar"), 0o755))
+	noErr(t, unix.Mkfifo(filepath.Join(dir, "fifo.tar"), 0o644))
+	addr := startDaemon(t, dir)
+
+	o := testOptions(t)
+	o.Dir = filepath.Join(o.Dir, "with blank")
+	o.MaxDownloadBytes = 1 << 18
+	o.StallTimeout = 5 * time.Second
+	f := newFetcher(t, o)
+	for program, source := range map[string]string{
+		"script": "rsync://" + addr + "/m/run.sh", "tar": "rsync://" + addr + "/m/sub/p.tar",
+		"zip": "rsync:rsync://" + addr + "/m/sub/p.zip", "zst": "rsync://" + addr + "/m/sub/p.tar.zst",
+	} {
+		var log []string
+		got, err := f.Ensure(t.Context(), program, source, func(l string) { log = append(log, l) })
+		noErr(t, err)
+		if runProgram(t, got) != "hello\n" || !strings.HasPrefix(log[1], "rsyncing ") {
+			t.Errorf("%s: %q", program, log)
+		}
+	}
+	for source, text := range map[string]string{
+		"/m/none.tar": "No such file", "/nomodule/run.sh": "Unknown module", "/m/dir.tar": "transferred nothing",
+		"/m/big/run.sh": "MaxDownloadBytes", "/m/fifo.tar": "transferred nothing", "/locked/run.sh": "rsync",
+	} {
+		_, err := f.Ensure(t.Context(), "bad", "rsync://"+addr+source, nil)
+		wantErr(t, err, nil, text, "could not fetch program 'bad'")
+	}
+	o.RsyncPasswordFile = write(t, filepath.Join(t.TempDir(), "password"), []byte("canary\n"), 0o600)
+	_, err := newFetcher(t, o).Ensure(t.Context(), "locked", "rsync://me@"+addr+"/locked/run.sh", nil)
+	noErr(t, err)
+}
+
+// fakeRsync is a script in the place of rsync; it finds its last argument in
+// $dst, and its own arguments and environment go to files.
+func fakeRsync(t *testing.T, body string) (path, record string) {
+	t.Helper()
+	record = t.TempDir()
+	text := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\n' \"$@\" > %[1]s/args\nenv > %[1]s/env\n"+
+		"for dst in \"$@\"; do :; done\n%s\n", record, body)
+	return write(t, filepath.Join(t.TempDir(), "rsync"), []byte(text), 0o755), record
+}
+
+func TestRsyncArguments(t *testing.T) {
+	t.Setenv("RSYNC_RSH", "evil")
+	t.Setenv("RSYNC_PASSWORD", "canary")
+	o := testOptions(t)
+	var record string
+	o.RsyncPath, record = fakeRsync(t, "echo '#!/bin/sh' > $dst/run.sh")
+	o.SSHOptions = append(o.SSHOptions, "-i", "/key")
+	_, err := newFetcher(t, o).Ensure(t.Context(), "p", "rsync:me@host:dir/run.sh", nil)
+	noErr(t, err)
+	text, err := os.ReadFile(filepath.Join(record, "args"))
+	noErr(t, err)
+	args := strings.Split(strings.TrimSpace(string(text)), "\n")
+	dst := filepath.Join(o.Dir, stageDir, "p", rsyncStage) + "/"
+	if tail := args[len(args)-3:]; !slices.Equal(tail, []string{"--", "me@host:dir/run.sh", dst}) {
+		t.Errorf("ends in %q", tail)
+	}
+	for _, want := range []string{"--no-devices", "--no-specials", "--copy-links", "--protect-args", "--timeout=30",
+		"--max-size=1073741824", "--rsh=ssh -oBatchMode=yes -oStrictHostKeyChecking=yes -oConnectTimeout=10 -i /key"} {
+		if !slices.Contains(args, want) {
+			t.Errorf("%s is missing in %q", want, args)
+		}
+	}
+	env, err := os.ReadFile(filepath.Join(record, "env"))
+	noErr(t, err)
+	if strings.Contains(string(env), "RSYNC_") || !strings.Contains(string(env), "PATH=") {
+		t.Errorf("environment: %s", env)
+	}
+}
+
+// What arrives is not trusted: links and floods are refused.
+func TestRsyncHostileResult(t *testing.T) {
+	t.Parallel()
+	for body, text := range map[string]string{
+		"ln -s /etc/passwd $dst/run.sh":          "no regular file",
+		"mkdir $dst/run.sh":                      "no regular file",
+		"head -c 200000 /dev/zero > $dst/run.sh": "",
+		"printf 'bad\\001\\nnews' >&2; exit 23":  "rsync: exit status 23: bad? news",
+		"head -c 100000 /dev/zero >&2; exit 1":   "exit status 1",
+		"exit 0":                                 "transferred nothing",
+	} {
+		o := testOptions(t)
+		o.MaxDownloadBytes = 1 << 16
+		o.RsyncPath, _ = fakeRsync(t, body)
+		_, err := newFetcher(t, o).Ensure(t.Context(), "p", "rsync:host:run.sh", nil)
+		wantErr(t, err, nil, text)
+		if len(err.Error()) > 1000 {
+			t.Errorf("%d bytes of error", len(err.Error()))
+		}
+		nothingInstalled(t, o)
+	}
+	o := testOptions(t)
+	o.RsyncPath = "/nonexistent/rsync"
+	_, err := newFetcher(t, o).Ensure(t.Context(), "p", "rsync:host:run.sh", nil)
+	wantErr(t, err, os.ErrNotExist)
+	o.RsyncPath = "no-such-rsync-program"
+	_, err = newFetcher(t, o).Ensure(t.Context(), "p", "rsync:host:run.sh", nil)
+	wantErr(t, err, exec.ErrNotFound, "option RsyncPath")
+}
+
+// A cancelled fetch leaves neither rsync nor its children.
+func TestRsyncCancelled(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	noErr(t, unix.Mkfifo(pipe, 0o600))
+	o.RsyncPath, _ = fakeRsync(t, "sleep 1000 & echo $! > "+pipe+"; wait")
+	f := newFetcher(t, o)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		_, err := f.Ensure(ctx, "p", "rsync:host:run.sh", nil)
+		done <- err
+	}()
+	var pid int
+	text, err := os.ReadFile(pipe)
+	noErr(t, err)
+	_, err = fmt.Sscan(string(text), &pid)
+	noErr(t, err)
+	cancel()
+	wantErr(t, <-done, context.Canceled)
+	waitForExit(t, pid)
+	nothingInstalled(t, o)
+}
+
+func waitForExit(t *testing.T, pid int) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); <-tick.C {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil || strings.Contains(string(stat), ") Z ") || syscall.Kill(pid, 0) != nil {
+			return
+		}
+	}
+	t.Fatalf("process %d lives on", pid)
+}
+
+func TestLocalPaths(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	inside, outside := t.TempDir(), t.TempDir()
+	o.LocalRoots = []string{t.TempDir(), inside}
+	write(t, filepath.Join(inside, "run.sh"), []byte(script), 0o644)
+	write(t, filepath.Join(outside, "run.sh"), []byte(script), 0o644)
+	noErr(t, os.Symlink(outside, filepath.Join(inside, "link")))
+	noErr(t, os.Mkdir(filepath.Join(inside, "dir.tar"), 0o755))
+	noErr(t, unix.Mkfifo(filepath.Join(inside, "fifo.tar"), 0o644))
+	f := newFetcher(t, o)
+	_, err := f.Ensure(t.Context(), "good", "rsync:"+inside+"/run.sh", nil)
+	noErr(t, err)
+	for source, target := range map[string]error{
+		outside + "/run.sh": ErrForbidden, inside + "/../" + filepath.Base(outside) + "/run.sh": ErrForbidden,
+		"run.sh": ErrForbidden, inside + "/dir.tar": ErrForbidden, inside + "/fifo.tar": ErrForbidden,
+		inside + "/none/run.sh": os.ErrNotExist, inside + "/link/run.sh": nil,
+	} {
+		_, err := f.Ensure(t.Context(), "bad", "rsync:"+source, nil)
+		wantErr(t, err, target)
+	}
+}
+
+// A local failure is not remembered: the next task may find the file there.
+func TestLocalFailureIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	o.FailureBackoff = time.Hour
+	f := newFetcher(t, o)
+	_, err := f.Ensure(t.Context(), "p", "rsync:run.sh", nil)
+	wantErr(t, err, os.ErrNotExist)
+	write(t, filepath.Join(o.WorkDir, "run.sh"), []byte(script), 0o644)
+	_, err = f.Ensure(t.Context(), "p", "rsync:run.sh", nil)
+	noErr(t, err)
+}

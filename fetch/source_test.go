@@ -1,0 +1,145 @@
+package fetch
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+const hash64 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+func TestParseSource(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		in   string
+		want Source
+	}{
+		{"http://h/p.zip", Source{KindHTTP, "http://h/p.zip", "http://h/p.zip", "p.zip", FormatZip, ""}},
+		{"https://h:8080/a/run.sh?x=1", Source{KindHTTP, "https://h:8080/a/run.sh?x=1", "https://h:8080/a/run.sh?x=1", "run.sh", FormatScript, ""}},
+		{"http://h/get?file=dir/p.tar.bz&x=p.tgz", Source{KindHTTP, "http://h/get?file=dir/p.tar.bz&x=p.tgz", "http://h/get?file=dir/p.tar.bz&x=p.tgz", "p.tgz", FormatTarGz, ""}},
+		{"http://h/p.tar#sha256=" + strings.ToUpper(hash64), Source{KindHTTP, "http://h/p.tar", "http://h/p.tar", "p.tar", FormatTar, hash64}},
+		{"rsync:run.sh", Source{KindLocal, "rsync:run.sh", "run.sh", "run.sh", FormatScript, ""}},
+		{"rsync:/local/crawler-1.tar.gz", Source{KindLocal, "rsync:/local/crawler-1.tar.gz", "/local/crawler-1.tar.gz", "crawler-1.tar.gz", FormatTarGz, ""}},
+		{"rsync:a/b:c/p.tar.bz", Source{KindLocal, "rsync:a/b:c/p.tar.bz", "a/b:c/p.tar.bz", "p.tar.bz", FormatTarBz2, ""}},
+		{"rsync:p.tar.xz#sha256=" + hash64, Source{KindLocal, "rsync:p.tar.xz", "p.tar.xz", "p.tar.xz", FormatTarXz, hash64}},
+		{"rsync:bla.fasel:program-v1.zip", Source{KindShell, "rsync:bla.fasel:program-v1.zip", "bla.fasel:program-v1.zip", "program-v1.zip", FormatZip, ""}},
+		{"rsync:me@host:run.sh", Source{KindShell, "rsync:me@host:run.sh", "me@host:run.sh", "run.sh", FormatScript, ""}},
+		{"rsync://host:873/mod/dir/p.tar.zst", Source{KindDaemon, "rsync://host:873/mod/dir/p.tar.zst", "rsync://host:873/mod/dir/p.tar.zst", "p.tar.zst", FormatTarZst, ""}},
+		{"rsync:rsync://host/mod/p.tar.bz2", Source{KindDaemon, "rsync:rsync://host/mod/p.tar.bz2", "rsync://host/mod/p.tar.bz2", "p.tar.bz2", FormatTarBz2, ""}},
+		{"rsync:host::mod/p.zip", Source{KindDaemon, "rsync:host::mod/p.zip", "rsync://host/mod/p.zip", "p.zip", FormatZip, ""}},
+	} {
+		got, err := ParseSource(c.in)
+		if err != nil || got != c.want {
+			t.Errorf("%s:\n got %+v (%v)\nwant %+v", c.in, got, err, c.want)
+		}
+	}
+}
+
+func TestParseSourceRefuses(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]error{
+		"":                                     ErrInvalidSource,
+		"p.zip":                                ErrInvalidSource,
+		"ftp://h/p.zip":                        ErrInvalidSource,
+		"file:///etc/p.zip":                    ErrInvalidSource,
+		"HTTP//h/p.zip":                        ErrInvalidSource,
+		"http:///p.zip":                        ErrInvalidSource,
+		"http://-h/p.zip":                      ErrInvalidSource,
+		"http://h:port/p.zip":                  ErrInvalidSource,
+		"http://h/%zz/p.zip":                   ErrInvalidSource,
+		"http://h/p.zip\n":                     ErrInvalidSource,
+		"http://h/p\x00.zip":                   ErrInvalidSource,
+		"http://h/\xff.zip":                    ErrInvalidSource,
+		"http://h/p.zip#":                      ErrInvalidSource,
+		"http://h/p.zip#sha256=12":             ErrInvalidSource,
+		"http://h/p.zip#md5=" + hash64:         ErrInvalidSource,
+		"http://h/p.zip#sha256=" + hash64[1:]:  ErrInvalidSource,
+		"http://h/p.zip#sha256=x" + hash64[1:]: ErrInvalidSource,
+		"http://h/" + strings.Repeat("x", 2048) + ".zip": ErrInvalidSource,
+		"rsync:-e/run.sh":                  ErrInvalidSource,
+		"rsync:a/--rsync-path=x/run.sh":    ErrInvalidSource,
+		"rsync:-oProxyCommand=x:run.sh":    ErrInvalidSource,
+		"rsync:me@-oProxyCommand=x:run.sh": ErrInvalidSource,
+		"rsync:host:-x/run.sh":             ErrInvalidSource,
+		"rsync::run.sh":                    ErrInvalidSource,
+		"rsync:@h:run.sh":                  ErrInvalidSource,
+		"rsync:h:a;b/run.sh":               ErrInvalidSource,
+		"rsync:h:$(id)/run.sh":             ErrInvalidSource,
+		"rsync:h:*/run.sh":                 ErrInvalidSource,
+		"rsync:h:a b/run.sh":               ErrInvalidSource,
+		"rsync:h;id:run.sh":                ErrInvalidSource,
+		"rsync://host":                     ErrInvalidSource,
+		"rsync://host/run.sh":              ErrInvalidSource,
+		"rsync://host:x/m/run.sh":          ErrInvalidSource,
+		"rsync:///m/run.sh":                ErrInvalidSource,
+		"rsync:x.wrongExtension":           ErrInvalidType,
+		"rsync:xrun.sh":                    ErrInvalidType,
+		"rsync:.zip":                       ErrInvalidType,
+		"rsync:dir/":                       ErrInvalidType,
+		"http://h/p.rar":                   ErrInvalidType,
+		"http://h/":                        ErrInvalidType,
+		"http://h":                         ErrInvalidType,
+		"http://h/xrun.sh":                 ErrInvalidType,
+	} {
+		_, err := ParseSource(in)
+		if !errors.Is(err, want) {
+			t.Errorf("%q: got %v, want %v", in, err, want)
+		}
+	}
+}
+
+func TestParseSourceHidesCredentials(t *testing.T) {
+	t.Parallel()
+	for _, in := range []string{
+		"http://user:canary@h/p.zip", "https://canary@h/p.zip", "http://user:ca/canary@h/p.zip",
+		"http://user:can@canary@h/p.zip", "http://user:canary@h/p.wrong", "http://user:canary@h/%zz.zip",
+		"rsync://user:canary@h/m/run.sh", "rsync:user:canary@h:run.sh", "rsync:user:canary@h::m/run.sh",
+		"ftp://user:canary@h/p.zip", "http://user:canary@h/p.zip#sha256=1", "http://user:canary@h/p.zip\x01",
+	} {
+		_, err := ParseSource(in)
+		if err == nil {
+			t.Errorf("%s was accepted", in)
+		} else if strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: shown in %q", in, err)
+		}
+	}
+}
+
+func TestValidProgram(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"sum", "crawler-1.1.23", "A_b", "0", strings.Repeat("x", 128)} {
+		if err := ValidProgram(name); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{"", ".", "..", "../x", "/abs", "a/../../b", "a/b", ".tdf", "-x", "_x", "a b",
+		"a\n", "a\x00", "ä", strings.Repeat("x", 129)} {
+		if err := ValidProgram(name); !errors.Is(err, ErrInvalidProgram) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func FuzzParseSource(f *testing.F) {
+	for _, s := range []string{"http://h/p.zip", "https://u:p@h/run.sh#sha256=" + hash64, "rsync:h::m/p.tar", "rsync://h/m/p.tgz", "rsync:-x:run.sh"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		src, err := ParseSource(s)
+		if err != nil {
+			if !errors.Is(err, ErrInvalidSource) && !errors.Is(err, ErrInvalidType) {
+				t.Fatalf("untyped error %v", err)
+			}
+			return
+		}
+		if src.Format == "" || src.Path == "" || src.File == "" || !strings.HasPrefix(s, src.Location) {
+			t.Fatalf("%q: incomplete %+v", s, src)
+		}
+		if src.Kind != KindLocal && strings.HasPrefix(src.Path, "-") || strings.ContainsAny(s, "\x00\n") {
+			t.Fatalf("%q: dangerous %+v", s, src)
+		}
+		if again, err := ParseSource(src.Location); err != nil || again.Path != src.Path || again.SHA256 != "" {
+			t.Fatalf("%q: not stable: %+v, %v", s, again, err)
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// sniffed is how much of run.sh is looked at; Linux reads as much of a #! line.
+const sniffed = 256
+
+// diagnose turns the bare errno of a failed exec into its reason. ENOENT, for
+// instance, is the directory, run.sh or its interpreter.
+func diagnose(s *Spec, err error) *StartError {
+	reason := ReasonOther
+	switch {
+	case errors.Is(err, syscall.E2BIG):
+		reason = ReasonArguments
+	case errors.Is(err, syscall.ETXTBSY):
+		reason = ReasonBusy
+	case isAny(err, syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE):
+		reason = ReasonResources
+	case isAny(err, syscall.ENOENT, syscall.EACCES, syscall.ENOEXEC, syscall.ENOTDIR,
+		syscall.ELOOP, syscall.EISDIR, syscall.EPERM):
+		reason, err = inspect(s.Dir, err)
+	}
+	return s.startError(reason, err)
+}
+
+// inspect finds what is wrong with the program on disk.
+func inspect(dir string, err error) (Reason, error) {
+	if info, statErr := os.Stat(dir); statErr != nil {
+		return ReasonDirectory, statErr
+	} else if !info.IsDir() {
+		return ReasonDirectory, fmt.Errorf("%s: %w", dir, syscall.ENOTDIR)
+	}
+	if unix.Access(dir, unix.X_OK) != nil {
+		return ReasonDirectory, err
+	}
+	path := filepath.Join(dir, programFile)
+	info, statErr := os.Stat(path)
+	switch {
+	case statErr != nil:
+		return ReasonMissing, statErr
+	case !info.Mode().IsRegular():
+		return ReasonNotFile, fmt.Errorf("%s: %w", info.Mode(), err)
+	case unix.Access(path, unix.X_OK) != nil:
+		return ReasonNotExecutable, err
+	}
+	return inspectContent(sniff(dir), err)
+}
+
+// inspectContent judges an executable run.sh by its first line.
+func inspectContent(content []byte, err error) (Reason, error) {
+	if name, ok := interpreter(content); ok {
+		return ReasonInterpreter, fmt.Errorf("%q: %w", name, err)
+	}
+	switch {
+	case errors.Is(err, syscall.ENOENT):
+		return ReasonInterpreter, fmt.Errorf("dynamic loader: %w", err)
+	case errors.Is(err, syscall.ENOEXEC):
+		return ReasonFormat, err
+	}
+	return ReasonNotExecutable, err
+}
+
+// interpreter is the program that the #! line names; it keeps a carriage return,
+// the usual reason why it is not found.
+func interpreter(content []byte) (string, bool) {
+	rest, ok := bytes.CutPrefix(content, []byte("#!"))
+	if !ok {
+		return "", false
+	}
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	words := bytes.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' })
+	if len(words) == 0 {
+		return "", false
+	}
+	return string(words[0]), true
+}
+
+// isText tells a script from a program for another machine as shells do: its
+// first line has no NUL byte.
+func isText(dir string) bool {
+	line, _, _ := bytes.Cut(sniff(dir), []byte("\n"))
+	return bytes.IndexByte(line, 0) < 0
+}
+
+// sniff reads the beginning of run.sh; nothing if it cannot be read.
+func sniff(dir string) []byte {
+	file, err := os.Open(filepath.Join(dir, programFile))
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = file.Close() }()
+	content := make([]byte, sniffed)
+	n, _ := io.ReadFull(file, content)
+	return content[:n]
+}
+
+func isAny(err error, targets ...error) bool {
+	for _, target := range targets {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,100 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrUnkillable means that processes of the round outlived SIGKILL, usually
+// because they hang in the kernel (a dead network file system). The Result that
+// comes with it holds the output so far. Take no new work beside such a round.
+var ErrUnkillable = errors.New("process: the round's processes survive SIGKILL")
+
+// Reason tells why a program could not be started.
+type Reason string
+
+// The reasons of a StartError.
+const (
+	ReasonSpec          Reason = "bad specification"
+	ReasonDirectory     Reason = "program directory cannot be entered"
+	ReasonMissing       Reason = "run.sh is missing"
+	ReasonNotFile       Reason = "run.sh is not a regular file"
+	ReasonNotExecutable Reason = "run.sh is not executable"
+	ReasonInterpreter   Reason = "interpreter of run.sh cannot be executed"
+	ReasonFormat        Reason = "run.sh is neither a script nor a program for this machine"
+	ReasonArguments     Reason = "arguments or environment cannot be passed"
+	ReasonBusy          Reason = "run.sh is open for writing"
+	ReasonResources     Reason = "not enough processes, memory or file descriptors"
+	ReasonOutput        Reason = "output file cannot be opened"
+	ReasonOther         Reason = "system error"
+)
+
+// remedy is what the reader of the error can do about it; "" if Err says it.
+func (r Reason) remedy() string {
+	switch r {
+	case ReasonDirectory:
+		return "install the program again"
+	case ReasonMissing, ReasonNotFile:
+		return "the archive must hold a file run.sh at its top level"
+	case ReasonNotExecutable:
+		return "chmod +x run.sh before packing it, and check the mount for noexec"
+	case ReasonInterpreter:
+		return "correct the first line of run.sh (line ends must be LF) or install the interpreter"
+	case ReasonFormat:
+		return "start run.sh with a line such as #!/bin/sh"
+	case ReasonArguments:
+		return "hand large or binary input over in a file"
+	case ReasonBusy:
+		return "install programs by atomic rename"
+	case ReasonResources:
+		return "raise the limits or run fewer rounds at once"
+	case ReasonOutput:
+		return "check the path, its permissions and the free space"
+	case ReasonSpec, ReasonOther:
+	}
+	return ""
+}
+
+// StartError means that run.sh did not run at all.
+type StartError struct {
+	// Path is the run.sh that was to be started.
+	Path string
+	// Reason is the kind of failure.
+	Reason Reason
+	// Err is the detail, usually wrapping a syscall.Errno.
+	Err error
+}
+
+// Error names the program, the reason, the detail and a remedy.
+func (e *StartError) Error() string {
+	text := fmt.Sprintf("start %s: %s: %v", e.Path, e.Reason, e.Err)
+	if remedy := e.Reason.remedy(); remedy != "" {
+		text += "; " + remedy
+	}
+	return text
+}
+
+// Unwrap returns the detail.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// OutputError means that run.sh ran but its output is not known in full.
+type OutputError struct {
+	// Stream is "stdout" or "stderr".
+	Stream string
+	// Name is the file, or "" for a temporary one.
+	Name string
+	// Err is the detail; it wraps syscall.ENOSPC when the disk is full.
+	Err error
+}
+
+// Error names the stream, its file and the detail.
+func (e *OutputError) Error() string {
+	name := e.Name
+	if name == "" {
+		name = "a temporary file"
+	}
+	return fmt.Sprintf("read back %s of the round from %s: %v", e.Stream, name, e.Err)
+}
+
+// Unwrap returns the detail.
+func (e *OutputError) Unwrap() error { return e.Err }

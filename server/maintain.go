@@ -1,0 +1,161 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// chunk is how many tasks one inspection reads: a script blocks Redis while
+// it runs.
+const chunk = 100
+
+// keeper is the state of the background job.
+type keeper struct {
+	*Server
+	out outage
+	// walked is the id up to which the walk over all tasks has come.
+	walked int64
+	// running is the rank up to which the running tasks have been looked at.
+	running int64
+	// awaited are ids that a foreign client has taken but not written yet.
+	awaited map[int64]time.Time
+}
+
+// awaitFor is how long an id without a task is looked at each second; after
+// that only the slow walk comes by.
+const awaitFor = time.Minute
+
+// maintain adopts foreign tasks each second and repairs indices each
+// RepairInterval.
+func (s *Server) maintain(ctx context.Context, _ chan struct{}) {
+	k := &keeper{Server: s, out: outage{log: s.log}, awaited: map[int64]time.Time{}}
+	tick := time.NewTicker(min(pollInterval, s.opt.RepairInterval))
+	defer tick.Stop()
+	var repaired time.Time
+	for ctx.Err() == nil {
+		err := k.adopt(ctx)
+		if err == nil && time.Since(repaired) >= s.opt.RepairInterval {
+			repaired = time.Now()
+			err = k.repair(ctx)
+		}
+		k.out.note(ctx, err)
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// adopt looks at ids that our own clients have not made.
+func (k *keeper) adopt(ctx context.Context) error {
+	for id, since := range k.awaited {
+		if time.Since(since) > awaitFor {
+			k.log.Warn().Int64("task", id).Msg("id was taken but no task was written")
+			delete(k.awaited, id)
+		}
+	}
+	if err := k.inspect(ctx, keysOf(k.awaited), nil); err != nil {
+		return err
+	}
+	for {
+		from, last, err := k.store.Watermark(ctx)
+		if err != nil || from >= last {
+			return err
+		}
+		to := min(last, from+chunk)
+		if err := k.inspect(ctx, span(from+1, to), k.await); err != nil {
+			return err
+		}
+		if moved, err := k.store.MoveWatermark(ctx, from, to); err != nil || !moved {
+			return err
+		}
+	}
+}
+
+func (k *keeper) await(id int64) { k.awaited[id] = time.Now() }
+
+// repair publishes the settings, looks at running tasks, at suspects and at
+// the next part of all tasks.
+func (k *keeper) repair(ctx context.Context) error {
+	if err := k.store.PublishGrace(ctx, k.opt.grace()); err != nil {
+		return err
+	}
+	if err := k.inspect(ctx, k.suspects.ids(), nil); err != nil {
+		return err
+	}
+	if err := k.lookAtRunning(ctx); err != nil {
+		return err
+	}
+	return k.walk(ctx)
+}
+
+// lookAtRunning gives running tasks of foreign workers their deadline: nothing
+// tells when they were claimed.
+func (k *keeper) lookAtRunning(ctx context.Context) error {
+	ids, err := k.store.IDs(ctx, statemachine.Running, k.running, int64(k.opt.RepairBatch), false)
+	if err != nil {
+		return err
+	}
+	k.running += int64(len(ids))
+	if len(ids) < k.opt.RepairBatch {
+		k.running = 0
+	}
+	return k.inspect(ctx, ids, nil)
+}
+
+// walk goes on with the slow walk over all ids.
+func (k *keeper) walk(ctx context.Context) error {
+	last, err := k.store.LastID(ctx)
+	if err != nil || last == 0 {
+		return err
+	}
+	if k.walked >= last {
+		k.walked = 0
+	}
+	to := min(last, k.walked+int64(k.opt.RepairBatch))
+	err = k.inspect(ctx, span(k.walked+1, to), nil)
+	k.walked = to
+	return err
+}
+
+// inspect examines tasks; absent, if given, hears of ids that nothing knows.
+func (k *keeper) inspect(ctx context.Context, ids []int64, absent func(int64)) error {
+	for len(ids) > 0 {
+		part := ids[:min(chunk, len(ids))]
+		ids = ids[len(part):]
+		found, now, err := k.store.Inspect(ctx, part)
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			if absent != nil && found[i].Absent() {
+				absent(found[i].ID)
+			}
+			if err := k.examine(ctx, &found[i], now); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// examine puts indices of a sound task right at once, and a disagreement when
+// it is seen again unchanged.
+func (k *keeper) examine(ctx context.Context, i *store.Inspection, now statemachine.Time) error {
+	switch {
+	case i.Absent():
+		k.suspects.clear(i.ID)
+		return nil
+	case i.Err == nil && len(i.Listed) == 1 && i.Listed[0] == i.State:
+		k.suspects.clear(i.ID)
+		delete(k.awaited, i.ID)
+		return k.reindex(ctx, i)
+	case k.suspects.convict(i.ID, i.Fingerprint()):
+		return k.mend(ctx, i, now)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,83 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Options say how a server works. Name, Store and Log are required; the zero
+// value of everything else is replaced by its default.
+type Options struct {
+	// Name stands in the tasks' logs.
+	Name  string
+	Store *store.Store
+	Log   zerolog.Logger
+	// RoundDuration is the longest time between two passes, and how often the
+	// work done is logged (default 1.3 s).
+	RoundDuration time.Duration
+	// TimeoutGrace is how long a round's worker is left alone after the timeout
+	// (default 10 s). It must be longer than the workers' kill_grace.
+	TimeoutGrace time.Duration
+	// BatchSize is the most tasks settled in one script (default 100).
+	BatchSize int
+	// RepairInterval is the time between two background jobs (default 5 s), and
+	// how long a disagreement must last before it is repaired.
+	RepairInterval time.Duration
+	// RepairBatch is the most tasks one background job walks over (default 1000).
+	RepairBatch int
+
+	// after replaces time.After in tests.
+	after func(time.Duration) <-chan time.Time
+}
+
+// FromConfig returns the options that the section [server] asks for.
+func FromConfig(c config.Server) Options {
+	return Options{
+		RoundDuration: c.RoundDuration, TimeoutGrace: c.TimeoutGrace, BatchSize: c.BatchSize,
+		RepairInterval: c.RepairInterval, RepairBatch: c.RepairBatch,
+	}
+}
+
+// errOption is matched by every error about an option.
+var errOption = errors.New("server option")
+
+func (o *Options) complete() error {
+	if o.Store == nil {
+		return fmt.Errorf("%w Store: is missing; give the store of the namespace", errOption)
+	}
+	if err := config.ValidName("server", o.Name); err != nil {
+		return fmt.Errorf("%w Name: %w", errOption, err)
+	}
+	if o.RoundDuration < 0 || o.TimeoutGrace < 0 || o.RepairInterval < 0 || o.RepairBatch < 0 ||
+		o.BatchSize < 0 || o.BatchSize > store.MaxMoves {
+		return fmt.Errorf("%w: durations and batches must not be negative, and batches at most %d", errOption, store.MaxMoves)
+	}
+	o.RoundDuration = orDefault(o.RoundDuration, 1300*time.Millisecond)
+	o.TimeoutGrace = orDefault(o.TimeoutGrace, store.DefaultGrace*time.Second)
+	o.RepairInterval = orDefault(o.RepairInterval, 5*time.Second)
+	o.BatchSize = orDefault(o.BatchSize, 100)
+	o.RepairBatch = orDefault(o.RepairBatch, 1000)
+	if o.after == nil {
+		o.after = time.After
+	}
+	return nil
+}
+
+func orDefault[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}
+
+func (o *Options) grace() statemachine.Duration {
+	return statemachine.Duration(o.TimeoutGrace.Microseconds())
+}

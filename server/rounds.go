@@ -1,0 +1,65 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// rounds makes passes: when woken, when the next deadline comes, and at the end
+// of each round. A round lasts round_duration and ends with a log line that
+// says how many tasks were settled in it.
+func (s *Server) rounds(ctx context.Context, wake chan struct{}) {
+	out := outage{log: s.log}
+	for n := 0; ctx.Err() == nil; n++ {
+		processed, end := 0, s.opt.after(s.opt.RoundDuration)
+		for over := false; !over && ctx.Err() == nil; {
+			moved, next, err := s.pass(ctx)
+			processed += moved
+			out.note(ctx, err)
+			over = s.sleep(ctx, wake, end, next)
+		}
+		if ctx.Err() == nil {
+			s.log.Info().Int("round", n).Int("tasks", processed).Msg("processed")
+		}
+	}
+}
+
+// sleep returns when there is a reason for another pass; it reports whether
+// the round is over.
+func (s *Server) sleep(ctx context.Context, wake chan struct{}, end <-chan time.Time, next time.Duration) bool {
+	var deadline <-chan time.Time
+	if next >= 0 && next < s.opt.RoundDuration {
+		t := time.NewTimer(next)
+		defer t.Stop()
+		deadline = t.C
+	}
+	select {
+	case <-ctx.Done():
+		return true
+	case <-end:
+		return true
+	case <-wake:
+		return false
+	case <-deadline:
+		return false
+	}
+}
+
+// pass settles everything that is due. It returns how many tasks it moved and
+// how long it is until the next deadline, negative if there is none.
+func (s *Server) pass(ctx context.Context) (moved int, next time.Duration, err error) {
+	moved, err = s.settleExecuted(ctx)
+	if err != nil {
+		return moved, -1, err
+	}
+	n, at, now, err := s.settleDue(ctx)
+	moved += n
+	if err != nil || at == statemachine.Never {
+		return moved, -1, err
+	}
+	return moved, max(0, micros(at.Sub(now))), nil
+}
+
+func micros(d statemachine.Duration) time.Duration { return time.Duration(d) * time.Microsecond }

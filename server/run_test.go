@@ -1,0 +1,186 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+func zEntry(score statemachine.Time, id string) redis.Z {
+	return redis.Z{Score: float64(score) / 1e6, Member: id}
+}
+
+func awaitState(t *testing.T, sp *storetest.Space, id int64, want statemachine.State, within time.Duration) {
+	t.Helper()
+	wait.Eventually(t, within, func() bool {
+		task, err := sp.Store.Task(t.Context(), id)
+		return err == nil && task.State == want
+	}, "task %d is not %s", id, want)
+}
+
+func awaitCount(t *testing.T, sp *storetest.Space, state statemachine.State, want int64) {
+	t.Helper()
+	wait.Eventually(t, 10*time.Second, func() bool {
+		counts, err := sp.Store.Count(t.Context())
+		return err == nil && counts[state] == want
+	}, "no %d tasks are %s", want, state)
+}
+
+// A47: a line each round_duration; the timer is the test's.
+func TestRoundsAreLogged(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	asked, ticks := make(chan time.Duration), make(chan time.Time)
+	l := start(t, sp, func(o *Options) {
+		o.after = func(d time.Duration) <-chan time.Time {
+			select {
+			case asked <- d:
+			case <-time.After(10 * time.Second):
+			}
+			return ticks
+		}
+	})
+	for range 3 {
+		if d := wait.Receive(t, 5*time.Second, asked, "no round begins"); d != 1300*time.Millisecond {
+			t.Errorf("round lasts %v, want 1.3s", d)
+		}
+		ticks <- time.Time{}
+	}
+	wait.Receive(t, 5*time.Second, asked, "no fourth round")
+	for _, line := range []string{`"round":0,"tasks":0,"message":"processed"`, `"round":2,"tasks":0,"message":"processed"`} {
+		if !strings.Contains(l.String(), line) {
+			t.Errorf("no line %s in\n%s", line, l)
+		}
+	}
+	if strings.Contains(l.String(), `"round":3`) {
+		t.Error("a round ended before its time")
+	}
+}
+
+// A report wakes the server; nobody waits for the end of a round.
+func TestReactsAtOnce(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	start(t, sp, func(o *Options) { o.RoundDuration = time.Hour })
+	sp.Open(t, storetest.Spec())
+	run(t, sp, "")
+	awaitState(t, sp, 1, statemachine.Succeeded, 900*time.Millisecond)
+}
+
+// A deadline is met by its own timer.
+func TestDeadlineTimer(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	start(t, sp, func(o *Options) { o.RoundDuration = time.Hour })
+	now, err := sp.Store.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.EndBefore = now.Add(statemachine.Second / 2).Text() }))
+	awaitState(t, sp, 1, statemachine.Expired, 3*time.Second)
+	task := sp.Task(t, 1)
+	if late := task.Round(0).Stamps["expired"].Sub(task.EndBefore); late > 1500*statemachine.Millisecond {
+		t.Errorf("expired %s s late", late.Text())
+	}
+}
+
+// T14: Redis goes away and comes back; the server carries on.
+func TestRedisRestarts(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.WithAppendOnly())
+	sp := &storetest.Space{Server: srv, Namespace: redistest.Namespace(t), Where: storetest.Where(srv)}
+	sp.Store = sp.Dial(t)
+	sp.Raw = redis.NewClient(&redis.Options{Addr: srv.Socket()})
+	defer sp.Raw.Close()
+	l := start(t, sp, fast)
+	sp.Open(t, storetest.Spec(), storetest.Spec())
+	run(t, sp, "")
+	awaitState(t, sp, 1, statemachine.Succeeded, 5*time.Second)
+	srv.Kill(t)
+	wait.Eventually(t, 10*time.Second, func() bool { return strings.Contains(l.String(), "redis is lost") }, "no line about the loss")
+	srv.Restart(t)
+	run(t, sp, "")
+	awaitState(t, sp, 2, statemachine.Succeeded, 10*time.Second)
+	wait.Eventually(t, 10*time.Second, func() bool { return strings.Contains(l.String(), "redis is back") }, "no line about the return")
+}
+
+func TestStartRefusals(t *testing.T) {
+	t.Parallel()
+	evicting := redistest.Start(t, redistest.WithConfig("maxmemory-policy", "allkeys-lru"))
+	secret := redistest.Start(t, redistest.WithPassword("right"))
+	sp := storetest.New(t)
+	sp.Raw.HSet(t.Context(), sp.Key("meta"), "protocol", "99.0")
+	wrong, nodb, nobody := storetest.Where(secret), storetest.Where(evicting), storetest.Where(secret)
+	wrong.Password, nodb.DB, nobody.Host, nobody.Port = "wrong", 99, "127.0.0.1", 1
+	for name, c := range map[string]struct {
+		st   *store.Store
+		want error
+		says string
+	}{
+		"policy":    {dial(t, storetest.Where(evicting), "n"), store.ErrUnfit, "noeviction"},
+		"password":  {dial(t, wrong, "n"), store.ErrUnreachable, "[redis] password"},
+		"database":  {dial(t, nodb, "n"), store.ErrUnreachable, "[redis] db = 99"},
+		"unreached": {dial(t, nobody, "n"), store.ErrUnreachable, "127.0.0.1:1"},
+		"protocol":  {sp.Store, store.ErrProtocol, "upgrade"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := New(Options{Name: "s", Store: c.st})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = s.Run(t.Context())
+			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("error %v, want %v that says %q", err, c.want, c.says)
+			}
+			if strings.Contains(err.Error(), "wrong") {
+				t.Errorf("the password is in the error: %v", err)
+			}
+		})
+	}
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	for _, opt := range []Options{
+		{Name: "s"}, {Store: sp.Store}, {Name: "a/b", Store: sp.Store},
+		{Name: "s", Store: sp.Store, BatchSize: -1}, {Name: "s", Store: sp.Store, RoundDuration: -1},
+	} {
+		if _, err := New(opt); !errors.Is(err, errOption) {
+			t.Errorf("New(%+v) = %v, want an error about an option", opt, err)
+		}
+	}
+}
+
+func TestCancelBeforeRun(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	s, _ := newServer(t, sp)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.Run(ctx); err != nil {
+		t.Errorf("Run with an ended context: %v", err)
+	}
+}
+
+func dial(t *testing.T, where config.Redis, ns string) *store.Store {
+	t.Helper()
+	st, err := store.Dial(where, ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	return st
+}

@@ -1,0 +1,125 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/tdf-go/tdf/internal/store"
+)
+
+// Server settles the tasks of one namespace.
+type Server struct {
+	opt      Options
+	store    *store.Store
+	log      zerolog.Logger
+	suspects *suspects
+}
+
+// New returns a server, or an error that names the option that cannot be.
+func New(opt Options) (*Server, error) {
+	if err := opt.complete(); err != nil {
+		return nil, err
+	}
+	return &Server{
+		opt: opt, store: opt.Store, log: opt.Log, suspects: newSuspects(opt.RepairInterval),
+	}, nil
+}
+
+// Run works until ctx ends, then returns nil. Before it begins it checks Redis
+// and returns what [store.Store.Check] refuses. Later faults of Redis are
+// logged and waited out.
+func (s *Server) Run(ctx context.Context) error {
+	info, err := s.store.Check(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return fmt.Errorf("server %s: %w", s.opt.Name, err)
+	}
+	for _, w := range info.Warnings {
+		s.log.Warn().Str("redis", info.Version).Msg(w)
+	}
+	wake := make(chan struct{}, 1)
+	var wg sync.WaitGroup
+	for _, loop := range []func(context.Context, chan struct{}){s.listen, s.maintain, s.rounds} {
+		wg.Go(func() { loop(ctx, wake) })
+	}
+	wg.Wait()
+	return nil
+}
+
+// pollInterval bounds how long a lost wake-up can delay work.
+const pollInterval = time.Second
+
+// listen turns wake-ups from Redis, and a poll each second, into signals.
+func (s *Server) listen(ctx context.Context, wake chan struct{}) {
+	var pause backoff
+	for ctx.Err() == nil {
+		if _, err := s.store.WaitServer(ctx, pollInterval); err != nil {
+			pause.wait(ctx)
+			continue
+		}
+		pause.reset()
+		signal(wake)
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// backoff waits longer each time, up to two seconds, with jitter so that many
+// clients do not come back at once.
+type backoff struct{ last time.Duration }
+
+const (
+	firstPause = 100 * time.Millisecond
+	mostPause  = 2 * time.Second
+)
+
+func (b *backoff) reset() { b.last = 0 }
+
+func (b *backoff) next() time.Duration {
+	b.last = min(max(2*b.last, firstPause), mostPause)
+	return b.last/2 + rand.N(b.last/2)
+}
+
+func (b *backoff) wait(ctx context.Context) {
+	t := time.NewTimer(b.next())
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// outage logs the loss of Redis and its return, once each.
+type outage struct {
+	log  zerolog.Logger
+	lost bool
+}
+
+func (o *outage) note(ctx context.Context, err error) {
+	switch {
+	case err == nil && o.lost:
+		o.lost = false
+		o.log.Info().Msg("redis is back")
+	case err == nil || ctx.Err() != nil:
+	case errors.Is(err, store.ErrUnreachable):
+		if !o.lost {
+			o.log.Error().Err(err).Msg("redis is lost, waiting for it")
+		}
+		o.lost = true
+	default:
+		o.log.Error().Err(err).Msg("pass failed")
+	}
+}

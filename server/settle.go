@@ -1,0 +1,141 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// settleExecuted judges executed tasks until none is left but those nothing
+// can be decided about.
+func (s *Server) settleExecuted(ctx context.Context) (int, error) {
+	moved, skip := 0, 0
+	for {
+		b, err := s.store.Listed(ctx, statemachine.Executed, skip, s.opt.BatchSize)
+		if err != nil || len(b.Tasks) == 0 {
+			return moved, err
+		}
+		orders := s.judge(b, statemachine.Settle, nil)
+		n, err := s.apply(ctx, orders)
+		moved += n
+		skip += len(b.Tasks) - n
+		if err != nil || len(b.Tasks) < s.opt.BatchSize {
+			return moved, err
+		}
+	}
+}
+
+// settleDue moves the tasks whose deadline has come. It returns the next
+// deadline and the time it was read at.
+func (s *Server) settleDue(ctx context.Context) (moved int, next, now statemachine.Time, err error) {
+	for {
+		b, err := s.store.Due(ctx, s.opt.BatchSize)
+		if err != nil {
+			return moved, statemachine.Never, 0, err
+		}
+		idle := &leftOver{}
+		n, err := s.apply(ctx, s.judge(b, statemachine.Deadline, idle))
+		moved += n
+		if err == nil {
+			err = s.putRight(ctx, b.Now, idle)
+		}
+		if err != nil || len(b.Tasks) < s.opt.BatchSize {
+			return moved, b.Next, b.Now, err
+		}
+	}
+}
+
+// leftOver are due tasks that a deadline does not move.
+type leftOver struct {
+	sound   []*store.Seen
+	damaged []int64
+}
+
+// judge decides about each task of the batch. What cannot be decided about is
+// suspected, and gathered in idle where that is given.
+func (s *Server) judge(b store.Batch, event statemachine.Event, idle *leftOver) []store.Order {
+	orders := make([]store.Order, 0, len(b.Tasks))
+	counts := map[statemachine.State]int{}
+	for i := range b.Tasks {
+		t := &b.Tasks[i]
+		if t.Err != nil {
+			s.suspects.add(t.ID)
+			if idle != nil {
+				idle.damaged = append(idle.damaged, t.ID)
+			}
+			continue
+		}
+		m, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
+			Event: event, Actor: statemachine.Server, Grace: s.opt.grace(),
+		}, b.Now)
+		switch {
+		case err == nil:
+			counts[t.State]++
+			orders = append(orders, store.Order{Move: m, Writer: s.opt.Name, Bucket: t.Bucket})
+		case idle != nil:
+			idle.sound = append(idle.sound, t)
+		default:
+			s.suspects.add(t.ID)
+		}
+	}
+	for state, n := range counts {
+		s.log.Debug().Int("tasks", n).Str("state", string(state)).Msg("processing")
+	}
+	return orders
+}
+
+// putRight corrects entries of the deadline index that were there for nothing:
+// a task moved by a foreign client, another grace, or one that is damaged. An
+// entry that is right was read in the very microsecond of its deadline.
+func (s *Server) putRight(ctx context.Context, now statemachine.Time, idle *leftOver) error {
+	var early []int64
+	for _, t := range idle.sound {
+		changed, err := s.store.Reindex(ctx, t, s.opt.grace())
+		if err != nil {
+			return err
+		}
+		if !changed {
+			early = append(early, t.ID)
+		}
+	}
+	if err := s.store.Postpone(ctx, now, statemachine.Millisecond, early...); err != nil {
+		return err
+	}
+	pause := statemachine.Duration(s.opt.RepairInterval.Microseconds())
+	return s.store.Postpone(ctx, now, pause, idle.damaged...)
+}
+
+// apply makes the moves and returns how many tasks it moved. A move that is
+// refused was made by another server, or the task has gone on: the next pass
+// sees it as it is.
+func (s *Server) apply(ctx context.Context, orders []store.Order) (int, error) {
+	outcomes, err := s.store.Apply(ctx, orders...)
+	if err != nil {
+		return 0, err
+	}
+	moved := 0
+	for i, o := range outcomes {
+		m := &orders[i].Move
+		switch {
+		case o.Result == statemachine.Moved:
+			moved++
+			s.logMove(m)
+		case errors.Is(o.Err, store.ErrDamaged):
+			s.suspects.add(o.ID)
+		case o.Err != nil:
+			s.log.Debug().Err(o.Err).Int64("task", o.ID).Str("from", string(m.From)).Str("to", string(m.To)).
+				Msg("could not move task")
+		}
+	}
+	return moved, nil
+}
+
+func (s *Server) logMove(m *statemachine.Move) {
+	e := s.log.Info().Int64("task", m.ID).Int("round", m.Round).Str("from", string(m.From)).Str("to", string(m.To))
+	if m.Via != "" {
+		e = e.Str("via", string(m.Via))
+	}
+	e.Msg("moving task")
+}
