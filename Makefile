@@ -1,0 +1,67 @@
+# What one does with this repository. `make` alone lists the targets.
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT  := $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
+CLI     := github.com/tdf-go/tdf/internal/cli
+LDFLAGS := -s -w -X $(CLI).Version=$(VERSION) -X $(CLI).Commit=$(COMMIT)
+
+PROGRAMS := $(notdir $(wildcard cmd/*))
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: build ## two workers add the numbers from 10 to 100, before your eyes
+	@scripts/demo.sh
+
+.PHONY: build
+build: ## put the static programs into bin/
+	@mkdir -p bin
+	@for program in $(PROGRAMS); do \
+		CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/$$program ./cmd/$$program || exit 1; \
+		echo "bin/$$program"; \
+	done
+
+.PHONY: test
+test: ## install what the tests need, then run all of them with the race detector
+	@scripts/setup-test.sh
+	@scripts/test.sh ./...
+
+.PHONY: lint
+lint: ## gofmt and golangci-lint (built from source on first use)
+	@scripts/lint.sh
+
+.PHONY: generate
+generate: ## rewrite the generated files
+	@go generate ./...
+
+.PHONY: verify
+verify: ## generated files and go.mod are up to date, everything compiles
+	@scripts/verify.sh
+	@$(MAKE) --no-print-directory build
+
+.PHONY: ci
+ci: ## what a change must pass: build, lint, verify, test
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory verify
+	@$(MAKE) --no-print-directory test
+
+.PHONY: bench-quick
+bench-quick: build ## speed beside xargs and asynq, in one interleaved run
+	@scripts/bench-quick.sh
+
+.PHONY: mutate
+mutate: ## plant defects one at a time; each must turn a test red
+	@scripts/setup-test.sh
+	@go run ./internal/tools/mutate
+
+.PHONY: stats
+stats: ## function and file sizes, test ratio, documented share, beside the peers'
+	@go run ./internal/tools/stats .
+
+.PHONY: clean
+clean: ## remove bin/
+	@rm -rf bin

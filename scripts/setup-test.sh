@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Installs what the tests need beside Go: redis-server, rsync and a C compiler
+# (for the race detector). Does nothing when all three are there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+
+# compiles tells whether the C compiler of Go works, headers included.
+compiles() {
+	printf '#include <stdlib.h>\n' | $(go env CC) -x c -fsyntax-only - 2>/dev/null
+}
+
+# missing prints what is not there: redis, rsync, cc.
+missing() {
+	command -v redis-server >/dev/null || echo redis
+	command -v rsync >/dev/null || echo rsync
+	compiles || echo cc
+}
+
+# packages MANAGER NEED... prints how that package manager calls each need.
+packages() {
+	local manager=$1 need
+	shift
+	for need in "$@"; do
+		case $manager:$need in
+		apt-get:redis) echo redis-server ;;
+		pacman:redis) echo valkey ;;
+		apt-get:cc) echo gcc libc6-dev ;;
+		dnf:cc) echo gcc glibc-devel ;;
+		apk:cc) echo gcc musl-dev ;;
+		pacman:cc | brew:cc) echo gcc ;;
+		*) echo "$need" ;;
+		esac
+	done
+}
+
+# as_root COMMAND... runs it as root.
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo "$@"
+	else
+		die "installing needs root, and there is no sudo: run as root: $*"
+	fi
+}
+
+install_with() {
+	local manager=$1
+	shift
+	case $manager in
+	apt-get)
+		as_root apt-get update -qq
+		as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
+		;;
+	dnf) as_root dnf install -y "$@" ;;
+	apk) as_root apk add "$@" ;;
+	pacman) as_root pacman -S --noconfirm --needed "$@" ;;
+	brew) brew install "$@" ;;
+	esac
+}
+
+needs=$(missing)
+[ -n "$needs" ] || exit 0
+
+for manager in apt-get dnf apk pacman brew; do
+	command -v "$manager" >/dev/null || continue
+	# shellcheck disable=SC2086 # one word a need
+	wanted=$(echo $(packages "$manager" $needs))
+	echo "the tests need $(echo $needs): $manager installs $wanted"
+	# shellcheck disable=SC2086 # one word a package
+	install_with "$manager" $wanted || die "$manager could not install $wanted: install it by hand and repeat"
+	needs=$(missing)
+	[ -z "$needs" ] || die "still missing after the installation: $(echo $needs)"
+	exit 0
+done
+die "found no package manager (apt-get, dnf, apk, pacman, brew): install $(echo $needs) by hand and repeat"

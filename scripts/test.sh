@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Runs go test with the race detector and in random order, prints what was
+# skipped and why, and fails on a skip that scripts/allowed-skips.txt does not
+# list. Arguments are those of go test: scripts/test.sh ./worker -run TestDrain
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/lib.sh
+
+# One package that hangs must not eat the time of all.
+timeout=${TDF_TEST_TIMEOUT:-10m}
+gotestsum=$(tool gotestsum gotest.tools/gotestsum v1.13.0)
+
+mkdir -p bin
+events=bin/test-events.json
+status=0
+"$gotestsum" --format pkgname --format-icons text --format-hide-empty-pkg --hide-summary skipped \
+	--jsonfile "$events" -- \
+	-race -shuffle=on -timeout="$timeout" "$@" || status=$?
+go build -o bin/tools/testreport ./internal/tools/testreport # not go run: it would add a line after the last one
+bin/tools/testreport -allow scripts/allowed-skips.txt "$events" || status=1
+exit "$status"
