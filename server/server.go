@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -13,8 +14,13 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 )
 
-// Server settles the tasks of one namespace.
+// ErrStarted means that a server was run before; make a new one.
+var ErrStarted = errors.New("this server has been started before")
+
+// Server settles the tasks of one namespace. It runs once.
 type Server struct {
+	started  atomic.Bool
+	ready    chan struct{} // closed when Redis has been checked, for tests
 	opt      Options
 	store    *store.Store
 	log      zerolog.Logger
@@ -28,13 +34,17 @@ func New(opt Options) (*Server, error) {
 	}
 	return &Server{
 		opt: opt, store: opt.Store, log: opt.Log, suspects: newSuspects(opt.RepairInterval),
+		ready: make(chan struct{}),
 	}, nil
 }
 
 // Run works until ctx ends, then returns nil. Before it begins it checks Redis
 // and returns what [store.Store.Check] refuses. Later faults of Redis are
-// logged and waited out.
+// logged and waited out. A second Run returns [ErrStarted].
 func (s *Server) Run(ctx context.Context) error {
+	if !s.started.CompareAndSwap(false, true) {
+		return ErrStarted
+	}
 	info, err := s.store.Check(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -45,6 +55,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, w := range info.Warnings {
 		s.log.Warn().Str("redis", info.Version).Msg(w)
 	}
+	close(s.ready)
 	wake := make(chan struct{}, 1)
 	var wg sync.WaitGroup
 	for _, loop := range []func(context.Context, chan struct{}){s.listen, s.maintain, s.rounds} {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/tdf-go/tdf/internal/config"
@@ -22,6 +23,9 @@ func universal(where config.Redis) (*redis.UniversalOptions, error) {
 		DialTimeout: where.DialTimeout, ReadTimeout: where.ReadTimeout, WriteTimeout: where.WriteTimeout,
 		MinRetryBackoff: 20 * time.Millisecond, MaxRetryBackoff: time.Second,
 		ContextTimeoutEnabled: true,
+		// One try a connection: commands are repeated already, and both together
+		// would take minutes to say that a host is not there.
+		DialerRetries: 1,
 		// CLIENT SETINFO and CLIENT MAINT_NOTIFICATIONS are newer than the oldest
 		// supported Redis, and an access list that names them fails to load there.
 		DisableIdentity:          true,
@@ -73,3 +77,8 @@ func tlsConfig(where config.Redis) (*tls.Config, error) {
 func tlsError(key, file string, err error) error {
 	return &SetupError{Setting: "[redis] " + key, Value: file, Err: err, Remedy: "name a readable PEM file"}
 }
+
+// Silence stops the Redis client from writing to stderr by itself, for the
+// whole process. It is for programs that log every fault themselves, and is
+// called once at the start; a library leaves the choice to its user.
+func Silence() { logging.Disable() }

@@ -1,0 +1,27 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrStarted is returned by a second Run of one Worker: make a new one.
+var ErrStarted = errors.New("the worker has been started before")
+
+// Why a round's context ended; anything else is the end of the worker.
+var (
+	errOverdue   = errors.New("the round's timeout is over")
+	errEndBefore = errors.New("the task's end_before has passed")
+)
+
+// OptionError says which field of [Options] is wrong and what would be right.
+type OptionError struct {
+	Field  string
+	Value  any
+	Remedy string
+}
+
+// Error names field, value and remedy.
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("worker option %s = %v: %s", e.Field, e.Value, e.Remedy)
+}

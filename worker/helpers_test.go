@@ -1,0 +1,265 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/tdf-go/tdf/fetch"
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+const patience = 15 * time.Second
+
+// site is where a test works: a namespace, a directory of sources, one of programs.
+type site struct {
+	*storetest.Space
+	sources, programs string
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	return siteOn(t, storetest.New(t))
+}
+
+func siteOn(t *testing.T, sp *storetest.Space) *site {
+	t.Helper()
+	return &site{Space: sp, sources: t.TempDir(), programs: t.TempDir()}
+}
+
+// script writes a program and returns a change of a task that makes it run it.
+func (s *site) script(t *testing.T, name, text string) func(*store.Spec) {
+	t.Helper()
+	dir := filepath.Join(s.sources, name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "run.sh")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return func(sp *store.Spec) { sp.Program, sp.Source = name, "rsync:"+file }
+}
+
+// open opens one task.
+func (s *site) open(t *testing.T, change ...func(*store.Spec)) int64 {
+	t.Helper()
+	return s.Open(t, storetest.Spec(change...))[0]
+}
+
+// options are those of a worker named w with a silent fetcher of its own.
+func (s *site) options(tb testing.TB, st *store.Store) Options {
+	tb.Helper()
+	fo := fetch.DefaultOptions()
+	fo.Dir, fo.Worker, fo.FailureBackoff = s.programs, "w", 0
+	fetcher, err := fetch.New(fo)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = fetcher.Close() })
+	o := DefaultOptions()
+	o.Name, o.Store, o.Programs, o.TempDir = "w", st, fetcher, tb.TempDir()
+	o.KillGrace, o.StopTimeout = time.Second, 3*time.Second
+	return o
+}
+
+// running is a worker at work.
+type running struct {
+	*Worker
+	log    *logs
+	cancel context.CancelFunc
+	done   chan error
+}
+
+// start runs a worker until the test ends or stop is called.
+func (s *site) start(t *testing.T, change ...func(*Options)) *running {
+	t.Helper()
+	return s.startOn(t, s.Dial(t), change...)
+}
+
+func (s *site) startOn(t *testing.T, st *store.Store, change ...func(*Options)) *running {
+	t.Helper()
+	l := &logs{}
+	o := s.options(t, st)
+	o.Log = zerolog.New(l)
+	for _, f := range change {
+		f(&o)
+	}
+	w, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &running{Worker: w, log: l, cancel: cancel, done: make(chan error, 1)}
+	go func() {
+		defer close(r.done)
+		r.done <- w.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		for err := range r.done {
+			if err != nil {
+				t.Errorf("worker: %v", err)
+			}
+		}
+		if t.Failed() {
+			t.Logf("log of worker %s:\n%s", o.Name, l)
+		}
+	})
+	return r
+}
+
+// stop cancels the worker and waits for its end.
+func (r *running) stop(t *testing.T) {
+	t.Helper()
+	r.cancel()
+	if err := wait.Receive(t, patience, r.done, "the worker does not stop"); err != nil {
+		t.Errorf("worker: %v", err)
+	}
+}
+
+// await waits until the task is in one of the states, and reads it.
+func (s *site) await(t *testing.T, id int64, states ...statemachine.State) *store.Task {
+	t.Helper()
+	var task *store.Task
+	wait.Eventually(t, patience, func() bool {
+		var err error
+		task, err = s.Store.Task(t.Context(), id)
+		return err == nil && slices.Contains(states, task.State)
+	}, "task %d is not %v", id, states)
+	return task
+}
+
+// settle does the work of a server until the task is in one of the states.
+func (s *site) settle(t *testing.T, id int64, states ...statemachine.State) *store.Task {
+	t.Helper()
+	var task *store.Task
+	wait.Eventually(t, patience, func() bool {
+		s.serve(t)
+		task = s.Task(t, id)
+		return slices.Contains(states, task.State)
+	}, "task %d is not %v", id, states)
+	return task
+}
+
+// serve is one pass of a server.
+func (s *site) serve(t *testing.T) {
+	t.Helper()
+	executed, err := s.Store.Listed(t.Context(), statemachine.Executed, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range executed.Tasks {
+		s.decide(t, &executed.Tasks[i], statemachine.Settle, executed.Now)
+	}
+	due, err := s.Store.Due(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range due.Tasks {
+		s.decide(t, &due.Tasks[i], statemachine.Deadline, due.Now)
+	}
+}
+
+// decide makes a server's move, if it is due.
+func (s *site) decide(t *testing.T, task *store.Seen, event statemachine.Event, now statemachine.Time) bool {
+	t.Helper()
+	move, err := statemachine.Decide(&task.Task, statemachine.Occurrence{
+		Event: event, Actor: statemachine.Server, Grace: store.DefaultGrace * statemachine.Second,
+	}, now)
+	if err != nil {
+		return false
+	}
+	out, err := s.Store.Apply(t.Context(), store.Order{Move: move, Writer: "server", Bucket: task.Bucket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out[0].Err == nil
+}
+
+// takeBack re-opens a running task as a server does that finds it overdue.
+func (s *site) takeBack(t *testing.T, id int64) {
+	t.Helper()
+	task := s.Task(t, id)
+	if !s.decide(t, &task.Seen, statemachine.Deadline, statemachine.Never-1) {
+		t.Fatalf("task %d cannot be taken back: %+v", id, task.Task)
+	}
+}
+
+func checkFields(t *testing.T, task *store.Task, want map[string]string) {
+	t.Helper()
+	for name, value := range want {
+		got, ok := task.Fields[name]
+		switch {
+		case value == "-" && ok, value == "*" && !ok, value != "-" && value != "*" && got != value:
+			t.Errorf("task %d: %s = %q (there: %v), want %q", task.ID, name, got, ok, value)
+		}
+	}
+}
+
+func checkContains(t *testing.T, what, got string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if !strings.Contains(got, w) {
+			t.Errorf("%s lacks %q:\n%s", what, w, got)
+		}
+	}
+}
+
+// awaitFile waits until a program has made the file, and reads it.
+func awaitFile(t *testing.T, name string) string {
+	t.Helper()
+	var text []byte
+	wait.Eventually(t, patience, func() bool {
+		var err error
+		text, err = os.ReadFile(name)
+		return err == nil && len(text) > 0
+	}, "file %s is not made", name)
+	return string(text)
+}
+
+func touch(t *testing.T, name string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// logs gathers what a worker logs.
+type logs struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *logs) count(text string) int { return strings.Count(l.String(), text) }
+
+func (l *logs) await(t *testing.T, text string) {
+	t.Helper()
+	wait.Eventually(t, patience, func() bool { return l.count(text) > 0 }, "the log lacks %q", text)
+}

@@ -1,0 +1,65 @@
+package worker
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+)
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	for name, change := range map[string]func(*Options){
+		"Store":                      func(o *Options) { o.Store = nil },
+		"Programs":                   func(o *Options) { o.Programs = nil },
+		"OutputLimit":                func(o *Options) { o.OutputLimit = 0 },
+		"ErrorFile":                  func(o *Options) { o.OutputFile, o.ErrorFile = "x", "x" },
+		"TempDir":                    func(o *Options) { o.TempDir = "/no/such/dir" },
+		"SleepAfterSuccess":          func(o *Options) { o.SleepAfterSuccess = -1 },
+		"SleepAfterFailure":          func(o *Options) { o.SleepAfterFailure = -1 },
+		"SleepAfterNoProcessClaimed": func(o *Options) { o.SleepAfterNoProcessClaimed = 0 },
+		"KillGrace":                  func(o *Options) { o.KillGrace = -1 },
+		"StopTimeout":                func(o *Options) { o.StopTimeout = 0 },
+	} {
+		o := s.options(t, s.Store)
+		change(&o)
+		_, err := New(o)
+		var wrong *OptionError
+		if !errors.As(err, &wrong) || wrong.Field != name {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"", "a/b", "a\nb", ".."} {
+		o := s.options(t, s.Store)
+		o.Name = name
+		if _, err := New(o); !errors.Is(err, config.ErrInvalid) {
+			t.Errorf("name %q: %v", name, err)
+		}
+	}
+}
+
+// At the start an unreachable or unfit Redis is an error.
+func TestStartNeedsRedis(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	nowhere, err := store.Dial(config.Redis{Host: "/no/such.sock", DialTimeout: time.Second}, "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = nowhere.Close() }()
+	evicting := storetest.On(t, redistest.Start(t, redistest.WithConfig("maxmemory-policy", "allkeys-lru")))
+	for want, st := range map[error]*store.Store{store.ErrUnreachable: nowhere, store.ErrUnfit: evicting.Store} {
+		w, err := New(s.options(t, st))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Run(t.Context()); !errors.Is(err, want) {
+			t.Errorf("Run: %v, want %v", err, want)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package worker
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/lifecycletest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/wait"
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+// sleeper is a program that writes, starts a child, says the id of its process
+// group and waits.
+const sleeper = `echo partial; printf warn >&2; sleep 600 & echo $$ > "$1.tmp"; mv "$1.tmp" "$1"; wait`
+
+// gone reports whether nothing of a process group runs any more. What is dead
+// but not yet reaped by the system's first process does not count.
+func gone(group string) func() bool {
+	group = strings.TrimSpace(group)
+	return func() bool {
+		stats, err := filepath.Glob("/proc/[0-9]*/stat")
+		return err == nil && !slices.ContainsFunc(stats, func(name string) bool {
+			text, err := os.ReadFile(name)
+			fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+			return err == nil && len(fields) > 2 && fields[2] == group && fields[0] != "Z" && fields[0] != "X"
+		})
+	}
+}
+
+func limits(timeout, maxTimeouts string) func(*store.Spec) {
+	return func(s *store.Spec) { s.Timeout, s.MaxTimeouts = timeout, maxTimeouts }
+}
+
+// A11: the worker stops its own overdue round, and nothing of it is left.
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	pid := filepath.Join(t.TempDir(), "pid")
+	id := s.open(t, s.script(t, "p", sleeper), input(pid), limits("0.5", "0"))
+	w := s.start(t)
+	group := awaitFile(t, pid)
+	task := s.await(t, id, sm.TimedOut)
+	wait.Eventually(t, time.Second, gone(group), "the process group is still there")
+	checkFields(t, task, map[string]string{
+		"timeouts": "1", "round": "0", "0:timeout": "*", "0:timed_out": "*", "0:executed": "-",
+		"0:output": "partial\n", "0:error": "warn\nTERMINATED - execution timed out...", "0:signal": "terminated",
+	})
+	w.log.await(t, "task 1 was terminated (timeout)")
+	end, err := sm.ParseTime(task.Fields["0:timed_out"])
+	if took := end.Sub(task.Current.Running); err != nil || took < 500*sm.Millisecond || took > 3*sm.Second {
+		t.Errorf("stopped after %s s, %v", took.Text(), err)
+	}
+}
+
+// A12: stamps and counters of a task that times out twice.
+func TestTimeoutOpensTheNextRound(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	pid := filepath.Join(t.TempDir(), "pid")
+	id := s.open(t, s.script(t, "p", sleeper), input(pid), limits("0.3", "1"))
+	s.start(t)
+	task := s.await(t, id, sm.TimedOut)
+	checkFields(t, task, map[string]string{
+		"timeouts": "2", "round": "1", "0:timeout": "*", "0:timed_out": "-", "1:open": "*",
+		"1:timeout": "*", "1:timed_out": "*", "0:output": "partial\n", "1:output": "partial\n",
+	})
+	checkContains(t, "log", task.Log, "running -> timeout", "timeout -> open", "timeout -> timed_out")
+}
+
+// A program that ignores SIGTERM is killed after the grace.
+func TestTimeoutOfStubbornProgram(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	pid := filepath.Join(t.TempDir(), "pid")
+	id := s.open(t, s.script(t, "p", `trap "" TERM; `+sleeper), input(pid), limits("0.3", "0"))
+	s.start(t, func(o *Options) { o.KillGrace = 200 * time.Millisecond })
+	group := awaitFile(t, pid)
+	task := s.await(t, id, sm.TimedOut)
+	if !gone(group)() {
+		t.Error("the process group outlived its round")
+	}
+	checkFields(t, task, map[string]string{"0:signal": "killed"})
+}
+
+// A16: end_before passes while the program runs; the server's word wins.
+func TestEndBeforeStopsTheRound(t *testing.T) {
+	t.Parallel()
+	for _, serverFirst := range []bool{true, false} {
+		t.Run("server first "+strconv.FormatBool(serverFirst), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			pid := filepath.Join(t.TempDir(), "pid")
+			now, err := s.Store.Now(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := s.open(t, s.script(t, "p", sleeper), input(pid),
+				func(sp *store.Spec) { sp.EndBefore = now.Add(1500 * sm.Millisecond).Text() })
+			w := s.start(t)
+			group := awaitFile(t, pid)
+			if serverFirst {
+				s.takeBack(t, id)
+			}
+			wait.Eventually(t, patience, gone(group), "the process group is still there")
+			if serverFirst {
+				w.log.await(t, "could not mark task 1 as executed")
+				checkFields(t, s.Task(t, id), map[string]string{"state": "expired", "0:output": "-", "0:error": "-"})
+				return
+			}
+			s.await(t, id, sm.Executed)
+			task := s.settle(t, id, sm.Expired)
+			checkFields(t, task, map[string]string{"fails": "0", "0:error": "warn\nTERMINATED - end_before has passed"})
+		})
+	}
+}
+
+// The end of the worker costs a running task nothing.
+func TestShutdownHandsBack(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	pid := filepath.Join(t.TempDir(), "pid")
+	id := s.open(t, s.script(t, "p", sleeper), input(pid),
+		func(sp *store.Spec) { sp.Bucket = store.Bucket{Queue: "q"} })
+	w := s.start(t)
+	group := awaitFile(t, pid)
+	begun := time.Now()
+	w.stop(t)
+	if took := time.Since(begun); took > 2*time.Second {
+		t.Errorf("the worker took %v to stop", took)
+	}
+	if !gone(group)() {
+		t.Error("the process group outlived its worker")
+	}
+	task := s.Task(t, id)
+	checkFields(t, task, map[string]string{
+		"state": "open", "round": "1", "releases": "1", "fails": "0", "timeouts": "0",
+		"1:open": "*", "0:output": "-", "0:error": "-",
+	})
+	checkContains(t, "log", task.Log, "handing back task 1: the worker stops", "running -> open")
+	if err := s.Raw.ZScore(t.Context(), s.Key("ready:q:::0"), "a1").Err(); err != nil {
+		t.Errorf("the task does not wait in its bucket: %v", err)
+	}
+	other := s.start(t, func(o *Options) { o.Name = "other" })
+	other.log.await(t, "claimed task 1")
+}
+
+func TestLifecycle(t *testing.T) {
+	s := newSite(t)
+	lifecycletest.Battery{
+		New: func(tb testing.TB) lifecycletest.Daemon {
+			w, err := New(s.options(tb, s.Dial(tb)))
+			if err != nil {
+				tb.Fatal(err)
+			}
+			return w
+		},
+		Ready: func(d lifecycletest.Daemon) <-chan struct{} {
+			w, ok := d.(*Worker)
+			if !ok {
+				t.Fatalf("a %T is no worker", d)
+			}
+			return w.ready
+		},
+		SecondRun: ErrStarted,
+	}.Exercise(t)
+}

@@ -1,0 +1,132 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rs/zerolog"
+
+	"github.com/tdf-go/tdf/internal/store"
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+func TestOneLine(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"":                        "",
+		"p 1 2":                   "p 1 2",
+		"ä ☃":                     "ä ☃",
+		"a\nb\tc":                 `a\nb\tc`,
+		"\x1b[31mred":             `\x1b[31mred`,
+		"bad \xff":                `bad \ufffd`,
+		"\u202egnirts":            `\u202egnirts`,
+		strings.Repeat("é", 1024): strings.Repeat("é", 512) + "...",
+	} {
+		if got := oneLine(in); got != want {
+			t.Errorf("oneLine(%.20q) = %.60q, want %.60q", in, got, want)
+		}
+	}
+	if got := oneLine("x" + strings.Repeat("é", 1024)); !utf8.ValidString(got) {
+		t.Errorf("a character was cut: %q", got[len(got)-8:])
+	}
+	if got := oneLine(strings.Repeat("\xbf", 5000)); len(got) > 8*longestLine {
+		t.Errorf("%d bytes left", len(got))
+	}
+}
+
+// The pauses double up to a limit, and start anew after an answer.
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	l := link{log: zerolog.Nop()}
+	for range 2 {
+		want := shortestBackoff
+		for range 40 {
+			got := l.failed(errors.New("down"))
+			if got < want/2 || got > want {
+				t.Fatalf("pause %v, want %v to %v", got, want/2, want)
+			}
+			want = min(2*want, longestBackoff)
+		}
+		l.answered()
+	}
+}
+
+func TestClock(t *testing.T) {
+	t.Parallel()
+	c := newClock(1e15)
+	if d, ok := c.until(c.answer.Add(10 * sm.Second)); !ok || d > 10*time.Second || d < 9*time.Second {
+		t.Errorf("until 10 s ahead: %v, %v", d, ok)
+	}
+	if d, ok := c.until(0); !ok || d != 0 {
+		t.Errorf("until the past: %v, %v", d, ok)
+	}
+	for _, never := range []sm.Time{sm.Never, sm.Never - 1, 250e15} {
+		if d, ok := c.until(never); ok {
+			t.Errorf("until %d: %v", never, d)
+		}
+	}
+	if now := c.now(); now < c.answer || now > c.answer.Add(5*sm.Second) {
+		t.Errorf("now is %d", now)
+	}
+}
+
+func TestIdleTime(t *testing.T) {
+	t.Parallel()
+	w := &Worker{opts: Options{SleepAfterNoProcessClaimed: time.Minute}}
+	for next, want := range map[sm.Time]time.Duration{
+		sm.Never: time.Second, 1e15 + 100e6: time.Second, 1e15 + 300e3: 300 * time.Millisecond,
+		1e15: time.Millisecond, 0: time.Millisecond,
+	} {
+		if got := w.idleTime(&store.ClaimReply{Next: next, Now: 1e15}); got != want {
+			t.Errorf("next %d: waits %v, want %v", next, got, want)
+		}
+	}
+	w.opts.SleepAfterNoProcessClaimed = 50 * time.Millisecond
+	if got := w.idleTime(&store.ClaimReply{Next: sm.Never}); got != 50*time.Millisecond {
+		t.Errorf("waits %v, want what the option says", got)
+	}
+}
+
+func TestOutlive(t *testing.T) {
+	t.Parallel()
+	parent, cancel := context.WithCancel(t.Context())
+	long, end := outlive(parent, time.Hour)
+	short, endShort := outlive(parent, time.Millisecond)
+	defer endShort()
+	cancel()
+	<-short.Done()
+	if long.Err() != nil {
+		t.Error("ended with its parent")
+	}
+	end()
+	if long.Err() == nil {
+		t.Error("not ended by its own cancel")
+	}
+}
+
+// Read-only directories, as module caches are, can be removed afterwards, and
+// what a link points at is left alone.
+func TestMakeWritable(t *testing.T) {
+	t.Parallel()
+	dir, outside := t.TempDir(), t.TempDir()
+	inner := filepath.Join(dir, "a", "b")
+	for _, err := range []error{
+		os.MkdirAll(inner, 0o755), os.Chmod(outside, 0o500), os.Symlink(outside, filepath.Join(dir, "link")),
+		os.Chmod(inner, 0o100), os.Chmod(filepath.Dir(inner), 0o500), makeWritable(dir),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]os.FileMode{inner: 0o700, filepath.Dir(inner): 0o700, outside: 0o500} {
+		if fi, err := os.Stat(name); err != nil || fi.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v, want mode %v", name, fi, err, want)
+		}
+	}
+}
