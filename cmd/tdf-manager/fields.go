@@ -1,0 +1,62 @@
+package main
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// jsonFields makes the JSON object of a task: the names are those of Redis' hash
+// fields, numbers are numbers, infinite ones the text "inf".
+func jsonFields(fields map[string]string) map[string]any {
+	object := make(map[string]any, len(fields))
+	for name, text := range fields {
+		object[name] = jsonValue(name, text)
+	}
+	return object
+}
+
+func jsonValue(name, text string) any {
+	if round, rest, ok := strings.Cut(name, ":"); ok {
+		if _, err := strconv.Atoi(round); err == nil {
+			name = rest
+		}
+	}
+	valid := json.Valid([]byte(text))
+	switch {
+	case isNumber(name) && valid && strings.Trim(text, "-.0123456789eE+") == "":
+		return json.Number(text)
+	case name == "argv" && valid:
+		return json.RawMessage(text)
+	default:
+		return text
+	}
+}
+
+// isNumber reports whether a hash field, without its round, is a number.
+func isNumber(name string) bool {
+	switch name {
+	case "id", "round", "rev", "start_after", "end_before", "timeout", "failure", "exit_code", "priority",
+		"max_fails", "max_timeouts", "max_losses", "fails", "timeouts", "losses", "releases":
+		return true
+	default:
+		return statemachine.State(name).Valid()
+	}
+}
+
+// inputText shows what run.sh is called with: quoted words for an argv.
+func inputText(input string, argv []string) string {
+	if argv == nil {
+		return input
+	}
+	quoted := make([]string, len(argv))
+	for i, word := range argv {
+		quoted[i] = word
+		if word == "" || strings.ContainsAny(word, " \t\n\"'\\") {
+			quoted[i] = strconv.Quote(word)
+		}
+	}
+	return strings.Join(quoted, " ")
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/manager"
+)
+
+func (a *app) flush() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "flush --yes", Short: "Delete everything in the namespace, and nothing else", Args: cobra.NoArgs,
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "really delete all tasks, also those being worked on")
+	cmd.RunE = a.withStore(func(ctx context.Context, s *session) error {
+		name := cli.Safe(s.store.Namespace())
+		if !yes {
+			counts, err := s.store.Count(ctx)
+			if err != nil {
+				return err
+			}
+			all := manager.Counts(counts)
+			return cli.WithCode(cli.ExitUsage, fmt.Errorf(
+				"flush would delete all %d tasks of namespace %s, %d of which have not ended; add --yes",
+				all.Total(), name, all.Left()))
+		}
+		n, err := s.store.Flush(ctx)
+		if err != nil {
+			return err
+		}
+		return printf(s.out, "deleted %d keys of namespace %s\n", n, name)
+	})
+	return cmd
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// fromLines makes a task of each line; the line is its input.
+func (sub *submission) fromLines(s *session) ([]line, error) {
+	return sub.eachOf(s, sub.eachLine, func(f *form, text string) error {
+		f.input = text
+		return nil
+	})
+}
+
+// fromObjects makes a task of each line, which is a JSON object with the names
+// of Redis' hash fields. Flags stand for what an object leaves out.
+func (sub *submission) fromObjects(s *session) ([]line, error) {
+	return sub.eachOf(s, sub.fromJSON, func(f *form, text string) error { return f.readObject(text) })
+}
+
+// longestLine bounds a line; an input is no place for files.
+const longestLine = 16 << 20
+
+func (sub *submission) eachOf(s *session, file string, read func(*form, string) error) ([]line, error) {
+	if len(s.args) > 0 {
+		return nil, cli.Usagef("words (%q) and a file of tasks cannot be given together", strings.Join(s.args, " "))
+	}
+	in, name, err := openInput(s, file)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	var lines []line
+	scan := bufio.NewScanner(in)
+	scan.Buffer(nil, longestLine)
+	for scan.Scan() {
+		l := line{form: sub.form, file: name, number: len(lines) + 1}
+		if err := read(&l.form, strings.TrimSuffix(scan.Text(), "\r")); err != nil {
+			return nil, cli.WithCode(cli.ExitUsage, l.at(err))
+		}
+		lines = append(lines, l)
+	}
+	if err := scan.Err(); err != nil {
+		return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("%s:%d: %w; nothing was opened", name, len(lines)+1, err))
+	}
+	return lines, nil
+}
+
+func openInput(s *session, file string) (io.ReadCloser, string, error) {
+	if file == "-" {
+		return io.NopCloser(s.cmd.InOrStdin()), "stdin", nil
+	}
+	in, err := os.Open(file)
+	if err != nil {
+		return nil, "", cli.WithCode(cli.ExitUsage, fmt.Errorf("read tasks: %w", err))
+	}
+	return in, file, nil
+}
+
+// readObject reads a JSON object into the form. Numbers may be numbers or texts.
+func (f *form) readObject(text string) error {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	var object map[string]json.RawMessage
+	if err := decoder.Decode(&object); err != nil || object == nil {
+		return fmt.Errorf(`not a JSON object such as {"program":"p","source":"s","input":"1 2"}: %w`, orEmpty(err))
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the JSON object; write one object a line")
+	}
+	if object["argv"] != nil && object["input"] != nil {
+		return errors.New("fields input and argv exclude each other; give one of them")
+	}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if err := f.readField(name, object[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *form) readField(name string, raw json.RawMessage) error {
+	if name == "argv" {
+		if err := json.Unmarshal(raw, &f.argv); err != nil || f.argv == nil {
+			return &statemachine.FieldError{Field: name, Value: string(raw), Want: "a list of texts"}
+		}
+		return nil
+	}
+	into := map[string]*string{
+		"program": &f.program, "source": &f.source, "input": &f.input, "fail_on": &f.failOn,
+		"start_after": &f.startAfter, "end_before": &f.endBefore, "timeout": &f.timeout,
+		"max_fails": &f.maxFails, "max_timeouts": &f.maxTimeouts, "max_losses": &f.maxLosses,
+	}
+	place, ok := into[name]
+	if !ok {
+		known := strings.Join(slices.Sorted(maps.Keys(into)), ", ")
+		return fmt.Errorf("field %q is unknown; known are argv, %s", name, known)
+	}
+	return readValue(name, raw, place)
+}
+
+func orEmpty(err error) error {
+	if err == nil {
+		return errors.New("it is null")
+	}
+	return err
+}
+
+// readValue takes a text, or a number where the field is one.
+func readValue(name string, raw json.RawMessage, into *string) error {
+	if err := json.Unmarshal(raw, into); err == nil && !bytes.Equal(raw, []byte("null")) {
+		return nil
+	}
+	switch name {
+	case "program", "source", "input", "fail_on":
+		return &statemachine.FieldError{Field: name, Value: string(raw), Want: "a text"}
+	}
+	var number json.Number
+	if err := json.Unmarshal(raw, &number); err != nil || number == "" {
+		return &statemachine.FieldError{Field: name, Value: string(raw), Want: "a number or a text"}
+	}
+	*into = number.String()
+	return nil
+}

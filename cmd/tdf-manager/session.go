@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// session is one verb at work.
+type session struct {
+	cmd  *cobra.Command
+	args []string
+	out  io.Writer
+	cfg  *config.File
+	// store is there in verbs made by withStore, manager in those by withManager.
+	store   *store.Store
+	manager *manager.Manager
+}
+
+type verb func(ctx context.Context, s *session) error
+
+// withStore makes a verb that reads the namespace.
+func (a *app) withStore(do verb) func(*cobra.Command, []string) error {
+	return a.verb(func(ctx context.Context, s *session) (err error) {
+		if s.store, err = store.Dial(s.cfg.Redis, s.cfg.TDF.Namespace); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.store.Close()) }()
+		if _, err := s.store.Check(ctx); err != nil {
+			return err
+		}
+		return do(ctx, s)
+	})
+}
+
+// withManager makes a verb that works as a manager does. daemon says that it
+// stays, and logs what it does.
+func (a *app) withManager(daemon bool, opts func() []manager.Option, do verb) func(*cobra.Command, []string) error {
+	return a.verb(func(ctx context.Context, s *session) (err error) {
+		log, err := a.logger(s.cmd, daemon)
+		if err != nil {
+			return err
+		}
+		all := append(opts(), manager.WithSettings(a.flags.Settings...), manager.WithLogger(slogger(log)))
+		if s.manager, err = manager.New(ctx, "tdf-manager", a.path(), all...); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.manager.Close()) }()
+		return do(ctx, s)
+	})
+}
+
+func noOptions() []manager.Option { return nil }
+
+// verb is what all verbs have in common.
+func (a *app) verb(do verb) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		cfg, done, err := a.load(cmd)
+		if done || err != nil {
+			return err
+		}
+		return withExitCode(do(cmd.Context(), &session{cmd: cmd, args: args, out: cmd.OutOrStdout(), cfg: cfg}))
+	}
+}
+
+// withExitCode gives errors of the packages below their exit code.
+func withExitCode(err error) error {
+	var coded cli.Coded
+	var field *statemachine.FieldError
+	switch {
+	case err == nil, errors.As(err, &coded):
+		return err
+	case errors.Is(err, store.ErrManagerAlive):
+		return cli.WithCode(cli.ExitUsage,
+			fmt.Errorf("%w; it waits for the outcomes. Stop it first, or add --force", err))
+	case errors.Is(err, store.ErrUnreachable), errors.Is(err, store.ErrUnfit), errors.Is(err, store.ErrProtocol):
+		return cli.WithCode(cli.ExitRedis, err)
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, manager.ErrRequestKey), errors.As(err, &field):
+		return cli.WithCode(cli.ExitUsage, err)
+	default:
+		return err
+	}
+}
+
+// slogger makes the manager write to the log of the command.
+func slogger(log zerolog.Logger) *slog.Logger {
+	return slog.New(untimed{zerolog.NewSlogHandler(log)})
+}
+
+// untimed leaves the time to the logger behind it, which writes one itself.
+type untimed struct{ slog.Handler }
+
+// Handle passes the record on without its time.
+func (u untimed) Handle(ctx context.Context, r slog.Record) error {
+	r.Time = time.Time{}
+	return u.Handler.Handle(ctx, r) //nolint:wrapcheck // one handler in the place of another
+}
+
+// WithAttrs keeps the wrapper.
+func (u untimed) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return untimed{u.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup keeps the wrapper.
+func (u untimed) WithGroup(name string) slog.Handler { return untimed{u.Handler.WithGroup(name)} }
+
+// jsonFlag adds --json.
+func jsonFlag(cmd *cobra.Command) *bool {
+	return cmd.Flags().Bool("json", false, "print one JSON value, also for errors")
+}
+
+// printf writes to the output of a command. An error, such as a closed pipe,
+// ends the command.
+func printf(w io.Writer, format string, args ...any) error {
+	if _, err := fmt.Fprintf(w, format, args...); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}

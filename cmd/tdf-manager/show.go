@@ -1,0 +1,169 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+func (a *app) show() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "show ID", Short: "Show a task with all its rounds and its log", Args: cobra.ExactArgs(1),
+	}
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+		task, err := s.readTask(ctx)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return cli.WriteJSON(s.out, jsonFields(task.Fields))
+		}
+		return showTask(s.out, task)
+	})
+	return cmd
+}
+
+// readTask reads the task that the only argument names.
+func (s *session) readTask(ctx context.Context) (*manager.Task, error) {
+	id, err := parseID(s.args[0])
+	if err != nil {
+		return nil, err
+	}
+	return s.manager.Task(ctx, id)
+}
+
+func showTask(w io.Writer, t *manager.Task) error {
+	if t.Err != nil {
+		if err := printf(w, "%s\n", cli.Safe(t.Err.Error())); err != nil {
+			return err
+		}
+	}
+	if err := showFields(w, t); err != nil {
+		return err
+	}
+	for _, r := range t.Rounds() {
+		if err := showRound(w, &r); err != nil {
+			return err
+		}
+	}
+	return printf(w, "\nlog\n%s", indent(t.Log))
+}
+
+func showFields(w io.Writer, t *manager.Task) error {
+	state := string(t.State)
+	if end := t.EndState(); end != t.State && end != statemachine.None {
+		state += " (" + string(end) + ")"
+	}
+	table := cli.NewTable(w)
+	table.Row("task", t.ID)
+	table.Row("state", state)
+	table.Row("program", t.Program)
+	table.Row("source", t.Source)
+	table.Row("input", inputText(t.Input, t.Argv))
+	table.Row("start_after", moment(t.StartAfter))
+	table.Row("end_before", moment(t.EndBefore))
+	table.Row("timeout", span(t.Timeout))
+	table.Row("fails", fmt.Sprintf("%d (at most %s)", t.Fails, t.MaxFails.Text()))
+	table.Row("timeouts", fmt.Sprintf("%d (at most %s)", t.Timeouts, t.MaxTimeouts.Text()))
+	table.Row("losses", fmt.Sprintf("%d (at most %s)", t.Losses, t.MaxLosses.Text()))
+	table.Row("fail_on", cmp.Or(t.FailOn, manager.FailOnAny))
+	return table.Flush()
+}
+
+// showRound writes the moments of a round in order.
+func showRound(w io.Writer, r *manager.Round) error {
+	head := fmt.Sprintf("\nround %d", r.Number)
+	if r.Worker != "" {
+		head += ", worker " + cli.Safe(r.Worker)
+	}
+	if r.ExitCode != "" {
+		head += ", exit code " + cli.Safe(r.ExitCode)
+	}
+	if err := printf(w, "%s\n", head); err != nil {
+		return err
+	}
+	names := slices.SortedFunc(maps.Keys(r.Stamps), func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.Stamps[a], r.Stamps[b]), cmp.Compare(place(a), place(b)))
+	})
+	table := cli.NewTable(w)
+	for _, name := range names {
+		table.Row("  "+moment(r.Stamps[name]), name)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return showStreams(w, r)
+}
+
+// place orders moments that are the same: one move writes both "failure" and
+// "failed", the stamp of the way before the state it leads to.
+func place(name string) int {
+	return slices.Index(statemachine.States(), statemachine.State(name))
+}
+
+// showStreams writes the end of what the round wrote.
+func showStreams(w io.Writer, r *manager.Round) error {
+	for _, stream := range [][2]string{{"output", r.Output}, {"error", r.Error}} {
+		if stream[1] == "" {
+			continue
+		}
+		if err := printf(w, "  %s (%d bytes)\n%s", stream[0], len(stream[1]), indent(tail(stream[1]))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tail is the end of a text: some lines, each not too long.
+func tail(text string) string {
+	const lines, width = 5, 200
+	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	out := all[max(0, len(all)-lines):]
+	for i, line := range out {
+		if len(line) > width {
+			out[i] = line[:width] + "..."
+		}
+	}
+	if len(all) > lines {
+		out = append([]string{"..."}, out...)
+	}
+	return strings.Join(out, "\n")
+}
+
+// indent escapes a text of several lines for a terminal and moves it in.
+func indent(text string) string {
+	if text == "" {
+		return ""
+	}
+	text = strings.TrimRight(cli.SafeLines(text), "\n")
+	return "    " + strings.ReplaceAll(text, "\n", "\n    ") + "\n"
+}
+
+func moment(t statemachine.Time) string {
+	switch t {
+	case statemachine.Never:
+		return t.Text()
+	case 0:
+		return "0"
+	}
+	return time.UnixMicro(int64(t)).UTC().Format("2006-01-02 15:04:05.000000Z")
+}
+
+func span(d statemachine.Duration) string {
+	if d == statemachine.Forever {
+		return d.Text()
+	}
+	return (time.Duration(d) * time.Microsecond).String()
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// waiting is the verb wait with its flags.
+type waiting struct {
+	timeout string
+	json    *bool
+}
+
+func (a *app) wait() *cobra.Command {
+	w := &waiting{}
+	cmd := &cobra.Command{
+		Use: "wait [IDS]", Short: "Wait until tasks have ended",
+		Long: "wait waits until tasks have ended: those given as 7, 3-9 or 1,3,5-8, otherwise all there are now.\n" +
+			"It ends with 1 if some did not succeed, and with 4 if the timeout came first.",
+		RunE: a.withManager(false, noOptions, w.do),
+	}
+	cmd.Flags().StringVar(&w.timeout, "timeout", "", "longest time to wait, such as 90 or 1h30m")
+	w.json = jsonFlag(cmd)
+	return cmd
+}
+
+// errTimeout is the cause of a wait that took too long.
+var errTimeout = errors.New("timeout")
+
+func (w *waiting) do(ctx context.Context, s *session) error {
+	ids, err := parseIDs(s.args)
+	if err != nil {
+		return err
+	}
+	limit, err := parseSpan("timeout", w.timeout)
+	if err != nil {
+		return err
+	}
+	if limit > 0 && limit != manager.Forever {
+		within, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
+		defer cancel()
+		ctx = within
+	}
+	display := newDisplay(s)
+	p, err := s.manager.Wait(ctx, ids, display.update)
+	display.close()
+	timedOut := err != nil && errors.Is(context.Cause(ctx), errTimeout)
+	if err != nil && !timedOut {
+		return err
+	}
+	return w.finish(context.WithoutCancel(ctx), s, p, timedOut)
+}
+
+// finish prints the result and turns it into an exit code.
+func (w *waiting) finish(ctx context.Context, s *session, p manager.Progress, timedOut bool) error {
+	failures, err := firstFailures(ctx, s, p.Unsuccessful)
+	if err != nil {
+		return err
+	}
+	if *w.json {
+		err = cli.WriteJSON(s.out, map[string]any{
+			"total": p.Total, "done": p.Done, "states": p.States, "damaged": p.Damaged,
+			"unsuccessful": len(p.Unsuccessful), "first_unsuccessful": failures, "timed_out": timedOut,
+		})
+	} else {
+		err = printFinish(s, p, failures, timedOut)
+	}
+	switch {
+	case err != nil:
+		return err
+	case timedOut:
+		return cli.Exit(cli.ExitTimeout)
+	case len(p.Unsuccessful) > 0:
+		return cli.Exit(cli.ExitTaskFailed)
+	default:
+		return nil
+	}
+}
+
+// failure is a task that did not succeed.
+type failure struct {
+	ID    int64              `json:"id"`
+	State statemachine.State `json:"state"`
+	// Error is the end of what its last round wrote to stderr.
+	Error string `json:"error"`
+}
+
+// mostFailures is how many are shown.
+const mostFailures = 5
+
+func firstFailures(ctx context.Context, s *session, ids []int64) ([]failure, error) {
+	failures := []failure{}
+	for _, id := range ids[:min(len(ids), mostFailures)] {
+		tasks, err := s.manager.Tasks(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		f := failure{ID: id, State: "damaged"}
+		if t := tasks[0]; t != nil && t.Err == nil {
+			f.State, f.Error = t.EndState(), tail(t.Last().Error)
+		}
+		failures = append(failures, f)
+	}
+	return failures, nil
+}
+
+func printFinish(s *session, p manager.Progress, failures []failure, timedOut bool) error {
+	head := fmt.Sprintf("%d of %d tasks have ended: %s\n", p.Done, p.Total, countsLine(p.States))
+	if timedOut {
+		head = "the wait timed out; " + head
+	}
+	if err := printf(s.out, "%s", head); err != nil {
+		return err
+	}
+	for _, f := range failures {
+		if err := printf(s.out, "\ntask %d %s\n%s", f.ID, f.State, indent(f.Error)); err != nil {
+			return err
+		}
+	}
+	if len(failures) == 0 {
+		return nil
+	}
+	if more := len(p.Unsuccessful) - len(failures); more > 0 {
+		if err := printf(s.out, "\nand %d more\n", more); err != nil {
+			return err
+		}
+	}
+	first := failures[0].ID
+	return printf(s.out, "\nsee more with: tdf-manager show %d; tdf-manager logs %d --stderr\n", first, first)
+}
+
+// plainInterval is how often progress is written where there is no terminal.
+const plainInterval = 10 * time.Second

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/worktest"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+func TestWaitForSuccess(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.runWith(t.Context(), "1\n2\n3\n", "submit", "--program", "p", "--each-line", "-")
+	done := make(chan result, 1)
+	go func() { done <- b.run("wait") }()
+	wait.Never(t, 50*time.Millisecond, func() bool { return len(done) > 0 }, "wait ends before the tasks")
+	worktest.Drain(t, b.store, worktest.Echo)
+	r := wait.Receive(t, limit, done, "wait does not end")
+	if r.code != 0 || r.out != "3 of 3 tasks have ended: succeeded 3\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestWaitForFailures(t *testing.T) {
+	t.Parallel()
+	b := played(t)
+	r := b.run("wait", "1-4")
+	if r.code != 1 {
+		t.Errorf("ended with %d, want 1", r.code)
+	}
+	wantText(t, r.out, "4 of 4 tasks have ended: succeeded 2  failed 1  timed_out 1", "task 2 failed", "...\n    two", `six \x1b[31mred`,
+		"task 3 timed_out", "tdf-manager logs 2 --stderr")
+	object := b.value(1, "wait", "2,4").(map[string]any)
+	first := object["first_unsuccessful"].([]any)[0].(map[string]any)
+	if object["total"] != 2.0 || object["done"] != 2.0 || object["unsuccessful"] != 1.0 || object["timed_out"] != false ||
+		first["id"] != 2.0 || first["state"] != "failed" || !strings.Contains(first["error"].(string), "six") {
+		t.Errorf("JSON: %v", object)
+	}
+	if r := b.run("wait", "1", "4"); r.code != 0 {
+		t.Errorf("only those that succeeded: %+v", r)
+	}
+}
+
+func TestWaitTimesOut(t *testing.T) {
+	t.Parallel()
+	b := played(t)
+	r := b.run("wait", "all", "--timeout", "0.05")
+	if r.code != 4 || !strings.Contains(r.out, "timed out; 4 of 5") || !strings.Contains(r.out, "open 1") {
+		t.Errorf("%+v, want 4", r)
+	}
+	if object := b.value(4, "wait", "5", "--timeout", "50ms").(map[string]any); object["timed_out"] != true || object["done"] != 0.0 {
+		t.Errorf("JSON: %v", object)
+	}
+}
+
+func TestSignals(t *testing.T) {
+	t.Parallel()
+	b := played(t)
+	for sig, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
+		for _, verb := range []string{"wait", "stats --watch"} {
+			ctx, send := signalled(sig)
+			done := make(chan result, 1)
+			go func() { done <- b.runWith(ctx, "", strings.Fields(verb)...) }()
+			wait.Never(t, 50*time.Millisecond, func() bool { return len(done) > 0 }, "%s ends early", verb)
+			send()
+			if r := wait.Receive(t, limit, done, "%s does not end", verb); r.code != code {
+				t.Errorf("%s: %+v, want %d", verb, r, code)
+			}
+		}
+	}
+}
+
+// run archives what ends, in good order until a signal, and not beside a
+// project's own manager.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	b := played(t)
+	ctx, send := signalled(syscall.SIGTERM)
+	done := make(chan result, 1)
+	go func() { done <- b.runWith(ctx, "", "run") }()
+	wait.Eventually(t, limit, func() bool {
+		c, err := b.store.Count(t.Context())
+		return err == nil && c[statemachine.Archived] == 4 && c[statemachine.Open] == 1
+	}, "nothing is archived")
+	send()
+	r := wait.Receive(t, limit, done, "run does not end")
+	if r.code != 0 {
+		t.Errorf("%+v, want 0", r)
+	}
+	wantText(t, r.err, `"message":"processed"`, `"tasks":4`, `"manager":"tdf-manager"`)
+	if strings.Count(strings.SplitN(r.err, "\n", 2)[0], `"time"`) != 1 {
+		t.Errorf("a log line has not one time: %s", r.err)
+	}
+	own := store.Presence{Instance: "i", Name: "adder"}
+	if err := b.store.Appear(t.Context(), own); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.run("run"); r.code != 2 || !strings.Contains(r.err, "adder") || !strings.Contains(r.err, "--force") {
+		t.Errorf("beside a manager: %+v", r)
+	}
+	ctx, send = signalled(syscall.SIGTERM)
+	go func() { done <- b.runWith(ctx, "", "run", "--force") }()
+	wait.Never(t, 50*time.Millisecond, func() bool { return len(done) > 0 }, "run --force ends")
+	send()
+	if r := wait.Receive(t, limit, done, "run does not end"); r.code != 0 {
+		t.Errorf("forced: %+v", r)
+	}
+}
+
+func TestStatsWatch(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	b.must("submit", "--program", "p")
+	go func() { _, _ = worktest.Round(ctx, b.store, worktest.Echo) }()
+	r := b.runWith(ctx, "", "stats", "--watch")
+	wantText(t, r.out, "succeeded 1\n")
+}
+
+func TestProgressLine(t *testing.T) {
+	t.Parallel()
+	p := manager.Progress{Total: 100, Done: 40, States: map[statemachine.State]int{"running": 60, "succeeded": 40}}
+	want := "40/100  running 60  succeeded 40  3.0 tasks/s  20s left"
+	if got := progressLine(p, 10, 10*time.Second); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestRanges(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"7": {"7"}, "3-9": {"3-9"}, "1,3,5-8": {"1,3", "5-8"}, "1-4": {"3-4,1-2", "2"}, "": {"all"},
+	} {
+		ids, err := parseIDs(args)
+		if got := ranges(ids); err != nil || got != want {
+			t.Errorf("%q is %q, %v, want %q", args, got, err, want)
+		}
+	}
+	if ids, err := parseIDs(nil); ids != nil || err != nil {
+		t.Errorf("nothing is %v, %v", ids, err)
+	}
+}

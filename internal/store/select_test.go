@@ -1,0 +1,33 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/worktest"
+)
+
+func TestFields(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	s := worktest.Open(t, ns)
+	spec := store.Spec{Program: "p", StartAfter: "0", EndBefore: "inf", Timeout: "inf", MaxFails: "0", MaxTimeouts: "0"}
+	if _, err := s.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []store.Spec{spec, spec, spec}}); err != nil {
+		t.Fatal(err)
+	}
+	srv := redistest.Shared(t)
+	srv.Do(t, "DEL", ns+":task:1")
+	srv.Do(t, "DEL", ns+":task:2")
+	srv.Do(t, "SET", ns+":task:2", "no hash")
+	got, err := s.Fields(t.Context(), []int64{3, 1, 2, 99}, "state", "program", "source", "outcome")
+	want := []map[string]string{{"state": "open", "program": "p", "source": ""}, nil, nil, nil}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if got, err := s.Fields(t.Context(), nil, "state"); err != nil || len(got) != 0 {
+		t.Errorf("without ids: %v, %v", got, err)
+	}
+}

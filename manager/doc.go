@@ -1,0 +1,19 @@
+// Package manager opens tasks and handles their outcomes: it is what a project's
+// own program imports to have work done by TDF's workers.
+//
+// A Manager is made from a manager.cfg. Open and OpenAll create tasks, Run
+// gives every ended task to a handler and archives it, Wait blocks until tasks
+// have ended, and Task reads one with all its rounds. Durable state is in Redis
+// only: a manager may end and start again at any time.
+//
+//	m, err := manager.New(ctx, "adder", "manager.cfg")
+//	if err != nil {
+//		return err
+//	}
+//	defer m.Close()
+//	id, err := m.Open(ctx, manager.Spec{Program: "sum", Source: "rsync:run.sh", Input: "1 2 3"})
+//
+// The model is the manager of the TDF document of 2017: handlers for
+// succeeded, failed, timed_out and expired tasks, called before a task is
+// archived and therefore at least once.
+package manager

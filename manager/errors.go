@@ -1,0 +1,61 @@
+package manager
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tdf-go/tdf/internal/store"
+)
+
+// Errors of this package, to be matched with errors.Is. Values of a [Spec] that
+// cannot be are a *statemachine.FieldError, to be found with errors.As.
+var (
+	// ErrUnreachable means Redis could not be talked to.
+	ErrUnreachable = store.ErrUnreachable
+	// ErrNotFound means there is no task with that id.
+	ErrNotFound = store.ErrNotFound
+	// ErrDamaged means that a task's record in Redis is missing or spoilt.
+	ErrDamaged = store.ErrDamaged
+	// ErrManagerAlive means that a stand-in (see [StandIn]) met a project's own
+	// manager, which waits for the outcomes.
+	ErrManagerAlive = store.ErrManagerAlive
+	// ErrRunning means that Run of this Manager is under way already.
+	ErrRunning = errors.New("this manager runs already")
+	// ErrRequestKey means that a request key was used before, for other tasks.
+	ErrRequestKey = errors.New("the request key was used for other tasks")
+)
+
+// SpecError says which task of a submission cannot be opened, and why.
+type SpecError struct {
+	// Index counts the tasks of the submission from 0.
+	Index int
+	// Err is usually a *statemachine.FieldError.
+	Err error
+}
+
+// Error implements error; it counts from 1, as people do.
+func (e *SpecError) Error() string {
+	return fmt.Sprintf("task %d of the submission: %v", e.Index+1, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *SpecError) Unwrap() error { return e.Err }
+
+// SubmissionError says how far [Manager.OpenAll] came.
+type SubmissionError struct {
+	// Opened is the number of tasks opened before the error.
+	Opened int
+	// RequestKey repeats the submission: given again, with the same tasks, by
+	// [WithRequestKey], those opened already are not opened twice.
+	RequestKey string
+	// Err is the cause.
+	Err error
+}
+
+// Error implements error.
+func (e *SubmissionError) Error() string {
+	return fmt.Sprintf("%d tasks were opened before this (request key %s): %v", e.Opened, e.RequestKey, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *SubmissionError) Unwrap() error { return e.Err }

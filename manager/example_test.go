@@ -1,0 +1,165 @@
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/worktest"
+	"github.com/tdf-go/tdf/manager"
+)
+
+// What an example needs beside its own code: a Redis, and somebody who works.
+
+// exampleTB stands in for the testing.TB that examples do not have.
+type exampleTB struct{ testing.TB }
+
+func (exampleTB) Helper()                           {}
+func (exampleTB) Logf(string, ...any)               {}
+func (exampleTB) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+// exampleManager stands for New(ctx, name, "manager.cfg").
+func exampleManager(ctx context.Context) *manager.Manager {
+	srv := redistest.Shared(exampleTB{}) //nolint:contextcheck // it outlives the example
+	m, err := manager.New(ctx, "example", "",
+		manager.WithSettings("redis.host="+srv.Socket(), "tdf.namespace="+redistest.Namespace(exampleTB{})),
+		manager.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// startWorker works on what m opens. The program adds numbers; it fails on words.
+func startWorker(ctx context.Context, m *manager.Manager) (stop func()) {
+	srv := redistest.Shared(exampleTB{}) //nolint:contextcheck // it outlives the example
+	s, err := store.Dial(worktest.Redis(srv), m.Namespace())
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = worktest.Run(ctx, s, add)
+	}()
+	return func() {
+		cancel()
+		<-done
+		_ = s.Close()
+	}
+}
+
+func add(t *store.Claimed) worktest.Result {
+	sum := 0
+	for word := range strings.FieldsSeq(t.Input) {
+		n := 0
+		if _, err := fmt.Sscan(word, &n); err != nil {
+			return worktest.Result{Error: word + " is not a number\n"}
+		}
+		sum += n
+	}
+	return worktest.Result{Output: fmt.Sprintln(sum)}
+}
+
+// Open a task, wait for its end, and read what it gave.
+func Example() {
+	ctx := context.Background()
+	m := exampleManager(ctx) // manager.New(ctx, "adder", "manager.cfg")
+	defer m.Close()
+	defer startWorker(ctx, m)()
+
+	id, err := m.Open(ctx, manager.Spec{Program: "sum", Source: "rsync:run.sh", Input: "1 2 3"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := m.Wait(ctx, []int64{id}, nil); err != nil {
+		fmt.Println(err)
+		return
+	}
+	task, err := m.Task(ctx, id)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("task %d %s: %s", id, task.EndState(), task.Output())
+	// Output: task 1 succeeded: 6
+}
+
+// Handle what ends, as a program does that collects results.
+func ExampleManager_Run() {
+	ctx := context.Background()
+	m := exampleManager(ctx)
+	defer m.Close()
+	defer startWorker(ctx, m)()
+
+	for _, input := range []string{"10 11 12", "13 fourteen", "16 17 18"} {
+		if _, err := m.Open(ctx, manager.Spec{Program: "sum", Source: "rsync:run.sh", Input: input}); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	var lines []string
+	err := m.Run(ctx, manager.Handlers{
+		Succeeded: func(_ context.Context, _ *manager.Manager, t *manager.Task) error {
+			lines = append(lines, fmt.Sprintf("task %d: %s", t.ID, strings.TrimSpace(t.Output())))
+			return nil // now it is archived
+		},
+		Failed: func(_ context.Context, _ *manager.Manager, t *manager.Task) error {
+			lines = append(lines, fmt.Sprintf("task %d failed: %s", t.ID, strings.TrimSpace(t.Last().Error)))
+			return nil
+		},
+		Stop: func(ctx context.Context, m *manager.Manager, _ int) bool {
+			counts, err := m.Count(ctx)
+			return err == nil && counts.Unarchived() == 0
+		},
+	})
+	slices.Sort(lines)
+	fmt.Println(strings.Join(lines, "\n"))
+	fmt.Println(err)
+	// Output:
+	// task 1: 33
+	// task 2 failed: fourteen is not a number
+	// task 3: 51
+	// <nil>
+}
+
+// Open many tasks. The request key makes the program safe to run again.
+func ExampleManager_OpenAll() {
+	ctx := context.Background()
+	m := exampleManager(ctx)
+	defer m.Close()
+
+	specs := func(yield func(manager.Spec) bool) {
+		for n := 10; n <= 100; n += 3 {
+			spec := manager.Spec{
+				Program: "sum", Source: "rsync:run.sh",
+				Input:    fmt.Sprintf("%d %d %d", n, n+1, n+2),
+				MaxFails: new(2), // may fail twice and be tried again
+			}
+			if !yield(spec) {
+				return
+			}
+		}
+	}
+	for range 2 {
+		ids, err := m.OpenAll(ctx, specs, manager.WithRequestKey("numbers to 100"))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("tasks %d to %d\n", ids[0], ids[len(ids)-1])
+	}
+	counts, err := m.Count(ctx)
+	fmt.Println(counts.Left(), err)
+	// Output:
+	// tasks 1 to 31
+	// tasks 1 to 31
+	// 31 <nil>
+}

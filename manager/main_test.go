@@ -1,0 +1,70 @@
+package manager
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+)
+
+// TestMain also makes the test binary a manager that dies in its handler; see
+// TestKilledInHandler.
+func TestMain(m *testing.M) {
+	if args := os.Getenv("TEST_MANAGER_DIES"); args != "" {
+		dieInHandler(strings.Fields(args)...)
+	}
+	redistest.Main(m)
+}
+
+func die() {
+	if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
+		panic(err)
+	}
+}
+
+// newManager returns a manager on a namespace of the shared server.
+func newManager(tb testing.TB, ns string, opts ...Option) *Manager {
+	tb.Helper()
+	log := slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	all := append([]Option{WithLogger(log), WithSettings(settings(redistest.Shared(tb).Socket(), ns)...)}, opts...)
+	m, err := New(tb.Context(), "m", "", all...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+func settings(host, ns string) []string {
+	return []string{"redis.host=" + host, "tdf.namespace=" + ns}
+}
+
+// quick are settings for tests of the loop.
+func quick() Option {
+	return WithSettings("manager.round_duration=0.05", "manager.handler_backoff=0.02", "manager.handler_backoff_max=0.1")
+}
+
+func mustOpen(tb testing.TB, m *Manager, n int, spec Spec) []int64 {
+	tb.Helper()
+	ids, err := m.OpenAll(tb.Context(), func(yield func(Spec) bool) {
+		for i := range n {
+			s := spec
+			if s.Input == "" {
+				s.Input = fmt.Sprint(i + 1)
+			}
+			if !yield(s) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return ids
+}
+
+func spec() Spec { return Spec{Program: "p", Source: "s"} }

@@ -1,0 +1,121 @@
+package manager
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/store"
+)
+
+// Manager opens, reads and archives the tasks of one namespace. It is safe for
+// use by many goroutines; only Run may be under way once.
+type Manager struct {
+	name    string
+	cfg     *config.File
+	store   *store.Store
+	log     *slog.Logger
+	opt     options
+	after   func(time.Duration) <-chan time.Time // time.After, or a test's
+	running atomic.Bool
+
+	mu    sync.Mutex // guards what follows
+	stats Stats
+	book  *book
+}
+
+// New makes a Manager from a configuration file with the sections [redis] and
+// [tdf], and optionally [manager] and [task_defaults]. With an empty file name
+// everything comes from options and from the environment (TDF_SECTION_KEY).
+//
+// It talks to Redis once: the error matches [ErrUnreachable] if it is not
+// there, and says what in the configuration to change. name stands in the
+// tasks' logs. The caller closes the Manager.
+func New(ctx context.Context, name, configFile string, opts ...Option) (*Manager, error) {
+	o := options{log: slog.Default()}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if err := config.ValidName("manager", name); err != nil {
+		return nil, err
+	}
+	cfg, err := loadConfig(configFile, &o)
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{
+		name: name, cfg: cfg, opt: o, after: time.After,
+		log: o.log.With("manager", name), book: newBook(cfg.Manager),
+	}
+	if err := m.connect(ctx); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func loadConfig(file string, o *options) (*config.File, error) {
+	environ := os.Environ()
+	if o.password != "" {
+		environ = append(environ, "TDF_REDIS_PASSWORD="+o.password)
+	}
+	return config.Load(file, config.ForManager, config.WithSettings(o.settings...), config.WithEnviron(environ))
+}
+
+// connect opens the store and looks whether it is fit.
+func (m *Manager) connect(ctx context.Context) error {
+	s, err := store.Dial(m.cfg.Redis, m.cfg.TDF.Namespace)
+	if err != nil {
+		return err
+	}
+	m.store = s
+	info, err := s.Check(ctx)
+	if err != nil {
+		_ = s.Close() // the first error says more
+		return err
+	}
+	for _, warning := range append(m.cfg.Warnings(), info.Warnings...) {
+		m.log.Warn(warning)
+	}
+	m.log.Info("initializing", "namespace", m.Namespace(), "config", m.cfg.Path)
+	return nil
+}
+
+// Close closes the connections to Redis. Run must have ended.
+func (m *Manager) Close() error { return m.store.Close() }
+
+// Name is the name given to [New].
+func (m *Manager) Name() string { return m.name }
+
+// Namespace is where the tasks are, [tdf] namespace.
+func (m *Manager) Namespace() string { return m.store.Namespace() }
+
+// Now is the time of Redis, the only clock of TDF: what StartAfter and
+// EndBefore are compared with.
+func (m *Manager) Now(ctx context.Context) (time.Time, error) {
+	now, err := m.store.Now(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.UnixMicro(int64(now)), nil
+}
+
+// Flush deletes everything in the namespace, and nothing else: all tasks, also
+// those being worked on, and their ids. It returns the number of Redis keys.
+func (m *Manager) Flush(ctx context.Context) (int64, error) {
+	m.log.Warn("flushing the namespace", "namespace", m.Namespace())
+	return m.store.Flush(ctx)
+}
+
+// wait sleeps for d; it reports false if ctx ended first.
+func (m *Manager) wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-m.after(d):
+		return true
+	}
+}

@@ -1,0 +1,253 @@
+package manager
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// A01: the hash holds exactly the sixteen fields of the original, plus nothing.
+func TestOpenWithDefaults(t *testing.T) {
+	t.Parallel()
+	ns, srv := redistest.Namespace(t), redistest.Shared(t)
+	m := newManager(t, ns)
+	id, err := m.Open(t.Context(), Spec{Program: "p", Source: "s", Input: "1 2"})
+	if err != nil || id != 1 {
+		t.Fatalf("Open = %d, %v, want 1, nil", id, err)
+	}
+	task, err := m.Task(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := strconv.ParseFloat(task.Fields["0:open"], 64)
+	if age := float64(time.Now().UnixMicro())/1e6 - opened; err != nil || age < -1 || age > 30 {
+		t.Errorf("0:open = %q, want about now", task.Fields["0:open"])
+	}
+	delete(task.Fields, "0:open")
+	want := map[string]string{
+		"program": "p", "source": "s", "input": "1 2", "id": "1", "start_after": "0", "end_before": "inf",
+		"timeout": "inf", "max_fails": "0", "max_timeouts": "0", "state": "open", "round": "0", "fails": "0",
+		"timeouts": "0", "log": "", "namespace": ns,
+	}
+	if diff := cmp.Diff(want, task.Fields); diff != "" {
+		t.Errorf("hash (-want +got):\n%s", diff)
+	}
+	if got := srv.Do(t, "GET", ns+":task_id"); got != "1" {
+		t.Errorf("task_id = %v, want 1", got)
+	}
+	if got := srv.Do(t, "ZSCORE", ns+":open", "1"); got != "0" {
+		t.Errorf("score = %v, want 0", got)
+	}
+}
+
+// A02: ids are distinct and without gaps, whoever opens.
+func TestOpenFromManyClients(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	var clients sync.WaitGroup
+	ids := make([][]int64, 10)
+	for c := range ids {
+		m := newManager(t, ns)
+		clients.Go(func() {
+			for range 100 {
+				id, err := m.Open(t.Context(), spec())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ids[c] = append(ids[c], id)
+			}
+		})
+	}
+	clients.Wait()
+	all := slices.Sorted(slices.Values(slices.Concat(ids...)))
+	for i, id := range all {
+		if id != int64(i)+1 {
+			t.Fatalf("id %d at place %d: ids are not 1..1000", id, i+1)
+		}
+	}
+	counts, err := newManager(t, ns).Count(t.Context())
+	if err != nil || counts[statemachine.Open] != 1000 || len(all) != 1000 {
+		t.Errorf("%d ids, counts %v, %v, want 1000 open", len(all), counts, err)
+	}
+}
+
+// A03: a random part of a second, the same in field and score.
+func TestRandomStartOffset(t *testing.T) {
+	t.Parallel()
+	for _, spelling := range []string{"true", "True"} {
+		ns, srv := redistest.Namespace(t), redistest.Shared(t)
+		m := newManager(t, ns, WithSettings("task_defaults.add_random_start_offset="+spelling, "task_defaults.start_after=100"))
+		for _, id := range mustOpen(t, m, 20, spec()) {
+			text := srv.Do(t, "HGET", ns+":task:"+fmt.Sprint(id), "start_after")
+			field, _ := strconv.ParseFloat(fmt.Sprint(text), 64)
+			score, _ := strconv.ParseFloat(fmt.Sprint(srv.Do(t, "ZSCORE", ns+":open", fmt.Sprint(id))), 64)
+			if field < 100 || field >= 101 || field != score {
+				t.Errorf("start_after %v, score %v, want the same from 100 to 101", field, score)
+			}
+		}
+	}
+}
+
+func TestRandomStartOffsetStaysBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		from, err := statemachine.ParseTime(withRandomOffset("100", "100.000002"))
+		if err != nil || from < 100_000_000 || from > 100_000_002 {
+			t.Fatalf("start %v, %v, want within 2 microseconds after 100 s", from, err)
+		}
+	}
+	if got := withRandomOffset("100", "100"); got != "100" {
+		t.Errorf("without room: %q, want 100", got)
+	}
+}
+
+func TestSpecValues(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t), WithSettings("task_defaults.timeout=7", "task_defaults.end_before=5000000000",
+		"task_defaults.max_fails=2", "task_defaults.fail_on=exit"))
+	for _, c := range []struct {
+		name string
+		set  func(*Spec)
+		want map[string]string
+	}{
+		{"defaults", func(*Spec) {}, map[string]string{
+			"timeout": "7", "end_before": "5000000000", "max_fails": "2", "fail_on": "exit",
+		}},
+		{"without limits", func(s *Spec) {
+			s.Timeout, s.EndBefore, s.MaxFails, s.MaxLosses = Forever, Never(), new(Unlimited), new(Unlimited)
+			s.FailOn = FailOnAny
+		}, map[string]string{"timeout": "inf", "end_before": "inf", "max_fails": "inf", "max_losses": "inf", "fail_on": ""}},
+		{"given", func(s *Spec) {
+			s.Timeout, s.StartAfter, s.EndBefore = 1500*time.Millisecond, time.Unix(0, 0), time.Unix(3000, 5000)
+			s.MaxFails, s.MaxTimeouts, s.FailOn = new(0), new(4), FailOnStderr
+		}, map[string]string{
+			"timeout": "1.5", "start_after": "0", "end_before": "3000.000005",
+			"max_fails": "0", "max_timeouts": "4", "fail_on": "stderr",
+		}},
+		{"a shorter timeout than Redis can hold", func(s *Spec) { s.Timeout = 1 }, map[string]string{"timeout": "0.000001"}},
+		{"argv", func(s *Spec) { s.Argv = []string{"a b", "", "ü"} }, map[string]string{"argv": `["a b","","ü"]`}},
+	} {
+		s := spec()
+		c.set(&s)
+		id, err := m.Open(t.Context(), s)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		task, err := m.Task(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for field, want := range c.want {
+			if got := task.Fields[field]; got != want {
+				t.Errorf("%s: %s = %q, want %q", c.name, field, got, want)
+			}
+		}
+	}
+}
+
+func TestBadSpecsNameTheField(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t))
+	for field, spoil := range map[string]func(*Spec){
+		"program":      func(s *Spec) { s.Program = "../x" },
+		"source":       func(s *Spec) { s.Source = "a\x00b" },
+		"input":        func(s *Spec) { s.Input = "a\x00b" },
+		"argv":         func(s *Spec) { s.Argv = []string{"\xff"} },
+		"timeout":      func(s *Spec) { s.Timeout = -time.Second },
+		"start_after":  func(s *Spec) { s.StartAfter, s.EndBefore = time.Unix(20, 0), time.Unix(10, 0) },
+		"end_before":   func(s *Spec) { s.EndBefore = time.Unix(-10, 0) },
+		"max_fails":    func(s *Spec) { s.MaxFails = new(-1) },
+		"max_timeouts": func(s *Spec) { s.MaxTimeouts = new(math.MinInt) },
+		"max_losses":   func(s *Spec) { s.MaxLosses = new(-7) },
+		"fail_on":      func(s *Spec) { s.FailOn = "never" },
+	} {
+		s := spec()
+		spoil(&s)
+		_, err := m.Open(t.Context(), s)
+		var fe *statemachine.FieldError
+		if !errors.As(err, &fe) || fe.Field != field {
+			t.Errorf("spoilt %s: error %v, want a FieldError that names it", field, err)
+		}
+		if err := m.Check(s); !errors.As(err, &fe) || fe.Field != field {
+			t.Errorf("Check of spoilt %s: %v", field, err)
+		}
+	}
+	if counts, err := m.Count(t.Context()); err != nil || counts.Total() != 0 {
+		t.Errorf("%v, %v, want no task", counts, err)
+	}
+}
+
+func TestOpenAllInBatches(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t), WithSettings("manager.batch_size=10"))
+	var done []int
+	specs := slices.Values(slices.Repeat([]Spec{spec()}, 25))
+	ids, err := m.OpenAll(t.Context(), specs, WithRequestKey("once"), WithProgress(func(n int) { done = append(done, n) }))
+	if err != nil || len(ids) != 25 || ids[24] != 25 {
+		t.Fatalf("ids %v, %v, want 1..25", ids, err)
+	}
+	if !slices.Equal(done, []int{10, 20, 25}) {
+		t.Errorf("progress %v, want 10 20 25", done)
+	}
+	again, err := m.OpenAll(t.Context(), specs, WithRequestKey("once"))
+	if err != nil || !slices.Equal(ids, again) {
+		t.Errorf("repeated: %v, %v, want the same ids", again, err)
+	}
+	_, err = m.OpenAll(t.Context(), slices.Values(slices.Repeat([]Spec{spec()}, 5)), WithRequestKey("once"))
+	if !errors.Is(err, ErrRequestKey) {
+		t.Errorf("key for other tasks: %v, want ErrRequestKey", err)
+	}
+	if counts, _ := m.Count(t.Context()); counts.Total() != 25 {
+		t.Errorf("%d tasks, want 25", counts.Total())
+	}
+}
+
+func TestOpenAllSaysHowFarItCame(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t), WithSettings("manager.batch_size=2"))
+	specs := slices.Repeat([]Spec{spec()}, 6)
+	specs[4].Program = "a/b"
+	ids, err := m.OpenAll(t.Context(), slices.Values(specs))
+	var sub *SubmissionError
+	var bad *SpecError
+	if !errors.As(err, &sub) || !errors.As(err, &bad) {
+		t.Fatalf("error %v, want a SubmissionError with a SpecError", err)
+	}
+	if sub.Opened != 4 || len(ids) != 4 || bad.Index != 4 {
+		t.Errorf("opened %d, ids %v, index %d, want 4, 4 ids, 4", sub.Opened, ids, bad.Index)
+	}
+	specs[4].Program = "p"
+	ids, err = m.OpenAll(t.Context(), slices.Values(specs), WithRequestKey(sub.RequestKey))
+	if err != nil || !slices.Equal(ids, []int64{1, 2, 3, 4, 5, 6}) {
+		t.Errorf("mended and repeated: %v, %v, want 1..6", ids, err)
+	}
+}
+
+// A lost reply makes the client send again; nothing is opened twice.
+func TestOpenWithLostReply(t *testing.T) {
+	t.Parallel()
+	ns, srv := redistest.Namespace(t), redistest.Shared(t)
+	proxy := srv.Proxy(t)
+	host, port, _ := cutAddr(proxy.Addr())
+	m := newManager(t, ns, WithSettings("redis.host="+host, "redis.port="+port))
+	drop := proxy.DropReply(redistest.Command("EVALSHA"))
+	ids := mustOpen(t, m, 3, spec())
+	if !drop.Happened() || !slices.Equal(ids, []int64{1, 2, 3}) {
+		t.Errorf("drop %v, ids %v, want true, 1 2 3", drop.Happened(), ids)
+	}
+	if got := srv.Do(t, "GET", ns+":task_id"); got != "3" {
+		t.Errorf("task_id = %v, want 3", got)
+	}
+}

@@ -1,0 +1,179 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Progress says how far a set of tasks is.
+type Progress struct {
+	// Total is the number of tasks, Done the number of those that have ended.
+	Total, Done int
+	// States counts tasks by state; an archived one counts as what it ended in.
+	States map[statemachine.State]int
+	// Unsuccessful are the ids that ended in another way than succeeded, in the
+	// order they were seen.
+	Unsuccessful []int64
+	// Damaged counts tasks whose record is missing or spoilt. They are among
+	// Done and Unsuccessful.
+	Damaged int
+}
+
+// Wait waits until all the tasks have ended, archived or not. Without ids it
+// waits for all that are there now. report, unless nil, is called when
+// something has changed, from the calling goroutine.
+//
+// It returns the progress made, also with an error: [ErrNotFound] for an id
+// that was never opened, or the one of ctx. While Redis is away it goes on
+// waiting.
+func (m *Manager) Wait(ctx context.Context, ids []int64, report func(Progress)) (Progress, error) {
+	w := waiter{m: m, states: map[int64]statemachine.State{}}
+	if err := w.begin(ctx, ids); err != nil {
+		return Progress{}, err
+	}
+	changes, stop := m.store.Watch(ctx)
+	defer stop()
+	for {
+		began := time.Now()
+		changed, err := w.sweep(ctx)
+		if err != nil && !errors.Is(err, ErrUnreachable) {
+			return w.snapshot(), err
+		}
+		if changed && report != nil {
+			report(w.snapshot())
+		}
+		if len(w.open) == 0 {
+			return w.snapshot(), nil
+		}
+		if !m.untilChange(ctx, changes, 10*time.Since(began)) {
+			return w.snapshot(), fmt.Errorf("wait: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// waitPoll is how often Wait looks where it is told of no change.
+const waitPoll = time.Second
+
+// untilChange waits for a hint, at most a second, but at least for gap, so that
+// waiting for very many tasks costs Redis a bounded share of its time.
+func (m *Manager) untilChange(ctx context.Context, changes <-chan struct{}, gap time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-changes:
+	case <-m.after(waitPoll):
+	}
+	return m.wait(ctx, gap)
+}
+
+// waiter follows a set of tasks.
+type waiter struct {
+	m            *Manager
+	total        int
+	open         []int64
+	states       map[int64]statemachine.State
+	unsuccessful []int64
+	damaged      int
+}
+
+// sweepSize is how many tasks are read in one call.
+const sweepSize = 1000
+
+// begin takes the ids, all that are there if there are none.
+func (w *waiter) begin(ctx context.Context, ids []int64) (err error) {
+	all := len(ids) == 0
+	if all {
+		if ids, err = w.everything(ctx); err != nil {
+			return err
+		}
+	}
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	for chunk := range slices.Chunk(ids, sweepSize) {
+		found, err := w.m.store.Fields(ctx, chunk, "state", "round")
+		if err != nil {
+			return err
+		}
+		for i, id := range chunk {
+			switch {
+			case found[i] != nil:
+				w.open = append(w.open, id)
+			case !all:
+				return fmt.Errorf("task %d: %w", id, ErrNotFound)
+			}
+		}
+	}
+	w.total = len(w.open)
+	return nil
+}
+
+// everything is all ids given out so far.
+func (w *waiter) everything(ctx context.Context) ([]int64, error) {
+	last, err := w.m.store.LastID(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]int64, last)
+	for i := range ids {
+		ids[i] = int64(i) + 1
+	}
+	return ids, nil
+}
+
+// sweep looks at every task that had not ended.
+func (w *waiter) sweep(ctx context.Context) (changed bool, err error) {
+	var open []int64
+	for rest := w.open; len(rest) > 0; {
+		chunk := rest[:min(len(rest), sweepSize)]
+		found, err := w.m.store.Fields(ctx, chunk, "state", "outcome")
+		if err != nil {
+			w.open = slices.Concat(open, rest)
+			return changed, err
+		}
+		rest = rest[len(chunk):]
+		for i, id := range chunk {
+			state := statemachine.State(found[i]["state"])
+			changed = changed || w.states[id] != state
+			if w.states[id] = state; !w.ended(id, state, statemachine.State(found[i]["outcome"])) {
+				open = append(open, id)
+			}
+		}
+	}
+	w.open = open
+	return changed, nil
+}
+
+// ended notes the end of a task; it reports false if it has not ended.
+func (w *waiter) ended(id int64, state, outcome statemachine.State) bool {
+	end := endState(state, outcome)
+	switch {
+	case end == statemachine.Succeeded:
+	case end.Ended():
+		w.unsuccessful = append(w.unsuccessful, id)
+	case state.Valid() && !state.Settled():
+		return false
+	default:
+		w.unsuccessful = append(w.unsuccessful, id)
+		w.damaged++
+	}
+	w.states[id] = end
+	return true
+}
+
+func (w *waiter) snapshot() Progress {
+	p := Progress{
+		Total: w.total, Done: w.total - len(w.open), States: map[statemachine.State]int{},
+		Unsuccessful: slices.Clone(w.unsuccessful), Damaged: w.damaged,
+	}
+	for state := range maps.Values(w.states) {
+		if state != statemachine.None {
+			p.States[state]++
+		}
+	}
+	return p
+}

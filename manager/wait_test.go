@@ -1,0 +1,101 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/worktest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+func TestWait(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	s, m := worktest.Open(t, ns), newManager(t, ns)
+	mustOpen(t, m, 5, spec())
+	began := make(chan struct{}, 1000)
+	done := make(chan Progress, 1)
+	go func() {
+		p, err := m.Wait(t.Context(), nil, func(Progress) { began <- struct{}{} })
+		if err != nil {
+			t.Error(err)
+		}
+		done <- p
+	}()
+	wait.Receive(t, limit, began, "no report of the beginning")
+	background(t, newManager(t, ns, quick()), Handlers{}) // archived tasks count by their outcome
+	worktest.Drain(t, s, func(c *store.Claimed) worktest.Result {
+		if c.ID == 2 || c.ID == 4 {
+			return worktest.Fail(c)
+		}
+		return worktest.Echo(c)
+	})
+	p := wait.Receive(t, limit, done, "Wait does not end")
+	slices.Sort(p.Unsuccessful)
+	if p.Total != 5 || p.Done != 5 || p.States[statemachine.Succeeded] != 3 || p.States[statemachine.Failed] != 2 ||
+		!slices.Equal(p.Unsuccessful, []int64{2, 4}) || p.Damaged != 0 {
+		t.Errorf("progress %+v", p)
+	}
+}
+
+func TestWaitForSome(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	srv, m := redistest.Shared(t), newManager(t, ns)
+	mustOpen(t, m, 3, spec())
+	if _, err := m.Wait(t.Context(), []int64{1, 99}, nil); !errors.Is(err, ErrNotFound) {
+		t.Errorf("unknown id: %v, want ErrNotFound", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	p, err := m.Wait(ctx, []int64{1, 2, 2}, nil)
+	if !errors.Is(err, context.DeadlineExceeded) || p.Total != 2 || p.Done != 0 || p.States[statemachine.Open] != 2 {
+		t.Errorf("%+v, %v, want 2 open tasks and the deadline", p, err)
+	}
+	srv.Do(t, "HSET", ns+":task:1", "state", "nonsense")
+	if p, err := m.Wait(t.Context(), []int64{1}, nil); err != nil || p.Damaged != 1 || !slices.Equal(p.Unsuccessful, []int64{1}) {
+		t.Errorf("%+v, %v, want a damaged task", p, err)
+	}
+}
+
+func TestReading(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	s, m := worktest.Open(t, ns), newManager(t, ns)
+	mustOpen(t, m, 2, Spec{Program: "p", Source: "s", Input: "in", MaxFails: new(1)})
+	worktest.Drain(t, s, func(c *store.Claimed) worktest.Result {
+		if c.ID == 1 && c.Round == 0 {
+			return worktest.Fail(c)
+		}
+		return worktest.Echo(c)
+	})
+	task, err := m.Task(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rounds := task.Rounds()
+	if len(rounds) != 2 || rounds[0].Error != "it broke\n" || rounds[1].Output != "in\n" || rounds[0].Worker != "w" {
+		t.Errorf("rounds %+v", rounds)
+	}
+	if task.Output() != "in\n" || task.Last().Number != 1 || task.Fails != 1 || rounds[0].Stamps["failure"] == 0 {
+		t.Errorf("task %+v", task)
+	}
+	if _, err := m.Task(t.Context(), 9); !errors.Is(err, ErrNotFound) {
+		t.Errorf("task 9: %v, want ErrNotFound", err)
+	}
+	if both, err := m.Tasks(t.Context(), 9, 2); err != nil || both[0] != nil || both[1].ID != 2 {
+		t.Errorf("tasks 9 and 2: %v, %v", both, err)
+	}
+	if ids, err := m.IDs(t.Context(), statemachine.Succeeded, 0, 10); err != nil || len(ids) != 2 {
+		t.Errorf("succeeded: %v, %v, want both", ids, err)
+	}
+	if (&Task{}).Last().Number != -1 {
+		t.Error("a task without rounds has a last one")
+	}
+}

@@ -1,0 +1,86 @@
+// Package tour runs what README tells a newcomer to type.
+package tour
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+var shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
+
+// The five minutes of README, typed as they stand there; only the directory and
+// the port are the test's own. wait must end with 1, because one task fails.
+func TestReadmeTour(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := shellBlock.FindAllStringSubmatch(string(readme), -1)
+	if len(blocks) != 5 {
+		t.Fatalf("%d blocks of commands in README, want 5", len(blocks))
+	}
+	dir := t.TempDir()
+	script := "set -eu\ntrap 'kill $(jobs -p) 2>/dev/null || :' EXIT\n"
+	for _, b := range blocks {
+		script += b[1]
+	}
+	script = strings.NewReplacer(
+		"make build && export PATH=$PWD/bin:$PATH", "export PATH="+build(t)+":$PATH",
+		"/tmp/tour", dir, "7380", freePort(t),
+		"\ntdf-manager --config tour.cfg wait\n", "\ntdf-manager --config tour.cfg wait || echo \"wait: $?\"\n",
+		"kill %1 %2", "kill %1 %2; wait; echo stopped",
+	).Replace(script)
+	out := bash(t, script)
+	for _, want := range []string{"wait: 1", "hello venus from worker-A", "no air", "mars", "succeeded", "failed", "stopped"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the tour does not show %q:\n%s", want, out)
+		}
+	}
+}
+
+func bash(t *testing.T, script string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-m", "-c", script) // job control, as at a prompt
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("the tour: %v\n%s", err, out)
+	}
+	return string(out)
+}
+
+func build(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "bin")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", bin+string(filepath.Separator), "./cmd/...")
+	cmd.Dir = "../.."
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return bin
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	addr, ok := l.Addr().(*net.TCPAddr)
+	if !ok {
+		t.Fatalf("%v is no TCP address", l.Addr())
+	}
+	return strconv.Itoa(addr.Port)
+}
