@@ -12,7 +12,6 @@ import (
 
 	"github.com/tdf-go/tdf/internal/cli"
 	"github.com/tdf-go/tdf/internal/config"
-	"github.com/tdf-go/tdf/internal/store"
 )
 
 // app holds what all verbs share.
@@ -25,7 +24,6 @@ type app struct {
 const defaultConfig = "manager.cfg"
 
 func newCommand() *cobra.Command {
-	store.Silence() // the error says it once
 	a := &app{}
 	root := &cobra.Command{
 		Use:   "tdf-manager [--config manager.cfg] VERB",

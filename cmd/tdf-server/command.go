@@ -85,7 +85,6 @@ func redisOf(cfg *config.File, log zerolog.Logger) (config.Redis, func(), error)
 }
 
 func serve(ctx context.Context, name string, where config.Redis, cfg *config.File, log zerolog.Logger) error {
-	store.Silence()
 	st, err := store.Dial(where, cfg.TDF.Namespace)
 	if err != nil {
 		return err

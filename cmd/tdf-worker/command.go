@@ -72,7 +72,6 @@ func work(ctx context.Context, name string, cfg *config.File, log zerolog.Logger
 		return cli.WithCode(cli.ExitUsage, err)
 	}
 	defer func() { _ = programs.Close() }() // nothing is written through it
-	store.Silence()
 	st, err := store.Dial(cfg.Redis, cfg.TDF.Namespace)
 	if err != nil {
 		return err

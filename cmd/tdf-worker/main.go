@@ -5,8 +5,10 @@ import (
 	"os"
 
 	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/store"
 )
 
 func main() {
+	store.Silence() // the error, or the log, says it once
 	os.Exit(cli.Main(newCommand()))
 }
