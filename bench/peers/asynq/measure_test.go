@@ -1,0 +1,35 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+func TestWork(t *testing.T) {
+	t.Parallel()
+	for command, wantErr := range map[string]bool{
+		"": false, "echo": false, "true": true, "false": true, "/no/such": true,
+	} {
+		if err := work(t.Context(), strings.Fields(command), "7"); (err != nil) != wantErr {
+			t.Errorf("command %q: error %v", command, err)
+		}
+	}
+}
+
+func TestBadFlags(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"-tasks=0"}, {"-concurrency=0"}, {"-network=udp"}, {"-limit=soon"}} {
+		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
+			t.Errorf("%v: accepted", args)
+		}
+	}
+}
+
+func TestUnreachableRedis(t *testing.T) {
+	t.Parallel()
+	err := run(t.Context(), []string{"-redis=127.0.0.1:1", "-tasks=1"}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		t.Errorf("the error should name the address: %v", err)
+	}
+}

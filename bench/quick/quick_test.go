@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// build makes the daemons.
+func build(t *testing.T) string {
+	t.Helper()
+	bin := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/tdf-server", "../../cmd/tdf-worker")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return bin
+}
+
+func TestWholeProgram(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	args := []string{"-tasks", "30", "-rounds", "1", "-bin", build(t), "-peers", "../peers"}
+	if err := run(t.Context(), args, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []string{
+		"| xargs -P2 |", "| asynq, sh run.sh |", "| TDF, 2 workers, run.sh |", "| asynq, handler does nothing |",
+		"| of xargs -P2 | of asynq, sh run.sh |",
+	} {
+		if !strings.Contains(out.String(), row) {
+			t.Errorf("no row %q in:\n%s", row, out.String())
+		}
+	}
+}
+
+func TestUnreachableRedis(t *testing.T) {
+	t.Parallel()
+	args := []string{"-tasks", "1", "-rounds", "1", "-redis", "127.0.0.1:1", "-peers", "../peers"}
+	err := run(t.Context(), args, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		t.Errorf("the error should name the address: %v", err)
+	}
+}
+
+func TestTDFRefuses(t *testing.T) {
+	t.Parallel()
+	srv, dir := redistest.Start(t), t.TempDir()
+	script := filepath.Join(dir, "run.sh")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho nonsense\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := tdf{bin: build(t), dir: dir, redis: srv.Addr(), script: script, workers: 1}
+	if _, err := c.run(t.Context(), 2); err == nil || !strings.Contains(err.Error(), `output "nonsense\n"`) {
+		t.Errorf("output that is wrong: %v", err)
+	}
+	c.bin = dir
+	if _, err := c.run(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "make build") {
+		t.Errorf("programs that are not built: %v", err)
+	}
+}
+
+func TestXargsCountsOutput(t *testing.T) {
+	t.Parallel()
+	for text, wantErr := range map[string]bool{program: false, "#!/bin/sh\n": true, "#!/bin/sh\nexit 1\n": true} {
+		script := filepath.Join(t.TempDir(), "run.sh")
+		if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		took, err := xargs(script, 2).run(t.Context(), 5)
+		if (err != nil) != wantErr {
+			t.Errorf("program %q: error %v", text, err)
+		}
+		if err == nil && took <= 0 {
+			t.Errorf("program %q took %v", text, took)
+		}
+	}
+}
+
+func TestMedianAndRatios(t *testing.T) {
+	t.Parallel()
+	if got := median([]float64{9, 1, 5}); got != 5 {
+		t.Errorf("median of 1, 5, 9: %v", got)
+	}
+	if got := median(ratios([]float64{2, 30}, []float64{1, 10})); got != 2.5 {
+		t.Errorf("median of 2/1 and 30/10: %v", got)
+	}
+}
+
+func TestBadFlags(t *testing.T) {
+	t.Parallel()
+	for _, flag := range []string{"-tasks=0", "-rounds=0", "-parallel=-1", "-tasks=x"} {
+		if err := run(t.Context(), []string{flag}, io.Discard, io.Discard); err == nil {
+			t.Errorf("%s: accepted", flag)
+		}
+	}
+}

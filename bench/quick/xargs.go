@@ -1,0 +1,34 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// xargs runs `xargs -P parallel -n 1 sh script` over the numbers from 1 to n.
+func xargs(script string, parallel int) contender {
+	run := func(ctx context.Context, n int) (time.Duration, error) {
+		var numbers strings.Builder
+		for i := 1; i <= n; i++ {
+			fmt.Fprintln(&numbers, i)
+		}
+		cmd := exec.CommandContext(ctx, "xargs", "-P", strconv.Itoa(parallel), "-n", "1", "sh", script)
+		cmd.Stdin = strings.NewReader(numbers.String())
+		start := time.Now()
+		out, err := cmd.Output()
+		took := time.Since(start)
+		if err != nil {
+			return 0, fmt.Errorf("xargs: %w", err)
+		}
+		if got := bytes.Count(out, []byte("\n")); got != n {
+			return 0, fmt.Errorf("xargs: %d lines of output from %d tasks", got, n)
+		}
+		return took, nil
+	}
+	return contender{fmt.Sprintf("xargs -P%d", parallel), run}
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+var errUsage = errors.New("usage: sum M N P manager.cfg")
+
+// options are the arguments: add the numbers from M to N, at most P in a task.
+type options struct {
+	from, to int64
+	bucket   int
+	config   string
+}
+
+// largest keeps every sum within 64 bits, in Go and in the shell.
+const largest = 1_000_000_000
+
+func parse(args []string) (options, error) {
+	var o options
+	if len(args) != 4 {
+		return o, fmt.Errorf("expecting 4 arguments (%d given)\n%w", len(args), errUsage)
+	}
+	o.config = args[3]
+	var err error
+	if o.from, err = integer("M", args[0], -largest, largest); err != nil {
+		return o, err
+	}
+	if o.to, err = integer("N", args[1], o.from, largest); err != nil {
+		return o, err
+	}
+	// Tasks of one number each would never become fewer.
+	bucket, err := integer("P", args[2], 2, largest)
+	o.bucket = int(bucket)
+	return o, err
+}
+
+func integer(name, text string, lowest, highest int64) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < lowest || n > highest {
+		return 0, fmt.Errorf("%s=%s: write a whole number from %d to %d\n%w", name, text, lowest, highest, errUsage)
+	}
+	return n, nil
+}

@@ -1,0 +1,107 @@
+// Package crewtest runs a server and workers inside a test, as the examples'
+// readers run tdf-server and tdf-worker, with the examples' own configuration
+// files, on a real Redis.
+//
+// The package is imported from _test.go files only.
+package crewtest
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"github.com/tdf-go/tdf/fetch"
+	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/server"
+	"github.com/tdf-go/tdf/worker"
+)
+
+// Crew says what to run.
+type Crew struct {
+	// Dir holds server.cfg and worker.cfg, and is what relative rsync: sources
+	// are relative to.
+	Dir string
+	// Place is where the namespace is.
+	Place Place
+	// Workers are the names of the workers; each has a program directory of its own.
+	Workers []string
+}
+
+// Start runs the crew until the test ends. A daemon that ends before that, or
+// with an error, fails the test.
+func Start(tb testing.TB, c Crew) {
+	tb.Helper()
+	daemons := make([]daemon, 0, 1+len(c.Workers))
+	daemons = append(daemons, daemon{"server", c.newServer(tb).Run})
+	for _, name := range c.Workers {
+		daemons = append(daemons, daemon{name, c.newWorker(tb, name).Run})
+	}
+	background(tb, daemons)
+}
+
+// load reads one of the crew's files, with the place put in.
+func (c Crew) load(tb testing.TB, file string, kind config.Kind) *config.File {
+	tb.Helper()
+	cfg, err := config.Load(c.Place.Config(tb, filepath.Join(c.Dir, file)), kind, config.WithEnviron(nil))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return cfg
+}
+
+func dial(tb testing.TB, cfg *config.File) *store.Store {
+	tb.Helper()
+	s, err := store.Dial(cfg.Redis, cfg.TDF.Namespace)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func (c Crew) newServer(tb testing.TB) *server.Server {
+	tb.Helper()
+	cfg := c.load(tb, "server.cfg", config.ForServer)
+	opts := server.FromConfig(cfg.Server)
+	opts.Name, opts.Store, opts.Log = "server", dial(tb, cfg), logger(tb)
+	s, err := server.New(opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+func (c Crew) newWorker(tb testing.TB, name string) *worker.Worker {
+	tb.Helper()
+	cfg := c.load(tb, "worker.cfg", config.ForWorker)
+	own := tb.TempDir()
+	fo := fetch.DefaultOptions()
+	fo.Dir, fo.WorkDir, fo.Worker = filepath.Join(own, "programs"), c.Dir, name
+	programs, err := fetch.New(fo)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = programs.Close() })
+	opts := worker.FromConfig(cfg.Worker)
+	opts.Name, opts.Store, opts.Programs, opts.Log = name, dial(tb, cfg), programs, logger(tb)
+	opts.OutputFile, opts.ErrorFile = inside(own, opts.OutputFile), inside(own, opts.ErrorFile)
+	w, err := worker.New(opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return w
+}
+
+// inside keeps files out of the source tree; an empty name means no file.
+func inside(dir, name string) string {
+	if name == "" {
+		return ""
+	}
+	return filepath.Join(dir, name)
+}
+
+func logger(tb testing.TB) zerolog.Logger {
+	return zerolog.New(tb.Output()).Level(zerolog.WarnLevel)
+}
