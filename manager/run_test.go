@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -110,6 +111,40 @@ func TestOutcomes(t *testing.T) {
 	}
 	if st := m.Stats(); st.Archived != 5 || st.HandlerErrors != 0 || len(st.Retrying) != 0 {
 		t.Errorf("stats %+v", st)
+	}
+}
+
+// What has no handler of its own goes to Unhandled, and nothing else does.
+func TestUnhandled(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	s, m := worktest.Open(t, ns), newManager(t, ns, quick())
+	var mu sync.Mutex
+	got := map[statemachine.State]int{}
+	background(t, m, Handlers{
+		Succeeded: func(context.Context, *Manager, *Task) error { return nil },
+		Unhandled: func(_ context.Context, _ *Manager, task *Task) error {
+			mu.Lock()
+			defer mu.Unlock()
+			got[task.EndState()]++
+			return nil
+		},
+	})
+	specs, program := outcomes()
+	for _, sp := range specs {
+		if _, err := m.Open(t.Context(), sp); err != nil {
+			t.Fatal(err)
+		}
+	}
+	worktest.Drain(t, s, program)
+	until(t, m, "all in the archive", archived(int64(len(specs))))
+	mu.Lock()
+	defer mu.Unlock()
+	want := map[statemachine.State]int{
+		statemachine.Failed: 1, statemachine.TimedOut: 1, statemachine.Expired: 1, statemachine.Orphaned: 1,
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("Unhandled got %v, want %v", got, want)
 	}
 }
 

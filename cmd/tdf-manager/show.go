@@ -152,11 +152,12 @@ func indent(text string) string {
 }
 
 func moment(t statemachine.Time) string {
-	switch t {
-	case statemachine.Never:
-		return t.Text()
-	case 0:
+	const longAgo = statemachine.Time(86400e6) // a random offset on no start at all is no date
+	switch {
+	case t == 0:
 		return "0"
+	case t == statemachine.Never, t < longAgo:
+		return t.Text()
 	}
 	return time.UnixMicro(int64(t)).UTC().Format("2006-01-02 15:04:05.000000Z")
 }

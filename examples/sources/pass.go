@@ -57,8 +57,7 @@ func outcomes(ctx context.Context, m *manager.Manager) (map[int64]outcome, error
 		return nil
 	}
 	err := m.Run(ctx, manager.Handlers{
-		Succeeded: note, Failed: note, TimedOut: note, Expired: note,
-		Cancelled: note, Terminated: note, Orphaned: note,
+		Unhandled: note,
 		Stop: func(ctx context.Context, m *manager.Manager, _ int) bool {
 			counts, err := m.Count(ctx)
 			return err == nil && counts.Unarchived() == 0

@@ -37,10 +37,9 @@ func (a *adder) handlers() manager.Handlers {
 	return manager.Handlers{
 		Succeeded: a.add,
 		// A sum without one of its parts is wrong: whatever else ends a task, ends all.
-		Failed: a.giveUp, TimedOut: a.giveUp, Expired: a.giveUp,
-		Cancelled: a.giveUp, Terminated: a.giveUp, Orphaned: a.giveUp,
-		EndRound: a.endRound,
-		Stop:     a.stop,
+		Unhandled: a.giveUp,
+		EndRound:  a.endRound,
+		Stop:      a.stop,
 	}
 }
 
