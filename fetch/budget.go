@@ -1,9 +1,6 @@
 package fetch
 
-import (
-	"context"
-	"io"
-)
+import "io"
 
 // ratioFree is how much may be unpacked before the ratio counts: small files
 // compress well without being bombs.
@@ -51,7 +48,6 @@ func (b *budget) checkRatio(n int64) error {
 
 // stream is the tar stream between decompressor and tar reader.
 type stream struct {
-	ctx    context.Context
 	r      io.Reader
 	budget *budget
 	ended  bool // the reader was told that there is no more
@@ -60,9 +56,6 @@ type stream struct {
 // Read implements io.Reader; it never gives data and io.EOF together, so that
 // ended is exact.
 func (s *stream) Read(p []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		return 0, err
-	}
 	n, err := s.r.Read(p)
 	if limit := s.budget.addStream(n); limit != nil {
 		return 0, limit

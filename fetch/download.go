@@ -54,7 +54,7 @@ func (f *Fetcher) rsync(ctx context.Context, s *stage, src Source, sink *sink) e
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	return copyContext(ctx, sink, file)
 }
 
@@ -98,13 +98,18 @@ func (s *sink) reset() error {
 
 // copyContext is io.Copy that looks at the context between two reads.
 func copyContext(ctx context.Context, w io.Writer, r io.Reader) error {
-	_, err := io.Copy(w, readerFunc(func(p []byte) (int, error) {
+	_, err := io.Copy(w, whileAlive(ctx, r))
+	return err
+}
+
+// whileAlive reads from r until ctx ends.
+func whileAlive(ctx context.Context, r io.Reader) io.Reader {
+	return readerFunc(func(p []byte) (int, error) {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
 		return r.Read(p)
-	}))
-	return err
+	})
 }
 
 type readerFunc func([]byte) (int, error)

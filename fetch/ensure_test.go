@@ -267,9 +267,9 @@ func TestManifestOfCopiedDirectory(t *testing.T) {
 	write(t, filepath.Join(o.WorkDir, "run.sh"), []byte(script), 0o644)
 	dir, err := f.Ensure(t.Context(), "p", "rsync:run.sh", nil)
 	noErr(t, err)
-	m, err := readManifest(dir, "p")
+	m, found, err := readManifest(dir, "p")
 	noErr(t, err)
-	if m.Source != "rsync:run.sh" || m.SHA256 != sum([]byte(script)) || m.Bytes != int64(len(script)) ||
+	if !found || m.Source != "rsync:run.sh" || m.SHA256 != sum([]byte(script)) || m.Bytes != int64(len(script)) ||
 		time.Since(m.Fetched) > time.Hour {
 		t.Errorf("%+v", m)
 	}

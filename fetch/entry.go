@@ -35,8 +35,9 @@ func (t *tree) addTar(ctx context.Context, e archiver.FileInfo) error {
 		return t.addSymlink(hdr.Name, hdr.Linkname)
 	case tar.TypeLink:
 		return t.addHardLink(hdr.Name, hdr.Linkname)
+	default:
+		return refused(hdr.Name, fmt.Sprintf("is of type %q: only files, directories and links are unpacked", hdr.Typeflag))
 	}
-	return refused(hdr.Name, fmt.Sprintf("is of type %q: only files, directories and links are unpacked", hdr.Typeflag))
 }
 
 // addZip takes one entry of a zip file.
@@ -67,17 +68,18 @@ func (t *tree) addZip(ctx context.Context, e archiver.FileInfo) error {
 			return err
 		}
 		return t.addSymlink(hdr.Name, target)
+	default:
+		return refused(hdr.Name, fmt.Sprintf("is of type %v: only files, directories and links are unpacked", e.Mode().Type()))
 	}
-	return refused(hdr.Name, fmt.Sprintf("is of type %v: only files, directories and links are unpacked", e.Mode().Type()))
 }
 
 // zipLinkTarget reads a link's target, which zip keeps as its content.
 func zipLinkTarget(e archiver.FileInfo) (string, error) {
 	r, err := e.Open()
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("open entry: %w", err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	target, err := io.ReadAll(io.LimitReader(r, maxPathBytes+1))
 	return string(target), err
 }
@@ -87,7 +89,7 @@ func zipLinkTarget(e archiver.FileInfo) (string, error) {
 func unzip(ctx context.Context, t *tree, file *os.File, size int64) error {
 	dir := &zipDirectory{File: file, left: zipDirectoryBytes(t.budget.opts.MaxEntries), limit: t.budget.opts.MaxEntries}
 	var compressed uint64
-	return archiver.Zip{}.Extract(ctx, dir, t.keep(func(ctx context.Context, e archiver.FileInfo) error {
+	err := archiver.Zip{}.Extract(ctx, dir, t.keep(func(ctx context.Context, e archiver.FileInfo) error {
 		dir.done = true
 		if hdr, ok := e.Header.(zip.FileHeader); ok {
 			if hdr.CompressedSize64 > uint64(size)-min(compressed, uint64(size)) {
@@ -97,6 +99,10 @@ func unzip(ctx context.Context, t *tree, file *os.File, size int64) error {
 		}
 		return t.addZip(ctx, e)
 	}))
+	if err != nil {
+		return fmt.Errorf("unzip: %w", err)
+	}
+	return nil
 }
 
 // zipDirectory bounds how much of a zip file is read as its directory, which

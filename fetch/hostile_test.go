@@ -325,8 +325,8 @@ func checkContained(t *testing.T, dir string) {
 		if odd := fi.Mode() &^ (fs.ModeDir | fs.ModeSymlink | 0o777); odd != 0 {
 			return fmt.Errorf("%s has mode %v", name, fi.Mode())
 		}
-		if real, err := filepath.EvalSymlinks(name); err == nil && real != name && !strings.HasPrefix(real, filepath.Join(dir, "tree")) {
-			return fmt.Errorf("%s leads to %s", name, real)
+		if to, err := filepath.EvalSymlinks(name); err == nil && to != name && !strings.HasPrefix(to, filepath.Join(dir, "tree")) {
+			return fmt.Errorf("%s leads to %s", name, to)
 		}
 		return nil
 	}))

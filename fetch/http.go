@@ -35,8 +35,7 @@ func (f *Fetcher) httpGet(ctx context.Context, src Source, sink *sink) error {
 
 // passing says whether a repeated GET may succeed.
 func passing(err error) bool {
-	var status *StatusError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*StatusError](err); ok {
 		return status.Code == http.StatusTooManyRequests || status.Code >= 500
 	}
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
@@ -59,15 +58,20 @@ func (f *Fetcher) getOnce(ctx context.Context, src Source, sink *sink) error {
 	if err != nil {
 		return withoutURL(err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	if err := f.checkResponse(resp, src); err != nil {
 		return err
 	}
+	return f.receive(ctx, cancel, resp, sink)
+}
+
+// receive copies the body, and gives up when nothing comes for StallTimeout.
+func (f *Fetcher) receive(ctx context.Context, cancel context.CancelCauseFunc, resp *http.Response, sink *sink) error {
 	watchdog := time.AfterFunc(f.opts.StallTimeout, func() {
 		cancel(fmt.Errorf("%w: nothing came for %v (option StallTimeout)", ErrStalled, f.opts.StallTimeout))
 	})
 	defer watchdog.Stop()
-	_, err = io.Copy(sink, readerFunc(func(p []byte) (int, error) {
+	_, err := io.Copy(sink, readerFunc(func(p []byte) (int, error) {
 		n, err := resp.Body.Read(p)
 		watchdog.Reset(f.opts.StallTimeout)
 		return n, err
@@ -126,8 +130,7 @@ func (f *Fetcher) authorize(req *http.Request) error {
 // withoutURL drops the URL that net/http puts before each error: the source is
 // in the log already, and a redirect's target may hold secrets.
 func withoutURL(err error) error {
-	var ue *url.Error
-	if errors.As(err, &ue) {
+	if ue, ok := errors.AsType[*url.Error](err); ok {
 		return ue.Err
 	}
 	return err

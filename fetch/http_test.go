@@ -70,11 +70,11 @@ func TestHTTPAnswers(t *testing.T) {
 			w.Header().Set("X", strings.Repeat("x", 100<<10))
 		}, nil, "header", 1},
 		"redirect loop": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, 302) }, nil, "more than 5 redirects", 6},
-		"to file": {func(w http.ResponseWriter, r *http.Request) {
+		"to file": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "file:///etc/passwd")
 			w.WriteHeader(301)
 		}, nil, "redirect refused: to scheme 'file'", 1},
-		"to userinfo": {func(w http.ResponseWriter, r *http.Request) {
+		"to userinfo": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "http://me:canary@127.0.0.1/p.tar")
 			w.WriteHeader(301)
 		}, nil, "it carries credentials", 1},
@@ -290,7 +290,7 @@ func TestNetrcLookup(t *testing.T) {
 func TestSameOrigin(t *testing.T) {
 	t.Parallel()
 	for pair, want := range map[string]bool{
-		"http://h/a http://h/b": true, "http://h https://h": true, "https://h https://h": true,
+		"http://h/a http://h/b": true, "http://h https://h": true, "https://h/a https://h/b": true,
 		"http://h http://sub.h": false, "http://h http://h:81": false, "http://h:80 https://h:443": false, "https://h http://h": false,
 	} {
 		a, b, _ := strings.Cut(pair, " ")

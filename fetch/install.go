@@ -115,7 +115,7 @@ func (f *Fetcher) moveAside(s *stage, program string) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if m, err := readManifest(filepath.Join(f.opts.Dir, program), program); err != nil || m == nil {
+	if _, found, err := readManifest(filepath.Join(f.opts.Dir, program), program); err != nil || !found {
 		return errors.Join(err, fmt.Errorf("directory of program '%s' was filled by someone else during the fetch: "+
 			"complete or remove it", program))
 	}

@@ -21,7 +21,7 @@ func (f *Fetcher) copyLocal(ctx context.Context, name string, sink *sink) error 
 	if err != nil {
 		return cleanPathError(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	fi, err := file.Stat()
 	if err != nil {
 		return err
@@ -56,8 +56,7 @@ func (f *Fetcher) openLocal(name string) (*os.File, error) {
 
 // cleanPathError keeps names of files, which tasks choose, printable.
 func cleanPathError(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s '%s': %w", pe.Op, printable(pe.Path), pe.Err)
 	}
 	return err

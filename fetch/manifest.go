@@ -26,25 +26,22 @@ type manifest struct {
 	Fetched time.Time `json:"fetched"`
 }
 
-// readManifest gives nil without an error if there is none, or if it is a
-// copy of another program's: then the directory was put there by hand.
-func readManifest(dir, program string) (*manifest, error) {
+// readManifest reports found=false without an error if there is none, or if it
+// is a copy of another program's: then the directory was put there by hand.
+func readManifest(dir, program string) (m *manifest, found bool, err error) {
 	file := filepath.Join(dir, manifestFile)
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, false, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read manifest: %w", err)
+		return nil, false, fmt.Errorf("read manifest: %w", err)
 	}
-	m := &manifest{}
+	m = &manifest{}
 	if err := json.Unmarshal(text, m); err != nil || m.Version < 1 || m.Source == "" {
-		return nil, fmt.Errorf("manifest of program '%s' cannot be read: remove the program's directory to fetch it anew", program)
+		return nil, false, fmt.Errorf("manifest of program '%s' cannot be read: remove the program's directory to fetch it anew", program)
 	}
-	if m.Program != program {
-		return nil, nil
-	}
-	return m, nil
+	return m, m.Program == program, nil
 }
 
 // matches compares what is installed with what a task wants.
@@ -69,11 +66,11 @@ func (f *Fetcher) present(program string, src Source) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("look for program '%s': %w", program, err)
 	}
-	m, err := readManifest(dir, program)
+	m, found, err := readManifest(dir, program)
 	if err != nil {
 		return false, err
 	}
-	if m == nil {
+	if !found {
 		return handMade(dir, program, src)
 	}
 	if err := m.matches(src); err != nil {
@@ -98,6 +95,6 @@ func handMade(dir, program string, src Source) (bool, error) {
 // byHand says whether a hand-made program is there, for tasks without source.
 func (f *Fetcher) byHand(program string) bool {
 	dir := filepath.Join(f.opts.Dir, program)
-	m, err := readManifest(dir, program)
-	return err == nil && m == nil && !f.opts.RequirePinned && runnable(os.DirFS(dir), program) == nil
+	_, found, err := readManifest(dir, program)
+	return err == nil && !found && !f.opts.RequirePinned && runnable(os.DirFS(dir), program) == nil
 }

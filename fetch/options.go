@@ -180,7 +180,7 @@ func (o *Options) absolute() error {
 		}
 		abs, err := filepath.Abs(*p)
 		if err != nil {
-			return err
+			return fmt.Errorf("make '%s' absolute: %w", *p, err)
 		}
 		*p = abs
 	}
@@ -188,7 +188,7 @@ func (o *Options) absolute() error {
 	for i, root := range o.LocalRoots {
 		abs, err := filepath.Abs(root)
 		if err != nil {
-			return err
+			return fmt.Errorf("make '%s' absolute: %w", root, err)
 		}
 		roots[i] = abs
 	}

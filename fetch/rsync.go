@@ -27,14 +27,10 @@ func (f *Fetcher) runRsync(ctx context.Context, s *stage, src Source) error {
 	cmd.Env = withoutRsync(os.Environ())
 	cmd.Dir = s.path
 	messages := &head{limit: 1024}
-	cmd.Stderr = messages
 	cmd.SysProcAttr = childAttr()
 	cmd.Cancel = func() error { return killGroup(cmd.Process) }
 	cmd.WaitDelay = 2 * time.Second
-	if err := runChild(cmd, f.opts.MaxDownloadBytes); err != nil {
-		return rsyncError(err, messages)
-	}
-	return nil
+	return runChild(cmd, messages, f.opts.MaxDownloadBytes)
 }
 
 // rsyncArgs gives the fixed, safe options; the source stands behind "--".
@@ -71,14 +67,18 @@ func withoutRsync(env []string) []string {
 
 // runChild runs cmd on one thread from start to end: the child dies with the
 // thread that started it, which otherwise could end while the worker lives.
-func runChild(cmd *exec.Cmd, maxFile int64) error {
+func runChild(cmd *exec.Cmd, messages *head, maxFile int64) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	cmd.Stderr = messages
 	if err := cmd.Start(); err != nil {
-		return err
+		return rsyncError(err, messages)
 	}
 	limitFileSize(cmd.Process.Pid, maxFile)
-	return cmd.Wait()
+	if err := cmd.Wait(); err != nil {
+		return rsyncError(err, messages)
+	}
+	return nil
 }
 
 func rsyncError(err error, messages *head) error {

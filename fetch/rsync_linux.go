@@ -13,7 +13,9 @@ func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-func killGroup(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGKILL) }
+func killGroup(p *os.Process) error {
+	return os.NewSyscallError("kill", syscall.Kill(-p.Pid, syscall.SIGKILL))
+}
 
 // limitFileSize stops a sender that sends more than it announced. It is a
 // second line: the size is checked again afterwards, so an error is no harm.

@@ -10,7 +10,9 @@ import (
 // childAttr puts rsync, with the ssh it starts, into a process group.
 func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-func killGroup(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGKILL) }
+func killGroup(p *os.Process) error {
+	return os.NewSyscallError("kill", syscall.Kill(-p.Pid, syscall.SIGKILL))
+}
 
 // limitFileSize has no way to limit another process here; the size is checked
 // after the transfer.

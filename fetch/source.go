@@ -164,14 +164,11 @@ func (src *Source) setDaemon(host, modulePath string) error {
 // checkRemote keeps away what a remote shell or rsync's own globbing would
 // interpret.
 func (src *Source) checkRemote(host, remote string) error {
-	plain := func(r rune) bool {
-		return r == '.' || r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
-	}
 	user, name, hasUser := strings.Cut(host, "@")
 	if !hasUser {
 		user, name = "", host
 	}
-	if name == "" || hasUser && user == "" || strings.TrimFunc(user+name, plain) != "" {
+	if name == "" || hasUser && user == "" || strings.TrimFunc(user+name, isPlain) != "" {
 		return invalid(src.Location, "the host is missing or holds other than letters, digits, '.', '-' and '_'")
 	}
 	if first, _, _ := strings.Cut(remote, "/"); strings.Contains(first, "@") {
@@ -181,6 +178,11 @@ func (src *Source) checkRemote(host, remote string) error {
 		return invalid(src.Location, "a remote path may hold no blanks, quotes, wildcards or shell characters")
 	}
 	return nil
+}
+
+// isPlain says whether a host or user name may hold r.
+func isPlain(r rune) bool {
+	return r == '.' || r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 }
 
 func (src *Source) setFile(name string) {

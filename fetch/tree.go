@@ -66,8 +66,7 @@ func (t *tree) cleanName(name string) (string, error) {
 	case strings.ContainsRune(name, '\\') || strings.ContainsFunc(name, unicode.IsControl):
 		return "", refused(name, "has a backslash or a control character in its name")
 	}
-	parts := strings.Split(name, "/")
-	for _, part := range parts {
+	for part := range strings.SplitSeq(name, "/") {
 		if part == ".." {
 			return "", refused(name, "has '..' in its name")
 		}
@@ -140,7 +139,7 @@ func (t *tree) addFile(ctx context.Context, name string, e archiver.FileInfo) er
 	}
 	r, err := e.Open()
 	if err != nil {
-		return err
+		return fmt.Errorf("open entry: %w", err)
 	}
 	return errors.Join(t.writeFile(ctx, clean, perm, r), r.Close())
 }

@@ -31,7 +31,7 @@ func (f *Fetcher) unpack(ctx context.Context, s *stage, src Source, program stri
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	verb := "untaring"
 	if src.Format == FormatZip {
 		verb = "unzipping"
@@ -102,9 +102,9 @@ func untar(ctx context.Context, t *tree, file io.Reader, format Format) error {
 		return err
 	}
 	defer r.Close()
-	s := &stream{ctx: ctx, r: r, budget: t.budget}
+	s := &stream{r: whileAlive(ctx, r), budget: t.budget}
 	if err := (archiver.Tar{}).Extract(ctx, s, t.keep(t.addTar)); err != nil {
-		return err
+		return fmt.Errorf("untar: %w", err)
 	}
 	// The tar reader takes a missing end for an end. With the two blocks of
 	// zeros that stand there it does not need to read so far.
@@ -124,7 +124,8 @@ func drain(s *stream) error {
 				return fmt.Errorf("%w: data follow the end of the tar file", ErrArchive)
 			}
 		}
-		if err == io.EOF {
+		// Not errors.Is: a decoder's error that wraps io.EOF is a truncation.
+		if s.ended {
 			return nil
 		}
 		if err != nil {
@@ -134,21 +135,28 @@ func drain(s *stream) error {
 }
 
 func decompress(r io.Reader, format Format) (io.ReadCloser, error) {
+	var decoder archiver.Decompressor
 	switch format {
 	case FormatTar:
 		return io.NopCloser(r), nil
 	case FormatTarGz:
-		return archiver.Gz{}.OpenReader(r)
+		decoder = archiver.Gz{}
 	case FormatTarBz2:
-		return archiver.Bz2{}.OpenReader(r)
+		decoder = archiver.Bz2{}
 	case FormatTarXz:
-		return archiver.Xz{}.OpenReader(r)
+		decoder = archiver.Xz{}
 	case FormatTarZst:
-		return archiver.Zstd{DecoderOptions: []zstd.DOption{
+		decoder = archiver.Zstd{DecoderOptions: []zstd.DOption{
 			zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(decoderMemory),
-		}}.OpenReader(r)
+		}}
+	default:
+		return nil, fmt.Errorf("%w: no decoder for %s", ErrInvalidType, format)
 	}
-	return nil, fmt.Errorf("%w: no decoder for %s", ErrInvalidType, format)
+	opened, err := decoder.OpenReader(r)
+	if err != nil {
+		return nil, fmt.Errorf("decompress: %w", err)
+	}
+	return opened, nil
 }
 
 // nestedHint explains the usual reason for a missing run.sh: the archive was

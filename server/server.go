@@ -45,23 +45,29 @@ func (s *Server) Run(ctx context.Context) error {
 	if !s.started.CompareAndSwap(false, true) {
 		return ErrStarted
 	}
-	info, err := s.store.Check(ctx)
-	switch {
-	case ctx.Err() != nil:
-		return nil
-	case err != nil:
+	// Once ctx has ended, Check may say anything and the loops end at once.
+	if err := s.check(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("server %s: %w", s.opt.Name, err)
 	}
-	for _, w := range info.Warnings {
-		s.log.Warn().Str("redis", info.Version).Msg(w)
-	}
-	close(s.ready)
 	wake := make(chan struct{}, 1)
 	var wg sync.WaitGroup
 	for _, loop := range []func(context.Context, chan struct{}){s.listen, s.maintain, s.rounds} {
 		wg.Go(func() { loop(ctx, wake) })
 	}
 	wg.Wait()
+	return nil
+}
+
+// check refuses a Redis that the server cannot work with.
+func (s *Server) check(ctx context.Context) error {
+	info, err := s.store.Check(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range info.Warnings {
+		s.log.Warn().Str("redis", info.Version).Msg(w)
+	}
+	close(s.ready)
 	return nil
 }
 

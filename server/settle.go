@@ -18,9 +18,9 @@ func (s *Server) settleExecuted(ctx context.Context) (int, error) {
 			return moved, err
 		}
 		orders := s.judge(b, statemachine.Settle, nil)
-		n, err := s.apply(ctx, orders)
+		n, gone, err := s.apply(ctx, orders)
 		moved += n
-		skip += len(b.Tasks) - n
+		skip += len(b.Tasks) - gone
 		if err != nil || len(b.Tasks) < s.opt.BatchSize {
 			return moved, err
 		}
@@ -36,7 +36,7 @@ func (s *Server) settleDue(ctx context.Context) (moved int, next, now statemachi
 			return moved, statemachine.Never, 0, err
 		}
 		idle := &leftOver{}
-		n, err := s.apply(ctx, s.judge(b, statemachine.Deadline, idle))
+		n, _, err := s.apply(ctx, s.judge(b, statemachine.Deadline, idle))
 		moved += n
 		if err == nil {
 			err = s.putRight(ctx, b.Now, idle)
@@ -107,21 +107,24 @@ func (s *Server) putRight(ctx context.Context, now statemachine.Time, idle *left
 	return s.store.Postpone(ctx, now, pause, idle.damaged...)
 }
 
-// apply makes the moves and returns how many tasks it moved. A move that is
-// refused was made by another server, or the task has gone on: the next pass
-// sees it as it is.
-func (s *Server) apply(ctx context.Context, orders []store.Order) (int, error) {
+// apply makes the moves and returns how many tasks it moved, and how many are
+// gone from where they were: those that another server, or a call whose reply
+// was lost, has moved the same way as well. A move that is refused was decided
+// from an old read: the next pass sees the task as it is.
+func (s *Server) apply(ctx context.Context, orders []store.Order) (moved, gone int, err error) {
 	outcomes, err := s.store.Apply(ctx, orders...)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	moved := 0
 	for i, o := range outcomes {
 		m := &orders[i].Move
 		switch {
 		case o.Result == statemachine.Moved:
 			moved++
+			gone++
 			s.logMove(m)
+		case o.Result == statemachine.Repeated:
+			gone++
 		case errors.Is(o.Err, store.ErrDamaged):
 			s.suspects.add(o.ID)
 		case o.Err != nil:
@@ -129,7 +132,7 @@ func (s *Server) apply(ctx context.Context, orders []store.Order) (int, error) {
 				Msg("could not move task")
 		}
 	}
-	return moved, nil
+	return moved, gone, nil
 }
 
 func (s *Server) logMove(m *statemachine.Move) {

@@ -55,11 +55,12 @@ func (t *Task) matches(m Move) bool {
 
 // record writes what the move says about the round it was decided in.
 func (t *Task) record(m Move, now Time) {
-	switch {
-	case m.Event == Claim:
+	switch m.Event {
+	case Claim:
 		t.Current.Claim, t.Current.Running = m.Claim, now
-	case m.Event == Report:
+	case Report:
 		t.Current.Executed, t.Current.Failed = now, m.Failed
+	default: // the other events say nothing about a run
 	}
 	if m.Fenced {
 		t.Current.End = m.Event

@@ -42,7 +42,7 @@ func TestParseTime(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	texts := []string{
-		"", " ", ".", "-", "+", "e", "nan", "NaN", "+nan", "-1", "-0.000001", "-inf", "-Infinity", "++inf", "infinit",
+		"", " ", ".", "-", "+", "e", "nan", "NaN", "+nan", "-1", "-0.000001", "-inf", "-Infinity", "++inf", "infini",
 		"1e300", "1e999", "253402300799.5", "253402300800", "99999999999999999999", "1,5", "1.2.3", "1s", " 1", "1 ", "1\n",
 		"0x10", "0x1p4", "0X1P-2", "1_000", "0x_1p4", "1_0.5", "١", "true", "None",
 	}

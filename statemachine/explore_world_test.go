@@ -1,6 +1,7 @@
 package statemachine_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"slices"
 
@@ -102,7 +103,7 @@ func appendSorted(b []byte, n int, one func([]byte, int) []byte) []byte {
 	for i := range n {
 		parts[i] = one(space[i][:0], i)
 	}
-	slices.SortFunc(parts[:n], func(x, y []byte) int { return slices.Compare(x, y) })
+	slices.SortFunc(parts[:n], bytes.Compare)
 	for _, p := range parts[:n] {
 		b = append(append(b, byte(len(p))), p...)
 	}

@@ -41,7 +41,7 @@ func (l *link) failed(err error) time.Duration {
 	}
 	d := min(shortestBackoff<<min(l.tries, 10), longestBackoff)
 	l.tries++
-	return d/2 + rand.N(d/2) //nolint:gosec // jitter is no secret
+	return d/2 + rand.N(d/2)
 }
 
 // answered notes that Redis works.

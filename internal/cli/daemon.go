@@ -51,8 +51,10 @@ func (f *DaemonFlags) Answer(w io.Writer, c Configuration) (done bool, err error
 	for _, warning := range c.Warnings() {
 		fmt.Fprintf(w, "warning: %s\n", Safe(warning))
 	}
-	_, err = fmt.Fprintln(w, "configuration ok")
-	return true, err
+	if _, err := fmt.Fprintln(w, "configuration ok"); err != nil {
+		return true, fmt.Errorf("write the answer: %w", err)
+	}
+	return true, nil
 }
 
 // LogWarnings logs what is legal but unwise in a configuration.

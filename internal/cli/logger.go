@@ -75,9 +75,9 @@ func console(w io.Writer) io.Writer {
 			}
 			return Safe(fmt.Sprint(v))
 		},
-		FormatErrFieldValue: func(v any) string { return safeValue(v) },
+		FormatErrFieldValue: safeValue,
 		FormatFieldName:     func(v any) string { return Safe(fmt.Sprint(v)) + "=" },
-		FormatFieldValue:    func(v any) string { return safeValue(v) },
+		FormatFieldValue:    safeValue,
 		FormatErrFieldName:  func(v any) string { return Safe(fmt.Sprint(v)) + "=" },
 	}
 }

@@ -126,8 +126,7 @@ func (r *rootCommand) classify(err error) error {
 	if r.hooked {
 		return err
 	}
-	var usage *UsageError
-	if errors.As(err, &usage) {
+	if _, ok := errors.AsType[*UsageError](err); ok {
 		return err
 	}
 	return &UsageError{Err: err}
@@ -141,8 +140,7 @@ func (r *rootCommand) print(executed *cobra.Command, err error) {
 		return
 	}
 	printError(r.ErrOrStderr(), r.Name(), err)
-	var usage *UsageError
-	if errors.As(err, &usage) {
+	if _, ok := errors.AsType[*UsageError](err); ok {
 		fmt.Fprintf(r.ErrOrStderr(), "\n%s", executed.UsageString())
 	}
 }

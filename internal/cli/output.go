@@ -33,7 +33,11 @@ func (f Float) MarshalJSON() ([]byte, error) {
 	case math.IsInf(n, -1):
 		return []byte(`"-inf"`), nil
 	default:
-		return json.Marshal(n)
+		text, err := json.Marshal(n)
+		if err != nil {
+			return nil, fmt.Errorf("write number: %w", err)
+		}
+		return text, nil
 	}
 }
 

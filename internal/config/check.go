@@ -23,7 +23,8 @@ func (l *loader) checkEmbedded() {
 		l.reportRedis("port", "only an embedded Redis chooses its port itself", "write the port, normally 6379")
 	case !redis.Embedded():
 	case l.file.Kind != ForServer:
-		l.reportRedis("host", "only the server can hold an embedded Redis", "write the address that the server logs at its start, for example host=127.0.0.1")
+		l.reportRedis("host", "only the server can hold an embedded Redis",
+			"write the address that the server logs at its start, for example host=127.0.0.1")
 	case redis.TLS || redis.Sentinel() || redis.Cluster():
 		l.reportRedis("host", "an embedded Redis has no tls, sentinel or cluster", "remove those keys, or name a Redis server")
 	case redis.Password != "" && redis.Username != "":
@@ -46,7 +47,8 @@ func (l *loader) checkTopology() {
 	case redis.Cluster() && redis.DB != 0:
 		l.reportRedis("db", "a Redis Cluster has only database 0", "remove the line")
 	case redis.Cluster() && !braced:
-		l.report(l.errorAt("tdf", "namespace", "not in braces, which a Redis Cluster needs to keep its keys together", "write namespace={"+l.file.TDF.Namespace+"}"))
+		l.report(l.errorAt("tdf", "namespace", "not in braces, which a Redis Cluster needs to keep its keys together",
+			"write namespace={"+l.file.TDF.Namespace+"}"))
 	}
 }
 
@@ -69,8 +71,7 @@ func (l *loader) checkTLS() {
 }
 
 func (l *loader) checkTaskDefaults() {
-	var e *Error
-	if errors.As(l.file.TaskDefaults.Check(), &e) {
+	if e, ok := errors.AsType[*Error](l.file.TaskDefaults.Check()); ok {
 		l.report(l.errorAt(e.Section, e.Key, e.Problem, e.Remedy))
 	}
 }
@@ -78,7 +79,8 @@ func (l *loader) checkTaskDefaults() {
 func (l *loader) checkManager() {
 	m := &l.file.Manager
 	if m.HandlerBackoff > m.HandlerBackoffMax {
-		l.report(l.errorAt("manager", "handler_backoff", "longer than handler_backoff_max ("+secondsText(m.HandlerBackoffMax)+")", "raise handler_backoff_max, or lower handler_backoff"))
+		problem := "longer than handler_backoff_max (" + secondsText(m.HandlerBackoffMax) + ")"
+		l.report(l.errorAt("manager", "handler_backoff", problem, "raise handler_backoff_max, or lower handler_backoff"))
 	}
 }
 

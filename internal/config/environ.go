@@ -75,7 +75,10 @@ func (l *loader) readFlag(flag string) {
 	name, text, given := strings.Cut(flag, "=")
 	secName, keyName, dotted := strings.Cut(strings.TrimSpace(name), ".")
 	if !given || !dotted {
-		l.report(&Error{File: place, Problem: "not of the form section.key=value", Remedy: "write for example --set server.round_duration=0.5", Err: ErrInvalid})
+		l.report(&Error{
+			File: place, Problem: "not of the form section.key=value",
+			Remedy: "write for example --set server.round_duration=0.5", Err: ErrInvalid,
+		})
 		return
 	}
 	sec := l.schema.section(secName)

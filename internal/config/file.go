@@ -96,8 +96,7 @@ func readLimited(path string, most int64) ([]byte, error) {
 
 // cause is the reason without the path, which the message names already.
 func cause(err error) string {
-	var path *os.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return path.Err.Error()
 	}
 	return err.Error()

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -62,10 +63,8 @@ func (l *loader) warnIfExposed(path string) {
 		return
 	}
 	warning := path + " holds a password and can be read by every user; chmod 600 it"
-	for _, known := range l.file.warnings {
-		if known == warning {
-			return
-		}
+	if slices.Contains(l.file.warnings, warning) {
+		return
 	}
 	l.file.warnings = append(l.file.warnings, warning)
 }

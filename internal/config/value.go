@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -93,11 +94,9 @@ func list(into *[]string, check func(string) error) value {
 // choice takes one of the words, or nothing.
 func choice(into *string, words ...string) value {
 	return value{kind: "word", limits: strings.Join(words, " or ") + ", or empty", parse: func(s string) *fault {
-		for _, word := range append(words, "") {
-			if s == word {
-				*into = s
-				return nil
-			}
+		if s == "" || slices.Contains(words, s) {
+			*into = s
+			return nil
 		}
 		return &fault{"not one of the known words", "write " + strings.Join(words, " or ") + ", or leave it empty"}
 	}}

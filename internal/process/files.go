@@ -127,9 +127,9 @@ func openUnlinked(dir string) (int, error) {
 }
 
 func open(name string, flags int, mode uint32) (fd int, err error) {
-	err = retryInterrupted(func() error {
+	err = retryInterrupted(func() (err error) {
 		fd, err = unix.Open(name, flags, mode)
-		return err
+		return os.NewSyscallError("open", err)
 	})
 	if err != nil {
 		return -1, err

@@ -46,13 +46,18 @@ func start(ctx context.Context, s *Spec, files *stdio) (int, error) {
 func forkExec(ctx context.Context, argv []string, attr *syscall.ProcAttr) (int, error) {
 	for try := 0; ; try++ {
 		pid, err := syscall.ForkExec(argv[0], argv, attr)
-		if !errors.Is(err, syscall.ETXTBSY) || try == busyPauses {
-			return pid, err
+		if !errors.Is(err, syscall.ETXTBSY) || try == busyPauses || !pause(ctx, time.Millisecond<<try) {
+			return pid, err //nolint:wrapcheck // the errno is what diagnose explains
 		}
-		select {
-		case <-ctx.Done():
-			return 0, err
-		case <-time.After(time.Millisecond << try):
-		}
+	}
+}
+
+// pause waits for d; false means that ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
 	}
 }

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -35,7 +36,7 @@ func waitEnded(pid int) error {
 func reap(pid int) (status syscall.WaitStatus, usage syscall.Rusage, err error) {
 	err = retryInterrupted(func() error {
 		_, err := syscall.Wait4(pid, &status, 0, &usage)
-		return err
+		return os.NewSyscallError("wait4", err)
 	})
 	if err != nil {
 		err = fmt.Errorf("process: reap %d: %w", pid, err)
@@ -48,19 +49,24 @@ func reap(pid int) (status syscall.WaitStatus, usage syscall.Rusage, err error) 
 // number already belong to someone else.
 func awaitGone(pgid int) bool {
 	begin := time.Now()
-	for pause := time.Millisecond; ; pause = min(2*pause, sweepTrust) {
-		if errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) {
-			return true
+	patience := time.NewTimer(sweepPatience)
+	defer patience.Stop()
+	for pause := time.Millisecond; !isGone(pgid, begin); pause = min(2*pause, sweepTrust) {
+		select {
+		case <-patience.C:
+			return isGone(pgid, begin)
+		case <-time.After(pause):
 		}
-		waited := time.Since(begin)
-		if waited > sweepTrust && !hasLiveMember(pgid) {
-			return true
-		}
-		if waited > sweepPatience {
-			return false
-		}
-		time.Sleep(pause)
 	}
+	return true
+}
+
+// isGone looks once at the group that was killed at begin or before.
+func isGone(pgid int, begin time.Time) bool {
+	if errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) {
+		return true
+	}
+	return time.Since(begin) > sweepTrust && !hasLiveMember(pgid)
 }
 
 // hasLiveMember looks through /proc for a member of pgid that is no zombie.
@@ -89,7 +95,7 @@ func processState(pid string) (state string, group int) {
 		return "", 0
 	}
 	// The command name before the last parenthesis may hold anything.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 3 {
 		return "", 0
 	}

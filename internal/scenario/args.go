@@ -65,7 +65,8 @@ func duration(text string) (sm.Duration, error) {
 func (a *args) spec(begin sm.Time) (sm.Task, error) {
 	t := sm.Task{EndBefore: sm.Never, Timeout: sm.Forever, MaxLosses: sm.DefaultMaxLosses}
 	for name, value := range a.options {
-		d, err := sm.Duration(0), error(nil)
+		var d sm.Duration
+		var err error
 		switch name {
 		case "start_after":
 			d, err = duration(value)

@@ -4,17 +4,17 @@
 //
 // A file holds commands, each followed by the answer that is expected:
 //
-//	# A12: a timeout is stamped in the round that ends.
-//	> open timeout=1s max_timeouts=1
+//	# A15: a task beyond its end_before is not claimed, even before a server looks.
+//	> open end_before=1s
 //	opened task 1
-//
-//	> claim W1
-//	W1 claims task 1, round 0
 //
 //	> advance 2s
 //
+//	> claim W1
+//	nothing to claim
+//
 //	> deadline 1
-//	task 1: running -> timeout -> open, round 1
+//	task 1: open -> expired, round 0
 //
 // Times count from the beginning of the story, and stand still except for
 // "advance". Workers speak from what they were told at their claim; servers

@@ -133,7 +133,7 @@ func (p *play) decide(name string, t *sm.Task, o sm.Occurrence) (string, error) 
 
 func path(m *sm.Move) string {
 	edges := m.Edges()
-	words := []string{edges[0].From}
+	words := append(make([]string, 0, len(edges)+1), edges[0].From)
 	for _, e := range edges {
 		words = append(words, e.To)
 	}

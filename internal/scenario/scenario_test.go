@@ -12,7 +12,7 @@ import (
 func TestRunAnswers(t *testing.T) {
 	t.Parallel()
 	got, err := scenario.Run(scenario.NewPure(), []byte("# why\n> open\nwrong\nanswer\n\n> claim W1\n> advance 1s\n"))
-	want := "# why\n> open\nopened task 1\n\n> claim W1\nW1 claims task 1, round 0\n> advance 1s\n"
+	want := "# why\n> open\nopened task 1\n\n> claim W1\nW1 claims task 1, round 0\n> advance 1s\n" //nolint:dupword // command, answer
 	if err != nil || string(got) != want {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}

@@ -63,7 +63,7 @@ func (p *play) roundText(round int, stamps map[string]sm.Time) string {
 	slices.SortFunc(entries, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(stampOrder[a.name], stampOrder[b.name]))
 	})
-	var words []string
+	words := make([]string, 0, len(entries))
 	for _, e := range entries {
 		words = append(words, e.name+" "+p.since(e.at))
 	}

@@ -32,6 +32,3 @@ func KeyFunctions(namespace string) map[string]string {
 		"worker_id:<name>": k.workerID("name"), "changed": k.changed(),
 	}
 }
-
-// ScriptText is the text of a script of s.
-func (s *Store) ScriptText(name string) string { return s.scripts.texts[name] }

@@ -53,7 +53,7 @@ func (s *Store) Inspect(ctx context.Context, ids []int64) ([]Inspection, statema
 	for i := range found {
 		t := r.list(1).list(i)
 		found[i] = Inspection{Seen: decodeSeen(t.number(0), t[3:]), Due: t.time(2)}
-		for _, name := range strings.Fields(t.text(1)) {
+		for name := range strings.FieldsSeq(t.text(1)) {
 			found[i].Listed = append(found[i].Listed, statemachine.State(name))
 		}
 	}

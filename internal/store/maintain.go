@@ -67,8 +67,7 @@ func (s *Store) Relist(ctx context.Context, i *Inspection, to statemachine.State
 // so that daemons do not meet it again. Nothing happens if it has changed.
 func (s *Store) SetAside(ctx context.Context, i *Inspection, now statemachine.Time) (bool, error) {
 	reason := "its state sets and its hash disagree"
-	var damage *DamageError
-	if errors.As(i.Err, &damage) {
+	if damage, ok := errors.AsType[*DamageError](i.Err); ok {
 		reason = damage.Reason
 	}
 	text, err := json.Marshal(Aside{ID: i.ID, Reason: reason, State: i.state, Listed: i.listedText(), At: now.Text()})
@@ -123,7 +122,10 @@ func (s *Store) Flush(ctx context.Context) (int64, error) {
 			total += n
 			return err
 		})
-		return total, err
+		if err != nil {
+			return total, s.failed("flush", err)
+		}
+		return total, nil
 	}
 	return s.flushNode(ctx, s.rdb)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tdf-go/tdf/statemachine"
@@ -94,12 +95,12 @@ func (s *Store) Note(ctx context.Context, worker string, t *statemachine.Task, l
 	if len(lines) == 0 {
 		return nil
 	}
-	text := formatLine(lines[0], worker)
-	for _, l := range lines[1:] {
-		text += "\n" + formatLine(l, worker)
+	texts := make([]string, len(lines))
+	for i, l := range lines {
+		texts[i] = formatLine(l, worker)
 	}
 	v, err := s.run(ctx, "note", []string{s.keys.meta(), s.keys.task(t.ID)},
-		string(statemachine.Running), t.Round, t.Current.Claim, text)
+		string(statemachine.Running), t.Round, t.Current.Claim, strings.Join(texts, "\n"))
 	if err != nil {
 		return err
 	}
@@ -124,10 +125,9 @@ type moveCall struct {
 
 func (c *moveCall) add(o *Order) {
 	next, bucket := o.ToRound(), 0
-	switch statemachine.Open {
-	case o.To:
+	if o.To == statemachine.Open {
 		bucket = c.bucket(o.Bucket.Name())
-	case o.From:
+	} else if o.From == statemachine.Open {
 		bucket = -c.bucket(o.Bucket.Name())
 	}
 	fence := any(o.Rev)

@@ -92,7 +92,8 @@ func (c *openCall) bucket(name string) int {
 
 func (c *openCall) keys(request string) []string {
 	k := c.store.keys
-	keys := []string{k.meta(), k.taskID(), k.request(request), k.state(statemachine.Open), k.due(), k.buckets()}
+	keys := make([]string, 0, 6+2*len(c.buckets))
+	keys = append(keys, k.meta(), k.taskID(), k.request(request), k.state(statemachine.Open), k.due(), k.buckets())
 	for _, b := range c.buckets {
 		keys = append(keys, k.ready(b), k.wake(b))
 	}

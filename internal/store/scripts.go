@@ -16,6 +16,9 @@ var scriptFiles embed.FS
 // clockScript is the file that defines now().
 const clockScript = "scripts/lib/now.lua"
 
+// typesLib is the file that guards a script against keys of another type.
+const typesLib = "types"
+
 // scriptInfo says what a script needs beside now(), and whether it writes.
 type scriptInfo struct {
 	libs   []string
@@ -25,12 +28,12 @@ type scriptInfo struct {
 // scriptList names every script; the tests that repeat each mutating one are
 // generated from it.
 var scriptList = map[string]scriptInfo{
-	"open":      {libs: []string{"types"}, writes: true},
-	"claim":     {libs: []string{"log", "types"}, writes: true},
-	"move":      {libs: []string{"log", "types"}, writes: true},
+	"open":      {libs: []string{typesLib}, writes: true},
+	"claim":     {libs: []string{"log", typesLib}, writes: true},
+	"move":      {libs: []string{"log", typesLib}, writes: true},
 	"note":      {libs: []string{"log"}, writes: true},
-	"index":     {libs: []string{"types"}, writes: true},
-	"repair":    {libs: []string{"types"}, writes: true},
+	"index":     {libs: []string{typesLib}, writes: true},
+	"repair":    {libs: []string{typesLib}, writes: true},
 	"watermark": {writes: true},
 	"register":  {writes: true},
 	"presence":  {writes: true},

@@ -22,6 +22,9 @@ type Spec struct {
 	Bucket Bucket
 }
 
+// startField is the hash field of the earliest start.
+const startField = "start_after"
+
 // maxNameBytes bounds a program name; longer ones are mistakes.
 const maxNameBytes = 128
 
@@ -35,14 +38,14 @@ func (s *Spec) Check() error {
 	}
 	start, err := statemachine.ParseTime(s.StartAfter)
 	if err != nil || start == statemachine.Never {
-		return &statemachine.FieldError{Field: "start_after", Value: s.StartAfter, Want: "a time in seconds since 1970"}
+		return &statemachine.FieldError{Field: startField, Value: s.StartAfter, Want: "a time in seconds since 1970"}
 	}
 	end, err := statemachine.ParseTime(s.EndBefore)
 	if err != nil {
 		return named("end_before", err)
 	}
 	if start > end {
-		return &statemachine.FieldError{Field: "start_after", Value: s.StartAfter, Want: "earlier than end_before = " + s.EndBefore}
+		return &statemachine.FieldError{Field: startField, Value: s.StartAfter, Want: "earlier than end_before = " + s.EndBefore}
 	}
 	if _, err := statemachine.ParseDuration(s.Timeout); err != nil {
 		return named("timeout", err)
@@ -68,7 +71,7 @@ func (s *Spec) checkLimits() error {
 func (s *Spec) values(namespace string) ([]any, error) {
 	v := []any{
 		"program", s.Program, "source", s.Source, "input", s.Input,
-		"start_after", s.StartAfter, "end_before", s.EndBefore, "timeout", s.Timeout,
+		startField, s.StartAfter, "end_before", s.EndBefore, "timeout", s.Timeout,
 		"max_fails", s.MaxFails, "max_timeouts", s.MaxTimeouts,
 		"state", string(statemachine.Open), "round", "0", "fails", "0", "timeouts", "0",
 		"log", "", "namespace", namespace,

@@ -35,6 +35,8 @@ func Exercise(t *testing.T, space func(testing.TB) *Space) {
 		"notes":            exerciseNotes,
 		"long log":         exerciseLongLog,
 		"foreign argument": exerciseArgv,
+		"held early":       exerciseHeldEarly,
+		"ids taken":        exerciseIDsTaken,
 	}
 	for name, run := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +47,9 @@ func Exercise(t *testing.T, space func(testing.TB) *Space) {
 }
 
 // decide asks the table what happens to a task that was read.
-func decide(t *testing.T, task *statemachine.Task, event statemachine.Event, actor statemachine.Actor, now statemachine.Time) statemachine.Move {
+func decide(
+	t *testing.T, task *statemachine.Task, event statemachine.Event, actor statemachine.Actor, now statemachine.Time,
+) statemachine.Move {
 	t.Helper()
 	m, err := statemachine.Decide(task, statemachine.Occurrence{
 		Event: event, Actor: actor, Claim: task.Current.Claim, Round: task.Round,

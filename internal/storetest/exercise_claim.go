@@ -47,7 +47,8 @@ func exerciseClaimAgain(t *testing.T, sp *Space) {
 		t.Fatalf("claimed again %+v, error %v", again, err)
 	}
 	for i := range again.Tasks {
-		if a, b := again.Tasks[i].Task, first.Tasks[i].Task; a.ID != b.ID || a.Current.Claim != b.Current.Claim || a.Current.Running != b.Current.Running {
+		a, b := again.Tasks[i].Task, first.Tasks[i].Task
+		if a.ID != b.ID || a.Rev != b.Rev || a.Current.Claim != b.Current.Claim || a.Current.Running != b.Current.Running {
 			t.Errorf("claimed %+v, then %+v", b, a)
 		}
 	}

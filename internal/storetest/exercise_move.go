@@ -57,7 +57,8 @@ func exerciseIllegalMove(t *testing.T, sp *Space) {
 	missing := other
 	missing.ID = 99
 	out := sp.apply(t, store.Order{Move: move, Writer: "s"}, store.Order{Move: other, Writer: "s"}, store.Order{Move: missing, Writer: "s"})
-	if !errors.Is(out[0].Err, statemachine.ErrConflict) || !errors.Is(out[1].Err, statemachine.ErrConflict) || !errors.Is(out[2].Err, store.ErrDamaged) {
+	if !errors.Is(out[0].Err, statemachine.ErrConflict) || !errors.Is(out[1].Err, statemachine.ErrConflict) ||
+		!errors.Is(out[2].Err, store.ErrDamaged) {
 		t.Errorf("outcomes %+v", out)
 	}
 	if after := sp.Task(t, 1).Fields; !maps.Equal(before, after) {

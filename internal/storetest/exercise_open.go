@@ -115,3 +115,39 @@ func exerciseArgv(t *testing.T, sp *Space) {
 		t.Error("max_losses is lost")
 	}
 }
+
+// A task that was held and freed before its start_after still waits for it.
+func exerciseHeldEarly(t *testing.T, sp *Space) {
+	sp.SetClock(t, noon)
+	sp.Open(t, Spec(func(s *store.Spec) { s.StartAfter = noon.Add(3 * second).Text() }))
+	sp.move(t, 1, statemachine.Hold, statemachine.Manager)
+	if left := sp.Raw.ZCard(t.Context(), sp.Key("ready:default:::0")).Val(); left != 0 {
+		t.Error("a blocked task waits in its bucket")
+	}
+	sp.move(t, 1, statemachine.Unblock, statemachine.Manager)
+	if got := sp.Claim(t, "w", 1); len(got) != 0 {
+		t.Errorf("claimed %v before its start", claimedIDs(got))
+	}
+	sp.SetClock(t, noon.Add(3*second))
+	if got := sp.Claim(t, "w", 1); len(got) != 1 {
+		t.Error("not claimed at its start")
+	}
+}
+
+// A counter behind its tasks, after a careless restore, overwrites none.
+func exerciseIDsTaken(t *testing.T, sp *Space) {
+	sp.Open(t, Spec(), Spec())
+	before := sp.Task(t, 2).Fields
+	sp.Raw.Set(t.Context(), sp.Key("task_id"), 0, 0)
+	other := Spec(func(s *store.Spec) { s.Input = "other" })
+	if ids, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []store.Spec{other, other}}); err == nil {
+		t.Errorf("opened %v over what was there", ids)
+	}
+	if after := sp.Task(t, 2).Fields; !maps.Equal(before, after) || sp.Raw.Get(t.Context(), sp.Key("task_id")).Val() != "0" {
+		t.Errorf("fields %v, before %v", after, before)
+	}
+	sp.Raw.Set(t.Context(), sp.Key("task_id"), 2, 0)
+	if ids := sp.Open(t, other); ids[0] != 3 {
+		t.Errorf("opened %v, want 3", ids)
+	}
+}

@@ -25,7 +25,7 @@ func exerciseDue(t *testing.T, sp *Space) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids := []int64{}
+		ids := make([]int64, 0, len(b.Tasks))
 		for i := range b.Tasks {
 			ids = append(ids, b.Tasks[i].ID)
 		}
@@ -116,20 +116,19 @@ func exerciseDamage(t *testing.T, sp *Space) {
 		t.Errorf("claimed %+v, error %v", r, err)
 	}
 	found, now, err := sp.Store.Inspect(t.Context(), []int64{1, 2, 3, 4})
-	if err != nil || len(found) != 4 || found[3].Absent() != true || found[0].Absent() {
+	if err != nil || len(found) != 4 || !found[3].Absent() || found[0].Absent() {
 		t.Fatalf("inspected %+v, error %v", found, err)
 	}
-	for i, want := range []bool{true, true} {
-		if done, err := sp.Store.SetAside(t.Context(), &found[i], now); done != want || err != nil {
-			t.Errorf("set aside %d: %v, %v", found[i].ID, done, err)
+	setAside := func(what string, i int, at statemachine.Time, want bool) {
+		t.Helper()
+		if done, err := sp.Store.SetAside(t.Context(), &found[i], at); done != want || err != nil {
+			t.Errorf("%s: %v, %v", what, done, err)
 		}
 	}
-	if done, err := sp.Store.SetAside(t.Context(), &found[0], now); !done || err != nil {
-		t.Errorf("set aside, sent again: %v, %v", done, err)
-	}
-	if done, err := sp.Store.SetAside(t.Context(), &found[0], now.Add(1)); done || err != nil {
-		t.Errorf("set aside from an old inspection: %v, %v", done, err)
-	}
+	setAside("task 1", 0, now, true)
+	setAside("task 2", 1, now, true)
+	setAside("sent again", 0, now, true)
+	setAside("from an old inspection", 0, now.Add(1), false)
 	aside, err := sp.Store.Asides(t.Context())
 	if err != nil || len(aside) != 2 || len(sp.Sets(t, 1)) != 0 {
 		t.Errorf("aside %+v, error %v", aside, err)

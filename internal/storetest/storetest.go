@@ -5,7 +5,7 @@ package storetest
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -167,7 +167,7 @@ func (sp *Space) Sets(tb testing.TB, id int64) []statemachine.State {
 	tb.Helper()
 	var in []statemachine.State
 	for _, st := range statemachine.States() {
-		err := sp.Raw.ZScore(tb.Context(), sp.Key(string(st)), fmt.Sprint(id)).Err()
+		err := sp.Raw.ZScore(tb.Context(), sp.Key(string(st)), strconv.FormatInt(id, 10)).Err()
 		if err == nil {
 			in = append(in, st)
 		}

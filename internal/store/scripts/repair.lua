@@ -18,14 +18,14 @@ local wrong = wrongtype('zset', {3}) or wrongtype('hash', {4})
 if wrong then return wrong end
 
 local first = 11 + nstates
-local rev = tonumber(ARGV[4]) or 0
-if tonumber(ARGV[first - 1]) > 0 then rev = rev + 1 end
+local writes = tonumber(ARGV[first - 1]) > 0
+local rev = (tonumber(ARGV[4]) or 0) + (writes and 1 or 0)
 
 -- done recognises a call whose reply was lost.
 local function done()
   if table.concat(listed, ' ') ~= ARGV[6] or (tonumber(t[3]) or 0) ~= rev then return false end
   if ARGV[8] ~= '' then return redis.call('HGET', KEYS[4], ARGV[1]) == ARGV[8] end
-  return ARGV[5] ~= ARGV[6] and t[1] == ARGV[6] and t[2] == ARGV[3]
+  return (writes or ARGV[5] ~= ARGV[6]) and t[1] == ARGV[6] and t[2] == ARGV[3]
 end
 
 if done() then return 1 end

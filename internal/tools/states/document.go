@@ -66,7 +66,8 @@ func writeEvents(doc *bytes.Buffer) {
 }
 
 func writeTransitions(doc *bytes.Buffer) {
-	doc.WriteString("| from | event | by | when | to | through | counts | next round | compares | why |\n|---|---|---|---|---|---|---|---|---|---|\n")
+	doc.WriteString("| from | event | by | when | to | through | counts | next round | compares | why |\n" +
+		"|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, row := range sm.Table() {
 		cells := []string{
 			code(string(row.From)), code(string(row.Event)), actors(row.Actors), condition(row.When), code(string(row.To)),
@@ -92,7 +93,7 @@ func condition(c sm.Condition) string {
 }
 
 func actors(all []sm.Actor) string {
-	var names []string
+	names := make([]string, 0, len(all))
 	for _, a := range all {
 		names = append(names, string(a))
 	}

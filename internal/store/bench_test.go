@@ -1,0 +1,147 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Every benchmark reports the time for one task, over a unix socket, in calls
+// of 1 and of 100 tasks. Tasks have finite deadlines, so all indices are at work.
+
+func BenchmarkOpen(b *testing.B) {
+	bySize(b, func(b *testing.B, sp *storetest.Space, size int) {
+		benchmarkOpen(b, sp, b.N, size)
+	})
+}
+
+func BenchmarkClaim(b *testing.B) {
+	bySize(b, func(b *testing.B, sp *storetest.Space, size int) {
+		benchmarkOpen(b, sp, b.N, 100)
+		b.ResetTimer()
+		benchmarkClaim(b, sp, b.N, size)
+	})
+}
+
+func BenchmarkReport(b *testing.B) {
+	bySize(b, func(b *testing.B, sp *storetest.Space, size int) {
+		benchmarkOpen(b, sp, b.N, 100)
+		held := benchmarkClaim(b, sp, b.N, 100)
+		b.ResetTimer()
+		benchmarkReport(b, sp, held, size)
+	})
+}
+
+// BenchmarkSettle includes reading the executed tasks, as the server does.
+func BenchmarkSettle(b *testing.B) {
+	bySize(b, func(b *testing.B, sp *storetest.Space, size int) {
+		benchmarkOpen(b, sp, b.N, 100)
+		benchmarkReport(b, sp, benchmarkClaim(b, sp, b.N, 100), 100)
+		b.ResetTimer()
+		benchmarkMove(b, sp, statemachine.Executed, statemachine.Server, statemachine.Settle, size)
+	})
+}
+
+// BenchmarkArchive includes reading the succeeded tasks, as the manager does.
+func BenchmarkArchive(b *testing.B) {
+	bySize(b, func(b *testing.B, sp *storetest.Space, size int) {
+		benchmarkOpen(b, sp, b.N, 100)
+		benchmarkReport(b, sp, benchmarkClaim(b, sp, b.N, 100), 100)
+		benchmarkMove(b, sp, statemachine.Executed, statemachine.Server, statemachine.Settle, 100)
+		b.ResetTimer()
+		benchmarkMove(b, sp, statemachine.Succeeded, statemachine.Manager, statemachine.Archive, size)
+	})
+}
+
+func bySize(b *testing.B, run func(*testing.B, *storetest.Space, int)) {
+	b.Helper()
+	for _, size := range []int{1, 100} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) { run(b, storetest.New(b), size) })
+	}
+}
+
+func benchmarkOpen(b *testing.B, sp *storetest.Space, n, size int) {
+	b.Helper()
+	specs := make([]store.Spec, min(n, size))
+	for i := range specs {
+		specs[i] = storetest.Spec(func(s *store.Spec) { s.EndBefore, s.Timeout = "4000000000", "3600" })
+	}
+	for left := n; left > 0; left -= size {
+		sp.Open(b, specs[:min(left, size)]...)
+	}
+}
+
+func benchmarkClaim(b *testing.B, sp *storetest.Space, n, size int) []store.Claimed {
+	b.Helper()
+	held := make([]store.Claimed, 0, n)
+	for len(held) < n {
+		got := sp.Claim(b, "w", min(size, n-len(held)))
+		if len(got) == 0 {
+			b.Fatalf("%d of %d tasks could be claimed", len(held), n)
+		}
+		held = append(held, got...)
+	}
+	return held
+}
+
+func benchmarkReport(b *testing.B, sp *storetest.Space, held []store.Claimed, size int) {
+	b.Helper()
+	for len(held) > 0 {
+		part := held[:min(size, len(held))]
+		held = held[len(part):]
+		orders := make([]store.Order, len(part))
+		for i := range part {
+			o := statemachine.Occurrence{
+				Event: statemachine.Report, Actor: statemachine.Worker, Claim: part[i].Current.Claim, Round: part[i].Round,
+			}
+			orders[i] = benchmarkDecide(b, &part[i].Task, o, 0)
+			orders[i].Fields = []string{"0:output", "33\n", "0:error", ""}
+		}
+		benchmarkApply(b, sp, orders)
+	}
+}
+
+func benchmarkMove(
+	b *testing.B, sp *storetest.Space, from statemachine.State, actor statemachine.Actor, event statemachine.Event, size int,
+) {
+	b.Helper()
+	for {
+		batch, err := sp.Store.Listed(b.Context(), from, 0, size)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if len(batch.Tasks) == 0 {
+			return
+		}
+		orders := make([]store.Order, len(batch.Tasks))
+		for i := range batch.Tasks {
+			orders[i] = benchmarkDecide(b, &batch.Tasks[i].Task, statemachine.Occurrence{Event: event, Actor: actor}, batch.Now)
+		}
+		benchmarkApply(b, sp, orders)
+	}
+}
+
+func benchmarkDecide(b *testing.B, t *statemachine.Task, o statemachine.Occurrence, now statemachine.Time) store.Order {
+	b.Helper()
+	m, err := statemachine.Decide(t, o, now)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return store.Order{Move: m, Writer: "bench"}
+}
+
+func benchmarkApply(b *testing.B, sp *storetest.Space, orders []store.Order) {
+	b.Helper()
+	out, err := sp.Store.Apply(b.Context(), orders...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, o := range out {
+		if o.Err != nil {
+			b.Fatal(o.Err)
+		}
+	}
+}

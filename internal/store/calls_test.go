@@ -1,0 +1,206 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// calls are all methods of a Store that talk to Redis and can fail.
+var calls = map[string]func(context.Context, *store.Store) error{
+	"Appear": func(ctx context.Context, st *store.Store) error {
+		return st.Appear(ctx, store.Presence{Instance: "i", Name: "n"})
+	},
+	"Apply": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Apply(ctx, store.Order{Move: statemachine.Move{
+			ID: 1, From: statemachine.Open, To: statemachine.Cancelled, Deadline: statemachine.Never,
+		}})
+		return err
+	},
+	"Asides":  func(ctx context.Context, st *store.Store) error { _, err := st.Asides(ctx); return err },
+	"Buckets": func(ctx context.Context, st *store.Store) error { _, err := st.Buckets(ctx); return err },
+	"Check":   func(ctx context.Context, st *store.Store) error { _, err := st.Check(ctx); return err },
+	"Claim": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Claim(ctx, store.ClaimRequest{Worker: "w", Request: "r", Max: 1, Buckets: []store.Bucket{{}}})
+		return err
+	},
+	"Count": func(ctx context.Context, st *store.Store) error { _, err := st.Count(ctx); return err },
+	"Disappear": func(ctx context.Context, st *store.Store) error {
+		return st.Disappear(ctx, store.Presence{Instance: "i"})
+	},
+	"Due": func(ctx context.Context, st *store.Store) error { _, err := st.Due(ctx, 1); return err },
+	"Fields": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Fields(ctx, []int64{1}, "state")
+		return err
+	},
+	"IDs": func(ctx context.Context, st *store.Store) error {
+		_, err := st.IDs(ctx, statemachine.Open, 0, 1, false)
+		return err
+	},
+	"Inspect": func(ctx context.Context, st *store.Store) error { _, _, err := st.Inspect(ctx, []int64{1}); return err },
+	"LastID":  func(ctx context.Context, st *store.Store) error { _, err := st.LastID(ctx); return err },
+	"Listed": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Listed(ctx, statemachine.Open, 0, 1)
+		return err
+	},
+	"MoveWatermark": func(ctx context.Context, st *store.Store) error { _, err := st.MoveWatermark(ctx, 0, 1); return err },
+	"Note": func(ctx context.Context, st *store.Store) error {
+		return st.Note(ctx, "w", &statemachine.Task{ID: 1}, store.Line{Text: "x"})
+	},
+	"Now": func(ctx context.Context, st *store.Store) error { _, err := st.Now(ctx); return err },
+	"Open": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}})
+		return err
+	},
+	"Postpone":       func(ctx context.Context, st *store.Store) error { return st.Postpone(ctx, noon, second, 1) },
+	"PublishGrace":   func(ctx context.Context, st *store.Store) error { return st.PublishGrace(ctx, second) },
+	"RegisterWorker": func(ctx context.Context, st *store.Store) error { _, err := st.RegisterWorker(ctx, "w"); return err },
+	"Reindex": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Reindex(ctx, &store.Seen{Task: statemachine.Task{ID: 1}}, 0)
+		return err
+	},
+	"Relist": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Relist(ctx, &store.Inspection{Seen: store.Seen{Task: statemachine.Task{ID: 1}}}, statemachine.Open, noon)
+		return err
+	},
+	"SetAside": func(ctx context.Context, st *store.Store) error {
+		_, err := st.SetAside(ctx, &store.Inspection{Seen: store.Seen{Task: statemachine.Task{ID: 1}}}, noon)
+		return err
+	},
+	"Task":  func(ctx context.Context, st *store.Store) error { _, err := st.Task(ctx, 1); return err },
+	"Tasks": func(ctx context.Context, st *store.Store) error { _, err := st.Tasks(ctx, []int64{1}); return err },
+	"WaitServer": func(ctx context.Context, st *store.Store) error {
+		_, err := st.WaitServer(ctx, time.Millisecond)
+		return err
+	},
+	"WaitWork": func(ctx context.Context, st *store.Store) error {
+		_, err := st.WaitWork(ctx, []store.Bucket{{}}, time.Millisecond)
+		return err
+	},
+	"Watermark": func(ctx context.Context, st *store.Store) error { _, _, err := st.Watermark(ctx); return err },
+	// Last by hand: it would take the task that others read.
+	"Flush": func(ctx context.Context, st *store.Store) error { _, err := st.Flush(ctx); return err },
+}
+
+// eachCall runs f for every method that takes a context and returns an error.
+func eachCall(t *testing.T, f func(t *testing.T, call func(context.Context, *store.Store) error)) {
+	t.Helper()
+	kind := reflect.TypeFor[*store.Store]()
+	for m := range kind.Methods() {
+		n := m.Type.NumOut()
+		takes := m.Type.NumIn() > 1 && m.Type.In(1) == reflect.TypeFor[context.Context]()
+		if !takes || n == 0 || m.Type.Out(n-1) != reflect.TypeFor[error]() {
+			continue
+		}
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			call, ok := calls[m.Name]
+			if !ok {
+				t.Fatal("this method is not in the table calls")
+			}
+			f(t, call)
+		})
+	}
+}
+
+// TestCancelled: whoever gave up sees that he gave up, and not that Redis is
+// unreachable.
+func TestCancelled(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	sp.Open(t, storetest.Spec())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	eachCall(t, func(t *testing.T, call func(context.Context, *store.Store) error) {
+		t.Helper()
+		if err := call(ctx, sp.Store); !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnreachable) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// TestCancelledInTheMiddle: giving up while Redis is being checked is no
+// Redis without INFO.
+func TestCancelledInTheMiddle(t *testing.T) {
+	t.Parallel()
+	far, proxy := through(t, storetest.New(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	drop := proxy.DropReply(redistest.Command("INFO"))
+	go func() {
+		select {
+		case <-drop.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if _, err := far.Store.Check(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestUnreachable: a Redis that is not there has one error.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	far, proxy := through(t, sp)
+	proxy.Down()
+	st := far.Dial(t, store.WithRetries(-1))
+	eachCall(t, func(t *testing.T, call func(context.Context, *store.Store) error) {
+		t.Helper()
+		if err := call(t.Context(), st); !errors.Is(err, store.ErrUnreachable) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// TestHangs: a Redis that does not answer is unreachable too, and a caller's
+// deadline is kept.
+func TestHangs(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	far, proxy := through(t, sp)
+	if _, err := far.Store.Now(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Hang()
+	defer proxy.Release()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err := far.Store.LastID(ctx)
+	if took := time.Since(began); !errors.Is(err, store.ErrUnreachable) || took > time.Second {
+		t.Errorf("after %v: %v", took, err)
+	}
+}
+
+// TestScriptsAreLost: Redis forgets scripts at a restart, or when told to;
+// every call carries on.
+func TestScriptsAreLost(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t) // not the shared one: others lose their scripts, too
+	sp := storetest.On(t, server)
+	sp.Open(t, storetest.Spec())
+	forget := func() { server.Do(t, "SCRIPT", "FLUSH") }
+	for name, call := range calls {
+		forget()
+		if err := call(t.Context(), sp.Store); err != nil && !store.IsRefused(err) && !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	sp = storetest.On(t, server) // the calls have left tasks in any order
+	forget()
+	id := bring(t, sp, statemachine.Succeeded)
+	forget()
+	must(t, sp, id, statemachine.Manager, statemachine.Archive)
+	if task := sp.Task(t, id); task.State != statemachine.Archived {
+		t.Errorf("task is %s", task.State)
+	}
+}

@@ -1,0 +1,191 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// noon is where tests with a set clock begin.
+const noon = statemachine.Time(1_800_000_000_000_000)
+
+const second = statemachine.Second
+
+// scriptLosses are the calls whose reply is lost, by the script they use.
+var scriptLosses = map[string]map[string]loss{
+	"open": {
+		"one":  {call: openCall(1)},
+		"many": {prepare: opened(2), call: openCall(20)},
+	},
+	"claim": {
+		"one of several": {prepare: opened(3), call: claimCall(1)},
+		"all":            {prepare: opened(3), call: claimCall(9)},
+		"none":           {call: claimCall(1)},
+		"after another":  {prepare: claimedBefore, call: claimCall(1)},
+	},
+	"move": {
+		"report":       {prepare: claimed, call: workerCall(statemachine.Report)},
+		"stop overdue": {prepare: claimed, call: workerCall(statemachine.StopOverdue)},
+		"hand back":    {prepare: claimed, call: workerCall(statemachine.HandBack)},
+		"terminate":    {prepare: claimed, call: workerCall(statemachine.Terminate)},
+		"lose":         {prepare: claimed, call: clerkCall(statemachine.Server, statemachine.Lose)},
+		"settle":       {prepare: reported(""), call: clerkCall(statemachine.Server, statemachine.Settle)},
+		"fail, again":  {prepare: reported("bad"), call: clerkCall(statemachine.Server, statemachine.Settle)},
+		"deadline":     {prepare: overdue, call: clerkCall(statemachine.Server, statemachine.Deadline)},
+		"hold":         {prepare: opened(1), call: clerkCall(statemachine.Manager, statemachine.Hold)},
+		"cancel":       {prepare: opened(1), call: clerkCall(statemachine.Manager, statemachine.Cancel)},
+		"archive":      {prepare: succeeded, call: clerkCall(statemachine.Manager, statemachine.Archive)},
+	},
+	"note":      {"lines": {prepare: claimed, call: noteCall}},
+	"index":     {"foreign task": {prepare: foreign, call: reindexCall, hint: true}},
+	"watermark": {"moved": {prepare: foreign, call: watermarkCall}},
+	"register":  {"new": {call: registerCall}, "known": {prepare: registered, call: registerCall}},
+	"presence":  {"manager": {call: appearCall(false)}, "stand-in": {call: appearCall(true)}},
+	"repair": {
+		"in no set":     {prepare: inNoSet, call: relistCall(statemachine.Open)},
+		"archived":      {prepare: archivedByForeigner, call: relistCall(statemachine.Archived)},
+		"set aside":     {prepare: damaged, call: setAsideCall},
+		"no hash":       {prepare: hashGone, call: setAsideCall},
+		"comes back":    {prepare: mended, call: relistCall(statemachine.Open)},
+		"stray entries": {prepare: stray, call: relistCall(statemachine.Open)},
+	},
+}
+
+// commandLosses are the writing commands that are no scripts, by the method of
+// go-redis.
+var commandLosses = map[string]struct {
+	command string
+	cases   map[string]loss
+}{
+	"HSet": {"HSET", map[string]loss{"publish": {call: func(t *testing.T, st *store.Store) step {
+		return done(func() error { return st.PublishGrace(t.Context(), 7*second) })
+	}}}},
+	"ZAddXX": {"ZADD", map[string]loss{"postpone": {prepare: overdue, call: func(t *testing.T, st *store.Store) step {
+		return done(func() error { return st.Postpone(t.Context(), noon, 3*second, 1, 2) })
+	}}}},
+	"HDel": {"HDEL", map[string]loss{"disappear": {prepare: appeared, call: func(t *testing.T, st *store.Store) step {
+		return done(func() error { return st.Disappear(t.Context(), store.Presence{Instance: "i"}) })
+	}}}},
+	"Unlink": {"UNLINK", map[string]loss{"flush": {prepare: claimed, call: func(t *testing.T, st *store.Store) step {
+		return func() (any, error) { return st.Flush(t.Context()) }
+	}}}},
+	// BLPOP. The token is gone with the reply; waiters look after a second all the same.
+	"Process": {"BLPOP", map[string]loss{"wait": {prepare: opened(1), hint: true, call: func(t *testing.T, st *store.Store) step {
+		return func() (any, error) { return st.WaitWork(t.Context(), []store.Bucket{{}}, 50*time.Millisecond) }
+	}}}},
+}
+
+func opened(n int) func(*testing.T, *storetest.Space) {
+	return func(t *testing.T, sp *storetest.Space) {
+		t.Helper()
+		request := store.OpenRequest{Key: "before"}
+		for range n {
+			request.Specs = append(request.Specs, finite())
+		}
+		if _, err := sp.Store.Open(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// finite is a task with deadlines that may fail, time out and be lost once.
+func finite() store.Spec {
+	return storetest.Spec(func(s *store.Spec) {
+		s.EndBefore, s.Timeout, s.MaxFails, s.MaxTimeouts = noon.Add(60*second).Text(), "5", "1", "1"
+	})
+}
+
+func openCall(n int) func(*testing.T, *store.Store) step {
+	return func(t *testing.T, st *store.Store) step {
+		t.Helper()
+		request := store.OpenRequest{Key: "again"}
+		for range n {
+			request.Specs = append(request.Specs, finite())
+		}
+		return func() (any, error) { return st.Open(t.Context(), request) }
+	}
+}
+
+func claimCall(most int) func(*testing.T, *store.Store) step {
+	return func(t *testing.T, st *store.Store) step {
+		t.Helper()
+		return func() (any, error) {
+			return st.Claim(t.Context(), store.ClaimRequest{
+				Worker: "w", Request: "c", Buckets: []store.Bucket{{}}, Max: most,
+			})
+		}
+	}
+}
+
+func claimed(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	opened(1)(t, sp)
+	claimCall(1)(t, sp.Store).must(t)
+}
+
+func claimedBefore(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	opened(3)(t, sp)
+	if _, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
+		Worker: "w", Request: "earlier", Buckets: []store.Bucket{{}}, Max: 1,
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func reported(errText string) func(*testing.T, *storetest.Space) {
+	return func(t *testing.T, sp *storetest.Space) {
+		t.Helper()
+		claimed(t, sp)
+		task := sp.Task(t, 1)
+		sp.Report(t, &store.Claimed{Task: task.Task}, "out", errText)
+	}
+}
+
+func succeeded(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	reported("")(t, sp)
+	clerkCall(statemachine.Server, statemachine.Settle)(t, sp.Store).must(t)
+}
+
+func overdue(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	claimed(t, sp)
+	sp.SetClock(t, noon.Add(30*second))
+}
+
+// workerCall ends the round of task 1 in the name of its worker.
+func workerCall(event statemachine.Event) func(*testing.T, *store.Store) step {
+	return clerkCall(statemachine.Worker, event)
+}
+
+// clerkCall decides about task 1 and makes the move.
+func clerkCall(actor statemachine.Actor, event statemachine.Event) func(*testing.T, *store.Store) step {
+	return func(t *testing.T, st *store.Store) step {
+		t.Helper()
+		task, err := st.Task(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := statemachine.Decide(&task.Task, statemachine.Occurrence{
+			Event: event, Actor: actor, Claim: task.Current.Claim, Round: task.Task.Round, Grace: second,
+		}, noon.Add(30*second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		order := store.Order{
+			Move: m, Writer: "x", Bucket: task.Bucket, Lines: []store.Line{{At: noon, Text: "line"}},
+			Fields: []string{statemachine.RoundField(task.Task.Round, "output"), "out"},
+		}
+		return done(func() error {
+			out, err := st.Apply(t.Context(), order)
+			if err != nil {
+				return err
+			}
+			return out[0].Err
+		})
+	}
+}

@@ -1,0 +1,221 @@
+package store_test
+
+import (
+	"slices"
+	"strconv"
+
+	"pgregory.net/rapid"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// someBuckets are where the tasks of the model wait.
+var someBuckets = []store.Bucket{{}, {Queue: "q", Priority: 2}, {Env: "java", Labels: "gpu=1"}}
+
+func (w *twins) open(rt *rapid.T) {
+	n := rapid.IntRange(1, 3).Draw(rt, "tasks")
+	specs := make([]store.Spec, n)
+	for i := range specs {
+		specs[i] = w.spec(rt)
+	}
+	ids, err := w.sp.Store.Open(w.t.Context(), store.OpenRequest{Key: w.token("o"), Specs: specs})
+	if err != nil {
+		rt.Fatal(err)
+	}
+	for i, id := range ids {
+		if _, taken := w.tasks[id]; taken {
+			rt.Fatalf("id %d is given twice", id)
+		}
+		w.tasks[id] = w.create(rt, id, &specs[i])
+	}
+}
+
+// spec draws a task: deadlines near enough to be met, limits small enough to be
+// exceeded, and the spellings of infinity.
+func (w *twins) spec(rt *rapid.T) store.Spec {
+	at := func(most int) string {
+		return w.now.Add(statemachine.Duration(rapid.IntRange(0, most).Draw(rt, "seconds")) * second / 2).Text()
+	}
+	infinite := rapid.SampledFrom([]string{"inf", "+inf", "Infinity"})
+	limit := rapid.SampledFrom([]string{"0", "1", "2", "inf"})
+	return storetest.Spec(func(s *store.Spec) {
+		s.StartAfter = rapid.SampledFrom([]string{"0", at(6)}).Draw(rt, "start")
+		s.EndBefore = rapid.SampledFrom([]string{infinite.Draw(rt, "never"), w.now.Add(4 * second).Text(), "1900000000"}).Draw(rt, "end_before")
+		s.Timeout = rapid.SampledFrom([]string{infinite.Draw(rt, "forever"), "0.5", "3"}).Draw(rt, "timeout")
+		s.MaxFails, s.MaxTimeouts, s.MaxLosses = limit.Draw(rt, "fails"), limit.Draw(rt, "timeouts"), limit.Draw(rt, "losses")
+		s.Bucket = rapid.SampledFrom(someBuckets).Draw(rt, "bucket")
+	})
+}
+
+// create is the model's side of open.
+func (w *twins) create(rt *rapid.T, id int64, s *store.Spec) *twin {
+	must := func(err error) {
+		if err != nil {
+			rt.Fatal(err)
+		}
+	}
+	t := &twin{bucket: s.Bucket, stamps: map[string]statemachine.Time{"0:open": w.now}, listed: true}
+	var err error
+	t.ID, t.State = id, statemachine.Open
+	t.StartAfter, err = statemachine.ParseTime(s.StartAfter)
+	must(err)
+	t.EndBefore, err = statemachine.ParseTime(s.EndBefore)
+	must(err)
+	t.Timeout, err = statemachine.ParseDuration(s.Timeout)
+	must(err)
+	for text, limit := range map[*string]*statemachine.Limit{
+		&s.MaxFails: &t.MaxFails, &s.MaxTimeouts: &t.MaxTimeouts, &s.MaxLosses: &t.MaxLosses,
+	} {
+		*limit, err = statemachine.ParseLimit(*text)
+		must(err)
+	}
+	t.score = t.StartAfter
+	return t
+}
+
+func (w *twins) token(kind string) string {
+	w.count++
+	return kind + strconv.Itoa(w.count)
+}
+
+func (w *twins) claim(rt *rapid.T) {
+	worker := rapid.SampledFrom([]string{"w1", "w2"}).Draw(rt, "worker")
+	w.claimAs(rt, worker, store.ClaimRequest{
+		Worker: worker, Request: w.token("c"), Max: rapid.IntRange(1, 3).Draw(rt, "most"),
+		Buckets: rapid.Permutation(someBuckets).Draw(rt, "buckets")[:rapid.IntRange(1, 3).Draw(rt, "n")],
+	})
+}
+
+func (w *twins) claimAs(rt *rapid.T, worker string, req store.ClaimRequest) {
+	want := w.claimModel(req)
+	reply, err := w.sp.Store.Claim(w.t.Context(), req)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	if got := claimedIDs(reply.Tasks); !slices.Equal(got, want) || len(reply.Damaged) > 0 {
+		rt.Fatalf("claimed %v, the model %v; damaged %v", got, want, reply.Damaged)
+	}
+	for i := range reply.Tasks {
+		w.compareClaimed(rt, &reply.Tasks[i])
+	}
+	w.held = append(w.held, reply.Tasks...)
+	if len(want) > 0 { // a claim that got nothing leaves nothing to repeat
+		w.last[worker] = req
+	}
+}
+
+func (w *twins) compareClaimed(rt *rapid.T, c *store.Claimed) {
+	want := w.tasks[c.ID]
+	got := c.Task
+	got.Past, got.Current.End = want.Past, want.Current.End
+	if diff := diffTask(want.Task, got); diff != "" || c.Bucket != want.bucket {
+		rt.Fatalf("claimed task %d of bucket %q (- model, + redis):\n%s", c.ID, c.Bucket.Name(), diff)
+	}
+}
+
+// claimAgain sends a worker's last claim again: what it still holds, and
+// nothing changes.
+func (w *twins) claimAgain(rt *rapid.T) {
+	worker := rapid.SampledFrom([]string{"w1", "w2"}).Draw(rt, "worker")
+	req, ok := w.last[worker]
+	if !ok {
+		rt.Skip("no claim yet")
+	}
+	reply, err := w.sp.Store.Claim(w.t.Context(), req)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	got := claimedIDs(reply.Tasks)
+	for i := range reply.Tasks {
+		w.compareClaimed(rt, &reply.Tasks[i])
+	}
+	for id, t := range w.tasks {
+		holds := t.State == statemachine.Running && len(t.Current.Claim) > len(req.Request) &&
+			t.Current.Claim[:len(req.Request)+1] == req.Request+"."
+		if holds != slices.Contains(got, id) {
+			rt.Fatalf("claim %s sent again answers %v; task %d is held: %v", req.Request, got, id, holds)
+		}
+	}
+}
+
+// worker ends a round, perhaps one that is over since long.
+func (w *twins) worker(rt *rapid.T) {
+	if len(w.held) == 0 {
+		rt.Skip("nothing claimed")
+	}
+	c := rapid.SampledFrom(w.held).Draw(rt, "held")
+	o := statemachine.Occurrence{
+		Actor: statemachine.Worker, Claim: c.Current.Claim, Round: c.Round,
+		Event: rapid.SampledFrom([]statemachine.Event{
+			statemachine.Report, statemachine.StopOverdue, statemachine.HandBack, statemachine.Terminate,
+		}).Draw(rt, "event"),
+	}
+	var fields []string
+	if o.Event == statemachine.Report {
+		text := rapid.SampledFrom([]string{"", "bad"}).Draw(rt, "error")
+		o.Failed = text != ""
+		fields = []string{statemachine.RoundField(c.Round, "error"), text}
+	}
+	m, err := statemachine.Decide(&c.Task, o, w.now)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	w.apply(rt, store.Order{Move: m, Writer: "w", Bucket: c.Bucket, Fields: fields})
+}
+
+// clerk is a server or a manager that decides and acts at once.
+func (w *twins) clerk(rt *rapid.T) { w.apply(rt, w.decided(rt)) }
+
+// decideOnly keeps a decision for later.
+func (w *twins) decideOnly(rt *rapid.T) { w.orders = append(w.orders, w.decided(rt)) }
+
+// decided draws a task and an event that can happen to it.
+func (w *twins) decided(rt *rapid.T) store.Order {
+	var can []store.Order
+	for _, id := range w.ids() {
+		t := w.tasks[id]
+		for _, actor := range []statemachine.Actor{statemachine.Server, statemachine.Manager} {
+			for _, event := range statemachine.Events() {
+				o := statemachine.Occurrence{Event: event, Actor: actor, Grace: grace}
+				if m, err := statemachine.Decide(&t.Task, o, w.now); err == nil {
+					can = append(can, store.Order{Move: m, Writer: string(actor), Bucket: t.bucket})
+				}
+			}
+		}
+	}
+	if len(can) == 0 {
+		rt.Skip("nothing can happen")
+	}
+	return rapid.SampledFrom(can).Draw(rt, "order")
+}
+
+// late carries out some decisions of any age in one call.
+func (w *twins) late(rt *rapid.T) {
+	if len(w.orders) == 0 {
+		rt.Skip("no decision yet")
+	}
+	w.apply(rt, rapid.SliceOfN(rapid.SampledFrom(w.orders), 1, 4).Draw(rt, "orders")...)
+}
+
+// repeat sends the last decision again.
+func (w *twins) repeat(rt *rapid.T) {
+	if len(w.orders) == 0 {
+		rt.Skip("no decision yet")
+	}
+	w.apply(rt, w.orders[len(w.orders)-1])
+}
+
+func (w *twins) tick(rt *rapid.T) {
+	w.now = w.now.Add(statemachine.Duration(rapid.SampledFrom([]int64{1, 500_000, 1_000_000, 2_500_001, 5_000_000}).Draw(rt, "us")))
+	w.sp.SetClock(w.t, w.now)
+}
+
+func claimedIDs(tasks []store.Claimed) []int64 {
+	var ids []int64
+	for i := range tasks {
+		ids = append(ids, tasks[i].ID)
+	}
+	return ids
+}

@@ -1,0 +1,170 @@
+package store_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// grace is what the server of these tests has published.
+const grace = 2 * second
+
+// twins are a namespace on a real Redis and the pure model, which must agree
+// after every step.
+type twins struct {
+	t  *testing.T
+	sp *storetest.Space
+
+	now   statemachine.Time
+	tasks map[int64]*twin
+	// held are the tasks as their workers were told, also of rounds long over.
+	held []store.Claimed
+	// orders are decisions made, carried out or not.
+	orders []store.Order
+	// last is each worker's last claim.
+	last  map[string]store.ClaimRequest
+	count int
+}
+
+// twin is a task of the model.
+type twin struct {
+	statemachine.Task
+	bucket store.Bucket
+	// score and listed are what the model expects of the bucket.
+	score  statemachine.Time
+	listed bool
+	stamps map[string]statemachine.Time
+}
+
+// TestModel: whatever happens in whatever order, Redis and the model agree. A
+// failure prints the steps and the seed that repeats them.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newTwins(t, rt, sp)
+		rt.Repeat(map[string]func(*rapid.T){
+			"":            w.check,
+			"open":        w.open,
+			"claim":       w.claim,
+			"claim again": w.claimAgain,
+			"worker":      w.worker,
+			"clerk":       w.clerk,
+			"clerk twice": w.clerk,
+			"decide":      w.decideOnly,
+			"late":        w.late,
+			"repeat":      w.repeat,
+			"clock":       w.tick,
+		})
+	})
+}
+
+func newTwins(t *testing.T, rt *rapid.T, sp *storetest.Space) *twins {
+	t.Helper()
+	if _, err := sp.Store.Flush(t.Context()); err != nil {
+		rt.Fatal(err)
+	}
+	w := &twins{
+		t: t, sp: sp, now: noon, tasks: map[int64]*twin{}, last: map[string]store.ClaimRequest{},
+	}
+	sp.SetClock(t, w.now)
+	if err := sp.Store.PublishGrace(t.Context(), grace); err != nil {
+		rt.Fatal(err)
+	}
+	return w
+}
+
+func (w *twins) ids() []int64 {
+	ids := make([]int64, 0, len(w.tasks))
+	for id := range w.tasks {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// apply carries orders out on both sides and compares what became of them.
+func (w *twins) apply(rt *rapid.T, orders ...store.Order) {
+	out, err := w.sp.Store.Apply(w.t.Context(), orders...)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	for i, o := range orders {
+		want, wantErr := w.model(o.Move)
+		if out[i].Result != want || !sameRefusal(out[i].Err, wantErr) {
+			rt.Fatalf("%s of task %d from %s: redis says %v, %v, the model %v, %v",
+				o.Event, o.ID, o.From, out[i].Result, out[i].Err, want, wantErr)
+		}
+	}
+	w.orders = append(w.orders, orders...)
+}
+
+// model makes the move on the model alone.
+func (w *twins) model(m statemachine.Move) (statemachine.Result, error) {
+	task := w.tasks[m.ID]
+	after, result, err := statemachine.Apply(task.Task, m, w.now)
+	if result != statemachine.Moved {
+		return result, err
+	}
+	task.Task = after
+	for _, field := range m.Stamps() {
+		task.stamps[field] = w.now
+	}
+	task.listed = m.To == statemachine.Open
+	if task.listed {
+		task.score = max(w.now, task.StartAfter)
+	}
+	return result, nil
+}
+
+func sameRefusal(a, b error) bool {
+	for _, target := range []error{statemachine.ErrStale, statemachine.ErrConflict} {
+		if errors.Is(a, target) != errors.Is(b, target) {
+			return false
+		}
+	}
+	return (a == nil) == (b == nil)
+}
+
+// claimable are the tasks of a bucket in the order they are claimed.
+func (w *twins) claimable(b store.Bucket) []*twin {
+	var fit []*twin
+	for _, id := range w.ids() {
+		if t := w.tasks[id]; t.listed && t.bucket == b && t.score <= w.now {
+			fit = append(fit, t)
+		}
+	}
+	slices.SortStableFunc(fit, func(a, b *twin) int { return cmp.Compare(a.score, b.score) })
+	return fit
+}
+
+// claimModel claims on the model and returns the ids. What is overdue leaves
+// its bucket and is not claimed.
+func (w *twins) claimModel(req store.ClaimRequest) []int64 {
+	var ids []int64
+	for _, b := range req.Buckets {
+		for _, t := range w.claimable(b) {
+			if len(ids) == req.Max {
+				break
+			}
+			t.listed = false
+			o := statemachine.Occurrence{
+				Event: statemachine.Claim, Actor: statemachine.Worker, Claim: fmt.Sprintf("%s.%d", req.Request, len(ids)+1),
+			}
+			if m, err := statemachine.Decide(&t.Task, o, w.now); err == nil {
+				if result, _ := w.model(m); result == statemachine.Moved {
+					ids = append(ids, t.ID)
+				}
+			}
+		}
+	}
+	return ids
+}

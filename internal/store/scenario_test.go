@@ -1,0 +1,106 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/scenario"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// TestScenarios plays the stories of the pure model on Redis: the same files,
+// the same answers.
+func TestScenarios(t *testing.T) {
+	t.Parallel()
+	scenario.Test(t, "../../statemachine/testdata", false, func(t *testing.T) scenario.World {
+		t.Helper()
+		w := &redisWorld{t: t, sp: storetest.New(t), now: noon}
+		w.sp.SetClock(t, w.now)
+		return w
+	})
+}
+
+// redisWorld is a scenario.World on a real Redis whose clock stands still.
+type redisWorld struct {
+	t   *testing.T
+	sp  *storetest.Space
+	now statemachine.Time
+}
+
+// Open implements scenario.World.
+func (w *redisWorld) Open(spec statemachine.Task) (int64, error) {
+	ids, err := w.sp.Store.Open(w.t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{{
+		Program: "p", StartAfter: spec.StartAfter.Text(), EndBefore: spec.EndBefore.Text(), Timeout: spec.Timeout.Text(),
+		MaxFails: spec.MaxFails.Text(), MaxTimeouts: spec.MaxTimeouts.Text(), MaxLosses: spec.MaxLosses.Text(),
+	}}})
+	if err != nil {
+		return 0, err
+	}
+	return ids[0], nil
+}
+
+// Claim implements scenario.World.
+func (w *redisWorld) Claim(worker, request string) (statemachine.Task, bool, error) {
+	r, err := w.sp.Store.Claim(w.t.Context(), store.ClaimRequest{
+		Worker: worker, Request: request, Buckets: []store.Bucket{{}}, Max: 1,
+	})
+	if err != nil || len(r.Tasks) == 0 {
+		return statemachine.Task{}, false, err
+	}
+	return r.Tasks[0].Task, true, nil
+}
+
+// Read implements scenario.World.
+func (w *redisWorld) Read(id int64) (statemachine.Task, error) {
+	t, err := w.sp.Store.Task(w.t.Context(), id)
+	if err != nil {
+		return statemachine.Task{}, err
+	}
+	return t.Task, t.Err
+}
+
+// Move implements scenario.World.
+func (w *redisWorld) Move(m statemachine.Move) (statemachine.Result, error) {
+	o := store.Order{Move: m, Writer: string(m.Actor)}
+	if m.Failed {
+		o.Fields = []string{statemachine.RoundField(m.Round, "error"), "bad"}
+	}
+	out, err := w.sp.Store.Apply(w.t.Context(), o)
+	if err != nil {
+		return statemachine.Refused, err
+	}
+	return out[0].Result, out[0].Err
+}
+
+// Stamps implements scenario.World.
+func (w *redisWorld) Stamps(id int64) (map[string]statemachine.Time, error) {
+	t, err := w.sp.Store.Task(w.t.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	stamps := map[string]statemachine.Time{}
+	for round := range t.Task.Round + 2 {
+		for name, at := range t.Round(round).Stamps {
+			stamps[statemachine.RoundField(round, name)] = at
+		}
+	}
+	return stamps, nil
+}
+
+// Lists implements scenario.World.
+func (w *redisWorld) Lists(id int64) ([]statemachine.State, error) { return w.sp.Sets(w.t, id), nil }
+
+// Now implements scenario.World.
+func (w *redisWorld) Now() (statemachine.Time, error) { return w.now, nil }
+
+// Advance implements scenario.World.
+func (w *redisWorld) Advance(d statemachine.Duration) error {
+	if d < 0 {
+		return errors.New("time does not run backwards")
+	}
+	w.now = w.now.Add(d)
+	w.sp.SetClock(w.t, w.now)
+	return nil
+}

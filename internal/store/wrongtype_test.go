@@ -1,0 +1,150 @@
+package store_test
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// TestWrongType: Redis does not undo a script that fails in the middle. With
+// any one key of the namespace of another type, each scenario of each script
+// either does nothing at all or does all it would have done.
+func TestWrongType(t *testing.T) {
+	t.Parallel()
+	for _, script := range store.MutatingScripts() {
+		if script == "watermark" {
+			continue // it has no key but meta, see TestWrongTypeOfMeta
+		}
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			for name, l := range scriptLosses[script] {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					l.spoil(t)
+				})
+			}
+		})
+	}
+}
+
+// spoil plays the scenario once with each key spoiled.
+func (l *loss) spoil(t *testing.T) {
+	t.Helper()
+	whole := l.space(t)
+	l.call(t, whole.Store).must(t)
+	want, refused := dump(t, whole), 0
+	for _, key := range spoilable(want) {
+		sp := l.space(t)
+		call := l.call(t, sp.Store)
+		spoil(t, sp, key)
+		before := dump(t, sp)
+		_, err := call()
+		after := dump(t, sp)
+		if before[key] != after[key] {
+			t.Errorf("the spoiled key %s was changed", key)
+		}
+		if err == nil && strings.HasPrefix(key, "task:") && sp.Raw.Exists(t.Context(), sp.Key("claim:w")).Val() == 1 {
+			continue // a claim leaves a damaged task out and takes the others
+		}
+		wanted := maps.Clone(want)
+		if wanted[key] = before[key]; cmp.Equal(wanted, after) && err == nil {
+			continue // it does without this key
+		}
+		refused++
+		sameDump(t, before, after, "with "+key+" spoiled, error "+errText(err))
+		if err != nil && strings.Contains(err.Error(), sp.Namespace) && !errors.Is(err, store.ErrDamaged) {
+			t.Errorf("the error echoes keys: %v", err)
+		}
+	}
+	if refused == 0 {
+		t.Error("no spoiled key made a difference: the scenario shows nothing")
+	}
+}
+
+func errText(err error) string {
+	if err == nil {
+		return "none"
+	}
+	return err.Error()
+}
+
+func (l *loss) space(t *testing.T) *storetest.Space {
+	t.Helper()
+	sp := storetest.New(t)
+	sp.SetClock(t, noon)
+	if l.prepare != nil {
+		l.prepare(t, sp)
+	}
+	return sp
+}
+
+// spoilable are the keys to spoil: those there are, the state sets, and others
+// that a script may write. meta only tells the time here.
+func spoilable(there map[string]string) []string {
+	all := maps.Clone(there)
+	for _, st := range statemachine.States() {
+		all[string(st)] = ""
+	}
+	for _, name := range []string{
+		"due", "buckets", "ready:default:::0", "wake:default:::0", "wake_server", "set_aside", "managers",
+		"worker", "worker_id", "worker_id:w", "claim:w", "request:again", "task:1", "task:2", "task:3",
+	} {
+		all[name] = ""
+	}
+	delete(all, "meta")
+	var names []string
+	for name := range all {
+		names = append(names, name)
+	}
+	return names
+}
+
+// spoil puts another type in the place of a key.
+func spoil(t *testing.T, sp *storetest.Space, key string) {
+	t.Helper()
+	ctx, full := t.Context(), sp.Key(key)
+	isList := strings.HasPrefix(key, "wake")
+	sp.Raw.Del(ctx, full)
+	if isList {
+		sp.Raw.SAdd(ctx, full, "spoiled")
+		return
+	}
+	sp.Raw.RPush(ctx, full, "spoiled")
+}
+
+// TestWrongTypeOfMeta: the clock of these tests lies in meta, so a Redis with
+// its own clock shows what becomes of a meta that is no hash.
+func TestWrongTypeOfMeta(t *testing.T) {
+	t.Parallel()
+	for script, l := range map[string]loss{
+		"open": scriptLosses["open"]["one"], "watermark": scriptLosses["watermark"]["moved"], "claim": {
+			prepare: opened(1), call: claimCall(1),
+		},
+	} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			sp := storetest.New(t)
+			st, err := store.Dial(sp.Where, sp.Namespace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = st.Close() })
+			if l.prepare != nil {
+				l.prepare(t, sp)
+			}
+			spoil(t, sp, "meta")
+			before := dump(t, sp)
+			if _, err := l.call(t, st)(); err == nil {
+				t.Error("no error")
+			}
+			sameDump(t, before, dump(t, sp), "with meta spoiled")
+		})
+	}
+}

@@ -1,0 +1,205 @@
+package interop
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/audit"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// crowd opens ten thousand tasks that wait for another day.
+func crowd(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	specs := make([]store.Spec, store.MaxOpen)
+	for i := range specs {
+		specs[i] = storetest.Spec(func(s *store.Spec) { s.StartAfter, s.EndBefore = "4000000000", "4100000000" })
+	}
+	for range 10 {
+		sp.Open(t, specs...)
+	}
+}
+
+// verify is what `tdf-manager verify` does: everything must add up. What a
+// foreign client has just done may still have to be adopted.
+func verify(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	var report audit.Report
+	wait.Eventually(t, 20*time.Second, func() bool {
+		var err error
+		if report, err = audit.Verify(t.Context(), sp.Store); err != nil {
+			t.Fatal(err)
+		}
+		return report.OK()
+	}, "the namespace does not add up: %s", describe(&report))
+}
+
+// describe tells the violations when it is printed, not before.
+func describe(r *audit.Report) fmt.Stringer { return violations{r} }
+
+type violations struct{ *audit.Report }
+
+// String implements fmt.Stringer.
+func (v violations) String() string { return fmt.Sprintf("%+v", v.Violations) }
+
+// TestForeignManager: nobody is woken for a foreign task, and yet our worker
+// claims it within two seconds, among ten thousand others; our server honours
+// its end_before within ten.
+func TestForeignManager(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	f := newForeigner(t, sp)
+	crowd(t, sp)
+	startServer(t, sp)
+	startWorker(t, sp, "ours")
+	id := f.open(t, "input=3 4")
+	opened := time.Now()
+	wait.Eventually(t, 10*time.Second, func() bool { return sp.Task(t, id).Fields["0:running"] != "" }, "not claimed")
+	if took := time.Since(opened); took > 2*time.Second {
+		t.Errorf("claimed after %v", took)
+	}
+	await(t, sp, id, statemachine.Succeeded, 10*time.Second)
+	task := sp.Task(t, id)
+	if r := task.Round(0); r.Worker != "ours" || r.Output != fmt.Sprintf("ours %d 3 4\n", id) {
+		t.Errorf("round %+v", r)
+	}
+	soon := statemachine.Time(time.Now().Add(3 * time.Second).UnixMicro()).Text()
+	expiring := f.open(t, "start_after=4000000000", "end_before="+soon)
+	overdue := f.open(t, "end_before=1")
+	await(t, sp, overdue, statemachine.Expired, 10*time.Second)
+	await(t, sp, expiring, statemachine.Expired, 13*time.Second)
+	verify(t, sp)
+}
+
+// TestForeignWorker: what a foreign worker hands in is settled; what it never
+// hands in comes back after its timeout, and its late result is not taken.
+func TestForeignWorker(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	f := newForeigner(t, sp)
+	crowd(t, sp)
+	startServer(t, sp)
+	quick := sp.Open(t, storetest.Spec(), storetest.Spec())
+	f.run(t, "work", "theirs")
+	for _, id := range quick {
+		await(t, sp, id, statemachine.Succeeded, 5*time.Second)
+		if r := sp.Task(t, id).Round(0); r.Worker != "theirs" || r.Output != fmt.Sprintf("foreign %d\n", id) {
+			t.Errorf("task %d: %+v", id, r)
+		}
+	}
+	slow := sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Timeout, s.MaxTimeouts = "1", "1" }))[0]
+	failing := sp.Open(t, storetest.Spec())[0]
+	held := [][]string{f.run(t, "claim", "theirs")[0], f.run(t, "claim", "theirs")[0]}
+	if number(t, held[0][0]) != slow || number(t, held[1][0]) != failing {
+		t.Fatalf("claimed %v, want %d and %d", held, slow, failing)
+	}
+	f.run(t, "complete", held[1][0], held[1][1], "", "bad")
+	await(t, sp, failing, statemachine.Failed, 5*time.Second)
+	await(t, sp, slow, statemachine.Open, 10*time.Second)
+	startWorker(t, sp, "ours")
+	await(t, sp, slow, statemachine.Succeeded, 5*time.Second)
+	if _, err := f.try(t, "complete", held[0][0], held[0][1], "late", ""); err == nil || !strings.Contains(err.Error(), "first") {
+		t.Errorf("the late result: %v", err)
+	}
+	task := sp.Task(t, slow)
+	if task.Timeouts != 1 || task.Round(1).Worker != "ours" || task.Fields["0:output"] != "" {
+		t.Errorf("fields %v", task.Fields)
+	}
+	verify(t, sp)
+}
+
+// TestForeignArchive: what a foreign manager has archived is archived, although
+// it leaves the hash's state alone.
+func TestForeignArchive(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	f := newForeigner(t, sp)
+	startServer(t, sp)
+	ids := sp.Open(t, storetest.Spec(), storetest.Spec(func(s *store.Spec) { s.EndBefore = "1" }))
+	f.run(t, "work", "theirs")
+	await(t, sp, ids[0], statemachine.Succeeded, 5*time.Second)
+	await(t, sp, ids[1], statemachine.Expired, 5*time.Second)
+	if lines := f.run(t, "archive"); len(lines) != 2 {
+		t.Fatalf("archived %v", lines)
+	}
+	for i, want := range []statemachine.State{statemachine.Succeeded, statemachine.Expired} {
+		task := sp.Task(t, ids[i])
+		if task.State != statemachine.Archived || task.Outcome != want {
+			t.Errorf("task %d is %s, outcome %s", task.ID, task.State, task.Outcome)
+		}
+		wait.Eventually(t, 20*time.Second, func() bool {
+			f := sp.Task(t, ids[i]).Fields
+			return f["state"] == "archived" && f["outcome"] == string(want)
+		}, "the hash of task %d does not follow", ids[i])
+	}
+	verify(t, sp)
+}
+
+// TestMixedCompany: managers and workers of both kinds at once. Ids never
+// collide, every task runs once, and everything adds up.
+func TestMixedCompany(t *testing.T) {
+	t.Parallel()
+	const each, families = 40, 3
+	sp := storetest.New(t)
+	f := newForeigner(t, sp)
+	startServer(t, sp)
+	startWorker(t, sp, "ours")
+	var mu sync.Mutex
+	var ids []int64
+	var opening sync.WaitGroup
+	for range families {
+		opening.Go(func() {
+			lines, err := f.try(t, "-n", fmt.Sprint(each), "open")
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, words := range lines {
+				ids = append(ids, number(t, words[0]))
+			}
+		})
+		opening.Go(func() {
+			for range each {
+				got, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}})
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				ids = append(ids, got...)
+				mu.Unlock()
+			}
+		})
+	}
+	opening.Wait()
+	slices.Sort(ids)
+	if n := len(slices.Compact(slices.Clone(ids))); len(ids) != 2*each*families || n != len(ids) {
+		t.Fatalf("%d ids were given out, %d different", len(ids), n)
+	}
+	wait.Eventually(t, 60*time.Second, func() bool {
+		f.run(t, "work", "theirs")
+		counts, err := sp.Store.Count(t.Context())
+		return err == nil && counts[statemachine.Succeeded] == int64(len(ids))
+	}, "not all tasks succeed")
+	byWorker := map[string]int{}
+	for _, id := range ids {
+		task := sp.Task(t, id)
+		r := task.Round(0)
+		byWorker[r.Worker]++
+		ours := strings.HasPrefix(r.Output, "ours ")
+		if task.Task.Round != 0 || ours != (r.Worker == "ours") {
+			t.Errorf("task %d: %+v", id, r)
+		}
+	}
+	if byWorker["ours"] == 0 || byWorker["theirs"] == 0 || len(byWorker) != 2 {
+		t.Errorf("who worked: %v", byWorker)
+	}
+	verify(t, sp)
+}
