@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/link"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -15,7 +17,7 @@ const chunk = 100
 // keeper is the state of the background job.
 type keeper struct {
 	*Server
-	out outage
+	redis *link.Link
 	// walked is the id up to which the walk over all tasks has come.
 	walked int64
 	// running is the rank up to which the running tasks have been looked at.
@@ -31,7 +33,7 @@ const awaitFor = time.Minute
 // maintain adopts foreign tasks each second and repairs indices each
 // RepairInterval.
 func (s *Server) maintain(ctx context.Context, _ chan struct{}) {
-	k := &keeper{Server: s, out: outage{log: s.log}, awaited: map[int64]time.Time{}}
+	k := &keeper{Server: s, redis: link.New(s.log), awaited: map[int64]time.Time{}}
 	tick := time.NewTicker(min(pollInterval, s.opt.RepairInterval))
 	defer tick.Stop()
 	var repaired time.Time
@@ -41,7 +43,9 @@ func (s *Server) maintain(ctx context.Context, _ chan struct{}) {
 			repaired = time.Now()
 			err = k.repair(ctx)
 		}
-		k.out.note(ctx, err)
+		if !errors.Is(err, store.ErrUnreachable) { // the passes say that
+			note(ctx, k.redis, err)
+		}
 		select {
 		case <-ctx.Done():
 		case <-tick.C:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/link"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -11,13 +12,13 @@ import (
 // of each round. A round lasts round_duration and ends with a log line that
 // says how many tasks were settled in it.
 func (s *Server) rounds(ctx context.Context, wake chan struct{}) {
-	out := outage{log: s.log}
+	redis := link.New(s.log)
 	for n := 0; ctx.Err() == nil; n++ {
 		processed, end := 0, s.opt.after(s.opt.RoundDuration)
 		for over := false; !over && ctx.Err() == nil; {
 			moved, next, err := s.pass(ctx)
 			processed += moved
-			out.note(ctx, err)
+			note(ctx, redis, err)
 			over = s.sleep(ctx, wake, end, next)
 		}
 		if ctx.Err() == nil {

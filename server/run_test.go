@@ -108,11 +108,11 @@ func TestRedisRestarts(t *testing.T) {
 	run(t, sp, "")
 	awaitState(t, sp, 1, statemachine.Succeeded, 5*time.Second)
 	srv.Kill(t)
-	wait.Eventually(t, 10*time.Second, func() bool { return strings.Contains(l.String(), "redis is lost") }, "no line about the loss")
+	wait.Eventually(t, 10*time.Second, func() bool { return strings.Contains(l.String(), "lost the connection to redis") }, "no line about the loss")
 	srv.Restart(t)
 	run(t, sp, "")
 	awaitState(t, sp, 2, statemachine.Succeeded, 10*time.Second)
-	wait.Eventually(t, 10*time.Second, func() bool { return strings.Contains(l.String(), "redis is back") }, "no line about the return")
+	wait.Eventually(t, 10*time.Second, func() bool { return strings.Contains(l.String(), "redis answers again") }, "no line about the return")
 }
 
 func TestStartRefusals(t *testing.T) {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/tdf-go/tdf/internal/link"
 	"github.com/tdf-go/tdf/internal/store"
 )
 
@@ -76,13 +76,13 @@ const pollInterval = time.Second
 
 // listen turns wake-ups from Redis, and a poll each second, into signals.
 func (s *Server) listen(ctx context.Context, wake chan struct{}) {
-	var pause backoff
+	redis := link.New(zerolog.Nop()) // the passes say it
 	for ctx.Err() == nil {
 		if _, err := s.store.WaitServer(ctx, pollInterval); err != nil {
-			pause.wait(ctx)
+			pause(ctx, redis.Failed(err))
 			continue
 		}
-		pause.reset()
+		redis.Answered()
 		signal(wake)
 	}
 }
@@ -94,24 +94,8 @@ func signal(c chan struct{}) {
 	}
 }
 
-// backoff waits longer each time, up to two seconds, with jitter so that many
-// clients do not come back at once.
-type backoff struct{ last time.Duration }
-
-const (
-	firstPause = 100 * time.Millisecond
-	mostPause  = 2 * time.Second
-)
-
-func (b *backoff) reset() { b.last = 0 }
-
-func (b *backoff) next() time.Duration {
-	b.last = min(max(2*b.last, firstPause), mostPause)
-	return b.last/2 + rand.N(b.last/2)
-}
-
-func (b *backoff) wait(ctx context.Context) {
-	t := time.NewTimer(b.next())
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
@@ -119,24 +103,14 @@ func (b *backoff) wait(ctx context.Context) {
 	}
 }
 
-// outage logs the loss of Redis and its return, once each.
-type outage struct {
-	log  zerolog.Logger
-	lost bool
-}
-
-func (o *outage) note(ctx context.Context, err error) {
+// note tells the link how a pass ended. What fails because the server stops is
+// no fault.
+func note(ctx context.Context, redis *link.Link, err error) {
 	switch {
-	case err == nil && o.lost:
-		o.lost = false
-		o.log.Info().Msg("redis is back")
-	case err == nil || ctx.Err() != nil:
-	case errors.Is(err, store.ErrUnreachable):
-		if !o.lost {
-			o.log.Error().Err(err).Msg("redis is lost, waiting for it")
-		}
-		o.lost = true
+	case ctx.Err() != nil:
+	case err != nil:
+		redis.Failed(err) // the next pass comes with the next wake-up or poll
 	default:
-		o.log.Error().Err(err).Msg("pass failed")
+		redis.Answered()
 	}
 }

@@ -23,13 +23,13 @@ func (r *round) report(ctx context.Context, end *ending) bool {
 		outcomes, err := r.worker.opts.Store.Apply(ctx, order)
 		switch {
 		case err == nil:
-			r.worker.link.answered()
+			r.worker.link.Answered()
 			return r.reported(&order, outcomes[0].Err)
 		case ctx.Err() != nil:
 			r.log.Error().Err(err).Msgf("stopped without having reported task %d", r.task.ID)
 			return false
 		}
-		pause(ctx, r.worker.link.failed(err))
+		pause(ctx, r.worker.link.Failed(err))
 	}
 }
 

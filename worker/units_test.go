@@ -2,15 +2,12 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
-
-	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/internal/store"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -37,23 +34,6 @@ func TestOneLine(t *testing.T) {
 	}
 	if got := oneLine(strings.Repeat("\xbf", 5000)); len(got) > 8*longestLine {
 		t.Errorf("%d bytes left", len(got))
-	}
-}
-
-// The pauses double up to a limit, and start anew after an answer.
-func TestBackoff(t *testing.T) {
-	t.Parallel()
-	l := link{log: zerolog.Nop()}
-	for range 2 {
-		want := shortestBackoff
-		for range 40 {
-			got := l.failed(errors.New("down"))
-			if got < want/2 || got > want {
-				t.Fatalf("pause %v, want %v to %v", got, want/2, want)
-			}
-			want = min(2*want, longestBackoff)
-		}
-		l.answered()
 	}
 }
 

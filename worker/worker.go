@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/tdf-go/tdf/internal/link"
 	"github.com/tdf-go/tdf/internal/process"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
@@ -28,7 +29,7 @@ type Worker struct {
 	allow   []string
 	environ []string
 	claims  *claimer
-	link    *link
+	link    *link.Link
 	idling  bool
 	started atomic.Bool
 	ready   chan struct{} // closed once the worker is registered
@@ -49,7 +50,7 @@ func New(opts Options) (*Worker, error) {
 			return strings.HasPrefix(entry, "TDF_")
 		}),
 		claims: &claimer{store: opts.Store, worker: opts.Name},
-		link:   &link{log: log},
+		link:   link.New(log),
 		ready:  make(chan struct{}),
 	}, nil
 }
@@ -100,7 +101,7 @@ func (w *Worker) turn(ctx context.Context) error {
 	reply, clock, err := w.claim(ctx)
 	switch {
 	case err != nil:
-		pause(ctx, w.link.failed(err))
+		pause(ctx, w.link.Failed(err))
 		return nil
 	case len(reply.Tasks) > 0:
 		w.idling = false
@@ -122,7 +123,7 @@ func (w *Worker) claim(ctx context.Context) (store.ClaimReply, redisClock, error
 	if err != nil {
 		return reply, clock, err
 	}
-	w.link.answered()
+	w.link.Answered()
 	for _, id := range reply.Damaged {
 		w.log.Error().Int64("task", id).Err(store.ErrDamaged).Msgf("could not claim task %d", id)
 	}
@@ -161,7 +162,7 @@ func (w *Worker) idle(ctx context.Context, reply *store.ClaimReply) {
 	w.log.WithLevel(level).Msg("no open task to claim")
 	_, err := w.opts.Store.WaitWork(ctx, w.claims.buckets, w.idleTime(reply))
 	if err != nil && ctx.Err() == nil {
-		pause(ctx, w.link.failed(err))
+		pause(ctx, w.link.Failed(err))
 	}
 }
 
@@ -188,6 +189,6 @@ func (w *Worker) resolveDoubt(ctx context.Context) {
 			w.log.Error().Err(err).Msg("stopped without knowing whether the last claim got a task")
 			return
 		}
-		pause(limit, w.link.failed(err))
+		pause(limit, w.link.Failed(err))
 	}
 }

@@ -62,16 +62,15 @@ func (s *Store) Inspect(ctx context.Context, ids []int64) ([]Inspection, statema
 
 func (s *Store) lookInBuckets(ctx context.Context, found []Inspection) error {
 	scores := make([]*redis.FloatCmd, len(found))
-	_, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+	err := s.pipelined(ctx, "inspect", func(p redis.Pipeliner) {
 		for i := range found {
 			if found[i].Err == nil && found[i].State == statemachine.Open {
 				scores[i] = p.ZScore(ctx, s.keys.ready(found[i].Bucket.Name()), member(found[i].ID))
 			}
 		}
-		return nil
 	})
-	if err != nil && !isAnswer(err) {
-		return s.failed("inspect", err)
+	if err != nil {
+		return err
 	}
 	for i, c := range scores {
 		found[i].InBucket = c != nil && c.Err() == nil

@@ -76,15 +76,14 @@ func (s *Store) Task(ctx context.Context, id int64) (*Task, error) {
 func (s *Store) Tasks(ctx context.Context, ids []int64) ([]*Task, error) {
 	cmds := make([]*redis.MapStringStringCmd, len(ids))
 	archived := make([]*redis.FloatCmd, len(ids))
-	_, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+	err := s.pipelined(ctx, "read", func(p redis.Pipeliner) {
 		for i, id := range ids {
 			cmds[i] = p.HGetAll(ctx, s.keys.task(id))
 			archived[i] = p.ZScore(ctx, s.keys.state(statemachine.Archived), strconv.FormatInt(id, 10))
 		}
-		return nil
 	})
-	if err != nil && !isAnswer(err) {
-		return nil, s.failed("read", err)
+	if err != nil {
+		return nil, err
 	}
 	tasks := make([]*Task, len(ids))
 	for i, id := range ids {
@@ -128,13 +127,6 @@ func decodeTask(id int64, fields map[string]string) *Task {
 		t.Argv = decodeArgv(text)
 	}
 	return t
-}
-
-// isAnswer reports whether err is an answer of Redis to one command, such as
-// nil or a wrong type, rather than a failed call.
-func isAnswer(err error) bool {
-	_, ok := err.(redis.Error) //nolint:errorlint // go-redis does not wrap the answers of a pipeline
-	return ok
 }
 
 // Count returns the number of tasks in each state.

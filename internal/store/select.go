@@ -11,14 +11,13 @@ import (
 // lacks; one that is not there, or is no hash, has a nil map.
 func (s *Store) Fields(ctx context.Context, ids []int64, names ...string) ([]map[string]string, error) {
 	cmds := make([]*redis.SliceCmd, len(ids))
-	_, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+	err := s.pipelined(ctx, "read fields", func(p redis.Pipeliner) {
 		for i, id := range ids {
 			cmds[i] = p.HMGet(ctx, s.keys.task(id), names...)
 		}
-		return nil
 	})
-	if err != nil && !isAnswer(err) {
-		return nil, s.failed("read fields", err)
+	if err != nil {
+		return nil, err
 	}
 	found := make([]map[string]string, len(ids))
 	for i, c := range cmds {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -83,10 +84,34 @@ func (s *Store) failed(op string, err error) error {
 	}
 }
 
-// temporary answers mean that Redis cannot serve now, which for a caller is as
-// good as not being there.
+// temporary answers mean that Redis cannot serve us now, which for a caller is
+// as good as not being there. A password is refused while it is being changed.
 func temporary(err redis.Error) bool {
 	e := error(err)
 	return redis.IsLoadingError(e) || redis.IsReadOnlyError(e) || redis.IsMasterDownError(e) ||
-		redis.IsClusterDownError(e) || redis.IsTryAgainError(e)
+		redis.IsClusterDownError(e) || redis.IsTryAgainError(e) || redis.IsAuthError(e)
+}
+
+// pipelined sends commands together. Its error is the first that is not about
+// the data: that nothing is there, or that a key has another type, is for the
+// caller to find at the command. Everything else, such as a refused password,
+// says nothing about the data and must not be taken for its absence.
+func (s *Store) pipelined(ctx context.Context, op string, queue func(redis.Pipeliner)) error {
+	cmds, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		queue(p)
+		return nil
+	})
+	if err == nil {
+		return nil
+	}
+	for _, c := range cmds {
+		if err := c.Err(); err != nil && !aboutData(err) {
+			return s.failed(op, err)
+		}
+	}
+	return nil
+}
+
+func aboutData(err error) bool {
+	return errors.Is(err, redis.Nil) || strings.HasPrefix(err.Error(), "WRONGTYPE ")
 }

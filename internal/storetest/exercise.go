@@ -30,6 +30,7 @@ func Exercise(t *testing.T, space func(testing.TB) *Space) {
 		"changes":          exerciseChanges,
 		"flush":            exerciseFlush,
 		"damage":           exerciseDamage,
+		"relist":           exerciseRelist,
 		"workers":          exerciseWorkers,
 		"managers":         exerciseManagers,
 		"notes":            exerciseNotes,

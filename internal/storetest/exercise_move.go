@@ -165,6 +165,11 @@ func exerciseNotes(t *testing.T, sp *Space) {
 	if n := strings.Count(sp.Task(t, 1).Log, " - w          downloading x from y"); n != 1 {
 		t.Errorf("the line stands %d times in the log", n)
 	}
+	forged := c.Task
+	forged.Current.Claim = "another"
+	if err := sp.Store.Note(t.Context(), "w", &forged, line); !errors.Is(err, statemachine.ErrStale) {
+		t.Errorf("note under another claim: %v", err)
+	}
 	sp.Report(t, &c, "", "")
 	if err := sp.Store.Note(t.Context(), "w", &c.Task, line); !errors.Is(err, statemachine.ErrStale) {
 		t.Errorf("note after the report: %v", err)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -175,4 +177,31 @@ func exerciseManagers(t *testing.T, sp *Space) {
 		t.Error(err)
 	}
 	step(standIn, nil)
+}
+
+// A repair compares the sets as well as the hash: between the two steps of a
+// foreign client the hash alone does not change.
+func exerciseRelist(t *testing.T, sp *Space) {
+	sp.Open(t, Spec())
+	sp.Raw.ZRem(t.Context(), sp.Key("open"), "1")
+	inspect := func() *store.Inspection {
+		t.Helper()
+		found, _, err := sp.Store.Inspect(t.Context(), []int64{1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &found[0]
+	}
+	old := inspect()
+	sp.Raw.ZAdd(t.Context(), sp.Key("running"), redis.Z{Score: 1, Member: "1"})
+	if done, err := sp.Store.Relist(t.Context(), old, statemachine.Open, noon); done || err != nil {
+		t.Errorf("repaired from an old inspection: %v, %v", done, err)
+	}
+	if in := sp.Sets(t, 1); !slices.Equal(in, []statemachine.State{statemachine.Running}) {
+		t.Errorf("listed in %v, want running as the foreign client left it", in)
+	}
+	if done, err := sp.Store.Relist(t.Context(), inspect(), statemachine.Open, noon); !done || err != nil {
+		t.Errorf("not repaired: %v, %v", done, err)
+	}
+	sp.state(t, 1, statemachine.Open)
 }

@@ -1,4 +1,6 @@
-package worker
+// Package link is how a daemon lives through an outage of Redis: it says once
+// that Redis is gone and once that it is back, and paces the attempts between.
+package link
 
 import (
 	"errors"
@@ -18,16 +20,19 @@ const (
 	longestBackoff  = 2 * time.Second
 )
 
-// link keeps track of whether Redis answers, says so once each way, and paces
-// the attempts.
-type link struct {
+// Link keeps track of whether Redis answers. It belongs to one goroutine.
+type Link struct {
 	log   zerolog.Logger
 	lost  time.Time // zero while Redis answers
 	tries int
 }
 
-// failed notes a call without a good answer and returns the pause before the next.
-func (l *link) failed(err error) time.Duration {
+// New returns a link to a Redis that answers.
+func New(log zerolog.Logger) *Link { return &Link{log: log} }
+
+// Failed notes a call without a good answer and returns the pause before the
+// next: 100 ms doubled up to 2 s, half of it at random.
+func (l *Link) Failed(err error) time.Duration {
 	switch {
 	case !l.lost.IsZero():
 		l.log.Debug().Err(err).Msg("redis still does not answer")
@@ -44,8 +49,8 @@ func (l *link) failed(err error) time.Duration {
 	return d/2 + rand.N(d/2)
 }
 
-// answered notes that Redis works.
-func (l *link) answered() {
+// Answered notes that Redis works.
+func (l *Link) Answered() {
 	if !l.lost.IsZero() {
 		l.log.Info().Dur("away", time.Since(l.lost)).Msg("redis answers again")
 	}

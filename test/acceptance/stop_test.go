@@ -1,0 +1,149 @@
+package acceptance
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/manager"
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+// stubborn writes, starts a child that ignores SIGTERM, says the id of its
+// process group and waits.
+const stubborn = `echo partial; printf warn >&2
+(trap "" TERM; while :; do sleep 0.05; echo more; done) &
+echo $$ > "$1.tmp"; mv "$1.tmp" "$1"; wait`
+
+// A11: nothing of an overdue round is left a second after its timeout.
+func TestTimeoutEndsTheGroup(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "task_output_filename=out")
+	_, worker, _ := w.all(t)
+	spec := w.script(t, "p", stubborn)
+	spec.Input, spec.Timeout = filepath.Join(w.dir, "group"), time.Second
+	id := w.open(t, spec)[0]
+	group := content(t, spec.Input)
+	if gone(group) {
+		t.Fatal("the process group is not seen: the test would prove nothing")
+	}
+	pgid, err := strconv.Atoi(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(-pgid, syscall.SIGKILL) }) // if the worker did not
+	end := w.Task(t, id).Current.Running.Add(sm.Second)
+	wait.Eventually(t, patience, func() bool { return gone(group) }, "the process group is still there")
+	if after := w.redisNow(t).Sub(end); after > sm.Second {
+		t.Errorf("the process group was gone %s s after the timeout", after.Text())
+	}
+	task := w.archived(t, id, sm.TimedOut)
+	checkFields(t, task, map[string]string{
+		"timeouts": "1", "round": "0", "0:timeout": "*", "0:timed_out": "*", "0:executed": "-",
+		"0:error": "warn\nTERMINATED - execution timed out...",
+	})
+	contains(t, "output", task.Fields["0:output"], "partial\n")
+	worker.says(t, "task 1 was terminated (timeout)")
+	if out, err := os.ReadFile(filepath.Join(w.dir, "w", "out")); err != nil || string(out) != task.Fields["0:output"] {
+		t.Errorf("the output file was written to after the round: %q, %v", out, err)
+	}
+}
+
+// freeze opens a task, starts a worker named frozen and stops it (SIGSTOP) once
+// the task runs.
+func (w *world) freeze(t *testing.T, spec manager.Spec) (id int64, worker *daemon) {
+	t.Helper()
+	id = w.open(t, spec)[0]
+	worker = w.worker(t, "frozen")
+	content(t, spec.Input+".0")
+	worker.signal(t, syscall.SIGSTOP)
+	return id, worker
+}
+
+// round says that a round has begun, and ends at once, except the first one and
+// those that are told to wait for a file.
+const round = `echo x > "$1.tmp"; mv "$1.tmp" "$1.$TDF_ROUND"
+while [ $TDF_ROUND = 0 ] || [ ! -e "$1.go" ]; do sleep 0.05; done
+echo "round $TDF_ROUND by $TDF_WORKER"`
+
+// thaw lets the worker go on and checks that its late word is refused, logged,
+// and changes nothing.
+func (w *world) thaw(t *testing.T, id int64, worker *daemon, refusal string) {
+	t.Helper()
+	before := w.hash(t, id)
+	worker.signal(t, syscall.SIGCONT)
+	worker.says(t, refusal)
+	if after := w.hash(t, id); !maps.Equal(before, after) {
+		t.Errorf("the late report changed the task:\n%v\n%v", before, after)
+	}
+}
+
+// A13, A23: a worker is frozen, the server takes its task back and another
+// worker runs the next round; whatever the first one says later changes nothing.
+func TestFrozenWorker(t *testing.T) {
+	t.Parallel()
+	for name, meanwhile := range map[string]func(*testing.T, *world, int64, string){
+		"A13 all is over": func(t *testing.T, w *world, id int64, release string) {
+			w.file(t, release, "", 0o600)
+			w.archived(t, id, sm.Succeeded)
+		},
+		"A23 the next round runs": func(t *testing.T, w *world, id int64, _ string) {
+			if task := w.await(t, id, sm.Running); task.Task.Round != 1 {
+				t.Errorf("round %d runs, want 1", task.Task.Round)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			server := w.server(t)
+			w.archiver(t)
+			spec := w.script(t, "p", round)
+			spec.Input, spec.Timeout, spec.MaxTimeouts = filepath.Join(w.dir, "begun"), 4*time.Second, new(1)
+			id, frozen := w.freeze(t, spec)
+			task := w.await(t, id, sm.Open)
+			checkFields(t, task, map[string]string{"timeouts": "1", "round": "1", "0:timeout": "*", "1:timeout": "-", "1:open": "*"})
+			w.worker(t, "other")
+			content(t, spec.Input+".1")
+			meanwhile(t, w, id, "begun.go")
+			w.thaw(t, id, frozen, "could not mark task 1 as timed out (timed out by server?)")
+			w.file(t, "begun.go", "", 0o600)
+			checkSecondRound(t, w.archived(t, id, sm.Succeeded))
+			if server.ended() {
+				t.Error("the server has ended")
+			}
+			w.sound(t)
+		})
+	}
+}
+
+func checkSecondRound(t *testing.T, task *store.Task) {
+	t.Helper()
+	checkFields(t, task, map[string]string{
+		"timeouts": "1", "round": "1", "losses": "-", "0:worker": "frozen", "0:output": "-", "0:error": "-",
+		"1:worker": "other", "1:output": "round 1 by other\n", "1:error": "",
+	})
+}
+
+// A16: end_before passes while the worker is frozen; its result is dropped.
+func TestExpiresWhileRunning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.server(t)
+	w.archiver(t)
+	spec := w.script(t, "p", round)
+	spec.Input, spec.EndBefore = filepath.Join(w.dir, "begun"), at(w.redisNow(t).Add(3*sm.Second))
+	id, frozen := w.freeze(t, spec)
+	w.archived(t, id, sm.Expired)
+	w.thaw(t, id, frozen, "could not mark task 1 as executed (timed out by server?)")
+	checkFields(t, w.Task(t, id), map[string]string{
+		"0:expired": "*", "0:output": "-", "0:error": "-", "0:executed": "-", "fails": "0", "timeouts": "0",
+	})
+	w.sound(t)
+}

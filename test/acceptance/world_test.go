@@ -1,0 +1,244 @@
+package acceptance
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/audit"
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/manager"
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+const patience = 30 * time.Second
+
+// world is a namespace with a configuration that all programs share, and a
+// directory in which each of them has one of its own.
+type world struct {
+	*storetest.Space
+	dir, cfg string
+	daemons  []*daemon
+}
+
+const settings = `[redis]
+host=%s
+username=%s
+password=%s
+[tdf]
+namespace=%s
+[server]
+round_duration=0.5
+timeout_grace=0.5
+repair_interval=0.2
+[worker]
+kill_grace=0.2
+%s
+[manager]
+round_duration=0.5
+[task_defaults]
+`
+
+// newWorld makes a world on the shared Redis, with further lines of [worker].
+// The programs use a Redis user who may touch nothing but the namespace.
+func newWorld(t *testing.T, lines ...string) *world {
+	t.Helper()
+	return worldOn(t, storetest.New(t), lines...)
+}
+
+func worldOn(t *testing.T, sp *storetest.Space, lines ...string) *world {
+	t.Helper()
+	w := &world{Space: sp, dir: t.TempDir()}
+	w.cfg = w.file(t, "tdf.cfg", fmt.Sprintf(settings, sp.Where.Host, sp.Where.Username, sp.Where.Password,
+		sp.Namespace, strings.Join(lines, "\n")), 0o600)
+	t.Cleanup(func() { w.stopAll(t) })
+	return w
+}
+
+// file writes a file of the world's directory and returns its path.
+func (w *world) file(t *testing.T, name, text string, mode os.FileMode) string {
+	t.Helper()
+	path := filepath.Join(w.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// own makes the working directory of a program.
+func (w *world) own(t *testing.T, name string) string {
+	t.Helper()
+	dir := filepath.Join(w.dir, name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func (w *world) server(t *testing.T) *daemon {
+	t.Helper()
+	return w.launch(t, "server", "tdf-server", "server", w.cfg)
+}
+
+func (w *world) worker(t *testing.T, name string) *daemon {
+	t.Helper()
+	return w.launch(t, name, "tdf-worker", name, w.cfg)
+}
+
+// archiver runs tdf-manager run, which archives whatever ends.
+func (w *world) archiver(t *testing.T) *daemon {
+	t.Helper()
+	return w.launch(t, "manager", "tdf-manager", "--config", w.cfg, "run")
+}
+
+// all starts a server, the manager and a worker w.
+func (w *world) all(t *testing.T) (server, worker, archiver *daemon) {
+	t.Helper()
+	return w.server(t), w.worker(t, "w"), w.archiver(t)
+}
+
+// script writes a program and returns a task that runs it.
+func (w *world) script(t *testing.T, name, body string) manager.Spec {
+	t.Helper()
+	file := w.file(t, filepath.Join("sources", name, "run.sh"), "#!/bin/sh\n"+body+"\n", 0o755)
+	return manager.Spec{Program: name, Source: "rsync:" + file}
+}
+
+// open opens tasks as a project does.
+func (w *world) open(t *testing.T, specs ...manager.Spec) []int64 {
+	t.Helper()
+	m, err := manager.New(t.Context(), "opener", w.cfg, manager.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.Close() }()
+	ids, err := m.OpenAll(t.Context(), slices.Values(specs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+// await waits until the task is in the state, and reads it.
+func (w *world) await(t *testing.T, id int64, state sm.State) *store.Task {
+	t.Helper()
+	wait.Eventually(t, patience, func() bool { return w.state(t, id) == state }, "task %d is not %s but %s",
+		id, state, late(func() string { return fmt.Sprint(w.state(t, id)) }))
+	return w.Task(t, id)
+}
+
+func (w *world) state(t *testing.T, id int64) sm.State {
+	t.Helper()
+	task, err := w.Store.Task(t.Context(), id)
+	if err != nil {
+		return sm.State(err.Error())
+	}
+	return task.State
+}
+
+// archived waits until the task is archived after the given end.
+func (w *world) archived(t *testing.T, id int64, outcome sm.State) *store.Task {
+	t.Helper()
+	task := w.await(t, id, sm.Archived)
+	if task.Outcome != outcome {
+		t.Errorf("task %d has ended %s, want %s: error %q", id, task.Outcome, outcome, task.Round(task.Task.Round).Error)
+	}
+	if in := w.Sets(t, id); len(in) != 1 || in[0] != sm.Archived {
+		t.Errorf("task %d is listed in %v, want archived only", id, in)
+	}
+	return task
+}
+
+// hash reads a task as a stranger does.
+func (w *world) hash(t *testing.T, id int64) map[string]string {
+	t.Helper()
+	fields, err := w.Raw.HGetAll(t.Context(), w.Key("task:"+strconv.FormatInt(id, 10))).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fields
+}
+
+// sound runs the audit over the whole namespace.
+func (w *world) sound(t *testing.T) {
+	t.Helper()
+	report, err := audit.Verify(t.Context(), w.Store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range report.Violations {
+		t.Errorf("verify: %+v", v)
+	}
+}
+
+// checkFields compares fields: "-" means that there is none, "*" that there is one.
+func checkFields(t *testing.T, task *store.Task, want map[string]string) {
+	t.Helper()
+	for name, value := range want {
+		got, ok := task.Fields[name]
+		switch {
+		case value == "-" && ok, value == "*" && !ok, value != "-" && value != "*" && got != value:
+			t.Errorf("task %d: %s = %q (there: %v), want %q", task.ID, name, got, ok, value)
+		}
+	}
+}
+
+func contains(t *testing.T, what, got string, want ...string) {
+	t.Helper()
+	for _, s := range want {
+		if !strings.Contains(got, s) {
+			t.Errorf("%s lacks %q:\n%.2000s", what, s, got)
+		}
+	}
+}
+
+// content waits until a program has made the file, and reads it.
+func content(t *testing.T, name string) string {
+	t.Helper()
+	var data []byte
+	wait.Eventually(t, patience, func() bool {
+		var err error
+		data, err = os.ReadFile(name)
+		return err == nil && len(data) > 0
+	}, "file %s is not made", name)
+	return strings.TrimSpace(string(data))
+}
+
+// late is a text made when it is printed.
+type late func() string
+
+func (l late) String() string { return l() }
+
+// redisNow is the time on Redis' clock.
+func (w *world) redisNow(t *testing.T) sm.Time {
+	t.Helper()
+	now, err := w.Store.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return now
+}
+
+// at is a time of a task as the package manager takes it.
+func at(when sm.Time) time.Time { return time.UnixMicro(int64(when)) }
+
+// appendOnly is a Redis of the test's own that survives being killed.
+func appendOnly(t *testing.T) *storetest.Space {
+	t.Helper()
+	sp := storetest.On(t, redistest.Start(t, redistest.WithAppendOnly()))
+	sp.Where = storetest.Where(sp.Server) // users do not survive a restart
+	sp.Store = sp.Dial(t)
+	return sp
+}
