@@ -21,7 +21,7 @@ import (
 func main() {
 	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "client:", err)
-		os.Exit(1) //nolint:forbidigo // a program of its own
+		os.Exit(1)
 	}
 }
 
