@@ -47,7 +47,7 @@ func configured(t *testing.T, text string) string {
 
 func execute(ctx context.Context, args ...string) (code int, stdout, stderr *buffer) {
 	stdout, stderr = &buffer{}, &buffer{}
-	cmd := newCommand()
+	cmd := newCommand() //nolint:contextcheck // Run gives it the context
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
 	return cli.Run(ctx, cmd, args), stdout, stderr
