@@ -104,6 +104,9 @@ func (s *Store) pipelined(ctx context.Context, op string, queue func(redis.Pipel
 	if err == nil {
 		return nil
 	}
+	if !aboutData(err) { // the commands themselves may not say it
+		return s.failed(op, err)
+	}
 	for _, c := range cmds {
 		if err := c.Err(); err != nil && !aboutData(err) {
 			return s.failed(op, err)
