@@ -88,11 +88,29 @@ func (w *Worker) begin(ctx context.Context) error {
 	for _, warning := range info.Warnings {
 		w.log.Warn().Msg(warning)
 	}
+	if err := w.compareGrace(ctx); err != nil {
+		return err
+	}
 	number, err := w.opts.Store.RegisterWorker(ctx, w.opts.Name)
 	if err != nil {
 		return err
 	}
 	w.log.Debug().Int64("worker_id", number).Str("redis", info.Version).Msg("registered")
+	return nil
+}
+
+// compareGrace warns of a program that may still be stopping while its task
+// runs elsewhere already.
+func (w *Worker) compareGrace(ctx context.Context) error {
+	grace, err := w.opts.Store.Grace(ctx)
+	if err != nil {
+		return err
+	}
+	if statemachine.Duration(w.opts.KillGrace.Microseconds()) >= grace {
+		w.log.Warn().Msgf("[worker] kill_grace = %s is not shorter than the server's [server] timeout_grace = %s s: "+
+			"a task that timed out may run again before its program is gone; make one shorter or the other longer",
+			w.opts.KillGrace, grace.Text())
+	}
 	return nil
 }
 

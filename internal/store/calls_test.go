@@ -60,6 +60,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"Postpone":       func(ctx context.Context, st *store.Store) error { return st.Postpone(ctx, noon, second, 1) },
+	"Grace":          func(ctx context.Context, st *store.Store) error { _, err := st.Grace(ctx); return err },
 	"PublishGrace":   func(ctx context.Context, st *store.Store) error { return st.PublishGrace(ctx, second) },
 	"RegisterWorker": func(ctx context.Context, st *store.Store) error { _, err := st.RegisterWorker(ctx, "w"); return err },
 	"Reindex": func(ctx context.Context, st *store.Store) error {
