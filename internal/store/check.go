@@ -95,7 +95,7 @@ func (s *Store) judge(info map[string]string) (ServerInfo, error) {
 
 // connectError says what in [redis] is wrong.
 func (s *Store) connectError(err error) error {
-	e := &SetupError{Setting: "[redis]", Value: s.where.String(), Err: s.failed("connect", err)}
+	e := &SetupError{Setting: s.address(), Value: s.where.String(), Err: s.failed("connect", err)}
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "WRONGPASS"), strings.Contains(text, "NOAUTH"), strings.Contains(text, "without any password"):
@@ -111,9 +111,21 @@ func (s *Store) connectError(err error) error {
 		e.Err = fmt.Errorf("%w: the user lacks a permission: %w", ErrUnreachable, err)
 		e.Remedy = "allow the user all keys that start with " + quote(s.keys.prefix)
 	default:
-		e.Remedy = "check host and port, and that redis-server runs there"
+		e.Remedy = "check these settings, and that redis-server runs there"
 	}
 	return e
+}
+
+// address names the settings that say where Redis is.
+func (s *Store) address() string {
+	switch {
+	case s.where.Cluster():
+		return "[redis] cluster_addrs"
+	case s.where.Sentinel():
+		return "[redis] sentinel_master, sentinel_addrs"
+	default:
+		return "[redis] host, port"
+	}
 }
 
 func parseInfo(text string) map[string]string {
