@@ -60,7 +60,7 @@ func TestKilledAtRandom(t *testing.T) {
 	sp := storetest.On(t, redistest.Start(t))
 	sp.Where = storetest.Where(sp.Server)
 	prepare(t, dir, sp)
-	open(t, sp)
+	open(t, sp, duration)
 	f := newFleet(t, dir, build(t, dir))
 	kills := f.torment(t, rand.New(rand.NewPCG(seed, 0)), duration)
 	wait.Eventually(t, 2*time.Minute, func() bool {
@@ -114,14 +114,21 @@ func prepare(t *testing.T, dir string, sp *storetest.Space) {
 	}
 }
 
-func open(t *testing.T, sp *storetest.Space) {
+// open opens the tasks so that there is work through most of the torment.
+func open(t *testing.T, sp *storetest.Space, duration time.Duration) {
 	t.Helper()
+	now, err := sp.Store.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := statemachine.Duration(duration.Microseconds()) * 8 / 10 / tasks
 	kinds := []string{"quick", "nap", "moody", "slow", "loud"}
 	specs := make([]store.Spec, tasks)
 	for i := range specs {
 		specs[i] = storetest.Spec(func(s *store.Spec) {
 			s.Program, s.Source = "chaos", "rsync:../source/run.sh"
 			s.Input = kinds[i%len(kinds)]
+			s.StartAfter = now.Add(step * statemachine.Duration(i)).Text()
 			s.Timeout, s.MaxTimeouts, s.MaxFails = "3", "inf", "50"
 		})
 	}
