@@ -36,14 +36,6 @@ func decideIn(rows []Transition, t *Task, o Occurrence, now Time) (Move, error) 
 	return Move{}, &TransitionError{ID: t.ID, From: t.State, Event: o.Event, Actor: o.Actor}
 }
 
-// Allowed reports whether the table has any row for the event in this state by
-// this actor, whatever its condition.
-func Allowed(from State, event Event, actor Actor) bool {
-	return slices.ContainsFunc(table, func(row Transition) bool {
-		return row.From == from && row.Event == event && slices.Contains(row.Actors, actor)
-	})
-}
-
 func (row *Transition) move(t *Task, o Occurrence) Move {
 	m := Move{
 		ID: t.ID, Event: o.Event, Actor: o.Actor,

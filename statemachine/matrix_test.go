@@ -171,22 +171,6 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// TestAllowedIsTheMatrix compares Allowed with the cells written by hand.
-func TestAllowedIsTheMatrix(t *testing.T) {
-	t.Parallel()
-	cells := expected()
-	for _, from := range append([]State{None}, States()...) {
-		for _, event := range Events() {
-			for _, actor := range Actors() {
-				want := cells[cell{from, event, actor}] != nil
-				if got := Allowed(from, event, actor); got != want {
-					t.Errorf("Allowed(%s, %s, %s) = %v", from, event, actor, got)
-				}
-			}
-		}
-	}
-}
-
 // TestMatrixBites shows that no row, and no word of a row, can change unseen.
 func TestMatrixBites(t *testing.T) {
 	t.Parallel()

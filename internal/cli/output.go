@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"text/tabwriter"
 )
@@ -19,26 +18,6 @@ func WriteJSON(w io.Writer, v any) error {
 		return fmt.Errorf("write JSON: %w", err)
 	}
 	return nil
-}
-
-// Float is a number that JSON shows as "inf" or "-inf" when it is infinite,
-// which JSON has no number for.
-type Float float64
-
-// MarshalJSON implements json.Marshaler.
-func (f Float) MarshalJSON() ([]byte, error) {
-	switch n := float64(f); {
-	case math.IsInf(n, 1):
-		return []byte(`"inf"`), nil
-	case math.IsInf(n, -1):
-		return []byte(`"-inf"`), nil
-	default:
-		text, err := json.Marshal(n)
-		if err != nil {
-			return nil, fmt.Errorf("write number: %w", err)
-		}
-		return text, nil
-	}
 }
 
 // Table writes rows in aligned columns; every cell is made Safe.

@@ -81,12 +81,12 @@ func TestWriteErrorsComeOut(t *testing.T) {
 func TestWriteJSON(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	err := WriteJSON(&out, []any{Float(math.Inf(1)), Float(math.Inf(-1)), Float(1.5), "a<b>&\x1b"})
-	want := "[\n  \"inf\",\n  \"-inf\",\n  1.5,\n  \"a<b>&\\u001b\"\n]\n"
+	err := WriteJSON(&out, []any{1.5, "a<b>&\x1b"})
+	want := "[\n  1.5,\n  \"a<b>&\\u001b\"\n]\n"
 	if err != nil || out.String() != want {
 		t.Errorf("got %v %s", err, out.String())
 	}
-	if err := WriteJSON(&out, Float(math.NaN())); err == nil {
+	if err := WriteJSON(&out, math.NaN()); err == nil {
 		t.Error("NaN has no JSON form")
 	}
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -221,10 +220,4 @@ func deadlineText(t statemachine.Time) string {
 		return ""
 	}
 	return t.Text()
-}
-
-// IsRefused reports whether err says that a task was not where a decision
-// expected it, rather than that a call failed.
-func IsRefused(err error) bool {
-	return errors.Is(err, statemachine.ErrStale) || errors.Is(err, statemachine.ErrConflict) || errors.Is(err, ErrDamaged)
 }
