@@ -61,11 +61,11 @@ func (s *Store) Claim(ctx context.Context, req ClaimRequest) (ClaimReply, error)
 	}
 	k := s.keys
 	keys := []string{k.meta(), k.state(statemachine.Open), k.state(statemachine.Running), k.due(), k.lastClaim(req.Worker)}
+	var buckets bucketArgs
 	for _, b := range req.Buckets {
-		name := b.Name()
-		keys = append(keys, k.ready(name), k.wake(name))
+		buckets.index(b)
 	}
-	r, err := s.runList(ctx, "claim", keys, k.taskPrefix(), req.Worker, req.Request, req.Max,
+	r, err := s.runList(ctx, "claim", append(keys, buckets.keys(k)...), k.taskPrefix(), req.Worker, req.Request, req.Max,
 		string(statemachine.Open), string(statemachine.Running), DefaultGrace, writer(req.Worker))
 	if err != nil {
 		return ClaimReply{}, err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -111,83 +110,4 @@ func (s *Store) Asides(ctx context.Context) ([]Aside, error) {
 		list = append(list, a)
 	}
 	return list, nil
-}
-
-// Flush deletes every key of the namespace and no other, and returns how many.
-func (s *Store) Flush(ctx context.Context) (int64, error) {
-	if c, ok := s.rdb.(*redis.ClusterClient); ok {
-		var total int64
-		err := c.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-			n, err := s.flushNode(ctx, node)
-			total += n
-			return err
-		})
-		if err != nil {
-			return total, s.failed("flush", err)
-		}
-		return total, nil
-	}
-	return s.flushNode(ctx, s.rdb)
-}
-
-func (s *Store) flushNode(ctx context.Context, node redis.Cmdable) (int64, error) {
-	var total int64
-	var cursor uint64
-	for {
-		found, next, err := node.Scan(ctx, cursor, s.keys.all(), 1000).Result()
-		if err != nil {
-			return total, s.failed("flush", err)
-		}
-		if len(found) > 0 {
-			if err := node.Unlink(ctx, found...).Err(); err != nil {
-				return total, s.failed("flush", err)
-			}
-			// Not the answer of UNLINK, which is 0 when the call was repeated.
-			total += int64(len(found))
-		}
-		if cursor = next; cursor == 0 {
-			return total, nil
-		}
-	}
-}
-
-// ManagerAllowance is how long a manager that says nothing counts as alive.
-const ManagerAllowance = 15 * time.Second
-
-// Presence says that a manager is alive; it is repeated at least every five
-// seconds.
-type Presence struct {
-	// Instance is unique for the process, Name is for people.
-	Instance, Name string
-	// StandIn marks the ready-made manager, which must not handle what a
-	// project's own manager waits for.
-	StandIn bool
-	// Force lets a stand-in run beside a project's own manager.
-	Force bool
-}
-
-// Appear records the presence. For a stand-in it returns an error matching
-// [ErrManagerAlive] while a project's own manager is alive, unless forced.
-func (s *Store) Appear(ctx context.Context, p Presence) error {
-	kind, refuse := "own", ""
-	if p.StandIn {
-		kind, refuse = "standin", flag(!p.Force)
-	}
-	v, err := s.run(ctx, "presence", []string{s.keys.meta(), s.keys.managers()},
-		p.Instance, kind, p.Name, int(ManagerAllowance.Seconds()), refuse)
-	if err != nil {
-		return err
-	}
-	if name, ok := v.(string); ok && name != "" {
-		return fmt.Errorf("%w: %s", ErrManagerAlive, quote(name))
-	}
-	return nil
-}
-
-// Disappear takes the presence back.
-func (s *Store) Disappear(ctx context.Context, p Presence) error {
-	if err := s.rdb.HDel(ctx, s.keys.managers(), p.Instance).Err(); err != nil {
-		return s.failed("disappear", err)
-	}
-	return nil
 }

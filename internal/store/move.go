@@ -53,7 +53,7 @@ func (s *Store) Apply(ctx context.Context, orders ...Order) ([]Outcome, error) {
 	if len(orders) > MaxMoves {
 		return nil, fmt.Errorf("move: %d moves in one call: want at most %d", len(orders), MaxMoves)
 	}
-	call := moveCall{store: s, index: map[string]int{}}
+	call := moveCall{store: s}
 	for i := range orders {
 		call.add(&orders[i])
 	}
@@ -117,17 +117,16 @@ func formatLine(l Line, name string) string {
 // moveCall gathers the arguments of the script.
 type moveCall struct {
 	store   *Store
-	buckets []string
-	index   map[string]int
+	buckets bucketArgs
 	moves   []any
 }
 
 func (c *moveCall) add(o *Order) {
 	next, bucket := o.ToRound(), 0
 	if o.To == statemachine.Open {
-		bucket = c.bucket(o.Bucket.Name())
+		bucket = c.buckets.index(o.Bucket)
 	} else if o.From == statemachine.Open {
-		bucket = -c.bucket(o.Bucket.Name())
+		bucket = -c.buckets.index(o.Bucket)
 	}
 	fence := any(o.Rev)
 	if o.Fenced {
@@ -159,21 +158,10 @@ func (c *moveCall) list(texts ...string) {
 	}
 }
 
-func (c *moveCall) bucket(name string) int {
-	if i, ok := c.index[name]; ok {
-		return i
-	}
-	c.buckets = append(c.buckets, name)
-	c.index[name] = len(c.buckets)
-	return len(c.buckets)
-}
-
 func (c *moveCall) keys(orders []Order) []string {
 	k := c.store.keys
 	keys := append([]string{k.meta(), k.due(), k.wakeServer()}, k.states()...)
-	for _, b := range c.buckets {
-		keys = append(keys, k.ready(b), k.wake(b))
-	}
+	keys = append(keys, c.buckets.keys(k)...)
 	for i := range orders {
 		keys = append(keys, k.task(orders[i].ID))
 	}
@@ -182,7 +170,7 @@ func (c *moveCall) keys(orders []Order) []string {
 
 func (c *moveCall) args(n int) []any {
 	args := append([]any{n, c.store.keys.changed()}, stateArgs()...)
-	return append(append(args, len(c.buckets)), c.moves...)
+	return append(append(args, len(c.buckets.names)), c.moves...)
 }
 
 // stateArgs is the number of states and their names.

@@ -39,7 +39,7 @@ func (s *Store) Open(ctx context.Context, req OpenRequest) ([]int64, error) {
 	if req.Key == "" {
 		return nil, errors.New("open: a request needs a key")
 	}
-	call := openCall{store: s, index: map[string]int{}}
+	call := openCall{store: s}
 	for i := range req.Specs {
 		if err := call.add(&req.Specs[i]); err != nil {
 			return nil, fmt.Errorf("open: task %d of the request: %w", i, err)
@@ -59,8 +59,7 @@ func (s *Store) Open(ctx context.Context, req OpenRequest) ([]int64, error) {
 // openCall gathers the arguments of the script.
 type openCall struct {
 	store   *Store
-	buckets []string
-	index   map[string]int
+	buckets bucketArgs
 	tasks   []any
 }
 
@@ -76,35 +75,22 @@ func (c *openCall) add(spec *Spec) error {
 	if t, _ := statemachine.ParseTime(deadline); t == statemachine.Never {
 		deadline = ""
 	}
-	c.tasks = append(c.tasks, c.bucket(spec.Bucket.Name()), spec.StartAfter, deadline, len(values))
+	c.tasks = append(c.tasks, c.buckets.index(spec.Bucket), spec.StartAfter, deadline, len(values))
 	c.tasks = append(c.tasks, values...)
 	return nil
 }
 
-func (c *openCall) bucket(name string) int {
-	if i, ok := c.index[name]; ok {
-		return i
-	}
-	c.buckets = append(c.buckets, name)
-	c.index[name] = len(c.buckets)
-	return len(c.buckets)
-}
-
 func (c *openCall) keys(request string) []string {
 	k := c.store.keys
-	keys := make([]string, 0, 6+2*len(c.buckets))
-	keys = append(keys, k.meta(), k.taskID(), k.request(request), k.state(statemachine.Open), k.due(), k.buckets())
-	for _, b := range c.buckets {
-		keys = append(keys, k.ready(b), k.wake(b))
-	}
-	return keys
+	fixed := []string{k.meta(), k.taskID(), k.request(request), k.state(statemachine.Open), k.due(), k.buckets()}
+	return append(fixed, c.buckets.keys(k)...)
 }
 
 func (c *openCall) args(n int) []any {
-	args := make([]any, 0, 6+len(c.buckets)+len(c.tasks))
+	args := make([]any, 0, 6+len(c.buckets.names)+len(c.tasks))
 	args = append(args, c.store.keys.taskPrefix(), int(requestTTL.Seconds()), n,
-		string(statemachine.Open), Protocol, len(c.buckets))
-	for _, b := range c.buckets {
+		string(statemachine.Open), Protocol, len(c.buckets.names))
+	for _, b := range c.buckets.names {
 		args = append(args, b)
 	}
 	return append(args, c.tasks...)
