@@ -35,6 +35,7 @@ func Exercise(t *testing.T, space func(testing.TB) *Space) {
 		"managers":         exerciseManagers,
 		"notes":            exerciseNotes,
 		"long log":         exerciseLongLog,
+		"long line":        exerciseLongLine,
 		"foreign argument": exerciseArgv,
 		"held early":       exerciseHeldEarly,
 		"ids taken":        exerciseIDsTaken,

@@ -176,6 +176,21 @@ func exerciseNotes(t *testing.T, sp *Space) {
 	}
 }
 
+// A long line on a short log does not double what stands there.
+func exerciseLongLine(t *testing.T, sp *Space) {
+	sp.Open(t, Spec())
+	c := sp.Claim(t, "w", 1)[0]
+	for _, text := range []string{strings.Repeat("a", 10_000), strings.Repeat("b", 60_000)} {
+		if err := sp.Store.Note(t.Context(), "w", &c.Task, store.Line{At: noon, Text: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := sp.Task(t, 1).Log
+	if a, b := strings.Count(log, "a"), strings.Count(log, "b"); a > 10_100 || b > 60_100 {
+		t.Errorf("%d and %d letters in the log, want about 10,000 and 60,000", a, b)
+	}
+}
+
 // A log stays bounded and keeps its beginning and its end.
 func exerciseLongLog(t *testing.T, sp *Space) {
 	sp.Open(t, Spec())

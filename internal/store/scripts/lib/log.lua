@@ -21,7 +21,7 @@ end
 -- middle is left out, so that a task of many rounds stays readable and bounded.
 local function append(log, line)
   if not log or log == '' then return line end
-  if #log + #line > 65536 then
+  if #log > 49152 and #log + #line > 65536 then -- head and tail must not overlap
     log = string.sub(log, 1, 16384) .. '\n[lines left out]\n' .. string.sub(log, -32768)
   end
   return log .. '\n' .. line
