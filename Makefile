@@ -28,7 +28,14 @@ build: ## put the static programs into bin/
 .PHONY: test
 test: ## install what the tests need, then run all of them with the race detector
 	@scripts/setup-test.sh
+	@cd bench/peers && go test -race ./...
 	@scripts/test.sh ./...
+
+.PHONY: race
+race: ## the tests again and again: statemachine and store twenty times, all three times
+	@scripts/setup-test.sh
+	@TDF_TEST_TIMEOUT=60m scripts/test.sh -count=20 ./statemachine ./internal/store
+	@TDF_TEST_TIMEOUT=60m scripts/test.sh -count=3 ./...
 
 .PHONY: lint
 lint: ## gofmt and golangci-lint (built from source on first use)
@@ -51,6 +58,7 @@ ci: ## what a change must pass: build, lint, verify, test
 
 .PHONY: bench-quick
 bench-quick: build ## speed beside xargs and asynq, in one interleaved run
+	@scripts/setup-test.sh
 	@scripts/bench-quick.sh
 
 .PHONY: mutate

@@ -7,7 +7,9 @@ cd "$(dirname "$0")/.."
 
 # digests lists every file git would take, each with its checksum.
 digests() {
-	git ls-files -z --cached --others --exclude-standard | xargs -0 sha256sum 2>/dev/null | LC_ALL=C sort -k 2
+	git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+		[ ! -f "$file" ] || printf '%s %s\n' "$(git hash-object "$file")" "$file"
+	done | LC_ALL=C sort -k 2
 }
 
 before=$(digests)
@@ -20,4 +22,9 @@ if [ "$before" != "$after" ]; then
 fi
 
 go mod tidy -diff || die "go.mod or go.sum is not tidy: run go mod tidy"
+go vet ./...
+
+# The peers of the benchmarks have a module of their own.
+cd bench/peers
+go mod tidy -diff || die "bench/peers/go.mod or go.sum is not tidy: run go mod tidy there"
 go vet ./...

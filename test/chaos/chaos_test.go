@@ -63,6 +63,7 @@ func TestKilledAtRandom(t *testing.T) {
 	open(t, sp, duration)
 	f := newFleet(t, dir, build(t, dir))
 	kills := f.torment(t, rand.New(rand.NewPCG(seed, 0)), duration)
+	f.checkKills(t, duration)
 	wait.Eventually(t, 2*time.Minute, func() bool {
 		counts, err := sp.Store.Count(t.Context())
 		return err == nil && counts[statemachine.Archived] == tasks
@@ -75,7 +76,7 @@ func TestKilledAtRandom(t *testing.T) {
 
 func settings(t *testing.T) (uint64, time.Duration) {
 	t.Helper()
-	seed, duration := uint64(time.Now().UnixNano()), 45*time.Second
+	seed, duration := uint64(time.Now().UnixNano()), 60*time.Second
 	if text := os.Getenv("TDF_CHAOS_SEED"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {

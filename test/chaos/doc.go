@@ -5,6 +5,6 @@
 // some fail now and then, some take too long. At the end everything must be
 // archived exactly once and the auditor must find nothing.
 //
-// The test lasts TDF_CHAOS_DURATION (default 45s) and is repeated with
+// The test lasts TDF_CHAOS_DURATION (default 60s) and is repeated with
 // TDF_CHAOS_SEED, which it prints.
 package chaos

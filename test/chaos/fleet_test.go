@@ -48,10 +48,14 @@ func (m *member) start() error {
 func (m *member) kill() {
 	m.mu.Lock()
 	cmd, ended := m.cmd, m.ended
-	m.kills++
 	m.mu.Unlock()
 	_ = cmd.Process.Kill()
 	<-ended
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signal() == syscall.SIGKILL {
+		m.mu.Lock()
+		m.kills++
+		m.mu.Unlock()
+	}
 }
 
 // alive reports whether it runs; a program that ended by itself is a failure.
@@ -105,6 +109,20 @@ func (f *fleet) add(t *testing.T, name, dir string, args ...string) {
 		t.Fatal(err)
 	}
 	f.members = append(f.members, m)
+}
+
+// checkKills fails if a program was spared: then the run has shown nothing of it.
+func (f *fleet) checkKills(t *testing.T, d time.Duration) {
+	t.Helper()
+	total := 0
+	for _, m := range f.members {
+		if total += m.kills; m.kills == 0 {
+			t.Errorf("%s was never killed", m.name)
+		}
+	}
+	if least := int(d / (400 * time.Millisecond)); total < least {
+		t.Errorf("%d kills in %v, want at least %d", total, d, least)
+	}
 }
 
 // torment kills and restarts members at random until the time is over.

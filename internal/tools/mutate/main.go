@@ -33,11 +33,12 @@ func run(only string) error {
 		return fmt.Errorf("the tests fail without any defect:\n%s", out)
 	}
 	fmt.Println("| # | defect | in | found by | seconds |\n|---|---|---|---|---|")
-	survived := 0
+	planted, survived := 0, 0
 	for i, d := range defects {
 		if !strings.Contains(d.what, only) {
 			continue
 		}
+		planted++
 		began := time.Now()
 		red, err := d.try(tree)
 		if err != nil {
@@ -48,6 +49,9 @@ func run(only string) error {
 			survived++
 		}
 		fmt.Printf("| %d | %s | %s | %s | %.0f |\n", i+1, d.what, d.file, red, time.Since(began).Seconds())
+	}
+	if planted == 0 {
+		return fmt.Errorf("no defect contains %q", only)
 	}
 	if survived > 0 {
 		return fmt.Errorf("%d defects survived", survived)

@@ -37,10 +37,14 @@ func (d *defect) try(tree string) (string, error) {
 	if err := os.WriteFile(name, sound, 0o600); err != nil {
 		return "", fmt.Errorf("take back: %w", err)
 	}
-	if ok {
+	switch {
+	case ok:
 		return "", nil
+	case strings.Contains(out, "[build failed]"):
+		return "", fmt.Errorf("with %q it does not compile: that is no defect to test for", d.new)
+	default:
+		return firstFailure(out), nil
 	}
-	return firstFailure(out), nil
 }
 
 func test(tree string, packages []string) (string, bool) {
@@ -54,7 +58,7 @@ func test(tree string, packages []string) (string, bool) {
 var failLine = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
 // firstFailure names the innermost test of the first failure; a defect that
-// does not compile, hangs or panics is named so.
+// hangs or panics is named so.
 func firstFailure(out string) string {
 	all := failLine.FindAllStringSubmatch(out, -1)
 	switch {
@@ -62,8 +66,6 @@ func firstFailure(out string) string {
 		return all[1][1]
 	case len(all) > 0:
 		return all[0][1]
-	case strings.Contains(out, "[build failed]"):
-		return "the compiler, so it is no defect to test for"
 	default:
 		return "a test that ended the run"
 	}
