@@ -29,6 +29,7 @@ func (a *app) logs() *cobra.Command {
 	cmd.Flags().IntVar(&o.round, "round", -1, "number of the round, from 0 (default: the last one begun)")
 	cmd.Flags().BoolVar(&o.stderr, "stderr", false, "what it wrote to stderr, or what TDF says went wrong")
 	o.json = jsonFlag(cmd)
+	cmd.MarkFlagsMutuallyExclusive("stderr", "json") // the JSON value has both
 	return cmd
 }
 

@@ -34,12 +34,21 @@ type verb func(ctx context.Context, s *session) error
 // withStore makes a verb that reads the namespace.
 func (a *app) withStore(do verb) func(*cobra.Command, []string) error {
 	return a.verb(func(ctx context.Context, s *session) (err error) {
+		log, err := a.logger(s.cmd, false)
+		if err != nil {
+			return err
+		}
+		cli.LogWarnings(log, s.cfg)
 		if s.store, err = store.Dial(s.cfg.Redis, s.cfg.TDF.Namespace); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, s.store.Close()) }()
-		if _, err := s.store.Check(ctx); err != nil {
+		info, err := s.store.Check(ctx)
+		if err != nil {
 			return err
+		}
+		for _, warning := range info.Warnings {
+			log.Warn().Msg(warning)
 		}
 		return do(ctx, s)
 	})

@@ -89,6 +89,8 @@ func TestRefusedValues(t *testing.T) {
 		{"task_defaults", "start_after=5m", "not a number"},
 		{"task_defaults", "start_after=10\nend_before=9", "later than end_before"},
 		{"task_defaults", "end_before=-inf", "negative"},
+		{"task_defaults", "start_after=1e12", "no time before the year 10000"},
+		{"task_defaults", "timeout=1e-9", "not above 0"},
 		{"task_defaults", "end_before=nan", "NaN"},
 		{"task_defaults", "timeout=0", "not above 0"},
 		{"task_defaults", "timeout=-3", "negative"},

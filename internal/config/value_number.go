@@ -4,6 +4,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/tdf-go/tdf/statemachine"
 )
 
 // integer takes a whole number from least to most.
@@ -54,6 +57,9 @@ func timestamp(into *string, infinite bool) value {
 		case n < 0:
 			return &fault{"negative", "write unix seconds, " + limits}
 		}
+		if _, err := statemachine.ParseTime(keep(s, n)); err != nil {
+			return &fault{"no time before the year 10000", "write unix seconds, " + limits}
+		}
 		*into = keep(s, n)
 		return nil
 	}}
@@ -71,8 +77,8 @@ func span(into *string) value {
 		if err != nil {
 			return faultOf(err)
 		}
-		if d <= 0 {
-			return &fault{"not above 0", "write seconds " + limits + "; inf means no limit"}
+		if d < time.Microsecond {
+			return &fault{"not above 0 (the shortest is a microsecond)", "write seconds " + limits + "; inf means no limit"}
 		}
 		*into = s
 		if _, f := parseNumber(s); f != nil { // a Go duration, unknown to other readers

@@ -47,8 +47,12 @@ func (s *Spec) Check() error {
 	if start > end {
 		return &statemachine.FieldError{Field: startField, Value: s.StartAfter, Want: "earlier than end_before = " + s.EndBefore}
 	}
-	if _, err := statemachine.ParseDuration(s.Timeout); err != nil {
+	timeout, err := statemachine.ParseDuration(s.Timeout)
+	if err != nil {
 		return named("timeout", err)
+	}
+	if timeout <= 0 {
+		return &statemachine.FieldError{Field: "timeout", Value: s.Timeout, Want: "a number of seconds above 0, or inf"}
 	}
 	return s.checkLimits()
 }

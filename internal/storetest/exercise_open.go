@@ -86,6 +86,10 @@ func exerciseOpenRefused(t *testing.T, sp *Space) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
+	at := Spec(func(s *store.Spec) { s.Timeout = "0.0000001" })
+	if _, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "t", Specs: []store.Spec{at}}); err == nil {
+		t.Error("a timeout of no microsecond is accepted")
+	}
 	late := Spec(func(s *store.Spec) { s.StartAfter, s.EndBefore = "20", "10" })
 	if _, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "x", Specs: []store.Spec{late}}); err == nil {
 		t.Error("start after end is accepted")
