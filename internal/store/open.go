@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tdf-go/tdf/statemachine"
@@ -82,8 +83,10 @@ func (c *openCall) add(spec *Spec) error {
 
 func (c *openCall) keys(request string) []string {
 	k := c.store.keys
-	fixed := []string{k.meta(), k.taskID(), k.request(request), k.state(statemachine.Open), k.due(), k.buckets()}
-	return append(fixed, c.buckets.keys(k)...)
+	return slices.Concat(
+		[]string{k.meta(), k.taskID(), k.request(request), k.state(statemachine.Open), k.due(), k.buckets()},
+		c.buckets.keys(k),
+	)
 }
 
 func (c *openCall) args(n int) []any {
