@@ -1,0 +1,333 @@
+package capture
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/wait"
+	"golang.org/x/sys/unix"
+)
+
+const patience = 10 * time.Second
+
+func open(t testing.TB, o Options) *Stream {
+	t.Helper()
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = s.Finish() })
+	return s
+}
+
+// run runs a shell script that writes into s and returns what was captured.
+func run(t testing.TB, s *Stream, script string) (Captured, error) {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", script)
+	cmd.Stdout, cmd.Stderr = s.ForProgram(), os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.CloseForProgram()
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return s.Finish()
+}
+
+func TestStreamAroundTheLimit(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[int]string{0: "", 1: "1", 7: "1234567", 8: "12345678", 9: "1234" + Marker(1) + "6789"} {
+		text := "123456789"[:size]
+		c, err := run(t, open(t, Options{Limit: 8}), "printf %s '"+text+"'")
+		sum := sha256.Sum256([]byte(text))
+		if err != nil || string(c.Data) != want || c.Size != int64(size) || c.Truncated != (size > 8) || c.SHA256 != hex.EncodeToString(sum[:]) {
+			t.Errorf("%d bytes: %+v, %v", size, c, err)
+		}
+	}
+}
+
+// A43: all byte values, more than a pipe holds, and the file has the same.
+func TestBinaryOutputIsExact(t *testing.T) {
+	t.Parallel()
+	want := make([]byte, 5_000_000)
+	for i := range want {
+		want[i] = byte(i * i >> 7)
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "data"), want)
+	out := filepath.Join(dir, "res/deep/out")
+	c, err := run(t, open(t, Options{Limit: 5_000_000, File: out}), "cat "+dir+"/data")
+	if err != nil || !bytes.Equal(c.Data, want) || c.Truncated {
+		t.Errorf("%d bytes, truncated %v, %v", len(c.Data), c.Truncated, err)
+	}
+	if got := read(t, out); !bytes.Equal(got, want) {
+		t.Errorf("the file has %d bytes", len(got))
+	}
+}
+
+// Not parallel: it measures what the whole process allocates.
+func TestGibibyteNeedsLittleMemory(t *testing.T) {
+	const size, limit = 1 << 30, 1 << 20
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	s := open(t, Options{Limit: limit})
+	c, err := run(t, s, fmt.Sprintf("printf begin; head -c %d /dev/zero; printf end", size-8))
+	runtime.ReadMemStats(&after)
+	if err != nil || c.Size != size || !c.Truncated || len(c.Data) != limit+len(Marker(size-limit)) ||
+		!bytes.HasPrefix(c.Data, []byte("begin\x00")) || !bytes.HasSuffix(c.Data, []byte("\x00end")) {
+		t.Errorf("%d of %d bytes kept, %v", len(c.Data), c.Size, err)
+	}
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 8<<20 {
+		t.Errorf("%d bytes allocated for a limit of 1 MiB", grown)
+	}
+	sum := sha256.New()
+	sum.Write([]byte("begin"))
+	for zeros, left := make([]byte, 1<<20), size-8; left > 0; left -= len(zeros) {
+		sum.Write(zeros[:min(left, len(zeros))])
+	}
+	sum.Write([]byte("end"))
+	if got := hex.EncodeToString(sum.Sum(nil)); got != c.SHA256 {
+		t.Errorf("hash %s, want %s", c.SHA256, got)
+	}
+}
+
+// Finish waits for nobody: neither for a writer that keeps still nor for one that
+// never stops, and still reads all that was written before.
+func TestWriterHoldsTheEnd(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{Limit: 1 << 20})
+	held := dup(t, s.ForProgram())
+	want := bytes.Repeat([]byte("x"), 60_000)
+	if _, err := held.Write(want); err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.Finish()
+	if err != nil || !bytes.Equal(c.Data, want) {
+		t.Errorf("%d bytes, %v", len(c.Data), err)
+	}
+	if _, err := held.Write(want); !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("the pipe is still open: %v", err)
+	}
+	if again, err := s.Finish(); err != nil || again.SHA256 != c.SHA256 {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+}
+
+func TestWriterThatNeverStops(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{Limit: 1000})
+	held := dup(t, s.ForProgram())
+	const writers = 3 // so many that the pipe is always full
+	ended := make(chan error, writers)
+	for range writers {
+		go func() {
+			var err error
+			for err == nil {
+				_, err = held.Write(make([]byte, 2*widePipe))
+			}
+			ended <- err
+		}()
+	}
+	wait.Eventually(t, patience, func() bool { return s.Size() > wideAfter }, "it writes")
+	finished := make(chan Captured, 1)
+	go func() {
+		c, _ := s.Finish()
+		finished <- c
+	}()
+	if c := wait.Receive(t, patience, finished, "Finish"); !c.Truncated {
+		t.Errorf("got %+v", c)
+	}
+	for range writers {
+		if err := wait.Receive(t, patience, ended, "the writer ends"); !errors.Is(err, syscall.EPIPE) {
+			t.Error(err)
+		}
+	}
+}
+
+// What is read goes back into the same pipe here, so that it never gets empty.
+func TestRestIsBounded(t *testing.T) {
+	t.Parallel()
+	pipe, program, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &pump{file: program, excerpt: NewExcerpt(10)}
+	if _, err := program.Write(make([]byte, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan int64, 1)
+	go func() {
+		_ = control(pipe, func(fd uintptr) error {
+			p.take(int(fd))
+			return nil
+		})
+		p.release()
+		done <- p.moved
+	}()
+	moved := wait.Receive(t, patience, done, "the rest is read")
+	if err := errors.Join(p.pipeErr, p.fileErr, program.Close(), pipe.Close()); moved != 1000 || err != nil {
+		t.Errorf("%d bytes, %v", moved, err)
+	}
+}
+
+// A program that ends at once is read at its end, with whatever a pipe holds, and
+// no goroutine was started for it; one that holds the end then is not waited for.
+func TestShortRoundIsReadAtItsEnd(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "file")
+	s := open(t, Options{Limit: 1 << 20, File: name})
+	held := dup(t, s.ForProgram())
+	if s.pump.start.Stop() { // else this machine is slow, and the other way is taken
+		s.pump.start.Reset(time.Hour)
+	}
+	want := bytes.Repeat([]byte("x"), 60_000)
+	if _, err := held.Write(want); err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.Finish()
+	if err != nil || !bytes.Equal(c.Data, want) || !bytes.Equal(read(t, name), want) {
+		t.Errorf("%d bytes, %v", len(c.Data), err)
+	}
+	if _, err := held.Write(want); !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("the pipe is still open: %v", err)
+	}
+}
+
+// The line is there while the program still runs.
+func TestReadWhileItWrites(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{Limit: 100})
+	held := dup(t, s.ForProgram())
+	for i, line := range []string{"one\n", "two\n"} {
+		_, _ = held.WriteString(line)
+		wait.Eventually(t, patience, func() bool { return s.Size() == int64(4*i+4) }, "it arrives")
+		if data, at := s.From(int64(4*i), 100); string(data) != line || at != int64(4*i) {
+			t.Errorf("%q at %d", data, at)
+		}
+	}
+}
+
+// The program's own end blocks: one that does not expect EAGAIN would fail.
+func TestProgramEndBlocks(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	flags, err := unix.FcntlInt(s.ForProgram().Fd(), unix.F_GETFL, 0)
+	if err != nil || flags&unix.O_NONBLOCK != 0 {
+		t.Errorf("flags %o, %v", flags, err)
+	}
+	<-s.pump.opened
+	for _, file := range []*os.File{s.ForProgram(), s.pump.pipe} {
+		if err := control(file, func(fd uintptr) error {
+			flags, err := unix.FcntlInt(fd, unix.F_GETFD, 0)
+			if flags&unix.FD_CLOEXEC == 0 {
+				t.Errorf("%s would be inherited", file.Name())
+			}
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestNoDescriptors(t *testing.T) {
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	lowest, err := os.Open("/dev/null")
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := uint64(lowest.Fd())
+	_ = lowest.Close()
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: number + 1, Max: old.Max}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(Options{Stream: "stdout"})
+	if restore := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old); restore != nil {
+		t.Fatal(restore)
+	}
+	if !errors.Is(err, syscall.EMFILE) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func dup(t testing.TB, f *os.File) *os.File {
+	t.Helper()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := os.NewFile(uintptr(fd), "held")
+	t.Cleanup(func() { _ = held.Close() })
+	return held
+}
+
+func control(f *os.File, call func(fd uintptr) error) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	inner := error(nil)
+	return errors.Join(raw.Control(func(fd uintptr) { inner = call(fd) }), inner)
+}
+
+func write(t testing.TB, name string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(name, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t testing.TB, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// An empty round: what capturing costs where nothing is written.
+func BenchmarkEmptyRound(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		s, err := Open(Options{Limit: 1 << 20})
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.CloseForProgram()
+		if _, err := s.Finish(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkThroughput(b *testing.B) {
+	const size = 64 << 20
+	b.SetBytes(size)
+	block := make([]byte, 128<<10)
+	for b.Loop() {
+		s, err := Open(Options{Limit: 1 << 20})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for range size / len(block) {
+			_, _ = s.ForProgram().Write(block)
+		}
+		if c, err := s.Finish(); err != nil || c.Size != size {
+			b.Fatal(c.Size, err)
+		}
+	}
+}

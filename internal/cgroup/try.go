@@ -1,0 +1,150 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const openDirectory = unix.O_RDONLY | unix.O_DIRECTORY
+
+// tryKill makes a group below base and starts and kills in it.
+func tryKill(base, name string) error {
+	if base == "" {
+		return noKill(errors.New("the worker's own cgroup of version 2 is not to be seen here"), remedyMount)
+	}
+	var stat unix.Statfs_t
+	if err := unix.Statfs(base, &stat); err != nil {
+		return noKill(fmt.Errorf("%s: %w", base, err), remedyDelegate)
+	}
+	if stat.Type != unix.CGROUP2_SUPER_MAGIC {
+		return noKill(fmt.Errorf("%s is not in a file system of type cgroup2", base), remedyDelegate)
+	}
+	tree := filepath.Join(base, name)
+	err := inProbe(tree, func(dir string) error {
+		if err := tryStart(dir); err != nil {
+			return err
+		}
+		if err := put(filepath.Join(dir, "cgroup.kill"), "1"); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return nil // an old kernel, where killEach does
+	})
+	if err != nil {
+		return noKill(err, remedyDelegate)
+	}
+	return nil
+}
+
+// inProbe tries something in a new group, of which nothing is left. The worker's
+// directory stays if it works.
+func inProbe(tree string, try func(dir string) error) error {
+	dir := filepath.Join(tree, fmt.Sprintf("probe-%d", os.Getpid()))
+	err := makeGroup(tree)
+	if err == nil {
+		err = makeGroup(dir)
+	}
+	if err == nil {
+		err = errors.Join(try(dir), removeGroup(dir))
+	}
+	if err != nil {
+		_ = removeEmpty(tree) // the first error says more
+	}
+	return err
+}
+
+// tryStart starts a process in the group that ends before it executes anything:
+// all the kernel checks for a start in a group happens before.
+func tryStart(dir string) error {
+	fd, err := open(dir, openDirectory)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	const nothing = "/dev/null/nothing"
+	pid, err := syscall.ForkExec(nothing, []string{nothing}, &syscall.ProcAttr{
+		Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: fd},
+	})
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil
+	}
+	if err == nil {
+		err = killedAtBirth(pid)
+	}
+	return fmt.Errorf("start a process in %s from the worker's own cgroup: %w", dir, err)
+}
+
+// tryLimits finds and tries the controllers the limits need.
+func (t *Tree) tryLimits(at location, name string) error {
+	for _, controller := range t.limits.controllers() {
+		if err := t.tryLimit(at, name, controller); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Tree) tryLimit(at location, name, controller string) error {
+	if at.v2 != "" && offers(at.v2, controller) {
+		if t.cannot != nil {
+			return noLimits(errors.Unwrap(t.cannot), remedyDelegate)
+		}
+		return t.tryV2(at.v2, controller)
+	}
+	dir, ok := at.v1[controller]
+	if !ok {
+		return noLimits(fmt.Errorf("there is no %s controller", controller), remedyController)
+	}
+	tree := filepath.Join(dir, name)
+	t.v1[controller] = tree
+	err := inProbe(tree, func(dir string) error {
+		fd, err := open(filepath.Join(dir, "cgroup.procs"), unix.O_WRONLY)
+		if err == nil {
+			err = errors.Join(unix.Close(fd), t.limits.apply(controller, dir, true))
+		}
+		return err
+	})
+	if err != nil {
+		return noLimits(err, remedyV1)
+	}
+	return nil
+}
+
+// tryV2 enables a controller down to the groups of the slots. The kernel refuses
+// it in a cgroup that holds processes itself.
+func (t *Tree) tryV2(base, controller string) error {
+	err := enable(base, controller)
+	if errors.Is(err, unix.EBUSY) {
+		return noLimits(fmt.Errorf("%w, because that cgroup holds processes", err), remedyEmpty)
+	}
+	if err == nil {
+		err = enable(t.v2, controller)
+	}
+	if err == nil {
+		err = inProbe(t.v2, func(dir string) error { return t.limits.apply(controller, dir, false) })
+	}
+	if err != nil {
+		return noLimits(err, remedyDelegate)
+	}
+	return nil
+}
+
+// killedAtBirth is for a process that the kernel killed before it could fail. See
+// Leaf: here it is the worker's own group that was killed once.
+func killedAtBirth(pid int) error {
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(pid, &status, 0, nil)
+		if err == nil {
+			return fmt.Errorf("it was killed at once (%v), as if the worker's cgroup had seen cgroup.kill before; "+
+				"start the worker in a new cgroup", status.Signal())
+		}
+		if !errors.Is(err, syscall.EINTR) {
+			return os.NewSyscallError("wait4", err)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package control
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxRead is how much of the end of the file is looked at.
+const maxRead = 64 << 10
+
+// stamp tells one state of the file from another.
+type stamp struct {
+	device, inode    uint64
+	size             int64
+	modified, change unix.Timespec
+}
+
+func stampOf(s *unix.Stat_t) stamp {
+	return stamp{device: s.Dev, inode: s.Ino, size: s.Size, modified: s.Mtim, change: s.Ctim}
+}
+
+// read returns the end of the file, from the beginning of a line on, if it has
+// changed since it was read last.
+func (r *Reader) read() (text string, fresh bool, err error) {
+	var stat unix.Stat_t
+	err = retry(func() error { return unix.Lstat(r.Path, &stat) })
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return "", false, nil
+	case err != nil:
+		return "", false, &os.PathError{Op: "stat", Path: r.Path, Err: err}
+	case stat.Mode&unix.S_IFMT != unix.S_IFREG:
+		return "", false, fmt.Errorf("%w: %s", ErrRefused, r.Path)
+	case stampOf(&stat) == r.seen:
+		return "", false, nil
+	}
+	return r.reread()
+}
+
+// reread opens the file, looking again at what it is: it may be another by now.
+func (r *Reader) reread() (text string, fresh bool, err error) {
+	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+	fd := -1
+	err = retry(func() (err error) {
+		fd, err = unix.Open(r.Path, flags, 0)
+		return err //nolint:wrapcheck // wrapped below
+	})
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return "", false, nil
+	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENXIO):
+		return "", false, fmt.Errorf("%w: %s", ErrRefused, r.Path)
+	case err != nil:
+		return "", false, &os.PathError{Op: "open", Path: r.Path, Err: err}
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var stat unix.Stat_t
+	if err := retry(func() error { return unix.Fstat(fd, &stat) }); err != nil {
+		return "", false, &os.PathError{Op: "stat", Path: r.Path, Err: err}
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		return "", false, fmt.Errorf("%w: %s", ErrRefused, r.Path)
+	}
+	text, err = r.tail(fd, stat.Size)
+	if err == nil {
+		r.seen = stampOf(&stat) // from before reading: what comes meanwhile is seen next time
+	}
+	return text, err == nil, err
+}
+
+// tail reads the last maxRead bytes, without a line that began before them.
+func (r *Reader) tail(fd int, size int64) (string, error) {
+	offset := max(size-maxRead, 0)
+	buffer := make([]byte, size-offset)
+	done := 0
+	for done < len(buffer) {
+		n, err := unix.Pread(fd, buffer[done:], offset+int64(done))
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return "", &os.PathError{Op: "read", Path: r.Path, Err: err}
+		}
+		if n == 0 {
+			break // truncated meanwhile
+		}
+		done += n
+	}
+	buffer = buffer[:done]
+	if offset > 0 {
+		buffer = buffer[bytes.IndexByte(buffer, '\n')+1:]
+	}
+	return string(buffer), nil
+}
+
+// retry repeats a system call that a signal interrupted.
+func retry(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package disk
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/disktest"
+)
+
+func TestFree(t *testing.T) {
+	t.Parallel()
+	if free, err := Free(t.TempDir()); err != nil || free == 0 {
+		t.Errorf("%d, %v, want some space", free, err)
+	}
+	if free, err := Free("/proc"); err != nil || free != Unknown {
+		t.Errorf("%d, %v, want a file system without size", free, err)
+	}
+	missing := filepath.Join(t.TempDir(), "none")
+	if _, err := Free(missing); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), missing) {
+		t.Errorf("%v, want the missing path", err)
+	}
+}
+
+// Check goes from nil to a FullError and back with the space.
+func TestGuardOnASmallDisk(t *testing.T) {
+	t.Parallel()
+	small := disktest.Small(t, "1m")
+	before, err := Free(small)
+	if err != nil || before != 1<<20 {
+		t.Fatalf("%d, %v, want 1 MiB", before, err)
+	}
+	g, err := NewGuard(512<<10, t.TempDir(), filepath.Join(small, "not", "yet"))
+	if err != nil || len(g.Paths) != 2 {
+		t.Fatalf("%+v, %v, want two file systems", g, err)
+	}
+	g.Paths = g.Paths[1:] // the other disk is as full as it is
+	if err := g.Check(); err != nil {
+		t.Error(err)
+	}
+	filler := disktest.Fill(t, small)
+	var full *FullError
+	if err := g.Check(); !errors.As(err, &full) || full.Path != small || full.Free != 0 || full.Reserve != 512<<10 {
+		t.Errorf("%v, want a FullError", err)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGuardAsksEachDiskOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	g, err := NewGuard(1, dir, "", filepath.Join(dir, "a", "b"), dir, "/proc")
+	if err != nil || len(g.Paths) != 2 || g.Paths[0] != dir || g.Paths[1] != "/proc" {
+		t.Errorf("%+v, %v", g, err)
+	}
+	if err := g.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGuardSaysWhatItCannotSee(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewGuard(1, filepath.Join(file, "below")); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("%v, want an error about the file", err)
+	}
+	g := &Guard{Paths: []string{filepath.Join(file, "below")}, Reserve: 1}
+	var full *FullError
+	if err := g.Check(); err == nil || errors.As(err, &full) {
+		t.Errorf("%v, want an error that is no FullError", err)
+	}
+	g.Reserve = 0
+	if err := g.Check(); err != nil {
+		t.Errorf("without a reserve: %v", err)
+	}
+}
+
+func TestFullErrorNamesEverything(t *testing.T) {
+	t.Parallel()
+	err := &FullError{Path: "/p", Free: 1000, Reserve: 64<<20 + 52<<10}
+	const want = "the disk of '/p' has 1000 bytes free, less than the reserve of 64.1 MiB: make room, or lower [worker] disk_reserve"
+	if err.Error() != want {
+		t.Errorf("got  %s\nwant %s", err, want)
+	}
+	for n, want := range map[uint64]string{0: "0 bytes", 1024: "1.0 KiB", 3 << 30: "3.0 GiB", 2 << 40: "2.0 TiB", Unknown: "16777216.0 TiB"} {
+		if got := sizeText(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}

@@ -1,0 +1,3 @@
+// Package disk tells how much space file systems have left, so that a worker
+// stops claiming before programs fail for want of it.
+package disk

@@ -1,0 +1,65 @@
+// Package disktest gives tests a file system that can be filled.
+//
+// The package is imported from _test.go files only.
+package disktest
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Small mounts a tmpfs of size bytes ("3m" is understood too) and returns its
+// path. Only the calling goroutine sees it, and what that one starts: it gets a
+// thread and a mount namespace of its own, which end with the test, however
+// that ends. So files must be opened by the test's own goroutine. Without the
+// right to mount the test is skipped.
+func Small(tb testing.TB, size string) string {
+	tb.Helper()
+	dir := tb.TempDir()
+	// Never unlocked: the thread ends with the goroutine, and the mount with it.
+	runtime.LockOSThread()
+	err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS)
+	if err == nil {
+		err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+	}
+	if err == nil {
+		err = unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size)
+	}
+	if err != nil {
+		tb.Skipf("needs the right to mount a small tmpfs: %v", err)
+	}
+	tb.Cleanup(func() { // before the directory is removed; files may still be open
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			tb.Error(err)
+		}
+	})
+	return dir
+}
+
+// Fill writes a file until nothing more fits into dir, and returns its path;
+// removing it makes room again.
+func Fill(tb testing.TB, dir string) string {
+	tb.Helper()
+	name := filepath.Join(dir, "filler")
+	file, err := os.Create(name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for size := 64 << 10; size > 0; size /= 2 {
+		for err = nil; err == nil; {
+			_, err = file.Write(make([]byte, size))
+		}
+		if !errors.Is(err, unix.ENOSPC) {
+			tb.Fatal(err)
+		}
+	}
+	if err := file.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return name
+}

@@ -1,0 +1,154 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	lockFile   = "lock"
+	tempPrefix = ".tmp-"
+	ending     = ".result"
+)
+
+// Spool is the spool of one worker name on one host. It may be used by any
+// number of goroutines.
+type Spool struct {
+	dir  string
+	lock *os.File
+	root *os.Root // needs no lock: files appear and go as a whole
+
+	mu     sync.Mutex
+	next   uint64 // order of the next entry
+	closed bool
+}
+
+// Open opens the spool of a worker below dir, which is made if need be, for its
+// owner only, as is everything in it. What a dead process was writing is
+// removed. The error matches [ErrLocked] while another process of the same
+// worker name has it open. Close releases it; so does the end of the process.
+func Open(dir, namespace, worker string) (*Spool, error) {
+	for _, name := range []string{namespace, worker} {
+		if err := checkName(name); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := makeDir(dir, fileName(namespace), fileName(worker))
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open spool: %w", err)
+	}
+	s := &Spool{dir: dir, root: root}
+	if s.lock, err = lock(root, worker); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	if err := s.sweep(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// makeDir makes dir and below it the others. What is above dir may be shared.
+func makeDir(dir string, below ...string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("make spool directory: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return "", fmt.Errorf("make spool directory: %w", err)
+	}
+	dir = filepath.Join(append([]string{dir}, below...)...)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make spool directory: %w", err)
+	}
+	return dir, nil
+}
+
+// Dir is the directory that holds the entries.
+func (s *Spool) Dir() string { return s.dir }
+
+// Close releases the spool; the entries stay. A second call does nothing.
+func (s *Spool) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	return errors.Join(s.root.Close(), s.lock.Close())
+}
+
+// use checks that the spool is open.
+func (s *Spool) use() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	return nil
+}
+
+// order gives the place of a new entry behind all others.
+func (s *Spool) order() (uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return 0, ErrClosed
+	}
+	s.next++
+	return s.next - 1, nil
+}
+
+// lock takes the file lock. The kernel frees it when its holder dies.
+func lock(root *os.Root, worker string) (*os.File, error) {
+	file, err := root.OpenFile(lockFile, os.O_CREATE|os.O_RDWR|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock spool: %w", err)
+	}
+	for {
+		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return file, nil
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EWOULDBLOCK):
+			err = fmt.Errorf("%w: worker '%s' runs on this host already: stop it, or give this one another name or spool_dir",
+				ErrLocked, worker)
+		default:
+			err = fmt.Errorf("lock spool: %w", err)
+		}
+		return nil, errors.Join(err, file.Close())
+	}
+}
+
+// sweep removes what dead processes were writing and finds the order of the
+// next entry.
+func (s *Spool) sweep() error {
+	files, err := fs.ReadDir(s.root.FS(), ".")
+	if err != nil {
+		return fmt.Errorf("look into spool: %w", err)
+	}
+	for _, file := range files {
+		switch name := file.Name(); {
+		case isTemp(name) && file.Type().IsRegular():
+			if err := s.root.Remove(name); err != nil {
+				return fmt.Errorf("sweep spool: %w", err)
+			}
+		case isEntry(name):
+			if h, err := s.header(name); err == nil { // All tells of the others
+				s.next = max(s.next, h.Order+1)
+			}
+		}
+	}
+	return nil
+}
