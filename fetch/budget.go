@@ -17,14 +17,14 @@ type budget struct {
 
 func (b *budget) addEntry() error {
 	if b.entries++; b.entries > b.opts.MaxEntries {
-		return &LimitError{Option: "MaxEntries", Limit: int64(b.opts.MaxEntries)}
+		return &LimitError{Option: limitEntries, Limit: int64(b.opts.MaxEntries)}
 	}
 	return nil
 }
 
 func (b *budget) addBytes(n int) error {
 	if b.bytes += int64(n); b.bytes > b.opts.MaxBytes {
-		return &LimitError{Option: "MaxBytes", Limit: b.opts.MaxBytes}
+		return &LimitError{Option: limitBytes, Limit: b.opts.MaxBytes}
 	}
 	return b.checkRatio(b.bytes)
 }
@@ -34,14 +34,14 @@ func (b *budget) addBytes(n int) error {
 func (b *budget) addStream(n int) error {
 	const perEntry, slack = 3 * 512, 1 << 20
 	if b.stream += int64(n); b.stream > b.opts.MaxBytes+int64(b.opts.MaxEntries)*perEntry+slack {
-		return &LimitError{Option: "MaxBytes", Limit: b.opts.MaxBytes}
+		return &LimitError{Option: limitBytes, Limit: b.opts.MaxBytes}
 	}
 	return b.checkRatio(b.stream)
 }
 
 func (b *budget) checkRatio(n int64) error {
 	if n > ratioFree && n/int64(b.opts.MaxRatio) > b.archive {
-		return &LimitError{Option: "MaxRatio", Limit: int64(b.opts.MaxRatio)}
+		return &LimitError{Option: limitRatio, Limit: int64(b.opts.MaxRatio)}
 	}
 	return nil
 }

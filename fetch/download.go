@@ -47,8 +47,8 @@ func (f *Fetcher) rsync(ctx context.Context, s *stage, src Source, sink *sink) e
 	}
 	name := path.Join(rsyncStage, path.Base(src.File))
 	if fi, err := s.root.Lstat(name); err != nil || !fi.Mode().IsRegular() {
-		return fmt.Errorf("rsync transferred nothing: %s is no regular file or exceeds MaxDownloadBytes (%d)",
-			printable(src.File), f.opts.MaxDownloadBytes)
+		return fmt.Errorf("rsync transferred nothing: %s is no regular file or larger than %d bytes (%s)",
+			printable(src.File), f.opts.MaxDownloadBytes, setting(limitDownload))
 	}
 	file, err := s.root.Open(name)
 	if err != nil {
@@ -77,7 +77,7 @@ func newSink(root *os.Root, limit int64) (*sink, error) {
 // Write implements io.Writer.
 func (s *sink) Write(p []byte) (int, error) {
 	if s.n+int64(len(p)) > s.max {
-		return 0, &LimitError{Option: "MaxDownloadBytes", Limit: s.max}
+		return 0, &LimitError{Option: limitDownload, Limit: s.max}
 	}
 	n, err := s.file.Write(p)
 	s.hash.Write(p[:n])

@@ -122,7 +122,7 @@ func (z *zipDirectory) ReadAt(p []byte, off int64) (int, error) {
 	n, err := z.File.ReadAt(p, off)
 	if !z.done {
 		if z.left -= int64(n); z.left < 0 {
-			return 0, &LimitError{Option: "MaxEntries", Limit: int64(z.limit), Where: "the zip directory"}
+			return 0, &LimitError{Option: limitEntries, Limit: int64(z.limit), Where: "the zip directory"}
 		}
 	}
 	return n, err

@@ -3,6 +3,9 @@ package fetch
 import (
 	"errors"
 	"fmt"
+	"syscall"
+
+	"github.com/tdf-go/tdf/internal/clean"
 )
 
 // Errors that callers may want to tell apart, matched with errors.Is.
@@ -47,7 +50,8 @@ func (e *Error) Error() string {
 	if e.Worker != "" {
 		at = fmt.Sprintf(" at worker '%s'", e.Worker)
 	}
-	return fmt.Sprintf("could not fetch program '%s'%s: %v", printable(e.Program), at, e.Err)
+	// Errors of the system name files, whose names an archive chooses.
+	return clean.Line(fmt.Sprintf("could not fetch program '%s'%s: %v", printable(e.Program), at, e.Err), 0)
 }
 
 // Unwrap gives the cause.
@@ -81,13 +85,17 @@ type LimitError struct {
 	Where string
 }
 
-// Error names option, limit and remedy.
+// Error names what was exceeded, the limit and the remedy.
 func (e *LimitError) Error() string {
 	where := ""
 	if e.Where != "" {
 		where = fmt.Sprintf(" in '%s'", printable(e.Where))
 	}
-	return fmt.Sprintf("%s of %d exceeded%s: raise it at the worker if the program is trusted", e.Option, e.Limit, where)
+	what := fmt.Sprintf(limitTexts[e.Option], e.Limit)
+	if key := setting(e.Option); key != "" {
+		return fmt.Sprintf("%s%s: raise %s if the program is trusted", what, where, key)
+	}
+	return what + where + ": pack it otherwise"
 }
 
 // Is makes a LimitError match [ErrLimit].
@@ -108,7 +116,33 @@ type OptionError struct {
 	Remedy string
 }
 
-// Error names field, value and remedy.
+// Error names field, or the setting it comes from, value and remedy.
 func (e *OptionError) Error() string {
-	return fmt.Sprintf("fetch option %s: bad value %q: %s", e.Field, fmt.Sprint(e.Value), e.Remedy)
+	name := setting(e.Field)
+	if name == "" {
+		name = "fetch option " + e.Field
+	}
+	return fmt.Sprintf("%s: bad value %q: %s", name, fmt.Sprint(e.Value), e.Remedy)
 }
+
+// DiskFullError says that there was no room for a program. It matches
+// syscall.ENOSPC, also where a quota was exceeded or a child process met the
+// full disk. Nothing of the program is left, and the failure is not remembered:
+// the next fetch tries again.
+type DiskFullError struct {
+	// Dir is the directory of programs on the full disk.
+	Dir string
+	// Err is what failed.
+	Err error
+}
+
+// Error names the directory and what failed.
+func (e *DiskFullError) Error() string {
+	return fmt.Sprintf("the disk of '%s' is full: make room: %v", e.Dir, e.Err)
+}
+
+// Is makes a DiskFullError match syscall.ENOSPC.
+func (e *DiskFullError) Is(target error) bool { return target == syscall.ENOSPC }
+
+// Unwrap gives the cause.
+func (e *DiskFullError) Unwrap() error { return e.Err }

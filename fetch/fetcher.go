@@ -2,11 +2,13 @@ package fetch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -18,6 +20,7 @@ type Fetcher struct {
 	client   *http.Client
 	locks    *keyedLocks
 	failures *failures
+	hashes   *hashes
 	// at is called with the name of each step reached; tests stop there.
 	at func(step string)
 }
@@ -42,7 +45,7 @@ func New(o Options) (*Fetcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open program directory: %w", err)
 	}
-	f := &Fetcher{opts: o, root: root, client: client, locks: newKeyedLocks(), at: func(string) {},
+	f := &Fetcher{opts: o, root: root, client: client, locks: newKeyedLocks(), hashes: newHashes(), at: func(string) {},
 		failures: newFailures(o.FailureBackoff, time.Now, rand.Float64)}
 	if err := f.prepare(); err != nil {
 		_ = root.Close()
@@ -67,7 +70,7 @@ func (f *Fetcher) Ensure(ctx context.Context, program, source string, note func(
 		note = func(string) {}
 	}
 	if err := f.ensure(ctx, program, source, note); err != nil {
-		return "", &Error{Program: program, Worker: f.opts.Worker, Err: err}
+		return "", &Error{Program: program, Worker: f.opts.Worker, Err: f.explainFull(err)}
 	}
 	return filepath.Join(f.opts.Dir, program), nil
 }
@@ -101,9 +104,9 @@ func (f *Fetcher) ensure(ctx context.Context, program, source string, note func(
 	}
 	note(fmt.Sprintf("attempting to fetch program '%s' from '%s'", program, printable(source)))
 	if err := f.fetch(ctx, program, src, note); err != nil {
-		// A local path costs nothing to try again, and a caller who gave up
-		// says nothing about the source.
-		if src.Kind != KindLocal && ctx.Err() == nil {
+		// A local path costs nothing to try again; a caller who gave up and a
+		// full disk say nothing about the source.
+		if src.Kind != KindLocal && ctx.Err() == nil && !diskFull(err) {
 			f.failures.remember(key, err)
 		}
 		return err
@@ -126,7 +129,7 @@ func (f *Fetcher) parse(source string) (Source, error) {
 // fetch does the whole work, in staging, with the program's lock held.
 func (f *Fetcher) fetch(ctx context.Context, program string, src Source, note func(string)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.opts.Timeout,
-		fmt.Errorf("%w after %v (option Timeout)", ErrTimeout, f.opts.Timeout))
+		fmt.Errorf("%w after %v (%s)", ErrTimeout, f.opts.Timeout, setting("Timeout")))
 	defer cancel()
 	stage, err := f.newStage(program)
 	if err != nil {
@@ -143,6 +146,19 @@ func (f *Fetcher) fetch(ctx context.Context, program string, src Source, note fu
 	}
 	f.at("unpacked")
 	return f.install(stage, m)
+}
+
+// diskFull says whether err comes from a full disk or an exceeded quota.
+func diskFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// explainFull says what is full, where that is why a fetch failed.
+func (f *Fetcher) explainFull(err error) error {
+	if !diskFull(err) {
+		return err
+	}
+	return &DiskFullError{Dir: f.opts.Dir, Err: err}
 }
 
 // withCause prefers the reason for which a context was cancelled to the error

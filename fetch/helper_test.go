@@ -17,11 +17,14 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/mholt/archiver/v4"
 	"go.uber.org/goleak"
+
+	"github.com/tdf-go/tdf/internal/wait"
 )
 
 func TestMain(m *testing.M) {
@@ -192,12 +195,18 @@ func write(t testing.TB, name string, data []byte, mode fs.FileMode) string {
 	return name
 }
 
-// runProgram executes run.sh as a worker does.
+// runProgram executes run.sh as a worker does: again while a process that
+// another test is forking holds it open for writing.
 func runProgram(t testing.TB, dir string) string {
 	t.Helper()
-	cmd := exec.Command("./run.sh")
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
+	var out []byte
+	var err error
+	wait.Eventually(t, 10*time.Second, func() bool {
+		cmd := exec.Command("./run.sh")
+		cmd.Dir = dir
+		out, err = cmd.CombinedOutput()
+		return !errors.Is(err, syscall.ETXTBSY)
+	}, "run.sh in %s can be executed", dir)
 	noErr(t, err)
 	return string(out)
 }

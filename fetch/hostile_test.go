@@ -132,21 +132,21 @@ func TestLimits(t *testing.T) {
 		many = append(many, entry{name: fmt.Sprintf("f%d", i), mode: 0o644})
 	}
 	deep = append(deep, entry{name: strings.Repeat("d/", 20) + "x", mode: 0o644})
-	for option, c := range map[string]struct {
+	for text, c := range map[string]struct {
 		entries []entry
 		set     func(*Options)
 	}{
-		"MaxFileBytes":     {goodEntries(), func(o *Options) { o.MaxFileBytes = 1000 }},
-		"MaxBytes":         {goodEntries(), func(o *Options) { o.MaxBytes = 1000 }},
-		"MaxEntries":       {many, func(o *Options) { o.MaxEntries = 100 }},
-		"MaxDepth":         {deep, func(o *Options) { o.MaxDepth = 10 }},
-		"MaxDownloadBytes": {goodEntries(), func(o *Options) { o.MaxDownloadBytes = 100 }},
+		"fetch_max_file_bytes": {goodEntries(), func(o *Options) { o.MaxFileBytes = 1000 }},
+		"unpacks to more than 1000 bytes: raise [worker] fetch_max_bytes": {goodEntries(), func(o *Options) { o.MaxBytes = 1000 }},
+		"fetch_max_entries":                                                 {many, func(o *Options) { o.MaxEntries = 100 }},
+		"directories are more than 10 deep in ":                             {deep, func(o *Options) { o.MaxDepth = 10 }},
+		"the file is larger than 100 bytes: raise [worker] fetch_max_bytes": {goodEntries(), func(o *Options) { o.MaxDownloadBytes = 100 }},
 	} {
 		for format, data := range allFormats(t, c.entries) {
 			o := testOptions(t)
 			c.set(&o)
 			err := ensureLocal(t, o, format, data)
-			wantErr(t, err, ErrLimit, option)
+			wantErr(t, err, ErrLimit, text)
 			nothingInstalled(t, o)
 		}
 	}
@@ -161,7 +161,7 @@ func TestRatio(t *testing.T) {
 		FormatTarZst: compress(t, archiver.Zstd{}, plain), FormatZip: zipBytes(t, big),
 	} {
 		o := testOptions(t)
-		wantErr(t, ensureLocal(t, o, format, data), ErrLimit, "MaxRatio")
+		wantErr(t, ensureLocal(t, o, format, data), ErrLimit, "bombs")
 		nothingInstalled(t, o)
 		o = testOptions(t)
 		o.MaxRatio = 1 << 30
@@ -176,10 +176,10 @@ func TestTarBombOfHeaders(t *testing.T) {
 	noErr(t, err)
 	data := append(tarBytes(t, goodEntries()), padding...)
 	o := testOptions(t)
-	wantErr(t, ensureLocal(t, o, FormatTarGz, compress(t, archiver.Gz{}, data)), ErrLimit, "MaxRatio")
+	wantErr(t, ensureLocal(t, o, FormatTarGz, compress(t, archiver.Gz{}, data)), ErrLimit, "bombs")
 	o = testOptions(t)
 	o.MaxBytes, o.MaxEntries = 10_000, 10
-	wantErr(t, ensureLocal(t, o, FormatTar, data), ErrLimit, "MaxBytes")
+	wantErr(t, ensureLocal(t, o, FormatTar, data), ErrLimit, "fetch_max_bytes")
 	wantErr(t, ensureLocal(t, testOptions(t), FormatTar, append(tarBytes(t, goodEntries()), "more"...)), ErrArchive, "follow the end")
 }
 
@@ -193,7 +193,7 @@ func TestZipTricks(t *testing.T) {
 	}
 	o := testOptions(t)
 	o.MaxEntries = 10
-	wantErr(t, ensureLocal(t, o, FormatZip, zipBytes(t, many)), ErrLimit, "MaxEntries", "directory")
+	wantErr(t, ensureLocal(t, o, FormatZip, zipBytes(t, many)), ErrLimit, "fetch_max_entries", "directory")
 
 	good := zipBytes(t, goodEntries())
 	for text, change := range map[string]func([]byte, int){

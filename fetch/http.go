@@ -68,7 +68,7 @@ func (f *Fetcher) getOnce(ctx context.Context, src Source, sink *sink) error {
 // receive copies the body, and gives up when nothing comes for StallTimeout.
 func (f *Fetcher) receive(ctx context.Context, cancel context.CancelCauseFunc, resp *http.Response, sink *sink) error {
 	watchdog := time.AfterFunc(f.opts.StallTimeout, func() {
-		cancel(fmt.Errorf("%w: nothing came for %v (option StallTimeout)", ErrStalled, f.opts.StallTimeout))
+		cancel(fmt.Errorf("%w: nothing came for %v", ErrStalled, f.opts.StallTimeout))
 	})
 	defer watchdog.Stop()
 	_, err := io.Copy(sink, readerFunc(func(p []byte) (int, error) {
@@ -100,7 +100,7 @@ func (f *Fetcher) checkResponse(resp *http.Response, src Source) error {
 		return &StatusError{Code: resp.StatusCode}
 	}
 	if resp.ContentLength > f.opts.MaxDownloadBytes {
-		return &LimitError{Option: "MaxDownloadBytes", Limit: f.opts.MaxDownloadBytes}
+		return &LimitError{Option: limitDownload, Limit: f.opts.MaxDownloadBytes}
 	}
 	// Some servers describe a .tar.gz file as a .tar with a gzip encoding.
 	encoding := strings.ToLower(resp.Header.Get("Content-Encoding"))

@@ -50,13 +50,13 @@ func TestHTTPAnswers(t *testing.T) {
 		"too large": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "10000000000")
 			w.WriteHeader(200)
-		}, ErrLimit, "MaxDownloadBytes", 1},
+		}, ErrLimit, "fetch_max_bytes", 1},
 		"too large unannounced": {func(w http.ResponseWriter, _ *http.Request) {
 			for range 100 {
 				_, _ = w.Write(data)
 				_ = http.NewResponseController(w).Flush()
 			}
-		}, ErrLimit, "MaxDownloadBytes", 1},
+		}, ErrLimit, "fetch_max_bytes", 1},
 		"truncated": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(data)))
 			_, _ = w.Write(data[:1024])
@@ -80,7 +80,7 @@ func TestHTTPAnswers(t *testing.T) {
 		}, nil, "it carries credentials", 1},
 		"to metadata": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://169.254.169.254/latest", 302)
-		}, ErrForbidden, "AllowLinkLocal", 1},
+		}, ErrForbidden, "link-local", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -168,14 +168,14 @@ func TestHTTPTimeouts(t *testing.T) {
 	}
 	o := testOptions(t)
 	o.StallTimeout = 50 * time.Millisecond
-	wantErr(t, ensureHTTP(t, o, handle(t, stalls).URL+"/run.sh"), ErrStalled, "StallTimeout")
+	wantErr(t, ensureHTTP(t, o, handle(t, stalls).URL+"/run.sh"), ErrStalled, "nothing came for 50ms")
 	o = testOptions(t)
 	o.StallTimeout = 50 * time.Millisecond
 	wantErr(t, ensureHTTP(t, o, handle(t, silent).URL+"/run.sh"), nil, "timeout awaiting response headers")
 	for _, h := range []http.HandlerFunc{silent, stalls} {
 		o = testOptions(t)
 		o.Timeout = 50 * time.Millisecond
-		wantErr(t, ensureHTTP(t, o, handle(t, h).URL+"/run.sh"), ErrTimeout, "option Timeout")
+		wantErr(t, ensureHTTP(t, o, handle(t, h).URL+"/run.sh"), ErrTimeout, "[worker] fetch_timeout")
 	}
 }
 

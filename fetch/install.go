@@ -73,7 +73,7 @@ func (f *Fetcher) newStage(program string) (*stage, error) {
 	}
 	root, err := f.root.OpenRoot(name)
 	if err != nil {
-		return nil, fmt.Errorf("open staging directory: %w", err)
+		return nil, errors.Join(fmt.Errorf("open staging directory: %w", err), f.root.RemoveAll(name))
 	}
 	return &stage{name: name, path: f.opts.Dir + "/" + name, top: f.root, root: root}, nil
 }

@@ -51,7 +51,7 @@ func (f *Fetcher) openLocal(name string) (*os.File, error) {
 		defer root.Close()
 		return root.OpenFile(rel, flags, 0)
 	}
-	return nil, fmt.Errorf("%w: '%s' is not below one of the worker's LocalRoots", ErrForbidden, printable(name))
+	return nil, fmt.Errorf("%w: '%s' is in none of the directories this worker takes programs from", ErrForbidden, printable(name))
 }
 
 // cleanPathError keeps names of files, which tasks choose, printable.

@@ -13,7 +13,7 @@ import (
 func netrcLookup(file, host string) (login, password string, ok bool, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return "", "", false, fmt.Errorf("read netrc file (option NetrcFile): %w", err)
+		return "", "", false, fmt.Errorf("read netrc file (%s): %w", setting("NetrcFile"), err)
 	}
 	words := netrcWords(string(text))
 	here := false

@@ -73,6 +73,9 @@ type Options struct {
 	// SSHOptions are its arguments. Default: batch mode, strict host key
 	// checking and a connect timeout of 10 s.
 	SSHOptions []string
+	// SSHExtra are arguments put before SSHOptions. As ssh keeps the first
+	// value it sees of an option, they win. Default none.
+	SSHExtra []string
 
 	// RequirePinned refuses sources without #sha256=HEX.
 	RequirePinned bool
@@ -118,9 +121,9 @@ func (o *Options) validateNumbers() error {
 		value int64
 		least int64
 	}{
-		{"MaxDownloadBytes", o.MaxDownloadBytes, 1}, {"MaxBytes", o.MaxBytes, 1},
-		{"MaxFileBytes", o.MaxFileBytes, 1}, {"MaxEntries", int64(o.MaxEntries), 1},
-		{"MaxDepth", int64(o.MaxDepth), 0}, {"MaxRatio", int64(o.MaxRatio), 1},
+		{limitDownload, o.MaxDownloadBytes, 1}, {limitBytes, o.MaxBytes, 1},
+		{limitFileBytes, o.MaxFileBytes, 1}, {limitEntries, int64(o.MaxEntries), 1},
+		{limitDepth, int64(o.MaxDepth), 0}, {limitRatio, int64(o.MaxRatio), 1},
 		{"MaxRedirects", int64(o.MaxRedirects), 0}, {"HTTPRetries", int64(o.HTTPRetries), 0},
 	} {
 		if n.value < n.least {
@@ -147,13 +150,14 @@ func (o *Options) validateCommands() error {
 		return &OptionError{"RsyncPath", o.RsyncPath, `name the rsync program, for example "rsync"`}
 	}
 	// rsync splits its -e option at blanks and knows quotes.
-	for _, word := range append([]string{o.SSHCommand}, o.SSHOptions...) {
-		if word == "" || strings.ContainsAny(word, " \t\r\n'\"\\") {
-			field := "SSHOptions"
-			if word == o.SSHCommand {
-				field = "SSHCommand"
+	for _, ssh := range []struct {
+		field string
+		words []string
+	}{{"SSHCommand", []string{o.SSHCommand}}, {"SSHOptions", o.SSHOptions}, {"SSHExtra", o.SSHExtra}} {
+		for _, word := range ssh.words {
+			if word == "" || strings.ContainsAny(word, " \t\r\n'\"\\") {
+				return &OptionError{ssh.field, word, "use words without blanks, quotes and backslashes, one per argument"}
 			}
-			return &OptionError{field, word, "use words without blanks, quotes and backslashes, one per argument"}
 		}
 	}
 	for _, root := range o.LocalRoots {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -36,13 +37,18 @@ func TestOptionsAreValidated(t *testing.T) {
 		{"SSHCommand", func(o *Options) { o.SSHCommand = "ssh -x" }},
 		{"SSHOptions", func(o *Options) { o.SSHOptions = []string{"-o ProxyCommand=x"} }},
 		{"SSHOptions", func(o *Options) { o.SSHOptions = []string{""} }},
+		{"SSHExtra", func(o *Options) { o.SSHExtra = []string{`-o"ProxyCommand`} }},
 		{"LocalRoots", func(o *Options) { o.LocalRoots = []string{notPEM} }},
 	} {
 		o := testOptions(t)
 		c.set(&o)
 		_, err := New(o)
 		var typed *OptionError
-		if !errors.As(err, &typed) || typed.Field != c.field || typed.Remedy == "" || !strings.Contains(err.Error(), c.field) {
+		name := setting(c.field)
+		if name == "" {
+			name = "fetch option " + c.field
+		}
+		if !errors.As(err, &typed) || typed.Field != c.field || typed.Remedy == "" || !strings.HasPrefix(err.Error(), name+": ") {
 			t.Errorf("%s: %v", c.field, err)
 		}
 	}
@@ -72,6 +78,26 @@ func TestNewSweeps(t *testing.T) {
 	for _, name := range []string{kept, "/etc/passwd"} {
 		if _, err := os.Stat(name); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// Every setting that an error names is a key of the configuration, and every
+// limit has a text.
+func TestSettingsExist(t *testing.T) {
+	t.Parallel()
+	reference, err := os.ReadFile(filepath.Join("..", "docs", "CONFIGURATION.md"))
+	noErr(t, err)
+	_, worker, _ := strings.Cut(string(reference), "\n## [worker]\n")
+	worker, _, _ = strings.Cut(worker, "\n## ")
+	for field, key := range settings {
+		if _, ok := reflect.TypeFor[Options]().FieldByName(field); !ok || !strings.Contains(worker, "\n### `"+key+"`\n") {
+			t.Errorf("%s: no such field, or no key %s", field, key)
+		}
+	}
+	for _, field := range []string{"MaxDownloadBytes", "MaxBytes", "MaxFileBytes", "MaxEntries", "MaxDepth", "MaxRatio"} {
+		if text := (&LimitError{Option: field, Limit: 7}).Error(); !strings.Contains(text, " 7 ") || strings.Contains(text, "Max") {
+			t.Errorf("%s: %s", field, text)
 		}
 	}
 }

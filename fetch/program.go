@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
-	"strings"
-	"unicode"
+
+	"github.com/tdf-go/tdf/internal/clean"
 )
 
 // runFile is the file of a program that is executed.
@@ -39,17 +39,5 @@ func runnable(tree fs.FS, program string) error {
 	return nil
 }
 
-// printable makes text from elsewhere fit for one line of a log: no control
-// characters, at most 300 bytes.
-func printable(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == unicode.ReplacementChar {
-			return '?'
-		}
-		return r
-	}, s)
-	if len(s) > 300 {
-		s = strings.ToValidUTF8(s[:300], "") + "..."
-	}
-	return s
-}
+// printable makes text from elsewhere fit for one line of a log.
+func printable(s string) string { return clean.Line(s, 300) }

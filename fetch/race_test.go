@@ -164,6 +164,45 @@ func TestProcessesFetchOnce(t *testing.T) {
 	}
 }
 
+// A36: four slots of one worker, and of two, ask for the same new program at
+// once: one GET, one installation, all succeed.
+func TestFourSlotsFetchOnce(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t, map[string][]byte{"/p.tar.gz": allFormats(t, goodEntries())[FormatTarGz]})
+	o := testOptions(t)
+	f := newFetcher(t, o)
+	steps := map[string]int{} // only the holder of the lock comes to a step
+	f.at = func(step string) { steps[step]++ }
+	ready, errs := make(chan struct{}), make(chan error)
+	for range 4 {
+		go func() {
+			<-ready
+			_, err := f.Ensure(t.Context(), "p", srv.URL+"/p.tar.gz", nil)
+			errs <- err
+		}()
+	}
+	close(ready)
+	for range 4 {
+		noErr(t, <-errs)
+	}
+	if n := srv.gets.Load(); n != 1 || steps["installed"] != 1 {
+		t.Errorf("%d GETs, steps %v, want one installation", n, steps)
+	}
+	two := t.TempDir()
+	job := childJob{Dir: two, Source: srv.URL + "/p.tar.gz", Callers: 4}
+	children := []*child{startChild(t, job), startChild(t, job)}
+	for _, c := range children {
+		c.start(t)
+	}
+	for _, c := range children {
+		c.expect(t, "done")
+	}
+	if n := srv.gets.Load(); n != 2 {
+		t.Errorf("%d GETs, want one for each directory", n)
+	}
+	runProgram(t, filepath.Join(two, "p"))
+}
+
 // A worker killed at any step leaves a program absent or complete; one that
 // waits for it takes over at once, and nothing stays in staging.
 func TestKilledFetch(t *testing.T) {

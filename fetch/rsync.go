@@ -10,8 +10,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -47,7 +49,8 @@ func (f *Fetcher) rsyncArgs(src Source, dst string) []string {
 			args = append(args, "--password-file="+f.opts.RsyncPasswordFile)
 		}
 	} else {
-		ssh := strings.Join(append([]string{f.opts.SSHCommand}, f.opts.SSHOptions...), " ")
+		// ssh keeps the first value it sees of an option.
+		ssh := strings.Join(slices.Concat([]string{f.opts.SSHCommand}, f.opts.SSHExtra, f.opts.SSHOptions), " ")
 		args = append(args, "--rsh="+ssh)
 	}
 	return append(args, "--", src.Path, dst+"/")
@@ -83,9 +86,12 @@ func runChild(cmd *exec.Cmd, messages *head, maxFile int64) error {
 
 func rsyncError(err error, messages *head) error {
 	if errors.Is(err, exec.ErrNotFound) {
-		return fmt.Errorf("rsync is not installed at this worker (option RsyncPath): %w", err)
+		return fmt.Errorf("rsync is not installed at this worker (%s): %w", setting("RsyncPath"), err)
 	}
 	text := strings.Join(strings.Fields(messages.text.String()), " ")
+	if strings.Contains(text, "No space left on device") { // as strerror(3) says it without a locale
+		err = fmt.Errorf("%w (%w)", err, syscall.ENOSPC)
+	}
 	return fmt.Errorf("rsync: %w: %s", err, printable(text))
 }
 

@@ -91,7 +91,7 @@ func TestRsyncDaemon(t *testing.T) {
 	}
 	for source, text := range map[string]string{
 		"/m/none.tar": "No such file", "/nomodule/run.sh": "Unknown module", "/m/dir.tar": "transferred nothing",
-		"/m/big/run.sh": "MaxDownloadBytes", "/m/fifo.tar": "transferred nothing", "/locked/run.sh": "rsync",
+		"/m/big/run.sh": "fetch_max_bytes", "/m/fifo.tar": "transferred nothing", "/locked/run.sh": "rsync",
 	} {
 		_, err := f.Ensure(t.Context(), "bad", "rsync://"+addr+source, nil)
 		wantErr(t, err, nil, text, "could not fetch program 'bad'")
@@ -108,7 +108,13 @@ func fakeRsync(t *testing.T, body string) (path, record string) {
 	record = t.TempDir()
 	text := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\n' \"$@\" > %[1]s/args\nenv > %[1]s/env\n"+
 		"for dst in \"$@\"; do :; done\n%s\n", record, body)
-	return write(t, filepath.Join(t.TempDir(), "rsync"), []byte(text), 0o755), record
+	path = filepath.Join(t.TempDir(), "rsync")
+	// Written by another process: one that a test is forking here could hold it
+	// open, and it could not be executed.
+	cmd := exec.Command("sh", "-c", `cat > "$0" && chmod 755 "$0"`, path)
+	cmd.Stdin = strings.NewReader(text)
+	noErr(t, cmd.Run())
+	return path, record
 }
 
 func TestRsyncArguments(t *testing.T) {
@@ -117,7 +123,7 @@ func TestRsyncArguments(t *testing.T) {
 	o := testOptions(t)
 	var record string
 	o.RsyncPath, record = fakeRsync(t, "echo '#!/bin/sh' > $dst/run.sh")
-	o.SSHOptions = append(o.SSHOptions, "-i", "/key")
+	o.SSHExtra = []string{"-i", "/key", "-oConnectTimeout=3"}
 	_, err := newFetcher(t, o).Ensure(t.Context(), "p", "rsync:me@host:dir/run.sh", nil)
 	noErr(t, err)
 	text, err := os.ReadFile(filepath.Join(record, "args"))
@@ -128,7 +134,7 @@ func TestRsyncArguments(t *testing.T) {
 		t.Errorf("ends in %q", tail)
 	}
 	for _, want := range []string{"--no-devices", "--no-specials", "--copy-links", "--protect-args", "--timeout=30",
-		"--max-size=1073741824", "--rsh=ssh -oBatchMode=yes -oStrictHostKeyChecking=yes -oConnectTimeout=10 -i /key"} {
+		"--max-size=1073741824", "--rsh=ssh -i /key -oConnectTimeout=3 -oBatchMode=yes -oStrictHostKeyChecking=yes -oConnectTimeout=10"} {
 		if !slices.Contains(args, want) {
 			t.Errorf("%s is missing in %q", want, args)
 		}
@@ -147,7 +153,7 @@ func TestRsyncHostileResult(t *testing.T) {
 		"ln -s /etc/passwd $dst/run.sh":          "no regular file",
 		"mkdir $dst/run.sh":                      "no regular file",
 		"head -c 200000 /dev/zero > $dst/run.sh": "",
-		"printf 'bad\\001\\nnews' >&2; exit 23":  "rsync: exit status 23: bad? news",
+		"printf 'bad\\001\\nnews' >&2; exit 23":  "rsync: exit status 23: bad\\x01 news",
 		"head -c 100000 /dev/zero >&2; exit 1":   "exit status 1",
 		"exit 0":                                 "transferred nothing",
 	} {
@@ -167,7 +173,7 @@ func TestRsyncHostileResult(t *testing.T) {
 	wantErr(t, err, os.ErrNotExist)
 	o.RsyncPath = "no-such-rsync-program"
 	_, err = newFetcher(t, o).Ensure(t.Context(), "p", "rsync:host:run.sh", nil)
-	wantErr(t, err, exec.ErrNotFound, "option RsyncPath")
+	wantErr(t, err, exec.ErrNotFound, "[worker] rsync_path")
 }
 
 // A cancelled fetch leaves neither rsync nor its children.

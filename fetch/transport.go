@@ -70,7 +70,7 @@ func dialControl(allowLinkLocal bool) func(context.Context, string, string, sysc
 		}
 		ip := addr.Addr().Unmap().WithZone("")
 		if !allowLinkLocal && (ip.IsLinkLocalUnicast() || ip == awsMetadataV6) {
-			return fmt.Errorf("%w: %s is a link-local or metadata address (option AllowLinkLocal)", ErrForbidden, ip)
+			return fmt.Errorf("%w: %s is a link-local or metadata address", ErrForbidden, ip)
 		}
 		return nil
 	}
@@ -82,7 +82,7 @@ var errRedirect = errors.New("redirect refused")
 func checkRedirect(limit int) func(*http.Request, []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		if len(via) > limit {
-			return fmt.Errorf("%w: more than %d redirects (option MaxRedirects)", errRedirect, limit)
+			return fmt.Errorf("%w: more than %d redirects (%s)", errRedirect, limit, setting("MaxRedirects"))
 		}
 		if req.URL.Scheme != "http" && req.URL.Scheme != "https" {
 			return fmt.Errorf("%w: to scheme '%s'", errRedirect, printable(req.URL.Scheme))

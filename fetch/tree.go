@@ -76,7 +76,7 @@ func (t *tree) cleanName(name string) (string, error) {
 	}
 	clean := path.Clean(name)
 	if strings.Count(clean, "/") > t.budget.opts.MaxDepth {
-		return "", &LimitError{Option: "MaxDepth", Limit: int64(t.budget.opts.MaxDepth), Where: name}
+		return "", &LimitError{Option: limitDepth, Limit: int64(t.budget.opts.MaxDepth), Where: name}
 	}
 	if first, _, _ := strings.Cut(clean, "/"); first == manifestFile {
 		return "", refused(name, "has a name that the fetcher needs itself")
@@ -154,7 +154,7 @@ func (t *tree) writeFile(ctx context.Context, name string, perm fs.FileMode, r i
 	err = copyContext(ctx, file, readerFunc(func(p []byte) (int, error) {
 		n, err := r.Read(p)
 		if size += int64(n); size > t.budget.opts.MaxFileBytes {
-			return 0, &LimitError{Option: "MaxFileBytes", Limit: t.budget.opts.MaxFileBytes, Where: name}
+			return 0, &LimitError{Option: limitFileBytes, Limit: t.budget.opts.MaxFileBytes, Where: name}
 		}
 		if limit := t.budget.addBytes(n); limit != nil {
 			return 0, limit

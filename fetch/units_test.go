@@ -57,8 +57,8 @@ func TestRedact(t *testing.T) {
 		"rsync:me@h:p":           "rsync:me@h:p",
 		"rsync://a:b@h/m":        "rsync://***@h/m",
 		"rsync:a:b@h:p":          "rsync:***@h:p",
-		"x\x1b[31m":              "x?[31m",
-		strings.Repeat("x", 400): strings.Repeat("x", 300) + "...",
+		"x\x1b[31m\u202ey":       `x\x1b[31m\u202ey`,
+		strings.Repeat("x", 400): strings.Repeat("x", 297) + "...",
 	} {
 		if got := redact(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
@@ -81,7 +81,7 @@ func TestSinkResets(t *testing.T) {
 		t.Errorf("%q, %v, n %d", data, err, s.n)
 	}
 	_, err = io.WriteString(s, "too much")
-	wantErr(t, err, ErrLimit, "MaxDownloadBytes of 10")
+	wantErr(t, err, ErrLimit, "larger than 10 bytes", "[worker] fetch_max_bytes")
 }
 
 // Locks are per program: one fetch does not hold up another.

@@ -14,6 +14,8 @@ var (
 	ErrUnreachable = store.ErrUnreachable
 	// ErrNotFound means there is no task with that id.
 	ErrNotFound = store.ErrNotFound
+	// ErrNoWorker means that no worker has ever had that name.
+	ErrNoWorker = store.ErrNoWorker
 	// ErrDamaged means that a task's record in Redis is missing or spoilt.
 	ErrDamaged = store.ErrDamaged
 	// ErrManagerAlive means that a stand-in (see [StandIn]) met a project's own

@@ -55,6 +55,22 @@ func startWorker(ctx context.Context, m *manager.Manager) (stop func()) {
 	}
 }
 
+// registerWorkers makes idle workers known, on host-a or host-b by their names.
+func registerWorkers(ctx context.Context, m *manager.Manager, names ...string) (leave func()) {
+	srv := redistest.Shared(exampleTB{}) //nolint:contextcheck // it outlives the example
+	s, err := store.Dial(worktest.Redis(srv), m.Namespace())
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range names {
+		_, err := s.Register(ctx, store.Registration{Name: name, Node: "host-" + name[:1], Identity: name, Slots: 8})
+		if err != nil {
+			panic(err)
+		}
+	}
+	return func() { _ = s.Close() }
+}
+
 func add(t *store.Claimed) worktest.Result {
 	sum := 0
 	for word := range strings.FieldsSeq(t.Input) {
@@ -128,6 +144,38 @@ func ExampleManager_Run() {
 	// task 2 failed: fourteen is not a number
 	// task 3: 51
 	// <nil>
+}
+
+// Take a host out for maintenance: its workers finish what they run and claim
+// nothing more, until they are undrained.
+func ExampleManager_DrainWorker() {
+	ctx := context.Background()
+	m := exampleManager(ctx)
+	defer m.Close()
+	defer registerWorkers(ctx, m, "a1", "a2", "b1")()
+
+	workers, err := m.Workers(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, w := range workers {
+		if w.Node != "host-a" || !w.State.Alive() {
+			continue
+		}
+		was, err := m.DrainWorker(ctx, w.Name)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%s was %s, %d of %d slots busy\n", was.Name, was.State, was.Busy, was.Slots)
+	}
+	b1, err := m.Worker(ctx, "b1")
+	fmt.Printf("%s has order %q, %v\n", b1.Name, b1.Order, err)
+	// Output:
+	// a1 was ready, 0 of 8 slots busy
+	// a2 was ready, 0 of 8 slots busy
+	// b1 has order "", <nil>
 }
 
 // Open many tasks. The request key makes the program safe to run again.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/link"
 	"github.com/tdf-go/tdf/internal/store"
 )
 
@@ -126,13 +127,17 @@ const openPatience = 10 * time.Second
 // openBatch may send the request several times: its key makes that safe.
 func (m *Manager) openBatch(ctx context.Context, req store.OpenRequest) ([]int64, error) {
 	giveUp := time.Now().Add(openPatience)
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+	redis := link.NewSlog(m.log)
+	for {
 		ids, err := m.store.Open(ctx, req)
-		if err == nil || !errors.Is(err, ErrUnreachable) || ctx.Err() != nil || time.Now().After(giveUp) {
+		if err == nil {
+			redis.Answered()
+			return ids, nil
+		}
+		if !errors.Is(err, ErrUnreachable) || ctx.Err() != nil || time.Now().After(giveUp) {
 			return ids, err
 		}
-		m.log.Warn("opening tasks, again soon", "error", err)
-		if !m.wait(ctx, pause) {
+		if !m.wait(ctx, redis.Failed(err)) {
 			return nil, fmt.Errorf("open: %w", context.Cause(ctx))
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/tdf-go/tdf/internal/link"
 )
 
 // Run gives every task that has ended to its handler and archives it, round by
@@ -44,45 +46,36 @@ func (m *Manager) Run(ctx context.Context, h Handlers) error {
 	return nil
 }
 
-// Pauses of the loop.
-const (
-	// linger lets a few more tasks end after the first one of a round.
-	linger = 3 * time.Millisecond
-	// firstOutage and longestOutage bound the pause after Redis was not there.
-	firstOutage   = 50 * time.Millisecond
-	longestOutage = 2 * time.Second
-)
+// linger lets a few more tasks end after the first one of a round.
+const linger = 3 * time.Millisecond
 
 // rounds makes passes until one says stop. A pass for which there was a hint,
 // but no task, is no round: the hint may have been about our own archiving.
 func (m *Manager) rounds(ctx context.Context, h *Handlers, changes <-chan struct{}) {
-	outage, hinted := time.Duration(0), false
+	redis, hinted := link.NewSlog(m.log), false
 	end := m.after(m.cfg.Manager.RoundDuration)
 	for n := 0; ctx.Err() == nil; n++ {
 		processed, err := m.pass(ctx, h, n)
-		switch {
-		case err != nil:
-			outage = m.pause(ctx, err, outage)
+		if err != nil {
+			m.pause(ctx, redis, err)
 			continue
-		case processed > 0 || !hinted:
+		}
+		redis.Answered()
+		if processed > 0 || !hinted {
 			if m.endRound(ctx, h, processed) {
 				return
 			}
 			end = m.after(m.cfg.Manager.RoundDuration)
 		}
-		outage = 0
 		hinted = m.idle(ctx, changes, end)
 	}
 }
 
 // pause waits while Redis is away, longer each time.
-func (m *Manager) pause(ctx context.Context, err error, last time.Duration) time.Duration {
-	next := min(max(firstOutage, 2*last), longestOutage)
+func (m *Manager) pause(ctx context.Context, redis *link.Link, err error) {
 	if ctx.Err() == nil {
-		m.log.Warn("round not done, again soon", "error", err, "pause", next)
-		m.wait(ctx, next)
+		m.wait(ctx, redis.Failed(err))
 	}
-	return next
 }
 
 // endRound calls EndRound and Stop; it reports whether Run shall end.

@@ -377,9 +377,12 @@ func TestRedisAway(t *testing.T) {
 		wait.Receive(t, limit, calls, "handler is not called")
 	}
 	wait.Eventually(t, limit, func() bool {
-		return wait.Receive(t, limit, log.heard, "the outage is not noticed") == "round not done, again soon"
+		return wait.Receive(t, limit, log.heard, "the outage is not noticed") == "lost the connection to redis, trying again"
 	}, "the outage is not noticed")
 	proxy.Up()
+	wait.Eventually(t, limit, func() bool {
+		return wait.Receive(t, limit, log.heard, "the end of the outage is not noticed") == "redis answers again"
+	}, "the end of the outage is not noticed")
 	until(t, newManager(t, ns), "the archive", archived(3))
 	if len(calls) != 0 {
 		t.Errorf("handlers called again for %d tasks", len(calls))

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -77,7 +78,7 @@ func (m *Manager) complete(spec *Spec) (store.Spec, error) {
 		FailOn:      failOnText(spec.FailOn, d.FailOn),
 	}
 	if err := s.Check(); err != nil {
-		return store.Spec{}, err
+		return store.Spec{}, spec.blame(err, &s)
 	}
 	if d.AddRandomStartOffset {
 		s.StartAfter = withRandomOffset(s.StartAfter, s.EndBefore)
@@ -85,10 +86,27 @@ func (m *Manager) complete(spec *Spec) (store.Spec, error) {
 	return s, nil
 }
 
+// blame names the field that the caller has set, where an error is about two of
+// which the other is a default.
+func (s *Spec) blame(err error, complete *store.Spec) error {
+	var field *statemachine.FieldError
+	late := errors.As(err, &field) && field.Field == "start_after" && s.StartAfter.IsZero() && !s.EndBefore.IsZero()
+	if !late {
+		return err
+	}
+	return fieldError("end_before", complete.EndBefore, "later than start_after = "+complete.StartAfter)
+}
+
 // checkTexts refuses what no worker could run.
 func (s *Spec) checkTexts() error {
 	if config.ValidName("program", s.Program) != nil {
-		return fieldError("program", s.Program, "a name for a directory: 1 to 128 visible characters without a slash")
+		return fieldError("program", s.Program,
+			"a name for a directory: 1 to 128 bytes of visible text without a slash, not a dot or two, no blank at its ends")
+	}
+	switch s.FailOn {
+	case "", FailOnAny, FailOnStderr, FailOnExit:
+	default:
+		return fieldError("fail_on", s.FailOn, "any, stderr or exit")
 	}
 	if s.Timeout < 0 {
 		return fieldError("timeout", s.Timeout.String(), "a duration above 0")

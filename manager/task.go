@@ -2,8 +2,6 @@ package manager
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
@@ -27,21 +25,6 @@ type Task struct {
 	Err error
 }
 
-// Round is the record of one round of a task.
-type Round struct {
-	Number int
-	// Worker is the name of the worker that ran it.
-	Worker string
-	// Output and Error are what the program wrote to stdout and stderr; Error is
-	// also where TDF itself says what went wrong.
-	Output, Error string
-	// ExitCode is the exit code as text, empty if the program did not exit.
-	ExitCode string
-	// Stamps are the moments of the round by name: "open", "running", "executed",
-	// "failure", "timeout" and the outcomes.
-	Stamps map[string]statemachine.Time
-}
-
 func newTask(t *store.Task) *Task {
 	return &Task{
 		Task: t.Task, Program: t.Program, Source: t.Source, Input: t.Input, Argv: t.Argv,
@@ -51,11 +34,10 @@ func newTask(t *store.Task) *Task {
 
 // Rounds returns the record of every round, the first one first.
 func (t *Task) Rounds() []Round {
-	full := store.Task{Fields: t.Fields}
 	numbers := t.roundNumbers()
 	rounds := make([]Round, len(numbers))
 	for i, n := range numbers {
-		rounds[i] = Round(full.Round(n))
+		rounds[i] = newRound(t.Fields, n)
 	}
 	return rounds
 }
@@ -65,9 +47,7 @@ func (t *Task) roundNumbers() []int {
 	seen := map[int]bool{}
 	var numbers []int
 	for field := range t.Fields {
-		prefix, _, ok := strings.Cut(field, ":")
-		n, err := strconv.Atoi(prefix)
-		if ok && err == nil && n >= 0 && !seen[n] {
+		if n, _, ok := statemachine.CutRoundField(field); ok && !seen[n] {
 			seen[n] = true
 			numbers = append(numbers, n)
 		}
@@ -91,15 +71,9 @@ func (t *Task) Last() Round {
 func (t *Task) Output() string { return t.Last().Output }
 
 // EndState is how the task ended, also once it is archived; empty before.
-func (t *Task) EndState() statemachine.State { return endState(t.State, t.Outcome) }
-
-func endState(state, outcome statemachine.State) statemachine.State {
-	switch {
-	case state == statemachine.Archived:
-		return outcome
-	case state.Ended():
-		return state
-	default:
-		return statemachine.None
+func (t *Task) EndState() statemachine.State {
+	if end := t.End(); end.Ended() {
+		return end
 	}
+	return statemachine.None
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/link"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -23,17 +24,27 @@ type Progress struct {
 	// Damaged counts tasks whose record is missing or spoilt. They are among
 	// Done and Unsuccessful.
 	Damaged int
+	// Running are some of the tasks that run and say how far they are, by id.
+	Running []RunningTask
+}
+
+// RunningTask is a task that says how far it is.
+type RunningTask struct {
+	ID       int64
+	Progress RoundProgress
 }
 
 // Wait waits until all the tasks have ended, archived or not. Without ids it
 // waits for all that are there now. report, unless nil, is called when
-// something has changed, from the calling goroutine.
+// something has changed, from the calling goroutine; what programs say of their
+// progress (Running) is looked at each second.
 //
 // It returns the progress made, also with an error: [ErrNotFound] for an id
 // that was never opened, or the one of ctx. While Redis is away it goes on
 // waiting.
 func (m *Manager) Wait(ctx context.Context, ids []int64, report func(Progress)) (Progress, error) {
 	w := waiter{m: m, states: map[int64]statemachine.State{}}
+	redis := link.NewSlog(m.log)
 	if err := w.begin(ctx, ids); err != nil {
 		return Progress{}, err
 	}
@@ -42,8 +53,13 @@ func (m *Manager) Wait(ctx context.Context, ids []int64, report func(Progress)) 
 	for {
 		began := time.Now()
 		changed, err := w.sweep(ctx)
-		if err != nil && !errors.Is(err, ErrUnreachable) {
+		switch {
+		case err == nil:
+			redis.Answered()
+		case !errors.Is(err, ErrUnreachable):
 			return w.snapshot(), err
+		case ctx.Err() == nil:
+			redis.Failed(err) // the pause between two looks is longer
 		}
 		if changed && report != nil {
 			report(w.snapshot())
@@ -80,6 +96,8 @@ type waiter struct {
 	states       map[int64]statemachine.State
 	unsuccessful []int64
 	damaged      int
+	rounds       map[int64]int // of tasks that run, some at most
+	running      []RunningTask
 }
 
 // sweepSize is how many tasks are read in one call.
@@ -128,9 +146,10 @@ func (w *waiter) everything(ctx context.Context) ([]int64, error) {
 // sweep looks at every task that had not ended.
 func (w *waiter) sweep(ctx context.Context) (changed bool, err error) {
 	var open []int64
+	w.rounds = map[int64]int{}
 	for rest := w.open; len(rest) > 0; {
 		chunk := rest[:min(len(rest), sweepSize)]
-		found, err := w.m.store.Fields(ctx, chunk, "state", "outcome")
+		found, err := w.m.store.Fields(ctx, chunk, "state", "outcome", "round")
 		if err != nil {
 			w.open = slices.Concat(open, rest)
 			return changed, err
@@ -141,16 +160,18 @@ func (w *waiter) sweep(ctx context.Context) (changed bool, err error) {
 			changed = changed || w.states[id] != state
 			if w.states[id] = state; !w.ended(id, state, statemachine.State(found[i]["outcome"])) {
 				open = append(open, id)
+				w.runs(id, state, found[i]["round"])
 			}
 		}
 	}
 	w.open = open
-	return changed, nil
+	moved, err := w.readProgress(ctx)
+	return changed || moved, err
 }
 
 // ended notes the end of a task; it reports false if it has not ended.
 func (w *waiter) ended(id int64, state, outcome statemachine.State) bool {
-	end := endState(state, outcome)
+	end := (&statemachine.Task{State: state, Outcome: outcome}).End()
 	switch {
 	case end == statemachine.Succeeded:
 	case end.Ended():
@@ -168,7 +189,7 @@ func (w *waiter) ended(id int64, state, outcome statemachine.State) bool {
 func (w *waiter) snapshot() Progress {
 	p := Progress{
 		Total: w.total, Done: w.total - len(w.open), States: map[statemachine.State]int{},
-		Unsuccessful: slices.Clone(w.unsuccessful), Damaged: w.damaged,
+		Unsuccessful: slices.Clone(w.unsuccessful), Damaged: w.damaged, Running: slices.Clone(w.running),
 	}
 	for state := range maps.Values(w.states) {
 		if state != statemachine.None {

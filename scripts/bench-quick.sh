@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Tasks a second of TDF, xargs and asynq, measured in turns, as a Markdown table;
-# see bench/README.md. Arguments go on: scripts/bench-quick.sh -rounds 5
+# Tasks a second of TDF, xargs and asynq, and of each layer of containment beside
+# xargs, measured in turns, as Markdown tables; see bench/README.md. Arguments go
+# on: scripts/bench-quick.sh -table containment -strict
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh

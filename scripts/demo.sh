@@ -93,8 +93,8 @@ heading 'Two workers, which run the tasks. Each has a directory of its own, as o
 for name in worker-A worker-B; do
 	mkdir $name
 	cp "$root/examples/sum/run.sh" $name
-	echo "   tdf-worker $name worker.cfg"
-	(cd $name && exec "$bin/tdf-worker" $name ../worker.cfg --log-format console) >$name.log 2>&1 &
+	echo "   tdf-worker $name worker.cfg --set worker.slots=2"
+	(cd $name && exec "$bin/tdf-worker" $name ../worker.cfg --set worker.slots=2 --log-format console) >$name.log 2>&1 &
 	workers="$workers $!"
 	await 10 $! logged $name 'no open task' || fail "$name has not started"
 	echo "   (process $!)"
@@ -118,7 +118,8 @@ grep -qx 'FINAL RESULT: 5005' sum.out || fail 'the result is wrong: 5005 is righ
 
 for name in worker-A worker-B; do
 	heading "$name has run $(grep -c 'executing task' $name.log || :) tasks. How its log begins:"
-	sed -n '/moving task/,$p' $name.log | sed -n 's/ round=.*//; s/^[^ ]* //; 1,8p' | indent
+	# To the first program that was fetched; each slot has something to say.
+	sed -n '/moving task/,$p' $name.log | sed '/fetched program/q' | sed -n 's/ round=.*//; s/^[^ ]* //; 1,12p' | indent
 done
 
 heading 'One of the tasks, as it is kept in Redis:'

@@ -86,8 +86,8 @@ func TestForeignTaskIsAdopted(t *testing.T) {
 	claimable := openAsOriginal(t, sp, nil)
 	overdue := openAsOriginal(t, sp, map[string]string{"end_before": "1"})
 	wait.Eventually(t, 5*time.Second, func() bool {
-		woken, err := sp.Store.WaitWork(t.Context(), []store.Bucket{{}}, 100*time.Millisecond)
-		return err == nil && woken
+		woken, err := sp.Store.WaitWork(t.Context(), "w", []store.Bucket{{}}, 100*time.Millisecond)
+		return err == nil && woken != ""
 	}, "nobody is woken for the foreign task")
 	if took := time.Since(began); took > 2*time.Second {
 		t.Errorf("adopted after %v", took)

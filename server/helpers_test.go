@@ -52,6 +52,13 @@ func newServer(t *testing.T, sp *storetest.Space, change ...func(*Options)) (*Se
 // start runs a server until the test ends.
 func start(t *testing.T, sp *storetest.Space, change ...func(*Options)) *logs {
 	t.Helper()
+	_, l := launch(t, sp, change...)
+	return l
+}
+
+// launch is start for tests that look into the server.
+func launch(t *testing.T, sp *storetest.Space, change ...func(*Options)) (*Server, *logs) {
+	t.Helper()
 	s, l := newServer(t, sp, change...)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -62,7 +69,7 @@ func start(t *testing.T, sp *storetest.Space, change ...func(*Options)) *logs {
 			t.Errorf("server: %v", err)
 		}
 	})
-	return l
+	return s, l
 }
 
 // pass makes one pass of a server that does not run.

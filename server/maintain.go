@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/link"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -87,6 +88,9 @@ func (k *keeper) repair(ctx context.Context) error {
 	if err := k.store.PublishGrace(ctx, k.opt.grace()); err != nil {
 		return err
 	}
+	if err := k.store.PublishLease(ctx, timing.FromStd(k.opt.WorkerTimeout)); err != nil {
+		return err
+	}
 	if err := k.inspect(ctx, k.suspects.ids(), nil); err != nil {
 		return err
 	}
@@ -156,7 +160,7 @@ func (k *keeper) examine(ctx context.Context, i *store.Inspection, now statemach
 	case i.Err == nil && len(i.Listed) == 1 && i.Listed[0] == i.State:
 		k.suspects.clear(i.ID)
 		delete(k.awaited, i.ID)
-		return k.reindex(ctx, i)
+		return k.reindex(ctx, i, now)
 	case k.suspects.convict(i.ID, i.Fingerprint()):
 		return k.mend(ctx, i, now)
 	default:

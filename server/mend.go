@@ -8,10 +8,13 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// reindex corrects bucket and deadline of a sound task.
-func (k *keeper) reindex(ctx context.Context, i *store.Inspection) error {
+// reindex corrects bucket, deadline and lease of a sound task.
+func (k *keeper) reindex(ctx context.Context, i *store.Inspection, now statemachine.Time) error {
+	if i.Abandoned {
+		return k.lose(ctx, i, now)
+	}
 	want := i.Deadline(k.opt.grace())
-	right := sameTime(i.Due, want) && i.InBucket == (i.State == statemachine.Open)
+	right := sameTime(i.Due, want) && i.InBucket == (i.State == statemachine.Open) && !i.Unwatched
 	if right {
 		return nil
 	}
@@ -19,6 +22,18 @@ func (k *keeper) reindex(ctx context.Context, i *store.Inspection) error {
 	if changed {
 		k.log.Info().Int64("task", i.ID).Str("state", string(i.State)).Msg("adopted into the indices")
 	}
+	return err
+}
+
+// lose takes back a round whose worker has registered anew without it, which
+// only damage done by hand can bring about.
+func (k *keeper) lose(ctx context.Context, i *store.Inspection, now statemachine.Time) error {
+	m, err := statemachine.Decide(&i.Task, statemachine.Occurrence{Event: statemachine.Lose, Actor: statemachine.Server}, now)
+	if err != nil {
+		return err
+	}
+	k.log.Warn().Int64("task", i.ID).Str("worker", i.Worker).Msg("nobody runs this task any more; taking it back")
+	_, _, err = k.apply(ctx, []store.Order{{Move: m, Writer: k.opt.Name, Bucket: i.Bucket}})
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/config"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -16,7 +17,10 @@ import (
 // value of everything else is replaced by its default.
 type Options struct {
 	// Name stands in the tasks' logs.
-	Name  string
+	Name string
+	// Store should not repeat commands by itself ([store.WithRetries] -1): a
+	// restart of Redis must not go unseen, because the silence of workers means
+	// nothing then.
 	Store *store.Store
 	Log   zerolog.Logger
 	// RoundDuration is the longest time between two passes, and how often the
@@ -25,6 +29,9 @@ type Options struct {
 	// TimeoutGrace is how long a round's worker is left alone after the timeout
 	// (default 10 s). It must be longer than the workers' kill_grace.
 	TimeoutGrace time.Duration
+	// WorkerTimeout is the lease of all workers: how long one may be silent
+	// before its tasks are taken back (default 15 s).
+	WorkerTimeout time.Duration
 	// BatchSize is the most tasks settled in one script (default 100).
 	BatchSize int
 	// RepairInterval is the time between two background jobs (default 5 s), and
@@ -40,8 +47,8 @@ type Options struct {
 // FromConfig returns the options that the section [server] asks for.
 func FromConfig(c config.Server) Options {
 	return Options{
-		RoundDuration: c.RoundDuration, TimeoutGrace: c.TimeoutGrace, BatchSize: c.BatchSize,
-		RepairInterval: c.RepairInterval, RepairBatch: c.RepairBatch,
+		RoundDuration: c.RoundDuration, TimeoutGrace: c.TimeoutGrace, WorkerTimeout: c.WorkerTimeout,
+		BatchSize: c.BatchSize, RepairInterval: c.RepairInterval, RepairBatch: c.RepairBatch,
 	}
 }
 
@@ -55,12 +62,13 @@ func (o *Options) complete() error {
 	if err := config.ValidName("server", o.Name); err != nil {
 		return fmt.Errorf("%w Name: %w", errOption, err)
 	}
-	if o.RoundDuration < 0 || o.TimeoutGrace < 0 || o.RepairInterval < 0 || o.RepairBatch < 0 ||
+	if o.RoundDuration < 0 || o.TimeoutGrace < 0 || o.WorkerTimeout < 0 || o.RepairInterval < 0 || o.RepairBatch < 0 ||
 		o.BatchSize < 0 || o.BatchSize > store.MaxMoves {
 		return fmt.Errorf("%w: durations and batches must not be negative, and batches at most %d", errOption, store.MaxMoves)
 	}
 	o.RoundDuration = orDefault(o.RoundDuration, 1300*time.Millisecond)
 	o.TimeoutGrace = orDefault(o.TimeoutGrace, store.DefaultGrace*time.Second)
+	o.WorkerTimeout = orDefault(o.WorkerTimeout, store.DefaultLease*time.Second)
 	o.RepairInterval = orDefault(o.RepairInterval, 5*time.Second)
 	o.BatchSize = orDefault(o.BatchSize, 100)
 	o.RepairBatch = orDefault(o.RepairBatch, 1000)
@@ -79,5 +87,5 @@ func orDefault[T comparable](v, otherwise T) T {
 }
 
 func (o *Options) grace() statemachine.Duration {
-	return statemachine.Duration(o.TimeoutGrace.Microseconds())
+	return timing.FromStd(o.TimeoutGrace)
 }

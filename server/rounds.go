@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/link"
+	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -18,6 +19,9 @@ func (s *Server) rounds(ctx context.Context, wake chan struct{}) {
 		for over := false; !over && ctx.Err() == nil; {
 			moved, next, err := s.pass(ctx)
 			processed += moved
+			if err != nil && ctx.Err() == nil {
+				s.steady.failed()
+			}
 			note(ctx, redis, err)
 			over = s.sleep(ctx, wake, end, next)
 		}
@@ -49,7 +53,8 @@ func (s *Server) sleep(ctx context.Context, wake chan struct{}, end <-chan time.
 }
 
 // pass settles everything that is due. It returns how many tasks it moved and
-// how long it is until the next deadline, negative if there is none.
+// how long it is until there is something to look at again: a deadline, the end
+// of a lease.
 func (s *Server) pass(ctx context.Context) (moved int, next time.Duration, err error) {
 	moved, err = s.settleExecuted(ctx)
 	if err != nil {
@@ -57,10 +62,25 @@ func (s *Server) pass(ctx context.Context) (moved int, next time.Duration, err e
 	}
 	n, at, now, err := s.settleDue(ctx)
 	moved += n
-	if err != nil || at == statemachine.Never {
+	if err != nil {
 		return moved, -1, err
 	}
-	return moved, max(0, micros(at.Sub(now))), nil
+	n, next, err = s.takeBack(ctx)
+	moved += n
+	if err != nil {
+		return moved, -1, err
+	}
+	if at != statemachine.Never {
+		next = sooner(next, max(0, timing.ToStd(at.Sub(now))))
+	}
+	// Silence of Redis must be noticed well within a lease.
+	return moved, sooner(next, s.opt.WorkerTimeout/6), nil
 }
 
-func micros(d statemachine.Duration) time.Duration { return time.Duration(d) * time.Microsecond }
+// sooner is the shorter of two waits; a negative one is for nothing.
+func sooner(a, b time.Duration) time.Duration {
+	if a < 0 || b >= 0 && b < a {
+		return b
+	}
+	return a
+}

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -157,10 +158,20 @@ func TestOptions(t *testing.T) {
 	for _, opt := range []Options{
 		{Name: "s"}, {Store: sp.Store}, {Name: "a/b", Store: sp.Store},
 		{Name: "s", Store: sp.Store, BatchSize: -1}, {Name: "s", Store: sp.Store, RoundDuration: -1},
+		{Name: "s", Store: sp.Store, WorkerTimeout: -1},
 	} {
 		if _, err := New(opt); !errors.Is(err, errOption) {
 			t.Errorf("New(%+v) = %v, want an error about an option", opt, err)
 		}
+	}
+}
+
+func TestFromConfig(t *testing.T) {
+	t.Parallel()
+	c := config.Server{RoundDuration: 1, TimeoutGrace: 2, WorkerTimeout: 3, BatchSize: 4, RepairInterval: 5, RepairBatch: 6}
+	want := Options{RoundDuration: 1, TimeoutGrace: 2, WorkerTimeout: 3, BatchSize: 4, RepairInterval: 5, RepairBatch: 6}
+	if got := FromConfig(c); !reflect.DeepEqual(got, want) {
+		t.Errorf("FromConfig(%+v) = %+v", c, got)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/link"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/timing"
 )
 
 // ErrStarted means that a server was run before; make a new one.
@@ -25,6 +26,9 @@ type Server struct {
 	store    *store.Store
 	log      zerolog.Logger
 	suspects *suspects
+	steady   *steady
+	// announced are the lost workers that the log has named: incarnation by name.
+	announced map[string]int64
 }
 
 // New returns a server, or an error that names the option that cannot be.
@@ -32,10 +36,12 @@ func New(opt Options) (*Server, error) {
 	if err := opt.complete(); err != nil {
 		return nil, err
 	}
-	return &Server{
+	s := &Server{
 		opt: opt, store: opt.Store, log: opt.Log, suspects: newSuspects(opt.RepairInterval),
 		ready: make(chan struct{}),
-	}, nil
+	}
+	s.steady = newSteady(opt.WorkerTimeout, s.sayUnsteady)
+	return s, nil
 }
 
 // Run works until ctx ends, then returns nil. Before it begins it checks Redis
@@ -51,11 +57,25 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	wake := make(chan struct{}, 1)
 	var wg sync.WaitGroup
+	wg.Go(func() {
+		<-ctx.Done()
+		s.interrupt() //nolint:contextcheck // ctx is done by now
+	})
 	for _, loop := range []func(context.Context, chan struct{}){s.listen, s.maintain, s.rounds} {
 		wg.Go(func() { loop(ctx, wake) })
 	}
 	wg.Wait()
 	return nil
+}
+
+// interrupt lets a server that is to stop not wait to the end of its poll. It
+// may reach another server instead, which then makes a pass for nothing.
+func (s *Server) interrupt() {
+	ctx, cancel := context.WithTimeout(context.Background(), pollInterval)
+	defer cancel()
+	if err := s.store.InterruptServer(ctx); err != nil {
+		s.log.Debug().Err(err).Msg("could not end the wait early")
+	}
 }
 
 // check refuses a Redis that the server cannot work with.
@@ -71,6 +91,15 @@ func (s *Server) check(ctx context.Context) error {
 	return nil
 }
 
+// sayUnsteady says why workers are not judged. Every start has its own line.
+func (s *Server) sayUnsteady(reason string, wait time.Duration) {
+	level := zerolog.WarnLevel
+	if reason == reasonStart {
+		level = zerolog.InfoLevel
+	}
+	s.log.WithLevel(level).Msgf("no verdict on workers for %v: %s", wait, reason)
+}
+
 // pollInterval bounds how long a lost wake-up can delay work.
 const pollInterval = time.Second
 
@@ -79,7 +108,10 @@ func (s *Server) listen(ctx context.Context, wake chan struct{}) {
 	redis := link.New(zerolog.Nop()) // the passes say it
 	for ctx.Err() == nil {
 		if _, err := s.store.WaitServer(ctx, pollInterval); err != nil {
-			pause(ctx, redis.Failed(err))
+			if ctx.Err() == nil {
+				s.steady.failed()
+			}
+			timing.Pause(ctx, redis.Failed(err))
 			continue
 		}
 		redis.Answered()
@@ -91,15 +123,6 @@ func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
 	}
 }
 

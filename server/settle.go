@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -14,8 +15,12 @@ func (s *Server) settleExecuted(ctx context.Context) (int, error) {
 	moved, skip := 0, 0
 	for {
 		b, err := s.store.Listed(ctx, statemachine.Executed, skip, s.opt.BatchSize)
-		if err != nil || len(b.Tasks) == 0 {
+		if err != nil {
 			return moved, err
+		}
+		s.steady.answered(b.Now)
+		if len(b.Tasks) == 0 {
+			return moved, nil
 		}
 		orders := s.judge(b, statemachine.Settle, nil)
 		n, gone, err := s.apply(ctx, orders)
@@ -35,6 +40,7 @@ func (s *Server) settleDue(ctx context.Context) (moved int, next, now statemachi
 		if err != nil {
 			return moved, statemachine.Never, 0, err
 		}
+		s.steady.answered(b.Now)
 		idle := &leftOver{}
 		n, _, err := s.apply(ctx, s.judge(b, statemachine.Deadline, idle))
 		moved += n
@@ -103,8 +109,7 @@ func (s *Server) putRight(ctx context.Context, now statemachine.Time, idle *left
 	if err := s.store.Postpone(ctx, now, statemachine.Millisecond, early...); err != nil {
 		return err
 	}
-	pause := statemachine.Duration(s.opt.RepairInterval.Microseconds())
-	return s.store.Postpone(ctx, now, pause, idle.damaged...)
+	return s.store.Postpone(ctx, now, timing.FromStd(s.opt.RepairInterval), idle.damaged...)
 }
 
 // apply makes the moves and returns how many tasks it moved, and how many are
@@ -116,8 +121,9 @@ func (s *Server) apply(ctx context.Context, orders []store.Order) (moved, gone i
 	if err != nil {
 		return 0, 0, err
 	}
+	s.steady.touched()
 	for i, o := range outcomes {
-		m := &orders[i].Move
+		m := &orders[i].Move //nolint:gosec // there is one outcome for each order
 		switch {
 		case o.Result == statemachine.Moved:
 			moved++

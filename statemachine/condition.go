@@ -30,9 +30,9 @@ func (c Condition) holds(t *Task, o Occurrence, now Time) bool {
 	case Overdue:
 		return now > t.EndBefore
 	case RoundOverdue:
-		return now > t.overdueAt(o.Grace)
+		return now > t.RoundEnd(o.Grace)
 	case TimedOutOnceMore:
-		return now > t.overdueAt(o.Grace) && t.mayCount(Timeouts)
+		return now > t.RoundEnd(o.Grace) && t.mayCount(Timeouts)
 	case OneMoreTimeout:
 		return t.mayCount(Timeouts)
 	case OneMoreLoss:
@@ -49,5 +49,5 @@ func (c Condition) holds(t *Task, o Occurrence, now Time) bool {
 }
 
 func (t *Task) mayCount(c Counter) bool {
-	return Limit(t.counter(c))+1 <= t.limit(c)
+	return Limit(t.Counted(c))+1 <= t.Limit(c)
 }

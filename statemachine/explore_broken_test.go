@@ -14,26 +14,31 @@ type apply = func(sm.Task, sm.Move, sm.Time) (sm.Task, sm.Result, error)
 type defect struct {
 	name, world, says string
 	apply             apply
+	flaw              flaw
 }
 
 func defects() []defect {
+	const twice = "runs twice at the same time"
 	return []defect{
-		{"fence off", "a late message", "wrote into round", twisted(func(t *sm.Task, m *sm.Move) {
+		{name: "a server that does not wait", world: "leases", says: twice, flaw: impatient},
+		{name: "a worker that runs on", world: "leases", says: twice, flaw: runsOn},
+		{name: "a late claim of a former incarnation", world: "leases and a late message", says: "nobody holds it", flaw: anyClaim},
+		{name: "fence off", world: "a late message", says: "wrote into round", apply: twisted(func(t *sm.Task, m *sm.Move) {
 			if m.Fenced {
 				m.Claim, m.Round = t.Current.Claim, t.Round
 			}
 		})},
-		{"revision not compared", "an operator", "was carried out at rev", twisted(func(t *sm.Task, m *sm.Move) { m.Rev = t.Rev })},
-		{"only the state compared", "many rounds", "was carried out at rev", twisted(func(t *sm.Task, m *sm.Move) { m.Rev, m.Round = t.Rev, t.Round })},
-		{"nothing compared", "many programs", "was carried out at rev", twisted(func(t *sm.Task, m *sm.Move) {
+		{name: "revision not compared", world: "an operator", says: "was carried out at rev", apply: twisted(func(t *sm.Task, m *sm.Move) { m.Rev = t.Rev })},
+		{name: "only the state compared", world: "many rounds", says: "was carried out at rev", apply: twisted(func(t *sm.Task, m *sm.Move) { m.Rev, m.Round = t.Rev, t.Round })},
+		{name: "nothing compared", world: "many programs", says: "was carried out at rev", apply: twisted(func(t *sm.Task, m *sm.Move) {
 			m.From, m.Rev, m.Round, m.Claim, m.Fenced = t.State, t.Rev, t.Round, t.Current.Claim, false
 		})},
-		{"counter not raised", "many rounds", "with counters", twisted(func(_ *sm.Task, m *sm.Move) { m.Count = "" })},
-		{"round not raised", "many rounds", "with counters", twisted(func(_ *sm.Task, m *sm.Move) { m.NextRound = false })},
-		{"repeats carried out", "many programs", "was carried out at rev", repeatsCarriedOut},
-		{"past rounds forgotten", "many rounds", "closed rounds", pastForgotten},
-		{"foreign claims repeated", "foreign workers", "two workers believe", foreignClaimsRepeated},
-		{"archiving refused", "two tasks", "nothing leads to archived", archivingRefused},
+		{name: "counter not raised", world: "many rounds", says: "with counters", apply: twisted(func(_ *sm.Task, m *sm.Move) { m.Count = "" })},
+		{name: "round not raised", world: "many rounds", says: "with counters", apply: twisted(func(_ *sm.Task, m *sm.Move) { m.NextRound = false })},
+		{name: "repeats carried out", world: "many programs", says: "was carried out at rev", apply: repeatsCarriedOut},
+		{name: "past rounds forgotten", world: "many rounds", says: "closed rounds", apply: pastForgotten},
+		{name: "foreign claims repeated", world: "foreign workers", says: "two workers believe", apply: foreignClaimsRepeated},
+		{name: "archiving refused", world: "two tasks", says: "nothing leads to archived", apply: archivingRefused},
 	}
 }
 
@@ -86,7 +91,7 @@ func TestExploreBites(t *testing.T) {
 				if s.name != d.world {
 					continue
 				}
-				s.apply = d.apply
+				s.apply, s.flaw = d.apply, d.flaw
 				e := explore(&s, 500_000)
 				said := ""
 				switch {

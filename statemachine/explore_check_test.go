@@ -11,6 +11,9 @@ import (
 
 // applied is w after m has arrived, with everything the arrival broke.
 func (s *setup) applied(w *world, m *sm.Move) (world, sm.Result, error) {
+	if s.rejects(w, m) {
+		return *w, sm.Refused, nil
+	}
 	i := int(m.ID - 1)
 	before := *w.tasks[i]
 	apply := s.apply
@@ -27,7 +30,7 @@ func (s *setup) applied(w *world, m *sm.Move) (world, sm.Result, error) {
 	return n, result, errors.Join(
 		checkOrigin(w, &before, m), checkTiming(w.now, &before, m),
 		checkRounds(&before, &after, m), checkLimits(&after), checkEnd(&before, &after),
-		n.checkTask(i),
+		n.checkTask(i), s.checkHeld(&n, &after),
 	)
 }
 
@@ -75,6 +78,9 @@ func (n *world) checkHolders() error {
 		for _, b := range n.workers[:i] {
 			if a.holds != nil && b.holds != nil && a.holds.ID == b.holds.ID && a.holds.Round == b.holds.Round {
 				return fmt.Errorf("task %d, round %d: two workers believe that it is theirs", a.holds.ID, a.holds.Round)
+			}
+			if a.lease.runs && b.lease.runs && a.holds.ID == b.holds.ID {
+				return fmt.Errorf("task %d runs twice at the same time, in the rounds %d and %d", a.holds.ID, a.holds.Round, b.holds.Round)
 			}
 		}
 	}

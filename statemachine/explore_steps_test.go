@@ -2,34 +2,10 @@ package statemachine_test
 
 import (
 	"fmt"
+	"slices"
 
 	sm "github.com/tdf-go/tdf/statemachine"
 )
-
-// setup is a small world to explore: who is in it and what may happen.
-type setup struct {
-	name string
-	// tasks, workers, servers and late messages take part, beside one manager.
-	tasks, workers, servers, late int
-	// claims bounds the claims made in one history, and with them the rounds.
-	claims int
-	// task is the model of every task.
-	task sm.Task
-	// grace is what servers grant; the clock stops at horizon.
-	grace   sm.Duration
-	horizon sm.Time
-	// by says which events each actor may bring about.
-	by map[sm.Actor][]sm.Event
-	// foreign workers claim without an id.
-	foreign bool
-	// edits is how often the manager moves end_before by one, which is a change
-	// that is not a move.
-	edits int8
-	// holds is how often the manager decides to put a task aside.
-	holds int8
-	// apply is what is examined; nil is [sm.Apply].
-	apply apply
-}
 
 // step is one thing that may happen next.
 type step struct {
@@ -62,9 +38,7 @@ func (s *setup) first() world {
 // next appends everything that may happen in w.
 func (s *setup) next(w *world, steps []step) []step {
 	if w.now < s.horizon {
-		n := *w
-		n.now++
-		steps = append(steps, step{who: "time", what: "passes", world: n})
+		steps = append(steps, step{who: "time", what: "passes", world: s.tick(w)})
 	}
 	for i := range s.workers {
 		steps = s.worker(w, i, steps)
@@ -94,10 +68,11 @@ func (s *setup) decisions(w *world, who string, actor sm.Actor, keep func(*world
 	for i := range s.tasks {
 		for _, e := range s.by[actor] {
 			m, err := sm.Decide(w.tasks[i], sm.Occurrence{Event: e, Actor: actor, Grace: s.grace}, w.now)
-			if err != nil || e == sm.Hold && w.holds == s.holds {
+			if err != nil || e == sm.Hold && w.holds == s.holds || s.mustWait(w, &m) {
 				continue
 			}
 			n := *w
+			s.fence(&n, &m)
 			keep(&n, &m)
 			if e == sm.Hold {
 				n.holds++
@@ -112,14 +87,17 @@ func (s *setup) decisions(w *world, who string, actor sm.Actor, keep func(*world
 func (s *setup) worker(w *world, i int, steps []step) []step {
 	who := "a worker"
 	me := w.workers[i]
+	dies := func(n *world) { n.workers[i] = n.workers[i].dead() }
+	steps = s.heartbeat(w, i, steps)
 	switch {
 	case me.waits != nil:
-		forget := func(n *world) { n.workers[i] = worker{} }
 		steps = s.deliver(w, who, me.waits, func(n *world, r sm.Result) { s.answered(n, i, r) }, steps)
-		return s.giveUp(w, who, me.waits, forget, steps)
+		return s.giveUp(w, who, me.waits, dies, steps)
+	case s.lease > 0 && !me.lease.up:
+		return s.register(w, i, steps)
 	case me.holds != nil:
 		n := *w
-		n.workers[i] = worker{}
+		dies(&n)
 		steps = append(steps, step{who: who, what: "dies", world: n})
 		return s.closings(w, i, steps)
 	default:
@@ -130,7 +108,7 @@ func (s *setup) worker(w *world, i int, steps []step) []step {
 
 // newClaims are the claims worker i may decide on now.
 func (s *setup) newClaims(w *world, i int, steps []step) []step {
-	if int(w.made) == s.claims {
+	if int(w.made) == s.claims || s.lease > 0 && w.workers[i].lease.believes < w.now {
 		return steps
 	}
 	id := string(rune('a' + w.made))
@@ -143,6 +121,7 @@ func (s *setup) newClaims(w *world, i int, steps []step) []step {
 			continue
 		}
 		n := *w
+		n.workers[i].lease.claims |= 1 << n.made
 		n.made++
 		n.workers[i].waits = &m
 		steps = append(steps, step{who: "a worker", what: "decides", move: &m, world: n})
@@ -150,12 +129,12 @@ func (s *setup) newClaims(w *world, i int, steps []step) []step {
 	return steps
 }
 
-// closings are the ways in which worker i may end the round it holds.
+// ways are those in which worker i may end the round it holds.
 func (s *setup) closings(w *world, i int, steps []step) []step {
 	t := w.workers[i].holds
 	for _, e := range []sm.Event{sm.Report, sm.StopOverdue, sm.HandBack, sm.Terminate} {
 		for _, failed := range []bool{false, true} {
-			if failed && e != sm.Report {
+			if failed && e != sm.Report || s.ways != nil && !slices.Contains(s.ways, e) {
 				continue
 			}
 			o := sm.Occurrence{Event: e, Actor: sm.Worker, Claim: t.Current.Claim, Round: t.Round, Failed: failed}
@@ -164,7 +143,7 @@ func (s *setup) closings(w *world, i int, steps []step) []step {
 				continue
 			}
 			n := *w
-			n.workers[i].waits = &m
+			n.workers[i].waits, n.workers[i].lease.runs = &m, false
 			steps = append(steps, step{who: "a worker", what: "decides", move: &m, world: n})
 		}
 	}
@@ -173,10 +152,12 @@ func (s *setup) closings(w *world, i int, steps []step) []step {
 
 // answered is worker i learning what became of its message.
 func (s *setup) answered(n *world, i int, r sm.Result) {
-	m := n.workers[i].waits
-	n.workers[i] = worker{}
+	me := &n.workers[i]
+	m := me.waits
+	me.waits, me.holds = nil, nil
 	if m.Event == sm.Claim && r != sm.Refused {
-		n.workers[i].holds = n.tasks[m.ID-1]
+		me.holds = n.tasks[m.ID-1]
+		me.lease.runs = s.lease > 0 && n.now <= me.lease.believes
 	}
 }
 

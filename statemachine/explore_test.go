@@ -32,6 +32,7 @@ func worlds() []setup {
 	generous := sm.Task{EndBefore: 1, MaxFails: 1, MaxTimeouts: 1, MaxLosses: 1}
 	patient := sm.Task{EndBefore: 2, MaxTimeouts: 1}
 	strict := sm.Task{EndBefore: 1}
+	leased := sm.Task{EndBefore: 2, Timeout: sm.Forever, MaxTimeouts: 1, MaxLosses: 1}
 	return []setup{
 		{name: "many programs", tasks: 1, workers: 3, servers: 2, claims: 2, task: strict, horizon: 2, by: work(nil)},
 		{name: "many rounds", tasks: 1, workers: 1, servers: 1, claims: 3, task: generous, horizon: 2, by: work(nil)},
@@ -41,6 +42,9 @@ func worlds() []setup {
 		{name: "two tasks", tasks: 2, workers: 1, servers: 1, claims: 1, task: strict, horizon: 2, by: work(nil)},
 		{name: "an operator", tasks: 1, workers: 1, servers: 1, claims: 1, task: strict, horizon: 2, by: operator, edits: 1, holds: 1},
 		{name: "foreign workers", tasks: 1, workers: 2, servers: 1, late: 1, claims: 2, task: patient, grace: 1, horizon: 3, by: work(nil), foreign: true},
+		{name: "leases", tasks: 1, workers: 2, servers: 1, claims: 2, task: leased, horizon: 3, by: work(nil), lease: 1, ways: []sm.Event{sm.HandBack}},
+		{name: "leases of two servers", tasks: 1, workers: 1, servers: 2, claims: 2, task: leased, horizon: 3, by: work(nil), lease: 1, ways: []sm.Event{sm.StopOverdue}},
+		{name: "leases and a late message", tasks: 1, workers: 1, servers: 1, late: 1, claims: 2, task: leased, horizon: 3, by: work(nil), lease: 1, ways: []sm.Event{sm.Report}},
 	}
 }
 
@@ -48,6 +52,7 @@ func worlds() []setup {
 // something that could happen.
 var leasts = map[string]int{
 	"many programs": 55_000, "many rounds": 84_000, "a late message": 130_000, "two late messages": 44_000,
+	"leases": 211_000, "leases of two servers": 47_000, "leases and a late message": 244_000,
 	"grace": 52_000, "two tasks": 26_000, "an operator": 36_000, "foreign workers": 27_000,
 }
 

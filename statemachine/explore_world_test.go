@@ -53,6 +53,8 @@ type worker struct {
 	waits *sm.Move
 	// holds is the task as it was told when it got the claim.
 	holds *sm.Task
+	// lease is used in worlds with leases only.
+	lease lease
 }
 
 // grant is the round that a claim was given.
@@ -89,7 +91,7 @@ func (w *world) encode(s *setup, b []byte) []byte {
 		b = append(b, byte(g.task), byte(g.round))
 	}
 	b = appendSorted(b, s.workers, func(b []byte, i int) []byte {
-		return appendTaskOrNil(appendMove(b, w.workers[i].waits), w.workers[i].holds)
+		return w.workers[i].lease.encode(appendTaskOrNil(appendMove(b, w.workers[i].waits), w.workers[i].holds))
 	})
 	b = appendSorted(b, s.servers, func(b []byte, i int) []byte { return appendMove(b, w.servers[i]) })
 	b = appendSorted(b, s.late, func(b []byte, i int) []byte { return appendMove(b, w.late[i]) })

@@ -156,12 +156,12 @@ func TestCountersHaveLimits(t *testing.T) {
 	task := Task{Fails: 1, Timeouts: 2, Losses: 3, Releases: 4, MaxFails: 5, MaxTimeouts: 6, MaxLosses: 7}
 	for i, c := range Counters() {
 		limit := []Limit{5, 6, 7, Unlimited}[i]
-		if task.counter(c) != i+1 || task.limit(c) != limit {
-			t.Errorf("%s: %d of %d", c, task.counter(c), task.limit(c))
+		if task.Counted(c) != i+1 || task.Limit(c) != limit {
+			t.Errorf("%s: %d of %d", c, task.Counted(c), task.Limit(c))
 		}
 		raised := task
 		raised.count(c)
-		if raised.counter(c) != i+2 || raised.Fails+raised.Timeouts+raised.Losses+raised.Releases != 11 {
+		if raised.Counted(c) != i+2 || raised.Fails+raised.Timeouts+raised.Losses+raised.Releases != 11 {
 			t.Errorf("counting %s raised something else: %+v", c, raised)
 		}
 	}

@@ -1,6 +1,9 @@
 package statemachine
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // Move is a decision: if the task is still in From, in Round, and held under
 // Claim (for fenced moves) or at revision Rev (for all others), it goes to To.
@@ -68,4 +71,17 @@ func (m *Move) Outcome() State {
 // RoundField returns the name of a per-round hash field: "3:running".
 func RoundField(round int, name string) string {
 	return strconv.Itoa(round) + ":" + name
+}
+
+// CutRoundField takes the name of a per-round hash field apart: "3:running" is
+// round 3, field "running". It is the inverse of [RoundField]; ok is false for
+// every text that RoundField cannot have made for a round and a field that is
+// not empty.
+func CutRoundField(name string) (round int, field string, ok bool) {
+	number, field, found := strings.Cut(name, ":")
+	round, err := strconv.Atoi(number)
+	if err != nil || round < 0 || !found || field == "" || strconv.Itoa(round) != number {
+		return 0, "", false
+	}
+	return round, field, true
 }

@@ -50,6 +50,15 @@ type Round struct {
 	End Event
 }
 
+// End is how the task ended: its state, or, once it is archived, the outcome it
+// was archived with. It is one of [Outcomes] exactly if the work is over.
+func (t *Task) End() State {
+	if t.State == Archived {
+		return t.Outcome
+	}
+	return t.State
+}
+
 // Deadline is the next moment at which the server must look at the task, or
 // Never. A round under a claim gets grace beyond its timeout (see [Occurrence]).
 func (t *Task) Deadline(grace Duration) Time {
@@ -57,13 +66,16 @@ func (t *Task) Deadline(grace Duration) Time {
 	case Open, Blocked:
 		return t.EndBefore
 	case Running:
-		return min(t.EndBefore, t.overdueAt(grace))
+		return min(t.EndBefore, t.RoundEnd(grace))
 	default:
 		return Never
 	}
 }
 
-func (t *Task) overdueAt(grace Duration) Time {
+// RoundEnd is the moment after which the round has timed out, as its worker
+// counts it with grace 0, and as the server does with the grace it leaves to a
+// round under a claim. Never without a timeout.
+func (t *Task) RoundEnd(grace Duration) Time {
 	at := t.Current.Running.Add(t.Timeout)
 	if t.Current.Claim == "" {
 		return at
@@ -71,7 +83,8 @@ func (t *Task) overdueAt(grace Duration) Time {
 	return at.Add(grace)
 }
 
-func (t *Task) counter(c Counter) int {
+// Counted is how often a round of the task ended in the way c counts.
+func (t *Task) Counted(c Counter) int {
 	switch c {
 	case Fails:
 		return t.Fails
@@ -79,12 +92,26 @@ func (t *Task) counter(c Counter) int {
 		return t.Timeouts
 	case Losses:
 		return t.Losses
-	default:
+	case Releases:
 		return t.Releases
+	default:
+		return 0
 	}
 }
 
-func (t *Task) limit(c Counter) Limit {
+// Ends is how many ends of rounds have been counted: the sum of all counters.
+// It equals Round, and Round + 1 where the last count ended the task (see
+// [Counter.End]).
+func (t *Task) Ends() int {
+	sum := 0
+	for _, c := range Counters() {
+		sum += t.Counted(c)
+	}
+	return sum
+}
+
+// Limit is what c may reach; one more ends the task. Releases are unlimited.
+func (t *Task) Limit(c Counter) Limit {
 	switch c {
 	case Fails:
 		return t.MaxFails

@@ -2,53 +2,42 @@ package worker
 
 import (
 	"context"
-	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
 )
 
-// bucketsAge is how long the list of buckets is used before it is read again.
-const bucketsAge = time.Second
-
 // claimer asks for tasks. A request without an answer is repeated under its
 // id, so that a lost reply does not lose tasks.
 type claimer struct {
-	store   *store.Store
-	worker  string
-	buckets []store.Bucket
-	read    time.Time // when buckets were read
-	request string    // id of the request that has no answer yet
+	store        *store.Store
+	worker, node string
+	labels       []string
+	known        int            // how many buckets there were when buckets was made
+	buckets      []store.Bucket // those this worker may take from
+	request      string         // id of the request that has no answer yet
+	asked        int            // for how many tasks that request asked
+	incarnation  int64          // of the session that made it
 }
 
 // inDoubt reports whether Redis may have given us tasks we do not know of.
 func (c *claimer) inDoubt() bool { return c.request != "" }
 
-// claim takes at most batch tasks. The clock is that of the answer.
-func (c *claimer) claim(ctx context.Context) (store.ClaimReply, redisClock, error) {
-	if err := c.refresh(ctx); err != nil {
-		return store.ClaimReply{}, redisClock{}, err
-	}
-	if c.request == "" {
-		c.request = store.NewToken()
+// claim takes at most free tasks. The clock is that of the answer.
+func (c *claimer) claim(ctx context.Context, incarnation int64, free int) (store.ClaimReply, redisClock, error) {
+	if c.request == "" || c.incarnation != incarnation {
+		c.request, c.asked, c.incarnation = store.NewToken(), free, incarnation
 	}
 	reply, err := c.store.Claim(ctx, store.ClaimRequest{
-		Worker: c.worker, Request: c.request, Buckets: c.buckets, Max: batch,
+		Worker: c.worker, Node: c.node, Incarnation: incarnation, Request: c.request,
+		Buckets: c.buckets, Known: c.known, Max: c.asked,
 	})
 	if err != nil {
 		return reply, redisClock{}, err
 	}
 	c.request = ""
+	if reply.Buckets != nil {
+		c.known, c.buckets = len(reply.Buckets), store.Claimable(reply.Buckets, c.labels...)
+		reply.More = reply.More || len(reply.Tasks) == 0 // ask again, now with all buckets
+	}
 	return reply, newClock(reply.Now), nil
-}
-
-func (c *claimer) refresh(ctx context.Context) error {
-	if c.buckets != nil && time.Since(c.read) < bucketsAge {
-		return nil
-	}
-	all, err := c.store.Buckets(ctx)
-	if err != nil {
-		return err
-	}
-	c.buckets, c.read = store.Claimable(all), time.Now()
-	return nil
 }

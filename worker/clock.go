@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -18,7 +19,7 @@ func newClock(answer statemachine.Time) redisClock {
 	return redisClock{answer: answer, read: time.Now()}
 }
 
-func (c redisClock) now() statemachine.Time { return c.answer.Add(micros(time.Since(c.read))) }
+func (c redisClock) now() statemachine.Time { return c.answer.Add(timing.FromStd(time.Since(c.read))) }
 
 // farAway is beyond what a timer of the system can count.
 const farAway = statemachine.Duration(200*365*24*3600) * statemachine.Second
@@ -29,11 +30,7 @@ func (c redisClock) until(t statemachine.Time) (d time.Duration, ok bool) {
 	if t == statemachine.Never || left > farAway {
 		return 0, false
 	}
-	return max(0, time.Duration(left)*time.Microsecond), true
-}
-
-func micros(d time.Duration) statemachine.Duration {
-	return statemachine.Duration(d.Microseconds())
+	return max(0, timing.ToStd(left)), true
 }
 
 // outlive returns a context that is done at the latest d after ctx.
@@ -46,18 +43,5 @@ func outlive(ctx context.Context, d time.Duration) (context.Context, context.Can
 	return longer, func() {
 		stop()
 		cancel()
-	}
-}
-
-// pause waits for d or until ctx is done.
-func pause(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

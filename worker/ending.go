@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/process"
+	"github.com/tdf-go/tdf/internal/capture"
+	"github.com/tdf-go/tdf/internal/shim"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -23,38 +24,55 @@ const (
 	failOnExit   = "exit"
 )
 
+// result is what a program or handler did.
+type result struct {
+	shim.Result
+	stdout, stderr capture.Captured
+	program        string // hash of the program
+}
+
+// notRun is the result of a program that was not started.
+func notRun() result { return result{Result: shim.Result{ExitCode: -1}} }
+
 // ending is how a round ended: what to tell Redis, and what to record.
 type ending struct {
 	event  statemachine.Event
-	result process.Result
+	result result
 	// trouble is what a step of the worker has to say; not empty, it makes the
 	// round a failure whatever the program did.
 	trouble string
-	// fatal means that the worker has to end after its report.
-	fatal error
+	// why the task is handed back, for HandBack.
+	why error
+	// stuck is set if what ran may still run: it waits a while and reports
+	// whether that has ended.
+	stuck func(context.Context) bool
 }
 
 // judge says what a result means. Why ctx is done decides what becomes of a
 // round that was stopped.
-func (r *round) judge(ctx context.Context, result *process.Result, err error) ending {
-	end := ending{event: statemachine.Report, result: *result}
+func (r *round) judge(ctx context.Context, res *result, err error) ending {
+	end := ending{event: statemachine.Report, result: *res}
 	if err != nil {
 		end.trouble = err.Error()
 	}
-	if errors.Is(err, process.ErrUnkillable) {
-		end.fatal = err
+	if errors.Is(err, shim.ErrUnkillable) {
+		end.stuck = r.slot.unkillable
 	}
-	neverRan := err != nil && result.Started.IsZero()
-	if ctx.Err() == nil || (!result.Cancelled && !neverRan) {
-		return end
+	if stuck, ok := errors.AsType[*stuckError](err); ok {
+		end.stuck = stuck.ended
 	}
-	switch cause := context.Cause(ctx); {
+	cause := context.Cause(ctx)
+	stopped := res.Cause == shim.Cancelled || res.Cause == shim.Killed || end.stuck != nil || !res.Started
+	switch {
+	case res.Cause == shim.LeaseOver: // by the shim, while this process was frozen
+		end.event, end.why = statemachine.HandBack, errLeaseOver
+	case cause == nil || !stopped:
 	case errors.Is(cause, errOverdue):
 		end.event, end.trouble = statemachine.StopOverdue, withLine(end.trouble, stoppedOverdue)
 	case errors.Is(cause, errEndBefore):
 		end.trouble = withLine(end.trouble, stoppedEndBefore)
 	default:
-		end.event = statemachine.HandBack
+		end.event, end.why = statemachine.HandBack, cause
 	}
 	return end
 }
@@ -62,7 +80,7 @@ func (r *round) judge(ctx context.Context, result *process.Result, err error) en
 // errorText is the round's error, empty for a success. aside is what the
 // program wrote to stderr where that is no error.
 func (e *ending) errorText(failOn string) (text, aside string) {
-	text = string(e.result.Stderr)
+	text = string(e.result.stderr.Data)
 	bad := badExit(&e.result)
 	switch {
 	case failOn == failOnExit && bad == "" && e.trouble == "":
@@ -77,10 +95,12 @@ func (e *ending) errorText(failOn string) (text, aside string) {
 }
 
 // badExit says how a program ended that did not end well by itself.
-func badExit(res *process.Result) string {
+func badExit(res *result) string {
 	switch {
-	case res.Started.IsZero() || res.Cancelled:
+	case !res.Started || res.Cause != shim.Ended:
 		return ""
+	case res.OutOfMemory:
+		return "out of memory: memory_max was reached"
 	case res.Signal != 0:
 		return fmt.Sprintf("killed by signal %s", res.Signal)
 	case res.ExitCode > 0:

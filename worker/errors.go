@@ -8,11 +8,16 @@ import (
 // ErrStarted is returned by a second Run of one Worker: make a new one.
 var ErrStarted = errors.New("the worker has been started before")
 
-// Why a round's context ended; anything else is the end of the worker.
+// Why a round's context ended.
 var (
 	errOverdue   = errors.New("the round's timeout is over")
 	errEndBefore = errors.New("the task's end_before has passed")
+	errDrained   = errors.New("the worker stops")
+	errLeaseOver = errors.New("the worker was cut off and its lease is over")
 )
+
+// errOrdered is why a worker stops that an operator has stopped.
+var errOrdered = errors.New("stopped by an operator")
 
 // OptionError says which field of [Options] is wrong and what would be right.
 type OptionError struct {

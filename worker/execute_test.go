@@ -260,9 +260,10 @@ mkdir "$TDF_WORKDIR/d"; echo y > "$TDF_WORKDIR/d/g"; chmod 500 "$TDF_WORKDIR/d"`
 	}
 	_, dir, _ := strings.Cut(out, "TDF_WORKDIR=")
 	dir, _, _ = strings.Cut(dir, "\n")
-	if _, err := os.Stat(dir); dir == "" || !os.IsNotExist(err) {
-		t.Errorf("private directory %q is still there", dir)
-	}
+	wait.Eventually(t, patience, func() bool { // it goes once the record is accepted
+		_, err := os.Stat(dir)
+		return dir != "" && os.IsNotExist(err)
+	}, "private directory %q is still there", dir)
 }
 
 // A42, and the round's number in a second round.

@@ -20,6 +20,8 @@ func (f fakePrograms) Ensure(ctx context.Context, _, _ string, note func(string)
 	return f(ctx, note)
 }
 
+func (fakePrograms) Hash(string) (string, error) { return "", nil }
+
 // A panic is the round's error.
 func TestPanic(t *testing.T) {
 	t.Parallel()

@@ -3,11 +3,13 @@ package worker
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,13 +17,17 @@ import (
 
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/shim"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/internal/wait"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) {
+	store.Silence()
+	redistest.Main(m)
+}
 
 const patience = 15 * time.Second
 
@@ -73,8 +79,25 @@ func (s *site) options(tb testing.TB, st *store.Store) Options {
 	tb.Cleanup(func() { _ = fetcher.Close() })
 	o := DefaultOptions()
 	o.Name, o.Store, o.Programs, o.TempDir = "w", st, fetcher, tb.TempDir()
-	o.KillGrace, o.StopTimeout = time.Second, 3*time.Second
+	o.KillGrace, o.DrainTimeout, o.StopTimeout = time.Second, 0, 3*time.Second
+	o.Slots, o.Container, o.ProgramDir = 1, container(tb), s.programs
+	o.SpoolDir, o.DiskReserve = tb.TempDir(), 0
 	return o
+}
+
+// containers counts what container made: each has a name of its own, because a
+// worker kills at its start what others of its name have left.
+var containers atomic.Int64
+
+// container contains programs by their descent, so that the process ids they say
+// are those of the host. Package shim tests the other ways.
+func container(tb testing.TB) *shim.Container {
+	tb.Helper()
+	c, err := shim.New(shim.Options{Want: shim.Group, Name: fmt.Sprintf("%d/%d", os.Getpid(), containers.Add(1))})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
 }
 
 // running is a worker at work.
@@ -118,6 +141,9 @@ func (s *site) startOn(t *testing.T, st *store.Store, change ...func(*Options)) 
 		}
 		if t.Failed() {
 			t.Logf("log of worker %s:\n%s", o.Name, l)
+			if task, err := s.Store.Task(context.WithoutCancel(t.Context()), 1); err == nil {
+				t.Logf("task 1: %v", task.Fields)
+			}
 		}
 	})
 	return r

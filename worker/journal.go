@@ -2,15 +2,12 @@ package worker
 
 import (
 	"context"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/rs/zerolog"
 
+	"github.com/tdf-go/tdf/internal/clean"
 	"github.com/tdf-go/tdf/internal/store"
 )
 
@@ -72,29 +69,5 @@ func (j *journal) take() []store.Line {
 	return lines
 }
 
-// oneLine makes a text from a task fit for one line of a log: nothing in it
-// can start a line of its own, and it is cut at longestLine bytes.
-func oneLine(text string) string {
-	if len(text) > longestLine {
-		cut := longestLine
-		for cut > longestLine-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
-			cut--
-		}
-		text = text[:cut] + "..."
-	}
-	if utf8.ValidString(text) && !strings.ContainsFunc(text, odd) {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if r == utf8.RuneError || odd(r) {
-			quoted := strconv.QuoteRuneToASCII(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-func odd(r rune) bool { return !unicode.IsPrint(r) }
+// oneLine makes a text from a task fit for one line of a log.
+func oneLine(text string) string { return clean.Line(text, longestLine) }

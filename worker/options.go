@@ -3,12 +3,15 @@ package worker
 import (
 	"context"
 	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/internal/config"
-	"github.com/tdf-go/tdf/internal/process"
+	"github.com/tdf-go/tdf/internal/shim"
 	"github.com/tdf-go/tdf/internal/store"
 )
 
@@ -18,19 +21,39 @@ type Programs interface {
 	// fetching it from source if it is not there yet. note gets the lines of
 	// progress for the task's log. The error stands in the round's record.
 	Ensure(ctx context.Context, program, source string, note func(line string)) (dir string, err error)
+	// Hash returns the SHA-256 of what was installed, in hex; empty if unknown.
+	Hash(program string) (string, error)
 }
 
 // Options configures a Worker. Start from [DefaultOptions].
 type Options struct {
-	// Name is the worker's name in records, logs and file names. It should be
-	// unique in its namespace. Required; see config.ValidName.
+	// Name is the worker's name in the registry, in records, logs and file
+	// names. While it is alive no second worker of its namespace can have it.
+	// Required; see config.ValidName.
 	Name string
 	// Store is the namespace to work for. The caller closes it after Run. Required.
 	Store *store.Store
-	// Programs fetches programs. Required.
-	Programs Programs
+	// Programs fetches programs, Container runs them. Required, unless there are
+	// only Handlers.
+	Programs  Programs
+	Container *shim.Container
+	// Handlers are Go functions by program name. They do what a program of that
+	// name would do, in this process (Flock: task handler).
+	Handlers map[string]Handler
+	// RunPrograms makes [Load] fetch and run the programs of tasks that have no
+	// handler; without handlers it always does. Default false.
+	RunPrograms bool
 	// Log gets the worker's log; the zero value is silent.
 	Log zerolog.Logger
+
+	// Slots is how many tasks run at a time. Default: the number of cores.
+	Slots int
+	// Node names the host in records. Default: the host's name.
+	Node string
+	// Labels are the label=value pairs that the worker offers to tasks.
+	Labels []string
+	// Version is the version of the program that this worker is part of, for the registry.
+	Version string
 
 	// OutputFile and ErrorFile name the files that receive all a program writes
 	// to stdout and stderr; empty means none. $worker, $taskId, $round and
@@ -40,19 +63,27 @@ type Options struct {
 	// OutputLimit is how many bytes of each stream are stored with the task; of
 	// a longer one head and tail are kept. Default 1 MiB.
 	OutputLimit int64
+	// KeepRounds is of how many rounds a task keeps its output: the first half and
+	// the last half, rounded up. Default 10; 0 means all.
+	KeepRounds int
 
-	// SleepAfterSuccess and SleepAfterFailure are pauses after a round that was
-	// recorded without, or with, an error or was not recorded. Default 0.
+	// SleepAfterSuccess and SleepAfterFailure are pauses of a slot after a round
+	// that was recorded without, or with, an error or was not recorded. Default 0.
 	SleepAfterSuccess, SleepAfterFailure time.Duration
 	// SleepAfterNoProcessClaimed bounds the wait of an idle worker, which is
-	// normally woken when a task is due; above 1 s it has no effect. Default 1 s.
+	// normally woken when a task is due; above 3 s it has no effect. Default 3 s.
 	SleepAfterNoProcessClaimed time.Duration
 
 	// KillGrace is the time between SIGTERM and SIGKILL. Default 5 s.
 	KillGrace time.Duration
-	// StopTimeout bounds, once Run is cancelled and the program is stopped, the
-	// attempts to tell Redis so. Default 5 s.
+	// DrainTimeout is how long programs may go on once Run is cancelled. Default 20 s.
+	DrainTimeout time.Duration
+	// StopTimeout bounds, once nothing runs any more, the attempts to tell Redis
+	// so. Default 5 s.
 	StopTimeout time.Duration
+	// FinishWithoutRedis lets programs go on beyond the lease while nothing
+	// listens where Redis was. Default: they are stopped.
+	FinishWithoutRedis bool
 
 	// Environ is the worker's own environment as NAME=value, from which programs
 	// see the variables of process.DefaultAllow and those named in Environment,
@@ -61,50 +92,108 @@ type Options struct {
 	// Environment names further variables programs may see; a trailing *
 	// stands for any rest of the name.
 	Environment []string
-	// TempDir is where private directories of rounds and temporary files are
-	// made. It must exist. Default: the system's directory for temporary files.
+	// TempDir is where private directories of rounds are made. It must exist.
+	// Default: the system's directory for temporary files.
 	TempDir string
+	// ProgramDir is watched for free space. Default: the working directory.
+	ProgramDir string
+	// SpoolDir keeps results that could not be delivered; it is made when
+	// needed. Default: .tdf/spool in ProgramDir.
+	SpoolDir string
+	// DiskReserve is the free space, in bytes, below which nothing is claimed.
+	// Default 64 MiB; 0 means none.
+	DiskReserve int64
 }
 
-// DefaultOptions gives the documented defaults; Name, Store and Programs remain
-// to be set.
+// The default limit of stored output, and the greatest: the room of one Redis
+// string is 512 MiB, and a request may hold both streams.
+const (
+	defaultOutputLimit = 1 << 20
+	maxOutputLimit     = 256 << 20
+)
+
+// DefaultOptions gives the documented defaults; Name, Store, Programs and
+// Container remain to be set.
 func DefaultOptions() Options {
+	host, _ := os.Hostname() // an unnamed host is no reason not to work
 	return Options{
-		OutputLimit:                process.DefaultOutputLimit,
-		SleepAfterNoProcessClaimed: time.Second,
+		Slots: runtime.NumCPU(), Node: host,
+		OutputLimit: defaultOutputLimit, KeepRounds: 10,
+		SleepAfterNoProcessClaimed: longestWait,
 		KillGrace:                  5 * time.Second,
+		DrainTimeout:               20 * time.Second,
 		StopTimeout:                5 * time.Second,
 		Environ:                    os.Environ(),
 		TempDir:                    os.TempDir(),
+		ProgramDir:                 ".",
+		DiskReserve:                64 << 20,
 	}
 }
 
-// FromConfig returns the options that the section [worker] asks for; Name, Store
-// and Programs remain to be set. How programs are fetched is up to Programs.
+// FromConfig returns the options that the section [worker] asks for; Name,
+// Store, Programs and Container remain to be set. How programs are fetched and
+// contained is up to those.
 func FromConfig(c config.Worker) Options {
 	o := DefaultOptions()
 	o.OutputFile, o.ErrorFile, o.OutputLimit = c.TaskOutputFilename, c.TaskErrorFilename, c.OutputLimit
 	o.SleepAfterSuccess, o.SleepAfterFailure = c.SleepAfterSuccess, c.SleepAfterFailure
 	o.SleepAfterNoProcessClaimed = c.SleepAfterNoProcessClaimed
-	o.KillGrace, o.Environment = c.KillGrace, c.Environment
+	o.KillGrace, o.DrainTimeout, o.Environment = c.KillGrace, c.DrainTimeout, c.Environment
+	o.FinishWithoutRedis, o.Labels, o.KeepRounds = c.OnRedisLoss == "finish", c.Labels, c.KeepRounds
+	o.ProgramDir, o.DiskReserve, o.SpoolDir = c.ProgramDir, c.DiskReserve, c.SpoolDir
+	if c.Slots > 0 {
+		o.Slots = c.Slots
+	}
+	if c.Node != "" {
+		o.Node = c.Node
+	}
 	if c.TempDir != "" {
 		o.TempDir = c.TempDir
 	}
 	return o
 }
 
+// Containment returns how the section [worker] asks programs to be contained,
+// for the worker of that name in that namespace.
+func Containment(c config.Worker, namespace, name string) (shim.Options, error) {
+	o := shim.Options{
+		Name: namespace + "/" + name, Require: c.RequireContainment, CgroupDir: c.Cgroup, RunAs: c.RunAs,
+		Wrapper: strings.Fields(c.Wrapper), MemoryMax: c.MemoryMax, PidsMax: c.PidsMax,
+		Rlimits: map[string]uint64{},
+	}
+	if c.Containment != "auto" {
+		o.Want = shim.Layer(c.Containment)
+	}
+	for _, text := range c.Rlimits {
+		name, value, err := config.ParseRlimit(text)
+		if err != nil {
+			return o, err
+		}
+		o.Rlimits[name] = value
+	}
+	return o, nil
+}
+
 func (o *Options) validate() error {
 	if err := config.ValidName("worker", o.Name); err != nil {
 		return err
 	}
+	if o.SpoolDir == "" {
+		o.SpoolDir = filepath.Join(o.ProgramDir, ".tdf", "spool")
+	}
+	programs := o.Programs != nil && o.Container != nil
 	switch {
 	case o.Store == nil:
 		return &OptionError{"Store", nil, "make one with store.Dial"}
-	case o.Programs == nil:
-		return &OptionError{"Programs", nil, "make a fetch.Fetcher"}
-	case o.OutputLimit < 1 || o.OutputLimit > process.MaxOutputLimit:
-		return &OptionError{"OutputLimit", o.OutputLimit, "use 1 byte to 512 MiB, or DefaultOptions"}
-	case o.OutputFile != "" && o.OutputFile == o.ErrorFile:
+	case !programs && len(o.Handlers) == 0:
+		return &OptionError{"Programs", nil, "make a fetch.Fetcher and a shim.Container, or register a handler"}
+	case o.Slots < 1:
+		return &OptionError{"Slots", o.Slots, "use at least 1, or DefaultOptions"}
+	case o.KeepRounds < 0:
+		return &OptionError{"KeepRounds", o.KeepRounds, "use 0 for all, or a number of rounds"}
+	case o.OutputLimit < 1 || o.OutputLimit > maxOutputLimit:
+		return &OptionError{"OutputLimit", o.OutputLimit, "use 1 byte to 256 MiB, or DefaultOptions"}
+	case o.OutputFile != "" && filepath.Clean(o.OutputFile) == filepath.Clean(o.ErrorFile):
 		return &OptionError{"ErrorFile", o.ErrorFile, "stdout and stderr need different files"}
 	}
 	if fi, err := os.Stat(o.TempDir); err != nil || !fi.IsDir() {
@@ -121,7 +210,7 @@ func (o *Options) validateTimes() error {
 	}{
 		{"SleepAfterSuccess", o.SleepAfterSuccess, 0}, {"SleepAfterFailure", o.SleepAfterFailure, 0},
 		{"SleepAfterNoProcessClaimed", o.SleepAfterNoProcessClaimed, time.Millisecond},
-		{"KillGrace", o.KillGrace, 0}, {"StopTimeout", o.StopTimeout, time.Millisecond},
+		{"KillGrace", o.KillGrace, 0}, {"DrainTimeout", o.DrainTimeout, 0}, {"StopTimeout", o.StopTimeout, time.Millisecond},
 	} {
 		if d.value < d.least {
 			return &OptionError{d.field, d.value, "use at least " + d.least.String() + ", or DefaultOptions"}

@@ -17,8 +17,11 @@ func TestOptions(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"Store":                      func(o *Options) { o.Store = nil },
 		"Programs":                   func(o *Options) { o.Programs = nil },
+		"Slots":                      func(o *Options) { o.Slots = 0 },
+		"KeepRounds":                 func(o *Options) { o.KeepRounds = -1 },
 		"OutputLimit":                func(o *Options) { o.OutputLimit = 0 },
-		"ErrorFile":                  func(o *Options) { o.OutputFile, o.ErrorFile = "x", "x" },
+		"ErrorFile":                  func(o *Options) { o.OutputFile, o.ErrorFile = "x", "./x" },
+		"DrainTimeout":               func(o *Options) { o.DrainTimeout = -1 },
 		"TempDir":                    func(o *Options) { o.TempDir = "/no/such/dir" },
 		"SleepAfterSuccess":          func(o *Options) { o.SleepAfterSuccess = -1 },
 		"SleepAfterFailure":          func(o *Options) { o.SleepAfterFailure = -1 },

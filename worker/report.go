@@ -2,34 +2,63 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"strconv"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
 // report tells Redis how the round ended, until Redis has recorded or refused
-// it or the worker's end leaves no more time. It reports whether the round is
-// recorded as a success.
+// it or ctx leaves no more time. While Redis is away the report waits on disk
+// too, for a later incarnation. It tells whether the round is recorded as a
+// success.
 func (r *round) report(ctx context.Context, end *ending) bool {
 	order, err := r.order(end)
 	if err != nil {
 		r.log.Error().Err(err).Msgf("could not report task %d", r.task.ID)
 		return false
 	}
-	ctx, cancel := outlive(ctx, r.worker.opts.StopTimeout)
-	defer cancel()
-	for {
+	spooled := false
+	defer func() {
+		if spooled && ctx.Err() == nil {
+			r.worker.unspool(r.spoolName())
+		}
+	}()
+	for cut := false; ; {
 		outcomes, err := r.worker.opts.Store.Apply(ctx, order)
-		switch {
-		case err == nil:
+		if err == nil {
 			r.worker.link.Answered()
 			return r.reported(&order, outcomes[0].Err)
-		case ctx.Err() != nil:
-			r.log.Error().Err(err).Msgf("stopped without having reported task %d", r.task.ID)
+		}
+		if ctx.Err() != nil {
+			r.log.Error().Err(err).Bool("kept_on_disk", spooled).Msgf("stopped without having reported task %d", r.task.ID)
 			return false
 		}
-		pause(ctx, r.worker.link.Failed(err))
+		if !errors.Is(err, store.ErrUnreachable) {
+			if cut {
+				r.log.Error().Err(err).Msgf("redis does not take the report of task %d; giving it up", r.task.ID)
+				return false
+			}
+			cut = true
+			r.shorten(&order, end, err)
+			continue
+		}
+		spooled = spooled || r.worker.spoolOrder(r.spoolName(), &order)
+		timing.Pause(ctx, r.worker.link.Failed(err))
+	}
+}
+
+// shorten replaces a record that Redis does not take by one that says so.
+func (r *round) shorten(order *store.Order, end *ending, err error) {
+	r.log.Error().Err(err).Msgf("redis does not take the report of task %d; reporting without its output", r.task.ID)
+	if end.event == statemachine.HandBack {
+		return
+	}
+	short := ending{event: end.event, result: notRun(), trouble: "the round's output could not be stored: " + err.Error()}
+	if again, err := r.order(&short); err == nil {
+		*order = again
 	}
 }
 
@@ -73,35 +102,11 @@ func (r *round) order(end *ending) (store.Order, error) {
 	}
 	order := store.Order{Move: move, Writer: r.worker.opts.Name, Bucket: t.Bucket}
 	if end.event == statemachine.HandBack {
-		r.journal.add("handing back task " + strconv.FormatInt(t.ID, 10) + ": the worker stops")
+		r.journal.add("handing back task " + strconv.FormatInt(t.ID, 10) + ": " + end.why.Error())
 	} else {
 		order.Fields = end.fields(t.Round, text, aside)
+		drop(&order, dropRound(t.Round, r.worker.opts.KeepRounds))
 	}
 	order.Lines = r.journal.take()
 	return order, nil
-}
-
-// fields are the record of the round: names and values in turn.
-func (e *ending) fields(round int, text, aside string) []string {
-	var fields []string
-	set := func(name, value string) {
-		fields = append(fields, statemachine.RoundField(round, name), value)
-	}
-	set("output", string(e.result.Stdout))
-	set("error", text)
-	if aside != "" {
-		set("stderr", aside)
-	}
-	if res := &e.result; res.Signal != 0 {
-		set("signal", res.Signal.String())
-	} else if res.ExitCode >= 0 {
-		set("exit_code", strconv.Itoa(res.ExitCode))
-	}
-	if e.result.StdoutTruncated {
-		set("output_bytes", strconv.FormatInt(e.result.StdoutBytes, 10))
-	}
-	if e.result.StderrTruncated {
-		set("error_bytes", strconv.FormatInt(e.result.StderrBytes, 10))
-	}
-	return fields
 }

@@ -4,14 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync"
 
 	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/fetch"
+	"github.com/tdf-go/tdf/internal/capture"
+	"github.com/tdf-go/tdf/internal/control"
 	"github.com/tdf-go/tdf/internal/process"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/workdir"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -19,17 +24,29 @@ import (
 type round struct {
 	worker  *Worker
 	task    *store.Claimed
+	slot    *slot // nil for one that is handed back at once
 	clock   redisClock
 	log     zerolog.Logger
 	journal *journal
+	private string // its private directory, once made
+	made    workdir.Made
+	over    bool // the program ended and nothing of it is left
+
+	mu       sync.Mutex
+	streams  streams           // once there
+	followed statemachine.Time // since when somebody reads along, 0 for nobody
+	sending  bool              // to whoever reads along
+	control  *control.Reader   // of a program
+	told     told              // by a handler
 }
 
-func (w *Worker) newRound(task *store.Claimed, clock redisClock) *round {
+func (w *Worker) newRound(task *store.Claimed, clock redisClock, s *slot) *round {
 	log := w.log.With().Int64("task", task.ID).Int("round", task.Round).Logger()
-	log.Info().Msgf("moving task %d: %s -> %s", task.ID, statemachine.Open, statemachine.Running)
+	from, to := statemachine.ClaimMove()
+	log.Info().Msgf("moving task %d: %s -> %s", task.ID, from, to)
 	log.Info().Msgf("claimed task %d", task.ID)
 	return &round{
-		worker: w, task: task, clock: clock, log: log,
+		worker: w, task: task, slot: s, clock: clock, log: log,
 		journal: &journal{worker: w.opts.Name, store: w.opts.Store, task: task, clock: clock, log: log},
 	}
 }
@@ -55,7 +72,7 @@ func (r *round) execute(ctx context.Context) (end ending) {
 func (r *round) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	t := r.task
 	cancels := make([]context.CancelFunc, 0, 2)
-	if d, ok := r.clock.until(t.Current.Running.Add(t.Timeout)); ok {
+	if d, ok := r.clock.until(t.RoundEnd(0)); ok {
 		c, cancel := context.WithTimeoutCause(ctx, d, errOverdue)
 		ctx, cancels = c, append(cancels, cancel)
 	}
@@ -70,39 +87,84 @@ func (r *round) bounded(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// notRun is the result of a program that was not started.
-func notRun() process.Result { return process.Result{ExitCode: -1} }
-
-// run fetches the program where necessary and runs it.
-func (r *round) run(ctx context.Context) (process.Result, error) {
+// run does the work: the handler's, where there is one of the program's name, or
+// the program's, which is fetched first where necessary.
+func (r *round) run(ctx context.Context) (result, error) {
 	if ctx.Err() != nil {
-		return process.Result{ExitCode: -1, Cancelled: true}, nil
+		return notRun(), nil //nolint:nilerr // why it was stopped is judged later
 	}
 	t := r.task
 	r.journal.add(fmt.Sprintf("executing task %d: %s %s", t.ID, t.Program, inputText(t)))
+	if h := r.worker.opts.Handlers[t.Program]; h != nil {
+		return r.handle(ctx, h)
+	}
 	dir, err := r.ensure(ctx)
 	if err != nil {
 		r.log.Error().Err(err).Msgf("could not fetch program '%s'", oneLine(t.Program))
 		r.journal.add(fmt.Sprintf("could not fetch program '%s'", t.Program))
 		return notRun(), err
 	}
-	private, err := r.worker.makePrivate(t)
-	if err != nil {
+	if err := r.makePrivate(); err != nil {
 		return notRun(), err
 	}
-	defer r.removePrivate(private)
-	result, err := process.Run(ctx, r.spec(dir, private))
-	return result, r.explain(err)
+	res, err := r.runProgram(ctx, dir)
+	return res, r.explain(err)
 }
 
 func (r *round) ensure(ctx context.Context) (string, error) {
-	t := r.task
+	t, o := r.task, &r.worker.opts
 	// The name becomes part of paths here too, so it is not left to Programs.
 	if err := fetch.ValidProgram(t.Program); err != nil {
-		return "", &fetch.Error{Program: t.Program, Worker: r.worker.opts.Name, Err: err}
+		return "", &fetch.Error{Program: t.Program, Worker: o.Name, Err: err}
 	}
-	return r.worker.opts.Programs.Ensure(ctx, t.Program, t.Source, func(line string) { r.journal.write(ctx, line) })
+	if o.Programs == nil || o.Container == nil {
+		return "", fmt.Errorf("program '%s': worker '%s' has no handler of that name and runs no programs", t.Program, o.Name)
+	}
+	return o.Programs.Ensure(ctx, t.Program, t.Source, func(line string) { r.journal.write(ctx, line) })
 }
+
+// runProgram runs the program in dir and takes what it writes.
+func (r *round) runProgram(ctx context.Context, dir string) (result, error) {
+	res := notRun()
+	s, err := r.openStreams()
+	if err != nil {
+		return res, err
+	}
+	r.setStreams(s.live())
+	r.listen(filepath.Join(r.private, controlFile))
+	hash, err := r.worker.opts.Programs.Hash(r.task.Program)
+	if err != nil {
+		r.log.Debug().Err(err).Msg("the program's hash is not known")
+	}
+	res.program = hash
+	var runErr error
+	res.Result, runErr = r.slot.run(ctx, r.program(dir, s))
+	r.over = runErr == nil
+	r.controlWarnings()
+	var outErr, errErr error
+	res.stdout, outErr = s.out.Finish()
+	res.stderr, errErr = s.err.Finish()
+	return res, errors.Join(runErr, outErr, errErr)
+}
+
+// pipes are what a program writes into.
+type pipes struct{ out, err *capture.Stream }
+
+func (r *round) openStreams() (p pipes, err error) {
+	o := &r.worker.opts
+	p.out, err = capture.Open(capture.Options{Limit: o.OutputLimit, File: r.fileName(o.OutputFile), Stream: "stdout"})
+	if err != nil {
+		return p, err
+	}
+	p.err, err = capture.Open(capture.Options{Limit: o.OutputLimit, File: r.fileName(o.ErrorFile), Stream: "stderr"})
+	if err != nil {
+		_, closeErr := p.out.Finish()
+		err = errors.Join(err, closeErr)
+	}
+	return p, err
+}
+
+func (p pipes) live() streams { return streams{p.out.Excerpt, p.err.Excerpt} }
 
 // explain names program and worker where run.sh could not be started.
 func (r *round) explain(err error) error {

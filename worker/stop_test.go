@@ -153,9 +153,13 @@ func TestShutdownHandsBack(t *testing.T) {
 
 func TestLifecycle(t *testing.T) {
 	s := newSite(t)
+	made := 0
 	lifecycletest.Battery{
 		New: func(tb testing.TB) lifecycletest.Daemon {
-			w, err := New(s.options(tb, s.Dial(tb)))
+			made++
+			o := s.options(tb, s.Dial(tb))
+			o.Name = "w" + strconv.Itoa(made)
+			w, err := New(o)
 			if err != nil {
 				tb.Fatal(err)
 			}

@@ -4,38 +4,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/tdf-go/tdf/internal/store"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
-
-func TestOneLine(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"":                        "",
-		"p 1 2":                   "p 1 2",
-		"ä ☃":                     "ä ☃",
-		"a\nb\tc":                 `a\nb\tc`,
-		"\x1b[31mred":             `\x1b[31mred`,
-		"bad \xff":                `bad \ufffd`,
-		"\u202egnirts":            `\u202egnirts`,
-		strings.Repeat("é", 1024): strings.Repeat("é", 512) + "...",
-	} {
-		if got := oneLine(in); got != want {
-			t.Errorf("oneLine(%.20q) = %.60q, want %.60q", in, got, want)
-		}
-	}
-	if got := oneLine("x" + strings.Repeat("é", 1024)); !utf8.ValidString(got) {
-		t.Errorf("a character was cut: %q", got[len(got)-8:])
-	}
-	if got := oneLine(strings.Repeat("\xbf", 5000)); len(got) > 8*longestLine {
-		t.Errorf("%d bytes left", len(got))
-	}
-}
 
 func TestClock(t *testing.T) {
 	t.Parallel()
@@ -60,7 +34,7 @@ func TestIdleTime(t *testing.T) {
 	t.Parallel()
 	w := &Worker{opts: Options{SleepAfterNoProcessClaimed: time.Minute}}
 	for next, want := range map[sm.Time]time.Duration{
-		sm.Never: time.Second, 1e15 + 100e6: time.Second, 1e15 + 300e3: 300 * time.Millisecond,
+		sm.Never: longestWait, 1e15 + 100e6: longestWait, 1e15 + 300e3: 300 * time.Millisecond,
 		1e15: time.Millisecond, 0: time.Millisecond,
 	} {
 		if got := w.idleTime(&store.ClaimReply{Next: next, Now: 1e15}); got != want {

@@ -2,25 +2,21 @@ package worker
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/tdf-go/tdf/internal/disk"
 	"github.com/tdf-go/tdf/internal/link"
 	"github.com/tdf-go/tdf/internal/process"
+	"github.com/tdf-go/tdf/internal/spool"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/internal/timing"
 )
-
-// batch is how many tasks one claim takes: as many as the worker runs at a time.
-const batch = 1
-
-// longestWait is how long an idle worker trusts in being woken.
-const longestWait = time.Second
 
 // Worker claims tasks, runs them and reports, until it is told to stop.
 type Worker struct {
@@ -28,11 +24,36 @@ type Worker struct {
 	log     zerolog.Logger
 	allow   []string
 	environ []string
+	token   string // tells this Worker from others of this process
 	claims  *claimer
 	link    *link.Link
-	idling  bool
+	lease   *lease
+	slots   []*slot
+	pool    *pool
+	disk    *disk.Guard
+	spool   *spool.Spool
 	started atomic.Bool
 	ready   chan struct{} // closed once the worker is registered
+
+	// What the dispatcher said last.
+	idling bool
+	paused string
+
+	ordered atomic.Value // store.WorkerOrder
+	shown   atomic.Int64 // how many slots the last heartbeat said are busy
+	changed chan struct{}
+	hurry   chan struct{}
+	once    sync.Once // closes hurry
+	tidied  sync.Once
+
+	// rounds ends with the first reason to stop, reports when no more time is
+	// left to report, life when all is reported.
+	rounds, reports, life context.Context //nolint:containedctx // the stages of one life, see Run
+	stopRounds            context.CancelCauseFunc
+	stopReports, endLife  context.CancelFunc
+	working, background   sync.WaitGroup
+
+	closers []func() error // of what Load has opened
 }
 
 // New makes a Worker. It returns an *[OptionError], or a *config.Error for a
@@ -41,172 +62,131 @@ func New(opts Options) (*Worker, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
+	guard, err := disk.NewGuard(uint64(opts.DiskReserve), opts.ProgramDir, opts.TempDir, opts.SpoolDir)
+	if err != nil {
+		return nil, &OptionError{"DiskReserve", opts.DiskReserve, err.Error()}
+	}
 	log := opts.Log.With().Str("worker", opts.Name).Logger()
-	return &Worker{
-		opts: opts, log: log,
+	w := &Worker{
+		opts: opts, log: log, token: store.NewToken(), disk: guard,
 		allow: append(process.DefaultAllow(), opts.Environment...),
 		// What configures TDF, passwords above all, is not for programs.
 		environ: slices.DeleteFunc(slices.Clone(opts.Environ), func(entry string) bool {
 			return strings.HasPrefix(entry, "TDF_")
 		}),
-		claims: &claimer{store: opts.Store, worker: opts.Name},
+		claims: &claimer{store: opts.Store, worker: opts.Name, node: opts.Node, labels: opts.Labels},
 		link:   link.New(log),
-		ready:  make(chan struct{}),
-	}, nil
+		ready:  make(chan struct{}), changed: make(chan struct{}, 1), hurry: make(chan struct{}),
+	}
+	w.lease = &lease{over: w.leaseOver}
+	for i := range opts.Slots {
+		w.slots = append(w.slots, &slot{worker: w, index: i})
+	}
+	w.pool = newPool(w.slots)
+	w.ordered.Store(store.OrderNone)
+	return w, nil
 }
 
-// Run works until ctx is done, and then returns nil. It returns an error if
-// Redis cannot be reached or is not fit at the start (see store.Store.Check),
-// [ErrStarted] if it has been called before, and process.ErrUnkillable if a
-// program survives SIGKILL: then the worker must not take new work beside it.
+// Run works until ctx is done: then the worker drains. It claims nothing more,
+// lets its programs go on for DrainTimeout, stops those that are left, hands
+// their tasks back and leaves the registry. Run then returns nil.
+//
+// It returns an error if Redis cannot be reached or is not fit at the start
+// (see store.Store.Check), one matching store.ErrNameTaken if another worker of
+// this name is alive, and [ErrStarted] if it has been called before.
 func (w *Worker) Run(ctx context.Context) error {
 	if !w.started.CompareAndSwap(false, true) {
 		return ErrStarted
 	}
-	if err := w.begin(ctx); err != nil {
+	defer w.closeSpool()
+	w.rounds, w.stopRounds = context.WithCancelCause(ctx)
+	defer w.stopRounds(nil)
+	w.reports, w.stopReports = context.WithCancel(context.WithoutCancel(ctx))
+	defer w.stopReports()
+	w.life, w.endLife = context.WithCancel(context.WithoutCancel(ctx))
+	defer w.endLife()
+	if err := w.begin(w.rounds); err != nil { //nolint:contextcheck // made from ctx above
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // stopped while it started, which is no error
+			return nil // stopped while it started, which is no error
 		}
 		return err
 	}
 	close(w.ready)
-	for ctx.Err() == nil {
-		if err := w.turn(ctx); err != nil {
-			return err
+	return w.live() //nolint:contextcheck // the same
+}
+
+// Hurry makes a worker that drains, or is about to, stop its programs at once
+// and hand their tasks back.
+func (w *Worker) Hurry() { w.once.Do(func() { close(w.hurry) }) }
+
+// live is the worker's life from its registration to its end.
+func (w *Worker) live() error {
+	w.background.Go(func() { w.beat(w.life) })
+	w.background.Go(func() { w.watch(w.life) })
+	stopInterrupt := context.AfterFunc(w.rounds, w.interrupt)
+	// Not in line with drain: a Redis that does not answer holds it up.
+	dispatching := make(chan struct{})
+	go func() {
+		defer close(dispatching)
+		w.dispatch(w.rounds)
+	}()
+	<-w.rounds.Done()
+	w.drain(dispatching)
+	stopInterrupt()
+	w.working.Wait()
+	w.resolveDoubt(w.reports)
+	w.endLife()
+	w.background.Wait()
+	w.lease.stop()
+	for _, s := range w.slots {
+		if err := s.discard(); err != nil {
+			w.log.Error().Err(err).Int("slot", s.index).Msg("could not end the shim of a slot")
+		}
+		if err := s.spare.Remove(); err != nil {
+			w.log.Warn().Err(err).Int("slot", s.index).Msg("could not remove the private directory of a slot")
 		}
 	}
-	w.resolveDoubt(ctx)
-	return nil
-}
-
-// begin checks Redis and makes the worker's name known.
-func (w *Worker) begin(ctx context.Context) error {
-	info, err := w.opts.Store.Check(ctx)
-	if err != nil {
-		return err
-	}
-	for _, warning := range info.Warnings {
-		w.log.Warn().Msg(warning)
-	}
-	if err := w.compareGrace(ctx); err != nil {
-		return err
-	}
-	number, err := w.opts.Store.RegisterWorker(ctx, w.opts.Name)
-	if err != nil {
-		return err
-	}
-	w.log.Debug().Int64("worker_id", number).Str("redis", info.Version).Msg("registered")
-	return nil
-}
-
-// compareGrace warns of a program that may still be stopping while its task
-// runs elsewhere already.
-func (w *Worker) compareGrace(ctx context.Context) error {
-	grace, err := w.opts.Store.Grace(ctx)
-	if err != nil {
-		return err
-	}
-	if statemachine.Duration(w.opts.KillGrace.Microseconds()) >= grace {
-		w.log.Warn().Msgf("[worker] kill_grace = %s is not shorter than the server's [server] timeout_grace = %s s: "+
-			"a task that timed out may run again before its program is gone; make one shorter or the other longer",
-			w.opts.KillGrace, grace.Text())
+	w.leave()
+	if fatal, ok := errors.AsType[*fatalError](context.Cause(w.rounds)); ok {
+		return fatal.err
 	}
 	return nil
 }
 
-// turn claims and works, or waits for work.
-func (w *Worker) turn(ctx context.Context) error {
-	reply, clock, err := w.claim(ctx)
-	switch {
-	case err != nil:
-		pause(ctx, w.link.Failed(err))
-		return nil
-	case len(reply.Tasks) > 0:
-		w.idling = false
-		return w.workAll(ctx, reply.Tasks, clock)
-	case reply.More:
-		return nil
-	default:
-		w.idle(ctx, &reply)
-		return nil
-	}
-}
-
-// claim survives the end of ctx for a while: Redis may have carried it out, and
-// then the worker has to hand back what it got.
-func (w *Worker) claim(ctx context.Context) (store.ClaimReply, redisClock, error) {
-	ctx, cancel := outlive(ctx, w.opts.StopTimeout)
+// interrupt ends the wait of an idle worker that is to stop.
+func (w *Worker) interrupt() {
+	w.signalChange()
+	ctx, cancel := context.WithTimeout(w.life, noteTimeout)
 	defer cancel()
-	reply, clock, err := w.claims.claim(ctx)
-	if err != nil {
-		return reply, clock, err
-	}
-	w.link.Answered()
-	for _, id := range reply.Damaged {
-		w.log.Error().Int64("task", id).Err(store.ErrDamaged).Msgf("could not claim task %d", id)
-	}
-	return reply, clock, nil
-}
-
-func (w *Worker) workAll(ctx context.Context, tasks []store.Claimed, clock redisClock) error {
-	for i := range tasks {
-		if err := w.work(ctx, &tasks[i], clock); err != nil {
-			return fmt.Errorf("task %d: %w", tasks[i].ID, err)
-		}
-	}
-	return nil
-}
-
-// work does one round. Its error means that the worker must end.
-func (w *Worker) work(ctx context.Context, task *store.Claimed, clock redisClock) error {
-	r := w.newRound(task, clock)
-	end := r.execute(ctx)
-	if r.report(ctx, &end) {
-		pause(ctx, w.opts.SleepAfterSuccess)
-	} else {
-		pause(ctx, w.opts.SleepAfterFailure)
-	}
-	return end.fatal
-}
-
-// idle waits until the worker is woken, the next task starts, or the longest
-// wait is over.
-func (w *Worker) idle(ctx context.Context, reply *store.ClaimReply) {
-	level := zerolog.InfoLevel
-	if w.idling {
-		level = zerolog.DebugLevel
-	}
-	w.idling = true
-	w.log.WithLevel(level).Msg("no open task to claim")
-	_, err := w.opts.Store.WaitWork(ctx, w.claims.buckets, w.idleTime(reply))
-	if err != nil && ctx.Err() == nil {
-		pause(ctx, w.link.Failed(err))
+	if err := w.opts.Store.Interrupt(ctx, w.opts.Name); err != nil {
+		w.log.Debug().Err(err).Msg("could not end the wait for work early")
 	}
 }
 
-func (w *Worker) idleTime(reply *store.ClaimReply) time.Duration {
-	d := min(longestWait, w.opts.SleepAfterNoProcessClaimed)
-	if next := reply.Next.Sub(reply.Now); reply.Next != statemachine.Never && next < micros(d) {
-		d = time.Duration(next) * time.Microsecond
-	}
-	return max(d, time.Millisecond)
-}
-
-// resolveDoubt asks once more for the tasks of a claim whose answer never came,
-// so that none stays claimed without a worker; being stopped, it hands them back.
-func (w *Worker) resolveDoubt(ctx context.Context) {
-	limit, cancel := outlive(ctx, w.opts.StopTimeout)
+// leave ends the session. If that fails the lease runs out, which costs nothing
+// because the worker holds no task any more.
+func (w *Worker) leave() {
+	ctx, cancel := outlive(w.reports, noteTimeout)
 	defer cancel()
-	for w.claims.inDoubt() {
-		reply, clock, err := w.claim(ctx)
-		if err == nil {
-			_ = w.workAll(ctx, reply.Tasks, clock) // nothing is started any more, so nothing can be fatal
+	session, _, _ := w.lease.now()
+	for {
+		err := w.opts.Store.Leave(ctx, session)
+		switch {
+		case err == nil:
+			return
+		case ctx.Err() != nil, !errors.Is(err, store.ErrUnreachable):
+			w.log.Warn().Err(err).Msg("could not leave the registry; the server will find the worker gone")
 			return
 		}
-		if limit.Err() != nil {
-			w.log.Error().Err(err).Msg("stopped without knowing whether the last claim got a task")
-			return
-		}
-		pause(limit, w.link.Failed(err))
+		timing.Pause(ctx, w.link.Failed(err))
 	}
 }
+
+// fail ends the worker with an error.
+func (w *Worker) fail(err error) { w.stopRounds(&fatalError{err}) }
+
+// fatalError is why a worker cannot go on.
+type fatalError struct{ err error }
+
+// Error is that of the cause.
+func (e *fatalError) Error() string { return e.err.Error() }

@@ -8,40 +8,38 @@ import (
 	"strings"
 )
 
-// compare runs every contender once a round and prints tasks a second.
-func compare(ctx context.Context, o options, all []contender, out, progress io.Writer) error {
-	rates := make([][]float64, len(all))
-	for round := range o.rounds {
-		for i, c := range all {
-			took, err := c.run(ctx, o.tasks)
-			if err != nil {
-				return err
-			}
-			rates[i] = append(rates[i], float64(o.tasks)/took.Seconds())
-			_, _ = fmt.Fprintf(progress, "round %d: %s: %.0f tasks a second\n", round+1, c.name, rates[i][round])
-		}
+// compareSystems measures TDF and its peers and writes the table.
+func compareSystems(ctx context.Context, o options, all []contender, out, progress io.Writer) error {
+	samples, err := measure(ctx, o, all, progress)
+	if err != nil {
+		return err
 	}
-	_, err := io.WriteString(out, table(o, all, rates))
+	_, err = io.WriteString(out, table(o, all, samples))
 	return err
 }
 
 // table shows medians, and the medians of the ratios to each of the references.
-func table(o options, all []contender, rates [][]float64) string {
+func table(o options, all []contender, samples [][]sample) string {
 	var w strings.Builder
-	fmt.Fprintf(&w, "%d tasks, %d at a time, %d interleaved rounds\n\n", o.tasks, o.parallel, o.rounds)
+	fmt.Fprintf(&w, "Whole systems: %s\n\n", o.size())
 	fmt.Fprint(&w, "| | tasks a second | lowest to highest |")
 	for _, ref := range all[:references] {
 		fmt.Fprintf(&w, " of %s |", ref.name)
 	}
 	fmt.Fprintf(&w, "\n|---|--:|--:|%s\n", strings.Repeat("--:|", references))
 	for i, c := range all {
-		fmt.Fprintf(&w, "| %s | %.0f | %.0f-%.0f |", c.name, median(rates[i]), slices.Min(rates[i]), slices.Max(rates[i]))
+		fmt.Fprint(&w, leading(c.name, rates(samples[i])))
 		for ref := range references {
-			fmt.Fprintf(&w, " %.2f |", median(ratios(rates[i], rates[ref])))
+			fmt.Fprintf(&w, " %.2f |", median(ratios(rates(samples[i]), rates(samples[ref]))))
 		}
 		fmt.Fprintln(&w)
 	}
 	return w.String()
+}
+
+// leading are the first columns of a row.
+func leading(name string, rates []float64) string {
+	return fmt.Sprintf("| %s | %.0f | %.0f-%.0f |", name, median(rates), slices.Min(rates), slices.Max(rates))
 }
 
 // ratios divides round by round.

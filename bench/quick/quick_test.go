@@ -2,16 +2,19 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/shim"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,13 +33,14 @@ func build(t *testing.T) string {
 func TestWholeProgram(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	args := []string{"-tasks", "30", "-rounds", "1", "-bin", build(t), "-peers", "../peers"}
+	args := []string{"-tasks", "30", "-rounds", "1", "-parallel", "2", "-bin", build(t), "-peers", "../peers"}
 	if err := run(t.Context(), args, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range []string{
-		"| xargs -P2 |", "| asynq, sh run.sh |", "| TDF, 2 workers, run.sh |", "| asynq, handler does nothing |",
-		"| of xargs -P2 | of asynq, sh run.sh |",
+		"| xargs -P2 |", "| asynq, sh run.sh |", "| asynq, handler does nothing |",
+		"| TDF, workers x slots 1x2, auto |", "| TDF, workers x slots 2x1, auto |", "| of xargs -P2 | of asynq, sh run.sh |",
+		"| Go, contains nothing |", "| shim, group |", "| xargs -P2 in CPU time |",
 	} {
 		if !strings.Contains(out.String(), row) {
 			t.Errorf("no row %q in:\n%s", row, out.String())
@@ -60,7 +64,7 @@ func TestTDFRefuses(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\necho nonsense\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	c := tdf{bin: build(t), dir: dir, redis: srv.Addr(), script: script, workers: 1}
+	c := tdf{bin: build(t), dir: dir, redis: srv.Addr(), script: script, workers: 1, slots: 1, containment: "auto"}
 	if _, err := c.run(t.Context(), 2); err == nil || !strings.Contains(err.Error(), `output "nonsense\n"`) {
 		t.Errorf("output that is wrong: %v", err)
 	}
@@ -77,13 +81,57 @@ func TestXargsCountsOutput(t *testing.T) {
 		if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		took, err := xargs(script, 2).run(t.Context(), 5)
+		took, err := xargs(2, script).run(t.Context(), 5)
 		if (err != nil) != wantErr {
 			t.Errorf("program %q: error %v", text, err)
 		}
 		if err == nil && took <= 0 {
 			t.Errorf("program %q took %v", text, took)
 		}
+	}
+}
+
+// All ways to start the program give the same, and a wrong output is an error.
+func TestStartersCheckOutput(t *testing.T) {
+	t.Parallel()
+	container, err := openContainer(shim.Group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = container.Close() }()
+	for text, wantErr := range map[string]bool{program: false, "#!/bin/sh\necho nonsense\n": true, "#!/bin/sh\necho $1; exit 1\n": true} {
+		dir := t.TempDir()
+		script := filepath.Join(dir, "run.sh")
+		if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []contender{
+			plain(2, script), (&crew{container: container, script: script, temp: t.TempDir(), slots: 2}).contender(),
+		} {
+			if took, err := c.run(t.Context(), 5); (err != nil) != wantErr || took <= 0 {
+				t.Errorf("%s, program %q: %v, %v", c.name, text, took, err)
+			}
+		}
+	}
+}
+
+func TestCostTable(t *testing.T) {
+	t.Parallel()
+	all := []contender{{name: "xargs"}, {name: "slow"}}
+	samples := [][]sample{{{rate: 100, cpu: time.Millisecond}}, {{rate: 50, cpu: 4 * time.Millisecond}}}
+	text := costTable(options{}, all, samples, []absent{{shim.Cgroup, errors.New("no such luck")}})
+	for _, want := range []string{
+		"| slow | 50 | 50-50 | 0.50 | 4.00 | 0.25 |\n", "| shim, cgroup | not here |", "cgroup is not to be had here: no such luck",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+	if err := tooSlow(all[1:], samples[1:], samples[0]); !errors.Is(err, errTooSlow) {
+		t.Errorf("half of xargs is enough: %v", err)
+	}
+	if err := tooSlow(all[:1], samples[:1], samples[0]); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -99,7 +147,7 @@ func TestMedianAndRatios(t *testing.T) {
 
 func TestBadFlags(t *testing.T) {
 	t.Parallel()
-	for _, flag := range []string{"-tasks=0", "-rounds=0", "-parallel=-1", "-tasks=x"} {
+	for _, flag := range []string{"-tasks=0", "-rounds=0", "-parallel=-1", "-tasks=x", "-table=x", "-containment=x"} {
 		if err := run(t.Context(), []string{flag}, io.Discard, io.Discard); err == nil {
 			t.Errorf("%s: accepted", flag)
 		}

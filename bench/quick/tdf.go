@@ -19,11 +19,12 @@ import (
 // archives them.
 type tdf struct {
 	bin, dir, redis, script string
-	workers                 int
+	workers, slots          int    // slots of each worker
+	containment             string // as in the configuration
 }
 
 func (t tdf) contender() contender {
-	return contender{fmt.Sprintf("TDF, %d workers, run.sh", t.workers), t.run}
+	return contender{fmt.Sprintf("TDF, workers x slots %dx%d, %s", t.workers, t.slots, t.containment), t.run}
 }
 
 // run measures from the first task opened to the last one archived. Starting the
@@ -57,7 +58,7 @@ func (t tdf) measure(ctx context.Context, dir, config string, n int) (took time.
 		return 0, err
 	}
 	defer func() { _ = m.Close() }()
-	if err := t.campaign(ctx, m, 10*t.workers); err != nil { // fetches the program
+	if err := t.campaign(ctx, m, 10*t.workers*t.slots); err != nil { // fetches the program and starts the shims
 		return 0, err
 	}
 	start := time.Now()
@@ -87,7 +88,9 @@ func (t tdf) startDaemons(ctx context.Context, dir, config string) (all []*daemo
 	all = append(all, server)
 	for i := range t.workers {
 		name := fmt.Sprintf("worker-%d", i+1)
-		d, err := startDaemon(ctx, dir, name, filepath.Join(t.bin, "tdf-worker"), name, config)
+		d, err := startDaemon(ctx, dir, name, filepath.Join(t.bin, "tdf-worker"), name, config,
+			"--set", "worker.slots="+strconv.Itoa(t.slots), "--set", "worker.containment="+t.containment,
+			"--set", "worker.require_containment="+strconv.FormatBool(t.containment != "auto"))
 		if err != nil {
 			return all, err
 		}

@@ -50,7 +50,7 @@ func (d *display) update(p manager.Progress) {
 	if d.bar == nil {
 		d.bar = newBar(d.out, p)
 	}
-	d.bar.Describe(countsLine(p.States))
+	d.bar.Describe(countsLine(p.States) + runningText(p.Running))
 	_ = d.bar.Set(p.Done) // a terminal that cannot be written shows nothing
 }
 
@@ -83,11 +83,24 @@ func (d *display) lines() {
 // progressLine says how far the tasks are, how fast, and how long it will take.
 func progressLine(p manager.Progress, first int, elapsed time.Duration) string {
 	rate := float64(p.Done-first) / elapsed.Seconds()
-	line := fmt.Sprintf("%d/%d  %s  %.1f tasks/s", p.Done, p.Total, countsLine(p.States), rate)
+	line := fmt.Sprintf("%d/%d  %s  %.1f tasks/s", p.Done, p.Total, countsLine(p.States)+runningText(p.Running), rate)
 	if left := p.Total - p.Done; rate > 0 && left > 0 {
 		line += "  " + time.Duration(float64(left)/rate*float64(time.Second)).Round(time.Second).String() + " left"
 	}
 	return line
+}
+
+// runningText says how far some of the running tasks are.
+func runningText(running []manager.RunningTask) string {
+	const most, width = 2, 30
+	text := ""
+	for i, t := range running {
+		if i == most {
+			return text + "  ..."
+		}
+		text += fmt.Sprintf("  task %d: %s", t.ID, cli.Safe(shorten(t.Progress.String(), width)))
+	}
+	return text
 }
 
 // close ends the display and leaves the cursor on a line of its own.

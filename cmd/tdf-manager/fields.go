@@ -19,10 +19,8 @@ func jsonFields(fields map[string]string) map[string]any {
 }
 
 func jsonValue(name, text string) any {
-	if round, rest, ok := strings.Cut(name, ":"); ok {
-		if _, err := strconv.Atoi(round); err == nil {
-			name = rest
-		}
+	if _, rest, ok := statemachine.CutRoundField(name); ok {
+		name = rest
 	}
 	valid := json.Valid([]byte(text))
 	switch {
@@ -39,7 +37,8 @@ func jsonValue(name, text string) any {
 func isNumber(name string) bool {
 	switch name {
 	case "id", "round", "rev", "start_after", "end_before", "timeout", "failure", "exit_code", "priority",
-		"max_fails", "max_timeouts", "max_losses", "fails", "timeouts", "losses", "releases":
+		"max_fails", "max_timeouts", "max_losses", "fails", "timeouts", "losses", "releases", "incarnation",
+		"user_time", "system_time", "max_memory", "output_bytes", "error_bytes":
 		return true
 	default:
 		return statemachine.State(name).Valid()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -13,9 +14,10 @@ import (
 
 // output is the verb logs with its flags.
 type output struct {
-	round  int
-	stderr bool
-	json   *bool
+	round     int
+	stderr    bool
+	following bool
+	json      *bool
 }
 
 func (a *app) logs() *cobra.Command {
@@ -23,20 +25,34 @@ func (a *app) logs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "logs ID", Short: "Write what a round of a task wrote, byte for byte",
 		Long: "logs writes what the last round of a task wrote to stdout. On a terminal, control characters\n" +
-			"are shown escaped; into a file or a pipe every byte is written as it is.",
-		Args: cobra.ExactArgs(1), RunE: a.withManager(false, noOptions, o.do),
+			"are shown escaped; into a file or a pipe every byte is written as it is.\n\n" +
+			"With --follow it goes on while the program writes, on whatever host that is, waits for a task that\n" +
+			"has not begun, goes on with the next round if there is one, and ends with the task. Where a program\n" +
+			"writes faster than it can be sent, a line says how much was left out.",
+		Example: "  tdf-manager logs 7\n  tdf-manager logs 7 --stderr --round 0\n  tdf-manager logs -f 7",
+		Args:    cobra.ExactArgs(1),
 	}
-	cmd.Flags().IntVar(&o.round, "round", -1, "number of the round, from 0 (default: the last one begun)")
-	cmd.Flags().BoolVar(&o.stderr, "stderr", false, "what it wrote to stderr, or what TDF says went wrong")
+	read, follow := a.withManager(false, noOptions, o.do), a.withStore(o.follow)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("round") && o.round < 0 {
+			return cli.Usagef("--round %d is negative; rounds count from 0", o.round)
+		}
+		if o.following {
+			return follow(cmd, args)
+		}
+		return read(cmd, args)
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&o.round, "round", -1, "number of the round, from 0 (default: the last one begun); with --follow the present one, to its end")
+	flags.BoolVar(&o.stderr, "stderr", false, "what it wrote to stderr, or what TDF says went wrong")
+	flags.BoolVarP(&o.following, "follow", "f", false, "go on while the program writes, until the task has ended")
 	o.json = jsonFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("stderr", "json") // the JSON value has both
+	cmd.MarkFlagsMutuallyExclusive("follow", "json")
 	return cmd
 }
 
 func (o *output) do(ctx context.Context, s *session) error {
-	if s.cmd.Flags().Changed("round") && o.round < 0 {
-		return cli.Usagef("--round %d is negative; rounds count from 0", o.round)
-	}
 	task, err := s.readTask(ctx)
 	if err != nil {
 		return err
@@ -47,12 +63,16 @@ func (o *output) do(ctx context.Context, s *session) error {
 	}
 	if *o.json {
 		return cli.WriteJSON(s.out, map[string]any{
-			"id": task.ID, "round": r.Number, "output": r.Output, "error": r.Error,
+			"id": task.ID, "round": r.Number, outputStream: r.Output, errorStream: r.Error, "stderr": r.Stderr,
+			"dropped": r.Dropped,
 		})
+	}
+	if r.Dropped {
+		fmt.Fprintf(s.cmd.ErrOrStderr(), "tdf-manager: what round %d of task %d wrote is kept no longer (keep_rounds)\n", r.Number, task.ID)
 	}
 	text := r.Output
 	if o.stderr {
-		text = r.Error
+		text = cmp.Or(r.Error, r.Stderr)
 	}
 	if cli.IsTerminal(s.out) {
 		text = cli.SafeLines(text)

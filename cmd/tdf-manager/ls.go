@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -52,6 +53,9 @@ func (l *listing) do(ctx context.Context, s *session) error {
 	var tasks []map[string]string
 	for _, state := range states {
 		found, err := l.inState(ctx, s, state, counts[state])
+		if err == nil && state == statemachine.Running {
+			err = addProgress(ctx, s, found)
+		}
 		if err != nil {
 			return err
 		}
@@ -137,22 +141,37 @@ func listed(id int64, state statemachine.State, fields map[string]string) map[st
 func (l *listing) print(
 	s *session, states []statemachine.State, tasks []map[string]string, counts map[statemachine.State]int64,
 ) error {
-	table := cli.NewTable(s.out, "ID", "STATE", "ROUND", "PROGRAM", "INPUT")
+	headers := []string{"ID", "STATE", "ROUND", "PROGRAM", "INPUT"}
+	moves := slices.ContainsFunc(tasks, func(t map[string]string) bool { return t[progressField] != "" })
+	if moves {
+		headers = append(headers, "PROGRESS")
+	}
+	table := cli.NewTable(s.out, headers...)
 	for _, t := range tasks {
-		state := t["state"]
-		if t["outcome"] != "" {
-			state += " (" + t["outcome"] + ")"
-		}
-		var argv []string
-		if t["argv"] != "" && json.Unmarshal([]byte(t["argv"]), &argv) != nil {
-			argv = nil
-		}
-		table.Row(t["id"], state, t["round"], t["program"], shorten(inputText(t["input"], argv)))
+		table.Row(listRow(t, moves)...)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	return l.hints(s, states, counts)
+}
+
+// listRow are the cells of one task.
+func listRow(t map[string]string, progress bool) []any {
+	const inputWidth, progressWidth = 60, 40
+	state := t["state"]
+	if t["outcome"] != "" {
+		state += " (" + t["outcome"] + ")"
+	}
+	var argv []string
+	if t["argv"] != "" && json.Unmarshal([]byte(t["argv"]), &argv) != nil {
+		argv = nil
+	}
+	row := []any{t["id"], state, t["round"], t["program"], shorten(inputText(t["input"], argv), inputWidth)}
+	if progress {
+		row = append(row, shorten(manager.ParseProgress(t[progressField]).String(), progressWidth))
+	}
+	return row
 }
 
 // hints says what is not shown.
@@ -172,9 +191,8 @@ func (l *listing) hints(s *session, states []statemachine.State, counts map[stat
 	return nil
 }
 
-// shorten keeps a table readable.
-func shorten(text string) string {
-	const most = 60
+// shorten keeps a table readable: at most so many characters.
+func shorten(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {
 		return text

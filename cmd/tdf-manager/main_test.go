@@ -5,15 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/cli"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/wait"
 	"github.com/tdf-go/tdf/internal/worktest"
 )
 
@@ -62,12 +65,66 @@ func (b *bench) runWith(ctx context.Context, stdin string, args ...string) resul
 
 func execute(ctx context.Context, stdin string, args ...string) result {
 	var out, errs bytes.Buffer
+	code := executeTo(ctx, stdin, &out, &errs, args...)
+	return result{code: code, out: out.String(), err: errs.String()}
+}
+
+func executeTo(ctx context.Context, stdin string, out, errs io.Writer, args ...string) int {
 	cmd := newCommand() //nolint:contextcheck // it gets the context from cli.Run
 	cmd.SetIn(strings.NewReader(stdin))
-	cmd.SetOut(&out)
-	cmd.SetErr(&errs)
-	code := cli.Run(ctx, cmd, args)
-	return result{code: code, out: out.String(), err: errs.String()}
+	cmd.SetOut(out)
+	cmd.SetErr(errs)
+	return cli.Run(ctx, cmd, args)
+}
+
+// started is a run of the command that goes on while the test does something.
+type started struct {
+	out, err *lockedBuffer
+	done     chan int
+}
+
+func (b *bench) start(ctx context.Context, args ...string) *started {
+	s := &started{out: &lockedBuffer{}, err: &lockedBuffer{}, done: make(chan int, 1)}
+	args = append([]string{"--config", b.file}, args...)
+	go func() { s.done <- executeTo(ctx, "", s.out, s.err, args...) }()
+	return s
+}
+
+// ends waits for the end of the run and checks its exit code.
+func (s *started) ends(t *testing.T, code int) {
+	t.Helper()
+	if got := wait.Receive(t, limit, s.done, "the command does not end"); got != code {
+		t.Errorf("ended with %d, want %d: %s%s", got, code, s.out, s.err)
+	}
+}
+
+// says waits until the run has written a text.
+func (s *started) says(t *testing.T, where *lockedBuffer, text string) {
+	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Logf("out %q, err %q", s.out, s.err)
+		}
+	}()
+	wait.Eventually(t, limit, func() bool { return strings.Contains(where.String(), text) }, "nobody says %q", text)
+}
+
+// lockedBuffer may be read while it is written.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
 }
 
 // must runs a verb that has to succeed, and returns its output.

@@ -37,8 +37,8 @@ func newCommand() *cobra.Command {
 	root.PersistentFlags().StringVar(&a.file, "config", "",
 		"configuration file (default $TDF_CONFIG, else ./"+defaultConfig+")")
 	a.flags = cli.AddDaemonFlags(root)
-	root.AddCommand(a.submit(), a.ls(), a.show(), a.logs(), a.stats(), a.wait(), a.run(), a.verify(), a.flush(),
-		version())
+	root.AddCommand(a.submit(), a.ls(), a.show(), a.logs(), a.stats(), a.wait(), a.worker(), a.run(), a.verify(),
+		a.flush(), version())
 	return root
 }
 

@@ -96,7 +96,8 @@ func withExitCode(err error) error {
 			fmt.Errorf("%w; it waits for the outcomes. Stop it first, or add --force", err))
 	case errors.Is(err, store.ErrUnreachable), errors.Is(err, store.ErrUnfit), errors.Is(err, store.ErrProtocol):
 		return cli.WithCode(cli.ExitRedis, err)
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, manager.ErrRequestKey), errors.As(err, &field):
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, manager.ErrRequestKey),
+		errors.Is(err, manager.ErrNoWorker), errors.As(err, &field):
 		return cli.WithCode(cli.ExitUsage, err)
 	default:
 		return err

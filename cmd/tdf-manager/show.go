@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +26,7 @@ func (a *app) show() *cobra.Command {
 			return err
 		}
 		if *asJSON {
-			return cli.WriteJSON(s.out, jsonFields(task.Fields))
+			return cli.WriteJSON(s.out, taskObject(task))
 		}
 		return showTask(s.out, task)
 	})
@@ -82,59 +80,13 @@ func showFields(w io.Writer, t *manager.Task) error {
 	return table.Flush()
 }
 
-// showRound writes the moments of a round in order.
-func showRound(w io.Writer, r *manager.Round) error {
-	head := fmt.Sprintf("\nround %d", r.Number)
-	if r.Worker != "" {
-		head += ", worker " + cli.Safe(r.Worker)
-	}
-	if r.ExitCode != "" {
-		head += ", exit code " + cli.Safe(r.ExitCode)
-	}
-	if err := printf(w, "%s\n", head); err != nil {
-		return err
-	}
-	names := slices.SortedFunc(maps.Keys(r.Stamps), func(a, b string) int {
-		return cmp.Or(cmp.Compare(r.Stamps[a], r.Stamps[b]), cmp.Compare(place(a), place(b)))
-	})
-	table := cli.NewTable(w)
-	for _, name := range names {
-		table.Row("  "+moment(r.Stamps[name]), name)
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	return showStreams(w, r)
-}
-
-// place orders moments that are the same: one move writes both "failure" and
-// "failed", the stamp of the way before the state it leads to.
-func place(name string) int {
-	return slices.Index(statemachine.States(), statemachine.State(name))
-}
-
-// showStreams writes the end of what the round wrote.
-func showStreams(w io.Writer, r *manager.Round) error {
-	for _, stream := range [][2]string{{"output", r.Output}, {"error", r.Error}} {
-		if stream[1] == "" {
-			continue
-		}
-		if err := printf(w, "  %s (%d bytes)\n%s", stream[0], len(stream[1]), indent(tail(stream[1]))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // tail is the end of a text: some lines, each not too long.
 func tail(text string) string {
 	const lines, width = 5, 200
 	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	out := all[max(0, len(all)-lines):]
 	for i, line := range out {
-		if len(line) > width {
-			out[i] = line[:width] + "..."
-		}
+		out[i] = shorten(line, width)
 	}
 	if len(all) > lines {
 		out = append([]string{"..."}, out...)

@@ -22,10 +22,11 @@ type waiting struct {
 func (a *app) wait() *cobra.Command {
 	w := &waiting{}
 	cmd := &cobra.Command{
-		Use: "wait [IDS]", Short: "Wait until tasks have ended",
-		Long: "wait waits until tasks have ended: those given as 7, 3-9 or 1,3,5-8, otherwise all there are now.\n" +
-			"It ends with 1 if some did not succeed, and with 4 if the timeout came first.",
-		RunE: a.withManager(false, noOptions, w.do),
+		Use: "wait [IDS | all]", Short: "Wait until tasks have ended",
+		Long: "wait waits until tasks have ended: those given as 7, 3-9 or 1,3,5-8; all, or nothing, means all\n" +
+			"there are now. It ends with 1 if some did not succeed, and with 4 if the timeout came first.",
+		Example: "  tdf-manager wait 3-9,12\n  tdf-manager wait all --timeout 1h30m",
+		RunE:    a.withManager(false, noOptions, w.do),
 	}
 	cmd.Flags().StringVar(&w.timeout, "timeout", "", "longest time to wait, such as 90 or 1h30m")
 	w.json = jsonFlag(cmd)

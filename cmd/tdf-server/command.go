@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
@@ -15,7 +14,8 @@ import (
 )
 
 const long = `tdf-server settles tasks: executed ones become succeeded, failed or open again,
-overdue ones expire or time out. Any number of servers may work on one namespace.
+overdue ones expire or time out, and those of workers that have died are opened
+again (worker_timeout). Any number of servers may work on one namespace.
 
 With "host = embedded" in [redis] the server brings its own Redis, for trials:
 nothing survives its end.`
@@ -45,29 +45,16 @@ func newCommand() *cobra.Command {
 }
 
 func run(cmd *cobra.Command, flags *cli.DaemonFlags, name, file string) error {
-	if err := config.ValidName("server", name); err != nil {
-		return cli.WithCode(cli.ExitUsage, err)
-	}
-	cfg, err := config.Load(file, config.ForServer, config.WithSettings(flags.Settings...))
-	if err != nil {
+	start, err := cli.StartDaemon(cmd, flags, cli.Daemon{Kind: config.ForServer, Role: "server", Name: name, File: file})
+	if start == nil {
 		return err
 	}
-	if done, err := flags.Answer(cmd.OutOrStdout(), cfg); done {
-		return err
-	}
-	log, err := flags.Log.Logger(cmd.ErrOrStderr())
-	if err != nil {
-		return err
-	}
-	cli.LogWarnings(log, cfg)
-	log.Info().Str("server", name).Str("namespace", cfg.TDF.Namespace).Str("config", file).Int("pid", os.Getpid()).
-		Msg("initializing")
-	where, end, err := redisOf(cfg, log)
+	where, end, err := redisOf(start.Config, start.Log)
 	if err != nil {
 		return cli.WithCode(cli.ExitUsage, err)
 	}
 	defer end()
-	return serve(cmd.Context(), name, where, cfg, log)
+	return serve(cmd.Context(), name, where, start)
 }
 
 // redisOf starts the embedded Redis where the configuration asks for it.
@@ -84,14 +71,15 @@ func redisOf(cfg *config.File, log zerolog.Logger) (config.Redis, func(), error)
 	return where, end, nil
 }
 
-func serve(ctx context.Context, name string, where config.Redis, cfg *config.File, log zerolog.Logger) error {
-	st, err := store.Dial(where, cfg.TDF.Namespace)
+func serve(ctx context.Context, name string, where config.Redis, start *cli.Started) error {
+	// Without retries: the server must know when Redis was away.
+	st, err := store.Dial(where, start.Config.TDF.Namespace, store.WithRetries(-1))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = st.Close() }()
-	opt := server.FromConfig(cfg.Server)
-	opt.Name, opt.Store, opt.Log = name, st, log
+	opt := server.FromConfig(start.Config.Server)
+	opt.Name, opt.Store, opt.Log = name, st, start.Log
 	s, err := server.New(opt)
 	if err != nil {
 		return cli.WithCode(cli.ExitUsage, err)
@@ -99,6 +87,6 @@ func serve(ctx context.Context, name string, where config.Redis, cfg *config.Fil
 	if err := s.Run(ctx); err != nil {
 		return err
 	}
-	log.Info().Msg("stopped")
+	start.Log.Info().Str("server", name).Msg("stopped")
 	return nil
 }

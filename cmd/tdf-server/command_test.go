@@ -101,7 +101,7 @@ func TestEmbedded(t *testing.T) {
 	if code := wait.Receive(t, 5*time.Second, done, "does not stop"); code != cli.ExitOK {
 		t.Errorf("exit code %d", code)
 	}
-	for _, want := range []string{`"server":"server-A"`, `"namespace":"n"`, "EMBEDDED REDIS, FOR TRIALS ONLY", `"port":`, "stopped"} {
+	for _, want := range []string{`"server":"server-A"`, "initializing 'server-A' for namespace 'n' (config: '", `"pid":`, `"namespace":"n"`, "EMBEDDED REDIS, FOR TRIALS ONLY", `"port":`, "stopped"} {
 		if !strings.Contains(stderr.String(), want) {
 			t.Errorf("no %s in\n%s", want, stderr)
 		}

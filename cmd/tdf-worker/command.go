@@ -1,34 +1,36 @@
 package main
 
 import (
-	"context"
+	"errors"
 	"fmt"
-	"strings"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/cli"
 	"github.com/tdf-go/tdf/internal/config"
 	"github.com/tdf-go/tdf/internal/process"
+	"github.com/tdf-go/tdf/internal/shim"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/worker"
 )
 
-const long = `tdf-worker claims open tasks one at a time, fetches their programs, runs
+const long = `tdf-worker claims open tasks for its slots, fetches their programs, runs
 ./run.sh with the task's input, and reports what it wrote.
 
-NAME should be unique among the workers of a namespace. On SIGTERM or SIGINT the
-program that runs is stopped and its task is open again; a second signal ends
-the worker at once.`
+NAME stands for this worker in its namespace: while it is alive, no other can
+have it. On SIGTERM or SIGINT the worker drains: it claims nothing more, lets its
+programs go on for [worker] drain_timeout, then stops those that are left and
+hands their tasks back. A second signal kills them and hands back at once, a
+third ends the worker without further ado. From elsewhere the same is done with
+tdf-manager worker drain, undrain and stop.`
 
 func newCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "tdf-worker NAME worker.cfg",
-		Short:   "execute the tasks of a namespace",
-		Long:    long,
-		Example: "  tdf-worker worker-A worker.cfg\n  tdf-worker worker-A worker.cfg --log-format json",
+		Use:   "tdf-worker NAME worker.cfg",
+		Short: "execute the tasks of a namespace",
+		Long:  long,
+		Example: "  tdf-worker worker-A worker.cfg\n  tdf-worker worker-A worker.cfg --set worker.slots=4\n" +
+			"  tdf-worker \"$(hostname)\" worker.cfg --log-format json",
 	}
 	flags := cli.AddDaemonFlags(cmd)
 	cmd.Args = func(_ *cobra.Command, args []string) error {
@@ -42,63 +44,38 @@ func newCommand() *cobra.Command {
 }
 
 func run(cmd *cobra.Command, flags *cli.DaemonFlags, name, file string) error {
-	if err := config.ValidName("worker", name); err != nil {
+	start, err := cli.StartDaemon(cmd, flags, cli.Daemon{Kind: config.ForWorker, Role: "worker", Name: name, File: file})
+	if start == nil {
 		return err
 	}
-	cfg, err := config.Load(file, config.ForWorker, config.WithSettings(flags.Settings...))
+	// What this process inherited, and what it knows, is not for the programs it
+	// will start.
+	if err := errors.Join(process.SealDescriptors(), shim.Conceal()); err != nil {
+		return fmt.Errorf("keep this worker's files and memory from its programs: %w", err)
+	}
+	w, err := worker.Assemble(name, start.Config, func(o *worker.Options) {
+		o.Log, o.Version = start.Log, cli.ThisBuild().Version
+	})
 	if err != nil {
+		return refused(err)
+	}
+	cli.OnSecondSignal(cmd.Context(), w.Hurry)
+	err = errors.Join(w.Run(cmd.Context()), w.Close())
+	switch {
+	case errors.Is(err, store.ErrNameTaken):
+		return refused(err)
+	case err != nil:
 		return err
 	}
-	if done, err := flags.Answer(cmd.OutOrStdout(), cfg); done {
-		return err
-	}
-	log, err := flags.Log.Logger(cmd.ErrOrStderr())
-	if err != nil {
-		return err
-	}
-	log.Info().Str("worker", name).Str("namespace", cfg.TDF.Namespace).Str("config", file).
-		Msgf("initializing '%s' for namespace '%s' (config: '%s')", name, cfg.TDF.Namespace, file)
-	cli.LogWarnings(log, cfg)
-	// What this process inherited is not for the programs it will start.
-	if err := process.SealDescriptors(); err != nil {
-		return fmt.Errorf("close inherited files for programs: %w", err)
-	}
-	return work(cmd.Context(), name, cfg, log)
-}
-
-func work(ctx context.Context, name string, cfg *config.File, log zerolog.Logger) error {
-	programs, err := fetch.New(fetchOptions(name, cfg.Worker))
-	if err != nil {
-		return cli.WithCode(cli.ExitUsage, err)
-	}
-	defer func() { _ = programs.Close() }() // nothing is written through it
-	st, err := store.Dial(cfg.Redis, cfg.TDF.Namespace)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = st.Close() }() // every call has been answered or given up
-	opts := worker.FromConfig(cfg.Worker)
-	opts.Name, opts.Store, opts.Programs, opts.Log = name, st, programs, log
-	w, err := worker.New(opts)
-	if err != nil {
-		return cli.WithCode(cli.ExitUsage, err)
-	}
-	if err := w.Run(ctx); err != nil {
-		return err
-	}
-	log.Info().Str("worker", name).Msg("stopped")
+	start.Log.Info().Str("worker", name).Msg("stopped")
 	return nil
 }
 
-// fetchOptions are what the section [worker] says about fetching.
-func fetchOptions(name string, c config.Worker) fetch.Options {
-	o := fetch.DefaultOptions()
-	o.Dir, o.Worker = c.ProgramDir, name
-	o.MaxDownloadBytes, o.MaxBytes = c.FetchMaxBytes, c.FetchMaxBytes
-	o.MaxFileBytes, o.MaxEntries = c.FetchMaxFileBytes, c.FetchMaxEntries
-	o.MaxRedirects, o.Timeout = c.FetchMaxRedirects, c.FetchTimeout
-	o.NetrcFile, o.CAFile = c.NetrcFile, c.CAFile
-	o.SSHOptions = append(o.SSHOptions, strings.Fields(c.SSHOptions)...)
-	o.RsyncPath, o.RequirePinned = c.RsyncPath, c.RequirePinned
-	return o
+// refused is for what the configuration or the arguments must be changed for,
+// unless the error knows better.
+func refused(err error) error {
+	if coded := cli.Coded(nil); errors.As(err, &coded) {
+		return err
+	}
+	return cli.WithCode(cli.ExitUsage, err)
 }

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/cli"
-	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/proctest"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
@@ -257,18 +256,6 @@ func TestWork(t *testing.T) {
 
 const sleeper = `echo $$ > "$1.tmp"; mv "$1.tmp" "$1"; while :; do sleep 0.05; done`
 
-// ended reports whether a process does not run any more.
-func ended(pid string) func() bool {
-	return func() bool {
-		text, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
-		if err != nil {
-			return true
-		}
-		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-		return len(fields) > 0 && slices.Contains([]string{"Z", "X"}, fields[0])
-	}
-}
-
 // A program dies with its worker.
 func TestKilledWorkerTakesItsProgramAlong(t *testing.T) {
 	t.Parallel()
@@ -276,13 +263,13 @@ func TestKilledWorkerTakesItsProgramAlong(t *testing.T) {
 	pid := filepath.Join(t.TempDir(), "pid")
 	open(t, sp, sleeper, pid)
 	c := prepare(t, "w", configure(t, sp)).start(t)
-	program := awaitFile(t, pid)
+	awaitFile(t, pid)
 	c.signal(t, syscall.SIGKILL)
 	c.exit(t, -1)
-	wait.Eventually(t, 2*time.Second, ended(program), "run.sh outlived its worker")
+	proctest.AwaitNone(t, 2*time.Second, "TDF_NAMESPACE="+sp.Namespace)
 }
 
-// The first signal hands the task back, the second ends the worker at once.
+// After drain_timeout the task is handed back, and at the second signal at once.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	for name, second := range map[string]bool{"one": false, "two": true} {
@@ -292,25 +279,23 @@ func TestSignals(t *testing.T) {
 			pid := filepath.Join(t.TempDir(), "pid")
 			stubborn := `trap 'echo > "$1.term"' TERM; `
 			id := open(t, sp, stubborn+sleeper, pid)
-			grace := "kill_grace=0.3"
+			drain := "drain_timeout=0.3"
 			if second {
-				grace = "kill_grace=60"
+				drain = "drain_timeout=600"
 			}
 			file := configure(t, sp)
-			c := prepare(t, "w", file, "--set", "worker."+grace).start(t)
-			program := awaitFile(t, pid)
+			c := prepare(t, "w", file, "--set", "worker.kill_grace=0.3", "--set", "worker."+drain).start(t)
+			awaitFile(t, pid)
 			c.signal(t, syscall.SIGTERM)
 			if second {
-				awaitFile(t, pid+".term")
+				wait.Eventually(t, patience, func() bool { return strings.Contains(c.out.String(), "draining") }, "it does not drain")
 				c.signal(t, syscall.SIGTERM)
-				c.exit(t, cli.ExitTerminate)
-			} else {
-				c.exit(t, 0)
-				if task := sp.Task(t, id); task.State != statemachine.Open || task.Releases != 1 {
-					t.Errorf("task is %s with %d releases", task.State, task.Releases)
-				}
 			}
-			wait.Eventually(t, 2*time.Second, ended(program), "run.sh outlived its worker")
+			c.exit(t, 0)
+			if task := sp.Task(t, id); task.State != statemachine.Open || task.Releases != 1 {
+				t.Errorf("task is %s with %d releases", task.State, task.Releases)
+			}
+			proctest.AwaitNone(t, 2*time.Second, "TDF_NAMESPACE="+sp.Namespace)
 		})
 	}
 }
@@ -354,26 +339,5 @@ func TestFrozenWorker(t *testing.T) {
 	}
 	if task := sp.Task(t, id); task.Timeouts != 1 || task.Task.Round != 1 {
 		t.Errorf("timeouts=%d, round=%d", task.Timeouts, task.Task.Round)
-	}
-}
-
-// Each key of [worker] about fetching arrives at the fetcher.
-func TestFetchOptions(t *testing.T) {
-	t.Parallel()
-	c := config.Worker{
-		ProgramDir: "dir", FetchTimeout: 7 * time.Second,
-		FetchMaxBytes: 11, FetchMaxEntries: 12, FetchMaxFileBytes: 13, FetchMaxRedirects: 3,
-		NetrcFile: "netrc", CAFile: "ca", SSHOptions: " -i  key ", RsyncPath: "/bin/rs", RequirePinned: true,
-	}
-	o := fetchOptions("w", c)
-	got := []any{o.Dir, o.Worker, o.Timeout, o.MaxBytes, o.MaxDownloadBytes, o.MaxEntries, o.MaxFileBytes,
-		o.MaxRedirects, o.NetrcFile, o.CAFile, o.RsyncPath, o.RequirePinned}
-	want := []any{"dir", "w", 7 * time.Second, int64(11), int64(11), 12, int64(13), 3, "netrc", "ca", "/bin/rs", true}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("options %v, want %v", got, want)
-	}
-	if n := len(o.SSHOptions); n < 3 || !slices.Equal(o.SSHOptions[n-2:], []string{"-i", "key"}) ||
-		!slices.Contains(o.SSHOptions, "-oBatchMode=yes") {
-		t.Errorf("ssh options %q: want the safe ones and those of the configuration", o.SSHOptions)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -125,7 +126,7 @@ func (a *auditor) tasks(ctx context.Context, ids []int64) error {
 			}
 			a.note(sight, problems)
 		}
-		if len(ids) > 0 && !sleep(ctx, a.pause) {
+		if len(ids) > 0 && !timing.Pause(ctx, a.pause) {
 			return ctx.Err()
 		}
 	}
@@ -141,15 +142,4 @@ func (a *auditor) note(s *sight, problems []Violation) {
 		a.report.States[s.state()]++
 	}
 	a.report.Violations = append(a.report.Violations, problems...)
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -54,18 +54,6 @@ func (s *sight) state() statemachine.State {
 	return s.State
 }
 
-// end is how the task ended, None if it has not.
-func (s *sight) end() statemachine.State {
-	switch {
-	case s.State == statemachine.Archived:
-		return s.Outcome
-	case s.State.Ended():
-		return s.State
-	default:
-		return statemachine.None
-	}
-}
-
 // sets: exactly one, equal to the hash.
 func (s *sight) sets() []Violation {
 	if len(s.Listed) == 1 && s.Listed[0] == s.state() {
@@ -81,7 +69,7 @@ func (s *sight) counters() []Violation {
 		return s.violation(Counters, "archived, but its outcome is %q", s.Outcome)
 	}
 	sum, want := s.Fails+s.Timeouts+s.Losses+s.Releases, s.Round
-	switch s.end() {
+	switch s.End() {
 	case statemachine.Failed, statemachine.TimedOut, statemachine.Orphaned:
 		want++
 	default:
@@ -106,7 +94,7 @@ func (s *sight) limits() []Violation {
 		{statemachine.Timeouts, s.Timeouts, s.MaxTimeouts, statemachine.TimedOut},
 		{statemachine.Losses, s.Losses, s.MaxLosses, statemachine.Orphaned},
 	} {
-		ended := s.end() == c.end
+		ended := s.End() == c.end
 		switch over := statemachine.Limit(c.count) - c.limit; {
 		case ended && over != 1:
 			found = append(found, s.violation(Limits, "ended %s with %s %d and a maximum of %s",
@@ -149,10 +137,9 @@ func (s *sight) implied() []string {
 	if s.foreignArchive() {
 		names = append(names, string(statemachine.Archived))
 	}
-	last := s.State
-	if end := s.end(); end != statemachine.None {
-		last = end
-		names = append(names, string(end))
+	last := s.End()
+	if last.Ended() {
+		names = append(names, string(last))
 	}
 	switch last {
 	case statemachine.Running, statemachine.TimedOut, statemachine.Terminated, statemachine.Orphaned:

@@ -66,17 +66,14 @@ func (r *rootCommand) prepare() {
 	r.hook(r.Command)
 }
 
-// hook wraps the functions of a command and of those below it.
+// hook wraps the functions (RunE; TDF uses no others) of a command and of those
+// below it.
 func (r *rootCommand) hook(cmd *cobra.Command) {
 	if !cmd.Runnable() && cmd.HasSubCommands() {
 		cmd.RunE = needCommand
 	} else {
 		cmd.RunE = r.observe(cmd.RunE)
 	}
-	cmd.PersistentPreRunE = r.observe(cmd.PersistentPreRunE)
-	cmd.PreRunE = r.observe(cmd.PreRunE)
-	cmd.PostRunE = r.observe(cmd.PostRunE)
-	cmd.PersistentPostRunE = r.observe(cmd.PersistentPostRunE)
 	for _, sub := range cmd.Commands() {
 		r.hook(sub)
 	}

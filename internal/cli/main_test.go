@@ -36,12 +36,7 @@ func run(ctx context.Context, verb func() error, args ...string) result {
 	}
 	group := &cobra.Command{Use: "group"}
 	group.AddCommand(&cobra.Command{Use: "member", Run: func(*cobra.Command, []string) {}})
-	pre := &cobra.Command{
-		Use:     "pre",
-		PreRunE: func(*cobra.Command, []string) error { return errors.New("from pre") },
-		RunE:    func(*cobra.Command, []string) error { return nil },
-	}
-	root.AddCommand(show, need, group, pre)
+	root.AddCommand(show, need, group)
 	var out, errOut bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(&errOut)
@@ -102,9 +97,6 @@ func TestCommandErrors(t *testing.T) {
 		if want := (result{tc.code, "", tc.stderr}); r != want {
 			t.Errorf("%s: got %+v; want %+v", tc.name, r, want)
 		}
-	}
-	if r := run(t.Context(), succeed, "pre"); r.code != 1 || strings.Contains(r.errOut, "Usage") {
-		t.Errorf("error of a hook: %+v", r)
 	}
 	r := run(t.Context(), func() error { return Usagef("bad id %q", "x") }, "show", "1")
 	if r.code != ExitUsage || !strings.Contains(r.errOut, "tdf-test show ID") {

@@ -23,10 +23,11 @@ func (e *SignalError) ExitCode() int {
 }
 
 // SignalContext returns a context that the first SIGINT or SIGTERM cancels,
-// with a *SignalError as its cause. The second one ends the process at once.
-// stop gives the signals back and waits for the goroutine behind it.
+// with a *SignalError as its cause. The second one ends the process at once,
+// unless [OnSecondSignal] has been called; then the third does. stop gives the
+// signals back and waits for the goroutine behind it.
 func SignalContext(parent context.Context) (ctx context.Context, stop func()) {
-	signals := make(chan os.Signal, 2)
+	signals := make(chan os.Signal, 3)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	ctx, stopWatch := watchSignals(parent, signals, os.Exit)
 	return ctx, func() {
@@ -35,31 +36,78 @@ func SignalContext(parent context.Context) (ctx context.Context, stop func()) {
 	}
 }
 
+// OnSecondSignal says what the second signal does instead of ending the
+// process: f is called once, in a goroutine of its own, and must come to an
+// end; the third signal ends the process. ctx is the context of the command or
+// one made from it. A later call replaces f. Where no [SignalContext] stands
+// behind ctx nothing happens.
+func OnSecondSignal(ctx context.Context, f func()) {
+	if w, ok := ctx.Value(watcherKey{}).(*watcher); ok {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.second = f
+	}
+}
+
+type watcherKey struct{}
+
+// watcher acts on signals, each according to how many came before it.
+type watcher struct {
+	cancel context.CancelCauseFunc
+	exit   func(int)
+	calls  sync.WaitGroup
+
+	mu     sync.Mutex
+	second func()
+}
+
 // watchSignals is SignalContext with the signals and the end of the process
 // given from outside.
 func watchSignals(parent context.Context, signals <-chan os.Signal, exit func(int)) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
+	w := &watcher{cancel: cancel, exit: exit}
 	done := make(chan struct{})
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		for first := true; ; first = false {
-			select {
-			case s := <-signals:
-				cause := &SignalError{Signal: s}
-				if !first {
-					exit(cause.ExitCode())
-					return
-				}
-				cancel(cause)
-			case <-done:
+	w.calls.Go(func() { w.watch(signals, done) })
+	var once sync.Once
+	return context.WithValue(ctx, watcherKey{}, w), func() {
+		once.Do(func() { close(done) })
+		w.calls.Wait()
+		cancel(nil)
+	}
+}
+
+// watch ends after the signal that ends the process.
+func (w *watcher) watch(signals <-chan os.Signal, done <-chan struct{}) {
+	for n := 1; ; n++ {
+		select {
+		case s := <-signals:
+			if cause := (&SignalError{Signal: s}); !w.act(n, cause) {
+				w.exit(cause.ExitCode())
 				return
 			}
+		case <-done:
+			return
 		}
-	})
-	var once sync.Once
-	return ctx, func() {
-		once.Do(func() { close(done) })
-		watching.Wait()
-		cancel(nil)
+	}
+}
+
+// act does what the nth signal asks for; false means that there is nothing left
+// but to end the process.
+func (w *watcher) act(n int, cause *SignalError) bool {
+	switch n {
+	case 1:
+		w.cancel(cause)
+		return true
+	case 2:
+		w.mu.Lock()
+		second := w.second
+		w.mu.Unlock()
+		if second == nil {
+			return false
+		}
+		w.calls.Go(second)
+		return true
+	default:
+		return false
 	}
 }

@@ -51,6 +51,68 @@ func TestWatchSignalsStops(t *testing.T) {
 	<-ctx.Done()
 }
 
+// With a function for it, the second signal calls it and the third exits.
+func TestOnSecondSignal(t *testing.T) {
+	t.Parallel()
+	signals := make(chan os.Signal, 3)
+	exited, called := make(chan int, 1), make(chan string, 2)
+	ctx, stop := watchSignals(t.Context(), signals, func(code int) { exited <- code })
+	defer stop()
+	type other struct{}
+	derived := context.WithValue(ctx, other{}, "further down")
+	OnSecondSignal(ctx, func() { called <- "replaced" })
+	OnSecondSignal(derived, func() { called <- "second" })
+
+	signals <- syscall.SIGTERM
+	<-derived.Done()
+	select {
+	case name := <-called:
+		t.Fatalf("the first signal called %s", name)
+	default:
+	}
+	signals <- syscall.SIGTERM
+	if name := <-called; name != "second" {
+		t.Errorf("the second signal called %s", name)
+	}
+	select {
+	case code := <-exited:
+		t.Fatalf("the second signal ended the process with %d", code)
+	default:
+	}
+	signals <- os.Interrupt
+	if code := <-exited; code != ExitInterrupt {
+		t.Errorf("the third signal ended the process with %d", code)
+	}
+}
+
+// stop waits for the function that a second signal has called.
+func TestStopWaitsForSecondSignal(t *testing.T) {
+	t.Parallel()
+	signals := make(chan os.Signal)
+	begun, proceed := make(chan struct{}), make(chan struct{})
+	ended := false
+	ctx, stop := watchSignals(t.Context(), signals, func(int) { t.Error("exit") })
+	OnSecondSignal(ctx, func() {
+		close(begun)
+		<-proceed
+		ended = true
+	})
+	signals <- syscall.SIGTERM
+	signals <- syscall.SIGTERM
+	<-begun
+	close(proceed)
+	stop()
+	if !ended {
+		t.Error("stop did not wait")
+	}
+}
+
+// Without signals behind the context nothing happens.
+func TestOnSecondSignalElsewhere(t *testing.T) {
+	t.Parallel()
+	OnSecondSignal(t.Context(), func() { t.Error("called") })
+}
+
 // childMode makes the test binary a command that runs until signals end it.
 const childMode = "CLI_TEST_CHILD"
 
@@ -71,6 +133,7 @@ func TestRealSignals(t *testing.T) {
 		{"obedient", syscall.SIGINT, 0, ExitInterrupt},
 		{"deaf", syscall.SIGTERM, 1, ExitTerminate},
 		{"deaf", syscall.SIGINT, 1, ExitInterrupt},
+		{"patient", syscall.SIGTERM, 2, ExitTerminate},
 	} {
 		t.Run(tc.mode+" "+tc.sig.String(), func(t *testing.T) {
 			t.Parallel()
@@ -85,11 +148,14 @@ func TestRealSignals(t *testing.T) {
 func child(mode string) {
 	ctx, stop := SignalContext(context.Background())
 	defer stop()
+	if mode == "patient" {
+		OnSecondSignal(ctx, func() { _, _ = os.Stdout.WriteString("second\n") })
+	}
 	_, _ = os.Stdout.WriteString("ready\n")
 	<-ctx.Done()
 	_, _ = os.Stdout.WriteString("first\n")
-	if mode == "deaf" {
-		select {} // only the second signal ends this
+	if mode != "obedient" {
+		select {} // only a further signal ends this
 	}
 	os.Exit(ExitCode(afterSignal(ctx, ctx.Err()))) //nolint:gocritic // a test's own process
 }
@@ -108,8 +174,8 @@ func signalChild(t *testing.T, mode string, sig syscall.Signal, more int) int {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() }) // if a check below fails
-	// The child says when it is ready for the first signal and for the second.
-	for i, word := range []string{"ready\n", "first\n"} {
+	// The child says when it is ready for the first signal, and what it has heard.
+	for i, word := range []string{"ready\n", "first\n", "second\n"}[:max(2, more+1)] {
 		buf := make([]byte, len(word))
 		if _, err := io.ReadFull(out, buf); err != nil || string(buf) != word {
 			t.Fatalf("child said %q, %v", buf, err)

@@ -13,6 +13,7 @@ func (l *loader) check() {
 	l.checkTLS()
 	l.checkTaskDefaults()
 	l.checkManager()
+	l.checkWorker()
 	l.checkFiles()
 }
 

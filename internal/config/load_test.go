@@ -1,12 +1,13 @@
 package config
 
 import (
-	"math"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tdf-go/tdf/statemachine"
 )
 
 // seedForm is a file as the original's documentation describes it, of all
@@ -74,11 +75,12 @@ func defaults(t *testing.T) *File {
 		Redis: Redis{Host: "localhost", Port: 6379, DialTimeout: 5 * time.Second, ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second},
 		TDF:   TDF{Namespace: "t"},
 		Server: Server{
-			RoundDuration: 1300 * time.Millisecond, TimeoutGrace: 10 * time.Second, BatchSize: 100,
-			RepairInterval: 5 * time.Second, RepairBatch: 1000,
+			RoundDuration: 1300 * time.Millisecond, TimeoutGrace: 10 * time.Second, WorkerTimeout: 15 * time.Second,
+			BatchSize: 100, RepairInterval: 5 * time.Second, RepairBatch: 1000,
 		},
 		Worker: Worker{
-			SleepAfterNoProcessClaimed: time.Second, OutputLimit: 1 << 20, KillGrace: 5 * time.Second,
+			DrainTimeout: 20 * time.Second, OnRedisLoss: "stop", Containment: "auto", DiskReserve: 64 << 20, KeepRounds: 10,
+			SleepAfterNoProcessClaimed: 3 * time.Second, OutputLimit: 1 << 20, KillGrace: 5 * time.Second,
 			ProgramDir: ".", FetchTimeout: 10 * time.Minute, FetchMaxBytes: 1 << 30, FetchMaxEntries: 100_000,
 			FetchMaxFileBytes: 512 << 20, FetchMaxRedirects: 5, RsyncPath: "rsync",
 		},
@@ -87,7 +89,7 @@ func defaults(t *testing.T) *File {
 			HandlerBackoff: time.Second, HandlerBackoffMax: time.Minute,
 		},
 		TaskDefaults: TaskDefaults{
-			StartAfter: "0", EndBefore: "inf", Timeout: "inf", MaxFails: "0", MaxTimeouts: "0", MaxLosses: "3",
+			StartAfter: "0", EndBefore: "inf", Timeout: "inf", MaxFails: "0", MaxTimeouts: "0", MaxLosses: statemachine.DefaultMaxLosses.Text(),
 		},
 	}
 }
@@ -135,9 +137,11 @@ func TestLoadForms(t *testing.T) {
 		{"text kept", with("task_defaults", "timeout=3.50"), func(f *File) any { return f.TaskDefaults.Timeout }, "3.50"},
 		{"Go duration becomes seconds", with("task_defaults", "timeout=1m30s"), func(f *File) any { return f.TaskDefaults.Timeout }, "90"},
 		{"one spelling of inf", with("task_defaults", "end_before=Infinity"), func(f *File) any { return f.TaskDefaults.EndBefore }, "inf"},
-		{"limit inf", with("task_defaults", "max_fails=inf"), func(f *File) any { return f.TaskDefaults.MaxFailsCount() }, math.MaxInt},
-		{"limit", with("task_defaults", "max_timeouts=7"), func(f *File) any { return f.TaskDefaults.MaxTimeoutsCount() }, 7},
+		{"limit inf", with("task_defaults", "max_fails=inf"), func(f *File) any { return f.TaskDefaults.MaxFails }, "inf"},
+		{"limit", with("task_defaults", "max_timeouts=7"), func(f *File) any { return f.TaskDefaults.MaxTimeouts }, "7"},
 		{"fail_on", with("task_defaults", "fail_on=exit"), func(f *File) any { return f.TaskDefaults.FailOn }, "exit"},
+		{"fail_on any is the default", with("task_defaults", "fail_on=any"), func(f *File) any { return f.TaskDefaults.FailOn }, ""},
+		{"fail_on empty is the default", with("task_defaults", "fail_on="), func(f *File) any { return f.TaskDefaults.FailOn }, ""},
 		{"sentinel", with("redis", "sentinel_master=m\nsentinel_addrs=a:1,[::1]:2"), func(f *File) any { return f.Redis.String() }, "sentinel m@a:1,[::1]:2 db 0"},
 		{"cluster", "[redis]\ncluster_addrs=a:1\n[tdf]\nnamespace={t}\n", func(f *File) any { return f.Redis.String() }, "cluster a:1"},
 		{"embedded", "[redis]\nhost=embedded\nport=0\n[tdf]\nnamespace=t\n", func(f *File) any { return f.Redis.Embedded() }, true},

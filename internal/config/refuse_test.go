@@ -53,6 +53,8 @@ func TestRefusedValues(t *testing.T) {
 		{"server", "round_duration=0x10p0", "not a duration"},
 		{"server", "round_duration=25h", "out of range"},
 		{"server", "timeout_grace=", "not a duration"},
+		{"server", "worker_timeout=0.5", "out of range"},
+		{"server", "worker_timeout=inf", "infinite"},
 		{"server", "batch_size=0", "out of range"},
 		{"server", "repair_interval=0", "out of range"},
 		{"server", "repair_batch=0", "out of range"},

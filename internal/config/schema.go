@@ -3,6 +3,8 @@ package config
 import (
 	"math"
 	"time"
+
+	"github.com/tdf-go/tdf/statemachine"
 )
 
 // schema is the table of all sections and keys, bound to the File it fills.
@@ -74,6 +76,7 @@ func serverSection(s *Server) section {
 		keys: []key{
 			{"round_duration", "1.3", seconds(&s.RoundDuration, shortest, longest), "Longest time between two passes over due tasks; woken, the server reacts at once."},
 			{"timeout_grace", "10", seconds(&s.TimeoutGrace, 0, longest), "How long to wait, after a round's timeout, for the report of its worker."},
+			{"worker_timeout", "15", seconds(&s.WorkerTimeout, time.Second, longest), "The lease: a worker that has not been heard of for so long is dead, and its tasks are opened again. Published for all workers, which send a heartbeat three times as often."},
 			{"batch_size", "100", integer(&s.BatchSize, 1, 10000), "Most tasks settled at once."},
 			{"repair_interval", "5", seconds(&s.RepairInterval, shortest, longest), "Time between two background passes that adopt foreign tasks and repair indices."},
 			{"repair_batch", "1000", integer(&s.RepairBatch, 1, 100000), "Most tasks one such pass looks at."},
@@ -102,9 +105,9 @@ func taskDefaultsSection(d *TaskDefaults) section {
 			{"timeout", "inf", span(&d.Timeout), "Longest time a round may run, its fetch included."},
 			{"max_fails", "0", limit(&d.MaxFails), "How often a task may fail and be opened again."},
 			{"max_timeouts", "0", limit(&d.MaxTimeouts), "How often a task may time out and be opened again."},
-			{"max_losses", "3", limit(&d.MaxLosses), "How often a task may lose its worker and be opened again."},
+			{"max_losses", statemachine.DefaultMaxLosses.Text(), limit(&d.MaxLosses), "How often a task may lose its worker and be opened again."},
 			{"add_random_start_offset", "False", boolean(&d.AddRandomStartOffset), "Add a random part of a second to `start_after`, to mix tasks with the same start."},
-			{"fail_on", "", choice(&d.FailOn, "stderr", "exit"), "What makes a round a failure: `stderr` any output there, `exit` only the exit status, empty either of them."},
+			{"fail_on", FailOnAny, failOn(&d.FailOn), "What makes a round a failure: `stderr` any output there, `exit` only the exit status or a signal, `any` (or empty) either of them."},
 		},
 	}
 }

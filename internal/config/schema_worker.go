@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Sizes in bytes.
 const (
@@ -13,18 +16,46 @@ const (
 func workerSection(w *Worker) section {
 	return section{
 		name: "worker", doc: "Read by tdf-worker.",
-		keys: append([]key{
+		keys: slices.Concat([]key{
+			{"slots", "0", integer(&w.Slots, 0, 1024), "How many tasks run at a time; 0 for the number of cores."},
+			{"node", "", text(&w.Node, optional(checkNode)), "Name of the host in records and in the registry; empty for its host name."},
+			{"labels", "", list(&w.Labels, checkLabel), "What this worker offers to tasks that demand it, as label=value, separated by commas."},
 			{"task_output_filename", "", text(&w.TaskOutputFilename, checkFilename), "File that receives all of a program's stdout; empty for none. `$worker`, `$taskId`, `$round` and `$program` are replaced."},
 			{"task_error_filename", "", text(&w.TaskErrorFilename, checkFilename), "The same for stderr."},
 			{"sleep_after_success", "0", seconds(&w.SleepAfterSuccess, 0, longest), "Pause after a round that succeeded."},
 			{"sleep_after_failure", "0", seconds(&w.SleepAfterFailure, 0, longest), "Pause after a round that failed."},
-			{"sleep_after_no_process_claimed", "1", seconds(&w.SleepAfterNoProcessClaimed, shortest, longest), "Longest wait of an idle worker, which is woken when a task is due."},
+			{"sleep_after_no_process_claimed", "3", seconds(&w.SleepAfterNoProcessClaimed, shortest, longest), "Longest wait of an idle worker, which is woken when a task is due."},
 			{"output_limit", "1MiB", size(&w.OutputLimit, kib, 256*mib), "How much of each stream is stored with the task; of more, head and tail are kept."},
 			{"kill_grace", "5", seconds(&w.KillGrace, 0, time.Hour), "Time between SIGTERM and SIGKILL for a program that must stop."},
 			{"program_dir", ".", text(&w.ProgramDir, notEmpty), "Directory that holds one directory per program; relative to the working directory."},
 			{"environment", "", list(&w.Environment, checkVariable), "Names of the worker's environment variables that programs may see too, separated by commas."},
 			{"temp_dir", "", noneable(&w.TempDir), "Where private directories of rounds are made; empty for the system's choice."},
-		}, fetchKeys(w)...),
+		}, lifeKeys(w), limitKeys(w), fetchKeys(w)),
+	}
+}
+
+// lifeKeys are about the worker's own life: its end, its lease, its disk.
+func lifeKeys(w *Worker) []key {
+	return []key{
+		{"drain_timeout", "20", seconds(&w.DrainTimeout, 0, longest), "How long running programs may go on after the first SIGTERM or SIGINT before their tasks are handed back."},
+		{"on_redis_loss", "stop", word(&w.OnRedisLoss, "stop", "finish"), "When the lease cannot be renewed because nothing listens where Redis was: `stop` ends the programs before the lease does, `finish` lets them go on while that stays so. A worker that is cut off in any other way always stops them."},
+		{"spool_dir", "", noneable(&w.SpoolDir), "Where results wait that could not be delivered yet; empty for `.tdf/spool` in `program_dir`."},
+		{"disk_reserve", "64MiB", size(&w.DiskReserve, 0, tib), "Free space of `program_dir`, `temp_dir` and `spool_dir` below which nothing is claimed; 0 for none."},
+		{"keep_rounds", "10", integer(&w.KeepRounds, 0, 1_000_000), "Of how many rounds a task keeps its output, half of them the first and half the last; 0 for all."},
+	}
+}
+
+// limitKeys are about what a program may do.
+func limitKeys(w *Worker) []key {
+	return []key{
+		{"containment", "auto", word(&w.Containment, "auto", "pidns", "cgroup", "group"), "How it is made sure that nothing survives its round: `pidns` by a PID namespace, `cgroup` by a control group, `group` by finding all descendants; `auto` takes the first of these that works here."},
+		{"require_containment", "false", boolean(&w.RequireContainment), "Refuse to start where `containment` is not to be had; with `auto`, where only `group` is. Otherwise the next weaker one is taken and the log says so."},
+		{"cgroup", "", noneable(&w.Cgroup, checkCgroup), "Absolute path of a directory in the cgroup file system below which this worker may make cgroups; empty for its own cgroup."},
+		{"run_as", "", noneable(&w.RunAs, checkRunAs), "User, or user:group, that programs run as, by name or number; empty for the worker's own. Needs root."},
+		{"wrapper", "", noneable(&w.Wrapper, checkWrapper), "Words put before `./run.sh`, for example `nice -n 10` or `bwrap --ro-bind / /`. They are split at blanks; no shell reads them."},
+		{"rlimits", "", list(&w.Rlimits, checkRlimit), "Resource limits of a program, as name=value separated by commas: `nofile`, `nproc`, `fsize`, `core`, `as`, `cpu` (seconds), `stack`, `data`, `memlock`; sizes may have units; `inf` for none."},
+		{"memory_max", "0", size(&w.MemoryMax, 0, 1024*tib), "Most memory of all processes of a round, by cgroup, at least 1MiB; 0 for no limit."},
+		{"pids_max", "0", integer(&w.PidsMax, 0, 4_194_304), "Most processes and threads of a round, by cgroup; 0 for no limit."},
 	}
 }
 
@@ -37,7 +68,7 @@ func fetchKeys(w *Worker) []key {
 		{"fetch_max_redirects", "5", integer(&w.FetchMaxRedirects, 0, 20), "Most redirects of a download."},
 		{"netrc_file", "", noneable(&w.NetrcFile), "File in netrc form with the logins of http and https sources."},
 		{"ca_file", "", noneable(&w.CAFile), "PEM file of the certificates to trust for https instead of the system's."},
-		{"ssh_options", "", text(&w.SSHOptions), "Words for ssh when rsync uses it, for example `-i /etc/tdf/key -p 2222`."},
+		{"ssh_options", "", noneable(&w.SSHOptions, checkSSHOptions), "Words for ssh when rsync uses it, for example `-i /etc/tdf/key -p 2222`."},
 		{"rsync_path", "rsync", text(&w.RsyncPath, notEmpty), "The rsync program; without a slash it is searched in PATH."},
 		{"require_pinned", "false", boolean(&w.RequirePinned), "Refuse sources without `#sha256=HEX`."},
 	}

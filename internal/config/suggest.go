@@ -51,13 +51,19 @@ func printed(name string) string {
 	return quoted
 }
 
-// nearest returns the word that differs least from name, if that is close
-// enough to be a slip: a third of the letters, one at least.
+// nearest is Nearest for names of sections and keys, which are all in lower
+// case with underscores.
 func nearest(name string, words []string) string {
+	return Nearest(strings.ReplaceAll(strings.ToLower(name), "-", "_"), words)
+}
+
+// Nearest returns the word that differs least from name, if that is close
+// enough to be a slip: a third of the letters, one at least. It is empty if
+// there is none.
+func Nearest(name string, words []string) string {
 	if len(name) > maxName {
 		return ""
 	}
-	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
 	best, least := "", max(1, len(name)/3)+1
 	for _, word := range words {
 		if d := distance(name, word); d < least {

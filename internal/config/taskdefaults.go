@@ -1,17 +1,13 @@
 package config
 
-import (
-	"math"
-	"strconv"
-)
+import "strconv"
 
 // TaskDefaults holds the section [task_defaults]: the values of a new task that
 // its opener did not give.
 //
 // StartAfter to MaxLosses are kept as written ("0", "inf"), because the
 // original stores them so in a task's hash; only Go durations become plain
-// seconds, and every spelling of infinity becomes "inf". All are validated; the
-// accessors return them as numbers.
+// seconds, and every spelling of infinity becomes "inf". All are validated.
 type TaskDefaults struct {
 	// StartAfter is the earliest start, in unix seconds (default "0"; finite).
 	StartAfter string
@@ -23,33 +19,40 @@ type TaskDefaults struct {
 	MaxFails string
 	// MaxTimeouts is how often a task may time out and be re-opened (default "0").
 	MaxTimeouts string
-	// MaxLosses is how often a task may lose its worker and be re-opened (default "3").
+	// MaxLosses is how often a task may lose its worker and be re-opened
+	// (default statemachine.DefaultMaxLosses).
 	MaxLosses string
 	// AddRandomStartOffset adds a random part of a second to start_after, to
 	// mix tasks with the same start (default false).
 	AddRandomStartOffset bool
-	// FailOn says what makes a round a failure: "stderr" any output there,
-	// "exit" only the exit status, "" (default) either.
+	// FailOn says what makes a round a failure: FailOnStderr, FailOnExit, or ""
+	// (default) either. It is "" for FailOnAny too: a task without the field.
 	FailOn string
 }
 
-// StartAfterSeconds returns StartAfter in unix seconds.
-func (d *TaskDefaults) StartAfterSeconds() float64 { return number(d.StartAfter) }
+// The words for what makes a round a failure; see TaskDefaults.FailOn.
+const (
+	FailOnAny    = "any"    // text on stderr, a non-zero exit, or a signal
+	FailOnStderr = "stderr" // text on stderr only
+	FailOnExit   = "exit"   // a non-zero exit or a signal only
+)
 
-// EndBeforeSeconds returns EndBefore in unix seconds; +Inf means no end.
-func (d *TaskDefaults) EndBeforeSeconds() float64 { return number(d.EndBefore) }
+// FailOnWords are all words that fail_on can be, the default first.
+func FailOnWords() []string { return []string{FailOnAny, FailOnStderr, FailOnExit} }
 
-// TimeoutSeconds returns Timeout in seconds; +Inf means none.
-func (d *TaskDefaults) TimeoutSeconds() float64 { return number(d.Timeout) }
-
-// MaxFailsCount returns MaxFails; math.MaxInt means no limit.
-func (d *TaskDefaults) MaxFailsCount() int { return count(d.MaxFails) }
-
-// MaxTimeoutsCount returns MaxTimeouts; math.MaxInt means no limit.
-func (d *TaskDefaults) MaxTimeoutsCount() int { return count(d.MaxTimeouts) }
-
-// MaxLossesCount returns MaxLosses; math.MaxInt means no limit.
-func (d *TaskDefaults) MaxLossesCount() int { return count(d.MaxLosses) }
+// failOn takes one of the words, or nothing, and stores the default as nothing,
+// which is how a task's hash says it.
+func failOn(into *string) value {
+	v := choice(into, FailOnWords()...)
+	parse := v.parse
+	v.parse = func(s string) *fault {
+		if s == FailOnAny {
+			s = ""
+		}
+		return parse(s)
+	}
+	return v
+}
 
 // Set changes one value by the name of its key, with the checks that a file
 // gets, for a single task that differs from the defaults. The error is an *Error.
@@ -67,7 +70,7 @@ func (d *TaskDefaults) Set(name, text string) error {
 
 // Check refuses values that contradict each other. The error is an *Error.
 func (d *TaskDefaults) Check() error {
-	if d.StartAfterSeconds() <= d.EndBeforeSeconds() {
+	if number(d.StartAfter) <= number(d.EndBefore) {
 		return nil
 	}
 	return &Error{
@@ -81,13 +84,4 @@ func (d *TaskDefaults) Check() error {
 func number(text string) float64 {
 	n, _ := strconv.ParseFloat(text, 64)
 	return n
-}
-
-// count converts a text that Load has validated.
-func count(text string) int {
-	n := number(text)
-	if n >= math.MaxInt32 {
-		return math.MaxInt
-	}
-	return int(n)
 }

@@ -2,7 +2,7 @@ package config
 
 import (
 	"errors"
-	"math"
+	"strings"
 	"testing"
 )
 
@@ -19,11 +19,9 @@ func TestTaskDefaultsSet(t *testing.T) {
 	if err := d.Check(); err != nil {
 		t.Error(err)
 	}
-	if d.StartAfterSeconds() != 5 || d.EndBeforeSeconds() != 6.5 || d.TimeoutSeconds() != 120 || d.Timeout != "120" {
-		t.Errorf("numbers: %+v", d)
-	}
-	if d.MaxFailsCount() != 1 || d.MaxTimeoutsCount() != math.MaxInt || d.MaxLossesCount() != 0 || d.FailOn != "exit" {
-		t.Errorf("counts: %+v", d)
+	want := TaskDefaults{StartAfter: "5", EndBefore: "6.5", Timeout: "120", MaxFails: "1", MaxTimeouts: "inf", MaxLosses: "0", FailOn: FailOnExit}
+	if d != want {
+		t.Errorf("got %+v, want %+v", d, want)
 	}
 }
 
@@ -51,5 +49,27 @@ func TestTaskDefaultsSetRefuses(t *testing.T) {
 	d.StartAfter, d.EndBefore = "2", "1"
 	if err := d.Check(); !errors.Is(err, ErrInvalid) {
 		t.Errorf("start after end: %v", err)
+	}
+}
+
+// TestFailOnWords: one list of words, the first of which a task does not store.
+func TestFailOnWords(t *testing.T) {
+	t.Parallel()
+	for i, word := range FailOnWords() {
+		want := word
+		if i == 0 {
+			want = ""
+		}
+		d := TaskDefaults{FailOn: "before"}
+		if err := d.Set("fail_on", word); err != nil || d.FailOn != want {
+			t.Errorf("%s: %q, %v", word, d.FailOn, err)
+		}
+	}
+	var d TaskDefaults
+	err := d.Set("fail_on", "stdout")
+	for _, word := range FailOnWords() {
+		if err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("the remedy does not name %s: %v", word, err)
+		}
 	}
 }

@@ -40,6 +40,9 @@ type Server struct {
 	// TimeoutGrace is how long the server waits, after a round's timeout, for
 	// the report of the worker that still holds the lease (default 10s).
 	TimeoutGrace time.Duration
+	// WorkerTimeout is the lease: how long a worker may be silent before it
+	// counts as dead (default 15s). Workers learn it from Redis.
+	WorkerTimeout time.Duration
 	// BatchSize is the largest number of tasks settled in one script (default 100).
 	BatchSize int
 	// RepairInterval is the time between two background passes that adopt

@@ -53,8 +53,12 @@ func text(into *string, checks ...func(string) error) value {
 }
 
 // noneable is a text for which the word None, as in Python, means empty.
-func noneable(into *string) value {
-	v := text(into)
+// The checks see only what is not empty.
+func noneable(into *string, checks ...func(string) error) value {
+	for i, check := range checks {
+		checks[i] = optional(check)
+	}
+	v := text(into, checks...)
 	parse := v.parse
 	v.parse = func(s string) *fault { return parse(none(s)) }
 	return v
@@ -100,6 +104,20 @@ func choice(into *string, words ...string) value {
 		}
 		return &fault{"not one of the known words", "write " + strings.Join(words, " or ") + ", or leave it empty"}
 	}}
+}
+
+// word takes one of the words.
+func word(into *string, words ...string) value {
+	v := choice(into, words...)
+	v.limits = strings.Join(words, " or ")
+	parse := v.parse
+	v.parse = func(s string) *fault {
+		if s == "" {
+			return &fault{"empty", "write " + v.limits}
+		}
+		return parse(s)
+	}
+	return v
 }
 
 func boolean(into *bool) value {

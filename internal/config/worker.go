@@ -4,6 +4,47 @@ import "time"
 
 // Worker holds the section [worker].
 type Worker struct {
+	// Slots is how many tasks run at a time; 0 (default) means the number of cores.
+	Slots int
+	// Node names the host in records and in the registry; empty means its host name.
+	Node string
+	// Labels are the label=value pairs this worker offers.
+	Labels []string
+	// DrainTimeout is how long running programs may go on after the first
+	// signal before their tasks are handed back (default 20s).
+	DrainTimeout time.Duration
+	// OnRedisLoss says what becomes of running programs when the lease cannot be
+	// renewed because nothing listens where Redis was: "stop" (default) or "finish".
+	OnRedisLoss string
+
+	// Containment is "auto" (default), "pidns", "cgroup" or "group".
+	Containment string
+	// RequireContainment refuses to start where Containment, or for "auto" any
+	// layer that a program cannot leave, is not to be had (default false).
+	RequireContainment bool
+	// Cgroup is the directory below which cgroups are made; empty means the
+	// worker's own cgroup.
+	Cgroup string
+	// RunAs is the user, or user:group, programs run as; empty means the worker's own.
+	RunAs string
+	// Wrapper are the words put before ./run.sh.
+	Wrapper string
+	// Rlimits are resource limits of programs, each name=value.
+	Rlimits []string
+	// MemoryMax limits the memory of all processes of a round, in bytes; 0 (default) means no limit.
+	MemoryMax int64
+	// PidsMax limits the processes and threads of a round; 0 (default) means no limit.
+	PidsMax int
+	// DiskReserve is the free space, in bytes, below which nothing is claimed
+	// (default 64 MiB; 0 means none).
+	DiskReserve int64
+	// KeepRounds is of how many rounds a task keeps its output, first and last
+	// ones (default 10; 0 means all).
+	KeepRounds int
+	// SpoolDir keeps results that could not be delivered yet; empty means
+	// .tdf/spool in ProgramDir.
+	SpoolDir string
+
 	// TaskOutputFilename and TaskErrorFilename name the files that receive all
 	// of a program's stdout and stderr; empty (default) means no file. The
 	// words $worker, $taskId, $round and $program are replaced.
@@ -13,7 +54,7 @@ type Worker struct {
 	// did or did not succeed (default 0, no pause).
 	SleepAfterSuccess, SleepAfterFailure time.Duration
 	// SleepAfterNoProcessClaimed bounds the wait of an idle worker, which is
-	// normally woken at once when a task is due (default 1s, at least 10ms).
+	// normally woken at once when a task is due (default 3s, at least 10ms).
 	SleepAfterNoProcessClaimed time.Duration
 
 	// OutputLimit is how many bytes of each stream are stored with the task;

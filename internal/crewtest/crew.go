@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/shim"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/server"
 	"github.com/tdf-go/tdf/worker"
@@ -84,7 +85,16 @@ func (c Crew) newWorker(tb testing.TB, name string) *worker.Worker {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = programs.Close() })
+	contain, err := worker.Containment(cfg.Worker, cfg.TDF.Namespace, name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	container, err := shim.New(contain)
+	if err != nil {
+		tb.Fatal(err)
+	}
 	opts := worker.FromConfig(cfg.Worker)
+	opts.Container, opts.ProgramDir, opts.SpoolDir = container, own, filepath.Join(own, "spool")
 	opts.Name, opts.Store, opts.Programs, opts.Log = name, dial(tb, cfg), programs, logger(tb)
 	opts.OutputFile, opts.ErrorFile = inside(own, opts.OutputFile), inside(own, opts.ErrorFile)
 	w, err := worker.New(opts)

@@ -5,6 +5,7 @@ package link
 import (
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -20,26 +21,31 @@ const (
 	longestBackoff  = 2 * time.Second
 )
 
-// Link keeps track of whether Redis answers. It belongs to one goroutine.
+// Link keeps track of whether Redis answers. It is safe for use by many
+// goroutines, which then wait together.
 type Link struct {
-	log   zerolog.Logger
+	say teller
+
+	mu    sync.Mutex
 	lost  time.Time // zero while Redis answers
 	tries int
 }
 
 // New returns a link to a Redis that answers.
-func New(log zerolog.Logger) *Link { return &Link{log: log} }
+func New(log zerolog.Logger) *Link { return &Link{say: zeroTeller{log}} }
 
 // Failed notes a call without a good answer and returns the pause before the
 // next: 100 ms doubled up to 2 s, half of it at random.
 func (l *Link) Failed(err error) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	switch {
 	case !l.lost.IsZero():
-		l.log.Debug().Err(err).Msg("redis still does not answer")
+		l.say.still(err, "redis still does not answer")
 	case errors.Is(err, store.ErrUnreachable):
-		l.log.Error().Err(err).Msg("lost the connection to redis, trying again")
+		l.say.lost(err, "lost the connection to redis, trying again")
 	default:
-		l.log.Error().Err(err).Msg("redis refuses a command, trying again")
+		l.say.lost(err, "redis refuses a command, trying again")
 	}
 	if l.lost.IsZero() {
 		l.lost = time.Now()
@@ -51,8 +57,10 @@ func (l *Link) Failed(err error) time.Duration {
 
 // Answered notes that Redis works.
 func (l *Link) Answered() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if !l.lost.IsZero() {
-		l.log.Info().Dur("away", time.Since(l.lost)).Msg("redis answers again")
+		l.say.back(time.Since(l.lost), "redis answers again")
 	}
 	l.lost, l.tries = time.Time{}, 0
 }

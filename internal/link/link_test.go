@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -32,8 +34,21 @@ func TestBackoff(t *testing.T) {
 // An outage is said once when it begins and once when it is over.
 func TestOutageIsSaidOnce(t *testing.T) {
 	t.Parallel()
+	for name, with := range map[string]func(io.Writer) *Link{
+		"zerolog": func(w io.Writer) *Link { return New(zerolog.New(w).Level(zerolog.InfoLevel)) },
+		"slog":    func(w io.Writer) *Link { return NewSlog(slog.New(slog.NewTextHandler(w, nil))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			saidOnce(t, with)
+		})
+	}
+}
+
+func saidOnce(t *testing.T, with func(io.Writer) *Link) {
+	t.Helper()
 	var out bytes.Buffer
-	l := New(zerolog.New(&out).Level(zerolog.InfoLevel))
+	l := with(&out)
 	l.Answered()
 	for range 3 {
 		l.Failed(fmt.Errorf("claim: %w", store.ErrUnreachable))

@@ -16,31 +16,41 @@ import (
 const sniffed = 256
 
 // diagnose turns the bare errno of a failed exec into its reason. ENOENT, for
-// instance, is the directory, run.sh or its interpreter.
-func diagnose(s *Spec, err error) *StartError {
-	reason := ReasonOther
+// instance, is the directory, run.sh or its interpreter; with a wrapper, which is
+// only executed once run.sh was found good, it is the wrapper.
+func diagnose(dir string, err error, wrapped bool) (Reason, error) {
 	switch {
 	case errors.Is(err, syscall.E2BIG):
-		reason = ReasonArguments
-	case errors.Is(err, syscall.ETXTBSY):
-		reason = ReasonBusy
+		return ReasonArguments, err
 	case isAny(err, syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE):
-		reason = ReasonResources
+		return ReasonResources, err
+	case wrapped:
+		return ReasonWrapper, err
+	case errors.Is(err, syscall.ETXTBSY):
+		return ReasonBusy, err
 	case isAny(err, syscall.ENOENT, syscall.EACCES, syscall.ENOEXEC, syscall.ENOTDIR,
 		syscall.ELOOP, syscall.EISDIR, syscall.EPERM):
-		reason, err = inspect(s.Dir, err)
+		return inspect(dir, err)
 	}
-	return s.startError(reason, err)
+	return ReasonOther, err
 }
 
 // inspect finds what is wrong with the program on disk.
 func inspect(dir string, err error) (Reason, error) {
+	if reason, err := inspectFile(dir, err); reason != "" {
+		return reason, err
+	}
+	return inspectContent(sniff(dir), err)
+}
+
+// inspectFile finds what can be told without reading run.sh; "" if nothing is wrong.
+func inspectFile(dir string, err error) (Reason, error) {
 	if info, statErr := os.Stat(dir); statErr != nil {
 		return ReasonDirectory, statErr
 	} else if !info.IsDir() {
 		return ReasonDirectory, fmt.Errorf("%s: %w", dir, syscall.ENOTDIR)
 	}
-	if unix.Access(dir, unix.X_OK) != nil {
+	if !executable(dir) {
 		return ReasonDirectory, err
 	}
 	path := filepath.Join(dir, programFile)
@@ -50,10 +60,34 @@ func inspect(dir string, err error) (Reason, error) {
 		return ReasonMissing, statErr
 	case !info.Mode().IsRegular():
 		return ReasonNotFile, fmt.Errorf("%s: %w", info.Mode(), err)
-	case unix.Access(path, unix.X_OK) != nil:
+	case !executable(path):
 		return ReasonNotExecutable, err
 	}
-	return inspectContent(sniff(dir), err)
+	return "", nil
+}
+
+// executable asks for the effective user, who may have been changed for a diagnosis.
+func executable(path string) bool {
+	return unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS) == nil
+}
+
+// examine looks at a run.sh that was not tried yet. The error is nil if it can
+// be executed as far as can be seen.
+func examine(dir string) (Reason, error) {
+	if reason, err := inspectFile(dir, syscall.EACCES); reason != "" {
+		return reason, err
+	}
+	content := sniff(dir)
+	if name, ok := interpreter(content); ok {
+		info, err := os.Stat(name)
+		if err == nil && (!info.Mode().IsRegular() || !executable(name)) {
+			err = syscall.EACCES
+		}
+		if err != nil {
+			return ReasonInterpreter, fmt.Errorf("%q: %w", name, err)
+		}
+	}
+	return "", nil
 }
 
 // inspectContent judges an executable run.sh by its first line.
@@ -90,6 +124,13 @@ func interpreter(content []byte) (string, bool) {
 func isText(dir string) bool {
 	line, _, _ := bytes.Cut(sniff(dir), []byte("\n"))
 	return bytes.IndexByte(line, 0) < 0
+}
+
+// isScript tells a text without a usable #! line, for which a shell is needed.
+func isScript(dir string) bool {
+	content := sniff(dir)
+	_, named := interpreter(content)
+	return !named && !bytes.HasPrefix(content, []byte("\x7fELF")) && isText(dir)
 }
 
 // sniff reads the beginning of run.sh; nothing if it cannot be read.

@@ -1,20 +1,17 @@
-// Package process runs the program of one round and contains it.
+// Package process starts the program of one round and explains why a program
+// could not be started.
 //
-// It starts ./run.sh in the program directory with an argument vector, never
-// through a command string, so nothing in a task's input is interpreted. The
-// program leads a session of its own, and so a process group of its own; that
-// group is what is terminated on timeout and cancel and swept after every
-// other end. The program dies with the worker (parent-death signal). Both
-// outputs go straight into files, so no goroutine copies bytes and no
-// grandchild that holds stdout can delay the end of a round.
+// [Command.Start] has ./run.sh executed in its program directory with an argument
+// vector, never through a command string, so nothing in a task's input is
+// interpreted. How a process is made is its caller's: it hands in an [Execute].
+// The bare errno that comes of a failure becomes a [StartError], which tells what
+// is wrong with the program on disk and what to do about it.
 //
-// What a process group cannot do: a descendant that moves to another group or
-// session escapes the sweep, and when the worker is killed only run.sh itself
-// is killed with it, not its children.
+// What a program is given is prepared here too: the words of a task's input
+// ([SplitInput]), an environment without what it should not see ([Environment]),
+// and no descriptor that the worker inherited ([SealDescriptors]).
 //
-// A program sees regular files as stdout and stderr. Opening /dev/stdout or
-// /dev/stderr again with truncation ("echo x > /dev/stderr") therefore drops
-// what that stream held before; ">>" and ">&2" do not.
-//
-// The package knows neither tasks nor Redis and is for Linux only.
+// Containing a program and ending it is the part of internal/shim, keeping its
+// output that of internal/capture. The package knows neither tasks nor Redis and
+// is for Linux only.
 package process

@@ -1,14 +1,6 @@
 package process
 
-import (
-	"errors"
-	"fmt"
-)
-
-// ErrUnkillable means that processes of the round outlived SIGKILL, usually
-// because they hang in the kernel (a dead network file system). The Result that
-// comes with it holds the output so far. Take no new work beside such a round.
-var ErrUnkillable = errors.New("process: the round's processes survive SIGKILL")
+import "fmt"
 
 // Reason tells why a program could not be started.
 type Reason string
@@ -25,7 +17,8 @@ const (
 	ReasonArguments     Reason = "arguments or environment cannot be passed"
 	ReasonBusy          Reason = "run.sh is open for writing"
 	ReasonResources     Reason = "not enough processes, memory or file descriptors"
-	ReasonOutput        Reason = "output file cannot be opened"
+	ReasonWrapper       Reason = "wrapper cannot be executed"
+	ReasonLimits        Reason = "limits of the worker cannot be applied"
 	ReasonOther         Reason = "system error"
 )
 
@@ -48,8 +41,10 @@ func (r Reason) remedy() string {
 		return "install programs by atomic rename"
 	case ReasonResources:
 		return "raise the limits or run fewer rounds at once"
-	case ReasonOutput:
-		return "check the path, its permissions and the free space"
+	case ReasonWrapper:
+		return "correct wrapper in the worker's configuration"
+	case ReasonLimits:
+		return "correct run_as, rlimits, memory_max or pids_max in the worker's configuration"
 	case ReasonSpec, ReasonOther:
 	}
 	return ""
@@ -76,25 +71,3 @@ func (e *StartError) Error() string {
 
 // Unwrap returns the detail.
 func (e *StartError) Unwrap() error { return e.Err }
-
-// OutputError means that run.sh ran but its output is not known in full.
-type OutputError struct {
-	// Stream is "stdout" or "stderr".
-	Stream string
-	// Name is the file, or "" for a temporary one.
-	Name string
-	// Err is the detail; it wraps syscall.ENOSPC when the disk is full.
-	Err error
-}
-
-// Error names the stream, its file and the detail.
-func (e *OutputError) Error() string {
-	name := e.Name
-	if name == "" {
-		name = "a temporary file"
-	}
-	return fmt.Sprintf("read back %s of the round from %s: %v", e.Stream, name, e.Err)
-}
-
-// Unwrap returns the detail.
-func (e *OutputError) Unwrap() error { return e.Err }

@@ -1,152 +1,111 @@
 package process
 
 import (
-	"context"
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
-	"time"
-
-	"go.uber.org/goleak"
-	"golang.org/x/sys/unix"
 )
 
 // helperVariable makes the test binary act as a worker of its own.
 const helperVariable = "PROCESS_TEST_HELPER"
 
 func TestMain(m *testing.M) {
-	switch os.Getenv(helperVariable) {
-	case "run":
-		helperRun()
-	case "seal", "seal-listed":
-		helperSeal()
-	default:
-		goleak.VerifyTestMain(m)
+	if role := os.Getenv(helperVariable); role != "" {
+		os.Exit(helper(role))
 	}
-}
-
-// helperRun runs the program of the directory in its first argument.
-func helperRun() {
-	_, err := Run(context.Background(), Spec{Dir: os.Args[1]})
-	exitWith(err)
-}
-
-// helperSeal prints which descriptors a program sees that is started after sealing.
-func helperSeal() {
-	seal := SealDescriptors
-	if os.Getenv(helperVariable) == "seal-listed" {
-		seal = sealListed
-	}
-	if err := seal(); err != nil {
-		exitWith(err)
-	}
-	result, err := Run(context.Background(), Spec{Dir: os.Args[1]})
-	fmt.Print(string(result.Stdout))
-	exitWith(err)
-}
-
-func exitWith(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	os.Exit(m.Run())
 }
 
 // program installs content as run.sh in a directory of its own.
-func program(t testing.TB, content string) string {
+func program(t *testing.T, content string) string {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, programFile), content, 0o755)
 	return dir
 }
 
-// script is a program of sh with a #! line.
-func script(t testing.TB, body string) string {
+func write(t *testing.T, name, content string, mode os.FileMode) {
 	t.Helper()
-	return program(t, "#!/bin/sh\n"+body+"\n")
+	must(t, os.WriteFile(name, []byte(content), mode))
+	must(t, os.Chmod(name, mode))
 }
 
-func write(t testing.TB, name, content string, mode os.FileMode) {
+func must(t *testing.T, err error) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(content), mode); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(name, mode); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// mustRun runs s with the test's PATH and fails the test on an error.
-func mustRun(t testing.TB, s Spec) Result {
-	t.Helper()
-	if s.Env == nil {
-		s.Env = []string{"PATH=" + os.Getenv("PATH")}
+// forkExec is an Execute; the program writes to output, or to nothing if that is nil.
+func (c *Command) forkExec(output *os.File) Execute {
+	return func(argv []string) (int, error) {
+		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { _ = null.Close() }()
+		if output == nil {
+			output = null
+		}
+		files := []uintptr{null.Fd(), output.Fd(), output.Fd()}
+		return syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: files})
 	}
-	result, err := Run(context.Background(), s)
-	if err != nil {
-		t.Fatalf("Run: %v", err)
-	}
-	return result
 }
 
-// eventually polls until condition holds, for at most ten seconds.
-func eventually(t testing.TB, what string, condition func() bool) {
+// run starts c, waits for its end and returns what it wrote.
+func run(t *testing.T, c Command) string {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
-	for !condition() {
-		select {
-		case <-deadline:
-			t.Fatalf("still not: %s", what)
-		case <-time.After(2 * time.Millisecond):
+	output, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	must(t, err)
+	defer func() { _ = output.Close() }()
+	pid, err := c.Start(c.forkExec(output))
+	must(t, err)
+	status := await(t, pid)
+	text, err := os.ReadFile(output.Name())
+	must(t, err)
+	if status != 0 {
+		t.Fatalf("it ended with status %#x and wrote %q", status, text)
+	}
+	return string(text)
+}
+
+func await(t *testing.T, pid int) syscall.WaitStatus {
+	t.Helper()
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(pid, &status, 0, nil)
+		if !errors.Is(err, syscall.EINTR) {
+			must(t, err)
+			return status
 		}
 	}
 }
 
-// alive reports whether pid exists and is no zombie.
-func alive(pid int) bool {
-	state, group := processState(fmt.Sprint(pid))
-	return group != 0 && state != "Z" && state != "X"
-}
-
-// readPid reads a process id that a program wrote to a file; 0 if not yet.
-func readPid(name string) int {
-	content, err := os.ReadFile(name)
-	if err != nil {
-		return 0
-	}
-	pid := 0
-	if n, err := fmt.Sscanf(string(content), "%d\n", &pid); n != 1 || err != nil {
-		return 0
-	}
-	return pid
-}
-
-// killAtEnd is a safety net for programs that a failing test leaves behind.
-func killAtEnd(t testing.TB, pid int) {
+// startFails starts c, which must fail, and returns the error.
+func startFails(t *testing.T, c Command, execute Execute) error {
 	t.Helper()
-	t.Cleanup(func() {
-		if pid > 1 && alive(pid) {
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
-	})
-}
-
-// runUntil runs s and cancels it as soon as its program has written a number to file.
-func runUntil(t *testing.T, file string, s Spec) (Result, error) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	s.Env = []string{"PATH=" + os.Getenv("PATH")}
-	go cancelWhen(ctx, cancel, filepath.Join(s.Dir, file))
-	return Run(ctx, s)
-}
-
-// cancelWhen cancels ctx once the file called name holds a number.
-func cancelWhen(ctx context.Context, cancel context.CancelFunc, name string) {
-	for readPid(name) == 0 && ctx.Err() == nil {
-		<-time.After(time.Millisecond)
+	pid, err := c.Start(execute)
+	if err == nil {
+		t.Fatalf("it was started and ended with status %#x", await(t, pid))
 	}
-	cancel()
+	if pid != 0 {
+		t.Errorf("process id %d beside the error %v", pid, err)
+	}
+	return err
+}
+
+// expectReason fails unless err is a StartError of this reason.
+func expectReason(t *testing.T, err error, want Reason) *StartError {
+	t.Helper()
+	var e *StartError
+	if !errors.As(err, &e) {
+		t.Fatalf("got %v, want a StartError", err)
+	}
+	if e.Reason != want {
+		t.Errorf("reason %q, want %q (%v)", e.Reason, want, err)
+	}
+	return e
 }

@@ -67,7 +67,7 @@ func (s *Server) signal(sig syscall.Signal) error {
 // up starts the process and waits until it answers; s.mu is held or s is not
 // shared yet.
 func (s *Server) up() error {
-	p, err := startProcess(s.dir, s.addr, s.Socket(), s.settings.config)
+	p, err := startProcess(s.dir, s.addr, s.Socket(), &s.settings)
 	if err != nil {
 		return err
 	}

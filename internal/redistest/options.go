@@ -6,6 +6,7 @@ type Option func(*settings)
 // settings are what the options of one server add up to.
 type settings struct {
 	config   []string
+	environ  []string
 	password string
 }
 
@@ -24,6 +25,12 @@ func WithConfig(directive string, values ...string) Option {
 		s.config = append(s.config, "--"+directive)
 		s.config = append(s.config, values...)
 	}
+}
+
+// WithEnv adds NAME=value entries to the environment of redis-server, for
+// example LD_PRELOAD. Default: that of the test binary.
+func WithEnv(entries ...string) Option {
+	return func(s *settings) { s.environ = append(s.environ, entries...) }
 }
 
 // WithPassword makes the default user need a password. Default: none.

@@ -21,7 +21,7 @@ type process struct {
 }
 
 // startProcess runs redis-server in dir. It does not wait until it answers.
-func startProcess(dir, addr, socket string, config []string) (*process, error) {
+func startProcess(dir, addr, socket string, set *settings) (*process, error) {
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, ErrNotInstalled
@@ -34,8 +34,9 @@ func startProcess(dir, addr, socket string, config []string) (*process, error) {
 		"--bind", "127.0.0.1", "--port", port, "--unixsocket", socket,
 		"--dir", dir, "--logfile", filepath.Join(dir, "redis.log"),
 		"--save", "", "--maxmemory-policy", "noeviction", "--databases", "16",
-	}, config...)
+	}, set.config...)
 	p := &process{cmd: exec.CommandContext(context.Background(), binary, args...), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), set.environ...)
 	p.cmd.SysProcAttr = dieWithParent()
 	return p, p.start()
 }

@@ -36,6 +36,13 @@ func NewProxy(tb testing.TB, network, upstream string) *Proxy {
 	if err != nil {
 		tb.Fatalf("proxy: %v", err)
 	}
+	return NewProxyOn(tb, listener, network, upstream)
+}
+
+// NewProxyOn is [NewProxy] on a listener of the caller's, which it closes: one
+// of another network namespace, for example.
+func NewProxyOn(tb testing.TB, listener net.Listener, network, upstream string) *Proxy {
+	tb.Helper()
 	p := &Proxy{listener: listener, network: network, upstream: upstream, links: map[*link]struct{}{}}
 	p.work.Go(p.accept)
 	tb.Cleanup(p.close)

@@ -29,6 +29,7 @@
 //	hand-back WORKER ID                 terminate WORKER ID
 //	deadline ID [grace=D] [by=NAME]     settle ID [by=NAME]
 //	lose ID [by=NAME]                   terminate ID [by=NAME]
+//	take-back ID [by=NAME]              a worker loses what its name held before
 //	archive ID [by=NAME]                hold, unblock, cancel ID [by=NAME]
 //	read NAME ID                        what NAME will decide from, once
 //	repeat NAME                         sends NAME's last message again

@@ -75,15 +75,13 @@ func (p *play) check(id int64) error {
 	if len(lists) != 1 || lists[0] != t.State {
 		return fmt.Errorf("task %d is %s and stands in the lists %q", id, t.State, lists)
 	}
-	end := t.State
-	if end == sm.Archived {
-		end = t.Outcome
+	rounds := t.Ends()
+	switch t.End() {
+	case sm.Failed, sm.TimedOut, sm.Orphaned:
+		rounds--
+	default:
 	}
-	sum := t.Fails + t.Timeouts + t.Losses + t.Releases
-	if end == sm.Failed || end == sm.TimedOut || end == sm.Orphaned {
-		sum--
-	}
-	if sum != t.Round {
+	if rounds != t.Round {
 		return fmt.Errorf("task %d is %s in round %d: %s", id, t.State, t.Round, counters(&t))
 	}
 	return nil

@@ -20,6 +20,7 @@ var verbs = map[string]func(*play, *args) (string, error){
 	"deadline":     byClerk(sm.Server, sm.Deadline),
 	"settle":       byClerk(sm.Server, sm.Settle),
 	"lose":         byClerk(sm.Server, sm.Lose),
+	"take-back":    byClerk(sm.Worker, sm.Lose),
 	"archive":      byClerk(sm.Manager, sm.Archive),
 	"hold":         byClerk(sm.Manager, sm.Hold),
 	"unblock":      byClerk(sm.Manager, sm.Unblock),

@@ -86,19 +86,32 @@ func (b Bucket) fields() []string {
 	return f
 }
 
-// Claimable returns the buckets a worker without env and labels may take from,
-// in the order it should: higher priority first, then by name.
-func Claimable(all []Bucket) []Bucket {
+// Claimable returns the buckets that a worker without env may take from, in the
+// order it should: higher priority first, then by name. Labels are what the
+// worker offers; a bucket must not demand any other.
+func Claimable(all []Bucket, labels ...string) []Bucket {
 	fit := make([]Bucket, 0, len(all))
 	for _, b := range all {
-		if b.Env == "" && b.Labels == "" {
+		if b.Env == "" && b.satisfied(labels) {
 			fit = append(fit, b)
 		}
 	}
 	slices.SortFunc(fit, func(a, b Bucket) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.queue(), b.queue()))
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.queue(), b.queue()), cmp.Compare(a.Labels, b.Labels))
 	})
 	return fit
+}
+
+func (b Bucket) satisfied(labels []string) bool {
+	if b.Labels == "" {
+		return true
+	}
+	for demanded := range strings.SplitSeq(b.Labels, ",") {
+		if !slices.Contains(labels, demanded) {
+			return false
+		}
+	}
+	return true
 }
 
 // member is how an id stands in a bucket: a letter for its number of digits

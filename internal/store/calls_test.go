@@ -32,6 +32,10 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"Count": func(ctx context.Context, st *store.Store) error { _, err := st.Count(ctx); return err },
+	"Chunks": func(ctx context.Context, st *store.Store) error {
+		_, _, err := st.Chunks(ctx, 1, "", time.Millisecond)
+		return err
+	},
 	"Disappear": func(ctx context.Context, st *store.Store) error {
 		return st.Disappear(ctx, store.Presence{Instance: "i"})
 	},
@@ -40,6 +44,34 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.Fields(ctx, []int64{1}, "state")
 		return err
 	},
+	"Follow":    func(ctx context.Context, st *store.Store) error { return st.Follow(ctx, 1, time.Second, true) },
+	"Interrupt": func(ctx context.Context, st *store.Store) error { return st.Interrupt(ctx, "w") },
+	"Lease":     func(ctx context.Context, st *store.Store) error { _, err := st.Lease(ctx); return err },
+	"Leave":     func(ctx context.Context, st *store.Store) error { return st.Leave(ctx, store.Session{Name: "w"}) },
+	"Lost":      func(ctx context.Context, st *store.Store) error { _, err := st.Lost(ctx, 1); return err },
+	"OrderWorker": func(ctx context.Context, st *store.Store) error {
+		_, err := st.OrderWorker(ctx, "w", store.OrderDrain)
+		return err
+	},
+	"PassOn": func(ctx context.Context, st *store.Store) error { return st.PassOn(ctx, store.Bucket{}.Name()) },
+	"Progress": func(ctx context.Context, st *store.Store) error {
+		return st.Progress(ctx, &statemachine.Task{ID: 1}, store.Progress{})
+	},
+	"PublishLease": func(ctx context.Context, st *store.Store) error { return st.PublishLease(ctx, second) },
+	"Register": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Register(ctx, storetest.Registration("r"))
+		return err
+	},
+	"Renew": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Renew(ctx, store.Session{Name: "w"}, store.Heartbeat{})
+		return err
+	},
+	"SendChunks": func(ctx context.Context, st *store.Store) error {
+		return st.SendChunks(ctx, 1, []store.Chunk{{Data: []byte("x")}})
+	},
+	"Worker":          func(ctx context.Context, st *store.Store) error { _, _, err := st.Worker(ctx, "w"); return err },
+	"Workers":         func(ctx context.Context, st *store.Store) error { _, _, err := st.Workers(ctx); return err },
+	"InterruptServer": func(ctx context.Context, st *store.Store) error { return st.InterruptServer(ctx) },
 	"IDs": func(ctx context.Context, st *store.Store) error {
 		_, err := st.IDs(ctx, statemachine.Open, 0, 1, false)
 		return err
@@ -59,10 +91,9 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}})
 		return err
 	},
-	"Postpone":       func(ctx context.Context, st *store.Store) error { return st.Postpone(ctx, noon, second, 1) },
-	"Grace":          func(ctx context.Context, st *store.Store) error { _, err := st.Grace(ctx); return err },
-	"PublishGrace":   func(ctx context.Context, st *store.Store) error { return st.PublishGrace(ctx, second) },
-	"RegisterWorker": func(ctx context.Context, st *store.Store) error { _, err := st.RegisterWorker(ctx, "w"); return err },
+	"Postpone":     func(ctx context.Context, st *store.Store) error { return st.Postpone(ctx, noon, second, 1) },
+	"Grace":        func(ctx context.Context, st *store.Store) error { _, err := st.Grace(ctx); return err },
+	"PublishGrace": func(ctx context.Context, st *store.Store) error { return st.PublishGrace(ctx, second) },
 	"Reindex": func(ctx context.Context, st *store.Store) error {
 		_, err := st.Reindex(ctx, &store.Seen{Task: statemachine.Task{ID: 1}}, 0)
 		return err
@@ -82,7 +113,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"WaitWork": func(ctx context.Context, st *store.Store) error {
-		_, err := st.WaitWork(ctx, []store.Bucket{{}}, time.Millisecond)
+		_, err := st.WaitWork(ctx, "w", []store.Bucket{{}}, time.Millisecond)
 		return err
 	},
 	"Watermark": func(ctx context.Context, st *store.Store) error { _, _, err := st.Watermark(ctx); return err },
@@ -209,5 +240,5 @@ func TestScriptsAreLost(t *testing.T) {
 // refused reports whether err says that a task was not where the call expected
 // it, rather than that the call failed.
 func refused(err error) bool {
-	return errors.Is(err, statemachine.ErrStale) || errors.Is(err, statemachine.ErrConflict) || errors.Is(err, store.ErrDamaged)
+	return errors.Is(err, store.ErrLeaseLost) || errors.Is(err, store.ErrNoWorker) || errors.Is(err, statemachine.ErrStale) || errors.Is(err, statemachine.ErrConflict) || errors.Is(err, store.ErrDamaged)
 }

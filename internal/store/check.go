@@ -163,16 +163,5 @@ func (s *Store) PublishGrace(ctx context.Context, grace statemachine.Duration) e
 // Grace returns what a server has published by [Store.PublishGrace], or
 // [DefaultGrace] seconds where none has.
 func (s *Store) Grace(ctx context.Context) (statemachine.Duration, error) {
-	text, err := s.rdb.HGet(ctx, s.keys.meta(), "timeout_grace").Result()
-	if isNil(err) {
-		return DefaultGrace * statemachine.Second, nil
-	}
-	if err != nil {
-		return 0, s.failed("grace", err)
-	}
-	grace, err := statemachine.ParseDuration(text)
-	if err != nil {
-		return 0, fmt.Errorf("meta timeout_grace: %w", err)
-	}
-	return grace, nil
+	return s.published(ctx, "timeout_grace", DefaultGrace*statemachine.Second)
 }

@@ -25,6 +25,13 @@ type ClaimRequest struct {
 	Buckets []Bucket
 	// Max is the most tasks to claim, at least 1.
 	Max int
+	// Incarnation is that of the worker's session; 0 claims without a lease, so
+	// that only timeout and end_before bring the tasks back.
+	Incarnation int64
+	// Node is the worker's node; it goes into the round's record.
+	Node string
+	// Known is how many buckets the worker knows of; see ClaimReply.Buckets.
+	Known int
 }
 
 // Claimed is a task with what a worker needs to run it.
@@ -51,26 +58,41 @@ type ClaimReply struct {
 	Next statemachine.Time
 	// Now is the time of the claim.
 	Now statemachine.Time
+	// Buckets are all there are, if their number is not ClaimRequest.Known; else nil.
+	Buckets []Bucket
 }
 
 // Claim moves due tasks to running in the name of one worker, in the order of
-// the buckets, within a bucket by start_after, then first in, first out.
+// the buckets, within a bucket by start_after, then first in, first out. Under
+// a session it counts as a heartbeat; the error matches [ErrLeaseLost], and
+// nothing is claimed, if that session is over.
 func (s *Store) Claim(ctx context.Context, req ClaimRequest) (ClaimReply, error) {
 	if req.Max < 1 || req.Worker == "" || req.Request == "" {
 		return ClaimReply{}, errors.New("claim: want a worker, a request and room for at least one task")
 	}
 	k := s.keys
-	keys := []string{k.meta(), k.state(statemachine.Open), k.state(statemachine.Running), k.due(), k.lastClaim(req.Worker)}
+	keys := []string{
+		k.meta(), k.state(statemachine.Open), k.state(statemachine.Running), k.due(), k.lastClaim(req.Worker),
+		k.workerDoc(req.Worker), k.lease(), k.held(req.Worker), k.buckets(),
+	}
 	var buckets bucketArgs
 	for _, b := range req.Buckets {
 		buckets.index(b)
 	}
-	r, err := s.runList(ctx, "claim", append(keys, buckets.keys(k)...), k.taskPrefix(), req.Worker, req.Request, req.Max,
-		string(statemachine.Open), string(statemachine.Running), DefaultGrace, writer(req.Worker))
+	session := ""
+	if req.Incarnation > 0 {
+		session = strconv.FormatInt(req.Incarnation, 10)
+	}
+	v, err := s.run(ctx, "claim", append(keys, buckets.keys(k)...), k.taskPrefix(), req.Worker, req.Request, req.Max,
+		string(statemachine.Open), string(statemachine.Running), DefaultGrace, writer(req.Worker),
+		session, string(WorkerLost), string(WorkerStopped), req.Node, req.Known)
 	if err != nil {
 		return ClaimReply{}, err
 	}
-	return decodeClaim(r), nil
+	if v == int64(over) {
+		return ClaimReply{}, leaseLost("claim", req.Worker, req.Incarnation)
+	}
+	return decodeClaim(asReply(v)), nil
 }
 
 func decodeClaim(r reply) ClaimReply {
@@ -81,7 +103,20 @@ func decodeClaim(r reply) ClaimReply {
 	for i := range r.list(4) {
 		c.Tasks = append(c.Tasks, decodeClaimed(r.list(4).list(i)))
 	}
+	for i := range r.list(5) {
+		c.Buckets = append(c.Buckets, bucketOf(r.list(5).text(i)))
+	}
 	return c
+}
+
+// bucketOf reads a name in the list of buckets. One that is no name, by hand,
+// becomes a bucket that no worker takes from, so that the number stays right.
+func bucketOf(name string) Bucket {
+	b, err := parseBucket(name)
+	if err != nil {
+		return Bucket{Env: name}
+	}
+	return b
 }
 
 // decodeClaimed reads what the script has checked: the numbers are numbers.
@@ -125,18 +160,3 @@ var claimFields = map[string]int{
 
 // writer pads a name as the original's log lines do.
 func writer(name string) string { return fmt.Sprintf("%-10s", name) }
-
-// RegisterWorker gives a worker name its number, which stays with the name
-// over restarts, and lists the name among the workers.
-func (s *Store) RegisterWorker(ctx context.Context, name string) (int64, error) {
-	k := s.keys
-	v, err := s.run(ctx, "register", []string{k.meta(), k.worker(), k.workerIDs(), k.workerID(name)}, name)
-	if err != nil {
-		return 0, err
-	}
-	id, ok := v.(int64)
-	if !ok {
-		return 0, fmt.Errorf("register: id of worker %s: %s", name, strconv.Quote(fmt.Sprint(v)))
-	}
-	return id, nil
-}

@@ -49,6 +49,12 @@ func content(t *testing.T, sp *storetest.Space, key string) string {
 			text += fmt.Sprintf(" %v=%.6f", z.Member, z.Score)
 		}
 		return text
+	case "stream": // the ids are moments
+		text := kind
+		for _, entry := range sp.Raw.XRange(ctx, key, "-", "+").Val() {
+			text += fmt.Sprintf(" %q", entry.Values)
+		}
+		return text
 	default:
 		t.Fatalf("key %s is a %q", key, kind)
 		return ""

@@ -21,6 +21,15 @@ var (
 	ErrManagerAlive = errors.New("a manager is alive on this namespace")
 	// ErrUnfit means the Redis server is not set up in a way TDF can trust.
 	ErrUnfit = errors.New("redis is not fit for TDF")
+	// ErrLeaseLost means a worker's lease was given up: a server found it over,
+	// or another process has registered under the name. Its rounds are others'.
+	ErrLeaseLost = errors.New("the lease is lost")
+	// ErrNameTaken means another worker is alive under the same name.
+	ErrNameTaken = errors.New("the worker's name is taken")
+	// ErrNoWorker means no worker has registered under that name.
+	ErrNoWorker = errors.New("no such worker")
+	// ErrHolding means a worker cannot leave because it still holds tasks.
+	ErrHolding = errors.New("the worker still holds tasks")
 )
 
 // SetupError says what about the Redis server, or about the way to it, must be

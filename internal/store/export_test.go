@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -18,6 +20,17 @@ func MutatingScripts() []string {
 	return names
 }
 
+// Occupy takes a connection of the pool for ordinary commands until the returned
+// function is called.
+func (s *Store) Occupy(ctx context.Context) (release func() error, err error) {
+	client, ok := s.rdb.(*redis.Client)
+	if !ok {
+		return nil, errors.New("no single Redis")
+	}
+	conn := client.Conn()
+	return conn.Close, conn.Ping(ctx).Err()
+}
+
 // Script is a script of s as it is sent, to recognise its calls.
 func (s *Store) Script(name string) *redis.Script { return s.scripts.byName[name] }
 
@@ -30,5 +43,7 @@ func KeyFunctions(namespace string) map[string]string {
 		"wake_server": k.wakeServer(), "due": k.due(), "request:<key>": k.request("key"), "claim:<worker>": k.lastClaim("name"),
 		"set_aside": k.setAside(), "managers": k.managers(), "worker": k.worker(), "worker_id": k.workerIDs(),
 		"worker_id:<name>": k.workerID("name"), "changed": k.changed(),
+		"lease": k.lease(), "worker:<name>": k.workerDoc("name"), "held:<name>": k.held("name"), "call:<name>": k.call("name"),
+		"halt:<name>": k.halt("name"), "follow": k.follow(), "live:<id>": k.live(7),
 	}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -19,6 +20,11 @@ type Inspection struct {
 	Due statemachine.Time
 	// InBucket says that its bucket lists it. Set for tasks that are open.
 	InBucket bool
+	// Unwatched says that no lease watches over the round, though it was claimed
+	// under one: [Store.Reindex] puts that right. Abandoned says that the worker
+	// has registered anew since, so that nobody runs the round any more: the task
+	// is lost. Set for running tasks.
+	Unwatched, Abandoned bool
 }
 
 // Fingerprint is the same as long as neither the task nor its sets change.
@@ -57,23 +63,43 @@ func (s *Store) Inspect(ctx context.Context, ids []int64) ([]Inspection, statema
 			found[i].Listed = append(found[i].Listed, statemachine.State(name))
 		}
 	}
-	return found, r.time(0), s.lookInBuckets(ctx, found)
+	return found, r.time(0), s.lookAround(ctx, found)
 }
 
-func (s *Store) lookInBuckets(ctx context.Context, found []Inspection) error {
-	scores := make([]*redis.FloatCmd, len(found))
+// looks are the answers about one task.
+type looks struct {
+	bucket, lease *redis.FloatCmd
+	held          *redis.BoolCmd
+	session       *redis.StringCmd
+}
+
+// lookAround reads what else should know of the tasks.
+func (s *Store) lookAround(ctx context.Context, found []Inspection) error {
+	all := make([]looks, len(found))
 	err := s.pipelined(ctx, "inspect", func(p redis.Pipeliner) {
 		for i := range found {
-			if found[i].Err == nil && found[i].State == statemachine.Open {
-				scores[i] = p.ZScore(ctx, s.keys.ready(found[i].Bucket.Name()), member(found[i].ID))
+			t, id := &found[i].Seen, strconv.FormatInt(found[i].ID, 10)
+			switch {
+			case t.Err != nil:
+			case t.State == statemachine.Open:
+				all[i].bucket = p.ZScore(ctx, s.keys.ready(t.Bucket.Name()), member(t.ID))
+			case t.leased():
+				all[i].lease = p.ZScore(ctx, s.keys.lease(), t.Worker)
+				all[i].held = p.SIsMember(ctx, s.keys.held(t.Worker), id)
+				all[i].session = p.HGet(ctx, s.keys.workerDoc(t.Worker), "incarnation")
 			}
 		}
 	})
 	if err != nil {
 		return err
 	}
-	for i, c := range scores {
-		found[i].InBucket = c != nil && c.Err() == nil
+	for i, l := range all {
+		found[i].InBucket = l.bucket != nil && l.bucket.Err() == nil
+		if l.held != nil {
+			session, _ := l.session.Int64()
+			found[i].Abandoned = session > found[i].Incarnation
+			found[i].Unwatched = !found[i].Abandoned && (!l.held.Val() || l.lease.Err() != nil)
+		}
 	}
 	return nil
 }

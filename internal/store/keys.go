@@ -74,6 +74,34 @@ func (k keys) worker() string              { return k.prefix + "worker" }
 func (k keys) workerIDs() string           { return k.prefix + "worker_id" }
 func (k keys) workerID(name string) string { return k.prefix + "worker_id:" + name }
 
+// lease is a sorted set of the workers with a session; score: the last heartbeat.
+func (k keys) lease() string { return k.prefix + "lease" }
+
+// workerDoc is the hash of one worker in the registry: who it is and how it is.
+func (k keys) workerDoc(name string) string { return k.workerPrefix() + name }
+
+// held is a set of the ids that run under the sessions of one worker.
+func (k keys) held(name string) string { return k.heldPrefix() + name }
+
+// workerPrefix, heldPrefix and callPrefix are the declared prefixes from which
+// lost, move and follow build the keys of a worker that becomes known inside the
+// script.
+func (k keys) workerPrefix() string { return k.prefix + "worker:" }
+func (k keys) heldPrefix() string   { return k.prefix + "held:" }
+func (k keys) callPrefix() string   { return k.prefix + "call:" }
+
+// call is the channel on which a worker is told to renew its lease at once.
+func (k keys) call(name string) string { return k.callPrefix() + name }
+
+// halt is a list with at most one token: ends the wait of that worker.
+func (k keys) halt(name string) string { return k.prefix + "halt:" + name }
+
+// follow is a hash of the tasks whose output somebody reads: id to until when.
+func (k keys) follow() string { return k.prefix + "follow" }
+
+// live is a stream of what the program of a task writes; it expires.
+func (k keys) live(id int64) string { return k.prefix + "live:" + strconv.FormatInt(id, 10) }
+
 // changed is the channel on which moves to an outcome are announced.
 func (k keys) changed() string { return k.prefix + "changed" }
 

@@ -10,12 +10,19 @@ import (
 type Seen struct {
 	statemachine.Task
 	Bucket Bucket
+	// Worker is who has claimed the current round, empty before that.
+	// Incarnation is that of his session, 0 if the claim is without a lease.
+	Worker      string
+	Incarnation int64
 	// Err matches [ErrDamaged] if the task's hash does not hold what it must;
 	// then only ID can be relied on.
 	Err error
 	// fingerprint is where the task was seen, as texts.
 	state, round, rev string
 }
+
+// leased reports whether a worker's session runs the task.
+func (t *Seen) leased() bool { return t.State == statemachine.Running && t.Incarnation > 0 }
 
 // Batch is a part of a set, read at one moment.
 type Batch struct {
@@ -40,12 +47,19 @@ func (s *Store) load(ctx context.Context, key, how string, offset, limit int) (B
 	if err != nil {
 		return Batch{}, err
 	}
-	b := Batch{Now: r.time(0), Next: r.time(1)}
-	for i := range r.list(2) {
-		t := r.list(2).list(i)
-		b.Tasks = append(b.Tasks, decodeSeen(t.number(0), t[1:]))
+	return Batch{Now: r.time(0), Next: r.time(1), Tasks: decodeSeenList(r.list(2))}, nil
+}
+
+func decodeSeenList(list reply) []Seen {
+	if len(list) == 0 {
+		return nil
 	}
-	return b, nil
+	seen := make([]Seen, len(list))
+	for i := range list {
+		t := list.list(i)
+		seen[i] = decodeSeen(t.number(0), t[1:])
+	}
+	return seen
 }
 
 // lightFields is the order in which lib/light.lua returns a task.
@@ -53,6 +67,7 @@ var lightFields = []string{
 	"state", "round", "rev", "fails", "timeouts", "losses", "releases", "start_after", "end_before", "timeout",
 	"max_fails", "max_timeouts", "max_losses", "queue", "env", "labels", "priority", "outcome",
 	"claim", "running", "executed", "failed",
+	"worker", "incarnation",
 }
 
 var lightIndex = func() map[string]int {
@@ -83,6 +98,7 @@ func decodeSeen(id int64, r reply) Seen {
 		Claim: f.get("claim"), Running: f.stamp("running"), Executed: f.stamp("executed"), Failed: f.get("failed") != "",
 	}
 	t.Bucket = f.bucket()
+	t.Worker, t.Incarnation = f.get("worker"), int64(f.count("incarnation"))
 	if f.err != nil {
 		t.Err = &DamageError{ID: id, Reason: f.err.Error()}
 	}

@@ -42,7 +42,6 @@ var scriptLosses = map[string]map[string]loss{
 	"note":      {"lines": {prepare: claimed, call: noteCall}},
 	"index":     {"foreign task": {prepare: foreign, call: reindexCall, hint: true}},
 	"watermark": {"moved": {prepare: foreign, call: watermarkCall}},
-	"register":  {"new": {call: registerCall}, "known": {prepare: registered, call: registerCall}},
 	"presence":  {"manager": {call: appearCall(false)}, "stand-in": {call: appearCall(true)}},
 	"repair": {
 		"in no set":     {prepare: inNoSet, call: relistCall(statemachine.Open)},
@@ -60,9 +59,14 @@ var commandLosses = map[string]struct {
 	command string
 	cases   map[string]loss
 }{
-	"HSet": {"HSET", map[string]loss{"publish": {call: func(t *testing.T, st *store.Store) step {
-		return done(func() error { return st.PublishGrace(t.Context(), 7*second) })
-	}}}},
+	"HSet": {"HSET", map[string]loss{
+		"publish": {call: func(t *testing.T, st *store.Store) step {
+			return done(func() error { return st.PublishGrace(t.Context(), 7*second) })
+		}},
+		"publish lease": {call: func(t *testing.T, st *store.Store) step {
+			return done(func() error { return st.PublishLease(t.Context(), 7*second) })
+		}},
+	}},
 	"ZAddXX": {"ZADD", map[string]loss{"postpone": {prepare: overdue, call: func(t *testing.T, st *store.Store) step {
 		return done(func() error { return st.Postpone(t.Context(), noon, 3*second, 1, 2) })
 	}}}},
@@ -74,7 +78,7 @@ var commandLosses = map[string]struct {
 	}}}},
 	// BLPOP. The token is gone with the reply; waiters look after a second all the same.
 	"Process": {"BLPOP", map[string]loss{"wait": {prepare: opened(1), hint: true, call: func(t *testing.T, st *store.Store) step {
-		return func() (any, error) { return st.WaitWork(t.Context(), []store.Bucket{{}}, 50*time.Millisecond) }
+		return func() (any, error) { return st.WaitWork(t.Context(), "w", []store.Bucket{{}}, 50*time.Millisecond) }
 	}}}},
 }
 

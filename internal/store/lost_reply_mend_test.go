@@ -51,16 +51,6 @@ func watermarkCall(t *testing.T, st *store.Store) step {
 	return func() (any, error) { return st.MoveWatermark(t.Context(), 0, 1) }
 }
 
-func registerCall(t *testing.T, st *store.Store) step {
-	t.Helper()
-	return func() (any, error) { return st.RegisterWorker(t.Context(), "w") }
-}
-
-func registered(t *testing.T, sp *storetest.Space) {
-	t.Helper()
-	registerCall(t, sp.Store).must(t)
-}
-
 func appearCall(standIn bool) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()

@@ -19,8 +19,8 @@ func (s *Store) MoveWatermark(ctx context.Context, from, to int64) (bool, error)
 	return v == int64(1), err
 }
 
-// Reindex puts a sound task where it belongs in its bucket and in the deadline
-// index, and wakes whoever waits for it. Nothing happens if the task has
+// Reindex puts a sound task where it belongs in its bucket, in the deadline
+// index and among the tasks its worker holds, and wakes whoever waits for it. Nothing happens if the task has
 // changed since it was seen. It reports whether anything was wrong; repeated
 // after a lost reply, it finds nothing wrong any more.
 func (s *Store) Reindex(ctx context.Context, t *Seen, grace statemachine.Duration) (bool, error) {
@@ -28,10 +28,15 @@ func (s *Store) Reindex(ctx context.Context, t *Seen, grace statemachine.Duratio
 	if t.State == statemachine.Open {
 		score = t.StartAfter.Text()
 	}
+	worker := ""
+	if t.leased() {
+		worker = t.Worker
+	}
 	k, bucket := s.keys, t.Bucket.Name()
 	v, err := s.run(ctx, "index",
-		[]string{k.meta(), k.task(t.ID), k.due(), k.buckets(), k.ready(bucket), k.wake(bucket)},
-		t.ID, string(t.State), t.Round, t.Rev, deadlineText(t.Deadline(grace)), score, bucket)
+		[]string{k.meta(), k.task(t.ID), k.due(), k.buckets(), k.ready(bucket), k.wake(bucket),
+			k.lease(), k.held(worker), k.workerDoc(worker)},
+		t.ID, string(t.State), t.Round, t.Rev, deadlineText(t.Deadline(grace)), score, bucket, worker, t.Incarnation)
 	return v == int64(1), err
 }
 

@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -23,6 +21,8 @@ type Order struct {
 	// Fields are further hash fields to write, names and values in turn: the
 	// record of a round.
 	Fields []string
+	// Drop are hash fields to delete: what a task keeps no longer of old rounds.
+	Drop []string
 }
 
 // Line is a line for a task's log.
@@ -88,32 +88,6 @@ func moveOutcome(id, code int64) Outcome {
 	}
 }
 
-// Note appends lines to the log of a task that worker holds, at once. It
-// returns an error matching statemachine.ErrStale if the round is over.
-func (s *Store) Note(ctx context.Context, worker string, t *statemachine.Task, lines ...Line) error {
-	if len(lines) == 0 {
-		return nil
-	}
-	texts := make([]string, len(lines))
-	for i, l := range lines {
-		texts[i] = formatLine(l, worker)
-	}
-	v, err := s.run(ctx, "note", []string{s.keys.meta(), s.keys.task(t.ID)},
-		string(statemachine.Running), t.Round, t.Current.Claim, strings.Join(texts, "\n"))
-	if err != nil {
-		return err
-	}
-	if v == int64(-1) {
-		return fmt.Errorf("task %d, round %d: %w", t.ID, t.Round, statemachine.ErrStale)
-	}
-	return nil
-}
-
-func formatLine(l Line, name string) string {
-	at := time.UnixMicro(int64(l.At)).UTC().Format(time.DateTime)
-	return at + " - " + writer(name) + " " + l.Text
-}
-
 // moveCall gathers the arguments of the script.
 type moveCall struct {
 	store   *Store
@@ -149,6 +123,12 @@ func (c *moveCall) add(o *Order) {
 		fields = append([]string{"outcome", string(outcome)}, fields...)
 	}
 	c.list(fields...)
+	c.list(o.Drop...)
+	held := ""
+	if o.From == statemachine.Running {
+		held = c.store.keys.heldPrefix()
+	}
+	c.moves = append(c.moves, held)
 }
 
 func (c *moveCall) list(texts ...string) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/store"
@@ -86,5 +87,43 @@ func TestOddBuckets(t *testing.T) {
 	}
 	if n := len(sp.Claim(t, "w", 9)); n != 0 {
 		t.Errorf("%d tasks in the default bucket", n)
+	}
+}
+
+// TestOddWorkers: a worker of any name has a session, holds, is followed, and is lost.
+func TestOddWorkers(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	sp.SetClock(t, noon)
+	for _, odd := range oddNames {
+		w := sp.Register(t, odd)
+		id := sp.Open(t, storetest.Spec())[0]
+		if got := sp.ClaimUnder(t, w, 1); len(got) != 1 {
+			t.Errorf("%q: claimed %+v", odd, got)
+		}
+		if err := sp.Store.Follow(t.Context(), id, time.Minute, true); err != nil {
+			t.Error(err)
+		}
+		if r := sp.Renew(t, w); len(r.Followed) != 1 || r.Followed[0].ID != id {
+			t.Errorf("%q: renewed %+v, want %d followed", odd, r, id)
+		}
+	}
+	all, _, err := sp.Store.Workers(t.Context())
+	if err != nil || len(all) != len(oddNames) {
+		t.Errorf("workers %+v, error %v", all, err)
+	}
+	sp.SetClock(t, noon.Add(16*second))
+	l, err := sp.Store.Lost(t.Context(), 9)
+	if err != nil || len(l.Workers) != len(oddNames) {
+		t.Fatalf("lost %+v, error %v", l, err)
+	}
+	for i := range l.Workers {
+		if len(l.Workers[i].Tasks) != 1 || l.Workers[i].Tasks[0].Worker != l.Workers[i].Name {
+			t.Errorf("lost %+v", l.Workers[i])
+		}
+		must(t, sp, l.Workers[i].Tasks[0].ID, statemachine.Server, statemachine.Lose)
+	}
+	if l, err = sp.Store.Lost(t.Context(), 9); err != nil || len(l.Workers) != len(oddNames) || len(l.Workers[0].Tasks) != 0 {
+		t.Errorf("lost %+v, error %v", l, err)
 	}
 }

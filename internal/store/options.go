@@ -11,3 +11,10 @@ func WithClock(lua string) Option {
 func WithRetries(n int) Option {
 	return func(o *options) { o.retries = n }
 }
+
+// WithPoolSize sets how many connections there may be at a time, besides those
+// of heartbeats and subscriptions. The default is that of go-redis, ten for
+// each core. A wait in [Store.WaitWork] or [Store.Chunks] occupies one.
+func WithPoolSize(n int) Option {
+	return func(o *options) { o.poolSize = n }
+}

@@ -34,11 +34,15 @@ func (w *twins) check(rt *rapid.T) {
 		if tasks[i].Bucket != want.bucket {
 			rt.Fatalf("task %d is of bucket %+v", id, tasks[i].Bucket)
 		}
+		if want.State == statemachine.Running && (tasks[i].Worker != want.worker || tasks[i].Incarnation != want.incarnation) {
+			rt.Fatalf("task %d runs under %s, %d", id, tasks[i].Worker, tasks[i].Incarnation)
+		}
 		w.checkStamps(rt, want, tasks[i].Fields)
 	}
 	w.checkSets(rt)
 	w.checkDue(rt)
 	w.checkBuckets(rt)
+	w.checkSessions(rt)
 }
 
 func diffTask(want, got statemachine.Task) string { return gocmp.Diff(want, got) }

@@ -81,19 +81,38 @@ func (w *twins) token(kind string) string {
 }
 
 func (w *twins) claim(rt *rapid.T) {
-	worker := rapid.SampledFrom([]string{"w1", "w2"}).Draw(rt, "worker")
-	w.claimAs(rt, worker, store.ClaimRequest{
+	worker, s := w.someWorker(rt)
+	req := store.ClaimRequest{
 		Worker: worker, Request: w.token("c"), Max: rapid.IntRange(1, 3).Draw(rt, "most"),
 		Buckets: rapid.Permutation(someBuckets).Draw(rt, "buckets")[:rapid.IntRange(1, 3).Draw(rt, "n")],
-	})
+	}
+	if len(s.issued) > 0 && rapid.Bool().Draw(rt, "under a session") {
+		req.Incarnation = s.incarnation
+		if rapid.IntRange(0, 3).Draw(rt, "old") == 0 {
+			req.Incarnation = rapid.SampledFrom(s.issued).Draw(rt, "session").Incarnation
+		}
+	}
+	w.claimAs(rt, worker, req)
+}
+
+// beaten makes a claim count as a heartbeat. It reports whether the claim is
+// without a session or under one that holds, and compares the error.
+func (w *twins) beaten(rt *rapid.T, req store.ClaimRequest, err error) bool {
+	s := w.sessions[req.Worker]
+	holds := req.Incarnation == 0 || s.holds(req.Incarnation)
+	agree(rt, "claim", err, holds)
+	if holds && req.Incarnation > 0 && s.listed {
+		s.beat = w.now
+	}
+	return holds
 }
 
 func (w *twins) claimAs(rt *rapid.T, worker string, req store.ClaimRequest) {
-	want := w.claimModel(req)
 	reply, err := w.sp.Store.Claim(w.t.Context(), req)
-	if err != nil {
-		rt.Fatal(err)
+	if !w.beaten(rt, req, err) {
+		return
 	}
+	want := w.claimModel(req)
 	if got := claimedIDs(reply.Tasks); !slices.Equal(got, want) || len(reply.Damaged) > 0 {
 		rt.Fatalf("claimed %v, the model %v; damaged %v", got, want, reply.Damaged)
 	}
@@ -124,8 +143,8 @@ func (w *twins) claimAgain(rt *rapid.T) {
 		rt.Skip("no claim yet")
 	}
 	reply, err := w.sp.Store.Claim(w.t.Context(), req)
-	if err != nil {
-		rt.Fatal(err)
+	if !w.beaten(rt, req, err) {
+		return
 	}
 	got := claimedIDs(reply.Tasks)
 	for i := range reply.Tasks {

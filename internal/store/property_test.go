@@ -30,8 +30,9 @@ type twins struct {
 	// orders are decisions made, carried out or not.
 	orders []store.Order
 	// last is each worker's last claim.
-	last  map[string]store.ClaimRequest
-	count int
+	last     map[string]store.ClaimRequest
+	sessions map[string]*sessionTwin
+	count    int
 }
 
 // twin is a task of the model.
@@ -42,6 +43,9 @@ type twin struct {
 	score  statemachine.Time
 	listed bool
 	stamps map[string]statemachine.Time
+	// worker and incarnation are whose session claimed the current round.
+	worker      string
+	incarnation int64
 }
 
 // TestModel: whatever happens in whatever order, Redis and the model agree. A
@@ -63,6 +67,11 @@ func TestModel(t *testing.T) {
 			"late":        w.late,
 			"repeat":      w.repeat,
 			"clock":       w.tick,
+			"register":    w.register,
+			"renew":       w.renew,
+			"leave":       w.leave,
+			"lost":        w.lost,
+			"lease":       w.leasePasses,
 		})
 	})
 }
@@ -74,6 +83,7 @@ func newTwins(t *testing.T, rt *rapid.T, sp *storetest.Space) *twins {
 	}
 	w := &twins{
 		t: t, sp: sp, now: noon, tasks: map[int64]*twin{}, last: map[string]store.ClaimRequest{},
+		sessions: map[string]*sessionTwin{},
 	}
 	sp.SetClock(t, w.now)
 	if err := sp.Store.PublishGrace(t.Context(), grace); err != nil {
@@ -162,6 +172,7 @@ func (w *twins) claimModel(req store.ClaimRequest) []int64 {
 			if m, err := statemachine.Decide(&t.Task, o, w.now); err == nil {
 				if result, _ := w.model(m); result == statemachine.Moved {
 					ids = append(ids, t.ID)
+					t.worker, t.incarnation = req.Worker, req.Incarnation
 				}
 			}
 		}

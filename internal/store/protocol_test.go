@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -77,7 +78,7 @@ func keyMethods(t *testing.T) []string {
 	var names []string
 	for _, decl := range file.Decls {
 		f, ok := decl.(*ast.FuncDecl)
-		if ok && f.Recv != nil && !slices.Contains([]string{"taskPrefix", "states", "all"}, f.Name.Name) {
+		if ok && f.Recv != nil && !slices.Contains([]string{"states", "all"}, f.Name.Name) && !strings.HasSuffix(f.Name.Name, "Prefix") {
 			names = append(names, f.Name.Name)
 		}
 	}
@@ -109,7 +110,7 @@ func TestProtocolHoldsInRedis(t *testing.T) {
 	sp := storetest.New(t)
 	liveFully(t, sp)
 	keys, fields := documented(t, "Keys"), documented(t, "Fields of a task")
-	made := map[string]bool{"changed": true} // a channel
+	made := map[string]bool{"changed": true, "call:<name>": true} // channels
 	for key, content := range dump(t, sp) {
 		name := match(keys, key)
 		if name == "" {
@@ -125,8 +126,11 @@ func TestProtocolHoldsInRedis(t *testing.T) {
 		if expires := strings.HasSuffix(content, " expires"); expires == (strings.TrimSpace(cells[5]) == "no") {
 			t.Errorf("key %s expires: %v, documented: %s", key, expires, cells[5])
 		}
-		if name == "task:<id>" {
+		switch name {
+		case "task:<id>":
 			checkFields(t, fields, sp.Raw.HGetAll(t.Context(), sp.Key(key)).Val())
+		case "worker:<name>":
+			checkFields(t, documented(t, "Fields of a worker"), sp.Raw.HGetAll(t.Context(), sp.Key(key)).Val())
 		}
 	}
 	for field := range sp.Raw.HGetAll(t.Context(), sp.Key("meta")).Val() {
@@ -164,13 +168,27 @@ func checkFields(t *testing.T, documented, fields map[string]string) {
 	}
 }
 
+// liveUnderLease makes what a worker's session and its watchers leave.
+func liveUnderLease(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	if err := sp.Store.PublishLease(t.Context(), 15*second); err != nil {
+		t.Fatal(err)
+	}
+	sessionClaimed(t, sp)
+	for _, call := range []func(*testing.T, *store.Store) step{
+		orderCall(store.OrderDrain), renewCall, progressCall, followCall, chunksCall, interruptCall,
+	} {
+		call(t, sp.Store).must(t)
+	}
+}
+
 // liveFully makes every key there is: tasks that succeed, fail once, are set
 // aside, wait, and what daemons write about themselves.
 func liveFully(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	sp.SetClock(t, noon)
-	registerCall(t, sp.Store).must(t)
 	appearCall(false)(t, sp.Store).must(t)
+	liveUnderLease(t, sp)
 	if err := sp.Store.PublishGrace(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
@@ -180,10 +198,10 @@ func liveFully(t *testing.T, sp *storetest.Space) {
 	must(t, sp, id, statemachine.Server, statemachine.Lose)
 	sp.Claim(t, "w", 1)
 	id = sp.Open(t, storetest.Spec())[0]
-	sp.Raw.HSet(t.Context(), sp.Key("task:3"), "fails", "many")
+	sp.Raw.HSet(t.Context(), sp.Key(fmt.Sprint("task:", id)), "fails", "many")
 	found, now, err := sp.Store.Inspect(t.Context(), []int64{id})
-	if err != nil || id != 3 {
-		t.Fatalf("task %d, error %v", id, err)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if done, err := sp.Store.SetAside(t.Context(), &found[0], now); !done || err != nil {
 		t.Fatalf("%v, %v", done, err)

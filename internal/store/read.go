@@ -110,7 +110,7 @@ func decodeTask(id int64, fields map[string]string) *Task {
 	light := make(reply, len(lightFields))
 	for i, name := range lightFields {
 		switch name {
-		case "claim", "running", "executed":
+		case "claim", "running", "executed", "worker", "incarnation":
 			light[i] = fields[round+":"+name]
 		case "failed":
 			light[i] = flag(fields[round+":error"] != "")

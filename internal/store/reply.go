@@ -60,3 +60,12 @@ func (r reply) time(i int) statemachine.Time {
 	}
 	return t
 }
+
+// duration reads a time span; what is empty or none is 0.
+func (r reply) duration(i int) statemachine.Duration {
+	d, err := statemachine.ParseDuration(r.text(i))
+	if err != nil {
+		return 0
+	}
+	return d
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -16,10 +15,15 @@ var scriptFiles embed.FS
 // clockScript is the file that defines now().
 const clockScript = "scripts/lib/now.lua"
 
-// typesLib is the file that guards a script against keys of another type.
-const typesLib = "types"
+// Libraries that several scripts begin with.
+const (
+	typesLib = "types" // guards against keys of another type
+	logLib   = "log"
+	lightLib = "light"
+)
 
-// scriptInfo says what a script needs beside now(), and whether it writes.
+// scriptInfo says what a script needs beside now(), and whether it writes. A
+// library may use those before it.
 type scriptInfo struct {
 	libs   []string
 	writes bool
@@ -29,16 +33,24 @@ type scriptInfo struct {
 // generated from it.
 var scriptList = map[string]scriptInfo{
 	"open":      {libs: []string{typesLib}, writes: true},
-	"claim":     {libs: []string{"log", typesLib}, writes: true},
-	"move":      {libs: []string{"log", typesLib}, writes: true},
-	"note":      {libs: []string{"log"}, writes: true},
+	"claim":     {libs: []string{logLib, typesLib}, writes: true},
+	"move":      {libs: []string{logLib, typesLib}, writes: true},
+	"note":      {libs: []string{logLib}, writes: true},
 	"index":     {libs: []string{typesLib}, writes: true},
 	"repair":    {libs: []string{typesLib}, writes: true},
 	"watermark": {writes: true},
-	"register":  {writes: true},
+	"register":  {libs: []string{logLib, "heartbeat", "lease", lightLib, "rounds", typesLib}, writes: true},
+	"renew":     {libs: []string{logLib, "heartbeat", "lease", typesLib}, writes: true},
+	"leave":     {libs: []string{lightLib, "rounds", typesLib}, writes: true},
+	"lost":      {libs: []string{"lease", lightLib, "rounds", typesLib}, writes: true},
+	"order":     {writes: true},
+	"token":     {writes: true},
+	"follow":    {writes: true},
+	"chunks":    {writes: true},
 	"presence":  {writes: true},
-	"load":      {libs: []string{"light"}},
-	"inspect":   {libs: []string{"light"}},
+	"load":      {libs: []string{lightLib}},
+	"inspect":   {libs: []string{lightLib}},
+	"workers":   {},
 }
 
 // scripts holds the scripts of one Store by name.
@@ -53,7 +65,7 @@ func newScripts(clock string) *scripts {
 		} else {
 			text.WriteString(clock)
 		}
-		for _, lib := range slices.Sorted(slices.Values(info.libs)) {
+		for _, lib := range info.libs {
 			text.WriteString(readScript("scripts/lib/" + lib + ".lua"))
 		}
 		text.WriteString(readScript(path.Join("scripts", name+".lua")))
@@ -73,7 +85,11 @@ func readScript(name string) string {
 
 // run calls a script by its hash, and sends the text where Redis has lost it.
 func (s *Store) run(ctx context.Context, name string, keys []string, args ...any) (any, error) {
-	v, err := s.scripts.byName[name].Run(ctx, s.rdb, keys, args...).Result()
+	return s.runOn(ctx, s.rdb, name, keys, args...)
+}
+
+func (s *Store) runOn(ctx context.Context, client redis.Scripter, name string, keys []string, args ...any) (any, error) {
+	v, err := s.scripts.byName[name].Run(ctx, client, keys, args...).Result()
 	if err != nil {
 		return nil, s.failed(name, err)
 	}

@@ -14,7 +14,12 @@ import (
 
 // Store is one namespace in one Redis. It is safe for use by many goroutines.
 type Store struct {
-	rdb       redis.UniversalClient
+	rdb redis.UniversalClient
+	// session is for heartbeats alone, so that neither a slow transfer nor an
+	// exhausted pool delays them. It connects when it is used first.
+	session redis.UniversalClient
+	// patient is for commands that wait in Redis.
+	patient   redis.UniversalClient
 	keys      keys
 	namespace string
 	where     config.Redis
@@ -25,9 +30,14 @@ type Store struct {
 type Option func(*options)
 
 type options struct {
-	clock   string
-	retries int
+	clock    string
+	retries  int
+	poolSize int
 }
+
+// sessionPool is how many connections heartbeats may use: one, and one more
+// while a broken one is given up.
+const sessionPool = 2
 
 // Dial makes a Store on the Redis that where describes. It connects lazily:
 // the first error of an unreachable Redis comes from the first call, usually
@@ -44,9 +54,15 @@ func Dial(where config.Redis, namespace string, opts ...Option) (*Store, error) 
 	if o.retries != 0 {
 		uo.MaxRetries = o.retries
 	}
-	rdb := redis.NewUniversalClient(uo)
+	own, waiting := *uo, *uo
+	own.PoolSize = sessionPool
+	if waiting.ReadTimeout > 0 {
+		waiting.ReadTimeout += longestBlock
+	}
+	uo.PoolSize = o.poolSize
 	return &Store{
-		rdb: rdb, keys: newKeys(namespace), namespace: namespace, where: where, scripts: newScripts(o.clock),
+		rdb: redis.NewUniversalClient(uo), session: redis.NewUniversalClient(&own), patient: redis.NewUniversalClient(&waiting),
+		keys: newKeys(namespace), namespace: namespace, where: where, scripts: newScripts(o.clock),
 	}, nil
 }
 
@@ -55,10 +71,18 @@ func (s *Store) Namespace() string { return s.namespace }
 
 // Close closes the connections. Calls under way fail.
 func (s *Store) Close() error {
-	if err := s.rdb.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
+	if err := errors.Join(notClosed(s.rdb.Close()), notClosed(s.session.Close()), notClosed(s.patient.Close())); err != nil {
 		return fmt.Errorf("close redis: %w", err)
 	}
 	return nil
+}
+
+// notClosed leaves out that something is closed already.
+func notClosed(err error) error {
+	if errors.Is(err, redis.ErrClosed) {
+		return nil
+	}
+	return err
 }
 
 // Now returns the time of Redis, the only clock of TDF.

@@ -24,7 +24,7 @@ func TestWrongType(t *testing.T) {
 		}
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
-			for name, l := range scriptLosses[script] {
+			for name, l := range allLosses(script) {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					l.spoil(t)
@@ -95,6 +95,7 @@ func spoilable(there map[string]string) []string {
 	for _, name := range []string{
 		"due", "buckets", "ready:default:::0", "wake:default:::0", "wake_server", "set_aside", "managers",
 		"worker", "worker_id", "worker_id:w", "claim:w", "request:again", "task:1", "task:2", "task:3",
+		"lease", "worker:w", "held:w", "halt:w", "follow", "live:1",
 	} {
 		all[name] = ""
 	}
@@ -110,7 +111,7 @@ func spoilable(there map[string]string) []string {
 func spoil(t *testing.T, sp *storetest.Space, key string) {
 	t.Helper()
 	ctx, full := t.Context(), sp.Key(key)
-	isList := strings.HasPrefix(key, "wake")
+	isList := strings.HasPrefix(key, "wake") || strings.HasPrefix(key, "halt")
 	sp.Raw.Del(ctx, full)
 	if isList {
 		sp.Raw.SAdd(ctx, full, "spoiled")

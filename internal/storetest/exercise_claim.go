@@ -108,11 +108,14 @@ func exerciseWakeUps(t *testing.T, sp *Space) {
 	buckets := []store.Bucket{{}}
 	woken := func() bool {
 		t.Helper()
-		ok, err := sp.Store.WaitWork(t.Context(), buckets, 50*time.Millisecond)
+		by, err := sp.Store.WaitWork(t.Context(), "w", buckets, 50*time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return ok
+		if by != "" && by != buckets[0].Name() {
+			t.Errorf("woken by %q", by)
+		}
+		return by != ""
 	}
 	if woken() {
 		t.Error("woken for nothing")

@@ -137,23 +137,6 @@ func exerciseDamage(t *testing.T, sp *Space) {
 	}
 }
 
-// B21/T16: one name, one number, however often it comes.
-func exerciseWorkers(t *testing.T, sp *Space) {
-	for _, c := range []struct {
-		name string
-		want int64
-	}{{"a", 1}, {"b", 2}, {"a", 1}} {
-		if id, err := sp.Store.RegisterWorker(t.Context(), c.name); id != c.want || err != nil {
-			t.Errorf("worker %s has id %d, error %v, want %d", c.name, id, err, c.want)
-		}
-	}
-	names := sp.Raw.SMembers(t.Context(), sp.Key("worker")).Val()
-	slices.Sort(names)
-	if !slices.Equal(names, []string{"a", "b"}) {
-		t.Errorf("workers %v", names)
-	}
-}
-
 func exerciseManagers(t *testing.T, sp *Space) {
 	own := store.Presence{Instance: "i1", Name: "my manager"}
 	standIn := store.Presence{Instance: "i2", Name: "tdf-manager", StandIn: true}

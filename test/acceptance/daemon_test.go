@@ -38,14 +38,24 @@ type daemon struct {
 	*exec.Cmd
 	log  *text
 	done chan struct{} // closed when the process has ended
+	// killed says that the test has ended it by a signal.
+	killed bool
 }
 
 // launch runs a program in a directory of its own until the test ends.
 func (w *world) launch(t *testing.T, dir, name string, args ...string) *daemon {
 	t.Helper()
-	d := &daemon{Cmd: exec.Command(program(t, name), args...), log: &text{}, done: make(chan struct{})}
-	d.Dir, d.Stdout, d.Stderr = w.own(t, dir), d.log, d.log
-	d.Env = append(os.Environ(), raceSettings...)
+	cmd := exec.Command(program(t, name), args...)
+	cmd.Dir = w.own(t, dir)
+	return w.start(t, cmd)
+}
+
+// start starts a command that runs until the test ends.
+func (w *world) start(t *testing.T, cmd *exec.Cmd) *daemon {
+	t.Helper()
+	d := &daemon{Cmd: cmd, log: &text{}, done: make(chan struct{})}
+	d.Stdout, d.Stderr = d.log, d.log
+	d.Env = slices.Concat(os.Environ(), raceSettings, d.Env)
 	if err := d.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +95,7 @@ func (d *daemon) finish(t *testing.T) {
 		_ = d.Process.Kill()
 		<-d.done
 	}
-	if code := d.ProcessState.ExitCode(); code != 0 {
+	if code := d.ProcessState.ExitCode(); code != 0 && !d.killed {
 		t.Errorf("%v ended with %d", d.Args, code)
 	}
 }
@@ -102,6 +112,7 @@ func (d *daemon) ended() bool {
 
 func (d *daemon) signal(t *testing.T, s os.Signal) {
 	t.Helper()
+	d.killed = d.killed || s == syscall.SIGKILL
 	if err := d.Process.Signal(s); err != nil {
 		t.Fatal(err)
 	}
@@ -126,15 +137,4 @@ func run(t *testing.T, dir string, args ...string) (stdout, stderr string, code 
 		t.Fatalf("%v cannot be run", args)
 	}
 	return out.String(), problems.String(), cmd.ProcessState.ExitCode()
-}
-
-// gone reports whether nothing of a process group runs any more. What is dead
-// but not yet reaped by the system's first process does not count.
-func gone(group string) bool {
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	return err == nil && !slices.ContainsFunc(stats, func(name string) bool {
-		stat, err := os.ReadFile(name)
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		return err == nil && len(fields) > 2 && fields[2] == group && fields[0] != "Z" && fields[0] != "X"
-	})
 }

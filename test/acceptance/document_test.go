@@ -22,12 +22,18 @@ const (
 )
 
 var (
-	rowPattern  = regexp.MustCompile(`(?m)^\| ([ABT])(\d+) \|.*\|(.*)\|$`)
+	rowPattern  = regexp.MustCompile(`(?m)^\| ([ABT]|R[A-F])(\d+) \|.*\|(.*)\|$`)
 	testPattern = regexp.MustCompile("`([a-z][a-zA-Z0-9_/-]*)\\.((?:Test|Fuzz|Example)\\w*)(?:/([^`]+))?`")
 )
 
-// later are the cases of which nothing needs to be shown yet.
-var later = []string{"A52", "B8", "T5"}
+// later are the cases of which nothing needs to be shown yet; faults are the
+// scenarios of faults and abuse that are shown so far.
+var (
+	later  []string
+	faults = []string{
+		"RA5", "RA6", "RA7", "RA10", "RA14", "RA16", "RC1", "RD1", "RE1", "RE2", "RE6", "RF1", "RF2", "RF4", "RF5", "RF8",
+	}
+)
 
 // The document names every case once, each with a test unless it belongs to a
 // later step, and every test that it names exists.
@@ -51,13 +57,14 @@ func TestDocumentCheckBites(t *testing.T) {
 	}
 	have := declared(t)
 	for name, c := range map[string]struct{ old, broken, want string }{
-		"case missing":    {"| A07 |", "| - |", "A07 is not there"},
-		"case twice":      {"| A07 |", "| A08 |", "A08 is there 2 times"},
-		"no test":         {"`manager.TestRandomStartOffset` |\n", "nothing |\n", "A03 names no test"},
-		"test missing":    {"`test/chaos.TestKilledAtRandom`", "`test/chaos.TestNothing`", "there is no test test/chaos.TestNothing"},
-		"subtest missing": {"TestRedis/stale_report", "TestRedis/stale_reprot", "stale_reprot"},
-		"file missing":    {"a24-report", "a99-report", "a99-report"},
-		"wrong package":   {"`worker.TestClock`", "`server.TestClock`", "server.TestClock"},
+		"case missing":     {"| A07 |", "| - |", "A07 is not there"},
+		"case twice":       {"| A07 |", "| A08 |", "A08 is there 2 times"},
+		"no test":          {"`manager.TestRandomStartOffset` |\n", "nothing |\n", "A03 names no test"},
+		"scenario missing": {"| RE6 |", "| - |", "RE6 is not there"},
+		"test missing":     {"`test/chaos.TestKilledAtRandom`", "`test/chaos.TestNothing`", "there is no test test/chaos.TestNothing"},
+		"subtest missing":  {"TestRedis/stale_report", "TestRedis/stale_reprot", "stale_reprot"},
+		"file missing":     {"a24-report", "a99-report", "a99-report"},
+		"wrong package":    {"`worker.TestClock`", "`server.TestClock`", "server.TestClock"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,9 +113,9 @@ func problems(text string, have *tests) []string {
 	return found
 }
 
-// cases are the numbers of all cases and defects.
+// cases are the numbers of all cases, defects and scenarios.
 func cases() []string {
-	var names []string
+	names := slices.Clone(faults)
 	for letter, kind := range map[string]struct {
 		format string
 		last   int

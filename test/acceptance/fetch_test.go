@@ -268,24 +268,3 @@ func TestBadProgramNames(t *testing.T) {
 	}
 	w.await(t, w.open(t, good)[0], sm.Succeeded)
 }
-
-// A36 with one slot a worker: four workers on one host share the programs, and
-// the first tasks of a program come to all of them at once.
-func TestWorkersShareAFetch(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "program_dir=../programs")
-	w.own(t, "programs")
-	s := newShelf(t, w, map[string][]byte{"x.tar": tarOf(t, entry{name: "run.sh", body: "#!/bin/sh\nsleep 0.3\n", mode: 0o755})})
-	w.server(t)
-	for _, name := range []string{"w1", "w2", "w3", "w4"} {
-		w.worker(t, name).says(t, "no open task to claim")
-	}
-	spec := manager.Spec{Program: "p", Source: s.url + "/x.tar", StartAfter: at(w.redisNow(t).Add(sm.Second))}
-	workers := map[string]bool{}
-	for _, id := range w.open(t, spec, spec, spec, spec) {
-		workers[w.await(t, id, sm.Succeeded).Round(0).Worker] = true
-	}
-	if n := s.count("x.tar"); n != 1 || len(workers) < 2 {
-		t.Errorf("%d fetches by %d workers, want one by several", n, len(workers))
-	}
-}

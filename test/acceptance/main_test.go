@@ -54,6 +54,9 @@ func build() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if err := os.Chmod(dir, 0o755); err != nil { // other users run the programs too
+		return dir, err
+	}
 	args := append([]string{"build", "-o", dir + string(filepath.Separator)}, buildFlags...)
 	for _, name := range []string{"tdf-server", "tdf-worker", "tdf-manager"} {
 		args = append(args, "github.com/tdf-go/tdf/cmd/"+name)

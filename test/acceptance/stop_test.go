@@ -4,7 +4,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -15,11 +14,10 @@ import (
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 
-// stubborn writes, starts a child that ignores SIGTERM, says the id of its
-// process group and waits.
+// stubborn writes, starts a child that ignores SIGTERM, and waits.
 const stubborn = `echo partial; printf warn >&2
-(trap "" TERM; while :; do sleep 0.05; echo more; done) &
-echo $$ > "$1.tmp"; mv "$1.tmp" "$1"; wait`
+(trap "" TERM; echo > "$1"; while :; do sleep 0.05; echo more; done) &
+wait`
 
 // A11: nothing of an overdue round is left a second after its timeout.
 func TestTimeoutEndsTheGroup(t *testing.T) {
@@ -27,21 +25,16 @@ func TestTimeoutEndsTheGroup(t *testing.T) {
 	w := newWorld(t, "task_output_filename=out")
 	_, worker, _ := w.all(t)
 	spec := w.script(t, "p", stubborn)
-	spec.Input, spec.Timeout = filepath.Join(w.dir, "group"), time.Second
+	spec.Input, spec.Timeout = filepath.Join(w.dir, "begun"), time.Second
 	id := w.open(t, spec)[0]
-	group := content(t, spec.Input)
-	if gone(group) {
-		t.Fatal("the process group is not seen: the test would prove nothing")
+	made(t, spec.Input)
+	if len(w.running()) == 0 {
+		t.Fatal("the program is not seen: the test would prove nothing")
 	}
-	pgid, err := strconv.Atoi(group)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Kill(-pgid, syscall.SIGKILL) }) // if the worker did not
 	end := w.Task(t, id).Current.Running.Add(sm.Second)
-	wait.Eventually(t, patience, func() bool { return gone(group) }, "the process group is still there")
+	wait.Eventually(t, patience, func() bool { return len(w.running()) == 0 }, "the program is still there")
 	if after := w.redisNow(t).Sub(end); after > sm.Second {
-		t.Errorf("the process group was gone %s s after the timeout", after.Text())
+		t.Errorf("the program was gone %s s after the timeout", after.Text())
 	}
 	task := w.archived(t, id, sm.TimedOut)
 	checkFields(t, task, map[string]string{

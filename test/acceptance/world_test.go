@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/audit"
+	"github.com/tdf-go/tdf/internal/proctest"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
@@ -27,11 +29,13 @@ const patience = 30 * time.Second
 type world struct {
 	*storetest.Space
 	dir, cfg string
+	private  string // where workers make the private directories of rounds
 	daemons  []*daemon
 }
 
 const settings = `[redis]
 host=%s
+port=%d
 username=%s
 password=%s
 [tdf]
@@ -42,6 +46,7 @@ timeout_grace=0.5
 repair_interval=0.2
 [worker]
 kill_grace=0.2
+temp_dir=%s
 %s
 [manager]
 round_duration=0.5
@@ -58,10 +63,21 @@ func newWorld(t *testing.T, lines ...string) *world {
 func worldOn(t *testing.T, sp *storetest.Space, lines ...string) *world {
 	t.Helper()
 	w := &world{Space: sp, dir: t.TempDir()}
-	w.cfg = w.file(t, "tdf.cfg", fmt.Sprintf(settings, sp.Where.Host, sp.Where.Username, sp.Where.Password,
-		sp.Namespace, strings.Join(lines, "\n")), 0o600)
+	allow(t, filepath.Dir(w.dir), 0o755) // others than root take part
+	w.private = w.own(t, "private")
+	allow(t, w.private, 0o777)
+	w.cfg = w.file(t, "tdf.cfg", fmt.Sprintf(settings, sp.Where.Host, cmp.Or(sp.Where.Port, 6379), sp.Where.Username,
+		sp.Where.Password, sp.Namespace, w.private, strings.Join(lines, "\n")), 0o600)
 	t.Cleanup(func() { w.stopAll(t) })
 	return w
+}
+
+// allow changes the mode of a file, whatever the umask says.
+func allow(t *testing.T, name string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(name, mode); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // file writes a file of the world's directory and returns its path.
@@ -92,9 +108,18 @@ func (w *world) server(t *testing.T) *daemon {
 	return w.launch(t, "server", "tdf-server", "server", w.cfg)
 }
 
-func (w *world) worker(t *testing.T, name string) *daemon {
+// worker starts a worker, with further settings of [worker].
+func (w *world) worker(t *testing.T, name string, set ...string) *daemon {
 	t.Helper()
-	return w.launch(t, name, "tdf-worker", name, w.cfg)
+	return w.launch(t, name, "tdf-worker", w.workerArgs(name, set...)...)
+}
+
+func (w *world) workerArgs(name string, set ...string) []string {
+	args := []string{name, w.cfg}
+	for _, s := range set {
+		args = append(args, "--set", "worker."+s)
+	}
+	return args
 }
 
 // archiver runs tdf-manager run, which archives whatever ends.
@@ -183,43 +208,8 @@ func (w *world) sound(t *testing.T) {
 	}
 }
 
-// checkFields compares fields: "-" means that there is none, "*" that there is one.
-func checkFields(t *testing.T, task *store.Task, want map[string]string) {
-	t.Helper()
-	for name, value := range want {
-		got, ok := task.Fields[name]
-		switch {
-		case value == "-" && ok, value == "*" && !ok, value != "-" && value != "*" && got != value:
-			t.Errorf("task %d: %s = %q (there: %v), want %q", task.ID, name, got, ok, value)
-		}
-	}
-}
-
-func contains(t *testing.T, what, got string, want ...string) {
-	t.Helper()
-	for _, s := range want {
-		if !strings.Contains(got, s) {
-			t.Errorf("%s lacks %q:\n%.2000s", what, s, got)
-		}
-	}
-}
-
-// content waits until a program has made the file, and reads it.
-func content(t *testing.T, name string) string {
-	t.Helper()
-	var data []byte
-	wait.Eventually(t, patience, func() bool {
-		var err error
-		data, err = os.ReadFile(name)
-		return err == nil && len(data) > 0
-	}, "file %s is not made", name)
-	return strings.TrimSpace(string(data))
-}
-
-// late is a text made when it is printed.
-type late func() string
-
-func (l late) String() string { return l() }
+// running are the processes of programs of this namespace, wherever they went.
+func (w *world) running() []int { return proctest.With("TDF_NAMESPACE=" + w.Namespace) }
 
 // redisNow is the time on Redis' clock.
 func (w *world) redisNow(t *testing.T) sm.Time {

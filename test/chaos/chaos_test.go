@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/proctest"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
@@ -31,6 +32,7 @@ quick) ;;
 nap) sleep 0.3 ;;
 moody) [ $(( ($(date +%N | sed 's/^0*//') / 1000) % 2 )) = 0 ] || { echo "in a bad mood" >&2; exit 1; } ;;
 slow) [ "$TDF_ROUND" -ge 1 ] || sleep 30 ;;
+endless) [ "$TDF_ROUND" -ge 1 ] || sleep 45 ;;
 loud) head -c 300000 /dev/zero | tr '\0' x ;;
 esac
 echo "$TDF_TASK_ID $TDF_ROUND end" >> "$CHAOS_LEDGER"
@@ -43,7 +45,9 @@ host=%s
 namespace=%s
 [server]
 timeout_grace=1.5
+worker_timeout=2
 [worker]
+slots=2
 kill_grace=0.5
 environment=CHAOS_LEDGER
 program_dir=%s
@@ -52,7 +56,8 @@ output_limit=64KiB
 [task_defaults]
 `
 
-// A21, A27, and the acceptance test of the core: nothing lost, nothing twice.
+// A21, A27, I-NOPROC, and the acceptance test of the core: nothing lost, nothing
+// twice, nothing left.
 func TestKilledAtRandom(t *testing.T) {
 	seed, duration := settings(t)
 	t.Logf("TDF_CHAOS_SEED=%d TDF_CHAOS_DURATION=%s", seed, duration)
@@ -63,12 +68,13 @@ func TestKilledAtRandom(t *testing.T) {
 	open(t, sp, duration)
 	f := newFleet(t, dir, build(t, dir))
 	kills := f.torment(t, rand.New(rand.NewPCG(seed, 0)), duration)
-	f.checkKills(t, duration)
+	f.checkFaults(t, duration)
 	wait.Eventually(t, 2*time.Minute, func() bool {
 		counts, err := sp.Store.Count(t.Context())
 		return err == nil && counts[statemachine.Archived] == tasks
 	}, "not everything is archived: %s", counted(t, sp))
 	t.Logf("%d kills, %d runs begun", kills, len(lines(t, dir, "ledger"))/2)
+	proctest.AwaitNone(t, 10*time.Second, "TDF_NAMESPACE="+sp.Namespace)
 	checkTasks(t, sp)
 	checkLedgers(t, sp, dir)
 	checkAudit(t, sp)
@@ -115,7 +121,8 @@ func prepare(t *testing.T, dir string, sp *storetest.Space) {
 	}
 }
 
-// open opens the tasks so that there is work through most of the torment.
+// open opens the tasks so that there is work through most of the torment. Those
+// that are endless have no timeout: only the loss of their worker ends a round.
 func open(t *testing.T, sp *storetest.Space, duration time.Duration) {
 	t.Helper()
 	now, err := sp.Store.Now(t.Context())
@@ -123,14 +130,17 @@ func open(t *testing.T, sp *storetest.Space, duration time.Duration) {
 		t.Fatal(err)
 	}
 	step := statemachine.Duration(duration.Microseconds()) * 8 / 10 / tasks
-	kinds := []string{"quick", "nap", "moody", "slow", "loud"}
+	kinds := []string{"quick", "nap", "moody", "slow", "loud", "endless"}
 	specs := make([]store.Spec, tasks)
 	for i := range specs {
 		specs[i] = storetest.Spec(func(s *store.Spec) {
 			s.Program, s.Source = "chaos", "rsync:../source/run.sh"
 			s.Input = kinds[i%len(kinds)]
 			s.StartAfter = now.Add(step * statemachine.Duration(i)).Text()
-			s.Timeout, s.MaxTimeouts, s.MaxFails = "3", "inf", "50"
+			s.Timeout, s.MaxTimeouts, s.MaxFails, s.MaxLosses = "3", "inf", "50", "inf"
+			if s.Input == "endless" {
+				s.Timeout = "inf"
+			}
 		})
 	}
 	sp.Open(t, specs...)

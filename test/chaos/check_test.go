@@ -14,6 +14,7 @@ import (
 // complete record for the round that counted.
 func checkTasks(t *testing.T, sp *storetest.Space) {
 	t.Helper()
+	losses := 0
 	for id := int64(1); id <= tasks; id++ {
 		task := sp.Task(t, id)
 		if task.State != statemachine.Archived || task.Outcome != statemachine.Succeeded {
@@ -29,24 +30,34 @@ func checkTasks(t *testing.T, sp *storetest.Space) {
 			t.Errorf("task %d: the output of its last round ends otherwise than %q", id, want)
 		}
 		if task.Task.Round != task.Fails+task.Timeouts+task.Losses+task.Releases {
-			t.Errorf("task %d: round %d, fails %d, timeouts %d", id, task.Task.Round, task.Fails, task.Timeouts)
+			t.Errorf("task %d: round %d, fails %d, timeouts %d, losses %d, releases %d",
+				id, task.Task.Round, task.Fails, task.Timeouts, task.Losses, task.Releases)
 		}
+		losses += task.Losses
+	}
+	if t.Logf("%d losses", losses); losses == 0 {
+		t.Error("no task lost its worker: the run has shown nothing of leases")
 	}
 }
 
 // checkLedgers compares with what programs and handlers wrote themselves: each
-// task ran to its end in the round that counted, no round ran twice, and each
-// was handled at least once.
+// task ran to its end in the round that counted, no round ran twice or beside the
+// next one, and each was handled at least once.
 func checkLedgers(t *testing.T, sp *storetest.Space, dir string) {
 	t.Helper()
-	begun, ended := map[string]int{}, map[string]int{}
+	begun, ended, last := map[string]int{}, map[string]int{}, map[string]string{}
 	for _, line := range lines(t, dir, "ledger") {
 		round, what, _ := cutLast(line)
+		id, _, _ := cutLast(round)
 		switch what {
 		case "start":
 			begun[round]++
+			last[id] = round
 		case "end":
 			ended[round]++
+			if last[id] != round {
+				t.Errorf("round %s came to its end while %s (task/round) ran", round, last[id])
+			}
 		}
 	}
 	for round, n := range begun {

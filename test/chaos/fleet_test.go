@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -24,6 +25,9 @@ type member struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 	kills int
+	// thaw is when the program is to go on that was frozen; zero if it was not.
+	thaw    time.Time
+	freezes int
 }
 
 func (m *member) start() error {
@@ -55,6 +59,21 @@ func (m *member) kill() {
 		m.mu.Lock()
 		m.kills++
 		m.mu.Unlock()
+	}
+}
+
+// freeze stops a worker for a while, which may be shorter or longer than its lease.
+func (m *member) freeze(d time.Duration) {
+	_ = m.cmd.Process.Signal(syscall.SIGSTOP) // one that is dead is started again soon
+	m.thaw = time.Now().Add(d)
+	m.freezes++
+}
+
+// resume lets the program go on if it is time to.
+func (m *member) resume(now time.Time) {
+	if !m.thaw.IsZero() && now.After(m.thaw) {
+		_ = m.cmd.Process.Signal(syscall.SIGCONT)
+		m.thaw = time.Time{}
 	}
 }
 
@@ -111,13 +130,16 @@ func (f *fleet) add(t *testing.T, name, dir string, args ...string) {
 	f.members = append(f.members, m)
 }
 
-// checkKills fails if a program was spared: then the run has shown nothing of it.
-func (f *fleet) checkKills(t *testing.T, d time.Duration) {
+// checkFaults fails if a program was spared: then the run has shown nothing of it.
+func (f *fleet) checkFaults(t *testing.T, d time.Duration) {
 	t.Helper()
 	total := 0
 	for _, m := range f.members {
 		if total += m.kills; m.kills == 0 {
 			t.Errorf("%s was never killed", m.name)
+		}
+		if m.isWorker() && m.freezes == 0 {
+			t.Errorf("%s was never frozen", m.name)
 		}
 	}
 	if least := int(d / (400 * time.Millisecond)); total < least {
@@ -125,10 +147,17 @@ func (f *fleet) checkKills(t *testing.T, d time.Duration) {
 	}
 }
 
-// torment kills and restarts members at random until the time is over.
+func (m *member) isWorker() bool { return strings.HasPrefix(m.name, "worker") }
+
+// longestFreeze is two and a half leases.
+const longestFreeze = 5 * time.Second
+
+// torment kills and restarts members, and freezes workers, at random until the
+// time is over.
 func (f *fleet) torment(t *testing.T, rnd *rand.Rand, d time.Duration) (kills int) {
 	t.Helper()
 	end := time.After(d)
+	defer f.resume(time.Now().Add(d + longestFreeze))
 	for {
 		pause := time.NewTimer(time.Duration(20+rnd.IntN(200)) * time.Millisecond)
 		select {
@@ -138,16 +167,35 @@ func (f *fleet) torment(t *testing.T, rnd *rand.Rand, d time.Duration) (kills in
 		case <-t.Context().Done():
 			pause.Stop()
 			return kills
-		case <-pause.C:
+		case now := <-pause.C:
+			f.resume(now)
 		}
 		m := f.members[rnd.IntN(len(f.members))]
-		if !m.alive() {
-			t.Errorf("%s has ended by itself", m.name)
+		if m.isWorker() && rnd.IntN(3) == 0 {
+			m.freeze(time.Duration(rnd.Int64N(int64(longestFreeze))))
+			continue
 		}
-		m.kill()
+		f.replace(t, m)
 		kills++
-		if err := m.start(); err != nil {
-			t.Fatal(err)
-		}
+	}
+}
+
+// resume lets all members go on whose time has come.
+func (f *fleet) resume(now time.Time) {
+	for _, m := range f.members {
+		m.resume(now)
+	}
+}
+
+// replace kills a member and starts it again.
+func (f *fleet) replace(t *testing.T, m *member) {
+	t.Helper()
+	if !m.alive() {
+		t.Errorf("%s has ended by itself", m.name)
+	}
+	m.kill()
+	m.thaw = time.Time{}
+	if err := m.start(); err != nil {
+		t.Fatal(err)
 	}
 }

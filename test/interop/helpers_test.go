@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/shim"
 	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/internal/wait"
 	"github.com/tdf-go/tdf/server"
@@ -114,6 +115,9 @@ func (p program) Ensure(context.Context, string, string, func(string)) (string, 
 	return p.dir, nil
 }
 
+// Hash implements worker.Programs.
+func (program) Hash(string) (string, error) { return "", nil }
+
 // startWorker runs our worker; its program prints its words and number.
 func startWorker(t *testing.T, sp *storetest.Space, name string) {
 	t.Helper()
@@ -122,8 +126,18 @@ func startWorker(t *testing.T, sp *storetest.Space, name string) {
 	if err := os.WriteFile(filepath.Join(p.dir, "run.sh"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	container, err := shim.New(shim.Options{Name: sp.Namespace + "/" + name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := container.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	opts := worker.DefaultOptions()
-	opts.Name, opts.Store, opts.Programs, opts.TempDir = name, sp.Dial(t), p, t.TempDir()
+	opts.Name, opts.Store, opts.Programs, opts.Container = name, sp.Dial(t), p, container
+	opts.TempDir, opts.ProgramDir = t.TempDir(), p.dir
 	w, err := worker.New(opts)
 	if err != nil {
 		t.Fatal(err)

@@ -25,8 +25,8 @@ func TestReadmeTour(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := shellBlock.FindAllStringSubmatch(string(readme), -1)
-	if len(blocks) != 5 {
-		t.Fatalf("%d blocks of commands in README, want 5", len(blocks))
+	if len(blocks) != 6 {
+		t.Fatalf("%d blocks of commands in README, want 6", len(blocks))
 	}
 	dir := t.TempDir()
 	script := "set -eu\ntrap 'kill $(jobs -p) 2>/dev/null || :' EXIT\n"
@@ -40,7 +40,7 @@ func TestReadmeTour(t *testing.T) {
 		"kill %1 %2", "kill %1 %2; wait; echo stopped",
 	).Replace(script)
 	out := bash(t, script)
-	for _, want := range []string{"wait: 1", "hello venus from worker-A", "no air", "mars", "succeeded", "failed", "stopped"} {
+	for _, want := range []string{"wait: 1", "hello venus from worker-A", "no air", "hello pluto from worker-A", "drained", "mars", "succeeded", "failed", "stopped"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the tour does not show %q:\n%s", want, out)
 		}

@@ -2,14 +2,27 @@
 -- buckets, within a bucket by score, then by id.
 --
 -- KEYS[1] meta   KEYS[2] set claimed from   KEYS[3] set claimed to   KEYS[4] due
--- KEYS[5] the worker's last claim           KEYS[6..] pairs: bucket, wake list of the bucket
+-- KEYS[5] the worker's last claim   KEYS[6] worker:<name>   KEYS[7] lease   KEYS[8] held:<name>
+-- KEYS[9] buckets   KEYS[10..] pairs: bucket, wake list of the bucket
 -- ARGV[1] task key prefix   ARGV[2] worker   ARGV[3] request id   ARGV[4] most tasks to claim
 -- ARGV[5] state claimed from   ARGV[6] state claimed to   ARGV[7] default grace in seconds
--- ARGV[8] worker name as in logs
--- Returns {now, more ('1' or ''), next start or '', {damaged id...}, {task...}};
+-- ARGV[8] worker name as in logs   ARGV[9] incarnation of the worker's session, '' for none
+-- ARGV[10], ARGV[11] states in which a session is over   ARGV[12] node   ARGV[13] how many buckets the worker knows
+-- Returns -1, and nothing changes, if the session is over; else
+-- {now, more ('1' or ''), next start or '', {damaged id...}, {task...}, {name of a bucket...}}, the last empty
+-- if the worker knows them all;
 -- a task is {id, claim id, claimed at, fields in the order of claimFields in claim.go}. Sent again with
 -- the same request: the same tasks, as far as they are still held, and nothing
--- changes. An error, and nothing changes, if a key has another type.
+-- changes but the heartbeat. An error, and nothing changes, if a key has another type.
+local session = ARGV[9] ~= ''
+local beat
+if session then
+  local doc = redis.call('HMGET', KEYS[6], 'incarnation', 'state')
+  if doc[1] ~= ARGV[9] or doc[2] == ARGV[10] or doc[2] == ARGV[11] then return -1 end
+  beat = redis.call('ZSCORE', KEYS[7], ARGV[2])
+end
+local first = 10 -- of the pairs
+local known = redis.call('SCARD', KEYS[9]) == tonumber(ARGV[13])
 local stamp, seconds = now()
 local clock = tonumber(stamp)
 local most = tonumber(ARGV[4])
@@ -81,6 +94,10 @@ local function hold(id, t)
   local line = datetime(seconds) .. ' - ' .. ARGV[8] .. ' moving task ' .. id .. ': ' .. ARGV[5] .. ' -> ' .. ARGV[6]
   redis.call('HSET', ARGV[1] .. id, 'state', ARGV[6], 'rev', t[3],
     round .. 'worker', ARGV[2], round .. 'claim', claim, round .. ARGV[6], stamp, 'log', append(t[23], line))
+  if session then
+    redis.call('HSET', ARGV[1] .. id, round .. 'incarnation', ARGV[9], round .. 'node', ARGV[12])
+    redis.call('SADD', KEYS[8], id)
+  end
   redis.call('ZADD', KEYS[3], stamp, id)
   local due = deadline(t)
   if due then redis.call('ZADD', KEYS[4], due, id) else redis.call('ZREM', KEYS[4], id) end
@@ -103,15 +120,15 @@ end
 -- unfit is an error reply if a key that is written has another type.
 local function unfit()
   local zsets, lists = {2, 3, 4}, {}
-  for k = 6, #KEYS, 2 do
+  for k = first, #KEYS, 2 do
     zsets[#zsets + 1] = k
     lists[#lists + 1] = k + 1
   end
-  return wrongtype('hash', {1}) or wrongtype('zset', zsets) or wrongtype('list', lists)
+  return wrongtype('hash', {1}) or wrongtype('set', {8}) or wrongtype('zset', zsets) or wrongtype('list', lists)
 end
 
 local checked = false
-for k = 6, again and 0 or #KEYS, 2 do
+for k = first, again and 0 or #KEYS, 2 do
   while #got < most and budget > 0 do
     local members = redis.call('ZRANGEBYSCORE', KEYS[k], '-inf', stamp, 'LIMIT', 0, most - #got)
     if #members == 0 then break end
@@ -126,7 +143,7 @@ end
 
 -- Pass the wake-up on if more is due; say when the next task starts.
 local next = math.huge
-for k = 6, #KEYS, 2 do
+for k = first, #KEYS, 2 do
   local head = redis.call('ZRANGE', KEYS[k], 0, 0, 'WITHSCORES')
   local score = tonumber(head[2])
   if score and score <= clock then
@@ -141,4 +158,6 @@ if #got > 0 and not again then
   for i, t in ipairs(got) do ids[i + 1] = t[1] end
   redis.call('SET', KEYS[5], table.concat(ids, ' '), 'EX', 86400)
 end
-return {stamp, more, next < math.huge and string.format('%.6f', next) or '', damaged, got}
+if beat then redis.call('ZADD', KEYS[7], stamp, ARGV[2]) end -- who claims is alive
+return {stamp, more, next < math.huge and string.format('%.6f', next) or '', damaged, got,
+  known and {} or redis.call('SMEMBERS', KEYS[9])}

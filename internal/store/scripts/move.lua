@@ -9,7 +9,9 @@
 --   deadline or '', wake ('server', 'ended' or ''), index of the bucket the task comes into (negative:
 --   leaves; 0: neither), writer as in logs,
 --   number of stamps, stamps; number of edges, "a -> b" each; number of lines, lines;
---   number of field values, fields and values
+--   number of field values, fields and values; number of fields to drop, fields;
+--   prefix of the sets of held tasks if the move takes the task from its worker, else ''. Which worker that is
+--   becomes known here only, so the key of its set is made from the prefix.
 -- Returns for each move: 1 moved, 2 has been made before, -1 stale claim, -2 the task has changed,
 -- -3 the hash is missing or damaged; and the time as the last element.
 -- An error, and nothing changes, if one of the sets or lists has another type.
@@ -39,7 +41,7 @@ local function read()
   local m = {id = arg(), from = arg(), to = arg(), round = arg(), nextround = arg(), fenced = arg() == '1',
     fence = arg(), event = arg(), count = arg(), deadline = arg(), wake = arg(), bucket = tonumber(arg()),
     writer = arg()}
-  m.stamps, m.edges, m.lines, m.fields = args(), args(), args(), args()
+  m.stamps, m.edges, m.lines, m.fields, m.drop, m.held = args(), args(), args(), args(), args(), arg()
   return m
 end
 
@@ -58,7 +60,7 @@ end
 -- check compares; it writes nothing. Returns a code and the fields compared.
 local function check(key, m)
   local t = redis.pcall('HMGET', key, 'state', 'round', 'rev', m.round .. ':claim', m.round .. ':end',
-    'log', m.count ~= '' and m.count or 'state', 'start_after')
+    'log', m.count ~= '' and m.count or 'state', 'start_after', m.round .. ':worker')
   if t.err or not t[1] or not t[2] then return -3 end
   local rev = tonumber(t[3]) or 0
   if m.fenced then
@@ -89,6 +91,9 @@ local function write(key, m, t, rev)
   if m.fenced then set(m.round .. ':end', m.event) end
   for _, field in ipairs(m.stamps) do set(field, stamp) end
   redis.call('HSET', key, unpack(v))
+  if #m.drop > 0 then redis.call('HDEL', key, unpack(m.drop)) end
+  -- A set of another type is no reason to keep the task.
+  if m.held ~= '' and t[9] then redis.pcall('SREM', m.held .. t[9], m.id) end
 end
 
 -- index moves the task from set to set and from bucket to bucket. Where it

@@ -1,13 +1,59 @@
--- register gives a worker name its number, which stays with the name.
+-- register makes a worker known under its name and begins its lease.
 --
--- KEYS[1] meta   KEYS[2] worker   KEYS[3] worker_id   KEYS[4] worker_id:<name>
--- ARGV[1] name
--- Returns the number.
-local known = redis.call('SISMEMBER', KEYS[2], ARGV[1]) == 1
+-- KEYS[1] meta   KEYS[2] worker   KEYS[3] worker_id   KEYS[4] worker_id:<name>   KEYS[5] worker:<name>
+-- KEYS[6] lease   KEYS[7] held:<name>   KEYS[8] halt:<name>   KEYS[9] buckets   KEYS[10] set_aside
+-- ARGV[1] name   ARGV[2] incarnation known to be dead, or 0   ARGV[3] identity   ARGV[4] default lease
+-- ARGV[5] task key prefix   ARGV[6] state whose tasks are held   ARGV[7] most tasks to return
+-- ARGV[8] state of a new worker   ARGV[9] of a lost one   ARGV[10] order that stays
+-- ARGV[11] name of the default bucket   ARGV[12] process id   ARGV[13] number of field values, fields and values
+-- Returns {'registered', now, id, incarnation, lease, order}; {'taken', now, heartbeat, allowance, fields and
+-- values of the holder} and nothing changes; or {'former', now, {task...}}: an earlier session holds tasks
+-- still. Then it can neither renew nor claim any more, and nothing else changes. Sent again by the same
+-- identity: the same answer.
+local stamp, seconds = now()
+local lease = published(ARGV[4])
+local doc = redis.call('HMGET', KEYS[5], 'incarnation', 'state', 'identity', 'order', 'lease')
+local beat = redis.call('ZSCORE', KEYS[6], ARGV[1])
+local incarnation = tonumber(doc[1]) or 0
+local alive = beat and doc[2] and doc[2] ~= ARGV[9]
+  and tonumber(stamp) - tonumber(beat) <= allowance(lease, doc[5])
 local id = redis.call('GET', KEYS[4])
+local order = doc[4] == ARGV[10] and doc[4] or ''
+
+if alive and incarnation ~= tonumber(ARGV[2]) then
+  if doc[3] == ARGV[3] then
+    return {'registered', stamp, id, string.format('%d', incarnation), doc[5], doc[4] or ''}
+  end
+  return {'taken', stamp, beat, string.format('%.14g', allowance(lease, doc[5])), redis.call('HGETALL', KEYS[5])}
+end
+
+local former, stale = rounds(KEYS[7], {name = ARGV[1], tasks = ARGV[5], running = ARGV[6], aside = KEYS[10]},
+  tonumber(ARGV[7]))
+local wrong = wrongtype('set', {2, 9}) or wrongtype('string', {3}) or wrongtype('list', {8})
+if wrong then return wrong end
+if #stale > 0 then redis.call('SREM', KEYS[7], unpack(stale)) end
+if #former > 0 then
+  redis.call('HSET', KEYS[5], 'state', ARGV[9])
+  redis.call('ZADD', KEYS[6], 'NX', stamp, ARGV[1])
+  return {'former', stamp, former}
+end
+
 if not id then
-  id = redis.call('INCR', KEYS[3])
+  id = string.format('%d', redis.call('INCR', KEYS[3]))
   redis.call('SET', KEYS[4], id)
 end
-if not known then redis.call('SADD', KEYS[2], ARGV[1]) end
-return tonumber(id)
+incarnation = string.format('%d', incarnation + 1)
+local v = {'id', id, 'name', ARGV[1], 'incarnation', incarnation, 'identity', ARGV[3], 'pid', ARGV[12],
+  'state', ARGV[8], 'started', stamp, 'lease', string.format('%.14g', lease),
+  'heartbeat', heartbeat(seconds, ARGV[12], '[]')}
+if order ~= '' then
+  v[#v + 1] = 'order'
+  v[#v + 1] = order
+end
+for i = 14, 13 + tonumber(ARGV[13]) do v[#v + 1] = ARGV[i] end
+redis.call('DEL', KEYS[5], KEYS[8])
+redis.call('HSET', KEYS[5], unpack(v))
+redis.call('ZADD', KEYS[6], stamp, ARGV[1])
+redis.call('SADD', KEYS[2], ARGV[1])
+redis.call('SADD', KEYS[9], ARGV[11])
+return {'registered', stamp, id, incarnation, string.format('%.14g', lease), order}

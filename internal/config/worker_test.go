@@ -1,0 +1,139 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestWorkerKeys loads each key of a worker's life and limits.
+func TestWorkerKeys(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		line string
+		got  func(w *Worker) any
+		want any
+	}{
+		{"slots=8", func(w *Worker) any { return w.Slots }, 8},
+		{"node=rack-7", func(w *Worker) any { return w.Node }, "rack-7"},
+		{"labels=gpu=a100, zone=eu", func(w *Worker) any { return w.Labels }, []string{"gpu=a100", "zone=eu"}},
+		{"drain_timeout=5m", func(w *Worker) any { return w.DrainTimeout }, 5 * time.Minute},
+		{"drain_timeout=0", func(w *Worker) any { return w.DrainTimeout }, time.Duration(0)},
+		{"on_redis_loss=finish", func(w *Worker) any { return w.OnRedisLoss }, "finish"},
+		{"containment=pidns", func(w *Worker) any { return w.Containment }, "pidns"},
+		{"containment=cgroup", func(w *Worker) any { return w.Containment }, "cgroup"},
+		{"containment=group\nrequire_containment=true", func(w *Worker) any { return w.RequireContainment }, true},
+		{"cgroup=/sys/fs/cgroup/tdf", func(w *Worker) any { return w.Cgroup }, "/sys/fs/cgroup/tdf"},
+		{"cgroup=None", func(w *Worker) any { return w.Cgroup }, ""},
+		{"run_as=nobody", func(w *Worker) any { return w.RunAs }, "nobody"},
+		{"run_as=65534:nogroup", func(w *Worker) any { return w.RunAs }, "65534:nogroup"},
+		{`run_as=EXAMPLE\jane.doe`, func(w *Worker) any { return w.RunAs }, `EXAMPLE\jane.doe`},
+		{"run_as=None", func(w *Worker) any { return w.RunAs }, ""},
+		{"wrapper=nice -n 10", func(w *Worker) any { return w.Wrapper }, "nice -n 10"},
+		{"wrapper=/usr/bin/bwrap --ro-bind / /", func(w *Worker) any { return w.Wrapper }, "/usr/bin/bwrap --ro-bind / /"},
+		{"rlimits=nofile=1024,core=0 fsize=1GiB", func(w *Worker) any { return w.Rlimits }, []string{"nofile=1024", "core=0", "fsize=1GiB"}},
+		{"memory_max=512MiB", func(w *Worker) any { return w.MemoryMax }, int64(512 << 20)},
+		{"memory_max=0", func(w *Worker) any { return w.MemoryMax }, int64(0)},
+		{"pids_max=100", func(w *Worker) any { return w.PidsMax }, 100},
+		{"disk_reserve=0", func(w *Worker) any { return w.DiskReserve }, int64(0)},
+		{"disk_reserve=2GiB", func(w *Worker) any { return w.DiskReserve }, int64(2 << 30)},
+		{"keep_rounds=0", func(w *Worker) any { return w.KeepRounds }, 0},
+		{"spool_dir=/var/spool/tdf", func(w *Worker) any { return w.SpoolDir }, "/var/spool/tdf"},
+		{"ssh_options=-i /etc/tdf/key", func(w *Worker) any { return w.SSHOptions }, "-i /etc/tdf/key"},
+	} {
+		t.Run(tc.line, func(t *testing.T) {
+			t.Parallel()
+			f := mustLoad(t, with("worker", tc.line), ForWorker)
+			if diff := cmp.Diff(tc.want, tc.got(&f.Worker)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRefusedWorkerKeys: each error names key, value and remedy.
+func TestRefusedWorkerKeys(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ line, problem string }{
+		{"slots=-1", "out of range"},
+		{"slots=1025", "out of range"},
+		{"slots=auto", "not a whole number"},
+		{"node=a/b", "contains a slash"},
+		{"labels=gpu", "not of the form label=value"},
+		{"labels=gpu = a100", "not of the form label=value"},
+		{"labels=a=b=c", "not of the form label=value"},
+		{"drain_timeout=-1", "negative"},
+		{"drain_timeout=25h", "out of range"},
+		{"on_redis_loss=continue", "not one of the known words"},
+		{"on_redis_loss=", "empty"},
+		{"containment=docker", "not one of the known words"},
+		{"containment=", "empty"},
+		{"require_containment=maybe", "neither true nor false"},
+		{"cgroup=tdf", "not an absolute path"},
+		{"run_as=a:b:c", "neither user nor user:group"},
+		{"run_as=:staff", "neither user nor user:group"},
+		{"run_as=nobody:", "neither user nor user:group"},
+		{"run_as=-1", "neither user nor user:group"},
+		{"run_as=jane doe", "neither user nor user:group"},
+		{"wrapper=sh -c 'nice ./run.sh'", "only a shell would understand"},
+		{"wrapper=env HOME=$TDF_WORKDIR", "only a shell would understand"},
+		{"wrapper=nice > log", "only a shell would understand"},
+		{"wrapper=-n 10", "starts with an option"},
+		{"wrapper=LANG=C nice", "starts with an assignment"},
+		{"wrapper=./wrap.sh", "a relative path"},
+		{"rlimits=files=10", "not a resource limit"},
+		{"rlimits=nofile", "not a resource limit"},
+		{"rlimits=nofile=many", "not a size"},
+		{"rlimits=nofile=-1", "not a size"},
+		{"rlimits=nofile=1,core=0,nofile=2", "sets nofile twice"},
+		{"memory_max=512", "less than any program needs"},
+		{"memory_max=2048TiB", "out of range"},
+		{"pids_max=-1", "out of range"},
+		{"disk_reserve=-1", "not a size"},
+		{"disk_reserve=10%", "not a size"},
+		{"disk_reserve=2TiB", "out of range"},
+		{"keep_rounds=-1", "out of range"},
+		{"spool_dir=a\x01b", "control character"},
+		{`ssh_options=-o "ProxyCommand x"`, "a quote or a backslash"},
+	} {
+		t.Run(tc.line, func(t *testing.T) {
+			t.Parallel()
+			name, value, _ := strings.Cut(tc.line, "=")
+			e := refused(t, with("worker", tc.line), ForWorker)
+			if e.Section != "worker" || e.Key != name || e.Value != value || e.Remedy == "" || !strings.Contains(e.Problem, tc.problem) {
+				t.Errorf("got %#v, want problem %q with key, value and remedy", e, tc.problem)
+			}
+		})
+	}
+}
+
+// TestFinishNeedsOneAddress: only there a refused connection proves something.
+func TestFinishNeedsOneAddress(t *testing.T) {
+	t.Parallel()
+	const finish = "[worker]\non_redis_loss=finish\n"
+	for _, redis := range []string{"sentinel_master=m\nsentinel_addrs=a:1", "cluster_addrs=a:1"} {
+		text := strings.Replace(with("redis", redis), "namespace=t", "namespace={t}", 1)
+		mustLoad(t, text, ForWorker)
+		e := refused(t, text+finish, ForWorker)
+		if e.Key != "on_redis_loss" || e.Value != "finish" || !strings.Contains(e.Remedy, "on_redis_loss=stop") {
+			t.Errorf("%s: %v", redis, e)
+		}
+	}
+}
+
+func TestParseRlimit(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]uint64{"nofile=1024": 1024, "as=2GiB": 2 << 30, "core=0": 0, "stack=inf": Unlimited} {
+		name, value, err := ParseRlimit(text)
+		if err != nil || value != want || name+"=" != text[:len(name)+1] {
+			t.Errorf("%s: %s %d %v, want %d", text, name, value, err, want)
+		}
+	}
+	for _, name := range RlimitNames() {
+		if _, _, err := ParseRlimit(name + "=1"); err != nil {
+			t.Error(err)
+		}
+	}
+}

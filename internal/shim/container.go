@@ -1,0 +1,172 @@
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/tdf-go/tdf/internal/cgroup"
+)
+
+// Container is a way to contain programs that has been tried and works. Its
+// methods may be called at the same time.
+type Container struct {
+	options  Options
+	token    string // marks this incarnation
+	who      *identity
+	wrapper  []string
+	rlimits  []rlimit
+	tree     *cgroup.Tree // nil if nothing needs it
+	way      way
+	hostProc string // why programs see the host's /proc, "" if they do not
+	missing  []string
+}
+
+// New finds the layer by trying: it starts a shim and ends it again. The error
+// names what is missing and the remedy; it is an *OptionError if an option is
+// what cannot be met.
+func New(o Options) (*Container, error) {
+	c := &Container{options: o, token: newToken(o.Name)}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if err := c.checkLimits(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	if err := c.choose(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	if c.way.layer != Cgroup && !o.limited() {
+		if err := c.Close(); err != nil { // it was of no use
+			return nil, err
+		}
+	}
+	for _, sentence := range c.missing {
+		o.Log.Warn().Str("containment", c.Describe()).Msg("weaker containment than asked for: " + sentence)
+	}
+	return c, nil
+}
+
+// check looks at the options that need no trying.
+func (c *Container) check() (err error) {
+	if !c.options.Want.known() {
+		return &OptionError{Key: "containment", Value: string(c.options.Want), Err: errors.New("no such layer"),
+			Remedy: "use auto, pidns, cgroup or group"}
+	}
+	if c.who, err = lookup(c.options.RunAs); err != nil {
+		return err
+	}
+	if c.rlimits, err = resourceLimits(c.options.Rlimits); err != nil {
+		return err
+	}
+	c.wrapper, err = findWrapper(c.options.Wrapper)
+	return err
+}
+
+// findWrapper turns the first word into a path: the program directory is another.
+func findWrapper(words []string) ([]string, error) {
+	if len(words) == 0 {
+		return nil, nil
+	}
+	path, err := exec.LookPath(words[0])
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return nil, &OptionError{Key: "wrapper", Value: strings.Join(words, " "), Err: err,
+			Remedy: "install the program, or write its whole path"}
+	}
+	return append([]string{path}, words[1:]...), nil
+}
+
+// openTree opens the cgroups, once.
+func (c *Container) openTree() (err error) {
+	if c.tree != nil {
+		return nil
+	}
+	if c.options.Name == "" {
+		return errors.New("the worker has no name to call its control group by")
+	}
+	c.tree, err = cgroup.Open(c.options.CgroupDir, c.options.Name,
+		cgroup.Limits{MemoryMax: c.options.MemoryMax, PidsMax: c.options.PidsMax})
+	return err
+}
+
+// checkLimits refuses limits that would not hold.
+func (c *Container) checkLimits() error {
+	if !c.options.limited() {
+		return nil
+	}
+	key, value := "memory_max", c.options.MemoryMax
+	if value == 0 {
+		key, value = "pids_max", int64(c.options.PidsMax)
+	}
+	err := c.openTree()
+	if err == nil {
+		err = c.tree.CanLimit()
+	}
+	if err == nil {
+		return nil
+	}
+	return &OptionError{Key: key, Value: strconv.FormatInt(value, 10), Err: err, Remedy: "see the reason, or set it to 0"}
+}
+
+// Layer is the layer chosen.
+func (c *Container) Layer() Layer { return c.way.layer }
+
+// Describe is the layer for the registry, with what goes beyond it or is missing
+// of it, for example "pidns+cgroup" or "pidns (with the host's /proc)".
+func (c *Container) Describe() string {
+	text := string(c.way.layer)
+	if c.way.layer == PIDNamespace && c.options.limited() {
+		text += "+cgroup"
+	}
+	if c.hostProc != "" {
+		text += " (with the host's /proc)"
+	}
+	return text
+}
+
+// Missing says, a sentence each, why a stronger layer is not to be had.
+func (c *Container) Missing() []string { return c.missing }
+
+// Owner is the user and group that programs run as.
+func (c *Container) Owner() (uid, gid int) {
+	if c.who != nil {
+		return c.who.UID, c.who.GID
+	}
+	return os.Geteuid(), os.Getegid()
+}
+
+// Sweep kills what earlier incarnations of this worker name have left behind,
+// and removes their cgroups. It returns how many processes were killed. The
+// error is ErrUnkillable if some are still there. Call it only when no other
+// worker of that name lives on this host.
+func (c *Container) Sweep() (killed int, err error) {
+	former := nameToken(c.options.Name) + "."
+	killed, err = sweep(func(token string) bool {
+		return strings.HasPrefix(token, former) && !strings.HasPrefix(token, c.token)
+	}, killPatience)
+	if c.tree == nil {
+		return killed, err
+	}
+	more, treeErr := c.tree.Sweep()
+	if errors.Is(treeErr, cgroup.ErrPopulated) {
+		treeErr = fmt.Errorf("%w: %w", ErrUnkillable, treeErr)
+	}
+	return killed + more, errors.Join(err, treeErr)
+}
+
+// Close removes the cgroups. Slots are to be closed before.
+func (c *Container) Close() error {
+	if c.tree == nil {
+		return nil
+	}
+	tree := c.tree
+	c.tree = nil
+	return tree.Close()
+}

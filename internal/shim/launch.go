@@ -1,0 +1,177 @@
+package shim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/tdf-go/tdf/internal/process"
+	"golang.org/x/sys/unix"
+)
+
+// reportFD is where a launcher reports why it failed.
+const reportFD = 3
+
+// plan is what a launcher does before it executes a program.
+type plan struct {
+	// Join are the cgroup.procs files it writes itself into.
+	Join    []string  `json:"join"`
+	Rlimits []rlimit  `json:"rlimits"`
+	RunAs   *identity `json:"runAs"`
+}
+
+// rlimit is one resource limit, soft and hard.
+type rlimit struct {
+	Name     string `json:"name"`
+	Resource int    `json:"resource"`
+	Value    uint64 `json:"value"`
+}
+
+// execute starts a launcher that does what the plan says and executes argv, and
+// returns its process id once argv is under way. It returns the bare errno if
+// executing failed.
+func (p *plan) execute(argv []string, attr *syscall.ProcAttr) (int, error) {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return 0, fmt.Errorf("describe the limits: %w", err)
+	}
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return 0, os.NewSyscallError("pipe2", err)
+	}
+	defer func() { _ = unix.Close(pipe[0]) }()
+	attr.Files = append(attr.Files[:reportFD:reportFD], uintptr(pipe[1]))
+	words := append([]string{launcherName, string(text)}, argv...)
+	pid, err := syscall.ForkExec(self, words, attr)
+	_ = unix.Close(pipe[1])
+	if err != nil {
+		return 0, err //nolint:wrapcheck // the errno is what is diagnosed
+	}
+	return pid, p.outcome(pid, pipe[0])
+}
+
+// outcome reads what the launcher reports: nothing if the program is under way.
+func (p *plan) outcome(pid, report int) error {
+	text := readAll(report)
+	if text == "" {
+		return nil
+	}
+	_, _ = syscall.Wait4(pid, nil, 0, nil)
+	number, step, _ := strings.Cut(text, " ")
+	n, err := strconv.Atoi(number)
+	if err != nil || n == 0 {
+		n = int(syscall.EINVAL)
+	}
+	if step == stepExecute {
+		return syscall.Errno(n) //nolint:wrapcheck // likewise
+	}
+	return &process.StartError{Reason: process.ReasonLimits, Err: &limitError{option: step, errno: syscall.Errno(n)}}
+}
+
+// limitError is a step of a launcher that failed.
+type limitError struct {
+	option string // key:value
+	errno  syscall.Errno
+}
+
+func (e *limitError) Error() string { return e.option + ": " + e.errno.Error() }
+
+func (e *limitError) Unwrap() error { return e.errno }
+
+func readAll(fd int) string {
+	var text strings.Builder
+	buffer := make([]byte, 512)
+	for {
+		n, err := unix.Read(fd, buffer)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil || n == 0:
+			return text.String()
+		default:
+			text.Write(buffer[:n])
+		}
+	}
+}
+
+// stepExecute is the last step; other steps are named by the option behind them.
+const stepExecute = "execute"
+
+// launcherMain is the whole life of a launcher.
+func launcherMain() {
+	unix.CloseOnExec(reportFD)
+	step, err := launch(os.Args[1:])
+	if err == nil {
+		exit(0) // a probe
+	}
+	var errno syscall.Errno
+	errors.As(err, &errno)
+	report := os.NewFile(reportFD, "report")
+	_, _ = fmt.Fprintf(report, "%d %s", int(errno), step)
+	exit(1)
+}
+
+// launch applies the plan in its first word and executes the others; it returns
+// the step that failed. Rights are given up after all that needs them.
+func launch(words []string) (string, error) {
+	var p plan
+	if len(words) == 0 {
+		return stepExecute, io.ErrUnexpectedEOF
+	}
+	if err := json.Unmarshal([]byte(words[0]), &p); err != nil {
+		return stepExecute, fmt.Errorf("plan: %w", err)
+	}
+	for _, file := range p.Join {
+		if err := join(file); err != nil {
+			return "memory_max/pids_max:" + file, err
+		}
+	}
+	for _, limit := range p.Rlimits {
+		if err := limit.set(); err != nil {
+			return "rlimits:" + limit.Name, err
+		}
+	}
+	if err := p.RunAs.become(); err != nil {
+		return "run_as", err
+	}
+	if len(words) == 1 {
+		return "", nil
+	}
+	return stepExecute, syscall.Exec(words[1], words[1:], os.Environ()) //nolint:wrapcheck // likewise
+}
+
+func join(file string) error {
+	fd, err := unix.Open(file, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return os.NewSyscallError("open", err)
+	}
+	_, err = unix.Write(fd, []byte("0"))
+	return errors.Join(err, unix.Close(fd))
+}
+
+// set uses the bare system call: those of the libraries for RLIMIT_NOFILE have
+// executed programs get another value.
+func (l *rlimit) set() error {
+	limit := unix.Rlimit{Cur: l.Value, Max: l.Value}
+	return os.NewSyscallError("prlimit", unix.Prlimit(0, l.Resource, &limit, nil))
+}
+
+// become changes this thread's user, which is the one that executes. The
+// parent-death signal is lost with that and set again.
+func (i *identity) become() error {
+	if i == nil {
+		return nil
+	}
+	shim := unix.Getppid()
+	err := errors.Join(setThreadGroups(i.Groups),
+		becomeThread(unix.SYS_SETRESGID, i.GID), becomeThread(unix.SYS_SETRESUID, i.UID),
+		unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0))
+	if err == nil && unix.Getppid() != shim {
+		err = unix.ESRCH
+	}
+	return err
+}

@@ -1,0 +1,182 @@
+package shim
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/tdf-go/tdf/internal/wait"
+	"go.uber.org/goleak"
+)
+
+// Variables by which the tests speak to the test binary they start.
+const (
+	roleVariable   = "SHIM_TEST_ROLE"   // what to be instead of a test
+	cgroupVariable = "SHIM_TEST_CGROUP" // a delegated cgroup, for an ordinary user
+)
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVariable); role != "" {
+		os.Exit(playRole(role))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// layers are all of them, strongest first.
+var layers = []Layer{PIDNamespace, Cgroup, Group}
+
+// eachLayer runs test with a slot of every layer.
+func eachLayer(t *testing.T, test func(t *testing.T, s *Slot)) {
+	t.Helper()
+	for _, layer := range layers {
+		t.Run(string(layer), func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t, Options{Want: layer}))
+		})
+	}
+}
+
+// container makes one of exactly the layer wanted.
+func container(t testing.TB, o Options) *Container {
+	t.Helper()
+	o.Require = true
+	o.Log = zerolog.New(io.Discard)
+	o.CgroupDir = os.Getenv(cgroupVariable)
+	if o.Name == "" {
+		o.Name = strings.ReplaceAll(t.Name(), "/", "_") + strconv.Itoa(os.Getpid())
+	}
+	c, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// open starts a slot that is closed at the end of the test.
+func open(t testing.TB, o Options) *Slot {
+	t.Helper()
+	return start(t, container(t, o))
+}
+
+func start(t testing.TB, c *Container) *Slot {
+	t.Helper()
+	s, err := c.Start(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// script installs a program of sh in a directory of its own.
+func script(t testing.TB, body string) string {
+	t.Helper()
+	return install(t, "#!/bin/sh\n"+body+"\n", 0o755)
+}
+
+func install(t testing.TB, content string, mode os.FileMode) string {
+	t.Helper()
+	dir := t.TempDir()
+	name := filepath.Join(dir, "run.sh")
+	if err := os.WriteFile(name, []byte(content), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(name, mode); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// output collects what a program writes to a descriptor.
+type output struct {
+	write *os.File
+	text  strings.Builder
+	done  sync.WaitGroup
+}
+
+func newOutput(t testing.TB) *output {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &output{write: write}
+	o.done.Go(func() {
+		_, _ = io.Copy(&o.text, read)
+		_ = read.Close()
+	})
+	return o
+}
+
+func (o *output) String() string {
+	_ = o.write.Close()
+	o.done.Wait()
+	return o.text.String()
+}
+
+var path = "PATH=" + os.Getenv("PATH")
+
+// run runs a script and returns what it wrote to stdout and stderr.
+func run(t testing.TB, s *Slot, p Program) (Result, string) {
+	t.Helper()
+	out := newOutput(t)
+	p.Files[1], p.Files[2] = out.write, out.write
+	if p.Env == nil {
+		p.Env = []string{path}
+	}
+	r, err := s.Run(context.Background(), p)
+	text := out.String()
+	if err != nil {
+		t.Fatalf("Run: %v; it wrote %q", err, text)
+	}
+	return r, text
+}
+
+// background runs a program until the test says so.
+type background struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	result Result
+	err    error
+}
+
+func begin(t testing.TB, s *Slot, p Program) *background {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	b := &background{cancel: cancel, done: make(chan struct{})}
+	if p.Env == nil {
+		p.Env = []string{path}
+	}
+	go func() {
+		defer close(b.done)
+		b.result, b.err = s.Run(ctx, p)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-b.done
+	})
+	return b
+}
+
+func (b *background) wait(t testing.TB) {
+	t.Helper()
+	wait.Closed(t, 15*time.Second, b.done, "Run returns")
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

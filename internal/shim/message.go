@@ -1,0 +1,166 @@
+package shim
+
+import (
+	"encoding/binary"
+	"errors"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/process"
+)
+
+// A message is one packet: a letter for its kind, then what belongs to it.
+type kind byte
+
+// To the shim.
+const (
+	kindSetup kind = 'C' // setup as JSON
+	kindRun   kind = 'R' // request
+	kindStop  kind = 'S' // grace in nanoseconds
+	kindKill  kind = 'K'
+	kindLease kind = 'L' // Instant
+)
+
+// From the shim.
+const (
+	kindReady  kind = 'r' // readiness as JSON
+	kindAnswer kind = 'a' // the kind of the stop or kill that was understood
+	kindEnd    kind = 'e' // ending as JSON
+)
+
+// setup is all that a shim must know before its first round.
+type setup struct {
+	Layer Layer `json:"layer"`
+	// Mount says that the shim is in a mount namespace of its own.
+	Mount   bool      `json:"mount"`
+	Wrapper []string  `json:"wrapper"`
+	RunAs   *identity `json:"runAs"`
+	// Join and Rlimits are for the launcher.
+	Join    []string `json:"join"`
+	Rlimits []rlimit `json:"rlimits"`
+	// Cgroup says that a descriptor of the slot's cgroup directory comes along,
+	// in which programs are to be started.
+	Cgroup bool `json:"cgroup"`
+}
+
+// plan is what the launcher does for each program; nil if it is not needed.
+func (s *setup) plan() *plan {
+	if len(s.Join)+len(s.Rlimits) == 0 {
+		return nil
+	}
+	return s.fullPlan()
+}
+
+// fullPlan includes what needs no launcher, to try it out.
+func (s *setup) fullPlan() *plan {
+	return &plan{Join: s.Join, Rlimits: s.Rlimits, RunAs: s.RunAs}
+}
+
+// readiness is the answer to setup.
+type readiness struct {
+	// Proc is why there is no /proc of its own although there should be.
+	Proc string `json:"proc"`
+	// Err is why the shim is of no use; empty if it is ready.
+	Err   string        `json:"err"`
+	Errno syscall.Errno `json:"errno"`
+	// Option is the option that cannot be met, key:value, if that is why.
+	Option string `json:"option"`
+}
+
+// refuse fills in why the shim is of no use.
+func (r *readiness) refuse(err error) {
+	r.Err = err.Error()
+	errors.As(err, &r.Errno)
+	if limits := (*limitError)(nil); errors.As(err, &limits) {
+		r.Err, r.Option = limits.errno.Error(), limits.option
+	}
+}
+
+// ending is how a round ended.
+type ending struct {
+	Started bool               `json:"started"`
+	Ended   bool               `json:"ended"` // Status and what follows are known
+	Status  syscall.WaitStatus `json:"status"`
+	User    int64              `json:"user"`   // nanoseconds
+	System  int64              `json:"system"` // nanoseconds
+	Memory  int64              `json:"memory"` // bytes
+	Cause   Cause              `json:"cause"`
+	// Unkillable says that processes survived.
+	Unkillable bool   `json:"unkillable"`
+	Fault      *fault `json:"fault"`
+}
+
+// fault is a process.StartError on its way.
+type fault struct {
+	Reason process.Reason `json:"reason"`
+	Errno  syscall.Errno  `json:"errno"`
+	Text   string         `json:"text"`
+}
+
+func newFault(err error) *fault {
+	f := &fault{Reason: process.ReasonOther, Text: err.Error()}
+	if start := (*process.StartError)(nil); errors.As(err, &start) {
+		f.Reason, f.Text = start.Reason, start.Err.Error()
+	}
+	errors.As(err, &f.Errno)
+	return f
+}
+
+// detail is an error of the shim as the worker sees it: its text, and the errno
+// that errors.Is finds.
+type detail struct {
+	text  string
+	errno syscall.Errno
+}
+
+func (d *detail) Error() string { return d.text }
+
+func (d *detail) Unwrap() error {
+	if d.errno == 0 {
+		return nil
+	}
+	return d.errno
+}
+
+// request is what the shim is asked to run.
+type request struct {
+	dir       string
+	args, env []string
+}
+
+// encode joins words by NUL, which none of them holds: arguments are bytes and
+// need not be text, so JSON would spoil them.
+func (r *request) encode() []byte {
+	words := make([]string, 0, len(r.args)+len(r.env)+2)
+	words = append(words, r.dir, strconv.Itoa(len(r.args)))
+	words = append(words, r.args...)
+	words = append(words, r.env...)
+	return []byte(strings.Join(words, "\x00"))
+}
+
+var errGarbled = errors.New("a message is garbled")
+
+func decodeRequest(data []byte) (request, error) {
+	words := strings.Split(string(data), "\x00")
+	if len(words) < 2 {
+		return request{}, errGarbled
+	}
+	n, err := strconv.Atoi(words[1])
+	if err != nil || n < 0 || n > len(words)-2 {
+		return request{}, errGarbled
+	}
+	return request{dir: words[0], args: words[2 : 2+n], env: words[2+n:]}, nil
+}
+
+func encodeTime[T ~int64](k kind, at T) []byte {
+	return binary.LittleEndian.AppendUint64([]byte{byte(k)}, uint64(at))
+}
+
+func decodeTime(data []byte) time.Duration {
+	if len(data) < 8 {
+		return 0
+	}
+	return time.Duration(binary.LittleEndian.Uint64(data))
+}

@@ -1,0 +1,214 @@
+package shim
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+)
+
+func TestBadOptionsAreRefused(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		options Options
+		key     string
+		text    string
+	}{
+		"layer":          {Options{Want: "jail"}, "containment", "pidns"},
+		"user":           {Options{RunAs: "no-such-user"}, "run_as", "no-such-user"},
+		"group":          {Options{RunAs: "nobody:no-such-group"}, "run_as", "no-such-group"},
+		"number alone":   {Options{RunAs: "54321"}, "run_as", "number:number"},
+		"rlimit":         {Options{Rlimits: map[string]uint64{"beer": 1}}, "rlimits", "nofile"},
+		"wrapper":        {Options{Wrapper: []string{"no-such-wrapper", "-x"}}, "wrapper", "no-such-wrapper -x"},
+		"no name":        {Options{MemoryMax: 1 << 20}, "memory_max", "name"},
+		"no name either": {Options{PidsMax: 100, Want: Group}, "pids_max", "name"},
+	}
+	if mayRaise() {
+		t.Log("hard limits can be raised here, so the refusal to do so is not tried")
+	} else {
+		cases["hard limit"] = struct {
+			options Options
+			key     string
+			text    string
+		}{Options{Rlimits: map[string]uint64{"nofile": 1 << 40}}, "rlimits", "hard limit"}
+	}
+	if os.Geteuid() != 0 {
+		cases["not root"] = struct {
+			options Options
+			key     string
+			text    string
+		}{Options{RunAs: "daemon"}, "run_as", "root"}
+	}
+	for name, c := range cases {
+		_, err := New(c.options)
+		var option *OptionError
+		if !errors.As(err, &option) || option.Key != c.key || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestBestLayerIsChosen(t *testing.T) {
+	t.Parallel()
+	c := container(t, Options{})
+	if c.Layer() != PIDNamespace || c.Describe() != "pidns" || len(c.Missing()) != 0 {
+		t.Errorf("got %q, %q, %q", c.Layer(), c.Describe(), c.Missing())
+	}
+	if uid, gid := c.Owner(); uid != os.Geteuid() || gid != os.Getegid() {
+		t.Errorf("owner is %d:%d", uid, gid)
+	}
+	for _, layer := range layers {
+		if c := container(t, Options{Want: layer, Name: t.Name() + string(layer)}); c.Layer() != layer || c.Describe() != string(layer) {
+			t.Errorf("got %q, %q, want %q", c.Layer(), c.Describe(), layer)
+		}
+	}
+}
+
+// Without a name there is no control group, so the next weaker layer is taken,
+// or refused.
+func TestWeakerLayer(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	c, err := New(Options{Want: Cgroup, Log: zerolog.New(&log)})
+	if err != nil || c.Layer() != Group || len(c.Missing()) != 1 || !strings.Contains(c.Missing()[0], "cgroup: ") {
+		t.Errorf("got %v, %v", c, err)
+	}
+	if !strings.Contains(log.String(), "cgroup: ") {
+		t.Errorf("logged %q", log.String())
+	}
+	_, err = New(Options{Want: Cgroup, Require: true})
+	var option *OptionError
+	if !errors.As(err, &option) || option.Key != "containment" || option.Value != "cgroup" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDoneContextStartsNothing(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	dir := script(t, `echo > started`)
+	r, err := open(t, Options{}).Run(ctx, Program{Dir: dir})
+	if err != nil || r.Started || r.Cause != Cancelled || r.ExitCode != -1 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "started")); err == nil {
+		t.Error("it was started")
+	}
+}
+
+// A round that begins after the deadline is not executed; a later deadline, or
+// none, lets it.
+func TestDeadlineHoldsForLaterRounds(t *testing.T) {
+	t.Parallel()
+	eachLayer(t, func(t *testing.T, s *Slot) {
+		p := Program{Dir: script(t, `exit 3`), Env: []string{path}}
+		for _, at := range []Instant{Now() - 1, Now().Add(time.Hour), 1, 0} {
+			if err := s.Extend(at); err != nil {
+				t.Fatal(err)
+			}
+			r, err := s.Run(context.Background(), p)
+			over := at != 0 && at < Now()
+			if err != nil || r.Started == over || over && r.Cause != LeaseOver || !over && r.ExitCode != 3 {
+				t.Errorf("at %v: got %+v, %v", at, r, err)
+			}
+		}
+	})
+}
+
+func TestProgramMayEndOrderlyInItsGrace(t *testing.T) {
+	t.Parallel()
+	eachLayer(t, func(t *testing.T, s *Slot) {
+		m := newMarked(t, `trap 'echo > saved; exit 3' TERM; echo > ready; while :; do sleep 0.01; done`)
+		p := m.program()
+		p.Grace = time.Hour
+		b := begin(t, s, p)
+		m.awaitReady(t)
+		b.cancel()
+		b.wait(t)
+		if b.err != nil || b.result.Cause != Cancelled || b.result.ExitCode != 3 {
+			t.Errorf("got %+v, %v", b.result, b.err)
+		}
+		if _, err := os.Stat(filepath.Join(m.dir, "saved")); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestLostSlotStaysLost(t *testing.T) {
+	t.Parallel()
+	eachLayer(t, func(t *testing.T, s *Slot) {
+		_ = unix.Kill(s.PID(), unix.SIGKILL)
+		for range 2 {
+			_, err := s.Run(context.Background(), Program{Dir: script(t, ":")})
+			if !errors.Is(err, ErrShimLost) {
+				t.Errorf("got %v", err)
+			}
+		}
+		if err := s.Extend(Now()); !errors.Is(err, ErrShimLost) {
+			t.Errorf("Extend: %v", err)
+		}
+		s.Kill()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		again := start(t, s.container)
+		if r, err := again.Run(context.Background(), Program{Dir: script(t, "exit 4")}); r.ExitCode != 4 || err != nil {
+			t.Errorf("the next one: %+v, %v", r, err)
+		}
+	})
+}
+
+// Programs of the same name that an earlier incarnation left are swept, those of
+// this one and of other names are not.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	name := "swept " + t.Name() + t.TempDir()
+	old := container(t, Options{Want: Group, Name: name})
+	other := start(t, container(t, Options{Want: Group, Name: name + "2"}))
+	slot := start(t, old)
+	m := newMarked(t, family+`exec sleep 300`)
+	b := begin(t, slot, m.program())
+	m.awaitReady(t)
+	n := newMarked(t, `echo > ready; exec sleep 300`)
+	begin(t, other, n.program())
+	n.awaitReady(t)
+	if killed, err := old.Sweep(); killed != 0 || err != nil {
+		t.Errorf("its own: %d, %v", killed, err)
+	}
+	left := len(m.alive())
+	killed, err := container(t, Options{Want: Group, Name: name}).Sweep()
+	if err != nil || killed < left || killed > left+3 {
+		t.Errorf("%d killed of %d, %v", killed, left, err)
+	}
+	b.wait(t)
+	m.expectNone(t, 0)
+	if len(n.alive()) != 1 {
+		t.Error("the program of another name is gone")
+	}
+}
+
+// A concealed process can still start shims, and shows nothing to its user.
+func TestConceal(t *testing.T) {
+	t.Parallel()
+	for _, layer := range layers {
+		m := newMarked(t, `echo > ready; exec sleep 300`)
+		worker := startWorker(t, m, string(layer)+"  conceal")
+		m.awaitReady(t)
+		dumpable, err := os.ReadFile(filepath.Join("/proc", itoa(worker.Process.Pid), "environ"))
+		if os.Geteuid() != 0 && !errors.Is(err, syscall.EACCES) && !errors.Is(err, syscall.EPERM) {
+			t.Errorf("%s: environment is readable: %d bytes, %v", layer, len(dumpable), err)
+		}
+		_ = worker.Process.Kill()
+		_ = worker.Wait()
+		m.expectNone(t, within)
+		sweepAfter(t, m, layer)
+	}
+}

@@ -1,0 +1,188 @@
+package shim
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/process"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// self is this program, also when its file was replaced or removed.
+	self         = "/proc/self/exe"
+	shimName     = "tdf-shim"
+	launcherName = "tdf-launch"
+	// socketFD is where a shim finds its socket.
+	socketFD = 3
+	// nullFD is /dev/null in a shim.
+	nullFD = 0
+	// killPatience is how long processes may outlive SIGKILL before they are given up.
+	killPatience = 5 * time.Second
+	// tick is how often orphans are looked for if the signal that tells of them was missed.
+	tick = time.Second
+)
+
+// The program turns into a shim or launcher before its main function, in
+// whatever program this package is linked into. The main goroutine stays on the
+// main thread meanwhile, as parent-death signals of what it starts demand.
+func init() { //nolint:gochecknoinits // see above
+	switch os.Args[0] {
+	case shimName:
+		shimMain()
+	case launcherName:
+		launcherMain()
+	}
+}
+
+// exit ends a shim or launcher at once: os.Exit waits a second under the race detector.
+func exit(code int) { syscall.Exit(code) }
+
+// shimMain is the whole life of a shim.
+func shimMain() {
+	runtime.GOMAXPROCS(1)
+	// What the worker inherited from whoever started it ends here.
+	if unix.CloseRange(socketFD+1, math.MaxUint32, 0) != nil {
+		_ = process.SealDescriptors() // Linux before 5.9: programs at least get none of it
+	}
+	unix.CloseOnExec(socketFD)
+	// Signals are for programs. They are caught rather than ignored, because
+	// programs would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, //nolint:forbidigo // a process of its own
+		syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGPIPE)
+	s := &shim{socket: newSocket(socketFD), cgroup: -1}
+	if err := s.begin(); err != nil {
+		exit(1)
+	}
+	s.serve()
+	// The worker is gone.
+	s.clear(killPatience)
+	exit(0)
+}
+
+// shim is the state of a shim process, which has one thread of control.
+type shim struct {
+	socket *socket
+	setup  setup
+	plan   *plan // nil if no launcher is needed
+	timer  int   // fires at the lease deadline
+	cgroup int   // directory of the slot's cgroup, or -1
+	lease  Instant
+	round  *round
+}
+
+// begin takes the setup and answers it.
+func (s *shim) begin() error {
+	p, err := s.socket.receive()
+	if err != nil {
+		return err
+	}
+	if p.kind != kindSetup {
+		return errGarbled
+	}
+	if err := json.Unmarshal(p.data, &s.setup); err != nil {
+		return fmt.Errorf("setup: %w", err)
+	}
+	s.plan = s.setup.plan()
+	if s.setup.Cgroup && len(p.files) == 1 {
+		s.cgroup = p.files[0]
+	}
+	ready := readiness{}
+	if err := s.prepare(&ready); err != nil {
+		ready.refuse(err)
+	}
+	return s.answer(kindReady, ready)
+}
+
+func (s *shim) answer(k kind, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("answer: %w", err)
+	}
+	return s.socket.send(append([]byte{byte(k)}, text...))
+}
+
+// serve handles messages, the deadline and the end of programs until the worker
+// is gone.
+func (s *shim) serve() {
+	for {
+		sock, timer, leader := s.poll()
+		if timer {
+			s.drainTimer()
+		}
+		if sock && s.handle() != nil {
+			return
+		}
+		if s.round == nil {
+			continue
+		}
+		if s.advance(leader) != nil {
+			return
+		}
+	}
+}
+
+// poll waits for what comes next. A signal, in particular that of a child that
+// ended, ends the wait too.
+func (s *shim) poll() (sock, timer, leader bool) {
+	fds := [3]unix.PollFd{
+		{Fd: int32(s.socket.fd), Events: unix.POLLIN},
+		{Fd: int32(s.timer), Events: unix.POLLIN},
+		{Fd: -1, Events: unix.POLLIN},
+	}
+	timeout := -1
+	if s.round != nil {
+		fds[2].Fd = int32(s.round.pidfd)
+		timeout = s.round.timeout()
+	}
+	if n, err := unix.Poll(fds[:], timeout); err != nil || n == 0 {
+		return false, false, false
+	}
+	return fds[0].Revents != 0, fds[1].Revents != 0, fds[2].Revents != 0
+}
+
+// handle takes one message. An error means that the worker is gone, or makes no
+// sense, which is the same.
+func (s *shim) handle() error {
+	p, err := s.socket.receive()
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	switch p.kind { //nolint:exhaustive // the others go the other way, or came before
+	case kindRun:
+		return s.start(&p)
+	case kindLease:
+		return s.extend(Instant(decodeTime(p.data)))
+	case kindStop, kindKill:
+		if err := s.socket.send([]byte{byte(kindAnswer), byte(p.kind)}); err != nil {
+			return err
+		}
+		if s.round != nil {
+			s.stop(p.kind, decodeTime(p.data))
+		}
+		return nil
+	}
+	return errGarbled
+}
+
+// extend moves the deadline; 0 is none.
+func (s *shim) extend(at Instant) error {
+	s.lease = at
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(at))}
+	return os.NewSyscallError("timerfd_settime", unix.TimerfdSettime(s.timer, unix.TFD_TIMER_ABSTIME, &spec, nil))
+}
+
+func (s *shim) leaseOver() bool { return s.lease != 0 && Now() >= s.lease }
+
+func (s *shim) drainTimer() {
+	var expirations [8]byte
+	// The clock is asked whether the deadline has passed, not the timer.
+	_, _ = unix.Read(s.timer, expirations[:])
+}

@@ -1,0 +1,76 @@
+package shim
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tokenVariable marks programs in their environment, so that they are found even
+// when nothing else is known of them. Its value is worker.incarnation.slot.start.
+const tokenVariable = "TDF_SHIM=" //nolint:gosec // no secret
+
+// nameToken stands for a worker's name, which may hold anything.
+func nameToken(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:8])
+}
+
+// newToken marks one incarnation of a worker.
+func newToken(name string) string {
+	return nameToken(name) + "." + strings.ToLower(rand.Text()[:12])
+}
+
+// sweep kills the processes whose environment holds an entry that match accepts,
+// again and again until there are none.
+func sweep(match func(token string) bool, patience time.Duration) (killed int, err error) {
+	deadline := time.Now().Add(patience)
+	seen := make(map[int]bool)
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		left := 0
+		for _, pid := range processes() {
+			marked := func() bool { return match(tokenOf(pid)) }
+			if pid != os.Getpid() && marked() && killChecked(pid, marked) {
+				seen[pid] = true
+				left++
+			}
+		}
+		if left == 0 {
+			return len(seen), nil
+		}
+		if time.Now().After(deadline) {
+			return len(seen), fmt.Errorf("%d processes of a round: %w", left, ErrUnkillable)
+		}
+		<-time.After(pause)
+	}
+}
+
+// tokenOf reads a process' token: of a program from its environment, of a shim
+// from its arguments; "" if there is none or it may not be read.
+func tokenOf(pid int) string {
+	dir := "/proc/" + strconv.Itoa(pid)
+	line, err := os.ReadFile(dir + "/cmdline")
+	if err != nil {
+		return ""
+	}
+	if rest, ok := bytes.CutPrefix(line, []byte(shimName+"\x00")); ok {
+		token, _, _ := bytes.Cut(rest, []byte{0})
+		return string(token)
+	}
+	environ, err := os.ReadFile(dir + "/environ")
+	if err != nil {
+		return ""
+	}
+	for entry := range bytes.SplitSeq(environ, []byte{0}) {
+		if token, ok := bytes.CutPrefix(entry, []byte(tokenVariable)); ok {
+			return string(token)
+		}
+	}
+	return ""
+}

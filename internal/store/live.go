@@ -1,0 +1,110 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Chunk is a part of what a program writes while it runs.
+type Chunk struct {
+	Round  int
+	Stream string // "output" or "error"
+	// Offset is the number of bytes the program wrote to the stream before Data.
+	// A gap to the chunk before means that bytes were left out.
+	Offset int64
+	Data   []byte
+}
+
+// MaxChunk is the most bytes of one chunk.
+const MaxChunk = 32 << 10
+
+// liveChunks is how many chunks are kept for whoever follows a task, liveTTL
+// for how long after the last.
+const (
+	liveChunks = 64
+	liveTTL    = 10 * time.Minute
+)
+
+// Follow asks the worker that runs the task to send what the program writes
+// for d from now; repeat it to go on. A reader that begins gets what there is from
+// the beginning, and so does again whoever reads already. A task that does not run yet is followed
+// from its start on. The error matches [ErrNotFound] if there is no such task.
+func (s *Store) Follow(ctx context.Context, id int64, d time.Duration, begin bool) error {
+	if d <= 0 {
+		return fmt.Errorf("follow: for %s: want a time above 0", d)
+	}
+	k := s.keys
+	v, err := s.run(ctx, "follow", []string{k.meta(), k.follow(), k.task(id)},
+		id, d.Seconds(), string(statemachine.Running), k.callPrefix(), flag(begin))
+	if err != nil {
+		return err
+	}
+	if v == int64(0) {
+		return fmt.Errorf("task %d: %w", id, ErrNotFound)
+	}
+	return nil
+}
+
+// SendChunks hands chunks of a followed task on; the newest 64 are kept.
+func (s *Store) SendChunks(ctx context.Context, id int64, chunks []Chunk) error {
+	if len(chunks) == 0 {
+		return nil
+	}
+	if len(chunks) > liveChunks {
+		chunks = chunks[len(chunks)-liveChunks:]
+	}
+	args := make([]any, 0, 2+4*len(chunks))
+	args = append(args, liveChunks, int(liveTTL.Seconds()))
+	for _, c := range chunks {
+		if len(c.Data) > MaxChunk {
+			return fmt.Errorf("chunk of %d bytes: want at most %d", len(c.Data), MaxChunk)
+		}
+		args = append(args, c.Round, c.Stream, c.Offset, c.Data)
+	}
+	_, err := s.run(ctx, "chunks", []string{s.keys.meta(), s.keys.live(id)}, args...)
+	return err
+}
+
+// Chunks returns the chunks after the position, waiting at most d for one, and
+// the new position; begin with "".
+func (s *Store) Chunks(ctx context.Context, id int64, after string, d time.Duration) ([]Chunk, string, error) {
+	from := after
+	if from == "" {
+		from = "0"
+	}
+	// Sent like this because the client's own method waits for a dead Redis ten
+	// seconds longer than d.
+	cmd := redis.NewXStreamSliceCmd(ctx, "xread", "count", liveChunks,
+		"block", bounded(d).Milliseconds(), "streams", s.keys.live(id), from)
+	err := s.patient.Process(ctx, cmd)
+	if isNil(err) {
+		return nil, after, nil
+	}
+	if err != nil {
+		return nil, after, s.failed("chunks", err)
+	}
+	var chunks []Chunk
+	for _, stream := range cmd.Val() {
+		for _, entry := range stream.Messages {
+			chunks, after = append(chunks, decodeChunk(entry.Values)), entry.ID
+		}
+	}
+	return chunks, after, nil
+}
+
+func decodeChunk(values map[string]any) Chunk {
+	get := func(field string) string {
+		text, _ := values[field].(string)
+		return text
+	}
+	c := Chunk{Stream: get("stream"), Data: []byte(get("data"))}
+	c.Round, _ = strconv.Atoi(get("round"))
+	c.Offset, _ = strconv.ParseInt(get("offset"), 10, 64)
+	return c
+}

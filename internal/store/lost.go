@@ -1,0 +1,71 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// DefaultLease is the lease in seconds where no server has published another.
+const DefaultLease = 15
+
+// Lost reads the workers whose lease is over with their tasks, at most limit of
+// each, and fences them: they can neither renew nor claim any more. One that
+// holds nothing is taken off the list. Repeat until no worker is left, but for
+// those with an Err or with tasks that cannot be moved, which come again.
+func (s *Store) Lost(ctx context.Context, limit int) (Lost, error) {
+	k := s.keys
+	r, err := s.runList(ctx, "lost", []string{k.meta(), k.lease(), k.setAside()},
+		k.workerPrefix(), k.heldPrefix(), k.taskPrefix(), DefaultLease, maxLost, limit,
+		string(statemachine.Running), string(WorkerLost))
+	if err != nil {
+		return Lost{}, err
+	}
+	lost := Lost{Now: r.time(0), Next: r.time(1)}
+	for i := range r.list(2) {
+		w := r.list(2).list(i)
+		one := LostWorker{
+			Name: w.text(0), Incarnation: w.number(1), Silent: lost.Now.Sub(w.time(2)), Tasks: decodeSeenList(w.list(4)),
+		}
+		if key := w.text(3); key != "" {
+			one.Err = fmt.Errorf("worker %s: %w: the key %s:<name> has another type; delete it", quote(one.Name), ErrDamaged, key)
+		}
+		lost.Workers = append(lost.Workers, one)
+	}
+	return lost, nil
+}
+
+// PublishLease sets the lease for all workers. One that was told a longer
+// lease keeps it until its next heartbeat.
+func (s *Store) PublishLease(ctx context.Context, lease statemachine.Duration) error {
+	if lease <= 0 {
+		return &statemachine.FieldError{Field: "worker_timeout", Value: lease.Text(), Want: "more than 0 seconds"}
+	}
+	if err := s.rdb.HSet(ctx, s.keys.meta(), "worker_timeout", lease.Text(), "protocol", Protocol).Err(); err != nil {
+		return s.failed("publish", err)
+	}
+	return nil
+}
+
+// Lease returns what a server has published by [Store.PublishLease], or
+// [DefaultLease] seconds where none has.
+func (s *Store) Lease(ctx context.Context) (statemachine.Duration, error) {
+	return s.published(ctx, "worker_timeout", DefaultLease*statemachine.Second)
+}
+
+// published reads a time span that servers set for all.
+func (s *Store) published(ctx context.Context, field string, otherwise statemachine.Duration) (statemachine.Duration, error) {
+	text, err := s.rdb.HGet(ctx, s.keys.meta(), field).Result()
+	if isNil(err) {
+		return otherwise, nil
+	}
+	if err != nil {
+		return 0, s.failed(field, err)
+	}
+	d, err := statemachine.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("meta %s: %w", field, err)
+	}
+	return d, nil
+}

@@ -1,0 +1,168 @@
+package store_test
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// sessionLosses are the scenarios of scripts that are about workers' sessions;
+// they join scriptLosses.
+var sessionLosses = map[string]map[string]loss{
+	"register": {
+		"new":            {call: beginCall},
+		"known":          {prepare: left, call: beginCall},
+		"drained":        {prepare: leftDrained, call: beginCall},
+		"after a crash":  {prepare: silent, call: beginCall},
+		"replaces":       {prepare: sessionClaimed, call: replaceCall},
+		"holds no more":  {prepare: silentWithout, call: beginCall},
+		"replaces, none": {prepare: begun, call: replaceCall},
+	},
+	"renew": {"quiet": {prepare: begun, call: renewCall}, "followed": {prepare: followed, call: renewCall}},
+	"leave": {"empty": {prepare: begun, call: leaveCall}, "stale entry": {prepare: staleHeld, call: leaveCall}},
+	"lost": {
+		"holds a task": {prepare: silent, call: lostCall},
+		// That it was there is only logged.
+		"holds nothing": {prepare: silentWithout, call: lostCall, hint: true},
+	},
+	"claim": {"under a session": {prepare: openedAndBegun, call: sessionClaimCall}},
+	"move": {
+		"report under a session": {prepare: sessionClaimed, call: workerCall(statemachine.Report)},
+		"drop":                   {prepare: sessionClaimed, call: dropCall},
+	},
+	"note":   {"progress": {prepare: claimed, call: progressCall}},
+	"index":  {"unwatched": {prepare: unwatched, call: reindexCall, hint: true}},
+	"order":  {"drain": {prepare: begun, call: orderCall(store.OrderDrain)}, "none": {prepare: drained, call: orderCall(store.OrderNone)}},
+	"token":  {"interrupt": {call: interruptCall}, "pass on": {call: passOnCall}},
+	"follow": {"running": {prepare: sessionClaimed, call: followCall}},
+	"chunks": {"first": {call: chunksCall}, "further": {prepare: chunksBefore, call: chunksCall}},
+}
+
+// allLosses are the scenarios of one script.
+func allLosses(script string) map[string]loss {
+	all := map[string]loss{}
+	for _, table := range []map[string]map[string]loss{scriptLosses, sessionLosses} {
+		maps.Copy(all, table[script])
+	}
+	return all
+}
+
+func begun(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	sp.Register(t, "w")
+}
+
+func beginCall(t *testing.T, st *store.Store) step {
+	t.Helper()
+	return func() (any, error) { return st.Register(t.Context(), storetest.Registration("w")) }
+}
+
+// session is the session of worker w as the registry knows it.
+func session(t *testing.T, st *store.Store) store.Session {
+	t.Helper()
+	w, _, err := st.Worker(t.Context(), "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store.Session{Name: "w", ID: w.ID, Incarnation: w.Incarnation}
+}
+
+func replaceCall(t *testing.T, st *store.Store) step {
+	t.Helper()
+	r := storetest.Registration("w")
+	r.Replaces, r.Identity = session(t, st).Incarnation, "another"
+	return func() (any, error) { return st.Register(t.Context(), r) }
+}
+
+func left(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	begun(t, sp)
+	leaveCall(t, sp.Store).must(t)
+}
+
+func leaveCall(t *testing.T, st *store.Store) step {
+	t.Helper()
+	w := session(t, st)
+	return done(func() error { return st.Leave(t.Context(), w) })
+}
+
+func drained(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	begun(t, sp)
+	orderCall(store.OrderDrain)(t, sp.Store).must(t)
+}
+
+func leftDrained(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	drained(t, sp)
+	leaveCall(t, sp.Store).must(t)
+}
+
+func openedAndBegun(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	opened(3)(t, sp)
+	begun(t, sp)
+}
+
+func sessionClaimCall(t *testing.T, st *store.Store) step {
+	t.Helper()
+	w := session(t, st)
+	return func() (any, error) {
+		return st.Claim(t.Context(), store.ClaimRequest{
+			Worker: "w", Request: "c", Buckets: []store.Bucket{{}}, Max: 2, Incarnation: w.Incarnation, Node: "n",
+		})
+	}
+}
+
+// sessionClaimed runs task 1 under a session of w.
+func sessionClaimed(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	opened(1)(t, sp)
+	begun(t, sp)
+	sessionClaimCall(t, sp.Store).must(t)
+}
+
+// silent holds task 1 and has not been heard of for more than a lease.
+func silent(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	sessionClaimed(t, sp)
+	sp.SetClock(t, noon.Add(16*second))
+}
+
+func silentWithout(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	begun(t, sp)
+	sp.SetClock(t, noon.Add(16*second))
+}
+
+// staleHeld lists a task that w does not run.
+func staleHeld(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	opened(1)(t, sp)
+	begun(t, sp)
+	sp.Raw.SAdd(t.Context(), sp.Key("held:w"), "1", "7")
+}
+
+// unwatched is a running task that no lease knows of, by hand.
+func unwatched(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	sessionClaimed(t, sp)
+	sp.Raw.Del(t.Context(), sp.Key("held:w"), sp.Key("lease"))
+}
+
+func lostCall(t *testing.T, st *store.Store) step {
+	t.Helper()
+	return func() (any, error) {
+		l, err := st.Lost(t.Context(), 10)
+		ids := []int64{}
+		for i := range l.Workers {
+			for n := range l.Workers[i].Tasks {
+				ids = append(ids, l.Workers[i].Tasks[n].ID)
+			}
+		}
+		return []any{len(l.Workers), ids, l.Next, l.Now}, err
+	}
+}

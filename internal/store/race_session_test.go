@@ -1,0 +1,195 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// sessionRaces is how often a verdict meets each of a worker's calls.
+const sessionRaces = 1000
+
+// rival is a call that meets the verdict that its worker is lost. It reports
+// whether it had its way.
+type rival func(t *testing.T, sp *storetest.Space, w store.Session) bool
+
+// TestVerdictRaces: a worker whose lease is over by the clock renews, claims,
+// or is registered anew, in the same moment in which a server finds it lost.
+// Exactly one of them has his way.
+func TestVerdictRaces(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]rival{"renew": raceRenew, "claim": raceClaim} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sp := storetest.New(t)
+			wins := 0
+			for i := range sessionRaces {
+				w := overdueSession(t, sp, i)
+				held := len(sp.ClaimUnder(t, w, 1))
+				sp.Open(t, storetest.Spec())
+				sp.SetClock(t, noon.Add(statemachine.Duration(i+1)*100*second+16*second))
+				won, lost := meet(t, sp, w, r)
+				if won == lost {
+					t.Fatalf("round %d: the worker had its way: %v, the server: %v", i, won, lost)
+				}
+				if won {
+					wins++
+				}
+				takeBack(t, sp, w.Name, held)
+			}
+			t.Logf("the worker won %d of %d", wins, sessionRaces)
+		})
+	}
+}
+
+// overdueSession registers a worker whose lease ends before the next race.
+func overdueSession(t *testing.T, sp *storetest.Space, i int) store.Session {
+	t.Helper()
+	sp.SetClock(t, noon.Add(statemachine.Duration(i+1)*100*second))
+	if i == 0 {
+		sp.Open(t, storetest.Spec())
+	}
+	return sp.Register(t, fmt.Sprint("w", i))
+}
+
+// meet lets a worker's call and the verdict start together.
+func meet(t *testing.T, sp *storetest.Space, w store.Session, r rival) (won, lost bool) {
+	t.Helper()
+	var start, end sync.WaitGroup
+	start.Add(1)
+	end.Go(func() {
+		start.Wait()
+		won = r(t, sp, w)
+	})
+	end.Go(func() {
+		start.Wait()
+		l, err := sp.Store.Lost(t.Context(), 10)
+		if err != nil {
+			t.Error(err)
+		}
+		for i := range l.Workers {
+			lost = lost || l.Workers[i].Name == w.Name
+		}
+	})
+	start.Done()
+	end.Wait()
+	return won, lost
+}
+
+func raceRenew(t *testing.T, sp *storetest.Space, w store.Session) bool {
+	t.Helper()
+	_, err := sp.Store.Renew(t.Context(), w, store.Heartbeat{State: store.WorkerReady})
+	return hadItsWay(t, err)
+}
+
+func raceClaim(t *testing.T, sp *storetest.Space, w store.Session) bool {
+	t.Helper()
+	_, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
+		Worker: w.Name, Request: store.NewToken(), Buckets: []store.Bucket{{}}, Max: 1, Incarnation: w.Incarnation,
+	})
+	return hadItsWay(t, err)
+}
+
+func hadItsWay(t *testing.T, err error) bool {
+	t.Helper()
+	if err != nil && !errors.Is(err, store.ErrLeaseLost) {
+		t.Error(err)
+	}
+	return err == nil
+}
+
+// takeBack moves all that a worker holds, as a server does, and cancels it.
+func takeBack(t *testing.T, sp *storetest.Space, worker string, atLeast int) {
+	t.Helper()
+	info, _, err := sp.Store.Worker(t.Context(), worker)
+	if err != nil || len(info.Tasks) < atLeast {
+		t.Fatalf("worker %+v, error %v: want it to hold %d tasks", info, err, atLeast)
+	}
+	for _, id := range info.Tasks {
+		must(t, sp, id, statemachine.Server, statemachine.Lose)
+		must(t, sp, id, statemachine.Manager, statemachine.Cancel)
+	}
+}
+
+// TestRegisterRaces: a successor of a worker whose lease is over and a server
+// that finds it lost both get its tasks, and each task is taken back once. The
+// old session can do nothing any more, whoever was first.
+func TestRegisterRaces(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	for i := range sessionRaces {
+		old := overdueSession(t, sp, i)
+		task := sp.ClaimUnder(t, old, 1)[0]
+		sp.SetClock(t, noon.Add(statemachine.Duration(i+1)*100*second+16*second))
+		next := storetest.Registration(old.Name)
+		next.Identity = "next"
+		moved := make(chan int, 2)
+		var start sync.WaitGroup
+		start.Add(1)
+		go func() {
+			start.Wait()
+			r, err := sp.Store.Register(t.Context(), next)
+			moved <- loseAll(t, sp, r.Former, err)
+		}()
+		go func() {
+			start.Wait()
+			l, err := sp.Store.Lost(t.Context(), 10)
+			n := 0
+			for i := range l.Workers {
+				n += loseAll(t, sp, l.Workers[i].Tasks, err)
+			}
+			moved <- n
+		}()
+		start.Done()
+		if n := <-moved + <-moved; n != 1 {
+			t.Fatalf("round %d: the task was taken back %d times", i, n)
+		}
+		if _, err := sp.Store.Renew(t.Context(), old, store.Heartbeat{}); !errors.Is(err, store.ErrLeaseLost) {
+			t.Fatalf("round %d: the old session renews: %v", i, err)
+		}
+		r, err := sp.Store.Register(t.Context(), next)
+		if err != nil || len(r.Former) != 0 || r.Incarnation != old.Incarnation+1 {
+			t.Fatalf("round %d: registered %+v, error %v", i, r, err)
+		}
+		if err := sp.Store.Leave(t.Context(), r.Session); err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 1 { // below max_losses
+			must(t, sp, task.ID, statemachine.Manager, statemachine.Cancel)
+			sp.Open(t, storetest.Spec())
+		}
+	}
+}
+
+// loseAll takes tasks back as they were seen and counts the moves.
+func loseAll(t *testing.T, sp *storetest.Space, tasks []store.Seen, err error) int {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	n := 0
+	for i := range tasks {
+		m, err := statemachine.Decide(&tasks[i].Task, statemachine.Occurrence{
+			Event: statemachine.Lose, Actor: statemachine.Server,
+		}, noon)
+		if err != nil {
+			t.Error(err)
+			return n
+		}
+		out, err := sp.Store.Apply(t.Context(), store.Order{Move: m, Writer: "x", Bucket: tasks[i].Bucket})
+		if err != nil {
+			t.Error(err)
+			return n
+		}
+		if out[0].Result == statemachine.Moved {
+			n++
+		}
+	}
+	return n
+}

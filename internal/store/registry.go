@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// maxFormer is the most tasks of an earlier session one registration returns.
+const maxFormer = 100
+
+// maxLost is the most workers one call of [Store.Lost] fences.
+const maxLost = 16
+
+// over is what scripts answer to a session that is over.
+const over = -1
+
+func leaseLost(op, name string, incarnation int64) error {
+	return fmt.Errorf("%s: worker %s, incarnation %d: %w", op, quote(name), incarnation, ErrLeaseLost)
+}
+
+// Register makes a worker known under its name and begins its lease. While the
+// name is alive elsewhere the error is a *[NameTakenError], matching
+// [ErrNameTaken].
+func (s *Store) Register(ctx context.Context, r Registration) (Registered, error) {
+	if err := r.check(); err != nil {
+		return Registered{}, err
+	}
+	k := s.keys
+	fields := r.fields()
+	keys := []string{
+		k.meta(), k.worker(), k.workerIDs(), k.workerID(r.Name), k.workerDoc(r.Name), k.lease(), k.held(r.Name),
+		k.halt(r.Name), k.buckets(), k.setAside(),
+	}
+	args := append([]any{
+		r.Name, r.Replaces, r.Identity, DefaultLease, k.taskPrefix(), string(statemachine.Running), maxFormer,
+		string(WorkerReady), string(WorkerLost), string(OrderDrain), defaultBucketName, r.PID, len(fields),
+	}, fields...)
+	v, err := s.runOn(ctx, s.session, "register", keys, args...)
+	if err != nil {
+		return Registered{}, err
+	}
+	return r.registered(asReply(v))
+}
+
+// check returns a *statemachine.FieldError for what cannot be.
+func (r *Registration) check() error {
+	switch {
+	case r.Name == "":
+		return &statemachine.FieldError{Field: "name", Value: r.Name, Want: "a worker's name"}
+	case r.Identity == "":
+		return &statemachine.FieldError{Field: "identity", Value: r.Identity, Want: "a text that is unique for the start of a process"}
+	}
+	return nil
+}
+
+// fields are what the script takes as it is.
+func (r *Registration) fields() []any {
+	return []any{
+		"node", r.Node, "host", r.Host, "version", r.Version, "containment", r.Containment,
+		"slots", r.Slots, "labels", strings.Join(r.Labels, ","), "busy", 0, "stuck", 0, "reason", "",
+	}
+}
+
+// registered reads the answer to a registration.
+func (r *Registration) registered(answer reply) (Registered, error) {
+	reg := Registered{Now: answer.time(1)}
+	switch answer.text(0) {
+	case "registered":
+		reg.Session = Session{
+			Name: r.Name, ID: answer.number(2), Incarnation: answer.number(3), Lease: answer.duration(4),
+			Order: WorkerOrder(answer.text(5)),
+		}
+		return reg, nil
+	case "taken":
+		holder := decodeWorker(r.Name, answer.time(2), answer.list(4))
+		return reg, &NameTakenError{Holder: holder, Silent: reg.Now.Sub(answer.time(2)), Lease: answer.duration(3)}
+	default:
+		reg.Former = decodeSeenList(answer.list(2))
+		return reg, nil
+	}
+}
+
+// Renew is the heartbeat: it prolongs the lease. The error matches
+// [ErrLeaseLost] if the lease was given up meanwhile; then every round is lost
+// and the worker has to register again.
+func (s *Store) Renew(ctx context.Context, w Session, h Heartbeat) (Renewal, error) {
+	queues, err := json.Marshal(append([]QueueUse{}, h.Queues...))
+	if err != nil {
+		return Renewal{}, fmt.Errorf("renew: %w", err)
+	}
+	k := s.keys
+	v, err := s.runOn(ctx, s.session, "renew",
+		[]string{k.meta(), k.workerDoc(w.Name), k.lease(), k.held(w.Name), k.follow()},
+		w.Name, w.Incarnation, DefaultLease, string(WorkerLost), string(WorkerStopped),
+		string(h.State), h.Reason, h.Busy, h.Stuck, string(queues))
+	if err != nil {
+		return Renewal{}, err
+	}
+	if v == int64(over) {
+		return Renewal{}, leaseLost("renew", w.Name, w.Incarnation)
+	}
+	r := asReply(v)
+	renewal := Renewal{Now: r.time(0), Lease: r.duration(1), Order: WorkerOrder(r.text(2))}
+	for i := range r.list(3) {
+		f := r.list(3).list(i)
+		renewal.Followed = append(renewal.Followed, Followed{ID: f.number(0), Since: f.time(1)})
+	}
+	return renewal, nil
+}
+
+// Leave ends the session of a worker that holds nothing any more. The error
+// matches [ErrHolding] if it does, and [ErrLeaseLost] if the session is over.
+func (s *Store) Leave(ctx context.Context, w Session) error {
+	k := s.keys
+	v, err := s.runOn(ctx, s.session, "leave",
+		[]string{k.meta(), k.workerDoc(w.Name), k.lease(), k.held(w.Name), k.halt(w.Name), k.setAside()},
+		w.Name, w.Incarnation, string(WorkerLost), string(WorkerStopped), k.taskPrefix(), string(statemachine.Running))
+	switch {
+	case err != nil:
+		return err
+	case v == int64(over):
+		return leaseLost("leave", w.Name, w.Incarnation)
+	case v != int64(0):
+		return fmt.Errorf("leave: worker %s, %v tasks: %w", quote(w.Name), v, ErrHolding)
+	}
+	return nil
+}

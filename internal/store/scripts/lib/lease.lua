@@ -1,0 +1,11 @@
+-- published(default) is the lease in seconds that a server has published, or
+-- the default. allowance(lease, granted) is how long a worker may be silent:
+-- at least as long as it was told at its last heartbeat, because it relies on
+-- that until the next one.
+local function published(default)
+  return tonumber(redis.call('HGET', KEYS[1], 'worker_timeout') or default)
+end
+
+local function allowance(lease, granted)
+  return math.max(lease, tonumber(granted or '') or 0)
+end

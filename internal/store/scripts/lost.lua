@@ -1,0 +1,60 @@
+-- lost reads the workers whose lease is over, the longest silent first, and
+-- fences them in the same moment: from now on they can neither renew nor claim,
+-- so a decision made from this reading only has to be checked by revision.
+--
+-- KEYS[1] meta   KEYS[2] lease   KEYS[3] set_aside
+-- ARGV[1] worker key prefix   ARGV[2] held key prefix   ARGV[3] task key prefix: a worker becomes known here only
+-- ARGV[4] default lease   ARGV[5] most workers   ARGV[6] most tasks of each
+-- ARGV[7] state whose tasks are held   ARGV[8] state of a lost worker
+-- Returns {now, end of the next lease or '', {{name, incarnation, heartbeat, '' or what is wrong, {task...}}...}}.
+-- A worker without tasks is taken off the list. One whose keys have another type is returned and not touched.
+local stamp = now()
+local clock = tonumber(stamp)
+local lease = published(ARGV[4])
+local gone, next, broken = {}, math.huge, 0
+
+-- judge fences one worker and returns what is left of it.
+local function judge(name, doc, found, stale)
+  local worker = ARGV[1] .. name
+  if #stale > 0 then redis.call('SREM', ARGV[2] .. name, unpack(stale)) end
+  if doc[2] ~= ARGV[8] then redis.call('HSET', worker, 'state', ARGV[8]) end
+  if #found == 0 then
+    redis.call('ZREM', KEYS[2], name)
+    redis.call('HSET', worker, 'ended', stamp)
+  end
+end
+
+local function consider(name, beat)
+  local doc = redis.pcall('HMGET', ARGV[1] .. name, 'incarnation', 'state', 'lease')
+  local over = tonumber(beat) + allowance(lease, not doc.err and doc[3])
+  if over >= clock then
+    next = math.min(next, over)
+    return
+  end
+  local kind = redis.call('TYPE', ARGV[2] .. name)
+  kind = kind.ok or kind
+  if doc.err or kind ~= 'set' and kind ~= 'none' then
+    broken = broken + 1
+    gone[#gone + 1] = {name, '0', beat, doc.err and 'worker' or 'held', {}}
+    return
+  end
+  local found, stale = rounds(ARGV[2] .. name,
+    {name = name, tasks = ARGV[3], running = ARGV[7], aside = KEYS[3]}, tonumber(ARGV[6]))
+  judge(name, doc, found, stale)
+  gone[#gone + 1] = {name, doc[1] or '0', beat, '', found}
+end
+
+local wrong = wrongtype('hash', {3})
+if wrong then return wrong end
+local last = string.format('%.6f', clock - lease)
+local late = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', '(' .. last, 'WITHSCORES')
+for i = 1, #late, 2 do
+  if #gone - broken == tonumber(ARGV[5]) then
+    next = clock
+    break
+  end
+  consider(late[i], late[i + 1])
+end
+local head = redis.call('ZRANGEBYSCORE', KEYS[2], last, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+if head[2] then next = math.min(next, tonumber(head[2]) + lease) end
+return {stamp, next < math.huge and string.format('%.6f', next) or '', gone}

@@ -1,0 +1,132 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+)
+
+// TestHeartbeatHasItsOwnConnection: with all other connections in use, the
+// lease is renewed at once.
+func TestHeartbeatHasItsOwnConnection(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	w := sp.Register(t, "w")
+	st := sp.Dial(t, store.WithPoolSize(1))
+	release, err := st.Occupy(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	brief := func() context.Context {
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	if _, err := st.Lease(brief()); err == nil {
+		t.Error("the only connection was not in use")
+	}
+	if _, err := st.Renew(brief(), w, store.Heartbeat{State: store.WorkerReady}); err != nil {
+		t.Error(err)
+	}
+	if _, err := st.WaitWork(brief(), "w", []store.Bucket{{}}, time.Millisecond); err != nil {
+		t.Errorf("a wait needs a connection of its own: %v", err)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAway: only a Redis that is not there is away, not one that is slow,
+// unreachable for this program only, or may have moved.
+func TestAway(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	st, err := store.Dial(storetest.Where(server), "ns", store.WithRetries(-1)) // users are lost at a restart
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = st.Close() }()
+	away := func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := st.LastID(ctx)
+		return st.Away(t.Context(), err)
+	}
+	if away() || st.Away(t.Context(), errors.New("else")) {
+		t.Error("away, but it answers")
+	}
+	server.Pause(t)
+	if away() {
+		t.Error("away, but it is slow only")
+	}
+	server.Resume(t)
+	server.Kill(t)
+	if !away() {
+		t.Error("not away, but nothing listens")
+	}
+	if st.Away(t.Context(), errors.New("else")) {
+		t.Error("away after an error that is not of the connection")
+	}
+	server.Restart(t)
+	if away() {
+		t.Error("away, but it is back")
+	}
+}
+
+// TestNotAway: a connection that breaks at once is no proof.
+func TestNotAway(t *testing.T) {
+	t.Parallel()
+	far, proxy := through(t, storetest.New(t))
+	proxy.Down()
+	st := far.Dial(t, store.WithRetries(-1))
+	_, err := st.LastID(t.Context())
+	if !errors.Is(err, store.ErrUnreachable) || st.Away(t.Context(), err) {
+		t.Errorf("away after %v", err)
+	}
+	elsewhere := *far
+	elsewhere.Where.SentinelMaster, elsewhere.Where.SentinelAddrs = "m", []string{"127.0.0.1:1"}
+	if elsewhere.Dial(t).Away(t.Context(), store.ErrUnreachable) {
+		t.Error("away, but a Sentinel may have chosen another")
+	}
+}
+
+// TestAwaySocket: a socket file that is gone is a Redis that is gone.
+func TestAwaySocket(t *testing.T) {
+	t.Parallel()
+	where := storetest.Where(redistest.Shared(t))
+	where.Host = t.TempDir() + "/redis.sock"
+	st, err := store.Dial(where, "ns", store.WithRetries(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = st.Close() }()
+	if _, err = st.LastID(t.Context()); !st.Away(t.Context(), err) {
+		t.Errorf("not away after %v", err)
+	}
+}
+
+// TestDelayedRegistration: a registration whose first try was slow may come
+// after the worker has begun to work, and must not end its session.
+func TestDelayedRegistration(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	w := sp.Register(t, "w")
+	sp.Open(t, storetest.Spec())
+	sp.ClaimUnder(t, w, 1)
+	r, err := sp.Store.Register(t.Context(), storetest.Registration("w"))
+	if err != nil || r.Session != w {
+		t.Errorf("registered %+v, error %v", r, err)
+	}
+	sp.Renew(t, w)
+	// Giving the session up is said by its incarnation.
+	again := storetest.Registration("w")
+	again.Replaces = w.Incarnation
+	if r, err = sp.Store.Register(t.Context(), again); err != nil || len(r.Former) != 1 {
+		t.Errorf("registered %+v, error %v", r, err)
+	}
+}

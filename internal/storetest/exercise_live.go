@@ -1,0 +1,198 @@
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// A worker that waits is ended by an interrupt, also by one that came before;
+// a wake-up it cannot use goes to the next.
+func exerciseInterrupt(t *testing.T, sp *Space) {
+	wait := func(worker string) string {
+		t.Helper()
+		by, err := sp.Store.WaitWork(t.Context(), worker, []store.Bucket{{}, {Queue: "q"}}, 50*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return by
+	}
+	halted := func() bool { return sp.Raw.LLen(t.Context(), sp.Key("halt:w")).Val() > 0 }
+	for range 2 {
+		if err := sp.Store.Interrupt(t.Context(), "w"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := sp.Raw.LLen(t.Context(), sp.Key("halt:w")).Val(); n != 1 {
+		t.Errorf("%d tokens", n)
+	}
+	sp.Open(t, Spec(func(s *store.Spec) { s.Bucket.Queue = "q" }))
+	if by := wait("w"); by != "" || halted() {
+		t.Errorf("interrupted by %q", by)
+	}
+	if by := wait("w"); by != (store.Bucket{Queue: "q"}).Name() {
+		t.Errorf("woken by %q", by)
+	}
+	if err := sp.Store.PassOn(t.Context(), store.Bucket{Queue: "q"}.Name()); err != nil {
+		t.Fatal(err)
+	}
+	if by := wait("v"); by == "" {
+		t.Error("the wake-up was not passed on")
+	}
+	if err := sp.Store.PassOn(t.Context(), "no name"); err == nil {
+		t.Error("passed on to what is no bucket")
+	}
+	if err := sp.Store.Interrupt(t.Context(), "w"); err != nil {
+		t.Fatal(err)
+	}
+	sp.Register(t, "w")
+	if halted() {
+		t.Error("an interrupt of a former session is left")
+	}
+}
+
+// Output travels only while somebody follows, to the worker that runs the task.
+func exerciseFollow(t *testing.T, sp *Space) {
+	sp.SetClock(t, noon)
+	w, v := sp.Register(t, "w"), sp.Register(t, "v")
+	sp.Open(t, Spec(), Spec())
+	sp.ClaimUnder(t, w, 1)
+	calls, stop := sp.Store.Calls(t.Context(), "w")
+	defer stop()
+	sp.await(t, calls, func() {
+		if err := sp.Store.Follow(t.Context(), 1, 10*time.Second, true); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err := sp.Store.Follow(t.Context(), 2, 10*time.Second, true); err != nil {
+		t.Error(err)
+	}
+	followed := func(since statemachine.Time) {
+		t.Helper()
+		if got := sp.Renew(t, w).Followed; !slices.Equal(got, []store.Followed{{ID: 1, Since: since}}) {
+			t.Errorf("followed %v, want 1 since %v", got, since)
+		}
+	}
+	followed(noon)
+	sp.SetClock(t, noon.Add(second))
+	if err := sp.Store.Follow(t.Context(), 1, 9*time.Second, false); err != nil { // the first goes on
+		t.Error(err)
+	}
+	followed(noon)
+	if err := sp.Store.Follow(t.Context(), 1, 9*time.Second, true); err != nil { // a second reader
+		t.Error(err)
+	}
+	followed(noon.Add(second))
+	if got := sp.Renew(t, v).Followed; len(got) != 0 {
+		t.Errorf("another is asked for %v", got)
+	}
+	sp.SetClock(t, noon.Add(11*second))
+	if got := sp.Renew(t, w).Followed; len(got) != 0 || sp.Raw.Exists(t.Context(), sp.Key("follow")).Val() != 0 {
+		t.Errorf("followed %v after the end", got)
+	}
+	if err := sp.Store.Follow(t.Context(), 9, time.Second, true); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("follow what is not there: %v", err)
+	}
+	if err := sp.Store.Follow(t.Context(), 1, 0, true); err == nil {
+		t.Error("follow for no time")
+	}
+}
+
+// Chunks come in order, byte-exact, the newest only; a reader waits for more.
+func exerciseChunks(t *testing.T, sp *Space) {
+	odd := store.Chunk{Round: 3, Stream: "error", Offset: 1 << 40, Data: []byte("\x00\xff\r\nü")}
+	if chunks, after, err := sp.Store.Chunks(t.Context(), 1, "", 20*time.Millisecond); len(chunks) != 0 || after != "" || err != nil {
+		t.Errorf("chunks %v, position %q, error %v", chunks, after, err)
+	}
+	sent := make(chan error, 1)
+	go func() { sent <- sp.Store.SendChunks(t.Context(), 1, []store.Chunk{odd}) }()
+	chunks, after, err := sp.Store.Chunks(t.Context(), 1, "", 5*time.Second)
+	if err = errors.Join(err, <-sent); err != nil || len(chunks) != 1 || chunks[0].Round != 3 || chunks[0].Stream != "error" ||
+		chunks[0].Offset != 1<<40 || !bytes.Equal(chunks[0].Data, odd.Data) {
+		t.Errorf("chunks %+v, error %v", chunks, err)
+	}
+	sp.exerciseManyChunks(t, after)
+}
+
+// exerciseManyChunks goes on behind a position.
+func (sp *Space) exerciseManyChunks(t *testing.T, after string) {
+	t.Helper()
+	send := func(chunks ...store.Chunk) {
+		t.Helper()
+		if err := sp.Store.SendChunks(t.Context(), 1, chunks); err != nil {
+			t.Fatal(err)
+		}
+	}
+	many := make([]store.Chunk, 100)
+	for i := range many {
+		many[i] = store.Chunk{Stream: "output", Offset: int64(i), Data: []byte{byte(i)}}
+	}
+	send(many[:30]...)
+	send(many[30:]...)
+	chunks, _, err := sp.Store.Chunks(t.Context(), 1, after, 5*time.Second)
+	if err != nil || len(chunks) != 64 || chunks[0].Offset != 36 || chunks[63].Offset != 99 {
+		t.Errorf("%d chunks, error %v", len(chunks), err)
+	}
+	send()
+	if err := sp.Store.SendChunks(t.Context(), 1, []store.Chunk{{Data: make([]byte, store.MaxChunk+1)}}); err == nil {
+		t.Error("a chunk of any size is taken")
+	}
+	if ttl := sp.Raw.TTL(t.Context(), sp.Key("live:1")).Val(); ttl <= 9*time.Minute || ttl > 10*time.Minute {
+		t.Errorf("expires in %s", ttl)
+	}
+}
+
+// A program says how far it is, and only while its round runs.
+func exerciseProgress(t *testing.T, sp *Space) {
+	sp.Open(t, Spec())
+	c := sp.Claim(t, "w", 1)[0]
+	rev := sp.Task(t, 1).Rev
+	for _, step := range []struct {
+		progress store.Progress
+		want     string
+	}{
+		{store.Progress{Part: 0.4, Text: " half\n way "}, "0.4 half way"},
+		{store.Progress{Part: -1, Text: "step 3"}, "step 3"},
+		{store.Progress{Part: 1}, "1"},
+		{store.Progress{Part: 0.25, Text: string(bytes.Repeat([]byte("ü"), 200))}, "0.25 " + string(bytes.Repeat([]byte("ü"), 128))},
+	} {
+		for range 2 {
+			if err := sp.Store.Progress(t.Context(), &c.Task, step.progress); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rev++
+		if task := sp.Task(t, 1); task.Fields["0:progress"] != step.want || task.Rev != rev {
+			t.Errorf("progress %q, rev %d, want %q, %d", task.Fields["0:progress"], task.Rev, step.want, rev)
+		}
+	}
+	if err := sp.Store.Progress(t.Context(), &c.Task, store.Progress{Part: 1.5}); err == nil {
+		t.Error("more than everything")
+	}
+	sp.Report(t, &c, "", "")
+	if err := sp.Store.Progress(t.Context(), &c.Task, store.Progress{}); !errors.Is(err, statemachine.ErrStale) {
+		t.Errorf("progress after the report: %v", err)
+	}
+}
+
+// A move may take away what a task keeps no longer, and sent again it is
+// recognised all the same.
+func exerciseDrop(t *testing.T, sp *Space) {
+	sp.Open(t, Spec())
+	c := sp.Claim(t, "w", 1)[0]
+	m := decide(t, &c.Task, statemachine.Report, statemachine.Worker, 0)
+	order := store.Order{Move: m, Writer: "w", Fields: []string{"0:output", "x", "0:stderr", "y"}, Drop: []string{"0:stderr", "0:none"}}
+	for _, want := range []statemachine.Result{statemachine.Moved, statemachine.Repeated} {
+		if out := sp.apply(t, order); out[0].Result != want {
+			t.Errorf("%+v, want %v", out[0], want)
+		}
+	}
+	if _, there := sp.Task(t, 1).Fields["0:stderr"]; there {
+		t.Error("the field is there")
+	}
+}

@@ -1,0 +1,229 @@
+package storetest
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Renew makes a heartbeat, which must be accepted.
+func (sp *Space) Renew(tb testing.TB, w store.Session) store.Renewal {
+	tb.Helper()
+	r, err := sp.Store.Renew(tb.Context(), w, store.Heartbeat{State: store.WorkerReady})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+// B21/T16: one name, one number, however often it comes; each time another
+// incarnation. Disbatch: a second node of the same name is refused.
+func exerciseRegister(t *testing.T, sp *Space) {
+	sp.SetClock(t, noon)
+	a, b := sp.Register(t, "a"), sp.Register(t, "b")
+	if a.ID != 1 || b.ID != 2 || a.Incarnation != 1 || a.Lease != store.DefaultLease*second || a.Order != store.OrderNone {
+		t.Errorf("sessions %+v, %+v", a, b)
+	}
+	if again := sp.Register(t, "a"); again != a {
+		t.Errorf("the same process registers again as %+v, was %+v", again, a)
+	}
+	sp.exerciseTaken(t, a)
+	for _, bad := range []store.Registration{{Identity: "i"}, {Name: "n"}} {
+		if _, err := sp.Store.Register(t.Context(), bad); err == nil {
+			t.Errorf("registered %+v", bad)
+		}
+	}
+}
+
+// exerciseTaken lets another process come for the name a, which is alive.
+func (sp *Space) exerciseTaken(t *testing.T, a store.Session) {
+	t.Helper()
+	sp.SetClock(t, noon.Add(15*second))
+	other := Registration("a")
+	other.Identity = "another process"
+	_, err := sp.Store.Register(t.Context(), other)
+	var taken *store.NameTakenError
+	if !errors.As(err, &taken) || !errors.Is(err, store.ErrNameTaken) || taken.Silent != 15*second || taken.Holder.PID != 42 {
+		t.Errorf("error %v", err)
+	}
+	for _, want := range []string{`"a"`, "process 42", "host.example", "node-1", "15s ago", "stop it, give this worker another name"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v lacks %q", err, want)
+		}
+	}
+	sp.SetClock(t, noon.Add(15*second+1))
+	next, err := sp.Store.Register(t.Context(), other)
+	if err != nil || next.ID != 1 || next.Incarnation != 2 {
+		t.Errorf("after the lease: %+v, error %v", next, err)
+	}
+	if _, err := sp.Store.Renew(t.Context(), a, store.Heartbeat{}); !errors.Is(err, store.ErrLeaseLost) {
+		t.Errorf("the former session renews: %v", err)
+	}
+}
+
+// The same name after a crash gets what it held, and has to put it in order
+// before its first claim.
+func exerciseFormer(t *testing.T, sp *Space) {
+	sp.SetClock(t, noon)
+	old := sp.Register(t, "w")
+	sp.Open(t, Spec(), Spec())
+	tasks := sp.ClaimUnder(t, old, 2)
+	next := Registration("w")
+	next.Identity, next.Replaces = "next", old.Incarnation
+	sp.SetClock(t, noon.Add(second))
+	r, err := sp.Store.Register(t.Context(), next)
+	if err != nil || len(r.Former) != 2 || r.Former[0].ID != 1 || r.Former[0].Worker != "w" || r.Former[0].Incarnation != 1 {
+		t.Fatalf("registered %+v, error %v", r, err)
+	}
+	if beat := sp.Raw.ZScore(t.Context(), sp.Key("lease"), "w").Val(); beat != float64(noon/1e6) {
+		t.Errorf("the fenced session has a heartbeat at %f", beat)
+	}
+	if _, err := sp.Store.Renew(t.Context(), old, store.Heartbeat{}); !errors.Is(err, store.ErrLeaseLost) {
+		t.Errorf("the old session renews: %v", err)
+	}
+	_, err = sp.Store.Claim(t.Context(), store.ClaimRequest{
+		Worker: "w", Request: "late", Buckets: []store.Bucket{{}}, Max: 1, Incarnation: old.Incarnation,
+	})
+	if !errors.Is(err, store.ErrLeaseLost) {
+		t.Errorf("the old session claims: %v", err)
+	}
+	sp.Report(t, &tasks[0], "done", "")
+	sp.lose(t, &r.Former[1])
+	if r, err = sp.Store.Register(t.Context(), next); err != nil || len(r.Former) != 0 || r.Incarnation != 2 || r.ID != old.ID {
+		t.Errorf("registered %+v, error %v", r, err)
+	}
+	sp.state(t, 1, statemachine.Executed)
+	sp.state(t, 2, statemachine.Open)
+	if got := sp.ClaimUnder(t, r.Session, 9); len(got) != 1 || got[0].Losses != 1 {
+		t.Errorf("claimed %+v", got)
+	}
+}
+
+// lose takes a task from its worker, as it was seen.
+func (sp *Space) lose(t *testing.T, seen *store.Seen) {
+	t.Helper()
+	m := decide(t, &seen.Task, statemachine.Lose, statemachine.Server, 0)
+	if out := sp.apply(t, store.Order{Move: m, Writer: "s", Bucket: seen.Bucket}); out[0].Result != statemachine.Moved {
+		t.Fatalf("lose: %+v", out[0])
+	}
+}
+
+// What is claimed under a session is known as held until it leaves running,
+// and its record says who ran it and where.
+func exerciseHeld(t *testing.T, sp *Space) {
+	w := sp.Register(t, "w")
+	sp.Open(t, Spec(), Spec(), Spec())
+	tasks := sp.ClaimUnder(t, w, 2)
+	held := func() []string {
+		t.Helper()
+		ids := sp.Raw.SMembers(t.Context(), sp.Key("held:w")).Val()
+		slices.Sort(ids)
+		return ids
+	}
+	f := sp.Task(t, 1).Fields
+	if got := held(); !slices.Equal(got, []string{"1", "2"}) || f["0:incarnation"] != "1" || f["0:node"] != "node-1" {
+		t.Errorf("held %v, fields %v", got, f)
+	}
+	sp.Claim(t, "w", 1) // without a session
+	if err := sp.Store.Leave(t.Context(), w); !errors.Is(err, store.ErrHolding) || !strings.Contains(err.Error(), "2 tasks") {
+		t.Errorf("leaves with tasks: %v", err)
+	}
+	info, _, err := sp.Store.Worker(t.Context(), "w")
+	if err != nil || !slices.Equal(info.Tasks, []int64{1, 2}) {
+		t.Errorf("worker %+v, error %v", info, err)
+	}
+	sp.Report(t, &tasks[0], "", "")
+	sp.move(t, 2, statemachine.Lose, statemachine.Server)
+	if got := held(); len(got) != 0 {
+		t.Errorf("held %v", got)
+	}
+	for range 2 {
+		if err := sp.Store.Leave(t.Context(), w); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := sp.Store.Renew(t.Context(), w, store.Heartbeat{}); !errors.Is(err, store.ErrLeaseLost) {
+		t.Errorf("renews after it has left: %v", err)
+	}
+	if info, _, _ = sp.Store.Worker(t.Context(), "w"); info.State != store.WorkerStopped || info.Ended == 0 {
+		t.Errorf("worker %+v", info)
+	}
+	if next := sp.Register(t, "w"); next.Incarnation != 2 {
+		t.Errorf("registered %+v", next)
+	}
+}
+
+// A worker is told of all buckets when their number is not the one it knows.
+func exerciseKnownBuckets(t *testing.T, sp *Space) {
+	w := sp.Register(t, "w")
+	claim := func(known int) []store.Bucket {
+		t.Helper()
+		r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
+			Worker: "w", Request: store.NewToken(), Buckets: []store.Bucket{{}}, Max: 1, Incarnation: w.Incarnation, Known: known,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Buckets
+	}
+	if got := claim(0); !slices.Equal(got, []store.Bucket{{}}) {
+		t.Errorf("buckets %+v, want the default one", got)
+	}
+	if got := claim(1); got != nil {
+		t.Errorf("buckets %+v, though nothing is new", got)
+	}
+	sp.Open(t, Spec(func(s *store.Spec) { s.Bucket.Labels = "gpu=1,zone=a" }))
+	sp.Raw.SAdd(t.Context(), sp.Key("buckets"), "no name")
+	all := claim(1)
+	if len(all) != 3 || !slices.Contains(all, store.Bucket{Labels: "gpu=1,zone=a"}) {
+		t.Errorf("buckets %+v", all)
+	}
+	for _, c := range []struct {
+		labels []string
+		want   int
+	}{{nil, 1}, {[]string{"gpu=1"}, 1}, {[]string{"zone=a", "gpu=1", "x=y"}, 2}} {
+		if fit := store.Claimable(all, c.labels...); len(fit) != c.want {
+			t.Errorf("claimable with %v: %+v", c.labels, fit)
+		}
+	}
+}
+
+// Disbatch: registration and heartbeat object; orders of an operator.
+func exerciseRegistry(t *testing.T, sp *Space) {
+	sp.SetClock(t, noon)
+	if _, err := sp.Store.OrderWorker(t.Context(), "w", store.OrderDrain); !errors.Is(err, store.ErrNoWorker) {
+		t.Errorf("ordered a worker that is not there: %v", err)
+	}
+	if all, _, err := sp.Store.Workers(t.Context()); len(all) != 0 || err != nil {
+		t.Errorf("workers %+v, error %v", all, err)
+	}
+	w := sp.Register(t, "w")
+	sp.Register(t, "v")
+	sp.Raw.SAdd(t.Context(), sp.Key("worker"), "a foreign one")
+	use := []store.QueueUse{{Class: "*", Queue: "default", Threads: 2, Idle: 1, Processing: 1}}
+	sp.SetClock(t, noon.Add(second))
+	beat := store.Heartbeat{State: store.WorkerDraining, Reason: "disk", Busy: 1, Stuck: 1, Queues: use}
+	if _, err := sp.Store.Renew(t.Context(), w, beat); err != nil {
+		t.Fatal(err)
+	}
+	all, now, err := sp.Store.Workers(t.Context())
+	if err != nil || len(all) != 2 || all[0].Name != "v" || now != noon.Add(second) {
+		t.Fatalf("workers %+v at %s, error %v", all, now.Text(), err)
+	}
+	want := store.WorkerInfo{
+		Registration: Registration("w"), ID: 1, Incarnation: 1, State: store.WorkerDraining, Reason: "disk",
+		Started: noon, Heartbeat: now, Busy: 1, Stuck: 1, Queues: use,
+	}
+	if !reflect.DeepEqual(all[1], want) {
+		t.Errorf("worker %+v, want %+v", all[1], want)
+	}
+	text := `{"datetime":"2027-01-15T08:00:01Z","pid":42,"queues":[{"class":"*","queue":"default","threads":2,"idle":1,"processing":1}]}`
+	if beat := sp.Raw.HGet(t.Context(), sp.Key("worker:w"), "heartbeat").Val(); beat != text {
+		t.Errorf("heartbeat %s, want %s", beat, text)
+	}
+}

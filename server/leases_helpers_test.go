@@ -1,0 +1,113 @@
+package server
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/timing"
+	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// lease is the lease of these tests, leased sets it.
+const lease = time.Second
+
+func leased(o *Options) { o.WorkerTimeout, o.RepairInterval = lease, 200*time.Millisecond }
+
+// registrant is a worker as Redis sees it.
+type registrant struct {
+	store   *store.Store
+	session store.Session
+	tasks   []store.Claimed
+}
+
+func registration(name, identity string) store.Registration {
+	return store.Registration{Name: name, Node: "node-a", Host: "host-a", PID: 7, Identity: identity, Slots: 4}
+}
+
+// register makes a worker known that claims up to n tasks and then says nothing.
+func register(t *testing.T, st *store.Store, name string, n int) *registrant {
+	t.Helper()
+	if err := st.PublishLease(t.Context(), timing.FromStd(lease)); err != nil {
+		t.Fatal(err)
+	}
+	reg, err := st.Register(t.Context(), registration(name, store.NewToken()))
+	if err != nil || len(reg.Former) > 0 {
+		t.Fatalf("register %s: %v, former %v", name, err, reg.Former)
+	}
+	r := &registrant{store: st, session: reg.Session}
+	r.claim(t, n)
+	return r
+}
+
+func (r *registrant) claim(t *testing.T, n int) {
+	t.Helper()
+	if n == 0 {
+		return
+	}
+	got, err := r.store.Claim(t.Context(), store.ClaimRequest{
+		Worker: r.session.Name, Incarnation: r.session.Incarnation, Request: store.NewToken(),
+		Buckets: []store.Bucket{{}}, Max: n,
+	})
+	if err != nil || len(got.Tasks) != n {
+		t.Fatalf("worker %s claimed %d tasks of %d: %v", r.session.Name, len(got.Tasks), n, err)
+	}
+	r.tasks = append(r.tasks, got.Tasks...)
+}
+
+// renew sends a heartbeat, which must be accepted.
+func (r *registrant) renew(t *testing.T) {
+	t.Helper()
+	if _, err := r.store.Renew(t.Context(), r.session, store.Heartbeat{State: store.WorkerReady}); err != nil {
+		t.Fatalf("worker %s could not renew its lease: %v", r.session.Name, err)
+	}
+}
+
+// awaitSteady waits until the server judges workers.
+func awaitSteady(t *testing.T, s *Server) {
+	t.Helper()
+	wait.Eventually(t, 10*time.Second, func() bool { return s.steady.wait() == 0 }, "no verdict on workers is ever allowed")
+}
+
+// steadied makes a server that does not run judge workers now. Its own clock
+// stands still, as the one of Redis does in these tests.
+func steadied(t *testing.T, s *Server) {
+	t.Helper()
+	now := time.Now()
+	s.steady.now = func() time.Time { return now }
+	pass(t, s)
+	s.steady.mu.Lock()
+	defer s.steady.mu.Unlock()
+	s.steady.since = time.Time{}
+}
+
+func openMany(t *testing.T, sp *storetest.Space, n int, change ...func(*store.Spec)) []int64 {
+	t.Helper()
+	var ids []int64
+	for n > 0 {
+		specs := make([]store.Spec, min(n, store.MaxOpen))
+		for i := range specs {
+			specs[i] = storetest.Spec(change...)
+		}
+		ids = append(ids, sp.Open(t, specs...)...)
+		n -= len(specs)
+	}
+	return ids
+}
+
+func redisNow(t *testing.T, st *store.Store) statemachine.Time {
+	t.Helper()
+	now, err := st.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return now
+}
+
+// opened is when the task's round was opened, by the clock of Redis.
+func opened(t *testing.T, sp *storetest.Space, id int64, round int) statemachine.Time {
+	t.Helper()
+	return sp.Task(t, id).Round(round).Stamps["open"]
+}

@@ -1,0 +1,125 @@
+package server
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/timing"
+	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// durable is a space on a Redis of its own that keeps everything.
+func durable(t *testing.T) *storetest.Space {
+	t.Helper()
+	srv := redistest.Start(t, redistest.WithAppendOnly())
+	sp := &storetest.Space{Server: srv, Namespace: redistest.Namespace(t), Where: storetest.Where(srv)}
+	sp.Store = sp.Dial(t)
+	sp.Raw = redis.NewClient(&redis.Options{Addr: srv.Socket()})
+	t.Cleanup(func() { _ = sp.Raw.Close() })
+	return sp
+}
+
+// alone dials as cmd/tdf-server does: without repeating calls.
+func alone(t *testing.T, sp *storetest.Space) func(*Options) {
+	t.Helper()
+	return func(o *Options) { o.Store = sp.Dial(t, store.WithRetries(-1)) }
+}
+
+// Redis is away for two leases, and all heartbeats are stale when it is back:
+// no verdict before one lease after that, and who renews in time keeps its tasks.
+func TestRedisAwayForTwoLeases(t *testing.T) {
+	t.Parallel()
+	sp := durable(t)
+	s, l := launch(t, sp, leased, alone(t, sp))
+	awaitSteady(t, s)
+	ids := openMany(t, sp, 2)
+	lives, dead := register(t, sp.Store, "lives", 1), register(t, sp.Store, "dead", 1)
+	dead.renew(t)
+	lives.renew(t)
+	sp.Server.Kill(t)
+	wait.Never(t, 2*lease, func() bool { return strings.Contains(l.String(), "is lost") }, "a verdict without Redis\n%s", l)
+	sp.Server.Restart(t)
+	back := redisNow(t, sp.Store)
+	kept := func() bool {
+		return sp.Task(t, ids[0]).State == statemachine.Running && sp.Task(t, ids[1]).State == statemachine.Running
+	}
+	wait.Eventually(t, 5*time.Second, func() bool { return strings.Contains(l.String(), "redis answers again") }, "no contact\n%s", l)
+	wait.Never(t, lease/4, func() bool { return !kept() }, "a verdict before one lease of contact\n%s", l)
+	wait.Eventually(t, 10*time.Second, func() bool {
+		lives.renew(t)
+		return sp.Task(t, ids[1]).State == statemachine.Open
+	}, "the dead worker is never lost\n%s", l)
+	if waited := timing.ToStd(opened(t, sp, ids[1], 1).Sub(back)); waited < lease-50*time.Millisecond {
+		t.Errorf("a verdict %v after the return of Redis", waited)
+	}
+	lives.renew(t)
+	checkState(t, sp, ids[0], statemachine.Running)
+	if n := strings.Count(l.String(), "no verdict on workers for 1s: Redis was away"); n != 1 {
+		t.Errorf("said %d times:\n%s", n, l)
+	}
+}
+
+// Redis restarts so fast that no pass notices: a wait for work does.
+func TestRedisRestartsFast(t *testing.T) {
+	t.Parallel()
+	sp := durable(t)
+	s, l := launch(t, sp, leased, alone(t, sp))
+	awaitSteady(t, s)
+	sp.Server.Restart(t)
+	wait.Eventually(t, 5*time.Second, func() bool {
+		return strings.Contains(l.String(), "no verdict on workers for 1s: Redis was away")
+	}, "the restart is not noticed\n%s", l)
+	awaitSteady(t, s)
+}
+
+// offsetClock is now() with seconds that a test adds to the time of Redis.
+const offsetClock = `
+local function now()
+  local t = redis.call('TIME')
+  local s = tonumber(t[1]) + tonumber(redis.call('HGET', KEYS[1], 'test_offset') or 0)
+  return string.format('%d.%06d', s, tonumber(t[2])), s
+end
+`
+
+// The clock of Redis jumps: all leases seem to be over, or none ever. Nobody is
+// lost who renews its lease within one of the new time.
+func TestClockJumps(t *testing.T) {
+	t.Parallel()
+	for name, offset := range map[string]int{"an hour forward": 3600, "an hour back": -3600} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sp := storetest.New(t)
+			clock := store.WithClock(offsetClock)
+			s, l := launch(t, sp, leased, func(o *Options) { o.Store = sp.Dial(t, clock) })
+			awaitSteady(t, s)
+			ids := openMany(t, sp, 100)
+			st := sp.Dial(t, clock)
+			lives := register(t, st, "lives", 100)
+			sp.Raw.HSet(t.Context(), sp.Key("meta"), "test_offset", offset)
+			wait.Eventually(t, 5*time.Second, func() bool {
+				return strings.Contains(l.String(), "no verdict on workers for 1s: "+reasonJump)
+			}, "the jump is not noticed\n%s", l)
+			wait.Eventually(t, 10*time.Second, func() bool {
+				lives.renew(t)
+				return s.steady.wait() == 0
+			}, "no verdict is ever allowed again")
+			lives.renew(t)
+			counts, err := sp.Store.Count(t.Context())
+			if err != nil || counts[statemachine.Running] != int64(len(ids)) || strings.Contains(l.String(), "is lost") {
+				t.Errorf("counts %v, %v\n%s", counts, err, l)
+			}
+			register(t, st, "dead", 0)
+			wait.Eventually(t, 10*time.Second, func() bool {
+				lives.renew(t)
+				return strings.Contains(l.String(), "worker dead (node-a, host-a, 7) is lost")
+			}, "after the jump nobody is ever lost\n%s", l)
+		})
+	}
+}

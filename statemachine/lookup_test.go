@@ -1,0 +1,117 @@
+package statemachine_test
+
+import (
+	"slices"
+	"testing"
+
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+func FuzzCutRoundField(f *testing.F) {
+	for _, name := range []string{"0:open", "12:running", "3:a:b", "03:open", "-1:open", "+1:open", "1:", ":open", "open", "99999999999999999999:x", ""} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		round, field, ok := sm.CutRoundField(name)
+		switch {
+		case ok && (round < 0 || field == "" || sm.RoundField(round, field) != name):
+			t.Errorf("%q was cut into %d and %q", name, round, field)
+		case !ok && (round != 0 || field != ""):
+			t.Errorf("%q was refused with %d and %q", name, round, field)
+		}
+		if name == "" {
+			return
+		}
+		round, field, ok = sm.CutRoundField(sm.RoundField(len(name), name))
+		if !ok || round != len(name) || field != name {
+			t.Errorf("field %q came back as %d, %q, %v", name, round, field, ok)
+		}
+	})
+}
+
+func TestCutRoundFieldRefuses(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"03:open", "-1:open", "+1:open", "1:", ":open", "open", "1", "", "99999999999999999999:x", "1 :x"} {
+		if round, field, ok := sm.CutRoundField(name); ok {
+			t.Errorf("%q was cut into %d and %q", name, round, field)
+		}
+	}
+}
+
+func TestClaimMove(t *testing.T) {
+	t.Parallel()
+	if from, to := sm.ClaimMove(); from != sm.Open || to != sm.Running {
+		t.Errorf("a claim moves from %s to %s", from, to)
+	}
+}
+
+func TestCounterEnd(t *testing.T) {
+	t.Parallel()
+	want := map[sm.Counter]sm.State{sm.Fails: sm.Failed, sm.Timeouts: sm.TimedOut, sm.Losses: sm.Orphaned, sm.Releases: sm.None, "": sm.None}
+	for c, end := range want {
+		if got := c.End(); got != end {
+			t.Errorf("%q beyond its limit ends a task as %q, want %q", c, got, end)
+		}
+	}
+}
+
+// What a round has passed, written by hand.
+func TestPassed(t *testing.T) {
+	t.Parallel()
+	ran := []sm.State{sm.Open, sm.Running}
+	executed := append(slices.Clone(ran), sm.Executed)
+	for s, before := range map[sm.State][]sm.State{
+		sm.Blocked: {sm.Open}, sm.Open: nil, sm.Running: {sm.Open}, sm.Executed: ran,
+		sm.Succeeded: executed, sm.Failed: executed, sm.TimedOut: ran, sm.Terminated: ran, sm.Orphaned: ran,
+		sm.Expired: {sm.Open}, sm.Cancelled: {sm.Open}, sm.Archived: {sm.Open},
+	} {
+		want := append(slices.Clone(before), s)
+		got := sm.Passed(s)
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("a round that is %s has passed %v, want %v", s, got, want)
+		}
+	}
+}
+
+func TestTaskBooks(t *testing.T) {
+	t.Parallel()
+	task := sm.Task{
+		State: sm.Archived, Outcome: sm.Orphaned, Fails: 1, Timeouts: 2, Losses: 4, Releases: 8,
+		MaxFails: 10, MaxTimeouts: 20, MaxLosses: 40,
+	}
+	if task.End() != sm.Orphaned || task.Ends() != 15 {
+		t.Errorf("ended %s after %d rounds", task.End(), task.Ends())
+	}
+	for c, want := range map[sm.Counter][2]int64{
+		sm.Fails: {1, 10}, sm.Timeouts: {2, 20}, sm.Losses: {4, 40}, sm.Releases: {8, int64(sm.Unlimited)}, "": {0, int64(sm.Unlimited)},
+	} {
+		if got := [2]int64{int64(task.Counted(c)), int64(task.Limit(c))}; got != want {
+			t.Errorf("%q: %d of %d, want %d of %d", c, got[0], got[1], want[0], want[1])
+		}
+	}
+	task.State = sm.Running
+	if task.End() != sm.Running {
+		t.Errorf("a running task ended %s", task.End())
+	}
+}
+
+// RoundEnd is for workers what Deadline is for servers, without end_before.
+func TestRoundEnd(t *testing.T) {
+	t.Parallel()
+	task := sm.Task{State: sm.Running, EndBefore: 12, Timeout: 5, Current: sm.Round{Claim: "c", Running: 10}}
+	foreign := task
+	foreign.Current.Claim = ""
+	forever := task
+	forever.Timeout = sm.Forever
+	for name, c := range map[string]struct{ got, want sm.Time }{
+		"without grace": {task.RoundEnd(0), 15}, "with grace": {task.RoundEnd(3), 18},
+		"foreign": {foreign.RoundEnd(3), 15}, "no timeout": {forever.RoundEnd(3), sm.Never},
+		"deadline": {task.Deadline(0), 12}, "deadline without timeout": {forever.Deadline(0), 12},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %d, want %d", name, c.got, c.want)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package acceptance
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/wait"
+)
+
+// checkFields compares fields: "-" means that there is none, "*" that there is one.
+func checkFields(t *testing.T, task *store.Task, want map[string]string) {
+	t.Helper()
+	for name, value := range want {
+		got, ok := task.Fields[name]
+		switch {
+		case value == "-" && ok, value == "*" && !ok, value != "-" && value != "*" && got != value:
+			t.Errorf("task %d: %s = %q (there: %v), want %q", task.ID, name, got, ok, value)
+		}
+	}
+}
+
+func contains(t *testing.T, what, got string, want ...string) {
+	t.Helper()
+	for _, s := range want {
+		if !strings.Contains(got, s) {
+			t.Errorf("%s lacks %q:\n%.2000s", what, s, got)
+		}
+	}
+}
+
+// content waits until a program has made the file, and reads it.
+func content(t *testing.T, name string) string {
+	t.Helper()
+	var data []byte
+	wait.Eventually(t, patience, func() bool {
+		var err error
+		data, err = os.ReadFile(name)
+		return err == nil && len(data) > 0
+	}, "file %s is not made", name)
+	return strings.TrimSpace(string(data))
+}
+
+// made waits until a program has made the file.
+func made(t *testing.T, name string) {
+	t.Helper()
+	wait.Eventually(t, patience, func() bool {
+		_, err := os.Stat(name)
+		return err == nil
+	}, "file %s is not made", name)
+}
+
+// late is a text made when it is printed.
+type late func() string
+
+func (l late) String() string { return l() }

@@ -1,0 +1,125 @@
+package acceptance
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/wait"
+	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/worker"
+)
+
+// idlers is how many workers do nothing, watched for how long.
+const (
+	idlers  = 200
+	watched = 12 * time.Second
+)
+
+// C6: two hundred idle workers send one command a second each, at most; a task
+// that is opened is claimed at once, by one of them.
+func TestIdleFleet(t *testing.T) {
+	t.Parallel()
+	sp := storetest.On(t, redistest.Start(t))
+	sp.Where.ReadTimeout = 3 * time.Second // the default
+	var runs atomic.Int64
+	startIdlers(t, sp, &runs)
+	wait.Eventually(t, time.Minute, func() bool {
+		n, err := sp.Raw.ZCard(t.Context(), sp.Key("lease")).Result()
+		return err == nil && n == idlers
+	}, "not all workers are registered")
+	sent := monitor(t, sp.Server)
+	wait.Never(t, 3*time.Second, func() bool { return false }, "the first claims are behind them")
+	before := sent.Load()
+	wait.Never(t, watched, func() bool { return runs.Load() > 0 }, "a task has run that was never opened")
+	n := sent.Load() - before
+	each := float64(n) / idlers / watched.Seconds()
+	t.Logf("%d commands: %.2f a second and worker", n, each)
+	if each > 1 || each < 0.1 {
+		t.Errorf("an idle worker sends %.2f commands a second, want at most 1 and more than none", each)
+	}
+	id := sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Program = "idle" }))[0]
+	wait.Eventually(t, patience, func() bool { return sp.Task(t, id).State == sm.Executed }, "the task is not executed")
+	stamps := sp.Task(t, id).Round(0).Stamps
+	within(t, "from opening to the claim", stamps["open"], stamps["running"], sm.Second)
+	wait.Never(t, time.Second, func() bool { return runs.Load() > 1 }, "the task ran twice")
+	if n := countLines(sp.Task(t, id).Log, "open -> running"); n != 1 {
+		t.Errorf("the task was claimed %d times:\n%s", n, sp.Task(t, id).Log)
+	}
+}
+
+// startIdlers starts the workers, each with connections of its own.
+func startIdlers(t *testing.T, sp *storetest.Space, runs *atomic.Int64) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var work sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		work.Wait()
+	})
+	dir := t.TempDir()
+	for i := range idlers {
+		st, err := store.Dial(sp.Where, sp.Namespace, store.WithPoolSize(4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := worker.DefaultOptions()
+		o.Name, o.Store, o.ProgramDir, o.Slots = fmt.Sprintf("idle-%d", i), st, dir, 2
+		o.Handlers = map[string]worker.Handler{"idle": func(context.Context, *worker.Job) error {
+			runs.Add(1)
+			return nil
+		}}
+		w, err := worker.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		work.Go(func() {
+			if err := w.Run(ctx); err != nil {
+				t.Errorf("worker %d: %v", i, err)
+			}
+			_ = st.Close()
+		})
+	}
+}
+
+// monitor counts the commands that clients send to Redis, those of scripts not
+// included, until the test ends.
+func monitor(t *testing.T, server *redistest.Server) *atomic.Int64 {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "unix", server.Socket())
+	if err == nil {
+		_, err = conn.Write([]byte("MONITOR\r\n"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		lines := bufio.NewReaderSize(conn, 1<<20)
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				return
+			}
+			if !strings.Contains(line, " lua] ") {
+				sent.Add(1)
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = conn.Close()
+		<-done
+	})
+	return &sent
+}

@@ -1,0 +1,121 @@
+package acceptance
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mholt/archiver/v4"
+
+	"github.com/tdf-go/tdf/internal/disktest"
+	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/manager"
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+// full is what every round has to say that met a full disk.
+const full = "no space left on device"
+
+// E6: the worker's disk is full while a program is fetched, is unpacked, or
+// writes its output. That round fails and says why; the next one works, and with
+// no room at all nothing is claimed until there is some again.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	big := strings.Repeat("not compressed, so it is as big as it looks\n", 5<<20/44)
+	archive := tarOf(t, entry{name: "run.sh", body: "#!/bin/sh\n", mode: 0o755}, entry{name: "big", body: big, mode: 0o644})
+	cases := map[string]struct {
+		set  []string // settings that use the disk DISK
+		spec func(s *shelf, w *world) manager.Spec
+		want map[string]string
+	}{
+		"fetch": {[]string{"program_dir=DISK"}, func(s *shelf, _ *world) manager.Spec {
+			return manager.Spec{Program: "big", Source: s.url + "/big.tar"}
+		}, map[string]string{"0:output": "", "0:exit_code": "-"}},
+		"unpack": {[]string{"program_dir=DISK"}, func(s *shelf, _ *world) manager.Spec {
+			return manager.Spec{Program: "big", Source: s.url + "/big.tar.gz"}
+		}, map[string]string{"0:output": "", "0:exit_code": "-"}},
+		"output": {[]string{"program_dir=DISK", "task_output_filename=DISK/out"}, func(_ *shelf, w *world) manager.Spec {
+			return w.script(t, "writer", "head -c 5000000 /dev/zero; echo end")
+		}, map[string]string{"0:output": "*", "0:output_bytes": "5000004", "0:exit_code": "0"}},
+		"private": {[]string{"temp_dir=DISK"}, func(_ *shelf, w *world) manager.Spec {
+			return w.script(t, "hoarder", `head -c 5000000 /dev/zero > "$TDF_WORKDIR/hoard"`)
+		}, map[string]string{"0:exit_code": "1"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			disk := disktest.Small(t, "3m")
+			allow(t, disk, 0o777)
+			w := newWorld(t, "disk_reserve=1MiB", "slots=1")
+			s := newShelf(t, w, map[string][]byte{"big.tar": archive, "big.tar.gz": packed(t, archiver.Gz{}, archive)})
+			set := strings.Split(strings.ReplaceAll(strings.Join(c.set, "\n"), "DISK", disk), "\n")
+			worker := w.worker(t, "w", set...)
+			id := w.open(t, c.spec(s, w))[0]
+			task := w.await(t, id, sm.Executed)
+			contains(t, "error", strings.ToLower(task.Fields["0:error"]), full)
+			checkFields(t, task, c.want)
+			if name == "output" {
+				_ = os.Remove(filepath.Join(disk, "out")) // it is kept, as far as it came
+			}
+			w.pauses(t, worker, disk)
+		})
+	}
+}
+
+// pauses fills the disk: the worker claims nothing and says so, and goes on by
+// itself when there is room.
+func (w *world) pauses(t *testing.T, worker *daemon, disk string) {
+	t.Helper()
+	small := w.script(t, "small", "echo fits")
+	w.await(t, w.open(t, small)[0], sm.Executed)
+	filler := disktest.Fill(t, disk)
+	worker.says(t, "claiming nothing")
+	worker.says(t, "disk_reserve")
+	wait.Eventually(t, patience, func() bool {
+		info, _, err := w.Store.Worker(t.Context(), "w")
+		return err == nil && strings.Contains(info.Reason, disk)
+	}, "the registry does not say why nothing is claimed")
+	id := w.open(t, small)[0]
+	wait.Never(t, time.Second, func() bool { return w.state(t, id) != sm.Open }, "a task was claimed with a full disk")
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	checkFields(t, w.await(t, id, sm.Executed), map[string]string{"0:output": "fits\n", "0:error": ""})
+	worker.says(t, "claiming again")
+	wait.Eventually(t, patience, func() bool {
+		info, _, err := w.Store.Worker(t.Context(), "w")
+		return err == nil && info.Reason == ""
+	}, "the registry still says why nothing is claimed")
+	if worker.ended() {
+		t.Error("the worker has ended")
+	}
+}
+
+// E6, the spool: Redis is away and the disk for results is full. The result
+// waits in memory, the worker says so, and nothing is lost when Redis is back.
+func TestFullSpool(t *testing.T) {
+	t.Parallel()
+	disk := disktest.Small(t, "1m")
+	allow(t, disk, 0o777)
+	w := worldOn(t, appendOnly(t), "disk_reserve=64KiB", "slots=1", "on_redis_loss=finish")
+	worker := w.worker(t, "w", "spool_dir="+filepath.Join(disk, "spool"))
+	spec := w.script(t, "p", `echo > "$1.begun"; until [ -e "$1.go" ]; do sleep 0.02; done; echo done`)
+	spec.Input = filepath.Join(w.dir, "sign")
+	id := w.open(t, spec)[0]
+	made(t, spec.Input+".begun")
+	filler := disktest.Fill(t, disk)
+	w.Server.Kill(t)
+	w.file(t, "sign.go", "", 0o644)
+	worker.says(t, "could not keep a result on disk")
+	worker.says(t, full)
+	w.Server.Restart(t)
+	checkFields(t, w.await(t, id, sm.Executed), map[string]string{"0:output": "done\n", "0:error": "", "round": "0"})
+	again := w.open(t, spec)[0]
+	worker.says(t, "claiming nothing")
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	w.await(t, again, sm.Executed)
+}

@@ -1,0 +1,137 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/store"
+)
+
+// drain lets what runs come to its end, within limits, and sees to it that what
+// is left is stopped and handed back. It returns when nothing runs any more and
+// dispatching, which may still bring the tasks of a last claim, is closed.
+func (w *Worker) drain(dispatching <-chan struct{}) {
+	w.log.Info().Int("running", w.pool.count(executing)).Dur("drain_timeout", w.opts.DrainTimeout).Msg("draining")
+	w.signalChange()
+	limit := time.NewTimer(w.opts.DrainTimeout)
+	defer limit.Stop()
+	hurry, over := w.hurry, false
+	for {
+		change := w.pool.change()
+		if dispatching == nil && w.pool.count(executing) == 0 {
+			break
+		}
+		select {
+		case <-change:
+			continue
+		case <-dispatching:
+			dispatching = nil
+		case <-limit.C:
+			over = true
+			w.log.Warn().Msg("drain_timeout is over: stopping what still runs and handing it back")
+		case <-hurry:
+			hurry, over = nil, true
+			w.log.Warn().Msg("killing what still runs and handing it back")
+		}
+		if over {
+			w.stopAll(errDrained, hurry == nil)
+		}
+	}
+	time.AfterFunc(w.opts.StopTimeout, w.stopReports)
+}
+
+// stopAll stops all rounds; hard is with KILL and without grace.
+func (w *Worker) stopAll(cause error, hard bool) {
+	for _, s := range w.slots {
+		s.stop(cause, hard)
+	}
+}
+
+// killRounds is for rounds that may belong to others soon.
+func (w *Worker) killRounds(cause error) {
+	w.stopAll(cause, true)
+	w.signalChange()
+}
+
+// order takes note of what an operator wants.
+func (w *Worker) order(o store.WorkerOrder) {
+	before, _ := w.ordered.Swap(o).(store.WorkerOrder)
+	if o == before {
+		return
+	}
+	w.signalChange()
+	switch o {
+	case store.OrderStop:
+		w.log.Info().Msg("an operator has ordered this worker to stop")
+		w.stopRounds(errOrdered)
+	case store.OrderDrain:
+		w.log.Info().Msg("an operator has ordered this worker to drain: it claims nothing until it is undrained")
+	case store.OrderNone:
+		w.log.Info().Msg("this worker is undrained")
+	}
+}
+
+// draining reports whether the worker claims nothing because it was told so.
+func (w *Worker) draining() bool {
+	return w.rounds.Err() != nil || w.ordered.Load() == store.OrderDrain
+}
+
+// whyPaused is why nothing is claimed although slots are idle; empty if nothing
+// is in the way.
+func (w *Worker) whyPaused() string {
+	_, _, held := w.lease.now()
+	switch {
+	case w.rounds.Err() != nil:
+		return "stopping"
+	case w.ordered.Load() == store.OrderDrain:
+		return "drained by an operator"
+	case !held:
+		return "without a lease: cut off from redis"
+	case w.pool.count(stuck) == len(w.slots):
+		return "all slots are stuck"
+	}
+	if err := w.disk.Check(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func (w *Worker) sayPaused(why string) {
+	if why != w.paused && w.rounds.Err() == nil {
+		w.log.Warn().Str("why", why).Msg("claiming nothing")
+		w.signalChange()
+	}
+	w.paused = why
+}
+
+func (w *Worker) sayResumed() {
+	if w.paused != "" {
+		w.log.Info().Msg("claiming again")
+		w.paused = ""
+		w.signalChange()
+	}
+}
+
+// signalChange makes the next heartbeat come at once.
+func (w *Worker) signalChange() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+// pauseCheck is how often a worker that claims nothing looks whether it may again.
+const pauseCheck = 500 * time.Millisecond
+
+func (w *Worker) awaitChange(ctx context.Context) {
+	change := w.pool.change()
+	timer := time.NewTimer(pauseCheck)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-change:
+	}
+}
+
+func (w *Worker) busy() int { return w.pool.count(executing, reporting) }

@@ -1,0 +1,77 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/worktest"
+	"github.com/tdf-go/tdf/worker"
+)
+
+// exampleTB stands in for the testing.TB that examples do not have.
+type exampleTB struct{ testing.TB }
+
+func (exampleTB) Helper()                           {}
+func (exampleTB) Logf(string, ...any)               {}
+func (exampleTB) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+// workplace stands for a file worker.cfg and for a manager that has opened a
+// task of the program shout.
+func workplace(ctx context.Context) (cfg string, remove func()) {
+	srv, namespace := redistest.Shared(exampleTB{}), redistest.Namespace(exampleTB{}) //nolint:contextcheck // it outlives the example
+	dir, err := os.MkdirTemp("", "tdf-example-")
+	if err != nil {
+		panic(err)
+	}
+	cfg = filepath.Join(dir, "worker.cfg")
+	text := fmt.Sprintf("[redis]\nhost=%s\n[tdf]\nnamespace=%s\n[worker]\nprogram_dir=%s\n", srv.Socket(), namespace, dir)
+	if err := os.WriteFile(cfg, []byte(text), 0o600); err != nil {
+		panic(err)
+	}
+	st, err := store.Dial(worktest.Redis(srv), namespace)
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = st.Close() }()
+	spec := storetest.Spec(func(s *store.Spec) { s.Program, s.Input = "shout", "hello world" })
+	if _, err := st.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{spec}}); err != nil {
+		panic(err)
+	}
+	return cfg, func() { _ = os.RemoveAll(dir) }
+}
+
+// A worker that does tasks by Go functions. What a manager opens for the
+// program shout, this process does.
+func ExampleLoad() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	cfg, remove := workplace(ctx)
+	defer remove()
+
+	shout := func(_ context.Context, job *worker.Job) error {
+		fmt.Println("task", job.Task, "round", job.Round)
+		fmt.Fprintln(job.Stdout, strings.ToUpper(job.Input)) // goes into the task's record
+		stop()                                               // one is enough for an example
+		return nil
+	}
+	w, err := worker.Load("worker-A", cfg, func(o *worker.Options) {
+		o.Handlers = map[string]worker.Handler{"shout": shout}
+	})
+	if err != nil {
+		panic(err)
+	}
+	if err := w.Run(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println("drained:", w.Close())
+	// Output:
+	// task 1 round 0
+	// drained: <nil>
+}

@@ -1,0 +1,118 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/capture"
+	"github.com/tdf-go/tdf/internal/process"
+	"github.com/tdf-go/tdf/internal/shim"
+	"github.com/tdf-go/tdf/internal/store"
+)
+
+// Handler is a Go function that does what a program would do (Flock: task
+// handler). It should return soon after ctx is done; one that does not within
+// KillGrace makes its slot stuck until it returns, and what it returns then is
+// dropped. An error, or output on Stderr, makes the round a failure, under the
+// task's fail_on. A panic is an error.
+type Handler func(ctx context.Context, job *Job) error
+
+// Job is one round of a task for a Handler.
+type Job struct {
+	// Task and Round identify the round: a task may be started more than once,
+	// each time in a round of its own.
+	Task  int64
+	Round int
+	// Program is the name the handler is registered by, Input what the task
+	// brings, Args its words as a program would get them.
+	Program, Input string
+	Args           []string
+	// Stdout and Stderr are recorded as a program's output is.
+	Stdout, Stderr io.Writer
+
+	round *round
+}
+
+// Progress tells how far the job has come: part from 0 to 1, and a few words.
+// It is recorded within about a second.
+func (j *Job) Progress(part float64, text string) {
+	j.round.mu.Lock()
+	defer j.round.mu.Unlock()
+	j.round.told = told{progress: store.Progress{Part: min(max(part, 0), 1), Text: oneLine(text)}, fresh: true}
+}
+
+// stuckError says that a handler did not return.
+type stuckError struct {
+	program string
+	grace   time.Duration
+	ended   func(context.Context) bool
+}
+
+// Error names the handler.
+func (e *stuckError) Error() string {
+	return fmt.Sprintf("the handler of '%s' did not return within %s of being cancelled", e.program, e.grace)
+}
+
+// handle runs a handler to its end, or gives it up.
+func (r *round) handle(ctx context.Context, h Handler) (result, error) {
+	t, limit := r.task, r.worker.opts.OutputLimit
+	live := streams{capture.NewExcerpt(limit), capture.NewExcerpt(limit)}
+	r.setStreams(live)
+	job := &Job{
+		Task: t.ID, Round: t.Round, Program: t.Program, Input: t.Input, Args: t.Argv,
+		Stdout: live.out, Stderr: live.err, round: r,
+	}
+	if job.Args == nil {
+		job.Args = process.SplitInput(t.Input)
+	}
+	done := make(chan error, 1)
+	go func() { done <- call(ctx, h, job) }()
+	err := r.awaitHandler(ctx, done)
+	res := result{Result: shim.Result{Started: true, ExitCode: -1}, stdout: live.out.Captured(), stderr: live.err.Captured()}
+	if ctx.Err() != nil {
+		res.Cause = shim.Cancelled
+		if _, stuck := errors.AsType[*stuckError](err); !stuck && errors.Is(err, ctx.Err()) {
+			err = nil // it has obeyed, which is no failure of its own
+		}
+	}
+	return res, err
+}
+
+// call turns a panic of the handler into its error.
+func call(ctx context.Context, h Handler, job *Job) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			job.round.log.Error().Bytes("stack", debug.Stack()).Msgf("panic in the handler of '%s': %v", job.Program, p)
+			err = fmt.Errorf("the handler of '%s' panicked: %v", job.Program, p)
+		}
+	}()
+	return h(ctx, job)
+}
+
+// awaitHandler waits for the handler, after ctx is done no longer than the grace.
+func (r *round) awaitHandler(ctx context.Context, done <-chan error) error {
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(r.worker.opts.KillGrace)
+	defer grace.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-grace.C:
+	}
+	return &stuckError{r.task.Program, r.worker.opts.KillGrace, func(ctx context.Context) bool {
+		select {
+		case <-done: //nolint:errcheck // what it returns is too late for its round
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}}
+}

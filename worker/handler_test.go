@@ -1,0 +1,105 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/wait"
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+// handlers makes a worker of handlers only.
+func handlers(of map[string]Handler) func(*Options) {
+	return func(o *Options) { o.Handlers, o.Programs, o.Container = of, nil, nil }
+}
+
+func forHandler(name string) func(*store.Spec) {
+	return func(s *store.Spec) { s.Program, s.Source, s.Input = name, "", "1 2 3" }
+}
+
+// A Go function does tasks through the same claims, records and rules as a
+// program.
+func TestHandlers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start(t, handlers(map[string]Handler{
+		"echo": func(_ context.Context, j *Job) error {
+			fmt.Fprintln(j.Stdout, j.Task, j.Round, j.Program, j.Input, len(j.Args))
+			return nil
+		},
+		"fail":  func(context.Context, *Job) error { return errors.New("it broke") },
+		"panic": func(context.Context, *Job) error { panic("oh") },
+		"warn": func(_ context.Context, j *Job) error {
+			fmt.Fprintln(j.Stderr, "careful")
+			return nil
+		},
+	}))
+	for name, want := range map[string]map[string]string{
+		"echo":  {"0:output": "*", "0:error": "", "0:worker": "w"},
+		"fail":  {"0:output": "", "0:error": "it broke"},
+		"panic": {"0:error": "the handler of 'panic' panicked: oh"},
+		"warn":  {"0:error": "careful\n"},
+		"other": {"0:error": "program 'other': worker 'w' has no handler of that name and runs no programs"},
+	} {
+		task := s.await(t, s.open(t, forHandler(name)), sm.Executed)
+		checkFields(t, task, want)
+		if name == "echo" {
+			checkFields(t, task, map[string]string{"0:output": fmt.Sprintf("%d 0 echo 1 2 3 3\n", task.ID)})
+		}
+	}
+}
+
+// A handler is cancelled at its timeout. One that does not obey makes its slot
+// stuck, which the registry shows, and what it returns later is not reported.
+func TestStuckHandler(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	release := make(chan struct{})
+	returned := make(chan struct{})
+	w := s.start(t, func(o *Options) { o.Slots, o.KillGrace = 2, 50*time.Millisecond }, handlers(map[string]Handler{
+		"obeys": func(ctx context.Context, _ *Job) error { <-ctx.Done(); return ctx.Err() },
+		"stuck": func(_ context.Context, j *Job) error {
+			defer close(returned)
+			<-release
+			fmt.Fprintln(j.Stdout, "late")
+			return nil
+		},
+		"quick": func(context.Context, *Job) error { return nil },
+	}))
+	checkFields(t, s.await(t, s.open(t, forHandler("obeys"), limits("0.2", "0")), sm.TimedOut), map[string]string{
+		"0:error": "TERMINATED - execution timed out...",
+	})
+	id := s.open(t, forHandler("stuck"), limits("0.2", "0"))
+	task := s.await(t, id, sm.TimedOut)
+	checkContains(t, "error", task.Fields["0:error"], "did not return within 50ms")
+	wait.Eventually(t, patience, func() bool { return s.worker(t).Stuck == 1 }, "the registry does not show it")
+	for range 3 {
+		s.await(t, s.open(t, forHandler("quick")), sm.Executed) // in the other slot
+	}
+	close(release)
+	wait.Closed(t, patience, returned, "it does not return")
+	w.log.await(t, "the slot is free again")
+	wait.Eventually(t, patience, func() bool { return s.worker(t).Stuck == 0 }, "the registry still shows it")
+	after := s.Task(t, id)
+	checkFields(t, after, map[string]string{"state": "timed_out", "0:output": ""})
+}
+
+// What a handler says of its progress is recorded while it runs.
+func TestHandlerProgress(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	release := make(chan struct{})
+	s.start(t, handlers(map[string]Handler{"p": func(_ context.Context, j *Job) error {
+		j.Progress(0.4, "halfway")
+		<-release
+		return nil
+	}}))
+	id := s.open(t, forHandler("p"))
+	wait.Eventually(t, patience, func() bool { return s.Task(t, id).Fields["0:progress"] == "0.4 halfway" }, "no progress")
+	close(release)
+	s.await(t, id, sm.Executed)
+}

@@ -1,0 +1,142 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/timing"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// longestWait is how long an idle worker trusts in being woken. Claim and wait
+// are two commands, and with the heartbeat an idle worker sends less than one
+// command a second.
+const longestWait = 3 * time.Second
+
+// dispatch claims tasks for the idle slots until ctx ends.
+func (w *Worker) dispatch(ctx context.Context) {
+	for {
+		free := w.pool.await(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if why := w.whyPaused(); why != "" {
+			w.sayPaused(why)
+			w.awaitChange(ctx)
+			continue
+		}
+		w.sayResumed()
+		w.turn(ctx, free)
+	}
+}
+
+// turn claims and works, or waits for work.
+func (w *Worker) turn(ctx context.Context, free int) {
+	reply, clock, err := w.claim(ctx, free)
+	switch {
+	case errors.Is(err, store.ErrLeaseLost):
+		w.signalChange() // the heartbeat finds it too, and does what is to be done
+		w.awaitChange(ctx)
+	case err != nil:
+		timing.Pause(ctx, w.link.Failed(err))
+	case len(reply.Tasks) > 0:
+		w.idling = false
+		w.start(reply.Tasks, clock) //nolint:contextcheck // rounds end by the worker's own stages
+	case !reply.More:
+		w.idle(ctx, &reply)
+	}
+}
+
+// start gives each task a slot.
+func (w *Worker) start(tasks []store.Claimed, clock redisClock) {
+	incarnation := w.claims.incarnation
+	for i := range tasks {
+		s := w.pool.take()
+		w.working.Go(func() { s.work(&tasks[i], clock, incarnation) })
+	}
+}
+
+// claim survives the end of ctx for a while: Redis may have carried it out, and
+// then the worker has to hand back what it got.
+func (w *Worker) claim(ctx context.Context, free int) (store.ClaimReply, redisClock, error) {
+	ctx, cancel := outlive(ctx, w.opts.StopTimeout)
+	defer cancel()
+	session, _, _ := w.lease.now()
+	reply, clock, err := w.claims.claim(ctx, session.Incarnation, free)
+	if err != nil {
+		return reply, clock, err
+	}
+	w.link.Answered()
+	for _, id := range reply.Damaged {
+		w.log.Error().Int64("task", id).Err(store.ErrDamaged).Msgf("could not claim task %d", id)
+	}
+	return reply, clock, nil
+}
+
+// idle waits until the worker is woken, the next task starts, or the longest
+// wait is over.
+func (w *Worker) idle(ctx context.Context, reply *store.ClaimReply) {
+	level := zerolog.InfoLevel
+	if w.idling {
+		level = zerolog.DebugLevel
+	}
+	w.idling = true
+	w.log.WithLevel(level).Msg("no open task to claim")
+	woken, err := w.opts.Store.WaitWork(ctx, w.opts.Name, w.claims.buckets, w.idleTime(reply))
+	if err != nil && ctx.Err() == nil {
+		timing.Pause(ctx, w.link.Failed(err))
+	}
+	if woken != "" && (ctx.Err() != nil || w.whyPaused() != "") {
+		w.passOn(ctx, woken)
+	}
+}
+
+// passOn gives a wake-up that this worker cannot use to another.
+func (w *Worker) passOn(ctx context.Context, bucket string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
+	defer cancel()
+	if err := w.opts.Store.PassOn(ctx, bucket); err != nil {
+		w.log.Debug().Err(err).Msg("could not pass a wake-up on") // others poll
+	}
+}
+
+func (w *Worker) idleTime(reply *store.ClaimReply) time.Duration {
+	d := min(longestWait, w.opts.SleepAfterNoProcessClaimed)
+	if next := reply.Next.Sub(reply.Now); reply.Next != statemachine.Never && next < timing.FromStd(d) {
+		d = timing.ToStd(next)
+	}
+	return max(d, time.Millisecond)
+}
+
+// resolveDoubt asks once more for the tasks of a claim whose answer never came,
+// so that none stays claimed without a worker, and hands them back.
+func (w *Worker) resolveDoubt(ctx context.Context) {
+	limit, cancel := outlive(ctx, w.opts.StopTimeout)
+	defer cancel()
+	for w.claims.inDoubt() {
+		reply, clock, err := w.claim(limit, 1)
+		switch {
+		case err == nil:
+			w.handBack(limit, reply.Tasks, clock)
+			return
+		case errors.Is(err, store.ErrLeaseLost):
+			return // the tasks are taken back together with the lease
+		case limit.Err() != nil:
+			w.log.Error().Err(err).Msg("stopped without knowing whether the last claim got a task")
+			return
+		}
+		timing.Pause(limit, w.link.Failed(err))
+	}
+}
+
+// handBack gives tasks back that were never begun.
+func (w *Worker) handBack(ctx context.Context, tasks []store.Claimed, clock redisClock) {
+	for i := range tasks {
+		r := w.newRound(&tasks[i], clock, nil)
+		r.report(ctx, &ending{event: statemachine.HandBack, why: errDrained, result: notRun()})
+	}
+}

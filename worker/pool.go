@@ -1,0 +1,98 @@
+package worker
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// phase is what a slot does.
+type phase int
+
+const (
+	idle      phase = iota
+	executing       // a program or handler is at work
+	reporting       // its result is on the way
+	stuck           // its program or handler does not end
+)
+
+// pool hands out the slots of a worker.
+type pool struct {
+	mu     sync.Mutex
+	phases map[*slot]phase
+	free   []*slot
+	// changed is closed, and replaced, at each change.
+	changed chan struct{}
+}
+
+func newPool(slots []*slot) *pool {
+	p := &pool{phases: map[*slot]phase{}, changed: make(chan struct{})}
+	for _, s := range slices.Backward(slots) { // slot 0 is handed out first
+		p.phases[s] = idle
+		p.free = append(p.free, s)
+	}
+	return p
+}
+
+// take returns an idle slot; the caller knows that there is one.
+func (p *pool) take() *slot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	p.enter(s, executing)
+	return s
+}
+
+// set notes what a slot does from now on.
+func (p *pool) set(s *slot, to phase) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if to == idle {
+		p.free = append(p.free, s)
+	}
+	p.enter(s, to)
+}
+
+func (p *pool) enter(s *slot, to phase) {
+	p.phases[s] = to
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// count is how many slots are in one of the phases.
+func (p *pool) count(phases ...phase) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, at := range p.phases {
+		for _, wanted := range phases {
+			if at == wanted {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// change is closed at the next change. Ask for it before looking at the pool.
+func (p *pool) change() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.changed
+}
+
+// await waits until a slot is idle and returns how many are; 0 if ctx ends.
+func (p *pool) await(ctx context.Context) int {
+	for {
+		change := p.change()
+		if n := p.count(idle); n > 0 {
+			return n
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return 0
+		}
+	}
+}

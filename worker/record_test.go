@@ -1,0 +1,123 @@
+package worker
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/wait"
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+// The record of a round has everything about it.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	long := strings.Repeat("x", 3000) + "\n"
+	id := s.open(t, s.script(t, "p", `i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; head -c 3000 /dev/zero | tr '\0' x; echo; exit 3`))
+	s.start(t, func(o *Options) { o.OutputLimit, o.Node = 1000, "node-7" })
+	task := s.await(t, id, sm.Executed)
+	hash := sha256.Sum256([]byte(long))
+	checkFields(t, task, map[string]string{
+		"0:worker": "w", "0:node": "node-7", "0:incarnation": "1", "0:claim": "*", "0:running": "*", "0:executed": "*",
+		"0:exit_code": "3", "0:signal": "-", "0:user_time": "*", "0:system_time": "*", "0:max_memory": "*",
+		"0:output_bytes": "3001", "0:output_sha256": hex.EncodeToString(hash[:]), "0:error_bytes": "-", "0:program_sha256": "*",
+	})
+	if user, err := sm.ParseDuration(task.Fields["0:user_time"]); err != nil || user == 0 {
+		t.Errorf("user time %q", task.Fields["0:user_time"])
+	}
+	if n, err := strconv.Atoi(task.Fields["0:max_memory"]); err != nil || n < 100<<10 {
+		t.Errorf("max_memory %q", task.Fields["0:max_memory"])
+	}
+	if len(task.Fields["0:program_sha256"]) != 64 {
+		t.Errorf("program_sha256 %q", task.Fields["0:program_sha256"])
+	}
+}
+
+func TestDropRound(t *testing.T) {
+	t.Parallel()
+	for keep, want := range map[int][]int{
+		0: nil, 1: {0, 1, 2, 3, 4, 5, 6}, 2: {1, 2, 3, 4, 5, 6}, 3: {1, 2, 3, 4, 5}, 5: {2, 3, 4}, 100: nil,
+	} {
+		var gone []int
+		for round := range 8 {
+			if d := dropRound(round, keep); d >= 0 {
+				gone = append(gone, d)
+			}
+		}
+		if !slices.Equal(gone, want) {
+			t.Errorf("keeping %d of 8 rounds drops %v, want %v", keep, gone, want)
+		}
+	}
+}
+
+// A task that fails again and again keeps its first and last outputs.
+func TestKeepRounds(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.open(t, s.script(t, "p", `echo out $TDF_ROUND; echo bad >&2`), func(sp *store.Spec) { sp.MaxFails = "5" })
+	s.start(t, func(o *Options) { o.KeepRounds = 3 })
+	task := s.settle(t, id, sm.Failed)
+	for round := range 6 {
+		want := map[string]string{"output": "out " + strconv.Itoa(round) + "\n", "error": "bad\n", "dropped": "-"}
+		if round > 0 && round < 4 {
+			want = map[string]string{"output": "-", "error": "-", "dropped": "1"}
+		}
+		for name, value := range want {
+			checkFields(t, task, map[string]string{sm.RoundField(round, name): value})
+		}
+	}
+}
+
+// A program says how far it has come.
+func TestProgramProgress(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	started, release := twoFiles(t)
+	id := s.open(t, s.script(t, "p", `echo "progress=0.25 first" > $TDF_CONTROL; echo progress=0.5 second >> $TDF_CONTROL; `+waiting),
+		input(started+" "+release))
+	s.start(t)
+	awaitFile(t, started)
+	wait.Eventually(t, patience, func() bool { return s.Task(t, id).Fields["0:progress"] == "0.5 second" }, "no progress")
+	touch(t, release)
+	s.await(t, id, sm.Executed)
+}
+
+// Somebody who follows a task sees what it writes while it runs.
+func TestLiveOutput(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	started, release := twoFiles(t)
+	id := s.open(t, s.script(t, "p", `echo early; echo aside >&2; `+waiting), input(started+" "+release),
+		func(sp *store.Spec) { sp.FailOn = "exit" })
+	s.start(t)
+	awaitFile(t, started)
+	if n := s.Raw.Exists(t.Context(), s.Key("live:1")).Val(); n != 0 {
+		t.Error("output is sent although nobody follows")
+	}
+	if err := s.Store.Follow(t.Context(), id, 10*time.Second, true); err != nil {
+		t.Fatal(err)
+	}
+	seen, after := map[string]string{}, ""
+	wait.Eventually(t, patience, func() bool {
+		chunks, next, err := s.Store.Chunks(t.Context(), id, after, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after = next
+		for _, c := range chunks {
+			seen[c.Stream] += string(c.Data)
+		}
+		return seen["output"] == "early\n" && seen["error"] == "aside\n"
+	}, "the output is not sent: %v", seen)
+	if state := s.Task(t, id).State; state != sm.Running {
+		t.Errorf("the task is %s", state)
+	}
+	touch(t, release)
+	s.await(t, id, sm.Executed)
+}

@@ -1,0 +1,133 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/shim"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/timing"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// registration is what the worker says of itself.
+func (w *Worker) registration() store.Registration {
+	host, _ := os.Hostname() // an unnamed host is no reason not to work
+	r := store.Registration{
+		Name: w.opts.Name, Node: w.opts.Node, Host: host, PID: os.Getpid(), Identity: identity(w.token),
+		Version: w.opts.Version, Slots: w.opts.Slots, Labels: slices.Sorted(slices.Values(w.opts.Labels)),
+		Containment: "handlers",
+	}
+	if w.opts.Container != nil {
+		r.Containment = w.opts.Container.Describe()
+	}
+	return r
+}
+
+// register makes the worker known and begins its lease. Before that, what an
+// earlier incarnation has left is put in order: its processes are killed, its
+// finished results delivered, its tasks taken back.
+func (w *Worker) register(ctx context.Context) error {
+	reg := w.registration()
+	rival := &rival{}
+	for {
+		sent := shim.Now()
+		r, err := w.opts.Store.Register(ctx, reg)
+		if taken, ok := errors.AsType[*store.NameTakenError](err); ok {
+			if err := w.awaitName(ctx, rival, taken, &reg); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if len(r.Former) == 0 {
+			w.registered(r, sent)
+			return nil
+		}
+		if err := w.takeOver(ctx, r); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *Worker) registered(r store.Registered, sent shim.Instant) {
+	w.extend(w.lease.begin(r.Session, sent))
+	w.order(r.Order)
+	w.log.Info().Int64("worker_id", r.ID).Int64("incarnation", r.Incarnation).Str("node", w.opts.Node).
+		Int("slots", w.opts.Slots).Str("containment", w.registration().Containment).
+		Str("lease", r.Lease.Text()).Msg("registered")
+}
+
+// rival is another worker that has our name, as it was seen first.
+type rival struct {
+	heartbeat statemachine.Time
+	since     time.Time
+}
+
+// awaitName finds out whether the holder of our name is alive. One that was seen
+// to die on this host is replaced at once; one that is silent is waited for until
+// its lease ends; one that gives a sign of life keeps the name.
+func (w *Worker) awaitName(ctx context.Context, seen *rival, taken *store.NameTakenError, reg *store.Registration) error {
+	holder := &taken.Holder
+	if dead(holder.Identity) {
+		w.log.Info().Int("pid", holder.PID).Msg("the worker that had this name is dead; taking its place")
+		reg.Replaces = holder.Incarnation
+		return nil
+	}
+	if seen.since.IsZero() {
+		*seen = rival{heartbeat: holder.Heartbeat, since: time.Now()}
+		w.log.Info().Str("host", holder.Host).Int("pid", holder.PID).
+			Msg("another worker has this name; waiting whether it is still alive")
+	}
+	if holder.Heartbeat != seen.heartbeat || holder.State == store.WorkerDraining {
+		return taken
+	}
+	timing.Pause(ctx, nameInterval)
+	return ctx.Err()
+}
+
+// nameInterval is how often a worker looks whether its name is free.
+const nameInterval = 200 * time.Millisecond
+
+// takeOver puts in order what an earlier incarnation has left. Its lease is
+// fenced, so nobody but this worker looks after it.
+func (w *Worker) takeOver(ctx context.Context, r store.Registered) error {
+	w.tidy()
+	if err := w.deliverSpool(ctx); err != nil {
+		return err
+	}
+	orders := make([]store.Order, 0, len(r.Former))
+	for i := range r.Former {
+		t := &r.Former[i]
+		if t.Err != nil {
+			return fmt.Errorf("take back a task of an earlier incarnation: %w", t.Err)
+		}
+		move, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
+			Event: statemachine.Lose, Actor: statemachine.Worker,
+		}, r.Now)
+		if err != nil {
+			continue // delivered just now
+		}
+		orders = append(orders, store.Order{Move: move, Writer: w.opts.Name, Bucket: t.Bucket})
+	}
+	if len(orders) == 0 {
+		return nil
+	}
+	outcomes, err := w.opts.Store.Apply(ctx, orders...)
+	if err != nil {
+		return err
+	}
+	for i, o := range outcomes {
+		if o.Result == statemachine.Moved {
+			w.log.Warn().Int64("task", o.ID).Str("to", string(orders[i].To)).
+				Msg("took back a task of an earlier incarnation of this worker")
+		}
+	}
+	return nil
+}
