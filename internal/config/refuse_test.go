@@ -78,6 +78,8 @@ func TestRefusedValues(t *testing.T) {
 		{"worker", "program_dir=", "empty"},
 		{"worker", "rsync_path=", "empty"},
 		{"worker", "environment=A=B", "not the name of an environment variable"},
+		{"worker", "environment=A*B", "not the name of an environment variable"},
+		{"worker", "environment=*", "not the name of an environment variable"},
 		{"worker", "environment=LANG,TDF_REDIS_PASSWORD", "cannot be passed on"},
 		{"worker", "netrc_file=/does/not/exist", "cannot be read"},
 		{"worker", "ca_file=/does/not/exist", "cannot be read"},

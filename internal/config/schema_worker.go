@@ -28,7 +28,7 @@ func workerSection(w *Worker) section {
 			{"output_limit", "1MiB", size(&w.OutputLimit, kib, 256*mib), "How much of each stream is stored with the task; of more, head and tail are kept."},
 			{"kill_grace", "5", seconds(&w.KillGrace, 0, time.Hour), "Time between SIGTERM and SIGKILL for a program that must stop."},
 			{"program_dir", ".", text(&w.ProgramDir, notEmpty), "Directory that holds one directory per program; relative to the working directory."},
-			{"environment", "", list(&w.Environment, checkVariable), "Names of the worker's environment variables that programs may see too, separated by commas."},
+			{"environment", "", list(&w.Environment, checkVariable), "Names of the worker's environment variables that programs may see too, separated by commas; `JAVA_*` are all that begin so."},
 			{"temp_dir", "", noneable(&w.TempDir), "Where private directories of rounds are made; empty for the system's choice."},
 		}, lifeKeys(w), limitKeys(w), fetchKeys(w)),
 	}
@@ -51,7 +51,7 @@ func limitKeys(w *Worker) []key {
 		{"containment", "auto", word(&w.Containment, "auto", "pidns", "cgroup", "group"), "How it is made sure that nothing survives its round: `pidns` by a PID namespace, `cgroup` by a control group, `group` by finding all descendants; `auto` takes the first of these that works here."},
 		{"require_containment", "false", boolean(&w.RequireContainment), "Refuse to start where `containment` is not to be had; with `auto`, where only `group` is. Otherwise the next weaker one is taken and the log says so."},
 		{"cgroup", "", noneable(&w.Cgroup, checkCgroup), "Absolute path of a directory in the cgroup file system below which this worker may make cgroups; empty for its own cgroup."},
-		{"run_as", "", noneable(&w.RunAs, checkRunAs), "User, or user:group, that programs run as, by name or number; empty for the worker's own. Needs root."},
+		{"run_as", "", noneable(&w.RunAs, checkRunAs), "User, or user:group, that programs run as, by name or number; empty for the worker's own. Needs root. All programs of a worker have the same user and can read each other's files; the worker's own, such as its configuration, only if they may."},
 		{"wrapper", "", noneable(&w.Wrapper, checkWrapper), "Words put before `./run.sh`, for example `nice -n 10` or `bwrap --ro-bind / /`. They are split at blanks; no shell reads them."},
 		{"rlimits", "", list(&w.Rlimits, checkRlimit), "Resource limits of a program, as name=value separated by commas: `nofile`, `nproc`, `fsize`, `core`, `as`, `cpu` (seconds), `stack`, `data`, `memlock`; sizes may have units; `inf` for none."},
 		{"memory_max", "0", size(&w.MemoryMax, 0, 1024*tib), "Most memory of all processes of a round, by cgroup, at least 1MiB; 0 for no limit."},

@@ -76,14 +76,15 @@ func checkFilename(s string) error {
 	return nil
 }
 
-// variable is what a shell accepts as the name of a variable.
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+// variable is what a shell accepts as the name of a variable, or the beginning
+// of one and a star.
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
 
 // checkVariable refuses the worker's own variables, which hold its secrets.
 func checkVariable(s string) error {
 	switch {
 	case !variable.MatchString(s):
-		return invalid("not the name of an environment variable", "write names only, for example LANG,TZ")
+		return invalid("not the name of an environment variable", "write names only, for example LANG,TZ or JAVA_*")
 	case strings.HasPrefix(s, "TDF_"):
 		return invalid("variables that start with TDF_ cannot be passed on", "remove the name; the worker sets TDF_TASK_ID and so on itself")
 	}

@@ -78,9 +78,9 @@ func (c *child) fork(token string, socket *os.File, attr *syscall.SysProcAttr) e
 		return err //nolint:wrapcheck // bare, as remedy wants it
 	}
 	if len(attr.UidMappings) > 0 {
-		return revealed(start)
+		return revealed(func() error { return lazily(start) })
 	}
-	return start()
+	return lazily(start)
 }
 
 // kill sends SIGKILL while the number is certainly the shim's.

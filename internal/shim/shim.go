@@ -47,6 +47,7 @@ func exit(code int) { syscall.Exit(code) }
 // shimMain is the whole life of a shim.
 func shimMain() {
 	runtime.GOMAXPROCS(1)
+	setSlack(normalSlack)
 	// What the worker inherited from whoever started it ends here.
 	if unix.CloseRange(socketFD+1, math.MaxUint32, 0) != nil {
 		_ = process.SealDescriptors() // Linux before 5.9: programs at least get none of it

@@ -16,7 +16,7 @@ func checkFields(t *testing.T, task *store.Task, want map[string]string) {
 		got, ok := task.Fields[name]
 		switch {
 		case value == "-" && ok, value == "*" && !ok, value != "-" && value != "*" && got != value:
-			t.Errorf("task %d: %s = %q (there: %v), want %q", task.ID, name, got, ok, value)
+			t.Errorf("task %d: %s = %.500q (there: %v), want %.500q", task.ID, name, got, ok, value)
 		}
 	}
 }

@@ -33,10 +33,13 @@ func reachable(t *testing.T, srv *redistest.Server) *storetest.Space {
 	return sp
 }
 
-// asUser makes a command that of an ordinary user, who owns the world then.
+// asUser makes a command that of an ordinary user, who owns the world then. Where
+// the tests have no rights, theirs is one.
 func (w *world) asUser(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
-	needRoot(t, "become another user")
+	if os.Geteuid() != 0 {
+		return
+	}
 	attributes(cmd).Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 	err := filepath.WalkDir(w.dir, func(name string, _ os.DirEntry, err error) error {
 		if err != nil {

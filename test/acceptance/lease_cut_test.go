@@ -52,9 +52,11 @@ func (w *world) cutOff(t *testing.T, cut *daemon, hang, release func()) {
 	cut.says(t, "could not renew the lease in time")
 	l.begun(t, 1, 4)
 	w.passed(t, at, 3*shortLease)
+	healed := w.redisNow(t)
 	release()
 	wait.Eventually(t, patience, func() bool { return w.info(t, "cut").Incarnation > before },
 		"the worker that was cut off does not register again")
+	within(t, "from the healing to the new registration", healed, w.info(t, "cut").Started, 10*sm.Second)
 	l.release(t)
 	for _, id := range ids {
 		w.lostOnce(t, id, "cut", "other")

@@ -30,7 +30,7 @@ func TestRecord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "node=some-host", "fetch_max_entries=10")
 	w.all(t)
-	spec := w.script(t, "p", `i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo done; exit 3`)
+	spec := w.script(t, "p", `i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; echo done; exit 3`)
 	id := w.open(t, spec)[0]
 	task := w.archived(t, id, sm.Failed)
 	text, err := os.ReadFile(strings.TrimPrefix(spec.Source, "rsync:"))
@@ -42,7 +42,7 @@ func TestRecord(t *testing.T) {
 	for _, want := range []string{
 		`round 0, worker w, exit code 3`, `  open\n`, `  running\n`, `  executed\n`, `  failure\n`, `  failed\n`, `  archived\n`,
 		`node +some-host\n`, `incarnation +1\n`, `claim +` + task.Fields["0:claim"], `program +sha256 ` + hex.EncodeToString(sum[:]),
-		`cpu time +[0-9.]+m?s user, [0-9.]+(m|µ)?s system\n`, `max memory +[0-9]{6,} bytes\n`,
+		`cpu time +[0-9.]+(m|µ)?s user, [0-9.]+(m|µ)?s system\n`, `max memory +[0-9]{6,} bytes\n`,
 		`output \(5 bytes, sha256 [0-9a-f]{64}\)\n +done\n`, `error \(`, `exit status 3`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out) {

@@ -32,7 +32,9 @@ quick) ;;
 nap) sleep 0.3 ;;
 moody) [ $(( ($(date +%N | sed 's/^0*//') / 1000) % 2 )) = 0 ] || { echo "in a bad mood" >&2; exit 1; } ;;
 slow) [ "$TDF_ROUND" -ge 1 ] || sleep 30 ;;
-endless) [ "$TDF_ROUND" -ge 1 ] || sleep 45 ;;
+long) [ "$TDF_ROUND" -ge 1 ] || for i in $(seq 80); do
+	sleep 0.1; echo "$TDF_TASK_ID $TDF_ROUND beat" >> "$CHAOS_LEDGER"
+done ;;
 loud) head -c 300000 /dev/zero | tr '\0' x ;;
 esac
 echo "$TDF_TASK_ID $TDF_ROUND end" >> "$CHAOS_LEDGER"
@@ -73,7 +75,7 @@ func TestKilledAtRandom(t *testing.T) {
 		counts, err := sp.Store.Count(t.Context())
 		return err == nil && counts[statemachine.Archived] == tasks
 	}, "not everything is archived: %s", counted(t, sp))
-	t.Logf("%d kills, %d runs begun", kills, len(lines(t, dir, "ledger"))/2)
+	t.Logf("%d kills, %d lines in the ledger", kills, len(lines(t, dir, "ledger")))
 	proctest.AwaitNone(t, 10*time.Second, "TDF_NAMESPACE="+sp.Namespace)
 	checkTasks(t, sp)
 	checkLedgers(t, sp, dir)
@@ -130,7 +132,7 @@ func open(t *testing.T, sp *storetest.Space, duration time.Duration) {
 		t.Fatal(err)
 	}
 	step := statemachine.Duration(duration.Microseconds()) * 8 / 10 / tasks
-	kinds := []string{"quick", "nap", "moody", "slow", "loud", "endless"}
+	kinds := []string{"quick", "nap", "moody", "slow", "long", "loud", "long"}
 	specs := make([]store.Spec, tasks)
 	for i := range specs {
 		specs[i] = storetest.Spec(func(s *store.Spec) {
@@ -138,7 +140,7 @@ func open(t *testing.T, sp *storetest.Space, duration time.Duration) {
 			s.Input = kinds[i%len(kinds)]
 			s.StartAfter = now.Add(step * statemachine.Duration(i)).Text()
 			s.Timeout, s.MaxTimeouts, s.MaxFails, s.MaxLosses = "3", "inf", "50", "inf"
-			if s.Input == "endless" {
+			if s.Input == "long" {
 				s.Timeout = "inf"
 			}
 		})

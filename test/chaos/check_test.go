@@ -55,9 +55,9 @@ func checkLedgers(t *testing.T, sp *storetest.Space, dir string) {
 			last[id] = round
 		case "end":
 			ended[round]++
-			if last[id] != round {
-				t.Errorf("round %s came to its end while %s (task/round) ran", round, last[id])
-			}
+		}
+		if last[id] != round {
+			t.Errorf("round %s lives on (%s) while %s (task/round) runs", round, what, last[id])
 		}
 	}
 	for round, n := range begun {

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -25,9 +26,11 @@ type member struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 	kills int
-	// thaw is when the program is to go on that was frozen; zero if it was not.
-	thaw    time.Time
+	// back is when the program is to go on that is frozen, or dead for a while as
+	// if its host were gone; zero if it is neither.
+	back    time.Time
 	freezes int
+	gone    int
 }
 
 func (m *member) start() error {
@@ -62,19 +65,33 @@ func (m *member) kill() {
 	}
 }
 
-// freeze stops a worker for a while, which may be shorter or longer than its lease.
+// freeze stops a worker for a while.
 func (m *member) freeze(d time.Duration) {
-	_ = m.cmd.Process.Signal(syscall.SIGSTOP) // one that is dead is started again soon
-	m.thaw = time.Now().Add(d)
+	_ = m.cmd.Process.Signal(syscall.SIGSTOP) // the caller has seen that it lives
+	m.back = time.Now().Add(d)
 	m.freezes++
 }
 
-// resume lets the program go on if it is time to.
-func (m *member) resume(now time.Time) {
-	if !m.thaw.IsZero() && now.After(m.thaw) {
-		_ = m.cmd.Process.Signal(syscall.SIGCONT)
-		m.thaw = time.Time{}
+// lose kills a worker that is to come back after a while only.
+func (m *member) lose(d time.Duration) {
+	m.kill()
+	m.back = time.Now().Add(d)
+	m.gone++
+}
+
+// resume lets the program go on, or starts it again, if it is time to.
+func (m *member) resume(now time.Time) error {
+	if m.back.IsZero() || now.Before(m.back) {
+		return nil
 	}
+	m.back = time.Time{}
+	if !m.alive() {
+		return m.start()
+	}
+	if err := m.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		return fmt.Errorf("resume %s: %w", m.name, err)
+	}
+	return nil
 }
 
 // alive reports whether it runs; a program that ended by itself is a failure.
@@ -111,8 +128,10 @@ func newFleet(t *testing.T, dir, bin string) *fleet {
 	for _, name := range []string{"server-1", "server-2"} {
 		f.add(t, name, dir, filepath.Join(bin, "tdf-server"), name, "../chaos.cfg")
 	}
-	for _, name := range []string{"worker-1", "worker-2", "worker-3", "worker-4"} {
-		f.add(t, name, dir, filepath.Join(bin, "tdf-worker"), name, "../chaos.cfg")
+	// Where a layer is not to be had, the worker takes the next weaker one.
+	for i, layer := range []string{"auto", "pidns", "cgroup", "group"} {
+		name := fmt.Sprintf("worker-%d", i+1)
+		f.add(t, name, dir, filepath.Join(bin, "tdf-worker"), name, "../chaos.cfg", "--set", "worker.containment="+layer)
 	}
 	f.add(t, "manager", dir, filepath.Join(bin, "handler"), "../chaos.cfg", "../handled")
 	return f
@@ -138,26 +157,35 @@ func (f *fleet) checkFaults(t *testing.T, d time.Duration) {
 		if total += m.kills; m.kills == 0 {
 			t.Errorf("%s was never killed", m.name)
 		}
-		if m.isWorker() && m.freezes == 0 {
-			t.Errorf("%s was never frozen", m.name)
+		if m.isWorker() && m.freezes+m.gone == 0 {
+			t.Errorf("%s was never frozen or away", m.name)
 		}
 	}
-	if least := int(d / (400 * time.Millisecond)); total < least {
+	if least := int(d / (600 * time.Millisecond)); total < least {
 		t.Errorf("%d kills in %v, want at least %d", total, d, least)
+	}
+	text, err := os.ReadFile(f.logs.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	verdicts := bytes.Count(text, []byte(" is lost: silent for "))
+	if t.Logf("%d verdicts over workers", verdicts); verdicts == 0 {
+		t.Error("no server has found a worker dead")
 	}
 }
 
 func (m *member) isWorker() bool { return strings.HasPrefix(m.name, "worker") }
 
-// longestFreeze is two and a half leases.
-const longestFreeze = 5 * time.Second
+// longestAbsence of a worker is three leases: it is found dead, or comes back
+// before.
+const longestAbsence = 6 * time.Second
 
-// torment kills and restarts members, and freezes workers, at random until the
-// time is over.
+// torment kills and restarts members at random until the time is over, and takes
+// workers away for a while.
 func (f *fleet) torment(t *testing.T, rnd *rand.Rand, d time.Duration) (kills int) {
 	t.Helper()
 	end := time.After(d)
-	defer f.resume(time.Now().Add(d + longestFreeze))
+	defer f.resume(t, time.Now().Add(d+longestAbsence))
 	for {
 		pause := time.NewTimer(time.Duration(20+rnd.IntN(200)) * time.Millisecond)
 		select {
@@ -168,34 +196,44 @@ func (f *fleet) torment(t *testing.T, rnd *rand.Rand, d time.Duration) (kills in
 			pause.Stop()
 			return kills
 		case now := <-pause.C:
-			f.resume(now)
+			f.resume(t, now)
 		}
-		m := f.members[rnd.IntN(len(f.members))]
-		if m.isWorker() && rnd.IntN(3) == 0 {
-			m.freeze(time.Duration(rnd.Int64N(int64(longestFreeze))))
-			continue
-		}
-		f.replace(t, m)
-		kills++
+		kills += f.hit(t, f.members[rnd.IntN(len(f.members))], rnd)
 	}
 }
 
-// resume lets all members go on whose time has come.
-func (f *fleet) resume(now time.Time) {
-	for _, m := range f.members {
-		m.resume(now)
-	}
-}
-
-// replace kills a member and starts it again.
-func (f *fleet) replace(t *testing.T, m *member) {
+// hit makes one fault and returns the number of kills. A server is spared mostly:
+// it judges nobody before it has lived for a lease.
+func (f *fleet) hit(t *testing.T, m *member, rnd *rand.Rand) int {
 	t.Helper()
+	fault, absence := rnd.IntN(5), time.Duration(rnd.Int64N(int64(longestAbsence)))
+	switch {
+	case !m.back.IsZero(), strings.HasPrefix(m.name, "server") && fault > 0:
+		return 0
+	case m.isWorker() && fault == 0:
+		m.freeze(absence)
+		return 0
+	}
 	if !m.alive() {
 		t.Errorf("%s has ended by itself", m.name)
 	}
+	if m.isWorker() && fault == 1 {
+		m.lose(absence)
+		return 1
+	}
 	m.kill()
-	m.thaw = time.Time{}
 	if err := m.start(); err != nil {
 		t.Fatal(err)
+	}
+	return 1
+}
+
+// resume lets all members go on whose time has come.
+func (f *fleet) resume(t *testing.T, now time.Time) {
+	t.Helper()
+	for _, m := range f.members {
+		if err := m.resume(now); err != nil {
+			t.Error(err)
+		}
 	}
 }
