@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the tests need beside Go: redis-server, rsync and a C compiler
-# (for the race detector). Does nothing when all three are there.
+# Installs what the tests need beside Go: redis-server, rsync, a C compiler (for
+# the race detector), and ip, nsenter and unshare (for hosts that are cut off).
+# Does nothing when all are there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
@@ -10,11 +11,13 @@ compiles() {
 	printf '#include <stdlib.h>\n' | $(go env CC) -x c -fsyntax-only - 2>/dev/null
 }
 
-# missing prints what is not there: redis, rsync, cc.
+# missing prints what is not there: redis, rsync, cc, iproute2, util-linux.
 missing() {
 	command -v redis-server >/dev/null || echo redis
 	command -v rsync >/dev/null || echo rsync
 	compiles || echo cc
+	command -v ip >/dev/null || echo iproute2
+	command -v nsenter >/dev/null && command -v unshare >/dev/null || echo util-linux
 }
 
 # packages MANAGER NEED... prints how that package manager calls each need.
@@ -25,6 +28,7 @@ packages() {
 		case $manager:$need in
 		apt-get:redis) echo redis-server ;;
 		pacman:redis) echo valkey ;;
+		dnf:iproute2) echo iproute ;;
 		apt-get:cc) echo gcc libc6-dev ;;
 		dnf:cc) echo gcc glibc-devel ;;
 		apk:cc) echo gcc musl-dev ;;

@@ -22,7 +22,7 @@ func MutatingScripts() []string {
 
 // Occupy takes a connection of the pool for ordinary commands until the returned
 // function is called.
-func (s *Store) Occupy(ctx context.Context) (release func() error, err error) {
+func Occupy(ctx context.Context, s *Store) (release func() error, err error) {
 	client, ok := s.rdb.(*redis.Client)
 	if !ok {
 		return nil, errors.New("no single Redis")

@@ -18,7 +18,7 @@ func TestHeartbeatHasItsOwnConnection(t *testing.T) {
 	sp := storetest.New(t)
 	w := sp.Register(t, "w")
 	st := sp.Dial(t, store.WithPoolSize(1))
-	release, err := st.Occupy(t.Context())
+	release, err := store.Occupy(t.Context(), st)
 	if err != nil {
 		t.Fatal(err)
 	}
