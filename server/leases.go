@@ -30,7 +30,7 @@ func (s *Server) takeBack(ctx context.Context) (moved int, next time.Duration, e
 		n, gone, err := s.applyAll(ctx, s.judge(heldBy(lost), statemachine.Lose, nil))
 		moved += n
 		if err != nil || gone+takenOff(lost) == 0 {
-			return moved, untilLease(lost), err
+			return moved, untilLook(lost), err
 		}
 	}
 }
@@ -53,6 +53,21 @@ func untilLease(l store.Lost) time.Duration {
 		return -1
 	}
 	return max(0, timing.ToStd(l.Next.Sub(l.Now)))
+}
+
+// stuckInterval is how soon the server looks again at lost workers of which it
+// could take nothing back.
+const stuckInterval = 100 * time.Millisecond
+
+// untilLook is untilLease, but not sooner than stuckInterval where lost workers
+// are left: if they are as many as one look returns, the next lease has ended
+// already for all that is known, and passes would follow one another at once.
+func untilLook(l store.Lost) time.Duration {
+	next := untilLease(l)
+	if len(l.Workers) > 0 && next >= 0 {
+		next = max(next, stuckInterval)
+	}
+	return next
 }
 
 // heldBy gathers the tasks of all lost workers.

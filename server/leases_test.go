@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -190,6 +191,31 @@ func TestLostDamagedWorker(t *testing.T) {
 	checkState(t, sp, ids[0], statemachine.Open)
 	if n := strings.Count(l.String(), "could not take back the tasks of a lost worker"); n != 1 {
 		t.Errorf("the damage is said %d times:\n%s", n, l)
+	}
+}
+
+// Lost workers whose tasks cannot be moved, as many as one look returns and more,
+// do not keep the server busy; nor does it forget them, or the others.
+func TestLostStuckWorkers(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	s, _ := newServer(t, sp, leased)
+	sp.SetClock(t, at(0))
+	ids := openMany(t, sp, 18)
+	for i := range ids {
+		register(t, sp.Store, "w-"+string(rune('A'+i)), 1)
+		sp.Raw.HSet(t.Context(), sp.Key(fmt.Sprint("task:", ids[i])), "fails", "many")
+	}
+	sp.SetClock(t, at(5))
+	steadied(t, s)
+	if moved, next, err := s.pass(t.Context()); moved != 0 || err != nil || next != 100*time.Millisecond {
+		t.Errorf("moved %d, the next pass is in %v, %v, want 100ms", moved, next, err)
+	}
+	for _, id := range ids {
+		sp.Raw.HSet(t.Context(), sp.Key(fmt.Sprint("task:", id)), "fails", "0")
+	}
+	if n := pass(t, s); n != len(ids) {
+		t.Errorf("took %d tasks back once they were sound, want %d", n, len(ids))
 	}
 }
 

@@ -43,8 +43,7 @@ func (w *Worker) begin(ctx context.Context) error {
 		return err
 	}
 	w.log.Debug().Str("redis", info.Version).Msg("redis is fit")
-	w.tidy()
-	return w.deliverSpool(ctx)
+	return nil
 }
 
 // compareGrace warns of a program that may still be stopping while its task
@@ -72,14 +71,15 @@ func (w *Worker) tidy() {
 }
 
 func (w *Worker) sweep() {
-	if w.opts.Container != nil {
-		killed, err := w.opts.Container.Sweep()
-		if err != nil {
-			w.log.Warn().Err(err).Msg("could not kill everything an earlier incarnation has left")
-		}
-		if killed > 0 {
-			w.log.Warn().Int("processes", killed).Msg("killed what an earlier incarnation of this worker has left")
-		}
+	if w.opts.Container == nil {
+		return // handlers leave nothing
+	}
+	killed, err := w.opts.Container.Sweep()
+	if err != nil {
+		w.log.Warn().Err(err).Msg("could not kill everything an earlier incarnation has left")
+	}
+	if killed > 0 {
+		w.log.Warn().Int("processes", killed).Msg("killed what an earlier incarnation of this worker has left")
 	}
 	w.sweepPrivate()
 }

@@ -5,8 +5,8 @@
 // the Go function registered for it, report. What it promises:
 //
 //   - A worker is registered under its name and holds a lease, which it renews
-//     with a heartbeat. When it cannot, it kills its programs before a server
-//     may give their tasks away. While a name is alive nobody else can have it.
+//     with a heartbeat. When it cannot, it kills its programs (and cancels its
+//     handlers) before a server may give their tasks away. While a name is alive nobody else can have it.
 //   - A round is reported at most once, under the claim id of its claim; if the
 //     server has taken the task back meanwhile, the report is refused and the
 //     worker drops the round.

@@ -31,9 +31,11 @@ func (w *Worker) drain(dispatching <-chan struct{}) {
 			w.log.Warn().Msg("drain_timeout is over: stopping what still runs and handing it back")
 		case <-hurry:
 			hurry, over = nil, true
+			w.hurried.Store(true)
 			w.log.Warn().Msg("killing what still runs and handing it back")
 		}
 		if over {
+			w.stopExecuting(errDrained) // also rounds that are only about to begin
 			w.stopAll(errDrained, hurry == nil)
 		}
 	}
@@ -76,32 +78,35 @@ func (w *Worker) draining() bool {
 	return w.rounds.Err() != nil || w.ordered.Load() == store.OrderDrain
 }
 
-// whyPaused is why nothing is claimed although slots are idle; empty if nothing
-// is in the way.
-func (w *Worker) whyPaused() string {
+// pauseReason is why nothing is claimed although slots are idle; the zero value if
+// nothing is in the way. The text may change while the kind stays.
+type pauseReason struct{ kind, text string }
+
+func (w *Worker) whyPaused() pauseReason {
 	_, _, held := w.lease.now()
+	because := func(text string) pauseReason { return pauseReason{text, text} }
 	switch {
 	case w.rounds.Err() != nil:
-		return "stopping"
+		return because("stopping")
 	case w.ordered.Load() == store.OrderDrain:
-		return "drained by an operator"
+		return because("drained by an operator")
 	case !held:
-		return "without a lease: cut off from redis"
+		return because("without a lease: cut off from redis")
 	case w.pool.count(stuck) == len(w.slots):
-		return "all slots are stuck"
+		return because("all slots are stuck")
 	}
 	if err := w.disk.Check(); err != nil {
-		return err.Error()
+		return pauseReason{"disk", err.Error()}
 	}
-	return ""
+	return pauseReason{}
 }
 
-func (w *Worker) sayPaused(why string) {
-	if why != w.paused && w.rounds.Err() == nil {
-		w.log.Warn().Str("why", why).Msg("claiming nothing")
+func (w *Worker) sayPaused(why pauseReason) {
+	if why.kind != w.paused && w.rounds.Err() == nil {
+		w.log.Warn().Str("why", why.text).Msg("claiming nothing")
 		w.signalChange()
 	}
-	w.paused = why
+	w.paused = why.kind
 }
 
 func (w *Worker) sayResumed() {

@@ -62,8 +62,11 @@ func (r *round) judge(ctx context.Context, res *result, err error) ending {
 		end.stuck = stuck.ended
 	}
 	cause := context.Cause(ctx)
-	stopped := res.Cause == shim.Cancelled || res.Cause == shim.Killed || end.stuck != nil || !res.Started
+	stopped := res.Cause == shim.Cancelled || res.Cause == shim.Killed || end.stuck != nil || !res.Started ||
+		errors.Is(err, shim.ErrShimLost)
 	switch {
+	case errors.As(err, new(*hostError)):
+		end.event, end.why = statemachine.HandBack, err
 	case res.Cause == shim.LeaseOver: // by the shim, while this process was frozen
 		end.event, end.why = statemachine.HandBack, errLeaseOver
 	case cause == nil || !stopped:

@@ -16,8 +16,20 @@ var (
 	errLeaseOver = errors.New("the worker was cut off and its lease is over")
 )
 
+// errNoReturn is the error of a handler that ended its goroutine.
+var errNoReturn = errors.New("the handler ended its goroutine instead of returning")
+
 // errOrdered is why a worker stops that an operator has stopped.
 var errOrdered = errors.New("stopped by an operator")
+
+// hostError is a fault of this host, which no task has to pay for.
+type hostError struct{ err error }
+
+// Error says that the worker is not to blame the program.
+func (e *hostError) Error() string { return "this host cannot run programs: " + e.err.Error() }
+
+// Unwrap returns the fault.
+func (e *hostError) Unwrap() error { return e.err }
 
 // OptionError says which field of [Options] is wrong and what would be right.
 type OptionError struct {

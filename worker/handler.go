@@ -17,7 +17,8 @@ import (
 // Handler is a Go function that does what a program would do (Flock: task
 // handler). It should return soon after ctx is done; one that does not within
 // KillGrace makes its slot stuck until it returns, and what it returns then is
-// dropped. An error, or output on Stderr, makes the round a failure, under the
+// dropped. A function cannot be killed: while a stuck one goes on, its task may
+// run again elsewhere. An error, or output on Stderr, makes the round a failure, under the
 // task's fail_on. A panic is an error.
 type Handler func(ctx context.Context, job *Job) error
 
@@ -70,7 +71,11 @@ func (r *round) handle(ctx context.Context, h Handler) (result, error) {
 		job.Args = process.SplitInput(t.Input)
 	}
 	done := make(chan error, 1)
-	go func() { done <- call(ctx, h, job) }()
+	go func() {
+		err := errNoReturn // runtime.Goexit runs deferred functions only
+		defer func() { done <- err }()
+		err = call(ctx, h, job)
+	}()
 	err := r.awaitHandler(ctx, done)
 	res := result{Result: shim.Result{Started: true, ExitCode: -1}, stdout: live.out.Captured(), stderr: live.err.Captured()}
 	if ctx.Err() != nil {

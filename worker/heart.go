@@ -38,7 +38,7 @@ func (w *Worker) renew(ctx context.Context) time.Duration {
 	r, err := w.opts.Store.Renew(limit, session, w.heartbeat())
 	switch {
 	case err == nil:
-		w.link.Answered()
+		w.renewing.answered()
 		w.extend(w.lease.renew(timing.ToStd(r.Lease), sent))
 		w.order(r.Order)
 		w.follow(ctx, r.Followed)
@@ -49,12 +49,12 @@ func (w *Worker) renew(ctx context.Context) time.Duration {
 	case ctx.Err() != nil:
 		return 0
 	}
-	if w.opts.FinishWithoutRedis && w.opts.Store.Away(limit, err) {
+	if _, _, held := w.lease.now(); held && w.opts.FinishWithoutRedis && w.opts.Store.Away(limit, err) {
 		// Nobody can have taken a round over by then, and once Redis is back no
 		// server judges before one full lease.
 		w.extend(w.lease.renew(0, sent))
 	}
-	return min(interval, w.link.Failed(err))
+	return min(interval, w.renewing.failed(err))
 }
 
 // extend tells the slots how long the lease holds.
@@ -87,7 +87,7 @@ func (w *Worker) lose(ctx context.Context, err error) {
 			w.fail(err)
 			return
 		}
-		timing.Pause(ctx, w.link.Failed(err))
+		timing.Pause(ctx, w.renewing.failed(err))
 	}
 }
 
@@ -119,7 +119,7 @@ func (w *Worker) heartbeat() store.Heartbeat {
 		Class: "*", Queue: store.DefaultQueue, Threads: w.opts.Slots, Processing: busy + stuck,
 		Idle: w.opts.Slots - busy - stuck,
 	}}
-	h.Reason = w.whyPaused()
+	h.Reason = w.whyPaused().text
 	if w.draining() {
 		h.State = store.WorkerDraining
 		if busy == 0 {

@@ -152,6 +152,7 @@ func TestRedisAwayLongerThanTheLease(t *testing.T) {
 func TestSpoolIsDeliveredByTheSuccessor(t *testing.T) {
 	t.Parallel()
 	s := siteOnTCP(t)
+	s.lease(t, sm.Second) // so long does the successor wait
 	started, release := twoFiles(t)
 	id := s.open(t, s.script(t, "p", waiting), input(started+" "+release))
 	st, err := store.Dial(s.Where, s.Namespace)
@@ -160,7 +161,7 @@ func TestSpoolIsDeliveredByTheSuccessor(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = st.Close() })
 	spool := t.TempDir()
-	place := func(o *Options) { o.SpoolDir, o.StopTimeout = spool, 300*time.Millisecond }
+	place := func(o *Options) { o.SpoolDir, o.StopTimeout, o.FinishWithoutRedis = spool, 300*time.Millisecond, true }
 	w := s.startOn(t, st, place)
 	awaitFile(t, started)
 	s.Server.Stop(t)
@@ -168,7 +169,6 @@ func TestSpoolIsDeliveredByTheSuccessor(t *testing.T) {
 	w.log.await(t, "keeping a result on disk")
 	w.stop(t)
 	s.Server.Restart(t)
-	s.lease(t, sm.Second) // else the successor waits for 15 s
 	s.start(t, place)
 	task := s.await(t, id, sm.Executed)
 	checkFields(t, task, map[string]string{"0:output": "done 0\n", "round": "0", "losses": "-"})

@@ -24,8 +24,9 @@ func (w *Worker) dispatch(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if why := w.whyPaused(); why != "" {
+		if why := w.whyPaused(); why.kind != "" {
 			w.sayPaused(why)
+			_ = w.clearDoubt(ctx) // tried again as long as there is doubt
 			w.awaitChange(ctx)
 			continue
 		}
@@ -42,7 +43,7 @@ func (w *Worker) turn(ctx context.Context, free int) {
 		w.signalChange() // the heartbeat finds it too, and does what is to be done
 		w.awaitChange(ctx)
 	case err != nil:
-		timing.Pause(ctx, w.link.Failed(err))
+		timing.Pause(ctx, w.claiming.failed(err))
 	case len(reply.Tasks) > 0:
 		w.idling = false
 		w.start(reply.Tasks, clock) //nolint:contextcheck // rounds end by the worker's own stages
@@ -70,7 +71,7 @@ func (w *Worker) claim(ctx context.Context, free int) (store.ClaimReply, redisCl
 	if err != nil {
 		return reply, clock, err
 	}
-	w.link.Answered()
+	w.claiming.answered()
 	for _, id := range reply.Damaged {
 		w.log.Error().Int64("task", id).Err(store.ErrDamaged).Msgf("could not claim task %d", id)
 	}
@@ -87,10 +88,13 @@ func (w *Worker) idle(ctx context.Context, reply *store.ClaimReply) {
 	w.idling = true
 	w.log.WithLevel(level).Msg("no open task to claim")
 	woken, err := w.opts.Store.WaitWork(ctx, w.opts.Name, w.claims.buckets, w.idleTime(reply))
-	if err != nil && ctx.Err() == nil {
-		timing.Pause(ctx, w.link.Failed(err))
+	switch {
+	case err == nil:
+		w.waiting.answered()
+	case ctx.Err() == nil:
+		timing.Pause(ctx, w.waiting.failed(err))
 	}
-	if woken != "" && (ctx.Err() != nil || w.whyPaused() != "") {
+	if woken != "" && (ctx.Err() != nil || w.whyPaused().kind != "") {
 		w.passOn(ctx, woken)
 	}
 }
@@ -112,25 +116,43 @@ func (w *Worker) idleTime(reply *store.ClaimReply) time.Duration {
 	return max(d, time.Millisecond)
 }
 
-// resolveDoubt asks once more for the tasks of a claim whose answer never came,
-// so that none stays claimed without a worker, and hands them back.
+// resolveDoubt asks again for the tasks of a claim whose answer never came, so
+// that none stays claimed without a worker, and hands them back.
 func (w *Worker) resolveDoubt(ctx context.Context) {
 	limit, cancel := outlive(ctx, w.opts.StopTimeout)
 	defer cancel()
 	for w.claims.inDoubt() {
-		reply, clock, err := w.claim(limit, 1)
+		err := w.clearDoubt(limit)
 		switch {
 		case err == nil:
-			w.handBack(limit, reply.Tasks, clock)
 			return
-		case errors.Is(err, store.ErrLeaseLost):
-			return // the tasks are taken back together with the lease
 		case limit.Err() != nil:
 			w.log.Error().Err(err).Msg("stopped without knowing whether the last claim got a task")
 			return
 		}
-		timing.Pause(limit, w.link.Failed(err))
+		timing.Pause(limit, w.claiming.failed(err))
 	}
+}
+
+// clearDoubt asks once. The tasks of a session that is over are taken back
+// together with its lease.
+func (w *Worker) clearDoubt(ctx context.Context) error {
+	session, _, held := w.lease.now()
+	if !w.claims.inDoubt() || session.Incarnation != w.claims.incarnation {
+		return nil
+	}
+	if !held {
+		return errLeaseOver
+	}
+	reply, clock, err := w.claim(ctx, 1)
+	switch {
+	case errors.Is(err, store.ErrLeaseLost):
+		return nil
+	case err != nil:
+		return err
+	}
+	w.handBack(ctx, reply.Tasks, clock)
+	return nil
 }
 
 // handBack gives tasks back that were never begun.

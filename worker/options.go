@@ -191,6 +191,8 @@ func (o *Options) validate() error {
 		return &OptionError{"Slots", o.Slots, "use at least 1, or DefaultOptions"}
 	case o.KeepRounds < 0:
 		return &OptionError{"KeepRounds", o.KeepRounds, "use 0 for all, or a number of rounds"}
+	case o.DiskReserve < 0:
+		return &OptionError{"DiskReserve", o.DiskReserve, "use 0 for none, or a number of bytes"}
 	case o.OutputLimit < 1 || o.OutputLimit > maxOutputLimit:
 		return &OptionError{"OutputLimit", o.OutputLimit, "use 1 byte to 256 MiB, or DefaultOptions"}
 	case o.OutputFile != "" && filepath.Clean(o.OutputFile) == filepath.Clean(o.ErrorFile):

@@ -18,6 +18,7 @@ func TestOptions(t *testing.T) {
 		"Store":                      func(o *Options) { o.Store = nil },
 		"Programs":                   func(o *Options) { o.Programs = nil },
 		"Slots":                      func(o *Options) { o.Slots = 0 },
+		"DiskReserve":                func(o *Options) { o.DiskReserve = -1 },
 		"KeepRounds":                 func(o *Options) { o.KeepRounds = -1 },
 		"OutputLimit":                func(o *Options) { o.OutputLimit = 0 },
 		"ErrorFile":                  func(o *Options) { o.OutputFile, o.ErrorFile = "x", "./x" },

@@ -13,6 +13,7 @@ const (
 	idle      phase = iota
 	executing       // a program or handler is at work
 	reporting       // its result is on the way
+	resting         // pausing after a round, as configured
 	stuck           // its program or handler does not end
 )
 

@@ -8,27 +8,56 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/tdf-go/tdf/internal/workdir"
 )
 
-// privatePrefix starts the names of the private directories of one worker. No
-// name of another worker or namespace can continue it.
-func (w *Worker) privatePrefix() string {
+// privateDir holds the private directories of this worker's rounds. It belongs to
+// the worker alone, so that no program can put something else in the place of
+// one of them. No other worker or namespace can have the same.
+func (w *Worker) privateDir() string {
 	part := func(s string) string { return strings.ReplaceAll(url.PathEscape(s), ".", "%2E") }
-	return "tdf." + part(w.opts.Store.Namespace()) + "." + part(w.opts.Name) + "."
+	return filepath.Join(w.opts.TempDir, "tdf."+part(w.opts.Store.Namespace())+"."+part(w.opts.Name))
+}
+
+// ensurePrivateDir makes it, or makes sure that what is there is ours.
+func (w *Worker) ensurePrivateDir() error {
+	dir := w.privateDir()
+	err := os.Mkdir(dir, 0o711)
+	if err == nil {
+		return os.Chmod(dir, 0o711) // whatever the umask: a user of run_as must get through
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("%s is there (%s) and does not belong to this worker alone; remove it, or choose another [worker] temp_dir",
+			dir, info.Mode())
+	}
+	return nil
 }
 
 // makePrivate makes a directory for one round that only the program's user can
 // enter.
 func (r *round) makePrivate() error {
 	w := r.worker
-	name := filepath.Join(w.opts.TempDir, fmt.Sprintf("%s%d.%d.", w.privatePrefix(), r.task.ID, r.task.Round))
+	name := fmt.Sprintf("%d.%d.", r.task.ID, r.task.Round)
 	var err error
-	if r.private, r.made, err = r.slot.spare.Take(name); err == nil {
+	if r.private, r.made, err = r.slot.spare.Take(filepath.Join(w.privateDir(), name)); err == nil {
 		return nil
 	}
-	r.private, err = os.MkdirTemp(filepath.Dir(name), filepath.Base(name)+"*")
+	r.private, err = os.MkdirTemp(w.privateDir(), name+"*")
+	if errors.Is(err, fs.ErrNotExist) { // somebody cleans the directory of temporary files
+		if err = w.ensurePrivateDir(); err == nil {
+			r.private, err = os.MkdirTemp(w.privateDir(), name+"*")
+		}
+	}
 	if err == nil {
 		err = w.giveAway(r.private)
 	}
@@ -57,7 +86,7 @@ func (r *round) removePrivate() {
 		return
 	}
 	w := r.worker
-	name := filepath.Join(w.opts.TempDir, fmt.Sprintf("%sspare.%d.", w.privatePrefix(), r.slot.index))
+	name := filepath.Join(w.privateDir(), fmt.Sprintf("spare.%d.", r.slot.index))
 	if r.over && r.slot.spare.Keep(r.private, name, r.made) {
 		return
 	}
@@ -66,21 +95,32 @@ func (r *round) removePrivate() {
 	}
 }
 
-// sweepPrivate removes the private directories that an earlier incarnation of
-// this worker has left.
+// sweepPrivate makes the directory of the private directories, and removes what
+// an earlier incarnation of this worker has left in it.
 func (w *Worker) sweepPrivate() {
-	entries, err := os.ReadDir(w.opts.TempDir)
+	if err := w.ensurePrivateDir(); err != nil {
+		w.log.Warn().Err(err).Msg("cannot make private directories; programs cannot be run")
+		return
+	}
+	entries, err := os.ReadDir(w.privateDir())
 	if err != nil {
 		w.log.Warn().Err(err).Msg("could not look for left-over private directories")
 		return
 	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), w.privatePrefix()) {
-			continue
-		}
-		if err := removeTree(filepath.Join(w.opts.TempDir, e.Name())); err != nil {
+		if err := removeTree(filepath.Join(w.privateDir(), e.Name())); err != nil {
 			w.log.Warn().Err(err).Msg("could not remove a left-over private directory")
 		}
+	}
+}
+
+// removePrivateDir is for the end; what is not empty stays for the next start.
+func (w *Worker) removePrivateDir() {
+	if w.opts.Container == nil {
+		return
+	}
+	if err := os.Remove(w.privateDir()); err != nil {
+		w.log.Debug().Err(err).Msg("could not remove the directory of private directories")
 	}
 }
 

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -64,15 +63,17 @@ func (w *Worker) registered(r store.Registered, sent shim.Instant) {
 		Str("lease", r.Lease.Text()).Msg("registered")
 }
 
-// rival is another worker that has our name, as it was seen first.
+// rival is another worker that has our name, as it was seen last.
 type rival struct {
-	heartbeat statemachine.Time
-	since     time.Time
+	incarnation int64
+	heartbeat   statemachine.Time
+	since       time.Time // when that heartbeat was seen first
 }
 
 // awaitName finds out whether the holder of our name is alive. One that was seen
-// to die on this host is replaced at once; one that is silent is waited for until
-// its lease ends; one that gives a sign of life keeps the name.
+// to die on this host is replaced at once; one whose heartbeat stands still for
+// a whole lease, by our own clock, after that; one that gives a sign of life
+// keeps the name. A server may take it away meanwhile.
 func (w *Worker) awaitName(ctx context.Context, seen *rival, taken *store.NameTakenError, reg *store.Registration) error {
 	holder := &taken.Holder
 	if dead(holder.Identity) {
@@ -80,13 +81,18 @@ func (w *Worker) awaitName(ctx context.Context, seen *rival, taken *store.NameTa
 		reg.Replaces = holder.Incarnation
 		return nil
 	}
-	if seen.since.IsZero() {
-		*seen = rival{heartbeat: holder.Heartbeat, since: time.Now()}
+	switch {
+	case seen.since.IsZero():
 		w.log.Info().Str("host", holder.Host).Int("pid", holder.PID).
 			Msg("another worker has this name; waiting whether it is still alive")
-	}
-	if holder.Heartbeat != seen.heartbeat || holder.State == store.WorkerDraining {
+	case holder.Incarnation != seen.incarnation || holder.Heartbeat != seen.heartbeat:
 		return taken
+	case time.Since(seen.since) > timing.ToStd(taken.Lease):
+		reg.Replaces = holder.Incarnation
+		return nil
+	}
+	if seen.since.IsZero() {
+		*seen = rival{incarnation: holder.Incarnation, heartbeat: holder.Heartbeat, since: time.Now()}
 	}
 	timing.Pause(ctx, nameInterval)
 	return ctx.Err()
@@ -105,20 +111,28 @@ func (w *Worker) takeOver(ctx context.Context, r store.Registered) error {
 	orders := make([]store.Order, 0, len(r.Former))
 	for i := range r.Former {
 		t := &r.Former[i]
-		if t.Err != nil {
-			return fmt.Errorf("take back a task of an earlier incarnation: %w", t.Err)
-		}
 		move, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
 			Event: statemachine.Lose, Actor: statemachine.Worker,
 		}, r.Now)
-		if err != nil {
-			continue // delivered just now
+		if err = errors.Join(t.Err, err); err != nil {
+			// A server sets it aside; until then it is in our way.
+			w.log.Error().Err(err).Int64("task", t.ID).Msg("could not take back a task of an earlier incarnation")
+			continue
 		}
 		orders = append(orders, store.Order{Move: move, Writer: w.opts.Name, Bucket: t.Bucket})
 	}
 	if len(orders) == 0 {
-		return nil
+		timing.Pause(ctx, damagePause)
+		return ctx.Err()
 	}
+	return w.lossOf(ctx, orders)
+}
+
+// damagePause is how long a worker waits for a server to set damaged tasks aside.
+const damagePause = 2 * time.Second
+
+// lossOf makes the moves of lost tasks.
+func (w *Worker) lossOf(ctx context.Context, orders []store.Order) error {
 	outcomes, err := w.opts.Store.Apply(ctx, orders...)
 	if err != nil {
 		return err

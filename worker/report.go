@@ -11,53 +11,48 @@ import (
 )
 
 // report tells Redis how the round ended, until Redis has recorded or refused
-// it or ctx leaves no more time. While Redis is away the report waits on disk
-// too, for a later incarnation. It tells whether the round is recorded as a
-// success.
+// it or ctx leaves no more time. While Redis does not take it the report waits
+// on disk too, for a later incarnation. It tells whether the round is recorded
+// as a success.
 func (r *round) report(ctx context.Context, end *ending) bool {
 	order, err := r.order(end)
 	if err != nil {
 		r.log.Error().Err(err).Msgf("could not report task %d", r.task.ID)
 		return false
 	}
-	spooled := false
-	defer func() {
-		if spooled && ctx.Err() == nil {
-			r.worker.unspool(r.spoolName())
-		}
-	}()
-	for cut := false; ; {
+	spooled, cut := false, false
+	for {
 		outcomes, err := r.worker.opts.Store.Apply(ctx, order)
-		if err == nil {
-			r.worker.link.Answered()
-			return r.reported(&order, outcomes[0].Err)
-		}
-		if ctx.Err() != nil {
-			r.log.Error().Err(err).Bool("kept_on_disk", spooled).Msgf("stopped without having reported task %d", r.task.ID)
-			return false
-		}
-		if !errors.Is(err, store.ErrUnreachable) {
-			if cut {
-				r.log.Error().Err(err).Msgf("redis does not take the report of task %d; giving it up", r.task.ID)
-				return false
+		switch {
+		case err == nil:
+			r.worker.reporting.answered()
+			if spooled {
+				r.worker.unspool(r.spoolName())
 			}
+			return r.reported(&order, outcomes[0].Err)
+		case ctx.Err() == nil && !cut && !errors.Is(err, store.ErrUnreachable):
 			cut = true
 			r.shorten(&order, end, err)
 			continue
 		}
 		spooled = spooled || r.worker.spoolOrder(r.spoolName(), &order)
-		timing.Pause(ctx, r.worker.link.Failed(err))
+		if ctx.Err() != nil {
+			r.log.Error().Err(err).Bool("kept_on_disk", spooled).Msgf("stopped without having reported task %d", r.task.ID)
+			return false
+		}
+		timing.Pause(ctx, r.worker.reporting.failed(err))
 	}
 }
 
 // shorten replaces a record that Redis does not take by one that says so.
 func (r *round) shorten(order *store.Order, end *ending, err error) {
-	r.log.Error().Err(err).Msgf("redis does not take the report of task %d; reporting without its output", r.task.ID)
+	r.log.Error().Err(err).Msgf("redis does not take the report of task %d", r.task.ID)
 	if end.event == statemachine.HandBack {
 		return
 	}
 	short := ending{event: end.event, result: notRun(), trouble: "the round's output could not be stored: " + err.Error()}
 	if again, err := r.order(&short); err == nil {
+		again.Lines = append(order.Lines, again.Lines...)
 		*order = again
 	}
 }

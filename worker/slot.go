@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/shim"
 	"github.com/tdf-go/tdf/internal/store"
@@ -23,12 +25,16 @@ type slot struct {
 	told   shim.Instant // the deadline that the shim knows
 	round  *round
 	cancel context.CancelCauseFunc
+	hard   atomic.Bool // the round is to be stopped without grace
 }
+
+// hostPause is how long a slot rests when its host could not start its shim.
+const hostPause = 5 * time.Second
 
 // work does one round from claim to report and makes the slot free again.
 func (s *slot) work(task *store.Claimed, clock redisClock, incarnation int64) {
 	w := s.worker
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(w.executing)
 	defer cancel(nil)
 	r := w.newRound(task, clock, s)
 	s.begin(r, cancel, incarnation)
@@ -40,6 +46,11 @@ func (s *slot) work(task *store.Claimed, clock redisClock, incarnation int64) {
 	if end.stuck != nil {
 		w.stick(s, end.stuck)
 		return
+	}
+	w.pool.set(s, resting)
+	if host, ok := errors.AsType[*hostError](end.why); ok {
+		r.log.Error().Err(host.err).Int("slot", s.index).Msg("this host cannot run programs; the slot rests")
+		timing.Pause(w.rounds, hostPause)
 	}
 	if success {
 		timing.Pause(w.rounds, w.opts.SleepAfterSuccess)
@@ -54,8 +65,10 @@ func (s *slot) work(task *store.Claimed, clock redisClock, incarnation int64) {
 func (s *slot) begin(r *round, cancel context.CancelCauseFunc, incarnation int64) {
 	s.mu.Lock()
 	s.round, s.cancel = r, cancel
+	s.hard.Store(false)
 	s.mu.Unlock()
 	if session, _, held := s.worker.lease.now(); !held || session.Incarnation != incarnation {
+		s.hard.Store(true)
 		cancel(errLeaseOver)
 	}
 }
@@ -80,6 +93,9 @@ func (s *slot) stop(cause error, hard bool) {
 	if s.cancel == nil {
 		return
 	}
+	if hard {
+		s.hard.Store(true)
+	}
 	s.cancel(cause)
 	if hard && s.shim != nil {
 		s.shim.Kill()
@@ -96,52 +112,75 @@ func (s *slot) extend(until shim.Instant) {
 	}
 }
 
-// run runs a program in the slot's shim, which it starts where there is none.
+// run runs a program in the slot's shim. A shim that died while it was idle is
+// replaced: nothing of the program has run.
 func (s *slot) run(ctx context.Context, p shim.Program) (shim.Result, error) {
-	result := shim.Result{ExitCode: -1}
-	sh, err := s.ready()
-	if err == nil {
-		result, err = sh.Run(ctx, p)
-	}
-	if errors.Is(err, shim.ErrShimLost) {
+	for again := true; ; again = false {
+		result := shim.Result{ExitCode: -1}
+		sh, err := s.ready()
+		if err == nil {
+			result, err = sh.Run(ctx, p)
+		}
+		if !errors.Is(err, shim.ErrShimLost) {
+			return result, err
+		}
 		if err := s.discard(); err != nil {
 			s.worker.log.Warn().Err(err).Int("slot", s.index).Msg("could not end the shim that was lost")
+			again = false
+		}
+		if !again || result.Started || ctx.Err() != nil {
+			return result, err
 		}
 	}
-	return result, err
 }
 
 // ready returns a shim that knows until when the lease holds. To tell it costs a
-// wake-up, so it is told only what it does not know.
+// wake-up, so it is told only what it does not know. Only the slot's own
+// goroutine starts and closes shims: that takes time, in which the lock, which
+// the heartbeat needs, is free.
 func (s *slot) ready() (*shim.Slot, error) {
+	if sh := s.known(); sh != nil {
+		return sh, s.tell(sh)
+	}
+	sh, err := s.worker.opts.Container.Start(s.index)
+	if err != nil {
+		return nil, &hostError{err}
+	}
+	s.mu.Lock()
+	s.shim, s.told = sh, 0
+	s.mu.Unlock()
+	return sh, s.tell(sh)
+}
+
+func (s *slot) known() *shim.Slot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fresh := s.shim == nil
-	if fresh {
-		sh, err := s.worker.opts.Container.Start(s.index)
-		if err != nil {
-			return nil, err
-		}
-		s.shim = sh
-	}
+	return s.shim
+}
+
+// tell tells the shim the end of the lease if it does not know it.
+func (s *slot) tell(sh *shim.Slot) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	_, until, _ := s.worker.lease.now()
-	if !fresh && until == s.told {
-		return s.shim, nil
+	if until == s.told {
+		return nil
 	}
 	s.told = until
-	return s.shim, s.shim.Extend(until)
+	return sh.Extend(until)
 }
 
 // discard closes the shim; the next program gets another.
 func (s *slot) discard() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.shim == nil {
+	sh := s.known()
+	if sh == nil {
 		return nil
 	}
-	err := s.shim.Close()
-	if err == nil {
-		s.shim = nil
+	if err := sh.Close(); err != nil {
+		return err
 	}
-	return err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shim = nil
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -61,5 +62,22 @@ func TestSlots(t *testing.T) {
 	touch(t, filepath.Join(dir, "release"))
 	for id := int64(1); id <= 5; id++ {
 		s.await(t, id, sm.Executed)
+	}
+}
+
+// A shim that was killed while its slot was idle costs no task anything.
+func TestIdleShimDies(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := s.script(t, "p", `echo fine`)
+	w := s.start(t)
+	s.await(t, s.open(t, p), sm.Executed)
+	shim := w.slots[0].known()
+	if err := syscall.Kill(shim.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	wait.Eventually(t, patience, func() bool { return syscall.Kill(shim.PID(), 0) != nil }, "the shim is not reaped")
+	for range 2 {
+		checkFields(t, s.await(t, s.open(t, p), sm.Executed), map[string]string{"0:output": "fine\n", "0:error": "", "round": "0"})
 	}
 }

@@ -31,6 +31,7 @@ func (r *round) program(dir string, s pipes) shim.Program {
 		Env:   process.Environment(w.allow, w.environ, r.variables()),
 		Files: [3]*os.File{nil, s.out.ForProgram(), s.err.ForProgram()},
 		Grace: w.opts.KillGrace,
+		Hurry: func() bool { return r.slot.hard.Load() || w.hurried.Load() },
 	}
 }
 

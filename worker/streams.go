@@ -103,12 +103,12 @@ func (r *round) sendNew(ctx context.Context, sent map[string]int64) (full bool, 
 			continue
 		}
 		full = full || len(data) == store.MaxChunk
-		chunks = append(chunks, store.Chunk{Round: r.task.Round, Stream: name, Offset: at, Data: data})
+		chunks = append(chunks, store.Chunk{Stream: name, Offset: at, Data: data})
 	}
 	if len(chunks) == 0 {
 		return false, nil
 	}
-	if err := r.worker.opts.Store.SendChunks(ctx, r.task.ID, chunks); err != nil {
+	if err := r.worker.opts.Store.SendChunks(ctx, &r.task.Task, chunks); err != nil {
 		return false, err
 	}
 	for _, c := range chunks {

@@ -26,14 +26,15 @@ type Worker struct {
 	environ []string
 	token   string // tells this Worker from others of this process
 	claims  *claimer
-	link    *link.Link
-	lease   *lease
-	slots   []*slot
-	pool    *pool
-	disk    *disk.Guard
-	spool   *spool.Spool
-	started atomic.Bool
-	ready   chan struct{} // closed once the worker is registered
+	// A lane each for what may fail alone.
+	renewing, claiming, waiting, reporting lane
+	lease                                  *lease
+	slots                                  []*slot
+	pool                                   *pool
+	disk                                   *disk.Guard
+	spool                                  *spool.Spool
+	started                                atomic.Bool
+	ready                                  chan struct{} // closed once the worker is registered
 
 	// What the dispatcher said last.
 	idling bool
@@ -44,14 +45,15 @@ type Worker struct {
 	changed chan struct{}
 	hurry   chan struct{}
 	once    sync.Once // closes hurry
+	hurried atomic.Bool
 	tidied  sync.Once
 
-	// rounds ends with the first reason to stop, reports when no more time is
-	// left to report, life when all is reported.
-	rounds, reports, life context.Context //nolint:containedctx // the stages of one life, see Run
-	stopRounds            context.CancelCauseFunc
-	stopReports, endLife  context.CancelFunc
-	working, background   sync.WaitGroup
+	// rounds ends with the first reason to stop, executing when programs must not
+	// go on, reports when no more time is left to report, life when all is reported.
+	rounds, executing, reports, life context.Context //nolint:containedctx // the stages of one life, see Run
+	stopRounds, stopExecuting        context.CancelCauseFunc
+	stopReports, endLife             context.CancelFunc
+	working, background              sync.WaitGroup
 
 	closers []func() error // of what Load has opened
 }
@@ -75,9 +77,11 @@ func New(opts Options) (*Worker, error) {
 			return strings.HasPrefix(entry, "TDF_")
 		}),
 		claims: &claimer{store: opts.Store, worker: opts.Name, node: opts.Node, labels: opts.Labels},
-		link:   link.New(log),
 		ready:  make(chan struct{}), changed: make(chan struct{}, 1), hurry: make(chan struct{}),
 	}
+	redis := link.New(log)
+	w.renewing, w.claiming = newLane(redis, log), newLane(redis, log)
+	w.waiting, w.reporting = newLane(redis, log), newLane(redis, log)
 	w.lease = &lease{over: w.leaseOver}
 	for i := range opts.Slots {
 		w.slots = append(w.slots, &slot{worker: w, index: i})
@@ -101,17 +105,19 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer w.closeSpool()
 	w.rounds, w.stopRounds = context.WithCancelCause(ctx)
 	defer w.stopRounds(nil)
+	w.executing, w.stopExecuting = context.WithCancelCause(context.WithoutCancel(ctx))
+	defer w.stopExecuting(nil)
 	w.reports, w.stopReports = context.WithCancel(context.WithoutCancel(ctx))
 	defer w.stopReports()
 	w.life, w.endLife = context.WithCancel(context.WithoutCancel(ctx))
 	defer w.endLife()
+	defer w.lease.stop()
 	if err := w.begin(w.rounds); err != nil { //nolint:contextcheck // made from ctx above
 		if ctx.Err() != nil {
 			return nil // stopped while it started, which is no error
 		}
 		return err
 	}
-	close(w.ready)
 	return w.live() //nolint:contextcheck // the same
 }
 
@@ -122,8 +128,16 @@ func (w *Worker) Hurry() { w.once.Do(func() { close(w.hurry) }) }
 // live is the worker's life from its registration to its end.
 func (w *Worker) live() error {
 	w.background.Go(func() { w.beat(w.life) })
+	w.tidy() // which may take longer than a lease
+	if err := w.deliverSpool(w.rounds); err != nil && w.rounds.Err() == nil {
+		w.fail(err)
+	}
+	close(w.ready)
 	w.background.Go(func() { w.watch(w.life) })
-	stopInterrupt := context.AfterFunc(w.rounds, w.interrupt)
+	w.background.Go(func() {
+		<-w.rounds.Done()
+		w.interrupt()
+	})
 	// Not in line with drain: a Redis that does not answer holds it up.
 	dispatching := make(chan struct{})
 	go func() {
@@ -132,12 +146,10 @@ func (w *Worker) live() error {
 	}()
 	<-w.rounds.Done()
 	w.drain(dispatching)
-	stopInterrupt()
 	w.working.Wait()
 	w.resolveDoubt(w.reports)
 	w.endLife()
 	w.background.Wait()
-	w.lease.stop()
 	for _, s := range w.slots {
 		if err := s.discard(); err != nil {
 			w.log.Error().Err(err).Int("slot", s.index).Msg("could not end the shim of a slot")
@@ -146,6 +158,7 @@ func (w *Worker) live() error {
 			w.log.Warn().Err(err).Int("slot", s.index).Msg("could not remove the private directory of a slot")
 		}
 	}
+	w.removePrivateDir()
 	w.leave()
 	if fatal, ok := errors.AsType[*fatalError](context.Cause(w.rounds)); ok {
 		return fatal.err
@@ -178,7 +191,7 @@ func (w *Worker) leave() {
 			w.log.Warn().Err(err).Msg("could not leave the registry; the server will find the worker gone")
 			return
 		}
-		timing.Pause(ctx, w.link.Failed(err))
+		timing.Pause(ctx, w.renewing.failed(err))
 	}
 }
 

@@ -30,8 +30,8 @@ func (h *hand) claim() *store.Claimed {
 // send is what the worker does with what the program writes while it runs.
 func (h *hand) send(c *store.Claimed, stream string, offset int, data string) {
 	h.t.Helper()
-	chunk := store.Chunk{Round: c.Round, Stream: stream, Offset: int64(offset), Data: []byte(data)}
-	if err := h.store.SendChunks(h.t.Context(), c.ID, []store.Chunk{chunk}); err != nil {
+	chunk := store.Chunk{Stream: stream, Offset: int64(offset), Data: []byte(data)}
+	if err := h.store.SendChunks(h.t.Context(), &c.Task, []store.Chunk{chunk}); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -38,7 +38,7 @@ func workerSection(w *Worker) section {
 func lifeKeys(w *Worker) []key {
 	return []key{
 		{"drain_timeout", "20", seconds(&w.DrainTimeout, 0, longest), "How long running programs may go on after the first SIGTERM or SIGINT before their tasks are handed back."},
-		{"on_redis_loss", "stop", word(&w.OnRedisLoss, "stop", "finish"), "When the lease cannot be renewed because nothing listens where Redis was: `stop` ends the programs before the lease does, `finish` lets them go on while that stays so. A worker that is cut off in any other way always stops them."},
+		{"on_redis_loss", "stop", word(&w.OnRedisLoss, "stop", "finish"), "When the lease cannot be renewed because nothing listens where Redis was: `stop` ends the programs before the lease does, `finish` lets them go on while that stays so, for hosts that reach Redis directly: a proxy, a tunnel or a firewall that refuses in its place is mistaken for a Redis that is gone. A worker that is cut off in any other way always stops them."},
 		{"spool_dir", "", noneable(&w.SpoolDir), "Where results wait that could not be delivered yet; empty for `.tdf/spool` in `program_dir`."},
 		{"disk_reserve", "64MiB", size(&w.DiskReserve, 0, tib), "Free space of `program_dir`, `temp_dir` and `spool_dir` below which nothing is claimed; 0 for none."},
 		{"keep_rounds", "10", integer(&w.KeepRounds, 0, 1_000_000), "Of how many rounds a task keeps its output, half of them the first and half the last; 0 for all."},

@@ -44,7 +44,11 @@ func (s *shim) kill() {
 		_ = unix.Kill(-s.round.pid, unix.SIGKILL)
 	}
 	for range chases {
-		if killChildren() == 0 || s.reap() {
+		n := killChildren()
+		if n < 0 {
+			break
+		}
+		if n == 0 || s.reap() {
 			return
 		}
 	}
@@ -52,12 +56,13 @@ func (s *shim) kill() {
 }
 
 // killChildren kills the children of this process, whose numbers are certainly
-// theirs as long as nobody reaps them. Those of the killed are its children next.
+// theirs as long as nobody reaps them. Those of the killed are its children
+// next. It returns how many there were, negative if that cannot be known.
 func killChildren() int {
 	self := strconv.Itoa(unix.Getpid())
 	list, err := os.ReadFile("/proc/" + self + "/task/" + self + "/children")
 	if err != nil {
-		return 0 // a kernel without this file: the whole table is read instead
+		return -1 // a kernel without this file: the whole table is read instead
 	}
 	words := strings.Fields(string(list))
 	for _, word := range words {

@@ -3,6 +3,7 @@ package shim
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/cgroup"
@@ -14,25 +15,32 @@ const treePasses = 5
 
 // Close ends the shim and everything in it, and removes the cgroup of the slot.
 // A Run under way returns ErrShimLost. The error matches ErrUnkillable if
-// something is left.
+// something is left, which costs some six seconds: Close again later, until it
+// is nil; the number of the slot is not free before.
 func (s *Slot) Close() error {
 	_ = s.lose(fmt.Errorf("%w: the slot is closed", ErrShimLost))
 	s.link.close()
-	err := s.destroy(answerPatience)
-	if s.group != nil {
-		err = errors.Join(err, s.group.Remove())
+	if err := s.destroy(answerPatience); err != nil || s.group == nil {
+		return err // a cgroup stays for as long as it is needed to kill
 	}
-	return err
+	return s.group.Remove()
 }
 
-// destroy kills the shim, then what its layer may have left, once. It gives the
-// shim some time to do so itself.
+// destroy kills the shim, then what its layer may have left, until that has
+// succeeded once. It gives the shim some time to do so itself. Who waited for
+// another call has its outcome.
 func (s *Slot) destroy(patience time.Duration) error {
-	s.ending.Do(func() {
-		s.link.close()
-		s.left = s.killAll(patience)
-		s.child.forget()
-	})
+	seen := s.attempts.Load()
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	done := s.attempts.Load()
+	if done > seen || done > 0 && s.left == nil {
+		return s.left
+	}
+	s.link.close()
+	s.left = s.killAll(patience)
+	s.child.forget()
+	s.attempts.Add(1)
 	return s.left
 }
 
@@ -44,7 +52,9 @@ func (s *Slot) killAll(patience time.Duration) error {
 	namespace := s.container.way.layer == PIDNamespace
 	if !namespace && !s.child.wait(patience) {
 		for pass := 0; pass < treePasses && killDescendants(s.child.pid) > 0; pass++ {
-			s.child.wait(answerPatience / 100)
+			if s.child.wait(answerPatience / 100) {
+				break // its number may be another's now
+			}
 		}
 	}
 	s.child.kill()
@@ -54,12 +64,23 @@ func (s *Slot) killAll(patience time.Duration) error {
 	if namespace {
 		return nil
 	}
-	_, err := sweep(func(token string) bool { return token == s.token }, killPatience)
-	return errors.Join(s.killGroup(), err)
+	return s.killRest()
 }
 
+// killRest kills what a shim that is dead has left. Neither way of finding that
+// waits for the other, which would double the time that a survivor costs.
+func (s *Slot) killRest() error {
+	var group error
+	var both sync.WaitGroup
+	both.Go(func() { group = s.killGroup() })
+	_, err := sweep(func(token string) bool { return token == s.token }, killPatience)
+	both.Wait()
+	return errors.Join(group, err)
+}
+
+// killGroup kills what is in the cgroup, or only joined it for the limits.
 func (s *Slot) killGroup() error {
-	if s.group == nil || s.group.FD() < 0 {
+	if s.group == nil {
 		return nil
 	}
 	err := s.group.Kill()

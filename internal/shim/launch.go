@@ -52,7 +52,14 @@ func (p *plan) execute(argv []string, attr *syscall.ProcAttr) (int, error) {
 	if err != nil {
 		return 0, err //nolint:wrapcheck // the errno is what is diagnosed
 	}
-	return pid, p.outcome(pid, pipe[0])
+	if err := p.outcome(pid, pipe[0]); err != nil {
+		if fd := attr.Sys.PidFD; fd != nil && *fd >= 0 { // the launcher's, which is gone
+			_ = unix.Close(*fd)
+			*fd = -1
+		}
+		return 0, err
+	}
+	return pid, nil
 }
 
 // outcome reads what the launcher reports: nothing if the program is under way.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,8 +36,9 @@ type Slot struct {
 
 	running sync.Mutex // held by Run
 
-	ending sync.Once // kills shim and round
-	left   error     // what that could not kill
+	ending   sync.Mutex   // held while shim and round are killed
+	attempts atomic.Int64 // counts how often that was tried
+	left     error        // what the last attempt could not kill
 
 	mu      sync.Mutex
 	round   int           // counts the rounds
@@ -66,7 +68,7 @@ func (s *Slot) Run(ctx context.Context, p Program) (Result, error) {
 	if err != nil {
 		return Result{ExitCode: -1}, s.refused(&p, err)
 	}
-	detach := context.AfterFunc(ctx, func() { s.stop(round, kindStop, p.Grace) })
+	detach := context.AfterFunc(ctx, func() { s.stop(round, kindStop, p.graceNow()) })
 	defer detach()
 	end, err := s.await()
 	if err != nil {
@@ -125,7 +127,8 @@ func (s *Slot) stop(round int, how kind, grace time.Duration) {
 }
 
 // Kill kills the round under way at once, without grace. It does not wait; Run
-// returns, soon, even if the shim hangs. Without a round it does nothing.
+// returns, soon, even if the shim hangs. Without a round it does nothing: one
+// that is about to begin is ended by its ctx, see Program.Hurry.
 func (s *Slot) Kill() {
 	s.mu.Lock()
 	round := s.round

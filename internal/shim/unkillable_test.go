@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -43,7 +44,27 @@ func TestUnkillableProgramIsGivenUp(t *testing.T) {
 		if !errors.Is(b.err, ErrUnkillable) || b.result.Cause != Killed || b.result.ExitCode != -1 {
 			t.Errorf("got %+v, %v", b.result, b.err)
 		}
+		if err := s.Close(); !errors.Is(err, ErrUnkillable) {
+			t.Errorf("Close with a survivor: got %v", err)
+		}
+		if r, err := s.Run(context.Background(), p); r.Started || !errors.Is(err, ErrUnkillable) && !errors.Is(err, ErrShimLost) {
+			t.Errorf("Run after that: got %+v, %v", r, err)
+		}
 		state("THAWED")
-		m.expectNone(t, within)
+		expectClosed(t, s)
+		m.expectNone(t, 0)
 	})
+}
+
+// expectClosed closes a slot whose survivors can die by now, and again.
+func expectClosed(t *testing.T, s *Slot) {
+	t.Helper()
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close without survivors: %v", err)
+		}
+	}
+	if s.group != nil && s.group.FD() >= 0 {
+		t.Error("the cgroup was not removed")
+	}
 }

@@ -67,7 +67,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"SendChunks": func(ctx context.Context, st *store.Store) error {
-		return st.SendChunks(ctx, 1, []store.Chunk{{Data: []byte("x")}})
+		return st.SendChunks(ctx, &statemachine.Task{ID: 1}, []store.Chunk{{Data: []byte("x")}})
 	},
 	"Worker":          func(ctx context.Context, st *store.Store) error { _, _, err := st.Worker(ctx, "w"); return err },
 	"Workers":         func(ctx context.Context, st *store.Store) error { _, _, err := st.Workers(ctx); return err },

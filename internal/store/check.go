@@ -25,8 +25,8 @@ type ServerInfo struct {
 }
 
 // Check talks to Redis and refuses one that TDF cannot trust. It returns a
-// *[SetupError] that matches [ErrUnreachable] (not there, wrong password,
-// wrong database), [ErrUnfit] (too old, a memory policy that evicts) or
+// *[SetupError] that matches [ErrUnreachable] (not there, unable to serve now,
+// wrong password, wrong database), [ErrUnfit] (too old, a memory policy that evicts) or
 // [ErrProtocol] (the namespace was written by a newer major version).
 func (s *Store) Check(ctx context.Context) (ServerInfo, error) {
 	if err := s.rdb.Ping(ctx).Err(); err != nil {
@@ -37,8 +37,11 @@ func (s *Store) Check(ctx context.Context) (ServerInfo, error) {
 	}
 	text, err := s.rdb.Info(ctx).Result()
 	if err != nil {
-		if ctx.Err() != nil {
-			return ServerInfo{}, s.failed("info", err)
+		switch failed := s.failed("info", err); {
+		case ctx.Err() != nil:
+			return ServerInfo{}, failed
+		case errors.Is(failed, ErrUnreachable):
+			return ServerInfo{}, s.connectError(err)
 		}
 		// An access list may forbid INFO, and an embedded Redis has few sections.
 		return ServerInfo{Warnings: []string{"INFO is not available, so memory policy and persistence were not checked"}}, nil
@@ -110,8 +113,13 @@ func (s *Store) connectError(err error) error {
 		e.Setting, e.Value = "[redis] username", s.where.Username
 		e.Err = fmt.Errorf("%w: the user lacks a permission: %w", ErrUnreachable, err)
 		e.Remedy = "allow the user all keys that start with " + quote(s.keys.prefix)
+	case strings.HasPrefix(text, "LOADING "):
+		e.Remedy = "wait until Redis has loaded its data"
 	default:
 		e.Remedy = "check these settings, and that redis-server runs there"
+		if h := hindered(text); h != nil {
+			e.Setting, e.Value, e.Remedy = h.setting+" of "+s.where.String(), "", h.remedy
+		}
 	}
 	return e
 }

@@ -7,8 +7,10 @@ import (
 
 // Errors of this package, to be matched with errors.Is.
 var (
-	// ErrUnreachable means Redis could not be talked to: not there, refusing
-	// the password or the database, loading its data, or cut off.
+	// ErrUnreachable means Redis could not be talked to, or cannot serve now: not
+	// there, cut off, refusing the password or the database, loading its data, out
+	// of memory, unable to save, without enough replicas, busy with a script, or
+	// with too many clients. The same call may succeed later.
 	ErrUnreachable = errors.New("redis is unreachable")
 	// ErrNotFound means there is no task with that id.
 	ErrNotFound = errors.New("no such task")
@@ -24,7 +26,8 @@ var (
 	// ErrLeaseLost means a worker's lease was given up: a server found it over,
 	// or another process has registered under the name. Its rounds are others'.
 	ErrLeaseLost = errors.New("the lease is lost")
-	// ErrNameTaken means another worker is alive under the same name.
+	// ErrNameTaken means another worker has the same name and nobody has said that
+	// it is dead.
 	ErrNameTaken = errors.New("the worker's name is taken")
 	// ErrNoWorker means no worker has registered under that name.
 	ErrNoWorker = errors.New("no such worker")

@@ -11,7 +11,8 @@ import (
 type NameTakenError struct {
 	// Holder is the worker that has the name.
 	Holder WorkerInfo
-	// Silent is how long it has not been heard of, Lease how long it may be silent.
+	// Silent is how long it has not been heard of, by the clock of Redis, which
+	// runs on while Redis is away. Lease is how long it may be silent.
 	Silent, Lease statemachine.Duration
 }
 
@@ -19,7 +20,7 @@ type NameTakenError struct {
 func (e *NameTakenError) Error() string {
 	h := &e.Holder
 	return fmt.Sprintf("%v: worker %s runs as process %d on host %s (node %s) and was heard of %s ago; "+
-		"stop it, give this worker another name, or wait until it has been silent for %s",
+		"stop it, give this worker another name, or, if it is dead, start this one again and let it watch for %s",
 		ErrNameTaken, quote(h.Name), h.PID, quote(h.Host), quote(h.Node), roughly(e.Silent), roughly(e.Lease))
 }
 

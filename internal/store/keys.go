@@ -84,7 +84,7 @@ func (k keys) workerDoc(name string) string { return k.workerPrefix() + name }
 func (k keys) held(name string) string { return k.heldPrefix() + name }
 
 // workerPrefix, heldPrefix and callPrefix are the declared prefixes from which
-// lost, move and follow build the keys of a worker that becomes known inside the
+// lost, move, repair, index and follow build the keys of a worker that becomes known inside the
 // script.
 func (k keys) workerPrefix() string { return k.prefix + "worker:" }
 func (k keys) heldPrefix() string   { return k.prefix + "held:" }

@@ -13,6 +13,7 @@ import (
 
 // Chunk is a part of what a program writes while it runs.
 type Chunk struct {
+	// Round is set by [Store.Chunks]; what is sent belongs to the task's round.
 	Round  int
 	Stream string // "output" or "error"
 	// Offset is the number of bytes the program wrote to the stream before Data.
@@ -51,23 +52,29 @@ func (s *Store) Follow(ctx context.Context, id int64, d time.Duration, begin boo
 	return nil
 }
 
-// SendChunks hands chunks of a followed task on; the newest 64 are kept.
-func (s *Store) SendChunks(ctx context.Context, id int64, chunks []Chunk) error {
+// SendChunks hands on chunks of what the current round of a followed task
+// writes; the newest 64 are kept. It returns an error matching
+// statemachine.ErrStale if the round is over.
+func (s *Store) SendChunks(ctx context.Context, t *statemachine.Task, chunks []Chunk) error {
 	if len(chunks) == 0 {
 		return nil
 	}
 	if len(chunks) > liveChunks {
 		chunks = chunks[len(chunks)-liveChunks:]
 	}
-	args := make([]any, 0, 2+4*len(chunks))
-	args = append(args, liveChunks, int(liveTTL.Seconds()))
+	args := make([]any, 0, 5+3*len(chunks))
+	args = append(args, string(statemachine.Running), t.Round, t.Current.Claim, liveChunks, int(liveTTL.Seconds()))
 	for _, c := range chunks {
 		if len(c.Data) > MaxChunk {
 			return fmt.Errorf("chunk of %d bytes: want at most %d", len(c.Data), MaxChunk)
 		}
-		args = append(args, c.Round, c.Stream, c.Offset, c.Data)
+		args = append(args, c.Stream, c.Offset, c.Data)
 	}
-	_, err := s.run(ctx, "chunks", []string{s.keys.meta(), s.keys.live(id)}, args...)
+	k := s.keys
+	v, err := s.run(ctx, "chunks", []string{k.meta(), k.live(t.ID), k.task(t.ID)}, args...)
+	if err == nil && v == int64(-1) {
+		return staleRound(t)
+	}
 	return err
 }
 

@@ -92,12 +92,18 @@ func someChunks(from, n int) []store.Chunk {
 
 func chunksBefore(t *testing.T, sp *storetest.Space) {
 	t.Helper()
-	if err := sp.Store.SendChunks(t.Context(), 1, someChunks(0, 60)); err != nil {
+	claimed(t, sp)
+	task := sp.Task(t, 1)
+	if err := sp.Store.SendChunks(t.Context(), &task.Task, someChunks(0, 60)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func chunksCall(t *testing.T, st *store.Store) step {
 	t.Helper()
-	return done(func() error { return st.SendChunks(t.Context(), 1, someChunks(60, 9)) })
+	task, err := st.Task(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done(func() error { return st.SendChunks(t.Context(), &task.Task, someChunks(60, 9)) })
 }

@@ -13,13 +13,15 @@ import (
 // they join scriptLosses.
 var sessionLosses = map[string]map[string]loss{
 	"register": {
-		"new":            {call: beginCall},
-		"known":          {prepare: left, call: beginCall},
-		"drained":        {prepare: leftDrained, call: beginCall},
-		"after a crash":  {prepare: silent, call: beginCall},
-		"replaces":       {prepare: sessionClaimed, call: replaceCall},
-		"holds no more":  {prepare: silentWithout, call: beginCall},
-		"replaces, none": {prepare: begun, call: replaceCall},
+		"new":             {call: beginCall},
+		"known":           {prepare: left, call: beginCall},
+		"drained":         {prepare: leftDrained, call: beginCall},
+		"after a crash":   {prepare: judged, call: beginCall},
+		"after an outage": {prepare: silent, call: beginCall},
+		"replaces":        {prepare: sessionClaimed, call: replaceCall},
+		"holds no more":   {prepare: judgedWithout, call: beginCall},
+		"lists another's": {prepare: judgedStale, call: beginCall},
+		"replaces, none":  {prepare: begun, call: replaceCall},
 	},
 	"renew": {"quiet": {prepare: begun, call: renewCall}, "followed": {prepare: followed, call: renewCall}},
 	"leave": {"empty": {prepare: begun, call: leaveCall}, "stale entry": {prepare: staleHeld, call: leaveCall}},
@@ -38,13 +40,13 @@ var sessionLosses = map[string]map[string]loss{
 	"order":  {"drain": {prepare: begun, call: orderCall(store.OrderDrain)}, "none": {prepare: drained, call: orderCall(store.OrderNone)}},
 	"token":  {"interrupt": {call: interruptCall}, "pass on": {call: passOnCall}},
 	"follow": {"running": {prepare: sessionClaimed, call: followCall}},
-	"chunks": {"first": {call: chunksCall}, "further": {prepare: chunksBefore, call: chunksCall}},
+	"chunks": {"first": {prepare: claimed, call: chunksCall}, "further": {prepare: chunksBefore, call: chunksCall}},
 }
 
 // allLosses are the scenarios of one script.
 func allLosses(script string) map[string]loss {
 	all := map[string]loss{}
-	for _, table := range []map[string]map[string]loss{scriptLosses, sessionLosses} {
+	for _, table := range []map[string]map[string]loss{scriptLosses, sessionLosses, heldLosses} {
 		maps.Copy(all, table[script])
 	}
 	return all
@@ -136,6 +138,26 @@ func silentWithout(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	begun(t, sp)
 	sp.SetClock(t, noon.Add(16*second))
+}
+
+// judged is silent, and a server has said so.
+func judged(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	silent(t, sp)
+	lostCall(t, sp.Store).must(t)
+}
+
+func judgedWithout(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	silentWithout(t, sp)
+	lostCall(t, sp.Store).must(t)
+}
+
+// judgedStale lists a task that w does not run, after the verdict.
+func judgedStale(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	judgedWithout(t, sp)
+	sp.Raw.SAdd(t.Context(), sp.Key("held:w"), "7")
 }
 
 // staleHeld lists a task that w does not run.

@@ -20,8 +20,8 @@ func (s *Store) MoveWatermark(ctx context.Context, from, to int64) (bool, error)
 }
 
 // Reindex puts a sound task where it belongs in its bucket, in the deadline
-// index and among the tasks its worker holds, and wakes whoever waits for it. Nothing happens if the task has
-// changed since it was seen. It reports whether anything was wrong; repeated
+// index and among the tasks its worker holds, or out of them, and wakes whoever waits for it. Nothing happens if the
+// task has changed since it was seen. It reports whether anything was wrong; repeated
 // after a lost reply, it finds nothing wrong any more.
 func (s *Store) Reindex(ctx context.Context, t *Seen, grace statemachine.Duration) (bool, error) {
 	score := ""
@@ -36,7 +36,8 @@ func (s *Store) Reindex(ctx context.Context, t *Seen, grace statemachine.Duratio
 	v, err := s.run(ctx, "index",
 		[]string{k.meta(), k.task(t.ID), k.due(), k.buckets(), k.ready(bucket), k.wake(bucket),
 			k.lease(), k.held(worker), k.workerDoc(worker)},
-		t.ID, string(t.State), t.Round, t.Rev, deadlineText(t.Deadline(grace)), score, bucket, worker, t.Incarnation)
+		t.ID, string(t.State), t.Round, t.Rev, deadlineText(t.Deadline(grace)), score, bucket, worker, t.Incarnation,
+		s.heldUnless(t.State == statemachine.Running))
 	return v == int64(1), err
 }
 
@@ -83,10 +84,20 @@ func (s *Store) SetAside(ctx context.Context, i *Inspection, now statemachine.Ti
 
 func (s *Store) repair(ctx context.Context, i *Inspection, to, score, aside string, fields []any) (bool, error) {
 	k := s.keys
-	args := append([]any{i.ID, i.state, i.round, i.rev, i.listedText(), to, score, aside}, stateArgs()...)
+	args := append([]any{i.ID, i.state, i.round, i.rev, i.listedText(), to, score, aside,
+		s.heldUnless(to == string(statemachine.Running))}, stateArgs()...)
 	args = append(append(args, len(fields)), fields...)
 	v, err := s.run(ctx, "repair", append([]string{k.meta(), k.task(i.ID), k.due(), k.setAside()}, k.states()...), args...)
 	return v == int64(1), err
+}
+
+// heldUnless is the prefix of the sets of held tasks for a script that takes a
+// task out of the one of its worker, empty for a task that runs.
+func (s *Store) heldUnless(running bool) string {
+	if running {
+		return ""
+	}
+	return s.keys.heldPrefix()
 }
 
 // Aside describes a task that was set aside.

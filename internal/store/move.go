@@ -34,6 +34,10 @@ type Line struct {
 // MaxMoves is the most moves one call of [Store.Apply] takes.
 const MaxMoves = 1000
 
+// MaxFields is the most texts of one [Order] in Fields, names and values, and
+// the most in Drop. A script cannot pass more than about 8,000 on to a command.
+const MaxFields = 4000
+
 // Outcome is what became of one order.
 type Outcome struct {
 	ID     int64
@@ -44,8 +48,9 @@ type Outcome struct {
 }
 
 // Apply makes decided moves, each on its own: one that is refused does not
-// touch the others. The error is that of the call; the outcomes are in the
-// order of the orders.
+// touch the others. The error is that of the call, also if there are more than
+// [MaxMoves] or one is larger than [MaxFields]: then nothing was moved. The
+// outcomes are in the order of the orders.
 func (s *Store) Apply(ctx context.Context, orders ...Order) ([]Outcome, error) {
 	if len(orders) == 0 {
 		return nil, nil
@@ -55,6 +60,9 @@ func (s *Store) Apply(ctx context.Context, orders ...Order) ([]Outcome, error) {
 	}
 	call := moveCall{store: s}
 	for i := range orders {
+		if err := orders[i].check(); err != nil {
+			return nil, err
+		}
 		call.add(&orders[i])
 	}
 	r, err := s.runList(ctx, "move", call.keys(orders), call.args(len(orders))...)
@@ -69,6 +77,17 @@ func (s *Store) Apply(ctx context.Context, orders ...Order) ([]Outcome, error) {
 		out[i] = moveOutcome(orders[i].ID, r.number(i))
 	}
 	return out, nil
+}
+
+// check says what of an order is more than a script can take.
+func (o *Order) check() error {
+	if n := len(o.Fields); n > MaxFields {
+		return fmt.Errorf("move: task %d: %d field values in one order: want at most %d", o.ID, n, MaxFields)
+	}
+	if n := len(o.Drop); n > MaxFields {
+		return fmt.Errorf("move: task %d: %d fields to drop in one order: want at most %d", o.ID, n, MaxFields)
+	}
+	return nil
 }
 
 // moveOutcome is the one place where the codes of the move script get their

@@ -29,9 +29,13 @@ func (s *Store) note(ctx context.Context, t *statemachine.Task, lines, field, va
 		return err
 	}
 	if v == int64(-1) {
-		return fmt.Errorf("task %d, round %d: %w", t.ID, t.Round, statemachine.ErrStale)
+		return staleRound(t)
 	}
 	return nil
+}
+
+func staleRound(t *statemachine.Task) error {
+	return fmt.Errorf("task %d, round %d: %w", t.ID, t.Round, statemachine.ErrStale)
 }
 
 func formatLine(l Line, name string) string {

@@ -75,7 +75,7 @@ func seenIDs(tasks []store.Seen) []int64 {
 }
 
 // register comes from the same process again, from another, or from one that
-// knows that the holder is dead.
+// knows that the holder is dead. What the clock says of the holder is nothing.
 func (w *twins) register(rt *rapid.T) {
 	name, s := w.someWorker(rt)
 	reg := storetest.Registration(name)
@@ -87,16 +87,16 @@ func (w *twins) register(rt *rapid.T) {
 		reg.Replaces = s.incarnation
 	}
 	got, err := w.sp.Store.Register(w.t.Context(), reg)
-	alive := s.listed && s.state != store.WorkerLost && !s.overdue(w.now)
+	taken := s.listed && s.holds(s.incarnation)
 	held := w.holding(name)
 	switch {
-	case alive && reg.Replaces != s.incarnation && reg.Identity != s.identity:
+	case taken && reg.Replaces != s.incarnation && reg.Identity != s.identity:
 		if !errors.Is(err, store.ErrNameTaken) {
-			rt.Fatalf("registered %+v, error %v, but %s is alive", got, err, name)
+			rt.Fatalf("registered %+v, error %v, but %s has the name", got, err, name)
 		}
 	case err != nil:
 		rt.Fatal(err)
-	case alive && reg.Replaces != s.incarnation:
+	case taken && reg.Replaces != s.incarnation:
 		if got.Incarnation != s.incarnation {
 			rt.Fatalf("registered again as %+v, want incarnation %d", got, s.incarnation)
 		}

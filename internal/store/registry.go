@@ -22,9 +22,11 @@ func leaseLost(op, name string, incarnation int64) error {
 	return fmt.Errorf("%s: worker %s, incarnation %d: %w", op, quote(name), incarnation, ErrLeaseLost)
 }
 
-// Register makes a worker known under its name and begins its lease. While the
-// name is alive elsewhere the error is a *[NameTakenError], matching
-// [ErrNameTaken].
+// Register makes a worker known under its name and begins its lease. While
+// another has the name the error is a *[NameTakenError], matching
+// [ErrNameTaken]. Silence alone never frees a name, because the clock of Redis
+// runs on while Redis is away: only a verdict of [Store.Lost], [Store.Leave] and
+// Replaces do.
 func (s *Store) Register(ctx context.Context, r Registration) (Registered, error) {
 	if err := r.check(); err != nil {
 		return Registered{}, err
@@ -37,7 +39,7 @@ func (s *Store) Register(ctx context.Context, r Registration) (Registered, error
 	}
 	args := append([]any{
 		r.Name, r.Replaces, r.Identity, DefaultLease, k.taskPrefix(), string(statemachine.Running), maxFormer,
-		string(WorkerReady), string(WorkerLost), string(OrderDrain), defaultBucketName, r.PID, len(fields),
+		string(WorkerReady), string(WorkerLost), string(WorkerStopped), string(OrderDrain), defaultBucketName, r.PID, len(fields),
 	}, fields...)
 	v, err := s.runOn(ctx, s.session, "register", keys, args...)
 	if err != nil {

@@ -20,6 +20,7 @@ const (
 	typesLib = "types" // guards against keys of another type
 	logLib   = "log"
 	lightLib = "light"
+	heldLib  = "held"
 )
 
 // scriptInfo says what a script needs beside now(), and whether it writes. A
@@ -36,8 +37,8 @@ var scriptList = map[string]scriptInfo{
 	"claim":     {libs: []string{logLib, typesLib}, writes: true},
 	"move":      {libs: []string{logLib, typesLib}, writes: true},
 	"note":      {libs: []string{logLib}, writes: true},
-	"index":     {libs: []string{typesLib}, writes: true},
-	"repair":    {libs: []string{typesLib}, writes: true},
+	"index":     {libs: []string{heldLib, typesLib}, writes: true},
+	"repair":    {libs: []string{heldLib, typesLib}, writes: true},
 	"watermark": {writes: true},
 	"register":  {libs: []string{logLib, "heartbeat", "lease", lightLib, "rounds", typesLib}, writes: true},
 	"renew":     {libs: []string{logLib, "heartbeat", "lease", typesLib}, writes: true},

@@ -95,7 +95,7 @@ func (s *Store) Now(ctx context.Context) (statemachine.Time, error) {
 }
 
 // failed wraps what go-redis returned. Errors of the connection match
-// [ErrUnreachable]; an answer of Redis does not.
+// [ErrUnreachable]; an answer of Redis does not, unless it is temporary.
 func (s *Store) failed(op string, err error) error {
 	var answer redis.Error
 	switch {
@@ -106,14 +106,6 @@ func (s *Store) failed(op string, err error) error {
 	default:
 		return fmt.Errorf("%s: %w at %s: %w", op, ErrUnreachable, s.where.String(), err)
 	}
-}
-
-// temporary answers mean that Redis cannot serve us now, which for a caller is
-// as good as not being there. A password is refused while it is being changed.
-func temporary(err redis.Error) bool {
-	e := error(err)
-	return redis.IsLoadingError(e) || redis.IsReadOnlyError(e) || redis.IsMasterDownError(e) ||
-		redis.IsClusterDownError(e) || redis.IsTryAgainError(e) || redis.IsAuthError(e)
 }
 
 // pipelined sends commands together. Its error is the first that is not about

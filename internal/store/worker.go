@@ -43,9 +43,10 @@ type Registration struct {
 	Containment string
 	Slots       int
 	Labels      []string
-	// Replaces is the incarnation that the caller knows to be dead although its
-	// lease may still run: that of a process of this host that is gone, or the
-	// caller's own session that it gives up. 0 for none.
+	// Replaces is the incarnation that the caller knows to be dead, although no
+	// server has said so: that of a process of this host that is gone, one whose
+	// heartbeat the caller has seen stand still for one full lease by its own
+	// clock, or the caller's own session that it gives up. 0 for none.
 	Replaces int64
 }
 

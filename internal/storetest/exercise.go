@@ -39,6 +39,7 @@ func Exercise(t *testing.T, space func(testing.TB) *Space) {
 		"held early":       exerciseHeldEarly,
 		"ids taken":        exerciseIDsTaken,
 		"register":         exerciseRegister,
+		"taken name":       exerciseTakenHolding,
 		"former tasks":     exerciseFormer,
 		"held tasks":       exerciseHeld,
 		"known buckets":    exerciseKnownBuckets,

@@ -105,26 +105,28 @@ func exerciseFollow(t *testing.T, sp *Space) {
 
 // Chunks come in order, byte-exact, the newest only; a reader waits for more.
 func exerciseChunks(t *testing.T, sp *Space) {
-	odd := store.Chunk{Round: 3, Stream: "error", Offset: 1 << 40, Data: []byte("\x00\xff\r\nü")}
+	sp.Open(t, Spec())
+	c := sp.Claim(t, "w", 1)[0]
+	odd := store.Chunk{Stream: "error", Offset: 1 << 40, Data: []byte("\x00\xff\r\nü")}
 	if chunks, after, err := sp.Store.Chunks(t.Context(), 1, "", 20*time.Millisecond); len(chunks) != 0 || after != "" || err != nil {
 		t.Errorf("chunks %v, position %q, error %v", chunks, after, err)
 	}
 	sent := make(chan error, 1)
-	go func() { sent <- sp.Store.SendChunks(t.Context(), 1, []store.Chunk{odd}) }()
+	go func() { sent <- sp.Store.SendChunks(t.Context(), &c.Task, []store.Chunk{odd}) }()
 	chunks, after, err := sp.Store.Chunks(t.Context(), 1, "", 5*time.Second)
-	if err = errors.Join(err, <-sent); err != nil || len(chunks) != 1 || chunks[0].Round != 3 || chunks[0].Stream != "error" ||
+	if err = errors.Join(err, <-sent); err != nil || len(chunks) != 1 || chunks[0].Round != 0 || chunks[0].Stream != "error" ||
 		chunks[0].Offset != 1<<40 || !bytes.Equal(chunks[0].Data, odd.Data) {
 		t.Errorf("chunks %+v, error %v", chunks, err)
 	}
-	sp.exerciseManyChunks(t, after)
+	sp.exerciseManyChunks(t, &c.Task, after)
 }
 
 // exerciseManyChunks goes on behind a position.
-func (sp *Space) exerciseManyChunks(t *testing.T, after string) {
+func (sp *Space) exerciseManyChunks(t *testing.T, task *statemachine.Task, after string) {
 	t.Helper()
 	send := func(chunks ...store.Chunk) {
 		t.Helper()
-		if err := sp.Store.SendChunks(t.Context(), 1, chunks); err != nil {
+		if err := sp.Store.SendChunks(t.Context(), task, chunks); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -139,7 +141,7 @@ func (sp *Space) exerciseManyChunks(t *testing.T, after string) {
 		t.Errorf("%d chunks, error %v", len(chunks), err)
 	}
 	send()
-	if err := sp.Store.SendChunks(t.Context(), 1, []store.Chunk{{Data: make([]byte, store.MaxChunk+1)}}); err == nil {
+	if err := sp.Store.SendChunks(t.Context(), task, []store.Chunk{{Data: make([]byte, store.MaxChunk+1)}}); err == nil {
 		t.Error("a chunk of any size is taken")
 	}
 	if ttl := sp.Raw.TTL(t.Context(), sp.Key("live:1")).Val(); ttl <= 9*time.Minute || ttl > 10*time.Minute {

@@ -40,32 +40,6 @@ func exerciseRegister(t *testing.T, sp *Space) {
 	}
 }
 
-// exerciseTaken lets another process come for the name a, which is alive.
-func (sp *Space) exerciseTaken(t *testing.T, a store.Session) {
-	t.Helper()
-	sp.SetClock(t, noon.Add(15*second))
-	other := Registration("a")
-	other.Identity = "another process"
-	_, err := sp.Store.Register(t.Context(), other)
-	var taken *store.NameTakenError
-	if !errors.As(err, &taken) || !errors.Is(err, store.ErrNameTaken) || taken.Silent != 15*second || taken.Holder.PID != 42 {
-		t.Errorf("error %v", err)
-	}
-	for _, want := range []string{`"a"`, "process 42", "host.example", "node-1", "15s ago", "stop it, give this worker another name"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v lacks %q", err, want)
-		}
-	}
-	sp.SetClock(t, noon.Add(15*second+1))
-	next, err := sp.Store.Register(t.Context(), other)
-	if err != nil || next.ID != 1 || next.Incarnation != 2 {
-		t.Errorf("after the lease: %+v, error %v", next, err)
-	}
-	if _, err := sp.Store.Renew(t.Context(), a, store.Heartbeat{}); !errors.Is(err, store.ErrLeaseLost) {
-		t.Errorf("the former session renews: %v", err)
-	}
-}
-
 // The same name after a crash gets what it held, and has to put it in order
 // before its first claim.
 func exerciseFormer(t *testing.T, sp *Space) {

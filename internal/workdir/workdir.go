@@ -14,6 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ErrChanged means that a kept directory is not as it was made any more.
+var ErrChanged = errors.New("workdir: the directory has changed while it was kept")
+
 // Made is what was known of a directory when it was made.
 type Made struct{ stat unix.Stat_t }
 
@@ -43,6 +46,9 @@ func (s *Spare) Take(prefix string) (dir string, m Made, err error) {
 	if err := rename(from, to); err != nil {
 		_ = unix.Rmdir(from) // it may be gone: somebody cleans the directory of temporary files
 		return "", m, err
+	}
+	if !s.made.holds(to) {
+		return "", m, ErrChanged // and whoever has changed it keeps it
 	}
 	return to, s.made, nil
 }

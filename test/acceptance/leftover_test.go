@@ -3,6 +3,7 @@ package acceptance
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -71,17 +72,11 @@ func (w *world) killAtOnce(t *testing.T, d *daemon) {
 // a slot keeps for its next round is none.
 func (w *world) privates(t *testing.T) []string {
 	t.Helper()
-	entries, err := os.ReadDir(w.private)
+	all, err := filepath.Glob(filepath.Join(w.private, "tdf.*", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
-	for _, e := range entries {
-		if !strings.Contains(e.Name(), ".spare.") {
-			names = append(names, e.Name())
-		}
-	}
-	return names
+	return slices.DeleteFunc(all, func(name string) bool { return strings.HasPrefix(filepath.Base(name), "spare.") })
 }
 
 // zombie reports whether a process is dead but not yet reaped.

@@ -28,6 +28,9 @@ local clock = tonumber(stamp)
 local most = tonumber(ARGV[4])
 local budget = most + 100
 local got, damaged, more = {}, {}, ''
+-- Read before the first write, since Redis does not undo. The comparison also leaves out nan.
+local grace = tonumber(redis.call('HGET', KEYS[1], 'timeout_grace') or '')
+if not (grace and grace >= 0) then grace = tonumber(ARGV[7]) end
 
 -- number returns the text of a number that is not negative, 'inf' for every
 -- spelling of infinity, or nil.
@@ -76,12 +79,9 @@ if again then
   end
 end
 
-local grace
-
 -- deadline is the next moment a server must look at the task once it runs.
 local function deadline(t)
   if t[5] == 'inf' and t[6] == 'inf' then return nil end
-  grace = grace or tonumber(redis.call('HGET', KEYS[1], 'timeout_grace') or ARGV[7])
   local limit = t[6] ~= 'inf' and clock + tonumber(t[6]) + grace or math.huge
   local last = t[5] ~= 'inf' and tonumber(t[5]) or math.huge
   return string.format('%.6f', math.min(limit, last))

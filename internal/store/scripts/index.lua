@@ -1,11 +1,12 @@
 -- index puts one task where it belongs: in its bucket, in due, and among the
--- tasks its worker holds under a lease. The task itself does not change.
+-- tasks its worker holds under a lease, or out of them. The task itself does not change.
 --
 -- KEYS[1] meta   KEYS[2] task   KEYS[3] due   KEYS[4] buckets   KEYS[5] bucket   KEYS[6] wake list of the bucket
 -- KEYS[7] lease   KEYS[8] held:<name>   KEYS[9] worker:<name>
 -- ARGV[1] id   ARGV[2] state   ARGV[3] round   ARGV[4] revision: where the decision found the task
 -- ARGV[5] deadline or ''   ARGV[6] score in the bucket, or '' for not in it   ARGV[7] name of the bucket
 -- ARGV[8] worker, or '' if no session runs the task   ARGV[9] incarnation of that session
+-- ARGV[10] prefix of the sets of held tasks, or '' if the task runs
 -- Returns 1 changed, 0 was right already, -2 the task has changed.
 local t = redis.call('HMGET', KEYS[2], 'state', 'round', 'rev')
 if t[1] ~= ARGV[2] or t[2] ~= ARGV[3] or (tonumber(t[3]) or 0) ~= tonumber(ARGV[4]) then return -2 end
@@ -18,7 +19,7 @@ if not watched then
   watched = newer or redis.call('SISMEMBER', KEYS[8], ARGV[1]) == 1 and redis.call('ZSCORE', KEYS[7], ARGV[8])
 end
 local stamp = now()
-local changed = 0
+local changed = unhold(ARGV[10], KEYS[2], ARGV[3], ARGV[1])
 if not watched then
   redis.call('SADD', KEYS[8], ARGV[1])
   redis.call('ZADD', KEYS[7], 'NX', stamp, ARGV[8]) -- a worker that lives renews it, any other is lost in time

@@ -14,7 +14,7 @@ if #found > 0 then return #found end
 local wrong = wrongtype('zset', {3}) or wrongtype('list', {5})
 if wrong then return wrong end
 local stamp = now()
-if #stale > 0 then redis.call('SREM', KEYS[4], unpack(stale)) end
+forget(KEYS[4], stale)
 redis.call('ZREM', KEYS[3], ARGV[1])
 redis.call('DEL', KEYS[5])
 redis.call('HSET', KEYS[2], 'state', ARGV[4], 'ended', stamp, 'reason', '', 'busy', '0', 'stuck', '0')

@@ -1,26 +1,27 @@
--- register makes a worker known under its name and begins its lease.
+-- register makes a worker known under its name and begins its lease. Who has the name keeps it, however long
+-- it has been silent by the clock of Redis: that runs on while Redis is away, and may jump. What frees a name is
+-- a server's verdict (state lost), a clean leave, or a caller who knows the holder's incarnation to be dead.
 --
 -- KEYS[1] meta   KEYS[2] worker   KEYS[3] worker_id   KEYS[4] worker_id:<name>   KEYS[5] worker:<name>
 -- KEYS[6] lease   KEYS[7] held:<name>   KEYS[8] halt:<name>   KEYS[9] buckets   KEYS[10] set_aside
 -- ARGV[1] name   ARGV[2] incarnation known to be dead, or 0   ARGV[3] identity   ARGV[4] default lease
 -- ARGV[5] task key prefix   ARGV[6] state whose tasks are held   ARGV[7] most tasks to return
--- ARGV[8] state of a new worker   ARGV[9] of a lost one   ARGV[10] order that stays
--- ARGV[11] name of the default bucket   ARGV[12] process id   ARGV[13] number of field values, fields and values
+-- ARGV[8] state of a new worker   ARGV[9] of a lost one   ARGV[10] of one that has left   ARGV[11] order that stays
+-- ARGV[12] name of the default bucket   ARGV[13] process id   ARGV[14] number of field values, fields and values
 -- Returns {'registered', now, id, incarnation, lease, order}; {'taken', now, heartbeat, allowance, fields and
 -- values of the holder} and nothing changes; or {'former', now, {task...}}: an earlier session holds tasks
 -- still. Then it can neither renew nor claim any more, and nothing else changes. Sent again by the same
--- identity: the same answer.
+-- identity: the same answer. Where the entry in lease is gone, deleted by hand, nobody has the name.
 local stamp, seconds = now()
 local lease = published(ARGV[4])
 local doc = redis.call('HMGET', KEYS[5], 'incarnation', 'state', 'identity', 'order', 'lease')
 local beat = redis.call('ZSCORE', KEYS[6], ARGV[1])
 local incarnation = tonumber(doc[1]) or 0
-local alive = beat and doc[2] and doc[2] ~= ARGV[9]
-  and tonumber(stamp) - tonumber(beat) <= allowance(lease, doc[5])
+local holds = beat and doc[2] and doc[2] ~= ARGV[9] and doc[2] ~= ARGV[10]
 local id = redis.call('GET', KEYS[4])
-local order = doc[4] == ARGV[10] and doc[4] or ''
+local order = doc[4] == ARGV[11] and doc[4] or ''
 
-if alive and incarnation ~= tonumber(ARGV[2]) then
+if holds and incarnation ~= tonumber(ARGV[2]) then
   if doc[3] == ARGV[3] then
     return {'registered', stamp, id, string.format('%d', incarnation), doc[5], doc[4] or ''}
   end
@@ -43,17 +44,17 @@ if not id then
   redis.call('SET', KEYS[4], id)
 end
 incarnation = string.format('%d', incarnation + 1)
-local v = {'id', id, 'name', ARGV[1], 'incarnation', incarnation, 'identity', ARGV[3], 'pid', ARGV[12],
+local v = {'id', id, 'name', ARGV[1], 'incarnation', incarnation, 'identity', ARGV[3], 'pid', ARGV[13],
   'state', ARGV[8], 'started', stamp, 'lease', string.format('%.14g', lease),
-  'heartbeat', heartbeat(seconds, ARGV[12], '[]')}
+  'heartbeat', heartbeat(seconds, ARGV[13], '[]')}
 if order ~= '' then
   v[#v + 1] = 'order'
   v[#v + 1] = order
 end
-for i = 14, 13 + tonumber(ARGV[13]) do v[#v + 1] = ARGV[i] end
+for i = 15, 14 + tonumber(ARGV[14]) do v[#v + 1] = ARGV[i] end
 redis.call('DEL', KEYS[5], KEYS[8])
 redis.call('HSET', KEYS[5], unpack(v))
 redis.call('ZADD', KEYS[6], stamp, ARGV[1])
 redis.call('SADD', KEYS[2], ARGV[1])
-redis.call('SADD', KEYS[9], ARGV[11])
+redis.call('SADD', KEYS[9], ARGV[12])
 return {'registered', stamp, id, incarnation, string.format('%.14g', lease), order}

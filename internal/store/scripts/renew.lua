@@ -16,7 +16,7 @@ local follow = redis.call('HGETALL', KEYS[5])
 for i = 1, #follow, 2 do
   local till, since = string.match(follow[i + 1], '^(%S+) (%S+)$')
   if (tonumber(till) or 0) < tonumber(stamp) then
-    over[#over + 1] = follow[i]
+    if #over < 1000 then over[#over + 1] = follow[i] end -- unpack has a limit; the next heartbeat goes on
   elseif redis.call('SISMEMBER', KEYS[4], follow[i]) == 1 then
     followed[#followed + 1] = {follow[i], since}
   end

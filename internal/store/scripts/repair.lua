@@ -4,20 +4,21 @@
 -- KEYS[1] meta   KEYS[2] task   KEYS[3] due   KEYS[4] set_aside   KEYS[5..] one set a state
 -- ARGV[1] id   ARGV[2] state   ARGV[3] round   ARGV[4] revision   ARGV[5] names of the sets that list it:
 -- what was seen   ARGV[6] state it shall be listed in, or ''   ARGV[7] score there
--- ARGV[8] description for set_aside, or ''   ARGV[9] number of states, followed by their names
+-- ARGV[8] description for set_aside, or ''   ARGV[9] prefix of the sets of held tasks, or '' if the task runs
+-- ARGV[10] number of states, followed by their names
 -- then the number of field values, fields and values to write
 -- Returns 1 done, also if it has been done before, 0 set aside already, -2 the task or its sets have changed.
 local t = redis.pcall('HMGET', KEYS[2], 'state', 'round', 'rev')
 if t.err then t = {} end
 local listed = {}
-local nstates = tonumber(ARGV[9])
+local nstates = tonumber(ARGV[10])
 for s = 1, nstates do
-  if redis.call('ZSCORE', KEYS[4 + s], ARGV[1]) then listed[#listed + 1] = ARGV[9 + s] end
+  if redis.call('ZSCORE', KEYS[4 + s], ARGV[1]) then listed[#listed + 1] = ARGV[10 + s] end
 end
 local wrong = wrongtype('zset', {3}) or wrongtype('hash', {4})
 if wrong then return wrong end
 
-local first = 11 + nstates
+local first = 12 + nstates
 local writes = tonumber(ARGV[first - 1]) > 0
 local rev = (tonumber(ARGV[4]) or 0) + (writes and 1 or 0)
 
@@ -33,7 +34,7 @@ if (t[1] or '') ~= ARGV[2] or (t[2] or '') ~= ARGV[3] or (t[3] or '') ~= ARGV[4]
   or table.concat(listed, ' ') ~= ARGV[5] then return -2 end
 if ARGV[8] ~= '' and #listed == 0 and redis.call('HEXISTS', KEYS[4], ARGV[1]) == 1 then return 0 end
 for s = 1, nstates do
-  if ARGV[9 + s] ~= ARGV[6] then
+  if ARGV[10 + s] ~= ARGV[6] then
     redis.call('ZREM', KEYS[4 + s], ARGV[1])
   elseif not redis.call('ZSCORE', KEYS[4 + s], ARGV[1]) then
     redis.call('ZADD', KEYS[4 + s], ARGV[7], ARGV[1])
@@ -45,6 +46,7 @@ if ARGV[8] ~= '' then
 else
   redis.call('HDEL', KEYS[4], ARGV[1])
 end
+unhold(ARGV[9], KEYS[2], ARGV[3], ARGV[1])
 local values = {}
 for i = 1, tonumber(ARGV[first - 1]) do values[i] = ARGV[first - 1 + i] end
 if #values > 0 then

@@ -1,9 +1,10 @@
 -- published(default) is the lease in seconds that a server has published, or
--- the default. allowance(lease, granted) is how long a worker may be silent:
+-- the default where there is none or what is there is not above 0. allowance(lease, granted) is how long a worker may be silent:
 -- at least as long as it was told at its last heartbeat, because it relies on
 -- that until the next one.
 local function published(default)
-  return tonumber(redis.call('HGET', KEYS[1], 'worker_timeout') or default)
+  local lease = tonumber(redis.call('HGET', KEYS[1], 'worker_timeout') or '')
+  return lease and lease > 0 and lease or tonumber(default)
 end
 
 local function allowance(lease, granted)

@@ -17,3 +17,10 @@ local function rounds(held, r, limit)
   end
   return found, stale
 end
+
+-- forget(held, ids) takes ids out of such a set, 1000 a call: unpack has a limit.
+local function forget(held, ids)
+  for i = 1, #ids, 1000 do
+    redis.call('SREM', held, unpack(ids, i, math.min(i + 999, #ids)))
+  end
+end

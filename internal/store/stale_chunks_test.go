@@ -1,0 +1,48 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// TestStaleChunks: a worker that thaws after its round was given to another
+// does not mix what it has left into the live output.
+func TestStaleChunks(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	sp.Open(t, storetest.Spec())
+	old := sp.Claim(t, "w", 1)[0]
+	must(t, sp, 1, statemachine.Server, statemachine.Lose)
+	send := func(c store.Claimed, text string) error {
+		return sp.Store.SendChunks(t.Context(), &c.Task, []store.Chunk{{Stream: "output", Data: []byte(text)}})
+	}
+	stale := func(c store.Claimed, when string) {
+		t.Helper()
+		if err := send(c, "stale"); !errors.Is(err, statemachine.ErrStale) {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	stale(old, "open again")
+	current := sp.Claim(t, "v", 1)[0]
+	stale(old, "claimed by another")
+	other := current
+	other.Current.Claim = old.Current.Claim
+	stale(other, "claim of another")
+	if n := sp.Raw.Exists(t.Context(), sp.Key("live:1")).Val(); n != 0 {
+		t.Error("something was sent")
+	}
+	if err := send(current, "new"); err != nil {
+		t.Error(err)
+	}
+	sp.Report(t, &current, "", "")
+	stale(current, "reported")
+	chunks, _, err := sp.Store.Chunks(t.Context(), 1, "", time.Second)
+	if err != nil || len(chunks) != 1 || chunks[0].Round != 1 || string(chunks[0].Data) != "new" {
+		t.Errorf("chunks %+v, error %v", chunks, err)
+	}
+}

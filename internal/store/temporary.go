@@ -1,0 +1,46 @@
+package store
+
+import (
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// temporary answers mean that Redis cannot serve us now, which for a caller is
+// as good as not being there: the same call may succeed later. A password is
+// refused while it is being changed. A permission that the user lacks (NOPERM)
+// is not temporary: that says what this program may do, not how Redis is.
+func temporary(err redis.Error) bool {
+	e := error(err)
+	return redis.IsLoadingError(e) || redis.IsMasterDownError(e) || redis.IsClusterDownError(e) ||
+		redis.IsTryAgainError(e) || redis.IsAuthError(e) || hindered(e.Error()) != nil
+}
+
+// hindrance is a temporary answer behind which stands a setting of Redis.
+type hindrance struct {
+	// start is how the answer begins, without the space after it.
+	start string
+	// setting is one of redis.conf, remedy what to do.
+	setting, remedy string
+}
+
+// hindered returns what the text of an answer says to hinder Redis, nil if that
+// is nothing. The answer to a command of a script, which Redis before 7.0 wraps
+// into an error of the script, and that to a transaction count as well.
+func hindered(text string) *hindrance {
+	text = strings.TrimPrefix(text, "EXECABORT Transaction discarded because of: ")
+	script := strings.HasPrefix(text, "ERR Error running script ")
+	for _, h := range []hindrance{
+		{"OOM", "maxmemory", "raise it, or archive and delete what is not needed any more"},
+		{"MISCONF", "stop-writes-on-bgsave-error", "see the log of Redis why it cannot save; most often its disk is full"},
+		{"NOREPLICAS", "min-replicas-to-write", "start the missing replicas, or lower it"},
+		{"READONLY", "replicaof", "name the master, or use sentinel_master"},
+		{"BUSY", "busy-reply-threshold", "wait until the script that runs there has ended, or end it by SCRIPT KILL"},
+		{"ERR max number of clients", "maxclients", "raise it, or close connections of other programs"},
+	} {
+		if strings.HasPrefix(text, h.start+" ") || script && strings.Contains(text, " -"+h.start+" ") {
+			return &h
+		}
+	}
+	return nil
+}
