@@ -16,7 +16,7 @@ local gone, next, broken = {}, math.huge, 0
 -- judge fences one worker and returns what is left of it.
 local function judge(name, doc, found, stale)
   local worker = ARGV[1] .. name
-  if #stale > 0 then redis.call('SREM', ARGV[2] .. name, unpack(stale)) end
+  forget(ARGV[2] .. name, stale)
   if doc[2] ~= ARGV[8] then redis.call('HSET', worker, 'state', ARGV[8]) end
   if #found == 0 then
     redis.call('ZREM', KEYS[2], name)

@@ -32,7 +32,7 @@ local former, stale = rounds(KEYS[7], {name = ARGV[1], tasks = ARGV[5], running 
   tonumber(ARGV[7]))
 local wrong = wrongtype('set', {2, 9}) or wrongtype('string', {3}) or wrongtype('list', {8})
 if wrong then return wrong end
-if #stale > 0 then redis.call('SREM', KEYS[7], unpack(stale)) end
+forget(KEYS[7], stale)
 if #former > 0 then
   redis.call('HSET', KEYS[5], 'state', ARGV[9])
   redis.call('ZADD', KEYS[6], 'NX', stamp, ARGV[1])
