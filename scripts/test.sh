@@ -17,5 +17,7 @@ status=0
 	--jsonfile "$events" -- \
 	-race -shuffle=on -timeout="$timeout" "$@" || status=$?
 go build -o bin/tools/testreport ./internal/tools/testreport # not go run: it would add a line after the last one
-bin/tools/testreport -allow scripts/allowed-skips.txt "$events" || status=1
+allowed=scripts/allowed-skips.txt
+[ -z "${TDF_NO_SKIPS:-}" ] || allowed=/dev/null # a machine that has all that tests need
+bin/tools/testreport -allow "$allowed" "$events" || status=1
 exit "$status"

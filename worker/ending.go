@@ -65,7 +65,7 @@ func (r *round) judge(ctx context.Context, res *result, err error) ending {
 	stopped := res.Cause == shim.Cancelled || res.Cause == shim.Killed || end.stuck != nil || !res.Started ||
 		errors.Is(err, shim.ErrShimLost)
 	switch {
-	case errors.As(err, new(*hostError)):
+	case errors.As(err, new(*hostError)), errors.As(err, new(*notOfferedError)):
 		end.event, end.why = statemachine.HandBack, err
 	case res.Cause == shim.LeaseOver: // by the shim, while this process was frozen
 		end.event, end.why = statemachine.HandBack, errLeaseOver

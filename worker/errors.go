@@ -3,10 +3,15 @@ package worker
 import (
 	"errors"
 	"fmt"
+
+	"github.com/tdf-go/tdf/internal/store"
 )
 
 // ErrStarted is returned by a second Run of one Worker: make a new one.
 var ErrStarted = errors.New("the worker has been started before")
+
+// ErrNameTaken means that another worker of the same name is alive.
+var ErrNameTaken = store.ErrNameTaken
 
 // Why a round's context ended.
 var (
@@ -21,6 +26,14 @@ var errNoReturn = errors.New("the handler ended its goroutine instead of returni
 
 // errOrdered is why a worker stops that an operator has stopped.
 var errOrdered = errors.New("stopped by an operator")
+
+// notOfferedError means that the task is for another worker.
+type notOfferedError struct{ program, worker string }
+
+// Error names program and worker.
+func (e *notOfferedError) Error() string {
+	return fmt.Sprintf("program '%s': worker '%s' has no handler of that name and runs no programs", e.program, e.worker)
+}
 
 // hostError is a fault of this host, which no task has to pay for.
 type hostError struct{ err error }

@@ -43,7 +43,6 @@ func TestHandlers(t *testing.T) {
 		"fail":  {"0:output": "", "0:error": "it broke"},
 		"panic": {"0:error": "the handler of 'panic' panicked: oh"},
 		"warn":  {"0:error": "careful\n"},
-		"other": {"0:error": "program 'other': worker 'w' has no handler of that name and runs no programs"},
 	} {
 		task := s.await(t, s.open(t, forHandler(name)), sm.Executed)
 		checkFields(t, task, want)
@@ -51,6 +50,22 @@ func TestHandlers(t *testing.T) {
 			checkFields(t, task, map[string]string{"0:output": fmt.Sprintf("%d 0 echo 1 2 3 3\n", task.ID)})
 		}
 	}
+}
+
+// A task that this worker has no handler for is left to others, and costs nothing.
+func TestTaskForOthers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.open(t, forHandler("other"))
+	w := s.start(t, handlers(map[string]Handler{"echo": func(context.Context, *Job) error { return nil }}))
+	w.log.await(t, "leaving the task to other workers")
+	checkFields(t, s.Task(t, id), map[string]string{"state": "open", "releases": "1", "fails": "0", "0:error": "-"})
+	s.start(t, func(o *Options) {
+		o.Name, o.Programs = "programs", fakePrograms(func(context.Context, func(string)) (string, error) {
+			return "", errors.New("fetched by another")
+		})
+	})
+	checkFields(t, s.await(t, id, sm.Executed), map[string]string{"1:worker": "programs", "1:error": "fetched by another"})
 }
 
 // A handler is cancelled at its timeout. One that does not obey makes its slot

@@ -189,10 +189,6 @@ func (o *Options) validate() error {
 		return &OptionError{"Programs", nil, "make a fetch.Fetcher and a shim.Container, or register a handler"}
 	case o.Slots < 1:
 		return &OptionError{"Slots", o.Slots, "use at least 1, or DefaultOptions"}
-	case o.KeepRounds < 0:
-		return &OptionError{"KeepRounds", o.KeepRounds, "use 0 for all, or a number of rounds"}
-	case o.DiskReserve < 0:
-		return &OptionError{"DiskReserve", o.DiskReserve, "use 0 for none, or a number of bytes"}
 	case o.OutputLimit < 1 || o.OutputLimit > maxOutputLimit:
 		return &OptionError{"OutputLimit", o.OutputLimit, "use 1 byte to 256 MiB, or DefaultOptions"}
 	case o.OutputFile != "" && filepath.Clean(o.OutputFile) == filepath.Clean(o.ErrorFile):
@@ -201,10 +197,16 @@ func (o *Options) validate() error {
 	if fi, err := os.Stat(o.TempDir); err != nil || !fi.IsDir() {
 		return &OptionError{"TempDir", o.TempDir, "name an existing directory"}
 	}
-	return o.validateTimes()
+	return o.validateNumbers()
 }
 
-func (o *Options) validateTimes() error {
+func (o *Options) validateNumbers() error {
+	switch {
+	case o.KeepRounds < 0:
+		return &OptionError{"KeepRounds", o.KeepRounds, "use 0 for all, or a number of rounds"}
+	case o.DiskReserve < 0:
+		return &OptionError{"DiskReserve", o.DiskReserve, "use 0 for none, or a number of bytes"}
+	}
 	for _, d := range []struct {
 		field string
 		value time.Duration

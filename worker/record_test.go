@@ -88,6 +88,17 @@ func TestProgramProgress(t *testing.T) {
 	s.await(t, id, sm.Executed)
 }
 
+// What a program says last is recorded, also if it ends at once.
+func TestLastProgress(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.open(t, s.script(t, "p", `echo progress=1 all done > $TDF_CONTROL; echo what=ever >> $TDF_CONTROL`))
+	s.start(t)
+	task := s.await(t, id, sm.Executed)
+	checkFields(t, task, map[string]string{"0:progress": "1 all done"})
+	checkContains(t, "log", task.Log, "control file: ", "what")
+}
+
 // Somebody who follows a task sees what it writes while it runs.
 func TestLiveOutput(t *testing.T) {
 	t.Parallel()

@@ -100,6 +100,9 @@ func (r *round) order(end *ending) (store.Order, error) {
 		r.journal.add("handing back task " + strconv.FormatInt(t.ID, 10) + ": " + end.why.Error())
 	} else {
 		order.Fields = end.fields(t.Round, text, aside)
+		if p, fresh := r.pollProgress(); fresh {
+			order.Fields = append(order.Fields, statemachine.RoundField(t.Round, "progress"), p.String())
+		}
 		drop(&order, dropRound(t.Round, r.worker.opts.KeepRounds))
 	}
 	order.Lines = r.journal.take()

@@ -118,7 +118,7 @@ func (r *round) ensure(ctx context.Context) (string, error) {
 		return "", &fetch.Error{Program: t.Program, Worker: o.Name, Err: err}
 	}
 	if o.Programs == nil || o.Container == nil {
-		return "", fmt.Errorf("program '%s': worker '%s' has no handler of that name and runs no programs", t.Program, o.Name)
+		return "", &notOfferedError{program: t.Program, worker: o.Name}
 	}
 	return o.Programs.Ensure(ctx, t.Program, t.Source, func(line string) { r.journal.write(ctx, line) })
 }
@@ -140,7 +140,7 @@ func (r *round) runProgram(ctx context.Context, dir string) (result, error) {
 	var runErr error
 	res.Result, runErr = r.slot.run(ctx, r.program(dir, s))
 	r.over = runErr == nil
-	r.controlWarnings()
+	r.closeControl()
 	var outErr, errErr error
 	res.stdout, outErr = s.out.Finish()
 	res.stderr, errErr = s.err.Finish()

@@ -28,7 +28,8 @@ type slot struct {
 	hard   atomic.Bool // the round is to be stopped without grace
 }
 
-// hostPause is how long a slot rests when its host could not start its shim.
+// hostPause is how long a slot rests when its host could not start its shim, or
+// has nothing to run the task with.
 const hostPause = 5 * time.Second
 
 // work does one round from claim to report and makes the slot free again.
@@ -48,16 +49,28 @@ func (s *slot) work(task *store.Claimed, clock redisClock, incarnation int64) {
 		return
 	}
 	w.pool.set(s, resting)
-	if host, ok := errors.AsType[*hostError](end.why); ok {
-		r.log.Error().Err(host.err).Int("slot", s.index).Msg("this host cannot run programs; the slot rests")
-		timing.Pause(w.rounds, hostPause)
-	}
+	s.restAfter(r, &end)
 	if success {
 		timing.Pause(w.rounds, w.opts.SleepAfterSuccess)
 	} else {
 		timing.Pause(w.rounds, w.opts.SleepAfterFailure)
 	}
 	w.pool.set(s, idle)
+}
+
+// restAfter keeps a slot from asking for the same task again at once.
+func (s *slot) restAfter(r *round, end *ending) {
+	host, unable := errors.AsType[*hostError](end.why)
+	_, notOffered := errors.AsType[*notOfferedError](end.why)
+	switch {
+	case unable:
+		r.log.Error().Err(host.err).Int("slot", s.index).Msg("this host cannot run programs; the slot rests")
+	case notOffered:
+		r.log.Warn().Err(end.why).Msg("leaving the task to other workers; the slot rests")
+	default:
+		return
+	}
+	timing.Pause(s.worker.rounds, hostPause)
 }
 
 // begin notes the round under way. If the session that claimed it is over
@@ -124,6 +137,7 @@ func (s *slot) run(ctx context.Context, p shim.Program) (shim.Result, error) {
 		if !errors.Is(err, shim.ErrShimLost) {
 			return result, err
 		}
+		s.worker.log.Warn().Err(err).Int("slot", s.index).Msg("the shim of the slot is lost, and its round with it; starting another")
 		if err := s.discard(); err != nil {
 			s.worker.log.Warn().Err(err).Int("slot", s.index).Msg("could not end the shim that was lost")
 			again = false

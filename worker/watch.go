@@ -78,9 +78,9 @@ func (r *round) listen(path string) {
 	r.control = &control.Reader{Path: path}
 }
 
-// controlWarnings puts into the task's log what the program said that was not
-// understood.
-func (r *round) controlWarnings() {
+// closeControl reads the control file for the last time. It puts into the task's
+// log what the program said that was not understood.
+func (r *round) closeControl() {
 	r.mu.Lock()
 	reader := r.control
 	r.control = nil // its round is over
@@ -88,8 +88,14 @@ func (r *round) controlWarnings() {
 	if reader == nil {
 		return
 	}
-	if _, _, err := reader.Poll(); err != nil {
+	p, changed, err := reader.Poll()
+	if err != nil {
 		r.journal.add("control file: " + err.Error())
+	}
+	if changed { // goes along with the report
+		r.mu.Lock()
+		r.told = told{store.Progress(p), true}
+		r.mu.Unlock()
 	}
 	for _, warning := range reader.Warnings() {
 		r.journal.add("control file: " + warning)

@@ -96,7 +96,7 @@ func New(opts Options) (*Worker, error) {
 // their tasks back and leaves the registry. Run then returns nil.
 //
 // It returns an error if Redis cannot be reached or is not fit at the start
-// (see store.Store.Check), one matching store.ErrNameTaken if another worker of
+// (see store.Store.Check), one matching [ErrNameTaken] if another worker of
 // this name is alive, and [ErrStarted] if it has been called before.
 func (w *Worker) Run(ctx context.Context) error {
 	if !w.started.CompareAndSwap(false, true) {

@@ -76,6 +76,9 @@ func showFields(w io.Writer, t *manager.Task) error {
 	table.Row("fails", fmt.Sprintf("%d (at most %s)", t.Fails, t.MaxFails.Text()))
 	table.Row("timeouts", fmt.Sprintf("%d (at most %s)", t.Timeouts, t.MaxTimeouts.Text()))
 	table.Row("losses", fmt.Sprintf("%d (at most %s)", t.Losses, t.MaxLosses.Text()))
+	if t.Releases > 0 {
+		table.Row("releases", fmt.Sprintf("%d (handed back, at no cost)", t.Releases))
+	}
 	table.Row("fail_on", cmp.Or(t.FailOn, manager.FailOnAny))
 	return table.Flush()
 }

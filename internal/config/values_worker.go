@@ -49,7 +49,7 @@ func ParseRlimit(s string) (name string, value uint64, err error) {
 	}
 	n, err := ParseSize(text)
 	if err != nil {
-		return "", 0, err
+		return "", 0, invalid("not a value of "+name, "write a number (for cpu: seconds), a size such as 1GiB, or inf")
 	}
 	return name, uint64(n), nil
 }

@@ -16,8 +16,8 @@ type Progress struct {
 	Text string
 }
 
-// field is how the progress stands in the hash: "0.4 halfway".
-func (far Progress) field() string {
+// String is how the progress stands in the hash: "0.4 halfway".
+func (far Progress) String() string {
 	text := strings.Join(strings.Fields(far.Text), " ")
 	if len(text) > maxProgress {
 		text = strings.ToValidUTF8(text[:maxProgress], "")
@@ -39,5 +39,5 @@ func (s *Store) Progress(ctx context.Context, t *statemachine.Task, far Progress
 			Field: "progress", Value: strconv.FormatFloat(far.Part, 'g', -1, 64), Want: "a number from 0 to 1, or below 0 for none",
 		}
 	}
-	return s.note(ctx, t, "", "progress", far.field())
+	return s.note(ctx, t, "", "progress", far.String())
 }
