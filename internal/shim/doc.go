@@ -13,7 +13,9 @@
 // which can be killed as one even when the shim is dead. With group only a token
 // in the environment of the programs (TDF_SHIM) shows what a shim killed with
 // SIGKILL has left behind: a program that cleared its environment and left its
-// session before escapes then, and only then.
+// session before escapes then, and only then. With cgroup the same holds for a
+// program that has the right to leave its control group, which one of an
+// ordinary user has: the user it was delegated to is its own.
 //
 // The program leads a session, so a process group too, which gets SIGTERM first
 // when a round is to end early. It dies with the shim (parent-death signal). It

@@ -48,6 +48,7 @@ func Exercise(t *testing.T, space func(testing.TB) *Space) {
 		"lease":            exerciseLease,
 		"held elsewhere":   exerciseHeldElsewhere,
 		"unwatched":        exerciseUnwatched,
+		"clock set back":   exerciseClockSetBack,
 		"orders":           exerciseOrders,
 		"interrupt":        exerciseInterrupt,
 		"follow":           exerciseFollow,

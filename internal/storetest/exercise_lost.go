@@ -204,3 +204,23 @@ func exerciseUnwatched(t *testing.T, sp *Space) {
 	}
 	reindex("registered anew", false)
 }
+
+// A worker that dies around the moment when the clock is set back is lost one
+// lease later, not when the clock is there again.
+func exerciseClockSetBack(t *testing.T, sp *Space) {
+	sp.SetClock(t, noon)
+	w := sp.Register(t, "w")
+	sp.Open(t, Spec())
+	sp.ClaimUnder(t, w, 1)
+	earlier := noon.Add(-7200 * second)
+	sp.SetClock(t, earlier)
+	for range 2 {
+		if l := sp.lost(t); len(l.Workers) != 0 || l.Next > earlier.Add(16*second) {
+			t.Errorf("lost %+v", l)
+		}
+	}
+	sp.SetClock(t, earlier.Add(16*second))
+	if l := sp.lost(t); len(l.Workers) != 1 || len(l.Workers[0].Tasks) != 1 {
+		t.Errorf("lost %+v, want w and its task", l)
+	}
+}

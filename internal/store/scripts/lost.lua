@@ -46,6 +46,11 @@ end
 
 local wrong = wrongtype('hash', {3})
 if wrong then return wrong end
+-- A heartbeat from the future was made before the clock was set back: it counts
+-- as made now, else a worker that dies would be alive until then.
+for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. stamp, '+inf', 'LIMIT', 0, 1000)) do
+  redis.call('ZADD', KEYS[2], stamp, name)
+end
 local last = string.format('%.6f', clock - lease)
 local late = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', '(' .. last, 'WITHSCORES')
 for i = 1, #late, 2 do
