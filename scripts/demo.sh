@@ -35,10 +35,12 @@ stop() {
 
 # shellcheck disable=SC2086 # one word a process
 cleanup() {
-	status=$?
+	status=$? last=${!-}
 	trap '' INT TERM HUP
 	trap - EXIT
-	[ -z "$sum$workers" ] || stop $sum $workers
+	# A signal may come before the number of what was just started is noted.
+	case " $server $sum $workers " in *" $last "*) last='' ;; esac
+	[ -z "$sum$workers$last" ] || stop $sum $workers $last
 	[ -z "$server" ] || stop $server # last, because the Redis is in it
 	rm -rf "$dir"
 	exit $status

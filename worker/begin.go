@@ -11,7 +11,7 @@ import (
 // memory only.
 func (w *Worker) openSpool() {
 	var err error
-	if w.spool, err = spool.Open(w.opts.SpoolDir, w.opts.Store.Namespace(), w.opts.Name); err != nil {
+	if w.spool, err = spool.Open(w.opts.SpoolDir, w.opts.Store.Mark()+"."+w.opts.Store.Namespace(), w.opts.Name); err != nil {
 		w.log.Warn().Err(err).Str("spool_dir", w.opts.SpoolDir).
 			Msg("cannot keep results on disk while redis is away; they will be in memory only")
 	}

@@ -64,7 +64,7 @@ const poolReserve = 8
 
 // addPrograms makes what fetches and what contains programs.
 func (o *Options) addPrograms(cfg *config.File) (*fetch.Fetcher, error) {
-	contain, err := Containment(cfg.Worker, cfg.TDF.Namespace, o.Name)
+	contain, err := Containment(cfg.Worker, cfg.Redis, cfg.TDF.Namespace, o.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -154,10 +154,10 @@ func FromConfig(c config.Worker) Options {
 }
 
 // Containment returns how the section [worker] asks programs to be contained,
-// for the worker of that name in that namespace.
-func Containment(c config.Worker, namespace, name string) (shim.Options, error) {
+// for the worker of that name in that namespace of that Redis.
+func Containment(c config.Worker, where config.Redis, namespace, name string) (shim.Options, error) {
 	o := shim.Options{
-		Name: namespace + "/" + name, Require: c.RequireContainment, CgroupDir: c.Cgroup, RunAs: c.RunAs,
+		Name: where.Mark() + "/" + namespace + "/" + name, Require: c.RequireContainment, CgroupDir: c.Cgroup, RunAs: c.RunAs,
 		Wrapper: strings.Fields(c.Wrapper), MemoryMax: c.MemoryMax, PidsMax: c.PidsMax,
 		Rlimits: map[string]uint64{},
 	}

@@ -15,10 +15,11 @@ import (
 
 // privateDir holds the private directories of this worker's rounds. It belongs to
 // the worker alone, so that no program can put something else in the place of
-// one of them. No other worker or namespace can have the same.
+// one of them. No other worker, namespace or Redis can have the same.
 func (w *Worker) privateDir() string {
 	part := func(s string) string { return strings.ReplaceAll(url.PathEscape(s), ".", "%2E") }
-	return filepath.Join(w.opts.TempDir, "tdf."+part(w.opts.Store.Namespace())+"."+part(w.opts.Name))
+	st := w.opts.Store
+	return filepath.Join(w.opts.TempDir, "tdf."+st.Mark()+"."+part(st.Namespace())+"."+part(w.opts.Name))
 }
 
 // ensurePrivateDir makes it, or makes sure that what is there is ours.

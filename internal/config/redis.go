@@ -1,6 +1,8 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net"
 	"strconv"
 	"strings"
@@ -92,6 +94,13 @@ func (r Redis) String() string {
 		_, address := r.Addr()
 		return address + db
 	}
+}
+
+// Mark is a short text that is the same for the same description of a Redis: it
+// keeps what belongs to one Redis apart from the same names of another on a host.
+func (r Redis) Mark() string {
+	sum := sha256.Sum256([]byte(r.String()))
+	return hex.EncodeToString(sum[:4])
 }
 
 // GoString is like String: %#v cannot leak a password.

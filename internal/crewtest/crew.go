@@ -85,7 +85,7 @@ func (c Crew) newWorker(tb testing.TB, name string) *worker.Worker {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = programs.Close() })
-	contain, err := worker.Containment(cfg.Worker, cfg.TDF.Namespace, name)
+	contain, err := worker.Containment(cfg.Worker, cfg.Redis, cfg.TDF.Namespace, name)
 	if err != nil {
 		tb.Fatal(err)
 	}

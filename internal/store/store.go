@@ -66,6 +66,9 @@ func Dial(where config.Redis, namespace string, opts ...Option) (*Store, error) 
 	}, nil
 }
 
+// Mark tells the Redis of this Store from others; see config.Redis.
+func (s *Store) Mark() string { return s.where.Mark() }
+
 // Namespace is the namespace the Store works in.
 func (s *Store) Namespace() string { return s.namespace }
 
