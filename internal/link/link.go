@@ -4,13 +4,13 @@ package link
 
 import (
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/timing"
 )
 
 // The pauses between attempts while Redis does not answer: doubled from
@@ -26,13 +26,17 @@ const (
 type Link struct {
 	say teller
 
-	mu    sync.Mutex
-	lost  time.Time // zero while Redis answers
-	tries int
+	mu     sync.Mutex
+	lost   time.Time // zero while Redis answers
+	pauses timing.Backoff
 }
 
 // New returns a link to a Redis that answers.
-func New(log zerolog.Logger) *Link { return &Link{say: zeroTeller{log}} }
+func New(log zerolog.Logger) *Link { return newLink(zeroTeller{log}) }
+
+func newLink(say teller) *Link {
+	return &Link{say: say, pauses: timing.Backoff{First: shortestBackoff, Most: longestBackoff}}
+}
 
 // Failed notes a call without a good answer and returns the pause before the
 // next: 100 ms doubled up to 2 s, half of it at random.
@@ -50,9 +54,7 @@ func (l *Link) Failed(err error) time.Duration {
 	if l.lost.IsZero() {
 		l.lost = time.Now()
 	}
-	d := min(shortestBackoff<<min(l.tries, 10), longestBackoff)
-	l.tries++
-	return d/2 + rand.N(d/2)
+	return l.pauses.Next()
 }
 
 // Answered notes that Redis works.
@@ -62,5 +64,6 @@ func (l *Link) Answered() {
 	if !l.lost.IsZero() {
 		l.say.back(time.Since(l.lost), "redis answers again")
 	}
-	l.lost, l.tries = time.Time{}, 0
+	l.lost = time.Time{}
+	l.pauses.Reset()
 }

@@ -15,7 +15,7 @@ type teller interface {
 }
 
 // NewSlog is New for the logger that package manager takes from its caller.
-func NewSlog(log *slog.Logger) *Link { return &Link{say: slogTeller{log}} }
+func NewSlog(log *slog.Logger) *Link { return newLink(slogTeller{log}) }
 
 type zeroTeller struct{ log zerolog.Logger }
 
