@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tdf-go/tdf/internal/proctest"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/shim"
 )
@@ -61,9 +61,7 @@ func TestTDFRefuses(t *testing.T) {
 	t.Parallel()
 	srv, dir := redistest.Start(t), t.TempDir()
 	script := filepath.Join(dir, "run.sh")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\necho nonsense\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	proctest.WriteProgram(t, script, "#!/bin/sh\necho nonsense\n", 0o755)
 	c := tdf{bin: build(t), dir: dir, redis: srv.Addr(), script: script, workers: 1, slots: 1, containment: "auto"}
 	if _, err := c.run(t.Context(), 2); err == nil || !strings.Contains(err.Error(), `output "nonsense\n"`) {
 		t.Errorf("output that is wrong: %v", err)
@@ -78,9 +76,7 @@ func TestXargsCountsOutput(t *testing.T) {
 	t.Parallel()
 	for text, wantErr := range map[string]bool{program: false, "#!/bin/sh\n": true, "#!/bin/sh\nexit 1\n": true} {
 		script := filepath.Join(t.TempDir(), "run.sh")
-		if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		proctest.WriteProgram(t, script, text, 0o755)
 		took, err := xargs(2, script).run(t.Context(), 5)
 		if (err != nil) != wantErr {
 			t.Errorf("program %q: error %v", text, err)
@@ -102,9 +98,7 @@ func TestStartersCheckOutput(t *testing.T) {
 	for text, wantErr := range map[string]bool{program: false, "#!/bin/sh\necho nonsense\n": true, "#!/bin/sh\necho $1; exit 1\n": true} {
 		dir := t.TempDir()
 		script := filepath.Join(dir, "run.sh")
-		if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		proctest.WriteProgram(t, script, text, 0o755)
 		for _, c := range []contender{
 			plain(2, script), (&crew{container: container, script: script, temp: t.TempDir(), slots: 2}).contender(),
 		} {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/crewtest"
+	"github.com/tdf-go/tdf/internal/proctest"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/manager"
 )
@@ -173,9 +174,7 @@ func TestFailedTaskEndsTheSum(t *testing.T) {
 
 func writeFile(tb testing.TB, name, text string) {
 	tb.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
-		tb.Fatal(err)
-	}
+	proctest.WriteProgram(tb, name, text, 0o755)
 }
 
 func readFile(tb testing.TB, name string) string {

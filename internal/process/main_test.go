@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/tdf-go/tdf/internal/proctest"
 )
 
 // helperVariable makes the test binary act as a worker of its own.
@@ -28,8 +30,7 @@ func program(t *testing.T, content string) string {
 
 func write(t *testing.T, name, content string, mode os.FileMode) {
 	t.Helper()
-	must(t, os.WriteFile(name, []byte(content), mode))
-	must(t, os.Chmod(name, mode))
+	proctest.WriteProgram(t, name, content, mode)
 }
 
 func must(t *testing.T, err error) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/tdf-go/tdf/internal/proctest"
 	"github.com/tdf-go/tdf/internal/wait"
 	"go.uber.org/goleak"
 )
@@ -94,12 +95,7 @@ func install(t testing.TB, content string, mode os.FileMode) string {
 	t.Helper()
 	dir := t.TempDir()
 	name := filepath.Join(dir, "run.sh")
-	if err := os.WriteFile(name, []byte(content), mode); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(name, mode); err != nil {
-		t.Fatal(err)
-	}
+	proctest.WriteProgram(t, name, content, mode)
 	return dir
 }
 

@@ -3,7 +3,6 @@ package shim
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/proctest"
 	"golang.org/x/sys/unix"
 )
 
@@ -63,22 +63,12 @@ func publicDir(t testing.TB) string {
 // copySelf puts the test binary where others can execute it.
 func copySelf(t *testing.T, dir string) string {
 	t.Helper()
-	in, err := os.Open("/proc/self/exe")
+	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = in.Close() }()
 	name := filepath.Join(dir, "shim.test")
-	out, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	proctest.WriteProgram(t, name, string(self), 0o755)
 	return name
 }
 

@@ -5,14 +5,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tdf-go/tdf/internal/wait"
 )
 
 // The shim is lazy, its programs are not, and neither is the worker.
 func TestProgramsHaveNormalTimerSlack(t *testing.T) {
 	t.Parallel()
 	const file = "/proc/self/timerslack_ns"
-	mine, err := os.ReadFile(file)
-	if err != nil {
+	if _, err := os.Stat(file); err != nil {
 		t.Skip(err)
 	}
 	for _, layer := range layers {
@@ -38,7 +39,10 @@ func TestProgramsHaveNormalTimerSlack(t *testing.T) {
 			t.Errorf("%s: no thread of the shim is lazy", layer)
 		}
 	}
-	if now, err := os.ReadFile(file); os.Geteuid() == 0 && (err != nil || string(now) != string(mine)) {
-		t.Errorf("the slack of the main thread here is %q now, %v", now, err)
+	// It may be the thread on which another test starts a shim just now.
+	lazyHere := func() bool {
+		now, err := os.ReadFile(file)
+		return err != nil || strings.TrimSpace(string(now)) == strconv.Itoa(int(lazySlack))
 	}
+	wait.Eventually(t, within, func() bool { return os.Geteuid() != 0 || !lazyHere() }, "the main thread here is as it was")
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/process"
+	"github.com/tdf-go/tdf/internal/proctest"
 )
 
 // broken are programs that must not start, by what prepares run.sh: enough to
@@ -94,9 +95,7 @@ func public(t testing.TB, body string) string {
 func publish(t testing.TB, content string, mode os.FileMode) string {
 	t.Helper()
 	dir := publicDir(t)
-	if err := os.WriteFile(filepath.Join(dir, "run.sh"), []byte(content), mode); err != nil {
-		t.Fatal(err)
-	}
+	proctest.WriteProgram(t, filepath.Join(dir, "run.sh"), content, mode)
 	return dir
 }
 

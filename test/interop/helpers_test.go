@@ -13,6 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/tdf-go/tdf/internal/proctest"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/shim"
 	"github.com/tdf-go/tdf/internal/storetest"
@@ -123,9 +124,7 @@ func startWorker(t *testing.T, sp *storetest.Space, name string) {
 	t.Helper()
 	p := program{t.TempDir()}
 	script := "#!/bin/sh\necho ours \"$TDF_TASK_ID\" \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(p.dir, "run.sh"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	proctest.WriteProgram(t, filepath.Join(p.dir, "run.sh"), script, 0o700)
 	container, err := shim.New(shim.Options{Name: sp.Namespace + "/" + name})
 	if err != nil {
 		t.Fatal(err)
