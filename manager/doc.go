@@ -3,7 +3,9 @@
 //
 // A Manager is made from a manager.cfg. Open and OpenAll create tasks, Run
 // gives every ended task to a handler and archives it, Wait blocks until tasks
-// have ended, and Task reads one with all its rounds. Durable state is in Redis
+// have ended, and Task reads one with all its rounds. Cancel, Hold, Release, Retry
+// and Replay change tasks that are there, Select finds them; AddQueue, SetQueue and
+// SetNode bound what runs where (Disbatch). Durable state is in Redis
 // only: a manager may end and start again at any time.
 //
 //	m, err := manager.New(ctx, "adder", "manager.cfg")

@@ -21,6 +21,20 @@ var (
 	// ErrManagerAlive means that a stand-in (see [StandIn]) met a project's own
 	// manager, which waits for the outcomes.
 	ErrManagerAlive = store.ErrManagerAlive
+	// ErrNoQueue means that there is no queue of that name.
+	ErrNoQueue = store.ErrNoQueue
+	// ErrQueueExists means that there is a queue of that name already.
+	ErrQueueExists = store.ErrQueueExists
+	// ErrQueueInUse means that a queue has tasks that have not ended.
+	ErrQueueInUse = store.ErrQueueInUse
+	// ErrNodeInUse means that a worker is registered from a node, or a task runs there.
+	ErrNodeInUse = store.ErrNodeInUse
+	// ErrNotEnded means that a task has not ended, so that it cannot be repeated.
+	ErrNotEnded = errors.New("the task has not ended")
+	// ErrNoRound means that a task has no such round, or that no worker has begun it.
+	ErrNoRound = errors.New("no such round")
+	// ErrNoReplay means that a task is not the replay of another.
+	ErrNoReplay = errors.New("the task is no replay")
 	// ErrRunning means that Run of this Manager is under way already.
 	ErrRunning = errors.New("this manager runs already")
 	// ErrRequestKey means that a request key was used before, for other tasks.

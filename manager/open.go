@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"time"
 
-	"github.com/tdf-go/tdf/internal/link"
 	"github.com/tdf-go/tdf/internal/store"
 )
 
@@ -28,11 +26,19 @@ func WithProgress(f func(done int)) OpenOption {
 	return func(s *submission) { s.progress = f }
 }
 
-// Open opens one task and returns its id. While Redis is away it tries again
-// for some seconds; then the error matches [ErrUnreachable].
+// Opened is a task of a submission.
+type Opened struct {
+	ID int64
+	// Existing says that the task was there before: one with the same Spec.Key.
+	Existing bool
+}
+
+// Open opens one task and returns its id, or that of the task that has its key.
+// While Redis is away it tries again for some seconds; then the error matches
+// [ErrUnreachable]. It matches [ErrNoQueue] if the task's queue is not there.
 func (m *Manager) Open(ctx context.Context, spec Spec, opts ...OpenOption) (int64, error) {
 	sub := m.newSubmission(opts)
-	complete, err := m.complete(&spec)
+	complete, err := sub.complete(ctx, &spec)
 	if err != nil {
 		return 0, fmt.Errorf("open: %w", err)
 	}
@@ -40,7 +46,7 @@ func (m *Manager) Open(ctx context.Context, spec Spec, opts ...OpenOption) (int6
 	if err := sub.send(ctx); err != nil {
 		return 0, err
 	}
-	return sub.ids[0], nil
+	return sub.opened[0].ID, nil
 }
 
 // OpenAll opens many tasks in batches of [manager] batch_size and returns their
@@ -48,16 +54,27 @@ func (m *Manager) Open(ctx context.Context, spec Spec, opts ...OpenOption) (int6
 // many were opened; a task that cannot be opened is a *[SpecError] in it. Use
 // [Manager.Check] beforehand where nothing shall be opened then.
 func (m *Manager) OpenAll(ctx context.Context, specs iter.Seq[Spec], opts ...OpenOption) ([]int64, error) {
+	opened, err := m.OpenEach(ctx, specs, opts...)
+	ids := make([]int64, 0, len(opened))
+	for _, o := range opened {
+		ids = append(ids, o.ID)
+	}
+	return ids, err
+}
+
+// OpenEach is [Manager.OpenAll] that also says which tasks were there before,
+// because of their keys.
+func (m *Manager) OpenEach(ctx context.Context, specs iter.Seq[Spec], opts ...OpenOption) ([]Opened, error) {
 	sub := m.newSubmission(opts)
 	for spec := range specs {
 		if err := sub.add(ctx, &spec); err != nil {
-			return sub.ids, sub.failed(err)
+			return sub.opened, sub.failed(err)
 		}
 	}
 	if err := sub.send(ctx); err != nil {
-		return sub.ids, sub.failed(err)
+		return sub.opened, sub.failed(err)
 	}
-	return sub.ids, nil
+	return sub.opened, nil
 }
 
 // submission is one call of Open or OpenAll.
@@ -67,7 +84,8 @@ type submission struct {
 	progress func(done int)
 	size     int
 	batch    []store.Spec
-	ids      []int64
+	opened   []Opened
+	queues   map[string]map[string]string // the defaults of each; nil before they are read
 }
 
 func (m *Manager) newSubmission(opts []OpenOption) *submission {
@@ -84,13 +102,16 @@ func (m *Manager) batchSize() int {
 }
 
 func (s *submission) failed(err error) error {
-	return &SubmissionError{Opened: len(s.ids), RequestKey: s.key, Err: err}
+	return &SubmissionError{Opened: len(s.opened), RequestKey: s.key, Err: err}
 }
 
 func (s *submission) add(ctx context.Context, spec *Spec) error {
-	complete, err := s.m.complete(spec)
+	complete, err := s.complete(ctx, spec)
 	if err != nil {
-		return &SpecError{Index: len(s.ids) + len(s.batch), Err: err}
+		if errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
+			return err // it is not about the task
+		}
+		return &SpecError{Index: len(s.opened) + len(s.batch), Err: err}
 	}
 	if s.batch = append(s.batch, complete); len(s.batch) < s.size {
 		return nil
@@ -104,49 +125,60 @@ func (s *submission) send(ctx context.Context) error {
 	if len(s.batch) == 0 {
 		return nil
 	}
-	key := fmt.Sprintf("%s:%d", s.key, len(s.ids))
-	ids, err := s.m.openBatch(ctx, store.OpenRequest{Key: key, Specs: s.batch})
+	key := fmt.Sprintf("%s:%d", s.key, len(s.opened))
+	opened, err := s.m.openBatch(ctx, store.OpenRequest{Key: key, Specs: s.batch, KeyTTL: KeyLife})
 	if err != nil {
 		return err
 	}
-	if len(ids) != len(s.batch) {
+	if len(opened) != len(s.batch) {
 		return fmt.Errorf("%w: %q opened %d tasks where %d are asked for now",
-			ErrRequestKey, s.key, len(ids), len(s.batch))
+			ErrRequestKey, s.key, len(opened), len(s.batch))
 	}
-	for i, id := range ids {
-		s.m.logOpened(id, &s.batch[i])
+	for i, o := range opened {
+		s.m.logOpened(o, &s.batch[i])
+		s.opened = append(s.opened, Opened(o))
 	}
-	s.ids, s.batch = append(s.ids, ids...), s.batch[:0]
-	s.progress(len(s.ids))
+	s.batch = s.batch[:0]
+	s.progress(len(s.opened))
 	return nil
 }
 
-// openPatience is how long opening goes on trying while Redis is away.
-const openPatience = 10 * time.Second
-
-// openBatch may send the request several times: its key makes that safe.
-func (m *Manager) openBatch(ctx context.Context, req store.OpenRequest) ([]int64, error) {
-	giveUp := time.Now().Add(openPatience)
-	redis := link.NewSlog(m.log)
-	for {
-		ids, err := m.store.Open(ctx, req)
-		if err == nil {
-			redis.Answered()
-			return ids, nil
+// complete fills in the defaults of queue and configuration.
+func (s *submission) complete(ctx context.Context, spec *Spec) (store.Spec, error) {
+	if err := s.m.Check(*spec); err != nil {
+		return store.Spec{}, err
+	}
+	name := (&defaults{config: &s.m.cfg.TaskDefaults}).queueOf(spec)
+	if s.queues == nil {
+		rules, err := patiently(ctx, s.m, func() (store.Rules, error) { return s.m.store.Rules(ctx, "") })
+		if err != nil {
+			return store.Spec{}, err
 		}
-		if !errors.Is(err, ErrUnreachable) || ctx.Err() != nil || time.Now().After(giveUp) {
-			return ids, err
-		}
-		if !m.wait(ctx, redis.Failed(err)) {
-			return nil, fmt.Errorf("open: %w", context.Cause(ctx))
+		s.queues = map[string]map[string]string{DefaultQueue: nil}
+		for i := range rules.Queues {
+			s.queues[rules.Queues[i].Name] = rules.Queues[i].Defaults
 		}
 	}
+	given, known := s.queues[name]
+	if !known {
+		return store.Spec{}, fmt.Errorf("queue %q: %w; add it, or correct the name", name, ErrNoQueue)
+	}
+	return s.m.complete(spec, given)
 }
 
-func (m *Manager) logOpened(id int64, spec *store.Spec) {
+// openBatch may send the request several times: its key makes that safe.
+func (m *Manager) openBatch(ctx context.Context, req store.OpenRequest) ([]store.Opened, error) {
+	return patiently(ctx, m, func() ([]store.Opened, error) { return m.store.OpenAll(ctx, req) })
+}
+
+func (m *Manager) logOpened(o store.Opened, spec *store.Spec) {
+	if o.Existing {
+		m.log.Info("task was opened before", "task", o.ID, "program", spec.Program, "key", spec.Key)
+		return
+	}
 	input := spec.Input
 	if spec.Argv != nil {
 		input = strings.Join(spec.Argv, " ")
 	}
-	m.log.Info("opened task", "task", id, "program", spec.Program, "input", input)
+	m.log.Info("opened task", "task", o.ID, "program", spec.Program, "input", input)
 }

@@ -42,6 +42,10 @@ type Round struct {
 	MaxMemory            int64
 	// ProgramSHA256 is the hash of the program's archive or script, in hex.
 	ProgramSHA256 string
+	// Class is what kind of failure the round was; empty if it did not fail.
+	Class statemachine.Class
+	// Resources is what the round got of its node, by name.
+	Resources map[string]Allotted
 	// Progress is how far the program last said it was.
 	Progress RoundProgress
 	// Stamps are the moments of the round by name: "open", "running", "executed",
@@ -88,6 +92,7 @@ func newRound(fields map[string]string, n int) Round {
 		Dropped: get("dropped") != "", Signal: get("signal"),
 		UserTime: seconds(get("user_time")), SystemTime: seconds(get("system_time")), MaxMemory: number(get("max_memory")),
 		ProgramSHA256: get("program_sha256"), Progress: ParseProgress(get("progress")),
+		Class: statemachine.Class(get("class")), Resources: allottedOf(get("resources")),
 		outputHash: get("output_sha256"), errorHash: get("error_sha256"),
 	}
 	r.OutputBytes = sizeOf(get("output_bytes"), r.Output)

@@ -3,13 +3,8 @@ package manager
 import (
 	"errors"
 	"math"
-	"math/rand/v2"
-	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
-	"github.com/tdf-go/tdf/internal/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -32,8 +27,20 @@ const (
 	FailOnExit   = "exit"   // a non-zero exit or a signal only
 )
 
-// Spec defines a task to open. Zero values are replaced by [task_defaults] of
-// the configuration.
+// Values of Spec.Charge.
+const (
+	ChargeAll     = "all"     // every failure counts as a fail
+	ChargeProgram = "program" // only those of the program and of its limits; others count as faults
+)
+
+// NoDelay is a Spec.RetryDelay of nothing, whatever the defaults are.
+const NoDelay time.Duration = -1
+
+// KeyLife is how long a Spec.Key is remembered, from the opening of its task on.
+const KeyLife = 7 * 24 * time.Hour
+
+// Spec defines a task to open. Zero values are replaced by the defaults of its
+// queue, or else by [task_defaults] of the configuration.
 type Spec struct {
 	// Program names the directory the program lives in; Source says where to get
 	// it: "https://host/program.zip", "rsync:host:program.tar", ".../run.sh".
@@ -53,34 +60,77 @@ type Spec struct {
 	MaxFails, MaxTimeouts, MaxLosses *int
 	// FailOn says what makes a round a failure: FailOnAny, FailOnStderr or FailOnExit.
 	FailOn string
+
+	// Queue is the queue of the task, which must exist. Its defaults come before
+	// those of the configuration.
+	Queue string
+	// Env is shared by the task and its workers; Labels are the label=value pairs
+	// that a worker must offer, Resources what the task takes of its node while it
+	// runs. A list or map that is empty but not nil demands nothing, whatever the
+	// defaults are.
+	Env       string
+	Labels    []string
+	Resources map[string]int
+	// Priority is from -1000 to 1000, higher first.
+	Priority *int
+	// MaxFaults is how often the task may fail without being to blame (see
+	// ChargeProgram) and be opened again.
+	MaxFaults *int
+	// RetryDelay is how long the task rests before it is run again after the first
+	// failure, RetryMaxDelay the most that it ever rests (see NoDelay, Forever).
+	RetryDelay, RetryMaxDelay time.Duration
+	// RetryBackoff, at least 1, is by how much each rest is longer than the one
+	// before; RetryJitter, from 0 to 1, the part of it that is left to chance.
+	RetryBackoff, RetryJitter *float64
+	// RetryExitCodes, if there are any, are the only exit codes after which the
+	// task is run again; after one of FatalExitCodes it never is. Lists that are
+	// empty but not nil are none, whatever the defaults are.
+	RetryExitCodes, FatalExitCodes []int
+	// Charge says which failures count as fails: ChargeAll or ChargeProgram.
+	Charge string
+	// Hold is why the task begins blocked, to be released by hand (see
+	// [Manager.Release]); empty: it does not.
+	Hold string
+	// Key makes the task unique in its queue for KeyLife: opened again with the
+	// same key, there is no second task. Empty for none.
+	Key string
 }
 
-// Check says what is wrong with a spec, defaults included, without opening it:
-// a *statemachine.FieldError that names the field, or nil.
+// Check says what is wrong with a spec, defaults of the configuration included,
+// without opening it: a *statemachine.FieldError that names the field, or nil.
+// Whether the queue is there only opening finds out.
 func (m *Manager) Check(spec Spec) error {
-	_, err := m.complete(&spec)
+	_, err := m.complete(&spec, nil)
 	return err
 }
 
-// complete fills in the defaults and validates.
-func (m *Manager) complete(spec *Spec) (store.Spec, error) {
-	d := &m.cfg.TaskDefaults
+// complete fills in the defaults, those of the queue given, and validates.
+func (m *Manager) complete(spec *Spec, queue map[string]string) (store.Spec, error) {
 	if err := spec.checkTexts(); err != nil {
 		return store.Spec{}, err
 	}
+	c := &m.cfg.TaskDefaults
+	d := defaults{queue: queue, config: c}
 	s := store.Spec{
 		Program: spec.Program, Source: spec.Source, Input: spec.Input, Argv: spec.Argv,
-		StartAfter: timeText(spec.StartAfter, d.StartAfter), EndBefore: timeText(spec.EndBefore, d.EndBefore),
-		Timeout:     durationText(spec.Timeout, d.Timeout),
-		MaxFails:    limitText(spec.MaxFails, d.MaxFails),
-		MaxTimeouts: limitText(spec.MaxTimeouts, d.MaxTimeouts),
-		MaxLosses:   limitText(spec.MaxLosses, d.MaxLosses),
-		FailOn:      failOnText(spec.FailOn, d.FailOn),
+		StartAfter: timeText(spec.StartAfter, c.StartAfter), EndBefore: timeText(spec.EndBefore, c.EndBefore),
+		Timeout:     durationText(spec.Timeout, d.of("timeout", c.Timeout)),
+		MaxFails:    limitText(spec.MaxFails, d.of("max_fails", c.MaxFails)),
+		MaxTimeouts: limitText(spec.MaxTimeouts, d.of("max_timeouts", c.MaxTimeouts)),
+		MaxLosses:   limitText(spec.MaxLosses, d.of("max_losses", c.MaxLosses)),
+		FailOn:      failOnText(orText(spec.FailOn, d.of("fail_on", orText(c.FailOn, FailOnAny)))),
+		Held:        spec.Hold, Key: spec.Key,
+	}
+	if err := d.routed(spec, &s); err != nil {
+		return store.Spec{}, err
+	}
+	if err := d.repeated(spec, &s); err != nil {
+		return store.Spec{}, err
 	}
 	if err := s.Check(); err != nil {
 		return store.Spec{}, spec.blame(err, &s)
 	}
-	if d.AddRandomStartOffset {
+	if c.AddRandomStartOffset {
 		s.StartAfter = withRandomOffset(s.StartAfter, s.EndBefore)
 	}
 	return s, nil
@@ -95,100 +145,4 @@ func (s *Spec) blame(err error, complete *store.Spec) error {
 		return err
 	}
 	return fieldError("end_before", complete.EndBefore, "later than start_after = "+complete.StartAfter)
-}
-
-// checkTexts refuses what no worker could run.
-func (s *Spec) checkTexts() error {
-	if config.ValidName("program", s.Program) != nil {
-		return fieldError("program", s.Program,
-			"a name for a directory: 1 to 128 bytes of visible text without a slash, not a dot or two, no blank at its ends")
-	}
-	switch s.FailOn {
-	case "", FailOnAny, FailOnStderr, FailOnExit:
-	default:
-		return fieldError("fail_on", s.FailOn, "any, stderr or exit")
-	}
-	if s.Timeout < 0 {
-		return fieldError("timeout", s.Timeout.String(), "a duration above 0")
-	}
-	for field, text := range map[string]string{"source": s.Source, "input": s.Input} {
-		if strings.ContainsRune(text, 0) {
-			return fieldError(field, text, "a text without NUL characters")
-		}
-	}
-	for _, word := range s.Argv {
-		if strings.ContainsRune(word, 0) || !utf8.ValidString(word) {
-			return fieldError("argv", word, "UTF-8 text without NUL characters")
-		}
-	}
-	return nil
-}
-
-func fieldError(field, value, want string) error {
-	return &statemachine.FieldError{Field: field, Value: value, Want: want}
-}
-
-func timeText(t time.Time, otherwise string) string {
-	if t.IsZero() {
-		return otherwise
-	}
-	return short(statemachine.Time(t.UnixMicro()).Text())
-}
-
-func durationText(d time.Duration, otherwise string) string {
-	switch d {
-	case 0:
-		return otherwise
-	case Forever:
-		return statemachine.Forever.Text()
-	default:
-		return short(statemachine.Duration(max(1, d.Microseconds())).Text())
-	}
-}
-
-func limitText(n *int, otherwise string) string {
-	switch {
-	case n == nil:
-		return otherwise
-	case *n == Unlimited:
-		return statemachine.Unlimited.Text()
-	default:
-		return strconv.Itoa(*n)
-	}
-}
-
-func failOnText(f, otherwise string) string {
-	switch f {
-	case "":
-		return otherwise
-	case FailOnAny:
-		return ""
-	default:
-		return f
-	}
-}
-
-// short leaves out zeros after the decimal point: people read these numbers.
-func short(seconds string) string {
-	if !strings.Contains(seconds, ".") {
-		return seconds
-	}
-	return strings.TrimSuffix(strings.TrimRight(seconds, "0"), ".")
-}
-
-// withRandomOffset adds up to a second, so that tasks opened with the same
-// start run in mixed order (TDF document), but not beyond end.
-func withRandomOffset(start, end string) string {
-	from, err := statemachine.ParseTime(start)
-	if err != nil {
-		return start // validated before
-	}
-	room := int64(statemachine.Second)
-	if last, err := statemachine.ParseTime(end); err == nil {
-		room = min(room, int64(last.Sub(from)))
-	}
-	if room <= 0 {
-		return start
-	}
-	return (from + statemachine.Time(rand.Int64N(room))).Text()
 }

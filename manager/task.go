@@ -2,7 +2,10 @@ package manager
 
 import (
 	"slices"
+	"strings"
+	"time"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -16,6 +19,27 @@ type Task struct {
 	Argv []string
 	// FailOn is empty (any), FailOnStderr or FailOnExit.
 	FailOn string
+	// Queue, Env, Labels, Resources and Priority are what decides where and when
+	// the task runs; Queue is DefaultQueue where none was named.
+	Queue, Env string
+	Labels     []string
+	Resources  map[string]int
+	Priority   int
+	// Key made the task unique in its queue; empty for none.
+	Key string
+	// Created is when the task was opened (Disbatch: ctime); it never changes.
+	Created time.Time
+	// CancelRequested is when a stop was asked for while a worker held the task,
+	// zero if none was; CancelReason says why, also of one that was cancelled.
+	CancelRequested time.Time
+	CancelReason    string
+	// HoldReason is why a blocked task is held.
+	HoldReason string
+	// RetryOf is the task that this one repeats, RetriedBy the one that repeats
+	// it; ReplayOf and ReplayRound are the round that this one is compared with.
+	// 0 for none.
+	RetryOf, RetriedBy, ReplayOf int64
+	ReplayRound                  int
 	// Log tells what happened to the task, one line each.
 	Log string
 	// Fields are all hash fields as they stand in Redis.
@@ -29,7 +53,48 @@ func newTask(t *store.Task) *Task {
 	return &Task{
 		Task: t.Task, Program: t.Program, Source: t.Source, Input: t.Input, Argv: t.Argv,
 		FailOn: t.FailOn, Log: t.Log, Fields: t.Fields, Err: t.Err,
+		Queue: orText(t.Fields["queue"], DefaultQueue), Env: t.Fields["env"],
+		Labels: labelsOf(t.Fields["labels"]), Resources: resourcesOf(t.Fields["resources"]),
+		Priority: int(number(t.Fields["priority"])), Key: t.Fields["key"],
+		Created:         created(t.Fields),
+		CancelRequested: stampOf(t.Fields["cancel_requested"]), CancelReason: t.Fields[cancelReasonField],
+		HoldReason: t.Fields[holdField],
+		RetryOf:    number(t.Fields[retryOfField]), RetriedBy: number(t.Fields[retriedByField]),
+		ReplayOf: number(t.Fields[replayOfField]), ReplayRound: int(number(t.Fields[replayRoundField])),
 	}
+}
+
+// The hash fields that link tasks.
+const (
+	retryOfField     = "retry_of"
+	retriedByField   = "retried_by"
+	replayOfField    = "replay_of"
+	replayRoundField = "replay_round"
+)
+
+func labelsOf(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
+// resourcesOf is what another client may have written; nil for what is none.
+func resourcesOf(text string) map[string]int {
+	r, err := route.ParseResources(text)
+	if err != nil {
+		return nil
+	}
+	return r
+}
+
+// stampOf is the zero time for what is no moment.
+func stampOf(text string) time.Time {
+	t, err := statemachine.ParseTime(text)
+	if err != nil || t == statemachine.Never {
+		return time.Time{}
+	}
+	return momentOf(t)
 }
 
 // Rounds returns the record of every round, the first one first.
@@ -76,4 +141,14 @@ func (t *Task) EndState() statemachine.State {
 		return end
 	}
 	return statemachine.None
+}
+
+// created is kept apart once a hold or a release has stamped a state again.
+func created(fields map[string]string) time.Time {
+	for _, field := range []string{"created", "0:open", "0:blocked"} {
+		if at := stampOf(fields[field]); !at.IsZero() {
+			return at
+		}
+	}
+	return time.Time{}
 }

@@ -47,6 +47,12 @@ type Worker struct {
 	PID                  int
 	Version, Containment string
 	Labels               []string
+	// Env, Resources, Classes and MaxThreads (on the node, over all queues; see
+	// NoLimit) are what it offers beside its labels.
+	Env        string
+	Resources  map[string]int
+	Classes    []string
+	MaxThreads int
 
 	State WorkerState
 	Order WorkerOrder
@@ -132,6 +138,7 @@ func newWorker(w *store.WorkerInfo, now statemachine.Time) Worker {
 	worker := Worker{
 		Name: w.Name, ID: w.ID, Incarnation: w.Incarnation, Node: w.Node, Host: w.Host, PID: w.PID,
 		Version: w.Version, Containment: w.Containment, Labels: w.Labels,
+		Env: w.Env, Resources: w.Resources, Classes: w.Classes, MaxThreads: int(w.MaxThreads),
 		State: WorkerState(w.State), Order: WorkerOrder(w.Order), Reason: w.Reason,
 		Slots: w.Slots, Busy: w.Busy, Stuck: w.Stuck, Tasks: w.Tasks,
 		Started: momentOf(w.Started), Heartbeat: momentOf(w.Heartbeat), Ended: momentOf(w.Ended),

@@ -13,6 +13,10 @@
 // the server was in contact with Redis without a break: when Redis was away, or
 // its clock jumped, those who live need that long to show it.
 //
+// A node is judged by how the programs that fail on it fare elsewhere (package
+// blame). Where it is to blame it is set aside until a probe succeeds, and its
+// failures are not charged to the tasks; by default the log only says so.
+//
 // Beside the passes, a slow background job adopts tasks of
 // foreign clients and repairs indices.
 package server

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/internal/wait"
@@ -81,14 +82,15 @@ func TestForeignTaskIsAdopted(t *testing.T) {
 	for range 10 {
 		sp.Open(t, specs...)
 	}
+	woken := func() bool {
+		by, err := sp.Store.WaitWork(t.Context(), store.WaitFor{Worker: "w", Turns: route.Free(store.Bucket{})}, 100*time.Millisecond)
+		return err == nil && by != ""
+	}
+	woken() // by the tasks that start later
 	start(t, sp)
 	began := time.Now()
 	claimable := openAsOriginal(t, sp, nil)
-	overdue := openAsOriginal(t, sp, map[string]string{"end_before": "1"})
-	wait.Eventually(t, 5*time.Second, func() bool {
-		woken, err := sp.Store.WaitWork(t.Context(), "w", []store.Bucket{{}}, 100*time.Millisecond)
-		return err == nil && woken != ""
-	}, "nobody is woken for the foreign task")
+	wait.Eventually(t, 5*time.Second, woken, "nobody is woken for the foreign task")
 	if took := time.Since(began); took > 2*time.Second {
 		t.Errorf("adopted after %v", took)
 	}
@@ -96,6 +98,7 @@ func TestForeignTaskIsAdopted(t *testing.T) {
 	if len(tasks) != 1 || tasks[0].ID != claimable || tasks[0].Input != "1 2" {
 		t.Fatalf("claimed %+v, want task %d", tasks, claimable)
 	}
+	overdue := openAsOriginal(t, sp, map[string]string{"end_before": "1"})
 	awaitState(t, sp, overdue, statemachine.Expired, 10*time.Second)
 	sp.Report(t, &tasks[0], "ok", "")
 	awaitState(t, sp, claimable, statemachine.Succeeded, 5*time.Second)
@@ -212,7 +215,7 @@ func TestDamagedTasksAreSetAside(t *testing.T) {
 	sp.Raw.Del(t.Context(), sp.Key("task:4"))
 	sp.Raw.Set(t.Context(), sp.Key("task:4"), "no hash", 0)
 	sp.Raw.ZAdd(t.Context(), sp.Key("executed"), zEntry(1, "77"))
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "r", Buckets: []store.Bucket{{}}, Max: 9})
+	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "r", Turns: route.Free(store.Bucket{}), Max: 9, MaxThreads: route.NoLimit})
 	if err != nil {
 		t.Fatal(err)
 	}

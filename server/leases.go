@@ -27,7 +27,7 @@ func (s *Server) takeBack(ctx context.Context) (moved int, next time.Duration, e
 			return moved, wait, nil
 		}
 		s.announce(ctx, lost.Workers)
-		n, gone, err := s.applyAll(ctx, s.judge(heldBy(lost), statemachine.Lose, nil))
+		n, gone, err := s.applyAll(ctx, s.judge(heldBy(lost), statemachine.Lose, nobody, nil))
 		moved += n
 		if err != nil || gone+takenOff(lost) == 0 {
 			return moved, untilLook(lost), err

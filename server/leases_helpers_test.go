@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/internal/timing"
@@ -49,7 +50,7 @@ func (r *registrant) claim(t *testing.T, n int) {
 	}
 	got, err := r.store.Claim(t.Context(), store.ClaimRequest{
 		Worker: r.session.Name, Incarnation: r.session.Incarnation, Request: store.NewToken(),
-		Buckets: []store.Bucket{{}}, Max: n,
+		Turns: route.Free(store.Bucket{}), Max: n, MaxThreads: route.NoLimit,
 	})
 	if err != nil || len(got.Tasks) != n {
 		t.Fatalf("worker %s claimed %d tasks of %d: %v", r.session.Name, len(got.Tasks), n, err)

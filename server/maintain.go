@@ -25,6 +25,10 @@ type keeper struct {
 	running int64
 	// awaited are ids that a foreign client has taken but not written yet.
 	awaited map[int64]time.Time
+	// pruned is when buckets were last looked at, empty are those that were empty
+	// then.
+	pruned time.Time
+	empty  []string
 }
 
 // awaitFor is how long an id without a task is looked at each second; after
@@ -85,10 +89,7 @@ func (k *keeper) await(id int64) { k.awaited[id] = time.Now() }
 // repair publishes the settings, looks at running tasks, at suspects and at
 // the next part of all tasks.
 func (k *keeper) repair(ctx context.Context) error {
-	if err := k.store.PublishGrace(ctx, k.opt.grace()); err != nil {
-		return err
-	}
-	if err := k.store.PublishLease(ctx, timing.FromStd(k.opt.WorkerTimeout)); err != nil {
+	if err := k.publish(ctx); err != nil {
 		return err
 	}
 	if err := k.inspect(ctx, k.suspects.ids(), nil); err != nil {
@@ -97,7 +98,25 @@ func (k *keeper) repair(ctx context.Context) error {
 	if err := k.lookAtRunning(ctx); err != nil {
 		return err
 	}
-	return k.walk(ctx)
+	if err := k.walk(ctx); err != nil {
+		return err
+	}
+	if err := k.recount(ctx); err != nil || time.Since(k.pruned) < pruneInterval {
+		return err
+	}
+	k.pruned = time.Now()
+	return k.prune(ctx)
+}
+
+// publish tells clients what the configuration of the servers says.
+func (k *keeper) publish(ctx context.Context) error {
+	if err := k.store.PublishGrace(ctx, k.opt.grace()); err != nil {
+		return err
+	}
+	if err := k.store.PublishLease(ctx, timing.FromStd(k.opt.WorkerTimeout)); err != nil {
+		return err
+	}
+	return k.store.PublishQuarantine(ctx, k.opt.Quarantine)
 }
 
 // lookAtRunning gives running tasks of foreign workers their deadline: nothing

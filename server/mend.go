@@ -8,13 +8,13 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// reindex corrects bucket, deadline and lease of a sound task.
+// reindex corrects bucket, deadline, lease and counts of a sound task.
 func (k *keeper) reindex(ctx context.Context, i *store.Inspection, now statemachine.Time) error {
 	if i.Abandoned {
 		return k.lose(ctx, i, now)
 	}
 	want := i.Deadline(k.opt.grace())
-	right := sameTime(i.Due, want) && i.InBucket == (i.State == statemachine.Open) && !i.Unwatched
+	right := sameTime(i.Due, want) && i.InBucket == (i.State == statemachine.Open) && !i.Unwatched && !i.Uncounted
 	if right {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (k *keeper) lose(ctx context.Context, i *store.Inspection, now statemachine
 		return err
 	}
 	k.log.Warn().Int64("task", i.ID).Str("worker", i.Worker).Msg("nobody runs this task any more; taking it back")
-	_, _, err = k.apply(ctx, []store.Order{{Move: m, Writer: k.opt.Name, Bucket: i.Bucket}})
+	_, _, err = k.apply(ctx, []store.Order{k.order(&i.Seen, m)})
 	return err
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -39,6 +40,12 @@ type Options struct {
 	RepairInterval time.Duration
 	// RepairBatch is the most tasks one background job walks over (default 1000).
 	RepairBatch int
+	// Quarantine says what becomes of a node where tasks fail that succeed
+	// elsewhere: config.QuarantineOff, QuarantineWarn (default) or QuarantineOn.
+	Quarantine string
+	// QuarantineProbe is the first pause before a node that is set aside may try
+	// a task (default 60 s); see blame.NextTrial.
+	QuarantineProbe time.Duration
 
 	// after replaces time.After in tests.
 	after func(time.Duration) <-chan time.Time
@@ -49,6 +56,7 @@ func FromConfig(c config.Server) Options {
 	return Options{
 		RoundDuration: c.RoundDuration, TimeoutGrace: c.TimeoutGrace, WorkerTimeout: c.WorkerTimeout,
 		BatchSize: c.BatchSize, RepairInterval: c.RepairInterval, RepairBatch: c.RepairBatch,
+		Quarantine: c.Quarantine, QuarantineProbe: c.QuarantineProbe,
 	}
 }
 
@@ -62,9 +70,8 @@ func (o *Options) complete() error {
 	if err := config.ValidName("server", o.Name); err != nil {
 		return fmt.Errorf("%w Name: %w", errOption, err)
 	}
-	if o.RoundDuration < 0 || o.TimeoutGrace < 0 || o.WorkerTimeout < 0 || o.RepairInterval < 0 || o.RepairBatch < 0 ||
-		o.BatchSize < 0 || o.BatchSize > store.MaxMoves {
-		return fmt.Errorf("%w: durations and batches must not be negative, and batches at most %d", errOption, store.MaxMoves)
+	if err := o.checkValues(); err != nil {
+		return err
 	}
 	o.RoundDuration = orDefault(o.RoundDuration, 1300*time.Millisecond)
 	o.TimeoutGrace = orDefault(o.TimeoutGrace, store.DefaultGrace*time.Second)
@@ -72,8 +79,22 @@ func (o *Options) complete() error {
 	o.RepairInterval = orDefault(o.RepairInterval, 5*time.Second)
 	o.BatchSize = orDefault(o.BatchSize, 100)
 	o.RepairBatch = orDefault(o.RepairBatch, 1000)
+	o.Quarantine = orDefault(o.Quarantine, config.QuarantineWarn)
+	o.QuarantineProbe = orDefault(o.QuarantineProbe, time.Minute)
 	if o.after == nil {
 		o.after = time.After
+	}
+	return nil
+}
+
+func (o *Options) checkValues() error {
+	if min(o.RoundDuration, o.TimeoutGrace, o.WorkerTimeout, o.RepairInterval, o.QuarantineProbe) < 0 ||
+		min(o.RepairBatch, o.BatchSize) < 0 || o.BatchSize > store.MaxMoves {
+		return fmt.Errorf("%w: durations and batches must not be negative, and batches at most %d", errOption, store.MaxMoves)
+	}
+	words := []string{"", config.QuarantineOff, config.QuarantineWarn, config.QuarantineOn}
+	if !slices.Contains(words, o.Quarantine) {
+		return fmt.Errorf("%w Quarantine: %q is none of off, warn and on", errOption, o.Quarantine)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (s *Server) sleep(ctx context.Context, wake chan struct{}, end <-chan time.
 	}
 }
 
-// pass settles everything that is due. It returns how many tasks it moved and
+// pass settles everything that is due, and judges the nodes that fail. It returns how many tasks it moved and
 // how long it is until there is something to look at again: a deadline, the end
 // of a lease.
 func (s *Server) pass(ctx context.Context) (moved int, next time.Duration, err error) {
@@ -65,11 +65,16 @@ func (s *Server) pass(ctx context.Context) (moved int, next time.Duration, err e
 	if err != nil {
 		return moved, -1, err
 	}
+	again, err := s.nodes.judgeAll(ctx, now)
+	if err != nil {
+		return moved, -1, err
+	}
 	n, next, err = s.takeBack(ctx)
 	moved += n
 	if err != nil {
 		return moved, -1, err
 	}
+	next = sooner(next, again)
 	if at != statemachine.Never {
 		next = sooner(next, max(0, timing.ToStd(at.Sub(now))))
 	}

@@ -27,6 +27,7 @@ type Server struct {
 	log      zerolog.Logger
 	suspects *suspects
 	steady   *steady
+	nodes    *nodeJudge
 	// announced are the lost workers that the log has named: incarnation by name.
 	announced map[string]int64
 }
@@ -40,6 +41,7 @@ func New(opt Options) (*Server, error) {
 		opt: opt, store: opt.Store, log: opt.Log, suspects: newSuspects(opt.RepairInterval),
 		ready: make(chan struct{}),
 	}
+	s.nodes = newNodeJudge(s)
 	s.steady = newSteady(opt.WorkerTimeout, s.sayUnsteady)
 	return s, nil
 }

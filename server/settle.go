@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/timing"
@@ -22,8 +23,11 @@ func (s *Server) settleExecuted(ctx context.Context) (int, error) {
 		if len(b.Tasks) == 0 {
 			return moved, nil
 		}
-		orders := s.judge(b, statemachine.Settle, nil)
-		n, gone, err := s.apply(ctx, orders)
+		excused, err := s.nodes.excuses(ctx, b.Tasks)
+		if err != nil {
+			return moved, err
+		}
+		n, gone, err := s.apply(ctx, s.judge(b, statemachine.Settle, excused, nil))
 		moved += n
 		skip += len(b.Tasks) - gone
 		if err != nil || len(b.Tasks) < s.opt.BatchSize {
@@ -42,7 +46,7 @@ func (s *Server) settleDue(ctx context.Context) (moved int, next, now statemachi
 		}
 		s.steady.answered(b.Now)
 		idle := &leftOver{}
-		n, _, err := s.apply(ctx, s.judge(b, statemachine.Deadline, idle))
+		n, _, err := s.apply(ctx, s.judge(b, statemachine.Deadline, nobody, idle))
 		moved += n
 		if err == nil {
 			err = s.putRight(ctx, b.Now, idle)
@@ -59,9 +63,12 @@ type leftOver struct {
 	damaged []int64
 }
 
+// nobody is excused.
+func nobody(*store.Seen) bool { return false }
+
 // judge decides about each task of the batch. What cannot be decided about is
 // suspected, and gathered in idle where that is given.
-func (s *Server) judge(b store.Batch, event statemachine.Event, idle *leftOver) []store.Order {
+func (s *Server) judge(b store.Batch, event statemachine.Event, excused func(*store.Seen) bool, idle *leftOver) []store.Order {
 	orders := make([]store.Order, 0, len(b.Tasks))
 	counts := map[statemachine.State]int{}
 	for i := range b.Tasks {
@@ -74,12 +81,12 @@ func (s *Server) judge(b store.Batch, event statemachine.Event, idle *leftOver) 
 			continue
 		}
 		m, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
-			Event: event, Actor: statemachine.Server, Grace: s.opt.grace(),
+			Event: event, Actor: statemachine.Server, Grace: s.opt.grace(), Excused: excused(t), Random: random(),
 		}, b.Now)
 		switch {
 		case err == nil:
 			counts[t.State]++
-			orders = append(orders, store.Order{Move: m, Writer: s.opt.Name, Bucket: t.Bucket})
+			orders = append(orders, s.order(t, m))
 		case idle != nil:
 			idle.sound = append(idle.sound, t)
 		default:
@@ -90,6 +97,28 @@ func (s *Server) judge(b store.Batch, event statemachine.Event, idle *leftOver) 
 		s.log.Debug().Int("tasks", n).Str("state", string(state)).Msg("processing")
 	}
 	return orders
+}
+
+// random spreads the rests of tasks that fail at the same time.
+func random() float64 { return rand.Float64() }
+
+// order is a move with what the server knows of the round that it ends: one that
+// was lost, or overran, has no worker to say its class.
+func (s *Server) order(t *store.Seen, m statemachine.Move) store.Order {
+	o := store.Order{Move: m, Writer: s.opt.Name, Bucket: t.Bucket}
+	if m.From == statemachine.Running {
+		o.Fields = []string{statemachine.RoundField(m.Round, "class"), string(cutShort(m.Event))}
+	}
+	return o
+}
+
+// cutShort is the class of a round that a server ends: its worker is lost, or its
+// time is over.
+func cutShort(by statemachine.Event) statemachine.Class {
+	if by == statemachine.Lose {
+		return statemachine.ClassInfrastructure
+	}
+	return statemachine.ClassTime
 }
 
 // putRight corrects entries of the deadline index that were there for nothing:

@@ -20,19 +20,29 @@ const (
 
 // Apply carries m out on a copy of t at the moment now, as the store's move
 // script does in Redis: it compares first and writes after. A refused move
-// comes with an error matching [ErrStale] or [ErrConflict].
+// comes with an error matching [ErrStale], [ErrConflict] or [ErrStopAsked]. A
+// stop that is asked for again is [Repeated].
 func Apply(t Task, m Move, now Time) (Task, Result, error) {
-	if t.State != m.From || t.Round != m.Round || !t.matches(m) {
-		if t.repeats(m) {
-			return t, Repeated, nil
-		}
-		if m.Fenced {
-			return t, Refused, ErrStale
-		}
+	switch at := t.State == m.From && t.Round == m.Round && t.matches(m); {
+	case at && (!m.AskStop || !t.StopAsked):
+	case t.repeats(m):
+		return t, Repeated, nil
+	case m.Fenced:
+		return t, Refused, ErrStale
+	default:
 		return t, Refused, ErrConflict
 	}
+	if m.NextRound && t.StopAsked && !m.StopAsked {
+		return t, Refused, ErrStopAsked
+	}
+	return carriedOut(t, m, now), Moved, nil
+}
+
+// carriedOut is t once m has been carried out.
+func carriedOut(t Task, m Move, now Time) Task {
 	t.Rev++
 	t.State = m.To
+	t.StopAsked = t.StopAsked || m.AskStop
 	t.count(m.Count)
 	t.record(m, now)
 	if m.To == Archived {
@@ -43,7 +53,10 @@ func Apply(t Task, m Move, now Time) (Task, Result, error) {
 		t.Current = Round{}
 		t.Round++
 	}
-	return t, Moved, nil
+	if m.NotBefore != 0 {
+		t.NotBefore = m.NotBefore
+	}
+	return t
 }
 
 func (t *Task) matches(m Move) bool {
@@ -60,6 +73,7 @@ func (t *Task) record(m Move, now Time) {
 		t.Current.Claim, t.Current.Running = m.Claim, now
 	case Report:
 		t.Current.Executed, t.Current.Failed = now, m.Failed
+		t.Current.Class, t.Current.ExitCode, t.Current.HasExit = m.Class, m.ExitCode, m.HasExit
 	default: // the other events say nothing about a run
 	}
 	if m.Fenced {
@@ -68,12 +82,15 @@ func (t *Task) record(m Move, now Time) {
 }
 
 // repeats recognises a move that has been made already: a fenced one by the
-// claim and the event its round was closed with, a claim by its id, any other
-// by the revision it would have made. A claim without an id is never a repeat:
+// claim and the event its round was closed with, a claim by its id, the asking
+// for a stop by the mark, any other by the revision it would have made. A claim without an id is never a repeat:
 // two foreign workers would both believe that the round is theirs.
 func (t *Task) repeats(m Move) bool {
 	if m.Event == Claim {
 		return m.Claim != "" && t.State == m.To && t.Round == m.Round && t.Current.Claim == m.Claim
+	}
+	if m.AskStop {
+		return t.StopAsked && t.State == m.To && t.Round == m.Round
 	}
 	if !m.Fenced {
 		return t.State == m.To && t.Round == m.ToRound() && t.Rev == m.Rev+1

@@ -110,6 +110,9 @@ func isInfinite(text string) bool {
 // maxSeconds is the end of the year 9999; beyond it is a mistake, not a date.
 const maxSeconds = 253402300799
 
+// latest is the last moment that can be written and read again, but for Never.
+const latest = Time(maxSeconds) * Time(Second)
+
 func parseMicros(text, want string) (int64, error) {
 	if isInfinite(text) {
 		return math.MaxInt64, nil

@@ -6,18 +6,24 @@ package statemachine
 // timeout, too often when the raised counter is greater than its limit.
 type Condition string
 
-// The conditions of the table.
+// The conditions of the table. None that asks for one more holds once a stop
+// was asked for.
 const (
 	Always           Condition = "always"
-	MayStart         Condition = "start_after <= now <= end_before"
+	CreatedHeld      Condition = "created on hold"
+	MayStart         Condition = "max(start_after, not_before) <= now <= end_before"
 	Overdue          Condition = "now > end_before"
+	ForeignRound     Condition = "the round has no claim id"
+	StopWasAsked     Condition = "a stop was asked for"
 	RoundOverdue     Condition = "now - running > timeout (+ grace)"
 	TimedOutOnceMore Condition = "now - running > timeout (+ grace), timeouts + 1 <= max_timeouts"
 	OneMoreTimeout   Condition = "timeouts + 1 <= max_timeouts"
 	OneMoreLoss      Condition = "losses + 1 <= max_losses"
 	ExecutedLate     Condition = "executed > end_before"
+	ExcusedOnceMore  Condition = "error is not empty but excused, faults + 1 <= max_faults"
+	RoundExcused     Condition = "error is not empty but excused"
+	FailedOnceMore   Condition = "error is not empty, fails + 1 <= max_fails, the exit code is not final"
 	RoundFailed      Condition = "error is not empty"
-	FailedOnceMore   Condition = "error is not empty, fails + 1 <= max_fails"
 )
 
 // holds reports whether the condition holds for t when o happens at now.
@@ -25,29 +31,44 @@ func (c Condition) holds(t *Task, o Occurrence, now Time) bool {
 	switch c {
 	case Always:
 		return true
+	case CreatedHeld:
+		return o.Held
 	case MayStart:
-		return t.StartAfter <= now && now <= t.EndBefore
+		return t.Due() <= now && now <= t.EndBefore
 	case Overdue:
 		return now > t.EndBefore
+	case ForeignRound:
+		return t.Current.Claim == ""
+	case StopWasAsked:
+		return t.StopAsked
 	case RoundOverdue:
 		return now > t.RoundEnd(o.Grace)
+	case ExecutedLate:
+		return t.Current.Executed > t.EndBefore
+	case RoundExcused:
+		return t.excused(o)
+	case RoundFailed:
+		return t.Current.Failed
+	default:
+		return c.allows(t, o, now)
+	}
+}
+
+// allows is holds for the conditions that ask whether the task may have one
+// round more.
+func (c Condition) allows(t *Task, o Occurrence, now Time) bool {
+	switch c {
 	case TimedOutOnceMore:
 		return now > t.RoundEnd(o.Grace) && t.mayCount(Timeouts)
 	case OneMoreTimeout:
 		return t.mayCount(Timeouts)
 	case OneMoreLoss:
 		return t.mayCount(Losses)
-	case ExecutedLate:
-		return t.Current.Executed > t.EndBefore
-	case RoundFailed:
-		return t.Current.Failed
+	case ExcusedOnceMore:
+		return t.excused(o) && t.mayCount(Faults)
 	case FailedOnceMore:
-		return t.Current.Failed && t.mayCount(Fails)
+		return t.Current.Failed && t.mayCount(Fails) && t.mayTryExit()
 	default:
 		return false
 	}
-}
-
-func (t *Task) mayCount(c Counter) bool {
-	return Limit(t.Counted(c))+1 <= t.Limit(c)
 }

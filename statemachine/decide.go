@@ -26,7 +26,7 @@ func decideIn(rows []Transition, t *Task, o Occurrence, now Time) (Move, error) 
 			return Move{}, fmt.Errorf("task %d, round %d: %w", t.ID, o.Round, ErrStale)
 		}
 		if row.When.holds(t, o, now) {
-			return row.move(t, o), nil
+			return row.move(t, o, now), nil
 		}
 		known = true
 	}
@@ -36,21 +36,37 @@ func decideIn(rows []Transition, t *Task, o Occurrence, now Time) (Move, error) 
 	return Move{}, &TransitionError{ID: t.ID, From: t.State, Event: o.Event, Actor: o.Actor}
 }
 
-func (row *Transition) move(t *Task, o Occurrence) Move {
+func (row *Transition) move(t *Task, o Occurrence, now Time) Move {
 	m := Move{
 		ID: t.ID, Event: o.Event, Actor: o.Actor,
 		From: t.State, Round: t.Round, Fenced: row.Fenced, Rev: t.Rev,
 		To: row.To, Via: row.Via, Count: row.Count, NextRound: row.NextRound,
-		Deadline: Never,
+		AskStop: row.AskStop, StopAsked: t.StopAsked, Deadline: Never,
 	}
 	if row.Fenced || row.Event == Claim {
 		m.Claim = o.Claim
 	}
 	if row.Event == Report {
-		m.Failed = o.Failed
+		m.Failed, m.Class, m.ExitCode, m.HasExit = o.Failed, o.Class, o.ExitCode, o.HasExit
 	}
 	if row.To == Open || row.To == Blocked {
 		m.Deadline = t.EndBefore
 	}
+	if row.NextRound {
+		m.NotBefore = t.rest(row.Count, o.Random, now)
+	}
 	return m
+}
+
+// rest is until when the task rests once c has been raised, or 0. Only what went
+// wrong with the task itself costs it time; a lost or draining worker does not.
+func (t *Task) rest(c Counter, random float64, now Time) Time {
+	if c != Fails && c != Timeouts && c != Faults {
+		return 0
+	}
+	pause := t.Backoff.Pause(t.Fails+t.Timeouts+t.Faults+1, random)
+	if pause == 0 {
+		return 0
+	}
+	return min(now.Add(pause), latest)
 }

@@ -16,6 +16,10 @@ var (
 	// ErrConflict means the task has changed since the decision was made.
 	// Nothing changed; read the task again and decide anew.
 	ErrConflict = errors.New("the task has changed since the decision was made")
+	// ErrStopAsked means a worker wanted the task opened again and did not know
+	// that a stop was asked for. Nothing changed and the round is still its own:
+	// it notes [Task.StopAsked] and decides anew.
+	ErrStopAsked = errors.New("a stop was asked for: the task is not opened again")
 )
 
 // TransitionError says that the table has no row for an event: in this state,

@@ -25,7 +25,8 @@ const (
 	Hold Event = "hold"
 	// Unblock opens a blocked task.
 	Unblock Event = "unblock"
-	// Cancel calls a task off that does not run yet.
+	// Cancel calls a task off: at once while it waits; one that a worker holds,
+	// or has reported, is marked, so that it is stopped and not opened again.
 	Cancel Event = "cancel"
 	// Terminate is a running task stopped on request.
 	Terminate Event = "terminate"
@@ -65,6 +66,17 @@ type Occurrence struct {
 	Round int
 	// Failed says, for Report, that the round's error text is not empty.
 	Failed bool
+	// Class, ExitCode and HasExit are, for Report, those of the [Round].
+	Class    Class
+	ExitCode int
+	HasExit  bool
+	// Held says, for Create, that the task begins in Blocked.
+	Held bool
+	// Excused says, for Settle, that the server holds the node to blame for the
+	// round's error, if it has one.
+	Excused bool
+	// Random, from 0 to 1, spreads the rest after a failure (see [Backoff]).
+	Random float64
 	// Grace is how long, for Deadline, the server leaves a round whose worker
 	// has a claim id alone after its timeout, so that the worker's own report
 	// can come first. Foreign claims have no claim id and get no grace.

@@ -38,6 +38,15 @@ func defects() []defect {
 		{name: "repeats carried out", world: "many programs", says: "was carried out at rev", apply: repeatsCarriedOut},
 		{name: "past rounds forgotten", world: "many rounds", says: "closed rounds", apply: pastForgotten},
 		{name: "foreign claims repeated", world: "foreign workers", says: "two workers believe", apply: foreignClaimsRepeated},
+		{name: "a stop not remembered", world: "a stop", says: "the mark was", apply: twisted(func(_ *sm.Task, m *sm.Move) { m.AskStop = false })},
+		{name: "a stop asked for twice", world: "a stop", says: "was marked twice", apply: markedTwice},
+		{name: "a stop not compared", world: "a stop", says: "was to be stopped and goes on", apply: twisted(func(_ *sm.Task, m *sm.Move) { m.StopAsked = true })},
+		{name: "a rest forgotten", world: "rests", says: "made the task rest until", apply: twisted(func(_ *sm.Task, m *sm.Move) { m.NotBefore = 0 })},
+		{name: "faults not counted", world: "rests", says: "with counters", apply: twisted(func(_ *sm.Task, m *sm.Move) {
+			if m.Count == sm.Faults {
+				m.Count = ""
+			}
+		})},
 		{name: "archiving refused", world: "two tasks", says: "nothing leads to archived", apply: archivingRefused},
 	}
 }
@@ -72,6 +81,15 @@ func foreignClaimsRepeated(t sm.Task, m sm.Move, now sm.Time) (sm.Task, sm.Resul
 		return t, sm.Repeated, nil
 	}
 	return sm.Apply(t, m, now)
+}
+
+func markedTwice(t sm.Task, m sm.Move, now sm.Time) (sm.Task, sm.Result, error) {
+	after, result, err := sm.Apply(t, m, now)
+	if m.AskStop && result == sm.Repeated && t.Rev == m.Rev {
+		after.Rev++
+		return after, sm.Moved, nil
+	}
+	return after, result, err
 }
 
 func archivingRefused(t sm.Task, m sm.Move, now sm.Time) (sm.Task, sm.Result, error) {

@@ -23,13 +23,14 @@ func (s *setup) applied(w *world, m *sm.Move) (world, sm.Result, error) {
 	after, result, err := apply(before, *m, w.now)
 	n := *w
 	if result != sm.Moved {
-		return n, result, checkRefused(&before, &after, result, err)
+		return n, result, errors.Join(checkRefused(&before, &after, result, err), checkStopError(&before, m, err))
 	}
 	n.tasks[i] = &after
 	n.keepBooks(m, i)
 	return n, result, errors.Join(
 		checkOrigin(w, &before, m), checkTiming(w.now, &before, m),
 		checkRounds(&before, &after, m), checkLimits(&after), checkEnd(&before, &after),
+		checkStop(&before, &after, m), s.checkRest(w.now, &before, &after, m),
 		n.checkTask(i), s.checkHeld(&n, &after),
 	)
 }
@@ -151,38 +152,40 @@ func checkRounds(before, after *sm.Task, m *sm.Move) error {
 	return checkCounters(after)
 }
 
-// checkCounters: round = fails + timeouts + losses + releases, and one less
-// where the last count ended the task instead of opening a round.
+// checkCounters: round = fails + timeouts + losses + releases + faults, and one
+// less where the last count ended the task instead of opening a round.
 func checkCounters(t *sm.Task) error {
-	sum := t.Fails + t.Timeouts + t.Losses + t.Releases
-	end := t.State
-	if end == sm.Archived {
-		end = t.Outcome
-	}
-	if end == sm.Failed || end == sm.TimedOut || end == sm.Orphaned {
+	sum := t.Fails + t.Timeouts + t.Losses + t.Releases + t.Faults
+	if end := t.End(); end == sm.Failed || end == sm.TimedOut || end == sm.Orphaned {
 		sum--
 	}
 	if sum != t.Round {
-		return fmt.Errorf("task %d is %s in round %d with counters %d, %d, %d, %d", t.ID, t.State, t.Round, t.Fails, t.Timeouts, t.Losses, t.Releases)
+		return fmt.Errorf("task %d is %s in round %d with counters %d, %d, %d, %d, %d",
+			t.ID, t.State, t.Round, t.Fails, t.Timeouts, t.Losses, t.Releases, t.Faults)
 	}
 	return nil
 }
 
 // checkLimits: a counter exceeds its limit by one, and only in the outcome that
-// says so.
+// says so; and that outcome has such a counter, unless a stop was asked for.
 func checkLimits(t *sm.Task) error {
-	end := t.State
-	if end == sm.Archived {
-		end = t.Outcome
-	}
+	end, reason := t.End(), t.StopAsked
 	for _, c := range []struct {
 		count int
 		limit sm.Limit
 		end   sm.State
-	}{{t.Fails, t.MaxFails, sm.Failed}, {t.Timeouts, t.MaxTimeouts, sm.TimedOut}, {t.Losses, t.MaxLosses, sm.Orphaned}} {
-		if over := sm.Limit(c.count) - c.limit; over > 1 || (over == 1) != (end == c.end) {
+	}{
+		{t.Fails, t.MaxFails, sm.Failed}, {t.Faults, t.MaxFaults, sm.Failed},
+		{t.Timeouts, t.MaxTimeouts, sm.TimedOut}, {t.Losses, t.MaxLosses, sm.Orphaned},
+	} {
+		over := sm.Limit(c.count) - c.limit
+		if over > 1 || over == 1 && end != c.end {
 			return fmt.Errorf("task %d is %s with %d of %d towards %s", t.ID, t.State, c.count, c.limit, c.end)
 		}
+		reason = reason || over == 1
+	}
+	if !reason && (end == sm.Failed || end == sm.TimedOut || end == sm.Orphaned) {
+		return fmt.Errorf("task %d is %s within all limits", t.ID, end)
 	}
 	return nil
 }

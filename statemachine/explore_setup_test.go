@@ -25,6 +25,8 @@ type setup struct {
 	edits int8
 	// holds is how often the manager decides to put a task aside.
 	holds int8
+	// held tasks may begin on hold, and the server may excuse errors.
+	held, excuses bool
 	// apply is what is examined; nil is [sm.Apply].
 	apply apply
 	// lease is how long a worker may be silent; 0 is a world without leases,

@@ -66,21 +66,39 @@ func (s *setup) clerk(w *world, who string, actor sm.Actor, waits func(*world) *
 // decisions are all that actor may decide from what it reads now.
 func (s *setup) decisions(w *world, who string, actor sm.Actor, keep func(*world, *sm.Move), steps []step) []step {
 	for i := range s.tasks {
-		for _, e := range s.by[actor] {
-			m, err := sm.Decide(w.tasks[i], sm.Occurrence{Event: e, Actor: actor, Grace: s.grace}, w.now)
-			if err != nil || e == sm.Hold && w.holds == s.holds || s.mustWait(w, &m) {
+		for _, o := range s.occurrences(actor) {
+			m, err := sm.Decide(w.tasks[i], o, w.now)
+			if err != nil || o.Event == sm.Hold && w.holds == s.holds || s.mustWait(w, &m) {
 				continue
 			}
 			n := *w
 			s.fence(&n, &m)
 			keep(&n, &m)
-			if e == sm.Hold {
+			if o.Event == sm.Hold {
 				n.holds++
 			}
 			steps = append(steps, step{who: who, what: "decides", move: &m, world: n})
 		}
 	}
 	return steps
+}
+
+// occurrences are what actor may want of a task.
+func (s *setup) occurrences(actor sm.Actor) []sm.Occurrence {
+	all := make([]sm.Occurrence, 0, len(s.by[actor])+1)
+	for _, e := range s.by[actor] {
+		o := sm.Occurrence{Event: e, Actor: actor, Grace: s.grace}
+		all = append(all, o)
+		switch {
+		case e == sm.Create && s.held:
+			o.Held = true
+			all = append(all, o)
+		case e == sm.Settle && s.excuses:
+			o.Excused = true
+			all = append(all, o)
+		}
+	}
+	return all
 }
 
 // worker claims from a read, later speaks from what it was told at its claim.
@@ -99,6 +117,7 @@ func (s *setup) worker(w *world, i int, steps []step) []step {
 		n := *w
 		dies(&n)
 		steps = append(steps, step{who: who, what: "dies", world: n})
+		steps = s.learnStop(w, i, steps)
 		return s.closings(w, i, steps)
 	default:
 		steps = s.decisions(w, who, sm.Worker, func(n *world, m *sm.Move) { n.workers[i].waits = m }, steps)
@@ -154,7 +173,11 @@ func (s *setup) closings(w *world, i int, steps []step) []step {
 func (s *setup) answered(n *world, i int, r sm.Result) {
 	me := &n.workers[i]
 	m := me.waits
+	now, mine := n.tasks[m.ID-1], me.holds
 	me.waits, me.holds = nil, nil
+	if r == sm.Refused && mine != nil && stopHeld(now, mine) { // it reads the mark and decides anew
+		me.holds = now
+	}
 	if m.Event == sm.Claim && r != sm.Refused {
 		me.holds = n.tasks[m.ID-1]
 		me.lease.runs = s.lease > 0 && n.now <= me.lease.believes

@@ -27,11 +27,14 @@ func work(more map[sm.Actor][]sm.Event) map[sm.Actor][]sm.Event {
 // out one tick after its claim and expires one tick after end_before.
 func worlds() []setup {
 	operator := work(map[sm.Actor][]sm.Event{
-		sm.Manager: {sm.Hold, sm.Unblock, sm.Cancel}, sm.Server: {sm.Terminate}, sm.Worker: {sm.Lose},
+		sm.Manager: {sm.Hold, sm.Unblock, sm.Cancel}, sm.Worker: {sm.Lose},
 	})
+	canceller := work(map[sm.Actor][]sm.Event{sm.Manager: {sm.Cancel}})
 	generous := sm.Task{EndBefore: 1, MaxFails: 1, MaxTimeouts: 1, MaxLosses: 1}
 	patient := sm.Task{EndBefore: 2, MaxTimeouts: 1}
 	strict := sm.Task{EndBefore: 1}
+	stopped := sm.Task{EndBefore: 1, MaxFails: 1, MaxTimeouts: 1, MaxLosses: 1, MaxFaults: 1}
+	resting := sm.Task{EndBefore: 3, MaxFails: 1, MaxTimeouts: 1, MaxFaults: 1, Backoff: sm.Backoff{Delay: 1, Factor: 2, Max: 2}}
 	leased := sm.Task{EndBefore: 2, Timeout: sm.Forever, MaxTimeouts: 1, MaxLosses: 1}
 	return []setup{
 		{name: "many programs", tasks: 1, workers: 3, servers: 2, claims: 2, task: strict, horizon: 2, by: work(nil)},
@@ -40,7 +43,11 @@ func worlds() []setup {
 		{name: "two late messages", tasks: 1, workers: 1, servers: 1, late: 2, claims: 1, task: generous, horizon: 2, by: work(nil)},
 		{name: "grace", tasks: 1, workers: 2, servers: 1, claims: 2, task: patient, grace: 1, horizon: 3, by: work(nil)},
 		{name: "two tasks", tasks: 2, workers: 1, servers: 1, claims: 1, task: strict, horizon: 2, by: work(nil)},
-		{name: "an operator", tasks: 1, workers: 1, servers: 1, claims: 1, task: strict, horizon: 2, by: operator, edits: 1, holds: 1},
+		{name: "an operator", tasks: 1, workers: 1, servers: 1, claims: 1, task: strict, horizon: 2, by: operator, edits: 1, holds: 1, held: true},
+		{name: "a stop", tasks: 1, workers: 1, servers: 1, late: 1, claims: 1, task: stopped, horizon: 2, by: canceller, excuses: true},
+		{name: "a stop and two workers", tasks: 1, workers: 2, servers: 1, claims: 2, task: stopped, horizon: 2, by: canceller, ways: []sm.Event{sm.HandBack}},
+		{name: "a stop for a foreign worker", tasks: 1, workers: 1, servers: 1, late: 1, claims: 1, task: stopped, horizon: 2, by: canceller, foreign: true},
+		{name: "rests", tasks: 1, workers: 1, servers: 1, claims: 2, task: resting, horizon: 4, by: work(nil), excuses: true, ways: []sm.Event{sm.Report}},
 		{name: "foreign workers", tasks: 1, workers: 2, servers: 1, late: 1, claims: 2, task: patient, grace: 1, horizon: 3, by: work(nil), foreign: true},
 		{name: "leases", tasks: 1, workers: 2, servers: 1, claims: 2, task: leased, horizon: 3, by: work(nil), lease: 1, ways: []sm.Event{sm.HandBack}},
 		{name: "leases of two servers", tasks: 1, workers: 1, servers: 2, claims: 2, task: leased, horizon: 3, by: work(nil), lease: 1, ways: []sm.Event{sm.StopOverdue}},
@@ -53,7 +60,8 @@ func worlds() []setup {
 var leasts = map[string]int{
 	"many programs": 55_000, "many rounds": 84_000, "a late message": 130_000, "two late messages": 44_000,
 	"leases": 211_000, "leases of two servers": 47_000, "leases and a late message": 244_000,
-	"grace": 52_000, "two tasks": 26_000, "an operator": 36_000, "foreign workers": 27_000,
+	"grace": 52_000, "two tasks": 26_000, "an operator": 150_000, "foreign workers": 26_000,
+	"a stop": 128_000, "a stop and two workers": 70_000, "a stop for a foreign worker": 10_000, "rests": 25_000,
 }
 
 // TestExplore visits every situation of the small worlds and checks every step.

@@ -47,7 +47,7 @@ func TestClaimMove(t *testing.T) {
 
 func TestCounterEnd(t *testing.T) {
 	t.Parallel()
-	want := map[sm.Counter]sm.State{sm.Fails: sm.Failed, sm.Timeouts: sm.TimedOut, sm.Losses: sm.Orphaned, sm.Releases: sm.None, "": sm.None}
+	want := map[sm.Counter]sm.State{sm.Fails: sm.Failed, sm.Timeouts: sm.TimedOut, sm.Losses: sm.Orphaned, sm.Releases: sm.None, sm.Faults: sm.Failed, "": sm.None}
 	for c, end := range want {
 		if got := c.End(); got != end {
 			t.Errorf("%q beyond its limit ends a task as %q, want %q", c, got, end)
@@ -61,9 +61,9 @@ func TestPassed(t *testing.T) {
 	ran := []sm.State{sm.Open, sm.Running}
 	executed := append(slices.Clone(ran), sm.Executed)
 	for s, before := range map[sm.State][]sm.State{
-		sm.Blocked: {sm.Open}, sm.Open: nil, sm.Running: {sm.Open}, sm.Executed: ran,
+		sm.Blocked: nil, sm.Open: nil, sm.Running: {sm.Open}, sm.Executed: ran,
 		sm.Succeeded: executed, sm.Failed: executed, sm.TimedOut: ran, sm.Terminated: ran, sm.Orphaned: ran,
-		sm.Expired: {sm.Open}, sm.Cancelled: {sm.Open}, sm.Archived: {sm.Open},
+		sm.Expired: nil, sm.Cancelled: nil, sm.Archived: nil,
 	} {
 		want := append(slices.Clone(before), s)
 		got := sm.Passed(s)
@@ -78,14 +78,14 @@ func TestPassed(t *testing.T) {
 func TestTaskBooks(t *testing.T) {
 	t.Parallel()
 	task := sm.Task{
-		State: sm.Archived, Outcome: sm.Orphaned, Fails: 1, Timeouts: 2, Losses: 4, Releases: 8,
-		MaxFails: 10, MaxTimeouts: 20, MaxLosses: 40,
+		State: sm.Archived, Outcome: sm.Orphaned, Fails: 1, Timeouts: 2, Losses: 4, Releases: 8, Faults: 16,
+		MaxFails: 10, MaxTimeouts: 20, MaxLosses: 40, MaxFaults: 80,
 	}
-	if task.End() != sm.Orphaned || task.Ends() != 15 {
+	if task.End() != sm.Orphaned || task.Ends() != 31 {
 		t.Errorf("ended %s after %d rounds", task.End(), task.Ends())
 	}
 	for c, want := range map[sm.Counter][2]int64{
-		sm.Fails: {1, 10}, sm.Timeouts: {2, 20}, sm.Losses: {4, 40}, sm.Releases: {8, int64(sm.Unlimited)}, "": {0, int64(sm.Unlimited)},
+		sm.Fails: {1, 10}, sm.Timeouts: {2, 20}, sm.Losses: {4, 40}, sm.Releases: {8, int64(sm.Unlimited)}, sm.Faults: {16, 80}, "": {0, int64(sm.Unlimited)},
 	} {
 		if got := [2]int64{int64(task.Counted(c)), int64(task.Limit(c))}; got != want {
 			t.Errorf("%q: %d of %d, want %d of %d", c, got[0], got[1], want[0], want[1])
@@ -94,6 +94,17 @@ func TestTaskBooks(t *testing.T) {
 	task.State = sm.Running
 	if task.End() != sm.Running {
 		t.Errorf("a running task ended %s", task.End())
+	}
+}
+
+// A task is due at the later of its two beginnings.
+func TestDue(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][3]sm.Time{{0, 0, 0}, {5, 0, 5}, {5, 7, 7}, {7, 5, 7}, {0, 7, 7}} {
+		task := sm.Task{StartAfter: c[0], NotBefore: c[1]}
+		if got := task.Due(); got != c[2] {
+			t.Errorf("start_after %d, not_before %d: due %d", c[0], c[1], got)
+		}
 	}
 }
 

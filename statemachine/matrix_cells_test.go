@@ -1,11 +1,13 @@
 package statemachine
 
+import "slices"
+
 // expected is the matrix as the specification has it, written by hand and not
 // derived from the table. A cell that is not here must be refused.
 func expected() map[cell][]probe {
 	m := map[cell][]probe{
-		{None, Create, Manager}: {plain(want{to: Open})},
-		{None, Create, Server}:  {plain(want{to: Open})},
+		{None, Create, Manager}: createProbes(),
+		{None, Create, Server}:  createProbes(),
 
 		{Open, Claim, Worker}:    claimProbes(),
 		{Open, Deadline, Server}: overdueProbes(),
@@ -22,12 +24,13 @@ func expected() map[cell][]probe {
 		{Running, StopOverdue, Worker}: fenced(stopOverdueProbes()),
 		{Running, HandBack, Worker}:    fenced(handBackProbes()),
 		{Running, Terminate, Worker}:   fenced([]probe{plain(want{to: Terminated, fenced: true})}),
-		{Running, Terminate, Server}:   {plain(want{to: Terminated})},
+		{Running, Cancel, Manager}:     cancelRunningProbes(),
 		{Running, Deadline, Server}:    runningDeadlineProbes(),
 		{Running, Lose, Server}:        loseProbes(),
 		{Running, Lose, Worker}:        loseProbes(),
 
-		{Executed, Settle, Server}: settleProbes(),
+		{Executed, Settle, Server}:  slices.Concat(settleProbes(), exitProbes(), excuseProbes()),
+		{Executed, Cancel, Manager}: askStopProbes(Executed),
 	}
 	for _, end := range []State{Succeeded, Failed, TimedOut, Expired, Cancelled, Terminated, Orphaned} {
 		m[cell{end, Archive, Manager}] = []probe{plain(want{to: Archived})}
@@ -57,6 +60,10 @@ func claimProbes() []probe {
 	return []probe{
 		{name: "just before start_after", now: at100 - 1, err: ErrNotDue},
 		{name: "at start_after", now: at100, want: taken},
+		{name: "just before the end of its rest", task: restsUntil(at100 + 9), now: at100 + 8, err: ErrNotDue},
+		{name: "at the end of its rest", task: restsUntil(at100 + 9), now: at100 + 9, want: taken},
+		{name: "rested, but before start_after", task: restsUntil(at100 - 9), now: at100 - 1, err: ErrNotDue},
+		{name: "resting beyond end_before", task: restsUntil(at200 + 1), now: at200 + 1, err: ErrNotDue},
 		{name: "at end_before", now: at200, want: taken},
 		{name: "just after end_before", now: at200 + 1, err: ErrNotDue},
 		{name: "by a foreign client", asked: func(o *Occurrence) { o.Claim = "" }, want: taken},
@@ -79,6 +86,10 @@ func reportProbes() []probe {
 	return []probe{
 		{name: "without an error", want: executed},
 		{name: "with an error", asked: func(o *Occurrence) { o.Failed = true }, want: executed},
+		{name: "with a class and an exit code", asked: func(o *Occurrence) {
+			o.Failed, o.Class, o.ExitCode, o.HasExit = true, ClassMemory, 137, true
+		}, want: executed},
+		{name: "a stop was asked for", task: stopAsked, want: executed},
 		{name: "overdue, but nobody has looked", now: at200 + 1, want: executed},
 	}
 }
@@ -93,6 +104,9 @@ func stopOverdueProbes() []probe {
 		{name: "the raised counter exceeds its maximum", task: timeouts(2, 2), want: over},
 		{name: "no timeout allowed", task: timeouts(0, 0), want: over},
 		{name: "unlimited", task: timeouts(1<<30, Unlimited), want: again},
+		{name: "a stop was asked for", task: stopAsked, want: over},
+		{name: "with a rest", task: rests, want: want{to: Open, via: StampTimeout, count: Timeouts, next: true, fenced: true, rest: rested}},
+		{name: "the last time, no rest", task: both(timeouts(2, 2), rests), want: over},
 	}
 }
 
@@ -102,8 +116,10 @@ func handBackProbes() []probe {
 		{name: "the first time", want: again},
 		{name: "any number of times", task: func(t *Task) { t.Releases = 1 << 30 }, want: again},
 		{name: "no limit of another counter matters", task: func(t *Task) {
-			t.MaxFails, t.MaxTimeouts, t.MaxLosses = 0, 0, 0
+			t.MaxFails, t.MaxTimeouts, t.MaxLosses, t.MaxFaults = 0, 0, 0, 0
 		}, want: again},
+		{name: "it does not cost a rest", task: rests, want: again},
+		{name: "a stop was asked for", task: stopAsked, want: want{to: Terminated, fenced: true}},
 	}
 }
 
@@ -126,6 +142,11 @@ func runningDeadlineProbes() []probe {
 		{name: "the raised counter exceeds its maximum", task: timeouts(2, 2), now: at160 + 1, want: over},
 		{name: "once too often, exactly at the timeout", task: timeouts(2, 2), now: at160, err: ErrNotDue},
 		{name: "once too often, within the grace", task: timeouts(2, 2), asked: grace, now: at160 + 1, err: ErrNotDue},
+		{name: "a stop was asked for", task: stopAsked, now: at160 + 1, want: over},
+		{name: "a stop was asked for, exactly at the timeout", task: stopAsked, now: at160, err: ErrNotDue},
+		{name: "a stop was asked for, end_before comes first", task: stopAsked, now: at200 + 1, want: want{to: Expired}},
+		{name: "with a rest", task: rests, now: at160 + 1,
+			want: want{to: Open, via: StampTimeout, count: Timeouts, next: true, rest: rested - sampleNow + at160 + 1}},
 		{name: "without a timeout", task: func(t *Task) { t.Timeout = Forever }, now: at200, err: ErrNotDue},
 		{name: "at end_before", task: func(t *Task) { t.Timeout = 50 * Second }, now: at200, err: ErrNotDue},
 		{name: "end_before comes first", now: at200 + 1, want: want{to: Expired}},
@@ -141,6 +162,9 @@ func loseProbes() []probe {
 		{name: "no loss allowed", task: losses(0, 0), want: want{to: Orphaned, count: Losses}},
 		{name: "someone else asks", asked: func(o *Occurrence) { o.Claim, o.Round = "", 0 },
 			want: want{to: Open, count: Losses, next: true}},
+		{name: "it does not cost a rest", task: rests, want: want{to: Open, count: Losses, next: true}},
+		{name: "a stop was asked for", task: stopAsked, want: want{to: Terminated}},
+		{name: "a stop was asked for, beyond the limit", task: both(losses(2, 2), stopAsked), want: want{to: Terminated}},
 	}
 }
 
@@ -158,6 +182,11 @@ func settleProbes() []probe {
 		{name: "the raised counter reaches its maximum", task: fails(1, 2), want: again},
 		{name: "the raised counter exceeds its maximum", task: fails(2, 2), want: over},
 		{name: "no failure allowed", task: fails(0, 0), want: over},
+		{name: "with a rest", task: both(fails(1, 2), rests),
+			want: want{to: Open, via: StampFailure, count: Fails, next: true, rest: rested}},
+		{name: "the last time, no rest", task: both(fails(2, 2), rests), want: over},
+		{name: "a stop was asked for", task: both(fails(0, 2), stopAsked), want: over},
+		{name: "a stop was asked for, without an error", task: stopAsked, want: want{to: Succeeded}},
 		{name: "limits do not matter without an error", task: func(t *Task) { t.Fails, t.MaxFails = 9, 0 }, want: want{to: Succeeded}},
 	}
 }

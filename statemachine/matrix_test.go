@@ -37,6 +37,8 @@ type want struct {
 	count  Counter
 	next   bool
 	fenced bool
+	stop   bool
+	rest   Time
 }
 
 const (
@@ -52,7 +54,7 @@ func sample(state State) Task {
 		ID: 7, State: state, Round: 2, Rev: 40,
 		Fails: 1, Timeouts: 1,
 		StartAfter: at100, EndBefore: at200, Timeout: 10 * Second,
-		MaxFails: 5, MaxTimeouts: 5, MaxLosses: 5,
+		MaxFails: 5, MaxTimeouts: 5, MaxLosses: 5, MaxFaults: 5,
 		Past: []Round{
 			{Claim: "a", Running: at100, Executed: at100 + 1, Failed: true, End: Report},
 			{Claim: "b", Running: at100 + 2},
@@ -152,7 +154,7 @@ func (w want) move(t *Task, o Occurrence) Move {
 	m := Move{
 		ID: 7, Event: o.Event, Actor: o.Actor, From: t.State, Round: 2, Rev: 40,
 		To: w.to, Via: w.via, Count: w.count, NextRound: w.next, Fenced: w.fenced,
-		Deadline: Never,
+		AskStop: w.stop, StopAsked: t.StopAsked, NotBefore: w.rest, Deadline: Never,
 	}
 	if w.fenced || o.Event == Claim {
 		m.Claim = o.Claim
@@ -160,7 +162,9 @@ func (w want) move(t *Task, o Occurrence) Move {
 	if w.to == Open || w.to == Blocked {
 		m.Deadline = t.EndBefore
 	}
-	m.Failed = o.Event == Report && o.Failed
+	if o.Event == Report {
+		m.Failed, m.Class, m.ExitCode, m.HasExit = o.Failed, o.Class, o.ExitCode, o.HasExit
+	}
 	return m
 }
 
@@ -193,6 +197,7 @@ func mutilations(i int) map[string][]Transition {
 	}
 	change("fence flipped", func(r *Transition) { r.Fenced = !r.Fenced })
 	change("round flipped", func(r *Transition) { r.NextRound = !r.NextRound })
+	change("stop flipped", func(r *Transition) { r.AskStop = !r.AskStop })
 	change("another target", func(r *Transition) { r.To = otherThan(r.To, States()) })
 	change("another counter", func(r *Transition) { r.Count = otherThan(r.Count, Counters()) })
 	change("another stamp", func(r *Transition) { r.Via = otherThan(r.Via, []Stamp{StampTimeout, StampFailure}) })
@@ -202,12 +207,20 @@ func mutilations(i int) map[string][]Transition {
 	if table[i].When != Always {
 		change("condition dropped", func(r *Transition) { r.When = Always })
 	}
-	if i+1 < len(table) && table[i].From == table[i+1].From && table[i].Event == table[i+1].Event && table[i].Actors[0] == table[i+1].Actors[0] {
+	if i+1 < len(table) && ordered(&table[i], &table[i+1]) {
 		rows := Table()
 		rows[i], rows[i+1] = rows[i+1], rows[i]
 		all["order swapped"] = rows
 	}
 	return all
+}
+
+// ordered says that the order of two rows makes a difference: they answer the
+// same question and may both hold. Nothing is allowed once more after a stop was
+// asked for, so those two never do.
+func ordered(a, b *Transition) bool {
+	same := a.From == b.From && a.Event == b.Event && a.Actors[0] == b.Actors[0]
+	return same && (a.When != StopWasAsked || b.When != OneMoreLoss)
 }
 
 func otherThan[T comparable](x T, all []T) T {

@@ -36,7 +36,7 @@ func TestTableIsACopy(t *testing.T) {
 	t.Parallel()
 	rows := Table()
 	rows[0].To, rows[0].Actors[0] = Archived, Worker
-	if diff := cmp.Diff(Open, table[0].To); diff != "" || table[0].Actors[0] != Manager {
+	if diff := cmp.Diff(Blocked, table[0].To); diff != "" || table[0].Actors[0] != Manager {
 		t.Error("the caller of Table can change the table")
 	}
 }
@@ -51,6 +51,9 @@ func TestTableSays(t *testing.T) {
 		}
 		if row.Fenced && !slices.Equal(row.Actors, []Actor{Worker}) {
 			t.Errorf("row %d: only workers hold claims", i)
+		}
+		if row.AskStop != (row.To == row.From) || row.AskStop && (row.Count != "" || row.Via != "") {
+			t.Errorf("row %d: a task stays where it is exactly if a stop is asked for", i)
 		}
 		if row.NextRound != (row.To == Open && row.Count != "") {
 			t.Errorf("row %d: a round ends exactly if a counter says how, and the task opens again", i)
@@ -96,6 +99,7 @@ func TestMoveSays(t *testing.T) {
 	again := Move{From: Running, Round: 0, To: Open, Via: StampTimeout, NextRound: true}
 	over := Move{From: Executed, Round: 2, To: Failed, Via: StampFailure}
 	plain := Move{From: Succeeded, Round: 2, To: Archived}
+	asked := Move{From: Running, Round: 2, To: Running, AskStop: true}
 	for _, c := range []struct {
 		m       Move
 		edges   string
@@ -106,6 +110,7 @@ func TestMoveSays(t *testing.T) {
 		{again, "running -> timeout, timeout -> open", "0:timeout 1:open", 1, None},
 		{over, "executed -> failure, failure -> failed", "2:failure 2:failed", 2, None},
 		{plain, "succeeded -> archived", "2:archived", 2, Succeeded},
+		{asked, "", "", 2, None},
 	} {
 		var edges []string
 		for _, e := range c.m.Edges() {
@@ -153,15 +158,15 @@ func TestErrorsSay(t *testing.T) {
 // handing back has none.
 func TestCountersHaveLimits(t *testing.T) {
 	t.Parallel()
-	task := Task{Fails: 1, Timeouts: 2, Losses: 3, Releases: 4, MaxFails: 5, MaxTimeouts: 6, MaxLosses: 7}
+	task := Task{Fails: 1, Timeouts: 2, Losses: 3, Releases: 4, Faults: 5, MaxFails: 5, MaxTimeouts: 6, MaxLosses: 7, MaxFaults: 8}
 	for i, c := range Counters() {
-		limit := []Limit{5, 6, 7, Unlimited}[i]
+		limit := []Limit{5, 6, 7, Unlimited, 8}[i]
 		if task.Counted(c) != i+1 || task.Limit(c) != limit {
 			t.Errorf("%s: %d of %d", c, task.Counted(c), task.Limit(c))
 		}
 		raised := task
 		raised.count(c)
-		if raised.Counted(c) != i+2 || raised.Fails+raised.Timeouts+raised.Losses+raised.Releases != 11 {
+		if raised.Counted(c) != i+2 || raised.Ends() != 16 {
 			t.Errorf("counting %s raised something else: %+v", c, raised)
 		}
 	}

@@ -23,8 +23,22 @@ type Move struct {
 	Via       Stamp
 	Count     Counter
 	NextRound bool
-	// Failed is carried by Report: the round's error text is not empty.
-	Failed bool
+	// AskStop moves mark the task and leave state, round, deadline and stamps as
+	// they are.
+	AskStop bool
+	// StopAsked is whether the decision was made knowing that a stop was asked
+	// for. Fenced moves do not compare the revision, so a worker's decision to
+	// open the task again may cross the asking (see [ErrStopAsked]).
+	StopAsked bool
+	// Failed is carried by Report: the round's error text is not empty. So are
+	// Class, ExitCode and HasExit, those of the [Round].
+	Failed   bool
+	Class    Class
+	ExitCode int
+	HasExit  bool
+	// NotBefore is until when the task rests that the move opens again, or 0:
+	// then the task's own stays as it is.
+	NotBefore Time
 	// Deadline is when the server must look at the task after the move, or
 	// Never. The claim computes its own, because it depends on the claim's time.
 	Deadline Time
@@ -33,8 +47,12 @@ type Move struct {
 // Edge is one step of a move as the task's log names it.
 type Edge struct{ From, To string }
 
-// Edges returns the steps the log records: through the stamp where there is one.
+// Edges returns the steps the log records: through the stamp where there is one,
+// and none for AskStop.
 func (m *Move) Edges() []Edge {
+	if m.AskStop {
+		return nil
+	}
 	if m.Via == "" {
 		return []Edge{{string(m.From), string(m.To)}}
 	}
@@ -43,8 +61,12 @@ func (m *Move) Edges() []Edge {
 
 // Stamps returns the hash fields that get the time of the move, each of the
 // form "<round>:<name>". The stamp of the way belongs to the round that ends,
-// the one of the new state to the round the task is in afterwards.
+// the one of the new state to the round the task is in afterwards. AskStop has
+// none.
 func (m *Move) Stamps() []string {
+	if m.AskStop {
+		return nil
+	}
 	stamps := make([]string, 0, 2)
 	if m.Via != "" {
 		stamps = append(stamps, RoundField(m.Round, string(m.Via)))

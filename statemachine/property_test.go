@@ -14,7 +14,7 @@ import (
 func randomSetup(t *rapid.T) *setup {
 	limit := rapid.SampledFrom([]sm.Limit{0, 1, 2, 7, sm.Unlimited})
 	actors := work(map[sm.Actor][]sm.Event{
-		sm.Manager: {sm.Hold, sm.Unblock, sm.Cancel}, sm.Server: {sm.Terminate}, sm.Worker: {sm.Lose},
+		sm.Manager: {sm.Hold, sm.Unblock, sm.Cancel}, sm.Worker: {sm.Lose},
 	})
 	return &setup{
 		tasks: maxTasks, workers: maxWorkers, servers: maxServers, late: maxLate, claims: maxClaims,
@@ -23,8 +23,12 @@ func randomSetup(t *rapid.T) *setup {
 			EndBefore:  rapid.SampledFrom([]sm.Time{0, 5, 20, sm.Never}).Draw(t, "end_before"),
 			Timeout:    rapid.SampledFrom([]sm.Duration{0, 1, 5, sm.Forever}).Draw(t, "timeout"),
 			MaxFails:   limit.Draw(t, "max_fails"), MaxTimeouts: limit.Draw(t, "max_timeouts"), MaxLosses: limit.Draw(t, "max_losses"),
+			MaxFaults: limit.Draw(t, "max_faults"),
+			Backoff: sm.Backoff{
+				Delay: sm.Duration(rapid.IntRange(0, 2).Draw(t, "retry_delay")), Factor: 2, Max: 4,
+			},
 		},
-		grace: sm.Duration(rapid.IntRange(0, 3).Draw(t, "grace")), horizon: 100, by: actors, holds: 3,
+		grace: sm.Duration(rapid.IntRange(0, 3).Draw(t, "grace")), horizon: 100, by: actors, holds: 3, held: true, excuses: true,
 	}
 }
 
@@ -62,6 +66,7 @@ func TestDecideIsPure(t *testing.T) {
 		o := sm.Occurrence{
 			Event: rapid.SampledFrom(sm.Events()).Draw(t, "event"), Actor: rapid.SampledFrom(sm.Actors()).Draw(t, "actor"),
 			Claim: task.Current.Claim, Round: task.Round, Failed: rapid.Bool().Draw(t, "error"),
+			Held: rapid.Bool().Draw(t, "held"), Excused: rapid.Bool().Draw(t, "excused"), Random: rapid.Float64Range(0, 1).Draw(t, "random"),
 		}
 		if o.Event == sm.Claim {
 			o.Claim = "new"
@@ -73,6 +78,12 @@ func TestDecideIsPure(t *testing.T) {
 			t.Fatalf("two answers: %+v, %v and %+v, %v", move, err, again, err2)
 		}
 		if err != nil {
+			return
+		}
+		if o.Event == sm.Cancel && task.StopAsked { // to ask again changes nothing
+			if after, result, err := sm.Apply(task, move, now); result != sm.Repeated || err != nil || after.Rev != task.Rev {
+				t.Fatalf("%+v: %d, %v", move, result, err)
+			}
 			return
 		}
 		after, result, err := sm.Apply(task, move, now)
@@ -94,12 +105,17 @@ func randomTask(t *rapid.T) sm.Task {
 		MaxTimeouts: sm.Limit(small.Draw(t, "max_timeouts")), MaxLosses: sm.Limit(small.Draw(t, "max_losses")),
 		EndBefore: sm.Time(rapid.IntRange(0, 20).Draw(t, "end_before")), Timeout: sm.Duration(small.Draw(t, "timeout")),
 	}
+	task.Faults, task.MaxFaults = small.Draw(t, "faults"), sm.Limit(small.Draw(t, "max_faults"))
+	task.NotBefore, task.Backoff = sm.Time(small.Draw(t, "not_before")), sm.Backoff{Delay: sm.Duration(small.Draw(t, "retry_delay"))}
 	for range small.Draw(t, "round") {
 		task.Past = append(task.Past, sm.Round{Claim: "old"})
 		task.Round++
 	}
 	if task.State != sm.Open && task.State != sm.Blocked && task.State != sm.None {
 		task.Current = sm.Round{Claim: "c", Running: sm.Time(small.Draw(t, "running"))}
+	}
+	if task.State == sm.Running || task.State == sm.Executed {
+		task.StopAsked = rapid.Bool().Draw(t, "cancel_requested")
 	}
 	if task.State == sm.Executed {
 		task.Current.Executed = sm.Time(rapid.IntRange(3, 20).Draw(t, "executed"))

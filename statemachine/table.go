@@ -2,21 +2,6 @@ package statemachine
 
 import "slices"
 
-// Counter names the field that counts how a kind of round ended. The text is
-// the name of the Redis hash field.
-type Counter string
-
-// The counters of a task.
-const (
-	Fails    Counter = "fails"
-	Timeouts Counter = "timeouts"
-	Losses   Counter = "losses"
-	Releases Counter = "releases"
-)
-
-// Counters lists every counter.
-func Counters() []Counter { return []Counter{Fails, Timeouts, Losses, Releases} }
-
 // Stamp names a moment within a round that is recorded and logged but is never
 // a state anyone can observe (TDF document: timeout and failure).
 type Stamp string
@@ -41,6 +26,9 @@ type Transition struct {
 	Count Counter
 	// NextRound says that the task starts over in the next round.
 	NextRound bool
+	// AskStop says that the task stays where it is and is marked: a stop was
+	// asked for.
+	AskStop bool
 	// Fenced says that only the holder of the round's claim may take the row.
 	// Rows that are not fenced compare the revision instead.
 	Fenced bool
@@ -67,6 +55,8 @@ var (
 )
 
 var table = []Transition{
+	{From: None, Event: Create, Actors: byOpener, When: CreatedHeld, To: Blocked,
+		Why: "a manager opens a task that is to wait until it is released"},
 	{From: None, Event: Create, Actors: byOpener, When: Always, To: Open,
 		Why: "a manager opens a task"},
 
@@ -94,13 +84,17 @@ var table = []Transition{
 	{From: Running, Event: StopOverdue, Actors: byWorker, When: Always, To: TimedOut,
 		Via: StampTimeout, Count: Timeouts, Fenced: true,
 		Why: "the worker stopped its overdue round once too often"},
+	{From: Running, Event: HandBack, Actors: byWorker, When: StopWasAsked, To: Terminated, Fenced: true,
+		Why: "the worker hands the task back, but nobody wants it run any more"},
 	{From: Running, Event: HandBack, Actors: byWorker, When: Always, To: Open,
 		Count: Releases, NextRound: true, Fenced: true,
 		Why: "the worker hands the task back on purpose; this costs the task nothing"},
 	{From: Running, Event: Terminate, Actors: byWorker, When: Always, To: Terminated, Fenced: true,
 		Why: "the worker stopped the round on request"},
-	{From: Running, Event: Terminate, Actors: byServer, When: Always, To: Terminated,
-		Why: "a stop was asked for and the worker is gone"},
+	{From: Running, Event: Cancel, Actors: byManager, When: ForeignRound, To: Terminated,
+		Why: "the task is called off; a client without a claim id cannot be told to stop, its report is refused"},
+	{From: Running, Event: Cancel, Actors: byManager, When: Always, To: Running, AskStop: true,
+		Why: "the worker is asked to stop; the task is not opened again"},
 	{From: Running, Event: Deadline, Actors: byServer, When: Overdue, To: Expired,
 		Why: "end_before has passed; a later report is refused"},
 	{From: Running, Event: Deadline, Actors: byServer, When: TimedOutOnceMore, To: Open,
@@ -109,6 +103,8 @@ var table = []Transition{
 	{From: Running, Event: Deadline, Actors: byServer, When: RoundOverdue, To: TimedOut,
 		Via: StampTimeout, Count: Timeouts,
 		Why: "the round took longer than timeout once too often"},
+	{From: Running, Event: Lose, Actors: []Actor{Server, Worker}, When: StopWasAsked, To: Terminated,
+		Why: "a stop was asked for and the worker is gone"},
 	{From: Running, Event: Lose, Actors: []Actor{Server, Worker}, When: OneMoreLoss, To: Open,
 		Count: Losses, NextRound: true,
 		Why: "the worker died or was cut off; max_losses allows another"},
@@ -116,14 +112,22 @@ var table = []Transition{
 		Count: Losses,
 		Why:   "the task lost its worker once too often"},
 
+	{From: Executed, Event: Cancel, Actors: byManager, When: Always, To: Executed, AskStop: true,
+		Why: "the report is judged as it is; the task is not opened again"},
 	{From: Executed, Event: Settle, Actors: byServer, When: ExecutedLate, To: Expired,
 		Why: "the report came after end_before"},
+	{From: Executed, Event: Settle, Actors: byServer, When: ExcusedOnceMore, To: Open,
+		Via: StampFailure, Count: Faults, NextRound: true,
+		Why: "the round's error is not the task's; max_faults allows another"},
+	{From: Executed, Event: Settle, Actors: byServer, When: RoundExcused, To: Failed,
+		Via: StampFailure, Count: Faults,
+		Why: "the round's error is not the task's, but it was so once too often"},
 	{From: Executed, Event: Settle, Actors: byServer, When: FailedOnceMore, To: Open,
 		Via: StampFailure, Count: Fails, NextRound: true,
-		Why: "the round's error is not empty; max_fails allows another"},
+		Why: "the round's error is not empty; max_fails and the exit code allow another"},
 	{From: Executed, Event: Settle, Actors: byServer, When: RoundFailed, To: Failed,
 		Via: StampFailure, Count: Fails,
-		Why: "the round's error is not empty once too often"},
+		Why: "the round's error is not empty once too often, or final"},
 	{From: Executed, Event: Settle, Actors: byServer, When: Always, To: Succeeded,
 		Why: "executed in time and without an error"},
 

@@ -1,30 +1,53 @@
 package statemachine
 
-// DefaultMaxLosses is how often a task may lose its worker when it does not
-// say: a task that kills its workers must come to an end.
-const DefaultMaxLosses Limit = 3
+import "slices"
+
+// What a task may suffer when it does not say: a task that kills its workers,
+// or that no node can run, must come to an end.
+const (
+	// DefaultMaxLosses is how often a task may lose its worker.
+	DefaultMaxLosses Limit = 3
+	// DefaultMaxFaults is how often a task may fail without being to blame.
+	DefaultMaxFaults Limit = 10
+)
 
 // Task is what decisions are made from: a task without its payload.
 type Task struct {
 	ID    int64
 	State State
 	// Round counts the starts after the first one: round = fails + timeouts +
-	// losses + releases for every task that was opened again.
+	// losses + releases + faults for every task that was opened again.
 	Round int
 	// Rev is raised by every change; a decision names the one it was made from.
 	Rev int64
 
-	// Fails, Timeouts, Losses and Releases count how rounds ended.
-	Fails, Timeouts, Losses, Releases int
+	// Fails, Timeouts, Losses, Releases and Faults count how rounds ended.
+	Fails, Timeouts, Losses, Releases, Faults int
+
+	// StopAsked says that the task was cancelled while a worker held it, or
+	// while its report waited for the server. It is never opened again.
+	StopAsked bool
 
 	// StartAfter is the earliest start. EndBefore is the latest moment of
 	// execution. Timeout bounds each round from its claim on, fetch included.
 	StartAfter Time
 	EndBefore  Time
 	Timeout    Duration
+	// NotBefore is when the task has rested enough after its last failure (see
+	// [Backoff]); 0 if it need not rest.
+	NotBefore Time
+	Backoff   Backoff
 
 	// A counter may reach its limit; one more ends the task.
-	MaxFails, MaxTimeouts, MaxLosses Limit
+	MaxFails, MaxTimeouts, MaxLosses, MaxFaults Limit
+
+	// RetryCodes, if there are any, are the only exit codes after which the task
+	// is run again; after one of FatalCodes it never is. A failure without an
+	// exit code is not affected.
+	RetryCodes, FatalCodes []int
+	// ChargeProgram says that failures which are not the program's own count as
+	// Faults (see [Class.Charged]). Redis: charge = program.
+	ChargeProgram bool
 
 	// Outcome is the end state of an archived task.
 	Outcome State
@@ -45,6 +68,12 @@ type Round struct {
 	Running, Executed Time
 	// Failed says that the round's error text is not empty.
 	Failed bool
+	// Class is what kind of failure it was; empty if the reporter did not say.
+	Class Class
+	// ExitCode is the program's, where HasExit; a program that was killed or
+	// never started has none.
+	ExitCode int
+	HasExit  bool
 	// End is the event by which the round's worker closed it. It stays, so that
 	// a repeated report is recognised. Empty while open, and if the server did it.
 	End Event
@@ -58,6 +87,10 @@ func (t *Task) End() State {
 	}
 	return t.State
 }
+
+// Due is the moment from which the task may be claimed: start_after, or the end
+// of its rest after a failure if that is later.
+func (t *Task) Due() Time { return max(t.StartAfter, t.NotBefore) }
 
 // Deadline is the next moment at which the server must look at the task, or
 // Never. A round under a claim gets grace beyond its timeout (see [Occurrence]).
@@ -83,56 +116,22 @@ func (t *Task) RoundEnd(grace Duration) Time {
 	return at.Add(grace)
 }
 
-// Counted is how often a round of the task ended in the way c counts.
-func (t *Task) Counted(c Counter) int {
-	switch c {
-	case Fails:
-		return t.Fails
-	case Timeouts:
-		return t.Timeouts
-	case Losses:
-		return t.Losses
-	case Releases:
-		return t.Releases
+// excused says that the present round failed and the task is not to blame: for
+// a class it is not charged for, or because the server says so.
+func (t *Task) excused(o Occurrence) bool {
+	return t.Current.Failed && (o.Excused || t.ChargeProgram && !t.Current.Class.Charged())
+}
+
+// mayTryExit says that the exit code of the present round lets the task be run
+// again.
+func (t *Task) mayTryExit() bool {
+	r := &t.Current
+	switch {
+	case !r.HasExit:
+		return true
+	case slices.Contains(t.FatalCodes, r.ExitCode):
+		return false
 	default:
-		return 0
-	}
-}
-
-// Ends is how many ends of rounds have been counted: the sum of all counters.
-// It equals Round, and Round + 1 where the last count ended the task (see
-// [Counter.End]).
-func (t *Task) Ends() int {
-	sum := 0
-	for _, c := range Counters() {
-		sum += t.Counted(c)
-	}
-	return sum
-}
-
-// Limit is what c may reach; one more ends the task. Releases are unlimited.
-func (t *Task) Limit(c Counter) Limit {
-	switch c {
-	case Fails:
-		return t.MaxFails
-	case Timeouts:
-		return t.MaxTimeouts
-	case Losses:
-		return t.MaxLosses
-	default:
-		return Unlimited
-	}
-}
-
-func (t *Task) count(c Counter) {
-	switch c {
-	case Fails:
-		t.Fails++
-	case Timeouts:
-		t.Timeouts++
-	case Losses:
-		t.Losses++
-	case Releases:
-		t.Releases++
+		return len(t.RetryCodes) == 0 || slices.Contains(t.RetryCodes, r.ExitCode)
 	}
 }

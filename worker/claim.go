@@ -2,42 +2,80 @@ package worker
 
 import (
 	"context"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/timing"
 )
 
-// claimer asks for tasks. A request without an answer is repeated under its
-// id, so that a lost reply does not lose tasks.
+// claimer asks for tasks. A request without an answer is repeated as it was, so
+// that a lost reply does not lose tasks.
 type claimer struct {
-	store        *store.Store
-	worker, node string
-	labels       []string
-	known        int            // how many buckets there were when buckets was made
-	buckets      []store.Bucket // those this worker may take from
-	request      string         // id of the request that has no answer yet
-	asked        int            // for how many tasks that request asked
-	incarnation  int64          // of the session that made it
+	store   *store.Store
+	rules   *rulebook
+	first   int                 // how many claims were carried out: queues take turns
+	pending *store.ClaimRequest // the one that has no answer yet, nil for none
+	again   timing.Backoff      // between claims by rules that were outdated
+}
+
+func newClaimer(st *store.Store, rules *rulebook) *claimer {
+	return &claimer{store: st, rules: rules, again: timing.Backoff{First: time.Millisecond, Most: time.Second}}
 }
 
 // inDoubt reports whether Redis may have given us tasks we do not know of.
-func (c *claimer) inDoubt() bool { return c.request != "" }
+func (c *claimer) inDoubt() bool { return c.pending != nil }
 
 // claim takes at most free tasks. The clock is that of the answer.
 func (c *claimer) claim(ctx context.Context, incarnation int64, free int) (store.ClaimReply, redisClock, error) {
-	if c.request == "" || c.incarnation != incarnation {
-		c.request, c.asked, c.incarnation = store.NewToken(), free, incarnation
+	if c.pending == nil || c.pending.Incarnation != incarnation {
+		v, err := c.rules.current(ctx)
+		if err != nil {
+			return store.ClaimReply{}, redisClock{}, err
+		}
+		c.pending = c.request(v, incarnation, free)
 	}
-	reply, err := c.store.Claim(ctx, store.ClaimRequest{
-		Worker: c.worker, Node: c.node, Incarnation: incarnation, Request: c.request,
-		Buckets: c.buckets, Known: c.known, Max: c.asked,
-	})
+	reply, err := c.store.Claim(ctx, *c.pending)
 	if err != nil {
 		return reply, redisClock{}, err
 	}
-	c.request = ""
-	if reply.Buckets != nil {
-		c.known, c.buckets = len(reply.Buckets), store.Claimable(reply.Buckets, c.labels...)
-		reply.More = reply.More || len(reply.Tasks) == 0 // ask again, now with all buckets
+	// Also where the rules were outdated: what claims nothing now did not and
+	// will not claim anything under its id.
+	c.pending = nil
+	if !reply.Stale { // nobody had a turn
+		c.first++
 	}
+	c.learn(&reply)
 	return reply, newClock(reply.Now), nil
+}
+
+// request is a new claim by the rules of v.
+func (c *claimer) request(v *view, incarnation int64, free int) *store.ClaimRequest {
+	o := &c.rules.offer
+	return &store.ClaimRequest{
+		Worker: o.Worker, Node: o.Node, Incarnation: incarnation, Request: store.NewToken(), Max: free,
+		Turns: v.turns, First: c.first, Rules: v.version, Known: v.known,
+		MaxThreads: v.maxThreads, Resources: o.Resources,
+	}
+}
+
+// learn takes note of what an answer says about the rules.
+func (c *claimer) learn(reply *store.ClaimReply) {
+	if reply.Stale || reply.NewBuckets {
+		c.rules.outdate()
+		return
+	}
+	c.again.Reset()
+	// Servers set nodes aside and let them go without a new version of the rules.
+	if v := c.rules.last(); reply.NodeFull || v.setAside != "" {
+		c.rules.outdateAfter(setAsideInterval)
+	}
+}
+
+// setAsideInterval is how old the rules may become while the node may be set
+// aside, or be so no longer.
+const setAsideInterval = 10 * time.Second
+
+// claimAgain reports whether a claim got nothing because of outdated rules.
+func claimAgain(reply *store.ClaimReply) bool {
+	return len(reply.Tasks) == 0 && (reply.Stale || reply.NewBuckets)
 }

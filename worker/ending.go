@@ -15,6 +15,7 @@ import (
 const (
 	stoppedOverdue   = "TERMINATED - execution timed out..."
 	stoppedEndBefore = "TERMINATED - end_before has passed"
+	stoppedCancelled = "TERMINATED - cancelled"
 )
 
 // The values of a task's fail_on; any other one is the default: what stands on
@@ -41,6 +42,8 @@ type ending struct {
 	// trouble is what a step of the worker has to say; not empty, it makes the
 	// round a failure whatever the program did.
 	trouble string
+	// class is the kind of failure, if it was one.
+	class statemachine.Class
 	// why the task is handed back, for HandBack.
 	why error
 	// stuck is set if what ran may still run: it waits a while and reports
@@ -52,9 +55,7 @@ type ending struct {
 // round that was stopped.
 func (r *round) judge(ctx context.Context, res *result, err error) ending {
 	end := ending{event: statemachine.Report, result: *res}
-	if err != nil {
-		end.trouble = err.Error()
-	}
+	end.fails(nil, err)
 	if errors.Is(err, shim.ErrUnkillable) {
 		end.stuck = r.slot.unkillable
 	}
@@ -71,13 +72,30 @@ func (r *round) judge(ctx context.Context, res *result, err error) ending {
 		end.event, end.why = statemachine.HandBack, errLeaseOver
 	case cause == nil || !stopped:
 	case errors.Is(cause, errOverdue):
-		end.event, end.trouble = statemachine.StopOverdue, withLine(end.trouble, stoppedOverdue)
+		end.event = statemachine.StopOverdue
+		end.fails(cause, err, stoppedOverdue)
 	case errors.Is(cause, errEndBefore):
-		end.trouble = withLine(end.trouble, stoppedEndBefore)
+		end.fails(cause, err, stoppedEndBefore)
+	case errors.Is(cause, errCancelled):
+		end.event = statemachine.Terminate
+		end.fails(cause, err, stoppedCancelled)
 	default:
 		end.event, end.why = statemachine.HandBack, cause
 	}
 	return end
+}
+
+// fails notes what went wrong beside the program, and the class that the round
+// has if it turns out to be a failure. stopped is why the worker ended it, nil if
+// it did not, and lines are what is to be said of that.
+func (e *ending) fails(stopped, err error, lines ...string) {
+	e.trouble, e.class = "", classify(stopped, &e.result, err)
+	if err != nil {
+		e.trouble = err.Error()
+	}
+	for _, line := range lines {
+		e.trouble = withLine(e.trouble, line)
+	}
 }
 
 // errorText is the round's error, empty for a success. aside is what the

@@ -19,6 +19,7 @@ var (
 	errEndBefore = errors.New("the task's end_before has passed")
 	errDrained   = errors.New("the worker stops")
 	errLeaseOver = errors.New("the worker was cut off and its lease is over")
+	errCancelled = errors.New("the task was cancelled")
 )
 
 // errNoReturn is the error of a handler that ended its goroutine.
@@ -34,6 +35,21 @@ type notOfferedError struct{ program, worker string }
 func (e *notOfferedError) Error() string {
 	return fmt.Sprintf("program '%s': worker '%s' has no handler of that name and runs no programs", e.program, e.worker)
 }
+
+// ownError is a fault of this worker, not of the program or the host.
+type ownError struct{ text string }
+
+// Error says what went wrong.
+func (e *ownError) Error() string { return e.text }
+
+// fetchingError marks what went wrong while a program was fetched.
+type fetchingError struct{ err error }
+
+// Error is that of the cause.
+func (e *fetchingError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *fetchingError) Unwrap() error { return e.err }
 
 // hostError is a fault of this host, which no task has to pay for.
 type hostError struct{ err error }

@@ -378,19 +378,20 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// Tasks of other buckets are found, higher priority first.
+// Tasks of other buckets are found, within a queue the higher priority first.
 func TestBuckets(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	p := s.script(t, "p", "true")
 	low := s.open(t, p)
-	high := s.open(t, p, func(sp *store.Spec) { sp.Bucket = store.Bucket{Queue: "q", Priority: 5} })
+	high := s.open(t, p, func(sp *store.Spec) { sp.Bucket = store.Bucket{Priority: 5} })
 	other := s.open(t, p, func(sp *store.Spec) { sp.Bucket = store.Bucket{Env: "java"} })
 	s.start(t)
 	a, b := s.await(t, low, sm.Executed), s.await(t, high, sm.Executed)
 	if b.Current.Running > a.Current.Running {
 		t.Error("the lower priority was claimed first")
 	}
+	s.queue(t, "new")
 	late := s.open(t, p, func(sp *store.Spec) { sp.Bucket = store.Bucket{Queue: "new"} })
 	s.await(t, late, sm.Executed)
 	if task := s.Task(t, other); task.State != sm.Open {

@@ -257,8 +257,8 @@ func TestTaskDeletedWhileRunning(t *testing.T) {
 	s.await(t, s.open(t, s.script(t, "q", "true")), sm.Executed)
 }
 
-// Redis refuses to write for a while, as at its maxmemory: the result waits, in
-// memory and on disk, and is recorded when Redis takes it.
+// Redis refuses to write for a while, as when its replicas are missing: the
+// result waits, in memory and on disk, and is recorded when Redis takes it.
 func TestRedisTakesNothing(t *testing.T) {
 	t.Parallel()
 	s := siteOnTCP(t)
@@ -266,16 +266,16 @@ func TestRedisTakesNothing(t *testing.T) {
 	id := s.open(t, s.script(t, "p", waiting), input(started+" "+release))
 	w := s.start(t)
 	awaitFile(t, started)
-	limit := func(bytes string) {
+	replicas := func(least string) {
 		t.Helper()
-		if err := s.Raw.ConfigSet(t.Context(), "maxmemory", bytes).Err(); err != nil {
+		if err := s.Raw.ConfigSet(t.Context(), "min-replicas-to-write", least).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	limit("1")
+	replicas("1")
 	touch(t, release)
 	w.log.await(t, "keeping a result on disk")
-	limit("0")
+	replicas("0")
 	checkFields(t, s.await(t, id, sm.Executed), map[string]string{"0:output": "done 0\n", "0:error": "", "round": "0"})
 	s.await(t, s.open(t, s.script(t, "q", "true")), sm.Executed)
 }

@@ -15,7 +15,13 @@ import (
 )
 
 // Handler is a Go function that does what a program would do (Flock: task
-// handler). It should return soon after ctx is done; one that does not within
+// handler). A worker that has only handlers takes no task from a queue that has
+// a class, unless the class is the name of one of them (see Options.Classes):
+// open the tasks of a handler in a queue of its class, so that other workers
+// never see them. From a queue without a class it may get a task that it has no
+// handler for; it hands that back, and the slot rests for 5 s.
+//
+// A handler should return soon after ctx is done; one that does not within
 // KillGrace makes its slot stuck until it returns, and what it returns then is
 // dropped. A function cannot be killed: while a stuck one goes on, its task may
 // run again elsewhere. An error, or output on Stderr, makes the round a failure, under the
@@ -32,10 +38,22 @@ type Job struct {
 	// brings, Args its words as a program would get them.
 	Program, Input string
 	Args           []string
+	// Queue is the task's queue.
+	Queue string
+	// Resources is what the round got of its node, by name.
+	Resources map[string]Resource
 	// Stdout and Stderr are recorded as a program's output is.
 	Stdout, Stderr io.Writer
 
 	round *round
+}
+
+// Resource is a part of what a node has of something.
+type Resource struct {
+	Count int
+	// IDs says which pieces, counted from 0; nil if the node has too many of them
+	// to tell them apart.
+	IDs []int
 }
 
 // Progress tells how far the job has come: part from 0 to 1, and a few words.
@@ -65,7 +83,11 @@ func (r *round) handle(ctx context.Context, h Handler) (result, error) {
 	r.setStreams(live)
 	job := &Job{
 		Task: t.ID, Round: t.Round, Program: t.Program, Input: t.Input, Args: t.Argv,
+		Queue: t.Bucket.QueueName(), Resources: map[string]Resource{},
 		Stdout: live.out, Stderr: live.err, round: r,
+	}
+	for name, got := range t.Resources {
+		job.Resources[name] = Resource{Count: got.Count, IDs: got.IDs}
 	}
 	if job.Args == nil {
 		job.Args = process.SplitInput(t.Input)
@@ -76,9 +98,9 @@ func (r *round) handle(ctx context.Context, h Handler) (result, error) {
 		defer func() { done <- err }()
 		err = call(ctx, h, job)
 	}()
-	err := r.awaitHandler(ctx, done)
+	stopped, err := r.awaitHandler(ctx, done)
 	res := result{Result: shim.Result{Started: true, ExitCode: -1}, stdout: live.out.Captured(), stderr: live.err.Captured()}
-	if ctx.Err() != nil {
+	if stopped || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		res.Cause = shim.Cancelled
 		if _, stuck := errors.AsType[*stuckError](err); !stuck && errors.Is(err, ctx.Err()) {
 			err = nil // it has obeyed, which is no failure of its own
@@ -98,21 +120,22 @@ func call(ctx context.Context, h Handler, job *Job) (err error) {
 	return h(ctx, job)
 }
 
-// awaitHandler waits for the handler, after ctx is done no longer than the grace.
-func (r *round) awaitHandler(ctx context.Context, done <-chan error) error {
+// awaitHandler waits for the handler, after ctx is done no longer than the grace,
+// and reports whether ctx was done before it.
+func (r *round) awaitHandler(ctx context.Context, done <-chan error) (stopped bool, err error) {
 	select {
 	case err := <-done:
-		return err
+		return false, err
 	case <-ctx.Done():
 	}
 	grace := time.NewTimer(r.worker.opts.KillGrace)
 	defer grace.Stop()
 	select {
 	case err := <-done:
-		return err
+		return true, err
 	case <-grace.C:
 	}
-	return &stuckError{r.task.Program, r.worker.opts.KillGrace, func(ctx context.Context) bool {
+	return true, &stuckError{r.task.Program, r.worker.opts.KillGrace, func(ctx context.Context) bool {
 		select {
 		case <-done: //nolint:errcheck // what it returns is too late for its round
 			return true

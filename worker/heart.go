@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -15,13 +16,14 @@ import (
 func (w *Worker) beat(ctx context.Context) {
 	calls, stop := w.opts.Store.Calls(ctx, w.opts.Name)
 	defer stop()
+	w.background.Go(func() { w.hear(ctx, calls.Rules) })
 	for ctx.Err() == nil {
 		next := w.renew(ctx)
 		timer := time.NewTimer(next)
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
-		case <-calls:
+		case <-calls.Renew:
 		case <-w.changed:
 		}
 		timer.Stop()
@@ -41,6 +43,7 @@ func (w *Worker) renew(ctx context.Context) time.Duration {
 		w.renewing.answered()
 		w.extend(w.lease.renew(timing.ToStd(r.Lease), sent))
 		w.order(r.Order)
+		w.cancel(r.Stops)
 		w.follow(ctx, r.Followed)
 		return interval
 	case errors.Is(err, store.ErrLeaseLost):
@@ -114,12 +117,8 @@ func (w *Worker) settle(ctx context.Context) {
 func (w *Worker) heartbeat() store.Heartbeat {
 	busy, stuck := w.busy(), w.pool.count(stuck)
 	w.shown.Store(int64(busy))
-	h := store.Heartbeat{State: store.WorkerReady, Busy: busy, Stuck: stuck}
-	h.Queues = []store.QueueUse{{
-		Class: "*", Queue: store.DefaultQueue, Threads: w.opts.Slots, Processing: busy + stuck,
-		Idle: w.opts.Slots - busy - stuck,
-	}}
-	h.Reason = w.whyPaused().text
+	h := store.Heartbeat{State: store.WorkerReady, Busy: busy, Stuck: stuck, Queues: w.queueUse()}
+	h.Reason = cmp.Or(w.whyPaused().text, w.rules.last().setAside)
 	if w.draining() {
 		h.State = store.WorkerDraining
 		if busy == 0 {

@@ -22,9 +22,11 @@ func (w *Worker) dispatch(ctx context.Context) {
 	for {
 		free := w.pool.await(ctx)
 		if ctx.Err() != nil {
+			w.passOn(ctx)
 			return
 		}
 		if why := w.whyPaused(); why.kind != "" {
+			w.passOn(ctx)
 			w.sayPaused(why)
 			_ = w.clearDoubt(ctx) // tried again as long as there is doubt
 			w.awaitChange(ctx)
@@ -37,7 +39,12 @@ func (w *Worker) dispatch(ctx context.Context) {
 
 // turn claims and works, or waits for work.
 func (w *Worker) turn(ctx context.Context, free int) {
-	reply, clock, err := w.claim(ctx, free)
+	session, _, _ := w.lease.now()
+	incarnation := session.Incarnation
+	reply, clock, err := w.claim(ctx, incarnation, free)
+	if err == nil {
+		w.useWakeUp(ctx, &reply)
+	}
 	switch {
 	case errors.Is(err, store.ErrLeaseLost):
 		w.signalChange() // the heartbeat finds it too, and does what is to be done
@@ -46,28 +53,28 @@ func (w *Worker) turn(ctx context.Context, free int) {
 		timing.Pause(ctx, w.claiming.failed(err))
 	case len(reply.Tasks) > 0:
 		w.idling = false
-		w.start(reply.Tasks, clock) //nolint:contextcheck // rounds end by the worker's own stages
+		w.start(reply.Tasks, clock, incarnation) //nolint:contextcheck // rounds end by the worker's own stages
+	case claimAgain(&reply):
+		timing.Pause(ctx, w.claims.again.Next()) // next to nothing, unless it goes on so
 	case !reply.More:
 		w.idle(ctx, &reply)
 	}
 }
 
 // start gives each task a slot.
-func (w *Worker) start(tasks []store.Claimed, clock redisClock) {
-	incarnation := w.claims.incarnation
+func (w *Worker) start(tasks []store.Claimed, clock redisClock, incarnation int64) {
 	for i := range tasks {
-		s := w.pool.take()
+		s := w.pool.take(tasks[i].Bucket.QueueName())
 		w.working.Go(func() { s.work(&tasks[i], clock, incarnation) })
 	}
 }
 
 // claim survives the end of ctx for a while: Redis may have carried it out, and
 // then the worker has to hand back what it got.
-func (w *Worker) claim(ctx context.Context, free int) (store.ClaimReply, redisClock, error) {
+func (w *Worker) claim(ctx context.Context, incarnation int64, free int) (store.ClaimReply, redisClock, error) {
 	ctx, cancel := outlive(ctx, w.opts.StopTimeout)
 	defer cancel()
-	session, _, _ := w.lease.now()
-	reply, clock, err := w.claims.claim(ctx, session.Incarnation, free)
+	reply, clock, err := w.claims.claim(ctx, incarnation, free)
 	if err != nil {
 		return reply, clock, err
 	}
@@ -87,25 +94,81 @@ func (w *Worker) idle(ctx context.Context, reply *store.ClaimReply) {
 	}
 	w.idling = true
 	w.log.WithLevel(level).Msg("no open task to claim")
-	woken, err := w.opts.Store.WaitWork(ctx, w.opts.Name, w.claims.buckets, w.idleTime(reply))
+	w.sayFull(reply)
+	w.resting.Store(true)
+	defer w.resting.Store(false)
+	if w.rules.outdated.Load() { // by a change that came before the wait: nobody ends it
+		return
+	}
+	woken, err := w.opts.Store.WaitWork(ctx, w.waitFor(reply), w.idleTime(reply))
 	switch {
 	case err == nil:
 		w.waiting.answered()
 	case ctx.Err() == nil:
 		timing.Pause(ctx, w.waiting.failed(err))
 	}
-	if woken != "" && (ctx.Err() != nil || w.whyPaused().kind != "") {
-		w.passOn(ctx, woken)
+	w.woken = woken
+}
+
+// useWakeUp passes the wake-up that led to a claim on if the claim had no use for
+// it. What claims nothing because of outdated rules, or finds more to look at, is
+// followed by another claim, which decides.
+func (w *Worker) useWakeUp(ctx context.Context, reply *store.ClaimReply) {
+	if w.woken == "" || len(reply.Tasks) == 0 && (claimAgain(reply) || reply.More) {
+		return
+	}
+	if w.opts.Store.Unused(w.woken, reply) {
+		w.passOn(ctx)
+		return
+	}
+	w.woken = ""
+}
+
+// waitFor is what may end the wait after a claim that got nothing.
+func (w *Worker) waitFor(reply *store.ClaimReply) store.WaitFor {
+	return store.WaitFor{
+		Worker: w.opts.Name, Node: w.opts.Node, Turns: w.rules.last().turns,
+		Full: reply.Full, Elsewhere: reply.Elsewhere, NodeFull: reply.NodeFull,
 	}
 }
 
-// passOn gives a wake-up that this worker cannot use to another.
-func (w *Worker) passOn(ctx context.Context, bucket string) {
+// sayFull says which limits keep due tasks from this worker.
+func (w *Worker) sayFull(reply *store.ClaimReply) {
+	switch {
+	case reply.NodeFull:
+		w.log.Debug().Str("node", w.opts.Node).Str("set_aside", w.rules.last().setAside).Msg("the node takes no more tasks")
+	case len(reply.Full) > 0:
+		w.log.Debug().Strs("queues", reply.Full).Msg("limits or resources keep due tasks of these queues waiting")
+	}
+}
+
+// hear is told of changed queues and nodes, and makes an idle worker claim by
+// the new rules at once, until ctx ends.
+func (w *Worker) hear(ctx context.Context, changes <-chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changes:
+		}
+		w.rules.outdate()
+		if w.resting.Load() {
+			w.interrupt(ctx)
+		}
+	}
+}
+
+// passOn gives a wake-up that this worker cannot use, if it has one, to another.
+func (w *Worker) passOn(ctx context.Context) {
+	if w.woken == "" {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
-	if err := w.opts.Store.PassOn(ctx, bucket); err != nil {
+	if err := w.opts.Store.PassOn(ctx, w.woken); err != nil {
 		w.log.Debug().Err(err).Msg("could not pass a wake-up on") // others poll
 	}
+	w.woken = ""
 }
 
 func (w *Worker) idleTime(reply *store.ClaimReply) time.Duration {
@@ -138,13 +201,13 @@ func (w *Worker) resolveDoubt(ctx context.Context) {
 // together with its lease.
 func (w *Worker) clearDoubt(ctx context.Context) error {
 	session, _, held := w.lease.now()
-	if !w.claims.inDoubt() || session.Incarnation != w.claims.incarnation {
+	if !w.claims.inDoubt() || session.Incarnation != w.claims.pending.Incarnation {
 		return nil
 	}
 	if !held {
 		return errLeaseOver
 	}
-	reply, clock, err := w.claim(ctx, 1)
+	reply, clock, err := w.claim(ctx, session.Incarnation, 1)
 	switch {
 	case errors.Is(err, store.ErrLeaseLost):
 		return nil

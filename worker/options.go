@@ -50,8 +50,22 @@ type Options struct {
 	Slots int
 	// Node names the host in records. Default: the host's name.
 	Node string
+	// Env is the environment that the worker offers (Flock): a task that demands
+	// one runs only where it is the same. Default: none.
+	Env string
 	// Labels are the label=value pairs that the worker offers to tasks.
 	Labels []string
+	// Resources is what the node has in all of what tasks ask for, by name, each
+	// at least 1. The workers of a node share it and should all say the same.
+	Resources map[string]int
+	// Classes are the classes of queues that the worker serves, each name or
+	// name=version; a queue without a class it serves in any case. Default: the
+	// names of the handlers.
+	Classes []string
+	// MaxThreads is how many tasks may run at a time on the node, over all queues
+	// and all its workers, where nobody has set that for the node; 0 means
+	// nothing new, -1 no limit. Default -1.
+	MaxThreads int
 	// Version is the version of the program that this worker is part of, for the registry.
 	Version string
 
@@ -117,7 +131,7 @@ const (
 func DefaultOptions() Options {
 	host, _ := os.Hostname() // an unnamed host is no reason not to work
 	return Options{
-		Slots: runtime.NumCPU(), Node: host,
+		Slots: runtime.NumCPU(), Node: host, MaxThreads: noMaxThreads,
 		OutputLimit: defaultOutputLimit, KeepRounds: 10,
 		SleepAfterNoProcessClaimed: longestWait,
 		KillGrace:                  5 * time.Second,
@@ -139,7 +153,8 @@ func FromConfig(c config.Worker) Options {
 	o.SleepAfterSuccess, o.SleepAfterFailure = c.SleepAfterSuccess, c.SleepAfterFailure
 	o.SleepAfterNoProcessClaimed = c.SleepAfterNoProcessClaimed
 	o.KillGrace, o.DrainTimeout, o.Environment = c.KillGrace, c.DrainTimeout, c.Environment
-	o.FinishWithoutRedis, o.Labels, o.KeepRounds = c.OnRedisLoss == "finish", c.Labels, c.KeepRounds
+	o.FinishWithoutRedis, o.KeepRounds = c.OnRedisLoss == "finish", c.KeepRounds
+	o.Env, o.Labels, o.Resources, o.Classes, o.MaxThreads = c.Env, c.Labels, c.Resources, c.Classes, int(c.MaxThreads)
 	o.ProgramDir, o.DiskReserve, o.SpoolDir = c.ProgramDir, c.DiskReserve, c.SpoolDir
 	if c.Slots > 0 {
 		o.Slots = c.Slots
@@ -181,11 +196,10 @@ func (o *Options) validate() error {
 	if o.SpoolDir == "" {
 		o.SpoolDir = filepath.Join(o.ProgramDir, ".tdf", "spool")
 	}
-	programs := o.Programs != nil && o.Container != nil
 	switch {
 	case o.Store == nil:
 		return &OptionError{"Store", nil, "make one with store.Dial"}
-	case !programs && len(o.Handlers) == 0:
+	case !o.runsPrograms() && len(o.Handlers) == 0:
 		return &OptionError{"Programs", nil, "make a fetch.Fetcher and a shim.Container, or register a handler"}
 	case o.Slots < 1:
 		return &OptionError{"Slots", o.Slots, "use at least 1, or DefaultOptions"}
@@ -197,6 +211,9 @@ func (o *Options) validate() error {
 	if fi, err := os.Stat(o.TempDir); err != nil || !fi.IsDir() {
 		return &OptionError{"TempDir", o.TempDir, "name an existing directory"}
 	}
+	if err := o.validateOffer(); err != nil {
+		return err
+	}
 	return o.validateNumbers()
 }
 
@@ -204,6 +221,8 @@ func (o *Options) validateNumbers() error {
 	switch {
 	case o.KeepRounds < 0:
 		return &OptionError{"KeepRounds", o.KeepRounds, "use 0 for all, or a number of rounds"}
+	case o.MaxThreads < noMaxThreads:
+		return &OptionError{"MaxThreads", o.MaxThreads, "use -1 for no limit, 0 for nothing new, or a number of tasks"}
 	case o.DiskReserve < 0:
 		return &OptionError{"DiskReserve", o.DiskReserve, "use 0 for none, or a number of bytes"}
 	}

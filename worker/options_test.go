@@ -27,6 +27,11 @@ func TestOptions(t *testing.T) {
 		"SleepAfterSuccess":          func(o *Options) { o.SleepAfterSuccess = -1 },
 		"SleepAfterFailure":          func(o *Options) { o.SleepAfterFailure = -1 },
 		"SleepAfterNoProcessClaimed": func(o *Options) { o.SleepAfterNoProcessClaimed = 0 },
+		"Env":                        func(o *Options) { o.Env = "a b" },
+		"Labels":                     func(o *Options) { o.Labels = []string{"zone"} },
+		"Resources":                  func(o *Options) { o.Resources = map[string]int{"gpu": 0} },
+		"Classes":                    func(o *Options) { o.Classes = []string{"a,b"} },
+		"MaxThreads":                 func(o *Options) { o.MaxThreads = -2 },
 		"KillGrace":                  func(o *Options) { o.KillGrace = -1 },
 		"StopTimeout":                func(o *Options) { o.StopTimeout = 0 },
 	} {

@@ -21,13 +21,14 @@ const (
 type pool struct {
 	mu     sync.Mutex
 	phases map[*slot]phase
+	queues map[*slot]string // of the task that the slot had last
 	free   []*slot
 	// changed is closed, and replaced, at each change.
 	changed chan struct{}
 }
 
 func newPool(slots []*slot) *pool {
-	p := &pool{phases: map[*slot]phase{}, changed: make(chan struct{})}
+	p := &pool{phases: map[*slot]phase{}, queues: map[*slot]string{}, changed: make(chan struct{})}
 	for _, s := range slices.Backward(slots) { // slot 0 is handed out first
 		p.phases[s] = idle
 		p.free = append(p.free, s)
@@ -35,12 +36,14 @@ func newPool(slots []*slot) *pool {
 	return p
 }
 
-// take returns an idle slot; the caller knows that there is one.
-func (p *pool) take() *slot {
+// take returns an idle slot for a task of a queue; the caller knows that there
+// is one.
+func (p *pool) take(queue string) *slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.free[len(p.free)-1]
 	p.free = p.free[:len(p.free)-1]
+	p.queues[s] = queue
 	p.enter(s, executing)
 	return s
 }
@@ -71,6 +74,19 @@ func (p *pool) count(phases ...phase) int {
 			if at == wanted {
 				n++
 			}
+		}
+	}
+	return n
+}
+
+// byQueue counts the slots that have a task, by its queue.
+func (p *pool) byQueue() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := map[string]int{}
+	for s, at := range p.phases {
+		if at != idle && at != resting {
+			n[p.queues[s]]++
 		}
 	}
 	return n

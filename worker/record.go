@@ -28,6 +28,9 @@ func (e *ending) fields(round int, text, aside string) []string {
 	if aside != "" {
 		c.set("stderr", aside)
 	}
+	if text != "" && (e.event == statemachine.Report || e.event == statemachine.StopOverdue) {
+		c.set("class", string(e.class))
+	}
 	c.size("output", &res.stdout)
 	c.size("error", &res.stderr)
 	if res.program != "" {
@@ -39,12 +42,20 @@ func (e *ending) fields(round int, text, aside string) []string {
 	return c.fields
 }
 
+// exit is the exit code of a program that had one.
+func (res *result) exit() (code int, ok bool) {
+	if !res.Started || res.Signal != 0 || res.ExitCode < 0 {
+		return 0, false
+	}
+	return res.ExitCode, true
+}
+
 // usage is how the program ended and what it took.
 func (c *record) usage(res *result) {
 	if res.Signal != 0 {
 		c.set("signal", res.Signal.String())
-	} else if res.ExitCode >= 0 {
-		c.set("exit_code", strconv.Itoa(res.ExitCode))
+	} else if code, ok := res.exit(); ok {
+		c.set("exit_code", strconv.Itoa(code))
 	}
 	c.set("user_time", timing.FromStd(res.UserTime).Text())
 	c.set("system_time", timing.FromStd(res.SystemTime).Text())

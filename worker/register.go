@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/shim"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/timing"
@@ -16,10 +16,12 @@ import (
 // registration is what the worker says of itself.
 func (w *Worker) registration() store.Registration {
 	host, _ := os.Hostname() // an unnamed host is no reason not to work
+	offer := &w.rules.offer
 	r := store.Registration{
 		Name: w.opts.Name, Node: w.opts.Node, Host: host, PID: os.Getpid(), Identity: identity(w.token),
-		Version: w.opts.Version, Slots: w.opts.Slots, Labels: slices.Sorted(slices.Values(w.opts.Labels)),
-		Containment: "handlers",
+		Version: w.opts.Version, Slots: w.opts.Slots, Containment: "handlers",
+		Env: offer.Env, Labels: offer.Labels, Resources: offer.Resources,
+		Classes: offer.Classes, MaxThreads: offer.MaxThreads,
 	}
 	if w.opts.Container != nil {
 		r.Containment = w.opts.Container.Describe()
@@ -58,6 +60,7 @@ func (w *Worker) register(ctx context.Context) error {
 func (w *Worker) registered(r store.Registered, sent shim.Instant) {
 	w.extend(w.lease.begin(r.Session, sent))
 	w.order(r.Order)
+	w.warnOfNode()
 	w.log.Info().Int64("worker_id", r.ID).Int64("incarnation", r.Incarnation).Str("node", w.opts.Node).
 		Int("slots", w.opts.Slots).Str("containment", w.registration().Containment).
 		Str("lease", r.Lease.Text()).Msg("registered")
@@ -144,4 +147,12 @@ func (w *Worker) lossOf(ctx context.Context, orders []store.Order) error {
 		}
 	}
 	return nil
+}
+
+// warnOfNode is about a name that somebody has chosen. A host name is what it is.
+func (w *Worker) warnOfNode() {
+	if host, _ := os.Hostname(); w.opts.Node != host && !route.DisbatchNode(w.opts.Node) {
+		w.log.Warn().Str("node", w.opts.Node).
+			Msg("the node's name is no node id of Disbatch (1 to 8 letters, digits and _, a letter first): its clients may refuse it")
+	}
 }

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"strconv"
 
 	"github.com/tdf-go/tdf/internal/store"
@@ -24,6 +25,8 @@ func (r *round) report(ctx context.Context, end *ending) bool {
 	for {
 		outcomes, err := r.worker.opts.Store.Apply(ctx, order)
 		switch {
+		case err == nil && r.crossed(&order, end, outcomes[0].Err):
+			continue
 		case err == nil:
 			r.worker.reporting.answered()
 			if spooled {
@@ -44,13 +47,37 @@ func (r *round) report(ctx context.Context, end *ending) bool {
 	}
 }
 
+// crossed decides anew about a round that was to be opened again, where Redis
+// says that the task was cancelled meanwhile. It reports whether there is a new
+// order.
+func (r *round) crossed(order *store.Order, end *ending, refused error) bool {
+	move, ok := withStop(&order.Move, refused)
+	if !ok {
+		return false
+	}
+	r.task.StopAsked = true
+	if end.event == statemachine.HandBack {
+		end.trouble = withLine(end.trouble, stoppedCancelled)
+	}
+	r.journal.add(notOpenedAgain)
+	text, aside := end.errorText(r.task.FailOn)
+	again := r.recorded(move, end, text, aside)
+	again.Lines = append(order.Lines, again.Lines...)
+	*order = again
+	return true
+}
+
 // shorten replaces a record that Redis does not take by one that says so.
 func (r *round) shorten(order *store.Order, end *ending, err error) {
 	r.log.Error().Err(err).Msgf("redis does not take the report of task %d", r.task.ID)
 	if end.event == statemachine.HandBack {
 		return
 	}
-	short := ending{event: end.event, result: notRun(), trouble: "the round's output could not be stored: " + err.Error()}
+	short := ending{event: end.event, result: notRun()}
+	short.fails(nil, &ownError{"the round's output could not be stored: " + err.Error()})
+	if end.event != statemachine.Report {
+		short.class = end.class
+	}
 	if again, err := r.order(&short); err == nil {
 		again.Lines = append(order.Lines, again.Lines...)
 		*order = again
@@ -67,8 +94,11 @@ func (r *round) reported(order *store.Order, refused error) bool {
 	for _, edge := range order.Edges() {
 		r.log.Info().Msgf("moving task %d: %s -> %s", id, edge.From, edge.To)
 	}
-	if order.Event == statemachine.StopOverdue {
+	switch {
+	case order.Event == statemachine.StopOverdue:
 		r.log.Warn().Msgf("task %d was terminated (timeout)", id)
+	case order.To == statemachine.Terminated:
+		r.log.Info().Msgf("task %d was terminated (cancelled)", id)
 	}
 	return order.Event == statemachine.Report && !order.Failed
 }
@@ -79,6 +109,8 @@ func refusalText(event statemachine.Event) string {
 		return "could not hand back task %d (taken back by the server?)"
 	case statemachine.StopOverdue:
 		return "could not mark task %d as timed out (timed out by server?)"
+	case statemachine.Terminate:
+		return "could not mark task %d as terminated (taken back by the server?)"
 	default:
 		return "could not mark task %d as executed (timed out by server?)"
 	}
@@ -88,15 +120,26 @@ func refusalText(event statemachine.Event) string {
 func (r *round) order(end *ending) (store.Order, error) {
 	t := r.task
 	text, aside := end.errorText(t.FailOn)
-	move, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
-		Event: end.event, Actor: statemachine.Worker,
-		Claim: t.Current.Claim, Round: t.Round, Failed: text != "",
-	}, r.clock.now())
+	o := statemachine.Occurrence{
+		Event: end.event, Actor: statemachine.Worker, Claim: t.Current.Claim, Round: t.Round,
+		Failed: text != "", Random: rand.Float64(),
+	}
+	if o.Failed {
+		o.Class = end.class
+	}
+	o.ExitCode, o.HasExit = end.result.exit()
+	move, err := statemachine.Decide(&t.Task, o, r.clock.now())
 	if err != nil {
 		return store.Order{}, err
 	}
-	order := store.Order{Move: move, Writer: r.worker.opts.Name, Bucket: t.Bucket}
-	if end.event == statemachine.HandBack {
+	return r.recorded(move, end, text, aside), nil
+}
+
+// recorded is a decided move with the record of the round, whose error is text.
+func (r *round) recorded(move statemachine.Move, end *ending, text, aside string) store.Order {
+	t := r.task
+	order := store.Order{Move: move, Writer: r.worker.opts.Name, Bucket: t.Bucket, Node: end.news(text != "")}
+	if move.Event == statemachine.HandBack && move.NextRound {
 		r.journal.add("handing back task " + strconv.FormatInt(t.ID, 10) + ": " + end.why.Error())
 	} else {
 		order.Fields = end.fields(t.Round, text, aside)
@@ -106,5 +149,5 @@ func (r *round) order(end *ending) (store.Order, error) {
 		drop(&order, dropRound(t.Round, r.worker.opts.KeepRounds))
 	}
 	order.Lines = r.journal.take()
-	return order, nil
+	return order
 }

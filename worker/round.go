@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rs/zerolog"
 
@@ -38,6 +39,8 @@ type round struct {
 	sending  bool              // to whoever reads along
 	control  *control.Reader   // of a program
 	told     told              // by a handler
+
+	stopping atomic.Bool // somebody has cancelled it
 }
 
 func (w *Worker) newRound(task *store.Claimed, clock redisClock, s *slot) *round {
@@ -59,8 +62,8 @@ func (r *round) execute(ctx context.Context) (end ending) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error().Bytes("stack", debug.Stack()).Msgf("panic while executing task %d: %v", r.task.ID, p)
-			end = ending{event: statemachine.Report, result: notRun(),
-				trouble: fmt.Sprintf("internal error of worker '%s': %v", r.worker.opts.Name, p)}
+			end = ending{event: statemachine.Report, result: notRun()}
+			end.fails(nil, &ownError{fmt.Sprintf("internal error of worker '%s': %v", r.worker.opts.Name, p)})
 		}
 	}()
 	result, err := r.run(ctx)
@@ -102,7 +105,7 @@ func (r *round) run(ctx context.Context) (result, error) {
 	if err != nil {
 		r.log.Error().Err(err).Msgf("could not fetch program '%s'", oneLine(t.Program))
 		r.journal.add(fmt.Sprintf("could not fetch program '%s'", t.Program))
-		return notRun(), err
+		return notRun(), &fetchingError{err}
 	}
 	if err := r.makePrivate(); err != nil {
 		return notRun(), err

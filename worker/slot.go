@@ -80,6 +80,11 @@ func (s *slot) begin(r *round, cancel context.CancelCauseFunc, incarnation int64
 	s.round, s.cancel = r, cancel
 	s.hard.Store(false)
 	s.mu.Unlock()
+	// Cancelled before the answer to its claim was here, or in an earlier round,
+	// after which another client has opened the task again.
+	if r.task.StopAsked || s.worker.cancelled(r) {
+		s.stopRound(r, errCancelled)
+	}
 	if session, _, held := s.worker.lease.now(); !held || session.Incarnation != incarnation {
 		s.hard.Store(true)
 		cancel(errLeaseOver)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/process"
 	"github.com/tdf-go/tdf/internal/shim"
+	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -36,7 +37,11 @@ func (r *round) program(dir string, s pipes) shim.Program {
 }
 
 // variables tell the program who it is. TDF_INPUT is missing if the input is
-// too long for a variable, TDF_DEADLINE if there is none.
+// too long for a variable, TDF_DEADLINE if there is none, TDF_ENV if the worker
+// offers none. Of each resource that the task asks for, gpu for example,
+// TDF_RESOURCE_GPU says how much the round got and TDF_RESOURCE_GPU_IDS which
+// pieces, counted from 0 and separated by commas; the latter is missing if the
+// node has too many to tell them apart.
 func (r *round) variables() map[string]string {
 	t := r.task
 	v := map[string]string{
@@ -46,10 +51,16 @@ func (r *round) variables() map[string]string {
 		"TDF_NODE":      r.worker.opts.Node,
 		"TDF_NAMESPACE": r.worker.opts.Store.Namespace(),
 		"TDF_PROGRAM":   t.Program,
+		"TDF_QUEUE":     t.Bucket.QueueName(),
+		"TDF_PRIORITY":  strconv.Itoa(t.Bucket.Priority),
 		"TDF_SLOT":      strconv.Itoa(r.slot.index),
 		"TDF_WORKDIR":   r.private,
 		"TDF_CONTROL":   filepath.Join(r.private, controlFile),
 	}
+	if env := r.worker.opts.Env; env != "" {
+		v["TDF_ENV"] = env
+	}
+	allotted(v, t.Resources)
 	if len(t.Input) <= longestVariable {
 		v["TDF_INPUT"] = t.Input
 	}
@@ -57,6 +68,28 @@ func (r *round) variables() map[string]string {
 		v["TDF_DEADLINE"] = deadline.Text()
 	}
 	return v
+}
+
+// allotted adds what the round got of its node. Which pieces of x it got is said
+// last, should another resource be named x_ids.
+func allotted(v map[string]string, got map[string]store.Allotted) {
+	variable := func(name string) string { return "TDF_RESOURCE_" + strings.ToUpper(name) }
+	for name, part := range got {
+		v[variable(name)] = strconv.Itoa(part.Count)
+	}
+	for name, part := range got {
+		if len(part.IDs) > 0 {
+			v[variable(name)+"_IDS"] = joinInts(part.IDs)
+		}
+	}
+}
+
+func joinInts(numbers []int) string {
+	words := make([]string, len(numbers))
+	for i, n := range numbers {
+		words[i] = strconv.Itoa(n)
+	}
+	return strings.Join(words, ",")
 }
 
 // fileName fills in a template of a file name. Program and worker have been

@@ -78,15 +78,15 @@ func readSpooled(e *spool.Entry) (order store.Order, err error) {
 
 // deliver reports one result of the spool. The error means that Redis is away.
 func (w *Worker) deliver(ctx context.Context, name string, order store.Order) error {
-	outcomes, err := w.opts.Store.Apply(ctx, order)
+	outcome, err := w.applySpooled(ctx, order)
 	switch {
 	case errors.Is(err, store.ErrUnreachable), err != nil && ctx.Err() != nil:
 		return err
 	case err != nil:
 		w.log.Error().Err(err).Int64("task", order.ID).Msg("redis does not take a result from the spool; leaving it there")
 		return nil
-	case outcomes[0].Err != nil:
-		w.log.Warn().Err(outcomes[0].Err).Int64("task", order.ID).Msg("a result from the spool comes too late")
+	case outcome.Err != nil:
+		w.log.Warn().Err(outcome.Err).Int64("task", order.ID).Msg("a result from the spool comes too late")
 	default:
 		w.log.Info().Int64("task", order.ID).Int("round", order.Round).Msg("delivered a result from the spool")
 	}

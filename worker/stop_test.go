@@ -126,8 +126,8 @@ func TestShutdownHandsBack(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	pid := filepath.Join(t.TempDir(), "pid")
-	id := s.open(t, s.script(t, "p", sleeper), input(pid),
-		func(sp *store.Spec) { sp.Bucket = store.Bucket{Queue: "q"} })
+	s.queue(t, "q")
+	id := s.open(t, s.script(t, "p", sleeper), input(pid), inQueue("q"))
 	w := s.start(t)
 	group := awaitFile(t, pid)
 	begun := time.Now()

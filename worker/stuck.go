@@ -2,8 +2,9 @@ package worker
 
 import (
 	"context"
-	"github.com/tdf-go/tdf/internal/timing"
 	"time"
+
+	"github.com/tdf-go/tdf/internal/timing"
 )
 
 // unstickInterval is how often it is tried to get a stuck slot back.

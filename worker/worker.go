@@ -25,6 +25,7 @@ type Worker struct {
 	allow   []string
 	environ []string
 	token   string // tells this Worker from others of this process
+	rules   *rulebook
 	claims  *claimer
 	// A lane each for what may fail alone.
 	renewing, claiming, waiting, reporting lane
@@ -39,9 +40,12 @@ type Worker struct {
 	// What the dispatcher said last.
 	idling bool
 	paused string
+	woken  store.WakeUp // what ended its last wait; it is not decided yet whether it is used
 
-	ordered atomic.Value // store.WorkerOrder
-	shown   atomic.Int64 // how many slots the last heartbeat said are busy
+	resting atomic.Bool             // the dispatcher waits for work
+	stops   atomic.Pointer[[]int64] // tasks to stop, as the last heartbeat was told
+	ordered atomic.Value            // store.WorkerOrder
+	shown   atomic.Int64            // how many slots the last heartbeat said are busy
 	changed chan struct{}
 	hurry   chan struct{}
 	once    sync.Once // closes hurry
@@ -76,9 +80,10 @@ func New(opts Options) (*Worker, error) {
 		environ: slices.DeleteFunc(slices.Clone(opts.Environ), func(entry string) bool {
 			return strings.HasPrefix(entry, "TDF_")
 		}),
-		claims: &claimer{store: opts.Store, worker: opts.Name, node: opts.Node, labels: opts.Labels},
-		ready:  make(chan struct{}), changed: make(chan struct{}, 1), hurry: make(chan struct{}),
+		ready: make(chan struct{}), changed: make(chan struct{}, 1), hurry: make(chan struct{}),
 	}
+	w.rules = newRulebook(opts.Store, opts.offer(), w.signalChange)
+	w.claims = newClaimer(opts.Store, w.rules)
 	redis := link.New(log)
 	w.renewing, w.claiming = newLane(redis, log), newLane(redis, log)
 	w.waiting, w.reporting = newLane(redis, log), newLane(redis, log)
@@ -88,6 +93,7 @@ func New(opts Options) (*Worker, error) {
 	}
 	w.pool = newPool(w.slots)
 	w.ordered.Store(store.OrderNone)
+	w.stops.Store(&[]int64{})
 	return w, nil
 }
 
@@ -136,7 +142,8 @@ func (w *Worker) live() error {
 	w.background.Go(func() { w.watch(w.life) })
 	w.background.Go(func() {
 		<-w.rounds.Done()
-		w.interrupt()
+		w.signalChange()
+		w.interrupt(w.life)
 	})
 	// Not in line with drain: a Redis that does not answer holds it up.
 	dispatching := make(chan struct{})
@@ -166,10 +173,9 @@ func (w *Worker) live() error {
 	return nil
 }
 
-// interrupt ends the wait of an idle worker that is to stop.
-func (w *Worker) interrupt() {
-	w.signalChange()
-	ctx, cancel := context.WithTimeout(w.life, noteTimeout)
+// interrupt ends the wait of an idle worker that is to stop, or to claim anew.
+func (w *Worker) interrupt(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
 	if err := w.opts.Store.Interrupt(ctx, w.opts.Name); err != nil {
 		w.log.Debug().Err(err).Msg("could not end the wait for work early")

@@ -1,7 +1,8 @@
 // Command quick compares how many external programs a second several systems start and finish: xargs -P2, asynq (from
-// the nested module bench/peers) and TDF, whose built programs it starts; and what containment alone costs, without
-// Redis. Every task runs run.sh N, which echoes N. The rounds are interleaved, because a busy machine slows neighbours
-// in time alike; medians and their ratios are printed as Markdown. bench/README.md says how to read them.
+// the nested module bench/peers) and TDF, whose built programs it starts; what containment alone costs, without
+// Redis; and what a claim costs behind tasks that fit nobody. Every task runs run.sh N, which echoes N. The rounds are
+// interleaved, because a busy machine slows neighbours in time alike; medians and their ratios are printed as
+// Markdown. bench/README.md says how to read them.
 package main
 
 import (
@@ -41,21 +42,21 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		return err
 	}
 	if o.table != containmentTable {
-		if err := runSystems(ctx, o, dir, script, out, progress); err != nil {
+		if err := runOnRedis(ctx, o, dir, script, out, progress); err != nil {
 			return err
 		}
 	}
 	if o.table == allTables {
 		_, _ = fmt.Fprintln(out)
 	}
-	if o.table != systemsTable {
+	if o.table == containmentTable || o.table == allTables {
 		return compareContainment(ctx, o, dir, script, out, progress)
 	}
 	return nil
 }
 
-// runSystems brings a Redis of its own if none was given.
-func runSystems(ctx context.Context, o options, dir, script string, out, progress io.Writer) error {
+// runOnRedis brings a Redis of its own if none was given.
+func runOnRedis(ctx context.Context, o options, dir, script string, out, progress io.Writer) error {
 	if o.redis == "" {
 		addr, stop, err := startRedis(ctx, dir)
 		if err != nil {
@@ -63,6 +64,9 @@ func runSystems(ctx context.Context, o options, dir, script string, out, progres
 		}
 		defer stop()
 		o.redis = addr
+	}
+	if o.table == claimsTable {
+		return compareClaims(ctx, o, out, progress)
 	}
 	all, err := systems(ctx, o, dir, script)
 	if err != nil {

@@ -57,6 +57,20 @@ func TestUnreachableRedis(t *testing.T) {
 	}
 }
 
+func TestClaimsTable(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	args := []string{"-table", "claims", "-tasks", "20", "-rounds", "1", "-waiting", "2000"}
+	if err := run(t.Context(), args, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []string{"| behind 4 that fit nobody |", "| behind 2000 that fit nobody |"} {
+		if !strings.Contains(out.String(), row) {
+			t.Errorf("no row %q in\n%s", row, out.String())
+		}
+	}
+}
+
 func TestTDFRefuses(t *testing.T) {
 	t.Parallel()
 	srv, dir := redistest.Start(t), t.TempDir()

@@ -36,8 +36,10 @@ func jsonValue(name, text string) any {
 // isNumber reports whether a hash field, without its round, is a number.
 func isNumber(name string) bool {
 	switch name {
-	case "id", "round", "rev", "start_after", "end_before", "timeout", "failure", "exit_code", "priority",
+	case "id", roundField, "rev", "start_after", "end_before", "timeout", "failure", "exit_code", "priority",
 		"max_fails", "max_timeouts", "max_losses", "fails", "timeouts", "losses", "releases", "incarnation",
+		"faults", "max_faults", "status", "not_before", "cancel_requested", "retry_delay", "retry_backoff", "retry_max_delay",
+		"retry_jitter", "retry_of", "retried_by", "replay_of", "replay_round",
 		"user_time", "system_time", "max_memory", "output_bytes", "error_bytes":
 		return true
 	default:
@@ -59,3 +61,6 @@ func inputText(input string, argv []string) string {
 	}
 	return strings.Join(quoted, " ")
 }
+
+// jsonList is the list, and [] and not null where there is none.
+func jsonList[T any](list []T) []T { return append([]T{}, list...) }

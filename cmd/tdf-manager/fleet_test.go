@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/wait"
 )
@@ -57,8 +58,8 @@ func (f *fake) leave() {
 func (f *fake) claim() *store.Claimed {
 	f.t.Helper()
 	c, err := f.store.Claim(f.t.Context(), store.ClaimRequest{
-		Worker: f.session.Name, Request: store.NewToken(), Buckets: store.Claimable([]store.Bucket{{}}), Max: 1,
-		Incarnation: f.session.Incarnation, Node: "node-1",
+		Worker: f.session.Name, Request: store.NewToken(), Turns: route.Free(store.Bucket{}), Max: 1,
+		Incarnation: f.session.Incarnation, Node: "node-1", MaxThreads: route.NoLimit,
 	})
 	if err != nil || len(c.Tasks) != 1 {
 		f.t.Fatalf("claim: %v, %v", c, err)

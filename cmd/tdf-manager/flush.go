@@ -11,19 +11,24 @@ import (
 )
 
 func (a *app) flush() *cobra.Command {
-	var yes bool
+	var yes, dryRun bool
 	cmd := &cobra.Command{
 		Use: "flush --yes", Short: "Delete everything in the namespace, and nothing else", Args: cobra.NoArgs,
+		Example: "  tdf-manager flush --dry-run\n  tdf-manager flush --yes",
 	}
+	dryRunFlag(cmd, &dryRun)
 	cmd.Flags().BoolVar(&yes, "yes", false, "really delete all tasks, also those being worked on")
 	cmd.RunE = a.withStore(func(ctx context.Context, s *session) error {
 		name := cli.Safe(s.store.Namespace())
-		if !yes {
+		if !yes || dryRun {
 			counts, err := s.store.Count(ctx)
 			if err != nil {
 				return err
 			}
 			all := manager.Counts(counts)
+			if dryRun {
+				return printf(s.out, "would delete all %d tasks of namespace %s, %d of which have not ended\n", all.Total(), name, all.Left())
+			}
 			return cli.WithCode(cli.ExitUsage, fmt.Errorf(
 				"flush would delete all %d tasks of namespace %s, %d of which have not ended; add --yes",
 				all.Total(), name, all.Left()))

@@ -53,7 +53,7 @@ func (g glance) over(n int) bool {
 }
 
 func (o *output) follow(ctx context.Context, s *session) error {
-	id, err := parseID(s.args[0])
+	id, err := parseID(s.args[0], s.newest(ctx))
 	if err != nil {
 		return err
 	}

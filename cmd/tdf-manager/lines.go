@@ -91,23 +91,34 @@ func (f *form) readObject(text string) error {
 }
 
 func (f *form) readField(name string, raw json.RawMessage) error {
-	if name == "argv" {
+	switch name {
+	case "argv":
 		if err := json.Unmarshal(raw, &f.argv); err != nil || f.argv == nil {
 			return &statemachine.FieldError{Field: name, Value: string(raw), Want: "a list of texts"}
 		}
 		return nil
+	case "input":
+		return readValue(name, raw, &f.input)
+	case holdField:
+		return readHold(raw, &f.hold)
+	case "labels":
+		return readPairs(name, raw, &f.labels)
+	case "resources":
+		return readPairs(name, raw, &f.resources)
+	case "retry_exit_codes":
+		return readCodes(name, raw, &f.retryExitCodes)
+	case "fatal_exit_codes":
+		return readCodes(name, raw, &f.fatalExitCodes)
 	}
-	into := map[string]*string{
-		"program": &f.program, "source": &f.source, "input": &f.input, "fail_on": &f.failOn,
-		"start_after": &f.startAfter, "end_before": &f.endBefore, "timeout": &f.timeout,
-		"max_fails": &f.maxFails, "max_timeouts": &f.maxTimeouts, "max_losses": &f.maxLosses,
+	known := []string{"argv", "input", "hold", "labels", "resources"}
+	for _, field := range f.texts() {
+		if field.name == name {
+			return readValue(name, raw, field.into)
+		}
+		known = append(known, field.name)
 	}
-	place, ok := into[name]
-	if !ok {
-		known := strings.Join(slices.Sorted(maps.Keys(into)), ", ")
-		return fmt.Errorf("field %q is unknown; known are argv, %s", name, known)
-	}
-	return readValue(name, raw, place)
+	slices.Sort(known)
+	return fmt.Errorf("field %q is unknown; %s", name, meant(name, known, "known are "+strings.Join(known, ", ")))
 }
 
 func orEmpty(err error) error {
@@ -123,7 +134,7 @@ func readValue(name string, raw json.RawMessage, into *string) error {
 		return nil
 	}
 	switch name {
-	case "program", "source", "input", "fail_on":
+	case programField, "source", "input", "fail_on", "charge", queueField, "env", "key":
 		return &statemachine.FieldError{Field: name, Value: string(raw), Want: "a text"}
 	}
 	var number json.Number

@@ -63,7 +63,7 @@ func (o *output) do(ctx context.Context, s *session) error {
 	}
 	if *o.json {
 		return cli.WriteJSON(s.out, map[string]any{
-			"id": task.ID, "round": r.Number, outputStream: r.Output, errorStream: r.Error, "stderr": r.Stderr,
+			"id": task.ID, roundField: r.Number, outputStream: r.Output, errorStream: r.Error, "stderr": r.Stderr,
 			"dropped": r.Dropped,
 		})
 	}

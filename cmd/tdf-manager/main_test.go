@@ -168,3 +168,6 @@ func wantText(t *testing.T, text string, parts ...string) {
 		}
 	}
 }
+
+// fields are the words of a command line without quotes.
+func fields(line string) []string { return strings.Fields(line) }

@@ -1,44 +1,89 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/manager"
 )
 
 // mostSelected bounds what a slip such as 1-999999999999 can ask for.
 const mostSelected = 10_000_000
 
-// parseIDs reads selectors: 7, 3-9, 1,3,5-8, or all. All is nil, as is no
-// selector at all.
-func parseIDs(args []string) ([]int64, error) {
-	var ids []int64
-	for part := range strings.SplitSeq(strings.Join(args, ","), ",") {
-		part = strings.TrimSpace(part)
-		if part == "all" || (part == "" && len(args) == 0) {
-			if len(args) > 1 || strings.Contains(strings.Join(args, ""), ",") {
-				return nil, badSelector(part, "all stands alone")
-			}
-			return nil, nil
-		}
-		first, last, err := parseRange(part)
-		if err != nil {
-			return nil, err
-		}
-		if last-first >= mostSelected-int64(len(ids)) {
-			return nil, badSelector(part, fmt.Sprintf("more than %d tasks; use all", mostSelected))
-		}
-		for id := first; id <= last; id++ {
-			ids = append(ids, id)
-		}
+// The words that stand for tasks.
+const (
+	allTasks = "all"
+	lastTask = "last" // the one that was opened last
+)
+
+// parseSelector reads selectors: 7, 3-9, 1,3,5-8, last, or all. newest says what
+// last is. The ranges are sorted and do not overlap; no selector at all is none,
+// and not all.
+func parseSelector(args []string, newest func() (int64, error)) (list []manager.IDRange, all bool, err error) {
+	if len(args) == 0 {
+		return nil, false, nil
 	}
-	return ids, nil
+	text := strings.Join(args, ",")
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		if part == allTasks {
+			if text != allTasks {
+				return nil, false, badSelector(part, "all stands alone")
+			}
+			return nil, true, nil
+		}
+		var r manager.IDRange
+		if part == lastTask {
+			r.First, err = newest()
+			r.Last = r.First
+		} else {
+			r, err = parseRange(part)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		list = append(list, r)
+	}
+	list = merge(list)
+	if count(list) > mostSelected {
+		return nil, false, badSelector(text, fmt.Sprintf("more than %d tasks; use all", mostSelected))
+	}
+	return list, false, nil
 }
 
-func parseRange(part string) (first, last int64, err error) {
+// merge sorts ranges and joins those that touch, so that no task comes twice.
+func merge(list []manager.IDRange) []manager.IDRange {
+	slices.SortFunc(list, func(a, b manager.IDRange) int { return cmp.Compare(a.First, b.First) })
+	var merged []manager.IDRange
+	for _, r := range list {
+		if n := len(merged); n > 0 && r.First <= merged[n-1].Last {
+			merged[n-1].Last = max(merged[n-1].Last, r.Last)
+			continue
+		}
+		merged = append(merged, r)
+	}
+	return merged
+}
+
+// count is the number of ids, at most one more than mostSelected.
+func count(list []manager.IDRange) int64 {
+	n := int64(0)
+	for _, r := range list {
+		if n += min(r.Last-r.First, mostSelected) + 1; n > mostSelected {
+			break
+		}
+	}
+	return min(n, mostSelected+1)
+}
+
+func parseRange(part string) (manager.IDRange, error) {
 	from, to, ranged := strings.Cut(part, "-")
 	if !ranged {
 		to = from
@@ -46,9 +91,9 @@ func parseRange(part string) (first, last int64, err error) {
 	first, err1 := strconv.ParseInt(from, 10, 64)
 	last, err2 := strconv.ParseInt(to, 10, 64)
 	if err1 != nil || err2 != nil || first < 1 || last < first {
-		return 0, 0, badSelector(part, "write task ids such as 7, 3-9 or 1,3,5-8, or all")
+		return manager.IDRange{}, badSelector(part, "write task ids such as 7, 3-9 or 1,3,5-8, last, or all")
 	}
-	return first, last, nil
+	return manager.IDRange{First: first, Last: last}, nil
 }
 
 func badSelector(part, remedy string) error {
@@ -56,12 +101,35 @@ func badSelector(part, remedy string) error {
 }
 
 // parseID reads the id of one task.
-func parseID(text string) (int64, error) {
+func parseID(text string, newest func() (int64, error)) (int64, error) {
+	if text == lastTask {
+		return newest()
+	}
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 {
-		return 0, badSelector(text, "write the id of one task, such as 7")
+		return 0, badSelector(text, "write the id of one task, such as 7, or last")
 	}
 	return id, nil
+}
+
+// newest makes the function that finds the task opened last.
+func (s *session) newest(ctx context.Context) func() (int64, error) {
+	return func() (int64, error) {
+		id, err := s.lastID(ctx)
+		if err == nil && id == 0 {
+			err = badSelector(lastTask, "no task has been opened yet")
+		}
+		return id, err
+	}
+}
+
+func (s *session) lastID(ctx context.Context) (id int64, err error) {
+	direct, err := store.Dial(s.cfg.Redis, s.cfg.TDF.Namespace)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, direct.Close()) }()
+	return direct.LastID(ctx)
 }
 
 // ranges writes ids as a selector: 1-31,40.

@@ -71,6 +71,18 @@ func (a *app) withManager(daemon bool, opts func() []manager.Option, do verb) fu
 	})
 }
 
+// withBoth makes a verb that works as a manager does, and also reads records field
+// by field.
+func (a *app) withBoth(do verb) func(*cobra.Command, []string) error {
+	return a.withManager(false, noOptions, func(ctx context.Context, s *session) (err error) {
+		if s.store, err = store.Dial(s.cfg.Redis, s.cfg.TDF.Namespace); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.store.Close()) }()
+		return do(ctx, s)
+	})
+}
+
 func noOptions() []manager.Option { return nil }
 
 // verb is what all verbs have in common.
@@ -97,7 +109,8 @@ func withExitCode(err error) error {
 	case errors.Is(err, store.ErrUnreachable), errors.Is(err, store.ErrUnfit), errors.Is(err, store.ErrProtocol):
 		return cli.WithCode(cli.ExitRedis, err)
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, manager.ErrRequestKey),
-		errors.Is(err, manager.ErrNoWorker), errors.As(err, &field):
+		errors.Is(err, manager.ErrNoWorker), errors.Is(err, manager.ErrNoQueue), errors.Is(err, manager.ErrNoRound),
+		errors.Is(err, manager.ErrNoReplay), errors.As(err, &field):
 		return cli.WithCode(cli.ExitUsage, err)
 	default:
 		return err

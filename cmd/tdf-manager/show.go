@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -35,7 +33,7 @@ func (a *app) show() *cobra.Command {
 
 // readTask reads the task that the only argument names.
 func (s *session) readTask(ctx context.Context) (*manager.Task, error) {
-	id, err := parseID(s.args[0])
+	id, err := parseID(s.args[0], s.newest(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -57,30 +55,6 @@ func showTask(w io.Writer, t *manager.Task) error {
 		}
 	}
 	return printf(w, "\nlog\n%s", indent(t.Log))
-}
-
-func showFields(w io.Writer, t *manager.Task) error {
-	state := string(t.State)
-	if end := t.EndState(); end != t.State && end != statemachine.None {
-		state += " (" + string(end) + ")"
-	}
-	table := cli.NewTable(w)
-	table.Row("task", t.ID)
-	table.Row("state", state)
-	table.Row("program", t.Program)
-	table.Row("source", t.Source)
-	table.Row("input", inputText(t.Input, t.Argv))
-	table.Row("start_after", moment(t.StartAfter))
-	table.Row("end_before", moment(t.EndBefore))
-	table.Row("timeout", span(t.Timeout))
-	table.Row("fails", fmt.Sprintf("%d (at most %s)", t.Fails, t.MaxFails.Text()))
-	table.Row("timeouts", fmt.Sprintf("%d (at most %s)", t.Timeouts, t.MaxTimeouts.Text()))
-	table.Row("losses", fmt.Sprintf("%d (at most %s)", t.Losses, t.MaxLosses.Text()))
-	if t.Releases > 0 {
-		table.Row("releases", fmt.Sprintf("%d (handed back, at no cost)", t.Releases))
-	}
-	table.Row("fail_on", cmp.Or(t.FailOn, manager.FailOnAny))
-	return table.Flush()
 }
 
 // tail is the end of a text: some lines, each not too long.

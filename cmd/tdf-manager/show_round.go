@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tdf-go/tdf/internal/cli"
 	"github.com/tdf-go/tdf/manager"
@@ -25,6 +26,9 @@ func showRound(w io.Writer, r *manager.Round) error {
 	}
 	if r.Signal != "" {
 		head += ", signal " + cli.Safe(r.Signal)
+	}
+	if r.Class != "" {
+		head += ", class " + cli.Safe(string(r.Class))
 	}
 	if err := printf(w, "%s\n", head); err != nil {
 		return err
@@ -75,6 +79,7 @@ func showRecord(w io.Writer, r *manager.Round) error {
 	if r.MaxMemory > 0 {
 		row("max memory", fmt.Sprintf("%d bytes", r.MaxMemory))
 	}
+	row("resources", allottedText(r.Resources))
 	row("progress", r.Progress.String())
 	return table.Flush()
 }
@@ -116,24 +121,16 @@ func showStreams(w io.Writer, r *manager.Round) error {
 	return nil
 }
 
-// taskObject is the JSON form of a task: the fields as they stand in Redis, and
-// for each round sizes and hashes also where the worker did not record them
-// because nothing was cut.
-func taskObject(t *manager.Task) map[string]any {
-	object := jsonFields(t.Fields)
-	for _, r := range t.Rounds() {
-		add := func(name string, value any, known bool) {
-			name = statemachine.RoundField(r.Number, name)
-			if _, there := object[name]; known && !there {
-				object[name] = value
-			}
+// allottedText is what the round got of its node: gpu=2 (0,1), mem=2048.
+func allottedText(resources map[string]manager.Allotted) string {
+	parts := make([]string, 0, len(resources))
+	for _, name := range slices.Sorted(maps.Keys(resources)) {
+		a := resources[name]
+		text := fmt.Sprintf("%s=%d", name, a.Count)
+		if len(a.IDs) > 0 {
+			text += " (" + strings.Trim(strings.ReplaceAll(fmt.Sprint(a.IDs), " ", ","), "[]") + ")"
 		}
-		_, ran := r.Stamps[string(statemachine.Executed)]
-		ran = (ran || r.Output != "" || r.Error != "") && !r.Dropped
-		add("output_bytes", r.OutputBytes, ran)
-		add("error_bytes", r.ErrorBytes, ran)
-		add("output_sha256", r.OutputSHA256(), ran)
-		add("error_sha256", r.ErrorSHA256(), ran)
+		parts = append(parts, text)
 	}
-	return object
+	return strings.Join(parts, ", ")
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -17,9 +15,11 @@ import (
 // submission is the verb submit with its flags.
 type submission struct {
 	form               form
+	labels, resources  []string
 	eachLine, fromJSON string
+	array              string
 	requestKey         string
-	quiet              bool
+	quiet, dryRun      bool
 	json               *bool
 }
 
@@ -28,12 +28,16 @@ func (a *app) submit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "submit --program NAME [flags] [-- WORDS...]",
 		Short: "Open tasks",
-		Long: "submit opens one task, or one for each line of a file.\n\n" +
-			"WORDS are what run.sh is called with. Nothing in them is interpreted. What is not given\n" +
-			"is taken from [task_defaults]. Times are seconds since 1970, RFC 3339 or +10m from now;\n" +
-			"durations are seconds or such as 1h30m; inf means no limit.",
+		Long: "submit opens one task, one for each line of a file, or one for each number of an array.\n\n" +
+			"WORDS are what run.sh is called with. Nothing in them is interpreted, but that with --array every\n" +
+			"{} in them is replaced by the number; without any, the number is the last word. What is not given\n" +
+			"is taken from the defaults of the queue, then from [task_defaults]. Times are seconds since 1970,\n" +
+			"RFC 3339 or +10m from now; durations are seconds or such as 1h30m; inf means no limit, and none\n" +
+			"an empty list. With --key a second submission opens nothing: it is told the first one's id.",
 		Example: "  tdf-manager submit --program sum --source rsync:run.sh -- 1 2 3\n" +
 			"  seq 100 | tdf-manager submit --program sum --source rsync:run.sh --each-line -\n" +
+			"  tdf-manager submit --program sum --source rsync:run.sh --queue nightly --array 1-100 -- part-{}.txt\n" +
+			"  tdf-manager submit --program train --source rsync:run.sh -l disk=ssd --resource gpu=1 --priority 10\n" +
 			`  echo '{"program":"sum","source":"rsync:run.sh","input":"1 2"}' | tdf-manager submit --from-json -`,
 		RunE: a.withManager(false, noOptions, sub.do),
 	}
@@ -41,46 +45,73 @@ func (a *app) submit() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&sub.eachLine, "each-line", "", "open a task for each line of a file (- is stdin); it is the input")
 	flags.StringVar(&sub.fromJSON, "from-json", "", "open a task for each line of a file (- is stdin), a JSON object")
+	flags.StringVar(&sub.array, "array", "", "open a task for each number, such as 1-100, 0-30:10 or 1,3,5-8")
 	flags.StringVar(&sub.requestKey, "request-key", "", "name of this submission: repeated, nothing is opened twice")
 	flags.BoolVarP(&sub.quiet, "quiet", "q", false, "print the ids only, one a line")
+	dryRunFlag(cmd, &sub.dryRun)
 	sub.json = jsonFlag(cmd)
-	cmd.MarkFlagsMutuallyExclusive("each-line", "from-json")
+	cmd.MarkFlagsMutuallyExclusive("each-line", "from-json", "array")
 	cmd.MarkFlagsMutuallyExclusive("quiet", "json")
 	return cmd
 }
 
 // taskFlags adds the flags that define a task.
 func (sub *submission) taskFlags(cmd *cobra.Command) {
-	flags, f := cmd.Flags(), &sub.form
-	flags.StringVar(&f.program, "program", "", "name of the program")
-	flags.StringVar(&f.source, "source", "", "where to get it: https://..., rsync:...")
-	flags.StringVar(&f.startAfter, "start-after", "", "earliest start")
-	flags.StringVar(&f.endBefore, "end-before", "", "latest moment of being executed")
-	flags.StringVar(&f.timeout, "timeout", "", "longest time of a round")
-	flags.StringVar(&f.maxFails, "max-fails", "", "how often the task may fail and be opened again")
-	flags.StringVar(&f.maxTimeouts, "max-timeouts", "", "how often it may time out and be opened again")
-	flags.StringVar(&f.maxLosses, "max-losses", "", "how often it may lose its worker and be opened again")
-	flags.StringVar(&f.failOn, "fail-on", "", "what makes a round a failure: any, stderr or exit")
+	flags := cmd.Flags()
+	for _, f := range sub.form.texts() {
+		flags.StringVar(f.into, strings.ReplaceAll(f.name, "_", "-"), "", f.usage)
+	}
+	flags.StringArrayVarP(&sub.labels, "label", "l", nil, "label=value that a worker must offer; may be repeated")
+	flags.StringArrayVar(&sub.resources, "resource", nil, "name=number that the task takes of its node; may be repeated")
+	flags.StringVar(&sub.form.hold, "hold", "", "begin held, until release; --hold=REASON says why")
+	flags.Lookup("hold").NoOptDefVal = heldText
 }
 
 // do reads and checks everything before it opens anything.
 func (sub *submission) do(ctx context.Context, s *session) error {
-	if s.cmd.Flags().Changed("request-key") && sub.requestKey == "" {
-		return cli.Usagef("--request-key is empty; give a name for this submission")
+	if err := sub.checkFlags(s); err != nil {
+		return err
 	}
+	sub.form.labels, sub.form.resources = strings.Join(sub.labels, ","), strings.Join(sub.resources, ",")
 	specs, err := sub.specs(ctx, s)
 	if err != nil {
 		return err
+	}
+	if sub.dryRun {
+		return sub.printDry(s, specs)
 	}
 	var opts []manager.OpenOption
 	if sub.requestKey != "" {
 		opts = append(opts, manager.WithRequestKey(sub.requestKey))
 	}
-	ids, err := s.manager.OpenAll(ctx, slices.Values(specs), opts...)
+	opened, err := s.manager.OpenEach(ctx, slices.Values(specs), opts...)
 	if err != nil {
-		return sub.halfDone(s, ids, len(specs), err)
+		return sub.halfDone(s, opened, len(specs), err)
 	}
-	return sub.print(s, ids, specs)
+	return sub.print(s, opened, specs)
+}
+
+// checkFlags refuses empty values that would silently mean something else.
+func (sub *submission) checkFlags(s *session) error {
+	flags := s.cmd.Flags()
+	for name, remedy := range map[string]string{
+		"request-key": "give a name for this submission", "key": "give a name for the task, or leave it out",
+		queueField: "give the name of a queue, or leave it out", holdField: "give a reason, or write --hold alone",
+		"array": "write numbers such as 1-100",
+	} {
+		if f := flags.Lookup(name); f.Changed && f.Value.String() == "" {
+			return cli.Usagef("--%s is empty; %s", name, remedy)
+		}
+	}
+	if sub.form.hold == heldText && len(s.args) > 0 && s.cmd.ArgsLenAtDash() != 0 {
+		return cli.Usagef("with --hold, write WORDS behind -- (a reason is written --hold=REASON)")
+	}
+	several := flags.Changed("each-line") || flags.Changed("from-json")
+	if several && sub.form.key != "" {
+		return cli.Usagef("--key %q would be the key of every task; give each its own as field key of --from-json, "+
+			"or name the submission by --request-key", sub.form.key)
+	}
+	return nil
 }
 
 // specs are the tasks asked for.
@@ -95,15 +126,21 @@ func (sub *submission) specs(ctx context.Context, s *session) ([]manager.Spec, e
 		read = sub.fromLines
 	case flags.Changed("from-json"):
 		read = sub.fromObjects
+	case flags.Changed("array"):
+		read = sub.fromArray
 	}
 	lines, err := read(s)
 	if err != nil {
 		return nil, err
 	}
 	specs := make([]manager.Spec, len(lines))
+	queues := queueCheck{ctx: ctx, s: s}
 	for i, l := range lines {
 		if specs[i], err = l.spec(now); err == nil {
 			err = s.manager.Check(specs[i])
+		}
+		if err == nil {
+			err = queues.check(specs[i].Queue)
 		}
 		if err != nil {
 			return nil, l.at(err)
@@ -116,65 +153,17 @@ func (sub *submission) specs(ctx context.Context, s *session) ([]manager.Spec, e
 // its argument list where an input could not say the same.
 func (sub *submission) fromWords(s *session) ([]line, error) {
 	f := sub.form
-	f.input = strings.Join(s.args, " ")
-	if !slices.Equal(strings.Fields(f.input), s.args) && len(s.args) > 0 {
-		f.input, f.argv = "", s.args
-	}
+	f.setWords(s.args)
 	return []line{{form: f}}, nil
 }
 
-// halfDone says what was opened before the error, and how to go on.
-func (sub *submission) halfDone(s *session, ids []int64, total int, err error) error {
-	var broken *manager.SubmissionError
-	if !errors.As(err, &broken) {
-		return err
+// setWords makes words the input, or the argument list where an input could not
+// say the same.
+func (f *form) setWords(words []string) {
+	f.input = strings.Join(words, " ")
+	if !slices.Equal(strings.Fields(f.input), words) && len(words) > 0 {
+		f.input, f.argv = "", words
 	}
-	if len(ids) == 0 {
-		return fmt.Errorf("no task was opened: %w", broken.Err)
-	}
-	if sub.quiet {
-		if err := sub.print(s, ids, nil); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("only %d of %d tasks were opened (%s): %w; "+
-		"to open the others, and none twice, repeat it with --request-key %s",
-		len(ids), total, ranges(ids), broken.Err, broken.RequestKey)
-}
-
-func (sub *submission) print(s *session, ids []int64, specs []manager.Spec) error {
-	switch {
-	case *sub.json:
-		return cli.WriteJSON(s.out, map[string]any{"ids": slices.Concat([]int64{}, ids)})
-	case sub.quiet:
-		var text strings.Builder
-		for _, id := range ids {
-			fmt.Fprintln(&text, id)
-		}
-		return printf(s.out, "%s", text.String())
-	case len(ids) == 0:
-		return printf(s.out, "there was nothing to open\n")
-	case len(ids) == 1:
-		words := inputText(specs[0].Input, specs[0].Argv)
-		return printf(s.out, "opened task %d: %s %s\n", ids[0], cli.Safe(specs[0].Program), cli.Safe(words))
-	default:
-		return printf(s.out, "opened %d tasks: %s\n", len(ids), ranges(ids))
-	}
-}
-
-// line is a task with the place it was read from.
-type line struct {
-	form
-	file   string
-	number int
-}
-
-// at says where in the file an error is.
-func (l *line) at(err error) error {
-	if l.number == 0 {
-		return err
-	}
-	return fmt.Errorf("%s:%d: %w; nothing was opened", l.file, l.number, err)
 }
 
 func (l *line) spec(now time.Time) (manager.Spec, error) { return l.form.spec(now) }

@@ -146,7 +146,7 @@ func TestSubmitRefuses(t *testing.T) {
 		{"broken JSON", ok + "{", "--from-json -", []string{"stdin:2", "JSON object"}},
 		{"null", ok + "null", "--from-json -", []string{"stdin:2", "JSON object"}},
 		{"two objects in a line", ok + `{"program":"p"}{}`, "--from-json -", []string{"stdin:2", "one object a line"}},
-		{"unknown field", ok + ok + `{"programm":"p"}`, "--from-json -", []string{"stdin:3", "programm", "known are"}},
+		{"unknown field", ok + ok + `{"programm":"p"}`, "--from-json -", []string{"stdin:3", "programm", "did you mean \"program\"?"}},
 		{"number as program", ok + `{"program":7}`, "--from-json -", []string{"stdin:2", "program", "7"}},
 		{"text in argv", ok + `{"argv":"x"}`, "--from-json -", []string{"stdin:2", "argv"}},
 		{"input and argv", ok + `{"program":"p","argv":[],"input":""}`, "--from-json -", []string{"stdin:2", "exclude"}},

@@ -6,49 +6,10 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 )
-
-// form is a task as people write it: texts, empty for what they leave out.
-type form struct {
-	program, source, input           string
-	argv                             []string
-	startAfter, endBefore, timeout   string
-	maxFails, maxTimeouts, maxLosses string
-	failOn                           string
-}
-
-// spec reads the texts. now is Redis' time, for times such as "+10m". The error
-// is a *statemachine.FieldError.
-func (f *form) spec(now time.Time) (manager.Spec, error) {
-	s := manager.Spec{Program: f.program, Source: f.source, Input: f.input, Argv: f.argv, FailOn: f.failOn}
-	for _, t := range []struct {
-		field, text string
-		into        *time.Time
-	}{{"start_after", f.startAfter, &s.StartAfter}, {"end_before", f.endBefore, &s.EndBefore}} {
-		var err error
-		if *t.into, err = parseWhen(t.field, t.text, now); err != nil {
-			return s, err
-		}
-	}
-	for _, l := range []struct {
-		field, text string
-		into        **int
-	}{
-		{"max_fails", f.maxFails, &s.MaxFails},
-		{"max_timeouts", f.maxTimeouts, &s.MaxTimeouts},
-		{"max_losses", f.maxLosses, &s.MaxLosses},
-	} {
-		var err error
-		if *l.into, err = parseCount(l.field, l.text); err != nil {
-			return s, err
-		}
-	}
-	var err error
-	s.Timeout, err = parseSpan("timeout", f.timeout)
-	return s, err
-}
 
 // parseWhen reads a moment: seconds since 1970, RFC 3339, "+10m" from now, or
 // "inf". An empty text is the zero time.
@@ -90,6 +51,23 @@ func parseSpan(field, text string) (time.Duration, error) {
 	return d, nil
 }
 
+// parseDelay is parseSpan that takes 0 too, which is no delay whatever the
+// defaults are.
+func parseDelay(field, text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := config.ParseDuration(text)
+	switch {
+	case err != nil || d < 0:
+		return 0, &statemachine.FieldError{Field: field, Value: text, Want: "a duration such as 0, 30 or 5m"}
+	case d == 0:
+		return manager.NoDelay, nil
+	default:
+		return d, nil
+	}
+}
+
 // parseCount reads a limit, or "inf". An empty text is nil.
 func parseCount(field, text string) (*int, error) {
 	switch text {
@@ -105,4 +83,75 @@ func parseCount(field, text string) (*int, error) {
 		}
 	}
 	return new(int(n)), nil
+}
+
+// parsePriority reads a priority. An empty text is nil.
+func parsePriority(text string) (*int, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // nil means: the default
+	}
+	n, err := route.ParsePriority(text)
+	return &n, err
+}
+
+// parseNumber reads a number. An empty text is nil. What it may be is checked
+// with the rest of the task.
+func parseNumber(field, text string) (*float64, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // nil means: the default
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return nil, &statemachine.FieldError{Field: field, Value: text, Want: "a number such as 0.5 or 2"}
+	}
+	return &f, nil
+}
+
+// noneText stands for an empty list, whatever the defaults are.
+const noneText = "none"
+
+// parseLabels reads label=value pairs. An empty text is nil, none an empty list.
+func parseLabels(text string) ([]string, error) {
+	switch text {
+	case "":
+		return nil, nil
+	case noneText:
+		return []string{}, nil
+	}
+	canonical, err := route.ParseLabels(text)
+	return strings.Split(canonical, ","), err
+}
+
+// parseResources reads name=number pairs. An empty text is nil, none an empty map.
+func parseResources(text string) (map[string]int, error) {
+	switch text {
+	case "":
+		return nil, nil //nolint:nilnil // nil means: the default
+	case noneText:
+		return map[string]int{}, nil
+	}
+	return route.ParseResources(text)
+}
+
+// parseCodes reads exit codes. An empty text is nil, none an empty list.
+func parseCodes(field, text string) ([]int, error) {
+	switch text {
+	case "":
+		return nil, nil
+	case noneText:
+		return []int{}, nil
+	}
+	canonical, err := route.ParseDefault(field, text)
+	if err != nil {
+		return nil, err
+	}
+	var codes []int
+	for word := range strings.SplitSeq(canonical, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, &statemachine.FieldError{Field: field, Value: text, Want: "exit codes such as 1,2,75"}
+		}
+		codes = append(codes, n)
+	}
+	return codes, nil
 }

@@ -15,6 +15,7 @@ import (
 
 // waiting is the verb wait with its flags.
 type waiting struct {
+	choice  choice
 	timeout string
 	json    *bool
 }
@@ -22,12 +23,13 @@ type waiting struct {
 func (a *app) wait() *cobra.Command {
 	w := &waiting{}
 	cmd := &cobra.Command{
-		Use: "wait [IDS | all]", Short: "Wait until tasks have ended",
-		Long: "wait waits until tasks have ended: those given as 7, 3-9 or 1,3,5-8; all, or nothing, means all\n" +
-			"there are now. It ends with 1 if some did not succeed, and with 4 if the timeout came first.",
-		Example: "  tdf-manager wait 3-9,12\n  tdf-manager wait all --timeout 1h30m",
+		Use: "wait [TASKS]", Short: "Wait until tasks have ended",
+		Long: "wait waits until tasks have ended; without any named it waits for all there are now. It ends with 1\n" +
+			"if some did not succeed, and with 4 if the timeout came first.\n\n" + selectorHelp,
+		Example: "  tdf-manager wait 3-9,12\n  tdf-manager wait all --timeout 1h30m\n  tdf-manager wait --queue nightly",
 		RunE:    a.withManager(false, noOptions, w.do),
 	}
+	w.choice.flags(cmd)
 	cmd.Flags().StringVar(&w.timeout, "timeout", "", "longest time to wait, such as 90 or 1h30m")
 	w.json = jsonFlag(cmd)
 	return cmd
@@ -37,13 +39,16 @@ func (a *app) wait() *cobra.Command {
 var errTimeout = errors.New("timeout")
 
 func (w *waiting) do(ctx context.Context, s *session) error {
-	ids, err := parseIDs(s.args)
+	ids, err := w.ids(ctx, s)
 	if err != nil {
 		return err
 	}
 	limit, err := parseSpan("timeout", w.timeout)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case ids != nil && len(ids) == 0: // no task fits
+		return w.finish(ctx, s, manager.Progress{}, false)
 	}
 	if limit > 0 && limit != manager.Forever {
 		within, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
@@ -58,6 +63,36 @@ func (w *waiting) do(ctx context.Context, s *session) error {
 		return err
 	}
 	return w.finish(context.WithoutCancel(ctx), s, p, timedOut)
+}
+
+// ids are the tasks to wait for; nil means all.
+func (w *waiting) ids(ctx context.Context, s *session) ([]int64, error) {
+	sel, err := w.choice.selection(ctx, s)
+	if err != nil || sel.IDs == nil && !w.choice.narrow() {
+		return nil, err
+	}
+	ids := []int64{}
+	if !w.choice.narrow() {
+		for _, r := range sel.IDs {
+			for id := r.First; id <= r.Last; id++ {
+				ids = append(ids, id)
+			}
+		}
+		return ids, nil
+	}
+	sel.Archived = true
+	for found, err := range s.manager.Select(ctx, sel, page) {
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			ids = append(ids, found[i].ID)
+		}
+	}
+	if len(ids) == 0 {
+		return ids, w.choice.nothing(ctx, s)
+	}
+	return ids, nil
 }
 
 // finish prints the result and turns it into an exit code.

@@ -3,12 +3,10 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/cli"
-	"github.com/tdf-go/tdf/internal/config"
 	"github.com/tdf-go/tdf/manager"
 )
 
@@ -58,9 +56,6 @@ func unknownWorker(name string, workers []manager.Worker) error {
 	for i := range workers {
 		known[i] = workers[i].Name
 	}
-	remedy := "see tdf-manager worker ls --all"
-	if near := config.Nearest(name, known); near != "" {
-		remedy = "did you mean " + strconv.Quote(near) + "?"
-	}
-	return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w: %q; %s", manager.ErrNoWorker, name, remedy))
+	return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w: %q; %s", manager.ErrNoWorker, name,
+		meant(name, known, "see tdf-manager worker ls --all")))
 }

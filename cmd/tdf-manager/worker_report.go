@@ -69,8 +69,8 @@ func (o *ordering) objects(list []ordered, timedOut bool) []map[string]any {
 	for i := range list {
 		r := &list[i]
 		object := map[string]any{
-			"name": r.was.Name, "was": r.was.State, "busy": r.was.Busy, "slots": r.was.Slots, "order": o.order,
-			"ordered": r.given && !o.dryRun, "dry_run": o.dryRun, "note": r.note,
+			nameField: r.was.Name, "was": r.was.State, "busy": r.was.Busy, "slots": r.was.Slots, "order": o.order,
+			"ordered": r.given && !o.dryRun, dryRunField: o.dryRun, "note": r.note,
 		}
 		if o.wait != "" {
 			object["done"], object["timed_out"] = r.after != nil, timedOut && r.after == nil

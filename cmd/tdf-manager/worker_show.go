@@ -98,14 +98,14 @@ func workerObject(w *manager.Worker) map[string]any {
 	queues := make([]map[string]any, len(w.Queues))
 	for i, q := range w.Queues {
 		queues[i] = map[string]any{
-			"class": q.Class, "queue": q.Queue, "threads": q.Threads, "idle": q.Idle, "processing": q.Processing,
+			"class": q.Class, queueField: q.Queue, "threads": q.Threads, "idle": q.Idle, "processing": q.Processing,
 		}
 	}
 	return map[string]any{
-		"name": w.Name, "id": w.ID, "incarnation": w.Incarnation, "node": w.Node, "host": w.Host, "pid": w.PID,
-		"version": w.Version, "containment": w.Containment, "labels": slices.Concat([]string{}, w.Labels),
+		nameField: w.Name, "id": w.ID, "incarnation": w.Incarnation, "node": w.Node, "host": w.Host, "pid": w.PID,
+		"version": w.Version, "containment": w.Containment, "labels": jsonList(w.Labels),
 		"state": w.State, "order": w.Order, "reason": w.Reason, "slots": w.Slots, "busy": w.Busy, "stuck": w.Stuck,
-		"queues": queues, "tasks": slices.Concat([]int64{}, w.Tasks), "started": jsonTime(w.Started),
+		"queues": queues, "tasks": jsonList(w.Tasks), "started": jsonTime(w.Started),
 		"heartbeat": jsonTime(w.Heartbeat), "heartbeat_age": w.Silent.Seconds(), "ended": jsonTime(w.Ended),
 	}
 }

@@ -42,7 +42,8 @@ const (
 	Limits Kind = "limits"
 	// Stamps: a moment that must have been recorded is not there.
 	Stamps Kind = "stamps"
-	// Index: a server or worker will not find the task when it is due.
+	// Index: a server or worker will not find the task when it is due, or limits
+	// count a round that is none or miss one that is.
 	Index Kind = "index"
 	// Unknown: a set lists an id that was never given out.
 	Unknown Kind = "unknown"
@@ -103,7 +104,10 @@ func Verify(ctx context.Context, s *store.Store) (Report, error) {
 			return a.report, err
 		}
 	}
-	return a.report, a.unknown(ctx)
+	if err := a.unknown(ctx); err != nil {
+		return a.report, err
+	}
+	return a.report, a.counts(ctx)
 }
 
 // tasks audits some tasks.

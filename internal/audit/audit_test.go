@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/config"
 	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/worktest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -53,7 +54,9 @@ func world(t *testing.T) (ns string, s *store.Store, id map[string]int64) {
 	worktest.Drain(t, s, play)
 	archive(t, s, id["archived"])
 	open("0", "running")
-	if _, err := s.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "r", Buckets: []store.Bucket{{}}, Max: 1}); err != nil {
+	if _, err := s.Claim(t.Context(), store.ClaimRequest{
+		Worker: "w", Request: "r", Turns: route.Free(store.Bucket{}), Max: 1, Node: "n", MaxThreads: route.NoLimit,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return ns, s, id
@@ -135,6 +138,12 @@ func TestPlantedDamage(t *testing.T) {
 		{"a fail too many", "open", Counters, [][]string{{"HSET", "%k", "fails", "1", "max_fails", "1"}}},
 		{"a fail too few", "again", Counters, [][]string{{"HSET", "%k", "fails", "0"}}},
 		{"archived without outcome", "archived", Counters, [][]string{{"HDEL", "%k", "outcome"}}},
+		{"a fault too many", "open", Counters, [][]string{{"HSET", "%k", "faults", "1"}}},
+		{"failed too early with a code to retry", "fail", Limits,
+			[][]string{{"HSET", "%k", "max_fails", "4", "0:exit_code", "7", "fatal_exit_codes", "1", "retry_exit_codes", "7,9"}}},
+		{"timed out too early, whatever the exit code", "slow", Limits,
+			[][]string{{"HSET", "%k", "max_timeouts", "4", "0:exit_code", "7", "fatal_exit_codes", "7"}}},
+		{"an orphan although a stop was asked for", "lost", Limits, [][]string{{"HSET", "%k", "max_losses", "4", "cancel_requested", "5"}}},
 		{"failed too early", "fail", Limits, [][]string{{"HSET", "%k", "max_fails", "4"}}},
 		{"opened too often", "again", Limits, [][]string{{"HSET", "%k", "max_fails", "0"}}},
 		{"no stamp of the state", "ok", Stamps, [][]string{{"HDEL", "%k", "0:succeeded"}}},
@@ -144,6 +153,12 @@ func TestPlantedDamage(t *testing.T) {
 		{"not in its bucket", "open", Index, [][]string{{"DEL", "%n:ready:default:::0"}, {"ZADD", "%n:ready:default:::0", "8000000000", "a8"}}},
 		{"not in the index of deadlines", "deadline", Index, [][]string{{"ZREM", "%n:due", "%i"}}},
 		{"running without a deadline", "running", Index, [][]string{{"ZREM", "%n:due", "%i"}}},
+		{"not counted in its queue", "running", Index, [][]string{{"SREM", "%n:busy:queue:default", "%i"}}},
+		{"not counted on its node", "running", Index, [][]string{{"SREM", "%n:busy:node:n", "%i"}}},
+		{"counted and does not run", "ok", Index, [][]string{{"SADD", "%n:busy:queue:default", "%i"}}},
+		{"has resources and does not run", "ok", Index, [][]string{{"SADD", "%n:nodes", "n"}, {"HSET", "%n:used:n", "%i", "gpu:1[0]"}}},
+		{"faults beyond the maximum", "fail", Limits, [][]string{{"HSET", "%k", "fails", "0", "max_faults", "0", "faults", "2", "round", "1"},
+			{"HSET", "%k", "1:open", "1", "1:running", "1", "1:worker", "w", "1:executed", "1", "1:failed", "1"}}},
 		{"foreign member", "", Unknown, [][]string{{"ZADD", "%n:open", "0", "999"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -190,6 +205,66 @@ func TestSetAside(t *testing.T) {
 	r, err := Verify(t.Context(), s)
 	if err != nil || len(r.Violations) != 1 || r.Violations[0].Kind != SetAside || r.Violations[0].ID != id["ok"] {
 		t.Errorf("%+v, %v, want the task set aside", r.Violations, err)
+	}
+}
+
+// What ends a task before its limits, and what is counted beside them.
+func TestSoundExceptions(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		task  string
+		words []string
+	}{
+		"a stop was asked for":  {"fail", []string{"max_fails", "4", "cancel_requested", "5"}},
+		"a stop, and too slow":  {"slow", []string{"max_timeouts", "4", "cancel_requested", "5"}},
+		"a fatal exit code":     {"fail", []string{"max_fails", "4", "0:exit_code", "7", "fatal_exit_codes", "7"}},
+		"not a code to retry":   {"fail", []string{"max_fails", "4", "0:exit_code", "7", "retry_exit_codes", "75"}},
+		"not charged":           {"again", []string{"fails", "0", "faults", "1", "max_fails", "0"}},
+		"not charged too often": {"fail", []string{"fails", "0", "faults", "1", "max_faults", "0", "charge", "program"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns, s, ids := world(t)
+			words := append([]string{"HSET", "%k"}, c.words...)
+			redistest.Shared(t).Do(t, fill(words, ns, ids[c.task])...)
+			if r, err := Verify(t.Context(), s); err != nil || !r.OK() {
+				t.Errorf("%+v, %v, want no violation", r.Violations, err)
+			}
+		})
+	}
+}
+
+// A task that is opened on hold, and called off without having been released, was
+// never open.
+func TestHeldFromTheStart(t *testing.T) {
+	t.Parallel()
+	s := worktest.Open(t, redistest.Namespace(t))
+	spec := store.Spec{
+		Program: "p", Source: "s", StartAfter: "0", EndBefore: "inf", Timeout: "inf",
+		MaxFails: "0", MaxTimeouts: "0", MaxLosses: "0", Held: "not yet",
+	}
+	ids, err := s.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []store.Spec{spec}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // blocked, then cancelled
+		if r, err := Verify(t.Context(), s); err != nil || !r.OK() {
+			t.Errorf("%+v, %v, want no violation", r.Violations, err)
+		}
+		task, err := s.Task(t.Context(), ids[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if task.State != statemachine.Blocked {
+			break
+		}
+		move, err := statemachine.Decide(&task.Task, statemachine.Occurrence{Event: statemachine.Cancel, Actor: statemachine.Manager}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := s.Apply(t.Context(), store.Order{Move: move, Writer: "m"}); err != nil || out[0].Err != nil {
+			t.Fatal(out, err)
+		}
 	}
 }
 

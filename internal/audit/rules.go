@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tdf-go/tdf/statemachine"
@@ -68,43 +69,61 @@ func (s *sight) counters() []Violation {
 	if s.State == statemachine.Archived && !s.Outcome.Ended() {
 		return s.violation(Counters, "archived, but its outcome is %q", s.Outcome)
 	}
-	sum, want := s.Fails+s.Timeouts+s.Losses+s.Releases, s.Round
-	switch s.End() {
-	case statemachine.Failed, statemachine.TimedOut, statemachine.Orphaned:
+	want := s.Round
+	if s.countedOut() {
 		want++
-	default:
 	}
-	if sum == want {
+	if s.Ends() == want {
 		return nil
 	}
-	return s.violation(Counters, "round %d, but fails %d, timeouts %d, losses %d, releases %d (%s)",
-		s.Round, s.Fails, s.Timeouts, s.Losses, s.Releases, s.State)
+	return s.violation(Counters, "round %d, but fails %d, timeouts %d, losses %d, releases %d, faults %d (%s)",
+		s.Round, s.Fails, s.Timeouts, s.Losses, s.Releases, s.Faults, s.State)
 }
 
-// limits: a counter passes its maximum only by ending the task.
+// countedOut reports whether the task ended by the count of a round.
+func (s *sight) countedOut() bool {
+	return slices.ContainsFunc(statemachine.Counters(), func(c statemachine.Counter) bool {
+		return s.End() != statemachine.None && c.End() == s.End()
+	})
+}
+
+// limits: a counter passes its maximum only by ending the task, and by one.
 func (s *sight) limits() []Violation {
 	var found []Violation
-	for _, c := range []struct {
-		name  statemachine.Counter
-		count int
-		limit statemachine.Limit
-		end   statemachine.State
-	}{
-		{statemachine.Fails, s.Fails, s.MaxFails, statemachine.Failed},
-		{statemachine.Timeouts, s.Timeouts, s.MaxTimeouts, statemachine.TimedOut},
-		{statemachine.Losses, s.Losses, s.MaxLosses, statemachine.Orphaned},
-	} {
-		ended := s.End() == c.end
-		switch over := statemachine.Limit(c.count) - c.limit; {
-		case ended && over != 1:
-			found = append(found, s.violation(Limits, "ended %s with %s %d and a maximum of %s",
-				c.end, c.name, c.count, c.limit.Text())...)
-		case !ended && over > 0:
-			found = append(found, s.violation(Limits, "%s %d is beyond its maximum of %s",
-				c.name, c.count, c.limit.Text())...)
+	reached := false
+	for _, c := range statemachine.Counters() {
+		over := statemachine.Limit(s.Counted(c)) - s.Limit(c)
+		ended := c.End() != statemachine.None && s.End() == c.End()
+		reached = reached || ended && over == 1
+		if over > 1 || over == 1 && !ended {
+			found = append(found, s.violation(Limits, "%s %d is beyond its maximum of %s (%s)",
+				c, s.Counted(c), s.Limit(c).Text(), s.End())...)
 		}
 	}
-	return found
+	if len(found) > 0 || reached || s.final() {
+		return found
+	}
+	return s.violation(Limits, "ended %s, but no counter is beyond its maximum", s.End())
+}
+
+// final reports whether the task may be where it is with all counters within their
+// limits: it did not end by one, a stop was asked for, or its exit code is final.
+func (s *sight) final() bool {
+	switch end := s.End(); {
+	case !s.countedOut():
+		return true
+	case s.StopAsked: // a task that is lost after that is no orphan
+		return end != statemachine.Orphaned
+	default:
+		return end == statemachine.Failed && s.finalExit()
+	}
+}
+
+// finalExit reports whether the exit code of the last round rules out another.
+func (s *sight) finalExit() bool {
+	code := s.Current.ExitCode
+	return s.Current.HasExit && (slices.Contains(s.FatalCodes, code) ||
+		len(s.RetryCodes) > 0 && !slices.Contains(s.RetryCodes, code))
 }
 
 // recorded: each round that is over was opened, claimed and worked by somebody,
@@ -133,7 +152,10 @@ func (s *sight) recorded() []Violation {
 
 // implied are the fields the present round must have.
 func (s *sight) implied() []string {
-	names := []string{string(statemachine.Open), string(s.State)}
+	names := []string{string(s.State)}
+	if !s.neverOpen() {
+		names = append(names, string(statemachine.Open))
+	}
 	if s.foreignArchive() {
 		names = append(names, string(statemachine.Archived))
 	}
@@ -151,6 +173,17 @@ func (s *sight) implied() []string {
 	return names
 }
 
+// neverOpen reports whether the task was opened on hold and ended without having
+// been released.
+func (s *sight) neverOpen() bool {
+	switch s.End() {
+	case statemachine.Blocked, statemachine.Cancelled, statemachine.Expired:
+		return s.Round == 0 && s.stamps[statemachine.RoundField(0, string(statemachine.Blocked))] != ""
+	default:
+		return false
+	}
+}
+
 // foreignDelay is how long the servers may take to give a claim of a foreign
 // client its deadline.
 const foreignDelay = 60 * statemachine.Second
@@ -164,6 +197,10 @@ func (s *sight) indices() []Violation {
 	var found []Violation
 	if s.State == statemachine.Open && !s.InBucket && s.now <= s.EndBefore {
 		found = s.violation(Index, "it is open, but not in its bucket %s: no worker finds it", s.Bucket.Name())
+	}
+	if s.Uncounted {
+		found = append(found, s.violation(Index, "it runs in queue %s on node %q, but is not counted there: a limit may be exceeded",
+			s.Bucket.QueueName(), s.Node)...)
 	}
 	foreign := s.State == statemachine.Running && s.Current.Claim == ""
 	fresh := foreign && s.now.Sub(s.Current.Running) < foreignDelay

@@ -1,6 +1,10 @@
 package config
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/tdf-go/tdf/internal/route"
+)
 
 // envPrefix starts every environment variable read here.
 const envPrefix = "TDF_"
@@ -52,7 +56,7 @@ func (l *loader) refuseTypos(vars map[string]string, known []string) {
 		}
 		delete(vars, name)
 		for _, candidate := range known {
-			if distance(name, candidate) <= 2 {
+			if route.Distance(name, candidate) <= 2 {
 				l.report(&Error{
 					File: "environment " + name, Problem: "unknown variable",
 					Remedy: "did you mean " + candidate + "?", Err: ErrUnknown,

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -77,19 +78,21 @@ func defaults(t *testing.T) *File {
 		Server: Server{
 			RoundDuration: 1300 * time.Millisecond, TimeoutGrace: 10 * time.Second, WorkerTimeout: 15 * time.Second,
 			BatchSize: 100, RepairInterval: 5 * time.Second, RepairBatch: 1000,
+			Quarantine: QuarantineWarn, QuarantineProbe: time.Minute,
 		},
 		Worker: Worker{
-			DrainTimeout: 20 * time.Second, OnRedisLoss: "stop", Containment: "auto", DiskReserve: 64 << 20, KeepRounds: 10,
+			MaxThreads: route.NoLimit, DrainTimeout: 20 * time.Second, OnRedisLoss: "stop", Containment: "auto", DiskReserve: 64 << 20, KeepRounds: 10,
 			SleepAfterNoProcessClaimed: 3 * time.Second, OutputLimit: 1 << 20, KillGrace: 5 * time.Second,
 			ProgramDir: ".", FetchTimeout: 10 * time.Minute, FetchMaxBytes: 1 << 30, FetchMaxEntries: 100_000,
 			FetchMaxFileBytes: 512 << 20, FetchMaxRedirects: 5, RsyncPath: "rsync",
 		},
 		Manager: Manager{
 			RoundDuration: 1300 * time.Millisecond, BatchSize: 100,
-			HandlerBackoff: time.Second, HandlerBackoffMax: time.Minute,
+			KeyTTL: 7 * 24 * time.Hour, HandlerBackoff: time.Second, HandlerBackoffMax: time.Minute,
 		},
 		TaskDefaults: TaskDefaults{
 			StartAfter: "0", EndBefore: "inf", Timeout: "inf", MaxFails: "0", MaxTimeouts: "0", MaxLosses: statemachine.DefaultMaxLosses.Text(),
+			MaxFaults: statemachine.DefaultMaxFaults.Text(), RetryDelay: "0", RetryBackoff: "1", RetryMaxDelay: "inf", RetryJitter: "0", Queue: "default",
 		},
 	}
 }

@@ -80,3 +80,23 @@ func TestShippedFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestShippedFilesNameEveryKey: a file shows all that its program reads.
+func TestShippedFilesNameEveryKey(t *testing.T) {
+	t.Parallel()
+	for name, own := range map[string][]string{
+		"server": {"redis", "tdf", "server"}, "worker": {"redis", "tdf", "worker"}, "manager": {"redis", "tdf", "manager", "task_defaults"},
+	} {
+		f, err := Load(filepath.Join("..", "..", "configs", name+".cfg"), ForServer, WithEnviron(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, section := range own {
+			for _, k := range schemaOf(&File{}).section(section).keys {
+				if f.settings[section+"."+k.name].level != fromFile {
+					t.Errorf("%s.cfg does not say what %s in [%s] is", name, k.name, section)
+				}
+			}
+		}
+	}
+}

@@ -3,8 +3,6 @@ package config
 import (
 	"math"
 	"time"
-
-	"github.com/tdf-go/tdf/statemachine"
 )
 
 // schema is the table of all sections and keys, bound to the File it fills.
@@ -77,6 +75,8 @@ func serverSection(s *Server) section {
 			{"round_duration", "1.3", seconds(&s.RoundDuration, shortest, longest), "Longest time between two passes over due tasks; woken, the server reacts at once."},
 			{"timeout_grace", "10", seconds(&s.TimeoutGrace, 0, longest), "How long to wait, after a round's timeout, for the report of its worker."},
 			{"worker_timeout", "15", seconds(&s.WorkerTimeout, time.Second, longest), "The lease: a worker that has not been heard of for so long is dead, and its tasks are opened again. Published for all workers, which send a heartbeat three times as often."},
+			{"quarantine", QuarantineWarn, word(&s.Quarantine, QuarantineOff, QuarantineWarn, QuarantineOn), "What becomes of a node where tasks fail that succeed elsewhere: with `on` it is set aside until a task it is given to try succeeds, with `warn` only the log says so, with `off` nobody looks."},
+			{"quarantine_probe", "60", seconds(&s.QuarantineProbe, time.Second, longestProbe), "Pause before a node that was set aside is given a task to try; doubles with each one that fails, up to an hour."},
 			{"batch_size", "100", integer(&s.BatchSize, 1, 10000), "Most tasks settled at once."},
 			{"repair_interval", "5", seconds(&s.RepairInterval, shortest, longest), "Time between two background passes that adopt foreign tasks and repair indices."},
 			{"repair_batch", "1000", integer(&s.RepairBatch, 1, 100000), "Most tasks one such pass looks at."},
@@ -90,24 +90,9 @@ func managerSection(m *Manager) section {
 		keys: []key{
 			{"round_duration", "1.3", seconds(&m.RoundDuration, shortest, longest), "Longest time between two passes over ended tasks; woken, the manager reacts at once."},
 			{"batch_size", "100", integer(&m.BatchSize, 1, 10000), "Most tasks opened or archived at once."},
+			{"key_ttl", "604800", seconds(&m.KeyTTL, time.Minute, 366*longest), "How long the key of a submitted task is remembered, by default seven days: until then, a second task with the same key in the same queue is not opened."},
 			{"handler_backoff", "1", seconds(&m.HandlerBackoff, 0, longest), "Pause before a task is given again to a handler that returned an error; doubles each time."},
 			{"handler_backoff_max", "60", seconds(&m.HandlerBackoffMax, 0, longest), "Where that pause stops growing."},
-		},
-	}
-}
-
-func taskDefaultsSection(d *TaskDefaults) section {
-	return section{
-		name: "task_defaults", doc: "Values of a new task that its opener did not give. Read by tdf-manager and by programs that use the package manager.",
-		keys: []key{
-			{"start_after", "0", timestamp(&d.StartAfter, false), "Earliest start, in unix seconds."},
-			{"end_before", "inf", timestamp(&d.EndBefore, true), "Latest end of the execution, in unix seconds."},
-			{"timeout", "inf", span(&d.Timeout), "Longest time a round may run, its fetch included."},
-			{"max_fails", "0", limit(&d.MaxFails), "How often a task may fail and be opened again."},
-			{"max_timeouts", "0", limit(&d.MaxTimeouts), "How often a task may time out and be opened again."},
-			{"max_losses", statemachine.DefaultMaxLosses.Text(), limit(&d.MaxLosses), "How often a task may lose its worker and be opened again."},
-			{"add_random_start_offset", "False", boolean(&d.AddRandomStartOffset), "Add a random part of a second to `start_after`, to mix tasks with the same start."},
-			{"fail_on", FailOnAny, failOn(&d.FailOn), "What makes a round a failure: `stderr` any output there, `exit` only the exit status or a signal, `any` (or empty) either of them."},
 		},
 	}
 }
@@ -116,6 +101,8 @@ func taskDefaultsSection(d *TaskDefaults) section {
 const (
 	shortest = 10 * time.Millisecond
 	longest  = 24 * time.Hour
+
+	longestProbe = time.Hour // where the pause between probes stops growing
 )
 
 // section returns the section with that name, or an empty one.

@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"time"
+
+	"github.com/tdf-go/tdf/internal/route"
 )
 
 // Sizes in bytes.
@@ -18,8 +20,7 @@ func workerSection(w *Worker) section {
 		name: "worker", doc: "Read by tdf-worker.",
 		keys: slices.Concat([]key{
 			{"slots", "0", integer(&w.Slots, 0, 1024), "How many tasks run at a time; 0 for the number of cores."},
-			{"node", "", text(&w.Node, optional(checkNode)), "Name of the host in records and in the registry; empty for its host name."},
-			{"labels", "", list(&w.Labels, checkLabel), "What this worker offers to tasks that demand it, as label=value, separated by commas."},
+			{"node", "", text(&w.Node, optional(ruled(route.CheckNode))), "Name of the host in records and in the registry; empty for its host name."},
 			{"task_output_filename", "", text(&w.TaskOutputFilename, checkFilename), "File that receives all of a program's stdout; empty for none. `$worker`, `$taskId`, `$round` and `$program` are replaced."},
 			{"task_error_filename", "", text(&w.TaskErrorFilename, checkFilename), "The same for stderr."},
 			{"sleep_after_success", "0", seconds(&w.SleepAfterSuccess, 0, longest), "Pause after a round that succeeded."},
@@ -30,7 +31,18 @@ func workerSection(w *Worker) section {
 			{"program_dir", ".", text(&w.ProgramDir, notEmpty), "Directory that holds one directory per program; relative to the working directory."},
 			{"environment", "", list(&w.Environment, checkVariable), "Names of the worker's environment variables that programs may see too, separated by commas; `JAVA_*` are all that begin so."},
 			{"temp_dir", "", noneable(&w.TempDir), "Where private directories of rounds are made; empty for the system's choice."},
-		}, lifeKeys(w), limitKeys(w), fetchKeys(w)),
+		}, offerKeys(w), lifeKeys(w), limitKeys(w), fetchKeys(w)),
+	}
+}
+
+// offerKeys are about which tasks this worker may run.
+func offerKeys(w *Worker) []key {
+	return []key{
+		{"env", "", text(&w.Env, ruled(route.CheckEnv)), "Environment of this worker, for example `python`: a task that demands one runs only where it is the same, a task that demands none runs anywhere. Empty for none."},
+		{"labels", "", list(&w.Labels, ruled(checkLabel)), "What this worker offers to tasks that demand it, as label=value, separated by commas."},
+		{"resources", "", resources(&w.Resources), "What this node has in all for tasks that ask for it, as name=number, separated by commas, for example `gpu=4,mem=65536`. The workers of one node share it and should all say the same."},
+		{"classes", "", list(&w.Classes, ruled(route.CheckOffer)), "Classes of queues that this worker serves, as name or name=version, separated by commas. A queue without a class is served by every worker, one with a class only by those that name it here."},
+		{"maxthreads", route.NoLimit.Text(), threads(&w.MaxThreads), "How many tasks may run at a time on this node, over all queues and all its workers; 0 for nothing new, `none` for no limit. `tdf-manager node set NODE maxthreads=N` counts instead, where given."},
 	}
 }
 

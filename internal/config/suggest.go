@@ -1,6 +1,10 @@
 package config
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/tdf-go/tdf/internal/route"
+)
 
 // unknownSection describes a section nobody reads.
 func (s schema) unknownSection(name string) *Error {
@@ -57,38 +61,6 @@ func nearest(name string, words []string) string {
 	return Nearest(strings.ReplaceAll(strings.ToLower(name), "-", "_"), words)
 }
 
-// Nearest returns the word that differs least from name, if that is close
-// enough to be a slip: a third of the letters, one at least. It is empty if
-// there is none.
-func Nearest(name string, words []string) string {
-	if len(name) > maxName {
-		return ""
-	}
-	best, least := "", max(1, len(name)/3)+1
-	for _, word := range words {
-		if d := distance(name, word); d < least {
-			best, least = word, d
-		}
-	}
-	return best
-}
-
-// distance is the Levenshtein distance of two texts, in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diagonal
-			if a[i-1] != b[j-1] {
-				cost = 1 + min(diagonal, row[j], row[j-1])
-			}
-			diagonal, row[j] = row[j], cost
-		}
-	}
-	return row[len(b)]
-}
+// Nearest returns the word that differs least from name, if that is close enough
+// to be a slip; see [route.Nearest].
+func Nearest(name string, words []string) string { return route.Nearest(name, words) }

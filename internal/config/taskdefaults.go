@@ -5,7 +5,7 @@ import "strconv"
 // TaskDefaults holds the section [task_defaults]: the values of a new task that
 // its opener did not give.
 //
-// StartAfter to MaxLosses are kept as written ("0", "inf"), because the
+// StartAfter to MaxFaults are kept as written ("0", "inf"), because the
 // original stores them so in a task's hash; only Go durations become plain
 // seconds, and every spelling of infinity becomes "inf". All are validated.
 type TaskDefaults struct {
@@ -22,12 +22,36 @@ type TaskDefaults struct {
 	// MaxLosses is how often a task may lose its worker and be re-opened
 	// (default statemachine.DefaultMaxLosses).
 	MaxLosses string
+	// MaxFaults is how often a task may fail without being to blame and be
+	// re-opened (default statemachine.DefaultMaxFaults).
+	MaxFaults string
 	// AddRandomStartOffset adds a random part of a second to start_after, to
 	// mix tasks with the same start (default false).
 	AddRandomStartOffset bool
 	// FailOn says what makes a round a failure: FailOnStderr, FailOnExit, or ""
 	// (default) either. It is "" for FailOnAny too: a task without the field.
 	FailOn string
+	// Charge says which failures count against MaxFails: ChargeProgram, or ""
+	// (default) all. It is "" for ChargeAll too.
+	Charge string
+
+	// RetryDelay is how long a task rests before it is run again, in seconds
+	// (default "0"), RetryBackoff by what factor each rest is longer than the one
+	// before (default "1"), RetryMaxDelay where the rests stop growing, in seconds
+	// (default "inf"), RetryJitter the part of a rest left to chance, from 0 to 1
+	// (default "0").
+	RetryDelay, RetryBackoff, RetryMaxDelay, RetryJitter string
+	// RetryExitCodes are the only exit codes that are run again, FatalExitCodes
+	// those that never are: sorted, separated by commas; empty (default) for none.
+	RetryExitCodes, FatalExitCodes string
+
+	// Queue is the task's queue (default route.DefaultQueue).
+	Queue string
+	// Env, Labels and Resources are what the task demands, as route.Bucket holds
+	// them; empty (default) for nothing.
+	Env, Labels, Resources string
+	// Priority is from -1000 to 1000 (default 0), higher first.
+	Priority int
 }
 
 // The words for what makes a round a failure; see TaskDefaults.FailOn.
@@ -40,13 +64,22 @@ const (
 // FailOnWords are all words that fail_on can be, the default first.
 func FailOnWords() []string { return []string{FailOnAny, FailOnStderr, FailOnExit} }
 
-// failOn takes one of the words, or nothing, and stores the default as nothing,
-// which is how a task's hash says it.
-func failOn(into *string) value {
-	v := choice(into, FailOnWords()...)
+// The words for which failures count as such; see TaskDefaults.Charge.
+const (
+	ChargeAll     = "all"     // every failure
+	ChargeProgram = "program" // those of the program and of its limits
+)
+
+// ChargeWords are all words that charge can be, the default first.
+func ChargeWords() []string { return []string{ChargeAll, ChargeProgram} }
+
+// defaultWord takes one of the words, or nothing, and stores the first, which is
+// the default, as nothing: that is how a task's hash says it.
+func defaultWord(into *string, words ...string) value {
+	v := choice(into, words...)
 	parse := v.parse
 	v.parse = func(s string) *fault {
-		if s == FailOnAny {
+		if s == words[0] {
 			s = ""
 		}
 		return parse(s)

@@ -43,6 +43,12 @@ type Server struct {
 	// WorkerTimeout is the lease: how long a worker may be silent before it
 	// counts as dead (default 15s). Workers learn it from Redis.
 	WorkerTimeout time.Duration
+	// Quarantine says what becomes of a node where tasks fail that succeed
+	// elsewhere: QuarantineOff, QuarantineWarn (default) or QuarantineOn.
+	Quarantine string
+	// QuarantineProbe is the first pause before a node that was set aside may
+	// try a task again (default 1m); it doubles with each failure, up to an hour.
+	QuarantineProbe time.Duration
 	// BatchSize is the largest number of tasks settled in one script (default 100).
 	BatchSize int
 	// RepairInterval is the time between two background passes that adopt
@@ -53,6 +59,13 @@ type Server struct {
 	RepairBatch int
 }
 
+// The words for what becomes of a suspicious node; see Server.Quarantine.
+const (
+	QuarantineOff  = "off"  // nobody looks
+	QuarantineWarn = "warn" // it is announced
+	QuarantineOn   = "on"   // it is announced, and gets no tasks but probes
+)
+
 // Manager holds the section [manager].
 type Manager struct {
 	// RoundDuration is the longest time between two passes over ended tasks
@@ -61,6 +74,9 @@ type Manager struct {
 	// BatchSize is the largest number of tasks opened or archived in one
 	// script (default 100).
 	BatchSize int
+	// KeyTTL is how long the key of a submitted task is remembered (default 7
+	// days); a second task with the same key is then not opened.
+	KeyTTL time.Duration
 	// HandlerBackoff is the pause before a task is given again to a handler
 	// that returned an error (default 1s); it doubles each time.
 	HandlerBackoff time.Duration

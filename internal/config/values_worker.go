@@ -16,17 +16,6 @@ func optional(check func(string) error) func(string) error {
 	}
 }
 
-func checkNode(s string) error { return ValidName("node", s) }
-
-// checkLabel takes label=value; neither may hold what separates labels.
-func checkLabel(s string) error {
-	name, value, ok := strings.Cut(s, "=")
-	if !ok || name == "" || value == "" || strings.Contains(value, "=") {
-		return invalid("not of the form label=value", "write for example gpu=a100,zone=eu, without blanks around the equals sign")
-	}
-	return nil
-}
-
 // RlimitNames are the resource limits that can be set, as getrlimit(2) names
 // them without RLIMIT_ and in lower case.
 func RlimitNames() []string {

@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/tdf-go/tdf/internal/route"
+)
 
 // Worker holds the section [worker].
 type Worker struct {
@@ -10,6 +14,16 @@ type Worker struct {
 	Node string
 	// Labels are the label=value pairs this worker offers.
 	Labels []string
+	// Env is the environment that tasks may demand; empty (default) means none.
+	Env string
+	// Resources is what the node has in all, by name.
+	Resources route.Resources
+	// Classes are the classes of queues this worker serves, each name or
+	// name=version; none (default) means all.
+	Classes []string
+	// MaxThreads is how many tasks may run at a time on the node, over all
+	// queues and workers, unless the node itself is set (default route.NoLimit).
+	MaxThreads route.Limit
 	// DrainTimeout is how long running programs may go on after the first
 	// signal before their tasks are handed back (default 20s).
 	DrainTimeout time.Duration

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tdf-go/tdf/internal/route"
 )
 
 // TestWorkerKeys loads each key of a worker's life and limits.
@@ -19,6 +20,12 @@ func TestWorkerKeys(t *testing.T) {
 		{"slots=8", func(w *Worker) any { return w.Slots }, 8},
 		{"node=rack-7", func(w *Worker) any { return w.Node }, "rack-7"},
 		{"labels=gpu=a100, zone=eu", func(w *Worker) any { return w.Labels }, []string{"gpu=a100", "zone=eu"}},
+		{"env=python", func(w *Worker) any { return w.Env }, "python"},
+		{"resources=mem=65536, gpu=4", func(w *Worker) any { return w.Resources }, route.Resources{"gpu": 4, "mem": 65536}},
+		{"classes=render=2.1, index", func(w *Worker) any { return w.Classes }, []string{"render=2.1", "index"}},
+		{"maxthreads=0", func(w *Worker) any { return w.MaxThreads }, route.Limit(0)},
+		{"maxthreads=3", func(w *Worker) any { return w.MaxThreads }, route.Limit(3)},
+		{"maxthreads=none", func(w *Worker) any { return w.MaxThreads }, route.NoLimit},
 		{"drain_timeout=5m", func(w *Worker) any { return w.DrainTimeout }, 5 * time.Minute},
 		{"drain_timeout=0", func(w *Worker) any { return w.DrainTimeout }, time.Duration(0)},
 		{"on_redis_loss=finish", func(w *Worker) any { return w.OnRedisLoss }, "finish"},
@@ -60,10 +67,24 @@ func TestRefusedWorkerKeys(t *testing.T) {
 		{"slots=-1", "out of range"},
 		{"slots=1025", "out of range"},
 		{"slots=auto", "not a whole number"},
-		{"node=a/b", "contains a slash"},
-		{"labels=gpu", "not of the form label=value"},
-		{"labels=gpu = a100", "not of the form label=value"},
-		{"labels=a=b=c", "not of the form label=value"},
+		{"node=a/b", "not the name of a node"},
+		{"node=a b", "not the name of a node"},
+		{"node=a\u00a0b", "not the name of a node"},
+		{"node=a,b", "not the name of a node"},
+		{"labels=gpu", "not label=value"},
+		{"labels=gpu = a100", "not label=value"},
+		{"labels=a=b=c", "not label=value"},
+		{"labels=gpu=a\u00a0b", "not label=value"},
+		{"env=py thon", "not empty or a name"},
+		{"env=-x", "not empty or a name"},
+		{"resources=gpu", "not a list of at most 16"},
+		{"resources=gpu=0", "not a list of at most 16"},
+		{"resources=gpu=1,gpu=2", "not a list of at most 16"},
+		{"resources=GPU=1", "not a list of at most 16"},
+		{"classes=render=", "not name or name=version"},
+		{"classes=a=b=c", "not name or name=version"},
+		{"maxthreads=-1", "not a whole number"},
+		{"maxthreads=inf", "not a whole number"},
 		{"drain_timeout=-1", "negative"},
 		{"drain_timeout=25h", "out of range"},
 		{"on_redis_loss=continue", "not one of the known words"},

@@ -1,7 +1,10 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +18,11 @@ type args struct {
 }
 
 // options are all that some command understands.
-var options = []string{"start_after", "end_before", "timeout", "max_fails", "max_timeouts", "max_losses", "grace", "by"}
+var options = []string{
+	"start_after", "end_before", "timeout", "held", "max_fails", "max_timeouts", "max_losses", "max_faults", "charge",
+	"retry_delay", "retry_backoff", "retry_max_delay", "retry_jitter", "retry_exit_codes", "fatal_exit_codes",
+	"class", "exit_code", "excused", "random", "grace", "by",
+}
 
 func parseArgs(words []string) (*args, error) {
 	a := &args{options: map[string]string{}}
@@ -25,11 +32,7 @@ func parseArgs(words []string) (*args, error) {
 			a.words = append(a.words, w)
 			continue
 		}
-		known := false
-		for _, o := range options {
-			known = known || o == name
-		}
-		if !known {
+		if !slices.Contains(options, name) {
 			return nil, fmt.Errorf("no such option: %s", name)
 		}
 		a.options[name] = value
@@ -61,33 +64,27 @@ func duration(text string) (sm.Duration, error) {
 	return sm.Duration(d.Microseconds()), err
 }
 
-// spec reads the options of open. Times count from begin.
-func (a *args) spec(begin sm.Time) (sm.Task, error) {
-	t := sm.Task{EndBefore: sm.Never, Timeout: sm.Forever, MaxLosses: sm.DefaultMaxLosses}
-	for name, value := range a.options {
-		var d sm.Duration
-		var err error
-		switch name {
-		case "start_after":
-			d, err = duration(value)
-			t.StartAfter = begin.Add(d)
-		case "end_before":
-			d, err = duration(value)
-			t.EndBefore = begin.Add(d)
-		case "timeout":
-			t.Timeout, err = duration(value)
-		case "max_fails":
-			t.MaxFails, err = sm.ParseLimit(value)
-		case "max_timeouts":
-			t.MaxTimeouts, err = sm.ParseLimit(value)
-		case "max_losses":
-			t.MaxLosses, err = sm.ParseLimit(value)
-		default:
-			err = fmt.Errorf("open knows no option %s", name)
-		}
-		if err != nil {
-			return t, fmt.Errorf("%s: %w", name, err)
-		}
+// yes reads an option that is "yes" or absent.
+func (a *args) yes(name string) (bool, error) {
+	text, ok := a.options[name]
+	if ok && text != "yes" {
+		return false, fmt.Errorf("%s: want yes", name)
 	}
-	return t, nil
+	return ok, nil
+}
+
+// occurrence reads what a command says of o beside who, what and whose.
+func (a *args) occurrence(o sm.Occurrence) (sm.Occurrence, error) {
+	var graceErr, excusedErr, randomErr, exitErr error
+	o.Class = sm.Class(a.options["class"])
+	o.Grace, graceErr = a.duration("grace")
+	o.Excused, excusedErr = a.yes("excused")
+	if text, ok := a.options["random"]; ok {
+		o.Random, randomErr = strconv.ParseFloat(text, 64)
+	}
+	if text, ok := a.options["exit_code"]; ok {
+		o.HasExit = true
+		o.ExitCode, exitErr = strconv.Atoi(text)
+	}
+	return o, errors.Join(graceErr, excusedErr, randomErr, exitErr)
 }

@@ -23,12 +23,17 @@
 //
 // The commands:
 //
-//	open [start_after=T] [end_before=T] [timeout=D] [max_fails=N] [max_timeouts=N] [max_losses=N]
+//	open [start_after=T] [end_before=T] [timeout=D] [held=yes]
+//	     [max_fails=N] [max_timeouts=N] [max_losses=N] [max_faults=N] [charge=program]
+//	     [retry_delay=D] [retry_backoff=F] [retry_max_delay=D] [retry_jitter=F]
+//	     [retry_exit_codes=N,N...] [fatal_exit_codes=N,N...]
 //	claim WORKER                        takes the next due task
-//	report WORKER ID ok|error           stop-overdue WORKER ID
-//	hand-back WORKER ID                 terminate WORKER ID
-//	deadline ID [grace=D] [by=NAME]     settle ID [by=NAME]
-//	lose ID [by=NAME]                   terminate ID [by=NAME]
+//	heartbeat WORKER ID                 learns whether a stop was asked for
+//	report WORKER ID ok|error [class=C] [exit_code=N]
+//	stop-overdue WORKER ID [random=F]   hand-back, terminate WORKER ID
+//	deadline ID [grace=D] [random=F] [by=NAME]
+//	settle ID [excused=yes] [random=F] [by=NAME]
+//	lose ID [by=NAME]                   the server takes it from a lost worker
 //	take-back ID [by=NAME]              a worker loses what its name held before
 //	archive ID [by=NAME]                hold, unblock, cancel ID [by=NAME]
 //	read NAME ID                        what NAME will decide from, once

@@ -95,7 +95,7 @@ func (p *play) send(name string, m sm.Move) (string, error) {
 		return "", err
 	}
 	result, err := p.world.Move(m)
-	if err != nil && !errors.Is(err, sm.ErrStale) && !errors.Is(err, sm.ErrConflict) {
+	if err != nil && !errors.Is(err, sm.ErrStale) && !errors.Is(err, sm.ErrConflict) && !errors.Is(err, sm.ErrStopAsked) {
 		return "", err
 	}
 	if result == sm.Moved {
@@ -130,6 +130,9 @@ func (p *play) decide(name string, t *sm.Task, o sm.Occurrence) (string, error) 
 }
 
 func path(m *sm.Move) string {
+	if m.AskStop {
+		return string(m.To) + ", asked to stop"
+	}
 	edges := m.Edges()
 	words := append(make([]string, 0, len(edges)+1), edges[0].From)
 	for _, e := range edges {
@@ -146,6 +149,8 @@ func refusal(err error) string {
 		return "not allowed: " + illegal.Error()
 	case errors.Is(err, sm.ErrStale):
 		return "refused: stale claim"
+	case errors.Is(err, sm.ErrStopAsked):
+		return "refused: a stop was asked for"
 	case errors.Is(err, sm.ErrConflict):
 		return "refused: the task has changed"
 	default:
@@ -155,9 +160,9 @@ func refusal(err error) string {
 
 func counters(t *sm.Task) string {
 	var words []string
-	for i, n := range []int{t.Fails, t.Timeouts, t.Losses, t.Releases} {
-		if n > 0 {
-			words = append(words, string(sm.Counters()[i])+" "+strconv.Itoa(n))
+	for _, c := range sm.Counters() {
+		if n := t.Counted(c); n > 0 {
+			words = append(words, string(c)+" "+strconv.Itoa(n))
 		}
 	}
 	return strings.Join(words, ", ")

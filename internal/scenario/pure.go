@@ -32,9 +32,10 @@ func NewPure() *Pure {
 // Open implements [World].
 func (p *Pure) Open(spec sm.Task) (int64, error) {
 	spec.ID = int64(len(p.tasks) + 1)
+	held := spec.State == sm.Blocked
 	spec.State = sm.None
 	r := &record{task: spec, stamps: map[string]sm.Time{}, lists: map[sm.State]bool{}}
-	m, err := sm.Decide(&r.task, sm.Occurrence{Event: sm.Create, Actor: sm.Manager}, p.now)
+	m, err := sm.Decide(&r.task, sm.Occurrence{Event: sm.Create, Actor: sm.Manager, Held: held}, p.now)
 	if err != nil {
 		return 0, err
 	}
@@ -50,10 +51,11 @@ func (p *Pure) Claim(_, request string) (sm.Task, bool, error) {
 	}
 	o := sm.Occurrence{Event: sm.Claim, Actor: sm.Worker, Claim: request}
 	var first *sm.Task
+	var since sm.Time
 	for _, r := range p.tasks {
 		t := &r.task
-		if _, err := sm.Decide(t, o, p.now); err == nil && (first == nil || t.StartAfter < first.StartAfter) {
-			first = t
+		if _, err := sm.Decide(t, o, p.now); err == nil && (first == nil || r.line() < since) {
+			first, since = t, r.line()
 		}
 	}
 	if first == nil {
@@ -65,6 +67,15 @@ func (p *Pure) Claim(_, request string) (sm.Task, bool, error) {
 	}
 	p.claims[request] = *first
 	return *first, true, err
+}
+
+// line is from when on an open task counts as waiting: from its start_after if
+// it was given one, else, and when it was opened again, from the move to open.
+func (r *record) line() sm.Time {
+	if r.task.Round == 0 && r.task.StartAfter > 0 && r.stamps[sm.RoundField(0, string(sm.Blocked))] == 0 {
+		return r.task.StartAfter
+	}
+	return max(r.task.Due(), r.stamps[sm.RoundField(r.task.Round, string(sm.Open))])
 }
 
 // Read implements [World].

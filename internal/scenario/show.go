@@ -40,6 +40,12 @@ func (p *play) show(id int64) (string, error) {
 	if text := counters(&t); text != "" {
 		fmt.Fprintf(&out, ", %s", text)
 	}
+	if t.StopAsked {
+		out.WriteString(", asked to stop")
+	}
+	if t.NotBefore != 0 {
+		fmt.Fprintf(&out, ", not before %s", p.since(t.NotBefore))
+	}
 	for round := range t.Round + 2 { // one more than there is: nobody writes there
 		if line := p.roundText(round, stamps); line != "" {
 			fmt.Fprintf(&out, "\nround %d: %s", round, line)

@@ -16,7 +16,8 @@ var verbs = map[string]func(*play, *args) (string, error){
 	"report":       (*play).report,
 	"stop-overdue": byWorker(sm.StopOverdue),
 	"hand-back":    byWorker(sm.HandBack),
-	"terminate":    (*play).terminate,
+	"terminate":    byWorker(sm.Terminate),
+	"heartbeat":    (*play).heartbeat,
 	"deadline":     byClerk(sm.Server, sm.Deadline),
 	"settle":       byClerk(sm.Server, sm.Settle),
 	"lose":         byClerk(sm.Server, sm.Lose),
@@ -90,23 +91,45 @@ func (p *play) close(a *args, o sm.Occurrence) (string, error) {
 		if !ok {
 			return "", fmt.Errorf("%s was never given task %d", name, id)
 		}
+		o, err := a.occurrence(o)
+		if err != nil {
+			return "", err
+		}
 		o.Actor, o.Claim, o.Round = sm.Worker, t.Current.Claim, t.Round
 		return p.decide(name, &t, o)
 	})
 }
 
-// terminate is by the worker that is named first, else by the server.
-func (p *play) terminate(a *args) (string, error) {
-	if len(a.words) == 2 {
-		return p.close(a, sm.Occurrence{Event: sm.Terminate})
+// heartbeat is a worker learning whether a stop was asked for the task it holds.
+func (p *play) heartbeat(a *args) (string, error) {
+	name, err := a.word(0)
+	if err != nil {
+		return "", err
 	}
-	return byClerk(sm.Server, sm.Terminate)(p, a)
+	return withID(a, 1, func(id int64) (string, error) {
+		mine, ok := p.held[name][id]
+		if !ok {
+			return "", fmt.Errorf("%s was never given task %d", name, id)
+		}
+		t, err := p.world.Read(id)
+		switch {
+		case err != nil:
+			return "", err
+		case t.State != sm.Running || t.Current.Claim != mine.Current.Claim:
+			return fmt.Sprintf("%s no longer holds task %d", name, id), nil
+		case !t.StopAsked:
+			return fmt.Sprintf("%s goes on with task %d", name, id), nil
+		}
+		mine.StopAsked = true
+		p.held[name][id] = mine
+		return fmt.Sprintf("%s is asked to stop task %d", name, id), nil
+	})
 }
 
 // byClerk is a server or a manager deciding from what it reads, or has read.
 func byClerk(actor sm.Actor, e sm.Event) func(*play, *args) (string, error) {
 	return func(p *play, a *args) (string, error) {
-		grace, err := a.duration("grace")
+		o, err := a.occurrence(sm.Occurrence{Event: e, Actor: actor})
 		if err != nil {
 			return "", err
 		}
@@ -121,7 +144,7 @@ func byClerk(actor sm.Actor, e sm.Event) func(*play, *args) (string, error) {
 					return "", err
 				}
 			}
-			return p.decide(name, &t, sm.Occurrence{Event: e, Actor: actor, Grace: grace})
+			return p.decide(name, &t, o)
 		})
 	}
 }

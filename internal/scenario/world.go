@@ -7,17 +7,20 @@ import sm "github.com/tdf-go/tdf/statemachine"
 //
 // Errors other than those named end the story.
 type World interface {
-	// Open creates a task with the times and limits of spec and returns its id;
-	// the first is 1, the next 2. No other field of spec is set.
+	// Open creates a task with the times, limits, backoff, exit codes and charge
+	// of spec and returns its id; the first is 1, the next 2. If spec.State is
+	// [sm.Blocked] the task begins on hold. No other field of spec is set.
 	Open(spec sm.Task) (int64, error)
-	// Claim gives a worker the next due task, by start_after, then first in,
+	// Claim gives a worker the next due task, by the time it is due, then first in,
 	// first out, and false if there is none. The task comes as it stands after
 	// the claim. The same request again returns the same task.
 	Claim(worker, request string) (sm.Task, bool, error)
 	// Read returns a task. Past rounds may be missing.
 	Read(id int64) (sm.Task, error)
 	// Move carries a decision out. If m.Failed, the round's error text becomes
-	// one that is not empty. A refusal matches [sm.ErrStale] or [sm.ErrConflict].
+	// one that is not empty; m.Class and, if m.HasExit, m.ExitCode become the
+	// round's. A refusal matches [sm.ErrStale], [sm.ErrConflict] or
+	// [sm.ErrStopAsked].
 	Move(m sm.Move) (sm.Result, error)
 	// Stamps returns the recorded moments of a task by their field names:
 	// "0:running".

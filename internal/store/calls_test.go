@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -28,10 +30,11 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"Buckets": func(ctx context.Context, st *store.Store) error { _, err := st.Buckets(ctx); return err },
 	"Check":   func(ctx context.Context, st *store.Store) error { _, err := st.Check(ctx); return err },
 	"Claim": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Claim(ctx, store.ClaimRequest{Worker: "w", Request: "r", Max: 1, Buckets: []store.Bucket{{}}})
+		_, err := st.Claim(ctx, store.ClaimRequest{Worker: "w", Request: "r", Max: 1, Turns: route.Free(store.Bucket{})})
 		return err
 	},
-	"Count": func(ctx context.Context, st *store.Store) error { _, err := st.Count(ctx); return err },
+	"Count":   func(ctx context.Context, st *store.Store) error { _, err := st.Count(ctx); return err },
+	"Counted": func(ctx context.Context, st *store.Store) error { _, err := st.Counted(ctx); return err },
 	"Chunks": func(ctx context.Context, st *store.Store) error {
 		_, _, err := st.Chunks(ctx, 1, "", time.Millisecond)
 		return err
@@ -53,7 +56,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.OrderWorker(ctx, "w", store.OrderDrain)
 		return err
 	},
-	"PassOn": func(ctx context.Context, st *store.Store) error { return st.PassOn(ctx, store.Bucket{}.Name()) },
+	"PassOn": func(ctx context.Context, st *store.Store) error { return st.PassOn(ctx, wakeUp(st)) },
 	"Progress": func(ctx context.Context, st *store.Store) error {
 		return st.Progress(ctx, &statemachine.Task{ID: 1}, store.Progress{})
 	},
@@ -113,12 +116,71 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"WaitWork": func(ctx context.Context, st *store.Store) error {
-		_, err := st.WaitWork(ctx, "w", []store.Bucket{{}}, time.Millisecond)
+		_, err := st.WaitWork(ctx, waitFor("w"), time.Millisecond)
 		return err
 	},
 	"Watermark": func(ctx context.Context, st *store.Store) error { _, _, err := st.Watermark(ctx); return err },
+	"AddQueue": func(ctx context.Context, st *store.Store) error {
+		return st.AddQueue(ctx, route.NewQueue("of"+strings.ToLower(store.NewToken())))
+	},
+	"AskStop": func(ctx context.Context, st *store.Store) error {
+		_, err := st.AskStop(ctx, store.Order{Move: statemachine.Move{ID: 1, From: statemachine.Running, AskStop: true}})
+		return err
+	},
+	"EmptyBuckets": func(ctx context.Context, st *store.Store) error { _, err := st.EmptyBuckets(ctx); return err },
+	"Evidence":     func(ctx context.Context, st *store.Store) error { _, err := st.Evidence(ctx, "p"); return err },
+	"Judge": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Judge(ctx, store.Verdict{})
+		return err
+	},
+	"Lines": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Lines(ctx, store.Bucket{}, store.Waiting{}, noon, 1)
+		return err
+	},
+	"NodeRecords": func(ctx context.Context, st *store.Store) error { _, err := st.NodeRecords(ctx); return err },
+	"Nodes":       func(ctx context.Context, st *store.Store) error { _, _, err := st.Nodes(ctx); return err },
+	"OpenAll": func(ctx context.Context, st *store.Store) error {
+		_, err := st.OpenAll(ctx, store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}})
+		return err
+	},
+	"Prune": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Prune(ctx, []string{store.Bucket{Priority: 7}.Name()})
+		return err
+	},
+	"PublishQuarantine": func(ctx context.Context, st *store.Store) error { return st.PublishQuarantine(ctx, "warn") },
+	"Queue": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Queue(ctx, store.DefaultQueue)
+		return err
+	},
+	"Queues":       func(ctx context.Context, st *store.Store) error { _, _, err := st.Queues(ctx); return err },
+	"Recount":      func(ctx context.Context, st *store.Store) error { _, err := st.Recount(ctx); return err },
+	"Quarantine":   func(ctx context.Context, st *store.Store) error { _, err := st.Quarantine(ctx); return err },
+	"ServerSeen":   func(ctx context.Context, st *store.Store) error { _, err := st.ServerSeen(ctx); return err },
+	"Suspects":     func(ctx context.Context, st *store.Store) error { _, err := st.Suspects(ctx); return err },
+	"SuspectNodes": func(ctx context.Context, st *store.Store) error { _, err := st.SuspectNodes(ctx, "n"); return err },
+	"RemoveNode":   func(ctx context.Context, st *store.Store) error { return st.RemoveNode(ctx, "n") },
+	"RemoveQueue":  func(ctx context.Context, st *store.Store) error { return st.RemoveQueue(ctx, "none") },
+	"Rules":        func(ctx context.Context, st *store.Store) error { _, err := st.Rules(ctx, "n"); return err },
+	"SetNode": func(ctx context.Context, st *store.Store) error {
+		_, err := st.SetNode(ctx, "n", func(n *route.Node) error { return n.Set("maxthreads", "2") })
+		return err
+	},
+	"SetQueue": func(ctx context.Context, st *store.Store) error {
+		_, err := st.SetQueue(ctx, store.DefaultQueue, func(q *route.Queue) error { return q.Set("threads", "9") })
+		return err
+	},
 	// Last by hand: it would take the task that others read.
 	"Flush": func(ctx context.Context, st *store.Store) error { _, err := st.Flush(ctx); return err },
+}
+
+// waitFor waits as a worker that takes from the default bucket.
+func waitFor(worker string) store.WaitFor {
+	return store.WaitFor{Worker: worker, Turns: route.Free(store.Bucket{})}
+}
+
+// wakeUp is one for work in the default bucket.
+func wakeUp(st *store.Store) store.WakeUp {
+	return store.WakeUp(st.Namespace() + ":wake:" + store.Bucket{}.Name())
 }
 
 // eachCall runs f for every method that takes a context and returns an error.
@@ -240,5 +302,5 @@ func TestScriptsAreLost(t *testing.T) {
 // refused reports whether err says that a task was not where the call expected
 // it, rather than that the call failed.
 func refused(err error) bool {
-	return errors.Is(err, store.ErrLeaseLost) || errors.Is(err, store.ErrNoWorker) || errors.Is(err, statemachine.ErrStale) || errors.Is(err, statemachine.ErrConflict) || errors.Is(err, store.ErrDamaged)
+	return errors.Is(err, store.ErrNoQueue) || errors.Is(err, store.ErrLeaseLost) || errors.Is(err, store.ErrNoWorker) || errors.Is(err, statemachine.ErrStale) || errors.Is(err, statemachine.ErrConflict) || errors.Is(err, store.ErrDamaged)
 }

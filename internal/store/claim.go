@@ -2,11 +2,10 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -21,8 +20,13 @@ type ClaimRequest struct {
 	// Request identifies the call: sent again, it returns the same tasks. The
 	// claim ids are made from it. Use [NewToken].
 	Request string
-	// Buckets to take from, in order (see [Claimable]).
-	Buckets []Bucket
+	// Turns are the queues to take from, and the buckets of each (see route.Turns).
+	Turns []route.Turn
+	// First is which of the queues has the first turn; raise it with each claim.
+	First int
+	// Rules is the version of the rules that Turns were made from; 0: whatever
+	// they are.
+	Rules int64
 	// Max is the most tasks to claim, at least 1.
 	Max int
 	// Incarnation is that of the worker's session; 0 claims without a lease, so
@@ -30,8 +34,13 @@ type ClaimRequest struct {
 	Incarnation int64
 	// Node is the worker's node; it goes into the round's record.
 	Node string
-	// Known is how many buckets the worker knows of; see ClaimReply.Buckets.
-	Known int
+	// Known is the version of the list of buckets that Turns were made from.
+	Known int64
+	// MaxThreads is the most rounds on the node at a time, over all queues;
+	// route.NoLimit for no such limit. Without a Node there is none.
+	MaxThreads route.Limit
+	// Resources are what the node offers; without a Node there are none.
+	Resources route.Resources
 }
 
 // Claimed is a task with what a worker needs to run it.
@@ -44,7 +53,19 @@ type Claimed struct {
 	FailOn string
 	// Bucket is where the task waits when it is opened again.
 	Bucket Bucket
+	// Resources is what the round got of the node: by name, the count and which.
+	Resources map[string]Allotted
 }
+
+// Allotted is a part of a resource of the node.
+type Allotted struct {
+	Count int
+	// IDs says which, from 0, where the node offers at most MaxIDs of it.
+	IDs []int
+}
+
+// MaxIDs is up to how many pieces of a resource are told apart.
+const MaxIDs = 1024
 
 // ClaimReply is the answer to a claim.
 type ClaimReply struct {
@@ -54,109 +75,98 @@ type ClaimReply struct {
 	Damaged []int64
 	// More says that further tasks are due in these buckets.
 	More bool
-	// Next is when the next task of these buckets starts, or Never.
+	// Next is when the next task of these buckets starts, or when a node that is set
+	// aside may try one, or Never.
 	Next statemachine.Time
 	// Now is the time of the claim.
 	Now statemachine.Time
-	// Buckets are all there are, if their number is not ClaimRequest.Known; else nil.
-	Buckets []Bucket
+	// Stale says that the rules have changed, and nothing was claimed. NewBuckets
+	// says that the list of buckets has; tasks may have been claimed. Read the
+	// [Store.Rules] and claim again.
+	Stale, NewBuckets bool
+	// Full are the queues with due tasks of which nothing more may be claimed
+	// here, because of a limit or because a resource is taken; NodeFull says that
+	// of all queues on this node. Elsewhere are those of Full that have a place
+	// here, but none in the fleet.
+	Full, Elsewhere []string
+	NodeFull        bool
 }
 
-// Claim moves due tasks to running in the name of one worker, in the order of
-// the buckets, within a bucket by start_after, then first in, first out. Under
-// a session it counts as a heartbeat; the error matches [ErrLeaseLost], and
+// Claim moves due tasks to running in the name of one worker, as far as the
+// limits of queues and node allow; in which order, route.Queue says. Under a
+// session it counts as a heartbeat; the error matches [ErrLeaseLost], and
 // nothing is claimed, if that session is over.
 func (s *Store) Claim(ctx context.Context, req ClaimRequest) (ClaimReply, error) {
 	if req.Max < 1 || req.Worker == "" || req.Request == "" {
 		return ClaimReply{}, errors.New("claim: want a worker, a request and room for at least one task")
 	}
-	k := s.keys
-	keys := []string{
-		k.meta(), k.state(statemachine.Open), k.state(statemachine.Running), k.due(), k.lastClaim(req.Worker),
-		k.workerDoc(req.Worker), k.lease(), k.held(req.Worker), k.buckets(),
+	if req.Node == "" && len(req.Resources) > 0 {
+		return ClaimReply{}, &statemachine.FieldError{
+			Field: "resources", Value: req.Resources.Text(), Want: "those of a node: name the node that they are counted for",
+		}
 	}
-	var buckets bucketArgs
-	for _, b := range req.Buckets {
-		buckets.index(b)
-	}
-	session := ""
-	if req.Incarnation > 0 {
-		session = strconv.FormatInt(req.Incarnation, 10)
-	}
-	v, err := s.run(ctx, "claim", append(keys, buckets.keys(k)...), k.taskPrefix(), req.Worker, req.Request, req.Max,
-		string(statemachine.Open), string(statemachine.Running), DefaultGrace, writer(req.Worker),
-		session, string(WorkerLost), string(WorkerStopped), req.Node, req.Known)
-	if err != nil {
+	v, err := s.run(ctx, "claim", req.keys(s.keys), req.args(s.keys)...)
+	switch {
+	case err != nil:
 		return ClaimReply{}, err
-	}
-	if v == int64(over) {
+	case v == int64(over):
 		return ClaimReply{}, leaseLost("claim", req.Worker, req.Incarnation)
+	case v == int64(outdated):
+		return ClaimReply{Stale: true, Next: statemachine.Never}, nil
 	}
 	return decodeClaim(asReply(v)), nil
 }
 
-func decodeClaim(r reply) ClaimReply {
-	c := ClaimReply{Now: r.time(0), More: r.text(1) != "", Next: r.time(2)}
-	for i := range r.list(3) {
-		c.Damaged = append(c.Damaged, r.list(3).number(i))
-	}
-	for i := range r.list(4) {
-		c.Tasks = append(c.Tasks, decodeClaimed(r.list(4).list(i)))
-	}
-	for i := range r.list(5) {
-		c.Buckets = append(c.Buckets, bucketOf(r.list(5).text(i)))
-	}
-	return c
-}
+// outdated is the answer of the claim script to rules that are not in force any
+// more.
+const outdated = -2
 
-// bucketOf reads a name in the list of buckets. One that is no name, by hand,
-// becomes a bucket that no worker takes from, so that the number stays right.
-func bucketOf(name string) Bucket {
-	b, err := parseBucket(name)
-	if err != nil {
-		return Bucket{Env: name}
+func (r *ClaimRequest) keys(k keys) []string {
+	keys := []string{
+		k.meta(), k.state(statemachine.Open), k.state(statemachine.Running), k.due(), k.lastClaim(r.Worker),
+		k.workerDoc(r.Worker), k.lease(), k.held(r.Worker),
+		k.node(r.Node), k.busyNode(r.Node), k.used(r.Node), k.full(), k.wakeNode(r.Node),
 	}
-	return b
-}
-
-// decodeClaimed reads what the script has checked: the numbers are numbers.
-// Argv that is no list is left to the worker, as an error of the round.
-func decodeClaimed(r reply) Claimed {
-	f := fieldReader{get: func(name string) string {
-		if i, ok := claimFields[name]; ok {
-			return r.text(3 + i)
+	for i := range r.Turns {
+		queue := r.Turns[i].Queue.Name
+		keys = append(keys, k.busyQueue(queue), k.busyBoth(queue, r.Node), k.wakeQueue(queue))
+	}
+	for i := range r.Turns {
+		for _, b := range r.Turns[i].Buckets {
+			name := b.Name()
+			keys = append(keys, k.ready(name), k.wake(name))
 		}
+	}
+	return keys
+}
+
+func (r *ClaimRequest) args(k keys) []any {
+	session, rules := "", ""
+	if r.Incarnation > 0 {
+		session = strconv.FormatInt(r.Incarnation, 10)
+	}
+	if r.Rules > 0 {
+		rules = strconv.FormatInt(r.Rules-1, 10)
+	}
+	args := []any{
+		k.taskPrefix(), r.Worker, r.Request, r.Max, string(statemachine.Open), string(statemachine.Running), DefaultGrace,
+		writer(r.Worker), session, string(WorkerLost), string(WorkerStopped), r.Node, rules, r.Known,
+		limitArg(r.MaxThreads), r.Resources.Text(), MaxIDs, GateRun, r.First, len(r.Turns),
+	}
+	for i := range r.Turns {
+		q := &r.Turns[i].Queue
+		args = append(args, q.Name, limitArg(q.Threads), limitArg(q.MaxThreads), flag(q.Order == route.Lifo),
+			q.EffectiveAging().Text(), len(r.Turns[i].Buckets))
+		for _, b := range r.Turns[i].Buckets {
+			args = append(args, b.Priority, b.Resources)
+		}
+	}
+	return args
+}
+
+func limitArg(l route.Limit) string {
+	if l < 0 {
 		return ""
-	}}
-	t := Claimed{
-		Program: f.get("program"), Source: f.get("source"), Input: f.get("input"), FailOn: f.get("fail_on"),
 	}
-	t.Task, t.Bucket = f.task(r.number(0)), f.bucket()
-	t.State = statemachine.Running
-	t.Current = statemachine.Round{Claim: r.text(1), Running: r.time(2)}
-	if text := f.get("argv"); text != "" {
-		t.Argv = decodeArgv(text)
-	}
-	return t
+	return l.Text()
 }
-
-// decodeArgv reads the JSON array of the field argv; a text that is none
-// becomes the only argument, so that the program can complain about it.
-func decodeArgv(text string) []string {
-	argv := []string{}
-	if err := json.Unmarshal([]byte(text), &argv); err != nil {
-		return []string{text}
-	}
-	return argv
-}
-
-// claimFields is where the fields stand in a task that the script returns.
-var claimFields = map[string]int{
-	"state": 0, "round": 1, "rev": 2, "start_after": 3, "end_before": 4, "timeout": 5,
-	"fails": 6, "timeouts": 7, "max_fails": 8, "max_timeouts": 9, "program": 10, "source": 11,
-	"input": 12, "argv": 13, "fail_on": 14, "losses": 15, "releases": 16, "max_losses": 17,
-	"queue": 18, "env": 19, "labels": 20, "priority": 21,
-}
-
-// writer pads a name as the original's log lines do.
-func writer(name string) string { return fmt.Sprintf("%-10s", name) }

@@ -31,6 +31,14 @@ var (
 	ErrNameTaken = errors.New("the worker's name is taken")
 	// ErrNoWorker means no worker has registered under that name.
 	ErrNoWorker = errors.New("no such worker")
+	// ErrNoQueue means there is no queue of that name.
+	ErrNoQueue = errors.New("no such queue")
+	// ErrQueueExists means there is a queue of that name already.
+	ErrQueueExists = errors.New("the queue exists")
+	// ErrQueueInUse means a queue has tasks that have not ended.
+	ErrQueueInUse = errors.New("the queue is in use")
+	// ErrNodeInUse means a worker is registered from a node, or a task runs there.
+	ErrNodeInUse = errors.New("the node is in use")
 	// ErrHolding means a worker cannot leave because it still holds tasks.
 	ErrHolding = errors.New("the worker still holds tasks")
 )

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/tdf-go/tdf/internal/route"
 )
 
 // MutatingScripts names the scripts that write, in order.
@@ -39,11 +40,27 @@ func KeyFunctions(namespace string) map[string]string {
 	k := newKeys(namespace)
 	return map[string]string{
 		"meta": k.meta(), "task_id": k.taskID(), "task:<id>": k.task(7), "<state>": k.state("open"),
-		"buckets": k.buckets(), "ready:<bucket>": k.ready(defaultBucketName), "wake:<bucket>": k.wake(defaultBucketName),
+		"buckets": k.buckets(), "ready:<bucket>": k.ready(route.DefaultBucketName), "wake:<bucket>": k.wake(route.DefaultBucketName),
 		"wake_server": k.wakeServer(), "due": k.due(), "request:<key>": k.request("key"), "claim:<worker>": k.lastClaim("name"),
 		"set_aside": k.setAside(), "managers": k.managers(), "worker": k.worker(), "worker_id": k.workerIDs(),
 		"worker_id:<name>": k.workerID("name"), "changed": k.changed(),
 		"lease": k.lease(), "worker:<name>": k.workerDoc("name"), "held:<name>": k.held("name"), "call:<name>": k.call("name"),
 		"halt:<name>": k.halt("name"), "follow": k.follow(), "live:<id>": k.live(7),
+		"queues": k.queues(), "queue:<queue>": k.queue("q"), "nodes": k.nodes(), "node:<node>": k.node("n"),
+		"busy:queue:<queue>": k.busyQueue("q"), "busy:node:<node>": k.busyNode("n"),
+		"busy:both:<n>:<node>:<queue>": k.busyBoth("q", "n"), "used:<node>": k.used("n"), "stop:<name>": k.stop("name"),
+		"full": k.full(), "wake_queue:<queue>": k.wakeQueue("q"), "wake_node:<node>": k.wakeNode("n"),
+		"key:<n>:<queue>:<key>": k.submitted("q", "key"), "tally:<queue>": k.tally("q"), "evidence:<program>": k.evidence("p"),
+		"suspects": k.suspects(), "rules": k.rules(),
 	}
+}
+
+// AddQueueAs is [Store.AddQueue] with the id of its call.
+func AddQueueAs(ctx context.Context, s *Store, id string, q route.Queue) error {
+	rules, err := s.Rules(ctx, "")
+	if err != nil {
+		return err
+	}
+	_, err = s.write(ctx, "add", id, &rules, s.queueCall(&q))
+	return err
 }

@@ -63,36 +63,3 @@ func (f *fieldReader) limit(field string) statemachine.Limit {
 	f.fail(field, err)
 	return l
 }
-
-func (f *fieldReader) maxLosses() statemachine.Limit {
-	if f.get("max_losses") == "" {
-		return statemachine.DefaultMaxLosses
-	}
-	return f.limit("max_losses")
-}
-
-// task reads all that does not depend on the round.
-func (f *fieldReader) task(id int64) statemachine.Task {
-	return statemachine.Task{
-		ID: id, State: statemachine.State(f.get("state")), Round: f.count("round"), Rev: int64(f.count("rev")),
-		Fails: f.count("fails"), Timeouts: f.count("timeouts"), Losses: f.count("losses"), Releases: f.count("releases"),
-		StartAfter: f.time("start_after"), EndBefore: f.time("end_before"), Timeout: f.duration("timeout"),
-		MaxFails: f.limit("max_fails"), MaxTimeouts: f.limit("max_timeouts"), MaxLosses: f.maxLosses(),
-		Outcome: statemachine.State(f.get("outcome")),
-	}
-}
-
-func (f *fieldReader) bucket() Bucket {
-	b := Bucket{Queue: f.get("queue"), Env: f.get("env"), Labels: f.get("labels")}
-	if text := f.get("priority"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			f.fail("priority", &statemachine.FieldError{Value: text, Want: "a whole number"})
-		}
-		b.Priority = n
-	}
-	if b.Queue == DefaultQueue {
-		b.Queue = ""
-	}
-	return b
-}

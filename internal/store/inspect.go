@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +26,9 @@ type Inspection struct {
 	// has registered anew since, so that nobody runs the round any more: the task
 	// is lost. Set for running tasks.
 	Unwatched, Abandoned bool
+	// Uncounted says that a set by which limits are enforced lacks the round, though
+	// a worker of ours runs it: [Store.Reindex] puts that right. Set for running tasks.
+	Uncounted bool
 }
 
 // Fingerprint is the same as long as neither the task nor its sets change.
@@ -71,6 +75,7 @@ type looks struct {
 	bucket, lease *redis.FloatCmd
 	held          *redis.BoolCmd
 	session       *redis.StringCmd
+	counted       []*redis.BoolCmd
 }
 
 // lookAround reads what else should know of the tasks.
@@ -79,6 +84,9 @@ func (s *Store) lookAround(ctx context.Context, found []Inspection) error {
 	err := s.pipelined(ctx, "inspect", func(p redis.Pipeliner) {
 		for i := range found {
 			t, id := &found[i].Seen, strconv.FormatInt(found[i].ID, 10)
+			if t.Err == nil && t.State == statemachine.Running && t.Current.Claim != "" {
+				all[i].counted = s.lookCounted(ctx, p, t, id)
+			}
 			switch {
 			case t.Err != nil:
 			case t.State == statemachine.Open:
@@ -94,6 +102,7 @@ func (s *Store) lookAround(ctx context.Context, found []Inspection) error {
 		return err
 	}
 	for i, l := range all {
+		found[i].Uncounted = slices.ContainsFunc(l.counted, func(c *redis.BoolCmd) bool { return c.Err() == nil && !c.Val() })
 		found[i].InBucket = l.bucket != nil && l.bucket.Err() == nil
 		if l.held != nil {
 			session, _ := l.session.Int64()
@@ -102,6 +111,19 @@ func (s *Store) lookAround(ctx context.Context, found []Inspection) error {
 		}
 	}
 	return nil
+}
+
+// lookCounted asks all that must count a round.
+func (s *Store) lookCounted(ctx context.Context, p redis.Pipeliner, t *Seen, id string) []*redis.BoolCmd {
+	k, queue := s.keys, t.Bucket.QueueName()
+	counted := []*redis.BoolCmd{p.SIsMember(ctx, k.busyQueue(queue), id)}
+	if t.Node != "" {
+		counted = append(counted, p.SIsMember(ctx, k.busyNode(t.Node), id), p.SIsMember(ctx, k.busyBoth(queue, t.Node), id))
+	}
+	if t.Node != "" && slices.Contains(t.Bucket.Fields(), resourcesField) {
+		counted = append(counted, p.HExists(ctx, k.used(t.Node), id))
+	}
+	return counted
 }
 
 // Watermark returns up to which id foreign tasks have been looked for, and the

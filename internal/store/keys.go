@@ -105,6 +105,63 @@ func (k keys) live(id int64) string { return k.prefix + "live:" + strconv.Format
 // changed is the channel on which moves to an outcome are announced.
 func (k keys) changed() string { return k.prefix + "changed" }
 
+// queues is the set of the names of all queues, queue the record of one.
+func (k keys) queues() string           { return k.prefix + "queues" }
+func (k keys) queue(name string) string { return k.prefix + "queue:" + name }
+
+// nodes is the set of the names of all nodes, node the record of one.
+func (k keys) nodes() string           { return k.prefix + "nodes" }
+func (k keys) node(name string) string { return k.prefix + "node:" + name }
+
+// busyQueue, busyNode and busyBoth are sets of the ids that run: of a queue, on a
+// node, of a queue on a node. The length keeps the two names of the last apart.
+func (k keys) busyQueue(queue string) string { return k.prefix + "busy:queue:" + queue }
+func (k keys) busyNode(node string) string   { return k.prefix + "busy:node:" + node }
+func (k keys) busyBoth(queue, node string) string {
+	return k.prefix + "busy:both:" + strconv.Itoa(len(node)) + ":" + node + ":" + queue
+}
+
+// used is a hash of what the rounds of a node have got of its resources: id to a text.
+func (k keys) used(node string) string { return k.prefix + "used:" + node }
+
+// stop is a set of the ids that a worker is to stop.
+func (k keys) stop(worker string) string { return k.prefix + "stop:" + worker }
+
+// full is a hash of the limits that somebody was turned away by: q:<queue> or n:<node>.
+func (k keys) full() string { return k.prefix + "full" }
+
+// wakeQueue and wakeNode are lists with at most one token: a place in the queue,
+// or on the node, is free again.
+func (k keys) wakeQueue(queue string) string { return k.prefix + "wake_queue:" + queue }
+func (k keys) wakeNode(node string) string   { return k.prefix + "wake_node:" + node }
+
+// counting are the prefixes from which scripts make the keys of whoever counts a
+// round that becomes known inside the script, in the order of lib/slots.lua; the last is the name of the
+// default queue.
+func (k keys) counting() []any {
+	return []any{
+		k.held(""), k.busyQueue(""), k.busyNode(""), k.prefix + "busy:both:", k.used(""), k.stop(""), k.full(),
+		k.wakeQueue(""), k.wakeNode(""), DefaultQueue,
+	}
+}
+
+// submitted holds the id that a key of a submission has made; it expires.
+func (k keys) submitted(queue, key string) string {
+	return k.prefix + "key:" + strconv.Itoa(len(queue)) + ":" + queue + ":" + key
+}
+
+// tally is a hash of outcomes to how many tasks of the queue came to them.
+func (k keys) tally(queue string) string { return k.prefix + "tally:" + queue }
+
+// evidence is a hash of nodes to how a program fared there; it expires.
+func (k keys) evidence(program string) string { return k.prefix + "evidence:" + program }
+
+// suspects is the set of the nodes that fail, or are set aside.
+func (k keys) suspects() string { return k.prefix + "suspects" }
+
+// rules is the channel on which changes of queues and nodes are announced.
+func (k keys) rules() string { return k.prefix + "rules" }
+
 // all is the pattern that matches every key of the namespace and no other.
 func (k keys) all() string { return globEscape(k.prefix) + "*" }
 

@@ -14,6 +14,11 @@ type Seen struct {
 	// Incarnation is that of his session, 0 if the claim is without a lease.
 	Worker      string
 	Incarnation int64
+	// Node is where the current round runs or ran, Program what.
+	Node, Program string
+	// FailedNodes are nodes on which a round of the task has failed, at most 16;
+	// none where quarantine is off.
+	FailedNodes []string
 	// Err matches [ErrDamaged] if the task's hash does not hold what it must;
 	// then only ID can be relied on.
 	Err error
@@ -60,47 +65,4 @@ func decodeSeenList(list reply) []Seen {
 		seen[i] = decodeSeen(t.number(0), t[1:])
 	}
 	return seen
-}
-
-// lightFields is the order in which lib/light.lua returns a task.
-var lightFields = []string{
-	"state", "round", "rev", "fails", "timeouts", "losses", "releases", "start_after", "end_before", "timeout",
-	"max_fails", "max_timeouts", "max_losses", "queue", "env", "labels", "priority", "outcome",
-	"claim", "running", "executed", "failed",
-	"worker", "incarnation",
-}
-
-var lightIndex = func() map[string]int {
-	m := make(map[string]int, len(lightFields))
-	for i, name := range lightFields {
-		m[name] = i
-	}
-	return m
-}()
-
-func decodeSeen(id int64, r reply) Seen {
-	f := fieldReader{get: func(name string) string { return r.text(lightIndex[name]) }}
-	t := Seen{state: f.get("state"), round: f.get("round"), rev: f.get("rev")}
-	t.ID = id
-	switch {
-	case len(r) == 0 || t.state == "" && t.round == "":
-		t.Err = &DamageError{ID: id, Reason: "hash is missing"}
-		return t
-	case !statemachine.State(t.state).Valid():
-		t.Err = &DamageError{ID: id, Reason: "field state: " + quote(t.state) + " is not a state"}
-		return t
-	case t.round == "":
-		t.Err = &DamageError{ID: id, Reason: "field round is missing"}
-		return t
-	}
-	t.Task = f.task(id)
-	t.Current = statemachine.Round{
-		Claim: f.get("claim"), Running: f.stamp("running"), Executed: f.stamp("executed"), Failed: f.get("failed") != "",
-	}
-	t.Bucket = f.bucket()
-	t.Worker, t.Incarnation = f.get("worker"), int64(f.count("incarnation"))
-	if f.err != nil {
-		t.Err = &DamageError{ID: id, Reason: f.err.Error()}
-	}
-	return t
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -63,6 +64,9 @@ var commandLosses = map[string]struct {
 		"publish": {call: func(t *testing.T, st *store.Store) step {
 			return done(func() error { return st.PublishGrace(t.Context(), 7*second) })
 		}},
+		"publish quarantine": {call: func(t *testing.T, st *store.Store) step {
+			return done(func() error { return st.PublishQuarantine(t.Context(), "on") })
+		}},
 		"publish lease": {call: func(t *testing.T, st *store.Store) step {
 			return done(func() error { return st.PublishLease(t.Context(), 7*second) })
 		}},
@@ -78,7 +82,7 @@ var commandLosses = map[string]struct {
 	}}}},
 	// BLPOP. The token is gone with the reply; waiters look after a second all the same.
 	"Process": {"BLPOP", map[string]loss{"wait": {prepare: opened(1), hint: true, call: func(t *testing.T, st *store.Store) step {
-		return func() (any, error) { return st.WaitWork(t.Context(), "w", []store.Bucket{{}}, 50*time.Millisecond) }
+		return func() (any, error) { return st.WaitWork(t.Context(), waitFor("w"), 50*time.Millisecond) }
 	}}}},
 }
 
@@ -118,7 +122,7 @@ func claimCall(most int) func(*testing.T, *store.Store) step {
 		t.Helper()
 		return func() (any, error) {
 			return st.Claim(t.Context(), store.ClaimRequest{
-				Worker: "w", Request: "c", Buckets: []store.Bucket{{}}, Max: most,
+				Worker: "w", Request: "c", Turns: route.Free(store.Bucket{}), Max: most,
 			})
 		}
 	}
@@ -134,7 +138,7 @@ func claimedBefore(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	opened(3)(t, sp)
 	if _, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: "w", Request: "earlier", Buckets: []store.Bucket{{}}, Max: 1,
+		Worker: "w", Request: "earlier", Turns: route.Free(store.Bucket{}), Max: 1,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -168,9 +172,14 @@ func workerCall(event statemachine.Event) func(*testing.T, *store.Store) step {
 
 // clerkCall decides about task 1 and makes the move.
 func clerkCall(actor statemachine.Actor, event statemachine.Event) func(*testing.T, *store.Store) step {
+	return clerkCallOn(actor, event, 1)
+}
+
+// clerkCallOn decides about a task and makes the move.
+func clerkCallOn(actor statemachine.Actor, event statemachine.Event, id int64) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
-		task, err := st.Task(t.Context(), 1)
+		task, err := st.Task(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}

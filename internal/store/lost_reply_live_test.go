@@ -79,7 +79,7 @@ func interruptCall(t *testing.T, st *store.Store) step {
 
 func passOnCall(t *testing.T, st *store.Store) step {
 	t.Helper()
-	return done(func() error { return st.PassOn(t.Context(), store.Bucket{}.Name()) })
+	return done(func() error { return st.PassOn(t.Context(), wakeUp(st)) })
 }
 
 func someChunks(from, n int) []store.Chunk {

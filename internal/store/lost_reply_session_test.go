@@ -4,6 +4,7 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -46,7 +47,7 @@ var sessionLosses = map[string]map[string]loss{
 // allLosses are the scenarios of one script.
 func allLosses(script string) map[string]loss {
 	all := map[string]loss{}
-	for _, table := range []map[string]map[string]loss{scriptLosses, sessionLosses, heldLosses} {
+	for _, table := range []map[string]map[string]loss{scriptLosses, sessionLosses, heldLosses, limitLosses, keyLosses} {
 		maps.Copy(all, table[script])
 	}
 	return all
@@ -114,7 +115,8 @@ func sessionClaimCall(t *testing.T, st *store.Store) step {
 	w := session(t, st)
 	return func() (any, error) {
 		return st.Claim(t.Context(), store.ClaimRequest{
-			Worker: "w", Request: "c", Buckets: []store.Bucket{{}}, Max: 2, Incarnation: w.Incarnation, Node: "n",
+			Worker: "w", Request: "c", Turns: route.Free(store.Bucket{}), Max: 2, Incarnation: w.Incarnation, Node: "n",
+			MaxThreads: route.NoLimit,
 		})
 	}
 }

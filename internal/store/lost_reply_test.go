@@ -142,7 +142,8 @@ func script(hash string) redistest.Match {
 
 // reads are the methods of go-redis that change nothing.
 var reads = []string{
-	"Ping", "Info", "Time", "Get", "HGet", "HMGet", "HGetAll", "SMembers", "SIsMember", "ZScore", "ZCard", "ZRangeArgs", "Scan",
+	"Ping", "Info", "Time", "Get", "HGet", "HMGet", "HGetAll", "SMembers", "SIsMember", "ZScore", "ZCard", "SCard", "HLen", "HVals", "HKeys", "HExists", "Exists", "ZCount", "ZRangeWithScores",
+	"ZRangeByScoreWithScores", "ZRevRangeByScoreWithScores", "ZRangeArgs", "Scan",
 	"Pipelined", "TxPipelined", "Subscribe", "Close",
 }
 

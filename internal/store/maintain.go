@@ -26,19 +26,34 @@ func (s *Store) MoveWatermark(ctx context.Context, from, to int64) (bool, error)
 func (s *Store) Reindex(ctx context.Context, t *Seen, grace statemachine.Duration) (bool, error) {
 	score := ""
 	if t.State == statemachine.Open {
-		score = t.StartAfter.Text()
+		score = t.Due().Text()
 	}
 	worker := ""
 	if t.leased() {
 		worker = t.Worker
 	}
 	k, bucket := s.keys, t.Bucket.Name()
+	args := append([]any{
+		t.ID, string(t.State), t.Round, t.Rev, deadlineText(t.Deadline(grace)), score, bucket, worker, t.Incarnation,
+		t.runs(), t.Bucket.QueueName(), t.Node,
+	}, k.counting()...)
 	v, err := s.run(ctx, "index",
 		[]string{k.meta(), k.task(t.ID), k.due(), k.buckets(), k.ready(bucket), k.wake(bucket),
-			k.lease(), k.held(worker), k.workerDoc(worker)},
-		t.ID, string(t.State), t.Round, t.Rev, deadlineText(t.Deadline(grace)), score, bucket, worker, t.Incarnation,
-		s.heldUnless(t.State == statemachine.Running))
+			k.lease(), k.held(worker), k.workerDoc(worker)}, args...)
 	return v == int64(1), err
+}
+
+// runs says who runs the task: "0" nobody, "1" a worker that has claimed it by
+// the claim script, empty any other.
+func (t *Seen) runs() string {
+	switch {
+	case t.State != statemachine.Running:
+		return "0"
+	case t.Current.Claim != "":
+		return "1"
+	default:
+		return ""
+	}
 }
 
 // Postpone lets the deadline index offer ids again only after d. It is for
@@ -85,19 +100,11 @@ func (s *Store) SetAside(ctx context.Context, i *Inspection, now statemachine.Ti
 func (s *Store) repair(ctx context.Context, i *Inspection, to, score, aside string, fields []any) (bool, error) {
 	k := s.keys
 	args := append([]any{i.ID, i.state, i.round, i.rev, i.listedText(), to, score, aside,
-		s.heldUnless(to == string(statemachine.Running))}, stateArgs()...)
+		flag(to != string(statemachine.Running))}, stateArgs()...)
+	args = append(args, k.counting()...)
 	args = append(append(args, len(fields)), fields...)
 	v, err := s.run(ctx, "repair", append([]string{k.meta(), k.task(i.ID), k.due(), k.setAside()}, k.states()...), args...)
 	return v == int64(1), err
-}
-
-// heldUnless is the prefix of the sets of held tasks for a script that takes a
-// task out of the one of its worker, empty for a task that runs.
-func (s *Store) heldUnless(running bool) string {
-	if running {
-		return ""
-	}
-	return s.keys.heldPrefix()
 }
 
 // Aside describes a task that was set aside.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -23,7 +24,19 @@ type Order struct {
 	Fields []string
 	// Drop are hash fields to delete: what a task keeps no longer of old rounds.
 	Drop []string
+	// Node says what the move tells of the node of the round, for the judge of
+	// nodes: NodeGood, NodeBad, or nothing.
+	Node NodeNews
 }
+
+// NodeNews is what the end of a round says of its node.
+type NodeNews string
+
+// The news. A round that says neither was ended by somebody else.
+const (
+	NodeGood NodeNews = "good" // the program succeeded
+	NodeBad  NodeNews = "bad"  // it failed, whosever fault it is
+)
 
 // Line is a line for a task's log.
 type Line struct {
@@ -43,7 +56,8 @@ type Outcome struct {
 	ID     int64
 	Result statemachine.Result
 	// Err is nil unless Result is Refused. Then it matches
-	// statemachine.ErrStale, statemachine.ErrConflict or [ErrDamaged].
+	// statemachine.ErrStale, statemachine.ErrConflict, statemachine.ErrStopAsked
+	// or [ErrDamaged].
 	Err error
 }
 
@@ -79,8 +93,11 @@ func (s *Store) Apply(ctx context.Context, orders ...Order) ([]Outcome, error) {
 	return out, nil
 }
 
-// check says what of an order is more than a script can take.
+// check says what of an order a script cannot take.
 func (o *Order) check() error {
+	if o.AskStop {
+		return fmt.Errorf("move: task %d: it asks for a stop and moves nothing: want a call of AskStop", o.ID)
+	}
 	if n := len(o.Fields); n > MaxFields {
 		return fmt.Errorf("move: task %d: %d field values in one order: want at most %d", o.ID, n, MaxFields)
 	}
@@ -102,6 +119,8 @@ func moveOutcome(id, code int64) Outcome {
 		return Outcome{ID: id, Result: statemachine.Refused, Err: fmt.Errorf("task %d: %w", id, statemachine.ErrStale)}
 	case -2:
 		return Outcome{ID: id, Result: statemachine.Refused, Err: fmt.Errorf("task %d: %w", id, statemachine.ErrConflict)}
+	case -4:
+		return Outcome{ID: id, Result: statemachine.Refused, Err: fmt.Errorf("task %d: %w", id, statemachine.ErrStopAsked)}
 	default:
 		return Outcome{ID: id, Result: statemachine.Refused, Err: &DamageError{ID: id, Reason: "hash is missing or damaged"}}
 	}
@@ -126,7 +145,8 @@ func (c *moveCall) add(o *Order) {
 		fence = o.Claim
 	}
 	c.moves = append(c.moves, o.ID, string(o.From), string(o.To), o.Round, next, flag(o.Fenced), fence,
-		string(o.Event), string(o.Count), deadlineText(o.Deadline), wakes(o.To), bucket, writer(o.Writer))
+		string(o.Event), string(o.Count), deadlineText(o.Deadline), wakes(o.To), bucket, writer(o.Writer),
+		restText(o.NotBefore), flag(o.StopAsked || !o.NextRound), string(o.Node))
 	c.list(o.Stamps()...)
 	edges := o.Edges()
 	c.moves = append(c.moves, len(edges))
@@ -143,11 +163,7 @@ func (c *moveCall) add(o *Order) {
 	}
 	c.list(fields...)
 	c.list(o.Drop...)
-	held := ""
-	if o.From == statemachine.Running {
-		held = c.store.keys.heldPrefix()
-	}
-	c.moves = append(c.moves, held)
+	c.moves = append(c.moves, flag(o.From == statemachine.Running))
 }
 
 func (c *moveCall) list(texts ...string) {
@@ -159,7 +175,7 @@ func (c *moveCall) list(texts ...string) {
 
 func (c *moveCall) keys(orders []Order) []string {
 	k := c.store.keys
-	keys := append([]string{k.meta(), k.due(), k.wakeServer()}, k.states()...)
+	keys := append([]string{k.meta(), k.due(), k.wakeServer(), k.buckets()}, k.states()...)
 	keys = append(keys, c.buckets.keys(k)...)
 	for i := range orders {
 		keys = append(keys, k.task(orders[i].ID))
@@ -168,8 +184,14 @@ func (c *moveCall) keys(orders []Order) []string {
 }
 
 func (c *moveCall) args(n int) []any {
-	args := append([]any{n, c.store.keys.changed()}, stateArgs()...)
-	return append(append(args, len(c.buckets.names)), c.moves...)
+	k := c.store.keys
+	learning := []any{k.tally(""), k.evidence(""), k.node(""), evidenceTTL, k.suspects()}
+	args := slices.Concat([]any{n, k.changed()}, k.counting(), learning, stateArgs())
+	args = append(args, len(c.buckets.names))
+	for _, name := range c.buckets.names {
+		args = append(args, name)
+	}
+	return append(args, c.moves...)
 }
 
 // stateArgs is the number of states and their names.
@@ -188,11 +210,21 @@ func wakes(to statemachine.State) string {
 	switch {
 	case to == statemachine.Executed:
 		return "server"
-	case to.Settled():
+	case to.Ended():
 		return "ended"
+	case to == statemachine.Archived:
+		return "archived"
 	default:
 		return ""
 	}
+}
+
+// restText is a moment to rest until, empty for none.
+func restText(t statemachine.Time) string {
+	if t == 0 {
+		return ""
+	}
+	return t.Text()
 }
 
 func flag(b bool) string {

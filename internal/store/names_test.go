@@ -1,12 +1,16 @@
 package store_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -62,20 +66,32 @@ func named(t *testing.T, odd string) *storetest.Space {
 	return sp
 }
 
-// TestOddBuckets: a task comes back from Redis in the bucket it was opened in,
-// and only who asks for that bucket gets it.
+// TestOddBuckets: a task whose bucket another client has named in an odd way comes
+// into that bucket, comes back from Redis in it, and only who asks for that bucket gets it.
 func TestOddBuckets(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	for i, odd := range oddNames {
 		b := store.Bucket{Queue: odd, Env: odd, Labels: odd + "=1", Priority: i - 3}
-		id := sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Bucket, s.Program, s.Input = b, odd, odd }))[0]
+		id := sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Program, s.Input = odd, odd }))[0]
+		sp.Raw.HSet(t.Context(), sp.Key(fmt.Sprint("task:", id)), b.Fields())
+		sp.Raw.Del(t.Context(), sp.Key("ready:default:::0"))
+		found, _, err := sp.Store.Inspect(t.Context(), []int64{id})
+		if err != nil || found[0].InBucket {
+			t.Fatalf("%+v, error %v", found, err)
+		}
+		if changed, err := sp.Store.Reindex(t.Context(), &found[0].Seen, 0); !changed || err != nil {
+			t.Fatal(changed, err)
+		}
 		all, err := sp.Store.Buckets(t.Context())
 		if err != nil || !slices.Contains(all, b) {
 			t.Errorf("%q: not among %+v, error %v", odd, all, err)
 		}
+		if _, err := sp.Store.Queue(t.Context(), odd); err != nil {
+			t.Errorf("%q: a queue that only a task names: %v", odd, err)
+		}
 		r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-			Worker: odd, Request: store.NewToken(), Buckets: []store.Bucket{b}, Max: 2,
+			Worker: odd, Request: store.NewToken(), Turns: route.Free(b), Max: 2, Node: odd, MaxThreads: 1,
 		})
 		if err != nil || len(r.Tasks) != 1 || r.Tasks[0].ID != id || r.Tasks[0].Bucket != b || r.Tasks[0].Input != odd {
 			t.Errorf("%q: claimed %+v, error %v", odd, r.Tasks, err)
@@ -84,9 +100,39 @@ func TestOddBuckets(t *testing.T) {
 		if task.Bucket != b || task.Program != odd || task.Fields["0:worker"] != odd || strings.Contains(task.Log, "\n") {
 			t.Errorf("%q: %+v", odd, task.Fields)
 		}
+		sp.Report(t, &r.Tasks[0], "", "")
+		for _, set := range []string{"busy:queue:" + odd, "busy:node:" + odd, fmt.Sprintf("busy:both:%d:%s:%s", len(odd), odd, odd)} {
+			if sp.Raw.Exists(t.Context(), sp.Key(set)).Val() != 0 {
+				t.Errorf("%q: %s is left", odd, set)
+			}
+		}
 	}
 	if n := len(sp.Claim(t, "w", 9)); n != 0 {
 		t.Errorf("%d tasks in the default bucket", n)
+	}
+}
+
+// TestNamesApart: no two pairs of queue and node share a key.
+func TestNamesApart(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	for _, pair := range [][2]string{{"a", "b:c"}, {"a:b", "c"}, {"1:a", "b"}, {"a", "1:b"}} {
+		node, queue := pair[0], pair[1]
+		sp.Open(t, storetest.Spec())
+		sp.Raw.HSet(t.Context(), sp.Key("task:1"), "queue", queue)
+		sp.Raw.ZAdd(t.Context(), sp.Key("ready:"+store.Bucket{Queue: queue}.Name()), redis.Z{Score: 1, Member: "a1"})
+		q := route.NewQueue(queue)
+		q.MaxThreads = 1
+		r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
+			Worker: "w", Request: store.NewToken(), Max: 1, Node: node, MaxThreads: route.NoLimit,
+			Turns: []route.Turn{{Queue: q, Buckets: []store.Bucket{{Queue: queue}}}},
+		})
+		if err != nil || len(r.Tasks) != 1 {
+			t.Errorf("node %s, queue %s: claimed %+v, error %v", node, queue, r, err)
+		}
+		// The next pair claims the same id, as if it were another.
+		sp.Raw.HSet(t.Context(), sp.Key("task:1"), "state", "open")
+		sp.Raw.ZAdd(t.Context(), sp.Key("open"), redis.Z{Score: 1, Member: "1"})
 	}
 }
 

@@ -5,10 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
-
-	"github.com/tdf-go/tdf/statemachine"
 )
 
 // MaxOpen is the most tasks one call of [Store.Open] takes: a script blocks
@@ -28,12 +25,36 @@ type OpenRequest struct {
 	// it returns the ids of the first time and opens nothing. Required.
 	Key   string
 	Specs []Spec
+	// KeyTTL is how long the keys of the specs are remembered; 0 for 7 days.
+	KeyTTL time.Duration
 }
 
-// Open creates tasks and returns their ids, which are consecutive. It returns
-// a *statemachine.FieldError (wrapped, with the index of the task) if one
-// cannot be; then none is opened.
+// Opened is a task that a request asked for.
+type Opened struct {
+	ID int64
+	// Existing says that the task was there before: one with the same key, or the
+	// one that the ended task has been retried by already.
+	Existing bool
+}
+
+// Open is [Store.OpenAll] for requests without keys: the ids are consecutive.
 func (s *Store) Open(ctx context.Context, req OpenRequest) ([]int64, error) {
+	opened, err := s.OpenAll(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]int64, len(opened))
+	for i := range opened {
+		ids[i] = opened[i].ID
+	}
+	return ids, nil
+}
+
+// OpenAll creates tasks, all or none, and returns them in the order of the specs.
+// The error is a *statemachine.FieldError (wrapped, with the index of the task)
+// if one cannot be, or matches [ErrNoQueue], or [ErrNotFound] for a RetryOf that
+// is not there; then none is opened.
+func (s *Store) OpenAll(ctx context.Context, req OpenRequest) ([]Opened, error) {
 	if len(req.Specs) == 0 || len(req.Specs) > MaxOpen {
 		return nil, fmt.Errorf("open: %d tasks in one call: want 1 to %d", len(req.Specs), MaxOpen)
 	}
@@ -46,55 +67,24 @@ func (s *Store) Open(ctx context.Context, req OpenRequest) ([]int64, error) {
 			return nil, fmt.Errorf("open: task %d of the request: %w", i, err)
 		}
 	}
-	r, err := s.runList(ctx, "open", call.keys(req.Key), call.args(len(req.Specs))...)
+	r, err := s.runList(ctx, "open", call.allKeys(req.Key), call.args(len(req.Specs), req.KeyTTL)...)
 	if err != nil {
 		return nil, err
 	}
-	ids := make([]int64, 0, len(req.Specs))
-	for id := r.number(0); id <= r.number(1); id++ {
-		ids = append(ids, id)
-	}
-	return ids, nil
+	return req.opened(r)
 }
 
-// openCall gathers the arguments of the script.
-type openCall struct {
-	store   *Store
-	buckets bucketArgs
-	tasks   []any
-}
-
-func (c *openCall) add(spec *Spec) error {
-	if err := spec.Check(); err != nil {
-		return err
+// opened reads the answer of the script.
+func (req *OpenRequest) opened(r reply) ([]Opened, error) {
+	switch r.text(0) {
+	case "no queue":
+		return nil, noQueue(r.text(1))
+	case "no task":
+		return nil, fmt.Errorf("open: task %d: %w", req.Specs[r.number(1)-1].RetryOf, ErrNotFound)
 	}
-	values, err := spec.values(c.store.namespace)
-	if err != nil {
-		return err
+	opened := make([]Opened, len(r))
+	for i := range r {
+		opened[i] = Opened{ID: r.list(i).number(0), Existing: r.list(i).text(1) != ""}
 	}
-	deadline := spec.EndBefore
-	if t, _ := statemachine.ParseTime(deadline); t == statemachine.Never {
-		deadline = ""
-	}
-	c.tasks = append(c.tasks, c.buckets.index(spec.Bucket), spec.StartAfter, deadline, len(values))
-	c.tasks = append(c.tasks, values...)
-	return nil
-}
-
-func (c *openCall) keys(request string) []string {
-	k := c.store.keys
-	return slices.Concat(
-		[]string{k.meta(), k.taskID(), k.request(request), k.state(statemachine.Open), k.due(), k.buckets()},
-		c.buckets.keys(k),
-	)
-}
-
-func (c *openCall) args(n int) []any {
-	args := make([]any, 0, 6+len(c.buckets.names)+len(c.tasks))
-	args = append(args, c.store.keys.taskPrefix(), int(requestTTL.Seconds()), n,
-		string(statemachine.Open), Protocol, len(c.buckets.names))
-	for _, b := range c.buckets.names {
-		args = append(args, b)
-	}
-	return append(args, c.tasks...)
+	return opened, nil
 }

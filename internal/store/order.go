@@ -39,12 +39,12 @@ func (s *Store) InterruptServer(ctx context.Context) error {
 	return err
 }
 
-// PassOn gives a wake-up for a bucket, by its name, to the next waiter. It is
-// for a worker that was woken and does not claim.
-func (s *Store) PassOn(ctx context.Context, bucket string) error {
-	if _, err := parseBucket(bucket); err != nil {
-		return err
+// PassOn gives a wake-up to the next waiter. It is for a worker that was woken
+// and does not claim. An empty one was for nobody else.
+func (s *Store) PassOn(ctx context.Context, w WakeUp) error {
+	if w == "" {
+		return nil
 	}
-	_, err := s.run(ctx, "token", []string{s.keys.meta(), s.keys.wake(bucket)})
+	_, err := s.run(ctx, "token", []string{s.keys.meta(), string(w)})
 	return err
 }

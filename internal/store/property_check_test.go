@@ -43,9 +43,12 @@ func (w *twins) check(rt *rapid.T) {
 	w.checkDue(rt)
 	w.checkBuckets(rt)
 	w.checkSessions(rt)
+	w.checkCounts(rt)
 }
 
-func diffTask(want, got statemachine.Task) string { return gocmp.Diff(want, got) }
+func diffTask(want, got statemachine.Task) string { return diffAny(want, got) }
+
+func diffAny[T any](want, got T) string { return gocmp.Diff(want, got) }
 
 // checkStamps compares the moments of all rounds.
 func (w *twins) checkStamps(rt *rapid.T, want *twin, fields map[string]string) {

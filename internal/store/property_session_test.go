@@ -127,11 +127,17 @@ func agree(rt *rapid.T, what string, err error, holds bool) {
 
 func (w *twins) renew(rt *rapid.T) {
 	session, s := w.someSession(rt)
-	_, err := w.sp.Store.Renew(w.t.Context(), session, store.Heartbeat{State: store.WorkerReady})
+	r, err := w.sp.Store.Renew(w.t.Context(), session, store.Heartbeat{State: store.WorkerReady})
 	holds := s.holds(session.Incarnation)
 	agree(rt, "renew", err, holds)
-	if holds {
-		s.listed, s.beat = true, w.now
+	if !holds {
+		return
+	}
+	s.listed, s.beat = true, w.now
+	stops := slices.DeleteFunc(w.holding(session.Name), func(id int64) bool { return !w.tasks[id].StopAsked })
+	slices.Sort(r.Stops)
+	if !slices.Equal(r.Stops, stops) {
+		rt.Fatalf("%s is to stop %v, the model %v", session.Name, r.Stops, stops)
 	}
 }
 

@@ -1,7 +1,7 @@
 package store_test
 
 import (
-	"slices"
+	"errors"
 	"strconv"
 
 	"pgregory.net/rapid"
@@ -12,7 +12,10 @@ import (
 )
 
 // someBuckets are where the tasks of the model wait.
-var someBuckets = []store.Bucket{{}, {Queue: "q", Priority: 2}, {Env: "java", Labels: "gpu=1"}}
+var someBuckets = []store.Bucket{
+	{}, {Priority: 2}, {Env: "java", Labels: "gpu=1"},
+	{Queue: "q"}, {Queue: "q", Priority: -1}, {Queue: "q", Resources: "gpu=1"}, {Queue: "q", Resources: "gpu=2", Priority: 1},
+}
 
 func (w *twins) open(rt *rapid.T) {
 	n := rapid.IntRange(1, 3).Draw(rt, "tasks")
@@ -41,11 +44,18 @@ func (w *twins) spec(rt *rapid.T) store.Spec {
 	infinite := rapid.SampledFrom([]string{"inf", "+inf", "Infinity"})
 	limit := rapid.SampledFrom([]string{"0", "1", "2", "inf"})
 	return storetest.Spec(func(s *store.Spec) {
-		s.StartAfter = rapid.SampledFrom([]string{"0", at(6)}).Draw(rt, "start")
+		s.StartAfter = rapid.SampledFrom([]string{"0", at(6), w.now.Add(-3 * second).Text()}).Draw(rt, "start")
 		s.EndBefore = rapid.SampledFrom([]string{infinite.Draw(rt, "never"), w.now.Add(4 * second).Text(), "1900000000"}).Draw(rt, "end_before")
 		s.Timeout = rapid.SampledFrom([]string{infinite.Draw(rt, "forever"), "0.5", "3"}).Draw(rt, "timeout")
 		s.MaxFails, s.MaxTimeouts, s.MaxLosses = limit.Draw(rt, "fails"), limit.Draw(rt, "timeouts"), limit.Draw(rt, "losses")
 		s.Bucket = rapid.SampledFrom(someBuckets).Draw(rt, "bucket")
+		s.MaxFaults, s.Charge = limit.Draw(rt, "faults"), rapid.SampledFrom([]string{"", "all", "program"}).Draw(rt, "charge")
+		s.RetryDelay = rapid.SampledFrom([]string{"", "0", "0.5", "3"}).Draw(rt, "delay")
+		s.RetryBackoff = rapid.SampledFrom([]string{"", "1", "2.5"}).Draw(rt, "backoff")
+		s.RetryMaxDelay = rapid.SampledFrom([]string{"", "inf", "4"}).Draw(rt, "max delay")
+		s.RetryExitCodes = rapid.SampledFrom([]string{"", "", "1,75"}).Draw(rt, "codes")
+		s.FatalExitCodes = rapid.SampledFrom([]string{"", "", "2"}).Draw(rt, "fatal")
+		s.Held = rapid.SampledFrom([]string{"", "", "", "why"}).Draw(rt, "held")
 	})
 }
 
@@ -56,9 +66,9 @@ func (w *twins) create(rt *rapid.T, id int64, s *store.Spec) *twin {
 			rt.Fatal(err)
 		}
 	}
-	t := &twin{bucket: s.Bucket, stamps: map[string]statemachine.Time{"0:open": w.now}, listed: true}
+	t := &twin{bucket: s.Bucket, stamps: map[string]statemachine.Time{}}
 	var err error
-	t.ID, t.State = id, statemachine.Open
+	t.ID = id
 	t.StartAfter, err = statemachine.ParseTime(s.StartAfter)
 	must(err)
 	t.EndBefore, err = statemachine.ParseTime(s.EndBefore)
@@ -66,13 +76,42 @@ func (w *twins) create(rt *rapid.T, id int64, s *store.Spec) *twin {
 	t.Timeout, err = statemachine.ParseDuration(s.Timeout)
 	must(err)
 	for text, limit := range map[*string]*statemachine.Limit{
-		&s.MaxFails: &t.MaxFails, &s.MaxTimeouts: &t.MaxTimeouts, &s.MaxLosses: &t.MaxLosses,
+		&s.MaxFails: &t.MaxFails, &s.MaxTimeouts: &t.MaxTimeouts, &s.MaxLosses: &t.MaxLosses, &s.MaxFaults: &t.MaxFaults,
 	} {
 		*limit, err = statemachine.ParseLimit(*text)
 		must(err)
 	}
-	t.score = t.StartAfter
+	must(t.retries(s))
+	m, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
+		Event: statemachine.Create, Actor: statemachine.Manager, Held: s.Held != "",
+	}, w.now)
+	must(err)
+	w.tasks[id] = t
+	if _, err = w.model(m); err != nil {
+		rt.Fatal(err)
+	}
+	t.Rev = 0 // Redis does not count the creation
 	return t
+}
+
+// retries reads what says when a failed task is run again.
+func (t *twin) retries(s *store.Spec) error {
+	t.ChargeProgram = s.Charge == "program"
+	codes := map[string][]int{"1,75": {1, 75}, "2": {2}}
+	t.RetryCodes, t.FatalCodes = codes[s.RetryExitCodes], codes[s.FatalExitCodes]
+	var errs [3]error
+	span := func(text string) (statemachine.Duration, error) {
+		if text == "" || text == "inf" && s.RetryMaxDelay == text || text == "0" {
+			return 0, nil
+		}
+		return statemachine.ParseDuration(text)
+	}
+	t.Backoff.Delay, errs[0] = span(s.RetryDelay)
+	t.Backoff.Max, errs[1] = span(s.RetryMaxDelay)
+	if s.RetryBackoff != "" && s.RetryBackoff != "1" {
+		t.Backoff.Factor, errs[2] = strconv.ParseFloat(s.RetryBackoff, 64)
+	}
+	return errors.Join(errs[:]...)
 }
 
 func (w *twins) token(kind string) string {
@@ -82,10 +121,7 @@ func (w *twins) token(kind string) string {
 
 func (w *twins) claim(rt *rapid.T) {
 	worker, s := w.someWorker(rt)
-	req := store.ClaimRequest{
-		Worker: worker, Request: w.token("c"), Max: rapid.IntRange(1, 3).Draw(rt, "most"),
-		Buckets: rapid.Permutation(someBuckets).Draw(rt, "buckets")[:rapid.IntRange(1, 3).Draw(rt, "n")],
-	}
+	req := w.request(rt, worker)
 	if len(s.issued) > 0 && rapid.Bool().Draw(rt, "under a session") {
 		req.Incarnation = s.incarnation
 		if rapid.IntRange(0, 3).Draw(rt, "old") == 0 {
@@ -95,67 +131,15 @@ func (w *twins) claim(rt *rapid.T) {
 	w.claimAs(rt, worker, req)
 }
 
-// beaten makes a claim count as a heartbeat. It reports whether the claim is
-// without a session or under one that holds, and compares the error.
-func (w *twins) beaten(rt *rapid.T, req store.ClaimRequest, err error) bool {
-	s := w.sessions[req.Worker]
-	holds := req.Incarnation == 0 || s.holds(req.Incarnation)
-	agree(rt, "claim", err, holds)
-	if holds && req.Incarnation > 0 && s.listed {
-		s.beat = w.now
-	}
-	return holds
-}
-
-func (w *twins) claimAs(rt *rapid.T, worker string, req store.ClaimRequest) {
-	reply, err := w.sp.Store.Claim(w.t.Context(), req)
-	if !w.beaten(rt, req, err) {
-		return
-	}
-	want := w.claimModel(req)
-	if got := claimedIDs(reply.Tasks); !slices.Equal(got, want) || len(reply.Damaged) > 0 {
-		rt.Fatalf("claimed %v, the model %v; damaged %v", got, want, reply.Damaged)
-	}
-	for i := range reply.Tasks {
-		w.compareClaimed(rt, &reply.Tasks[i])
-	}
-	w.held = append(w.held, reply.Tasks...)
-	if len(want) > 0 { // a claim that got nothing leaves nothing to repeat
-		w.last[worker] = req
-	}
-}
-
 func (w *twins) compareClaimed(rt *rapid.T, c *store.Claimed) {
 	want := w.tasks[c.ID]
 	got := c.Task
 	got.Past, got.Current.End = want.Past, want.Current.End
+	if !sameAllotted(c.Resources, want.allotted) {
+		rt.Fatalf("claimed task %d with %+v, the model %+v", c.ID, c.Resources, want.allotted)
+	}
 	if diff := diffTask(want.Task, got); diff != "" || c.Bucket != want.bucket {
 		rt.Fatalf("claimed task %d of bucket %q (- model, + redis):\n%s", c.ID, c.Bucket.Name(), diff)
-	}
-}
-
-// claimAgain sends a worker's last claim again: what it still holds, and
-// nothing changes.
-func (w *twins) claimAgain(rt *rapid.T) {
-	worker := rapid.SampledFrom([]string{"w1", "w2"}).Draw(rt, "worker")
-	req, ok := w.last[worker]
-	if !ok {
-		rt.Skip("no claim yet")
-	}
-	reply, err := w.sp.Store.Claim(w.t.Context(), req)
-	if !w.beaten(rt, req, err) {
-		return
-	}
-	got := claimedIDs(reply.Tasks)
-	for i := range reply.Tasks {
-		w.compareClaimed(rt, &reply.Tasks[i])
-	}
-	for id, t := range w.tasks {
-		holds := t.State == statemachine.Running && len(t.Current.Claim) > len(req.Request) &&
-			t.Current.Claim[:len(req.Request)+1] == req.Request+"."
-		if holds != slices.Contains(got, id) {
-			rt.Fatalf("claim %s sent again answers %v; task %d is held: %v", req.Request, got, id, holds)
-		}
 	}
 }
 
@@ -175,11 +159,20 @@ func (w *twins) worker(rt *rapid.T) {
 	if o.Event == statemachine.Report {
 		text := rapid.SampledFrom([]string{"", "bad"}).Draw(rt, "error")
 		o.Failed = text != ""
+		o.Class = rapid.SampledFrom([]statemachine.Class{"", statemachine.ClassProgram, statemachine.ClassHost}).Draw(rt, "class")
+		o.ExitCode = rapid.IntRange(0, 2).Draw(rt, "exit code")
+		o.HasExit = o.ExitCode > 0
 		fields = []string{statemachine.RoundField(c.Round, "error"), text}
 	}
+	c.StopAsked = rapid.Bool().Draw(rt, "heard of a stop") && w.tasks[c.ID].StopAsked
 	m, err := statemachine.Decide(&c.Task, o, w.now)
 	if err != nil {
 		rt.Fatal(err)
+	}
+	if o.Event == statemachine.Report {
+		m.Failed = false // the text is in fields already
+		fields = append(fields, resultFields(&m)...)
+		m.Failed = o.Failed
 	}
 	w.apply(rt, store.Order{Move: m, Writer: "w", Bucket: c.Bucket, Fields: fields})
 }
@@ -197,7 +190,7 @@ func (w *twins) decided(rt *rapid.T) store.Order {
 		t := w.tasks[id]
 		for _, actor := range []statemachine.Actor{statemachine.Server, statemachine.Manager} {
 			for _, event := range statemachine.Events() {
-				o := statemachine.Occurrence{Event: event, Actor: actor, Grace: grace}
+				o := statemachine.Occurrence{Event: event, Actor: actor, Grace: grace, Excused: w.count%3 == 0}
 				if m, err := statemachine.Decide(&t.Task, o, w.now); err == nil {
 					can = append(can, store.Order{Move: m, Writer: string(actor), Bucket: t.bucket})
 				}

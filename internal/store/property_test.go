@@ -1,14 +1,13 @@
 package store_test
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -32,7 +31,10 @@ type twins struct {
 	// last is each worker's last claim.
 	last     map[string]store.ClaimRequest
 	sessions map[string]*sessionTwin
-	count    int
+	// queues are those of the model, version that of their rules.
+	queues  map[string]route.Queue
+	version int64
+	count   int
 }
 
 // twin is a task of the model.
@@ -43,9 +45,12 @@ type twin struct {
 	score  statemachine.Time
 	listed bool
 	stamps map[string]statemachine.Time
-	// worker and incarnation are whose session claimed the current round.
+	// worker and incarnation are whose session claimed the current round, node where
+	// it runs, allotted which gpus it has there.
 	worker      string
 	incarnation int64
+	node        string
+	allotted    []int
 }
 
 // TestModel: whatever happens in whatever order, Redis and the model agree. A
@@ -60,6 +65,7 @@ func TestModel(t *testing.T) {
 			"open":        w.open,
 			"claim":       w.claim,
 			"claim again": w.claimAgain,
+			"set queue":   w.setQueue,
 			"worker":      w.worker,
 			"clerk":       w.clerk,
 			"clerk twice": w.clerk,
@@ -83,9 +89,13 @@ func newTwins(t *testing.T, rt *rapid.T, sp *storetest.Space) *twins {
 	}
 	w := &twins{
 		t: t, sp: sp, now: noon, tasks: map[int64]*twin{}, last: map[string]store.ClaimRequest{},
-		sessions: map[string]*sessionTwin{},
+		sessions: map[string]*sessionTwin{}, version: 2,
+		queues: map[string]route.Queue{"q": route.NewQueue("q"), store.DefaultQueue: route.NewQueue(store.DefaultQueue)},
 	}
 	sp.SetClock(t, w.now)
+	if err := sp.Store.AddQueue(t.Context(), w.queues["q"]); err != nil {
+		rt.Fatal(err)
+	}
 	if err := sp.Store.PublishGrace(t.Context(), grace); err != nil {
 		rt.Fatal(err)
 	}
@@ -103,7 +113,7 @@ func (w *twins) ids() []int64 {
 
 // apply carries orders out on both sides and compares what became of them.
 func (w *twins) apply(rt *rapid.T, orders ...store.Order) {
-	out, err := w.sp.Store.Apply(w.t.Context(), orders...)
+	out, err := w.send(orders)
 	if err != nil {
 		rt.Fatal(err)
 	}
@@ -117,6 +127,27 @@ func (w *twins) apply(rt *rapid.T, orders ...store.Order) {
 	w.orders = append(w.orders, orders...)
 }
 
+// send makes moves of one call, if none of them asks for a stop.
+func (w *twins) send(orders []store.Order) ([]store.Outcome, error) {
+	asks := func(o store.Order) bool { return o.AskStop }
+	if !slices.ContainsFunc(orders, asks) {
+		return w.sp.Store.Apply(w.t.Context(), orders...)
+	}
+	var all []store.Outcome
+	for _, o := range orders {
+		call := w.sp.Store.Apply
+		if asks(o) {
+			call = w.sp.Store.AskStop
+		}
+		out, err := call(w.t.Context(), o)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, out...)
+	}
+	return all, nil
+}
+
 // model makes the move on the model alone.
 func (w *twins) model(m statemachine.Move) (statemachine.Result, error) {
 	task := w.tasks[m.ID]
@@ -128,54 +159,24 @@ func (w *twins) model(m statemachine.Move) (statemachine.Result, error) {
 	for _, field := range m.Stamps() {
 		task.stamps[field] = w.now
 	}
+	if m.AskStop {
+		return result, nil
+	}
 	task.listed = m.To == statemachine.Open
 	if task.listed {
-		task.score = max(w.now, task.StartAfter)
+		task.score = max(w.now, task.StartAfter, task.NotBefore)
+		if m.Event == statemachine.Create && task.StartAfter > 0 {
+			task.score = task.StartAfter
+		}
 	}
 	return result, nil
 }
 
 func sameRefusal(a, b error) bool {
-	for _, target := range []error{statemachine.ErrStale, statemachine.ErrConflict} {
+	for _, target := range []error{statemachine.ErrStale, statemachine.ErrConflict, statemachine.ErrStopAsked} {
 		if errors.Is(a, target) != errors.Is(b, target) {
 			return false
 		}
 	}
 	return (a == nil) == (b == nil)
-}
-
-// claimable are the tasks of a bucket in the order they are claimed.
-func (w *twins) claimable(b store.Bucket) []*twin {
-	var fit []*twin
-	for _, id := range w.ids() {
-		if t := w.tasks[id]; t.listed && t.bucket == b && t.score <= w.now {
-			fit = append(fit, t)
-		}
-	}
-	slices.SortStableFunc(fit, func(a, b *twin) int { return cmp.Compare(a.score, b.score) })
-	return fit
-}
-
-// claimModel claims on the model and returns the ids. What is overdue leaves
-// its bucket and is not claimed.
-func (w *twins) claimModel(req store.ClaimRequest) []int64 {
-	var ids []int64
-	for _, b := range req.Buckets {
-		for _, t := range w.claimable(b) {
-			if len(ids) == req.Max {
-				break
-			}
-			t.listed = false
-			o := statemachine.Occurrence{
-				Event: statemachine.Claim, Actor: statemachine.Worker, Claim: fmt.Sprintf("%s.%d", req.Request, len(ids)+1),
-			}
-			if m, err := statemachine.Decide(&t.Task, o, w.now); err == nil {
-				if result, _ := w.model(m); result == statemachine.Moved {
-					ids = append(ids, t.ID)
-					t.worker, t.incarnation = req.Worker, req.Incarnation
-				}
-			}
-		}
-	}
-	return ids
 }

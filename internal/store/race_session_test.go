@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -90,7 +91,7 @@ func raceRenew(t *testing.T, sp *storetest.Space, w store.Session) bool {
 func raceClaim(t *testing.T, sp *storetest.Space, w store.Session) bool {
 	t.Helper()
 	_, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: w.Name, Request: store.NewToken(), Buckets: []store.Bucket{{}}, Max: 1, Incarnation: w.Incarnation,
+		Worker: w.Name, Request: store.NewToken(), Turns: route.Free(store.Bucket{}), Max: 1, Incarnation: w.Incarnation,
 	})
 	return hadItsWay(t, err)
 }

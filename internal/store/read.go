@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -110,7 +111,7 @@ func decodeTask(id int64, fields map[string]string) *Task {
 	light := make(reply, len(lightFields))
 	for i, name := range lightFields {
 		switch name {
-		case "claim", "running", "executed", "worker", "incarnation":
+		case "claim", "running", "executed", "worker", "incarnation", "node", "class", "exit_code":
 			light[i] = fields[round+":"+name]
 		case "failed":
 			light[i] = flag(fields[round+":error"] != "")
@@ -120,9 +121,9 @@ func decodeTask(id int64, fields map[string]string) *Task {
 	}
 	t := &Task{
 		Seen: decodeSeen(id, light), Fields: fields,
-		Program: fields["program"], Source: fields["source"], Input: fields["input"],
-		FailOn: fields["fail_on"], Log: fields["log"],
+		Source: fields["source"], Input: fields["input"], FailOn: fields["fail_on"], Log: fields["log"],
 	}
+	t.Program = fields["program"]
 	if text := fields["argv"]; text != "" {
 		t.Argv = decodeArgv(text)
 	}
@@ -184,7 +185,7 @@ func (s *Store) Buckets(ctx context.Context) ([]Bucket, error) {
 	}
 	buckets := []Bucket{{}}
 	for _, name := range names {
-		if b, err := parseBucket(name); err == nil && b != (Bucket{}) {
+		if b, err := route.ParseBucket(name); err == nil && b != (Bucket{}) {
 			buckets = append(buckets, b)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -35,11 +36,12 @@ func (s *Store) Register(ctx context.Context, r Registration) (Registered, error
 	fields := r.fields()
 	keys := []string{
 		k.meta(), k.worker(), k.workerIDs(), k.workerID(r.Name), k.workerDoc(r.Name), k.lease(), k.held(r.Name),
-		k.halt(r.Name), k.buckets(), k.setAside(),
+		k.halt(r.Name), k.buckets(), k.setAside(), k.nodes(), k.stop(r.Name),
 	}
 	args := append([]any{
 		r.Name, r.Replaces, r.Identity, DefaultLease, k.taskPrefix(), string(statemachine.Running), maxFormer,
-		string(WorkerReady), string(WorkerLost), string(WorkerStopped), string(OrderDrain), defaultBucketName, r.PID, len(fields),
+		string(WorkerReady), string(WorkerLost), string(WorkerStopped), string(OrderDrain), route.DefaultBucketName, r.PID, r.Node,
+		len(fields),
 	}, fields...)
 	v, err := s.runOn(ctx, s.session, "register", keys, args...)
 	if err != nil {
@@ -55,6 +57,8 @@ func (r *Registration) check() error {
 		return &statemachine.FieldError{Field: "name", Value: r.Name, Want: "a worker's name"}
 	case r.Identity == "":
 		return &statemachine.FieldError{Field: "identity", Value: r.Identity, Want: "a text that is unique for the start of a process"}
+	case r.Node != "":
+		return route.CheckNode(r.Node)
 	}
 	return nil
 }
@@ -64,7 +68,32 @@ func (r *Registration) fields() []any {
 	return []any{
 		"node", r.Node, "host", r.Host, "version", r.Version, "containment", r.Containment,
 		"slots", r.Slots, "labels", strings.Join(r.Labels, ","), "busy", 0, "stuck", 0, "reason", "",
+		"env", r.Env, resourcesField, r.Resources.Text(), "classes", strings.Join(r.Classes, ","),
+		"maxthreads", r.MaxThreads.Text(),
+		"spec_version", SpecVersion, "queuetypes", r.queueTypes(),
 	}
+}
+
+// SpecVersion is that of Disbatch's node specification which the registry follows.
+const SpecVersion = "1.1"
+
+// queueTypes are the classes the worker offers, as a Disbatch node says it.
+func (r *Registration) queueTypes() string {
+	types := make([]queueType, len(r.Classes))
+	for i, class := range r.Classes {
+		types[i].Class, types[i].Version, _ = strings.Cut(class, "=")
+	}
+	text, err := json.Marshal(types)
+	if err != nil { // two texts can always be written
+		return "[]"
+	}
+	return string(text)
+}
+
+// queueType is a class of queues that a node serves (Disbatch: queuetypes).
+type queueType struct {
+	Class   string `json:"class"`
+	Version string `json:"version"`
 }
 
 // registered reads the answer to a registration.
@@ -96,7 +125,7 @@ func (s *Store) Renew(ctx context.Context, w Session, h Heartbeat) (Renewal, err
 	}
 	k := s.keys
 	v, err := s.runOn(ctx, s.session, "renew",
-		[]string{k.meta(), k.workerDoc(w.Name), k.lease(), k.held(w.Name), k.follow()},
+		[]string{k.meta(), k.workerDoc(w.Name), k.lease(), k.held(w.Name), k.follow(), k.stop(w.Name)},
 		w.Name, w.Incarnation, DefaultLease, string(WorkerLost), string(WorkerStopped),
 		string(h.State), h.Reason, h.Busy, h.Stuck, string(queues))
 	if err != nil {
@@ -110,6 +139,9 @@ func (s *Store) Renew(ctx context.Context, w Session, h Heartbeat) (Renewal, err
 	for i := range r.list(3) {
 		f := r.list(3).list(i)
 		renewal.Followed = append(renewal.Followed, Followed{ID: f.number(0), Since: f.time(1)})
+	}
+	for i := range r.list(4) {
+		renewal.Stops = append(renewal.Stops, r.list(4).number(i))
 	}
 	return renewal, nil
 }

@@ -69,3 +69,24 @@ func (r reply) duration(i int) statemachine.Duration {
 	}
 	return d
 }
+
+// texts reads an array of texts; nil if there are none.
+func (r reply) texts() []string {
+	if len(r) == 0 {
+		return nil
+	}
+	all := make([]string, len(r))
+	for i := range r {
+		all[i] = r.text(i)
+	}
+	return all
+}
+
+// fields reads an array of fields and values in turn.
+func (r reply) fields() map[string]string {
+	m := make(map[string]string, len(r)/2)
+	for i := 0; i+1 < len(r); i += 2 {
+		m[r.text(i)] = r.text(i + 1)
+	}
+	return m
+}

@@ -2,8 +2,12 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/scenario"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
@@ -31,20 +35,47 @@ type redisWorld struct {
 
 // Open implements scenario.World.
 func (w *redisWorld) Open(spec statemachine.Task) (int64, error) {
-	ids, err := w.sp.Store.Open(w.t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{{
-		Program: "p", StartAfter: spec.StartAfter.Text(), EndBefore: spec.EndBefore.Text(), Timeout: spec.Timeout.Text(),
-		MaxFails: spec.MaxFails.Text(), MaxTimeouts: spec.MaxTimeouts.Text(), MaxLosses: spec.MaxLosses.Text(),
-	}}})
+	s := specOf(&spec)
+	if spec.State == statemachine.Blocked {
+		s.Held = "a story"
+	}
+	ids, err := w.sp.Store.Open(w.t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{s}})
 	if err != nil {
 		return 0, err
 	}
 	return ids[0], nil
 }
 
+// specOf is the definition of a task of the model.
+func specOf(t *statemachine.Task) store.Spec {
+	s := store.Spec{
+		Program: "p", StartAfter: t.StartAfter.Text(), EndBefore: t.EndBefore.Text(), Timeout: t.Timeout.Text(),
+		MaxFails: t.MaxFails.Text(), MaxTimeouts: t.MaxTimeouts.Text(), MaxLosses: t.MaxLosses.Text(), MaxFaults: t.MaxFaults.Text(),
+		RetryDelay: t.Backoff.Delay.Text(), RetryExitCodes: codesText(t.RetryCodes), FatalExitCodes: codesText(t.FatalCodes),
+	}
+	if t.Backoff.Max > 0 {
+		s.RetryMaxDelay = t.Backoff.Max.Text()
+	}
+	if t.Backoff.Factor >= 1 {
+		s.RetryBackoff = fmt.Sprint(t.Backoff.Factor)
+	}
+	if t.Backoff.Jitter > 0 {
+		s.RetryJitter = fmt.Sprint(t.Backoff.Jitter)
+	}
+	if t.ChargeProgram {
+		s.Charge = "program"
+	}
+	return s
+}
+
+func codesText(codes []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(codes), " ", ","), "[]")
+}
+
 // Claim implements scenario.World.
 func (w *redisWorld) Claim(worker, request string) (statemachine.Task, bool, error) {
 	r, err := w.sp.Store.Claim(w.t.Context(), store.ClaimRequest{
-		Worker: worker, Request: request, Buckets: []store.Bucket{{}}, Max: 1,
+		Worker: worker, Request: request, Turns: route.Free(store.Bucket{}), Max: 1,
 	})
 	if err != nil || len(r.Tasks) == 0 {
 		return statemachine.Task{}, false, err
@@ -63,15 +94,31 @@ func (w *redisWorld) Read(id int64) (statemachine.Task, error) {
 
 // Move implements scenario.World.
 func (w *redisWorld) Move(m statemachine.Move) (statemachine.Result, error) {
-	o := store.Order{Move: m, Writer: string(m.Actor)}
-	if m.Failed {
-		o.Fields = []string{statemachine.RoundField(m.Round, "error"), "bad"}
+	o := store.Order{Move: m, Writer: string(m.Actor), Fields: resultFields(&m)}
+	send := w.sp.Store.Apply
+	if m.AskStop {
+		send = w.sp.Store.AskStop
 	}
-	out, err := w.sp.Store.Apply(w.t.Context(), o)
+	out, err := send(w.t.Context(), o)
 	if err != nil {
 		return statemachine.Refused, err
 	}
 	return out[0].Result, out[0].Err
+}
+
+// resultFields are those of a round that was reported.
+func resultFields(m *statemachine.Move) []string {
+	var fields []string
+	if m.Failed {
+		fields = append(fields, statemachine.RoundField(m.Round, "error"), "bad")
+	}
+	if m.Class != "" {
+		fields = append(fields, statemachine.RoundField(m.Round, "class"), string(m.Class))
+	}
+	if m.HasExit {
+		fields = append(fields, statemachine.RoundField(m.Round, "exit_code"), strconv.Itoa(m.ExitCode))
+	}
+	return fields
 }
 
 // Stamps implements scenario.World.

@@ -20,7 +20,7 @@ const (
 	typesLib = "types" // guards against keys of another type
 	logLib   = "log"
 	lightLib = "light"
-	heldLib  = "held"
+	slotsLib = "slots"
 )
 
 // scriptInfo says what a script needs beside now(), and whether it writes. A
@@ -33,12 +33,19 @@ type scriptInfo struct {
 // scriptList names every script; the tests that repeat each mutating one are
 // generated from it.
 var scriptList = map[string]scriptInfo{
-	"open":      {libs: []string{typesLib}, writes: true},
-	"claim":     {libs: []string{logLib, typesLib}, writes: true},
-	"move":      {libs: []string{logLib, typesLib}, writes: true},
+	"open":      {libs: []string{typesLib, slotsLib}, writes: true},
+	"claim":     {libs: []string{logLib, typesLib, slotsLib, "heads", "resources"}, writes: true},
+	"move":      {libs: []string{logLib, typesLib, slotsLib}, writes: true},
+	"stop":      {libs: []string{logLib}, writes: true},
+	"record":    {libs: []string{typesLib, slotsLib}, writes: true},
+	"judge":     {libs: []string{typesLib, slotsLib}, writes: true},
+	"forget":    {libs: []string{typesLib}, writes: true},
+	"recount":   {libs: []string{slotsLib}, writes: true},
+	"prune":     {libs: []string{typesLib}, writes: true},
+	"rules":     {},
 	"note":      {libs: []string{logLib}, writes: true},
-	"index":     {libs: []string{heldLib, typesLib}, writes: true},
-	"repair":    {libs: []string{heldLib, typesLib}, writes: true},
+	"index":     {libs: []string{slotsLib, typesLib}, writes: true},
+	"repair":    {libs: []string{slotsLib, typesLib}, writes: true},
 	"watermark": {writes: true},
 	"register":  {libs: []string{logLib, "heartbeat", "lease", lightLib, "rounds", typesLib}, writes: true},
 	"renew":     {libs: []string{logLib, "heartbeat", "lease", typesLib}, writes: true},

@@ -33,7 +33,7 @@ func TestHeartbeatHasItsOwnConnection(t *testing.T) {
 	if _, err := st.Renew(brief(), w, store.Heartbeat{State: store.WorkerReady}); err != nil {
 		t.Error(err)
 	}
-	if _, err := st.WaitWork(brief(), "w", []store.Bucket{{}}, time.Millisecond); err != nil {
+	if _, err := st.WaitWork(brief(), waitFor("w"), time.Millisecond); err != nil {
 		t.Errorf("a wait needs a connection of its own: %v", err)
 	}
 	if err := release(); err != nil {

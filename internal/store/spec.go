@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -20,55 +21,29 @@ type Spec struct {
 	// FailOn is "" (stderr or exit status), "stderr" or "exit".
 	FailOn string
 	Bucket Bucket
+	// MaxFaults is how many failures may not be charged to the task (see
+	// statemachine.Faults); empty for statemachine.DefaultMaxFaults.
+	MaxFaults string
+	// RetryDelay and RetryMaxDelay are in seconds, RetryBackoff is a factor,
+	// RetryJitter a part from 0 to 1; empty for none.
+	RetryDelay, RetryBackoff, RetryMaxDelay, RetryJitter string
+	// RetryExitCodes and FatalExitCodes are lists such as "75,111"; empty for none.
+	RetryExitCodes, FatalExitCodes string
+	// Charge is "", or "program" if only failures of the program and of its
+	// limits count as fails.
+	Charge string
+	// Held is why the task begins blocked, to be released by hand; empty: it does not.
+	Held string
+	// Key makes the task unique in its queue for KeyTTL; empty for none.
+	Key string
+	// RetryOf is the ended task that this one repeats; ReplayOf and ReplayRound
+	// the round whose output this one is compared with. 0 for none.
+	RetryOf, ReplayOf int64
+	ReplayRound       int
 }
 
 // startField is the hash field of the earliest start.
 const startField = "start_after"
-
-// maxNameBytes bounds a program name; longer ones are mistakes.
-const maxNameBytes = 128
-
-// Check returns a *statemachine.FieldError for the first field that cannot be.
-func (s *Spec) Check() error {
-	if s.Program == "" || len(s.Program) > maxNameBytes {
-		return &statemachine.FieldError{Field: "program", Value: s.Program, Want: "a name of 1 to 128 bytes"}
-	}
-	if s.FailOn != "" && s.FailOn != "stderr" && s.FailOn != "exit" {
-		return &statemachine.FieldError{Field: "fail_on", Value: s.FailOn, Want: "empty, stderr or exit"}
-	}
-	start, err := statemachine.ParseTime(s.StartAfter)
-	if err != nil || start == statemachine.Never {
-		return &statemachine.FieldError{Field: startField, Value: s.StartAfter, Want: "a time in seconds since 1970"}
-	}
-	end, err := statemachine.ParseTime(s.EndBefore)
-	if err != nil {
-		return named("end_before", err)
-	}
-	if start > end {
-		return &statemachine.FieldError{Field: startField, Value: s.StartAfter, Want: "earlier than end_before = " + s.EndBefore}
-	}
-	timeout, err := statemachine.ParseDuration(s.Timeout)
-	if err != nil {
-		return named("timeout", err)
-	}
-	if timeout <= 0 {
-		return &statemachine.FieldError{Field: "timeout", Value: s.Timeout, Want: "a number of seconds above 0, or inf"}
-	}
-	return s.checkLimits()
-}
-
-func (s *Spec) checkLimits() error {
-	limits := [][2]string{{"max_fails", s.MaxFails}, {"max_timeouts", s.MaxTimeouts}}
-	if s.MaxLosses != "" {
-		limits = append(limits, [2]string{"max_losses", s.MaxLosses})
-	}
-	for _, l := range limits {
-		if _, err := statemachine.ParseLimit(l[1]); err != nil {
-			return named(l[0], err)
-		}
-	}
-	return nil
-}
 
 // values are the hash fields at creation: the sixteen of the original (the
 // script adds id and the stamp), and what is not at its default.
@@ -77,7 +52,7 @@ func (s *Spec) values(namespace string) ([]any, error) {
 		"program", s.Program, "source", s.Source, "input", s.Input,
 		startField, s.StartAfter, "end_before", s.EndBefore, "timeout", s.Timeout,
 		"max_fails", s.MaxFails, "max_timeouts", s.MaxTimeouts,
-		"state", string(statemachine.Open), "round", "0", "fails", "0", "timeouts", "0",
+		"round", "0", "fails", "0", "timeouts", "0",
 		"log", "", "namespace", namespace,
 	}
 	if s.Argv != nil {
@@ -93,8 +68,37 @@ func (s *Spec) values(namespace string) ([]any, error) {
 	if s.MaxLosses != "" && s.MaxLosses != statemachine.DefaultMaxLosses.Text() {
 		v = append(v, "max_losses", s.MaxLosses)
 	}
-	for _, f := range s.Bucket.fields() {
+	v = append(v, s.extras()...)
+	for _, f := range s.Bucket.Fields() {
 		v = append(v, f)
 	}
 	return v, nil
+}
+
+// extras are the fields that only tasks of ours have, as far as they are not at
+// their default.
+func (s *Spec) extras() []any {
+	var v []any
+	add := func(field, value, otherwise string) {
+		if value != "" && value != otherwise {
+			v = append(v, field, value)
+		}
+	}
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	add("max_faults", s.MaxFaults, statemachine.DefaultMaxFaults.Text())
+	add("retry_delay", s.RetryDelay, "0")
+	add("retry_backoff", s.RetryBackoff, "1")
+	add("retry_max_delay", s.RetryMaxDelay, statemachine.Forever.Text())
+	add("retry_jitter", s.RetryJitter, "0")
+	add("retry_exit_codes", s.RetryExitCodes, "")
+	add("fatal_exit_codes", s.FatalExitCodes, "")
+	add("charge", s.Charge, "all")
+	add("hold", s.Held, "")
+	add("key", s.Key, "")
+	add("retry_of", number(s.RetryOf), "0")
+	add("replay_of", number(s.ReplayOf), "0")
+	if s.ReplayOf > 0 {
+		v = append(v, "replay_round", strconv.Itoa(s.ReplayRound))
+	}
+	return v
 }

@@ -19,11 +19,12 @@ type Store struct {
 	// exhausted pool delays them. It connects when it is used first.
 	session redis.UniversalClient
 	// patient is for commands that wait in Redis.
-	patient   redis.UniversalClient
-	keys      keys
-	namespace string
-	where     config.Redis
-	scripts   *scripts
+	patient    redis.UniversalClient
+	keys       keys
+	namespace  string
+	where      config.Redis
+	scripts    *scripts
+	recounting recounter
 }
 
 // Option changes how a Store works.

@@ -3,27 +3,76 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/tdf-go/tdf/internal/route"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// WaitWork waits until one of the buckets has work for this worker, at most d
-// (1 ms to a few seconds), or until [Store.Interrupt]. It returns the name of
-// the bucket that woke it, empty if none did. A wake-up goes to one waiter:
-// whoever gets it claims, and the claim passes it on; or it calls [Store.PassOn].
-func (s *Store) WaitWork(ctx context.Context, worker string, buckets []Bucket, d time.Duration) (string, error) {
-	lists := make([]string, 0, 1+len(buckets))
-	lists = append(lists, s.keys.halt(worker))
-	for _, b := range buckets {
-		lists = append(lists, s.keys.wake(b.Name()))
+// WaitFor says what an idle worker waits for.
+type WaitFor struct {
+	Worker, Node string
+	// Turns are what it may claim from. Full, Elsewhere and NodeFull are those of
+	// the last [ClaimReply]: it is not woken for what it would find full again.
+	Turns           []route.Turn
+	Full, Elsewhere []string
+	NodeFull        bool
+}
+
+// lists are the lists to wait at: the worker's own; that of its node if the node
+// lacked something at the last claim; and of each queue the one for a place in the
+// fleet if only that was lacking, else those of its buckets if nothing was. Who
+// waits for a place would take the wake-up from others that need it.
+func (w *WaitFor) lists(k keys) []string {
+	lists := []string{k.halt(w.Worker)}
+	if w.NodeFull || len(w.Full) > 0 {
+		lists = append(lists, k.wakeNode(w.Node))
 	}
+	for i := range w.Turns {
+		queue := w.Turns[i].Queue.Name
+		switch {
+		case w.NodeFull:
+		case slices.Contains(w.Elsewhere, queue):
+			lists = append(lists, k.wakeQueue(queue))
+		case !slices.Contains(w.Full, queue):
+			for _, b := range w.Turns[i].Buckets {
+				lists = append(lists, k.wake(b.Name()))
+			}
+		}
+	}
+	return lists
+}
+
+// WaitWork waits until there is work for this worker, at most d (1 ms to a few
+// seconds), or until [Store.Interrupt]. It returns what woke it, empty if nothing did or the wake-up was for it
+// alone. A wake-up goes to one waiter: whoever gets it claims, and the claim
+// passes it on; or it calls [Store.PassOn], also if it was [Store.Unused].
+func (s *Store) WaitWork(ctx context.Context, w WaitFor, d time.Duration) (WakeUp, error) {
+	lists := w.lists(s.keys)
 	list, err := s.wait(ctx, lists, d)
 	if list == lists[0] {
 		list = ""
 	}
-	return strings.TrimPrefix(list, s.keys.wake("")), err
+	return WakeUp(list), err
+}
+
+// WakeUp is a wake-up that was got.
+type WakeUp string
+
+// Unused reports whether a wake-up was for a place, in a queue or on the node,
+// for which the worker that got it has no use: by its next claim it found nothing
+// due there, and will not wait there. Then it should be passed on (see
+// [Store.PassOn]) to others that wait for the place.
+func (s *Store) Unused(w WakeUp, r *ClaimReply) bool {
+	if strings.HasPrefix(string(w), s.keys.wakeNode("")) {
+		return !r.NodeFull && len(r.Full) == 0 && len(r.Tasks) == 0
+	}
+	queue, ok := strings.CutPrefix(string(w), s.keys.wakeQueue(""))
+	took := func(t Claimed) bool { return t.Bucket.QueueName() == queue }
+	return ok && !r.NodeFull && !slices.Contains(r.Full, queue) && !slices.ContainsFunc(r.Tasks, took)
 }
 
 // WaitServer waits until there is work for a server, at most d.

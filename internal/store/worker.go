@@ -1,6 +1,7 @@
 package store
 
 import (
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -43,6 +44,12 @@ type Registration struct {
 	Containment string
 	Slots       int
 	Labels      []string
+	// Env, Resources, Classes and MaxThreads are what the worker offers beside
+	// its labels (see route.Offer).
+	Env        string
+	Resources  route.Resources
+	Classes    []string
+	MaxThreads route.Limit
 	// Replaces is the incarnation that the caller knows to be dead, although no
 	// server has said so: that of a process of this host that is gone, one whose
 	// heartbeat the caller has seen stand still for one full lease by its own
@@ -79,6 +86,9 @@ type QueueUse struct {
 	Processing int    `json:"processing"`
 }
 
+// ReasonSetAside begins the reason of a worker whose node is set aside.
+const ReasonSetAside = "the node is set aside"
+
 // Heartbeat is what a worker says of itself when it renews its lease.
 type Heartbeat struct {
 	State WorkerState
@@ -95,7 +105,9 @@ type Renewal struct {
 	Order WorkerOrder
 	// Followed are tasks of this worker whose output somebody reads just now.
 	Followed []Followed
-	Now      statemachine.Time
+	// Stops are tasks of this worker that are to be stopped (see [Store.AskStop]).
+	Stops []int64
+	Now   statemachine.Time
 }
 
 // Followed is a task whose output somebody reads. Since is when the last of its

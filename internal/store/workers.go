@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -107,9 +108,7 @@ func decodeWorker(name string, beat statemachine.Time, doc reply) WorkerInfo {
 		State: WorkerState(f.get("state")), Order: WorkerOrder(f.get("order")), Reason: f.get("reason"),
 		Started: f.stamp("started"), Heartbeat: beat, Ended: f.stamp("ended"), Busy: f.count("busy"), Stuck: f.count("stuck"),
 	}
-	if labels := f.get("labels"); labels != "" {
-		w.Labels = strings.Split(labels, ",")
-	}
+	w.offers(f)
 	var last heartbeatText
 	if json.Unmarshal([]byte(f.get("heartbeat")), &last) == nil {
 		w.Queues = last.Queues
@@ -118,4 +117,22 @@ func decodeWorker(name string, beat statemachine.Time, doc reply) WorkerInfo {
 		w.Heartbeat = max(0, statemachine.Time(last.DateTime.UnixMicro()))
 	}
 	return w
+}
+
+// offers reads what the worker offers to tasks.
+func (r *Registration) offers(f fieldReader) {
+	list := func(field string) []string {
+		if text := f.get(field); text != "" {
+			return strings.Split(text, ",")
+		}
+		return nil
+	}
+	r.Labels, r.Classes = list("labels"), list("classes")
+	r.Env, r.MaxThreads = f.get("env"), route.NoLimit
+	if limit, err := route.ParseLimit(f.get("maxthreads")); err == nil {
+		r.MaxThreads = limit
+	}
+	if resources, err := route.ParseResources(f.get("resources")); err == nil {
+		r.Resources = resources
+	}
 }

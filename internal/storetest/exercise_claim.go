@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -15,15 +16,20 @@ const second = statemachine.Second
 // noon is where tests with a set clock begin.
 const noon = statemachine.Time(1_800_000_000_000_000)
 
-// A04, A06: by start_after, then first in, first out, also where "10" < "9".
+// A04, A06: in the order of start_after, also of those that are past when the task
+// is opened; without one it is the time of the opening. Of equals first in, first
+// out, also where "10" < "9".
 func exerciseClaimOrder(t *testing.T, sp *Space) {
-	start := func(at string) store.Spec { return Spec(func(s *store.Spec) { s.StartAfter = at }) }
-	sp.Open(t, start("3"), start("1"), start("2"))
-	for range 9 {
-		sp.Open(t, start("5"))
+	sp.SetClock(t, noon)
+	start := func(at statemachine.Time) store.Spec { return Spec(func(s *store.Spec) { s.StartAfter = at.Text() }) }
+	sp.Open(t, start(noon.Add(3*second)), start(noon.Add(second)), start(noon.Add(2*second)))
+	sp.SetClock(t, noon.Add(4*second))
+	for range 7 {
+		sp.Open(t, Spec())
 	}
+	sp.Open(t, start(noon.Add(-second)), start(3e6), start(noon.Add(-2*second)), start(1))
 	got := claimedIDs(sp.Claim(t, "w", 20))
-	if want := []int64{2, 3, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12}; !slices.Equal(got, want) {
+	if want := []int64{14, 12, 13, 11, 2, 3, 1, 4, 5, 6, 7, 8, 9, 10}; !slices.Equal(got, want) {
 		t.Errorf("claimed %v, want %v", got, want)
 	}
 	task := sp.Task(t, 2)
@@ -37,7 +43,7 @@ func exerciseClaimOrder(t *testing.T, sp *Space) {
 // A repeated request gets the same tasks, as far as they are still held.
 func exerciseClaimAgain(t *testing.T, sp *Space) {
 	sp.Open(t, Spec(), Spec(), Spec())
-	req := store.ClaimRequest{Worker: "w", Request: "r1", Buckets: []store.Bucket{{}}, Max: 2}
+	req := store.ClaimRequest{Worker: "w", Request: "r1", Turns: route.Free(store.Bucket{}), Max: 2}
 	first, err := sp.Store.Claim(t.Context(), req)
 	if err != nil || len(first.Tasks) != 2 {
 		t.Fatalf("claimed %+v, error %v", first, err)
@@ -68,7 +74,7 @@ func exerciseClaimNotDue(t *testing.T, sp *Space) {
 	sp.Open(t, Spec(func(s *store.Spec) { s.StartAfter = noon.Add(3 * second).Text() }),
 		Spec(func(s *store.Spec) { s.EndBefore = noon.Add(-1).Text() }),
 		Spec(func(s *store.Spec) { s.EndBefore = noon.Text() }))
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "a", Buckets: []store.Bucket{{}}, Max: 9})
+	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "a", Turns: route.Free(store.Bucket{}), Max: 9})
 	if err != nil || !slices.Equal(claimedIDs(r.Tasks), []int64{3}) || r.Next != noon.Add(3*second) || r.Now != noon || r.More {
 		t.Errorf("claimed %+v, error %v", r, err)
 	}
@@ -79,40 +85,48 @@ func exerciseClaimNotDue(t *testing.T, sp *Space) {
 	sp.state(t, 2, statemachine.Open)
 }
 
-// Buckets are taken from in the order given; what is not named is not touched.
+// Queues take turns; within one the higher priority goes first; what is not
+// named is not touched.
 func exerciseBuckets(t *testing.T, sp *Space) {
 	in := func(b store.Bucket) store.Spec { return Spec(func(s *store.Spec) { s.Bucket = b }) }
-	odd := store.Bucket{Queue: "a:b c", Env: "java", Labels: "gpu=1", Priority: -3}
-	urgent := store.Bucket{Priority: 5}
-	sp.Open(t, Spec(), in(urgent), in(odd), in(store.Bucket{Queue: "other"}))
+	odd := store.Bucket{Queue: "_a.b-c", Env: "java", Labels: "gpu=ä", Priority: -3, Resources: "gpu=1"}
+	urgent, other := store.Bucket{Priority: 5}, store.Bucket{Queue: "other"}
+	sp.AddQueue(t, route.NewQueue(odd.Queue))
+	sp.AddQueue(t, route.NewQueue(other.Queue))
+	sp.Open(t, Spec(), in(urgent), in(odd), in(other))
 	all, err := sp.Store.Buckets(t.Context())
 	if err != nil || len(all) != 4 || !slices.Contains(all, odd) {
 		t.Fatalf("buckets %+v, error %v", all, err)
 	}
-	fit := store.Claimable(all)
-	if want := []store.Bucket{urgent, {}, {Queue: "other"}}; !slices.Equal(fit, want) {
-		t.Errorf("claimable %+v, want %+v", fit, want)
+	claim := func(req store.ClaimRequest) store.ClaimReply {
+		t.Helper()
+		req.Worker, req.Request, req.MaxThreads = "w", store.NewToken(), route.NoLimit
+		r, err := sp.Store.Claim(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
 	}
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "a", Buckets: fit, Max: 9})
-	if err != nil || !slices.Equal(claimedIDs(r.Tasks), []int64{2, 1, 4}) || r.Tasks[0].Bucket != urgent {
-		t.Errorf("claimed %+v, error %v", r.Tasks, err)
+	r := claim(store.ClaimRequest{Turns: route.Free(store.Bucket{}, urgent, other), Max: 9})
+	if !slices.Equal(claimedIDs(r.Tasks), []int64{2, 4, 1}) || r.Tasks[0].Bucket != urgent {
+		t.Errorf("claimed %+v", r.Tasks)
 	}
-	r, err = sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "b", Buckets: []store.Bucket{odd}, Max: 1})
-	if err != nil || len(r.Tasks) != 1 || r.Tasks[0].Bucket != odd {
-		t.Errorf("claimed %+v, error %v", r.Tasks, err)
+	r = claim(store.ClaimRequest{Turns: route.Free(odd), Max: 1, Node: "n", Resources: route.Resources{"gpu": 1}})
+	if len(r.Tasks) != 1 || r.Tasks[0].Bucket != odd {
+		t.Errorf("claimed %+v", r.Tasks)
 	}
 }
 
 // A wake-up goes to one waiter and is passed on while more is due.
 func exerciseWakeUps(t *testing.T, sp *Space) {
-	buckets := []store.Bucket{{}}
+	wait := store.WaitFor{Worker: "w", Turns: route.Free(store.Bucket{})}
 	woken := func() bool {
 		t.Helper()
-		by, err := sp.Store.WaitWork(t.Context(), "w", buckets, 50*time.Millisecond)
+		by, err := sp.Store.WaitWork(t.Context(), wait, 50*time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if by != "" && by != buckets[0].Name() {
+		if by != "" && string(by) != sp.Key("wake:"+store.Bucket{}.Name()) {
 			t.Errorf("woken by %q", by)
 		}
 		return by != ""

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -14,9 +15,13 @@ import (
 // A worker that waits is ended by an interrupt, also by one that came before;
 // a wake-up it cannot use goes to the next.
 func exerciseInterrupt(t *testing.T, sp *Space) {
-	wait := func(worker string) string {
+	q := store.Bucket{Queue: "q"}
+	sp.AddQueue(t, route.NewQueue("q"))
+	sp.Raw.Del(t.Context(), sp.Key("wake_queue:q"))
+	wait := func(worker string) store.WakeUp {
 		t.Helper()
-		by, err := sp.Store.WaitWork(t.Context(), worker, []store.Bucket{{}, {Queue: "q"}}, 50*time.Millisecond)
+		waitFor := store.WaitFor{Worker: worker, Turns: route.Free(store.Bucket{}, q)}
+		by, err := sp.Store.WaitWork(t.Context(), waitFor, 50*time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,21 +36,19 @@ func exerciseInterrupt(t *testing.T, sp *Space) {
 	if n := sp.Raw.LLen(t.Context(), sp.Key("halt:w")).Val(); n != 1 {
 		t.Errorf("%d tokens", n)
 	}
-	sp.Open(t, Spec(func(s *store.Spec) { s.Bucket.Queue = "q" }))
+	sp.Open(t, Spec(func(s *store.Spec) { s.Bucket = q }))
 	if by := wait("w"); by != "" || halted() {
 		t.Errorf("interrupted by %q", by)
 	}
-	if by := wait("w"); by != (store.Bucket{Queue: "q"}).Name() {
+	by := wait("w")
+	if string(by) != sp.Key("wake:"+q.Name()) {
 		t.Errorf("woken by %q", by)
 	}
-	if err := sp.Store.PassOn(t.Context(), store.Bucket{Queue: "q"}.Name()); err != nil {
+	if err := sp.Store.PassOn(t.Context(), by); err != nil {
 		t.Fatal(err)
 	}
 	if by := wait("v"); by == "" {
 		t.Error("the wake-up was not passed on")
-	}
-	if err := sp.Store.PassOn(t.Context(), "no name"); err == nil {
-		t.Error("passed on to what is no bucket")
 	}
 	if err := sp.Store.Interrupt(t.Context(), "w"); err != nil {
 		t.Fatal(err)
@@ -64,7 +67,7 @@ func exerciseFollow(t *testing.T, sp *Space) {
 	sp.ClaimUnder(t, w, 1)
 	calls, stop := sp.Store.Calls(t.Context(), "w")
 	defer stop()
-	sp.await(t, calls, func() {
+	sp.await(t, calls.Renew, func() {
 		if err := sp.Store.Follow(t.Context(), 1, 10*time.Second, true); err != nil {
 			t.Fatal(err)
 		}

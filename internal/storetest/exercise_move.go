@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -120,9 +121,10 @@ func exerciseRepeatedReport(t *testing.T, sp *Space) {
 
 // Moves of one call stand for themselves; one refused does not touch the rest.
 func exerciseBatch(t *testing.T, sp *Space) {
+	sp.AddQueue(t, route.NewQueue("q"))
 	sp.Open(t, Spec(), Spec(), Spec(func(s *store.Spec) { s.MaxFails, s.Bucket.Queue = "1", "q" }))
 	sp.Report(t, &sp.Claim(t, "w", 2)[0], "", "")
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "q", Buckets: []store.Bucket{{Queue: "q"}}, Max: 1})
+	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "q", Turns: route.Free(store.Bucket{Queue: "q"}), Max: 1})
 	if err != nil || len(r.Tasks) != 1 {
 		t.Fatalf("claimed %+v, error %v", r, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -79,10 +80,28 @@ func exerciseOpenRefused(t *testing.T, sp *Space) {
 		"max_fails":    func(s *store.Spec) { s.MaxFails = "1.5" },
 		"max_timeouts": func(s *store.Spec) { s.MaxTimeouts = "-1" },
 		"max_losses":   func(s *store.Spec) { s.MaxLosses = "many" },
+
+		"max_faults":       func(s *store.Spec) { s.MaxFaults = "-1" },
+		"charge":           func(s *store.Spec) { s.Charge = "nobody" },
+		"retry_delay":      func(s *store.Spec) { s.RetryDelay = "5m" }, // the hash holds seconds
+		"retry_backoff":    func(s *store.Spec) { s.RetryBackoff = "0.5" },
+		"retry_max_delay":  func(s *store.Spec) { s.RetryMaxDelay = "0" },
+		"retry_jitter":     func(s *store.Spec) { s.RetryJitter = "2" },
+		"retry_exit_codes": func(s *store.Spec) { s.RetryExitCodes = "1, 2" },
+		"fatal_exit_codes": func(s *store.Spec) { s.FatalExitCodes = "256" },
+		"queue":            func(s *store.Spec) { s.Bucket.Queue = "a b" },
+		"env":              func(s *store.Spec) { s.Bucket = store.Bucket{Env: "a:b"} },
+		"labels":           func(s *store.Spec) { s.Bucket = store.Bucket{Labels: "b=1,a=1"} }, // not sorted: another bucket
+		"resources":        func(s *store.Spec) { s.Bucket = store.Bucket{Resources: "gpu=0"} },
+		"priority":         func(s *store.Spec) { s.Bucket.Priority = 1001 },
+		"key":              func(s *store.Spec) { s.Key = strings.Repeat("k", 257) },
+		"hold":             func(s *store.Spec) { s.Held = strings.Repeat("h", 1025) },
+		"retry_of":         func(s *store.Spec) { s.RetryOf = -1 },
+		"replay_round":     func(s *store.Spec) { s.ReplayRound = -1 },
 	} {
 		_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: field, Specs: []store.Spec{Spec(), Spec(change)}})
 		var fe *statemachine.FieldError
-		if !errors.As(err, &fe) || fe.Field != field {
+		if !errors.As(err, &fe) || fe.Field != field || fe.Want == "" {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

@@ -20,7 +20,7 @@ func exerciseOrders(t *testing.T, sp *Space) {
 		}
 		return info
 	}
-	sp.await(t, calls, func() { order(store.OrderDrain) })
+	sp.await(t, calls.Renew, func() { order(store.OrderDrain) })
 	if r := sp.Renew(t, w); r.Order != store.OrderDrain {
 		t.Errorf("renewed %+v", r)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -61,7 +62,7 @@ func exerciseFormer(t *testing.T, sp *Space) {
 		t.Errorf("the old session renews: %v", err)
 	}
 	_, err = sp.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: "w", Request: "late", Buckets: []store.Bucket{{}}, Max: 1, Incarnation: old.Incarnation,
+		Worker: "w", Request: "late", Turns: route.Free(store.Bucket{}), Max: 1, Incarnation: old.Incarnation,
 	})
 	if !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("the old session claims: %v", err)
@@ -132,38 +133,38 @@ func exerciseHeld(t *testing.T, sp *Space) {
 	}
 }
 
-// A worker is told of all buckets when their number is not the one it knows.
+// A worker is told when there are buckets that it does not know.
 func exerciseKnownBuckets(t *testing.T, sp *Space) {
 	w := sp.Register(t, "w")
-	claim := func(known int) []store.Bucket {
+	fresh := func(known int64) bool {
 		t.Helper()
 		r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-			Worker: "w", Request: store.NewToken(), Buckets: []store.Bucket{{}}, Max: 1, Incarnation: w.Incarnation, Known: known,
+			Worker: "w", Request: store.NewToken(), Turns: route.Free(store.Bucket{}), Max: 1, Incarnation: w.Incarnation, Known: known,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return r.Buckets
+		return r.NewBuckets
 	}
-	if got := claim(0); !slices.Equal(got, []store.Bucket{{}}) {
-		t.Errorf("buckets %+v, want the default one", got)
-	}
-	if got := claim(1); got != nil {
-		t.Errorf("buckets %+v, though nothing is new", got)
-	}
-	sp.Open(t, Spec(func(s *store.Spec) { s.Bucket.Labels = "gpu=1,zone=a" }))
-	sp.Raw.SAdd(t.Context(), sp.Key("buckets"), "no name")
-	all := claim(1)
-	if len(all) != 3 || !slices.Contains(all, store.Bucket{Labels: "gpu=1,zone=a"}) {
-		t.Errorf("buckets %+v", all)
-	}
-	for _, c := range []struct {
-		labels []string
-		want   int
-	}{{nil, 1}, {[]string{"gpu=1"}, 1}, {[]string{"zone=a", "gpu=1", "x=y"}, 2}} {
-		if fit := store.Claimable(all, c.labels...); len(fit) != c.want {
-			t.Errorf("claimable with %v: %+v", c.labels, fit)
+	rules := func() store.Rules {
+		t.Helper()
+		r, err := sp.Store.Rules(t.Context(), "node-1")
+		if err != nil {
+			t.Fatal(err)
 		}
+		return r
+	}
+	first := rules()
+	if !slices.Equal(first.Buckets, []store.Bucket{{}}) || fresh(first.Known) || !fresh(first.Known-1) {
+		t.Errorf("rules %+v, want the default bucket", first)
+	}
+	sp.Open(t, Spec(func(s *store.Spec) { s.Bucket = store.Bucket{Labels: "gpu=1,zone=a"} }))
+	if !fresh(first.Known) {
+		t.Error("a new bucket is not told")
+	}
+	sp.Raw.SAdd(t.Context(), sp.Key("buckets"), "no name")
+	if all := rules(); len(all.Buckets) != 3 || !slices.Contains(all.Buckets, store.Bucket{Labels: "gpu=1,zone=a"}) || fresh(all.Known) {
+		t.Errorf("rules %+v", all)
 	}
 }
 

@@ -3,6 +3,7 @@ package storetest
 import (
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 )
 
@@ -10,7 +11,7 @@ import (
 func Registration(name string) store.Registration {
 	return store.Registration{
 		Name: name, Node: "node-1", Host: "host.example", PID: 42, Identity: "start of " + name, Version: "v1",
-		Containment: "group", Slots: 2, Labels: []string{"gpu=1"},
+		Containment: "group", Slots: 2, Labels: []string{"gpu=1"}, MaxThreads: route.NoLimit,
 	}
 }
 
@@ -28,7 +29,8 @@ func (sp *Space) Register(tb testing.TB, name string) store.Session {
 func (sp *Space) ClaimUnder(tb testing.TB, w store.Session, n int) []store.Claimed {
 	tb.Helper()
 	r, err := sp.Store.Claim(tb.Context(), store.ClaimRequest{
-		Worker: w.Name, Request: store.NewToken(), Buckets: []store.Bucket{{}}, Max: n, Incarnation: w.Incarnation, Node: "node-1",
+		Worker: w.Name, Request: store.NewToken(), Turns: route.Free(store.Bucket{}), Max: n,
+		Incarnation: w.Incarnation, Node: "node-1", MaxThreads: route.NoLimit,
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/config"
 	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -122,11 +123,19 @@ func (sp *Space) Open(tb testing.TB, specs ...store.Spec) []int64 {
 	return ids
 }
 
+// AddQueue makes a queue.
+func (sp *Space) AddQueue(tb testing.TB, q route.Queue) {
+	tb.Helper()
+	if err := sp.Store.AddQueue(tb.Context(), q); err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // Claim claims up to n tasks of the default bucket in the name of a worker.
 func (sp *Space) Claim(tb testing.TB, worker string, n int) []store.Claimed {
 	tb.Helper()
 	r, err := sp.Store.Claim(tb.Context(), store.ClaimRequest{
-		Worker: worker, Request: store.NewToken(), Buckets: []store.Bucket{{}}, Max: n,
+		Worker: worker, Request: store.NewToken(), Turns: route.Free(store.Bucket{}), Max: n,
 	})
 	if err != nil {
 		tb.Fatal(err)

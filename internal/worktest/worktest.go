@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/config"
 	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -58,7 +59,7 @@ func Redis(srv *redistest.Server) config.Redis {
 // executed or overdue, once. It returns the number of rounds worked.
 func Round(ctx context.Context, s *store.Store, program Program) (int, error) {
 	c, err := s.Claim(ctx, store.ClaimRequest{
-		Worker: "w", Request: store.NewToken(), Buckets: store.Claimable([]store.Bucket{{}}), Max: 100,
+		Worker: "w", Request: store.NewToken(), Turns: route.Free(store.Bucket{}), Max: 100,
 	})
 	if err != nil {
 		return 0, err

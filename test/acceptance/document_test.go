@@ -22,17 +22,18 @@ const (
 )
 
 var (
-	rowPattern  = regexp.MustCompile(`(?m)^\| ([ABT]|R[A-F])(\d+) \|.*\|(.*)\|$`)
+	rowPattern  = regexp.MustCompile(`(?m)^\| ([ABDFT]|R[A-F])(\d+) \|.*\|(.*)\|$`)
 	testPattern = regexp.MustCompile("`([a-z][a-zA-Z0-9_/-]*)\\.((?:Test|Fuzz|Example)\\w*)(?:/([^`]+))?`")
 )
 
 // later are the cases of which nothing needs to be shown yet; faults are the
-// scenarios of faults and abuse that are shown so far.
+// scenarios of faults and abuse that are shown so far, flock the cases of Flock.
 var (
 	later  []string
 	faults = []string{
 		"RA5", "RA6", "RA7", "RA10", "RA14", "RA16", "RC1", "RD1", "RE1", "RE2", "RE6", "RF1", "RF2", "RF4", "RF5", "RF8",
 	}
+	flock = []string{"F06", "F07"}
 )
 
 // The document names every case once, each with a test unless it belongs to a
@@ -59,6 +60,7 @@ func TestDocumentCheckBites(t *testing.T) {
 	for name, c := range map[string]struct{ old, broken, want string }{
 		"case missing":     {"| A07 |", "| - |", "A07 is not there"},
 		"case twice":       {"| A07 |", "| A08 |", "A08 is there 2 times"},
+		"queue missing":    {"| D14 |", "| - |", "D14 is not there"},
 		"no test":          {"`manager.TestRandomStartOffset` |\n", "nothing |\n", "A03 names no test"},
 		"scenario missing": {"| RE6 |", "| - |", "RE6 is not there"},
 		"test missing":     {"`test/chaos.TestKilledAtRandom`", "`test/chaos.TestNothing`", "there is no test test/chaos.TestNothing"},
@@ -115,11 +117,11 @@ func problems(text string, have *tests) []string {
 
 // cases are the numbers of all cases, defects and scenarios.
 func cases() []string {
-	names := slices.Clone(faults)
+	names := slices.Concat(faults, flock)
 	for letter, kind := range map[string]struct {
 		format string
 		last   int
-	}{"A": {"%s%02d", 53}, "B": {"%s%d", 28}, "T": {"%s%d", 20}} {
+	}{"A": {"%s%02d", 53}, "B": {"%s%d", 28}, "D": {"%s%02d", 21}, "T": {"%s%d", 20}} {
 		for i := range kind.last {
 			names = append(names, fmt.Sprintf(kind.format, letter, i+1))
 		}

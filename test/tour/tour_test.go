@@ -25,8 +25,8 @@ func TestReadmeTour(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := shellBlock.FindAllStringSubmatch(string(readme), -1)
-	if len(blocks) != 6 {
-		t.Fatalf("%d blocks of commands in README, want 6", len(blocks))
+	if len(blocks) != 8 {
+		t.Fatalf("%d blocks of commands in README, want 8", len(blocks))
 	}
 	dir := t.TempDir()
 	script := "set -eu\ntrap 'kill $(jobs -p) 2>/dev/null || :' EXIT\n"
@@ -37,10 +37,12 @@ func TestReadmeTour(t *testing.T) {
 		"make build && export PATH=$PWD/bin:$PATH", "export PATH="+build(t)+":$PATH",
 		"/tmp/tour", dir, "7380", freePort(t),
 		"\ntdf-manager --config tour.cfg wait\n", "\ntdf-manager --config tour.cfg wait || echo \"wait: $?\"\n",
-		"kill %1 %2", "kill %1 %2; wait; echo stopped",
+		"wait 5-11\n", "wait 5-11 || echo \"second wait: $?\"\n",
+		"wait %2 %3 %4; kill %1", "wait %2 %3 %4 || :; kill %1; wait || :; echo stopped",
 	).Replace(script)
 	out := bash(t, script)
-	for _, want := range []string{"wait: 1", "hello venus from worker-A", "no air", "hello pluto from worker-A", "drained", "mars", "succeeded", "failed", "stopped"} {
+	for _, want := range []string{"wait: 1", "hello venus from worker-A", "no air", "hello pluto from worker-A", "drained", "mars", "succeeded", "failed",
+		"needs label disk=tape", "cancelled 1", "second wait: 1", "encode", "would", "small", "stopped"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the tour does not show %q:\n%s", want, out)
 		}

@@ -1,17 +1,27 @@
--- claim moves due tasks from the buckets to one worker, in the order of the
--- buckets, within a bucket by score, then by id.
+-- claim moves due tasks from the buckets to one worker, as far as the limits of
+-- queues and node allow. Queues take turns, a task each. Within a queue the task
+-- with the highest priority goes first, raised by one for each `aging` seconds it
+-- has waited, then the older one (order lifo, which has no aging: the newer).
 --
 -- KEYS[1] meta   KEYS[2] set claimed from   KEYS[3] set claimed to   KEYS[4] due
 -- KEYS[5] the worker's last claim   KEYS[6] worker:<name>   KEYS[7] lease   KEYS[8] held:<name>
--- KEYS[9] buckets   KEYS[10..] pairs: bucket, wake list of the bucket
+-- KEYS[9] node:<node>   KEYS[10] rounds of the node   KEYS[11] used:<node>   KEYS[12] full
+-- KEYS[13] wake list of the node
+-- then for each queue: rounds of the queue, rounds of the queue on the node, wake list of the queue;
+-- then for each bucket: bucket, wake list of the bucket
 -- ARGV[1] task key prefix   ARGV[2] worker   ARGV[3] request id   ARGV[4] most tasks to claim
 -- ARGV[5] state claimed from   ARGV[6] state claimed to   ARGV[7] default grace in seconds
 -- ARGV[8] worker name as in logs   ARGV[9] incarnation of the worker's session, '' for none
--- ARGV[10], ARGV[11] states in which a session is over   ARGV[12] node   ARGV[13] how many buckets the worker knows
--- Returns -1, and nothing changes, if the session is over; else
--- {now, more ('1' or ''), next start or '', {damaged id...}, {task...}, {name of a bucket...}}, the last empty
--- if the worker knows them all;
--- a task is {id, claim id, claimed at, fields in the order of claimFields in claim.go}. Sent again with
+-- ARGV[10], ARGV[11] states in which a session is over   ARGV[12] node   ARGV[13] version of the rules, '' for any
+-- ARGV[14] version of the list of buckets   ARGV[15] most rounds on the node, '' for no limit
+-- ARGV[16] resources of the node: gpu=4,mem=65536   ARGV[17] up to how many pieces are told apart
+-- ARGV[18] failures in a row that close the gate of the node   ARGV[19] which of the queues with due tasks has the first turn, from 0
+-- ARGV[20] number of queues, then of each: name, most rounds, most rounds on the node ('' for no limit),
+--   '1' for lifo, aging in seconds (0: none), number of its buckets, then of each: priority, resources
+-- Returns -1, and nothing changes, if the session is over; -2 the same, if the rules are older than those in force; else
+-- {now, more ('1' or ''), next start or '', {damaged id...}, {task...}, '1' if the list of buckets is newer,
+--  {full queue...}, '1' if the node is full, {those of the full queues that have a place on this node...}};
+-- a task is {id, claim id, claimed at, what it got, fields in the order of claimFields in claim_read.go}. Sent again with
 -- the same request: the same tasks, as far as they are still held, and nothing
 -- changes but the heartbeat. An error, and nothing changes, if a key has another type.
 local session = ARGV[9] ~= ''
@@ -21,16 +31,16 @@ if session then
   if doc[1] ~= ARGV[9] or doc[2] == ARGV[10] or doc[2] == ARGV[11] then return -1 end
   beat = redis.call('ZSCORE', KEYS[7], ARGV[2])
 end
-local first = 10 -- of the pairs
-local known = redis.call('SCARD', KEYS[9]) == tonumber(ARGV[13])
+-- Read before the first write, since Redis does not undo.
+local meta = redis.call('HMGET', KEYS[1], 'timeout_grace', 'rules', 'buckets', 'quarantine')
 local stamp, seconds = now()
 local clock = tonumber(stamp)
-local most = tonumber(ARGV[4])
+local most, node = tonumber(ARGV[4]), ARGV[12]
+local order, free = heads(clock, stamp), nil
 local budget = most + 100
 local got, damaged, more = {}, {}, ''
--- Read before the first write, since Redis does not undo. The comparison also leaves out nan.
-local grace = tonumber(redis.call('HGET', KEYS[1], 'timeout_grace') or '')
-if not (grace and grace >= 0) then grace = tonumber(ARGV[7]) end
+local grace = tonumber(meta[1] or '')
+if not (grace and grace >= 0) then grace = tonumber(ARGV[7]) end -- the comparison also leaves out nan
 
 -- number returns the text of a number that is not negative, 'inf' for every
 -- spelling of infinity, or nil.
@@ -42,26 +52,35 @@ local function number(text)
 end
 
 -- read returns what a worker needs to know of a task, or nil if the hash does
--- not hold what it must.
+-- not hold what it must. Most tasks have the sixteen fields of their creation only, and are not asked
+-- for others: each that is missing is searched for among all that are there.
 local function read(id)
-  local t = redis.pcall('HMGET', ARGV[1] .. id, 'state', 'round', 'rev', 'start_after', 'end_before',
-    'timeout', 'fails', 'timeouts', 'max_fails', 'max_timeouts', 'program', 'source', 'input',
-    'argv', 'fail_on', 'losses', 'releases', 'max_losses', 'queue', 'env', 'labels', 'priority', 'log')
-  if t.err then return nil end
-  for i = 1, 13 do
-    if not t[i] and i ~= 3 then return nil end
+  local key = ARGV[1] .. id
+  local b = redis.pcall('HMGET', key, 'state', 'round', 'start_after', 'end_before', 'timeout', 'fails',
+    'timeouts', 'max_fails', 'max_timeouts', 'program', 'source', 'input', 'log', 'id', 'namespace', '0:open')
+  if b.err then return nil end
+  for i = 1, 12 do
+    if not b[i] then return nil end
   end
-  for i = 4, 10 do
-    t[i] = number(t[i])
-    if not t[i] then return nil end
+  for i = 3, 9 do
+    b[i] = number(b[i])
+    if not b[i] then return nil end
   end
-  if not string.match(t[2], '^%d+$') then return nil end
-  for i = 1, 23 do t[i] = t[i] or '' end
-  return t
+  if not string.match(b[2], '^%d+$') then return nil end
+  local t = {b[1], b[2], '', unpack(b, 3, 12)}
+  local more = {}
+  if not (b[13] and b[14] and b[15] and b[16]) or redis.call('HLEN', key) > 16 then
+    more = redis.call('HMGET', key, 'rev', 'argv', 'fail_on', 'losses', 'releases', 'max_losses', 'queue', 'env', 'labels',
+      'priority', 'resources', 'faults', 'max_faults', 'retry_delay', 'retry_backoff', 'retry_max_delay', 'retry_jitter',
+      'not_before', 'charge', 'retry_exit_codes', 'fatal_exit_codes', 'cancel_requested')
+    t[3] = more[1] or ''
+  end
+  for i = 14, 34 do t[i] = more[i - 12] or '' end
+  return t, b[13]
 end
 
-local function answer(id, claim, at, t)
-  got[#got + 1] = {id, claim, at, unpack(t, 1, 22)}
+local function answer(id, claim, at, allotted, t)
+  got[#got + 1] = {id, claim, at, allotted, unpack(t, 1, 34)}
 end
 
 local before = redis.call('GET', KEYS[5])
@@ -73,10 +92,79 @@ if again then
     local claim = ARGV[3] .. '.' .. n
     local t = read(id)
     if t and t[1] == ARGV[6] then
-      local r = redis.call('HMGET', ARGV[1] .. id, t[2] .. ':claim', t[2] .. ':running')
-      if r[1] == claim then answer(id, claim, r[2], t) end
+      local r = redis.call('HMGET', ARGV[1] .. id, t[2] .. ':claim', t[2] .. ':running', t[2] .. ':resources')
+      if r[1] == claim then answer(id, claim, r[2], r[3] or '', t) end
     end
   end
+elseif ARGV[13] ~= '' and (meta[2] or '0') ~= ARGV[13] then
+  return -2
+end
+
+-- The queues and their buckets, as the arguments say.
+local queues = {}
+do
+  local at, key = 20, 14
+  local function arg()
+    at = at + 1
+    return ARGV[at]
+  end
+  for i = 1, tonumber(ARGV[20]) do
+    local q = {name = arg(), threads = tonumber(arg()), maxthreads = tonumber(arg()), lifo = arg() == '1',
+      aging = tonumber(arg()), buckets = {}, busy = KEYS[key], both = KEYS[key + 1], wake = KEYS[key + 2], key = key}
+    for b = 1, tonumber(arg()) do
+      q.buckets[b] = {priority = tonumber(arg()), demand = arg()}
+      q.demands = q.demands or q.buckets[b].demand ~= ''
+    end
+    queues[i] = q
+    key = key + 3
+  end
+  for _, q in ipairs(queues) do
+    for _, b in ipairs(q.buckets) do
+      b.ready, b.wake = KEYS[key], KEYS[key + 1]
+      key = key + 2
+    end
+  end
+end
+
+-- room is for how many more rounds there is room on the node, as far as the node
+-- itself is concerned.
+local nodelimit = node ~= '' and tonumber(ARGV[15]) or nil
+local room = nodelimit and nodelimit - redis.call('SCARD', KEYS[10]) or math.huge
+local trial = false
+if meta[4] == 'on' and node ~= '' then
+  local n = redis.call('HMGET', KEYS[9], 'run', 'quarantined', 'trial_at')
+  if (tonumber(n[1] or '') or 0) >= tonumber(ARGV[18]) or tonumber(n[2] or '') then -- what is no number counts as missing
+    local at = tonumber(n[3] or '') or math.huge
+    nodelimit = nodelimit or math.huge
+    trial = clock >= at
+    room = math.min(room, trial and 1 or 0)
+    if at > clock then order.next = at end
+  end
+end
+
+-- places is for how many more rounds of a queue there is room in the fleet, and on
+-- the node.
+local function places(q)
+  if not q.fleet then
+    q.fleet = q.threads and q.threads - redis.call('SCARD', q.busy) or math.huge
+    q.here = q.maxthreads and node ~= '' and q.maxthreads - redis.call('SCARD', q.both) or math.huge
+  end
+  return math.min(q.fleet, q.here)
+end
+
+-- best is the bucket that a queue offers next. One that finds too little of a
+-- resource keeps it: what comes after it in the queue does not get it either.
+local function best(q)
+  local b = order.best(q)
+  if not b or b.demand == '' then return b end
+  free = free or resources(KEYS[11], ARGV[16], tonumber(ARGV[17]))
+  local but, kept = {}, {}
+  while b and b.demand ~= '' and free.short(b.demand, kept) do
+    but[b], q.short = true, true
+    free.keep(b.demand, kept)
+    b = order.best(q, but)
+  end
+  return b
 end
 
 -- deadline is the next moment a server must look at the task once it runs.
@@ -87,77 +175,162 @@ local function deadline(t)
   return string.format('%.6f', math.min(limit, last))
 end
 
-local function hold(id, t)
+local function hold(id, t, log, q, b)
   local claim = ARGV[3] .. '.' .. (#got + 1)
-  local round = t[2] .. ':'
+  local round, allotted = t[2] .. ':', ''
   t[3] = string.format('%d', (tonumber(t[3]) or 0) + 1)
   local line = datetime(seconds) .. ' - ' .. ARGV[8] .. ' moving task ' .. id .. ': ' .. ARGV[5] .. ' -> ' .. ARGV[6]
-  redis.call('HSET', ARGV[1] .. id, 'state', ARGV[6], 'rev', t[3],
-    round .. 'worker', ARGV[2], round .. 'claim', claim, round .. ARGV[6], stamp, 'log', append(t[23], line))
+  local v = {'state', ARGV[6], 'rev', t[3], round .. 'worker', ARGV[2], round .. 'claim', claim,
+    round .. ARGV[6], stamp, 'log', append(log, line)}
+  local n = #v
+  redis.call('SADD', q.busy, id)
+  if node ~= '' then
+    v[n + 1], v[n + 2] = round .. 'node', node
+    n = n + 2
+    redis.call('SADD', KEYS[10], id)
+    redis.call('SADD', q.both, id)
+    if b.demand ~= '' then
+      allotted = free.allot(b.demand)
+      redis.call('HSET', KEYS[11], id, allotted)
+      v[n + 1], v[n + 2] = round .. 'resources', allotted
+      n = n + 2
+    end
+  end
   if session then
-    redis.call('HSET', ARGV[1] .. id, round .. 'incarnation', ARGV[9], round .. 'node', ARGV[12])
+    v[n + 1], v[n + 2] = round .. 'incarnation', ARGV[9]
     redis.call('SADD', KEYS[8], id)
   end
+  redis.call('HSET', ARGV[1] .. id, unpack(v))
   redis.call('ZADD', KEYS[3], stamp, id)
   local due = deadline(t)
   if due then redis.call('ZADD', KEYS[4], due, id) else redis.call('ZREM', KEYS[4], id) end
-  answer(id, claim, stamp, t)
+  answer(id, claim, stamp, allotted, t)
 end
 
--- try claims one task; what cannot be claimed has left the bucket, because it
--- is claimed by a foreign client, expired, or damaged.
-local function try(id)
-  local t = read(id)
+-- unfit is an error reply if a key that is written, and was not read yet, has
+-- another type.
+local function unfit()
+  local sets, hashes, limited = {8}, {}, nodelimit
+  if node ~= '' then sets[2] = 10 end
+  for _, q in ipairs(queues) do
+    sets[#sets + 1] = q.key
+    if node ~= '' then sets[#sets + 1] = q.key + 1 end
+    limited = limited or q.threads or q.maxthreads or q.demands
+  end
+  if limited then hashes = {11, 12} end
+  return wrongtype('zset', {2, 3, 4}) or wrongtype('set', sets) or wrongtype('hash', hashes)
+end
+
+-- try claims the head of a bucket and returns whether it has; what cannot be
+-- claimed leaves the bucket, because it is claimed by a foreign client, expired,
+-- or damaged.
+local function try(q, b)
+  local member = order.pass(b)
+  local id = string.sub(member, 2)
+  budget = budget - 1
+  local t, log = read(id)
   if not t then
     damaged[#damaged + 1] = id
-    return
+    return false
   end
   local last = t[5] == 'inf' and math.huge or tonumber(t[5])
-  if t[1] ~= ARGV[5] or clock > last then return end
-  if redis.call('ZREM', KEYS[2], id) == 1 then hold(id, t) end
+  if t[1] ~= ARGV[5] or clock > last or redis.call('ZREM', KEYS[2], id) == 0 then return false end
+  hold(id, t, log, q, b)
+  q.fleet, q.here, room = q.fleet - 1, q.here - 1, room - 1
+  q.took = true
+  return true
 end
 
--- unfit is an error reply if a key that is written has another type.
-local function unfit()
-  local zsets, lists = {2, 3, 4}, {}
-  for k = first, #KEYS, 2 do
-    zsets[#zsets + 1] = k
-    lists[#lists + 1] = k + 1
+-- turn gives a queue its turn: one task. It returns whether there was one.
+local function turn(q)
+  while q.due and budget > 0 and places(q) > 0 do
+    local b = best(q)
+    if not b then return false end
+    if try(q, b) then return true end
   end
-  return wrongtype('hash', {1}) or wrongtype('set', {8}) or wrongtype('zset', zsets) or wrongtype('list', lists)
+  return false
 end
 
-local checked = false
-for k = first, again and 0 or #KEYS, 2 do
-  while #got < most and budget > 0 do
-    local members = redis.call('ZRANGEBYSCORE', KEYS[k], '-inf', stamp, 'LIMIT', 0, most - #got)
-    if #members == 0 then break end
-    local wrong = not checked and unfit()
-    if wrong then return wrong end
-    checked = true
-    redis.call('ZREM', KEYS[k], unpack(members))
-    for _, m in ipairs(members) do try(string.sub(m, 2)) end
-    budget = budget - #members
+local turns = {} -- the queues that take turns: where nothing is due, none is lost
+for _, q in ipairs(queues) do
+  q.due = order.due(q)
+  if q.due then turns[#turns + 1] = q end
+end
+local due = #turns > 0
+if due and not again then
+  local wrong = unfit()
+  if wrong then return wrong end
+  local took = true
+  while took do
+    took = false
+    for i = 0, #turns - 1 do
+      if #got == most or room <= 0 then break end
+      if turn(turns[(tonumber(ARGV[19]) + i) % #turns + 1]) then took = true end
+    end
+  end
+  if trial and #got > 0 then -- a probe: how it ends decides, beside whatever else still runs here
+    redis.call('HDEL', KEYS[9], 'trial_at')
+    redis.call('HSET', KEYS[9], 'probe', got[1][1])
   end
 end
 
--- Pass the wake-up on if more is due; say when the next task starts.
-local next = math.huge
-for k = first, #KEYS, 2 do
-  local head = redis.call('ZRANGE', KEYS[k], 0, 0, 'WITHSCORES')
-  local score = tonumber(head[2])
-  if score and score <= clock then
+-- call wakes who waits for any of the buckets of a queue in which tasks are due.
+local function call(q)
+  local lists = {}
+  for i, b in ipairs(order.waiting(q)) do lists[i] = b.wake end
+  if #lists > 1 and #lists <= 1000 and redis.call('EXISTS', unpack(lists)) == #lists then return end -- as mostly
+  for _, list in ipairs(lists) do token(list) end
+end
+
+-- spare passes on the places that are left of a queue in which this worker has nothing more to
+-- do: only the first that became free has woken somebody.
+local function spare(q)
+  if again or not q.took or room <= 0 or q.here <= 0 or q.fleet <= 0 then return end
+  if q.threads then token(q.wake) end
+  if nodelimit or q.maxthreads and node ~= '' then token(KEYS[13]) end
+end
+
+-- rest says what is left of a queue. Due tasks that somebody else may claim are
+-- passed on: to whoever waits for their bucket, for a place in their queue, or for one on this node. A limit
+-- that is reached is noted, so that the next free place wakes who waits for it.
+-- Nobody is woken for what he would find full again.
+local full, elsewhere, nodefull = {}, {}, ''
+local function rest(q)
+  q.short = false
+  local can = best(q)
+  local left = can or order.best(q)
+  if not left then return spare(q) end
+  places(q)
+  local fleet, here = q.fleet > 0, can ~= nil and room > 0 and q.here > 0
+  if not again then
+    if not fleet then redis.call('HSET', KEYS[12], 'q:' .. q.name, '1') end
+    if node ~= '' and (not here or q.short) then redis.call('HSET', KEYS[12], 'n:' .. node, '1') end
+    if fleet and (#got > 0 or not here) then
+      call(q)
+      if q.threads then token(q.wake) end
+    end
+    if fleet and here and #got > 0 and (nodelimit or q.maxthreads or q.demands) then token(KEYS[13]) end
+  end
+  if fleet and here then
     more = '1'
-    if #got > 0 and not again and redis.call('LLEN', KEYS[k + 1]) == 0 then redis.call('LPUSH', KEYS[k + 1], '1') end
-  elseif score and score < next then
-    next = score
+  else
+    full[#full + 1] = q.name
+    if here then elsewhere[#elsewhere + 1] = q.name end
   end
 end
+if due then
+  for _, q in ipairs(queues) do
+    order.sweep(q)
+    rest(q)
+  end
+  if room <= 0 then nodefull = '1' end
+end
+
 if #got > 0 and not again then
   local ids = {ARGV[3]}
   for i, t in ipairs(got) do ids[i + 1] = t[1] end
   redis.call('SET', KEYS[5], table.concat(ids, ' '), 'EX', 86400)
 end
 if beat then redis.call('ZADD', KEYS[7], stamp, ARGV[2]) end -- who claims is alive
-return {stamp, more, next < math.huge and string.format('%.6f', next) or '', damaged, got,
-  known and {} or redis.call('SMEMBERS', KEYS[9])}
+return {stamp, more, order.next < math.huge and string.format('%.6f', order.next) or '', damaged, got,
+  (meta[3] or '0') ~= ARGV[14] and '1' or '', full, nodefull, elsewhere}

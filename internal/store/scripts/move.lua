@@ -1,23 +1,28 @@
 -- move makes decided moves, each on its own: if the task is where the decision
 -- found it, it goes on; if not, nothing of it changes.
 --
--- KEYS[1] meta   KEYS[2] due   KEYS[3] wake list of the servers   KEYS[4..] one set a state
+-- KEYS[1] meta   KEYS[2] due   KEYS[3] wake list of the servers   KEYS[4] buckets   KEYS[5..] one set a state
 -- then pairs: bucket, wake list of the bucket; then one task key a move
--- ARGV[1] number of moves   ARGV[2] channel of changes   ARGV[3] number of states, followed by their
--- names in the order of the sets   then the number of buckets and for each move:
+-- ARGV[1] number of moves   ARGV[2] channel of changes   ARGV[3..12] what counts a round (lib/slots.lua): whose
+-- round it is becomes known here only, so the keys are made from these   ARGV[13] prefix of tallies
+-- ARGV[14] prefix of evidence   ARGV[15] prefix of nodes   ARGV[16] seconds that evidence counts
+-- ARGV[17] set of the nodes that are to be judged   ARGV[18] number of states, followed by their
+-- names in the order of the sets   then the number of buckets, followed by their names, and for each move:
 --   id, from, to, round, next round, fenced ('1' or ''), claim or revision, event, counter or '',
---   deadline or '', wake ('server', 'ended' or ''), index of the bucket the task comes into (negative:
---   leaves; 0: neither), writer as in logs,
+--   deadline or '', wake ('server', 'ended', 'archived' or ''), index of the bucket the task comes into (negative:
+--   leaves; 0: neither), writer as in logs, rest until or '', '1' if it may cross that a stop is asked for,
+--   what it says of the node ('good', 'bad' or ''),
 --   number of stamps, stamps; number of edges, "a -> b" each; number of lines, lines;
 --   number of field values, fields and values; number of fields to drop, fields;
---   prefix of the sets of held tasks if the move takes the task from its worker, else ''. Which worker that is
---   becomes known here only, so the key of its set is made from the prefix.
+--   '1' if the move takes the task from its worker, else ''.
 -- Returns for each move: 1 moved, 2 has been made before, -1 stale claim, -2 the task has changed,
--- -3 the hash is missing or damaged; and the time as the last element.
+-- -3 the hash is missing or damaged, -4 a stop was asked for meanwhile; and the time as the last element.
 -- An error, and nothing changes, if one of the sets or lists has another type.
 local stamp, seconds = now()
 local clock = tonumber(stamp)
-local at = 2 -- ARGV[3] is read by the first args()
+local p = {unpack(ARGV, 3, 12)}
+local watch = redis.call('HGET', KEYS[1], 'quarantine') or 'off'
+local at = 17 -- ARGV[18] is read by the first args()
 local function arg()
   at = at + 1
   return ARGV[at]
@@ -30,18 +35,18 @@ end
 
 local sets, place = {}, {}
 for i, name in ipairs(args()) do
-  sets[name], place[name] = KEYS[3 + i], 3 + i
+  sets[name], place[name] = KEYS[4 + i], 4 + i
 end
-local nsets = tonumber(ARGV[3])
-local buckets = tonumber(arg())
-local firsttask = 3 + nsets + 2 * buckets
-local wake, ended = {}, false
+local nsets = tonumber(ARGV[18])
+local buckets = args()
+local firsttask = 4 + nsets + 2 * #buckets
+local wake, filled, ended = {}, {}, false
 
 local function read()
   local m = {id = arg(), from = arg(), to = arg(), round = arg(), nextround = arg(), fenced = arg() == '1',
     fence = arg(), event = arg(), count = arg(), deadline = arg(), wake = arg(), bucket = tonumber(arg()),
-    writer = arg()}
-  m.stamps, m.edges, m.lines, m.fields, m.drop, m.held = args(), args(), args(), args(), args(), arg()
+    writer = arg(), rest = arg(), crosses = arg() == '1', evidence = arg()}
+  m.stamps, m.edges, m.lines, m.fields, m.drop, m.held = args(), args(), args(), args(), args(), arg() == '1'
   return m
 end
 
@@ -49,22 +54,26 @@ end
 local function unfit(m)
   local zsets, lists = {2, place[m.from], place[m.to]}, {}
   if m.bucket ~= 0 then
-    local k = 3 + nsets + 2 * math.abs(m.bucket)
+    local k = 4 + nsets + 2 * math.abs(m.bucket)
     zsets[4] = k - 1
     lists[1] = k
   end
   if m.wake == 'server' then lists[#lists + 1] = 3 end
-  return wrongtype('zset', zsets) or wrongtype('list', lists)
+  return wrongtype('zset', zsets) or wrongtype('list', lists) or m.bucket > 0 and wrongtype('set', {4}) or nil
 end
 
 -- check compares; it writes nothing. Returns a code and the fields compared.
 local function check(key, m)
   local t = redis.pcall('HMGET', key, 'state', 'round', 'rev', m.round .. ':claim', m.round .. ':end',
-    'log', m.count ~= '' and m.count or 'state', 'start_after', m.round .. ':worker')
+    'log', m.count ~= '' and m.count or 'state', 'start_after', 'not_before', 'cancel_requested', 'queue',
+    'program', m.round .. ':node')
   if t.err or not t[1] or not t[2] then return -3 end
   local rev = tonumber(t[3]) or 0
   if m.fenced then
-    if t[1] == m.from and t[2] == m.round and t[4] == m.fence then return 1, t, rev end
+    if t[1] == m.from and t[2] == m.round and t[4] == m.fence then
+      if t[10] and t[10] ~= '' and not m.crosses then return -4 end
+      return 1, t, rev
+    end
     if t[4] == m.fence and t[5] == m.event then return 2 end
     return -1
   end
@@ -74,6 +83,7 @@ local function check(key, m)
 end
 
 local function write(key, m, t, rev)
+  if m.held then unhold(p, key, m.round, m.id) end -- it reads what may be dropped below
   local log = t[6]
   for _, line in ipairs(m.lines) do log = append(log, line) end
   local head = datetime(seconds) .. ' - ' .. m.writer .. ' moving task ' .. m.id .. ': '
@@ -90,14 +100,95 @@ local function write(key, m, t, rev)
   if m.count ~= '' then set(m.count, string.format('%d', (tonumber(t[7]) or 0) + 1)) end
   if m.fenced then set(m.round .. ':end', m.event) end
   for _, field in ipairs(m.stamps) do set(field, stamp) end
+  if m.rest ~= '' then set('not_before', m.rest) end
+  -- A hold or a release that stamps again what was stamped when the task was made.
+  if m.bucket ~= 0 and m.round == '0' and m.nextround == '0' then
+    local made = redis.call('HMGET', key, 'created', '0:' .. m.to)
+    if made[2] and not made[1] then set('created', made[2]) end
+  end
   redis.call('HSET', key, unpack(v))
   if #m.drop > 0 then redis.call('HDEL', key, unpack(m.drop)) end
-  -- A set of another type is no reason to keep the task.
-  if m.held ~= '' and t[9] then redis.pcall('SREM', m.held .. t[9], m.id) end
+end
+
+-- first notes on which node the task failed, at most 16 of them, and returns 1 if
+-- it has not failed on any before, else 0.
+local function first(key, node)
+  local was = redis.call('HGET', key, 'failed_nodes') or ''
+  local _, n = string.gsub(was, ',', '')
+  if was == '' then
+    redis.call('HSET', key, 'failed_nodes', node)
+  elseif n < 15 and not string.find(',' .. was .. ',', ',' .. node .. ',', 1, true) then
+    redis.call('HSET', key, 'failed_nodes', was .. ',' .. node)
+  end
+  return was == '' and 1 or 0
+end
+
+-- raised is a counter of a node, one higher. What is no number, by the hand of
+-- another client, counts as 0: HINCRBY would fail, after the task has moved.
+local function raised(text)
+  local n = text and #text < 16 and string.match(text, '^%d+$') or 0
+  return string.format('%d', tonumber(n) + 1)
+end
+
+-- succeeded ends the run of a node: what failed before tells nothing of now. One
+-- that is set aside is released by its probe alone, which the server does.
+local function succeeded(key, node, n, id)
+  if n[1] then redis.call('HSET', key, 'era', raised(n[2])) end
+  redis.call('HSET', key, 'passed', stamp)
+  if n[4] and n[4] ~= '' then
+    if n[3] == id then redis.call('HSET', key, 'probe', 'passed') end
+    redis.call('HDEL', key, 'run', 'failing')
+  elseif n[1] then
+    redis.call('HDEL', key, 'run', 'failing', 'probe', 'trial_at')
+    redis.pcall('SREM', ARGV[17], node)
+  end
+end
+
+-- with returns a list of at most 16 programs, such as 1:p3:q/r, with one more.
+local function with(list, program)
+  local at, count = 1, 0
+  while at <= #list do
+    local length, from = string.match(list, '^(%d+):()', at)
+    if not length or count == 15 or string.sub(list, from, from + length - 1) == program then return list end
+    at, count = from + length, count + 1
+  end
+  return list .. #program .. ':' .. program
+end
+
+-- failed adds to the run of a node, and to the list of programs it is made of.
+local function failed(key, node, n, id, program)
+  redis.call('HSET', key, 'run', raised(n[1]), 'failing', with(n[5] or '', program))
+  if n[3] == id then redis.call('HSET', key, 'probe', 'failed') end
+  redis.pcall('SADD', ARGV[17], node)
+end
+
+-- learn notes how a program fared on its node, for the judge of nodes: "good bad
+-- run fresh era". The run counts from the node's last success of anything, which begins
+-- a new era. Keys of another type are no reason to keep the task.
+local function learn(m, key, program, node)
+  if m.evidence == '' or watch == 'off' or not node or node == '' then return end
+  program = program or ''
+  local evidence, noted = ARGV[14] .. program, ARGV[15] .. node
+  local was = redis.pcall('HGET', evidence, node)
+  local n = redis.pcall('HMGET', noted, 'run', 'era', 'probe', 'quarantined', 'failing')
+  if type(was) == 'table' or n.err then return end
+  local good, bad, run, fresh, since = string.match(was or '', '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
+  local era = n[2] or '0'
+  good, bad, run, fresh = tonumber(good) or 0, tonumber(bad) or 0, tonumber(run) or 0, tonumber(fresh) or 0
+  if since ~= era or m.evidence == 'good' then run, fresh = 0, 0 end
+  if m.evidence == 'good' then
+    good = good + 1
+    succeeded(noted, node, n, m.id)
+  else
+    bad, run, fresh = bad + 1, run + 1, fresh + first(key, node)
+    failed(noted, node, n, m.id, program)
+  end
+  redis.call('HSET', evidence, node, good .. ' ' .. bad .. ' ' .. run .. ' ' .. fresh .. ' ' .. era)
+  if redis.call('TTL', evidence) < 0 then redis.call('EXPIRE', evidence, ARGV[16]) end
 end
 
 -- index moves the task from set to set and from bucket to bucket. Where it
--- waits, its score is the time of the move, or start_after if that is later.
+-- waits, its score is the time of the move, or that of its next start if that is later.
 local function index(m, start)
   local score = m.bucket > 0 and start > clock and string.format('%.6f', start) or stamp
   redis.call('ZREM', sets[m.from], m.id)
@@ -107,16 +198,25 @@ local function index(m, start)
   else
     redis.call('ZREM', KEYS[2], m.id)
   end
-  local k = 3 + nsets + 2 * math.abs(m.bucket)
+  local k = 4 + nsets + 2 * math.abs(m.bucket)
   local member = string.char(96 + #m.id) .. m.id
   if m.bucket < 0 then
     redis.call('ZREM', KEYS[k - 1], member)
   elseif m.bucket > 0 then
     redis.call('ZADD', KEYS[k - 1], score, member)
-    if start <= clock then wake[KEYS[k]] = true end
+    filled[buckets[m.bucket]] = true
+    -- Who waits must learn of a start that is sooner than all he knows.
+    if start <= clock or redis.call('ZRANGE', KEYS[k - 1], 0, 0)[1] == member then wake[KEYS[k]] = true end
   end
   if m.wake == 'server' then wake[KEYS[3]] = true end
-  if m.wake == 'ended' then ended = true end
+  if m.wake == 'ended' or m.wake == 'archived' then ended = true end
+end
+
+-- tally counts the outcomes of a queue.
+local function tally(m, queue)
+  if m.wake ~= 'ended' then return end
+  if not queue or queue == '' then queue = p[10] end
+  redis.pcall('HINCRBY', ARGV[13] .. queue, m.to, 1)
 end
 
 local moves = {}
@@ -131,10 +231,15 @@ for i, m in ipairs(moves) do
   local code, t, rev = check(key, m)
   if code == 1 then
     write(key, m, t, rev)
-    index(m, tonumber(t[8]) or 0)
+    index(m, math.max(tonumber(t[8]) or 0, tonumber(t[9]) or 0, tonumber(m.rest) or 0))
+    learn(m, key, t[12], t[13])
+    tally(m, t[11])
   end
   answer[i] = code
 end
+local new = 0
+for name in pairs(filled) do new = new + redis.call('SADD', KEYS[4], name) end -- it may have been pruned
+if new > 0 then redis.call('HINCRBY', KEYS[1], 'buckets', new) end
 for list in pairs(wake) do
   if redis.call('LLEN', list) == 0 then redis.call('LPUSH', list, '1') end
 end

@@ -1,38 +1,85 @@
 -- open creates tasks, all or none.
 --
--- KEYS[1] meta   KEYS[2] task_id   KEYS[3] request   KEYS[4] set of the initial state
--- KEYS[5] due    KEYS[6] buckets   KEYS[7..] pairs: bucket, wake list of the bucket
+-- KEYS[1] meta   KEYS[2] task_id   KEYS[3] request   KEYS[4] set of open tasks   KEYS[5] due   KEYS[6] buckets
+-- KEYS[7] queues   KEYS[8] set of blocked tasks   then pairs: bucket, wake list of the bucket; then the keys that
+-- tasks name: of a submission, or of a task that is repeated
 -- ARGV[1] task key prefix   ARGV[2] request TTL in seconds   ARGV[3] number of tasks
--- ARGV[4] initial state     ARGV[5] protocol version
--- ARGV[6] number of buckets, followed by their names
--- then for each task: index of its bucket (0: none), start_after, end_before
--- (or ''), number of field values, fields and values
--- Returns {first id, last id}. Sent again with the same request: the same ids,
+-- ARGV[4] state of open tasks   ARGV[5] protocol version   ARGV[6] TTL of submissions in seconds
+-- ARGV[7] state of held tasks   ARGV[8] channel of rules, for workers that do not know a new bucket yet
+-- ARGV[9] number of buckets, followed by their names
+-- ARGV[.] number of queues that must exist, followed by their names
+-- then for each task: index of its bucket, '1' if it is held, start_after, end_before (or ''),
+--   which of the keys says that it is there ('' or number, from 1), 'key' or 'retry', number of field values, fields and values
+-- Returns {{id, '1' if it was there}...}; or {'no queue', name}, or {'no task', index from 1} for one that is to be
+-- repeated and is not there, and nothing changes. Sent again with the same request: the same ids,
 -- and nothing changes. An error, and nothing changes, if a task of a new id is
 -- there already or if a key has another type.
+local function remembered(text)
+  local first, last = string.match(text, '^(%d+) (%d+)$')
+  local ids = {}
+  if first then
+    for id = tonumber(first), tonumber(last) do ids[#ids + 1] = {string.format('%d', id), ''} end
+    return ids
+  end
+  for id, old in string.gmatch(text, '(%d+)(%*?)') do ids[#ids + 1] = {id, old == '*' and '1' or ''} end
+  return ids
+end
 local before = redis.call('GET', KEYS[3])
-if before then
-  local first, last = string.match(before, '^(%d+) (%d+)$')
-  return {tonumber(first), tonumber(last)}
+if before then return remembered(before) end
+
+local at = 8
+local function arg()
+  at = at + 1
+  return ARGV[at]
+end
+local function args()
+  local list = {}
+  for i = 1, tonumber(arg()) do list[i] = arg() end
+  return list
+end
+local names, needed = args(), args()
+for _, queue in ipairs(needed) do
+  if redis.call('SISMEMBER', KEYS[7], queue) == 0 then return {'no queue', queue} end
 end
 
-local zsets, lists = {4, 5}, {}
-for k = 7, #KEYS, 2 do
+local zsets, lists, firstkey = {4, 5, 8}, {}, 8 + 2 * #names
+for k = 9, firstkey, 2 do
   zsets[#zsets + 1] = k
   lists[#lists + 1] = k + 1
 end
-local wrong = wrongtype('hash', {1}) or wrongtype('set', {6}) or wrongtype('zset', zsets) or wrongtype('list', lists)
+local wrong = wrongtype('hash', {1}) or wrongtype('set', {6, 7}) or wrongtype('zset', zsets) or wrongtype('list', lists)
 if wrong then return wrong end
 
+-- Read what is asked for, and which of it is there already.
 local stamp = now()
-local n = tonumber(ARGV[3])
+local tasks, made, fresh = {}, {}, 0
+for i = 1, tonumber(ARGV[3]) do
+  local t = {bucket = tonumber(arg()), held = arg() == '1', start = arg(), deadline = arg(), key = tonumber(arg()), how = arg()}
+  t.values = args()
+  if t.key then
+    local key = KEYS[firstkey + t.key]
+    if t.how == 'retry' then
+      local old = redis.call('HMGET', key, 'state', 'retried_by', 'rev')
+      if not old[1] then return {'no task', i} end
+      t.rev = (tonumber(old[3]) or 0) + 1
+      t.old = old[2] and old[2] ~= '' and old[2] or nil
+    else
+      t.old = redis.call('GET', key) or nil
+    end
+    t.twin = not t.old and made[t.key] -- the same key twice in one request
+    made[t.key] = made[t.key] or t
+  end
+  if not t.old and not t.twin then fresh = fresh + 1 end
+  tasks[i] = t
+end
+
 local first = (tonumber(redis.call('GET', KEYS[2]) or '0') or 0) + 1
-local tasks = {}
-for i = 1, n do tasks[i] = ARGV[1] .. string.format('%d', first - 1 + i) end
-if redis.call('EXISTS', unpack(tasks)) > 0 then
+local hashes = {}
+for i = 1, fresh do hashes[i] = ARGV[1] .. string.format('%d', first - 1 + i) end
+if fresh > 0 and redis.call('EXISTS', unpack(hashes)) > 0 then
   return redis.error_reply('ERR task_id is behind the tasks: set it to the highest id there is')
 end
-local last = redis.call('INCRBY', KEYS[2], n)
+local last = fresh > 0 and redis.call('INCRBY', KEYS[2], fresh) or first - 1
 
 -- The watermark of known ids moves along while nobody else makes ids.
 local adopted = redis.call('HGET', KEYS[1], 'adopted')
@@ -45,30 +92,55 @@ if tonumber(adopted) == first - 1 then
   redis.call('HSET', KEYS[1], 'adopted', last)
 end
 
-local at = 6
-local function arg()
-  at = at + 1
-  return ARGV[at]
+local new = 0
+for _, name in ipairs(names) do new = new + redis.call('SADD', KEYS[6], name) end
+if new > 0 then
+  redis.call('HINCRBY', KEYS[1], 'buckets', new)
+  redis.call('PUBLISH', ARGV[8], '1')
 end
-for _ = 1, tonumber(ARGV[6]) do redis.call('SADD', KEYS[6], arg()) end
 
 local ready = {}
-for id = first, last do
-  local text = string.format('%d', id)
-  local bucket, start, deadline = tonumber(arg()), arg(), arg()
-  local values = {'id', text, '0:' .. ARGV[4], stamp}
-  for _ = 1, tonumber(arg()) do values[#values + 1] = arg() end
-  redis.call('HSET', ARGV[1] .. text, unpack(values))
-  redis.call('ZADD', KEYS[4], start, text)
-  if deadline ~= '' then redis.call('ZADD', KEYS[5], deadline, text) end
-  if bucket > 0 then
-    redis.call('ZADD', KEYS[5 + 2 * bucket], start, string.char(96 + #text) .. text)
-    if tonumber(start) <= tonumber(stamp) then ready[bucket] = true end
+local function add(v, field, value)
+  v[#v + 1] = field
+  v[#v + 1] = value
+end
+
+-- write makes one task. Where it waits, its score is its start_after if one was given, also
+-- one in the past, else now: from then on it is in line.
+local function write(t, text)
+  local state = t.held and ARGV[7] or ARGV[4]
+  local v = t.values
+  add(v, 'id', text)
+  add(v, 'state', state)
+  add(v, '0:' .. state, stamp)
+  redis.call('HSET', ARGV[1] .. text, unpack(v))
+  redis.call('ZADD', t.held and KEYS[8] or KEYS[4], t.held and stamp or t.start, text)
+  if t.deadline ~= '' then redis.call('ZADD', KEYS[5], t.deadline, text) end
+  if not t.held then
+    local start, bucket, member = tonumber(t.start), KEYS[7 + 2 * t.bucket], string.char(96 + #text) .. text
+    redis.call('ZADD', bucket, start > 0 and t.start or stamp, member)
+    -- Who waits must learn of a start that is sooner than all he knows.
+    if start <= tonumber(stamp) or redis.call('ZRANGE', bucket, 0, 0)[1] == member then ready[t.bucket] = true end
+  end
+  if t.how == 'retry' then
+    redis.call('HSET', KEYS[firstkey + t.key], 'retried_by', text, 'rev', string.format('%d', t.rev))
+  elseif t.key then
+    redis.call('SET', KEYS[firstkey + t.key], text, 'EX', ARGV[6])
   end
 end
-for bucket in pairs(ready) do
-  local wake = KEYS[6 + 2 * bucket]
-  if redis.call('LLEN', wake) == 0 then redis.call('LPUSH', wake, '1') end
+
+local answer, texts, id = {}, {}, first - 1
+for i, t in ipairs(tasks) do
+  local old = t.old or t.twin and t.twin.id
+  if not old then
+    id = id + 1
+    t.id = string.format('%d', id)
+    write(t, t.id)
+  end
+  answer[i] = {old or t.id, old and '1' or ''}
+  texts[i] = old and old .. '*' or t.id
 end
-redis.call('SET', KEYS[3], string.format('%d %d', first, last), 'EX', ARGV[2])
-return {first, last}
+for bucket in pairs(ready) do token(KEYS[8 + 2 * bucket]) end
+local memory = fresh == #tasks and string.format('%d %d', first, last) or '=' .. table.concat(texts, ' ')
+redis.call('SET', KEYS[3], memory, 'EX', ARGV[2])
+return answer

@@ -4,10 +4,12 @@
 --
 -- KEYS[1] meta   KEYS[2] worker   KEYS[3] worker_id   KEYS[4] worker_id:<name>   KEYS[5] worker:<name>
 -- KEYS[6] lease   KEYS[7] held:<name>   KEYS[8] halt:<name>   KEYS[9] buckets   KEYS[10] set_aside
+-- KEYS[11] nodes   KEYS[12] stop:<name>
 -- ARGV[1] name   ARGV[2] incarnation known to be dead, or 0   ARGV[3] identity   ARGV[4] default lease
 -- ARGV[5] task key prefix   ARGV[6] state whose tasks are held   ARGV[7] most tasks to return
 -- ARGV[8] state of a new worker   ARGV[9] of a lost one   ARGV[10] of one that has left   ARGV[11] order that stays
--- ARGV[12] name of the default bucket   ARGV[13] process id   ARGV[14] number of field values, fields and values
+-- ARGV[12] name of the default bucket   ARGV[13] process id   ARGV[14] node
+-- ARGV[15] number of field values, fields and values
 -- Returns {'registered', now, id, incarnation, lease, order}; {'taken', now, heartbeat, allowance, fields and
 -- values of the holder} and nothing changes; or {'former', now, {task...}}: an earlier session holds tasks
 -- still. Then it can neither renew nor claim any more, and nothing else changes. Sent again by the same
@@ -30,7 +32,7 @@ end
 
 local former, stale = rounds(KEYS[7], {name = ARGV[1], tasks = ARGV[5], running = ARGV[6], aside = KEYS[10]},
   tonumber(ARGV[7]))
-local wrong = wrongtype('set', {2, 9}) or wrongtype('string', {3}) or wrongtype('list', {8})
+local wrong = wrongtype('hash', {1}) or wrongtype('set', {2, 9, 11, 12}) or wrongtype('string', {3}) or wrongtype('list', {8})
 if wrong then return wrong end
 forget(KEYS[7], stale)
 if #former > 0 then
@@ -51,10 +53,11 @@ if order ~= '' then
   v[#v + 1] = 'order'
   v[#v + 1] = order
 end
-for i = 15, 14 + tonumber(ARGV[14]) do v[#v + 1] = ARGV[i] end
-redis.call('DEL', KEYS[5], KEYS[8])
+for i = 16, 15 + tonumber(ARGV[15]) do v[#v + 1] = ARGV[i] end
+redis.call('DEL', KEYS[5], KEYS[8], KEYS[12])
 redis.call('HSET', KEYS[5], unpack(v))
 redis.call('ZADD', KEYS[6], stamp, ARGV[1])
 redis.call('SADD', KEYS[2], ARGV[1])
-redis.call('SADD', KEYS[9], ARGV[12])
+if ARGV[14] ~= '' then redis.call('SADD', KEYS[11], ARGV[14]) end
+if redis.call('SADD', KEYS[9], ARGV[12]) == 1 then redis.call('HINCRBY', KEYS[1], 'buckets', 1) end
 return {'registered', stamp, id, incarnation, string.format('%.14g', lease), order}

@@ -4,8 +4,8 @@
 -- KEYS[1] meta   KEYS[2] task   KEYS[3] due   KEYS[4] set_aside   KEYS[5..] one set a state
 -- ARGV[1] id   ARGV[2] state   ARGV[3] round   ARGV[4] revision   ARGV[5] names of the sets that list it:
 -- what was seen   ARGV[6] state it shall be listed in, or ''   ARGV[7] score there
--- ARGV[8] description for set_aside, or ''   ARGV[9] prefix of the sets of held tasks, or '' if the task runs
--- ARGV[10] number of states, followed by their names
+-- ARGV[8] description for set_aside, or ''   ARGV[9] '1' if the task does not run
+-- ARGV[10] number of states, followed by their names   then what counts a round (lib/slots.lua), 10 texts
 -- then the number of field values, fields and values to write
 -- Returns 1 done, also if it has been done before, 0 set aside already, -2 the task or its sets have changed.
 local t = redis.pcall('HMGET', KEYS[2], 'state', 'round', 'rev')
@@ -18,7 +18,7 @@ end
 local wrong = wrongtype('zset', {3}) or wrongtype('hash', {4})
 if wrong then return wrong end
 
-local first = 12 + nstates
+local first = 22 + nstates
 local writes = tonumber(ARGV[first - 1]) > 0
 local rev = (tonumber(ARGV[4]) or 0) + (writes and 1 or 0)
 
@@ -46,7 +46,7 @@ if ARGV[8] ~= '' then
 else
   redis.call('HDEL', KEYS[4], ARGV[1])
 end
-unhold(ARGV[9], KEYS[2], ARGV[3], ARGV[1])
+if ARGV[9] == '1' then unhold({unpack(ARGV, 11 + nstates, 20 + nstates)}, KEYS[2], ARGV[3], ARGV[1]) end
 local values = {}
 for i = 1, tonumber(ARGV[first - 1]) do values[i] = ARGV[first - 1 + i] end
 if #values > 0 then

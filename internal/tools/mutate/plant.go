@@ -18,18 +18,26 @@ type defect struct {
 	packages []string
 }
 
+// texts are the file of the defect as it is in the tree, and with the defect.
+func (d *defect) texts(tree string) (sound, broken []byte, err error) {
+	sound, err = os.ReadFile(filepath.Join(tree, d.file))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read: %w", err)
+	}
+	if n := bytes.Count(sound, []byte(d.old)); n != 1 {
+		return nil, nil, fmt.Errorf("%q stands %d times in %s, want once: bring the list of defects up to date", d.old, n, d.file)
+	}
+	return sound, bytes.Replace(sound, []byte(d.old), []byte(d.new), 1), nil
+}
+
 // try plants the defect, runs the tests and takes it back. It returns the name
 // of the first test that failed, empty if none did.
 func (d *defect) try(tree string) (string, error) {
-	name := filepath.Join(tree, d.file)
-	sound, err := os.ReadFile(name)
+	sound, broken, err := d.texts(tree)
 	if err != nil {
-		return "", fmt.Errorf("read: %w", err)
+		return "", err
 	}
-	if n := bytes.Count(sound, []byte(d.old)); n != 1 {
-		return "", fmt.Errorf("%q stands %d times in %s, want once: bring the list of defects up to date", d.old, n, d.file)
-	}
-	broken := bytes.Replace(sound, []byte(d.old), []byte(d.new), 1)
+	name := filepath.Join(tree, d.file)
 	if err := os.WriteFile(name, broken, 0o600); err != nil {
 		return "", fmt.Errorf("plant: %w", err)
 	}

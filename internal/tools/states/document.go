@@ -33,6 +33,9 @@ func writeDiagram(doc *bytes.Buffer) {
 		if row.NextRound {
 			label += " (next round)"
 		}
+		if row.AskStop {
+			label += " (stop asked for)"
+		}
 		arrow := fmt.Sprintf("    %s --> %s: %s\n", from, row.To, label)
 		if !drawn[arrow] {
 			doc.WriteString(arrow)
@@ -70,12 +73,19 @@ func writeTransitions(doc *bytes.Buffer) {
 		"|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, row := range sm.Table() {
 		cells := []string{
-			code(string(row.From)), code(string(row.Event)), actors(row.Actors), condition(row.When), code(string(row.To)),
+			code(string(row.From)), code(string(row.Event)), actors(row.Actors), condition(row.When), to(row),
 			code(string(row.Via)), code(string(row.Count)), yes(row.NextRound), compares(row), row.Why,
 		}
 		fmt.Fprintf(doc, "| %s |\n", strings.Join(cells, " | "))
 	}
 	doc.WriteString("\n")
+}
+
+func to(row sm.Transition) string {
+	if row.AskStop {
+		return code(string(row.To)) + " (stop asked for)"
+	}
+	return code(string(row.To))
 }
 
 func code(text string) string {

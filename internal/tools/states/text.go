@@ -36,6 +36,12 @@ top to bottom, and the first whose condition holds is taken; if none holds, it
 is *not due* yet and the task stays. What has no row here is never allowed and
 is answered with an error that says so.
 
+*(stop asked for)* beside a state means that the task stays there, without a
+stamp, and is marked. A task so marked is never opened again: no condition that
+asks for one more (` + "`timeouts + 1 <= max_timeouts`" + ` and the like) holds for it any
+longer. A worker that does not know of the mark yet, and wants to have the task
+opened again, is refused and decides anew. To ask again does no harm.
+
 *Through* is a moment that is stamped and logged on the way but is no state
 anyone can see. *Counts* is the counter that is raised. *Compares* says what the
 move checks beside state and round: the **claim**, so that only the worker that
@@ -52,6 +58,18 @@ the time at which the server looks. The grace is what a server leaves to a
 worker that can stop its own overdue round; rounds without a claim id, those of
 foreign clients, have none. The only clock is that of Redis.
 
+An error is *excused* if the server finds that the node is to blame, or if the
+task is charged for its program only (` + "`charge`" + ` is ` + "`program`" + `) and the round's
+class is ` + "`fetch`, `host` or `infrastructure`" + `; the other classes are the program's
+own and those of its limits. An exit code is *final* if it is one of
+` + "`fatal_exit_codes`" + `, or if there are ` + "`retry_exit_codes`" + ` and it is none of them;
+a round without an exit code never ends in a final one.
+
+A task that is opened again after a failure, a timeout or an excused error rests
+until ` + "`not_before`" + `: the nth time for ` + "`retry_delay * retry_backoff^(n-1)`" + `, at
+most ` + "`retry_max_delay`" + `, less the part of it that chance takes within
+` + "`retry_jitter`" + `. n is ` + "`fails + timeouts + faults`" + `; by default there is no rest.
+
 `
 
 const invariants = `## What always holds
@@ -60,11 +78,13 @@ const invariants = `## What always holds
 - In each round at most one claim is accepted.
 - Nothing is written into a round that has ended. A report lands in the round
   that was claimed, or nowhere.
-- ` + "`round = fails + timeouts + losses + releases`" + `; one less on the right for a task
-  that ended ` + "`failed`, `timed_out` or `orphaned`" + `, because its last count opened no
-  round.
+- ` + "`round = fails + timeouts + losses + releases + faults`" + `; one less on the right
+  for a task that ended ` + "`failed`, `timed_out` or `orphaned`" + `, because its last count
+  opened no round.
 - No counter exceeds its limit by more than one, and by one only in the outcome
   that says so. ` + "`releases`" + ` has no limit: handing back costs a task nothing.
+- Once a stop was asked for, the task never enters another round.
+- Nobody claims a task that rests.
 - An outcome is left only for ` + "`archived`" + `, once, and ` + "`archived`" + ` never.
 - From everywhere some path leads to ` + "`archived`" + `.
 - A move that is refused, or has been made before, changes nothing.
@@ -76,16 +96,17 @@ check all of this after each step.
 
 // stateMeaning explains each state to a newcomer.
 var stateMeaning = map[sm.State]string{
-	sm.Blocked:    "Waits for something other than time: an operator's hold, or another task. Nobody may claim it.",
-	sm.Open:       "Waits for a worker. It may be claimed from `start_after` to `end_before`.",
-	sm.Running:    "A worker holds it under a claim and runs its program.",
-	sm.Executed:   "The worker has handed in output and error; the server has not judged them yet.",
-	sm.Succeeded:  "Executed in time and without an error.",
-	sm.Failed:     "Failed more often than `max_fails`.",
-	sm.TimedOut:   "Ran longer than `timeout` more often than `max_timeouts`.",
+	sm.Blocked:   "Waits for something other than time: an operator's hold, or another task. Nobody may claim it.",
+	sm.Open:      "Waits for a worker. It may be claimed from `start_after`, or from the end of its rest after a failure, to `end_before`.",
+	sm.Running:   "A worker holds it under a claim and runs its program.",
+	sm.Executed:  "The worker has handed in output and error; the server has not judged them yet.",
+	sm.Succeeded: "Executed in time and without an error.",
+	sm.Failed: "Failed more often than `max_fails`, with a final exit code, or after a stop was asked for; " +
+		"or was excused more often than `max_faults`.",
+	sm.TimedOut:   "Ran longer than `timeout` more often than `max_timeouts`, or once after a stop was asked for.",
 	sm.Expired:    "Was not executed by `end_before`.",
 	sm.Cancelled:  "Was called off before it ran.",
-	sm.Terminated: "Was stopped on request while it ran.",
+	sm.Terminated: "Was stopped on request while it ran, or left by its worker after a stop was asked for.",
 	sm.Orphaned:   "Lost its worker more often than `max_losses`; a task that kills its workers comes to an end here.",
 	sm.Archived:   "A manager has handled the outcome, which is kept in the field `outcome`.",
 }
@@ -102,7 +123,7 @@ var eventMeaning = map[sm.Event]string{
 	sm.Lose:        "The worker that held the task is gone.",
 	sm.Hold:        "An operator puts an open task aside.",
 	sm.Unblock:     "What a blocked task waited for is there.",
-	sm.Cancel:      "A task that does not run is called off.",
+	sm.Cancel:      "A task is called off: at once if it waits; else its worker is asked to stop, and it is not opened again.",
 	sm.Terminate:   "A running task was stopped on request.",
 	sm.Archive:     "A manager has handled an outcome.",
 }

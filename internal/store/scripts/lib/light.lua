@@ -1,19 +1,22 @@
--- light(key) reads what decisions are made from: an array of 24 texts, '' for
--- what is not there (order: lightFields in load.go), or {} if the key is no
+-- light(key) reads what decisions are made from: an array of 41 texts, '' for
+-- what is not there (order: lightFields in light.go), or {} if the key is no
 -- hash or the hash has no usable round.
 local function light(key)
   local t = redis.pcall('HMGET', key, 'state', 'round', 'rev', 'fails', 'timeouts', 'losses',
-    'releases', 'start_after', 'end_before', 'timeout', 'max_fails', 'max_timeouts', 'max_losses',
-    'queue', 'env', 'labels', 'priority', 'outcome')
+    'releases', 'faults', 'start_after', 'end_before', 'not_before', 'timeout', 'max_fails', 'max_timeouts',
+    'max_losses', 'max_faults', 'queue', 'env', 'labels', 'resources', 'priority', 'outcome', 'cancel_requested',
+    'charge', 'retry_delay', 'retry_backoff', 'retry_max_delay', 'retry_jitter', 'retry_exit_codes',
+    'fatal_exit_codes', 'program', 'failed_nodes')
   if t.err then return {} end
   local round = t[2]
+  t[41] = t[32]
   if round then
     local r = redis.call('HMGET', key, round .. ':claim', round .. ':running', round .. ':executed',
-      round .. ':worker', round .. ':incarnation')
-    t[19], t[20], t[21], t[23], t[24] = r[1], r[2], r[3], r[4], r[5]
-    t[22] = redis.call('HSTRLEN', key, round .. ':error') > 0 and '1' or ''
+      round .. ':worker', round .. ':incarnation', round .. ':node', round .. ':class', round .. ':exit_code')
+    for i = 1, 8 do t[31 + i] = r[i] end
+    t[40] = redis.call('HSTRLEN', key, round .. ':error') > 0 and '1' or ''
   end
-  for i = 1, 24 do
+  for i = 1, 41 do
     if not t[i] then t[i] = '' end
   end
   return t

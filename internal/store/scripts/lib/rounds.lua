@@ -9,7 +9,7 @@ local function rounds(held, r, limit)
   for _, id in ipairs(ids) do
     if #found == limit then break end
     local t = light(r.tasks .. id)
-    if t[1] == r.running and t[23] == r.name and t[24] ~= '' and redis.call('HEXISTS', r.aside, id) == 0 then
+    if t[1] == r.running and t[35] == r.name and t[36] ~= '' and redis.call('HEXISTS', r.aside, id) == 0 then
       found[#found + 1] = {id, unpack(t)}
     else
       stale[#stale + 1] = id

@@ -1,0 +1,12 @@
+package main
+
+// Names of hash fields, which are also those of flags and in JSON.
+const (
+	nameField    = "name"
+	queueField   = "queue"
+	programField = "program"
+	roundField   = "round"
+	holdField    = "hold"
+	pausedField  = "paused"
+	dryRunField  = "dry_run"
+)

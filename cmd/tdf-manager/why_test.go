@@ -1,0 +1,43 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWhy(t *testing.T) {
+	t.Parallel()
+	b := played(t)
+	b.must("queue", "add", "nightly", "paused=true")
+	b.must("submit", "--program", "p", "--queue", "nightly")
+	wantText(t, b.must("why", "6"), "* queue nightly is paused\n    -> tdf-manager queue resume nightly\n")
+	wantText(t, b.must("why", "--queue", "nightly"), "* queue nightly is paused", "1 task waits")
+	object := b.value(0, "why", "last").(map[string]any)
+	reasons := object["reasons"].([]any)
+	reason := reasons[len(reasons)-1].(map[string]any)
+	change := reason["change"].(map[string]any)
+	if object["id"] != 6.0 || object["blocked"] != true || reason["kind"] != "paused" || change["attribute"] != "paused" || change["value"] != "false" {
+		t.Errorf("JSON: %v", object)
+	}
+	if object := b.value(0, "why", "--queue", "default").(map[string]any); object["queue"] != "default" || object["reasons"] == nil {
+		t.Errorf("JSON: %v", object)
+	}
+	wantText(t, b.must("why", "2"), "failed")
+	b.must("hold", "5")
+	wantText(t, b.must("why", "5"), "-> tdf-manager release 5\n")
+}
+
+func TestWhyRefuses(t *testing.T) {
+	t.Parallel()
+	b := played(t)
+	b.must("queue", "add", "nightly")
+	for args, say := range map[string]string{
+		"": "--queue NAME", "5 --queue nightly": "--queue NAME", "99": "no such task", "x": "id of one task",
+		"--queue nightli": `did you mean "nightly"?`, "1 2": "at most 1",
+	} {
+		r := b.run(append([]string{"why"}, fields(args)...)...)
+		if r.code != 2 || !strings.Contains(r.err, say) {
+			t.Errorf("%q: %+v, want 2 and %q", args, r, say)
+		}
+	}
+}

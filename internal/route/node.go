@@ -1,0 +1,107 @@
+package route
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Node is what is kept of a host beyond the life of its workers. Make one with
+// [NewNode].
+type Node struct { //nolint:recvcheck // Set changes a node, Fields only reads it
+	Name string
+	// MaxThreads is how many tasks may run at a time on the node, over all
+	// queues, if MaxThreadsSet; otherwise the configuration of its workers says.
+	MaxThreads    Limit
+	MaxThreadsSet bool
+
+	// Run is how many failures in a row count against the node.
+	Run int
+	// Quarantined is since when the node is set aside; 0 if it is not.
+	Quarantined statemachine.Time
+	// Trials is how often it was tried again since.
+	Trials int
+	// TrialAt is when the node may try a task again; 0 if it is not set aside.
+	TrialAt statemachine.Time
+	// Reason says, for people, why the node is set aside.
+	Reason string
+	// Damaged is what of its record cannot be read; nil for nothing.
+	Damaged Damage
+}
+
+// NewNode is a node that nobody has said or found anything about.
+func NewNode(name string) Node { return Node{Name: name, MaxThreads: NoLimit} }
+
+// NodeKeys are the attributes that [Node.Set] knows.
+func NodeKeys() []string { return []string{maxThreadsField} }
+
+const maxThreadsField = "maxthreads"
+
+// Set changes one attribute by its name, one of [NodeKeys]. The empty value
+// leaves it to the configuration of the node's workers again.
+func (n *Node) Set(key, value string) error {
+	if key != maxThreadsField {
+		return unknownKey(key, NodeKeys())
+	}
+	l, err := ParseLimit(value)
+	if err != nil {
+		return named(key, err)
+	}
+	n.MaxThreads, n.MaxThreadsSet = l, value != ""
+	n.Damaged = n.Damaged.without(key)
+	return nil
+}
+
+// Fields are all hash fields of the node but for its name, each followed by its
+// value. They replace the hash: what is not set has none.
+func (n Node) Fields() []string {
+	var fields []string
+	add := func(set bool, name, value string) {
+		if set {
+			fields = append(fields, name, value)
+		}
+	}
+	add(n.MaxThreadsSet, maxThreadsField, n.MaxThreads.Text())
+	add(n.Run != 0, "run", strconv.Itoa(n.Run))
+	add(n.Quarantined != 0, "quarantined", n.Quarantined.Text())
+	add(n.Trials != 0, "trials", strconv.Itoa(n.Trials))
+	add(n.TrialAt != 0, "trial_at", n.TrialAt.Text())
+	add(n.Reason != "", "reason", n.Reason)
+	return fields
+}
+
+// ParseNode reads what [Node.Fields] wrote. What is missing has its default;
+// fields of other clients are not looked at. A field that holds what it must not
+// is told in Damaged and has its default, but for maxthreads: where that cannot
+// be read, nothing new begins on the node.
+func ParseNode(name string, fields map[string]string) Node {
+	n := NewNode(name)
+	n.Reason = fields["reason"]
+	if err := n.Set(maxThreadsField, fields[maxThreadsField]); err != nil {
+		n.MaxThreads, n.MaxThreadsSet = 0, true
+		n.Damaged = n.Damaged.with(err)
+	}
+	var errs [4]error
+	n.Run, errs[0] = counted(fields, "run")
+	n.Quarantined, errs[1] = moment(fields, "quarantined")
+	n.Trials, errs[2] = counted(fields, "trials")
+	n.TrialAt, errs[3] = moment(fields, "trial_at")
+	for _, err := range errs {
+		n.Damaged = n.Damaged.with(err)
+	}
+	return n
+}
+
+// counted reads a counter; a missing one is 0.
+func counted(fields map[string]string, name string) (int, error) {
+	text := fields[name]
+	if text == "" {
+		return 0, nil
+	}
+	n, ok := whole(text, 0, math.MaxInt)
+	if !ok {
+		return 0, bad(name, text, "a whole number that is not negative")
+	}
+	return n, nil
+}

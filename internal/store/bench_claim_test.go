@@ -1,0 +1,92 @@
+package store_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+)
+
+// BenchmarkClaimBehind claims single tasks with none, and with a million, waiting
+// in front that this worker may not run: of another env, not due, and of a full queue.
+func BenchmarkClaimBehind(b *testing.B) {
+	for _, n := range []int{0, 1_000_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			sp := storetest.New(b)
+			full := route.NewQueue("full")
+			full.Threads = 0
+			sp.AddQueue(b, full)
+			benchmarkCrowd(b, sp, n/2, store.Bucket{Env: "java"}, store.Bucket{Queue: "full"})
+			benchmarkOpen(b, sp, b.N, 100)
+			buckets := []store.Bucket{{}, {Env: "java"}, {Queue: "full"}}
+			benchmarkTurns(b, sp, route.Turns(buckets, []route.Queue{full}, route.Offer{}))
+		})
+	}
+}
+
+// benchmarkCrowd fills buckets without the tasks themselves: a claim that does not
+// look at them does not miss them.
+func benchmarkCrowd(b *testing.B, sp *storetest.Space, n int, buckets ...store.Bucket) {
+	b.Helper()
+	for _, bucket := range buckets {
+		for first := 0; first < n; first += 1000 {
+			members := make([]redis.Z, 1000)
+			for i := range members {
+				members[i] = redis.Z{Score: 1, Member: fmt.Sprintf("h%08d", first+i)}
+			}
+			if err := sp.Raw.ZAdd(b.Context(), sp.Key("ready:"+bucket.Name()), members...).Err(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// BenchmarkClaimMany claims single tasks from 20 queues with 5 buckets each, where
+// one bucket has work, and where all have.
+func BenchmarkClaimMany(b *testing.B) {
+	for _, filled := range []int{1, 100} {
+		b.Run(strconv.Itoa(filled), func(b *testing.B) {
+			sp := storetest.New(b)
+			turns := make([]route.Turn, 20)
+			for i := range turns {
+				q := route.NewQueue(fmt.Sprint("q", i))
+				q.Threads, q.MaxThreads = 1_000_000, 1_000_000
+				sp.AddQueue(b, q)
+				turns[i] = route.Turn{Queue: q}
+				for p := range 5 {
+					turns[i].Buckets = append(turns[i].Buckets, store.Bucket{Queue: q.Name, Priority: p})
+				}
+			}
+			for n := range filled {
+				bucket := turns[n%20].Buckets[n/20]
+				specs := make([]store.Spec, 100)
+				for i := range specs {
+					specs[i] = storetest.Spec(func(s *store.Spec) { s.Bucket = bucket })
+				}
+				for left := b.N/filled + 1; left > 0; left -= 100 {
+					sp.Open(b, specs[:min(left, 100)]...)
+				}
+			}
+			benchmarkTurns(b, sp, turns)
+		})
+	}
+}
+
+// benchmarkTurns claims b.N tasks one by one, on a node with a cap.
+func benchmarkTurns(b *testing.B, sp *storetest.Space, turns []route.Turn) {
+	b.Helper()
+	b.ResetTimer()
+	for i := range b.N {
+		r, err := sp.Store.Claim(b.Context(), store.ClaimRequest{
+			Worker: "w", Request: store.NewToken(), Turns: turns, First: i, Max: 1, Node: "n", MaxThreads: 1_000_000,
+		})
+		if err != nil || len(r.Tasks) != 1 {
+			b.Fatalf("claim %d: %+v, error %v", i, r, err)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// openAll opens tasks under a request of their own.
+func openAll(t *testing.T, sp *storetest.Space, specs ...store.Spec) []store.Opened {
+	t.Helper()
+	opened, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: specs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened
+}
+
+// TestKeys: a key is unique in its queue, within a request as well; the first task
+// is the answer, also after other tasks and in another order.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	sp.AddQueue(t, route.NewQueue("q"))
+	for _, c := range []struct {
+		specs []store.Spec
+		want  []store.Opened
+	}{
+		{[]store.Spec{withKey("", "k")}, []store.Opened{{ID: 1}}},
+		{[]store.Spec{withKey("", "k")}, []store.Opened{{ID: 1, Existing: true}}},
+		{[]store.Spec{withKey(store.DefaultQueue, "k"), withKey("q", "k")}, []store.Opened{{ID: 1, Existing: true}, {ID: 2}}},
+		{
+			[]store.Spec{withKey("", "x"), withKey("", ""), withKey("", "x"), withKey("q", "k"), withKey("", "")},
+			[]store.Opened{{ID: 3}, {ID: 4}, {ID: 3, Existing: true}, {ID: 2, Existing: true}, {ID: 5}},
+		},
+		{[]store.Spec{withKey("q", "a:b"), withKey("q", "a"), withKey("q", "b")}, []store.Opened{{ID: 6}, {ID: 7}, {ID: 8}}},
+	} {
+		req := store.OpenRequest{Key: store.NewToken(), Specs: c.specs}
+		for range 2 { // the request itself may come twice
+			got, err := sp.Store.OpenAll(t.Context(), req)
+			if err != nil || !slices.Equal(got, c.want) {
+				t.Errorf("opened %+v, error %v, want %+v", got, err, c.want)
+			}
+		}
+	}
+	if last, err := sp.Store.LastID(t.Context()); last != 8 || err != nil {
+		t.Errorf("%d tasks, error %v", last, err)
+	}
+	if from, last, err := sp.Store.Watermark(t.Context()); from != last || err != nil {
+		t.Errorf("the watermark is at %d of %d: %v", from, last, err)
+	}
+	if ttl := sp.Raw.TTL(t.Context(), sp.Key("key:7:default:k")).Val().Hours(); ttl < 160 || ttl > 168 {
+		t.Errorf("the key is remembered for %v hours", ttl)
+	}
+}
+
+// TestRetryOf: a task is repeated once, whoever asks how often.
+func TestRetryOf(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	id := bring(t, sp, statemachine.Succeeded)
+	rev := sp.Task(t, id).Rev
+	if got := openAll(t, sp, retryOf(id), retryOf(id)); !slices.Equal(got, []store.Opened{{ID: 2}, {ID: 2, Existing: true}}) {
+		t.Errorf("opened %+v", got)
+	}
+	if got := openAll(t, sp, retryOf(id)); !slices.Equal(got, []store.Opened{{ID: 2, Existing: true}}) {
+		t.Errorf("opened %+v", got)
+	}
+	old, fresh := sp.Task(t, id), sp.Task(t, 2)
+	if old.Fields["retried_by"] != "2" || old.Rev != rev+1 || fresh.Fields["retry_of"] != "1" {
+		t.Errorf("old %v, new %v", old.Fields, fresh.Fields)
+	}
+	if got := openAll(t, sp, retryOf(2)); got[0].ID != 3 { // the repetition itself may be repeated
+		t.Errorf("opened %+v", got)
+	}
+	before := dump(t, sp)
+	_, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "k", Specs: []store.Spec{storetest.Spec(), retryOf(99)}})
+	if !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("error %v", err)
+	}
+	sameDump(t, before, dump(t, sp), "after a request for a task that is not there")
+}
+
+// TestUnknownQueue: a slip in the name of a queue does not escape its limits.
+func TestUnknownQueue(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	before := dump(t, sp)
+	_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []store.Spec{storetest.Spec(), withKey("slip", "k")}})
+	if !errors.Is(err, store.ErrNoQueue) {
+		t.Errorf("error %v", err)
+	}
+	sameDump(t, before, dump(t, sp), "after a request for a queue that is not there")
+	sp.AddQueue(t, route.NewQueue("slip"))
+	if err := sp.Store.AddQueue(t.Context(), route.NewQueue("slip")); !errors.Is(err, store.ErrQueueExists) {
+		t.Errorf("added twice: %v", err)
+	}
+	if err := sp.Store.AddQueue(t.Context(), route.NewQueue(store.DefaultQueue)); !errors.Is(err, store.ErrQueueExists) {
+		t.Errorf("added the default queue: %v", err)
+	}
+	openAll(t, sp, withKey("slip", "k"))
+	if err := sp.Store.RemoveQueue(t.Context(), "slip"); !errors.Is(err, store.ErrQueueInUse) {
+		t.Errorf("removed with a task in it: %v", err)
+	}
+	must(t, sp, 1, statemachine.Manager, statemachine.Cancel)
+	if err := sp.Store.RemoveQueue(t.Context(), "slip"); err != nil {
+		t.Error(err)
+	}
+	if _, err := sp.Store.Queue(t.Context(), "slip"); !errors.Is(err, store.ErrNoQueue) {
+		t.Errorf("a removed queue: %v", err)
+	}
+	if err := sp.Store.RemoveQueue(t.Context(), "slip"); !errors.Is(err, store.ErrNoQueue) {
+		t.Errorf("removed twice: %v", err)
+	}
+}
+
+// TestHeldOpen: a task that begins on hold waits in no bucket until it is released.
+func TestHeldOpen(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	openAll(t, sp, storetest.Spec(func(s *store.Spec) { s.Held = "first look at it" }))
+	task := sp.Task(t, 1)
+	if task.State != statemachine.Blocked || task.Fields["hold"] != "first look at it" || task.Fields["0:blocked"] == "" {
+		t.Errorf("fields %v", task.Fields)
+	}
+	if got := sp.Claim(t, "w", 1); len(got) != 0 {
+		t.Error("claimed")
+	}
+	must(t, sp, 1, statemachine.Manager, statemachine.Unblock)
+	if got := sp.Claim(t, "w", 1); len(got) != 1 {
+		t.Error("not claimed")
+	}
+}
+
+// TestPruned: a bucket that is taken off the list comes back with its next task, also
+// with one that is opened again.
+func TestPruned(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	w := sp.Register(t, "w")
+	b := store.Bucket{Priority: 7}
+	openAll(t, sp, storetest.Spec(func(s *store.Spec) { s.Bucket = b }))
+	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
+		Worker: "w", Request: "r", Turns: route.Free(b), Max: 1, Incarnation: w.Incarnation,
+	})
+	if err != nil || len(r.Tasks) != 1 {
+		t.Fatalf("claimed %+v, error %v", r, err)
+	}
+	empty, err := sp.Store.EmptyBuckets(t.Context())
+	if err != nil || !slices.Equal(empty, []string{b.Name()}) {
+		t.Fatalf("empty: %v, error %v", empty, err)
+	}
+	known := byRules(t, sp.Store, "w", "n").Known
+	if n, err := sp.Store.Prune(t.Context(), append(empty, store.Bucket{}.Name())); n != 1 || err != nil {
+		t.Errorf("pruned %d, error %v", n, err)
+	}
+	if all, err := sp.Store.Buckets(t.Context()); len(all) != 1 || err != nil {
+		t.Errorf("buckets %+v, error %v", all, err)
+	}
+	must(t, sp, 1, statemachine.Server, statemachine.Lose)
+	if all, err := sp.Store.Buckets(t.Context()); !slices.Contains(all, b) || err != nil {
+		t.Errorf("buckets %+v, error %v", all, err)
+	}
+	if now := byRules(t, sp.Store, "w", "n").Known; now != known+2 {
+		t.Errorf("the list of buckets is of version %d, want %d", now, known+2)
+	}
+	if n, err := sp.Store.Prune(t.Context(), []string{b.Name()}); n != 0 || err != nil {
+		t.Errorf("pruned %d buckets with a task, error %v", n, err)
+	}
+}
+
+// TestRecountGoesRound: however many sets there are, and ids in them, some calls see
+// all of them, and no call sees many more than a thousand.
+func TestRecountGoesRound(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	const nodes, each, rounds = 60, 20, 3000
+	ids := make([]any, rounds)
+	for i := range ids {
+		ids[i] = i + 1
+	}
+	sp.Raw.SAdd(t.Context(), sp.Key("busy:queue:default"), ids...)
+	for i := range nodes {
+		name := fmt.Sprint("n", i)
+		sp.Raw.SAdd(t.Context(), sp.Key("nodes"), name)
+		sp.Raw.SAdd(t.Context(), sp.Key("busy:node:"+name), ids[:each]...)
+		sp.Raw.HSet(t.Context(), sp.Key("used:"+name), "7", "gpu:1[0]")
+	}
+	const want = rounds + nodes*(each+1)
+	mended, calls := 0, 0
+	for ; mended < want && calls < 20; calls++ {
+		n, err := sp.Store.Recount(t.Context())
+		if err != nil || n > 1200 { // a scan may return some more than it is asked for
+			t.Fatalf("%d, error %v", n, err)
+		}
+		mended += n
+	}
+	if mended != want || calls < 3 {
+		t.Errorf("mended %d in %d calls, want %d", mended, calls, want)
+	}
+	if n, err := sp.Store.Recount(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d, error %v", n, err)
+	}
+}

@@ -1,0 +1,134 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// NodeInfo is a node and what runs there.
+type NodeInfo struct {
+	route.Node
+	// Trials counts the probes since the node was set aside.
+	Trials int
+	// Workers are those registered with the node, by name.
+	Workers []WorkerInfo
+	// Running is the number of rounds under way on the node.
+	Running int64
+	// Used is how much of each resource they have, Held the same by task.
+	Used route.Resources
+	Held map[int64]route.Resources
+}
+
+func (s *Store) nodeNames(ctx context.Context) ([]string, error) {
+	names, err := s.rdb.SMembers(ctx, s.keys.nodes()).Result()
+	if err != nil {
+		return nil, s.failed("nodes", err)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Nodes returns all nodes that a worker has ever registered with, or that were
+// set, by name, and the time of the reading.
+func (s *Store) Nodes(ctx context.Context) ([]NodeInfo, statemachine.Time, error) {
+	infos, err := s.NodeRecords(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	workers, now, err := s.Workers(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i := range workers {
+		for n := range infos {
+			if infos[n].Name == workers[i].Node {
+				infos[n].Workers = append(infos[n].Workers, workers[i])
+			}
+		}
+	}
+	return infos, now, nil
+}
+
+// NodeRecords is [Store.Nodes] without the workers: what the server looks at.
+func (s *Store) NodeRecords(ctx context.Context) ([]NodeInfo, error) {
+	names, err := s.nodeNames(ctx)
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
+	docs, running := make([]*redis.MapStringStringCmd, len(names)), make([]*redis.IntCmd, len(names))
+	used := make([]*redis.MapStringStringCmd, len(names))
+	err = s.pipelined(ctx, "nodes", func(p redis.Pipeliner) {
+		for i, name := range names {
+			docs[i], running[i] = p.HGetAll(ctx, s.keys.node(name)), p.SCard(ctx, s.keys.busyNode(name))
+			used[i] = p.HGetAll(ctx, s.keys.used(name))
+		}
+	})
+	infos := make([]NodeInfo, len(names))
+	for i, name := range names {
+		doc := docs[i].Val()
+		f := fieldReader{get: func(field string) string { return doc[field] }}
+		infos[i] = NodeInfo{
+			Node: route.ParseNode(name, doc), Trials: f.count("trials"), Running: running[i].Val(),
+		}
+		infos[i].uses(used[i].Val())
+	}
+	return infos, err
+}
+
+// uses notes what rounds have got.
+func (n *NodeInfo) uses(allotted map[string]string) {
+	n.Used, n.Held = route.Resources{}, map[int64]route.Resources{}
+	for field, text := range allotted {
+		id, _ := strconv.ParseInt(field, 10, 64)
+		n.Held[id] = route.Resources{}
+		for name, a := range decodeAllotted(text) {
+			n.Held[id][name] = a.Count
+			n.Used[name] += a.Count
+		}
+	}
+}
+
+// SetNode reads the record of a node, lets change have its way, and writes it,
+// again if somebody else was faster. A node that no worker has registered with
+// yet may be set too. What servers find about the node is not changed so (see
+// [Store.Judge]), but what cannot be read of it is dropped. The error may be a
+// *statemachine.FieldError: a maxthreads that cannot be read and was not set anew.
+func (s *Store) SetNode(ctx context.Context, name string, change func(*route.Node) error) (route.Node, error) {
+	if name == "" {
+		return route.Node{}, &statemachine.FieldError{Field: "node", Value: name, Want: "the name of a node"}
+	}
+	k := s.keys
+	var after route.Node
+	err := s.record(ctx, "set", func(*Rules) (recordCall, error) {
+		rules, err := s.Rules(ctx, name)
+		if err != nil {
+			return recordCall{}, err
+		}
+		after = rules.Node
+		if err := change(&after); err != nil {
+			return recordCall{}, err
+		}
+		if slices.Contains(after.Damaged.Fields(), maxThreadsField) {
+			return recordCall{}, after.Damaged.Err()
+		}
+		call := recordCall{name: name, keys: []string{k.nodes(), k.node(name), k.wakeNode(name), k.busyQueue(""), k.tally(""), k.buckets()}}
+		fields := after.Fields()
+		if at := slices.Index(fields, maxThreadsField); at >= 0 && after.MaxThreadsSet {
+			call.set = fields[at : at+2]
+		} else {
+			call.drop = []string{maxThreadsField}
+		}
+		call.drop = append(call.drop, after.Damaged.Fields()...) // servers find it out anew
+		after.Damaged = nil
+		return call, nil
+	})
+	return after, err
+}
+
+const maxThreadsField = "maxthreads"

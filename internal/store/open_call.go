@@ -1,0 +1,90 @@
+package store
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// submissionTTL is how long a key of a submission is remembered where the
+// request does not say.
+const submissionTTL = 7 * 24 * time.Hour
+
+// openCall gathers the arguments of the script.
+type openCall struct {
+	store   *Store
+	buckets bucketArgs
+	queues  []any
+	keys    []string // that tasks name
+	place   map[string]int
+	tasks   []any
+}
+
+func (c *openCall) add(spec *Spec) error {
+	if err := spec.Check(); err != nil {
+		return err
+	}
+	values, err := spec.values(c.store.namespace)
+	if err != nil {
+		return err
+	}
+	deadline := spec.EndBefore
+	if t, _ := statemachine.ParseTime(deadline); t == statemachine.Never {
+		deadline = ""
+	}
+	if q := spec.Bucket.QueueName(); q != DefaultQueue && !slices.Contains(c.queues, any(q)) {
+		c.queues = append(c.queues, q)
+	}
+	key, how := c.identity(spec)
+	c.tasks = append(c.tasks, c.buckets.index(spec.Bucket), flag(spec.Held != ""), spec.StartAfter, deadline, key, how, len(values))
+	c.tasks = append(c.tasks, values...)
+	return nil
+}
+
+// identity is the place of the key that says whether the task is there already.
+func (c *openCall) identity(spec *Spec) (place any, how string) {
+	var name string
+	k := c.store.keys
+	switch {
+	case spec.RetryOf > 0:
+		name, how = k.task(spec.RetryOf), "retry"
+	case spec.Key != "":
+		name, how = k.submitted(spec.Bucket.QueueName(), spec.Key), "key"
+	default:
+		return "", ""
+	}
+	if c.place == nil {
+		c.place = map[string]int{}
+	}
+	at, known := c.place[name]
+	if !known {
+		c.keys = append(c.keys, name)
+		at = len(c.keys)
+		c.place[name] = at
+	}
+	return at, how
+}
+
+func (c *openCall) allKeys(request string) []string {
+	k := c.store.keys
+	return slices.Concat([]string{
+		k.meta(), k.taskID(), k.request(request), k.state(statemachine.Open), k.due(), k.buckets(),
+		k.queues(), k.state(statemachine.Blocked),
+	}, c.buckets.keys(k), c.keys)
+}
+
+func (c *openCall) args(n int, ttl time.Duration) []any {
+	if ttl <= 0 {
+		ttl = submissionTTL
+	}
+	args := []any{
+		c.store.keys.taskPrefix(), int(requestTTL.Seconds()), n, string(statemachine.Open), Protocol,
+		int64(ttl.Seconds()), string(statemachine.Blocked), c.store.keys.rules(), len(c.buckets.names),
+	}
+	for _, b := range c.buckets.names {
+		args = append(args, b)
+	}
+	args = append(append(args, len(c.queues)), c.queues...)
+	return append(args, c.tasks...)
+}

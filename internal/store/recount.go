@@ -1,0 +1,158 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// recountSets is how many sets one call of [Store.Recount] looks at, recountIDs
+// about how many ids in them: a script blocks Redis while it runs.
+const (
+	recountSets = 1000
+	recountIDs  = 1000
+)
+
+// counter is a set, or a hash, that counts rounds: of a queue, of a node, or of
+// both.
+type counter struct {
+	key, queue, node string
+	hash             bool
+}
+
+// counted are some ids of a counter.
+type counted struct {
+	counter
+	ids []string
+}
+
+// recounter is how far [Store.Recount] has come: left are the counters that it has
+// still to look at, the first of them from cursor on.
+type recounter struct {
+	mu     sync.Mutex
+	left   []counter
+	cursor uint64
+}
+
+// Recount takes out of the sets that limits are enforced by what does not run any
+// more, because another client has moved the task, and wakes who waits for the
+// place. Each call looks at the next 1,000 sets or about 1,000 ids, those of queues
+// first, so that a server may call it often; it returns how many entries it took
+// out. What is missing there, [Store.Reindex] puts in.
+func (s *Store) Recount(ctx context.Context) (mended int, err error) {
+	r := &s.recounting
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.left) == 0 {
+		if r.left, err = s.counters(ctx); err != nil {
+			return 0, err
+		}
+		r.cursor = 0
+	}
+	found, err := s.nextCounted(ctx, r)
+	if err != nil || len(found) == 0 {
+		return 0, err
+	}
+	k := s.keys
+	keys, args := []string{k.meta()}, append([]any{k.taskPrefix(), string(statemachine.Running)}, k.counting()...)
+	for _, c := range found {
+		keys, args = append(keys, c.key), append(args, c.queue, c.node, len(c.ids))
+		for _, id := range c.ids {
+			args = append(args, id)
+		}
+	}
+	v, err := s.run(ctx, "recount", keys, args...)
+	gone, _ := v.(int64)
+	return int(gone), err
+}
+
+// nextCounted reads on.
+func (s *Store) nextCounted(ctx context.Context, r *recounter) ([]counted, error) {
+	batch := r.left[:min(recountSets, len(r.left))]
+	sizes := make([]*redis.IntCmd, len(batch))
+	err := s.pipelined(ctx, "recount", func(p redis.Pipeliner) {
+		for i, c := range batch {
+			if c.hash {
+				sizes[i] = p.HLen(ctx, c.key)
+			} else {
+				sizes[i] = p.SCard(ctx, c.key)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	var found []counted
+	for i, c := range batch {
+		if n := sizes[i].Val(); n > 0 { // also a key of another type has none
+			ids, next, err := s.scan(ctx, &c, r.cursor)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, counted{c, ids})
+			if r.cursor = next; next != 0 {
+				return found, nil
+			}
+		}
+		r.left, r.cursor = r.left[1:], 0
+		if members(found) >= recountIDs {
+			break
+		}
+	}
+	return found, nil
+}
+
+func members(found []counted) (n int) {
+	for i := range found {
+		n += len(found[i].ids)
+	}
+	return n
+}
+
+// scan reads some ids of a counter, and where to go on.
+func (s *Store) scan(ctx context.Context, c *counter, cursor uint64) ([]string, uint64, error) {
+	command := s.rdb.SScan
+	if c.hash {
+		command = s.rdb.HScan
+	}
+	ids, next, err := command(ctx, c.key, cursor, "", recountIDs).Result()
+	if err != nil && !aboutData(err) {
+		return nil, 0, s.failed("recount", err)
+	}
+	if !c.hash {
+		return ids, next, nil
+	}
+	fields := make([]string, 0, len(ids)/2)
+	for pair := range slices.Chunk(ids, 2) { // field and value
+		fields = append(fields, pair[0])
+	}
+	return fields, next, nil
+}
+
+// counters are all that may count rounds, those of queues first.
+func (s *Store) counters(ctx context.Context) ([]counter, error) {
+	rules, err := s.Rules(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := s.nodeNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k, queues := s.keys, rules.allQueues()
+	all := make([]counter, 0, (len(nodes)+1)*(len(queues)+2))
+	for i := range queues {
+		all = append(all, counter{key: k.busyQueue(queues[i].Name), queue: queues[i].Name})
+	}
+	for _, node := range nodes {
+		all = append(all, counter{key: k.busyNode(node), node: node}, counter{key: k.used(node), node: node, hash: true})
+		for i := range queues {
+			all = append(all, counter{key: k.busyBoth(queues[i].Name, node), queue: queues[i].Name, node: node})
+		}
+	}
+	return all, nil
+}

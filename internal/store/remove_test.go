@@ -1,0 +1,166 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// TestRemoveQueueInUse: a queue stays as long as one of its tasks has not ended,
+// also if no bucket and no count knows of it.
+func TestRemoveQueueInUse(t *testing.T) {
+	t.Parallel()
+	in := func(s *store.Spec) { s.Bucket.Queue = "lic" }
+	for name, prepare := range map[string]func(*testing.T, *storetest.Space){
+		"blocked": func(t *testing.T, sp *storetest.Space) {
+			t.Helper()
+			sp.Open(t, storetest.Spec(in, func(s *store.Spec) { s.Held = "wait" }))
+		},
+		"executed": func(t *testing.T, sp *storetest.Space) {
+			t.Helper()
+			sp.Open(t, storetest.Spec(in))
+			sp.Report(t, newIdler(t, sp, "w", "n").claim(), "", "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sp := storetest.New(t)
+			q := route.NewQueue("lic")
+			q.Threads = 1
+			sp.AddQueue(t, q)
+			prepare(t, sp)
+			if err := sp.Store.RemoveQueue(t.Context(), "lic"); !errors.Is(err, store.ErrQueueInUse) {
+				t.Errorf("removed: %v", err)
+			}
+			if info, err := sp.Store.Queue(t.Context(), "lic"); err != nil || info.Threads != 1 {
+				t.Errorf("%+v, error %v", info.Queue, err)
+			}
+			event := statemachine.Cancel
+			if name == "executed" {
+				must(t, sp, 1, statemachine.Server, statemachine.Settle)
+			} else {
+				must(t, sp, 1, statemachine.Manager, event)
+			}
+			if err := sp.Store.RemoveQueue(t.Context(), "lic"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestRemovedQueueLeavesNothing: not even of very many buckets, nor of those who
+// were turned away.
+func TestRemovedQueueLeavesNothing(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	sp.AddQueue(t, route.NewQueue("lic"))
+	names := make([]any, 9000)
+	for i := range names {
+		names[i] = route.Bucket{Queue: "lic", Labels: fmt.Sprint("job=", i)}.Name()
+	}
+	sp.Raw.SAdd(t.Context(), sp.Key("buckets"), names...)
+	sp.Raw.RPush(t.Context(), sp.Key("wake:"+names[8999].(string)), "1")
+	sp.Raw.RPush(t.Context(), sp.Key("wake_queue:lic"), "1")
+	sp.Raw.HSet(t.Context(), sp.Key("full"), "q:lic", "1")
+	if err := sp.Store.RemoveQueue(t.Context(), "lic"); err != nil {
+		t.Fatal(err)
+	}
+	if left := sp.Raw.Keys(t.Context(), storetest.Pattern(sp.Namespace)).Val(); !slices.Equal(left, []string{sp.Key("meta")}) {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestPrunedBucketLeavesNoWakeUp: the wake-up that the last task left goes with it.
+func TestPrunedBucketLeavesNoWakeUp(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	spec := storetest.Spec(func(s *store.Spec) { s.Bucket.Labels = "job=1" })
+	sp.Open(t, spec)
+	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "r", Turns: route.Free(spec.Bucket), Max: 1})
+	if err != nil || len(r.Tasks) != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if n, err := sp.Store.Prune(t.Context(), []string{spec.Bucket.Name()}); n != 1 || err != nil {
+		t.Errorf("pruned %d, error %v", n, err)
+	}
+	if left := sp.Raw.Exists(t.Context(), sp.Key("wake:"+spec.Bucket.Name())).Val(); left != 0 {
+		t.Error("the wake list is left")
+	}
+}
+
+// TestAddQueueSetMeanwhile: a call that is repeated after a lost reply made the
+// queue, also if somebody has set it since.
+func TestAddQueueSetMeanwhile(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	sp.AddQueue(t, route.NewQueue("q"))
+	by := sp.Raw.HGet(t.Context(), sp.Key("queue:q"), "created_by").Val()
+	if _, err := sp.Store.SetQueue(t.Context(), "q", func(q *route.Queue) error { return q.Set("threads", "3") }); err != nil {
+		t.Fatal(err)
+	}
+	if now := sp.Raw.HGet(t.Context(), sp.Key("queue:q"), "created_by").Val(); by == "" || now != by {
+		t.Errorf("created by %q, now %q", by, now)
+	}
+	if err := sp.Store.AddQueue(t.Context(), route.NewQueue("q")); !errors.Is(err, store.ErrQueueExists) {
+		t.Errorf("added by another call: %v", err)
+	}
+	before := dump(t, sp)
+	if err := store.AddQueueAs(t.Context(), sp.Store, by, route.NewQueue("q")); err != nil {
+		t.Errorf("sent again: %v", err)
+	}
+	sameDump(t, before, dump(t, sp), "sent again")
+}
+
+// TestRemoveNode: a node goes with all that is known of it, once nobody works there.
+func TestRemoveNode(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	s, err := sp.Store.Register(t.Context(), store.Registration{Name: "w", Node: "n", Identity: "i"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sp.Store.SetNode(t.Context(), "n", func(n *route.Node) error { return n.Set("maxthreads", "1") }); err != nil {
+		t.Fatal(err)
+	}
+	sp.Open(t, storetest.Spec(), storetest.Spec())
+	task := newIdler(t, sp, "v", "n").claim()
+	refused := func(what string) {
+		t.Helper()
+		if err := sp.Store.RemoveNode(t.Context(), "n"); !errors.Is(err, store.ErrNodeInUse) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("a round and a lease")
+	sp.Report(t, task, "", "")
+	refused("a lease")
+	if err := sp.Store.Leave(t.Context(), s.Session); err != nil {
+		t.Fatal(err)
+	}
+	sp.Raw.SAdd(t.Context(), sp.Key("suspects"), "n")
+	sp.Raw.HSet(t.Context(), sp.Key("full"), "n:n", "1")
+	before, err := sp.Store.Rules(t.Context(), "n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // again: the same
+		if err := sp.Store.RemoveNode(t.Context(), "n"); err != nil {
+			t.Error(err)
+		}
+	}
+	after, err := sp.Store.Rules(t.Context(), "n")
+	if err != nil || after.Version != before.Version+1 || after.Node.MaxThreadsSet {
+		t.Errorf("rules %+v, error %v", after, err)
+	}
+	if nodes, _, err := sp.Store.Nodes(t.Context()); len(nodes) != 0 || err != nil {
+		t.Errorf("nodes %+v, error %v", nodes, err)
+	}
+	if n := sp.Raw.Exists(t.Context(), sp.Key("node:n"), sp.Key("suspects"), sp.Key("full"), sp.Key("wake_node:n")).Val(); n != 0 {
+		t.Errorf("%d keys are left", n)
+	}
+}

@@ -1,0 +1,46 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// AskStop marks tasks as to be stopped, as decided by moves with AskStop, and
+// calls the workers that run them, which find them in [Renewal].Stops. The
+// outcomes are as those of [Store.Apply].
+func (s *Store) AskStop(ctx context.Context, orders ...Order) ([]Outcome, error) {
+	if len(orders) == 0 {
+		return nil, nil
+	}
+	if len(orders) > MaxMoves {
+		return nil, fmt.Errorf("stop: %d tasks in one call: want at most %d", len(orders), MaxMoves)
+	}
+	k := s.keys
+	keys, args := []string{k.meta()}, []any{len(orders), k.stop(""), k.callPrefix()}
+	for i := range orders {
+		o := &orders[i]
+		if !o.AskStop {
+			return nil, fmt.Errorf("stop: task %d: the move goes to %s, it asks for no stop", o.ID, o.To)
+		}
+		keys = append(keys, k.task(o.ID))
+		args = append(args, o.ID, string(o.From), o.Round, o.Rev, flag(o.From == statemachine.Running), len(o.Lines))
+		for _, l := range o.Lines {
+			args = append(args, formatLine(l, o.Writer))
+		}
+		args = append(args, len(o.Fields))
+		for _, text := range o.Fields {
+			args = append(args, text)
+		}
+	}
+	r, err := s.runList(ctx, "stop", keys, args...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Outcome, len(orders))
+	for i := range orders {
+		out[i] = moveOutcome(orders[i].ID, r.number(i))
+	}
+	return out, nil
+}

@@ -1,0 +1,135 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start is when the tests begin.
+var start = time.Date(2026, 3, 4, 14, 0, 0, 0, time.UTC)
+
+// script is a source and a clock that say what a test wants.
+type script struct {
+	snapshot Snapshot
+	err      error
+	now      time.Time
+	rests    []time.Duration
+}
+
+// scripted makes a screen of 100 by 30 that the script feeds.
+func scripted() (*script, *screen) {
+	sc := &script{snapshot: sample(), now: start}
+	f := &feed{
+		ask:  func() (Snapshot, error) { return sc.snapshot, sc.err },
+		wait: func(d time.Duration) bool { sc.rests = append(sc.rests, d); return true },
+		now:  func() time.Time { return sc.now },
+		stop: func() {},
+	}
+	s := newScreen(f, Options{Interval: 2 * time.Second})
+	s.Update(tea.WindowSizeMsg{Width: 100, Height: 30})
+	return sc, s
+}
+
+// drive runs commands until one is of a kind that the screen does not ask for.
+func drive(s *screen, cmd tea.Cmd) tea.Cmd {
+	if cmd != nil {
+		_, cmd = s.Update(cmd())
+	}
+	return cmd
+}
+
+// keys presses keys by their names and returns the last command.
+func keys(s *screen, names ...string) tea.Cmd {
+	var cmd tea.Cmd
+	for _, name := range names {
+		_, cmd = s.Update(press(name))
+	}
+	return cmd
+}
+
+func press(name string) tea.KeyPressMsg {
+	special := map[string]rune{
+		"tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown, "home": tea.KeyHome,
+		"end": tea.KeyEnd, "esc": tea.KeyEscape, "enter": tea.KeyEnter, "backspace": tea.KeyBackspace,
+	}
+	if name == "ctrl+c" {
+		return tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}
+	}
+	if name == "shift+tab" {
+		return tea.KeyPressMsg{Code: tea.KeyTab, Mod: tea.ModShift}
+	}
+	if code, ok := special[name]; ok {
+		return tea.KeyPressMsg{Code: code}
+	}
+	return tea.KeyPressMsg{Code: []rune(name)[0], Text: name}
+}
+
+// seen is the screen without styles.
+func seen(s *screen) string { return ansi.Strip(strings.Join(s.lines(), "\n")) + "\n" }
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("%s: -want +got (renew with -update)\n%s", path, diff)
+	}
+}
+
+var errAway = errors.New("dial tcp 127.0.0.1:6379: connect: connection refused")
+
+// sample is a snapshot with texts of every awkward kind.
+func sample() Snapshot {
+	s := Snapshot{
+		Namespace: "tdf", Redis: "127.0.0.1:6379", At: start, Done: 400, Failed: 20,
+		States: []StateCount{{"blocked", 1}, {"open", 120}, {"running", 6}, {"executed", 0}, {"succeeded", 380}, {"failed", 20}},
+		Queues: []Queue{
+			{Name: "default", Waiting: 100, Running: 4, Limit: NoLimit, NodeLimit: NoLimit, Done: 300, OldestDue: start.Add(-65 * time.Second)},
+			{Name: "licensed", Paused: true, Waiting: 20, Running: 2, Limit: 8, NodeLimit: 2, Done: 100, OldestDue: start.Add(-26 * time.Hour)},
+			{Name: "a-queue-with-quite-a-long-name.of-some-department", Limit: 0, NodeLimit: 0},
+		},
+		Failures: []Failure{
+			{
+				Task: "417", Program: "sum", Worker: "w3", Class: "program", At: start.Add(-3 * time.Second),
+				Error: "\n exit status 2: \x1b[2Jcannot read the input file of the second step\nTraceback\n",
+			},
+			{Task: "416", Program: "계산하기", Worker: "작업자-1", Class: "host", At: start.Add(-2 * time.Hour), Error: "ディスクがいっぱいです \u202e"},
+			{Task: "9", Program: "sum", Class: "time"},
+		},
+	}
+	for i := range 12 {
+		w := Worker{Name: fmt.Sprintf("w%d", i), Node: fmt.Sprintf("node-%d", i/4), State: "alive", Slots: 4, Heartbeat: start.Add(-time.Duration(i) * time.Second)}
+		if i < 3 {
+			w.Busy, w.Tasks = 2, []string{fmt.Sprintf("%d sum", 500+i), fmt.Sprintf("%d mul\ttable", 600+i)}
+		}
+		s.Workers = append(s.Workers, w)
+	}
+	return s
+}
+
+// steady is a source that always has the sample.
+func steady(context.Context) (Snapshot, error) { return sample(), nil }

@@ -1,0 +1,127 @@
+package why
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// ended explains a task that came to an outcome.
+func (s *Situation) ended() Explanation {
+	t := &s.Task
+	found := Explanation{{Kind: KindOutcome, Text: string(t.End()) + saying(s.outcome())}}
+	if n := len(t.Rounds); n > 0 && t.End() != statemachine.Succeeded {
+		found = append(found, Reason{Kind: KindRound, Text: "the last round that ended: " + t.Rounds[n-1].text()})
+	}
+	if t.StopAsked && t.End() != statemachine.Terminated && t.End() != statemachine.Cancelled {
+		found = append(found, s.stopped("so it was not opened again"))
+	}
+	if t.RetriedBy != 0 {
+		found = append(found, Reason{Kind: KindRetried, Text: "task " + strconv.FormatInt(t.RetriedBy, 10) + " repeats it"})
+	}
+	if t.RetryOf != 0 {
+		found = append(found, Reason{Kind: KindRetried, Text: "it repeated task " + strconv.FormatInt(t.RetryOf, 10)})
+	}
+	text := "no manager has archived it yet"
+	if t.State == statemachine.Archived {
+		text = "archived" + since(s.Now, t.Since)
+	}
+	return append(found, Reason{Kind: KindArchived, Text: text})
+}
+
+// outcome says by which rule the task ended so.
+func (s *Situation) outcome() string {
+	t := &s.Task
+	switch t.End() {
+	case statemachine.Succeeded:
+		return fmt.Sprintf("round %d ended without an error", t.Round)
+	case statemachine.Failed:
+		return s.failure()
+	case statemachine.TimedOut:
+		return t.tooOften(statemachine.Timeouts, "its round took longer than its timeout of "+span(t.Timeout))
+	case statemachine.Orphaned:
+		return t.tooOften(statemachine.Losses, "it lost its worker")
+	case statemachine.Expired:
+		return s.expiry()
+	case statemachine.Cancelled, statemachine.Terminated:
+		return "called off" + by(t.CancelledBy) + saying(t.CancelReason)
+	default:
+		return ""
+	}
+}
+
+// failure says why a failed task was not opened again.
+func (s *Situation) failure() string {
+	t := &s.Task
+	r := &t.Current
+	switch {
+	case t.StopAsked:
+		return "its round failed, and a stop had been asked for"
+	case t.over(statemachine.Faults):
+		return t.tooOften(statemachine.Faults, "it failed without being to blame")
+	case t.over(statemachine.Fails):
+		return t.tooOften(statemachine.Fails, "it failed")
+	case r.HasExit && slices.Contains(t.FatalCodes, r.ExitCode):
+		return fmt.Sprintf("exit code %d is among its fatal_exit_codes", r.ExitCode)
+	case r.HasExit && len(t.RetryCodes) > 0 && !slices.Contains(t.RetryCodes, r.ExitCode):
+		return fmt.Sprintf("exit code %d is not among its retry_exit_codes", r.ExitCode)
+	default:
+		return t.tooOften(statemachine.Fails, "it failed")
+	}
+}
+
+// over says that a counter has gone beyond its limit.
+func (t *Task) over(c statemachine.Counter) bool {
+	return statemachine.Limit(t.Counted(c)) > t.Limit(c)
+}
+
+// tooOften says what happened, how often, and how often it might.
+func (t *Task) tooOften(c statemachine.Counter, what string) string {
+	if t.StopAsked && !t.over(c) {
+		return what + ", and a stop had been asked for"
+	}
+	return fmt.Sprintf("%s %s, max_%s = %s", what, things(int64(t.Counted(c)), "time", "times"), c, t.Limit(c).Text())
+}
+
+// expiry says by how much the task was late.
+func (s *Situation) expiry() string {
+	t := &s.Task
+	end := "its end_before was " + moment(t.EndBefore)
+	switch {
+	case t.Current.Executed > t.EndBefore:
+		return fmt.Sprintf("round %d was executed %s late: %s", t.Round, span(t.Current.Executed.Sub(t.EndBefore)), end)
+	case t.Current.Running != 0:
+		return fmt.Sprintf("round %d, which began %s, was still running: %s", t.Round, moment(t.Current.Running), end)
+	case t.Round == 0:
+		return "no worker took it in time: " + end
+	default:
+		return fmt.Sprintf("no worker took round %d in time: %s", t.Round, end)
+	}
+}
+
+// text tells of a round that has ended.
+func (r *Round) text() string {
+	text := "round " + strconv.Itoa(r.Number)
+	if r.Worker != "" {
+		text += " of worker " + r.Worker
+	}
+	text += on(r.Node)
+	switch {
+	case r.Timeout != 0:
+		text += " timed out"
+	case r.Error != "" || r.Class != "":
+		text += " failed"
+	case r.Executed == 0:
+		text += " was not reported"
+	default: // it went well, or nobody said
+	}
+	if r.Class != "" {
+		text += ", class " + string(r.Class)
+	}
+	if r.ExitCode != "" {
+		text += ", exit code " + r.ExitCode
+	}
+	return text + saying(r.Error)
+}

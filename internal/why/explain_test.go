@@ -1,0 +1,214 @@
+package why_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/internal/why"
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+const now = 1_700_000_000 * sm.Time(sm.Second)
+
+func before(seconds int) sm.Time { return now - sm.Time(seconds)*sm.Time(sm.Second) }
+
+// worker is one that fits whatever demands nothing.
+func worker(change ...func(*why.Worker)) why.Worker {
+	w := why.Worker{
+		Offer: route.Offer{Worker: "w1", Node: "n1", MaxThreads: route.NoLimit},
+		State: why.Ready, Slots: 2, Heartbeat: before(1),
+	}
+	for _, f := range change {
+		f(&w)
+	}
+	return w
+}
+
+// task is an open one of the default queue.
+func task(change ...func(*why.Task)) why.Task {
+	t := why.Task{Task: sm.Task{
+		ID: 7, State: sm.Open, EndBefore: sm.Never, Timeout: sm.Forever, MaxFails: 1, MaxTimeouts: 1, MaxLosses: 1, MaxFaults: 1,
+	}, Since: before(5)}
+	for _, f := range change {
+		f(&t)
+	}
+	return t
+}
+
+// told is what is said, a line each, with the kind in front, a mark where it
+// blocks, and the change behind.
+func told(e why.Explanation) string {
+	var text strings.Builder
+	for _, r := range e {
+		mark := ""
+		if r.Blocks {
+			mark = "!"
+		}
+		text.WriteString(string(r.Kind) + mark + " " + r.Text)
+		if c := r.Change; !c.Zero() {
+			text.WriteString(" => " + strings.TrimSpace(string(c.Object)+" "+c.Name) + " " + c.Attribute + "=" + c.Value)
+		}
+		text.WriteString("\n")
+	}
+	return text.String()
+}
+
+func explain(t *testing.T, s why.Situation, want ...string) {
+	t.Helper()
+	s.Now = now
+	got := told(why.Explain(s))
+	for _, part := range want {
+		if !strings.Contains(got, part) {
+			t.Errorf("said\n%s, want %q in it", got, part)
+		}
+	}
+}
+
+func TestWaiting(t *testing.T) {
+	t.Parallel()
+	crew := []why.Worker{worker()}
+	line := []why.Line{{First: []why.Waiting{{ID: 7, Due: before(5)}}, Due: 1}}
+	for name, c := range map[string]struct {
+		s    why.Situation
+		want string
+	}{
+		"claimable": {why.Situation{Task: task(), Workers: crew, Lines: line},
+			"claimable nothing is in the way: the next claim of worker w1 on n1 gets it (2 free slots)"},
+		"no worker": {why.Situation{Task: task(), Lines: line}, "no_worker! no worker is alive; start one with any configuration => worker start="},
+		"late": {why.Situation{Task: task(func(t *why.Task) { t.EndBefore = before(3) }), Workers: crew, Lines: line},
+			"late! its end_before was 2023-11-14 22:13:17 UTC, 3s ago"},
+		"late for a rest": {why.Situation{Task: task(func(t *why.Task) { t.NotBefore, t.EndBefore = now+9e6, now+5e6 }), Workers: crew},
+			"before it may start: it will expire => task 7 end_before=inf"},
+		"unlisted": {why.Situation{Task: task(func(t *why.Task) { t.Unlisted = true }), Workers: crew}, "unlisted! another client opened it"},
+		"resting": {why.Situation{Task: task(func(t *why.Task) {
+			t.NotBefore = now + 90e6
+			t.Rounds = []why.Round{{Number: 0, Worker: "w1", Class: sm.ClassProgram, ExitCode: "3", Error: "no disk"}}
+		}), Workers: crew}, "backoff! rests until 2023-11-14 22:14:50 UTC, in 1m30s after round 0 of worker w1 failed, " +
+			"class program, exit code 3: no disk => time now=1700000090.000000"},
+		"held": {why.Situation{Task: task(func(t *why.Task) { t.State, t.HeldBy, t.HoldReason = sm.Blocked, "ann", "wait for data" })},
+			"held! held by ann since 2023-11-14 22:13:15 UTC (5s): wait for data => task 7 hold=\nno_worker! once released: no worker is alive"},
+		"lost": {why.Situation{Task: task(), Workers: []why.Worker{worker(func(w *why.Worker) { w.State = why.Lost })}, Lines: line},
+			"no_worker! no worker is alive; worker w1 on n1 is lost, last heard of 1s ago => worker w1 state=ready"},
+		"nearest miss": {why.Situation{Task: task(func(t *why.Task) { t.Bucket.Labels = "gpu=a100,zone=eu" }), Workers: []why.Worker{
+			worker(func(w *why.Worker) { w.Worker = "w0" }),
+			worker(func(w *why.Worker) { w.Labels = []string{"gpu=v100", "zone=eu"} }),
+		}}, "label! needs label gpu=a100, the worker offers gpu=v100 (no live worker does; worker w1 on n1 comes nearest) => " +
+			"worker w1 labels=gpu=a100"},
+		"no resource, by another client": {why.Situation{Task: task(func(t *why.Task) { t.Bucket.Resources = "gpu=many" }), Workers: crew},
+			"resource! needs resource gpu=many"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			explain(t, c.s, c.want)
+		})
+	}
+}
+
+// TestHoldersAreNamed: limits, resources and lines say by whom.
+func TestHoldersAreNamed(t *testing.T) {
+	t.Parallel()
+	q := why.Queue{Queue: route.NewQueue("q"), Running: 3, Nodes: map[string]int64{"n1": 2, "n2": 1}}
+	q.Threads, q.MaxThreads = 3, 2
+	n := why.Node{Node: route.NewNode("n1"), Running: 4, Used: route.Resources{"gpu": 2}, Held: map[int64]route.Resources{3: {"gpu": 2}}}
+	n.MaxThreads, n.MaxThreadsSet, n.Run, n.Reason = 4, true, 5, "all fail"
+	s := why.Situation{
+		Task: task(func(t *why.Task) { t.Bucket = route.Bucket{Queue: "q", Resources: "gpu=1"} }), Queues: []why.Queue{q}, Nodes: []why.Node{n},
+		Workers: []why.Worker{worker(func(w *why.Worker) {
+			w.Resources, w.Serving, w.Busy = route.Resources{"gpu": 2}, map[string]int{"q": 2}, 2
+		})},
+		Lines: []why.Line{{Bucket: route.Bucket{Queue: "q", Priority: 4}, First: []why.Waiting{{ID: 2, Due: before(9)}}, Due: 20, Before: 20}},
+		Gate:  true, GateRun: 5,
+	}
+	explain(t, s,
+		"slots! worker w1 on n1 has no free slot (2 of 2 busy) => worker w1 free_slots=1",
+		"threads! queue q in the fleet reached its limit: 3 running, threads = 3 (by node n1: 2, n2: 1; by worker w1: 2) => queue q threads=4",
+		"maxthreads! queue q on node n1 reached its limit: 2 running, maxthreads = 2 => queue q maxthreads=3",
+		"node_cap! node n1 reached its limit: 4 running, maxthreads = 4 (by queue q: 2) => node n1 maxthreads=5",
+		"quarantine! node n1 waits for a server's verdict after 5 failures in a row: all fail => server quarantine=warn",
+		"taken! needs gpu=1, of 2 on node n1 2 are taken (task 3 has 2) => node n1 free=gpu=1",
+		"line! 20 tasks are before it in queue q, next task 2 (priority 4, effective 4) => task 7 before=0")
+}
+
+func TestStarted(t *testing.T) {
+	t.Parallel()
+	run := func(t *why.Task) {
+		t.State, t.Worker, t.Node, t.Timeout = sm.Running, "w1", "n1", 60*sm.Second
+		t.Current = sm.Round{Claim: "c", Running: before(50)}
+	}
+	explain(t, why.Situation{Task: task(run), Workers: []why.Worker{worker()}},
+		"running runs in round 0 on worker w1 on node n1 since 2023-11-14 22:12:30 UTC (50s)",
+		"served its worker is ready, last heard of 1s ago", "timeout its timeout ends the round in 10s")
+	explain(t, why.Situation{Grace: 10 * sm.Second, Task: task(run, func(t *why.Task) {
+		t.Current.Running, t.StopAsked, t.StopSince, t.CancelledBy, t.CancelReason = before(65), true, before(2), "bob", "wrong input"
+	})}, "stop a stop was asked for by bob since 2023-11-14 22:13:18 UTC (2s): wrong input; its worker is told",
+		"silent its worker is not registered", "over since 5s; servers leave it to its worker for another 5s")
+	explain(t, why.Situation{ServerSeen: before(30), Task: task(func(t *why.Task) { t.State, t.Current.Executed = sm.Executed, before(4) })},
+		"server round 0 was reported since 2023-11-14 22:13:16 UTC (4s) and waits for a server to settle it; one was last seen 30s ago")
+}
+
+func TestEnded(t *testing.T) {
+	t.Parallel()
+	end := func(s sm.State, change func(*why.Task)) why.Situation {
+		return why.Situation{Task: task(func(t *why.Task) { t.State, t.Outcome = sm.Archived, s }, change)}
+	}
+	for want, s := range map[string]why.Situation{
+		"outcome succeeded: round 0 ended without an error":                      end(sm.Succeeded, func(*why.Task) {}),
+		"outcome failed: it failed 2 times, max_fails = 1":                       end(sm.Failed, func(t *why.Task) { t.Fails = 2 }),
+		"outcome failed: it failed without being to blame 2 times, max_faults =": end(sm.Failed, func(t *why.Task) { t.Faults = 2 }),
+		"outcome failed: exit code 3 is among its fatal_exit_codes": end(sm.Failed, func(t *why.Task) {
+			t.Fails, t.FatalCodes, t.Current.HasExit, t.Current.ExitCode = 1, []int{3}, true, 3
+		}),
+		"outcome failed: exit code 3 is not among its retry_exit_codes": end(sm.Failed, func(t *why.Task) {
+			t.Fails, t.RetryCodes, t.Current.HasExit, t.Current.ExitCode = 1, []int{4}, true, 3
+		}),
+		"outcome failed: its round failed, and a stop":                        end(sm.Failed, func(t *why.Task) { t.StopAsked = true }),
+		"outcome timed_out: its round took longer than its timeout of 9s 2 t": end(sm.TimedOut, func(t *why.Task) { t.Timeouts, t.Timeout = 2, 9e6 }),
+		"outcome orphaned: it lost its worker 2 times, max_losses = 1":        end(sm.Orphaned, func(t *why.Task) { t.Losses = 2 }),
+		"outcome expired: no worker took it in time: its end_before was":      end(sm.Expired, func(t *why.Task) { t.EndBefore = before(9) }),
+		"outcome expired: round 0 was executed 2s late": end(sm.Expired, func(t *why.Task) {
+			t.EndBefore, t.Current.Executed = before(9), before(7)
+		}),
+		"outcome cancelled: called off by bob: no need": end(sm.Cancelled, func(t *why.Task) { t.CancelledBy, t.CancelReason = "bob", "no need" }),
+		"round the last round that ended: round 1 of worker w on node n timed out": end(sm.TimedOut, func(t *why.Task) {
+			t.Rounds = []why.Round{{Number: 1, Worker: "w", Node: "n", Timeout: now}}
+		}),
+		"retried task 9 repeats it": end(sm.Failed, func(t *why.Task) { t.RetriedBy = 9 }),
+		"archived since":            end(sm.Failed, func(t *why.Task) { t.Since = before(2) }),
+	} {
+		explain(t, s, want)
+		if e := why.Explain(s); e.Blocked() {
+			t.Errorf("%s: an ended task is not blocked", told(e))
+		}
+	}
+}
+
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	q := why.Queue{Queue: route.NewQueue("q"), Waiting: 9, Due: 4, Oldest: before(30), Running: 1, Nodes: map[string]int64{"n1": 1}}
+	q.Threads = 1
+	if err := q.Set("paused", "true"); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Set("nodes_ignore", "n2"); err != nil {
+		t.Fatal(err)
+	}
+	q.Damaged = route.ParseQueue("q", map[string]string{"order": "x"}).Damaged
+	got := told(why.ExplainQueue(why.Situation{
+		Now: now, Queues: []why.Queue{q}, Lines: []why.Line{{Bucket: route.Bucket{Queue: "q", Env: "py"}, Due: 4}},
+		Workers: []why.Worker{
+			worker(), worker(func(w *why.Worker) { w.Worker, w.Node = "w2", "n2" }), worker(func(w *why.Worker) { w.Worker, w.State = "w3", why.Draining }),
+		},
+	}, "q"))
+	for _, want := range []string{
+		"paused! queue q is paused => queue q paused=false",
+		`paused! queue q counts as paused, its record is damaged: field order: "x"`, "=> queue q order=", "threads! queue q in the fleet reached its limit: 1 running, threads = 1",
+		"waiting 9 tasks wait, 4 of them due, the oldest since 2023-11-14 22:12:50 UTC (30s); 1 running (by node n1: 1)",
+		"unfit 4 due tasks fit no live worker; w1 comes nearest: needs env py", "served worker w1 on n1 may take from it: 2 free slots",
+		"ignored worker w2 on n2 may not take from it: the queue avoids n2", "drain worker w3 on n1 may take from it, but now: worker w3",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("said\n%s, want %q in it", got, want)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package why
+
+import (
+	"slices"
+
+	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Situation is a task, or a queue, and what is around it at one moment.
+type Situation struct {
+	// Now is the moment on Redis' clock.
+	Now  statemachine.Time
+	Task Task
+	// Queues, Nodes and Workers are all there are. A queue or a node that is not
+	// among them has no attributes, and nothing runs there.
+	Queues  []Queue
+	Nodes   []Node
+	Workers []Worker
+	// Lines are the buckets in which tasks are due at [Situation.At].
+	Lines []Line
+	// Gate says that claims honour the gates of nodes: quarantine = on. GateRun is
+	// how many failures in a row close one.
+	Gate    bool
+	GateRun int
+	// Grace is how long servers leave an overdue round to its worker.
+	Grace statemachine.Duration
+	// ServerSeen is when a server last worked; 0 if that is not known.
+	ServerSeen statemachine.Time
+}
+
+// Task is what is known of the task.
+type Task struct {
+	statemachine.Task
+	Bucket  route.Bucket
+	Program string
+	// Worker and Node are those of the current round.
+	Worker, Node string
+	// Since is when the task came to its state; 0 if that is not known.
+	Since statemachine.Time
+	// HoldReason and CancelReason are what the operators said; HeldBy and
+	// CancelledBy are their names. StopAsked (of the task) began at StopSince.
+	HoldReason, HeldBy        string
+	CancelReason, CancelledBy string
+	StopSince                 statemachine.Time
+	// Rounds are those that have ended, the oldest first, as far as known.
+	Rounds []Round
+	// RetryOf is the task this one repeats, RetriedBy the one that repeats it.
+	RetryOf, RetriedBy int64
+	// Unlisted open tasks are not in line yet: another client opened them.
+	Unlisted bool
+}
+
+// Round is how a round ended.
+type Round struct {
+	Number       int
+	Worker, Node string
+	// Class is what kind of failure it was, Error an excerpt of what was said,
+	// ExitCode a text: all empty if the round did not fail, or nobody said.
+	Class    statemachine.Class
+	Error    string
+	ExitCode string
+	// Timeout and Executed are when it timed out or was reported; 0 if not.
+	Timeout, Executed statemachine.Time
+}
+
+// Queue is a queue and what lies in it.
+type Queue struct {
+	route.Queue
+	// Waiting tasks are open, Due ones may start now, the Oldest since then.
+	Waiting, Due int64
+	Oldest       statemachine.Time
+	// Running is the number of rounds under way, Nodes the same by node.
+	Running int64
+	Nodes   map[string]int64
+}
+
+// Node is a node and what runs there.
+type Node struct {
+	route.Node
+	Running int64
+	// Used is how much of each resource the rounds have, Held the same by task,
+	// as far as known.
+	Used route.Resources
+	Held map[int64]route.Resources
+}
+
+// State is what a worker does.
+type State string
+
+// The states of a worker. The first three are alive.
+const (
+	Ready    State = "ready"
+	Draining State = "draining"
+	Drained  State = "drained"
+	Lost     State = "lost"
+	Stopped  State = "stopped"
+)
+
+// Worker is a worker as the registry knows it.
+type Worker struct {
+	route.Offer
+	State State
+	// Reason is why it claims nothing, in its own words; empty if it does.
+	Reason string
+	// Busy of its Slots are taken.
+	Slots, Busy int
+	// Heartbeat is the last one; 0 if there was none.
+	Heartbeat statemachine.Time
+	// Serving are the queues it works for, with the number of their tasks, as its
+	// last heartbeat says.
+	Serving map[string]int
+}
+
+// Alive reports whether the worker counts as being there.
+func (w *Worker) Alive() bool { return w.State == Ready || w.State == Draining || w.State == Drained }
+
+// Free is the number of slots without a task.
+func (w *Worker) Free() int { return max(0, w.Slots-w.Busy) }
+
+// claims reports whether the worker asks for tasks at all.
+func (w *Worker) claims() bool { return w.State == Ready && w.Reason == "" && w.Free() > 0 }
+
+// Line is a bucket in which tasks are due.
+type Line struct {
+	Bucket route.Bucket
+	// First are the first of them in the order of their queue: as many as the
+	// worker with the most free slots could take, if there are.
+	First []Waiting
+	// Due is how many there are in all, and Before how many of them are claimed
+	// before the task (0 in other queues than its own): a number for people.
+	Due, Before int64
+}
+
+// Waiting is a task in a line, and the moment from which it may be claimed.
+type Waiting struct {
+	ID  int64
+	Due statemachine.Time
+}
+
+// At is the moment at which the task may be claimed at the earliest: now, or
+// when it becomes due.
+func (s *Situation) At() statemachine.Time { return max(s.Now, s.Task.Due()) }
+
+// InLine is where the task stands, or will stand at [Situation.At], in the line of
+// its bucket: from when on it counts as waiting.
+func (s *Situation) InLine() Waiting {
+	due := max(s.Task.Due(), s.Task.Since)
+	if s.Task.State != statemachine.Open {
+		due = s.At()
+	}
+	return Waiting{ID: s.Task.ID, Due: due}
+}
+
+// queue is the queue of that name, or one without attributes.
+func (s *Situation) queue(name string) Queue {
+	if i := slices.IndexFunc(s.Queues, func(q Queue) bool { return q.Name == name }); i >= 0 {
+		return s.Queues[i]
+	}
+	return Queue{Queue: route.NewQueue(name)}
+}
+
+// node is the node of that name, or one of which nothing is known.
+func (s *Situation) node(name string) Node {
+	if i := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Name == name }); i >= 0 {
+		return s.Nodes[i]
+	}
+	return Node{Node: route.NewNode(name)}
+}
+
+// alive are the workers that are there.
+func (s *Situation) alive() []Worker {
+	var found []Worker
+	for i := range s.Workers {
+		if s.Workers[i].Alive() {
+			found = append(found, s.Workers[i])
+		}
+	}
+	return found
+}

@@ -1,0 +1,177 @@
+package whytest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/internal/why"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Changed is the world once all changes of the reasons that block are made: the
+// time first, the order of the line last.
+func (p *Plan) Changed(e why.Explanation) (*Plan, error) {
+	var changes []why.Remedy
+	for _, r := range e {
+		if r.Blocks {
+			changes = append(changes, r.Change)
+		}
+	}
+	slices.SortStableFunc(changes, func(x, y why.Remedy) int { return cmp.Compare(stage(x), stage(y)) })
+	next := p.Clone()
+	for _, c := range changes {
+		if err := next.change(c); err != nil {
+			return nil, fmt.Errorf("%+v: %w", c, err)
+		}
+	}
+	return next, nil
+}
+
+func stage(c why.Remedy) int {
+	switch {
+	case c.Object == why.ObjectTime:
+		return 0
+	case c.Attribute == why.AttrBefore:
+		return 2
+	default:
+		return 1
+	}
+}
+
+func (p *Plan) change(c why.Remedy) error {
+	switch c.Object {
+	case why.ObjectTime:
+		at, err := statemachine.ParseTime(c.Value)
+		p.Now = max(p.Now, at)
+		return err
+	case why.ObjectServer:
+		p.Gate = c.Value == "on"
+		return nil
+	case why.ObjectQueue:
+		return p.Queue(c.Name).Set(c.Attribute, c.Value)
+	case why.ObjectNode:
+		if c.Attribute == why.AttrFree {
+			return p.free(c.Name, c.Value)
+		}
+		return p.Node(c.Name).Set(c.Attribute, c.Value)
+	case why.ObjectTask:
+		return p.changeTask(c)
+	case why.ObjectWorker:
+		return p.changeWorker(c)
+	}
+	return fmt.Errorf("no object %q", c.Object)
+}
+
+func (p *Plan) changeTask(c why.Remedy) error {
+	id, err := strconv.ParseInt(c.Name, 10, 64)
+	if err != nil {
+		return err
+	}
+	t := p.Task(id)
+	switch c.Attribute {
+	case why.AttrHold:
+		t.State, t.Since = statemachine.Open, p.Now
+		if t.StartAfter > 0 { // its place in line is lost
+			t.StartAfter = max(t.StartAfter, p.Now)
+		}
+	case why.AttrBefore:
+		p.putFirst(t)
+	default:
+		return fmt.Errorf("no attribute %q", c.Attribute)
+	}
+	return nil
+}
+
+// putFirst takes away, one after the other, the tasks of the queue that come
+// before t.
+func (p *Plan) putFirst(t *Task) {
+	id, q := t.ID, p.attributes(t.Bucket.QueueName())
+	for {
+		t = p.Task(id)
+		i := slices.IndexFunc(p.Tasks, func(o Task) bool {
+			return o.State == statemachine.Open && o.Start() <= p.Now && o.Bucket == t.Bucket && earlier(q, &o, t) < 0
+		})
+		if i < 0 {
+			break
+		}
+		p.Tasks = slices.Delete(p.Tasks, i, i+1)
+	}
+	for {
+		front := p.fronts(q, nil)[0].ID
+		if front == id {
+			return
+		}
+		p.Tasks = slices.DeleteFunc(p.Tasks, func(o Task) bool { return o.ID == front })
+	}
+}
+
+// free takes resources from running tasks, which go on without.
+func (p *Plan) free(node, value string) error {
+	amounts, err := route.ParseResources(value)
+	for name, missing := range amounts {
+		for i := range p.Tasks {
+			t := &p.Tasks[i]
+			if t.State == statemachine.Running && t.Node == node {
+				part := min(t.Got[name], missing)
+				if part > 0 {
+					t.Got[name] -= part
+					missing -= part
+				}
+			}
+		}
+		if missing > 0 {
+			return fmt.Errorf("no %d more of %s to free", missing, name)
+		}
+	}
+	return err
+}
+
+func (p *Plan) changeWorker(c why.Remedy) error {
+	if c.Attribute == why.AttrStart {
+		offer := c.Offer
+		offer.Worker = "new"
+		if offer.Node == "" {
+			offer.Node = "new-node"
+		}
+		p.Workers = append(p.Workers, why.Worker{Offer: offer, State: why.Ready, Slots: 1})
+		return nil
+	}
+	w := &p.Workers[slices.IndexFunc(p.Workers, func(w why.Worker) bool { return w.Worker == c.Name })]
+	switch c.Attribute {
+	case why.AttrState:
+		if !w.Alive() {
+			w.Busy, w.Reason = 0, ""
+		}
+		w.State = why.State(c.Value)
+	case why.AttrReason:
+		w.Reason = c.Value
+	case why.AttrFreeSlots:
+		w.Slots = max(w.Slots, 1)
+		w.Busy = min(w.Busy, w.Slots-1)
+	case "env":
+		w.Env = c.Value
+	case "labels":
+		w.Labels = append(w.Labels, c.Value)
+	case "classes":
+		w.Classes = append(w.Classes, c.Value)
+	case "resources":
+		return enlarge(w, c.Value)
+	default:
+		return fmt.Errorf("no attribute %q", c.Attribute)
+	}
+	return nil
+}
+
+// enlarge gives a worker's node more of a resource.
+func enlarge(w *why.Worker, value string) error {
+	amounts, err := route.ParseResources(value)
+	if w.Resources == nil {
+		w.Resources = route.Resources{}
+	}
+	maps.Copy(w.Resources, amounts)
+	return err
+}

@@ -1,0 +1,52 @@
+package manager
+
+import (
+	"context"
+	"strconv"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/worktest"
+)
+
+// mixed has task 1 archived after a failure, 2 failed, 3 succeeded, 4 running, 5
+// blocked in queue q, 6 open of program r after a failure, 7 open.
+func mixed(t *testing.T) *Manager {
+	t.Helper()
+	ns := redistest.Namespace(t)
+	m, s := newManager(t, ns), worktest.Open(t, ns)
+	broken := func(c *store.Claimed) worktest.Result {
+		if c.Input == "ok" {
+			return worktest.Result{}
+		}
+		return worktest.Result{Error: "disk full on " + strconv.FormatInt(c.ID, 10) + "\n"}
+	}
+	one := func(sp Spec) {
+		t.Helper()
+		if _, err := m.Open(t.Context(), sp); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one(spec())
+	worktest.Drain(t, s, broken)
+	stopped := Handlers{Stop: func(context.Context, *Manager, int) bool { return true }}
+	if err := m.Run(t.Context(), stopped); err != nil {
+		t.Fatal(err)
+	}
+	one(spec())
+	one(Spec{Program: "p", Input: "ok"})
+	worktest.Drain(t, s, broken)
+	one(spec())
+	claim(t, s, 1)
+	if _, err := m.AddQueue(t.Context(), "q", nil); err != nil {
+		t.Fatal(err)
+	}
+	one(Spec{Program: "p", Queue: "q", Hold: "x"})
+	one(Spec{Program: "r", MaxFails: new(9)})
+	if _, err := worktest.Round(t.Context(), s, broken); err != nil {
+		t.Fatal(err)
+	}
+	one(spec())
+	return m
+}

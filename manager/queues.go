@@ -1,0 +1,117 @@
+package manager
+
+import (
+	"context"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// NoLimit is the limit that is never reached (text: none). 0 lets nothing new
+// begin.
+const NoLimit = int(route.NoLimit)
+
+// DefaultQueue is the queue of tasks that do not name one. It always exists.
+const DefaultQueue = route.DefaultQueue
+
+// The orders of a queue.
+const (
+	OrderFifo = string(route.Fifo) // of two tasks of the same effective priority, the older first (the default)
+	OrderLifo = string(route.Lifo) // the newer first
+)
+
+// Queue is a queue (Disbatch) and what lies in it.
+type Queue struct {
+	Name, Description string
+	// Class is what a worker must offer to take from the queue; empty for none.
+	Class string
+	// Threads is how many tasks of the queue may run at a time in the whole fleet,
+	// MaxThreads on each node (see NoLimit).
+	Threads, MaxThreads int
+	// Pin are the only nodes that take from the queue, Ignore those that do not.
+	// With both, Pin counts.
+	Pin, Ignore []string
+	// Paused queues are not taken from.
+	Paused bool
+	// Order is OrderFifo or OrderLifo.
+	Order string
+	// Aging is how long a task waits for one point of priority; 0 for never.
+	Aging time.Duration
+	// Defaults are values of tasks that do not give their own, by name (see [QueueKeys]).
+	Defaults map[string]string
+	// Created is when the queue was made; zero if that is not known.
+	Created time.Time
+	// Damaged says what of the queue's record cannot be read; empty for nothing.
+	// Nothing is taken from such a queue until these attributes are set anew.
+	Damaged string
+
+	// Waiting tasks are open, whenever they start; Due ones may start now, the
+	// Oldest of them since that moment (zero if there is none).
+	Waiting, Due int64
+	Oldest       time.Time
+	// Running is the number of rounds under way, RunningByNode the same by node.
+	Running       int64
+	RunningByNode map[string]int64
+	// Ended counts the tasks that came to each outcome since the queue exists.
+	Ended map[statemachine.State]int64
+}
+
+// QueueKeys are the names that [Manager.AddQueue] and [Manager.SetQueue] know:
+// description, class, threads, maxthreads, nodes_pin, nodes_ignore, paused, order,
+// aging, and default_NAME for each value that a queue can give to its tasks.
+func QueueKeys() []string { return route.QueueKeys() }
+
+// Queues lists the queues by name.
+func (m *Manager) Queues(ctx context.Context) ([]Queue, error) {
+	found, _, err := m.store.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	queues := make([]Queue, len(found))
+	for i := range found {
+		queues[i] = newQueue(&found[i])
+	}
+	return queues, nil
+}
+
+// Queue returns one queue. The error matches [ErrNoQueue] if there is none of
+// that name.
+func (m *Manager) Queue(ctx context.Context, name string) (Queue, error) {
+	found, err := m.store.Queue(ctx, name)
+	if err != nil {
+		return Queue{}, err
+	}
+	return newQueue(&found), nil
+}
+
+func newQueue(q *store.QueueInfo) Queue {
+	queue := attributesOf(&q.Queue)
+	queue.Waiting, queue.Due, queue.Running = q.Waiting, q.Due, q.Running
+	queue.Oldest, queue.RunningByNode, queue.Ended = momentOf(q.Oldest), q.Nodes, map[statemachine.State]int64{}
+	for _, outcome := range statemachine.Outcomes() {
+		if n := q.Ended[outcome]; n > 0 {
+			queue.Ended[outcome] = n
+		}
+	}
+	return queue
+}
+
+// attributesOf is a queue without what lies in it.
+func attributesOf(q *route.Queue) Queue {
+	return Queue{
+		Name: q.Name, Description: q.Description, Class: q.Class,
+		Threads: int(q.Threads), MaxThreads: int(q.MaxThreads), Pin: q.Pin, Ignore: q.Ignore,
+		Paused: q.Paused, Order: string(q.Order), Aging: spanOf(q.Aging), Defaults: q.Defaults,
+		Created: momentOf(q.Created), Damaged: q.Damaged.Text(),
+	}
+}
+
+// spanOf is Forever where there is no end.
+func spanOf(d statemachine.Duration) time.Duration {
+	if d > statemachine.Duration(Forever/time.Microsecond) {
+		return Forever
+	}
+	return time.Duration(d) * time.Microsecond
+}

@@ -1,0 +1,128 @@
+package manager
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/worktest"
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+// A replay runs the round's program once more, pinned, and is compared with it.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	ns, srv := redistest.Namespace(t), redistest.Shared(t)
+	m, s := newManager(t, ns), worktest.Open(t, ns)
+	hash := hashOf("program")
+	mustOpen(t, m, 1, Spec{Program: "p", Source: "rsync:run.sh", Input: "1 2", MaxFails: new(1)})
+	if _, err := m.Replay(t.Context(), 1, LastRound); !errors.Is(err, ErrNotEnded) {
+		t.Errorf("not ended: %v", err)
+	}
+	outputs := []worktest.Result{{Error: "flaky\n"}, {Output: "3\n"}, {Output: "4\n"}, {Error: "flaky\n"}}
+	next := func(*store.Claimed) worktest.Result { r := outputs[0]; outputs = outputs[1:]; return r }
+	worktest.Drain(t, s, next)
+	for _, round := range []string{"0", "1"} {
+		srv.Do(t, "HSET", ns+":task:1", round+":program_sha256", hash, round+":exit_code", "0")
+	}
+	if id, err := m.Replay(t.Context(), 1, 0, DryRun()); id != 0 || err != nil {
+		t.Errorf("dry: %d, %v", id, err)
+	}
+	for i, c := range []struct{ round, of int }{{LastRound, 1}, {0, 0}} {
+		id, err := m.Replay(t.Context(), 1, c.round)
+		if err != nil || id != int64(i)+2 {
+			t.Fatalf("replay %d, %v", id, err)
+		}
+		task := mustTask(t, m, id)
+		if task.ReplayOf != 1 || task.ReplayRound != c.of || task.Source != "rsync:run.sh#sha256="+hash || task.Input != "1 2" || task.MaxFails != 0 {
+			t.Errorf("replay %+v", task)
+		}
+		if before, err := m.CompareReplay(t.Context(), id); err != nil || before.Ended || before.Output != Unknown || before.Same() {
+			t.Errorf("before it ran: %+v, %v", before, err)
+		}
+		worktest.Drain(t, s, next)
+		srv.Do(t, "HSET", ns+":task:"+string(rune('0'+id)), "0:exit_code", []string{"0", "7"}[i])
+	}
+	differs, err := m.CompareReplay(t.Context(), 2)
+	if err != nil || !differs.Ended || differs.ID != 1 || differs.Round != 1 || differs.Output != Differs || differs.Error != Same ||
+		differs.Exit != Same || differs.Program != Unknown || differs.Same() {
+		t.Errorf("%+v, %v", differs, err)
+	}
+	same, err := m.CompareReplay(t.Context(), 3)
+	if err != nil || same.Round != 0 || same.Output != Same || same.Error != Same || same.Exit != Differs || same.Same() {
+		t.Errorf("%+v, %v", same, err)
+	}
+	srv.Do(t, "HSET", ns+":task:3", "0:exit_code", "0", "0:program_sha256", hash)
+	if same, err = m.CompareReplay(t.Context(), 3); err != nil || !same.Same() || same.Program != Same {
+		t.Errorf("%+v, %v", same, err)
+	}
+}
+
+// What cannot be replayed or compared is told.
+func TestReplayRefuses(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	m, s := newManager(t, ns), worktest.Open(t, ns)
+	mustOpen(t, m, 1, spec())
+	worktest.Drain(t, s, worktest.Echo)
+	mustOpen(t, m, 1, spec())
+	if _, err := m.Cancel(t.Context(), []int64{2}, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		id    int64
+		round int
+		want  error
+	}{{1, 1, ErrNoRound}, {1, -2, ErrNoRound}, {2, 0, ErrNoRound}, {2, LastRound, ErrNoRound}, {3, 0, ErrNotFound}} {
+		if id, err := m.Replay(t.Context(), c.id, c.round); id != 0 || !errors.Is(err, c.want) {
+			t.Errorf("%+v: %d, %v", c, id, err)
+		}
+	}
+	for id, want := range map[int64]error{1: ErrNoReplay, 9: ErrNotFound} {
+		if _, err := m.CompareReplay(t.Context(), id); !errors.Is(err, want) {
+			t.Errorf("task %d: %v", id, err)
+		}
+	}
+}
+
+// Only a source that can be pinned is.
+func TestPinned(t *testing.T) {
+	t.Parallel()
+	hash, other := strings.Repeat("ab", 32), strings.Repeat("cd", 32)
+	for _, c := range [][3]string{
+		{"https://h/p.zip", hash, "https://h/p.zip#sha256=" + hash},
+		{"rsync:h:p.tar", hash, "rsync:h:p.tar#sha256=" + hash},
+		{"https://h/p.zip#sha256=" + other, hash, "https://h/p.zip#sha256=" + other},
+		{"https://h/p.zip", "", "https://h/p.zip"},
+		{"https://h/p.zip", "no hash", "https://h/p.zip"},
+		{"", hash, ""}, {"s", hash, "s"},
+	} {
+		if got := pinned(c[0], c[1]); got != c[2] {
+			t.Errorf("%q with %q: %q, want %q", c[0], c[1], got, c[2])
+		}
+	}
+}
+
+// Disbatch's numbers, for every state and outcome.
+func TestDisbatchStatus(t *testing.T) {
+	t.Parallel()
+	want := map[sm.State]int{
+		sm.Orphaned: -6, sm.Cancelled: -5, sm.Blocked: -4, sm.Terminated: -3, sm.Open: -2, sm.Running: 0, sm.Executed: 0,
+		sm.Succeeded: 1, sm.Failed: 2, sm.TimedOut: 3, sm.Expired: 4, sm.None: 2, sm.Archived: 2, "abc": 2,
+	}
+	for state, number := range want {
+		if got := DisbatchStatus(state, sm.None); got != number {
+			t.Errorf("%q: %d, want %d", state, got, number)
+		}
+		if got := DisbatchStatus(sm.Archived, state); got != number {
+			t.Errorf("archived as %q: %d, want %d", state, got, number)
+		}
+	}
+	for _, state := range sm.States() {
+		if _, ok := want[state]; !ok {
+			t.Errorf("%s has no number", state)
+		}
+	}
+}

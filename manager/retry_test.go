@@ -1,0 +1,132 @@
+package manager
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/worktest"
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+// retriedTexts says in short what became of each.
+func retriedTexts(all []Retried) []string {
+	texts := make([]string, len(all))
+	for i, r := range all {
+		why := ""
+		switch {
+		case errors.Is(r.Err, ErrNotFound):
+			why = " not found"
+		case errors.Is(r.Err, ErrNotEnded):
+			why = " not ended"
+		case errors.Is(r.Err, ErrNoQueue):
+			why = " no queue"
+		case r.Err != nil:
+			why = " " + fieldOf(r.Err)
+		}
+		texts[i] = fmt.Sprintf("%d %s %d %v%s", r.ID, r.Ended, r.New, r.Existing, why)
+	}
+	return texts
+}
+
+// A retry has the definition of the ended task and is linked to it; a second one
+// answers with the first.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	m, s := newManager(t, ns), worktest.Open(t, ns)
+	failing := Spec{
+		Program: "p", Source: "rsync:run.sh", Argv: []string{"a b", ""}, MaxFails: new(1), Priority: new(4), Timeout: time.Minute,
+		RetryExitCodes: []int{1}, Charge: ChargeProgram, Key: "once", FailOn: FailOnExit, MaxLosses: new(9),
+	}
+	mustOpen(t, m, 1, spec())
+	ids := []int64{1, 2, 3, 4}
+	if _, err := m.Cancel(t.Context(), []int64{1}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Open(t.Context(), failing); err != nil {
+		t.Fatal(err)
+	}
+	drainAll(t, m, 2)
+	mustOpen(t, m, 1, Spec{Program: "p", Hold: "x"})
+	dry, err := m.Retry(t.Context(), ids, DryRun())
+	want := []string{"1 cancelled 0 false", "2 failed 0 false", "3 blocked 0 false not ended", "4  0 false not found"}
+	if got := retriedTexts(dry); err != nil || !slices.Equal(got, want) {
+		t.Errorf("dry: %q, %v, want %q", got, err, want)
+	}
+	for _, c := range []struct {
+		opts []ChangeOption
+		want string
+	}{
+		{nil, "1 cancelled 4 false;2 failed 5 false;3 blocked 0 false not ended;99  0 false not found"},
+		{nil, "1 cancelled 4 true;2 failed 5 true;3 blocked 0 false not ended;99  0 false not found"},
+		{[]ChangeOption{DryRun()}, "1 cancelled 4 true;2 failed 5 true;3 blocked 0 false not ended;99  0 false not found"},
+		{[]ChangeOption{Again()}, "1 cancelled 6 false;2 failed 7 false;3 blocked 0 false not ended;99  0 false not found"},
+	} {
+		got, err := m.Retry(t.Context(), []int64{1, 2, 3, 99}, c.opts...)
+		if text := strings.Join(retriedTexts(got), ";"); err != nil || text != c.want {
+			t.Errorf("%q, %v, want %q", text, err, c.want)
+		}
+	}
+	old, again, loose := mustTask(t, m, 2), mustTask(t, m, 5), mustTask(t, m, 7)
+	if old.RetriedBy != 5 || again.RetryOf != 2 || again.State != sm.Open || again.Fails != 0 || loose.RetryOf != 0 {
+		t.Errorf("retried by %d, retry of %d, %s with %d fails; again of %d", old.RetriedBy, again.RetryOf, again.State, again.Fails, loose.RetryOf)
+	}
+	for _, name := range definitionFields[2:] {
+		if a, b := old.Fields[name], again.Fields[name]; a != b {
+			t.Errorf("%s: %q, want %q", name, b, a)
+		}
+	}
+	if _, ok := again.Fields["key"]; ok || again.Fields["retry_of"] != "2" {
+		t.Errorf("%v", again.Fields)
+	}
+	worktest.Drain(t, s, worktest.Echo)
+}
+
+// drainAll lets tasks of every bucket fail until the one of that id has ended.
+func drainAll(t *testing.T, m *Manager, id int64) {
+	t.Helper()
+	s := worktest.Open(t, m.Namespace())
+	for range 10 {
+		if mustTask(t, m, id).EndState() != sm.None {
+			return
+		}
+		for _, c := range claim(t, s, 10) {
+			reportError(t, s, c.ID, "broken")
+		}
+		if _, err := worktest.Round(t.Context(), s, worktest.Fail); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatalf("task %d has not ended", id)
+}
+
+// What cannot be opened now is told of the very task, and the others are opened.
+func TestRetryWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	ns, srv := redistest.Namespace(t), redistest.Shared(t)
+	m, s := newManager(t, ns), worktest.Open(t, ns)
+	mustOpen(t, m, 4, spec())
+	worktest.Drain(t, s, worktest.Fail)
+	srv.Do(t, "HSET", ns+":task:2", "end_before", "1000")
+	srv.Do(t, "HSET", ns+":task:3", "queue", "gone")
+	srv.Do(t, "HSET", ns+":task:4", "argv", "{")
+	got, err := m.Retry(t.Context(), []int64{1, 2, 3, 4})
+	want := []string{"1 failed 5 false", "2 failed 0 false end_before", "3 failed 0 false no queue", "4 failed 0 false "}
+	if texts := retriedTexts(got); err != nil || !slices.Equal(texts, want) || !errors.Is(got[3].Err, ErrDamaged) {
+		t.Errorf("%q, %v, want %q", texts, err, want)
+	}
+	got, err = m.Retry(t.Context(), []int64{2}, WithEndBefore(time.Now().Add(time.Hour)))
+	if err != nil || got[0].Err != nil || got[0].New != 6 {
+		t.Errorf("with another end: %+v, %v", got, err)
+	}
+	if diff := cmp.Diff("1000", mustTask(t, m, 2).Fields["end_before"]); diff != "" {
+		t.Error(diff)
+	}
+}

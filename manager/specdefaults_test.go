@@ -1,0 +1,152 @@
+package manager
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// newFields are the hash fields that the original does not have.
+func newFields(t *Task) map[string]string {
+	fields := map[string]string{}
+	for _, name := range []string{
+		"queue", "env", "labels", "resources", "priority", "max_faults", "charge", "retry_delay", "retry_backoff",
+		"retry_max_delay", "retry_jitter", "retry_exit_codes", "fatal_exit_codes", "hold", "key", "max_losses", "fail_on",
+	} {
+		if text, ok := t.Fields[name]; ok {
+			fields[name] = text
+		}
+	}
+	return fields
+}
+
+// Every value of a spec comes into the record, and reads back.
+func TestOpenWithEverything(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t))
+	if _, err := m.AddQueue(t.Context(), "render", nil); err != nil {
+		t.Fatal(err)
+	}
+	id, err := m.Open(t.Context(), Spec{
+		Program: "p", Queue: "render", Env: "py", Labels: []string{"zone=eu", "gpu=a100"}, Resources: map[string]int{"mem": 2048, "gpu": 1},
+		Priority: new(-7), MaxFaults: new(2), RetryDelay: 90 * time.Second, RetryMaxDelay: time.Hour,
+		RetryBackoff: new(2.0), RetryJitter: new(0.5), RetryExitCodes: []int{75, 1}, FatalExitCodes: []int{2},
+		Charge: ChargeProgram, Hold: "wait", Key: "k1",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := mustTask(t, m, id)
+	want := map[string]string{
+		"queue": "render", "env": "py", "labels": "gpu=a100,zone=eu", "resources": "gpu=1,mem=2048", "priority": "-7",
+		"max_faults": "2", "charge": "program", "retry_delay": "90", "retry_backoff": "2", "retry_max_delay": "3600",
+		"retry_jitter": "0.5", "retry_exit_codes": "1,75", "fatal_exit_codes": "2", "hold": "wait", "key": "k1",
+	}
+	if diff := cmp.Diff(want, newFields(task)); diff != "" {
+		t.Errorf("hash (-want +got):\n%s", diff)
+	}
+	if task.Err != nil || task.State != statemachine.Blocked || task.Queue != "render" || task.Env != "py" || task.Priority != -7 ||
+		!slices.Equal(task.Labels, []string{"gpu=a100", "zone=eu"}) || !cmp.Equal(task.Resources, map[string]int{"mem": 2048, "gpu": 1}) ||
+		task.HoldReason != "wait" || task.Key != "k1" || task.MaxFaults != 2 || !task.ChargeProgram ||
+		task.Backoff.Delay != 90*statemachine.Second || task.DisbatchStatus() != -4 {
+		t.Errorf("read back: %+v", task)
+	}
+}
+
+// The spec comes before the queue, the queue before the configuration.
+func TestDefaultsOfQueueAndConfiguration(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t), WithSettings(
+		"task_defaults.queue=q", "task_defaults.env=conf", "task_defaults.charge=program", "task_defaults.retry_delay=5",
+		"task_defaults.priority=3", "task_defaults.fail_on=exit", "task_defaults.labels=a=1"))
+	_, err := m.AddQueue(t.Context(), "q", map[string]string{
+		"default_env": "queue", "default_max_fails": "4", "default_fail_on": "any", "default_resources": "gpu=1", "default_timeout": "5m",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, own := Spec{Program: "p"}, Spec{
+		Program: "p", Env: "own", MaxFails: new(0), FailOn: FailOnStderr, Priority: new(0), Labels: []string{},
+		Resources: map[string]int{}, RetryDelay: NoDelay, Charge: ChargeAll, Timeout: Forever,
+	}
+	other := Spec{Program: "p", Queue: DefaultQueue}
+	for i, want := range []map[string]string{
+		{"queue": "q", "env": "queue", "charge": "program", "retry_delay": "5", "priority": "3", "labels": "a=1", "resources": "gpu=1"},
+		{"queue": "q", "env": "own", "fail_on": "stderr"},
+		{"env": "conf", "charge": "program", "retry_delay": "5", "priority": "3", "labels": "a=1", "fail_on": "exit"},
+	} {
+		id, err := m.Open(t.Context(), []Spec{plain, own, other}[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		task := mustTask(t, m, id)
+		if diff := cmp.Diff(want, newFields(task)); diff != "" {
+			t.Errorf("spec %d (-want +got):\n%s", i, diff)
+		}
+		limits := [][2]string{{"4", "300"}, {"0", "inf"}, {"0", "inf"}}[i]
+		if got := [2]string{task.Fields["max_fails"], task.Fields["timeout"]}; got != limits {
+			t.Errorf("spec %d: max_fails, timeout %q, want %q", i, got, limits)
+		}
+	}
+}
+
+// What cannot be is refused by field.
+func TestSpecRefusesByField(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t))
+	for _, c := range []struct {
+		field string
+		spec  Spec
+	}{
+		{"queue", Spec{Queue: "-x"}}, {"env", Spec{Env: "a b"}}, {"labels", Spec{Labels: []string{"gpu"}}},
+		{"resources", Spec{Resources: map[string]int{"gpu": 0}}}, {"resources", Spec{Resources: map[string]int{"GPU": 1}}},
+		{"priority", Spec{Priority: new(1001)}}, {"max_faults", Spec{MaxFaults: new(-1)}},
+		{"retry_delay", Spec{RetryDelay: -2}}, {"retry_delay", Spec{RetryDelay: Forever}}, {"retry_max_delay", Spec{RetryMaxDelay: -1}},
+		{"retry_backoff", Spec{RetryBackoff: new(0.5)}}, {"retry_backoff", Spec{RetryBackoff: new(math.NaN())}},
+		{"retry_jitter", Spec{RetryJitter: new(1.5)}}, {"retry_exit_codes", Spec{RetryExitCodes: []int{256}}},
+		{"fatal_exit_codes", Spec{FatalExitCodes: []int{-1}}}, {"charge", Spec{Charge: "host"}},
+		{"hold", Spec{Hold: "a\nb"}}, {"key", Spec{Key: "a\x00b"}}, {"key", Spec{Key: string(make([]byte, 300))}},
+	} {
+		c.spec.Program = "p"
+		if got := fieldOf(m.Check(c.spec)); got != c.field {
+			t.Errorf("%+v: %q is blamed, want %q", c.spec, got, c.field)
+		}
+	}
+	var spec *SpecError
+	_, err := m.OpenAll(t.Context(), slices.Values([]Spec{{Program: "p"}, {Program: "p", Queue: "rendr"}}))
+	if !errors.Is(err, ErrNoQueue) || !errors.As(err, &spec) || spec.Index != 1 {
+		t.Errorf("an unknown queue: %v", err)
+	}
+	if n, _ := m.Count(t.Context()); n.Total() != 0 {
+		t.Errorf("%d tasks are there", n.Total())
+	}
+}
+
+// A key makes one task, in one submission and in several, in each queue.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t))
+	if _, err := m.AddQueue(t.Context(), "q", nil); err != nil {
+		t.Fatal(err)
+	}
+	a, b, inQueue := spec(), spec(), spec()
+	a.Key, b.Key, inQueue.Key, inQueue.Queue = "a", "b", "a", "q"
+	first, err := m.OpenEach(t.Context(), slices.Values([]Spec{a, spec(), a, inQueue}))
+	if want := []Opened{{1, false}, {2, false}, {1, true}, {3, false}}; err != nil || !slices.Equal(first, want) {
+		t.Errorf("opened %v, %v, want %v", first, err, want)
+	}
+	second, err := m.OpenEach(t.Context(), slices.Values([]Spec{b, a, spec()}))
+	if want := []Opened{{4, false}, {1, true}, {5, false}}; err != nil || !slices.Equal(second, want) {
+		t.Errorf("opened %v, %v, want %v", second, err, want)
+	}
+	if id, err := m.Open(t.Context(), b); err != nil || id != 4 {
+		t.Errorf("opened %d, %v, want 4", id, err)
+	}
+}

@@ -1,0 +1,101 @@
+package manager
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/internal/store"
+)
+
+// enlist registers a worker on node n1 with a GPU, as one does that is there.
+func enlist(t *testing.T, m *Manager) {
+	t.Helper()
+	_, err := m.store.Register(t.Context(), store.Registration{
+		Name: "w", Node: "n1", Host: "h", PID: 1, Identity: "i", Version: "v", Containment: "group", Slots: 2,
+		Labels: []string{"gpu=v100"}, Resources: route.Resources{"gpu": 1}, MaxThreads: route.NoLimit,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// saysWhy wants the first reason of a task: its kind, words of its text, and the
+// change.
+func saysWhy(t *testing.T, m *Manager, id int64, kind, text string, change Remedy) {
+	t.Helper()
+	e, err := m.Why(t.Context(), id)
+	if err != nil || len(e) == 0 {
+		t.Fatalf("task %d: %v, %v", id, e, err)
+	}
+	r, got := e[0], Remedy{}
+	if r.Change != nil {
+		got = *r.Change
+	}
+	if r.Kind != kind || !strings.Contains(r.Text, text) || got != change || r.Blocks != (change != Remedy{}) {
+		t.Errorf("task %d: %+v with %+v, want %s, %q, %+v", id, r, got, kind, text, change)
+	}
+}
+
+func TestWhyWaiting(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t))
+	id := mustOpen(t, m, 1, spec())[0]
+	saysWhy(t, m, id, "no_worker", "no worker is alive", Remedy{"worker", "", "start", "any configuration"})
+	enlist(t, m)
+	saysWhy(t, m, id, "claimable", "the next claim of worker w on n1", Remedy{})
+
+	labelled := mustOpen(t, m, 1, Spec{Program: "p", Source: "s", Labels: []string{"gpu=a100"}})[0]
+	saysWhy(t, m, labelled, "label", "offers gpu=v100", Remedy{"worker", "w", "labels", "gpu=a100"})
+
+	if _, err := m.Hold(t.Context(), []int64{labelled}, "not yet"); err != nil {
+		t.Fatal(err)
+	}
+	saysWhy(t, m, labelled, "held", "not yet", Remedy{"task", "2", "hold", ""})
+	if _, err := m.SetQueue(t.Context(), DefaultQueue, map[string]string{"paused": "true"}); err != nil {
+		t.Fatal(err)
+	}
+	saysWhy(t, m, id, "paused", "queue default is paused", Remedy{"queue", "default", "paused", "false"})
+	e, err := m.WhyQueue(t.Context(), DefaultQueue)
+	if err != nil || !e.Blocked() || e[0].Kind != "paused" {
+		t.Errorf("the queue: %+v, %v", e, err)
+	}
+}
+
+func TestWhyStarted(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t))
+	enlist(t, m)
+	ids := mustOpen(t, m, 3, Spec{Program: "p", Source: "s", Resources: map[string]int{"gpu": 1}})
+	if got := claim(t, m.store, 1); len(got) != 1 || got[0].ID != ids[0] {
+		t.Fatalf("claimed %+v", got)
+	}
+	saysWhy(t, m, ids[0], "running", "round 0 on worker w on node n1", Remedy{})
+	saysWhy(t, m, ids[1], "taken", "(task 1 has 1)", Remedy{"node", "n1", "free", "gpu=1"})
+	if _, err := m.Cancel(t.Context(), ids[1:2], "no need"); err != nil {
+		t.Fatal(err)
+	}
+	saysWhy(t, m, ids[1], "outcome", "cancelled: called off by", Remedy{})
+}
+
+func TestWhyRefuses(t *testing.T) {
+	t.Parallel()
+	srv, ns := redistest.Shared(t), redistest.Namespace(t)
+	m := newManager(t, ns)
+	id := mustOpen(t, m, 1, spec())[0]
+	srv.Do(t, "HSET", ns+":task:1", "state", "nonsense")
+	if _, err := m.Why(t.Context(), id); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a damaged task: %v", err)
+	}
+	if _, err := m.Why(t.Context(), 99); !errors.Is(err, ErrNotFound) {
+		t.Errorf("no task: %v", err)
+	}
+	if _, err := m.WhyQueue(t.Context(), "none"); !errors.Is(err, ErrNoQueue) {
+		t.Errorf("no queue: %v", err)
+	}
+	if got := beginning("\n a\nb"); got != "a ..." || saidBy("x\nheld by ann: y\n", "held by ") != "ann" {
+		t.Errorf("the beginning is %q", got)
+	}
+}

@@ -1,0 +1,180 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/blame"
+	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/timing"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// nodeJudge finds the nodes on which tasks fail that succeed elsewhere, and acts
+// on what package blame says of them. Any number of servers may: each verdict
+// names the state of the node it was made from (see [store.Store.Judge]).
+type nodeJudge struct {
+	*Server
+	// every is the shortest time between two looks at suspects, since reports may
+	// wake the server many times a second. looked is when the last one was, busy
+	// whether there were any.
+	every  time.Duration
+	looked time.Time
+	busy   bool
+	live   liveNodes
+	// said is what the log was last told of a node, for what is not written to
+	// the node itself.
+	said map[string]blame.Verdict
+}
+
+// lookInterval bounds what judging costs and what a node waits at its gate.
+const lookInterval = 100 * time.Millisecond
+
+func newNodeJudge(s *Server) *nodeJudge {
+	return &nodeJudge{Server: s, every: lookInterval, said: map[string]blame.Verdict{}}
+}
+
+func (j *nodeJudge) on() bool { return j.opt.Quarantine == config.QuarantineOn }
+
+// judgeAll looks at every node that fails or is set aside, and does nothing else
+// where there is none. It returns how long it is until it should look again,
+// negative if nothing waits for that.
+func (j *nodeJudge) judgeAll(ctx context.Context, now statemachine.Time) (next time.Duration, err error) {
+	if j.opt.Quarantine == config.QuarantineOff && !j.looked.IsZero() {
+		return -1, nil // one look, for nodes that were set aside before
+	}
+	if wait := j.every - time.Since(j.looked); wait > 0 && j.busy {
+		return wait, nil
+	}
+	f, err := j.gather(ctx, nil, programsToJudge)
+	if err != nil {
+		return -1, err
+	}
+	j.looked, j.busy = time.Now(), len(f.nodes) > 0
+	j.forget(f)
+	for i := range f.nodes {
+		if err := j.consider(ctx, f, &f.nodes[i], now); err != nil {
+			return -1, err
+		}
+	}
+	return -1, nil
+}
+
+// programsToJudge are those of all nodes that a verdict is due about.
+func programsToJudge(nodes []store.Suspect) (programs []string) {
+	for i := range nodes {
+		if nodes[i].Quarantined == 0 && nodes[i].Run >= blame.MinRun {
+			programs = append(programs, nodes[i].Programs...)
+		}
+	}
+	return programs
+}
+
+// forget what was said of nodes whose run has ended.
+func (j *nodeJudge) forget(f *facts) {
+	for name := range j.said {
+		if n := f.node(name); n == nil || n.Run < blame.MinRun {
+			delete(j.said, name)
+		}
+	}
+}
+
+// consider does what is to be done about one node.
+func (j *nodeJudge) consider(ctx context.Context, f *facts, n *store.Suspect, now statemachine.Time) error {
+	switch {
+	case n.Quarantined != 0 && !j.on():
+		return j.release(ctx, n, "quarantine is "+j.opt.Quarantine)
+	case n.Quarantined != 0:
+		return j.probe(ctx, n, now)
+	case n.Run < blame.MinRun || j.opt.Quarantine == config.QuarantineOff:
+		return nil
+	}
+	switch v := blame.Judge(n.Name, known(n), f.about(n, now), f.alive(n.Name)); {
+	case v == blame.SetAside:
+		return j.setAside(ctx, f, n, now)
+	case !j.on() || !known(n).Gated():
+		return nil
+	case v == blame.Forgive:
+		_, err := j.store.Judge(ctx, store.Verdict{Node: *n, Forgive: true})
+		return err
+	default:
+		return j.suspect(ctx, f, n, now)
+	}
+}
+
+// setAside writes the verdict, or only says it.
+func (j *nodeJudge) setAside(ctx context.Context, f *facts, n *store.Suspect, now statemachine.Time) error {
+	pause := blame.NextTrial(0, j.opt.QuarantineProbe)
+	if !j.on() {
+		if was, said := j.said[n.Name]; !said || was != blame.SetAside {
+			j.say(f, n, "would be set aside if quarantine were on")
+		}
+		j.said[n.Name] = blame.SetAside
+		return nil
+	}
+	done, err := j.store.Judge(ctx, store.Verdict{
+		Node: *n, Quarantined: now, TrialAt: now.Add(timing.FromStd(pause)), Reason: f.reason(n),
+	})
+	if done {
+		j.say(f, n, "is set aside, and tries one task in "+pause.String())
+	}
+	return err
+}
+
+// suspect lets a node at the gate try one task at a time, with a pause before
+// each.
+func (j *nodeJudge) suspect(ctx context.Context, f *facts, n *store.Suspect, now statemachine.Time) error {
+	if waits(n) {
+		return nil
+	}
+	done, err := j.store.Judge(ctx, store.Verdict{
+		Node: *n, TrialAt: now.Add(timing.FromStd(blame.SuspectTrial)), Reason: f.reason(n),
+	})
+	if _, said := j.said[n.Name]; done && !said {
+		j.say(f, n, "is suspect, and tries one task every "+blame.SuspectTrial.String())
+		j.said[n.Name] = blame.Suspect
+	}
+	return err
+}
+
+// waits says that a trial is to come, or under way.
+func waits(n *store.Suspect) bool {
+	return n.Probe == store.ProbeRunning || n.Probe == store.ProbeNone && n.TrialAt != 0
+}
+
+// probe goes on with a node that is set aside: the probe alone releases it, or
+// makes the next one wait longer. One that says nothing of the node is made up for.
+func (j *nodeJudge) probe(ctx context.Context, n *store.Suspect, now statemachine.Time) error {
+	trials := n.Trials
+	switch {
+	case n.Probe == store.ProbePassed:
+		return j.release(ctx, n, "its probe succeeded")
+	case waits(n):
+		return nil
+	case n.Probe == store.ProbeFailed:
+		trials++
+	}
+	pause := blame.NextTrial(trials, j.opt.QuarantineProbe)
+	done, err := j.store.Judge(ctx, store.Verdict{
+		Node: *n, Quarantined: n.Quarantined, Trials: trials, TrialAt: now.Add(timing.FromStd(pause)), Reason: n.Reason,
+	})
+	if done {
+		j.log.Info().Str("node", n.Name).Int("trials", trials).Msgf("node %s stays set aside, and tries one task in %v", n.Name, pause)
+	}
+	return err
+}
+
+func (j *nodeJudge) release(ctx context.Context, n *store.Suspect, why string) error {
+	done, err := j.store.Judge(ctx, store.Verdict{Node: *n, Forgive: true})
+	if done {
+		j.log.Info().Str("node", n.Name).Int("trials", n.Trials).Msgf("node %s is released: %s", n.Name, why)
+	}
+	return err
+}
+
+// say announces what is found about a node.
+func (j *nodeJudge) say(f *facts, n *store.Suspect, what string) {
+	j.log.Warn().Str("node", n.Name).Strs("programs", n.Programs).Int("failures", n.Run).
+		Msgf("node %s %s: %s", n.Name, what, f.reason(n))
+}

@@ -1,0 +1,131 @@
+package server
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/link"
+	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+)
+
+func keeperOf(s *Server) *keeper { return &keeper{Server: s, redis: link.New(zerolog.Nop())} }
+
+// A bucket is taken off the list when it is found empty the second time; one
+// that was used in between stays.
+func TestPrunesEmptyBuckets(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	f := newFleet(t, sp, config.QuarantineOff, 1, 1)
+	gone, used := store.Bucket{Priority: 1}, store.Bucket{Priority: 2}
+	in := func(b store.Bucket) store.Spec { return storetest.Spec(func(s *store.Spec) { s.Bucket = b }) }
+	take := func(b store.Bucket) {
+		t.Helper()
+		r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
+			Worker: "w", Request: store.NewToken(), Turns: route.Free(b), Max: 9, MaxThreads: route.NoLimit,
+		})
+		if err != nil || len(r.Tasks) != 1 {
+			t.Fatalf("claimed %+v, %v", r, err)
+		}
+	}
+	check := func(when string, want ...store.Bucket) {
+		t.Helper()
+		all, err := sp.Store.Buckets(t.Context())
+		all = slices.DeleteFunc(all, func(b store.Bucket) bool { return b == store.Bucket{} })
+		slices.SortFunc(all, func(a, b store.Bucket) int { return a.Priority - b.Priority })
+		if err != nil || !slices.Equal(all, want) {
+			t.Errorf("%s: buckets %+v, %v", when, all, err)
+		}
+	}
+	s, _ := judging(t, f.sp, config.QuarantineOff)
+	k := keeperOf(s)
+	prune := func() {
+		t.Helper()
+		if err := k.prune(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sp.Open(t, in(gone), in(used))
+	prune()
+	take(gone)
+	take(used)
+	prune()
+	check("empty once", gone, used)
+	sp.Open(t, in(used))
+	prune()
+	check("empty twice", used)
+	take(used)
+	prune()
+	check("empty again", used)
+	prune()
+	check("empty twice at last")
+}
+
+// A round that a foreign client has ended does not count against a limit for
+// long.
+func TestRecounts(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	f := newFleet(t, sp, config.QuarantineOff, 1, 2)
+	openMany(t, sp, 2)
+	f.hosts[0].claim(t)
+	sp.Raw.HSet(t.Context(), sp.Key("task:1"), "state", "executed")
+	s, l := judging(t, sp, config.QuarantineOff)
+	k := keeperOf(s)
+	for range 2 {
+		if err := k.recount(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := f.record(t, "n0").Running; n != 1 {
+		t.Errorf("%d rounds count on the node, want 1\n%s", n, l)
+	}
+	if n := times([]*logs{l}, "took rounds that are over out of the counts"); n != 1 {
+		t.Errorf("said %d times\n%s", n, l)
+	}
+}
+
+// A round that was dropped from what limits are enforced by is put back.
+func TestCountsAgain(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	f := newFleet(t, sp, config.QuarantineOff, 1, 1)
+	openMany(t, sp, 1)
+	f.hosts[0].claim(t)
+	s, l := judging(t, sp, config.QuarantineOff)
+	for _, key := range []string{"busy:queue:default", "busy:node:n0"} {
+		sp.Raw.Del(t.Context(), sp.Key(key))
+		found, now, err := sp.Store.Inspect(t.Context(), []int64{1})
+		if err != nil || !found[0].Uncounted {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		if err := keeperOf(s).reindex(t.Context(), &found[0], now); err != nil {
+			t.Fatal(err)
+		}
+		if !sp.Raw.SIsMember(t.Context(), sp.Key(key), "1").Val() {
+			t.Errorf("%s lacks the round\n%s", key, l)
+		}
+	}
+}
+
+// Claims hear from the server whether they honour gates.
+func TestPublishesQuarantine(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes() {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			sp := storetest.New(t)
+			s, _ := judging(t, sp, mode)
+			if err := keeperOf(s).repair(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := sp.Raw.HGet(t.Context(), sp.Key("meta"), "quarantine").Val(); got != mode {
+				t.Errorf("published %q, want %q", got, mode)
+			}
+		})
+	}
+}

@@ -1,0 +1,34 @@
+package worker
+
+import (
+	"slices"
+)
+
+// cancel stops the rounds of tasks that somebody has cancelled. The ids are
+// kept for rounds whose claim was not answered yet. Told again, it changes
+// nothing: the grace of a program goes on.
+func (w *Worker) cancel(tasks []int64) {
+	w.stops.Store(&tasks)
+	for _, s := range w.slots {
+		if r := s.current(); r != nil && w.cancelled(r) {
+			s.stopRound(r, errCancelled)
+		}
+	}
+}
+
+// cancelled reports whether the task of a round is to be stopped. A cancelled
+// task is never opened again, so its id is enough.
+func (w *Worker) cancelled(r *round) bool { return slices.Contains(*w.stops.Load(), r.task.ID) }
+
+// stopRound ends a round with TERM, grace and KILL if it is still under way.
+func (s *slot) stopRound(r *round, cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.round != r {
+		return
+	}
+	if !r.stopping.Swap(true) {
+		r.log.Info().Err(cause).Msgf("stopping task %d", r.task.ID)
+	}
+	s.cancel(cause)
+}

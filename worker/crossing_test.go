@@ -1,0 +1,102 @@
+package worker
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"github.com/tdf-go/tdf/internal/store"
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+// A result on disk that would open the task again ends it if the task was
+// cancelled meanwhile.
+func TestCancelMeetsTheSpool(t *testing.T) {
+	t.Parallel()
+	for event, want := range map[sm.Event]map[string]string{
+		sm.StopOverdue: {
+			"state": "timed_out", "timeouts": "1", "0:output": "partial\n", "0:error": "too long", "0:class": "time",
+			"0:timeout": "*", "round": "0", "1:open": "-",
+		},
+		sm.HandBack: {
+			"state": "terminated", "releases": "-", "0:error": "TERMINATED - cancelled", "round": "0", "1:open": "-",
+		},
+	} {
+		t.Run(string(event), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			id := s.open(t, func(sp *store.Spec) { sp.MaxTimeouts = "3" })
+			w, l := s.spooling(t)
+			w.spoolOrder("1.0.x", s.spooled(t, event))
+			s.askStop(t, id)
+			if err := w.deliverSpool(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			task := s.Task(t, id)
+			checkFields(t, task, want)
+			checkContains(t, "log", task.Log, "it is not opened again", "-> "+want["state"])
+			checkContains(t, "the worker's log", l.String(), "delivered a result from the spool")
+			if n := s.Raw.ZCard(t.Context(), s.Key("ready:"+task.Bucket.Name())).Val(); n != 0 {
+				t.Error("a bucket has the task")
+			}
+			if left, err := filepath.Glob(filepath.Join(w.spool.Dir(), "*.result")); err != nil || len(left) > 0 {
+				t.Errorf("the spool holds %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// spooling is a worker that does nothing but keep results on disk.
+func (s *site) spooling(t *testing.T) (*Worker, *logs) {
+	t.Helper()
+	l := &logs{}
+	o := s.options(t, s.Store)
+	o.Log = zerolog.New(l)
+	w, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.openSpool()
+	t.Cleanup(w.closeSpool)
+	return w, l
+}
+
+// spooled claims a task and returns the order that ends its round by the event.
+func (s *site) spooled(t *testing.T, event sm.Event) *store.Order {
+	t.Helper()
+	task := s.Claim(t, "w", 1)[0]
+	o := sm.Occurrence{Event: event, Actor: sm.Worker, Claim: task.Current.Claim, Round: task.Round}
+	move, err := sm.Decide(&task.Task, o, task.Current.Running)
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := &store.Order{Move: move, Writer: "w", Bucket: task.Bucket}
+	if event == sm.StopOverdue {
+		order.Fields = []string{"0:output", "partial\n", "0:error", "too long", "0:class", "time"}
+	}
+	return order
+}
+
+// Who opens a cancelled task again, as clients do that know of no stop, does not
+// make it run.
+func TestCancelledTaskOpenedByOthers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	ran := filepath.Join(t.TempDir(), "ran")
+	id := s.open(t, s.script(t, "p", `echo x > "$1"`), input(ran))
+	if err := s.Raw.HSet(t.Context(), s.Key("task:1"), "cancel_requested", "5").Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.start(t)
+	task := s.await(t, id, sm.Terminated, sm.Executed)
+	checkFields(t, task, map[string]string{
+		"state": "terminated", "0:worker": "w", "0:end": "terminate", "0:error": "TERMINATED - cancelled", "0:output": "", "0:exit_code": "-",
+	})
+	if _, err := os.Stat(ran); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the program ran: %v", err)
+	}
+}

@@ -1,0 +1,28 @@
+package worker
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/store"
+)
+
+// The page for authors of programs names every variable there is.
+func TestVariablesAreDocumented(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/PROGRAMS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t)
+	w := s.start(t, func(o *Options) { o.Env = "e" })
+	task := &store.Claimed{Resources: map[string]store.Allotted{"gpu": {Count: 1, IDs: []int{0}}}}
+	task.EndBefore = 1
+	r := &round{worker: w.Worker, task: task, slot: w.slots[0]}
+	for name := range r.variables() {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("docs/PROGRAMS.md does not name %s", name)
+		}
+	}
+}

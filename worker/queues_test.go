@@ -1,0 +1,244 @@
+package worker
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/wait"
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+// queue makes a queue with attributes given as key=value.
+func (s *site) queue(t *testing.T, name string, attributes ...string) {
+	t.Helper()
+	q := route.NewQueue(name)
+	set(t, q.Set, attributes)
+	if err := s.Store.AddQueue(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// change changes attributes of a queue.
+func (s *site) change(t *testing.T, name string, attributes ...string) {
+	t.Helper()
+	_, err := s.Store.SetQueue(t.Context(), name, func(q *route.Queue) error {
+		set(t, q.Set, attributes)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func set(t *testing.T, to func(key, value string) error, attributes []string) {
+	t.Helper()
+	for _, text := range attributes {
+		key, value, _ := strings.Cut(text, "=")
+		if err := to(key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func inQueue(name string) func(*store.Spec) {
+	return func(s *store.Spec) { s.Bucket.Queue = name }
+}
+
+func (s *site) claimer(t *testing.T) *claimer {
+	t.Helper()
+	o := s.options(t, s.Store)
+	return newClaimer(s.Store, newRulebook(s.Store, o.offer(), func() {}))
+}
+
+func claim(t *testing.T, c *claimer) store.ClaimReply {
+	t.Helper()
+	reply, _, err := c.claim(t.Context(), 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply
+}
+
+// Changed rules claim nothing until they are read, and they settle a request in
+// doubt: what it did, or that it did nothing.
+func TestStaleRules(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.queue(t, "q")
+	first, second := s.open(t, inQueue("q")), s.open(t, inQueue("q"))
+	c := s.claimer(t)
+	view, err := c.rules.current(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.pending = c.request(view, 0, 1) // sent, and carried out, but not answered
+	if _, err := s.Store.Claim(t.Context(), *c.pending); err != nil {
+		t.Fatal(err)
+	}
+	s.change(t, "q", "paused=true")
+	if r := claim(t, c); len(r.Tasks) != 1 || r.Tasks[0].ID != first || c.inDoubt() {
+		t.Errorf("the repeated request got %+v, in doubt: %v", r, c.inDoubt())
+	}
+	c.pending = c.request(view, 0, 1) // sent, but never carried out
+	if r := claim(t, c); !r.Stale || len(r.Tasks) != 0 || c.inDoubt() {
+		t.Errorf("by old rules: %+v, in doubt: %v", r, c.inDoubt())
+	}
+	if r := claim(t, c); r.Stale || len(r.Tasks) != 0 {
+		t.Errorf("from a paused queue: %+v", r)
+	}
+	s.change(t, "q", "paused=false")
+	turns := c.first
+	if r := claim(t, c); !claimAgain(&r) {
+		t.Errorf("by old rules: %+v", r)
+	}
+	if c.first != turns {
+		t.Error("a claim by old rules passed the first turn on")
+	}
+	if r := claim(t, c); len(r.Tasks) != 1 || r.Tasks[0].ID != second {
+		t.Errorf("by new rules: %+v", r)
+	}
+	if c.first != turns+1 {
+		t.Errorf("the queue in turn %d has the first one, after %d", c.first, turns)
+	}
+}
+
+// Who waits because of a limit goes on at once when it is raised.
+func TestRaisedLimitsWakeTheWorker(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]func(*site, string){
+		"queue on node": func(s *site, n string) { s.change(t, "q", "maxthreads="+n) },
+		"queue":         func(s *site, n string) { s.change(t, "q", "threads="+n) },
+		"pause":         func(s *site, n string) { s.change(t, "q", "paused="+strconv.FormatBool(n == "0")) },
+		"node": func(s *site, n string) {
+			if _, err := s.Store.SetNode(t.Context(), "n", func(r *route.Node) error { return r.Set("maxthreads", n) }); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			p := s.script(t, "p", "true")
+			s.queue(t, "q")
+			limit(s, "0")
+			w := s.start(t, func(o *Options) { o.Node, o.MaxThreads = "n", 5 })
+			for range 4 { // one could be luck
+				id := s.open(t, p, inQueue("q"))
+				before := w.log.count("no open task to claim")
+				wait.Eventually(t, patience, func() bool { return w.log.count("no open task to claim") > before }, "it does not idle")
+				checkFields(t, s.Task(t, id), map[string]string{"state": "open", "0:worker": "-"})
+				raised, err := s.Store.Now(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				limit(s, "1")
+				if d := s.await(t, id, sm.Executed).Current.Running.Sub(raised); d > 500*sm.Millisecond {
+					t.Errorf("claimed only after %s s", d.Text())
+				}
+				limit(s, "0")
+			}
+		})
+	}
+}
+
+// The node's cap holds for all its workers, whichever of its two sources says it.
+func TestNodeCap(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	started, release := twoFiles(t)
+	p := s.script(t, "p", waiting)
+	for range 3 {
+		s.open(t, p, input(started+" "+release))
+	}
+	w := s.start(t, func(o *Options) { o.Node, o.Slots, o.MaxThreads = "n", 3, 1 })
+	w.log.await(t, "the node takes no more tasks")
+	running := func() int64 {
+		n, err := s.Store.Count(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n[sm.Running]
+	}
+	if n := running(); n != 1 {
+		t.Errorf("%d tasks run, want 1", n)
+	}
+	if _, err := s.Store.SetNode(t.Context(), "n", func(r *route.Node) error { return r.Set("maxthreads", "2") }); err != nil {
+		t.Fatal(err)
+	}
+	wait.Eventually(t, patience, func() bool { return running() == 2 }, "the record of the node does not count")
+	wait.Never(t, 300*time.Millisecond, func() bool { return running() != 2 }, "the cap does not hold")
+	touch(t, release)
+}
+
+// D10: the heartbeat says for each queue what the worker has and does.
+func TestHeartbeatOfQueues(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	started, release := twoFiles(t)
+	p := s.script(t, "p", waiting)
+	s.queue(t, "q", "class=render", "maxthreads=1")
+	s.queue(t, "empty", "maxthreads=0")
+	s.queue(t, "audio", "class=audio")
+	s.open(t, p, input(started+" "+release), inQueue("q"))
+	s.start(t, func(o *Options) { o.Node, o.Slots, o.Classes = "n", 3, []string{"render"} })
+	awaitFile(t, started)
+	shows := func(want ...store.QueueUse) {
+		t.Helper()
+		var got []store.QueueUse
+		wait.Eventually(t, patience, func() bool {
+			got = s.worker(t).Queues
+			slices.SortFunc(got, func(a, b store.QueueUse) int { return strings.Compare(a.Queue, b.Queue) })
+			return reflect.DeepEqual(got, want)
+		}, "the registry shows %+v, want %+v", &got, want)
+	}
+	plain := store.QueueUse{Class: "*", Queue: "default", Threads: 3, Idle: 3}
+	empty := store.QueueUse{Class: "*", Queue: "empty"}
+	shows(plain, empty, store.QueueUse{Class: "render", Queue: "q", Threads: 1, Processing: 1})
+	s.change(t, "q", "maxthreads=0")
+	s.change(t, "empty", "nodes_ignore=n")
+	shows(plain, store.QueueUse{Class: "render", Queue: "q", Threads: 1, Processing: 1})
+	touch(t, release)
+	shows(plain, store.QueueUse{Class: "render", Queue: "q"})
+}
+
+// A node that is set aside says so.
+func TestNodeSetAside(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	if err := s.Store.PublishQuarantine(t.Context(), "on"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Raw.HSet(t.Context(), s.Key("node:n"), "quarantined", sm.Time(1e15).Text(), "reason", "5 of 5 failed").Err(); err != nil {
+		t.Fatal(err)
+	}
+	id := s.open(t, s.script(t, "p", "true"))
+	w := s.start(t, func(o *Options) { o.Node = "n" })
+	w.log.await(t, "registered")
+	wait.Eventually(t, patience, func() bool { return s.worker(t).Reason == "the node is set aside: 5 of 5 failed" }, "it does not say so")
+	w.log.await(t, "the node takes no more tasks")
+	checkFields(t, s.Task(t, id), map[string]string{"state": "open", "0:worker": "-"})
+}
+
+// Rules that say it are read again after a while, although no version tells that
+// the node is free.
+func TestNodeIsFreeAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.claimer(t)
+	claim(t, c)
+	for since, want := range map[time.Duration]bool{0: false, setAsideInterval: true} {
+		v := *c.rules.last()
+		v.setAside, v.read = "the node is set aside", time.Now().Add(-since)
+		c.rules.view.Store(&v)
+		c.rules.outdated.Store(false)
+		if claim(t, c); c.rules.outdated.Load() != want {
+			t.Errorf("rules of %v ago are outdated: %v", since, !want)
+		}
+	}
+}
