@@ -37,6 +37,12 @@ race: ## the tests again and again: statemachine and store twenty times, all thr
 	@TDF_TEST_TIMEOUT=60m scripts/test.sh -count=20 ./statemachine ./internal/store
 	@TDF_TEST_TIMEOUT=60m scripts/test.sh -count=3 ./...
 
+.PHONY: chaos
+chaos: ## kill, freeze and starve everything at random: make chaos SEED=7 DURATION=10m REPORT=chaos.json
+	@scripts/setup-test.sh
+	@TDF_CHAOS_SEED='$(SEED)' TDF_CHAOS_DURATION='$(or $(DURATION),1m)' CHAOS_REPORT='$(abspath $(REPORT))' TDF_CHAOS_FORGET='$(FORGET)' \
+		go test -count=1 -timeout=0 -v -run '^TestKilledAtRandom$$' ./test/chaos
+
 .PHONY: lint
 lint: ## gofmt and golangci-lint (built from source on first use)
 	@scripts/lint.sh
@@ -65,6 +71,15 @@ bench-quick: build ## speed beside xargs and asynq, in one interleaved run
 mutate: ## plant defects one at a time; each must turn a test red
 	@scripts/setup-test.sh
 	@go run ./internal/tools/mutate
+
+.PHONY: model
+model: ## check the Promela model of the protocol with spin (docs/model)
+	@scripts/model.sh
+
+.PHONY: prove
+prove: ## bring known bugs of other queues back; each must turn its test red (BUG=name: one)
+	@scripts/setup-test.sh
+	@go run ./internal/tools/prove -bug '$(BUG)'
 
 .PHONY: stats
 stats: ## function and file sizes, test ratio, documented share, beside the peers'

@@ -51,10 +51,11 @@ func (b *book) waits(id int64, now time.Time, pass int) bool {
 	return now.Before(e.next)
 }
 
-// handledBefore reports whether the handler has dealt with this revision.
+// handledBefore reports whether the handler has dealt with this revision, or
+// with the one before, and only this manager's new lease has raised it since.
 func (b *book) handledBefore(id, rev int64) bool {
 	e, ok := b.entries[id]
-	return ok && e.handled == rev
+	return ok && e.handled >= 0 && (e.handled == rev || e.handled == rev-1)
 }
 
 // fail notes an error of the handler and returns the pause before the next call.

@@ -17,5 +17,5 @@
 //
 // The model is the manager of the TDF document of 2017: handlers for
 // succeeded, failed, timed_out and expired tasks, called before a task is
-// archived and therefore at least once.
+// archived and therefore at least once, by one manager at a time ([Handler]).
 package manager

@@ -35,6 +35,9 @@ var (
 	ErrNoRound = errors.New("no such round")
 	// ErrNoReplay means that a task is not the replay of another.
 	ErrNoReplay = errors.New("the task is no replay")
+	// ErrHandlingLost is the cause, see context.Cause, with which the context of a
+	// handler ends where another manager may be given its task.
+	ErrHandlingLost = store.ErrHandlingLost
 	// ErrRunning means that Run of this Manager is under way already.
 	ErrRunning = errors.New("this manager runs already")
 	// ErrRequestKey means that a request key was used before, for other tasks.

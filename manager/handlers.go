@@ -6,12 +6,23 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// Handler deals with a task that has ended. It is called before the task is
-// archived: at least once, and again if the manager dies in between, so it must
-// not mind being called twice for one task. The task is archived when it
-// returns nil. An error leaves the task for a later round, after
-// [manager] handler_backoff, which doubles with each error up to
-// handler_backoff_max; see [Manager.Stats]. Other tasks do not wait for it.
+// Handler deals with a task that has ended. What is promised:
+//
+//   - It is called at least once before the task is archived; again if it
+//     returned an error, or if the manager ended or was cut off in between.
+//     What it does outside TDF can be made to happen once by
+//     [Task.IdempotencyKey], which is the same in each of these calls.
+//   - It is never called by two managers at once. Each task is handled under a
+//     lease, [manager] handling_lease. If that cannot be renewed in time, ctx ends
+//     with the cause [ErrHandlingLost], and the handler must return: another
+//     manager is called for the task a little later. A handler that goes on
+//     all the same, or whose process was frozen until then, may overlap with that.
+//   - The task is archived once, after it returned nil, and only if no other
+//     manager has been given the task meanwhile.
+//
+// An error leaves the task for a later round, of this manager after [manager]
+// handler_backoff, which doubles with each error up to handler_backoff_max, of
+// another one at any time; see [Manager.Stats]. Other tasks do not wait for it.
 type Handler func(ctx context.Context, m *Manager, t *Task) error
 
 // Handlers is what Run calls. Each may be nil: tasks that ended in a state

@@ -5,26 +5,25 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/redistest"
 )
 
-// TestMain also makes the test binary a manager that dies in its handler; see
-// TestKilledInHandler.
+// TestMain also makes the test binary a manager; see childManager.
 func TestMain(m *testing.M) {
-	if args := os.Getenv("TEST_MANAGER_DIES"); args != "" {
-		dieInHandler(strings.Fields(args)...)
+	if args := os.Getenv(childEnv); args != "" {
+		runChild(strings.Fields(args)...)
+		return
 	}
 	redistest.Main(m)
 }
 
-func die() {
-	if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
-		panic(err)
-	}
-}
+// shortLease is for tests that wait for its end.
+func shortLease() Option { return WithSettings("manager.handling_lease=1") }
+
+// quiet logs nothing.
+func quiet() Option { return WithLogger(slog.New(slog.DiscardHandler)) }
 
 // newManager returns a manager on a namespace of the shared server.
 func newManager(tb testing.TB, ns string, opts ...Option) *Manager {

@@ -22,6 +22,8 @@ type Manager struct {
 	opt     options
 	after   func(time.Duration) <-chan time.Time // time.After, or a test's
 	running atomic.Bool
+	// handling is the lease under which handlers are called; only Run uses it.
+	handling *handling
 
 	mu    sync.Mutex // guards what follows
 	stats Stats

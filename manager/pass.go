@@ -2,6 +2,8 @@ package manager
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
@@ -57,14 +59,17 @@ func (p *statePass) all(ctx context.Context, total int64) (archived int, err err
 		seen += int64(len(page.Tasks))
 		stay += len(page.Tasks) - n
 	}
-	return archived, ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return archived, err
+	}
+	return archived, p.m.giveBack(ctx)
 }
 
 // page handles a page of tasks and returns how many were archived.
 func (p *statePass) page(ctx context.Context, page store.Batch) (int, error) {
 	ready := p.ready(page.Tasks)
 	if p.handler == nil {
-		return p.archive(ctx, ready, page.Now)
+		return p.unhandled(ctx, ready, page.Now)
 	}
 	archived := 0
 	for len(ready) > 0 && ctx.Err() == nil {
@@ -82,9 +87,25 @@ func (p *statePass) page(ctx context.Context, page store.Batch) (int, error) {
 	return archived, nil
 }
 
-// readAtOnce bounds how many tasks are read with their outputs, and how many
-// are handled before they are archived.
+// readAtOnce bounds how many tasks are read with their outputs, how many are
+// handled before they are archived, and how many are kept from other managers.
 const readAtOnce = 16
+
+// unhandled archives tasks that nobody here wants to see. It needs no lease, and
+// leaves alone what another manager handles: what that one was granted after
+// this was read is refused by its revision.
+func (p *statePass) unhandled(ctx context.Context, tasks []store.Seen, now statemachine.Time) (int, error) {
+	ids := make([]int64, len(tasks))
+	for i := range tasks {
+		ids[i] = tasks[i].ID
+	}
+	others, err := p.m.store.Handled(ctx, ids, now)
+	if err != nil {
+		return 0, err
+	}
+	free := slices.DeleteFunc(tasks, func(t store.Seen) bool { return others[t.ID] })
+	return p.archive(ctx, free, now)
+}
 
 // ready leaves out what cannot be handled now.
 func (p *statePass) ready(tasks []store.Seen) []store.Seen {
@@ -108,38 +129,61 @@ func (p *statePass) ready(tasks []store.Seen) []store.Seen {
 
 // handle calls the handler and returns the tasks it has dealt with.
 func (p *statePass) handle(ctx context.Context, tasks []store.Seen) ([]store.Seen, error) {
-	ids := make([]int64, len(tasks))
-	for i := range tasks {
-		ids[i] = tasks[i].ID
-	}
-	full, err := p.m.store.Tasks(ctx, ids)
+	h, err := p.m.lease(ctx)
 	if err != nil {
 		return nil, err
 	}
-	handled := make([]store.Seen, 0, len(tasks))
-	for i, t := range full {
+	full, err := p.granted(ctx, h, tasks)
+	if err != nil {
+		return nil, err
+	}
+	handled := make([]store.Seen, 0, len(full))
+	for _, t := range full {
 		if t == nil || t.Err != nil || t.State != p.outcome || ctx.Err() != nil {
 			continue // changed since it was listed; the next pass sees
 		}
-		if p.call(ctx, t) {
-			tasks[i] = t.Seen
+		if !h.lost() && p.call(ctx, h, t) {
 			handled = append(handled, t.Seen)
 		}
+	}
+	if len(handled) > 0 && h.lost() {
+		p.m.log.Warn("handled tasks are not archived: another manager may have them", "tasks", len(handled))
+		return nil, nil // the next pass finds out, and need not call the handler again
 	}
 	return handled, nil
 }
 
+// granted reads those of the tasks that no other living manager handles: they
+// are this one's now.
+func (p *statePass) granted(ctx context.Context, h *handling, tasks []store.Seen) ([]*store.Task, error) {
+	ids := make([]int64, len(tasks))
+	for i := range tasks {
+		ids[i] = tasks[i].ID
+	}
+	ids, err := h.take(ctx, p.outcome, ids)
+	if errors.Is(err, ErrHandlingLost) {
+		h.lose(err)
+		return nil, nil // the next pass has another lease
+	}
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	return p.m.store.Tasks(ctx, ids)
+}
+
 // call calls the handler, unless it has dealt with the task in an earlier pass
 // that could not archive it. It reports whether the task may be archived.
-func (p *statePass) call(ctx context.Context, t *store.Task) bool {
+func (p *statePass) call(ctx context.Context, h *handling, t *store.Task) bool {
 	m := p.m
 	m.mu.Lock()
 	before := m.book.handledBefore(t.ID, t.Rev)
 	m.mu.Unlock()
-	if before {
-		return true
+	var err error
+	if !before {
+		within, end := h.context(ctx)
+		err = p.handler(within, m, newTask(t))
+		end()
 	}
-	err := p.handler(ctx, m, newTask(t))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err == nil {
@@ -147,8 +191,9 @@ func (p *statePass) call(ctx context.Context, t *store.Task) bool {
 		e.handled, e.pass, e.next = t.Rev, p.number, time.Time{}
 		return true
 	}
-	if ctx.Err() != nil {
-		return false // the handler was told to end
+	if ctx.Err() != nil || h.life.Err() != nil {
+		m.log.Debug("handler was told to end", "task", t.ID, "error", err)
+		return false
 	}
 	attempts, pause := m.book.fail(t.ID, err, time.Now(), p.number)
 	m.stats.HandlerErrors++

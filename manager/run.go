@@ -15,8 +15,14 @@ import (
 // A round handles what has ended: first succeeded tasks, then failed, timed_out
 // and expired ones, then the others; then EndRound and Stop are called. Rounds
 // without any task come only every round_duration. While Redis is away Run
-// waits and goes on. Several managers may run on one namespace; then a task may
-// be given to the handlers of more than one of them.
+// waits and goes on.
+//
+// Several managers may run on one namespace and share the work: a task is never
+// with the handlers of two of them at once, and is archived once; see [Handler].
+// If one dies, the others get what it was handling when its lease is over. Where
+// ctx ends, Run waits for the handler that is being called, archives what was
+// handled, and gives back the rest. EndRound and Stop belong to each manager by
+// itself: they may be called in several at once.
 //
 // The error matches [ErrRunning] if Run is under way already, and
 // [ErrManagerAlive] for a stand-in beside a project's own manager.
@@ -37,6 +43,7 @@ func (m *Manager) Run(ctx context.Context, h Handlers) error {
 	changes, stop := m.store.Watch(within)
 	m.rounds(within, &h, changes)
 	cause := context.Cause(within)
+	m.endLease(within)
 	end(nil)
 	stop()
 	gone()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -199,52 +198,40 @@ func TestHandlerErrors(t *testing.T) {
 	}
 }
 
-// A21: a manager killed in its handler has not archived the task; the next one
+// A21, RA12: a manager killed in its handler has not archived the task; the next one
 // gets it again and archives it, once.
 func TestKilledInHandler(t *testing.T) {
 	t.Parallel()
-	ns, srv := redistest.Namespace(t), redistest.Shared(t)
-	s, m := worktest.Open(t, ns), newManager(t, ns, quick())
+	ns := redistest.Namespace(t)
+	s, m := worktest.Open(t, ns), newManager(t, ns, quick(), shortLease())
 	mustOpen(t, m, 1, spec())
 	worktest.Drain(t, s, worktest.Echo)
-	child := exec.CommandContext(t.Context(), os.Args[0])
-	child.Env = append(os.Environ(), "TEST_MANAGER_DIES="+srv.Socket()+" "+ns)
+	child := childManager(t, "dies", ns)
 	var exit *exec.ExitError
-	if out, err := child.CombinedOutput(); !errors.As(err, &exit) || exit.ExitCode() != -1 {
-		t.Fatalf("child ended with %v, want killed:\n%s", err, out)
+	if err := child.Run(); !errors.As(err, &exit) || exit.ExitCode() != -1 {
+		t.Fatalf("child ended with %v, want killed", err)
 	}
 	c, err := m.Count(t.Context())
 	if err != nil || c[statemachine.Open] != 1 || c[statemachine.Succeeded] != 1 {
 		t.Fatalf("%v, %v, want one call of the child's handler, and the task still there", c, err)
 	}
-	again := make(chan int64, 10)
+	first, err := m.Task(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := make(chan string, 10)
 	background(t, m, Handlers{Succeeded: func(_ context.Context, _ *Manager, task *Task) error {
-		again <- task.ID
+		again <- task.IdempotencyKey()
 		return nil
 	}})
-	if id := wait.Receive(t, limit, again, "the handler is not called again"); id != 1 {
-		t.Errorf("handler called for task %d", id)
+	if key := wait.Receive(t, limit, again, "the handler is not called again"); key != first.Input || key != ns+":1:0" {
+		t.Errorf("handler called with key %q, and before with %q", key, first.Input)
 	}
 	until(t, m, "the archive", func(c Counts) bool { return c[statemachine.Archived] == 1 })
 	task, err := m.Task(t.Context(), 1)
 	if err != nil || strings.Count(task.Log, "-> archived") != 1 {
 		t.Errorf("log %q, %v, want archived once", task.Log, err)
 	}
-}
-
-// dieInHandler is the process of TestKilledInHandler.
-func dieInHandler(args ...string) {
-	m, err := New(context.Background(), "dies", "", WithSettings(settings(args[0], args[1])...))
-	if err != nil {
-		panic(err)
-	}
-	_ = m.Run(context.Background(), Handlers{Succeeded: func(ctx context.Context, m *Manager, _ *Task) error {
-		if _, err := m.Open(ctx, Spec{Program: "called", StartAfter: time.Unix(1<<32, 0)}); err != nil {
-			panic(err)
-		}
-		die()
-		select {}
-	}})
 }
 
 func TestEndRoundAndStop(t *testing.T) {

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -95,6 +96,14 @@ func stampOf(text string) time.Time {
 		return time.Time{}
 	}
 	return momentOf(t)
+}
+
+// IdempotencyKey tells this outcome from every other one: it is made of namespace,
+// id and round, and is the same in each call of a handler for it. Whoever the
+// handler talks to can drop by it what he has done before. Ids begin
+// again in a namespace that was flushed, and the keys with them.
+func (t *Task) IdempotencyKey() string {
+	return fmt.Sprintf("%s:%d:%d", t.Fields["namespace"], t.ID, t.Round)
 }
 
 // Rounds returns the record of every round, the first one first.

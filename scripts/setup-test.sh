@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need beside Go: redis-server, rsync, a C compiler (for
-# the race detector), and ip, nsenter and unshare (for hosts that are cut off).
+# the race detector), and ip, nsenter and unshare (for hosts that are cut off), and
+# spin (for the model) where the package manager has it.
 # Does nothing when all are there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,14 +12,18 @@ compiles() {
 	printf '#include <stdlib.h>\n' | $(go env CC) -x c -fsyntax-only - 2>/dev/null
 }
 
-# missing prints what is not there: redis, rsync, cc, iproute2, util-linux.
+# missing prints what is not there: redis, rsync, cc, iproute2, util-linux, spin.
 missing() {
 	command -v redis-server >/dev/null || echo redis
 	command -v rsync >/dev/null || echo rsync
 	compiles || echo cc
 	command -v ip >/dev/null || echo iproute2
 	command -v nsenter >/dev/null && command -v unshare >/dev/null || echo util-linux
+	command -v spin >/dev/null || ! has_spin || echo spin
 }
+
+# has_spin tells whether a package manager that has spin is here.
+has_spin() { command -v apt-get >/dev/null || command -v brew >/dev/null; }
 
 # packages MANAGER NEED... prints how that package manager calls each need.
 packages() {

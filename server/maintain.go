@@ -108,12 +108,19 @@ func (k *keeper) repair(ctx context.Context) error {
 	return k.prune(ctx)
 }
 
-// publish tells clients what the configuration of the servers says.
+// publish tells clients what the configuration of the servers says, and loads
+// the scripts for those that may not.
 func (k *keeper) publish(ctx context.Context) error {
+	if err := k.store.LoadScripts(ctx); err != nil {
+		return err
+	}
 	if err := k.store.PublishGrace(ctx, k.opt.grace()); err != nil {
 		return err
 	}
 	if err := k.store.PublishLease(ctx, timing.FromStd(k.opt.WorkerTimeout)); err != nil {
+		return err
+	}
+	if err := k.store.PublishEvents(ctx, max(0, k.opt.Events)); err != nil {
 		return err
 	}
 	return k.store.PublishQuarantine(ctx, k.opt.Quarantine)
@@ -142,10 +149,30 @@ func (k *keeper) walk(ctx context.Context) error {
 	if k.walked >= last {
 		k.walked = 0
 	}
-	to := min(last, k.walked+int64(k.opt.RepairBatch))
-	err = k.inspect(ctx, span(k.walked+1, to), nil)
+	from, to, err := k.part(ctx, last)
+	if err == nil {
+		err = k.inspect(ctx, span(from+1, to), nil)
+	}
 	k.walked = to
 	return err
+}
+
+// part is the next part of all ids to walk over, without those that epochs left out.
+func (k *keeper) part(ctx context.Context, last int64) (from, to int64, err error) {
+	epochs, err := k.store.Epochs(ctx)
+	from = k.walked
+	for _, e := range epochs {
+		if from >= e.FromID && from < e.ToID {
+			from = e.ToID
+		}
+	}
+	to = min(last, from+int64(k.opt.RepairBatch))
+	for _, e := range epochs {
+		if from < e.FromID {
+			to = min(to, e.FromID)
+		}
+	}
+	return from, max(from, to), err
 }
 
 // inspect examines tasks; absent, if given, hears of ids that nothing knows.

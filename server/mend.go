@@ -28,7 +28,9 @@ func (k *keeper) reindex(ctx context.Context, i *store.Inspection, now statemach
 // lose takes back a round whose worker has registered anew without it, which
 // only damage done by hand can bring about.
 func (k *keeper) lose(ctx context.Context, i *store.Inspection, now statemachine.Time) error {
-	m, err := statemachine.Decide(&i.Task, statemachine.Occurrence{Event: statemachine.Lose, Actor: statemachine.Server}, now)
+	m, err := statemachine.Decide(&i.Task, statemachine.Occurrence{
+		Event: statemachine.Lose, Actor: statemachine.Server, Void: k.store.Void(&i.Task),
+	}, now)
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,13 @@ type Options struct {
 	// a task (default 60 s); see blame.NextTrial.
 	QuarantineProbe time.Duration
 
+	// HistoryFile keeps what this server has seen of the history of the namespace, so
+	// that a loss of Redis is noticed also when everything was started anew; empty
+	// for memory only.
+	HistoryFile string
+	// Events is how many events of tasks Redis keeps (default 10000; negative: none).
+	Events int
+
 	// after replaces time.After in tests.
 	after func(time.Duration) <-chan time.Time
 }
@@ -56,8 +63,16 @@ func FromConfig(c config.Server) Options {
 	return Options{
 		RoundDuration: c.RoundDuration, TimeoutGrace: c.TimeoutGrace, WorkerTimeout: c.WorkerTimeout,
 		BatchSize: c.BatchSize, RepairInterval: c.RepairInterval, RepairBatch: c.RepairBatch,
-		Quarantine: c.Quarantine, QuarantineProbe: c.QuarantineProbe,
+		Quarantine: c.Quarantine, QuarantineProbe: c.QuarantineProbe, HistoryFile: c.HistoryFile, Events: eventsOption(c.Events),
 	}
+}
+
+// eventsOption is the option for the setting, in which 0 means none.
+func eventsOption(setting int) int {
+	if setting == 0 {
+		return -1
+	}
+	return setting
 }
 
 // errOption is matched by every error about an option.
@@ -81,6 +96,7 @@ func (o *Options) complete() error {
 	o.RepairBatch = orDefault(o.RepairBatch, 1000)
 	o.Quarantine = orDefault(o.Quarantine, config.QuarantineWarn)
 	o.QuarantineProbe = orDefault(o.QuarantineProbe, time.Minute)
+	o.Events = orDefault(o.Events, store.DefaultEvents)
 	if o.after == nil {
 		o.after = time.After
 	}

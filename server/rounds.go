@@ -22,6 +22,10 @@ func (s *Server) rounds(ctx context.Context, wake chan struct{}) {
 			if err != nil && ctx.Err() == nil {
 				s.steady.failed()
 			}
+			if s.history.watch(ctx, err) {
+				err, next = nil, 0 // Redis answers; the pass is made again
+			}
+			s.history.save(time.Now())
 			note(ctx, redis, err)
 			over = s.sleep(ctx, wake, end, next)
 		}

@@ -168,8 +168,8 @@ func TestOptions(t *testing.T) {
 
 func TestFromConfig(t *testing.T) {
 	t.Parallel()
-	c := config.Server{RoundDuration: 1, TimeoutGrace: 2, WorkerTimeout: 3, BatchSize: 4, RepairInterval: 5, RepairBatch: 6}
-	want := Options{RoundDuration: 1, TimeoutGrace: 2, WorkerTimeout: 3, BatchSize: 4, RepairInterval: 5, RepairBatch: 6}
+	c := config.Server{RoundDuration: 1, TimeoutGrace: 2, WorkerTimeout: 3, BatchSize: 4, RepairInterval: 5, RepairBatch: 6, Events: 7, HistoryFile: "h"}
+	want := Options{RoundDuration: 1, TimeoutGrace: 2, WorkerTimeout: 3, BatchSize: 4, RepairInterval: 5, RepairBatch: 6, Events: 7, HistoryFile: "h"}
 	if got := FromConfig(c); !reflect.DeepEqual(got, want) {
 		t.Errorf("FromConfig(%+v) = %+v", c, got)
 	}

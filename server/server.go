@@ -28,6 +28,7 @@ type Server struct {
 	suspects *suspects
 	steady   *steady
 	nodes    *nodeJudge
+	history  *historian
 	// announced are the lost workers that the log has named: incarnation by name.
 	announced map[string]int64
 }
@@ -42,6 +43,10 @@ func New(opt Options) (*Server, error) {
 		ready: make(chan struct{}),
 	}
 	s.nodes = newNodeJudge(s)
+	s.history = newHistorian(&s.opt)
+	if err := s.history.load(); err != nil {
+		return nil, err
+	}
 	s.steady = newSteady(opt.WorkerTimeout, s.sayUnsteady)
 	return s, nil
 }

@@ -82,6 +82,7 @@ func (s *Server) judge(b store.Batch, event statemachine.Event, excused func(*st
 		}
 		m, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
 			Event: event, Actor: statemachine.Server, Grace: s.opt.grace(), Excused: excused(t), Random: random(),
+			Void: s.store.Void(&t.Task),
 		}, b.Now)
 		switch {
 		case err == nil:

@@ -18,6 +18,7 @@ const (
 	RoundOverdue     Condition = "now - running > timeout (+ grace)"
 	TimedOutOnceMore Condition = "now - running > timeout (+ grace), timeouts + 1 <= max_timeouts"
 	OneMoreTimeout   Condition = "timeouts + 1 <= max_timeouts"
+	RoundVoid        Condition = "the round is of an epoch that is over"
 	OneMoreLoss      Condition = "losses + 1 <= max_losses"
 	ExecutedLate     Condition = "executed > end_before"
 	ExcusedOnceMore  Condition = "error is not empty but excused, faults + 1 <= max_faults"
@@ -41,6 +42,8 @@ func (c Condition) holds(t *Task, o Occurrence, now Time) bool {
 		return t.Current.Claim == ""
 	case StopWasAsked:
 		return t.StopAsked
+	case RoundVoid:
+		return o.Void
 	case RoundOverdue:
 		return now > t.RoundEnd(o.Grace)
 	case ExecutedLate:

@@ -75,6 +75,9 @@ type Occurrence struct {
 	// Excused says, for Settle, that the server holds the node to blame for the
 	// round's error, if it has one.
 	Excused bool
+	// Void says, for Lose, that the round was claimed in an epoch that is over:
+	// Redis has lost changes, and no report of that round counts any more.
+	Void bool
 	// Random, from 0 to 1, spreads the rest after a failure (see [Backoff]).
 	Random float64
 	// Grace is how long, for Deadline, the server leaves a round whose worker

@@ -19,7 +19,7 @@ type defect struct {
 
 func defects() []defect {
 	const twice = "runs twice at the same time"
-	return []defect{
+	all := []defect{
 		{name: "a server that does not wait", world: "leases", says: twice, flaw: impatient},
 		{name: "a worker that runs on", world: "leases", says: twice, flaw: runsOn},
 		{name: "a late claim of a former incarnation", world: "leases and a late message", says: "nobody holds it", flaw: anyClaim},
@@ -49,6 +49,7 @@ func defects() []defect {
 		})},
 		{name: "archiving refused", world: "two tasks", says: "nothing leads to archived", apply: archivingRefused},
 	}
+	return append(append(all, handlingDefects()...), lossDefects()...)
 }
 
 // twisted is Apply with a move that was changed on the way.

@@ -14,24 +14,28 @@ func (s *setup) applied(w *world, m *sm.Move) (world, sm.Result, error) {
 	if s.rejects(w, m) {
 		return *w, sm.Refused, nil
 	}
-	i := int(m.ID - 1)
+	i := slot(m.ID)
 	before := *w.tasks[i]
 	apply := s.apply
 	if apply == nil {
 		apply = sm.Apply
 	}
 	after, result, err := apply(before, *m, w.now)
+	if result == sm.Moved && s.former(w, m) {
+		return *w, sm.Refused, nil
+	}
 	n := *w
 	if result != sm.Moved {
 		return n, result, errors.Join(checkRefused(&before, &after, result, err), checkStopError(&before, m, err))
 	}
 	n.tasks[i] = &after
 	n.keepBooks(m, i)
+	n.keep(s, w)
 	return n, result, errors.Join(
 		checkOrigin(w, &before, m), checkTiming(w.now, &before, m),
 		checkRounds(&before, &after, m), checkLimits(&after), checkEnd(&before, &after),
 		checkStop(&before, &after, m), s.checkRest(w.now, &before, &after, m),
-		n.checkTask(i), s.checkHeld(&n, &after),
+		n.checkTask(i), s.checkHeld(&n, &after), s.checkHandled(&n, m), checkLoss(w, m),
 	)
 }
 
@@ -77,7 +81,7 @@ func (n *world) checkTask(i int) error {
 func (n *world) checkHolders() error {
 	for i, a := range n.workers {
 		for _, b := range n.workers[:i] {
-			if a.holds != nil && b.holds != nil && a.holds.ID == b.holds.ID && a.holds.Round == b.holds.Round {
+			if a.holds != nil && b.holds != nil && a.epoch == b.epoch && a.holds.ID == b.holds.ID && a.holds.Round == b.holds.Round {
 				return fmt.Errorf("task %d, round %d: two workers believe that it is theirs", a.holds.ID, a.holds.Round)
 			}
 			if a.lease.runs && b.lease.runs && a.holds.ID == b.holds.ID {
@@ -85,7 +89,7 @@ func (n *world) checkHolders() error {
 			}
 		}
 	}
-	return nil
+	return n.checkHandlers()
 }
 
 // checkRefused: what is refused or repeated changes nothing.

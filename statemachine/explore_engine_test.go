@@ -95,7 +95,7 @@ func (k *walk) number(w *world, parent uint32, choice int) (uint32, bool) {
 	for i := range k.setup.tasks {
 		archived += int(w.archived[i])
 	}
-	if archived == k.setup.tasks {
+	if archived == k.setup.tasks || w.spent(k.setup) {
 		k.done = append(k.done, id)
 	}
 	return id, true

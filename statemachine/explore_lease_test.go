@@ -24,13 +24,24 @@ type lease struct {
 	runs bool
 }
 
-// flaw is one thing wrong with leases.
+// flaw is one thing wrong with leases, or with what happens when Redis loses changes.
 type flaw int
 
 const (
 	impatient flaw = iota + 1 // servers take tasks before the lease is over
 	runsOn                    // workers do not kill what runs when their lease is over
 	anyClaim                  // claims of former incarnations are carried out
+
+	crowding     // a manager takes what another one handles
+	handlesOn    // a handler is not stopped when its manager's lease is over
+	sameRevision // taking a task over does not raise its revision
+	archiveFirst // managers archive before they have handled
+
+	anyEpoch     // reports of former epochs are accepted
+	oldDecisions // judgements of former epochs are carried out
+	sameIDs      // ids that were lost are given out again
+	charged      // rounds of former epochs are lost like any other
+	notReleased  // rounds of former epochs are left alone
 )
 
 func (l lease) encode(b []byte) []byte {
@@ -41,7 +52,7 @@ func (l lease) encode(b []byte) []byte {
 func (me worker) dead() worker {
 	l := me.lease
 	l.up, l.runs, l.believes = false, false, 0
-	return worker{lease: l}
+	return worker{lease: l, epoch: me.epoch}
 }
 
 // tick is the next moment: workers kill what their lease no longer covers.
@@ -53,6 +64,7 @@ func (s *setup) tick(w *world) world {
 			l.runs = false
 		}
 	}
+	s.tickHandlers(&n)
 	return n
 }
 
@@ -132,17 +144,20 @@ func claimBit(claim string) uint8 {
 
 // mustWait says that no server may take the task from its worker yet.
 func (s *setup) mustWait(w *world, m *sm.Move) bool {
+	if m.Event == sm.Lose && s.leaves(w, w.tasks[slot(m.ID)]) {
+		return true
+	}
 	if s.lease == 0 || m.Event != sm.Lose || m.Actor != sm.Server {
 		return false
 	}
-	i := w.holder(w.tasks[m.ID-1])
+	i := w.holder(w.tasks[slot(m.ID)])
 	return i < 0 || w.now <= w.workers[i].lease.ends && s.flaw != impatient
 }
 
 // fence is what reading a lost worker does to it, at the same moment.
 func (s *setup) fence(n *world, m *sm.Move) {
 	if s.lease > 0 && m.Event == sm.Lose && m.Actor == sm.Server {
-		n.workers[n.holder(n.tasks[m.ID-1])].lease.fenced = true
+		n.workers[n.holder(n.tasks[slot(m.ID)])].lease.fenced = true
 	}
 }
 

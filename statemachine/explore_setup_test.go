@@ -5,8 +5,9 @@ import sm "github.com/tdf-go/tdf/statemachine"
 // setup is a small world to explore: who is in it and what may happen.
 type setup struct {
 	name string
-	// tasks, workers, servers and late messages take part, beside one manager.
-	tasks, workers, servers, late int
+	// tasks, workers, servers and late messages take part, and managers, at least
+	// one.
+	tasks, workers, servers, managers, late int
 	// claims bounds the claims made in one history, and with them the rounds.
 	claims int
 	// task is the model of every task.
@@ -32,6 +33,30 @@ type setup struct {
 	// lease is how long a worker may be silent; 0 is a world without leases,
 	// where a server may lose any task at any time.
 	lease sm.Duration
-	// flaw is what is wrong with the leases.
+	// handling is how long a manager that handles tasks may be silent; 0 is a
+	// world in which managers archive without handling. grants bounds those made in
+	// one history.
+	handling sm.Duration
+	grants   int8
+	// losses is how often Redis goes back in time, by at most depth changes.
+	losses, depth int8
+	// flaw is what is wrong with the leases, or with new epochs.
 	flaw flaw
 }
+
+// first is the world before anything has happened.
+func (s *setup) first() world {
+	var w world
+	for i := range s.tasks {
+		t := s.task
+		t.ID = int64(i + 1)
+		w.tasks[i] = &t
+	}
+	for i := range w.desk.till {
+		w.desk.till[i] = noLease
+	}
+	return w
+}
+
+// slot is where the task with that id stands in a world.
+func slot(id int64) int { return int(id-1) % maxTasks }

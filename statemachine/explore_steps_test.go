@@ -24,17 +24,6 @@ func (s step) String() string {
 	return fmt.Sprintf("%s %s: %s task %d: %s -> %s (round %d, claim %q, rev %d)", s.who, s.what, m.Event, m.ID, m.From, m.To, m.Round, m.Claim, m.Rev)
 }
 
-// first is the world before anything has happened.
-func (s *setup) first() world {
-	var w world
-	for i := range s.tasks {
-		t := s.task
-		t.ID = int64(i + 1)
-		w.tasks[i] = &t
-	}
-	return w
-}
-
 // next appends everything that may happen in w.
 func (s *setup) next(w *world, steps []step) []step {
 	if w.now < s.horizon {
@@ -46,8 +35,12 @@ func (s *setup) next(w *world, steps []step) []step {
 	for i := range s.servers {
 		steps = s.clerk(w, "a server", sm.Server, func(w *world) **sm.Move { return &w.servers[i] }, steps)
 	}
-	steps = s.clerk(w, "the manager", sm.Manager, func(w *world) **sm.Move { return &w.manager }, steps)
+	for i := range max(s.managers, 1) {
+		steps = s.clerk(w, "a manager", sm.Manager, func(w *world) **sm.Move { return &w.managers[i].waits }, steps)
+		steps = s.handle(w, i, steps)
+	}
 	steps = s.edit(w, steps)
+	steps = s.loseHistory(w, steps)
 	return s.lateMessages(w, steps)
 }
 
@@ -67,11 +60,13 @@ func (s *setup) clerk(w *world, who string, actor sm.Actor, waits func(*world) *
 func (s *setup) decisions(w *world, who string, actor sm.Actor, keep func(*world, *sm.Move), steps []step) []step {
 	for i := range s.tasks {
 		for _, o := range s.occurrences(actor) {
+			o.Void = s.void(w, w.tasks[i])
 			m, err := sm.Decide(w.tasks[i], o, w.now)
 			if err != nil || o.Event == sm.Hold && w.holds == s.holds || s.mustWait(w, &m) {
 				continue
 			}
 			n := *w
+			n.decidedIn(s, &m)
 			s.fence(&n, &m)
 			keep(&n, &m)
 			if o.Event == sm.Hold {
@@ -107,6 +102,7 @@ func (s *setup) worker(w *world, i int, steps []step) []step {
 	me := w.workers[i]
 	dies := func(n *world) { n.workers[i] = n.workers[i].dead() }
 	steps = s.heartbeat(w, i, steps)
+	steps = s.learnEpoch(w, i, steps)
 	switch {
 	case me.waits != nil:
 		steps = s.deliver(w, who, me.waits, func(n *world, r sm.Result) { s.answered(n, i, r) }, steps)
@@ -141,6 +137,7 @@ func (s *setup) newClaims(w *world, i int, steps []step) []step {
 		}
 		n := *w
 		n.workers[i].lease.claims |= 1 << n.made
+		n.history.made[n.made] = w.workers[i].epoch
 		n.made++
 		n.workers[i].waits = &m
 		steps = append(steps, step{who: "a worker", what: "decides", move: &m, world: n})
@@ -173,13 +170,13 @@ func (s *setup) closings(w *world, i int, steps []step) []step {
 func (s *setup) answered(n *world, i int, r sm.Result) {
 	me := &n.workers[i]
 	m := me.waits
-	now, mine := n.tasks[m.ID-1], me.holds
+	now, mine := n.tasks[slot(m.ID)], me.holds
 	me.waits, me.holds = nil, nil
 	if r == sm.Refused && mine != nil && stopHeld(now, mine) { // it reads the mark and decides anew
 		me.holds = now
 	}
 	if m.Event == sm.Claim && r != sm.Refused {
-		me.holds = n.tasks[m.ID-1]
+		me.holds = n.tasks[slot(m.ID)]
 		me.lease.runs = s.lease > 0 && n.now <= me.lease.believes
 	}
 }

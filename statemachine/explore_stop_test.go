@@ -51,11 +51,11 @@ func (s *setup) checkRest(now sm.Time, before, after *sm.Task, m *sm.Move) error
 // learnStop is worker i hearing that a stop was asked for the round it holds.
 func (s *setup) learnStop(w *world, i int, steps []step) []step {
 	mine := w.workers[i].holds
-	if mine.StopAsked || !stopHeld(w.tasks[mine.ID-1], mine) {
+	if mine.StopAsked || !stopHeld(w.tasks[slot(mine.ID)], mine) {
 		return steps
 	}
 	n := *w
-	n.workers[i].holds = w.tasks[mine.ID-1]
+	n.workers[i].holds = w.tasks[slot(mine.ID)]
 	return append(steps, step{who: "a worker", what: "hears of the stop", world: n})
 }
 

@@ -2,6 +2,7 @@ package statemachine_test
 
 import (
 	"flag"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -9,7 +10,7 @@ import (
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 
-var long = flag.Bool("long", false, "explore larger worlds (takes about a minute)")
+var long = flag.Bool("long", os.Getenv("TDF_LONG") != "", "explore larger worlds, as TDF_LONG=1 does (takes some minutes)")
 
 // work is who does what, beside the worker's claims and closings.
 func work(more map[sm.Actor][]sm.Event) map[sm.Actor][]sm.Event {
@@ -36,7 +37,7 @@ func worlds() []setup {
 	stopped := sm.Task{EndBefore: 1, MaxFails: 1, MaxTimeouts: 1, MaxLosses: 1, MaxFaults: 1}
 	resting := sm.Task{EndBefore: 3, MaxFails: 1, MaxTimeouts: 1, MaxFaults: 1, Backoff: sm.Backoff{Delay: 1, Factor: 2, Max: 2}}
 	leased := sm.Task{EndBefore: 2, Timeout: sm.Forever, MaxTimeouts: 1, MaxLosses: 1}
-	return []setup{
+	all := []setup{
 		{name: "many programs", tasks: 1, workers: 3, servers: 2, claims: 2, task: strict, horizon: 2, by: work(nil)},
 		{name: "many rounds", tasks: 1, workers: 1, servers: 1, claims: 3, task: generous, horizon: 2, by: work(nil)},
 		{name: "a late message", tasks: 1, workers: 2, servers: 1, late: 1, claims: 2, task: strict, horizon: 2, by: work(nil)},
@@ -53,6 +54,7 @@ func worlds() []setup {
 		{name: "leases of two servers", tasks: 1, workers: 1, servers: 2, claims: 2, task: leased, horizon: 3, by: work(nil), lease: 1, ways: []sm.Event{sm.StopOverdue}},
 		{name: "leases and a late message", tasks: 1, workers: 1, servers: 1, late: 1, claims: 2, task: leased, horizon: 3, by: work(nil), lease: 1, ways: []sm.Event{sm.Report}},
 	}
+	return append(append(all, handlingWorlds()...), lossWorlds()...)
 }
 
 // leasts are the states a world must have at least: one that shrinks has lost
@@ -62,10 +64,13 @@ var leasts = map[string]int{
 	"leases": 211_000, "leases of two servers": 47_000, "leases and a late message": 244_000,
 	"grace": 52_000, "two tasks": 26_000, "an operator": 150_000, "foreign workers": 26_000,
 	"a stop": 128_000, "a stop and two workers": 70_000, "a stop for a foreign worker": 10_000, "rests": 25_000,
+	"two managers": 83_000, "two managers and two tasks": 100_000, "two managers and a worker": 99_000,
+	"lost changes": 10_000, "lost changes and a late message": 10_000, "lost changes of two servers": 11_000,
+	"lost changes, twice": 34_000,
 }
 
 // TestExplore visits every situation of the small worlds and checks every step.
-// With -long each world has one claim more: three million states.
+// With -long each world has one claim and one grant more: millions of states.
 func TestExplore(t *testing.T) {
 	t.Parallel()
 	var states, steps atomic.Int64
@@ -77,6 +82,7 @@ func TestExplore(t *testing.T) {
 			limit := 500_000
 			if *long {
 				s.claims++
+				s.grants++
 				limit = 20_000_000
 			}
 			e := explore(&s, limit)

@@ -10,11 +10,13 @@ import (
 
 // The most of everything a world can hold; a setup says how much of it is used.
 const (
-	maxTasks   = 2
-	maxWorkers = 3
-	maxServers = 2
-	maxLate    = 2
-	maxClaims  = 5
+	maxTasks    = 2
+	maxWorkers  = 3
+	maxServers  = 2
+	maxManagers = 2
+	maxLate     = 2
+	maxClaims   = 5
+	maxKept     = 3
 )
 
 // world is one situation: the tasks, what each program knows and waits for, and
@@ -29,10 +31,14 @@ type world struct {
 	lists [maxTasks]uint16
 
 	workers [maxWorkers]worker
-	// servers and the manager hold the decision they have made and not yet seen
+	// servers and managers hold the decision they have made and not yet seen
 	// answered. It was made from an old read by the time it arrives.
-	servers [maxServers]*sm.Move
-	manager *sm.Move
+	servers  [maxServers]*sm.Move
+	managers [maxManagers]boss
+	// desk is used in worlds with leases of managers, history in those where Redis
+	// loses changes.
+	desk    desk
+	history history
 	// late are messages under way whose sender has given up or died. They may
 	// arrive at any time, any number of times, or never.
 	late [maxLate]*sm.Move
@@ -55,6 +61,8 @@ type worker struct {
 	holds *sm.Task
 	// lease is used in worlds with leases only.
 	lease lease
+	// epoch is the one its session belongs to.
+	epoch int8
 }
 
 // grant is the round that a claim was given.
@@ -91,11 +99,13 @@ func (w *world) encode(s *setup, b []byte) []byte {
 		b = append(b, byte(g.task), byte(g.round))
 	}
 	b = appendSorted(b, s.workers, func(b []byte, i int) []byte {
+		b = append(b, byte(w.workers[i].epoch))
 		return w.workers[i].lease.encode(appendTaskOrNil(appendMove(b, w.workers[i].waits), w.workers[i].holds))
 	})
 	b = appendSorted(b, s.servers, func(b []byte, i int) []byte { return appendMove(b, w.servers[i]) })
 	b = appendSorted(b, s.late, func(b []byte, i int) []byte { return appendMove(b, w.late[i]) })
-	return appendMove(b, w.manager)
+	b = appendSorted(b, max(s.managers, 1), func(b []byte, i int) []byte { return w.managers[i].encode(b, i, &w.desk) })
+	return w.history.encode(s, b)
 }
 
 // appendSorted appends n encodings in the order of their bytes.

@@ -156,7 +156,13 @@ func runningDeadlineProbes() []probe {
 }
 
 func loseProbes() []probe {
+	void := func(o *Occurrence) { o.Void = true }
+	free := want{to: Open, count: Releases, next: true}
 	return []probe{
+		{name: "the epoch is over", asked: void, want: free},
+		{name: "the epoch is over, beyond the limit", task: losses(2, 2), asked: void, want: free},
+		{name: "the epoch is over, no loss allowed", task: losses(0, 0), asked: void, want: free},
+		{name: "the epoch is over, a stop was asked for", task: stopAsked, asked: void, want: want{to: Terminated}},
 		{name: "the raised counter reaches its maximum", task: losses(1, 2), want: want{to: Open, count: Losses, next: true}},
 		{name: "the raised counter exceeds its maximum", task: losses(2, 2), want: want{to: Orphaned, count: Losses}},
 		{name: "no loss allowed", task: losses(0, 0), want: want{to: Orphaned, count: Losses}},

@@ -45,7 +45,7 @@ func (w *Worker) renew(ctx context.Context) time.Duration {
 		w.order(r.Order)
 		w.cancel(r.Stops)
 		w.follow(ctx, r.Followed)
-		return interval
+		return w.lease.interval() // of the lease that was told just now
 	case errors.Is(err, store.ErrLeaseLost):
 		w.lose(ctx, err)
 		return 0

@@ -37,9 +37,9 @@ func newCommand() *cobra.Command {
 	root.PersistentFlags().StringVar(&a.file, "config", "",
 		"configuration file (default $TDF_CONFIG, else ./"+defaultConfig+")")
 	a.flags = cli.AddDaemonFlags(root)
-	root.AddCommand(a.submit(), a.ls(), a.show(), a.logs(), a.why(), a.stats(), a.top(), a.wait(),
+	root.AddCommand(a.submit(), a.ls(), a.show(), a.history(), a.logs(), a.why(), a.stats(), a.top(), a.wait(),
 		a.cancel(), a.hold(), a.release(), a.retry(), a.replay(), a.queue(), a.node(), a.worker(),
-		a.run(), a.verify(), a.flush(), version())
+		a.run(), a.verify(), a.doctor(), a.acl(), a.flush(), version())
 	return root
 }
 

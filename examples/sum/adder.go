@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -12,25 +12,23 @@ import (
 )
 
 // adder is the manager's side of the example. All its methods are called by
-// Run, one at a time.
+// Run, one at a time. What it knows it can find out again from the tasks:
+// nothing is lost with the process.
 type adder struct {
-	bucket int
-	out    io.Writer
-	// counted are the tasks whose result is in parts, or was: a handler may be
-	// called again for the same task, and its number must not count twice.
-	counted map[int64]bool
-	// parts are the partial sums for which no task has been opened yet.
-	parts []string
-	// sending are those that are being opened, again and again if Redis is away.
-	sending []string
-	// opened counts calls of open that worked; it names the next one.
-	opened int
+	tree tree
+	out  io.Writer
+	// ids are the tasks of places, sums what they have printed, as far as known.
+	ids  map[place]int64
+	sums map[place]string
+	// parts and created are what this round has brought, to be printed.
+	parts   []string
+	created [][]string
 	// failed is why there will be no result.
 	failed error
 }
 
-func newAdder(bucket int, out io.Writer) *adder {
-	return &adder{bucket: bucket, out: out, counted: map[int64]bool{}}
+func newAdder(t tree, out io.Writer) *adder {
+	return &adder{tree: t, out: out, ids: map[place]int64{}, sums: map[place]string{}}
 }
 
 func (a *adder) handlers() manager.Handlers {
@@ -43,52 +41,113 @@ func (a *adder) handlers() manager.Handlers {
 	}
 }
 
-// add takes the partial sum that a task has printed.
-func (a *adder) add(_ context.Context, _ *manager.Manager, t *manager.Task) error {
-	if a.counted[t.ID] {
+// add takes the partial sum that a task has printed, and opens the task that
+// needs it, if that was the last one it needs. Called again, it opens no
+// second one: the key of a task says which place of the tree it has.
+func (a *adder) add(ctx context.Context, m *manager.Manager, t *manager.Task) error {
+	p, ok := a.tree.placeOf(t.Key)
+	if !ok {
+		a.failed = fmt.Errorf("task %d is none of this sum", t.ID)
 		return nil
 	}
-	part := strings.TrimSpace(t.Output())
-	if isNumber(part) {
-		a.counted[t.ID] = true
-		a.parts = append(a.parts, part)
-	} else {
-		a.failed = fmt.Errorf("task %d printed %q, which is no number", t.ID, part)
+	a.ids[p] = t.ID
+	if !a.learn(p, t) {
+		return nil // archive the task, also one that printed nonsense
 	}
-	return nil // archive the task, also one that printed nonsense
+	a.parts = append(a.parts, a.sums[p])
+	if p.level == a.tree.top() {
+		return nil
+	}
+	_, err := a.id(ctx, m, a.tree.parent(p))
+	return err
 }
 
-func isNumber(text string) bool {
-	_, err := strconv.ParseInt(text, 10, 64)
-	return err == nil
+// learn notes what a task that has ended printed; it reports whether that was a
+// number.
+func (a *adder) learn(p place, t *manager.Task) bool {
+	part := strings.TrimSpace(t.Output())
+	switch _, err := strconv.ParseInt(part, 10, 64); {
+	case t.EndState() != "succeeded":
+		a.failed = failure(t)
+	case err != nil:
+		a.failed = fmt.Errorf("task %d printed %q, which is no number", t.ID, part)
+	default:
+		a.sums[p] = part
+		return true
+	}
+	return false
 }
 
 func (a *adder) giveUp(_ context.Context, _ *manager.Manager, t *manager.Task) error {
-	a.failed = fmt.Errorf("task %d (%s %s) has %s: %s", t.ID, t.Program, t.Input, t.EndState(), strings.TrimSpace(t.Last().Error))
+	a.failed = failure(t)
 	return nil
 }
 
-// endRound opens tasks that add up what this round brought.
+func failure(t *manager.Task) error {
+	return fmt.Errorf("task %d (%s %s) has %s: %s", t.ID, t.Program, t.Input, t.EndState(), strings.TrimSpace(t.Last().Error))
+}
+
+// id returns the task of a place; it is opened when all its numbers are there.
+// Before that it is 0.
+func (a *adder) id(ctx context.Context, m *manager.Manager, p place) (int64, error) {
+	if id, known := a.ids[p]; known {
+		return id, nil
+	}
+	numbers, err := a.numbers(ctx, m, p)
+	if err != nil || numbers == nil {
+		return 0, err
+	}
+	return a.open(ctx, m, p, numbers)
+}
+
+// numbers are what the task of a place adds up, nil while one is not there.
+func (a *adder) numbers(ctx context.Context, m *manager.Manager, p place) ([]string, error) {
+	var numbers []string
+	for _, child := range a.tree.children(p) {
+		number, err := a.sum(ctx, m, child)
+		if err != nil || number == "" {
+			return nil, err
+		}
+		numbers = append(numbers, number)
+	}
+	return numbers, nil
+}
+
+// sum is what the task of a place has printed, empty while it has not ended.
+func (a *adder) sum(ctx context.Context, m *manager.Manager, p place) (string, error) {
+	if sum, known := a.sums[p]; known {
+		return sum, nil
+	}
+	id, err := a.id(ctx, m, p)
+	if err != nil || id == 0 {
+		return "", err
+	}
+	t, err := m.Task(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if t.EndState() != "" {
+		a.learn(p, t)
+	}
+	return a.sums[p], nil
+}
+
+// endRound says what this round brought.
 func (a *adder) endRound(ctx context.Context, m *manager.Manager, round int) error {
 	counts, err := m.Count(ctx)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(a.out, "ending round %d (%s) (%d tasks left)\n", round, list(a.parts), counts.Unarchived())
-	if len(a.sending) == 0 && len(a.parts) > 1 {
-		a.sending, a.parts = a.parts, nil
+	for _, numbers := range a.created {
+		fmt.Fprintf(a.out, "creating task for numbers: %s\n", list(numbers))
 	}
-	if len(a.sending) == 0 {
-		return nil
-	}
-	if err := a.open(ctx, m, slices.Values(a.sending)); err != nil {
-		return err // the next round tries again
-	}
-	a.sending = nil
+	a.parts, a.created = nil, nil
 	return nil
 }
 
-// stop ends the run when every task is archived, and no number is on its way.
+// stop ends the run when every task is archived: the last number of a task opens
+// the task before it is archived, so none is on its way then.
 func (a *adder) stop(ctx context.Context, m *manager.Manager, _ int) bool {
 	if a.failed != nil {
 		return true
@@ -97,13 +156,19 @@ func (a *adder) stop(ctx context.Context, m *manager.Manager, _ int) bool {
 	return err == nil && counts.Unarchived() == 0
 }
 
-// result is the one number left.
-func (a *adder) result() (int64, error) {
+// result is what the task at the top has printed.
+func (a *adder) result(ctx context.Context, m *manager.Manager) (int64, error) {
 	if a.failed != nil {
 		return 0, a.failed
 	}
-	if len(a.parts) != 1 {
-		return 0, fmt.Errorf("all tasks have ended and %d partial sums are left: did something else work on the namespace?", len(a.parts))
+	sum, err := a.sum(ctx, m, place{level: a.tree.top()})
+	switch {
+	case err != nil:
+		return 0, err
+	case a.failed != nil:
+		return 0, a.failed
+	case sum == "":
+		return 0, errors.New("all tasks have ended without a result: did something else work on the namespace?")
 	}
-	return strconv.ParseInt(a.parts[0], 10, 64)
+	return strconv.ParseInt(sum, 10, 64)
 }

@@ -2,11 +2,11 @@
 // up to P numbers each give partial sums, further tasks add those up, until one
 // number is left.
 //
-//	sum M N P manager.cfg
+//	sum [--continue] M N P manager.cfg
 //
 // It starts with an empty namespace: whatever is in the one named by manager.cfg
-// is deleted, and nothing else in that Redis. Killed and started again, it
-// therefore begins from the start.
+// is deleted, and nothing else in that Redis. With --continue it goes on with
+// what is there: after it was killed, or beside another one of the same sum.
 package main
 
 import (
@@ -46,12 +46,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer func() { _ = m.Close() }()
-	if _, err := m.Flush(ctx); err != nil {
+	if err := prepare(ctx, m, o); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "computing sum of [%d,%d] with bucket size p=%d\n", o.from, o.to, o.bucket)
-	a := newAdder(o.bucket, out)
-	if err := a.open(ctx, m, numbers(o.from, o.to)); err != nil {
+	a := newAdder(o.tree, out)
+	if err := a.begin(ctx, m); err != nil {
 		return err
 	}
 	if err := m.Run(ctx, a.handlers()); err != nil {
@@ -60,12 +60,31 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if ctx.Err() != nil {
 		return errors.New("stopped before the end")
 	}
-	return conclude(out, a, o)
+	return conclude(ctx, m, out, a, o)
+}
+
+// prepare empties the namespace, or sees that it holds nothing but this sum.
+func prepare(ctx context.Context, m *manager.Manager, o options) error {
+	if !o.goOn {
+		_, err := m.Flush(ctx)
+		return err
+	}
+	first, err := m.Task(ctx, 1)
+	if errors.Is(err, manager.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, mine := o.placeOf(first.Key); !mine {
+		return fmt.Errorf("the namespace %s holds something else: leave out --continue to have it deleted", m.Namespace())
+	}
+	return nil
 }
 
 // conclude prints the result beside what it should be.
-func conclude(out io.Writer, a *adder, o options) error {
-	result, err := a.result()
+func conclude(ctx context.Context, m *manager.Manager, out io.Writer, a *adder, o options) error {
+	result, err := a.result(ctx, m)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,14 @@ import (
 	"github.com/tdf-go/tdf/manager"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+// TestMain also makes the test binary the example itself; see process.
+func TestMain(m *testing.M) {
+	if os.Getenv(processEnv) != "" {
+		main()
+		return
+	}
+	redistest.Main(m)
+}
 
 const limit = 60 * time.Second
 
@@ -194,6 +201,7 @@ func TestBadArguments(t *testing.T) {
 		"5 4 3 manager.cfg":        "N=4: write a whole number from 5",
 		"1 2 1 manager.cfg":        "P=1: write a whole number from 2",
 		"1 2000000000 3 m.cfg":     "N=2000000000",
+		"--continue 1 2 3":         "expecting 4 arguments (3 given)",
 		"1 99999999999999999999 3": "expecting 4",
 	} {
 		err := run(t.Context(), strings.Fields(args), io.Discard)

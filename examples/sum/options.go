@@ -6,13 +6,14 @@ import (
 	"strconv"
 )
 
-var errUsage = errors.New("usage: sum M N P manager.cfg")
+var errUsage = errors.New("usage: sum [--continue] M N P manager.cfg")
 
 // options are the arguments: add the numbers from M to N, at most P in a task.
 type options struct {
-	from, to int64
-	bucket   int
-	config   string
+	tree
+	config string
+	// goOn says to go on with what the namespace holds.
+	goOn bool
 }
 
 // largest keeps every sum within 64 bits, in Go and in the shell.
@@ -20,6 +21,9 @@ const largest = 1_000_000_000
 
 func parse(args []string) (options, error) {
 	var o options
+	if len(args) > 0 && args[0] == "--continue" {
+		o.goOn, args = true, args[1:]
+	}
 	if len(args) != 4 {
 		return o, fmt.Errorf("expecting 4 arguments (%d given)\n%w", len(args), errUsage)
 	}
@@ -32,8 +36,7 @@ func parse(args []string) (options, error) {
 		return o, err
 	}
 	// Tasks of one number each would never become fewer.
-	bucket, err := integer("P", args[2], 2, largest)
-	o.bucket = int(bucket)
+	o.bucket, err = integer("P", args[2], 2, largest)
 	return o, err
 }
 

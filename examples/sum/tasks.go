@@ -4,64 +4,54 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/tdf-go/tdf/manager"
 )
 
-// open opens a task for each bucket of numbers. Called again after an error,
-// with the same numbers, it opens no task twice: that is what the key is for.
-func (a *adder) open(ctx context.Context, m *manager.Manager, all iter.Seq[string]) error {
-	key := manager.WithRequestKey("sum-" + strconv.Itoa(a.opened))
-	if _, err := m.OpenAll(ctx, a.specs(all), key); err != nil {
-		return err
+// begin opens the tasks of level 0; those that are there already stay as they are.
+func (a *adder) begin(ctx context.Context, m *manager.Manager) error {
+	opened, err := m.OpenEach(ctx, a.first())
+	for i, o := range opened {
+		p := place{index: int64(i)}
+		a.ids[p] = o.ID
+		if !o.Existing {
+			fmt.Fprintf(a.out, "creating task for numbers: %s\n", list(a.tree.numbers(p.index)))
+		}
 	}
-	a.opened++
-	return nil
+	return err
 }
 
-// specs are the tasks that add the numbers up.
-func (a *adder) specs(all iter.Seq[string]) iter.Seq[manager.Spec] {
+func (a *adder) first() iter.Seq[manager.Spec] {
 	return func(yield func(manager.Spec) bool) {
-		for bucket := range buckets(all, a.bucket) {
-			fmt.Fprintf(a.out, "creating task for numbers: %s\n", list(bucket))
-			// The path is relative to the directory in which a worker was started.
-			spec := manager.Spec{Program: "sum", Source: "rsync:run.sh", Input: strings.Join(bucket, " ")}
-			if !yield(spec) {
+		for i := range a.tree.width(0) {
+			if !yield(a.spec(place{index: i}, a.tree.numbers(i))) {
 				return
 			}
 		}
 	}
 }
 
-// numbers yields every number of a range, both ends included.
-func numbers(from, to int64) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for n := from; n <= to; n++ {
-			if !yield(strconv.FormatInt(n, 10)) {
-				return
-			}
-		}
+// open opens the task of a place, or finds the one that is there.
+func (a *adder) open(ctx context.Context, m *manager.Manager, p place, numbers []string) (int64, error) {
+	opened, err := m.OpenEach(ctx, slices.Values([]manager.Spec{a.spec(p, numbers)}))
+	if err != nil {
+		return 0, err
 	}
+	a.ids[p] = opened[0].ID
+	if !opened[0].Existing {
+		a.created = append(a.created, numbers)
+	}
+	return a.ids[p], nil
 }
 
-// buckets yields all numbers in groups of size; the last one may be smaller.
-func buckets(all iter.Seq[string], size int) iter.Seq[[]string] {
-	return func(yield func([]string) bool) {
-		var bucket []string
-		for number := range all {
-			if bucket = append(bucket, number); len(bucket) < size {
-				continue
-			}
-			if !yield(bucket) {
-				return
-			}
-			bucket = nil
-		}
-		if len(bucket) > 0 {
-			yield(bucket)
-		}
+// spec is the task that adds the numbers up. With its key it is opened once,
+// however often and by however many managers it is asked for.
+func (a *adder) spec(p place, numbers []string) manager.Spec {
+	// The path is relative to the directory in which a worker was started.
+	return manager.Spec{
+		Program: "sum", Source: "rsync:run.sh", Input: strings.Join(numbers, " "), Key: a.tree.key(p),
 	}
 }
 

@@ -1,13 +1,17 @@
 // Package audit looks at a namespace and says what cannot be: every task must be
-// in exactly one state, with counters, limits, stamps and indices that agree.
+// in exactly one state, with counters, limits, stamps and indices that agree, every
+// id that was given out must be accounted for, and the recorded events must be
+// steps that the state machine allows.
 //
-// It reads only, through the store, and decides nothing: what it finds is for
+// [Verify] reads only, through the store, and decides nothing: what it finds is for
 // people, and for tests that want proof. A task that moves while it is looked at
-// is looked at again before anything is said about it.
+// is looked at again before anything is said about it. [Repair] puts right what is
+// safe to put right, which never is the record of a task.
 package audit
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
@@ -15,62 +19,22 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// Violation is something about one task that cannot be.
-type Violation struct {
-	ID int64 `json:"id"`
-	// Kind is one of the constants of this package.
-	Kind Kind   `json:"kind"`
-	Text string `json:"text"`
-}
-
-// Kind says which promise is broken.
-type Kind string
-
-// The kinds of violations.
-const (
-	// Lost: an id was given out, and there is neither a record nor a set with it.
-	Lost Kind = "lost"
-	// SetAside: a server took the damaged task out of all sets.
-	SetAside Kind = "set_aside"
-	// Damaged: the hash is missing or does not hold what it must.
-	Damaged Kind = "damaged"
-	// Sets: the task is not in exactly one state set, equal to its hash.
-	Sets Kind = "sets"
-	// Counters: they do not add up to the round.
-	Counters Kind = "counters"
-	// Limits: a counter is beyond its maximum.
-	Limits Kind = "limits"
-	// Stamps: a moment that must have been recorded is not there.
-	Stamps Kind = "stamps"
-	// Index: a server or worker will not find the task when it is due, or limits
-	// count a round that is none or miss one that is.
-	Index Kind = "index"
-	// Unknown: a set lists an id that was never given out.
-	Unknown Kind = "unknown"
-)
-
-// Report is what [Verify] found.
-type Report struct {
-	Namespace string `json:"namespace"`
-	// TaskID is the newest id, Checked the number of tasks looked at.
-	TaskID  int64 `json:"task_id"`
-	Checked int64 `json:"checked"`
-	// States counts the tasks by state as each was when it was looked at.
-	States map[statemachine.State]int64 `json:"states"`
-	// Violations are sorted by id within each step of the audit.
-	Violations []Violation `json:"violations"`
-}
-
-// OK reports whether nothing was found.
-func (r *Report) OK() bool { return len(r.Violations) == 0 }
-
 // auditor is one audit under way.
 type auditor struct {
 	store   *store.Store
 	report  Report
 	adopted int64
+	grace   statemachine.Duration
+	buckets map[string]bool
 	asides  map[int64]store.Aside
+	// gaps are the ids that epochs left out, there those of them that exist all
+	// the same.
+	gaps    []gap
+	there   map[int64]bool
+	history history
 	pause   time.Duration
+	// fix, if set, repairs what is found.
+	fix *fixer
 }
 
 // chunk is how many tasks are looked at in one call.
@@ -83,35 +47,79 @@ const (
 	lookAgain = 150 * time.Millisecond
 )
 
+// maxLooks ends the audit of a task that never stops moving.
+const maxLooks = 20
+
 // Verify audits all tasks of a namespace. It may be used while everything is at
 // work. The error is that of a call to Redis; what is wrong with tasks is in
 // the report.
 func Verify(ctx context.Context, s *store.Store) (Report, error) {
-	a := auditor{store: s, pause: lookAgain, asides: map[int64]store.Aside{}}
-	a.report = Report{
-		Namespace: s.Namespace(), States: map[statemachine.State]int64{}, Violations: []Violation{},
+	a := newAuditor(s)
+	err := a.run(ctx)
+	return a.report, err
+}
+
+func newAuditor(s *store.Store) *auditor {
+	return &auditor{
+		store: s, pause: lookAgain, asides: map[int64]store.Aside{}, there: map[int64]bool{},
+		report: Report{
+			Namespace: s.Namespace(), States: map[statemachine.State]int64{}, Violations: []Violation{}, Notes: []Violation{},
+		},
 	}
-	var err error
-	if a.adopted, a.report.TaskID, err = s.Watermark(ctx); err != nil {
-		return a.report, err
-	}
-	for first := int64(1); first <= a.report.TaskID; first += chunk {
-		ids := make([]int64, 0, chunk)
-		for id := first; id < first+chunk && id <= a.report.TaskID; id++ {
-			ids = append(ids, id)
+}
+
+// run makes all steps of the audit. The newest id is read before the events, so
+// that whatever our own clients have opened up to it has left its event there.
+func (a *auditor) run(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		a.begin, a.readHistory, a.walk, a.unknown, a.mendSets, a.strays, a.counts, a.compareHistory, a.account,
+	} {
+		if err := step(ctx); err != nil {
+			return err
 		}
-		if err := a.tasks(ctx, ids); err != nil {
-			return a.report, err
+	}
+	return nil
+}
+
+// begin reads what tasks are compared with.
+func (a *auditor) begin(ctx context.Context) (err error) {
+	if a.adopted, a.report.TaskID, err = a.store.Watermark(ctx); err != nil {
+		return err
+	}
+	a.report.Account.Opened = a.report.TaskID
+	if a.grace, err = a.store.Grace(ctx); err != nil {
+		return err
+	}
+	if err := a.readBuckets(ctx); err != nil {
+		return err
+	}
+	return a.readGaps(ctx)
+}
+
+// walk audits all ids but those that epochs left out.
+func (a *auditor) walk(ctx context.Context) error {
+	return a.between(ctx, 1, a.report.TaskID)
+}
+
+func (a *auditor) between(ctx context.Context, first, last int64) error {
+	ids := make([]int64, 0, chunk)
+	for id := first; id <= last; id++ {
+		if id = a.after(id); id > last {
+			break
+		}
+		if ids = append(ids, id); len(ids) == chunk {
+			if err := a.tasks(ctx, ids); err != nil {
+				return err
+			}
+			ids = ids[:0]
 		}
 	}
-	if err := a.unknown(ctx); err != nil {
-		return a.report, err
-	}
-	return a.report, a.counts(ctx)
+	return a.tasks(ctx, ids)
 }
 
 // tasks audits some tasks.
 func (a *auditor) tasks(ctx context.Context, ids []int64) error {
+	ids = slices.Clone(ids)
 	before := map[int64]string{}
 	for look := 1; len(ids) > 0; look++ {
 		found, err := a.look(ctx, ids)
@@ -128,7 +136,9 @@ func (a *auditor) tasks(ctx context.Context, ids []int64) error {
 				ids = append(ids, sight.ID)
 				continue
 			}
-			a.note(sight, problems)
+			if err := a.note(ctx, sight, problems); err != nil {
+				return err
+			}
 		}
 		if len(ids) > 0 && !timing.Pause(ctx, a.pause) {
 			return ctx.Err()
@@ -137,13 +147,30 @@ func (a *auditor) tasks(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// maxLooks ends the audit of a task that never stops moving.
-const maxLooks = 20
-
-func (a *auditor) note(s *sight, problems []Violation) {
+// note counts the task and keeps what there is to say about it.
+func (a *auditor) note(ctx context.Context, s *sight, problems []problem) error {
 	a.report.Checked++
-	if s.Err == nil {
+	a.history.hear(s)
+	switch {
+	case s.setAside():
+		a.report.Account.SetAside++
+	case s.unwritten():
+		a.report.Account.Unwritten++
+	case s.Err != nil:
+		a.report.Account.Missing++
+	default:
 		a.report.States[s.state()]++
+		a.report.Account.InStates++
 	}
-	a.report.Violations = append(a.report.Violations, problems...)
+	for _, p := range problems {
+		if p.note {
+			a.remark(p.Violation)
+		} else {
+			a.say(p.Violation)
+		}
+	}
+	if a.fix == nil || !slices.ContainsFunc(problems, func(p problem) bool { return !p.note }) {
+		return nil
+	}
+	return a.fix.task(ctx, s, problems)
 }

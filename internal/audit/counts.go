@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/tdf-go/tdf/internal/store"
@@ -23,8 +22,11 @@ func (a *auditor) counts(ctx context.Context) error {
 		suspects = slices.DeleteFunc(suspects, func(c store.CountedRound) bool { return !slices.Contains(again, c) })
 	}
 	for _, c := range suspects {
-		text := fmt.Sprintf("counted as running in queue %q on node %q (empty: any), but it does not run there", c.Queue, c.Node)
-		a.report.Violations = append(a.report.Violations, Violation{ID: c.ID, Kind: Index, Text: text})
+		v := sprint(c.ID, Index, "counted as running in queue %q on node %q (empty: any), but it does not run there", c.Queue, c.Node)
+		a.say(v)
+		if a.fix != nil {
+			a.fix.uncounted = append(a.fix.uncounted, v)
+		}
 	}
 	return err
 }

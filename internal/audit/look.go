@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
@@ -16,7 +15,11 @@ type sight struct {
 	aside  *store.Aside
 	// adopted says that a server has had the task, so its indices must be there.
 	adopted bool
-	now     statemachine.Time
+	// unlisted says that the bucket of the task is not on the list of buckets.
+	unlisted bool
+	now      statemachine.Time
+	grace    statemachine.Duration
+	history  *history
 }
 
 // look reads tasks with what the audit needs of them.
@@ -32,9 +35,15 @@ func (a *auditor) look(ctx context.Context, ids []int64) ([]sight, error) {
 	if err := a.readAsides(ctx, found); err != nil {
 		return nil, err
 	}
+	if err := a.learnBuckets(ctx, found); err != nil {
+		return nil, err
+	}
 	sights := make([]sight, len(found))
 	for i := range found {
-		sights[i] = sight{Inspection: found[i], stamps: stamps[i], now: now, adopted: found[i].ID <= a.adopted}
+		sights[i] = sight{
+			Inspection: found[i], stamps: stamps[i], now: now, grace: a.grace, history: &a.history,
+			adopted: found[i].ID <= a.adopted, unlisted: !a.buckets[found[i].Bucket.Name()],
+		}
 		if aside, ok := a.asides[found[i].ID]; ok {
 			sights[i].aside = &aside
 		}
@@ -61,16 +70,21 @@ func (a *auditor) readAsides(ctx context.Context, found []store.Inspection) erro
 // field may be any number.
 const mostRounds = 100
 
+// roundFields are what is read of each round beside the stamps of states.
+var roundFields = []string{"worker", "claim", "end", string(statemachine.StampTimeout), string(statemachine.StampFailure)}
+
 // stampFields are the fields that may have to be there, for any of the tasks.
 func stampFields(found []store.Inspection) []string {
 	last := 0
 	for i := range found {
 		last = max(last, min(found[i].Round, mostRounds-1))
 	}
-	fields := make([]string, 0, 1+(1+len(statemachine.States()))*(last+1))
+	fields := make([]string, 0, 1+(len(roundFields)+len(statemachine.States()))*(last+1))
 	fields = append(fields, "state")
 	for n := range last + 1 {
-		fields = append(fields, statemachine.RoundField(n, "worker"))
+		for _, name := range roundFields {
+			fields = append(fields, statemachine.RoundField(n, name))
+		}
 		for _, state := range statemachine.States() {
 			fields = append(fields, statemachine.RoundField(n, string(state)))
 		}
@@ -78,38 +92,22 @@ func stampFields(found []store.Inspection) []string {
 	return fields
 }
 
-// unknown looks for ids in the sets that were never given out.
-func (a *auditor) unknown(ctx context.Context) error {
-	for _, state := range statemachine.States() {
-		for offset := int64(0); ; offset += chunk {
-			ids, err := a.store.IDs(ctx, state, offset, chunk, false)
-			if err != nil {
-				return err
-			}
-			if err := a.beyond(ctx, state, ids); err != nil {
-				return err
-			}
-			if len(ids) == 0 {
-				break
-			}
-		}
+// readBuckets reads the list of buckets: a task that waits in one that is not on it
+// is found by no worker.
+func (a *auditor) readBuckets(ctx context.Context) error {
+	list, err := a.store.Buckets(ctx)
+	a.buckets = make(map[string]bool, len(list))
+	for _, b := range list {
+		a.buckets[b.Name()] = true
 	}
-	return nil
+	return err
 }
 
-// beyond compares ids with the newest one; that may have grown meanwhile.
-func (a *auditor) beyond(ctx context.Context, state statemachine.State, ids []int64) error {
-	last := a.report.TaskID
-	for _, id := range ids {
-		if id > last {
-			var err error
-			if last, err = a.store.LastID(ctx); err != nil {
-				return err
-			}
-		}
-		if id > last || id < 1 {
-			text := fmt.Sprintf("listed in %s, but the newest id is %d", state, last)
-			a.report.Violations = append(a.report.Violations, Violation{ID: id, Kind: Unknown, Text: text})
+// learnBuckets reads the list anew if a task waits in a bucket that was not on it.
+func (a *auditor) learnBuckets(ctx context.Context, found []store.Inspection) error {
+	for i := range found {
+		if f := &found[i]; f.Err == nil && f.State == statemachine.Open && !a.buckets[f.Bucket.Name()] {
+			return a.readBuckets(ctx)
 		}
 	}
 	return nil

@@ -9,13 +9,15 @@ import (
 )
 
 // problems are all rules that the task breaks, as it was seen.
-func (s *sight) problems() []Violation {
+func (s *sight) problems() []problem {
 	switch {
-	case s.aside != nil && len(s.Listed) == 0:
+	case s.unwritten():
+		return s.note(Unwritten, "the id was taken, and no task was ever recorded under it: harmless if a client in another language took it")
+	case s.setAside():
 		return s.violation(SetAside, "was set aside: %s (it was %s, listed in %q)",
 			s.aside.Reason, s.aside.State, s.aside.Listed)
 	case s.Absent():
-		return s.violation(Lost, "there is neither a record of it nor a set that lists it")
+		return s.violation(Lost, "there is neither a record of it nor a set that lists it%s", s.lastHeard())
 	case s.Err != nil:
 		return s.violation(Damaged, "%v (listed in %s)", s.Err, s.listed())
 	}
@@ -23,11 +25,44 @@ func (s *sight) problems() []Violation {
 	found = append(found, s.counters()...)
 	found = append(found, s.limits()...)
 	found = append(found, s.recorded()...)
+	if found == nil { // else it is clear what is wrong
+		found = s.ends()
+	}
+	found = append(found, s.order()...)
 	return append(found, s.indices()...)
 }
 
-func (s *sight) violation(kind Kind, format string, args ...any) []Violation {
-	return []Violation{{ID: s.ID, Kind: kind, Text: fmt.Sprintf(format, args...)}}
+// problem is a violation, or only a note.
+type problem struct {
+	Violation
+	note bool
+}
+
+func (s *sight) violation(kind Kind, format string, args ...any) []problem {
+	return []problem{{Violation: Violation{ID: s.ID, Kind: kind, Text: fmt.Sprintf(format, args...)}}}
+}
+
+func (s *sight) note(kind Kind, format string, args ...any) []problem {
+	found := s.violation(kind, format, args...)
+	found[0].note = true
+	return found
+}
+
+func (s *sight) setAside() bool { return s.aside != nil && len(s.Listed) == 0 }
+
+// unwritten reports whether nobody has ever written the task: the events go back
+// to before its id was given out, and none is about it. Our own clients write a task
+// when they take its id; others may die between the two.
+func (s *sight) unwritten() bool {
+	return s.aside == nil && s.Absent() && s.history.since(s.ID) && !s.history.known[s.ID]
+}
+
+// lastHeard is what the events say of a task that is gone.
+func (s *sight) lastHeard() string {
+	if s.history.known[s.ID] {
+		return ", but there are events of it"
+	}
+	return "; the events do not go back to when its id was given out"
 }
 
 func (s *sight) listed() string {
@@ -56,7 +91,7 @@ func (s *sight) state() statemachine.State {
 }
 
 // sets: exactly one, equal to the hash.
-func (s *sight) sets() []Violation {
+func (s *sight) sets() []problem {
 	if len(s.Listed) == 1 && s.Listed[0] == s.state() {
 		return nil
 	}
@@ -65,7 +100,7 @@ func (s *sight) sets() []Violation {
 
 // counters: each round but the present one ended in a way that was counted, and
 // the present one too if the task has ended by that.
-func (s *sight) counters() []Violation {
+func (s *sight) counters() []problem {
 	if s.State == statemachine.Archived && !s.Outcome.Ended() {
 		return s.violation(Counters, "archived, but its outcome is %q", s.Outcome)
 	}
@@ -88,8 +123,8 @@ func (s *sight) countedOut() bool {
 }
 
 // limits: a counter passes its maximum only by ending the task, and by one.
-func (s *sight) limits() []Violation {
-	var found []Violation
+func (s *sight) limits() []problem {
+	var found []problem
 	reached := false
 	for _, c := range statemachine.Counters() {
 		over := statemachine.Limit(s.Counted(c)) - s.Limit(c)
@@ -124,89 +159,4 @@ func (s *sight) finalExit() bool {
 	code := s.Current.ExitCode
 	return s.Current.HasExit && (slices.Contains(s.FatalCodes, code) ||
 		len(s.RetryCodes) > 0 && !slices.Contains(s.RetryCodes, code))
-}
-
-// recorded: each round that is over was opened, claimed and worked by somebody,
-// and the present one has the moments its state implies.
-func (s *sight) recorded() []Violation {
-	var missing []string
-	need := func(round int, names ...string) {
-		for _, name := range names {
-			if field := statemachine.RoundField(round, name); s.stamps[field] == "" {
-				missing = append(missing, field)
-			}
-		}
-	}
-	for n := range min(s.Round, mostRounds) {
-		need(n, string(statemachine.Open), string(statemachine.Running), "worker")
-	}
-	if s.Round < mostRounds {
-		need(s.Round, s.implied()...)
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	return s.violation(Stamps, "it is %s in round %d, but there is no %s",
-		s.state(), s.Round, strings.Join(missing, ", "))
-}
-
-// implied are the fields the present round must have.
-func (s *sight) implied() []string {
-	names := []string{string(s.State)}
-	if !s.neverOpen() {
-		names = append(names, string(statemachine.Open))
-	}
-	if s.foreignArchive() {
-		names = append(names, string(statemachine.Archived))
-	}
-	last := s.End()
-	if last.Ended() {
-		names = append(names, string(last))
-	}
-	switch last {
-	case statemachine.Running, statemachine.TimedOut, statemachine.Terminated, statemachine.Orphaned:
-		names = append(names, string(statemachine.Running), "worker")
-	case statemachine.Executed, statemachine.Succeeded, statemachine.Failed:
-		names = append(names, string(statemachine.Running), "worker", string(statemachine.Executed))
-	default:
-	}
-	return names
-}
-
-// neverOpen reports whether the task was opened on hold and ended without having
-// been released.
-func (s *sight) neverOpen() bool {
-	switch s.End() {
-	case statemachine.Blocked, statemachine.Cancelled, statemachine.Expired:
-		return s.Round == 0 && s.stamps[statemachine.RoundField(0, string(statemachine.Blocked))] != ""
-	default:
-		return false
-	}
-}
-
-// foreignDelay is how long the servers may take to give a claim of a foreign
-// client its deadline.
-const foreignDelay = 60 * statemachine.Second
-
-// indices: an open task that may still run lies in its bucket, and one with a
-// deadline in the index of deadlines.
-func (s *sight) indices() []Violation {
-	if !s.adopted {
-		return nil
-	}
-	var found []Violation
-	if s.State == statemachine.Open && !s.InBucket && s.now <= s.EndBefore {
-		found = s.violation(Index, "it is open, but not in its bucket %s: no worker finds it", s.Bucket.Name())
-	}
-	if s.Uncounted {
-		found = append(found, s.violation(Index, "it runs in queue %s on node %q, but is not counted there: a limit may be exceeded",
-			s.Bucket.QueueName(), s.Node)...)
-	}
-	foreign := s.State == statemachine.Running && s.Current.Claim == ""
-	fresh := foreign && s.now.Sub(s.Current.Running) < foreignDelay
-	if s.Deadline(0) != statemachine.Never && s.Due == statemachine.Never && !fresh {
-		found = append(found, s.violation(Index, "it is %s with a deadline, but not in the index of deadlines",
-			s.State)...)
-	}
-	return found
 }

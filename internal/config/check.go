@@ -10,6 +10,7 @@ import (
 func (l *loader) check() {
 	l.checkEmbedded()
 	l.checkTopology()
+	l.checkDurability()
 	l.checkTLS()
 	l.checkTaskDefaults()
 	l.checkManager()
@@ -50,6 +51,21 @@ func (l *loader) checkTopology() {
 	case redis.Cluster() && !braced:
 		l.report(l.errorAt("tdf", "namespace", "not in braces, which a Redis Cluster needs to keep its keys together",
 			"write namespace={"+l.file.TDF.Namespace+"}"))
+	}
+}
+
+func (l *loader) checkDurability() {
+	redis := &l.file.Redis
+	switch {
+	case redis.Durability == DurabilityFast:
+	case redis.Embedded():
+		l.reportRedis("durability", "an embedded Redis keeps nothing", "write durability=fast, or name a Redis server")
+	case redis.Durability == DurabilityHA && redis.Cluster():
+		l.reportRedis("durability", "not possible with a Redis Cluster, of which the sentinels are no part",
+			"write durability=safe, or use sentinel_master in place of cluster_addrs")
+	case redis.Durability == DurabilityHA && redis.ReplicationTimeout >= redis.ReadTimeout:
+		l.reportRedis("replication_timeout", "not shorter than read_timeout ("+secondsText(redis.ReadTimeout)+"), which would end the wait",
+			"lower it, or raise read_timeout")
 	}
 }
 

@@ -72,13 +72,16 @@ func compare(want, got *File) string {
 func defaults(t *testing.T) *File {
 	t.Helper()
 	return &File{
-		Kind:  ForServer,
-		Redis: Redis{Host: "localhost", Port: 6379, DialTimeout: 5 * time.Second, ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second},
-		TDF:   TDF{Namespace: "t"},
+		Kind: ForServer,
+		Redis: Redis{
+			Host: "localhost", Port: 6379, DialTimeout: 5 * time.Second, ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second,
+			Durability: DurabilityFast, ReplicationTimeout: time.Second,
+		},
+		TDF: TDF{Namespace: "t"},
 		Server: Server{
 			RoundDuration: 1300 * time.Millisecond, TimeoutGrace: 10 * time.Second, WorkerTimeout: 15 * time.Second,
 			BatchSize: 100, RepairInterval: 5 * time.Second, RepairBatch: 1000,
-			Quarantine: QuarantineWarn, QuarantineProbe: time.Minute,
+			Quarantine: QuarantineWarn, QuarantineProbe: time.Minute, Events: 10000,
 		},
 		Worker: Worker{
 			MaxThreads: route.NoLimit, DrainTimeout: 20 * time.Second, OnRedisLoss: "stop", Containment: "auto", DiskReserve: 64 << 20, KeepRounds: 10,
@@ -88,7 +91,7 @@ func defaults(t *testing.T) *File {
 		},
 		Manager: Manager{
 			RoundDuration: 1300 * time.Millisecond, BatchSize: 100,
-			KeyTTL: 7 * 24 * time.Hour, HandlerBackoff: time.Second, HandlerBackoffMax: time.Minute,
+			KeyTTL: 7 * 24 * time.Hour, HandlerBackoff: time.Second, HandlerBackoffMax: time.Minute, HandlingLease: 15 * time.Second,
 		},
 		TaskDefaults: TaskDefaults{
 			StartAfter: "0", EndBefore: "inf", Timeout: "inf", MaxFails: "0", MaxTimeouts: "0", MaxLosses: statemachine.DefaultMaxLosses.Text(),

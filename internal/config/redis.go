@@ -57,7 +57,20 @@ type Redis struct {
 	ReadTimeout time.Duration
 	// WriteTimeout limits sending a command (default 3s).
 	WriteTimeout time.Duration
+
+	// Durability is what Redis is expected to keep: DurabilityFast (default),
+	// DurabilitySafe or DurabilityHA.
+	Durability string
+	// ReplicationTimeout limits waiting for a replica, under DurabilityHA (default 1s).
+	ReplicationTimeout time.Duration
 }
+
+// The values of [redis] durability.
+const (
+	DurabilityFast = "fast"
+	DurabilitySafe = "safe"
+	DurabilityHA   = "ha"
+)
 
 // Embedded reports whether the server is to start a Redis inside its process.
 func (r Redis) Embedded() bool { return r.Host == EmbeddedHost }

@@ -39,6 +39,10 @@ func TestRefusedValues(t *testing.T) {
 		{"redis", "dial_timeout=inf", "infinite"},
 		{"redis", "read_timeout=0", "out of range"},
 		{"redis", "write_timeout=NaN", "NaN"},
+		{"redis", "durability=", "empty"},
+		{"redis", "durability=best", "not one of the known words"},
+		{"redis", "replication_timeout=0", "out of range"},
+		{"redis", "durability=ha\nreplication_timeout=3", "not shorter than read_timeout (3)"},
 		{"redis", "username=a\x01b", "control character"},
 		{"redis", "username=\xffab", "not a text file"},
 		{"redis", "password_file=/does/not/exist", "cannot be read"},
@@ -170,6 +174,25 @@ func TestEmbeddedIsForTheServerOnly(t *testing.T) {
 	}
 	for _, line := range []string{"tls=true", "sentinel_master=m\nsentinel_addrs=a:1", "username=u\npassword=p"} {
 		refused(t, strings.Replace(text, "[tdf]", line+"\n[tdf]", 1), ForServer)
+	}
+}
+
+// What cannot keep its promise is refused before anybody asks Redis.
+func TestRefusedDurability(t *testing.T) {
+	t.Parallel()
+	const cluster = "cluster_addrs=a:1\n"
+	for line, remedy := range map[string]string{
+		"host=embedded\ndurability=safe": "name a Redis server",
+		"host=embedded\ndurability=ha":   "name a Redis server",
+		cluster + "durability=ha":        "use sentinel_master",
+	} {
+		e := refused(t, "[redis]\n"+line+"\n[tdf]\nnamespace={t}\n", ForServer)
+		if e.Key != "durability" || !strings.Contains(e.Remedy, remedy) {
+			t.Errorf("%q: %v", line, e)
+		}
+	}
+	for _, line := range []string{"durability=safe", cluster + "durability=safe", "sentinel_master=m\nsentinel_addrs=a:1\ndurability=ha"} {
+		mustLoad(t, "[redis]\n"+line+"\n[tdf]\nnamespace={t}\n", ForServer)
 	}
 }
 

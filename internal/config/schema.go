@@ -64,6 +64,8 @@ func redisSection(r *Redis) section {
 			{"dial_timeout", "5", seconds(&r.DialTimeout, time.Millisecond, time.Hour), "Longest time to make a connection."},
 			{"read_timeout", "3", seconds(&r.ReadTimeout, time.Millisecond, time.Hour), "Longest wait for a reply."},
 			{"write_timeout", "3", seconds(&r.WriteTimeout, time.Millisecond, time.Hour), "Longest time to send a command."},
+			{"durability", DurabilityFast, word(&r.Durability, DurabilityFast, DurabilitySafe, DurabilityHA), "What Redis must keep of what it has acknowledged, checked at the start. `fast`: as it is set up; without an append-only file a start warns. `safe`: all that was on its disk, so `appendonly yes` and `appendfsync always`. `ha`: what a replica has confirmed, so Redis Sentinel with `min-replicas-to-write 1`; each change then waits for a replica."},
+			{"replication_timeout", "1", seconds(&r.ReplicationTimeout, 10*time.Millisecond, time.Hour), "With `durability=ha`, longest wait for a replica to confirm a change, after which it counts as not made and is repeated; shorter than `read_timeout`."},
 		},
 	}
 }
@@ -77,6 +79,8 @@ func serverSection(s *Server) section {
 			{"worker_timeout", "15", seconds(&s.WorkerTimeout, time.Second, longest), "The lease: a worker that has not been heard of for so long is dead, and its tasks are opened again. Published for all workers, which send a heartbeat three times as often."},
 			{"quarantine", QuarantineWarn, word(&s.Quarantine, QuarantineOff, QuarantineWarn, QuarantineOn), "What becomes of a node where tasks fail that succeed elsewhere: with `on` it is set aside until a task it is given to try succeeds, with `warn` only the log says so, with `off` nobody looks."},
 			{"quarantine_probe", "60", seconds(&s.QuarantineProbe, time.Second, longestProbe), "Pause before a node that was set aside is given a task to try; doubles with each one that fails, up to an hour."},
+			{"history_file", "", noneable(&s.HistoryFile), "File in which the server keeps how far it has seen the history of the namespace, so that a loss of Redis is noticed also after everything was started anew; empty for memory only."},
+			{"events", "10000", integer(&s.Events, 0, 100_000_000), "How many of the newest events of tasks Redis keeps, for `verify` and for people; 0 for none."},
 			{"batch_size", "100", integer(&s.BatchSize, 1, 10000), "Most tasks settled at once."},
 			{"repair_interval", "5", seconds(&s.RepairInterval, shortest, longest), "Time between two background passes that adopt foreign tasks and repair indices."},
 			{"repair_batch", "1000", integer(&s.RepairBatch, 1, 100000), "Most tasks one such pass looks at."},
@@ -93,6 +97,7 @@ func managerSection(m *Manager) section {
 			{"key_ttl", "604800", seconds(&m.KeyTTL, time.Minute, 366*longest), "How long the key of a submitted task is remembered, by default seven days: until then, a second task with the same key in the same queue is not opened."},
 			{"handler_backoff", "1", seconds(&m.HandlerBackoff, 0, longest), "Pause before a task is given again to a handler that returned an error; doubles each time."},
 			{"handler_backoff_max", "60", seconds(&m.HandlerBackoffMax, 0, longest), "Where that pause stops growing."},
+			{"handling_lease", "15", seconds(&m.HandlingLease, time.Second, time.Hour), "How long a manager may be silent before another one gets the tasks that its handlers have; its own handlers are told to end before that."},
 		},
 	}
 }

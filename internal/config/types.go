@@ -49,6 +49,11 @@ type Server struct {
 	// QuarantineProbe is the first pause before a node that was set aside may
 	// try a task again (default 1m); it doubles with each failure, up to an hour.
 	QuarantineProbe time.Duration
+	// HistoryFile keeps what a server has seen of the history of the namespace; empty
+	// (default) for memory only.
+	HistoryFile string
+	// Events is how many events of tasks Redis keeps (default 10000; 0: none).
+	Events int
 	// BatchSize is the largest number of tasks settled in one script (default 100).
 	BatchSize int
 	// RepairInterval is the time between two background passes that adopt
@@ -82,4 +87,7 @@ type Manager struct {
 	HandlerBackoff time.Duration
 	// HandlerBackoffMax is where that pause stops growing (default 1m).
 	HandlerBackoffMax time.Duration
+	// HandlingLease is how long a manager may be silent before another one gets
+	// the tasks that its handlers have (default 15s).
+	HandlingLease time.Duration
 }

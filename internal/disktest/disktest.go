@@ -5,6 +5,7 @@ package disktest
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -20,6 +21,17 @@ import (
 // right to mount the test is skipped.
 func Small(tb testing.TB, size string) string {
 	tb.Helper()
+	dir, err := Try(tb, size)
+	if err != nil {
+		tb.Skipf("needs the right to mount a small tmpfs: %v", err)
+	}
+	return dir
+}
+
+// Try is [Small] for a test that can do without: the error says why there is
+// none. The thread is the goroutine's own in any case.
+func Try(tb testing.TB, size string) (string, error) {
+	tb.Helper()
 	dir := tb.TempDir()
 	// Never unlocked: the thread ends with the goroutine, and the mount with it.
 	runtime.LockOSThread()
@@ -31,14 +43,14 @@ func Small(tb testing.TB, size string) string {
 		err = unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size)
 	}
 	if err != nil {
-		tb.Skipf("needs the right to mount a small tmpfs: %v", err)
+		return "", fmt.Errorf("mounting a tmpfs: %w", err)
 	}
 	tb.Cleanup(func() { // before the directory is removed; files may still be open
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
 			tb.Error(err)
 		}
 	})
-	return dir
+	return dir, nil
 }
 
 // Fill writes a file until nothing more fits into dir, and returns its path;

@@ -12,5 +12,9 @@
 // [Proxy] stands between a client and the server and loses replies, cuts
 // connections or hangs, on command.
 //
+// [StartSentinel] and [StartCluster] run groups of servers that take over from one
+// another; each of their processes is a [Server] that can be killed or paused, and
+// what its group has made of it holds after a restart.
+//
 // The package is imported from _test.go files only.
 package redistest

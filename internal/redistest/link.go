@@ -4,15 +4,24 @@ import (
 	"bufio"
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
 // link is one client connection and its twin to Redis.
 type link struct {
 	proxy          *Proxy
 	client, server net.Conn
+	muted          atomic.Bool
 
 	mu      sync.Mutex
-	pending [][]string // requests without a reply yet, oldest first
+	pending []asked // requests without a reply yet, oldest first
+}
+
+// asked is a request that was forwarded.
+type asked struct {
+	args []string
+	// answer is what the client gets in place of the reply; empty: the reply.
+	answer string
 }
 
 // run forwards in both directions until one of them ends.
@@ -40,8 +49,7 @@ func (l *link) requests() {
 			return
 		}
 		l.proxy.gate.pass()
-		l.push(request)
-		if _, err := l.server.Write(request.raw); err != nil {
+		if _, err := l.server.Write(l.push(request)); err != nil {
 			return
 		}
 	}
@@ -56,38 +64,52 @@ func (l *link) replies() {
 			return
 		}
 		l.proxy.gate.pass()
-		if drop := l.lost(reply); drop != nil {
+		answer, drop := l.answer(reply)
+		if drop != nil {
 			close(drop.done) // first, so that a client that sees the cut finds Done closed
 			return
 		}
-		if _, err := l.client.Write(reply.raw); err != nil {
+		if l.muted.Load() {
+			continue
+		}
+		if _, err := l.client.Write(answer); err != nil {
 			return
 		}
 	}
 }
 
-func (l *link) push(request value) {
-	args := make([]string, 0, len(request.elems))
+// push notes a request and returns what to send: one that is refused does not
+// reach Redis, but something must, so that the answers keep their order.
+func (l *link) push(request value) []byte {
+	a := asked{args: make([]string, 0, len(request.elems))}
 	for _, e := range request.elems {
-		args = append(args, string(e.text))
+		a.args = append(a.args, string(e.text))
+	}
+	raw := request.raw
+	if a.answer = l.proxy.refusal(a.args); a.answer != "" {
+		raw = encode("ECHO", "refused")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pending = append(l.pending, args)
+	l.pending = append(l.pending, a)
+	return raw
 }
 
-// lost returns the drop that swallows this reply, nil for none. Push messages
-// and attributes of RESP3 answer no request.
-func (l *link) lost(reply value) *Drop {
+// answer returns what the client gets for a reply, or the drop that swallows it.
+// Push messages and attributes of RESP3 answer no request.
+func (l *link) answer(reply value) ([]byte, *Drop) {
 	if reply.kind == '>' || reply.kind == '|' {
-		return nil
+		return reply.raw, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.pending) == 0 {
-		return nil
+		return reply.raw, nil
 	}
-	args := l.pending[0]
+	a := l.pending[0]
 	l.pending = l.pending[1:]
-	return l.proxy.take(args, reply.raw)
+	if a.answer != "" {
+		return []byte("-" + a.answer + "\r\n"), nil
+	}
+	return reply.raw, l.proxy.take(a.args, reply.raw)
 }

@@ -8,6 +8,10 @@ type settings struct {
 	config   []string
 	environ  []string
 	password string
+	// form says how the directives are given, and to what.
+	form form
+	// disk is the size of a file system for the append-only file; empty for none.
+	disk string
 }
 
 // WithAppendOnly makes every write durable (appendfsync always), so that the

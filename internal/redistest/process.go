@@ -30,12 +30,12 @@ func startProcess(dir, addr, socket string, set *settings) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address of redis-server: %w", err)
 	}
-	args := append([]string{
-		"--bind", "127.0.0.1", "--port", port, "--unixsocket", socket,
-		"--dir", dir, "--logfile", filepath.Join(dir, "redis.log"),
-		"--save", "", "--maxmemory-policy", "noeviction", "--databases", "16",
-	}, set.config...)
-	p := &process{cmd: exec.CommandContext(context.Background(), binary, args...), done: make(chan struct{})}
+	args, err := set.arguments(dir, port, socket)
+	if err != nil {
+		return nil, err
+	}
+	command := append(set.wrapper(dir), append([]string{binary}, args...)...)
+	p := &process{cmd: exec.CommandContext(context.Background(), command[0], command[1:]...), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), set.environ...)
 	p.cmd.SysProcAttr = dieWithParent()
 	return p, p.start()

@@ -24,6 +24,8 @@ type Proxy struct {
 	drops   []*Drop
 	links   map[*link]struct{}
 	refuses bool
+	refused Match
+	because string
 }
 
 // NewProxy listens on a free loopback port and forwards every connection to

@@ -67,6 +67,7 @@ func launch(opts ...Option) (*Server, error) {
 		if err = s.up(); err == nil {
 			return s, nil
 		}
+		_ = os.Remove(s.settings.file(dir)) // it names the port
 	}
 	_ = os.RemoveAll(dir)
 	return nil, err

@@ -14,7 +14,7 @@ import (
 
 // Protocol is the version of the layout in Redis, "major.minor". A program
 // refuses a namespace with a newer major version.
-const Protocol = "1.0"
+const Protocol = "1.1"
 
 // ServerInfo is what [Store.Check] found out about Redis.
 type ServerInfo struct {
@@ -26,7 +26,8 @@ type ServerInfo struct {
 
 // Check talks to Redis and refuses one that TDF cannot trust. It returns a
 // *[SetupError] that matches [ErrUnreachable] (not there, unable to serve now,
-// wrong password, wrong database), [ErrUnfit] (too old, a memory policy that evicts) or
+// wrong password, wrong database, no replica under durability=ha), [ErrUnfit] (too
+// old, a memory policy that evicts, not as durable as [redis] durability demands) or
 // [ErrProtocol] (the namespace was written by a newer major version).
 func (s *Store) Check(ctx context.Context) (ServerInfo, error) {
 	if err := s.rdb.Ping(ctx).Err(); err != nil {
@@ -46,7 +47,7 @@ func (s *Store) Check(ctx context.Context) (ServerInfo, error) {
 		// An access list may forbid INFO, and an embedded Redis has few sections.
 		return ServerInfo{Warnings: []string{"INFO is not available, so memory policy and persistence were not checked"}}, nil
 	}
-	return s.judge(parseInfo(text))
+	return s.judge(ctx, parseInfo(text))
 }
 
 func (s *Store) checkProtocol(ctx context.Context) error {
@@ -70,7 +71,7 @@ func (s *Store) checkProtocol(ctx context.Context) error {
 	}
 }
 
-func (s *Store) judge(info map[string]string) (ServerInfo, error) {
+func (s *Store) judge(ctx context.Context, info map[string]string) (ServerInfo, error) {
 	si := ServerInfo{Version: info["redis_version"]}
 	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
 		return si, &SetupError{
@@ -90,10 +91,8 @@ func (s *Store) judge(info map[string]string) (ServerInfo, error) {
 			Err: fmt.Errorf("%w: it is a replica", ErrUnfit), Remedy: "name the master, or use sentinel_master",
 		}
 	}
-	if info["aof_enabled"] == "0" {
-		si.Warnings = append(si.Warnings, "Redis keeps no append-only file: tasks of the last minutes are lost if it crashes (appendonly yes)")
-	}
-	return si, nil
+	err := s.judgeDurability(ctx, info, &si)
+	return si, err
 }
 
 // connectError says what in [redis] is wrong.

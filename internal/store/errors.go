@@ -12,6 +12,10 @@ var (
 	// of memory, unable to save, without enough replicas, busy with a script, or
 	// with too many clients. The same call may succeed later.
 	ErrUnreachable = errors.New("redis is unreachable")
+	// ErrHistory means Redis has lost changes that it had acknowledged, and no server
+	// has opened a new epoch yet. It comes as a *[HistoryError], which matches
+	// ErrUnreachable as well.
+	ErrHistory = errors.New("redis has lost changes that it had acknowledged")
 	// ErrNotFound means there is no task with that id.
 	ErrNotFound = errors.New("no such task")
 	// ErrDamaged means a task's hash is missing or does not hold what it must.
@@ -26,6 +30,8 @@ var (
 	// ErrLeaseLost means a worker's lease was given up: a server found it over,
 	// or another process has registered under the name. Its rounds are others'.
 	ErrLeaseLost = errors.New("the lease is lost")
+	// ErrHandlingLost means a manager's lease on the tasks it handles is over.
+	ErrHandlingLost = errors.New("the handling lease is lost")
 	// ErrNameTaken means another worker has the same name and nobody has said that
 	// it is dead.
 	ErrNameTaken = errors.New("the worker's name is taken")
@@ -42,6 +48,22 @@ var (
 	// ErrHolding means a worker cannot leave because it still holds tasks.
 	ErrHolding = errors.New("the worker still holds tasks")
 )
+
+// HistoryError says how much Redis has lost. It matches [ErrHistory] and, since
+// the same call succeeds once a server has opened a new epoch, [ErrUnreachable].
+type HistoryError struct {
+	// Redis is how far it is, Seen how far this program knows it to have been.
+	Redis, Seen History
+}
+
+// Error implements error.
+func (e *HistoryError) Error() string {
+	return fmt.Sprintf("%v: it is at epoch %d, change %d, and was at epoch %d, change %d; waiting for a server to open a new epoch",
+		ErrHistory, e.Redis.Epoch, e.Redis.Seq, e.Seen.Epoch, e.Seen.Seq)
+}
+
+// Is reports whether target is ErrHistory or ErrUnreachable.
+func (e *HistoryError) Is(target error) bool { return target == ErrHistory || target == ErrUnreachable }
 
 // SetupError says what about the Redis server, or about the way to it, must be
 // changed: the setting by section and key, its value, and the remedy.

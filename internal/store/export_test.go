@@ -42,7 +42,7 @@ func KeyFunctions(namespace string) map[string]string {
 		"meta": k.meta(), "task_id": k.taskID(), "task:<id>": k.task(7), "<state>": k.state("open"),
 		"buckets": k.buckets(), "ready:<bucket>": k.ready(route.DefaultBucketName), "wake:<bucket>": k.wake(route.DefaultBucketName),
 		"wake_server": k.wakeServer(), "due": k.due(), "request:<key>": k.request("key"), "claim:<worker>": k.lastClaim("name"),
-		"set_aside": k.setAside(), "managers": k.managers(), "worker": k.worker(), "worker_id": k.workerIDs(),
+		"set_aside": k.setAside(), "managers": k.managers(), "handling": k.handling(), "worker": k.worker(), "worker_id": k.workerIDs(),
 		"worker_id:<name>": k.workerID("name"), "changed": k.changed(),
 		"lease": k.lease(), "worker:<name>": k.workerDoc("name"), "held:<name>": k.held("name"), "call:<name>": k.call("name"),
 		"halt:<name>": k.halt("name"), "follow": k.follow(), "live:<id>": k.live(7),
@@ -51,7 +51,7 @@ func KeyFunctions(namespace string) map[string]string {
 		"busy:both:<n>:<node>:<queue>": k.busyBoth("q", "n"), "used:<node>": k.used("n"), "stop:<name>": k.stop("name"),
 		"full": k.full(), "wake_queue:<queue>": k.wakeQueue("q"), "wake_node:<node>": k.wakeNode("n"),
 		"key:<n>:<queue>:<key>": k.submitted("q", "key"), "tally:<queue>": k.tally("q"), "evidence:<program>": k.evidence("p"),
-		"suspects": k.suspects(), "rules": k.rules(),
+		"suspects": k.suspects(), "rules": k.rules(), "events": k.events(), "epochs": k.epochs(),
 	}
 }
 
@@ -63,4 +63,9 @@ func AddQueueAs(ctx context.Context, s *Store, id string, q route.Queue) error {
 	}
 	_, err = s.write(ctx, "add", id, &rules, s.queueCall(&q))
 	return err
+}
+
+// Arrive notes that a life of Redis has begun, as each new connection does.
+func Arrive(ctx context.Context, s *Store, run string) (any, error) {
+	return s.run(ctx, "arrive", []string{s.keys.meta()}, run, mostLives)
 }

@@ -29,6 +29,9 @@ type Inspection struct {
 	// Uncounted says that a set by which limits are enforced lacks the round, though
 	// a worker of ours runs it: [Store.Reindex] puts that right. Set for running tasks.
 	Uncounted bool
+	// Untold says that a stop was asked for and the worker of the round will not
+	// hear of it: to ask once more puts that right. Set for running tasks.
+	Untold bool
 }
 
 // Fingerprint is the same as long as neither the task nor its sets change.
@@ -73,7 +76,7 @@ func (s *Store) Inspect(ctx context.Context, ids []int64) ([]Inspection, statema
 // looks are the answers about one task.
 type looks struct {
 	bucket, lease *redis.FloatCmd
-	held          *redis.BoolCmd
+	held, told    *redis.BoolCmd
 	session       *redis.StringCmd
 	counted       []*redis.BoolCmd
 }
@@ -94,6 +97,7 @@ func (s *Store) lookAround(ctx context.Context, found []Inspection) error {
 			case t.leased():
 				all[i].lease = p.ZScore(ctx, s.keys.lease(), t.Worker)
 				all[i].held = p.SIsMember(ctx, s.keys.held(t.Worker), id)
+				all[i].told = p.SIsMember(ctx, s.keys.stop(t.Worker), id)
 				all[i].session = p.HGet(ctx, s.keys.workerDoc(t.Worker), "incarnation")
 			}
 		}
@@ -101,16 +105,22 @@ func (s *Store) lookAround(ctx context.Context, found []Inspection) error {
 	if err != nil {
 		return err
 	}
-	for i, l := range all {
-		found[i].Uncounted = slices.ContainsFunc(l.counted, func(c *redis.BoolCmd) bool { return c.Err() == nil && !c.Val() })
-		found[i].InBucket = l.bucket != nil && l.bucket.Err() == nil
-		if l.held != nil {
-			session, _ := l.session.Int64()
-			found[i].Abandoned = session > found[i].Incarnation
-			found[i].Unwatched = !found[i].Abandoned && (!l.held.Val() || l.lease.Err() != nil)
-		}
+	for i := range all {
+		all[i].tell(&found[i])
 	}
 	return nil
+}
+
+// tell says what was found around a task.
+func (l *looks) tell(i *Inspection) {
+	i.Uncounted = slices.ContainsFunc(l.counted, func(c *redis.BoolCmd) bool { return c.Err() == nil && !c.Val() })
+	i.InBucket = l.bucket != nil && l.bucket.Err() == nil
+	if l.held != nil {
+		session, _ := l.session.Int64()
+		i.Abandoned = session > i.Incarnation
+		i.Untold = i.StopAsked && !l.told.Val()
+		i.Unwatched = !i.Abandoned && (!l.held.Val() || l.lease.Err() != nil)
+	}
 }
 
 // lookCounted asks all that must count a round.
@@ -139,6 +149,7 @@ func (s *Store) Watermark(ctx context.Context) (adopted, last int64, err error) 
 	}
 	adopted, _ = a.Int64()
 	last, _ = l.Int64()
+	s.history.saw(last)
 	return adopted, last, nil
 }
 

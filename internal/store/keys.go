@@ -68,6 +68,10 @@ func (k keys) setAside() string { return k.prefix + "set_aside" }
 // managers is a hash of the managers alive: instance to "kind name time".
 func (k keys) managers() string { return k.prefix + "managers" }
 
+// handling is a hash of what managers give to their handlers: id of an ended
+// task to the instance, and @instance to the end of its lease.
+func (k keys) handling() string { return k.prefix + "handling" }
+
 // worker is the set of worker names, workerIDs the counter of their ids,
 // workerID the id of one name; as in the original.
 func (k keys) worker() string              { return k.prefix + "worker" }
@@ -155,6 +159,11 @@ func (k keys) tally(queue string) string { return k.prefix + "tally:" + queue }
 
 // evidence is a hash of nodes to how a program fared there; it expires.
 func (k keys) evidence(program string) string { return k.prefix + "evidence:" + program }
+
+// events is the stream of what happened to tasks, epochs the hash of the epochs
+// that were opened: number to "at seen_epoch seen_seq seq from_id to_id".
+func (k keys) events() string { return k.prefix + "events" }
+func (k keys) epochs() string { return k.prefix + "epochs" }
 
 // suspects is the set of the nodes that fail, or are set aside.
 func (k keys) suspects() string { return k.prefix + "suspects" }

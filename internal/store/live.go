@@ -85,6 +85,8 @@ func (s *Store) Chunks(ctx context.Context, id int64, after string, d time.Durat
 	if from == "" {
 		from = "0"
 	}
+	ctx, cancel := s.whileBlocked(ctx, d)
+	defer cancel()
 	// Sent like this because the client's own method waits for a dead Redis ten
 	// seconds longer than d.
 	cmd := redis.NewXStreamSliceCmd(ctx, "xread", "count", liveChunks,

@@ -40,8 +40,14 @@ var scriptLosses = map[string]map[string]loss{
 		"cancel":       {prepare: opened(1), call: clerkCall(statemachine.Manager, statemachine.Cancel)},
 		"archive":      {prepare: succeeded, call: clerkCall(statemachine.Manager, statemachine.Archive)},
 	},
-	"note":      {"lines": {prepare: claimed, call: noteCall}},
-	"index":     {"foreign task": {prepare: foreign, call: reindexCall, hint: true}},
+	"note":  {"lines": {prepare: claimed, call: noteCall}},
+	"index": {"foreign task": {prepare: foreign, call: reindexCall, hint: true}},
+	"epoch": {
+		"opened": {prepare: claimed, call: epochCall(999)},
+		"none":   {prepare: claimed, call: epochCall(0)},
+	},
+	"arrive":    {"another life": {prepare: claimed, call: arriveCall, hint: true}},
+	"flush":     {"claimed": {prepare: claimed, call: flushCall}},
 	"watermark": {"moved": {prepare: foreign, call: watermarkCall}},
 	"presence":  {"manager": {call: appearCall(false)}, "stand-in": {call: appearCall(true)}},
 	"repair": {
@@ -79,6 +85,9 @@ var commandLosses = map[string]struct {
 	}}}},
 	"Unlink": {"UNLINK", map[string]loss{"flush": {prepare: claimed, call: func(t *testing.T, st *store.Store) step {
 		return func() (any, error) { return st.Flush(t.Context()) }
+	}}}},
+	"Del": {"DEL", map[string]loss{"publish no events": {prepare: claimed, call: func(t *testing.T, st *store.Store) step {
+		return done(func() error { return st.PublishEvents(t.Context(), 0) })
 	}}}},
 	// BLPOP. The token is gone with the reply; waiters look after a second all the same.
 	"Process": {"BLPOP", map[string]loss{"wait": {prepare: opened(1), hint: true, call: func(t *testing.T, st *store.Store) step {

@@ -145,7 +145,7 @@ func (c *moveCall) add(o *Order) {
 		fence = o.Claim
 	}
 	c.moves = append(c.moves, o.ID, string(o.From), string(o.To), o.Round, next, flag(o.Fenced), fence,
-		string(o.Event), string(o.Count), deadlineText(o.Deadline), wakes(o.To), bucket, writer(o.Writer),
+		string(o.Event), string(o.Actor), string(o.Count), deadlineText(o.Deadline), wakes(o.To), bucket, writer(o.Writer),
 		restText(o.NotBefore), flag(o.StopAsked || !o.NextRound), string(o.Node))
 	c.list(o.Stamps()...)
 	edges := o.Edges()

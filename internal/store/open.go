@@ -71,7 +71,11 @@ func (s *Store) OpenAll(ctx context.Context, req OpenRequest) ([]Opened, error) 
 	if err != nil {
 		return nil, err
 	}
-	return req.opened(r)
+	opened, err := req.opened(r)
+	for i := range opened {
+		s.history.saw(opened[i].ID)
+	}
+	return opened, err
 }
 
 // opened reads the answer of the script.

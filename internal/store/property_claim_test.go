@@ -1,8 +1,10 @@
 package store_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"pgregory.net/rapid"
 
@@ -106,8 +108,8 @@ func (w *twins) claimAgain(rt *rapid.T) {
 		w.compareClaimed(rt, &reply.Tasks[i])
 	}
 	for id, t := range w.tasks {
-		holds := t.State == statemachine.Running && len(t.Current.Claim) > len(req.Request) &&
-			t.Current.Claim[:len(req.Request)+1] == req.Request+"."
+		holds := t.State == statemachine.Running &&
+			strings.HasPrefix(t.Current.Claim, fmt.Sprintf("e%d-%s.", epochOf(w.sp), req.Request))
 		if holds != slices.Contains(got, id) {
 			rt.Fatalf("claim %s sent again answers %v; task %d is held: %v", req.Request, got, id, holds)
 		}

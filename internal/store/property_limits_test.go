@@ -121,7 +121,7 @@ func (w *twins) turn(req *store.ClaimRequest, turn *route.Turn, ids *[]int64) bo
 		}
 		t.listed = false
 		o := statemachine.Occurrence{
-			Event: statemachine.Claim, Actor: statemachine.Worker, Claim: fmt.Sprintf("%s.%d", req.Request, len(*ids)+1),
+			Event: statemachine.Claim, Actor: statemachine.Worker, Claim: fmt.Sprintf("e%d-%s.%d", epochOf(w.sp), req.Request, len(*ids)+1),
 		}
 		m, err := statemachine.Decide(&t.Task, o, w.now)
 		if err != nil {

@@ -84,9 +84,7 @@ func TestModel(t *testing.T) {
 
 func newTwins(t *testing.T, rt *rapid.T, sp *storetest.Space) *twins {
 	t.Helper()
-	if _, err := sp.Store.Flush(t.Context()); err != nil {
-		rt.Fatal(err)
-	}
+	sp.Anew(t)
 	w := &twins{
 		t: t, sp: sp, now: noon, tasks: map[int64]*twin{}, last: map[string]store.ClaimRequest{},
 		sessions: map[string]*sessionTwin{}, version: 2,

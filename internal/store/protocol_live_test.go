@@ -98,6 +98,7 @@ func liveFully(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	sp.SetClock(t, noon)
 	appearCall(false)(t, sp.Store).must(t)
+	beginHandlingCall("i")(t, sp.Store).must(t)
 	liveUnderLease(t, sp)
 	if err := sp.Store.PublishGrace(t.Context(), second); err != nil {
 		t.Fatal(err)
@@ -122,4 +123,8 @@ func liveFully(t *testing.T, sp *storetest.Space) {
 		s.Bucket = store.Bucket{Queue: "q", Env: "e", Labels: "l=1", Priority: 1}
 	}))
 	bring(t, sp, statemachine.Executed)
+	if err := sp.Store.PublishEvents(t.Context(), 1000); err != nil {
+		t.Fatal(err)
+	}
+	epochCall(1_000_000)(t, sp.Store).must(t)
 }

@@ -156,6 +156,7 @@ func (s *Store) LastID(ctx context.Context) (int64, error) {
 	if err != nil && !isNil(err) {
 		return 0, s.failed("last id", err)
 	}
+	s.history.saw(n)
 	return n, nil
 }
 

@@ -4,9 +4,13 @@ import (
 	"context"
 	"embed"
 	"path"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/internal/config"
 )
 
 //go:embed scripts
@@ -23,11 +27,16 @@ const (
 	slotsLib = "slots"
 )
 
-// scriptInfo says what a script needs beside now(), and whether it writes. A
-// library may use those before it.
+// scriptInfo says what a script needs beside now() and the history, and whether
+// it writes. A library may use those before it.
 type scriptInfo struct {
 	libs   []string
 	writes bool
+	// bare scripts do without the history; see lib/history.lua.
+	bare bool
+	// relieves says that the script ends something, so it must pass when the memory of
+	// Redis is full.
+	relieves bool
 }
 
 // scriptList names every script; the tests that repeat each mutating one are
@@ -35,27 +44,34 @@ type scriptInfo struct {
 var scriptList = map[string]scriptInfo{
 	"open":      {libs: []string{typesLib, slotsLib}, writes: true},
 	"claim":     {libs: []string{logLib, typesLib, slotsLib, "heads", "resources"}, writes: true},
-	"move":      {libs: []string{logLib, typesLib, slotsLib}, writes: true},
-	"stop":      {libs: []string{logLib}, writes: true},
+	"move":      {libs: []string{logLib, typesLib, slotsLib}, writes: true, relieves: true},
+	"stop":      {libs: []string{logLib}, writes: true, relieves: true},
 	"record":    {libs: []string{typesLib, slotsLib}, writes: true},
-	"judge":     {libs: []string{typesLib, slotsLib}, writes: true},
-	"forget":    {libs: []string{typesLib}, writes: true},
+	"judge":     {libs: []string{typesLib, slotsLib}, writes: true, relieves: true},
+	"forget":    {libs: []string{typesLib}, writes: true, relieves: true},
 	"recount":   {libs: []string{slotsLib}, writes: true},
 	"prune":     {libs: []string{typesLib}, writes: true},
 	"rules":     {},
 	"note":      {libs: []string{logLib}, writes: true},
-	"index":     {libs: []string{slotsLib, typesLib}, writes: true},
-	"repair":    {libs: []string{slotsLib, typesLib}, writes: true},
+	"index":     {libs: []string{slotsLib, typesLib}, writes: true, relieves: true},
+	"repair":    {libs: []string{slotsLib, typesLib}, writes: true, relieves: true},
+	"unlist":    {libs: []string{typesLib, "strays"}, writes: true},
+	"strays":    {libs: []string{typesLib, "strays"}},
 	"watermark": {writes: true},
 	"register":  {libs: []string{logLib, "heartbeat", "lease", lightLib, "rounds", typesLib}, writes: true},
-	"renew":     {libs: []string{logLib, "heartbeat", "lease", typesLib}, writes: true},
-	"leave":     {libs: []string{lightLib, "rounds", typesLib}, writes: true},
-	"lost":      {libs: []string{"lease", lightLib, "rounds", typesLib}, writes: true},
+	"renew":     {libs: []string{logLib, "heartbeat", "lease", typesLib}, writes: true, relieves: true},
+	"leave":     {libs: []string{lightLib, "rounds", typesLib}, writes: true, relieves: true},
+	"lost":      {libs: []string{"lease", lightLib, "rounds", typesLib}, writes: true, relieves: true},
 	"order":     {writes: true},
-	"token":     {writes: true},
+	"token":     {writes: true, relieves: true},
 	"follow":    {writes: true},
 	"chunks":    {writes: true},
-	"presence":  {writes: true},
+	"presence":  {writes: true, relieves: true},
+	"handle":    {writes: true},
+	"keep":      {writes: true},
+	"epoch":     {libs: []string{typesLib}, writes: true, bare: true},
+	"arrive":    {writes: true, bare: true},
+	"flush":     {writes: true},
 	"load":      {libs: []string{lightLib}},
 	"inspect":   {libs: []string{lightLib}},
 	"workers":   {},
@@ -64,22 +80,53 @@ var scriptList = map[string]scriptInfo{
 // scripts holds the scripts of one Store by name.
 type scripts struct{ byName map[string]*redis.Script }
 
+// newScripts makes the texts once for each clock: that takes longer than to dial.
 func newScripts(clock string) *scripts {
+	known, ok := made.Load(clock)
+	if !ok {
+		known, _ = made.LoadOrStore(clock, makeScripts(clock))
+	}
+	return known.(*scripts) //nolint:forcetypeassert // nothing else is in there
+}
+
+// made holds the scripts by their clock; they do not change.
+var made sync.Map
+
+func makeScripts(clock string) *scripts {
 	s := &scripts{byName: make(map[string]*redis.Script, len(scriptList))}
-	for name, info := range scriptList {
-		var text strings.Builder
-		if strings.HasPrefix(clock, "scripts/") {
-			text.WriteString(readScript(clock))
-		} else {
-			text.WriteString(clock)
-		}
-		for _, lib := range info.libs {
-			text.WriteString(readScript("scripts/lib/" + lib + ".lua"))
-		}
-		text.WriteString(readScript(path.Join("scripts", name+".lua")))
-		s.byName[name] = redis.NewScript(text.String())
+	if strings.HasPrefix(clock, "scripts/") {
+		clock = readScript(clock)
+	}
+	for name := range scriptList {
+		s.byName[name] = redis.NewScript(scriptText(clock, name))
 	}
 	return s
+}
+
+// relief changes nothing. But Redis lets a script go on without memory that has begun
+// with a change that takes none.
+const relief = "redis.call('HDEL', KEYS[1], '')\n"
+
+// scriptText is the script with all it uses. Its file is the body of a function,
+// so that whatever it returns can be given back together with the history.
+func scriptText(clock, name string) string {
+	info := scriptList[name]
+	var text strings.Builder
+	text.WriteString(clock + "\n")
+	if !info.bare {
+		text.WriteString(readScript("scripts/lib/history.lua"))
+	}
+	for _, lib := range info.libs {
+		text.WriteString(readScript("scripts/lib/" + lib + ".lua"))
+	}
+	body := readScript(path.Join("scripts", name+".lua"))
+	if info.relieves {
+		body = relief + body
+	}
+	if info.bare {
+		return text.String() + body
+	}
+	return text.String() + "local function script()\n" + body + "end\nreturn sealed(script)\n"
 }
 
 // readScript panics on a missing file, which only a broken build can have.
@@ -92,16 +139,29 @@ func readScript(name string) string {
 }
 
 // run calls a script by its hash, and sends the text where Redis has lost it.
+// The error matches [ErrHistory] if Redis is behind what this Store has seen.
 func (s *Store) run(ctx context.Context, name string, keys []string, args ...any) (any, error) {
 	return s.runOn(ctx, s.rdb, name, keys, args...)
 }
 
-func (s *Store) runOn(ctx context.Context, client redis.Scripter, name string, keys []string, args ...any) (any, error) {
-	v, err := s.scripts.byName[name].Run(ctx, client, keys, args...).Result()
+func (s *Store) runOn(ctx context.Context, client redis.UniversalClient, name string, keys []string, args ...any) (any, error) {
+	info := scriptList[name]
+	if !info.bare {
+		keys, args = slices.Concat(keys, []string{s.keys.events()}), slices.Concat(args, []any{s.history.text()})
+	}
+	call := scriptCall{script: s.scripts.byName[name], all: s.scripts, keys: keys, args: args}
+	send := call.send
+	if info.writes && s.where.Durability == config.DurabilityHA {
+		send = call.replicated(s.where.ReplicationTimeout)
+	}
+	v, err := send(ctx, client)
 	if err != nil {
 		return nil, s.failed(name, err)
 	}
-	return v, nil
+	if info.bare {
+		return v, nil
+	}
+	return s.unseal(name, asReply(v))
 }
 
 // runList is run for scripts that return an array.

@@ -25,6 +25,7 @@ type Store struct {
 	where      config.Redis
 	scripts    *scripts
 	recounting recounter
+	history    memory
 }
 
 // Option changes how a Store works.
@@ -61,10 +62,14 @@ func Dial(where config.Redis, namespace string, opts ...Option) (*Store, error) 
 		waiting.ReadTimeout += longestBlock
 	}
 	uo.PoolSize = o.poolSize
-	return &Store{
-		rdb: redis.NewUniversalClient(uo), session: redis.NewUniversalClient(&own), patient: redis.NewUniversalClient(&waiting),
+	s := &Store{
 		keys: newKeys(namespace), namespace: namespace, where: where, scripts: newScripts(o.clock),
-	}, nil
+		history: memory{seen: History{Epoch: 1}},
+	}
+	arriving := &arrivals{script: s.scripts.byName["arrive"], meta: s.keys.meta()}
+	uo.OnConnect, own.OnConnect = arriving.connected, arriving.connected
+	s.rdb, s.session, s.patient = connect(uo), connect(&own), connect(&waiting)
+	return s, nil
 }
 
 // Mark tells the Redis of this Store from others; see config.Redis.
@@ -107,7 +112,7 @@ func (s *Store) failed(op string, err error) error {
 		return fmt.Errorf("%s: %w", op, err)
 	case errors.As(err, &answer) && !temporary(answer):
 		return fmt.Errorf("%s: redis answers: %w", op, err)
-	default:
+	default: // also errNotReplicated
 		return fmt.Errorf("%s: %w at %s: %w", op, ErrUnreachable, s.where.String(), err)
 	}
 }

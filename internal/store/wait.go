@@ -89,6 +89,8 @@ func (s *Store) wait(ctx context.Context, lists []string, d time.Duration) (stri
 	for _, l := range lists {
 		args = append(args, l)
 	}
+	ctx, cancel := s.whileBlocked(ctx, d)
+	defer cancel()
 	cmd := redis.NewStringSliceCmd(ctx, append(args, bounded(d).Seconds())...)
 	err := s.patient.Process(ctx, cmd)
 	switch {
@@ -104,6 +106,21 @@ func (s *Store) wait(ctx context.Context, lists []string, d time.Duration) (stri
 // longestBlock is the longest that a command waits in Redis. Its connection has
 // so much more time to answer.
 const longestBlock = 5 * time.Second
+
+// whileBlocked is for a command that waits in Redis for d: it must have answered
+// within read_timeout of that. The limit of the connection, which is for the longest
+// wait, would notice late that a master hangs and was replaced.
+func (s *Store) whileBlocked(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, bounded(d)+s.answerLimit())
+}
+
+// answerLimit is how long Redis may take to answer what does not wait.
+func (s *Store) answerLimit() time.Duration {
+	if s.where.ReadTimeout > 0 {
+		return s.where.ReadTimeout
+	}
+	return longestBlock
+}
 
 // bounded keeps a wait above 0, which would be for ever, and below longestBlock.
 func bounded(d time.Duration) time.Duration { return max(min(d, longestBlock), time.Millisecond) }

@@ -2,11 +2,7 @@ package store
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Watch announces moves to an outcome and to the archive: the channel gets a
@@ -32,30 +28,28 @@ func (s *Store) Calls(ctx context.Context, name string) (calls Calls, stop func(
 	own, all := s.keys.call(name), s.keys.rules()
 	// Many workers are idle most of the time, and their heartbeats tell what a
 	// broken subscription would: it need not be looked at every few seconds.
-	stop = s.subscribe(ctx, map[string]chan<- struct{}{own: renew, all: rules}, redis.WithChannelHealthCheckInterval(time.Minute))
+	stop = s.subscribe(ctx, time.Minute, map[string]chan<- struct{}{own: renew, all: rules})
 	return Calls{Renew: renew, Rules: rules}, stop
 }
 
 func (s *Store) hints(ctx context.Context, channel string) (<-chan struct{}, func()) {
 	out := make(chan struct{}, 1)
-	return out, s.subscribe(ctx, map[string]chan<- struct{}{channel: out})
+	return out, s.subscribe(ctx, 3*time.Second, map[string]chan<- struct{}{channel: out})
 }
 
-func (s *Store) subscribe(ctx context.Context, outs map[string]chan<- struct{}, options ...redis.ChannelOption) (stop func()) {
-	sub := s.rdb.Subscribe(ctx, slices.Sorted(maps.Keys(outs))...)
-	options = append(options, redis.WithChannelSize(len(outs)), redis.WithChannelSendTimeout(time.Millisecond))
+// subscribe passes messages on until stop. A connection that is silent is asked for
+// an answer, and given up if there is none.
+func (s *Store) subscribe(ctx context.Context, silence time.Duration, outs map[string]chan<- struct{}) (stop func()) {
+	l := &listener{store: s, silence: silence, outs: outs}
+	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for message := range sub.Channel(options...) {
-			select {
-			case outs[message.Channel] <- struct{}{}:
-			default:
-			}
-		}
+		l.run(ctx)
 	}()
 	return func() {
-		_ = sub.Close() // the connection goes either way
+		cancel()
+		l.close()
 		<-done
 	}
 }

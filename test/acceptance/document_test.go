@@ -22,19 +22,20 @@ const (
 )
 
 var (
-	rowPattern  = regexp.MustCompile(`(?m)^\| ([ABDFT]|R[A-F])(\d+) \|.*\|(.*)\|$`)
+	rowPattern  = regexp.MustCompile(`(?m)^\| ([ABDFT]|R[A-J])(\d+) \|.*\|(.*)\|$`)
 	testPattern = regexp.MustCompile("`([a-z][a-zA-Z0-9_/-]*)\\.((?:Test|Fuzz|Example)\\w*)(?:/([^`]+))?`")
 )
 
-// later are the cases of which nothing needs to be shown yet; faults are the
-// scenarios of faults and abuse that are shown so far, flock the cases of Flock.
+// later are the cases of which nothing needs to be shown yet; flock the cases of
+// Flock; scenarios how many there are of faults and abuse, by letter.
 var (
-	later  []string
-	faults = []string{
-		"RA5", "RA6", "RA7", "RA10", "RA14", "RA16", "RC1", "RD1", "RE1", "RE2", "RE6", "RF1", "RF2", "RF4", "RF5", "RF8",
-	}
-	flock = []string{"F06", "F07"}
+	later     []string
+	flock     = []string{"F06", "F07"}
+	scenarios = map[string]int{"A": 16, "B": 15, "C": 11, "D": 7, "E": 11, "F": 9, "G": 10, "H": 10, "I": 12, "J": 6}
 )
+
+// unshown begins a row of a scenario that no test shows; the reason follows.
+const unshown = " not shown: "
 
 // The document names every case once, each with a test unless it belongs to a
 // later step, and every test that it names exists.
@@ -63,6 +64,7 @@ func TestDocumentCheckBites(t *testing.T) {
 		"queue missing":    {"| D14 |", "| - |", "D14 is not there"},
 		"no test":          {"`manager.TestRandomStartOffset` |\n", "nothing |\n", "A03 names no test"},
 		"scenario missing": {"| RE6 |", "| - |", "RE6 is not there"},
+		"no reason":        {" not shown: there is no HTTP interface yet |", " not shown |", "RH2 names no test"},
 		"test missing":     {"`test/chaos.TestKilledAtRandom`", "`test/chaos.TestNothing`", "there is no test test/chaos.TestNothing"},
 		"subtest missing":  {"TestRedis/stale_report", "TestRedis/stale_reprot", "stale_reprot"},
 		"file missing":     {"a24-report", "a99-report", "a99-report"},
@@ -92,7 +94,8 @@ func problems(text string, have *tests) []string {
 	for _, row := range rowPattern.FindAllStringSubmatch(text, -1) {
 		name := row[1] + row[2]
 		seen[name]++
-		if !testPattern.MatchString(row[3]) && !slices.Contains(later, name) {
+		excused := len(row[1]) == 2 && len(row[3]) > len(unshown)+10 && strings.HasPrefix(row[3], unshown)
+		if !testPattern.MatchString(row[3]) && !slices.Contains(later, name) && !excused {
 			found = append(found, name+" names no test")
 		}
 		if slices.Contains(later, name) != strings.HasPrefix(strings.TrimSpace(row[3]), "next") {
@@ -117,7 +120,12 @@ func problems(text string, have *tests) []string {
 
 // cases are the numbers of all cases, defects and scenarios.
 func cases() []string {
-	names := slices.Concat(faults, flock)
+	names := slices.Clone(flock)
+	for letter, n := range scenarios {
+		for i := range n {
+			names = append(names, fmt.Sprintf("R%s%d", letter, i+1))
+		}
+	}
 	for letter, kind := range map[string]struct {
 		format string
 		last   int

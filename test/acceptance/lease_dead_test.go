@@ -33,7 +33,7 @@ func (w *world) allBack(t *testing.T, ids []int64, at sm.Time, bound sm.Duration
 }
 
 // A5: a worker with eight tasks is killed. Nothing of them survives; all are open
-// again within worker_timeout + 2 s, finish elsewhere and count one loss.
+// again within worker_timeout + 1 s, finish elsewhere and count one loss.
 func TestWorkerKilled(t *testing.T) {
 	t.Parallel()
 	for _, layer := range containments {
@@ -46,7 +46,7 @@ func TestWorkerKilled(t *testing.T) {
 			w.worker(t, "other", "slots=8")
 			at := w.kill(t, dies)
 			w.noneLeft(t, "dies")
-			w.allBack(t, ids, at, shortLease+2*sm.Second)
+			w.allBack(t, ids, at, shortLease+sm.Second)
 			w.finishElsewhere(t, ids, l)
 		})
 	}
@@ -92,7 +92,7 @@ func TestWorkerKilledTwoServers(t *testing.T) {
 	ids, l := w.eight(t, "dies")
 	w.worker(t, "other", "slots=8")
 	at := w.kill(t, dies)
-	w.allBack(t, ids, at, shortLease+2*sm.Second)
+	w.allBack(t, ids, at, shortLease+sm.Second)
 	w.finishElsewhere(t, ids, l)
 	for _, id := range ids {
 		if n := countLines(w.Task(t, id).Log, "running -> open"); n != 1 {

@@ -1,100 +1,56 @@
 package acceptance
 
 import (
-	"crypto/rand"
-	"net"
-	"os"
+	"errors"
 	"os/exec"
-	"path/filepath"
-	"runtime"
-	"strings"
+	"slices"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/tdf-go/tdf/internal/nettest"
 	"github.com/tdf-go/tdf/internal/redistest"
-	"github.com/tdf-go/tdf/internal/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 
-// wire is two network namespaces and a pair of interfaces between them. Nothing
-// else is reachable from either, so their addresses can be any.
-type wire struct{ hub, far string }
+// wire is a host that can be cut off.
+type wire struct{ *nettest.Wire }
 
-const hubAddress = "192.0.2.1" // of the documentation network
-
-// newWire makes the namespaces. It skips the test where that is not permitted.
+// newWire makes one. It skips the test where that is not permitted.
 func newWire(t *testing.T) wire {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("making network namespaces needs root")
+	n, err := nettest.New(t)
+	if errors.Is(err, nettest.ErrNotPermitted) {
+		t.Skip(err)
 	}
-	for _, program := range []string{"ip", "nsenter"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("making network namespaces needs the program %s", program)
-		}
+	if err != nil {
+		t.Fatal(err)
 	}
-	id := strings.ToLower(rand.Text()[:8])
-	n := wire{"tdf-" + id + "-hub", "tdf-" + id + "-far"}
-	for _, name := range []string{n.hub, n.far} {
-		if out, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
-			t.Skipf("making network namespaces is not permitted here: %v: %s", err, out)
-		}
-		t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
-	}
-	ip(t, "link", "add", "wire", "netns", n.hub, "type", "veth", "peer", "name", "wire", "netns", n.far)
-	for name, address := range map[string]string{n.hub: hubAddress, n.far: "192.0.2.2"} {
-		ip(t, "-n", name, "address", "add", address+"/30", "dev", "wire")
-		ip(t, "-n", name, "link", "set", "wire", "up")
-	}
-	return n
+	return wire{n}
 }
 
-func ip(t *testing.T, args ...string) {
+func (n wire) cut(t *testing.T) {
 	t.Helper()
-	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
-		t.Fatalf("ip %v: %v: %s", args, err, out)
+	if err := n.Cut(); err != nil {
+		t.Fatal(err)
 	}
 }
 
-// listen makes a listener in the hub's namespace.
-func (n wire) listen(t *testing.T) net.Listener {
+func (n wire) mend(t *testing.T) {
 	t.Helper()
-	type answer struct {
-		listener net.Listener
-		err      error
+	if err := n.Mend(); err != nil {
+		t.Fatal(err)
 	}
-	got := make(chan answer, 1)
-	go func() {
-		runtime.LockOSThread() // for good: the thread ends with this goroutine
-		space, err := os.Open(filepath.Join("/run/netns", n.hub))
-		if err == nil {
-			err = unix.Setns(int(space.Fd()), unix.CLONE_NEWNET)
-		}
-		var l net.Listener
-		if err == nil {
-			l, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", hubAddress+":0")
-		}
-		got <- answer{l, err}
-	}()
-	a := wait.Receive(t, patience, got, "no listener")
-	if a.err != nil {
-		t.Fatal(a.err)
-	}
-	return a.listener
 }
-
-// cut and mend take the far end's link down, and up again.
-func (n wire) cut(t *testing.T)  { ip(t, "-n", n.far, "link", "set", "wire", "down") }
-func (n wire) mend(t *testing.T) { ip(t, "-n", n.far, "link", "set", "wire", "up") }
 
 // far starts a worker in the far namespace, which reaches Redis over the wire only.
 func (w *world) far(t *testing.T, n wire, name string, set ...string) *daemon {
 	t.Helper()
-	proxy := redistest.NewProxyOn(t, n.listen(t), "unix", w.Server.Socket())
-	args := append([]string{"--net=" + filepath.Join("/run/netns", n.far), program(t, "tdf-worker")},
-		w.reaching(t, name, proxy.Addr(), set...)...)
-	command := exec.Command("nsenter", args...) // which becomes the worker
+	l, err := n.Listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := redistest.NewProxyOn(t, l, "unix", w.Server.Socket())
+	words := slices.Concat(n.Enter(), []string{program(t, "tdf-worker")}, w.reaching(t, name, proxy.Addr(), set...))
+	command := exec.Command(words[0], words[1:]...)
 	command.Dir = w.own(t, name)
 	return w.start(t, command)
 }

@@ -1,100 +1,198 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/audit"
-	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/proctest"
+	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// checkTasks looks at what Redis holds: each task archived once, with one
-// complete record for the round that counted.
-func checkTasks(t *testing.T, sp *storetest.Space) {
+// examine looks at what is left when all is over, and reports what should not be.
+func (tr *trial) examine(t *testing.T, opened map[int64]kind) {
 	t.Helper()
-	losses := 0
-	for id := int64(1); id <= tasks; id++ {
-		task := sp.Task(t, id)
-		if task.State != statemachine.Archived || task.Outcome != statemachine.Succeeded {
-			t.Errorf("task %d is %s with outcome %s", id, task.State, task.Outcome)
-		}
-		if n := strings.Count(task.Log, "-> archived"); n != 1 {
-			t.Errorf("task %d was archived %d times", id, n)
-		}
-		if n := strings.Count(task.Log, "-> succeeded"); n != 1 {
-			t.Errorf("task %d has succeeded %d times", id, n)
-		}
-		if want := fmt.Sprintf("done %d\n", id); !strings.HasSuffix(task.Round(task.Task.Round).Output, want) {
-			t.Errorf("task %d: the output of its last round ends otherwise than %q", id, want)
-		}
-		if task.Task.Round != task.Fails+task.Timeouts+task.Losses+task.Releases {
-			t.Errorf("task %d: round %d, fails %d, timeouts %d, losses %d, releases %d",
-				id, task.Task.Round, task.Fails, task.Timeouts, task.Losses, task.Releases)
-		}
-		losses += task.Losses
+	tr.checkFaults(t)
+	tr.checkSurvivors()
+	tr.readHistory(t)
+	tasks := tr.checkTasks(t, opened)
+	tr.checkLedger(t, tasks)
+	tr.checkHandled(t, tasks)
+	tr.checkTrace(t)
+	tr.checkAudit(t)
+}
+
+// enough is how long a run must be to have every fault.
+const enough = 30 * time.Second
+
+// checkFaults finds out what the run has shown nothing of.
+func (tr *trial) checkFaults(t *testing.T) {
+	t.Helper()
+	r := tr.report
+	r.Verdicts, r.Restarts = tr.fleet.verdicts(t), tr.fleet.again
+	if tr.duration < enough {
+		return
 	}
-	if t.Logf("%d losses", losses); losses == 0 {
-		t.Error("no task lost its worker: the run has shown nothing of leases")
+	for _, c := range classes {
+		if _, out := r.LeftOut[c]; !out && r.Faults[c] == 0 && (c != redisForgets || tr.forget) {
+			r.violate(spared, "no %s", c)
+		}
+	}
+	for _, m := range tr.fleet.members {
+		if m.hits == 0 {
+			r.violate(spared, "%s was spared", m.name)
+		}
+	}
+	if r.Verdicts == 0 {
+		r.violate(spared, "no server has found a worker dead")
 	}
 }
 
-// checkLedgers compares with what programs and handlers wrote themselves: each
-// task ran to its end in the round that counted, no round ran twice or beside the
-// next one, and each was handled at least once.
-func checkLedgers(t *testing.T, sp *storetest.Space, dir string) {
-	t.Helper()
-	begun, ended, last := map[string]int{}, map[string]int{}, map[string]string{}
-	for _, line := range lines(t, dir, "ledger") {
-		round, what, _ := cutLast(line)
-		id, _, _ := cutLast(round)
-		switch what {
-		case "start":
-			begun[round]++
-			last[id] = round
-		case "end":
-			ended[round]++
-		}
-		if last[id] != round {
-			t.Errorf("round %s lives on (%s) while %s (task/round) runs", round, what, last[id])
-		}
-	}
-	for round, n := range begun {
-		if n > 1 {
-			t.Errorf("round %s (task/round) was begun %d times", round, n)
-		}
-	}
-	handled := map[string]bool{}
-	for _, line := range lines(t, dir, "handled") {
-		id, _, _ := strings.Cut(line, "/")
-		handled[id] = true
-	}
-	for id := int64(1); id <= tasks; id++ {
-		if last := fmt.Sprintf("%d/%d", id, sp.Task(t, id).Task.Round); ended[last] != 1 {
-			t.Errorf("round %s counts as succeeded but its program ended %d times", last, ended[last])
-		}
-		if !handled[fmt.Sprint(id)] {
-			t.Errorf("task %d was archived without being handled", id)
+// checkSurvivors finds processes of rounds that are over.
+func (tr *trial) checkSurvivors() {
+	var left []int
+	if !cameTrue(10*time.Second, func() bool {
+		left = proctest.With("TDF_NAMESPACE=" + tr.Namespace)
+		return len(left) == 0
+	}) {
+		for _, pid := range left {
+			tr.report.violate(survivor, "process %d", pid)
 		}
 	}
 }
 
-func cutLast(line string) (before, after string, ok bool) {
-	i := strings.LastIndexByte(line, '/')
-	if i < 0 {
-		return line, "", false
+// checkTasks looks at what Redis holds: each task archived once, after the end it
+// had to come to, with one complete record a round. It returns the tasks.
+func (tr *trial) checkTasks(t *testing.T, opened map[int64]kind) []*store.Task {
+	t.Helper()
+	r := tr.report
+	r.Tasks = len(opened)
+	tasks := make([]*store.Task, 0, len(opened))
+	for _, id := range slices.Sorted(maps.Keys(opened)) {
+		task, err := tr.Store.Task(t.Context(), id)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			tr.missing(id)
+			continue
+		case err != nil:
+			t.Fatal(err)
+		case task.Err != nil:
+			r.violate(record, "task %d: %v", id, task.Err)
+			continue
+		}
+		tasks = append(tasks, task)
+		tr.checkTask(task, opened[id])
+		tr.checkLog(task)
 	}
-	return line[:i], line[i+1:], true
+	if r.Losses == 0 && tr.duration >= enough {
+		r.violate(spared, "no task lost its worker: the run has shown nothing of leases")
+	}
+	return tasks
 }
 
-func checkAudit(t *testing.T, sp *storetest.Space) {
+// checkTask looks at the end of a task and at its counters.
+func (tr *trial) checkTask(task *store.Task, k kind) {
+	r := tr.report
+	r.Ends[string(task.Outcome)]++
+	r.Losses, r.Timeouts = r.Losses+task.Losses, r.Timeouts+task.Timeouts
+	r.Fails, r.Releases = r.Fails+task.Fails, r.Releases+task.Releases
+	if task.State != statemachine.Archived || task.Outcome != k.outcome {
+		r.violate(unfinished, "task %d (%s) is %s with outcome %q, want %s", task.ID, k.word, task.State, task.Outcome, k.outcome)
+		return
+	}
+	ends := 0 // a task that is not opened again has counted the end of its last round
+	if k.outcome != statemachine.Succeeded {
+		ends = 1
+	}
+	if n := task.Fails + task.Timeouts + task.Losses + task.Releases - ends; task.Task.Round != n {
+		r.violate(record, "task %d: round %d, but fails %d, timeouts %d, losses %d, releases %d",
+			task.ID, task.Task.Round, task.Fails, task.Timeouts, task.Losses, task.Releases)
+	}
+	want := fmt.Sprintf("done %d\n", task.ID)
+	if k.outcome == statemachine.Succeeded && !strings.HasSuffix(task.Round(task.Task.Round).Output, want) {
+		r.violate(record, "task %d: the output of its last round ends otherwise than %q", task.ID, want)
+	}
+}
+
+// checkLog looks for steps that were made twice.
+func (tr *trial) checkLog(task *store.Task) {
+	if strings.Contains(task.Log, "[lines left out]") {
+		return // the events tell more, and the stamps
+	}
+	reported := 0
+	for field := range task.Fields {
+		if _, name, ok := statemachine.CutRoundField(field); ok && name == string(statemachine.Executed) {
+			reported++
+		}
+	}
+	if n := strings.Count(task.Log, "running -> executed"); n > reported {
+		tr.report.violate(doubled, "task %d: %d results of %d rounds", task.ID, n, reported)
+	}
+	if n := strings.Count(task.Log, "-> archived"); n > 1 {
+		tr.report.violate(twice, "task %d: %d times", task.ID, n)
+	}
+}
+
+// checkLedger compares with what programs wrote themselves: each task ran to its
+// end in the round that counted, no round ran twice or beside the next one.
+func (tr *trial) checkLedger(t *testing.T, tasks []*store.Task) {
 	t.Helper()
-	report, err := audit.Verify(t.Context(), sp.Store)
+	a := examineLedger(readLedger(t, tr.dir, "ledger"))
+	tr.report.Executions = a.executions
+	for _, e := range a.doubled {
+		tr.report.violate(begunAgain, "round %v (task/round)", e)
+	}
+	for _, e := range a.overlaps {
+		if tr.report.HistoryLosses > 0 {
+			tr.report.RunAgain++
+			continue
+		}
+		tr.report.violate(overlap, "round %v (task/round) lived on when a later one had begun", e)
+	}
+	for _, task := range tasks {
+		last := entry{task.ID, task.Task.Round}
+		if n := a.finished[last]; task.Outcome == statemachine.Succeeded && n == 0 {
+			tr.report.violate(record, "round %v counts as succeeded but its program has not come to its end", last)
+		}
+	}
+}
+
+// checkHandled compares with what handlers wrote: each task was handled, by one
+// manager at a time.
+func (tr *trial) checkHandled(t *testing.T, tasks []*store.Task) {
+	t.Helper()
+	all := handlings(readLedger(t, tr.dir, "handled"))
+	tr.report.HandledAgain = again(all)
+	done := map[int64]bool{}
+	for _, h := range all {
+		done[h.task] = done[h.task] || !h.to.IsZero()
+	}
+	for _, task := range tasks {
+		if task.State == statemachine.Archived && !done[task.ID] {
+			tr.report.violate(unhandled, "task %d", task.ID)
+		}
+	}
+	for _, id := range atOnce(all, tr.fleet.frozenWithin) {
+		if tr.report.HistoryLosses > 0 {
+			continue // who handled it may be forgotten, and is told at its next sign of life
+		}
+		tr.report.violate(handledOnce, "task %d", id)
+	}
+}
+
+func (tr *trial) checkAudit(t *testing.T) {
+	t.Helper()
+	found, err := audit.Verify(t.Context(), tr.Store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range report.Violations {
-		t.Errorf("verify: %+v", v)
+	for _, v := range found.Violations {
+		tr.report.violate(auditor, "%+v", v)
 	}
 }

@@ -1,12 +1,24 @@
 // Package chaos proves that nothing is lost and nothing is counted twice while
-// the real programs are killed at random. Its test starts two servers, four
-// workers of two slots and a manager on a redis-server of its own, kills one of
-// them every few hundred milliseconds with SIGKILL, takes workers away for up to
-// three leases, dead or frozen by SIGSTOP, and lets 200 tasks run: some succeed,
-// some fail now and then, some take too long, some have no timeout and only the
-// loss of their worker brings them back. At the end everything must be archived exactly once, no process of a task
-// may be left, and the auditor must find nothing.
+// everything that can fail does.
 //
-// The test lasts TDF_CHAOS_DURATION (default 60s) and is repeated with
-// TDF_CHAOS_SEED, which it prints.
+// Its test starts three servers, six workers and two managers on a redis-server
+// of its own (append-only file, everysec), opens tasks all the time whose programs
+// succeed, fail, take too long, crash, print much or leave children behind, and
+// does harm at random: it kills and freezes every member, takes workers away for
+// up to three leases, kills, restarts and freezes Redis, makes it forget its
+// scripts, fills the disk of one worker and cuts the network of another. Disk and
+// network take root; where they cannot be had they are left out, and the report
+// says so.
+//
+// When no more harm is done, all tasks must end archived, as their programs make
+// them end. Then what Redis holds is compared with what programs and handlers have
+// written into ledgers of their own, the auditor looks at the namespace, and no
+// process of a program may be left. A report says what was done, how long it took
+// until what was hit went on, and what was found. docs/RELIABILITY.md explains it.
+//
+// The environment says how: TDF_CHAOS_DURATION is how long harm is done (default
+// 40s), TDF_CHAOS_SEED repeats the choices of a run (default: another one each
+// time, printed), CHAOS_REPORT names a file for the report as JSON, TDF_CHAOS_DIR
+// a directory that keeps logs and ledgers; and with TDF_CHAOS_FORGET set Redis also
+// loses the end of its file, which servers must notice.
 package chaos

@@ -3,118 +3,29 @@ package chaos
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"sync"
-	"syscall"
+	"slices"
 	"testing"
 	"time"
 )
-
-// member is one program of the fleet, started again whenever it was killed.
-type member struct {
-	name string
-	args []string
-	dir  string
-	log  io.Writer
-
-	mu    sync.Mutex
-	cmd   *exec.Cmd
-	ended chan struct{}
-	kills int
-	// back is when the program is to go on that is frozen, or dead for a while as
-	// if its host were gone; zero if it is neither.
-	back    time.Time
-	freezes int
-	gone    int
-}
-
-func (m *member) start() error {
-	cmd := exec.Command(m.args[0], m.args[1:]...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = m.dir, m.log, m.log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", m.name, err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait() // killed, mostly
-		close(ended)
-	}()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.cmd, m.ended = cmd, ended
-	return nil
-}
-
-// kill ends it without a chance to do anything, and waits until it is gone.
-func (m *member) kill() {
-	m.mu.Lock()
-	cmd, ended := m.cmd, m.ended
-	m.mu.Unlock()
-	_ = cmd.Process.Kill()
-	<-ended
-	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signal() == syscall.SIGKILL {
-		m.mu.Lock()
-		m.kills++
-		m.mu.Unlock()
-	}
-}
-
-// freeze stops a worker for a while.
-func (m *member) freeze(d time.Duration) {
-	_ = m.cmd.Process.Signal(syscall.SIGSTOP) // the caller has seen that it lives
-	m.back = time.Now().Add(d)
-	m.freezes++
-}
-
-// lose kills a worker that is to come back after a while only.
-func (m *member) lose(d time.Duration) {
-	m.kill()
-	m.back = time.Now().Add(d)
-	m.gone++
-}
-
-// resume lets the program go on, or starts it again, if it is time to.
-func (m *member) resume(now time.Time) error {
-	if m.back.IsZero() || now.Before(m.back) {
-		return nil
-	}
-	m.back = time.Time{}
-	if !m.alive() {
-		return m.start()
-	}
-	if err := m.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		return fmt.Errorf("resume %s: %w", m.name, err)
-	}
-	return nil
-}
-
-// alive reports whether it runs; a program that ended by itself is a failure.
-func (m *member) alive() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	select {
-	case <-m.ended:
-		return false
-	default:
-		return true
-	}
-}
 
 // fleet is all programs of one run.
 type fleet struct {
 	members []*member
 	logs    *os.File
+	// again counts the members that were started again because they had ended by
+	// themselves when they may.
+	again int
 }
 
-func newFleet(t *testing.T, dir, bin string) *fleet {
+// layers are the containments of the workers that have no place of their own.
+// Where one is not to be had, the worker takes the next weaker one.
+var layers = []string{"auto", "pidns", "cgroup", "group"}
+
+func (tr *trial) newFleet(t *testing.T, bin string) *fleet {
 	t.Helper()
-	logs, err := os.Create(filepath.Join(dir, "fleet.log"))
+	logs, err := os.Create(filepath.Join(tr.dir, "fleet.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,21 +36,26 @@ func newFleet(t *testing.T, dir, bin string) *fleet {
 		}
 		_ = logs.Close()
 	})
-	for _, name := range []string{"server-1", "server-2"} {
-		f.add(t, name, dir, filepath.Join(bin, "tdf-server"), name, "../chaos.cfg")
+	for i := range 3 {
+		name := fmt.Sprintf("server-%d", i+1)
+		f.add(t, server, name, tr.dir, filepath.Join(bin, "tdf-server"), name, "../chaos.cfg")
 	}
-	// Where a layer is not to be had, the worker takes the next weaker one.
-	for i, layer := range []string{"auto", "pidns", "cgroup", "group"} {
+	tdfWorker := filepath.Join(bin, "tdf-worker")
+	for i, layer := range layers {
 		name := fmt.Sprintf("worker-%d", i+1)
-		f.add(t, name, dir, filepath.Join(bin, "tdf-worker"), name, "../chaos.cfg", "--set", "worker.containment="+layer)
+		f.add(t, worker, name, tr.dir, tdfWorker, name, "../chaos.cfg", "--set", "worker.containment="+layer)
 	}
-	f.add(t, "manager", dir, filepath.Join(bin, "handler"), "../chaos.cfg", "../handled")
+	f.add(t, worker, diskWorker, tr.dir, tr.places.onDisk(tdfWorker, diskWorker, "../chaos.cfg")...)
+	f.add(t, worker, wireWorker, tr.dir, tr.places.overWire(tdfWorker, wireWorker, "../chaos.cfg")...)
+	for _, name := range []string{"manager-1", "manager-2"} {
+		f.add(t, manager, name, tr.dir, filepath.Join(bin, "handler"), "../chaos.cfg", "../handled", name)
+	}
 	return f
 }
 
-func (f *fleet) add(t *testing.T, name, dir string, args ...string) {
+func (f *fleet) add(t *testing.T, as role, name, dir string, args ...string) {
 	t.Helper()
-	m := &member{name: name, args: args, dir: filepath.Join(dir, name), log: f.logs}
+	m := &member{name: name, role: as, args: args, dir: filepath.Join(dir, name), log: f.logs}
 	if err := os.Mkdir(m.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -149,91 +65,50 @@ func (f *fleet) add(t *testing.T, name, dir string, args ...string) {
 	f.members = append(f.members, m)
 }
 
-// checkFaults fails if a program was spared: then the run has shown nothing of it.
-func (f *fleet) checkFaults(t *testing.T, d time.Duration) {
+// of returns the members of a role that are not away.
+func (f *fleet) of(as role) []*member {
+	return slices.DeleteFunc(slices.Clone(f.members), func(m *member) bool { return m.role != as || m.away() })
+}
+
+func (f *fleet) named(name string) *member {
+	return f.members[slices.IndexFunc(f.members, func(m *member) bool { return m.name == name })]
+}
+
+// afterTrouble is how long after Redis, network or disk were away a program may
+// still end for it: it gives up a start only when its calls have been repeated.
+const afterTrouble = 20 * second
+
+// pauseBeforeStart is how long a member that has ended by itself stays away, as
+// a service manager would have it.
+const pauseBeforeStart = 300 * time.Millisecond
+
+// tend lets members go on whose time has come, and starts again those that have
+// ended by themselves. They may only while Redis, their network or their disk is
+// away: a program that cannot reach Redis at its start says so and ends.
+func (tr *trial) tend(t *testing.T) {
 	t.Helper()
-	total := 0
-	for _, m := range f.members {
-		if total += m.kills; m.kills == 0 {
-			t.Errorf("%s was never killed", m.name)
+	now := time.Now()
+	for _, m := range tr.fleet.members {
+		if err := m.resume(now); err != nil {
+			t.Fatal(err)
 		}
-		if m.isWorker() && m.freezes+m.gone == 0 {
-			t.Errorf("%s was never frozen or away", m.name)
+		if m.away() || m.alive() {
+			continue
 		}
+		if now.After(tr.trouble) && now.After(m.cut) {
+			tr.report.violate(ended, "%s has ended by itself: %v", m.name, m.cmd.ProcessState)
+		}
+		tr.fleet.again++
+		m.back = now.Add(pauseBeforeStart)
 	}
-	if least := int(d / (600 * time.Millisecond)); total < least {
-		t.Errorf("%d kills in %v, want at least %d", total, d, least)
-	}
+}
+
+// verdicts counts how often a server has found a worker dead.
+func (f *fleet) verdicts(t *testing.T) int {
+	t.Helper()
 	text, err := os.ReadFile(f.logs.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
-	verdicts := bytes.Count(text, []byte(" is lost: silent for "))
-	if t.Logf("%d verdicts over workers", verdicts); verdicts == 0 {
-		t.Error("no server has found a worker dead")
-	}
-}
-
-func (m *member) isWorker() bool { return strings.HasPrefix(m.name, "worker") }
-
-// longestAbsence of a worker is three leases: it is found dead, or comes back
-// before.
-const longestAbsence = 6 * time.Second
-
-// torment kills and restarts members at random until the time is over, and takes
-// workers away for a while.
-func (f *fleet) torment(t *testing.T, rnd *rand.Rand, d time.Duration) (kills int) {
-	t.Helper()
-	end := time.After(d)
-	defer f.resume(t, time.Now().Add(d+longestAbsence))
-	for {
-		pause := time.NewTimer(time.Duration(20+rnd.IntN(200)) * time.Millisecond)
-		select {
-		case <-end:
-			pause.Stop()
-			return kills
-		case <-t.Context().Done():
-			pause.Stop()
-			return kills
-		case now := <-pause.C:
-			f.resume(t, now)
-		}
-		kills += f.hit(t, f.members[rnd.IntN(len(f.members))], rnd)
-	}
-}
-
-// hit makes one fault and returns the number of kills. A server is spared mostly:
-// it judges nobody before it has lived for a lease.
-func (f *fleet) hit(t *testing.T, m *member, rnd *rand.Rand) int {
-	t.Helper()
-	fault, absence := rnd.IntN(5), time.Duration(rnd.Int64N(int64(longestAbsence)))
-	switch {
-	case !m.back.IsZero(), strings.HasPrefix(m.name, "server") && fault > 0:
-		return 0
-	case m.isWorker() && fault == 0:
-		m.freeze(absence)
-		return 0
-	}
-	if !m.alive() {
-		t.Errorf("%s has ended by itself", m.name)
-	}
-	if m.isWorker() && fault == 1 {
-		m.lose(absence)
-		return 1
-	}
-	m.kill()
-	if err := m.start(); err != nil {
-		t.Fatal(err)
-	}
-	return 1
-}
-
-// resume lets all members go on whose time has come.
-func (f *fleet) resume(t *testing.T, now time.Time) {
-	t.Helper()
-	for _, m := range f.members {
-		if err := m.resume(now); err != nil {
-			t.Error(err)
-		}
-	}
+	return bytes.Count(text, []byte(" is lost: silent for "))
 }

@@ -18,17 +18,19 @@
 -- ARGV[18] failures in a row that close the gate of the node   ARGV[19] which of the queues with due tasks has the first turn, from 0
 -- ARGV[20] number of queues, then of each: name, most rounds, most rounds on the node ('' for no limit),
 --   '1' for lifo, aging in seconds (0: none), number of its buckets, then of each: priority, resources
--- Returns -1, and nothing changes, if the session is over; -2 the same, if the rules are older than those in force; else
+-- Claim ids are e<epoch>-<request>.<number>.
+-- Returns -1, and nothing changes, if the session is over, also because a new epoch has begun; -2 the same, if the rules are older than those in force; else
 -- {now, more ('1' or ''), next start or '', {damaged id...}, {task...}, '1' if the list of buckets is newer,
 --  {full queue...}, '1' if the node is full, {those of the full queues that have a place on this node...}};
 -- a task is {id, claim id, claimed at, what it got, fields in the order of claimFields in claim_read.go}. Sent again with
 -- the same request: the same tasks, as far as they are still held, and nothing
 -- changes but the heartbeat. An error, and nothing changes, if a key has another type.
 local session = ARGV[9] ~= ''
+local request = string.format('e%d-%s', epoch, ARGV[3]) -- a claim of another epoch is none
 local beat
 if session then
-  local doc = redis.call('HMGET', KEYS[6], 'incarnation', 'state')
-  if doc[1] ~= ARGV[9] or doc[2] == ARGV[10] or doc[2] == ARGV[11] then return -1 end
+  local doc = redis.call('HMGET', KEYS[6], 'incarnation', 'state', 'epoch')
+  if doc[1] ~= ARGV[9] or doc[2] == ARGV[10] or doc[2] == ARGV[11] or (tonumber(doc[3] or '') or 1) ~= epoch then return -1 end
   beat = redis.call('ZSCORE', KEYS[7], ARGV[2])
 end
 -- Read before the first write, since Redis does not undo.
@@ -84,12 +86,12 @@ local function answer(id, claim, at, allotted, t)
 end
 
 local before = redis.call('GET', KEYS[5])
-local again = before and string.match(before, '^%S+') == ARGV[3]
+local again = before and string.match(before, '^%S+') == request
 if again then
   local n = 0
   for id in string.gmatch(before, ' (%d+)') do
     n = n + 1
-    local claim = ARGV[3] .. '.' .. n
+    local claim = request .. '.' .. n
     local t = read(id)
     if t and t[1] == ARGV[6] then
       local r = redis.call('HMGET', ARGV[1] .. id, t[2] .. ':claim', t[2] .. ':running', t[2] .. ':resources')
@@ -176,9 +178,9 @@ local function deadline(t)
 end
 
 local function hold(id, t, log, q, b)
-  local claim = ARGV[3] .. '.' .. (#got + 1)
+  local claim = request .. '.' .. (#got + 1)
   local round, allotted = t[2] .. ':', ''
-  t[3] = string.format('%d', (tonumber(t[3]) or 0) + 1)
+  t[3] = string.format('%d', following(t[3]))
   local line = datetime(seconds) .. ' - ' .. ARGV[8] .. ' moving task ' .. id .. ': ' .. ARGV[5] .. ' -> ' .. ARGV[6]
   local v = {'state', ARGV[6], 'rev', t[3], round .. 'worker', ARGV[2], round .. 'claim', claim,
     round .. ARGV[6], stamp, 'log', append(log, line)}
@@ -204,6 +206,7 @@ local function hold(id, t, log, q, b)
   redis.call('ZADD', KEYS[3], stamp, id)
   local due = deadline(t)
   if due then redis.call('ZADD', KEYS[4], due, id) else redis.call('ZREM', KEYS[4], id) end
+  happened(id, t[2], ARGV[5], ARGV[6], 'claim', 'worker', ARGV[2])
   answer(id, claim, stamp, allotted, t)
 end
 
@@ -327,7 +330,7 @@ if due then
 end
 
 if #got > 0 and not again then
-  local ids = {ARGV[3]}
+  local ids = {request}
   for i, t in ipairs(got) do ids[i + 1] = t[1] end
   redis.call('SET', KEYS[5], table.concat(ids, ' '), 'EX', 86400)
 end

@@ -13,6 +13,7 @@ end
 local known = redis.call('SREM', KEYS[2], ARGV[1]) + redis.call('DEL', KEYS[3], KEYS[6], KEYS[8])
   + redis.call('SREM', KEYS[4], ARGV[1]) + redis.call('HDEL', KEYS[5], 'n:' .. ARGV[1])
 if known > 0 then
+  counted(1)
   redis.call('HINCRBY', KEYS[1], 'rules', 1)
   redis.call('PUBLISH', ARGV[3], '1')
 end

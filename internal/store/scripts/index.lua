@@ -42,8 +42,11 @@ local m = string.char(96 + #ARGV[1]) .. ARGV[1]
 if ARGV[6] == '' then
   return math.max(changed, redis.call('ZREM', KEYS[5], m))
 end
+if redis.call('SADD', KEYS[4], ARGV[7]) == 1 then
+  redis.call('HINCRBY', KEYS[1], 'buckets', 1)
+  changed = 1
+end
 if redis.call('ZSCORE', KEYS[5], m) then return changed end
-if redis.call('SADD', KEYS[4], ARGV[7]) == 1 then redis.call('HINCRBY', KEYS[1], 'buckets', 1) end
 -- It is in line from its start on if one was given, as in open.lua; one that was opened
 -- again from now on at the earliest, as in move.lua.
 local start = tonumber(ARGV[6])

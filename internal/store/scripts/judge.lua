@@ -19,6 +19,7 @@ if not at(2) then return at(8) and 1 or 0 end
 local function set(field, value)
   if value == '' then redis.call('HDEL', KEYS[2], field) else redis.call('HSET', KEYS[2], field, value) end
 end
+counted(1)
 redis.call('SADD', KEYS[4], ARGV[1])
 for i, field in ipairs(fields) do set(field, ARGV[7 + i]) end
 set('reason', ARGV[14])

@@ -6,8 +6,8 @@
 -- ARGV[5] task key prefix   ARGV[6] state whose tasks are held
 -- Returns 0 left, also if it has left before, -1 the session is over, or how many tasks it holds; then
 -- nothing changes.
-local doc = redis.call('HMGET', KEYS[2], 'incarnation', 'state')
-if doc[1] ~= ARGV[2] or doc[2] == ARGV[3] then return -1 end
+local doc = redis.call('HMGET', KEYS[2], 'incarnation', 'state', 'epoch')
+if doc[1] ~= ARGV[2] or doc[2] == ARGV[3] or (tonumber(doc[3] or '') or 1) ~= epoch then return -1 end
 if doc[2] == ARGV[4] then return 0 end
 local found, stale = rounds(KEYS[4], {name = ARGV[1], tasks = ARGV[5], running = ARGV[6], aside = KEYS[6]}, 1000000)
 if #found > 0 then return #found end
@@ -17,5 +17,6 @@ local stamp = now()
 forget(KEYS[4], stale)
 redis.call('ZREM', KEYS[3], ARGV[1])
 redis.call('DEL', KEYS[5])
+counted(1)
 redis.call('HSET', KEYS[2], 'state', ARGV[4], 'ended', stamp, 'reason', '', 'busy', '0', 'stuck', '0')
 return 0

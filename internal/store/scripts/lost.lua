@@ -17,7 +17,10 @@ local gone, next, broken = {}, math.huge, 0
 local function judge(name, doc, found, stale)
   local worker = ARGV[1] .. name
   forget(ARGV[2] .. name, stale)
-  if doc[2] ~= ARGV[8] then redis.call('HSET', worker, 'state', ARGV[8]) end
+  if doc[2] ~= ARGV[8] then
+    counted(1)
+    redis.call('HSET', worker, 'state', ARGV[8])
+  end
   if #found == 0 then
     redis.call('ZREM', KEYS[2], name)
     redis.call('HSET', worker, 'ended', stamp)

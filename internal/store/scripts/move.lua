@@ -8,7 +8,7 @@
 -- ARGV[14] prefix of evidence   ARGV[15] prefix of nodes   ARGV[16] seconds that evidence counts
 -- ARGV[17] set of the nodes that are to be judged   ARGV[18] number of states, followed by their
 -- names in the order of the sets   then the number of buckets, followed by their names, and for each move:
---   id, from, to, round, next round, fenced ('1' or ''), claim or revision, event, counter or '',
+--   id, from, to, round, next round, fenced ('1' or ''), claim or revision, event, actor, counter or '',
 --   deadline or '', wake ('server', 'ended', 'archived' or ''), index of the bucket the task comes into (negative:
 --   leaves; 0: neither), writer as in logs, rest until or '', '1' if it may cross that a stop is asked for,
 --   what it says of the node ('good', 'bad' or ''),
@@ -44,7 +44,7 @@ local wake, filled, ended = {}, {}, false
 
 local function read()
   local m = {id = arg(), from = arg(), to = arg(), round = arg(), nextround = arg(), fenced = arg() == '1',
-    fence = arg(), event = arg(), count = arg(), deadline = arg(), wake = arg(), bucket = tonumber(arg()),
+    fence = arg(), event = arg(), actor = arg(), count = arg(), deadline = arg(), wake = arg(), bucket = tonumber(arg()),
     writer = arg(), rest = arg(), crosses = arg() == '1', evidence = arg()}
   m.stamps, m.edges, m.lines, m.fields, m.drop, m.held = args(), args(), args(), args(), args(), arg() == '1'
   return m
@@ -62,6 +62,9 @@ local function unfit(m)
   return wrongtype('zset', zsets) or wrongtype('list', lists) or m.bucket > 0 and wrongtype('set', {4}) or nil
 end
 
+-- current says whether a claim is of this epoch. One without an epoch is of the first.
+local function current(claim) return (tonumber(string.match(claim, '^e(%d+)%-') or '') or 1) == epoch end
+
 -- check compares; it writes nothing. Returns a code and the fields compared.
 local function check(key, m)
   local t = redis.pcall('HMGET', key, 'state', 'round', 'rev', m.round .. ':claim', m.round .. ':end',
@@ -70,7 +73,7 @@ local function check(key, m)
   if t.err or not t[1] or not t[2] then return -3 end
   local rev = tonumber(t[3]) or 0
   if m.fenced then
-    if t[1] == m.from and t[2] == m.round and t[4] == m.fence then
+    if t[1] == m.from and t[2] == m.round and t[4] == m.fence and current(m.fence) then
       if t[10] and t[10] ~= '' and not m.crosses then return -4 end
       return 1, t, rev
     end
@@ -78,7 +81,7 @@ local function check(key, m)
     return -1
   end
   if t[1] == m.from and t[2] == m.round and rev == tonumber(m.fence) then return 1, t, rev end
-  if t[1] == m.to and t[2] == m.nextround and rev == tonumber(m.fence) + 1 then return 2 end
+  if t[1] == m.to and t[2] == m.nextround and rev == following(m.fence) then return 2 end
   return -2
 end
 
@@ -94,7 +97,7 @@ local function write(key, m, t, rev)
     v[#v + 1] = value
   end
   set('state', m.to)
-  set('rev', string.format('%d', rev + 1))
+  set('rev', string.format('%d', following(rev)))
   set('log', log)
   if m.nextround ~= m.round then set('round', m.nextround) end
   if m.count ~= '' then set(m.count, string.format('%d', (tonumber(t[7]) or 0) + 1)) end
@@ -234,6 +237,7 @@ for i, m in ipairs(moves) do
     index(m, math.max(tonumber(t[8]) or 0, tonumber(t[9]) or 0, tonumber(m.rest) or 0))
     learn(m, key, t[12], t[13])
     tally(m, t[11])
+    happened(m.id, m.round, m.from, m.to, m.event, m.actor, m.writer)
   end
   answer[i] = code
 end

@@ -15,5 +15,5 @@ if ARGV[5] ~= '' and t[6] ~= ARGV[6] then
   v[#v + 1] = ARGV[6]
 end
 if #v == 0 then return 2 end
-redis.call('HSET', KEYS[2], 'rev', string.format('%d', (tonumber(t[3]) or 0) + 1), unpack(v))
+redis.call('HSET', KEYS[2], 'rev', string.format('%d', following(t[3])), unpack(v))
 return 1

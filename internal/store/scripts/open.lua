@@ -61,7 +61,7 @@ for i = 1, tonumber(ARGV[3]) do
     if t.how == 'retry' then
       local old = redis.call('HMGET', key, 'state', 'retried_by', 'rev')
       if not old[1] then return {'no task', i} end
-      t.rev = (tonumber(old[3]) or 0) + 1
+      t.rev = following(old[3])
       t.old = old[2] and old[2] ~= '' and old[2] or nil
     else
       t.old = redis.call('GET', key) or nil
@@ -114,6 +114,7 @@ local function write(t, text)
   add(v, 'state', state)
   add(v, '0:' .. state, stamp)
   redis.call('HSET', ARGV[1] .. text, unpack(v))
+  happened(text, '0', '', state, 'create', 'manager', '')
   redis.call('ZADD', t.held and KEYS[8] or KEYS[4], t.held and stamp or t.start, text)
   if t.deadline ~= '' then redis.call('ZADD', KEYS[5], t.deadline, text) end
   if not t.held then

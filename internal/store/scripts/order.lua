@@ -3,7 +3,9 @@
 -- KEYS[1] meta   KEYS[2] worker:<name>
 -- ARGV[1] order, '' for none   ARGV[2] channel of the worker
 -- Returns 1, or 0 if nobody has registered under that name.
-if not redis.call('HGET', KEYS[2], 'name') then return 0 end
+local doc = redis.call('HMGET', KEYS[2], 'name', 'order')
+if not doc[1] then return 0 end
+if (doc[2] or '') ~= ARGV[1] then counted(1) end
 if ARGV[1] == '' then
   redis.call('HDEL', KEYS[2], 'order')
 else

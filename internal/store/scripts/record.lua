@@ -87,6 +87,7 @@ else
   token(KEYS[4])
 end
 if code == 1 then
+  counted(1)
   redis.call('HINCRBY', KEYS[1], 'rules', 1)
   redis.call('PUBLISH', ARGV[6], '1')
 end

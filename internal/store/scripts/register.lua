@@ -16,14 +16,15 @@
 -- identity: the same answer. Where the entry in lease is gone, deleted by hand, nobody has the name.
 local stamp, seconds = now()
 local lease = published(ARGV[4])
-local doc = redis.call('HMGET', KEYS[5], 'incarnation', 'state', 'identity', 'order', 'lease')
+local doc = redis.call('HMGET', KEYS[5], 'incarnation', 'state', 'identity', 'order', 'lease', 'epoch')
 local beat = redis.call('ZSCORE', KEYS[6], ARGV[1])
 local incarnation = tonumber(doc[1]) or 0
 local holds = beat and doc[2] and doc[2] ~= ARGV[9] and doc[2] ~= ARGV[10]
 local id = redis.call('GET', KEYS[4])
 local order = doc[4] == ARGV[11] and doc[4] or ''
 
-if holds and incarnation ~= tonumber(ARGV[2]) then
+local former_epoch = (tonumber(doc[6] or '') or 1) ~= epoch -- its session is over, and it may register anew
+if holds and incarnation ~= tonumber(ARGV[2]) and not (former_epoch and doc[3] == ARGV[3]) then
   if doc[3] == ARGV[3] then
     return {'registered', stamp, id, string.format('%d', incarnation), doc[5], doc[4] or ''}
   end
@@ -47,13 +48,14 @@ if not id then
 end
 incarnation = string.format('%d', incarnation + 1)
 local v = {'id', id, 'name', ARGV[1], 'incarnation', incarnation, 'identity', ARGV[3], 'pid', ARGV[13],
-  'state', ARGV[8], 'started', stamp, 'lease', string.format('%.14g', lease),
+  'state', ARGV[8], 'epoch', string.format('%d', epoch), 'started', stamp, 'lease', string.format('%.14g', lease),
   'heartbeat', heartbeat(seconds, ARGV[13], '[]')}
 if order ~= '' then
   v[#v + 1] = 'order'
   v[#v + 1] = order
 end
 for i = 16, 15 + tonumber(ARGV[15]) do v[#v + 1] = ARGV[i] end
+counted(1)
 redis.call('DEL', KEYS[5], KEYS[8], KEYS[12])
 redis.call('HSET', KEYS[5], unpack(v))
 redis.call('ZADD', KEYS[6], stamp, ARGV[1])

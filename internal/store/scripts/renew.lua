@@ -6,8 +6,8 @@
 -- ARGV[6] state   ARGV[7] reason   ARGV[8] busy   ARGV[9] stuck   ARGV[10] queues, as JSON
 -- Returns {now, lease, order, {{followed id, since}...}, {id to stop...}}, or -1, and nothing changes, if the session is over. Sent
 -- again: the same.
-local doc = redis.call('HMGET', KEYS[2], 'incarnation', 'state', 'pid', 'order')
-if doc[1] ~= ARGV[2] or doc[2] == ARGV[4] or doc[2] == ARGV[5] then return -1 end
+local doc = redis.call('HMGET', KEYS[2], 'incarnation', 'state', 'pid', 'order', 'epoch')
+if doc[1] ~= ARGV[2] or doc[2] == ARGV[4] or doc[2] == ARGV[5] or (tonumber(doc[5] or '') or 1) ~= epoch then return -1 end
 local stamp, seconds = now()
 local lease = string.format('%.14g', published(ARGV[3]))
 

@@ -20,7 +20,7 @@ if wrong then return wrong end
 
 local first = 22 + nstates
 local writes = tonumber(ARGV[first - 1]) > 0
-local rev = (tonumber(ARGV[4]) or 0) + (writes and 1 or 0)
+local rev = writes and following(ARGV[4]) or tonumber(ARGV[4]) or 0
 
 -- done recognises a call whose reply was lost.
 local function done()
@@ -33,6 +33,7 @@ if done() then return 1 end
 if (t[1] or '') ~= ARGV[2] or (t[2] or '') ~= ARGV[3] or (t[3] or '') ~= ARGV[4]
   or table.concat(listed, ' ') ~= ARGV[5] then return -2 end
 if ARGV[8] ~= '' and #listed == 0 and redis.call('HEXISTS', KEYS[4], ARGV[1]) == 1 then return 0 end
+happened(ARGV[1], ARGV[3], ARGV[2], ARGV[6], 'repair', 'server', '')
 for s = 1, nstates do
   if ARGV[10 + s] ~= ARGV[6] then
     redis.call('ZREM', KEYS[4 + s], ARGV[1])

@@ -38,8 +38,9 @@ local function mark(key, m)
   if rev ~= m.rev then return -2 end
   local v, log = m.fields, t[5]
   for _, line in ipairs(m.lines) do log = append(log, line) end
-  for _, value in ipairs({'cancel_requested', stamp, 'rev', string.format('%d', rev + 1), 'log', log or ''}) do v[#v + 1] = value end
+  for _, value in ipairs({'cancel_requested', stamp, 'rev', string.format('%d', following(rev)), 'log', log or ''}) do v[#v + 1] = value end
   redis.call('HSET', key, unpack(v))
+  happened(m.id, m.round, m.state, m.state, 'cancel', 'manager', '')
   tell(m, t[6])
   return 1
 end

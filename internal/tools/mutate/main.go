@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tdf-go/tdf/internal/tools/trial"
 )
 
 func main() {
@@ -25,7 +27,7 @@ func main() {
 }
 
 func run(only string) error {
-	tree, err := copyTree(".")
+	tree, err := trial.Copy(".")
 	if err != nil {
 		return err
 	}
@@ -34,8 +36,8 @@ func run(only string) error {
 	if len(chosen) == 0 {
 		return fmt.Errorf("no defect contains %q", only)
 	}
-	if out, ok := test(tree, packagesOf(chosen)); !ok {
-		return fmt.Errorf("the tests fail without any defect:\n%s", out)
+	if r := (trial.Suite{Packages: packagesOf(chosen)}).Try(tree); !r.Green {
+		return fmt.Errorf("the tests fail without any defect:\n%s", r.Output)
 	}
 	fmt.Println("| # | defect | in | found by | seconds |\n|---|---|---|---|---|")
 	survived := 0

@@ -1,39 +1,68 @@
-// The command handler is the manager of the chaos test: it writes one line a
-// task into a ledger, before the task is archived.
+// The command handler is a manager of the chaos test. It writes into a ledger
+// when it begins to handle a task and when it is done with it:
+//
+//	TASK ROUND start|end NAME TIME PROCESS
+//
+// TIME is in microseconds since 1970.
 package main
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
+	"time"
 
 	"github.com/tdf-go/tdf/manager"
 )
 
 func main() {
-	if err := run(context.Background(), os.Args[1], os.Args[2]); err != nil {
+	config, ledger, name := os.Args[1], os.Args[2], "chaos"
+	if len(os.Args) > 3 {
+		name = os.Args[3]
+	}
+	if err := run(context.Background(), config, ledger, name); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, config, ledger string) error {
+func run(ctx context.Context, config, ledger, name string) error {
 	f, err := os.OpenFile(ledger, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // lines are written unbuffered
-	m, err := manager.New(ctx, "chaos", config)
+	m, err := manager.New(ctx, name, config)
 	if err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
 	defer func() { _ = m.Close() }()
-	note := func(_ context.Context, _ *manager.Manager, t *manager.Task) error {
-		_, err := fmt.Fprintf(f, "%d %s %d\n", t.ID, t.State, t.Round)
-		return err //nolint:wrapcheck // the handler's error is only logged
-	}
-	if err := m.Run(ctx, manager.Handlers{Succeeded: note, Failed: note, TimedOut: note, Expired: note, Orphaned: note}); err != nil {
+	if err := m.Run(ctx, manager.Handlers{Unhandled: book{f, name}.note}); err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
 	return nil
+}
+
+// takes is how long a handler takes, so that some are killed meanwhile.
+const takes = 5 * time.Millisecond
+
+// book is the ledger of one manager.
+type book struct {
+	file io.Writer
+	name string
+}
+
+// note is the handler.
+func (b book) note(_ context.Context, _ *manager.Manager, t *manager.Task) error {
+	if err := b.write(t, "start"); err != nil {
+		return err
+	}
+	<-time.After(takes)
+	return b.write(t, "end")
+}
+
+func (b book) write(t *manager.Task, what string) error {
+	_, err := fmt.Fprintf(b.file, "%d %d %s %s %d %d\n", t.ID, t.Round, what, b.name, time.Now().UnixMicro(), os.Getpid())
+	return err //nolint:wrapcheck // the handler's error is only logged
 }

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/access"
+	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/config"
+)
+
+// aclFlags say which user is printed, and how.
+type aclFlags struct {
+	user, passwordFile, redis string
+	loadScripts, setUser      bool
+}
+
+func (a *app) acl() *cobra.Command {
+	var flags aclFlags
+	cmd := &cobra.Command{
+		Use: "acl server|worker|manager|viewer", Short: "Print the least that a role may do, as a user of Redis",
+		Long: "acl prints a user of Redis that may do what the role needs in the namespace, and nothing else: a\n" +
+			"line for the file that aclfile in redis.conf names, or with --setuser a command for redis-cli. It does not\n" +
+			"talk to Redis. Without --password-file the line holds a placeholder that Redis refuses. What access lists\n" +
+			"stop, and what not: docs/OPERATIONS.md.",
+		Example: "  tdf-manager acl worker --password-file worker.password >> users.acl\n" +
+			"  tdf-manager acl viewer --setuser --redis 6.2",
+		Args: cobra.ExactArgs(1), ValidArgs: []string{"server", "worker", "manager", "viewer"},
+	}
+	f := cmd.Flags()
+	f.StringVar(&flags.user, "user", "", "name of the user (default tdf-ROLE-NAMESPACE)")
+	f.StringVar(&flags.passwordFile, "password-file", "", "file with the password; only its SHA-256 is printed")
+	f.StringVar(&flags.redis, "redis", "7", "version of Redis: 7, or 6.2, whose rules are wider")
+	f.BoolVar(&flags.loadScripts, "load-scripts", false, "also allow to load scripts, for a program of another version than all servers")
+	f.BoolVar(&flags.setUser, "setuser", false, "print ACL SETUSER for redis-cli instead of a line of an aclfile")
+	cmd.RunE = a.verb(func(_ context.Context, s *session) error { return printACL(s, &flags) })
+	return cmd
+}
+
+func printACL(s *session, flags *aclFlags) error {
+	role, err := access.ParseRole(s.args[0])
+	if err != nil {
+		return cli.WithCode(cli.ExitUsage, err)
+	}
+	if flags.redis != "7" && flags.redis != "6.2" {
+		return cli.Usagef("--redis %q: want 7 or 6.2", flags.redis)
+	}
+	user := access.User{
+		Role: role, Namespace: s.cfg.TDF.Namespace, Name: flags.user, Old: flags.redis == "6.2", LoadScripts: flags.loadScripts,
+	}
+	if flags.passwordFile != "" {
+		password, err := config.ReadPassword(flags.passwordFile)
+		if err != nil {
+			return cli.WithCode(cli.ExitUsage, err)
+		}
+		user.PasswordHash = access.Hash(password)
+	}
+	words, err := user.Rules()
+	if err != nil {
+		return cli.WithCode(cli.ExitUsage, err)
+	}
+	if !flags.setUser {
+		return printf(s.out, "user %s %s\n", user.Login(), strings.Join(words, " "))
+	}
+	return printf(s.out, "ACL SETUSER %s\n", quoted(append([]string{user.Login()}, words...)))
+}
+
+// quoted writes words as redis-cli reads them. A selector is one word.
+func quoted(words []string) string {
+	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+	for i, w := range words {
+		words[i] = `"` + quote.Replace(w) + `"`
+	}
+	return strings.Join(words, " ")
+}

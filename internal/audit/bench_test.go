@@ -1,0 +1,49 @@
+package audit
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/worktest"
+)
+
+// BenchmarkVerify audits as many tasks as -benchtime says, such as 1000000x, half of which
+// have been worked on:
+//
+//	go test -run - -bench Verify -benchtime 1000000x ./internal/audit
+func BenchmarkVerify(b *testing.B) {
+	s := worktest.Open(b, redistest.Namespace(b))
+	specs := make([]store.Spec, 0, 1000)
+	for n := range b.N {
+		spec := store.Spec{
+			Program: "p", Source: "s", Input: "x", StartAfter: "0", EndBefore: "9000000000", Timeout: "60",
+			MaxFails: "0", MaxTimeouts: "0", MaxLosses: "0",
+		}
+		if n%2 == 0 {
+			spec.StartAfter = "8000000000"
+		}
+		if specs = append(specs, spec); len(specs) == cap(specs) || n == b.N-1 {
+			if _, err := s.Open(b.Context(), store.OpenRequest{Key: store.NewToken(), Specs: specs}); err != nil {
+				b.Fatal(err)
+			}
+			specs = specs[:0]
+			worktest.Drain(b, s, worktest.Echo)
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	b.ResetTimer()
+	began := time.Now()
+	r, err := Verify(b.Context(), s)
+	took := time.Since(began)
+	b.StopTimer()
+	runtime.ReadMemStats(&after)
+	if err != nil || !r.OK() || r.Checked != int64(b.N) {
+		b.Fatalf("%d of %d checked: %v, %v", r.Checked, b.N, r.Violations, err)
+	}
+	b.ReportMetric(float64(b.N)/took.Seconds(), "tasks/s")
+	b.ReportMetric(float64(after.HeapSys)/(1<<20), "MB-heap")
+}

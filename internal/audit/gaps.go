@@ -1,0 +1,48 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+)
+
+// gap is the ids from and to, both among them, that an epoch left out.
+type gap struct{ from, to, epoch int64 }
+
+// readGaps reads which ids epochs left out, as far as that is not known yet. There may be millions of them, so
+// they are not looked for one by one: those that exist all the same, because a
+// client in another language had taken them before, are found in the state sets.
+func (a *auditor) readGaps(ctx context.Context) error {
+	epochs, err := a.store.Epochs(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range epochs {
+		e := &epochs[i]
+		g := gap{e.FromID + 1, e.ToID, e.Number}
+		if n := len(a.gaps); n > 0 {
+			g.from = max(g.from, a.gaps[n-1].to+1)
+		}
+		if g.from > g.to { // nothing new
+			continue
+		}
+		a.gaps = append(a.gaps, g)
+		a.report.Account.LeftOut += g.to - g.from + 1
+		text := fmt.Sprintf("ids %d to %d were left out when epoch %d began: up to %d ids were lost with Redis, as far as is known",
+			g.from, g.to, g.epoch, e.LostIDs())
+		a.remark(Violation{Kind: LeftOut, Text: text})
+	}
+	return nil
+}
+
+// leftOut reports whether an epoch left the id out.
+func (a *auditor) leftOut(id int64) bool { return a.after(id) != id }
+
+// after is the id, or the first one after the gap in which it is.
+func (a *auditor) after(id int64) int64 {
+	for _, g := range a.gaps {
+		if id >= g.from && id <= g.to {
+			id = g.to + 1
+		}
+	}
+	return id
+}

@@ -1,0 +1,126 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tdf-go/tdf/internal/trace"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// history is what the recorded events say.
+type history struct {
+	events []trace.Event
+	// last is the id of the last entry that was read.
+	last string
+	// made are the tasks whose creation is recorded, known all that are named.
+	made, known map[int64]bool
+	// lowest is the lowest id in made, or 0.
+	lowest int64
+	// first is when the first event happened; steady says that no event happened
+	// before the one that comes before it, so that no clock was set back.
+	first  statemachine.Time
+	steady bool
+	// problems are the steps that cannot have been.
+	problems []trace.Problem
+	// silent says that programs of ours that record no events have claimed tasks
+	// since the first event: those of a release before there were any.
+	silent bool
+}
+
+// since reports whether the events go back to before the id was given out.
+func (h *history) since(id int64) bool { return h.lowest > 0 && h.lowest < id }
+
+const (
+	// page is how many events are read in one call.
+	page = 1000
+	// mostEvents is how many of the newest are looked at.
+	mostEvents = 200_000
+)
+
+// readHistory reads the events and looks for steps that cannot have been.
+func (a *auditor) readHistory(ctx context.Context) error {
+	if err := a.extend(ctx); err != nil {
+		return err
+	}
+	if err := a.dropBroken(ctx); err != nil {
+		return err
+	}
+	h := &a.history
+	h.problems = trace.Check(h.events)
+	a.report.History = History{Events: int64(len(h.events)), Tasks: int64(len(h.known)), Whole: int64(len(h.made))}
+	if n := len(h.events); n > 0 {
+		a.report.History.From, a.report.History.To = h.events[0].Seq, h.events[n-1].Seq
+	}
+	return nil
+}
+
+// extend reads the events that came since. It stops at what was the end when it
+// came there: a namespace at work never stops.
+func (a *auditor) extend(ctx context.Context) error {
+	h := &a.history
+	for {
+		entries, err := a.store.Events(ctx, h.last, page)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			h.last = e.ID
+			event, err := trace.Parse(e.ID, e.Fields)
+			if err != nil {
+				a.say(Violation{Kind: Path, Text: fmt.Sprintf("event %s cannot be read: %v", e.ID, err)})
+				continue
+			}
+			h.events = append(h.events, event)
+		}
+		if len(h.events) > 2*mostEvents {
+			h.events = slices.Clone(h.events[len(h.events)-mostEvents:])
+		}
+		if len(entries) < page {
+			h.index()
+			return nil
+		}
+	}
+}
+
+// dropBroken forgets the events that Redis has dropped while the others were
+// read: between those some may be missing.
+func (a *auditor) dropBroken(ctx context.Context) error {
+	h := &a.history
+	oldest, err := a.store.Events(ctx, "", 1)
+	if err != nil || len(oldest) == 0 {
+		return err
+	}
+	text, _, _ := strings.Cut(oldest[0].ID, "-")
+	if seq, err := strconv.ParseInt(text, 10, 64); err == nil {
+		i := slices.IndexFunc(h.events, func(e trace.Event) bool { return e.Seq >= seq })
+		h.events = h.events[max(i, 0):]
+	}
+	h.events = h.events[max(0, len(h.events)-mostEvents):]
+	h.index()
+	return nil
+}
+
+// index goes through the events once more.
+func (h *history) index() {
+	h.made, h.known, h.lowest, h.first, h.steady = map[int64]bool{}, map[int64]bool{}, 0, 0, true
+	last := statemachine.Time(0)
+	for i := range h.events {
+		e := &h.events[i]
+		h.known[e.ID] = true
+		if e.Event == statemachine.Create {
+			h.made[e.ID] = true
+			if h.lowest == 0 || e.ID < h.lowest {
+				h.lowest = e.ID
+			}
+		}
+		if i == 0 {
+			h.first = e.At
+		}
+		h.steady = h.steady && e.At >= last
+		last = e.At
+	}
+}

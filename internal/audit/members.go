@@ -1,0 +1,203 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/timing"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// unknown looks for what state sets list beyond the ids that were given out, and
+// audits the tasks that exist among those that epochs left out.
+func (a *auditor) unknown(ctx context.Context) error {
+	for _, state := range statemachine.States() {
+		x := store.Index{Kind: store.IndexState, Of: string(state)}
+		err := a.eachMember(ctx, x, func(members []string) error { return a.beyond(ctx, x, members) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachMember calls f with parts of an index.
+func (a *auditor) eachMember(ctx context.Context, x store.Index, f func([]string) error) error {
+	for cursor := uint64(0); ; {
+		members, next, err := a.store.Members(ctx, x, cursor)
+		if err != nil {
+			return err
+		}
+		for part := range slices.Chunk(members, chunk) {
+			if err := f(part); err != nil {
+				return err
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// beyond compares ids with the newest one; that may have grown meanwhile.
+func (a *auditor) beyond(ctx context.Context, x store.Index, members []string) error {
+	last := a.report.TaskID
+	var found []int64
+	for _, text := range members {
+		id := x.IDOf(text)
+		if id > last {
+			var err error
+			if last, err = a.store.LastID(ctx); err != nil {
+				return err
+			}
+		}
+		switch {
+		case id == 0:
+			a.stray(stray{x, text}, "%s lists %q, which is no id", x, text)
+		case id > last:
+			a.unheard(id, "listed in %s, but the newest id is %d", x, last)
+		case a.leftOut(id) && !a.there[id]:
+			a.there[id] = true
+			found = append(found, id)
+		}
+	}
+	a.report.Account.LeftOut -= int64(len(found))
+	return a.tasks(ctx, found)
+}
+
+// stray is a member of an index that does not belong there.
+type stray struct {
+	index  store.Index
+	member string
+}
+
+func (a *auditor) stray(s stray, format string, args ...any) {
+	kind := Index
+	if s.index.Kind == store.IndexState {
+		kind = Unknown
+	}
+	v := Violation{ID: s.index.IDOf(s.member), Kind: kind, Text: fmt.Sprintf(format, args...)}
+	a.say(v)
+	if a.fix != nil {
+		a.fix.strays = append(a.fix.strays, found{s, v})
+	}
+}
+
+// unheard is an id that was never given out.
+func (a *auditor) unheard(id int64, format string, args ...any) {
+	v := Violation{ID: id, Kind: Unknown, Text: fmt.Sprintf(format, args...)}
+	a.say(v)
+	if a.fix != nil {
+		a.fix.suspect(v)
+	}
+}
+
+// strays looks for members of indices that do not belong there: tasks that are in line
+// and not open, or held and not running.
+func (a *auditor) strays(ctx context.Context) error {
+	suspects, err := a.suspects(ctx)
+	for look := 1; err == nil && len(suspects) > 0 && look < looks; look++ {
+		if !timing.Pause(ctx, a.pause) {
+			return ctx.Err()
+		}
+		suspects, err = a.still(ctx, suspects)
+	}
+	if err != nil || len(suspects) == 0 {
+		return err
+	}
+	slices.SortFunc(suspects, func(x, y stray) int {
+		return cmp.Or(cmp.Compare(x.index.IDOf(x.member), y.index.IDOf(y.member)), cmp.Compare(x.index.String(), y.index.String()))
+	})
+	return a.judge(ctx, suspects)
+}
+
+// suspects are the members that do not belong where they were found.
+func (a *auditor) suspects(ctx context.Context) (suspects []stray, err error) {
+	indices, err := a.store.Indices(ctx)
+	for _, x := range indices {
+		if err != nil {
+			return nil, err
+		}
+		err = a.eachMember(ctx, x, func(members []string) error {
+			strays, err := a.store.Strays(ctx, x, members)
+			for _, m := range strays {
+				if len(suspects) < most {
+					suspects = append(suspects, stray{x, m})
+				}
+			}
+			return err
+		})
+	}
+	return suspects, err
+}
+
+// still are those suspects that are there and wrong now as well.
+func (a *auditor) still(ctx context.Context, suspects []stray) ([]stray, error) {
+	byIndex := map[store.Index][]string{}
+	for _, s := range suspects {
+		byIndex[s.index] = append(byIndex[s.index], s.member)
+	}
+	var left []stray
+	for x, members := range byIndex {
+		for part := range slices.Chunk(members, chunk) {
+			again, err := a.store.Strays(ctx, x, part)
+			if err != nil {
+				return nil, err
+			}
+			for _, m := range again {
+				left = append(left, stray{x, m})
+			}
+		}
+	}
+	return left, nil
+}
+
+// judge tells of strays, but of those that clients in another language leave behind
+// by their claims: the next claim that meets them drops them.
+func (a *auditor) judge(ctx context.Context, strays []stray) error {
+	for part := range slices.Chunk(strays, chunk) {
+		ids := make([]int64, len(part))
+		for i, s := range part {
+			ids[i] = s.index.IDOf(s.member)
+		}
+		tasks, _, err := a.store.Inspect(ctx, ids)
+		if err != nil {
+			return err
+		}
+		for i, s := range part {
+			if s.index.Kind == store.IndexReady && foreignRound(&tasks[i].Seen) {
+				continue
+			}
+			a.stray(s, "%s, but does not belong there: %s", listedIn(s, ids[i]), whereIs(&tasks[i], ids[i]))
+		}
+	}
+	return nil
+}
+
+func foreignRound(t *store.Seen) bool {
+	return t.Err == nil && t.Current.Claim == "" && t.Current.Running > 0
+}
+
+func listedIn(s stray, id int64) string {
+	if id == 0 {
+		return s.index.String() + " lists " + strconv.Quote(s.member)
+	}
+	return "listed in " + s.index.String()
+}
+
+func whereIs(t *store.Inspection, id int64) string {
+	switch {
+	case id == 0:
+		return "that is no id"
+	case t.Err != nil:
+		return t.Err.Error()
+	case t.State == statemachine.Running:
+		return fmt.Sprintf("it is %s on worker %q", t.State, t.Worker)
+	default:
+		return fmt.Sprintf("it is %s in bucket %s", t.State, t.Bucket.Name())
+	}
+}

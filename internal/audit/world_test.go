@@ -1,0 +1,122 @@
+package audit
+
+import (
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/worktest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// world is a namespace with a task in each of many states; the names are inputs.
+func world(t *testing.T) (ns string, s *store.Store, id map[string]int64) {
+	t.Helper()
+	ns = redistest.Namespace(t)
+	s = worktest.Open(t, ns)
+	id = map[string]int64{}
+	open := func(maxFails string, names ...string) {
+		for _, name := range names {
+			spec := store.Spec{
+				Program: "p", Source: "s", Input: name, StartAfter: "0", EndBefore: "inf", Timeout: "inf",
+				MaxFails: maxFails, MaxTimeouts: "0", MaxLosses: "0",
+			}
+			switch name {
+			case "late":
+				spec.EndBefore = "5"
+			case "deadline", "running":
+				spec.EndBefore = "9000000000"
+			case "elsewhere":
+				spec.Bucket.Priority = 7
+			case "open":
+				spec.StartAfter = "8000000000"
+			}
+			if name == "deadline" {
+				spec.StartAfter = "8000000000"
+			}
+			ids, err := s.Open(t.Context(), store.OpenRequest{Key: ns + name, Specs: []store.Spec{spec}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			id[name] = ids[0]
+		}
+	}
+	open("0", "ok", "fail", "slow", "lost", "late", "archived", "open", "deadline")
+	open("1", "again")
+	worktest.Drain(t, s, play)
+	archive(t, s, id["archived"])
+	open("0", "running")
+	if _, err := s.Claim(t.Context(), store.ClaimRequest{
+		Worker: "w", Request: "r", Turns: route.Free(store.Bucket{}), Max: 1, Node: "n", MaxThreads: route.NoLimit,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	open("0", "leased", "stopping")
+	lease(t, s, "l")
+	lease(t, s, "m")
+	stop(t, s, id["stopping"])
+	open("0", "elsewhere")
+	return ns, s, id
+}
+
+// lease claims a task for a worker with a session.
+func lease(t *testing.T, s *store.Store, name string) {
+	t.Helper()
+	r, err := s.Register(t.Context(), store.Registration{
+		Name: name, Node: "node-1", Host: "h", PID: 1, Identity: "i", Slots: 2, MaxThreads: route.NoLimit,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Claim(t.Context(), store.ClaimRequest{
+		Worker: name, Request: "r", Turns: route.Free(store.Bucket{}), Max: 1, Node: "node-1", MaxThreads: route.NoLimit,
+		Incarnation: r.Incarnation,
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stop asks for a stop of a running task.
+func stop(t *testing.T, s *store.Store, id int64) {
+	t.Helper()
+	task, err := s.Task(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	move, err := statemachine.Decide(&task.Task, statemachine.Occurrence{Event: statemachine.Cancel, Actor: statemachine.Manager}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := s.AskStop(t.Context(), store.Order{Move: move, Writer: "m"}); err != nil || out[0].Err != nil {
+		t.Fatal(out, err)
+	}
+}
+
+func play(c *store.Claimed) worktest.Result {
+	switch c.Input {
+	case "fail":
+		return worktest.Fail(c)
+	case "again":
+		if c.Round == 0 {
+			return worktest.Fail(c)
+		}
+	}
+	return worktest.Result{Output: "x", Overdue: c.Input == "slow", Lost: c.Input == "lost"}
+}
+
+func archive(t *testing.T, s *store.Store, id int64) {
+	t.Helper()
+	task, err := s.Task(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	move, err := statemachine.Decide(&task.Task,
+		statemachine.Occurrence{Event: statemachine.Archive, Actor: statemachine.Manager}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := s.Apply(t.Context(), store.Order{Move: move, Writer: "m"}); err != nil || out[0].Err != nil {
+		t.Fatal(out, err)
+	}
+}

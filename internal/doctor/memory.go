@@ -1,0 +1,42 @@
+package doctor
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// judgeMemory looks at what Redis does when memory is short.
+func judgeMemory(f *Facts) []Finding {
+	const check = "memory"
+	policy, limit := f.Server.Info["maxmemory_policy"], number(f.Server.Info["maxmemory"])
+	used := number(f.Server.Info["used_memory"])
+	const nearly = 0.8
+	switch {
+	case policy == "":
+		return unknown(check, "memory policy", "INFO")
+	case policy != "noeviction":
+		return fail(check, "maxmemory-policy is "+policy+": Redis deletes tasks when memory is short",
+			"CONFIG SET maxmemory-policy noeviction, also in redis.conf")
+	case limit == 0:
+		return warn(check, "maxmemory is not set: the kernel ends Redis when the host has no memory left",
+			"set maxmemory to about 70 % of what the host can spare")
+	case used > nearly*limit:
+		return warn(check, fmt.Sprintf("%.0f of %.0f MiB are used; at the limit Redis refuses every change", used/mib, limit/mib),
+			"raise maxmemory, or archive and delete what is not needed any more")
+	default:
+		return ok(check, fmt.Sprintf("noeviction, %.0f of %.0f MiB used", used/mib, limit/mib))
+	}
+}
+
+const mib = 1 << 20
+
+// number reads a number of INFO; what is none is 0.
+func number(text string) float64 {
+	n, _ := strconv.ParseFloat(text, 64)
+	return n
+}
+
+// unknown is the finding of what may not be asked.
+func unknown(check, what, command string) []Finding {
+	return ok(check, what+" not checked: "+command+" is not allowed to this user")
+}

@@ -1,0 +1,98 @@
+package store_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+)
+
+// checked is what a start says of a Redis from which a durability is demanded.
+func checked(t *testing.T, where config.Redis, durability string) (store.ServerInfo, *store.SetupError) {
+	t.Helper()
+	where.Durability = durability
+	st, err := store.Dial(where, "ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = st.Close() }()
+	info, err := st.Check(t.Context())
+	var refused *store.SetupError
+	if err != nil && !errors.As(err, &refused) {
+		t.Fatalf("durability=%s: %v", durability, err)
+	}
+	return info, refused
+}
+
+// demands checks that a start refuses, or with an empty setting that it does not.
+func demands(t *testing.T, where config.Redis, durability, setting, value, remedy string) store.ServerInfo {
+	t.Helper()
+	info, e := checked(t, where, durability)
+	switch {
+	case setting == "" && e != nil:
+		t.Errorf("durability=%s is refused: %v", durability, e)
+	case setting != "" && e == nil:
+		t.Errorf("durability=%s is accepted, want %s to be refused", durability, setting)
+	case e != nil && (!strings.HasPrefix(e.Setting, setting) || e.Value != value || !strings.Contains(e.Remedy, remedy)):
+		t.Errorf("durability=%s: %v, want %s = %s and %q", durability, e, setting, value, remedy)
+	}
+	return info
+}
+
+// Without an append-only file a start warns, and refuses to call that safe.
+func TestCheckDurability(t *testing.T) {
+	t.Parallel()
+	where := storetest.Where(redistest.Start(t))
+	if info := demands(t, where, config.DurabilityFast, "", "", ""); len(info.Warnings) != 1 {
+		t.Errorf("warnings %q", info.Warnings)
+	}
+	demands(t, where, config.DurabilitySafe, "appendonly of ", "no", "set it to yes")
+	demands(t, where, config.DurabilityHA, "[redis] durability", "ha", "set sentinel_master")
+
+	where = storetest.Where(redistest.Start(t, redistest.WithConfig("appendonly", "yes")))
+	if info := demands(t, where, config.DurabilityFast, "", "", ""); len(info.Warnings) != 0 {
+		t.Errorf("warnings %q", info.Warnings)
+	}
+	demands(t, where, config.DurabilitySafe, "appendfsync of ", "everysec", "set it to always")
+
+	where = storetest.Where(redistest.Start(t, redistest.WithAppendOnly()))
+	if info := demands(t, where, config.DurabilitySafe, "", "", ""); len(info.Warnings) != 0 {
+		t.Errorf("warnings %q", info.Warnings)
+	}
+}
+
+// Where CONFIG is forbidden, a start says what it could not check.
+func TestCheckDurabilityWithoutPermission(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.WithAppendOnly())
+	srv.Do(t, "ACL", "SETUSER", "tdf", "on", ">secret", "~*", "&*", "+@all", "-config")
+	where := storetest.Where(srv)
+	where.Username, where.Password = "tdf", "secret"
+	info := demands(t, where, config.DurabilitySafe, "", "", "")
+	if len(info.Warnings) != 1 || !strings.Contains(info.Warnings[0], "appendfsync was not checked") {
+		t.Errorf("warnings %q", info.Warnings)
+	}
+}
+
+// High availability needs Sentinel, a master that waits for replicas, and one.
+func TestCheckHighAvailability(t *testing.T) {
+	t.Parallel()
+	group := redistest.StartSentinel(t)
+	where, master := group.Redis(), group.Master(t)
+	if info := demands(t, where, config.DurabilityHA, "", "", ""); len(info.Warnings) != 0 {
+		t.Errorf("warnings %q", info.Warnings)
+	}
+	master.Do(t, "CONFIG", "SET", "min-replicas-max-lag", "11")
+	if info := demands(t, where, config.DurabilityHA, "", "", ""); len(info.Warnings) != 1 {
+		t.Errorf("warnings %q", info.Warnings)
+	}
+	master.Do(t, "CONFIG", "SET", "min-replicas-to-write", "0")
+	demands(t, where, config.DurabilityHA, "min-replicas-to-write of ", "0", "set it to 1")
+	master.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
+	redistest.KillAll(t, group.Replicas(t)...)
+	demands(t, where, config.DurabilityHA, "replicas of ", "none", "start them")
+}

@@ -1,0 +1,181 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Facts is what Redis says of itself and of this connection, for a diagnosis. What
+// the user may not ask is left empty.
+type Facts struct {
+	// Info are all lines of INFO by name; nil if it is not allowed.
+	Info map[string]string
+	// Settings are those lines of redis.conf that matter here; nil if CONFIG GET
+	// is not allowed.
+	Settings map[string]string
+	// Pings are how long some PINGs took, in the order they were made.
+	Pings []time.Duration
+	// Skew is how far the clock of Redis is ahead of this host's, and Margin by
+	// how much that may be wrong: half of what the answer took.
+	Skew, Margin time.Duration
+	// SlowCalls is the length of the slow log, -1 if asking is not allowed.
+	SlowCalls int64
+	// User is who is logged in, empty if Redis does not say.
+	User string
+	// Login is the user as Redis has it, nil if it may not ask for them: then it
+	// is no administrator.
+	Login *Login
+}
+
+// Login is a user of Redis.
+type Login struct {
+	// NoPassword says that any password is right.
+	NoPassword bool
+	// Commands, Keys and Channels are the rules, as ACL LIST writes them.
+	Commands, Keys, Channels string
+}
+
+// pings is how many round trips a diagnosis measures.
+const pings = 20
+
+// factSettings are the lines of redis.conf that a diagnosis looks at. None of them
+// holds a secret.
+var factSettings = []string{
+	"appendfsync", "save", "min-replicas-to-write", "min-replicas-max-lag", "protected-mode", "slowlog-log-slower-than", "maxmemory",
+}
+
+// Facts asks Redis for all of it. The error matches [ErrUnreachable] if Redis does
+// not answer; a refusal is no error.
+func (s *Store) Facts(ctx context.Context) (Facts, error) {
+	f := Facts{SlowCalls: -1}
+	for _, read := range []func(context.Context, *Facts) error{
+		s.readPings, s.readClock, s.readInfo, s.readSettings, s.readSlowLog, s.readLogin,
+	} {
+		if err := read(ctx, &f); err != nil {
+			return f, s.failed("facts", err)
+		}
+	}
+	return f, nil
+}
+
+// refused reports whether an answer says that the user, or this kind of Redis,
+// has no such command.
+func refused(err error) bool {
+	return redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "unknown") || redis.HasErrorPrefix(err, "ERR")
+}
+
+func unlessRefused(err error) error {
+	if refused(err) {
+		return nil
+	}
+	return err
+}
+
+func (s *Store) readPings(ctx context.Context, f *Facts) error {
+	for range pings {
+		began := time.Now()
+		if err := s.rdb.Ping(ctx).Err(); err != nil {
+			return err //nolint:wrapcheck // Facts does
+		}
+		f.Pings = append(f.Pings, time.Since(began))
+	}
+	return nil
+}
+
+func (s *Store) readClock(ctx context.Context, f *Facts) error {
+	began := time.Now()
+	theirs, err := s.rdb.Time(ctx).Result()
+	took := time.Since(began)
+	f.Margin = took / 2
+	f.Skew = theirs.Sub(began.Add(f.Margin))
+	return err //nolint:wrapcheck // Facts does
+}
+
+func (s *Store) readInfo(ctx context.Context, f *Facts) error {
+	text, err := s.rdb.Info(ctx).Result()
+	if err == nil {
+		f.Info = parseInfo(text)
+	}
+	return unlessRefused(err)
+}
+
+func (s *Store) readSettings(ctx context.Context, f *Facts) error {
+	for _, name := range factSettings {
+		found, err := s.rdb.ConfigGet(ctx, name).Result()
+		if err != nil {
+			return unlessRefused(err)
+		}
+		if f.Settings == nil {
+			f.Settings = make(map[string]string, len(factSettings))
+		}
+		f.Settings[name] = found[name]
+	}
+	return nil
+}
+
+func (s *Store) readSlowLog(ctx context.Context, f *Facts) error {
+	n, err := s.rdb.SlowLogLen(ctx).Result()
+	if err == nil {
+		f.SlowCalls = n
+	}
+	return unlessRefused(err)
+}
+
+func (s *Store) readLogin(ctx context.Context, f *Facts) error {
+	name, err := s.asked(ctx, "ACL", "WHOAMI").Text()
+	if err != nil {
+		return unlessRefused(err)
+	}
+	f.User = name
+	answer, err := s.asked(ctx, "ACL", "GETUSER", name).Slice()
+	if err != nil {
+		return unlessRefused(err)
+	}
+	f.Login = decodeLogin(answer)
+	return nil
+}
+
+// asked sends a question for which go-redis has no method.
+func (s *Store) asked(ctx context.Context, question ...any) *redis.Cmd {
+	cmd := redis.NewCmd(ctx, question...)
+	_ = s.patient.Process(ctx, cmd) // the command has the error
+	return cmd
+}
+
+// decodeLogin reads the answer to ACL GETUSER, names and values in turns. Keys
+// and channels are texts since Redis 7, lists before.
+func decodeLogin(answer []any) *Login {
+	a := &Login{}
+	for i := 0; i+1 < len(answer); i += 2 {
+		name, _ := answer[i].(string)
+		switch name {
+		case "flags":
+			a.NoPassword = strings.Contains(" "+words(answer[i+1])+" ", " nopass ")
+		case "commands":
+			a.Commands = words(answer[i+1])
+		case "keys":
+			a.Keys = words(answer[i+1])
+		case "channels":
+			a.Channels = words(answer[i+1])
+		}
+	}
+	return a
+}
+
+// words joins what may be a text or a list of texts.
+func words(v any) string {
+	list, isList := v.([]any)
+	if !isList {
+		text, _ := v.(string)
+		return text
+	}
+	texts := make([]string, 0, len(list))
+	for _, item := range list {
+		text, _ := item.(string)
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, " ")
+}

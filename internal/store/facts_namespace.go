@@ -1,0 +1,46 @@
+package store
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Sizes is how much a namespace holds, as far as that is cheap to ask.
+type Sizes struct {
+	// Archived are the tasks that nobody needs any more, Events the entries of
+	// the stream, SetAside the damaged tasks.
+	Archived, Events, SetAside int64
+	// Epoch is the present one. Behind says that a client has seen more of the
+	// history than Redis has, and that no server has opened a new epoch since.
+	Epoch  int64
+	Behind bool
+}
+
+// Sizes reads them, and changes nothing.
+func (s *Store) Sizes(ctx context.Context) (Sizes, error) {
+	var archived, events, aside *redis.IntCmd
+	var past *redis.SliceCmd
+	err := s.pipelined(ctx, "sizes", func(p redis.Pipeliner) {
+		archived = p.ZCard(ctx, s.keys.state(statemachine.Archived))
+		events = p.XLen(ctx, s.keys.events())
+		aside = p.HLen(ctx, s.keys.setAside())
+		past = p.HMGet(ctx, s.keys.meta(), "epoch", "seq", "witness")
+	})
+	if err != nil {
+		return Sizes{}, err
+	}
+	texts := reply(past.Val())
+	sizes := Sizes{Archived: archived.Val(), Events: events.Val(), SetAside: aside.Val(), Epoch: 1}
+	if n, err := strconv.ParseInt(texts.text(0), 10, 64); err == nil {
+		sizes.Epoch = n
+	}
+	seq, _ := strconv.ParseInt(texts.text(1), 10, 64)
+	if seen, err := ParseHistory(texts.text(2)); err == nil {
+		sizes.Behind = (History{Epoch: sizes.Epoch, Seq: seq}).Before(seen)
+	}
+	return sizes, nil
+}

@@ -1,0 +1,220 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// History is how far the history of a namespace has come: the epoch, how many
+// changes there were, and the newest id that is known to have been given out.
+// Redis counts the changes, and each client remembers the most it has seen: so a
+// Redis that has lost what it acknowledged is noticed.
+type History struct {
+	Epoch, Seq, ID int64
+	// Life is the one of Redis in which Seq was seen: each start of its process, and each
+	// failover, begins another one. Empty where Redis does not say.
+	Life string
+}
+
+// ParseHistory reads what [History.String] has written.
+func ParseHistory(text string) (History, error) {
+	var h History
+	fields := strings.Fields(text)
+	if len(fields) == 4 {
+		h.Life = fields[3]
+		fields = fields[:3]
+	}
+	numbers := strings.Join(fields, " ")
+	if n, err := fmt.Sscanf(numbers, "%d %d %d", &h.Epoch, &h.Seq, &h.ID); err != nil || n != len(fields) || min(h.Epoch, h.Seq, h.ID) < 0 {
+		return History{}, &statemachine.FieldError{Field: "history", Value: text, Want: "epoch, seq and id, three whole numbers, and a life"}
+	}
+	return h, nil
+}
+
+// String is the text of [ParseHistory].
+func (h History) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%d %d %d %s", h.Epoch, h.Seq, h.ID, h.Life))
+}
+
+// Before reports whether h has not come as far as o.
+func (h History) Before(o History) bool {
+	return h.Epoch < o.Epoch || h.Epoch == o.Epoch && h.Seq < o.Seq
+}
+
+// memory is the most a Store has seen of the history. It is safe for use by many
+// goroutines.
+type memory struct {
+	mu   sync.Mutex
+	seen History
+	// ahead says that some other client has seen more than Redis has.
+	ahead bool
+}
+
+func (m *memory) text() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.seen.String()
+}
+
+func (m *memory) see(h History, ahead bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.seen.Before(h) {
+		m.seen.Epoch, m.seen.Seq = h.Epoch, h.Seq
+	}
+	if h.Life != "" && !h.Before(m.seen) {
+		m.seen.Life = h.Life
+	}
+	m.seen.ID = max(m.seen.ID, h.ID)
+	m.ahead = ahead
+}
+
+// saw notes an id that was given out.
+func (m *memory) saw(id int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seen.ID = max(m.seen.ID, id)
+}
+
+// unseal takes the history off the answer of a script.
+func (s *Store) unseal(name string, answer reply) (any, error) {
+	if answer.text(0) == "behind" {
+		seen, _ := s.History()
+		return nil, fmt.Errorf("%s: %w", name, &HistoryError{Redis: History{Epoch: answer.number(1), Seq: answer.number(2)}, Seen: seen})
+	}
+	s.history.see(History{Epoch: answer.number(0), Seq: answer.number(1), Life: answer.text(3)}, answer.text(2) != "")
+	if len(answer) < 5 {
+		return nil, nil //nolint:nilnil // the script returned nothing
+	}
+	return answer[4], nil
+}
+
+// History returns the most that this Store has seen, and whether, at its last
+// call, another client had seen more than Redis has: then a server must open a
+// new epoch.
+func (s *Store) History() (seen History, behind bool) {
+	s.history.mu.Lock()
+	defer s.history.mu.Unlock()
+	return s.history.seen, s.history.ahead
+}
+
+// Remember makes this Store know of a history that was seen before, by this
+// process or by an earlier one.
+func (s *Store) Remember(h History) {
+	_, ahead := s.History()
+	s.history.see(h, ahead)
+}
+
+// epochGap is how many ids a new epoch leaves out, beyond those that are known
+// to have been given out: more than can be opened between two looks of a server.
+const epochGap = 1_000_000
+
+// NewEpoch is what [Store.OpenEpoch] did.
+type NewEpoch struct {
+	// Epoch is the new one; 0 if there was no reason for one.
+	Epoch int64
+	// Lost is how many changes are known to be gone.
+	Lost int64
+	// FromID and ToID are the last id before, and the last one that is left out:
+	// those between may have been given out, and are not there any more.
+	FromID, ToID int64
+}
+
+// OpenEpoch begins a new epoch if Redis is behind what this Store, or another
+// client that was refused, has seen. What was claimed or registered before is
+// over then. It is a server's business.
+func (s *Store) OpenEpoch(ctx context.Context) (NewEpoch, error) {
+	k := s.keys
+	seen, _ := s.History()
+	r, err := s.runList(ctx, "epoch", []string{k.meta(), k.taskID(), k.lease(), k.epochs(), k.handling()},
+		seen.Epoch, seen.Seq, seen.ID, epochGap, k.rules())
+	if err != nil {
+		return NewEpoch{}, err
+	}
+	s.history.see(History{Epoch: r.number(1), Seq: r.number(2)}, false)
+	if r.number(0) == 0 {
+		return NewEpoch{}, nil
+	}
+	return NewEpoch{Epoch: r.number(1), Lost: r.number(2) - r.number(3), FromID: r.number(4), ToID: r.number(5)}, nil
+}
+
+// DefaultEvents is how many events of tasks are kept where no server has said
+// otherwise.
+const DefaultEvents = 10000
+
+// PublishEvents sets how many events of tasks are kept; 0 for none. Then those
+// that are there go: with a gap behind them they would tell of steps that were never made.
+func (s *Store) PublishEvents(ctx context.Context, most int) error {
+	err := s.rdb.HSet(ctx, s.keys.meta(), "events", most).Err()
+	if err == nil && most <= 0 {
+		err = s.rdb.Del(ctx, s.keys.events()).Err()
+	}
+	if err != nil {
+		return s.failed("publish", err)
+	}
+	return nil
+}
+
+// Epoch is one that a server has opened, because Redis had lost changes.
+type Epoch struct {
+	Number int64
+	// At is when it was opened.
+	At statemachine.Time
+	// Seen is how far the history is known to have come, Found how far Redis was.
+	Seen  History
+	Found int64
+	// FromID and ToID are the last id before, and the last one that is left out.
+	FromID, ToID int64
+}
+
+// Epochs are those that servers have opened, the oldest first.
+func (s *Store) Epochs(ctx context.Context) ([]Epoch, error) {
+	all, err := s.rdb.HGetAll(ctx, s.keys.epochs()).Result()
+	if err != nil {
+		return nil, s.failed("epochs", err)
+	}
+	epochs := make([]Epoch, 0, len(all))
+	for number, text := range all {
+		var e Epoch
+		var at string
+		_, err := fmt.Sscanf(number+" "+text, "%d %s %d %d %d %d %d",
+			&e.Number, &at, &e.Seen.Epoch, &e.Seen.Seq, &e.Found, &e.FromID, &e.ToID)
+		if e.At, _ = statemachine.ParseTime(at); err == nil {
+			epochs = append(epochs, e)
+		}
+	}
+	slices.SortFunc(epochs, func(a, b Epoch) int { return cmp.Compare(a.Number, b.Number) })
+	return epochs, nil
+}
+
+// Failover reports whether another server may take the place of the one that
+// answers now: with Sentinel or Cluster.
+func (s *Store) Failover() bool { return s.where.Sentinel() || s.where.Cluster() }
+
+// Void reports whether the task runs in a round that was claimed in an epoch
+// that is over: its worker's report will be refused.
+func (s *Store) Void(t *statemachine.Task) bool {
+	if t.State != statemachine.Running || t.Current.Claim == "" {
+		return false
+	}
+	seen, _ := s.History()
+	return claimEpoch(t.Current.Claim) < seen.Epoch
+}
+
+// claimEpoch is the epoch in which a claim was made. Those of clients that know
+// no epochs count as made in the first one.
+func claimEpoch(claim string) int64 {
+	digits, _, found := strings.Cut(strings.TrimPrefix(claim, "e"), "-")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if !found || err != nil || claim[0] != 'e' {
+		return 1
+	}
+	return n
+}

@@ -1,0 +1,269 @@
+package store_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+func epochCall(seen int64) func(*testing.T, *store.Store) step {
+	return func(t *testing.T, st *store.Store) step {
+		t.Helper()
+		st.Remember(store.History{Epoch: 1, Seq: seen, ID: 7})
+		return func() (any, error) { return st.OpenEpoch(t.Context()) }
+	}
+}
+
+func flushCall(t *testing.T, st *store.Store) step {
+	t.Helper()
+	return func() (any, error) { return st.Flush(t.Context()) }
+}
+
+func arriveCall(t *testing.T, st *store.Store) step {
+	t.Helper()
+	return func() (any, error) { return store.Arrive(t.Context(), st, "another") }
+}
+
+// A loss is also noticed when, after a restart, others have counted more than was
+// lost before whoever knows of it calls again.
+func TestLossIsCaughtUp(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec())
+	life := sp.Raw.HGet(t.Context(), sp.Key("meta"), "lives").Val()
+	sp.Raw.HSet(t.Context(), sp.Key("meta"), "seq", 1, "lives", life+" restarted.2:1")
+	other := sp.Dial(t)
+	for range 3 {
+		if _, err := other.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if seen, behind := other.History(); behind || seen.Seq != 4 || !strings.HasSuffix(seen.Life, ".3") {
+		t.Fatalf("the other has seen %v, behind: %v", seen, behind)
+	}
+	if _, err := sp.Store.Task(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := sp.Store.Inspect(t.Context(), []int64{1}); !errors.Is(err, store.ErrHistory) {
+		t.Fatalf("error %v, want one of the history", err)
+	}
+	if e, err := other.OpenEpoch(t.Context()); err != nil || e.Epoch != 2 {
+		t.Errorf("epoch %+v, error %v", e, err)
+	}
+	if _, _, err := sp.Store.Inspect(t.Context(), []int64{1}); err != nil {
+		t.Errorf("in the new epoch: %v", err)
+	}
+}
+
+// A life that goes on from what was seen is no loss.
+func TestRestartIsNoLoss(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	sp.Open(t, storetest.Spec(), storetest.Spec())
+	life := sp.Raw.HGet(t.Context(), sp.Key("meta"), "lives").Val()
+	for _, lives := range []string{life + " next.2:2", life + " next.2:2 third.3:7", "third.3:7", ""} {
+		sp.Raw.HSet(t.Context(), sp.Key("meta"), "lives", lives)
+		if _, _, err := sp.Store.Inspect(t.Context(), []int64{1}); err != nil {
+			t.Errorf("lives %q: %v", lives, err)
+		}
+	}
+}
+
+// Redis that goes back in time is found out by whoever has seen more, and does
+// nothing for him.
+func TestHistoryIsMissed(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	sp.Open(t, storetest.Spec())
+	back := sp.Snapshot(t)
+	sp.Open(t, storetest.Spec(), storetest.Spec())
+	back()
+	before := dump(t, sp)
+	_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}})
+	var lost *store.HistoryError
+	if !errors.Is(err, store.ErrHistory) || !errors.Is(err, store.ErrUnreachable) || !errors.As(err, &lost) {
+		t.Fatalf("error %v, want one of the history, which is temporary", err)
+	}
+	if lost.Seen.Life = ""; lost.Seen != (store.History{Epoch: 1, Seq: 3, ID: 3}) || lost.Redis.Seq != 1 {
+		t.Errorf("seen %v, redis is at %v", lost.Seen, lost.Redis)
+	}
+	after := dump(t, sp)
+	if after["meta"] = strings.Replace(after["meta"], ` "witness":"1 3 3"`, "", 1); !cmp.Equal(before, after) {
+		t.Errorf("the refused call has changed something:\n%s", cmp.Diff(before, after))
+	}
+	other := sp.Dial(t)
+	if _, err := other.Register(t.Context(), storetest.Registration("other")); err != nil {
+		t.Fatalf("who has seen nothing is refused: %v", err)
+	}
+	if _, behind := other.History(); !behind {
+		t.Error("who has seen nothing does not hear of the loss")
+	}
+}
+
+// A new epoch: what was claimed and registered before is over, ids go on beyond
+// those that were given out, and the rounds are opened again at no cost.
+func TestNewEpoch(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	w := sp.Register(t, "w")
+	sp.Open(t, storetest.Spec(), storetest.Spec())
+	c := sp.ClaimUnder(t, w, 1)
+	back := sp.Snapshot(t)
+	sp.Open(t, storetest.Spec(), storetest.Spec())
+	back()
+	fresh := sp.Dial(t) // has seen nothing itself
+	if _, err := sp.Store.Now(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sp.Store.Renew(t.Context(), w, store.Heartbeat{}); !errors.Is(err, store.ErrHistory) {
+		t.Fatalf("renewed: %v", err)
+	}
+	e, err := fresh.OpenEpoch(t.Context())
+	if err != nil || e.Epoch != 2 || e.Lost != 2 || e.FromID != 2 || e.ToID != 4+1_000_000 {
+		t.Fatalf("epoch %+v, error %v", e, err)
+	}
+	if again, err := sp.Store.OpenEpoch(t.Context()); err != nil || again.Epoch != 0 {
+		t.Errorf("a second epoch: %+v, error %v", again, err)
+	}
+	if _, err := sp.Store.Renew(t.Context(), w, store.Heartbeat{}); !errors.Is(err, store.ErrLeaseLost) {
+		t.Errorf("the session of the former epoch renews: %v", err)
+	}
+	if _, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
+		Worker: w.Name, Incarnation: w.Incarnation, Request: "late", Max: 1, Turns: route.Free(store.Bucket{}),
+	}); !errors.Is(err, store.ErrLeaseLost) {
+		t.Errorf("the session of the former epoch claims: %v", err)
+	}
+	report := decideWorker(t, &c[0].Task, statemachine.Report)
+	if out, err := sp.Store.Apply(t.Context(), store.Order{Move: report, Writer: "w"}); err != nil || !errors.Is(out[0].Err, statemachine.ErrStale) {
+		t.Errorf("the round of the former epoch is reported: %+v, error %v", out, err)
+	}
+	if task := sp.Task(t, c[0].ID); !sp.Store.Void(&task.Task) {
+		t.Error("the round is not void")
+	}
+	if ids := sp.Open(t, storetest.Spec()); ids[0] != 4+1_000_000+1 {
+		t.Errorf("the next id is %d", ids[0])
+	}
+}
+
+// The same process registers anew at once and gets back what it held before.
+func TestRegisterInNewEpoch(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	w := sp.Register(t, "w")
+	sp.Open(t, storetest.Spec())
+	sp.ClaimUnder(t, w, 1)
+	sp.Store.Remember(store.History{Epoch: 1, Seq: 99})
+	if _, err := sp.Store.OpenEpoch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	another := storetest.Registration("w")
+	another.Identity = "another"
+	if _, err := sp.Store.Register(t.Context(), another); !errors.Is(err, store.ErrNameTaken) {
+		t.Errorf("another process takes the name: %v", err)
+	}
+	r, err := sp.Store.Register(t.Context(), storetest.Registration("w"))
+	if err != nil || len(r.Former) != 1 || !sp.Store.Void(&r.Former[0].Task) {
+		t.Fatalf("registered %+v, error %v; want the former round", r, err)
+	}
+	m, err := statemachine.Decide(&r.Former[0].Task, statemachine.Occurrence{
+		Event: statemachine.Lose, Actor: statemachine.Worker, Void: true,
+	}, r.Now)
+	if err != nil || m.Count != statemachine.Releases {
+		t.Fatalf("move %+v, error %v", m, err)
+	}
+	if out, err := sp.Store.Apply(t.Context(), store.Order{Move: m, Writer: "w"}); err != nil || out[0].Err != nil {
+		t.Fatalf("%+v, error %v", out, err)
+	}
+	if r, err = sp.Store.Register(t.Context(), storetest.Registration("w")); err != nil || r.Incarnation != w.Incarnation+1 {
+		t.Errorf("registered %+v, error %v", r, err)
+	}
+}
+
+// What was decided from changes that are lost is refused, though the task came to
+// the same state and number of changes again.
+func TestDecisionOfLostChanges(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	id := sp.Open(t, storetest.Spec())[0]
+	back := sp.Snapshot(t)
+	hold(t, sp, id)
+	task := sp.Task(t, id)
+	release, err := statemachine.Decide(&task.Task, statemachine.Occurrence{Event: statemachine.Unblock, Actor: statemachine.Manager}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back()
+	if _, err := sp.Store.OpenEpoch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	hold(t, sp, id)
+	out, err := sp.Store.Apply(t.Context(), store.Order{Move: release, Writer: "m"})
+	if err != nil || !errors.Is(out[0].Err, statemachine.ErrConflict) {
+		t.Errorf("%+v, error %v; want a conflict", out, err)
+	}
+	if rev := sp.Task(t, id).Rev; rev != 1_000_000_000 {
+		t.Errorf("the first revision of epoch 2 is %d", rev)
+	}
+}
+
+func hold(t *testing.T, sp *storetest.Space, id int64) {
+	t.Helper()
+	must(t, sp, id, statemachine.Manager, statemachine.Hold)
+}
+
+// A flush is no loss: ids begin at 1 again, and nobody is refused.
+func TestFlushIsNoLoss(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	sp.Open(t, storetest.Spec(), storetest.Spec())
+	other := sp.Dial(t)
+	if _, err := other.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if ids := sp.Open(t, storetest.Spec()); ids[0] != 1 {
+		t.Errorf("the first id is %d", ids[0])
+	}
+	if h, behind := sp.Store.History(); h.Epoch != 2 || behind {
+		t.Errorf("history %v, behind %v", h, behind)
+	}
+}
+
+func TestParseHistory(t *testing.T) {
+	t.Parallel()
+	want := store.History{Epoch: 2, Seq: 30, ID: 4}
+	if got, err := store.ParseHistory(want.String() + "\n"); err != nil || got != want {
+		t.Errorf("%v, error %v", got, err)
+	}
+	want.Life = "abc.7"
+	if got, err := store.ParseHistory(want.String()); err != nil || got != want {
+		t.Errorf("%v, error %v", got, err)
+	}
+	for _, text := range []string{"", "1 2", "1 2 x", "-1 2 3", "1 2 3 x y"} {
+		if _, err := store.ParseHistory(text); err == nil {
+			t.Errorf("%q is read", text)
+		}
+	}
+}
+
+func decideWorker(t *testing.T, task *statemachine.Task, event statemachine.Event) statemachine.Move {
+	t.Helper()
+	m, err := statemachine.Decide(task, statemachine.Occurrence{
+		Event: event, Actor: statemachine.Worker, Claim: task.Current.Claim, Round: task.Round,
+	}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func epochOf(sp *storetest.Space) int64 {
+	seen, _ := sp.Store.History()
+	return seen.Epoch
+}

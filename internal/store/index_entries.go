@@ -1,0 +1,188 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// IndexKind is a family of sets that say which tasks somebody must look at. A
+// task belongs to them because of what its own record says.
+type IndexKind string
+
+// The kinds of indices.
+const (
+	IndexDue   IndexKind = "due"   // tasks with a deadline
+	IndexReady IndexKind = "ready" // open tasks, of a bucket
+	IndexHeld  IndexKind = "held"  // rounds, of a worker's sessions
+	IndexStop  IndexKind = "stop"  // rounds that a worker is to stop
+	// IndexState is a state set; only what is no id does not belong there.
+	IndexState IndexKind = "state"
+)
+
+// Index is one such set.
+type Index struct {
+	Kind IndexKind
+	// Of is the name of the bucket, worker or state; empty for IndexDue.
+	Of string
+}
+
+// String names the index as its key does, without the namespace.
+func (x Index) String() string {
+	if x.Kind == IndexState || x.Of == "" {
+		return cmp.Or(x.Of, string(x.Kind))
+	}
+	return string(x.Kind) + ":" + x.Of
+}
+
+// Indices are all there may be, of the buckets on the list and the workers that
+// are known.
+func (s *Store) Indices(ctx context.Context) ([]Index, error) {
+	buckets, err := s.Buckets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var registered, leased *redis.StringSliceCmd
+	err = s.pipelined(ctx, "indices", func(p redis.Pipeliner) {
+		registered = p.SMembers(ctx, s.keys.worker())
+		leased = p.ZRange(ctx, s.keys.lease(), 0, -1)
+	})
+	if err != nil {
+		return nil, err
+	}
+	workers := slices.Concat(registered.Val(), leased.Val())
+	slices.Sort(workers)
+	all := []Index{{Kind: IndexDue}}
+	for _, b := range buckets {
+		all = append(all, Index{IndexReady, b.Name()})
+	}
+	for _, name := range slices.Compact(workers) {
+		all = append(all, Index{IndexHeld, name}, Index{IndexStop, name})
+	}
+	return all, nil
+}
+
+// indexScan is about how many members one call of [Store.Members] reads.
+const indexScan = 500
+
+// Members reads some members of an index from the cursor on, and where to go
+// on; begin and end are 0. One that moves meanwhile may come twice. A key of another
+// type has none.
+func (s *Store) Members(ctx context.Context, x Index, cursor uint64) (members []string, next uint64, err error) {
+	if x.sorted() {
+		return s.scanSorted(ctx, s.indexKey(x), cursor)
+	}
+	members, next, err = s.rdb.SScan(ctx, s.indexKey(x), cursor, "", indexScan).Result()
+	if err != nil && !aboutData(err) {
+		return nil, 0, s.failed("members", err)
+	}
+	return members, next, nil
+}
+
+// scanSorted reads some members of a sorted set.
+func (s *Store) scanSorted(ctx context.Context, key string, cursor uint64) ([]string, uint64, error) {
+	found, next, err := s.rdb.ZScan(ctx, key, cursor, "", indexScan).Result()
+	if err != nil && !aboutData(err) {
+		return nil, 0, s.failed("members", err)
+	}
+	members := make([]string, 0, len(found)/2)
+	for pair := range slices.Chunk(found, 2) { // member and score
+		members = append(members, pair[0])
+	}
+	return members, next, nil
+}
+
+func (x Index) sorted() bool { return x.Kind != IndexHeld && x.Kind != IndexStop }
+
+func (s *Store) indexKey(x Index) string {
+	switch x.Kind {
+	case IndexReady:
+		return s.keys.ready(x.Of)
+	case IndexHeld:
+		return s.keys.held(x.Of)
+	case IndexStop:
+		return s.keys.stop(x.Of)
+	case IndexState:
+		return s.keys.state(statemachine.State(x.Of))
+	default:
+		return s.keys.due()
+	}
+}
+
+// Strays returns those of some members of an index that do not belong there:
+// they are no id, or that of a task that is elsewhere. At most a few hundred a call.
+func (s *Store) Strays(ctx context.Context, x Index, members []string) ([]string, error) {
+	return s.strays(ctx, "strays", x, members)
+}
+
+// Unlist takes members out of an index as far as they do not belong there when
+// it is done, and returns those. No task changes.
+func (s *Store) Unlist(ctx context.Context, x Index, members []string) ([]string, error) {
+	return s.strays(ctx, "unlist", x, members)
+}
+
+func (s *Store) strays(ctx context.Context, script string, x Index, members []string) ([]string, error) {
+	if len(members) == 0 {
+		return nil, nil
+	}
+	bucket, err := x.bucket()
+	if err != nil {
+		return nil, err
+	}
+	args := make([]any, 0, 10+len(members))
+	args = append(args, s.keys.taskPrefix(), string(x.Kind), x.Of, string(statemachine.Open), string(statemachine.Running))
+	args = append(args, bucket...)
+	for _, m := range members {
+		args = append(args, m)
+	}
+	r, err := s.runList(ctx, script, []string{s.keys.meta(), s.indexKey(x)}, args...)
+	return r.texts(), err
+}
+
+// bucketFields are the fields that say which bucket a task is in, and their
+// defaults, in the order of lib/strays.lua.
+var bucketFields = []struct{ name, otherwise string }{
+	{"queue", DefaultQueue}, {"env", ""}, {"labels", ""}, {"priority", "0"}, {"resources", ""},
+}
+
+// bucket is what the tasks in an index of ready ones have in bucketFields.
+func (x Index) bucket() ([]any, error) {
+	var b Bucket
+	if x.Kind == IndexReady {
+		var err error
+		if b, err = route.ParseBucket(x.Of); err != nil {
+			return nil, err
+		}
+	}
+	given := map[string]string{}
+	for pair := range slices.Chunk(b.Fields(), 2) {
+		given[pair[0]] = pair[1]
+	}
+	values := make([]any, len(bucketFields))
+	for i, f := range bucketFields {
+		values[i] = cmp.Or(given[f.name], f.otherwise)
+	}
+	return values, nil
+}
+
+// IDOf is the id that a member of the index stands for, 0 if it is none.
+func (x Index) IDOf(text string) int64 {
+	if x.Kind == IndexReady && text != "" {
+		text = text[1:]
+	}
+	return idOf(text)
+}
+
+func idOf(text string) int64 {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 1 || strconv.FormatInt(id, 10) != text {
+		return 0
+	}
+	return id
+}

@@ -1,0 +1,54 @@
+package store_test
+
+import (
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/storetest"
+	await "github.com/tdf-go/tdf/internal/wait"
+)
+
+// A subscription whose connection hangs, while others work, is made anew; so is one
+// that is cut. Ending it does not wait.
+func TestSubscriptionIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	proxy := sp.Server.Proxy(t)
+	host, port, err := net.SplitHostPort(proxy.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sp.Where.Host, sp.Where.ReadTimeout = host, 500*time.Millisecond
+	if sp.Where.Port, err = strconv.Atoi(port); err != nil {
+		t.Fatal(err)
+	}
+	changes, stop := sp.Dial(t).Watch(t.Context())
+	hint := func() bool {
+		sp.Raw.Publish(t.Context(), sp.Key("changed"), "")
+		select {
+		case <-changes:
+			return true
+		default:
+			return false
+		}
+	}
+	heard := func() {
+		t.Helper()
+		await.Eventually(t, 10*time.Second, hint, "nothing is heard")
+	}
+	heard()
+	proxy.Mute() // for good: only a new connection helps
+	for hint() { // what had arrived before
+	}
+	await.Never(t, 200*time.Millisecond, hint, "heard in silence")
+	heard()
+	proxy.Cut()
+	heard()
+	begun := time.Now()
+	stop()
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("ending took %v", took)
+	}
+}

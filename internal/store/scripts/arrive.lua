@@ -1,0 +1,18 @@
+-- arrive notes that a life of Redis has begun: its process was started, or a replica took over. From then on what was
+-- seen in a former life can be compared with where this one began, however far it has come since. Who connects calls it
+-- before anything else. It does not ask for the history itself.
+--
+-- KEYS[1] meta
+-- ARGV[1] run id of Redis   ARGV[2] most lives to keep
+-- Returns 1 if this was the first to arrive, else 0.
+local m = redis.call('HMGET', KEYS[1], 'seq', 'lives')
+local lives, newest, count = {}, '', 0
+for name, n, start in string.gmatch(m[2] or '', '(%w+)%.(%d+):(%d+)') do
+  lives[#lives + 1] = name .. '.' .. n .. ':' .. start
+  newest, count = name, tonumber(n)
+end
+if newest == ARGV[1] then return 0 end
+lives[#lives + 1] = string.format('%s.%d:%d', ARGV[1], count + 1, tonumber(m[1] or '') or 0)
+local first = math.max(1, #lives - tonumber(ARGV[2]) + 1)
+redis.call('HSET', KEYS[1], 'lives', table.concat(lives, ' ', first))
+return 1

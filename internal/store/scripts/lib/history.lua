@@ -1,0 +1,68 @@
+-- The history of a namespace: `epoch` and `seq` in meta, and the stream of events. Each
+-- caller says as its last argument how far it has seen it, and in which life of Redis (arrive.lua): "epoch seq id life".
+-- What is not that far has lost what was acknowledged, after a failover or a restored backup: then the script does nothing.
+-- The last key is the stream. Both are taken off, so that a script finds its own alone.
+local stream, known = table.remove(KEYS), table.remove(ARGV)
+local past = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'events', 'witness', 'lives')
+local epoch, seq, cap = tonumber(past[1] or '') or 1, tonumber(past[2] or '') or 0, tonumber(past[3] or '') or 10000
+local happening, changes = {}, 0
+local lives = past[5] or ''
+
+-- missed says whether a life that came after the one in which a change was seen began before that change.
+local function missed(s, life)
+  if life == '' or lives == '' then return false end
+  local _, last = string.find(' ' .. lives, ' ' .. life .. ':', 1, true)
+  for start in string.gmatch(last and string.sub(lives, last) or lives, '%.%d+:(%d+)') do
+    if tonumber(start) < s then return true end
+  end
+  return false
+end
+
+-- following is the revision after another one. In each epoch they begin at another thousand
+-- million, so that what was decided about a task before changes were lost never fits what it became since.
+local function following(rev)
+  return math.max((tonumber(rev or '') or 0) + 1, (epoch - 1) * 1000000000)
+end
+
+-- counted says that something changed that must not be lost, and is no move of a task.
+local function counted(n) changes = changes + n end
+
+-- happened says that a task went from one state to another ('' for none), and who brought it about.
+local function happened(id, round, from, to, event, actor, by)
+  changes = changes + 1
+  if cap > 0 then
+    happening[#happening + 1] = {changes, 'id', id, 'round', round, 'from', from, 'to', to, 'event', event, 'actor', actor, 'by', by}
+  end
+end
+
+-- refused notes who is ahead of us, for the server that opens the next epoch, and answers.
+local function refused(e, s, id)
+  local we, ws, wid = string.match(past[4] or '', '^(%d+) (%d+) (%d+)$')
+  we, ws, wid = tonumber(we or 0), tonumber(ws or 0), tonumber(wid or 0)
+  if we > e or we == e and ws > s then e, s = we, ws end
+  redis.pcall('HSET', KEYS[1], 'witness', string.format('%d %d %d', e, s, math.max(wid, id)))
+  return {'behind', epoch, seq}
+end
+
+-- write makes what happened part of the history. The id in the stream is the
+-- number in the history, so that neither a clock nor a repetition matters.
+local function write()
+  local at = #happening > 0 and now()
+  for _, h in ipairs(happening) do
+    redis.pcall('XADD', stream, 'MAXLEN', '~', cap, string.format('%d-0', seq + h[1]), 'at', at, unpack(h, 2))
+  end
+  seq = seq + changes
+  redis.call('HSET', KEYS[1], 'seq', string.format('%d', seq))
+end
+
+-- sealed calls a script, and answers {epoch, seq, who is ahead or '', this life, answer}; or
+-- {'behind', epoch, seq}, and nothing changes.
+local function sealed(script)
+  local e, s, id, life = string.match(known, '^(%d+) (%d+) (%d+) ?(%S*)$')
+  e, s = tonumber(e), tonumber(s)
+  if epoch < e or epoch == e and (seq < s or missed(s, life)) then return refused(e, s, tonumber(id)) end
+  local answer = script()
+  if type(answer) == 'table' and answer.err then return answer end
+  if changes > 0 then write() end
+  return {epoch, seq, past[4] or '', string.match(lives, '(%w+%.%d+):%d+$') or '', answer}
+end

@@ -1,0 +1,37 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+)
+
+// TestWaitEnds: Redis is frozen, or the way to it, while a command waits in it, and
+// the connection stays open. Who waits must learn of it all the same.
+func TestWaitEnds(t *testing.T) {
+	t.Parallel()
+	far, proxy := through(t, storetest.New(t))
+	far.Where.ReadTimeout = 100 * time.Millisecond
+	st := far.Dial(t, store.WithRetries(-1))
+	if _, err := st.WaitServer(t.Context(), time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Hang()
+	defer proxy.Release()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := st.WaitServer(t.Context(), time.Second)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, store.ErrUnreachable) {
+			t.Errorf("error %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for ever")
+	}
+}

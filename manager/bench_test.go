@@ -1,0 +1,37 @@
+package manager
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/worktest"
+)
+
+// BenchmarkRun archives 10,000 succeeded tasks, without handlers and with one
+// that does nothing.
+func BenchmarkRun(b *testing.B) {
+	for name, handler := range map[string]Handler{
+		"without": nil,
+		"with":    func(context.Context, *Manager, *Task) error { return nil },
+	} {
+		b.Run(name, func(b *testing.B) {
+			const n = 10_000
+			for range b.N {
+				b.StopTimer()
+				ns := redistest.Namespace(b)
+				m := newManager(b, ns, quick(), quiet())
+				mustOpen(b, m, n, spec())
+				worktest.Drain(b, worktest.Open(b, ns), worktest.Echo)
+				b.StartTimer()
+				err := m.Run(b.Context(), Handlers{Succeeded: handler, Stop: func(context.Context, *Manager, int) bool {
+					return m.Stats().Archived == n
+				}})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "tasks/s")
+		})
+	}
+}

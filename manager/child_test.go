@@ -1,0 +1,54 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+)
+
+// childEnv makes the test binary a manager, in a process that may be killed.
+const childEnv = "TEST_MANAGER"
+
+// childManager is a manager on the namespace. Its handler opens a task whose input
+// is the idempotency key, and then it "dies", or "freezes" until SIGCONT and
+// returns once its context has ended; then the child writes the cause and how
+// many tasks it has archived.
+func childManager(tb testing.TB, what, ns string) *exec.Cmd {
+	tb.Helper()
+	child := exec.CommandContext(tb.Context(), os.Args[0])
+	child.Env = append(os.Environ(), childEnv+"="+what+" "+redistest.Shared(tb).Socket()+" "+ns)
+	child.Stderr = tb.Output()
+	return child
+}
+
+// runChild is the process of childManager.
+func runChild(args ...string) {
+	ctx := context.Background()
+	m, err := New(ctx, "child", "", WithSettings(settings(args[1], args[2])...), quick(), shortLease())
+	if err != nil {
+		panic(err)
+	}
+	signal := map[string]syscall.Signal{"dies": syscall.SIGKILL, "freezes": syscall.SIGSTOP}[args[0]]
+	var cause error
+	err = m.Run(ctx, Handlers{
+		Succeeded: func(ctx context.Context, m *Manager, t *Task) error {
+			if _, err := m.Open(ctx, Spec{Program: "called", Input: t.IdempotencyKey(), StartAfter: time.Unix(1<<32, 0)}); err != nil {
+				panic(err)
+			}
+			if err := syscall.Kill(os.Getpid(), signal); err != nil {
+				panic(err)
+			}
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return nil
+		},
+		Stop: func(context.Context, *Manager, int) bool { return cause != nil },
+	})
+	fmt.Printf("archived %d, %v, %v\n", m.Stats().Archived, cause, err)
+}

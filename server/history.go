@@ -1,0 +1,132 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/tdf-go/tdf/internal/store"
+)
+
+// historian notices when Redis has lost what it had acknowledged, and opens a new
+// epoch then. What it has seen it keeps in a file, if there is to be one, so that
+// a loss is also noticed when everything was started anew.
+type historian struct {
+	store *store.Store
+	log   zerolog.Logger
+	file  string
+	// place says whose history the file is about.
+	place string
+	saved store.History
+	at    time.Time
+	// since is when Redis was found behind; zero while it is not.
+	since time.Time
+}
+
+// saveInterval is how often the file is written at most.
+const saveInterval = time.Second
+
+func newHistorian(opt *Options) *historian {
+	return &historian{
+		store: opt.Store, log: opt.Log, file: opt.HistoryFile,
+		place: opt.Store.Mark() + " " + opt.Store.Namespace(),
+	}
+}
+
+// load reads what an earlier server has seen.
+func (h *historian) load() error {
+	if h.file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(h.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return h.write("") // find out now whether it can be written
+	}
+	if err != nil {
+		return fmt.Errorf("%w HistoryFile: %w; name a file that this server can read and write", errOption, err)
+	}
+	place, numbers, _ := strings.Cut(string(text), "\n")
+	if place == h.place {
+		seen, err := store.ParseHistory(numbers)
+		if err != nil {
+			return fmt.Errorf("%w HistoryFile %s: %w; delete it if it was damaged", errOption, h.file, err)
+		}
+		h.store.Remember(seen)
+		h.saved = seen
+	} else if place != "" {
+		h.log.Warn().Str("file", h.file).Msg("the history in the file is that of another Redis or namespace, and is not used")
+	}
+	return nil
+}
+
+// save writes what was seen since. That it cannot be written is no reason not to work.
+func (h *historian) save(now time.Time) {
+	seen, _ := h.store.History()
+	if h.file == "" || seen == h.saved || now.Sub(h.at) < saveInterval {
+		return
+	}
+	h.at = now
+	if err := h.write(h.place + "\n" + seen.String() + "\n"); err != nil {
+		h.log.Warn().Err(err).Msg("the history was not saved")
+		return
+	}
+	h.saved = seen
+}
+
+func (h *historian) write(text string) error {
+	if text == "" {
+		text = h.place + "\n" + h.saved.String() + "\n"
+	}
+	draft := h.file + ".new"
+	err := os.MkdirAll(filepath.Dir(h.file), 0o750)
+	if err == nil {
+		err = os.WriteFile(draft, []byte(text), 0o600)
+	}
+	if err == nil {
+		err = os.Rename(draft, h.file)
+	}
+	if err != nil {
+		return fmt.Errorf("%w HistoryFile: %w; name a file that this server can read and write", errOption, err)
+	}
+	return nil
+}
+
+// failoverPatience is how long a server that is behind may turn out to be the
+// former master, which does not know yet that it is none any more.
+const failoverPatience = 2 * time.Second
+
+// watch opens a new epoch if the pass that ended with err, or anybody else, has
+// found Redis behind. It reports whether it has.
+func (h *historian) watch(ctx context.Context, err error) bool {
+	if _, behind := h.store.History(); !behind && !errors.Is(err, store.ErrHistory) {
+		h.since = time.Time{}
+		return false
+	}
+	if h.since.IsZero() {
+		h.since = time.Now()
+	}
+	if h.store.Failover() && time.Since(h.since) < failoverPatience {
+		return false
+	}
+	e, err := h.store.OpenEpoch(ctx)
+	switch {
+	case err != nil:
+		if ctx.Err() == nil {
+			h.log.Error().Err(err).Msg("redis has lost changes, and no new epoch could be opened yet")
+		}
+		return false
+	case e.Epoch > 0:
+		h.log.Error().Int64("epoch", e.Epoch).Int64("changes", e.Lost).Int64("from_id", e.FromID).Int64("to_id", e.ToID).
+			Msgf("redis has lost at least %d changes that it had acknowledged: epoch %d begins; tasks opened last may be gone "+
+				"(newest id %d, new ones from %d on), and what was claimed before is run again",
+				e.Lost, e.Epoch, e.FromID, e.ToID+1)
+	}
+	return true
+}

@@ -1,0 +1,106 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// A server notices that Redis has lost changes, opens a new epoch, and the round
+// that ran is run again at no cost of the task, once its worker's lease is over.
+func TestLostHistory(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	if err := sp.Store.PublishLease(t.Context(), statemachine.Second); err != nil {
+		t.Fatal(err)
+	}
+	s, l := launch(t, sp, leased)
+	reader := sp.Dial(t)
+	w := sp.Register(t, "w")
+	ids := sp.Open(t, storetest.Spec(), storetest.Spec())
+	sp.ClaimUnder(t, w, 1)
+	back := sp.Snapshot(t)
+	sp.Open(t, storetest.Spec())
+	want, _ := sp.Store.History()
+	awaitSeen(t, s, want)
+	back()
+	wait.Eventually(t, 10*time.Second, func() bool {
+		task, err := reader.Task(context.WithoutCancel(t.Context()), ids[0])
+		return err == nil && task.State == statemachine.Open && task.Releases == 1 && task.Losses == 0
+	}, "the round is not opened again: %s", l)
+	if text := l.String(); strings.Count(text, "redis has lost at least 1 changes") != 1 {
+		t.Errorf("the loss is not said once:\n%s", text)
+	}
+	if got := sp.Open(t, storetest.Spec())[0]; got <= 1_000_000 {
+		t.Errorf("the next id is %d", got)
+	}
+}
+
+func awaitSeen(t *testing.T, s *Server, want store.History) {
+	t.Helper()
+	wait.Eventually(t, 5*time.Second, func() bool {
+		seen, _ := s.store.History()
+		return !seen.Before(want)
+	}, "the server has not seen %v", want)
+}
+
+// What a server has seen outlives it, if there is a file for that.
+func TestHistoryFile(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	file := filepath.Join(t.TempDir(), "new", "history")
+	kept := func(o *Options) { o.HistoryFile = file }
+	back := sp.Snapshot(t)
+	sp.Open(t, storetest.Spec(), storetest.Spec())
+	first, _ := newServer(t, sp, kept)
+	pass(t, first)
+	first.history.save(time.Now())
+	back()
+	second, l := newServer(t, sp, kept)
+	if _, _, err := second.pass(t.Context()); !errors.Is(err, store.ErrHistory) || !second.history.watch(t.Context(), err) {
+		t.Fatalf("the loss goes unnoticed: %v", err)
+	}
+	pass(t, second)
+	if !strings.Contains(l.String(), "redis has lost at least 2 changes") {
+		t.Errorf("log: %s", l)
+	}
+	if third, _ := newServer(t, sp, func(o *Options) { o.HistoryFile = "" }); pass(t, third) != 0 {
+		t.Error("who knows nothing of it is held up")
+	}
+}
+
+// A file of another Redis says nothing; one that cannot be read or written is
+// refused at the start.
+func TestHistoryFileOfOthers(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	file := filepath.Join(t.TempDir(), "history")
+	if err := os.WriteFile(file, []byte("elsewhere ns\n1 500 500\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, l := newServer(t, sp, func(o *Options) { o.HistoryFile = file })
+	pass(t, s)
+	if seen, _ := s.store.History(); seen.Seq != 0 || !strings.Contains(l.String(), "another Redis or namespace") {
+		t.Errorf("seen %v, log %s", seen, l)
+	}
+	if err := os.WriteFile(file, []byte(s.history.place+"\nnonsense\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{file, filepath.Join(file, "below"), t.TempDir()} {
+		opt := Options{Name: "server", Store: sp.Store, Log: zerolog.Nop(), HistoryFile: name}
+		if _, err := New(opt); !errors.Is(err, errOption) {
+			t.Errorf("history file %s: %v", name, err)
+		}
+	}
+}

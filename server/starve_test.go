@@ -1,0 +1,36 @@
+package server
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// A full batch of entries in the index of deadlines that are there for nothing
+// does not hide what is due behind it.
+func TestFullBatchOfNothing(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	s, _ := newServer(t, sp, func(o *Options) { o.BatchSize = 10 })
+	sp.SetClock(t, at(0))
+	batch := make([]store.Spec, 30)
+	for i := range batch {
+		batch[i] = storetest.Spec()
+	}
+	for _, id := range sp.Open(t, batch...) {
+		if err := sp.Raw.ZAdd(t.Context(), sp.Key("due"), redis.Z{Score: 1, Member: fmt.Sprint(id)}).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	over := sp.Open(t, storetest.Spec(func(s *store.Spec) { s.EndBefore = at(1).Text() }))[0]
+	sp.SetClock(t, at(2))
+	if n := pass(t, s); n != 1 {
+		t.Errorf("moved %d tasks, want 1", n)
+	}
+	checkState(t, sp, over, statemachine.Expired)
+}

@@ -1,0 +1,63 @@
+package acceptance
+
+import (
+	"testing"
+
+	"github.com/tdf-go/tdf/manager"
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+// settling is the longest time from executed to succeeded of the tasks.
+func (w *world) settling(t *testing.T, ids []int64) (longest sm.Duration) {
+	t.Helper()
+	for _, id := range ids {
+		stamps := w.archived(t, id, sm.Succeeded).Round(0).Stamps
+		longest = max(longest, stamps["succeeded"].Sub(stamps["executed"]))
+	}
+	return longest
+}
+
+// A single server is killed: what is reported meanwhile is settled within a
+// second of the start of the next one.
+func TestServerRestarted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	server, _, _ := w.all(t)
+	spec := w.script(t, "p", "echo done")
+	w.archived(t, w.open(t, spec)[0], sm.Succeeded)
+	w.kill(t, server)
+	ids := w.open(t, times(20, spec)...)
+	for _, id := range ids {
+		w.await(t, id, sm.Executed)
+	}
+	began := w.redisNow(t)
+	w.server(t)
+	last := began
+	for _, id := range ids {
+		last = max(last, w.archived(t, id, sm.Succeeded).Round(0).Stamps["succeeded"])
+	}
+	within(t, "from the start of the server to the last task settled", began, last, sm.Second)
+}
+
+// One of two servers is killed while tasks come in: the other one settles them as
+// if nothing had happened.
+func TestOneOfTwoServersKilled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first, _, _ := w.all(t)
+	w.launch(t, "server-2", "tdf-server", "server-2", w.cfg)
+	spec := w.script(t, "p", "sleep 0.02")
+	w.archived(t, w.open(t, spec)[0], sm.Succeeded)
+	var ids []int64
+	for i := range 30 {
+		if i == 10 {
+			w.kill(t, first)
+		}
+		ids = append(ids, w.open(t, []manager.Spec{spec}...)...)
+	}
+	longest := w.settling(t, ids)
+	t.Logf("longest from executed to succeeded: %s s", longest.Text())
+	if longest > sm.Second { // a wake-up that the dead one took is made up for by the poll
+		t.Errorf("settling took up to %s s, want at most a second", longest.Text())
+	}
+}

@@ -1,0 +1,100 @@
+package chaos
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/trace"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// readHistory finds out how often servers noticed that Redis had forgotten what it
+// had acknowledged. Killing Redis does not bring that about, unless the machine's
+// disk was so slow that Redis had put off writing.
+func (tr *trial) readHistory(t *testing.T) {
+	t.Helper()
+	epochs, err := tr.Raw.HGetAll(t.Context(), tr.Key("epochs")).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.report.HistoryLosses = len(epochs)
+	for _, epoch := range epochs {
+		if words := strings.Fields(epoch); len(words) == 6 {
+			tr.forgotten = append(tr.forgotten, idRange{number(words[4]), number(words[5])})
+		}
+	}
+}
+
+// idRange are the ids after the first one, up to the last.
+type idRange struct{ after, last int }
+
+// missing notes a task that is not there. If a server has said that it may be
+// forgotten, that is no broken promise.
+func (tr *trial) missing(id int64) {
+	for _, ids := range tr.forgotten {
+		if int(id) > ids.after && int(id) <= ids.last {
+			tr.report.Forgotten++
+			return
+		}
+	}
+	tr.report.violate(lost, "task %d is not there", id)
+}
+
+// checkTrace replays the events against the state machine, and looks for what was
+// accepted twice.
+func (tr *trial) checkTrace(t *testing.T) {
+	t.Helper()
+	events := tr.events(t)
+	tr.report.Events = len(events)
+	if len(events) == 0 {
+		tr.report.violate(illegal, "there are no events")
+	}
+	for _, p := range trace.Check(events) {
+		tr.report.violate(illegal, "%v", p)
+	}
+	seen := map[string]bool{}
+	for _, e := range events {
+		step := fmt.Sprintf("task %d, round %d: %s", e.ID, e.Round, e.Event)
+		switch {
+		case !seen[step]:
+			seen[step] = true
+		case e.Event == statemachine.Report:
+			tr.report.violate(doubled, "%s again, #%d", step, e.Seq)
+		case e.Event == statemachine.Archive:
+			tr.report.violate(twice, "%s again, #%d", step, e.Seq)
+		}
+	}
+}
+
+// events reads the whole stream.
+func (tr *trial) events(t *testing.T) []trace.Event {
+	t.Helper()
+	const most = 5000
+	var events []trace.Event
+	for from := "-"; ; {
+		found, err := tr.Raw.XRangeN(t.Context(), tr.Key("events"), from, "+", most).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, message := range found {
+			event, err := trace.Parse(message.ID, texts(message.Values))
+			if err != nil {
+				t.Fatalf("event %s: %v", message.ID, err)
+			}
+			events = append(events, event)
+			from = "(" + message.ID
+		}
+		if len(found) < most {
+			return events
+		}
+	}
+}
+
+func texts(values map[string]any) map[string]string {
+	fields := make(map[string]string, len(values))
+	for name, value := range values {
+		fields[name] = fmt.Sprint(value)
+	}
+	return fields
+}

@@ -1,0 +1,100 @@
+package chaos
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// redisCards are the faults of Redis.
+func (tr *trial) redisCards() []card {
+	kill := func(c class, before func(t *testing.T)) card {
+		return card{c, func(t *testing.T) bool { t.Helper(); return tr.killRedis(t, c, before) }}
+	}
+	cards := []card{kill(redisKill, func(*testing.T) {}), {redisFreeze, tr.freezeRedis}, {scriptFlush, tr.flushScripts}}
+	if tr.forget {
+		cards = append(cards, kill(redisForgets, tr.cutFile))
+	}
+	return cards
+}
+
+// redisHit reports whether Redis is away already, and excuses whoever gives up if
+// it will be.
+func (tr *trial) redisHit(d time.Duration) bool {
+	if time.Now().Before(tr.trouble.Add(-afterTrouble)) {
+		return false
+	}
+	tr.trouble = time.Now().Add(d + afterTrouble)
+	return true
+}
+
+// killRedis kills Redis, which loses nothing that it has written to its file, and
+// starts it again within a lease. What is done before that may change the file.
+func (tr *trial) killRedis(t *testing.T, c class, before func(t *testing.T)) bool {
+	t.Helper()
+	d := tr.absence(lease)
+	if !tr.redisHit(d) {
+		return false
+	}
+	tr.Server.Kill(t)
+	tr.later(d, func(t *testing.T) {
+		t.Helper()
+		before(t)
+		tr.Server.Restart(t) // and waits until it answers
+		tr.trouble = time.Now().Add(afterTrouble)
+		tr.watch.await(c, settledMore())
+	})
+	return true
+}
+
+// forgotten is how much of its file Redis loses at most: about a second of work.
+const forgotten = 20_000
+
+// cutFile cuts off the end of the file that Redis writes, as the loss of power
+// does.
+func (tr *trial) cutFile(t *testing.T) {
+	t.Helper()
+	parts, err := filepath.Glob(filepath.Join(filepath.Dir(tr.Server.Socket()), "appendonlydir", "*.incr.aof"))
+	if err != nil || len(parts) == 0 {
+		t.Fatalf("the append-only file is not found: %v", err)
+	}
+	slices.Sort(parts)
+	newest := parts[len(parts)-1]
+	info, err := os.Stat(newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(newest, max(0, info.Size()-1-tr.rnd.Int64N(forgotten))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// freezeRedis stops Redis for up to a lease and a half: connections stay open, and
+// nothing is answered.
+func (tr *trial) freezeRedis(t *testing.T) bool {
+	t.Helper()
+	d := tr.absence(lease * 3 / 2)
+	if !tr.redisHit(d) {
+		return false
+	}
+	tr.Server.Pause(t)
+	tr.later(d, func(t *testing.T) {
+		t.Helper()
+		tr.Server.Resume(t)
+		tr.watch.await(redisFreeze, settledMore())
+	})
+	return true
+}
+
+// flushScripts makes Redis forget all scripts, as a failover does.
+func (tr *trial) flushScripts(t *testing.T) bool {
+	t.Helper()
+	if time.Now().Before(tr.trouble.Add(-afterTrouble)) {
+		return false // it does not answer
+	}
+	tr.Server.Do(t, "SCRIPT", "FLUSH")
+	tr.watch.await(scriptFlush, settledMore())
+	return true
+}

@@ -1,0 +1,82 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/timing"
+)
+
+const second = time.Second
+
+// perSecond is how many tasks are opened in a second: about as many as can be
+// done meanwhile, so that there is work all the time and little in the end.
+const perSecond = 4
+
+// opener opens tasks until it is stopped.
+type opener struct {
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+	// tasks is what was opened, by id. Read it after stop.
+	tasks map[int64]kind
+	err   error
+}
+
+func (tr *trial) startOpening(t *testing.T) *opener {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	o := &opener{cancel: cancel, tasks: map[int64]kind{}}
+	s := tr.Dial(t)
+	o.done.Go(func() {
+		for n := 0; timing.Pause(ctx, second) && o.err == nil; n += perSecond {
+			o.open(context.WithoutCancel(ctx), s, n)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		o.done.Wait()
+	})
+	return o
+}
+
+// open opens the tasks from the n-th on, as a manager does: under a key, again and
+// again until Redis has answered.
+func (o *opener) open(ctx context.Context, s *store.Store, n int) {
+	batch := make([]kind, perSecond)
+	specs := make([]store.Spec, perSecond)
+	for i := range batch {
+		batch[i] = kinds[(n+i)%len(kinds)]
+		specs[i] = batch[i].spec()
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	request := store.OpenRequest{Key: store.NewToken(), Specs: specs}
+	for {
+		ids, err := s.Open(ctx, request)
+		if err == nil {
+			for i, id := range ids {
+				o.tasks[id] = batch[i]
+			}
+			return
+		}
+		if !errors.Is(err, store.ErrUnreachable) || !timing.Pause(ctx, 50*time.Millisecond) {
+			o.err = fmt.Errorf("open %s: %w", request.Key, err)
+			return
+		}
+	}
+}
+
+// stop ends it, when the last batch is open.
+func (o *opener) stop(t *testing.T) {
+	t.Helper()
+	o.cancel()
+	o.done.Wait()
+	if o.err != nil {
+		t.Fatal(o.err)
+	}
+}

@@ -1,0 +1,87 @@
+package chaos
+
+import (
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// program is run.sh: it writes what really happened into a ledger outside TDF.
+// The first word says how it behaves.
+const program = `#!/bin/sh
+say() { echo "$TDF_TASK_ID $TDF_ROUND $1" >> "$CHAOS_LEDGER"; }
+say start
+case "$1" in
+ok) ;;
+nap) sleep 0.3 ;;
+moody) [ $(( ($(date +%N | sed 's/^0*//') / 1000) % 2 )) = 0 ] || { echo "in a bad mood" >&2; exit 1; } ;;
+fail) echo "as always" >&2; exit 1 ;;
+slow) [ "$TDF_ROUND" -ge 1 ] || sleep 30 ;;
+hang) sleep 30 ;;
+long) [ "$TDF_ROUND" -ge 1 ] || for i in $(seq 60); do sleep 0.1; say beat; done ;;
+huge) head -c 3000000 /dev/zero | tr '\0' x ;;
+crash) [ "$TDF_ROUND" -ge 2 ] || kill -SEGV $$ ;;
+forks) for i in 1 2 3; do
+	setsid sh -c 'trap "" TERM HUP; while sleep 0.2; do echo "$TDF_TASK_ID $TDF_ROUND beat" >> "$CHAOS_LEDGER"; done' >/dev/null 2>&1 &
+done ;;
+esac
+say end
+echo "done $TDF_TASK_ID"
+`
+
+// config is that of all members. The lease is short, so that many end.
+const config = `[redis]
+host=%s
+[tdf]
+namespace=%s
+[server]
+timeout_grace=1.5
+worker_timeout=2
+events=10000000
+[worker]
+slots=2
+kill_grace=0.5
+environment=CHAOS_LEDGER
+program_dir=%s
+output_limit=64KiB
+[manager]
+[task_defaults]
+`
+
+// lease is [server] worker_timeout.
+const lease = 2 * second
+
+// kind is one way to behave, and how a task of it ends.
+type kind struct {
+	word                  string
+	timeout               string
+	maxFails, maxTimeouts string
+	outcome               statemachine.State
+}
+
+const (
+	often = "200"
+	inf   = "inf"
+)
+
+// kinds come in turn. Where a task is to end otherwise than succeeded it has
+// little room to do so, and all others have much: disks fill up under them.
+var kinds = []kind{
+	{"ok", "3", often, inf, statemachine.Succeeded},
+	{"long", inf, often, inf, statemachine.Succeeded}, // only the loss of its worker ends a round
+	{"moody", "3", often, inf, statemachine.Succeeded},
+	{"nap", "3", often, inf, statemachine.Succeeded},
+	{"slow", "3", often, inf, statemachine.Succeeded},
+	{"forks", "3", often, inf, statemachine.Succeeded},
+	{"fail", "3", "2", inf, statemachine.Failed},
+	{"huge", "3", often, inf, statemachine.Succeeded},
+	{"hang", "2", often, "1", statemachine.TimedOut},
+	{"crash", "3", often, inf, statemachine.Succeeded},
+}
+
+func (k kind) spec() store.Spec {
+	return storetest.Spec(func(s *store.Spec) {
+		s.Program, s.Source, s.Input = "chaos", "rsync:../source/run.sh", k.word
+		s.Timeout, s.MaxFails, s.MaxTimeouts, s.MaxLosses = k.timeout, k.maxFails, k.maxTimeouts, inf
+	})
+}

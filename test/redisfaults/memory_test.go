@@ -1,0 +1,70 @@
+package redisfaults
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/server"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// E3: Redis has no memory left. Nothing new is opened, and the error says what to
+// do; what runs keeps its lease and is recorded; with room again all goes on.
+func TestMemoryIsFull(t *testing.T) {
+	t.Parallel()
+	srv := durable(t)
+	tm := newTeam(t, storetest.Where(srv), func(o *server.Options) { o.WorkerTimeout = inEarnest(4*time.Second, 15*time.Second) })
+	release := tm.ledger.gate()
+	var running []int64
+	for range 3 {
+		id, err := tm.open(t.Context(), job("waits", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		running = append(running, id)
+	}
+	for _, id := range running {
+		tm.await(t, id, statemachine.Running)
+	}
+	srv.Do(t, "CONFIG", "SET", "maxmemory", "1")
+	begun := time.Now()
+	_, err := tm.manager.Open(t.Context(), job("ok", ""))
+	if !errors.Is(err, manager.ErrUnreachable) || !strings.Contains(err.Error(), "OOM ") {
+		t.Errorf("open: %v", err)
+	}
+	t.Logf("an open is refused after %.1f s: %v", time.Since(begun).Seconds(), err)
+	hold(t, inEarnest(time.Second, 10*time.Second)) // together longer than a lease
+	close(release)
+	tm.ledger.ended(t, len(running))
+	srv.Do(t, "CONFIG", "SET", "maxmemory", "0")
+	tm.recovers(t, "after memory was full", time.Now(), restartBar)
+	tm.settled(t)
+	for _, id := range running {
+		if task, err := tm.store.Task(t.Context(), id); err != nil || task.Task.Round != 0 {
+			t.Errorf("task %d was run again: %+v, %v", id, task, err)
+		}
+	}
+}
+
+// E7: the disk of Redis is full.
+func TestDiskIsFull(t *testing.T) {
+	t.Parallel()
+	redistest.CanMount(t)
+	srv := redistest.Start(t, redistest.WithSmallDisk("16m"))
+	tm := newTeam(t, storetest.Where(srv))
+	stop := tm.load(t)
+	srv.FillDisk(t)
+	wait.Eventually(t, restartBar, func() bool { return strings.Contains(tm.log.String(), "MISCONF Errors writing to the AOF file") },
+		"nobody notices")
+	hold(t, inEarnest(time.Second, 20*time.Second))
+	srv.FreeDisk(t)
+	tm.recovers(t, "after the disk of Redis was full", time.Now(), restartBar)
+	stop()
+	tm.settled(t)
+}

@@ -1,0 +1,168 @@
+package secrets
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+)
+
+// certificates are the files of an authority made for one test, and a free port.
+type certificates struct {
+	ca, cert, key, clientCert, clientKey string
+	// otherCA signed nothing of this.
+	otherCA string
+	port    int
+}
+
+// authority is a certificate authority.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func issue(t *testing.T) *certificates {
+	t.Helper()
+	dir := t.TempDir()
+	c := &certificates{
+		ca: filepath.Join(dir, "ca.pem"), otherCA: filepath.Join(dir, "other.pem"),
+		cert: filepath.Join(dir, "redis.pem"), key: filepath.Join(dir, "redis.key"),
+		clientCert: filepath.Join(dir, "client.pem"), clientKey: filepath.Join(dir, "client.key"), port: freePort(t),
+	}
+	mine := newAuthority(t, c.ca)
+	newAuthority(t, c.otherCA)
+	mine.sign(t, c.cert, c.key, "localhost")
+	mine.sign(t, c.clientCert, c.clientKey, "client")
+	return c
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// server are the settings of a Redis that speaks TLS, and demands a certificate of
+// its clients if it is strict.
+func (c *certificates) server(strict bool) []redistest.Option {
+	demand := "no"
+	if strict {
+		demand = "yes"
+	}
+	return []redistest.Option{
+		redistest.WithConfig("tls-port", fmt.Sprint(c.port)), redistest.WithConfig("tls-cert-file", c.cert),
+		redistest.WithConfig("tls-key-file", c.key), redistest.WithConfig("tls-ca-cert-file", c.ca),
+		redistest.WithConfig("tls-auth-clients", demand),
+	}
+}
+
+func newAuthority(t *testing.T, file string) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writePEM(t, file, "CERTIFICATE", der)
+	return &authority{cert: template, key: key}
+}
+
+// sign makes a certificate for a name and its key.
+func (a *authority) sign(t *testing.T, certFile, keyFile, name string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writePEM(t, certFile, "CERTIFICATE", der)
+	private, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writePEM(t, keyFile, "EC PRIVATE KEY", private)
+}
+
+func writePEM(t *testing.T, file, kind string, der []byte) {
+	t.Helper()
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// All programs work over TLS with certificates of their own, and refuse, with a
+// message that helps, an authority they do not know and a name that is not meant. A
+// Redis that wants certificates refuses who has none.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	c := issue(t)
+	srv := redistest.Start(t, c.server(true)...)
+	base := fmt.Sprintf("host=localhost\nport=%d\ntls=true\n", c.port)
+	own := fmt.Sprintf("cert_file=%s\nkey_file=%s\n", c.clientCert, c.clientKey)
+	roles := map[string]string{
+		"no certificate": base + "ca_file=" + c.ca, "wrong authority": base + own + "ca_file=" + c.otherCA,
+		"wrong name": base + own + "server_name=elsewhere\nca_file=" + c.ca, "no authority": base + own,
+		"no TLS": fmt.Sprintf("host=localhost\nport=%d\n", c.port),
+	}
+	r := newRig(t, srv, func(role string) string {
+		if lines, found := roles[role]; found {
+			return lines
+		}
+		return base + own + "ca_file=" + c.ca
+	})
+	r.crew()
+	r.becomes(r.submit("ok", "echo done"), "succeeded")
+	if out := r.verb("manager", "doctor", "--json").out; !strings.Contains(out, "TLS, at least 1.2") {
+		t.Errorf("doctor says nothing of TLS: %s", out)
+	}
+	for role, want := range map[string]string{
+		"no certificate":  "certificate|reset by peer|broken pipe", // whatever comes first
+		"wrong authority": "unknown authority", "wrong name": "elsewhere", "no authority": "unknown authority",
+		"no TLS": "",
+	} {
+		got := r.verb(role, "stats")
+		if got.code != 3 || !regexp.MustCompile(want).MatchString(got.err) || !strings.Contains(got.err, "[redis]") {
+			t.Errorf("%s: ended with %d: %s", role, got.code, got.err)
+		}
+		for _, name := range []string{"tdf-server", "tdf-worker"} {
+			d := r.start(name, "x", r.config(role))
+			<-d.done
+			if code := d.ProcessState.ExitCode(); code != 3 || !regexp.MustCompile(want).MatchString(d.log.String()) {
+				t.Errorf("%s, %s: ended with %d: %s", role, name, code, d.log)
+			}
+			r.daemons = r.daemons[:len(r.daemons)-1]
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package worker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/wait"
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+// The lease is made shorter than the pause between two heartbeats while a program
+// runs: the worker renews it in time from the moment that it knows.
+func TestLeaseIsMadeShorter(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.lease(t, 60*sm.Second)
+	started, release := twoFiles(t)
+	id := s.open(t, s.script(t, "p", waiting), input(started+" "+release))
+	w := s.start(t)
+	awaitFile(t, started)
+	s.lease(t, sm.Second)
+	w.signalChange()
+	wait.Never(t, 3*time.Second, func() bool { return w.log.count("could not renew the lease") > 0 }, "the lease is lost")
+	touch(t, release)
+	checkFields(t, s.await(t, id, sm.Executed), map[string]string{"round": "0", "0:output": "done 0\n"})
+}
