@@ -103,7 +103,7 @@ func (h *historian) write(text string) error {
 const failoverPatience = 2 * time.Second
 
 // watch opens a new epoch if the pass that ended with err, or anybody else, has
-// found Redis behind. It reports whether it has.
+// found Redis behind. It reports whether it has opened one.
 func (h *historian) watch(ctx context.Context, err error) bool {
 	if _, behind := h.store.History(); !behind && !errors.Is(err, store.ErrHistory) {
 		h.since = time.Time{}
@@ -128,5 +128,5 @@ func (h *historian) watch(ctx context.Context, err error) bool {
 				"(newest id %d, new ones from %d on), and what was claimed before is run again",
 				e.Lost, e.Epoch, e.FromID, e.ToID+1)
 	}
-	return true
+	return e.Epoch > 0
 }
