@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/tdf-go/tdf/internal/config"
 	"github.com/tdf-go/tdf/internal/route"
 )
 
@@ -69,3 +70,13 @@ func AddQueueAs(ctx context.Context, s *Store, id string, q route.Queue) error {
 func Arrive(ctx context.Context, s *Store, run string) (any, error) {
 	return s.run(ctx, "arrive", []string{s.keys.meta()}, run, mostLives)
 }
+
+// Failed is the error of a call that a Redis of that description answered so.
+func Failed(where config.Redis, answer string) error {
+	return (&Store{where: where}).failed("call", refusal(answer))
+}
+
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+func (refusal) RedisError()     {}

@@ -127,4 +127,5 @@ func liveFully(t *testing.T, sp *storetest.Space) {
 		t.Fatal(err)
 	}
 	epochCall(1_000_000)(t, sp.Store).must(t)
+	beginHandlingCall("j")(t, sp.Store).must(t) // what is handled ends with an epoch
 }

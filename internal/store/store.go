@@ -110,7 +110,7 @@ func (s *Store) failed(op string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, redis.ErrClosed):
 		return fmt.Errorf("%s: %w", op, err)
-	case errors.As(err, &answer) && !temporary(answer):
+	case errors.As(err, &answer) && !temporary(answer) && (!s.where.Cluster() || !moved(answer)):
 		return fmt.Errorf("%s: redis answers: %w", op, err)
 	default: // also errNotReplicated
 		return fmt.Errorf("%s: %w at %s: %w", op, ErrUnreachable, s.where.String(), err)

@@ -22,6 +22,12 @@ func temporary(err redis.Error) bool {
 		strings.Contains(e.Error(), "cript attempted to access a non local key in a cluster node") || hindered(e.Error()) != nil
 }
 
+// moved reports that a slot is elsewhere, which the client of a cluster could not
+// follow in time while it moves. Without a cluster it is a wrong address.
+func moved(err redis.Error) bool {
+	return redis.HasErrorPrefix(err, "MOVED ") || redis.HasErrorPrefix(err, "ASK ")
+}
+
 // hindrance is a temporary answer behind which stands a setting of Redis.
 type hindrance struct {
 	// start is how the answer begins, without the space after it.

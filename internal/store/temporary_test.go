@@ -207,3 +207,16 @@ func TestHindered(t *testing.T) {
 		})
 	}
 }
+
+// A slot that moves is found in time; without a cluster the address is wrong.
+func TestMovedSlot(t *testing.T) {
+	t.Parallel()
+	for _, answer := range []string{"MOVED 7345 127.0.0.1:33307", "ASK 7345 127.0.0.1:33307"} {
+		if err := store.Failed(config.Redis{ClusterAddrs: []string{"127.0.0.1:1"}}, answer); !errors.Is(err, store.ErrUnreachable) {
+			t.Errorf("of a cluster: %v", err)
+		}
+		if err := store.Failed(config.Redis{Host: "localhost"}, answer); errors.Is(err, store.ErrUnreachable) {
+			t.Errorf("of a single Redis: %v", err)
+		}
+	}
+}
