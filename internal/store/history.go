@@ -66,6 +66,9 @@ func (m *memory) text() string {
 func (m *memory) see(h History, ahead bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if h.Epoch > m.seen.Epoch {
+		m.seen.Life = "" // where lives began in former epochs says nothing of this one
+	}
 	if m.seen.Before(h) {
 		m.seen.Epoch, m.seen.Seq = h.Epoch, h.Seq
 	}

@@ -54,7 +54,7 @@ func TestLossIsCaughtUp(t *testing.T) {
 	if _, _, err := sp.Store.Inspect(t.Context(), []int64{1}); !errors.Is(err, store.ErrHistory) {
 		t.Fatalf("error %v, want one of the history", err)
 	}
-	if e, err := other.OpenEpoch(t.Context()); err != nil || e.Epoch != 2 {
+	if e, err := sp.Store.OpenEpoch(t.Context()); err != nil || e.Epoch != 2 {
 		t.Errorf("epoch %+v, error %v", e, err)
 	}
 	if _, _, err := sp.Store.Inspect(t.Context(), []int64{1}); err != nil {
