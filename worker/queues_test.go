@@ -108,6 +108,25 @@ func TestStaleRules(t *testing.T) {
 	}
 }
 
+// After a flush, or a loss, the versions of the rules are counted anew: a version that
+// the worker knows may then be that of other rules.
+func TestNewSessionReadsTheRulesAnew(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.lease(t, sm.Second)
+	s.queue(t, "q", "paused=true")
+	id := s.open(t, inQueue("q"))
+	w := s.start(t)
+	w.log.await(t, "no open task to claim")
+	if err := s.Raw.HDel(t.Context(), s.Key("queue:q"), "paused").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Raw.Del(t.Context(), s.Key("worker:w")).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, id, sm.Executed)
+}
+
 // Who waits because of a limit goes on at once when it is raised.
 func TestRaisedLimitsWakeTheWorker(t *testing.T) {
 	t.Parallel()

@@ -58,6 +58,9 @@ func (w *Worker) register(ctx context.Context) error {
 }
 
 func (w *Worker) registered(r store.Registered, sent shim.Instant) {
+	// A session that ended may have ended because Redis was flushed or lost changes. Then the versions of the rules
+	// were counted anew, and one that is known may stand for other rules.
+	w.rules.outdate()
 	w.extend(w.lease.begin(r.Session, sent))
 	w.order(r.Order)
 	w.warnOfNode()

@@ -171,7 +171,9 @@ func TestFailedTaskEndsTheSum(t *testing.T) {
 				writeFile(t, filepath.Join(dir, file), readFile(t, file))
 			}
 			crewtest.Start(t, crewtest.Crew{Dir: dir, Place: place, Workers: []string{"w"}})
-			err := run(t.Context(), []string{"1", "9", "3", place.Config(t, "manager.cfg")}, io.Discard)
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			err := run(ctx, []string{"1", "9", "3", place.Config(t, "manager.cfg")}, io.Discard)
 			if err == nil || !strings.Contains(err.Error(), c.say) {
 				t.Errorf("%v, want an error that says %q", err, c.say)
 			}
