@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -28,7 +29,7 @@ func (s *Store) Sizes(ctx context.Context) (Sizes, error) {
 		archived = p.ZCard(ctx, s.keys.state(statemachine.Archived))
 		events = p.XLen(ctx, s.keys.events())
 		aside = p.HLen(ctx, s.keys.setAside())
-		past = p.HMGet(ctx, s.keys.meta(), "epoch", "seq", "witness")
+		past = p.HMGet(ctx, s.keys.meta(), "epoch", "witness")
 	})
 	if err != nil {
 		return Sizes{}, err
@@ -38,9 +39,9 @@ func (s *Store) Sizes(ctx context.Context) (Sizes, error) {
 	if n, err := strconv.ParseInt(texts.text(0), 10, 64); err == nil {
 		sizes.Epoch = n
 	}
-	seq, _ := strconv.ParseInt(texts.text(1), 10, 64)
-	if seen, err := ParseHistory(texts.text(2)); err == nil {
-		sizes.Behind = (History{Epoch: sizes.Epoch, Seq: seq}).Before(seen)
+	epoch, _, _ := strings.Cut(texts.text(1), " ")
+	if n, err := strconv.ParseInt(epoch, 10, 64); err == nil {
+		sizes.Behind = n >= sizes.Epoch
 	}
 	return sizes, nil
 }

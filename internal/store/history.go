@@ -123,7 +123,7 @@ const epochGap = 1_000_000
 type NewEpoch struct {
 	// Epoch is the new one; 0 if there was no reason for one.
 	Epoch int64
-	// Lost is how many changes are known to be gone.
+	// Lost is how many changes are gone, at least.
 	Lost int64
 	// FromID and ToID are the last id before, and the last one that is left out:
 	// those between may have been given out, and are not there any more.
@@ -145,7 +145,7 @@ func (s *Store) OpenEpoch(ctx context.Context) (NewEpoch, error) {
 	if r.number(0) == 0 {
 		return NewEpoch{}, nil
 	}
-	return NewEpoch{Epoch: r.number(1), Lost: r.number(2) - r.number(3), FromID: r.number(4), ToID: r.number(5)}, nil
+	return NewEpoch{Epoch: r.number(1), Lost: r.number(3), FromID: r.number(4), ToID: r.number(5)}, nil
 }
 
 // DefaultEvents is how many events of tasks are kept where no server has said
@@ -170,9 +170,10 @@ type Epoch struct {
 	Number int64
 	// At is when it was opened.
 	At statemachine.Time
-	// Seen is how far the history is known to have come, Found how far Redis was.
-	Seen  History
-	Found int64
+	// Seen is how far the server that opened it had seen the history, Lost how many changes
+	// were gone, at least.
+	Seen History
+	Lost int64
 	// FromID and ToID are the last id before, and the last one that is left out.
 	FromID, ToID int64
 }
@@ -188,7 +189,7 @@ func (s *Store) Epochs(ctx context.Context) ([]Epoch, error) {
 		var e Epoch
 		var at string
 		_, err := fmt.Sscanf(number+" "+text, "%d %s %d %d %d %d %d",
-			&e.Number, &at, &e.Seen.Epoch, &e.Seen.Seq, &e.Found, &e.FromID, &e.ToID)
+			&e.Number, &at, &e.Seen.Epoch, &e.Seen.Seq, &e.Lost, &e.FromID, &e.ToID)
 		if e.At, _ = statemachine.ParseTime(at); err == nil {
 			epochs = append(epochs, e)
 		}

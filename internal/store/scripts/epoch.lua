@@ -5,12 +5,12 @@
 -- KEYS[1] meta   KEYS[2] task_id   KEYS[3] lease   KEYS[4] epochs   KEYS[5] handling
 -- ARGV[1], ARGV[2], ARGV[3] epoch, seq and id the caller has seen   ARGV[4] how many ids are left out
 -- ARGV[5] channel of rules
--- Returns {0, epoch, seq} if Redis is behind nobody, and nothing changes; else {1, epoch, seq, seq as it was found,
--- last id before, last id left out}. Sent again: the same.
+-- Returns {0, epoch, seq} if Redis is behind nobody, and nothing changes; else {1, epoch, seq, how many changes are gone
+-- at least, last id before, last id left out}. Sent again: the same.
 local m = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'witness', 'adopted')
 local epoch, seq = tonumber(m[1] or '') or 1, tonumber(m[2] or '') or 0
 local seen = {e = tonumber(ARGV[1]), s = tonumber(ARGV[2]), id = tonumber(ARGV[3])}
-local we, ws, wid = string.match(m[3] or '', '^(%d+) (%d+) (%d+)$')
+local we, ws, wid, gone = string.match(m[3] or '', '^(%d+) (%d+) (%d+) (%d+)$')
 local missed = we and tonumber(we) >= epoch -- who was refused knows, also if as much has been counted since
 if we then
   if tonumber(we) > seen.e or tonumber(we) == seen.e and tonumber(ws) > seen.s then seen.e, seen.s = tonumber(we), tonumber(ws) end
@@ -19,8 +19,8 @@ end
 if not missed and (seen.e < epoch or seen.e == epoch and seen.s <= seq) then
   if we then redis.call('HDEL', KEYS[1], 'witness') end
   local record = redis.call('HGET', KEYS[4], string.format('%d', epoch)) or ''
-  local e, s, was, from, to = string.match(record, '^%S+ (%d+) (%d+) (%d+) (%d+) (%d+)$')
-  if e == ARGV[1] and s == ARGV[2] then return {1, epoch, seq, tonumber(was), tonumber(from), tonumber(to)} end
+  local e, s, lost, from, to = string.match(record, '^%S+ (%d+) (%d+) (%d+) (%d+) (%d+)$')
+  if e == ARGV[1] and s == ARGV[2] then return {1, epoch, seq, tonumber(lost), tonumber(from), tonumber(to)} end
   return {0, epoch, seq}
 end
 
@@ -29,8 +29,9 @@ if wrong then return wrong end
 local stamp = now()
 local from = tonumber(redis.call('GET', KEYS[2]) or '') or 0
 local to = math.max(from, seen.id) + tonumber(ARGV[4])
+local lost = math.max(tonumber(gone or '') or 0, seen.s - seq, 1) -- one, the opening of the epoch, if no other is known
 local function text(n) return string.format('%d', n) end
-redis.call('HSET', KEYS[4], text(seen.e + 1), table.concat({stamp, ARGV[1], ARGV[2], text(seq), text(from), text(to)}, ' '))
+redis.call('HSET', KEYS[4], text(seen.e + 1), table.concat({stamp, ARGV[1], ARGV[2], text(lost), text(from), text(to)}, ' '))
 redis.call('SET', KEYS[2], text(to))
 -- There is nothing to be found among the ids left out.
 if (tonumber(m[4] or '') or 0) == from then redis.call('HSET', KEYS[1], 'adopted', text(to)) end
@@ -40,4 +41,4 @@ redis.call('HSET', KEYS[1], 'epoch', text(seen.e + 1), 'seq', text(math.max(seq,
 redis.call('HDEL', KEYS[1], 'witness')
 redis.call('DEL', KEYS[5]) -- and whoever handles tasks must ask anew
 redis.call('PUBLISH', ARGV[5], '1')
-return {1, seen.e + 1, math.max(seq, seen.s), seq, from, to}
+return {1, seen.e + 1, math.max(seq, seen.s), lost, from, to}

@@ -8,14 +8,14 @@ local epoch, seq, cap = tonumber(past[1] or '') or 1, tonumber(past[2] or '') or
 local happening, changes = {}, 0
 local lives = past[5] or ''
 
--- missed says whether a life that came after the one in which a change was seen began before that change.
+-- missed is how many changes are gone, at least, of those that were seen in a life: because the count is behind, or because
+-- a life that came after that one began behind.
 local function missed(s, life)
-  if life == '' or lives == '' then return false end
+  local gone = s - seq
+  if life == '' or lives == '' then return gone end
   local _, last = string.find(' ' .. lives, ' ' .. life .. ':', 1, true)
-  for start in string.gmatch(last and string.sub(lives, last) or lives, '%.%d+:(%d+)') do
-    if tonumber(start) < s then return true end
-  end
-  return false
+  for start in string.gmatch(last and string.sub(lives, last) or lives, '%.%d+:(%d+)') do gone = math.max(gone, s - tonumber(start)) end
+  return gone
 end
 
 -- following is the revision after another one. In each epoch they begin at another thousand
@@ -35,12 +35,12 @@ local function happened(id, round, from, to, event, actor, by)
   end
 end
 
--- refused notes who is ahead of us, for the server that opens the next epoch, and answers.
-local function refused(e, s, id)
-  local we, ws, wid = string.match(past[4] or '', '^(%d+) (%d+) (%d+)$')
-  we, ws, wid = tonumber(we or 0), tonumber(ws or 0), tonumber(wid or 0)
+-- refused notes who is ahead of us, and by how much, for the server that opens the next epoch, and answers.
+local function refused(e, s, id, gone)
+  local we, ws, wid, wgone = string.match(past[4] or '', '^(%d+) (%d+) (%d+) (%d+)$')
+  we, ws, wid, wgone = tonumber(we or 0), tonumber(ws or 0), tonumber(wid or 0), tonumber(wgone or 0)
   if we > e or we == e and ws > s then e, s = we, ws end
-  redis.pcall('HSET', KEYS[1], 'witness', string.format('%d %d %d', e, s, math.max(wid, id)))
+  redis.pcall('HSET', KEYS[1], 'witness', string.format('%d %d %d %d', e, s, math.max(wid, id), math.max(wgone, gone)))
   return {'behind', epoch, seq}
 end
 
@@ -60,7 +60,8 @@ end
 local function sealed(script)
   local e, s, id, life = string.match(known, '^(%d+) (%d+) (%d+) ?(%S*)$')
   e, s = tonumber(e), tonumber(s)
-  if epoch < e or epoch == e and (seq < s or missed(s, life)) then return refused(e, s, tonumber(id)) end
+  local gone = epoch == e and missed(s, life) or s - seq
+  if epoch < e or epoch == e and gone > 0 then return refused(e, s, tonumber(id), gone) end
   local answer = script()
   if type(answer) == 'table' and answer.err then return answer end
   if changes > 0 then write() end
