@@ -61,9 +61,13 @@ type trial struct {
 	endings []ending
 	// trouble is until when members may end by themselves: Redis is away, or was.
 	trouble time.Time
-	calmed  time.Time
+	// redisAway says that Redis is killed or frozen, until that is undone.
+	redisAway bool
+	calmed    time.Time
 	// forgotten are the ids that servers say may be lost with the history of Redis.
 	forgotten []idRange
+	// noticed is when they found that.
+	noticed losses
 }
 
 func newTrial(t *testing.T, s settings, r *report) *trial {

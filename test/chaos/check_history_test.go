@@ -2,8 +2,8 @@ package chaos
 
 import (
 	"fmt"
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/trace"
 	"github.com/tdf-go/tdf/statemachine"
@@ -11,29 +11,35 @@ import (
 
 // readHistory finds out how often servers noticed that Redis had forgotten what it
 // had acknowledged. Killing Redis does not bring that about, unless the machine's
-// disk was so slow that Redis had put off writing.
+// disk was so slow that Redis had put off writing. Redis may forget its epochs in a
+// second loss, and a server may be killed before it has logged one: both are asked.
 func (tr *trial) readHistory(t *testing.T) {
 	t.Helper()
-	epochs, err := tr.Raw.HGetAll(t.Context(), tr.Key("epochs")).Result()
+	epochs, err := tr.Store.Epochs(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr.report.HistoryLosses = len(epochs)
-	for _, epoch := range epochs {
-		if words := strings.Fields(epoch); len(words) == 6 {
-			tr.forgotten = append(tr.forgotten, idRange{number(words[4]), number(words[5])})
-		}
+	numbers := map[int64]bool{}
+	for _, n := range tr.logged(t) {
+		numbers[n.Epoch] = true
+		tr.noticed = append(tr.noticed, n.Time)
 	}
+	for _, e := range epochs {
+		numbers[e.Number] = true
+		tr.noticed = append(tr.noticed, time.UnixMicro(int64(e.At)).UTC())
+		tr.forgotten = append(tr.forgotten, idRange{e.FromID, e.ToID})
+	}
+	tr.report.HistoryLosses = len(numbers)
 }
 
 // idRange are the ids after the first one, up to the last.
-type idRange struct{ after, last int }
+type idRange struct{ after, last int64 }
 
 // missing notes a task that is not there. If a server has said that it may be
 // forgotten, that is no broken promise.
 func (tr *trial) missing(id int64) {
 	for _, ids := range tr.forgotten {
-		if int(id) > ids.after && int(id) <= ids.last {
+		if id > ids.after && id <= ids.last {
 			tr.report.Forgotten++
 			return
 		}

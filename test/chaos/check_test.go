@@ -139,53 +139,6 @@ func (tr *trial) checkLog(task *store.Task) {
 	}
 }
 
-// checkLedger compares with what programs wrote themselves: each task ran to its
-// end in the round that counted, no round ran twice or beside the next one.
-func (tr *trial) checkLedger(t *testing.T, tasks []*store.Task) {
-	t.Helper()
-	a := examineLedger(readLedger(t, tr.dir, "ledger"))
-	tr.report.Executions = a.executions
-	for _, e := range a.doubled {
-		tr.report.violate(begunAgain, "round %v (task/round)", e)
-	}
-	for _, e := range a.overlaps {
-		if tr.report.HistoryLosses > 0 {
-			tr.report.RunAgain++
-			continue
-		}
-		tr.report.violate(overlap, "round %v (task/round) lived on when a later one had begun", e)
-	}
-	for _, task := range tasks {
-		last := entry{task.ID, task.Task.Round}
-		if n := a.finished[last]; task.Outcome == statemachine.Succeeded && n == 0 {
-			tr.report.violate(record, "round %v counts as succeeded but its program has not come to its end", last)
-		}
-	}
-}
-
-// checkHandled compares with what handlers wrote: each task was handled, by one
-// manager at a time.
-func (tr *trial) checkHandled(t *testing.T, tasks []*store.Task) {
-	t.Helper()
-	all := handlings(readLedger(t, tr.dir, "handled"))
-	tr.report.HandledAgain = again(all)
-	done := map[int64]bool{}
-	for _, h := range all {
-		done[h.task] = done[h.task] || !h.to.IsZero()
-	}
-	for _, task := range tasks {
-		if task.State == statemachine.Archived && !done[task.ID] {
-			tr.report.violate(unhandled, "task %d", task.ID)
-		}
-	}
-	for _, id := range atOnce(all, tr.fleet.frozenWithin) {
-		if tr.report.HistoryLosses > 0 {
-			continue // who handled it may be forgotten, and is told at its next sign of life
-		}
-		tr.report.violate(handledOnce, "task %d", id)
-	}
-}
-
 func (tr *trial) checkAudit(t *testing.T) {
 	t.Helper()
 	found, err := audit.Verify(t.Context(), tr.Store)

@@ -23,9 +23,10 @@ func (tr *trial) redisCards() []card {
 // redisHit reports whether Redis is away already, and excuses whoever gives up if
 // it will be.
 func (tr *trial) redisHit(d time.Duration) bool {
-	if time.Now().Before(tr.trouble.Add(-afterTrouble)) {
+	if tr.redisAway {
 		return false
 	}
+	tr.redisAway = true
 	tr.trouble = time.Now().Add(d + afterTrouble)
 	return true
 }
@@ -43,6 +44,7 @@ func (tr *trial) killRedis(t *testing.T, c class, before func(t *testing.T)) boo
 		t.Helper()
 		before(t)
 		tr.Server.Restart(t) // and waits until it answers
+		tr.redisAway = false
 		tr.trouble = time.Now().Add(afterTrouble)
 		tr.watch.await(c, settledMore())
 	})
@@ -83,6 +85,7 @@ func (tr *trial) freezeRedis(t *testing.T) bool {
 	tr.later(d, func(t *testing.T) {
 		t.Helper()
 		tr.Server.Resume(t)
+		tr.redisAway = false
 		tr.watch.await(redisFreeze, settledMore())
 	})
 	return true
@@ -91,7 +94,7 @@ func (tr *trial) freezeRedis(t *testing.T) bool {
 // flushScripts makes Redis forget all scripts, as a failover does.
 func (tr *trial) flushScripts(t *testing.T) bool {
 	t.Helper()
-	if time.Now().Before(tr.trouble.Add(-afterTrouble)) {
+	if tr.redisAway {
 		return false // it does not answer
 	}
 	tr.Server.Do(t, "SCRIPT", "FLUSH")

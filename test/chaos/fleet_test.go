@@ -70,6 +70,11 @@ func (f *fleet) of(as role) []*member {
 	return slices.DeleteFunc(slices.Clone(f.members), func(m *member) bool { return m.role != as || m.away() })
 }
 
+// complete reports whether all members run.
+func (f *fleet) complete() bool {
+	return !slices.ContainsFunc(f.members, func(m *member) bool { return m.away() || !m.alive() })
+}
+
 func (f *fleet) named(name string) *member {
 	return f.members[slices.IndexFunc(f.members, func(m *member) bool { return m.name == name })]
 }

@@ -44,20 +44,20 @@ func again(all []handling) int {
 	return n
 }
 
-// atOnce returns the tasks that two managers handled at the same time. A call that
+// atOnce finds the tasks that two managers handled at the same time. A call that
 // did not return ended with its process, and one that was frozen can be
 // superseded: only Redis keeps what that one does from counting.
-func atOnce(all []handling, frozen func(manager string, within span) bool) []int64 {
-	var tasks []int64
+func atOnce(all []handling, frozen func(manager string, within span) bool) []clash {
+	var found []clash
 	last := map[int64]handling{}
 	for _, h := range all {
 		before, ok := last[h.task]
 		if ok && before.manager != h.manager && before.to.After(h.from) && !frozen(before.manager, span{before.from, before.to}) {
-			tasks = append(tasks, h.task)
+			found = append(found, clash{entry: entry{id: h.task}, first: before.from, second: h.from, until: before.to})
 		}
 		last[h.task] = h
 	}
-	return tasks
+	return found
 }
 
 // frozenWithin reports whether the member was frozen at a moment of the span.

@@ -6,10 +6,13 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// program is run.sh: it writes what really happened into a ledger outside TDF.
-// The first word says how it behaves.
+// program is run.sh: it writes what really happened into a ledger outside TDF, with
+// how long the machine had been running when the program began, and now. The first
+// word says how it behaves.
 const program = `#!/bin/sh
-say() { echo "$TDF_TASK_ID $TDF_ROUND $1" >> "$CHAOS_LEDGER"; }
+read began _ </proc/uptime
+export began
+say() { read now _ </proc/uptime; echo "$TDF_TASK_ID $TDF_ROUND $1 $began $now" >> "$CHAOS_LEDGER"; }
 say start
 case "$1" in
 ok) ;;
@@ -22,7 +25,7 @@ long) [ "$TDF_ROUND" -ge 1 ] || for i in $(seq 60); do sleep 0.1; say beat; done
 huge) head -c 3000000 /dev/zero | tr '\0' x ;;
 crash) [ "$TDF_ROUND" -ge 2 ] || kill -SEGV $$ ;;
 forks) for i in 1 2 3; do
-	setsid sh -c 'trap "" TERM HUP; while sleep 0.2; do echo "$TDF_TASK_ID $TDF_ROUND beat" >> "$CHAOS_LEDGER"; done' >/dev/null 2>&1 &
+	setsid sh -c 'trap "" TERM HUP; while sleep 0.2; do read now _ </proc/uptime; echo "$TDF_TASK_ID $TDF_ROUND beat $began $now" >> "$CHAOS_LEDGER"; done' >/dev/null 2>&1 &
 done ;;
 esac
 say end

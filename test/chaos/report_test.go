@@ -69,7 +69,8 @@ type report struct {
 	// cost, as the servers say.
 	HistoryLosses int `json:"history_losses"`
 	Forgotten     int `json:"forgotten"`
-	// RunAgain counts the rounds that ran twice after such a loss.
+	// RunAgain counts the rounds that ran twice, or beside a later one, because of
+	// such a loss.
 	RunAgain int `json:"run_again"`
 	// Events is how many steps were replayed.
 	Events     int            `json:"events"`
