@@ -31,11 +31,11 @@ func TestDamagedTasks(t *testing.T) {
 	w.file(t, "go", "", 0o600)
 	for _, id := range append(ids, ended...) {
 		wait.Eventually(t, patience, func() bool { return len(w.Sets(t, id)) == 0 }, "task %d is not set aside", id)
-		contains(t, "the server's log", server.log.String(), `"task":`+id2text(id), "set aside")
+		contains(t, "the server's log", server.Log.String(), `"task":`+id2text(id), "set aside")
 	}
 	w.archived(t, w.open(t, w.script(t, "q", "true"))[0], sm.Succeeded)
 	for _, d := range w.daemons {
-		if d.ended() {
+		if d.Ended() {
 			t.Errorf("%v has ended", d.Args)
 		}
 	}
@@ -67,15 +67,15 @@ func TestIdle(t *testing.T) {
 	w := newWorld(t, "sleep_after_no_process_claimed=0.05")
 	server := w.server(t)
 	worker := w.worker(t, "w")
-	worker.says(t, `"worker":"w"`)
-	worker.says(t, "no open task to claim")
-	server.says(t, `"round":1,"tasks":0`)
+	worker.Says(t, `"worker":"w"`)
+	worker.Says(t, "no open task to claim")
+	server.Says(t, `"round":1,"tasks":0`)
 	wait.Never(t, 300*time.Millisecond, func() bool {
-		return strings.Count(worker.log.String(), "no open task to claim") > 1
+		return strings.Count(worker.Log.String(), "no open task to claim") > 1
 	}, "idling is said again and again")
 	w.await(t, w.open(t, w.script(t, "p", "true"))[0], sm.Succeeded)
 	wait.Eventually(t, patience, func() bool {
-		return strings.Count(worker.log.String(), "no open task to claim") == 2
+		return strings.Count(worker.Log.String(), "no open task to claim") == 2
 	}, "the next idle time is not said")
 }
 
@@ -96,7 +96,7 @@ func TestManyOverdue(t *testing.T) {
 	}
 	w.open(t, specs...)
 	server := w.server(t)
-	server.says(t, `"round":0,"tasks":1000,`)
+	server.Says(t, `"round":0,"tasks":1000,`)
 	counts, err := w.Store.Count(t.Context())
 	if err != nil || counts[sm.Expired] != 1000 || counts[sm.Open] != 2000 {
 		t.Errorf("after the first round: %v, %v", counts, err)

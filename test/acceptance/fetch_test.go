@@ -175,7 +175,7 @@ func TestSources(t *testing.T) {
 			t.Errorf("%s was asked for %d times", file, n)
 		}
 	}
-	if worker.ended() {
+	if worker.Ended() {
 		t.Error("the worker has ended")
 	}
 }

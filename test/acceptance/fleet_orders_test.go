@@ -50,7 +50,7 @@ func TestOrders(t *testing.T) {
 	w.order(t, "undrain", "w")
 	within(t, "from undrain to the next claim", at, w.await(t, second, sm.Running).Round(0).Stamps["running"], 2*sm.Second)
 	w.order(t, "stop", "w")
-	worker.finish(t)
+	worker.Finish(t)
 	w.becomes(t, "w", "stopped")
 	checkFields(t, w.await(t, second, sm.Open), map[string]string{"releases": "1", "round": "1", "losses": "-", "0:executed": "-"})
 	w.worker(t, "w") // a stop is for a process, not for a name

@@ -44,7 +44,7 @@ func TestFlood(t *testing.T) {
 	})
 	id := w.open(t, w.script(t, "flood", flood))[0]
 	wait.Eventually(t, 4*patience, func() bool { return w.state(t, id) == sm.Executed }, "the flood does not end")
-	for _, pid := range append(worker.shims(t), worker.Process.Pid) {
+	for _, pid := range append(shimsOf(t, worker), worker.Process.Pid) {
 		peak := peakMemory(t, pid)
 		t.Logf("process %d took %d MiB at most", pid, peak>>20)
 		if peak > mostMemory {
@@ -62,7 +62,7 @@ func TestFlood(t *testing.T) {
 		"0:output": "begin\n" + strings.Repeat("\x00", 1<<19-6) + capture.Marker(floodSize-1<<20) +
 			strings.Repeat("\x00", 1<<19-4) + "end\n",
 	})
-	if worker.ended() {
+	if worker.Ended() {
 		t.Error("the worker has ended")
 	}
 }

@@ -71,8 +71,8 @@ func (w *world) pauses(t *testing.T, worker *daemon, disk string) {
 	small := w.script(t, "small", "echo fits")
 	w.await(t, w.open(t, small)[0], sm.Executed)
 	filler := disktest.Fill(t, disk)
-	worker.says(t, "claiming nothing")
-	worker.says(t, "disk_reserve")
+	worker.Says(t, "claiming nothing")
+	worker.Says(t, "disk_reserve")
 	wait.Eventually(t, patience, func() bool {
 		info, _, err := w.Store.Worker(t.Context(), "w")
 		return err == nil && strings.Contains(info.Reason, disk)
@@ -83,12 +83,12 @@ func (w *world) pauses(t *testing.T, worker *daemon, disk string) {
 		t.Fatal(err)
 	}
 	checkFields(t, w.await(t, id, sm.Executed), map[string]string{"0:output": "fits\n", "0:error": ""})
-	worker.says(t, "claiming again")
+	worker.Says(t, "claiming again")
 	wait.Eventually(t, patience, func() bool {
 		info, _, err := w.Store.Worker(t.Context(), "w")
 		return err == nil && info.Reason == ""
 	}, "the registry still says why nothing is claimed")
-	if worker.ended() {
+	if worker.Ended() {
 		t.Error("the worker has ended")
 	}
 }
@@ -108,12 +108,12 @@ func TestFullSpool(t *testing.T) {
 	filler := disktest.Fill(t, disk)
 	w.Server.Kill(t)
 	w.file(t, "sign.go", "", 0o644)
-	worker.says(t, "could not keep a result on disk")
-	worker.says(t, full)
+	worker.Says(t, "could not keep a result on disk")
+	worker.Says(t, full)
 	w.Server.Restart(t)
 	checkFields(t, w.await(t, id, sm.Executed), map[string]string{"0:output": "done\n", "0:error": "", "round": "0"})
 	again := w.open(t, spec)[0]
-	worker.says(t, "claiming nothing")
+	worker.Says(t, "claiming nothing")
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}

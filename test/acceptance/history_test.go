@@ -26,14 +26,14 @@ func TestRedisLosesChanges(t *testing.T) {
 	w.passed(t, w.redisNow(t), 2*sm.Second) // the server looks each second
 	lost := w.redisNow(t)
 	back()
-	server.says(t, "redis has lost at least")
+	server.Says(t, "redis has lost at least")
 	l.begun(t, 1, 4)
 	within(t, "from the loss to all programs running again", lost, w.redisNow(t), shortLease+4*sm.Second)
 	fresh := w.open(t, spec)
 	if fresh[0] <= slices.Max(gone)+1000 {
 		t.Errorf("the next id is %d, after %v were given out", fresh[0], gone)
 	}
-	worker.says(t, "took back a task of an earlier incarnation")
+	worker.Says(t, "took back a task of an earlier incarnation")
 	l.release(t)
 	for _, id := range append(kept, fresh...) {
 		task := w.archived(t, id, sm.Succeeded)

@@ -134,11 +134,11 @@ func removeGroup(t *testing.T, dir string) {
 	}
 }
 
-// shims are the process ids of a worker's shims.
-func (d *daemon) shims(t *testing.T) []int {
+// shimsOf are the process ids of a worker's shims.
+func shimsOf(t *testing.T, worker *daemon) []int {
 	t.Helper()
 	var pids []int
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", d.Process.Pid))
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", worker.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}

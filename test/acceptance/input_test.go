@@ -86,7 +86,7 @@ func TestImpossibleInput(t *testing.T) {
 		})
 	}
 	checkFields(t, w.await(t, w.open(t, w.script(t, "p", echoWords))[0], sm.Executed), map[string]string{"0:error": ""})
-	if worker.ended() {
+	if worker.Ended() {
 		t.Error("the worker has ended")
 	}
 }

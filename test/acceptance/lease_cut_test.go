@@ -49,7 +49,7 @@ func (w *world) cutOff(t *testing.T, cut *daemon, hang, release func()) {
 	hang()
 	w.allBack(t, ids, at, shortLease+2*sm.Second)
 	w.noneLeft(t, "cut")
-	cut.says(t, "could not renew the lease in time")
+	cut.Says(t, "could not renew the lease in time")
 	l.begun(t, 1, 4)
 	w.passed(t, at, 3*shortLease)
 	healed := w.redisNow(t)
@@ -83,10 +83,10 @@ func TestRedisAwayFinish(t *testing.T) {
 	l.begun(t, 0, 4)
 	w.Server.Kill(t)
 	alive := func() int { return l.count(t, 0, "beat") }
-	wait.Never(t, away, worker.ended, "the worker has ended while Redis was away")
+	wait.Never(t, away, worker.Ended, "the worker has ended while Redis was away")
 	l.release(t, ids[:2]...)
 	wait.Eventually(t, patience, func() bool { return l.count(t, 0, "end") == 2 }, "two programs do not end without Redis")
-	worker.says(t, "keeping a result on disk while redis is away")
+	worker.Says(t, "keeping a result on disk while redis is away")
 	seen := alive()
 	wait.Eventually(t, patience, func() bool { return alive() > seen }, "the other two programs do not go on")
 	w.Server.Restart(t)
@@ -120,7 +120,7 @@ func TestRedisAwayStop(t *testing.T) {
 	if took := time.Since(since); took > away/3+time.Second {
 		t.Errorf("the programs were killed %v after Redis went away, want within the lease", took)
 	}
-	wait.Never(t, away-time.Since(since), worker.ended, "the worker has ended while Redis was away")
+	wait.Never(t, away-time.Since(since), worker.Ended, "the worker has ended while Redis was away")
 	w.Server.Restart(t)
 	l.begun(t, 1, 4)
 	l.release(t)

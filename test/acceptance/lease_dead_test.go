@@ -120,8 +120,8 @@ func TestPoison(t *testing.T) {
 	ids := w.open(t, append([]manager.Spec{bad}, times(6, good)...)...)
 	worker, dead := start(), 0
 	wait.Eventually(t, time.Minute, func() bool {
-		if worker.ended() && dead < 10 { // as a supervisor sees it
-			worker.killed = true
+		if worker.Ended() && dead < 10 { // as a supervisor sees it
+			worker.Killed = true
 			worker = start()
 			dead++
 		}

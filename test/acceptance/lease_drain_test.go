@@ -42,8 +42,8 @@ func TestDrainBySignal(t *testing.T) {
 	drains := w.worker(t, "drains", "slots=4", "drain_timeout=3")
 	l.begun(t, 0, 2)
 	at := w.redisNow(t)
-	drains.signal(t, syscall.SIGTERM)
-	drains.says(t, "draining")
+	drains.Signal(t, syscall.SIGTERM)
+	drains.Says(t, "draining")
 	wait.Eventually(t, patience, func() bool { return w.info(t, "drains").State == "draining" }, "the registry does not say so")
 	ids = append(ids, w.open(t, spec)...)
 	l.release(t, ids[0])
@@ -52,7 +52,7 @@ func TestDrainBySignal(t *testing.T) {
 	if opened.Sub(at) < 3*sm.Second {
 		t.Errorf("handed back after %s s, before drain_timeout = 3 was over", opened.Sub(at).Text())
 	}
-	drains.finish(t)
+	drains.Finish(t)
 	w.noneLeft(t, "drains")
 	if state := w.info(t, "drains").State; state != "stopped" {
 		t.Errorf("the registry says of the worker that has left: %s", state)
@@ -76,14 +76,14 @@ func TestSecondSignal(t *testing.T) {
 	ids := w.open(t, times(4, spec)...)
 	drains := w.worker(t, "drains", "slots=4", "drain_timeout=3600", "kill_grace=60")
 	l.begun(t, 0, 4)
-	drains.signal(t, syscall.SIGTERM)
-	drains.says(t, "draining")
+	drains.Signal(t, syscall.SIGTERM)
+	drains.Says(t, "draining")
 	at := w.redisNow(t)
-	drains.signal(t, syscall.SIGTERM)
+	drains.Signal(t, syscall.SIGTERM)
 	for _, id := range ids {
 		within(t, "from the second signal to the task handed back", at, w.reopened(t, id), 2*sm.Second)
 	}
-	drains.finish(t)
+	drains.Finish(t)
 	w.noneLeft(t, "drains")
 	w.worker(t, "other", "slots=4")
 	l.release(t)
@@ -108,16 +108,16 @@ func TestThirdSignal(t *testing.T) {
 	dies := w.launch(t, "dies", "tdf-worker", w.reaching(t, "dies", proxy.Addr(), "drain_timeout=3600", "kill_grace=60")...)
 	l.begun(t, 0, 1)
 	proxy.Hang()
-	dies.signal(t, syscall.SIGTERM)
-	dies.says(t, "draining")
+	dies.Signal(t, syscall.SIGTERM)
+	dies.Says(t, "draining")
 	if len(w.processes("dies")) == 0 {
 		t.Error("the program does not run: nothing is left to kill")
 	}
-	dies.signal(t, syscall.SIGTERM)
+	dies.Signal(t, syscall.SIGTERM)
 	w.noneLeft(t, "dies")
-	dies.killed = true // its exit code is looked at here
-	dies.signal(t, syscall.SIGTERM)
-	wait.Closed(t, 2*time.Second, dies.done, "the worker does not end at the third signal")
+	dies.Killed = true // its exit code is looked at here
+	dies.Signal(t, syscall.SIGTERM)
+	wait.Closed(t, 2*time.Second, dies.Done, "the worker does not end at the third signal")
 	if code := dies.ProcessState.ExitCode(); code != cli.ExitTerminate {
 		t.Errorf("ended with %d, want %d", code, cli.ExitTerminate)
 	}

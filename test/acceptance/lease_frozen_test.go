@@ -68,7 +68,7 @@ func (f *freezing) freeze(t *testing.T, layer string) {
 	f.before = f.info(t, "frozen").Incarnation
 	f.other = f.worker(t, "other")
 	at := f.redisNow(t)
-	f.frozen.signal(t, syscall.SIGSTOP)
+	f.frozen.Signal(t, syscall.SIGSTOP)
 	within(t, "from the freezing to the second round", at, f.reopened(t, f.id), shortLease+2*sm.Second)
 	f.noneLeft(t, "frozen")
 	l.begun(t, 1, 1)
@@ -88,9 +88,9 @@ func (f *freezing) finish(t *testing.T) {
 func (f *freezing) thaw(t *testing.T) {
 	t.Helper()
 	before := f.hash(t, f.id)
-	f.frozen.signal(t, syscall.SIGCONT)
-	f.frozen.says(t, "lost the lease: stopping all programs and registering again")
-	f.frozen.says(t, fmt.Sprintf("could not hand back task %d", f.id))
+	f.frozen.Signal(t, syscall.SIGCONT)
+	f.frozen.Says(t, "lost the lease: stopping all programs and registering again")
+	f.frozen.Says(t, fmt.Sprintf("could not hand back task %d", f.id))
 	wait.Eventually(t, patience, func() bool { return f.info(t, "frozen").Incarnation > f.before },
 		"the worker that was frozen does not register again")
 	if after := f.hash(t, f.id); !maps.Equal(before, after) {
@@ -103,7 +103,7 @@ func (f *freezing) worksAgain(t *testing.T) {
 	f.leave(t, f.other)
 	id := f.open(t, f.script(t, "p", "echo again"))[0]
 	checkFields(t, f.archived(t, id, sm.Succeeded), map[string]string{"0:worker": "frozen", "round": "0", "0:output": "again\n"})
-	if f.server.ended() {
+	if f.server.Ended() {
 		t.Error("the server has ended")
 	}
 	f.sound(t)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"syscall"
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/cli"
@@ -20,12 +19,12 @@ func (w *world) refusedName(t *testing.T, name string, pid int) {
 		t.Fatal(err)
 	}
 	second := w.launch(t, "second", "tdf-worker", w.workerArgs(name)...)
-	second.killed = true // its exit code is looked at here
-	wait.Closed(t, patience, second.done, "a second worker of a living name is not refused")
+	second.Killed = true // its exit code is looked at here
+	wait.Closed(t, patience, second.Done, "a second worker of a living name is not refused")
 	if code := second.ProcessState.ExitCode(); code != cli.ExitUsage {
 		t.Errorf("a second worker of a living name ended with %d, want %d", code, cli.ExitUsage)
 	}
-	contains(t, "the refusal", second.log.String(), fmt.Sprintf("worker %q runs as process %d on host %q", name, pid, host))
+	contains(t, "the refusal", second.Log.String(), fmt.Sprintf("worker %q runs as process %d on host %q", name, pid, host))
 }
 
 // A16, A52: of two workers of one name, the second is refused; the first goes on
@@ -49,7 +48,7 @@ func TestNameTaken(t *testing.T) {
 			"round": "0", "losses": "-", "releases": "-", "0:worker": "w", "0:output": "round 0 by w\n",
 		})
 	}
-	if first.ended() {
+	if first.Ended() {
 		t.Error("the first worker has ended")
 	}
 	w.sound(t)
@@ -79,7 +78,7 @@ func TestNameComesBack(t *testing.T) {
 			t.Errorf("task %d was released after the first claim of the successor", id)
 		}
 	}
-	second.says(t, "took back a task of an earlier incarnation of this worker")
+	second.Says(t, "took back a task of an earlier incarnation of this worker")
 	checkFields(t, w.archived(t, ids[2], sm.Succeeded), map[string]string{"losses": "-", "round": "0"})
 	l.noOverlap(t)
 	w.sound(t)
@@ -104,10 +103,9 @@ func TestNameElsewhere(t *testing.T) {
 	container := w.start(t, command)
 	l.begun(t, 0, 1)
 	w.refusedName(t, "w", 1)
-	container.signal(t, syscall.SIGKILL)
-	<-container.done
+	container.Kill(t)
 	second := w.worker(t, "w")
-	second.says(t, "waiting whether it is still alive")
+	second.Says(t, "waiting whether it is still alive")
 	last := w.info(t, "w").Heartbeat
 	l.begun(t, 1, 1)
 	if started := w.info(t, "w").Started; started < last.Add(lease) {

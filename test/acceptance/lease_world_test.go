@@ -47,16 +47,15 @@ func (w *world) serverWith(t *testing.T, name string, settings ...string) *daemo
 func (w *world) kill(t *testing.T, d *daemon) sm.Time {
 	t.Helper()
 	at := w.redisNow(t)
-	d.signal(t, syscall.SIGKILL)
-	<-d.done
+	d.Kill(t)
 	return at
 }
 
 // leave ends a program in good order.
 func (w *world) leave(t *testing.T, d *daemon) {
 	t.Helper()
-	d.signal(t, syscall.SIGTERM)
-	d.finish(t)
+	d.Signal(t, syscall.SIGTERM)
+	d.Finish(t)
 }
 
 // processes are those of the programs that the worker has started.

@@ -40,8 +40,8 @@ until [ -e "$1/setsid" ]; do sleep 0.02; done
 	}
 	before := w.running()
 	second := w.worker(t, "w")
-	second.says(t, "killed what an earlier incarnation of this worker has left")
-	second.says(t, "took back a task of an earlier incarnation")
+	second.Says(t, "killed what an earlier incarnation of this worker has left")
+	second.Says(t, "took back a task of an earlier incarnation")
 	for _, pid := range before {
 		wait.Eventually(t, patience, func() bool { return unix.Kill(pid, 0) != nil || zombie(pid) }, "process %d is left", pid)
 	}
@@ -53,19 +53,19 @@ until [ -e "$1/setsid" ]; do sleep 0.02; done
 // killAtOnce kills a worker and its shims so that none of them sees another die.
 func (w *world) killAtOnce(t *testing.T, d *daemon) {
 	t.Helper()
-	shims := d.shims(t)
+	shims := shimsOf(t, d)
 	if len(shims) == 0 {
 		t.Fatal("no shim is seen")
 	}
-	d.signal(t, syscall.SIGSTOP)
+	d.Signal(t, syscall.SIGSTOP)
 	for _, pid := range shims {
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		wait.Eventually(t, patience, func() bool { return zombie(pid) }, "shim %d does not die", pid)
 	}
-	d.signal(t, syscall.SIGKILL)
-	wait.Closed(t, patience, d.done, "the worker does not die")
+	d.Signal(t, syscall.SIGKILL)
+	wait.Closed(t, patience, d.Done, "the worker does not die")
 }
 
 // privates are the private directories of this world's rounds; an empty one that

@@ -36,10 +36,10 @@ func TestLife(t *testing.T) {
 		"w          moving task 1: running -> executed",
 		"server     moving task 1: executed -> succeeded",
 		"tdf-manager moving task 1: succeeded -> archived")
-	contains(t, "the worker's log", worker.log.String(), "moving task 1: open -> running", "claimed task 1",
+	contains(t, "the worker's log", worker.Log.String(), "moving task 1: open -> running", "claimed task 1",
 		"executing task 1: p 1 2", "moving task 1: running -> executed")
-	server.says(t, `"from":"executed","to":"succeeded"`)
-	archiver.says(t, `"tasks":1`)
+	server.Says(t, `"from":"executed","to":"succeeded"`)
+	archiver.Says(t, `"tasks":1`)
 	w.sound(t)
 }
 

@@ -115,8 +115,8 @@ func TestWeakerContainment(t *testing.T) {
 	cmd.Args = append([]string{"tdf-worker"}, w.workerArgs("w", "containment=cgroup")...)
 	w.asUser(t, cmd)
 	worker := w.start(t, cmd)
-	worker.says(t, "weaker containment than asked for: cgroup: ")
-	worker.says(t, `"message":"registered"`)
+	worker.Says(t, "weaker containment than asked for: cgroup: ")
+	worker.Says(t, `"message":"registered"`)
 	info, _, err := w.Store.Worker(t.Context(), "w")
 	if err != nil || info.Containment != "group" {
 		t.Errorf("the registry says %q, %v", info.Containment, err)

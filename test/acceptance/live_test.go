@@ -27,13 +27,13 @@ until [ -e "$1.go" ]; do sleep 0.05; done; echo o; echo bad >&2; echo three`)
 	seen := w.start(t, &exec.Cmd{Path: program(t, "tdf-manager"), Dir: t.TempDir(), Args: []string{
 		"tdf-manager", "--config", w.cfg, "logs", "--follow", id2text(ids[0]),
 	}})
-	seen.says(t, "one\ntw")
-	if w.state(t, ids[0]) != sm.Running || strings.Contains(seen.log.String(), "three") || seen.ended() {
-		t.Errorf("the task is %s, the reader says %q", w.state(t, ids[0]), seen.log)
+	seen.Says(t, "one\ntw")
+	if w.state(t, ids[0]) != sm.Running || strings.Contains(seen.Log.String(), "three") || seen.Ended() {
+		t.Errorf("the task is %s, the reader says %q", w.state(t, ids[0]), seen.Log)
 	}
 	w.file(t, "sign.go", "", 0o644)
-	wait.Closed(t, patience, seen.done, "the reader does not end")
-	if got := seen.log.String(); got != "one\ntwo\nthree\n" {
+	wait.Closed(t, patience, seen.Done, "the reader does not end")
+	if got := seen.Log.String(); got != "one\ntwo\nthree\n" {
 		t.Errorf("the reader says %q", got)
 	}
 	w.await(t, ids[1], sm.Failed)

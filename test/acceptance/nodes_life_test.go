@@ -80,7 +80,7 @@ func TestUnknownClassIsIgnored(t *testing.T) {
 		w.await(t, w.submitted(t, p, "--queue", queue), sm.Succeeded)
 	}
 	checkFields(t, w.Task(t, unknown), map[string]string{"state": "open", "0:worker": "-"})
-	if strings.Contains(n1.log.String(), `"level":"error"`) {
+	if strings.Contains(n1.Log.String(), `"level":"error"`) {
 		t.Error("the worker complains of a queue that is not its own")
 	}
 	w.node(t, "n2", "classes=audio")
@@ -170,8 +170,8 @@ func TestNodeNameOfDisbatch(t *testing.T) {
 	w := newWorld(t)
 	for name, warned := range map[string]bool{"mig01": false, "1abc": true, "a-b": true, "abcdefghi": true} {
 		d := w.worker(t, "worker-"+name, "node="+name)
-		d.says(t, `"message":"registered"`)
-		if strings.Contains(d.log.String(), "no node id of Disbatch") != warned {
+		d.Says(t, `"message":"registered"`)
+		if strings.Contains(d.Log.String(), "no node id of Disbatch") != warned {
 			t.Errorf("node %q: warned %v", name, !warned)
 		}
 	}

@@ -144,7 +144,7 @@ func TestFreedLimitWakes(t *testing.T) {
 			w.server(t)
 			w.queue(t, "q", c.queue...)
 			for i, env := range []string{"a", "b"} {
-				w.worker(t, env, "env="+env, "node="+c.nodes[i], "maxthreads="+c.cap, "slots=2").says(t, "no open task to claim")
+				w.worker(t, env, "env="+env, "node="+c.nodes[i], "maxthreads="+c.cap, "slots=2").Says(t, "no open task to claim")
 			}
 			gaps := w.handOver(t)
 			slices.Sort(gaps)

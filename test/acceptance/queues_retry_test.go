@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -30,8 +31,11 @@ func TestRetryWhatFailed(t *testing.T) {
 	if !ok || len(opened) != 2 {
 		t.Fatalf("opened %v", opened)
 	}
-	for i, of := range []int64{ids[0], ids[2]} {
-		id := ids[3] + 1 + int64(i)
+	for _, of := range []int64{ids[0], ids[2]} { // in whichever order they failed
+		id, err := strconv.ParseInt(w.Task(t, of).Fields["retried_by"], 10, 64)
+		if err != nil || id <= ids[3] || id > ids[3]+2 {
+			t.Fatalf("task %d is retried by %d, %v; want one of the two new ones", of, id, err)
+		}
 		task := w.await(t, id, sm.Succeeded)
 		checkFields(t, task, map[string]string{"retry_of": id2text(of), "program": "full", "input": full.Input, "round": "0"})
 		checkFields(t, w.Task(t, of), map[string]string{"retried_by": id2text(id), "state": "failed"})

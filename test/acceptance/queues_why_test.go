@@ -73,7 +73,7 @@ func TestWhyIsRight(t *testing.T) {
 			w.server(t)
 			w.queue(t, "q", c.queue...)
 			if c.worker != nil {
-				w.worker(t, "w", c.worker...).says(t, "registered")
+				w.worker(t, "w", c.worker...).Says(t, "registered")
 			}
 			for _, verb := range c.prepare {
 				w.manage(t, 0, verb...)
@@ -96,8 +96,8 @@ func TestWhyIsRight(t *testing.T) {
 func TestWhyNamesTheNearest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.worker(t, "far", "node=n1", "env=java", "labels=gpu=v100").says(t, "registered")
-	w.worker(t, "near", "node=n2", "env=python", "labels=gpu=v100", "resources=gpu=1").says(t, "registered")
+	w.worker(t, "far", "node=n1", "env=java", "labels=gpu=v100").Says(t, "registered")
+	w.worker(t, "near", "node=n2", "env=python", "labels=gpu=v100", "resources=gpu=1").Says(t, "registered")
 	p := w.script(t, "p", "true")
 	for _, c := range []struct{ submit, says []string }{
 		{[]string{"--env", "python", "-l", "gpu=a100"}, []string{"gpu=a100", "gpu=v100", "near", "labels"}},

@@ -101,8 +101,8 @@ until [ -e "$1" ]; do sleep 0.05; done`)
 		return strings.Contains(list, "four of ten")
 	}, "ls does not show the progress")
 	contains(t, "ls", list, "40", "running")
-	waiting.says(t, "four of ten") // a line every ten seconds
+	waiting.Says(t, "four of ten") // a line every ten seconds
 	w.file(t, "go", "", 0o644)
 	w.archived(t, id, sm.Succeeded)
-	waiting.finish(t)
+	waiting.Finish(t)
 }

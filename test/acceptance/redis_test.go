@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/daemontest"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/internal/wait"
@@ -40,7 +41,7 @@ func TestRedisOutage(t *testing.T) {
 	w.Server.Kill(t)
 	wait.Never(t, outage, func() bool {
 		for _, d := range w.daemons {
-			if d.ended() {
+			if d.Ended() {
 				return true
 			}
 		}
@@ -64,7 +65,7 @@ func TestRedisOutage(t *testing.T) {
 	w.sound(t)
 	t.Run("log is JSON", func(t *testing.T) {
 		for _, d := range w.daemons {
-			for line := range strings.Lines(d.log.String()) {
+			for line := range strings.Lines(d.Log.String()) {
 				if !json.Valid([]byte(line)) {
 					t.Fatalf("%v logs a line that is no JSON: %s", d.Args, line)
 				}
@@ -86,7 +87,7 @@ func TestRefusedReadIsNoDamage(t *testing.T) {
 	spec.StartAfter = at(w.redisNow(t).Add(3600 * sm.Second))
 	w.open(t, spec)
 	command := exec.Command(program(t, "tdf-manager"), "--config", w.cfg, "wait", "--timeout", "3")
-	var out text
+	var out daemontest.Output
 	command.Stdout, command.Stderr = &out, &out
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -123,11 +124,11 @@ func TestPasswords(t *testing.T) {
 			_, worker, _ := w.all(t)
 			w.archived(t, w.open(t, w.script(t, "p", "env"))[0], sm.Succeeded)
 			for _, d := range w.daemons {
-				if strings.Contains(d.log.String(), "pa#ss") {
+				if strings.Contains(d.Log.String(), "pa#ss") {
 					t.Errorf("%v shows the password", d.Args)
 				}
 			}
-			if strings.Contains(w.hash(t, 1)["0:output"], "pa#ss") || worker.ended() {
+			if strings.Contains(w.hash(t, 1)["0:output"], "pa#ss") || worker.Ended() {
 				t.Error("run.sh sees the password, or the worker has ended")
 			}
 		})

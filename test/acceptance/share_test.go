@@ -23,7 +23,7 @@ func TestWorkersShareAFetch(t *testing.T) {
 			w.server(t)
 			for i := range c.workers {
 				name := "w" + strconv.Itoa(i)
-				w.launch(t, "common", "tdf-worker", w.workerArgs(name)...).says(t, "no open task to claim")
+				w.launch(t, "common", "tdf-worker", w.workerArgs(name)...).Says(t, "no open task to claim")
 			}
 			spec := manager.Spec{Program: "p", Source: s.url + "/x.tar", Input: filepath.Join(w.own(t, "signs"), "sign")}
 			spec.StartAfter = at(w.redisNow(t).Add(sm.Second / 2))

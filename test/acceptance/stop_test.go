@@ -42,7 +42,7 @@ func TestTimeoutEndsTheGroup(t *testing.T) {
 		"0:error": "warn\nTERMINATED - execution timed out...",
 	})
 	contains(t, "output", task.Fields["0:output"], "partial\n")
-	worker.says(t, "task 1 was terminated (timeout)")
+	worker.Says(t, "task 1 was terminated (timeout)")
 	if out, err := os.ReadFile(filepath.Join(w.dir, "w", "out")); err != nil || string(out) != task.Fields["0:output"] {
 		t.Errorf("the output file was written to after the round: %q, %v", out, err)
 	}
@@ -55,7 +55,7 @@ func (w *world) freeze(t *testing.T, spec manager.Spec) (id int64, worker *daemo
 	id = w.open(t, spec)[0]
 	worker = w.worker(t, "frozen")
 	content(t, spec.Input+".0")
-	worker.signal(t, syscall.SIGSTOP)
+	worker.Signal(t, syscall.SIGSTOP)
 	return id, worker
 }
 
@@ -70,8 +70,8 @@ echo "round $TDF_ROUND by $TDF_WORKER"`
 func (w *world) thaw(t *testing.T, id int64, worker *daemon, refusal string) {
 	t.Helper()
 	before := w.hash(t, id)
-	worker.signal(t, syscall.SIGCONT)
-	worker.says(t, refusal)
+	worker.Signal(t, syscall.SIGCONT)
+	worker.Says(t, refusal)
 	if after := w.hash(t, id); !maps.Equal(before, after) {
 		t.Errorf("the late report changed the task:\n%v\n%v", before, after)
 	}
@@ -108,7 +108,7 @@ func TestFrozenWorker(t *testing.T) {
 			w.thaw(t, id, frozen, "could not mark task 1 as timed out (timed out by server?)")
 			w.file(t, "begun.go", "", 0o600)
 			checkSecondRound(t, w.archived(t, id, sm.Succeeded))
-			if server.ended() {
+			if server.Ended() {
 				t.Error("the server has ended")
 			}
 			w.sound(t)

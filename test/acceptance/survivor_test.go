@@ -41,16 +41,15 @@ var ends = map[string]end{
 	"exit":    {"exit", 0, func(t *testing.T, c *crowd) { c.await(t, sm.Executed) }},
 	"timeout": {"hang", 5 * time.Second, func(t *testing.T, c *crowd) { c.await(t, sm.TimedOut) }},
 	"drain": {"hang", 0, func(t *testing.T, c *crowd) {
-		c.worker.signal(t, syscall.SIGTERM)
-		c.worker.finish(t)
+		c.worker.Signal(t, syscall.SIGTERM)
+		c.worker.Finish(t)
 		c.await(t, sm.Open)
 	}},
 	"worker killed": {"hang", 0, func(t *testing.T, c *crowd) {
-		c.worker.signal(t, syscall.SIGKILL)
-		<-c.worker.done
+		c.worker.Kill(t)
 	}},
 	"shims killed": {"hang", 0, func(t *testing.T, c *crowd) {
-		shims := c.worker.shims(t)
+		shims := shimsOf(t, c.worker)
 		if len(shims) != len(escapes) {
 			t.Fatalf("shims %v, want %d", shims, len(escapes))
 		}
@@ -75,7 +74,7 @@ func TestNoSurvivor(t *testing.T) {
 				t.Run(user+"/"+layer+"/"+name, func(t *testing.T) {
 					t.Parallel()
 					c := newCrowd(t, srv, user, layer)
-					c.worker.says(t, `"containment":"`+layer)
+					c.worker.Says(t, `"containment":"`+layer)
 					c.begin(t, e)
 					e.bring(t, c)
 					for escape := range escapes {

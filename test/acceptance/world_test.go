@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/audit"
+	"github.com/tdf-go/tdf/internal/daemontest"
 	"github.com/tdf-go/tdf/internal/proctest"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/store"
@@ -68,7 +69,7 @@ func worldOn(t *testing.T, sp *storetest.Space, lines ...string) *world {
 	allow(t, w.private, 0o777)
 	w.cfg = w.file(t, "tdf.cfg", fmt.Sprintf(settings, sp.Where.Host, cmp.Or(sp.Where.Port, 6379), sp.Where.Username,
 		sp.Where.Password, sp.Namespace, w.private, strings.Join(lines, "\n")), 0o600)
-	t.Cleanup(func() { w.stopAll(t) })
+	t.Cleanup(func() { daemontest.Stop(t, w.daemons) })
 	return w
 }
 

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/daemontest"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/wait"
 )
@@ -53,10 +54,8 @@ func TestScriptsAreLoadedByTheServer(t *testing.T) {
 	},
 		"the server does not load the scripts")
 	r.becomes(r.submit("after", "echo x"), "succeeded")
-	select {
-	case <-worker.done:
+	if worker.Ended() {
 		t.Error("the worker has ended")
-	default:
 	}
 }
 
@@ -121,11 +120,11 @@ func (r *rig) follow() {
 	id := r.submit("followed", "echo first; while [ ! -e "+sign+" ]; do sleep 0.1; done; echo second")
 	r.becomes(id, "running")
 	reader := r.start("tdf-manager", "--config", r.config("manager"), "logs", "-f", id)
-	wait.Eventually(r.t, patience, func() bool { return strings.Contains(reader.log.String(), "first") }, "the reader sees nothing")
+	wait.Eventually(r.t, patience, func() bool { return strings.Contains(reader.Log.String(), "first") }, "the reader sees nothing")
 	r.file("sign", "", 0o600)
-	wait.Closed(r.t, patience, reader.done, "the reader does not end")
-	if !strings.Contains(reader.log.String(), "second") {
-		r.t.Errorf("the reader saw %q", reader.log)
+	wait.Closed(r.t, patience, reader.Done, "the reader does not end")
+	if !strings.Contains(reader.Log.String(), "second") {
+		r.t.Errorf("the reader saw %q", reader.Log)
 	}
 }
 
@@ -150,15 +149,15 @@ func (r *rig) archive(id string) {
 	archiver := r.start("tdf-manager", "--config", r.config("manager"), "run")
 	r.becomes(id, "archived")
 	_ = archiver.Process.Signal(syscall.SIGTERM)
-	wait.Closed(r.t, patience, archiver.done, "the manager does not end")
+	wait.Closed(r.t, patience, archiver.Done, "the manager does not end")
 }
 
 // loss kills a worker in a round; its successor runs the next one.
-func (r *rig) loss(worker *daemon) {
+func (r *rig) loss(worker *daemontest.Daemon) {
 	r.t.Helper()
 	id := r.submit("lost", `[ "$TDF_ROUND" != 0 ] || sleep 60`)
 	r.becomes(id, "running")
-	worker.kill()
+	worker.Kill(r.t)
 	r.start("tdf-worker", "w2", r.config("worker"))
 	r.becomes(id, "succeeded")
 }

@@ -60,7 +60,7 @@ func TestCanary(t *testing.T) {
 				t.Errorf("the program showed nothing: %q", said["logs "+id])
 			}
 			for _, d := range r.daemons {
-				said[filepath.Base(d.Path)] = d.log.String()
+				said[filepath.Base(d.Path)] = d.Log.String()
 			}
 			r.searchSource(hidden, said)
 			r.search(said)

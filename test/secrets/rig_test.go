@@ -1,43 +1,22 @@
 package secrets
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/daemontest"
 	"github.com/tdf-go/tdf/internal/proctest"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/wait"
 )
 
 const patience = 45 * time.Second
-
-// text gathers what a program prints.
-type text struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *text) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *text) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
 
 // rig is a namespace with a directory in which all files of a test are.
 type rig struct {
@@ -48,7 +27,7 @@ type rig struct {
 	redis func(role string) string
 	// env is what every program has in its environment, beside that of the test.
 	env     []string
-	daemons []*daemon
+	daemons []*daemontest.Daemon
 }
 
 func newRig(t *testing.T, srv *redistest.Server, redis func(role string) string) *rig {
@@ -57,7 +36,7 @@ func newRig(t *testing.T, srv *redistest.Server, redis func(role string) string)
 	if err := os.Chmod(r.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(r.stopAll)
+	t.Cleanup(func() { daemontest.Stop(t, r.daemons) })
 	return r
 }
 
@@ -105,72 +84,27 @@ func (r *rig) own(name string) string {
 	return dir
 }
 
-// daemon is a program that runs until the test ends.
-type daemon struct {
-	*exec.Cmd
-	log    *text
-	done   chan struct{}
-	killed bool
-}
-
 // start runs a program in a directory of its own until the test ends.
-func (r *rig) start(name string, args ...string) *daemon {
+func (r *rig) start(name string, args ...string) *daemontest.Daemon {
 	r.t.Helper()
-	d := &daemon{Cmd: exec.Command(program(r.t, name), args...), log: &text{}, done: make(chan struct{})}
-	d.Dir, d.Stdout, d.Stderr = r.own("run-"+name), d.log, d.log
-	d.Env = slices.Concat(os.Environ(), r.env)
-	if err := d.Start(); err != nil {
-		r.t.Fatal(err)
-	}
-	go func() {
-		_ = d.Wait() // the exit code says it
-		close(d.done)
-	}()
+	cmd := exec.Command(built.Path(r.t, name), args...)
+	cmd.Dir, cmd.Env = r.own("run-"+name), r.env
+	d := daemontest.Start(r.t, patience, cmd)
 	r.daemons = append(r.daemons, d)
 	return d
 }
 
 // crew starts a server, waits until it has published its settings, and starts a worker.
-func (r *rig) crew() (server, worker *daemon) {
+func (r *rig) crew() (server, worker *daemontest.Daemon) {
 	r.t.Helper()
 	server = r.start("tdf-server", "s", r.config("server"))
 	wait.Eventually(r.t, patience, func() bool {
-		select {
-		case <-server.done:
-			r.t.Fatalf("the server ended:\n%s", server.log)
-		default:
+		if server.Ended() {
+			r.t.Fatalf("the server ended:\n%s", server.Log)
 		}
 		return r.srv.Do(r.t, "HGET", r.ns+":meta", "server_seen") != nil
 	}, "no server has begun")
 	return server, r.start("tdf-worker", "w", r.config("worker"))
-}
-
-func (r *rig) stopAll() {
-	for _, d := range r.daemons {
-		_ = d.Process.Signal(syscall.SIGTERM) // those that have ended do not mind
-	}
-	for _, d := range r.daemons {
-		select {
-		case <-d.done:
-		case <-time.After(patience):
-			r.t.Errorf("%v does not stop", d.Args)
-			_ = d.Process.Kill()
-			<-d.done
-		}
-		if code := d.ProcessState.ExitCode(); code != 0 && !d.killed {
-			r.t.Errorf("%v ended with %d", d.Args, code)
-		}
-		if r.t.Failed() {
-			r.t.Logf("%v wrote at last:\n%s", d.Args, tail(d.log.String()))
-		}
-	}
-}
-
-// kill ends a program with SIGKILL.
-func (d *daemon) kill() {
-	d.killed = true
-	_ = d.Process.Kill()
-	<-d.done
 }
 
 // result is what a run of tdf-manager left.
@@ -184,11 +118,11 @@ func (r *rig) verb(role string, args ...string) result {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program(r.t, "tdf-manager"), append([]string{"--config", r.config(role)}, args...)...)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = &out, &errs, r.dir, slices.Concat(os.Environ(), r.env)
-	_ = cmd.Run() // the exit code says it
-	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+	cmd := exec.CommandContext(ctx, built.Path(r.t, "tdf-manager"), append([]string{"--config", r.config(role)}, args...)...)
+	cmd.Dir, cmd.Env = r.dir, r.env
+	var got result
+	got.out, got.err, got.code = daemontest.Run(r.t, cmd)
+	return got
 }
 
 // must runs a verb that ends well.
@@ -222,6 +156,3 @@ func (r *rig) becomes(id, state string) {
 		return last == state
 	}, "task %s is not %s, but %v", id, state, &last)
 }
-
-// tail is the end of a log.
-func tail(log string) string { return log[max(0, len(log)-1500):] }

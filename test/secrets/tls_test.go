@@ -158,9 +158,9 @@ func TestTLS(t *testing.T) {
 		}
 		for _, name := range []string{"tdf-server", "tdf-worker"} {
 			d := r.start(name, "x", r.config(role))
-			<-d.done
-			if code := d.ProcessState.ExitCode(); code != 3 || !regexp.MustCompile(want).MatchString(d.log.String()) {
-				t.Errorf("%s, %s: ended with %d: %s", role, name, code, d.log)
+			<-d.Done
+			if code := d.ProcessState.ExitCode(); code != 3 || !regexp.MustCompile(want).MatchString(d.Log.String()) {
+				t.Errorf("%s, %s: ended with %d: %s", role, name, code, d.Log)
 			}
 			r.daemons = r.daemons[:len(r.daemons)-1]
 		}

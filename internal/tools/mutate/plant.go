@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/tdf-go/tdf/internal/tools/trial"
 )
@@ -29,23 +30,24 @@ func (d *defect) texts(tree string) (sound, broken []byte, err error) {
 	return sound, bytes.Replace(sound, []byte(d.old), []byte(d.new), 1), nil
 }
 
-// try plants the defect, runs the tests and takes it back. It returns the name
-// of the first test that failed, empty if none did.
-func (d *defect) try(tree string) (string, error) {
+// fault is the defect as it is tried.
+func (d *defect) fault(number int) trial.Fault {
+	return trial.Fault{
+		Name:  fmt.Sprintf("%d (%s)", number, d.what),
+		Cells: []string{strconv.Itoa(number), d.what, d.file},
+		Suite: trial.Suite{Packages: d.packages},
+		Plant: d.plant,
+	}
+}
+
+func (d *defect) plant(tree string) (takeBack func() error, err error) {
 	sound, broken, err := d.texts(tree)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	name := filepath.Join(tree, d.file)
 	if err := os.WriteFile(name, broken, 0o600); err != nil {
-		return "", fmt.Errorf("plant: %w", err)
+		return nil, fmt.Errorf("plant: %w", err)
 	}
-	r := trial.Suite{Packages: d.packages}.Try(tree)
-	if err := os.WriteFile(name, sound, 0o600); err != nil {
-		return "", fmt.Errorf("take back: %w", err)
-	}
-	if r.Unbuilt {
-		return "", fmt.Errorf("with %q it does not compile: that is no defect to test for", d.new)
-	}
-	return r.Found, nil
+	return func() error { return os.WriteFile(name, sound, 0o600) }, nil
 }

@@ -99,18 +99,15 @@ func (b *bug) apply(tree string, options ...string) error {
 	return nil
 }
 
-// try brings the bug in, runs its tests and takes it back. It returns the name of
-// the first test that failed, empty if none did.
-func (b *bug) try(tree string) (string, error) {
-	if err := b.apply(tree); err != nil {
-		return "", err
+// fault is the bug as it is tried.
+func (b *bug) fault() trial.Fault {
+	return trial.Fault{
+		Name: b.name, Cells: []string{b.name, b.what, b.seen}, Suite: b.suite,
+		Plant: func(tree string) (func() error, error) {
+			if err := b.apply(tree); err != nil {
+				return nil, err
+			}
+			return func() error { return b.apply(tree, "--reverse") }, nil
+		},
 	}
-	r := b.suite.Try(tree)
-	if err := b.apply(tree, "--reverse"); err != nil {
-		return "", err
-	}
-	if r.Unbuilt {
-		return "", fmt.Errorf("with it the tree does not compile, which shows nothing:\n%s", r.Output)
-	}
-	return r.Found, nil
 }

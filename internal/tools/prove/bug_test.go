@@ -53,7 +53,8 @@ func TestTry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := b.try(dir)
+		f := b.fault()
+		found, err := f.Try(dir)
 		if err != nil {
 			found = err.Error()
 		}
@@ -72,7 +73,8 @@ func TestOutdatedPatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.try(tree(t)); err == nil || !strings.Contains(err.Error(), "does not apply") {
+	f := b.fault()
+	if _, err := f.Try(tree(t)); err == nil || !strings.Contains(err.Error(), "does not apply") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -31,8 +31,7 @@ func TestTry(t *testing.T) {
 		"t.Error(`user_script:1: Error compiling script`)": {Found: "TestIt", Unbuilt: true},
 	} {
 		dir := t.TempDir()
-		write(t, dir, "go.mod", "module m\n\ngo 1.26\n")
-		write(t, dir, "a_test.go", "package m\n\nimport (\n\"os\"\n\"testing\"\n)\n\nvar _ = os.Exit\n\nfunc TestIt(t *testing.T) { "+body+" }\n")
+		module(t, dir, body)
 		got := Suite{Packages: []string{"."}, Run: "TestIt"}.Try(dir)
 		if got.Green != want.Green || got.Unbuilt != want.Unbuilt || got.Found != want.Found {
 			t.Errorf("%s: %+v, want %+v", body, got, want)
@@ -64,6 +63,13 @@ func TestCopy(t *testing.T) {
 			t.Errorf("%s: %v, want it copied: %v", name, err, want)
 		}
 	}
+}
+
+// module writes a tree with one test.
+func module(t *testing.T, dir, body string) {
+	t.Helper()
+	write(t, dir, "go.mod", "module m\n\ngo 1.26\n")
+	write(t, dir, "a_test.go", "package m\n\nimport (\n\"os\"\n\"testing\"\n)\n\nvar _ = os.Exit\n\nfunc TestIt(t *testing.T) { "+body+" }\n")
 }
 
 func write(t *testing.T, dir, name, text string) {

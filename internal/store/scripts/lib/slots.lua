@@ -1,6 +1,6 @@
 -- counts(p, queue, node) are the sets that count a running round: of its queue,
 -- of its node, and of both. p is the list of prefixes that Go declares (see
--- countPrefixes in counts.go). The length tells node and queue apart.
+-- keys.counting). The length tells node and queue apart.
 local function counts(p, queue, node)
   return p[2] .. queue, p[3] .. node, p[4] .. #node .. ':' .. node .. ':' .. queue
 end
