@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,11 +54,9 @@ func printACL(s *session, flags *aclFlags) error {
 		Role: role, Namespace: s.cfg.TDF.Namespace, Name: flags.user, Old: flags.redis == "6.2", LoadScripts: flags.loadScripts,
 	}
 	if flags.passwordFile != "" {
-		password, err := config.ReadPassword(flags.passwordFile)
-		if err != nil {
-			return cli.WithCode(cli.ExitUsage, err)
+		if user.PasswordHash, err = hashIn(s, flags.passwordFile); err != nil {
+			return err
 		}
-		user.PasswordHash = access.Hash(password)
 	}
 	words, err := user.Rules()
 	if err != nil {
@@ -65,6 +66,26 @@ func printACL(s *session, flags *aclFlags) error {
 		return printf(s.out, "user %s %s\n", user.Login(), strings.Join(words, " "))
 	}
 	return printf(s.out, "ACL SETUSER %s\n", quoted(append([]string{user.Login()}, words...)))
+}
+
+// hashIn is the hash of the password in a file.
+func hashIn(s *session, path string) (string, error) {
+	password, err := config.ReadPassword(path)
+	var wrong *config.Error
+	var unread *fs.PathError
+	switch {
+	case errors.As(err, &wrong):
+		err = fmt.Errorf("--password-file %q: %s; write the password into it", path, wrong.Problem)
+	case errors.As(err, &unread):
+		err = fmt.Errorf("--password-file %q: %w; name a file that this user can read", path, unread.Err)
+	}
+	if err != nil {
+		return "", cli.WithCode(cli.ExitUsage, err)
+	}
+	if config.Exposed(path) {
+		fmt.Fprintf(s.cmd.ErrOrStderr(), "%s can be read by every user of this host: chmod 600 it, and take a new password\n", cli.Safe(path))
+	}
+	return access.Hash(password), nil
 }
 
 // quoted writes words as redis-cli reads them. A selector is one word.

@@ -21,7 +21,7 @@ const (
 // they were named by their ids; broken is what ended the work in the middle.
 func (b *bulk) report(ctx context.Context, s *session, t *tally, named bool, broken error) error {
 	if broken != nil {
-		broken = withExitCode(orSignal(ctx, broken))
+		broken = s.finish(orSignal(ctx, broken))
 	}
 	if *b.json {
 		if err := cli.WriteJSON(s.out, b.object(t, broken)); err != nil {
@@ -64,7 +64,7 @@ func (b *bulk) summary(t *tally) string {
 			if t.dryRun {
 				text = e.would
 			}
-			parts = append(parts, fmt.Sprintf(text, n)+openedText(t.done[e.name]))
+			parts = append(parts, fmt.Sprintf(text, n)+namedText(t.done[e.name], t.dryRun))
 		}
 	}
 	parts = append(parts, unchangedTexts(t.refused)...)
@@ -77,18 +77,25 @@ func (b *bulk) summary(t *tally) string {
 	return strings.Join(parts, ", ")
 }
 
-// openedText names the tasks that were opened, if any were.
-func openedText(tasks []affected) string {
-	var ids []int64
+// namedText names the tasks that were opened, if any were, and in a dry run those
+// that would be changed.
+func namedText(tasks []affected, dryRun bool) string {
+	var opened []int64
+	changed := make([]int64, 0, len(tasks))
 	for _, one := range tasks {
+		changed = append(changed, one.id)
 		if one.opened > 0 {
-			ids = append(ids, one.opened)
+			opened = append(opened, one.opened)
 		}
 	}
-	if ids == nil {
+	switch {
+	case opened != nil:
+		return ": " + ranges(opened)
+	case dryRun:
+		return ": " + shortRanges(changed)
+	default:
 		return ""
 	}
-	return ": " + ranges(ids)
 }
 
 // unchangedTexts counts refused tasks by why they were.

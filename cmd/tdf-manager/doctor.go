@@ -17,7 +17,7 @@ func (a *app) doctor() *cobra.Command {
 		Long: "doctor looks at Redis (version, memory, persistence, replication, clock, latency, user, TLS), at the\n" +
 			"namespace (servers, workers, nodes, history, damaged tasks) and, if the configuration has [worker], at\n" +
 			"the disks of this host. It changes nothing. It ends with 1 if a finding is of the kind fail, and with 3 if Redis\n" +
-			"cannot be reached. What its user may not ask is not checked; each such question is in ACL LOG.",
+			"cannot be reached. What its user may not ask is skipped, and says so; each such question is in ACL LOG.",
 		Example: "  tdf-manager doctor\n  tdf-manager --config worker.cfg doctor --json", Args: cobra.NoArgs,
 	}
 	asJSON := jsonFlag(cmd)

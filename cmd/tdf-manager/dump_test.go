@@ -47,12 +47,12 @@ func TestDryRunsChangeNothing(t *testing.T) {
 		args string
 		say  string
 	}{
-		{"cancel all", "would cancel 2"},
-		{"cancel 5 --reason x", "would cancel 1"},
-		{"hold 5", "would hold 1"},
-		{"release all", "would release 1"},
-		{"retry --failed", "would open 2 again"},
-		{"retry 1", "would open 1 again"},
+		{"cancel all", "would cancel 2: 5-6\n"},
+		{"cancel 5 --reason x", "would cancel 1: 5\n"},
+		{"hold 5", "would hold 1: 5\n"},
+		{"release all", "would release 1: 6\n"},
+		{"retry --failed", "would open 2 again: "},
+		{"retry 1", "would open 1 again: 1\n"},
 		{"replay 1", "would run task 1 once more"},
 		{"queue add q2 maxthreads=2", "would add queue q2: maxthreads none -> 2"},
 		{"queue set q1 threads=none paused=true", "would change queue q1: threads 3 -> none, paused false -> true"},

@@ -21,6 +21,7 @@ func (b *bench) worker(name string) *fake {
 	r, err := b.store.Register(b.t.Context(), store.Registration{
 		Name: name, Node: "node-1", Host: "host.example", PID: 42, Identity: "start of " + name + store.NewToken(),
 		Version: "v1.2.3", Containment: "pidns", Slots: 8, Labels: []string{"gpu=1", "disk=ssd"},
+		Env: "python", Resources: map[string]int{"gpu": 2, "mem": 64}, Classes: []string{"render=2.1", "index"}, MaxThreads: route.NoLimit,
 	})
 	if err != nil || len(r.Former) > 0 {
 		b.t.Fatalf("registered %+v, %v", r, err)

@@ -14,6 +14,8 @@ func (a *app) flush() *cobra.Command {
 	var yes, dryRun bool
 	cmd := &cobra.Command{
 		Use: "flush --yes", Short: "Delete everything in the namespace, and nothing else", Args: cobra.NoArgs,
+		Long: "flush deletes the whole namespace, also the tasks being worked on; workers stop what they run of them, and\n" +
+			"other namespaces of the same Redis stay. Where Redis has access lists it takes the login of an administrator.",
 		Example: "  tdf-manager flush --dry-run\n  tdf-manager flush --yes",
 	}
 	dryRunFlag(cmd, &dryRun)

@@ -42,7 +42,7 @@ func (f *form) texts() []formField {
 		{"fail_on", "what makes a round a failure: any, stderr or exit", &f.failOn},
 		{"charge", "which failures count as fails: all, or program for its own only", &f.charge},
 		{queueField, "queue of the task", &f.queue},
-		{"env", "environment that a worker must share", &f.env},
+		{envField, "environment that a worker must share", &f.env},
 		{"priority", "-1000 to 1000, higher first", &f.priority},
 		{"retry_delay", "rest before the task is run again after its first failure", &f.retryDelay},
 		{"retry_backoff", "how much longer each rest is than the one before, such as 2", &f.retryBackoff},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,9 +17,11 @@ import (
 func (a *app) history() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "history ID", Short: "Show the recorded events of a task", Args: cobra.ExactArgs(1),
-		Long: "history shows what happened to a task, step by step: when, who did what, from where to where, in\n" +
-			"which round. Redis keeps the newest events of the namespace only ([server] events); what came before, and what\n" +
-			"clients in other languages do, is not among them. The log of the task (show) goes back to its creation.",
+		Long: "history shows what happened to a task, step by step: when, the number of the change in the namespace,\n" +
+			"what it was, from where to where, in which round, and who did it. Redis keeps the newest events of the\n" +
+			"namespace only ([server] events); what came before, and what clients in other languages do, is not among\n" +
+			"them. The log of the task (show) goes back to its creation.",
+		Example: "  tdf-manager history 7\n  tdf-manager history last --json",
 	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = a.withStore(func(ctx context.Context, s *session) error {
@@ -72,6 +75,7 @@ func readHistory(ctx context.Context, s *store.Store, id int64) (*taskHistory, e
 				h.From = e.Seq
 			}
 			if e.ID == id {
+				e.By = strings.TrimRight(e.By, " ") // names in logs have blanks behind them
 				h.Events = append(h.Events, eventObject{e, e.At.Text()})
 			}
 		}

@@ -71,8 +71,8 @@ func dash(field string) func(map[string]string) string {
 // asksCell is what the task asks of a worker and its node.
 func asksCell(t map[string]string) string {
 	var parts []string
-	if t["env"] != "" {
-		parts = append(parts, "env "+t["env"])
+	if t[envField] != "" {
+		parts = append(parts, "env "+t[envField])
 	}
 	for _, list := range []string{t["labels"], t["resources"]} {
 		if list != "" {

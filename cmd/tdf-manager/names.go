@@ -8,5 +8,8 @@ const (
 	roundField   = "round"
 	holdField    = "hold"
 	pausedField  = "paused"
+	envField     = "env"
 	dryRunField  = "dry_run"
+
+	maxThreadsField = "maxthreads"
 )

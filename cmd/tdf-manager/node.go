@@ -14,7 +14,7 @@ import (
 // node is the group of verbs that look at nodes and change them.
 func (a *app) node() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "node", Aliases: []string{"nodes"}, Short: "List the nodes, limit what runs on them, forget them",
+		Use: nodeField, Aliases: []string{"nodes"}, Short: "List the nodes, limit what runs on them, forget them",
 		Long: "node looks at the hosts that workers have registered from: how many tasks run there over all queues,\n" +
 			"which resources are taken, and whether a node is set aside because tasks fail there that succeed\n" +
 			"elsewhere.",

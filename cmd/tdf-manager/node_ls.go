@@ -28,11 +28,7 @@ func (a *app) nodeLs() *cobra.Command {
 			return err
 		}
 		if *asJSON {
-			objects := make([]map[string]any, len(nodes))
-			for i := range nodes {
-				objects[i] = nodeObject(&nodes[i])
-			}
-			return cli.WriteJSON(s.out, objects)
+			return cli.WriteJSON(s.out, objectsOf(nodes, nodeObject))
 		}
 		if len(nodes) == 0 {
 			return printf(s.out, "no node is known yet; start a worker: tdf-worker NAME worker.cfg\n")

@@ -46,19 +46,10 @@ func (a *app) nodeSet() *cobra.Command {
 			fmt.Fprintf(s.cmd.ErrOrStderr(), "no worker has registered from node %s yet; %s\n", cli.Safe(before.Name),
 				meant(before.Name, nodeNames(nodes), "the limit waits for it"))
 		}
-		return printNodeSet(s, &before, &after, dryRun, *asJSON)
+		changes := changesOf(nodeAttributes(&before), nodeAttributes(&after))
+		return printSet(s, "node "+after.Name, changes, nodeObject(&after), dryRun, *asJSON)
 	})
 	return cmd
-}
-
-func printNodeSet(s *session, before, after *manager.Node, dryRun, asJSON bool) error {
-	changes := changesOf(nodeAttributes(before), nodeAttributes(after))
-	if asJSON {
-		object := nodeObject(after)
-		object["dry_run"], object["changed"] = dryRun, changeObjects(changes)
-		return cli.WriteJSON(s.out, object)
-	}
-	return printChanges(s, "node "+after.Name, changes, dryRun)
 }
 
 // nodeAttributes are those that can be set.
@@ -67,5 +58,5 @@ func nodeAttributes(n *manager.Node) []attribute {
 	if !n.Set {
 		text += " (by its workers)"
 	}
-	return []attribute{{"maxthreads", text}}
+	return []attribute{{maxThreadsField, text}}
 }

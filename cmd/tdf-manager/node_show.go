@@ -32,8 +32,8 @@ func (a *app) nodeShow() *cobra.Command {
 
 func showNode(s *session, n *manager.Node) error {
 	table := cli.NewTable(s.out)
-	table.Row("node", n.Name)
-	table.Row("maxthreads", limitText(n.MaxThreads)+map[bool]string{true: " (set)", false: " (by its workers)"}[n.Set])
+	table.Row(nodeField, n.Name)
+	table.Row(maxThreadsField, limitText(n.MaxThreads)+map[bool]string{true: " (set)", false: " (by its workers)"}[n.Set])
 	table.Row("running", n.Running)
 	table.Row("resources", dashText(usedText(n)))
 	table.Row("quarantine", quarantineText(n))
@@ -74,8 +74,8 @@ func offerText(w *manager.Worker) string {
 func nodeObject(n *manager.Node) map[string]any {
 	q := &n.Quarantine
 	return map[string]any{
-		nameField: n.Name, "maxthreads": jsonLimit(n.MaxThreads), "set": n.Set, "running": n.Running,
-		"offered": orEmptyMap(n.Offered), "used": orEmptyMap(n.Used), "workers": workerObjects(n.Workers),
+		nameField: n.Name, maxThreadsField: jsonLimit(n.MaxThreads), "set": n.Set, "running": n.Running,
+		"offered": orEmptyMap(n.Offered), "used": orEmptyMap(n.Used), "workers": objectsOf(n.Workers, workerObject),
 		"quarantine": map[string]any{
 			"since": jsonTime(q.Since), "run": q.Run, "next_trial": jsonTime(q.NextTrial), "reason": q.Reason,
 		},

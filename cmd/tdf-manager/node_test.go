@@ -72,7 +72,9 @@ func TestNodeRm(t *testing.T) {
 	w.leave()
 	wantText(t, b.must("node", "rm", "node-1", "-n"), "would remove node node-1\n")
 	wantText(t, b.must("node", "ls"), "node-1")
-	wantText(t, b.must("node", "rm", "node-1"), "removed node node-1\n")
+	if out := b.must("node", "rm", "node-1", "node-1"); out != "removed node node-1\n" {
+		t.Errorf("named twice: %q", out)
+	}
 	wantText(t, b.must("node", "ls"), "no node is known yet")
 	if r := b.unchanged("node", "rm", "node-1"); r.code != 2 || !strings.Contains(r.err, "no such node") {
 		t.Errorf("a node that is gone: %+v", r)

@@ -50,12 +50,7 @@ func (s *session) readQueue(ctx context.Context, name string) (manager.Queue, er
 // readQueues reads queues by their names, each once; all of them must be there.
 func (s *session) readQueues(ctx context.Context, names []string) ([]manager.Queue, error) {
 	var queues []manager.Queue
-	seen := map[string]bool{}
-	for _, name := range names {
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
+	for _, name := range once(names) {
 		q, err := s.readQueue(ctx, name)
 		if err != nil {
 			return nil, err

@@ -25,11 +25,7 @@ func (a *app) queueLs() *cobra.Command {
 			return err
 		}
 		if *asJSON {
-			objects := make([]map[string]any, len(queues))
-			for i := range queues {
-				objects[i] = queueObject(&queues[i])
-			}
-			return cli.WriteJSON(s.out, objects)
+			return cli.WriteJSON(s.out, objectsOf(queues, queueObject))
 		}
 		return listQueues(ctx, s, queues)
 	})

@@ -20,7 +20,7 @@ func queueAttributes(q *manager.Queue) []attribute {
 	list := make([]attribute, 0, len(q.Defaults)+9)
 	list = append(list, []attribute{
 		{"description", q.Description}, {"class", q.Class},
-		{"threads", limitText(q.Threads)}, {"maxthreads", limitText(q.MaxThreads)},
+		{"threads", limitText(q.Threads)}, {maxThreadsField, limitText(q.MaxThreads)},
 		{"nodes_pin", strings.Join(q.Pin, ",")}, {"nodes_ignore", strings.Join(q.Ignore, ",")},
 		{pausedField, strconv.FormatBool(q.Paused)}, {"order", q.Order}, {"aging", secondsText(q.Aging)},
 	}...)
@@ -66,7 +66,7 @@ func queueObject(q *manager.Queue) map[string]any {
 	}
 	return map[string]any{
 		nameField: q.Name, "description": q.Description, "class": q.Class,
-		"threads": jsonLimit(q.Threads), "maxthreads": jsonLimit(q.MaxThreads),
+		"threads": jsonLimit(q.Threads), maxThreadsField: jsonLimit(q.MaxThreads),
 		"nodes_pin": jsonList(q.Pin), "nodes_ignore": jsonList(q.Ignore),
 		"paused": q.Paused, "damaged": q.Damaged, "order": q.Order, "aging": aging, "defaults": defaults, "created": jsonTime(q.Created),
 		"waiting": q.Waiting, "due": q.Due, "oldest": jsonTime(q.Oldest), "running": q.Running,

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/cli"
-	"github.com/tdf-go/tdf/manager"
 )
 
 func (a *app) queueSet() *cobra.Command {
@@ -35,24 +34,19 @@ func (a *app) queueSet() *cobra.Command {
 		if err != nil {
 			return s.unknownQueue(ctx, before.Name, err)
 		}
-		return printSet(s, &before, &after, dryRun, *asJSON)
+		changes := changesOf(queueAttributes(&before), queueAttributes(&after))
+		return printSet(s, "queue "+after.Name, changes, queueObject(&after), dryRun, *asJSON)
 	})
 	return cmd
 }
 
-// printSet says what has changed, also where others have changed more meanwhile.
-func printSet(s *session, before, after *manager.Queue, dryRun, asJSON bool) error {
-	changes := changesOf(queueAttributes(before), queueAttributes(after))
+// printSet says what has changed of a queue or a node, also where others have changed
+// more meanwhile. after is its JSON form.
+func printSet(s *session, what string, changes []change, after map[string]any, dryRun, asJSON bool) error {
 	if asJSON {
-		object := queueObject(after)
-		object["dry_run"], object["changed"] = dryRun, changeObjects(changes)
-		return cli.WriteJSON(s.out, object)
+		after[dryRunField], after["changed"] = dryRun, changeObjects(changes)
+		return cli.WriteJSON(s.out, after)
 	}
-	return printChanges(s, "queue "+after.Name, changes, dryRun)
-}
-
-// printChanges is one line about a queue or a node.
-func printChanges(s *session, what string, changes []change, dryRun bool) error {
 	text := what + ": " + changesText(changes)
 	switch {
 	case len(changes) == 0:

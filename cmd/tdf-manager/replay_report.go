@@ -32,7 +32,7 @@ func printComparison(s *session, c *manager.Comparison, timedOut bool) error {
 	table.Row("error", c.Error, hashText(a.ErrorSHA256()), hashText(b.ErrorSHA256()))
 	table.Row("exit", c.Exit, exitText(a), exitText(b))
 	table.Row("program", c.Program, hashText(a.ProgramSHA256), hashText(b.ProgramSHA256))
-	table.Row("node", "", dashText(a.Node), dashText(b.Node))
+	table.Row(nodeField, "", dashText(a.Node), dashText(b.Node))
 	return table.Flush()
 }
 
@@ -53,7 +53,7 @@ func comparisonObject(c *manager.Comparison, timedOut bool) map[string]any {
 	side := func(r *manager.Round) map[string]any {
 		return map[string]any{
 			"output_sha256": r.OutputSHA256(), "error_sha256": r.ErrorSHA256(), "exit_code": r.ExitCode, "signal": r.Signal,
-			"program_sha256": r.ProgramSHA256, "node": r.Node, "worker": r.Worker,
+			"program_sha256": r.ProgramSHA256, nodeField: r.Node, "worker": r.Worker,
 		}
 	}
 	return map[string]any{

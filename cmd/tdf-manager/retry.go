@@ -82,6 +82,9 @@ func (r *retrying) do(ctx context.Context, s *session) error {
 func (r *retrying) retry(ctx context.Context, s *session, ids []int64, t *tally) error {
 	done, err := s.manager.Retry(ctx, ids, r.opts...)
 	for i := range done {
+		if denied(done[i].Err) { // then so are all
+			return done[i].Err
+		}
 		t.retried(&done[i])
 	}
 	return err

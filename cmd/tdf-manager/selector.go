@@ -132,6 +132,17 @@ func (s *session) lastID(ctx context.Context) (id int64, err error) {
 	return direct.LastID(ctx)
 }
 
+// shortRanges is ranges for people, who read no thousand of them.
+func shortRanges(ids []int64) string {
+	const most = 500
+	text := ranges(ids)
+	if len(text) <= most {
+		return text
+	}
+	whole := text[:strings.LastIndexByte(text[:most], ',')]
+	return whole + ",... (--json has all of them)"
+}
+
 // ranges writes ids as a selector: 1-31,40.
 func ranges(ids []int64) string {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))

@@ -92,7 +92,8 @@ func (a *app) verb(do verb) func(*cobra.Command, []string) error {
 		if done || err != nil {
 			return err
 		}
-		return withExitCode(do(cmd.Context(), &session{cmd: cmd, args: args, out: cmd.OutOrStdout(), cfg: cfg}))
+		s := &session{cmd: cmd, args: args, out: cmd.OutOrStdout(), cfg: cfg}
+		return s.finish(do(cmd.Context(), s))
 	}
 }
 

@@ -78,7 +78,7 @@ func (table fieldTable) steps(t *manager.Task) {
 func (table fieldTable) place(t *manager.Task) {
 	table.Row("queue", t.Queue)
 	table.Row("priority", t.Priority)
-	table.some("env", t.Env)
+	table.some(envField, t.Env)
 	table.some("labels", strings.Join(t.Labels, ", "))
 	table.some("resources", amounts(t.Resources))
 	table.some("key", t.Key)

@@ -67,7 +67,7 @@ func showRecord(w io.Writer, r *manager.Round) error {
 			table.Row("  "+name, value)
 		}
 	}
-	row("node", r.Node)
+	row(nodeField, r.Node)
 	if r.Incarnation > 0 {
 		row("incarnation", strconv.FormatInt(r.Incarnation, 10))
 	}

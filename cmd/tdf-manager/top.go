@@ -78,6 +78,9 @@ func snapshot(o *manager.Overview, redis string) top.Snapshot {
 	}
 	for i := range o.Failures {
 		f := &o.Failures[i]
+		if calledOff(f.Outcome) {
+			continue
+		}
 		shown.Failures = append(shown.Failures, top.Failure{
 			Task: strconv.FormatInt(f.ID, 10), Program: f.Program, Worker: f.Worker,
 			Class: cmp.Or(f.Class, string(f.Outcome)), Error: f.Error, At: f.At,
@@ -86,11 +89,17 @@ func snapshot(o *manager.Overview, redis string) top.Snapshot {
 	return shown
 }
 
-// ended sums up outcomes: of all tasks, and of those that did not succeed.
+// calledOff reports whether a task ended because somebody wanted it to, which is
+// no failure.
+func calledOff(outcome statemachine.State) bool {
+	return outcome == statemachine.Cancelled || outcome == statemachine.Terminated
+}
+
+// ended sums up outcomes: of all tasks, and of those that failed.
 func ended(counts map[statemachine.State]int64) (done, failed int64) {
 	for outcome, n := range counts {
 		done += n
-		if outcome != statemachine.Succeeded {
+		if outcome != statemachine.Succeeded && !calledOff(outcome) {
 			failed += n
 		}
 	}

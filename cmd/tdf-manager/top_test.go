@@ -20,6 +20,14 @@ func TestTop(t *testing.T) {
 		out := b.must(fields(args)...)
 		wantText(t, out, b.ns, "nightly", "paused", "worker-A", "node-1", "1/8", "6 prog", "timed_out", "one")
 	}
+	b.must("cancel", "6") // runs: its worker is told
+	b.must("submit", "--program", "called-off")
+	b.must("cancel", "7")
+	out := b.must("top")
+	wantText(t, out, "cancelled 1\n", "failures 2\n")
+	if strings.Contains(out, "called-off") {
+		t.Errorf("what was called off is among the failures:\n%s", out)
+	}
 	for args, say := range map[string]string{"--interval 1ms": "at least", "--interval soon": "--interval", "--interval inf": "--interval", "x": "unknown command"} {
 		r := b.run(append([]string{"top"}, fields(args)...)...)
 		if r.code != 2 || !strings.Contains(r.err, say) {

@@ -27,7 +27,8 @@ func (a *app) verify() *cobra.Command {
 			"With --repair it puts state sets and indices right where the record of the task says what is right,\n" +
 			"and verifies again: it ends with 0 if nothing is left. Records of tasks are never changed and no task is\n" +
 			"deleted. This needs the rights of a server, where Redis has users with fewer.",
-		Args: cobra.NoArgs,
+		Example: "  tdf-manager verify\n  tdf-manager verify --repair --dry-run\n  tdf-manager verify --repair --set-aside",
+		Args:    cobra.NoArgs,
 	}
 	cmd.Flags().BoolVar(&v.repair, "repair", false, "put state sets and indices right")
 	cmd.Flags().BoolVar(&v.opt.SetAside, "set-aside", false,

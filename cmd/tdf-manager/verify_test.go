@@ -54,12 +54,12 @@ func TestHistory(t *testing.T) {
 	b := played(t)
 	out := b.must("history", "1")
 	wantText(t, out, "create", "- -> open", "claim", "open -> running", "running -> executed", "executed -> succeeded", "worker w")
-	if n := strings.Count(out, "\n"); n != 4 {
-		t.Errorf("%d events:\n%s", n, out)
+	if n := strings.Count(out, "\n"); n != 4 || strings.Contains(out, " \n") {
+		t.Errorf("%d events, or blanks at the end of lines:\n%s", n, out)
 	}
 	object := b.value(0, "history", "1").(map[string]any)
 	first := object["events"].([]any)[0].(map[string]any)
-	if object["id"] != 1.0 || object["from"] != 1.0 || first["event"] != "create" || first["seq"] != 1.0 || !strings.Contains(first["at"].(string), ".") {
+	if object["id"] != 1.0 || object["from"] != 1.0 || first["event"] != "create" || first["seq"] != 1.0 || object["events"].([]any)[2].(map[string]any)["by"] != "w" || !strings.Contains(first["at"].(string), ".") {
 		t.Errorf("JSON: %v", object)
 	}
 	if r := b.run("history", "77"); r.code != 2 {

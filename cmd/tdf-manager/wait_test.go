@@ -130,12 +130,17 @@ func TestRun(t *testing.T) {
 func TestStatsWatch(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	b.must("submit", "--program", "p")
-	go func() { _, _ = worktest.Round(ctx, b.store, worktest.Echo) }()
-	r := b.runWith(ctx, "", "stats", "--watch")
-	wantText(t, r.out, "succeeded 1\n")
+	run := b.start(ctx, "stats", "--watch")
+	run.says(t, run.out, "open 1\n")
+	if _, err := worktest.Round(ctx, b.store, worktest.Echo); err != nil {
+		t.Fatal(err)
+	}
+	run.says(t, run.out, "succeeded 1\n")
+	cancel()
+	run.ends(t, 1)
 }
 
 func TestProgressLine(t *testing.T) {

@@ -110,11 +110,20 @@ func remedyText(r *manager.Remedy) string {
 // settingText is about attributes that are set by their own names.
 func settingText(r *manager.Remedy) string {
 	switch r.Object {
-	case "queue", "node":
+	case queueField, nodeField:
 		return fmt.Sprintf("tdf-manager %s set %s %s=%s", r.Object, r.Name, r.Attribute, r.Value)
-	case "worker":
-		return fmt.Sprintf("set [worker] %s = %s for worker %s", r.Attribute, r.Value, r.Name)
+	case workerField:
+		return workerText(r)
 	default:
 		return fmt.Sprintf("%s %s: %s = %s", r.Object, r.Name, r.Attribute, r.Value)
 	}
+}
+
+// workerText is about the configuration of a worker, where lists (labels, resources,
+// classes) hold more than what is missing.
+func workerText(r *manager.Remedy) string {
+	if r.Attribute == envField {
+		return fmt.Sprintf("set [worker] env = %s for worker %s, and start it again", r.Value, r.Name)
+	}
+	return fmt.Sprintf("put %s into [worker] %s of worker %s, and start it again", r.Value, r.Attribute, r.Name)
 }

@@ -25,6 +25,11 @@ func TestWhy(t *testing.T) {
 	wantText(t, b.must("why", "2"), "failed")
 	b.must("hold", "5")
 	wantText(t, b.must("why", "5"), "-> tdf-manager release 5\n")
+	b.worker("w1")
+	b.must("submit", "--program", "p", "--label", "disk=tape") // beside gpu=1 and disk=ssd
+	wantText(t, b.must("why", "last"), "-> put disk=tape into [worker] labels of worker w1, and start it again\n")
+	b.must("submit", "--program", "p", "--env", "ruby", "--label", "gpu=1")
+	wantText(t, b.must("why", "last"), "-> set [worker] env = ruby for worker w1, and start it again\n")
 }
 
 func TestWhyRefuses(t *testing.T) {

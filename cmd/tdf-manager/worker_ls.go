@@ -33,7 +33,7 @@ func (a *app) workerLs() *cobra.Command {
 			}
 		}
 		if *asJSON {
-			return cli.WriteJSON(s.out, workerObjects(shown))
+			return cli.WriteJSON(s.out, objectsOf(shown, workerObject))
 		}
 		return printWorkers(s, shown, len(workers)-len(shown))
 	})
@@ -45,7 +45,7 @@ func printWorkers(s *session, workers []manager.Worker, hidden int) error {
 	for i := range workers {
 		w := &workers[i]
 		slots := fmt.Sprintf("%d/%d", w.Busy, w.Slots)
-		table.Row(w.Name, w.ID, w.Node, workerState(w), slots, w.Stuck, age(w.Silent), w.Containment, w.Version, w.Reason)
+		table.Row(w.Name, w.ID, w.Node, workerState(w), slots, w.Stuck, age(w.Silent), w.Containment, w.Version, dashText(w.Reason))
 	}
 	if err := table.Flush(); err != nil || hidden == 0 {
 		return err

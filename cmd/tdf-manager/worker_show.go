@@ -47,18 +47,22 @@ func showWorker(w io.Writer, k *manager.Worker) error {
 		table.Row("reason", k.Reason)
 	}
 	table.Row("slots", fmt.Sprintf("%d of %d busy, %d stuck", k.Busy, k.Slots, k.Stuck))
-	table.Row("node", k.Node)
+	table.Row(nodeField, k.Node)
 	table.Row("host", k.Host)
 	table.Row("pid", k.PID)
 	table.Row("version", k.Version)
 	table.Row("containment", k.Containment)
-	table.Row("labels", strings.Join(k.Labels, ", "))
+	table.Row(envField, dashText(k.Env))
+	table.Row("labels", dashText(strings.Join(k.Labels, ", ")))
+	table.Row("resources", dashText(amounts(k.Resources)))
+	table.Row("classes", dashText(strings.Join(k.Classes, ", ")))
+	table.Row(maxThreadsField, limitText(k.MaxThreads)+" (on its node)")
 	table.Row("started", when(k.Started))
 	table.Row("heartbeat", fmt.Sprintf("%s (%s)", when(k.Heartbeat), age(k.Silent)))
 	if !k.Ended.IsZero() {
 		table.Row("ended", when(k.Ended))
 	}
-	table.Row("tasks", ranges(k.Tasks))
+	table.Row("tasks", dashText(ranges(k.Tasks)))
 	if err := table.Flush(); err != nil || len(k.Queues) == 0 {
 		return err
 	}
@@ -84,14 +88,6 @@ func when(t time.Time) string {
 	return moment(statemachine.Time(t.UnixMicro()))
 }
 
-func workerObjects(workers []manager.Worker) []map[string]any {
-	objects := make([]map[string]any, len(workers))
-	for i := range workers {
-		objects[i] = workerObject(&workers[i])
-	}
-	return objects
-}
-
 // workerObject is the JSON form: moments are seconds since 1970, or null;
 // durations are seconds.
 func workerObject(w *manager.Worker) map[string]any {
@@ -102,8 +98,9 @@ func workerObject(w *manager.Worker) map[string]any {
 		}
 	}
 	return map[string]any{
-		nameField: w.Name, "id": w.ID, "incarnation": w.Incarnation, "node": w.Node, "host": w.Host, "pid": w.PID,
+		nameField: w.Name, "id": w.ID, "incarnation": w.Incarnation, nodeField: w.Node, "host": w.Host, "pid": w.PID,
 		"version": w.Version, "containment": w.Containment, "labels": jsonList(w.Labels),
+		envField: w.Env, "resources": orEmptyMap(w.Resources), "classes": jsonList(w.Classes), maxThreadsField: jsonLimit(w.MaxThreads),
 		"state": w.State, "order": w.Order, "reason": w.Reason, "slots": w.Slots, "busy": w.Busy, "stuck": w.Stuck,
 		"queues": queues, "tasks": jsonList(w.Tasks), "started": jsonTime(w.Started),
 		"heartbeat": jsonTime(w.Heartbeat), "heartbeat_age": w.Silent.Seconds(), "ended": jsonTime(w.Ended),

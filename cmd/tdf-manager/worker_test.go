@@ -56,14 +56,18 @@ func TestWorkerShow(t *testing.T) {
 	t.Parallel()
 	b, _ := fleet(t)
 	wantText(t, b.must("worker", "show", "worker-A"), "worker       worker-A", "id           1 (incarnation 1)", "1 of 8 busy, 0 stuck",
-		"host         host.example", "pid          42", "labels       gpu=1, disk=ssd", "tasks        1\n", "CLASS", "default  8        7     1", " ago)")
+		"host         host.example", "pid          42", "labels       gpu=1, disk=ssd", "env          python", "resources    gpu=2, mem=64", "classes      render=2.1, index",
+		"maxthreads   none", "tasks        1\n", "CLASS", "default  8        7     1", " ago)")
 	object := b.value(0, "worker", "show", "worker-A").(map[string]any)
 	queue := object["queues"].([]any)[0].(map[string]any)
 	if fmt.Sprint(object["tasks"]) != "[1]" || fmt.Sprint(object["labels"]) != "[gpu=1 disk=ssd]" || object["pid"] != 42.0 ||
 		object["heartbeat_age"].(float64) > 60 || queue["processing"] != 1.0 || queue["threads"] != 8.0 {
 		t.Errorf("JSON: %v", object)
 	}
-	wantText(t, b.must("worker", "show", "worker-D"), "stopped", "ended ")
+	if fmt.Sprint(object["env"], object["resources"], object["classes"], object["maxthreads"]) != "pythonmap[gpu:2 mem:64] [render=2.1 index] <nil>" {
+		t.Errorf("JSON: %v", object)
+	}
+	wantText(t, b.must("worker", "show", "worker-D"), "stopped", "ended ", "tasks        -\n")
 }
 
 func TestUnknownWorker(t *testing.T) {

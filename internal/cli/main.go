@@ -17,7 +17,7 @@ import (
 //
 // An error is printed once: on stderr with the name of the program, or, if
 // --json was asked for, on stdout as {"error": ..., "code": ...}. Errors in
-// flags and arguments add the usage text and end with ExitUsage. A command
+// flags and arguments add one line of usage and end with ExitUsage. A command
 // that returns its context's error after a signal ends with 130 or 143; one
 // that returns nil has stopped in good order and ends with 0.
 func Main(cmd *cobra.Command) int {
@@ -92,32 +92,6 @@ func (r *rootCommand) observe(run runFunc) runFunc {
 	}
 }
 
-// needCommand is what a command does that has only commands below it.
-func needCommand(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
-	}
-	return errors.New("a command is missing")
-}
-
-// UsageError is a wrong use of flags or arguments. Main adds the usage text of
-// the command. It ends with ExitUsage.
-type UsageError struct{ Err error }
-
-// Usagef makes a UsageError, for arguments that a command checks itself.
-func Usagef(format string, values ...any) error {
-	return &UsageError{Err: fmt.Errorf(format, values...)}
-}
-
-// Error returns the text of Err.
-func (e *UsageError) Error() string { return e.Err.Error() }
-
-// Unwrap returns Err.
-func (e *UsageError) Unwrap() error { return e.Err }
-
-// ExitCode is ExitUsage.
-func (e *UsageError) ExitCode() int { return ExitUsage }
-
 // classify makes what cobra itself found wrong a UsageError.
 func (r *rootCommand) classify(err error) error {
 	if r.hooked {
@@ -126,7 +100,7 @@ func (r *rootCommand) classify(err error) error {
 	if _, ok := errors.AsType[*UsageError](err); ok {
 		return err
 	}
-	return &UsageError{Err: err}
+	return &UsageError{Err: suggested(err)}
 }
 
 // print reports the error in the form asked for.
@@ -138,7 +112,7 @@ func (r *rootCommand) print(executed *cobra.Command, err error) {
 	}
 	printError(r.ErrOrStderr(), r.Name(), err)
 	if _, ok := errors.AsType[*UsageError](err); ok {
-		fmt.Fprintf(r.ErrOrStderr(), "\n%s", executed.UsageString())
+		fmt.Fprintln(r.ErrOrStderr(), usageLine(executed))
 	}
 }
 

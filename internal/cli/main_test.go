@@ -53,19 +53,24 @@ func TestUsageErrors(t *testing.T) {
 		want string
 	}{
 		{nil, "a command is missing"},
-		{[]string{"shw"}, `unknown command "shw"`},
+		{[]string{"shw"}, `unknown command "shw" for "tdf-test"; did you mean show?`},
+		{[]string{"frobnicate"}, `unknown command "frobnicate" for "tdf-test"` + "\n"},
 		{[]string{"show"}, "accepts 1 arg(s), received 0"},
 		{[]string{"show", "1", "2"}, "accepts 1 arg(s), received 2"},
 		{[]string{"show", "1", "--nope"}, "unknown flag: --nope"},
 		{[]string{"show", "1", "--log-level"}, "flag needs an argument"},
 		{[]string{"--nope"}, "unknown flag: --nope"},
 		{[]string{"need"}, `required flag(s) "file" not set`},
-		{[]string{"group"}, "a command is missing"},
-		{[]string{"group", "x"}, `unknown command "x" for "tdf-test group"`},
+		{[]string{"group"}, "a command is missing; write one of member"},
+		{[]string{"group", "x"}, `unknown command "x" for "tdf-test group"; write one of member`},
 	} {
 		r := run(t.Context(), succeed, tc.args...)
 		if r.code != ExitUsage || !strings.HasPrefix(r.errOut, "tdf-test: "+tc.want) || !strings.Contains(r.errOut, "Usage:") || r.out != "" {
 			t.Errorf("%q: %+v; want exit 2 and %q with usage on stderr", tc.args, r, tc.want)
+		}
+		// The error, and one line that says where there is more.
+		if strings.Count(r.errOut, "\n") != 2 || !strings.HasSuffix(r.errOut, " --help\n") {
+			t.Errorf("%q: want two lines and a pointer to --help: %s", tc.args, r.errOut)
 		}
 		if n := strings.Count(r.errOut, tc.want); n != 1 {
 			t.Errorf("%q: error printed %d times", tc.args, n)
@@ -99,7 +104,7 @@ func TestCommandErrors(t *testing.T) {
 		}
 	}
 	r := run(t.Context(), func() error { return Usagef("bad id %q", "x") }, "show", "1")
-	if r.code != ExitUsage || !strings.Contains(r.errOut, "tdf-test show ID") {
+	if r.code != ExitUsage || r.errOut != "tdf-test: bad id \"x\"\nUsage: tdf-test show ID [flags]; see tdf-test show --help\n" {
 		t.Errorf("usage error of the command: %+v", r)
 	}
 }

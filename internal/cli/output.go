@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,12 +21,18 @@ func WriteJSON(w io.Writer, v any) error {
 	return nil
 }
 
-// Table writes rows in aligned columns; every cell is made Safe.
-type Table struct{ w *tabwriter.Writer }
+// Table writes rows in aligned columns; every cell is made Safe, and no line ends
+// in blanks.
+type Table struct {
+	w    *tabwriter.Writer
+	rows bytes.Buffer
+	out  io.Writer
+}
 
 // NewTable starts a table with a line of headers; without any there is no such line.
 func NewTable(w io.Writer, headers ...string) *Table {
-	t := &Table{w: tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)}
+	t := &Table{out: w}
+	t.w = tabwriter.NewWriter(&t.rows, 0, 8, 2, ' ', 0)
 	if len(headers) > 0 {
 		cells := make([]any, len(headers))
 		for i, h := range headers {
@@ -42,13 +49,19 @@ func (t *Table) Row(cells ...any) {
 	for i, cell := range cells {
 		texts[i] = Safe(fmt.Sprint(cell))
 	}
-	// An error stays with the tabwriter and comes out of Flush.
+	// A buffer takes everything.
 	_, _ = io.WriteString(t.w, strings.Join(texts, "\t")+"\n")
 }
 
 // Flush writes the table.
 func (t *Table) Flush() error {
-	if err := t.w.Flush(); err != nil {
+	_ = t.w.Flush()
+	var text strings.Builder
+	for line := range strings.Lines(t.rows.String()) {
+		text.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	t.rows.Reset()
+	if _, err := io.WriteString(t.out, text.String()); err != nil {
 		return fmt.Errorf("write table: %w", err)
 	}
 	return nil

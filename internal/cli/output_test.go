@@ -51,10 +51,11 @@ func TestTable(t *testing.T) {
 	table := NewTable(&out, "ID", "STATE")
 	table.Row(1, "open")
 	table.Row(12345, "a\tb\nc\x1b[2J")
+	table.Row(7, "") // without blanks at the end of the line
 	if err := table.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	want := "ID     STATE\n1      open\n12345  a\\tb\\nc\\x1b[2J\n"
+	want := "ID     STATE\n1      open\n12345  a\\tb\\nc\\x1b[2J\n7\n"
 	if out.String() != want {
 		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)
 	}

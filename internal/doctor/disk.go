@@ -58,7 +58,7 @@ const (
 func judgeDisk(f *Facts) []Finding {
 	const check = "disk"
 	if len(f.Places) == 0 {
-		return ok(check, "not checked: the configuration has no [worker]; the disk of Redis cannot be seen from here")
+		return skip(check, "not checked: the configuration has no [worker]; the disk of Redis cannot be seen from here")
 	}
 	var found []Finding
 	for _, p := range f.Places {
@@ -68,7 +68,7 @@ func judgeDisk(f *Facts) []Finding {
 		case p.Err != nil:
 			found = append(found, warn(check, p.Setting+" "+p.Path+": "+p.Err.Error(), "check the path and the permissions")...)
 		case p.Free == disk.Unknown:
-			found = append(found, ok(check, p.Setting+" "+p.Path+": a file system without a size")...)
+			found = append(found, skip(check, p.Setting+" "+p.Path+": not checked, a file system without a size")...)
 		case p.Free < freeFail:
 			found = append(found, fail(check, text, remedy)...)
 		case p.Free < freeWarn:

@@ -7,8 +7,10 @@ type Severity string
 
 // The severities.
 const (
-	// OK is as it should be, or could not be looked at.
+	// OK is as it should be.
 	OK Severity = "ok"
+	// Skip could not be looked at, or not with this login.
+	Skip Severity = "skip"
 	// Warn works, but is unwise.
 	Warn Severity = "warn"
 	// Fail loses or betrays something sooner or later, or does so now.
@@ -54,6 +56,14 @@ func Sick(findings []Finding) bool {
 }
 
 func ok(check, found string) []Finding { return []Finding{{check, OK, found, ""}} }
+
+func skip(check, found string) []Finding { return []Finding{{check, Skip, found, ""}} }
+
+// unknown is the finding of what Redis does not answer: an access list forbids it, or
+// this kind of Redis does not have it.
+func unknown(check, what, command string) []Finding {
+	return skip(check, what+" not checked: Redis does not answer "+command+" to this user")
+}
 
 func warn(check, found, remedy string) []Finding { return []Finding{{check, Warn, found, remedy}} }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
@@ -18,13 +19,14 @@ func judgeServer(f *Facts) []Finding {
 	const check = "server"
 	const remedy = "start tdf-server; several may run at a time"
 	age := f.Now.Sub(f.ServerSeen)
+	ago := (time.Duration(age) * time.Microsecond).Round(100 * time.Millisecond).String()
 	switch {
 	case f.ServerSeen == 0:
 		return fail(check, "no server has ever run on this namespace: nothing that is executed is settled", remedy)
 	case age > serverSilence:
-		return fail(check, "no server has been seen for "+age.Text()+" s: nothing that is executed is settled", remedy)
+		return fail(check, "no server has been seen for "+ago+": nothing that is executed is settled", remedy)
 	default:
-		return ok(check, "a server was seen "+age.Text()+" s ago")
+		return ok(check, "a server was seen "+ago+" ago")
 	}
 }
 
@@ -75,12 +77,16 @@ func judgeVersions(f *Facts) []Finding {
 	for _, w := range f.alive() {
 		by[w.Version] = append(by[w.Version], w.Name)
 	}
-	if len(by) < 2 {
-		return ok(check, "workers differ in no version")
+	versions := slices.Sorted(maps.Keys(by))
+	switch len(versions) {
+	case 0:
+		return ok(check, "no worker is alive that could differ")
+	case 1:
+		return ok(check, "all workers are of version "+versions[0])
 	}
-	var parts []string
-	for _, v := range slices.Sorted(maps.Keys(by)) {
-		parts = append(parts, fmt.Sprintf("%s: %d", v, len(by[v])))
+	parts := make([]string, len(versions))
+	for i, v := range versions {
+		parts[i] = fmt.Sprintf("%s: %d", v, len(by[v]))
 	}
 	return warn(check, "workers of several versions: "+strings.Join(parts, ", "),
 		"finish the upgrade. Under access lists a worker needs a server of its own version, which loads its scripts")

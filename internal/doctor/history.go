@@ -1,6 +1,9 @@
 package doctor
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // judgeHistory looks at whether Redis has lost what it acknowledged.
 func judgeHistory(f *Facts) []Finding {
@@ -9,8 +12,9 @@ func judgeHistory(f *Facts) []Finding {
 	if n := len(f.Epochs); n > 0 {
 		last := &f.Epochs[n-1]
 		found = warn(check, fmt.Sprintf(
-			"epoch %d: Redis has lost what it had acknowledged, last at %s; tasks %d to %d may have been given out and lost",
-			f.Sizes.Epoch, last.At.Text(), last.FromID+1, last.ToID),
+			"epoch %d: Redis has lost what it had acknowledged, last seen at %s: at least %d changes; "+
+				"ids %d to %d were left out, some of which may have been given out",
+			f.Sizes.Epoch, time.UnixMicro(int64(last.At)).UTC().Format(time.DateTime+" MST"), last.Lost, last.FromID+1, last.ToID),
 			"open again what is missing (tdf-manager verify compares); see durability in docs/OPERATIONS.md for how to lose less")
 	}
 	if f.Sizes.Behind {

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +81,7 @@ func TestIll(t *testing.T) {
 		"rdb fails":       {info("rdb_last_bgsave_status", "err"), "persistence", Fail, "snapshot"},
 		"rewrite fails":   {info("aof_last_bgrewrite_status", "err"), "persistence", Warn, "rewrite"},
 		"refused":         {func(f *Facts) { f.Refused = errors.New("appendfsync") }, "durability", Fail, "appendfsync"},
+		"unfit":           {func(f *Facts) { f.Refused = unfit() }, "durability", Fail, "appendfsync = no: it is not"},
 		"warned":          {func(f *Facts) { f.CheckWarnings = []string{"lag"} }, "durability", Warn, "lag"},
 		"replica":         {info("role", "slave"), "replication", Fail, "replica"},
 		"alone":           {func(f *Facts) { f.Redis.SentinelMaster, f.Redis.SentinelAddrs = "m", []string{"127.0.0.1:1"} }, "replication", Fail, "without replicas"},
@@ -100,7 +102,7 @@ func TestIll(t *testing.T) {
 		}, "network", Warn, "no TLS"},
 		"exposed":          {func(f *Facts) { f.Exposed = []string{"/etc/x"} }, "secrets", Fail, "/etc/x"},
 		"never a server":   {func(f *Facts) { f.ServerSeen = 0 }, "server", Fail, "no server has ever"},
-		"no server":        {func(f *Facts) { f.ServerSeen = now.Add(-100 * statemachine.Second) }, "server", Fail, "100.000000 s"},
+		"no server":        {func(f *Facts) { f.ServerSeen = now.Add(-100 * statemachine.Second) }, "server", Fail, "for 1m40s"},
 		"no worker":        {func(f *Facts) { f.Workers = nil }, "workers", Warn, "no worker"},
 		"lost worker":      {func(f *Facts) { f.Workers = f.Workers[:1]; f.Workers[0].State = store.WorkerLost }, "workers", Warn, "no worker"},
 		"weak":             {func(f *Facts) { f.Workers[0].Containment = "group" }, "workers", Warn, "worker a"},
@@ -111,7 +113,10 @@ func TestIll(t *testing.T) {
 		"aside": {func(f *Facts) {
 			f.Nodes = []store.NodeInfo{{Node: route.Node{Name: "bad", Quarantined: now}}, {Node: route.Node{Name: "good"}}}
 		}, "nodes", Warn, "set aside: bad"},
-		"lost":        {func(f *Facts) { f.Epochs = []store.Epoch{{Number: 2, FromID: 5, ToID: 9}}; f.Sizes.Epoch = 2 }, "history", Warn, "tasks 6 to 9"},
+		"lost": {func(f *Facts) {
+			f.Epochs = []store.Epoch{{Number: 2, At: now, Lost: 7, FromID: 5, ToID: 9}}
+			f.Sizes.Epoch = 2
+		}, "history", Warn, "last seen at 2027-01-15 08:00:00 UTC: at least 7 changes; ids 6 to 9 were left out"},
 		"behind":      {func(f *Facts) { f.Sizes.Behind = true }, "history", Fail, "gone back in time"},
 		"damaged":     {func(f *Facts) { f.Sizes.SetAside = 3 }, "tasks", Warn, "3 damaged"},
 		"hoarding":    {func(f *Facts) { f.Sizes.Archived = manyArchived }, "tasks", Warn, "1000000 archived"},
@@ -144,17 +149,48 @@ func TestIll(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	f := well()
-	f.Server = store.Facts{SlowCalls: -1}
+	f.Server = store.Facts{SlowCalls: -1, Pings: f.Server.Pings}
 	f.Places[0].Free = disk.Unknown
 	findings := Examine(f)
 	if Sick(findings) {
 		t.Errorf("sick: %+v", findings)
 	}
-	for _, check := range []string{"memory", "persistence", "replication", "login", "latency"} {
-		if !slices.ContainsFunc(findings, func(f Finding) bool { return f.Check == check && strings.Contains(f.Found, "not checked") }) {
-			t.Errorf("%s does not say that it was not checked", check)
+	for _, check := range []string{"memory", "persistence", "durability", "replication", "login", "latency", "disk"} {
+		if !skips(findings, check, "not checked") {
+			t.Errorf("%s does not say that it was not checked: %+v", check, findings)
 		}
 	}
+	f = well()
+	f.Server.Settings = nil
+	f.Server.Info["connected_slaves"] = "2"
+	f.CheckWarnings = []string{"CONFIG GET is not allowed, so appendfsync was not checked"}
+	findings = Examine(f)
+	for check, says := range map[string]string{"persistence": "appendfsync", "replication": "min-replicas", "durability": "appendfsync"} {
+		if !skips(findings, check, says) {
+			t.Errorf("%s does not say that %s was not checked: %+v", check, says, findings)
+		}
+	}
+}
+
+func skips(findings []Finding, check, says string) bool {
+	return slices.ContainsFunc(findings, func(f Finding) bool {
+		return f.Check == check && f.Severity == Skip && strings.Contains(f.Found, says)
+	})
+}
+
+// What a program says when it refuses a Redis is told with its remedy apart.
+func TestRefusal(t *testing.T) {
+	t.Parallel()
+	f := well()
+	f.Refused = fmt.Errorf("check: %w", unfit())
+	found := judgeDurability(f)
+	if len(found) != 1 || found[0].Remedy != "set it to always" || strings.Contains(found[0].Found, "set it to always") {
+		t.Errorf("%+v", found)
+	}
+}
+
+func unfit() error {
+	return &store.SetupError{Setting: "appendfsync", Value: "no", Remedy: "set it to always", Err: errors.New("it is not fit")}
 }
 
 // A version is mended from the fix of its own line on, and if it is newer than all of them.

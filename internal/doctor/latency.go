@@ -21,12 +21,15 @@ func judgeLatency(f *Facts) []Finding {
 	}
 	sorted := slices.Sorted(slices.Values(f.Server.Pings))
 	median, worst := sorted[len(sorted)/2], sorted[len(sorted)-1]
-	text := fmt.Sprintf("PING takes %v (half of %d), at most %v", median.Round(time.Microsecond), len(sorted), worst.Round(time.Microsecond))
+	text := fmt.Sprintf("PING takes %v (median of %d), at most %v", median.Round(time.Microsecond), len(sorted), worst.Round(time.Microsecond))
 	found := ok(check, text)
 	if median > medianWarn || worst > worstWarn {
 		found = warn(check, text, "put Redis nearer; look there for swapping, huge pages (redis-cli --intrinsic-latency 10) and a busy host")
 	}
-	if f.Server.SlowCalls >= manySlow {
+	switch {
+	case f.Server.SlowCalls < 0:
+		found = append(found, unknown(check, "slow log", "SLOWLOG LEN")...)
+	case f.Server.SlowCalls >= manySlow:
 		found = append(found, warn(check, fmt.Sprintf("%d calls in the slow log", f.Server.SlowCalls),
 			"redis-cli SLOWLOG GET says which; KEYS and the like of other programs hold everybody up")...)
 	}

@@ -35,8 +35,3 @@ func number(text string) float64 {
 	n, _ := strconv.ParseFloat(text, 64)
 	return n
 }
-
-// unknown is the finding of what may not be asked.
-func unknown(check, what, command string) []Finding {
-	return ok(check, what+" not checked: "+command+" is not allowed to this user")
-}

@@ -18,6 +18,8 @@ func judgeReplication(f *Facts) []Finding {
 	case info["connected_slaves"] != "0" && f.Server.Settings["min-replicas-to-write"] == "0":
 		return warn(check, "master with "+info["connected_slaves"]+" replicas, takes changes also without them: a network fault loses these",
 			"min-replicas-to-write 1 and min-replicas-max-lag 2")
+	case info["connected_slaves"] != "0" && f.Server.Settings == nil:
+		return append(ok(check, "master with "+info["connected_slaves"]+" replicas"), unknown(check, "min-replicas-to-write", "CONFIG GET")...)
 	default:
 		return ok(check, "master with "+info["connected_slaves"]+" replicas")
 	}
