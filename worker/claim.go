@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
@@ -35,6 +36,9 @@ func (c *claimer) claim(ctx context.Context, incarnation int64, free int) (store
 		c.pending = c.request(v, incarnation, free)
 	}
 	reply, err := c.store.Claim(ctx, *c.pending)
+	if errors.Is(err, store.ErrLeaseLost) {
+		c.pending = nil // what it may have claimed is taken back with its session
+	}
 	if err != nil {
 		return reply, redisClock{}, err
 	}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"strconv"
@@ -125,6 +126,41 @@ func TestNewSessionReadsTheRulesAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.await(t, id, sm.Executed)
+}
+
+// A claim of before a flush is not repeated in the session after it, which would
+// take tasks by the rules of before.
+func TestClaimOfBeforeAFlush(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.queue(t, "q")
+	s.open(t, inQueue("q"))
+	before, c := s.Register(t, "w"), s.claimer(t)
+	claim := func(w store.Session) (store.ClaimReply, error) {
+		r, _, err := c.claim(t.Context(), w.Incarnation, 1)
+		return r, err
+	}
+	if r, err := claim(before); err != nil || len(r.Tasks) != 1 {
+		t.Fatalf("claimed %+v, error %v", r, err)
+	}
+	view := c.rules.last()
+	if _, err := s.Store.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claim(before); !errors.Is(err, store.ErrLeaseLost) || c.inDoubt() {
+		t.Fatalf("error %v, in doubt: %v", err, c.inDoubt())
+	}
+	s.queue(t, "q", "paused=true")
+	s.open(t, inQueue("q"))
+	after := s.Register(t, "w")
+	if after.Incarnation <= before.Incarnation {
+		t.Errorf("incarnation %d after %d", after.Incarnation, before.Incarnation)
+	}
+	c.rules.outdate() // as who registers does
+	c.pending = c.request(view, before.Incarnation, 1)
+	if r, err := claim(after); err != nil || len(r.Tasks) != 0 {
+		t.Errorf("claimed from a paused queue: %+v, error %v", r, err)
+	}
 }
 
 // Who waits because of a limit goes on at once when it is raised.

@@ -114,7 +114,11 @@ func (s *Store) Claim(ctx context.Context, req ClaimRequest) (ClaimReply, error)
 	case v == int64(outdated):
 		return ClaimReply{Stale: true, Next: statemachine.Never}, nil
 	}
-	return decodeClaim(asReply(v)), nil
+	c := decodeClaim(asReply(v))
+	for i := range c.Tasks {
+		s.history.saw(c.Tasks[i].ID)
+	}
+	return c, nil
 }
 
 // outdated is the answer of the claim script to rules that are not in force any

@@ -2,36 +2,67 @@ package store
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/internal/timing"
 )
 
 // Flush deletes every key of the namespace and no other, and returns how many.
 // Only the count of the history stays, in a new epoch: programs that have seen the
-// namespace before must not take this for a loss. Ids begin at 1 again.
+// namespace before must not take this for a loss. Ids begin at 1 again. Meanwhile the
+// namespace is closed: other calls fail as if Redis were away, since half of what they
+// write would be deleted.
 func (s *Store) Flush(ctx context.Context) (int64, error) {
-	epoch, err := s.rdb.HGet(ctx, s.keys.meta(), "epoch").Int64()
+	f := flush{store: s, token: NewToken(), kept: s.keys.meta()}
+	err := f.shut(ctx, flushPatience)
 	if err != nil && !aboutData(err) {
-		return 0, s.failed("flush", err)
+		return 0, err
 	}
-	kept := s.keys.meta()
-	if err != nil && !isNil(err) {
-		kept = "" // of another type, it is no history
+	if err != nil {
+		f.kept = "" // meta is of another type, and no history
 	}
-	total, err := s.flushKeys(ctx, kept)
-	if err != nil || kept == "" {
+	total, err := f.all(ctx)
+	if err != nil || f.kept == "" {
 		return total, err
 	}
-	_, err = s.run(ctx, "flush", []string{s.keys.meta()}, max(epoch, 1))
+	_, err = s.run(ctx, "flush", []string{s.keys.meta()}, f.token, "")
 	return total, err
 }
 
-func (s *Store) flushKeys(ctx context.Context, kept string) (int64, error) {
+// flushPatience is how long a namespace stays closed after the last page of a flush that was cut short.
+const flushPatience = 30 * time.Second
+
+// flush is one flush of a namespace.
+type flush struct {
+	store *Store
+	token string
+	// kept is the key that stays, empty for none.
+	kept string
+}
+
+// shut closes the namespace for so long.
+func (f *flush) shut(ctx context.Context, d time.Duration) error {
+	v, err := f.store.run(ctx, "flush", []string{f.store.keys.meta()}, f.token, int64(d.Seconds()))
+	if err == nil && v != int64(1) {
+		return fmt.Errorf("flush: %w: %w", ErrUnreachable, errFlushing)
+	}
+	return err
+}
+
+// errFlushing means that the namespace is being flushed.
+var errFlushing = errors.New("the namespace is being flushed; waiting for the end of that")
+
+func (f *flush) all(ctx context.Context) (int64, error) {
+	s := f.store
 	if c, ok := s.rdb.(*redis.ClusterClient); ok {
 		var total int64
 		err := c.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-			n, err := s.flushNode(ctx, node, kept)
+			n, err := f.node(ctx, node)
 			total += n
 			return err
 		})
@@ -40,10 +71,11 @@ func (s *Store) flushKeys(ctx context.Context, kept string) (int64, error) {
 		}
 		return total, nil
 	}
-	return s.flushNode(ctx, s.rdb, kept)
+	return f.node(ctx, s.rdb)
 }
 
-func (s *Store) flushNode(ctx context.Context, node redis.Cmdable, kept string) (int64, error) {
+func (f *flush) node(ctx context.Context, node redis.Cmdable) (int64, error) {
+	s := f.store
 	var total int64
 	var cursor uint64
 	for {
@@ -52,7 +84,7 @@ func (s *Store) flushNode(ctx context.Context, node redis.Cmdable, kept string) 
 			return total, s.failed("flush", err)
 		}
 		total += int64(len(found)) // not the answer of UNLINK, which is 0 when the call was repeated
-		found = slices.DeleteFunc(found, func(key string) bool { return key == kept })
+		found = slices.DeleteFunc(found, func(key string) bool { return key == f.kept })
 		if len(found) > 0 {
 			if err := node.Unlink(ctx, found...).Err(); err != nil {
 				return total, s.failed("flush", err)
@@ -61,5 +93,24 @@ func (s *Store) flushNode(ctx context.Context, node redis.Cmdable, kept string) 
 		if cursor = next; cursor == 0 {
 			return total, nil
 		}
+		if f.kept == "" {
+			continue
+		}
+		if err := f.shut(ctx, flushPatience); err != nil {
+			return total, err
+		}
+	}
+}
+
+// afterFlush makes a call again while the namespace is being flushed, which mostly takes some milliseconds: for as
+// long as an answer of Redis may take.
+func (s *Store) afterFlush(ctx context.Context, call func() error) error {
+	again := timing.Backoff{First: 5 * time.Millisecond, Most: 100 * time.Millisecond}
+	for end := time.Now().Add(s.answerLimit()); ; {
+		err := call()
+		if !errors.Is(err, errFlushing) || ctx.Err() != nil || time.Now().After(end) {
+			return err
+		}
+		timing.Pause(ctx, again.Next())
 	}
 }

@@ -88,7 +88,10 @@ func (m *memory) saw(id int64) {
 
 // unseal takes the history off the answer of a script.
 func (s *Store) unseal(name string, answer reply) (any, error) {
-	if answer.text(0) == "behind" {
+	switch answer.text(0) {
+	case "flushing":
+		return nil, fmt.Errorf("%s: %w: %w", name, ErrUnreachable, errFlushing)
+	case "behind":
 		seen, _ := s.History()
 		return nil, fmt.Errorf("%s: %w", name, &HistoryError{Redis: History{Epoch: answer.number(1), Seq: answer.number(2)}, Seen: seen})
 	}

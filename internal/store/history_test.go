@@ -187,7 +187,7 @@ func TestRegisterInNewEpoch(t *testing.T) {
 	if out, err := sp.Store.Apply(t.Context(), store.Order{Move: m, Writer: "w"}); err != nil || out[0].Err != nil {
 		t.Fatalf("%+v, error %v", out, err)
 	}
-	if r, err = sp.Store.Register(t.Context(), storetest.Registration("w")); err != nil || r.Incarnation != w.Incarnation+1 {
+	if r, err = sp.Store.Register(t.Context(), storetest.Registration("w")); err != nil || r.Incarnation != 1_000_001 { // none of the former epoch can have it
 		t.Errorf("registered %+v, error %v", r, err)
 	}
 }
@@ -222,6 +222,27 @@ func TestDecisionOfLostChanges(t *testing.T) {
 func hold(t *testing.T, sp *storetest.Space, id int64) {
 	t.Helper()
 	must(t, sp, id, statemachine.Manager, statemachine.Hold)
+}
+
+// A list of buckets that is lost is a loss: its version would be given out again, and
+// stand for another list.
+func TestPruneIsLost(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	sp.Open(t, storetest.Spec())
+	sp.Raw.SAdd(t.Context(), sp.Key("buckets"), store.Bucket{Priority: 1}.Name())
+	back := sp.Snapshot(t)
+	empty, err := sp.Store.EmptyBuckets(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := sp.Store.Prune(t.Context(), empty); err != nil || n == 0 {
+		t.Fatalf("pruned %d of %v, %v", n, empty, err)
+	}
+	back()
+	if _, err := sp.Store.Rules(t.Context(), ""); !errors.Is(err, store.ErrHistory) {
+		t.Errorf("error %v, want one of the history", err)
+	}
 }
 
 // A flush is no loss: ids begin at 1 again, and nobody is refused.

@@ -89,6 +89,7 @@ func (s *Store) Apply(ctx context.Context, orders ...Order) ([]Outcome, error) {
 	out := make([]Outcome, len(orders))
 	for i := range orders {
 		out[i] = moveOutcome(orders[i].ID, r.number(i))
+		s.history.saw(orders[i].ID) // a server may have opened none itself
 	}
 	return out, nil
 }

@@ -70,7 +70,7 @@ func (c *openCall) allKeys(request string) []string {
 	k := c.store.keys
 	return slices.Concat([]string{
 		k.meta(), k.taskID(), k.request(request), k.state(statemachine.Open), k.due(), k.buckets(),
-		k.queues(), k.state(statemachine.Blocked),
+		k.queues(), k.state(statemachine.Blocked), k.setAside(),
 	}, c.buckets.keys(k), c.keys)
 }
 

@@ -50,6 +50,8 @@ func (c scriptCall) confirmed(ctx context.Context, client redis.UniversalClient,
 	switch {
 	case answer.Err() != nil && !errors.Is(answer.Err(), redis.Nil):
 		return nil, answer.Err() //nolint:wrapcheck // the caller does
+	case replicas.Err() != nil && isAnswer(replicas.Err()):
+		return nil, fmt.Errorf("%w: %v", errNotReplicated, replicas.Err()) //nolint:errorlint // as an answer of Redis it would count as final: the master is a replica now
 	case err != nil && !errors.Is(err, redis.Nil):
 		return nil, err //nolint:wrapcheck // the caller does
 	}
@@ -57,4 +59,10 @@ func (c scriptCall) confirmed(ctx context.Context, client redis.UniversalClient,
 		return nil, fmt.Errorf("%w (%v)", errNotReplicated, wait)
 	}
 	return answer.Result() //nolint:wrapcheck // the caller does
+}
+
+// isAnswer reports whether Redis has answered with an error.
+func isAnswer(err error) bool {
+	_, ok := errors.AsType[redis.Error](err)
+	return ok
 }

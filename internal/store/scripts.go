@@ -5,6 +5,7 @@ import (
 	"embed"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -34,9 +35,11 @@ type scriptInfo struct {
 	writes bool
 	// bare scripts do without the history; see lib/history.lua.
 	bare bool
-	// relieves says that the script ends something, so it must pass when the memory of
-	// Redis is full.
+	// relieves says that the script ends something, or that others need it to end
+	// something, so it must pass when the memory of Redis is full.
 	relieves bool
+	// flushes says that the script may pass while the namespace is being flushed.
+	flushes bool
 }
 
 // scriptList names every script; the tests that repeat each mutating one are
@@ -58,7 +61,7 @@ var scriptList = map[string]scriptInfo{
 	"unlist":    {libs: []string{typesLib, "strays"}, writes: true},
 	"strays":    {libs: []string{typesLib, "strays"}},
 	"watermark": {writes: true},
-	"register":  {libs: []string{logLib, "heartbeat", "lease", lightLib, "rounds", typesLib}, writes: true},
+	"register":  {libs: []string{logLib, "heartbeat", "lease", lightLib, "rounds", typesLib}, writes: true, relieves: true},
 	"renew":     {libs: []string{logLib, "heartbeat", "lease", typesLib}, writes: true, relieves: true},
 	"leave":     {libs: []string{lightLib, "rounds", typesLib}, writes: true, relieves: true},
 	"lost":      {libs: []string{"lease", lightLib, "rounds", typesLib}, writes: true, relieves: true},
@@ -67,11 +70,11 @@ var scriptList = map[string]scriptInfo{
 	"follow":    {writes: true},
 	"chunks":    {writes: true},
 	"presence":  {writes: true, relieves: true},
-	"handle":    {writes: true},
-	"keep":      {writes: true},
-	"epoch":     {libs: []string{typesLib}, writes: true, bare: true},
-	"arrive":    {writes: true, bare: true},
-	"flush":     {writes: true},
+	"handle":    {writes: true, relieves: true},
+	"keep":      {writes: true, relieves: true},
+	"epoch":     {libs: []string{typesLib}, writes: true, bare: true, relieves: true},
+	"arrive":    {writes: true, bare: true, relieves: true},
+	"flush":     {writes: true, relieves: true, flushes: true},
 	"load":      {libs: []string{lightLib}},
 	"inspect":   {libs: []string{lightLib}},
 	"workers":   {},
@@ -126,7 +129,7 @@ func scriptText(clock, name string) string {
 	if info.bare {
 		return text.String() + body
 	}
-	return text.String() + "local function script()\n" + body + "end\nreturn sealed(script)\n"
+	return text.String() + "local function script()\n" + body + "end\nreturn sealed(script, " + strconv.FormatBool(info.flushes) + ")\n"
 }
 
 // readScript panics on a missing file, which only a broken build can have.
@@ -144,7 +147,17 @@ func (s *Store) run(ctx context.Context, name string, keys []string, args ...any
 	return s.runOn(ctx, s.rdb, name, keys, args...)
 }
 
-func (s *Store) runOn(ctx context.Context, client redis.UniversalClient, name string, keys []string, args ...any) (any, error) {
+func (s *Store) runOn(
+	ctx context.Context, client redis.UniversalClient, name string, keys []string, args ...any,
+) (v any, err error) {
+	err = s.afterFlush(ctx, func() error {
+		v, err = s.attempt(ctx, client, name, keys, args...)
+		return err
+	})
+	return v, err
+}
+
+func (s *Store) attempt(ctx context.Context, client redis.UniversalClient, name string, keys []string, args ...any) (any, error) {
 	info := scriptList[name]
 	if !info.bare {
 		keys, args = slices.Concat(keys, []string{s.keys.events()}), slices.Concat(args, []any{s.history.text()})

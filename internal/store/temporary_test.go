@@ -186,22 +186,22 @@ func TestHindered(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
 			sp := storetest.On(t, server)
-			register := func() error {
+			open := func() error {
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
-				_, err := sp.Dial(t, store.WithRetries(-1)).Register(ctx, storetest.Registration("w"))
+				_, err := sp.Dial(t, store.WithRetries(-1)).Open(ctx, store.OpenRequest{Key: "r", Specs: []store.Spec{storetest.Spec()}})
 				return err
 			}
 			if err := sp.Raw.ConfigSet(t.Context(), c.setting, c.bad).Err(); err != nil {
 				t.Fatal(err)
 			}
-			if err := register(); !errors.Is(err, store.ErrUnreachable) {
+			if err := open(); !errors.Is(err, store.ErrUnreachable) {
 				t.Errorf("with %s %s: %v", c.setting, c.bad, err)
 			}
 			if err := sp.Raw.ConfigSet(t.Context(), c.setting, c.good).Err(); err != nil {
 				t.Fatal(err)
 			}
-			if err := register(); err != nil {
+			if err := open(); err != nil {
 				t.Errorf("with %s %s: %v", c.setting, c.good, err)
 			}
 		})

@@ -1,11 +1,19 @@
--- flush is the end of a flush: of meta only the history is left, and a new epoch begins, in which the ids begin at 1
--- again. Without it, who has seen more would take the flush for a loss.
+-- flush closes the namespace while it is being flushed, and opens it again at the end. Of meta only the history is left
+-- then, and a new epoch begins, in which the ids begin at 1 again: without it, who has seen more would take the flush for a loss.
 --
 -- KEYS[1] meta
--- ARGV[1] the epoch that was flushed
--- Returns 1, or 0 if there is no such history, or it has been flushed already.
-if epoch ~= tonumber(ARGV[1]) then return 0 end
+-- ARGV[1] token of the flush   ARGV[2] for how many seconds the namespace is closed, '' to open it again
+-- Returns 1, or 0, and nothing changes, if another flush is under way. Sent again: the same.
+local token = past[6] and string.match(past[6], '^(%w+) ')
+if token and token ~= ARGV[1] and flushed() then return 0 end
+if ARGV[2] ~= '' then
+  local _, seconds = now()
+  redis.call('HSET', KEYS[1], 'flushing', ARGV[1] .. ' ' .. string.format('%d', seconds + tonumber(ARGV[2])))
+  return 1
+end
+if token ~= ARGV[1] then return 1 end
 redis.call('DEL', KEYS[1])
-if not past[1] and not past[2] then return 0 end
-redis.call('HSET', KEYS[1], 'epoch', string.format('%d', epoch + 1), 'seq', string.format('%d', seq), 'lives', lives)
+if past[1] or past[2] then
+  redis.call('HSET', KEYS[1], 'epoch', string.format('%d', epoch + 1), 'seq', string.format('%d', seq), 'lives', lives)
+end
 return 1

@@ -44,6 +44,7 @@ if ARGV[6] == '' then
 end
 if redis.call('SADD', KEYS[4], ARGV[7]) == 1 then
   redis.call('HINCRBY', KEYS[1], 'buckets', 1)
+  counted(1)
   changed = 1
 end
 if redis.call('ZSCORE', KEYS[5], m) then return changed end

@@ -1,7 +1,7 @@
 -- open creates tasks, all or none.
 --
 -- KEYS[1] meta   KEYS[2] task_id   KEYS[3] request   KEYS[4] set of open tasks   KEYS[5] due   KEYS[6] buckets
--- KEYS[7] queues   KEYS[8] set of blocked tasks   then pairs: bucket, wake list of the bucket; then the keys that
+-- KEYS[7] queues   KEYS[8] set of blocked tasks   KEYS[9] set_aside   then pairs: bucket, wake list of the bucket; then the keys that
 -- tasks name: of a submission, or of a task that is repeated
 -- ARGV[1] task key prefix   ARGV[2] request TTL in seconds   ARGV[3] number of tasks
 -- ARGV[4] state of open tasks   ARGV[5] protocol version   ARGV[6] TTL of submissions in seconds
@@ -42,12 +42,12 @@ for _, queue in ipairs(needed) do
   if redis.call('SISMEMBER', KEYS[7], queue) == 0 then return {'no queue', queue} end
 end
 
-local zsets, lists, firstkey = {4, 5, 8}, {}, 8 + 2 * #names
-for k = 9, firstkey, 2 do
+local zsets, lists, firstkey = {4, 5, 8}, {}, 9 + 2 * #names
+for k = 10, firstkey, 2 do
   zsets[#zsets + 1] = k
   lists[#lists + 1] = k + 1
 end
-local wrong = wrongtype('hash', {1}) or wrongtype('set', {6, 7}) or wrongtype('zset', zsets) or wrongtype('list', lists)
+local wrong = wrongtype('hash', {1, 9}) or wrongtype('set', {6, 7}) or wrongtype('zset', zsets) or wrongtype('list', lists)
 if wrong then return wrong end
 
 -- Read what is asked for, and which of it is there already.
@@ -92,6 +92,13 @@ if tonumber(adopted) == first - 1 then
   redis.call('HSET', KEYS[1], 'adopted', last)
 end
 
+-- An id of before a flush may have been set aside.
+if fresh > 0 and redis.call('EXISTS', KEYS[9]) == 1 then
+  local ids = {}
+  for i = 1, fresh do ids[i] = string.format('%d', first - 1 + i) end
+  redis.call('HDEL', KEYS[9], unpack(ids))
+end
+
 local new = 0
 for _, name in ipairs(names) do new = new + redis.call('SADD', KEYS[6], name) end
 if new > 0 then
@@ -118,7 +125,7 @@ local function write(t, text)
   redis.call('ZADD', t.held and KEYS[8] or KEYS[4], t.held and stamp or t.start, text)
   if t.deadline ~= '' then redis.call('ZADD', KEYS[5], t.deadline, text) end
   if not t.held then
-    local start, bucket, member = tonumber(t.start), KEYS[7 + 2 * t.bucket], string.char(96 + #text) .. text
+    local start, bucket, member = tonumber(t.start), KEYS[8 + 2 * t.bucket], string.char(96 + #text) .. text
     redis.call('ZADD', bucket, start > 0 and t.start or stamp, member)
     -- Who waits must learn of a start that is sooner than all he knows.
     if start <= tonumber(stamp) or redis.call('ZRANGE', bucket, 0, 0)[1] == member then ready[t.bucket] = true end
@@ -141,7 +148,7 @@ for i, t in ipairs(tasks) do
   answer[i] = {old or t.id, old and '1' or ''}
   texts[i] = old and old .. '*' or t.id
 end
-for bucket in pairs(ready) do token(KEYS[8 + 2 * bucket]) end
+for bucket in pairs(ready) do token(KEYS[9 + 2 * bucket]) end
 local memory = fresh == #tasks and string.format('%d %d', first, last) or '=' .. table.concat(texts, ' ')
 redis.call('SET', KEYS[3], memory, 'EX', ARGV[2])
 return answer

@@ -13,5 +13,8 @@ for i, name in ipairs(ARGV) do
     redis.call('DEL', KEYS[2 + 2 * i])
   end
 end
-if gone > 0 then redis.call('HINCRBY', KEYS[1], 'buckets', 1) end
+if gone > 0 then
+  redis.call('HINCRBY', KEYS[1], 'buckets', 1)
+  counted(1) -- a version that is lost and given again would stand for two lists
+end
 return gone

@@ -46,7 +46,8 @@ if not id then
   id = string.format('%d', redis.call('INCR', KEYS[3]))
   redis.call('SET', KEYS[4], id)
 end
-incarnation = string.format('%d', incarnation + 1)
+-- In each epoch they begin at another million, so that a claim of a former session never fits a new one.
+incarnation = string.format('%d', math.max(incarnation, (epoch - 1) * 1000000) + 1)
 local v = {'id', id, 'name', ARGV[1], 'incarnation', incarnation, 'identity', ARGV[3], 'pid', ARGV[13],
   'state', ARGV[8], 'epoch', string.format('%d', epoch), 'started', stamp, 'lease', string.format('%.14g', lease),
   'heartbeat', heartbeat(seconds, ARGV[13], '[]')}

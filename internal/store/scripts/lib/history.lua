@@ -3,7 +3,7 @@
 -- What is not that far has lost what was acknowledged, after a failover or a restored backup: then the script does nothing.
 -- The last key is the stream. Both are taken off, so that a script finds its own alone.
 local stream, known = table.remove(KEYS), table.remove(ARGV)
-local past = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'events', 'witness', 'lives')
+local past = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'events', 'witness', 'lives', 'flushing')
 local epoch, seq, cap = tonumber(past[1] or '') or 1, tonumber(past[2] or '') or 0, tonumber(past[3] or '') or 10000
 local happening, changes = {}, 0
 local lives = past[5] or ''
@@ -55,9 +55,16 @@ local function write()
   redis.call('HSET', KEYS[1], 'seq', string.format('%d', seq))
 end
 
+-- flushed reports whether the namespace is being flushed: what is written now would be deleted in part.
+local function flushed()
+  local till = past[6] and tonumber(string.match(past[6], '^%w+ (%S+)$') or '')
+  return till and tonumber((now())) < till
+end
+
 -- sealed calls a script, and answers {epoch, seq, who is ahead or '', this life, answer}; or
--- {'behind', epoch, seq}, and nothing changes.
-local function sealed(script)
+-- {'behind', epoch, seq}, or {'flushing'}, and nothing changes. A script that flushes passes meanwhile.
+local function sealed(script, flushes)
+  if past[6] and not flushes and flushed() then return {'flushing'} end
   local e, s, id, life = string.match(known, '^(%d+) (%d+) (%d+) ?(%S*)$')
   e, s = tonumber(e), tonumber(s)
   local gone = epoch == e and missed(s, life) or s - seq

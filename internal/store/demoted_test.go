@@ -1,0 +1,37 @@
+package store_test
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+)
+
+// A master that has become a replica still answers scripts that write nothing. That
+// no replica can confirm them is as good as a master that is not there.
+func TestDemotedMaster(t *testing.T) {
+	t.Parallel()
+	demoted, master := redistest.Start(t), redistest.Start(t)
+	host, port, err := net.SplitHostPort(master.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	demoted.Do(t, "REPLICAOF", host, port)
+	sp := storetest.On(t, demoted)
+	where := sp.Where
+	where.Durability, where.ReplicationTimeout = config.DurabilityHA, 300*time.Millisecond
+	st, err := store.Dial(where, sp.Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	_, err = st.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "r", Max: 1, Incarnation: 77}) // of no session
+	if !errors.Is(err, store.ErrUnreachable) {
+		t.Errorf("error %v, want one that is temporary", err)
+	}
+}

@@ -1,0 +1,106 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+)
+
+// What is opened while the namespace is flushed is there afterwards as a whole, or
+// not at all.
+func TestFlushWhileOthersOpen(t *testing.T) {
+	t.Parallel()
+	sp := storetest.On(t, redistest.Start(t))
+	specs := make([]store.Spec, 500)
+	for i := range specs {
+		specs[i] = storetest.Spec()
+	}
+	for range 8 {
+		sp.Open(t, specs...)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var openers sync.WaitGroup
+	for range 3 {
+		st := sp.Dial(t)
+		openers.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = st.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: specs[:1]})
+			}
+		})
+	}
+	_, err := sp.Store.Flush(t.Context())
+	cancel()
+	openers.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := sp.Store.LastID(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := sp.Raw.Keys(t.Context(), sp.Key("task:*")).Result()
+	if err != nil || int64(len(keys)) != last {
+		t.Errorf("%d tasks are there of %d, %v", len(keys), last, err)
+	}
+}
+
+// A namespace that is being flushed is closed to all but the flush, until that has
+// ended, or was not heard of for a while.
+func TestClosedWhileFlushed(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	sp.Open(t, storetest.Spec())
+	open := func() error {
+		_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}})
+		return err
+	}
+	flushing := func(till time.Time) {
+		sp.Raw.HSet(t.Context(), sp.Key("meta"), "flushing", fmt.Sprintf("ANOTHER %d", till.Unix()))
+	}
+	flushing(time.Now().Add(time.Hour))
+	if err := open(); !errors.Is(err, store.ErrUnreachable) || !strings.Contains(err.Error(), "is being flushed") {
+		t.Errorf("opened: %v", err)
+	}
+	if _, err := sp.Store.Flush(t.Context()); !errors.Is(err, store.ErrUnreachable) {
+		t.Errorf("flushed at the same time: %v", err)
+	}
+	flushing(time.Now().Add(-time.Hour))
+	if err := open(); err != nil {
+		t.Errorf("after a flush that was cut short: %v", err)
+	}
+	if _, err := sp.Store.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(); err != nil {
+		t.Errorf("after a flush: %v", err)
+	}
+}
+
+// An id that was set aside before a flush is given out again: the task of that id
+// is not set aside.
+func TestIDWasSetAside(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	sp.Raw.HSet(t.Context(), sp.Key("set_aside"), "1", "{}", "99", "{}")
+	w := sp.Register(t, "w")
+	sp.Open(t, storetest.Spec())
+	sp.ClaimUnder(t, w, 1)
+	sp.Raw.ZAdd(t.Context(), sp.Key("lease"), redis.Z{Member: w.Name})
+	lost, err := sp.Store.Lost(t.Context(), 9)
+	if err != nil || len(lost.Workers) != 1 || len(lost.Workers[0].Tasks) != 1 {
+		t.Errorf("lost %+v, error %v; want the worker with its task", lost, err)
+	}
+	if asides, err := sp.Store.Asides(t.Context()); err != nil || len(asides) != 1 {
+		t.Errorf("set aside: %v, %v", asides, err)
+	}
+}

@@ -1,0 +1,40 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+)
+
+// What others need in order to end something passes while the memory of Redis is
+// full: a new epoch, a new life, the leases of workers and managers.
+func TestMemoryIsFull(t *testing.T) {
+	t.Parallel()
+	sp := storetest.On(t, redistest.Start(t))
+	ids := sp.Open(t, storetest.Spec())
+	h := store.Handling{Instance: "a", Lease: 5 * time.Second}
+	if err := sp.Store.BeginHandling(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	sp.Raw.ConfigSet(t.Context(), "maxmemory", "1")
+	defer sp.Raw.ConfigSet(t.Context(), "maxmemory", "0")
+	if _, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "more", Specs: []store.Spec{storetest.Spec()}}); err == nil {
+		t.Error("a task was opened: the memory is not full")
+	}
+	if err := sp.Store.KeepHandling(t.Context(), h); err != nil {
+		t.Errorf("a manager cannot renew its lease: %v", err)
+	}
+	if _, err := store.Arrive(t.Context(), sp.Store, "another"); err != nil {
+		t.Errorf("a new life is not noted: %v", err)
+	}
+	sp.Store.Remember(store.History{Epoch: 1, Seq: 99, ID: ids[0]})
+	if e, err := sp.Store.OpenEpoch(t.Context()); err != nil || e.Epoch != 2 {
+		t.Errorf("epoch %+v, error %v", e, err)
+	}
+	if _, err := sp.Store.Register(t.Context(), storetest.Registration("w")); err != nil {
+		t.Errorf("a worker cannot register: %v", err)
+	}
+}
