@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -60,14 +61,25 @@ func (s *selector) all(ctx context.Context) error {
 	if total <= s.held {
 		return s.sets(ctx)
 	}
-	last, err := s.m.store.LastID(ctx)
-	if err != nil {
-		return err
+	spans, err := s.m.spans(ctx)
+	for _, span := range spans {
+		if err == nil {
+			err = s.walk(ctx, span.First, span.Last)
+		}
 	}
-	return s.walk(ctx, 1, last)
+	return err
 }
 
-// walk looks at all ids in turn.
+// spans are all ids among which there may be tasks now.
+func (m *Manager) spans(ctx context.Context) ([]store.Span, error) {
+	last, err := m.store.LastID(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return m.store.Spans(ctx, 1, last)
+}
+
+// walk looks at ids in turn.
 func (s *selector) walk(ctx context.Context, first, last int64) error {
 	for first <= last && ctx.Err() == nil {
 		ids := make([]int64, 0, s.size)

@@ -154,10 +154,12 @@ func (t *Task) EndState() statemachine.State {
 
 // created is kept apart once a hold or a release has stamped a state again.
 func created(fields map[string]string) time.Time {
-	for _, field := range []string{"created", "0:open", "0:blocked"} {
-		if at := stampOf(fields[field]); !at.IsZero() {
-			return at
-		}
+	if at := stampOf(fields["created"]); !at.IsZero() {
+		return at
 	}
-	return time.Time{}
+	opened, blocked := stampOf(fields["0:open"]), stampOf(fields["0:blocked"])
+	if opened.IsZero() || !blocked.IsZero() && blocked.Before(opened) {
+		return blocked // made on hold, and released since
+	}
+	return opened
 }

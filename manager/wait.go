@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/link"
@@ -21,8 +22,8 @@ type Progress struct {
 	// Unsuccessful are the ids that ended in another way than succeeded, in the
 	// order they were seen.
 	Unsuccessful []int64
-	// Damaged counts tasks whose record is missing or spoilt. They are among
-	// Done and Unsuccessful.
+	// Damaged counts tasks whose record is missing, spoilt, or that of another task,
+	// which was given the same id after a flush. They are among Done and Unsuccessful.
 	Damaged int
 	// Running are some of the tasks that run and say how far they are, by id.
 	Running []RunningTask
@@ -41,9 +42,10 @@ type RunningTask struct {
 //
 // It returns the progress made, also with an error: [ErrNotFound] for an id
 // that was never opened, or the one of ctx. While Redis is away it goes on
-// waiting.
+// waiting. A task that is deleted meanwhile counts as damaged, also if another one
+// has got its id since: after a flush ids begin at 1 again.
 func (m *Manager) Wait(ctx context.Context, ids []int64, report func(Progress)) (Progress, error) {
-	w := waiter{m: m, states: map[int64]statemachine.State{}}
+	w := waiter{m: m, states: map[int64]statemachine.State{}, births: map[int64]string{}}
 	redis := link.NewSlog(m.log)
 	if err := w.begin(ctx, ids); err != nil {
 		return Progress{}, err
@@ -94,6 +96,7 @@ type waiter struct {
 	total        int
 	open         []int64
 	states       map[int64]statemachine.State
+	births       map[int64]string // of those in open, see birth
 	unsuccessful []int64
 	damaged      int
 	rounds       map[int64]int // of tasks that run, some at most
@@ -113,7 +116,7 @@ func (w *waiter) begin(ctx context.Context, ids []int64) (err error) {
 	}
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	for chunk := range slices.Chunk(ids, sweepSize) {
-		found, err := w.m.store.Fields(ctx, chunk, "state", "round")
+		found, err := w.m.store.Fields(ctx, chunk, "state", "round", "created", "0:open", "0:blocked")
 		if err != nil {
 			return err
 		}
@@ -121,6 +124,7 @@ func (w *waiter) begin(ctx context.Context, ids []int64) (err error) {
 			switch {
 			case found[i] != nil:
 				w.open = append(w.open, id)
+				w.births[id] = birth(found[i])
 			case !all:
 				return fmt.Errorf("task %d: %w", id, ErrNotFound)
 			}
@@ -131,16 +135,36 @@ func (w *waiter) begin(ctx context.Context, ids []int64) (err error) {
 }
 
 // everything is all ids given out so far.
-func (w *waiter) everything(ctx context.Context) ([]int64, error) {
-	last, err := w.m.store.LastID(ctx)
-	if err != nil {
-		return nil, err
+func (w *waiter) everything(ctx context.Context) (ids []int64, err error) {
+	spans, err := w.m.spans(ctx)
+	for _, span := range spans {
+		for id := span.First; id <= span.Last; id++ {
+			ids = append(ids, id)
+		}
 	}
-	ids := make([]int64, last)
-	for i := range ids {
-		ids[i] = int64(i) + 1
+	return ids, err
+}
+
+// birth is the moments at which a task was first made, held and released, as far as the
+// record tells. The one of its making stays for good: in created, if the state in
+// which it was made is stamped again.
+func birth(fields map[string]string) string {
+	return strings.TrimSpace(fields["created"] + " " + fields["0:open"] + " " + fields["0:blocked"])
+}
+
+// same reports whether the record is still that of the task that was there when
+// the waiting began. A record without stamps, which a client in another language
+// may be writing just now, says nothing.
+func (w *waiter) same(id int64, fields map[string]string) bool {
+	was, is := w.births[id], birth(fields)
+	if was == "" {
+		w.births[id] = is
 	}
-	return ids, nil
+	if was == is || was == "" || is == "" {
+		return true
+	}
+	known := strings.Fields(was)
+	return slices.ContainsFunc(strings.Fields(is), func(stamp string) bool { return slices.Contains(known, stamp) })
 }
 
 // sweep looks at every task that had not ended.
@@ -149,24 +173,38 @@ func (w *waiter) sweep(ctx context.Context) (changed bool, err error) {
 	w.rounds = map[int64]int{}
 	for rest := w.open; len(rest) > 0; {
 		chunk := rest[:min(len(rest), sweepSize)]
-		found, err := w.m.store.Fields(ctx, chunk, "state", "outcome", "round")
+		found, err := w.m.store.Fields(ctx, chunk, "state", "outcome", "round", "created", "0:open", "0:blocked")
 		if err != nil {
 			w.open = slices.Concat(open, rest)
 			return changed, err
 		}
 		rest = rest[len(chunk):]
 		for i, id := range chunk {
-			state := statemachine.State(found[i]["state"])
-			changed = changed || w.states[id] != state
-			if w.states[id] = state; !w.ended(id, state, statemachine.State(found[i]["outcome"])) {
+			was := w.states[id]
+			if !w.look(id, found[i]) {
 				open = append(open, id)
-				w.runs(id, state, found[i]["round"])
 			}
+			changed = changed || w.states[id] != was
 		}
 	}
 	w.open = open
 	moved, err := w.readProgress(ctx)
 	return changed || moved, err
+}
+
+// look notes what the record of a task says; it reports whether the task has ended.
+func (w *waiter) look(id int64, fields map[string]string) bool {
+	if !w.same(id, fields) {
+		fields = nil // it is gone
+	}
+	state := statemachine.State(fields["state"])
+	w.states[id] = state
+	if w.ended(id, state, statemachine.State(fields["outcome"])) {
+		delete(w.births, id)
+		return true
+	}
+	w.runs(id, state, fields["round"])
+	return false
 }
 
 // ended notes the end of a task; it reports false if it has not ended.

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/link"
@@ -60,12 +61,7 @@ func (s *Server) maintain(ctx context.Context, _ chan struct{}) {
 
 // adopt looks at ids that our own clients have not made.
 func (k *keeper) adopt(ctx context.Context) error {
-	for id, since := range k.awaited {
-		if time.Since(since) > awaitFor {
-			k.log.Warn().Int64("task", id).Msg("id was taken but no task was written")
-			delete(k.awaited, id)
-		}
-	}
+	k.giveUp()
 	if err := k.inspect(ctx, keysOf(k.awaited), nil); err != nil {
 		return err
 	}
@@ -74,12 +70,28 @@ func (k *keeper) adopt(ctx context.Context) error {
 		if err != nil || from >= last {
 			return err
 		}
-		to := min(last, from+chunk)
-		if err := k.inspect(ctx, span(from+1, to), k.await); err != nil {
+		spans, err := k.store.Spans(ctx, from+1, last)
+		if err != nil {
+			return err
+		}
+		// What was lost is not waited for: should somebody write it all the same, the walk finds it.
+		spans = slices.DeleteFunc(spans, func(s store.Span) bool { return s.Lost })
+		ids, to := part(spans, last, chunk)
+		if err := k.inspect(ctx, ids, k.await); err != nil {
 			return err
 		}
 		if moved, err := k.store.MoveWatermark(ctx, from, to); err != nil || !moved {
 			return err
+		}
+	}
+}
+
+// giveUp ends the waiting for ids that were taken long ago.
+func (k *keeper) giveUp() {
+	for id, since := range k.awaited {
+		if time.Since(since) > awaitFor {
+			k.log.Warn().Int64("task", id).Msg("id was taken but no task was written")
+			delete(k.awaited, id)
 		}
 	}
 }
@@ -149,30 +161,24 @@ func (k *keeper) walk(ctx context.Context) error {
 	if k.walked >= last {
 		k.walked = 0
 	}
-	from, to, err := k.part(ctx, last)
-	if err == nil {
-		err = k.inspect(ctx, span(from+1, to), nil)
+	spans, err := k.store.Spans(ctx, k.walked+1, last)
+	if err != nil {
+		return err
 	}
+	ids, to := part(spans, last, k.opt.RepairBatch)
 	k.walked = to
-	return err
+	return k.inspect(ctx, ids, nil)
 }
 
-// part is the next part of all ids to walk over, without those that epochs left out.
-func (k *keeper) part(ctx context.Context, last int64) (from, to int64, err error) {
-	epochs, err := k.store.Epochs(ctx)
-	from = k.walked
-	for _, e := range epochs {
-		if from >= e.FromID && from < e.ToID {
-			from = e.ToID
-		}
+// part is the first ids of the spans, at most so many, and how far one has come
+// with them: up to last, if there are none.
+func part(spans []store.Span, last int64, most int) (ids []int64, to int64) {
+	if len(spans) == 0 {
+		return nil, last
 	}
-	to = min(last, from+int64(k.opt.RepairBatch))
-	for _, e := range epochs {
-		if from < e.FromID {
-			to = min(to, e.FromID)
-		}
-	}
-	return from, max(from, to), err
+	first := spans[0].First
+	to = min(spans[0].Last, first+int64(most)-1)
+	return span(first, to), to
 }
 
 // inspect examines tasks; absent, if given, hears of ids that nothing knows.

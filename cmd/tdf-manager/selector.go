@@ -129,7 +129,7 @@ func (s *session) lastID(ctx context.Context) (id int64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, direct.Close()) }()
-	return direct.LastID(ctx)
+	return direct.NewestID(ctx)
 }
 
 // shortRanges is ranges for people, who read no thousand of them.

@@ -92,8 +92,10 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.IDs(ctx, statemachine.Open, 0, 1, false)
 		return err
 	},
-	"Inspect": func(ctx context.Context, st *store.Store) error { _, _, err := st.Inspect(ctx, []int64{1}); return err },
-	"LastID":  func(ctx context.Context, st *store.Store) error { _, err := st.LastID(ctx); return err },
+	"Inspect":  func(ctx context.Context, st *store.Store) error { _, _, err := st.Inspect(ctx, []int64{1}); return err },
+	"LastID":   func(ctx context.Context, st *store.Store) error { _, err := st.LastID(ctx); return err },
+	"NewestID": func(ctx context.Context, st *store.Store) error { _, err := st.NewestID(ctx); return err },
+	"Spans":    func(ctx context.Context, st *store.Store) error { _, err := st.Spans(ctx, 1, 2); return err },
 	"Listed": func(ctx context.Context, st *store.Store) error {
 		_, err := st.Listed(ctx, statemachine.Open, 0, 1)
 		return err

@@ -1,0 +1,115 @@
+package manager
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/worktest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// While one waits for its tasks, another empties the namespace and opens its own,
+// which get the same ids: they say nothing of what was waited for.
+func TestWaitAcrossFlush(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	s, m, other := worktest.Open(t, ns), newManager(t, ns), newManager(t, ns)
+	ids := mustOpen(t, m, 3, spec())
+	began := make(chan struct{}, 100)
+	done := make(chan Progress, 1)
+	go func() {
+		p, err := m.Wait(t.Context(), ids, func(Progress) { began <- struct{}{} })
+		if err != nil {
+			t.Error(err)
+		}
+		done <- p
+	}()
+	wait.Receive(t, limit, began, "no report of the beginning")
+	if _, err := other.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if again := mustOpen(t, other, 3, Spec{Program: "another", Source: "s"}); !slices.Equal(again, ids) {
+		t.Fatalf("opened %v, want the ids %v once more", again, ids)
+	}
+	worktest.Drain(t, s, worktest.Echo)
+	p := wait.Receive(t, limit, done, "Wait does not end")
+	if p.Done != 3 || p.Damaged != 3 || !slices.Equal(p.Unsuccessful, ids) || len(p.States) != 0 {
+		t.Errorf("progress %+v", p)
+	}
+}
+
+// waiting has begun to wait for the tasks.
+func waiting(t *testing.T, m *Manager, ids ...int64) *waiter {
+	t.Helper()
+	w := &waiter{m: m, states: map[int64]statemachine.State{}, births: map[int64]string{}}
+	if err := w.begin(t.Context(), ids); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// look looks at all tasks once.
+func look(t *testing.T, w *waiter) {
+	t.Helper()
+	if _, err := w.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A task that is held and released stays the one that was waited for, whatever that
+// stamps again, and at whichever step the waiting began.
+func TestWaitWhileHeld(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	m := newManager(t, ns)
+	ids := mustOpen(t, m, 1, spec())
+	held := spec()
+	held.Hold = "later"
+	ids = append(ids, mustOpen(t, m, 1, held)...)
+	var all []*waiter
+	step := func(change func([]int64) ([]Change, error), id int64) {
+		t.Helper()
+		w := waiting(t, m, ids...)
+		all = append(all, w)
+		if changes, err := change([]int64{id}); err != nil || changes[0].Err != nil {
+			t.Fatalf("%+v, %v", changes, err)
+		}
+		for i, w := range all {
+			if look(t, w); w.damaged != 0 || len(w.open) != len(ids) {
+				t.Errorf("who waits since step %d sees %d damaged, %d open at step %d", i, w.damaged, len(w.open), len(all)-1)
+			}
+		}
+	}
+	hold := func(ids []int64) ([]Change, error) { return m.Hold(t.Context(), ids, "wait") }
+	release := func(ids []int64) ([]Change, error) { return m.Release(t.Context(), ids) }
+	for range 3 {
+		step(hold, ids[0])
+		step(release, ids[0])
+		step(release, ids[1])
+		step(hold, ids[1])
+	}
+}
+
+// A client in another language writes a record in steps: one that lacks its stamps
+// as yet is that of the task all the same.
+func TestWaitForHalfWritten(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	srv, m := redistest.Shared(t), newManager(t, ns)
+	key := ns + ":task:1"
+	mustOpen(t, m, 1, spec())
+	stamp, _ := srv.Do(t, "HGET", key, "0:open").(string)
+	srv.Do(t, "HDEL", key, "0:open")
+	w := waiting(t, m, 1)
+	look(t, w)
+	srv.Do(t, "HSET", key, "0:open", stamp)
+	if look(t, w); w.damaged != 0 || len(w.open) != 1 {
+		t.Errorf("%d damaged, %d open", w.damaged, len(w.open))
+	}
+	srv.Do(t, "HSET", key, "0:open", "9"+stamp)
+	if look(t, w); w.damaged != 1 || len(w.open) != 0 {
+		t.Errorf("another task: %d damaged, %d open", w.damaged, len(w.open))
+	}
+}
