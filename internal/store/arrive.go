@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"errors"
 	"strings"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -12,53 +10,79 @@ import (
 // mostLives is how many lives of Redis are kept to compare with.
 const mostLives = 16
 
-// arrivals notes for every new connection whether another life of Redis has begun.
+// arrivals notes that another life of Redis has begun; [arrived] says when.
 type arrivals struct {
 	script *redis.Script
 	meta   string
-	// known is the run id for which that has been noted.
-	known atomic.Value
+	// writing are the hashes of the scripts that may count a change. Whoever only
+	// reads hides nothing.
+	writing map[string]bool
 }
 
-// connected is called for each new connection before it is used. An answer of Redis
-// that it may not be asked, or not now, is no reason to do without the connection,
-// but one that loads its data must be asked again.
-func (a *arrivals) connected(ctx context.Context, cn *redis.Conn) error {
-	err := a.arrive(ctx, cn)
-	var answer redis.Error
-	if errors.As(err, &answer) && !redis.IsLoadingError(err) && !redis.HasErrorPrefix(err, "BUSY ") {
-		return nil
+func newArrivals(all *scripts, meta string) *arrivals {
+	a := &arrivals{script: all.byName["arrive"], meta: meta, writing: map[string]bool{}}
+	for name, script := range all.byName {
+		a.writing[script.Hash()] = scriptList[name].writes && script != a.script
 	}
-	return err
+	return a
 }
 
-func (a *arrivals) arrive(ctx context.Context, cn *redis.Conn) error {
-	info, err := cn.Info(ctx, "server").Result()
-	if err != nil {
-		return err //nolint:wrapcheck // go-redis wraps errors of connecting
+// counts says whether the command is a script that may count a change.
+func (a *arrivals) counts(cmd redis.Cmder) bool {
+	name := cmd.Name()
+	if name != "evalsha" && name != "eval" {
+		return false
 	}
-	run := parseInfo(info)["run_id"]
-	if known, _ := a.known.Load().(string); run == "" || run == known {
-		return nil
+	script, _ := cmd.Args()[1].(string)
+	if name == "eval" { // its text, where the user may not load it
+		script = redis.NewScript(script).Hash()
 	}
-	// A text that is long enough to be one's own, and short enough for every call.
-	if err := a.note(ctx, cn, strings.ToLower(run[:min(len(run), 12)])); err != nil {
+	return a.writing[script]
+}
+
+// arrive notes the life of the Redis that cn leads to, if it is a new one. The answer
+// is an error if that cannot be noted, as by a replica.
+func (a *arrivals) arrive(ctx context.Context, cn redis.Cmdable) error {
+	life, err := lifeOf(ctx, cn)
+	if err != nil || life == "" {
 		return err
 	}
-	a.known.Store(run)
-	return nil
+	return a.note(ctx, cn, life)
 }
 
-// note calls the script. Who may not load it cannot call any other either, until a
-// server has loaded them, which has arrived by then.
-func (a *arrivals) note(ctx context.Context, cn *redis.Conn, life string) error {
+// lifeOf asks Redis for a name of its life, empty if it does not say: a text that is
+// long enough to be one's own, and short enough for every call. Each start and each
+// promotion makes another replication id. A replica has that of its master, but cannot
+// note it: the script always writes.
+func lifeOf(ctx context.Context, cn redis.Cmdable) (string, error) {
+	info, err := cn.Info(ctx, "replication").Result()
+	if err != nil && (!isAnswer(err) || notYet(err)) {
+		return "", err //nolint:wrapcheck // go-redis wraps errors of connecting
+	}
+	id := parseInfo(info)["master_replid"]
+	return strings.ToLower(id[:min(len(id), 12)]), nil
+}
+
+// notYet reports whether Redis must be asked again, because it loads its data or runs
+// a script for long.
+func notYet(err error) bool {
+	return redis.IsLoadingError(err) || redis.HasErrorPrefix(err, "BUSY ")
+}
+
+// note calls the script, which is loaded where Redis does not have it, or sent as a
+// text where the user may not do that.
+func (a *arrivals) note(ctx context.Context, cn redis.Cmdable, life string) error {
 	keys := []string{a.meta}
 	err := a.script.EvalSha(ctx, cn, keys, life, mostLives).Err()
 	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return err //nolint:wrapcheck // go-redis wraps errors of connecting
 	}
-	if err := a.script.Load(ctx, cn).Err(); err != nil {
-		return err //nolint:wrapcheck // go-redis wraps errors of connecting
+	err = a.script.Load(ctx, cn).Err()
+	switch {
+	case err == nil:
+		err = a.script.EvalSha(ctx, cn, keys, life, mostLives).Err()
+	case redis.HasErrorPrefix(err, "NOPERM"):
+		err = a.script.Eval(ctx, cn, keys, life, mostLives).Err()
 	}
-	return a.script.EvalSha(ctx, cn, keys, life, mostLives).Err() //nolint:wrapcheck // go-redis wraps errors of connecting
+	return err //nolint:wrapcheck // go-redis wraps errors of connecting
 }

@@ -14,18 +14,40 @@ const topologyAge = 2 * time.Second
 
 // connect makes a client of which every call ends, also where its context has no
 // deadline: within the time to connect, to send and to receive once, all repetitions
-// and the wait for a free connection included. With the defaults that is 11 s.
-func connect(o *redis.UniversalOptions) redis.UniversalClient {
+// and the wait for a free connection included. With the defaults that is 11 s. The
+// lives of Redis are noted by a, if it is not nil.
+func connect(o *redis.UniversalOptions, a *arrivals) redis.UniversalClient {
 	limit := o.DialTimeout + o.WriteTimeout + o.ReadTimeout
 	if !o.IsClusterMode {
+		n := &arrived{arrivals: a}
+		if a != nil {
+			o.OnConnect = n.connected
+		}
 		client := redis.NewUniversalClient(o)
 		client.AddHook(bound{limit: limit})
+		if a != nil {
+			n.client = client
+			client.AddHook(n)
+		}
 		return client
 	}
 	cluster := o.Cluster()
 	cluster.ClusterStateReloadInterval = topologyAge
+	if a != nil {
+		cluster.NewClient = a.connectNode
+	}
 	client := redis.NewClusterClient(cluster)
 	client.AddHook(bound{limit: limit, lost: func(ctx context.Context) { client.ReloadState(ctx) }})
+	return client
+}
+
+// connectNode makes the client of one node of a Redis Cluster.
+func (a *arrivals) connectNode(o *redis.Options) *redis.Client {
+	n := &arrived{arrivals: a, lasts: lifeCheck}
+	o.OnConnect = n.connected
+	client := redis.NewClient(o)
+	n.client = client
+	client.AddHook(n)
 	return client
 }
 

@@ -21,7 +21,6 @@ func TestDemotedMaster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	demoted.Do(t, "REPLICAOF", host, port)
 	sp := storetest.On(t, demoted)
 	where := sp.Where
 	where.Durability, where.ReplicationTimeout = config.DurabilityHA, 300*time.Millisecond
@@ -30,6 +29,10 @@ func TestDemotedMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
+	if _, err := st.Rules(t.Context(), ""); err != nil { // a connection of when it was the master
+		t.Fatal(err)
+	}
+	demoted.Do(t, "REPLICAOF", host, port)
 	_, err = st.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "r", Max: 1, Incarnation: 77}) // of no session
 	if !errors.Is(err, store.ErrUnreachable) {
 		t.Errorf("error %v, want one that is temporary", err)

@@ -66,9 +66,8 @@ func Dial(where config.Redis, namespace string, opts ...Option) (*Store, error) 
 		keys: newKeys(namespace), namespace: namespace, where: where, scripts: newScripts(o.clock),
 		history: memory{seen: History{Epoch: 1}},
 	}
-	arriving := &arrivals{script: s.scripts.byName["arrive"], meta: s.keys.meta()}
-	uo.OnConnect, own.OnConnect = arriving.connected, arriving.connected
-	s.rdb, s.session, s.patient = connect(uo), connect(&own), connect(&waiting)
+	arriving := newArrivals(s.scripts, s.keys.meta())
+	s.rdb, s.session, s.patient = connect(uo, arriving), connect(&own, arriving), connect(&waiting, nil)
 	return s, nil
 }
 

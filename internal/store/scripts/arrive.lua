@@ -3,7 +3,7 @@
 -- before anything else. It does not ask for the history itself.
 --
 -- KEYS[1] meta
--- ARGV[1] run id of Redis   ARGV[2] most lives to keep
+-- ARGV[1] what names the life: the beginning of its replication id   ARGV[2] most lives to keep
 -- Returns 1 if this was the first to arrive, else 0.
 local m = redis.call('HMGET', KEYS[1], 'seq', 'lives')
 local lives, newest, count = {}, '', 0

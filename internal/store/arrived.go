@@ -1,0 +1,99 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// lifeCheck is how long a node of a Redis Cluster is taken to be the master in the
+// same life. Its connections outlast both that it becomes a replica and that it is
+// promoted, of which the cluster takes longer to decide.
+const lifeCheck = time.Second
+
+// arrived sees to it that the life of one Redis is noted before a script counts
+// anything in it: when a connection is made, and where that was not possible, as with
+// a replica, before the script. The latter is done time and again on a Redis Cluster
+// alone: elsewhere connections end with each start and with each failover of Sentinel,
+// and a connection that answers READONLY is closed.
+type arrived struct {
+	*arrivals
+	client redis.Cmdable
+	// lasts is how long what is noted needs no other look; 0: as long as no new
+	// connection finds out otherwise.
+	lasts time.Duration
+	// noted is when the life was noted, in nanoseconds since 1970, 0 for not.
+	noted atomic.Int64
+}
+
+// connected is called for each new connection before it is used. An answer of Redis
+// that it may not be asked, or not now, is no reason to do without the connection,
+// but one that loads its data must be asked again.
+func (n *arrived) connected(ctx context.Context, cn *redis.Conn) error {
+	err := n.look(ctx, cn)
+	if isAnswer(err) && !notYet(err) {
+		return nil
+	}
+	return err
+}
+
+// look notes the life. Whose user may not do that may not call other scripts either
+// until a server has loaded them, which has noted the life before.
+func (n *arrived) look(ctx context.Context, cn redis.Cmdable) error {
+	begun := time.Now().UnixNano()
+	err := n.arrive(ctx, cn)
+	switch {
+	case redis.HasErrorPrefix(err, "NOPERM"):
+		err = nil
+	case err != nil:
+		begun = 0
+	}
+	n.noted.Store(begun)
+	return err
+}
+
+// current says whether the life needs no other look.
+func (n *arrived) current() bool {
+	noted := n.noted.Load()
+	if noted == 0 || n.lasts == 0 {
+		return noted != 0
+	}
+	since := time.Now().UnixNano() - noted
+	return 0 <= since && since < int64(n.lasts)
+}
+
+// DialHook changes nothing.
+func (n *arrived) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook notes the life before a script. Redis that cannot note it would not do
+// what the script does either: a replica, one without replicas, one that cannot save.
+func (n *arrived) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if n.counts(cmd) && !n.current() {
+			if err := n.look(ctx, n.client); err != nil {
+				return err
+			}
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook is ProcessHook for commands that are sent together. They are
+// sent as well where the slot is said to be elsewhere: the client of a cluster follows
+// that answer only if it is to them, or asks here because it was told to.
+func (n *arrived) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if slices.ContainsFunc(cmds, n.counts) && !n.current() {
+			if err := n.look(ctx, n.client); err != nil && !redis.HasErrorPrefix(err, "MOVED ") {
+				for _, cmd := range cmds {
+					cmd.SetErr(err)
+				}
+				return err
+			}
+		}
+		return next(ctx, cmds)
+	}
+}
