@@ -51,7 +51,8 @@ func (c scriptCall) confirmed(ctx context.Context, client redis.UniversalClient,
 	case answer.Err() != nil && !errors.Is(answer.Err(), redis.Nil):
 		return nil, answer.Err() //nolint:wrapcheck // the caller does
 	case replicas.Err() != nil && isAnswer(replicas.Err()):
-		return nil, fmt.Errorf("%w: %v", errNotReplicated, replicas.Err()) //nolint:errorlint // as an answer of Redis it would count as final: the master is a replica now
+		// The master is a replica now. Wrapped, its answer would count as final.
+		return nil, fmt.Errorf("%w: %v", errNotReplicated, replicas.Err()) //nolint:errorlint // see above
 	case err != nil && !errors.Is(err, redis.Nil):
 		return nil, err //nolint:wrapcheck // the caller does
 	}
