@@ -31,7 +31,11 @@ var containments = []string{"pidns", "cgroup", "group"}
 func (w *world) leasing(t *testing.T) (server *daemon) {
 	t.Helper()
 	w.archiver(t)
-	return w.serverWith(t, "server", shortLeaseSet)
+	server = w.serverWith(t, "server", shortLeaseSet)
+	wait.Eventually(t, patience, func() bool { // who registers before that has the lease of the defaults
+		return w.Raw.HExists(t.Context(), w.Key("meta"), "worker_timeout").Val()
+	}, "the server does not say how long a lease is")
+	return server
 }
 
 func (w *world) serverWith(t *testing.T, name string, settings ...string) *daemon {

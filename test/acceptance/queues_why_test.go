@@ -101,7 +101,7 @@ func TestWhyNamesTheNearest(t *testing.T) {
 	p := w.script(t, "p", "true")
 	for _, c := range []struct{ submit, says []string }{
 		{[]string{"--env", "python", "-l", "gpu=a100"}, []string{"gpu=a100", "gpu=v100", "near", "labels"}},
-		{[]string{"--env", "python", "--resource", "gpu=2"}, []string{"gpu", "near", "resources = gpu=2"}},
+		{[]string{"--env", "python", "--resource", "gpu=2"}, []string{"gpu", "near", "put gpu=2 into [worker] resources"}},
 		{[]string{"--env", "perl", "--resource", "gpu=1"}, []string{"perl", "python", "near", "env = perl"}},
 	} {
 		id := w.submitted(t, p, c.submit...)
