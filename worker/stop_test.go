@@ -43,7 +43,7 @@ func TestTimeout(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	pid := filepath.Join(t.TempDir(), "pid")
-	id := s.open(t, s.script(t, "p", sleeper), input(pid), limits("0.5", "0"))
+	id := s.open(t, s.script(t, "p", sleeper), input(pid), limits("2", "0"))
 	w := s.start(t)
 	group := awaitFile(t, pid)
 	task := s.await(t, id, sm.TimedOut)
@@ -54,7 +54,7 @@ func TestTimeout(t *testing.T) {
 	})
 	w.log.await(t, "task 1 was terminated (timeout)")
 	end, err := sm.ParseTime(task.Fields["0:timed_out"])
-	if took := end.Sub(task.Current.Running); err != nil || took < 500*sm.Millisecond || took > 3*sm.Second {
+	if took := end.Sub(task.Current.Running); err != nil || took < 2*sm.Second || took > 4500*sm.Millisecond {
 		t.Errorf("stopped after %s s, %v", took.Text(), err)
 	}
 }

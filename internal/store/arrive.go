@@ -43,24 +43,30 @@ func (a *arrivals) counts(cmd redis.Cmder) bool {
 // arrive notes the life of the Redis that cn leads to, if it is a new one. The answer
 // is an error if that cannot be noted, as by a replica.
 func (a *arrivals) arrive(ctx context.Context, cn redis.Cmdable) error {
-	life, err := lifeOf(ctx, cn)
-	if err != nil || life == "" {
-		return err
+	for {
+		life, replica, err := lifeOf(ctx, cn)
+		if err != nil || life == "" {
+			return err
+		}
+		if err := a.note(ctx, cn, life, replica); err != nil || !replica {
+			return err
+		}
+		// It was promoted between the two calls, and has another life now.
 	}
-	return a.note(ctx, cn, life)
 }
 
 // lifeOf asks Redis for a name of its life, empty if it does not say: a text that is
 // long enough to be one's own, and short enough for every call. Each start and each
-// promotion makes another replication id. A replica has that of its master, but cannot
-// note it: the script always writes.
-func lifeOf(ctx context.Context, cn redis.Cmdable) (string, error) {
+// promotion makes another replication id. A replica has that of its master, but must
+// not pass for one that has noted it.
+func lifeOf(ctx context.Context, cn redis.Cmdable) (life string, replica bool, err error) {
 	info, err := cn.Info(ctx, "replication").Result()
 	if err != nil && (!isAnswer(err) || notYet(err)) {
-		return "", err //nolint:wrapcheck // go-redis wraps errors of connecting
+		return "", false, err //nolint:wrapcheck // go-redis wraps errors of connecting
 	}
-	id := parseInfo(info)["master_replid"]
-	return strings.ToLower(id[:min(len(id), 12)]), nil
+	facts := parseInfo(info)
+	id := facts["master_replid"]
+	return strings.ToLower(id[:min(len(id), 12)]), facts["role"] == "slave", nil
 }
 
 // notYet reports whether Redis must be asked again, because it loads its data or runs
@@ -71,18 +77,18 @@ func notYet(err error) bool {
 
 // note calls the script, which is loaded where Redis does not have it, or sent as a
 // text where the user may not do that.
-func (a *arrivals) note(ctx context.Context, cn redis.Cmdable, life string) error {
-	keys := []string{a.meta}
-	err := a.script.EvalSha(ctx, cn, keys, life, mostLives).Err()
+func (a *arrivals) note(ctx context.Context, cn redis.Cmdable, life string, replica bool) error {
+	keys, args := []string{a.meta}, []any{life, mostLives, flag(replica)}
+	err := a.script.EvalSha(ctx, cn, keys, args...).Err()
 	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return err //nolint:wrapcheck // go-redis wraps errors of connecting
 	}
 	err = a.script.Load(ctx, cn).Err()
 	switch {
 	case err == nil:
-		err = a.script.EvalSha(ctx, cn, keys, life, mostLives).Err()
+		err = a.script.EvalSha(ctx, cn, keys, args...).Err()
 	case redis.HasErrorPrefix(err, "NOPERM"):
-		err = a.script.Eval(ctx, cn, keys, life, mostLives).Err()
+		err = a.script.Eval(ctx, cn, keys, args...).Err()
 	}
 	return err //nolint:wrapcheck // go-redis wraps errors of connecting
 }

@@ -73,7 +73,7 @@ var scriptList = map[string]scriptInfo{
 	"handle":    {writes: true, relieves: true},
 	"keep":      {writes: true, relieves: true},
 	"epoch":     {libs: []string{typesLib}, writes: true, bare: true, relieves: true},
-	"arrive":    {writes: true, bare: true, relieves: true},
+	"arrive":    {writes: true, bare: true},
 	"flush":     {writes: true, relieves: true, flushes: true},
 	"load":      {libs: []string{lightLib}},
 	"inspect":   {libs: []string{lightLib}},

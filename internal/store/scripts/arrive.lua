@@ -4,6 +4,7 @@
 --
 -- KEYS[1] meta
 -- ARGV[1] what names the life: the beginning of its replication id   ARGV[2] most lives to keep
+-- ARGV[3] '1' for a replica, which has the life of its master and must refuse to write
 -- Returns 1 if this was the first to arrive, else 0.
 local m = redis.call('HMGET', KEYS[1], 'seq', 'lives')
 local lives, newest, count = {}, '', 0
@@ -11,6 +12,9 @@ for name, n, start in string.gmatch(m[2] or '', '(%w+)%.(%d+):(%d+)') do
   lives[#lives + 1] = name .. '.' .. n .. ':' .. start
   newest, count = name, tonumber(n)
 end
+-- Who may only read finds a life that is known, and changes nothing.
+if newest == ARGV[1] and ARGV[3] ~= '1' then return 0 end
+redis.call('HDEL', KEYS[1], '') -- passes without memory, and lets what follows pass
 if newest == ARGV[1] then return 0 end
 lives[#lives + 1] = string.format('%s.%d:%d', ARGV[1], count + 1, tonumber(m[1] or '') or 0)
 local first = math.max(1, #lives - tonumber(ARGV[2]) + 1)
