@@ -69,6 +69,11 @@ func (s *Server) pass(ctx context.Context) (moved int, next time.Duration, err e
 	if err != nil {
 		return moved, -1, err
 	}
+	n, err = s.drain(ctx)
+	moved += n
+	if err != nil {
+		return moved, -1, err
+	}
 	again, err := s.nodes.judgeAll(ctx, now)
 	if err != nil {
 		return moved, -1, err

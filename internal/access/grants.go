@@ -29,7 +29,7 @@ var (
 	reading = []string{
 		"evalsha", "exists", "type", "ttl", "pttl", "strlen", "get",
 		"hexists", "hget", "hgetall", "hkeys", "hlen", "hmget", "hstrlen", "hvals", "hscan",
-		"llen", "scard", "sismember", "smembers", "smismember", "sscan",
+		"llen", "lrange", "lpos", "scard", "sismember", "smembers", "smismember", "sscan",
 		"zcard", "zcount", "zrange", "zrangebyscore", "zrevrange", "zrevrangebyscore", "zscore", "zmscore", "zscan",
 		"xlen", "xrange", "xrevrange", "xread",
 	}
@@ -37,6 +37,8 @@ var (
 	changing = []string{
 		"hset", "hdel", "hincrby", "sadd", "srem", "zadd", "zrem", "lpush", "blpop", "set", "del", "expire", "incr", "xadd",
 	}
+	// linking are those that tie the tasks of a plan together.
+	linking   = []string{"rpush", "lpop"}
 	listening = []string{"subscribe", "unsubscribe"}
 	telling   = []string{"publish"}
 )
@@ -47,7 +49,7 @@ var grants = map[Role]rights{
 		channels: whole,
 		grants: []grant{
 			{commands: slices.Concat(connection, listening, telling, []string{"wait", "script|load", "script|exists", "config|get"})},
-			{commands: slices.Concat(reading, changing), keys: whole},
+			{commands: slices.Concat(reading, changing, linking), keys: whole},
 		},
 	},
 	Worker: {
@@ -63,7 +65,7 @@ var grants = map[Role]rights{
 		grants: []grant{
 			{commands: slices.Concat(connection, listening, telling, []string{"wait"})},
 			{commands: reading, keys: whole},
-			{commands: slices.Concat(changing, []string{"incrby", "hsetnx"}), keys: managerKeys},
+			{commands: slices.Concat(changing, linking, []string{"incrby", "hsetnx"}), keys: managerKeys},
 		},
 	},
 	Viewer: {

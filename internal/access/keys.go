@@ -17,17 +17,20 @@ var (
 	counts = []string{"held:*", "busy:*", "used:*", "full", "stop:*", "tally:*"}
 	// health is what becomes of a node where tasks fail.
 	health = []string{"nodes", "node:*", "suspects", "evidence:*"}
+	// goals is what tells a plan that a task of it has ended, or has been put aside.
+	goals = []string{"plan:*", "freed:*", "draining"}
 	// registry is who the workers are.
 	registry = []string{"worker", "worker_id", "worker_id:*", "worker:*", "lease", "halt:*"}
 )
 
 // Keys of each role that the scripts of the role change.
 var (
-	workerKeys = slices.Concat(history, line, counts, health, registry,
+	workerKeys = slices.Concat(history, line, counts, health, goals, registry,
 		[]string{"open", "running", "executed", "timed_out", "terminated", "orphaned", "claim:*", "live:*", "follow"})
-	managerKeys = slices.Concat(history, line, counts, states, []string{
+	managerKeys = slices.Concat(history, line, counts, states, goals, []string{
 		"task_id", "request:*", "key:*", "queues", "queue:*", "nodes", "node:*", "suspects", "evidence:*",
 		"managers", "handling", "follow", "worker:*", "halt:*",
+		"plan_id", "plans", "plan_tasks:*", "dependants:*", "stuck:*",
 	})
 )
 

@@ -53,6 +53,11 @@ type Claimed struct {
 	FailOn string
 	// Bucket is where the task waits when it is opened again.
 	Bucket Bucket
+	// Plan is the plan of the task, 0 for none; Needs are the tasks whose results are its arguments, and ArgsAs how
+	// the program gets them (see Spec.ArgsAs).
+	Plan   int64
+	Needs  []Need
+	ArgsAs string
 	// Resources is what the round got of the node: by name, the count and which.
 	Resources map[string]Allotted
 }

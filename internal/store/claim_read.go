@@ -39,6 +39,7 @@ func decodeClaimed(r reply) Claimed {
 	t.State = statemachine.Running
 	t.Current = statemachine.Round{Claim: r.text(1), Running: r.time(2)}
 	t.Resources = decodeAllotted(r.text(3))
+	t.Plan, t.Needs, t.ArgsAs = int64(f.count("plan")), decodeNeeds(f.get("needs")), f.get("args")
 	if text := f.get("argv"); text != "" {
 		t.Argv = decodeArgv(text)
 	}
@@ -84,6 +85,7 @@ var claimFields = map[string]int{
 	queueField: 18, "env": 19, "labels": 20, "priority": 21, resourcesField: 22, "faults": 23, "max_faults": 24,
 	"retry_delay": 25, "retry_backoff": 26, "retry_max_delay": 27, "retry_jitter": 28,
 	"not_before": 29, "charge": 30, "retry_exit_codes": 31, "fatal_exit_codes": 32, "cancel_requested": 33,
+	"plan": 34, "needs": 35, "args": 36,
 }
 
 // writer pads a name as the original's log lines do.

@@ -45,6 +45,10 @@ var (
 	ErrQueueInUse = errors.New("the queue is in use")
 	// ErrNodeInUse means a worker is registered from a node, or a task runs there.
 	ErrNodeInUse = errors.New("the node is in use")
+	// ErrNoPlan means there is no plan with that id.
+	ErrNoPlan = errors.New("no such plan")
+	// ErrPlanState means a plan is in a state that does not allow it.
+	ErrPlanState = errors.New("the state of the plan does not allow it")
 	// ErrHolding means a worker cannot leave because it still holds tasks.
 	ErrHolding = errors.New("the worker still holds tasks")
 )

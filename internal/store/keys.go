@@ -165,6 +165,35 @@ func (k keys) evidence(program string) string { return k.prefix + "evidence:" + 
 func (k keys) events() string { return k.prefix + "events" }
 func (k keys) epochs() string { return k.prefix + "epochs" }
 
+// planID is a counter: the id of the newest plan. plans is a sorted set of the ids of all; score: when it was made.
+func (k keys) planID() string { return k.prefix + "plan_id" }
+func (k keys) plans() string  { return k.prefix + "plans" }
+
+// plan is the hash of one plan, planTasks the list of the ids of its tasks, freed the sorted set of those of them
+// that are to be moved.
+func (k keys) plan(id int64) string      { return k.prefix + "plan:" + strconv.FormatInt(id, 10) }
+func (k keys) planTasks(id int64) string { return k.prefix + "plan_tasks:" + strconv.FormatInt(id, 10) }
+func (k keys) freed(id int64) string     { return k.prefix + "freed:" + strconv.FormatInt(id, 10) }
+
+// dependants is a list of the tasks that wait for a task, stuck those of them that hold while their plan does.
+func (k keys) dependants(id int64) string {
+	return k.prefix + "dependants:" + strconv.FormatInt(id, 10)
+}
+func (k keys) stuck(id int64) string { return k.prefix + "stuck:" + strconv.FormatInt(id, 10) }
+
+// draining is a sorted set of what servers have to do for plans: t<id> for a task that has ended, p<id> for a plan
+// some of whose tasks are to be moved. Score: since when.
+func (k keys) draining() string { return k.prefix + "draining" }
+
+// planning are the prefixes from which scripts make the keys of plans, and the two keys they need to tell the
+// servers, in the order of lib/plans.lua.
+func (k keys) planning() []any {
+	return []any{
+		k.taskPrefix(), k.prefix + "plan:", k.prefix + "plan_tasks:", k.prefix + "freed:", k.prefix + "dependants:",
+		k.prefix + "stuck:", k.draining(), k.wakeServer(),
+	}
+}
+
 // suspects is the set of the nodes that fail, or are set aside.
 func (k keys) suspects() string { return k.prefix + "suspects" }
 

@@ -143,7 +143,7 @@ func script(hash string) redistest.Match {
 // reads are the methods of go-redis that change nothing.
 var reads = []string{
 	"Ping", "Info", "Time", "Get", "HGet", "HMGet", "HGetAll", "SMembers", "SIsMember", "ZScore", "ZCard", "SCard", "HLen", "HVals", "HKeys", "HExists", "Exists", "ZCount", "ZRangeWithScores",
-	"ZRangeByScoreWithScores", "ZRevRangeByScoreWithScores", "ZRangeArgs", "Scan",
+	"ZRangeByScoreWithScores", "ZRevRangeByScoreWithScores", "ZRangeArgs", "Scan", "ZRevRange", "LRange", "LLen", "LPosCount",
 	"SScan", "ZScan", "ZRange", "XRangeN", "XLen", "SlowLogLen", "ConfigGet",
 	"Pipelined", "TxPipelined", "Subscribe", "Close",
 }

@@ -27,6 +27,8 @@ type OpenRequest struct {
 	Specs []Spec
 	// KeyTTL is how long the keys of the specs are remembered; 0 for 7 days.
 	KeyTTL time.Duration
+	// Plan is the plan that all of them belong to, 0 for none.
+	Plan int64
 }
 
 // Opened is a task that a request asked for.
@@ -53,7 +55,7 @@ func (s *Store) Open(ctx context.Context, req OpenRequest) ([]int64, error) {
 // OpenAll creates tasks, all or none, and returns them in the order of the specs.
 // The error is a *statemachine.FieldError (wrapped, with the index of the task)
 // if one cannot be, or matches [ErrNoQueue], or [ErrNotFound] for a RetryOf that
-// is not there; then none is opened.
+// is not there, or is of the plan: [ErrNoPlan], [ErrPlanState], a *[NeedError]; then none is opened.
 func (s *Store) OpenAll(ctx context.Context, req OpenRequest) ([]Opened, error) {
 	if len(req.Specs) == 0 || len(req.Specs) > MaxOpen {
 		return nil, fmt.Errorf("open: %d tasks in one call: want 1 to %d", len(req.Specs), MaxOpen)
@@ -61,7 +63,7 @@ func (s *Store) OpenAll(ctx context.Context, req OpenRequest) ([]Opened, error) 
 	if req.Key == "" {
 		return nil, errors.New("open: a request needs a key")
 	}
-	call := openCall{store: s}
+	call := openCall{store: s, plan: req.Plan}
 	for i := range req.Specs {
 		if err := call.add(&req.Specs[i]); err != nil {
 			return nil, fmt.Errorf("open: task %d of the request: %w", i, err)
@@ -85,6 +87,8 @@ func (req *OpenRequest) opened(r reply) ([]Opened, error) {
 		return nil, noQueue(r.text(1))
 	case "no task":
 		return nil, fmt.Errorf("open: task %d: %w", req.Specs[r.number(1)-1].RetryOf, ErrNotFound)
+	case "plan":
+		return nil, fmt.Errorf("open: %w", req.refused(r))
 	}
 	opened := make([]Opened, len(r))
 	for i := range r {

@@ -14,6 +14,8 @@ const submissionTTL = 7 * 24 * time.Hour
 // openCall gathers the arguments of the script.
 type openCall struct {
 	store   *Store
+	plan    int64
+	count   int // of tasks so far
 	buckets bucketArgs
 	queues  []any
 	keys    []string // that tasks name
@@ -39,7 +41,7 @@ func (c *openCall) add(spec *Spec) error {
 	key, how := c.identity(spec)
 	c.tasks = append(c.tasks, c.buckets.index(spec.Bucket), flag(spec.Held != ""), spec.StartAfter, deadline, key, how, len(values))
 	c.tasks = append(c.tasks, values...)
-	return nil
+	return c.needs(spec)
 }
 
 // identity is the place of the key that says whether the task is there already.
@@ -80,8 +82,9 @@ func (c *openCall) args(n int, ttl time.Duration) []any {
 	}
 	args := []any{
 		c.store.keys.taskPrefix(), int(requestTTL.Seconds()), n, string(statemachine.Open), Protocol,
-		int64(ttl.Seconds()), string(statemachine.Blocked), c.store.keys.rules(), len(c.buckets.names),
+		int64(ttl.Seconds()), string(statemachine.Blocked), c.store.keys.rules(), planText(c.plan),
 	}
+	args = append(append(args, c.store.keys.planning()...), len(c.buckets.names))
 	for _, b := range c.buckets.names {
 		args = append(args, b)
 	}

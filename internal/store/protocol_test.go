@@ -77,7 +77,7 @@ func keyMethods(t *testing.T) []string {
 	var names []string
 	for _, decl := range file.Decls {
 		f, ok := decl.(*ast.FuncDecl)
-		if ok && f.Recv != nil && !slices.Contains([]string{"states", "all", "counting"}, f.Name.Name) && !strings.HasSuffix(f.Name.Name, "Prefix") {
+		if ok && f.Recv != nil && !slices.Contains([]string{"states", "all", "counting", "planning"}, f.Name.Name) && !strings.HasSuffix(f.Name.Name, "Prefix") {
 			names = append(names, f.Name.Name)
 		}
 	}
@@ -108,6 +108,7 @@ func TestProtocolHoldsInRedis(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	liveFully(t, sp)
+	planFully(t, sp)
 	keys, fields := documented(t, "Keys"), documented(t, "Fields of a task")
 	made := map[string]bool{"changed": true, "call:<name>": true, "rules": true} // channels
 	for key, content := range dump(t, sp) {
@@ -132,6 +133,8 @@ func TestProtocolHoldsInRedis(t *testing.T) {
 			checkFields(t, documented(t, "Fields of a worker"), sp.Raw.HGetAll(t.Context(), sp.Key(key)).Val())
 		case "queue:<queue>":
 			checkFields(t, documented(t, "Fields of a queue"), sp.Raw.HGetAll(t.Context(), sp.Key(key)).Val())
+		case "plan:<id>":
+			checkFields(t, documented(t, "Fields of a plan"), sp.Raw.HGetAll(t.Context(), sp.Key(key)).Val())
 		case "node:<node>":
 			checkFields(t, documented(t, "Fields of a node"), sp.Raw.HGetAll(t.Context(), sp.Key(key)).Val())
 		}

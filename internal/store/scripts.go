@@ -26,6 +26,7 @@ const (
 	logLib   = "log"
 	lightLib = "light"
 	slotsLib = "slots"
+	plansLib = "plans"
 )
 
 // scriptInfo says what a script needs beside now() and the history, and whether
@@ -45,9 +46,15 @@ type scriptInfo struct {
 // scriptList names every script; the tests that repeat each mutating one are
 // generated from it.
 var scriptList = map[string]scriptInfo{
-	"open":      {libs: []string{typesLib, slotsLib}, writes: true},
+	"open":      {libs: []string{typesLib, slotsLib, plansLib, "planned"}, writes: true},
 	"claim":     {libs: []string{logLib, typesLib, slotsLib, "heads", "resources"}, writes: true},
-	"move":      {libs: []string{logLib, typesLib, slotsLib}, writes: true, relieves: true},
+	"move":      {libs: []string{logLib, typesLib, slotsLib, plansLib}, writes: true, relieves: true},
+	"plan":      {libs: []string{typesLib}, writes: true},
+	"steer":     {libs: []string{plansLib}, writes: true},
+	"release":   {libs: []string{plansLib}, writes: true, relieves: true},
+	"freed":     {libs: []string{lightLib}, writes: true, relieves: true},
+	"results":   {libs: []string{plansLib}},
+	"redrain":   {libs: []string{plansLib}, writes: true, relieves: true},
 	"stop":      {libs: []string{logLib}, writes: true, relieves: true},
 	"record":    {libs: []string{typesLib, slotsLib}, writes: true},
 	"judge":     {libs: []string{typesLib, slotsLib}, writes: true, relieves: true},

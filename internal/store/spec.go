@@ -36,6 +36,11 @@ type Spec struct {
 	Held string
 	// Key makes the task unique in its queue for KeyTTL; empty for none.
 	Key string
+	// Needs are the tasks that this one waits for, in the order of its arguments; only in a plan.
+	Needs []Need
+	// ArgsAs says how a program gets the results of what it needs: empty or ArgsWords, also as words; ArgsFiles, in
+	// files only.
+	ArgsAs string
 	// RetryOf is the ended task that this one repeats; ReplayOf and ReplayRound
 	// the round whose output this one is compared with. 0 for none.
 	RetryOf, ReplayOf int64
@@ -95,6 +100,7 @@ func (s *Spec) extras() []any {
 	add("charge", s.Charge, "all")
 	add("hold", s.Held, "")
 	add("key", s.Key, "")
+	add("args", s.ArgsAs, ArgsWords)
 	add("retry_of", number(s.RetryOf), "0")
 	add("replay_of", number(s.ReplayOf), "0")
 	if s.ReplayOf > 0 {

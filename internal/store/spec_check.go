@@ -127,6 +127,9 @@ func (s *Spec) checkIdentity() error {
 	if len(s.Key) > maxKeyBytes {
 		return &statemachine.FieldError{Field: "key", Value: s.Key, Want: "a text of at most 256 bytes"}
 	}
+	if s.ArgsAs != "" && s.ArgsAs != ArgsWords && s.ArgsAs != ArgsFiles {
+		return &statemachine.FieldError{Field: "args", Value: s.ArgsAs, Want: "words or files"}
+	}
 	if len(s.Held) > maxHeldBytes {
 		return &statemachine.FieldError{Field: "hold", Value: s.Held, Want: "a reason of at most 1024 bytes"}
 	}

@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,10 +110,12 @@ func spoilable(there map[string]string) []string {
 		"lease", "worker:w", "held:w", "halt:w", "follow", "live:1",
 		"queues", "nodes", "busy:queue:default", "busy:queue:q", "busy:node:n", "busy:both:1:n:default",
 		"used:n", "stop:w", "full", "wake_queue:q", "wake_node:n", "tally:default", "suspects",
+		"plan:1", "plan_tasks:1", "freed:1", "dependants:1", "stuck:1", "draining", "plans", "plan_id",
 	} {
 		all[name] = ""
 	}
 	delete(all, "meta")
+	delete(all, "dependants:4") // of an id that nobody has had
 	var names []string
 	for name := range all {
 		names = append(names, name)
@@ -124,7 +127,9 @@ func spoilable(there map[string]string) []string {
 func spoil(t *testing.T, sp *storetest.Space, key string) {
 	t.Helper()
 	ctx, full := t.Context(), sp.Key(key)
-	isList := strings.HasPrefix(key, "wake") || strings.HasPrefix(key, "halt")
+	isList := slices.ContainsFunc([]string{"wake", "halt", "plan_tasks", "dependants", "stuck"}, func(list string) bool {
+		return strings.HasPrefix(key, list)
+	})
 	sp.Raw.Del(ctx, full)
 	if isList {
 		sp.Raw.SAdd(ctx, full, "spoiled")

@@ -74,15 +74,15 @@ local function read(id)
   if not (b[13] and b[14] and b[15] and b[16]) or redis.call('HLEN', key) > 16 then
     more = redis.call('HMGET', key, 'rev', 'argv', 'fail_on', 'losses', 'releases', 'max_losses', 'queue', 'env', 'labels',
       'priority', 'resources', 'faults', 'max_faults', 'retry_delay', 'retry_backoff', 'retry_max_delay', 'retry_jitter',
-      'not_before', 'charge', 'retry_exit_codes', 'fatal_exit_codes', 'cancel_requested')
+      'not_before', 'charge', 'retry_exit_codes', 'fatal_exit_codes', 'cancel_requested', 'plan', 'needs', 'args')
     t[3] = more[1] or ''
   end
-  for i = 14, 34 do t[i] = more[i - 12] or '' end
+  for i = 14, 37 do t[i] = more[i - 12] or '' end
   return t, b[13]
 end
 
 local function answer(id, claim, at, allotted, t)
-  got[#got + 1] = {id, claim, at, allotted, unpack(t, 1, 34)}
+  got[#got + 1] = {id, claim, at, allotted, unpack(t, 1, 37)}
 end
 
 local before = redis.call('GET', KEYS[5])

@@ -6,8 +6,8 @@
 -- ARGV[1] number of moves   ARGV[2] channel of changes   ARGV[3..12] what counts a round (lib/slots.lua): whose
 -- round it is becomes known here only, so the keys are made from these   ARGV[13] prefix of tallies
 -- ARGV[14] prefix of evidence   ARGV[15] prefix of nodes   ARGV[16] seconds that evidence counts
--- ARGV[17] set of the nodes that are to be judged   ARGV[18] number of states, followed by their
--- names in the order of the sets   then the number of buckets, followed by their names, and for each move:
+-- ARGV[17] set of the nodes that are to be judged   ARGV[18..25] planning (lib/plans.lua)
+-- ARGV[26] number of states, followed by their names in the order of the sets   then the number of buckets, followed by their names, and for each move:
 --   id, from, to, round, next round, fenced ('1' or ''), claim or revision, event, actor, counter or '',
 --   deadline or '', wake ('server', 'ended', 'archived' or ''), index of the bucket the task comes into (negative:
 --   leaves; 0: neither), writer as in logs, rest until or '', '1' if it may cross that a stop is asked for,
@@ -22,7 +22,8 @@ local stamp, seconds = now()
 local clock = tonumber(stamp)
 local p = {unpack(ARGV, 3, 12)}
 local watch = redis.call('HGET', KEYS[1], 'quarantine') or 'off'
-local at = 17 -- ARGV[18] is read by the first args()
+local planning = {unpack(ARGV, 18, 25)}
+local at = 25 -- ARGV[26] is read by the first args()
 local function arg()
   at = at + 1
   return ARGV[at]
@@ -37,7 +38,7 @@ local sets, place = {}, {}
 for i, name in ipairs(args()) do
   sets[name], place[name] = KEYS[4 + i], 4 + i
 end
-local nsets = tonumber(ARGV[18])
+local nsets = tonumber(ARGV[26])
 local buckets = args()
 local firsttask = 4 + nsets + 2 * #buckets
 local wake, filled, ended = {}, {}, false
@@ -69,7 +70,7 @@ local function current(claim) return (tonumber(string.match(claim, '^e(%d+)%-') 
 local function check(key, m)
   local t = redis.pcall('HMGET', key, 'state', 'round', 'rev', m.round .. ':claim', m.round .. ':end',
     'log', m.count ~= '' and m.count or 'state', 'start_after', 'not_before', 'cancel_requested', 'queue',
-    'program', m.round .. ':node')
+    'program', m.round .. ':node', 'plan')
   if t.err or not t[1] or not t[2] then return -3 end
   local rev = tonumber(t[3]) or 0
   if m.fenced then
@@ -80,7 +81,13 @@ local function check(key, m)
     if t[4] == m.fence and t[5] == m.event then return 2 end
     return -1
   end
-  if t[1] == m.from and t[2] == m.round and rev == tonumber(m.fence) then return 1, t, rev end
+  if t[1] == m.from and t[2] == m.round and rev == tonumber(m.fence) then
+    -- What a plan holds back since the decision was made stays.
+    if m.event == 'unblock' and m.actor == 'server' and t[14] and redis.pcall('HGET', planning[2] .. t[14], 'state') ~= 'ready' then
+      return -2
+    end
+    return 1, t, rev
+  end
   if t[1] == m.to and t[2] == m.nextround and rev == following(m.fence) then return 2 end
   return -2
 end
@@ -222,6 +229,18 @@ local function tally(m, queue)
   redis.pcall('HINCRBY', ARGV[13] .. queue, m.to, 1)
 end
 
+-- plan keeps the plan of a task up to date: what is to be moved, what is left, and who is to hear of an end.
+local function plan(key, m, id)
+  if m.from == 'blocked' then redis.pcall('ZREM', planning[4] .. id, m.id) end
+  if m.wake == 'ended' then
+    local t = redis.call('HMGET', key, 'feeds', 'skipped')
+    if account(planning, id, m.to, t[2] == '1', 1) then over(planning, id, stamp) end
+    if t[1] == '1' then signal(planning, 't' .. m.id, stamp) end
+  elseif m.to == 'blocked' and redis.pcall('HGET', planning[2] .. id, 'state') == 'held' then
+    redis.pcall('ZADD', planning[4] .. id, m.id, m.id)
+  end
+end
+
 local moves = {}
 for i = 1, tonumber(ARGV[1]) do
   moves[i] = read()
@@ -237,6 +256,7 @@ for i, m in ipairs(moves) do
     index(m, math.max(tonumber(t[8]) or 0, tonumber(t[9]) or 0, tonumber(m.rest) or 0))
     learn(m, key, t[12], t[13])
     tally(m, t[11])
+    if t[14] then plan(key, m, t[14]) end
     happened(m.id, m.round, m.from, m.to, m.event, m.actor, m.writer)
   end
   answer[i] = code

@@ -6,12 +6,14 @@
 -- ARGV[1] task key prefix   ARGV[2] request TTL in seconds   ARGV[3] number of tasks
 -- ARGV[4] state of open tasks   ARGV[5] protocol version   ARGV[6] TTL of submissions in seconds
 -- ARGV[7] state of held tasks   ARGV[8] channel of rules, for workers that do not know a new bucket yet
--- ARGV[9] number of buckets, followed by their names
+-- ARGV[9] id of the plan of all tasks, or ''   ARGV[10..17] planning (lib/plans.lua)
+-- ARGV[18] number of buckets, followed by their names
 -- ARGV[.] number of queues that must exist, followed by their names
 -- then for each task: index of its bucket, '1' if it is held, start_after, end_before (or ''),
---   which of the keys says that it is there ('' or number, from 1), 'key' or 'retry', number of field values, fields and values
+--   which of the keys says that it is there ('' or number, from 1), 'key' or 'retry', number of field values, fields and values,
+--   number of tasks it needs, each as id or @index of one before it, and 'success', 'any' or 'failure'
 -- Returns {{id, '1' if it was there}...}; or {'no queue', name}, or {'no task', index from 1} for one that is to be
--- repeated and is not there, and nothing changes. Sent again with the same request: the same ids,
+-- repeated and is not there, or {'plan', what is wrong (lib/planned.lua), ...}, and nothing changes. Sent again with the same request: the same ids,
 -- and nothing changes. An error, and nothing changes, if a task of a new id is
 -- there already or if a key has another type.
 local function remembered(text)
@@ -27,7 +29,7 @@ end
 local before = redis.call('GET', KEYS[3])
 if before then return remembered(before) end
 
-local at = 8
+local at = 17
 local function arg()
   at = at + 1
   return ARGV[at]
@@ -55,12 +57,13 @@ local stamp = now()
 local tasks, made, fresh = {}, {}, 0
 for i = 1, tonumber(ARGV[3]) do
   local t = {bucket = tonumber(arg()), held = arg() == '1', start = arg(), deadline = arg(), key = tonumber(arg()), how = arg()}
-  t.values = args()
+  t.values, t.needs = args(), args()
   if t.key then
     local key = KEYS[firstkey + t.key]
     if t.how == 'retry' then
-      local old = redis.call('HMGET', key, 'state', 'retried_by', 'rev')
+      local old = redis.call('HMGET', key, 'state', 'retried_by', 'rev', 'plan', 'outcome', 'skipped', 'feeds', 'id')
       if not old[1] then return {'no task', i} end
+      t.former = old
       t.rev = following(old[3])
       t.old = old[2] and old[2] ~= '' and old[2] or nil
     else
@@ -72,6 +75,10 @@ for i = 1, tonumber(ARGV[3]) do
   if not t.old and not t.twin then fresh = fresh + 1 end
   tasks[i] = t
 end
+
+local planned, refused = plans(ARGV[9], {unpack(ARGV, 10, 17)}, stamp)
+refused = refused or planned.resolve(tasks)
+if refused then return refused end
 
 local first = (tonumber(redis.call('GET', KEYS[2]) or '0') or 0) + 1
 local hashes = {}
@@ -115,8 +122,9 @@ end
 -- write makes one task. Where it waits, its score is its start_after if one was given, also
 -- one in the past, else now: from then on it is in line.
 local function write(t, text)
-  local state = t.held and ARGV[7] or ARGV[4]
   local v = t.values
+  if planned then t.held = planned.enter(t, text, v) end
+  local state = t.held and ARGV[7] or ARGV[4]
   add(v, 'id', text)
   add(v, 'state', state)
   add(v, '0:' .. state, stamp)
@@ -148,6 +156,7 @@ for i, t in ipairs(tasks) do
   answer[i] = {old or t.id, old and '1' or ''}
   texts[i] = old and old .. '*' or t.id
 end
+planned.done(fresh)
 for bucket in pairs(ready) do token(KEYS[9 + 2 * bucket]) end
 local memory = fresh == #tasks and string.format('%d %d', first, last) or '=' .. table.concat(texts, ' ')
 redis.call('SET', KEYS[3], memory, 'EX', ARGV[2])

@@ -1,0 +1,165 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// planLosses are the scenarios of plans; they join scriptLosses.
+var planLosses = map[string]map[string]loss{
+	"plan": {"new": {call: newPlanCall}},
+	"steer": {
+		"ready":     {prepare: planBuilt(""), call: steerCall(store.PlanReady)},
+		"empty":     {prepare: planEmpty, call: steerCall(store.PlanReady)},
+		"hold":      {prepare: planRuns(""), call: steerCall(store.PlanHeld)},
+		"cancelled": {prepare: planBuilt(""), call: steerCall(store.PlanCancelled)},
+	},
+	"open": {
+		"planned": {prepare: planBuilt(""), call: openInPlanCall(store.Spec{Needs: []store.Need{{Task: 1}}})},
+		"grown":   {prepare: planFed(""), call: openInPlanCall(store.Spec{Needs: []store.Need{{Task: 1}}})},
+		"retried": {prepare: planStuck, call: openInPlanCall(store.Spec{RetryOf: 1})},
+	},
+	"release": {
+		"met":    {prepare: planFed(""), call: releaseCall},
+		"doomed": {prepare: planFails(""), call: releaseCall},
+		"held":   {prepare: planFails(store.FailureHolds), call: releaseCall},
+		"none":   {prepare: planRuns(""), call: releaseCall},
+	},
+	"freed": {
+		"some": {prepare: planReady, call: freedCall},
+		"none": {prepare: planRuns(""), call: freedCall},
+	},
+	"redrain": {
+		"to be moved":    {prepare: planLost(planReady, "ZREM", "freed:1", "1"), call: redrainCall(1)},
+		"not to be":      {prepare: planLost(planReady, "ZADD", "freed:1", "2", "2"), call: redrainCall(2)},
+		"told of an end": {prepare: planLost(planFed(""), "ZREM", "draining", "t1"), call: redrainCall(1)},
+		"plan":           {prepare: planLost(planReady, "ZREM", "draining", "p1"), call: redrainCall(0)},
+		"nothing":        {prepare: planBuilt(""), call: redrainCall(1)},
+	},
+	"move": {
+		"plan goes on": {prepare: planReported(""), call: clerkCall(statemachine.Server, statemachine.Settle)},
+		"plan is over": {prepare: planOfOne, call: clerkCall(statemachine.Server, statemachine.Settle)},
+		"freed":        {prepare: planReady, call: clerkCall(statemachine.Server, statemachine.Unblock)},
+	},
+}
+
+func newPlanCall(t *testing.T, st *store.Store) step {
+	t.Helper()
+	return func() (any, error) { return st.NewPlan(t.Context(), store.PlanSpec{Key: "k", Name: "n"}) }
+}
+
+func steerCall(to store.PlanState) func(*testing.T, *store.Store) step {
+	return func(t *testing.T, st *store.Store) step {
+		t.Helper()
+		return func() (any, error) { return st.SteerPlan(t.Context(), 1, to, "me") }
+	}
+}
+
+func openInPlanCall(change store.Spec) func(*testing.T, *store.Store) step {
+	return func(t *testing.T, st *store.Store) step {
+		t.Helper()
+		spec := storetest.Spec()
+		spec.Needs, spec.RetryOf = change.Needs, change.RetryOf
+		return func() (any, error) {
+			return st.OpenAll(t.Context(), store.OpenRequest{Key: "k", Plan: 1, Specs: []store.Spec{spec}})
+		}
+	}
+}
+
+func releaseCall(t *testing.T, st *store.Store) step {
+	t.Helper()
+	return func() (any, error) { return st.Release(t.Context(), 1, 100) }
+}
+
+func freedCall(t *testing.T, st *store.Store) step {
+	t.Helper()
+	return func() (any, error) {
+		freed, _, err := st.FreedTasks(t.Context(), 1, 0, 100)
+		return freed, err
+	}
+}
+
+func planEmpty(t *testing.T, sp *storetest.Space) { t.Helper(); newPlan(t, sp, "") }
+
+// planBuilt makes plan 1: task 1, and 2 and 3 that need it.
+func planBuilt(on store.OnFailure) func(*testing.T, *storetest.Space) {
+	return func(t *testing.T, sp *storetest.Space) {
+		t.Helper()
+		planned(t, sp, newPlan(t, sp, on), nil, []store.Need{at(0)}, []store.Need{at(0)})
+	}
+}
+
+func planReady(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	planBuilt("")(t, sp)
+	steer(t, sp, 1, store.PlanReady)
+}
+
+// planRuns has opened task 1, and drained the plan.
+func planRuns(on store.OnFailure) func(*testing.T, *storetest.Space) {
+	return func(t *testing.T, sp *storetest.Space) {
+		t.Helper()
+		planBuilt(on)(t, sp)
+		steer(t, sp, 1, store.PlanReady)
+		drainAll(t, sp)
+	}
+}
+
+func planReported(errText string) func(*testing.T, *storetest.Space) {
+	return func(t *testing.T, sp *storetest.Space) {
+		t.Helper()
+		planRuns("")(t, sp)
+		report(t, sp, errText)
+	}
+}
+
+func report(t *testing.T, sp *storetest.Space, errText string) {
+	t.Helper()
+	c, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
+		Worker: "w", Request: "r", Max: 1, Turns: route.Free(store.Bucket{}), // the same in each namespace
+	})
+	if err != nil || len(c.Tasks) != 1 {
+		t.Fatalf("claimed %+v, error %v", c, err)
+	}
+	if out := sp.Report(t, &c.Tasks[0], "out\n", errText); out.Err != nil {
+		t.Fatal(out.Err)
+	}
+}
+
+func planOfOne(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	planned(t, sp, newPlan(t, sp, ""), nil)
+	steer(t, sp, 1, store.PlanReady)
+	drainAll(t, sp)
+	report(t, sp, "")
+}
+
+// planFed has ended task 1 well, planFails has not; nobody has been told.
+func planFed(on store.OnFailure) func(*testing.T, *storetest.Space) {
+	return func(t *testing.T, sp *storetest.Space) {
+		t.Helper()
+		planRuns(on)(t, sp)
+		report(t, sp, "")
+		must(t, sp, 1, statemachine.Server, statemachine.Settle)
+	}
+}
+
+func planFails(on store.OnFailure) func(*testing.T, *storetest.Space) {
+	return func(t *testing.T, sp *storetest.Space) {
+		t.Helper()
+		planRuns(on)(t, sp)
+		report(t, sp, "no")
+		must(t, sp, 1, statemachine.Server, statemachine.Settle)
+	}
+}
+
+// planStuck holds because of task 1.
+func planStuck(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	planFails(store.FailureHolds)(t, sp)
+	drainAll(t, sp)
+}

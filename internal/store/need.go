@@ -1,0 +1,202 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// When says which end of a task is enough for one that needs it.
+type When string
+
+// Which ends are enough.
+const (
+	// NeedsSuccess waits for the result; the default.
+	NeedsSuccess When = "success"
+	// NeedsAny waits for the end, whatever it is.
+	NeedsAny When = "any"
+	// NeedsFailure waits for any end but success; if it succeeds, the dependant is skipped.
+	NeedsFailure When = "failure"
+)
+
+// Need is a task that another one waits for, and whose result it gets (zk-plan: prov and dep).
+type Need struct {
+	// Task is its id; 0 if it is one before in the same request: then Index is its place there, from 0.
+	Task  int64
+	Index int
+	// On is when it is enough; empty for NeedsSuccess.
+	On When
+}
+
+// How a program gets the results of what it needs.
+const (
+	ArgsWords = "words"
+	ArgsFiles = "files"
+)
+
+// text is the need as the hash has it.
+func (n Need) text() string {
+	id := strconv.FormatInt(n.Task, 10)
+	if n.On == "" || n.On == NeedsSuccess {
+		return id
+	}
+	return id + ":" + string(n.On)
+}
+
+// ParseNeeds reads the field needs of a task; what somebody has damaged is left out.
+func ParseNeeds(text string) []Need { return decodeNeeds(text) }
+
+// decodeNeeds reads the field needs.
+func decodeNeeds(text string) []Need {
+	var needs []Need
+	for item := range strings.FieldsSeq(text) {
+		id, on, _ := strings.Cut(item, ":")
+		n, err := strconv.ParseInt(id, 10, 64)
+		if err != nil {
+			continue
+		}
+		if on == "" {
+			on = string(NeedsSuccess)
+		}
+		needs = append(needs, Need{Task: n, On: When(on)})
+	}
+	return needs
+}
+
+// maxNeeds bounds what one task may need: a script blocks Redis while it runs.
+const maxNeeds = 1000
+
+// needs adds the needs of a task to a call that opens it.
+func (c *openCall) needs(spec *Spec) error {
+	place := c.count
+	c.count++
+	if err := spec.CheckNeeds(place, c.plan > 0); err != nil {
+		return err
+	}
+	c.tasks = append(c.tasks, 2*len(spec.Needs))
+	for _, n := range spec.Needs {
+		to, on := strconv.FormatInt(n.Task, 10), n.On
+		if n.Task == 0 {
+			to = "@" + strconv.Itoa(n.Index+1)
+		}
+		if on == "" {
+			on = NeedsSuccess
+		}
+		c.tasks = append(c.tasks, to, string(on))
+	}
+	return nil
+}
+
+// CheckNeeds returns a *statemachine.FieldError for what a task at a place of its request cannot need.
+func (s *Spec) CheckNeeds(place int, planned bool) error {
+	bad := func(value, want string) error {
+		return &statemachine.FieldError{Field: "needs", Value: value, Want: want}
+	}
+	switch {
+	case len(s.Needs) > 0 && !planned:
+		return bad(s.Needs[0].text(), "nothing, because the task belongs to no plan")
+	case len(s.Needs) > maxNeeds:
+		return bad(strconv.Itoa(len(s.Needs))+" tasks", "at most "+strconv.Itoa(maxNeeds))
+	case planned && s.Held != "":
+		return &statemachine.FieldError{Field: "hold", Value: s.Held, Want: "empty in a plan; hold the plan"}
+	}
+	kinds := map[[2]int64]When{}
+	for _, n := range s.Needs {
+		on := cmp.Or(n.On, NeedsSuccess)
+		switch {
+		case on != NeedsSuccess && on != NeedsAny && on != NeedsFailure:
+			return bad(string(n.On), "success, any or failure")
+		case !n.before(place):
+			return bad(n.text(), "the id of a task, or one before this one in the request: neither itself nor a later one")
+		}
+		who := [2]int64{n.Task, int64(n.Index)}
+		if was, again := kinds[who]; again && was != on {
+			return bad(n.text(), "the same end of a task each time it is named")
+		}
+		kinds[who] = on
+	}
+	return nil
+}
+
+// before reports whether a need is an id, or comes before a place in the request.
+func (n Need) before(place int) bool {
+	return n.Task > 0 || n.Task == 0 && n.Index >= 0 && n.Index < place
+}
+
+// NeedError says why a task cannot need another one.
+type NeedError struct {
+	// Index is the place in the request of the task that needs it, ID what it needs.
+	Index int
+	ID    int64
+	// Reason is one of the texts below.
+	Reason string
+}
+
+// Why a task cannot be needed, or retried in a plan.
+const (
+	NeedMissing = "missing"
+	NeedForeign = "foreign"
+	NeedCut     = "cut"
+	NeedBusy    = "busy"
+	NeedAlive   = "alive"
+)
+
+// Error implements error.
+func (e *NeedError) Error() string {
+	switch e.Reason {
+	case NeedForeign:
+		return fmt.Sprintf("task %d belongs to another plan, or to none: a task needs tasks of its own plan only", e.ID)
+	case NeedCut:
+		return fmt.Sprintf("the output of task %d was cut at output_limit, so it is no result: "+
+			"raise the limit, or write result= to $TDF_CONTROL", e.ID)
+	case NeedAlive:
+		return fmt.Sprintf("task %d has not ended, so it cannot be repeated: wait for it, or cancel it first", e.ID)
+	case NeedBusy:
+		return fmt.Sprintf("those that need task %d are still being told of its end: try again", e.ID)
+	default:
+		return fmt.Sprintf("there is no task %d to be needed", e.ID)
+	}
+}
+
+// PlanStateError says in which state a plan is that does not allow something. It matches [ErrPlanState].
+type PlanStateError struct {
+	ID    int64
+	State PlanState
+}
+
+// Error implements error.
+func (e *PlanStateError) Error() string {
+	return fmt.Sprintf("plan %d is %s: %v", e.ID, e.State, ErrPlanState)
+}
+
+// Is reports whether target is ErrPlanState.
+func (e *PlanStateError) Is(target error) bool { return target == ErrPlanState }
+
+// refused reads what is wrong with the plan of a request.
+func (req *OpenRequest) refused(r reply) error {
+	switch r.text(1) {
+	case "none":
+		return fmt.Errorf("plan %d: %w", req.Plan, ErrNoPlan)
+	case "refuses":
+		return &PlanStateError{ID: req.Plan, State: PlanState(r.text(2))}
+	}
+	return &NeedError{Index: int(r.number(2)) - 1, ID: r.number(3), Reason: r.text(1)}
+}
+
+// planText is the id of a plan, empty for none.
+func planText(id int64) string {
+	if id == 0 {
+		return ""
+	}
+	return strconv.FormatInt(id, 10)
+}
+
+// IsBusy reports whether an error says that the dependants of a task are still being told of its end.
+func IsBusy(err error) bool {
+	need, ok := errors.AsType[*NeedError](err)
+	return ok && need.Reason == NeedBusy
+}

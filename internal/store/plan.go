@@ -1,0 +1,204 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// PlanState is the state of a plan (zk-plan: a plan is ready, or it is not).
+type PlanState string
+
+// The states of a plan.
+const (
+	PlanBuilding  PlanState = "building"  // nothing of it runs yet
+	PlanReady     PlanState = "ready"     // its tasks run
+	PlanHeld      PlanState = "held"      // nothing more of it starts
+	PlanCompleted PlanState = "completed" // all of it has ended, and nothing has failed
+	PlanFailed    PlanState = "failed"    // all of it has ended
+	PlanCancelled PlanState = "cancelled" // it was called off
+)
+
+// Over reports whether nothing of such a plan is going to run.
+func (st PlanState) Over() bool {
+	return st == PlanCompleted || st == PlanFailed || st == PlanCancelled
+}
+
+// OnFailure says what becomes of the tasks that need one which failed.
+type OnFailure string
+
+// What a plan does on a failure.
+const (
+	FailureCancels   OnFailure = "cancel"   // they are cancelled; the default
+	FailureHolds     OnFailure = "hold"     // the plan holds until the task is retried, or the plan is resumed
+	FailureContinues OnFailure = "continue" // they run all the same
+)
+
+// PlanSpec defines a plan.
+type PlanSpec struct {
+	// Key makes the request unique for 24 hours (see OpenRequest.Key). Required.
+	Key string
+	// Name is for people, at most 256 bytes in one line.
+	Name string
+	// OnFailure is FailureCancels if empty.
+	OnFailure OnFailure
+}
+
+// Plan is a plan as Redis has it.
+type Plan struct {
+	ID        int64
+	Name      string
+	State     PlanState
+	OnFailure OnFailure
+	// HeldBy is why the plan holds: the id of the task that failed, or who has held it.
+	HeldBy string
+	// Total is how many tasks it has, without those that were retried; Left how many of them have not ended; Skipped those that
+	// were not to run, because what they wait for did not come to fail; Ended how the others ended.
+	Total, Left, Skipped int64
+	Ended                map[statemachine.State]int64
+	// Created, Ready and Over are when it was made, marked ready last, and over; 0 for not yet.
+	Created, Ready, Over statemachine.Time
+}
+
+// NewPlan makes a plan, to which tasks can be added (see OpenRequest.Plan); nothing of it runs before
+// [Store.SteerPlan] makes it ready. It returns a *statemachine.FieldError for what cannot be.
+func (s *Store) NewPlan(ctx context.Context, spec PlanSpec) (int64, error) {
+	if spec.Key == "" {
+		return 0, errors.New("plan: a request needs a key")
+	}
+	if len(spec.Name) > maxKeyBytes || strings.ContainsAny(spec.Name, "\r\n") {
+		return 0, &statemachine.FieldError{Field: "name", Value: spec.Name, Want: "one line of at most 256 bytes"}
+	}
+	switch spec.OnFailure {
+	case "":
+		spec.OnFailure = FailureCancels
+	case FailureCancels, FailureHolds, FailureContinues:
+	default:
+		return 0, &statemachine.FieldError{Field: "on_failure", Value: string(spec.OnFailure), Want: "cancel, hold or continue"}
+	}
+	k := s.keys
+	v, err := s.run(ctx, "plan", []string{k.meta(), k.planID(), k.request("plan:" + spec.Key), k.plans()},
+		k.prefix+"plan:", int(requestTTL.Seconds()), "name", spec.Name, "on_failure", string(spec.OnFailure))
+	if err != nil {
+		return 0, err
+	}
+	id, _ := v.(int64)
+	return id, nil
+}
+
+// SteerPlan takes a plan to ready, held or cancelled, and returns the state it has then: a plan without tasks is
+// completed as soon as it is ready. by says who holds it. The error matches [ErrNoPlan] or [ErrPlanState].
+func (s *Store) SteerPlan(ctx context.Context, id int64, to PlanState, by string) (PlanState, error) {
+	from := map[PlanState][]any{
+		PlanReady:     {string(PlanBuilding), string(PlanHeld)},
+		PlanHeld:      {string(PlanReady)},
+		PlanCancelled: {string(PlanBuilding), string(PlanReady), string(PlanHeld)},
+	}[to]
+	if from == nil {
+		return "", &statemachine.FieldError{Field: "state of a plan", Value: string(to), Want: "ready, held or cancelled"}
+	}
+	k := s.keys
+	args := append([]any{id, string(to), by}, k.planning()...)
+	r, err := s.runList(ctx, "steer", []string{k.meta(), k.plan(id)}, append(args, from...)...)
+	if err != nil {
+		return "", err
+	}
+	state := PlanState(r.text(1))
+	switch r.number(0) {
+	case -2:
+		return "", noPlan(id)
+	case -1:
+		return state, &PlanStateError{ID: id, State: state}
+	}
+	return state, nil
+}
+
+// Plan reads a plan. The error matches [ErrNoPlan] if there is none.
+func (s *Store) Plan(ctx context.Context, id int64) (*Plan, error) {
+	plans, err := s.readPlans(ctx, []int64{id})
+	if err != nil {
+		return nil, err
+	}
+	if len(plans) == 0 {
+		return nil, noPlan(id)
+	}
+	return &plans[0], nil
+}
+
+func noPlan(id int64) error { return fmt.Errorf("plan %d: %w", id, ErrNoPlan) }
+
+// Plans reads plans, the newest first, from a rank on, at most so many.
+func (s *Store) Plans(ctx context.Context, offset, limit int) ([]Plan, error) {
+	names, err := s.rdb.ZRevRange(ctx, s.keys.plans(), int64(offset), int64(offset+limit-1)).Result()
+	if err != nil {
+		return nil, s.failed("plans", err)
+	}
+	return s.readPlans(ctx, numbers(names))
+}
+
+// PlanTasks returns ids of tasks of a plan, in the order in which they were added, from a rank on, at most so many.
+func (s *Store) PlanTasks(ctx context.Context, id int64, offset, limit int) ([]int64, error) {
+	names, err := s.rdb.LRange(ctx, s.keys.planTasks(id), int64(offset), int64(offset+limit-1)).Result()
+	if err != nil {
+		return nil, s.failed("plan", err)
+	}
+	return numbers(names), nil
+}
+
+func numbers(texts []string) []int64 {
+	ids := make([]int64, 0, len(texts))
+	for _, text := range texts {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			ids = append(ids, n)
+		}
+	}
+	return ids
+}
+
+func (s *Store) readPlans(ctx context.Context, ids []int64) ([]Plan, error) {
+	cmds := make([]*redis.MapStringStringCmd, len(ids))
+	err := s.pipelined(ctx, "plan", func(p redis.Pipeliner) {
+		for i, id := range ids {
+			cmds[i] = p.HGetAll(ctx, s.keys.plan(id))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	plans := make([]Plan, 0, len(ids))
+	for i, id := range ids {
+		if fields := cmds[i].Val(); fields["state"] != "" {
+			plans = append(plans, decodePlan(id, fields))
+		}
+	}
+	return plans, nil
+}
+
+// decodePlan reads a plan; what somebody has damaged counts as 0.
+func decodePlan(id int64, fields map[string]string) Plan {
+	number := func(field string) int64 { n, _ := strconv.ParseInt(fields[field], 10, 64); return n }
+	stamp := func(field string) statemachine.Time {
+		t, err := statemachine.ParseTime(fields[field])
+		if err != nil || fields[field] == "" {
+			return 0
+		}
+		return t
+	}
+	p := Plan{
+		ID: id, Name: fields["name"], State: PlanState(fields["state"]), OnFailure: OnFailure(fields["on_failure"]),
+		HeldBy: fields["held_by"], Total: number("total"), Left: number("left"), Skipped: number("n:skipped"),
+		Created: stamp("created"), Ready: stamp("ready"), Over: stamp("ended"), Ended: map[statemachine.State]int64{},
+	}
+	for _, st := range statemachine.Outcomes() {
+		if n := number("n:" + string(st)); n != 0 {
+			p.Ended[st] = n
+		}
+	}
+	return p
+}

@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Planned is what is recorded of a task for its plan, and of those that need it.
+type Planned struct {
+	// Plan is 0 for a task of no plan.
+	ID, Plan int64
+	// State is empty if there is no record; End is how it ended, empty if it has not.
+	State, End statemachine.State
+	// Needs are the tasks that it needs, Waits is for how many of them it still waits.
+	Needs []Need
+	Waits int64
+	// DoomedBy is the task because of which it never runs, RetriedBy the one that repeats it; 0 for none.
+	DoomedBy, RetriedBy int64
+	// Skipped says that to be doomed is no failure, Held that an operator holds it, Feeds that others need it.
+	Skipped, Held, Feeds bool
+	// Freed says that it is among those to be moved, Draining that its dependants are to be told of its end.
+	Freed, Draining bool
+	// Dependants and Stuck are how many are on these lists.
+	Dependants, Stuck int64
+	// Names is how often the two lists name the task that was asked for.
+	Names int64
+}
+
+// plannedFields are read of each task, in this order.
+var plannedFields = []string{
+	"plan", "state",
+	"outcome", "needs", "waits", "doomed_by", "retried_by", "skipped", "hold", "feeds",
+}
+
+// plannedLooks are the answers about one task.
+type plannedLooks struct {
+	fields            *redis.SliceCmd
+	freed, draining   *redis.FloatCmd
+	dependants, stuck *redis.IntCmd
+	named             []*redis.IntSliceCmd
+}
+
+// Planned reads tasks of a plan, in the order of the ids, at one moment. If of is above 0, Names is how often their
+// lists name that task.
+func (s *Store) Planned(ctx context.Context, plan int64, ids []int64, of int64) ([]Planned, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	all := make([]plannedLooks, len(ids))
+	_, err := s.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		for i, id := range ids {
+			all[i] = s.lookPlanned(ctx, p, plan, id, of)
+		}
+		return nil
+	})
+	if err != nil && !aboutData(err) {
+		return nil, s.failed("planned", err)
+	}
+	found := make([]Planned, len(ids))
+	for i := range all {
+		found[i] = all[i].tell(ids[i])
+	}
+	return found, nil
+}
+
+func (s *Store) lookPlanned(ctx context.Context, p redis.Pipeliner, plan, id, of int64) plannedLooks {
+	k, text := s.keys, strconv.FormatInt(id, 10)
+	l := plannedLooks{
+		fields: p.HMGet(ctx, k.task(id), plannedFields...), freed: p.ZScore(ctx, k.freed(plan), text),
+		draining: p.ZScore(ctx, k.draining(), "t"+text), dependants: p.LLen(ctx, k.dependants(id)), stuck: p.LLen(ctx, k.stuck(id)),
+	}
+	if of <= 0 {
+		return l
+	}
+	for _, on := range []When{NeedsSuccess, NeedsAny, NeedsFailure} {
+		entry := Need{Task: of, On: on}.text()
+		for _, key := range []string{k.dependants(id), k.stuck(id)} {
+			l.named = append(l.named, p.LPosCount(ctx, key, entry, 0, redis.LPosArgs{}))
+		}
+	}
+	return l
+}
+
+// tell says what was found; what somebody has damaged counts as 0.
+func (l *plannedLooks) tell(id int64) Planned {
+	f := textsOf(plannedFields, l.fields.Val())
+	number := func(field string) int64 { n, _ := strconv.ParseInt(f[field], 10, 64); return n }
+	t := Planned{
+		ID: id, Plan: number("plan"), State: statemachine.State(f["state"]), Needs: ParseNeeds(f["needs"]), Waits: number("waits"),
+		DoomedBy: number("doomed_by"), RetriedBy: number("retried_by"), Skipped: f["skipped"] == "1", Feeds: f["feeds"] == "1",
+		Freed: l.freed.Err() == nil, Draining: l.draining.Err() == nil, Dependants: l.dependants.Val(), Stuck: l.stuck.Val(),
+	}
+	_, t.Held = f["hold"]
+	if t.End = t.State; t.State == statemachine.Archived {
+		t.End = statemachine.State(f["outcome"])
+	}
+	if !t.End.Ended() {
+		t.End = statemachine.None
+	}
+	for _, at := range l.named {
+		t.Names += int64(len(at.Val()))
+	}
+	return t
+}
+
+// Dependants reads who is named by the lists of a task of those that need it, stuck ones last, at most so many from
+// a place on. What is no id comes as 0.
+func (s *Store) Dependants(ctx context.Context, id int64, stuck bool, offset, limit int) ([]int64, error) {
+	key := s.keys.dependants(id)
+	if stuck {
+		key = s.keys.stuck(id)
+	}
+	entries, err := s.rdb.LRange(ctx, key, int64(offset), int64(offset+limit-1)).Result()
+	if err != nil && !aboutData(err) {
+		return nil, s.failed("dependants", err)
+	}
+	ids := make([]int64, len(entries))
+	for i, entry := range entries {
+		if needs := ParseNeeds(entry); len(needs) == 1 {
+			ids[i] = needs[0].Task
+		}
+	}
+	return ids, nil
+}
+
+// FreedIDs reads the ids of the tasks of a plan that are to be moved, at most so many from a rank on. What is no id comes as 0.
+func (s *Store) FreedIDs(ctx context.Context, plan int64, offset, limit int) ([]int64, error) {
+	names, err := s.rdb.ZRange(ctx, s.keys.freed(plan), int64(offset), int64(offset+limit-1)).Result()
+	if err != nil && !aboutData(err) {
+		return nil, s.failed("freed", err)
+	}
+	ids := make([]int64, len(names))
+	for i, name := range names {
+		ids[i] = idOf(name)
+	}
+	return ids, nil
+}
+
+// PlanSum is a plan with what is beside its hash, at one moment.
+type PlanSum struct {
+	Plan
+
+	// Bad is how many tasks have ended otherwise than they should; Listed is how many there are, with those that were
+	// retried; Freed how many are to be moved, and Draining that the servers are to do so.
+	Bad, Listed, Freed int64
+	Draining           bool
+}
+
+// PlanSum reads a plan for an audit. The error matches [ErrNoPlan] if there is none.
+func (s *Store) PlanSum(ctx context.Context, id int64) (*PlanSum, error) {
+	var hash *redis.MapStringStringCmd
+	var listed, freed *redis.IntCmd
+	var draining *redis.FloatCmd
+	_, err := s.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		hash, listed = p.HGetAll(ctx, s.keys.plan(id)), p.LLen(ctx, s.keys.planTasks(id))
+		freed = p.ZCard(ctx, s.keys.freed(id))
+		draining = p.ZScore(ctx, s.keys.draining(), "p"+strconv.FormatInt(id, 10))
+		return nil
+	})
+	if err != nil && !aboutData(err) {
+		return nil, s.failed("plan", err)
+	}
+	fields := hash.Val()
+	sum := &PlanSum{Plan: decodePlan(id, fields), Listed: listed.Val(), Freed: freed.Val(), Draining: draining.Err() == nil}
+	if sum.State == "" {
+		return nil, noPlan(id)
+	}
+	sum.Bad, _ = strconv.ParseInt(fields["bad"], 10, 64)
+	return sum, nil
+}
+
+// Redrain puts back on the lists of the servers what belongs there, and takes off what does not, about a task of a
+// plan or, with task 0, about the plan. No record of a task changes.
+func (s *Store) Redrain(ctx context.Context, plan, task int64) error {
+	k := s.keys
+	_, err := s.run(ctx, "redrain", []string{k.meta(), k.plan(plan), k.freed(plan), k.task(task), k.dependants(task)},
+		append([]any{plan, task}, k.planning()...)...)
+	return err
+}

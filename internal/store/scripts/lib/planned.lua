@@ -1,0 +1,161 @@
+-- plans(id, p, stamp) is what open does with the plan that its tasks belong to: first resolve, which writes nothing and
+-- answers what is wrong; then enter for each new task, and done. Without a plan all of them do nothing. What is wrong is
+-- {'plan', 'none'}, {'plan', 'refuses', state}, or for the task at an index
+-- {'plan', 'missing', index, id}, {'plan', 'foreign', index, id}, {'plan', 'cut', index, id}, {'plan', 'busy', index, id}, {'plan', 'alive', index, id}.
+local function plans(id, p, stamp)
+  local nothing = function() end
+  if id == '' then
+    return {
+      resolve = function(tasks)
+        for i, t in ipairs(tasks) do
+          if t.former and t.former[4] and t.former[4] ~= '' then return {'plan', 'foreign', i, t.former[8] or ''} end
+        end
+      end,
+      enter = function(t) return t.held end, done = nothing,
+    }
+  end
+  local wrong = misfit('hash', {p[2] .. id}) or misfit('list', {p[3] .. id}) or misfit('zset', {p[4] .. id})
+  if wrong then return nil, wrong end
+  local plan = redis.call('HMGET', p[2] .. id, 'state', 'on_failure', 'total', 'left', 'held_by')
+  if not plan[1] then return nil, {'plan', 'none'} end
+  local open = plan[1] == 'building' or plan[1] == 'ready' or plan[1] == 'held'
+  local members, replaced, known = {}, 0, {}
+
+  -- provider reads a task that is needed: the last one that it was retried by.
+  local function provider(need)
+    local last = need
+    for _ = 1, 100 do
+      local t = redis.pcall('HMGET', p[1] .. last, 'state', 'outcome', 'plan', 'round', 'retried_by', 'doomed_by', 'skipped', 'feeds')
+      if t.err or not t[1] then return nil end
+      if not t[5] or t[5] == '' then
+        local found = {id = last, plan = t[3], ended = ending(t[1], t[2]), skipped = t[7] == '1', feeds = t[8] == '1', cause = t[6]}
+        if found.ended == 'succeeded' then
+          local r = redis.call('HMGET', p[1] .. last, (t[4] or '') .. ':result', (t[4] or '') .. ':output_bytes')
+          found.cut = not r[1] and r[2]
+        end
+        return found
+      end
+      last = t[5]
+    end
+  end
+
+  -- look says what is wrong with a need of the task at index i.
+  local function look(i, need)
+    local within = tonumber(string.match(need, '^@(%d+)$') or '')
+    if within then
+      need = members[within].old
+      if not need then return nil end
+    end
+    known[need] = known[need] or provider(need)
+    local found = known[need]
+    if not found then return {'plan', 'missing', i, need} end
+    local wrong = misfit('list', {p[5] .. found.id})
+    if wrong then return wrong end
+    if found.plan ~= id then return {'plan', 'foreign', i, need} end
+    if found.cut then return {'plan', 'cut', i, need} end
+  end
+
+  local function repeats(i, t)
+    local old = t.former
+    if old[4] ~= id then return {'plan', 'foreign', i, old[8] or ''} end
+    if not ending(old[1], old[5]) then return {'plan', 'alive', i, old[8]} end
+    local wrong = misfit('zset', {p[7]}) or misfit('list', {p[5] .. old[8], p[6] .. old[8]})
+    if wrong then return wrong end
+    if redis.call('ZSCORE', p[7], 't' .. old[8]) then return {'plan', 'busy', i, old[8]} end
+  end
+
+  local function resolve(tasks)
+    members = tasks
+    for i, t in ipairs(tasks) do
+      local fresh = not t.old and not t.twin
+      if fresh and not (open or plan[1] == 'failed' and t.former) then return {'plan', 'refuses', plan[1]} end
+      local wrong = fresh and t.former and repeats(i, t)
+      for n = 1, #t.needs, 2 do
+        wrong = wrong or fresh and look(i, t.needs[n])
+        local within = tonumber(string.match(t.needs[n], '^@(%d+)$') or '')
+        if within and not tasks[within].old then (tasks[within].twin or tasks[within]).feeds = true end
+      end
+      if wrong then return wrong end
+    end
+  end
+
+  -- await makes a task wait for another one, if it has to.
+  local function await(t, text, need, kind, w)
+    local found = known[need]
+    local within = tonumber(string.match(need, '^@(%d+)$') or '')
+    if within then
+      local other = members[within]
+      need = other.old or other.twin and other.twin.id or other.id
+      known[need] = known[need] or provider(need)
+      found = known[need]
+    end
+    w.needs[#w.needs + 1] = kind == 'success' and need or need .. ':' .. kind
+    if w.seen[need] then return end
+    w.seen[need] = true
+    local v = verdict(kind, found.ended, found.skipped, plan[2])
+    if v == 'wait' then
+      w.waits = w.waits + 1
+      redis.call('RPUSH', p[5] .. found.id, kind == 'success' and text or text .. ':' .. kind)
+      if not found.feeds then redis.call('HSET', p[1] .. found.id, 'feeds', '1') end
+      found.feeds = true
+    elseif v ~= 'met' and not w.doomed then
+      w.doomed, w.skipped = found.cause and found.cause ~= '' and found.cause or found.id, v == 'skip'
+    end
+  end
+
+  -- replace puts a task in the place of the one that it repeats, with whatever waits for that.
+  local function replace(t, text, v)
+    local old = t.former
+    replaced = replaced + 1
+    if relocate(p[5] .. old[8], p[5] .. text) then t.feeds = true end
+    known[old[8]] = {id = text, plan = id, feeds = t.feeds} -- for those of the same request that need it
+    account(p, id, ending(old[1], old[5]), old[6] == '1', -1)
+    if plan[5] == old[8] then plan[1] = 'ready' end
+    if plan[1] == 'failed' then plan[1] = 'ready' end
+  end
+
+  -- enter adds the fields of a new task, and returns whether it is blocked.
+  local function enter(t, text, v)
+    local w = {needs = {}, seen = {}, waits = 0}
+    if t.former then replace(t, text, v) end
+    for n = 1, #t.needs, 2 do await(t, text, t.needs[n], t.needs[n + 1], w) end
+    local function set(field, value) v[#v + 1], v[#v + 2] = field, value end
+    set('plan', id)
+    if t.feeds then set('feeds', '1') end
+    if #w.needs > 0 then
+      set('needs', table.concat(w.needs, ' '))
+      set('waits', string.format('%d', w.waits))
+    end
+    if w.doomed then
+      set('doomed_by', w.doomed)
+      if w.skipped then set('skipped', '1') end
+    end
+    t.entered = true
+    if w.waits == 0 and not w.doomed and plan[1] == 'ready' then return false end
+    if w.waits == 0 or w.doomed then
+      redis.call('ZADD', p[4] .. id, text, text)
+      t.free = true
+    end
+    return true
+  end
+
+  local function done(fresh)
+    local key, ids, free = p[2] .. id, {}, false
+    for _, t in ipairs(members) do
+      if t.entered then ids[#ids + 1] = t.id end
+      free = free or t.free
+    end
+    if #ids == 0 then return end
+    redis.call('RPUSH', p[3] .. id, unpack(ids))
+    local now = redis.call('HMGET', key, 'state', 'total', 'left')
+    local added = fresh - replaced
+    redis.call('HSET', key, 'total', string.format('%d', amount(now[2]) + added), 'left', string.format('%d', amount(now[3]) + added))
+    if plan[1] ~= now[1] then
+      redis.call('HSET', key, 'state', plan[1])
+      redis.call('HDEL', key, 'held_by', 'ended')
+      free = true
+    end
+    if free and plan[1] == 'ready' then signal(p, 'p' .. id, stamp) end
+  end
+  return {resolve = resolve, enter = enter, done = done}
+end

@@ -1,0 +1,79 @@
+-- Plans: what a task waits for, and what waits for it. Which tasks those are becomes known inside the scripts only, so
+-- the keys are made from what Go declares (keys.planning): {prefix of tasks, of plans, of their lists of tasks, of their sets
+-- of tasks to be moved, of dependants, of dependants that failed, draining, wake list of the servers}.
+--
+-- Fields of a task: plan; needs, "12 7:any 12", in the order of its arguments; waits, how many tasks it still waits for;
+-- feeds, '1' if others need it; doomed_by, the id because of which it can never run; skipped, '1' if that is no failure.
+-- A blocked task that need not wait any longer, or never will run, is in the set of those to be moved.
+
+-- ending(t) is what a task came to, or nil. t is {state, outcome}.
+local ends = {succeeded = true, failed = true, expired = true, timed_out = true, cancelled = true, terminated = true, orphaned = true}
+local function ending(state, outcome)
+  if state == 'archived' then state = outcome end
+  return ends[state] and state or nil
+end
+
+-- verdict says what an end means to who needs it: 'met', 'never', 'skip' (never, but that is no failure), or 'wait'.
+-- on is what the plan does on a failure.
+local function verdict(kind, ended, skipped, on)
+  if not ended then return 'wait' end
+  if kind == 'any' then return 'met' end
+  if skipped then return 'skip' end
+  if kind == 'failure' then return ended == 'succeeded' and 'skip' or 'met' end
+  if ended == 'succeeded' or on == 'continue' then return 'met' end
+  return on == 'hold' and 'wait' or 'never'
+end
+
+-- misfit(kind, keys) is wrongtype (lib/types.lua) for keys that are made here.
+local function misfit(kind, keys)
+  for _, key in ipairs(keys) do
+    local is = redis.call('TYPE', key)
+    is = is.ok or is
+    if is ~= 'none' and is ~= kind then
+      return redis.error_reply('WRONGTYPE a key of a plan is a ' .. is .. ', want a ' .. kind)
+    end
+  end
+end
+
+-- signal(p, member, stamp) tells the servers that there is something to do: t<id> for a task, p<id> for a plan.
+local function signal(p, member, stamp)
+  redis.pcall('ZADD', p[7], 'NX', stamp, member)
+  if redis.pcall('LLEN', p[8]) == 0 then redis.pcall('LPUSH', p[8], '1') end
+end
+
+-- relocate(from, to) moves a list to another key, and reports whether there was anything to move.
+local function relocate(from, to)
+  for first = 0, redis.call('LLEN', from) - 1, 1000 do
+    redis.call('RPUSH', to, unpack(redis.call('LRANGE', from, first, first + 999)))
+  end
+  return redis.call('DEL', from) == 1
+end
+
+-- amount(text) is a counter that somebody may have damaged.
+local function amount(text) return tonumber(text or '') or 0 end
+
+-- over(p, plan, stamp) ends a plan in which nothing is left to do.
+local function over(p, plan, stamp)
+  local key = p[2] .. plan
+  local t = redis.call('HMGET', key, 'state', 'left', 'bad')
+  if amount(t[2]) > 0 then return end
+  if t[1] == 'ready' or t[1] == 'held' then
+    redis.call('HSET', key, 'state', amount(t[3]) > 0 and 'failed' or 'completed', 'ended', stamp)
+    redis.call('HDEL', key, 'held_by')
+  elseif t[1] == 'cancelled' then
+    redis.call('HSET', key, 'ended', stamp)
+  end
+end
+
+-- account(p, plan, outcome, skipped, n) counts an end of a task in its plan, or, with n = -1, takes that back. A plan
+-- that was damaged by hand is no reason to fail.
+local function account(p, plan, outcome, skipped, n)
+  local key = p[2] .. plan
+  local name = skipped and 'skipped' or outcome
+  local bad = outcome ~= 'succeeded' and not skipped
+  local t = redis.pcall('HMGET', key, 'left', 'n:' .. name, 'bad')
+  if t.err or not t[1] then return end
+  redis.call('HSET', key, 'left', string.format('%d', amount(t[1]) - n), 'n:' .. name, string.format('%d', amount(t[2]) + n),
+    'bad', string.format('%d', amount(t[3]) + (bad and n or 0)))
+  return true
+end

@@ -1,0 +1,98 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// releasePage is how many dependants one call tells of an end: a script blocks Redis while it runs.
+const releasePage = 100
+
+// drain does what there is to do for plans: the dependants of tasks that have ended are told, and those that may run now,
+// or never will, are moved. Whatever ends here may have dependants of its own. It returns how many tasks it moved.
+func (s *Server) drain(ctx context.Context) (moved int, err error) {
+	for skip := 0; ; {
+		drains, err := s.store.Draining(ctx, skip, s.opt.BatchSize)
+		if err != nil || len(drains) == 0 {
+			return moved, err
+		}
+		for _, d := range drains {
+			n, done, err := s.drainOne(ctx, d)
+			moved += n
+			if err != nil {
+				return moved, err
+			}
+			if !done {
+				skip++ // the next pass looks at it again
+			}
+		}
+	}
+}
+
+// drainOne reports whether nothing is left to do there.
+func (s *Server) drainOne(ctx context.Context, d store.Drain) (moved int, done bool, err error) {
+	if d.Plan > 0 {
+		return s.moveFreed(ctx, d.Plan)
+	}
+	for more := true; more && err == nil; {
+		more, err = s.store.Release(ctx, d.Task, releasePage)
+	}
+	return 0, true, err
+}
+
+// moveFreed opens the tasks of a plan that may run now, and cancels those that never will, until none is left, or none
+// that can be moved now.
+func (s *Server) moveFreed(ctx context.Context, plan int64) (moved int, done bool, err error) {
+	for skip := 0; ; {
+		freed, now, err := s.store.FreedTasks(ctx, plan, skip, s.opt.BatchSize)
+		if err != nil || len(freed) == 0 {
+			return moved, skip == 0, err
+		}
+		n, gone, err := s.apply(ctx, s.decideFreed(freed, now))
+		moved += n
+		skip += len(freed) - gone
+		if err != nil {
+			return moved, false, err
+		}
+	}
+}
+
+func (s *Server) decideFreed(freed []store.Freed, now statemachine.Time) []store.Order {
+	orders := make([]store.Order, 0, len(freed))
+	for i := range freed {
+		t := &freed[i]
+		if t.Err != nil {
+			s.suspects.add(t.ID)
+			continue
+		}
+		event := statemachine.Unblock
+		if t.DoomedBy > 0 {
+			event = statemachine.Cancel
+		}
+		m, err := statemachine.Decide(&t.Task, statemachine.Occurrence{Event: event, Actor: statemachine.Server}, now)
+		if err != nil {
+			s.suspects.add(t.ID)
+			continue
+		}
+		o := s.order(&t.Seen, m)
+		if event == statemachine.Unblock {
+			o.Drop = []string{"hold"} // of a plan that was held
+		}
+		if t.DoomedBy > 0 {
+			o.Fields = append(o.Fields, "cancel_reason", reasonOf(t))
+		}
+		orders = append(orders, o)
+	}
+	return orders
+}
+
+// reasonOf says why a task is cancelled that waits for another one.
+func reasonOf(t *store.Freed) string {
+	if t.Skipped {
+		return fmt.Sprintf("skipped: it was to run if task %d did not succeed", t.DoomedBy)
+	}
+	return fmt.Sprintf("task %d, which it needs, did not succeed", t.DoomedBy)
+}
