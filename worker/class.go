@@ -50,6 +50,9 @@ func classifyStart(err error) statemachine.Class {
 			return statemachine.ClassHost
 		}
 	}
+	if _, arguments := errors.AsType[*argumentError](err); arguments {
+		return statemachine.ClassProgram
+	}
 	_, fetching := errors.AsType[*fetchingError](err)
 	switch {
 	case !fetching, diskFull(err):
@@ -67,13 +70,13 @@ func diskFull(err error) bool {
 }
 
 // news is what the end of a round says of its node. A round that somebody else
-// ended says nothing, and a fault of TDF not either.
+// ended says nothing, and a fault of TDF or of another task not either.
 func (e *ending) news(failed bool) store.NodeNews {
 	_, unable := errors.AsType[*hostError](e.why)
 	switch {
 	case unable:
 		return store.NodeBad
-	case e.event == statemachine.HandBack, e.event == statemachine.Terminate,
+	case e.event == statemachine.HandBack, e.event == statemachine.Terminate, e.foreign,
 		failed && e.class == statemachine.ClassInfrastructure:
 		return ""
 	case failed:

@@ -68,6 +68,7 @@ func TestClassify(t *testing.T) {
 		"name nobody takes":   {nil, &none, fetching(fetch.ErrInvalidProgram), sm.ClassProgram},
 		"archive without it":  {nil, &none, fetching(fetch.ErrNotRunnable), sm.ClassProgram},
 		"no archive":          {nil, &none, fetching(fetch.ErrInvalidType), sm.ClassProgram},
+		"no argument":         {nil, &none, &argumentError{"x"}, sm.ClassProgram},
 
 		"server says no":     {nil, &none, fetching(&fetch.StatusError{Code: 503}), sm.ClassFetch},
 		"fetch timed out":    {nil, &none, fetching(fetch.ErrTimeout), sm.ClassFetch},
@@ -83,6 +84,16 @@ func TestClassify(t *testing.T) {
 	}
 }
 
+// Results of others that cannot be used are a failure of which the node is innocent.
+func TestForeignFault(t *testing.T) {
+	t.Parallel()
+	none := notRun()
+	end := (&round{}).judge(t.Context(), &none, &argumentError{"x"})
+	if news := end.news(true); end.event != sm.Report || end.class != sm.ClassProgram || end.trouble != "x" || news != "" {
+		t.Errorf("%+v, news %q", end, news)
+	}
+}
+
 // What a round says of its node.
 func TestNews(t *testing.T) {
 	t.Parallel()
@@ -94,6 +105,7 @@ func TestNews(t *testing.T) {
 		"success":            {ending{event: sm.Report, class: sm.ClassProgram}, false, store.NodeGood},
 		"failure":            {ending{event: sm.Report, class: sm.ClassProgram}, true, store.NodeBad},
 		"own fault":          {ending{event: sm.Report, class: sm.ClassInfrastructure}, true, ""},
+		"others' fault":      {ending{event: sm.Report, class: sm.ClassProgram, foreign: true}, true, ""},
 		"overdue":            {ending{event: sm.StopOverdue, class: sm.ClassTime}, true, store.NodeBad},
 		"cancelled":          {ending{event: sm.Terminate, class: sm.ClassProgram}, true, ""},
 		"handed back":        {ending{event: sm.HandBack, why: errDrained}, true, ""},

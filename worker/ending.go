@@ -29,7 +29,8 @@ const (
 type result struct {
 	shim.Result
 	stdout, stderr capture.Captured
-	program        string // hash of the program
+	program        string  // hash of the program
+	brought        *string // its result, if it said one
 }
 
 // notRun is the result of a program that was not started.
@@ -44,6 +45,8 @@ type ending struct {
 	trouble string
 	// class is the kind of failure, if it was one.
 	class statemachine.Class
+	// foreign is set if other tasks are to blame, whose results cannot be used.
+	foreign bool
 	// why the task is handed back, for HandBack.
 	why error
 	// stuck is set if what ran may still run: it waits a while and reports
@@ -56,6 +59,7 @@ type ending struct {
 func (r *round) judge(ctx context.Context, res *result, err error) ending {
 	end := ending{event: statemachine.Report, result: *res}
 	end.fails(nil, err)
+	_, end.foreign = errors.AsType[*argumentError](err)
 	if errors.Is(err, shim.ErrUnkillable) {
 		end.stuck = r.slot.unkillable
 	}

@@ -42,6 +42,21 @@ type ownError struct{ text string }
 // Error says what went wrong.
 func (e *ownError) Error() string { return e.text }
 
+// argumentError is what is wrong with the results of other tasks as arguments.
+type argumentError struct{ text string }
+
+// Error says what is wrong, and the remedy.
+func (e *argumentError) Error() string { return e.text }
+
+// cutError is an output of which not all is there, although others need it.
+type cutError struct{ limit int64 }
+
+// Error names the limit, and the remedy.
+func (e *cutError) Error() string {
+	return fmt.Sprintf("the output was cut at output_limit (%d bytes), so it is no result for the tasks that need it: "+
+		"raise the limit, or write result= to $TDF_CONTROL (a handler: Job.SetResult)", e.limit)
+}
+
 // fetchingError marks what went wrong while a program was fetched.
 type fetchingError struct{ err error }
 

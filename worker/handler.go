@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/capture"
-	"github.com/tdf-go/tdf/internal/process"
 	"github.com/tdf-go/tdf/internal/shim"
 	"github.com/tdf-go/tdf/internal/store"
 )
@@ -35,9 +34,13 @@ type Job struct {
 	Task  int64
 	Round int
 	// Program is the name the handler is registered by, Input what the task
-	// brings, Args its words as a program would get them.
+	// brings, Args its words as a program would get them: with the texts of Results
+	// behind them, unless the task has args = files.
 	Program, Input string
 	Args           []string
+	// Results are those of the tasks of its plan that this one needs, in the order in
+	// which it names them.
+	Results []Result
 	// Queue is the task's queue.
 	Queue string
 	// Resources is what the round got of its node, by name.
@@ -82,15 +85,12 @@ func (r *round) handle(ctx context.Context, h Handler) (result, error) {
 	live := streams{capture.NewExcerpt(limit), capture.NewExcerpt(limit)}
 	r.setStreams(live)
 	job := &Job{
-		Task: t.ID, Round: t.Round, Program: t.Program, Input: t.Input, Args: t.Argv,
+		Task: t.ID, Round: t.Round, Program: t.Program, Input: t.Input, Args: r.words(), Results: r.results,
 		Queue: t.Bucket.QueueName(), Resources: map[string]Resource{},
 		Stdout: live.out, Stderr: live.err, round: r,
 	}
 	for name, got := range t.Resources {
 		job.Resources[name] = Resource{Count: got.Count, IDs: got.IDs}
-	}
-	if job.Args == nil {
-		job.Args = process.SplitInput(t.Input)
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -106,7 +106,9 @@ func (r *round) handle(ctx context.Context, h Handler) (result, error) {
 			err = nil // it has obeyed, which is no failure of its own
 		}
 	}
-	return res, err
+	said, tooLong := r.takeSaid()
+	res.brought = said
+	return res, errors.Join(err, tooLong)
 }
 
 // call turns a panic of the handler into its error.

@@ -73,11 +73,17 @@ func (r *round) makePrivate() error {
 
 // giveAway makes a file the property of the user that programs run as.
 func (w *Worker) giveAway(name string) error {
-	uid, gid := w.opts.Container.Owner()
-	if uid == os.Geteuid() && gid == os.Getegid() {
+	uid, gid, other := w.owner()
+	if !other {
 		return nil
 	}
 	return os.Chown(name, uid, gid)
+}
+
+// owner is the user that programs run as, and whether that is not the worker's own.
+func (w *Worker) owner() (uid, gid int, other bool) {
+	uid, gid = w.opts.Container.Owner()
+	return uid, gid, uid != os.Geteuid() || gid != os.Getegid()
 }
 
 // removePrivate removes the directory of the round, if there is one. The slot

@@ -18,7 +18,7 @@ func TestVariablesAreDocumented(t *testing.T) {
 	s := newSite(t)
 	w := s.start(t, func(o *Options) { o.Env = "e" })
 	task := &store.Claimed{Resources: map[string]store.Allotted{"gpu": {Count: 1, IDs: []int{0}}}}
-	task.EndBefore = 1
+	task.EndBefore, task.Needs = 1, []store.Need{{Task: 1}}
 	r := &round{worker: w.Worker, task: task, slot: w.slots[0]}
 	for name := range r.variables() {
 		if !strings.Contains(string(page), "`"+name+"`") {

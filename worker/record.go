@@ -28,6 +28,9 @@ func (e *ending) fields(round int, text, aside string) []string {
 	if aside != "" {
 		c.set("stderr", aside)
 	}
+	if res.brought != nil {
+		c.set("result", *res.brought)
+	}
 	if text != "" && (e.event == statemachine.Report || e.event == statemachine.StopOverdue) {
 		c.set("class", string(e.class))
 	}
@@ -88,7 +91,7 @@ func drop(order *store.Order, round int) {
 		return
 	}
 	order.Fields = append(order.Fields, statemachine.RoundField(round, "dropped"), "1")
-	for _, name := range []string{"output", "error", "stderr"} {
+	for _, name := range []string{"output", "error", "stderr", "result"} {
 		order.Drop = append(order.Drop, statemachine.RoundField(round, name))
 	}
 }

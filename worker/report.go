@@ -16,6 +16,7 @@ import (
 // on disk too, for a later incarnation. It tells whether the round is recorded
 // as a success.
 func (r *round) report(ctx context.Context, end *ending) bool {
+	r.refuseCut(ctx, end)
 	order, err := r.order(end)
 	if err != nil {
 		r.log.Error().Err(err).Msgf("could not report task %d", r.task.ID)

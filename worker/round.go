@@ -39,6 +39,9 @@ type round struct {
 	sending  bool              // to whoever reads along
 	control  *control.Reader   // of a program
 	told     told              // by a handler
+	said     *string           // its result
+
+	results []Result // of the tasks that this one needs, once read
 
 	stopping atomic.Bool // somebody has cancelled it
 }
@@ -98,6 +101,9 @@ func (r *round) run(ctx context.Context) (result, error) {
 	}
 	t := r.task
 	r.journal.add(fmt.Sprintf("executing task %d: %s %s", t.ID, t.Program, inputText(t)))
+	if err := r.takeResults(ctx); err != nil {
+		return notRun(), err
+	}
 	if h := r.worker.opts.Handlers[t.Program]; h != nil {
 		return r.handle(ctx, h)
 	}
@@ -107,11 +113,22 @@ func (r *round) run(ctx context.Context) (result, error) {
 		r.journal.add(fmt.Sprintf("could not fetch program '%s'", t.Program))
 		return notRun(), &fetchingError{err}
 	}
-	if err := r.makePrivate(); err != nil {
+	if err := r.prepare(); err != nil {
 		return notRun(), err
 	}
 	res, err := r.runProgram(ctx, dir)
 	return res, r.explain(err)
+}
+
+// prepare makes the private directory, with what is to be in it.
+func (r *round) prepare() error {
+	if err := r.checkWords(); err != nil {
+		return err
+	}
+	if err := r.makePrivate(); err != nil {
+		return err
+	}
+	return r.writeArguments()
 }
 
 func (r *round) ensure(ctx context.Context) (string, error) {
@@ -143,11 +160,12 @@ func (r *round) runProgram(ctx context.Context, dir string) (result, error) {
 	var runErr error
 	res.Result, runErr = r.slot.run(ctx, r.program(dir, s))
 	r.over = runErr == nil
-	r.closeControl()
+	resErr := r.closeControl()
+	res.brought = r.said
 	var outErr, errErr error
 	res.stdout, outErr = s.out.Finish()
 	res.stderr, errErr = s.err.Finish()
-	return res, errors.Join(runErr, outErr, errErr)
+	return res, errors.Join(runErr, outErr, errErr, resErr)
 }
 
 // pipes are what a program writes into.

@@ -23,12 +23,8 @@ const controlFile = ".tdf-control"
 // program says how the program in dir is run.
 func (r *round) program(dir string, s pipes) shim.Program {
 	w := r.worker
-	args := r.task.Argv
-	if args == nil {
-		args = process.SplitInput(r.task.Input)
-	}
 	return shim.Program{
-		Dir: dir, Args: args,
+		Dir: dir, Args: r.words(),
 		Env:   process.Environment(w.allow, w.environ, r.variables()),
 		Files: [3]*os.File{nil, s.out.ForProgram(), s.err.ForProgram()},
 		Grace: w.opts.KillGrace,
@@ -41,7 +37,8 @@ func (r *round) program(dir string, s pipes) shim.Program {
 // offers none. Of each resource that the task asks for, gpu for example,
 // TDF_RESOURCE_GPU says how much the round got and TDF_RESOURCE_GPU_IDS which
 // pieces, counted from 0 and separated by commas; the latter is missing if the
-// node has too many to tell them apart.
+// node has too many to tell them apart. TDF_ARGS and TDF_ARGS_DIR are there if the
+// task needs others.
 func (r *round) variables() map[string]string {
 	t := r.task
 	v := map[string]string{
@@ -61,6 +58,10 @@ func (r *round) variables() map[string]string {
 		v["TDF_ENV"] = env
 	}
 	allotted(v, t.Resources)
+	if len(t.Needs) > 0 {
+		v["TDF_ARGS"] = filepath.Join(r.private, argumentsFile)
+		v["TDF_ARGS_DIR"] = filepath.Join(r.private, argumentsDir)
+	}
 	if len(t.Input) <= longestVariable {
 		v["TDF_INPUT"] = t.Input
 	}

@@ -80,13 +80,13 @@ func (r *round) listen(path string) {
 
 // closeControl reads the control file for the last time. It puts into the task's
 // log what the program said that was not understood.
-func (r *round) closeControl() {
+func (r *round) closeControl() error {
 	r.mu.Lock()
 	reader := r.control
 	r.control = nil // its round is over
 	r.mu.Unlock()
 	if reader == nil {
-		return
+		return nil
 	}
 	p, changed, err := reader.Poll()
 	if err != nil {
@@ -100,4 +100,5 @@ func (r *round) closeControl() {
 	for _, warning := range reader.Warnings() {
 		r.journal.add("control file: " + warning)
 	}
+	return r.readResult(reader)
 }

@@ -28,14 +28,14 @@ type Worker struct {
 	rules   *rulebook
 	claims  *claimer
 	// A lane each for what may fail alone.
-	renewing, claiming, waiting, reporting lane
-	lease                                  *lease
-	slots                                  []*slot
-	pool                                   *pool
-	disk                                   *disk.Guard
-	spool                                  *spool.Spool
-	started                                atomic.Bool
-	ready                                  chan struct{} // closed once the worker is registered
+	renewing, claiming, waiting, reading, reporting lane
+	lease                                           *lease
+	slots                                           []*slot
+	pool                                            *pool
+	disk                                            *disk.Guard
+	spool                                           *spool.Spool
+	started                                         atomic.Bool
+	ready                                           chan struct{} // closed once the worker is registered
 
 	// What the dispatcher said last.
 	idling bool
@@ -86,7 +86,7 @@ func New(opts Options) (*Worker, error) {
 	w.claims = newClaimer(opts.Store, w.rules)
 	redis := link.New(log)
 	w.renewing, w.claiming = newLane(redis, log), newLane(redis, log)
-	w.waiting, w.reporting = newLane(redis, log), newLane(redis, log)
+	w.waiting, w.reading, w.reporting = newLane(redis, log), newLane(redis, log), newLane(redis, log)
 	w.lease = &lease{over: w.leaseOver}
 	for i := range opts.Slots {
 		w.slots = append(w.slots, &slot{worker: w, index: i})

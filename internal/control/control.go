@@ -2,15 +2,18 @@
 // $TDF_CONTROL.
 //
 // The program writes lines key=value to that file, which it may create, append
-// to or replace. Known is "progress": a part from 0 to 1 or a percentage, then
-// optionally a space and a text, as in
+// to or replace. Known are "progress": a part from 0 to 1 or a percentage, then
+// optionally a space and a text, and "result": all that stands behind the equals
+// sign, byte for byte, as in
 //
 //	progress=0.4 reading input
 //	progress=40% reading input
+//	result=42
 //
-// The last good line counts; a line counts once its line feed is written. The
-// program is not trusted: nothing is followed that is not a plain file, reading
-// never blocks, and only the last 64 KiB are looked at.
+// The last good line counts. Progress counts once its line feed is written, and
+// only the last 64 KiB are looked at; the result is what the file says when the
+// program has ended (see [Reader.Result]). The program is not trusted: nothing is
+// followed that is not a plain file, and reading never blocks.
 package control
 
 import (

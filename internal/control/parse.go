@@ -30,6 +30,7 @@ func (r *Reader) parse(text string) {
 			r.warn("line %q is not of the form key=value", clean(line, maxShown))
 		case key == "progress":
 			r.take(value)
+		case key == resultKey: // at the end, by Result
 		default:
 			r.warn("unknown key %q", clean(key, maxShown))
 		}

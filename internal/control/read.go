@@ -43,33 +43,46 @@ func (r *Reader) read() (text string, fresh bool, err error) {
 
 // reread opens the file, looking again at what it is: it may be another by now.
 func (r *Reader) reread() (text string, fresh bool, err error) {
+	fd, stat, err := r.open()
+	if err != nil || fd < 0 {
+		return "", false, err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	text, err = r.tail(fd, stat.Size)
+	if err == nil {
+		r.seen = stampOf(stat) // from before reading: what comes meanwhile is seen next time
+	}
+	return text, err == nil, err
+}
+
+// open opens the file if it is there and a plain one; fd is negative if it is not
+// there.
+func (r *Reader) open() (fd int, stat *unix.Stat_t, err error) {
 	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
-	fd := -1
+	fd = -1
 	err = retry(func() (err error) {
 		fd, err = unix.Open(r.Path, flags, 0)
 		return err //nolint:wrapcheck // wrapped below
 	})
 	switch {
 	case errors.Is(err, unix.ENOENT):
-		return "", false, nil
+		return -1, nil, nil
 	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENXIO):
-		return "", false, fmt.Errorf("%w: %s", ErrRefused, r.Path)
+		return -1, nil, fmt.Errorf("%w: %s", ErrRefused, r.Path)
 	case err != nil:
-		return "", false, &os.PathError{Op: "open", Path: r.Path, Err: err}
+		return -1, nil, &os.PathError{Op: "open", Path: r.Path, Err: err}
 	}
-	defer func() { _ = unix.Close(fd) }()
-	var stat unix.Stat_t
-	if err := retry(func() error { return unix.Fstat(fd, &stat) }); err != nil {
-		return "", false, &os.PathError{Op: "stat", Path: r.Path, Err: err}
+	stat = new(unix.Stat_t)
+	switch err = retry(func() error { return unix.Fstat(fd, stat) }); {
+	case err != nil:
+		err = &os.PathError{Op: "stat", Path: r.Path, Err: err}
+	case stat.Mode&unix.S_IFMT != unix.S_IFREG:
+		err = fmt.Errorf("%w: %s", ErrRefused, r.Path)
+	default:
+		return fd, stat, nil
 	}
-	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
-		return "", false, fmt.Errorf("%w: %s", ErrRefused, r.Path)
-	}
-	text, err = r.tail(fd, stat.Size)
-	if err == nil {
-		r.seen = stampOf(&stat) // from before reading: what comes meanwhile is seen next time
-	}
-	return text, err == nil, err
+	_ = unix.Close(fd)
+	return -1, nil, err
 }
 
 // tail reads the last maxRead bytes, without a line that began before them.

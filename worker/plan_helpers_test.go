@@ -1,0 +1,92 @@
+package worker
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/wait"
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+// planned opens a task in a plan, which may be ready.
+func (s *site) planned(t *testing.T, plan int64, change ...func(*store.Spec)) int64 {
+	t.Helper()
+	ids, err := s.Store.Open(t.Context(), store.OpenRequest{
+		Key: store.NewToken(), Plan: plan, Specs: []store.Spec{storetest.Spec(change...)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids[0]
+}
+
+// plan makes a plan; ready lets it run.
+func (s *site) plan(t *testing.T) (plan int64, ready func()) {
+	t.Helper()
+	plan, err := s.Store.NewPlan(t.Context(), store.PlanSpec{Key: store.NewToken()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan, func() {
+		t.Helper()
+		if _, err := s.Store.SteerPlan(t.Context(), plan, store.PlanReady, "test"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// needs makes a task need others.
+func needs(ids ...int64) func(*store.Spec) {
+	return func(sp *store.Spec) {
+		for _, id := range ids {
+			sp.Needs = append(sp.Needs, store.Need{Task: id})
+		}
+	}
+}
+
+// files passes results in files only.
+func files(sp *store.Spec) { sp.ArgsAs = store.ArgsFiles }
+
+// finish does the work of a server, for plans too, until the task is in one of the
+// states.
+func (s *site) finish(t *testing.T, id int64, states ...sm.State) *store.Task {
+	t.Helper()
+	var task *store.Task
+	wait.Eventually(t, 2*patience, func() bool {
+		s.serve(t)
+		s.drainPlans(t)
+		task = s.Task(t, id)
+		return slices.Contains(states, task.State)
+	}, "task %d is not %v", id, states)
+	return task
+}
+
+// drainPlans is what one pass of a server does for plans.
+func (s *site) drainPlans(t *testing.T) {
+	t.Helper()
+	drains, err := s.Store.Draining(t.Context(), 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range drains {
+		if d.Task > 0 {
+			if _, err := s.Store.Release(t.Context(), d.Task, 100); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		freed, now, err := s.Store.FreedTasks(t.Context(), d.Plan, 0, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range freed {
+			event := sm.Unblock
+			if freed[i].DoomedBy > 0 {
+				event = sm.Cancel
+			}
+			s.decide(t, &freed[i].Seen, event, now)
+		}
+	}
+}
