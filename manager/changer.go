@@ -75,8 +75,15 @@ func (c *changer) attempt(ctx context.Context, changes []*Change) error {
 		if err != nil {
 			return err
 		}
+		refused, err := c.refusals(ctx, seen)
+		if err != nil {
+			return err
+		}
 		for i, one := range part {
 			order, ok := c.decide(one, &seen[i], now)
+			if why := refused[one.ID]; ok && why != nil {
+				one.After, one.Err, ok = one.Before, why, false
+			}
 			switch {
 			case !ok || c.dry:
 			case order.AskStop:

@@ -29,6 +29,14 @@ var (
 	ErrQueueInUse = store.ErrQueueInUse
 	// ErrNodeInUse means that a worker is registered from a node, or a task runs there.
 	ErrNodeInUse = store.ErrNodeInUse
+	// ErrNoPlan means that there is no plan with that id.
+	ErrNoPlan = store.ErrNoPlan
+	// ErrPlanState means that a plan is in a state that does not allow something. It
+	// comes as a *[PlanStateError].
+	ErrPlanState = store.ErrPlanState
+	// ErrWaits means that a task of a plan waits for others, and cannot be released
+	// by hand.
+	ErrWaits = errors.New("the task waits for others of its plan")
 	// ErrNotEnded means that a task has not ended, so that it cannot be repeated.
 	ErrNotEnded = errors.New("the task has not ended")
 	// ErrNoRound means that a task has no such round, or that no worker has begun it.
@@ -43,6 +51,13 @@ var (
 	// ErrRequestKey means that a request key was used before, for other tasks.
 	ErrRequestKey = errors.New("the request key was used for other tasks")
 )
+
+// PlanStateError says in which state a plan is. It matches [ErrPlanState].
+type PlanStateError = store.PlanStateError
+
+// NeedError says why a task cannot need another one: it is not there, is of another
+// plan, or its result was cut.
+type NeedError = store.NeedError
 
 // SpecError says which task of a submission cannot be opened, and why.
 type SpecError struct {

@@ -42,6 +42,7 @@ func (m *Manager) Open(ctx context.Context, spec Spec, opts ...OpenOption) (int6
 	if err != nil {
 		return 0, fmt.Errorf("open: %w", err)
 	}
+	complete.Needs = sub.resolve(spec.Needs)
 	sub.batch = append(sub.batch, complete)
 	if err := sub.send(ctx); err != nil {
 		return 0, err
@@ -86,6 +87,8 @@ type submission struct {
 	batch    []store.Spec
 	opened   []Opened
 	queues   map[string]map[string]string // the defaults of each; nil before they are read
+	plan     int64                        // that all of them belong to, 0 for none
+	needs    int                          // of the batch
 }
 
 func (m *Manager) newSubmission(opts []OpenOption) *submission {
@@ -113,10 +116,20 @@ func (s *submission) add(ctx context.Context, spec *Spec) error {
 		}
 		return &SpecError{Index: len(s.opened) + len(s.batch), Err: err}
 	}
-	if s.batch = append(s.batch, complete); len(s.batch) < s.size {
-		return nil
+	if s.full(len(spec.Needs)) {
+		if err := s.send(ctx); err != nil {
+			return err
+		}
 	}
-	return s.send(ctx)
+	complete.Needs = s.resolve(spec.Needs) // after what it may need was sent
+	if err := complete.CheckNeeds(len(s.batch), s.plan > 0); err != nil {
+		return &SpecError{Index: len(s.opened) + len(s.batch), Err: err}
+	}
+	s.batch, s.needs = append(s.batch, complete), s.needs+len(spec.Needs)
+	if s.full(0) {
+		return s.send(ctx)
+	}
+	return nil
 }
 
 // send opens the batch. Its key is made from the place of its first task, so
@@ -126,7 +139,7 @@ func (s *submission) send(ctx context.Context) error {
 		return nil
 	}
 	key := fmt.Sprintf("%s:%d", s.key, len(s.opened))
-	opened, err := s.m.openBatch(ctx, store.OpenRequest{Key: key, Specs: s.batch, KeyTTL: KeyLife})
+	opened, err := s.m.openBatch(ctx, store.OpenRequest{Key: key, Specs: s.batch, KeyTTL: KeyLife, Plan: s.plan})
 	if err != nil {
 		return err
 	}
@@ -138,7 +151,7 @@ func (s *submission) send(ctx context.Context) error {
 		s.m.logOpened(o, &s.batch[i])
 		s.opened = append(s.opened, Opened(o))
 	}
-	s.batch = s.batch[:0]
+	s.batch, s.needs = s.batch[:0], 0
 	s.progress(len(s.opened))
 	return nil
 }
@@ -163,7 +176,11 @@ func (s *submission) complete(ctx context.Context, spec *Spec) (store.Spec, erro
 	if !known {
 		return store.Spec{}, fmt.Errorf("queue %q: %w; add it, or correct the name", name, ErrNoQueue)
 	}
-	return s.m.complete(spec, given)
+	c := s.m.cfg.TaskDefaults
+	if s.plan > 0 {
+		c = planDefaults(c)
+	}
+	return s.m.complete(spec, &c, given)
 }
 
 // openBatch may send the request several times: its key makes that safe.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tdf-go/tdf/internal/store"
@@ -29,6 +30,11 @@ type Retried struct {
 // retry_of and retried_by. A task that has been retried already answers with the
 // one opened then (see [Again]). The answers are in the order of the ids; the
 // error is about the calls, and comes with the answers before it.
+//
+// The retry of a task of a plan belongs to that plan, needs what the task needs, and
+// is what its dependants that still wait go on to wait for; a plan that has failed,
+// or that holds because of the task, is ready again. [Manager.RetryPlan] retries all
+// that is left of a plan.
 func (m *Manager) Retry(ctx context.Context, ids []int64, opts ...ChangeOption) ([]Retried, error) {
 	options, err := m.changing(opts)
 	if err != nil {
@@ -56,16 +62,23 @@ type retrier struct {
 	now statemachine.Time
 }
 
+// repeat is a task to open, with the answer that tells of it.
+type repeat struct {
+	spec store.Spec
+	one  *Retried
+	plan int64 // 0 for none
+}
+
+// retryFields are what is read of a task that is to be retried.
+var retryFields = slices.Concat(definitionFields, []string{retriedByField, planField, needsField})
+
 func (r *retrier) part(ctx context.Context, ids []int64) ([]Retried, error) {
-	found, err := patiently(ctx, r.m, func() ([]map[string]string, error) {
-		return r.m.store.Fields(ctx, ids, slices.Concat(definitionFields, []string{retriedByField})...)
-	})
+	found, err := patiently(ctx, r.m, func() ([]map[string]string, error) { return r.m.store.Fields(ctx, ids, retryFields...) })
 	if err != nil {
 		return nil, err
 	}
 	answers := make([]Retried, len(ids))
-	var specs []store.Spec
-	var those []*Retried
+	plans := map[int64][]repeat{}
 	for i, fields := range found {
 		one := &answers[i]
 		one.ID = ids[i]
@@ -77,10 +90,25 @@ func (r *retrier) part(ctx context.Context, ids []int64) ([]Retried, error) {
 			one.New = number(fields[retriedByField])
 			one.Existing = one.New != 0
 		default:
-			specs, those = append(specs, spec), append(those, one)
+			spec.Needs = store.ParseNeeds(fields[needsField])
+			plan := number(fields[planField])
+			plans[plan] = append(plans[plan], repeat{spec, one, plan})
 		}
 	}
-	return answers, r.open(ctx, specs, those)
+	for _, plan := range slices.Sorted(maps.Keys(plans)) {
+		if err := r.openAll(ctx, plan, plans[plan]); err != nil {
+			return answers, err
+		}
+	}
+	return answers, nil
+}
+
+// openAll opens tasks of one plan, or of none.
+func (r *retrier) openAll(ctx context.Context, plan int64, all []repeat) error {
+	if plan > 0 {
+		return r.openPlanned(ctx, all)
+	}
+	return r.open(ctx, all)
 }
 
 // spec is the definition of the task to open.
@@ -109,28 +137,35 @@ func (r *retrier) spec(one *Retried, fields map[string]string) (store.Spec, erro
 	return spec, nil
 }
 
-// open opens tasks, all together, or each on its own if that cannot be: then it
-// is known of which one.
-func (r *retrier) open(ctx context.Context, specs []store.Spec, those []*Retried) error {
-	if len(specs) == 0 {
+// open opens tasks of one plan, or of none, all together, or each on its own if that
+// cannot be: then it is known of which one.
+func (r *retrier) open(ctx context.Context, all []repeat) error {
+	if len(all) == 0 {
 		return nil
 	}
-	opened, err := r.m.openBatch(ctx, store.OpenRequest{Key: store.NewToken(), Specs: specs})
+	specs := make([]store.Spec, len(all))
+	for i := range all {
+		specs[i] = all[i].spec
+	}
+	opened, err := r.m.openUnlessBusy(ctx, store.OpenRequest{Key: store.NewToken(), Specs: specs, Plan: all[0].plan})
 	switch {
 	case err == nil:
 		for i, o := range opened {
-			those[i].New, those[i].Existing = o.ID, o.Existing
-			r.m.log.Info("retried task", "task", those[i].ID, "new", o.ID, "existing", o.Existing, "by", r.by)
+			one := all[i].one
+			one.New, one.Existing = o.ID, o.Existing
+			r.m.log.Info("retried task", "task", one.ID, "new", o.ID, "existing", o.Existing, "by", r.by)
 		}
 		return nil
 	case errors.Is(err, ErrUnreachable) || ctx.Err() != nil:
 		return err
-	case len(specs) == 1:
-		those[0].Err = err
+	case len(all) == 1 || store.IsBusy(err):
+		for i := range all {
+			all[i].one.Err = err
+		}
 		return nil
 	}
-	for i := range specs {
-		if err := r.open(ctx, specs[i:i+1], those[i:i+1]); err != nil {
+	for i := range all {
+		if err := r.open(ctx, r.alone(all, i)); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -94,22 +95,27 @@ type Spec struct {
 	// Key makes the task unique in its queue for KeyLife: opened again with the
 	// same key, there is no second task. Empty for none.
 	Key string
+
+	// Needs are the tasks of its plan that the task waits for, at most 1000, in the order
+	// in which it gets their results; only with [InPlan].
+	Needs []Need
+	// Args says how a program gets those: ArgsWords (empty) or ArgsFiles.
+	Args string
 }
 
 // Check says what is wrong with a spec, defaults of the configuration included,
 // without opening it: a *statemachine.FieldError that names the field, or nil.
 // Whether the queue is there only opening finds out.
 func (m *Manager) Check(spec Spec) error {
-	_, err := m.complete(&spec, nil)
+	_, err := m.complete(&spec, &m.cfg.TaskDefaults, nil)
 	return err
 }
 
-// complete fills in the defaults, those of the queue given, and validates.
-func (m *Manager) complete(spec *Spec, queue map[string]string) (store.Spec, error) {
+// complete fills in the defaults, those of the queue given first, and validates.
+func (m *Manager) complete(spec *Spec, c *config.TaskDefaults, queue map[string]string) (store.Spec, error) {
 	if err := spec.checkTexts(); err != nil {
 		return store.Spec{}, err
 	}
-	c := &m.cfg.TaskDefaults
 	d := defaults{queue: queue, config: c}
 	s := store.Spec{
 		Program: spec.Program, Source: spec.Source, Input: spec.Input, Argv: spec.Argv,
@@ -119,7 +125,7 @@ func (m *Manager) complete(spec *Spec, queue map[string]string) (store.Spec, err
 		MaxTimeouts: limitText(spec.MaxTimeouts, d.of("max_timeouts", c.MaxTimeouts)),
 		MaxLosses:   limitText(spec.MaxLosses, d.of("max_losses", c.MaxLosses)),
 		FailOn:      failOnText(orText(spec.FailOn, d.of("fail_on", orText(c.FailOn, FailOnAny)))),
-		Held:        spec.Hold, Key: spec.Key,
+		Held:        spec.Hold, Key: spec.Key, ArgsAs: spec.Args,
 	}
 	if err := d.routed(spec, &s); err != nil {
 		return store.Spec{}, err

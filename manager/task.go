@@ -41,6 +41,14 @@ type Task struct {
 	// 0 for none.
 	RetryOf, RetriedBy, ReplayOf int64
 	ReplayRound                  int
+	// Plan is the plan that the task belongs to, 0 for none; Needs are the tasks that it
+	// waits for, in the order of its arguments. DoomedBy is the task because of which
+	// it can never run, 0 for none; Skipped says that this is no failure: it was to
+	// run if that one did not succeed.
+	Plan     int64
+	Needs    []Need
+	DoomedBy int64
+	Skipped  bool
 	// Log tells what happened to the task, one line each.
 	Log string
 	// Fields are all hash fields as they stand in Redis.
@@ -62,6 +70,8 @@ func newTask(t *store.Task) *Task {
 		HoldReason: t.Fields[holdField],
 		RetryOf:    number(t.Fields[retryOfField]), RetriedBy: number(t.Fields[retriedByField]),
 		ReplayOf: number(t.Fields[replayOfField]), ReplayRound: int(number(t.Fields[replayRoundField])),
+		Plan: number(t.Fields[planField]), Needs: needsOf(t.Fields[needsField]),
+		DoomedBy: number(t.Fields[doomedByField]), Skipped: t.Fields[skippedField] == "1",
 	}
 }
 
@@ -71,6 +81,15 @@ const (
 	retriedByField   = "retried_by"
 	replayOfField    = "replay_of"
 	replayRoundField = "replay_round"
+)
+
+// The hash fields of a task in a plan.
+const (
+	planField     = "plan"
+	needsField    = "needs"
+	waitsField    = "waits"
+	doomedByField = "doomed_by"
+	skippedField  = "skipped"
 )
 
 func labelsOf(text string) []string {

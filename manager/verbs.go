@@ -24,7 +24,9 @@ func (m *Manager) Hold(ctx context.Context, ids []int64, reason string, opts ...
 	return m.change(ctx, statemachine.Hold, ids, reason, opts)
 }
 
-// Release opens blocked tasks. See [Manager.Cancel] for the answer.
+// Release opens blocked tasks. Refused are, with an error that matches [ErrWaits] or
+// [ErrPlanState], those of plans that wait for others, or of a plan of which nothing
+// is to start now. See [Manager.Cancel] for the answer.
 func (m *Manager) Release(ctx context.Context, ids []int64, opts ...ChangeOption) ([]Change, error) {
 	return m.change(ctx, statemachine.Unblock, ids, "", opts)
 }

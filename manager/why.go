@@ -27,7 +27,7 @@ type Reason struct {
 // Remedy is a change that takes a reason away: the attribute of the object is to
 // have the value. docs/WHY.md lists the attributes.
 type Remedy struct {
-	// Object is task, queue, worker, node, server, or time; Name says which task,
+	// Object is task, plan, queue, worker, node, server, or time; Name says which task,
 	// queue, worker or node, and is empty for a worker that is to be started.
 	Object    string `json:"object"`
 	Name      string `json:"name,omitempty"`
@@ -62,6 +62,9 @@ func (m *Manager) Why(ctx context.Context, id int64) (Explanation, error) {
 		return nil, err
 	}
 	s.Task = situated(t)
+	if err := m.situatePlan(ctx, &s.Task, t); err != nil {
+		return nil, err
+	}
 	if err := m.lines(ctx, &s, t); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ package audit
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
@@ -32,6 +33,8 @@ type auditor struct {
 	gaps    []gap
 	there   map[int64]bool
 	history history
+	// members are the tasks that say to which plan they belong, by plan.
+	members map[int64][]int64
 	pause   time.Duration
 	// fix, if set, repairs what is found.
 	fix *fixer
@@ -62,6 +65,7 @@ func Verify(ctx context.Context, s *store.Store) (Report, error) {
 func newAuditor(s *store.Store) *auditor {
 	return &auditor{
 		store: s, pause: lookAgain, asides: map[int64]store.Aside{}, there: map[int64]bool{},
+		members: map[int64][]int64{},
 		report: Report{
 			Namespace: s.Namespace(), States: map[statemachine.State]int64{}, Violations: []Violation{}, Notes: []Violation{},
 		},
@@ -72,7 +76,7 @@ func newAuditor(s *store.Store) *auditor {
 // that whatever our own clients have opened up to it has left its event there.
 func (a *auditor) run(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		a.begin, a.readHistory, a.walk, a.unknown, a.mendSets, a.strays, a.counts, a.compareHistory, a.account,
+		a.begin, a.readHistory, a.walk, a.unknown, a.mendSets, a.strays, a.counts, a.compareHistory, a.account, a.plans,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -151,6 +155,9 @@ func (a *auditor) tasks(ctx context.Context, ids []int64) error {
 func (a *auditor) note(ctx context.Context, s *sight, problems []problem) error {
 	a.report.Checked++
 	a.history.hear(s)
+	if plan, err := strconv.ParseInt(s.stamps["plan"], 10, 64); err == nil {
+		a.members[plan] = append(a.members[plan], s.ID)
+	}
 	switch {
 	case s.setAside():
 		a.report.Account.SetAside++

@@ -79,8 +79,8 @@ func stampFields(found []store.Inspection) []string {
 	for i := range found {
 		last = max(last, min(found[i].Round, mostRounds-1))
 	}
-	fields := make([]string, 0, 1+(len(roundFields)+len(statemachine.States()))*(last+1))
-	fields = append(fields, "state")
+	fields := make([]string, 0, 2+(len(roundFields)+len(statemachine.States()))*(last+1))
+	fields = append(fields, "state", "plan")
 	for n := range last + 1 {
 		for _, name := range roundFields {
 			fields = append(fields, statemachine.RoundField(n, name))

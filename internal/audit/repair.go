@@ -108,6 +108,7 @@ func (f *fixer) leave(v Violation) {
 		Path:     "events are never changed",
 		Unknown:  "set task_id to the highest id there is if this is a task, else add --set-aside",
 		Balance:  "verify again while nothing moves",
+		Plan:     "what a plan counts and what tasks wait for is never changed",
 		Damaged:  "set it aside with --set-aside, or leave that to a server",
 	}[v.Kind]
 	if why == "" {

@@ -48,6 +48,9 @@ const (
 	Path Kind = "path"
 	// Balance: ids given out and ids accounted for are not the same number.
 	Balance Kind = "balance"
+	// Plan: what a plan counts, what a task of it waits for, and what servers are to
+	// do for it do not agree.
+	Plan Kind = "plan"
 	// LeftOut and Unwritten are notes: ids that a new epoch left out, or that a
 	// client in another language has taken and never used.
 	LeftOut   Kind = "left_out"
@@ -60,6 +63,8 @@ type Report struct {
 	// TaskID is the newest id, Checked the number of tasks looked at.
 	TaskID  int64 `json:"task_id"`
 	Checked int64 `json:"checked"`
+	// Plans is the number of plans looked at.
+	Plans int64 `json:"plans"`
 	// States counts the tasks by state as each was when it was looked at.
 	States map[statemachine.State]int64 `json:"states"`
 	// Account says what became of the ids up to TaskID.

@@ -12,6 +12,9 @@ import (
 func (s *Situation) ended() Explanation {
 	t := &s.Task
 	found := Explanation{{Kind: KindOutcome, Text: string(t.End()) + saying(s.outcome())}}
+	if t.End() == statemachine.Cancelled && t.Cause.ID != 0 {
+		found = append(found, t.Cause.reason())
+	}
 	if n := len(t.Rounds); n > 0 && t.End() != statemachine.Succeeded {
 		found = append(found, Reason{Kind: KindRound, Text: "the last round that ended: " + t.Rounds[n-1].text()})
 	}
@@ -46,6 +49,9 @@ func (s *Situation) outcome() string {
 	case statemachine.Expired:
 		return s.expiry()
 	case statemachine.Cancelled, statemachine.Terminated:
+		if t.Cause.ID != 0 && t.End() == statemachine.Cancelled {
+			return t.Cause.verdict()
+		}
 		return "called off" + by(t.CancelledBy) + saying(t.CancelReason)
 	default:
 		return ""

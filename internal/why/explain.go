@@ -21,13 +21,21 @@ func Explain(s Situation) Explanation {
 	}
 }
 
-// blocked explains a blocked task, and what it will meet once it is released.
-func (s *Situation) blocked() Explanation {
+// held says who holds the task.
+func (s *Situation) held() Reason {
 	t := &s.Task
 	release := Remedy{Object: ObjectTask, Name: s.name(), Attribute: AttrHold}
 	text := "held" + by(t.HeldBy) + since(s.Now, t.Since) + saying(t.HoldReason)
-	held := Reason{Kind: KindHeld, Text: text, Blocks: true, Change: release}
-	reasons := append(Explanation{held}, s.timely()...)
+	return Reason{Kind: KindHeld, Text: text, Blocks: true, Change: release}
+}
+
+// blocked explains a blocked task, and what it will meet once it is released.
+func (s *Situation) blocked() Explanation {
+	reasons := s.planned()
+	if s.Task.Cause.ID != 0 { // it is never going to be open
+		return reasons
+	}
+	reasons = append(reasons, s.timely()...)
 	for _, r := range s.hindered() {
 		if r.Blocks {
 			r.Text = "once released: " + r.Text

@@ -9,6 +9,9 @@ type Kind string
 const (
 	KindClaimable Kind = "claimable" // nothing is in the way
 	KindHeld      Kind = "held"      // an operator holds it
+	KindPlan      Kind = "plan"      // its plan is not ready
+	KindNeeds     Kind = "needs"     // tasks that it needs have not ended
+	KindDoomed    Kind = "doomed"    // it never runs, because of a task that it needs
 	KindStart     Kind = "start"     // its start_after has not come
 	KindBackoff   Kind = "backoff"   // it rests after a failure
 	KindLate      Kind = "late"      // its end_before has passed, or will before it may start
@@ -43,6 +46,7 @@ const (
 	KindTimeout  Kind = "timeout" // when its round is over
 	KindStop     Kind = "stop"    // it is to be stopped
 	KindServer   Kind = "server"  // it waits for a server
+	KindCause    Kind = "cause"   // the task that it needs because of which it never ran
 	KindOutcome  Kind = "outcome" // how it ended, and by which rule
 	KindRound    Kind = "round"   // how its last round ended
 	KindRetried  Kind = "retried" // which task repeats it
@@ -68,6 +72,7 @@ type Object string
 // The objects.
 const (
 	ObjectTask   Object = "task"
+	ObjectPlan   Object = "plan"
 	ObjectQueue  Object = "queue"
 	ObjectWorker Object = "worker"
 	ObjectNode   Object = "node"
@@ -79,7 +84,11 @@ const (
 // queues and nodes by their own names, or words of a worker's offer.
 const (
 	AttrNow       = "now"        // of time: seconds since 1970, to be waited for
-	AttrHold      = "hold"       // of a task: "" releases it
+	AttrHold      = "hold"       // of a task: "" releases it; of a plan: "" resumes it
+	AttrNeeds     = "needs"      // of a task: "" once all that it needs have ended
+	AttrReady     = "ready"      // of a plan: true once it has been built
+	AttrRetry     = "retry"      // of a plan: the task that failed
+	AttrSubmit    = "submit"     // of a plan: a new one, because it was called off
 	AttrBefore    = "before"     // of a task: how many are claimed before it
 	AttrEndBefore = "end_before" // of a task
 	AttrListed    = "listed"     // of a task: true once a server has taken it over

@@ -47,6 +47,14 @@ type Task struct {
 	Rounds []Round
 	// RetryOf is the task this one repeats, RetriedBy the one that repeats it.
 	RetryOf, RetriedBy int64
+	// Plan is the plan it belongs to; with ID 0 it belongs to none.
+	Plan Plan
+	// Needs are the tasks that it still waits for. HandHeld says that an operator
+	// holds it, and not only its plan: the task of no plan that is blocked always is.
+	Needs    []Need
+	HandHeld bool
+	// Cause is the task because of which it never runs, or never ran.
+	Cause Cause
 	// Unlisted open tasks are not in line yet: another client opened them.
 	Unlisted bool
 }

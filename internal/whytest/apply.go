@@ -60,6 +60,8 @@ func (p *Plan) change(c why.Remedy) error {
 		return p.Node(c.Name).Set(c.Attribute, c.Value)
 	case why.ObjectTask:
 		return p.changeTask(c)
+	case why.ObjectPlan:
+		return p.changePlan(c)
 	case why.ObjectWorker:
 		return p.changeWorker(c)
 	}
@@ -74,10 +76,13 @@ func (p *Plan) changeTask(c why.Remedy) error {
 	t := p.Task(id)
 	switch c.Attribute {
 	case why.AttrHold:
-		t.State, t.Since = statemachine.Open, p.Now
-		if t.StartAfter > 0 { // its place in line is lost
-			t.StartAfter = max(t.StartAfter, p.Now)
-		}
+		t.HandHeld = false
+		p.unblock(t)
+	case why.AttrNeeds:
+		t.Needs = nil
+		p.unblock(t)
+	case why.AttrListed:
+		p.unblock(t)
 	case why.AttrBefore:
 		p.putFirst(t)
 	default:

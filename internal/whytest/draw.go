@@ -141,6 +141,7 @@ func drawWaiting(t drawer, id int64) Task {
 	task := Task{ID: id, State: statemachine.Open, Bucket: drawBucket(t), Since: second("since", -9, 0)}
 	if t.seldom("held") {
 		task.State = statemachine.Blocked
+		drawPlanned(t, &task)
 	}
 	if t.seldom("start") {
 		task.StartAfter = second("start after", -9, 5)

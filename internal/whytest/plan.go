@@ -30,6 +30,13 @@ type Task struct {
 	Bucket route.Bucket
 	// Since is when the task came to be open.
 	Since, StartAfter, NotBefore statemachine.Time
+	// Plan is the state of the plan of a blocked task, empty for none: then it is
+	// held. FailedTask is because of which that plan holds; HandHeld says that the task is held as well, Needs
+	// are those that it waits for.
+	Plan       why.PlanState
+	FailedTask int64
+	HandHeld   bool
+	Needs      []why.Need
 	// Node and Got are those of a running task.
 	Node string
 	Got  route.Resources

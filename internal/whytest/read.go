@@ -19,6 +19,10 @@ func (p *Plan) Situation(id int64) why.Situation {
 	if t.State == statemachine.Open {
 		s.Task.Since = t.Start()
 	}
+	if t.Plan != "" {
+		s.Task.Plan = why.Plan{ID: planID(id), State: t.Plan, FailedTask: t.FailedTask, HeldBy: "ann"}
+		s.Task.HandHeld, s.Task.Needs = t.HandHeld, t.Needs
+	}
 	for _, q := range p.Queues {
 		s.Queues = append(s.Queues, p.lookQueue(q))
 	}

@@ -1,0 +1,180 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/tdf-go/tdf/internal/store"
+)
+
+// planAudit is the audit of one plan.
+type planAudit struct {
+	a   *auditor
+	id  int64
+	sum *store.PlanSum
+	// tasks are all of them as they were seen, in the order of ids.
+	tasks map[int64]*store.Planned
+	ids   []int64
+	// names is how often the lists of dependants name a task.
+	names map[int64]int64
+}
+
+// plans audits all plans: what they count, what each task waits for, and whether servers have on their lists what
+// keeps a plan going. It comes after the walk over the tasks, which says to which plan each of them belongs.
+func (a *auditor) plans(ctx context.Context) error {
+	ids, err := a.planIDs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := a.plan(ctx, id); err != nil {
+			return err
+		}
+		a.report.Plans++
+		delete(a.members, id)
+	}
+	for _, id := range slices.Sorted(maps.Keys(a.members)) {
+		for _, task := range a.members[id] {
+			a.wrongPlan(sprint(task, Plan, "it belongs to plan %d, and there is no such plan", id))
+		}
+	}
+	return nil
+}
+
+func (a *auditor) planIDs(ctx context.Context) ([]int64, error) {
+	seen := map[int64]bool{}
+	for offset := 0; ; offset += chunk {
+		found, err := a.store.Plans(ctx, offset, chunk)
+		if err != nil || len(found) == 0 {
+			return slices.Sorted(maps.Keys(seen)), err
+		}
+		for i := range found {
+			seen[found[i].ID] = true // new ones push the others back: some come twice
+		}
+	}
+}
+
+// plan audits one plan. What is wrong with a task is looked at again together with all that it needs, at one moment;
+// what the plan counts is judged when the plan stood still, or, if it never does, by what it may have gone through.
+func (a *auditor) plan(ctx context.Context, id int64) error {
+	for look := 1; ; look++ {
+		p := &planAudit{a: a, id: id}
+		before, after, err := p.read(ctx)
+		if errors.Is(err, store.ErrNoPlan) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !still(before, after) && look < looks {
+			continue
+		}
+		for _, v := range p.sums(before, after) {
+			a.wrongPlan(v)
+		}
+		p.belonging(after)
+		if err := p.leftToDo(ctx); err != nil {
+			return err
+		}
+		return p.again(ctx, p.suspects())
+	}
+}
+
+// still reports whether nothing was added to a plan, retried, or ended between two looks: what is listed only grows, and
+// while it does not, what is left only shrinks.
+func still(before, after *store.PlanSum) bool {
+	return before.Listed == after.Listed && before.Left == after.Left && before.State == after.State
+}
+
+// read reads the whole plan, and what it counts before and after that.
+func (p *planAudit) read(ctx context.Context) (before, after *store.PlanSum, err error) {
+	if before, err = p.a.store.PlanSum(ctx, p.id); err != nil {
+		return nil, nil, err
+	}
+	p.sum = before
+	p.tasks, p.names, p.ids = map[int64]*store.Planned{}, map[int64]int64{}, nil
+	for offset := 0; ; offset += chunk {
+		ids, err := p.a.store.PlanTasks(ctx, p.id, offset, chunk)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(ids) == 0 {
+			break
+		}
+		found, err := p.a.store.Planned(ctx, p.id, ids, 0)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range found {
+			p.tasks[found[i].ID] = &found[i]
+			if err := p.readNames(ctx, &found[i]); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	p.ids = slices.Sorted(maps.Keys(p.tasks))
+	if err := p.readFreed(ctx); err != nil {
+		return nil, nil, err
+	}
+	after, err = p.a.store.PlanSum(ctx, p.id)
+	return before, after, err
+}
+
+// readFreed counts who is to be moved and is no task of the plan as named by it.
+func (p *planAudit) readFreed(ctx context.Context) error {
+	for offset := 0; ; offset += namesPage {
+		ids, err := p.a.store.FreedIDs(ctx, p.id, offset, namesPage)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		for _, id := range ids {
+			if p.tasks[id] == nil {
+				p.names[id]++
+			}
+		}
+	}
+}
+
+// namesPage is how many dependants one call reads.
+const namesPage = 5000
+
+// readNames counts whom the lists of a task name.
+func (p *planAudit) readNames(ctx context.Context, t *store.Planned) error {
+	for _, list := range []struct {
+		stuck bool
+		n     int64
+	}{{false, t.Dependants}, {true, t.Stuck}} {
+		for offset := 0; int64(offset) < list.n; offset += namesPage {
+			ids, err := p.a.store.Dependants(ctx, t.ID, list.stuck, offset, namesPage)
+			if err != nil {
+				return err
+			}
+			for _, id := range ids {
+				p.names[id]++
+			}
+		}
+	}
+	return nil
+}
+
+// belonging compares the list of the plan with the tasks that say they belong to it.
+func (p *planAudit) belonging(sum *store.PlanSum) {
+	for _, id := range p.a.members[p.id] {
+		if p.tasks[id] == nil {
+			p.a.wrongPlan(sprint(id, Plan, "it belongs to plan %d, which does not list it", p.id))
+		}
+	}
+	if n := int64(len(p.tasks)); n < sum.Listed && still(p.sum, sum) {
+		p.a.wrongPlan(sprint(0, Plan, "plan %d lists %d tasks, some of them twice, or what is no id", p.id, sum.Listed))
+	}
+}
+
+// wrongPlan tells of something that cannot be put right.
+func (a *auditor) wrongPlan(v Violation) {
+	a.say(v)
+	if a.fix != nil {
+		a.fix.leave(v)
+	}
+}

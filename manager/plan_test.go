@@ -1,0 +1,309 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/worktest"
+	"github.com/tdf-go/tdf/server"
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+// serve runs a server until the test ends or stop is called.
+func serve(t *testing.T, ns string) (stop func()) {
+	t.Helper()
+	srv, err := server.New(server.Options{Name: "s", Store: worktest.Open(t, ns), Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- srv.Run(ctx) }()
+	stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		done <- nil
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+func mustPlan(t *testing.T, m *Manager, spec PlanSpec) int64 {
+	t.Helper()
+	id, err := m.NewPlan(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// planned opens tasks in a plan, each with what it needs.
+func planned(t *testing.T, m *Manager, plan int64, base Spec, needs ...[]Need) []int64 {
+	t.Helper()
+	ids, err := m.OpenAll(t.Context(), func(yield func(Spec) bool) {
+		for _, n := range needs {
+			s := base
+			if s.Needs = n; !yield(s) {
+				return
+			}
+		}
+	}, InPlan(plan))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+func awaitState(t *testing.T, m *Manager, id int64, want sm.State) {
+	t.Helper()
+	wait.Eventually(t, 15*time.Second, func() bool { return mustTask(t, m, id).State == want }, "task %d is not %s", id, want)
+}
+
+// Tasks are added in small calls, and name those before them by their place in the
+// submission all the same.
+func TestOpenInPlan(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t))
+	plan := mustPlan(t, m, PlanSpec{Name: "many"})
+	var needs [][]Need
+	for i := range 230 {
+		var of []Need
+		for k := max(0, i-20); k < i; k++ {
+			of = append(of, Need{Index: k, On: NeedsAny})
+		}
+		needs = append(needs, of)
+	}
+	var calls []int
+	ids, err := m.OpenAll(t.Context(), func(yield func(Spec) bool) {
+		for _, n := range needs {
+			if s := (Spec{Program: "p", Needs: n}); !yield(s) {
+				return
+			}
+		}
+	}, InPlan(plan), WithProgress(func(n int) { calls = append(calls, n) }))
+	if err != nil || len(ids) != len(needs) {
+		t.Fatal(len(ids), err)
+	}
+	if want := []int{60, 110, 160, 210, 230}; !slices.Equal(calls, want) { // 190 needs, and 20 of each later one
+		t.Errorf("calls end at %v, want %v", calls, want)
+	}
+	last := mustTask(t, m, ids[len(ids)-1])
+	var want []Need
+	for _, id := range ids[len(ids)-21 : len(ids)-1] {
+		want = append(want, Need{Task: id, On: NeedsAny})
+	}
+	if diff := cmp.Diff(want, last.Needs); diff != "" || last.Plan != plan || last.State != sm.Blocked {
+		t.Errorf("%s in plan %d, needs:\n%s", last.State, last.Plan, diff)
+	}
+	one, err := m.Open(t.Context(), Spec{Program: "p", Needs: []Need{{Task: ids[0]}}, Args: ArgsFiles}, InPlan(plan))
+	if err != nil || mustTask(t, m, one).Fields["args"] != ArgsFiles {
+		t.Error(one, err)
+	}
+	if _, err := m.Open(t.Context(), Spec{Program: "p", Needs: []Need{{Task: 1}}}); fieldOf(err) != "needs" {
+		t.Errorf("without a plan: %v", err)
+	}
+}
+
+// What neither spec nor queue say is as plans have it.
+func TestPlanDefaults(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t), WithSettings("task_defaults.max_fails=1", "task_defaults.max_timeouts=7"))
+	if _, err := m.AddQueue(t.Context(), "own", map[string]string{"default_max_fails": "3", "default_retry_delay": "2"}); err != nil {
+		t.Fatal(err)
+	}
+	plan := mustPlan(t, m, PlanSpec{})
+	for want, spec := range map[string]Spec{
+		"5 0.1 1.5 10 7": {Program: "p"},
+		"3 2 1.5 10 7":   {Program: "p", Queue: "own"},
+		"inf 1 3 60 7": {
+			Program: "p", Queue: "own", MaxFails: new(Unlimited), RetryDelay: time.Second, RetryBackoff: new(3.0), RetryMaxDelay: time.Minute,
+		},
+	} {
+		id, err := m.Open(t.Context(), spec, InPlan(plan))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := mustTask(t, m, id).Fields
+		if got := strings.Join([]string{f["max_fails"], f["retry_delay"], f["retry_backoff"], f["retry_max_delay"], f["max_timeouts"]}, " "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	id, err := m.Open(t.Context(), spec())
+	if err != nil || mustTask(t, m, id).Fields["max_fails"] != "1" {
+		t.Errorf("outside: %v, %v", mustTask(t, m, id).Fields, err)
+	}
+}
+
+// A blocked task of a plan is not released by hand, but one that was held by hand is.
+func TestReleaseInPlan(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	m := newManager(t, ns)
+	stop := serve(t, ns)
+	plan := mustPlan(t, m, PlanSpec{})
+	ids := planned(t, m, plan, Spec{Program: "p", MaxFails: new(0)}, nil, nil, []Need{{Index: 0}, {Index: 1}, {Index: 0}}, []Need{{Index: 2}})
+	release := func(id int64, wantState sm.State, want error, text string) {
+		t.Helper()
+		got, err := m.Release(t.Context(), []int64{id})
+		if err != nil || got[0].After != wantState || !errors.Is(got[0].Err, want) || want != nil && !strings.Contains(got[0].Err.Error(), text) {
+			t.Errorf("release: %+v, %v, want %s, %q", got, err, wantState, text)
+		}
+	}
+	release(ids[0], sm.Blocked, ErrPlanState, "plan 1 is building")
+	if err := m.ReadyPlan(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+	awaitState(t, m, ids[1], sm.Open)
+	if _, err := m.Hold(t.Context(), ids[1:2], ""); err != nil {
+		t.Fatal(err)
+	}
+	release(ids[1], sm.Open, nil, "")
+	release(ids[2], sm.Blocked, ErrWaits, "task 3 needs tasks 1, 2: ")
+	release(ids[3], sm.Blocked, ErrWaits, "task 4 needs task 3: ")
+	if err := m.HoldPlan(t.Context(), plan, ""); err != nil {
+		t.Fatal(err)
+	}
+	release(ids[1], sm.Blocked, ErrPlanState, "plan 1 is held")
+	if err := m.ResumePlan(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+	awaitState(t, m, ids[1], sm.Open)
+	stop()
+	worktest.Drain(t, worktest.Open(t, ns), worktest.Fail)
+	if _, err := worktest.Open(t, ns).Release(t.Context(), ids[0], 10); err != nil {
+		t.Fatal(err)
+	}
+	release(ids[2], sm.Blocked, ErrWaits, "task 3 never runs, because of task 1")
+}
+
+// The retry of a task in a plan waits until a server has told its dependants.
+func TestRetryWhileDependantsAreTold(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	m, s := newManager(t, ns), worktest.Open(t, ns)
+	stop := serve(t, ns)
+	plan := mustPlan(t, m, PlanSpec{OnFailure: FailureHolds})
+	ids := planned(t, m, plan, Spec{Program: "p", MaxFails: new(0), Args: ArgsFiles}, nil, []Need{{Index: 0}})
+	if err := m.ReadyPlan(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+	awaitState(t, m, ids[0], sm.Open)
+	stop()
+	worktest.Drain(t, s, worktest.Fail)
+	waits := 0
+	m.after = func(time.Duration) <-chan time.Time {
+		if waits++; waits == 2 {
+			if _, err := s.Release(t.Context(), ids[0], 10); err != nil {
+				t.Error(err)
+			}
+		}
+		now := make(chan time.Time)
+		close(now)
+		return now
+	}
+	got, err := m.Retry(t.Context(), ids[:1])
+	if err != nil || got[0].Err != nil || waits != 2 {
+		t.Fatalf("%+v, %v, after %d waits", got, err, waits)
+	}
+	again := mustTask(t, m, got[0].New)
+	if p, err := m.Plan(t.Context(), plan); err != nil || p.State != PlanReady || p.Total != 2 || again.Plan != plan || again.Fields["args"] != ArgsFiles {
+		t.Errorf("%+v, %v, task %v", p, err, again.Fields)
+	}
+}
+
+// What the state of a plan does not allow is refused, and so is a plan that is not there.
+func TestPlanStates(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t))
+	verbs := map[string]func(id int64) error{
+		"ready":  func(id int64) error { return m.ReadyPlan(t.Context(), id) },
+		"hold":   func(id int64) error { return m.HoldPlan(t.Context(), id, "") },
+		"resume": func(id int64) error { return m.ResumePlan(t.Context(), id) },
+		"cancel": func(id int64) error { return m.CancelPlan(t.Context(), id, "") },
+		"retry":  func(id int64) error { _, err := m.RetryPlan(t.Context(), id); return err },
+		"wait":   func(id int64) error { _, err := m.WaitPlan(t.Context(), id, nil); return err },
+		"open":   func(id int64) error { _, err := m.Open(t.Context(), spec(), InPlan(id)); return err },
+	}
+	for name, verb := range verbs {
+		if err := verb(99); !errors.Is(err, ErrNoPlan) {
+			t.Errorf("%s of no plan: %v", name, err)
+		}
+	}
+	states := map[PlanState]func() int64{
+		PlanBuilding:  func() int64 { return mustPlan(t, m, PlanSpec{}) },
+		PlanReady:     func() int64 { return readyPlan(t, m) },
+		PlanHeld:      func() int64 { id := readyPlan(t, m); _ = verbs["hold"](id); return id },
+		PlanCompleted: func() int64 { id := mustPlan(t, m, PlanSpec{}); _ = verbs["ready"](id); return id },
+		PlanCancelled: func() int64 { id := readyPlan(t, m); _ = verbs["cancel"](id); return id },
+	}
+	for state, refused := range map[PlanState]string{
+		PlanBuilding: "hold resume retry", PlanReady: "", PlanHeld: "",
+		PlanCompleted: "cancel hold open resume", PlanCancelled: "hold open ready resume retry",
+	} {
+		var got []string
+		for _, name := range []string{"cancel", "hold", "open", "ready", "resume", "retry"} {
+			id := states[state]()
+			if p, err := m.Plan(t.Context(), id); err != nil || p.State != state {
+				t.Fatalf("%+v, %v", p, err)
+			}
+			err := verbs[name](id)
+			if errors.Is(err, ErrPlanState) {
+				got = append(got, name)
+			} else if err != nil {
+				t.Errorf("%s of a plan that is %s: %v", name, state, err)
+			}
+		}
+		if strings.Join(got, " ") != refused {
+			t.Errorf("a plan that is %s refuses %q, want %q", state, got, refused)
+		}
+	}
+}
+
+func readyPlan(t *testing.T, m *Manager) int64 {
+	t.Helper()
+	id := mustPlan(t, m, PlanSpec{})
+	planned(t, m, id, spec(), nil)
+	if err := m.ReadyPlan(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// Plans are listed newest first; one is made once per request key.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t))
+	for i := range 3 {
+		for range 2 {
+			if id := mustPlan(t, m, PlanSpec{Name: fmt.Sprint("p", i), RequestKey: fmt.Sprint(i)}); id != int64(i)+1 {
+				t.Errorf("plan %d, want %d", id, i+1)
+			}
+		}
+	}
+	got, err := m.Plans(t.Context(), 1, 5)
+	if err != nil || len(got) != 2 || got[0].Name != "p1" || got[1].ID != 1 || got[0].Created.IsZero() || !got[0].Ready.IsZero() {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for field, spec := range map[string]PlanSpec{"name": {Name: "a\nb"}, "on_failure": {OnFailure: "explode"}} {
+		if _, err := m.NewPlan(t.Context(), spec); fieldOf(err) != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	// A plan is not held by a task because of the name of who holds it.
+	if got := holder("12", ""); got != "manager 12" || !strings.HasPrefix(holder("12", "x"), "12: ") || store.PlanReady.Over() {
+		t.Error(got)
+	}
+}

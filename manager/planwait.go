@@ -1,0 +1,50 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/link"
+)
+
+// WaitPlan waits until all tasks of a plan have ended, and returns the plan as it
+// is then. A held plan is waited for, and so is one that is not ready yet.
+// report, unless nil, is called when something has changed, from the calling
+// goroutine. While Redis is away it goes on waiting. With the error of ctx it
+// returns what it has read last, nil for nothing.
+func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*Plan)) (*Plan, error) {
+	redis := link.NewSlog(m.log)
+	changes, stop := m.store.Watch(ctx)
+	defer stop()
+	var last *Plan
+	for {
+		began := time.Now()
+		p, err := m.Plan(ctx, id)
+		switch {
+		case err == nil:
+			redis.Answered()
+			if report != nil && (last == nil || !last.same(p)) {
+				report(p)
+			}
+			last = p
+		case !errors.Is(err, ErrUnreachable):
+			return last, err
+		case ctx.Err() == nil:
+			redis.Failed(err) // the pause between two looks is longer
+		}
+		if last != nil && last.State.Over() && last.Left <= 0 {
+			return last, nil
+		}
+		if !m.untilChange(ctx, changes, 10*time.Since(began)) {
+			return last, fmt.Errorf("wait for plan %d: %w", id, context.Cause(ctx))
+		}
+	}
+}
+
+func (p *Plan) same(as *Plan) bool {
+	return p.State == as.State && p.Total == as.Total && p.Left == as.Left && p.HeldBy == as.HeldBy &&
+		p.Skipped == as.Skipped && maps.Equal(p.Ended, as.Ended)
+}

@@ -1,0 +1,89 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/why"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// situatePlan reads what the plan of a task has to do with where the task is.
+func (m *Manager) situatePlan(ctx context.Context, found *why.Task, t *store.Task) error {
+	plan := number(t.Fields[planField])
+	if plan == 0 {
+		return nil
+	}
+	if err := m.situateCause(ctx, found, t); err != nil || t.State != statemachine.Blocked {
+		return err
+	}
+	p, err := m.store.Plan(ctx, plan)
+	switch {
+	case errors.Is(err, store.ErrNoPlan):
+		p = &store.Plan{State: "not there"}
+	case err != nil:
+		return err
+	}
+	found.Plan = why.Plan{ID: plan, State: why.PlanState(p.State), HeldBy: p.HeldBy}
+	if p.State == store.PlanHeld {
+		found.Plan.FailedTask, _ = strconv.ParseInt(p.HeldBy, 10, 64)
+	}
+	return m.situateNeeds(ctx, found, t)
+}
+
+// situateCause reads the task because of which this one never runs.
+func (m *Manager) situateCause(ctx context.Context, found *why.Task, t *store.Task) error {
+	id := number(t.Fields[doomedByField])
+	if id == 0 {
+		return nil
+	}
+	found.Cause = why.Cause{ID: id, Skipped: t.Fields[skippedField] == "1"}
+	tasks, err := m.store.Tasks(ctx, []int64{id})
+	if err != nil || tasks[0] == nil || tasks[0].Err != nil {
+		return err
+	}
+	cause := situated(tasks[0])
+	found.Cause.End = cause.End()
+	if n := len(cause.Rounds); n > 0 {
+		found.Cause.Round = &cause.Rounds[n-1]
+	}
+	return nil
+}
+
+// situateNeeds reads which tasks are still to tell a blocked one of their end, and whether an operator holds it: the
+// plan goes on with one that is to be moved with it.
+func (m *Manager) situateNeeds(ctx context.Context, found *why.Task, t *store.Task) error {
+	looked, err := m.store.Planned(ctx, found.Plan.ID, []int64{t.ID}, 0)
+	if err != nil {
+		return err
+	}
+	found.HandHeld = looked[0].Held && !looked[0].Freed
+	// of is for whom each task is looked at: itself, or one that it repeats.
+	of, on, waits := map[int64]int64{}, map[int64]string{}, map[int64]bool{}
+	for _, n := range looked[0].Needs {
+		of[n.Task], on[n.Task] = n.Task, string(n.On)
+	}
+	for len(of) > 0 {
+		ids, next := slices.Sorted(maps.Keys(of)), map[int64]int64{}
+		looked, err := m.store.Planned(ctx, found.Plan.ID, ids, t.ID)
+		if err != nil {
+			return err
+		}
+		for i := range looked {
+			l, need := &looked[i], of[ids[i]]
+			waits[need] = waits[need] || l.Names > 0
+			switch {
+			case l.RetriedBy > l.ID: // a retry is always newer
+				next[l.RetriedBy] = need
+			case waits[need]:
+				found.Needs = append(found.Needs, why.Need{ID: l.ID, State: l.State, On: on[need]})
+			}
+		}
+		of = next
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package manager
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/worktest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// whyPlan makes a plan: the second task needs the first, the third the second, the fourth any end of the first, and
+// the last all twelve that stand before it, which need nothing.
+func whyPlan(t *testing.T, m *Manager, on OnFailure) (plan int64, ids []int64) {
+	t.Helper()
+	plan, err := m.NewPlan(t.Context(), PlanSpec{Name: "p", OnFailure: on})
+	if err != nil {
+		t.Fatal(err)
+	}
+	need := func(needs ...Need) Spec { return Spec{Program: "p", Source: "s", Input: "x", Needs: needs} }
+	specs := []Spec{
+		need(), need(Need{Index: 0}), need(Need{Index: 1}), need(Need{Index: 0, On: NeedsAny}),
+	}
+	specs[0].Input, specs[0].MaxFails = "fail", new(int)
+	many := need()
+	for i := range 12 {
+		specs = append(specs, need())
+		many.Needs = append(many.Needs, Need{Index: 4 + i})
+	}
+	ids, err = m.OpenAll(t.Context(), slices.Values(append(specs, many)), InPlan(plan))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan, ids
+}
+
+// tellPlans does what servers do for plans, once.
+func tellPlans(t *testing.T, m *Manager, move bool) {
+	t.Helper()
+	drains, err := m.store.Draining(t.Context(), 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range drains {
+		if d.Task > 0 {
+			if _, err := m.store.Release(t.Context(), d.Task, 100); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		freed, now, err := m.store.FreedTasks(t.Context(), d.Plan, 0, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range freed {
+			event := statemachine.Unblock
+			if freed[i].DoomedBy > 0 {
+				event = statemachine.Cancel
+			}
+			o := statemachine.Occurrence{Event: event, Actor: statemachine.Server}
+			step, err := statemachine.Decide(&freed[i].Task, o, now)
+			if err == nil && move {
+				_, err = m.store.Apply(t.Context(), store.Order{Move: step, Writer: "server", Bucket: freed[i].Bucket})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestWhyPlanned(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t))
+	plan, ids := whyPlan(t, m, FailureCancels)
+	saysWhy(t, m, ids[0], "plan", "plan 1 is being built", Remedy{"plan", "1", "ready", "true"})
+	if err := m.ReadyPlan(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+	saysWhy(t, m, ids[0], "server", "it waits for a server to open it", Remedy{"task", "1", "listed", "true"})
+	saysWhy(t, m, ids[1], "needs", "waits for 1 task: 1 (blocked)", Remedy{"task", "2", "needs", ""})
+	tellPlans(t, m, true)
+	saysWhy(t, m, ids[3], "needs", "1 (open, its end is enough)", Remedy{"task", "4", "needs", ""})
+	saysWhy(t, m, ids[16], "needs", "waits for 12 tasks: 5 (open), 6 (open), 7 (open), 8 (open), 9 (open), 10 (open), 11 (open), 12 (open) and 4 more",
+		Remedy{"task", "17", "needs", ""})
+	if err := m.HoldPlan(t.Context(), plan, "no disk"); err != nil {
+		t.Fatal(err)
+	}
+	saysWhy(t, m, ids[4], "plan", ": no disk", Remedy{"plan", "1", "hold", ""})
+	if e, err := m.Why(t.Context(), ids[4]); err != nil || len(e) < 2 || e[1].Kind == "held" {
+		t.Errorf("%+v, %v: what is held with its plan goes on with it", e, err)
+	}
+	if err := m.ResumePlan(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+	tellPlans(t, m, true)
+	if _, err := m.Hold(t.Context(), ids[4:5], "not yet"); err != nil {
+		t.Fatal(err)
+	}
+	saysWhy(t, m, ids[4], "held", "not yet", Remedy{"task", "5", "hold", ""})
+	worktest.Drain(t, m.store, failFirst)
+	saysWhy(t, m, ids[1], "needs", "1 (failed, to be retried)", Remedy{"task", "2", "needs", ""}) // not told yet
+	tellPlans(t, m, false)
+	saysWhy(t, m, ids[1], "doomed", "task 1, which it needs, did not succeed", Remedy{"plan", "1", "retry", "1"})
+	for range 3 {
+		tellPlans(t, m, true)
+	}
+	saysWhy(t, m, ids[2], "outcome", "cancelled: task 1, which it needs, did not succeed", Remedy{})
+	e, err := m.Why(t.Context(), ids[2])
+	if err != nil || e[1].Kind != "cause" || !strings.Contains(e[1].Text, "task 1 ended failed: round 0") || !strings.Contains(e[1].Text, "it broke") {
+		t.Errorf("%+v, %v, want the cause", e, err)
+	}
+}
+
+func failFirst(c *store.Claimed) worktest.Result {
+	if c.Input == "fail" {
+		return worktest.Fail(c)
+	}
+	return worktest.Echo(c)
+}
+
+// A plan that holds says because of what; the retry is what is waited for then.
+func TestWhyPlanHolds(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t))
+	plan, ids := whyPlan(t, m, FailureHolds)
+	if err := m.ReadyPlan(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+	tellPlans(t, m, true)
+	worktest.Drain(t, m.store, failFirst)
+	for range 3 {
+		tellPlans(t, m, true)
+	}
+	saysWhy(t, m, ids[1], "plan", "plan 1 is held, because task 1 did not succeed", Remedy{"plan", "1", "retry", "1"})
+	e, err := m.Why(t.Context(), ids[1])
+	if err != nil || e[1].Kind != "needs" || !strings.Contains(e[1].Text, "1 (failed, to be retried)") {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if _, err := m.Retry(t.Context(), ids[:1]); err != nil {
+		t.Fatal(err)
+	}
+	saysWhy(t, m, ids[1], "needs", "waits for 1 task: 18 (open)", Remedy{"task", "2", "needs", ""})
+}

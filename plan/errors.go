@@ -1,0 +1,82 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Errors of this package, to be matched with errors.Is.
+var (
+	// ErrForeign means that a task was to need one of another plan, or none at all.
+	ErrForeign = errors.New("a task needs tasks of its own plan only")
+	// ErrNotSent means that a task has no id yet: see [Plan.Send].
+	ErrNotSent = errors.New("the task was not sent yet")
+	// ErrNotOver means that Wait ended although the plan is not over.
+	ErrNotOver = errors.New("the plan is not over")
+	// ErrNoResult means that a task has brought nothing that can be used. It comes as a
+	// *[ResultError].
+	ErrNoResult = errors.New("the task has no result")
+)
+
+// DependencyError says which task of a plan cannot be added, and why. It matches
+// [ErrForeign].
+type DependencyError struct {
+	// Index counts the tasks that were added, from 0; Program is that of the task.
+	Index   int
+	Program string
+	// Place is which of the things that it needs is wrong, from 0.
+	Place int
+	// Reason says what is wrong with it.
+	Reason string
+}
+
+// Error implements error; it counts from 1, as people do.
+func (e *DependencyError) Error() string {
+	return fmt.Sprintf("task %d of the plan (%s), dependency %d: %s: %v", e.Index+1, e.Program, e.Place+1, e.Reason, ErrForeign)
+}
+
+// Is reports whether target is ErrForeign.
+func (e *DependencyError) Is(target error) bool { return target == ErrForeign }
+
+// TaskError says which task of a plan could not be sent.
+type TaskError struct {
+	// Index counts the tasks that were added, from 0; Program is that of the task.
+	Index   int
+	Program string
+	// Err says why; it is usually a *statemachine.FieldError or a *manager.NeedError.
+	Err error
+}
+
+// Error implements error; it counts from 1, as people do.
+func (e *TaskError) Error() string {
+	return fmt.Sprintf("task %d of the plan (%s): %v", e.Index+1, e.Program, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *TaskError) Unwrap() error { return e.Err }
+
+// ResultError says why there is no result. It matches [ErrNoResult].
+type ResultError struct {
+	// Task is the task, or the last one that it was retried by.
+	Task int64
+	// End is how that ended, empty if it has not; Cut says that its output was cut.
+	End statemachine.State
+	Cut bool
+}
+
+// Error implements error.
+func (e *ResultError) Error() string {
+	switch {
+	case e.Cut:
+		return fmt.Sprintf("task %d: its output was cut at output_limit: %v; raise the limit, or write result= to $TDF_CONTROL",
+			e.Task, ErrNoResult)
+	case e.End == statemachine.None:
+		return fmt.Sprintf("task %d has not ended: %v", e.Task, ErrNoResult)
+	}
+	return fmt.Sprintf("task %d has ended %s: %v", e.Task, e.End, ErrNoResult)
+}
+
+// Is reports whether target is ErrNoResult.
+func (e *ResultError) Is(target error) bool { return target == ErrNoResult }

@@ -1,0 +1,86 @@
+package plan_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/plan"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// P11: what a task cannot need is told by Send and Ready with the task, and nothing of
+// the portion is opened. Handles are there before they can be needed: no cycle can
+// be written, but by ids of the future.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 0, nil)
+	other := newPlan(t, s)
+	foreign := other.Add(spec("echo", ""))
+	must(t, other.Send(t.Context()))
+	var none *plan.Task
+	for name, c := range map[string]struct {
+		dep  plan.Dep
+		want string
+	}{
+		"nil":             {nil, "task 2 of the plan (p), dependency 2: it is nil"},
+		"no task":         {none, "task 2 of the plan (p), dependency 2: it is nil"},
+		"nothing any":     {plan.Any(nil), "task 2 of the plan (p), dependency 2: it is nil"},
+		"foreign":         {foreign, "dependency 2: it is a handle of plan 1"},
+		"foreign failure": {plan.Failure(foreign), "dependency 2: it is a handle of plan 1"},
+		"negative":        {plan.ID(-1), "-1 is not the id of a task"},
+		"foreign id":      {plan.ID(foreign.ID()), "task 2 of the plan (p): task 1 belongs to another plan"},
+		"itself":          {plan.ID(3), "task 2 of the plan (p): there is no task 3"},
+	} {
+		p := newPlan(t, s)
+		first := p.Add(spec("p", "1"))
+		p.Add(spec("p", "2"), first, c.dep)
+		for range 2 {
+			if err := p.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %q", name, err, c.want)
+			}
+		}
+		if status, err := p.Status(t.Context()); err != nil || status.Total != 0 || status.State != manager.PlanBuilding || first.ID() != 0 {
+			t.Errorf("%s: %+v, %v", name, status, err)
+		}
+	}
+}
+
+// What is wrong with a spec comes with its task, also in a later portion.
+func TestRefusedSpec(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 0, nil)
+	for field, spoil := range map[string]func(*manager.Spec){
+		"program": func(spec *manager.Spec) { spec.Program = "a/b" },
+		"hold":    func(spec *manager.Spec) { spec.Hold = "later" },
+		"args":    func(spec *manager.Spec) { spec.Args = "jars" },
+	} {
+		p := newPlan(t, s)
+		first := p.Add(spec("echo", ""))
+		must(t, p.Send(t.Context()))
+		for range 150 {
+			p.Add(spec("echo", ""), first)
+		}
+		bad := spec("bad", "")
+		spoil(&bad)
+		p.Add(bad, first)
+		err := p.Send(t.Context())
+		var task *plan.TaskError
+		var wrong *statemachine.FieldError
+		if !errors.As(err, &task) || !errors.As(err, &wrong) || task.Index != 151 || task.Program != bad.Program || wrong.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	p := newPlan(t, s)
+	first := p.Add(spec("echo", ""))
+	p.Add(spec("twice", ""), first, plan.Any(first))
+	if err := p.Send(t.Context()); err == nil || !strings.Contains(err.Error(), "task 2 of the plan (twice): field needs") {
+		t.Error(err)
+	}
+	p = newPlan(t, s)
+	p.Add(manager.Spec{Program: "echo", Needs: []manager.Need{{Task: 1}}})
+	if err := p.Send(t.Context()); !errors.Is(err, plan.ErrForeign) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,218 @@
+package plan_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/worktest"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/plan"
+	"github.com/tdf-go/tdf/server"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/worker"
+)
+
+func TestMain(m *testing.M) {
+	store.Silence()
+	redistest.Main(m)
+}
+
+const patience = 30 * time.Second
+
+// site is a namespace with a manager, a server and workers of Go functions.
+type site struct {
+	*manager.Manager
+
+	mu  sync.Mutex
+	ran []string // what was run, in the order of the ends: program, input and results
+}
+
+// handlers are Go functions by the names of programs.
+type handlers map[string]worker.Handler
+
+// newSite starts a server and workers of one slot each. Every site knows the programs
+// "echo", which gives its words, and "fail"; handlers that succeed are noted in ran.
+func newSite(t *testing.T, workers int, more handlers) *site {
+	t.Helper()
+	s := &site{Manager: newManager(t, redistest.Namespace(t))}
+	all := handlers{}
+	for name, h := range more {
+		all[name] = s.noted(h)
+	}
+	all["echo"], all["fail"] = s.noted(echo), s.noted(fail)
+	t.Cleanup(crew(t.Context(), t, s.Namespace(), workers, all))
+	return s
+}
+
+func newManager(tb testing.TB, ns string) *manager.Manager {
+	tb.Helper()
+	m, err := manager.New(tb.Context(), "m", "",
+		manager.WithSettings("redis.host="+redistest.Shared(tb).Socket(), "tdf.namespace="+ns),
+		manager.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+// noted notes who succeeds, and with which words.
+func (s *site) noted(h worker.Handler) worker.Handler {
+	return func(ctx context.Context, j *worker.Job) error {
+		err := h(ctx, j)
+		if err == nil {
+			s.mu.Lock()
+			s.ran = append(s.ran, strings.Join(j.Args, " "))
+			s.mu.Unlock()
+		}
+		return err
+	}
+}
+
+// done are the words of the tasks that have succeeded, in the order of their ends.
+func (s *site) done() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.ran, "; ")
+}
+
+func echo(_ context.Context, j *worker.Job) error {
+	fmt.Fprintln(j.Stdout, strings.Join(j.Args, "+"))
+	return nil
+}
+
+func fail(context.Context, *worker.Job) error { return fmt.Errorf("it broke") }
+
+// crew runs a server and workers until stop is called.
+func crew(ctx context.Context, tb testing.TB, ns string, workers int, of handlers) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	var stores []*store.Store
+	dial := func() *store.Store { //nolint:contextcheck // Redis outlives the crew
+		st, err := store.Dial(worktest.Redis(redistest.Shared(tb)), ns, store.WithRetries(-1))
+		if err != nil {
+			panic(err)
+		}
+		stores = append(stores, st)
+		return st
+	}
+	daemon := func(run func(context.Context) error, err error) {
+		if err != nil {
+			panic(err)
+		}
+		running.Go(func() {
+			if err := run(ctx); err != nil {
+				panic(err)
+			}
+		})
+	}
+	srv, err := server.New(server.Options{Name: "server", Store: dial(), Log: zerolog.Nop()})
+	daemon(srv.Run, err)
+	for i := range workers {
+		o := worker.DefaultOptions()
+		o.Name, o.Node, o.Store, o.Log = fmt.Sprintf("w%d", i), fmt.Sprintf("n%d", i), dial(), zerolog.Nop()
+		o.Slots, o.Handlers, o.DrainTimeout, o.KillGrace, o.DiskReserve = 1, of, 0, 100*time.Millisecond, 0
+		o.SpoolDir = tb.TempDir()
+		w, err := worker.New(o)
+		daemon(w.Run, err)
+	}
+	return func() {
+		cancel()
+		running.Wait()
+		for _, st := range stores {
+			_ = st.Close()
+		}
+	}
+}
+
+// spec is a task of a Go function that does not rest after a failure.
+func spec(program, input string) manager.Spec {
+	return manager.Spec{Program: program, Input: input, RetryDelay: manager.NoDelay}
+}
+
+func newPlan(t *testing.T, s *site, opts ...plan.Option) *plan.Plan {
+	t.Helper()
+	p, err := plan.New(t.Context(), s.Manager, t.Name(), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run lets a plan run to its end, and says how it came out.
+func run(t *testing.T, p *plan.Plan) plan.Status {
+	t.Helper()
+	must(t, p.Ready(t.Context()))
+	return awaitEnd(t, p)
+}
+
+func awaitEnd(t *testing.T, p *plan.Plan) plan.Status {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	status, err := p.Wait(ctx)
+	if err != nil {
+		t.Fatalf("%v, %+v", err, status)
+	}
+	return status
+}
+
+// checkEnd compares the state, and "succeeded failed cancelled skipped".
+func checkEnd(t *testing.T, got plan.Status, state manager.PlanState, counts ...int64) {
+	t.Helper()
+	e := got.Ended
+	if got.State != state || got.Left != 0 || got.Over.IsZero() {
+		t.Errorf("the plan is %s with %d left, over at %s: want %s", got.State, got.Left, got.Over, state)
+	}
+	is := []int64{e[statemachine.Succeeded], e[statemachine.Failed], e[statemachine.Cancelled], got.Skipped}
+	if fmt.Sprint(is) != fmt.Sprint(counts) {
+		t.Errorf("succeeded, failed, cancelled, skipped: %v, want %v", is, counts)
+	}
+}
+
+func checkDone(t *testing.T, s *site, want string) {
+	t.Helper()
+	if got := s.done(); got != want {
+		t.Errorf("ran %q, want %q", got, want)
+	}
+}
+
+func checkResult(t *testing.T, p *plan.Plan, of *plan.Task, want string) {
+	t.Helper()
+	if got, err := p.Result(t.Context(), of); err != nil || got != want {
+		t.Errorf("result %q, %v, want %q", got, err, want)
+	}
+}
+
+func stateOf(t *testing.T, s *site, id int64) statemachine.State {
+	t.Helper()
+	task, err := s.Task(t.Context(), id)
+	must(t, err)
+	return task.State
+}
+
+// exampleDir is a new directory for an example.
+func exampleDir() string {
+	dir, err := os.MkdirTemp("", "plan-example-")
+	if err != nil {
+		panic(err)
+	}
+	return dir
+}
