@@ -29,7 +29,7 @@ const (
 func (a *app) ls() *cobra.Command {
 	l := &listing{}
 	cmd := &cobra.Command{
-		Use: "ls [TASKS]", Aliases: []string{"list"}, Short: "List tasks, of each state those that came last first",
+		Use: "ls [TASKS]", Aliases: []string{listAlias}, Short: "List tasks, of each state those that came last first",
 		Long: "ls lists tasks. A column QUEUE is there if not all are in the default queue; --output wide adds where\n" +
 			"they run and what they ask for. In JSON, status is the number Disbatch has for the state.\n\n" + selectorHelp,
 		Example: "  tdf-manager ls\n  tdf-manager ls --state failed --queue nightly --match 'No space'\n  tdf-manager ls 3-9 -o wide",

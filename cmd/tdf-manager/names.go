@@ -12,4 +12,6 @@ const (
 	dryRunField  = "dry_run"
 
 	maxThreadsField = "maxthreads"
+
+	listAlias = "list" // of the verbs ls
 )

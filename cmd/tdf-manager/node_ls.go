@@ -15,7 +15,7 @@ import (
 
 func (a *app) nodeLs() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "ls", Aliases: []string{"list"}, Short: "List the nodes", Args: cobra.NoArgs,
+		Use: "ls", Aliases: []string{listAlias}, Short: "List the nodes", Args: cobra.NoArgs,
 		Long: "ls lists the nodes by name. WORKERS are those that are alive, of all that have registered from there;\n" +
 			"MAXTHREADS is the limit of running tasks over all queues; RESOURCES are what is taken of what is\n" +
 			"offered; QUARANTINE says since when the node is set aside, and why.",

@@ -12,7 +12,7 @@ import (
 
 func (a *app) queueLs() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "ls", Aliases: []string{"list"}, Short: "List the queues with what lies in them",
+		Use: "ls", Aliases: []string{listAlias}, Short: "List the queues with what lies in them",
 		Long: "ls lists the queues by name. WAITING tasks are open, DUE ones may start now, the OLDEST of them for so\n" +
 			"long. THREADS is the limit of running tasks in the whole fleet, MAXTHREADS that on each node. ENDED\n" +
 			"counts the tasks that came to an end since the queue exists.",

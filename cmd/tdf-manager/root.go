@@ -38,7 +38,7 @@ func newCommand() *cobra.Command {
 		"configuration file (default $TDF_CONFIG, else ./"+defaultConfig+")")
 	a.flags = cli.AddDaemonFlags(root)
 	root.AddCommand(a.submit(), a.ls(), a.show(), a.history(), a.logs(), a.why(), a.stats(), a.top(), a.wait(),
-		a.cancel(), a.hold(), a.release(), a.retry(), a.replay(), a.queue(), a.node(), a.worker(),
+		a.cancel(), a.hold(), a.release(), a.retry(), a.replay(), a.queue(), a.node(), a.worker(), a.plan(),
 		a.run(), a.verify(), a.doctor(), a.acl(), a.flush(), version())
 	return root
 }

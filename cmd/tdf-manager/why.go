@@ -76,9 +76,17 @@ func remedyText(r *manager.Remedy) string {
 	if r == nil {
 		return ""
 	}
+	switch r.Object {
+	case "plan":
+		return planText(r)
+	case workerField:
+		return workerText(r)
+	}
 	switch r.Object + "." + r.Attribute {
 	case "task.hold":
 		return "tdf-manager release " + r.Name
+	case "task.needs":
+		return "wait until they have ended; tdf-manager retry one that is to be retried"
 	case "queue.paused":
 		return "tdf-manager queue resume " + r.Name
 	case "task.end_before":
@@ -91,14 +99,6 @@ func remedyText(r *manager.Remedy) string {
 		return "wait until then"
 	case "task.listed":
 		return "start a server: tdf-server server.cfg"
-	case "worker.start":
-		return "start a worker with: " + r.Value
-	case "worker.state":
-		return "tdf-manager worker undrain " + r.Name + ", or start it again"
-	case "worker.reason":
-		return "mend what it says on its host"
-	case "worker.free_slots":
-		return "wait for a slot, or give it more slots"
 	case "node.free":
 		return "wait until " + r.Value + " is free on " + r.Name
 	case "server.quarantine":
@@ -107,22 +107,43 @@ func remedyText(r *manager.Remedy) string {
 	return settingText(r)
 }
 
+// planText is about plans.
+func planText(r *manager.Remedy) string {
+	switch r.Attribute {
+	case "hold":
+		return "tdf-manager plan resume " + r.Name
+	case "retry":
+		return "tdf-manager plan retry " + r.Name
+	case "ready":
+		return "whoever builds the plan marks it ready"
+	default:
+		return "submit the plan again"
+	}
+}
+
 // settingText is about attributes that are set by their own names.
 func settingText(r *manager.Remedy) string {
 	switch r.Object {
 	case queueField, nodeField:
 		return fmt.Sprintf("tdf-manager %s set %s %s=%s", r.Object, r.Name, r.Attribute, r.Value)
-	case workerField:
-		return workerText(r)
 	default:
 		return fmt.Sprintf("%s %s: %s = %s", r.Object, r.Name, r.Attribute, r.Value)
 	}
 }
 
-// workerText is about the configuration of a worker, where lists (labels, resources,
+// workerText is about workers and their configuration, where lists (labels, resources,
 // classes) hold more than what is missing.
 func workerText(r *manager.Remedy) string {
-	if r.Attribute == envField {
+	switch r.Attribute {
+	case "start":
+		return "start a worker with: " + r.Value
+	case "state":
+		return "tdf-manager worker undrain " + r.Name + ", or start it again"
+	case "reason":
+		return "mend what it says on its host"
+	case "free_slots":
+		return "wait for a slot, or give it more slots"
+	case envField:
 		return fmt.Sprintf("set [worker] env = %s for worker %s, and start it again", r.Value, r.Name)
 	}
 	return fmt.Sprintf("put %s into [worker] %s of worker %s, and start it again", r.Value, r.Attribute, r.Name)

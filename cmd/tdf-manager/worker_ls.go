@@ -14,7 +14,7 @@ import (
 func (a *app) workerLs() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use: "ls", Aliases: []string{"list"}, Short: "List the workers that are alive or lost",
+		Use: "ls", Aliases: []string{listAlias}, Short: "List the workers that are alive or lost",
 		Long: "ls lists the workers by name. SLOTS are those that run a task, of all; STUCK ones hold a task that\n" +
 			"does not end; HEARTBEAT is how long ago the worker was last heard of.",
 		Args: cobra.NoArgs,

@@ -25,8 +25,8 @@ func TestReadmeTour(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := shellBlock.FindAllStringSubmatch(string(readme), -1)
-	if len(blocks) != 8 {
-		t.Fatalf("%d blocks of commands in README, want 8", len(blocks))
+	if len(blocks) != 9 {
+		t.Fatalf("%d blocks of commands in README, want 9", len(blocks))
 	}
 	dir := t.TempDir()
 	script := "set -eu\ntrap 'kill $(jobs -p) 2>/dev/null || :' EXIT\n"
@@ -42,7 +42,7 @@ func TestReadmeTour(t *testing.T) {
 	).Replace(script)
 	out := bash(t, script)
 	for _, want := range []string{"wait: 1", "hello venus from worker-A", "no air", "hello pluto from worker-A", "drained", "mars", "succeeded", "failed",
-		"needs label disk=tape", "cancelled 1", "second wait: 1", "encode", "would", "small", "stopped"} {
+		"needs label disk=tape", "cancelled 1", "second wait: 1", "encode", "would", "small", "a sum in two layers", "completed", "\n45\n", "stopped"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the tour does not show %q:\n%s", want, out)
 		}

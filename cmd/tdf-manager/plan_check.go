@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/planfile"
+)
+
+func (a *app) planCheck() *cobra.Command {
+	var source planSource
+	var graph string
+	cmd := &cobra.Command{
+		Use: "check FILE", Short: "Check a plan file and say what it would run; without Redis",
+		Long: "check reads a plan file (- is stdin), fills in its parameters and checks every task, but for whether its\n" +
+			"queue is there. What is wrong is said with its line.",
+		Example: "  tdf-manager plan check pipeline.yaml -p day=2026-11-21\n  tdf-manager plan check pipeline.yaml --graph mermaid",
+	}
+	source.flags(cmd)
+	graphFlag(cmd, &graph)
+	asJSON := jsonFlag(cmd)
+	cmd.MarkFlagsMutuallyExclusive("graph", "json")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := source.read(cmd, args[0], time.Now()); err != nil {
+			return err
+		}
+		switch out := cmd.OutOrStdout(); {
+		case graph != "":
+			return draw(out, source.file.Drawing(source.plan), graph)
+		case *asJSON:
+			return cli.WriteJSON(out, source.object())
+		default:
+			return printf(out, "%s: plan %q: %s\n", cli.Safe(source.file.Path), source.plan.Name, source.stepsText())
+		}
+	}
+	return cmd
+}
+
+func graphFlag(cmd *cobra.Command, into *string) {
+	cmd.Flags().StringVar(into, "graph", "", "draw what needs what: text, dot (for Graphviz) or mermaid (for Markdown)")
+}
+
+// draw prints a graph in the form asked for.
+func draw(w io.Writer, d *planfile.Drawing, form string) error {
+	for i := range d.Nodes {
+		d.Nodes[i].Label = cli.Safe(d.Nodes[i].Label)
+	}
+	d.Name = cli.Safe(d.Name)
+	text, err := d.Write(form)
+	if err != nil {
+		return cli.Usagef("--graph %w", err)
+	}
+	return printf(w, "%s", text)
+}
+
+// object is what the plan would run. The names are those of the file, but that
+// needs are places of tasks in the list, from 0.
+func (p *planSource) object() map[string]any {
+	tasks := make([]map[string]any, len(p.plan.Tasks))
+	for i, t := range p.plan.Tasks {
+		task := map[string]any{"step": t.Step, "args": t.Args}
+		if t.Item != "" {
+			task["item"] = t.Item
+		}
+		for _, f := range t.Fields {
+			task[f.Name] = f.JSON()
+		}
+		needs := make([]map[string]any, len(t.Needs))
+		for j, n := range t.Needs {
+			needs[j] = map[string]any{"task": n.Task, "when": n.When}
+		}
+		task["needs"] = needs
+		tasks[i] = task
+	}
+	return map[string]any{nameField: p.plan.Name, "on_failure": p.plan.OnFailure, "tasks": tasks}
+}
+
+// stepsText is for people: "3 steps, 5 tasks".
+func (p *planSource) stepsText() string {
+	return fmt.Sprintf("%d steps, %d tasks", len(p.file.Steps), len(p.plan.Tasks))
+}

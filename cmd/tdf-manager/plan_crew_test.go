@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/worktest"
+	"github.com/tdf-go/tdf/server"
+	"github.com/tdf-go/tdf/worker"
+)
+
+// planCrew is a server and a worker whose programs are Go functions: echo gives its
+// words joined by +, and so does flaky once it was mended.
+type planCrew struct {
+	mended atomic.Bool
+}
+
+func (b *bench) planCrew() *planCrew {
+	b.t.Helper()
+	c := &planCrew{}
+	echo := func(_ context.Context, j *worker.Job) error {
+		_, err := fmt.Fprintln(j.Stdout, strings.Join(j.Args, "+"))
+		return err
+	}
+	flaky := func(ctx context.Context, j *worker.Job) error {
+		if !c.mended.Load() {
+			return errors.New("it broke")
+		}
+		return echo(ctx, j)
+	}
+	srv, err := server.New(server.Options{Name: "server", Store: b.dial(), Log: zerolog.Nop()})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	o := worker.DefaultOptions()
+	o.Name, o.Node, o.Store, o.Log, o.SpoolDir = "w", "n", b.dial(), zerolog.Nop(), b.t.TempDir()
+	o.Slots, o.DiskReserve, o.KillGrace = 2, 0, 100*time.Millisecond
+	o.Handlers = map[string]worker.Handler{"echo": echo, "flaky": flaky}
+	w, err := worker.New(o)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.background(srv.Run)
+	b.background(w.Run)
+	return c
+}
+
+// dial is a store for a daemon.
+func (b *bench) dial() *store.Store {
+	b.t.Helper()
+	s, err := store.Dial(worktest.Redis(b.srv), b.ns, store.WithRetries(-1))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// background runs a daemon until the test ends.
+func (b *bench) background(run func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	b.t.Cleanup(func() {
+		cancel()
+		if err := wait.Receive(b.t, limit, done, "a daemon does not end"); err != nil {
+			b.t.Error(err)
+		}
+	})
+}

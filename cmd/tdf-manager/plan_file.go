@@ -1,0 +1,177 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/planfile"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// planSource is a plan file on a command line, with values of its parameters.
+type planSource struct {
+	params []string
+
+	file  *planfile.File
+	plan  *planfile.Plan
+	specs []manager.Spec
+}
+
+func (p *planSource) flags(cmd *cobra.Command) {
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.Flags().StringArrayVarP(&p.params, "param", "p", nil,
+		"name=value of a parameter of the file, name=a,b,c of one that is a list; may be repeated")
+}
+
+// read reads and checks the file (- is stdin), but for what only Redis knows. now
+// is for times such as +10m.
+func (p *planSource) read(cmd *cobra.Command, path string, now time.Time) error {
+	given, err := parseParams(p.params)
+	if err != nil {
+		return err
+	}
+	data, path, err := readPlanFile(cmd, path)
+	if err != nil {
+		return err
+	}
+	if p.file, err = planfile.Parse(path, data, taskFields()); err != nil {
+		return fmt.Errorf("%w", err)
+	}
+	if p.plan, err = p.file.Expand(given); err != nil {
+		return fmt.Errorf("%w", err)
+	}
+	return p.makeSpecs(now)
+}
+
+// largestPlan bounds a plan file, in bytes.
+const largestPlan = 16 << 20
+
+func readPlanFile(cmd *cobra.Command, path string) (data []byte, name string, err error) {
+	in, name := io.NopCloser(cmd.InOrStdin()), "stdin"
+	if path != "-" {
+		name = path
+		if in, err = os.Open(path); err != nil {
+			return nil, name, cli.WithCode(cli.ExitUsage, fmt.Errorf("read plan: %w", err))
+		}
+	}
+	defer in.Close()
+	data, err = io.ReadAll(io.LimitReader(in, largestPlan+1))
+	if err == nil && len(data) > largestPlan {
+		err = fmt.Errorf("%s has more than %d bytes; make several plans", name, largestPlan)
+	}
+	if err != nil {
+		return nil, name, cli.WithCode(cli.ExitUsage, fmt.Errorf("read plan: %w", err))
+	}
+	return data, name, nil
+}
+
+// parseParams reads name=value words.
+func parseParams(words []string) (map[string]string, error) {
+	given := map[string]string{}
+	for _, word := range words {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok || name == "" {
+			return nil, cli.Usagef("-p %q is no parameter; write name=value such as -p day=2026-11-21", word)
+		}
+		if _, twice := given[name]; twice {
+			return nil, cli.Usagef("parameter %s is given twice; give it once, a list as %s=a,b,c", name, name)
+		}
+		given[name] = value
+	}
+	return given, nil
+}
+
+// taskFields are the fields of a task that a plan file may have: those of
+// submit --from-json, but for what is a matter of the whole plan.
+func taskFields() []string {
+	names := []string{inputField, argvField, labelsField, resourcesField}
+	for _, field := range (&form{}).texts() {
+		if field.name != keyField {
+			names = append(names, field.name)
+		}
+	}
+	return names
+}
+
+// Names of fields that a plan file and other places share.
+const (
+	inputField     = "input"
+	argvField      = "argv"
+	labelsField    = "labels"
+	resourcesField = "resources"
+	keyField       = "key"
+)
+
+// makeSpecs makes the tasks, as submit does. The error is a planfile.Errors.
+func (p *planSource) makeSpecs(now time.Time) error {
+	var all planfile.Errors
+	wrong := map[string]bool{} // steps: one error of each is enough
+	p.specs = make([]manager.Spec, len(p.plan.Tasks))
+	for i := range p.plan.Tasks {
+		task := &p.plan.Tasks[i]
+		spec, err := taskSpec(task, now)
+		if err != nil && !wrong[task.Step] {
+			wrong[task.Step] = true
+			all = append(all, p.at(task, err))
+		}
+		p.specs[i] = spec
+	}
+	if len(all) > 0 {
+		return all
+	}
+	err := manager.CheckSpecs(withoutNeeds(p.specs))
+	if spec, ok := errors.AsType[*manager.SpecError](err); ok {
+		return planfile.Errors{p.at(&p.plan.Tasks[spec.Index], spec.Err)}
+	}
+	return err
+}
+
+// withoutNeeds are the specs as they would be without the plan, which they have not yet.
+func withoutNeeds(specs []manager.Spec) []manager.Spec {
+	bare := make([]manager.Spec, len(specs))
+	for i := range specs {
+		bare[i] = specs[i]
+		bare[i].Needs = nil
+	}
+	return bare
+}
+
+func taskSpec(task *planfile.Task, now time.Time) (manager.Spec, error) {
+	var f form
+	for i := range task.Fields {
+		if err := f.readField(task.Fields[i].Name, task.Fields[i].JSON()); err != nil {
+			return manager.Spec{}, err
+		}
+	}
+	spec, err := f.spec(now)
+	spec.Args = task.Args
+	for _, n := range task.Needs {
+		spec.Needs = append(spec.Needs, manager.Need{Index: n.Task, On: manager.When(n.When)})
+	}
+	return spec, err
+}
+
+// at says in which line an error about a task is: that of the field it names.
+func (p *planSource) at(task *planfile.Task, err error) *planfile.Error {
+	e := &planfile.Error{File: p.file.Path, Line: task.Line, Field: "steps." + task.Step, Err: err}
+	name := ""
+	if field, ok := errors.AsType[*statemachine.FieldError](err); ok {
+		name = field.Field
+	} else if errors.Is(err, manager.ErrNoQueue) {
+		name = queueField
+	}
+	for i := range task.Fields {
+		if task.Fields[i].Name == name {
+			e.Line = task.Fields[i].Line
+		}
+	}
+	return e
+}

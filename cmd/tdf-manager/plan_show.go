@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/planfile"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/manager"
+)
+
+func (a *app) planShow() *cobra.Command {
+	var graph string
+	cmd := &cobra.Command{
+		Use: "show ID", Short: "Show a plan and its tasks, or draw it", Args: cobra.ExactArgs(1),
+		Long: "show prints a plan with its tasks. ID is that of the plan, or last. Tasks that were retried are left out:\n" +
+			"their retries stand for them.",
+		Example: "  tdf-manager plan show last\n  tdf-manager plan show 3 --graph text\n" +
+			"  tdf-manager plan show 3 --graph dot | dot -Tsvg > plan.svg",
+	}
+	graphFlag(cmd, &graph)
+	asJSON := jsonFlag(cmd)
+	cmd.MarkFlagsMutuallyExclusive("graph", "json")
+	cmd.RunE = a.withBoth(func(ctx context.Context, s *session) error {
+		p, err := s.readPlan(ctx, s.args[0])
+		if err != nil {
+			return err
+		}
+		if graph != "" {
+			return drawPlan(ctx, s, p, graph)
+		}
+		if !*asJSON {
+			return showPlan(ctx, s, p)
+		}
+		tasks, err := s.plannedTasks(ctx, p.ID)
+		if err != nil {
+			return err
+		}
+		object := planObject(p)
+		object["tasks"] = objectsOf(tasks, func(t **planned) map[string]any { return (*t).object() })
+		return cli.WriteJSON(s.out, object)
+	})
+	return cmd
+}
+
+func (t *planned) object() map[string]any {
+	needs := make([]map[string]any, len(t.needs))
+	for i, n := range t.needs {
+		needs[i] = map[string]any{"task": n.Task, "when": n.On}
+	}
+	object := map[string]any{
+		"id": t.id, programField: t.program, inputField: t.input, stateField: t.state(), "needs": needs,
+	}
+	if t.doomedBy > 0 {
+		object["doomed_by"] = t.doomedBy
+	}
+	return object
+}
+
+// What show lists of tasks; a graph has all of them.
+const (
+	mostShown = 100
+	mostInput = 40 // characters of an input
+)
+
+func showPlan(ctx context.Context, s *session, p *manager.Plan) error {
+	table := cli.NewTable(s.out)
+	table.Row("plan", p.ID)
+	table.Row("name", dashText(p.Name))
+	table.Row("state", p.State)
+	table.Row("on_failure", p.OnFailure)
+	table.Row("tasks", planCounts(p))
+	table.Row("created", when(p.Created))
+	table.Row("ready", when(p.Ready))
+	table.Row("over", when(p.Over))
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if remedy := planRemedy(p); remedy != "" {
+		if err := printf(s.out, "\n%s\n", remedy); err != nil {
+			return err
+		}
+	}
+	return listPlanned(ctx, s, p)
+}
+
+func listPlanned(ctx context.Context, s *session, p *manager.Plan) error {
+	tasks, err := s.plannedTasks(ctx, p.ID)
+	if err != nil || len(tasks) == 0 {
+		return err
+	}
+	if err := printf(s.out, "\n"); err != nil {
+		return err
+	}
+	table := cli.NewTable(s.out, "ID", "STATE", "PROGRAM", "INPUT", "NEEDS")
+	for _, t := range tasks[:min(len(tasks), mostShown)] {
+		table.Row(t.id, t.state(), t.program, dashText(shorten(t.input, mostInput)), dashText(t.needsText()))
+	}
+	if err := table.Flush(); err != nil || len(tasks) <= mostShown {
+		return err
+	}
+	return printf(s.cmd.ErrOrStderr(), "these are the first %d of %d tasks; all of them: tdf-manager plan show %d --graph text\n",
+		mostShown, len(tasks), p.ID)
+}
+
+// needsText is for people: "3-5, 7 any".
+func (t *planned) needsText() string {
+	text := ""
+	for _, on := range []store.When{store.NeedsSuccess, store.NeedsAny, store.NeedsFailure} {
+		var ids []int64
+		for _, n := range t.needs {
+			if n.On == on {
+				ids = append(ids, n.Task)
+			}
+		}
+		if len(ids) == 0 {
+			continue
+		}
+		if text != "" {
+			text += ", "
+		}
+		text += ranges(ids)
+		if on != store.NeedsSuccess {
+			text += " " + string(on)
+		}
+	}
+	return text
+}
+
+// drawPlan draws the tasks of a plan.
+func drawPlan(ctx context.Context, s *session, p *manager.Plan, form string) error {
+	tasks, err := s.plannedTasks(ctx, p.ID)
+	if err != nil {
+		return err
+	}
+	d := &planfile.Drawing{Name: planName(p)}
+	for _, t := range tasks {
+		d.Nodes = append(d.Nodes, t.node())
+	}
+	return draw(s.out, d, form)
+}
+
+func (t *planned) node() planfile.Node {
+	n := planfile.Node{ID: strconv.FormatInt(t.id, 10), Label: t.program, State: t.state()}
+	if t.input != "" {
+		n.Label += " " + shorten(t.input, mostInput)
+	}
+	for _, need := range t.needs {
+		a := planfile.Arrow{ID: strconv.FormatInt(need.Task, 10)}
+		if need.On != store.NeedsSuccess {
+			a.When = string(need.On)
+		}
+		n.From = append(n.From, a)
+	}
+	return n
+}

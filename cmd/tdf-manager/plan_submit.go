@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/planfile"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/manager"
+)
+
+// planSubmission is the verb plan submit with its flags, which plan run has too.
+type planSubmission struct {
+	source planSource
+	key    string
+}
+
+func (a *app) planSubmit() *cobra.Command {
+	sub := &planSubmission{}
+	cmd := &cobra.Command{
+		Use: "submit FILE", Short: "Make a plan from a file, let it run, and print its id",
+		Long: "submit makes a plan from a plan file (- is stdin) and lets it run. Nothing of it runs before all of it is\n" +
+			"there. With --key a second submission makes nothing, and one that was cut short is finished: both are\n" +
+			"told the id of the first one, for 24 hours.",
+		Example: "  tdf-manager plan submit pipeline.yaml\n" +
+			"  tdf-manager plan submit pipeline.yaml -p day=2026-11-21 --key pipeline-2026-11-21",
+	}
+	sub.flags(cmd)
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+		id, err := sub.submit(ctx, s)
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			return cli.WriteJSON(s.out, map[string]any{planField: id, "tasks": len(sub.source.specs)})
+		default:
+			return printf(s.out, "%d\n", id)
+		}
+	})
+	return cmd
+}
+
+func (sub *planSubmission) flags(cmd *cobra.Command) {
+	sub.source.flags(cmd)
+	cmd.Flags().StringVar(&sub.key, "key", "", "name of this submission: repeated, nothing is made twice")
+}
+
+// submit makes the plan and lets it run.
+func (sub *planSubmission) submit(ctx context.Context, s *session) (int64, error) {
+	if s.cmd.Flags().Changed("key") && sub.key == "" {
+		return 0, cli.Usagef("--key is empty; give a name for this submission, or leave it out")
+	}
+	if err := sub.check(ctx, s); err != nil {
+		return 0, err
+	}
+	key := sub.key
+	if key == "" {
+		key = store.NewToken()
+	}
+	p := sub.source.plan
+	id, err := s.manager.NewPlan(ctx, manager.PlanSpec{Name: p.Name, OnFailure: manager.OnFailure(p.OnFailure), RequestKey: key})
+	if err != nil {
+		return 0, err
+	}
+	_, err = s.manager.OpenEach(ctx, slices.Values(sub.source.specs), manager.InPlan(id), manager.WithRequestKey("plan "+key))
+	if err == nil {
+		err = s.manager.ReadyPlan(ctx, id)
+	}
+	if err != nil {
+		return id, sub.halfDone(id, key, err)
+	}
+	return id, nil
+}
+
+// check reads the file, and looks whether the queues of its tasks are there.
+func (sub *planSubmission) check(ctx context.Context, s *session) error {
+	now, err := s.manager.Now(ctx)
+	if err != nil {
+		return err
+	}
+	if err := sub.source.read(s.cmd, s.args[0], now); err != nil {
+		return err
+	}
+	queues := queueCheck{ctx: ctx, s: s}
+	for i := range sub.source.specs {
+		err := queues.check(sub.source.specs[i].Queue)
+		switch {
+		case errors.Is(err, manager.ErrNoQueue):
+			return planfile.Errors{sub.source.at(&sub.source.plan.Tasks[i], err)}
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// halfDone says how a plan that was made in part is finished.
+func (sub *planSubmission) halfDone(id int64, key string, err error) error {
+	if broken, ok := errors.AsType[*manager.SubmissionError](err); ok {
+		if errors.Is(err, manager.ErrRequestKey) {
+			return cli.WithCode(cli.ExitUsage, fmt.Errorf("--key %q was used for plan %d, which has other tasks; "+
+				"give another key for another file or other parameters", key, id))
+		}
+		err = broken.Err
+	}
+	return fmt.Errorf("plan %d was not made to its end, and nothing of it runs: %w; to finish it, repeat it with --key %s; "+
+		"to be rid of it: tdf-manager plan cancel %d", id, noPlan(err), cli.Safe(key), id)
+}

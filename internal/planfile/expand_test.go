@@ -1,0 +1,107 @@
+package planfile
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const whole = `# a plan with all there is
+name: day ${params.day}
+on_failure: hold
+params:
+  day: 007
+  regions: [eu, us]
+defaults:
+  source: rsync:run.sh
+  max_fails: 5
+steps:
+  report:
+    program: report
+    needs: [{step: count, when: any}, fetch, fetch]
+    args: files
+    max_fails: inf
+  fetch: {program: fetch, argv: ["${params.day}", "a b", '$${HOME} $x'], retry_exit_codes: [75, 111], labels: {disk: ssd}}
+  count:
+    program: count
+    foreach: {param: regions}
+    input: |
+      ${item} ${ params.day }
+    needs: fetch
+`
+
+func TestExpand(t *testing.T) {
+	t.Parallel()
+	p := expanded(t, whole, nil)
+	if p.Name != "day 007" || p.OnFailure != "hold" {
+		t.Errorf("%q, %q", p.Name, p.OnFailure)
+	}
+	var got []string
+	for i, task := range p.Tasks {
+		got = append(got, fmt.Sprintf("%d %s:%s %v %s line %d", i, task.Step, task.Item, task.Needs, task.Args, task.Line))
+		for _, f := range task.Fields {
+			got = append(got, fmt.Sprintf("  %s=%s line %d", f.Name, f.JSON(), f.Line))
+		}
+	}
+	want := []string{
+		"0 fetch: []  line 16",
+		"  source=\"rsync:run.sh\" line 8", "  max_fails=\"5\" line 9", "  program=\"fetch\" line 16",
+		`  argv=["007","a b","${HOME} $x"] line 16`, `  retry_exit_codes="75,111" line 16`, `  labels={"disk":"ssd"} line 16`,
+		"1 count:eu [{0 success}]  line 17",
+		"  source=\"rsync:run.sh\" line 8", "  max_fails=\"5\" line 9", "  program=\"count\" line 18", `  input="eu 007\n" line 20`,
+		"2 count:us [{0 success}]  line 17",
+		"  source=\"rsync:run.sh\" line 8", "  max_fails=\"5\" line 9", "  program=\"count\" line 18", `  input="us 007\n" line 20`,
+		"3 report: [{1 any} {2 any} {0 success} {0 success}] files line 11",
+		"  source=\"rsync:run.sh\" line 8", "  program=\"report\" line 12", "  max_fails=\"inf\" line 15",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestExpandGiven(t *testing.T) {
+	t.Parallel()
+	p := expanded(t, whole, map[string]string{"day": "${item}", "regions": "a,b,c"})
+	if p.Name != "day ${item}" || len(p.Tasks) != 5 || p.Tasks[3].Item != "c" || p.Tasks[3].Fields[3].Value.Text != "c ${item}\n" {
+		t.Errorf("a value is filled in again, or not at all: %+v", p)
+	}
+	required := "params: {x: , l: }\nsteps: {a: {program: '${params.x}', foreach: {param: l}}, b: {program: b, foreach: ['${params.x}', z]}}"
+	p = expanded(t, required, map[string]string{"x": "v", "l": "1,2"})
+	if len(p.Tasks) != 4 || p.Tasks[1].Item != "2" || p.Tasks[2].Item != "v" || p.Tasks[1].Fields[0].Value.Text != "v" {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestExpandChain is about a file whose steps come in the wrong order, and about its size.
+func TestExpandChain(t *testing.T) {
+	t.Parallel()
+	const n = 3_000
+	var yaml strings.Builder
+	yaml.WriteString("defaults: {program: p}\nsteps:\n")
+	for i := n; i > 0; i-- {
+		fmt.Fprintf(&yaml, "  s%d: {needs: s%d}\n", i, i-1)
+	}
+	yaml.WriteString("  s0: {}\n")
+	p := expanded(t, yaml.String(), nil)
+	if len(p.Tasks) != n+1 || p.Tasks[0].Step != "s0" || p.Tasks[n].Needs[0].Task != n-1 {
+		t.Errorf("%d tasks, %+v", len(p.Tasks), p.Tasks[n])
+	}
+}
+
+func TestExpandIsBounded(t *testing.T) {
+	t.Parallel()
+	many := strings.Repeat("x,", 1000) + "x"
+	wide := "params: {l: []}\nsteps:\n  a: {program: p, foreach: {param: l}}\n  b: {program: p, needs: a}"
+	if text := refusal(t, wide, map[string]string{"l": many}); !strings.Contains(text, "p.yaml:4: steps.b.needs: these are 1001 tasks") {
+		t.Error(text)
+	}
+	if text := refusal(t, wide, map[string]string{"l": strings.Repeat("x,", maxTasks) + "x"}); !strings.Contains(text, "more than 100000 tasks") {
+		t.Error(text)
+	}
+	dense := "params: {l: [], m: []}\nsteps:\n  a: {program: p, foreach: {param: l}}\n  b: {program: p, needs: a, foreach: {param: m}}"
+	if text := refusal(t, dense, map[string]string{"l": many[2:], "m": many}); !strings.Contains(text, "1000000 needs") {
+		t.Error(text)
+	}
+}

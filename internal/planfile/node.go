@@ -1,0 +1,114 @@
+package planfile
+
+import (
+	"errors"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// kind is what a value of the file is.
+type kind int
+
+const (
+	null kind = iota
+	text
+	list
+	mapping
+)
+
+// node is a value of the file with its line. A number is the text that was written: 007 stays 007.
+type node struct {
+	kind  kind
+	line  int
+	text  string
+	list  []*node
+	pairs []pair
+}
+
+// pair is a name with its value.
+type pair struct {
+	key   string
+	line  int
+	value *node
+}
+
+// String says what it is, for errors.
+func (k kind) String() string {
+	return [...]string{"nothing", "a text", "a list", "a mapping"}[k]
+}
+
+// read parses the YAML. It returns nil if there is an error.
+func read(data []byte, p *problems) *node {
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		line := 0
+		if at, ok := errors.AsType[yaml.Error](err); ok {
+			line, err = at.GetToken().Position.Line, errors.New(at.GetMessage())
+		}
+		p.add(line, "", "not YAML: %w", err)
+		return nil
+	}
+	var body *node
+	for _, doc := range file.Docs {
+		switch {
+		case doc.Body == nil:
+		case body != nil:
+			p.add(doc.Body.GetToken().Position.Line, "", "a second document begins here; write one plan in a file")
+		default:
+			body = convert(doc.Body, p)
+		}
+	}
+	if body == nil || body.kind != mapping {
+		p.add(1, "", "this is no plan: write steps, each with a program")
+		return nil
+	}
+	return body
+}
+
+// convert makes a node of what the library has read.
+func convert(from ast.Node, p *problems) *node {
+	n := &node{line: from.GetToken().Position.Line}
+	switch v := from.(type) {
+	case *ast.NullNode:
+	case *ast.StringNode:
+		n.kind, n.text = text, v.Value
+	case *ast.LiteralNode:
+		n.kind, n.text = text, v.Value.Value
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		n.kind, n.text = text, from.GetToken().Value
+	case *ast.SequenceNode:
+		n.kind = list
+		for _, item := range v.Values {
+			n.list = append(n.list, convert(item, p))
+		}
+	case *ast.MappingNode:
+		n.kind = mapping
+		for _, item := range v.Values {
+			n.addPair(item, p)
+		}
+	case *ast.MappingValueNode:
+		n.kind = mapping
+		n.addPair(v, p)
+	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
+		p.add(n.line, "", "anchors and aliases are not read; put what steps share under defaults or params")
+	case *ast.TagNode:
+		p.add(n.line, "", "tags such as %s are not read; leave it out", v.Start.Value)
+	default:
+		p.add(n.line, "", "%s is not read here", from.Type())
+	}
+	return n
+}
+
+func (n *node) addPair(from *ast.MappingValueNode, p *problems) {
+	line := from.Key.GetToken().Position.Line
+	switch from.Key.(type) {
+	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
+		n.pairs = append(n.pairs, pair{key: from.Key.GetToken().Value, line: line, value: convert(from.Value, p)})
+	case *ast.MergeKeyNode:
+		p.add(line, "", "<< is not read; put what steps share under defaults or params")
+	default:
+		p.add(line, "", "a name must be a text")
+	}
+}

@@ -1,0 +1,147 @@
+package planfile
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tdf-go/tdf/internal/route"
+)
+
+// Parse reads a plan file and checks all of it that does not depend on values of parameters. path is for errors;
+// taskFields are the names of the fields that a task may have, beside those of steps. The error is an [Errors].
+func Parse(path string, data []byte, taskFields []string) (*File, error) {
+	r := &reader{problems: &problems{file: path}, known: taskFields, file: &File{Path: path}}
+	if body := read(data, r.problems); body != nil {
+		r.top(body)
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	r.checkGraph()
+	return r.file, r.err()
+}
+
+// reader fills in a File.
+type reader struct {
+	*problems
+
+	known []string
+	file  *File
+}
+
+// topFields are the names at the top of a file.
+var topFields = []string{"name", "on_failure", "params", "defaults", "steps"}
+
+func (r *reader) top(body *node) {
+	for _, item := range body.pairs {
+		v := item.value
+		switch item.key {
+		case "name":
+			r.file.Name, r.file.nameLine = v.single("name", r.problems), item.line
+		case "on_failure":
+			r.file.OnFailure = r.choice(v, "on_failure", "cancel", "hold", "continue")
+		case "params":
+			r.params(v)
+		case "defaults":
+			r.file.Defaults = r.defaults(v)
+		case "steps":
+			r.steps(v)
+		default:
+			r.unknown(item.line, "", item.key, topFields)
+		}
+	}
+	if !slices.ContainsFunc(body.pairs, func(item pair) bool { return item.key == "steps" }) {
+		r.add(1, "steps", "there are none; write steps, each with a program")
+	}
+}
+
+// unknown refuses a name and says which one was meant.
+func (r *reader) unknown(line int, where, name string, known []string) {
+	r.add(line, where, "field %q is unknown; %s", name, meant(name, known))
+}
+
+// meant asks for the known name that is nearest, or says them all.
+func meant(name string, known []string) string {
+	if near := route.Nearest(name, known); near != "" {
+		return "did you mean " + strconv.Quote(near) + "?"
+	}
+	sorted := slices.Sorted(slices.Values(known))
+	if len(sorted) == 0 {
+		return "there is none"
+	}
+	return "write one of " + strings.Join(sorted, ", ")
+}
+
+func (r *reader) choice(v *node, field string, words ...string) string {
+	word := v.single(field, r.problems)
+	if v.kind == text && !slices.Contains(words, word) {
+		r.add(v.line, field, "%q is unknown; %s", word, meant(word, words))
+	}
+	return word
+}
+
+// nameForm is what steps and parameters may be called.
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$`)
+
+func (r *reader) name(line int, field, name string) {
+	if !nameForm.MatchString(name) {
+		r.add(line, field, "%q cannot be a name; write up to 64 letters, digits, _ and -", name)
+	}
+}
+
+func (r *reader) params(v *node) {
+	if v.kind != mapping {
+		r.add(v.line, "params", "is %s; write names with their values, and nothing behind a name whose value must be given", v.kind)
+	}
+	for _, item := range v.pairs {
+		field := "params." + item.key
+		r.name(item.line, field, item.key)
+		p := Param{Name: item.key, Line: item.line, Required: item.value.kind == null}
+		switch {
+		case item.value.kind == mapping:
+			r.add(item.line, field, "is a mapping; write a text, a number or a list")
+		case !p.Required:
+			p.Default = item.value.value(field, r.problems)
+		}
+		r.file.Params = append(r.file.Params, p)
+	}
+}
+
+func (r *reader) defaults(v *node) []Field {
+	const where = "defaults"
+	if v.kind != mapping {
+		r.add(v.line, where, "is %s; write fields of tasks with their values", v.kind)
+	}
+	var fields []Field
+	for _, item := range v.pairs {
+		switch {
+		case r.refused(where, item):
+		case slices.Contains([]string{inputField, argvField, needsField, argsField, foreachField}, item.key):
+			r.add(item.line, where, "field %q belongs to a step; write it there", item.key)
+		case !slices.Contains(r.known, item.key):
+			r.unknown(item.line, where, item.key, r.known)
+		default:
+			fields = append(fields, r.field(where, item))
+		}
+	}
+	return fields
+}
+
+// refused refuses fields that a task has outside of plans only.
+func (r *reader) refused(where string, item pair) bool {
+	switch item.key {
+	case "hold":
+		r.add(item.line, where, "field hold is not for tasks of a plan; hold the plan: tdf-manager plan hold ID")
+	case "key":
+		r.add(item.line, where, "field key is not for tasks of a plan; name the plan: tdf-manager plan submit --key KEY")
+	default:
+		return false
+	}
+	return true
+}
+
+func (r *reader) field(where string, item pair) Field {
+	return Field{Name: item.key, Line: item.line, Value: item.value.value(where+"."+item.key, r.problems)}
+}

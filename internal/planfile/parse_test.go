@@ -1,0 +1,130 @@
+package planfile
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestRefuses gives for each file all that is wrong with it, one line each.
+func TestRefuses(t *testing.T) {
+	t.Parallel()
+	for yaml, want := range refusals {
+		if got := refusal(t, yaml, map[string]string{}); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", yaml, got, want)
+		}
+	}
+}
+
+const step = "steps: {a: {program: p"
+
+var refusals = map[string]string{
+	"":                            "p.yaml:1: this is no plan: write steps, each with a program",
+	"just text":                   "p.yaml:1: this is no plan: write steps, each with a program",
+	"name: x":                     "p.yaml:1: steps: there are none; write steps, each with a program",
+	"steps:":                      "p.yaml:1: steps: is nothing; write the name of each step with its fields",
+	step + "}}\nstps: 1":          `p.yaml:2: field "stps" is unknown; did you mean "steps"?`,
+	step + "}}\n---\nsteps: {}":   "p.yaml:3: a second document begins here; write one plan in a file",
+	step + "}}\non_failure: holt": `p.yaml:2: on_failure: "holt" is unknown; did you mean "hold"?`,
+	step + "}}\nname: [x]":        "p.yaml:2: name: is a list; write one text",
+	"steps:\n  a: {program: p}\n  b:\n    source: s": `p.yaml:3: steps.b: field "program" is missing; write which program the step runs`,
+	"steps:\n  a:\n    program: p\n    max_fail: 3":  `p.yaml:4: steps.a: field "max_fail" is unknown; did you mean "max_fails"?`,
+	"steps:\n  a:\n    program: p\n    need: b":      `p.yaml:4: steps.a: field "need" is unknown; did you mean "needs"?`,
+	"steps:\n  a:\n    program:\n":                   "p.yaml:3: steps.a.program: has no value; write one, or leave the line out",
+	"steps:\n  a: p":                                 "p.yaml:2: steps.a: is a text; write its fields, program first",
+	"steps:\n  a b: {program: p}":                    `p.yaml:2: steps.a b: "a b" cannot be a name; write up to 64 letters, digits, _ and -`,
+	step + ", argv: x y}}":                           `p.yaml:1: steps.a.argv: "x y" is no list; write [word, word], or input: for words between blanks`,
+	step + ",\n argv: [x], input: x}}":               "p.yaml:2: steps.a: fields input and argv exclude each other; write one of them",
+	step + ",\n argv: [x, [y]]}}":                    "p.yaml:2: steps.a.argv: has a list in its list; write texts or numbers only",
+	step + ",\n labels: {a: [y]}}}":                  "p.yaml:2: steps.a.labels.a: is a list; write one text",
+	step + ",\n hold: true}}":                        "p.yaml:2: steps.a: field hold is not for tasks of a plan; hold the plan: tdf-manager plan hold ID",
+	"defaults:\n  key: k\n" + step + "}}":            "p.yaml:2: defaults: field key is not for tasks of a plan; name the plan: tdf-manager plan submit --key KEY",
+	"defaults:\n  argv: [k]\n" + step + "}}":         `p.yaml:2: defaults: field "argv" belongs to a step; write it there`,
+	"defaults:\n  queu: k\n" + step + "}}":           `p.yaml:2: defaults: field "queu" is unknown; did you mean "queue"?`,
+	"defaults: x\n" + step + "}}":                    "p.yaml:1: defaults: is a text; write fields of tasks with their values",
+	"params: [x]\n" + step + "}}": "p.yaml:1: params: is a list; write names with their values, " +
+		"and nothing behind a name whose value must be given",
+	"params: {x: {y: z}}\n" + step + "}}":      "p.yaml:1: params.x: is a mapping; write a text, a number or a list",
+	"params:\n  x:\n" + step + "}}":            "p.yaml:2: params.x: has no default and was not given; add -p x=VALUE",
+	step + ", args: word}}":                    `p.yaml:1: steps.a.args: "word" is unknown; did you mean "words"?`,
+	step + ", needs: {x: y}}}":                 "p.yaml:1: steps.a.needs: is a mapping; write a list of steps, such as [fetch, {step: check, when: any}]",
+	step + ",\n needs: [{when: any}]}}":        "p.yaml:2: steps.a.needs: names no step; write its name, or {step: name, when: any}",
+	step + ", needs: [{step: a, whem: any}]}}": `p.yaml:1: steps.a.needs: field "whem" is unknown; did you mean "when"?`,
+	step + ", needs: [{step: a, when: ok}]}}":  `p.yaml:1: steps.a.needs.when: "ok" is unknown; write one of any, failure, success`,
+	"steps:\n  fetch: {program: p}\n  load:\n    program: p\n    needs:\n    - fetch\n    - fetsh": `p.yaml:7: steps.load.needs: there is no step "fetsh"; ` +
+		`did you mean "fetch"?`,
+	"steps:\n  a: {program: p}\n  b: {program: p, needs: [a, {step: a, when: any}]}": "p.yaml:3: steps.b.needs: " +
+		`step "a" is needed with when: success and with when: any; write the same each time`,
+	step + ", needs: [a]}}": "p.yaml:1: steps.a.needs: the steps need one another in a circle: a -> a; take one of these needs out",
+	"steps:\n  z: {program: p, needs: [a]}\n  a:\n    program: p\n    needs: [b]\n  b: {program: p, needs: c}\n  c: {program: p, needs: a}": "p.yaml:5: " +
+		"steps.a.needs: the steps need one another in a circle: a -> b -> c -> a; take one of these needs out",
+	step + ", foreach: []}}":                               "p.yaml:1: steps.a.foreach: is an empty list; write an item at least",
+	step + ", foreach: {param: x}}}":                       `p.yaml:1: steps.a.foreach: there is no parameter "x"; there is none`,
+	"params: {xs: 1}\n" + step + ", foreach: {param: x}}}": `p.yaml:2: steps.a.foreach: there is no parameter "x"; did you mean "xs"?`,
+	"params: {x: 1}\n" + step + ", foreach: {param: x}}}":  `p.yaml:2: steps.a.foreach: parameter "x" is no list; write [1] as its default`,
+	"params: {x: []}\n" + step + ", foreach: {param: x}}}": `p.yaml:2: steps.a.foreach: parameter "x" is an empty list; give an item at least`,
+	step + ", foreach: b}}": "p.yaml:1: steps.a.foreach: is a text; write [item, item], or {param: name} for a parameter that is a list; " +
+		"the output of a step cannot be repeated over",
+	step + ", foreach: {step: b}}}": "p.yaml:1: steps.a.foreach: the output of a step cannot be repeated over: " +
+		"the tasks of a plan file are known before it runs; write the items as a list or as {param: name}, " +
+		"or let the program of a step split its own work",
+	step + ", input: '${item}'}}":                      "p.yaml:1: steps.a.input: ${item} is known in a step with foreach only; add foreach, or write ${params.NAME}",
+	step + ",\n input: '${day}'}}":                     "p.yaml:2: steps.a.input: ${day} is unknown; write ${item}, ${params.NAME}, or $${ for a ${ that stays",
+	step + ", foreach: [1, 2], input: '${params.x}'}}": `p.yaml:1: steps.a.input: ${params.x}: there is no parameter "x"; there is none`,
+	step + ", input: 'a ${item'}}":                     "p.yaml:1: steps.a.input: ${item has no }; add it, or write $${ for a ${ that stays",
+	"params: {x: [1]}\n" + step + ", input: '${params.x}'}}": "p.yaml:2: steps.a.input: ${params.x} is a list; " +
+		"write foreach: {param: x} and ${item}",
+	"name: ${item}\n" + step + "}}": "p.yaml:1: name: ${item} is known in a step with foreach only; add foreach, or write ${params.NAME}",
+	"x: &a 1\n" + step + "}}": "p.yaml:1: anchors and aliases are not read; put what steps share under defaults or params\n" +
+		`p.yaml:1: field "x" is unknown; write one of defaults, name, on_failure, params, steps`,
+	step + ", input: !!str 1}}": "p.yaml:1: tags such as !!str are not read; leave it out\n" +
+		"p.yaml:1: steps.a.input: has no value; write one, or leave the line out",
+	"steps:\n  a: {program: p}\n  a: {program: q}": `p.yaml:3: not YAML: mapping key "a" already defined at [2:3]`,
+}
+
+// TestRefusesBadYAML is about what the library says, but for its words.
+func TestRefusesBadYAML(t *testing.T) {
+	t.Parallel()
+	for yaml, line := range map[string]string{
+		"steps:\n  a: {program: p\n":       "p.yaml:2: not YAML: ",
+		"steps:\n\ta: 1":                   "p.yaml:2: not YAML: ",
+		"name: x\nsteps:\n  a: [1\n  b: 2": "p.yaml:4: not YAML: ",
+	} {
+		if got := refusal(t, yaml, nil); !strings.HasPrefix(got, line) {
+			t.Errorf("%q: %s", yaml, got)
+		}
+	}
+}
+
+func TestGivenIsUnknown(t *testing.T) {
+	t.Parallel()
+	got := refusal(t, "params: {day: 1}\n"+step+"}}", map[string]string{"days": "2"})
+	if got != `p.yaml: -p days=2: there is no such parameter; did you mean "day"?` {
+		t.Error(got)
+	}
+}
+
+// TestManyErrors are told in the order of the lines, and not all.
+func TestManyErrors(t *testing.T) {
+	t.Parallel()
+	yaml := "steps:\n" + strings.Repeat("  a:\n    x: 1\n", 1)
+	for i := range 30 {
+		yaml += "  s" + string(rune('A'+i%26)) + strings.Repeat("x", i) + ": {y: 1}\n"
+	}
+	lines := strings.Split(refusal(t, yaml, nil), "\n")
+	if len(lines) != mostErrors+1 || lines[mostErrors] != "p.yaml: and 42 more" || !strings.HasPrefix(lines[0], "p.yaml:2: ") {
+		t.Errorf("%d lines: %q", len(lines), lines)
+	}
+}
+
+// FuzzParse looks whether any file is either read or refused with lines.
+func FuzzParse(f *testing.F) {
+	f.Add(whole)
+	for yaml := range refusals {
+		f.Add(yaml)
+	}
+	f.Fuzz(func(t *testing.T, yaml string) {
+		if text := refusal(t, yaml, nil); text != "" && !strings.HasPrefix(text, "p.yaml") {
+			t.Errorf("%q", text)
+		}
+	})
+}
