@@ -39,6 +39,9 @@ var (
 	ErrWaits = errors.New("the task waits for others of its plan")
 	// ErrNotEnded means that a task has not ended, so that it cannot be repeated.
 	ErrNotEnded = errors.New("the task has not ended")
+	// ErrNeedsResults means that a task cannot be repeated by itself, because it had the
+	// results of other tasks as its arguments.
+	ErrNeedsResults = errors.New("it had the results of other tasks as arguments: retry it, which gives it those again")
 	// ErrNoRound means that a task has no such round, or that no worker has begun it.
 	ErrNoRound = errors.New("no such round")
 	// ErrNoReplay means that a task is not the replay of another.

@@ -16,7 +16,7 @@ const LastRound = -1
 // the very program of that round where its hash was recorded and the source can
 // be pinned to it. The new task starts at once, is not opened again after a
 // failure, and is linked by replay_of. The error matches [ErrNotFound],
-// [ErrNotEnded], [ErrNoRound] or [ErrDamaged]. In a dry run the id is 0.
+// [ErrNotEnded], [ErrNoRound], [ErrNeedsResults] or [ErrDamaged]. In a dry run the id is 0.
 func (m *Manager) Replay(ctx context.Context, id int64, round int, opts ...ChangeOption) (int64, error) {
 	c, err := m.changing(opts)
 	if err != nil {
@@ -42,6 +42,9 @@ func (m *Manager) Replay(ctx context.Context, id int64, round int, opts ...Chang
 func (t *Task) replaySpec(round int) (store.Spec, error) {
 	if end := t.End(); !end.Ended() {
 		return store.Spec{}, fmt.Errorf("task %d is %s: %w", t.ID, end, ErrNotEnded)
+	}
+	if len(t.Needs) > 0 {
+		return store.Spec{}, fmt.Errorf("replay of task %d: %w", t.ID, ErrNeedsResults)
 	}
 	r, err := t.begunRound(round)
 	if err != nil {

@@ -80,6 +80,10 @@ func TestReplayRefuses(t *testing.T) {
 			t.Errorf("%+v: %d, %v", c, id, err)
 		}
 	}
+	redistest.Shared(t).Do(t, "HSET", ns+":task:1", "needs", "7")
+	if id, err := m.Replay(t.Context(), 1, 0); id != 0 || !errors.Is(err, ErrNeedsResults) {
+		t.Errorf("of a task that had results as arguments: %d, %v", id, err)
+	}
 	for id, want := range map[int64]error{1: ErrNoReplay, 9: ErrNotFound} {
 		if _, err := m.CompareReplay(t.Context(), id); !errors.Is(err, want) {
 			t.Errorf("task %d: %v", id, err)

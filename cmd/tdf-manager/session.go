@@ -111,7 +111,7 @@ func withExitCode(err error) error {
 		return cli.WithCode(cli.ExitRedis, err)
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, manager.ErrRequestKey),
 		errors.Is(err, manager.ErrNoWorker), errors.Is(err, manager.ErrNoQueue), errors.Is(err, manager.ErrNoRound),
-		errors.Is(err, manager.ErrNoReplay), errors.As(err, &field):
+		errors.Is(err, manager.ErrNoReplay), errors.Is(err, manager.ErrNeedsResults), errors.As(err, &field):
 		return cli.WithCode(cli.ExitUsage, err)
 	default:
 		return err

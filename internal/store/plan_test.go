@@ -384,3 +384,28 @@ func TestPlanIsHeld(t *testing.T) {
 	drainAll(t, sp)
 	checkStates(t, sp, ids, statemachine.Succeeded, statemachine.Open, statemachine.Open)
 }
+
+// What a server has decided to open stays when its plan was held meanwhile.
+func TestOpenedInHeldPlan(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	plan := newPlan(t, sp, "")
+	id := planned(t, sp, plan, nil)[0]
+	steer(t, sp, plan, store.PlanReady)
+	freed, now, err := sp.Store.FreedTasks(t.Context(), plan, 0, 9)
+	if err != nil || len(freed) != 1 {
+		t.Fatalf("freed %+v, error %v", freed, err)
+	}
+	unblock, err := statemachine.Decide(&freed[0].Task, statemachine.Occurrence{Event: statemachine.Unblock, Actor: statemachine.Server}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steer(t, sp, plan, store.PlanHeld)
+	out, err := sp.Store.Apply(t.Context(), store.Order{Move: unblock, Writer: "s"})
+	if err != nil || !errors.Is(out[0].Err, statemachine.ErrConflict) {
+		t.Errorf("%+v, error %v; want a conflict", out, err)
+	}
+	steer(t, sp, plan, store.PlanReady)
+	drainAll(t, sp)
+	checkStates(t, sp, []int64{id}, statemachine.Open)
+}
