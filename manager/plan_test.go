@@ -81,7 +81,7 @@ func TestOpenInPlan(t *testing.T) {
 	var needs [][]Need
 	for i := range 230 {
 		var of []Need
-		for k := max(0, i-20); k < i; k++ {
+		for k := max(0, i-5); k < i; k++ {
 			of = append(of, Need{Index: k, On: NeedsAny})
 		}
 		needs = append(needs, of)
@@ -97,12 +97,12 @@ func TestOpenInPlan(t *testing.T) {
 	if err != nil || len(ids) != len(needs) {
 		t.Fatal(len(ids), err)
 	}
-	if want := []int{60, 110, 160, 210, 230}; !slices.Equal(calls, want) { // 190 needs, and 20 of each later one
+	if want := []int{53, 103, 153, 203, 230}; !slices.Equal(calls, want) { // 10 needs of the first five, and 5 of each later one
 		t.Errorf("calls end at %v, want %v", calls, want)
 	}
 	last := mustTask(t, m, ids[len(ids)-1])
 	var want []Need
-	for _, id := range ids[len(ids)-21 : len(ids)-1] {
+	for _, id := range ids[len(ids)-6 : len(ids)-1] {
 		want = append(want, Need{Task: id, On: NeedsAny})
 	}
 	if diff := cmp.Diff(want, last.Needs); diff != "" || last.Plan != plan || last.State != sm.Blocked {
