@@ -27,7 +27,7 @@ local function tell(entry)
   local dependant, kind = string.match(entry, '^(%d+):?(%a*)$')
   if not dependant then return end
   local key = p[1] .. dependant
-  local d = redis.pcall('HMGET', key, 'state', 'waits', 'doomed_by', 'hold')
+  local d = redis.pcall('HMGET', key, 'state', 'waits', 'doomed_by')
   if d.err or d[1] ~= 'blocked' then return end
   local v = verdict(kind, ended, skipped, plan[2])
   if v == 'wait' then return redis.call('RPUSH', KEYS[4], entry) end

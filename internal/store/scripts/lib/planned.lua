@@ -16,7 +16,7 @@ local function plans(id, p, stamp)
   end
   local wrong = misfit('hash', {p[2] .. id}) or misfit('list', {p[3] .. id}) or misfit('zset', {p[4] .. id})
   if wrong then return nil, wrong end
-  local plan = redis.call('HMGET', p[2] .. id, 'state', 'on_failure', 'total', 'left', 'held_by')
+  local plan = redis.call('HMGET', p[2] .. id, 'state', 'on_failure', 'held_by')
   if not plan[1] then return nil, {'plan', 'none'} end
   local open = plan[1] == 'building' or plan[1] == 'ready' or plan[1] == 'held'
   local members, replaced, known = {}, 0, {}
@@ -104,20 +104,19 @@ local function plans(id, p, stamp)
   end
 
   -- replace puts a task in the place of the one that it repeats, with whatever waits for that.
-  local function replace(t, text, v)
+  local function replace(t, text)
     local old = t.former
     replaced = replaced + 1
     if relocate(p[5] .. old[8], p[5] .. text) then t.feeds = true end
     known[old[8]] = {id = text, plan = id, feeds = t.feeds} -- for those of the same request that need it
     account(p, id, ending(old[1], old[5]), old[6] == '1', -1)
-    if plan[5] == old[8] then plan[1] = 'ready' end
-    if plan[1] == 'failed' then plan[1] = 'ready' end
+    if plan[3] == old[8] or plan[1] == 'failed' then plan[1] = 'ready' end
   end
 
   -- enter adds the fields of a new task, and returns whether it is blocked.
   local function enter(t, text, v)
     local w = {needs = {}, seen = {}, waits = 0}
-    if t.former then replace(t, text, v) end
+    if t.former then replace(t, text) end
     for n = 1, #t.needs, 2 do await(t, text, t.needs[n], t.needs[n + 1], w) end
     local function set(field, value) v[#v + 1], v[#v + 2] = field, value end
     set('plan', id)
