@@ -13,12 +13,12 @@ type PlanState string
 
 // The states of a plan.
 const (
-	PlanBuilding  PlanState = "building"  // nothing of it runs yet
-	PlanReady     PlanState = "ready"     // its tasks run
-	PlanHeld      PlanState = "held"      // nothing more of it starts
-	PlanCompleted PlanState = "completed" // all of it has ended, and nothing has failed
-	PlanFailed    PlanState = "failed"    // all of it has ended, and something has failed
-	PlanCancelled PlanState = "cancelled" // it was called off
+	PlanBuilding  = PlanState(store.PlanBuilding)  // nothing of it runs yet
+	PlanReady     = PlanState(store.PlanReady)     // its tasks run
+	PlanHeld      = PlanState(store.PlanHeld)      // nothing more of it is opened
+	PlanCompleted = PlanState(store.PlanCompleted) // all of it has ended, and nothing has failed
+	PlanFailed    = PlanState(store.PlanFailed)    // all of it has ended, and something has failed
+	PlanCancelled = PlanState(store.PlanCancelled) // it was called off
 )
 
 // Over reports whether nothing more of such a plan is going to start.
@@ -29,9 +29,9 @@ type OnFailure string
 
 // What a plan does on a failure.
 const (
-	FailureCancels   OnFailure = "cancel"   // they are cancelled, and what does not need it goes on; the default
-	FailureHolds     OnFailure = "hold"     // the plan holds until the task is retried, or the plan is resumed
-	FailureContinues OnFailure = "continue" // they run all the same
+	FailureCancels   = OnFailure(store.FailureCancels)   // they are cancelled, and what does not need it goes on; the default
+	FailureHolds     = OnFailure(store.FailureHolds)     // the plan holds until the task is retried, or the plan is resumed
+	FailureContinues = OnFailure(store.FailureContinues) // they run all the same
 )
 
 // PlanSpec defines a plan.

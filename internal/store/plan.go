@@ -19,7 +19,7 @@ type PlanState string
 const (
 	PlanBuilding  PlanState = "building"  // nothing of it runs yet
 	PlanReady     PlanState = "ready"     // its tasks run
-	PlanHeld      PlanState = "held"      // nothing more of it starts
+	PlanHeld      PlanState = "held"      // nothing more of it is opened
 	PlanCompleted PlanState = "completed" // all of it has ended, and nothing has failed
 	PlanFailed    PlanState = "failed"    // all of it has ended
 	PlanCancelled PlanState = "cancelled" // it was called off
