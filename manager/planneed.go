@@ -11,11 +11,11 @@ type When string
 // Which ends are enough.
 const (
 	// NeedsSuccess waits for the result; the default.
-	NeedsSuccess When = "success"
+	NeedsSuccess = When(store.NeedsSuccess)
 	// NeedsAny waits for the end, whatever it is.
-	NeedsAny When = "any"
+	NeedsAny = When(store.NeedsAny)
 	// NeedsFailure waits for any end but success; if it succeeds, the dependant is skipped.
-	NeedsFailure When = "failure"
+	NeedsFailure = When(store.NeedsFailure)
 )
 
 // Need is a task that another one waits for, and whose result it gets as an
@@ -31,8 +31,8 @@ type Need struct {
 
 // Values of Spec.Args.
 const (
-	ArgsWords = "words" // results come as words after those of the input, and as files; the default
-	ArgsFiles = "files" // results come as files only
+	ArgsWords = store.ArgsWords // results come as words after those of the input, and as files; the default
+	ArgsFiles = store.ArgsFiles // results come as files only
 )
 
 // InPlan adds the tasks to a plan, in calls of at most 100 tasks or 250 needs.
