@@ -7,8 +7,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/internal/worktest"
-	"github.com/tdf-go/tdf/statemachine"
 )
 
 // whyPlan makes a plan: the second task needs the first, the third the second, the fourth any end of the first, and
@@ -39,36 +39,7 @@ func whyPlan(t *testing.T, m *Manager, on OnFailure) (plan int64, ids []int64) {
 // tellPlans does what servers do for plans, once.
 func tellPlans(t *testing.T, m *Manager, move bool) {
 	t.Helper()
-	drains, err := m.store.Draining(t.Context(), 0, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range drains {
-		if d.Task > 0 {
-			if _, err := m.store.Release(t.Context(), d.Task, 100); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		freed, now, err := m.store.FreedTasks(t.Context(), d.Plan, 0, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range freed {
-			event := statemachine.Unblock
-			if freed[i].DoomedBy > 0 {
-				event = statemachine.Cancel
-			}
-			o := statemachine.Occurrence{Event: event, Actor: statemachine.Server}
-			step, err := statemachine.Decide(&freed[i].Task, o, now)
-			if err == nil && move {
-				_, err = m.store.Apply(t.Context(), store.Order{Move: step, Writer: "server", Bucket: freed[i].Bucket})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	storetest.DrainPlans(t, m.store, 100, move)
 }
 
 func TestWhyPlanned(t *testing.T) {

@@ -68,21 +68,16 @@ func (s *Server) decideFreed(freed []store.Freed, now statemachine.Time) []store
 			s.suspects.add(t.ID)
 			continue
 		}
-		event := statemachine.Unblock
-		if t.DoomedBy > 0 {
-			event = statemachine.Cancel
-		}
-		m, err := statemachine.Decide(&t.Task, statemachine.Occurrence{Event: event, Actor: statemachine.Server}, now)
+		m, err := statemachine.Decide(&t.Task, statemachine.Occurrence{Event: t.Event(), Actor: statemachine.Server}, now)
 		if err != nil {
 			s.suspects.add(t.ID)
 			continue
 		}
 		o := s.order(&t.Seen, m)
-		if event == statemachine.Unblock {
-			o.Drop = []string{"hold"} // of a plan that was held
-		}
 		if t.DoomedBy > 0 {
 			o.Fields = append(o.Fields, "cancel_reason", reasonOf(t))
+		} else {
+			o.Drop = []string{"hold"} // of a plan that was held
 		}
 		orders = append(orders, o)
 	}

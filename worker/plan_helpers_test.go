@@ -64,29 +64,4 @@ func (s *site) finish(t *testing.T, id int64, states ...sm.State) *store.Task {
 }
 
 // drainPlans is what one pass of a server does for plans.
-func (s *site) drainPlans(t *testing.T) {
-	t.Helper()
-	drains, err := s.Store.Draining(t.Context(), 0, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range drains {
-		if d.Task > 0 {
-			if _, err := s.Store.Release(t.Context(), d.Task, 100); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		freed, now, err := s.Store.FreedTasks(t.Context(), d.Plan, 0, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range freed {
-			event := sm.Unblock
-			if freed[i].DoomedBy > 0 {
-				event = sm.Cancel
-			}
-			s.decide(t, &freed[i].Seen, event, now)
-		}
-	}
-}
+func (s *site) drainPlans(t *testing.T) { t.Helper(); storetest.DrainPlans(t, s.Store, 100, true) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/internal/wait"
 	"github.com/tdf-go/tdf/internal/worktest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -52,33 +53,7 @@ func planned(t *testing.T, s *store.Store, name string, on store.OnFailure, read
 // doPlans does what servers do for plans, until nothing is left to do.
 func doPlans(t *testing.T, s *store.Store) {
 	t.Helper()
-	for {
-		drains, err := s.Draining(t.Context(), 0, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(drains) == 0 {
-			return
-		}
-		for _, d := range drains {
-			if d.Task > 0 {
-				if _, err := s.Release(t.Context(), d.Task, 2); err != nil {
-					t.Fatal(err)
-				}
-				continue
-			}
-			freed, now, err := s.FreedTasks(t.Context(), d.Plan, 0, 2)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range freed {
-				event := statemachine.Unblock
-				if freed[i].DoomedBy > 0 {
-					event = statemachine.Cancel
-				}
-				act(t, s, &freed[i].Seen, event, statemachine.Server, now)
-			}
-		}
+	for storetest.DrainPlans(t, s, 2, true) {
 	}
 }
 

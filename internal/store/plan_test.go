@@ -110,33 +110,7 @@ func (c *crew) end(t *testing.T, id int64, output, errText string) {
 // drainAll does what servers do for plans.
 func drainAll(t *testing.T, sp *storetest.Space) {
 	t.Helper()
-	for {
-		drains, err := sp.Store.Draining(t.Context(), 0, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(drains) == 0 {
-			return
-		}
-		for _, d := range drains {
-			if d.Task > 0 {
-				if _, err := sp.Store.Release(t.Context(), d.Task, 2); err != nil {
-					t.Fatal(err)
-				}
-				continue
-			}
-			freed, _, err := sp.Store.FreedTasks(t.Context(), d.Plan, 0, 2)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range freed {
-				event := statemachine.Unblock
-				if freed[i].DoomedBy > 0 {
-					event = statemachine.Cancel
-				}
-				must(t, sp, freed[i].ID, statemachine.Server, event)
-			}
-		}
+	for storetest.DrainPlans(t, sp.Store, 2, true) {
 	}
 }
 

@@ -54,6 +54,14 @@ type Freed struct {
 	Skipped  bool
 }
 
+// Event is what is to happen to the task.
+func (f *Freed) Event() statemachine.Event {
+	if f.DoomedBy > 0 {
+		return statemachine.Cancel
+	}
+	return statemachine.Unblock
+}
+
 // FreedTasks reads tasks of a plan that are to be moved, from a rank on, at most so many: none if it is not ready.
 func (s *Store) FreedTasks(ctx context.Context, plan int64, offset, limit int) ([]Freed, statemachine.Time, error) {
 	k := s.keys
