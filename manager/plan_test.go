@@ -14,6 +14,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/internal/wait"
 	"github.com/tdf-go/tdf/internal/worktest"
 	"github.com/tdf-go/tdf/server"
@@ -305,5 +306,31 @@ func TestPlans(t *testing.T) {
 	// A plan is not held by a task because of the name of who holds it.
 	if got := holder("12", ""); got != "manager 12" || !strings.HasPrefix(holder("12", "x"), "12: ") || store.PlanReady.Over() {
 		t.Error(got)
+	}
+}
+
+// A plan that a failure holds has what is open put aside by a hold of its own.
+func TestHoldOfAHeldPlan(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	m := newManager(t, ns)
+	plan := mustPlan(t, m, PlanSpec{Name: "p", OnFailure: FailureHolds})
+	id, err := m.Open(t.Context(), Spec{Program: "p"}, InPlan(plan))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.ReadyPlan(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+	storetest.DrainPlans(t, m.store, 10, true)
+	redistest.Shared(t).Do(t, "HSET", ns+":plan:1", "state", "held", "held_by", "7") // as a failure does
+	if state := mustTask(t, m, id).State; state != sm.Open {
+		t.Fatalf("the task is %s, want open", state)
+	}
+	if err := m.HoldPlan(t.Context(), plan, ""); err != nil {
+		t.Fatal(err)
+	}
+	if state := mustTask(t, m, id).State; state != sm.Blocked {
+		t.Errorf("the task is %s, want blocked", state)
 	}
 }
