@@ -39,7 +39,7 @@ func decodeClaimed(r reply) Claimed {
 	t.State = statemachine.Running
 	t.Current = statemachine.Round{Claim: r.text(1), Running: r.time(2)}
 	t.Resources = decodeAllotted(r.text(3))
-	t.Plan, t.Needs, t.ArgsAs = int64(f.count("plan")), decodeNeeds(f.get("needs")), f.get("args")
+	t.Plan, t.Needs, t.ArgsAs = int64(f.count("plan")), ParseNeeds(f.get("needs")), f.get("args")
 	if text := f.get("argv"); text != "" {
 		t.Argv = decodeArgv(text)
 	}

@@ -48,10 +48,7 @@ func (n Need) text() string {
 }
 
 // ParseNeeds reads the field needs of a task; what somebody has damaged is left out.
-func ParseNeeds(text string) []Need { return decodeNeeds(text) }
-
-// decodeNeeds reads the field needs.
-func decodeNeeds(text string) []Need {
+func ParseNeeds(text string) []Need {
 	var needs []Need
 	for item := range strings.FieldsSeq(text) {
 		id, on, _ := strings.Cut(item, ":")
