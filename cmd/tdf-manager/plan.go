@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -89,13 +90,22 @@ func planName(p *manager.Plan) string {
 // planCounts says how many tasks a plan has, and how far they are.
 func planCounts(p *manager.Plan) string {
 	text := fmt.Sprintf("%d of %d tasks have ended", p.Total-p.Left, p.Total)
-	if len(p.Ended) > 0 {
-		text += ": " + countsLine(p.Ended)
-	}
-	if p.Skipped > 0 {
-		text += fmt.Sprintf("  skipped %d", p.Skipped)
+	if ended := endedLine(p); ended != "" {
+		text += ": " + ended
 	}
 	return text
+}
+
+// endedLine says how the tasks of a plan have ended; empty while none has.
+func endedLine(p *manager.Plan) string {
+	var parts []string
+	if len(p.Ended) > 0 {
+		parts = append(parts, countsLine(p.Ended))
+	}
+	if p.Skipped > 0 {
+		parts = append(parts, fmt.Sprintf("skipped %d", p.Skipped))
+	}
+	return strings.Join(parts, "  ")
 }
 
 // planRemedy says how a plan that holds or has failed goes on; empty where there

@@ -20,6 +20,7 @@ func TestPlanExample(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	wantText(t, r.out, "completed; 8 of 8 tasks have ended: succeeded 7  skipped 1\n")
+	wantText(t, b.must("plan", "ls"), "succeeded 7  skipped 1")
 	wantText(t, b.must("logs", "7"), "Readings of 2026-11-21 (1 bad):\neast 876\nnorth 900\nsouth 900\nwest ")
 	r = b.run("plan", "run", dir+"/pipeline.yaml", "-p", "max_bad=0")
 	if r.code != 1 {

@@ -45,11 +45,7 @@ func listPlans(ctx context.Context, s *session, plans []manager.Plan) error {
 	table := cli.NewTable(s.out, "ID", "NAME", "STATE", "TASKS", "LEFT", "ENDED", "AGE")
 	for i := range plans {
 		p := &plans[i]
-		ended := "-"
-		if len(p.Ended) > 0 {
-			ended = countsLine(p.Ended)
-		}
-		table.Row(p.ID, dashText(p.Name), p.State, p.Total, p.Left, ended, waited(p.Created, now))
+		table.Row(p.ID, dashText(p.Name), p.State, p.Total, p.Left, dashText(endedLine(p)), waited(p.Created, now))
 	}
 	return table.Flush()
 }
