@@ -57,17 +57,6 @@ func doPlans(t *testing.T, s *store.Store) {
 	}
 }
 
-func act(t *testing.T, s *store.Store, seen *store.Seen, event statemachine.Event, actor statemachine.Actor, now statemachine.Time) {
-	t.Helper()
-	move, err := statemachine.Decide(&seen.Task, statemachine.Occurrence{Event: event, Actor: actor}, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := s.Apply(t.Context(), store.Order{Move: move, Writer: "x", Bucket: seen.Bucket}); err != nil || out[0].Err != nil {
-		t.Fatal(out, err)
-	}
-}
-
 // plansWorld has a plan in each of many situations: the tasks 1 to 15 in plans 1 to 5, and 16 in none.
 func plansWorld(t *testing.T) (ns string, s *store.Store) {
 	t.Helper()
