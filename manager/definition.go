@@ -14,7 +14,7 @@ var definitionFields = []string{
 	"state", "outcome", "program", "source", "input", "argv", "start_after", "end_before", "timeout",
 	"max_fails", "max_timeouts", "max_losses", "max_faults", "fail_on", "charge",
 	"queue", "env", "labels", "resources", "priority",
-	"retry_delay", "retry_backoff", "retry_max_delay", "retry_jitter", "retry_exit_codes", "fatal_exit_codes", "args",
+	"retry_delay", "retry_backoff", "retry_max_delay", "retry_jitter", "retry_exit_codes", "fatal_exit_codes", "args", stepField,
 }
 
 // definitionOf is the definition of a task as it can be opened again. Its key,
@@ -28,7 +28,7 @@ func definitionOf(id int64, f map[string]string) (store.Spec, error) {
 		Bucket:     store.Bucket{Queue: f["queue"], Env: f["env"], Labels: f["labels"], Resources: f["resources"]},
 		RetryDelay: f["retry_delay"], RetryBackoff: f["retry_backoff"],
 		RetryMaxDelay: f["retry_max_delay"], RetryJitter: f["retry_jitter"],
-		RetryExitCodes: f["retry_exit_codes"], FatalExitCodes: f["fatal_exit_codes"], ArgsAs: f["args"],
+		RetryExitCodes: f["retry_exit_codes"], FatalExitCodes: f["fatal_exit_codes"], ArgsAs: f["args"], Step: f[stepField],
 	}
 	if s.Bucket.Queue == DefaultQueue {
 		s.Bucket.Queue = ""

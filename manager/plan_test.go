@@ -109,9 +109,14 @@ func TestOpenInPlan(t *testing.T) {
 	if diff := cmp.Diff(want, last.Needs); diff != "" || last.Plan != plan || last.State != sm.Blocked {
 		t.Errorf("%s in plan %d, needs:\n%s", last.State, last.Plan, diff)
 	}
-	one, err := m.Open(t.Context(), Spec{Program: "p", Needs: []Need{{Task: ids[0]}}, Args: ArgsFiles}, InPlan(plan))
-	if err != nil || mustTask(t, m, one).Fields["args"] != ArgsFiles {
-		t.Error(one, err)
+	one, err := m.Open(t.Context(), Spec{Program: "p", Needs: []Need{{Task: ids[0]}}, Args: ArgsFiles, Step: "count[2]"}, InPlan(plan))
+	if got := mustTask(t, m, one); err != nil || got.Fields["args"] != ArgsFiles || got.Step != "count[2]" {
+		t.Errorf("%+v, %v", got.Fields, err)
+	}
+	for _, step := range []string{"a\nb", strings.Repeat("x", 129)} {
+		if _, err := m.Open(t.Context(), Spec{Program: "p", Step: step}, InPlan(plan)); fieldOf(err) != "step" {
+			t.Errorf("step %q: %v", step, err)
+		}
 	}
 	if _, err := m.Open(t.Context(), Spec{Program: "p", Needs: []Need{{Task: 1}}}); fieldOf(err) != "needs" {
 		t.Errorf("without a plan: %v", err)
@@ -197,7 +202,7 @@ func TestRetryWhileDependantsAreTold(t *testing.T) {
 	m, s := newManager(t, ns), worktest.Open(t, ns)
 	stop := serve(t, ns)
 	plan := mustPlan(t, m, PlanSpec{OnFailure: FailureHolds})
-	ids := planned(t, m, plan, Spec{Program: "p", MaxFails: new(0), Args: ArgsFiles}, nil, []Need{{Index: 0}})
+	ids := planned(t, m, plan, Spec{Program: "p", MaxFails: new(0), Args: ArgsFiles, Step: "s"}, nil, []Need{{Index: 0}})
 	if err := m.ReadyPlan(t.Context(), plan); err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +225,7 @@ func TestRetryWhileDependantsAreTold(t *testing.T) {
 		t.Fatalf("%+v, %v, after %d waits", got, err, waits)
 	}
 	again := mustTask(t, m, got[0].New)
-	if p, err := m.Plan(t.Context(), plan); err != nil || p.State != PlanReady || p.Total != 2 || again.Plan != plan || again.Fields["args"] != ArgsFiles {
+	if p, err := m.Plan(t.Context(), plan); err != nil || p.State != PlanReady || p.Total != 2 || again.Plan != plan || again.Fields["args"] != ArgsFiles || again.Step != "s" {
 		t.Errorf("%+v, %v, task %v", p, err, again.Fields)
 	}
 }

@@ -57,6 +57,7 @@ func (t *Task) replaySpec(round int) (store.Spec, error) {
 	spec.ReplayOf, spec.ReplayRound = t.ID, r.Number
 	spec.StartAfter, spec.EndBefore = "0", statemachine.Never.Text()
 	spec.MaxFails, spec.MaxTimeouts, spec.MaxFaults = "0", "0", "0"
+	spec.Step = "" // it is outside the plan
 	spec.Source = pinned(spec.Source, r.ProgramSHA256)
 	if err := spec.Check(); err != nil {
 		return spec, fmt.Errorf("replay of task %d: %w", t.ID, err)

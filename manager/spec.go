@@ -101,6 +101,9 @@ type Spec struct {
 	Needs []Need
 	// Args says how a program gets those: ArgsWords (empty) or ArgsFiles.
 	Args string
+	// Step is what the task is called within its plan, for people: at most 128 bytes in
+	// one line, such as "count" or, of a step with several tasks, "count[2]"; empty for none.
+	Step string
 }
 
 // Check says what is wrong with a spec, defaults of the configuration included,
@@ -125,7 +128,7 @@ func (m *Manager) complete(spec *Spec, c *config.TaskDefaults, queue map[string]
 		MaxTimeouts: limitText(spec.MaxTimeouts, d.of("max_timeouts", c.MaxTimeouts)),
 		MaxLosses:   limitText(spec.MaxLosses, d.of("max_losses", c.MaxLosses)),
 		FailOn:      failOnText(orText(spec.FailOn, d.of("fail_on", orText(c.FailOn, FailOnAny)))),
-		Held:        spec.Hold, Key: spec.Key, ArgsAs: spec.Args,
+		Held:        spec.Hold, Key: spec.Key, ArgsAs: spec.Args, Step: spec.Step,
 	}
 	if err := d.routed(spec, &s); err != nil {
 		return store.Spec{}, err

@@ -54,6 +54,9 @@ func (s *Spec) checkNew() error {
 	if err := checkLine("key", s.Key); err != nil {
 		return err
 	}
+	if err := checkLine("step", s.Step); err != nil {
+		return err
+	}
 	return checkLine("hold", s.Hold)
 }
 

@@ -41,11 +41,13 @@ type Task struct {
 	// 0 for none.
 	RetryOf, RetriedBy, ReplayOf int64
 	ReplayRound                  int
-	// Plan is the plan that the task belongs to, 0 for none; Needs are the tasks that it
+	// Plan is the plan that the task belongs to, 0 for none, and Step what it is called
+	// there (see Spec.Step); Needs are the tasks that it
 	// waits for, in the order of its arguments. DoomedBy is the task because of which
 	// it can never run, 0 for none; Skipped says that this is no failure: it was to
 	// run if that one did not succeed.
 	Plan     int64
+	Step     string
 	Needs    []Need
 	DoomedBy int64
 	Skipped  bool
@@ -70,7 +72,7 @@ func newTask(t *store.Task) *Task {
 		HoldReason: t.Fields[holdField],
 		RetryOf:    number(t.Fields[retryOfField]), RetriedBy: number(t.Fields[retriedByField]),
 		ReplayOf: number(t.Fields[replayOfField]), ReplayRound: int(number(t.Fields[replayRoundField])),
-		Plan: number(t.Fields[planField]), Needs: needsOf(t.Fields[needsField]),
+		Plan: number(t.Fields[planField]), Step: t.Fields[stepField], Needs: needsOf(t.Fields[needsField]),
 		DoomedBy: number(t.Fields[doomedByField]), Skipped: t.Fields[skippedField] == "1",
 	}
 }
@@ -86,6 +88,7 @@ const (
 // The hash fields of a task in a plan.
 const (
 	planField     = "plan"
+	stepField     = "step"
 	needsField    = "needs"
 	waitsField    = "waits"
 	doomedByField = "doomed_by"

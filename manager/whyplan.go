@@ -31,8 +31,23 @@ func (m *Manager) situatePlan(ctx context.Context, found *why.Task, t *store.Tas
 	found.Plan = why.Plan{ID: plan, State: why.PlanState(p.State), HeldBy: p.HeldBy}
 	if p.State == store.PlanHeld {
 		found.Plan.FailedTask, _ = strconv.ParseInt(p.HeldBy, 10, 64)
+		if err := m.situateFailure(ctx, &found.Plan); err != nil {
+			return err
+		}
 	}
 	return m.situateNeeds(ctx, found, t)
+}
+
+// situateFailure reads what the task is called because of which a plan holds, if there is one.
+func (m *Manager) situateFailure(ctx context.Context, p *why.Plan) error {
+	if p.FailedTask == 0 {
+		return nil
+	}
+	fields, err := m.store.Fields(ctx, []int64{p.FailedTask}, stepField)
+	if err == nil {
+		p.FailedStep = fields[0][stepField]
+	}
+	return err
 }
 
 // situateCause reads the task because of which this one never runs.
@@ -47,7 +62,7 @@ func (m *Manager) situateCause(ctx context.Context, found *why.Task, t *store.Ta
 		return err
 	}
 	cause := situated(tasks[0])
-	found.Cause.End = cause.End()
+	found.Cause.End, found.Cause.Step = cause.End(), tasks[0].Fields[stepField]
 	if n := len(cause.Rounds); n > 0 {
 		found.Cause.Round = &cause.Rounds[n-1]
 	}
@@ -80,7 +95,7 @@ func (m *Manager) situateNeeds(ctx context.Context, found *why.Task, t *store.Ta
 			case l.RetriedBy > l.ID: // a retry is always newer
 				next[l.RetriedBy] = need
 			case waits[need]:
-				found.Needs = append(found.Needs, why.Need{ID: l.ID, State: l.State, On: on[need]})
+				found.Needs = append(found.Needs, why.Need{ID: l.ID, Step: l.Step, State: l.State, On: on[need]})
 			}
 		}
 		of = next

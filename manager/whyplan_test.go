@@ -23,7 +23,7 @@ func whyPlan(t *testing.T, m *Manager, on OnFailure) (plan int64, ids []int64) {
 	specs := []Spec{
 		need(), need(Need{Index: 0}), need(Need{Index: 1}), need(Need{Index: 0, On: NeedsAny}),
 	}
-	specs[0].Input, specs[0].MaxFails = "fail", new(int)
+	specs[0].Input, specs[0].MaxFails, specs[0].Step = "fail", new(int), "load"
 	many := need()
 	for i := range 12 {
 		specs = append(specs, need())
@@ -51,9 +51,9 @@ func TestWhyPlanned(t *testing.T) {
 		t.Fatal(err)
 	}
 	saysWhy(t, m, ids[0], "server", "it waits for a server to open it", Remedy{"task", "1", "listed", "true"})
-	saysWhy(t, m, ids[1], "needs", "waits for 1 task: 1 (blocked)", Remedy{"task", "2", "needs", ""})
+	saysWhy(t, m, ids[1], "needs", "waits for 1 task: 1 load (blocked)", Remedy{"task", "2", "needs", ""})
 	tellPlans(t, m, true)
-	saysWhy(t, m, ids[3], "needs", "1 (open, its end is enough)", Remedy{"task", "4", "needs", ""})
+	saysWhy(t, m, ids[3], "needs", "1 load (open, its end is enough)", Remedy{"task", "4", "needs", ""})
 	saysWhy(t, m, ids[16], "needs", "waits for 12 tasks: 5 (open), 6 (open), 7 (open), 8 (open), 9 (open), 10 (open), 11 (open), 12 (open) and 4 more",
 		Remedy{"task", "17", "needs", ""})
 	if err := m.HoldPlan(t.Context(), plan, "no disk"); err != nil {
@@ -72,15 +72,15 @@ func TestWhyPlanned(t *testing.T) {
 	}
 	saysWhy(t, m, ids[4], "held", "not yet", Remedy{"task", "5", "hold", ""})
 	worktest.Drain(t, m.store, failFirst)
-	saysWhy(t, m, ids[1], "needs", "1 (failed, to be retried)", Remedy{"task", "2", "needs", ""}) // not told yet
+	saysWhy(t, m, ids[1], "needs", "1 load (failed, to be retried)", Remedy{"task", "2", "needs", ""}) // not told yet
 	tellPlans(t, m, false)
-	saysWhy(t, m, ids[1], "doomed", "task 1, which it needs, did not succeed", Remedy{"plan", "1", "retry", "1"})
+	saysWhy(t, m, ids[1], "doomed", "task 1 (load), which it needs, did not succeed", Remedy{"plan", "1", "retry", "1"})
 	for range 3 {
 		tellPlans(t, m, true)
 	}
-	saysWhy(t, m, ids[2], "outcome", "cancelled: task 1, which it needs, did not succeed", Remedy{})
+	saysWhy(t, m, ids[2], "outcome", "cancelled: task 1 (load), which it needs, did not succeed", Remedy{})
 	e, err := m.Why(t.Context(), ids[2])
-	if err != nil || e[1].Kind != "cause" || !strings.Contains(e[1].Text, "task 1 ended failed: round 0") || !strings.Contains(e[1].Text, "it broke") {
+	if err != nil || e[1].Kind != "cause" || !strings.Contains(e[1].Text, "task 1 (load) ended failed: round 0") || !strings.Contains(e[1].Text, "it broke") {
 		t.Errorf("%+v, %v, want the cause", e, err)
 	}
 }
@@ -105,13 +105,13 @@ func TestWhyPlanHolds(t *testing.T) {
 	for range 3 {
 		tellPlans(t, m, true)
 	}
-	saysWhy(t, m, ids[1], "plan", "plan 1 is held, because task 1 did not succeed", Remedy{"plan", "1", "retry", "1"})
+	saysWhy(t, m, ids[1], "plan", "plan 1 is held, because task 1 (load) did not succeed", Remedy{"plan", "1", "retry", "1"})
 	e, err := m.Why(t.Context(), ids[1])
-	if err != nil || e[1].Kind != "needs" || !strings.Contains(e[1].Text, "1 (failed, to be retried)") {
+	if err != nil || e[1].Kind != "needs" || !strings.Contains(e[1].Text, "1 load (failed, to be retried)") {
 		t.Errorf("%+v, %v", e, err)
 	}
 	if _, err := m.Retry(t.Context(), ids[:1]); err != nil {
 		t.Fatal(err)
 	}
-	saysWhy(t, m, ids[1], "needs", "waits for 1 task: 18 (open)", Remedy{"task", "2", "needs", ""})
+	saysWhy(t, m, ids[1], "needs", "waits for 1 task: 18 load (open)", Remedy{"task", "2", "needs", ""})
 }

@@ -34,6 +34,7 @@ func (a *app) plan() *cobra.Command {
 const (
 	planField  = "plan"
 	stateField = "state"
+	stepField  = "step"
 	totalField = "total"
 )
 

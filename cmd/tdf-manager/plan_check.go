@@ -62,7 +62,7 @@ func draw(w io.Writer, d *planfile.Drawing, form string) error {
 func (p *planSource) object() map[string]any {
 	tasks := make([]map[string]any, len(p.plan.Tasks))
 	for i, t := range p.plan.Tasks {
-		task := map[string]any{"step": t.Step, "args": t.Args}
+		task := map[string]any{stepField: t.Step, "args": t.Args}
 		if t.Item != "" {
 			task["item"] = t.Item
 		}

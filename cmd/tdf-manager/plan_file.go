@@ -152,7 +152,7 @@ func taskSpec(task *planfile.Task, now time.Time) (manager.Spec, error) {
 		}
 	}
 	spec, err := f.spec(now)
-	spec.Args = task.Args
+	spec.Args, spec.Step = task.Args, task.Name()
 	for _, n := range task.Needs {
 		spec.Needs = append(spec.Needs, manager.Need{Index: n.Task, On: manager.When(n.When)})
 	}

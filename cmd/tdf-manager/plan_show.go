@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -52,7 +53,7 @@ func (t *planned) object() map[string]any {
 		needs[i] = map[string]any{"task": n.Task, "when": n.On}
 	}
 	object := map[string]any{
-		"id": t.id, programField: t.program, inputField: t.input, stateField: t.state(), "needs": needs,
+		"id": t.id, stepField: t.step, programField: t.program, inputField: t.input, stateField: t.state(), "needs": needs,
 	}
 	if t.doomedBy > 0 {
 		object["doomed_by"] = t.doomedBy
@@ -95,9 +96,9 @@ func listPlanned(ctx context.Context, s *session, p *manager.Plan) error {
 	if err := printf(s.out, "\n"); err != nil {
 		return err
 	}
-	table := cli.NewTable(s.out, "ID", "STATE", "PROGRAM", "INPUT", "NEEDS")
+	table := cli.NewTable(s.out, "ID", "STEP", "STATE", "PROGRAM", "INPUT", "NEEDS")
 	for _, t := range tasks[:min(len(tasks), mostShown)] {
-		table.Row(t.id, t.state(), t.program, dashText(shorten(t.input, mostInput)), dashText(t.needsText()))
+		table.Row(t.id, dashText(t.step), t.state(), t.program, dashText(shorten(t.input, mostInput)), dashText(needsText(t.needs)))
 	}
 	if err := table.Flush(); err != nil || len(tasks) <= mostShown {
 		return err
@@ -107,11 +108,11 @@ func listPlanned(ctx context.Context, s *session, p *manager.Plan) error {
 }
 
 // needsText is for people: "3-5, 7 any".
-func (t *planned) needsText() string {
+func needsText(needs []store.Need) string {
 	text := ""
 	for _, on := range []store.When{store.NeedsSuccess, store.NeedsAny, store.NeedsFailure} {
 		var ids []int64
-		for _, n := range t.needs {
+		for _, n := range needs {
 			if n.On == on {
 				ids = append(ids, n.Task)
 			}
@@ -143,8 +144,21 @@ func drawPlan(ctx context.Context, s *session, p *manager.Plan, form string) err
 	return draw(s.out, d, form)
 }
 
+// name is what the task is called: its step, with its program where that has another name.
+func (t *planned) name() string {
+	step, _, _ := strings.Cut(t.step, "[")
+	switch step {
+	case "":
+		return t.program
+	case t.program:
+		return t.step
+	default:
+		return t.step + " (" + t.program + ")"
+	}
+}
+
 func (t *planned) node() planfile.Node {
-	n := planfile.Node{ID: strconv.FormatInt(t.id, 10), Label: t.program, State: t.state()}
+	n := planfile.Node{ID: strconv.FormatInt(t.id, 10), Label: t.name(), State: t.state()}
 	if t.input != "" {
 		n.Label += " " + shorten(t.input, mostInput)
 	}

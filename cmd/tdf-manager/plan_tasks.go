@@ -13,6 +13,7 @@ import (
 // planned is a task of a plan, as a list of them shows it.
 type planned struct {
 	id             int64
+	step           string // what it is called in the plan, empty for nothing
 	program, input string
 	end            statemachine.State // the state it is in if it has not ended
 	needs          []store.Need
@@ -30,7 +31,7 @@ func (t *planned) state() string {
 
 // plannedFields are the fields of a task that are read for it.
 var plannedFields = []string{
-	programField, inputField, argvField, stateField, "outcome", "needs", "doomed_by", "skipped", "retried_by",
+	programField, inputField, argvField, stateField, "outcome", "needs", "doomed_by", "skipped", "retried_by", stepField,
 }
 
 // plannedTasks reads the tasks of a plan, each behind all that it needs. A retry
@@ -98,7 +99,7 @@ func plannedOf(id int64, f map[string]string) *planned {
 	}
 	t := statemachine.Task{State: statemachine.State(f[stateField]), Outcome: statemachine.State(f["outcome"])}
 	p := &planned{
-		id: id, program: f[programField], input: inputText(f[inputField], argv), end: t.End(),
+		id: id, step: f[stepField], program: f[programField], input: inputText(f[inputField], argv), end: t.End(),
 		needs: store.ParseNeeds(f["needs"]), doomedBy: number("doomed_by"), skipped: f["skipped"] == "1",
 	}
 	if f == nil {

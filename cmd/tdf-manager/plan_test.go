@@ -37,10 +37,10 @@ func TestPlanRun(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	wantText(t, r.out, "plan 1 (sums of mon): 3 steps, 4 tasks\n", "plan 1 (sums of mon) completed; 4 of 4 tasks have ended: succeeded 4\n")
-	wantText(t, b.must("show", "4"), "eu+mon+us+mon+mon") // each result is one argument, in the order of the needs
+	wantText(t, b.must("show", "4"), "plan             1\n", "step             report\n", "needs            1-3\n", "eu+mon+us+mon+mon") // each result is one argument, in the order of the needs
 	wantText(t, b.must("plan", "ls"), "ID", "1   sums of mon  completed  4      0     succeeded 4")
-	wantText(t, b.must("plan", "show", "last"), "on_failure  cancel", "4   succeeded  echo     -      1-3", "completed")
-	if text := b.must("plan", "show", "1", "--graph", "text"); !strings.Contains(text, "  2 echo eu  succeeded  <- 1\n") {
+	wantText(t, b.must("plan", "show", "last"), "on_failure  cancel", "4   report    succeeded  echo     -      1-3", "completed")
+	if text := b.must("plan", "show", "1", "--graph", "text"); !strings.Contains(text, "  2 count[1] (echo) eu  succeeded  <- 1\n") {
 		t.Error(text)
 	}
 	wantText(t, b.must("plan", "show", "1", "--graph", "dot"), `digraph "plan 1 (sums of mon)"`, "n3 -> n4")
@@ -71,10 +71,10 @@ func TestPlanRunFailsAndIsRetried(t *testing.T) {
 	wantText(t, b.must("plan", "retry", "1"), "plan 1 (broken): opened 2 again: 2,4 as 5-6\n")
 	b.planState("1", "completed")
 	wantText(t, b.must("show", "6"), "c+b+a+a")
-	if text := b.must("plan", "show", "1", "--graph", "text"); !strings.Contains(text, "  5 flaky b  succeeded  <- 1\n") || strings.Contains(text, "2 flaky") {
+	if text := b.must("plan", "show", "1", "--graph", "text"); !strings.Contains(text, "  5 load (flaky) b  succeeded  <- 1\n") || strings.Contains(text, "2 load") {
 		t.Errorf("a retry does not stand for what it repeats:\n%s", text)
 	}
-	wantText(t, b.must("plan", "show", "1"), "3   succeeded  echo     !      5 failure")
+	wantText(t, b.must("plan", "show", "1"), "3   alarm   succeeded  echo     !      5 failure")
 	wantText(t, b.must("plan", "retry", "1"), "nothing of it is to be run again")
 }
 
@@ -120,7 +120,7 @@ func TestPlanSteering(t *testing.T) {
 	b := newBench(t)
 	id := strings.TrimSpace(b.must("plan", "submit", planFile(t, pipeline), "-p", "day=mon"))
 	wantText(t, b.must("plan", "hold", id, "--reason", "late"), "plan "+id+" (sums of mon): held; 0 of 4 tasks have ended\n")
-	wantText(t, b.must("plan", "show", id), "state       held", "it is held by ", ": late; tdf-manager plan resume "+id, "1   blocked")
+	wantText(t, b.must("plan", "show", id), "state       held", "it is held by ", ": late; tdf-manager plan resume "+id, "1   fetch     blocked")
 	if b.value(0, "plan", "resume", "last").(map[string]any)["state"] != "ready" {
 		t.Error("it is not resumed")
 	}

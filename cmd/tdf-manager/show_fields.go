@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -36,6 +37,7 @@ func showFields(w io.Writer, t *manager.Task) error {
 		table.Row("created", when(t.Created))
 	}
 	table.steps(t)
+	table.plan(t)
 	table.Row("program", t.Program)
 	table.Row("source", t.Source)
 	table.Row("input", inputText(t.Input, t.Argv))
@@ -72,6 +74,20 @@ func (table fieldTable) steps(t *manager.Task) {
 	if t.ReplayOf > 0 {
 		table.Row("replay_of", fmt.Sprintf("task %d, round %d", t.ReplayOf, t.ReplayRound))
 	}
+}
+
+// plan is what the task is in its plan.
+func (table fieldTable) plan(t *manager.Task) {
+	if t.Plan == 0 {
+		return
+	}
+	table.Row(planField, t.Plan)
+	table.some(stepField, t.Step)
+	needs := make([]store.Need, len(t.Needs))
+	for i, n := range t.Needs {
+		needs[i] = store.Need{Task: n.Task, On: store.When(n.On)}
+	}
+	table.some("needs", needsText(needs))
 }
 
 // place is where and when the task may run.

@@ -1,6 +1,9 @@
 package planfile
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Plan is a plan file with its parameters filled in.
 type Plan struct {
@@ -14,14 +17,23 @@ type Task struct {
 	// Step is the name of its step, Line where that begins.
 	Step string
 	Line int
-	// Item is what a step with foreach repeats it for.
-	Item string
+	// Item is what a step with foreach repeats it for, and Number its place among the tasks of that step, from 1; 0 in others.
+	Item   string
+	Number int
 	// Fields are those of the task, defaults included, each with its line.
 	Fields []Field
 	// Needs are the tasks it needs, in the order of its arguments.
 	Needs []TaskNeed
 	// Args is how its program gets their results: words, files, or empty for the default.
 	Args string
+}
+
+// Name is what the task is called: the name of its step, with its number if there are several.
+func (t *Task) Name() string {
+	if t.Number == 0 {
+		return t.Step
+	}
+	return fmt.Sprintf("%s[%d]", t.Step, t.Number)
 }
 
 // TaskNeed is a task that another one needs: its place in Plan.Tasks, and with which end.
@@ -88,15 +100,17 @@ func (e *expansion) step(s *Step) bool {
 			maxTasks, maxEdges)
 		return false
 	}
-	for _, item := range items {
+	for i, item := range items {
 		fields, ok := e.fields(s, &scope{params: e.params, item: item, inStep: s.Foreach != nil})
 		if !ok {
 			return true // the next item has the same errors
 		}
 		e.tasks[s.Name] = append(e.tasks[s.Name], len(e.plan.Tasks))
-		e.plan.Tasks = append(e.plan.Tasks, Task{
-			Step: s.Name, Line: s.Line, Item: item, Fields: fields, Needs: needs, Args: s.Args,
-		})
+		task := Task{Step: s.Name, Line: s.Line, Item: item, Fields: fields, Needs: needs, Args: s.Args}
+		if s.Foreach != nil {
+			task.Number = i + 1
+		}
+		e.plan.Tasks = append(e.plan.Tasks, task)
 	}
 	return true
 }

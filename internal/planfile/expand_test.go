@@ -40,7 +40,7 @@ func TestExpand(t *testing.T) {
 	}
 	var got []string
 	for i, task := range p.Tasks {
-		got = append(got, fmt.Sprintf("%d %s:%s %v %s line %d", i, task.Step, task.Item, task.Needs, task.Args, task.Line))
+		got = append(got, fmt.Sprintf("%d %s:%s %v %s line %d", i, task.Name(), task.Item, task.Needs, task.Args, task.Line))
 		for _, f := range task.Fields {
 			got = append(got, fmt.Sprintf("  %s=%s line %d", f.Name, f.JSON(), f.Line))
 		}
@@ -49,9 +49,9 @@ func TestExpand(t *testing.T) {
 		"0 fetch: []  line 16",
 		"  source=\"rsync:run.sh\" line 8", "  max_fails=\"5\" line 9", "  program=\"fetch\" line 16",
 		`  argv=["007","a b","${HOME} $x"] line 16`, `  retry_exit_codes="75,111" line 16`, `  labels={"disk":"ssd"} line 16`,
-		"1 count:eu [{0 success}]  line 17",
+		"1 count[1]:eu [{0 success}]  line 17",
 		"  source=\"rsync:run.sh\" line 8", "  max_fails=\"5\" line 9", "  program=\"count\" line 18", `  input="eu 007\n" line 20`,
-		"2 count:us [{0 success}]  line 17",
+		"2 count[2]:us [{0 success}]  line 17",
 		"  source=\"rsync:run.sh\" line 8", "  max_fails=\"5\" line 9", "  program=\"count\" line 18", `  input="us 007\n" line 20`,
 		"3 report: [{1 any} {2 any} {0 success} {0 success}] files line 11",
 		"  source=\"rsync:run.sh\" line 8", "  program=\"report\" line 12", "  max_fails=\"inf\" line 15",

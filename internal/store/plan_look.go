@@ -15,6 +15,8 @@ type Planned struct {
 	ID, Plan int64
 	// State is empty if there is no record; End is how it ended, empty if it has not.
 	State, End statemachine.State
+	// Step is what it is called in the plan, empty for nothing.
+	Step string
 	// Needs are the tasks that it needs, Waits is for how many of them it still waits.
 	Needs []Need
 	Waits int64
@@ -33,7 +35,7 @@ type Planned struct {
 // plannedFields are read of each task, in this order.
 var plannedFields = []string{
 	"plan", "state",
-	"outcome", "needs", "waits", "doomed_by", "retried_by", "skipped", "hold", "feeds",
+	"outcome", "needs", "waits", "doomed_by", "retried_by", "skipped", "hold", "feeds", "step",
 }
 
 // plannedLooks are the answers about one task.
@@ -90,7 +92,8 @@ func (l *plannedLooks) tell(id int64) Planned {
 	f := textsOf(plannedFields, l.fields.Val())
 	number := func(field string) int64 { n, _ := strconv.ParseInt(f[field], 10, 64); return n }
 	t := Planned{
-		ID: id, Plan: number("plan"), State: statemachine.State(f["state"]), Needs: ParseNeeds(f["needs"]), Waits: number("waits"),
+		ID: id, Plan: number("plan"), State: statemachine.State(f["state"]), Step: f["step"],
+		Needs: ParseNeeds(f["needs"]), Waits: number("waits"),
 		DoomedBy: number("doomed_by"), RetriedBy: number("retried_by"), Skipped: f["skipped"] == "1", Feeds: f["feeds"] == "1",
 		Freed: l.freed.Err() == nil, Draining: l.draining.Err() == nil, Dependants: l.dependants.Val(), Stuck: l.stuck.Val(),
 	}

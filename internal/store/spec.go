@@ -41,6 +41,8 @@ type Spec struct {
 	// ArgsAs says how a program gets the results of what it needs: empty or ArgsWords, also as words; ArgsFiles, in
 	// files only.
 	ArgsAs string
+	// Step is the name of the task within its plan, for people; empty for none.
+	Step string
 	// RetryOf is the ended task that this one repeats; ReplayOf and ReplayRound
 	// the round whose output this one is compared with. 0 for none.
 	RetryOf, ReplayOf int64
@@ -101,6 +103,7 @@ func (s *Spec) extras() []any {
 	add("hold", s.Held, "")
 	add("key", s.Key, "")
 	add("args", s.ArgsAs, ArgsWords)
+	add("step", s.Step, "")
 	add("retry_of", number(s.RetryOf), "0")
 	add("replay_of", number(s.ReplayOf), "0")
 	if s.ReplayOf > 0 {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
@@ -116,10 +117,11 @@ const (
 	resourcesField = "resources"
 )
 
-// maxKeyBytes bounds a key, maxHeldBytes the reason of a hold.
+// maxKeyBytes bounds a key, maxHeldBytes the reason of a hold, maxStepBytes the name of a step.
 const (
 	maxKeyBytes  = 256
 	maxHeldBytes = 1024
+	maxStepBytes = 128
 )
 
 // checkIdentity looks at what ties the task to others.
@@ -129,6 +131,9 @@ func (s *Spec) checkIdentity() error {
 	}
 	if s.ArgsAs != "" && s.ArgsAs != ArgsWords && s.ArgsAs != ArgsFiles {
 		return &statemachine.FieldError{Field: "args", Value: s.ArgsAs, Want: "words or files"}
+	}
+	if len(s.Step) > maxStepBytes || strings.ContainsAny(s.Step, "\r\n") {
+		return &statemachine.FieldError{Field: "step", Value: s.Step, Want: "one line of at most 128 bytes"}
 	}
 	if len(s.Held) > maxHeldBytes {
 		return &statemachine.FieldError{Field: "hold", Value: s.Held, Want: "a reason of at most 1024 bytes"}

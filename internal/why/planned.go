@@ -3,6 +3,7 @@ package why
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -12,9 +13,11 @@ type Plan struct {
 	ID int64
 	// State is one of the constants below; another one is that of a plan that is over.
 	State PlanState
-	// HeldBy is who holds it, with what that said; FailedTask is the task because of which it holds, 0 if a person does.
+	// HeldBy is who holds it, with what that said; FailedTask is the task because of which it holds, 0 if a person does, and
+	// FailedStep what that is called in the plan.
 	HeldBy     string
 	FailedTask int64
+	FailedStep string
 }
 
 // PlanState is how far a plan has come.
@@ -31,6 +34,8 @@ const (
 // Need is a task that another one waits for; of one that was retried, the last.
 type Need struct {
 	ID int64
+	// Step is what it is called in the plan, empty for nothing.
+	Step string
 	// State is where it is, On which end is enough: success, any or failure.
 	State statemachine.State
 	On    string
@@ -39,6 +44,8 @@ type Need struct {
 // Cause is a task because of which another one never runs.
 type Cause struct {
 	ID int64
+	// Step is what it is called in the plan, empty for nothing.
+	Step string
 	// End is how it ended, Round how its last round did, if it had any.
 	End   statemachine.State
 	Round *Round
@@ -92,7 +99,8 @@ func (s *Situation) planState() Reason {
 	case p.State == PlanBuilding:
 		return blocks(p.remedy(AttrReady, "true"), "is being built: nothing of it runs before it is marked ready")
 	case p.State == PlanHeld && p.FailedTask != 0:
-		return blocks(p.remedy(AttrRetry, strconv.FormatInt(p.FailedTask, 10)), "is held, because task %d did not succeed", p.FailedTask)
+		change := p.remedy(AttrRetry, strconv.FormatInt(p.FailedTask, 10))
+		return blocks(change, "is held, because %s did not succeed", called(p.FailedTask, p.FailedStep))
 	case p.State == PlanHeld:
 		return blocks(p.remedy(AttrHold, ""), "is held%s", by(p.HeldBy))
 	default:
@@ -104,7 +112,7 @@ func (s *Situation) planState() Reason {
 func (t *Task) missing() string {
 	names := make([]string, len(t.Needs))
 	for i, n := range t.Needs {
-		names[i] = strconv.FormatInt(n.ID, 10) + " (" + n.text() + ")"
+		names[i] = strings.TrimSpace(strconv.FormatInt(n.ID, 10)+" "+n.Step) + " (" + n.text() + ")"
 	}
 	return "waits for " + things(int64(len(names)), "task", "tasks") + ": " + some(names)
 }
@@ -128,19 +136,27 @@ func (n *Need) text() string {
 	return text
 }
 
+// called is a task by its id and its step.
+func called(id int64, step string) string {
+	if step == "" {
+		return fmt.Sprintf("task %d", id)
+	}
+	return fmt.Sprintf("task %d (%s)", id, step)
+}
+
 // verdict says that the task never runs.
 func (c *Cause) verdict() string {
 	if c.Skipped {
-		return fmt.Sprintf("skipped: it was to run only if task %d did not succeed", c.ID)
+		return fmt.Sprintf("skipped: it was to run only if %s did not succeed", called(c.ID, c.Step))
 	}
-	return fmt.Sprintf("task %d, which it needs, did not succeed", c.ID)
+	return called(c.ID, c.Step) + ", which it needs, did not succeed"
 }
 
 // reason says how the cause came about.
 func (c *Cause) reason() Reason {
-	text := fmt.Sprintf("task %d ended %s", c.ID, c.End)
+	text := fmt.Sprintf("%s ended %s", called(c.ID, c.Step), c.End)
 	if c.End == statemachine.None {
-		text = fmt.Sprintf("there is no record of how task %d ended", c.ID)
+		text = fmt.Sprintf("there is no record of how %s ended", called(c.ID, c.Step))
 	}
 	if c.Round != nil && c.End != statemachine.Succeeded {
 		text += ": " + c.Round.text()
