@@ -31,6 +31,7 @@ type result struct {
 	stdout, stderr capture.Captured
 	program        string  // hash of the program
 	brought        *string // its result, if it said one
+	handled        bool    // by a handler, whose error says what its exit code means
 }
 
 // notRun is the result of a program that was not started.
@@ -122,7 +123,7 @@ func (e *ending) errorText(failOn string) (text, aside string) {
 // badExit says how a program ended that did not end well by itself.
 func badExit(res *result) string {
 	switch {
-	case !res.Started || res.Cause != shim.Ended:
+	case !res.Started || res.Cause != shim.Ended || res.handled:
 		return ""
 	case res.OutOfMemory:
 		return "out of memory: memory_max was reached"

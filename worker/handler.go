@@ -24,7 +24,9 @@ import (
 // KillGrace makes its slot stuck until it returns, and what it returns then is
 // dropped. A function cannot be killed: while a stuck one goes on, its task may
 // run again elsewhere. An error, or output on Stderr, makes the round a failure, under the
-// task's fail_on. A panic is an error.
+// task's fail_on. A panic is an error. An error with a method ExitCode() int, such
+// as *exec.ExitError, gives the round that exit code if it is from 1 to 255, so
+// that the task's retry_exit_codes and fatal_exit_codes apply.
 type Handler func(ctx context.Context, job *Job) error
 
 // Job is one round of a task for a Handler.
@@ -38,6 +40,8 @@ type Job struct {
 	// behind them, unless the task has args = files.
 	Program, Input string
 	Args           []string
+	// Plan is the id of the task's plan, 0 for none.
+	Plan int64
 	// Results are those of the tasks of its plan that this one needs, in the order in
 	// which it names them.
 	Results []Result
@@ -47,6 +51,9 @@ type Job struct {
 	Resources map[string]Resource
 	// Stdout and Stderr are recorded as a program's output is.
 	Stdout, Stderr io.Writer
+	// OutputLimit is how many bytes of each stream are stored, and the most that
+	// SetResult takes; see Options.OutputLimit.
+	OutputLimit int64
 
 	round *round
 }
@@ -86,8 +93,8 @@ func (r *round) handle(ctx context.Context, h Handler) (result, error) {
 	r.setStreams(live)
 	job := &Job{
 		Task: t.ID, Round: t.Round, Program: t.Program, Input: t.Input, Args: r.words(), Results: r.results,
-		Queue: t.Bucket.QueueName(), Resources: map[string]Resource{},
-		Stdout: live.out, Stderr: live.err, round: r,
+		Plan: t.Plan, Queue: t.Bucket.QueueName(), Resources: map[string]Resource{},
+		Stdout: live.out, Stderr: live.err, OutputLimit: limit, round: r,
 	}
 	for name, got := range t.Resources {
 		job.Resources[name] = Resource{Count: got.Count, IDs: got.IDs}
@@ -99,7 +106,8 @@ func (r *round) handle(ctx context.Context, h Handler) (result, error) {
 		err = call(ctx, h, job)
 	}()
 	stopped, err := r.awaitHandler(ctx, done)
-	res := result{Result: shim.Result{Started: true, ExitCode: -1}, stdout: live.out.Captured(), stderr: live.err.Captured()}
+	res := result{Result: shim.Result{Started: true, ExitCode: exitCode(err)}, handled: true}
+	res.stdout, res.stderr = live.out.Captured(), live.err.Captured()
 	if stopped || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		res.Cause = shim.Cancelled
 		if _, stuck := errors.AsType[*stuckError](err); !stuck && errors.Is(err, ctx.Err()) {
@@ -109,6 +117,18 @@ func (r *round) handle(ctx context.Context, h Handler) (result, error) {
 	said, tooLong := r.takeSaid()
 	res.brought = said
 	return res, errors.Join(err, tooLong)
+}
+
+// exitCode is the exit code that an error of a handler has, -1 for none.
+func exitCode(err error) int {
+	type coder interface {
+		error
+		ExitCode() int
+	}
+	if c, ok := errors.AsType[coder](err); ok && c.ExitCode() > 0 && c.ExitCode() < 256 {
+		return c.ExitCode()
+	}
+	return -1
 }
 
 // call turns a panic of the handler into its error.

@@ -118,3 +118,30 @@ func TestHandlerProgress(t *testing.T) {
 	close(release)
 	s.await(t, id, sm.Executed)
 }
+
+// exit is an error with an exit code.
+type exit int
+
+func (e exit) Error() string { return "it gave up" }
+func (e exit) ExitCode() int { return int(e) }
+
+// The exit code of a handler's error is that of the round: the task is run again, or
+// not, as it says. One that no program could have is none.
+func TestHandlerExitCode(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	codes := map[string]int{"fatal": 65, "other": 64, "none": 256}
+	of := map[string]Handler{}
+	for name, code := range codes {
+		of[name] = func(context.Context, *Job) error { return fmt.Errorf("%s: %w", name, exit(code)) }
+	}
+	s.start(t, handlers(of))
+	for name, want := range map[string]map[string]string{
+		"fatal": {"round": "0", "0:exit_code": "65", "0:error": "fatal: it gave up", "0:class": "program"},
+		"other": {"round": "1", "1:exit_code": "64", "1:error": "other: it gave up"},
+		"none":  {"round": "1", "1:exit_code": "-", "1:error": "none: it gave up"},
+	} {
+		id := s.open(t, forHandler(name), func(sp *store.Spec) { sp.MaxFails, sp.FatalExitCodes = "1", "65" })
+		checkFields(t, s.finish(t, id, sm.Failed), want)
+	}
+}
