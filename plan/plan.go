@@ -90,6 +90,19 @@ func (p *Plan) Add(spec manager.Spec, deps ...Dep) *Task {
 	return t
 }
 
+// Refuse is [Plan.Add] for a task that cannot be, which is said by Send and Ready, as
+// a *[TaskError] with err. It is for packages that make specs, such as plan/fn.
+func (p *Plan) Refuse(spec manager.Spec, err error) *Task {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := &Task{plan: p, index: p.added, spec: spec}
+	p.added++
+	if p.wrong == nil {
+		p.wrong = &TaskError{Index: t.index, Program: spec.Program, Err: err}
+	}
+	return t
+}
+
 // refuse notes what is wrong, the first time.
 func (p *Plan) refuse(t *Task, place int, reason string) {
 	if p.wrong == nil {

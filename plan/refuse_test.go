@@ -84,3 +84,34 @@ func TestRefusedSpec(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A task that cannot be is said when it is sent, in its place; a result is read by
+// whatever names a task of the plan.
+func TestRefuse(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, 1, nil)
+	p := newPlan(t, s)
+	first := p.Add(spec("echo", "a"))
+	p.Refuse(spec("odd", ""), errNone)
+	p.Refuse(spec("odder", ""), nil)
+	var task *plan.TaskError
+	if err := p.Ready(t.Context()); !errors.As(err, &task) || task.Index != 1 || task.Program != "odd" || !errors.Is(err, errNone) {
+		t.Error(err)
+	}
+	if _, err := p.Result(t.Context(), first); !errors.Is(err, plan.ErrNotSent) {
+		t.Error(err)
+	}
+	p = newPlan(t, s)
+	first = p.Add(spec("echo", "a"))
+	checkEnd(t, run(t, p), manager.PlanCompleted, 1, 0, 0, 0)
+	for _, of := range []plan.Dep{first, plan.ID(first.ID()), plan.Any(first)} {
+		checkResult(t, p, of, "a")
+	}
+	for _, of := range []plan.Dep{nil, plan.ID(0), plan.Any(nil)} {
+		if _, err := p.Result(t.Context(), of); !errors.Is(err, plan.ErrForeign) {
+			t.Error(err)
+		}
+	}
+}
+
+var errNone = errors.New("no such thing")

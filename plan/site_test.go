@@ -194,7 +194,7 @@ func checkDone(t *testing.T, s *site, want string) {
 	}
 }
 
-func checkResult(t *testing.T, p *plan.Plan, of *plan.Task, want string) {
+func checkResult(t *testing.T, p *plan.Plan, of plan.Dep, want string) {
 	t.Helper()
 	if got, err := p.Result(t.Context(), of); err != nil || got != want {
 		t.Errorf("result %q, %v, want %q", got, err, want)

@@ -60,12 +60,12 @@ func (p *Plan) Retry(ctx context.Context) ([]manager.Retried, error) {
 }
 
 // Result is what a task of the plan has brought, or the last one that it was
-// retried by. The error matches [ErrNotSent], or is a *[ResultError] that says why
-// there is none.
-func (p *Plan) Result(ctx context.Context, t *Task) (string, error) {
-	id := t.ID()
-	if id == 0 {
-		return "", fmt.Errorf("task %d of the plan (%s): %w", t.index+1, t.spec.Program, ErrNotSent)
+// retried by. The error matches [ErrNotSent] or [ErrForeign], or is a *[ResultError]
+// that says why there is none.
+func (p *Plan) Result(ctx context.Context, of Dep) (string, error) {
+	id, err := p.idOf(of)
+	if err != nil {
+		return "", err
 	}
 	found, err := p.m.Results(ctx, id)
 	if err != nil {
@@ -75,4 +75,21 @@ func (p *Plan) Result(ctx context.Context, t *Task) (string, error) {
 		return "", &ResultError{Task: r.Task, End: r.End, Cut: r.Cut}
 	}
 	return found[0].Text, nil
+}
+
+func (p *Plan) idOf(of Dep) (int64, error) {
+	if of == nil {
+		return 0, fmt.Errorf("the result of nothing: %w", ErrForeign)
+	}
+	d, wrong := of.need(p)
+	switch {
+	case wrong != "":
+		return 0, fmt.Errorf("a result for plan %d: %s: %w", p.id, wrong, ErrForeign)
+	case d.of == nil:
+		return d.need.Task, nil
+	}
+	if id := d.of.ID(); id != 0 {
+		return id, nil
+	}
+	return 0, fmt.Errorf("task %d of the plan (%s): %w", d.of.index+1, d.of.spec.Program, ErrNotSent)
 }

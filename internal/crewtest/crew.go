@@ -28,6 +28,8 @@ type Crew struct {
 	Place Place
 	// Workers are the names of the workers; each has a program directory of its own.
 	Workers []string
+	// Handlers are Go functions that the workers know, beside programs.
+	Handlers map[string]worker.Handler
 }
 
 // Start runs the crew until the test ends. A daemon that ends before that, or
@@ -96,6 +98,7 @@ func (c Crew) newWorker(tb testing.TB, name string) *worker.Worker {
 	opts := worker.FromConfig(cfg.Worker)
 	opts.Container, opts.ProgramDir, opts.SpoolDir = container, own, filepath.Join(own, "spool")
 	opts.Name, opts.Store, opts.Programs, opts.Log = name, dial(tb, cfg), programs, logger(tb)
+	opts.Handlers, opts.RunPrograms = c.Handlers, true
 	opts.OutputFile, opts.ErrorFile = inside(own, opts.OutputFile), inside(own, opts.ErrorFile)
 	w, err := worker.New(opts)
 	if err != nil {

@@ -1,0 +1,47 @@
+// Package fn makes Go functions the tasks of a plan, and their values typed (zk-plan:
+// add-task with a function and arg-tasks). A function is defined once, and used on
+// both sides:
+//
+//	var (
+//		Count = fn.New1("count", func(ctx context.Context, file string) (int, error) { ... })
+//		Add   = fn.New2("add", func(ctx context.Context, a, b int) (int, error) { return a + b, nil })
+//		Sum   = fn.New1("sum", func(ctx context.Context, parts []int) (int, error) { ... })
+//	)
+//
+// A worker serves it:
+//
+//	handlers, err := fn.Handlers(Count, Add, Sum)
+//	...
+//	w, err := worker.Load("worker-A", "worker.cfg", func(o *worker.Options) { o.Handlers = handlers })
+//
+// Whoever builds a plan calls it, which adds a task and returns at once. An argument is
+// a value that is known, or the [Future] of another call; what does not fit does not
+// compile:
+//
+//	a := Count.Call(p, fn.Value("a.txt"))
+//	b := Count.Call(p, fn.Value("b.txt"))
+//	both := Add.Call(p, a, b)
+//	all := Sum.Call(p, fn.All(a, b, both))
+//	if err := p.Ready(ctx); err != nil {
+//		return err
+//	}
+//	if _, err := p.Wait(ctx); err != nil {
+//		return err
+//	}
+//	n, err := all.Get(ctx) // an int
+//
+// A call is a task like any other: it can be mixed with programs ([Output], and a
+// Future as a [plan.Dep]), listed, held and retried, and it is run at least once, on
+// any worker that serves it.
+//
+// Values travel as JSON, by the rules of encoding/json: exported fields only, and a text
+// that is not UTF-8 has to be a []byte. A result is stored once, with the task that
+// brought it, and read by each call that needs it; a known value is a part of the call.
+//
+// An error of the function makes the round a failure: the call is tried again, five
+// times in all after the first with the rests of plans, unless [WithSpec] says otherwise. An error in
+// [Permanent] fails the call at once, and so does an argument that cannot be decoded,
+// a *[ValueError], or a result that cannot be encoded or has more bytes than the
+// output_limit of the worker. What becomes of those that need it is a matter of the
+// plan, see [plan.OnFailure].
+package fn

@@ -1,0 +1,130 @@
+package fn
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/worker"
+)
+
+// Function is a Func0, Func1, Func2 or Func3.
+type Function interface {
+	// Name is the name by which workers know it: the program of its tasks.
+	Name() string
+	// serve is nil if there is nothing to be called.
+	serve() worker.Handler
+}
+
+// Handlers are functions for the Handlers of worker.Options, by their names. The error
+// matches [ErrFunctions] if a name is no name for a program, or comes twice, or if
+// there is no function behind it.
+func Handlers(functions ...Function) (map[string]worker.Handler, error) {
+	handlers := make(map[string]worker.Handler, len(functions))
+	for _, f := range functions {
+		handler := f.serve()
+		if err := config.ValidName("function", f.Name()); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrFunctions, err)
+		}
+		if handler == nil {
+			return nil, fmt.Errorf("%w: %q is nil", ErrFunctions, f.Name())
+		}
+		if handlers[f.Name()] != nil {
+			return nil, fmt.Errorf("%w: %q is there twice: give one of them another name", ErrFunctions, f.Name())
+		}
+		handlers[f.Name()] = handler
+	}
+	return handlers, nil
+}
+
+// input is what a round has for a function.
+type input struct {
+	function string
+	job      *worker.Job
+	err      error // of the first argument that cannot be taken
+}
+
+// serve makes a handler of what takes so many arguments.
+func serve[R any](function string, takes int, do func(context.Context, *input) (R, error)) worker.Handler {
+	return func(ctx context.Context, j *worker.Job) error {
+		if got := len(j.Args); got != takes {
+			return Permanent(fmt.Errorf("function %s takes %d arguments and is called with %d: "+
+				"is the worker of the same release as the caller?", function, takes, got))
+		}
+		r, err := do(context.WithValue(ctx, jobKey{}, j), &input{function: function, job: j})
+		if err != nil {
+			return err
+		}
+		text, err := encode(r)
+		if err == nil && int64(len(text)) > j.OutputLimit {
+			err = fmt.Errorf("it has %d bytes, and output_limit is %d: return less, or raise the limit of the workers",
+				len(text), j.OutputLimit)
+		}
+		if err != nil {
+			return &ValueError{Function: function, Err: err}
+		}
+		j.SetResult(text)
+		return nil
+	}
+}
+
+// take decodes an argument; after one that cannot be, it does nothing.
+func take[A any](in *input, place int) (a A) {
+	if in.err == nil {
+		in.err = in.decode(place, &a)
+	}
+	return a
+}
+
+func (in *input) decode(place int, into any) error {
+	text := in.job.Args[place]
+	refs, several, err := references(text)
+	wrong := func(err error) error { return &ValueError{Function: in.function, Argument: place + 1, Err: err} }
+	switch {
+	case err != nil:
+		return wrong(err)
+	case several:
+		return in.decodeAll(place, refs, into)
+	case len(refs) == 1:
+		return in.decodeResult(place, refs[0], into)
+	}
+	if err := decode(text, false, into); err != nil {
+		return wrong(err)
+	}
+	return nil
+}
+
+// decodeAll makes a slice of results.
+func (in *input) decodeAll(place int, refs []ref, into any) error {
+	v := reflect.ValueOf(into).Elem()
+	if v.Kind() != reflect.Slice {
+		return &ValueError{Function: in.function, Argument: place + 1, Err: fmt.Errorf("a list of results is no %s", v.Type())}
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(refs), len(refs)))
+	for i, r := range refs {
+		if err := in.decodeResult(place, r, v.Index(i).Addr().Interface()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in *input) decodeResult(place int, r ref, into any) error {
+	wrong := &ValueError{Function: in.function, Argument: place + 1}
+	if r.need > len(in.job.Results) {
+		wrong.Err = fmt.Errorf("it is the result of need %d, and the task has %d needs", r.need, len(in.job.Results))
+		return wrong
+	}
+	res := &in.job.Results[r.need-1]
+	wrong.Task = res.Task
+	if res.State != statemachine.Succeeded {
+		wrong.Err = fmt.Errorf("it has ended %s, so there is none", res.State)
+		return wrong
+	}
+	if wrong.Err = decode(res.Text, r.text, into); wrong.Err != nil {
+		return wrong
+	}
+	return nil
+}
