@@ -54,9 +54,10 @@ func TestTimeout(t *testing.T) {
 	})
 	w.log.await(t, "task 1 was terminated (timeout)")
 	end, err := sm.ParseTime(task.Fields["0:timed_out"])
-	if took := end.Sub(task.Current.Running); err != nil || took < 2*sm.Second || took > 4500*sm.Millisecond {
+	if took := end.Sub(task.Current.Running); err != nil || took < 2*sm.Second {
 		t.Errorf("stopped after %s s, %v", took.Text(), err)
 	}
+	wait.Within(t, "a round with timeout = 2", time.UnixMicro(int64(task.Current.Running)), time.UnixMicro(int64(end)), 4500*time.Millisecond)
 }
 
 // A12: stamps and counters of a task that times out twice.
@@ -132,9 +133,7 @@ func TestShutdownHandsBack(t *testing.T) {
 	group := awaitFile(t, pid)
 	begun := time.Now()
 	w.stop(t)
-	if took := time.Since(begun); took > 2*time.Second {
-		t.Errorf("the worker took %v to stop", took)
-	}
+	wait.Within(t, "stopping", begun, time.Now(), 2*time.Second)
 	if !gone(group)() {
 		t.Error("the process group outlived its worker")
 	}

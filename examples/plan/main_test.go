@@ -27,7 +27,7 @@ func TestStressPlan(t *testing.T) {
 		crew.Workers = append(crew.Workers, fmt.Sprintf("worker-%c", 'A'+i))
 	}
 	crewtest.Start(t, crew)
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var out strings.Builder
 	err = run(ctx, []string{"--seed", "7", "40", "5", crew.Place.Config(t, "manager.cfg")}, &out)

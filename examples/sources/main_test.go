@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-const limit = 60 * time.Second
+const limit = 3 * time.Minute
 
 func startCrew(tb testing.TB) crewtest.Place {
 	tb.Helper()

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-const limit = 60 * time.Second
+const limit = 3 * time.Minute
 
 // sum runs the example on a crew of its own and returns what it printed.
 func sum(t *testing.T, place crewtest.Place, workers int, args ...string) (string, error) {

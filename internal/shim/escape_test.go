@@ -117,9 +117,7 @@ func TestNothingSurvivesItsRound(t *testing.T) {
 				begun := time.Now()
 				c.end(s, b)
 				b.wait(t)
-				if took := time.Since(begun); took > within {
-					t.Errorf("it took %v", took)
-				}
+				wait.Within(t, "the end of the round", begun, time.Now(), within)
 				if b.result.Cause != c.cause || !errors.Is(b.err, c.err) || c.err == nil && b.err != nil {
 					t.Errorf("got %+v, %v; want %q, %v", b.result, b.err, c.cause, c.err)
 				}

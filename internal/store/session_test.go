@@ -22,18 +22,18 @@ func TestHeartbeatHasItsOwnConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	brief := func() context.Context {
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	within := func(d time.Duration) context.Context {
+		ctx, cancel := context.WithTimeout(t.Context(), d)
 		t.Cleanup(cancel)
 		return ctx
 	}
-	if _, err := st.Lease(brief()); err == nil {
+	if _, err := st.Lease(within(300*time.Millisecond)); err == nil {
 		t.Error("the only connection was not in use")
 	}
-	if _, err := st.Renew(brief(), w, store.Heartbeat{State: store.WorkerReady}); err != nil {
+	if _, err := st.Renew(within(30*time.Second), w, store.Heartbeat{State: store.WorkerReady}); err != nil {
 		t.Error(err)
 	}
-	if _, err := st.WaitWork(brief(), waitFor("w"), time.Millisecond); err != nil {
+	if _, err := st.WaitWork(within(30*time.Second), waitFor("w"), time.Millisecond); err != nil {
 		t.Errorf("a wait needs a connection of its own: %v", err)
 	}
 	if err := release(); err != nil {

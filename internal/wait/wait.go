@@ -2,7 +2,8 @@
 // instead of sleeping for a guessed while.
 //
 // Prefer a channel or a signal of the code under test ([Receive], [Closed]);
-// [Eventually] polls, for what can only be looked at from outside.
+// [Eventually] polls, for what can only be looked at from outside. Timeouts and
+// the bounds of [Within] do not count the time in which the machine is busy.
 //
 // The package is imported from _test.go files and test helpers only.
 package wait
@@ -20,15 +21,18 @@ const pollEvery = 5 * time.Millisecond
 // called from the test's own goroutine, and condition runs there too.
 func Eventually(tb testing.TB, timeout time.Duration, condition func() bool, format string, args ...any) {
 	tb.Helper()
-	limit := time.NewTimer(timeout)
+	limit := newDeadline(timeout)
 	defer limit.Stop()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for !condition() {
 		select {
 		case <-tick.C:
+			loads.note()
 		case <-limit.C:
-			tb.Fatalf("not within %v: %s", timeout, fmt.Sprintf(format, args...))
+			if limit.over() {
+				tb.Fatalf("not within %v: %s", timeout, fmt.Sprintf(format, args...))
+			}
 		}
 	}
 }
@@ -57,26 +61,28 @@ func Never(tb testing.TB, period time.Duration, condition func() bool, format st
 // ends the test with the message.
 func Receive[T any](tb testing.TB, timeout time.Duration, ch <-chan T, format string, args ...any) T {
 	tb.Helper()
-	limit := time.NewTimer(timeout)
+	limit := newDeadline(timeout)
 	defer limit.Stop()
-	select {
-	case v, ok := <-ch:
-		if !ok {
-			tb.Fatalf("channel closed without a value: %s", fmt.Sprintf(format, args...))
+	for {
+		select {
+		case v, ok := <-ch:
+			if !ok {
+				tb.Fatalf("channel closed without a value: %s", fmt.Sprintf(format, args...))
+			}
+			return v
+		case <-limit.C:
+			if limit.over() {
+				tb.Fatalf("not within %v: %s", timeout, fmt.Sprintf(format, args...))
+			}
 		}
-		return v
-	case <-limit.C:
-		tb.Fatalf("not within %v: %s", timeout, fmt.Sprintf(format, args...))
 	}
-	var zero T
-	return zero
 }
 
 // Closed waits until ch is closed, dropping values that arrive before. After
 // timeout it ends the test with the message.
 func Closed[T any](tb testing.TB, timeout time.Duration, ch <-chan T, format string, args ...any) {
 	tb.Helper()
-	limit := time.NewTimer(timeout)
+	limit := newDeadline(timeout)
 	defer limit.Stop()
 	for {
 		select {
@@ -85,7 +91,9 @@ func Closed[T any](tb testing.TB, timeout time.Duration, ch <-chan T, format str
 				return
 			}
 		case <-limit.C:
-			tb.Fatalf("not within %v: %s", timeout, fmt.Sprintf(format, args...))
+			if limit.over() {
+				tb.Fatalf("not within %v: %s", timeout, fmt.Sprintf(format, args...))
+			}
 		}
 	}
 }
