@@ -2,7 +2,10 @@
 // up to P numbers each give partial sums, further tasks add those up, until one
 // number is left.
 //
-//	sum [--continue] M N P manager.cfg
+//	sum [--continue] [--plan] M N P manager.cfg
+//
+// With --plan all tasks are opened at once, as a plan: those that add up the sums of
+// others wait for them, and get them as words. Without it, this program waits.
 //
 // It starts with an empty namespace: whatever is in the one named by manager.cfg
 // is deleted, and nothing else in that Redis. With --continue it goes on with
@@ -50,17 +53,31 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "computing sum of [%d,%d] with bucket size p=%d\n", o.from, o.to, o.bucket)
-	a := newAdder(o.tree, out)
-	if err := a.begin(ctx, m); err != nil {
+	add := handled
+	if o.plan {
+		add = planned
+	}
+	result, err := add(ctx, m, out, o.tree)
+	if err != nil {
 		return err
+	}
+	return conclude(out, o, result)
+}
+
+// handled adds the numbers up in a loop: whenever tasks have ended, it opens those
+// that need them.
+func handled(ctx context.Context, m *manager.Manager, out io.Writer, t tree) (int64, error) {
+	a := newAdder(t, out)
+	if err := a.begin(ctx, m); err != nil {
+		return 0, err
 	}
 	if err := m.Run(ctx, a.handlers()); err != nil {
-		return err
+		return 0, err
 	}
 	if ctx.Err() != nil {
-		return errors.New("stopped before the end")
+		return 0, errors.New("stopped before the end")
 	}
-	return conclude(ctx, m, out, a, o)
+	return a.result(ctx, m)
 }
 
 // prepare empties the namespace, or sees that it holds nothing but this sum.
@@ -68,6 +85,9 @@ func prepare(ctx context.Context, m *manager.Manager, o options) error {
 	if !o.goOn {
 		_, err := m.Flush(ctx)
 		return err
+	}
+	if o.plan {
+		return nil // a plan has tasks of its own
 	}
 	first, err := m.Task(ctx, 1)
 	if errors.Is(err, manager.ErrNotFound) {
@@ -83,11 +103,7 @@ func prepare(ctx context.Context, m *manager.Manager, o options) error {
 }
 
 // conclude prints the result beside what it should be.
-func conclude(ctx context.Context, m *manager.Manager, out io.Writer, a *adder, o options) error {
-	result, err := a.result(ctx, m)
-	if err != nil {
-		return err
-	}
+func conclude(out io.Writer, o options, result int64) error {
 	want := (o.to + o.from) * (o.to - o.from + 1) / 2
 	fmt.Fprintf(out, "FINAL RESULT: %d\n", result)
 	fmt.Fprintf(out, "result should be: %d = (%d+%d) / 2 * (%d-%d+1)\n", want, o.to, o.from, o.to, o.from)

@@ -132,7 +132,7 @@ func TestStartedAgain(t *testing.T) {
 	t.Parallel()
 	place := crewtest.NewPlace(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	begun := &firstRound{cancel: cancel}
+	begun := stopAt{cancel, "ending round"}
 	if err := run(ctx, []string{"1", "50", "2", place.Config(t, "manager.cfg")}, begun); err == nil {
 		t.Fatal("a run that was stopped ended without an error")
 	}
@@ -146,12 +146,15 @@ func TestStartedAgain(t *testing.T) {
 	checkLines(t, out)
 }
 
-// firstRound cancels at the end of the first round.
-type firstRound struct{ cancel func() }
+// stopAt cancels when a line begins so.
+type stopAt struct {
+	cancel func()
+	line   string
+}
 
-func (f *firstRound) Write(p []byte) (int, error) {
-	if strings.HasPrefix(string(p), "ending round") {
-		f.cancel()
+func (s stopAt) Write(p []byte) (int, error) {
+	if strings.HasPrefix(string(p), s.line) {
+		s.cancel()
 	}
 	return len(p), nil
 }
@@ -165,19 +168,29 @@ func TestFailedTaskEndsTheSum(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			place, dir := crewtest.NewPlace(t), t.TempDir()
-			writeFile(t, filepath.Join(dir, "run.sh"), c.script)
-			for _, file := range []string{"server.cfg", "worker.cfg"} {
-				writeFile(t, filepath.Join(dir, file), readFile(t, file))
-			}
-			crewtest.Start(t, crewtest.Crew{Dir: dir, Place: place, Workers: []string{"w"}})
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
-			defer cancel()
-			err := run(ctx, []string{"1", "9", "3", place.Config(t, "manager.cfg")}, io.Discard)
-			if err == nil || !strings.Contains(err.Error(), c.say) {
-				t.Errorf("%v, want an error that says %q", err, c.say)
-			}
+			checkFailure(t, c.script, c.say, "1", "9", "3")
 		})
+		t.Run(name+" in a plan", func(t *testing.T) {
+			t.Parallel()
+			checkFailure(t, c.script, c.say, "--plan", "1", "9", "3")
+		})
+	}
+}
+
+// checkFailure runs the example with another program.
+func checkFailure(t *testing.T, script, say string, args ...string) {
+	t.Helper()
+	place, dir := crewtest.NewPlace(t), t.TempDir()
+	writeFile(t, filepath.Join(dir, "run.sh"), script)
+	for _, file := range []string{"server.cfg", "worker.cfg"} {
+		writeFile(t, filepath.Join(dir, file), readFile(t, file))
+	}
+	crewtest.Start(t, crewtest.Crew{Dir: dir, Place: place, Workers: []string{"w"}})
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	err := run(ctx, append(args, place.Config(t, "manager.cfg")), io.Discard)
+	if err == nil || !strings.Contains(err.Error(), say) {
+		t.Errorf("%v, want an error that says %q", err, say)
 	}
 }
 
@@ -204,6 +217,8 @@ func TestBadArguments(t *testing.T) {
 		"1 2 1 manager.cfg":        "P=1: write a whole number from 2",
 		"1 2000000000 3 m.cfg":     "N=2000000000",
 		"--continue 1 2 3":         "expecting 4 arguments (3 given)",
+		"--plan --continue 1 2 3":  "expecting 4 arguments (3 given)",
+		"--plans 1 2 3 m.cfg":      "--plans is not known",
 		"1 99999999999999999999 3": "expecting 4",
 	} {
 		err := run(t.Context(), strings.Fields(args), io.Discard)

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
-var errUsage = errors.New("usage: sum [--continue] M N P manager.cfg")
+var errUsage = errors.New("usage: sum [--continue] [--plan] M N P manager.cfg")
 
 // options are the arguments: add the numbers from M to N, at most P in a task.
 type options struct {
@@ -14,6 +15,8 @@ type options struct {
 	config string
 	// goOn says to go on with what the namespace holds.
 	goOn bool
+	// plan says to open all tasks at once, as a plan.
+	plan bool
 }
 
 // largest keeps every sum within 64 bits, in Go and in the shell.
@@ -21,8 +24,15 @@ const largest = 1_000_000_000
 
 func parse(args []string) (options, error) {
 	var o options
-	if len(args) > 0 && args[0] == "--continue" {
-		o.goOn, args = true, args[1:]
+	for ; len(args) > 0 && strings.HasPrefix(args[0], "--"); args = args[1:] {
+		switch args[0] {
+		case "--continue":
+			o.goOn = true
+		case "--plan":
+			o.plan = true
+		default:
+			return o, fmt.Errorf("%s is not known\n%w", args[0], errUsage)
+		}
 	}
 	if len(args) != 4 {
 		return o, fmt.Errorf("expecting 4 arguments (%d given)\n%w", len(args), errUsage)
