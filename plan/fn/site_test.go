@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // newSite starts a server and a worker of four slots that serves the functions, and
 // programs that stand in dir; it returns a manager.
