@@ -48,8 +48,10 @@ func (l *link) requests() {
 		if err != nil {
 			return
 		}
+		args := words(request)
+		l.proxy.reached(args, nil)
 		l.proxy.gate.pass()
-		if _, err := l.server.Write(l.push(request)); err != nil {
+		if _, err := l.server.Write(l.push(request.raw, args)); err != nil {
 			return
 		}
 	}
@@ -69,6 +71,7 @@ func (l *link) replies() {
 			close(drop.done) // first, so that a client that sees the cut finds Done closed
 			return
 		}
+		l.proxy.gate.pass() // this may have been the reply to halt at
 		if l.muted.Load() {
 			continue
 		}
@@ -78,14 +81,19 @@ func (l *link) replies() {
 	}
 }
 
+// words are those of a request.
+func words(request value) []string {
+	args := make([]string, 0, len(request.elems))
+	for _, e := range request.elems {
+		args = append(args, string(e.text))
+	}
+	return args
+}
+
 // push notes a request and returns what to send: one that is refused does not
 // reach Redis, but something must, so that the answers keep their order.
-func (l *link) push(request value) []byte {
-	a := asked{args: make([]string, 0, len(request.elems))}
-	for _, e := range request.elems {
-		a.args = append(a.args, string(e.text))
-	}
-	raw := request.raw
+func (l *link) push(raw []byte, args []string) []byte {
+	a := asked{args: args}
 	if a.answer = l.proxy.refusal(a.args); a.answer != "" {
 		raw = encode("ECHO", "refused")
 	}
@@ -111,5 +119,6 @@ func (l *link) answer(reply value) ([]byte, *Drop) {
 	if a.answer != "" {
 		return []byte("-" + a.answer + "\r\n"), nil
 	}
+	l.proxy.reached(a.args, reply.raw)
 	return reply.raw, l.proxy.take(a.args, reply.raw)
 }

@@ -22,6 +22,7 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	drops   []*Drop
+	stops   *Halt // nil for none
 	links   map[*link]struct{}
 	refuses bool
 	refused Match
