@@ -11,11 +11,15 @@ import (
 	"github.com/tdf-go/tdf/internal/redistest"
 )
 
-// TestMain also makes the test binary a manager that dies in its handler, and
-// removes the programs that were built for the tests.
+// managers are what the test binary can be with three arguments: the name of it, the
+// configuration, and a file.
+var managers = map[string]func(cfg, file string) error{fragileManager: runFragile, planBuilder: runBuilder}
+
+// TestMain also makes the test binary a manager, and removes the programs that were
+// built for the tests.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 4 && os.Args[1] == fragileManager {
-		if err := runFragile(os.Args[2], os.Args[3]); err != nil {
+	if len(os.Args) == 4 && managers[os.Args[1]] != nil {
+		if err := managers[os.Args[1]](os.Args[2], os.Args[3]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

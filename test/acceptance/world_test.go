@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/internal/audit"
 	"github.com/tdf-go/tdf/internal/daemontest"
@@ -197,8 +200,8 @@ func (w *world) hash(t *testing.T, id int64) map[string]string {
 	return fields
 }
 
-// sound runs the audit over the whole namespace.
-func (w *world) sound(t *testing.T) {
+// sound runs the audit over the whole namespace, and returns how much that finds.
+func (w *world) sound(t *testing.T) (findings int) {
 	t.Helper()
 	report, err := audit.Verify(t.Context(), w.Store)
 	if err != nil {
@@ -207,6 +210,17 @@ func (w *world) sound(t *testing.T) {
 	for _, v := range report.Violations {
 		t.Errorf("verify: %+v", v)
 	}
+	return len(report.Violations)
+}
+
+// lastTask is the highest id of a task so far.
+func (w *world) lastTask(t *testing.T) int64 {
+	t.Helper()
+	id, err := w.Raw.Get(t.Context(), w.Key("task_id")).Int64()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		t.Fatal(err)
+	}
+	return id
 }
 
 // running are the processes of programs of this namespace, wherever they went.
