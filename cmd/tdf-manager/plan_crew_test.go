@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,14 +19,16 @@ import (
 )
 
 // planCrew is a server and a worker whose programs are Go functions: echo gives its
-// words joined by +, and so does flaky once it was mended.
+// words joined by +, and so do flaky once it was mended, and gate once it was opened.
 type planCrew struct {
 	mended atomic.Bool
+	open   func()
 }
 
 func (b *bench) planCrew() *planCrew {
 	b.t.Helper()
-	c := &planCrew{}
+	opened := make(chan struct{})
+	c := &planCrew{open: sync.OnceFunc(func() { close(opened) })}
 	echo := func(_ context.Context, j *worker.Job) error {
 		_, err := fmt.Fprintln(j.Stdout, strings.Join(j.Args, "+"))
 		return err
@@ -36,6 +39,14 @@ func (b *bench) planCrew() *planCrew {
 		}
 		return echo(ctx, j)
 	}
+	gate := func(ctx context.Context, j *worker.Job) error {
+		select {
+		case <-opened:
+			return echo(ctx, j)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 	srv, err := server.New(server.Options{Name: "server", Store: b.dial(), Log: zerolog.Nop()})
 	if err != nil {
 		b.t.Fatal(err)
@@ -43,13 +54,14 @@ func (b *bench) planCrew() *planCrew {
 	o := worker.DefaultOptions()
 	o.Name, o.Node, o.Store, o.Log, o.SpoolDir = "w", "n", b.dial(), zerolog.Nop(), b.t.TempDir()
 	o.Slots, o.DiskReserve, o.KillGrace = 2, 0, 100*time.Millisecond
-	o.Handlers = map[string]worker.Handler{"echo": echo, "flaky": flaky}
+	o.Handlers = map[string]worker.Handler{"echo": echo, "flaky": flaky, "gate": gate}
 	w, err := worker.New(o)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	b.background(srv.Run)
 	b.background(w.Run)
+	b.t.Cleanup(c.open) // before the daemons end
 	return c
 }
 

@@ -12,63 +12,86 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
+// planRunning is the verb plan run with its flags.
+type planRunning struct {
+	planSubmission
+
+	quiet bool
+	json  *bool
+}
+
 func (a *app) planRun() *cobra.Command {
-	sub := &planSubmission{}
+	run := &planRunning{}
 	cmd := &cobra.Command{
 		Use: "run FILE", Short: "Make a plan from a file, let it run, and wait for its end",
-		Long: "run does what submit does and then waits, with the progress on stderr. It ends with 0 if the plan is\n" +
-			"completed, and with 1 if it has failed, was cancelled or is held. Interrupted, it leaves the plan running.",
+		Long: "run does what submit does and then waits, with the progress on stderr: how many tasks are in which state, which\n" +
+			"run, how long the rest takes by how long others took, and the critical path, the longest chain of tasks that\n" +
+			"are still to end. It ends with 0 if the plan is completed, and with 1 if it has failed, was cancelled or is\n" +
+			"held. Interrupted, it leaves the plan running.",
 		Example: "  tdf-manager plan run pipeline.yaml -p day=2026-11-21",
 	}
-	sub.flags(cmd)
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = a.withBoth(func(ctx context.Context, s *session) error {
-		id, err := sub.submit(ctx, s)
-		if err != nil {
-			return err
-		}
-		if !*asJSON {
-			if err := printf(s.out, "%s: %s\n", planName(&manager.Plan{ID: id, Name: sub.source.plan.Name}), sub.source.stepsText()); err != nil {
-				return err
-			}
-		}
-		p, err := waitPlan(ctx, s, id)
-		if err != nil {
-			return fmt.Errorf("plan %d goes on without being watched; see tdf-manager plan show %d: %w", id, id, err)
-		}
-		return finishPlan(ctx, s, p, *asJSON)
-	})
+	run.flags(cmd)
+	cmd.Flags().BoolVarP(&run.quiet, "quiet", "q", false, "print the id of the plan only, and no progress")
+	run.json = jsonFlag(cmd)
+	cmd.MarkFlagsMutuallyExclusive("quiet", "json")
+	cmd.RunE = a.withBoth(run.do)
 	return cmd
+}
+
+func (r *planRunning) do(ctx context.Context, s *session) error {
+	id, err := r.submit(ctx, s)
+	if err == nil {
+		err = r.announce(s, id)
+	}
+	if err != nil {
+		return err
+	}
+	p, err := waitPlan(ctx, s, id, r.quiet)
+	switch {
+	case err != nil:
+		return fmt.Errorf("plan %d goes on without being watched; see tdf-manager plan show %d: %w", id, id, err)
+	case r.quiet:
+		return planCode(p)
+	default:
+		return finishPlan(ctx, s, p, *r.json)
+	}
+}
+
+// announce prints which plan was made.
+func (r *planRunning) announce(s *session, id int64) error {
+	switch {
+	case *r.json:
+		return nil
+	case r.quiet:
+		return printf(s.out, "%d\n", id)
+	default:
+		return printf(s.out, "%s: %s\n", planName(&manager.Plan{ID: id, Name: r.source.plan.Name}), r.source.stepsText())
+	}
 }
 
 // errHeld is the cause of a wait that ends because the plan is held.
 var errHeld = errors.New("held")
 
-// waitPlan shows the progress of a plan until it is over or held.
-func waitPlan(ctx context.Context, s *session, id int64) (*manager.Plan, error) {
+// waitPlan waits until a plan is over or held. It shows the progress, unless it is to be quiet.
+func waitPlan(ctx context.Context, s *session, id int64, quiet bool) (*manager.Plan, error) {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	show := newDisplay(s)
+	show := func(*manager.Plan) {}
+	if !quiet {
+		display := newPlanDisplay(ctx, s)
+		defer display.close()
+		show = display.update
+	}
 	p, err := s.manager.WaitPlan(within, id, func(p *manager.Plan) {
-		show.update(planProgress(p))
+		show(p)
 		if p.State == manager.PlanHeld {
 			cancel(errHeld)
 		}
 	})
-	show.close()
 	if errors.Is(context.Cause(within), errHeld) {
 		err = nil
 	}
 	return p, noPlan(err)
-}
-
-// planProgress is how far a plan is, for a display of tasks.
-func planProgress(p *manager.Plan) manager.Progress {
-	states := map[statemachine.State]int{}
-	for state, n := range p.Ended {
-		states[state] = int(n)
-	}
-	return manager.Progress{Total: int(p.Total), Done: int(p.Total - p.Left), States: states}
 }
 
 // finishPlan prints how a plan ended and turns it into an exit code.
@@ -88,8 +111,16 @@ func finishPlan(ctx context.Context, s *session, p *manager.Plan, asJSON bool) e
 	default:
 		err = printPlanEnd(s, p, failures, len(culprits))
 	}
-	if err != nil || p.State == manager.PlanCompleted {
+	if err != nil {
 		return err
+	}
+	return planCode(p)
+}
+
+// planCode is the exit code for how a plan ended.
+func planCode(p *manager.Plan) error {
+	if p.State == manager.PlanCompleted {
+		return nil
 	}
 	return cli.Exit(cli.ExitTaskFailed)
 }

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,21 +30,41 @@ func (a *app) planShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if graph != "" {
-			return drawPlan(ctx, s, p, graph)
-		}
-		if !*asJSON {
-			return showPlan(ctx, s, p)
-		}
 		tasks, err := s.plannedTasks(ctx, p.ID)
 		if err != nil {
 			return err
 		}
+		if graph != "" {
+			return drawPlan(s, p, tasks, graph)
+		}
+		ahead, err := s.outlook(ctx, p, tasks)
+		switch {
+		case err != nil:
+			return err
+		case !*asJSON:
+			return showPlan(s, p, tasks, ahead)
+		}
 		object := planObject(p)
+		if object["estimate"] = nil; !p.State.Over() {
+			object["estimate"] = ahead.object()
+		}
 		object["tasks"] = objectsOf(tasks, func(t **planned) map[string]any { return (*t).object() })
 		return cli.WriteJSON(s.out, object)
 	})
 	return cmd
+}
+
+// outlook works out what is still to come of a plan.
+func (s *session) outlook(ctx context.Context, p *manager.Plan, tasks []*planned) (*outlook, error) {
+	workers, err := s.manager.Workers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read workers: %w", err)
+	}
+	now, err := s.store.Now(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the time: %w", err)
+	}
+	return newPlanGraph(tasks).look(p.OnFailure, now, servedBy(workers)), nil
 }
 
 func (t *planned) object() map[string]any {
@@ -67,7 +87,7 @@ const (
 	mostInput = 40 // characters of an input
 )
 
-func showPlan(ctx context.Context, s *session, p *manager.Plan) error {
+func showPlan(s *session, p *manager.Plan, tasks []*planned, ahead *outlook) error {
 	table := cli.NewTable(s.out)
 	table.Row("plan", p.ID)
 	table.Row("name", dashText(p.Name))
@@ -77,6 +97,10 @@ func showPlan(ctx context.Context, s *session, p *manager.Plan) error {
 	table.Row("created", when(p.Created))
 	table.Row("ready", when(p.Ready))
 	table.Row("over", when(p.Over))
+	if !p.State.Over() && ahead.Tasks > 0 {
+		table.Row("left", ahead.leftText())
+		table.Row("critical path", ahead.pathText())
+	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
@@ -85,13 +109,12 @@ func showPlan(ctx context.Context, s *session, p *manager.Plan) error {
 			return err
 		}
 	}
-	return listPlanned(ctx, s, p)
+	return listPlanned(s, p, tasks)
 }
 
-func listPlanned(ctx context.Context, s *session, p *manager.Plan) error {
-	tasks, err := s.plannedTasks(ctx, p.ID)
-	if err != nil || len(tasks) == 0 {
-		return err
+func listPlanned(s *session, p *manager.Plan, tasks []*planned) error {
+	if len(tasks) == 0 {
+		return nil
 	}
 	if err := printf(s.out, "\n"); err != nil {
 		return err
@@ -132,29 +155,12 @@ func needsText(needs []store.Need) string {
 }
 
 // drawPlan draws the tasks of a plan.
-func drawPlan(ctx context.Context, s *session, p *manager.Plan, form string) error {
-	tasks, err := s.plannedTasks(ctx, p.ID)
-	if err != nil {
-		return err
-	}
+func drawPlan(s *session, p *manager.Plan, tasks []*planned, form string) error {
 	d := &planfile.Drawing{Name: planName(p)}
 	for _, t := range tasks {
 		d.Nodes = append(d.Nodes, t.node())
 	}
 	return draw(s.out, d, form)
-}
-
-// name is what the task is called: its step, with its program where that has another name.
-func (t *planned) name() string {
-	step, _, _ := strings.Cut(t.step, "[")
-	switch step {
-	case "":
-		return t.program
-	case t.program:
-		return t.step
-	default:
-		return t.step + " (" + t.program + ")"
-	}
 }
 
 func (t *planned) node() planfile.Node {

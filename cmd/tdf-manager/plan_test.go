@@ -120,7 +120,7 @@ func TestPlanSteering(t *testing.T) {
 	b := newBench(t)
 	id := strings.TrimSpace(b.must("plan", "submit", planFile(t, pipeline), "-p", "day=mon"))
 	wantText(t, b.must("plan", "hold", id, "--reason", "late"), "plan "+id+" (sums of mon): held; 0 of 4 tasks have ended\n")
-	wantText(t, b.must("plan", "show", id), "state       held", "it is held by ", ": late; tdf-manager plan resume "+id, "1   fetch     blocked")
+	wantText(t, b.must("plan", "show", id), "state          held", "it is held by ", ": late; tdf-manager plan resume "+id, "1   fetch     blocked")
 	if b.value(0, "plan", "resume", "last").(map[string]any)["state"] != "ready" {
 		t.Error("it is not resumed")
 	}

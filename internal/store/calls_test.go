@@ -217,7 +217,8 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.SetQueue(ctx, store.DefaultQueue, func(q *route.Queue) error { return q.Set("threads", "9") })
 		return err
 	},
-	"Census": func(ctx context.Context, st *store.Store) error { _, err := st.Census(ctx); return err },
+	"Census":    func(ctx context.Context, st *store.Store) error { _, err := st.Census(ctx); return err },
+	"EventSpan": func(ctx context.Context, st *store.Store) error { _, _, err := st.EventSpan(ctx); return err },
 	"Events": func(ctx context.Context, st *store.Store) error {
 		_, err := st.Events(ctx, "", 1)
 		return err

@@ -41,3 +41,23 @@ func textFields(m *redis.XMessage) map[string]string {
 	}
 	return fields
 }
+
+// EventSpan returns the ids of the oldest and the newest event that Redis keeps;
+// empty if it keeps none.
+func (s *Store) EventSpan(ctx context.Context) (oldest, newest string, err error) {
+	var first, last *redis.XMessageSliceCmd
+	err = s.pipelined(ctx, "events", func(p redis.Pipeliner) {
+		first = p.XRangeN(ctx, s.keys.events(), "-", "+", 1)
+		last = p.XRevRangeN(ctx, s.keys.events(), "+", "-", 1)
+	})
+	if err != nil {
+		return "", "", err
+	}
+	for _, m := range first.Val() {
+		oldest = m.ID
+	}
+	for _, m := range last.Val() {
+		newest = m.ID
+	}
+	return oldest, newest, nil
+}

@@ -112,6 +112,9 @@ func TestEvents(t *testing.T) {
 	if err := sp.Store.PublishEvents(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
+	if oldest, newest, err := sp.Store.EventSpan(t.Context()); oldest != "" || newest != "" || err != nil {
+		t.Errorf("from %q to %q, %v, want none", oldest, newest, err)
+	}
 	if none, err := sp.Store.Events(t.Context(), "", 2); err != nil || len(none) != 0 {
 		t.Error("events that are not kept any more:", none, err)
 	}

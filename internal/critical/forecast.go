@@ -1,0 +1,142 @@
+package critical
+
+import (
+	"slices"
+	"time"
+)
+
+// Forecast is what is still to come of a graph.
+type Forecast struct {
+	// Timed says that the times are known: at least one task has succeeded.
+	Timed bool
+	// Path are the places of the tasks of the longest chain that are to run still, in their order; by the number of
+	// tasks as long as no times are known. PathTime is how long it takes, if each of them begins at once.
+	Path     []int
+	PathTime time.Duration
+	// Work is how long all tasks that are to run still take together, Tasks how many they are.
+	Work  time.Duration
+	Tasks int
+}
+
+// Left is how long all of it still takes at least, with so many tasks running at a time; false if that is not known.
+func (f *Forecast) Left(slots int) (time.Duration, bool) {
+	if f.Tasks == 0 {
+		return 0, true
+	}
+	if !f.Timed || slots < 1 {
+		return 0, false
+	}
+	return max(f.PathTime, f.Work/time.Duration(slots)), true
+}
+
+// reach is a chain up to the end of a task. last is the last task of it that runs, -1 if none has to any more.
+type reach struct {
+	time        time.Duration
+	tasks, last int
+}
+
+func (r reach) longer(than reach) bool {
+	return r.time > than.time || r.time == than.time && r.tasks > than.tasks
+}
+
+// walk goes through the tasks of a graph, each behind those that it needs.
+type walk struct {
+	tasks     []Task
+	continues bool
+	expected  expectations
+
+	ends   []Phase // of those that have ended, or end now without having run; Waiting and Running of others
+	skips  []bool  // they are expected to be skipped, once others have ended
+	reach  []reach // until they are over
+	before []int   // the task before this one in its chain, -1 for none
+}
+
+// Look looks at a graph, whose tasks stand behind all that they need. continues says that also a failure is enough
+// for those that need success. All that has not ended is expected to succeed, once, and what runs only after a
+// failure to be skipped.
+func Look(tasks []Task, continues bool) Forecast {
+	n := len(tasks)
+	w := walk{
+		tasks: tasks, continues: continues, expected: expect(tasks),
+		ends: make([]Phase, n), skips: make([]bool, n), reach: make([]reach, n), before: make([]int, n),
+	}
+	f := Forecast{Timed: w.expected.all > 0}
+	longest := reach{last: -1}
+	for i := range tasks {
+		if w.visit(i) {
+			f.Tasks++
+			f.Work += w.expected.rest(&tasks[i])
+		}
+		if w.reach[i].longer(longest) {
+			longest = w.reach[i]
+		}
+	}
+	f.PathTime = longest.time
+	f.Path = w.path(longest)
+	return f
+}
+
+// visit finds out when a task is over, and whether it is to run until then.
+func (w *walk) visit(i int) bool {
+	t := &w.tasks[i]
+	w.before[i], w.reach[i].last = -1, -1
+	if w.ends[i] = t.Phase; t.Phase.Ended() {
+		return false
+	}
+	longest := reach{last: -1}
+	if t.Phase == Waiting {
+		var skipped bool
+		longest, skipped = w.waits(i)
+		if w.ends[i].Ended() {
+			return false
+		}
+		if skipped {
+			w.skips[i], w.reach[i] = true, longest
+			return false
+		}
+	}
+	w.before[i] = longest.last
+	w.reach[i] = reach{time: longest.time + w.expected.rest(t), tasks: longest.tasks + 1, last: i}
+	return true
+}
+
+// waits finds out when a task goes on: when all that it needs is over, or, if it is skipped because of one of them, when
+// the first of these is. It notes the end of one that never runs.
+func (w *walk) waits(i int) (until reach, skipped bool) {
+	first := reach{last: -1}
+	until.last = -1
+	for _, need := range w.tasks[i].Needs {
+		end, r := w.ends[need.Task], w.reach[need.Task]
+		if end.Ended() {
+			if w.ends[i] = verdict(need.On, end, w.continues); w.ends[i].Ended() {
+				return reach{last: -1}, false
+			}
+			continue
+		}
+		if w.skips[need.Task] {
+			end = Skipped
+		} else {
+			end = Succeeded
+		}
+		if verdict(need.On, end, w.continues) != Waiting && (!skipped || first.longer(r)) {
+			first, skipped = r, true
+		}
+		if r.longer(until) {
+			until = r
+		}
+	}
+	if skipped {
+		return first, true
+	}
+	return until, false
+}
+
+// path are the tasks of a chain, in their order.
+func (w *walk) path(r reach) []int {
+	path := make([]int, 0, r.tasks)
+	for i := r.last; i >= 0; i = w.before[i] {
+		path = append(path, i)
+	}
+	slices.Reverse(path)
+	return path
+}

@@ -1,0 +1,95 @@
+// Package ptytest gives tests a terminal of the kernel, of which the tested program has one side and the test the other.
+package ptytest
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/wait"
+)
+
+// Terminal is a terminal of 80 columns and 24 lines, which ends with the test.
+type Terminal struct {
+	// Master is the side of the person, Slave that of the program.
+	Master, Slave *os.File
+
+	drained chan struct{}
+	mu      sync.Mutex
+	written strings.Builder
+}
+
+// Open makes a terminal.
+func Open(t testing.TB) *Terminal {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Terminal{Master: master, Slave: slave, drained: make(chan struct{})}
+	p.Resize(t, 80, 24)
+	go p.drain()
+	t.Cleanup(p.close)
+	return p
+}
+
+func (p *Terminal) drain() {
+	defer close(p.drained)
+	buffer := make([]byte, 4096)
+	for {
+		n, err := p.Master.Read(buffer)
+		p.mu.Lock()
+		p.written.Write(buffer[:n])
+		p.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// close ends the drain: a master whose slave is closed has nothing more to read.
+func (p *Terminal) close() {
+	_ = p.Slave.Close()
+	<-p.drained
+	_ = p.Master.Close()
+}
+
+// Resize changes the size of the terminal.
+func (p *Terminal) Resize(t testing.TB, width, height uint16) {
+	t.Helper()
+	if err := unix.IoctlSetWinsize(int(p.Master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Text is all that was written to the terminal, escape sequences included.
+func (p *Terminal) Text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.written.String()
+}
+
+// patience is how long Await waits.
+const patience = time.Minute
+
+// Await waits until a text was written to the terminal.
+func (p *Terminal) Await(t testing.TB, want string) {
+	t.Helper()
+	wait.Eventually(t, patience, func() bool { return strings.Contains(p.Text(), want) }, "no %q on the terminal", want)
+}
