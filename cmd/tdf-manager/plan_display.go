@@ -32,7 +32,8 @@ type planDisplay struct {
 	// What follows belongs to the goroutine.
 	follow *planFollow
 	ahead  *outlook
-	drawn  int // lines on the terminal
+	drawn  int    // lines on the terminal
+	shown  string // these lines
 
 	stop func()
 	done sync.WaitGroup
@@ -118,19 +119,20 @@ func (d *planDisplay) draw() {
 // paint puts lines in the place of those that were drawn last.
 func (d *planDisplay) paint(lines []string) {
 	width := terminalWidth(d.out)
+	for i := range lines {
+		lines[i] = ansi.Truncate(lines[i], width-1, "…")
+	}
+	all := strings.Join(lines, "\n")
+	if d.drawn > 0 && all == d.shown {
+		return
+	}
 	var text strings.Builder
 	text.WriteString("\r")
 	if d.drawn > 1 {
 		fmt.Fprintf(&text, "\x1b[%dA", d.drawn-1)
 	}
-	text.WriteString("\x1b[J")
-	for i, line := range lines {
-		if i > 0 {
-			text.WriteString("\n")
-		}
-		text.WriteString(ansi.Truncate(line, width-1, "…"))
-	}
-	d.drawn = len(lines)
+	text.WriteString("\x1b[J" + all)
+	d.drawn, d.shown = len(lines), all
 	_, _ = io.WriteString(d.out, text.String()) // a terminal that cannot be written shows nothing
 }
 

@@ -62,6 +62,10 @@ func TestPaint(t *testing.T) {
 			t.Errorf("the screen shows %q, want %q", got, lines)
 		}
 	}
+	before := out.Len()
+	if d.paint([]string{"done"}); out.Len() != before {
+		t.Error("what stands there already is drawn again")
+	}
 }
 
 // ahead is an outlook over tasks in these states, with what each needs.
