@@ -43,6 +43,12 @@ chaos: ## kill, freeze and starve everything at random: make chaos SEED=7 DURATI
 	@TDF_CHAOS_SEED='$(SEED)' TDF_CHAOS_DURATION='$(or $(DURATION),1m)' CHAOS_REPORT='$(abspath $(REPORT))' TDF_CHAOS_FORGET='$(FORGET)' \
 		go test -count=1 -timeout=0 -v -run '^TestKilledAtRandom$$' ./test/chaos
 
+.PHONY: stress-plans
+stress-plans: ## a plan of 100 tasks while all is killed: make stress-plans SEEDS=20, or SEED=7
+	@scripts/setup-test.sh
+	@TDF_STRESS_SEEDS='$(or $(SEEDS),20)' TDF_STRESS_SEED='$(SEED)' \
+		go test -count=1 -timeout=0 -v -run '^TestPlanWhileAllIsKilled$$' ./test/acceptance
+
 .PHONY: lint
 lint: ## gofmt and golangci-lint (built from source on first use)
 	@scripts/lint.sh

@@ -22,7 +22,7 @@ func (w *world) launch(t *testing.T, dir, name string, args ...string) *daemon {
 // start starts a command that runs until the test ends.
 func (w *world) start(t *testing.T, cmd *exec.Cmd) *daemon {
 	t.Helper()
-	cmd.Env = slices.Concat(raceSettings, cmd.Env)
+	cmd.Env = slices.Concat(raceSettings, w.environ, cmd.Env)
 	d := daemontest.Start(t, patience, cmd)
 	w.daemons = append(w.daemons, d)
 	return d

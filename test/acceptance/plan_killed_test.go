@@ -2,121 +2,199 @@ package acceptance
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"text/tabwriter"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/wait"
 	"github.com/tdf-go/tdf/manager"
-	"github.com/tdf-go/tdf/plan"
+	sm "github.com/tdf-go/tdf/statemachine"
 )
 
-// numbered prints its number. It is called with the number, with those that it needs in
-// one word such as 3,1,4, and then with their results; it fails if these are others, or
-// if it is not alone.
-const numbered = `number=$1 wanted=$2 lock=$3/$1
-shift 3
+// numbered brings its number. It is called with the number, with those that it needs in
+// one word such as -3,1,4, with a directory outside TDF, how long it naps, and then with
+// their results; it says in a ledger if these are others, or if it is not alone: the
+// kernel keeps its lock for as long as anything of it lives.
+const numbered = `number=$1 wanted=$2 dir=$3 nap=$4
+shift 4
+say() { echo "$number $TDF_ROUND $TDF_WORKER $1" >>"$dir/ledger"; }
+fail() { say wrong; echo "task $number $1" >&2; exit 1; }
+exec 9>"$dir/$number.lock"
+flock -n 9 || fail "is not alone"
+say start
 IFS=,
-[ "$*" = "${wanted#-}" ] || { echo "task $number got '$*' and wants '${wanted#-}'" >&2; exit 1; }
-mkdir "$lock" 2>/dev/null || { read round <"$lock/round"; [ "$round" != "$TDF_ROUND" ]; } || { echo "$number is not alone" >&2; exit 1; }
-echo "$TDF_ROUND" >"$lock/round"
-sleep 0.5
-read round <"$lock/round"
-[ "$round" = "$TDF_ROUND" ] || { echo "$number was begun again beside itself" >&2; exit 1; }
+[ "-$*" = "$wanted" ] || fail "got '$*' and wants '$wanted'"
+sleep "$nap"
+say end
 echo "$number"`
 
-// P07, P09 and P16: a plan in which most tasks need five others, while a worker is
-// killed every second, and a server every two: it is completed, every argument exact,
-// every task alone.
+// The size of the plan, as zk-plan has it (P15).
+const (
+	stressWorkers = 10
+	stressTasks   = 100
+	stressNeeds   = 10
+	stressPortion = 10
+)
+
+// P07, P15 and P16: a plan in which all but the first ten tasks need ten others, on ten
+// workers. The manager that builds it is killed twice while it adds, and once more; a
+// worker is killed every second, and two servers and the manager that archives at random
+// moments. Every argument is exact, every task alone, and nothing is there twice.
+//
+// `make stress-plans` does this with many seeds.
 func TestPlanWhileAllIsKilled(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.leasing(t)
-	members := []*daemon{w.serverWith(t, "server-2", shortLeaseSet)}
-	for i := range 3 {
-		members = append(members, w.worker(t, fmt.Sprint("w", i), "slots=1"))
+	seeds, weather := stressSeeds(t)
+	var report strings.Builder
+	table := tabwriter.NewWriter(&report, 0, 0, 1, ' ', tabwriter.Debug)
+	fmt.Fprintln(table, "seed\tseconds\tworkers killed\tservers killed\tmanagers killed\trounds begun\tlosses\tfindings")
+	for _, seed := range seeds {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { newStorm(t, seed, weather).blow(t, table) })
 	}
-	p, tasks := w.numbers(t, 60, 5)
-	if err := p.Ready(t.Context()); err != nil {
+	_ = table.Flush() // to memory
+	t.Logf("\n%s", report.String())
+}
+
+// stressSeeds are those of TDF_STRESS_SEEDS (1 to that number) or TDF_STRESS_SEED, or
+// else one at random, for less long.
+func stressSeeds(t *testing.T) ([]uint64, weather) {
+	t.Helper()
+	number := func(name string) uint64 {
+		text := os.Getenv(name)
+		n, err := strconv.ParseUint(text, 10, 64)
+		if text != "" && err != nil {
+			t.Fatalf("%s=%s: want a whole number", name, text)
+		}
+		return n
+	}
+	long := weather{nap: "0.5", kills: 60}
+	if n := number("TDF_STRESS_SEED"); n > 0 {
+		return []uint64{n}, long
+	}
+	var seeds []uint64
+	for n := range number("TDF_STRESS_SEEDS") {
+		seeds = append(seeds, n+1)
+	}
+	if len(seeds) == 0 {
+		return []uint64{rand.Uint64()}, weather{nap: "0.2", kills: 12}
+	}
+	return seeds, long
+}
+
+// stressRecipe is the plan of a seed.
+func (w *world) stressRecipe(t *testing.T, rnd *rand.Rand, nap string) (r *recipe, dir string) {
+	t.Helper()
+	dir = w.own(t, "numbers")
+	allow(t, dir, 0o777)
+	r = &recipe{Name: "numbers", Program: w.script(t, "numbered", numbered), Portion: stressPortion, Pace: 20 * time.Millisecond}
+	unlimited := manager.Unlimited
+	r.Program.MaxLosses = &unlimited
+	for i := range stressTasks {
+		var words []string
+		var needs []int
+		if i >= stressNeeds {
+			needs = rnd.Perm(i)[:stressNeeds]
+		}
+		for _, k := range needs {
+			words = append(words, strconv.Itoa(k))
+		}
+		r.Steps = append(r.Steps, recipeStep{Argv: []string{strconv.Itoa(i), "-" + strings.Join(words, ","), dir, nap}, Needs: needs})
+	}
+	return r, dir
+}
+
+// entered is a line of the ledger.
+type entered struct {
+	number, round int
+	worker, what  string
+}
+
+// stressLedger reads what the programs say themselves.
+func stressLedger(t *testing.T, dir string) []entered {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "ledger"))
+	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 0))
-	over := make(chan plan.Status, 1)
-	go func() {
-		status, err := p.Wait(t.Context())
-		if err != nil {
-			t.Error(err)
+	var all []entered
+	for line := range strings.Lines(string(text)) {
+		var e entered
+		if _, err := fmt.Sscan(line, &e.number, &e.round, &e.worker, &e.what); err != nil {
+			t.Fatalf("line %q: %v", line, err)
 		}
-		over <- status
-	}()
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	var status plan.Status
-	kills := 0
-	for done := false; !done; {
-		select {
-		case status = <-over:
-			done = true
-		case <-tick.C:
-			if kills == 12 {
-				continue // let it come to its end
-			}
-			i := 1 + rnd.IntN(len(members)-1)
-			w.kill(t, members[i])
-			members[i] = w.worker(t, fmt.Sprintf("w%d-%d", i, kills), "slots=1")
-			if kills++; kills%2 == 0 {
-				w.kill(t, members[0])
-				members[0] = w.serverWith(t, fmt.Sprint("server-", 2+kills), shortLeaseSet)
-			}
-		}
+		all = append(all, e)
 	}
-	if status.State != manager.PlanCompleted || kills == 0 {
-		t.Errorf("after %d kills: %+v", kills, status)
+	return all
+}
+
+// check looks at all that is left of the plan.
+func (s *storm) check(t *testing.T, took time.Duration, table io.Writer) {
+	t.Helper()
+	plans, err := s.manager.Plans(t.Context(), 0, 10)
+	if err != nil || len(plans) != 1 || plans[0].State != manager.PlanCompleted || plans[0].Total != stressTasks {
+		t.Fatalf("plans %+v, error %v: want one of %d tasks that is completed", plans, err, stressTasks)
 	}
-	losses := 0
-	for i, task := range tasks {
-		if result, err := p.Result(t.Context(), task); err != nil || result != fmt.Sprint(i) {
-			t.Errorf("task %d: result %q, error %v", i, result, err)
-		}
-		stored := w.Task(t, task.ID())
-		losses += stored.Losses
-		if stored.Fails > 0 {
-			t.Errorf("task %d has failed: %s", i, stored.Fields["0:error"])
-		}
-	}
-	t.Logf("%d kills, %d losses", kills, losses)
+	wait.Eventually(t, planPatience, func() bool {
+		return s.Raw.ZCard(t.Context(), s.Key(string(sm.Archived))).Val() == stressTasks && len(s.running()) == 0
+	}, "not all is archived and gone")
+	begun, losses := s.checkRounds(t), s.checkTasks(t, plans[0].ID)
 	if losses == 0 {
 		t.Error("no worker was killed in the middle of a task: the run has shown too little")
 	}
-	w.sound(t)
+	findings := s.sound(t)
+	fmt.Fprintf(table, "%d\t%.0f\t%d\t%d\t%d\t%d\t%d\t%d\n", s.seed, took.Seconds(),
+		s.killed["worker"], s.killed["server"], s.killed["manager"]+s.killed["builder"], begun, losses, findings)
 }
 
-// numbers is a plan of n tasks, of which each but the first few needs so many of those before it.
-func (w *world) numbers(t *testing.T, n, needs int) (*plan.Plan, []*plan.Task) {
+// checkRounds reads the ledger, and returns how many rounds have begun.
+func (s *storm) checkRounds(t *testing.T) (begun int) {
 	t.Helper()
-	m := w.project(t)
-	p, err := plan.New(t.Context(), m, "numbers")
+	ended := map[int]bool{}
+	rounds := map[entered]bool{}
+	for _, e := range stressLedger(t, s.dir) {
+		switch e.what {
+		case "start":
+			begun++
+			if one := (entered{number: e.number, round: e.round}); rounds[one] {
+				t.Errorf("round %d of %d was begun twice", e.round, e.number)
+			} else {
+				rounds[one] = true
+			}
+		case "end":
+			ended[e.number] = true
+		default:
+			t.Errorf("%d, round %d, at %s: %s", e.number, e.round, e.worker, e.what)
+		}
+	}
+	if len(ended) != stressTasks {
+		t.Errorf("%d numbers have come to their end, want %d", len(ended), stressTasks)
+	}
+	return begun
+}
+
+// checkTasks reads the tasks of the plan, and returns how often they lost their worker.
+func (s *storm) checkTasks(t *testing.T, plan int64) (losses int) {
+	t.Helper()
+	ids, err := s.manager.PlanTasks(t.Context(), plan, 0, 2*stressTasks)
+	if err != nil || len(ids) != stressTasks || s.lastTask(t) != stressTasks {
+		t.Fatalf("the plan has %d tasks, of %d that were ever made; error %v", len(ids), s.lastTask(t), err)
+	}
+	results, err := s.manager.Results(t.Context(), ids...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec, locks := w.script(t, "numbered", numbered), t.TempDir()
-	unlimited := manager.Unlimited
-	spec.MaxLosses = &unlimited
-	tasks := make([]*plan.Task, n)
-	for i := range tasks {
-		var words []string
-		var deps []plan.Dep
-		for j := range needs {
-			if i < needs {
-				break
-			}
-			k := (i*7 + j*3) % i
-			words, deps = append(words, fmt.Sprint(k)), append(deps, tasks[k])
+	for i, id := range ids {
+		task := s.Task(t, id)
+		losses += task.Losses
+		if results[i].Text != strconv.Itoa(i) || task.Fails > 0 {
+			t.Errorf("task %d: result %q, %d fails: %s", i, results[i].Text, task.Fails, task.Fields["0:error"])
 		}
-		spec.Argv = []string{fmt.Sprint(i), "-" + strings.Join(words, ","), locks}
-		tasks[i] = p.Add(spec, deps...)
 	}
-	return p, tasks
+	return losses
 }

@@ -33,7 +33,8 @@ const patience = 30 * time.Second
 type world struct {
 	*storetest.Space
 	dir, cfg string
-	private  string // where workers make the private directories of rounds
+	private  string   // where workers make the private directories of rounds
+	environ  []string // of all programs that are started
 	daemons  []*daemon
 }
 
