@@ -27,7 +27,7 @@ func TestHeartbeatHasItsOwnConnection(t *testing.T) {
 		t.Cleanup(cancel)
 		return ctx
 	}
-	if _, err := st.Lease(within(300*time.Millisecond)); err == nil {
+	if _, err := st.Lease(within(300 * time.Millisecond)); err == nil {
 		t.Error("the only connection was not in use")
 	}
 	if _, err := st.Renew(within(30*time.Second), w, store.Heartbeat{State: store.WorkerReady}); err != nil {
