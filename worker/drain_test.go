@@ -126,5 +126,5 @@ func TestIdleWorkerStopsAtOnce(t *testing.T) {
 	w.log.await(t, "no open task to claim")
 	begun := time.Now()
 	w.stop(t)
-	wait.Within(t, "stopping", begun, time.Now(), longestWait/2)
+	wait.Within(t, "stopping", begun, time.Now(), turnedAwayWait/2)
 }

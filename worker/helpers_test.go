@@ -82,6 +82,7 @@ func (s *site) options(tb testing.TB, st *store.Store) Options {
 	o.KillGrace, o.DrainTimeout, o.StopTimeout = time.Second, 0, 3*time.Second
 	o.Slots, o.Container, o.ProgramDir = 1, container(tb), s.programs
 	o.SpoolDir, o.DiskReserve = tb.TempDir(), 0
+	o.SleepInitial = 3 * time.Second // what is to be woken does not find its task by itself before
 	return o
 }
 

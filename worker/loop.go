@@ -3,19 +3,11 @@ package worker
 import (
 	"context"
 	"errors"
-	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/statemachine"
 )
-
-// longestWait is how long an idle worker trusts in being woken. Claim and wait
-// are two commands, and with the heartbeat an idle worker sends less than one
-// command a second.
-const longestWait = 3 * time.Second
 
 // dispatch claims tasks for the idle slots until ctx ends.
 func (w *Worker) dispatch(ctx context.Context) {
@@ -52,7 +44,7 @@ func (w *Worker) turn(ctx context.Context, free int) {
 	case err != nil:
 		timing.Pause(ctx, w.claiming.failed(err))
 	case len(reply.Tasks) > 0:
-		w.idling = false
+		w.idling, w.waits = false, 0
 		w.start(reply.Tasks, clock, incarnation) //nolint:contextcheck // rounds end by the worker's own stages
 	case claimAgain(&reply):
 		timing.Pause(ctx, w.claims.again.Next()) // next to nothing, unless it goes on so
@@ -85,31 +77,6 @@ func (w *Worker) claim(ctx context.Context, incarnation int64, free int) (store.
 	return reply, clock, nil
 }
 
-// idle waits until the worker is woken, the next task starts, or the longest
-// wait is over.
-func (w *Worker) idle(ctx context.Context, reply *store.ClaimReply) {
-	level := zerolog.InfoLevel
-	if w.idling {
-		level = zerolog.DebugLevel
-	}
-	w.idling = true
-	w.log.WithLevel(level).Msg("no open task to claim")
-	w.sayFull(reply)
-	w.resting.Store(true)
-	defer w.resting.Store(false)
-	if w.rules.outdated.Load() { // by a change that came before the wait: nobody ends it
-		return
-	}
-	woken, err := w.opts.Store.WaitWork(ctx, w.waitFor(reply), w.idleTime(reply))
-	switch {
-	case err == nil:
-		w.waiting.answered()
-	case ctx.Err() == nil:
-		timing.Pause(ctx, w.waiting.failed(err))
-	}
-	w.woken = woken
-}
-
 // useWakeUp passes the wake-up that led to a claim on if the claim had no use for
 // it. What claims nothing because of outdated rules, or finds more to look at, is
 // followed by another claim, which decides.
@@ -122,24 +89,6 @@ func (w *Worker) useWakeUp(ctx context.Context, reply *store.ClaimReply) {
 		return
 	}
 	w.woken = ""
-}
-
-// waitFor is what may end the wait after a claim that got nothing.
-func (w *Worker) waitFor(reply *store.ClaimReply) store.WaitFor {
-	return store.WaitFor{
-		Worker: w.opts.Name, Node: w.opts.Node, Turns: w.rules.last().turns,
-		Full: reply.Full, Elsewhere: reply.Elsewhere, NodeFull: reply.NodeFull,
-	}
-}
-
-// sayFull says which limits keep due tasks from this worker.
-func (w *Worker) sayFull(reply *store.ClaimReply) {
-	switch {
-	case reply.NodeFull:
-		w.log.Debug().Str("node", w.opts.Node).Str("set_aside", w.rules.last().setAside).Msg("the node takes no more tasks")
-	case len(reply.Full) > 0:
-		w.log.Debug().Strs("queues", reply.Full).Msg("limits or resources keep due tasks of these queues waiting")
-	}
 }
 
 // hear is told of changed queues and nodes, and makes an idle worker claim by
@@ -169,14 +118,6 @@ func (w *Worker) passOn(ctx context.Context) {
 		w.log.Debug().Err(err).Msg("could not pass a wake-up on") // others poll
 	}
 	w.woken = ""
-}
-
-func (w *Worker) idleTime(reply *store.ClaimReply) time.Duration {
-	d := min(longestWait, w.opts.SleepAfterNoProcessClaimed)
-	if next := reply.Next.Sub(reply.Now); reply.Next != statemachine.Never && next < timing.FromStd(d) {
-		d = timing.ToStd(next)
-	}
-	return max(d, time.Millisecond)
 }
 
 // resolveDoubt asks again for the tasks of a claim whose answer never came, so

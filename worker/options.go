@@ -84,8 +84,16 @@ type Options struct {
 	// SleepAfterSuccess and SleepAfterFailure are pauses of a slot after a round
 	// that was recorded without, or with, an error or was not recorded. Default 0.
 	SleepAfterSuccess, SleepAfterFailure time.Duration
-	// SleepAfterNoProcessClaimed bounds the wait of an idle worker, which is
-	// normally woken when a task is due; above 3 s it has no effect. Default 3 s.
+	// SleepInitial, SleepIncrease and SleepMax bound the waits of an idle worker, which
+	// is normally woken when a task is due: the first SleepInitial, each of those that
+	// follow SleepIncrease times as long, none longer than SleepMax, in whole
+	// milliseconds; after a task they begin anew (zk-plan: initial, increase, max).
+	// Default 100 ms, 1.5, 10 s.
+	SleepInitial  time.Duration
+	SleepIncrease float64
+	SleepMax      time.Duration
+	// SleepAfterNoProcessClaimed bounds each of these waits too (TDF document).
+	// Default 0, which is no such bound.
 	SleepAfterNoProcessClaimed time.Duration
 
 	// KillGrace is the time between SIGTERM and SIGKILL. Default 5 s.
@@ -126,6 +134,9 @@ const (
 	maxOutputLimit     = 256 << 20
 )
 
+// maxIncrease is the greatest factor between two waits.
+const maxIncrease = 1000
+
 // DefaultOptions gives the documented defaults; Name, Store, Programs and
 // Container remain to be set.
 func DefaultOptions() Options {
@@ -133,14 +144,14 @@ func DefaultOptions() Options {
 	return Options{
 		Slots: runtime.NumCPU(), Node: host, MaxThreads: noMaxThreads,
 		OutputLimit: defaultOutputLimit, KeepRounds: 10,
-		SleepAfterNoProcessClaimed: longestWait,
-		KillGrace:                  5 * time.Second,
-		DrainTimeout:               20 * time.Second,
-		StopTimeout:                5 * time.Second,
-		Environ:                    os.Environ(),
-		TempDir:                    os.TempDir(),
-		ProgramDir:                 ".",
-		DiskReserve:                64 << 20,
+		SleepInitial: 100 * time.Millisecond, SleepIncrease: 1.5, SleepMax: 10 * time.Second,
+		KillGrace:    5 * time.Second,
+		DrainTimeout: 20 * time.Second,
+		StopTimeout:  5 * time.Second,
+		Environ:      os.Environ(),
+		TempDir:      os.TempDir(),
+		ProgramDir:   ".",
+		DiskReserve:  64 << 20,
 	}
 }
 
@@ -151,6 +162,7 @@ func FromConfig(c config.Worker) Options {
 	o := DefaultOptions()
 	o.OutputFile, o.ErrorFile, o.OutputLimit = c.TaskOutputFilename, c.TaskErrorFilename, c.OutputLimit
 	o.SleepAfterSuccess, o.SleepAfterFailure = c.SleepAfterSuccess, c.SleepAfterFailure
+	o.SleepInitial, o.SleepIncrease, o.SleepMax = c.SleepInitial, c.SleepIncrease, c.SleepMax
 	o.SleepAfterNoProcessClaimed = c.SleepAfterNoProcessClaimed
 	o.KillGrace, o.DrainTimeout, o.Environment = c.KillGrace, c.DrainTimeout, c.Environment
 	o.FinishWithoutRedis, o.KeepRounds = c.OnRedisLoss == "finish", c.KeepRounds
@@ -223,6 +235,8 @@ func (o *Options) validateNumbers() error {
 		return &OptionError{"KeepRounds", o.KeepRounds, "use 0 for all, or a number of rounds"}
 	case o.MaxThreads < noMaxThreads:
 		return &OptionError{"MaxThreads", o.MaxThreads, "use -1 for no limit, 0 for nothing new, or a number of tasks"}
+	case !(o.SleepIncrease >= 1 && o.SleepIncrease <= maxIncrease): // the form is true for NaN
+		return &OptionError{"SleepIncrease", o.SleepIncrease, "use 1 to 1000, or DefaultOptions"}
 	case o.DiskReserve < 0:
 		return &OptionError{"DiskReserve", o.DiskReserve, "use 0 for none, or a number of bytes"}
 	}
@@ -232,7 +246,8 @@ func (o *Options) validateNumbers() error {
 		least time.Duration
 	}{
 		{"SleepAfterSuccess", o.SleepAfterSuccess, 0}, {"SleepAfterFailure", o.SleepAfterFailure, 0},
-		{"SleepAfterNoProcessClaimed", o.SleepAfterNoProcessClaimed, time.Millisecond},
+		{"SleepAfterNoProcessClaimed", o.SleepAfterNoProcessClaimed, 0},
+		{"SleepInitial", o.SleepInitial, time.Millisecond}, {"SleepMax", o.SleepMax, time.Millisecond},
 		{"KillGrace", o.KillGrace, 0}, {"DrainTimeout", o.DrainTimeout, 0}, {"StopTimeout", o.StopTimeout, time.Millisecond},
 	} {
 		if d.value < d.least {

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -26,7 +27,10 @@ func TestOptions(t *testing.T) {
 		"TempDir":                    func(o *Options) { o.TempDir = "/no/such/dir" },
 		"SleepAfterSuccess":          func(o *Options) { o.SleepAfterSuccess = -1 },
 		"SleepAfterFailure":          func(o *Options) { o.SleepAfterFailure = -1 },
-		"SleepAfterNoProcessClaimed": func(o *Options) { o.SleepAfterNoProcessClaimed = 0 },
+		"SleepAfterNoProcessClaimed": func(o *Options) { o.SleepAfterNoProcessClaimed = -1 },
+		"SleepInitial":               func(o *Options) { o.SleepInitial = 0 },
+		"SleepMax":                   func(o *Options) { o.SleepMax = 0 },
+		"SleepIncrease":              func(o *Options) { o.SleepIncrease = math.NaN() },
 		"Env":                        func(o *Options) { o.Env = "a b" },
 		"Labels":                     func(o *Options) { o.Labels = []string{"zone"} },
 		"Resources":                  func(o *Options) { o.Resources = map[string]int{"gpu": 0} },

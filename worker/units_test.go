@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 
@@ -27,23 +26,6 @@ func TestClock(t *testing.T) {
 	}
 	if now := c.now(); now < c.answer || now > c.answer.Add(5*sm.Second) {
 		t.Errorf("now is %d", now)
-	}
-}
-
-func TestIdleTime(t *testing.T) {
-	t.Parallel()
-	w := &Worker{opts: Options{SleepAfterNoProcessClaimed: time.Minute}}
-	for next, want := range map[sm.Time]time.Duration{
-		sm.Never: longestWait, 1e15 + 100e6: longestWait, 1e15 + 300e3: 300 * time.Millisecond,
-		1e15: time.Millisecond, 0: time.Millisecond,
-	} {
-		if got := w.idleTime(&store.ClaimReply{Next: next, Now: 1e15}); got != want {
-			t.Errorf("next %d: waits %v, want %v", next, got, want)
-		}
-	}
-	w.opts.SleepAfterNoProcessClaimed = 50 * time.Millisecond
-	if got := w.idleTime(&store.ClaimReply{Next: sm.Never}); got != 50*time.Millisecond {
-		t.Errorf("waits %v, want what the option says", got)
 	}
 }
 

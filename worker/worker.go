@@ -37,8 +37,9 @@ type Worker struct {
 	started                                         atomic.Bool
 	ready                                           chan struct{} // closed once the worker is registered
 
-	// What the dispatcher said last.
+	// What the dispatcher did and said last.
 	idling bool
+	waits  int // how many in a row brought nothing
 	paused string
 	woken  store.WakeUp // what ended its last wait; it is not decided yet whether it is used
 

@@ -25,13 +25,22 @@ func workerSection(w *Worker) section {
 			{"task_error_filename", "", text(&w.TaskErrorFilename, checkFilename), "The same for stderr."},
 			{"sleep_after_success", "0", seconds(&w.SleepAfterSuccess, 0, longest), "Pause after a round that succeeded."},
 			{"sleep_after_failure", "0", seconds(&w.SleepAfterFailure, 0, longest), "Pause after a round that failed."},
-			{"sleep_after_no_process_claimed", "3", seconds(&w.SleepAfterNoProcessClaimed, shortest, longest), "Longest wait of an idle worker, which is woken when a task is due."},
 			{"output_limit", "1MiB", size(&w.OutputLimit, kib, 256*mib), "How much of each stream is stored with the task; of more, head and tail are kept."},
 			{"kill_grace", "5", seconds(&w.KillGrace, 0, time.Hour), "Time between SIGTERM and SIGKILL for a program that must stop."},
 			{"program_dir", ".", text(&w.ProgramDir, notEmpty), "Directory that holds one directory per program; relative to the working directory."},
 			{"environment", "", list(&w.Environment, checkVariable), "Names of the worker's environment variables that programs may see too, separated by commas; `JAVA_*` are all that begin so."},
 			{"temp_dir", "", noneable(&w.TempDir), "Where private directories of rounds are made; empty for the system's choice."},
-		}, offerKeys(w), lifeKeys(w), limitKeys(w), fetchKeys(w)),
+		}, idleKeys(w), offerKeys(w), lifeKeys(w), limitKeys(w), fetchKeys(w)),
+	}
+}
+
+// idleKeys are about how long an idle worker waits.
+func idleKeys(w *Worker) []key {
+	return []key{
+		{"sleep_initial", "0.1", seconds(&w.SleepInitial, shortest, longest), "Longest wait of an idle worker before it looks for tasks again, if it had one before. It is woken at once when a task is due; this covers what wakes nobody, such as a worker that is killed in the moment it is woken."},
+		{"sleep_increase", "1.5", factor(&w.SleepIncrease, 1, 1000), "By how much each wait that brings nothing may be longer than the one before. After a task the waits begin with `sleep_initial` again."},
+		{"sleep_max", "10", seconds(&w.SleepMax, shortest, longest), "Where the waits stop growing; also counts if `sleep_initial` is longer. While limits keep due tasks from the worker it waits at most 3 seconds."},
+		{"sleep_after_no_process_claimed", infinite, bound(&w.SleepAfterNoProcessClaimed, shortest, longest), "Bounds every one of these waits, also the first; the shorter one of it and what the three above say counts. `inf` for no such bound."},
 	}
 }
 
@@ -42,7 +51,7 @@ func offerKeys(w *Worker) []key {
 		{"labels", "", list(&w.Labels, ruled(checkLabel)), "What this worker offers to tasks that demand it, as label=value, separated by commas."},
 		{"resources", "", resources(&w.Resources), "What this node has in all for tasks that ask for it, as name=number, separated by commas, for example `gpu=4,mem=65536`. The workers of one node share it and should all say the same."},
 		{"classes", "", list(&w.Classes, ruled(route.CheckOffer)), "Classes of queues that this worker serves, as name or name=version, separated by commas. A queue without a class is served by every worker, one with a class only by those that name it here."},
-		{"maxthreads", route.NoLimit.Text(), threads(&w.MaxThreads), "How many tasks may run at a time on this node, over all queues and all its workers; 0 for nothing new, `none` for no limit. `tdf-manager node set NODE maxthreads=N` counts instead, where given."},
+		{"maxthreads", route.Unlimited, threads(&w.MaxThreads), "How many tasks may run at a time on this node, over all queues and all its workers; 0 for nothing new. `none` means `unlimited` too. `tdf-manager node set NODE maxthreads=N` counts instead, where given."},
 	}
 }
 
@@ -53,7 +62,7 @@ func lifeKeys(w *Worker) []key {
 		{"on_redis_loss", "stop", word(&w.OnRedisLoss, "stop", "finish"), "When the lease cannot be renewed because nothing listens where Redis was: `stop` ends the programs before the lease does, `finish` lets them go on while that stays so, for hosts that reach Redis directly: a proxy, a tunnel or a firewall that refuses in its place is mistaken for a Redis that is gone. A worker that is cut off in any other way always stops them."},
 		{"spool_dir", "", noneable(&w.SpoolDir), "Where results wait that could not be delivered yet; empty for `.tdf/spool` in `program_dir`."},
 		{"disk_reserve", "64MiB", size(&w.DiskReserve, 0, tib), "Free space of `program_dir`, `temp_dir` and `spool_dir` below which nothing is claimed; 0 for none."},
-		{"keep_rounds", "10", integer(&w.KeepRounds, 0, 1_000_000), "Of how many rounds a task keeps its output, half of them the first and half the last; 0 for all."},
+		{"keep_rounds", "10", orNone(integer(&w.KeepRounds, 0, 1_000_000), "0"), "Of how many rounds a task keeps its output, half of them the first and half the last. 0 means `unlimited` too."},
 	}
 }
 
@@ -65,9 +74,9 @@ func limitKeys(w *Worker) []key {
 		{"cgroup", "", noneable(&w.Cgroup, checkCgroup), "Absolute path of a directory in the cgroup file system below which this worker may make cgroups; empty for its own cgroup."},
 		{"run_as", "", noneable(&w.RunAs, checkRunAs), "User, or user:group, that programs run as, by name or number; empty for the worker's own. Needs root. All programs of a worker have the same user and can read each other's files; the worker's own, such as its configuration, only if they may."},
 		{"wrapper", "", noneable(&w.Wrapper, checkWrapper), "Words put before `./run.sh`, for example `nice -n 10` or `bwrap --ro-bind / /`. They are split at blanks; no shell reads them."},
-		{"rlimits", "", list(&w.Rlimits, checkRlimit), "Resource limits of a program, as name=value separated by commas: `nofile`, `nproc`, `fsize`, `core`, `as`, `cpu` (seconds), `stack`, `data`, `memlock`; sizes may have units; `inf` for none."},
-		{"memory_max", "0", size(&w.MemoryMax, 0, 1024*tib), "Most memory of all processes of a round, by cgroup, at least 1MiB; 0 for no limit."},
-		{"pids_max", "0", integer(&w.PidsMax, 0, 4_194_304), "Most processes and threads of a round, by cgroup; 0 for no limit."},
+		{"rlimits", "", list(&w.Rlimits, checkRlimit), "Resource limits of a program, as name=value separated by commas: `nofile`, `nproc`, `fsize`, `core`, `as`, `cpu` (seconds), `stack`, `data`, `memlock`; sizes may have units; `unlimited` or `inf` for none."},
+		{"memory_max", route.Unlimited, orNone(size(&w.MemoryMax, 0, 1024*tib), "0"), "Most memory of all processes of a round, by cgroup, at least 1MiB. 0 means `unlimited` too."},
+		{"pids_max", route.Unlimited, orNone(integer(&w.PidsMax, 0, 4_194_304), "0"), "Most processes and threads of a round, by cgroup. 0 means `unlimited` too."},
 	}
 }
 

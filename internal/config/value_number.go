@@ -6,8 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
 )
+
+// infinite is how a time without end, or a bound that does not bind, is written.
+const infinite = "inf"
 
 // integer takes a whole number from least to most.
 func integer(into *int, least, most int) value {
@@ -23,6 +27,42 @@ func integer(into *int, least, most int) value {
 		*into = n
 		return nil
 	}}
+}
+
+// factor takes a number from least to most.
+func factor(into *float64, least, most float64) value {
+	short := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+	limits := "from " + short(least) + " to " + short(most)
+	return value{kind: "number", limits: limits, parse: func(s string) *fault {
+		f, wrong := parseNumber(s)
+		switch {
+		case wrong != nil:
+			return &fault{wrong.problem, "write a number " + limits}
+		case f < least || f > most:
+			return &fault{"out of range", "write a number " + limits}
+		}
+		*into = f
+		return nil
+	}}
+}
+
+// bound is seconds, or inf for 0, which is none.
+func bound(into *time.Duration, least, most time.Duration) value {
+	v := seconds(into, least, most)
+	v.limits += ", or " + infinite
+	finite := v.parse
+	v.parse = func(s string) *fault {
+		if n, wrong := parseNumber(s); wrong == nil && math.IsInf(n, 1) {
+			*into = 0
+			return nil
+		}
+		f := finite(s)
+		if f != nil {
+			f.remedy += ", or " + infinite
+		}
+		return f
+	}
+	return v
 }
 
 // size takes a number of bytes from least to most.
@@ -70,7 +110,7 @@ func span(into *string) value {
 	const limits = "above 0, or inf"
 	return value{kind: "seconds", limits: limits, parse: func(s string) *fault {
 		if n, f := parseNumber(s); f == nil && math.IsInf(n, 1) {
-			*into = "inf"
+			*into = infinite
 			return nil
 		}
 		d, err := ParseDuration(s)
@@ -88,12 +128,25 @@ func span(into *string) value {
 	}}
 }
 
-// limit takes a count or inf and keeps its text.
+// orNone lets the word unlimited stand for the number that means it.
+func orNone(v value, number string) value {
+	v.limits += ", or " + route.Unlimited
+	parse := v.parse
+	v.parse = func(s string) *fault {
+		if s == route.Unlimited {
+			s = number
+		}
+		return parse(s)
+	}
+	return v
+}
+
+// limit takes a count or unlimited and keeps its text, as records have it.
 func limit(into *string) value {
-	const limits = "0 or more, or inf"
+	const limits = "0 or more, or " + route.Unlimited
 	return value{kind: "whole number", limits: limits, parse: func(s string) *fault {
-		if n, f := parseNumber(s); f == nil && math.IsInf(n, 1) {
-			*into = "inf"
+		if n, f := parseNumber(s); s == route.Unlimited || f == nil && math.IsInf(n, 1) {
+			*into = infinite
 			return nil
 		}
 		n, err := strconv.ParseInt(s, 10, 32)
@@ -111,7 +164,7 @@ func limit(into *string) value {
 // keep returns the text as written, but one spelling for infinity.
 func keep(s string, n float64) string {
 	if math.IsInf(n, 1) {
-		return "inf"
+		return infinite
 	}
 	return s
 }

@@ -50,9 +50,9 @@ func resources(into *route.Resources) value {
 	}}
 }
 
-// threads takes a number of tasks, or none.
+// threads takes a number of tasks, or unlimited.
 func threads(into *route.Limit) value {
-	return value{kind: "whole number", limits: "0 or more, or none", parse: func(s string) *fault {
+	return value{kind: "whole number", limits: "0 or more, or " + route.Unlimited, parse: func(s string) *fault {
 		l, err := route.ParseLimit(s)
 		if err == nil {
 			*into = l

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/tdf-go/tdf/internal/route"
 )
 
 // optional makes a check let the empty text pass.
@@ -26,19 +28,19 @@ func RlimitNames() []string {
 const Unlimited = math.MaxUint64
 
 // ParseRlimit reads name=value: a number or a size as [ParseSize] reads it, or
-// inf for [Unlimited]. The error is an *Error.
+// unlimited or inf for [Unlimited]. The error is an *Error.
 func ParseRlimit(s string) (name string, value uint64, err error) {
 	name, text, ok := strings.Cut(s, "=")
 	if !ok || !slices.Contains(RlimitNames(), name) {
 		return "", 0, invalid("not a resource limit",
 			"write name=value with one of "+strings.Join(RlimitNames(), " ")+", for example nofile=1024")
 	}
-	if text == "inf" {
+	if text == route.Unlimited || text == infinite {
 		return name, Unlimited, nil
 	}
 	n, err := ParseSize(text)
 	if err != nil {
-		return "", 0, invalid("not a value of "+name, "write a number (for cpu: seconds), a size such as 1GiB, or inf")
+		return "", 0, invalid("not a value of "+name, "write a number (for cpu: seconds), a size such as 1GiB, or unlimited")
 	}
 	return name, uint64(n), nil
 }

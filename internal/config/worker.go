@@ -67,8 +67,14 @@ type Worker struct {
 	// SleepAfterSuccess and SleepAfterFailure are pauses after a round that
 	// did or did not succeed (default 0, no pause).
 	SleepAfterSuccess, SleepAfterFailure time.Duration
-	// SleepAfterNoProcessClaimed bounds the wait of an idle worker, which is
-	// normally woken at once when a task is due (default 3s, at least 10ms).
+	// SleepInitial, SleepIncrease and SleepMax bound the waits of an idle worker,
+	// which is normally woken at once when a task is due: the first one, the factor
+	// between two of them, the longest (default 100ms, 1.5, 10s).
+	SleepInitial  time.Duration
+	SleepIncrease float64
+	SleepMax      time.Duration
+	// SleepAfterNoProcessClaimed bounds each of these waits as well; 0 (default,
+	// written inf) means it does not.
 	SleepAfterNoProcessClaimed time.Duration
 
 	// OutputLimit is how many bytes of each stream are stored with the task;

@@ -146,7 +146,7 @@ func TestFinishNeedsOneAddress(t *testing.T) {
 
 func TestParseRlimit(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]uint64{"nofile=1024": 1024, "as=2GiB": 2 << 30, "core=0": 0, "stack=inf": Unlimited} {
+	for text, want := range map[string]uint64{"nofile=1024": 1024, "as=2GiB": 2 << 30, "core=0": 0, "stack=inf": Unlimited, "data=unlimited": Unlimited} {
 		name, value, err := ParseRlimit(text)
 		if err != nil || value != want || name+"=" != text[:len(name)+1] {
 			t.Errorf("%s: %s %d %v, want %d", text, name, value, err, want)

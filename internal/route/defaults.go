@@ -68,9 +68,9 @@ func oneOf(words ...string) func(string) (string, error) {
 }
 
 func count(s string) (string, error) {
-	l, err := statemachine.ParseLimit(s)
-	if err != nil || l > maxCount && l != statemachine.Unlimited {
-		return "", bad("", s, "a whole number from 0 to 1000000000, or inf; write for example 3")
+	l, err := ParseCount(s)
+	if err != nil {
+		return "", err
 	}
 	return l.Text(), nil
 }

@@ -147,7 +147,7 @@ func TestDefaults(t *testing.T) {
 		{"fail_on", map[string]string{"any": "any", "stderr": "stderr", "exit": "exit"}, []string{"stdout"}, false},
 		{"fatal_exit_codes", map[string]string{"75,1,75,255,0": "0,1,75,255"}, []string{"256", "-1", "1,", "1, 2", "x"}, true},
 		{"labels", map[string]string{"b=1,a=1": "a=1,b=1"}, []string{"a"}, true},
-		{"max_fails", map[string]string{"3": "3", "inf": "inf", "Infinity": "inf", "0": "0"}, []string{"-1", "1.5", "1000000001", "none"}, false},
+		{"max_fails", map[string]string{"3": "3", "inf": "inf", "Infinity": "inf", "unlimited": "inf", "0": "0"}, []string{"-1", "1.5", "1000000001", "none", "Unlimited"}, false},
 		{"max_faults", map[string]string{"3": "3"}, []string{"-1"}, false},
 		{"max_losses", map[string]string{"3": "3"}, []string{"-1"}, false},
 		{"max_timeouts", map[string]string{"3": "3"}, []string{"-1"}, false},

@@ -101,6 +101,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return st.Progress(ctx, &statemachine.Task{ID: 1}, store.Progress{})
 	},
 	"PublishLease": func(ctx context.Context, st *store.Store) error { return st.PublishLease(ctx, second) },
+	"Remind":       func(ctx context.Context, st *store.Store) error { _, err := st.Remind(ctx, second); return err },
 	"Register": func(ctx context.Context, st *store.Store) error {
 		_, err := st.Register(ctx, storetest.Registration("r"))
 		return err

@@ -84,12 +84,17 @@ func (l *listener) hear(ctx context.Context, sub *redis.PubSub, pauses *timing.B
 // pass gives a hint to whom it is for. One that has not taken the last is not
 // told again.
 func (l *listener) pass(message any) {
-	m, ok := message.(*redis.Message)
-	if !ok { // the answer to a subscription or to a ping
+	var channel string
+	switch m := message.(type) {
+	case *redis.Message:
+		channel = m.Channel
+	case *redis.Subscription: // nobody has heard what was said before
+		channel = m.Channel
+	default: // the answer to a ping
 		return
 	}
 	select {
-	case l.outs[m.Channel] <- struct{}{}:
+	case l.outs[channel] <- struct{}{}:
 	default:
 	}
 }

@@ -39,6 +39,7 @@ var limitLosses = map[string]map[string]loss{
 	},
 	"recount": {"strangers": {prepare: miscounted, call: recountCall, hint: true}},
 	"forget":  {"a node": {prepare: failing, call: forgetCall}},
+	"remind":  {"overdue": {prepare: unnoticed, call: remindCall}},
 	"prune":   {"empty": {prepare: emptied, call: pruneCall, hint: true}},
 	"index":   {"not counted": {prepare: uncounted, call: reindexCall, hint: true}},
 }
@@ -219,6 +220,18 @@ func recountCall(t *testing.T, st *store.Store) step {
 func forgetCall(t *testing.T, st *store.Store) step {
 	t.Helper()
 	return done(func() error { return st.RemoveNode(t.Context(), "n") })
+}
+
+// unnoticed is task 1, of which nobody will hear any more.
+func unnoticed(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	opened(1)(t, sp)
+	sp.Raw.Del(t.Context(), sp.Key("wake:"+store.Bucket{}.Name()))
+}
+
+func remindCall(t *testing.T, st *store.Store) step {
+	t.Helper()
+	return func() (any, error) { return st.Remind(t.Context(), 0) }
 }
 
 func pruneCall(t *testing.T, st *store.Store) step {

@@ -187,7 +187,7 @@ func (c *moveCall) keys(orders []Order) []string {
 func (c *moveCall) args(n int) []any {
 	k := c.store.keys
 	learning := []any{k.tally(""), k.evidence(""), k.node(""), evidenceTTL, k.suspects()}
-	args := slices.Concat([]any{n, k.changed()}, k.counting(), learning, k.planning(), stateArgs())
+	args := slices.Concat([]any{n, k.changed()}, k.counting(), learning, k.planning(), []any{k.rules()}, stateArgs())
 	args = append(args, len(c.buckets.names))
 	for _, name := range c.buckets.names {
 		args = append(args, name)

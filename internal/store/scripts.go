@@ -60,6 +60,7 @@ var scriptList = map[string]scriptInfo{
 	"judge":     {libs: []string{typesLib, slotsLib}, writes: true, relieves: true},
 	"forget":    {libs: []string{typesLib}, writes: true, relieves: true},
 	"recount":   {libs: []string{slotsLib}, writes: true},
+	"remind":    {libs: []string{slotsLib}, writes: true, relieves: true},
 	"prune":     {libs: []string{typesLib}, writes: true},
 	"rules":     {},
 	"note":      {libs: []string{logLib}, writes: true},

@@ -46,18 +46,26 @@ func (w *WaitFor) lists(k keys) []string {
 	return lists
 }
 
-// WaitWork waits until there is work for this worker, at most d (1 ms to a few
-// seconds), or until [Store.Interrupt]. It returns what woke it, empty if nothing did or the wake-up was for it
+// WaitWork waits until there is work for this worker, at most d (1 ms or more), or
+// until [Store.Interrupt]. It returns what woke it, empty if nothing did or the wake-up was for it
 // alone. A wake-up goes to one waiter: whoever gets it claims, and the claim
 // passes it on; or it calls [Store.PassOn], also if it was [Store.Unused].
 func (s *Store) WaitWork(ctx context.Context, w WaitFor, d time.Duration) (WakeUp, error) {
 	lists := w.lists(s.keys)
-	list, err := s.wait(ctx, lists, d)
-	if list == lists[0] {
-		list = ""
+	for end := time.Now().Add(d); ; d = time.Until(end) {
+		list, err := s.wait(ctx, lists, min(d, longestBlockOfWorker))
+		switch {
+		case err != nil || list == lists[0]:
+			return "", err
+		case list != "" || d <= longestBlockOfWorker:
+			return WakeUp(list), nil
+		}
 	}
-	return WakeUp(list), err
 }
+
+// longestBlockOfWorker is the longest that one command waits for work: a Redis that hangs
+// is noticed read_timeout later.
+const longestBlockOfWorker = 3 * time.Second
 
 // WakeUp is a wake-up that was got.
 type WakeUp string

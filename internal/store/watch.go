@@ -7,8 +7,8 @@ import (
 
 // Watch announces moves to an outcome and to the archive: the channel gets a
 // value soon after one or more of them. It is a hint, several moves may come
-// as one value, and after a lost connection some may be missed, so a reader
-// polls as well. The channel is never closed; stop ends the subscription.
+// as one value, and some may be missed, so a reader polls as well. A connection that is
+// made, at first or anew, is announced like a move. The channel is never closed; stop ends the subscription.
 func (s *Store) Watch(ctx context.Context) (changes <-chan struct{}, stop func()) {
 	return s.hints(ctx, s.keys.changed())
 }

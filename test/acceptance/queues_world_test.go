@@ -36,7 +36,7 @@ func (w *world) queue(t *testing.T, name string, set ...string) {
 // it look for work within the time of a test.
 func (w *world) node(t *testing.T, name string, set ...string) *daemon {
 	t.Helper()
-	return w.worker(t, name, append([]string{"node=" + name, "sleep_after_no_process_claimed=600", "drain_timeout=1"}, set...)...)
+	return w.worker(t, name, append([]string{"node=" + name, "sleep_initial=600", "sleep_max=600", "drain_timeout=1"}, set...)...)
 }
 
 // nodes starts a worker on each of some nodes, with the same further settings.

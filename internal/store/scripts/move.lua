@@ -7,7 +7,7 @@
 -- round it is becomes known here only, so the keys are made from these   ARGV[13] prefix of tallies
 -- ARGV[14] prefix of evidence   ARGV[15] prefix of nodes   ARGV[16] seconds that evidence counts
 -- ARGV[17] set of the nodes that are to be judged   ARGV[18..25] planning (lib/plans.lua)
--- ARGV[26] number of states, followed by their names in the order of the sets   then the number of buckets, followed by their names, and for each move:
+-- ARGV[26] channel of rules   ARGV[27] number of states, followed by their names in the order of the sets   then the number of buckets, followed by their names, and for each move:
 --   id, from, to, round, next round, fenced ('1' or ''), claim or revision, event, actor, counter or '',
 --   deadline or '', wake ('server', 'ended', 'archived' or ''), index of the bucket the task comes into (negative:
 --   leaves; 0: neither), writer as in logs, rest until or '', '1' if it may cross that a stop is asked for,
@@ -23,7 +23,7 @@ local clock = tonumber(stamp)
 local p = {unpack(ARGV, 3, 12)}
 local watch = redis.call('HGET', KEYS[1], 'quarantine') or 'off'
 local planning = {unpack(ARGV, 18, 25)}
-local at = 25 -- ARGV[26] is read by the first args()
+local at = 26 -- ARGV[27] is read by the first args()
 local function arg()
   at = at + 1
   return ARGV[at]
@@ -38,7 +38,7 @@ local sets, place = {}, {}
 for i, name in ipairs(args()) do
   sets[name], place[name] = KEYS[4 + i], 4 + i
 end
-local nsets = tonumber(ARGV[26])
+local nsets = tonumber(ARGV[27])
 local buckets = args()
 local firsttask = 4 + nsets + 2 * #buckets
 local wake, filled, ended = {}, {}, false
@@ -263,7 +263,10 @@ for i, m in ipairs(moves) do
 end
 local new = 0
 for name in pairs(filled) do new = new + redis.call('SADD', KEYS[4], name) end -- it may have been pruned
-if new > 0 then redis.call('HINCRBY', KEYS[1], 'buckets', new) end
+if new > 0 then -- nobody waits there
+  redis.call('HINCRBY', KEYS[1], 'buckets', new)
+  redis.call('PUBLISH', ARGV[26], '1')
+end
 for list in pairs(wake) do
   if redis.call('LLEN', list) == 0 then redis.call('LPUSH', list, '1') end
 end
