@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// NoLimit is the limit that is never reached (text: none). 0 lets nothing new
+// NoLimit is the limit that is never reached (text: unlimited). 0 lets nothing new
 // begin.
 const NoLimit = int(route.NoLimit)
 

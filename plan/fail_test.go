@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/wait"
 	"github.com/tdf-go/tdf/manager"
@@ -46,6 +47,28 @@ func TestFailsOnce(t *testing.T) {
 	checkEnd(t, run(t, p), manager.PlanCompleted, 2, 0, 0, 0)
 	checkDone(t, s, "a; b a")
 	checkResult(t, p, last, "b+a")
+}
+
+// A task that may fail without limit is run again until it succeeds, after the rests it has.
+func TestFailsUnlimited(t *testing.T) {
+	t.Parallel()
+	var tries atomic.Int32
+	s := newSite(t, 1, handlers{"shaky": func(ctx context.Context, j *worker.Job) error {
+		if tries.Add(1) <= 20 {
+			return fmt.Errorf("attempt %d", tries.Load())
+		}
+		return echo(ctx, j)
+	}})
+	p := newPlan(t, s)
+	shaky := spec("shaky", "a")
+	shaky.MaxFails, shaky.RetryDelay, shaky.RetryMaxDelay = new(manager.Unlimited), time.Millisecond, 5*time.Millisecond
+	task := p.Add(shaky)
+	checkEnd(t, run(t, p), manager.PlanCompleted, 1, 0, 0, 0)
+	found, err := s.Task(t.Context(), task.ID())
+	must(t, err)
+	if found.Fails != 20 || found.Fields["retry_backoff"] != "1.5" {
+		t.Errorf("%d fails, %v", found.Fails, found.Fields)
+	}
 }
 
 // P17: with a task that fails for good the plan fails. What needs it is cancelled,

@@ -14,11 +14,11 @@ import (
 func (a *app) nodeSet() *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
-		Use: "set NAME maxthreads=N|none", Short: "Limit the tasks that run on a node, over all queues",
-		Long: "set limits how many tasks run on a node over all queues: 0 lets nothing new begin, none is no limit,\n" +
+		Use: "set NAME maxthreads=N|unlimited", Short: "Limit the tasks that run on a node, over all queues",
+		Long: "set limits how many tasks run on a node over all queues: 0 lets nothing new begin, unlimited is no limit,\n" +
 			"and an empty value leaves it to the configuration of its workers again. What runs is not stopped. The\n" +
 			"node need not have been seen yet.",
-		Example: "  tdf-manager node set node-1 maxthreads=3\n  tdf-manager node set node-1 maxthreads=none\n" +
+		Example: "  tdf-manager node set node-1 maxthreads=3\n  tdf-manager node set node-1 maxthreads=unlimited\n" +
 			"  tdf-manager node set node-1 maxthreads= --dry-run",
 		Args: cobra.MinimumNArgs(2),
 	}

@@ -19,7 +19,7 @@ func (a *app) queue() *cobra.Command {
 			"limit stops nothing that runs. Attributes are " + strings.Join(plainKeys(), ", ") + ";\n" +
 			"default_NAME is the value of tasks that do not give their own.",
 		Example: "  tdf-manager queue add nightly threads=20 maxthreads=2 nodes_pin=node-1,node-2\n" +
-			"  tdf-manager queue set nightly threads=none default_max_fails=3\n" +
+			"  tdf-manager queue set nightly threads=unlimited default_max_fails=3\n" +
 			"  tdf-manager queue pause nightly\n" +
 			"  tdf-manager queue ls",
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -25,14 +26,22 @@ func queueAttributes(q *manager.Queue) []attribute {
 		{pausedField, strconv.FormatBool(q.Paused)}, {"order", q.Order}, {"aging", secondsText(q.Aging)},
 	}...)
 	for _, name := range slices.Sorted(maps.Keys(q.Defaults)) {
-		list = append(list, attribute{defaultPrefix + name, q.Defaults[name]})
+		list = append(list, attribute{defaultPrefix + name, defaultText(name, q.Defaults[name])})
 	}
 	return list
 }
 
+// defaultText is a default as people read it; records have another word for no limit.
+func defaultText(name, text string) string {
+	if strings.HasPrefix(name, "max_") && text == statemachine.Unlimited.Text() {
+		return route.Unlimited
+	}
+	return text
+}
+
 func limitText(n int) string {
 	if n == manager.NoLimit {
-		return noneText
+		return route.Unlimited
 	}
 	return strconv.Itoa(n)
 }

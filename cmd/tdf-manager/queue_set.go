@@ -15,7 +15,7 @@ func (a *app) queueSet() *cobra.Command {
 		Long: "set changes attributes of a queue; it works on the next claims, and stops nothing that runs. An empty\n" +
 			"value brings the default back. See queue for the attributes.",
 		Example: "  tdf-manager queue set nightly maxthreads=2 nodes_pin=node-1,node-2\n" +
-			"  tdf-manager queue set nightly threads=none nodes_pin=\n" +
+			"  tdf-manager queue set nightly threads=unlimited nodes_pin=\n" +
 			"  tdf-manager queue set default threads=0 --dry-run",
 		Args: cobra.MinimumNArgs(2),
 	}

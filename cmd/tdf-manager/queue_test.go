@@ -12,7 +12,7 @@ func TestQueueLs(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	r := b.run("queue", "ls")
-	wantText(t, r.out, "NAME", "MAXTHREADS", "default  -       0 ", "none ")
+	wantText(t, r.out, "NAME", "MAXTHREADS", "default  -       0 ", "unlimited ")
 	wantText(t, r.err, "tdf-manager queue add NAME")
 	b.must("queue", "add", "nightly", "threads=20", "maxthreads=2", "paused=true")
 	b.must("submit", "--program", "p", "--array", "1-3")
@@ -22,7 +22,7 @@ func TestQueueLs(t *testing.T) {
 	b.must("submit", "--program", "p", "--start-after", "4000000000")
 	b.must("submit", "--program", "p", "--queue", "nightly")
 	out := b.must("queue", "ls")
-	wantText(t, out, "nightly  paused  1        1    0        20       2 ", "succeeded 2  timed_out 1", "default  -       1        0 ")
+	wantText(t, out, "nightly  paused  1        1    0        20         2 ", "succeeded 2  timed_out 1", "default  -       1        0 ")
 	list := b.value(0, "queue", "ls").([]any)
 	one := list[1].(map[string]any)
 	if len(list) != 2 || one["name"] != "nightly" || one["paused"] != true || one["threads"] != 20.0 || one["due"] != 1.0 ||
@@ -38,9 +38,9 @@ func TestQueueAddSetShow(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	wantText(t, b.must("queue", "add", "q", "threads=4", "default_max_fails=2"),
-		"added queue q: threads none -> 4, default_max_fails none -> 2\n")
-	wantText(t, b.must("queue", "set", "q", "threads=none", "nodes_pin=b,a", "order=lifo", "aging=1h"),
-		"queue q: threads 4 -> none, nodes_pin none -> a,b, order fifo -> lifo\n")
+		"added queue q: threads unlimited -> 4, default_max_fails none -> 2\n")
+	wantText(t, b.must("queue", "set", "q", "threads=unlimited", "nodes_pin=b,a", "order=lifo", "aging=1h"),
+		"queue q: threads 4 -> unlimited, nodes_pin none -> a,b, order fifo -> lifo\n")
 	wantText(t, b.must("queue", "set", "q", "order=lifo"), "queue q is so already; nothing changes\n")
 	wantText(t, b.must("queue", "show", "q"), "queue              q", "nodes_pin          a,b", "default_max_fails  2",
 		"aging              3600", "created ", "waiting            0, 0 of them due")

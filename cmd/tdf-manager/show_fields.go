@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
@@ -110,15 +111,23 @@ func amounts(resources map[string]int) string {
 }
 
 func (table fieldTable) counters(t *manager.Task) {
-	table.Row("fails", fmt.Sprintf("%d (at most %s)", t.Fails, t.MaxFails.Text()))
-	table.Row("timeouts", fmt.Sprintf("%d (at most %s)", t.Timeouts, t.MaxTimeouts.Text()))
-	table.Row("losses", fmt.Sprintf("%d (at most %s)", t.Losses, t.MaxLosses.Text()))
+	table.Row("fails", fmt.Sprintf("%d (%s)", t.Fails, atMost(t.MaxFails)))
+	table.Row("timeouts", fmt.Sprintf("%d (%s)", t.Timeouts, atMost(t.MaxTimeouts)))
+	table.Row("losses", fmt.Sprintf("%d (%s)", t.Losses, atMost(t.MaxLosses)))
 	if t.Faults > 0 || t.ChargeProgram {
-		table.Row("faults", fmt.Sprintf("%d (at most %s; not the program's own)", t.Faults, t.MaxFaults.Text()))
+		table.Row("faults", fmt.Sprintf("%d (%s; not the program's own)", t.Faults, atMost(t.MaxFaults)))
 	}
 	if t.Releases > 0 {
 		table.Row("releases", fmt.Sprintf("%d (handed back, at no cost)", t.Releases))
 	}
+}
+
+// atMost is how often something may happen.
+func atMost(l statemachine.Limit) string {
+	if l == statemachine.Unlimited {
+		return route.Unlimited
+	}
+	return "at most " + l.Text()
 }
 
 // policy is what happens after a failure, where it is not the plain thing.

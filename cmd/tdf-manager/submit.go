@@ -32,8 +32,8 @@ func (a *app) submit() *cobra.Command {
 			"WORDS are what run.sh is called with. Nothing in them is interpreted, but that with --array every\n" +
 			"{} in them is replaced by the number; without any, the number is the last word. What is not given\n" +
 			"is taken from the defaults of the queue, then from [task_defaults]. Times are seconds since 1970,\n" +
-			"RFC 3339 or +10m from now; durations are seconds or such as 1h30m; inf means no limit, and none\n" +
-			"an empty list. With --key a second submission opens nothing: it is told the first one's id.",
+			"RFC 3339 or +10m from now; durations are seconds or such as 1h30m; inf is a time without end,\n" +
+			"unlimited a number without limit, and none an empty list. With --key a second submission opens nothing: it is told the first one's id.",
 		Example: "  tdf-manager submit --program sum --source rsync:run.sh -- 1 2 3\n" +
 			"  seq 100 | tdf-manager submit --program sum --source rsync:run.sh --each-line -\n" +
 			"  tdf-manager submit --program sum --source rsync:run.sh --queue nightly --array 1-100 -- part-{}.txt\n" +

@@ -68,18 +68,18 @@ func parseDelay(field, text string) (time.Duration, error) {
 	}
 }
 
-// parseCount reads a limit, or "inf". An empty text is nil.
+// parseCount reads a limit, or "unlimited". An empty text is nil.
 func parseCount(field, text string) (*int, error) {
 	switch text {
 	case "":
 		return nil, nil //nolint:nilnil // nil means: the default
-	case "inf":
+	case route.Unlimited, "inf":
 		return new(manager.Unlimited), nil
 	}
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {
 		return nil, &statemachine.FieldError{
-			Field: field, Value: text, Want: "a whole number that is not negative, or inf",
+			Field: field, Value: text, Want: "a whole number that is not negative, or " + route.Unlimited,
 		}
 	}
 	return new(int(n)), nil

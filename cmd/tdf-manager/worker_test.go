@@ -57,7 +57,7 @@ func TestWorkerShow(t *testing.T) {
 	b, _ := fleet(t)
 	wantText(t, b.must("worker", "show", "worker-A"), "worker       worker-A", "id           1 (incarnation 1)", "1 of 8 busy, 0 stuck",
 		"host         host.example", "pid          42", "labels       gpu=1, disk=ssd", "env          python", "resources    gpu=2, mem=64", "classes      render=2.1, index",
-		"maxthreads   none", "tasks        1\n", "CLASS", "default  8        7     1", " ago)")
+		"maxthreads   unlimited (on its node)", "tasks        1\n", "CLASS", "default  8        7     1", " ago)")
 	object := b.value(0, "worker", "show", "worker-A").(map[string]any)
 	queue := object["queues"].([]any)[0].(map[string]any)
 	if fmt.Sprint(object["tasks"]) != "[1]" || fmt.Sprint(object["labels"]) != "[gpu=1 disk=ssd]" || object["pid"] != 42.0 ||

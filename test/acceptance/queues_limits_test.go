@@ -62,7 +62,7 @@ func TestNodeCap(t *testing.T) {
 	w.manage(t, 0, "node", "set", "n1", "maxthreads=null") // Disbatch's word for none
 	l.begun(t, 0, 10)
 	l.stays(t, 10)
-	contains(t, "node show", w.text(t, "node", "show", "n1"), "none (set)")
+	contains(t, "node show", w.text(t, "node", "show", "n1"), "unlimited (set)")
 	w.manage(t, 0, "node", "set", "n1", "maxthreads=0")
 	zero := w.redisNow(t)
 	l.release(t)
