@@ -73,6 +73,11 @@ bench-quick: build ## speed beside xargs and asynq, in one interleaved run
 	@scripts/setup-test.sh
 	@scripts/bench-quick.sh
 
+.PHONY: bench-plans
+bench-plans: ## what plans cost: 100,000 tasks of ten needs beside as many that need nothing (ARGS="-tasks 10000": less)
+	@scripts/setup-test.sh
+	@go run ./bench/plans $(ARGS)
+
 .PHONY: mutate
 mutate: ## plant defects one at a time; each must turn a test red
 	@scripts/setup-test.sh

@@ -49,7 +49,7 @@ func (l *life) decide(ctx context.Context, step string, script *redis.Script, ke
 // readForDecision returns each task's rev by id.
 func (l *life) readForDecision(ctx context.Context, tasks []ticket) (map[string]string, error) {
 	revs := map[string]string{}
-	cmds, err := l.srv.db.Pipelined(ctx, func(p redis.Pipeliner) error {
+	cmds, err := l.srv.DB.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, t := range tasks {
 			p.HMGet(ctx, keyTask(t.id), decisionFields(t.round)...)
 		}
@@ -68,7 +68,7 @@ func (l *life) readForDecision(ctx context.Context, tasks []ticket) (map[string]
 func (l *life) readWhole(ctx context.Context, tasks []ticket) (map[string]string, error) {
 	revs := map[string]string{}
 	var hashes []*redis.MapStringStringCmd
-	_, err := l.srv.db.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err := l.srv.DB.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, t := range tasks {
 			hashes = append(hashes, p.HGetAll(ctx, keyTask(t.id)))
 			if l.layout.log == "key" {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/tdf-go/tdf/bench/redisd"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -18,11 +20,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // startLife opens n tasks of a layout in batches of 7 on a server of its own.
 func startLife(t *testing.T, lay layout, n int) *life {
 	t.Helper()
-	srv, err := startServer(t.Context(), limitSets()[0])
+	srv, err := redisd.Start(t.Context(), limitSets()[0].args...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(srv.stop)
+	t.Cleanup(srv.Stop)
 	l, err := newLife(srv, benchCase{lay, limitSets()[0], shapes()[0], 7})
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +85,7 @@ func takeToEnd(t *testing.T, l *life, n int) []ticket {
 
 func checkArchived(t *testing.T, l *life, id string) {
 	t.Helper()
-	h, err := l.srv.db.HGetAll(t.Context(), keyTask(id)).Result()
+	h, err := l.srv.DB.HGetAll(t.Context(), keyTask(id)).Result()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +94,7 @@ func checkArchived(t *testing.T, l *life, id string) {
 	}
 	lines := strings.Split(h["log"], "\n")
 	if l.layout.log == "key" {
-		lines = l.srv.db.LRange(t.Context(), keyTask(id)+":log", 0, -1).Val()
+		lines = l.srv.DB.LRange(t.Context(), keyTask(id)+":log", 0, -1).Val()
 	}
 	want := []string{"open -> running", "running -> executed", "executed -> succeeded", "succeeded -> archived"}
 	if len(lines) != len(want) {
@@ -107,11 +109,11 @@ func checkArchived(t *testing.T, l *life, id string) {
 
 func checkOnlyArchivedLeft(t *testing.T, l *life, n int) {
 	t.Helper()
-	for _, key := range l.srv.db.Keys(t.Context(), "*").Val() {
+	for _, key := range l.srv.DB.Keys(t.Context(), "*").Val() {
 		switch {
 		case strings.HasPrefix(key, keyTaskPrefix()), key == keyTaskID():
 		case key == keyState("archived"):
-			if got := l.srv.db.ZCard(t.Context(), key).Val(); got != int64(n) {
+			if got := l.srv.DB.ZCard(t.Context(), key).Val(); got != int64(n) {
 				t.Errorf("%s holds %d ids, want %d", key, got, n)
 			}
 		default:
@@ -166,13 +168,13 @@ func TestLateCallsAreRefused(t *testing.T) {
 				}
 			}
 			claim := tasks[1].round + ":claim"
-			if err := l.srv.db.HSet(t.Context(), keyTask(tasks[1].id), claim, "another").Err(); err != nil {
+			if err := l.srv.DB.HSet(t.Context(), keyTask(tasks[1].id), claim, "another").Err(); err != nil {
 				t.Fatal(err)
 			}
 			if l.report(t.Context(), tasks[1:2]) == nil || l.renew(t.Context(), tasks[1:2]) == nil {
 				t.Error("a report or a heartbeat for another's claim was accepted")
 			}
-			if err := l.srv.db.HSet(t.Context(), keyTask(tasks[1].id), claim, claimID).Err(); err != nil {
+			if err := l.srv.DB.HSet(t.Context(), keyTask(tasks[1].id), claim, claimID).Err(); err != nil {
 				t.Fatal(err)
 			}
 			if err := l.report(t.Context(), tasks); err != nil {
@@ -197,7 +199,7 @@ func TestDeadlineIndices(t *testing.T) {
 			}
 			want := map[string][]int64{"none": {0, 0, 0}, "one": {n, 0, 0}, "three": {n, n, n}}[lay.due]
 			for i, key := range keysDue() {
-				if got := l.srv.db.ZCard(t.Context(), key).Val(); got != want[i] {
+				if got := l.srv.DB.ZCard(t.Context(), key).Val(); got != want[i] {
 					t.Errorf("%s holds %d running tasks, want %d", key, got, want[i])
 				}
 			}

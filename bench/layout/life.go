@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/bench/redisd"
 )
 
 // window is how many tasks are between claim and archive at a time, as in a pool of that many slots.
@@ -20,7 +22,7 @@ const (
 
 // life drives tasks of one shape through one layout.
 type life struct {
-	srv    *server
+	srv    *redisd.Server
 	layout layout
 	shape  shape
 	batch  int
@@ -34,7 +36,7 @@ type life struct {
 // ticket is what a worker knows of a task it has claimed.
 type ticket struct{ id, round string }
 
-func newLife(srv *server, c benchCase) (*life, error) {
+func newLife(srv *redisd.Server, c benchCase) (*life, error) {
 	run, err := newScripts(c.layout)
 	if err != nil {
 		return nil, err
@@ -48,7 +50,7 @@ func newLife(srv *server, c benchCase) (*life, error) {
 // load puts every script into the server, so that its memory and compilation are not counted.
 func (l *life) load(ctx context.Context) error {
 	for _, s := range []*redis.Script{l.run.open, l.run.claim, l.run.renew, l.run.report, l.run.settle, l.run.archive} {
-		if err := s.Load(ctx, l.srv.db).Err(); err != nil {
+		if err := s.Load(ctx, l.srv.DB).Err(); err != nil {
 			return fmt.Errorf("loading a script of layout %s: %w", l.layout.name, err)
 		}
 	}
@@ -65,7 +67,7 @@ func (l *life) open(ctx context.Context, n int) error {
 		for i := done; i < min(done+l.batch, n); i++ {
 			args = append(args, l.newTask(i, first)...)
 		}
-		if err := l.run.open.EvalSha(ctx, l.srv.db, keys, args...).Err(); err != nil {
+		if err := l.run.open.EvalSha(ctx, l.srv.DB, keys, args...).Err(); err != nil {
 			return fmt.Errorf("open: %w", err)
 		}
 	}
@@ -96,7 +98,7 @@ func (l *life) claim(ctx context.Context, n int) ([]ticket, error) {
 	var got []ticket
 	for len(got) < n {
 		want := min(l.batch, n-len(got))
-		found, err := l.run.claim.EvalSha(ctx, l.srv.db, keys, want, workerName, claimID, leaseSeconds).Slice()
+		found, err := l.run.claim.EvalSha(ctx, l.srv.DB, keys, want, workerName, claimID, leaseSeconds).Slice()
 		if err != nil {
 			return nil, fmt.Errorf("claim: %w", err)
 		}
@@ -136,7 +138,7 @@ func (l *life) each(ctx context.Context, step string, script *redis.Script, keys
 		for _, t := range tasks[:n] {
 			args = append(args, values(t)...)
 		}
-		codes, err := script.EvalSha(ctx, l.srv.db, keys, args...).Int64Slice()
+		codes, err := script.EvalSha(ctx, l.srv.DB, keys, args...).Int64Slice()
 		if err != nil {
 			return fmt.Errorf("%s: %w", step, err)
 		}

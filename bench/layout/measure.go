@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+
+	"github.com/tdf-go/tdf/bench/redisd"
 )
 
 // sampleTask returns the id of a task of the first window with three digits, if there are that many: log lines of
@@ -43,11 +45,11 @@ type probe struct {
 
 // measure runs n tasks through a whole life on a server of its own.
 func measure(ctx context.Context, c benchCase, n int) (result, error) {
-	srv, err := startServer(ctx, c.limits)
+	srv, err := redisd.Start(ctx, c.limits.args...)
 	if err != nil {
 		return result{}, err
 	}
-	defer srv.stop()
+	defer srv.Stop()
 	l, err := newLife(srv, c)
 	if err != nil {
 		return result{}, err
@@ -64,14 +66,14 @@ func (p *probe) whole(ctx context.Context, n int) error {
 	if err := p.load(ctx); err != nil {
 		return err
 	}
-	before, err := p.srv.memory(ctx)
+	before, err := p.srv.Memory(ctx)
 	if err != nil {
 		return err
 	}
 	if err := p.step(ctx, "open", n, func() error { return p.open(ctx, n) }); err != nil {
 		return err
 	}
-	after, err := p.srv.memory(ctx)
+	after, err := p.srv.Memory(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,7 +83,7 @@ func (p *probe) whole(ctx context.Context, n int) error {
 			return err
 		}
 	}
-	after, err = p.srv.memory(ctx)
+	after, err = p.srv.Memory(ctx)
 	p.res.archived = (after - before) / float64(n)
 	return err
 }
@@ -109,14 +111,14 @@ func (p *probe) window(ctx context.Context, n, k int) error {
 
 // step adds the CPU time of do, shared among n tasks, and looks at the sample task the first time.
 func (p *probe) step(ctx context.Context, name string, n int, do func() error) error {
-	before, err := p.srv.cpu(ctx)
+	before, err := p.srv.CPU(ctx)
 	if err != nil {
 		return err
 	}
 	if err := do(); err != nil {
 		return err
 	}
-	after, err := p.srv.cpu(ctx)
+	after, err := p.srv.CPU(ctx)
 	if err != nil {
 		return err
 	}
@@ -125,11 +127,11 @@ func (p *probe) step(ctx context.Context, name string, n int, do func() error) e
 		return nil
 	}
 	sample := sampleTask(n)
-	bytes, err := p.srv.db.MemoryUsage(ctx, keyTask(sample), 0).Result()
+	bytes, err := p.srv.DB.MemoryUsage(ctx, keyTask(sample), 0).Result()
 	if err != nil {
 		return fmt.Errorf("MEMORY USAGE after %s: %w", name, err)
 	}
 	p.res.hash[name] = float64(bytes)
-	p.res.encoding[name], err = p.srv.db.ObjectEncoding(ctx, keyTask(sample)).Result()
+	p.res.encoding[name], err = p.srv.DB.ObjectEncoding(ctx, keyTask(sample)).Result()
 	return err
 }

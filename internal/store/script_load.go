@@ -62,3 +62,12 @@ func (c scriptCall) loaded(ctx context.Context, client redis.UniversalClient, ca
 	}
 	return answer, err
 }
+
+// ScriptNames are the scripts by their hashes, for benchmarks that read in Redis which of them took how long.
+func (s *Store) ScriptNames() map[string]string {
+	names := make(map[string]string, len(s.scripts.byName))
+	for name, script := range s.scripts.byName {
+		names[script.Hash()] = name
+	}
+	return names
+}
