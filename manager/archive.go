@@ -25,11 +25,8 @@ func (p *statePass) archive(ctx context.Context, tasks []store.Seen, now statema
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
-	outcomes, err := p.m.store.Apply(last, orders...)
-	if err != nil {
-		return 0, err
-	}
-	return p.m.archived(outcomes), nil
+	outcomes, err := p.m.store.ApplyAll(last, orders...)
+	return p.m.archived(outcomes), err
 }
 
 // archived notes what became of the moves.

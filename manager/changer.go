@@ -22,7 +22,7 @@ type changer struct {
 // read in one call.
 const (
 	changePage = store.MaxMoves
-	changeRead = 250
+	changeRead = 50
 )
 
 // changeTries is how often a task that changes meanwhile is looked at again.
@@ -93,7 +93,7 @@ func (c *changer) attempt(ctx context.Context, changes []*Change) error {
 			}
 		}
 	}
-	if err := moves.carryOut(ctx, c.m, c.m.store.Apply); err != nil {
+	if err := moves.carryOut(ctx, c.m, c.m.store.ApplyAll); err != nil {
 		return err
 	}
 	return asks.carryOut(ctx, c.m, c.m.store.AskStop)

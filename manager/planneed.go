@@ -35,7 +35,7 @@ const (
 	ArgsFiles = store.ArgsFiles // results come as files only
 )
 
-// InPlan adds the tasks to a plan, in calls of at most 100 tasks or 250 needs.
+// InPlan adds the tasks to a plan, in calls of at most 100 tasks or 150 needs.
 // What the spec of a task and its queue leave open is as plans have it
 // (max_fails 5, retry_delay 100 ms, growing by 1.5 up to 10 s), whatever
 // [task_defaults] says of these four. The error may match [ErrNoPlan] or
@@ -47,7 +47,7 @@ func InPlan(id int64) OpenOption {
 // A script blocks Redis while it runs: the most tasks and needs added to a plan by one.
 const (
 	planBatch = 100
-	planNeeds = 250
+	planNeeds = 150
 )
 
 // planDefaults are the defaults of tasks in plans (zk-plan: the backoff of workers).

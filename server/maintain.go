@@ -14,7 +14,7 @@ import (
 
 // chunk is how many tasks one inspection reads: a script blocks Redis while
 // it runs.
-const chunk = 100
+const chunk = 50
 
 // keeper is the state of the background job.
 type keeper struct {

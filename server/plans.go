@@ -8,8 +8,11 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// releasePage is how many dependants one call tells of an end: a script blocks Redis while it runs.
-const releasePage = 100
+// A script blocks Redis while it runs: how many dependants one call tells of ends, and of how many ends at most.
+const (
+	releasePage  = 100
+	releaseTasks = 50
+)
 
 // drain does what there is to do for plans: the dependants of tasks that have ended are told, and those that may run now,
 // or never will, are moved. Whatever ends here may have dependants of its own. It returns how many tasks it moved.
@@ -19,28 +22,52 @@ func (s *Server) drain(ctx context.Context) (moved int, err error) {
 		if err != nil || len(drains) == 0 {
 			return moved, err
 		}
-		for _, d := range drains {
-			n, done, err := s.drainOne(ctx, d)
-			moved += n
-			if err != nil {
-				return moved, err
-			}
-			if !done {
-				skip++ // the next pass looks at it again
-			}
+		n, left, err := s.drainAll(ctx, drains)
+		moved += n
+		skip += left // the next pass looks at it again
+		if err != nil {
+			return moved, err
 		}
 	}
 }
 
-// drainOne reports whether nothing is left to do there.
-func (s *Server) drainOne(ctx context.Context, d store.Drain) (moved int, done bool, err error) {
-	if d.Plan > 0 {
-		return s.moveFreed(ctx, d.Plan)
+// drainAll tells first, so that what several tasks free together is moved together. It returns with how many plans there is
+// something left to do.
+func (s *Server) drainAll(ctx context.Context, drains []store.Drain) (moved, left int, err error) {
+	var ended, plans []int64
+	for _, d := range drains {
+		if d.Plan > 0 {
+			plans = append(plans, d.Plan)
+		} else {
+			ended = append(ended, d.Task)
+		}
 	}
-	for more := true; more && err == nil; {
-		more, err = s.store.Release(ctx, d.Task, releasePage)
+	if err := s.tell(ctx, ended); err != nil {
+		return 0, 0, err
 	}
-	return 0, true, err
+	for _, plan := range plans {
+		n, done, err := s.moveFreed(ctx, plan)
+		moved += n
+		if err != nil {
+			return moved, left, err
+		}
+		if !done {
+			left++
+		}
+	}
+	return moved, left, nil
+}
+
+// tell tells all dependants of tasks how these ended.
+func (s *Server) tell(ctx context.Context, ended []int64) error {
+	for len(ended) > 0 {
+		done, err := s.store.Release(ctx, releasePage, ended[:min(len(ended), releaseTasks)]...)
+		if err != nil {
+			return err
+		}
+		ended = ended[done:]
+	}
+	return nil
 }
 
 // moveFreed opens the tasks of a plan that may run now, and cancels those that never will, until none is left, or none

@@ -142,16 +142,15 @@ func (s *Server) putRight(ctx context.Context, now statemachine.Time, idle *left
 	return s.store.Postpone(ctx, now, timing.FromStd(s.opt.RepairInterval), idle.damaged...)
 }
 
-// apply makes the moves and returns how many tasks it moved, and how many are
+// apply makes the moves, also with an error those before it, and returns how many tasks it moved, and how many are
 // gone from where they were: those that another server, or a call whose reply
 // was lost, has moved the same way as well. A move that is refused was decided
 // from an old read: the next pass sees the task as it is.
 func (s *Server) apply(ctx context.Context, orders []store.Order) (moved, gone int, err error) {
-	outcomes, err := s.store.Apply(ctx, orders...)
-	if err != nil {
-		return 0, 0, err
+	outcomes, err := s.store.ApplyAll(ctx, orders...)
+	if err == nil {
+		s.steady.touched()
 	}
-	s.steady.touched()
 	for i, o := range outcomes {
 		m := &orders[i].Move //nolint:gosec // there is one outcome for each order
 		switch {
@@ -168,7 +167,7 @@ func (s *Server) apply(ctx context.Context, orders []store.Order) (moved, gone i
 				Msg("could not move task")
 		}
 	}
-	return moved, gone, nil
+	return moved, gone, err
 }
 
 func (s *Server) logMove(m *statemachine.Move) {

@@ -27,6 +27,12 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		}})
 		return err
 	},
+	"ApplyAll": func(ctx context.Context, st *store.Store) error {
+		_, err := st.ApplyAll(ctx, store.Order{Move: statemachine.Move{
+			ID: 1, From: statemachine.Open, To: statemachine.Cancelled, Deadline: statemachine.Never,
+		}})
+		return err
+	},
 	"BeginHandling": func(ctx context.Context, st *store.Store) error {
 		return st.BeginHandling(ctx, handlingOf("i"))
 	},

@@ -28,6 +28,10 @@ var planLosses = map[string]map[string]loss{
 		"doomed": {prepare: planFails(""), call: releaseCall},
 		"held":   {prepare: planFails(store.FailureHolds), call: releaseCall},
 		"none":   {prepare: planRuns(""), call: releaseCall},
+		"several": {prepare: planFedTwice, call: func(t *testing.T, st *store.Store) step {
+			t.Helper()
+			return func() (any, error) { return st.Release(t.Context(), 100, 1, 2) }
+		}},
 	},
 	"freed": {
 		"some": {prepare: planReady, call: freedCall},
@@ -72,7 +76,7 @@ func openInPlanCall(change store.Spec) func(*testing.T, *store.Store) step {
 
 func releaseCall(t *testing.T, st *store.Store) step {
 	t.Helper()
-	return func() (any, error) { return st.Release(t.Context(), 1, 100) }
+	return func() (any, error) { return st.Release(t.Context(), 100, 1) }
 }
 
 func freedCall(t *testing.T, st *store.Store) step {
@@ -120,13 +124,15 @@ func planReported(errText string) func(*testing.T, *storetest.Space) {
 func report(t *testing.T, sp *storetest.Space, errText string) {
 	t.Helper()
 	c, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: "w", Request: "r", Max: 1, Turns: route.Free(store.Bucket{}), // the same in each namespace
+		Worker: "w", Request: "r", Max: 9, Turns: route.Free(store.Bucket{}), // the same in each namespace
 	})
-	if err != nil || len(c.Tasks) != 1 {
+	if err != nil || len(c.Tasks) == 0 {
 		t.Fatalf("claimed %+v, error %v", c, err)
 	}
-	if out := sp.Report(t, &c.Tasks[0], "out\n", errText); out.Err != nil {
-		t.Fatal(out.Err)
+	for i := range c.Tasks {
+		if out := sp.Report(t, &c.Tasks[i], "out\n", errText); out.Err != nil {
+			t.Fatal(out.Err)
+		}
 	}
 }
 
@@ -154,6 +160,18 @@ func planFails(on store.OnFailure) func(*testing.T, *storetest.Space) {
 		planRuns(on)(t, sp)
 		report(t, sp, "no")
 		must(t, sp, 1, statemachine.Server, statemachine.Settle)
+	}
+}
+
+// planFedTwice has ended tasks 1 and 2, which 3 needs both.
+func planFedTwice(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	planned(t, sp, newPlan(t, sp, ""), nil, nil, []store.Need{at(0), at(1)})
+	steer(t, sp, 1, store.PlanReady)
+	drainAll(t, sp)
+	report(t, sp, "")
+	for _, id := range []int64{1, 2} {
+		must(t, sp, id, statemachine.Server, statemachine.Settle)
 	}
 }
 

@@ -94,6 +94,23 @@ func (s *Store) Apply(ctx context.Context, orders ...Order) ([]Outcome, error) {
 	return out, nil
 }
 
+// movesPage is how many moves one call of [Store.ApplyAll] makes: some 2 ms, for which Redis is blocked.
+const movesPage = 40
+
+// ApplyAll is [Store.Apply] for any number of orders, in calls that do not block Redis for long. With an error it returns the
+// outcomes of the calls before it.
+func (s *Store) ApplyAll(ctx context.Context, orders ...Order) ([]Outcome, error) {
+	all := make([]Outcome, 0, len(orders))
+	for page := range slices.Chunk(orders, movesPage) {
+		outcomes, err := s.Apply(ctx, page...)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, outcomes...)
+	}
+	return all, nil
+}
+
 // check says what of an order a script cannot take.
 func (o *Order) check() error {
 	if o.AskStop {

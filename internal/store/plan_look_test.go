@@ -73,7 +73,7 @@ func planFully(t *testing.T, sp *storetest.Space) {
 	steer(t, sp, holds, store.PlanReady)
 	drainAll(t, sp)
 	newCrew(sp).end(t, ids[0], "", "no")
-	if _, err := sp.Store.Release(t.Context(), ids[0], 1); err != nil {
+	if _, err := sp.Store.Release(t.Context(), 1, ids[0]); err != nil {
 		t.Fatal(err)
 	}
 	planned(t, sp, newPlan(t, sp, ""), nil, []store.Need{at(0)})

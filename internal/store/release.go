@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 
 	"github.com/tdf-go/tdf/statemachine"
@@ -33,16 +34,26 @@ func (s *Store) Draining(ctx context.Context, offset, limit int) ([]Drain, error
 	return drains, nil
 }
 
-// Release tells at most so many tasks that need an ended one how it ended, and reports whether there are more. Each of
-// them is told once, whoever calls and however often.
-func (s *Store) Release(ctx context.Context, id int64, page int) (more bool, err error) {
-	k := s.keys
-	r, err := s.runList(ctx, "release", []string{k.meta(), k.task(id), k.dependants(id), k.stuck(id)},
-		append([]any{id, page}, k.planning()...)...)
-	if err != nil {
-		return false, err
+// MaxReleases is the most tasks one call of [Store.Release] takes.
+const MaxReleases = 100
+
+// Release tells at most so many tasks that need one of those that have ended how it ended, and returns of how many of the
+// ids, from the first on, all have been told. Each is told once of each end, whoever calls and however often.
+func (s *Store) Release(ctx context.Context, page int, ids ...int64) (done int, err error) {
+	if len(ids) > MaxReleases || page < 1 {
+		return 0, fmt.Errorf("release: %d tasks in pages of %d: want at most %d, in pages of at least 1", len(ids), page, MaxReleases)
 	}
-	return r.number(0) == 1, nil
+	k := s.keys
+	keys, args := []string{k.meta()}, append([]any{page}, k.planning()...)
+	for _, id := range ids {
+		keys, args = append(keys, k.task(id), k.dependants(id), k.stuck(id)), append(args, id)
+	}
+	v, err := s.run(ctx, "release", keys, args...)
+	if err != nil {
+		return 0, err
+	}
+	n, _ := v.(int64)
+	return int(n), nil
 }
 
 // Freed is a blocked task of a plan that is to be moved.
@@ -75,35 +86,4 @@ func (s *Store) FreedTasks(ctx context.Context, plan int64, offset, limit int) (
 		tasks[i] = Freed{Seen: decodeSeen(t.number(0), t[3:]), DoomedBy: t.number(1), Skipped: t.text(2) == "1"}
 	}
 	return tasks, r.time(0), nil
-}
-
-// Result is what a task has brought.
-type Result struct {
-	// Task is its id: that of the last retry that has ended, or succeeded if one has.
-	Task int64
-	// End is how it ended; empty if it has not.
-	End statemachine.State
-	// Text is its result: what the program wrote as result= to $TDF_CONTROL, or its output without the newline at the end.
-	Text string
-	// Cut says that the output was cut, so that Text is not all of it.
-	Cut bool
-}
-
-// Results reads the results of tasks, in the order of the ids.
-func (s *Store) Results(ctx context.Context, ids []int64) ([]Result, error) {
-	args := make([]any, 0, 1+len(ids))
-	args = append(args, s.keys.taskPrefix())
-	for _, id := range ids {
-		args = append(args, id)
-	}
-	r, err := s.runList(ctx, "results", []string{s.keys.meta()}, args...)
-	if err != nil {
-		return nil, err
-	}
-	results := make([]Result, len(ids))
-	for i := range results {
-		t := r.list(i)
-		results[i] = Result{Task: t.number(0), End: statemachine.State(t.text(1)), Cut: t.text(2) != "", Text: t.text(3)}
-	}
-	return results, nil
 }

@@ -18,7 +18,7 @@ func DrainPlans(tb testing.TB, st *store.Store, page int, move bool) bool {
 	for _, d := range drains {
 		if d.Plan > 0 {
 			moveFreed(tb, st, d.Plan, page, move)
-		} else if _, err := st.Release(tb.Context(), d.Task, page); err != nil {
+		} else if _, err := st.Release(tb.Context(), page, d.Task); err != nil {
 			tb.Fatal(err)
 		}
 	}

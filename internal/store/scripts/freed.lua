@@ -15,7 +15,7 @@ for i, id in ipairs(ids) do
   if not t.err and t[3] ~= 'blocked' then
     redis.call('ZREM', KEYS[3], id)
   elseif not t.err then
-    tasks[#tasks + 1] = {id, t[1] or '', t[2] or '', unpack(light(key))}
+    tasks[#tasks + 1] = {id, t[1] or '', t[2] or '', unpack(light(key, true))}
   end
 end
 return {stamp, tasks}

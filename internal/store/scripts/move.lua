@@ -229,13 +229,17 @@ local function tally(m, queue)
   redis.pcall('HINCRBY', ARGV[13] .. queue, m.to, 1)
 end
 
--- plan keeps the plan of a task up to date: what is to be moved, what is left, and who is to hear of an end.
+-- plan notes what a move means to the plan of the task: what is to be moved no longer, what is left, and who is to hear of
+-- an end. It is written once for all moves.
+local plans, feeding = {}, {}
 local function plan(key, m, id)
-  if m.from == 'blocked' then redis.pcall('ZREM', planning[4] .. id, m.id) end
+  local of = plans[id] or {moved = {}}
+  plans[id] = of
+  if m.from == 'blocked' then of.moved[#of.moved + 1] = m.id end
   if m.wake == 'ended' then
     local t = redis.call('HMGET', key, 'feeds', 'skipped')
-    if account(planning, id, m.to, t[2] == '1', 1) then over(planning, id, stamp) end
-    if t[1] == '1' then signal(planning, 't' .. m.id, stamp) end
+    of.ends = sum(of.ends or {}, m.to, t[2] == '1', 1)
+    if t[1] == '1' then feeding[#feeding + 1] = 't' .. m.id end
   elseif m.to == 'blocked' and redis.pcall('HGET', planning[2] .. id, 'state') == 'held' then
     redis.pcall('ZADD', planning[4] .. id, m.id, m.id)
   end
@@ -261,6 +265,11 @@ for i, m in ipairs(moves) do
   end
   answer[i] = code
 end
+for id, of in pairs(plans) do
+  if #of.moved > 0 then redis.pcall('ZREM', planning[4] .. id, unpack(of.moved)) end
+  if of.ends and account(planning, id, of.ends) then over(planning, id, stamp) end
+end
+if #feeding > 0 then signal(planning, stamp, feeding) end
 local new = 0
 for name in pairs(filled) do new = new + redis.call('SADD', KEYS[4], name) end -- it may have been pruned
 if new > 0 then -- nobody waits there

@@ -22,13 +22,13 @@ if id ~= '0' then
     todo = true
   end
   if mine and ending(t[1], t[2]) and redis.call('EXISTS', KEYS[5]) == 1 and not redis.call('ZSCORE', p[7], 't' .. id) then
-    signal(p, 't' .. id, stamp)
+    signal(p, stamp, {'t' .. id})
     todo = true
   end
 end
 if redis.call('HGET', KEYS[2], 'state') == 'ready' and redis.call('EXISTS', KEYS[3]) == 1
   and not redis.call('ZSCORE', p[7], 'p' .. ARGV[1]) then
-  signal(p, 'p' .. ARGV[1], stamp)
+  signal(p, stamp, {'p' .. ARGV[1]})
   todo = true
 end
 if todo then counted(1) end

@@ -1,59 +1,99 @@
--- release tells a page of the tasks that need a task how it ended. Those that need not wait any longer, or never will
--- run, are left for the servers to move.
+-- release tells a page of the tasks that need tasks which have ended how those ended. Those that need not wait any longer, or
+-- never will run, are left for the servers to move.
 --
--- KEYS[1] meta   KEYS[2] task   KEYS[3] its dependants   KEYS[4] its dependants that failed
--- ARGV[1] id   ARGV[2] most dependants to tell   ARGV[3..10] planning (lib/plans.lua)
--- Returns {1 if there are more, how many were told}. Sent again: the next page, or nothing changes.
-local p = {unpack(ARGV, 3, 10)}
-local id = ARGV[1]
-local t = redis.pcall('HMGET', KEYS[2], 'state', 'outcome', 'plan', 'doomed_by', 'skipped')
-local wrong = misfit('list', {KEYS[3], KEYS[4]}) or misfit('zset', {p[7]})
-if wrong then return wrong end
-local listed = redis.call('ZSCORE', p[7], 't' .. id)
-local named = not t.err and t[3] and t[3] ~= '' and t[3]
-wrong = named and (misfit('hash', {p[2] .. named}) or misfit('zset', {p[4] .. named}))
-if wrong then return wrong end
-local page = listed and named and redis.call('LPOP', KEYS[3], ARGV[2])
-if not page then
-  redis.call('ZREM', p[7], 't' .. id)
-  return {0, 0}
-end
-local plan = redis.call('HMGET', p[2] .. t[3], 'state', 'on_failure')
-local ended, skipped = ending(t[1], t[2]), t[5] == '1'
-local cause = t[4] and t[4] ~= '' and t[4] or id
-local stamp, free = now(), {}
+-- KEYS[1] meta   then for each task: task, its dependants, its dependants that failed
+-- ARGV[1] most dependants to tell   ARGV[2..9] planning (lib/plans.lua)   then the ids of the tasks
+-- Returns how many of the tasks, from the first on, have nobody left to tell. Sent again: the next page, or nothing
+-- changes. An error, and nothing changes, if a key has another type.
+local p = {unpack(ARGV, 2, 9)}
+local most, stamp = tonumber(ARGV[1]), now()
+local plans = {}
 
-local function tell(entry)
-  local dependant, kind = string.match(entry, '^(%d+):?(%a*)$')
-  if not dependant then return end
-  local key = p[1] .. dependant
-  local d = redis.pcall('HMGET', key, 'state', 'waits', 'doomed_by')
+-- read looks at a task that has ended, and at its plan. It writes nothing.
+local function read(id, k)
+  local t = redis.pcall('HMGET', KEYS[k], 'state', 'outcome', 'plan', 'doomed_by', 'skipped')
+  local wrong = misfit('list', {KEYS[k + 1], KEYS[k + 2]})
+  local named = not t.err and t[3] and t[3] ~= '' and t[3]
+  if named and not plans[named] then
+    wrong = wrong or misfit('hash', {p[2] .. named}) or misfit('zset', {p[4] .. named})
+    if wrong then return nil, wrong end
+    local plan = redis.call('HMGET', p[2] .. named, 'state', 'on_failure')
+    plans[named] = {state = plan[1], on = plan[2], free = {}}
+  end
+  if not named then return {id = id, k = k}, wrong end
+  return {id = id, k = k, name = named, plan = plans[named], ended = ending(t[1], t[2]), skipped = t[5] == '1',
+    cause = t[4] and t[4] ~= '' and t[4] or id}, wrong
+end
+
+local wrong, tasks = misfit('zset', {p[7]}), {}
+for i = 10, #ARGV do
+  local found
+  if not wrong then found, wrong = read(ARGV[i], 3 * (i - 10) + 2) end
+  if wrong then return wrong end
+  tasks[#tasks + 1] = found
+end
+
+-- fewer lowers what a dependant waits for and returns what is left; nil if it is not there, or what is there is no task.
+local function fewer(key)
+  local left = redis.pcall('HINCRBY', key, 'waits', -1)
+  if type(left) == 'number' and left >= 0 then return left end
+  -- Somebody has removed or damaged it.
+  if redis.call('TYPE', key).ok ~= 'hash' then return end
+  if not redis.call('HGET', key, 'state') then
+    redis.call('HDEL', key, 'waits')
+    return
+  end
+  redis.call('HSET', key, 'waits', '0')
+  return 0
+end
+
+-- tell is for most dependants one command: only those that wait for nothing more, or never will run, are read.
+local function tell(t, entry)
+  local id, kind = string.match(entry, '^(%d+):?(%a*)$')
+  if not id then return end
+  local key, v = p[1] .. id, verdict(kind, t.ended, t.skipped, t.plan.on)
+  local left = v ~= 'wait' and fewer(key)
+  if v == 'met' and left ~= 0 then return end
+  local d = redis.pcall('HMGET', key, 'state', 'doomed_by')
   if d.err or d[1] ~= 'blocked' then return end
-  local v = verdict(kind, ended, skipped, plan[2])
-  if v == 'wait' then return redis.call('RPUSH', KEYS[4], entry) end
-  local waits = math.max(0, amount(d[2]) - 1)
-  redis.call('HSET', key, 'waits', string.format('%d', waits))
-  if v ~= 'met' and not d[3] then
-    redis.call('HSET', key, 'doomed_by', cause, 'skipped', v == 'skip' and '1' or '')
-    free[dependant] = true
-  elseif waits == 0 then
-    free[dependant] = true
+  if v == 'wait' then return redis.call('RPUSH', KEYS[t.k + 2], entry) end
+  if v ~= 'met' and not d[2] then
+    redis.call('HSET', key, 'doomed_by', t.cause, 'skipped', v == 'skip' and '1' or '')
+  elseif left ~= 0 then
+    return
+  end
+  local free = t.plan.free
+  free[#free + 1], free[#free + 2] = id, id
+end
+
+-- finish takes a task off the list of what there is to do.
+local function finish(t, told)
+  redis.call('ZREM', p[7], 't' .. t.id)
+  if told and relocate(KEYS[t.k + 2], KEYS[t.k + 1]) and t.plan.state == 'ready' then
+    redis.call('HSET', p[2] .. t.name, 'state', 'held', 'held', stamp, 'held_by', t.id)
+    t.plan.state = 'held'
   end
 end
 
-for _, entry in ipairs(page) do tell(entry) end
-local some = false
-for dependant in pairs(free) do
-  redis.call('ZADD', p[4] .. t[3], dependant, dependant)
-  some = true
-end
-if some and plan[1] == 'ready' then signal(p, 'p' .. t[3], stamp) end
-local more = redis.call('EXISTS', KEYS[3])
-if more == 0 then
-  redis.call('ZREM', p[7], 't' .. id)
-  if relocate(KEYS[4], KEYS[3]) and plan[1] == 'ready' then
-    redis.call('HSET', p[2] .. t[3], 'state', 'held', 'held', stamp, 'held_by', id)
+local done = 0
+for _, t in ipairs(tasks) do
+  if most <= 0 then break end
+  local listed = t.plan and redis.call('ZSCORE', p[7], 't' .. t.id)
+  local page = listed and redis.call('LPOP', KEYS[t.k + 1], most)
+  for _, entry in ipairs(page or {}) do tell(t, entry) end
+  if page then
+    most = most - #page
+    counted(1)
+    if redis.call('EXISTS', KEYS[t.k + 1]) == 1 then break end
   end
+  finish(t, page)
+  done = done + 1
 end
-counted(1)
-return {more, #page}
+
+for name, plan in pairs(plans) do
+  for first = 1, #plan.free, 1000 do
+    redis.call('ZADD', p[4] .. name, unpack(plan.free, first, math.min(first + 999, #plan.free)))
+  end
+  if #plan.free > 0 and plan.state == 'ready' then signal(p, stamp, {'p' .. name}) end
+end
+return done

@@ -4,22 +4,34 @@
 -- ARGV[1] task key prefix   then the ids
 -- Returns {{id, end or '', '1' if it was cut, result}...}: of a task that was retried, those of the last that succeeded, or else
 -- of the last that ended.
+
+-- brought reads the result of a round, the first of which was read with the task: most tasks end in that one.
+local function brought(key, round, result, output, bytes)
+  if round ~= '0' then
+    local r = redis.call('HMGET', key, round .. ':result', round .. ':output', round .. ':output_bytes')
+    result, output, bytes = r[1], r[2], r[3]
+  end
+  if result then return result, '' end
+  output = output or ''
+  if string.sub(output, -1) == '\n' then output = string.sub(output, 1, -2) end
+  return output, bytes and '1' or ''
+end
+
 local answer = {}
 for i = 2, #ARGV do
-  local id, best = ARGV[i], {ARGV[i], '', '', ''}
+  local id, best = ARGV[i], nil
   for _ = 1, 100 do
     local key = ARGV[1] .. id
-    local t = redis.pcall('HMGET', key, 'state', 'outcome', 'round', 'retried_by')
+    local t = redis.pcall('HMGET', key, 'state', 'round', 'retried_by', '0:result', '0:output', '0:output_bytes')
     if t.err then break end
-    local ended = ending(t[1], t[2])
-    if ended and (best[2] == '' or best[2] ~= 'succeeded' or ended == 'succeeded') then
-      local r = redis.call('HMGET', key, t[3] .. ':result', t[3] .. ':output', t[3] .. ':output_bytes')
-      local output = string.gsub(r[2] or '', '\n$', '')
-      best = {id, ended, not r[1] and r[3] and '1' or '', r[1] or output}
+    local ended = ending(t[1], t[1] == 'archived' and redis.call('HGET', key, 'outcome'))
+    if ended and (not best or best[2] ~= 'succeeded' or ended == 'succeeded') then
+      local text, cut = brought(key, t[2], t[4], t[5], t[6])
+      best = {id, ended, cut, text}
     end
-    if not t[4] or t[4] == '' then break end
-    id = t[4]
+    if not t[3] or t[3] == '' then break end
+    id = t[3]
   end
-  answer[#answer + 1] = best
+  answer[i - 1] = best or {ARGV[i], '', '', ''}
 end
 return answer

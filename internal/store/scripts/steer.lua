@@ -18,5 +18,5 @@ redis.call('HSET', KEYS[2], 'state', ARGV[2], ARGV[2], stamp)
 if ARGV[3] ~= '' then redis.call('HSET', KEYS[2], 'held_by', ARGV[3]) else redis.call('HDEL', KEYS[2], 'held_by') end
 counted(1)
 over(p, ARGV[1], stamp)
-signal(p, 'p' .. ARGV[1], stamp)
+signal(p, stamp, {'p' .. ARGV[1]})
 return {1, redis.call('HGET', KEYS[2], 'state')}

@@ -1,7 +1,7 @@
 -- light(key) reads what decisions are made from: an array of 41 texts, '' for
 -- what is not there (order: lightFields in light.go), or {} if the key is no
--- hash or the hash has no usable round.
-local function light(key)
+-- hash or the hash has no usable round. What is fresh has not begun its round, which then is not read.
+local function light(key, fresh)
   local t = redis.pcall('HMGET', key, 'state', 'round', 'rev', 'fails', 'timeouts', 'losses',
     'releases', 'faults', 'start_after', 'end_before', 'not_before', 'timeout', 'max_fails', 'max_timeouts',
     'max_losses', 'max_faults', 'queue', 'env', 'labels', 'resources', 'priority', 'outcome', 'cancel_requested',
@@ -10,7 +10,7 @@ local function light(key)
   if t.err then return {} end
   local round = t[2]
   t[41] = t[32]
-  if round then
+  if round and not fresh then
     local r = redis.call('HMGET', key, round .. ':claim', round .. ':running', round .. ':executed',
       round .. ':worker', round .. ':incarnation', round .. ':node', round .. ':class', round .. ':exit_code')
     for i = 1, 8 do t[31 + i] = r[i] end

@@ -25,17 +25,20 @@ local function plans(id, p, stamp)
   local function provider(need)
     local last = need
     for _ = 1, 100 do
-      local t = redis.pcall('HMGET', p[1] .. last, 'state', 'outcome', 'plan', 'round', 'retried_by', 'doomed_by', 'skipped', 'feeds')
+      local t = redis.pcall('HMGET', p[1] .. last, 'state', 'plan', 'retried_by', 'feeds')
       if t.err or not t[1] then return nil end
-      if not t[5] or t[5] == '' then
-        local found = {id = last, plan = t[3], ended = ending(t[1], t[2]), skipped = t[7] == '1', feeds = t[8] == '1', cause = t[6]}
+      if not t[3] or t[3] == '' then
+        local found = {id = last, plan = t[2], feeds = t[4] == '1'}
+        if t[1] == 'blocked' then return found end -- as nearly all do while a plan is built
+        local e = redis.call('HMGET', p[1] .. last, 'outcome', 'round', 'doomed_by', 'skipped')
+        found.ended, found.skipped, found.cause = ending(t[1], e[1]), e[4] == '1', e[3]
         if found.ended == 'succeeded' then
-          local r = redis.call('HMGET', p[1] .. last, (t[4] or '') .. ':result', (t[4] or '') .. ':output_bytes')
+          local r = redis.call('HMGET', p[1] .. last, (e[2] or '') .. ':result', (e[2] or '') .. ':output_bytes')
           found.cut = not r[1] and r[2]
         end
         return found
       end
-      last = t[5]
+      last = t[3]
     end
   end
 
@@ -109,7 +112,7 @@ local function plans(id, p, stamp)
     replaced = replaced + 1
     if relocate(p[5] .. old[8], p[5] .. text) then t.feeds = true end
     known[old[8]] = {id = text, plan = id, feeds = t.feeds} -- for those of the same request that need it
-    account(p, id, ending(old[1], old[5]), old[6] == '1', -1)
+    account(p, id, sum({}, ending(old[1], old[5]), old[6] == '1', -1))
     if plan[3] == old[8] or plan[1] == 'failed' then plan[1] = 'ready' end
   end
 
@@ -154,7 +157,7 @@ local function plans(id, p, stamp)
       redis.call('HDEL', key, 'held_by', 'ended')
       free = true
     end
-    if free and plan[1] == 'ready' then signal(p, 'p' .. id, stamp) end
+    if free and plan[1] == 'ready' then signal(p, stamp, {'p' .. id}) end
   end
   return {resolve = resolve, enter = enter, done = done}
 end

@@ -35,9 +35,11 @@ local function misfit(kind, keys)
   end
 end
 
--- signal(p, member, stamp) tells the servers that there is something to do: t<id> for a task, p<id> for a plan.
-local function signal(p, member, stamp)
-  redis.pcall('ZADD', p[7], 'NX', stamp, member)
+-- signal(p, stamp, members) tells the servers that there is something to do: t<id> for a task, p<id> for a plan.
+local function signal(p, stamp, members)
+  local v = {}
+  for i, member in ipairs(members) do v[2 * i - 1], v[2 * i] = stamp, member end
+  redis.pcall('ZADD', p[7], 'NX', unpack(v))
   if redis.pcall('LLEN', p[8]) == 0 then redis.pcall('LPUSH', p[8], '1') end
 end
 
@@ -65,15 +67,25 @@ local function over(p, plan, stamp)
   end
 end
 
--- account(p, plan, outcome, skipped, n) counts an end of a task in its plan, or, with n = -1, takes that back. A plan
--- that was damaged by hand is no reason to fail.
-local function account(p, plan, outcome, skipped, n)
-  local key = p[2] .. plan
-  local name = skipped and 'skipped' or outcome
+-- sum(ends, outcome, skipped, n) notes an end of a task for account, or, with n = -1, that there was none.
+local function sum(ends, outcome, skipped, n)
+  local name = skipped and 'n:skipped' or 'n:' .. outcome
   local bad = outcome ~= 'succeeded' and not skipped
-  local t = redis.pcall('HMGET', key, 'left', 'n:' .. name, 'bad')
+  ends.left = (ends.left or 0) - n
+  ends[name] = (ends[name] or 0) + n
+  ends.bad = (ends.bad or 0) + (bad and n or 0)
+  return ends
+end
+
+-- account(p, plan, ends) counts ends of tasks in their plan. A plan that was damaged by hand is no reason to fail.
+local function account(p, plan, ends)
+  local names, v = {'left'}, {}
+  for name in pairs(ends) do
+    if name ~= 'left' then names[#names + 1] = name end
+  end
+  local t = redis.pcall('HMGET', p[2] .. plan, unpack(names))
   if t.err or not t[1] then return end
-  redis.call('HSET', key, 'left', string.format('%d', amount(t[1]) - n), 'n:' .. name, string.format('%d', amount(t[2]) + n),
-    'bad', string.format('%d', amount(t[3]) + (bad and n or 0)))
+  for i, name in ipairs(names) do v[2 * i - 1], v[2 * i] = name, string.format('%d', amount(t[i]) + ends[name]) end
+  redis.call('HSET', p[2] .. plan, unpack(v))
   return true
 end
