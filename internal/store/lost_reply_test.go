@@ -144,7 +144,7 @@ func script(hash string) redistest.Match {
 var reads = []string{
 	"Ping", "Info", "Time", "Get", "HGet", "HMGet", "HGetAll", "SMembers", "SIsMember", "ZScore", "ZCard", "SCard", "HLen", "HVals", "HKeys", "HExists", "Exists", "ZCount", "ZRangeWithScores",
 	"ZRangeByScoreWithScores", "ZRevRangeByScoreWithScores", "ZRangeArgs", "Scan", "ZRevRange", "LRange", "LLen", "LPosCount",
-	"SScan", "ZScan", "ZRange", "XRangeN", "XLen", "SlowLogLen", "ConfigGet",
+	"SScan", "ZScan", "ZRange", "XRangeN", "XRevRangeN", "XLen", "SlowLogLen", "ConfigGet",
 	"Pipelined", "TxPipelined", "Subscribe", "Close",
 }
 
