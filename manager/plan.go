@@ -59,6 +59,10 @@ type Plan struct {
 	// wait for did not come to fail; Ended says how the others ended.
 	Total, Left, Skipped int64
 	Ended                map[statemachine.State]int64
+	// Growing is how many of its steps are opened by servers once the lines of a result are known (see [LaterStep]), and
+	// GrowthError why some of these cannot be.
+	Growing     int64
+	GrowthError string
 	// Created, Ready and Over are when it was made, when it was marked ready last, and
 	// when all of it had ended; zero for not yet.
 	Created, Ready, Over time.Time
@@ -109,6 +113,7 @@ func newPlan(p *store.Plan) *Plan {
 	return &Plan{
 		ID: p.ID, Name: p.Name, State: PlanState(p.State), OnFailure: OnFailure(p.OnFailure), HeldBy: p.HeldBy,
 		Total: p.Total, Left: p.Left, Skipped: p.Skipped, Ended: p.Ended,
+		Growing: p.Growing, GrowthError: p.GrowthError,
 		Created: momentOf(p.Created), Ready: momentOf(p.Ready), Over: momentOf(p.Over),
 	}
 }

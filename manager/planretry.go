@@ -13,8 +13,8 @@ import (
 // RetryPlan retries every task of a plan that has ended in another way than
 // succeeded and was not retried yet, cancelled dependants included, skipped ones
 // not, in an order in which each retry waits for those of what it needs. A plan
-// that has failed is ready again; one that somebody holds stays held. Called
-// again it goes on where it was cut short. The error matches [ErrNoPlan], or
+// that has failed is ready again; one that somebody holds stays held. Servers look again at steps
+// that could not be opened. Called again it goes on where it was cut short. The error matches [ErrNoPlan], or
 // [ErrPlanState] if the plan was cancelled or was never ready; see
 // [Manager.Retry] for the answers.
 func (m *Manager) RetryPlan(ctx context.Context, id int64, opts ...ChangeOption) ([]Retried, error) {
@@ -36,7 +36,15 @@ func (m *Manager) RetryPlan(ctx context.Context, id int64, opts ...ChangeOption)
 	for i := range all {
 		ids[i] = all[i].one.ID
 	}
-	return m.Retry(ctx, ids, opts...)
+	done, err := m.Retry(ctx, ids, opts...)
+	if err != nil || p.GrowthError == "" {
+		return done, err
+	}
+	c, err := m.changing(opts)
+	if err == nil && !c.dry {
+		_, err = patiently(ctx, m, func() (bool, error) { return m.store.Regrow(ctx, id) })
+	}
+	return done, err
 }
 
 // lost are the tasks of a plan that are to be retried, with what they need.

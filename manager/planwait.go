@@ -46,5 +46,5 @@ func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*Plan)) (*
 
 func (p *Plan) same(as *Plan) bool {
 	return p.State == as.State && p.Total == as.Total && p.Left == as.Left && p.HeldBy == as.HeldBy &&
-		p.Skipped == as.Skipped && maps.Equal(p.Ended, as.Ended)
+		p.Skipped == as.Skipped && p.Growing == as.Growing && p.GrowthError == as.GrowthError && maps.Equal(p.Ended, as.Ended)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tdf-go/tdf/internal/growth"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -15,47 +16,59 @@ const (
 )
 
 // drain does what there is to do for plans: the dependants of tasks that have ended are told, and those that may run now,
-// or never will, are moved. Whatever ends here may have dependants of its own. It returns how many tasks it moved.
-func (s *Server) drain(ctx context.Context) (moved int, err error) {
+// or never will, are moved, and steps whose lines are known are opened. Whatever ends here may have dependants of its own. It
+// returns how many tasks it moved, and whether the next pass should come at once.
+func (s *Server) drain(ctx context.Context) (moved int, again bool, err error) {
 	for skip := 0; ; {
 		drains, err := s.store.Draining(ctx, skip, s.opt.BatchSize)
 		if err != nil || len(drains) == 0 {
-			return moved, err
+			return moved, again, err
 		}
-		n, left, err := s.drainAll(ctx, drains)
+		n, left, grows, err := s.drainAll(ctx, drains)
 		moved += n
+		again = again || grows
 		skip += left // the next pass looks at it again
 		if err != nil {
-			return moved, err
+			return moved, again, err
 		}
 	}
 }
 
 // drainAll tells first, so that what several tasks free together is moved together. It returns with how many plans there is
-// something left to do.
-func (s *Server) drainAll(ctx context.Context, drains []store.Drain) (moved, left int, err error) {
-	var ended, plans []int64
+// something left to do, and whether that is steps to be opened.
+func (s *Server) drainAll(ctx context.Context, drains []store.Drain) (moved, left int, grows bool, err error) {
+	var ended []int64
+	var plans []store.Drain
 	for _, d := range drains {
-		if d.Plan > 0 {
-			plans = append(plans, d.Plan)
-		} else {
+		if d.Task > 0 {
 			ended = append(ended, d.Task)
+		} else {
+			plans = append(plans, d)
 		}
 	}
 	if err := s.tell(ctx, ended); err != nil {
-		return 0, 0, err
+		return 0, 0, false, err
 	}
-	for _, plan := range plans {
-		n, done, err := s.moveFreed(ctx, plan)
+	for _, d := range plans {
+		n, done, err := s.drainPlan(ctx, d)
 		moved += n
 		if err != nil {
-			return moved, left, err
+			return moved, left, grows, err
 		}
 		if !done {
 			left++
+			grows = grows || d.Growth > 0
 		}
 	}
-	return moved, left, nil
+	return moved, left, grows, nil
+}
+
+// drainPlan reports whether nothing is left to do there.
+func (s *Server) drainPlan(ctx context.Context, d store.Drain) (moved int, done bool, err error) {
+	if d.Growth > 0 {
+		return s.grow(ctx, d.Growth)
+	}
+	return s.moveFreed(ctx, d.Plan)
 }
 
 // tell tells all dependants of tasks how these ended.
@@ -68,6 +81,21 @@ func (s *Server) tell(ctx context.Context, ended []int64) error {
 		ended = ended[done:]
 	}
 	return nil
+}
+
+// growthPages is how many calls of a pass open tasks of one plan for lines: others have to be settled meanwhile.
+const growthPages = 10
+
+// grow opens steps of a plan whose lines are known.
+func (s *Server) grow(ctx context.Context, plan int64) (opened int, done bool, err error) {
+	opened, done, err = growth.Pass(ctx, s.store, plan, growthPages)
+	if err != nil {
+		return opened, done, fmt.Errorf("open steps of plan %d: %w", plan, err)
+	}
+	if opened > 0 {
+		s.log.Info().Int64("plan", plan).Int("tasks", opened).Msg("opened steps whose lines are known")
+	}
+	return opened, done, nil
 }
 
 // moveFreed opens the tasks of a plan that may run now, and cancels those that never will, until none is left, or none

@@ -69,7 +69,7 @@ func (s *Server) pass(ctx context.Context) (moved int, next time.Duration, err e
 	if err != nil {
 		return moved, -1, err
 	}
-	n, err = s.drain(ctx)
+	n, more, err := s.drain(ctx)
 	moved += n
 	if err != nil {
 		return moved, -1, err
@@ -86,6 +86,9 @@ func (s *Server) pass(ctx context.Context) (moved int, next time.Duration, err e
 	next = sooner(next, again)
 	if at != statemachine.Never {
 		next = sooner(next, max(0, timing.ToStd(at.Sub(now))))
+	}
+	if more {
+		next = 0
 	}
 	// Silence of Redis must be noticed well within a lease.
 	return moved, sooner(next, s.opt.WorkerTimeout/6), nil

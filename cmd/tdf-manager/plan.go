@@ -94,6 +94,12 @@ func planCounts(p *manager.Plan) string {
 	if ended := endedLine(p); ended != "" {
 		text += ": " + ended
 	}
+	switch {
+	case p.Growing == 1:
+		text += "; 1 step is to be opened yet"
+	case p.Growing > 1:
+		text += fmt.Sprintf("; %d steps are to be opened yet", p.Growing)
+	}
 	return text
 }
 
@@ -120,6 +126,9 @@ func planRemedy(p *manager.Plan) string {
 		}
 		return fmt.Sprintf("it is held by %s; tdf-manager plan resume %d lets it go on", cli.Safe(p.HeldBy), p.ID)
 	case manager.PlanFailed:
+		if p.GrowthError != "" {
+			return fmt.Sprintf("%s; mend that, or retry that task, and then tdf-manager plan retry %d", cli.Safe(p.GrowthError), p.ID)
+		}
 		return fmt.Sprintf("tdf-manager plan retry %d runs again what did not succeed, and nothing else", p.ID)
 	case manager.PlanBuilding:
 		return "nothing of it runs yet: it was not submitted to its end; repeat plan submit with the same --key, " +
@@ -133,7 +142,8 @@ func planRemedy(p *manager.Plan) string {
 func planObject(p *manager.Plan) map[string]any {
 	return map[string]any{
 		"id": p.ID, nameField: p.Name, stateField: p.State, "on_failure": p.OnFailure, "held_by": p.HeldBy,
-		totalField: p.Total, "left": p.Left, "skipped": p.Skipped, "ended": orEmptyMap(p.Ended),
+		totalField: p.Total, "left": p.Left, "growing": p.Growing, "growth_error": p.GrowthError,
+		"skipped": p.Skipped, "ended": orEmptyMap(p.Ended),
 		"created": jsonTime(p.Created), "ready": jsonTime(p.Ready), "over": jsonTime(p.Over),
 	}
 }

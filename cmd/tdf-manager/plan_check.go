@@ -1,14 +1,17 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/cli"
 	"github.com/tdf-go/tdf/internal/planfile"
+	"github.com/tdf-go/tdf/manager"
 )
 
 func (a *app) planCheck() *cobra.Command {
@@ -60,26 +63,69 @@ func draw(w io.Writer, d *planfile.Drawing, form string) error {
 // object is what the plan would run. The names are those of the file, but that
 // needs are places of tasks in the list, from 0.
 func (p *planSource) object() map[string]any {
-	tasks := make([]map[string]any, len(p.plan.Tasks))
-	for i, t := range p.plan.Tasks {
-		task := map[string]any{stepField: t.Step, "args": t.Args}
-		if t.Item != "" {
-			task["item"] = t.Item
-		}
-		for _, f := range t.Fields {
-			task[f.Name] = f.JSON()
-		}
-		needs := make([]map[string]any, len(t.Needs))
-		for j, n := range t.Needs {
-			needs[j] = map[string]any{"task": n.Task, "when": n.When}
-		}
-		task["needs"] = needs
-		tasks[i] = task
+	later := make([]map[string]any, len(p.plan.Later))
+	for i := range p.plan.Later {
+		later[i] = laterObject(&p.plan.Later[i])
 	}
-	return map[string]any{nameField: p.plan.Name, "on_failure": p.plan.OnFailure, "tasks": tasks}
+	object := map[string]any{nameField: p.plan.Name, "on_failure": p.plan.OnFailure, "tasks": objectsOf(p.plan.Tasks, fileTask)}
+	if len(later) > 0 {
+		object["later"] = later
+	}
+	return object
 }
 
-// stepsText is for people: "3 steps, 5 tasks".
+func fileTask(t *planfile.Task) map[string]any {
+	task := map[string]any{stepField: t.Step, "args": t.Args}
+	if t.Item != "" && t.Item != manager.LineItem {
+		task["item"] = t.Item
+	}
+	for _, f := range t.Fields {
+		task[f.Name] = f.JSON()
+	}
+	needs := make([]map[string]any, len(t.Needs))
+	for j, n := range t.Needs {
+		needs[j] = map[string]any{"task": n.Task, "when": n.When}
+	}
+	task["needs"] = needs
+	return task
+}
+
+// laterObject is a step that is opened once the plan runs. Its needs are steps, and a line is ${item}.
+func laterObject(l *planfile.Later) map[string]any {
+	tasks := objectsOf(l.Tasks, func(t *planfile.Task) map[string]any {
+		task := fileTask(t)
+		for _, name := range []string{inputField, argvField} {
+			if raw, is := task[name].(json.RawMessage); is {
+				task[name] = json.RawMessage(strings.ReplaceAll(string(raw), `\u0000`, "${item}"))
+			}
+		}
+		delete(task, "needs")
+		return task
+	})
+	needs := make([]map[string]any, len(l.Needs))
+	for i, n := range l.Needs {
+		needs[i] = map[string]any{stepField: n.Step, "when": n.When}
+	}
+	object := map[string]any{stepField: l.Tasks[0].Step, "tasks": tasks, "needs": needs}
+	if l.Lines != "" {
+		object["lines"], object["most"] = l.Lines, l.Most
+	}
+	return object
+}
+
+// stepsText is for people: "3 steps, 5 tasks", "3 steps, 2 tasks and one for each line of list".
 func (p *planSource) stepsText() string {
-	return fmt.Sprintf("%d steps, %d tasks", len(p.file.Steps), len(p.plan.Tasks))
+	tasks, lines := len(p.plan.Tasks), ""
+	for i := range p.plan.Later {
+		l := &p.plan.Later[i]
+		switch {
+		case l.Lines == "":
+			tasks += len(l.Tasks)
+		case lines == "":
+			lines = " and one for each line of " + l.Lines
+		default:
+			lines += " and of " + l.Lines
+		}
+	}
+	return fmt.Sprintf("%d steps, %d tasks", len(p.file.Steps), tasks) + lines
 }

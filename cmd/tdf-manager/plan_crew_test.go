@@ -19,7 +19,7 @@ import (
 )
 
 // planCrew is a server and a worker whose programs are Go functions: echo gives its
-// words joined by +, and so do flaky once it was mended, and gate once it was opened.
+// words joined by +, and so do flaky once it was mended, and gate once it was opened; split gives a line each.
 type planCrew struct {
 	mended atomic.Bool
 	open   func()
@@ -31,6 +31,10 @@ func (b *bench) planCrew() *planCrew {
 	c := &planCrew{open: sync.OnceFunc(func() { close(opened) })}
 	echo := func(_ context.Context, j *worker.Job) error {
 		_, err := fmt.Fprintln(j.Stdout, strings.Join(j.Args, "+"))
+		return err
+	}
+	split := func(_ context.Context, j *worker.Job) error {
+		_, err := fmt.Fprintln(j.Stdout, strings.Join(j.Args, "\n"))
 		return err
 	}
 	flaky := func(ctx context.Context, j *worker.Job) error {
@@ -54,7 +58,7 @@ func (b *bench) planCrew() *planCrew {
 	o := worker.DefaultOptions()
 	o.Name, o.Node, o.Store, o.Log, o.SpoolDir = "w", "n", b.dial(), zerolog.Nop(), b.t.TempDir()
 	o.Slots, o.DiskReserve, o.KillGrace = 2, 0, 100*time.Millisecond
-	o.Handlers = map[string]worker.Handler{"echo": echo, "flaky": flaky, "gate": gate}
+	o.Handlers = map[string]worker.Handler{"echo": echo, "flaky": flaky, "gate": gate, "split": split}
 	w, err := worker.New(o)
 	if err != nil {
 		b.t.Fatal(err)

@@ -23,6 +23,7 @@ type planSource struct {
 	file  *planfile.File
 	plan  *planfile.Plan
 	specs []manager.Spec
+	later []manager.LaterStep
 }
 
 func (p *planSource) flags(cmd *cobra.Command) {
@@ -113,23 +114,52 @@ const (
 // makeSpecs makes the tasks, as submit does. The error is a planfile.Errors.
 func (p *planSource) makeSpecs(now time.Time) error {
 	var all planfile.Errors
-	wrong := map[string]bool{} // steps: one error of each is enough
-	p.specs = make([]manager.Spec, len(p.plan.Tasks))
-	for i := range p.plan.Tasks {
-		task := &p.plan.Tasks[i]
-		spec, err := taskSpec(task, now)
-		if err != nil && !wrong[task.Step] {
-			wrong[task.Step] = true
-			all = append(all, p.at(task, err))
+	p.specs = p.specsOf(p.plan.Tasks, now, &all)
+	p.later = make([]manager.LaterStep, len(p.plan.Later))
+	for i := range p.plan.Later {
+		from, to := &p.plan.Later[i], &p.later[i]
+		*to = manager.LaterStep{Name: from.Tasks[0].Step, Lines: from.Lines, Most: from.Most, Specs: p.specsOf(from.Tasks, now, &all)}
+		for _, n := range from.Needs {
+			to.Needs = append(to.Needs, manager.StepNeed{Step: n.Step, On: manager.When(n.When)})
 		}
-		p.specs[i] = spec
 	}
 	if len(all) > 0 {
 		return all
 	}
-	err := manager.CheckSpecs(withoutNeeds(p.specs))
+	if err := p.blame(manager.CheckSpecs(withoutNeeds(p.specs)), p.plan.Tasks); err != nil {
+		return err
+	}
+	return p.blame(manager.CheckLater(p.later), p.laterTasks())
+}
+
+// specsOf makes tasks, and adds an error for each step in which some cannot be.
+func (p *planSource) specsOf(tasks []planfile.Task, now time.Time, all *planfile.Errors) []manager.Spec {
+	wrong := map[string]bool{} // steps: one error of each is enough
+	specs := make([]manager.Spec, len(tasks))
+	for i := range tasks {
+		spec, err := taskSpec(&tasks[i], now)
+		if err != nil && !wrong[tasks[i].Step] {
+			wrong[tasks[i].Step] = true
+			*all = append(*all, p.at(&tasks[i], err))
+		}
+		specs[i] = spec
+	}
+	return specs
+}
+
+// laterTasks are the tasks of all steps that are opened later.
+func (p *planSource) laterTasks() []planfile.Task {
+	var tasks []planfile.Task
+	for i := range p.plan.Later {
+		tasks = append(tasks, p.plan.Later[i].Tasks...)
+	}
+	return tasks
+}
+
+// blame says in which line an error about one of the tasks is.
+func (p *planSource) blame(err error, tasks []planfile.Task) error {
 	if spec, ok := errors.AsType[*manager.SpecError](err); ok {
-		return planfile.Errors{p.at(&p.plan.Tasks[spec.Index], spec.Err)}
+		return planfile.Errors{p.at(&tasks[spec.Index], spec.Err)}
 	}
 	return err
 }

@@ -38,17 +38,22 @@ func (a *app) planShow() *cobra.Command {
 			return drawPlan(s, p, tasks, graph)
 		}
 		ahead, err := s.outlook(ctx, p, tasks)
+		if err != nil {
+			return err
+		}
+		steps, err := s.planSteps(ctx, p)
 		switch {
 		case err != nil:
 			return err
 		case !*asJSON:
-			return showPlan(s, p, tasks, ahead)
+			return showPlan(s, p, tasks, steps, ahead)
 		}
 		object := planObject(p)
 		if object["estimate"] = nil; !p.State.Over() {
 			object["estimate"] = ahead.object()
 		}
 		object["tasks"] = objectsOf(tasks, func(t **planned) map[string]any { return (*t).object() })
+		object["steps"] = objectsOf(steps, planStepObject)
 		return cli.WriteJSON(s.out, object)
 	})
 	return cmd
@@ -87,7 +92,7 @@ const (
 	mostInput = 40 // characters of an input
 )
 
-func showPlan(s *session, p *manager.Plan, tasks []*planned, ahead *outlook) error {
+func showPlan(s *session, p *manager.Plan, tasks []*planned, steps []manager.PlanStep, ahead *outlook) error {
 	table := cli.NewTable(s.out)
 	table.Row("plan", p.ID)
 	table.Row("name", dashText(p.Name))
@@ -98,7 +103,7 @@ func showPlan(s *session, p *manager.Plan, tasks []*planned, ahead *outlook) err
 	table.Row("ready", when(p.Ready))
 	table.Row("over", when(p.Over))
 	if !p.State.Over() && ahead.Tasks > 0 {
-		table.Row("left", ahead.leftText())
+		table.Row("left", ahead.leftText()+withoutSteps(p))
 		table.Row("critical path", ahead.pathText())
 	}
 	if err := table.Flush(); err != nil {
@@ -108,6 +113,9 @@ func showPlan(s *session, p *manager.Plan, tasks []*planned, ahead *outlook) err
 		if err := printf(s.out, "\n%s\n", remedy); err != nil {
 			return err
 		}
+	}
+	if err := listSteps(s, steps); err != nil {
+		return err
 	}
 	return listPlanned(s, p, tasks)
 }

@@ -91,6 +91,14 @@ func (a *app) planRetry() *cobra.Command {
 	return cmd
 }
 
+// nothingRetried says what a retry does that opens no task.
+func nothingRetried(p *manager.Plan) string {
+	if p.GrowthError != "" {
+		return "servers look again at its steps that could not be opened"
+	}
+	return "nothing of it is to be run again"
+}
+
 // printRetried says which tasks were opened again; the first error ends the verb.
 func printRetried(s *session, p *manager.Plan, retried []manager.Retried, dryRun, asJSON bool) error {
 	opened := map[int64]int64{}
@@ -113,7 +121,7 @@ func printRetried(s *session, p *manager.Plan, retried []manager.Retried, dryRun
 		err = cli.WriteJSON(s.out, map[string]any{planField: p.ID, "opened": opened, dryRunField: dryRun})
 	case asJSON:
 	case len(ids) == 0 && failed == nil:
-		err = printf(s.out, "%s: nothing of it is to be run again\n", planName(p))
+		err = printf(s.out, "%s: %s\n", planName(p), nothingRetried(p))
 	case dryRun:
 		err = printf(s.out, "%s: would open %d again: %s\n", planName(p), len(ids), ranges(ids))
 	case len(ids) > 0:

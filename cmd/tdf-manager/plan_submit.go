@@ -68,7 +68,10 @@ func (sub *planSubmission) submit(ctx context.Context, s *session) (int64, error
 	if err != nil {
 		return 0, err
 	}
-	_, err = s.manager.OpenEach(ctx, slices.Values(sub.source.specs), manager.InPlan(id), manager.WithRequestKey("plan "+key))
+	opened, err := s.manager.OpenEach(ctx, slices.Values(sub.source.specs), manager.InPlan(id), manager.WithRequestKey("plan "+key))
+	if err == nil && len(sub.source.later) > 0 {
+		err = s.manager.OpenLater(ctx, id, sub.source.byStep(opened), sub.source.later)
+	}
 	if err == nil {
 		err = s.manager.ReadyPlan(ctx, id)
 	}
@@ -76,6 +79,16 @@ func (sub *planSubmission) submit(ctx context.Context, s *session) (int64, error
 		return id, sub.halfDone(id, key, err)
 	}
 	return id, nil
+}
+
+// byStep are the ids of the tasks that were opened, by the names of their steps.
+func (p *planSource) byStep(opened []manager.Opened) map[string][]int64 {
+	ids := map[string][]int64{}
+	for i, o := range opened {
+		step := p.plan.Tasks[i].Step
+		ids[step] = append(ids[step], o.ID)
+	}
+	return ids
 }
 
 // check reads the file, and looks whether the queues of its tasks are there.
@@ -88,11 +101,15 @@ func (sub *planSubmission) check(ctx context.Context, s *session) error {
 		return err
 	}
 	queues := queueCheck{ctx: ctx, s: s}
-	for i := range sub.source.specs {
-		err := queues.check(sub.source.specs[i].Queue)
+	specs, tasks := slices.Clone(sub.source.specs), slices.Concat(sub.source.plan.Tasks, sub.source.laterTasks())
+	for i := range sub.source.later {
+		specs = append(specs, sub.source.later[i].Specs...)
+	}
+	for i := range specs {
+		err := queues.check(specs[i].Queue)
 		switch {
 		case errors.Is(err, manager.ErrNoQueue):
-			return planfile.Errors{sub.source.at(&sub.source.plan.Tasks[i], err)}
+			return planfile.Errors{sub.source.at(&tasks[i], err)}
 		case err != nil:
 			return err
 		}

@@ -38,7 +38,9 @@ var (
 		"hset", "hdel", "hincrby", "sadd", "srem", "zadd", "zrem", "lpush", "blpop", "set", "del", "expire", "incr", "xadd",
 	}
 	// linking are those that tie the tasks of a plan together.
-	linking   = []string{"rpush", "lpop"}
+	linking = []string{"rpush", "lpop"}
+	// creating are those that tasks are opened with: servers open those of steps of a plan.
+	creating  = []string{"incrby", "hsetnx"}
 	listening = []string{"subscribe", "unsubscribe"}
 	telling   = []string{"publish"}
 )
@@ -49,7 +51,7 @@ var grants = map[Role]rights{
 		channels: whole,
 		grants: []grant{
 			{commands: slices.Concat(connection, listening, telling, []string{"wait", "script|load", "script|exists", "config|get"})},
-			{commands: slices.Concat(reading, changing, linking), keys: whole},
+			{commands: slices.Concat(reading, changing, linking, creating), keys: whole},
 		},
 	},
 	Worker: {
@@ -65,7 +67,7 @@ var grants = map[Role]rights{
 		grants: []grant{
 			{commands: slices.Concat(connection, listening, telling, []string{"wait"})},
 			{commands: reading, keys: whole},
-			{commands: slices.Concat(changing, linking, []string{"incrby", "hsetnx"}), keys: managerKeys},
+			{commands: slices.Concat(changing, linking, creating), keys: managerKeys},
 		},
 	},
 	Viewer: {

@@ -30,7 +30,7 @@ var (
 	managerKeys = slices.Concat(history, line, counts, states, goals, []string{
 		"task_id", "request:*", "key:*", "queues", "queue:*", "nodes", "node:*", "suspects", "evidence:*",
 		"managers", "handling", "follow", "worker:*", "halt:*",
-		"plan_id", "plans", "plan_tasks:*", "dependants:*", "stuck:*",
+		"plan_id", "plans", "plan_tasks:*", "dependants:*", "stuck:*", "growth:*",
 	})
 )
 

@@ -71,10 +71,24 @@ func (p *planAudit) state(s *store.PlanSum) []Violation {
 	switch {
 	case !over && !runs && s.State != store.PlanBuilding && s.State != store.PlanCancelled:
 		return wrong("there is no such state")
-	case runs && s.Left <= 0:
+	case runs && s.Left <= 0 && s.Growing <= 0 && !s.Growth:
 		return wrong("all its tasks have ended")
-	case over:
-		return p.over(s, wrong)
+	}
+	if found := p.steps(s, wrong); found != nil || !over {
+		return found
+	}
+	return p.over(s, wrong)
+}
+
+// steps: those that are to be opened are kept as long as they are.
+func (p *planAudit) steps(s *store.PlanSum, wrong func(string, ...any) []Violation) []Violation {
+	switch {
+	case s.Growing > 0 && !s.Kept:
+		return wrong("%d of its steps are to be opened, and are kept nowhere", s.Growing)
+	case s.Growing <= 0 && s.Kept && !s.Growth:
+		return wrong("it keeps steps, of which none is to be opened")
+	case s.Growing > 0 && (s.State == store.PlanCompleted || s.State == store.PlanCancelled):
+		return wrong("%d of its steps were not opened", s.Growing)
 	}
 	return nil
 }
@@ -86,7 +100,7 @@ func (p *planAudit) over(s *store.PlanSum, wrong func(string, ...any) []Violatio
 		return wrong("%d of its tasks have not ended", s.Left)
 	case s.State == store.PlanCompleted && s.Bad > 0:
 		return wrong("%d of its tasks ended badly", s.Bad)
-	case s.State == store.PlanFailed && s.Bad <= 0:
+	case s.State == store.PlanFailed && s.Bad <= 0 && s.GrowthError == "":
 		return wrong("none of its tasks ended badly")
 	case s.Over == 0:
 		return wrong("it does not say since when")

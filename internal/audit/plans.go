@@ -78,14 +78,18 @@ func (a *auditor) plan(ctx context.Context, id int64) error {
 		if err := p.leftToDo(ctx); err != nil {
 			return err
 		}
+		if err := p.growth(ctx); err != nil {
+			return err
+		}
 		return p.again(ctx, p.suspects())
 	}
 }
 
-// still reports whether nothing was added to a plan, retried, or ended between two looks: what is listed only grows, and
-// while it does not, what is left only shrinks.
+// still reports whether nothing was added to a plan, retried, ended, or opened of its steps between two looks: what is
+// listed only grows, and while it does not, what is left only shrinks.
 func still(before, after *store.PlanSum) bool {
-	return before.Listed == after.Listed && before.Left == after.Left && before.State == after.State
+	return before.Listed == after.Listed && before.Left == after.Left && before.State == after.State &&
+		before.Growing == after.Growing && before.Growth == after.Growth
 }
 
 // read reads the whole plan, and what it counts before and after that.

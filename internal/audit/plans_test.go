@@ -107,14 +107,16 @@ func TestSoundPlans(t *testing.T) {
 	}
 }
 
-// planDamages are done by hand; the first that is said must be about that task, 0 for the plan.
-var planDamages = []struct {
+// planDamage is done by hand; the first that is said must be about that task, 0 for the plan.
+type planDamage struct {
 	name     string
 	id       int64
 	says     string
 	mendable bool
 	commands [][]string
-}{
+}
+
+var planDamages = []planDamage{
 	{"a wrong total", 0, "plan 1 counts 9 tasks, and there are 4", false, [][]string{{"HSET", "%n:plan:1", "total", "9"}}},
 	{"too little left", 0, "plan 1 counts 1 that have not ended", false, [][]string{{"HSET", "%n:plan:1", "left", "1"}}},
 	{"an end not counted", 0, "plan 1 counts 0 succeeded, and there are 1", false, [][]string{{"HDEL", "%n:plan:1", "n:succeeded"}}},
@@ -152,30 +154,35 @@ func TestPlanDamage(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			ns, s := plansWorld(t)
-			for _, words := range d.commands {
-				redistest.Shared(t).Do(t, fill(words, ns, 0)...)
-			}
-			r, err := verify(t, s)
-			if err != nil || !said(r.Violations, d.id, d.says) {
-				t.Fatalf("found %+v, %v, want about task %d: %s", r.Violations, err, d.id, d.says)
-			}
-			before := records(t, s)
-			looked, err := repair(t, s, RepairOptions{DryRun: true})
-			if err != nil || said(looked.Done, d.id, d.says) != d.mendable {
-				t.Errorf("a dry run says %+v, %v", looked, err)
-			}
-			did, err := repair(t, s, RepairOptions{})
-			if diff := cmp.Diff(looked, did); err != nil || diff != "" {
-				t.Errorf("the dry run said something else (%v):\n%s", err, diff)
-			}
-			r, err = verify(t, s)
-			if err != nil || said(r.Violations, d.id, d.says) == d.mendable {
-				t.Errorf("left: %+v, %v", r.Violations, err)
-			}
-			if diff := cmp.Diff(before, records(t, s)); diff != "" {
-				t.Errorf("records have changed:\n%s", diff)
-			}
+			d.check(t, ns, s)
 		})
+	}
+}
+
+func (d *planDamage) check(t *testing.T, ns string, s *store.Store) {
+	t.Helper()
+	for _, words := range d.commands {
+		redistest.Shared(t).Do(t, fill(words, ns, 0)...)
+	}
+	r, err := verify(t, s)
+	if err != nil || !said(r.Violations, d.id, d.says) {
+		t.Fatalf("found %+v, %v, want about task %d: %s", r.Violations, err, d.id, d.says)
+	}
+	before := records(t, s)
+	looked, err := repair(t, s, RepairOptions{DryRun: true})
+	if err != nil || said(looked.Done, d.id, d.says) != d.mendable {
+		t.Errorf("a dry run says %+v, %v", looked, err)
+	}
+	did, err := repair(t, s, RepairOptions{})
+	if diff := cmp.Diff(looked, did); err != nil || diff != "" {
+		t.Errorf("the dry run said something else (%v):\n%s", err, diff)
+	}
+	r, err = verify(t, s)
+	if err != nil || said(r.Violations, d.id, d.says) == d.mendable {
+		t.Errorf("left: %+v, %v", r.Violations, err)
+	}
+	if diff := cmp.Diff(before, records(t, s)); diff != "" {
+		t.Errorf("records have changed:\n%s", diff)
 	}
 }
 

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/redistest"
@@ -97,6 +98,8 @@ func play(c *store.Claimed) worktest.Result {
 	switch c.Input {
 	case "fail":
 		return worktest.Fail(c)
+	case "lines":
+		return worktest.Result{Output: strings.Repeat("line\n", 150)}
 	case "again":
 		if c.Round == 0 {
 			return worktest.Fail(c)

@@ -2,6 +2,7 @@ package planfile
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -126,7 +127,11 @@ func (d *Drawing) mermaid() string {
 func (f *File) Drawing(p *Plan) *Drawing {
 	tasks := map[string]int{}
 	program := map[string]string{}
-	for _, t := range p.Tasks {
+	all := slices.Clone(p.Tasks)
+	for i := range p.Later {
+		all = append(all, p.Later[i].Tasks...)
+	}
+	for _, t := range all {
 		tasks[t.Step]++
 		for _, field := range t.Fields {
 			if field.Name == programField {
@@ -143,12 +148,18 @@ func (f *File) Drawing(p *Plan) *Drawing {
 		if program[s.Name] != s.Name {
 			label += " (" + program[s.Name] + ")"
 		}
-		if s.Foreach != nil {
+		switch {
+		case s.forLines():
+			label += " for each line"
+		case s.Foreach != nil:
 			label += fmt.Sprintf(" x%d", tasks[s.Name])
 		}
 		n := Node{ID: number[s.Name], Label: label}
 		for _, need := range s.Needs {
 			n.From = append(n.From, Arrow{ID: number[need.Step], When: unlessSuccess(need.When)})
+		}
+		if s.forLines() {
+			n.From = append(n.From, Arrow{ID: number[s.Foreach.Lines], When: linesField})
 		}
 		d.Nodes = append(d.Nodes, n)
 	}

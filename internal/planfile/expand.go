@@ -3,12 +3,28 @@ package planfile
 import (
 	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/tdf-go/tdf/internal/growth"
 )
 
 // Plan is a plan file with its parameters filled in.
 type Plan struct {
 	Name, OnFailure string
-	// Tasks are in an order in which each comes behind all that it needs.
+	// Tasks are those that are known before the plan runs, in an order in which each comes behind all that it needs.
+	Tasks []Task
+	// Later are the steps that are opened once it runs: those that are repeated for lines, and what needs such a step. Each
+	// comes behind all that it needs.
+	Later []Later
+}
+
+// Later is a step that is opened once the plan runs.
+type Later struct {
+	// Lines is the step for the lines of whose result it is repeated, and Most how many there may be. Empty if it only needs such a step.
+	Lines string
+	Most  int
+	Needs []Need
+	// Tasks are those of the step, without what they need. With Lines it is one, in which growth.Item stands for the line.
 	Tasks []Task
 }
 
@@ -52,7 +68,9 @@ const (
 // Expand fills in values of parameters, by their names, and makes the tasks. A parameter whose default is a list takes its
 // items separated by commas. The error is an [Errors].
 func (f *File) Expand(given map[string]string) (*Plan, error) {
-	e := &expansion{problems: &problems{file: f.Path}, file: f, tasks: map[string][]int{}, plan: &Plan{OnFailure: f.OnFailure}}
+	e := &expansion{
+		problems: &problems{file: f.Path}, file: f, tasks: map[string][]int{}, later: map[string]bool{}, plan: &Plan{OnFailure: f.OnFailure},
+	}
 	if e.params = f.values(given, e.problems); len(e.list) > 0 {
 		return nil, e.err()
 	}
@@ -78,6 +96,8 @@ type expansion struct {
 	file   *File
 	params map[string]Value
 	tasks  map[string][]int // of each step
+	later  map[string]bool  // steps that are opened once the plan runs
+	known  int              // tasks of these
 	plan   *Plan
 	edges  int
 }
@@ -95,31 +115,59 @@ func (e *expansion) step(s *Step) bool {
 		e.add(s.Line, where+".needs", "these are %d tasks; a task may need %d: put steps between that each take some of them",
 			len(needs), maxNeeds)
 		return false
-	case len(e.plan.Tasks)+len(items) > maxTasks || e.edges > maxEdges:
+	case len(e.plan.Tasks)+e.known+len(items) > maxTasks || e.edges > maxEdges:
 		e.add(s.Line, where, "with this step the plan has more than %d tasks, or more than %d needs of tasks; make several plans",
 			maxTasks, maxEdges)
 		return false
 	}
+	var tasks []Task
 	for i, item := range items {
 		fields, ok := e.fields(s, &scope{params: e.params, item: item, inStep: s.Foreach != nil})
 		if !ok {
 			return true // the next item has the same errors
 		}
-		e.tasks[s.Name] = append(e.tasks[s.Name], len(e.plan.Tasks))
 		task := Task{Step: s.Name, Line: s.Line, Item: item, Fields: fields, Needs: needs, Args: s.Args}
 		if s.Foreach != nil {
 			task.Number = i + 1
 		}
-		e.plan.Tasks = append(e.plan.Tasks, task)
+		tasks = append(tasks, task)
 	}
+	e.put(s, tasks)
 	return true
 }
+
+// put adds the tasks of a step to those that are opened with the plan, or to those that are opened once it runs.
+func (e *expansion) put(s *Step, tasks []Task) {
+	if !slices.ContainsFunc(s.behind(), func(n Need) bool { return e.later[n.Step] }) && !s.forLines() {
+		for i := range tasks {
+			e.tasks[s.Name] = append(e.tasks[s.Name], len(e.plan.Tasks)+i)
+		}
+		e.plan.Tasks = append(e.plan.Tasks, tasks...)
+		return
+	}
+	e.later[s.Name] = true
+	e.known += len(tasks)
+	for i := range tasks {
+		tasks[i].Needs = nil
+	}
+	l := Later{Needs: s.Needs, Tasks: tasks}
+	if s.forLines() {
+		l.Lines, l.Most = s.Foreach.Lines, s.Foreach.Most
+		l.Tasks[0].Number = 0
+	}
+	e.plan.Later = append(e.plan.Later, l)
+}
+
+// forLines reports whether a step is repeated for lines.
+func (s *Step) forLines() bool { return s.Foreach != nil && s.Foreach.Lines != "" }
 
 // items are what a step is repeated for: one empty item without foreach.
 func (e *expansion) items(s *Step, field string) ([]string, bool) {
 	switch {
 	case s.Foreach == nil:
 		return []string{""}, true
+	case s.forLines():
+		return []string{growth.Item}, true
 	case s.Foreach.Param == "":
 		return e.filled(s, field)
 	}
@@ -163,16 +211,25 @@ func (e *expansion) fields(s *Step, in *scope) ([]Field, bool) {
 	fields := make([]Field, 0, len(s.Fields)+len(e.file.Defaults))
 	for _, f := range e.file.Defaults {
 		if !slices.ContainsFunc(s.Fields, func(own Field) bool { return own.Name == f.Name }) {
-			fields = append(fields, e.field(f, "defaults", in))
+			fields = append(fields, e.field(f, "defaults", in, s.forLines()))
 		}
 	}
 	for _, f := range s.Fields {
-		fields = append(fields, e.field(f, "steps."+s.Name, in))
+		fields = append(fields, e.field(f, "steps."+s.Name, in, s.forLines()))
 	}
 	return fields, len(e.list) == before
 }
 
-func (e *expansion) field(f Field, where string, in *scope) Field {
+// field is a field with values filled in. For lines there may be no other NUL character than that which stands for the line.
+func (e *expansion) field(f Field, where string, in *scope, lines bool) Field {
+	if lines {
+		bare := *in
+		bare.item, bare.later = "", f.Name != inputField && f.Name != argvField
+		if v, err := f.Value.each(bare.fill); err == nil && strings.Contains(string((&Field{Value: v}).JSON()), `\u0000`) {
+			e.add(f.Line, where+"."+f.Name, "has a NUL character; leave it out")
+		}
+		in = &scope{params: in.params, item: in.item, inStep: true, later: bare.later}
+	}
 	v, err := f.Value.each(in.fill)
 	if err != nil {
 		e.add(f.Line, where+"."+f.Name, "%w", err)

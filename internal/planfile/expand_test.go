@@ -105,3 +105,56 @@ func TestExpandIsBounded(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+const forLines = `params: {tag: "${item}"}
+defaults: {program: p}
+steps:
+  report: {needs: [count, {step: list, when: any}]}
+  count:
+    foreach: {lines: list, most: 20}
+    argv: ["-t", "${params.tag}", "${item}/${item}"]
+    needs: list
+  list: {}
+  names: {foreach: [a, b], input: "${item}", needs: report}
+  fast: {foreach: {lines: list}, input: "x ${item}"}
+  alone: {needs: list}
+`
+
+// TestExpandLater is about steps that are known once the plan runs.
+func TestExpandLater(t *testing.T) {
+	t.Parallel()
+	p := expanded(t, forLines, nil)
+	var got []string
+	for _, task := range p.Tasks {
+		got = append(got, fmt.Sprintf("%s %v", task.Name(), task.Needs))
+	}
+	for _, l := range p.Later {
+		line := fmt.Sprintf("%s of %q at most %d", l.Tasks[0].Step, l.Lines, l.Most)
+		for _, n := range l.Needs {
+			line += fmt.Sprintf(" <- %s %s", n.Step, n.When)
+		}
+		for _, task := range l.Tasks {
+			line += fmt.Sprintf("; %s %v", task.Name(), task.Needs)
+			for _, f := range task.Fields {
+				if f.Name != "program" {
+					line += fmt.Sprintf(" %q%q", f.Value.Text, f.Value.List)
+				}
+			}
+		}
+		got = append(got, line)
+	}
+	want := []string{
+		"list []", "alone [{0 success}]",
+		`count of "list" at most 20 <- list success; count [] ""["-t" "${item}" "\x00/\x00"]`,
+		`report of "" at most 0 <- count success <- list any; report []`,
+		`names of "" at most 0 <- report success; names[1] [] "a"[]; names[2] [] "b"[]`,
+		`fast of "list" at most 10000; fast [] "x \x00"[]`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if text, err := parsed(t, forLines).Drawing(p).Write(FormText); err != nil ||
+		text != "1 list (p)\n  2 count (p) for each line  <- 1, 1 lines\n    3 report (p)  <- 2, 1 any\n      4 names (p) x2  <- 3\n  5 fast (p) for each line  <- 1 lines\n  6 alone (p)  <- 1\n" {
+		t.Errorf("error %v\n%s", err, text)
+	}
+}

@@ -51,11 +51,14 @@ type Need struct {
 	When string
 }
 
-// Foreach is what a step is repeated for: the items, or those of a parameter.
+// Foreach is what a step is repeated for: the items, or those of a parameter, or the lines of the result of a step.
 type Foreach struct {
 	Line  int
 	Items []string
 	Param string
+	// Lines is the step, empty for none; Most is how many lines there may be.
+	Lines string
+	Most  int
 }
 
 // Ends of a task that are enough for one that needs it.

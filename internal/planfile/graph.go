@@ -16,6 +16,7 @@ func (r *reader) checkGraph() {
 	for _, s := range r.file.Steps {
 		r.checkNeeds(&s, names)
 		r.checkForeach(&s)
+		r.checkLines(&s, names)
 	}
 	if len(r.list) == 0 {
 		r.checkCycles()
@@ -48,12 +49,35 @@ func (r *reader) checkForeach(s *Step) {
 	r.add(s.Foreach.Line, "steps."+s.Name+".foreach", "there is no parameter %q; %s", s.Foreach.Param, meant(s.Foreach.Param, known))
 }
 
+// checkLines looks whether there is one result for whose lines a step is repeated.
+func (r *reader) checkLines(s *Step, names []string) {
+	if s.Foreach == nil || s.Foreach.Lines == "" {
+		return
+	}
+	field, name := "steps."+s.Name+".foreach", s.Foreach.Lines
+	switch of := r.file.step(name); {
+	case of == nil:
+		r.add(s.Foreach.Line, field, "there is no step %q; %s", name, meant(name, names))
+	case of.Foreach != nil:
+		r.add(s.Foreach.Line, field, "step %q has a foreach of its own, so it has many results and not one; "+
+			"put a step between that needs it and prints all lines", name)
+	}
+}
+
+// behind are the steps that one needs, and that for whose lines it is repeated.
+func (s *Step) behind() []Need {
+	if s.Foreach == nil || s.Foreach.Lines == "" {
+		return s.Needs
+	}
+	return append(slices.Clone(s.Needs), Need{Step: s.Foreach.Lines, Line: s.Foreach.Line})
+}
+
 // checkCycles names a cycle, each step of which needs the one before it.
 func (r *reader) checkCycles() {
 	if _, cycle := r.file.sorted(); cycle != nil {
 		first := r.file.step(cycle[0])
 		line := first.Line
-		for _, n := range first.Needs {
+		for _, n := range first.behind() {
 			if n.Step == cycle[1] {
 				line = n.Line
 			}
@@ -91,7 +115,7 @@ func (w *walk) visit(s *Step) (cycle []string) {
 		return append(slices.Clone(w.path[slices.Index(w.path, s.Name):]), s.Name)
 	}
 	w.path, w.under[s.Name] = append(w.path, s.Name), true
-	for _, n := range s.Needs {
+	for _, n := range s.behind() {
 		if cycle := w.visit(w.file.step(n.Step)); cycle != nil {
 			return cycle
 		}

@@ -46,6 +46,7 @@ type scope struct {
 	params map[string]Value
 	item   string
 	inStep bool // a step with foreach
+	later  bool // the item is a line that is not known yet, and may not stand here
 }
 
 // fill puts values in the place of ${item} and ${params.x}; $${ is a ${ that stays.
@@ -79,6 +80,9 @@ func (s *scope) lookup(name string) (string, error) {
 	if name == "item" {
 		if !s.inStep {
 			return "", fmt.Errorf("${item} is known in a step with foreach only; add foreach, or write ${params.NAME}")
+		}
+		if s.later {
+			return "", fmt.Errorf("${item} is a line that is known only when the plan runs: it can stand in input and argv")
 		}
 		return s.item, nil
 	}

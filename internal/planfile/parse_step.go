@@ -1,6 +1,11 @@
 package planfile
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+
+	"github.com/tdf-go/tdf/internal/growth"
+)
 
 func (r *reader) steps(v *node) {
 	if v.kind != mapping || len(v.pairs) == 0 {
@@ -102,14 +107,43 @@ func (r *reader) foreach(field string, item pair) *Foreach {
 		f.Items = v.texts(field, r.problems)
 	case v.kind == mapping && len(v.pairs) == 1 && v.pairs[0].key == "param":
 		f.Param = v.pairs[0].value.single(field+".param", r.problems)
-	case v.kind == mapping && hasAny(v, "step", "steps", "lines", "output"):
-		r.add(item.line, field, "the output of a step cannot be repeated over: the tasks of a plan file are known before it runs; "+
-			"write the items as a list or as {param: name}, or let the program of a step split its own work")
+	case v.kind == mapping && hasAny(v, linesField):
+		r.lines(field, v, f)
+	case v.kind == mapping && hasAny(v, "step", "steps", "output"):
+		r.add(item.line, field, "%q is unknown; write {lines: name} for the lines of the result of a step", v.pairs[0].key)
 	default:
-		r.add(item.line, field, "is %s; write [item, item], or {param: name} for a parameter that is a list; "+
-			"the output of a step cannot be repeated over", v.kind)
+		r.add(item.line, field, "is %s; write [item, item], {param: name} for a parameter that is a list, "+
+			"or {lines: name} for the lines of the result of a step", v.kind)
 	}
 	return f
+}
+
+// Names within foreach.
+const (
+	linesField = "lines"
+	mostField  = "most"
+)
+
+// lines reads {lines: step, most: 100}.
+func (r *reader) lines(field string, v *node, f *Foreach) {
+	f.Most = growth.MaxLines
+	for _, item := range v.pairs {
+		switch item.key {
+		case linesField:
+			if f.Lines = item.value.single(field+"."+linesField, r.problems); f.Lines == "" && item.value.kind == text {
+				r.add(item.line, field+"."+linesField, "names no step; write the name of one")
+			}
+		case mostField:
+			word := item.value.single(field+"."+mostField, r.problems)
+			n, err := strconv.Atoi(word)
+			if err != nil || n < 1 || n > growth.MaxLines {
+				r.add(item.line, field+"."+mostField, "%q is no number of lines; write one from 1 to %d", word, growth.MaxLines)
+			}
+			f.Most = n
+		default:
+			r.unknown(item.line, field, item.key, []string{linesField, mostField})
+		}
+	}
 }
 
 func hasAny(v *node, keys ...string) bool {

@@ -62,11 +62,20 @@ var refusals = map[string]string{
 	"params: {xs: 1}\n" + step + ", foreach: {param: x}}}": `p.yaml:2: steps.a.foreach: there is no parameter "x"; did you mean "xs"?`,
 	"params: {x: 1}\n" + step + ", foreach: {param: x}}}":  `p.yaml:2: steps.a.foreach: parameter "x" is no list; write [1] as its default`,
 	"params: {x: []}\n" + step + ", foreach: {param: x}}}": `p.yaml:2: steps.a.foreach: parameter "x" is an empty list; give an item at least`,
-	step + ", foreach: b}}": "p.yaml:1: steps.a.foreach: is a text; write [item, item], or {param: name} for a parameter that is a list; " +
-		"the output of a step cannot be repeated over",
-	step + ", foreach: {step: b}}}": "p.yaml:1: steps.a.foreach: the output of a step cannot be repeated over: " +
-		"the tasks of a plan file are known before it runs; write the items as a list or as {param: name}, " +
-		"or let the program of a step split its own work",
+	step + ", foreach: b}}": "p.yaml:1: steps.a.foreach: is a text; write [item, item], {param: name} for a parameter that is a list, " +
+		"or {lines: name} for the lines of the result of a step",
+	step + ", foreach: {step: b}}}":             `p.yaml:1: steps.a.foreach: "step" is unknown; write {lines: name} for the lines of the result of a step`,
+	step + ",\n foreach: {lines: b}}}":          `p.yaml:2: steps.a.foreach: there is no step "b"; did you mean "a"?`,
+	step + ",\n foreach: {lines: }}}":           "p.yaml:2: steps.a.foreach.lines: is nothing; write one text",
+	step + ",\n foreach: {lines: ''}}}":         "p.yaml:2: steps.a.foreach.lines: names no step; write the name of one",
+	step + ",\n foreach: {lines: a, mst: 1}}}":  `p.yaml:2: steps.a.foreach: field "mst" is unknown; did you mean "most"?`,
+	step + ",\n foreach: {lines: a, most: 0}}}": `p.yaml:2: steps.a.foreach.most: "0" is no number of lines; write one from 1 to 10000`,
+	step + "},\n b: {program: p, foreach: {lines: c}},\n c: {program: p, foreach: [1]}}": `p.yaml:2: steps.b.foreach: step "c" has a foreach of its own, ` +
+		"so it has many results and not one; put a step between that needs it and prints all lines",
+	step + "},\n b: {program: p, foreach: {lines: c}},\n c: {program: p, needs: b}}": "p.yaml:2: steps.b.needs: the steps need one another in a circle: b -> c -> b; take one of these needs out",
+	step + "},\n b: {program: p, foreach: {lines: a},\n  queue: '${item}'}}": "p.yaml:3: steps.b.queue: ${item} is a line that is known only when the plan runs: " +
+		"it can stand in input and argv",
+	step + "},\n b: {program: p, foreach: {lines: a},\n  input: \"x\\0 ${item}\"}}": "p.yaml:3: steps.b.input: has a NUL character; leave it out",
 	step + ", input: '${item}'}}":                      "p.yaml:1: steps.a.input: ${item} is known in a step with foreach only; add foreach, or write ${params.NAME}",
 	step + ",\n input: '${day}'}}":                     "p.yaml:2: steps.a.input: ${day} is unknown; write ${item}, ${params.NAME}, or $${ for a ${ that stays",
 	step + ", foreach: [1, 2], input: '${params.x}'}}": `p.yaml:1: steps.a.input: ${params.x}: there is no parameter "x"; there is none`,

@@ -61,6 +61,12 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.Dependants(ctx, 1, true, 0, 1)
 		return err
 	},
+	"KeepGrowth":  func(ctx context.Context, st *store.Store) error { return st.KeepGrowth(ctx, 1, "{}", 1, nil) },
+	"Growth":      func(ctx context.Context, st *store.Store) error { _, err := st.Growth(ctx, 1); return err },
+	"Grown":       func(ctx context.Context, st *store.Store) error { _, err := st.Grown(ctx, 1, "0", "", nil); return err },
+	"Regrow":      func(ctx context.Context, st *store.Store) error { _, err := st.Regrow(ctx, 1); return err },
+	"ResultOf":    func(ctx context.Context, st *store.Store) error { _, err := st.ResultOf(ctx, 1); return err },
+	"Sources":     func(ctx context.Context, st *store.Store) error { _, err := st.Sources(ctx, []int64{1}); return err },
 	"Redrain":     func(ctx context.Context, st *store.Store) error { return st.Redrain(ctx, 1, 1) },
 	"Results":     func(ctx context.Context, st *store.Store) error { _, err := st.Results(ctx, []int64{1}); return err },
 	"EndHandling": func(ctx context.Context, st *store.Store) error { return st.EndHandling(ctx, handlingOf("i")) },

@@ -49,6 +49,8 @@ var (
 	ErrNoPlan = errors.New("no such plan")
 	// ErrPlanState means a plan is in a state that does not allow it.
 	ErrPlanState = errors.New("the state of the plan does not allow it")
+	// ErrGrown means somebody else has opened these tasks of a step of a plan already.
+	ErrGrown = errors.New("these tasks of the step were opened already")
 	// ErrHolding means a worker cannot leave because it still holds tasks.
 	ErrHolding = errors.New("the worker still holds tasks")
 )

@@ -54,7 +54,7 @@ func KeyFunctions(namespace string) map[string]string {
 		"key:<n>:<queue>:<key>": k.submitted("q", "key"), "tally:<queue>": k.tally("q"), "evidence:<program>": k.evidence("p"),
 		"suspects": k.suspects(), "rules": k.rules(), "events": k.events(), "epochs": k.epochs(),
 		"plan_id": k.planID(), "plans": k.plans(), "plan:<id>": k.plan(7), "plan_tasks:<id>": k.planTasks(7), "freed:<id>": k.freed(7),
-		"dependants:<id>": k.dependants(7), "stuck:<id>": k.stuck(7), "draining": k.draining(),
+		"dependants:<id>": k.dependants(7), "stuck:<id>": k.stuck(7), "draining": k.draining(), "growth:<id>": k.growth(7),
 	}
 }
 

@@ -175,6 +175,9 @@ func (k keys) plan(id int64) string      { return k.prefix + "plan:" + strconv.F
 func (k keys) planTasks(id int64) string { return k.prefix + "plan_tasks:" + strconv.FormatInt(id, 10) }
 func (k keys) freed(id int64) string     { return k.prefix + "freed:" + strconv.FormatInt(id, 10) }
 
+// growth is a hash: the steps of a plan that are opened once the lines of a result are known, and how far they are.
+func (k keys) growth(plan int64) string { return k.prefix + "growth:" + strconv.FormatInt(plan, 10) }
+
 // dependants is a list of the tasks that wait for a task, stuck those of them that hold while their plan does.
 func (k keys) dependants(id int64) string {
 	return k.prefix + "dependants:" + strconv.FormatInt(id, 10)
@@ -182,7 +185,7 @@ func (k keys) dependants(id int64) string {
 func (k keys) stuck(id int64) string { return k.prefix + "stuck:" + strconv.FormatInt(id, 10) }
 
 // draining is a sorted set of what servers have to do for plans: t<id> for a task that has ended, p<id> for a plan
-// some of whose tasks are to be moved. Score: since when.
+// some of whose tasks are to be moved, g<id> for one some of whose steps may be opened. Score: since when.
 func (k keys) draining() string { return k.prefix + "draining" }
 
 // planning are the prefixes from which scripts make the keys of plans, and the two keys they need to tell the

@@ -17,11 +17,16 @@ var planLosses = map[string]map[string]loss{
 		"empty":     {prepare: planEmpty, call: steerCall(store.PlanReady)},
 		"hold":      {prepare: planRuns(""), call: steerCall(store.PlanHeld)},
 		"cancelled": {prepare: planBuilt(""), call: steerCall(store.PlanCancelled)},
+		"growing":   {prepare: planKept, call: steerCall(store.PlanReady)},
+		"no growth": {prepare: planKept, call: steerCall(store.PlanCancelled)},
 	},
 	"open": {
 		"planned": {prepare: planBuilt(""), call: openInPlanCall(store.Spec{Needs: []store.Need{{Task: 1}}})},
 		"grown":   {prepare: planFed(""), call: openInPlanCall(store.Spec{Needs: []store.Need{{Task: 1}}})},
 		"retried": {prepare: planStuck, call: openInPlanCall(store.Spec{RetryOf: 1})},
+		"lines":   {prepare: planLines(""), call: openLinesCall(2)},
+		"in part": {prepare: planLines(""), call: openLinesCall(9)},
+		"source":  {prepare: planLines("no"), call: openInPlanCall(store.Spec{RetryOf: 1})},
 	},
 	"release": {
 		"met":    {prepare: planFed(""), call: releaseCall},
@@ -44,7 +49,24 @@ var planLosses = map[string]map[string]loss{
 		"plan":           {prepare: planLost(planReady, "ZREM", "draining", "p1"), call: redrainCall(0)},
 		"nothing":        {prepare: planBuilt(""), call: redrainCall(1)},
 	},
+	"growth": {
+		"kept": {prepare: planBuilt(""), call: keepGrowthCall},
+		"late": {prepare: planRuns(""), call: keepGrowthCall},
+	},
+	"grown": {
+		"look":    {prepare: planSource("", ""), call: grownCall("1", "", false)},
+		"missed":  {prepare: planLines(""), call: grownCall("1", "", false)},
+		"trouble": {prepare: planLines(""), call: grownCall("2", "too many", false)},
+		"fails":   {prepare: planLines("no"), call: grownCall("2", "", false)},
+		"empty":   {prepare: planLines(""), call: grownCall("2", "", true)},
+		"whole":   {prepare: planOpened, call: grownCall("2", "", false)},
+	},
+	"regrow": {
+		"failed": {prepare: planTroubled, call: regrowCall},
+	},
 	"move": {
+		"source ends":  {prepare: planSource("", ""), call: clerkCall(statemachine.Server, statemachine.Settle)},
+		"source fails": {prepare: planSource(store.FailureHolds, "no"), call: clerkCall(statemachine.Server, statemachine.Settle)},
 		"plan goes on": {prepare: planReported(""), call: clerkCall(statemachine.Server, statemachine.Settle)},
 		"plan is over": {prepare: planOfOne, call: clerkCall(statemachine.Server, statemachine.Settle)},
 		"freed":        {prepare: planReady, call: clerkCall(statemachine.Server, statemachine.Unblock)},

@@ -180,6 +180,8 @@ func (req *OpenRequest) refused(r reply) error {
 		return fmt.Errorf("plan %d: %w", req.Plan, ErrNoPlan)
 	case "refuses":
 		return &PlanStateError{ID: req.Plan, State: PlanState(r.text(2))}
+	case "grown":
+		return fmt.Errorf("plan %d: %w", req.Plan, ErrGrown)
 	}
 	return &NeedError{Index: int(r.number(2)) - 1, ID: r.number(3), Reason: r.text(1)}
 }

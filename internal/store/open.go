@@ -29,6 +29,8 @@ type OpenRequest struct {
 	KeyTTL time.Duration
 	// Plan is the plan that all of them belong to, 0 for none.
 	Plan int64
+	// Grow says that they are the next tasks of a step of the plan that was kept by [Store.KeepGrowth]; nil if not.
+	Grow *Grow
 }
 
 // Opened is a task that a request asked for.
@@ -55,7 +57,7 @@ func (s *Store) Open(ctx context.Context, req OpenRequest) ([]int64, error) {
 // OpenAll creates tasks, all or none, and returns them in the order of the specs.
 // The error is a *statemachine.FieldError (wrapped, with the index of the task)
 // if one cannot be, or matches [ErrNoQueue], or [ErrNotFound] for a RetryOf that
-// is not there, or is of the plan: [ErrNoPlan], [ErrPlanState], a *[NeedError]; then none is opened.
+// is not there, or is of the plan: [ErrNoPlan], [ErrPlanState], [ErrGrown], a *[NeedError]; then none is opened.
 func (s *Store) OpenAll(ctx context.Context, req OpenRequest) ([]Opened, error) {
 	if len(req.Specs) == 0 || len(req.Specs) > MaxOpen {
 		return nil, fmt.Errorf("open: %d tasks in one call: want 1 to %d", len(req.Specs), MaxOpen)
@@ -63,7 +65,7 @@ func (s *Store) OpenAll(ctx context.Context, req OpenRequest) ([]Opened, error) 
 	if req.Key == "" {
 		return nil, errors.New("open: a request needs a key")
 	}
-	call := openCall{store: s, plan: req.Plan}
+	call := openCall{store: s, plan: req.Plan, grow: req.Grow}
 	for i := range req.Specs {
 		if err := call.add(&req.Specs[i]); err != nil {
 			return nil, fmt.Errorf("open: task %d of the request: %w", i, err)

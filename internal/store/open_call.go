@@ -15,6 +15,7 @@ const submissionTTL = 7 * 24 * time.Hour
 type openCall struct {
 	store   *Store
 	plan    int64
+	grow    *Grow
 	count   int // of tasks so far
 	buckets bucketArgs
 	queues  []any
@@ -84,7 +85,8 @@ func (c *openCall) args(n int, ttl time.Duration) []any {
 		c.store.keys.taskPrefix(), int(requestTTL.Seconds()), n, string(statemachine.Open), Protocol,
 		int64(ttl.Seconds()), string(statemachine.Blocked), c.store.keys.rules(), planText(c.plan),
 	}
-	args = append(append(args, c.store.keys.planning()...), len(c.buckets.names))
+	args = append(append(args, c.store.keys.planning()...), c.grow.args(c.store.keys, c.plan, n)...)
+	args = append(args, len(c.buckets.names))
 	for _, b := range c.buckets.names {
 		args = append(args, b)
 	}

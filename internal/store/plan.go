@@ -62,6 +62,10 @@ type Plan struct {
 	// were not to run, because what they wait for did not come to fail; Ended how the others ended.
 	Total, Left, Skipped int64
 	Ended                map[statemachine.State]int64
+	// Growing is how many of its steps are to be opened once the lines of a result are known, and GrowthError why some of
+	// them cannot be.
+	Growing     int64
+	GrowthError string
 	// Created, Ready and Over are when it was made, marked ready last, and over; 0 for not yet.
 	Created, Ready, Over statemachine.Time
 }
@@ -105,7 +109,7 @@ func (s *Store) SteerPlan(ctx context.Context, id int64, to PlanState, by string
 	}
 	k := s.keys
 	args := append([]any{id, string(to), by}, k.planning()...)
-	r, err := s.runList(ctx, "steer", []string{k.meta(), k.plan(id)}, append(args, from...)...)
+	r, err := s.runList(ctx, "steer", []string{k.meta(), k.plan(id), k.growth(id)}, append(args, from...)...)
 	if err != nil {
 		return "", err
 	}
@@ -193,6 +197,7 @@ func decodePlan(id int64, fields map[string]string) Plan {
 	p := Plan{
 		ID: id, Name: fields["name"], State: PlanState(fields["state"]), OnFailure: OnFailure(fields["on_failure"]),
 		HeldBy: fields["held_by"], Total: number("total"), Left: number("left"), Skipped: number("n:skipped"),
+		Growing: number("growing"), GrowthError: fields["growth_error"],
 		Created: stamp("created"), Ready: stamp("ready"), Over: stamp("ended"), Ended: map[statemachine.State]int64{},
 	}
 	for _, st := range statemachine.Outcomes() {

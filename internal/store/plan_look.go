@@ -151,17 +151,21 @@ type PlanSum struct {
 	// retried; Freed how many are to be moved, and Draining that the servers are to do so.
 	Bad, Listed, Freed int64
 	Draining           bool
+	// Kept says that there are steps to be opened later, and Growth that the servers are to look at them.
+	Kept, Growth bool
 }
 
 // PlanSum reads a plan for an audit. The error matches [ErrNoPlan] if there is none.
 func (s *Store) PlanSum(ctx context.Context, id int64) (*PlanSum, error) {
 	var hash *redis.MapStringStringCmd
 	var listed, freed *redis.IntCmd
-	var draining *redis.FloatCmd
+	var draining, growth *redis.FloatCmd
+	var kept *redis.IntCmd
 	_, err := s.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		hash, listed = p.HGetAll(ctx, s.keys.plan(id)), p.LLen(ctx, s.keys.planTasks(id))
 		freed = p.ZCard(ctx, s.keys.freed(id))
 		draining = p.ZScore(ctx, s.keys.draining(), "p"+strconv.FormatInt(id, 10))
+		kept, growth = p.Exists(ctx, s.keys.growth(id)), p.ZScore(ctx, s.keys.draining(), "g"+strconv.FormatInt(id, 10))
 		return nil
 	})
 	if err != nil && !aboutData(err) {
@@ -169,6 +173,7 @@ func (s *Store) PlanSum(ctx context.Context, id int64) (*PlanSum, error) {
 	}
 	fields := hash.Val()
 	sum := &PlanSum{Plan: decodePlan(id, fields), Listed: listed.Val(), Freed: freed.Val(), Draining: draining.Err() == nil}
+	sum.Kept, sum.Growth = kept.Val() > 0, growth.Err() == nil
 	if sum.State == "" {
 		return nil, noPlan(id)
 	}

@@ -82,4 +82,9 @@ func planFully(t *testing.T, sp *storetest.Space) {
 	steer(t, sp, held, store.PlanReady)
 	steer(t, sp, held, store.PlanHeld)
 	steer(t, sp, held, store.PlanCancelled)
+	grows := newPlan(t, sp, "")
+	if err := sp.Store.KeepGrowth(t.Context(), grows, "{}", 1, planned(t, sp, grows, nil)); err != nil {
+		t.Fatal(err)
+	}
+	steer(t, sp, grows, store.PlanReady)
 }

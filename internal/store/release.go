@@ -8,10 +8,11 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// Drain is something that servers have to do for plans: tell the dependants of a task, or move tasks of a plan.
+// Drain is something that servers have to do for plans: tell the dependants of a task, move tasks of a plan, or open steps
+// of one (see package growth).
 type Drain struct {
-	// Task or Plan is the id; the other one is 0.
-	Task, Plan int64
+	// Task, Plan or Growth, of a plan, is the id; the others are 0.
+	Task, Plan, Growth int64
 }
 
 // Draining returns what servers have to do for plans, the oldest first, from a rank on, at most so much.
@@ -29,6 +30,8 @@ func (s *Store) Draining(ctx context.Context, offset, limit int) ([]Drain, error
 			drains = append(drains, Drain{Task: id})
 		case name[0] == 'p':
 			drains = append(drains, Drain{Plan: id})
+		case name[0] == 'g':
+			drains = append(drains, Drain{Growth: id})
 		}
 	}
 	return drains, nil

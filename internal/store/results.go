@@ -21,11 +21,31 @@ type Result struct {
 	Cut bool
 }
 
+// Source is a task whose lines steps of a plan are for.
+type Source struct {
+	Result
+	// Pending says that it is retried just now, Skipped that it did not have to succeed.
+	Pending, Skipped bool
+}
+
 // Results reads the results of tasks, in the order of the ids.
 func (s *Store) Results(ctx context.Context, ids []int64) ([]Result, error) {
 	if results, all, err := s.plainResults(ctx, ids); all || err != nil {
 		return results, err
 	}
+	sources, err := s.Sources(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]Result, len(ids))
+	for i := range results {
+		results[i] = sources[i].Result
+	}
+	return results, nil
+}
+
+// Sources reads the results of tasks and whether others are still to come, in the order of the ids.
+func (s *Store) Sources(ctx context.Context, ids []int64) ([]Source, error) {
 	args := make([]any, 0, 1+len(ids))
 	args = append(args, s.keys.taskPrefix())
 	for _, id := range ids {
@@ -35,12 +55,15 @@ func (s *Store) Results(ctx context.Context, ids []int64) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	results := make([]Result, len(ids))
-	for i := range results {
+	sources := make([]Source, len(ids))
+	for i := range sources {
 		t := r.list(i)
-		results[i] = Result{Task: t.number(0), End: statemachine.State(t.text(1)), Cut: t.text(2) != "", Text: t.text(3)}
+		sources[i] = Source{
+			Result:  Result{Task: t.number(0), End: statemachine.State(t.text(1)), Cut: t.text(2) != "", Text: t.text(3)},
+			Pending: t.text(4) != "", Skipped: t.text(5) != "",
+		}
 	}
-	return results, nil
+	return sources, nil
 }
 
 // plainResults reads results as most tasks bring them, in their first round and without a retry, and reports whether all are

@@ -43,6 +43,8 @@ type Spec struct {
 	ArgsAs string
 	// Step is the name of the task within its plan, for people; empty for none.
 	Step string
+	// Grows says that steps of the plan are for the lines of its result (see [Store.KeepGrowth]).
+	Grows bool
 	// RetryOf is the ended task that this one repeats; ReplayOf and ReplayRound
 	// the round whose output this one is compared with. 0 for none.
 	RetryOf, ReplayOf int64
@@ -106,6 +108,9 @@ func (s *Spec) extras() []any {
 	add("step", s.Step, "")
 	add("retry_of", number(s.RetryOf), "0")
 	add("replay_of", number(s.ReplayOf), "0")
+	if s.Grows {
+		v = append(v, "feeds", "1", "grows", "1")
+	}
 	if s.ReplayOf > 0 {
 		v = append(v, "replay_round", strconv.Itoa(s.ReplayRound))
 	}

@@ -110,7 +110,7 @@ func spoilable(there map[string]string) []string {
 		"lease", "worker:w", "held:w", "halt:w", "follow", "live:1",
 		"queues", "nodes", "busy:queue:default", "busy:queue:q", "busy:node:n", "busy:both:1:n:default",
 		"used:n", "stop:w", "full", "wake_queue:q", "wake_node:n", "tally:default", "suspects",
-		"plan:1", "plan_tasks:1", "freed:1", "dependants:1", "stuck:1", "draining", "plans", "plan_id",
+		"plan:1", "plan_tasks:1", "freed:1", "dependants:1", "stuck:1", "draining", "growth:1", "plans", "plan_id",
 	} {
 		all[name] = ""
 	}

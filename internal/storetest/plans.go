@@ -3,6 +3,7 @@ package storetest
 import (
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/growth"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -16,7 +17,11 @@ func DrainPlans(tb testing.TB, st *store.Store, page int, move bool) bool {
 		tb.Fatal(err)
 	}
 	for _, d := range drains {
-		if d.Plan > 0 {
+		if d.Growth > 0 {
+			if _, _, err := growth.Pass(tb.Context(), st, d.Growth, page); err != nil {
+				tb.Fatal(err)
+			}
+		} else if d.Plan > 0 {
 			moveFreed(tb, st, d.Plan, page, move)
 		} else if _, err := st.Release(tb.Context(), page, d.Task); err != nil {
 			tb.Fatal(err)

@@ -237,9 +237,13 @@ local function plan(key, m, id)
   plans[id] = of
   if m.from == 'blocked' then of.moved[#of.moved + 1] = m.id end
   if m.wake == 'ended' then
-    local t = redis.call('HMGET', key, 'feeds', 'skipped')
+    local t = redis.call('HMGET', key, 'feeds', 'skipped', 'grows')
     of.ends = sum(of.ends or {}, m.to, t[2] == '1', 1)
     if t[1] == '1' then feeding[#feeding + 1] = 't' .. m.id end
+    if t[3] == '1' then
+      of.sources = of.sources or {}
+      of.sources[#of.sources + 1] = {m.id, m.to, t[2] == '1'}
+    end
   elseif m.to == 'blocked' and redis.pcall('HGET', planning[2] .. id, 'state') == 'held' then
     redis.pcall('ZADD', planning[4] .. id, m.id, m.id)
   end
@@ -267,7 +271,9 @@ for i, m in ipairs(moves) do
 end
 for id, of in pairs(plans) do
   if #of.moved > 0 then redis.pcall('ZREM', planning[4] .. id, unpack(of.moved)) end
-  if of.ends and account(planning, id, of.ends) then over(planning, id, stamp) end
+  local counts = of.ends and account(planning, id, of.ends)
+  for _, t in ipairs(of.sources or {}) do sourced(planning, id, t[1], t[2], t[3], stamp) end
+  if counts then over(planning, id, stamp) end
 end
 if #feeding > 0 then signal(planning, stamp, feeding) end
 local new = 0

@@ -7,7 +7,8 @@
 -- ARGV[4] state of open tasks   ARGV[5] protocol version   ARGV[6] TTL of submissions in seconds
 -- ARGV[7] state of held tasks   ARGV[8] channel of rules, for workers that do not know a new bucket yet
 -- ARGV[9] id of the plan of all tasks, or ''   ARGV[10..17] planning (lib/plans.lua)
--- ARGV[18] number of buckets, followed by their names
+-- then 0, or what a step of the plan is opened with (lib/planned.lua): number of texts, followed by these
+-- then the number of buckets, followed by their names
 -- ARGV[.] number of queues that must exist, followed by their names
 -- then for each task: index of its bucket, '1' if it is held, start_after, end_before (or ''),
 --   which of the keys says that it is there ('' or number, from 1), 'key' or 'retry', number of field values, fields and values,
@@ -39,7 +40,7 @@ local function args()
   for i = 1, tonumber(arg()) do list[i] = arg() end
   return list
 end
-local names, needed = args(), args()
+local growth, names, needed = args(), args(), args()
 for _, queue in ipairs(needed) do
   if redis.call('SISMEMBER', KEYS[7], queue) == 0 then return {'no queue', queue} end
 end
@@ -61,7 +62,7 @@ for i = 1, tonumber(ARGV[3]) do
   if t.key then
     local key = KEYS[firstkey + t.key]
     if t.how == 'retry' then
-      local old = redis.call('HMGET', key, 'state', 'retried_by', 'rev', 'plan', 'outcome', 'skipped', 'feeds', 'id')
+      local old = redis.call('HMGET', key, 'state', 'retried_by', 'rev', 'plan', 'outcome', 'skipped', 'feeds', 'id', 'grows')
       if not old[1] then return {'no task', i} end
       t.former = old
       t.rev = following(old[3])
@@ -76,7 +77,7 @@ for i = 1, tonumber(ARGV[3]) do
   tasks[i] = t
 end
 
-local planned, refused = plans(ARGV[9], {unpack(ARGV, 10, 17)}, stamp)
+local planned, refused = plans(ARGV[9], {unpack(ARGV, 10, 17)}, stamp, growth)
 refused = refused or planned.resolve(tasks)
 if refused then return refused end
 

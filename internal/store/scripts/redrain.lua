@@ -31,5 +31,10 @@ if redis.call('HGET', KEYS[2], 'state') == 'ready' and redis.call('EXISTS', KEYS
   signal(p, stamp, {'p' .. ARGV[1]})
   todo = true
 end
+if id == '0' and redis.call('HGET', KEYS[2], 'state') == 'ready' and not redis.call('ZSCORE', p[7], 'g' .. ARGV[1])
+  and amount(redis.call('HGET', KEYS[2], 'growing')) > 0 then
+  nudge(p, ARGV[1], stamp)
+  todo = true
+end
 if todo then counted(1) end
 return 1

@@ -2,8 +2,8 @@
 --
 -- KEYS[1] meta
 -- ARGV[1] task key prefix   then the ids
--- Returns {{id, end or '', '1' if it was cut, result}...}: of a task that was retried, those of the last that succeeded, or else
--- of the last that ended.
+-- Returns {{id, end or '', '1' if it was cut, result, '1' if a retry has not ended, '1' if it was skipped}...}: of a task that
+-- was retried, those of the last that succeeded, or else of the last that ended.
 
 -- brought reads the result of a round, the first of which was read with the task: most tasks end in that one.
 local function brought(key, round, result, output, bytes)
@@ -19,19 +19,22 @@ end
 
 local answer = {}
 for i = 2, #ARGV do
-  local id, best = ARGV[i], nil
+  local id, best = ARGV[i], {ARGV[i], '', '', '', '', ''}
   for _ = 1, 100 do
     local key = ARGV[1] .. id
-    local t = redis.pcall('HMGET', key, 'state', 'round', 'retried_by', '0:result', '0:output', '0:output_bytes')
+    local t = redis.pcall('HMGET', key, 'state', 'round', 'retried_by', '0:result', '0:output', '0:output_bytes', 'skipped')
     if t.err then break end
     local ended = ending(t[1], t[1] == 'archived' and redis.call('HGET', key, 'outcome'))
-    if ended and (not best or best[2] ~= 'succeeded' or ended == 'succeeded') then
+    if ended and (best[2] ~= 'succeeded' or ended == 'succeeded') then
       local text, cut = brought(key, t[2], t[4], t[5], t[6])
-      best = {id, ended, cut, text}
+      best = {id, ended, cut, text, '', t[7] or ''}
     end
-    if not t[3] or t[3] == '' then break end
+    if not t[3] or t[3] == '' then
+      best[5] = ended and '' or '1'
+      break
+    end
     id = t[3]
   end
-  answer[i - 1] = best or {ARGV[i], '', '', ''}
+  answer[i - 1] = best
 end
 return answer

@@ -1,8 +1,25 @@
--- plans(id, p, stamp) is what open does with the plan that its tasks belong to: first resolve, which writes nothing and
+-- advance(growth, first, last) notes that tasks of a step of a plan were opened, and reports whether it was the last of them. growth is
+-- {growth:<plan>, index of the step, how many of its tasks were opened before, how many are now, how many there will be, the task whose lines they are for or ''}.
+local function advance(growth, first, last)
+  local name = growth[2] .. ':'
+  local was = redis.call('HGET', growth[1], name .. 'tasks')
+  local before, upto = string.match(was or '', '^(.-)(%d+)$')
+  if upto and tonumber(upto) + 1 == first then
+    was = string.match(before, '%-$') and before or was .. '-'
+  else
+    was = (was and was .. ' ' or '') .. string.format('%d-', first)
+  end
+  local whole = growth[4] == growth[5]
+  redis.call('HSET', growth[1], name .. 'state', whole and 'opened' or 'opening', name .. 'next', growth[4],
+    name .. 'of', growth[5], name .. 'source', growth[6], name .. 'tasks', was .. string.format('%d', last))
+  return whole
+end
+
+-- plans(id, p, stamp, growth) is what open does with the plan that its tasks belong to: first resolve, which writes nothing and
 -- answers what is wrong; then enter for each new task, and done. Without a plan all of them do nothing. What is wrong is
--- {'plan', 'none'}, {'plan', 'refuses', state}, or for the task at an index
+-- {'plan', 'none'}, {'plan', 'refuses', state}, {'plan', 'grown'} if the step is further than growth says, or for the task at an index
 -- {'plan', 'missing', index, id}, {'plan', 'foreign', index, id}, {'plan', 'cut', index, id}, {'plan', 'busy', index, id}, {'plan', 'alive', index, id}.
-local function plans(id, p, stamp)
+local function plans(id, p, stamp, growth)
   local nothing = function() end
   if id == '' then
     return {
@@ -14,7 +31,7 @@ local function plans(id, p, stamp)
       enter = function(t) return t.held end, done = nothing,
     }
   end
-  local wrong = misfit('hash', {p[2] .. id}) or misfit('list', {p[3] .. id}) or misfit('zset', {p[4] .. id})
+  local wrong = misfit('hash', {p[2] .. id}) or misfit('list', {p[3] .. id}) or misfit('zset', {p[4] .. id}) or misfit('hash', {growth[1]})
   if wrong then return nil, wrong end
   local plan = redis.call('HMGET', p[2] .. id, 'state', 'on_failure', 'held_by')
   if not plan[1] then return nil, {'plan', 'none'} end
@@ -69,6 +86,11 @@ local function plans(id, p, stamp)
 
   local function resolve(tasks)
     members = tasks
+    if growth[1] then
+      if plan[1] ~= 'ready' then return {'plan', 'refuses', plan[1]} end
+      local at = redis.call('HMGET', growth[1], 'template', growth[2] .. ':next')
+      if not at[1] or (at[2] or '0') ~= growth[3] then return {'plan', 'grown'} end
+    end
     for i, t in ipairs(tasks) do
       local fresh = not t.old and not t.twin
       if fresh and not (open or plan[1] == 'failed' and t.former) then return {'plan', 'refuses', plan[1]} end
@@ -111,6 +133,7 @@ local function plans(id, p, stamp)
     local old = t.former
     replaced = replaced + 1
     if relocate(p[5] .. old[8], p[5] .. text) then t.feeds = true end
+    if old[9] == '1' then t.grows, t.feeds = true, true end
     known[old[8]] = {id = text, plan = id, feeds = t.feeds} -- for those of the same request that need it
     account(p, id, sum({}, ending(old[1], old[5]), old[6] == '1', -1))
     if plan[3] == old[8] or plan[1] == 'failed' then plan[1] = 'ready' end
@@ -124,6 +147,7 @@ local function plans(id, p, stamp)
     local function set(field, value) v[#v + 1], v[#v + 2] = field, value end
     set('plan', id)
     if t.feeds then set('feeds', '1') end
+    if t.grows then set('grows', '1') end
     if #w.needs > 0 then
       set('needs', table.concat(w.needs, ' '))
       set('waits', string.format('%d', w.waits))
@@ -142,21 +166,26 @@ local function plans(id, p, stamp)
   end
 
   local function done(fresh)
-    local key, ids, free = p[2] .. id, {}, false
+    local key, ids, free, look = p[2] .. id, {}, false, false
     for _, t in ipairs(members) do
       if t.entered then ids[#ids + 1] = t.id end
       free = free or t.free
+      look = look or t.grows
     end
     if #ids == 0 then return end
     redis.call('RPUSH', p[3] .. id, unpack(ids))
-    local now = redis.call('HMGET', key, 'state', 'total', 'left')
+    local now = redis.call('HMGET', key, 'state', 'total', 'left', 'growing')
     local added = fresh - replaced
     redis.call('HSET', key, 'total', string.format('%d', amount(now[2]) + added), 'left', string.format('%d', amount(now[3]) + added))
     if plan[1] ~= now[1] then
       redis.call('HSET', key, 'state', plan[1])
       redis.call('HDEL', key, 'held_by', 'ended')
-      free = true
+      free, look = true, true
     end
+    if growth[1] and advance(growth, tonumber(ids[1]), tonumber(ids[#ids])) then
+      redis.call('HSET', key, 'growing', string.format('%d', amount(now[4]) - 1))
+    end
+    if look then nudge(p, id, stamp) end
     if free and plan[1] == 'ready' then signal(p, stamp, {'p' .. id}) end
   end
   return {resolve = resolve, enter = enter, done = done}

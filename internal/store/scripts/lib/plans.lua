@@ -2,7 +2,10 @@
 -- the keys are made from what Go declares (keys.planning): {prefix of tasks, of plans, of their lists of tasks, of their sets
 -- of tasks to be moved, of dependants, of dependants that failed, draining, wake list of the servers}.
 --
--- Fields of a task: plan; needs, "12 7:any 12", in the order of its arguments; waits, how many tasks it still waits for;
+-- A plan may have steps that are opened once the lines of a result are known (growth.lua): `growing` counts them, and it is
+-- not over before they are opened, or it is sure that they cannot be.
+--
+-- Fields of a task: grows, '1' if its lines are such a result; plan; needs, "12 7:any 12", in the order of its arguments; waits, how many tasks it still waits for;
 -- feeds, '1' if others need it; doomed_by, the id because of which it can never run; skipped, '1' if that is no failure.
 -- A blocked task that need not wait any longer, or never will run, is in the set of those to be moved.
 
@@ -35,7 +38,8 @@ local function misfit(kind, keys)
   end
 end
 
--- signal(p, stamp, members) tells the servers that there is something to do: t<id> for a task, p<id> for a plan.
+-- signal(p, stamp, members) tells the servers that there is something to do: t<id> for a task, p<id> for a plan, g<id>
+-- for its steps that are to be opened.
 local function signal(p, stamp, members)
   local v = {}
   for i, member in ipairs(members) do v[2 * i - 1], v[2 * i] = stamp, member end
@@ -54,13 +58,30 @@ end
 -- amount(text) is a counter that somebody may have damaged.
 local function amount(text) return tonumber(text or '') or 0 end
 
--- over(p, plan, stamp) ends a plan in which nothing is left to do.
+-- nudge(p, plan, stamp) lets the servers look which steps of a plan can be opened now. Who has looked says which nudge he
+-- knew of, so that none comes in between unseen.
+local function nudge(p, plan, stamp)
+  local key = p[2] .. plan
+  local t = redis.pcall('HMGET', key, 'growing', 'nudges')
+  if t.err then return signal(p, stamp, {'g' .. plan}) end
+  if amount(t[1]) <= 0 then return end
+  redis.call('HSET', key, 'nudges', string.format('%d', amount(t[2]) + 1))
+  signal(p, stamp, {'g' .. plan})
+end
+
+-- over(p, plan, stamp) ends a plan in which nothing is left to do. Of one that has steps to be opened the servers say so first:
+-- it is over if they have looked, and what these steps hang on has failed.
 local function over(p, plan, stamp)
   local key = p[2] .. plan
-  local t = redis.call('HMGET', key, 'state', 'left', 'bad')
+  local t = redis.call('HMGET', key, 'state', 'left', 'bad', 'growing', 'growth_error')
   if amount(t[2]) > 0 then return end
+  local bad = amount(t[3]) > 0 or t[5]
+  if amount(t[4]) > 0 and t[1] ~= 'cancelled' then
+    if t[1] == 'held' or redis.pcall('ZSCORE', p[7], 'g' .. plan) then return end
+    if not bad then return signal(p, stamp, {'g' .. plan}) end
+  end
   if t[1] == 'ready' or t[1] == 'held' then
-    redis.call('HSET', key, 'state', amount(t[3]) > 0 and 'failed' or 'completed', 'ended', stamp)
+    redis.call('HSET', key, 'state', bad and 'failed' or 'completed', 'ended', stamp)
     redis.call('HDEL', key, 'held_by')
   elseif t[1] == 'cancelled' then
     redis.call('HSET', key, 'ended', stamp)
@@ -88,4 +109,14 @@ local function account(p, plan, ends)
   for i, name in ipairs(names) do v[2 * i - 1], v[2 * i] = name, string.format('%d', amount(t[i]) + ends[name]) end
   redis.call('HSET', p[2] .. plan, unpack(v))
   return true
+end
+
+-- sourced(p, plan, id, outcome, skipped, stamp): a task has ended whose lines steps of the plan are for. In a plan that holds on a
+-- failure these need it like any other.
+local function sourced(p, plan, id, outcome, skipped, stamp)
+  nudge(p, plan, stamp)
+  local t = redis.pcall('HMGET', p[2] .. plan, 'state', 'on_failure', 'growing')
+  if not t.err and t[1] == 'ready' and amount(t[3]) > 0 and verdict('success', outcome, skipped, t[2]) == 'wait' then
+    redis.call('HSET', p[2] .. plan, 'state', 'held', 'held', stamp, 'held_by', id)
+  end
 end

@@ -1,0 +1,115 @@
+package audit
+
+import (
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/growth"
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/worktest"
+)
+
+// grownWorld has a plan that runs: task 1, whose result has 150 lines, and tasks 2 to 101 for the first hundred; a step comes after that.
+// Plan 2 waits for the lines of task 102.
+func grownWorld(t *testing.T) (ns string, s *store.Store) {
+	t.Helper()
+	ns = redistest.Namespace(t)
+	s = worktest.Open(t, ns)
+	growing(t, s, "grows", "lines")
+	for {
+		worktest.Drain(t, s, play)
+		if task, err := s.Task(t.Context(), 1); err == nil && task.End().Ended() {
+			break
+		}
+		doPlans(t, s)
+	}
+	if opened, done, err := growth.Pass(t.Context(), s, 1, 1); err != nil || done || opened != 100 {
+		t.Fatalf("opened %d, done %v, error %v", opened, done, err)
+	}
+	growing(t, s, "waits", "ok")
+	if done, err := s.Grown(t.Context(), 2, "1", "", nil); err != nil || !done {
+		t.Fatalf("done %v, error %v", done, err)
+	}
+	return ns, s
+}
+
+// growing makes a plan of one task, and two steps.
+func growing(t *testing.T, s *store.Store, name, input string) {
+	t.Helper()
+	plan, ids := planned(t, s, name, "", false, store.Spec{Input: input, Step: "list"})
+	spec := store.Spec{Program: "p", Source: "s", StartAfter: "0", EndBefore: "inf", Timeout: "60", MaxFails: "0", MaxTimeouts: "0"}
+	after := spec
+	after.Step = "after"
+	tpl := &growth.Template{Known: map[string][]int64{"list": ids}, Steps: []growth.Step{
+		{Name: "each", Lines: "list", Tasks: []growth.Spec{growth.Spec(spec)}},
+		{Name: "after", Tasks: []growth.Spec{growth.Spec(after)}, Needs: []growth.Need{{Step: "each"}}},
+		{Name: "last", Lines: "after", Tasks: []growth.Spec{growth.Spec(spec)}},
+	}}
+	text, err := tpl.Text()
+	if err == nil {
+		err = s.KeepGrowth(t.Context(), plan, text, len(tpl.Steps), ids)
+	}
+	if err == nil {
+		_, err = s.SteerPlan(t.Context(), plan, store.PlanReady, "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSoundGrowth: nothing is found, in the middle of a step or not.
+func TestSoundGrowth(t *testing.T) {
+	t.Parallel()
+	_, s := grownWorld(t)
+	sound := func(what string) {
+		t.Helper()
+		if r, err := verify(t, s); err != nil || !r.OK() || len(r.Notes) > 0 || r.Plans != 2 {
+			t.Fatalf("%s: %+v, %+v, %v, want nothing in 2 plans", what, r.Violations, r.Notes, err)
+		}
+	}
+	sound("in the middle")
+	if _, err := s.SteerPlan(t.Context(), 1, store.PlanHeld, "me"); err != nil {
+		t.Fatal(err)
+	}
+	doPlans(t, s)
+	sound("held")
+	if _, err := s.SteerPlan(t.Context(), 1, store.PlanReady, ""); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		doPlans(t, s)
+		sound("opened")
+		worktest.Drain(t, s, play)
+		sound("ended")
+	}
+	for plan := range int64(2) {
+		if p, err := s.Plan(t.Context(), plan+1); err != nil || p.State != store.PlanCompleted {
+			t.Errorf("%+v, %v", p, err)
+		}
+	}
+}
+
+var growthDamages = []planDamage{
+	{"steps gone", 0, "plan 1 is ready, but 3 of its steps are to be opened, and are kept nowhere", false, [][]string{{"DEL", "%n:growth:1"}}},
+	{"steps left", 0, "plan 2 is ready, but it keeps steps, of which none is to be opened", false, [][]string{{"HDEL", "%n:plan:2", "growing"}}},
+	{"completed too early", 0, "plan 2 is completed, but 3 of its steps were not opened", false, [][]string{{"HSET", "%n:plan:2", "state", "completed", "left", "0", "ended", "1"}}},
+	{"called off with steps", 0, "plan 2 is cancelled, but 3 of its steps were not opened", false, [][]string{{"HSET", "%n:plan:2", "state", "cancelled"}}},
+	{"miscounted", 0, "plan 2: 3 steps are to be opened, and it counts 2", false, [][]string{{"HSET", "%n:plan:2", "growing", "2"}}},
+	{"not readable", 0, "plan 2: the steps to be opened later cannot be read", false, [][]string{{"HSET", "%n:growth:2", "template", "{"}}},
+	{"another's task", 0, "plan 1: step each has opened task 102, which the plan does not list", false, [][]string{{"HSET", "%n:growth:1", "0:tasks", "2-100 102-102"}}},
+	{"twice in the record", 0, "plan 1: task 2 stands for step each and for step each", false, [][]string{{"HSET", "%n:growth:1", "0:tasks", "2-101 2-2"}}},
+	{"made twice", 0, "plan 1: task 101 is each[100] as well as task 100", false, [][]string{{"HSET", "%n:growth:1", "0:tasks", "2-100"}, {"HSET", "%n:task:100", "step", "each[100]"}}},
+	{"nobody looks", 0, "step each of plan 1 is to be looked at, and the servers do not know", true, [][]string{{"ZREM", "%n:draining", "g1"}}},
+}
+
+// TestGrowthDamage: as TestPlanDamage.
+func TestGrowthDamage(t *testing.T) {
+	t.Parallel()
+	for _, d := range growthDamages {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			ns, s := grownWorld(t)
+			d.check(t, ns, s)
+		})
+	}
+}

@@ -1,0 +1,186 @@
+package growth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// A script blocks Redis while it runs: the most tasks and needs that are opened by one.
+const (
+	pageTasks = 100
+	pageNeeds = 250
+)
+
+// Read reads the steps of a plan that are opened later, and how they are. A plan that has none has a view without steps. The error matches
+// [store.ErrNoPlan] or [ErrTemplate].
+func Read(ctx context.Context, st *store.Store, plan int64) (*View, error) {
+	kept, err := st.Growth(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	v := &View{Template: &Template{}, Plan: kept}
+	if kept.Growing <= 0 {
+		return v, nil
+	}
+	t, err := Parse(kept.Text)
+	if err != nil {
+		return v, err
+	}
+	results := map[int64]store.Source{}
+	if ids := t.Sources(kept); len(ids) > 0 {
+		found, err := st.Sources(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			results[ids[i]] = found[i]
+		}
+	}
+	return Look(t, kept, results), nil
+}
+
+// Pass opens what can be opened of the steps of a plan, by at most so many calls that open some. It returns how many tasks it
+// has opened, and whether nothing is left to be done before somebody nudges the plan again. Any number of servers may do that
+// at the same time, and die at any point.
+func Pass(ctx context.Context, st *store.Store, plan int64, pages int) (opened int, done bool, err error) {
+	p := &pass{store: st, plan: plan, pages: pages}
+	for p.pages > 0 && !done && err == nil {
+		done, err = p.turn(ctx)
+	}
+	if errors.Is(err, store.ErrPlanState) || errors.Is(err, store.ErrGrown) {
+		err = nil // it was held or called off, or another server was faster: the next pass sees how it is
+	}
+	return p.opened, done, err
+}
+
+type pass struct {
+	store  *store.Store
+	plan   int64
+	pages  int // that may still be opened
+	opened int
+}
+
+// turn reads how it is, and does one thing.
+func (p *pass) turn(ctx context.Context) (done bool, err error) {
+	v, err := Read(ctx, p.store, p.plan)
+	switch {
+	case errors.Is(err, store.ErrNoPlan):
+		return p.store.Grown(ctx, p.plan, "0", "", nil)
+	case errors.Is(err, ErrTemplate):
+		return p.store.Grown(ctx, p.plan, v.Plan.Nudges, err.Error(), nil)
+	case err != nil:
+		return false, err
+	}
+	why := ""
+	var empty []store.Came
+	for i := range v.Status {
+		if v.Plan.State != store.PlanReady {
+			break
+		}
+		came, opened, err := p.step(ctx, v, i)
+		switch _, isTrouble := errors.AsType[trouble](err); {
+		case isTrouble:
+			why = err.Error()
+		case err != nil || opened:
+			return false, err
+		case came != nil:
+			empty = append(empty, *came)
+		}
+	}
+	if len(empty) > 0 {
+		why = ""
+	}
+	return p.store.Grown(ctx, p.plan, v.Plan.Nudges, why, empty)
+}
+
+// step opens a step if it is due. Without a task to open it says so.
+func (p *pass) step(ctx context.Context, v *View, i int) (came *store.Came, opened bool, err error) {
+	s, st := &v.Steps[i], &v.Status[i]
+	switch {
+	case st.Fate == Skipped && !v.Plan.Steps[i].Skipped:
+		return &store.Came{Step: i, Skipped: true}, false, nil
+	case st.Fate != Due:
+		return nil, false, nil
+	}
+	var lines []string
+	total := len(s.Tasks)
+	if s.Lines != "" {
+		if lines, err = p.lines(ctx, v, i); err != nil {
+			return nil, false, err
+		}
+		total = len(lines)
+	} else if err := v.room(i, total); err != nil {
+		return nil, false, err
+	}
+	if total == 0 {
+		return &store.Came{Step: i, Source: st.Source}, false, nil
+	}
+	return nil, true, p.open(ctx, v, i, lines, total)
+}
+
+// lines are those that a step is for: of the result that it was begun with, whatever became of that task since.
+func (p *pass) lines(ctx context.Context, v *View, i int) ([]string, error) {
+	if st := &v.Status[i]; st.Begun {
+		r, err := p.store.ResultOf(ctx, st.Source)
+		if err != nil {
+			return nil, err
+		}
+		lines := Lines(r.Text)
+		if len(lines) != st.Of {
+			return nil, troublef("step %s: the result of task %d has changed from %d lines to %d", v.Steps[i].Name, st.Source, st.Of, len(lines))
+		}
+		return lines, nil
+	}
+	return v.lines(i, v.Results[v.known[v.Steps[i].Lines].Tasks[0]].Result)
+}
+
+// open opens the tasks of a step that are left, page by page. The script that opens a page notes it with the step, and refuses one
+// that was opened before.
+func (p *pass) open(ctx context.Context, v *View, i int, lines []string, total int) error {
+	s, st := &v.Steps[i], &v.Status[i]
+	needs := v.allNeeds(s)
+	page := max(1, min(pageTasks, pageNeeds/max(1, len(needs))))
+	for from := len(st.Tasks); from < total && p.pages > 0; from += page {
+		req := store.OpenRequest{
+			Key: fmt.Sprintf("grow:%d:%d:%d", p.plan, i, from), Plan: p.plan,
+			Grow: &store.Grow{Step: i, Before: from, Of: total, Source: st.Source},
+		}
+		for k := from; k < min(from+page, total); k++ {
+			spec := s.task(k, lines)
+			spec.Needs = needs
+			req.Specs = append(req.Specs, spec)
+		}
+		opened, err := p.store.OpenAll(ctx, req)
+		if err != nil {
+			return refused(s, err)
+		}
+		p.opened += len(opened)
+		p.pages--
+	}
+	return nil
+}
+
+// refused makes a trouble of an error about the tasks: another try will not help.
+func refused(s *Step, err error) error {
+	_, field := errors.AsType[*statemachine.FieldError](err)
+	_, need := errors.AsType[*store.NeedError](err)
+	if field || need || errors.Is(err, store.ErrNoQueue) {
+		return troublef("step %s: %v", s.Name, err)
+	}
+	return err
+}
+
+// allNeeds are the tasks that each task of a step needs.
+func (v *View) allNeeds(s *Step) []store.Need {
+	var needs []store.Need
+	for _, n := range s.Needs {
+		for _, id := range v.known[n.Step].Tasks {
+			needs = append(needs, store.Need{Task: id, On: n.On})
+		}
+	}
+	return needs
+}

@@ -1,0 +1,177 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// planKept makes plan 1: task 1, and a step for the lines of its result.
+func planKept(t *testing.T, sp *storetest.Space) { t.Helper(); keptOn(t, sp, "") }
+
+func keptOn(t *testing.T, sp *storetest.Space, on store.OnFailure) {
+	t.Helper()
+	planned(t, sp, newPlan(t, sp, on), nil)
+	keep(t, sp.Store)
+}
+
+func keep(t *testing.T, st *store.Store) {
+	t.Helper()
+	if err := st.KeepGrowth(t.Context(), 1, "{}", 1, []int64{1}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func keepGrowthCall(t *testing.T, st *store.Store) step {
+	t.Helper()
+	return done(func() error { return st.KeepGrowth(t.Context(), 1, "{}", 1, []int64{1}) })
+}
+
+// planSource has reported task 1, which waits to be settled.
+func planSource(on store.OnFailure, errText string) func(*testing.T, *storetest.Space) {
+	return func(t *testing.T, sp *storetest.Space) {
+		t.Helper()
+		keptOn(t, sp, on)
+		steer(t, sp, 1, store.PlanReady)
+		drainTasks(t, sp)
+		report(t, sp, errText)
+	}
+}
+
+// drainTasks opens what is free, and leaves the steps alone.
+func drainTasks(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	if err := sp.Raw.ZRem(t.Context(), sp.Key("draining"), "g1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	drainAll(t, sp)
+}
+
+// planLines has ended task 1: the step is to be looked at.
+func planLines(errText string) func(*testing.T, *storetest.Space) {
+	return func(t *testing.T, sp *storetest.Space) {
+		t.Helper()
+		planSource("", errText)(t, sp)
+		must(t, sp, 1, statemachine.Server, statemachine.Settle)
+		if _, err := sp.Store.Release(t.Context(), 9, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func openLines(t *testing.T, st *store.Store, before, of int) ([]store.Opened, error) {
+	t.Helper()
+	return st.OpenAll(t.Context(), store.OpenRequest{
+		Key: "k", Plan: 1, Specs: []store.Spec{storetest.Spec(), storetest.Spec()}, Grow: &store.Grow{Before: before, Of: of, Source: 1},
+	})
+}
+
+func openLinesCall(of int) func(*testing.T, *store.Store) step {
+	return func(t *testing.T, st *store.Store) step {
+		t.Helper()
+		return func() (any, error) { return openLines(t, st, 0, of) }
+	}
+}
+
+func planOpened(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	planLines("")(t, sp)
+	if _, err := openLines(t, sp.Store, 0, 2); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func nudges(t *testing.T, st *store.Store) string {
+	t.Helper()
+	g, err := st.Growth(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g.Nudges
+}
+
+func grownCall(nudges, trouble string, empty bool) func(*testing.T, *store.Store) step {
+	return func(t *testing.T, st *store.Store) step {
+		t.Helper()
+		var came []store.Came
+		if empty {
+			came = []store.Came{{Source: 1}}
+		}
+		return func() (any, error) { return st.Grown(t.Context(), 1, nudges, trouble, came) }
+	}
+}
+
+func planTroubled(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	planLines("")(t, sp)
+	troubled(t, sp)
+}
+
+func regrowCall(t *testing.T, st *store.Store) step {
+	t.Helper()
+	return func() (any, error) { return st.Regrow(t.Context(), 1) }
+}
+
+// A plan with steps to be opened is over when they are, and not before; who has not heard of a nudge looks again.
+func TestGrowth(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	planLines("")(t, sp)
+	is := func(state store.PlanState, growing int64, trouble string) {
+		t.Helper()
+		g, err := sp.Store.Growth(t.Context(), 1)
+		if err != nil || g.State != state || g.Growing != growing || g.GrowthError != trouble {
+			t.Fatalf("%+v, error %v; want %s, %d, %q", g, err, state, growing, trouble)
+		}
+	}
+	is(store.PlanReady, 1, "")
+	if done, err := sp.Store.Grown(t.Context(), 1, "0", "", nil); err != nil || done {
+		t.Errorf("done %v, error %v; a nudge was missed", done, err)
+	}
+	troubled(t, sp)
+	is(store.PlanFailed, 1, "too many")
+	if again, err := sp.Store.Regrow(t.Context(), 1); err != nil || !again {
+		t.Errorf("again %v, error %v", again, err)
+	}
+	is(store.PlanReady, 1, "")
+	if _, err := openLines(t, sp.Store, 0, 3); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{
+		Key: "other", Plan: 1, Specs: []store.Spec{storetest.Spec()}, Grow: &store.Grow{Of: 3, Source: 1},
+	}); !errors.Is(err, store.ErrGrown) {
+		t.Errorf("opened twice: %v", err)
+	}
+	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{
+		Key: "rest", Plan: 1, Specs: []store.Spec{storetest.Spec()}, Grow: &store.Grow{Before: 2, Of: 3, Source: 1},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	is(store.PlanReady, 0, "")
+	g, err := sp.Store.Growth(t.Context(), 1)
+	want := map[int]store.GrownStep{0: {Opened: true, Tasks: []int64{2, 3, 4}, Of: 3, Source: 1}}
+	if diff := cmp.Diff(want, g.Steps); err != nil || diff != "" {
+		t.Errorf("error %v, difference\n%s", err, diff)
+	}
+	drainAll(t, sp)
+	if n := sp.Raw.Exists(t.Context(), sp.Key("growth:1")).Val(); n != 0 {
+		t.Error("the steps are kept after they were opened")
+	}
+	c := newCrew(sp)
+	for id := int64(2); id <= 4; id++ {
+		c.end(t, id, "", "")
+	}
+	is(store.PlanCompleted, 0, "")
+}
+
+func troubled(t *testing.T, sp *storetest.Space) {
+	t.Helper()
+	if done, err := sp.Store.Grown(t.Context(), 1, nudges(t, sp.Store), "too many", nil); err != nil || !done {
+		t.Fatalf("done %v, error %v", done, err)
+	}
+}

@@ -1,0 +1,157 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tdf-go/tdf/internal/growth"
+	"github.com/tdf-go/tdf/internal/store"
+)
+
+// LineItem stands in Spec.Input and in words of Spec.Argv where a line comes; see [LaterStep].
+const LineItem = growth.Item
+
+// MaxLines is how many lines a [LaterStep] may be repeated for.
+const MaxLines = growth.MaxLines
+
+// ErrSteps means that the steps of a plan that are opened later cannot be read, because of damage or of a newer release.
+var ErrSteps = growth.ErrTemplate
+
+// LaterStep is a step of a plan that servers open once the plan runs: one that is repeated for the lines of a result, or
+// one that needs such a step.
+type LaterStep struct {
+	Name string
+	// Lines is the step for the lines of whose result it is repeated, a step of one task; empty for none. Most is how many
+	// lines there may be, [MaxLines] if 0.
+	Lines string
+	Most  int
+	// Needs are the steps that it needs, in the order of the arguments.
+	Needs []StepNeed
+	// Specs are its tasks, without needs. With Lines it is one, with [LineItem] for the line.
+	Specs []Spec
+}
+
+// StepNeed is a step that another one needs.
+type StepNeed struct {
+	Step string
+	// On is when it is enough; empty for NeedsSuccess.
+	On When
+}
+
+// OpenLater leaves steps of a plan that is being built to the servers, each behind all that it needs. known are the tasks of
+// the steps that were opened, by their names. Called again it changes nothing. A task that cannot be opened is a *[SpecError],
+// whose Index counts through all steps; the error may match [ErrNoPlan] or [ErrNoQueue].
+func (m *Manager) OpenLater(ctx context.Context, plan int64, known map[string][]int64, steps []LaterStep) error {
+	t := &growth.Template{Known: map[string][]int64{}}
+	l := later{ctx: ctx, sub: m.newSubmission([]OpenOption{InPlan(plan)}), sources: map[string]bool{}}
+	for i := range steps {
+		l.sources[steps[i].Lines] = true
+	}
+	for i := range steps {
+		s, err := l.step(&steps[i])
+		if err != nil {
+			return err
+		}
+		t.Steps = append(t.Steps, s)
+	}
+	for _, name := range t.Named() {
+		if ids, is := known[name]; is {
+			t.Known[name] = ids
+		}
+	}
+	text, err := t.Text()
+	if err != nil {
+		return err
+	}
+	_, err = patiently(ctx, m, func() (bool, error) { return true, m.store.KeepGrowth(ctx, plan, text, len(steps), t.KnownSources()) })
+	return err
+}
+
+// later is one call of OpenLater.
+type later struct {
+	ctx     context.Context //nolint:containedctx // it lives as long as the call
+	sub     *submission
+	sources map[string]bool // steps for the lines of whose results others are
+	tasks   int             // so far
+}
+
+func (l *later) step(from *LaterStep) (growth.Step, error) {
+	s := growth.Step{Name: from.Name, Lines: from.Lines, Most: from.Most}
+	for _, n := range from.Needs {
+		s.Needs = append(s.Needs, growth.Need{Step: n.Step, On: store.When(n.On)})
+	}
+	for i := range from.Specs {
+		spec, err := l.complete(&from.Specs[i])
+		if err != nil {
+			if errors.Is(err, ErrUnreachable) || l.ctx.Err() != nil {
+				return s, err // it is not about the task
+			}
+			return s, &SpecError{Index: l.tasks, Err: err}
+		}
+		spec.Grows = l.sources[from.Name]
+		s.Tasks = append(s.Tasks, growth.Spec(spec))
+		l.tasks++
+	}
+	return s, nil
+}
+
+// complete fills in the defaults, and checks the task with some line.
+func (l *later) complete(spec *Spec) (store.Spec, error) {
+	with := withLine(*spec, "line")
+	done, err := l.sub.complete(l.ctx, &with)
+	done.Input, done.Argv = spec.Input, spec.Argv
+	return done, err
+}
+
+// withLine is a spec with a line in the place of LineItem.
+func withLine(spec Spec, line string) Spec {
+	spec.Input = strings.ReplaceAll(spec.Input, LineItem, line)
+	if spec.Argv != nil {
+		argv := make([]string, len(spec.Argv))
+		for i, word := range spec.Argv {
+			argv[i] = strings.ReplaceAll(word, LineItem, line)
+		}
+		spec.Argv = argv
+	}
+	return spec
+}
+
+// CheckLater looks at the tasks of steps as [CheckSpecs] does.
+func CheckLater(steps []LaterStep) error {
+	var all []Spec
+	for i := range steps {
+		for _, spec := range steps[i].Specs {
+			all = append(all, withLine(spec, "line"))
+		}
+	}
+	return CheckSpecs(all)
+}
+
+// PlanStep is a step of a plan that servers open once it runs.
+type PlanStep struct {
+	Name string
+	// Lines is the step for whose lines it is repeated, empty for none.
+	Lines string
+	// State is waits, due, opened, skipped or doomed, and Why says it for people.
+	State, Why string
+	// Tasks are those that were opened.
+	Tasks []int64
+}
+
+// PlanSteps reads the steps of a plan that are opened once it runs, as long as not all of them were. The error may match
+// [ErrNoPlan] or [ErrSteps].
+func (m *Manager) PlanSteps(ctx context.Context, id int64) ([]PlanStep, error) {
+	v, err := patiently(ctx, m, func() (*growth.View, error) { return growth.Read(ctx, m.store, id) })
+	if err != nil {
+		return nil, fmt.Errorf("plan %d: %w", id, err)
+	}
+	steps := make([]PlanStep, len(v.Status))
+	for i := range v.Status {
+		steps[i] = PlanStep{
+			Name: v.Steps[i].Name, Lines: v.Steps[i].Lines, State: string(v.Status[i].Fate), Why: v.Text(i), Tasks: v.Status[i].Tasks,
+		}
+	}
+	return steps, nil
+}
