@@ -35,20 +35,14 @@ const (
 	ArgsFiles = store.ArgsFiles // results come as files only
 )
 
-// InPlan adds the tasks to a plan, in calls of at most 100 tasks or 150 needs.
+// InPlan adds the tasks to a plan, in calls of at most 100 tasks or 100 needs.
 // What the spec of a task and its queue leave open is as plans have it
 // (max_fails 5, retry_delay 100 ms, growing by 1.5 up to 10 s), whatever
 // [task_defaults] says of these four. The error may match [ErrNoPlan] or
 // [ErrPlanState], or be a *[NeedError].
 func InPlan(id int64) OpenOption {
-	return func(s *submission) { s.plan, s.size = id, min(s.size, planBatch) }
+	return func(s *submission) { s.plan, s.size = id, min(s.size, store.PlanTasks) }
 }
-
-// A script blocks Redis while it runs: the most tasks and needs added to a plan by one.
-const (
-	planBatch = 100
-	planNeeds = 150
-)
 
 // planDefaults are the defaults of tasks in plans (zk-plan: the backoff of workers).
 func planDefaults(c config.TaskDefaults) config.TaskDefaults {
@@ -78,7 +72,7 @@ func (s *submission) resolve(needs []Need) []store.Need {
 
 // full reports whether a batch with so many needs takes no task with more.
 func (s *submission) full(more int) bool {
-	return len(s.batch) > 0 && (len(s.batch) >= s.size || s.needs+more > planNeeds)
+	return len(s.batch) > 0 && (len(s.batch) >= s.size || s.needs+more > store.PlanNeeds)
 }
 
 // needsOf reads what the record of a task says that it needs.

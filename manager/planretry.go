@@ -156,7 +156,7 @@ func (r *retrier) openPlanned(ctx context.Context, all []repeat) error {
 // batchOf is how many of them one call opens.
 func batchOf(all []repeat) int {
 	n, needs := 0, 0
-	for n < len(all) && n < planBatch && (n == 0 || needs+len(all[n].spec.Needs) <= planNeeds) {
+	for n < len(all) && n < store.PlanTasks && (n == 0 || needs+len(all[n].spec.Needs) <= store.PlanNeeds) {
 		needs += len(all[n].spec.Needs)
 		n++
 	}

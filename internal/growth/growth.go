@@ -18,8 +18,8 @@ import (
 const (
 	// MaxLines is how many lines a step may be repeated for.
 	MaxLines = 10_000
-	// MaxNeeds is how many tasks one may need, as the store has it, and MaxEdges how many needs the tasks of a step have in all.
-	MaxNeeds = 1000
+	// MaxNeeds is how many tasks one may need, and MaxEdges how many needs the tasks of a step have in all.
+	MaxNeeds = store.MaxNeeds
 	MaxEdges = 1_000_000
 )
 

@@ -9,12 +9,6 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// A script blocks Redis while it runs: the most tasks and needs that are opened by one.
-const (
-	pageTasks = 100
-	pageNeeds = 250
-)
-
 // Read reads the steps of a plan that are opened later, and how they are. A plan that has none has a view without steps. The error matches
 // [store.ErrNoPlan] or [ErrTemplate].
 func Read(ctx context.Context, st *store.Store, plan int64) (*View, error) {
@@ -143,7 +137,7 @@ func (p *pass) lines(ctx context.Context, v *View, i int) ([]string, error) {
 func (p *pass) open(ctx context.Context, v *View, i int, lines []string, total int) error {
 	s, st := &v.Steps[i], &v.Status[i]
 	needs := v.allNeeds(s)
-	page := max(1, min(pageTasks, pageNeeds/max(1, len(needs))))
+	page := max(1, min(store.PlanTasks, store.PlanNeeds/max(1, len(needs))))
 	for from := len(st.Tasks); from < total && p.pages > 0; from += page {
 		req := store.OpenRequest{
 			Key: fmt.Sprintf("grow:%d:%d:%d", p.plan, i, from), Plan: p.plan,

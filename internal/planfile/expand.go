@@ -61,8 +61,8 @@ type TaskNeed struct {
 // Bounds of what a slip in a file can ask for.
 const (
 	maxTasks = 100_000
-	maxNeeds = 1000 // of a task, as the store has it
-	maxEdges = 1_000_000
+	maxNeeds = growth.MaxNeeds
+	maxEdges = growth.MaxEdges
 )
 
 // Expand fills in values of parameters, by their names, and makes the tasks. A parameter whose default is a list takes its

@@ -64,8 +64,15 @@ func ParseNeeds(text string) []Need {
 	return needs
 }
 
-// maxNeeds bounds what one task may need: a script blocks Redis while it runs.
-const maxNeeds = 1000
+// MaxNeeds bounds what one task may need: a script blocks Redis while it runs.
+const MaxNeeds = 1000
+
+// A script blocks Redis while it runs: the most tasks and needs that one call should add to a plan. More are not refused, as
+// one task may need so many.
+const (
+	PlanTasks = 100
+	PlanNeeds = 100
+)
 
 // needs adds the needs of a task to a call that opens it.
 func (c *openCall) needs(spec *Spec) error {
@@ -96,8 +103,8 @@ func (s *Spec) CheckNeeds(place int, planned bool) error {
 	switch {
 	case len(s.Needs) > 0 && !planned:
 		return bad(s.Needs[0].text(), "nothing, because the task belongs to no plan")
-	case len(s.Needs) > maxNeeds:
-		return bad(strconv.Itoa(len(s.Needs))+" tasks", "at most "+strconv.Itoa(maxNeeds))
+	case len(s.Needs) > MaxNeeds:
+		return bad(strconv.Itoa(len(s.Needs))+" tasks", "at most "+strconv.Itoa(MaxNeeds))
 	case planned && s.Held != "":
 		return &statemachine.FieldError{Field: "hold", Value: s.Held, Want: "empty in a plan; hold the plan"}
 	}
