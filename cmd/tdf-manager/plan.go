@@ -74,6 +74,9 @@ func noPlan(err error) error {
 	case errors.Is(err, manager.ErrNoPlan):
 		return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w; see tdf-manager plan ls", err))
 	case errors.Is(err, manager.ErrPlanState):
+		if is, ok := errors.AsType[*manager.PlanStateError](err); ok && is.State.Over() {
+			err = fmt.Errorf("%w; see tdf-manager plan show %d, or submit its file again", err, is.ID)
+		}
 		return cli.WithCode(cli.ExitTaskFailed, err)
 	default:
 		return err
@@ -94,11 +97,8 @@ func planCounts(p *manager.Plan) string {
 	if ended := endedLine(p); ended != "" {
 		text += ": " + ended
 	}
-	switch {
-	case p.Growing == 1:
-		text += "; 1 step is to be opened yet"
-	case p.Growing > 1:
-		text += fmt.Sprintf("; %d steps are to be opened yet", p.Growing)
+	if p.Growing > 0 {
+		text += "; " + stepsToOpen(p)
 	}
 	return text
 }
@@ -127,7 +127,8 @@ func planRemedy(p *manager.Plan) string {
 		return fmt.Sprintf("it is held by %s; tdf-manager plan resume %d lets it go on", cli.Safe(p.HeldBy), p.ID)
 	case manager.PlanFailed:
 		if p.GrowthError != "" {
-			return fmt.Sprintf("%s; mend that, or retry that task, and then tdf-manager plan retry %d", cli.Safe(p.GrowthError), p.ID)
+			return fmt.Sprintf("%s; mend that, and then tdf-manager plan retry %d, or tdf-manager retry the task whose lines they are",
+				cli.Safe(p.GrowthError), p.ID)
 		}
 		return fmt.Sprintf("tdf-manager plan retry %d runs again what did not succeed, and nothing else", p.ID)
 	case manager.PlanBuilding:

@@ -213,7 +213,10 @@ func planStates(p *manager.Plan, ahead *outlook) string {
 		}
 	}
 	if len(parts) == 0 {
-		return string(p.State)
+		parts = append(parts, string(p.State))
+	}
+	if p.Growing > 0 {
+		parts = append(parts, stepsToOpen(p))
 	}
 	return strings.Join(parts, "  ")
 }

@@ -103,6 +103,10 @@ func TestPlanLines(t *testing.T) {
 	if got := planLines(&manager.Plan{State: manager.PlanBuilding}, nil); len(got) != 1 || got[0] != "building" {
 		t.Errorf("%q", got)
 	}
+	p.Growing = 1
+	if got := planLine(p, nil); got != "1/4  succeeded 1  1 step is to be opened yet" {
+		t.Errorf("%q", got)
+	}
 }
 
 // TestOutlookUnknown is about times that nobody can know.

@@ -72,9 +72,9 @@ func TestPlanLinesAreTooMany(t *testing.T) {
 	if r.code != 1 {
 		t.Errorf("%+v", r)
 	}
-	wantText(t, r.out, "plan 1 (lines of a b c d) failed; 1 of 1 tasks have ended: succeeded 1; 2 steps are to be opened yet\n",
-		"step count: the result of task 1 has 4 lines, and may have 3; mend that, or retry that task, and then tdf-manager plan retry 1\n")
-	wantText(t, b.must("plan", "show", "1"), "count   is about to be opened, and some cannot be opened: step count: ")
+	wantText(t, r.out, "plan 1 (lines of a b c d) failed; 1 of 1 tasks have ended: succeeded 1; 2 steps were not opened\n",
+		"step count: the result of task 1 has 4 lines, and may have 3; mend that, and then tdf-manager plan retry 1, or tdf-manager retry the task whose lines they are\n")
+	wantText(t, b.must("plan", "show", "1"), "count   cannot be opened: step count: ")
 	wantText(t, b.must("plan", "retry", "1"), "plan 1 (lines of a b c d): servers look again at its steps that could not be opened\n")
 	b.planState("1", "failed")
 	wantText(t, b.must("plan", "ls"), "lines of a b c d  failed  1      0     succeeded 1")

@@ -47,6 +47,18 @@ func listSteps(s *session, steps []manager.PlanStep) error {
 	return table.Flush()
 }
 
+// stepsToOpen says of how many steps not all tasks are there: "2 steps are to be opened yet", "1 step was not opened".
+func stepsToOpen(p *manager.Plan) string {
+	one, more := "1 step is to be opened yet", "%d steps are to be opened yet"
+	if p.State.Over() {
+		one, more = "1 step was not opened", "%d steps were not opened"
+	}
+	if p.Growing == 1 {
+		return one
+	}
+	return fmt.Sprintf(more, p.Growing)
+}
+
 // withoutSteps says of an estimate what it leaves out.
 func withoutSteps(p *manager.Plan) string {
 	if p.Growing > 0 {

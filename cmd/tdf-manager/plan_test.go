@@ -173,7 +173,7 @@ func TestPlanRefuses(t *testing.T) {
 		"cancel 7":                   "2 see tdf-manager plan ls",
 		"hold 1":                     "1 plan 1 is cancelled",
 		"resume 1":                   "1 plan 1 is cancelled",
-		"retry 1":                    "1 plan 1 is cancelled",
+		"retry 1":                    "1 plan 1 is cancelled: the state of the plan does not allow it; see tdf-manager plan show 1, or submit its file again",
 		"":                           "2 command is missing",
 	} {
 		code, say, _ := strings.Cut(want, " ")

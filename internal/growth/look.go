@@ -174,10 +174,6 @@ func (v *View) need(step *Status, on store.When) Fate {
 // Text says for people why a step was not opened yet.
 func (v *View) Text(i int) string {
 	s, st := &v.Steps[i], &v.Status[i]
-	why := ""
-	if v.Plan.GrowthError != "" {
-		why = ", and some cannot be opened: " + v.Plan.GrowthError
-	}
 	lines := s.Lines != "" && (st.On == s.Lines || st.On == "")
 	switch {
 	case st.Fate == Opened:
@@ -188,13 +184,25 @@ func (v *View) Text(i int) string {
 		return "is skipped"
 	case st.Fate == Doomed:
 		return fmt.Sprintf("never opens: task %d, which it hangs on, did not succeed", st.Cause)
-	case st.Fate == Due && st.Begun:
-		return fmt.Sprintf("is being opened: %d of %d tasks", len(st.Tasks), st.Of) + why
 	case st.Fate == Due:
-		return "is about to be opened" + why
+		return st.due(v.Plan.GrowthError)
 	case lines && st.Cause > 0:
 		return fmt.Sprintf("waits for the lines of step %s (task %d)", s.Lines, st.Cause)
 	default:
 		return "waits for step " + st.On
+	}
+}
+
+// due says how far a step is that can be opened, and by which trouble no further.
+func (st *Status) due(trouble string) string {
+	switch {
+	case trouble != "" && st.Begun:
+		return fmt.Sprintf("was opened up to task %d of %d: %s", len(st.Tasks), st.Of, trouble)
+	case trouble != "":
+		return "cannot be opened: " + trouble
+	case st.Begun:
+		return fmt.Sprintf("is being opened: %d of %d tasks", len(st.Tasks), st.Of)
+	default:
+		return "is about to be opened"
 	}
 }

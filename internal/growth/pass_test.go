@@ -244,6 +244,9 @@ func TestTroubleIsMended(t *testing.T) {
 	s := begin(t, "", tpl, "list")
 	s.end(1, "a", "")
 	s.state(store.PlanFailed, 1, 2)
+	if got := s.status()[0]; got != `count due: cannot be opened: step count: queue "q": no such queue` {
+		t.Error(got)
+	}
 	s.Raw.SAdd(t.Context(), s.Key("queues"), "q")
 	if again, err := s.Store.Regrow(t.Context(), s.plan); err != nil || !again {
 		t.Fatalf("again %v, error %v", again, err)
