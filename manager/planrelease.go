@@ -24,7 +24,7 @@ func (c *changer) refusals(ctx context.Context, seen []store.Inspection) (map[in
 		return refused, nil
 	}
 	found, err := patiently(ctx, c.m, func() ([]map[string]string, error) {
-		return c.m.store.Fields(ctx, ids, planField, needsField, waitsField, doomedByField)
+		return c.m.store.Fields(ctx, ids, planField, waitsField, doomedByField)
 	})
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (m *Manager) refusal(
 		return fmt.Errorf("task %d never runs, because of task %d: %w; retry that", id, doomedBy, ErrWaits), nil
 	}
 	if number(f[waitsField]) > 0 {
-		unmet, err := m.unmet(ctx, needsOf(f[needsField]))
+		unmet, err := patiently(ctx, m, func() (string, error) { return m.unmet(ctx, plan, id) })
 		return fmt.Errorf("task %d needs %s: %w", id, unmet, ErrWaits), err
 	}
 	if plans[plan] == nil {
@@ -66,24 +66,19 @@ func (m *Manager) refusal(
 // mostNamed bounds how many tasks an error names.
 const mostNamed = 5
 
-// unmet names the tasks that are still waited for, the last retries of those needed.
-func (m *Manager) unmet(ctx context.Context, needs []Need) (string, error) {
-	ids := make([]int64, len(needs))
-	for i, n := range needs {
-		ids[i] = n.Task
-	}
-	found, err := m.Results(ctx, ids...)
+// unmet names the tasks that one of a plan still waits for.
+func (m *Manager) unmet(ctx context.Context, plan, id int64) (string, error) {
+	looked, err := m.store.Planned(ctx, plan, []int64{id}, 0)
 	if err != nil {
 		return "", err
 	}
-	var names []string
-	named := map[int64]bool{}
-	for i, r := range found {
-		met := r.End != statemachine.None && (r.End == statemachine.Succeeded || needs[i].On == NeedsAny || needs[i].On == NeedsFailure)
-		if !met && !named[r.Task] {
-			named[r.Task] = true
-			names = append(names, strconv.FormatInt(r.Task, 10))
-		}
+	needs, err := m.waitedFor(ctx, &looked[0])
+	if err != nil {
+		return "", err
+	}
+	names := make([]string, len(needs))
+	for i, n := range needs {
+		names[i] = strconv.FormatInt(n.ID, 10)
 	}
 	if len(names) == 0 {
 		return "nothing more, and a server is about to move it", nil

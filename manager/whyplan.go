@@ -77,16 +77,22 @@ func (m *Manager) situateNeeds(ctx context.Context, found *why.Task, t *store.Ta
 		return err
 	}
 	found.HandHeld = looked[0].Held && !looked[0].Freed
+	found.Needs, err = m.waitedFor(ctx, &looked[0])
+	return err
+}
+
+// waitedFor are the tasks that are still to tell one of their end: the last retries of those that it needs.
+func (m *Manager) waitedFor(ctx context.Context, t *store.Planned) (needs []why.Need, err error) {
 	// of is for whom each task is looked at: itself, or one that it repeats.
 	of, on, waits := map[int64]int64{}, map[int64]string{}, map[int64]bool{}
-	for _, n := range looked[0].Needs {
+	for _, n := range t.Needs {
 		of[n.Task], on[n.Task] = n.Task, string(n.On)
 	}
 	for len(of) > 0 {
 		ids, next := slices.Sorted(maps.Keys(of)), map[int64]int64{}
-		looked, err := m.store.Planned(ctx, found.Plan.ID, ids, t.ID)
+		looked, err := m.store.Planned(ctx, t.Plan, ids, t.ID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for i := range looked {
 			l, need := &looked[i], of[ids[i]]
@@ -95,10 +101,10 @@ func (m *Manager) situateNeeds(ctx context.Context, found *why.Task, t *store.Ta
 			case l.RetriedBy > l.ID: // a retry is always newer
 				next[l.RetriedBy] = need
 			case waits[need]:
-				found.Needs = append(found.Needs, why.Need{ID: l.ID, Step: l.Step, State: l.State, On: on[need]})
+				needs = append(needs, why.Need{ID: l.ID, Step: l.Step, State: l.State, On: on[need]})
 			}
 		}
 		of = next
 	}
-	return nil
+	return needs, nil
 }

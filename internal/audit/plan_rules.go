@@ -37,10 +37,9 @@ func (n *neighbours) moves() (found []string) {
 	return found
 }
 
-// mayKeep reports whether those that need the task may be put aside until it is retried.
+// mayKeep reports whether those that need the task, which has ended, may be put aside until it is retried.
 func (n *neighbours) mayKeep() bool {
-	t := n.task
-	return n.plan.OnFailure == store.FailureHolds && t.End != statemachine.None && t.End != statemachine.Succeeded && !t.Skipped
+	return store.NeedsSuccess.Verdict(n.task.End, n.task.Skipped, n.plan.OnFailure) == store.VerdictWait
 }
 
 // records are what the records of a task and of those that need it say, and cannot.

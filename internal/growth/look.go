@@ -107,6 +107,11 @@ func (v *View) status(i int) Status {
 // gravity orders fates: what never runs need not wait.
 var gravity = map[Fate]int{Due: 0, Waits: 1, Skipped: 2, Doomed: 3}
 
+// fates are what verdicts on what a step needs come to.
+var fates = map[store.NeedVerdict]Fate{
+	store.VerdictWait: Waits, store.VerdictMet: Due, store.VerdictSkip: Skipped, store.VerdictNever: Doomed,
+}
+
 // fate is what is to be done with a step of which nothing was opened.
 func (v *View) fate(s *Step) (fate Fate, cause int64, on string) {
 	fate = Due
@@ -144,28 +149,23 @@ func (v *View) source(step *Status) (Fate, int64) {
 		return Waits, step.Tasks[0]
 	case r.End == statemachine.Succeeded:
 		return Due, r.Task
-	case r.Pending || r.End == statemachine.None:
+	case r.Pending:
 		return Waits, r.Task
-	case r.Skipped:
-		return Skipped, r.Task
-	case v.Plan.OnFailure == store.FailureHolds:
-		return Waits, r.Task // until it is retried
-	default:
-		return Doomed, r.Task
 	}
+	fate := fates[store.NeedsSuccess.Verdict(r.End, r.Skipped, v.Plan.OnFailure)]
+	if fate == Due {
+		fate = Doomed // a plan that continues goes on without the lines
+	}
+	return fate, r.Task
 }
 
 // need is what a step says to one that needs it: as a task that was cancelled, or skipped, would.
 func (v *View) need(step *Status, on store.When) Fate {
-	switch {
-	case step.Fate == Opened:
+	switch step.Fate {
+	case Opened:
 		return Due
-	case step.Fate == Skipped && on != store.NeedsAny:
-		return Skipped
-	case step.Fate == Doomed && v.Plan.OnFailure != store.FailureContinues && (on == "" || on == store.NeedsSuccess):
-		return Doomed
-	case step.Fate == Skipped || step.Fate == Doomed:
-		return Due
+	case Skipped, Doomed:
+		return fates[on.Verdict(statemachine.Cancelled, step.Fate == Skipped, v.Plan.OnFailure)]
 	default:
 		return Waits
 	}

@@ -128,9 +128,12 @@ func TestSourceHolds(t *testing.T) {
 	if p := s.state(store.PlanHeld, 1, 2); p.HeldBy != "1" {
 		t.Errorf("held by %q", p.HeldBy)
 	}
+	waits := []string{"count waits: waits for the lines of step list (task 1)", "report waits: waits for step count"}
+	s.fates(waits...)
 	s.steer(store.PlanReady)
 	s.drain()
 	s.state(store.PlanFailed, 1, 2)
+	s.fates(waits...)
 	again := s.retry(1)
 	s.state(store.PlanReady, 1, 2)
 	s.finish(again, "", "no")

@@ -82,3 +82,6 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 func (refusal) RedisError()     {}
+
+// Library is the text of a library of scripts.
+func Library(name string) string { return readScript("scripts/lib/" + name + ".lua") }

@@ -1,0 +1,36 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// The rule of Go is that of the scripts.
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	script := store.Library("plans") + `
+return verdict(ARGV[1], ending(ARGV[2]), ARGV[3] == 'true', ARGV[4])`
+	seen := map[store.NeedVerdict]bool{}
+	for _, on := range []store.When{"", store.NeedsSuccess, store.NeedsAny, store.NeedsFailure} {
+		for _, end := range append(statemachine.Outcomes(), statemachine.None) {
+			for _, skipped := range []bool{false, true} {
+				for _, f := range []store.OnFailure{store.FailureCancels, store.FailureHolds, store.FailureContinues} {
+					got := on.Verdict(end, skipped, f)
+					seen[got] = true
+					want, err := sp.Raw.Eval(t.Context(), script, nil, string(on), string(end), fmt.Sprint(skipped), string(f)).Text()
+					if err != nil || string(got) != want {
+						t.Errorf("%q of a task that is %q (skipped %v) in a plan with %s: %s, want %s, error %v", on, end, skipped, f, got, want, err)
+					}
+				}
+			}
+		}
+	}
+	if len(seen) != 4 {
+		t.Errorf("only %v", seen)
+	}
+}
