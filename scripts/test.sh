@@ -10,11 +10,20 @@ cd "$(dirname "$0")/.."
 timeout=${TDF_TEST_TIMEOUT:-10m}
 gotestsum=$(tool gotestsum gotest.tools/gotestsum v1.13.0)
 
+# How often a test that failed is run again, see docs/decisions/0027-tests-run-again.md;
+# packages are the first argument then.
+again=()
+if [ "${TDF_TEST_RERUNS:-0}" != 0 ]; then
+	again=(--rerun-fails="$TDF_TEST_RERUNS" --rerun-fails-max-failures=3 --rerun-fails-run-root-test
+		--rerun-fails-abort-on-data-race --packages="$1")
+	shift
+fi
+
 mkdir -p bin
 events=bin/test-events.json
 status=0
 "$gotestsum" --format pkgname --format-icons text --format-hide-empty-pkg --hide-summary skipped \
-	--jsonfile "$events" -- \
+	--jsonfile "$events" ${again[@]+"${again[@]}"} -- \
 	-race -shuffle=on -timeout="$timeout" "$@" || status=$?
 go build -o bin/tools/testreport ./internal/tools/testreport # not go run: it would add a line after the last one
 allowed=scripts/allowed-skips.txt

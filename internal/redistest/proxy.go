@@ -24,6 +24,7 @@ type Proxy struct {
 	drops   []*Drop
 	stops   *Halt // nil for none
 	links   map[*link]struct{}
+	taken   int
 	refuses bool
 	refused Match
 	because string
@@ -100,6 +101,13 @@ func (p *Proxy) Links() int {
 	return len(p.links)
 }
 
+// Taken returns how many client connections there have been, open ones included.
+func (p *Proxy) Taken() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.taken
+}
+
 func (p *Proxy) close() {
 	p.mu.Lock()
 	p.refuses = true
@@ -144,6 +152,7 @@ func (p *Proxy) add(l *link) bool {
 		return false
 	}
 	p.links[l] = struct{}{}
+	p.taken++
 	return true
 }
 

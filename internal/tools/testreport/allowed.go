@@ -38,13 +38,9 @@ func readAllowed(file string) ([]string, error) {
 	return patterns, nil
 }
 
-// name is how the list calls a test: the package without the module, a dot, the
-// test.
-func (s skip) name() string { return strings.TrimPrefix(s.pkg, module) + "." + s.test }
-
 func (s skip) allowed(patterns []string) bool {
 	for _, p := range patterns {
-		if ok, _ := path.Match(p, s.name()); ok {
+		if ok, _ := path.Match(p, s.String()); ok {
 			return true
 		}
 	}

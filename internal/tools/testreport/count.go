@@ -18,22 +18,31 @@ type event struct {
 
 // skip is a test that was skipped.
 type skip struct {
-	pkg, test, reason string
+	testName
+	reason string
 }
 
-// counts is what became of the tests. Subtests count as tests.
+// counts is what became of the tests. Subtests count as tests, and one that was run
+// again as one.
 type counts struct {
 	passed, failed int
 	skips          []skip
+	unsteady       []string // passed only when they were run again
 
-	output   map[[2]string]*strings.Builder // by package and test, until the test ends
-	failedIn map[string]bool                // packages with a failed test
-	broken   []string                       // packages that failed without one
+	output   map[testName]*strings.Builder // until the test ends
+	ended    map[testName]string           // the last action of each test
+	failedIn map[string]bool               // packages with a failed test
+	broken   []string                      // packages that failed without one
 }
+
+type testName struct{ pkg, test string }
+
+// String is how lists call a test: the package without the module, a dot, the test.
+func (n testName) String() string { return strings.TrimPrefix(n.pkg, module) + "." + n.test }
 
 // count adds up a stream of events.
 func count(r io.Reader) (*counts, error) {
-	c := &counts{output: map[[2]string]*strings.Builder{}, failedIn: map[string]bool{}}
+	c := &counts{output: map[testName]*strings.Builder{}, ended: map[testName]string{}, failedIn: map[string]bool{}}
 	decoder := json.NewDecoder(r)
 	for {
 		var e event
@@ -62,7 +71,8 @@ func (c *counts) addPackage(e event) {
 }
 
 func (c *counts) addTest(e event) {
-	key := [2]string{e.Package, e.Test}
+	key := testName{e.Package, e.Test}
+	before := c.ended[key]
 	switch e.Action {
 	case "output":
 		if c.output[key] == nil {
@@ -71,15 +81,29 @@ func (c *counts) addTest(e event) {
 		_, _ = c.output[key].WriteString(e.Output)
 		return
 	case "pass":
-		c.passed++
+		if before == "fail" {
+			c.failed--
+			c.unsteady = append(c.unsteady, key.String())
+		}
+		if before != "pass" {
+			c.passed++
+		}
 	case "fail":
-		c.failed++
+		if before == "pass" {
+			c.passed--
+		}
+		if before != "fail" {
+			c.failed++
+		}
 		c.failedIn[e.Package] = true
 	case "skip":
-		c.skips = append(c.skips, skip{e.Package, e.Test, reason(c.output[key])})
+		if before != "skip" {
+			c.skips = append(c.skips, skip{key, reason(c.output[key])})
+		}
 	default:
 		return
 	}
+	c.ended[key] = e.Action
 	delete(c.output, key)
 }
 

@@ -1,5 +1,5 @@
 // Command testreport reads the events of go test -json, prints each skipped test
-// with its reason, and ends with a line "N passed, N failed, N skipped". It exits
+// with its reason and each that passed only when it was run again, and ends with a line "N passed, N failed, N skipped". It exits
 // with 1 if a test failed, if none ran, or if one was skipped that the list of
 // allowed skips does not name.
 //

@@ -47,8 +47,11 @@ func TestReport(t *testing.T) {
 		"skip allowed": {passed + skipped, "# list\nworker.TestB no rsync on this system", true,
 			[]string{"skipped: worker.TestB: b_test.go:3: needs rsync\n", "1 passed, 0 failed, 1 skipped\n"}},
 		"skip allowed by pattern": {passed + skipped, "worker.Test* a reason", true, nil},
-		"nothing ran":             {"", "", false, []string{"no test ran\n0 passed, 0 failed, 0 skipped\n"}},
-		"everything skipped":      {skipped, "worker.TestB a reason", false, []string{"no test ran\n"}},
+		"passes when run again": {passed + failed + passed + `{"Action":"pass","Package":"p","Test":"TestC"}`, "", true,
+			[]string{"passed only when run again, which is a defect: p.TestC\n2 passed, 0 failed, 0 skipped\n"}},
+		"fails when run again": {passed + failed + failed, "", false, []string{"1 passed, 1 failed, 0 skipped\n"}},
+		"nothing ran":          {"", "", false, []string{"no test ran\n0 passed, 0 failed, 0 skipped\n"}},
+		"everything skipped":   {skipped, "worker.TestB a reason", false, []string{"no test ran\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
