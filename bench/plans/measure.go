@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/tdf-go/tdf/bench/redisd"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
@@ -47,16 +48,21 @@ type figures struct {
 	slow    [kinds]map[string]slowScript
 	// shared says that others took time from Redis while it carried out scripts.
 	shared bool
+	pauses redisd.Pauses // of the machine
+	// scripts is how long those of the plan, and of its release, have run.
+	scripts time.Duration
 }
 
 // measure builds both kinds of tasks, runs a slice of each in turn, because a machine that is busy for a while slows
 // neighbours in time alike, and then measures the release alone.
 func measure(ctx context.Context, o options, progress io.Writer) (*figures, error) {
-	f := &figures{}
+	f := &figures{pauses: redisd.Pauses{Limit: longestScript}}
+	f.pauses.Watch(ctx, o.pauses)
 	err := f.measureLives(ctx, o, progress)
 	if err == nil {
 		err = f.measureRelease(ctx, o, progress)
 	}
+	f.pauses.Watch(ctx, o.pauses)
 	return f, err
 }
 
@@ -91,7 +97,14 @@ func (f *figures) measureLives(ctx context.Context, o options, progress io.Write
 			return fmt.Errorf("%s: %w", c.kind, err)
 		}
 	}
-	return nil
+	return f.addScripts(ctx, all[planKind].site)
+}
+
+// addScripts adds how long the scripts of a site have run.
+func (f *figures) addScripts(ctx context.Context, s *site) error {
+	took, err := s.redis.ScriptTime(ctx)
+	f.scripts += took
+	return err
 }
 
 // measureRelease lets a server release the second half of a plan of which the first has ended while there was none.
@@ -102,7 +115,7 @@ func (f *figures) measureRelease(ctx context.Context, o options, progress io.Wri
 		return err
 	}
 	f.release, err = s.release(ctx, g)
-	if err = errors.Join(err, s.close()); err != nil {
+	if err = errors.Join(err, f.addScripts(ctx, s), s.close()); err != nil {
 		return fmt.Errorf("%s: %w", releaseKind, err)
 	}
 	f.slow[releaseKind] = s.slow.found

@@ -11,7 +11,7 @@ import (
 type options struct {
 	graph
 	slices, servers, workers, slots int
-	limit                           time.Duration
+	limit, pauses                   time.Duration
 	strict, profile                 bool
 }
 
@@ -27,8 +27,10 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.IntVar(&o.workers, "workers", 2, "workers")
 	flags.IntVar(&o.slots, "slots", 8, "slots of a worker")
 	flags.DurationVar(&o.limit, "limit", 30*time.Minute, "when to give up")
+	flags.DurationVar(&o.pauses, "pauses", 30*time.Second, "how long to look for pauses of the machine, before and after")
 	flags.BoolVar(&o.strict, "strict", false, fmt.Sprintf(
-		"fail if a task of the plan takes more than %d times one that needs nothing, or a script of it more than %s", mostRatio, longestScript))
+		"fail if a task of the plan takes more than %d times one that needs nothing, or its scripts more often more than %s "+
+			"than the machine explains", mostRatio, longestScript))
 	flags.BoolVar(&o.profile, "profile", false, "show what each script took in all; noting every call makes Redis slower")
 	if err := flags.Parse(args); err != nil {
 		return o, err

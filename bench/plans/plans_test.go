@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tdf-go/tdf/bench/redisd"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -21,13 +22,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestWholeProgram(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	args := []string{"-tasks", "2000", "-layer", "200", "-slices", "2", "-servers", "2", "-profile"}
+	args := []string{"-tasks", "2000", "-layer", "200", "-slices", "2", "-servers", "2", "-profile", "-pauses", "10ms"}
 	if err := run(t.Context(), args, &out, t.Output()); err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range []string{
 		"Plans: 2000 tasks in layers of 200, 10 needs each", "| tasks that need nothing |", "| tasks of the plan |",
 		"A task of the plan takes ", "by servers alone: ", "| release |", "| open |", "| script | unconnected: calls a task |",
+		"The machine alone stopped a thread ",
 	} {
 		if !strings.Contains(out.String(), row) {
 			t.Errorf("no %q in\n%s", row, out.String())
@@ -108,8 +110,12 @@ func TestCheck(t *testing.T) {
 		t.Errorf("what is just enough: %v", err)
 	}
 	f.lives[planKind].slices[0].took = 3 * time.Second
-	f.slow[planKind]["move"] = slowScript{longest: longestScript + 1}
-	if err := f.check(); !errors.Is(err, errTooMuch) || !strings.Contains(err.Error(), "3.00 times") || !strings.Contains(err.Error(), "script move") {
+	f.slow[planKind]["move"] = slowScript{above: 10}
+	f.slow[releaseKind]["open"] = slowScript{above: 11}
+	f.pauses, f.scripts = redisd.Pauses{Watched: time.Minute, Count: 10}, time.Minute
+	err := f.check()
+	if !errors.Is(err, errTooMuch) || !strings.Contains(err.Error(), "3.00 times") ||
+		!strings.Contains(err.Error(), "21 calls of scripts took more than 5ms, and the machine explains 13.0 at most") {
 		t.Errorf("what is too much: %v", err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tdf-go/tdf/bench/stats"
 )
 
 // What is wanted of plans.
@@ -31,15 +33,13 @@ func (f *figures) tables(o options) string {
 	times, costs := f.ratios(took), f.ratios(cost)
 	fmt.Fprintf(&w, "\nA task of the plan takes %.2f times as long as one that needs nothing (slices: %.2f to %.2f), "+
 		"and %.2f times the processor time.\n",
-		median(times), slices.Min(times), slices.Max(times), median(costs))
+		stats.Median(times), slices.Min(times), slices.Max(times), stats.Median(costs))
 	halves, each := o.halves(), f.lives[planKind]
 	fmt.Fprintf(&w, "Needs: %.0f a second built, %.0f a second told while all of it runs; "+
 		"by servers alone: %.0f a second, %.0f tasks a second released.\n\n",
 		rate(o.edges(), each.build), rate(o.edges(), each.took()), rate(halves.edges(), f.release), rate(halves.layer, f.release))
 	f.slowTable(&w)
-	if f.shared {
-		fmt.Fprint(&w, "\nRedis had to share its processor, which is in these times: only root can let it go first.\n")
-	}
+	f.pausesLine(&w)
 	if o.profile {
 		f.profileTable(&w, o.tasks)
 	}
@@ -84,6 +84,29 @@ func (f *figures) slowTable(w *strings.Builder) {
 	}
 }
 
+// pausesLine says which of the long calls are those of the machine.
+func (f *figures) pausesLine(w *strings.Builder) {
+	if f.shared {
+		fmt.Fprint(w, "\nRedis had to share its processor, which is in these times: only root can let it go first.\n")
+	}
+	p := &f.pauses
+	fmt.Fprintf(w, "\nThe machine alone stopped a thread that looks at the clock %d times in %.0f s for more than %.0f ms, "+
+		"at most for %.1f ms: in the %.0f s that scripts of the plan and of its release ran, %.0f such calls are to be expected "+
+		"and %.0f can be chance; there were %d.\n",
+		p.Count, p.Watched.Seconds(), p.Limit.Seconds()*1000, p.Longest.Seconds()*1000, f.scripts.Seconds(), p.Expected(f.scripts),
+		p.Chance(f.scripts), f.above())
+}
+
+// above is how many calls of the plan's scripts took longer than they may.
+func (f *figures) above() (calls int) {
+	for _, k := range []kind{planKind, releaseKind} {
+		for _, script := range f.slow[k] {
+			calls += script.above
+		}
+	}
+	return calls
+}
+
 // profileTable shows what the scripts cost in all.
 func (f *figures) profileTable(w *strings.Builder, tasks int) {
 	fmt.Fprint(w, "\n| script | unconnected: calls a task | µs a task | plan: calls a task | µs a task |\n|---|--:|--:|--:|--:|\n")
@@ -100,14 +123,13 @@ func (f *figures) profileTable(w *strings.Builder, tasks int) {
 // check is an error if plans cost more than they may.
 func (f *figures) check() error {
 	var errs []error
-	if ratio := median(f.ratios(took)); ratio > mostRatio {
+	if ratio := stats.Median(f.ratios(took)); ratio > mostRatio {
 		errs = append(errs, fmt.Errorf("%w: a task takes %.2f times as long as one that needs nothing, want at most %d",
 			errTooMuch, ratio, mostRatio))
 	}
-	for name, script := range f.slow[planKind] {
-		if script.longest > longestScript {
-			errs = append(errs, fmt.Errorf("%w: the script %s took %s, want at most %s", errTooMuch, name, script.longest, longestScript))
-		}
+	if calls, chance := f.above(), f.pauses.Chance(f.scripts); float64(calls) > chance {
+		errs = append(errs, fmt.Errorf("%w: %d calls of scripts took more than %s, and the machine explains %.1f at most",
+			errTooMuch, calls, longestScript, chance))
 	}
 	return errors.Join(errs...)
 }
@@ -126,13 +148,3 @@ func cost(s slice) float64 { return (s.redisCPU + s.ownCPU).Seconds() }
 
 // rate is how many things a second.
 func rate(things int, took time.Duration) float64 { return float64(things) / took.Seconds() }
-
-// median returns the middle value, or the mean of the two in the middle.
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	mid := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[mid]
-	}
-	return (sorted[mid-1] + sorted[mid]) / 2
-}

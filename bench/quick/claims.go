@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tdf-go/tdf/bench/stats"
 	"github.com/tdf-go/tdf/internal/config"
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
@@ -55,7 +56,7 @@ func claimTable(o options, all []contender, samples [][]sample) string {
 	fmt.Fprintf(&w, "Claims: %d a run, one at a time, %d interleaved rounds\n\n", o.tasks, o.rounds)
 	fmt.Fprint(&w, "| | claims a second | lowest to highest | of the first |\n|---|--:|--:|--:|\n")
 	for i, c := range all {
-		fmt.Fprintf(&w, "%s %.2f |\n", leading(c.name, rates(samples[i])), median(ratios(rates(samples[i]), rates(samples[0]))))
+		fmt.Fprintf(&w, "%s %.2f |\n", leading(c.name, rates(samples[i])), stats.Median(stats.Ratios(rates(samples[i]), rates(samples[0]))))
 	}
 	return w.String()
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/tdf-go/tdf/bench/stats"
 )
 
 // compareSystems measures TDF and its peers and writes the table.
@@ -30,7 +32,7 @@ func table(o options, all []contender, samples [][]sample) string {
 	for i, c := range all {
 		fmt.Fprint(&w, leading(c.name, rates(samples[i])))
 		for ref := range references {
-			fmt.Fprintf(&w, " %.2f |", median(ratios(rates(samples[i]), rates(samples[ref]))))
+			fmt.Fprintf(&w, " %.2f |", stats.Median(stats.Ratios(rates(samples[i]), rates(samples[ref]))))
 		}
 		fmt.Fprintln(&w)
 	}
@@ -39,24 +41,5 @@ func table(o options, all []contender, samples [][]sample) string {
 
 // leading are the first columns of a row.
 func leading(name string, rates []float64) string {
-	return fmt.Sprintf("| %s | %.0f | %.0f-%.0f |", name, median(rates), slices.Min(rates), slices.Max(rates))
-}
-
-// ratios divides round by round.
-func ratios(values, by []float64) []float64 {
-	out := make([]float64, 0, len(values))
-	for i, v := range values {
-		out = append(out, v/by[i])
-	}
-	return out
-}
-
-// median returns the middle value, or the mean of the two in the middle.
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	mid := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[mid]
-	}
-	return (sorted[mid-1] + sorted[mid]) / 2
+	return fmt.Sprintf("| %s | %.0f | %.0f-%.0f |", name, stats.Median(rates), slices.Min(rates), slices.Max(rates))
 }

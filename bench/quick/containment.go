@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tdf-go/tdf/bench/stats"
 	"github.com/tdf-go/tdf/internal/shim"
 )
 
@@ -70,8 +71,8 @@ func costTable(o options, all []contender, samples [][]sample, missing []absent)
 	fmt.Fprint(&w, "|---|--:|--:|--:|--:|--:|\n")
 	for i, c := range all {
 		fmt.Fprintf(&w, "%s %.2f | %.2f | %.2f |\n", leading(c.name, rates(samples[i])),
-			median(ratios(rates(samples[i]), rates(samples[0]))),
-			median(costs(samples[i])), median(ratios(costs(samples[0]), costs(samples[i]))))
+			stats.Median(stats.Ratios(rates(samples[i]), rates(samples[0]))),
+			stats.Median(costs(samples[i])), stats.Median(stats.Ratios(costs(samples[0]), costs(samples[i]))))
 	}
 	for _, a := range missing {
 		fmt.Fprintf(&w, "| shim, %s | not here | | | | |\n", a.layer)
@@ -86,7 +87,7 @@ func costTable(o options, all []contender, samples [][]sample, missing []absent)
 // tooSlow names the contenders that are below the floor.
 func tooSlow(all []contender, samples [][]sample, reference []sample) (err error) {
 	for i, c := range all {
-		if ratio := median(ratios(rates(samples[i]), rates(reference))); ratio < floor {
+		if ratio := stats.Median(stats.Ratios(rates(samples[i]), rates(reference))); ratio < floor {
 			err = errors.Join(err, fmt.Errorf("%w: %s: %.2f of xargs, at least %.1f is demanded", errTooSlow, c.name, ratio, floor))
 		}
 	}

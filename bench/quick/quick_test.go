@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tdf-go/tdf/bench/stats"
 	"github.com/tdf-go/tdf/internal/proctest"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/shim"
@@ -145,10 +146,10 @@ func TestCostTable(t *testing.T) {
 
 func TestMedianAndRatios(t *testing.T) {
 	t.Parallel()
-	if got := median([]float64{9, 1, 5}); got != 5 {
+	if got := stats.Median([]float64{9, 1, 5}); got != 5 {
 		t.Errorf("median of 1, 5, 9: %v", got)
 	}
-	if got := median(ratios([]float64{2, 30}, []float64{1, 10})); got != 2.5 {
+	if got := stats.Median(stats.Ratios([]float64{2, 30}, []float64{1, 10})); got != 2.5 {
 		t.Errorf("median of 2/1 and 30/10: %v", got)
 	}
 }
