@@ -24,8 +24,22 @@ func judgeMemory(f *Facts) []Finding {
 		return warn(check, fmt.Sprintf("%.0f of %.0f MiB are used; at the limit Redis refuses every change", used/mib, limit/mib),
 			"raise maxmemory, or archive and delete what is not needed any more")
 	default:
-		return ok(check, fmt.Sprintf("noeviction, %.0f of %.0f MiB used", used/mib, limit/mib))
+		return append(ok(check, fmt.Sprintf("noeviction, %.0f of %.0f MiB used", used/mib, limit/mib)), judgePacking(f)...)
 	}
+}
+
+// packedValue is the longest value in a packed hash, as configs/redis.conf has it.
+const packedValue = 1024
+
+// judgePacking looks whether Redis keeps tasks packed, which saves memory and costs nothing. It has nothing to say where
+// Redis does not tell: an access list forbids that, which other findings say, or it is older than 7.0.
+func judgePacking(f *Facts) []Finding {
+	const setting = "hash-max-listpack-value"
+	if text := f.Server.Settings[setting]; text != "" && number(text) < packedValue {
+		return warn("memory", setting+" is "+text+": tasks take about twice the memory they need",
+			fmt.Sprintf("CONFIG SET %s %d, also in redis.conf (see configs/redis.conf)", setting, packedValue))
+	}
+	return nil
 }
 
 const mib = 1 << 20

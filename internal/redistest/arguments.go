@@ -48,7 +48,9 @@ func (s *settings) directives(dir, port, socket string) []string {
 		"--bind", "127.0.0.1", "--port", port, "--unixsocket", socket,
 		"--dir", s.dataDir(dir), "--logfile", filepath.Join(dir, "redis.log"),
 	}
-	if s.form != asSentinel {
+	if s.base != "" {
+		all = append([]string{s.base}, all...)
+	} else if s.form != asSentinel {
 		all = append(all, "--save", "", "--maxmemory-policy", "noeviction", "--databases", "16")
 	}
 	return append(all, s.config...)

@@ -10,6 +10,8 @@ type settings struct {
 	password string
 	// form says how the directives are given, and to what.
 	form form
+	// base is a redis.conf that is read first; empty for none.
+	base string
 	// disk is the size of a file system for the append-only file; empty for none.
 	disk string
 }
@@ -29,6 +31,12 @@ func WithConfig(directive string, values ...string) Option {
 		s.config = append(s.config, "--"+directive)
 		s.config = append(s.config, values...)
 	}
+}
+
+// WithConfigFile lets the server read a redis.conf, of which only its place (address, directory, log) is set otherwise.
+// Default: none, nothing is kept, and nothing evicted.
+func WithConfigFile(path string) Option {
+	return func(s *settings) { s.base = path }
 }
 
 // WithEnv adds NAME=value entries to the environment of redis-server, for

@@ -45,6 +45,7 @@ const pings = 20
 // holds a secret.
 var factSettings = []string{
 	"appendfsync", "save", "min-replicas-to-write", "min-replicas-max-lag", "protected-mode", "slowlog-log-slower-than", "maxmemory",
+	"hash-max-listpack-value",
 }
 
 // Facts asks Redis for all of it. The error matches [ErrUnreachable] if Redis does
