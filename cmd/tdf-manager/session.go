@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/cli"
 	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/profile"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
@@ -61,6 +62,13 @@ func (a *app) withManager(daemon bool, opts func() []manager.Option, do verb) fu
 		log, err := a.logger(s.cmd, daemon)
 		if err != nil {
 			return err
+		}
+		if daemon {
+			unprofile, err := profile.Start(ctx, s.cfg.TDF.Pprof, log)
+			if err != nil {
+				return err
+			}
+			defer unprofile()
 		}
 		all := append(opts(), manager.WithSettings(a.flags.Settings...), manager.WithLogger(slogger(log)))
 		if s.manager, err = manager.New(ctx, "tdf-manager", a.path(), all...); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-go/tdf/internal/cli"
 	"github.com/tdf-go/tdf/internal/config"
 	"github.com/tdf-go/tdf/internal/embedded"
+	"github.com/tdf-go/tdf/internal/profile"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/server"
 )
@@ -49,6 +50,11 @@ func run(cmd *cobra.Command, flags *cli.DaemonFlags, name, file string) error {
 	if start == nil {
 		return err
 	}
+	unprofile, err := profile.Start(cmd.Context(), start.Config.TDF.Pprof, start.Log)
+	if err != nil {
+		return err
+	}
+	defer unprofile()
 	where, end, err := redisOf(start.Config, start.Log)
 	if err != nil {
 		return cli.WithCode(cli.ExitUsage, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-go/tdf/internal/cli"
 	"github.com/tdf-go/tdf/internal/config"
 	"github.com/tdf-go/tdf/internal/process"
+	"github.com/tdf-go/tdf/internal/profile"
 	"github.com/tdf-go/tdf/internal/shim"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/worker"
@@ -53,6 +54,11 @@ func run(cmd *cobra.Command, flags *cli.DaemonFlags, name, file string) error {
 	if err := errors.Join(process.SealDescriptors(), shim.Conceal()); err != nil {
 		return fmt.Errorf("keep this worker's files and memory from its programs: %w", err)
 	}
+	unprofile, err := profile.Start(cmd.Context(), start.Config.TDF.Pprof, start.Log)
+	if err != nil {
+		return err
+	}
+	defer unprofile()
 	w, err := worker.Assemble(name, start.Config, func(o *worker.Options) {
 		o.Log, o.Version = start.Log, cli.ThisBuild().Version
 	})

@@ -32,6 +32,7 @@ func schemaOf(f *File) schema {
 			doc: "What all programs of one project share. Required.",
 			keys: []key{
 				{"namespace", "", needed(text(&f.TDF.Namespace, ValidNamespace), "MyProject"), "Start of the name of every key in Redis. In braces, as in `{sum}`, for a Redis Cluster."},
+				{"pprof", "", noneable(&f.TDF.Pprof, checkLoopback), "Loopback address and port, such as `127.0.0.1:6060`, at which tdf-server, tdf-worker and `tdf-manager run` answer to `go tool pprof`; port 0 means any free one, which the log names. Every user of the host can ask. Empty for none."},
 			},
 		},
 		serverSection(&f.Server),

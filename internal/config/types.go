@@ -30,6 +30,9 @@ type TDF struct {
 	// Namespace starts the name of every key in Redis ("sum" in "sum:task_id").
 	// ValidNamespace says what it may look like. Required, no default.
 	Namespace string
+	// Pprof is the loopback address at which daemons serve profiles; empty
+	// (default) for none.
+	Pprof string
 }
 
 // Server holds the section [server].

@@ -66,6 +66,22 @@ func checkAddr(s string) error {
 	return nil
 }
 
+// checkLoopback takes host:port where only programs of this host can connect.
+func checkLoopback(s string) error {
+	const remedy = "write 127.0.0.1:6060, [::1]:6060 or localhost:6060; reach it from elsewhere through ssh -L"
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return invalid("not host:port", remedy)
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return invalid("port out of range", remedy)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return invalid("not a loopback address: others than this host could connect", remedy)
+	}
+	return nil
+}
+
 // checkFilename refuses placeholders that the worker does not replace: a file
 // named $task_id would silently be shared by all tasks.
 func checkFilename(s string) error {
