@@ -78,6 +78,11 @@ bench-plans: ## what plans cost: 100,000 tasks of ten needs beside as many that 
 	@scripts/setup-test.sh
 	@go run ./bench/plans $(ARGS)
 
+.PHONY: bench-size
+bench-size: ## what a waiting task costs, and many of them: memory, speed behind them, quiet servers, idle workers
+	@scripts/setup-test.sh
+	@go run ./bench/size $(ARGS)
+
 .PHONY: mutate
 mutate: ## plant defects one at a time; each must turn a test red
 	@scripts/setup-test.sh

@@ -28,7 +28,8 @@ type Server struct {
 	dir string
 }
 
-// Start starts a server with further settings, as in "--hash-max-listpack-entries", "512". The caller stops it.
+// Start starts a server with further settings, as in "--hash-max-listpack-entries", "512"; a first one without dashes is
+// a redis.conf to read before all of them. The caller stops it.
 func Start(ctx context.Context, settings ...string) (*Server, error) {
 	dir, err := os.MkdirTemp("", "tdf-bench-redis-")
 	if err != nil {
@@ -36,6 +37,10 @@ func Start(ctx context.Context, settings ...string) (*Server, error) {
 	}
 	s := &Server{dir: dir}
 	args := []string{"--port", "0", "--unixsocket", s.Socket(), "--save", "", "--appendonly", "no", "--dir", dir}
+	if len(settings) > 0 && !strings.HasPrefix(settings[0], "--") {
+		args = append(settings[:1:1], args...)
+		settings = settings[1:]
+	}
 	s.cmd = exec.Command("redis-server", append(args, settings...)...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // ^C is ours
 	s.DB = redis.NewClient(&redis.Options{
@@ -119,6 +124,17 @@ func (s *Server) ScriptTime(ctx context.Context) (time.Duration, error) {
 	}
 	n, err := strconv.ParseInt(us, 10, 64)
 	return time.Duration(n) * time.Microsecond, err
+}
+
+// Reads is how often the server has read from a connection so far. A client that does not send several commands at once
+// is read once for each of them; commands of scripts do not count.
+func (s *Server) Reads(ctx context.Context) (float64, error) {
+	return s.info(ctx, "stats", "total_reads_processed")
+}
+
+// Connections is how many clients are connected, this one included.
+func (s *Server) Connections(ctx context.Context) (float64, error) {
+	return s.info(ctx, "clients", "connected_clients")
 }
 
 // Memory returns the bytes the server has allocated.
