@@ -29,6 +29,7 @@ build: ## put the static programs into bin/
 test: ## install what the tests need, then run all of them with the race detector
 	@scripts/setup-test.sh
 	@cd bench/peers && go test -race ./...
+	@scripts/bench-once.sh
 	@TDF_TEST_RERUNS=1 scripts/test.sh ./...
 
 .PHONY: race

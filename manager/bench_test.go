@@ -8,7 +8,7 @@ import (
 	"github.com/tdf-go/tdf/internal/worktest"
 )
 
-// BenchmarkRun archives 10,000 succeeded tasks, without handlers and with one
+// BenchmarkRun archives 10,000 succeeded tasks (with -short 100), without handlers and with one
 // that does nothing.
 func BenchmarkRun(b *testing.B) {
 	for name, handler := range map[string]Handler{
@@ -16,7 +16,10 @@ func BenchmarkRun(b *testing.B) {
 		"with":    func(context.Context, *Manager, *Task) error { return nil },
 	} {
 		b.Run(name, func(b *testing.B) {
-			const n = 10_000
+			n := 10_000
+			if testing.Short() {
+				n = 100
+			}
 			for range b.N {
 				b.StopTimer()
 				ns := redistest.Namespace(b)
