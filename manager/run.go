@@ -53,8 +53,12 @@ func (m *Manager) Run(ctx context.Context, h Handlers) error {
 	return nil
 }
 
-// linger lets a few more tasks end after the first one of a round.
-const linger = 3 * time.Millisecond
+// A pass lets a few more tasks end after the first one that it is told of: the longer, the longer passes take.
+const (
+	linger      = 3 * time.Millisecond
+	mostLinger  = 10 * time.Millisecond
+	lingerTimes = 3
+)
 
 // rounds makes passes until one says stop. A pass for which there was a hint,
 // but no task, is no round: the hint may have been about our own archiving.
@@ -62,6 +66,7 @@ func (m *Manager) rounds(ctx context.Context, h *Handlers, changes <-chan struct
 	redis, hinted := link.NewSlog(m.log), false
 	end := m.after(m.cfg.Manager.RoundDuration)
 	for n := 0; ctx.Err() == nil; n++ {
+		began := time.Now()
 		processed, err := m.pass(ctx, h, n)
 		if err != nil {
 			m.pause(ctx, redis, err)
@@ -74,7 +79,7 @@ func (m *Manager) rounds(ctx context.Context, h *Handlers, changes <-chan struct
 			}
 			end = m.after(m.cfg.Manager.RoundDuration)
 		}
-		hinted = m.idle(ctx, changes, end)
+		hinted = m.idle(ctx, changes, end, min(max(linger, lingerTimes*time.Since(began)), mostLinger))
 	}
 }
 
@@ -104,9 +109,9 @@ func (m *Manager) endRound(ctx context.Context, h *Handlers, processed int) bool
 	return h.Stop != nil && h.Stop(ctx, m, n)
 }
 
-// idle waits for a reason for another pass. It reports whether that was a hint,
+// idle waits for a reason for another pass, and after a hint a little more. It reports whether that was a hint,
 // rather than the end of the round.
-func (m *Manager) idle(ctx context.Context, changes <-chan struct{}, end <-chan time.Time) bool {
+func (m *Manager) idle(ctx context.Context, changes <-chan struct{}, end <-chan time.Time, more time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
@@ -115,7 +120,7 @@ func (m *Manager) idle(ctx context.Context, changes <-chan struct{}, end <-chan 
 	case <-m.retryTimer():
 		return true
 	case <-changes:
-		m.wait(ctx, linger)
+		m.wait(ctx, more)
 		return true
 	}
 }

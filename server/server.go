@@ -122,7 +122,10 @@ func (s *Server) listen(ctx context.Context, wake chan struct{}) {
 			continue
 		}
 		redis.Answered()
-		signal(wake)
+		select {
+		case wake <- struct{}{}: // what wakes us meanwhile waits in Redis
+		case <-ctx.Done():
+		}
 	}
 }
 
