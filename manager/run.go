@@ -92,7 +92,7 @@ func (m *Manager) pause(ctx context.Context, redis *link.Link, err error) {
 
 // endRound calls EndRound and Stop; it reports whether Run shall end.
 func (m *Manager) endRound(ctx context.Context, h *Handlers, processed int) bool {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && processed == 0 {
 		return true
 	}
 	m.mu.Lock()
@@ -100,6 +100,9 @@ func (m *Manager) endRound(ctx context.Context, h *Handlers, processed int) bool
 	m.stats.Rounds++
 	m.mu.Unlock()
 	m.log.Info("processed", "round", n, "tasks", processed)
+	if ctx.Err() != nil {
+		return true
+	}
 	if h.EndRound != nil {
 		if err := h.EndRound(ctx, m, n); err != nil {
 			m.log.Error("EndRound returned an error; Stop is not asked in this round", "round", n, "error", err)

@@ -129,13 +129,6 @@ func (s *Server) listen(ctx context.Context, wake chan struct{}) {
 	}
 }
 
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
 // note tells the link how a pass ended. What fails because the server stops is
 // no fault.
 func note(ctx context.Context, redis *link.Link, err error) {

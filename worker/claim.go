@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
@@ -10,8 +11,9 @@ import (
 )
 
 // claimer asks for tasks. A request without an answer is repeated as it was, so
-// that a lost reply does not lose tasks.
+// that a lost reply does not lose tasks: there is one at a time.
 type claimer struct {
+	mu      sync.Mutex // held from the request to its answer
 	store   *store.Store
 	rules   *rulebook
 	first   int                 // how many claims were carried out: queues take turns
@@ -24,10 +26,23 @@ func newClaimer(st *store.Store, rules *rulebook) *claimer {
 }
 
 // inDoubt reports whether Redis may have given us tasks we do not know of.
-func (c *claimer) inDoubt() bool { return c.pending != nil }
+func (c *claimer) inDoubt() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pending != nil
+}
+
+// doubts reports that of a session.
+func (c *claimer) doubts(incarnation int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pending != nil && c.pending.Incarnation == incarnation
+}
 
 // claim takes at most free tasks. The clock is that of the answer.
 func (c *claimer) claim(ctx context.Context, incarnation int64, free int) (store.ClaimReply, redisClock, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.pending == nil || c.pending.Incarnation != incarnation {
 		v, err := c.rules.current(ctx)
 		if err != nil {
@@ -36,11 +51,37 @@ func (c *claimer) claim(ctx context.Context, incarnation int64, free int) (store
 		c.pending = c.request(v, incarnation, free)
 	}
 	reply, err := c.store.Claim(ctx, *c.pending)
+	clock, err := c.answered(&reply, err)
+	return reply, clock, err
+}
+
+// along is a claim to be sent along with something else, nil if that cannot be now: another one is under way or without an
+// answer, or the rules are to be read first. Its answer goes to landed.
+func (c *claimer) along(incarnation int64, free int) *store.ClaimRequest {
+	if !c.mu.TryLock() {
+		return nil
+	}
+	if c.pending != nil || c.rules.outdated.Load() {
+		c.mu.Unlock()
+		return nil
+	}
+	c.pending = c.request(c.rules.last(), incarnation, free)
+	return c.pending
+}
+
+// landed takes the answer to a claim of along.
+func (c *claimer) landed(reply *store.ClaimReply, err error) (redisClock, error) {
+	defer c.mu.Unlock()
+	return c.answered(reply, err)
+}
+
+// answered takes note of the answer to the claim that is pending.
+func (c *claimer) answered(reply *store.ClaimReply, err error) (redisClock, error) {
 	if errors.Is(err, store.ErrLeaseLost) {
 		c.pending = nil // what it may have claimed is taken back with its session
 	}
 	if err != nil {
-		return reply, redisClock{}, err
+		return redisClock{}, err
 	}
 	// Also where the rules were outdated: what claims nothing now did not and
 	// will not claim anything under its id.
@@ -48,8 +89,8 @@ func (c *claimer) claim(ctx context.Context, incarnation int64, free int) (store
 	if !reply.Stale { // nobody had a turn
 		c.first++
 	}
-	c.learn(&reply)
-	return reply, newClock(reply.Now), nil
+	c.learn(reply)
+	return newClock(reply.Now), nil
 }
 
 // request is a new claim by the rules of v.

@@ -18,7 +18,7 @@ func (w *Worker) drain(dispatching <-chan struct{}) {
 	hurry, over := w.hurry, false
 	for {
 		change := w.pool.change()
-		if dispatching == nil && w.pool.count(executing) == 0 {
+		if dispatching == nil && w.pool.close() {
 			break
 		}
 		select {

@@ -53,11 +53,18 @@ func (w *Worker) turn(ctx context.Context, free int) {
 	}
 }
 
-// start gives each task a slot.
+// start gives each task a slot. One for which there is none is handed back: a claim that was sent along with reports, and
+// had no answer, was for more slots than are free by now.
 func (w *Worker) start(tasks []store.Claimed, clock redisClock, incarnation int64) {
 	for i := range tasks {
 		s := w.pool.take(tasks[i].Bucket.QueueName())
-		w.working.Go(func() { s.work(&tasks[i], clock, incarnation) })
+		w.working.Go(func() {
+			if s == nil {
+				w.handBack(w.reports, tasks[i:i+1], clock)
+				return
+			}
+			s.work(&assignment{&tasks[i], clock, incarnation})
+		})
 	}
 }
 
@@ -70,11 +77,16 @@ func (w *Worker) claim(ctx context.Context, incarnation int64, free int) (store.
 	if err != nil {
 		return reply, clock, err
 	}
+	w.sayClaimed(&reply)
+	return reply, clock, nil
+}
+
+// sayClaimed takes note of a claim that was answered.
+func (w *Worker) sayClaimed(reply *store.ClaimReply) {
 	w.claiming.answered()
 	for _, id := range reply.Damaged {
 		w.log.Error().Int64("task", id).Err(store.ErrDamaged).Msgf("could not claim task %d", id)
 	}
-	return reply, clock, nil
 }
 
 // useWakeUp passes the wake-up that led to a claim on if the claim had no use for
@@ -142,7 +154,7 @@ func (w *Worker) resolveDoubt(ctx context.Context) {
 // together with its lease.
 func (w *Worker) clearDoubt(ctx context.Context) error {
 	session, _, held := w.lease.now()
-	if !w.claims.inDoubt() || session.Incarnation != w.claims.pending.Incarnation {
+	if !w.claims.doubts(session.Incarnation) {
 		return nil
 	}
 	if !held {
@@ -163,6 +175,6 @@ func (w *Worker) clearDoubt(ctx context.Context) error {
 func (w *Worker) handBack(ctx context.Context, tasks []store.Claimed, clock redisClock) {
 	for i := range tasks {
 		r := w.newRound(&tasks[i], clock, nil)
-		r.report(ctx, &ending{event: statemachine.HandBack, why: errDrained, result: notRun()})
+		_, _ = r.report(ctx, &ending{event: statemachine.HandBack, why: errDrained, result: notRun()})
 	}
 }

@@ -23,6 +23,7 @@ type pool struct {
 	phases map[*slot]phase
 	queues map[*slot]string // of the task that the slot had last
 	free   []*slot
+	closed bool
 	// changed is closed, and replaced, at each change.
 	changed chan struct{}
 }
@@ -36,16 +37,43 @@ func newPool(slots []*slot) *pool {
 	return p
 }
 
-// take returns an idle slot for a task of a queue; the caller knows that there
-// is one.
+// take returns an idle slot for a task of a queue, nil if there is none.
 func (p *pool) take(queue string) *slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if len(p.free) == 0 {
+		return nil
+	}
 	s := p.free[len(p.free)-1]
 	p.free = p.free[:len(p.free)-1]
 	p.queues[s] = queue
 	p.enter(s, executing)
 	return s
+}
+
+// keep lets a slot that has reported go on with a task of a queue, unless the pool is closed.
+func (p *pool) keep(s *slot, queue string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.queues[s] = queue
+	p.enter(s, executing)
+	return true
+}
+
+// close lets no slot go on if none executes anything, and reports that.
+func (p *pool) close() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, at := range p.phases {
+		if at == executing {
+			return false
+		}
+	}
+	p.closed = true
+	return true
 }
 
 // set notes what a slot does from now on.

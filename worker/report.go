@@ -14,26 +14,31 @@ import (
 // report tells Redis how the round ended, until Redis has recorded or refused
 // it or ctx leaves no more time. While Redis does not take it the report waits
 // on disk too, for a later incarnation. It tells whether the round is recorded
-// as a success.
-func (r *round) report(ctx context.Context, end *ending) bool {
+// as a success, and what the slot has to do next, if the report has brought that.
+func (r *round) report(ctx context.Context, end *ending) (success bool, next *assignment) {
 	r.refuseCut(ctx, end)
 	order, err := r.order(end)
 	if err != nil {
 		r.log.Error().Err(err).Msgf("could not report task %d", r.task.ID)
-		return false
+		return false, nil
 	}
 	spooled, cut := false, false
 	for {
-		outcomes, err := r.worker.opts.Store.Apply(ctx, order)
+		l := &letter{order: &order, slot: r.successor(&order, end, next)}
+		r.worker.outbox.send(ctx, l)
+		err := l.err
+		if l.next != nil {
+			next = l.next
+		}
 		switch {
-		case err == nil && r.crossed(&order, end, outcomes[0].Err):
+		case err == nil && r.crossed(&order, end, l.outcome.Err):
 			continue
 		case err == nil:
 			r.worker.reporting.answered()
 			if spooled {
 				r.worker.unspool(r.spoolName())
 			}
-			return r.reported(&order, outcomes[0].Err)
+			return r.reported(&order, l.outcome.Err), next
 		case ctx.Err() == nil && !cut && !errors.Is(err, store.ErrUnreachable):
 			cut = true
 			r.shorten(&order, end, err)
@@ -42,10 +47,19 @@ func (r *round) report(ctx context.Context, end *ending) bool {
 		spooled = spooled || r.worker.spoolOrder(r.spoolName(), &order)
 		if ctx.Err() != nil {
 			r.log.Error().Err(err).Bool("kept_on_disk", spooled).Msgf("stopped without having reported task %d", r.task.ID)
-			return false
+			return false, next
 		}
 		timing.Pause(ctx, r.worker.reporting.failed(err))
 	}
+}
+
+// successor is the slot if it may have another task at once, else nil.
+func (r *round) successor(order *store.Order, end *ending, next *assignment) *slot {
+	success := order.Event == statemachine.Report && !order.Failed
+	if r.slot == nil || next != nil || end.stuck != nil || end.unfit() || r.worker.opts.pauseAfter(success) > 0 {
+		return nil
+	}
+	return r.slot
 }
 
 // crossed decides anew about a round that was to be opened again, where Redis

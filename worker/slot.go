@@ -32,45 +32,73 @@ type slot struct {
 // has nothing to run the task with.
 const hostPause = 5 * time.Second
 
-// work does one round from claim to report and makes the slot free again.
-func (s *slot) work(task *store.Claimed, clock redisClock, incarnation int64) {
+// assignment is a task that a slot is to work on, and the claim that brought it.
+type assignment struct {
+	task        *store.Claimed
+	clock       redisClock
+	incarnation int64
+}
+
+// work does rounds as long as each report brings the next task, and makes the slot free again.
+func (s *slot) work(a *assignment) {
+	for a != nil {
+		a = s.one(a)
+	}
+}
+
+// one does one round from claim to report. Without another task the slot is free, or stuck.
+func (s *slot) one(a *assignment) (next *assignment) {
 	w := s.worker
 	ctx, cancel := context.WithCancelCause(w.executing)
 	defer cancel(nil)
-	r := w.newRound(task, clock, s)
-	s.begin(r, cancel, incarnation)
+	r := w.newRound(a.task, a.clock, s)
+	s.begin(r, cancel, a.incarnation)
 	end := r.execute(ctx)
 	s.end()
 	w.pool.set(s, reporting)
-	success := r.report(w.reports, &end)
+	success, next := r.report(w.reports, &end)
 	r.removePrivate()
-	if end.stuck != nil {
+	switch {
+	case next != nil:
+		return next
+	case end.stuck != nil:
 		w.stick(s, end.stuck)
-		return
+		return nil
 	}
 	w.pool.set(s, resting)
 	s.restAfter(r, &end)
-	if success {
-		timing.Pause(w.rounds, w.opts.SleepAfterSuccess)
-	} else {
-		timing.Pause(w.rounds, w.opts.SleepAfterFailure)
-	}
+	timing.Pause(w.rounds, w.opts.pauseAfter(success))
 	w.pool.set(s, idle)
+	return nil
+}
+
+// pauseAfter is how long a slot rests after a round.
+func (o *Options) pauseAfter(success bool) time.Duration {
+	if success {
+		return o.SleepAfterSuccess
+	}
+	return o.SleepAfterFailure
 }
 
 // restAfter keeps a slot from asking for the same task again at once.
 func (s *slot) restAfter(r *round, end *ending) {
 	host, unable := errors.AsType[*hostError](end.why)
-	_, notOffered := errors.AsType[*notOfferedError](end.why)
 	switch {
 	case unable:
 		r.log.Error().Err(host.err).Int("slot", s.index).Msg("this host cannot run programs; the slot rests")
-	case notOffered:
+	case end.unfit():
 		r.log.Warn().Err(end.why).Msg("leaving the task to other workers; the slot rests")
 	default:
 		return
 	}
 	timing.Pause(s.worker.rounds, hostPause)
+}
+
+// unfit reports whether the slot's host was not up to the task, so that it should not ask at once for another one.
+func (e *ending) unfit() bool {
+	_, unable := errors.AsType[*hostError](e.why)
+	_, notOffered := errors.AsType[*notOfferedError](e.why)
+	return unable || notOffered
 }
 
 // begin notes the round under way. If the session that claimed it is over

@@ -27,6 +27,7 @@ type Worker struct {
 	token   string // tells this Worker from others of this process
 	rules   *rulebook
 	claims  *claimer
+	outbox  *outbox
 	// A lane each for what may fail alone.
 	renewing, claiming, waiting, reading, reporting lane
 	lease                                           *lease
@@ -85,6 +86,7 @@ func New(opts Options) (*Worker, error) {
 	}
 	w.rules = newRulebook(opts.Store, opts.offer(), w.signalChange)
 	w.claims = newClaimer(opts.Store, w.rules)
+	w.outbox = &outbox{worker: w}
 	redis := link.New(log)
 	w.renewing, w.claiming = newLane(redis, log), newLane(redis, log)
 	w.waiting, w.reading, w.reporting = newLane(redis, log), newLane(redis, log), newLane(redis, log)

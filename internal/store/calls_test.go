@@ -33,6 +33,15 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		}})
 		return err
 	},
+	"Turn": func(ctx context.Context, st *store.Store) error {
+		turn := st.Turn(ctx, []store.Order{{Move: statemachine.Move{
+			ID: 1, From: statemachine.Open, To: statemachine.Cancelled, Deadline: statemachine.Never,
+		}}}, store.ClaimRequest{Worker: "w", Request: "r", Max: 1, Turns: route.Free(store.Bucket{})})
+		if turn.Moved == nil {
+			return turn.Claimed
+		}
+		return turn.Moved
+	},
 	"BeginHandling": func(ctx context.Context, st *store.Store) error {
 		return st.BeginHandling(ctx, handlingOf("i"))
 	},

@@ -102,18 +102,33 @@ type ClaimReply struct {
 // session it counts as a heartbeat; the error matches [ErrLeaseLost], and
 // nothing is claimed, if that session is over.
 func (s *Store) Claim(ctx context.Context, req ClaimRequest) (ClaimReply, error) {
+	call, err := s.claim(&req)
+	if err != nil {
+		return ClaimReply{}, err
+	}
+	v, err := s.run(ctx, "claim", call.keys, call.args...)
+	if err != nil {
+		return ClaimReply{}, err
+	}
+	return s.claimed(&req, v)
+}
+
+// claim is the call that claims.
+func (s *Store) claim(req *ClaimRequest) (scriptArgs, error) {
 	if req.Max < 1 || req.Worker == "" || req.Request == "" {
-		return ClaimReply{}, errors.New("claim: want a worker, a request and room for at least one task")
+		return scriptArgs{}, errors.New("claim: want a worker, a request and room for at least one task")
 	}
 	if req.Node == "" && len(req.Resources) > 0 {
-		return ClaimReply{}, &statemachine.FieldError{
+		return scriptArgs{}, &statemachine.FieldError{
 			Field: "resources", Value: req.Resources.Text(), Want: "those of a node: name the node that they are counted for",
 		}
 	}
-	v, err := s.run(ctx, "claim", req.keys(s.keys), req.args(s.keys)...)
+	return scriptArgs{"claim", req.keys(s.keys), req.args(s.keys)}, nil
+}
+
+// claimed reads the answer to that call.
+func (s *Store) claimed(req *ClaimRequest, v any) (ClaimReply, error) {
 	switch {
-	case err != nil:
-		return ClaimReply{}, err
 	case v == int64(over):
 		return ClaimReply{}, leaseLost("claim", req.Worker, req.Incarnation)
 	case v == int64(outdated):

@@ -69,20 +69,35 @@ func (s *Store) Apply(ctx context.Context, orders ...Order) ([]Outcome, error) {
 	if len(orders) == 0 {
 		return nil, nil
 	}
+	call, err := s.moves(orders)
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.run(ctx, "move", call.keys, call.args...)
+	if err != nil {
+		return nil, err
+	}
+	return s.outcomes(orders, v)
+}
+
+// moves is the call that makes the moves.
+func (s *Store) moves(orders []Order) (scriptArgs, error) {
 	if len(orders) > MaxMoves {
-		return nil, fmt.Errorf("move: %d moves in one call: want at most %d", len(orders), MaxMoves)
+		return scriptArgs{}, fmt.Errorf("move: %d moves in one call: want at most %d", len(orders), MaxMoves)
 	}
 	call := moveCall{store: s}
 	for i := range orders {
 		if err := orders[i].check(); err != nil {
-			return nil, err
+			return scriptArgs{}, err
 		}
 		call.add(&orders[i])
 	}
-	r, err := s.runList(ctx, "move", call.keys(orders), call.args(len(orders))...)
-	if err != nil {
-		return nil, err
-	}
+	return scriptArgs{"move", call.keys(orders), call.args(len(orders))}, nil
+}
+
+// outcomes reads the answer to that call.
+func (s *Store) outcomes(orders []Order, answer any) ([]Outcome, error) {
+	r := asReply(answer)
 	if len(r) != len(orders)+1 {
 		return nil, fmt.Errorf("move: %d answers for %d moves", len(r)-1, len(orders))
 	}

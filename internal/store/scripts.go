@@ -171,7 +171,7 @@ func (s *Store) runOn(
 func (s *Store) attempt(ctx context.Context, client redis.UniversalClient, name string, keys []string, args ...any) (any, error) {
 	info := scriptList[name]
 	if !info.bare {
-		keys, args = slices.Concat(keys, []string{s.keys.events()}), slices.Concat(args, []any{s.history.text()})
+		keys, args = s.withHistory(keys, args)
 	}
 	call := scriptCall{script: s.scripts.byName[name], all: s.scripts, keys: keys, args: args}
 	send := call.send
@@ -186,6 +186,11 @@ func (s *Store) attempt(ctx context.Context, client redis.UniversalClient, name 
 		return v, nil
 	}
 	return s.unseal(name, asReply(v))
+}
+
+// withHistory adds what every script has that is not bare.
+func (s *Store) withHistory(keys []string, args []any) ([]string, []any) {
+	return slices.Concat(keys, []string{s.keys.events()}), slices.Concat(args, []any{s.history.text()})
 }
 
 // runList is run for scripts that return an array.

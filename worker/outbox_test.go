@@ -1,0 +1,291 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/wait"
+	sm "github.com/tdf-go/tdf/statemachine"
+)
+
+// scriptCalls gathers the names of the scripts that are called in a namespace, in order.
+type scriptCalls struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func (s *site) calls(t *testing.T, by ...*store.Store) *scriptCalls {
+	t.Helper()
+	c, names := &scriptCalls{}, s.Store.ScriptNames()
+	for _, st := range by { // which may have another clock
+		maps.Copy(names, st.ScriptNames())
+	}
+	s.Server.Monitor(t, func(words []string) {
+		if strings.EqualFold(words[0], "evalsha") && words[3] == s.Key("meta") {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.names = append(c.names, names[words[1]])
+		}
+	})
+	return c
+}
+
+// until waits for a call of last and returns the calls of it and of others.
+func (c *scriptCalls) until(t *testing.T, last string, others ...string) (text string) {
+	t.Helper()
+	wait.Eventually(t, patience, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		text = strings.Join(slices.DeleteFunc(slices.Clone(c.names), func(name string) bool {
+			return name != last && !slices.Contains(others, name)
+		}), " ")
+		return slices.Contains(c.names, last)
+	}, "%s is not called", last)
+	return text
+}
+
+// noop does nothing, with one slot.
+func noop(o *Options) {
+	handlers(map[string]Handler{"noop": func(context.Context, *Job) error { return nil }})(o)
+}
+
+// While there is work a report brings the next task: the slot never asks for one.
+func TestReportBringsNextTask(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	ids := s.Open(t, slices.Repeat([]store.Spec{storetest.Spec(forHandler("noop"))}, 5)...)
+	calls := s.calls(t)
+	w := s.start(t, noop)
+	for _, id := range ids {
+		s.await(t, id, sm.Executed)
+	}
+	w.stop(t)
+	got := calls.until(t, "leave", "claim", "move")
+	// The last report brings nothing, and the slot that is idle asks by itself, also when it is woken.
+	if want := "claim move claim move claim move claim move claim move claim"; !strings.HasPrefix(got, want) {
+		t.Errorf("calls %s, want %s", got, want)
+	}
+}
+
+// A slot that is to rest after its round gets no task with its report.
+func TestRestAfterReport(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	ids := s.Open(t, slices.Repeat([]store.Spec{storetest.Spec(forHandler("noop"))}, 2)...)
+	calls := s.calls(t)
+	w := s.start(t, noop, func(o *Options) { o.SleepAfterSuccess = time.Hour })
+	s.await(t, ids[0], sm.Executed)
+	w.stop(t)
+	if got := calls.until(t, "leave", "claim", "move"); got != "claim move leave" {
+		t.Errorf("calls %s", got)
+	}
+	if task := s.Task(t, ids[1]); task.State != sm.Open || task.Task.Round != 0 {
+		t.Errorf("the other task: %+v", task)
+	}
+}
+
+// idleWorker is one that is not run, so that a test may use its parts.
+func (s *site) idleWorker(t *testing.T, st *store.Store, slots int) *Worker {
+	t.Helper()
+	o := s.options(t, st)
+	o.Slots = slots
+	w, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.reports = t.Context()
+	return w
+}
+
+// claimed opens tasks and claims them for a worker.
+func (s *site) claimed(t *testing.T, n int) []store.Claimed {
+	t.Helper()
+	s.Open(t, slices.Repeat([]store.Spec{storetest.Spec()}, n)...)
+	return s.Claim(t, "w", n)
+}
+
+// letters are reports of tasks.
+func letters(t *testing.T, w *Worker, tasks []store.Claimed) []*letter {
+	t.Helper()
+	all := make([]*letter, len(tasks))
+	for i := range tasks {
+		order, err := w.newRound(&tasks[i], newClock(0), nil).order(&ending{event: sm.Report, result: notRun()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[i] = &letter{order: &order}
+	}
+	return all
+}
+
+// What is reported while a call is under way goes together in the next one.
+func TestReportsGoTogether(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	proxy, st := s.behindProxy(t)
+	w := s.idleWorker(t, st, 1)
+	all := letters(t, w, s.claimed(t, 4))
+	calls := s.calls(t, st)
+	proxy.Hang()
+	var sent sync.WaitGroup
+	for i, l := range all {
+		sent.Go(func() { w.outbox.send(t.Context(), l) })
+		wait.Eventually(t, patience, func() bool {
+			w.outbox.mu.Lock()
+			defer w.outbox.mu.Unlock()
+			return w.outbox.sending && len(w.outbox.waiting) == i
+		}, "report %d is not on its way", i)
+	}
+	proxy.Release()
+	sent.Wait()
+	for _, l := range all {
+		if l.err != nil || l.outcome.Result != sm.Moved {
+			t.Errorf("%+v, error %v", l.outcome, l.err)
+		}
+	}
+	s.Claim(t, "other", 1) // the last call that is seen
+	if got := strings.Count(calls.until(t, "claim", "move"), "move"); got != 2 {
+		t.Errorf("%d calls, want one for the first and one for the others", got)
+	}
+}
+
+// A report that Redis cannot take does not touch those that go with it.
+func TestReportSpoilsNoOther(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	w := s.idleWorker(t, s.Store, 1)
+	all := letters(t, w, s.claimed(t, 3))
+	all[1].order.Fields = make([]string, store.MaxFields+2)
+	w.outbox.deliver(t.Context(), all)
+	for i, l := range all {
+		if bad := i == 1; (l.err != nil) != bad || !bad && l.outcome.Result != sm.Moved {
+			t.Errorf("report %d: %+v, error %v", i, l.outcome, l.err)
+		}
+	}
+}
+
+// A call takes the sender's letter, and others up to a number and a size.
+func TestLettersOfOneCall(t *testing.T) {
+	t.Parallel()
+	large := &store.Order{Fields: []string{"0:output", strings.Repeat("x", mostBytes+1)}}
+	for _, c := range []struct {
+		order *store.Order
+		want  int
+	}{{&store.Order{}, mostLetters}, {large, 1}} {
+		o := &outbox{}
+		for range mostLetters + 5 {
+			o.waiting = append(o.waiting, &letter{order: c.order})
+		}
+		if got := len(o.take()); got != c.want || len(o.waiting) != mostLetters+5-got {
+			t.Errorf("%d letters, want %d; %d wait", got, c.want, len(o.waiting))
+		}
+	}
+}
+
+// The answer to report and claim is lost: each is repeated, and nothing runs twice.
+func TestLostAnswerToReportAndClaim(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	var mu sync.Mutex
+	ran := map[int64]int{}
+	proxy, st := s.behindProxy(t)
+	ids := s.Open(t, slices.Repeat([]store.Spec{storetest.Spec(forHandler("noop"))}, 40)...)
+	for range 20 { // the client repeats some by itself
+		proxy.DropReply(callWith(s.Key("claim:w")))
+	}
+	w := s.startOn(t, st, func(o *Options) {
+		o.Slots = 3
+		handlers(map[string]Handler{"noop": func(_ context.Context, j *Job) error {
+			mu.Lock()
+			defer mu.Unlock()
+			ran[j.Task]++
+			return nil
+		}})(o)
+	})
+	for _, id := range ids {
+		s.await(t, id, sm.Executed)
+	}
+	w.stop(t)
+	for _, id := range ids {
+		task := s.Task(t, id)
+		if task.Releases != 0 && ran[id] > 0 { // handed back before it was begun
+			continue
+		}
+		if ran[id] != 1 {
+			t.Errorf("task %d ran %d times, %d releases", id, ran[id], task.Releases)
+		}
+	}
+}
+
+// Where the worker drains already, or has no slot, what a claim brings is handed back.
+func TestTooLateToBegin(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	w := s.idleWorker(t, s.Store, 1)
+	tasks := s.claimed(t, 3)
+	if !w.pool.close() {
+		t.Fatal("something executes")
+	}
+	if next := w.outbox.assign(tasks[:2], newClock(0), 0, w.slots); len(next) != 0 {
+		t.Errorf("begins %v", next)
+	}
+	w.pool.take("")
+	w.start(tasks[2:], newClock(0), 0)
+	w.working.Wait()
+	for i := range tasks {
+		checkFields(t, s.Task(t, tasks[i].ID), map[string]string{"state": "open", "round": "1", "releases": "1"})
+	}
+}
+
+// A drain is not over while a slot executes, and then no slot goes on.
+func TestPoolCloses(t *testing.T) {
+	t.Parallel()
+	p := newPool([]*slot{{}})
+	s := p.take("q")
+	if p.close() || p.take("q") != nil {
+		t.Error("a slot that executes is idle")
+	}
+	p.set(s, reporting)
+	if !p.keep(s, "r") || p.byQueue()["r"] != 1 || p.close() {
+		t.Error("a slot does not go on after its report")
+	}
+	p.set(s, reporting)
+	if !p.close() || p.keep(s, "r") {
+		t.Error("a slot goes on after the drain")
+	}
+}
+
+// A claim goes along only if no other one is under way or in doubt, and the rules are known.
+func TestClaimAlong(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.claimer(t)
+	if c.along(0, 1) != nil {
+		t.Error("a claim by rules that were never read")
+	}
+	if _, err := c.rules.current(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	request := c.along(0, 1)
+	if request == nil || c.along(0, 1) != nil {
+		t.Fatalf("claims %v, and another beside it", request)
+	}
+	if _, err := c.landed(&store.ClaimReply{}, errors.New("no answer")); err == nil || !c.inDoubt() {
+		t.Error("a claim without an answer is forgotten")
+	}
+	if c.along(0, 1) != nil {
+		t.Error("a claim while another one is in doubt")
+	}
+	claim(t, c)
+	if c.inDoubt() || c.along(0, 1) == nil {
+		t.Error("no claim after the doubt")
+	}
+}
