@@ -59,6 +59,20 @@ func (m *manifest) matches(src Source) error {
 // an error means that it has to be fetched.
 func (f *Fetcher) present(program string, src Source) (bool, error) {
 	dir := filepath.Join(f.opts.Dir, program)
+	// Asked before each round, it costs two looks at inodes.
+	info, err := os.Stat(filepath.Join(dir, manifestFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("look at manifest of program '%s': %w", program, err)
+	}
+	if err == nil {
+		m, err := f.known(program, info)
+		if err != nil {
+			return false, err
+		}
+		if m != nil {
+			return m.installed(os.DirFS(dir), src)
+		}
+	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return false, nil
@@ -66,18 +80,16 @@ func (f *Fetcher) present(program string, src Source) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("look for program '%s': %w", program, err)
 	}
-	m, found, err := readManifest(dir, program)
-	if err != nil {
-		return false, err
-	}
-	if !found {
-		return handMade(dir, program, src)
-	}
+	return handMade(dir, program, src)
+}
+
+// installed reports whether what is installed is what a task wants, and can be run: a program that removed its own run.sh
+// is installed again.
+func (m *manifest) installed(tree fs.FS, src Source) (bool, error) {
 	if err := m.matches(src); err != nil {
 		return false, err
 	}
-	// A program that removed its own run.sh is installed again.
-	return runnable(os.DirFS(dir), program) == nil, nil
+	return runnable(tree, m.Program) == nil, nil
 }
 
 func handMade(dir, program string, src Source) (bool, error) {
