@@ -236,6 +236,22 @@ func TestOpenAllSaysHowFarItCame(t *testing.T) {
 	}
 }
 
+// What a batch is refused for comes before what is wrong with a task after it, which is looked at meanwhile.
+func TestOpenAllReturnsTheFirstError(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t), WithSettings("manager.batch_size=2"))
+	specs := slices.Repeat([]Spec{spec()}, 4)
+	if _, err := m.OpenAll(t.Context(), slices.Values(specs[:1]), WithRequestKey("taken")); err != nil {
+		t.Fatal(err)
+	}
+	specs[2].Program = "a/b"
+	ids, err := m.OpenAll(t.Context(), slices.Values(specs), WithRequestKey("taken"))
+	var sub *SubmissionError
+	if !errors.Is(err, ErrRequestKey) || !errors.As(err, &sub) || sub.Opened != 0 || len(ids) != 0 {
+		t.Errorf("ids %v, error %v, want ErrRequestKey and nothing opened", ids, err)
+	}
+}
+
 // A lost reply makes the client send again; nothing is opened twice.
 func TestOpenWithLostReply(t *testing.T) {
 	t.Parallel()
