@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -159,11 +158,9 @@ func (c *Crew) Worker(h Hand) error {
 
 // Archiver adds a manager that archives what has ended.
 func (c *Crew) Archiver(name string) error {
-	m, err := manager.New(c.ctx, name, "",
-		manager.WithSettings("redis.host="+c.site.Redis.Socket(), "tdf.namespace="+namespace),
-		manager.WithLogger(slog.New(slog.DiscardHandler)))
+	m, err := c.site.Manager(c.ctx, name)
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return err
 	}
 	c.closers = append(c.closers, m.Close)
 	c.run(func(ctx context.Context) error { return m.Run(ctx, manager.Handlers{}) })

@@ -57,7 +57,7 @@ func (c *contender) fillFlat(ctx context.Context) error {
 
 // run lets servers and workers do the nth slice; their start is in the time.
 func (c *contender) run(ctx context.Context, n int) (err error) {
-	redis, err := c.site.redis.CPU(ctx)
+	redis, err := c.site.Redis.CPU(ctx)
 	if err != nil {
 		return err
 	}
@@ -68,10 +68,10 @@ func (c *contender) run(ctx context.Context, n int) (err error) {
 	}
 	err = c.site.await(life, statemachine.Succeeded, c.tasks*(n+1)/c.site.o.slices)
 	s := slice{took: time.Since(began), ownCPU: processorTime() - own}
-	if err = errors.Join(err, d.stop()); err != nil {
+	if err = errors.Join(err, d.Stop()); err != nil {
 		return err
 	}
-	after, err := c.site.redis.CPU(ctx)
+	after, err := c.site.Redis.CPU(ctx)
 	s.redisCPU = time.Duration((after - redis) * float64(time.Second))
 	c.slices = append(c.slices, s)
 	return err

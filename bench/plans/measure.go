@@ -102,7 +102,7 @@ func (f *figures) measureLives(ctx context.Context, o options, progress io.Write
 
 // addScripts adds how long the scripts of a site have run.
 func (f *figures) addScripts(ctx context.Context, s *site) error {
-	took, err := s.redis.ScriptTime(ctx)
+	took, err := s.Redis.ScriptTime(ctx)
 	f.scripts += took
 	return err
 }
@@ -128,7 +128,7 @@ func (s *site) memory(ctx context.Context) (float64, error) {
 	if err := s.slow.take(ctx); err != nil {
 		return 0, err
 	}
-	return s.redis.Memory(ctx)
+	return s.Redis.Memory(ctx)
 }
 
 // release ends the first half by cancelling it, since without a server nothing else ends.
@@ -158,5 +158,5 @@ func (s *site) release(ctx context.Context, g graph) (took time.Duration, err er
 	}
 	err = s.await(life, statemachine.Open, g.tasks-g.layer)
 	took = time.Since(began)
-	return took, errors.Join(err, d.stop())
+	return took, errors.Join(err, d.Stop())
 }

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/tdf-go/tdf/bench/contend"
 )
 
 // asynq is the built program of bench/peers/asynq.
@@ -19,40 +16,21 @@ type asynq struct {
 
 // buildAsynq compiles it into dir.
 func buildAsynq(ctx context.Context, o options, dir string) (asynq, error) {
-	binary := filepath.Join(dir, "asynq")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./asynq")
-	cmd.Dir = o.peers
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return asynq{}, fmt.Errorf("building %s/asynq: %w\n%s", o.peers, err, out)
-	}
-	return asynq{binary, o.redis, o.parallel}, nil
+	binary, err := contend.BuildAsynq(ctx, o.peers, dir)
+	return asynq{binary, o.redis, o.parallel}, err
 }
 
 // contender runs every task as command; an empty one leaves the handler without work.
-func (a asynq) contender(name, command string) contender {
+func (a asynq) contender(name, command string) contend.Contender {
 	run := func(ctx context.Context, n int) (time.Duration, error) {
-		cmd := exec.CommandContext(ctx, a.binary, "-redis", a.redis, "-tasks", strconv.Itoa(n),
+		cmd := contend.Command(ctx, a.binary, "-redis", a.redis, "-tasks", strconv.Itoa(n),
 			"-concurrency", strconv.Itoa(a.parallel), "-command", command)
-		out, err := cmd.Output()
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w%s", name, err, stderrOf(err))
-		}
 		var rep struct {
 			Enqueue float64 `json:"enqueue_seconds"`
 			Process float64 `json:"process_seconds"`
 		}
-		if err := json.Unmarshal(out, &rep); err != nil {
-			return 0, fmt.Errorf("%s: its report %q: %w", name, out, err)
-		}
-		return time.Duration((rep.Enqueue + rep.Process) * float64(time.Second)), nil
+		err := contend.Report(name, cmd, &rep)
+		return time.Duration((rep.Enqueue + rep.Process) * float64(time.Second)), err
 	}
-	return contender{name, run}
-}
-
-// stderrOf returns what a failed command said.
-func stderrOf(err error) string {
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return ": " + string(exit.Stderr)
-	}
-	return ""
+	return contend.Contender{Name: name, Run: run}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tdf-go/tdf/bench/contend"
 	"github.com/tdf-go/tdf/bench/stats"
 	"github.com/tdf-go/tdf/internal/config"
 	"github.com/tdf-go/tdf/internal/route"
@@ -31,7 +32,7 @@ const few = 4
 // compareClaims writes what a claim costs behind few and behind many tasks that
 // fit nobody.
 func compareClaims(ctx context.Context, o options, out, progress io.Writer) error {
-	var all []contender
+	var all []contend.Contender
 	for _, n := range []int{few, o.waiting} {
 		c, err := openClaims(o.redis, fmt.Sprintf("behind %d that fit nobody", n))
 		if err != nil {
@@ -41,7 +42,7 @@ func compareClaims(ctx context.Context, o options, out, progress io.Writer) erro
 		if err := c.fill(ctx, n, progress); err != nil {
 			return err
 		}
-		all = append(all, contender{c.name, c.run})
+		all = append(all, contend.Contender{Name: c.name, Run: c.run})
 	}
 	samples, err := measure(ctx, o, all, progress)
 	if err != nil {
@@ -51,12 +52,12 @@ func compareClaims(ctx context.Context, o options, out, progress io.Writer) erro
 	return err
 }
 
-func claimTable(o options, all []contender, samples [][]sample) string {
+func claimTable(o options, all []contend.Contender, samples [][]sample) string {
 	var w strings.Builder
 	fmt.Fprintf(&w, "Claims: %d a run, one at a time, %d interleaved rounds\n\n", o.tasks, o.rounds)
 	fmt.Fprint(&w, "| | claims a second | lowest to highest | of the first |\n|---|--:|--:|--:|\n")
 	for i, c := range all {
-		fmt.Fprintf(&w, "%s %.2f |\n", leading(c.name, rates(samples[i])), stats.Median(stats.Ratios(rates(samples[i]), rates(samples[0]))))
+		fmt.Fprintf(&w, "%s %.2f |\n", leading(c.Name, rates(samples[i])), stats.Median(stats.Ratios(rates(samples[i]), rates(samples[0]))))
 	}
 	return w.String()
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tdf-go/tdf/bench/contend"
 	"github.com/tdf-go/tdf/bench/stats"
 	"github.com/tdf-go/tdf/internal/shim"
 )
@@ -33,7 +34,7 @@ type absent struct {
 
 // compareContainment measures what each layer of containment costs and writes the table.
 func compareContainment(ctx context.Context, o options, dir, script string, out, progress io.Writer) (err error) {
-	all := []contender{xargsDirectly(o.parallel, script), plain(o.parallel, script)}
+	all := []contend.Contender{contend.XargsDirectly(o.parallel, script), contend.Plain(o.parallel, script)}
 	const first = 2 // of the layers in all
 	var missing []absent
 	for _, layer := range layers() {
@@ -64,20 +65,20 @@ func openContainer(layer shim.Layer) (*shim.Container, error) {
 }
 
 // costTable compares with xargs, the first of all.
-func costTable(o options, all []contender, samples [][]sample, missing []absent) string {
+func costTable(o options, all []contend.Contender, samples [][]sample, missing []absent) string {
 	var w strings.Builder
 	fmt.Fprintf(&w, "Cost of containment, without Redis: %s\n\n", o.size())
-	fmt.Fprintf(&w, "| | tasks a second | lowest to highest | of %s | CPU ms a task | %[1]s in CPU time |\n", all[0].name)
+	fmt.Fprintf(&w, "| | tasks a second | lowest to highest | of %s | CPU ms a task | %[1]s in CPU time |\n", all[0].Name)
 	fmt.Fprint(&w, "|---|--:|--:|--:|--:|--:|\n")
 	for i, c := range all {
-		fmt.Fprintf(&w, "%s %.2f | %.2f | %.2f |\n", leading(c.name, rates(samples[i])),
+		fmt.Fprintf(&w, "%s %.2f | %.2f | %.2f |\n", leading(c.Name, rates(samples[i])),
 			stats.Median(stats.Ratios(rates(samples[i]), rates(samples[0]))),
 			stats.Median(costs(samples[i])), stats.Median(stats.Ratios(costs(samples[0]), costs(samples[i]))))
 	}
 	for _, a := range missing {
 		fmt.Fprintf(&w, "| shim, %s | not here | | | | |\n", a.layer)
 	}
-	fmt.Fprintf(&w, "\nThe aim is %.1f of %s for %s, and never less than %.1f.\n", aim, all[0].name, shim.PIDNamespace, floor)
+	fmt.Fprintf(&w, "\nThe aim is %.1f of %s for %s, and never less than %.1f.\n", aim, all[0].Name, shim.PIDNamespace, floor)
 	for _, a := range missing {
 		fmt.Fprintf(&w, "%s is not to be had here: %v\n", a.layer, a.reason)
 	}
@@ -85,10 +86,10 @@ func costTable(o options, all []contender, samples [][]sample, missing []absent)
 }
 
 // tooSlow names the contenders that are below the floor.
-func tooSlow(all []contender, samples [][]sample, reference []sample) (err error) {
+func tooSlow(all []contend.Contender, samples [][]sample, reference []sample) (err error) {
 	for i, c := range all {
 		if ratio := stats.Median(stats.Ratios(rates(samples[i]), rates(reference))); ratio < floor {
-			err = errors.Join(err, fmt.Errorf("%w: %s: %.2f of xargs, at least %.1f is demanded", errTooSlow, c.name, ratio, floor))
+			err = errors.Join(err, fmt.Errorf("%w: %s: %.2f of xargs, at least %.1f is demanded", errTooSlow, c.Name, ratio, floor))
 		}
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tdf-go/tdf/bench/contend"
 	"github.com/tdf-go/tdf/internal/capture"
 	"github.com/tdf-go/tdf/internal/control"
 	"github.com/tdf-go/tdf/internal/process"
@@ -26,8 +27,8 @@ type crew struct {
 // outputLimit is the default of [worker] output_limit.
 const outputLimit = 1 << 20
 
-func (c *crew) contender() contender {
-	return contender{"shim, " + c.container.Describe(), c.run}
+func (c *crew) contender() contend.Contender {
+	return contend.Contender{Name: "shim, " + c.container.Describe(), Run: c.run}
 }
 
 // place is one slot.
@@ -56,7 +57,7 @@ func (c *crew) run(ctx context.Context, n int) (took time.Duration, err error) {
 		}
 	}
 	start := time.Now()
-	err = share(ctx, c.slots, n, func(ctx context.Context, slot, task int) error { return c.round(ctx, all[slot], task) })
+	err = contend.Share(ctx, c.slots, n, func(ctx context.Context, slot, task int) error { return c.round(ctx, all[slot], task) })
 	return time.Since(start), err
 }
 
@@ -79,7 +80,7 @@ func (c *crew) round(ctx context.Context, p *place, task int) error {
 	if err != nil {
 		return err
 	}
-	return checkOutput(c.container.Describe(), task, out)
+	return contend.CheckOutput(c.container.Describe(), task, out)
 }
 
 // execute runs the program as the worker does and returns what it wrote.

@@ -14,6 +14,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/tdf-go/tdf/bench/contend"
 )
 
 func main() {
@@ -37,7 +39,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		return fmt.Errorf("directory for the runs: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	script, err := writeProgram(dir)
+	script, err := contend.WriteProgram(dir)
 	if err != nil {
 		return err
 	}

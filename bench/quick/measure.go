@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/tdf-go/tdf/bench/contend"
 	"golang.org/x/sys/unix"
 )
 
@@ -18,18 +19,18 @@ type sample struct {
 }
 
 // measure runs every contender once a round, one after the other: a machine that is busy for a while slows them alike.
-func measure(ctx context.Context, o options, all []contender, progress io.Writer) ([][]sample, error) {
+func measure(ctx context.Context, o options, all []contend.Contender, progress io.Writer) ([][]sample, error) {
 	samples := make([][]sample, len(all))
 	for round := range o.rounds {
 		for i, c := range all {
 			before := processorTime()
-			took, err := c.run(ctx, o.tasks)
+			took, err := c.Run(ctx, o.tasks)
 			if err != nil {
 				return nil, err
 			}
 			s := sample{float64(o.tasks) / took.Seconds(), (processorTime() - before) / time.Duration(o.tasks)}
 			samples[i] = append(samples[i], s)
-			_, _ = fmt.Fprintf(progress, "round %d: %s: %.0f tasks a second\n", round+1, c.name, s.rate)
+			_, _ = fmt.Fprintf(progress, "round %d: %s: %.0f tasks a second\n", round+1, c.Name, s.rate)
 		}
 	}
 	return samples, nil

@@ -12,9 +12,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tdf-go/tdf/bench/contend"
 	"github.com/tdf-go/tdf/bench/stats"
 	"github.com/tdf-go/tdf/internal/proctest"
-	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/shim"
 )
 
@@ -72,36 +72,6 @@ func TestClaimsTable(t *testing.T) {
 	}
 }
 
-func TestTDFRefuses(t *testing.T) {
-	t.Parallel()
-	srv, dir := redistest.Start(t), t.TempDir()
-	script := filepath.Join(dir, "run.sh")
-	proctest.WriteProgram(t, script, "#!/bin/sh\necho nonsense\n", 0o755)
-	c := tdf{bin: build(t), dir: dir, redis: srv.Addr(), script: script, workers: 1, slots: 1, containment: "auto"}
-	if _, err := c.run(t.Context(), 2); err == nil || !strings.Contains(err.Error(), `output "nonsense\n"`) {
-		t.Errorf("output that is wrong: %v", err)
-	}
-	c.bin = dir
-	if _, err := c.run(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "make build") {
-		t.Errorf("programs that are not built: %v", err)
-	}
-}
-
-func TestXargsCountsOutput(t *testing.T) {
-	t.Parallel()
-	for text, wantErr := range map[string]bool{program: false, "#!/bin/sh\n": true, "#!/bin/sh\nexit 1\n": true} {
-		script := filepath.Join(t.TempDir(), "run.sh")
-		proctest.WriteProgram(t, script, text, 0o755)
-		took, err := xargs(2, script).run(t.Context(), 5)
-		if (err != nil) != wantErr {
-			t.Errorf("program %q: error %v", text, err)
-		}
-		if err == nil && took <= 0 {
-			t.Errorf("program %q took %v", text, took)
-		}
-	}
-}
-
 // All ways to start the program give the same, and a wrong output is an error.
 func TestStartersCheckOutput(t *testing.T) {
 	t.Parallel()
@@ -110,15 +80,15 @@ func TestStartersCheckOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = container.Close() }()
-	for text, wantErr := range map[string]bool{program: false, "#!/bin/sh\necho nonsense\n": true, "#!/bin/sh\necho $1; exit 1\n": true} {
+	for text, wantErr := range map[string]bool{contend.Program: false, "#!/bin/sh\necho nonsense\n": true, "#!/bin/sh\necho $1; exit 1\n": true} {
 		dir := t.TempDir()
 		script := filepath.Join(dir, "run.sh")
 		proctest.WriteProgram(t, script, text, 0o755)
-		for _, c := range []contender{
-			plain(2, script), (&crew{container: container, script: script, temp: t.TempDir(), slots: 2}).contender(),
+		for _, c := range []contend.Contender{
+			contend.Plain(2, script), (&crew{container: container, script: script, temp: t.TempDir(), slots: 2}).contender(),
 		} {
-			if took, err := c.run(t.Context(), 5); (err != nil) != wantErr || took <= 0 {
-				t.Errorf("%s, program %q: %v, %v", c.name, text, took, err)
+			if took, err := c.Run(t.Context(), 5); (err != nil) != wantErr || took <= 0 {
+				t.Errorf("%s, program %q: %v, %v", c.Name, text, took, err)
 			}
 		}
 	}
@@ -126,7 +96,7 @@ func TestStartersCheckOutput(t *testing.T) {
 
 func TestCostTable(t *testing.T) {
 	t.Parallel()
-	all := []contender{{name: "xargs"}, {name: "slow"}}
+	all := []contend.Contender{{Name: "xargs"}, {Name: "slow"}}
 	samples := [][]sample{{{rate: 100, cpu: time.Millisecond}}, {{rate: 50, cpu: 4 * time.Millisecond}}}
 	text := costTable(options{}, all, samples, []absent{{shim.Cgroup, errors.New("no such luck")}})
 	for _, want := range []string{

@@ -3,17 +3,13 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os/exec"
 	"strings"
 	"time"
-)
 
-const (
-	startWait = 10 * time.Second
-	pollEvery = 5 * time.Millisecond
+	"github.com/tdf-go/tdf/bench/contend"
 )
 
 // startRedis runs a redis-server of our own on a free loopback port, without
@@ -37,7 +33,7 @@ func startRedis(ctx context.Context, dir string) (addr string, stop func(), err 
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}
-	if err := poll(ctx, func() bool { return answers(ctx, addr) }); err != nil {
+	if err := contend.Poll(ctx, func() bool { return answers(ctx, addr) }); err != nil {
 		stop()
 		return "", nil, fmt.Errorf("redis-server at %s does not answer: %w", addr, err)
 	}
@@ -67,20 +63,4 @@ func answers(ctx context.Context, addr string) bool {
 	}
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	return err == nil && strings.HasPrefix(line, "+PONG")
-}
-
-// poll waits until condition is true, at most startWait.
-func poll(ctx context.Context, condition func() bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startWait, errors.New("waited "+startWait.String()))
-	defer cancel()
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-		}
-	}
-	return nil
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // startWait bounds how long a redis-server may take to answer.
-const startWait = 10 * time.Second
+const startWait = time.Minute
 
 // Server is a redis-server that nobody else uses.
 type Server struct {

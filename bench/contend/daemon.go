@@ -1,4 +1,4 @@
-package main
+package contend
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ type daemon struct {
 // startDaemon runs a program in dir, with its log in a file there, as a
 // supervisor would. It logs as much as it does by default.
 func startDaemon(ctx context.Context, dir, name, binary string, args ...string) (*daemon, error) {
-	d := &daemon{name: name, log: filepath.Join(dir, name+".log"), cmd: exec.CommandContext(ctx, binary, args...)}
+	d := &daemon{name: name, log: filepath.Join(dir, name+".log"), cmd: Command(ctx, binary, args...)}
 	file, err := os.Create(d.log)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func startDaemon(ctx context.Context, dir, name, binary string, args ...string) 
 	defer func() { _ = file.Close() }()
 	d.cmd.Dir, d.cmd.Stderr = dir, file
 	d.cmd.Cancel = func() error { return d.cmd.Process.Signal(syscall.SIGTERM) }
-	d.cmd.WaitDelay = startWait
+	d.cmd.WaitDelay = Wait
 	if err := d.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s (make build makes it): %w", name, err)
 	}
@@ -38,7 +38,7 @@ func startDaemon(ctx context.Context, dir, name, binary string, args ...string) 
 
 // awaitLine waits until a text stands in the log.
 func (d *daemon) awaitLine(ctx context.Context, text string) error {
-	err := poll(ctx, func() bool {
+	err := Poll(ctx, func() bool {
 		content, err := os.ReadFile(d.log)
 		return err == nil && bytes.Contains(content, []byte(text))
 	})
@@ -64,7 +64,7 @@ func stopAll(daemons []*daemon) error {
 	}
 	var errs []error
 	for _, d := range daemons {
-		killer := time.AfterFunc(startWait, func() { _ = d.cmd.Process.Kill() })
+		killer := time.AfterFunc(Wait, func() { _ = d.cmd.Process.Kill() })
 		if err := d.cmd.Wait(); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w\n%s", d.name, err, d.tail()))
 		}

@@ -1,4 +1,4 @@
-package main
+package contend
 
 import (
 	"context"
@@ -10,35 +10,36 @@ import (
 	"time"
 )
 
-// plain starts the script from Go as one does who contains nothing: no session, no private directory, whatever stays
+// Plain starts the script from Go as one does who contains nothing: no session, no private directory, whatever stays
 // behind stays.
-func plain(parallel int, script string) contender {
+func Plain(parallel int, script string) Contender {
 	do := func(ctx context.Context, _, task int) error {
 		cmd := exec.CommandContext(ctx, "./"+filepath.Base(script), strconv.Itoa(task))
 		cmd.Dir = filepath.Dir(script)
 		out, err := cmd.Output()
 		if err != nil {
-			return fmt.Errorf("plain exec: %w%s", err, stderrOf(err))
+			return fmt.Errorf("plain exec: %w%s", err, StderrOf(err))
 		}
-		return checkOutput("plain exec", task, out)
+		return CheckOutput("plain exec", task, out)
 	}
 	run := func(ctx context.Context, n int) (time.Duration, error) {
 		start := time.Now()
-		err := share(ctx, parallel, n, do)
+		err := Share(ctx, parallel, n, do)
 		return time.Since(start), err
 	}
-	return contender{"Go, contains nothing", run}
+	return Contender{"Go, contains nothing", run}
 }
 
-func checkOutput(who string, task int, out []byte) error {
+// CheckOutput is an error unless a task has written its number.
+func CheckOutput(who string, task int, out []byte) error {
 	if want := strconv.Itoa(task) + "\n"; string(out) != want {
 		return fmt.Errorf("%s: task %d: output %q, not %q", who, task, out, want)
 	}
 	return nil
 }
 
-// share has the tasks from 1 to n done by as many goroutines as parallel says, and returns the first error.
-func share(ctx context.Context, parallel, n int, do func(ctx context.Context, slot, task int) error) error {
+// Share has the tasks from 1 to n done by as many goroutines as parallel says, and returns the first error.
+func Share(ctx context.Context, parallel, n int, do func(ctx context.Context, slot, task int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	tasks := make(chan int, n)

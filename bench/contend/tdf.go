@@ -1,0 +1,149 @@
+package contend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/tdf-go/tdf/manager"
+)
+
+// TDF is TDF as it is deployed: the built server and workers, each a process,
+// and a manager in this process that opens all tasks, handles their results and
+// archives them.
+type TDF struct {
+	// Bin is the directory of the built programs, Dir one for configurations and logs, Script the program of the tasks.
+	Bin, Dir, Script string
+	// Redis is host:port, or the path of a socket.
+	Redis string
+	// Slots are those of each worker.
+	Workers, Slots int
+	// Containment is that of the configuration; any but auto is required.
+	Containment string
+	// Settings are further ones of the daemons, as in worker.keep_rounds=1.
+	Settings []string
+}
+
+// Contender runs tasks with all logs in files, as much as is logged by default.
+func (t TDF) Contender() Contender {
+	return Contender{fmt.Sprintf("TDF, workers x slots %dx%d, %s", t.Workers, t.Slots, t.Containment), t.run}
+}
+
+// run measures from the first task opened to the last one archived. Starting the
+// daemons and fetching the program are not in it.
+func (t TDF) run(ctx context.Context, n int) (took time.Duration, err error) {
+	dir, err := os.MkdirTemp(t.Dir, "tdf-")
+	if err != nil {
+		return 0, err
+	}
+	config, err := t.writeConfig(dir)
+	if err != nil {
+		return 0, err
+	}
+	daemons, err := t.startDaemons(ctx, dir, config)
+	defer func() { err = errors.Join(err, stopAll(daemons)) }()
+	if err != nil {
+		return 0, err
+	}
+	return t.measure(ctx, dir, config, n)
+}
+
+// measure plays the manager, with the daemons there.
+func (t TDF) measure(ctx context.Context, dir, config string, n int) (took time.Duration, err error) {
+	log, err := os.Create(filepath.Join(dir, "manager.log"))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	m, err := manager.New(ctx, "bench", config, manager.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = m.Close() }()
+	if err := t.campaign(ctx, m, 10*t.Workers*t.Slots); err != nil { // fetches the program and starts the shims
+		return 0, err
+	}
+	start := time.Now()
+	err = t.campaign(ctx, m, n)
+	return time.Since(start), err
+}
+
+// writeConfig writes one file for all programs: a namespace of its own for each
+// run, and beside that what is required.
+func (t TDF) writeConfig(dir string) (string, error) {
+	host, port := t.Redis, ""
+	if !filepath.IsAbs(host) {
+		var err error
+		if host, port, err = net.SplitHostPort(t.Redis); err != nil {
+			return "", err
+		}
+		port = "port=" + port + "\n"
+	}
+	text := fmt.Sprintf("[redis]\nhost=%s\n%s[tdf]\nnamespace=%s\n[worker]\nprogram_dir=%s\n",
+		host, port, "bench-"+strconv.FormatInt(time.Now().UnixNano(), 36), filepath.Join(dir, "programs"))
+	file := filepath.Join(dir, "tdf.cfg")
+	return file, os.WriteFile(file, []byte(text), 0o600)
+}
+
+// startDaemons returns what it has started also with an error.
+func (t TDF) startDaemons(ctx context.Context, dir, config string) (all []*daemon, err error) {
+	server, err := startDaemon(ctx, dir, "server", filepath.Join(t.Bin, "tdf-server"),
+		t.with(config)...)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, server)
+	for i := range t.Workers {
+		name := fmt.Sprintf("worker-%d", i+1)
+		d, err := startDaemon(ctx, dir, name, filepath.Join(t.Bin, "tdf-worker"), t.with(name, config,
+			"--set", "worker.slots="+strconv.Itoa(t.Slots), "--set", "worker.containment="+t.Containment,
+			"--set", "worker.require_containment="+strconv.FormatBool(t.Containment != "auto"))...)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, d)
+		if err := d.awaitLine(ctx, "no open task to claim"); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// with adds the further settings to the arguments of a daemon.
+func (t TDF) with(args ...string) []string {
+	for _, setting := range t.Settings {
+		args = append(args, "--set", setting)
+	}
+	return args
+}
+
+// campaign opens n tasks and waits until they are archived, and checks what they
+// gave.
+func (t TDF) campaign(ctx context.Context, m *manager.Manager, n int) error {
+	if _, err := m.OpenAll(ctx, t.specs(n)); err != nil {
+		return err
+	}
+	return Archive(ctx, m, n, func(task *manager.Task) error {
+		if task.Output() == task.Input+"\n" {
+			return nil
+		}
+		return fmt.Errorf("task %d has %s: input %q, output %q, error %q",
+			task.ID, task.EndState(), task.Input, task.Output(), task.Last().Error)
+	})
+}
+
+func (t TDF) specs(n int) func(yield func(manager.Spec) bool) {
+	return func(yield func(manager.Spec) bool) {
+		for i := range n {
+			if !yield(manager.Spec{Program: "bench", Source: "rsync:" + t.Script, Input: strconv.Itoa(i + 1)}) {
+				return
+			}
+		}
+	}
+}
