@@ -69,6 +69,16 @@ ci: ## what a change must pass: build, lint, verify, test
 	@$(MAKE) --no-print-directory verify
 	@$(MAKE) --no-print-directory test
 
+.PHONY: bench
+bench: build ## speed beside all peers, into bench/RESULTS.md: some ten minutes (ARGS="-tables latency": less, and no file)
+	@scripts/setup-bench.sh
+	@scripts/bench.sh $(or $(ARGS),-markdown bench/RESULTS.md -json bench/results.json)
+
+.PHONY: bench-check
+bench-check: build ## run it again: no ratio to a peer may be much worse than in bench/results.json (ARGS="-tolerance 0.1")
+	@scripts/setup-bench.sh
+	@scripts/bench.sh -check bench/results.json $(ARGS)
+
 .PHONY: bench-quick
 bench-quick: build ## speed beside xargs and asynq, in one interleaved run
 	@scripts/setup-test.sh

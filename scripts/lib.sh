@@ -16,3 +16,30 @@ tool() {
 	fi
 	printf '%s\n' "$dir/$1"
 }
+
+# as_root COMMAND... runs it as root.
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo "$@"
+	else
+		die "installing needs root, and there is no sudo: run as root: $*"
+	fi
+}
+
+# install_with MANAGER PACKAGE... installs packages.
+install_with() {
+	local manager=$1
+	shift
+	case $manager in
+	apt-get)
+		as_root apt-get update -qq
+		as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
+		;;
+	dnf) as_root dnf install -y "$@" ;;
+	apk) as_root apk add "$@" ;;
+	pacman) as_root pacman -S --noconfirm --needed "$@" ;;
+	brew) brew install "$@" ;;
+	esac
+}

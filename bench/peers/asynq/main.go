@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 )
 
 func main() {
@@ -31,13 +32,28 @@ func run(ctx context.Context, args []string, out, usage io.Writer) error {
 	flags.StringVar(&opts.addr, "redis", "127.0.0.1:6379", "Redis address, host:port or socket")
 	flags.IntVar(&opts.tasks, "tasks", 2000, "tasks to enqueue and process")
 	flags.IntVar(&opts.concurrency, "concurrency", 2, "tasks processed at a time")
+	flags.IntVar(&opts.enqueuers, "enqueuers", 1, "callers that enqueue at a time")
+	flags.IntVar(&opts.warm, "warm", 0, "tasks enqueued and processed before, which are not measured")
+	flags.DurationVar(&opts.check, "check-interval", time.Second, "how often an idle server looks for tasks, asynq's TaskCheckInterval")
+	flags.IntVar(&opts.rate, "rate", 0, "measure instead how long each task takes from its enqueueing to its start, at so many a second")
 	flags.DurationVar(&opts.limit, "limit", defaultLimit, "give up after this time")
 	command := flags.String("command", "", "words of a program each task runs, without a shell; empty: do nothing")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	opts.command = strings.Fields(*command)
-	rep, err := measure(ctx, opts)
+	if err := opts.validate(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, opts.limit)
+	defer cancel()
+	var rep any
+	var err error
+	if opts.rate > 0 {
+		rep, err = measureLatency(ctx, opts)
+	} else {
+		rep, err = measure(ctx, opts)
+	}
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,16 +22,25 @@ const (
 type options struct {
 	network, addr      string
 	tasks, concurrency int
-	limit              time.Duration
+	enqueuers, warm    int
+	rate               int
+	check, limit       time.Duration
 	command            []string // followed by the number of the task
 }
 
 func (o options) validate() error {
-	if o.tasks < 1 {
-		return fmt.Errorf("-tasks=%d: must be at least 1", o.tasks)
+	for name, value := range map[string]int{"tasks": o.tasks, "concurrency": o.concurrency, "enqueuers": o.enqueuers} {
+		if value < 1 {
+			return fmt.Errorf("-%s=%d: must be at least 1", name, value)
+		}
 	}
-	if o.concurrency < 1 {
-		return fmt.Errorf("-concurrency=%d: must be at least 1", o.concurrency)
+	for name, value := range map[string]int{"rate": o.rate, "warm": o.warm} {
+		if value < 0 {
+			return fmt.Errorf("-%s=%d: must not be negative", name, value)
+		}
+	}
+	if o.check < time.Millisecond {
+		return fmt.Errorf("-check-interval=%s: must be at least 1ms", o.check)
 	}
 	if o.network != "tcp" && o.network != "unix" {
 		return fmt.Errorf("-network=%q: must be tcp or unix", o.network)
@@ -38,31 +48,37 @@ func (o options) validate() error {
 	return nil
 }
 
+// redis is how the Redis is reached. Tasks left by an interrupted run would be counted as ours: each run has a queue of
+// its own.
+func (o options) redis() (opt asynq.RedisClientOpt, queue string) {
+	opt = asynq.RedisClientOpt{Network: o.network, Addr: o.addr, PoolSize: max(o.concurrency, o.enqueuers) + 4}
+	return opt, "bench-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+}
+
+func (o options) config(queue string) asynq.Config {
+	return asynq.Config{
+		Concurrency: o.concurrency, Queues: map[string]int{queue: 1}, LogLevel: asynq.FatalLevel, TaskCheckInterval: o.check,
+	}
+}
+
 // report is what one measurement found.
 type report struct {
 	Tasks          int     `json:"tasks"`
-	EnqueueSeconds float64 `json:"enqueue_seconds"` // one by one, by one caller
+	EnqueueSeconds float64 `json:"enqueue_seconds"` // one by one, by so many callers
 	ProcessSeconds float64 `json:"process_seconds"` // from the start of the server to the end of the last handler
 	PerSecond      float64 `json:"per_second"`      // tasks through both phases, one after the other
 }
 
 // measure enqueues all tasks and then processes them.
-func measure(ctx context.Context, o options) (report, error) {
-	if err := o.validate(); err != nil {
-		return report{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, o.limit)
-	defer cancel()
-	redis := asynq.RedisClientOpt{Network: o.network, Addr: o.addr, PoolSize: o.concurrency + 4}
-	// Tasks left by an interrupted run would be counted as ours: each run has a queue of its own.
-	queue := "bench-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	enqueue, err := enqueueAll(ctx, redis, queue, o.tasks)
-	if err != nil {
-		return report{}, err
-	}
-	process, err := processAll(ctx, redis, queue, o)
-	if err != nil {
-		return report{}, err
+func measure(ctx context.Context, o options) (rep report, err error) {
+	var enqueue, process time.Duration
+	for _, n := range []int{o.warm, o.tasks} {
+		if n == 0 {
+			continue
+		}
+		if enqueue, process, err = life(ctx, o, n); err != nil {
+			return report{}, err
+		}
 	}
 	return report{
 		Tasks: o.tasks, EnqueueSeconds: enqueue.Seconds(), ProcessSeconds: process.Seconds(),
@@ -70,22 +86,47 @@ func measure(ctx context.Context, o options) (report, error) {
 	}, nil
 }
 
-func enqueueAll(ctx context.Context, redis asynq.RedisClientOpt, queue string, n int) (time.Duration, error) {
-	client := asynq.NewClient(redis)
-	defer func() { _ = client.Close() }()
-	start := time.Now()
-	for i := range n {
-		task := asynq.NewTask(taskType, []byte(strconv.Itoa(i)))
-		if _, err := client.EnqueueContext(ctx, task, asynq.Queue(queue), asynq.MaxRetry(0)); err != nil {
-			return 0, fmt.Errorf("enqueueing task %d: %w", i, err)
-		}
+func life(ctx context.Context, o options, n int) (enqueue, process time.Duration, err error) {
+	redis, queue := o.redis()
+	if enqueue, err = enqueueAll(ctx, redis, queue, o.enqueuers, n); err != nil {
+		return 0, 0, err
 	}
-	return time.Since(start), nil
+	process, err = processAll(ctx, redis, queue, o, n)
+	return enqueue, process, err
 }
 
-func processAll(ctx context.Context, redis asynq.RedisClientOpt, queue string, o options) (time.Duration, error) {
+func enqueueAll(ctx context.Context, redis asynq.RedisClientOpt, queue string, callers, n int) (time.Duration, error) {
+	client := asynq.NewClient(redis)
+	defer func() { _ = client.Close() }()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var calls sync.WaitGroup
+	var next atomic.Int64
+	start := time.Now()
+	for range callers {
+		calls.Go(func() {
+			for i := next.Add(1); i <= int64(n) && ctx.Err() == nil; i = next.Add(1) {
+				if err := enqueueOne(ctx, client, queue, strconv.FormatInt(i, 10)); err != nil {
+					cancel(fmt.Errorf("task %d: %w", i, err))
+				}
+			}
+		})
+	}
+	calls.Wait()
+	return time.Since(start), context.Cause(ctx)
+}
+
+func enqueueOne(ctx context.Context, client *asynq.Client, queue, payload string) error {
+	_, err := client.EnqueueContext(ctx, asynq.NewTask(taskType, []byte(payload)), asynq.Queue(queue), asynq.MaxRetry(0))
+	if err != nil {
+		return fmt.Errorf("enqueueing: %w", err)
+	}
+	return nil
+}
+
+func processAll(ctx context.Context, redis asynq.RedisClientOpt, queue string, o options, n int) (time.Duration, error) {
 	var left atomic.Int64
-	left.Store(int64(o.tasks))
+	left.Store(int64(n))
 	done := make(chan struct{})
 	failed := make(chan error, 1)
 	handler := asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
@@ -101,9 +142,7 @@ func processAll(ctx context.Context, redis asynq.RedisClientOpt, queue string, o
 		}
 		return nil
 	})
-	srv := asynq.NewServer(redis, asynq.Config{
-		Concurrency: o.concurrency, Queues: map[string]int{queue: 1}, LogLevel: asynq.FatalLevel,
-	})
+	srv := asynq.NewServer(redis, o.config(queue))
 	start := time.Now()
 	if err := srv.Start(handler); err != nil {
 		return 0, fmt.Errorf("starting the asynq server: %w", err)
@@ -115,7 +154,7 @@ func processAll(ctx context.Context, redis asynq.RedisClientOpt, queue string, o
 	case err := <-failed:
 		return 0, fmt.Errorf("a task failed: %w", err)
 	case <-ctx.Done():
-		return 0, fmt.Errorf("%d of %d tasks left: %w", left.Load(), o.tasks, ctx.Err())
+		return 0, fmt.Errorf("%d of %d tasks left: %w", left.Load(), n, ctx.Err())
 	}
 }
 
