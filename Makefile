@@ -94,6 +94,11 @@ bench-size: ## what a waiting task costs, and many of them: memory, speed behind
 	@scripts/setup-test.sh
 	@go run ./bench/size $(ARGS)
 
+.PHONY: bench-fleet
+bench-fleet: ## 1,000 workers on one Redis: speed, fairness, what an idle one costs (ARGS="-workers 10000": more)
+	@scripts/setup-test.sh
+	@go run ./bench/fleet $(ARGS)
+
 .PHONY: mutate
 mutate: ## plant defects one at a time; each must turn a test red
 	@scripts/setup-test.sh

@@ -43,10 +43,7 @@ func Start(ctx context.Context, settings ...string) (*Server, error) {
 	}
 	s.cmd = exec.Command("redis-server", append(args, settings...)...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // ^C is ours
-	s.DB = redis.NewClient(&redis.Options{
-		Network: "unix", Addr: s.Socket(), PoolSize: 1, MaxRetries: -1, DisableIdentity: true, Protocol: 2,
-		ReadTimeout: time.Minute,
-	})
+	s.DB = s.Client(s.Socket())
 	if err := s.cmd.Start(); err != nil {
 		s.cmd = nil
 		s.Stop()
@@ -57,6 +54,14 @@ func Start(ctx context.Context, settings ...string) (*Server, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// Client makes a client with one connection, to the socket of the server or of somebody who passes on what it gets.
+func (s *Server) Client(socket string) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Network: "unix", Addr: socket, PoolSize: 1, MaxRetries: -1, DisableIdentity: true, Protocol: 2,
+		ReadTimeout: time.Minute,
+	})
 }
 
 // Socket is the path of its unix socket.
