@@ -14,6 +14,8 @@ var (
 	ErrUnreachable = store.ErrUnreachable
 	// ErrNotFound means there is no task with that id.
 	ErrNotFound = store.ErrNotFound
+	// ErrPurged means the task was archived and has left Redis, as the servers' archive_retention says; it comes with ErrNotFound.
+	ErrPurged = store.ErrPurged
 	// ErrNoWorker means that no worker has ever had that name.
 	ErrNoWorker = store.ErrNoWorker
 	// ErrDamaged means that a task's record in Redis is missing or spoilt.

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -69,4 +70,12 @@ func (c Counts) sum(count func(statemachine.State) bool) int64 {
 		}
 	}
 	return n
+}
+
+// absent is the error about a task that was not found.
+func (m *Manager) absent(ctx context.Context, id int64) error {
+	if _, err := m.store.Task(ctx, id); err != nil {
+		return err
+	}
+	return fmt.Errorf("task %d: %w", id, ErrNotFound)
 }

@@ -42,7 +42,7 @@ func (s *selector) all(ctx context.Context) error {
 	switch {
 	case s.sel.IDs != nil:
 		for _, r := range s.sel.IDs {
-			if err := s.walk(ctx, r.First, r.Last); err != nil {
+			if err := s.walk(ctx, []store.Span{{First: r.First, Last: r.Last}}); err != nil {
 				return err
 			}
 		}
@@ -62,12 +62,10 @@ func (s *selector) all(ctx context.Context) error {
 		return s.sets(ctx)
 	}
 	spans, err := s.m.spans(ctx)
-	for _, span := range spans {
-		if err == nil {
-			err = s.walk(ctx, span.First, span.Last)
-		}
+	if err != nil {
+		return err
 	}
-	return err
+	return s.walk(ctx, spans)
 }
 
 // spans are all ids among which there may be tasks now.
@@ -80,15 +78,28 @@ func (m *Manager) spans(ctx context.Context) ([]store.Span, error) {
 }
 
 // walk looks at ids in turn.
-func (s *selector) walk(ctx context.Context, first, last int64) error {
-	for first <= last && ctx.Err() == nil {
-		ids := make([]int64, 0, s.size)
-		for ; first <= last && len(ids) < s.size; first++ {
-			ids = append(ids, first)
+func (s *selector) walk(ctx context.Context, spans []store.Span) error {
+	ids := make([]int64, 0, s.size)
+	for _, span := range spans {
+		for id := span.First; id <= span.Last; id++ {
+			if ids = append(ids, id); len(ids) < s.size {
+				continue
+			}
+			if err := s.walked(ctx, ids); err != nil {
+				return err
+			}
+			ids = make([]int64, 0, s.size)
 		}
-		if err := s.page(ctx, statemachine.None, ids); err != nil {
-			return err
-		}
+	}
+	if len(ids) == 0 {
+		return context.Cause(ctx)
+	}
+	return s.walked(ctx, ids)
+}
+
+func (s *selector) walked(ctx context.Context, ids []int64) error {
+	if err := s.page(ctx, statemachine.None, ids); err != nil {
+		return err
 	}
 	return context.Cause(ctx)
 }

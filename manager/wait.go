@@ -126,7 +126,7 @@ func (w *waiter) begin(ctx context.Context, ids []int64) (err error) {
 				w.open = append(w.open, id)
 				w.births[id] = birth(found[i])
 			case !all:
-				return fmt.Errorf("task %d: %w", id, ErrNotFound)
+				return w.m.absent(ctx, id)
 			}
 		}
 	}

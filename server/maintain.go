@@ -70,7 +70,7 @@ func (k *keeper) adopt(ctx context.Context) error {
 		if err != nil || from >= last {
 			return err
 		}
-		spans, err := k.store.Spans(ctx, from+1, last)
+		spans, last, err := k.store.SomeSpans(ctx, from+1, last)
 		if err != nil {
 			return err
 		}
@@ -161,24 +161,39 @@ func (k *keeper) walk(ctx context.Context) error {
 	if k.walked >= last {
 		k.walked = 0
 	}
-	spans, err := k.store.Spans(ctx, k.walked+1, last)
+	spans, last, err := k.store.SomeSpans(ctx, k.walked+1, last)
 	if err != nil {
 		return err
 	}
 	ids, to := part(spans, last, k.opt.RepairBatch)
 	k.walked = to
-	return k.inspect(ctx, ids, nil)
+	if err := k.inspect(ctx, ids, nil); err != nil || len(k.opt.Retention) == 0 {
+		return err
+	}
+	return k.retain(ctx, ids)
+}
+
+// retain notes of the tasks which are archived and may go: foreign managers do not.
+func (k *keeper) retain(ctx context.Context, ids []int64) error {
+	for page := range slices.Chunk(ids, indexBatch) {
+		if _, err := k.store.Retain(ctx, page, 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // part is the first ids of the spans, at most so many, and how far one has come
-// with them: up to last, if there are none.
+// with them: up to last, if there are no more.
 func part(spans []store.Span, last int64, most int) (ids []int64, to int64) {
-	if len(spans) == 0 {
-		return nil, last
+	for _, s := range spans {
+		to = min(s.Last, s.First+int64(most-len(ids))-1)
+		ids = append(ids, span(s.First, to)...)
+		if len(ids) == most {
+			return ids, to
+		}
 	}
-	first := spans[0].First
-	to = min(spans[0].Last, first+int64(most)-1)
-	return span(first, to), to
+	return ids, last
 }
 
 // inspect examines tasks; absent, if given, hears of ids that nothing knows.

@@ -54,6 +54,9 @@ type Options struct {
 	// Events is how many events of tasks Redis keeps (default 10000; negative: none).
 	Events int
 
+	// Retention says how long archived tasks stay in Redis, each outcome once; those of others stay for ever.
+	Retention []store.Retention
+
 	// after replaces time.After in tests.
 	after func(time.Duration) <-chan time.Time
 }
@@ -61,10 +64,23 @@ type Options struct {
 // FromConfig returns the options that the section [server] asks for.
 func FromConfig(c config.Server) Options {
 	return Options{
+		Retention:     retentionOption(c.ArchiveRetention),
 		RoundDuration: c.RoundDuration, TimeoutGrace: c.TimeoutGrace, WorkerTimeout: c.WorkerTimeout,
 		BatchSize: c.BatchSize, RepairInterval: c.RepairInterval, RepairBatch: c.RepairBatch,
 		Quarantine: c.Quarantine, QuarantineProbe: c.QuarantineProbe, HistoryFile: c.HistoryFile, Events: eventsOption(c.Events),
 	}
+}
+
+// retentionOption is the option for the setting; none for no entries.
+func retentionOption(setting []config.Retention) []store.Retention {
+	if len(setting) == 0 {
+		return nil
+	}
+	all := make([]store.Retention, len(setting))
+	for i, r := range setting {
+		all[i] = store.Retention{Outcome: r.Outcome, Age: r.Age, Most: r.Most}
+	}
+	return all
 }
 
 // eventsOption is the option for the setting, in which 0 means none.

@@ -152,6 +152,9 @@ func printReport(w io.Writer, r *audit.Report) error {
 func printSums(w io.Writer, r *audit.Report) error {
 	sum := fmt.Sprintf("%d opened = %d in a state + %d set aside + %d left out + %d taken but never written",
 		r.Account.Opened, r.Account.InStates, r.Account.SetAside, r.Account.LeftOut, r.Account.Unwritten)
+	if r.Account.Purged > 0 {
+		sum += fmt.Sprintf(" + %d purged", r.Account.Purged)
+	}
 	if r.Account.Missing > 0 {
 		sum += fmt.Sprintf(" + %d LOST OR DAMAGED", r.Account.Missing)
 	}

@@ -28,14 +28,14 @@ var (
 	workerKeys = slices.Concat(history, line, counts, health, goals, registry,
 		[]string{"open", "running", "executed", "timed_out", "terminated", "orphaned", "claim:*", "live:*", "follow"})
 	managerKeys = slices.Concat(history, line, counts, states, goals, []string{
-		"task_id", "request:*", "key:*", "queues", "queue:*", "nodes", "node:*", "suspects", "evidence:*",
+		"archived:*", "task_id", "request:*", "key:*", "queues", "queue:*", "nodes", "node:*", "suspects", "evidence:*",
 		"managers", "handling", "follow", "worker:*", "halt:*",
 		"plan_id", "plans", "plan_tasks:*", "dependants:*", "stuck:*", "growth:*",
 	})
 )
 
 // seenByWorkers are the keys that a worker reads beside its own.
-var seenByWorkers = []string{"queues", "queue:*", "set_aside", "epochs"}
+var seenByWorkers = []string{"queues", "queue:*", "set_aside", "epochs", "purged_ids"}
 
 // whole are all keys of the namespace.
 var whole = []string{"*"}

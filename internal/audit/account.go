@@ -22,18 +22,33 @@ func (a *auditor) account(ctx context.Context) error {
 		if err := a.catchUp(ctx, now.Opened); err != nil {
 			return err
 		}
-		off := now.Opened - a.accounted(&now)
-		if off == 0 || !a.report.OK() || a.fix != nil {
+		if err := a.readPurged(ctx); err != nil {
+			return err
+		}
+		off, ranges := now.Opened-a.accounted(&now), a.purgedIDs()
+		if off == 0 && ranges == now.Purged || !a.report.OK() || a.fix != nil {
+			a.settlePurged()
 			return nil
 		}
 		if look == maxLooks {
-			text := fmt.Sprintf("%d ids were given out, and the sets account for %d", now.Opened, now.Opened-off)
-			a.say(Violation{Kind: Balance, Text: text})
+			a.unbalanced(&now, off, ranges)
 			return nil
 		}
 		if !timing.Pause(ctx, a.pause) {
 			return ctx.Err()
 		}
+	}
+}
+
+// unbalanced says what does not add up.
+func (a *auditor) unbalanced(now *store.Census, off, ranges int64) {
+	if off != 0 {
+		text := fmt.Sprintf("%d ids were given out, and the sets account for %d", now.Opened, now.Opened-off)
+		a.say(Violation{Kind: Balance, Text: text})
+	}
+	if ranges != now.Purged {
+		text := fmt.Sprintf("%d archived tasks were counted as purged, but the ids of %d are noted", now.Purged, ranges)
+		a.say(Violation{Kind: Balance, Text: text})
 	}
 }
 
@@ -57,7 +72,7 @@ func (a *auditor) catchUp(ctx context.Context, last int64) error {
 // accounted is how many ids Redis has somewhere, and how many are known to be
 // nowhere.
 func (a *auditor) accounted(now *store.Census) int64 {
-	sum := a.report.Account.LeftOut + a.report.Account.Unwritten
+	sum := a.report.Account.LeftOut - a.purgedLeftOut() + a.report.Account.Unwritten + now.Purged
 	for _, n := range now.Listed {
 		sum += n
 	}

@@ -30,8 +30,10 @@ type auditor struct {
 	asides  map[int64]store.Aside
 	// gaps are the ids that epochs left out, there those of them that exist all
 	// the same.
-	gaps    []gap
-	there   map[int64]bool
+	gaps  []gap
+	there map[int64]bool
+	// purged are the ids of archived tasks that have left Redis, as ranges in order.
+	purged  []store.Span
 	history history
 	// members are the tasks that say to which plan they belong, by plan.
 	members map[int64][]int64
@@ -97,7 +99,10 @@ func (a *auditor) begin(ctx context.Context) (err error) {
 	if err := a.readBuckets(ctx); err != nil {
 		return err
 	}
-	return a.readGaps(ctx)
+	if err := a.readGaps(ctx); err != nil {
+		return err
+	}
+	return a.readPurged(ctx)
 }
 
 // walk audits all ids but those that epochs left out.
@@ -108,7 +113,7 @@ func (a *auditor) walk(ctx context.Context) error {
 func (a *auditor) between(ctx context.Context, first, last int64) error {
 	ids := make([]int64, 0, chunk)
 	for id := first; id <= last; id++ {
-		if id = a.after(id); id > last {
+		if id = a.skip(id, last); id > last {
 			break
 		}
 		if ids = append(ids, id); len(ids) == chunk {
@@ -159,6 +164,8 @@ func (a *auditor) note(ctx context.Context, s *sight, problems []problem) error 
 		a.members[plan] = append(a.members[plan], s.ID)
 	}
 	switch {
+	case s.purged:
+		a.report.Account.Purged++
 	case s.setAside():
 		a.report.Account.SetAside++
 	case s.unwritten():

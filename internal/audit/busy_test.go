@@ -19,11 +19,11 @@ import (
 )
 
 // serve runs a server until it is stopped.
-func serve(t *testing.T, ns string) (stop func()) {
+func serve(t *testing.T, ns string, retention ...store.Retention) (stop func()) {
 	t.Helper()
 	srv, err := server.New(server.Options{
 		Name: "server", Store: worktest.Open(t, ns), Log: zerolog.Nop(), RoundDuration: 20 * time.Millisecond,
-		RepairInterval: 50 * time.Millisecond, WorkerTimeout: time.Second,
+		RepairInterval: 50 * time.Millisecond, WorkerTimeout: time.Second, Retention: retention,
 	})
 	if err != nil {
 		t.Fatal(err)

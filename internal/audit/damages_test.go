@@ -19,6 +19,9 @@ type damage struct {
 
 var damages = []damage{
 	{"no trace", "ok", Lost, [][]string{{"DEL", "%k"}, {"ZREM", "%n:succeeded", "%i"}}},
+	{"purged and listed", "archived", Balance, [][]string{{"ZADD", "%n:purged_ids", "%i", "%i"}, {"HSET", "%n:purged", "succeeded", "1"}}},
+	{"may go and is not archived", "ok", Index, [][]string{{"ZADD", "%n:archived:succeeded", "5", "%i"}}},
+	{"may go with another outcome", "archived", Index, [][]string{{"ZADD", "%n:archived:failed", "5", "%i"}}},
 	{"hash deleted", "ok", Damaged, [][]string{{"DEL", "%k"}}},
 	{"hash of another type", "open", Damaged, [][]string{{"DEL", "%k"}, {"SET", "%k", "x"}}},
 	{"half-written hash", "ok", Damaged, [][]string{{"HDEL", "%k", "start_after", "end_before"}}},

@@ -17,9 +17,11 @@ type sight struct {
 	adopted bool
 	// unlisted says that the bucket of the task is not on the list of buckets.
 	unlisted bool
-	now      statemachine.Time
-	grace    statemachine.Duration
-	history  *history
+	// purged says that it was archived and has left Redis.
+	purged  bool
+	now     statemachine.Time
+	grace   statemachine.Duration
+	history *history
 }
 
 // look reads tasks with what the audit needs of them.
@@ -38,11 +40,15 @@ func (a *auditor) look(ctx context.Context, ids []int64) ([]sight, error) {
 	if err := a.learnBuckets(ctx, found); err != nil {
 		return nil, err
 	}
+	if err := a.learnPurged(ctx, found); err != nil {
+		return nil, err
+	}
 	sights := make([]sight, len(found))
 	for i := range found {
 		sights[i] = sight{
 			Inspection: found[i], stamps: stamps[i], now: now, grace: a.grace, history: &a.history,
 			adopted: found[i].ID <= a.adopted, unlisted: !a.buckets[found[i].Bucket.Name()],
+			purged: found[i].Absent() && a.isPurged(found[i].ID),
 		}
 		if aside, ok := a.asides[found[i].ID]; ok {
 			sights[i].aside = &aside

@@ -46,9 +46,10 @@ func (a *auditor) eachMember(ctx context.Context, x store.Index, f func([]string
 // beyond compares ids with the newest one; that may have grown meanwhile.
 func (a *auditor) beyond(ctx context.Context, x store.Index, members []string) error {
 	last := a.report.TaskID
-	var found []int64
+	var found, all []int64
 	for _, text := range members {
 		id := x.IDOf(text)
+		all = append(all, id)
 		if id > last {
 			var err error
 			if last, err = a.store.LastID(ctx); err != nil {
@@ -66,6 +67,9 @@ func (a *auditor) beyond(ctx context.Context, x store.Index, members []string) e
 		}
 	}
 	a.report.Account.LeftOut -= int64(len(found))
+	if err := a.backFromGone(ctx, x, all); err != nil {
+		return err
+	}
 	return a.tasks(ctx, found)
 }
 

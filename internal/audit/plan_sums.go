@@ -34,18 +34,34 @@ func (p *planAudit) tallied() tallied {
 	return n
 }
 
+// addPurged adds those that have left Redis, which the plan has counted.
+func (n *tallied) addPurged(s *store.PlanSum) {
+	n.total, n.skipped = n.total+s.PurgedSkipped, n.skipped+s.PurgedSkipped
+	for end, gone := range s.PurgedEnded {
+		n.total += gone
+		n.ended[end] += gone
+		if end != statemachine.Succeeded {
+			n.bad += gone
+		}
+	}
+}
+
 // sums compares what a plan counts with its tasks, and with its state. Where tasks have ended meanwhile each sum must
 // lie between what it was before and after; where tasks were added meanwhile nothing is said about it.
 func (p *planAudit) sums(before, after *store.PlanSum) []Violation {
 	found := p.state(after)
-	if before.Listed != after.Listed {
-		p.a.remark(sprint(0, Plan, "plan %d grew all the time: what it counts was not compared; verify again", p.id))
+	if before.Listed != after.Listed || before.Purged != after.Purged {
+		p.a.remark(sprint(0, Plan, "plan %d grew, or its tasks left Redis, all the time: what it counts was not compared; verify again", p.id))
 		return found
 	}
-	if int64(len(p.tasks)) != after.Listed {
+	if int64(len(p.tasks))+p.gone != after.Listed {
 		return found // see belonging
 	}
+	if p.gone != after.Purged {
+		found = append(found, sprint(0, Plan, "plan %d counts %d tasks that have left Redis, and there are %d", p.id, after.Purged, p.gone))
+	}
 	n := p.tallied()
+	n.addPurged(after)
 	check := func(what string, counted, was, is int64) {
 		if counted < min(was, is) || counted > max(was, is) {
 			found = append(found, sprint(0, Plan, "plan %d counts %d %s, and there are %d", p.id, is, what, counted))

@@ -19,6 +19,8 @@ type planAudit struct {
 	ids   []int64
 	// names is how often the lists of dependants name a task.
 	names map[int64]int64
+	// gone is how many of its tasks have left Redis; these are not in tasks.
+	gone int64
 }
 
 // plans audits all plans: what they count, what each task waits for, and whether servers have on their lists what
@@ -35,8 +37,16 @@ func (a *auditor) plans(ctx context.Context) error {
 		a.report.Plans++
 		delete(a.members, id)
 	}
+	if len(a.members) > 0 {
+		if err := a.readPurged(ctx); err != nil {
+			return err
+		}
+	}
 	for _, id := range slices.Sorted(maps.Keys(a.members)) {
 		for _, task := range a.members[id] {
+			if a.isPurged(task) { // and the plan with it
+				continue
+			}
 			a.wrongPlan(sprint(task, Plan, "it belongs to plan %d, and there is no such plan", id))
 		}
 	}
@@ -89,7 +99,7 @@ func (a *auditor) plan(ctx context.Context, id int64) error {
 // listed only grows, and while it does not, what is left only shrinks.
 func still(before, after *store.PlanSum) bool {
 	return before.Listed == after.Listed && before.Left == after.Left && before.State == after.State &&
-		before.Growing == after.Growing && before.Growth == after.Growth
+		before.Purged == after.Purged && before.Growing == after.Growing && before.Growth == after.Growth
 }
 
 // read reads the whole plan, and what it counts before and after that.
@@ -98,7 +108,7 @@ func (p *planAudit) read(ctx context.Context) (before, after *store.PlanSum, err
 		return nil, nil, err
 	}
 	p.sum = before
-	p.tasks, p.names, p.ids = map[int64]*store.Planned{}, map[int64]int64{}, nil
+	p.tasks, p.names, p.ids, p.gone = map[int64]*store.Planned{}, map[int64]int64{}, nil, 0
 	for offset := 0; ; offset += chunk {
 		ids, err := p.a.store.PlanTasks(ctx, p.id, offset, chunk)
 		if err != nil {
@@ -111,7 +121,14 @@ func (p *planAudit) read(ctx context.Context) (before, after *store.PlanSum, err
 		if err != nil {
 			return nil, nil, err
 		}
+		if err := p.a.learnGone(ctx, found); err != nil {
+			return nil, nil, err
+		}
 		for i := range found {
+			if found[i].State == "" && p.a.isPurged(found[i].ID) {
+				p.gone++
+				continue
+			}
 			p.tasks[found[i].ID] = &found[i]
 			if err := p.readNames(ctx, &found[i]); err != nil {
 				return nil, nil, err
@@ -166,11 +183,11 @@ func (p *planAudit) readNames(ctx context.Context, t *store.Planned) error {
 // belonging compares the list of the plan with the tasks that say they belong to it.
 func (p *planAudit) belonging(sum *store.PlanSum) {
 	for _, id := range p.a.members[p.id] {
-		if p.tasks[id] == nil {
+		if p.tasks[id] == nil && !p.a.isPurged(id) {
 			p.a.wrongPlan(sprint(id, Plan, "it belongs to plan %d, which does not list it", p.id))
 		}
 	}
-	if n := int64(len(p.tasks)); n < sum.Listed && still(p.sum, sum) {
+	if n := int64(len(p.tasks)) + p.gone; n < sum.Listed && still(p.sum, sum) {
 		p.a.wrongPlan(sprint(0, Plan, "plan %d lists %d tasks, some of them twice, or what is no id", p.id, sum.Listed))
 	}
 }

@@ -90,6 +90,8 @@ type Account struct {
 	// and never written.
 	LeftOut   int64 `json:"left_out"`
 	Unwritten int64 `json:"unwritten"`
+	// Purged are archived tasks that have left Redis, as archive_retention says.
+	Purged int64 `json:"purged"`
 	// Missing are lost or damaged; each of them is a violation.
 	Missing int64 `json:"missing"`
 }

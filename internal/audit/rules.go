@@ -11,6 +11,8 @@ import (
 // problems are all rules that the task breaks, as it was seen.
 func (s *sight) problems() []problem {
 	switch {
+	case s.purged:
+		return nil
 	case s.unwritten():
 		return s.note(Unwritten, "the id was taken, and no task was ever recorded under it: harmless if a client in another language took it")
 	case s.setAside():

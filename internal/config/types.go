@@ -57,6 +57,9 @@ type Server struct {
 	HistoryFile string
 	// Events is how many events of tasks Redis keeps (default 10000; 0: none).
 	Events int
+	// ArchiveRetention says how long archived tasks stay in Redis, by outcome; those that are not named stay for ever (default:
+	// all do).
+	ArchiveRetention []Retention
 	// BatchSize is the largest number of tasks settled in one script (default 100).
 	BatchSize int
 	// RepairInterval is the time between two background passes that adopt

@@ -239,8 +239,22 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.SetQueue(ctx, store.DefaultQueue, func(q *route.Queue) error { return q.Set("threads", "9") })
 		return err
 	},
-	"Census":    func(ctx context.Context, st *store.Store) error { _, err := st.Census(ctx); return err },
-	"EventSpan": func(ctx context.Context, st *store.Store) error { _, _, err := st.EventSpan(ctx); return err },
+	"Outdated": func(ctx context.Context, st *store.Store) error {
+		_, _, _, err := st.Outdated(ctx, store.PurgeTurn{By: "s", For: time.Second}, nil, 1, nil)
+		return err
+	},
+	"Purge": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Purge(ctx, []store.Outgoing{{ID: 99, Outcome: statemachine.Failed}})
+		return err
+	},
+	"Retain":      func(ctx context.Context, st *store.Store) error { _, err := st.Retain(ctx, []int64{1}, 1); return err },
+	"KeepIndex":   func(ctx context.Context, st *store.Store) error { _, _, err := st.KeepIndex(ctx); return err },
+	"PurgedSpans": func(ctx context.Context, st *store.Store) error { _, _, err := st.PurgedSpans(ctx, 1, 2); return err },
+	"PurgedAll":   func(ctx context.Context, st *store.Store) error { _, err := st.PurgedAll(ctx); return err },
+	"PurgedCount": func(ctx context.Context, st *store.Store) error { _, err := st.PurgedCount(ctx); return err },
+	"SomeSpans":   func(ctx context.Context, st *store.Store) error { _, _, err := st.SomeSpans(ctx, 1, 2); return err },
+	"Census":      func(ctx context.Context, st *store.Store) error { _, err := st.Census(ctx); return err },
+	"EventSpan":   func(ctx context.Context, st *store.Store) error { _, _, err := st.EventSpan(ctx); return err },
 	"Events": func(ctx context.Context, st *store.Store) error {
 		_, err := st.Events(ctx, "", 1)
 		return err

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
@@ -17,6 +18,8 @@ type Census struct {
 	Listed map[statemachine.State]int64
 	// Aside are the ids that were set aside.
 	Aside []int64
+	// Purged is how many archived tasks have left Redis.
+	Purged int64
 }
 
 // Census counts ids and sets at one moment. What the sets list beyond the ids
@@ -25,9 +28,10 @@ func (s *Store) Census(ctx context.Context) (Census, error) {
 	all := statemachine.States()
 	sizes := make([]*redis.IntCmd, len(all))
 	var last *redis.StringCmd
-	var aside *redis.StringSliceCmd
+	var aside, purged *redis.StringSliceCmd
 	_, err := s.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		last, aside = p.Get(ctx, s.keys.taskID()), p.HKeys(ctx, s.keys.setAside())
+		purged = p.HVals(ctx, s.keys.purged())
 		for i, st := range all {
 			sizes[i] = p.ZCard(ctx, s.keys.state(st))
 		}
@@ -40,6 +44,10 @@ func (s *Store) Census(ctx context.Context) (Census, error) {
 	a.Opened, _ = last.Int64()
 	for _, text := range aside.Val() {
 		a.Aside = append(a.Aside, idOf(text))
+	}
+	for _, text := range purged.Val() {
+		n, _ := strconv.ParseInt(text, 10, 64)
+		a.Purged += n
 	}
 	for i, st := range all {
 		a.Listed[st] = sizes[i].Val()

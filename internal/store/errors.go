@@ -18,6 +18,8 @@ var (
 	ErrHistory = errors.New("redis has lost changes that it had acknowledged")
 	// ErrNotFound means there is no task with that id.
 	ErrNotFound = errors.New("no such task")
+	// ErrPurged means a task was archived and has left Redis since. It comes as a *[PurgedError], which matches ErrNotFound as well.
+	ErrPurged = errors.New("the task has left Redis")
 	// ErrDamaged means a task's hash is missing or does not hold what it must.
 	// Daemons log it, set the task aside and go on.
 	ErrDamaged = errors.New("damaged task")

@@ -55,6 +55,8 @@ func KeyFunctions(namespace string) map[string]string {
 		"suspects": k.suspects(), "rules": k.rules(), "events": k.events(), "epochs": k.epochs(),
 		"plan_id": k.planID(), "plans": k.plans(), "plan:<id>": k.plan(7), "plan_tasks:<id>": k.planTasks(7), "freed:<id>": k.freed(7),
 		"dependants:<id>": k.dependants(7), "stuck:<id>": k.stuck(7), "draining": k.draining(), "growth:<id>": k.growth(7),
+		"archived:<outcome>": k.archivedAs("failed"), "keepers": k.keepers(), "kept:<keeper>": k.kept("p7"), "purged": k.purged(),
+		"purged_ids": k.purgedIDs(),
 	}
 }
 

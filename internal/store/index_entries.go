@@ -22,6 +22,8 @@ const (
 	IndexReady IndexKind = "ready" // open tasks, of a bucket
 	IndexHeld  IndexKind = "held"  // rounds, of a worker's sessions
 	IndexStop  IndexKind = "stop"  // rounds that a worker is to stop
+	// IndexArchived is archived tasks that may go, of an outcome.
+	IndexArchived IndexKind = "archived"
 	// IndexState is a state set; only what is no id does not belong there.
 	IndexState IndexKind = "state"
 )
@@ -29,7 +31,7 @@ const (
 // Index is one such set.
 type Index struct {
 	Kind IndexKind
-	// Of is the name of the bucket, worker or state; empty for IndexDue.
+	// Of is the name of the bucket, worker, outcome or state; empty for IndexDue.
 	Of string
 }
 
@@ -59,6 +61,9 @@ func (s *Store) Indices(ctx context.Context) ([]Index, error) {
 	workers := slices.Concat(registered.Val(), leased.Val())
 	slices.Sort(workers)
 	all := []Index{{Kind: IndexDue}}
+	for _, outcome := range statemachine.Outcomes() {
+		all = append(all, Index{IndexArchived, string(outcome)})
+	}
 	for _, b := range buckets {
 		all = append(all, Index{IndexReady, b.Name()})
 	}
@@ -108,6 +113,8 @@ func (s *Store) indexKey(x Index) string {
 		return s.keys.held(x.Of)
 	case IndexStop:
 		return s.keys.stop(x.Of)
+	case IndexArchived:
+		return s.keys.archivedAs(statemachine.State(x.Of))
 	case IndexState:
 		return s.keys.state(statemachine.State(x.Of))
 	default:

@@ -79,7 +79,7 @@ func TestStrays(t *testing.T) {
 	}
 }
 
-// TestIndices: due, each bucket on the list, and two of each worker.
+// TestIndices: due, those of archived tasks, each bucket on the list, and two of each worker.
 func TestIndices(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
@@ -90,7 +90,12 @@ func TestIndices(t *testing.T) {
 	for _, x := range all {
 		names = append(names, x.String())
 	}
-	if want := []string{"due", "ready:default:::0", "ready:default:::7", "held:w", "stop:w"}; err != nil || !slices.Equal(names, want) {
+	want := []string{"due"}
+	for _, outcome := range statemachine.Outcomes() {
+		want = append(want, "archived:"+string(outcome))
+	}
+	want = append(want, "ready:default:::0", "ready:default:::7", "held:w", "stop:w")
+	if err != nil || !slices.Equal(names, want) {
 		t.Errorf("%v, %v, want %v", names, err, want)
 	}
 }

@@ -176,7 +176,10 @@ func (k keys) planTasks(id int64) string { return k.prefix + "plan_tasks:" + str
 func (k keys) freed(id int64) string     { return k.prefix + "freed:" + strconv.FormatInt(id, 10) }
 
 // growth is a hash: the steps of a plan that are opened once the lines of a result are known, and how far they are.
-func (k keys) growth(plan int64) string { return k.prefix + "growth:" + strconv.FormatInt(plan, 10) }
+func (k keys) growth(plan int64) string { return k.growthPrefix() + strconv.FormatInt(plan, 10) }
+
+// growthPrefix is the declared prefix from which purge builds the key of a plan that becomes known inside the script.
+func (k keys) growthPrefix() string { return k.prefix + "growth:" }
 
 // dependants is a list of the tasks that wait for a task, stuck those of them that hold while their plan does.
 func (k keys) dependants(id int64) string {
@@ -196,6 +199,22 @@ func (k keys) planning() []any {
 		k.prefix + "stuck:", k.draining(), k.wakeServer(),
 	}
 }
+
+// archivedAs is a sorted set of the archived tasks of an outcome, while there is a retention; score: when it was archived.
+// Scripts make it of the set of archived tasks and the outcome.
+func (k keys) archivedAs(outcome statemachine.State) string {
+	return k.state(statemachine.Archived) + ":" + string(outcome)
+}
+
+// keepers is a sorted set of what keeps archived tasks that are to go: p<plan> or t<task>; score: when to look at it next. kept is
+// the sorted set of the ids that one of them keeps.
+func (k keys) keepers() string           { return k.prefix + "keepers" }
+func (k keys) kept(keeper string) string { return k.prefix + "kept:" + keeper }
+
+// purged is a hash: outcome to how many archived tasks are gone. purgedIDs is a sorted set of their ids as ranges: the first of
+// each, and as its score the last.
+func (k keys) purged() string    { return k.prefix + "purged" }
+func (k keys) purgedIDs() string { return k.prefix + "purged_ids" }
 
 // suspects is the set of the nodes that fail, or are set aside.
 func (k keys) suspects() string { return k.prefix + "suspects" }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/tdf-go/tdf/statemachine"
@@ -40,9 +41,18 @@ func (c *openCall) add(spec *Spec) error {
 		c.queues = append(c.queues, q)
 	}
 	key, how := c.identity(spec)
-	c.tasks = append(c.tasks, c.buckets.index(spec.Bucket), flag(spec.Held != ""), spec.StartAfter, deadline, key, how, len(values))
+	c.tasks = append(c.tasks, c.buckets.index(spec.Bucket), flag(spec.Held != ""), spec.StartAfter, deadline, key, how,
+		replayed(spec), len(values))
 	c.tasks = append(c.tasks, values...)
 	return c.needs(spec)
+}
+
+// replayed is the id of the task that is replayed, as text.
+func replayed(spec *Spec) string {
+	if spec.ReplayOf > 0 {
+		return strconv.FormatInt(spec.ReplayOf, 10)
+	}
+	return ""
 }
 
 // identity is the place of the key that says whether the task is there already.

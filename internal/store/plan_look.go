@@ -151,6 +151,10 @@ type PlanSum struct {
 	// retried; Freed how many are to be moved, and Draining that the servers are to do so.
 	Bad, Listed, Freed int64
 	Draining           bool
+	// Purged is how many of its tasks have left Redis, with those that were retried; PurgedEnded and PurgedSkipped are how the
+	// others of them had ended.
+	Purged, PurgedSkipped int64
+	PurgedEnded           map[statemachine.State]int64
 	// Kept says that there are steps to be opened later, and Growth that the servers are to look at them.
 	Kept, Growth bool
 }
@@ -177,7 +181,12 @@ func (s *Store) PlanSum(ctx context.Context, id int64) (*PlanSum, error) {
 	if sum.State == "" {
 		return nil, noPlan(id)
 	}
-	sum.Bad, _ = strconv.ParseInt(fields["bad"], 10, 64)
+	number := func(field string) int64 { n, _ := strconv.ParseInt(fields[field], 10, 64); return n }
+	sum.Bad, sum.Purged, sum.PurgedSkipped = number("bad"), number("purged"), number("purged:skipped")
+	sum.PurgedEnded = map[statemachine.State]int64{}
+	for _, end := range statemachine.Outcomes() {
+		sum.PurgedEnded[end] = number("purged:" + string(end))
+	}
 	return sum, nil
 }
 

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -60,14 +59,14 @@ func isStamp(name string) bool {
 }
 
 // Task reads one task whole. It returns an error matching [ErrNotFound] if
-// there is none; a damaged one comes with its Err set.
+// there is none, and [ErrPurged] if it was purged; a damaged one comes with its Err set.
 func (s *Store) Task(ctx context.Context, id int64) (*Task, error) {
 	tasks, err := s.Tasks(ctx, []int64{id})
 	if err != nil {
 		return nil, err
 	}
 	if tasks[0] == nil {
-		return nil, fmt.Errorf("task %d: %w", id, ErrNotFound)
+		return nil, s.absent(ctx, id)
 	}
 	return tasks[0], nil
 }

@@ -24,9 +24,11 @@ const clockScript = "scripts/lib/now.lua"
 const (
 	typesLib = "types" // guards against keys of another type
 	logLib   = "log"
-	lightLib = "light"
-	slotsLib = "slots"
-	plansLib = "plans"
+	// retentionLib says what keeps archived tasks.
+	retentionLib = "retention"
+	lightLib     = "light"
+	slotsLib     = "slots"
+	plansLib     = "plans"
 )
 
 // scriptInfo says what a script needs beside now() and the history, and whether
@@ -86,6 +88,9 @@ var scriptList = map[string]scriptInfo{
 	"epoch":     {libs: []string{typesLib}, writes: true, bare: true, relieves: true},
 	"arrive":    {writes: true, bare: true},
 	"flush":     {writes: true, relieves: true, flushes: true},
+	"outdated":  {libs: []string{typesLib, retentionLib}, writes: true, relieves: true},
+	"purge":     {libs: []string{typesLib, retentionLib}, writes: true, relieves: true},
+	"retain":    {libs: []string{typesLib, retentionLib}, writes: true},
 	"load":      {libs: []string{lightLib}},
 	"inspect":   {libs: []string{lightLib}},
 	"workers":   {},

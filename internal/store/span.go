@@ -15,13 +15,38 @@ type Span struct {
 }
 
 // Spans are the ids from first to last among which there may be tasks, in order. It
-// leaves out what epochs left out and nobody is known to have got.
+// leaves out what epochs left out and nobody is known to have got, and what was purged.
 func (s *Store) Spans(ctx context.Context, first, last int64) ([]Span, error) {
 	epochs, err := s.Epochs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return spansOf(epochs, first, last), nil
+	var spans []Span
+	for from := first; ; {
+		some, upTo, err := s.some(ctx, epochs, from, last)
+		spans = append(spans, some...)
+		if err != nil || upTo >= last {
+			return spans, err
+		}
+		from = upTo + 1
+	}
+}
+
+// SomeSpans is the beginning of [Store.Spans], up to some id: as much as one call reads, however fragmented the ids are.
+func (s *Store) SomeSpans(ctx context.Context, first, last int64) (spans []Span, upTo int64, err error) {
+	epochs, err := s.Epochs(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	return s.some(ctx, epochs, first, last)
+}
+
+func (s *Store) some(ctx context.Context, epochs []Epoch, first, last int64) (spans []Span, upTo int64, err error) {
+	purged, upTo, err := s.PurgedSpans(ctx, first, last)
+	if err != nil {
+		return nil, 0, err
+	}
+	return without(spansOf(epochs, first, upTo), purged), upTo, nil
 }
 
 func spansOf(epochs []Epoch, first, last int64) (spans []Span) {
@@ -50,9 +75,9 @@ func (s *Store) NewestID(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	spans, err := s.Spans(ctx, 1, last)
+	epochs, err := s.Epochs(ctx)
 	newest := int64(0)
-	for _, span := range spans {
+	for _, span := range spansOf(epochs, 1, last) {
 		if !span.Lost {
 			newest = span.Last
 		}

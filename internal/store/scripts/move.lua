@@ -41,7 +41,7 @@ end
 local nsets = tonumber(ARGV[27])
 local buckets = args()
 local firsttask = 4 + nsets + 2 * #buckets
-local wake, filled, ended = {}, {}, false
+local wake, filled, ended, retention = {}, {}, false, nil
 
 local function read()
   local m = {id = arg(), from = arg(), to = arg(), round = arg(), nextround = arg(), fenced = arg() == '1',
@@ -217,6 +217,10 @@ local function index(m, start)
     filled[buckets[m.bucket]] = true
     -- Who waits must learn of a start that is sooner than all he knows.
     if start <= clock or redis.call('ZRANGE', KEYS[k - 1], 0, 0)[1] == member then wake[KEYS[k]] = true end
+  end
+  if m.to == 'archived' then
+    retention = retention or redis.call('HGET', KEYS[1], 'retention') or ''
+    if retention ~= '' then redis.pcall('ZADD', sets[m.to] .. ':' .. m.from, stamp, m.id) end -- see lib/retention.lua
   end
   if m.wake == 'server' then wake[KEYS[3]] = true end
   if m.wake == 'ended' or m.wake == 'archived' then ended = true end

@@ -11,7 +11,7 @@
 -- then the number of buckets, followed by their names
 -- ARGV[.] number of queues that must exist, followed by their names
 -- then for each task: index of its bucket, '1' if it is held, start_after, end_before (or ''),
---   which of the keys says that it is there ('' or number, from 1), 'key' or 'retry', number of field values, fields and values,
+--   which of the keys says that it is there ('' or number, from 1), 'key' or 'retry', the id of a task that it replays or '', number of field values, fields and values,
 --   number of tasks it needs, each as id or @index of one before it, and 'success', 'any' or 'failure'
 -- Returns {{id, '1' if it was there}...}; or {'no queue', name}, or {'no task', index from 1} for one that is to be
 -- repeated and is not there, or {'plan', what is wrong (lib/planned.lua), ...}, and nothing changes. Sent again with the same request: the same ids,
@@ -57,7 +57,7 @@ if wrong then return wrong end
 local stamp = now()
 local tasks, made, fresh = {}, {}, 0
 for i = 1, tonumber(ARGV[3]) do
-  local t = {bucket = tonumber(arg()), held = arg() == '1', start = arg(), deadline = arg(), key = tonumber(arg()), how = arg()}
+  local t = {bucket = tonumber(arg()), held = arg() == '1', start = arg(), deadline = arg(), key = tonumber(arg()), how = arg(), replays = arg()}
   t.values, t.needs = args(), args()
   if t.key then
     local key = KEYS[firstkey + t.key]
@@ -120,6 +120,15 @@ local function add(v, field, value)
   v[#v + 1] = value
 end
 
+-- replayed tells a task that another one runs a round of it again, and needs it until it is archived itself.
+local function replayed(key, by)
+  local t = redis.pcall('HMGET', key, 'state', 'replayed_by', 'rev')
+  if t.err or not t[1] then return end
+  local others = t[2] and t[2] ~= '' and t[2] .. ' ' or ''
+  if #others > 200 then others = string.match(string.sub(others, -200), ' (.*)$') end
+  redis.call('HSET', key, 'replayed_by', others .. by, 'rev', string.format('%d', following(t[3])))
+end
+
 -- write makes one task. Where it waits, its score is its start_after if one was given, also
 -- one in the past, else now: from then on it is in line.
 local function write(t, text)
@@ -144,6 +153,7 @@ local function write(t, text)
   elseif t.key then
     redis.call('SET', KEYS[firstkey + t.key], text, 'EX', ARGV[6])
   end
+  if t.replays ~= '' then replayed(ARGV[1] .. t.replays, text) end
 end
 
 local answer, texts, id = {}, {}, first - 1

@@ -1,8 +1,8 @@
 -- strays(take) finds members of an index that do not belong there, by what the tasks themselves say, and takes
 -- them out if it is to. A task whose key is of another type is damaged: it is set aside with all its entries.
 --
--- KEYS[1] meta   KEYS[2] the index: due, ready:<bucket>, held:<worker>, stop:<worker> or a state
--- ARGV[1] task key prefix   ARGV[2] which: due, ready, held, stop or state   ARGV[3] name of the worker
+-- KEYS[1] meta   KEYS[2] the index: due, ready:<bucket>, held:<worker>, stop:<worker>, archived:<outcome> or a state
+-- ARGV[1] task key prefix   ARGV[2] which: due, ready, held, stop, archived or state   ARGV[3] name of the worker, or the outcome
 -- ARGV[4], ARGV[5] states of tasks that are open, and that run
 -- ARGV[6..10] queue, env, labels, priority and resources of the bucket   then members
 -- Returns the members that are there and do not belong there; in a state, those that are no id.
@@ -38,10 +38,11 @@ local function belongs(member)
   if not id then return false end
   if kind == 'state' then return true end
   local key = ARGV[1] .. id
-  local t = redis.pcall('HMGET', key, 'state', 'round', 'queue', 'env', 'labels', 'priority', 'resources', 'cancel_requested')
+  local t = redis.pcall('HMGET', key, 'state', 'round', 'queue', 'env', 'labels', 'priority', 'resources', 'cancel_requested', 'outcome')
   if t.err then return true end
   if kind == 'due' then return lasting[t[1]] end
   if kind == 'ready' then return waits(t) end
+  if kind == 'archived' then return t[1] == 'archived' and t[9] == ARGV[3] end
   return runs(t, key)
 end
 

@@ -1,0 +1,153 @@
+package store
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Retention says how long archived tasks of an outcome are kept in Redis.
+type Retention struct {
+	Outcome statemachine.State
+	// Age is how long after it was archived a task goes; 0 for never.
+	Age time.Duration
+	// Most is how many there may be, of which the newest stay; negative for any number.
+	Most int64
+}
+
+// keeperPause is after how many seconds what keeps archived tasks is looked at again.
+const keeperPause = 60
+
+// Outdated are archived tasks of one outcome that are to go.
+type Outdated struct {
+	Outcome statemachine.State
+	// Due is how many there are of them beyond those that were skipped, Oldest when the oldest of all was archived.
+	Due    int64
+	Oldest statemachine.Time
+	// IDs are the first of them.
+	IDs []int64
+}
+
+// PurgeTurn is who sees to it that archived tasks go: one server at a time, so that none does it for nothing.
+type PurgeTurn struct {
+	// By is a name without spaces that no other has; For is how long it stays the one after each call, in whole seconds.
+	By  string
+	For time.Duration
+}
+
+// Outdated says which archived tasks are to go, the oldest of each outcome first, at most so many in all, and at what time of
+// Redis. skip is how many of each outcome the caller knows already. mine is false while it is the turn of another.
+func (s *Store) Outdated(
+	ctx context.Context, turn PurgeTurn, rules []Retention, most int, skip map[statemachine.State]int64,
+) (found []Outdated, now statemachine.Time, mine bool, err error) {
+	k := s.keys
+	args := append([]any{turn.By, int64(turn.For / time.Second), most, k.kept(""), keeperPause}, k.planning()...)
+	for _, r := range rules {
+		age, count := "", ""
+		if r.Age > 0 {
+			age = strconv.FormatFloat(r.Age.Seconds(), 'f', 6, 64)
+		}
+		if r.Most >= 0 {
+			count = strconv.FormatInt(r.Most, 10)
+		}
+		args = append(args, string(r.Outcome), age, count, skip[r.Outcome])
+	}
+	r, err := s.runList(ctx, "outdated", []string{k.meta(), k.state(statemachine.Archived), k.keepers()}, args...)
+	if err != nil || r.text(1) == "" {
+		return nil, r.time(0), false, err
+	}
+	for i, rule := range rules {
+		o := r.list(2 + i)
+		one := Outdated{Outcome: rule.Outcome, Due: o.number(0), Oldest: o.time(1)}
+		for _, text := range o.list(2).texts() {
+			one.IDs = append(one.IDs, idOf(text))
+		}
+		found = append(found, one)
+	}
+	return found, r.time(0), true, nil
+}
+
+// Outgoing is an archived task that is to go, as it was read.
+type Outgoing struct {
+	ID      int64
+	Rev     int64
+	Outcome statemachine.State
+}
+
+// Purged says what became of an archived task that was to go.
+type Purged int
+
+// What may become of it. Only a task that stays as PurgeChanged may be there to be asked for again at once.
+const (
+	PurgeChanged Purged = -2 // it has changed since it was read
+	PurgeStray   Purged = 0  // it is not archived with that outcome, or not there at all
+	PurgeDone    Purged = 1  // it is gone
+	PurgeBefore  Purged = 2  // it was gone before
+	PurgeKept    Purged = 3  // something needs it
+)
+
+// Purge removes archived tasks from Redis with everything that is theirs, and counts them. One that was changed since it was read
+// stays, and so does one that is needed: by a plan that is not over, or by a task that repeats it and is not archived. At most
+// [PurgePage] a call. The answers are in the order of the tasks.
+func (s *Store) Purge(ctx context.Context, tasks []Outgoing) ([]Purged, error) {
+	k := s.keys
+	keys := append(make([]string, 0, 9+4*len(tasks)),
+		k.meta(), k.state(statemachine.Archived), k.due(), k.follow(), k.handling(), k.purged(), k.purgedIDs(), k.keepers(), k.plans())
+	args := append([]any{k.kept(""), keeperPause, k.growthPrefix()}, k.planning()...)
+	for _, t := range tasks {
+		keys = append(keys, k.task(t.ID), k.live(t.ID), k.dependants(t.ID), k.stuck(t.ID))
+		args = append(args, t.ID, t.Rev, string(t.Outcome))
+	}
+	r, err := s.runList(ctx, "purge", keys, args...)
+	answers := make([]Purged, len(r))
+	for i := range r {
+		answers[i] = Purged(r.number(i))
+	}
+	return answers, err
+}
+
+// PurgePage is how many tasks one call of [Store.Purge] takes: Redis is blocked for about a millisecond.
+const PurgePage = 50
+
+// Retain puts archived tasks into the index of those that may go, as far as they belong there and are not in it, and returns how
+// many it put there. upTo, if above 0, is the id up to which all archived tasks are in it then.
+func (s *Store) Retain(ctx context.Context, ids []int64, upTo int64) (int64, error) {
+	k, mark := s.keys, ""
+	if upTo > 0 {
+		mark = strconv.FormatInt(upTo, 10)
+	}
+	args := append(make([]any, 0, 3+len(ids)), k.taskPrefix(), k.kept(""), mark)
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	v, err := s.run(ctx, "retain", []string{k.meta(), k.state(statemachine.Archived)}, args...)
+	n, _ := v.(int64)
+	return n, err
+}
+
+// KeepIndex makes all clients note which archived tasks may go, from now on, and returns the ids that were archived
+// before and are not noted yet: those above from, up to to.
+func (s *Store) KeepIndex(ctx context.Context) (from, to int64, err error) {
+	last, err := s.LastID(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	var fields *redis.SliceCmd
+	err = s.pipelined(ctx, "retention", func(p redis.Pipeliner) {
+		p.HSetNX(ctx, s.keys.meta(), "retention", last)
+		fields = p.HMGet(ctx, s.keys.meta(), "retained", "retention")
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	number := func(i int) int64 {
+		text, _ := fields.Val()[i].(string)
+		n, _ := strconv.ParseInt(text, 10, 64)
+		return n
+	}
+	return number(0), number(1), nil
+}

@@ -1,0 +1,27 @@
+-- Retention: which archived tasks go, and what keeps one. Those that may go are in a sorted set for each outcome, beside the set of
+-- archived ones: <archived>:<outcome>. Those that something keeps are in a sorted set for each keeper instead: p<plan>, a plan that is not
+-- over, or t<id>, a task that repeats it and is not archived. p is what Go declares (keys.planning, see lib/plans.lua).
+
+-- keeps(p, keeper) says whether something still keeps what it has kept. What is not there keeps nothing.
+local function keeps(p, keeper)
+  local kind, id = string.sub(keeper, 1, 1), string.sub(keeper, 2)
+  if kind == 't' then
+    local state = redis.pcall('HGET', p[1] .. id, 'state')
+    return type(state) == 'string' and state ~= 'archived'
+  end
+  local t = redis.pcall('HMGET', p[2] .. id, 'state', 'left')
+  if t.err or not t[1] then return false end
+  local over = t[1] == 'completed' or t[1] == 'failed' or t[1] == 'cancelled'
+  return not over or (tonumber(t[2] or '') or 0) > 0
+end
+
+-- keepers(plan, retried, replayed) are those that may keep a task, by these fields of it.
+local function keepers(plan, retried, replayed)
+  local all = {}
+  if plan and plan ~= '' then all[1] = 'p' .. plan end
+  for id in string.gmatch((retried or '') .. ' ' .. (replayed or ''), '%d+') do all[#all + 1] = 't' .. id end
+  return all
+end
+
+-- outcomes are the ends a task can be archived with.
+local outcomes = {succeeded = true, failed = true, expired = true, timed_out = true, cancelled = true, terminated = true, orphaned = true}
