@@ -14,10 +14,9 @@ import (
 // [ErrPurged] and [ErrNotFound].
 type PurgedError struct{ ID int64 }
 
-// Error names the task and where it may be.
+// Error names the task.
 func (e *PurgedError) Error() string {
-	return fmt.Sprintf("task %d was archived, and has left Redis by the archive_retention of the servers: "+
-		"it is in the segments of their archive_dir, if they have one", e.ID)
+	return fmt.Sprintf("task %d was archived, and has left Redis by the archive_retention of the servers", e.ID)
 }
 
 // Is reports whether the target is one of the errors that it matches.
