@@ -339,3 +339,15 @@ func TestHoldOfAHeldPlan(t *testing.T) {
 		t.Errorf("the task is %s, want blocked", state)
 	}
 }
+
+// Who interrupts a wait is named, also where that cuts a call to Redis short.
+func TestWaitPlanSaysWhatEndedIt(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("interrupted")
+	cancel(why)
+	if _, err := m.WaitPlan(ctx, 1, nil); !errors.Is(err, why) || errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want %v", err, why)
+	}
+}

@@ -30,9 +30,10 @@ func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*Plan)) (*
 				report(p)
 			}
 			last = p
+		case ctx.Err() != nil: // why it ended is said below, also where a call was cut short
 		case !errors.Is(err, ErrUnreachable):
 			return last, err
-		case ctx.Err() == nil:
+		default:
 			redis.Failed(err) // the pause between two looks is longer
 		}
 		if last != nil && last.State.Over() && last.Left <= 0 {
