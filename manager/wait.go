@@ -48,7 +48,7 @@ func (m *Manager) Wait(ctx context.Context, ids []int64, report func(Progress)) 
 	w := waiter{m: m, states: map[int64]statemachine.State{}, births: map[int64]string{}}
 	redis := link.NewSlog(m.log)
 	if err := w.begin(ctx, ids); err != nil {
-		return Progress{}, err
+		return Progress{}, waitEnded(ctx, err)
 	}
 	changes, stop := m.store.Watch(ctx)
 	defer stop()
@@ -58,9 +58,10 @@ func (m *Manager) Wait(ctx context.Context, ids []int64, report func(Progress)) 
 		switch {
 		case err == nil:
 			redis.Answered()
+		case ctx.Err() != nil: // why it ended is said below, also where a call was cut short
 		case !errors.Is(err, ErrUnreachable):
 			return w.snapshot(), err
-		case ctx.Err() == nil:
+		default:
 			redis.Failed(err) // the pause between two looks is longer
 		}
 		if changed && report != nil {
@@ -70,9 +71,17 @@ func (m *Manager) Wait(ctx context.Context, ids []int64, report func(Progress)) 
 			return w.snapshot(), nil
 		}
 		if !m.untilChange(ctx, changes, 10*time.Since(began)) {
-			return w.snapshot(), fmt.Errorf("wait: %w", context.Cause(ctx))
+			return w.snapshot(), waitEnded(ctx, nil)
 		}
 	}
+}
+
+// waitEnded is why waiting has ended: of ctx, whoever ended that, also where a call was cut short by it.
+func waitEnded(ctx context.Context, err error) error {
+	if ctx.Err() == nil || errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return fmt.Errorf("wait: %w", context.Cause(ctx))
 }
 
 // waitPoll is how often Wait looks where it is told of no change.

@@ -64,6 +64,35 @@ func TestWaitForSome(t *testing.T) {
 	}
 }
 
+// Who interrupts a wait is named, also where that cuts a call to Redis short: when it begins, and while it looks.
+func TestWaitSaysWhatEndedIt(t *testing.T) {
+	t.Parallel()
+	ns, srv := redistest.Namespace(t), redistest.Shared(t)
+	proxy := srv.Proxy(t)
+	host, port, _ := cutAddr(proxy.Addr())
+	m := newManager(t, ns, WithSettings("redis.host="+host, "redis.port="+port))
+	mustOpen(t, m, 2, spec())
+	srv.Do(t, "HSET", ns+":task:1", "state", "running") // its progress is asked for with a second call
+	why := errors.New("interrupted")
+	for when, field := range map[string]string{"when it begins": "0:blocked", "while it looks": "outcome"} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		proxy.HaltBefore(func(args []string) bool {
+			if slices.Contains(args, field) {
+				cancel(why)
+			}
+			return false
+		})
+		for _, ids := range [][]int64{{1, 2}, nil} {
+			if _, err := m.Wait(ctx, ids, nil); !errors.Is(err, why) || errors.Is(err, context.Canceled) {
+				t.Errorf("%s: %v, want %v", when, err, why)
+			}
+		}
+	}
+	if _, err := m.Wait(t.Context(), []int64{99}, nil); !errors.Is(err, ErrNotFound) {
+		t.Errorf("%v, want %v", err, ErrNotFound)
+	}
+}
+
 func TestReading(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
