@@ -14,8 +14,8 @@ type OpenOption func(*submission)
 
 // WithRequestKey names the submission for 24 hours: given again, with the same
 // tasks, it returns the ids of the first time and opens nothing twice, also
-// where the first time was cut short. Without it a key is made up, which
-// covers replies lost on the way.
+// where the first time was cut short. Without it, or with an empty one, a key is
+// made up, which covers replies lost on the way.
 func WithRequestKey(key string) OpenOption {
 	return func(s *submission) { s.key = key }
 }
@@ -37,6 +37,9 @@ type Opened struct {
 // [ErrUnreachable]. It matches [ErrNoQueue] if the task's queue is not there.
 func (m *Manager) Open(ctx context.Context, spec Spec, opts ...OpenOption) (int64, error) {
 	sub := m.newSubmission(opts)
+	if sub.made {
+		sub.life = store.LoneRequest // an error does not tell the key
+	}
 	complete, err := sub.complete(ctx, &spec)
 	if err != nil {
 		return 0, fmt.Errorf("open: %w", err)

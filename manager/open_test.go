@@ -51,6 +51,38 @@ func TestOpenWithDefaults(t *testing.T) {
 	}
 }
 
+// A request whose key nobody can give again is not remembered for a day: who opens one by one leaves one with each task.
+func TestHowLongRequestsAreRemembered(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		open func(m *Manager) error
+		want time.Duration
+	}{
+		"one":                   {func(m *Manager) error { _, err := m.Open(t.Context(), spec()); return err }, time.Hour},
+		"one with a key":        {func(m *Manager) error { _, err := m.Open(t.Context(), spec(), WithRequestKey("k")); return err }, 24 * time.Hour},
+		"one with an empty key": {func(m *Manager) error { _, err := m.Open(t.Context(), spec(), WithRequestKey("")); return err }, time.Hour},
+		// A *SubmissionError tells the key.
+		"all": {func(m *Manager) error { _, err := m.OpenAll(t.Context(), slices.Values([]Spec{spec()})); return err }, 24 * time.Hour},
+	} {
+		ns, srv := redistest.Namespace(t), redistest.Shared(t)
+		for range 2 {
+			if err := c.open(newManager(t, ns)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		keys, _ := srv.Do(t, "KEYS", ns+":request:*").([]any)
+		for _, key := range keys {
+			seconds, _ := srv.Do(t, "TTL", key.(string)).(int64)
+			if d := c.want - time.Duration(seconds)*time.Second; d < 0 || d > 10*time.Minute {
+				t.Errorf("%s: remembered for %d s, want %s", name, seconds, c.want)
+			}
+		}
+		if want := map[bool]int{true: 1, false: 2}[name == "one with a key"]; len(keys) != want {
+			t.Errorf("%s: %v, want %d requests", name, keys, want)
+		}
+	}
+}
+
 // A02: ids are distinct and without gaps, whoever opens.
 func TestOpenFromManyClients(t *testing.T) {
 	t.Parallel()

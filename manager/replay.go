@@ -30,7 +30,7 @@ func (m *Manager) Replay(ctx context.Context, id int64, round int, opts ...Chang
 	if err != nil || c.dry {
 		return 0, err
 	}
-	opened, err := m.openBatch(ctx, store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{spec}})
+	opened, err := m.openBatch(ctx, store.OpenRequest{Key: store.NewToken(), Life: store.LoneRequest, Specs: []store.Spec{spec}})
 	if err != nil {
 		return 0, fmt.Errorf("replay of task %d: %w", id, err)
 	}

@@ -147,7 +147,7 @@ func (r *retrier) open(ctx context.Context, all []repeat) error {
 	for i := range all {
 		specs[i] = all[i].spec
 	}
-	opened, err := r.m.openUnlessBusy(ctx, store.OpenRequest{Key: store.NewToken(), Specs: specs, Plan: all[0].plan})
+	opened, err := r.m.openUnlessBusy(ctx, store.OpenRequest{Key: store.NewToken(), Life: store.LoneRequest, Specs: specs, Plan: all[0].plan})
 	switch {
 	case err == nil:
 		for i, o := range opened {

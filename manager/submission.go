@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
 )
@@ -12,6 +13,8 @@ import (
 type submission struct {
 	m        *Manager
 	key      string
+	made     bool          // the key is made up
+	life     time.Duration // of the requests, 0 for the usual one
 	progress func(done int)
 	size     int
 	batch    []store.Spec
@@ -34,9 +37,12 @@ type openAnswer struct {
 }
 
 func (m *Manager) newSubmission(opts []OpenOption) *submission {
-	s := &submission{m: m, key: store.NewToken(), progress: func(int) {}, size: m.batchSize()}
+	s := &submission{m: m, progress: func(int) {}, size: m.batchSize()}
 	for _, opt := range opts {
 		opt(s)
+	}
+	if s.key == "" {
+		s.key, s.made = store.NewToken(), true
 	}
 	return s
 }
@@ -100,7 +106,7 @@ func (s *submission) send(ctx context.Context) {
 	if len(s.batch) == 0 {
 		return
 	}
-	req := store.OpenRequest{Key: fmt.Sprintf("%s:%d", s.key, len(s.opened)), Specs: s.batch, KeyTTL: KeyLife, Plan: s.plan}
+	req := store.OpenRequest{Key: fmt.Sprintf("%s:%d", s.key, len(s.opened)), Specs: s.batch, KeyTTL: KeyLife, Plan: s.plan, Life: s.life}
 	f := &flight{s.batch, make(chan openAnswer, 1)}
 	go func() {
 		opened, err := s.m.openBatch(ctx, req)

@@ -16,6 +16,10 @@ const MaxOpen = 1000
 // any repetition by a client, and a person who runs a command again.
 const requestTTL = 24 * time.Hour
 
+// LoneRequest is an [OpenRequest.Life] for a key that nobody can give again but the call that has made it up: a client repeats a
+// call for seconds. A project that opens its tasks one by one leaves one such key for each.
+const LoneRequest = time.Hour
+
 // NewToken returns a text no other process makes: for requests and claims.
 func NewToken() string { return rand.Text()[:16] }
 
@@ -25,6 +29,8 @@ type OpenRequest struct {
 	// it returns the ids of the first time and opens nothing. Required.
 	Key   string
 	Specs []Spec
+	// Life is how long the request is remembered; 0 for 24 hours.
+	Life time.Duration
 	// KeyTTL is how long the keys of the specs are remembered; 0 for 7 days.
 	KeyTTL time.Duration
 	// Plan is the plan that all of them belong to, 0 for none.
@@ -71,7 +77,7 @@ func (s *Store) OpenAll(ctx context.Context, req OpenRequest) ([]Opened, error) 
 			return nil, fmt.Errorf("open: task %d of the request: %w", i, err)
 		}
 	}
-	r, err := s.runList(ctx, "open", call.allKeys(req.Key), call.args(len(req.Specs), req.KeyTTL)...)
+	r, err := s.runList(ctx, "open", call.allKeys(req.Key), call.args(&req)...)
 	if err != nil {
 		return nil, err
 	}

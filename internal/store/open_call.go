@@ -87,12 +87,16 @@ func (c *openCall) allKeys(request string) []string {
 	}, c.buckets.keys(k), c.keys)
 }
 
-func (c *openCall) args(n int, ttl time.Duration) []any {
+func (c *openCall) args(req *OpenRequest) []any {
+	ttl, life, n := req.KeyTTL, req.Life, len(req.Specs)
 	if ttl <= 0 {
 		ttl = submissionTTL
 	}
+	if life <= 0 {
+		life = requestTTL
+	}
 	args := []any{
-		c.store.keys.taskPrefix(), int(requestTTL.Seconds()), n, string(statemachine.Open), Protocol,
+		c.store.keys.taskPrefix(), int(life.Seconds()), n, string(statemachine.Open), Protocol,
 		int64(ttl.Seconds()), string(statemachine.Blocked), c.store.keys.rules(), planText(c.plan),
 	}
 	args = append(append(args, c.store.keys.planning()...), c.grow.args(c.store.keys, c.plan, n)...)
