@@ -6,28 +6,15 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/bench/frame"
 )
 
-func main() {
-	store.Silence()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	cancel()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "compare:", err)
-		os.Exit(1)
-	}
-}
+func main() { frame.Main("compare", run) }
 
 // run measures, writes the tables to out and into the files that the options name, and its progress to progress.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
@@ -44,8 +31,10 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, o.limit, fmt.Errorf("-limit=%s is over", o.limit))
-	defer cancel()
+	return frame.Within(ctx, o.limit, func(ctx context.Context) error { return measureAndConclude(ctx, o, before, out, progress) })
+}
+
+func measureAndConclude(ctx context.Context, o options, before *Results, out, progress io.Writer) error {
 	dir, err := os.MkdirTemp("", "tdf-compare-")
 	if err != nil {
 		return fmt.Errorf("directory for the runs: %w", err)
@@ -94,7 +83,7 @@ func conclude(o options, before, now *Results, out io.Writer) error {
 		}
 	}
 	if o.json != "" {
-		if err := now.write(o.json); err != nil {
+		if err := frame.WriteJSON(o.json, now); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tdf-go/tdf/bench/frame"
 )
 
 // sizes are what a later check repeats.
@@ -87,13 +89,12 @@ func parse(args []string, usage io.Writer) (options, error) {
 }
 
 func (o *options) validate() error {
-	for name, value := range map[string]int{
+	err := frame.AtLeastOne(map[string]int{
 		"rounds": o.Rounds, "slots": o.Slots, "programs": o.Programs, "handlers": o.Handlers, "rate": o.Rate,
 		"latencies": o.Latencies, "workers": o.Workers, "worker-slots": o.WorkerSlots,
-	} {
-		if value < 1 {
-			return fmt.Errorf("-%s=%d: must be at least 1", name, value)
-		}
+	})
+	if err != nil {
+		return err
 	}
 	for _, name := range o.Tables {
 		if !slices.Contains(tableNames(), name) {

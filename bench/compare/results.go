@@ -87,11 +87,3 @@ func readResults(file string) (*Results, error) {
 	}
 	return &r, nil
 }
-
-func (r *Results) write(file string) error {
-	text, err := json.MarshalIndent(r, "", "\t")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(text, '\n'), 0o600)
-}

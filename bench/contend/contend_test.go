@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tdf-go/tdf/bench/frametest"
 	"github.com/tdf-go/tdf/internal/proctest"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/wait"
@@ -22,23 +23,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// build makes the daemons.
-func build(t *testing.T) string {
-	t.Helper()
-	bin := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/tdf-server", "../../cmd/tdf-worker")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return bin
-}
-
 func TestTDFRefuses(t *testing.T) {
 	t.Parallel()
 	srv, dir := redistest.Start(t), t.TempDir()
 	script := filepath.Join(dir, "run.sh")
 	proctest.WriteProgram(t, script, "#!/bin/sh\necho nonsense\n", 0o755)
-	c := TDF{Bin: build(t), Dir: dir, Redis: srv.Addr(), Script: script, Workers: 1, Slots: 1, Containment: "auto"}
+	c := TDF{Bin: frametest.Build(t), Dir: dir, Redis: srv.Addr(), Script: script, Workers: 1, Slots: 1, Containment: "auto"}
 	if _, err := c.run(t.Context(), 2); err == nil || !strings.Contains(err.Error(), `output "nonsense\n"`) {
 		t.Errorf("output that is wrong: %v", err)
 	}

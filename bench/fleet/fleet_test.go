@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"io"
 	"math"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/tdf-go/tdf/bench/frametest"
 	"github.com/tdf-go/tdf/bench/redisd"
 )
 
@@ -29,15 +29,11 @@ func TestWholeProgram(t *testing.T) {
 	if err := run(t.Context(), args, &out, t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range []string{
+	frametest.Matches(t, out.String(),
 		`5 workers of 2 slots, 1 servers, 1 managers, 2 queues; 1ms of delay each way`,
 		`\| commands a second \| -?\d+\.\d\d \|`, `\| connections \| [1-9]\.\d \|`,
 		`\| 0s \| \d+ \| - \| \d+ \|`, `\| 2ms \| \d+ \| \d+ % \| \d+ \|`, `\| \d+ / 15 / \d+ \| [01]\.\d{3} \|`,
-	} {
-		if !regexp.MustCompile(row).MatchString(out.String()) {
-			t.Errorf("no %s in\n%s", row, out.String())
-		}
-	}
+	)
 }
 
 // Each task of a row is done by one worker, and counted.
@@ -112,13 +108,8 @@ func TestJain(t *testing.T) {
 
 func TestBadOptions(t *testing.T) {
 	t.Parallel()
-	for args, says := range map[string]string{
+	frametest.Refuses(t, run, map[string]string{
 		"-workers=0": "-workers=0: must be at least 1", "-work=1s,soon": `"soon" is no time`, "-work=-1s": `"-1s" is no time`,
 		"-delay=-1s": "-delay=-1s", "-watch=0s": "-watch=0s", "-workers=1000000000": "open files are needed", "-limit=1ns": "-limit=1ns is over",
-	} {
-		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard)
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want %q", args, err, says)
-		}
-	}
+	})
 }

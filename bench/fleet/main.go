@@ -7,29 +7,15 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/bench/frame"
 )
 
-func main() {
-	store.Silence()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	cancel()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "fleet:", err)
-		os.Exit(1)
-	}
-}
+func main() { frame.Main("fleet", run) }
 
 // run measures and writes the tables to out and its progress to progress.
-func run(ctx context.Context, args []string, out, progress io.Writer) (err error) {
+func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	o, err := parse(args, progress)
 	if err != nil {
 		return err
@@ -37,19 +23,15 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	if err := raiseFiles(o.files()); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, o.limit, fmt.Errorf("-limit=%s is over", o.limit))
-	defer cancel()
-	f, err := gather(ctx, o, progress)
-	if err == nil {
-		err = f.measure()
-		err = errors.Join(err, f.close())
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err != nil {
+	return frame.Within(ctx, o.limit, func(ctx context.Context) error {
+		f, err := gather(ctx, o, progress)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.measure(), f.close()); err != nil {
+			return err
+		}
+		_, err = io.WriteString(out, f.tables())
 		return err
-	}
-	_, err = io.WriteString(out, f.tables())
-	return err
+	})
 }

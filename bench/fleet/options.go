@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/bench/frame"
 )
 
 // options say what to measure.
@@ -51,12 +53,11 @@ func parse(args []string, usage io.Writer) (options, error) {
 }
 
 func (o *options) check() error {
-	for name, value := range map[string]int{
+	err := frame.AtLeastOne(map[string]int{
 		"workers": o.workers, "slots": o.slots, "servers": o.servers, "managers": o.managers, "queues": o.queues, "tasks": o.tasks,
-	} {
-		if value < 1 {
-			return fmt.Errorf("-%s=%d: must be at least 1", name, value)
-		}
+	})
+	if err != nil {
+		return err
 	}
 	if o.delay < 0 || o.watch <= 0 {
 		return fmt.Errorf("-delay=%s -watch=%s: must not be negative, and -watch not 0", o.delay, o.watch)

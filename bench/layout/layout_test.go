@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tdf-go/tdf/bench/frametest"
 	"github.com/tdf-go/tdf/bench/redisd"
 )
 
@@ -223,9 +224,7 @@ func TestMedians(t *testing.T) {
 
 func TestBadFlags(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"-tasks", "0"}, {"-rounds", "-1"}, {"-batch", "501"}, {"-batch", "x"}} {
-		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
-			t.Errorf("%v: accepted", args)
-		}
-	}
+	frametest.Refuses(t, run, map[string]string{
+		"-tasks=0": "-tasks=0: must be at least 1", "-rounds=-1": "-rounds=-1", "-batch=501": "-batch=501: must be at most 500", "-batch=x": "flag -batch",
+	})
 }

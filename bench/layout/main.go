@@ -8,24 +8,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/tdf-go/tdf/bench/frame"
 )
 
-func main() {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	cancel()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "layout:", err)
-		os.Exit(1)
-	}
-}
+func main() { frame.Main("layout", run) }
 
 // run parses the arguments, measures, writes the tables to out and its progress to progress.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
@@ -37,10 +27,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	for name, value := range map[string]int{"tasks": *tasks, "rounds": *rounds, "batch": *batch} {
-		if value < 1 {
-			return fmt.Errorf("-%s=%d: must be at least 1", name, value)
-		}
+	if err := frame.AtLeastOne(map[string]int{"tasks": *tasks, "rounds": *rounds, "batch": *batch}); err != nil {
+		return err
 	}
 	if *batch > 500 {
 		return fmt.Errorf("-batch=%d: must be at most 500, a script cannot unpack more values safely", *batch)

@@ -6,27 +6,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/bench/frame"
 )
 
-func main() {
-	store.Silence()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	cancel()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "plans:", err)
-		os.Exit(1)
-	}
-}
+func main() { frame.Main("plans", run) }
 
 // run measures and writes the tables to out and its progress to progress.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
@@ -34,9 +19,11 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, o.limit, fmt.Errorf("-limit=%s is over", o.limit))
-	defer cancel()
-	f, err := measure(ctx, o, progress)
+	var f *figures
+	err = frame.Within(ctx, o.limit, func(ctx context.Context) (err error) {
+		f, err = measure(ctx, o, progress)
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/tdf-go/tdf/bench/frame"
 )
 
 // options say what to measure.
@@ -47,12 +49,11 @@ func (o *options) slowFrom() time.Duration {
 }
 
 func (o *options) check() error {
-	for name, value := range map[string]int{
+	err := frame.AtLeastOne(map[string]int{
 		"tasks": o.tasks, "layer": o.layer, "needs": o.needs, "slices": o.slices, "servers": o.servers, "workers": o.workers, "slots": o.slots,
-	} {
-		if value < 1 {
-			return fmt.Errorf("-%s=%d: must be at least 1", name, value)
-		}
+	})
+	if err != nil {
+		return err
 	}
 	if o.needs > o.layer {
 		return fmt.Errorf("-needs=%d: a layer has %d tasks", o.needs, o.layer)

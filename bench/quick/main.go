@@ -7,26 +7,15 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/tdf-go/tdf/bench/contend"
+	"github.com/tdf-go/tdf/bench/frame"
 )
 
-func main() {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	cancel()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "quick:", err)
-		os.Exit(1)
-	}
-}
+func main() { frame.Main("quick", run) }
 
 // run measures and writes the tables to out and its progress to progress.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/tdf-go/tdf/bench/frame"
 )
 
 // options say what to measure and where.
@@ -52,10 +54,9 @@ func parse(args []string, usage io.Writer) (options, error) {
 }
 
 func (o *options) check() error {
-	for name, value := range map[string]int{"tasks": o.tasks, "rounds": o.rounds, "parallel": o.parallel, "waiting": o.waiting} {
-		if value < 1 {
-			return fmt.Errorf("-%s=%d: must be at least 1", name, value)
-		}
+	err := frame.AtLeastOne(map[string]int{"tasks": o.tasks, "rounds": o.rounds, "parallel": o.parallel, "waiting": o.waiting})
+	if err != nil {
+		return err
 	}
 	if known := []string{allTables, systemsTable, containmentTable, claimsTable}; !slices.Contains(known, o.table) {
 		return fmt.Errorf("-table=%s: use one of %s", o.table, strings.Join(known, ", "))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tdf-go/tdf/bench/contend"
+	"github.com/tdf-go/tdf/bench/frametest"
 	"github.com/tdf-go/tdf/bench/stats"
 	"github.com/tdf-go/tdf/internal/proctest"
 	"github.com/tdf-go/tdf/internal/shim"
@@ -20,33 +20,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// build makes the daemons.
-func build(t *testing.T) string {
-	t.Helper()
-	bin := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/tdf-server", "../../cmd/tdf-worker")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return bin
-}
-
 func TestWholeProgram(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	args := []string{"-tasks", "30", "-rounds", "1", "-parallel", "2", "-bin", build(t), "-peers", "../peers"}
+	args := []string{"-tasks", "30", "-rounds", "1", "-parallel", "2", "-bin", frametest.Build(t), "-peers", "../peers"}
 	if err := run(t.Context(), args, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range []string{
+	frametest.Has(t, out.String(),
 		"| xargs -P2 |", "| asynq, sh run.sh |", "| asynq, handler does nothing |",
 		"| TDF, workers x slots 1x2, auto |", "| TDF, workers x slots 2x1, auto |", "| of xargs -P2 | of asynq, sh run.sh |",
 		"| Go, contains nothing |", "| shim, group |", "| xargs -P2 in CPU time |",
-	} {
-		if !strings.Contains(out.String(), row) {
-			t.Errorf("no row %q in:\n%s", row, out.String())
-		}
-	}
+	)
 }
 
 func TestUnreachableRedis(t *testing.T) {
@@ -65,11 +50,7 @@ func TestClaimsTable(t *testing.T) {
 	if err := run(t.Context(), args, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range []string{"| behind 4 that fit nobody |", "| behind 2000 that fit nobody |"} {
-		if !strings.Contains(out.String(), row) {
-			t.Errorf("no row %q in\n%s", row, out.String())
-		}
-	}
+	frametest.Has(t, out.String(), "| behind 4 that fit nobody |", "| behind 2000 that fit nobody |")
 }
 
 // All ways to start the program give the same, and a wrong output is an error.
@@ -126,9 +107,8 @@ func TestMedianAndRatios(t *testing.T) {
 
 func TestBadFlags(t *testing.T) {
 	t.Parallel()
-	for _, flag := range []string{"-tasks=0", "-rounds=0", "-parallel=-1", "-tasks=x", "-table=x", "-containment=x"} {
-		if err := run(t.Context(), []string{flag}, io.Discard, io.Discard); err == nil {
-			t.Errorf("%s: accepted", flag)
-		}
-	}
+	frametest.Refuses(t, run, map[string]string{
+		"-tasks=0": "-tasks=0: must be at least 1", "-rounds=0": "-rounds=0", "-parallel=-1": "-parallel=-1", "-tasks=x": "flag -tasks",
+		"-table=x": "-table=x: use one of", "-containment=x": "-containment=x: use some of",
+	})
 }

@@ -6,27 +6,13 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/bench/frame"
 )
 
-func main() {
-	store.Silence()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	cancel()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "size:", err)
-		os.Exit(1)
-	}
-}
+func main() { frame.Main("size", run) }
 
 // run measures the parts that were asked for and writes their tables to out and its progress to progress.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
@@ -34,17 +20,16 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, o.limit, fmt.Errorf("-limit=%s is over", o.limit))
-	defer cancel()
+	return frame.Within(ctx, o.limit, func(ctx context.Context) error { return o.parts(ctx, out, progress) })
+}
+
+func (o *options) parts(ctx context.Context, out, progress io.Writer) error {
 	for _, part := range parts() {
 		if !o.wants(part.name) {
 			continue
 		}
 		_, _ = fmt.Fprintf(progress, "%s\n", part.name)
-		table, err := part.measure(ctx, o, progress)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+		table, err := part.measure(ctx, *o, progress)
 		if err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tdf-go/tdf/bench/frame"
 )
 
 // options say what to measure.
@@ -57,13 +59,12 @@ func parse(args []string, usage io.Writer) (options, error) {
 func (o *options) wants(part string) bool { return slices.Contains(o.only, part) }
 
 func (o *options) check() error {
-	for name, value := range map[string]int{
+	err := frame.AtLeastOne(map[string]int{
 		"tasks": o.tasks, "fill": o.fill, "few": o.few, "many": o.many, "slice": o.slice,
 		"rounds": o.rounds, "slots": o.slots, "idlers": o.idlers,
-	} {
-		if value < 1 {
-			return fmt.Errorf("-%s=%d: must be at least 1", name, value)
-		}
+	})
+	if err != nil {
+		return err
 	}
 	if o.few > o.many {
 		return fmt.Errorf("-few=%d: more than -many=%d", o.few, o.many)

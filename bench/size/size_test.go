@@ -2,12 +2,11 @@ package main
 
 import (
 	"bytes"
-	"io"
-	"regexp"
-	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/tdf-go/tdf/bench/frametest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,26 +22,17 @@ func TestWholeProgram(t *testing.T) {
 	if err := run(t.Context(), args, &out, t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range []string{
+	frametest.Matches(t, out.String(),
 		`\| shipped redis\.conf \| \d+ \|`, `\| defaults of Redis \| \d+ \|`, `\| hash as it is \| \d+ \|`, `\| index as a list \| \d+ \|`,
 		`\| 100 \| \d+ \| \d+-\d+ \| 1\.00 \|`, `\| 200 \| \d+ \| \d+-\d+ \| \d+\.\d\d \|`,
 		`\| 200 \| -?\d+\.\d\d % \|`, `\| commands a second \| -?\d+\.\d\d \|`,
-	} {
-		if !regexp.MustCompile(row).MatchString(out.String()) {
-			t.Errorf("no %s in\n%s", row, out.String())
-		}
-	}
+	)
 }
 
 func TestBadOptions(t *testing.T) {
 	t.Parallel()
-	for args, says := range map[string]string{
+	frametest.Refuses(t, run, map[string]string{
 		"-tasks=0": "-tasks=0: must be at least 1", "-few=7 -many=6": "-few=7: more than -many=6", "-watch=0s": "-watch=0s",
 		"-only=memory,disk": `no part "disk"`, "-limit=1ns -only=forms": "-limit=1ns is over",
-	} {
-		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard)
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want %q", args, err, says)
-		}
-	}
+	})
 }
