@@ -99,6 +99,11 @@ bench-fleet: ## 1,000 workers on one Redis: speed, fairness, what an idle one co
 	@scripts/setup-test.sh
 	@go run ./bench/fleet $(ARGS)
 
+.PHONY: bench-flow
+bench-flow: ## memory of Redis while 2,000,000 tasks flow through it and few are kept (ARGS="-tasks 200000": less)
+	@scripts/setup-test.sh
+	@go run ./bench/flow $(ARGS)
+
 .PHONY: mutate
 mutate: ## plant defects one at a time; each must turn a test red
 	@scripts/setup-test.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the Go benchmarks of the path of a task once each (store, settling, archiving, starting a program), so that they do not rot.
+# Runs the Go benchmarks of the path of a task once each (store, settling, archiving, leaving Redis, starting a program), so that they do not rot.
 # What they measure that way means nothing, so it is shown only if one fails. With the race detector, as the tests: then
 # both are compiled once.
 set -euo pipefail

@@ -104,14 +104,14 @@ func (s *Site) Gather(ctx context.Context) (context.Context, *Crew) {
 	return c.ctx, c
 }
 
-// Server adds a server.
-func (c *Crew) Server(name string) error {
+// Server adds a server with this retention, or none.
+func (c *Crew) Server(name string, retention ...store.Retention) error {
 	st, err := c.site.Dial(c.site.Redis.Socket())
 	if err != nil {
 		return err
 	}
 	c.closers = append(c.closers, st.Close)
-	srv, err := server.New(server.Options{Name: name, Store: st, Log: zerolog.Nop()})
+	srv, err := server.New(server.Options{Name: name, Store: st, Log: zerolog.Nop(), Retention: retention})
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

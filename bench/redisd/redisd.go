@@ -148,14 +148,31 @@ func (s *Server) Memory(ctx context.Context) (float64, error) {
 }
 
 func (s *Server) info(ctx context.Context, section, name string) (float64, error) {
-	text, err := s.DB.Info(ctx, section).Result()
+	figures, err := s.Figures(ctx, section)
 	if err != nil {
-		return 0, fmt.Errorf("INFO %s: %w", section, err)
+		return 0, err
 	}
-	for line := range strings.SplitSeq(text, "\r\n") {
-		if value, ok := strings.CutPrefix(line, name+":"); ok {
-			return strconv.ParseFloat(value, 64)
+	value, there := figures[name]
+	if !there {
+		return 0, fmt.Errorf("INFO %s has no %s", section, name)
+	}
+	return value, nil
+}
+
+// Figures are the numbers of some sections of INFO, by name.
+func (s *Server) Figures(ctx context.Context, sections ...string) (map[string]float64, error) {
+	figures := map[string]float64{}
+	for _, section := range sections {
+		text, err := s.DB.Info(ctx, section).Result()
+		if err != nil {
+			return nil, fmt.Errorf("INFO %s: %w", section, err)
+		}
+		for line := range strings.SplitSeq(text, "\r\n") {
+			name, value, _ := strings.Cut(line, ":")
+			if n, err := strconv.ParseFloat(value, 64); err == nil {
+				figures[name] = n
+			}
 		}
 	}
-	return 0, fmt.Errorf("INFO %s has no %s", section, name)
+	return figures, nil
 }

@@ -2,7 +2,10 @@ package store_test
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
@@ -54,6 +57,48 @@ func BenchmarkArchive(b *testing.B) {
 		b.ResetTimer()
 		benchmarkMove(b, sp, statemachine.Succeeded, statemachine.Manager, statemachine.Archive, size)
 	})
+}
+
+// BenchmarkPurge includes asking which tasks are to go, and reading them, as the server does; of 100 it removes [store.PurgePage] a call.
+func BenchmarkPurge(b *testing.B) {
+	bySize(b, func(b *testing.B, sp *storetest.Space, size int) {
+		if _, _, err := sp.Store.KeepIndex(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		benchmarkOpen(b, sp, b.N, 100)
+		benchmarkReport(b, sp, benchmarkClaim(b, sp, b.N, 100), 100)
+		benchmarkMove(b, sp, statemachine.Executed, statemachine.Server, statemachine.Settle, 100)
+		benchmarkMove(b, sp, statemachine.Succeeded, statemachine.Manager, statemachine.Archive, 100)
+		b.ResetTimer()
+		benchmarkPurge(b, sp, b.N, size)
+	})
+}
+
+func benchmarkPurge(b *testing.B, sp *storetest.Space, n, size int) {
+	b.Helper()
+	turn := store.PurgeTurn{By: "bench", For: time.Hour}
+	rules := []store.Retention{{Outcome: statemachine.Succeeded, Most: 0}}
+	for n > 0 {
+		found, _, _, err := sp.Store.Outdated(b.Context(), turn, rules, size, nil)
+		if err != nil || len(found) != 1 || found[0].Due != int64(n) {
+			b.Fatalf("%d tasks are to go: %+v, %v", n, found, err)
+		}
+		fields, err := sp.Store.Fields(b.Context(), found[0].IDs, "rev")
+		if err != nil {
+			b.Fatal(err)
+		}
+		tasks := make([]store.Outgoing, len(fields))
+		for i, id := range found[0].IDs {
+			rev, _ := strconv.ParseInt(fields[i]["rev"], 10, 64)
+			tasks[i] = store.Outgoing{ID: id, Rev: rev, Outcome: statemachine.Succeeded}
+		}
+		for page := range slices.Chunk(tasks, store.PurgePage) {
+			if _, err := sp.Store.Purge(b.Context(), page); err != nil {
+				b.Fatal(err)
+			}
+		}
+		n -= len(tasks)
+	}
 }
 
 func bySize(b *testing.B, run func(*testing.B, *storetest.Space, int)) {

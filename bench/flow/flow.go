@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/tdf-go/tdf/bench/crew"
+	"github.com/tdf-go/tdf/internal/audit"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/timing"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/worker"
+)
+
+const program = "flow"
+
+// flow is one run.
+type flow struct {
+	o        options
+	progress io.Writer
+	site     *crew.Site
+	crew     *crew.Crew
+	opener   *manager.Manager
+	ctx      context.Context //nolint:containedctx // the life of the crew
+	began    time.Time
+	opened   int          // tasks so far
+	ran      atomic.Int64 // calls of the handler
+	samples  []sample
+	warm     int              // the first sample after the warm-up; that many if there is none
+	kinds    map[string]*kind // what lay in Redis, see survey
+	ended    sample           // when all tasks were archived
+	// At the end: how many tasks that succeeded are left, how many ranges of ids have left Redis, what verify says.
+	left, ranges int64
+	report       audit.Report
+}
+
+// gather starts the daemons.
+func gather(ctx context.Context, o options, progress io.Writer) (*flow, error) {
+	settings := []string{o.conf}
+	if o.aof {
+		settings = append(settings, "--appendonly", "yes")
+	}
+	site, err := crew.NewSite(ctx, settings...)
+	if err != nil {
+		return nil, err
+	}
+	f := &flow{o: o, progress: progress, site: site, kinds: map[string]*kind{}}
+	f.ctx, f.crew = site.Gather(ctx)
+	if err := f.start(); err != nil {
+		return nil, errors.Join(err, f.close())
+	}
+	return f, nil
+}
+
+func (f *flow) close() error {
+	err := f.crew.Stop()
+	if f.opener != nil {
+		err = errors.Join(err, f.opener.Close())
+	}
+	return errors.Join(err, f.site.Close())
+}
+
+func (f *flow) start() (err error) {
+	if f.opener, err = f.site.Manager(f.ctx, "opener", "manager.batch_size="+strconv.Itoa(f.o.batch)); err != nil {
+		return err
+	}
+	return errors.Join(
+		f.crew.Server("server", f.o.retention()...),
+		f.crew.Worker(crew.Hand{Name: "worker", Slots: f.o.slots, Handlers: map[string]worker.Handler{program: f.handle}}),
+		f.crew.Archiver("manager"),
+	)
+}
+
+// fails is the input of a task that shall fail.
+const fails = "fail"
+
+var errAsked = errors.New("it was asked to fail")
+
+func (f *flow) handle(_ context.Context, j *worker.Job) error {
+	f.ran.Add(1)
+	if j.Input == fails {
+		return errAsked
+	}
+	_, err := io.WriteString(j.Stdout, "done\n")
+	return err
+}
+
+// pollEvery is how often the benchmark looks how many tasks wait.
+const pollEvery = 20 * time.Millisecond
+
+// measure opens tasks so that enough wait, and looks at Redis from time to time; then it lets all of them end.
+func (f *flow) measure() error {
+	f.began = time.Now()
+	next := int64(f.o.every)
+	for f.opened < f.o.tasks && time.Since(f.began) < f.o.opening {
+		c, err := f.site.Store.Census(f.ctx)
+		if err != nil {
+			return f.failed(err)
+		}
+		if archived(c) >= next {
+			if err := f.look(); err != nil {
+				return f.failed(err)
+			}
+			next += int64(f.o.every)
+		}
+		if c.Listed[statemachine.Open] < int64(f.o.backlog) {
+			err = f.open(min(f.o.batch, f.o.tasks-f.opened))
+		} else {
+			timing.Pause(f.ctx, pollEvery)
+		}
+		if err != nil || f.ctx.Err() != nil {
+			return f.failed(err)
+		}
+	}
+	return f.failed(f.finish())
+}
+
+// failed is why the run ends: of a daemon that has failed, that.
+func (f *flow) failed(err error) error {
+	if f.ctx.Err() != nil {
+		return context.Cause(f.ctx)
+	}
+	return err
+}
+
+// archived is how many tasks are, or were.
+func archived(c store.Census) int64 { return c.Listed[statemachine.Archived] + c.Purged }
+
+func (f *flow) open(n int) error {
+	ids, err := f.opener.OpenAll(f.ctx, f.specs(n))
+	f.opened += len(ids)
+	return err
+}
+
+func (f *flow) specs(n int) iter.Seq[manager.Spec] {
+	return func(yield func(manager.Spec) bool) {
+		for i := range n {
+			spec := manager.Spec{Program: program, Source: "rsync:/flow", Input: "task " + strconv.Itoa(f.opened+i), MaxFails: new(0)}
+			if (f.opened+i)%f.o.failing == 0 {
+				spec.Input = fails
+			}
+			if !yield(spec) {
+				return
+			}
+		}
+	}
+}
+
+// finish waits until all tasks are archived and no more are left of those that succeeded than shall be, and accounts for each.
+func (f *flow) finish() (err error) {
+	if err := f.survey(atEnd); err != nil {
+		return err
+	}
+	if err := f.await(func(c store.Census) bool { return archived(c) == int64(f.opened) }); err != nil {
+		return err
+	}
+	if f.ended, err = f.sample(); err != nil {
+		return err
+	}
+	succeeded := f.site.Key("archived:" + string(statemachine.Succeeded))
+	err = f.await(func(store.Census) bool {
+		f.left, err = f.site.Redis.DB.ZCard(f.ctx, succeeded).Result()
+		return err != nil || f.left <= int64(f.o.keep)
+	})
+	if err != nil {
+		return err
+	}
+	if f.ranges, err = f.site.Redis.DB.ZCard(f.ctx, f.site.Key("purged_ids")).Result(); err != nil {
+		return err
+	}
+	f.report, err = audit.Verify(f.ctx, f.site.Store)
+	return err
+}
+
+func (f *flow) await(so func(store.Census) bool) error {
+	for timing.Pause(f.ctx, pollEvery) {
+		c, err := f.site.Store.Census(f.ctx)
+		if err != nil || so(c) {
+			return err
+		}
+	}
+	return fmt.Errorf("%d tasks opened: %w", f.opened, context.Cause(f.ctx))
+}
