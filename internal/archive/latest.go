@@ -1,0 +1,91 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+)
+
+// Key tells tasks apart: ids begin again when a namespace was flushed.
+type Key struct {
+	ID      int64
+	Created string
+}
+
+// Key is that of the task.
+func (h *Head) Key() Key { return Key{h.ID, h.Created} }
+
+// Latest calls visit for each task once, with the record that counts, in the order of [Reader.Each]. It reads everything twice, and
+// three times if any id is there more than once: memory is two bits for each id, and about a hundred bytes for each task whose id
+// comes more than once.
+func (r *Reader) Latest(ctx context.Context, visit func(*Entry) error) error {
+	all, err := r.segments()
+	if err != nil {
+		return err
+	}
+	var once, again IDs
+	err = r.pass(ctx, all, r.Damaged, func(e *Entry) error {
+		if !once.Add(e.ID) {
+			again.Add(e.ID)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	quiet := func(*DamageError) {} // it was told
+	best := map[Key]version{}
+	if again.Len() > 0 {
+		err = r.pass(ctx, all, quiet, func(e *Entry) error {
+			if v, there := best[e.Key()]; again.Has(e.ID) && (!there || v.rev < e.Rev) {
+				best[e.Key()] = version{e.Rev, e.at}
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return r.pass(ctx, all, quiet, func(e *Entry) error {
+		if again.Has(e.ID) && best[e.Key()].at != e.at {
+			return nil
+		}
+		return visit(e)
+	})
+}
+
+// version is the record of a task that counts.
+type version struct {
+	rev int64
+	at  position
+}
+
+// Find returns all tasks with an id, each with the record that counts, the one that was opened last first.
+func (r *Reader) Find(ctx context.Context, id int64) ([]Record, error) {
+	one := *r
+	one.Wants = func(first, last int64) bool { return first <= id && id <= last }
+	found := map[Key]Record{}
+	err := one.Each(ctx, func(e *Entry) error {
+		if old, there := found[e.Key()]; e.ID != id || there && old.Rev >= e.Rev {
+			return nil
+		}
+		record, err := e.Record()
+		if err != nil {
+			r.Damaged(&DamageError{Path: e.File, Problem: "has a record that cannot be read: " + err.Error(), Remedy: restoreRemedy})
+			return nil //nolint:nilerr // it was told
+		}
+		found[e.Key()] = record
+		return nil
+	})
+	return newestFirst(found), err
+}
+
+// newestFirst sorts tasks by when they were opened.
+func newestFirst(found map[Key]Record) []Record {
+	all := slices.Collect(maps.Values(found))
+	slices.SortFunc(all, func(a, b Record) int {
+		return cmp.Or(cmp.Compare(moment(b.Created), moment(a.Created)), cmp.Compare(b.Created, a.Created))
+	})
+	return all
+}
