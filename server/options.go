@@ -56,6 +56,10 @@ type Options struct {
 
 	// Retention says how long archived tasks stay in Redis, each outcome once; those of others stay for ever.
 	Retention []store.Retention
+	// ArchiveDir is where these tasks are written before they leave Redis; empty for nowhere. It needs Retention.
+	ArchiveDir string
+	// Version is that of the program, for the manifests there.
+	Version string
 
 	// after replaces time.After in tests.
 	after func(time.Duration) <-chan time.Time
@@ -65,6 +69,7 @@ type Options struct {
 func FromConfig(c config.Server) Options {
 	return Options{
 		Retention:     retentionOption(c.ArchiveRetention),
+		ArchiveDir:    c.ArchiveDir,
 		RoundDuration: c.RoundDuration, TimeoutGrace: c.TimeoutGrace, WorkerTimeout: c.WorkerTimeout,
 		BatchSize: c.BatchSize, RepairInterval: c.RepairInterval, RepairBatch: c.RepairBatch,
 		Quarantine: c.Quarantine, QuarantineProbe: c.QuarantineProbe, HistoryFile: c.HistoryFile, Events: eventsOption(c.Events),
@@ -123,6 +128,9 @@ func (o *Options) checkValues() error {
 	if min(o.RoundDuration, o.TimeoutGrace, o.WorkerTimeout, o.RepairInterval, o.QuarantineProbe) < 0 ||
 		min(o.RepairBatch, o.BatchSize) < 0 || o.BatchSize > store.MaxMoves {
 		return fmt.Errorf("%w: durations and batches must not be negative, and batches at most %d", errOption, store.MaxMoves)
+	}
+	if o.ArchiveDir != "" && len(o.Retention) == 0 {
+		return fmt.Errorf("%w ArchiveDir: %q without Retention: nothing is ever written there; give both or none", errOption, o.ArchiveDir)
 	}
 	words := []string{"", config.QuarantineOff, config.QuarantineWarn, config.QuarantineOn}
 	if !slices.Contains(words, o.Quarantine) {

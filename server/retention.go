@@ -34,6 +34,8 @@ type retirer struct {
 	redis *link.Link
 	rules []store.Retention
 	turn  store.PurgeTurn
+	// copies keeps the tasks before they go; nil if nobody wants that.
+	copies *copies
 	// said is what was logged last about a call that failed: it fails again each second.
 	said string
 }
@@ -41,7 +43,7 @@ type retirer struct {
 func newRetirer(s *Server) *retirer {
 	return &retirer{
 		store: s.store, log: s.log, redis: link.New(zerolog.Nop()), // the passes say it
-		rules: s.opt.Retention, turn: store.PurgeTurn{By: store.NewToken(), For: retireTurn},
+		rules: s.opt.Retention, turn: store.PurgeTurn{By: store.NewToken(), For: retireTurn}, copies: s.copies,
 	}
 }
 
@@ -51,9 +53,11 @@ func (s *Server) retire(ctx context.Context, _ chan struct{}) {
 		return
 	}
 	r := newRetirer(s)
+	defer r.copies.close()
 	for ctx.Err() == nil {
 		more, err := r.pass(ctx)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnreachable) && err.Error() != r.said {
+		r.copies.tend(ctx)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnreachable) && !errors.Is(err, errCopies) && err.Error() != r.said {
 			r.said = err.Error()
 			r.log.Error().Err(err).Msg("archived tasks could not be removed")
 		}
@@ -66,7 +70,7 @@ func (s *Server) retire(ctx context.Context, _ chan struct{}) {
 // pass removes some tasks, and reports whether there are more.
 func (r *retirer) pass(ctx context.Context) (more bool, err error) {
 	behind, err := r.index(ctx)
-	if err != nil {
+	if err != nil || r.copies.resting() {
 		return false, err
 	}
 	found, _, mine, err := r.store.Outdated(ctx, r.turn, r.rules, retireBatch, nil)
@@ -76,11 +80,7 @@ func (r *retirer) pass(ctx context.Context) (more bool, err error) {
 	gone, due := int64(0), int64(0)
 	for i := range found {
 		due += found[i].Due
-		tasks, err := r.read(ctx, found[i].Outcome, found[i].IDs)
-		if err != nil {
-			return false, err
-		}
-		n, err := r.purge(ctx, tasks)
+		n, err := r.let(ctx, found[i].Outcome, found[i].IDs)
 		gone += n
 		if err != nil {
 			return false, err
@@ -114,6 +114,30 @@ func (r *retirer) index(ctx context.Context) (more bool, err error) {
 		from = last
 	}
 	return from < to, nil
+}
+
+// let removes tasks, if there is to be a copy of them after that was made.
+func (r *retirer) let(ctx context.Context, outcome statemachine.State, ids []int64) (gone int64, err error) {
+	if r.copies == nil {
+		tasks, err := r.read(ctx, outcome, ids)
+		if err != nil {
+			return 0, err
+		}
+		return r.purge(ctx, tasks)
+	}
+	for len(ids) > 0 {
+		tasks, err := r.copies.keep(ctx, outcome, ids)
+		if err != nil {
+			return gone, err
+		}
+		ids = ids[len(tasks):]
+		n, err := r.purge(ctx, tasks)
+		gone += n
+		if err != nil {
+			return gone, err
+		}
+	}
+	return gone, nil
 }
 
 // read reads which revision the tasks have now.

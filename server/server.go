@@ -31,6 +31,8 @@ type Server struct {
 	history  *historian
 	// announced are the lost workers that the log has named: incarnation by name.
 	announced map[string]int64
+	// copies is where archived tasks are written before they leave Redis; nil for nowhere.
+	copies *copies
 }
 
 // New returns a server, or an error that names the option that cannot be.
@@ -46,6 +48,12 @@ func New(opt Options) (*Server, error) {
 	s.history = newHistorian(&s.opt)
 	if err := s.history.load(); err != nil {
 		return nil, err
+	}
+	if opt.ArchiveDir != "" {
+		var err error
+		if s.copies, err = newCopies(&opt); err != nil {
+			return nil, err
+		}
 	}
 	s.steady = newSteady(opt.WorkerTimeout, s.sayUnsteady)
 	return s, nil

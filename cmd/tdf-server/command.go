@@ -85,7 +85,7 @@ func serve(ctx context.Context, name string, where config.Redis, start *cli.Star
 	}
 	defer func() { _ = st.Close() }()
 	opt := server.FromConfig(start.Config.Server)
-	opt.Name, opt.Store, opt.Log = name, st, start.Log
+	opt.Name, opt.Store, opt.Log, opt.Version = name, st, start.Log, cli.ThisBuild().Version
 	s, err := server.New(opt)
 	if err != nil {
 		return cli.WithCode(cli.ExitUsage, err)

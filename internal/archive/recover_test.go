@@ -116,7 +116,7 @@ func writeForEver(dir string) {
 
 // Killed at any moment, a writer leaves all that it said is safe, and nothing that the next one cannot put right.
 func TestKilled(t *testing.T) {
-	t.Parallel()
+	// Not parallel: for a moment its child has the files, and so the locks, of other tests.
 	for round := range 12 {
 		dir := filepath.Join(t.TempDir(), "archive")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

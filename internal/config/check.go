@@ -13,6 +13,7 @@ func (l *loader) check() {
 	l.checkDurability()
 	l.checkTLS()
 	l.checkTaskDefaults()
+	l.checkServer()
 	l.checkManager()
 	l.checkWorker()
 	l.checkFiles()
@@ -90,6 +91,13 @@ func (l *loader) checkTLS() {
 func (l *loader) checkTaskDefaults() {
 	if e, ok := errors.AsType[*Error](l.file.TaskDefaults.Check()); ok {
 		l.report(l.errorAt(e.Section, e.Key, e.Problem, e.Remedy))
+	}
+}
+
+func (l *loader) checkServer() {
+	if s := &l.file.Server; s.ArchiveDir != "" && len(s.ArchiveRetention) == 0 {
+		l.report(l.errorAt("server", "archive_dir", "without archive_retention nothing is ever written there",
+			"write archive_retention, for example 7d, or remove archive_dir"))
 	}
 }
 

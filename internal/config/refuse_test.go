@@ -67,6 +67,7 @@ func TestRefusedValues(t *testing.T) {
 		{"server", "worker_timeout=0.5", "out of range"},
 		{"server", "worker_timeout=inf", "infinite"},
 		{"server", "batch_size=0", "out of range"},
+		{"server", "archive_dir=/x", "without archive_retention"},
 		{"server", "archive_retention=week", "neither an outcome nor an age nor a number of tasks"},
 		{"server", "archive_retention=7d 8d", "neither"},
 		{"server", "archive_retention=0.5s", "neither"},

@@ -83,6 +83,7 @@ func serverSection(s *Server) section {
 			{"history_file", "", noneable(&s.HistoryFile), "File in which the server keeps how far it has seen the history of the namespace, so that a loss of Redis is noticed also after everything was started anew; empty for memory only."},
 			{"events", "10000", integer(&s.Events, 0, 100_000_000), "How many of the newest events of tasks Redis keeps, for `verify` and for people; 0 for none."},
 			{"archive_retention", "off", retention(&s.ArchiveRetention), "How long archived tasks stay in Redis. Each entry is an outcome, or none for all others, and an age (`90s`, `30m`, `12h`, `7d`, `4w`), a number of tasks of which the newest stay, or both: then a task goes by whichever comes first. `unlimited` keeps all. See [OPERATIONS.md](OPERATIONS.md#archived-tasks-leave-redis)."},
+			{"archive_dir", "", noneable(&s.ArchiveDir), "Directory into which archived tasks are written before they leave Redis, as compressed JSON Lines; `tdf-manager` reads them with `--archive`. Relative to the working directory; made with mode 0700 if it is missing; servers may share it. Needs `archive_retention`. Empty: no copy is kept. See [OPERATIONS.md](OPERATIONS.md#the-archive-on-disk)."},
 			{"batch_size", "100", integer(&s.BatchSize, 1, 10000), "Most tasks settled at once."},
 			{"repair_interval", "5", seconds(&s.RepairInterval, shortest, longest), "Time between two background passes that adopt foreign tasks and repair indices."},
 			{"repair_batch", "1000", integer(&s.RepairBatch, 1, 100000), "Most tasks one such pass looks at."},

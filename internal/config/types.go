@@ -60,6 +60,8 @@ type Server struct {
 	// ArchiveRetention says how long archived tasks stay in Redis, by outcome; those that are not named stay for ever (default:
 	// all do).
 	ArchiveRetention []Retention
+	// ArchiveDir is where archived tasks are written before they leave Redis; empty (default) for nowhere.
+	ArchiveDir string
 	// BatchSize is the largest number of tasks settled in one script (default 100).
 	BatchSize int
 	// RepairInterval is the time between two background passes that adopt

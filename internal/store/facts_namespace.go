@@ -19,6 +19,8 @@ type Sizes struct {
 	// history than Redis has, and that no server has opened a new epoch since.
 	Epoch  int64
 	Behind bool
+	// ArchiveError is why a server cannot write archived tasks to its archive, empty if nothing is known to be wrong.
+	ArchiveError string
 }
 
 // Sizes reads them, and changes nothing.
@@ -29,13 +31,13 @@ func (s *Store) Sizes(ctx context.Context) (Sizes, error) {
 		archived = p.ZCard(ctx, s.keys.state(statemachine.Archived))
 		events = p.XLen(ctx, s.keys.events())
 		aside = p.HLen(ctx, s.keys.setAside())
-		past = p.HMGet(ctx, s.keys.meta(), "epoch", "witness")
+		past = p.HMGet(ctx, s.keys.meta(), "epoch", "witness", archiveError)
 	})
 	if err != nil {
 		return Sizes{}, err
 	}
 	texts := reply(past.Val())
-	sizes := Sizes{Archived: archived.Val(), Events: events.Val(), SetAside: aside.Val(), Epoch: 1}
+	sizes := Sizes{Archived: archived.Val(), Events: events.Val(), SetAside: aside.Val(), Epoch: 1, ArchiveError: texts.text(2)}
 	if n, err := strconv.ParseInt(texts.text(0), 10, 64); err == nil {
 		sizes.Epoch = n
 	}
