@@ -42,6 +42,11 @@ func (c *choice) narrow() bool {
 // selection puts words and flags together. Flags alone mean all tasks that fit;
 // without a word or a flag nothing is chosen: neither IDs nor All.
 func (c *choice) selection(ctx context.Context, s *session) (manager.Selection, error) {
+	return c.selectionWith(s, s.newest(ctx))
+}
+
+// selectionWith is selection where newest says what the word last means.
+func (c *choice) selectionWith(s *session, newest func() (int64, error)) (manager.Selection, error) {
 	for _, name := range []string{queueField, programField, "match"} {
 		if flag := s.cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
 			return manager.Selection{}, cli.Usagef("--%s is empty; leave it out, or say what to look for", name)
@@ -63,7 +68,7 @@ func (c *choice) selection(ctx context.Context, s *session) (manager.Selection, 
 			return sel, cli.Usagef("--match %q is not a regular expression: %w", c.match, err)
 		}
 	}
-	sel.IDs, sel.All, err = parseSelector(s.args, s.newest(ctx))
+	sel.IDs, sel.All, err = parseSelector(s.args, newest)
 	sel.All = sel.All || sel.IDs == nil && c.narrow()
 	return sel, err
 }

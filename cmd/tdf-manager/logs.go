@@ -32,7 +32,8 @@ func (a *app) logs() *cobra.Command {
 		Example: "  tdf-manager logs 7\n  tdf-manager logs 7 --stderr --round 0\n  tdf-manager logs -f 7",
 		Args:    cobra.ExactArgs(1),
 	}
-	read, follow := a.withManager(false, noOptions, o.do), a.withStore(o.follow)
+	dirs := archiveFlag(cmd)
+	read, follow := a.withTask(dirs, o.do), a.withStore(o.follow)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("round") && o.round < 0 {
 			return cli.Usagef("--round %d is negative; rounds count from 0", o.round)
@@ -49,14 +50,11 @@ func (a *app) logs() *cobra.Command {
 	o.json = jsonFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("stderr", "json") // the JSON value has both
 	cmd.MarkFlagsMutuallyExclusive("follow", "json")
+	cmd.MarkFlagsMutuallyExclusive("follow", archiveName)
 	return cmd
 }
 
-func (o *output) do(ctx context.Context, s *session) error {
-	task, err := s.readTask(ctx)
-	if err != nil {
-		return err
-	}
+func (o *output) do(_ context.Context, s *session, task *manager.Task) error {
 	r, err := o.pick(task)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ type listing struct {
 	all    bool
 	output string
 	json   *bool
+	dirs   *[]string
 }
 
 // The forms of --output.
@@ -31,9 +32,10 @@ func (a *app) ls() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ls [TASKS]", Aliases: []string{listAlias}, Short: "List tasks, of each state those that came last first",
 		Long: "ls lists tasks. A column QUEUE is there if not all are in the default queue; --output wide adds where\n" +
-			"they run and what they ask for. In JSON, status is the number Disbatch has for the state.\n\n" + selectorHelp,
+			"they run and what they ask for. In JSON, status is the number Disbatch has for the state.\n\n" + selectorHelp + "\n\n" +
+			"With --archive it lists tasks of an archive, those first that were archived last, or with --limit 0 in the order\n" +
+			"in which they were written; there --state says how they ended, and last means nothing.",
 		Example: "  tdf-manager ls\n  tdf-manager ls --state failed --queue nightly --match 'No space'\n  tdf-manager ls 3-9 -o wide",
-		RunE:    a.withBoth(l.do),
 	}
 	l.choice.flags(cmd)
 	cmd.Flags().IntVar(&l.limit, "limit", 20, "most tasks of each state; 0 for no limit")
@@ -41,6 +43,15 @@ func (a *app) ls() *cobra.Command {
 	cmd.Flags().StringVarP(&l.output, "output", "o", tableOutput, "table or wide")
 	l.json = jsonFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("output", "json")
+	l.dirs = archiveFlag(cmd)
+	cmd.MarkFlagsMutuallyExclusive("all", archiveName)
+	live, cold := a.withBoth(l.do), a.withArchive(l.dirs, l.cold)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(*l.dirs) > 0 {
+			return cold(cmd, args)
+		}
+		return live(cmd, args)
+	}
 	return cmd
 }
 
@@ -80,7 +91,7 @@ func (l *listing) do(ctx context.Context, s *session) error {
 	if *l.json {
 		err = cli.WriteJSON(s.out, taskObjects(found.tasks))
 	} else {
-		err = l.table(s, found.tasks)
+		err = l.table(s, l.columns(found.tasks), found.tasks, true)
 	}
 	if err == nil {
 		err = l.hints(ctx, s, found, sel)
@@ -91,13 +102,20 @@ func (l *listing) do(ctx context.Context, s *session) error {
 	return err
 }
 
-// selection is which tasks to show.
-func (l *listing) selection(ctx context.Context, s *session) (manager.Selection, error) {
+func (l *listing) check() error {
 	switch {
 	case l.limit < 0:
-		return manager.Selection{}, cli.Usagef("--limit %d is negative", l.limit)
+		return cli.Usagef("--limit %d is negative", l.limit)
 	case l.output != tableOutput && l.output != wideOutput:
-		return manager.Selection{}, cli.Usagef("--output %q is unknown; write table or wide, or use --json", l.output)
+		return cli.Usagef("--output %q is unknown; write table or wide, or use --json", l.output)
+	}
+	return nil
+}
+
+// selection is which tasks to show.
+func (l *listing) selection(ctx context.Context, s *session) (manager.Selection, error) {
+	if err := l.check(); err != nil {
+		return manager.Selection{}, err
 	}
 	sel, err := l.choice.selection(ctx, s)
 	sel.All = sel.IDs == nil

@@ -39,11 +39,13 @@ func (l *listing) columns(tasks []map[string]string) []column {
 	return list
 }
 
-func (l *listing) table(s *session, tasks []map[string]string) error {
-	columns := l.columns(tasks)
-	heads := make([]string, len(columns))
-	for i, c := range columns {
-		heads[i] = c.head
+// table prints tasks, the first of them below the heads of the columns.
+func (l *listing) table(s *session, columns []column, tasks []map[string]string, first bool) error {
+	var heads []string
+	for _, c := range columns {
+		if first {
+			heads = append(heads, c.head)
+		}
 	}
 	table := cli.NewTable(s.out, heads...)
 	for _, t := range tasks {

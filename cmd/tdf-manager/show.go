@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf/internal/archive"
 	"github.com/tdf-go/tdf/internal/cli"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
@@ -18,17 +21,41 @@ func (a *app) show() *cobra.Command {
 		Use: "show ID", Short: "Show a task with all its rounds and its log", Args: cobra.ExactArgs(1),
 	}
 	asJSON := jsonFlag(cmd)
-	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
-		task, err := s.readTask(ctx)
-		if err != nil {
-			return err
-		}
+	dirs := archiveFlag(cmd)
+	say := func(_ context.Context, s *session, task *manager.Task) error {
 		if *asJSON {
 			return cli.WriteJSON(s.out, taskObject(task))
 		}
 		return showTask(s.out, task)
-	})
+	}
+	cmd.RunE = a.withTask(dirs, say)
 	return cmd
+}
+
+// withTask makes a verb about the task that the only argument names, in Redis or, if there are directories, in an archive.
+func (a *app) withTask(
+	dirs *[]string, do func(ctx context.Context, s *session, task *manager.Task) error,
+) func(*cobra.Command, []string) error {
+	live := a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+		task, err := s.readTask(ctx)
+		if err != nil {
+			return err
+		}
+		return do(ctx, s, task)
+	})
+	cold := a.withArchive(dirs, func(ctx context.Context, s *session, r *archive.Reader) error {
+		task, err := s.findTask(ctx, r)
+		if err != nil {
+			return err
+		}
+		return do(ctx, s, task)
+	})
+	return func(cmd *cobra.Command, args []string) error {
+		if len(*dirs) > 0 {
+			return cold(cmd, args)
+		}
+		return live(cmd, args)
+	}
 }
 
 // readTask reads the task that the only argument names.
@@ -37,7 +64,11 @@ func (s *session) readTask(ctx context.Context) (*manager.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.manager.Task(ctx, id)
+	task, err := s.manager.Task(ctx, id)
+	if errors.Is(err, manager.ErrPurged) {
+		err = fmt.Errorf("%w; if [server] archive_dir was set, add --archive and that directory", err)
+	}
+	return task, err
 }
 
 func showTask(w io.Writer, t *manager.Task) error {

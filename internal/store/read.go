@@ -105,6 +105,13 @@ func (t *Task) archivedByForeigner() {
 	}
 }
 
+// ArchivedTask is a task that was archived, read from the fields of its hash that were kept elsewhere.
+func ArchivedTask(id int64, fields map[string]string) *Task {
+	t := decodeTask(id, fields)
+	t.archivedByForeigner()
+	return t
+}
+
 func decodeTask(id int64, fields map[string]string) *Task {
 	round := fields["round"]
 	light := make(reply, len(lightFields))

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/tdf-go/tdf/internal/archive"
+	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// archiveSelection is which tasks of an archive are meant. All of them are archived, so states say how they ended.
+func (c *choice) archiveSelection(s *session) (manager.Selection, error) {
+	sel, err := c.selectionWith(s, noLast)
+	if err != nil {
+		return sel, err
+	}
+	for _, state := range sel.States {
+		if state != statemachine.Archived && !state.Ended() {
+			return sel, cli.Usagef("--state %s: an archive has tasks that have ended and were archived; write archived for all of them, "+
+				"or how they ended, such as failed", state)
+		}
+	}
+	if !slices.Contains(sel.States, statemachine.Archived) {
+		sel.Outcomes = sel.States
+	}
+	sel.States = nil
+	return sel, nil
+}
+
+// cold is ls of an archive.
+func (l *listing) cold(ctx context.Context, s *session, r *archive.Reader) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	sel, err := l.choice.archiveSelection(s)
+	if err != nil {
+		return err
+	}
+	c := &coldList{l: l, s: s, sel: &sel, found: &archive.IDs{}}
+	r.Wants = c.wants
+	if l.limit > 0 && sel.IDs == nil {
+		err = c.newest(ctx, r)
+	} else {
+		err = c.stream(ctx, r)
+	}
+	if err == nil {
+		err = c.hints()
+	}
+	return err
+}
+
+// coldList is one listing of an archive.
+type coldList struct {
+	l   *listing
+	s   *session
+	sel *manager.Selection
+	// found are the ids that were looked at, n is how many tasks fit, more that there are some beyond the limit.
+	found   *archive.IDs
+	n       int
+	more    bool
+	columns []column
+}
+
+// wants reports whether some ids are looked for.
+func (c *coldList) wants(first, last int64) bool {
+	return c.sel.IDs == nil || slices.ContainsFunc(c.sel.IDs, func(r manager.IDRange) bool { return r.First <= last && first <= r.Last })
+}
+
+// task reads an entry, if it is meant.
+func (c *coldList) task(e *archive.Entry) (*manager.Task, error) {
+	outcome := statemachine.State(e.Outcome)
+	if !c.wants(e.ID, e.ID) || len(c.sel.Outcomes) > 0 && !slices.Contains(c.sel.Outcomes, outcome) {
+		return nil, nil //nolint:nilnil // not meant
+	}
+	record, err := e.Record()
+	if err != nil {
+		return nil, err
+	}
+	if t := manager.ArchivedTask(e.ID, record.Fields); fits(c.sel, t) {
+		return t, nil
+	}
+	return nil, nil //nolint:nilnil // not meant
+}
+
+// fits judges a task by all conditions but its id and outcome.
+func fits(sel *manager.Selection, t *manager.Task) bool {
+	if sel.Queue != "" && sel.Queue != t.Queue || sel.Program != "" && sel.Program != t.Program {
+		return false
+	}
+	if sel.Match == nil {
+		return true
+	}
+	last := t.Last()
+	return last.Number >= 0 && sel.Match.MatchString(last.Error)
+}
+
+// row is a task as the table and the JSON form want it: of its fields no more than of one in Redis.
+func (l *listing) row(t *manager.Task) map[string]string {
+	row := map[string]string{}
+	for _, name := range listFields {
+		if text, there := t.Fields[name]; there {
+			row[name] = text
+		}
+	}
+	row["id"], row["state"], row["queue"] = strconv.FormatInt(t.ID, 10), string(t.State), t.Queue
+	row["status"] = strconv.Itoa(t.DisbatchStatus())
+	if t.Outcome != statemachine.None {
+		row["outcome"] = string(t.Outcome)
+	}
+	for _, name := range []string{workerField, nodeField} {
+		if text := t.Fields[ofRound(t.Fields, name)]; text != "" && (*l.json || l.output == wideOutput) {
+			row[name] = text
+		}
+	}
+	return row
+}
+
+// newest prints those that were archived last, no more than the limit.
+func (c *coldList) newest(ctx context.Context, r *archive.Reader) error {
+	top := newestTasks{most: c.l.limit + 1}
+	err := r.Each(ctx, func(e *archive.Entry) error {
+		if !top.wants(&e.Head) {
+			return nil
+		}
+		t, err := c.task(e)
+		if err == nil && t != nil {
+			top.add(&e.Head, c.l.row(t))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	rows := top.rows()
+	c.more = len(rows) > c.l.limit
+	rows = rows[:min(len(rows), c.l.limit)]
+	c.n = len(rows)
+	if *c.l.json {
+		return cli.WriteJSON(c.s.out, taskObjects(rows))
+	}
+	return c.l.table(c.s, c.l.columns(rows), rows, true)
+}
+
+// stream prints all that fit, in the order of the archive, and holds no more than a page of them.
+func (c *coldList) stream(ctx context.Context, r *archive.Reader) error {
+	var rows []map[string]string
+	err := r.Latest(ctx, func(e *archive.Entry) error {
+		c.found.Add(e.ID)
+		t, err := c.task(e)
+		if err != nil || t == nil {
+			return err
+		}
+		if rows = append(rows, c.l.row(t)); len(rows) < page {
+			return nil
+		}
+		err = c.print(rows)
+		rows = rows[:0]
+		return err
+	})
+	if err == nil {
+		err = c.print(rows)
+	}
+	if err == nil && *c.l.json {
+		err = printf(c.s.out, "%s", map[bool]string{true: "[]\n", false: "\n]\n"}[c.n == 0])
+	}
+	return err
+}
+
+// print prints a page.
+func (c *coldList) print(rows []map[string]string) error {
+	first := c.n == 0
+	c.n += len(rows)
+	if *c.l.json {
+		return c.objects(rows, first)
+	}
+	if first {
+		seen := rows
+		if len(rows) == page { // a later page may need the column QUEUE
+			seen = append(seen, map[string]string{queueField: ""})
+		}
+		c.columns = c.l.columns(seen)
+	}
+	return c.l.table(c.s, c.columns, rows, first)
+}
+
+// objects prints a page of a JSON list that goes on.
+func (c *coldList) objects(rows []map[string]string, first bool) error {
+	for _, object := range taskObjects(rows) {
+		var text bytes.Buffer
+		if err := cli.WriteJSON(&text, object); err != nil {
+			return err
+		}
+		if err := printf(c.s.out, "%s\n%s", map[bool]string{true: "[", false: ","}[first], bytes.TrimRight(text.Bytes(), "\n")); err != nil {
+			return err
+		}
+		first = false
+	}
+	return nil
+}
+
+// hints says what is not shown, and which ids are those of no task of the archive.
+func (c *coldList) hints() error {
+	errs := c.s.cmd.ErrOrStderr()
+	missing := c.missing()
+	switch {
+	case len(missing) > 0:
+		const most = 100
+		fmt.Fprintf(errs, "not in the archive: %s\n", shorten(ranges(missing), most))
+		return cli.Exit(cli.ExitTaskFailed)
+	case c.more:
+		fmt.Fprintf(errs, "there are more tasks than these; see them with --limit 0\n")
+	case c.n == 0 && !*c.l.json:
+		fmt.Fprintf(errs, "no task of the archive fits\n")
+	}
+	return nil
+}
+
+// missing are the ids that were named, and are of no task, unless there are other conditions.
+func (c *coldList) missing() (ids []int64) {
+	if c.l.choice.narrow() {
+		return nil
+	}
+	for _, r := range c.sel.IDs {
+		for id := r.First; id <= r.Last; id++ {
+			if !c.found.Has(id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
