@@ -104,14 +104,18 @@ func (s *Site) Gather(ctx context.Context) (context.Context, *Crew) {
 	return c.ctx, c
 }
 
-// Server adds a server with this retention, or none.
-func (c *Crew) Server(name string, retention ...store.Retention) error {
+// Server adds a server, with its defaults but for what is set.
+func (c *Crew) Server(name string, set ...func(*server.Options)) error {
 	st, err := c.site.Dial(c.site.Redis.Socket())
 	if err != nil {
 		return err
 	}
 	c.closers = append(c.closers, st.Close)
-	srv, err := server.New(server.Options{Name: name, Store: st, Log: zerolog.Nop(), Retention: retention})
+	o := server.Options{Name: name, Store: st, Log: zerolog.Nop()}
+	for _, change := range set {
+		change(&o)
+	}
+	srv, err := server.New(o)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

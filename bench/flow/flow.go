@@ -39,6 +39,7 @@ type flow struct {
 	// At the end: how many tasks that succeeded are left, how many ranges of ids have left Redis, what verify says.
 	left, ranges int64
 	report       audit.Report
+	copies       *copies // nil without an archive
 }
 
 // gather starts the daemons.
@@ -72,7 +73,7 @@ func (f *flow) start() (err error) {
 		return err
 	}
 	return errors.Join(
-		f.crew.Server("server", f.o.retention()...),
+		f.crew.Server("server", f.o.set),
 		f.crew.Worker(crew.Hand{Name: "worker", Slots: f.o.slots, Handlers: map[string]worker.Handler{program: f.handle}}),
 		f.crew.Archiver("manager"),
 	)
@@ -153,7 +154,7 @@ func (f *flow) specs(n int) iter.Seq[manager.Spec] {
 	}
 }
 
-// finish waits until all tasks are archived and no more are left of those that succeeded than shall be, and accounts for each.
+// finish waits until all tasks are archived, and those have left Redis that are to: nothing changes any more. Then it accounts for each.
 func (f *flow) finish() (err error) {
 	if err := f.survey(atEnd); err != nil {
 		return err
@@ -164,19 +165,26 @@ func (f *flow) finish() (err error) {
 	if f.ended, err = f.sample(); err != nil {
 		return err
 	}
-	succeeded := f.site.Key("archived:" + string(statemachine.Succeeded))
-	err = f.await(func(store.Census) bool {
-		f.left, err = f.site.Redis.DB.ZCard(f.ctx, succeeded).Result()
-		return err != nil || f.left <= int64(f.o.keep)
+	err = f.await(func(c store.Census) bool {
+		f.left, err = f.card("archived:" + string(statemachine.Succeeded))
+		return err != nil || f.left <= int64(f.o.keep) && c.Listed[statemachine.Archived] == f.left
 	})
 	if err != nil {
 		return err
 	}
-	if f.ranges, err = f.site.Redis.DB.ZCard(f.ctx, f.site.Key("purged_ids")).Result(); err != nil {
+	if f.ranges, err = f.card("purged_ids"); err != nil {
 		return err
 	}
-	f.report, err = audit.Verify(f.ctx, f.site.Store)
+	if f.report, err = audit.Verify(f.ctx, f.site.Store); err != nil || f.o.archive == "" {
+		return err
+	}
+	f.copies, err = readCopies(f.ctx, f.o.archive, f.site.Store.Namespace())
 	return err
+}
+
+// card is the size of a sorted set.
+func (f *flow) card(key string) (int64, error) {
+	return f.site.Redis.DB.ZCard(f.ctx, f.site.Key(key)).Result()
 }
 
 func (f *flow) await(so func(store.Census) bool) error {

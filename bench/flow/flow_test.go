@@ -27,7 +27,7 @@ func TestWholeProgram(t *testing.T) {
 	args := []string{
 		"-conf", conf, "-tasks", "3000", "-slots", "1", "-backlog", "200", "-batch", "100", "-failing", "10", "-keep", "300", "-age", "100ms",
 		"-every", "100",
-		"-json", file,
+		"-json", file, "-archive", filepath.Join(t.TempDir(), "archive"),
 	}
 	if err := run(t.Context(), args, &out, t.Output()); err != nil {
 		t.Fatal(err)
@@ -35,14 +35,15 @@ func TestWholeProgram(t *testing.T) {
 	frametest.Matches(t, out.String(),
 		`Flow: 3000 tasks in \d+ s, 300 of those that succeeded kept`, `\| used_memory, MB \| \d+\.\d \| \d+\.\d \| \d+\.\d \| \d\.\d{3} \|`,
 		"\\| `task:…` \\| \\d+ \\| \\d+ \\| \\d+ \\| \\d+ \\|", `3000 opened = \d+ in a state \+ \d+ purged, in \d+ ranges of ids; 0 violations`,
-		`Flat within 10 %: (yes|no)`,
+		`\d+ tasks in the archive, \d+\.\d MB, 0 damages`, `Flat within 10 %: (yes|no)`,
 	)
 	text, err := os.ReadFile(file)
 	var r result
 	if err != nil || json.Unmarshal(text, &r) != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	if r.WarmUp == 0 || r.WarmUp >= len(r.Samples) || r.Kinds["task:…"].Bytes[1] == 0 || r.Kept != 300 || r.Account.Purged == 0 {
+	if r.WarmUp == 0 || r.WarmUp >= len(r.Samples) || r.Kinds["task:…"].Bytes[1] == 0 || r.Kept != 300 ||
+		r.Account.Purged != 2700 || r.Archive.Tasks != 2700 || r.Archive.Bytes == 0 {
 		t.Errorf("%s", text)
 	}
 }
@@ -51,7 +52,7 @@ func TestWholeProgram(t *testing.T) {
 func TestFewerTasks(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	args := []string{"-conf", conf, "-aof=false", "-backlog", "100", "-batch", "100", "-opening", "100ms", "-strict"}
+	args := []string{"-conf", conf, "-aof=false", "-age", "1s", "-backlog", "100", "-batch", "100", "-opening", "100ms", "-strict"}
 	err := run(t.Context(), args, &out, t.Output())
 	if err == nil || !strings.Contains(err.Error(), "not flat") {
 		t.Errorf("%v, want that nothing shows it to be flat", err)
@@ -84,8 +85,8 @@ func TestWrong(t *testing.T) {
 	t.Parallel()
 	good := func() *result {
 		return &result{
-			Opened: 100, Ran: 100, Failing: 10, Keep: 30, Kept: 30, Account: audit.Account{Opened: 100, Purged: 65},
-			States: map[statemachine.State]int64{statemachine.Archived: 35},
+			Opened: 100, Ran: 100, Failing: 10, Keep: 30, Kept: 30, Account: audit.Account{Opened: 100, Purged: 70},
+			States: map[statemachine.State]int64{statemachine.Archived: 30}, Archive: &copies{Tasks: 70},
 		}
 	}
 	if err := good().wrong(); err != nil {
@@ -94,11 +95,14 @@ func TestWrong(t *testing.T) {
 	for says, spoil := range map[string]func(*result){
 		"99 ids given out, want 100":                              func(r *result) { r.Account.Opened = 99 },
 		"101 calls of the handler, want 100":                      func(r *result) { r.Ran = 101 },
-		"99 tasks that are archived or have left Redis, want 100": func(r *result) { r.Account.Purged = 64 },
+		"99 tasks that are archived or have left Redis, want 100": func(r *result) { r.Account.Purged = 69 },
 		"29 tasks that succeeded and are left, want 30":           func(r *result) { r.Kept = 29 },
 		"90 tasks that succeeded and are left, want 30":           func(r *result) { r.Kept = 90 },
 		"80 tasks that succeeded and are left, want 90":           func(r *result) { r.Keep, r.Kept = 1000, 80 },
-		"5 ranges of ids that have left Redis beyond":             func(r *result) { r.Ranges = 41 },
+		"10 ranges of ids that have left Redis beyond":            func(r *result) { r.Ranges = 41 },
+		"69 tasks in the archive, want 70":                        func(r *result) { r.Archive.Tasks = 69 },
+		"2 damages of the archive, want 0":                        func(r *result) { r.Archive.Damaged = 2 },
+		"31 tasks that are archived, want 30":                     func(r *result) { r.States[statemachine.Archived] = 31 },
 		"1 violations, want 0":                                    func(r *result) { r.Violations = []audit.Violation{{}} },
 	} {
 		r := good()
@@ -113,6 +117,6 @@ func TestBadOptions(t *testing.T) {
 	t.Parallel()
 	frametest.Refuses(t, run, map[string]string{
 		"-tasks=0": "-tasks=0: must be at least 1", "-age=0s": "-age=0s", "-opening=-1s": "-opening=-1s", "-limit=1ns": "-limit=1ns is over",
-		"-json=/none/flow.json -tasks=10 -batch=10 -conf=" + conf: "/none/flow.json",
+		"-json=/none/flow.json -tasks=10 -batch=10 -age=1s -conf=" + conf: "/none/flow.json",
 	})
 }

@@ -8,12 +8,13 @@ import (
 
 	"github.com/tdf-go/tdf/bench/frame"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/server"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
 // options say what to measure.
 type options struct {
-	conf, json                                         string
+	conf, json, archive                                string
 	tasks, backlog, keep, failing, batch, slots, every int
 	age, opening, limit                                time.Duration
 	aof, strict                                        bool
@@ -31,6 +32,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.IntVar(&o.failing, "failing", 200, "one task of so many fails")
 	flags.IntVar(&o.keep, "keep", 50_000, "archive_retention of tasks that succeeded: how many stay")
 	flags.DurationVar(&o.age, "age", 30*time.Second, "archive_retention of tasks that failed: how long they stay")
+	flags.StringVar(&o.archive, "archive", "", "archive_dir: an empty directory to which tasks go when they leave Redis (default: nowhere)")
 	flags.IntVar(&o.batch, "batch", 1000, "[manager] batch_size of the one that opens")
 	flags.IntVar(&o.slots, "slots", 16, "slots of the worker")
 	flags.IntVar(&o.every, "every", 10_000, "after how many tasks to look at Redis")
@@ -55,6 +57,9 @@ func (o *options) check() error {
 	}
 	return nil
 }
+
+// set are the options of the server.
+func (o *options) set(s *server.Options) { s.Retention, s.ArchiveDir = o.retention(), o.archive }
 
 // retention is archive_retention, by number and by age.
 func (o *options) retention() []store.Retention {

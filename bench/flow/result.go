@@ -49,6 +49,8 @@ type result struct {
 	// Ranges is how many ranges of ids have left Redis.
 	Ranges  int64         `json:"purged_ranges"`
 	Account audit.Account `json:"account"`
+	// Archive is nil where there is none.
+	Archive *copies `json:"archive,omitempty"`
 	// States are those of the tasks that are left, Violations what is wrong with them.
 	States     map[statemachine.State]int64 `json:"states"`
 	Violations []audit.Violation            `json:"violations"`
@@ -78,7 +80,7 @@ func (f *flow) result() *result {
 	r := &result{
 		Date: time.Now().UTC().Truncate(time.Second), Asked: f.o.tasks, Opened: f.opened, Failing: f.o.failing, Ran: f.ran.Load(),
 		Keep: f.o.keep, Kept: f.left, WarmUp: f.warm, Samples: f.samples, Spans: map[string]span{}, Kinds: f.kinds, Ended: f.ended,
-		Ranges: f.ranges, Account: f.report.Account, States: f.report.States, Violations: f.report.Violations,
+		Ranges: f.ranges, Archive: f.copies, Account: f.report.Account, States: f.report.States, Violations: f.report.Violations,
 	}
 	flowing := f.samples[f.warm:]
 	for _, figure := range figures {
@@ -103,22 +105,26 @@ func spanOf(values []float64) span {
 	return s
 }
 
+// sum is something that was counted in two ways.
+type sum struct {
+	what      string
+	got, want int64
+}
+
 // wrong says what does not add up; nil if every task is accounted for.
 func (r *result) wrong() error {
 	opened, left := int64(r.Opened), r.States[statemachine.Archived]
 	succeeded := opened - (opened+int64(r.Failing)-1)/int64(r.Failing)
 	var errs []error
-	for _, sum := range []struct {
-		what      string
-		got, want int64
-	}{
+	for _, sum := range append(r.Archive.sums(r.Account.Purged), []sum{
 		{"ids given out", r.Account.Opened, opened},
 		{"calls of the handler", r.Ran, opened},
 		{"tasks that are archived or have left Redis", left + r.Account.Purged, opened},
+		{"tasks that are archived", left, r.Kept},
 		{"tasks that succeeded and are left", r.Kept, min(int64(r.Keep), succeeded)},
 		{"ranges of ids that have left Redis beyond what the tasks between them explain", max(0, r.Ranges-left-1), 0},
 		{"violations", int64(len(r.Violations)), 0},
-	} {
+	}...) {
 		if sum.got != sum.want {
 			errs = append(errs, fmt.Errorf("%d tasks opened: %d %s, want %d", opened, sum.got, sum.what, sum.want))
 		}

@@ -29,6 +29,9 @@ func (r *result) markdown() string {
 	fmt.Fprintf(&w, "\nThe append-only file was written anew %.0f times.\n", e.Rewrites)
 	fmt.Fprintf(&w, "%d opened = %d in a state + %d purged, in %d ranges of ids; %d violations\n",
 		r.Account.Opened, r.Account.InStates, r.Account.Purged, r.Ranges, len(r.Violations))
+	if c := r.Archive; c != nil {
+		fmt.Fprintf(&w, "%d tasks in the archive, %.1f MB, %d damages\n", c.Tasks, float64(c.Bytes)/1e6, c.Damaged)
+	}
 	fmt.Fprintf(&w, "Flat within %.0f %%: %s\n", 100*tolerance, r.verdict())
 	return w.String()
 }
