@@ -15,7 +15,12 @@ import (
 
 // archiveSelection is which tasks of an archive are meant. All of them are archived, so states say how they ended.
 func (c *choice) archiveSelection(s *session) (manager.Selection, error) {
-	sel, err := c.selectionWith(s, noLast)
+	return c.archiveSelectionWith(s, noLast)
+}
+
+// archiveSelectionWith is archiveSelection where newest says what the word last means.
+func (c *choice) archiveSelectionWith(s *session, newest func() (int64, error)) (manager.Selection, error) {
+	sel, err := c.selectionWith(s, newest)
 	if err != nil {
 		return sel, err
 	}

@@ -39,7 +39,7 @@ func newCommand() *cobra.Command {
 	a.flags = cli.AddDaemonFlags(root)
 	root.AddCommand(a.submit(), a.ls(), a.show(), a.history(), a.logs(), a.why(), a.stats(), a.top(), a.wait(),
 		a.cancel(), a.hold(), a.release(), a.retry(), a.replay(), a.queue(), a.node(), a.worker(), a.plan(),
-		a.run(), a.verify(), a.doctor(), a.acl(), a.flush(), version())
+		a.run(), a.export(), a.verify(), a.doctor(), a.acl(), a.flush(), version())
 	return root
 }
 

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +18,7 @@ type verify struct {
 	repair bool
 	opt    audit.RepairOptions
 	json   *bool
+	dirs   *[]string
 }
 
 func (a *app) verify() *cobra.Command {
@@ -26,15 +29,20 @@ func (a *app) verify() *cobra.Command {
 			"while everything is at work. It ends with 1 if something is wrong; notes are not.\n\n" +
 			"With --repair it puts state sets and indices right where the record of the task says what is right,\n" +
 			"and verifies again: it ends with 0 if nothing is left. Records of tasks are never changed and no task is\n" +
-			"deleted. This needs the rights of a server, where Redis has users with fewer.",
-		Example: "  tdf-manager verify\n  tdf-manager verify --repair --dry-run\n  tdf-manager verify --repair --set-aside",
-		Args:    cobra.NoArgs,
+			"deleted. This needs the rights of a server, where Redis has users with fewer.\n\n" +
+			"With --archive it also makes sure that every task that has left Redis is in the archive, and that the checksums of\n" +
+			"all segments are right.",
+		Example: "  tdf-manager verify\n  tdf-manager verify --repair --dry-run\n  tdf-manager verify --repair --set-aside\n" +
+			"  tdf-manager verify --archive /var/lib/tdf/archive",
+		Args: cobra.NoArgs,
 	}
 	cmd.Flags().BoolVar(&v.repair, "repair", false, "put state sets and indices right")
 	cmd.Flags().BoolVar(&v.opt.SetAside, "set-aside", false,
 		"with --repair: take damaged tasks out of all sets, as the servers do")
 	dryRunFlag(cmd, &v.opt.DryRun)
 	v.json = jsonFlag(cmd)
+	v.dirs = archiveFlag(cmd)
+	cmd.MarkFlagsMutuallyExclusive("repair", archiveName)
 	cmd.RunE = a.withStore(v.do)
 	return cmd
 }
@@ -44,11 +52,7 @@ func (v *verify) do(ctx context.Context, s *session) error {
 		if v.opt != (audit.RepairOptions{}) {
 			return cli.Usagef("--set-aside and --dry-run say how to repair: add --repair")
 		}
-		report, err := audit.Verify(ctx, s.store)
-		if err != nil {
-			return err
-		}
-		return v.answer(s, nil, &report)
+		return v.look(ctx, s)
 	}
 	repairs, err := audit.Repair(ctx, s.store, v.opt)
 	if err != nil || v.opt.DryRun {
@@ -59,6 +63,20 @@ func (v *verify) do(ctx context.Context, s *session) error {
 		return v.stopped(s, &repairs, err)
 	}
 	return v.answer(s, &repairs, &report)
+}
+
+// look verifies without repairing anything.
+func (v *verify) look(ctx context.Context, s *session) error {
+	report, err := audit.Verify(ctx, s.store)
+	if err == nil && len(*v.dirs) > 0 {
+		if err = audit.VerifyArchive(ctx, s.store, &report, *v.dirs); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			err = cli.WithCode(cli.ExitUsage, fmt.Errorf("--archive: %w", err))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return v.answer(s, nil, &report)
 }
 
 // verified is the answer in JSON of a repair.
@@ -162,7 +180,18 @@ func printSums(w io.Writer, r *audit.Report) error {
 	if h := r.History; h.Events > 0 {
 		history = fmt.Sprintf("history: %d events, from change %d on; %d of %d tasks from their beginning", h.Events, h.From, h.Whole, h.Tasks)
 	}
-	return printf(w, "%s\n%s\n", sum, history)
+	if err := printf(w, "%s\n%s\n", sum, history); err != nil || r.Archive == nil {
+		return err
+	}
+	found := r.Archive
+	text := fmt.Sprintf("archive: %d tasks; %d purged = %d in it", found.Tasks, found.Purged, found.InArchive)
+	if found.Before > 0 {
+		text += fmt.Sprintf(" + %d gone before it was begun", found.Before)
+	}
+	if found.Missing > 0 {
+		text += fmt.Sprintf(" + %d MISSING", found.Missing)
+	}
+	return printf(w, "%s\n", text)
 }
 
 func printViolations(w io.Writer, head string, list []audit.Violation) error {

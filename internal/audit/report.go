@@ -51,6 +51,8 @@ const (
 	// Plan: what a plan counts, what a task of it waits for, and what servers are to
 	// do for it do not agree.
 	Plan Kind = "plan"
+	// Archive: a task that has left Redis is not in the archive, or a segment of that is damaged.
+	Archive Kind = "archive"
 	// LeftOut and Unwritten are notes: ids that a new epoch left out, or that a
 	// client in another language has taken and never used.
 	LeftOut   Kind = "left_out"
@@ -71,6 +73,8 @@ type Report struct {
 	Account Account `json:"account"`
 	// History says what the recorded events were good for.
 	History History `json:"history"`
+	// Archive says what is in an archive; nil if none was asked for.
+	Archive *ArchiveReport `json:"archive,omitempty"`
 	// Violations are sorted by id within each step of the audit.
 	Violations []Violation `json:"violations"`
 	// Notes are what is not wrong but should be known.

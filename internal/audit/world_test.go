@@ -46,7 +46,7 @@ func world(t *testing.T) (ns string, s *store.Store, id map[string]int64) {
 	open("0", "ok", "fail", "slow", "lost", "late", "archived", "open", "deadline")
 	open("1", "again")
 	worktest.Drain(t, s, play)
-	archive(t, s, id["archived"])
+	archiveTask(t, s, id["archived"])
 	open("0", "running")
 	if _, err := s.Claim(t.Context(), store.ClaimRequest{
 		Worker: "w", Request: "r", Turns: route.Free(store.Bucket{}), Max: 1, Node: "n", MaxThreads: route.NoLimit,
@@ -108,7 +108,7 @@ func play(c *store.Claimed) worktest.Result {
 	return worktest.Result{Output: "x", Overdue: c.Input == "slow", Lost: c.Input == "lost"}
 }
 
-func archive(t *testing.T, s *store.Store, id int64) {
+func archiveTask(t *testing.T, s *store.Store, id int64) {
 	t.Helper()
 	task, err := s.Task(t.Context(), id)
 	if err != nil {

@@ -29,6 +29,10 @@ type Facts struct {
 	Quarantine string
 	Epochs     []store.Epoch
 	Sizes      store.Sizes
+	// Config is what the configuration says of servers, nil if it says nothing; Overstayed is how many archived tasks should have left
+	// Redis long ago if all servers had it.
+	Config     *config.Server
+	Overstayed int64
 
 	// Places are local directories that a worker of this configuration writes to.
 	Places []Place
@@ -51,6 +55,12 @@ func Gather(ctx context.Context, st *store.Store, cfg *config.File) (*Facts, err
 	}
 	if err := f.namespace(ctx, st); err != nil {
 		return nil, err
+	}
+	if cfg.Given("server") {
+		f.Config = &cfg.Server
+		if f.Overstayed, err = st.Overstayed(ctx, rules(cfg.Server.ArchiveRetention), overstay); err != nil {
+			return nil, err
+		}
 	}
 	if cfg.Given("worker") {
 		f.Places = places(&cfg.Worker)

@@ -32,6 +32,7 @@ func well() *Facts {
 		},
 		Now: now, ServerSeen: now.Add(-statemachine.Second), Quarantine: "warn", Sizes: store.Sizes{Epoch: 1},
 		Workers: []store.WorkerInfo{worker("a", "v1", "pidns+cgroup"), worker("b", "v1", "cgroup"), worker("c", "v1", "pidns (with the host's /proc)")},
+		Config:  &config.Server{},
 		Places:  []Place{{Setting: "temp_dir", Path: "/tmp", Free: 5 << 30}},
 	}
 }
@@ -40,6 +41,10 @@ func worker(name, version, containment string) store.WorkerInfo {
 	return store.WorkerInfo{
 		Registration: store.Registration{Name: name, Version: version, Containment: containment}, State: store.WorkerReady,
 	}
+}
+
+func week() []config.Retention {
+	return []config.Retention{{Outcome: statemachine.Succeeded, Age: 7 * 24 * time.Hour, Most: -1}}
 }
 
 // Where nothing is wrong, each subject says so, and none has a remedy.
@@ -118,9 +123,19 @@ func TestIll(t *testing.T) {
 			f.Epochs = []store.Epoch{{Number: 2, At: now, Lost: 7, FromID: 5, ToID: 9}}
 			f.Sizes.Epoch = 2
 		}, "history", Warn, "last seen at 2027-01-15 08:00:00 UTC: at least 7 changes; ids 6 to 9 were left out"},
-		"behind":      {func(f *Facts) { f.Sizes.Behind = true }, "history", Fail, "gone back in time"},
-		"damaged":     {func(f *Facts) { f.Sizes.SetAside = 3 }, "tasks", Warn, "3 damaged"},
-		"hoarding":    {func(f *Facts) { f.Sizes.Archived = manyArchived }, "tasks", Warn, "1000000 archived"},
+		"behind":         {func(f *Facts) { f.Sizes.Behind = true }, "history", Fail, "gone back in time"},
+		"damaged":        {func(f *Facts) { f.Sizes.SetAside = 3 }, "tasks", Warn, "3 damaged"},
+		"hoarding":       {func(f *Facts) { f.Sizes.Archived = manyArchived }, "tasks", Warn, "1000000 archived"},
+		"archive fails":  {func(f *Facts) { f.Sizes.ArchiveError = "server a: no space left" }, "retention", Fail, "server a: no space left"},
+		"nobody retires": {func(f *Facts) { f.Config.ArchiveRetention = week() }, "retention", Warn, "no server"},
+		"retires no more": {func(f *Facts) {
+			f.Config.ArchiveRetention = week()
+			f.Sizes.PurgeTurn = now.Add(-61 * statemachine.Second)
+		}, "retention", Warn, "no server"},
+		"others retire": {func(f *Facts) { f.Sizes.PurgeTurn = now.Add(5 * statemachine.Second) }, "retention", Warn, "not in this configuration"},
+		"retires late": {func(f *Facts) {
+			f.Config.ArchiveRetention, f.Sizes.PurgeTurn, f.Overstayed = week(), now.Add(5*statemachine.Second), 7
+		}, "retention", Warn, "7 archived tasks"},
 		"little room": {func(f *Facts) { f.Places[0].Free = 500 << 20 }, "disk", Warn, "500 MiB"},
 		"no room":     {func(f *Facts) { f.Places[0].Free = 1 }, "disk", Fail, "0 MiB"},
 		"no disk":     {func(f *Facts) { f.Places[0].Err = errors.New("gone") }, "disk", Warn, "gone"},

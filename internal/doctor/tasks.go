@@ -13,7 +13,7 @@ func judgeTasks(f *Facts) []Finding {
 	}
 	if n := f.Sizes.Archived; n >= manyArchived {
 		found = append(found, warn(check, fmt.Sprintf("%d archived tasks are kept in memory", n),
-			"keep less of them: a new namespace now and then, flush the old one")...)
+			"let them leave Redis: [server] archive_retention, and archive_dir for a copy; docs/OPERATIONS.md")...)
 	}
 	if found == nil {
 		found = ok(check, fmt.Sprintf("none set aside; %d archived, %d events", f.Sizes.Archived, f.Sizes.Events))

@@ -243,6 +243,10 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, _, _, err := st.Outdated(ctx, store.PurgeTurn{By: "s", For: time.Second}, nil, 1, nil)
 		return err
 	},
+	"Overstayed": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Overstayed(ctx, []store.Retention{{Outcome: statemachine.Failed, Age: time.Second}}, time.Second)
+		return err
+	},
 	"Purge": func(ctx context.Context, st *store.Store) error {
 		_, err := st.Purge(ctx, []store.Outgoing{{ID: 99, Outcome: statemachine.Failed}})
 		return err

@@ -21,6 +21,8 @@ type Sizes struct {
 	Behind bool
 	// ArchiveError is why a server cannot write archived tasks to its archive, empty if nothing is known to be wrong.
 	ArchiveError string
+	// PurgeTurn is until when a server has the turn to let archived tasks go; 0 if none has ever had it.
+	PurgeTurn statemachine.Time
 }
 
 // Sizes reads them, and changes nothing.
@@ -31,7 +33,7 @@ func (s *Store) Sizes(ctx context.Context) (Sizes, error) {
 		archived = p.ZCard(ctx, s.keys.state(statemachine.Archived))
 		events = p.XLen(ctx, s.keys.events())
 		aside = p.HLen(ctx, s.keys.setAside())
-		past = p.HMGet(ctx, s.keys.meta(), "epoch", "witness", archiveError)
+		past = p.HMGet(ctx, s.keys.meta(), "epoch", "witness", archiveError, "purging")
 	})
 	if err != nil {
 		return Sizes{}, err
@@ -40,6 +42,9 @@ func (s *Store) Sizes(ctx context.Context) (Sizes, error) {
 	sizes := Sizes{Archived: archived.Val(), Events: events.Val(), SetAside: aside.Val(), Epoch: 1, ArchiveError: texts.text(2)}
 	if n, err := strconv.ParseInt(texts.text(0), 10, 64); err == nil {
 		sizes.Epoch = n
+	}
+	if _, till, found := strings.Cut(texts.text(3), " "); found {
+		sizes.PurgeTurn, _ = statemachine.ParseTime(till)
 	}
 	epoch, _, _ := strings.Cut(texts.text(1), " ")
 	if n, err := strconv.ParseInt(epoch, 10, 64); err == nil {

@@ -71,6 +71,28 @@ func (s *Store) Outdated(
 	return found, r.time(0), true, nil
 }
 
+// Overstayed is how many archived tasks should have left by their age for longer than some time. It reads only.
+func (s *Store) Overstayed(ctx context.Context, rules []Retention, longer time.Duration) (n int64, err error) {
+	now, err := s.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var counts []*redis.IntCmd
+	err = s.pipelined(ctx, "overstayed", func(p redis.Pipeliner) {
+		for _, r := range rules {
+			if r.Age <= 0 {
+				continue
+			}
+			limit := now.Add(-statemachine.Duration((r.Age + longer) / time.Microsecond))
+			counts = append(counts, p.ZCount(ctx, s.keys.archivedAs(r.Outcome), "-inf", "("+limit.Text()))
+		}
+	})
+	for _, c := range counts {
+		n += c.Val()
+	}
+	return n, err
+}
+
 // Outgoing is an archived task that is to go, as it was read.
 type Outgoing struct {
 	ID      int64

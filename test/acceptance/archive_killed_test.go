@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/archive"
@@ -75,6 +76,10 @@ func TestServersKilledWhileTheyArchive(t *testing.T) {
 	wait.Eventually(t, patience, func() bool { return c.purged(t) == batch*rounds-1 }, "tasks do not leave Redis")
 	c.complete(t, batch*rounds)
 	w.sound(t)
+	out, problems, code := run(t, w.dir, program(t, "tdf-manager"), "--config", w.cfg, "verify", "--archive", c.archive)
+	if want := fmt.Sprintf("%d purged = %[1]d in it\n", batch*rounds-1); code != 0 || !strings.Contains(out, want) {
+		t.Errorf("verify ended with %d: %s%s, want %q", code, out, problems, want)
+	}
 }
 
 // complete makes sure that all tasks are somewhere, and those that have left Redis whole in the archive.
