@@ -27,7 +27,7 @@ var (
 	// which Redis demands all rights on the keys it names. The script itself can
 	// only do what the grants say.
 	reading = []string{
-		"evalsha", "exists", "type", "ttl", "pttl", "strlen", "get",
+		"evalsha", "exists", "type", "object|encoding", "ttl", "pttl", "strlen", "get",
 		"hexists", "hget", "hgetall", "hkeys", "hlen", "hmget", "hstrlen", "hvals", "hscan",
 		"llen", "lrange", "lpos", "scard", "sismember", "smembers", "smismember", "sscan",
 		"zcard", "zcount", "zrange", "zrangebyscore", "zrevrange", "zrevrangebyscore", "zscore", "zmscore", "zscan",

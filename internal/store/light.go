@@ -24,6 +24,23 @@ var lightIndex = func() map[string]int {
 	return m
 }()
 
+// lightOf picks the light fields, in their order, from all that a task has.
+func lightOf(fields map[string]string) reply {
+	round := fields["round"] + ":"
+	light := make(reply, len(lightFields))
+	for i, name := range lightFields {
+		switch name {
+		case "claim", "running", "executed", "worker", "incarnation", "node", "class", "exit_code":
+			light[i] = fields[round+name]
+		case "failed":
+			light[i] = flag(fields[round+"error"] != "")
+		default:
+			light[i] = fields[name]
+		}
+	}
+	return light
+}
+
 func decodeSeen(id int64, r reply) Seen {
 	f := fieldReader{get: func(name string) string { return r.text(lightIndex[name]) }}
 	t := Seen{state: f.get("state"), round: f.get("round"), rev: f.get("rev")}

@@ -62,7 +62,11 @@ func decodeSeenList(list reply) []Seen {
 	seen := make([]Seen, len(list))
 	for i := range list {
 		t := list.list(i)
-		seen[i] = decodeSeen(t.number(0), t[1:])
+		fields := t[1:]
+		if all := t.list(1); len(all) > 0 {
+			fields = lightOf(all.fields())
+		}
+		seen[i] = decodeSeen(t.number(0), fields)
 	}
 	return seen
 }

@@ -113,20 +113,8 @@ func ArchivedTask(id int64, fields map[string]string) *Task {
 }
 
 func decodeTask(id int64, fields map[string]string) *Task {
-	round := fields["round"]
-	light := make(reply, len(lightFields))
-	for i, name := range lightFields {
-		switch name {
-		case "claim", "running", "executed", "worker", "incarnation", "node", "class", "exit_code":
-			light[i] = fields[round+":"+name]
-		case "failed":
-			light[i] = flag(fields[round+":error"] != "")
-		default:
-			light[i] = fields[name]
-		}
-	}
 	t := &Task{
-		Seen: decodeSeen(id, light), Fields: fields,
+		Seen: decodeSeen(id, lightOf(fields)), Fields: fields,
 		Source: fields["source"], Input: fields["input"], FailOn: fields["fail_on"], Log: fields["log"],
 	}
 	t.Program = fields["program"]

@@ -22,7 +22,7 @@
 -- Returns -1, and nothing changes, if the session is over, also because a new epoch has begun; -2 the same, if the rules are older than those in force; else
 -- {now, more ('1' or ''), next start or '', {damaged id...}, {task...}, '1' if the list of buckets is newer,
 --  {full queue...}, '1' if the node is full, {those of the full queues that have a place on this node...}};
--- a task is {id, claim id, claimed at, what it got, fields in the order of claimFields in claim_read.go}. Sent again with
+-- a task is {id, claim id, claimed at, what it got, fields in the order of claimFields in claim_read.go: the first 13 if it has no others}. Sent again with
 -- the same request: the same tasks, as far as they are still held, and nothing
 -- changes but the heartbeat. An error, and nothing changes, if a key has another type.
 local session = ARGV[9] ~= ''
@@ -47,6 +47,7 @@ if not (grace and grace >= 0) then grace = tonumber(ARGV[7]) end -- the comparis
 -- number returns the text of a number that is not negative, 'inf' for every
 -- spelling of infinity, or nil.
 local function number(text)
+  if text == 'inf' or text and string.match(text, '^%d+$') then return text end -- as mostly
   local lower = string.gsub(string.lower(text), '^%+', '')
   if lower == 'inf' or lower == 'infinity' then return 'inf' end
   local n = string.match(text, '^[%d.eE+-]+$') and tonumber(text)
@@ -70,19 +71,18 @@ local function read(id)
   end
   if not string.match(b[2], '^%d+$') then return nil end
   local t = {b[1], b[2], '', unpack(b, 3, 12)}
-  local more = {}
   if not (b[13] and b[14] and b[15] and b[16]) or redis.call('HLEN', key) > 16 then
-    more = redis.call('HMGET', key, 'rev', 'argv', 'fail_on', 'losses', 'releases', 'max_losses', 'queue', 'env', 'labels',
+    local more = redis.call('HMGET', key, 'rev', 'argv', 'fail_on', 'losses', 'releases', 'max_losses', 'queue', 'env', 'labels',
       'priority', 'resources', 'faults', 'max_faults', 'retry_delay', 'retry_backoff', 'retry_max_delay', 'retry_jitter',
       'not_before', 'charge', 'retry_exit_codes', 'fatal_exit_codes', 'cancel_requested', 'plan', 'needs', 'args')
     t[3] = more[1] or ''
+    for i = 14, 37 do t[i] = more[i - 12] or '' end
   end
-  for i = 14, 37 do t[i] = more[i - 12] or '' end
   return t, b[13]
 end
 
 local function answer(id, claim, at, allotted, t)
-  got[#got + 1] = {id, claim, at, allotted, unpack(t, 1, 37)}
+  got[#got + 1] = {id, claim, at, allotted, unpack(t)}
 end
 
 local before = redis.call('GET', KEYS[5])
@@ -177,6 +177,13 @@ local function deadline(t)
   return string.format('%.6f', math.min(limit, last))
 end
 
+-- What is written of all that was claimed at once: the sets that count it, and the indices by time.
+local adds, begun, ends, endless = {}, {}, {}, {}
+local function into(set, id)
+  local ids = adds[set]
+  if ids then ids[#ids + 1] = id else adds[set] = {id} end
+end
+
 local function hold(id, t, log, q, b)
   local claim = request .. '.' .. (#got + 1)
   local round, allotted = t[2] .. ':', ''
@@ -185,12 +192,12 @@ local function hold(id, t, log, q, b)
   local v = {'state', ARGV[6], 'rev', t[3], round .. 'worker', ARGV[2], round .. 'claim', claim,
     round .. ARGV[6], stamp, 'log', append(log, line)}
   local n = #v
-  redis.call('SADD', q.busy, id)
+  into(q.busy, id)
   if node ~= '' then
     v[n + 1], v[n + 2] = round .. 'node', node
     n = n + 2
-    redis.call('SADD', KEYS[10], id)
-    redis.call('SADD', q.both, id)
+    into(KEYS[10], id)
+    into(q.both, id)
     if b.demand ~= '' then
       allotted = free.allot(b.demand)
       redis.call('HSET', KEYS[11], id, allotted)
@@ -200,14 +207,25 @@ local function hold(id, t, log, q, b)
   end
   if session then
     v[n + 1], v[n + 2] = round .. 'incarnation', ARGV[9]
-    redis.call('SADD', KEYS[8], id)
+    into(KEYS[8], id)
   end
   redis.call('HSET', ARGV[1] .. id, unpack(v))
-  redis.call('ZADD', KEYS[3], stamp, id)
+  begun[#begun + 1], begun[#begun + 2] = stamp, id
   local due = deadline(t)
-  if due then redis.call('ZADD', KEYS[4], due, id) else redis.call('ZREM', KEYS[4], id) end
+  if due then
+    ends[#ends + 1], ends[#ends + 2] = due, id
+  else
+    endless[#endless + 1] = id
+  end
   happened(id, t[2], ARGV[5], ARGV[6], 'claim', 'worker', ARGV[2])
   answer(id, claim, stamp, allotted, t)
+end
+
+local function listed()
+  for set, ids in pairs(adds) do redis.call('SADD', set, unpack(ids)) end
+  redis.call('ZADD', KEYS[3], unpack(begun))
+  if #ends > 0 then redis.call('ZADD', KEYS[4], unpack(ends)) end
+  if #endless > 0 then redis.call('ZREM', KEYS[4], unpack(endless)) end
 end
 
 -- unfit is an error reply if a key that is written, and was not read yet, has
@@ -271,6 +289,7 @@ if due and not again then
       if turn(turns[(tonumber(ARGV[19]) + i) % #turns + 1]) then took = true end
     end
   end
+  if #got > 0 then listed() end
   if trial and #got > 0 then -- a probe: how it ends decides, beside whatever else still runs here
     redis.call('HDEL', KEYS[9], 'trial_at')
     redis.call('HSET', KEYS[9], 'probe', got[1][1])

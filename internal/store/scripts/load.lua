@@ -2,7 +2,8 @@
 --
 -- KEYS[1] meta   KEYS[2] sorted set of ids
 -- ARGV[1] task key prefix   ARGV[2] 'due' (scores up to now) or 'rank'   ARGV[3] offset   ARGV[4] limit
--- Returns {now, score of the first entry beyond now or '', {{id, light fields...}...}}.
+-- Returns {now, score of the first entry beyond now or '', {{id, light fields...}...}}; in the place of the light fields
+-- {fields and values...} of a small task: to read all of it takes less than to search for each field.
 local stamp = now()
 local ids
 if ARGV[2] == 'due' then
@@ -11,6 +12,15 @@ else
   ids = redis.call('ZRANGE', KEYS[2], ARGV[3], tonumber(ARGV[3]) + tonumber(ARGV[4]) - 1)
 end
 local tasks = {}
-for i, id in ipairs(ids) do tasks[i] = {id, unpack(light(ARGV[1] .. id))} end
+for i, id in ipairs(ids) do
+  local key = ARGV[1] .. id
+  local form = redis.pcall('OBJECT', 'ENCODING', key) -- who may not ask, or another Redis, reads the fields one by one
+  if form == 'listpack' or form == 'ziplist' then
+    local all = redis.pcall('HGETALL', key) -- of another type: the light fields say so
+    tasks[i] = all.err and {id} or {id, all}
+  else
+    tasks[i] = {id, unpack(light(key))}
+  end
+end
 local later = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. stamp, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
 return {stamp, later[2] or '', tasks}

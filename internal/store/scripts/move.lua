@@ -44,15 +44,18 @@ local firsttask = 4 + nsets + 2 * #buckets
 local wake, filled, ended, retention = {}, {}, false, nil
 
 local function read()
-  local m = {id = arg(), from = arg(), to = arg(), round = arg(), nextround = arg(), fenced = arg() == '1',
+  return {id = arg(), from = arg(), to = arg(), round = arg(), nextround = arg(), fenced = arg() == '1',
     fence = arg(), event = arg(), actor = arg(), count = arg(), deadline = arg(), wake = arg(), bucket = tonumber(arg()),
-    writer = arg(), rest = arg(), crosses = arg() == '1', evidence = arg()}
-  m.stamps, m.edges, m.lines, m.fields, m.drop, m.held = args(), args(), args(), args(), args(), arg() == '1'
-  return m
+    writer = arg(), rest = arg(), crosses = arg() == '1', evidence = arg(),
+    stamps = args(), edges = args(), lines = args(), fields = args(), drop = args(), held = arg() == '1'}
 end
 
--- unfit is an error reply if a key that a move writes has another type.
+-- unfit is an error reply if a key that a move writes has another type. Most moves of a call are alike.
+local fit = {}
 local function unfit(m)
+  local kind = m.from .. ' ' .. m.to .. ' ' .. m.bucket .. m.wake
+  if fit[kind] then return nil end
+  fit[kind] = true
   local zsets, lists = {2, place[m.from], place[m.to]}, {}
   if m.bucket ~= 0 then
     local k = 4 + nsets + 2 * math.abs(m.bucket)
@@ -70,7 +73,7 @@ local function current(claim) return (tonumber(string.match(claim, '^e(%d+)%-') 
 local function check(key, m)
   local t = redis.pcall('HMGET', key, 'state', 'round', 'rev', m.round .. ':claim', m.round .. ':end',
     'log', m.count ~= '' and m.count or 'state', 'start_after', 'not_before', 'cancel_requested', 'queue',
-    'program', m.round .. ':node', 'plan')
+    'program', m.round .. ':node', 'plan', unpack(m.held and {m.round .. ':worker', m.round .. ':resources'} or {}))
   if t.err or not t[1] or not t[2] then return -3 end
   local rev = tonumber(t[3]) or 0
   if m.fenced then
@@ -92,8 +95,9 @@ local function check(key, m)
   return -2
 end
 
+local held = holders(p)
 local function write(key, m, t, rev)
-  if m.held then unhold(p, key, m.round, m.id) end -- it reads what may be dropped below
+  if m.held and t[15] then held.leave(m.id, t[15], t[13] or '', t[11] or '', t[16] or nil) end
   local log = t[6]
   for _, line in ipairs(m.lines) do log = append(log, line) end
   local head = datetime(seconds) .. ' - ' .. m.writer .. ' moving task ' .. m.id .. ': '
@@ -172,6 +176,20 @@ local function failed(key, node, n, id, program)
   redis.pcall('SADD', ARGV[17], node)
 end
 
+-- record writes what was learned of a program on a node.
+local function record(evidence, node, good, bad, run, fresh, era)
+  redis.call('HSET', evidence, node, good .. ' ' .. bad .. ' ' .. run .. ' ' .. fresh .. ' ' .. era)
+  if redis.call('TTL', evidence) < 0 then redis.call('EXPIRE', evidence, ARGV[16]) end
+end
+
+-- praised are successes that only have to be counted still, by node and evidence: the first one of a node has done the
+-- rest. A failure there, or a probe, ends that.
+local praised = {}
+local function forget(node)
+  for evidence, e in pairs(praised[node] or {}) do record(evidence, node, e[1], e[2], 0, 0, e[3]) end
+  praised[node] = nil
+end
+
 -- learn notes how a program fared on its node, for the judge of nodes: "good bad
 -- run fresh era". The run counts from the node's last success of anything, which begins
 -- a new era. Keys of another type are no reason to keep the task.
@@ -179,6 +197,12 @@ local function learn(m, key, program, node)
   if m.evidence == '' or watch == 'off' or not node or node == '' then return end
   program = program or ''
   local evidence, noted = ARGV[14] .. program, ARGV[15] .. node
+  local alike = m.evidence == 'good' and praised[node] and praised[node][evidence]
+  if alike then
+    alike[1] = alike[1] + 1
+    return
+  end
+  forget(node)
   local was = redis.pcall('HGET', evidence, node)
   local n = redis.pcall('HMGET', noted, 'run', 'era', 'probe', 'quarantined', 'failing')
   if type(was) == 'table' or n.err then return end
@@ -189,24 +213,46 @@ local function learn(m, key, program, node)
   if m.evidence == 'good' then
     good = good + 1
     succeeded(noted, node, n, m.id)
+    if not n[1] and not n[3] and not n[4] then
+      praised[node] = {[evidence] = {good, bad, era}}
+      return
+    end
   else
     bad, run, fresh = bad + 1, run + 1, fresh + first(key, node)
     failed(noted, node, n, m.id, program)
   end
-  redis.call('HSET', evidence, node, good .. ' ' .. bad .. ' ' .. run .. ' ' .. fresh .. ' ' .. era)
-  if redis.call('TTL', evidence) < 0 then redis.call('EXPIRE', evidence, ARGV[16]) end
+  record(evidence, node, good, bad, run, fresh, era)
+end
+
+-- What leaves a sorted set and what comes into it, for all moves at once. A task that moves twice in a call has them written before.
+local leaves, comes, moved = {}, {}, {}
+local function into(lists, key, one, two)
+  local list = lists[key]
+  if not list then
+    list = {}
+    lists[key] = list
+  end
+  list[#list + 1] = one
+  if two then list[#list + 1] = two end
+end
+
+local function listed()
+  for key, ids in pairs(leaves) do redis.call('ZREM', key, unpack(ids)) end
+  for key, entries in pairs(comes) do redis.call('ZADD', key, unpack(entries)) end
+  leaves, comes, moved = {}, {}, {}
 end
 
 -- index moves the task from set to set and from bucket to bucket. Where it
 -- waits, its score is the time of the move, or that of its next start if that is later.
 local function index(m, start)
   local score = m.bucket > 0 and start > clock and string.format('%.6f', start) or stamp
-  redis.call('ZREM', sets[m.from], m.id)
-  redis.call('ZADD', sets[m.to], score, m.id)
+  moved[m.id] = true
+  into(leaves, sets[m.from], m.id)
+  into(comes, sets[m.to], score, m.id)
   if m.deadline ~= '' then
-    redis.call('ZADD', KEYS[2], m.deadline, m.id)
+    into(comes, KEYS[2], m.deadline, m.id)
   else
-    redis.call('ZREM', KEYS[2], m.id)
+    into(leaves, KEYS[2], m.id)
   end
   local k = 4 + nsets + 2 * math.abs(m.bucket)
   local member = string.char(96 + #m.id) .. m.id
@@ -227,10 +273,13 @@ local function index(m, start)
 end
 
 -- tally counts the outcomes of a queue.
+local tallies = {}
 local function tally(m, queue)
   if m.wake ~= 'ended' then return end
   if not queue or queue == '' then queue = p[10] end
-  redis.pcall('HINCRBY', ARGV[13] .. queue, m.to, 1)
+  local of = tallies[queue] or {}
+  tallies[queue] = of
+  of[m.to] = (of[m.to] or 0) + 1
 end
 
 -- plan notes what a move means to the plan of the task: what is to be moved no longer, what is left, and who is to hear of
@@ -262,6 +311,7 @@ end
 local answer = {}
 for i, m in ipairs(moves) do
   local key = KEYS[firsttask + i]
+  if moved[m.id] then listed() end
   local code, t, rev = check(key, m)
   if code == 1 then
     write(key, m, t, rev)
@@ -272,6 +322,12 @@ for i, m in ipairs(moves) do
     happened(m.id, m.round, m.from, m.to, m.event, m.actor, m.writer)
   end
   answer[i] = code
+end
+listed()
+held.done()
+for node in pairs(praised) do forget(node) end
+for queue, of in pairs(tallies) do
+  for outcome, n in pairs(of) do redis.pcall('HINCRBY', ARGV[13] .. queue, outcome, n) end
 end
 for id, of in pairs(plans) do
   if #of.moved > 0 then redis.pcall('ZREM', planning[4] .. id, unpack(of.moved)) end

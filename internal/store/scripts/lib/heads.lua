@@ -17,11 +17,11 @@ local function heads(clock, stamp)
     b.gone = {}
   end
 
-  -- fill reads on, more each time: most claims take few tasks. From a queue that is lifo
+  -- fill reads on, more each time: most claims take one task, and look whether there is another. From a queue that is lifo
   -- they are taken from the newest that is due.
   local function fill(q, b)
     leave(b)
-    b.size = math.min(32, 2 * (b.size or 0.5))
+    b.size = math.min(32, 2 * (b.size or 1))
     b.at = 1
     if q.lifo then
       b.buf = redis.call('ZREVRANGEBYSCORE', b.ready, stamp, '-inf', 'WITHSCORES', 'LIMIT', 0, b.size)

@@ -48,8 +48,13 @@ end
 -- number in the history, so that neither a clock nor a repetition matters.
 local function write()
   local at = #happening > 0 and now()
-  for _, h in ipairs(happening) do
-    redis.pcall('XADD', stream, 'MAXLEN', '~', cap, string.format('%d-0', seq + h[1]), 'at', at, unpack(h, 2))
+  for i, h in ipairs(happening) do
+    local id = string.format('%d-0', seq + h[1])
+    if i < #happening then
+      redis.pcall('XADD', stream, id, 'at', at, unpack(h, 2))
+    else
+      redis.pcall('XADD', stream, 'MAXLEN', '~', cap, id, 'at', at, unpack(h, 2))
+    end
   end
   seq = seq + changes
   redis.call('HSET', KEYS[1], 'seq', string.format('%d', seq))

@@ -1,6 +1,8 @@
 -- datetime(s) formats whole seconds since 1970 as "YYYY-mm-dd HH:MM:SS", UTC
 -- (days to civil date after Howard Hinnant).
+local dated = {} -- a script needs few of them, often
 local function datetime(s)
+  if dated[s] then return dated[s] end
   local floor = math.floor
   local days = floor(s / 86400)
   local rest = s - days * 86400
@@ -13,8 +15,9 @@ local function datetime(s)
   local day = doy - floor((153 * mp + 2) / 5) + 1
   local month = mp < 10 and mp + 3 or mp - 9
   local year = yoe + era * 400 + (month <= 2 and 1 or 0)
-  return string.format('%04d-%02d-%02d %02d:%02d:%02d', year, month, day,
+  dated[s] = string.format('%04d-%02d-%02d %02d:%02d:%02d', year, month, day,
     floor(rest / 3600), floor(rest / 60) % 60, rest % 60)
+  return dated[s]
 end
 
 -- append(log, line) is the log with the line at its end. Beyond 64 KiB the

@@ -26,28 +26,50 @@ local function vacant(p, queue, node)
   end
 end
 
--- unhold(p, task, round, id) takes a round out of all that counts it: the tasks
--- its worker holds, the rounds of its queue and of its node, what it has got of
--- the node, what is to be stopped. If somebody waits for a place there he is
--- woken. Returns 1 if the worker's set had it, else 0. Whose round it is becomes
--- known here only, so the keys are made from the declared prefixes. Sets of
--- another type are no reason to fail.
+-- holders(p) gathers rounds that are over, and takes them all at once out of what counts them: the tasks a worker
+-- holds, the rounds of a queue and of a node, what a round has got of the node, what is to be stopped. If somebody waits for a
+-- place there he is woken. Whose round it is becomes known here only, so the keys are made from the declared
+-- prefixes. Sets of another type are no reason to fail.
+local function holders(p)
+  local h, sets, freed = {}, {}, {}
+
+  local function from(set, id)
+    local ids = sets[set]
+    if ids then ids[#ids + 1] = id else sets[set] = {id} end
+  end
+
+  -- leave is for one round: its worker, its node ('' for none), its queue, and what it has got of the node or nil.
+  function h.leave(id, worker, node, queue, allotted)
+    if queue == '' then queue = p[10] end
+    local ofqueue, ofnode, ofboth = counts(p, queue, node)
+    from(p[1] .. worker, id)
+    from(p[6] .. worker, id)
+    from(ofqueue, id)
+    if node ~= '' then
+      from(ofnode, id)
+      from(ofboth, id)
+      if allotted then redis.pcall('HDEL', p[5] .. node, id) end
+    end
+    freed[ofboth] = {queue, node}
+  end
+
+  function h.done()
+    for set, ids in pairs(sets) do redis.pcall('SREM', set, unpack(ids)) end
+    for _, place in pairs(freed) do vacant(p, place[1], place[2]) end
+  end
+
+  return h
+end
+
+-- unhold(p, task, round, id) does that for one round. Returns 1 if the worker's set had it, else 0.
 local function unhold(p, task, round, id)
   local t = redis.pcall('HMGET', task, round .. ':worker', round .. ':node', 'queue', round .. ':resources')
   if t.err or not t[1] then return 0 end
-  local queue, node = t[3] or '', t[2] or ''
-  if queue == '' then queue = p[10] end
-  local ofqueue, ofnode, ofboth = counts(p, queue, node)
-  local gone = redis.pcall('SREM', p[1] .. t[1], id)
-  redis.pcall('SREM', p[6] .. t[1], id)
-  redis.pcall('SREM', ofqueue, id)
-  if node ~= '' then
-    redis.pcall('SREM', ofnode, id)
-    redis.pcall('SREM', ofboth, id)
-    if t[4] then redis.pcall('HDEL', p[5] .. node, id) end
-  end
-  vacant(p, queue, node)
-  return gone == 1 and 1 or 0
+  local had = redis.pcall('SISMEMBER', p[1] .. t[1], id)
+  local h = holders(p)
+  h.leave(id, t[1], t[2] or '', t[3] or '', t[4])
+  h.done()
+  return had == 1 and 1 or 0
 end
 
 -- count(p, queue, node, id, allotted) puts a running round into all that counts it and

@@ -1,0 +1,228 @@
+package store_test
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// What scripts do for many tasks in one call leaves the same behind as calls for one task each: they gather what they write to
+// sets, counters and records of nodes.
+func TestManyInACallAsOneEach(t *testing.T) {
+	t.Parallel()
+	together, alone := newBatchLife(t, 100), newBatchLife(t, 1)
+	for _, outcomes := range []string{"gbggbbbg gggg", "bbbbggb bg", "gggggggggggg"} {
+		for _, l := range []*batchLife{together, alone} {
+			l.round(t, outcomes)
+		}
+		if got, want := together.state(t), alone.state(t); !slices.Equal(got, want) {
+			t.Fatalf("after %q: together, and not alone:\n%s\nalone, and not together:\n%s", outcomes,
+				strings.Join(without(got, want), "\n"), strings.Join(without(want, got), "\n"))
+		}
+	}
+	for _, line := range []string{"evidence:q node-1 = ", "node:node-1 probe = passed"} {
+		if !strings.Contains(strings.Join(alone.state(t), "\n"), line) {
+			t.Errorf("nothing says %q: the comparison lacks that", line)
+		}
+	}
+}
+
+// A task that moves twice in one call is where the second move brings it.
+func TestTwoMovesOfATaskInACall(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	id := sp.Open(t, storetest.Spec())[0]
+	seen := sp.Task(t, id).Seen
+	orders := make([]store.Order, 0, 2)
+	for _, event := range []statemachine.Event{statemachine.Hold, statemachine.Unblock} {
+		m, err := statemachine.Decide(&seen.Task, statemachine.Occurrence{Event: event, Actor: statemachine.Manager}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		orders = append(orders, store.Order{Move: m, Writer: "m", Bucket: seen.Bucket})
+		seen.State, seen.Rev = m.To, seen.Rev+1
+	}
+	outcomes, err := sp.Store.Apply(t.Context(), orders...)
+	if err != nil || outcomes[0].Err != nil || outcomes[1].Err != nil {
+		t.Fatalf("%+v, error %v", outcomes, err)
+	}
+	if sets, want := sp.Sets(t, id), []statemachine.State{statemachine.Open}; !slices.Equal(sets, want) {
+		t.Errorf("the task is in %v, want %v", sets, want)
+	}
+}
+
+// batchLife is a namespace whose tasks are moved so many in a call.
+type batchLife struct {
+	*storetest.Space
+	size    int
+	session store.Session
+}
+
+func newBatchLife(t *testing.T, size int) *batchLife {
+	t.Helper()
+	l := &batchLife{Space: storetest.New(t), size: size}
+	l.SetClock(t, noon)
+	if err := l.Store.PublishQuarantine(t.Context(), "on"); err != nil {
+		t.Fatal(err)
+	}
+	l.session = l.Register(t, "w")
+	return l
+}
+
+// round opens a task for each letter, and takes all from there to an outcome: good or bad, as the letter says; a space stands for
+// another program.
+func (l *batchLife) round(t *testing.T, outcomes string) {
+	t.Helper()
+	var bad []bool
+	program := "p"
+	for _, c := range outcomes {
+		if c == ' ' {
+			program = "q"
+			continue
+		}
+		n := len(bad)
+		bad = append(bad, c == 'b')
+		l.Open(t, storetest.Spec(func(s *store.Spec) {
+			s.Program, s.MaxFails = program, fmt.Sprint(n%2)
+			if n%3 == 0 {
+				s.EndBefore = "4000000000"
+			}
+		}))
+	}
+	held := l.claimAll(t, len(bad))
+	if !slices.Contains(bad, true) { // a node that was set aside meanwhile, and one of these is its probe
+		l.Raw.HSet(t.Context(), l.Key("node:node-1"), "quarantined", "1", "probe", held[5].ID)
+	}
+	l.applyEach(t, l.reports(t, held, bad))
+	l.moveAll(t, statemachine.Executed, statemachine.Server, statemachine.Settle)
+	l.moveAll(t, statemachine.Succeeded, statemachine.Manager, statemachine.Archive)
+}
+
+func (l *batchLife) claimAll(t *testing.T, n int) (held []store.Claimed) {
+	t.Helper()
+	for len(held) < n {
+		got := l.ClaimUnder(t, l.session, min(l.size, n-len(held)))
+		if len(got) == 0 {
+			t.Fatalf("claimed %d of %d tasks", len(held), n)
+		}
+		held = append(held, got...)
+	}
+	return held
+}
+
+func (l *batchLife) reports(t *testing.T, held []store.Claimed, bad []bool) []store.Order {
+	t.Helper()
+	orders := make([]store.Order, len(held))
+	for i := range held {
+		m, err := statemachine.Decide(&held[i].Task, statemachine.Occurrence{
+			Event: statemachine.Report, Actor: statemachine.Worker, Claim: held[i].Current.Claim, Round: held[i].Round,
+			Failed: bad[i],
+		}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		orders[i] = store.Order{Move: m, Writer: "w", Bucket: held[i].Bucket, Node: store.NodeGood}
+		if bad[i] {
+			orders[i].Node = store.NodeBad
+		}
+	}
+	return orders
+}
+
+func (l *batchLife) moveAll(t *testing.T, from statemachine.State, actor statemachine.Actor, event statemachine.Event) {
+	t.Helper()
+	batch, err := l.Store.Listed(t.Context(), from, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	orders := make([]store.Order, len(batch.Tasks))
+	for i := range batch.Tasks {
+		task := &batch.Tasks[i]
+		m, err := statemachine.Decide(&task.Task, statemachine.Occurrence{Event: event, Actor: actor}, batch.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		orders[i] = store.Order{Move: m, Writer: "s", Bucket: task.Bucket}
+	}
+	l.applyEach(t, orders)
+}
+
+func (l *batchLife) applyEach(t *testing.T, orders []store.Order) {
+	t.Helper()
+	for part := range slices.Chunk(orders, l.size) {
+		outcomes, err := l.Store.Apply(t.Context(), part...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range outcomes {
+			if o.Err != nil {
+				t.Fatal(o.Err)
+			}
+		}
+	}
+}
+
+var claimID = regexp.MustCompile(`e1-\w+\.\d+`)
+
+// state is all that the namespace holds, but what is called otherwise in each: the namespace, claims, requests.
+func (l *batchLife) state(t *testing.T) (lines []string) {
+	t.Helper()
+	for _, key := range l.Raw.Keys(t.Context(), l.Key("*")).Val() {
+		name := strings.TrimPrefix(key, l.Namespace+":")
+		if strings.HasPrefix(name, "claim:") || strings.HasPrefix(name, "request:") {
+			continue
+		}
+		for _, line := range l.content(t, key) {
+			line = strings.ReplaceAll(line, l.Namespace, "<namespace>")
+			lines = append(lines, name+" "+claimID.ReplaceAllString(line, "<claim>"))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func (l *batchLife) content(t *testing.T, key string) (lines []string) {
+	t.Helper()
+	ctx := t.Context()
+	switch kind := l.Raw.Type(ctx, key).Val(); kind {
+	case "hash":
+		all := l.Raw.HGetAll(ctx, key).Val()
+		delete(all, "lives") // of the connections
+		delete(all, "server_seen")
+		for _, field := range slices.Sorted(maps.Keys(all)) {
+			lines = append(lines, field+" = "+all[field])
+		}
+	case "set":
+		lines = l.Raw.SMembers(ctx, key).Val()
+	case "zset":
+		for _, z := range l.Raw.ZRangeWithScores(ctx, key, 0, -1).Val() {
+			lines = append(lines, fmt.Sprintf("%v at %.6f", z.Member, z.Score))
+		}
+	case "list":
+		lines = l.Raw.LRange(ctx, key, 0, -1).Val()
+	case "stream":
+		for _, m := range l.Raw.XRange(ctx, key, "-", "+").Val() {
+			lines = append(lines, m.ID+" "+fmt.Sprint(m.Values))
+		}
+	default:
+		lines = []string{kind + " " + l.Raw.Get(ctx, key).Val()}
+	}
+	return lines
+}
+
+// without are the lines of one that the other lacks.
+func without(lines, others []string) (rest []string) {
+	for _, line := range lines {
+		if !slices.Contains(others, line) {
+			rest = append(rest, line)
+		}
+	}
+	return rest
+}
