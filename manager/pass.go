@@ -73,7 +73,7 @@ func (p *statePass) page(ctx context.Context, page store.Batch) (int, error) {
 	}
 	archived := 0
 	for len(ready) > 0 && ctx.Err() == nil {
-		n := min(len(ready), readAtOnce)
+		n, began := min(len(ready), p.m.handful.size()), time.Now()
 		handled, err := p.handle(ctx, ready[:n])
 		if err != nil {
 			return archived, err
@@ -82,14 +82,11 @@ func (p *statePass) page(ctx context.Context, page store.Batch) (int, error) {
 		if archived += k; err != nil {
 			return archived, err
 		}
+		p.m.handful.took(n, time.Since(began))
 		ready = ready[n:]
 	}
 	return archived, nil
 }
-
-// readAtOnce bounds how many tasks are read with their outputs, how many are
-// handled before they are archived, and how many are kept from other managers.
-const readAtOnce = 16
 
 // unhandled archives tasks that nobody here wants to see. It needs no lease, and
 // leaves alone what another manager handles: what that one was granted after

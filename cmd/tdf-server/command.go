@@ -66,6 +66,7 @@ func run(cmd *cobra.Command, flags *cli.DaemonFlags, name, file string) error {
 // redisOf starts the embedded Redis where the configuration asks for it.
 func redisOf(cfg *config.File, log zerolog.Logger) (config.Redis, func(), error) {
 	if !cfg.Redis.Embedded() {
+		cli.UseProcessors(1) // passes follow one another, and wait for Redis
 		return cfg.Redis, func() {}, nil
 	}
 	where, end, err := embedded.Start(cfg.Redis)

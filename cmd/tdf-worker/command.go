@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -49,6 +50,7 @@ func run(cmd *cobra.Command, flags *cli.DaemonFlags, name, file string) error {
 	if start == nil {
 		return err
 	}
+	cli.UseProcessors(processors(start.Config.Worker.Slots))
 	// What this process inherited, and what it knows, is not for the programs it
 	// will start.
 	if err := errors.Join(process.SealDescriptors(), shim.Conceal()); err != nil {
@@ -75,6 +77,15 @@ func run(cmd *cobra.Command, flags *cli.DaemonFlags, name, file string) error {
 	}
 	start.Log.Info().Str("worker", name).Msg("stopped")
 	return nil
+}
+
+// processors is on how many this worker's own code is to run: one can serve sixteen slots whose programs take some
+// milliseconds each. No slots stand for one for each processor.
+func processors(slots int) int {
+	if slots == 0 {
+		slots = runtime.NumCPU()
+	}
+	return 1 + slots/16
 }
 
 // refused is for what the configuration or the arguments must be changed for,
