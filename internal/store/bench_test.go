@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"testing"
@@ -13,19 +14,18 @@ import (
 )
 
 // Every benchmark reports the time for one task, over a unix socket, in calls
-// of 1 and of 100 tasks. Tasks have finite deadlines, so all indices are at work.
+// of 1 and of 100 tasks, and how much of it scripts of Redis took. Tasks have finite deadlines, so all indices are at work.
 
 func BenchmarkOpen(b *testing.B) {
 	bySize(b, func(b *testing.B, sp *storetest.Space, size int) {
-		benchmarkOpen(b, sp, b.N, size)
+		timed(b, sp, func() { benchmarkOpen(b, sp, b.N, size) })
 	})
 }
 
 func BenchmarkClaim(b *testing.B) {
 	bySize(b, func(b *testing.B, sp *storetest.Space, size int) {
 		benchmarkOpen(b, sp, b.N, 100)
-		b.ResetTimer()
-		benchmarkClaim(b, sp, b.N, size)
+		timed(b, sp, func() { benchmarkClaim(b, sp, b.N, size) })
 	})
 }
 
@@ -33,8 +33,7 @@ func BenchmarkReport(b *testing.B) {
 	bySize(b, func(b *testing.B, sp *storetest.Space, size int) {
 		benchmarkOpen(b, sp, b.N, 100)
 		held := benchmarkClaim(b, sp, b.N, 100)
-		b.ResetTimer()
-		benchmarkReport(b, sp, held, size)
+		timed(b, sp, func() { benchmarkReport(b, sp, held, size) })
 	})
 }
 
@@ -43,8 +42,9 @@ func BenchmarkSettle(b *testing.B) {
 	bySize(b, func(b *testing.B, sp *storetest.Space, size int) {
 		benchmarkOpen(b, sp, b.N, 100)
 		benchmarkReport(b, sp, benchmarkClaim(b, sp, b.N, 100), 100)
-		b.ResetTimer()
-		benchmarkMove(b, sp, statemachine.Executed, statemachine.Server, statemachine.Settle, size)
+		timed(b, sp, func() {
+			benchmarkMove(b, sp, statemachine.Executed, statemachine.Server, statemachine.Settle, size)
+		})
 	})
 }
 
@@ -54,8 +54,9 @@ func BenchmarkArchive(b *testing.B) {
 		benchmarkOpen(b, sp, b.N, 100)
 		benchmarkReport(b, sp, benchmarkClaim(b, sp, b.N, 100), 100)
 		benchmarkMove(b, sp, statemachine.Executed, statemachine.Server, statemachine.Settle, 100)
-		b.ResetTimer()
-		benchmarkMove(b, sp, statemachine.Succeeded, statemachine.Manager, statemachine.Archive, size)
+		timed(b, sp, func() {
+			benchmarkMove(b, sp, statemachine.Succeeded, statemachine.Manager, statemachine.Archive, size)
+		})
 	})
 }
 
@@ -106,6 +107,36 @@ func bySize(b *testing.B, run func(*testing.B, *storetest.Space, int)) {
 	for _, size := range []int{1, 100} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) { run(b, storetest.New(b), size) })
 	}
+}
+
+// timed is what a benchmark is about. No other one uses the Redis meanwhile.
+func timed(b *testing.B, sp *storetest.Space, run func()) {
+	b.Helper()
+	before := scriptTime(b, sp)
+	b.ResetTimer()
+	run()
+	b.StopTimer()
+	b.ReportMetric((scriptTime(b, sp)-before)/float64(b.N), "redis-µs/op")
+}
+
+var evalshaTime = regexp.MustCompile(`cmdstat_evalsha:calls=\d+,usec=(\d+)`)
+
+// scriptTime is how many microseconds Redis has spent in scripts.
+func scriptTime(b *testing.B, sp *storetest.Space) float64 {
+	b.Helper()
+	info, err := sp.Raw.Info(b.Context(), "commandstats").Result()
+	if err != nil {
+		b.Fatal(err)
+	}
+	found := evalshaTime.FindStringSubmatch(info)
+	if found == nil {
+		return 0
+	}
+	us, err := strconv.ParseFloat(found[1], 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return us
 }
 
 func benchmarkOpen(b *testing.B, sp *storetest.Space, n, size int) {

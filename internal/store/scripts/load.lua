@@ -12,14 +12,18 @@ else
   ids = redis.call('ZRANGE', KEYS[2], ARGV[3], tonumber(ARGV[3]) + tonumber(ARGV[4]) - 1)
 end
 local tasks = {}
+local packed = true -- tasks are alike: once one is not, none is asked about
 for i, id in ipairs(ids) do
   local key = ARGV[1] .. id
-  local form = redis.pcall('OBJECT', 'ENCODING', key) -- who may not ask, or another Redis, reads the fields one by one
-  if form == 'listpack' or form == 'ziplist' then
-    local all = redis.pcall('HGETALL', key) -- of another type: the light fields say so
-    tasks[i] = all.err and {id} or {id, all}
-  else
+  if packed then
+    local form = redis.pcall('OBJECT', 'ENCODING', key) -- who may not ask, or another Redis, reads the fields one by one
+    packed = form == 'listpack' or form == 'ziplist'
+  end
+  local all = packed and redis.pcall('HGETALL', key) or {err = ''}
+  if all.err then
     tasks[i] = {id, unpack(light(key))}
+  else
+    tasks[i] = {id, all}
   end
 end
 local later = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. stamp, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
