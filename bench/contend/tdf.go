@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -66,6 +67,8 @@ func (t TDF) measure(ctx context.Context, dir, config string, n int) (took time.
 		return 0, err
 	}
 	defer func() { _ = m.Close() }()
+	// As tdf-manager run: a manager mostly waits.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	if err := t.campaign(ctx, m, 10*t.Workers*t.Slots); err != nil { // fetches the program and starts the shims
 		return 0, err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf/internal/cli"
 	"github.com/tdf-go/tdf/manager"
 )
 
@@ -17,7 +18,10 @@ func (a *app) run() *cobra.Command {
 			"that one waits for the outcomes.",
 		Args: cobra.NoArgs,
 		RunE: a.withManager(true, func() []manager.Option { return []manager.Option{manager.StandIn(force)} },
-			func(ctx context.Context, s *session) error { return s.manager.Run(ctx, manager.Handlers{}) }),
+			func(ctx context.Context, s *session) error {
+				cli.UseProcessors(1) // passes follow one another, and wait for Redis
+				return s.manager.Run(ctx, manager.Handlers{})
+			}),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "run beside a project's own manager, which then misses outcomes")
 	return cmd
