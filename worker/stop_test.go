@@ -65,7 +65,7 @@ func TestTimeoutOpensTheNextRound(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	pid := filepath.Join(t.TempDir(), "pid")
-	id := s.open(t, s.script(t, "p", sleeper), input(pid), limits("0.3", "1"))
+	id := s.open(t, s.script(t, "p", sleeper), input(pid), limits("1", "1"))
 	s.start(t)
 	task := s.await(t, id, sm.TimedOut)
 	checkFields(t, task, map[string]string{
