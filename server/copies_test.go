@@ -121,6 +121,16 @@ func TestCopyOfAnotherRevision(t *testing.T) {
 	if want := []store.Purged{store.PurgeChanged, store.PurgeDone, store.PurgeStray}; err != nil || !slices.Equal(answers, want) {
 		t.Errorf("%v, %v, want %v", answers, err, want)
 	}
+	// One that was not archived when it was looked at must not go if it is when it is to go.
+	sp.Raw.HSet(t.Context(), sp.Key("task:1"), "state", "succeeded", "rev", "0")
+	if tasks, err = s.copies.keep(t.Context(), statemachine.Succeeded, ids[:1]); err != nil {
+		t.Fatal(err)
+	}
+	sp.Raw.HSet(t.Context(), sp.Key("task:1"), "state", "archived")
+	if answers, err := s.store.Purge(t.Context(), tasks); err != nil || answers[0] != store.PurgeChanged {
+		t.Errorf("%v, %v, want that it stays", answers, err)
+	}
+	sp.Raw.HSet(t.Context(), sp.Key("task:1"), "rev", "99")
 	retireAll(t, newRetirer(s))
 	if records := kept(t, sp, dir); len(records) != 2 || records[1].Fields["note"] != "new" {
 		t.Errorf("%+v", records)

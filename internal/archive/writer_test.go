@@ -145,9 +145,12 @@ func TestFullDisk(t *testing.T) {
 	}
 	wantIDs(t, dir, 1)
 	noErr(t, os.Remove(filler))
+	noErr(t, w.Write(records(1, 3))) // smaller than what was there of the other one
+	noErr(t, w.seal())
+	wantIDs(t, dir, 1, 3)
 	noErr(t, w.Write([]Record{big}))
 	noErr(t, w.Close())
-	wantIDs(t, dir, 1, 2)
+	wantIDs(t, dir, 1, 2, 3)
 }
 
 func noise(n int) []byte {
