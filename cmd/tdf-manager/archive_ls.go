@@ -78,8 +78,7 @@ func (c *coldList) wants(first, last int64) bool {
 
 // task reads an entry, if it is meant.
 func (c *coldList) task(e *archive.Entry) (*manager.Task, error) {
-	outcome := statemachine.State(e.Outcome)
-	if !c.wants(e.ID, e.ID) || len(c.sel.Outcomes) > 0 && !slices.Contains(c.sel.Outcomes, outcome) {
+	if !c.meansHead(e) {
 		return nil, nil //nolint:nilnil // not meant
 	}
 	record, err := e.Record()
@@ -90,6 +89,20 @@ func (c *coldList) task(e *archive.Entry) (*manager.Task, error) {
 		return t, nil
 	}
 	return nil, nil //nolint:nilnil // not meant
+}
+
+// meansHead judges an entry by its id and outcome.
+func (c *coldList) meansHead(e *archive.Entry) bool {
+	return c.wants(e.ID, e.ID) && (len(c.sel.Outcomes) == 0 || slices.Contains(c.sel.Outcomes, statemachine.State(e.Outcome)))
+}
+
+// means judges an entry by all conditions. It reads the whole record only if one of them needs that.
+func (c *coldList) means(e *archive.Entry) (bool, error) {
+	if c.sel.Queue == "" && c.sel.Program == "" && c.sel.Match == nil {
+		return c.meansHead(e), nil
+	}
+	t, err := c.task(e)
+	return t != nil, err
 }
 
 // fits judges a task by all conditions but its id and outcome.
@@ -132,18 +145,25 @@ func (c *coldList) newest(ctx context.Context, r *archive.Reader) error {
 		if !top.wants(&e.Head) {
 			return nil
 		}
-		t, err := c.task(e)
-		if err == nil && t != nil {
-			top.add(&e.Head, c.l.row(t))
+		meant, err := c.means(e)
+		if meant {
+			top.add(&e.Head, e.Line())
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	rows := top.rows()
-	c.more = len(rows) > c.l.limit
-	rows = rows[:min(len(rows), c.l.limit)]
+	lines := top.lines()
+	c.more = len(lines) > c.l.limit
+	rows := make([]map[string]string, min(len(lines), c.l.limit))
+	for i := range rows {
+		record, err := archive.ParseRecord(lines[i])
+		if err != nil {
+			return err
+		}
+		rows[i] = c.l.row(manager.ArchivedTask(record.ID, record.Fields))
+	}
 	c.n = len(rows)
 	if *c.l.json {
 		return cli.WriteJSON(c.s.out, taskObjects(rows))

@@ -83,7 +83,7 @@ func TestNewestTasks(t *testing.T) {
 				best[h.Key()] = h
 			}
 			if top.wants(&h) {
-				top.add(&h, map[string]string{"id": fmt.Sprint(h.ID), "rev": fmt.Sprint(h.Rev)})
+				top.add(&h, fmt.Append(nil, h.ID, " ", h.Rev))
 			}
 		}
 		var sorted []archive.Head
@@ -97,8 +97,8 @@ func TestNewestTasks(t *testing.T) {
 		for _, h := range sorted[:min(most, len(sorted))] {
 			want = append(want, fmt.Sprint(h.ID, " ", h.Rev))
 		}
-		for _, row := range top.rows() {
-			got = append(got, row["id"]+" "+row["rev"])
+		for _, line := range top.lines() {
+			got = append(got, string(line))
 		}
 		if !slices.Equal(got, want) {
 			t.Fatalf("%v, want %v", got, want)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"container/heap"
 	"slices"
@@ -21,7 +22,8 @@ type newestTasks struct {
 type newestTask struct {
 	head archive.Head
 	when statemachine.Time
-	row  map[string]string
+	// line is the record as it was found: only those that are left in the end are read.
+	line []byte
 	at   int
 }
 
@@ -34,11 +36,11 @@ func (n *newestTasks) wants(h *archive.Head) bool {
 }
 
 // add takes a record that is wanted.
-func (n *newestTasks) add(h *archive.Head, row map[string]string) {
+func (n *newestTasks) add(h *archive.Head, line []byte) {
 	if n.has == nil {
 		n.has = map[archive.Key]*newestTask{}
 	}
-	one := &newestTask{head: *h, when: h.ArchivedAt(), row: row}
+	one := &newestTask{head: *h, when: h.ArchivedAt(), line: bytes.Clone(line)}
 	if old := n.has[h.Key()]; old != nil {
 		one.at = old.at
 		*old = *one
@@ -54,16 +56,16 @@ func (n *newestTasks) add(h *archive.Head, row map[string]string) {
 	}
 }
 
-// rows are the tasks, the one first that was archived last.
-func (n *newestTasks) rows() []map[string]string {
+// lines are the records, that one first that was archived last.
+func (n *newestTasks) lines() [][]byte {
 	slices.SortFunc(n.list, func(a, b *newestTask) int {
 		return cmp.Or(cmp.Compare(b.when, a.when), cmp.Compare(b.head.ID, a.head.ID))
 	})
-	rows := make([]map[string]string, len(n.list))
+	lines := make([][]byte, len(n.list))
 	for i, one := range n.list {
-		rows[i] = one.row
+		lines[i] = one.line
 	}
-	return rows
+	return lines
 }
 
 // older orders tasks by when they were archived.

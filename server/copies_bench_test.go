@@ -1,0 +1,75 @@
+package server
+
+import (
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/worktest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// BenchmarkRetire lets archived tasks go, as many as -benchtime says, without and with a copy on disk:
+//
+//	go test -run - -bench Retire -benchtime 20000x ./server
+func BenchmarkRetire(b *testing.B) {
+	for name, dir := range map[string]string{"gone": "", "copied": b.TempDir()} {
+		b.Run(name, func(b *testing.B) {
+			st := worktest.Open(b, redistest.Namespace(b))
+			fillArchive(b, st, b.N)
+			s, err := New(Options{
+				Name: "s", Store: st, Log: zerolog.Nop(), ArchiveDir: dir, Retention: []store.Retention{{Outcome: statemachine.Succeeded}},
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			r := newRetirer(s)
+			b.ResetTimer()
+			for more := true; more; {
+				if more, err = r.pass(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.StopTimer()
+			s.copies.close()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
+		})
+	}
+}
+
+// fillArchive makes n archived tasks.
+func fillArchive(b *testing.B, st *store.Store, n int) {
+	b.Helper()
+	const page = 100
+	for left := n; left > 0; left -= page {
+		specs := make([]store.Spec, min(left, page))
+		for i := range specs {
+			specs[i] = store.Spec{
+				Program: "p", Source: "s", Input: "some words of input", StartAfter: "0", EndBefore: "inf", Timeout: "inf",
+				MaxFails: "0", MaxTimeouts: "0", MaxLosses: "0",
+			}
+		}
+		ids, err := st.Open(b.Context(), store.OpenRequest{Key: store.NewToken(), Specs: specs})
+		if err != nil {
+			b.Fatal(err)
+		}
+		worktest.Drain(b, st, worktest.Echo)
+		var orders []store.Order
+		tasks, err := st.Tasks(b.Context(), ids)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, t := range tasks {
+			move, err := statemachine.Decide(&t.Task, statemachine.Occurrence{Event: statemachine.Archive, Actor: statemachine.Manager}, 1)
+			if err != nil {
+				b.Fatal(err)
+			}
+			orders = append(orders, store.Order{Move: move, Writer: "m"})
+		}
+		if _, err := st.ApplyAll(b.Context(), orders...); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
