@@ -50,12 +50,13 @@ func DefaultNames() []string {
 // one text for it: times in seconds, lists sorted. The empty text is none of it
 // for lists and names; for the others it is refused. The error names the field.
 func ParseDefault(name, text string) (string, error) {
-	i := slices.Index(DefaultNames(), name)
-	if i < 0 {
-		return "", unknownKey(name, DefaultNames())
+	for i := range taskDefaults { // each task that is opened has a dozen of them
+		if taskDefaults[i].name == name {
+			canonical, err := taskDefaults[i].parse(text)
+			return canonical, named(name, err)
+		}
 	}
-	canonical, err := taskDefaults[i].parse(text)
-	return canonical, named(name, err)
+	return "", unknownKey(name, DefaultNames())
 }
 
 func oneOf(words ...string) func(string) (string, error) {
