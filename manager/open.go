@@ -46,8 +46,10 @@ func (m *Manager) Open(ctx context.Context, spec Spec, opts ...OpenOption) (int6
 	}
 	complete.Needs = sub.resolve(spec.Needs)
 	sub.batch = append(sub.batch, complete)
-	sub.send(ctx)
-	if err := sub.land(); err != nil {
+	if err = sub.next(ctx); err == nil {
+		err = sub.land()
+	}
+	if err != nil {
 		return 0, err
 	}
 	return sub.opened[0].ID, nil
@@ -78,9 +80,8 @@ func (m *Manager) OpenEach(ctx context.Context, specs iter.Seq[Spec], opts ...Op
 			return sub.opened, sub.failed(err)
 		}
 	}
-	err := sub.land()
+	err := sub.next(ctx)
 	if err == nil {
-		sub.send(ctx)
 		err = sub.land()
 	}
 	if err != nil {

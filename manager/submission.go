@@ -90,26 +90,39 @@ func (s *submission) sent() int {
 
 // next sends the batch after the one before has landed. In a plan it waits for it: what comes next may need it.
 func (s *submission) next(ctx context.Context) error {
+	o, bad := s.prepare() // while that one is on its way
 	if err := s.land(); err != nil {
 		return err
 	}
-	s.send(ctx)
+	if bad != nil {
+		return bad
+	}
+	s.send(ctx, o)
 	if s.plan > 0 {
 		return s.land()
 	}
 	return nil
 }
 
-// send opens the batch. Its key is made from the place of its first task, so
+// prepare makes the request that opens the batch, nil if it is empty. Its key is made from the place of its first task, so
 // that the same submission repeated makes the same requests.
-func (s *submission) send(ctx context.Context) {
+func (s *submission) prepare() (*store.Opening, error) {
 	if len(s.batch) == 0 {
+		return nil, nil //nolint:nilnil // see above
+	}
+	return s.m.store.Prepare(store.OpenRequest{
+		Key: fmt.Sprintf("%s:%d", s.key, s.sent()), Specs: s.batch, KeyTTL: KeyLife, Plan: s.plan, Life: s.life,
+	})
+}
+
+// send opens the batch. The request may be sent several times: its key makes that safe.
+func (s *submission) send(ctx context.Context, o *store.Opening) {
+	if o == nil {
 		return
 	}
-	req := store.OpenRequest{Key: fmt.Sprintf("%s:%d", s.key, len(s.opened)), Specs: s.batch, KeyTTL: KeyLife, Plan: s.plan, Life: s.life}
 	f := &flight{s.batch, make(chan openAnswer, 1)}
 	go func() {
-		opened, err := s.m.openBatch(ctx, req)
+		opened, err := patiently(ctx, s.m, func() ([]store.Opened, error) { return o.Send(ctx) })
 		f.answer <- openAnswer{opened, err}
 	}()
 	s.flight, s.batch, s.needs = f, nil, 0

@@ -60,11 +60,16 @@ func (s *Store) Open(ctx context.Context, req OpenRequest) ([]int64, error) {
 	return ids, nil
 }
 
-// OpenAll creates tasks, all or none, and returns them in the order of the specs.
-// The error is a *statemachine.FieldError (wrapped, with the index of the task)
-// if one cannot be, or matches [ErrNoQueue], or [ErrNotFound] for a RetryOf that
-// is not there, or is of the plan: [ErrNoPlan], [ErrPlanState], [ErrGrown], a *[NeedError]; then none is opened.
-func (s *Store) OpenAll(ctx context.Context, req OpenRequest) ([]Opened, error) {
+// Opening is a request to open tasks that only has to be sent: a caller can make the next one while one is on its way.
+type Opening struct {
+	store *Store
+	req   OpenRequest
+	keys  []string
+	args  []any
+}
+
+// Prepare makes an Opening. The error is a *statemachine.FieldError (wrapped, with the index of the task) if one cannot be.
+func (s *Store) Prepare(req OpenRequest) (*Opening, error) {
 	if len(req.Specs) == 0 || len(req.Specs) > MaxOpen {
 		return nil, fmt.Errorf("open: %d tasks in one call: want 1 to %d", len(req.Specs), MaxOpen)
 	}
@@ -77,15 +82,31 @@ func (s *Store) OpenAll(ctx context.Context, req OpenRequest) ([]Opened, error) 
 			return nil, fmt.Errorf("open: task %d of the request: %w", i, err)
 		}
 	}
-	r, err := s.runList(ctx, "open", call.allKeys(req.Key), call.args(&req)...)
+	return &Opening{s, req, call.allKeys(req.Key), call.args(&req)}, nil
+}
+
+// Send creates the tasks, all or none, and returns them in the order of the specs. It may be called again: see [OpenRequest].
+// The error matches [ErrNoQueue], or [ErrNotFound] for a RetryOf that
+// is not there, or is of the plan: [ErrNoPlan], [ErrPlanState], [ErrGrown], a *[NeedError]; then none is opened.
+func (o *Opening) Send(ctx context.Context) ([]Opened, error) {
+	r, err := o.store.runList(ctx, "open", o.keys, o.args...)
 	if err != nil {
 		return nil, err
 	}
-	opened, err := req.opened(r)
+	opened, err := o.req.opened(r)
 	for i := range opened {
-		s.history.saw(opened[i].ID)
+		o.store.history.saw(opened[i].ID)
 	}
 	return opened, err
+}
+
+// OpenAll is [Store.Prepare] and [Opening.Send].
+func (s *Store) OpenAll(ctx context.Context, req OpenRequest) ([]Opened, error) {
+	o, err := s.Prepare(req)
+	if err != nil {
+		return nil, err
+	}
+	return o.Send(ctx)
 }
 
 // opened reads the answer of the script.
