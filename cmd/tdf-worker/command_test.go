@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -339,5 +340,14 @@ func TestFrozenWorker(t *testing.T) {
 	}
 	if task := sp.Task(t, id); task.Timeouts != 1 || task.Task.Round != 1 {
 		t.Errorf("timeouts=%d, round=%d", task.Timeouts, task.Task.Round)
+	}
+}
+
+func TestProcessorsOfAWorker(t *testing.T) {
+	t.Parallel()
+	for slots, want := range map[int]int{1: 1, 15: 1, 16: 2, 64: 5, 0: 1 + runtime.NumCPU()/16} {
+		if n := processors(slots); n != want {
+			t.Errorf("%d slots: %d processors, want %d", slots, n, want)
+		}
 	}
 }
