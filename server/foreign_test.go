@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -170,7 +171,7 @@ func TestRepairWaits(t *testing.T) {
 	sp.Raw.ZRem(t.Context(), sp.Key("open"), "1")
 	look := func() {
 		t.Helper()
-		if err := k.repair(t.Context()); err != nil {
+		if err := k.inspect(t.Context(), []int64{1}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -229,6 +230,67 @@ func TestDamagedTasksAreSetAside(t *testing.T) {
 	for _, id := range []int64{1, 2, 3, 4, 77} {
 		if in := sp.Sets(t, id); len(in) != 0 {
 			t.Errorf("task %d is still listed in %v", id, in)
+		}
+	}
+}
+
+// Who meets a damaged task first tells the server of it, which does not wait for its walk over all tasks.
+func TestDamagedTaskIsTold(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	s, l := newServer(t, sp)
+	clock := time.Now()
+	s.suspects.now = func() time.Time { return clock }
+	k := keeperOf(s)
+	ids := sp.Open(t, slices.Repeat([]store.Spec{storetest.Spec()}, 5)...)
+	told := func(by string) {
+		t.Helper()
+		if woken, err := sp.Store.WaitServer(t.Context(), 100*time.Millisecond); !woken || err != nil {
+			t.Fatalf("the server is not woken by %s: %v", by, err)
+		}
+		pass(t, s)
+		wait.Receive(t, time.Second, s.suspects.met, "no suspect")
+		for range 2 {
+			if err := k.inspect(t.Context(), s.suspects.due(), nil); err != nil {
+				t.Fatal(err)
+			}
+			clock = clock.Add(time.Second)
+		}
+	}
+	tasks := sp.Claim(t, "w", 1)
+	sp.Raw.Del(t.Context(), sp.Key("task:1"))
+	sp.Report(t, &tasks[0], "", "")
+	told("a report")
+	sp.Raw.Del(t.Context(), sp.Key("task:2"))
+	sp.Raw.HDel(t.Context(), sp.Key("task:3"), "round")
+	sp.Raw.HDel(t.Context(), sp.Key("task:4"), "input")
+	if left := sp.Claim(t, "w", 5); len(left) != 1 || left[0].ID != ids[4] {
+		t.Fatalf("claimed %+v, want task %d only", left, ids[4])
+	}
+	told("a claim")
+	if aside, err := sp.Store.Asides(t.Context()); err != nil || len(aside) != 4 {
+		t.Errorf("set aside are %+v, %v; want tasks 1 to 4\n%s", aside, err, l)
+	}
+	if due := sp.Raw.ZCard(t.Context(), sp.Key("due")).Val(); due != 0 {
+		t.Errorf("due lists %d tasks", due)
+	}
+}
+
+// A task that is set aside leaves its bucket also where no worker has met it.
+func TestDamagedTaskLeavesItsBucket(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	start(t, sp, fast)
+	sp.Open(t, storetest.Spec(), storetest.Spec(func(s *store.Spec) { s.Bucket.Env = "e" }), storetest.Spec())
+	sp.Raw.Del(t.Context(), sp.Key("task:1"))
+	sp.Raw.HSet(t.Context(), sp.Key("task:2"), "env", "another", "fails", "many")
+	wait.Eventually(t, 10*time.Second, func() bool {
+		aside, err := sp.Store.Asides(t.Context())
+		return err == nil && len(aside) == 2
+	}, "not set aside")
+	for _, key := range sp.Raw.Keys(t.Context(), sp.Key("ready:*")).Val() {
+		if in := sp.Raw.ZRange(t.Context(), key, 0, -1).Val(); !slices.Equal(in, []string{"a3"}) {
+			t.Errorf("%s lists %v, want task 3 only", key, in)
 		}
 	}
 }

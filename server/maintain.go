@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/link"
@@ -36,8 +37,8 @@ type keeper struct {
 // that only the slow walk comes by.
 const awaitFor = time.Minute
 
-// maintain adopts foreign tasks each second and repairs indices each
-// RepairInterval.
+// maintain adopts foreign tasks and looks at suspects each second, and when a pass has met a
+// suspect, and repairs indices each RepairInterval.
 func (s *Server) maintain(ctx context.Context, _ chan struct{}) {
 	k := &keeper{Server: s, redis: link.New(s.log), awaited: map[int64]time.Time{}}
 	tick := time.NewTicker(min(pollInterval, s.opt.RepairInterval))
@@ -45,6 +46,9 @@ func (s *Server) maintain(ctx context.Context, _ chan struct{}) {
 	var repaired time.Time
 	for ctx.Err() == nil {
 		err := k.adopt(ctx)
+		if err == nil {
+			err = k.inspect(ctx, k.suspects.due(), nil)
+		}
 		if err == nil && time.Since(repaired) >= s.opt.RepairInterval {
 			repaired = time.Now()
 			err = k.repair(ctx)
@@ -55,6 +59,7 @@ func (s *Server) maintain(ctx context.Context, _ chan struct{}) {
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
+		case <-k.suspects.met:
 		}
 	}
 }
@@ -98,13 +103,9 @@ func (k *keeper) giveUp() {
 
 func (k *keeper) await(id int64) { k.awaited[id] = time.Now() }
 
-// repair publishes the settings, looks at running tasks, at suspects and at
-// the next part of all tasks.
+// repair publishes the settings, looks at running tasks and at the next part of all tasks.
 func (k *keeper) repair(ctx context.Context) error {
 	if err := k.publish(ctx); err != nil {
-		return err
-	}
-	if err := k.inspect(ctx, k.suspects.ids(), nil); err != nil {
 		return err
 	}
 	if err := k.lookAtRunning(ctx); err != nil {
@@ -223,14 +224,32 @@ func (k *keeper) examine(ctx context.Context, i *store.Inspection, now statemach
 	switch {
 	case i.Absent():
 		k.suspects.clear(i.ID)
-		return nil
+		return k.forget(ctx, i)
 	case i.Err == nil && len(i.Listed) == 1 && i.Listed[0] == i.State:
 		k.suspects.clear(i.ID)
 		delete(k.awaited, i.ID)
 		return k.reindex(ctx, i, now)
-	case k.suspects.convict(i.ID, i.Fingerprint()):
+	case k.suspects.convict(i.ID, i.Fingerprint(), k.doubt(i)):
 		return k.mend(ctx, i, now)
 	default:
 		return nil
 	}
+}
+
+// doubt is how long a disagreement must last. A client that moves a task in several steps never
+// spoils the record of one that is listed.
+func (k *keeper) doubt(i *store.Inspection) time.Duration {
+	if i.Err != nil && len(i.Listed) > 0 {
+		return min(pollInterval, k.opt.RepairInterval)
+	}
+	return k.opt.RepairInterval
+}
+
+// forget takes what is no task out of the deadline index.
+func (k *keeper) forget(ctx context.Context, i *store.Inspection) error {
+	if i.Due == statemachine.Never {
+		return nil
+	}
+	_, err := k.store.Unlist(ctx, store.Index{Kind: store.IndexDue}, []string{strconv.FormatInt(i.ID, 10)})
+	return err
 }

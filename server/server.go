@@ -41,7 +41,7 @@ func New(opt Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		opt: opt, store: opt.Store, log: opt.Log, suspects: newSuspects(opt.RepairInterval),
+		opt: opt, store: opt.Store, log: opt.Log, suspects: newSuspects(),
 		ready: make(chan struct{}),
 	}
 	s.nodes = newNodeJudge(s)

@@ -59,8 +59,8 @@ func (s *Server) settleDue(ctx context.Context) (moved int, next, now statemachi
 
 // leftOver are due tasks that a deadline does not move.
 type leftOver struct {
-	sound   []*store.Seen
-	damaged []int64
+	sound     []*store.Seen
+	suspected []int64
 }
 
 // nobody is excused.
@@ -76,7 +76,7 @@ func (s *Server) judge(b store.Batch, event statemachine.Event, excused func(*st
 		if t.Err != nil {
 			s.suspects.add(t.ID)
 			if idle != nil {
-				idle.damaged = append(idle.damaged, t.ID)
+				idle.suspected = append(idle.suspected, t.ID)
 			}
 			continue
 		}
@@ -88,6 +88,9 @@ func (s *Server) judge(b store.Batch, event statemachine.Event, excused func(*st
 		case err == nil:
 			counts[t.State]++
 			orders = append(orders, s.order(t, m))
+		case idle != nil && t.State == statemachine.Open: // perhaps a claim could not read what a decision does not need
+			s.suspects.add(t.ID)
+			idle.suspected = append(idle.suspected, t.ID)
 		case idle != nil:
 			idle.sound = append(idle.sound, t)
 		default:
@@ -139,7 +142,7 @@ func (s *Server) putRight(ctx context.Context, now statemachine.Time, idle *left
 	if err := s.store.Postpone(ctx, now, statemachine.Millisecond, early...); err != nil {
 		return err
 	}
-	return s.store.Postpone(ctx, now, timing.FromStd(s.opt.RepairInterval), idle.damaged...)
+	return s.store.Postpone(ctx, now, timing.FromStd(s.opt.RepairInterval), idle.suspected...)
 }
 
 // apply makes the moves, also with an error those before it, and returns how many tasks it moved, and how many are

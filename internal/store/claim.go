@@ -149,7 +149,7 @@ func (r *ClaimRequest) keys(k keys) []string {
 	keys := []string{
 		k.meta(), k.state(statemachine.Open), k.state(statemachine.Running), k.due(), k.lastClaim(r.Worker),
 		k.workerDoc(r.Worker), k.lease(), k.held(r.Worker),
-		k.node(r.Node), k.busyNode(r.Node), k.used(r.Node), k.full(), k.wakeNode(r.Node),
+		k.node(r.Node), k.busyNode(r.Node), k.used(r.Node), k.full(), k.wakeNode(r.Node), k.wakeServer(),
 	}
 	for i := range r.Turns {
 		queue := r.Turns[i].Queue.Name

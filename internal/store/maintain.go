@@ -80,10 +80,10 @@ func (s *Store) Relist(ctx context.Context, i *Inspection, to statemachine.State
 	if to == statemachine.Archived && i.State != statemachine.Archived {
 		fields = []any{"state", string(to), "outcome", string(i.State)}
 	}
-	return s.repair(ctx, i, string(to), now.Text(), "", fields)
+	return s.repair(ctx, i, string(to), now.Text(), "", fields, nil)
 }
 
-// SetAside takes a damaged task out of all sets and keeps a description of it,
+// SetAside takes a damaged task out of all sets and buckets and keeps a description of it,
 // so that daemons do not meet it again. Nothing happens if it has changed.
 func (s *Store) SetAside(ctx context.Context, i *Inspection, now statemachine.Time) (bool, error) {
 	reason := "its state sets and its hash disagree"
@@ -94,16 +94,26 @@ func (s *Store) SetAside(ctx context.Context, i *Inspection, now statemachine.Ti
 	if err != nil {
 		return false, fmt.Errorf("set aside: %w", err)
 	}
-	return s.repair(ctx, i, "", "", string(text), nil)
+	buckets, err := s.Buckets(ctx)
+	if err != nil {
+		return false, err
+	}
+	return s.repair(ctx, i, "", "", string(text), nil, buckets)
 }
 
-func (s *Store) repair(ctx context.Context, i *Inspection, to, score, aside string, fields []any) (bool, error) {
+func (s *Store) repair(
+	ctx context.Context, i *Inspection, to, score, aside string, fields []any, buckets []Bucket,
+) (bool, error) {
 	k := s.keys
+	keys := append([]string{k.meta(), k.task(i.ID), k.due(), k.setAside()}, k.states()...)
+	for n := range buckets {
+		keys = append(keys, k.ready(buckets[n].Name()))
+	}
 	args := append([]any{i.ID, i.state, i.round, i.rev, i.listedText(), to, score, aside,
 		flag(to != string(statemachine.Running))}, stateArgs()...)
 	args = append(args, k.counting()...)
 	args = append(append(args, len(fields)), fields...)
-	v, err := s.run(ctx, "repair", append([]string{k.meta(), k.task(i.ID), k.due(), k.setAside()}, k.states()...), args...)
+	v, err := s.run(ctx, "repair", keys, args...)
 	return v == int64(1), err
 }
 

@@ -6,7 +6,7 @@
 -- KEYS[1] meta   KEYS[2] set claimed from   KEYS[3] set claimed to   KEYS[4] due
 -- KEYS[5] the worker's last claim   KEYS[6] worker:<name>   KEYS[7] lease   KEYS[8] held:<name>
 -- KEYS[9] node:<node>   KEYS[10] rounds of the node   KEYS[11] used:<node>   KEYS[12] full
--- KEYS[13] wake list of the node
+-- KEYS[13] wake list of the node   KEYS[14] wake list of the servers
 -- then for each queue: rounds of the queue, rounds of the queue on the node, wake list of the queue;
 -- then for each bucket: bucket, wake list of the bucket
 -- ARGV[1] task key prefix   ARGV[2] worker   ARGV[3] request id   ARGV[4] most tasks to claim
@@ -105,7 +105,7 @@ end
 -- The queues and their buckets, as the arguments say.
 local queues = {}
 do
-  local at, key = 20, 14
+  local at, key = 20, 15
   local function arg()
     at = at + 1
     return ARGV[at]
@@ -242,6 +242,14 @@ local function unfit()
   return wrongtype('zset', {2, 3, 4}) or wrongtype('set', sets) or wrongtype('hash', hashes)
 end
 
+-- spoilt notes a damaged task, and asks a server to look at it: nobody else meets it any more.
+local function spoilt(id)
+  damaged[#damaged + 1] = id
+  if not redis.call('ZSCORE', KEYS[2], id) then return end
+  redis.call('ZADD', KEYS[4], stamp, id)
+  token(KEYS[14])
+end
+
 -- try claims the head of a bucket and returns whether it has; what cannot be
 -- claimed leaves the bucket, because it is claimed by a foreign client, expired,
 -- or damaged.
@@ -251,7 +259,7 @@ local function try(q, b)
   budget = budget - 1
   local t, log = read(id)
   if not t then
-    damaged[#damaged + 1] = id
+    spoilt(id)
     return false
   end
   local last = t[5] == 'inf' and math.huge or tonumber(t[5])

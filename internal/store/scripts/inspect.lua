@@ -3,7 +3,15 @@
 --
 -- KEYS[1] meta   KEYS[2] due   KEYS[3..] one set a state
 -- ARGV[1] task key prefix   ARGV[2] number of states, followed by their names   then the ids
--- Returns {now, {{id, names of the sets that list it, score in due or '', light fields...}...}}.
+-- Returns {now, {{id, names of the sets that list it, score in due or '', a field that an open task lacks or '',
+-- light fields...}...}}.
+local needed = {'program', 'source', 'input', 'fails', 'timeouts'} -- without which claim.lua gives a task to nobody
+local function lacks(key)
+  for i, value in ipairs(redis.call('HMGET', key, unpack(needed))) do
+    if not value then return needed[i] end
+  end
+  return ''
+end
 local tasks = {}
 local nstates = tonumber(ARGV[2])
 for i = 3 + nstates, #ARGV do
@@ -12,8 +20,10 @@ for i = 3 + nstates, #ARGV do
   for s = 1, nstates do
     if redis.call('ZSCORE', KEYS[2 + s], id) then listed[#listed + 1] = ARGV[2 + s] end
   end
+  local key = ARGV[1] .. id
+  local fields = light(key)
   tasks[#tasks + 1] = {id, table.concat(listed, ' '), redis.call('ZSCORE', KEYS[2], id) or '',
-    unpack(light(ARGV[1] .. id))}
+    fields[1] == 'open' and lacks(key) or '', unpack(fields)}
 end
 local stamp = now()
 return {stamp, tasks}

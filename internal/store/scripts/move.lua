@@ -321,6 +321,10 @@ for i, m in ipairs(moves) do
     if t[14] then plan(key, m, t[14]) end
     happened(m.id, m.round, m.from, m.to, m.event, m.actor, m.writer)
   end
+  if code == -3 and redis.call('ZSCORE', sets[m.from], m.id) then -- a server is to look at it
+    into(comes, KEYS[2], stamp, m.id)
+    token(KEYS[3])
+  end
   answer[i] = code
 end
 listed()

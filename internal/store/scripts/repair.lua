@@ -2,6 +2,7 @@
 -- sets and hash disagree, or sets a damaged task aside.
 --
 -- KEYS[1] meta   KEYS[2] task   KEYS[3] due   KEYS[4] set_aside   KEYS[5..] one set a state
+-- then, for one that is set aside, all buckets: which it was in cannot be told from a damaged record
 -- ARGV[1] id   ARGV[2] state   ARGV[3] round   ARGV[4] revision   ARGV[5] names of the sets that list it:
 -- what was seen   ARGV[6] state it shall be listed in, or ''   ARGV[7] score there
 -- ARGV[8] description for set_aside, or ''   ARGV[9] '1' if the task does not run
@@ -44,6 +45,8 @@ end
 if ARGV[8] ~= '' then
   redis.call('HSET', KEYS[4], ARGV[1], ARGV[8])
   redis.call('ZREM', KEYS[3], ARGV[1])
+  local member = string.char(96 + #ARGV[1]) .. ARGV[1]
+  for k = 5 + nstates, #KEYS do redis.pcall('ZREM', KEYS[k], member) end
 else
   redis.call('HDEL', KEYS[4], ARGV[1])
 end
