@@ -7,6 +7,9 @@ LDFLAGS := -s -w -X $(CLI).Version=$(VERSION) -X $(CLI).Commit=$(COMMIT)
 
 PROGRAMS := $(notdir $(wildcard cmd/*))
 
+# The packages that have long tests.
+LONG = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=bin '^func TestLong' *))))
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -26,11 +29,21 @@ build: ## put the static programs into bin/
 	done
 
 .PHONY: test
-test: ## install what the tests need, then run all of them with the race detector
+test: ## install what the tests need, then run all of them but the long ones
+	@scripts/setup-test.sh
+	@scripts/test.sh -skip '^TestLong' ./...
+
+.PHONY: test-long
+test-long: ## the tests that explore, kill at random or measure for long, and the benchmarks once
 	@scripts/setup-test.sh
 	@cd bench/peers && go test -race ./...
 	@scripts/bench-once.sh
-	@TDF_TEST_RERUNS=1 scripts/test.sh ./...
+	@TDF_TEST_EVENTS=bin/test-long-events.json scripts/test.sh -run '^TestLong' $(LONG)
+
+.PHONY: test-busy
+test-busy: ## the tests beside busy loops, to find those that are wrong: make test-busy RUNS=10 PACKAGES=./worker
+	@scripts/setup-test.sh
+	@RUNS='$(or $(RUNS),10)' scripts/test-busy.sh -skip '^TestLong' $(or $(PACKAGES),./...)
 
 .PHONY: race
 race: ## the tests again and again: statemachine and store twenty times, all three times
@@ -42,13 +55,13 @@ race: ## the tests again and again: statemachine and store twenty times, all thr
 chaos: ## kill, freeze and starve everything at random: make chaos SEED=7 DURATION=10m REPORT=chaos.json
 	@scripts/setup-test.sh
 	@TDF_CHAOS_SEED='$(SEED)' TDF_CHAOS_DURATION='$(or $(DURATION),1m)' CHAOS_REPORT='$(abspath $(REPORT))' TDF_CHAOS_FORGET='$(FORGET)' \
-		go test -count=1 -timeout=0 -v -run '^TestKilledAtRandom$$' ./test/chaos
+		go test -count=1 -timeout=0 -v -run '^TestLongKilledAtRandom$$' ./test/chaos
 
 .PHONY: stress-plans
 stress-plans: ## a plan of 100 tasks while all is killed: make stress-plans SEEDS=20, or SEED=7
 	@scripts/setup-test.sh
 	@TDF_STRESS_SEEDS='$(or $(SEEDS),20)' TDF_STRESS_SEED='$(SEED)' \
-		go test -count=1 -timeout=0 -v -run '^TestPlanWhileAllIsKilled$$' ./test/acceptance
+		go test -count=1 -timeout=0 -v -run '^TestLongPlanWhileAllIsKilled$$' ./test/acceptance
 
 .PHONY: lint
 lint: ## gofmt and golangci-lint (built from source on first use)
@@ -64,10 +77,12 @@ verify: ## generated files and go.mod are up to date, everything compiles
 	@$(MAKE) --no-print-directory build
 
 .PHONY: ci
-ci: ## what a change must pass: build, lint, verify, test
+ci: ## what a change must pass: build, lint, verify, test, test-long
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory verify
 	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test-long
+	@scripts/report.sh bin/test-events.json bin/test-long-events.json
 
 .PHONY: bench
 bench: build ## speed beside all peers, into bench/RESULTS.md: some ten minutes (ARGS="-tables latency": less, and no file)

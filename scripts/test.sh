@@ -1,32 +1,47 @@
 #!/usr/bin/env bash
-# Runs go test with the race detector and in random order, prints what was
-# skipped and why, and fails on a skip that scripts/allowed-skips.txt does not
-# list. Arguments are those of go test: scripts/test.sh ./worker -run TestDrain
+# Runs go test in random order, with the race detector wherever something runs
+# at the same time, prints what was skipped and why, and fails on a skip that
+# scripts/allowed-skips.txt does not list. Arguments are packages and flags of go
+# test: scripts/test.sh ./worker -run TestDrain
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
 # One package that hangs must not eat the time of all.
-timeout=${TDF_TEST_TIMEOUT:-10m}
+export TDF_TEST_TIMEOUT=${TDF_TEST_TIMEOUT:-10m}
 gotestsum=$(tool gotestsum gotest.tools/gotestsum v1.13.0)
 
-# How often a test that failed is run again, see docs/decisions/0027-tests-run-again.md;
-# packages are the first argument then.
-again=()
-if [ "${TDF_TEST_RERUNS:-0}" != 0 ]; then
-	again=(--rerun-fails="$TDF_TEST_RERUNS" --rerun-fails-max-failures=3 --rerun-fails-run-root-test
-		--rerun-fails-abort-on-data-race --packages="$1")
-	shift
-fi
+# A program under the race detector sleeps for a second before it exits, to let
+# others report: too long for test binaries that start themselves a hundred times.
+export GORACE="atexit_sleep_ms=50 ${GORACE:-}"
+
+# run FLAGS AND PACKAGES... prints the events of their tests. What explores
+# without a goroutine does so without the race detector.
+run() {
+	local arg flags=() packages=() raced pure status=0
+	for arg in "$@"; do
+		case $arg in
+		./*) packages+=("$arg") ;;
+		*) flags+=("$arg") ;;
+		esac
+	done
+	flags+=(-json -shuffle=on "-timeout=$TDF_TEST_TIMEOUT")
+	packages=($(go list "${packages[@]}")) || return 1
+	pure='^github.com/tdf-go/tdf/(statemachine|test/model)$'
+	raced=$(printf '%s\n' "${packages[@]}" | grep -Ev "$pure") || true
+	pure=$(printf '%s\n' "${packages[@]}" | grep -E "$pure") || true
+	# shellcheck disable=SC2086 # one word a package
+	[ -z "$pure" ] || go test "${flags[@]}" $pure || status=1
+	# shellcheck disable=SC2086
+	[ -z "$raced" ] || go test -race "${flags[@]}" $raced || status=1
+	return "$status"
+}
+export -f run
 
 mkdir -p bin
-events=bin/test-events.json
+events=${TDF_TEST_EVENTS:-bin/test-events.json}
 status=0
 "$gotestsum" --format pkgname --format-icons text --format-hide-empty-pkg --hide-summary skipped \
-	--jsonfile "$events" ${again[@]+"${again[@]}"} -- \
-	-race -shuffle=on -timeout="$timeout" "$@" || status=$?
-go build -o bin/tools/testreport ./internal/tools/testreport # not go run: it would add a line after the last one
-allowed=scripts/allowed-skips.txt
-[ -z "${TDF_NO_SKIPS:-}" ] || allowed=/dev/null # a machine that has all that tests need
-bin/tools/testreport -allow "$allowed" "$events" || status=1
+	--jsonfile "$events" --raw-command -- bash -c 'run "$@"' run "$@" || status=$?
+scripts/report.sh "$events" || status=1
 exit "$status"

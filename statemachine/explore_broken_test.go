@@ -100,8 +100,8 @@ func archivingRefused(t sm.Task, m sm.Move, now sm.Time) (sm.Task, sm.Result, er
 	return sm.Apply(t, m, now)
 }
 
-// TestExploreBites: the same exploration finds each defect.
-func TestExploreBites(t *testing.T) {
+// TestLongExploreBites: the same exploration finds each defect.
+func TestLongExploreBites(t *testing.T) {
 	t.Parallel()
 	for _, d := range defects() {
 		t.Run(d.name, func(t *testing.T) {

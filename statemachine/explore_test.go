@@ -69,9 +69,9 @@ var leasts = map[string]int{
 	"lost changes, twice": 34_000,
 }
 
-// TestExplore visits every situation of the small worlds and checks every step.
+// TestLongExplore visits every situation of the small worlds and checks every step.
 // With -long each world has one claim and one grant more: millions of states.
-func TestExplore(t *testing.T) {
+func TestLongExplore(t *testing.T) {
 	t.Parallel()
 	var states, steps atomic.Int64
 	begin := time.Now()

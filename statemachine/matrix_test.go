@@ -175,8 +175,8 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// TestMatrixBites shows that no row, and no word of a row, can change unseen.
-func TestMatrixBites(t *testing.T) {
+// TestLongMatrixBites shows that no row, and no word of a row, can change unseen.
+func TestLongMatrixBites(t *testing.T) {
 	t.Parallel()
 	for i := range table {
 		for what, rows := range mutilations(i) {

@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A small run with the peers that are everywhere does all that a large one does, and can be checked.
-func TestWholeProgram(t *testing.T) {
+func TestLongWholeProgram(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	dir, bin := t.TempDir(), frametest.Build(t)

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestTDFRefuses(t *testing.T) {
+func TestLongTDFRefuses(t *testing.T) {
 	t.Parallel()
 	srv, dir := redistest.Start(t), t.TempDir()
 	script := filepath.Join(dir, "run.sh")

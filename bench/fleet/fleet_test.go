@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const conf = "../../configs/redis.conf"
 
 // A tiny run does all that a large one does; its figures say nothing.
-func TestWholeProgram(t *testing.T) {
+func TestLongWholeProgram(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	args := []string{

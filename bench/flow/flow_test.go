@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const conf = "../../configs/redis.conf"
 
 // A small run does all that a large one does: tasks leave Redis by number and by age, and each is accounted for.
-func TestWholeProgram(t *testing.T) {
+func TestLongWholeProgram(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	file := filepath.Join(t.TempDir(), "flow.json")

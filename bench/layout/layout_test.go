@@ -39,7 +39,7 @@ func startLife(t *testing.T, lay layout, n int) *life {
 	return l
 }
 
-func TestWholeProgram(t *testing.T) {
+func TestLongWholeProgram(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"-tasks", "120", "-rounds", "1", "-batch", "20"}, &out, io.Discard); err != nil {

@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A small run does all that a large one does: every task gets what it should, or this fails.
-func TestWholeProgram(t *testing.T) {
+func TestLongWholeProgram(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	args := []string{"-tasks", "2000", "-layer", "200", "-slices", "2", "-servers", "2", "-profile", "-pauses", "10ms"}

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestWholeProgram(t *testing.T) {
+func TestLongWholeProgram(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	args := []string{"-tasks", "30", "-rounds", "1", "-parallel", "2", "-bin", frametest.Build(t), "-peers", "../peers"}
@@ -34,7 +34,7 @@ func TestWholeProgram(t *testing.T) {
 	)
 }
 
-func TestUnreachableRedis(t *testing.T) {
+func TestLongUnreachableRedis(t *testing.T) {
 	t.Parallel()
 	args := []string{"-tasks", "1", "-rounds", "1", "-redis", "127.0.0.1:1", "-peers", "../peers"}
 	err := run(t.Context(), args, io.Discard, io.Discard)

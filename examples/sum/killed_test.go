@@ -73,7 +73,7 @@ func suffer(ctx context.Context, config string, random *rand.Rand, kills int) er
 
 // RA12: the manager is killed at random points, one alone and two at once. The
 // sum is always right, and no task is there twice.
-func TestKilledAtRandom(t *testing.T) {
+func TestLongKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
 		managers := 1 + int(seed)%2

@@ -47,10 +47,10 @@ func spoil(t *rapid.T, ns string) []string {
 	}).Draw(t, "damage")
 }
 
-// TestRandomDamage: whatever was done to sets, indices and hashes, after a repair and with a server
+// TestLongRandomDamage: whatever was done to sets, indices and hashes, after a repair and with a server
 // at work nothing is left but what was set aside or is lost, and no record that was there
 // is gone.
-func TestRandomDamage(t *testing.T) {
+func TestLongRandomDamage(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		ns, s, _ := world(t)

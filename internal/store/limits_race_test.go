@@ -55,9 +55,9 @@ type wait struct {
 	begin, end statemachine.Time
 }
 
-// TestLimitsUnderRace: no moment shows a limit exceeded, and no task waits long for
+// TestLongLimitsUnderRace: no moment shows a limit exceeded, and no task waits long for
 // a free place that a worker has waited to fill.
-func TestLimitsUnderRace(t *testing.T) {
+func TestLongLimitsUnderRace(t *testing.T) {
 	t.Parallel()
 	r := &limitRace{t: t, sp: storetest.New(t)}
 	for _, q := range raceQueues() {

@@ -53,9 +53,9 @@ type twin struct {
 	allotted    []int
 }
 
-// TestModel: whatever happens in whatever order, Redis and the model agree. A
+// TestLongModel: whatever happens in whatever order, Redis and the model agree. A
 // failure prints the steps and the seed that repeats them.
-func TestModel(t *testing.T) {
+func TestLongModel(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	rapid.Check(t, func(rt *rapid.T) {

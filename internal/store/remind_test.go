@@ -94,9 +94,9 @@ func TestRemindsInBatches(t *testing.T) {
 	}
 }
 
-// TestLongWait: a wait that is longer than one command may last is sent as several,
+// TestWaitInParts: a wait that is longer than one command may last is sent as several,
 // and a wake-up or an interruption in a later one ends it.
-func TestLongWait(t *testing.T) {
+func TestWaitInParts(t *testing.T) {
 	t.Parallel()
 	sp := storetest.On(t, redistest.Start(t))
 	firstTask(t, sp)

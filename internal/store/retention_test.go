@@ -148,7 +148,7 @@ func TestOutdatedTakesTurns(t *testing.T) {
 
 // Whatever is archived, retried and purged in whatever order, twice or with an old revision: what is left is what the
 // retention says, and what is gone is counted once.
-func TestRetentionModel(t *testing.T) {
+func TestLongRetentionModel(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	rapid.Check(t, func(rt *rapid.T) {

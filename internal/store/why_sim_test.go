@@ -17,9 +17,9 @@ import (
 // whyWorlds is how many random worlds are held against the claim script.
 const whyWorlds = 200
 
-// TestReasonsAgainstTheScript is the test of package why with the claim script
+// TestLongReasonsAgainstTheScript is the test of package why with the claim script
 // in the place of its twin.
-func TestReasonsAgainstTheScript(t *testing.T) {
+func TestLongReasonsAgainstTheScript(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	worlds := rapid.Custom(whytest.Draw)

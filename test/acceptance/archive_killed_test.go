@@ -45,7 +45,7 @@ func output(id int64) string { return fmt.Sprintf("output of task %d\xff\n", id)
 
 // What leaves Redis is in the archive: while servers that share a directory are killed at random moments, no task is in neither, and
 // each that has gone is there with what it wrote.
-func TestServersKilledWhileTheyArchive(t *testing.T) {
+func TestLongServersKilledWhileTheyArchive(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := &cellarOf{world: w, archive: filepath.Join(w.dir, "archive")}

@@ -65,7 +65,7 @@ func TestDocumentCheckBites(t *testing.T) {
 		"no test":          {"`manager.TestRandomStartOffset` |\n", "nothing |\n", "A03 names no test"},
 		"scenario missing": {"| RE6 |", "| - |", "RE6 is not there"},
 		"no reason":        {" not shown: there is no HTTP interface yet |", " not shown |", "RH2 names no test"},
-		"test missing":     {"`test/chaos.TestKilledAtRandom`", "`test/chaos.TestNothing`", "there is no test test/chaos.TestNothing"},
+		"test missing":     {"`test/chaos.TestLongKilledAtRandom`", "`test/chaos.TestNothing`", "there is no test test/chaos.TestNothing"},
 		"subtest missing":  {"TestRedis/stale_report", "TestRedis/stale_reprot", "stale_reprot"},
 		"file missing":     {"a24-report", "a99-report", "a99-report"},
 		"wrong package":    {"`worker.TestClock`", "`server.TestClock`", "server.TestClock"},

@@ -24,7 +24,7 @@ const (
 
 // C6: two hundred idle workers send one command a second each, at most; a task
 // that is opened is claimed at once, by one of them.
-func TestIdleFleet(t *testing.T) {
+func TestLongIdleFleet(t *testing.T) {
 	t.Parallel()
 	sp := storetest.On(t, redistest.Start(t))
 	sp.Where.ReadTimeout = 3 * time.Second // the default

@@ -32,7 +32,7 @@ const mostMemory = 100 << 20
 
 // E1: 10 GiB on stdout. The task finishes, head, tail and hash are right, and
 // neither worker nor shim nor Redis have grown by more than a few MB.
-func TestFlood(t *testing.T) {
+func TestLongFlood(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes 20 s")

@@ -68,7 +68,7 @@ func (w *world) finishElsewhere(t *testing.T, ids []int64, l ledger) {
 }
 
 // A5 with the default worker_timeout of 15 s: within 20 s.
-func TestWorkerKilledDefaults(t *testing.T) {
+func TestLongWorkerKilledDefaults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.server(t)

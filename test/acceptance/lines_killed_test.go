@@ -19,7 +19,7 @@ steps:
 
 // A plan with a step for lines is submitted and left alone. Servers and workers are killed while its steps are opened and run:
 // each line is one task, and their results are joined in order.
-func TestLinesWhileAllIsKilled(t *testing.T) {
+func TestLongLinesWhileAllIsKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	server := w.leasing(t)

@@ -48,7 +48,7 @@ const (
 // moments. Every argument is exact, every task alone, and nothing is there twice.
 //
 // `make stress-plans` does this with many seeds.
-func TestPlanWhileAllIsKilled(t *testing.T) {
+func TestLongPlanWhileAllIsKilled(t *testing.T) {
 	t.Parallel()
 	seeds, weather := stressSeeds(t)
 	var report strings.Builder

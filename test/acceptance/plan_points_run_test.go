@@ -66,7 +66,7 @@ type rig struct {
 // that need them, and the worker that runs them, are each killed before and after every
 // kind of call that the plan makes them send. Started again, they complete it; every
 // task has run once, with every argument once.
-func TestPlanKilledAtEveryPoint(t *testing.T) {
+func TestLongPlanKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	scripts := planScripts(t, srv)

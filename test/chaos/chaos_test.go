@@ -28,7 +28,7 @@ const drain = 3 * time.Minute
 
 // A21, A27, I-NOPROC, and the acceptance test of the core: nothing lost, nothing
 // twice, nothing left.
-func TestKilledAtRandom(t *testing.T) {
+func TestLongKilledAtRandom(t *testing.T) {
 	s := readSettings(t)
 	r := newReport(s)
 	// Members are started by this thread: they die with it, and see what it mounts.

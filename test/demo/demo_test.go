@@ -89,7 +89,7 @@ func (d demo) end(t *testing.T) int {
 	return d.cmd.ProcessState.ExitCode()
 }
 
-func TestDemo(t *testing.T) {
+func TestLongDemo(t *testing.T) {
 	t.Parallel()
 	bin := build(t)
 	t.Run("to the end", func(t *testing.T) {
@@ -151,8 +151,8 @@ func interrupted(t *testing.T, bin string, signal func(pid int) error, want int)
 	}
 }
 
-// TestBrokenProgram: a daemon that does not start is an error, and is shown.
-func TestBrokenProgram(t *testing.T) {
+// TestLongBrokenProgram: a daemon that does not start is an error, and is shown.
+func TestLongBrokenProgram(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
 	proctest.WriteProgram(t, filepath.Join(bin, "tdf-server"), "#!/bin/sh\necho 'out of order' >&2\nexit 7\n", 0o755)

@@ -22,9 +22,9 @@ const (
 	limit = 8 * time.Minute
 )
 
-// TestModel: the model finds for each variant what it is expected to find, and
+// TestLongModel: the model finds for each variant what it is expected to find, and
 // the document tells the same rows.
-func TestModel(t *testing.T) {
+func TestLongModel(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("spin"); err != nil {
 		t.Skip("spin is not installed: scripts/setup-test.sh installs it")

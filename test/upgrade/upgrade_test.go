@@ -103,7 +103,7 @@ var rows = []struct {
 }
 
 // J1: an upgrade with tasks in flight.
-func TestBesideThePreviousRelease(t *testing.T) {
+func TestLongBesideThePreviousRelease(t *testing.T) {
 	t.Parallel()
 	b := build(t)
 	t.Run("next major version", func(t *testing.T) {

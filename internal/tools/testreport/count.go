@@ -22,12 +22,11 @@ type skip struct {
 	reason string
 }
 
-// counts is what became of the tests. Subtests count as tests, and one that was run
-// again as one.
+// counts is what became of the tests. Subtests count as tests. One that ran several
+// times counts once, and has failed if it failed once.
 type counts struct {
 	passed, failed int
 	skips          []skip
-	unsteady       []string // passed only when they were run again
 
 	output   map[testName]*strings.Builder // until the test ends
 	ended    map[testName]string           // the last action of each test
@@ -40,18 +39,21 @@ type testName struct{ pkg, test string }
 // String is how lists call a test: the package without the module, a dot, the test.
 func (n testName) String() string { return strings.TrimPrefix(n.pkg, module) + "." + n.test }
 
-// count adds up a stream of events.
-func count(r io.Reader) (*counts, error) {
-	c := &counts{output: map[testName]*strings.Builder{}, ended: map[testName]string{}, failedIn: map[string]bool{}}
+func newCounts() *counts {
+	return &counts{output: map[testName]*strings.Builder{}, ended: map[testName]string{}, failedIn: map[string]bool{}}
+}
+
+// add adds up a stream of events.
+func (c *counts) add(r io.Reader) error {
 	decoder := json.NewDecoder(r)
 	for {
 		var e event
 		err := decoder.Decode(&e)
 		if errors.Is(err, io.EOF) {
-			return c, nil
+			return nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("test events: %w", err)
+			return fmt.Errorf("test events: %w", err)
 		}
 		if e.Test == "" {
 			c.addPackage(e)
@@ -81,11 +83,7 @@ func (c *counts) addTest(e event) {
 		_, _ = c.output[key].WriteString(e.Output)
 		return
 	case "pass":
-		if before == "fail" {
-			c.failed--
-			c.unsteady = append(c.unsteady, key.String())
-		}
-		if before != "pass" {
+		if before == "" {
 			c.passed++
 		}
 	case "fail":
@@ -97,13 +95,15 @@ func (c *counts) addTest(e event) {
 		}
 		c.failedIn[e.Package] = true
 	case "skip":
-		if before != "skip" {
+		if before == "" {
 			c.skips = append(c.skips, skip{key, reason(c.output[key])})
 		}
 	default:
 		return
 	}
-	c.ended[key] = e.Action
+	if before != "fail" {
+		c.ended[key] = e.Action
+	}
 	delete(c.output, key)
 }
 

@@ -19,9 +19,6 @@ func (c *counts) report(w io.Writer, allow []string) bool {
 	for _, pkg := range c.broken {
 		fmt.Fprintf(w, "package failed outside its tests: %s\n", pkg)
 	}
-	for _, name := range c.unsteady {
-		fmt.Fprintf(w, "passed only when run again, which is a defect: %s\n", name)
-	}
 	if c.passed+c.failed == 0 {
 		fmt.Fprintln(w, "no test ran")
 		ok = false
