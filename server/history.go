@@ -12,7 +12,9 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/tdf-go/tdf/internal/disk"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/timing"
 )
 
 // historian notices when Redis has lost what it had acknowledged, and opens a new
@@ -25,12 +27,11 @@ type historian struct {
 	// place says whose history the file is about.
 	place string
 	saved store.History
-	at    time.Time
 	// since is when Redis was found behind; zero while it is not.
 	since time.Time
 }
 
-// saveInterval is how often the file is written at most.
+// saveInterval is how often the file is written.
 const saveInterval = time.Second
 
 func newHistorian(opt *Options) *historian {
@@ -47,54 +48,55 @@ func (h *historian) load() error {
 	}
 	text, err := os.ReadFile(h.file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return h.write("") // find out now whether it can be written
+		return h.write(h.saved) // find out now whether it can be written
 	}
 	if err != nil {
 		return fmt.Errorf("%w HistoryFile: %w; name a file that this server can read and write", errOption, err)
 	}
 	place, numbers, _ := strings.Cut(string(text), "\n")
-	if place == h.place {
-		seen, err := store.ParseHistory(numbers)
-		if err != nil {
-			return fmt.Errorf("%w HistoryFile %s: %w; delete it if it was damaged", errOption, h.file, err)
-		}
-		h.store.Remember(seen)
-		h.saved = seen
-	} else if place != "" {
-		h.log.Warn().Str("file", h.file).Msg("the history in the file is that of another Redis or namespace, and is not used")
+	numbers, whole := strings.CutSuffix(numbers, "\n")
+	seen, err := store.ParseHistory(numbers)
+	if err != nil || !whole {
+		return fmt.Errorf("%w HistoryFile: %s is empty or damaged (%q); put a copy of it back, or delete it to begin anew: "+
+			"what Redis has lost since this server saw it last then goes unnoticed", errOption, h.file, text[:min(len(text), 100)])
 	}
+	if place != h.place {
+		h.log.Warn().Str("file", h.file).Msg("the history in the file is that of another Redis or namespace, and is not used")
+		return nil
+	}
+	h.store.Remember(seen)
+	h.saved = seen
 	return nil
 }
 
-// save writes what was seen since. That it cannot be written is no reason not to work.
-func (h *historian) save(now time.Time) {
-	seen, _ := h.store.History()
-	if h.file == "" || seen == h.saved || now.Sub(h.at) < saveInterval {
-		return
+// keep saves what was seen, each saveInterval and when ctx ends: apart from the passes, which must not wait for a disk.
+func (h *historian) keep(ctx context.Context, _ chan struct{}) {
+	for h.file != "" && timing.Pause(ctx, saveInterval) {
+		h.save()
 	}
-	h.at = now
-	if err := h.write(h.place + "\n" + seen.String() + "\n"); err != nil {
-		h.log.Warn().Err(err).Msg("the history was not saved")
-		return
-	}
-	h.saved = seen
+	h.save()
 }
 
-func (h *historian) write(text string) error {
-	if text == "" {
-		text = h.place + "\n" + h.saved.String() + "\n"
+// save writes what was seen since. That it cannot be written is no reason not to work.
+func (h *historian) save() {
+	seen, _ := h.store.History()
+	if h.file == "" || seen == h.saved {
+		return
 	}
-	draft := h.file + ".new"
+	if err := h.write(seen); err != nil {
+		h.log.Warn().Err(err).Msg("the history was not saved")
+	}
+}
+
+func (h *historian) write(seen store.History) error {
 	err := os.MkdirAll(filepath.Dir(h.file), 0o750)
 	if err == nil {
-		err = os.WriteFile(draft, []byte(text), 0o600)
-	}
-	if err == nil {
-		err = os.Rename(draft, h.file)
+		err = disk.WriteFile(h.file, []byte(h.place+"\n"+seen.String()+"\n"), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("%w HistoryFile: %w; name a file that this server can read and write", errOption, err)
 	}
+	h.saved = seen
 	return nil
 }
 

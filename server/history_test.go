@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/tdf-go/tdf/internal/disktest"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/internal/wait"
@@ -65,7 +66,7 @@ func TestHistoryFile(t *testing.T) {
 	sp.Open(t, storetest.Spec(), storetest.Spec())
 	first, _ := newServer(t, sp, kept)
 	pass(t, first)
-	first.history.save(time.Now())
+	first.history.save()
 	back()
 	second, l := newServer(t, sp, kept)
 	if _, _, err := second.pass(t.Context()); !errors.Is(err, store.ErrHistory) || !second.history.watch(t.Context(), err) {
@@ -94,13 +95,58 @@ func TestHistoryFileOfOthers(t *testing.T) {
 	if seen, _ := s.store.History(); seen.Seq != 0 || !strings.Contains(l.String(), "another Redis or namespace") {
 		t.Errorf("seen %v, log %s", seen, l)
 	}
-	if err := os.WriteFile(file, []byte(s.history.place+"\nnonsense\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{file, filepath.Join(file, "below"), t.TempDir()} {
+	for _, name := range []string{filepath.Join(file, "below"), t.TempDir()} {
 		opt := Options{Name: "server", Store: sp.Store, Log: zerolog.Nop(), HistoryFile: name}
 		if _, err := New(opt); !errors.Is(err, errOption) {
 			t.Errorf("history file %s: %v", name, err)
 		}
+	}
+}
+
+// An empty or damaged file is no new beginning: the server says what to do, and leaves the file as it is.
+func TestDamagedHistoryFile(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	file := filepath.Join(t.TempDir(), "history")
+	s, _ := newServer(t, sp, func(o *Options) { o.HistoryFile = file })
+	place := s.history.place
+	for _, text := range []string{
+		"", "\n", place, place + "\n", place + "\nnonsense\n", place + "\n1 20", place + "\n1 2000 12 abcd", "\x00\x00\x00\x00", "elsewhere\x00\n",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := New(Options{Name: "server", Store: sp.Store, Log: zerolog.Nop(), HistoryFile: file})
+		if !errors.Is(err, errOption) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "put a copy of it back, or delete it") {
+			t.Errorf("history file %q: error %v, want one that names the file and the remedy", text, err)
+		}
+		if now, err := os.ReadFile(file); err != nil || string(now) != text {
+			t.Errorf("history file %q has become %q, error %v", text, now, err)
+		}
+	}
+}
+
+// What could not be brought to the disk is not there after a crash: the file stays as it was, and is written again.
+func TestHistoryFileIsSynced(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	file := filepath.Join(t.TempDir(), "history")
+	s, l := newServer(t, sp, func(o *Options) { o.HistoryFile = file })
+	sp.Open(t, storetest.Spec())
+	pass(t, s)
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disktest.WithoutSync(t, s.history.save)
+	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
+		t.Errorf("the file was %q and is %q, error %v", before, after, err)
+	}
+	if !strings.Contains(l.String(), "the history was not saved") {
+		t.Errorf("log: %s", l)
+	}
+	s.history.save()
+	if after, err := os.ReadFile(file); err != nil || string(after) == string(before) {
+		t.Errorf("the file is still %q, error %v", after, err)
 	}
 }

@@ -27,7 +27,6 @@ func (s *Server) rounds(ctx context.Context, wake chan struct{}) {
 			if s.history.watch(ctx, err) {
 				err, next = nil, 0 // Redis answers; the pass is made again
 			}
-			s.history.save(time.Now())
 			note(ctx, redis, err)
 			over = !timing.Pause(ctx, rest) || s.sleep(ctx, wake, end, next)
 		}

@@ -76,7 +76,7 @@ func (s *Server) Run(ctx context.Context) error {
 		<-ctx.Done()
 		s.interrupt() //nolint:contextcheck // ctx is done by now
 	})
-	for _, loop := range []func(context.Context, chan struct{}){s.listen, s.maintain, s.rounds, s.remind, s.retire} {
+	for _, loop := range []func(context.Context, chan struct{}){s.listen, s.maintain, s.rounds, s.remind, s.retire, s.history.keep} {
 		wg.Go(func() { loop(ctx, wake) })
 	}
 	wg.Wait()

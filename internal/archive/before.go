@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/tdf-go/tdf/internal/disk"
 )
 
 // Range is the ids from the first to the last, both included.
@@ -45,7 +47,7 @@ func Begin(dir, namespace string, epoch int64, purged func() ([]Range, error)) e
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return writeWhole(dir, name, append(text, '\n'))
+	return disk.WriteFile(filepath.Join(dir, name), append(text, '\n'), fileMode)
 }
 
 // Before are the ids that had left Redis before the directory was begun; none where nobody noted it.

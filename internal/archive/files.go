@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"time"
@@ -66,43 +65,12 @@ func Namespaces(dir string) ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// writeWhole puts a file into a directory: it is absent, old or whole, also after a crash.
-func writeWhole(dir, name string, text []byte) error {
-	draft := filepath.Join(dir, name+draftEnd)
-	f, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(draft, filepath.Join(dir, name))
-	}
-	if err != nil {
-		return errors.Join(err, removed(draft))
-	}
-	return syncDir(dir)
-}
-
 // removed removes a file that need not be there.
 func removed(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
-}
-
-// syncDir makes what was made or renamed in a directory last.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	_ = d.Close() // it was only read
-	return err
 }
 
 // lock takes the lock of a part, and reports whether it was free and the file is still the one of that name: it may have been

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/disk"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -87,7 +89,6 @@ func moment(text string) statemachine.Time {
 const (
 	manifestEnd = ".manifest.json"
 	partEnd     = ".part"
-	draftEnd    = ".tmp"
 )
 
 // write puts the manifest beside the segment, whole and on the disk.
@@ -96,7 +97,7 @@ func (m *Manifest) write(dir string) error {
 	if err != nil {
 		return fmt.Errorf("manifest of %s: %w", m.Segment, err)
 	}
-	return writeWhole(dir, m.Segment+manifestEnd, append(text, '\n'))
+	return disk.WriteFile(filepath.Join(dir, m.Segment+manifestEnd), append(text, '\n'), fileMode)
 }
 
 // readManifest reads the manifest of a segment; nil if there is none.

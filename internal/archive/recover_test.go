@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tdf-go/tdf/internal/disk"
 )
 
 // left makes a directory with a part of two batches that nobody has, and returns its path and where the first batch ends.
@@ -65,7 +67,7 @@ func TestTornTail(t *testing.T) {
 // A crash after the manifest was written, or while it was, is repaired as well.
 func TestHalfSealed(t *testing.T) {
 	t.Parallel()
-	for _, stale := range []string{manifestEnd, manifestEnd + draftEnd} {
+	for _, stale := range []string{manifestEnd, manifestEnd + disk.DraftEnd} {
 		dir, path, _ := left(t)
 		noErr(t, os.WriteFile(strings.TrimSuffix(path, partEnd)+stale, []byte(`{"format":1,"records":77}`), 0o600))
 		wantIDs(t, dir, 1, 2, 3, 4)
@@ -141,7 +143,7 @@ func TestKilled(t *testing.T) {
 		if !slices.Equal(before, after) || len(after) < safe || after[len(after)-1] != int64(len(after)) {
 			t.Errorf("round %d: %d tasks were safe, %d could be read, %d are there: %v", round, safe, len(before), len(after), after)
 		}
-		if len(files(t, dir, partEnd))+len(files(t, dir, draftEnd)) != 0 {
+		if len(files(t, dir, partEnd))+len(files(t, dir, disk.DraftEnd)) != 0 {
 			t.Errorf("round %d: %v", round, files(t, dir, ""))
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/tdf-go/tdf/internal/disk"
 )
 
 // The defaults of [Options], and how much of the lines makes a frame.
@@ -159,7 +161,7 @@ func (w *Writer) begin() error {
 		}
 		mine, err := lock(file)
 		if err == nil && mine {
-			err = syncDir(w.opt.Dir)
+			err = disk.SyncDir(w.opt.Dir)
 		}
 		if err != nil {
 			return errors.Join(err, file.Close(), removed(file.Name()))
@@ -245,5 +247,5 @@ func (p *part) seal(opt *Options) error {
 	if err := os.Rename(p.file.Name(), filepath.Join(opt.Dir, p.name)); err != nil {
 		return err
 	}
-	return syncDir(opt.Dir)
+	return disk.SyncDir(opt.Dir)
 }

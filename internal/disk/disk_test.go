@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tdf-go/tdf/internal/disktest"
 )
 
@@ -96,5 +98,41 @@ func TestFullErrorNamesEverything(t *testing.T) {
 		if got := sizeText(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
+	}
+}
+
+// A file is the old one or the new one, with the mode that was asked for, and nothing is left beside it.
+func TestWriteFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	want := func(text string) {
+		t.Helper()
+		got, err := os.ReadFile(file)
+		info, e := os.Stat(file)
+		if err := errors.Join(err, e); err != nil || string(got) != text || info.Mode() != 0o600 {
+			t.Errorf("file %q of mode %v, error %v; want %q", got, info.Mode(), err, text)
+		}
+		if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
+			t.Errorf("left are %v, error %v", all, err)
+		}
+	}
+	for _, text := range []string{"one", "", "another"} {
+		if err := WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want(text)
+	}
+	disktest.WithoutSync(t, func() {
+		if err := WriteFile(file, []byte("lost"), 0o600); !errors.Is(err, unix.EIO) {
+			t.Errorf("error %v, want that of the disk", err)
+		}
+		if err := SyncDir(dir); !errors.Is(err, unix.EIO) {
+			t.Errorf("directory: error %v, want that of the disk", err)
+		}
+	})
+	want("another")
+	if err := WriteFile(filepath.Join(file, "below"), nil, 0o600); err == nil {
+		t.Error("a file below a file is written")
 	}
 }

@@ -1,4 +1,5 @@
-// Package disktest gives tests a file system that can be filled.
+// Package disktest gives tests a file system that can be filled, and a disk that
+// does not write.
 //
 // The package is imported from _test.go files only.
 package disktest
@@ -9,7 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -74,4 +77,36 @@ func Fill(tb testing.TB, dir string) string {
 		tb.Fatal(err)
 	}
 	return name
+}
+
+// WithoutSync calls f where fsync fails as on a broken disk. f must not leave its goroutine: what others do meanwhile is not concerned.
+func WithoutSync(tb testing.TB, f func()) {
+	tb.Helper()
+	var err error
+	var done sync.WaitGroup
+	done.Go(func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and the filter with it
+		if err = refuse(unix.SYS_FSYNC, unix.EIO); err == nil {
+			f()
+		}
+	})
+	done.Wait()
+	if err != nil {
+		tb.Fatalf("letting fsync fail: %v", err)
+	}
+}
+
+// refuse lets a system call fail from now on in this thread.
+func refuse(number uint32, errno unix.Errno) error {
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the number of the call
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: number},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(errno)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
 }

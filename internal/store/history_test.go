@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -74,11 +75,37 @@ func TestRestartIsNoLoss(t *testing.T) {
 	sp := storetest.New(t)
 	sp.Open(t, storetest.Spec(), storetest.Spec())
 	life := sp.Raw.HGet(t.Context(), sp.Key("meta"), "lives").Val()
-	for _, lives := range []string{life + " next.2:2", life + " next.2:2 third.3:7", "third.3:7", ""} {
+	for _, lives := range []string{life + " next.2:2", life + " next.2:2 third.3:7", ""} {
 		sp.Raw.HSet(t.Context(), sp.Key("meta"), "lives", lives)
 		if _, _, err := sp.Store.Inspect(t.Context(), []int64{1}); err != nil {
 			t.Errorf("lives %q: %v", lives, err)
 		}
+	}
+}
+
+// Sixteen lives are kept. Whoever was last here in an older one may have seen what the first of those after it lost, although all
+// that are kept began further on.
+func TestLossBeforeTheLivesThatAreKept(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec())
+	sp.Raw.HSet(t.Context(), sp.Key("meta"), "seq", 1) // it comes back without two of them
+	other := sp.Dial(t)
+	for n := range 18 {
+		if _, err := store.Arrive(t.Context(), other, fmt.Sprintf("life%d", n)); err != nil {
+			t.Fatal(err)
+		}
+		open(t, other)
+		open(t, other)
+	}
+	if lives := strings.Fields(sp.Raw.HGet(t.Context(), sp.Key("meta"), "lives").Val()); len(lives) != 16 || !strings.HasPrefix(lives[0], "life") {
+		t.Fatalf("lives %q, want the newest 16", lives)
+	}
+	if _, _, err := sp.Store.Inspect(t.Context(), []int64{1}); !errors.Is(err, store.ErrHistory) {
+		t.Fatalf("error %v, want one of the history", err)
+	}
+	if e, err := other.OpenEpoch(t.Context()); err != nil || e.Epoch != 2 {
+		t.Errorf("epoch %+v, error %v", e, err)
 	}
 }
 

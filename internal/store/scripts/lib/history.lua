@@ -8,12 +8,13 @@ local epoch, seq, cap = tonumber(past[1] or '') or 1, tonumber(past[2] or '') or
 local happening, changes = {}, 0
 local lives = past[5] or ''
 
--- missed is how many changes are gone, at least, of those that were seen in a life: because the count is behind, or because
--- a life that came after that one began behind.
+-- missed is how many changes are gone, at least, of those that were seen in a life: because the count is behind, because
+-- a life that came after that one began behind, or because nobody knows where those after it began: only the newest are kept.
 local function missed(s, life)
   local gone = s - seq
   if life == '' or lives == '' then return gone end
   local _, last = string.find(' ' .. lives, ' ' .. life .. ':', 1, true)
+  if not last and s > 0 then gone = math.max(gone, 1) end
   for start in string.gmatch(last and string.sub(lives, last) or lives, '%.%d+:(%d+)') do gone = math.max(gone, s - tonumber(start)) end
   return gone
 end
