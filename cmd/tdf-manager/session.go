@@ -56,7 +56,7 @@ func (a *app) withStore(do verb) func(*cobra.Command, []string) error {
 }
 
 // withManager makes a verb that works as a manager does. daemon says that it
-// stays, and logs what it does.
+// stays, also without its terminal, and logs what it does.
 func (a *app) withManager(daemon bool, opts func() []manager.Option, do verb) func(*cobra.Command, []string) error {
 	return a.verb(func(ctx context.Context, s *session) (err error) {
 		log, err := a.logger(s.cmd, daemon)
@@ -64,6 +64,7 @@ func (a *app) withManager(daemon bool, opts func() []manager.Option, do verb) fu
 			return err
 		}
 		if daemon {
+			cli.OutliveConnection()
 			unprofile, err := profile.Start(ctx, s.cfg.TDF.Pprof, log)
 			if err != nil {
 				return err

@@ -36,6 +36,16 @@ func SignalContext(parent context.Context) (ctx context.Context, stop func()) {
 	}
 }
 
+// OutliveConnection makes this process, a daemon, go on when the connection over
+// which it was started breaks: SIGHUP, which a terminal sends then, does nothing,
+// and neither does SIGPIPE, which would end the process when it writes to a log
+// that nobody reads any more.
+func OutliveConnection() {
+	// Caught and dropped: what is ignored, programs that the daemon starts would
+	// ignore as well.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGPIPE)
+}
+
 // OnSecondSignal says what the second signal does instead of ending the
 // process: f is called once, in a goroutine of its own, and must come to an
 // end; the third signal ends the process. ctx is the context of the command or

@@ -28,7 +28,8 @@ type Started struct {
 // StartDaemon does what all daemons do first: it checks the name, loads the
 // configuration, answers --check and --print-config, makes the logger, and logs
 // that it initializes and what is unwise in the configuration. It returns nil
-// and no error if the command has nothing more to do.
+// and no error if the command has nothing more to do; else the process outlives
+// its connection from then on.
 func StartDaemon(cmd *cobra.Command, flags *DaemonFlags, d Daemon) (*Started, error) {
 	if err := config.ValidName(d.Role, d.Name); err != nil {
 		return nil, err
@@ -44,6 +45,7 @@ func StartDaemon(cmd *cobra.Command, flags *DaemonFlags, d Daemon) (*Started, er
 	if err != nil {
 		return nil, err
 	}
+	OutliveConnection()
 	log.Info().Str(d.Role, d.Name).Str("namespace", cfg.TDF.Namespace).Str("config", d.File).Int("pid", os.Getpid()).
 		Msgf("initializing '%s' for namespace '%s' (config: '%s')", d.Name, cfg.TDF.Namespace, d.File)
 	LogWarnings(log, cfg)

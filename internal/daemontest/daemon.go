@@ -29,13 +29,16 @@ type Daemon struct {
 }
 
 // Start starts a program, which the test stops with [Stop]. Its environment is
-// that of the test and then cmd.Env. Patience is how long it may take to say
+// that of the test and then cmd.Env. What it prints goes to Log, unless cmd says
+// where. Patience is how long it may take to say
 // something and to end.
 func Start(tb testing.TB, patience time.Duration, cmd *exec.Cmd) *Daemon {
 	tb.Helper()
 	done := make(chan struct{})
 	d := &Daemon{Cmd: cmd, Log: &Output{}, Done: done, patience: patience}
-	d.Stdout, d.Stderr = d.Log, d.Log
+	if d.Stdout == nil && d.Stderr == nil {
+		d.Stdout, d.Stderr = d.Log, d.Log
+	}
 	d.Env = slices.Concat(os.Environ(), d.Env)
 	if err := d.Start(); err != nil {
 		tb.Fatal(err)

@@ -31,13 +31,14 @@ func Open(t testing.TB) *Terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var n int
+	control(t, master, func(fd int) error {
+		if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+			return err
+		}
+		n, err = unix.IoctlGetInt(fd, unix.TIOCGPTN)
+		return err
+	})
 	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +48,20 @@ func Open(t testing.TB) *Terminal {
 	go p.drain()
 	t.Cleanup(p.close)
 	return p
+}
+
+// control calls f with the descriptor of a master. [os.File.Fd] would make it
+// blocking, and then Close would wait for the reader.
+func control(t testing.TB, master *os.File, f func(fd int) error) {
+	t.Helper()
+	conn, err := master.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed error
+	if err := conn.Control(func(fd uintptr) { failed = f(int(fd)) }); err != nil || failed != nil {
+		t.Fatal(err, failed)
+	}
 }
 
 func (p *Terminal) drain() {
@@ -70,12 +85,22 @@ func (p *Terminal) close() {
 	_ = p.Master.Close()
 }
 
+// HangUp ends the terminal as a broken connection does: the leader of the session
+// that it controls gets SIGHUP, and whoever still writes to it an error.
+func (p *Terminal) HangUp(t testing.TB) {
+	t.Helper()
+	if err := p.Master.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-p.drained
+}
+
 // Resize changes the size of the terminal.
 func (p *Terminal) Resize(t testing.TB, width, height uint16) {
 	t.Helper()
-	if err := unix.IoctlSetWinsize(int(p.Master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height}); err != nil {
-		t.Fatal(err)
-	}
+	control(t, p.Master, func(fd int) error {
+		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height})
+	})
 }
 
 // Text is all that was written to the terminal, escape sequences included.
