@@ -4,45 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
-	"syscall"
 
 	"github.com/tdf-go/tdf/internal/workdir"
 )
-
-// privateDir holds the private directories of this worker's rounds. It belongs to
-// the worker alone, so that no program can put something else in the place of
-// one of them. No other worker, namespace or Redis can have the same.
-func (w *Worker) privateDir() string {
-	part := func(s string) string { return strings.ReplaceAll(url.PathEscape(s), ".", "%2E") }
-	st := w.opts.Store
-	return filepath.Join(w.opts.TempDir, "tdf."+st.Mark()+"."+part(st.Namespace())+"."+part(w.opts.Name))
-}
-
-// ensurePrivateDir makes it, or makes sure that what is there is ours.
-func (w *Worker) ensurePrivateDir() error {
-	dir := w.privateDir()
-	err := os.Mkdir(dir, 0o711)
-	if err == nil {
-		return os.Chmod(dir, 0o711) // whatever the umask: a user of run_as must get through
-	}
-	if !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return err
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || !info.IsDir() || int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("%s is there (%s) and does not belong to this worker alone; remove it, or choose another [worker] temp_dir",
-			dir, info.Mode())
-	}
-	return nil
-}
 
 // makePrivate makes a directory for one round that only the program's user can
 // enter.
@@ -53,7 +19,11 @@ func (r *round) makePrivate() error {
 	if r.private, r.made, err = r.slot.spare.Take(filepath.Join(w.privateDir(), name)); err == nil {
 		return nil
 	}
-	r.private, err = os.MkdirTemp(w.privateDir(), name+"*")
+	if home := w.privateDir(); home != "" {
+		r.private, err = os.MkdirTemp(home, name+"*")
+	} else {
+		err = fs.ErrNotExist
+	}
 	if errors.Is(err, fs.ErrNotExist) { // somebody cleans the directory of temporary files
 		if err = w.ensurePrivateDir(); err == nil {
 			r.private, err = os.MkdirTemp(w.privateDir(), name+"*")

@@ -35,6 +35,7 @@ type Worker struct {
 	pool                                            *pool
 	disk                                            *disk.Guard
 	spool                                           *spool.Spool
+	private                                         privateHome
 	started                                         atomic.Bool
 	ready                                           chan struct{} // closed once the worker is registered
 
@@ -112,6 +113,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		return ErrStarted
 	}
 	defer w.closeSpool()
+	defer w.leavePrivateDir()
 	w.rounds, w.stopRounds = context.WithCancelCause(ctx)
 	defer w.stopRounds(nil)
 	w.executing, w.stopExecuting = context.WithCancelCause(context.WithoutCancel(ctx))

@@ -10,6 +10,6 @@
 // [Tree.CanKill] and [Tree.CanLimit] say why and what to do.
 //
 // Below the worker's own cgroup, or the one of its configuration, there is one
-// directory tdf-NAME a worker, and in it slot-0, slot-1 and so on. The worker
-// itself is never moved.
+// directory tdf-NAME a worker, and in it slot-0.MARK, slot-1.MARK and so on. The
+// worker itself is never moved.
 package cgroup

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -30,10 +31,15 @@ func TestMain(m *testing.M) {
 // nameFor is a worker's name that no other test has.
 func nameFor(t testing.TB) string { return fmt.Sprintf("test %s %d", t.Name(), os.Getpid()) }
 
+var marks atomic.Int64
+
+// anybody is a Sweep of all that is not the tree's own.
+func anybody(string) bool { return true }
+
 // openTree opens a tree that can kill and limit, and removes it in the end.
 func openTree(t testing.TB, l Limits) *Tree {
 	t.Helper()
-	tree, err := Open("", nameFor(t), l)
+	tree, err := Open("", nameFor(t), fmt.Sprint(marks.Add(1)), l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,10 +58,10 @@ func cleanUp(t testing.TB, tree *Tree) {
 	if err := tree.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	if _, err := tree.Sweep(); err != nil {
+	if _, err := tree.Sweep(anybody); err != nil {
 		t.Errorf("Sweep: %v", err)
 	}
-	for _, dir := range tree.stale {
+	for _, dir := range tree.places {
 		if err := removeGroup(dir); err != nil {
 			t.Errorf("clean up: %v", err)
 		}

@@ -31,4 +31,6 @@ func plain(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
 }
 
-func slotName(n int) string { return fmt.Sprintf("slot-%d", n) }
+// slotName is the directory of a slot. Two workers of one name may live on a
+// host, at two sites, so it also says whose it is.
+func (t *Tree) slotName(n int) string { return fmt.Sprintf("slot-%d.%s", n, t.mark) }

@@ -5,17 +5,18 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// Sweep kills and removes the groups that an earlier worker of that name left
-// behind, in all hierarchies, and tells how many processes there were. Groups of
-// this Tree are left alone. Call it only when no other worker of that name lives.
-func (t *Tree) Sweep() (killed int, err error) {
+// Sweep kills and removes the groups that earlier incarnations of this worker have
+// left behind, in all hierarchies, and tells how many processes there were. left
+// reports whether the incarnation of a mark is one of them.
+func (t *Tree) Sweep(left func(mark string) bool) (killed int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	dirs := t.leftOver()
+	dirs := t.leftOver(left)
 	seen := map[int]bool{}
 	for _, dir := range dirs {
 		for _, pid := range members(dir) {
@@ -25,21 +26,15 @@ func (t *Tree) Sweep() (killed int, err error) {
 	return len(seen), clearDirs(dirs)
 }
 
-func (t *Tree) leftOver() []string {
-	dirs := make([]string, 0, len(t.stale))
-	for _, tree := range t.stale {
-		dirs = append(dirs, slices.DeleteFunc(subgroups(tree), t.inUse)...)
+func (t *Tree) leftOver(left func(mark string) bool) []string {
+	dirs := make([]string, 0, len(t.places))
+	for _, place := range t.places {
+		dirs = append(dirs, slices.DeleteFunc(subgroups(place), func(dir string) bool {
+			_, mark, _ := strings.Cut(filepath.Base(dir), ".")
+			return mark == t.mark || !left(mark)
+		})...)
 	}
 	return dirs
-}
-
-func (t *Tree) inUse(dir string) bool {
-	for n := range t.groups {
-		if filepath.Base(dir) == slotName(n) {
-			return true
-		}
-	}
-	return false
 }
 
 // removeEmpty removes a worker's directory unless somebody else's groups are in it.

@@ -10,9 +10,10 @@ import (
 // Tree holds the groups of one worker. Its methods may be called at the same time.
 type Tree struct {
 	limits    Limits
+	mark      string            // of this incarnation
 	v2        string            // directory of the worker, "" if unusable
 	v1        map[string]string // directories by controller, only those in use
-	stale     []string          // where an earlier incarnation may have left groups
+	places    []string          // where incarnations of the worker have their groups
 	cannot    error             // CanKill
 	unlimited error             // CanLimit
 
@@ -22,12 +23,12 @@ type Tree struct {
 
 // Open finds the cgroups for the worker of that name below dir, a directory of
 // version 2, or below the worker's own cgroup if dir is "". It tries to kill and
-// to limit, but leaves groups of an earlier incarnation alone. The name is to be
-// one that no other worker of the host has.
+// to limit, but leaves groups of other incarnations alone: mark, letters, digits,
+// dots and dashes, tells this one from all others on this host.
 //
 // Where a limit needs it, controllers are enabled for the children of dir, and
 // stay so. The error is about the arguments or an unreadable /proc.
-func Open(dir, name string, l Limits) (*Tree, error) {
+func Open(dir, name, mark string, l Limits) (*Tree, error) {
 	if name == "" {
 		return nil, errors.New("cgroup: the worker's name is empty; it names the control groups")
 	}
@@ -44,19 +45,19 @@ func Open(dir, name string, l Limits) (*Tree, error) {
 	if dir != "" {
 		at.v2 = filepath.Clean(dir)
 	}
-	return openAt(at, name, l), nil
+	return openAt(at, name, mark, l), nil
 }
 
-func openAt(at location, name string, l Limits) *Tree {
-	t := &Tree{limits: l, v1: map[string]string{}, groups: map[int]*Group{}}
+func openAt(at location, name, mark string, l Limits) *Tree {
+	t := &Tree{limits: l, mark: mark, v1: map[string]string{}, groups: map[int]*Group{}}
 	name = treeName(name)
-	if t.cannot = tryKill(at.v2, name); t.cannot == nil {
+	if t.cannot = t.tryKill(at.v2, name); t.cannot == nil {
 		t.v2 = filepath.Join(at.v2, name)
-		t.stale = append(t.stale, t.v2)
+		t.places = append(t.places, t.v2)
 	}
 	for _, controller := range []string{"memory", "pids"} {
 		if dir, ok := at.v1[controller]; ok {
-			t.stale = append(t.stale, filepath.Join(dir, name))
+			t.places = append(t.places, filepath.Join(dir, name))
 		}
 	}
 	if t.unlimited = t.tryLimits(at, name); t.unlimited != nil {
@@ -76,8 +77,7 @@ func (t *Tree) CanKill() error { return t.cannot }
 // *UnavailableError.
 func (t *Tree) CanLimit() error { return t.unlimited }
 
-// Slot makes the group of slot n, anew and empty: what an earlier incarnation
-// left in it is killed. It sets the limits if CanLimit is nil.
+// Slot makes the group of slot n, anew and empty. It sets the limits if CanLimit is nil.
 func (t *Tree) Slot(n int) (*Group, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,11 +86,11 @@ func (t *Tree) Slot(n int) (*Group, error) {
 	}
 	g := &Group{tree: t, number: n, fd: -1, memory: openCounters("", false)}
 	if t.v2 != "" {
-		g.v2 = filepath.Join(t.v2, slotName(n))
+		g.v2 = filepath.Join(t.v2, t.slotName(n))
 	}
 	for _, controller := range t.limits.controllers() {
 		if dir, ok := t.v1[controller]; ok {
-			g.v1 = append(g.v1, filepath.Join(dir, slotName(n)))
+			g.v1 = append(g.v1, filepath.Join(dir, t.slotName(n)))
 		}
 	}
 	t.groups[n] = g
@@ -126,7 +126,7 @@ func (g *Group) limit() error {
 	for _, controller := range g.tree.limits.controllers() {
 		dir, v1 := g.v2, false
 		if tree, ok := g.tree.v1[controller]; ok {
-			dir, v1 = filepath.Join(tree, slotName(g.number)), true
+			dir, v1 = filepath.Join(tree, g.tree.slotName(g.number)), true
 		}
 		if err := g.tree.limits.apply(controller, dir, v1); err != nil {
 			return err
@@ -142,11 +142,11 @@ func (g *Group) limit() error {
 func (t *Tree) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	errs := make([]error, 0, len(t.groups)+len(t.stale))
+	errs := make([]error, 0, len(t.groups)+len(t.places))
 	for _, g := range t.groups {
 		errs = append(errs, g.remove())
 	}
-	for _, dir := range t.stale {
+	for _, dir := range t.places {
 		errs = append(errs, removeEmpty(dir))
 	}
 	return errors.Join(errs...)

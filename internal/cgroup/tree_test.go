@@ -13,10 +13,10 @@ import (
 func TestArguments(t *testing.T) {
 	t.Parallel()
 	for want, open := range map[string]func() (*Tree, error){
-		"name is empty":   func() (*Tree, error) { return Open("", "", Limits{}) },
-		"cgroup = x/y":    func() (*Tree, error) { return Open("x/y", "w", Limits{}) },
-		"memory_max = -1": func() (*Tree, error) { return Open("", "w", Limits{MemoryMax: -1}) },
-		"pids_max = -2":   func() (*Tree, error) { return Open("", "w", Limits{PidsMax: -2}) },
+		"name is empty":   func() (*Tree, error) { return Open("", "", "1", Limits{}) },
+		"cgroup = x/y":    func() (*Tree, error) { return Open("x/y", "w", "1", Limits{}) },
+		"memory_max = -1": func() (*Tree, error) { return Open("", "w", "1", Limits{MemoryMax: -1}) },
+		"pids_max = -2":   func() (*Tree, error) { return Open("", "w", "1", Limits{PidsMax: -2}) },
 	} {
 		if _, err := open(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
@@ -29,7 +29,7 @@ func TestNotACgroup(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, place := range []string{dir, dir + "/missing"} {
-		tree, err := Open(place, "w", Limits{})
+		tree, err := Open(place, "w", "1", Limits{})
 		mustNot(t, err)
 		var e *UnavailableError
 		if err := tree.CanKill(); !errors.As(err, &e) || !strings.Contains(err.Error(), place) || !strings.Contains(err.Error(), "Delegate=yes") {
@@ -41,7 +41,7 @@ func TestNotACgroup(t *testing.T) {
 	if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
 		t.Errorf("made: %v, %v", made, err)
 	}
-	tree := openAt(location{}, "w", Limits{MemoryMax: 1, PidsMax: 1})
+	tree := openAt(location{}, "w", "1", Limits{MemoryMax: 1, PidsMax: 1})
 	if err := tree.CanKill(); err == nil || !strings.Contains(err.Error(), "mount -t cgroup2") {
 		t.Errorf("got %v", err)
 	}
@@ -65,43 +65,34 @@ func TestCloseRemovesAll(t *testing.T) {
 	}
 	start(t, a, stubborn, a.v2, 6)
 	mustNot(t, tree.Close())
-	expectGone(t, append(append(a.dirs(), b.dirs()...), tree.stale...)...)
+	expectGone(t, append(append(a.dirs(), b.dirs()...), tree.places...)...)
 }
 
-// A worker that was killed left a slot behind; its successor has fewer slots.
+// A worker that was killed left slots behind; another one of its name lives.
 func TestSweep(t *testing.T) {
 	t.Parallel()
-	old := openTree(t, Limits{PidsMax: 50})
-	left, other := slot(t, old, 7), slot(t, old, 0)
+	old, living := openTree(t, Limits{PidsMax: 50}), openTree(t, Limits{})
+	left, other, theirs := slot(t, old, 7), slot(t, old, 0), slot(t, living, 0)
 	start(t, left, stubborn, left.v2, 6)
+	start(t, theirs, "exec sleep 1000", theirs.v2, 1)
 	tree := openTree(t, Limits{})
-	mine := slot(t, tree, 0) // adopted
+	mine := slot(t, tree, 0)
 	start(t, mine, "exec sleep 1000", mine.v2, 1)
-	if killed, err := tree.Sweep(); err != nil || killed != len([]string{"sh", "sh", "sleep", "sleep", "sleep", "sleep"}) {
+	dead := func(mark string) bool { return mark == old.mark }
+	if killed, err := tree.Sweep(dead); err != nil || killed != len([]string{"sh", "sh", "sleep", "sleep", "sleep", "sleep"}) {
 		t.Errorf("killed %d, %v", killed, err)
 	}
-	expectGone(t, left.dirs()...)
-	if n := len(members(mine.v2)); n != 1 {
-		t.Errorf("%d processes in the slot under way", n)
+	expectGone(t, append(left.dirs(), other.dirs()...)...)
+	for _, slot := range []*testSlot{mine, theirs} {
+		if n := len(members(slot.v2)); n != 1 {
+			t.Errorf("%d processes in a slot under way", n)
+		}
 	}
-	if killed, err := tree.Sweep(); err != nil || killed != 0 {
+	if killed, err := tree.Sweep(dead); err != nil || killed != 0 {
 		t.Errorf("again: killed %d, %v", killed, err)
 	}
 	mustNot(t, mine.Kill())
-	_ = other
-}
-
-func TestSlotKillsWhatItAdopts(t *testing.T) {
-	t.Parallel()
-	old := openTree(t, Limits{PidsMax: 50})
-	left := slot(t, old, 0)
-	start(t, left, stubborn, left.v2, 6)
-	g := slot(t, openTree(t, Limits{PidsMax: 50}), 0)
-	for _, dir := range g.dirs() {
-		if pids := members(dir); len(pids) > 0 {
-			t.Errorf("%s: left %v", dir, pids)
-		}
-	}
+	mustNot(t, theirs.Kill())
 }
 
 func TestOutOfMemory(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 const openDirectory = unix.O_RDONLY | unix.O_DIRECTORY
 
 // tryKill makes a group below base and starts and kills in it.
-func tryKill(base, name string) error {
+func (t *Tree) tryKill(base, name string) error {
 	if base == "" {
 		return noKill(errors.New("the worker's own cgroup of version 2 is not to be seen here"), remedyMount)
 	}
@@ -25,7 +25,7 @@ func tryKill(base, name string) error {
 		return noKill(fmt.Errorf("%s is not in a file system of type cgroup2", base), remedyDelegate)
 	}
 	tree := filepath.Join(base, name)
-	err := inProbe(tree, func(dir string) error {
+	err := t.inProbe(tree, func(dir string) error {
 		if err := tryStart(dir); err != nil {
 			return err
 		}
@@ -42,8 +42,8 @@ func tryKill(base, name string) error {
 
 // inProbe tries something in a new group, of which nothing is left. The worker's
 // directory stays if it works.
-func inProbe(tree string, try func(dir string) error) error {
-	dir := filepath.Join(tree, fmt.Sprintf("probe-%d", os.Getpid()))
+func (t *Tree) inProbe(tree string, try func(dir string) error) error {
+	dir := filepath.Join(tree, "probe."+t.mark)
 	err := makeGroup(tree)
 	if err == nil {
 		err = makeGroup(dir)
@@ -101,7 +101,7 @@ func (t *Tree) tryLimit(at location, name, controller string) error {
 	}
 	tree := filepath.Join(dir, name)
 	t.v1[controller] = tree
-	err := inProbe(tree, func(dir string) error {
+	err := t.inProbe(tree, func(dir string) error {
 		fd, err := open(filepath.Join(dir, "cgroup.procs"), unix.O_WRONLY)
 		if err == nil {
 			err = errors.Join(unix.Close(fd), t.limits.apply(controller, dir, true))
@@ -125,7 +125,7 @@ func (t *Tree) tryV2(base, controller string) error {
 		err = enable(t.v2, controller)
 	}
 	if err == nil {
-		err = inProbe(t.v2, func(dir string) error { return t.limits.apply(controller, dir, false) })
+		err = t.inProbe(t.v2, func(dir string) error { return t.limits.apply(controller, dir, false) })
 	}
 	if err != nil {
 		return noLimits(err, remedyDelegate)

@@ -24,7 +24,7 @@ func helper(dir string) {
 }
 
 func helped(dir string) error {
-	tree, err := Open(dir, "worker", Limits{})
+	tree, err := Open(dir, "worker", "1", Limits{})
 	if err == nil {
 		err = tree.CanKill()
 	}

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -94,8 +95,8 @@ func (w *Wire) Cut() error { return ip("-n", w.far, "link", "set", link, "down")
 // Mend takes the link up again.
 func (w *Wire) Mend() error { return ip("-n", w.far, "link", "set", link, "up") }
 
-// Listen makes a listener at the hub, on a free port.
-func (w *Wire) Listen(ctx context.Context) (net.Listener, error) {
+// Listen makes a listener at the hub, on that port, or a free one for 0.
+func (w *Wire) Listen(ctx context.Context, port int) (net.Listener, error) {
 	type answer struct {
 		listener net.Listener
 		err      error
@@ -103,7 +104,7 @@ func (w *Wire) Listen(ctx context.Context) (net.Listener, error) {
 	got := make(chan answer, 1)
 	go func() {
 		runtime.LockOSThread() // for good: the thread ends with this goroutine
-		l, err := w.listen(ctx)
+		l, err := w.listen(ctx, port)
 		got <- answer{l, err}
 	}()
 	a := <-got
@@ -111,7 +112,7 @@ func (w *Wire) Listen(ctx context.Context) (net.Listener, error) {
 }
 
 // listen moves the calling thread to the hub.
-func (w *Wire) listen(ctx context.Context) (net.Listener, error) {
+func (w *Wire) listen(ctx context.Context, port int) (net.Listener, error) {
 	space, err := os.Open(filepath.Join("/run/netns", w.hub))
 	if err != nil {
 		return nil, fmt.Errorf("opening the namespace: %w", err)
@@ -120,7 +121,7 @@ func (w *Wire) listen(ctx context.Context) (net.Listener, error) {
 	if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
 		return nil, fmt.Errorf("entering the namespace: %w", err)
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", HubAddress+":0")
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(HubAddress, strconv.Itoa(port)))
 	if err != nil {
 		return nil, fmt.Errorf("listening at the hub: %w", err)
 	}

@@ -21,7 +21,7 @@ func TestWire(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	l, err := w.Listen(t.Context())
+	l, err := w.Listen(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

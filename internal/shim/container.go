@@ -16,6 +16,7 @@ import (
 // methods may be called at the same time.
 type Container struct {
 	options  Options
+	origin   string // which worker of which place this is
 	token    string // marks this incarnation
 	who      *identity
 	wrapper  []string
@@ -30,7 +31,8 @@ type Container struct {
 // names what is missing and the remedy; it is an *OptionError if an option is
 // what cannot be met.
 func New(o Options) (*Container, error) {
-	c := &Container{options: o, token: newToken(o.Name)}
+	c := &Container{options: o, origin: originOf(o.Name)}
+	c.token = c.origin + "." + newMark()
 	if err := c.check(); err != nil {
 		return nil, err
 	}
@@ -91,7 +93,7 @@ func (c *Container) openTree() (err error) {
 	if c.options.Name == "" {
 		return errors.New("the worker has no name to call its control group by")
 	}
-	c.tree, err = cgroup.Open(c.options.CgroupDir, c.options.Name,
+	c.tree, err = cgroup.Open(c.options.CgroupDir, c.options.Name, c.token,
 		cgroup.Limits{MemoryMax: c.options.MemoryMax, PidsMax: c.options.PidsMax})
 	return err
 }
@@ -142,19 +144,16 @@ func (c *Container) Owner() (uid, gid int) {
 	return os.Geteuid(), os.Getegid()
 }
 
-// Sweep kills what earlier incarnations of this worker name have left behind,
-// and removes their cgroups. It returns how many processes were killed. The
-// error is ErrUnkillable if some are still there. Call it only when no other
-// worker of that name lives on this host.
+// Sweep kills what earlier incarnations of this worker have left behind, and
+// removes their cgroups. It returns how many processes were killed. The error is
+// ErrUnkillable if some are still there. What a process has started that is alive
+// is not left behind, whoever that is.
 func (c *Container) Sweep() (killed int, err error) {
-	former := nameToken(c.options.Name) + "."
-	killed, err = sweep(func(token string) bool {
-		return strings.HasPrefix(token, former) && !strings.HasPrefix(token, c.token)
-	}, killPatience)
+	killed, err = sweep(c.left, killPatience)
 	if c.tree == nil {
 		return killed, err
 	}
-	more, treeErr := c.tree.Sweep()
+	more, treeErr := c.tree.Sweep(c.left)
 	if errors.Is(treeErr, cgroup.ErrPopulated) {
 		treeErr = fmt.Errorf("%w: %w", ErrUnkillable, treeErr)
 	}

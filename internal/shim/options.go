@@ -22,8 +22,7 @@ type Options struct {
 	Want    Layer
 	Require bool
 	// Name is the worker's name, for the names of cgroups and for finding
-	// left-overs. Two workers of one host must not share it: Sweep of the one
-	// kills the programs of the other.
+	// left-overs.
 	Name string
 	// CgroupDir is the directory below which cgroups may be made; empty for the
 	// cgroup of this process.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/tdf-go/tdf/internal/wait"
 	"golang.org/x/sys/unix"
 )
 
@@ -167,32 +169,52 @@ func TestLostSlotStaysLost(t *testing.T) {
 }
 
 // Programs of the same name that an earlier incarnation left are swept, those of
-// this one and of other names are not.
+// this one, of one that is alive, and of other names are not.
 func TestSweep(t *testing.T) {
 	t.Parallel()
-	name := "swept " + t.Name() + t.TempDir()
-	old := container(t, Options{Want: Group, Name: name})
-	other := start(t, container(t, Options{Want: Group, Name: name + "2"}))
-	slot := start(t, old)
-	m := newMarked(t, family+`exec sleep 300`)
-	b := begin(t, slot, m.program())
-	m.awaitReady(t)
-	n := newMarked(t, `echo > ready; exec sleep 300`)
-	begin(t, other, n.program())
-	n.awaitReady(t)
-	if killed, err := old.Sweep(); killed != 0 || err != nil {
-		t.Errorf("its own: %d, %v", killed, err)
+	for _, layer := range []Layer{Cgroup, Group} { // with pidns nothing is left
+		t.Run(string(layer), func(t *testing.T) {
+			t.Parallel()
+			m := newMarked(t, family+`exec sleep 300`)
+			worker := startWorker(t, m, string(layer))
+			m.awaitReady(t)
+			mine := container(t, Options{Want: layer, Name: m.mark})
+			other := start(t, container(t, Options{Want: layer, Name: m.mark + "2"}))
+			n := newMarked(t, `echo > ready; exec sleep 300`)
+			begin(t, start(t, mine), n.program())
+			n.awaitReady(t)
+			o := newMarked(t, `echo > ready; exec sleep 300`)
+			begin(t, other, o.program())
+			o.awaitReady(t)
+			left := len(m.alive())
+			if killed, err := mine.Sweep(); killed != 0 || err != nil || len(m.alive()) != left {
+				t.Errorf("of one that is alive: %d, %v, left %d of %d", killed, err, len(m.alive()), left)
+			}
+			killAtOnce(t, worker)
+			if killed, err := mine.Sweep(); err != nil || killed < 1 {
+				t.Errorf("%d killed of %d, %v", killed, left, err)
+			}
+			m.expectNone(t, 0)
+			if len(n.alive()) != 1 || len(o.alive()) != 1 {
+				t.Error("a program of its own, or of another name, is gone")
+			}
+		})
 	}
-	left := len(m.alive())
-	killed, err := container(t, Options{Want: Group, Name: name}).Sweep()
-	if err != nil || killed < 1 || killed > left+3 { // their shim sees the first one die and kills as well
-		t.Errorf("%d killed of %d, %v", killed, left, err)
+}
+
+// killAtOnce kills a worker and its shim so that neither sees the other die.
+func killAtOnce(t *testing.T, worker *exec.Cmd) {
+	t.Helper()
+	_ = worker.Process.Signal(syscall.SIGSTOP)
+	for _, pid := range processes() {
+		line, _ := os.ReadFile(filepath.Join("/proc", itoa(pid), "cmdline"))
+		if parentOf(pid) == worker.Process.Pid && strings.HasPrefix(string(line), shimName) {
+			_ = unix.Kill(pid, unix.SIGKILL)
+			wait.Eventually(t, within, func() bool { return parentOf(pid) == 0 }, "the shim is killed")
+		}
 	}
-	b.wait(t)
-	m.expectNone(t, 0)
-	if len(n.alive()) != 1 {
-		t.Error("the program of another name is gone")
-	}
+	_ = worker.Process.Kill()
+	_ = worker.Wait()
 }
 
 // A concealed process can still start shims, and shows nothing to its user.

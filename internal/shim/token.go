@@ -13,18 +13,40 @@ import (
 )
 
 // tokenVariable marks programs in their environment, so that they are found even
-// when nothing else is known of them. Its value is worker.incarnation.slot.start.
+// when nothing else is known of them. Its value is origin.process.incarnation.slot.
 const tokenVariable = "TDF_SHIM=" //nolint:gosec // no secret
 
-// nameToken stands for a worker's name, which may hold anything.
-func nameToken(name string) string {
-	sum := sha256.Sum256([]byte(name))
+// originOf stands for a worker's name, which may hold anything, at this place.
+// Another worker of that name may live at another place of the host: another PID
+// namespace, where process numbers mean other processes, or another network, where
+// the address of its Redis is another's.
+func originOf(name string) string {
+	network, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		network = ThisProcess() // like no other
+	}
+	sum := sha256.Sum256([]byte(name + "\x00" + place() + "\x00" + network))
 	return hex.EncodeToString(sum[:8])
 }
 
-// newToken marks one incarnation of a worker.
-func newToken(name string) string {
-	return nameToken(name) + "." + strings.ToLower(rand.Text()[:12])
+// newMark marks one incarnation of a worker: the process, and a word of its own,
+// as a process may have several workers.
+func newMark() string {
+	pid := os.Getpid()
+	_, start := lookAt(pid)
+	return fmt.Sprintf("%d-%s.%s", pid, start, strings.ToLower(rand.Text()[:12]))
+}
+
+// left reports whether a token, or the beginning of one, is that of an earlier
+// incarnation of this worker, whose process is gone.
+func (c *Container) left(token string) bool {
+	words := strings.SplitN(token, ".", 3)
+	if len(words) < 3 || words[0] != c.origin {
+		return false
+	}
+	number, start, _ := strings.Cut(words[1], "-")
+	pid, err := strconv.Atoi(number)
+	return err == nil && gone(pid, start)
 }
 
 // sweep kills the processes whose environment holds an entry that match accepts,

@@ -55,7 +55,12 @@ func New(tb testing.TB, opts ...store.Option) *Space {
 // On is New on a given Redis.
 func On(tb testing.TB, server *redistest.Server, opts ...store.Option) *Space {
 	tb.Helper()
-	ns := redistest.Namespace(tb)
+	return Named(tb, server, redistest.Namespace(tb), opts...)
+}
+
+// Named is On with a namespace that another Redis has too.
+func Named(tb testing.TB, server *redistest.Server, ns string, opts ...store.Option) *Space {
+	tb.Helper()
 	user := server.Limited(tb, ns)
 	where := Where(server)
 	where.Username, where.Password = user.Name, user.Password

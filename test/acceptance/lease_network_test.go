@@ -44,7 +44,14 @@ func (n wire) mend(t *testing.T) {
 // far starts a worker in the far namespace, which reaches Redis over the wire only.
 func (w *world) far(t *testing.T, n wire, name string, set ...string) *daemon {
 	t.Helper()
-	l, err := n.Listen(t.Context())
+	return w.start(t, w.farCommand(t, n, 0, name, set...))
+}
+
+// farCommand is the worker of far, with Redis at a port of the hub, or a free one
+// for 0.
+func (w *world) farCommand(t *testing.T, n wire, port int, name string, set ...string) *exec.Cmd {
+	t.Helper()
+	l, err := n.Listen(t.Context(), port)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +59,7 @@ func (w *world) far(t *testing.T, n wire, name string, set ...string) *daemon {
 	words := slices.Concat(n.Enter(), []string{program(t, "tdf-worker")}, w.reaching(t, name, proxy.Addr(), set...))
 	command := exec.Command(words[0], words[1:]...)
 	command.Dir = w.own(t, name)
-	return w.start(t, command)
+	return command
 }
 
 // C1 with a real link that goes down and comes back.

@@ -52,7 +52,7 @@ func (p *places) connect(t *testing.T, sp *storetest.Space) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := wire.Listen(t.Context())
+	l, err := wire.Listen(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
