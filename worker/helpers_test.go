@@ -47,6 +47,12 @@ func siteOn(t *testing.T, sp *storetest.Space) *site {
 	return &site{Space: sp, sources: t.TempDir(), programs: t.TempDir()}
 }
 
+// within checks what Redis' clock says of two moments, see [wait.Within].
+func within(t *testing.T, what string, from, to statemachine.Time, most time.Duration) {
+	t.Helper()
+	wait.Within(t, what, time.UnixMicro(int64(from)), time.UnixMicro(int64(to)), most)
+}
+
 // script writes a program and returns a change of a task that makes it run it.
 func (s *site) script(t *testing.T, name, text string) func(*store.Spec) {
 	t.Helper()

@@ -18,9 +18,10 @@ func TestLeaseIsMadeShorter(t *testing.T) {
 	id := s.open(t, s.script(t, "p", waiting), input(started+" "+release))
 	w := s.start(t)
 	awaitFile(t, started)
-	s.lease(t, sm.Second)
+	const short = 3 * time.Second
+	s.lease(t, sm.Duration(short/time.Microsecond))
 	w.signalChange()
-	wait.Never(t, 3*time.Second, func() bool { return w.log.count("could not renew the lease") > 0 }, "the lease is lost")
+	wait.Never(t, short+500*time.Millisecond, func() bool { return w.log.count("could not renew the lease") > 0 }, "the lease is lost")
 	touch(t, release)
 	checkFields(t, s.await(t, id, sm.Executed), map[string]string{"round": "0", "0:output": "done 0\n"})
 }

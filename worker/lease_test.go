@@ -66,7 +66,7 @@ func TestCutOffWorkerKillsItsPrograms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			s.lease(t, 2*sm.Second)
+			s.lease(t, 3*sm.Second)
 			notes := filepath.Join(t.TempDir(), "ledger")
 			id := s.open(t, s.script(t, "p", ledger), input(notes))
 			proxy, st := s.behindProxy(t)
@@ -153,7 +153,7 @@ func TestRedisAwayLongerThanTheLease(t *testing.T) {
 func TestSpoolIsDeliveredByTheSuccessor(t *testing.T) {
 	t.Parallel()
 	s := siteOnTCP(t)
-	s.lease(t, sm.Second) // so long does the successor wait
+	s.lease(t, 3*sm.Second) // so long does the successor wait
 	started, release := twoFiles(t)
 	id := s.open(t, s.script(t, "p", waiting), input(started+" "+release))
 	st, err := store.Dial(s.Where, s.Namespace)
@@ -180,7 +180,6 @@ func TestSpoolIsDeliveredByTheSuccessor(t *testing.T) {
 func TestLeaseTakenAway(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.lease(t, sm.Second)
 	notes := filepath.Join(t.TempDir(), "ledger")
 	id := s.open(t, s.script(t, "p", ledger), input(notes))
 	w := s.start(t)
@@ -188,6 +187,7 @@ func TestLeaseTakenAway(t *testing.T) {
 	if err := s.Raw.HSet(t.Context(), s.Key("worker:w"), "state", "lost").Err(); err != nil {
 		t.Fatal(err)
 	}
+	w.signalChange()
 	w.log.await(t, "lost the lease")
 	w.log.await(t, `"incarnation":2`)
 	task := s.await(t, id, sm.Running)
@@ -200,7 +200,7 @@ func TestLeaseTakenAway(t *testing.T) {
 func TestSecondWorkerOfANameIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.lease(t, sm.Second)
+	s.lease(t, 3*sm.Second)
 	started, release := twoFiles(t)
 	id := s.open(t, s.script(t, "p", waiting), input(started+" "+release))
 	s.start(t)
@@ -226,7 +226,7 @@ func TestSecondWorkerOfANameIsRefused(t *testing.T) {
 func TestSuccessorTakesBackFirst(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.lease(t, 2*sm.Second)
+	s.lease(t, 3*sm.Second)
 	id := s.open(t, s.script(t, "p", `echo $TDF_ROUND`))
 	r, err := s.Store.Register(t.Context(), store.Registration{Name: "w", Identity: "elsewhere", Slots: 1})
 	if err != nil || len(r.Former) > 0 {

@@ -57,7 +57,7 @@ func TestTimeout(t *testing.T) {
 	if took := end.Sub(task.Current.Running); err != nil || took < 2*sm.Second {
 		t.Errorf("stopped after %s s, %v", took.Text(), err)
 	}
-	wait.Within(t, "a round with timeout = 2", time.UnixMicro(int64(task.Current.Running)), time.UnixMicro(int64(end)), 4500*time.Millisecond)
+	within(t, "a round with timeout = 2", task.Current.Running, end, 4500*time.Millisecond)
 }
 
 // A12: stamps and counters of a task that times out twice.
