@@ -9,6 +9,8 @@ PROGRAMS := $(notdir $(wildcard cmd/*))
 
 # The packages that have long tests.
 LONG = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=bin '^func TestLong' *))))
+# Those of them that explore one step after the other, or drive programs from outside.
+UNRACED := statemachine|internal/(store|audit|tools/prove)|bench/.*|test/(demo|model|tour|upgrade)
 
 .DEFAULT_GOAL := help
 
@@ -38,7 +40,7 @@ test-long: ## the tests that explore, kill at random or measure for long, and th
 	@scripts/setup-test.sh
 	@cd bench/peers && go test -race ./...
 	@scripts/bench-once.sh
-	@TDF_TEST_EVENTS=bin/test-long-events.json scripts/test.sh -run '^TestLong' $(LONG)
+	@TDF_TEST_UNRACED='$(UNRACED)' TDF_TEST_EVENTS=bin/test-long-events.json scripts/test.sh -run '^TestLong' $(LONG)
 
 .PHONY: test-busy
 test-busy: ## the tests beside busy loops, to find those that are wrong: make test-busy RUNS=10 PACKAGES=./worker

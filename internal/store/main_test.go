@@ -14,7 +14,7 @@ func TestRedis(t *testing.T) {
 	storetest.Exercise(t, func(tb testing.TB) *storetest.Space { return storetest.New(tb) })
 }
 
-func TestEmbedded(t *testing.T) {
+func TestLongEmbedded(t *testing.T) {
 	t.Parallel()
 	storetest.Exercise(t, storetest.Embedded)
 }

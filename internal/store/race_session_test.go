@@ -19,10 +19,10 @@ const sessionRaces = 1000
 // whether it had its way.
 type rival func(t *testing.T, sp *storetest.Space, w store.Session) bool
 
-// TestVerdictRaces: a worker whose lease is over by the clock renews, claims,
+// TestLongVerdictRaces: a worker whose lease is over by the clock renews, claims,
 // or is registered anew, in the same moment in which a server finds it lost.
 // Exactly one of them has his way.
-func TestVerdictRaces(t *testing.T) {
+func TestLongVerdictRaces(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]rival{"renew": raceRenew, "claim": raceClaim} {
 		t.Run(name, func(t *testing.T) {
@@ -117,12 +117,12 @@ func takeBack(t *testing.T, sp *storetest.Space, worker string, atLeast int) {
 	}
 }
 
-// TestRegisterRaces: a successor of a worker whose lease is over comes for its
+// TestLongRegisterRaces: a successor of a worker whose lease is over comes for its
 // name in the moment in which a server finds it lost. One that knows nothing is
 // refused until the verdict; one that knows the worker to be dead gets its tasks
 // as the server does. Either way each task is taken back once, and the old
 // session can do nothing any more, whoever was first.
-func TestRegisterRaces(t *testing.T) {
+func TestLongRegisterRaces(t *testing.T) {
 	t.Parallel()
 	for name, knows := range map[string]bool{"knows nothing": false, "replaces": true} {
 		t.Run(name, func(t *testing.T) {

@@ -14,10 +14,10 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// TestWrongType: Redis does not undo a script that fails in the middle. With
+// TestLongWrongType: Redis does not undo a script that fails in the middle. With
 // any one key of the namespace of another type, each scenario of each script
 // either does nothing at all or does all it would have done.
-func TestWrongType(t *testing.T) {
+func TestLongWrongType(t *testing.T) {
 	t.Parallel()
 	for _, script := range store.MutatingScripts() {
 		if script == "watermark" || script == "flush" || script == "arrive" {

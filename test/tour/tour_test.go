@@ -42,7 +42,7 @@ var shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
 
 // The five minutes of README, typed as they stand there; only the directory and
 // the port are the test's own. wait must end with 1, because one task fails.
-func TestReadmeTour(t *testing.T) {
+func TestLongReadmeTour(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
