@@ -54,7 +54,7 @@ var (
 	// ErrRunning means that Run of this Manager is under way already.
 	ErrRunning = errors.New("this manager runs already")
 	// ErrRequestKey means that a request key was used before, for other tasks.
-	ErrRequestKey = errors.New("the request key was used for other tasks")
+	ErrRequestKey = store.ErrRequestKey
 )
 
 // PlanStateError says in which state a plan is. It matches [ErrPlanState].

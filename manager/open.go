@@ -14,8 +14,11 @@ type OpenOption func(*submission)
 
 // WithRequestKey names the submission for 24 hours: given again, with the same
 // tasks, it returns the ids of the first time and opens nothing twice, also
-// where the first time was cut short. Without it, or with an empty one, a key is
-// made up, which covers replies lost on the way.
+// where the first time was cut short. Other tasks, another order or another plan
+// are an error that matches [ErrRequestKey], and none of them is opened;
+// StartAfter and EndBefore may differ, since they are often counted from now.
+// Without it, or with an empty one, a key is made up, which covers replies lost
+// on the way.
 func WithRequestKey(key string) OpenOption {
 	return func(s *submission) { s.key = key }
 }
@@ -45,7 +48,7 @@ func (m *Manager) Open(ctx context.Context, spec Spec, opts ...OpenOption) (int6
 		return 0, fmt.Errorf("open: %w", err)
 	}
 	complete.Needs = sub.resolve(spec.Needs)
-	sub.batch = append(sub.batch, complete)
+	sub.batch, sub.given = append(sub.batch, complete), []string{spec.digest()}
 	if err = sub.next(ctx); err == nil {
 		err = sub.land()
 	}

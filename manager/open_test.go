@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -245,6 +246,99 @@ func TestOpenAllInBatches(t *testing.T) {
 	if counts, _ := m.Count(t.Context()); counts.Total() != 25 {
 		t.Errorf("%d tasks, want 25", counts.Total())
 	}
+}
+
+// A request key stands for the tasks as they were given, in their order.
+func TestRequestKeyStandsForItsTasks(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t))
+	five, none := 5, []string{}
+	given := []Spec{spec(), spec()}
+	given[1].Input, given[1].StartAfter = "b", time.Now()
+	open := func(specs []Spec, opts ...OpenOption) ([]int64, error) {
+		return m.OpenAll(t.Context(), slices.Values(specs), append(opts, WithRequestKey("k"))...)
+	}
+	for range 2 {
+		if ids, err := open(given); err != nil || !slices.Equal(ids, []int64{1, 2}) {
+			t.Fatalf("ids %v, %v, want 1 and 2", ids, err)
+		}
+		given[1].StartAfter = given[1].StartAfter.Add(time.Hour) // counted from now
+	}
+	for name, change := range map[string]func(specs []Spec){
+		"word":      func(s []Spec) { s[1].Input = "c" },
+		"argv":      func(s []Spec) { s[1].Argv = []string{"b"} },
+		"order":     func(s []Spec) { s[0], s[1] = s[1], s[0] },
+		"program":   func(s []Spec) { s[0].Program = "another" },
+		"parameter": func(s []Spec) { s[0].MaxFails = &five },
+		"nothing":   func(s []Spec) { s[0].Labels = none },
+		"key":       func(s []Spec) { s[0].Key = "mine" },
+	} {
+		other := slices.Clone(given)
+		change(other)
+		if ids, err := open(other); !errors.Is(err, ErrRequestKey) || len(ids) > 0 {
+			t.Errorf("another %s: ids %v, %v, want ErrRequestKey", name, ids, err)
+		}
+	}
+	plan := mustPlan(t, m, PlanSpec{})
+	if _, err := open(given, InPlan(plan)); !errors.Is(err, ErrRequestKey) {
+		t.Errorf("in a plan: %v, want ErrRequestKey", err)
+	}
+	if counts, _ := m.Count(t.Context()); counts.Total() != 2 {
+		t.Errorf("%d tasks, want 2", counts.Total())
+	}
+}
+
+// A plan that was cut short takes the tasks of no other one, and is finished by its own.
+func TestPlanIsFinishedByItsOwnTasks(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t))
+	given := slices.Repeat([]Spec{spec()}, 150)
+	given[0].Step, given[149].Needs = "first", []Need{{Index: 0}, {Index: 148}}
+	submit := func(ctx context.Context, specs []Spec, opts ...OpenOption) (int64, error) {
+		id, err := m.NewPlan(t.Context(), PlanSpec{Name: "p", RequestKey: "k", Contents: Digest(specs, nil)})
+		if err != nil {
+			return id, err
+		}
+		return id, m.fill(ctx, id, specs, opts...)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	id, err := submit(ctx, given, WithProgress(func(int) { cancel() }))
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("%v, want it to be cut short", err)
+	}
+	for name, change := range map[string]func(specs []Spec){
+		"word":  func(s []Spec) { s[0].Input = "c" },
+		"step":  func(s []Spec) { s[0].Step = "second" },
+		"need":  func(s []Spec) { s[149].Needs = []Need{{Index: 1}, {Index: 148}} },
+		"kind":  func(s []Spec) { s[149].Needs = []Need{{Index: 0, On: NeedsAny}, {Index: 148}} },
+		"order": func(s []Spec) { s[149].Needs = []Need{{Index: 148}, {Index: 0}} },
+	} {
+		other := slices.Clone(given)
+		change(other)
+		if got, err := submit(t.Context(), other); !errors.Is(err, ErrRequestKey) || got != id {
+			t.Errorf("another %s: plan %d, %v, want ErrRequestKey", name, got, err)
+		}
+		if name == "word" || name == "step" { // also by those who do not know the whole
+			if err := m.fill(t.Context(), id, other); !errors.Is(err, ErrRequestKey) {
+				t.Errorf("another %s: %v, want ErrRequestKey", name, err)
+			}
+		}
+	}
+	if p, err := m.Plan(t.Context(), id); err != nil || p.State != PlanBuilding || p.Total != 100 {
+		t.Errorf("%+v, %v, want the plan to be built still, with 100 tasks", p, err)
+	}
+	if again, err := submit(t.Context(), given); err != nil || again != id {
+		t.Fatalf("plan %d, %v, want %d", again, err, id)
+	}
+	if p, err := m.Plan(t.Context(), id); err != nil || p.Total != 150 {
+		t.Errorf("%+v, %v, want 150 tasks", p, err)
+	}
+}
+
+// fill adds the tasks to a plan by the request key of the test.
+func (m *Manager) fill(ctx context.Context, plan int64, specs []Spec, opts ...OpenOption) error {
+	_, err := m.OpenAll(ctx, slices.Values(specs), append(opts, InPlan(plan), WithRequestKey("plan k"))...)
+	return err
 }
 
 func TestOpenAllSaysHowFarItCame(t *testing.T) {

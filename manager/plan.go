@@ -43,6 +43,9 @@ type PlanSpec struct {
 	// RequestKey names the request for 24 hours: given again, it returns the id of
 	// the first time. Without it one is made up, which covers replies lost on the way.
 	RequestKey string
+	// Contents says what the plan is made of, where that is known (see [Digest]): the
+	// RequestKey given again for other contents, another name or OnFailure is refused.
+	Contents string
 }
 
 // Plan is a plan as it was when it was read: a named set of tasks that need one
@@ -70,12 +73,13 @@ type Plan struct {
 
 // NewPlan makes a plan and returns its id. Tasks are added by [InPlan]; nothing
 // of it runs before [Manager.ReadyPlan]. A spec that cannot be is a
-// *statemachine.FieldError. Package plan is the comfortable way to build one.
+// *statemachine.FieldError. The error matches [ErrRequestKey], and comes with the id of that
+// plan, if the RequestKey was used for another one. Package plan is the comfortable way to build one.
 func (m *Manager) NewPlan(ctx context.Context, spec PlanSpec) (int64, error) {
 	if err := checkLine("name", spec.Name); err != nil {
 		return 0, err
 	}
-	s := store.PlanSpec{Key: orText(spec.RequestKey, store.NewToken()), Name: spec.Name, OnFailure: store.OnFailure(spec.OnFailure)}
+	s := store.PlanSpec{Key: orText(spec.RequestKey, store.NewToken()), Name: spec.Name, OnFailure: store.OnFailure(spec.OnFailure), Digest: spec.Contents}
 	id, err := patiently(ctx, m, func() (int64, error) { return m.store.NewPlan(ctx, s) })
 	if err == nil {
 		m.log.Info("made plan", "plan", id, "name", spec.Name)

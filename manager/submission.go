@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
@@ -23,6 +24,7 @@ type submission struct {
 	queues   map[string]map[string]string // the defaults of each; nil before they are read
 	plan     int64                        // that all of them belong to, 0 for none
 	needs    int                          // of the batch
+	given    []string                     // the tasks of the batch, as they were given
 }
 
 // flight is a batch on its way, while the next one is made.
@@ -74,6 +76,7 @@ func (s *submission) add(ctx context.Context, spec *Spec) error {
 		return &SpecError{Index: s.sent() + len(s.batch), Err: err}
 	}
 	s.batch, s.needs = append(s.batch, complete), s.needs+len(spec.Needs)
+	s.given = append(s.given, spec.digest())
 	if s.full(0) {
 		return s.next(ctx)
 	}
@@ -112,7 +115,18 @@ func (s *submission) prepare() (*store.Opening, error) {
 	}
 	return s.m.store.Prepare(store.OpenRequest{
 		Key: fmt.Sprintf("%s:%d", s.key, s.sent()), Specs: s.batch, KeyTTL: KeyLife, Plan: s.plan, Life: s.life,
+		Digest: s.digest(),
 	})
+}
+
+// digest stands for the batch as it was given, without defaults: these may change before a submission is repeated.
+func (s *submission) digest() string {
+	if s.life == store.LoneRequest {
+		return "" // nobody can repeat it with other tasks
+	}
+	texts := s.given
+	s.given = nil
+	return store.Digest(append(texts, strconv.FormatInt(s.plan, 10))...)
 }
 
 // send opens the batch. The request may be sent several times: its key makes that safe.
@@ -136,6 +150,9 @@ func (s *submission) land() error {
 	}
 	s.flight = nil
 	answer := <-f.answer
+	if errors.Is(answer.err, ErrRequestKey) {
+		return fmt.Errorf("%w: %q", ErrRequestKey, s.key)
+	}
 	if answer.err != nil {
 		return answer.err
 	}

@@ -26,7 +26,8 @@ func (a *app) planSubmit() *cobra.Command {
 		Use: "submit FILE", Short: "Make a plan from a file, let it run, and print its id",
 		Long: "submit makes a plan from a plan file (- is stdin) and lets it run. Nothing of it runs before all of it is\n" +
 			"there. With --key a second submission makes nothing, and one that was cut short is finished: both are\n" +
-			"told the id of the first one, for 24 hours.",
+			"told the id of the first one, for 24 hours. Another file, or other parameters, need another key;\n" +
+			"start_after and end_before may differ.",
 		Example: "  tdf-manager plan submit pipeline.yaml\n" +
 			"  tdf-manager plan submit pipeline.yaml -p day=2026-11-21 --key pipeline-2026-11-21",
 	}
@@ -64,7 +65,13 @@ func (sub *planSubmission) submit(ctx context.Context, s *session) (int64, error
 		key = store.NewToken()
 	}
 	p := sub.source.plan
-	id, err := s.manager.NewPlan(ctx, manager.PlanSpec{Name: p.Name, OnFailure: manager.OnFailure(p.OnFailure), RequestKey: key})
+	id, err := s.manager.NewPlan(ctx, manager.PlanSpec{
+		Name: p.Name, OnFailure: manager.OnFailure(p.OnFailure), RequestKey: key,
+		Contents: manager.Digest(sub.source.specs, sub.source.later),
+	})
+	if errors.Is(err, manager.ErrRequestKey) {
+		return 0, usedFor(key, id)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -117,12 +124,16 @@ func (sub *planSubmission) check(ctx context.Context, s *session) error {
 	return nil
 }
 
+func usedFor(key string, plan int64) error {
+	return cli.WithCode(cli.ExitUsage, fmt.Errorf("--key %q was used for plan %d, which has other tasks; "+
+		"give another key for another file or other parameters", key, plan))
+}
+
 // halfDone says how a plan that was made in part is finished.
 func (sub *planSubmission) halfDone(id int64, key string, err error) error {
 	if broken, ok := errors.AsType[*manager.SubmissionError](err); ok {
 		if errors.Is(err, manager.ErrRequestKey) {
-			return cli.WithCode(cli.ExitUsage, fmt.Errorf("--key %q was used for plan %d, which has other tasks; "+
-				"give another key for another file or other parameters", key, id))
+			return usedFor(key, id)
 		}
 		err = broken.Err
 	}

@@ -109,9 +109,16 @@ func TestPlanSubmitOnce(t *testing.T) {
 	if object := b.value(0, submit...).(map[string]any); object["plan"] != 1.0 || object["tasks"] != 4.0 {
 		t.Errorf("%v", object)
 	}
-	r := b.run(append(submit, "-p", "parts=a,b,c")...)
-	if r.code != 2 || !strings.Contains(r.err, `--key "monday" was used for plan 1, which has other tasks`) {
-		t.Errorf("%+v", r)
+	for name, other := range map[string][]string{
+		"more parts": append(submit, "-p", "parts=a,b,c"), "another day": {"plan", "submit", file, "-p", "day=tue", "--key", "monday"},
+	} {
+		r := b.run(other...)
+		if r.code != 2 || !strings.Contains(r.err, `--key "monday" was used for plan 1, which has other tasks`) {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	if list := b.value(0, "plan", "ls").([]any); len(list) != 1 {
+		t.Errorf("another plan was made: %v", list)
 	}
 }
 

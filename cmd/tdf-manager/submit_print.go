@@ -30,6 +30,10 @@ func (sub *submission) halfDone(s *session, opened []manager.Opened, total int, 
 	if !errors.As(err, &broken) {
 		return err
 	}
+	if errors.Is(err, manager.ErrRequestKey) {
+		return cli.WithCode(cli.ExitUsage, fmt.Errorf("no task was opened: --request-key %q was used for other tasks; "+
+			"give another key for another submission", broken.RequestKey))
+	}
 	if len(opened) == 0 {
 		return fmt.Errorf("no task was opened: %w", broken.Err)
 	}

@@ -53,6 +53,18 @@ func TestSubmitDemands(t *testing.T) {
 	wantFields(t, b, 6, map[string]string{"labels": "disk=hdd", "resources": "gpu=4", "hold": heldText})
 }
 
+func TestSubmitRequestKey(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for range 2 {
+		wantText(t, b.must("submit", "--program", "p", "--request-key", "r", "a"), "opened task 1: p a\n")
+	}
+	r := b.run("submit", "--program", "p", "--request-key", "r", "b")
+	if r.code != 2 || !strings.Contains(r.err, `no task was opened: --request-key "r" was used for other tasks; give another key`) {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestSubmitKey(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

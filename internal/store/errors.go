@@ -39,6 +39,8 @@ var (
 	ErrNameTaken = errors.New("the worker's name is taken")
 	// ErrNoWorker means no worker has registered under that name.
 	ErrNoWorker = errors.New("no such worker")
+	// ErrRequestKey means that a request key was used before, for something else.
+	ErrRequestKey = errors.New("the request key was used for other tasks")
 	// ErrNoQueue means there is no queue of that name.
 	ErrNoQueue = errors.New("no such queue")
 	// ErrQueueExists means there is a queue of that name already.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
@@ -23,12 +24,27 @@ const LoneRequest = time.Hour
 // NewToken returns a text no other process makes: for requests and claims.
 func NewToken() string { return rand.Text()[:16] }
 
+// Digest is a short text of lower-case letters that stands for the texts and their order.
+func Digest(texts ...string) string {
+	h := sha256.New()
+	for _, text := range texts {
+		fmt.Fprintf(h, "%d:%s", len(text), text)
+	}
+	letters := make([]byte, 0, 32)
+	for _, b := range h.Sum(nil)[:16] { // letters, since an older release takes each number for an id
+		letters = append(letters, 'a'+b>>4, 'a'+b&15)
+	}
+	return string(letters)
+}
+
 // OpenRequest asks for tasks to be opened, all or none.
 type OpenRequest struct {
 	// Key makes the request unique for 24 hours: sent again with the same key
 	// it returns the ids of the first time and opens nothing. Required.
 	Key   string
 	Specs []Spec
+	// Digest stands for what is asked for (see [Digest]): the same key with another digest is refused. Empty: nobody asks.
+	Digest string
 	// Life is how long the request is remembered; 0 for 24 hours.
 	Life time.Duration
 	// KeyTTL is how long the keys of the specs are remembered; 0 for 7 days.
@@ -86,7 +102,7 @@ func (s *Store) Prepare(req OpenRequest) (*Opening, error) {
 }
 
 // Send creates the tasks, all or none, and returns them in the order of the specs. It may be called again: see [OpenRequest].
-// The error matches [ErrNoQueue], or [ErrNotFound] for a RetryOf that
+// The error matches [ErrRequestKey], [ErrNoQueue], or [ErrNotFound] for a RetryOf that
 // is not there, or is of the plan: [ErrNoPlan], [ErrPlanState], [ErrGrown], a *[NeedError]; then none is opened.
 func (o *Opening) Send(ctx context.Context) ([]Opened, error) {
 	r, err := o.store.runList(ctx, "open", o.keys, o.args...)
@@ -112,6 +128,8 @@ func (s *Store) OpenAll(ctx context.Context, req OpenRequest) ([]Opened, error) 
 // opened reads the answer of the script.
 func (req *OpenRequest) opened(r reply) ([]Opened, error) {
 	switch r.text(0) {
+	case "other":
+		return nil, fmt.Errorf("open: %w", ErrRequestKey)
 	case "no queue":
 		return nil, noQueue(r.text(1))
 	case "no task":

@@ -105,5 +105,5 @@ func (c *openCall) args(req *OpenRequest) []any {
 		args = append(args, b)
 	}
 	args = append(append(args, len(c.queues)), c.queues...)
-	return append(args, c.tasks...)
+	return append(append(args, c.tasks...), req.Digest)
 }

@@ -48,6 +48,8 @@ type PlanSpec struct {
 	Name string
 	// OnFailure is FailureCancels if empty.
 	OnFailure OnFailure
+	// Digest stands for what it is made of (see [Digest]); empty if that is not known yet.
+	Digest string
 }
 
 // Plan is a plan as Redis has it.
@@ -71,7 +73,8 @@ type Plan struct {
 }
 
 // NewPlan makes a plan, to which tasks can be added (see OpenRequest.Plan); nothing of it runs before
-// [Store.SteerPlan] makes it ready. It returns a *statemachine.FieldError for what cannot be.
+// [Store.SteerPlan] makes it ready. It returns a *statemachine.FieldError for what cannot be, and an error that matches
+// [ErrRequestKey] together with the id if the key was used for another plan.
 func (s *Store) NewPlan(ctx context.Context, spec PlanSpec) (int64, error) {
 	if spec.Key == "" {
 		return 0, errors.New("plan: a request needs a key")
@@ -87,12 +90,18 @@ func (s *Store) NewPlan(ctx context.Context, spec PlanSpec) (int64, error) {
 		return 0, &statemachine.FieldError{Field: "on_failure", Value: string(spec.OnFailure), Want: "cancel, hold or continue"}
 	}
 	k := s.keys
-	v, err := s.run(ctx, "plan", []string{k.meta(), k.planID(), k.request("plan:" + spec.Key), k.plans()},
-		k.prefix+"plan:", int(requestTTL.Seconds()), "name", spec.Name, "on_failure", string(spec.OnFailure))
+	args := []any{k.prefix + "plan:", int(requestTTL.Seconds()), "name", spec.Name, "on_failure", string(spec.OnFailure)}
+	if spec.Digest != "" {
+		args = append(args, "digest", spec.Digest)
+	}
+	v, err := s.run(ctx, "plan", []string{k.meta(), k.planID(), k.request("plan:" + spec.Key), k.plans()}, args...)
 	if err != nil {
 		return 0, err
 	}
 	id, _ := v.(int64)
+	if id < 0 {
+		return -id, fmt.Errorf("plan %d: %w", -id, ErrRequestKey)
+	}
 	return id, nil
 }
 

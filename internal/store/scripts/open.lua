@@ -13,12 +13,13 @@
 -- then for each task: index of its bucket, '1' if it is held, start_after, end_before (or ''),
 --   which of the keys says that it is there ('' or number, from 1), 'key' or 'retry', the id of a task that it replays or '', number of field values, fields and values,
 --   number of tasks it needs, each as id or @index of one before it, and 'success', 'any' or 'failure'
--- Returns {{id, '1' if it was there}...}; or {'no queue', name}, or {'no task', index from 1} for one that is to be
+-- The last one is the digest of what is asked for, in letters, or ''.
+-- Returns {{id, '1' if it was there}...}; or {'other'} if the request was made for something else, or {'no queue', name}, or {'no task', index from 1} for one that is to be
 -- repeated and is not there, or {'plan', what is wrong (lib/planned.lua), ...}, and nothing changes. Sent again with the same request: the same ids,
 -- and nothing changes. An error, and nothing changes, if a task of a new id is
 -- there already or if a key has another type.
 local function remembered(text)
-  local first, last = string.match(text, '^(%d+) (%d+)$')
+  local first, last = string.match(text, '^(%d+) (%d+) ?%l*$')
   local ids = {}
   if first then
     for id = tonumber(first), tonumber(last) do ids[#ids + 1] = {string.format('%d', id), ''} end
@@ -27,8 +28,13 @@ local function remembered(text)
   for id, old in string.gmatch(text, '(%d+)(%*?)') do ids[#ids + 1] = {id, old == '*' and '1' or ''} end
   return ids
 end
+local digest = table.remove(ARGV)
 local before = redis.call('GET', KEYS[3])
-if before then return remembered(before) end
+if before then
+  local was = string.match(before, '%l+$') -- none of a request of an older release
+  if was and digest ~= '' and was ~= digest then return {'other'} end
+  return remembered(before)
+end
 
 local at = 17
 local function arg()
@@ -170,5 +176,5 @@ end
 planned.done(fresh)
 for bucket in pairs(ready) do token(KEYS[9 + 2 * bucket]) end
 local memory = fresh == #tasks and string.format('%d %d', first, last) or '=' .. table.concat(texts, ' ')
-redis.call('SET', KEYS[3], memory, 'EX', ARGV[2])
+redis.call('SET', KEYS[3], digest ~= '' and memory .. ' ' .. digest or memory, 'EX', ARGV[2])
 return answer

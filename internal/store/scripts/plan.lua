@@ -2,9 +2,15 @@
 --
 -- KEYS[1] meta   KEYS[2] plan_id   KEYS[3] request   KEYS[4] plans
 -- ARGV[1] prefix of plans   ARGV[2] request TTL in seconds   then fields and values
--- Returns its id. Sent again with the same request: the same, and nothing changes.
+-- Returns its id. Sent again with the same request: the same, and nothing changes; -id if one of the fields was another one.
 local before = redis.call('GET', KEYS[3])
-if before then return tonumber(before) end
+if before then
+  for i = 3, #ARGV, 2 do
+    local was = redis.pcall('HGET', ARGV[1] .. before, ARGV[i])
+    if type(was) == 'string' and was ~= ARGV[i + 1] then return -tonumber(before) end
+  end
+  return tonumber(before)
+end
 local wrong = wrongtype('hash', {1}) or wrongtype('string', {2}) or wrongtype('zset', {4})
 if wrong then return wrong end
 local stamp = now()
