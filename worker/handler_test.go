@@ -85,10 +85,10 @@ func TestStuckHandler(t *testing.T) {
 		},
 		"quick": func(context.Context, *Job) error { return nil },
 	}))
-	checkFields(t, s.await(t, s.open(t, forHandler("obeys"), limits("0.2", "0")), sm.TimedOut), map[string]string{
+	checkFields(t, s.await(t, s.open(t, forHandler("obeys"), limits("1", "0")), sm.TimedOut), map[string]string{
 		"0:error": "TERMINATED - execution timed out...",
 	})
-	id := s.open(t, forHandler("stuck"), limits("0.2", "0"))
+	id := s.open(t, forHandler("stuck"), limits("1", "0"))
 	task := s.await(t, id, sm.TimedOut)
 	checkContains(t, "error", task.Fields["0:error"], "did not return within 50ms")
 	wait.Eventually(t, patience, func() bool { return s.worker(t).Stuck == 1 }, "the registry does not show it")

@@ -65,7 +65,7 @@ func TestTimeoutOpensTheNextRound(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	pid := filepath.Join(t.TempDir(), "pid")
-	id := s.open(t, s.script(t, "p", sleeper), input(pid), limits("1", "1"))
+	id := s.open(t, s.script(t, "p", sleeper), input(pid), limits("2", "1"))
 	s.start(t)
 	task := s.await(t, id, sm.TimedOut)
 	checkFields(t, task, map[string]string{
@@ -80,7 +80,7 @@ func TestTimeoutOfStubbornProgram(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	pid := filepath.Join(t.TempDir(), "pid")
-	id := s.open(t, s.script(t, "p", `trap "" TERM; `+sleeper), input(pid), limits("0.3", "0"))
+	id := s.open(t, s.script(t, "p", `trap "" TERM; `+sleeper), input(pid), limits("2", "0"))
 	s.start(t, func(o *Options) { o.KillGrace = 200 * time.Millisecond })
 	group := awaitFile(t, pid)
 	task := s.await(t, id, sm.TimedOut)
@@ -103,7 +103,7 @@ func TestEndBeforeStopsTheRound(t *testing.T) {
 				t.Fatal(err)
 			}
 			id := s.open(t, s.script(t, "p", sleeper), input(pid),
-				func(sp *store.Spec) { sp.EndBefore = now.Add(1500 * sm.Millisecond).Text() })
+				func(sp *store.Spec) { sp.EndBefore = now.Add(3 * sm.Second).Text() })
 			w := s.start(t)
 			group := awaitFile(t, pid)
 			if serverFirst {
