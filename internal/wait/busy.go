@@ -14,7 +14,7 @@ import (
 // machine takes to run it. So bounds count only the time in which the processors
 // had nothing to do: while tests beside this one keep them busy, no bound runs
 // out; alone on a quiet machine it holds as it is written. What takes four times
-// as long, and for [Within] ten seconds more, fails in any case.
+// as long and ten seconds more fails in any case.
 const (
 	mostTimes = 4
 	mostMore  = 10 * time.Second
@@ -47,7 +47,7 @@ func newDeadline(timeout time.Duration) deadline {
 func (d deadline) over() bool {
 	now := time.Now()
 	left := d.timeout - loads.idle(d.began, now)
-	if left <= 0 || now.Sub(d.began) >= mostTimes*d.timeout {
+	if left <= 0 || now.Sub(d.began) >= mostTimes*d.timeout+mostMore {
 		return true
 	}
 	d.Reset(max(left, pollEvery))
