@@ -24,10 +24,10 @@ func (a *app) acl() *cobra.Command {
 	var flags aclFlags
 	cmd := &cobra.Command{
 		Use: "acl server|worker|manager|viewer", Short: "Print the least that a role may do, as a user of Redis",
-		Long: "acl prints a user of Redis that may do what the role needs in the namespace, and nothing else: a\n" +
-			"line for the file that aclfile in redis.conf names, or with --setuser a command for redis-cli. It does not\n" +
-			"talk to Redis. Without --password-file the line holds a placeholder that Redis refuses. What access lists\n" +
-			"stop, and what not: docs/OPERATIONS.md.",
+		Long: "acl prints a user of Redis that may do what the role needs in the namespace and the database of the\n" +
+			"configuration, and nothing else: a line for the file that aclfile in redis.conf names, or with --setuser a\n" +
+			"command for redis-cli. It does not talk to Redis. Without --password-file the line holds a placeholder that\n" +
+			"Redis refuses. What a stolen login can do: docs/OPERATIONS.md.",
 		Example: "  tdf-manager acl worker --password-file worker.password >> users.acl\n" +
 			"  tdf-manager acl viewer --setuser --redis 6.2",
 		Args: cobra.ExactArgs(1), ValidArgs: []string{"server", "worker", "manager", "viewer"},
@@ -51,7 +51,7 @@ func printACL(s *session, flags *aclFlags) error {
 		return cli.Usagef("--redis %q: want 7 or 6.2", flags.redis)
 	}
 	user := access.User{
-		Role: role, Namespace: s.cfg.TDF.Namespace, Name: flags.user, Old: flags.redis == "6.2", LoadScripts: flags.loadScripts,
+		Role: role, Namespace: s.cfg.TDF.Namespace, Database: s.cfg.Redis.DB, Name: flags.user, Old: flags.redis == "6.2", LoadScripts: flags.loadScripts,
 	}
 	if flags.passwordFile != "" {
 		if user.PasswordHash, err = hashIn(s, flags.passwordFile); err != nil {

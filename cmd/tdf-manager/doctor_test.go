@@ -106,7 +106,7 @@ func TestACL(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := b.must("acl", "worker", "--user", "w", "--password-file", file)
-	wantText(t, line, "user w reset on "+access.Hash("canary")+" ", "~"+b.ns+":task:*", "+evalsha")
+	wantText(t, line, "user w reset resetchannels on "+access.Hash("canary")+" ", "~"+b.ns+":task:*", "+evalsha")
 	if strings.Contains(line, "canary") || strings.Count(line, "\n") != 1 {
 		t.Errorf("line %q", line)
 	}

@@ -29,6 +29,18 @@ type form struct {
 
 func (f form) String() string { return fmt.Sprintf("%s, old %v", f.role, f.old) }
 
+// start runs a Redis that takes the rules. It gives new users all channels, as Redis 6.2 does, and has all its commands
+// switched on: only the rules refuse any.
+func (f form) start(t *testing.T) *redistest.Server {
+	t.Helper()
+	options := []redistest.Option{redistest.WithConfig("acl-pubsub-default", "allchannels")}
+	if f.old && os.Getenv("TDF_TEST_REDIS62") != "" {
+		return redistest.Start(t, append(options, redistest.WithRedis62())...)
+	}
+	return redistest.Start(t, append(options, redistest.WithConfig("enable-debug-command", "yes"),
+		redistest.WithConfig("enable-module-command", "yes"))...)
+}
+
 func forms() (all []form) {
 	for _, role := range access.Roles() {
 		all = append(all, form{role, false}, form{role, true})
@@ -136,8 +148,7 @@ func listed(t *testing.T, u access.User) map[string]bool {
 // knows is refused. Nothing dangerous is on any list.
 func TestOtherCommandsAreRefused(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t, redistest.WithConfig("enable-debug-command", "yes"),
-		redistest.WithConfig("enable-module-command", "yes"))
+	s := (form{}).start(t)
 	all := commandsOf(t, s)
 	for i, f := range forms() {
 		u := access.User{Role: f.role, Namespace: "ns", Name: fmt.Sprint("u", i), Old: f.old}
@@ -290,6 +301,21 @@ func TestNarrowKeys(t *testing.T) {
 		u := access.User{Role: c.role, Namespace: "ns", Name: "narrow-" + string(c.role)}
 		if err := create(t, s, u).Do(t.Context(), c.call...).Err(); err == nil || !strings.HasPrefix(err.Error(), "NOPERM") {
 			t.Errorf("%s: %v: %v", c.role, c.call, err)
+		}
+	}
+}
+
+// A user reaches the database of its configuration and no other.
+func TestDatabase(t *testing.T) {
+	t.Parallel()
+	for _, f := range forms() {
+		c := create(t, f.start(t), access.User{Role: f.role, Namespace: "ns", Database: 3, Old: f.old})
+		for db, allowed := range []bool{0: false, 1: false, 3: true, 13: false} {
+			for _, verb := range []string{"SELECT", "select"} {
+				if err := c.Do(t.Context(), verb, db).Err(); allowed != (err == nil) {
+					t.Errorf("%v: %s %d: %v", f, verb, db, err)
+				}
+			}
 		}
 	}
 }

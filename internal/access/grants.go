@@ -20,7 +20,7 @@ var (
 	// connection is sent by every client: on a new connection, for the checks of a
 	// start, in transactions, and on a Redis Cluster.
 	connection = []string{
-		"ping", "hello", "auth", "select", "time", "info", "multi", "exec", "discard", "readonly", "role",
+		"ping", "hello", "auth", "time", "info", "multi", "exec", "discard", "readonly", "role",
 		"command", "cluster|slots", "acl|whoami",
 	}
 	// reading are the commands that change nothing, and the call of a script, for

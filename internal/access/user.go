@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tdf-go/tdf/internal/config"
@@ -19,6 +20,9 @@ type User struct {
 	Role Role
 	// Namespace is that of [tdf] namespace, with braces if it has them.
 	Namespace string
+	// Database is that of [redis] db. Key patterns hold in all of them, so a user
+	// may select no other.
+	Database int
 	// Name of the user; empty means tdf-<role>-<namespace>, without braces.
 	Name string
 	// PasswordHash is what [Hash] returns; empty means [Placeholder].
@@ -63,14 +67,24 @@ func (u *User) Rules() ([]string, error) {
 		password = Placeholder
 	}
 	list := slices.Clone(all.grants)
-	if u.LoadScripts && u.Role != Server {
-		list[0].commands = append(slices.Clone(list[0].commands), "script|load", "script|exists")
-	}
-	words := append([]string{"reset", "on", password}, patterns("&", u.Namespace, all.channels)...)
+	list[0].commands = slices.Concat(list[0].commands, u.more())
+	// Redis 6.2 leaves a user all channels at a reset.
+	words := append([]string{"reset", "resetchannels", "on", password}, patterns("&", u.Namespace, all.channels)...)
 	if u.Old {
 		return append(words, u.flat(list)...), nil
 	}
 	return append(words, u.tied(list)...), nil
+}
+
+// more are the commands without keys that depend on the user.
+func (u *User) more() (commands []string) {
+	if u.Database != 0 { // a connection begins in 0
+		commands = append(commands, "select|"+strconv.Itoa(u.Database))
+	}
+	if u.LoadScripts && u.Role != Server {
+		commands = append(commands, "script|load", "script|exists")
+	}
+	return commands
 }
 
 // Line is the user as a line of an aclfile.

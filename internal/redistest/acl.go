@@ -23,7 +23,7 @@ func (s *Server) Limited(tb testing.TB, ns string) User {
 	tb.Helper()
 	ns = strings.Trim(ns, "{}")
 	u := User{Name: "u-" + ns, Password: rand.Text(), server: s}
-	s.Do(tb, "ACL", "SETUSER", u.Name, "reset", "on", ">"+u.Password,
+	s.Do(tb, "ACL", "SETUSER", u.Name, "reset", "resetchannels", "on", ">"+u.Password,
 		"~"+ns+":*", "~{"+ns+"}:*", "&"+ns+":*", "&{"+ns+"}:*",
 		"+@all", "-@dangerous", "+info", "-flushdb", "-flushall", "-keys")
 	tb.Cleanup(func() { _, _ = s.call("ACL", "DELUSER", u.Name) })

@@ -1,5 +1,7 @@
 package redistest
 
+import "os"
+
 // Option changes how a redis-server is started.
 type Option func(*settings)
 
@@ -12,6 +14,8 @@ type settings struct {
 	form form
 	// base is a redis.conf that is read first; empty for none.
 	base string
+	// program is the redis-server that is run; empty for the one in PATH.
+	program string
 	// disk is the size of a file system for the append-only file; empty for none.
 	disk string
 }
@@ -43,6 +47,11 @@ func WithConfigFile(path string) Option {
 // example LD_PRELOAD. Default: that of the test binary.
 func WithEnv(entries ...string) Option {
 	return func(s *settings) { s.environ = append(s.environ, entries...) }
+}
+
+// WithRedis62 runs the redis-server of Redis 6.2 that TDF_TEST_REDIS62 names. Without it, the one in PATH.
+func WithRedis62() Option {
+	return func(s *settings) { s.program = os.Getenv("TDF_TEST_REDIS62") }
 }
 
 // WithPassword makes the default user need a password. Default: none.

@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ type process struct {
 
 // startProcess runs redis-server in dir. It does not wait until it answers.
 func startProcess(dir, addr, socket string, set *settings) (*process, error) {
-	binary, err := exec.LookPath("redis-server")
+	binary, err := exec.LookPath(cmp.Or(set.program, "redis-server"))
 	if err != nil {
 		return nil, ErrNotInstalled
 	}

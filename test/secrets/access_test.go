@@ -67,7 +67,11 @@ func limited(t *testing.T, version string) *rig {
 	if err := os.WriteFile(file, []byte(admin), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	srv := redistest.Start(t, redistest.WithConfig("aclfile", file))
+	options := []redistest.Option{redistest.WithConfig("aclfile", file)}
+	if version == "6.2" {
+		options = append(options, redistest.WithRedis62())
+	}
+	srv := redistest.Start(t, options...)
 	var r *rig
 	r = newRig(t, srv, func(role string) string {
 		return fmt.Sprintf("host=%s\nusername=tdf-%s-%s\npassword_file=%s", srv.Socket(), role, r.ns, filepath.Join(r.dir, role+".password"))

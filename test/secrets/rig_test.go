@@ -116,9 +116,10 @@ type result struct {
 // verb runs tdf-manager with the configuration of a role.
 func (r *rig) verb(role string, args ...string) result {
 	r.t.Helper()
+	program := built.Path(r.t, "tdf-manager") // which may take a while
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, built.Path(r.t, "tdf-manager"), append([]string{"--config", r.config(role)}, args...)...)
+	cmd := exec.CommandContext(ctx, program, append([]string{"--config", r.config(role)}, args...)...)
 	cmd.Dir, cmd.Env = r.dir, r.env
 	var got result
 	got.out, got.err, got.code = daemontest.Run(r.t, cmd)
