@@ -21,11 +21,11 @@ func (f *Fetcher) download(ctx context.Context, s *stage, src Source, m *manifes
 		return err
 	}
 	if src.Kind == KindHTTP {
-		note(fmt.Sprintf("downloading %s from %s", printable(src.File), printable(src.Location)))
+		note(fmt.Sprintf("downloading %s from %s", src.shown(), redact(src.Location)))
 		err = f.httpGet(ctx, src, sink)
 	} else {
 		from := strings.TrimPrefix(src.Location, rsyncPrefix)
-		note(fmt.Sprintf("rsyncing %s from %s", printable(src.File), printable(from)))
+		note(fmt.Sprintf("rsyncing %s from %s", src.shown(), redact(from)))
 		err = f.rsync(ctx, s, src, sink)
 	}
 	if err = errors.Join(err, sink.file.Close()); err != nil {
@@ -33,7 +33,7 @@ func (f *Fetcher) download(ctx context.Context, s *stage, src Source, m *manifes
 	}
 	m.SHA256, m.Bytes = hex.EncodeToString(sink.hash.Sum(nil)), sink.n
 	if src.SHA256 != "" && src.SHA256 != m.SHA256 {
-		return fmt.Errorf("%w: %s has sha256 %s, the task pins %s", ErrChecksum, printable(src.File), m.SHA256, src.SHA256)
+		return fmt.Errorf("%w: %s has sha256 %s, the task pins %s", ErrChecksum, src.shown(), m.SHA256, src.SHA256)
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func (f *Fetcher) rsync(ctx context.Context, s *stage, src Source, sink *sink) e
 	name := path.Join(rsyncStage, path.Base(src.File))
 	if fi, err := s.root.Lstat(name); err != nil || !fi.Mode().IsRegular() {
 		return fmt.Errorf("rsync transferred nothing: %s is no regular file or larger than %d bytes (%s)",
-			printable(src.File), f.opts.MaxDownloadBytes, setting(limitDownload))
+			src.shown(), f.opts.MaxDownloadBytes, setting(limitDownload))
 	}
 	file, err := s.root.Open(name)
 	if err != nil {

@@ -50,8 +50,8 @@ func (e *Error) Error() string {
 	if e.Worker != "" {
 		at = fmt.Sprintf(" at worker '%s'", e.Worker)
 	}
-	// Errors of the system name files, whose names an archive chooses.
-	return clean.Line(fmt.Sprintf("could not fetch program '%s'%s: %v", printable(e.Program), at, e.Err), 0)
+	// Errors of the system name files, whose names an archive chooses, those of net/http what a server has sent.
+	return clean.Line(fmt.Sprintf("could not fetch program '%s'%s: %s", printable(e.Program), at, clean.URLs(e.Err.Error())), 0)
 }
 
 // Unwrap gives the cause.

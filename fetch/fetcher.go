@@ -102,7 +102,7 @@ func (f *Fetcher) ensure(ctx context.Context, program, source string, note func(
 	if err := f.failures.recent(key); err != nil {
 		return err
 	}
-	note(fmt.Sprintf("attempting to fetch program '%s' from '%s'", program, printable(source)))
+	note(fmt.Sprintf("attempting to fetch program '%s' from '%s'", program, redact(source)))
 	if err := f.fetch(ctx, program, src, note); err != nil {
 		// A local path costs nothing to try again; a caller who gave up and a
 		// full disk say nothing about the source.
@@ -121,7 +121,7 @@ func (f *Fetcher) parse(source string) (Source, error) {
 		return Source{}, err
 	}
 	if f.opts.RequirePinned && src.SHA256 == "" {
-		return Source{}, fmt.Errorf("%w: '%s': this worker wants %sHEX at its end", ErrUnpinned, printable(source), pinPrefix)
+		return Source{}, fmt.Errorf("%w: '%s': this worker wants %sHEX at its end", ErrUnpinned, redact(source), pinPrefix)
 	}
 	return src, nil
 }

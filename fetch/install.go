@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/tdf-go/tdf/internal/clean"
 )
 
 // The fetcher's own corner of the program directory. Program names start with
@@ -91,7 +93,11 @@ func (f *Fetcher) install(s *stage, m manifest) error {
 	if err != nil {
 		return fmt.Errorf("write manifest: %w", err)
 	}
-	if err := writeSynced(s.root, stagedTree+"/"+manifestFile, append(text, '\n')); err != nil {
+	mode := fs.FileMode(0o644)
+	if clean.Source(m.Source) != m.Source {
+		mode = 0o600 // it may hold a token
+	}
+	if err := writeSynced(s.root, stagedTree+"/"+manifestFile, append(text, '\n'), mode); err != nil {
 		return fmt.Errorf("write manifest: %w", err)
 	}
 	if err := syncDirs(s.root, stagedTree); err != nil {
@@ -125,8 +131,8 @@ func (f *Fetcher) moveAside(s *stage, program string) error {
 	return nil
 }
 
-func writeSynced(root *os.Root, name string, text []byte) error {
-	file, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+func writeSynced(root *os.Root, name string, text []byte, mode fs.FileMode) error {
+	file, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {
 		return err
 	}

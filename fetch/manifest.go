@@ -47,7 +47,7 @@ func readManifest(dir, program string) (m *manifest, found bool, err error) {
 // matches compares what is installed with what a task wants.
 func (m *manifest) matches(src Source) error {
 	if m.Source != src.Location {
-		return &ConflictError{Program: m.Program, Field: "source", Installed: printable(m.Source), Wanted: printable(src.Location)}
+		return &ConflictError{Program: m.Program, Field: "source", Installed: redact(m.Source), Wanted: redact(src.Location)}
 	}
 	if src.SHA256 != "" && m.SHA256 != src.SHA256 {
 		return &ConflictError{Program: m.Program, Field: "sha256", Installed: m.SHA256, Wanted: src.SHA256}

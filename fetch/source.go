@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tdf-go/tdf/internal/clean"
 )
 
 // maxSourceBytes bounds a source; longer ones are refused.
@@ -36,12 +38,21 @@ type Source struct {
 	Location string
 	// Path is what is handed to HTTP client, rsync or the file system.
 	Path string
-	// File is the last part of the path, for messages.
+	// File is the last part of the path, or of the query where the path names no
+	// file. It may hold credentials then; messages have shown.
 	File string
 	// Format says how File is unpacked.
 	Format Format
 	// SHA256 is the pinned hash of the file as lower-case hex, or empty.
 	SHA256 string
+}
+
+// shown is the name of the file for messages.
+func (src *Source) shown() string {
+	if before, _, _ := strings.Cut(src.Location, "?"); src.Kind == KindHTTP && formatOf(path.Base(before)) == "" {
+		return "the file" // its name comes from the query
+	}
+	return printable(src.File)
 }
 
 // ParseSource parses a task's source: an http:// or https:// URL, rsync:PATH
@@ -193,16 +204,6 @@ func invalid(source, why string) error {
 	return fmt.Errorf("%w: '%s': %s", ErrInvalidSource, redact(source), why)
 }
 
-// redact makes a source printable and removes what may be credentials, also
-// from one that cannot be parsed.
-func redact(s string) string {
-	at := strings.LastIndexByte(s, '@')
-	start := strings.Index(s, "//") + 2
-	if start < 2 {
-		start = strings.IndexByte(s, ':') + 1
-	}
-	if at > start && strings.ContainsRune(s[start:at], ':') || at > start && strings.HasPrefix(s, "http") {
-		s = s[:start] + "***" + s[at:]
-	}
-	return printable(s)
-}
+// redact makes a source printable, without what may be credentials, also one that
+// cannot be parsed.
+func redact(s string) string { return printable(clean.Source(s)) }

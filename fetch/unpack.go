@@ -37,10 +37,10 @@ func (f *Fetcher) unpack(ctx context.Context, s *stage, src Source, program stri
 		verb = "unzipping"
 	}
 	if src.Format != FormatScript {
-		note(fmt.Sprintf("%s %s to ./%s/", verb, printable(src.File), program))
+		note(fmt.Sprintf("%s %s to ./%s/", verb, src.shown(), program))
 	}
 	if err := unpackFile(ctx, root, file, src.Format, &f.opts); err != nil {
-		return fmt.Errorf("unpacking %s: %w", printable(src.File), err)
+		return fmt.Errorf("unpacking %s: %w", src.shown(), err)
 	}
 	if err := runnable(root.FS(), program); err != nil {
 		return fmt.Errorf("%w%s", err, nestedHint(root))

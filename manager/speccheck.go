@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/tdf-go/tdf/internal/clean"
 	"github.com/tdf-go/tdf/internal/config"
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
@@ -23,7 +24,7 @@ func (s *Spec) checkTexts() error {
 	if s.Timeout < 0 {
 		return fieldError("timeout", s.Timeout.String(), "a duration above 0")
 	}
-	for field, text := range map[string]string{"source": s.Source, "input": s.Input} {
+	for field, text := range map[string]string{"source": clean.Source(s.Source), "input": s.Input} {
 		if strings.ContainsRune(text, 0) {
 			return fieldError(field, text, "a text without NUL characters")
 		}

@@ -5,11 +5,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tdf-go/tdf/internal/clean"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
 // jsonFields makes the JSON object of a task: the names are those of Redis' hash
-// fields, numbers are numbers, infinite ones the text "inf".
+// fields, numbers are numbers, infinite ones the text "inf". The source is masked,
+// which may be a URL with a token.
 func jsonFields(fields map[string]string) map[string]any {
 	object := make(map[string]any, len(fields))
 	for name, text := range fields {
@@ -28,6 +30,10 @@ func jsonValue(name, text string) any {
 		return json.Number(text)
 	case name == "argv" && valid:
 		return json.RawMessage(text)
+	case name == sourceField:
+		return clean.Source(text)
+	case name == "log":
+		return clean.URLs(text)
 	default:
 		return text
 	}

@@ -31,7 +31,7 @@ type formField struct {
 func (f *form) texts() []formField {
 	return []formField{
 		{programField, "name of the program", &f.program},
-		{"source", "where to get it: https://..., rsync:...", &f.source},
+		{sourceField, "where to get it: https://..., rsync:...", &f.source},
 		{"start_after", "earliest start", &f.startAfter},
 		{"end_before", "latest moment of being executed", &f.endBefore},
 		{"timeout", "longest time of a round", &f.timeout},

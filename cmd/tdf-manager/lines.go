@@ -134,7 +134,7 @@ func readValue(name string, raw json.RawMessage, into *string) error {
 		return nil
 	}
 	switch name {
-	case programField, "source", "input", "fail_on", "charge", queueField, envField, "key":
+	case programField, sourceField, "input", "fail_on", "charge", queueField, envField, "key":
 		return &statemachine.FieldError{Field: name, Value: string(raw), Want: "a text"}
 	}
 	var number json.Number

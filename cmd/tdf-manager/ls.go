@@ -57,7 +57,7 @@ func (a *app) ls() *cobra.Command {
 
 // listFields are the columns, and what the JSON form has of each task.
 var listFields = []string{
-	"id", "state", roundField, programField, "source", "input", "argv", "fails", "timeouts", "losses", "faults", "releases",
+	"id", "state", roundField, programField, sourceField, "input", "argv", "fails", "timeouts", "losses", "faults", "releases",
 	"start_after", "not_before", "end_before", "timeout", "outcome", queueField, envField, "labels", "resources", "priority",
 	"key", holdField, "cancel_requested", "cancel_reason", "retry_of", "retried_by", "replay_of",
 }

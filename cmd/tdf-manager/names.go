@@ -5,6 +5,7 @@ const (
 	nameField    = "name"
 	queueField   = "queue"
 	programField = "program"
+	sourceField  = "source"
 	roundField   = "round"
 	holdField    = "hold"
 	pausedField  = "paused"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf/internal/clean"
 	"github.com/tdf-go/tdf/internal/cli"
 	"github.com/tdf-go/tdf/internal/planfile"
 	"github.com/tdf-go/tdf/manager"
@@ -81,6 +82,9 @@ func fileTask(t *planfile.Task) map[string]any {
 	}
 	for _, f := range t.Fields {
 		task[f.Name] = f.JSON()
+		if f.Name == sourceField {
+			task[f.Name] = clean.Source(f.Value.Text)
+		}
 	}
 	needs := make([]map[string]any, len(t.Needs))
 	for j, n := range t.Needs {

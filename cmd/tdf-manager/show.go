@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/archive"
+	"github.com/tdf-go/tdf/internal/clean"
 	"github.com/tdf-go/tdf/internal/cli"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
@@ -85,7 +86,7 @@ func showTask(w io.Writer, t *manager.Task) error {
 			return err
 		}
 	}
-	return printf(w, "\nlog\n%s", indent(t.Log))
+	return printf(w, "\nlog\n%s", indent(clean.URLs(t.Log)))
 }
 
 // tail is the end of a text: some lines, each not too long.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tdf-go/tdf/internal/clean"
 	"github.com/tdf-go/tdf/internal/cli"
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
@@ -40,7 +41,7 @@ func showFields(w io.Writer, t *manager.Task) error {
 	table.steps(t)
 	table.plan(t)
 	table.Row("program", t.Program)
-	table.Row("source", t.Source)
+	table.Row("source", clean.Source(t.Source))
 	table.Row("input", inputText(t.Input, t.Argv))
 	table.place(t)
 	table.Row("start_after", moment(t.StartAfter))
