@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/statemachine"
 )
 
 // What is opened while the namespace is flushed is there afterwards as a whole, or
@@ -83,6 +84,59 @@ func TestClosedWhileFlushed(t *testing.T) {
 	}
 	if err := open(); err != nil {
 		t.Errorf("after a flush: %v", err)
+	}
+}
+
+// What servers have published outlives a flush: a worker that registers before they publish it again gets their lease.
+func TestFlushKeepsTheSettings(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	for _, err := range []error{
+		sp.Store.PublishLease(t.Context(), 3*second), sp.Store.PublishGrace(t.Context(), 2*second),
+		sp.Store.PublishEvents(t.Context(), 7), sp.Store.PublishQuarantine(t.Context(), "on"),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	sp.Open(t, storetest.Spec())
+	for range 2 {
+		if _, err := sp.Store.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w := sp.Register(t, "w"); w.Lease != 3*second {
+		t.Errorf("lease %s, want 3", w.Lease.Text())
+	}
+	meta := sp.Raw.HGetAll(t.Context(), sp.Key("meta")).Val()
+	if meta["timeout_grace"] != "2.000000" || meta["events"] != "7" || meta["quarantine"] != "on" || meta["adopted"] != "" {
+		t.Errorf("kept %v", meta)
+	}
+}
+
+// A worker that has registered before the lease was published is called to renew, and again only when it changes.
+func TestPublishedLeaseIsTold(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	w := sp.Register(t, "w")
+	calls := sp.Raw.Subscribe(t.Context(), sp.Key("call:w"))
+	t.Cleanup(func() { _ = calls.Close() })
+	if _, err := calls.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, lease := range []statemachine.Duration{3 * second, 3 * second, 4 * second} {
+		if err := sp.Store.PublishLease(t.Context(), lease); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sp.Raw.Publish(t.Context(), sp.Key("call:w"), "end")
+	for _, want := range []string{"1", "1", "end"} {
+		if m, err := calls.ReceiveMessage(t.Context()); err != nil || m.Payload != want {
+			t.Fatalf("called with %v, %v, want %q", m, err, want)
+		}
+	}
+	if r := sp.Renew(t, w); r.Lease != 4*second {
+		t.Errorf("lease %s, want 4", r.Lease.Text())
 	}
 }
 

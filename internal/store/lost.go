@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -36,16 +38,28 @@ func (s *Store) Lost(ctx context.Context, limit int) (Lost, error) {
 	return lost, nil
 }
 
-// PublishLease sets the lease for all workers. One that was told a longer
-// lease keeps it until its next heartbeat.
+// PublishLease sets the lease for all workers, and where it is another one calls them, so that they renew and hear of it at
+// once. One that was told a longer lease keeps it until its next heartbeat.
 func (s *Store) PublishLease(ctx context.Context, lease statemachine.Duration) error {
 	if lease <= 0 {
 		return &statemachine.FieldError{Field: "worker_timeout", Value: lease.Text(), Want: "more than 0 seconds"}
 	}
+	was, err := s.rdb.HGet(ctx, s.keys.meta(), "worker_timeout").Result()
+	if err == nil && was == lease.Text() {
+		return nil
+	}
 	if err := s.rdb.HSet(ctx, s.keys.meta(), "worker_timeout", lease.Text(), "protocol", Protocol).Err(); err != nil {
 		return s.failed("publish", err)
 	}
-	return nil
+	names, err := s.rdb.ZRange(ctx, s.keys.lease(), 0, -1).Result()
+	if err != nil {
+		return s.failed("publish", err)
+	}
+	return s.pipelined(ctx, "publish", func(p redis.Pipeliner) {
+		for _, name := range names {
+			p.Publish(ctx, s.keys.call(name), "1")
+		}
+	})
 }
 
 // Lease returns what a server has published by [Store.PublishLease], or

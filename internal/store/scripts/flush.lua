@@ -1,5 +1,5 @@
--- flush closes the namespace while it is being flushed, and opens it again at the end. Of meta only the history is left
--- then, and a new epoch begins, in which the ids begin at 1 again: without it, who has seen more would take the flush for a loss.
+-- flush closes the namespace while it is being flushed, and opens it again at the end. Of meta only the history and what
+-- servers have published is left then, and a new epoch begins, in which the ids begin at 1 again: without it, who has seen more would take the flush for a loss.
 --
 -- KEYS[1] meta
 -- ARGV[1] token of the flush   ARGV[2] for how many seconds the namespace is closed, '' to open it again
@@ -12,7 +12,12 @@ if ARGV[2] ~= '' then
   return 1
 end
 if token ~= ARGV[1] then return 1 end
+local settings = {'worker_timeout', 'timeout_grace', 'events', 'quarantine'} -- workers register before a server publishes them again
+local values = redis.call('HMGET', KEYS[1], unpack(settings))
 redis.call('DEL', KEYS[1])
+for i, value in ipairs(settings) do
+  if values[i] then redis.call('HSET', KEYS[1], value, values[i]) end
+end
 if past[1] or past[2] then
   redis.call('HSET', KEYS[1], 'epoch', string.format('%d', epoch + 1), 'seq', string.format('%d', seq), 'lives', lives)
 end
