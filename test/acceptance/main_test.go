@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // built are the programs under test.
-var built = daemontest.Programs{Flags: buildFlags}
+var built daemontest.Programs
 
 // program returns the path of tdf-server, tdf-worker or tdf-manager.
 func program(tb testing.TB, name string) string {

@@ -2,4 +2,4 @@
 
 package acceptance
 
-var buildFlags, raceSettings []string
+var raceSettings []string
