@@ -135,7 +135,7 @@ func (f *Fetcher) fetch(ctx context.Context, program string, src Source, note fu
 	if err != nil {
 		return err
 	}
-	defer stage.discard()
+	defer f.discard(stage, note)
 	m := manifest{Version: manifestVersion, Program: program, Source: src.Location}
 	if err := f.download(ctx, stage, src, &m, note); err != nil {
 		return withCause(ctx, err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/clean"
+	"github.com/tdf-go/tdf/internal/remove"
 )
 
 // The fetcher's own corner of the program directory. Program names start with
@@ -47,10 +48,11 @@ func (f *Fetcher) prepare() error {
 		if err != nil {
 			continue // being fetched right now
 		}
-		err = f.root.RemoveAll(stageDir + "/" + entry.Name())
+		err = f.unstage(entry.Name())
 		_ = file.Close()
-		if err != nil {
-			return fmt.Errorf("remove stale staging: %w", err)
+		// What something is mounted in keeps that program from being fetched, and no other.
+		if err != nil && !errors.As(err, new(*remove.MountedError)) {
+			return err
 		}
 	}
 	return nil
@@ -59,30 +61,45 @@ func (f *Fetcher) prepare() error {
 // stage is the staging directory of one fetch. Only the holder of a program's
 // lock has one, so whatever is found in its place was left by a dead process.
 type stage struct {
-	name string // below Options.Dir
-	path string // absolute, for rsync
-	top  *os.Root
-	root *os.Root
+	program string
+	name    string // below Options.Dir
+	root    *os.Root
+}
+
+// unstage removes the staging directory of a program, if there is one.
+func (f *Fetcher) unstage(program string) error {
+	dir, err := f.root.Open(stageDir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }() // nothing is written through it
+	if err := remove.In(dir, program); err != nil {
+		return fmt.Errorf("remove stale staging: %w", err)
+	}
+	return nil
 }
 
 func (f *Fetcher) newStage(program string) (*stage, error) {
 	name := stageDir + "/" + program
-	if err := f.root.RemoveAll(name); err != nil {
-		return nil, fmt.Errorf("remove stale staging: %w", err)
+	if err := f.unstage(program); err != nil {
+		return nil, err
 	}
 	if err := f.root.MkdirAll(name, 0o700); err != nil {
 		return nil, fmt.Errorf("create staging directory: %w", err)
 	}
 	root, err := f.root.OpenRoot(name)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open staging directory: %w", err), f.root.RemoveAll(name))
+		return nil, errors.Join(fmt.Errorf("open staging directory: %w", err), f.unstage(program))
 	}
-	return &stage{name: name, path: f.opts.Dir + "/" + name, top: f.root, root: root}, nil
+	return &stage{program: program, name: name, root: root}, nil
 }
 
-func (s *stage) discard() {
+// discard removes the stage. If it cannot, the next fetch of the program says why.
+func (f *Fetcher) discard(s *stage, note func(string)) {
 	_ = s.root.Close()
-	_ = s.top.RemoveAll(s.name)
+	if err := f.unstage(s.program); err != nil {
+		note(err.Error())
+	}
 }
 
 // install writes the manifest, makes the tree durable and renames it into

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func wantHash(t *testing.T, f *Fetcher, program, want string) {
@@ -63,4 +66,22 @@ func TestHashIsRemembered(t *testing.T) {
 	noErr(t, os.WriteFile(name, []byte("{"), 0o644))
 	noErr(t, os.Chtimes(name, info.ModTime(), info.ModTime()))
 	wantHash(t, f, "p", sum(data))
+}
+
+// A FIFO in the place of a manifest holds up nobody, and a link is not followed.
+func TestManifestIsAPlainFile(t *testing.T) {
+	t.Parallel()
+	for name, put := range map[string]func(file string) error{
+		"fifo": func(file string) error { return unix.Mkfifo(file, 0o644) },
+		"link": func(file string) error { return os.Symlink("run.sh", file) },
+	} {
+		o := testOptions(t)
+		dir := filepath.Join(o.Dir, "p")
+		noErr(t, os.MkdirAll(dir, 0o755))
+		noErr(t, os.WriteFile(filepath.Join(dir, "run.sh"), []byte("#!/bin/sh\n"), 0o755))
+		noErr(t, put(filepath.Join(dir, manifestFile)))
+		if _, err := newFetcher(t, o).Ensure(t.Context(), "p", "rsync:/no/run.sh", nil); err == nil || !strings.Contains(err.Error(), manifestFile) {
+			t.Errorf("%s: %v, want that it is no manifest", name, err)
+		}
+	}
 }

@@ -17,7 +17,7 @@ func (f *Fetcher) copyLocal(ctx context.Context, name string, sink *sink) error 
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(f.opts.WorkDir, name)
 	}
-	file, err := f.openLocal(filepath.Clean(name))
+	file, err := f.openAs(filepath.Clean(name))
 	if err != nil {
 		return cleanPathError(err)
 	}
@@ -32,10 +32,25 @@ func (f *Fetcher) copyLocal(ctx context.Context, name string, sink *sink) error 
 	return copyContext(ctx, sink, file)
 }
 
+// openAs opens with the rights of who may read local sources.
+func (f *Fetcher) openAs(name string) (file *os.File, err error) {
+	if f.opts.ReadAs == nil {
+		return f.openLocal(name)
+	}
+	err = f.opts.ReadAs(func() (err error) {
+		file, err = f.openLocal(name)
+		return err
+	})
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w: local sources are read as the user that programs run as, who must be allowed to: %w", ErrForbidden, cleanPathError(err))
+	}
+	return file, err
+}
+
 // openLocal opens without waiting, so that a FIFO does not block, and below a
 // configured root if there are any, so that no link leads out.
 func (f *Fetcher) openLocal(name string) (*os.File, error) {
-	const flags = os.O_RDONLY | unix.O_NONBLOCK
+	const flags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
 	if len(f.opts.LocalRoots) == 0 {
 		return os.OpenFile(name, flags, 0)
 	}

@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // manifestFile lies in an installed program's directory; archives must not
@@ -15,6 +18,9 @@ import (
 const manifestFile = ".tdf-manifest.json"
 
 const manifestVersion = 1
+
+// maxManifest is more than a manifest can be long, in bytes.
+const maxManifest = 64 << 10
 
 // manifest remembers where an installed program came from.
 type manifest struct {
@@ -30,7 +36,7 @@ type manifest struct {
 // is a copy of another program's: then the directory was put there by hand.
 func readManifest(dir, program string) (m *manifest, found bool, err error) {
 	file := filepath.Join(dir, manifestFile)
-	text, err := os.ReadFile(file)
+	text, err := readPlain(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
@@ -42,6 +48,24 @@ func readManifest(dir, program string) (m *manifest, found bool, err error) {
 		return nil, false, fmt.Errorf("manifest of program '%s' cannot be read: remove the program's directory to fetch it anew", program)
 	}
 	return m, m.Program == program, nil
+}
+
+// readPlain reads a small file, without waiting if it is no file: who has filled a
+// program's directory by hand need not be a friend.
+func readPlain(name string) ([]byte, error) {
+	file, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("'%s' is no regular file", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(file, maxManifest))
 }
 
 // matches compares what is installed with what a task wants.

@@ -79,6 +79,10 @@ type Options struct {
 
 	// RequirePinned refuses sources without #sha256=HEX.
 	RequirePinned bool
+	// ReadAs runs what opens a local source, with the rights of a user who shall be able
+	// to read it: what a fetch installs, all programs can read. Default nil: with those
+	// of this process.
+	ReadAs func(open func() error) error
 	// LocalRoots, if not empty, are the only directories local paths may lie
 	// in; links inside them must not lead out.
 	LocalRoots []string

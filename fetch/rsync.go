@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -25,9 +24,15 @@ func (f *Fetcher) runRsync(ctx context.Context, s *stage, src Source) error {
 	if err := s.root.Mkdir(rsyncStage, 0o700); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, f.opts.RsyncPath, f.rsyncArgs(src, filepath.Join(s.path, rsyncStage))...)
+	dir, err := s.root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
+	// Not by a path, which the owner of a directory above could lead elsewhere.
+	cmd := exec.CommandContext(ctx, f.opts.RsyncPath, f.rsyncArgs(src, rsyncStage)...)
 	cmd.Env = withoutRsync(os.Environ())
-	cmd.Dir = s.path
+	cmd.Dir = placeOf(dir)
 	messages := &head{limit: 1024}
 	cmd.SysProcAttr = childAttr()
 	cmd.Cancel = func() error { return killGroup(cmd.Process) }

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"os"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -12,6 +13,9 @@ import (
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
+
+// placeOf is where a child finds an open directory, whatever its name is by now.
+func placeOf(dir *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) }
 
 func killGroup(p *os.Process) error {
 	return os.NewSyscallError("kill", syscall.Kill(-p.Pid, syscall.SIGKILL))

@@ -10,6 +10,8 @@ import (
 // childAttr puts rsync, with the ssh it starts, into a process group.
 func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
+func placeOf(dir *os.File) string { return dir.Name() }
+
 func killGroup(p *os.Process) error {
 	return os.NewSyscallError("kill", syscall.Kill(-p.Pid, syscall.SIGKILL))
 }

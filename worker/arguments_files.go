@@ -3,6 +3,7 @@ package worker
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,40 +39,37 @@ func (res *Result) argument() argument {
 	return a
 }
 
-// writeArguments puts the results that the task needs into its private directory.
-// That belongs to the program's user, who must not be able to lead the worker
-// anywhere else.
+// writeArguments puts the results that the task needs into its private directory, as
+// the program's user: the directory belongs to that one, who must not be able to lead
+// the worker anywhere else.
 func (r *round) writeArguments() error {
 	if len(r.task.Needs) == 0 {
 		return nil
 	}
-	root, err := os.OpenRoot(r.private)
-	if err != nil {
-		return fmt.Errorf("open the private directory: %w", err)
-	}
-	defer func() { _ = root.Close() }() // the files in it are closed already
-	if err := r.fillArguments(root); err != nil {
+	if err := r.worker.opts.Container.AsOwner(r.fillArguments); err != nil {
 		return fmt.Errorf("could not write the results that the task needs to its private directory: %w", err)
 	}
 	return nil
 }
 
-func (r *round) fillArguments(root *os.Root) error {
+func (r *round) fillArguments() error {
+	root, err := os.OpenRoot(r.private)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // the files in it are closed already
 	text, err := r.describeArguments()
 	if err == nil {
-		err = r.plant(root, argumentsFile, text)
+		err = plant(root, argumentsFile, text)
 	}
 	if err == nil {
 		err = root.Mkdir(argumentsDir, 0o700)
-	}
-	if err == nil {
-		err = r.give(root, argumentsDir)
 	}
 	for i := range r.results {
 		if err != nil {
 			break
 		}
-		err = r.plant(root, filepath.Join(argumentsDir, strconv.Itoa(i+1)), []byte(r.results[i].Text))
+		err = plant(root, filepath.Join(argumentsDir, strconv.Itoa(i+1)), []byte(r.results[i].Text))
 	}
 	return err
 }
@@ -89,19 +87,13 @@ func (r *round) describeArguments() ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// plant writes a file for the program.
-func (r *round) plant(root *os.Root, name string, text []byte) error {
-	if err := root.WriteFile(name, text, 0o600); err != nil {
+// plant writes a file for the program. It opens nothing that is there, such as a FIFO of
+// another program of that user.
+func plant(root *os.Root, name string, text []byte) error {
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
 		return err
 	}
-	return r.give(root, name)
-}
-
-// give makes a file the property of the user that programs run as.
-func (r *round) give(root *os.Root, name string) error {
-	uid, gid, other := r.worker.owner()
-	if !other {
-		return nil
-	}
-	return root.Lchown(name, uid, gid)
+	_, err = file.Write(text)
+	return errors.Join(err, file.Close())
 }

@@ -72,7 +72,9 @@ func (o *Options) addPrograms(cfg *config.File) (*fetch.Fetcher, error) {
 	if o.Container, err = shim.New(contain); err != nil {
 		return nil, err
 	}
-	programs, err := fetch.New(fetchOptions(o.Name, cfg.Worker))
+	fetching := fetchOptions(o.Name, cfg.Worker)
+	fetching.ReadAs = o.Container.AsOwner
+	programs, err := fetch.New(fetching)
 	if err != nil {
 		return nil, err
 	}

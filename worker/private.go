@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/tdf-go/tdf/internal/remove"
 	"github.com/tdf-go/tdf/internal/workdir"
 )
 
@@ -14,6 +15,7 @@ import (
 // enter.
 func (r *round) makePrivate() error {
 	w := r.worker
+	r.mounted = w.mounts.Now()
 	name := fmt.Sprintf("%d.%d.", r.task.ID, r.task.Round)
 	var err error
 	if r.private, r.made, err = r.slot.spare.Take(filepath.Join(w.privateDir(), name)); err == nil {
@@ -56,19 +58,27 @@ func (w *Worker) owner() (uid, gid int, other bool) {
 	return uid, gid, uid != os.Geteuid() || gid != os.Getegid()
 }
 
-// removePrivate removes the directory of the round, if there is one. The slot
-// keeps an empty one, under another name, if nothing of the round can be left.
+// removePrivate removes the directory of the round, if there is one, and first what
+// the program has left mounted there. The slot keeps an empty one, under another name,
+// if nothing of the round can be left.
 func (r *round) removePrivate() {
 	if r.private == "" {
 		return
 	}
 	w := r.worker
+	var err error
+	if w.mounts.Now() != r.mounted {
+		err = w.mounts.Free(r.private, r.mounted)
+	}
 	name := filepath.Join(w.privateDir(), fmt.Sprintf("spare.%d.", r.slot.index))
-	if r.over && r.slot.spare.Keep(r.private, name, r.made) {
+	if err == nil && r.over && r.slot.spare.Keep(r.private, name, r.made) {
 		return
 	}
-	if err := removeTree(r.private); err != nil {
-		r.log.Warn().Err(err).Msgf("could not remove the private directory of task %d", r.task.ID)
+	if err == nil {
+		err = remove.Tree(r.private)
+	}
+	if err != nil {
+		r.log.Error().Err(err).Str("directory", r.private).Msgf("could not remove the private directory of task %d; leaving it", r.task.ID)
 	}
 }
 
@@ -85,8 +95,14 @@ func (w *Worker) sweepPrivate() {
 		return
 	}
 	for _, e := range entries {
-		if err := removeTree(filepath.Join(w.privateDir(), e.Name())); err != nil {
-			w.log.Warn().Err(err).Msg("could not remove a left-over private directory")
+		dir := filepath.Join(w.privateDir(), e.Name())
+		// What is mounted there now was not mounted by a round of this incarnation.
+		err := w.mounts.Free(dir, w.mounts.Now())
+		if err == nil {
+			err = remove.Tree(dir)
+		}
+		if err != nil {
+			w.log.Error().Err(err).Str("directory", dir).Msg("could not remove a left-over private directory; leaving it")
 		}
 	}
 }
@@ -99,37 +115,4 @@ func (w *Worker) removePrivateDir() {
 	if err := os.Remove(w.privateDir()); err != nil {
 		w.log.Debug().Err(err).Msg("could not remove the directory of private directories")
 	}
-}
-
-// removeTree removes a directory, also where a program has left parts of it
-// read-only, as module caches are.
-func removeTree(dir string) error {
-	err := os.RemoveAll(dir)
-	if err == nil {
-		return nil
-	}
-	chmodErr := makeWritable(dir)
-	if err = os.RemoveAll(dir); err == nil {
-		return nil
-	}
-	return errors.Join(err, chmodErr)
-}
-
-// makeWritable opens all directories below dir; it follows no link.
-func makeWritable(dir string) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return fmt.Errorf("open private directory: %w", err)
-	}
-	defer func() { _ = root.Close() }() // nothing is written through it
-	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return err
-		}
-		return root.Chmod(name, 0o700)
-	})
-	if err != nil {
-		return fmt.Errorf("make private directory writable: %w", err)
-	}
-	return nil
 }

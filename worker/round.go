@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-go/tdf/internal/capture"
 	"github.com/tdf-go/tdf/internal/control"
 	"github.com/tdf-go/tdf/internal/process"
+	"github.com/tdf-go/tdf/internal/remove"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/workdir"
 	"github.com/tdf-go/tdf/statemachine"
@@ -31,7 +32,8 @@ type round struct {
 	journal *journal
 	private string // its private directory, once made
 	made    workdir.Made
-	over    bool // the program ended and nothing of it is left
+	mounted *remove.Table // before it was made
+	over    bool          // the program ended and nothing of it is left
 
 	mu       sync.Mutex
 	streams  streams           // once there

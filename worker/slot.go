@@ -57,13 +57,13 @@ func (s *slot) one(a *assignment) (next *assignment) {
 	s.end()
 	w.pool.set(s, reporting)
 	success, next := r.report(w.reports, &end)
-	r.removePrivate()
-	switch {
-	case next != nil:
-		return next
-	case end.stuck != nil:
-		w.stick(s, end.stuck)
+	if end.stuck != nil {
+		w.stick(s, r, end.stuck)
 		return nil
+	}
+	r.removePrivate()
+	if next != nil {
+		return next
 	}
 	w.pool.set(s, resting)
 	s.restAfter(r, &end)

@@ -11,8 +11,9 @@ import (
 const unstickInterval = 5 * time.Second
 
 // stick takes a slot out of service whose round does not end, visibly, and
-// brings it back when that has ended after all.
-func (w *Worker) stick(s *slot, ended func(ctx context.Context) bool) {
+// brings it back when that has ended after all. The round keeps its private
+// directory until then: what still runs could write to it and mount there.
+func (w *Worker) stick(s *slot, r *round, ended func(ctx context.Context) bool) {
 	w.log.Error().Int("slot", s.index).Msg("the slot is stuck: what ran in it does not end; it takes no task until it does")
 	w.pool.set(s, stuck)
 	w.signalChange()
@@ -22,6 +23,7 @@ func (w *Worker) stick(s *slot, ended func(ctx context.Context) bool) {
 				return
 			}
 		}
+		r.removePrivate()
 		w.log.Warn().Int("slot", s.index).Msg("the slot is free again")
 		w.pool.set(s, idle)
 		w.signalChange()

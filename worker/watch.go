@@ -76,6 +76,9 @@ func (r *round) listen(path string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.control = &control.Reader{Path: path}
+	if _, _, other := r.worker.owner(); other {
+		r.control.As = r.worker.opts.Container.AsOwner
+	}
 }
 
 // closeControl reads the control file for the last time. It puts into the task's

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/disk"
 	"github.com/tdf-go/tdf/internal/link"
 	"github.com/tdf-go/tdf/internal/process"
+	"github.com/tdf-go/tdf/internal/remove"
 	"github.com/tdf-go/tdf/internal/spool"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/timing"
@@ -36,6 +37,7 @@ type Worker struct {
 	disk                                            *disk.Guard
 	spool                                           *spool.Spool
 	private                                         privateHome
+	mounts                                          remove.Mounts
 	started                                         atomic.Bool
 	ready                                           chan struct{} // closed once the worker is registered
 
@@ -114,6 +116,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	defer w.closeSpool()
 	defer w.leavePrivateDir()
+	defer w.mounts.Close()
 	w.rounds, w.stopRounds = context.WithCancelCause(ctx)
 	defer w.stopRounds(nil)
 	w.executing, w.stopExecuting = context.WithCancelCause(context.WithoutCancel(ctx))

@@ -111,3 +111,41 @@ func TestFileThatTakesNothing(t *testing.T) {
 		t.Errorf("again: %v", again)
 	}
 }
+
+// Root makes no file where a link of another user leads.
+func TestForeignLinkOnTheWay(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to have several users")
+	}
+	dir := t.TempDir()
+	target := filepath.Join(dir, "target")
+	for _, err := range []error{
+		os.Mkdir(target, 0o755), os.Symlink("target", filepath.Join(dir, "mine")), os.Symlink(target, filepath.Join(dir, "theirs")),
+		os.Lchown(filepath.Join(dir, "theirs"), 65534, 65534), os.Symlink("circle", filepath.Join(dir, "circle")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{
+		"mine/a": "", "mine/b": "", "mine/new/c": "", "theirs/d": "which root does not follow", "theirs/new/e": "which root does not follow",
+		"circle/f": "too many levels",
+	} {
+		file, err := openNamed(filepath.Join(dir, name))
+		if err == nil {
+			_ = file.Close()
+		}
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+	var made []string
+	entries, err := os.ReadDir(target)
+	for _, e := range entries {
+		made = append(made, e.Name())
+	}
+	if err != nil || strings.Join(made, " ") != "a b new" {
+		t.Errorf("made are %v, %v", made, err)
+	}
+}

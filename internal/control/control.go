@@ -39,6 +39,9 @@ type Progress struct {
 type Reader struct {
 	// Path is the file, which need not exist yet.
 	Path string
+	// As runs what opens the file, with the rights of the program's user: a hard link
+	// to a file that the program cannot read is not read for it. Nil is this process'.
+	As func(open func() error) error
 
 	progress Progress
 	warnings []string

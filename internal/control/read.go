@@ -60,10 +60,17 @@ func (r *Reader) reread() (text string, fresh bool, err error) {
 func (r *Reader) open() (fd int, stat *unix.Stat_t, err error) {
 	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 	fd = -1
-	err = retry(func() (err error) {
-		fd, err = unix.Open(r.Path, flags, 0)
-		return err //nolint:wrapcheck // wrapped below
-	})
+	open := func() error {
+		return retry(func() (err error) {
+			fd, err = unix.Open(r.Path, flags, 0)
+			return err //nolint:wrapcheck // wrapped below
+		})
+	}
+	if r.As == nil {
+		err = open()
+	} else if err = unix.Access(r.Path, unix.F_OK); err == nil { // usually there is none
+		err = r.As(open)
+	}
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return -1, nil, nil

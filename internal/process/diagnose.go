@@ -135,7 +135,7 @@ func isScript(dir string) bool {
 
 // sniff reads the beginning of run.sh; nothing if it cannot be read.
 func sniff(dir string) []byte {
-	file, err := os.Open(filepath.Join(dir, programFile))
+	file, err := os.OpenFile(filepath.Join(dir, programFile), os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil
 	}

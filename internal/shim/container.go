@@ -144,6 +144,16 @@ func (c *Container) Owner() (uid, gid int) {
 	return os.Geteuid(), os.Getegid()
 }
 
+// AsOwner runs f with the rights of the user that programs run as, so that the kernel
+// refuses what a program has no right to either: to read a file to which a program's
+// link leads, for example. f may not start threads that are to have them too.
+func (c *Container) AsOwner(f func() error) error {
+	if c.who == nil {
+		return f()
+	}
+	return c.who.lend(f)
+}
+
 // Sweep kills what earlier incarnations of this worker have left behind, and
 // removes their cgroups. It returns how many processes were killed. The error is
 // ErrUnkillable if some are still there. What a process has started that is alive

@@ -13,6 +13,8 @@ var (
 	ErrLocked = errors.New("spool is in use by another process")
 	// ErrClosed means that the spool was closed.
 	ErrClosed = errors.New("spool is closed")
+	// ErrNotPrivate means that others could write to the spool.
+	ErrNotPrivate = errors.New("spool is not private")
 	// ErrInvalidName means a name that no entry can have.
 	ErrInvalidName = errors.New("invalid spool name")
 )

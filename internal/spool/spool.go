@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,6 +48,9 @@ func Open(dir, namespace, worker string) (*Spool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open spool: %w", err)
 	}
+	if err := private(root, dir); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
 	s := &Spool{dir: dir, root: root}
 	if s.lock, err = lock(root, worker); err != nil {
 		return nil, errors.Join(err, root.Close())
@@ -71,6 +75,21 @@ func makeDir(dir string, below ...string) (string, error) {
 		return "", fmt.Errorf("make spool directory: %w", err)
 	}
 	return dir, nil
+}
+
+// private refuses a directory to which somebody else could write: an entry is reported
+// as it stands there.
+func private(root *os.Root, dir string) error {
+	info, err := root.Stat(".")
+	if err != nil {
+		return fmt.Errorf("look at the spool: %w", err)
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("%w: '%s' (%s) does not belong to this worker's user alone: change its owner and mode, or the spool_dir",
+			ErrNotPrivate, dir, info.Mode())
+	}
+	return nil
 }
 
 // Dir is the directory that holds the entries.

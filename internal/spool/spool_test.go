@@ -158,3 +158,23 @@ func TestRemovedWhileLooking(t *testing.T) {
 		t.Errorf("%+v, %v, want b only", entries, problems)
 	}
 }
+
+// A spool to which others could write is not used: its entries are reported as they stand.
+func TestNotPrivate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir)
+	noErr(t, s.Put("mine", []byte("1")))
+	noErr(t, s.Close())
+	noErr(t, os.Chmod(s.Dir(), 0o720))
+	if _, err := Open(dir, "n", "w"); !errors.Is(err, ErrNotPrivate) || !strings.Contains(err.Error(), s.Dir()) {
+		t.Errorf("writable by a group: %v", err)
+	}
+	noErr(t, os.Chmod(s.Dir(), 0o700))
+	if os.Geteuid() == 0 {
+		noErr(t, os.Chown(s.Dir(), 65534, 65534))
+		if _, err := Open(dir, "n", "w"); !errors.Is(err, ErrNotPrivate) {
+			t.Errorf("of another user: %v", err)
+		}
+	}
+}
