@@ -42,13 +42,16 @@ func New(o Options) (*Container, error) {
 	if err := c.choose(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	if c.way.layer != Cgroup && !o.limited() {
+	if !c.way.group && !o.limited() {
 		if err := c.Close(); err != nil { // it was of no use
 			return nil, err
 		}
 	}
 	for _, sentence := range c.missing {
 		o.Log.Warn().Str("containment", c.Describe()).Msg("weaker containment than asked for: " + sentence)
+	}
+	for _, sentence := range c.Unheld() {
+		o.Log.Info().Str("containment", c.Describe()).Msg("not contained: " + sentence)
 	}
 	return c, nil
 }
@@ -117,14 +120,15 @@ func (c *Container) checkLimits() error {
 	return &OptionError{Key: key, Value: strconv.FormatInt(value, 10), Err: err, Remedy: "see the reason, or set it to 0"}
 }
 
-// Layer is the layer chosen.
+// Layer is the layer chosen; for one with a control group in a PID namespace it is
+// the latter.
 func (c *Container) Layer() Layer { return c.way.layer }
 
 // Describe is the layer for the registry, with what goes beyond it or is missing
 // of it, for example "pidns+cgroup" or "pidns (with the host's /proc)".
 func (c *Container) Describe() string {
 	text := string(c.way.layer)
-	if c.way.layer == PIDNamespace && c.options.limited() {
+	if c.way.layer == PIDNamespace && (c.way.group || c.options.limited()) {
 		text += "+cgroup"
 	}
 	if c.hostProc != "" {

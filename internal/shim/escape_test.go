@@ -137,7 +137,7 @@ func TestNothingSurvivesItsWorker(t *testing.T) {
 		lease  string
 	}{
 		"killed": {unix.SIGKILL, ""},
-		"frozen": {unix.SIGSTOP, " 3s"},
+		"frozen": {unix.SIGSTOP, ", 3s"},
 	}
 	for name, c := range cases {
 		for _, layer := range layers {

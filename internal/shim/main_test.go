@@ -30,8 +30,20 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// bareCgroup is what Cgroup is where no PID namespace is to be had.
+const bareCgroup Layer = "bare cgroup"
+
 // layers are all of them, strongest first.
-var layers = []Layer{PIDNamespace, Cgroup, Group}
+var layers = []Layer{PIDNamespace, bareCgroup, Group}
+
+// only makes options those of exactly the layer wanted.
+func only(o Options) Options {
+	o.Require = true
+	if o.Want == bareCgroup {
+		o.Want, o.ways = Cgroup, ways(Cgroup)[4:]
+	}
+	return o
+}
 
 // eachLayer runs test with a slot of every layer.
 func eachLayer(t *testing.T, test func(t *testing.T, s *Slot)) {
@@ -47,7 +59,7 @@ func eachLayer(t *testing.T, test func(t *testing.T, s *Slot)) {
 // container makes one of exactly the layer wanted.
 func container(t testing.TB, o Options) *Container {
 	t.Helper()
-	o.Require = true
+	o = only(o)
 	o.Log = zerolog.New(io.Discard)
 	o.CgroupDir = os.Getenv(cgroupVariable)
 	if o.Name == "" {

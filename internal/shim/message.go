@@ -33,8 +33,8 @@ const (
 // setup is all that a shim must know before its first round.
 type setup struct {
 	Layer Layer `json:"layer"`
-	// Mount says that the shim is in a mount namespace of its own.
-	Mount   bool      `json:"mount"`
+	// Mounts says that the shim, and then each round, has a mount namespace.
+	Mounts  bool      `json:"mounts"`
 	Wrapper []string  `json:"wrapper"`
 	RunAs   *identity `json:"runAs"`
 	// Join and Rlimits are for the launcher.

@@ -36,7 +36,7 @@ func (c *Container) Start(slot int) (*Slot, error) {
 
 // openGroup makes the cgroup if the layer or a limit needs it.
 func (s *Slot) openGroup(slot int) (err error) {
-	if c := s.container; c.way.layer == Cgroup || c.options.limited() {
+	if c := s.container; c.way.group || c.options.limited() {
 		s.group, err = c.tree.Slot(slot)
 	}
 	return err
@@ -107,7 +107,7 @@ func (r *readiness) error() error {
 func (s *Slot) setup() setup {
 	c := s.container
 	out := setup{
-		Layer: c.way.layer, Mount: c.way.layer == PIDNamespace, Wrapper: c.wrapper, RunAs: c.who, Rlimits: c.rlimits,
+		Layer: c.way.layer, Mounts: c.way.mounts, Wrapper: c.wrapper, RunAs: c.who, Rlimits: c.rlimits,
 	}
 	if s.group != nil {
 		out.Cgroup = s.group.FD() >= 0
@@ -124,6 +124,9 @@ func (w way) attributes() *syscall.SysProcAttr {
 	}
 	if w.layer == PIDNamespace {
 		attr.Cloneflags = unix.CLONE_NEWPID | unix.CLONE_NEWNS
+	}
+	if w.mounts {
+		attr.Cloneflags |= unix.CLONE_NEWNS
 	}
 	if w.user {
 		attr.Cloneflags |= unix.CLONE_NEWUSER

@@ -9,9 +9,10 @@ type Layer string
 const (
 	// PIDNamespace is a PID namespace for each slot.
 	PIDNamespace Layer = "pidns"
-	// Cgroup is a control group for each slot.
+	// Cgroup is a control group for each slot, in a PID namespace where that is to
+	// be had.
 	Cgroup Layer = "cgroup"
-	// Group finds all descendants of a subreaper.
+	// Group finds all descendants of a subreaper, and is nothing else.
 	Group Layer = "group"
 )
 
@@ -39,8 +40,10 @@ type Options struct {
 	MemoryMax int64
 	// PidsMax is the most processes and threads of a round; 0 for no limit.
 	PidsMax int
-	// Log is told which stronger layers are not to be had.
+	// Log is told which stronger layers are not to be had, and what is not held.
 	Log zerolog.Logger
+
+	ways []way // of tests, instead of those of Want
 }
 
 // limited says that the limits need a cgroup.

@@ -66,20 +66,20 @@ func TestBestLayerIsChosen(t *testing.T) {
 	if uid, gid := c.Owner(); uid != os.Geteuid() || gid != os.Getegid() {
 		t.Errorf("owner is %d:%d", uid, gid)
 	}
-	for _, layer := range layers {
-		if c := container(t, Options{Want: layer, Name: t.Name() + string(layer)}); c.Layer() != layer || c.Describe() != string(layer) {
-			t.Errorf("got %q, %q, want %q", c.Layer(), c.Describe(), layer)
+	for layer, want := range map[Layer]string{PIDNamespace: "pidns", Cgroup: "pidns+cgroup", Group: "group"} {
+		if c := container(t, Options{Want: layer, Name: t.Name() + string(layer)}); c.Describe() != want || len(c.Missing()) != 0 {
+			t.Errorf("got %q, %q, want %q", c.Describe(), c.Missing(), want)
 		}
 	}
 }
 
-// Without a name there is no control group, so the next weaker layer is taken,
-// or refused.
+// Without a name there is no control group, so the next best layer is taken, or
+// refused.
 func TestWeakerLayer(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	c, err := New(Options{Want: Cgroup, Log: zerolog.New(&log)})
-	if err != nil || c.Layer() != Group || len(c.Missing()) != 1 || !strings.Contains(c.Missing()[0], "cgroup: ") {
+	if err != nil || c.Layer() != PIDNamespace || len(c.Missing()) != 1 || !strings.Contains(c.Missing()[0], "cgroup: ") {
 		t.Errorf("got %v, %v", c, err)
 	}
 	if !strings.Contains(log.String(), "cgroup: ") {
@@ -172,7 +172,7 @@ func TestLostSlotStaysLost(t *testing.T) {
 // this one, of one that is alive, and of other names are not.
 func TestSweep(t *testing.T) {
 	t.Parallel()
-	for _, layer := range []Layer{Cgroup, Group} { // with pidns nothing is left
+	for _, layer := range []Layer{bareCgroup, Group} { // with pidns nothing is left
 		t.Run(string(layer), func(t *testing.T) {
 			t.Parallel()
 			m := newMarked(t, family+`exec sleep 300`)
@@ -222,7 +222,7 @@ func TestConceal(t *testing.T) {
 	t.Parallel()
 	for _, layer := range layers {
 		m := newMarked(t, `echo > ready; exec sleep 300`)
-		worker := startWorker(t, m, string(layer)+"  conceal")
+		worker := startWorker(t, m, string(layer)+",  conceal")
 		m.awaitReady(t)
 		dumpable, err := os.ReadFile(filepath.Join("/proc", itoa(worker.Process.Pid), "environ"))
 		if os.Geteuid() != 0 && !errors.Is(err, syscall.EACCES) && !errors.Is(err, syscall.EPERM) {

@@ -20,7 +20,10 @@ func (s *shim) prepare(ready *readiness) error {
 			return fmt.Errorf("become a subreaper: %w", err)
 		}
 	}
-	if s.setup.Mount {
+	if err := s.separateMounts(); err != nil {
+		return err
+	}
+	if s.setup.Layer == PIDNamespace {
 		if err := mountProc(); err != nil {
 			ready.Proc = err.Error()
 		}
@@ -34,12 +37,21 @@ func (s *shim) prepare(ready *readiness) error {
 	return s.probe()
 }
 
-// mountProc gives the namespace a /proc that shows it alone. Mounts that others
-// make from now on still come in, ours do not go out.
-func mountProc() error {
+// separateMounts makes the mount namespace one of which nothing goes out. Mounts
+// that others make from now on still come in, and into those of the rounds, which
+// are copies of it.
+func (s *shim) separateMounts() error {
+	if s.setup.Layer != PIDNamespace && !s.setup.Mounts {
+		return nil // it is the worker's
+	}
 	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("mount --make-rslave /: %w", err)
 	}
+	return nil
+}
+
+// mountProc gives the namespace a /proc that shows it alone.
+func mountProc() error {
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 // playRole is what a copy of the test binary does: it is a worker that runs the
 // program of its directory in the layer that is its name, until it is killed.
 func playRole(role string) int {
-	layer, lease, _ := strings.Cut(role, " ")
+	layer, lease, _ := strings.Cut(role, ", ")
 	lease, conceal := strings.CutSuffix(lease, " conceal")
 	if conceal {
 		if err := Conceal(); err != nil {
@@ -28,8 +28,8 @@ func playRole(role string) int {
 }
 
 func playWorker(layer Layer, lease string) error {
-	c, err := New(Options{Want: layer, Require: true, Name: os.Getenv("NAME"),
-		CgroupDir: os.Getenv(cgroupVariable), Log: zerolog.Nop()})
+	c, err := New(only(Options{Want: layer, Name: os.Getenv("NAME"),
+		CgroupDir: os.Getenv(cgroupVariable), Log: zerolog.Nop()}))
 	if err != nil {
 		return err
 	}

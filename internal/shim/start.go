@@ -50,7 +50,7 @@ func (s *shim) execute(c *process.Command, argv []string, files [3]int, pidfd *i
 }
 
 func (s *shim) attributes(pidfd *int) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{
+	attr := &syscall.SysProcAttr{
 		// A session rather than only a group: without a controlling terminal, a
 		// program that asks one for a password fails instead of being stopped.
 		Setsid:      true,
@@ -59,6 +59,10 @@ func (s *shim) attributes(pidfd *int) *syscall.SysProcAttr {
 		UseCgroupFD: s.cgroup >= 0,
 		CgroupFD:    s.cgroup,
 	}
+	if s.setup.Mounts {
+		attr.Cloneflags = unix.CLONE_NEWNS // what a round mounts goes with it
+	}
+	return attr
 }
 
 // asUser runs f with the rights of who, on this thread only. The parent-death

@@ -56,13 +56,14 @@ func TestFrozenShimLeavesNothingAnonymous(t *testing.T) {
 }
 
 // sleepers counts by arguments.
-func sleepers(name string) int {
-	n := 0
+func sleepers(name string) int { return len(sleepersOf(name)) }
+
+func sleepersOf(name string) (pids []int) {
 	for _, pid := range processes() {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if strings.HasPrefix(string(line), "sleep\x00"+name) {
-			n++
+			pids = append(pids, pid)
 		}
 	}
-	return n
+	return pids
 }

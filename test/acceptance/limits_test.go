@@ -34,7 +34,7 @@ func TestLimits(t *testing.T) {
 			map[string]string{"0:exit_code": "-", "0:signal": "killed", "0:error": "out of memory: memory_max was reached"}},
 		"pids_max": {true, []string{"containment=group", "pids_max=20"}, "group", `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21; do sleep 300 & done`,
 			map[string]string{"0:exit_code": "2", "0:error": "*"}},
-		"cgroup": {true, []string{"containment=cgroup"}, "cgroup", `cut -d: -f3 /proc/self/cgroup | grep -c "tdf-"`,
+		"cgroup": {true, []string{"containment=cgroup"}, "pidns+cgroup", `cut -d: -f3 /proc/self/cgroup | grep -c "tdf-"`,
 			map[string]string{"0:output": "1\n"}},
 		"environment": {false, []string{"environment=MINE"}, "", `echo "$MINE,$OTHER,$TDF_REDIS_HOST"`,
 			map[string]string{"0:output": "given,,\n"}},
@@ -82,7 +82,7 @@ func TestRefusedContainment(t *testing.T) {
 		"memory_max by user": {true, []string{"memory_max=100MiB"}, []string{`[worker] memory_max = "104857600"`, "set memory_max and pids_max to 0"}},
 		"pids_max by user":   {true, []string{"pids_max=10"}, []string{`[worker] pids_max = "10"`, "set memory_max and pids_max to 0"}},
 		"no cgroup": {true, []string{"containment=cgroup", "require_containment=true"},
-			[]string{`[worker] containment = "cgroup"`, "only group works here", "Delegate=yes", "require_containment = false"}},
+			[]string{`[worker] containment = "cgroup"`, "only pidns works here", "Delegate=yes", "require_containment = false"}},
 		"slots": {false, []string{"slots=-1"}, []string{`[worker] slots = "-1"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestWeakerContainment(t *testing.T) {
 	worker.Says(t, "weaker containment than asked for: cgroup: ")
 	worker.Says(t, `"message":"registered"`)
 	info, _, err := w.Store.Worker(t.Context(), "w")
-	if err != nil || info.Containment != "group" {
+	if err != nil || info.Containment != "pidns" {
 		t.Errorf("the registry says %q, %v", info.Containment, err)
 	}
 	w.await(t, w.open(t, w.script(t, "p", "true"))[0], sm.Executed)

@@ -74,7 +74,7 @@ func TestNoSurvivor(t *testing.T) {
 				t.Run(user+"/"+layer+"/"+name, func(t *testing.T) {
 					t.Parallel()
 					c := newCrowd(t, srv, user, layer)
-					c.worker.Says(t, `"containment":"`+layer)
+					c.worker.Says(t, `"containment":"`+map[string]string{"pidns": "pidns", "cgroup": "pidns+cgroup", "group": "group"}[layer]+`"`)
 					c.begin(t, e)
 					e.bring(t, c)
 					for escape := range escapes {
