@@ -109,6 +109,11 @@ func (c *changer) read(ctx context.Context, part []*Change) ([]store.Inspection,
 		found, now, err = c.m.store.Inspect(ctx, ids)
 		return found, err
 	})
+	for i := range seen {
+		if seen[i].Absent() {
+			seen[i].Err = c.m.absent(ctx, seen[i].ID)
+		}
+	}
 	return seen, now, err
 }
 
@@ -116,9 +121,6 @@ func (c *changer) read(ctx context.Context, part []*Change) ([]store.Inspection,
 // nothing will.
 func (c *changer) decide(one *Change, t *store.Inspection, now statemachine.Time) (store.Order, bool) {
 	switch {
-	case t.Absent():
-		one.Err = notFound(one.ID)
-		return store.Order{}, false
 	case t.Err != nil:
 		one.Err = t.Err
 		return store.Order{}, false
@@ -134,8 +136,6 @@ func (c *changer) decide(one *Change, t *store.Inspection, now statemachine.Time
 	one.After, one.Asked = move.To, move.AskStop
 	return c.order(move, t.Bucket, now), true
 }
-
-func notFound(id int64) error { return fmt.Errorf("task %d: %w", id, ErrNotFound) }
 
 // plan is orders with the changes they are for.
 type plan struct {

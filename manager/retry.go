@@ -84,6 +84,8 @@ func (r *retrier) part(ctx context.Context, ids []int64) ([]Retried, error) {
 		one.ID = ids[i]
 		spec, err := r.spec(one, fields)
 		switch {
+		case errors.Is(err, ErrNotFound):
+			one.Err = r.m.absent(ctx, one.ID)
 		case err != nil:
 			one.Err = err
 		case r.dry:
@@ -114,7 +116,7 @@ func (r *retrier) openAll(ctx context.Context, plan int64, all []repeat) error {
 // spec is the definition of the task to open.
 func (r *retrier) spec(one *Retried, fields map[string]string) (store.Spec, error) {
 	if fields == nil {
-		return store.Spec{}, notFound(one.ID)
+		return store.Spec{}, ErrNotFound
 	}
 	if one.Ended = endOf(fields); !one.Ended.Ended() {
 		return store.Spec{}, fmt.Errorf("task %d is %s: %w", one.ID, one.Ended, ErrNotEnded)

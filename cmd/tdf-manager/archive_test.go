@@ -141,6 +141,13 @@ func TestArchiveSaysTheSame(t *testing.T) {
 	if gone.code != 2 {
 		t.Errorf("ended with %d", gone.code)
 	}
+	for _, verb := range []string{"cancel 1", "hold 1", "release 1", "retry 1", "cancel 1 --dry-run"} {
+		gone := b.run(fields(verb)...)
+		wantText(t, gone.out+gone.err, "task 1 was archived, and has left Redis")
+		if gone.code == 0 {
+			t.Errorf("%s ended with 0", verb)
+		}
+	}
 }
 
 // ls of an archive takes the conditions that ls has, and tells what it leaves out.

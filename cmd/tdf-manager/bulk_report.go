@@ -150,6 +150,9 @@ func (b *bulk) refusals(t *tally) string {
 }
 
 func (b *bulk) refusal(r *refusal) string {
+	if errors.Is(r.err, manager.ErrPurged) {
+		return r.err.Error() // it names the task
+	}
 	if !wrongState(r.err) {
 		return fmt.Sprintf("task %d: %v", r.id, r.err)
 	}

@@ -37,7 +37,7 @@ func (t *tally) add(effect string, task affected) { t.done[effect] = append(t.do
 
 // refuse notes a task that did not change.
 func (t *tally) refuse(id int64, state statemachine.State, err error) {
-	if errors.Is(err, manager.ErrNotFound) {
+	if errors.Is(err, manager.ErrNotFound) && !errors.Is(err, manager.ErrPurged) {
 		t.missing = append(t.missing, id)
 		return
 	}
