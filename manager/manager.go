@@ -99,7 +99,7 @@ func (m *Manager) Namespace() string { return m.store.Namespace() }
 // Now is the time of Redis, the only clock of TDF: what StartAfter and
 // EndBefore are compared with.
 func (m *Manager) Now(ctx context.Context) (time.Time, error) {
-	now, err := m.store.Now(ctx)
+	now, err := m.store.RedisTime(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -41,7 +41,7 @@ func (m *Manager) Retry(ctx context.Context, ids []int64, opts ...ChangeOption) 
 		return nil, err
 	}
 	r := retrier{changing: options, m: m}
-	if r.now, err = patiently(ctx, m, func() (statemachine.Time, error) { return m.store.Now(ctx) }); err != nil {
+	if r.now, err = patiently(ctx, m, func() (statemachine.Time, error) { return m.store.RedisTime(ctx) }); err != nil {
 		return nil, fmt.Errorf("retry: %w", err)
 	}
 	var done []Retried

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/internal/why"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -44,10 +45,14 @@ func (m *Manager) published(ctx context.Context, s *why.Situation) error {
 		return err
 	}
 	s.Gate = mode == "on"
-	if s.Grace, err = m.store.Grace(ctx); err != nil {
+	if s.Grace, _, err = m.store.Grace(ctx); err != nil {
 		return err
 	}
-	s.ServerSeen, err = m.store.ServerSeen(ctx)
+	if s.ServerSeen, err = m.store.ServerSeen(ctx); err != nil {
+		return err
+	}
+	step, err := m.store.LastStep(ctx)
+	s.Ahead, s.Stepped, s.StepBy = timing.FromStd(step.Ahead), step.At, timing.FromStd(step.By)
 	return err
 }
 

@@ -14,23 +14,22 @@ import (
 // is left but those whose tasks cannot be decided about. It returns how many it
 // moved and how long it is until it should look again.
 func (s *Server) takeBack(ctx context.Context) (moved int, next time.Duration, err error) {
-	if wait := s.steady.wait(); wait > 0 {
-		return 0, wait, nil
-	}
 	for {
-		lost, err := s.store.Lost(ctx, s.opt.BatchSize)
+		watched, wait := s.steady.watched()
+		if wait > 0 {
+			return moved, wait, nil
+		}
+		lost, err := s.store.Lost(ctx, s.opt.BatchSize, watched)
 		if err != nil {
 			return moved, -1, err
 		}
 		s.steady.answered(lost.Now)
-		if wait := s.steady.wait(); wait > 0 { // the clock jumped just now
-			return moved, wait, nil
-		}
+		s.steady.rely(max(s.opt.WorkerTimeout, timing.ToStd(lost.Longest)))
 		s.announce(ctx, lost.Workers)
 		n, gone, err := s.applyAll(ctx, s.judge(heldBy(lost), statemachine.Lose, nobody, nil))
 		moved += n
 		if err != nil || gone+takenOff(lost) == 0 {
-			return moved, untilLook(lost), err
+			return moved, s.untilLook(lost), err
 		}
 	}
 }
@@ -61,13 +60,18 @@ const stuckInterval = 100 * time.Millisecond
 
 // untilLook is untilLease, but not sooner than stuckInterval where lost workers
 // are left: if they are as many as one look returns, the next lease has ended
-// already for all that is known, and passes would follow one another at once.
-func untilLook(l store.Lost) time.Duration {
+// already for all that is known, and passes would follow one another at once. So they
+// would where a lease is over by the time of the namespace and not by the server's own.
+func (s *Server) untilLook(l store.Lost) time.Duration {
 	next := untilLease(l)
-	if len(l.Workers) > 0 && next >= 0 {
-		next = max(next, stuckInterval)
+	switch {
+	case next < 0:
+		return next
+	case len(l.Workers) > 0:
+		return max(next, stuckInterval)
+	default:
+		return max(next, s.opt.WorkerTimeout/50)
 	}
-	return next
 }
 
 // heldBy gathers the tasks of all lost workers.

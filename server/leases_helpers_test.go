@@ -79,9 +79,13 @@ func steadied(t *testing.T, s *Server) {
 	now := time.Now()
 	s.steady.now = func() time.Time { return now }
 	pass(t, s)
+	b, err := s.store.Due(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.steady.mu.Lock()
 	defer s.steady.mu.Unlock()
-	s.steady.since = time.Time{}
+	s.steady.seen = []reading{{own: now.Add(-s.steady.lease), redis: b.Now}}
 }
 
 func openMany(t *testing.T, sp *storetest.Space, n int, change ...func(*store.Spec)) []int64 {

@@ -35,7 +35,7 @@ func TestLateVerdict(t *testing.T) {
 	ids := openMany(t, sp, 1)
 	register(t, sp.Store, "w", 1)
 	sp.SetClock(t, at(5))
-	lost, err := s.store.Lost(t.Context(), 100)
+	lost, err := s.store.Lost(t.Context(), 100, store.Watched{})
 	if err != nil || len(lost.Workers) != 1 || len(lost.Workers[0].Tasks) != 1 {
 		t.Fatalf("lost: %+v, %v", lost, err)
 	}

@@ -28,7 +28,7 @@ type Options struct {
 	// work done is logged (default 1.3 s).
 	RoundDuration time.Duration
 	// TimeoutGrace is how long a round's worker is left alone after the timeout
-	// (default 10 s). It must be longer than the workers' kill_grace.
+	// (default 10 s), before it is told. Workers whose kill_grace is not shorter do not start.
 	TimeoutGrace time.Duration
 	// WorkerTimeout is the lease of all workers: how long one may be silent
 	// before its tasks are taken back (default 15 s).

@@ -159,9 +159,9 @@ func TestStopAsked(t *testing.T) {
 			t.Helper()
 			f.silence(t, s, 100)
 		}, statemachine.Terminated, map[string]string{"losses": "-"}},
-		"overdue": {func(t *testing.T, f *fleet, _ *Server) {
+		"overdue and lost": {func(t *testing.T, f *fleet, s *Server) {
 			t.Helper()
-			f.advance(t, 50)
+			f.silence(t, s, 50)
 		}, statemachine.TimedOut, map[string]string{"timeouts": "1", "0:class": "time"}},
 		"handed back": {func(t *testing.T, f *fleet, _ *Server) {
 			t.Helper()
@@ -212,11 +212,10 @@ func TestServerSaysClass(t *testing.T) {
 	t.Parallel()
 	f, h, s := one(t, func(s *store.Spec) { s.Timeout, s.MaxTimeouts = "30", "1" })
 	h.claim(t)
-	f.advance(t, 50)
+	f.silence(t, s, 50)
 	pass(t, s)
 	checkFields(t, f.sp, 1, map[string]string{"state": "open", "0:class": "time", "0:error": "-"})
-	h.held = nil
-	h.claim(t)
+	join(t, f.sp, "other", 1).claim(t)
 	f.sp.Raw.HSet(t.Context(), f.sp.Key("task:1"), "timeout", "inf")
 	f.sp.Raw.Del(t.Context(), f.sp.Key("due"))
 	f.silence(t, s, 100)
@@ -233,7 +232,7 @@ func TestServerSaysClassOfLastRound(t *testing.T) {
 		f, h, s := one(t, func(s *store.Spec) { s.EndBefore = at(100).Text() })
 		f.sp.Open(t, storetest.Spec(func(s *store.Spec) { s.EndBefore = at(100).Text() }))
 		h.claim(t)
-		f.advance(t, 200)
+		f.silence(t, s, 200)
 		pass(t, s)
 		checkFields(t, f.sp, 1, map[string]string{"state": "expired", "0:class": "time", "timeouts": "0"})
 		checkFields(t, f.sp, 2, map[string]string{"state": "expired", "0:class": "-"})

@@ -27,6 +27,7 @@ type Server struct {
 	log      zerolog.Logger
 	suspects *suspects
 	steady   *steady
+	steps    steps
 	nodes    *nodeJudge
 	history  *historian
 	// announced are the lost workers that the log has named: incarnation by name.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/timing"
@@ -40,11 +41,13 @@ func (s *Server) settleExecuted(ctx context.Context) (int, error) {
 // deadline and the time it was read at.
 func (s *Server) settleDue(ctx context.Context) (moved int, next, now statemachine.Time, err error) {
 	for {
+		sent := time.Now()
 		b, err := s.store.Due(ctx, s.opt.BatchSize)
 		if err != nil {
 			return moved, statemachine.Never, 0, err
 		}
 		s.steady.answered(b.Now)
+		s.noteStep(ctx, s.steps.look(sent, time.Now(), b.Redis()), b.Now)
 		idle := &leftOver{}
 		n, _, err := s.apply(ctx, s.judge(b, statemachine.Deadline, nobody, idle))
 		moved += n
@@ -57,10 +60,11 @@ func (s *Server) settleDue(ctx context.Context) (moved int, next, now statemachi
 	}
 }
 
-// leftOver are due tasks that a deadline does not move.
+// leftOver are due tasks that a deadline does not move. The overdue ones are their
+// workers' to stop.
 type leftOver struct {
-	sound     []*store.Seen
-	suspected []int64
+	sound, overdue []*store.Seen
+	suspected      []int64
 }
 
 // nobody is excused.
@@ -80,11 +84,20 @@ func (s *Server) judge(b store.Batch, event statemachine.Event, excused func(*st
 			}
 			continue
 		}
-		m, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
+		o := statemachine.Occurrence{
 			Event: event, Actor: statemachine.Server, Grace: s.opt.grace(), Excused: excused(t), Random: random(),
 			Void: s.store.Void(&t.Task),
-		}, b.Now)
+		}
+		m, err := statemachine.Decide(&t.Task, o, b.Now)
+		if event == statemachine.Lose { // what was overdue when its worker was lost was so before
+			o.Event = statemachine.Deadline
+			if overdue, late := statemachine.Decide(&t.Task, o, b.Now); late == nil {
+				m, err = overdue, nil
+			}
+		}
 		switch {
+		case err == nil && event == statemachine.Deadline && t.Leased():
+			idle.overdue = append(idle.overdue, t)
 		case err == nil:
 			counts[t.State]++
 			orders = append(orders, s.order(t, m))
@@ -142,7 +155,27 @@ func (s *Server) putRight(ctx context.Context, now statemachine.Time, idle *left
 	if err := s.store.Postpone(ctx, now, statemachine.Millisecond, early...); err != nil {
 		return err
 	}
+	if err := s.leave(ctx, now, idle.overdue); err != nil {
+		return err
+	}
 	return s.store.Postpone(ctx, now, timing.FromStd(s.opt.RepairInterval), idle.suspected...)
+}
+
+// leave leaves rounds whose time is over to their workers, and tells them. What runs under a
+// lease is never given away before it is stopped: its worker reports it, or its lease
+// ends, and then the worker has stopped it as well.
+func (s *Server) leave(ctx context.Context, now statemachine.Time, overdue []*store.Seen) error {
+	if len(overdue) == 0 {
+		return nil
+	}
+	ids := make([]int64, len(overdue))
+	for i, t := range overdue {
+		ids[i] = t.ID
+	}
+	if err := s.store.TellOverdue(ctx, overdue...); err != nil {
+		return err
+	}
+	return s.store.Postpone(ctx, now, timing.FromStd(pollInterval), ids...)
 }
 
 // apply makes the moves, also with an error those before it, and returns how many tasks it moved, and how many are

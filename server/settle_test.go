@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -251,5 +252,51 @@ func TestTwoServersRace(t *testing.T) {
 	}
 	if strings.Contains(sp.Task(t, 1).Log, "lines left out") {
 		t.Error("the log of four rounds was cut")
+	}
+}
+
+// A round that is overdue, by its timeout or by end_before, is left to a worker with a
+// lease, which is told until it ends the round. What its worker does not end counts as
+// overdue when the lease is over.
+func TestOverdueIsLeftToItsWorker(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	s, _ := newServer(t, sp, leased)
+	sp.SetClock(t, at(0))
+	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Timeout, s.MaxTimeouts = "1", "1" }),
+		storetest.Spec(func(s *store.Spec) { s.EndBefore = at(5).Text() }))
+	w := register(t, sp.Store, "w", 2)
+	told := func(want ...int64) {
+		t.Helper()
+		r, err := sp.Store.Renew(t.Context(), w.session, store.Heartbeat{State: store.WorkerReady})
+		slices.Sort(r.Overdue)
+		if err != nil || !slices.Equal(r.Overdue, want) || len(r.Stops) != 0 {
+			t.Errorf("told %+v, %v, want %v", r, err, want)
+		}
+	}
+	for _, c := range []struct {
+		at   float64
+		want []int64
+	}{{4, nil}, {6, []int64{2}}, {3600, []int64{1, 2}}, {3601.5, []int64{1, 2}}} {
+		sp.SetClock(t, at(c.at))
+		pass(t, s)
+		told(c.want...)
+		checkState(t, sp, 1, statemachine.Running)
+		checkState(t, sp, 2, statemachine.Running)
+	}
+	if out := sp.Report(t, &w.tasks[1], "out", "stopped"); out.Result != statemachine.Moved {
+		t.Errorf("report: %+v", out)
+	}
+	pass(t, s)
+	checkState(t, sp, 2, statemachine.Expired)
+	checkFields(t, sp, 2, map[string]string{"0:output": "out"})
+	told(1)
+	sp.SetClock(t, at(3603))
+	steadied(t, s)
+	pass(t, s)
+	checkState(t, sp, 1, statemachine.Open)
+	checkFields(t, sp, 1, map[string]string{"timeouts": "1", "losses": "-", "0:class": "time"})
+	if n := sp.Raw.Exists(t.Context(), sp.Key("stop:w")).Val(); n != 0 {
+		t.Error("a round that is over is still to be stopped")
 	}
 }

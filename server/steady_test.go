@@ -106,42 +106,78 @@ func TestSteadyFailureWithoutAnswer(t *testing.T) {
 	c.check(t, 12*time.Second)
 }
 
+// A clock that jumps ends nothing: who was heard of since the lease began to count has
+// a later heartbeat by any clock that does not go back.
 func TestSteadyAfterJump(t *testing.T) {
 	t.Parallel()
-	for _, by := range []time.Duration{time.Hour, 4001 * time.Millisecond, -4001 * time.Millisecond, -time.Hour} {
-		c := begun(t)
-		c.redis = c.redis.Add(statemachine.Duration(by.Microseconds()))
-		c.answered(c.redis)
-		c.check(t, 12*time.Second, "12s "+reasonJump)
-		c.pass(12 * time.Second)
-		c.check(t, 0)
+	c := begun(t)
+	c.redis = c.redis.Add(3600 * statemachine.Second)
+	jumped := c.redis
+	for range 11 {
+		c.pass(time.Second)
+		if w, left := c.watched(); left != 0 || w.Until >= jumped || w.Span != 12*statemachine.Second {
+			t.Fatalf("watched %+v, %v, since before %s", w, left, jumped.Text())
+		}
+	}
+	c.pass(2 * time.Second)
+	if w, left := c.watched(); left != 0 || w.Until < jumped || w.Until > jumped.Add(statemachine.Second) {
+		t.Errorf("watched %+v, %v, since %s", w, left, jumped.Text())
 	}
 }
 
-// Small corrections of a clock are none of our business, unless they add up.
-func TestSteadySmallJumps(t *testing.T) {
+// What was watched is at least a lease old, and not much older.
+func TestSteadyWatched(t *testing.T) {
 	t.Parallel()
 	c := begun(t)
-	c.redis = c.redis.Add(3900 * statemachine.Millisecond)
+	for range 1000 {
+		c.skip(10 * time.Millisecond)
+		c.answered(c.redis)
+		w, left := c.watched()
+		if old := c.redis.Sub(w.Until); left != 0 || old < 12*statemachine.Second || old > 13*statemachine.Second+120*statemachine.Millisecond {
+			t.Fatalf("watched what is %s s old", old.Text())
+		}
+	}
+	if n := len(c.seen); n > 102 {
+		t.Errorf("%d readings are kept", n)
+	}
+	c.rely(20 * time.Second)
+	c.check(t, 20*time.Second-c.own.Sub(c.seen[0].own))
+}
+
+// A time of the namespace that goes back is that of a Redis that has lost something. A
+// little of it may be lost with the last second before a step.
+func TestSteadyBehind(t *testing.T) {
+	t.Parallel()
+	c := begun(t)
+	c.redis = c.redis.Add(-4 * statemachine.Second)
 	c.answered(c.redis)
 	c.check(t, 0)
-	c.pass(30 * time.Second)
-	for range 3 {
-		c.redis = c.redis.Add(1500 * statemachine.Millisecond)
-		c.pass(time.Second)
-	}
-	c.check(t, 12*time.Second, "12s "+reasonJump)
+	c.pass(12 * time.Second)
+	c.redis = c.redis.Add(-4*statemachine.Second - 1)
+	c.answered(c.redis)
+	c.check(t, 12*time.Second, "12s "+reasonBack)
 }
 
-// A slow drift over days never counts as a jump.
-func TestSteadyDrift(t *testing.T) {
+// A step is what TIME has gone beyond all that may have passed meanwhile.
+func TestSteps(t *testing.T) {
 	t.Parallel()
-	c := begun(t)
-	for range 4000 {
-		c.redis = c.redis.Add(statemachine.Millisecond)
-		c.pass(time.Second)
+	var s steps
+	own, redis := time.Unix(1000, 0), epoch
+	for _, c := range []struct{ rest, took, passed, want time.Duration }{
+		{0, time.Second, 0, 0},
+		{time.Second, 0, time.Second, 0},
+		{time.Second, 5 * time.Second, 6 * time.Second, 0}, // wherever in the call it was read
+		{time.Second, 0, time.Second, 0},
+		{time.Second, 0, -29 * time.Second, -30 * time.Second},
+		{time.Second, 0, 31 * time.Second, 30 * time.Second},
+		{time.Second, 0, 1900 * time.Millisecond, 0},
+	} {
+		sent := own.Add(c.rest)
+		own, redis = sent.Add(c.took), redis.Add(timing.FromStd(c.passed))
+		if got := s.look(sent, own, redis); got != c.want {
+			t.Errorf("%+v: stepped by %v", c, got)
+		}
 	}
-	c.check(t, 0)
 }
 
 // A server that was frozen cannot know whether Redis was there meanwhile.

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/tdf-go/tdf/internal/spool"
 	"github.com/tdf-go/tdf/internal/timing"
@@ -46,16 +47,17 @@ func (w *Worker) begin(ctx context.Context) error {
 	return nil
 }
 
-// compareGrace warns of a program that may still be stopping while its task
-// runs elsewhere already.
+// compareGrace refuses a grace that does not fit into that of the servers, where one
+// has published it. Should a server publish a shorter one later, it waits longer than
+// that for the worker to stop an overdue program.
 func (w *Worker) compareGrace(ctx context.Context) error {
-	grace, err := w.opts.Store.Grace(ctx)
+	grace, published, err := w.opts.Store.Grace(ctx)
 	if err != nil {
 		return err
 	}
-	if timing.FromStd(w.opts.KillGrace) >= grace {
-		w.log.Warn().Msgf("[worker] kill_grace = %s is not shorter than the server's [server] timeout_grace = %s s: "+
-			"a task that timed out may run again before its program is gone; make one shorter or the other longer",
+	if published && timing.FromStd(w.opts.KillGrace) >= grace {
+		return fmt.Errorf("[worker] kill_grace = %q: is not shorter than timeout_grace = %s s of the servers, so an overdue program "+
+			"would stop later than they expect; make it shorter, or [server] timeout_grace longer",
 			w.opts.KillGrace, grace.Text())
 	}
 	return nil

@@ -227,3 +227,31 @@ func TestCancelBeforeTheRoundBegins(t *testing.T) {
 		t.Errorf("the round goes on: %v", err)
 	}
 }
+
+// A worker that is told that a round is overdue ends it if that is true: how long it has
+// run it knows by its own clock, end_before is by that of Redis.
+func TestToldThatItIsOverdue(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	if err := s.Store.PublishLease(t.Context(), sm.Second); err != nil {
+		t.Fatal(err)
+	}
+	now, err := s.Store.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := filepath.Join(t.TempDir(), "pid")
+	id := s.open(t, s.script(t, "p", sleeper), input(started), limits("1800", "0"),
+		func(sp *store.Spec) { sp.EndBefore = now.Add(3000 * sm.Second).Text() })
+	w := s.start(t)
+	awaitFile(t, started)
+	tell := func() { s.Raw.SAdd(t.Context(), s.Key("stop:w"), "d1") }
+	s.StepClock(t, now.Add(2000*sm.Second))
+	tell()
+	w.log.await(t, "the time of task 1 is not over by the clock of this host")
+	s.StepClock(t, now.Add(3001*sm.Second))
+	task := s.await(t, id, sm.Executed)
+	if text := task.Round(0).Error; !strings.Contains(text, stoppedEndBefore) {
+		t.Errorf("error %q", text)
+	}
+}

@@ -44,6 +44,7 @@ func (w *Worker) renew(ctx context.Context) time.Duration {
 		w.extend(w.lease.renew(timing.ToStd(r.Lease), sent))
 		w.order(r.Order)
 		w.cancel(r.Stops)
+		w.endOverdue(r.Overdue, r.Redis)
 		w.follow(ctx, r.Followed)
 		return w.lease.interval() // of the lease that was told just now
 	case errors.Is(err, store.ErrLeaseLost):

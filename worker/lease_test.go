@@ -31,7 +31,7 @@ func (s *site) lease(t *testing.T, d sm.Duration) {
 // tasks it took back.
 func (s *site) takeBackLost(t *testing.T) int {
 	t.Helper()
-	lost, err := s.Store.Lost(t.Context(), 100)
+	lost, err := s.Store.Lost(t.Context(), 100, store.Watched{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ type round struct {
 
 	results []Result // of the tasks that this one needs, once read
 
-	stopping atomic.Bool // somebody has cancelled it
+	stopping atomic.Bool // it is cancelled, or overdue
 }
 
 func (w *Worker) newRound(task *store.Claimed, clock redisClock, s *slot) *round {
@@ -84,7 +84,7 @@ func (r *round) bounded(ctx context.Context) (context.Context, context.CancelFun
 		c, cancel := context.WithTimeoutCause(ctx, d, errOverdue)
 		ctx, cancels = c, append(cancels, cancel)
 	}
-	if d, ok := r.clock.until(t.EndBefore); ok {
+	if d, ok := r.clock.until(t.Expiry); ok {
 		c, cancel := context.WithTimeoutCause(ctx, d, errEndBefore)
 		ctx, cancels = c, append(cancels, cancel)
 	}

@@ -93,7 +93,7 @@ func (a *auditor) begin(ctx context.Context) (err error) {
 		return err
 	}
 	a.report.Account.Opened = a.report.TaskID
-	if a.grace, err = a.store.Grace(ctx); err != nil {
+	if a.grace, _, err = a.store.Grace(ctx); err != nil {
 		return err
 	}
 	if err := a.readBuckets(ctx); err != nil {

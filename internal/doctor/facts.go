@@ -27,8 +27,10 @@ type Facts struct {
 	Nodes           []store.NodeInfo
 	// Quarantine is the mode that servers have published.
 	Quarantine string
-	Epochs     []store.Epoch
-	Sizes      store.Sizes
+	// Step is the last step of the clock of Redis that a server has noticed.
+	Step   store.Step
+	Epochs []store.Epoch
+	Sizes  store.Sizes
 	// Config is what the configuration says of servers, nil if it says nothing; Overstayed is how many archived tasks should have left
 	// Redis long ago if all servers had it.
 	Config     *config.Server
@@ -83,6 +85,9 @@ func (f *Facts) namespace(ctx context.Context, st *store.Store) (err error) {
 		return err
 	}
 	if f.Epochs, err = st.Epochs(ctx); err != nil {
+		return err
+	}
+	if f.Step, err = st.LastStep(ctx); err != nil {
 		return err
 	}
 	f.Sizes, err = st.Sizes(ctx)

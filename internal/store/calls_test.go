@@ -112,7 +112,10 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"Interrupt": func(ctx context.Context, st *store.Store) error { return st.Interrupt(ctx, "w") },
 	"Lease":     func(ctx context.Context, st *store.Store) error { _, err := st.Lease(ctx); return err },
 	"Leave":     func(ctx context.Context, st *store.Store) error { return st.Leave(ctx, store.Session{Name: "w"}) },
-	"Lost":      func(ctx context.Context, st *store.Store) error { _, err := st.Lost(ctx, 1); return err },
+	"Lost": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Lost(ctx, 1, store.Watched{})
+		return err
+	},
 	"OrderWorker": func(ctx context.Context, st *store.Store) error {
 		_, err := st.OrderWorker(ctx, "w", store.OrderDrain)
 		return err
@@ -153,13 +156,19 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"Note": func(ctx context.Context, st *store.Store) error {
 		return st.Note(ctx, "w", &statemachine.Task{ID: 1}, store.Line{Text: "x"})
 	},
+	"RedisTime": func(ctx context.Context, st *store.Store) error { _, err := st.RedisTime(ctx); return err },
+	"LastStep":  func(ctx context.Context, st *store.Store) error { _, err := st.LastStep(ctx); return err },
+	"NoteStep":  func(ctx context.Context, st *store.Store) error { return st.NoteStep(ctx, noon, time.Second) },
+	"TellOverdue": func(ctx context.Context, st *store.Store) error {
+		return st.TellOverdue(ctx, &store.Seen{Task: statemachine.Task{ID: 1}})
+	},
 	"Now": func(ctx context.Context, st *store.Store) error { _, err := st.Now(ctx); return err },
 	"Open": func(ctx context.Context, st *store.Store) error {
 		_, err := st.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}})
 		return err
 	},
 	"Postpone":     func(ctx context.Context, st *store.Store) error { return st.Postpone(ctx, noon, second, 1) },
-	"Grace":        func(ctx context.Context, st *store.Store) error { _, err := st.Grace(ctx); return err },
+	"Grace":        func(ctx context.Context, st *store.Store) error { _, _, err := st.Grace(ctx); return err },
 	"PublishGrace": func(ctx context.Context, st *store.Store) error { return st.PublishGrace(ctx, second) },
 	"Reindex": func(ctx context.Context, st *store.Store) error {
 		_, err := st.Reindex(ctx, &store.Seen{Task: statemachine.Task{ID: 1}}, 0)

@@ -168,7 +168,7 @@ func (s *Store) PublishGrace(ctx context.Context, grace statemachine.Duration) e
 }
 
 // Grace returns what a server has published by [Store.PublishGrace], or
-// [DefaultGrace] seconds where none has.
-func (s *Store) Grace(ctx context.Context) (statemachine.Duration, error) {
+// [DefaultGrace] seconds where none has: published tells the two apart.
+func (s *Store) Grace(ctx context.Context) (grace statemachine.Duration, published bool, err error) {
 	return s.published(ctx, "timeout_grace", DefaultGrace*statemachine.Second)
 }

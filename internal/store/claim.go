@@ -60,6 +60,8 @@ type Claimed struct {
 	ArgsAs string
 	// Resources is what the round got of the node: by name, the count and which.
 	Resources map[string]Allotted
+	// Expiry is when end_before comes, by the time of the namespace.
+	Expiry statemachine.Time
 }
 
 // Allotted is a part of a resource of the node.

@@ -15,8 +15,11 @@ func decodeClaim(r reply) ClaimReply {
 	for i := range r.list(3) {
 		c.Damaged = append(c.Damaged, r.list(3).number(i))
 	}
+	at := clockOf(r, 0, 9)
 	for i := range r.list(4) {
-		c.Tasks = append(c.Tasks, decodeClaimed(r.list(4).list(i)))
+		t := decodeClaimed(r.list(4).list(i))
+		t.Expiry = at.moment(t.EndBefore)
+		c.Tasks = append(c.Tasks, t)
 	}
 	c.NewBuckets, c.NodeFull = r.text(5) != "", r.text(7) != ""
 	c.Full, c.Elsewhere = r.list(6).texts(), r.list(8).texts()

@@ -150,7 +150,7 @@ func TestIDWasSetAside(t *testing.T) {
 	sp.Open(t, storetest.Spec())
 	sp.ClaimUnder(t, w, 1)
 	sp.Raw.ZAdd(t.Context(), sp.Key("lease"), redis.Z{Member: w.Name})
-	lost, err := sp.Store.Lost(t.Context(), 9)
+	lost, err := sp.Store.Lost(t.Context(), 9, store.Watched{})
 	if err != nil || len(lost.Workers) != 1 || len(lost.Workers[0].Tasks) != 1 {
 		t.Errorf("lost %+v, error %v; want the worker with its task", lost, err)
 	}

@@ -65,7 +65,7 @@ func (s *Store) Inspect(ctx context.Context, ids []int64) ([]Inspection, statema
 	found := make([]Inspection, len(r.list(1)))
 	for i := range found {
 		t := r.list(1).list(i)
-		found[i] = Inspection{Seen: decodeSeen(t.number(0), t[4:]), Due: t.time(2)}
+		found[i] = Inspection{Seen: decodeSeen(t.number(0), t[4:]).by(clockOf(r, 0, 2)), Due: t.time(2)}
 		if field := t.text(3); found[i].Err == nil && field != "" {
 			found[i].Err = &DamageError{ID: found[i].ID, Reason: "field " + field + " is missing"}
 		}
@@ -97,7 +97,7 @@ func (s *Store) lookAround(ctx context.Context, found []Inspection) error {
 			case t.Err != nil:
 			case t.State == statemachine.Open:
 				all[i].bucket = p.ZScore(ctx, s.keys.ready(t.Bucket.Name()), member(t.ID))
-			case t.leased():
+			case t.Leased():
 				all[i].lease = p.ZScore(ctx, s.keys.lease(), t.Worker)
 				all[i].held = p.SIsMember(ctx, s.keys.held(t.Worker), id)
 				all[i].told = p.SIsMember(ctx, s.keys.stop(t.Worker), id)

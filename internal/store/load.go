@@ -6,7 +6,8 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// Seen is a task as decisions need it.
+// Seen is a task as decisions need it. Where it was read together with a time all
+// its moments are by that clock, that of the namespace, also start_after and end_before.
 type Seen struct {
 	statemachine.Task
 	Bucket Bucket
@@ -26,8 +27,8 @@ type Seen struct {
 	state, round, rev string
 }
 
-// leased reports whether a worker's session runs the task.
-func (t *Seen) leased() bool { return t.State == statemachine.Running && t.Incarnation > 0 }
+// Leased reports whether a worker's session runs the task.
+func (t *Seen) Leased() bool { return t.State == statemachine.Running && t.Incarnation > 0 }
 
 // Batch is a part of a set, read at one moment.
 type Batch struct {
@@ -35,6 +36,7 @@ type Batch struct {
 	// Next is the score of the first entry that is not due yet, or Never.
 	Next statemachine.Time
 	Now  statemachine.Time
+	clock
 }
 
 // Due reads the tasks whose deadline has come, the longest overdue first.
@@ -52,10 +54,11 @@ func (s *Store) load(ctx context.Context, key, how string, offset, limit int) (B
 	if err != nil {
 		return Batch{}, err
 	}
-	return Batch{Now: r.time(0), Next: r.time(1), Tasks: decodeSeenList(r.list(2))}, nil
+	at := clockOf(r, 0, 3)
+	return Batch{clock: at, Now: at.now, Next: r.time(1), Tasks: decodeSeenList(r.list(2), at)}, nil
 }
 
-func decodeSeenList(list reply) []Seen {
+func decodeSeenList(list reply, at clock) []Seen {
 	if len(list) == 0 {
 		return nil
 	}
@@ -66,7 +69,7 @@ func decodeSeenList(list reply) []Seen {
 		if all := t.list(1); len(all) > 0 {
 			fields = lightOf(all.fields())
 		}
-		seen[i] = decodeSeen(t.number(0), fields)
+		seen[i] = decodeSeen(t.number(0), fields).by(at)
 	}
 	return seen
 }

@@ -180,7 +180,7 @@ func unwatched(t *testing.T, sp *storetest.Space) {
 func lostCall(t *testing.T, st *store.Store) step {
 	t.Helper()
 	return func() (any, error) {
-		l, err := st.Lost(t.Context(), 10)
+		l, err := st.Lost(t.Context(), 10, store.Watched{})
 		ids := []int64{}
 		for i := range l.Workers {
 			for n := range l.Workers[i].Tasks {

@@ -29,7 +29,7 @@ func (s *Store) Reindex(ctx context.Context, t *Seen, grace statemachine.Duratio
 		score = t.Due().Text()
 	}
 	worker := ""
-	if t.leased() {
+	if t.Leased() {
 		worker = t.Worker
 	}
 	k, bucket := s.keys, t.Bucket.Name()

@@ -159,7 +159,7 @@ func TestOddWorkers(t *testing.T) {
 		t.Errorf("workers %+v, error %v", all, err)
 	}
 	sp.SetClock(t, noon.Add(16*second))
-	l, err := sp.Store.Lost(t.Context(), 9)
+	l, err := sp.Store.Lost(t.Context(), 9, store.Watched{})
 	if err != nil || len(l.Workers) != len(oddNames) {
 		t.Fatalf("lost %+v, error %v", l, err)
 	}
@@ -169,7 +169,7 @@ func TestOddWorkers(t *testing.T) {
 		}
 		must(t, sp, l.Workers[i].Tasks[0].ID, statemachine.Server, statemachine.Lose)
 	}
-	if l, err = sp.Store.Lost(t.Context(), 9); err != nil || len(l.Workers) != len(oddNames) || len(l.Workers[0].Tasks) != 0 {
+	if l, err = sp.Store.Lost(t.Context(), 9, store.Watched{}); err != nil || len(l.Workers) != len(oddNames) || len(l.Workers[0].Tasks) != 0 {
 		t.Errorf("lost %+v, error %v", l, err)
 	}
 }

@@ -1,7 +1,8 @@
 package store
 
-// WithClock replaces the Lua text that defines now(), so that a test can set
-// the time. The text may use KEYS[1], the key of meta.
+// WithClock replaces the Lua text that defines time(), which is TIME of Redis, so
+// that a test can set it: seconds and microseconds. The text may use KEYS[1], the
+// key of meta.
 func WithClock(lua string) Option {
 	return func(o *options) { o.clock = lua }
 }

@@ -161,7 +161,7 @@ func (w *twins) leave(rt *rapid.T) {
 
 // lost is a server's verdict. The tasks are taken back by other steps, or not.
 func (w *twins) lost(rt *rapid.T) {
-	got, err := w.sp.Store.Lost(w.t.Context(), 100)
+	got, err := w.sp.Store.Lost(w.t.Context(), 100, store.Watched{})
 	if err != nil {
 		rt.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func TestUnreadableLease(t *testing.T) {
 			}
 			for n, after := range []statemachine.Duration{want - second, want + second} {
 				sp.SetClock(t, noon.Add(after))
-				if l, err := sp.Store.Lost(t.Context(), 9); err != nil || len(l.Workers) != n {
+				if l, err := sp.Store.Lost(t.Context(), 9, store.Watched{}); err != nil || len(l.Workers) != n {
 					t.Errorf("lost after %s: %+v, error %v", after.Text(), l, err)
 				}
 			}

@@ -69,7 +69,7 @@ func meet(t *testing.T, sp *storetest.Space, w store.Session, r rival) (won, los
 	})
 	end.Go(func() {
 		start.Wait()
-		l, err := sp.Store.Lost(t.Context(), 10)
+		l, err := sp.Store.Lost(t.Context(), 10, store.Watched{})
 		if err != nil {
 			t.Error(err)
 		}
@@ -190,7 +190,7 @@ func meetSuccessor(t *testing.T, sp *storetest.Space, next store.Registration, a
 	}
 	judge := func() {
 		start.Wait()
-		l, err := sp.Store.Lost(t.Context(), 10)
+		l, err := sp.Store.Lost(t.Context(), 10, store.Watched{})
 		for i := range l.Workers {
 			byServer += loseAll(t, sp, l.Workers[i].Tasks, err)
 		}

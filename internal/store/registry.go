@@ -110,7 +110,7 @@ func (r *Registration) registered(answer reply) (Registered, error) {
 		holder := decodeWorker(r.Name, answer.time(2), answer.list(4))
 		return reg, &NameTakenError{Holder: holder, Silent: reg.Now.Sub(answer.time(2)), Lease: answer.duration(3)}
 	default:
-		reg.Former = decodeSeenList(answer.list(2))
+		reg.Former = decodeSeenList(answer.list(2), clock{now: reg.Now})
 		return reg, nil
 	}
 }
@@ -135,13 +135,16 @@ func (s *Store) Renew(ctx context.Context, w Session, h Heartbeat) (Renewal, err
 		return Renewal{}, leaseLost("renew", w.Name, w.Incarnation)
 	}
 	r := asReply(v)
-	renewal := Renewal{Now: r.time(0), Lease: r.duration(1), Order: WorkerOrder(r.text(2))}
+	renewal := Renewal{Now: r.time(0), Redis: clockOf(r, 0, 6).Redis(), Lease: r.duration(1), Order: WorkerOrder(r.text(2))}
 	for i := range r.list(3) {
 		f := r.list(3).list(i)
 		renewal.Followed = append(renewal.Followed, Followed{ID: f.number(0), Since: f.time(1)})
 	}
 	for i := range r.list(4) {
 		renewal.Stops = append(renewal.Stops, r.list(4).number(i))
+	}
+	for i := range r.list(5) {
+		renewal.Overdue = append(renewal.Overdue, r.list(5).number(i))
 	}
 	return renewal, nil
 }

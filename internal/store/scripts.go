@@ -17,8 +17,8 @@ import (
 //go:embed scripts
 var scriptFiles embed.FS
 
-// clockScript is the file that defines now().
-const clockScript = "scripts/lib/now.lua"
+// clockScript is the file that defines time(), from which lib/now.lua makes now().
+const clockScript = "scripts/lib/time.lua"
 
 // Libraries that several scripts begin with.
 const (
@@ -131,7 +131,7 @@ const relief = "redis.call('HDEL', KEYS[1], '')\n"
 func scriptText(clock, name string) string {
 	info := scriptList[name]
 	var text strings.Builder
-	text.WriteString(clock + "\n")
+	text.WriteString(clock + "\n" + readScript("scripts/lib/now.lua"))
 	if !info.bare {
 		text.WriteString(readScript("scripts/lib/history.lua"))
 	}
@@ -145,7 +145,7 @@ func scriptText(clock, name string) string {
 	if info.bare {
 		return text.String() + body
 	}
-	return text.String() + "local function script()\n" + body + "end\nreturn sealed(script, " + strconv.FormatBool(info.flushes) + ")\n"
+	return text.String() + "local function script()\n" + body + "end\nreturn sealed(script, " + strconv.FormatBool(info.flushes) + ", " + strconv.FormatBool(info.writes) + ")\n"
 }
 
 // readScript panics on a missing file, which only a broken build can have.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -43,4 +44,20 @@ func (s *Store) AskStop(ctx context.Context, orders ...Order) ([]Outcome, error)
 		out[i] = moveOutcome(orders[i].ID, r.number(i))
 	}
 	return out, nil
+}
+
+// TellOverdue tells the workers of rounds that their time is over, which they find in
+// [Renewal].Overdue. It changes no task. Told again, a worker hears it again.
+func (s *Store) TellOverdue(ctx context.Context, rounds ...*Seen) error {
+	for part := range slices.Chunk(rounds, MaxMoves) {
+		keys, args := []string{s.keys.meta()}, []any{len(part), s.keys.stop(""), s.keys.callPrefix()}
+		for _, t := range part {
+			keys = append(keys, s.keys.task(t.ID))
+			args = append(args, t.ID, string(t.State), t.Round, t.Rev, "d", 0, 0)
+		}
+		if _, err := s.run(ctx, "stop", keys, args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }

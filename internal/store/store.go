@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/internal/config"
-	"github.com/tdf-go/tdf/statemachine"
 )
 
 // Store is one namespace in one Redis. It is safe for use by many goroutines.
@@ -91,15 +90,6 @@ func notClosed(err error) error {
 		return nil
 	}
 	return err
-}
-
-// Now returns the time of Redis, the only clock of TDF.
-func (s *Store) Now(ctx context.Context) (statemachine.Time, error) {
-	t, err := s.rdb.Time(ctx).Result()
-	if err != nil {
-		return 0, s.failed("time", err)
-	}
-	return statemachine.Time(t.UnixMicro()), nil
 }
 
 // failed wraps what go-redis returned. Errors of the connection match

@@ -107,7 +107,10 @@ type Renewal struct {
 	Followed []Followed
 	// Stops are tasks of this worker that are to be stopped (see [Store.AskStop]).
 	Stops []int64
-	Now   statemachine.Time
+	// Overdue are those whose time is over, for servers (see [Store.TellOverdue]), at
+	// the time Redis by TIME.
+	Overdue    []int64
+	Now, Redis statemachine.Time
 }
 
 // Followed is a task whose output somebody reads. Since is when the last of its
@@ -136,6 +139,9 @@ type Lost struct {
 	// Next is when the next lease ends, or Never.
 	Next statemachine.Time
 	Now  statemachine.Time
+	// Longest is the longest lease of a worker that is silent for whom the caller has
+	// not watched long enough, 0 if there is none.
+	Longest statemachine.Duration
 }
 
 // WorkerInfo is a worker as the registry knows it.

@@ -31,17 +31,13 @@ type Space struct {
 	Raw *redis.Client
 }
 
-// clockScript is now() with a time that a test may set in meta.
+// clockScript is TIME with one that a test may set in meta.
 const clockScript = `
-local function now()
-  local us = redis.call('HGET', KEYS[1], 'test_clock')
-  if not us then
-    local t = redis.call('TIME')
-    return string.format('%d.%06d', tonumber(t[1]), tonumber(t[2])), tonumber(t[1])
-  end
-  us = tonumber(us)
-  local s = math.floor(us / 1000000)
-  return string.format('%d.%06d', s, us - s * 1000000), s
+local function time()
+  local us = tonumber(redis.call('HGET', KEYS[1], 'test_clock') or '')
+  if us then return math.floor(us / 1000000), us % 1000000 end
+  local t = redis.call('TIME')
+  return tonumber(t[1]), tonumber(t[2])
 end
 `
 
@@ -98,8 +94,17 @@ func (sp *Space) Dial(tb testing.TB, opts ...store.Option) *store.Store {
 // Key is the name of a key of the namespace.
 func (sp *Space) Key(name string) string { return sp.Namespace + ":" + name }
 
-// SetClock sets the time that scripts see; only those of this namespace.
+// SetClock sets the time of the namespace, also back: it knows of no other any more.
 func (sp *Space) SetClock(tb testing.TB, at statemachine.Time) {
+	tb.Helper()
+	if err := sp.Raw.HDel(tb.Context(), sp.Key("meta"), "clock").Err(); err != nil {
+		tb.Fatal(err)
+	}
+	sp.StepClock(tb, at)
+}
+
+// StepClock sets the TIME of Redis that the scripts of this namespace see.
+func (sp *Space) StepClock(tb testing.TB, at statemachine.Time) {
 	tb.Helper()
 	if err := sp.Raw.HSet(tb.Context(), sp.Key("meta"), "test_clock", int64(at)).Err(); err != nil {
 		tb.Fatal(err)

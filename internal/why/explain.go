@@ -6,7 +6,9 @@ import "github.com/tdf-go/tdf/statemachine"
 // comes first, for the worker that is nearest to taking it: once everything that
 // its reasons propose is done, a claim takes the task. Without a reason that
 // blocks, the next claim of some worker takes it now.
-func Explain(s Situation) Explanation {
+func Explain(s Situation) Explanation { return append(s.explain(), s.stepped()...) }
+
+func (s *Situation) explain() Explanation {
 	switch t := &s.Task; t.State {
 	case statemachine.Open:
 		return s.open()

@@ -23,6 +23,25 @@ func (s *Situation) open() Explanation {
 	return append(reasons, s.hindered()...)
 }
 
+// recent is for how long a step of the clock of Redis is named.
+const recent = 3600 * statemachine.Second
+
+// stepped names a step of the clock of Redis, of which people may wonder at the times.
+func (s *Situation) stepped() Explanation {
+	if s.Stepped == 0 || s.Now.Sub(s.Stepped) > recent && s.Ahead < statemachine.Second {
+		return nil
+	}
+	way := "forward"
+	if s.StepBy < 0 {
+		way = "back"
+	}
+	text := fmt.Sprintf("the clock of Redis stepped %s by %s, %s ago", way, span(max(s.StepBy, -s.StepBy)), span(s.Now.Sub(s.Stepped)))
+	if s.Ahead > 0 {
+		text += fmt.Sprintf("; stamps are %s ahead of it, start_after and end_before mean what it shows", span(s.Ahead))
+	}
+	return Explanation{{Kind: KindClock, Text: text}}
+}
+
 // timely finds why the task could not even be claimed if every worker were free.
 func (s *Situation) timely() Explanation {
 	var found Explanation
@@ -37,17 +56,17 @@ func (s *Situation) timely() Explanation {
 	wait := func(until statemachine.Time) Remedy {
 		return Remedy{Object: ObjectTime, Attribute: AttrNow, Value: until.Text()}
 	}
-	if t.StartAfter > s.Now {
-		add(KindStart, wait(t.StartAfter), "not due until %s, in %s", moment(t.StartAfter), span(t.StartAfter.Sub(s.Now)))
+	if redis := s.redis(); t.StartAfter > redis {
+		add(KindStart, wait(t.StartAfter), "not due until %s, in %s", moment(t.StartAfter), span(t.StartAfter.Sub(redis)))
 	}
 	if t.NotBefore > s.Now {
 		add(KindBackoff, wait(t.NotBefore), "rests until %s, in %s%s", moment(t.NotBefore), span(t.NotBefore.Sub(s.Now)), s.lastEnd())
 	}
-	if s.At() > t.EndBefore {
+	if s.At().Add(-s.Ahead) > t.EndBefore {
 		change := Remedy{Object: ObjectTask, Name: s.name(), Attribute: AttrEndBefore, Value: statemachine.Never.Text()}
-		if s.Now > t.EndBefore {
+		if redis := s.redis(); redis > t.EndBefore {
 			add(KindLate, change, "its end_before was %s, %s ago: a server will end it as expired",
-				moment(t.EndBefore), span(s.Now.Sub(t.EndBefore)))
+				moment(t.EndBefore), span(redis.Sub(t.EndBefore)))
 		} else {
 			add(KindLate, change, "its end_before is %s, before it may start: it will expire", moment(t.EndBefore))
 		}

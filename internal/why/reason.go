@@ -37,6 +37,7 @@ const (
 	KindKept      Kind = "kept"       // the resource is kept for a task before it
 	KindLine      Kind = "line"       // tasks are before it
 	KindOther     Kind = "other"      // what another worker that fits lacks
+	KindClock     Kind = "clock"      // the clock of Redis has stepped
 )
 
 // The kinds of reasons for tasks that have been claimed, and for queues.

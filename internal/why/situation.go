@@ -9,9 +9,14 @@ import (
 
 // Situation is a task, or a queue, and what is around it at one moment.
 type Situation struct {
-	// Now is the moment on Redis' clock.
-	Now  statemachine.Time
-	Task Task
+	// Now is the moment by the time of the namespace, which is ahead of TIME of
+	// Redis by Ahead: start_after and end_before mean that.
+	Now   statemachine.Time
+	Ahead statemachine.Duration
+	// Stepped is when TIME has stepped last, and StepBy how far; 0 for never.
+	Stepped statemachine.Time
+	StepBy  statemachine.Duration
+	Task    Task
 	// Queues, Nodes and Workers are all there are. A queue or a node that is not
 	// among them has no attributes, and nothing runs there.
 	Queues  []Queue
@@ -148,12 +153,23 @@ type Waiting struct {
 
 // At is the moment at which the task may be claimed at the earliest: now, or
 // when it becomes due.
-func (s *Situation) At() statemachine.Time { return max(s.Now, s.Task.Due()) }
+func (s *Situation) At() statemachine.Time { return max(s.Now, s.due()) }
+
+// due is the moment from which the task may be claimed, by the time of the namespace.
+func (s *Situation) due() statemachine.Time {
+	if s.Task.StartAfter > s.redis() {
+		return max(s.Task.StartAfter.Add(s.Ahead), s.Task.NotBefore)
+	}
+	return s.Task.Due()
+}
+
+// redis is TIME of Redis now.
+func (s *Situation) redis() statemachine.Time { return s.Now.Add(-s.Ahead) }
 
 // InLine is where the task stands, or will stand at [Situation.At], in the line of
 // its bucket: from when on it counts as waiting.
 func (s *Situation) InLine() Waiting {
-	due := max(s.Task.Due(), s.Task.Since)
+	due := max(s.due(), s.Task.Since)
 	if s.Task.State != statemachine.Open {
 		due = s.At()
 	}

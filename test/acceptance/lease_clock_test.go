@@ -1,13 +1,18 @@
 package acceptance
 
 import (
-	"os/exec"
-	"path/filepath"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 
@@ -16,15 +21,12 @@ import (
 // Times of tasks, timeouts, leases and losses are the same.
 func TestClocks(t *testing.T) {
 	t.Parallel()
-	for name, shift := range map[string]string{"an hour late": "3600", "an hour early": "-3600"} {
+	for name, shift := range map[string]time.Duration{"an hour late": time.Hour, "an hour early": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			library := filepath.Join(t.TempDir(), "clockshift.so")
-			cc := exec.Command("cc", "-shared", "-fPIC", "-o", library, filepath.Join("testdata", "clockshift.c"))
-			if out, err := cc.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %v\n%s", cc.Args, err, out)
-			}
-			w := worldOn(t, storetest.On(t, redistest.Start(t, redistest.WithEnv("LD_PRELOAD="+library, "CLOCK_SHIFT="+shift))))
+			clock := redistest.NewClock(t)
+			clock.Set(t, shift)
+			w := worldOn(t, storetest.On(t, redistest.Start(t, redistest.WithClock(clock))))
 			if off := time.Until(at(w.redisNow(t))).Abs(); off < 59*time.Minute || off > 61*time.Minute {
 				t.Fatalf("the clock of Redis is off by %v, want an hour", off)
 			}
@@ -73,4 +75,115 @@ func (w *world) leasesHold(t *testing.T) {
 	at := w.kill(t, dies)
 	w.allBack(t, []int64{id}, at, shortLease+2*sm.Second)
 	w.finishElsewhere(t, []int64{id}, l)
+}
+
+// The clock of Redis steps under a whole site, by itself or because a replica takes over
+// whose host has another one: by half a minute or an hour back, or an hour forward and
+// back. What waits is run at once, what runs goes on though its timeout seems to be over,
+// no living worker is lost and a dead one is, and no two rounds of a task overlap.
+func TestClockSteps(t *testing.T) {
+	t.Parallel()
+	for name, steps := range map[string][]time.Duration{
+		"half a minute back": {-30 * time.Second}, "an hour back": {-time.Hour}, "an hour forward and back": {time.Hour, 0},
+	} {
+		for how, replica := range map[string]bool{"set": false, "failover": true} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				s := newStepping(t)
+				s.run(t, steps, replica)
+			})
+		}
+	}
+}
+
+// stepping is a site on a Redis whose clock steps.
+type stepping struct {
+	*world
+	clock *redistest.Clock
+}
+
+func newStepping(t *testing.T) *stepping {
+	t.Helper()
+	clock := redistest.NewClock(t)
+	srv := redistest.Start(t, redistest.WithClock(clock), redistest.WithConfig("repl-diskless-sync-delay", "0"))
+	host, port, err := net.SplitHostPort(srv.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sp := &storetest.Space{Server: srv, Namespace: redistest.Namespace(t), Where: storetest.Where(srv)}
+	sp.Where.Host = host
+	if sp.Where.Port, err = strconv.Atoi(port); err != nil {
+		t.Fatal(err)
+	}
+	sp.Store = sp.Dial(t)
+	sp.Raw = redis.NewClient(&redis.Options{Addr: srv.Addr(), Protocol: 2, DisableIdentity: true})
+	t.Cleanup(func() { _ = sp.Raw.Close() })
+	return &stepping{worldOn(t, sp), clock}
+}
+
+// fail makes a replica take the place of Redis, whose clock shows another time.
+func (s *stepping) fail(t *testing.T, off time.Duration) {
+	t.Helper()
+	s.clock = redistest.NewClock(t)
+	s.clock.Set(t, off)
+	replica := redistest.Start(t, redistest.WithClock(s.clock))
+	replica.Do(t, "REPLICAOF", s.Where.Host, strconv.Itoa(s.Where.Port))
+	wait.Eventually(t, patience, func() bool {
+		return strings.Contains(fmt.Sprint(replica.Do(t, "INFO", "replication")), "master_link_status:up")
+	}, "the replica does not follow")
+	s.Server.Do(t, "CLIENT", "PAUSE", "600000", "WRITE") // nothing is lost
+	info := fmt.Sprint(s.Server.Do(t, "INFO", "replication"))
+	_, offset, _ := strings.Cut(info, "master_repl_offset:")
+	offset, _, _ = strings.Cut(offset, "\r")
+	wait.Eventually(t, patience, func() bool {
+		_, got, _ := strings.Cut(fmt.Sprint(replica.Do(t, "INFO", "replication")), "slave_repl_offset:")
+		got, _, _ = strings.Cut(got, "\r")
+		return len(got) > len(offset) || len(got) == len(offset) && got >= offset
+	}, "the replica does not have it all")
+	s.Server.Kill(t)
+	replica.Do(t, "REPLICAOF", "NO", "ONE")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", s.Server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	redistest.NewProxyOn(t, listener, "tcp", replica.Addr())
+}
+
+func (s *stepping) run(t *testing.T, steps []time.Duration, replica bool) {
+	server := s.leasing(t)
+	spec, l := s.beating(t)
+	spec.Timeout = time.Hour / 2
+	id := s.open(t, spec)[0]
+	s.worker(t, "one", "slots=1")
+	l.begun(t, 0, 1)
+	var second *daemon
+	for i, off := range steps {
+		waits := s.open(t, s.script(t, "quick", "true"), s.script(t, "slow", "sleep 5")) // two leases and a half
+		if replica && i == 0 {
+			s.fail(t, off)
+		} else {
+			s.clock.Set(t, off)
+		}
+		if second == nil {
+			second = s.worker(t, "dies", "slots=1")
+		}
+		for _, waiting := range waits {
+			s.archived(t, waiting, sm.Succeeded)
+		}
+		checkFields(t, s.await(t, id, sm.Running), map[string]string{"round": "0", "losses": "-", "timeouts": "0"})
+	}
+	other := s.open(t, spec)[0]
+	l.begun(t, 0, 2)
+	s.worker(t, "other")
+	second.Kill(t)
+	s.reopened(t, other)
+	l.begun(t, 1, 1)
+	l.release(t)
+	s.archived(t, id, sm.Succeeded)
+	s.lostOnce(t, other, "dies", "other")
+	l.noOverlap(t)
+	if !strings.Contains(server.Log.String(), "the clock of Redis has stepped") && !replica {
+		t.Errorf("the server does not name the step:\n%s", server.Log.String())
+	}
+	s.sound(t)
 }

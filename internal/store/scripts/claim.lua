@@ -21,7 +21,8 @@
 -- Claim ids are e<epoch>-<request>.<number>.
 -- Returns -1, and nothing changes, if the session is over, also because a new epoch has begun; -2 the same, if the rules are older than those in force; else
 -- {now, more ('1' or ''), next start or '', {damaged id...}, {task...}, '1' if the list of buckets is newer,
---  {full queue...}, '1' if the node is full, {those of the full queues that have a place on this node...}};
+--  {full queue...}, '1' if the node is full, {those of the full queues that have a place on this node...},
+--  by how many microseconds now is ahead of TIME};
 -- a task is {id, claim id, claimed at, what it got, fields in the order of claimFields in claim_read.go: the first 13 if it has no others}. Sent again with
 -- the same request: the same tasks, as far as they are still held, and nothing
 -- changes but the heartbeat. An error, and nothing changes, if a key has another type.
@@ -173,7 +174,7 @@ end
 local function deadline(t)
   if t[5] == 'inf' and t[6] == 'inf' then return nil end
   local limit = t[6] ~= 'inf' and clock + tonumber(t[6]) + grace or math.huge
-  local last = t[5] ~= 'inf' and tonumber(t[5]) or math.huge
+  local last = t[5] ~= 'inf' and tonumber(moment(t[5])) or math.huge
   return string.format('%.6f', math.min(limit, last))
 end
 
@@ -252,7 +253,15 @@ end
 
 -- try claims the head of a bucket and returns whether it has; what cannot be
 -- claimed leaves the bucket, because it is claimed by a foreign client, expired,
--- or damaged.
+-- or damaged. So does what TIME, which has stepped back since, says is too early, until later puts it back.
+local early = {}
+local function later()
+  for _, e in ipairs(early) do
+    redis.call('ZADD', e[1], e[2], e[3])
+    order.next = math.min(order.next, tonumber(e[2]))
+  end
+end
+
 local function try(q, b)
   local member = order.pass(b)
   local id = string.sub(member, 2)
@@ -262,8 +271,12 @@ local function try(q, b)
     spoilt(id)
     return false
   end
-  local last = t[5] == 'inf' and math.huge or tonumber(t[5])
-  if t[1] ~= ARGV[5] or clock > last or redis.call('ZREM', KEYS[2], id) == 0 then return false end
+  if t[1] ~= ARGV[5] or t[5] ~= 'inf' and wall.truth > tonumber(t[5]) * 1000000 then return false end
+  if wall.ahead > 0 and wall.truth < tonumber(t[4]) * 1000000 then
+    early[#early + 1] = {b.ready, moment(t[4]), member}
+    return false
+  end
+  if redis.call('ZREM', KEYS[2], id) == 0 then return false end
   hold(id, t, log, q, b)
   q.fleet, q.here, room = q.fleet - 1, q.here - 1, room - 1
   q.took = true
@@ -349,10 +362,9 @@ local function rest(q)
   end
 end
 if due then
-  for _, q in ipairs(queues) do
-    order.sweep(q)
-    rest(q)
-  end
+  for _, q in ipairs(queues) do order.sweep(q) end
+  later()
+  for _, q in ipairs(queues) do rest(q) end
   if room <= 0 then nodefull = '1' end
 end
 
@@ -363,4 +375,4 @@ if #got > 0 and not again then
 end
 if beat then redis.call('ZADD', KEYS[7], stamp, ARGV[2]) end -- who claims is alive
 return {stamp, more, order.next < math.huge and string.format('%.6f', order.next) or '', damaged, got,
-  (meta[3] or '0') ~= ARGV[14] and '1' or '', full, nodefull, elsewhere}
+  (meta[3] or '0') ~= ARGV[14] and '1' or '', full, nodefull, elsewhere, wall.ahead}

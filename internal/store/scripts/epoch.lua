@@ -7,7 +7,8 @@
 -- ARGV[5] channel of rules
 -- Returns {0, epoch, seq} if Redis is behind nobody, and nothing changes; else {1, epoch, seq, how many changes are gone
 -- at least, last id before, last id left out}. Sent again: the same.
-local m = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'witness', 'adopted')
+local m = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'witness', 'adopted', 'clock')
+wall.mark = m[5]
 local epoch, seq = tonumber(m[1] or '') or 1, tonumber(m[2] or '') or 0
 local seen = {e = tonumber(ARGV[1]), s = tonumber(ARGV[2]), id = tonumber(ARGV[3])}
 local we, ws, wid, gone = string.match(m[3] or '', '^(%d+) (%d+) (%d+) (%d+)$')
@@ -37,7 +38,7 @@ redis.call('SET', KEYS[2], text(to))
 if (tonumber(m[4] or '') or 0) == from then redis.call('HSET', KEYS[1], 'adopted', text(to)) end
 -- Every session is over, but what it runs may run on until it hears of that: a lease from now at the longest.
 for _, name in ipairs(redis.call('ZRANGE', KEYS[3], 0, -1)) do redis.call('ZADD', KEYS[3], stamp, name) end
-redis.call('HSET', KEYS[1], 'epoch', text(seen.e + 1), 'seq', text(math.max(seq, seen.s)))
+redis.call('HSET', KEYS[1], 'epoch', text(seen.e + 1), 'seq', text(math.max(seq, seen.s)), 'clock', noted(true))
 redis.call('HDEL', KEYS[1], 'witness')
 redis.call('DEL', KEYS[5]) -- and whoever handles tasks must ask anew
 redis.call('PUBLISH', ARGV[5], '1')

@@ -14,11 +14,12 @@ end
 if token ~= ARGV[1] then return 1 end
 local settings = {'worker_timeout', 'timeout_grace', 'events', 'quarantine'} -- workers register before a server publishes them again
 local values = redis.call('HMGET', KEYS[1], unpack(settings))
+now()
 redis.call('DEL', KEYS[1])
 for i, value in ipairs(settings) do
   if values[i] then redis.call('HSET', KEYS[1], value, values[i]) end
 end
 if past[1] or past[2] then
-  redis.call('HSET', KEYS[1], 'epoch', string.format('%d', epoch + 1), 'seq', string.format('%d', seq), 'lives', lives)
+  redis.call('HSET', KEYS[1], 'epoch', string.format('%d', epoch + 1), 'seq', string.format('%d', seq), 'lives', lives, 'clock', noted(true))
 end
 return 1

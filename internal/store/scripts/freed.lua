@@ -3,7 +3,7 @@
 --
 -- KEYS[1] meta   KEYS[2] plan:<id>   KEYS[3] its tasks to be moved   KEYS[4] draining
 -- ARGV[1] id   ARGV[2] rank to begin at   ARGV[3] most tasks   ARGV[4] task key prefix
--- Returns {now, {{id, doomed by or '', '1' if skipped, light fields...}...}}. Sent again: the same.
+-- Returns {now, {{id, doomed by or '', '1' if skipped, light fields...}...}, by how many microseconds now is ahead of TIME}. Sent again: the same.
 local stamp = now()
 local state = redis.call('HGET', KEYS[2], 'state')
 local ids = state == 'ready' and redis.call('ZRANGE', KEYS[3], ARGV[2], ARGV[2] + ARGV[3] - 1) or {}
@@ -18,4 +18,4 @@ for i, id in ipairs(ids) do
     tasks[#tasks + 1] = {id, t[1] or '', t[2] or '', unpack(light(key, true))}
   end
 end
-return {stamp, tasks}
+return {stamp, tasks, wall.ahead}

@@ -4,7 +4,7 @@
 -- KEYS[1] meta   KEYS[2] due   KEYS[3..] one set a state
 -- ARGV[1] task key prefix   ARGV[2] number of states, followed by their names   then the ids
 -- Returns {now, {{id, names of the sets that list it, score in due or '', a field that an open task lacks or '',
--- light fields...}...}}.
+-- light fields...}...}, by how many microseconds now is ahead of TIME}.
 local needed = {'program', 'source', 'input', 'fails', 'timeouts'} -- without which claim.lua gives a task to nobody
 local function lacks(key)
   for i, value in ipairs(redis.call('HMGET', key, unpack(needed))) do
@@ -26,4 +26,4 @@ for i = 3 + nstates, #ARGV do
     fields[1] == 'open' and lacks(key) or '', unpack(fields)}
 end
 local stamp = now()
-return {stamp, tasks}
+return {stamp, tasks, wall.ahead}

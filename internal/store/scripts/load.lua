@@ -2,7 +2,7 @@
 --
 -- KEYS[1] meta   KEYS[2] sorted set of ids
 -- ARGV[1] task key prefix   ARGV[2] 'due' (scores up to now) or 'rank'   ARGV[3] offset   ARGV[4] limit
--- Returns {now, score of the first entry beyond now or '', {{id, light fields...}...}}; in the place of the light fields
+-- Returns {now, score of the first entry beyond now or '', {{id, light fields...}...}, by how many microseconds now is ahead of TIME}; in the place of the light fields
 -- {fields and values...} of a small task: to read all of it takes less than to search for each field.
 local stamp = now()
 local ids
@@ -27,4 +27,4 @@ for i, id in ipairs(ids) do
   end
 end
 local later = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. stamp, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-return {stamp, later[2] or '', tasks}
+return {stamp, later[2] or '', tasks, wall.ahead}

@@ -315,7 +315,7 @@ for i, m in ipairs(moves) do
   local code, t, rev = check(key, m)
   if code == 1 then
     write(key, m, t, rev)
-    index(m, math.max(tonumber(t[8]) or 0, tonumber(t[9]) or 0, tonumber(m.rest) or 0))
+    index(m, math.max(tonumber(moment(t[8] or '0')) or 0, tonumber(t[9]) or 0, tonumber(m.rest) or 0))
     learn(m, key, t[12], t[13])
     tally(m, t[11])
     if t[14] then plan(key, m, t[14]) end

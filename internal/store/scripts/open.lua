@@ -147,12 +147,12 @@ local function write(t, text)
   redis.call('HSET', ARGV[1] .. text, unpack(v))
   happened(text, '0', '', state, 'create', 'manager', '')
   redis.call('ZADD', t.held and KEYS[8] or KEYS[4], t.held and stamp or t.start, text)
-  if t.deadline ~= '' then redis.call('ZADD', KEYS[5], t.deadline, text) end
+  if t.deadline ~= '' then redis.call('ZADD', KEYS[5], moment(t.deadline), text) end
   if not t.held then
-    local start, bucket, member = tonumber(t.start), KEYS[8 + 2 * t.bucket], string.char(96 + #text) .. text
-    redis.call('ZADD', bucket, start > 0 and t.start or stamp, member)
+    local start, bucket, member = tonumber(t.start) > 0 and moment(t.start) or stamp, KEYS[8 + 2 * t.bucket], string.char(96 + #text) .. text
+    redis.call('ZADD', bucket, start, member)
     -- Who waits must learn of a start that is sooner than all he knows.
-    if start <= tonumber(stamp) or redis.call('ZRANGE', bucket, 0, 0)[1] == member then ready[t.bucket] = true end
+    if tonumber(start) <= tonumber(stamp) or redis.call('ZRANGE', bucket, 0, 0)[1] == member then ready[t.bucket] = true end
   end
   if t.how == 'retry' then
     redis.call('HSET', KEYS[firstkey + t.key], 'retried_by', text, 'rev', string.format('%d', t.rev))

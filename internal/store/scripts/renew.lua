@@ -4,7 +4,7 @@
 -- KEYS[1] meta   KEYS[2] worker:<name>   KEYS[3] lease   KEYS[4] held:<name>   KEYS[5] follow   KEYS[6] stop:<name>
 -- ARGV[1] name   ARGV[2] incarnation   ARGV[3] default lease   ARGV[4], ARGV[5] states in which a session is over
 -- ARGV[6] state   ARGV[7] reason   ARGV[8] busy   ARGV[9] stuck   ARGV[10] queues, as JSON
--- Returns {now, lease, order, {{followed id, since}...}, {id to stop...}}, or -1, and nothing changes, if the session is over. Sent
+-- Returns {now, lease, order, {{followed id, since}...}, {id to stop...}, {id whose time is over...}, by how many microseconds now is ahead of TIME}, or -1, and nothing changes, if the session is over. Sent
 -- again: the same.
 local doc = redis.call('HMGET', KEYS[2], 'incarnation', 'state', 'pid', 'order', 'epoch')
 if doc[1] ~= ARGV[2] or doc[2] == ARGV[4] or doc[2] == ARGV[5] or (tonumber(doc[5] or '') or 1) ~= epoch then return -1 end
@@ -22,9 +22,11 @@ for i = 1, #follow, 2 do
   end
 end
 
-local stops = {}
-for _, id in ipairs(redis.call('SMEMBERS', KEYS[6])) do
-  if redis.call('SISMEMBER', KEYS[4], id) == 1 then stops[#stops + 1] = id end
+local stops, overdue = {}, {}
+for _, member in ipairs(redis.call('SMEMBERS', KEYS[6])) do
+  local id = string.match(member, '%d+$') or ''
+  local list = id == member and stops or overdue
+  if redis.call('SISMEMBER', KEYS[4], id) == 1 then list[#list + 1] = id end
 end
 
 local wrong = wrongtype('zset', {3})
@@ -33,4 +35,4 @@ if #over > 0 then redis.call('HDEL', KEYS[5], unpack(over)) end
 redis.call('ZADD', KEYS[3], stamp, ARGV[1])
 redis.call('HSET', KEYS[2], 'state', ARGV[6], 'reason', ARGV[7], 'busy', ARGV[8], 'stuck', ARGV[9],
   'lease', lease, 'heartbeat', heartbeat(seconds, doc[3] or '0', ARGV[10]))
-return {stamp, lease, doc[4] or '', followed, stops}
+return {stamp, lease, doc[4] or '', followed, stops, overdue, wall.ahead}

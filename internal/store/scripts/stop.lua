@@ -1,9 +1,11 @@
 -- stop marks tasks as to be stopped, each on its own, and calls who runs them.
--- Where a task is does not change. One that is marked already is called for again.
+-- Where a task is does not change. One that is marked already is called for again. One whose time is over is not
+-- marked: its worker is only told.
 --
 -- KEYS[1] meta   KEYS[2..] the tasks
 -- ARGV[1] number of tasks   ARGV[2] prefix of what workers are to stop   ARGV[3] prefix of their channels: which
--- worker it is becomes known here only   then for each: id, state, round, revision, '1' if a worker is told,
+-- worker it is becomes known here only   then for each: id, state, round, revision, '1' if a worker is told, 'd' if only that,
+--  
 --   number of lines, lines; number of field values, fields and values
 -- Returns for each: 1 marked, 2 has been done before, -2 the task has changed, -3 the hash is missing or
 -- damaged; and the time as the last element.
@@ -22,7 +24,7 @@ end
 -- tell lets the worker of a round know.
 local function tell(m, worker)
   if not m.told or not worker then return end
-  redis.pcall('SADD', ARGV[2] .. worker, m.id)
+  redis.pcall('SADD', ARGV[2] .. worker, m.overdue and 'd' .. m.id or m.id)
   redis.call('PUBLISH', ARGV[3] .. worker, '1')
 end
 
@@ -31,6 +33,10 @@ local function mark(key, m)
   if t.err or not t[1] or not t[2] then return -3 end
   local rev = tonumber(t[3]) or 0
   if t[1] ~= m.state or t[2] ~= m.round then return -2 end
+  if m.overdue then
+    tell(m, t[6])
+    return 1
+  end
   if t[4] and t[4] ~= '' then
     tell(m, t[6]) -- a client that knows no stops may have opened it again since: then its worker has not heard of it
     return 2
@@ -47,7 +53,8 @@ end
 
 local answer = {}
 for i = 1, tonumber(ARGV[1]) do
-  local m = {id = arg(), state = arg(), round = arg(), rev = tonumber(arg()), told = arg() == '1'}
+  local m = {id = arg(), state = arg(), round = arg(), rev = tonumber(arg()), told = arg()}
+  m.told, m.overdue = m.told ~= '', m.told == 'd'
   m.lines, m.fields = args(), args()
   answer[i] = mark(KEYS[1 + i], m)
 end

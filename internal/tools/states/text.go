@@ -56,7 +56,8 @@ counter is raised first and compared then, so a task with ` + "`max_fails`" + ` 
 to three times. An executed task is judged by the time of its execution, not by
 the time at which the server looks. The grace is what a server leaves to a
 worker that can stop its own overdue round; rounds without a claim id, those of
-foreign clients, have none. The only clock is that of Redis.
+foreign clients, have none. A round under a lease is left to its worker, which is
+told, until its lease is over. The only clock is that of Redis.
 
 An error is *excused* if the server finds that the node is to blame, or if the
 task is charged for its program only (` + "`charge`" + ` is ` + "`program`" + `) and the round's

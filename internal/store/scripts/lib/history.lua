@@ -3,10 +3,11 @@
 -- What is not that far has lost what was acknowledged, after a failover or a restored backup: then the script does nothing.
 -- The last key is the stream. Both are taken off, so that a script finds its own alone.
 local stream, known = table.remove(KEYS), table.remove(ARGV)
-local past = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'events', 'witness', 'lives', 'flushing')
+local past = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'events', 'witness', 'lives', 'flushing', 'clock')
 local epoch, seq, cap = tonumber(past[1] or '') or 1, tonumber(past[2] or '') or 0, tonumber(past[3] or '') or 10000
 local happening, changes = {}, 0
 local lives = past[5] or ''
+wall.mark = past[7]
 
 -- missed is how many changes are gone, at least, of those that were seen in a life: because the count is behind, because
 -- a life that came after that one began behind, or because nobody knows where those after it began: only the newest are kept.
@@ -58,7 +59,12 @@ local function write()
     end
   end
   seq = seq + changes
-  redis.call('HSET', KEYS[1], 'seq', string.format('%d', seq))
+  local mark = noted(true)
+  if mark then
+    redis.call('HSET', KEYS[1], 'seq', string.format('%d', seq), 'clock', mark)
+  else
+    redis.call('HSET', KEYS[1], 'seq', string.format('%d', seq))
+  end
 end
 
 -- flushed reports whether the namespace is being flushed: what is written now would be deleted in part.
@@ -68,8 +74,9 @@ local function flushed()
 end
 
 -- sealed calls a script, and answers {epoch, seq, who is ahead or '', this life, answer}; or
--- {'behind', epoch, seq}, or {'flushing'}, and nothing changes. A script that flushes passes meanwhile.
-local function sealed(script, flushes)
+-- {'behind', epoch, seq}, or {'flushing'}, and nothing changes. A script that flushes passes meanwhile. One that writes keeps the clock
+-- fresh even if it changes nothing that counts.
+local function sealed(script, flushes, writes)
   if past[6] and not flushes and flushed() then return {'flushing'} end
   local e, s, id, life = string.match(known, '^(%d+) (%d+) (%d+) ?(%S*)$')
   e, s = tonumber(e), tonumber(s)
@@ -77,6 +84,10 @@ local function sealed(script, flushes)
   if epoch < e or epoch == e and gone > 0 then return refused(e, s, tonumber(id), gone) end
   local answer = script()
   if type(answer) == 'table' and answer.err then return answer end
-  if changes > 0 then write() end
+  if changes > 0 then
+    write()
+  elseif writes and noted() then
+    redis.pcall('HSET', KEYS[1], 'clock', noted())
+  end
   return {epoch, seq, past[4] or '', string.match(lives, '(%w+%.%d+):%d+$') or '', answer}
 end

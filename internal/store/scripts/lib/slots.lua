@@ -44,6 +44,7 @@ local function holders(p)
     local ofqueue, ofnode, ofboth = counts(p, queue, node)
     from(p[1] .. worker, id)
     from(p[6] .. worker, id)
+    from(p[6] .. worker, 'd' .. id)
     from(ofqueue, id)
     if node ~= '' then
       from(ofnode, id)

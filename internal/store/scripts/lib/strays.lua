@@ -11,16 +11,17 @@ local sorted = kind ~= 'held' and kind ~= 'stop'
 
 -- idof is the id that a member stands for, or nil.
 local function idof(member)
+  if kind == 'stop' then return string.match(member, '^d?([1-9]%d*)$') end
   if kind ~= 'ready' then return string.match(member, '^[1-9]%d*$') end
   local id = string.match(member, '^%l([1-9]%d*)$')
   return id and member == string.char(96 + #id) .. id and id or nil
 end
 
-local function runs(t, key)
+local function runs(t, key, member)
   if t[1] ~= running or not t[2] then return false end
   local r = redis.call('HMGET', key, t[2] .. ':worker', t[2] .. ':incarnation')
   if r[1] ~= ARGV[3] then return false end
-  return kind == 'held' and r[2] or kind == 'stop' and t[8] and t[8] ~= ''
+  return kind == 'held' and r[2] or kind == 'stop' and (string.sub(member, 1, 1) == 'd' or t[8] and t[8] ~= '')
 end
 
 -- waits says whether the task waits in this bucket.
@@ -43,7 +44,7 @@ local function belongs(member)
   if kind == 'due' then return lasting[t[1]] end
   if kind == 'ready' then return waits(t) end
   if kind == 'archived' then return t[1] == 'archived' and t[9] == ARGV[3] end
-  return runs(t, key)
+  return runs(t, key, member)
 end
 
 local function strays(take)

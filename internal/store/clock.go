@@ -1,0 +1,125 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/internal/timing"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// clock is the time of the namespace at the moment of a reading, and by how much it
+// was ahead of TIME of Redis. See scripts/lib/now.lua, which has the rule.
+type clock struct {
+	now   statemachine.Time
+	ahead statemachine.Duration
+}
+
+// slew is how long the offset takes to shrink by one, as in scripts/lib/now.lua.
+const slew = 20
+
+// clockOf reads the time and the offset of an answer, in microseconds, from these places.
+func clockOf(r reply, now, ahead int) clock {
+	return clock{now: r.time(now), ahead: statemachine.Duration(r.number(ahead))}
+}
+
+// Redis is TIME of Redis at the moment of the reading: what start_after and
+// end_before mean.
+func (c clock) Redis() statemachine.Time { return c.now.Add(-c.ahead) }
+
+// moment is when TIME of Redis will be at, by the time of the namespace, as long as
+// it does not step.
+func (c clock) moment(at statemachine.Time) statemachine.Time {
+	left := max(0, at.Sub(c.Redis()))
+	return at.Add(max(0, c.ahead-left/slew))
+}
+
+// by is the task with all moments by the time of the namespace.
+func (t Seen) by(c clock) Seen {
+	if c.ahead > 0 {
+		t.StartAfter, t.EndBefore = c.moment(t.StartAfter), c.moment(t.EndBefore)
+	}
+	return t
+}
+
+// RedisTime returns TIME of Redis, which start_after and end_before are compared with.
+func (s *Store) RedisTime(ctx context.Context) (statemachine.Time, error) {
+	c, err := s.clock(ctx)
+	return c.Redis(), err
+}
+
+// Now returns the time of the namespace, the only clock of TDF: TIME of Redis, but
+// that it never goes back.
+func (s *Store) Now(ctx context.Context) (statemachine.Time, error) {
+	c, err := s.clock(ctx)
+	return c.now, err
+}
+
+func (s *Store) clock(ctx context.Context) (clock, error) {
+	var at *redis.TimeCmd
+	var mark *redis.StringCmd
+	err := s.pipelined(ctx, "time", func(p redis.Pipeliner) {
+		at, mark = p.Time(ctx), p.HGet(ctx, s.keys.meta(), "clock")
+	})
+	if err != nil {
+		return clock{}, err
+	}
+	now := statemachine.Time(at.Val().UnixMicro())
+	ahead := offset(mark.Val(), now)
+	return clock{now: now.Add(ahead), ahead: ahead}, nil
+}
+
+// offset is by how much the time of the namespace is ahead when TIME of Redis is now.
+func offset(mark string, now statemachine.Time) statemachine.Duration {
+	var last statemachine.Time
+	var ahead statemachine.Duration
+	if n, _ := fmt.Sscanf(mark, "%d %d", &last, &ahead); n != 2 {
+		return 0
+	}
+	if now < last {
+		return ahead + last.Sub(now)
+	}
+	return max(0, ahead-now.Sub(last)/slew)
+}
+
+// Step is a step of the clock of Redis that a server has noticed.
+type Step struct {
+	// At is when, by the time of the namespace; 0 for never.
+	At statemachine.Time
+	// By is how far, negative for back.
+	By time.Duration
+	// Ahead is by how much the time of the namespace is ahead of TIME now.
+	Ahead time.Duration
+}
+
+// NoteStep keeps a step for who asks.
+func (s *Store) NoteStep(ctx context.Context, at statemachine.Time, by time.Duration) error {
+	text := at.Text() + " " + timing.FromStd(by).Text()
+	if err := s.rdb.HSet(ctx, s.keys.meta(), "clock_step", text).Err(); err != nil {
+		return s.failed("note step", err)
+	}
+	return nil
+}
+
+// LastStep is the last one that was noted.
+func (s *Store) LastStep(ctx context.Context) (Step, error) {
+	c, err := s.clock(ctx)
+	if err != nil {
+		return Step{}, err
+	}
+	text, err := s.rdb.HGet(ctx, s.keys.meta(), "clock_step").Result()
+	if err != nil && !isNil(err) {
+		return Step{}, s.failed("step", err)
+	}
+	step := Step{Ahead: timing.ToStd(c.ahead)}
+	var at string
+	var by float64
+	if n, _ := fmt.Sscanf(text, "%s %f", &at, &by); n == 2 {
+		step.By = time.Duration(by * float64(time.Second))
+		step.At, _ = statemachine.ParseTime(at) // what is no time was never
+	}
+	return step, nil
+}
