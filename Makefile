@@ -40,7 +40,7 @@ test-long: ## the tests that explore, kill at random or measure for long, and th
 	@scripts/setup-test.sh
 	@cd bench/peers && go test -race ./...
 	@scripts/bench-once.sh
-	@TDF_TEST_UNRACED='$(UNRACED)' TDF_TEST_EVENTS=bin/test-long-events.json scripts/test.sh -run '^TestLong' $(LONG)
+	@TDF_TEST_UNRACED='$(UNRACED)' TDF_TEST_TIMEOUT=20m TDF_TEST_EVENTS=bin/test-long-events.json scripts/test.sh -run '^TestLong' $(LONG)
 
 .PHONY: test-busy
 test-busy: ## the tests beside busy loops, to find those that are wrong: make test-busy RUNS=10 PACKAGES=./worker
