@@ -43,7 +43,7 @@ func TestTimeout(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	pid := filepath.Join(t.TempDir(), "pid")
-	id := s.open(t, s.script(t, "p", sleeper), input(pid), limits("2", "0"))
+	id := s.open(t, s.script(t, "p", sleeper), input(pid), limits("3", "0"))
 	w := s.start(t)
 	group := awaitFile(t, pid)
 	task := s.await(t, id, sm.TimedOut)
@@ -54,10 +54,10 @@ func TestTimeout(t *testing.T) {
 	})
 	w.log.await(t, "task 1 was terminated (timeout)")
 	end, err := sm.ParseTime(task.Fields["0:timed_out"])
-	if took := end.Sub(task.Current.Running); err != nil || took < 2*sm.Second {
+	if took := end.Sub(task.Current.Running); err != nil || took < 3*sm.Second {
 		t.Errorf("stopped after %s s, %v", took.Text(), err)
 	}
-	within(t, "a round with timeout = 2", task.Current.Running, end, 4500*time.Millisecond)
+	within(t, "a round with timeout = 3", task.Current.Running, end, 5500*time.Millisecond)
 }
 
 // A12: stamps and counters of a task that times out twice.
@@ -80,7 +80,7 @@ func TestTimeoutOfStubbornProgram(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	pid := filepath.Join(t.TempDir(), "pid")
-	id := s.open(t, s.script(t, "p", `trap "" TERM; `+sleeper), input(pid), limits("2", "0"))
+	id := s.open(t, s.script(t, "p", `trap "" TERM; `+sleeper), input(pid), limits("3", "0"))
 	s.start(t, func(o *Options) { o.KillGrace = 200 * time.Millisecond })
 	group := awaitFile(t, pid)
 	task := s.await(t, id, sm.TimedOut)

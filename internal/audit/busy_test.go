@@ -23,7 +23,7 @@ func serve(t *testing.T, ns string, retention ...store.Retention) (stop func()) 
 	t.Helper()
 	srv, err := server.New(server.Options{
 		Name: "server", Store: worktest.Open(t, ns), Log: zerolog.Nop(), RoundDuration: 20 * time.Millisecond,
-		RepairInterval: 50 * time.Millisecond, WorkerTimeout: time.Second, Retention: retention,
+		RepairInterval: 50 * time.Millisecond, WorkerTimeout: 15 * time.Second, Retention: retention,
 	})
 	if err != nil {
 		t.Fatal(err)
