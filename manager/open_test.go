@@ -122,6 +122,7 @@ func TestRandomStartOffset(t *testing.T) {
 	for _, spelling := range []string{"true", "True"} {
 		ns, srv := redistest.Namespace(t), redistest.Shared(t)
 		m := newManager(t, ns, WithSettings("task_defaults.add_random_start_offset="+spelling, "task_defaults.start_after=100"))
+		least, most := 101.0, 100.0
 		for _, id := range mustOpen(t, m, 20, spec()) {
 			text := srv.Do(t, "HGET", ns+":task:"+fmt.Sprint(id), "start_after")
 			field, _ := strconv.ParseFloat(fmt.Sprint(text), 64)
@@ -129,6 +130,10 @@ func TestRandomStartOffset(t *testing.T) {
 			if field < 100 || field >= 101 || field != score {
 				t.Errorf("start_after %v, score %v, want the same from 100 to 101", field, score)
 			}
+			least, most = min(least, field), max(most, field)
+		}
+		if most-least < 0.1 { // by chance once in 10^17 times
+			t.Errorf("20 tasks with the same start begin from %v to %v, want them mixed over a second", least, most)
 		}
 	}
 }

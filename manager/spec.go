@@ -37,9 +37,6 @@ const (
 // NoDelay is a Spec.RetryDelay of nothing, whatever the defaults are.
 const NoDelay time.Duration = -1
 
-// KeyLife is how long a Spec.Key is remembered, from the opening of its task on.
-const KeyLife = 7 * 24 * time.Hour
-
 // Spec defines a task to open. Zero values are replaced by the defaults of its
 // queue, or else by [task_defaults] of the configuration.
 type Spec struct {
@@ -92,8 +89,9 @@ type Spec struct {
 	// Hold is why the task begins blocked, to be released by hand (see
 	// [Manager.Release]); empty: it does not.
 	Hold string
-	// Key makes the task unique in its queue for KeyLife: opened again with the
-	// same key, there is no second task. Empty for none.
+	// Key makes the task unique in its queue for as long as [manager] key_ttl says,
+	// by default seven days: opened again with the same key, there is no second
+	// task. Empty for none.
 	Key string
 
 	// Needs are the tasks of its plan that the task waits for, at most 1000, in the order

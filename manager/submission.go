@@ -114,7 +114,7 @@ func (s *submission) prepare() (*store.Opening, error) {
 		return nil, nil //nolint:nilnil // see above
 	}
 	return s.m.store.Prepare(store.OpenRequest{
-		Key: fmt.Sprintf("%s:%d", s.key, s.sent()), Specs: s.batch, KeyTTL: KeyLife, Plan: s.plan, Life: s.life,
+		Key: fmt.Sprintf("%s:%d", s.key, s.sent()), Specs: s.batch, KeyTTL: s.m.cfg.Manager.KeyTTL, Plan: s.plan, Life: s.life,
 		Digest: s.digest(),
 	})
 }

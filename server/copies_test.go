@@ -23,10 +23,12 @@ import (
 )
 
 // keepNothing lets all archived tasks that have succeeded go at once, into a directory.
-func keepNothing(dir string) func(*Options) {
+func keepNothing(t *testing.T, dir string) func(*Options) {
+	t.Helper()
+	given := setting(t, "archive_retention=succeeded 0", "archive_dir="+dir)
 	return func(o *Options) {
-		o.Retention = []store.Retention{{Outcome: statemachine.Succeeded, Most: 0}}
-		o.ArchiveDir, o.Version = dir, "test"
+		given(o)
+		o.Version = "test"
 	}
 }
 
@@ -57,7 +59,7 @@ func TestCopies(t *testing.T) {
 	for _, id := range ids {
 		before[id] = sp.Task(t, id).Fields
 	}
-	s, _ := newServer(t, sp, keepNothing(dir))
+	s, _ := newServer(t, sp, keepNothing(t, dir))
 	r := newRetirer(s)
 	retireAll(t, r)
 	records := kept(t, sp, dir)
@@ -90,7 +92,7 @@ func TestCopiesOfLargeTasks(t *testing.T) {
 	for _, id := range archived(t, sp, 30, none) {
 		sp.Raw.HSet(t.Context(), sp.Key(fmt.Sprint("task:", id)), "0:output", strings.Repeat("x", 1<<20))
 	}
-	s, _ := newServer(t, sp, keepNothing(dir))
+	s, _ := newServer(t, sp, keepNothing(t, dir))
 	retireAll(t, newRetirer(s))
 	if s.copies.page > 25 {
 		t.Errorf("still reads %d of them at once", s.copies.page)
@@ -107,7 +109,7 @@ func TestCopyOfAnotherRevision(t *testing.T) {
 	sp := storetest.New(t)
 	dir := t.TempDir()
 	ids := archived(t, sp, 2, none)
-	s, _ := newServer(t, sp, keepNothing(dir))
+	s, _ := newServer(t, sp, keepNothing(t, dir))
 	if _, _, err := s.store.KeepIndex(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +149,7 @@ func TestNoCopyNoRemoval(t *testing.T) {
 	for _, id := range ids {
 		sp.Raw.HSet(t.Context(), sp.Key(fmt.Sprint("task:", id)), "0:output", fmt.Sprint(id, store.NewToken()))
 	}
-	s, logs := newServer(t, sp, keepNothing(dir))
+	s, logs := newServer(t, sp, keepNothing(t, dir))
 	s.copies.after = 0
 	r := newRetirer(s)
 	filler := disktest.Fill(t, dir)
@@ -187,8 +189,8 @@ func TestAnotherServerTakesOver(t *testing.T) {
 	sp.SetClock(t, noon)
 	archived(t, sp, 3, none)
 	dirs := []string{filepath.Join(t.TempDir(), "a"), t.TempDir()}
-	a, _ := newServer(t, sp, keepNothing(dirs[0]))
-	b, _ := newServer(t, sp, keepNothing(dirs[1]))
+	a, _ := newServer(t, sp, keepNothing(t, dirs[0]))
+	b, _ := newServer(t, sp, keepNothing(t, dirs[1]))
 	ra, rb := newRetirer(a), newRetirer(b)
 	if err := os.RemoveAll(dirs[0]); err != nil {
 		t.Fatal(err)
@@ -230,7 +232,7 @@ func TestCopiesByServersInTurn(t *testing.T) {
 	for range 5 {
 		total += len(archived(t, sp, 60, none))
 		ctx, cancel := context.WithCancel(t.Context())
-		s, _ := newServer(t, sp, keepNothing(dir))
+		s, _ := newServer(t, sp, keepNothing(t, dir))
 		r := newRetirer(s)
 		r.turn.By = "one" // as if the former had been silent
 		for range 2 {
@@ -240,7 +242,7 @@ func TestCopiesByServersInTurn(t *testing.T) {
 		}
 		cancel() // and its part is left, as by one that was killed
 	}
-	start(t, sp, keepNothing(dir))
+	start(t, sp, keepNothing(t, dir))
 	wait.Eventually(t, time.Minute, func() bool { return len(left(t, sp)) == 0 }, "tasks are left")
 	if n := len(kept(t, sp, dir)); n != total {
 		t.Errorf("%d of %d are in the archive", n, total)

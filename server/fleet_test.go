@@ -234,10 +234,12 @@ func quarantine(mode string) func(*Options) {
 	return func(o *Options) { o.Quarantine, o.WorkerTimeout = mode, 24*time.Hour }
 }
 
-// judging is a server that does not run and looks at the nodes in every pass.
-func judging(t *testing.T, sp *storetest.Space, mode string) (*Server, *logs) {
+// judging is a server that does not run and looks at the nodes in every pass, with
+// further settings of [server].
+func judging(t *testing.T, sp *storetest.Space, mode string, further ...string) (*Server, *logs) {
 	t.Helper()
-	s, l := newServer(t, sp, quarantine(mode))
+	long := func(o *Options) { o.WorkerTimeout = 24 * time.Hour }
+	s, l := newServer(t, sp, long, setting(t, append(further, "quarantine="+mode)...))
 	s.nodes.every = 0
 	return s, l
 }

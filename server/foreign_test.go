@@ -163,7 +163,7 @@ func TestForeignCrashBetweenSteps(t *testing.T) {
 func TestRepairWaits(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	s, _ := newServer(t, sp)
+	s, _ := newServer(t, sp, setting(t, "repair_interval=3"))
 	clock := time.Now()
 	s.suspects.now = func() time.Time { return clock }
 	k := &keeper{Server: s, awaited: map[int64]time.Time{}}
@@ -176,10 +176,10 @@ func TestRepairWaits(t *testing.T) {
 		}
 	}
 	look()
-	clock = clock.Add(4999 * time.Millisecond)
+	clock = clock.Add(2999 * time.Millisecond)
 	look()
 	if in := sp.Sets(t, 1); len(in) != 0 {
-		t.Fatalf("repaired after less than 5 s: %v", in)
+		t.Fatalf("repaired after less than 3 s: %v", in)
 	}
 	clock = clock.Add(time.Millisecond)
 	look()

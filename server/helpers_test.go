@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/tdf-go/tdf/internal/config"
 	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/internal/wait"
 	"github.com/tdf-go/tdf/statemachine"
@@ -80,6 +81,15 @@ func pass(t *testing.T, s *Server) int {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// setting makes a change of the options out of settings of [server], each key=value.
+func setting(tb testing.TB, settings ...string) func(*Options) {
+	tb.Helper()
+	for i, s := range settings {
+		settings[i] = "server." + s
+	}
+	return storetest.Setting(tb, func(c *config.File) Options { return FromConfig(c.Server) }, settings...)
 }
 
 func fast(o *Options) { o.RepairInterval = 200 * time.Millisecond }

@@ -61,7 +61,7 @@ func TestHistoryFile(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	file := filepath.Join(t.TempDir(), "new", "history")
-	kept := func(o *Options) { o.HistoryFile = file }
+	kept := setting(t, "history_file="+file)
 	back := sp.Snapshot(t)
 	sp.Open(t, storetest.Spec(), storetest.Spec())
 	first, _ := newServer(t, sp, kept)

@@ -224,10 +224,10 @@ func TestLostStuckWorkers(t *testing.T) {
 func TestLeaseIsPublished(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	launch(t, sp, leased)
+	launch(t, sp, leased, setting(t, "worker_timeout=2"))
 	published := func() bool {
 		d, err := sp.Store.Lease(context.WithoutCancel(t.Context()))
-		return err == nil && d == statemachine.Second
+		return err == nil && d == 2*statemachine.Second
 	}
 	wait.Eventually(t, 5*time.Second, published, "the lease is not published")
 	sp.Raw.HDel(t.Context(), sp.Key("meta"), "worker_timeout")

@@ -70,7 +70,7 @@ func FromConfig(c config.Server) Options {
 	return Options{
 		Retention:     retentionOption(c.ArchiveRetention),
 		ArchiveDir:    c.ArchiveDir,
-		RoundDuration: c.RoundDuration, TimeoutGrace: c.TimeoutGrace, WorkerTimeout: c.WorkerTimeout,
+		RoundDuration: c.RoundDuration, TimeoutGrace: graceOption(c.TimeoutGrace), WorkerTimeout: c.WorkerTimeout,
 		BatchSize: c.BatchSize, RepairInterval: c.RepairInterval, RepairBatch: c.RepairBatch,
 		Quarantine: c.Quarantine, QuarantineProbe: c.QuarantineProbe, HistoryFile: c.HistoryFile, Events: eventsOption(c.Events),
 	}
@@ -87,6 +87,10 @@ func retentionOption(setting []config.Retention) []store.Retention {
 	}
 	return all
 }
+
+// graceOption is the option for the setting, in which 0 means none: it is the
+// shortest that Redis can hold.
+func graceOption(setting time.Duration) time.Duration { return max(setting, time.Microsecond) }
 
 // eventsOption is the option for the setting, in which 0 means none.
 func eventsOption(setting int) int {

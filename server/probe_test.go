@@ -9,12 +9,12 @@ import (
 )
 
 // aside is a fleet whose n0 was set aside just now, with work waiting.
-func aside(t *testing.T) (*fleet, *Server, *logs) {
+func aside(t *testing.T, further ...string) (*fleet, *Server, *logs) {
 	t.Helper()
 	sp := storetest.New(t)
 	f := newFleet(t, sp, config.QuarantineOn, 3, 2)
 	openMany(t, sp, 200)
-	s, l := judging(t, sp, config.QuarantineOn)
+	s, l := judging(t, sp, config.QuarantineOn, further...)
 	f.setAside(t, s)
 	return f, s, l
 }
@@ -68,6 +68,16 @@ func TestProbe(t *testing.T) {
 		t.Errorf("the release was said %d times\n%s", n, l)
 	}
 	f.mayClaim(t, 2, "released")
+}
+
+// The first pause is the one that was set.
+func TestProbeAfterItsPause(t *testing.T) {
+	t.Parallel()
+	f, _, _ := aside(t, "quarantine_probe=600")
+	f.advance(t, 500)
+	f.mayClaim(t, 0, "500 s after it was set aside")
+	f.advance(t, 100)
+	f.mayClaim(t, 1, "600 s after it was set aside")
 }
 
 // A probe that says nothing of the node is made up for, and not counted.

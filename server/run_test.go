@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +42,7 @@ func TestRoundsAreLogged(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	asked, ticks := make(chan time.Duration), make(chan time.Time)
-	l := start(t, sp, func(o *Options) {
+	l := start(t, sp, setting(t, "round_duration=0.7"), func(o *Options) {
 		o.after = func(d time.Duration) <-chan time.Time {
 			select {
 			case asked <- d:
@@ -53,8 +52,8 @@ func TestRoundsAreLogged(t *testing.T) {
 		}
 	})
 	for range 3 {
-		if d := wait.Receive(t, 5*time.Second, asked, "no round begins"); d != 1300*time.Millisecond {
-			t.Errorf("round lasts %v, want 1.3s", d)
+		if d := wait.Receive(t, 5*time.Second, asked, "no round begins"); d != 700*time.Millisecond {
+			t.Errorf("round lasts %v, want 0.7s", d)
 		}
 		ticks <- time.Time{}
 	}
@@ -166,12 +165,22 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestFromConfig(t *testing.T) {
+// What means none as a setting means the default as an option, and still comes out as none.
+func TestSettingsOfNone(t *testing.T) {
 	t.Parallel()
-	c := config.Server{RoundDuration: 1, TimeoutGrace: 2, WorkerTimeout: 3, BatchSize: 4, RepairInterval: 5, RepairBatch: 6, Events: 7, HistoryFile: "h"}
-	want := Options{RoundDuration: 1, TimeoutGrace: 2, WorkerTimeout: 3, BatchSize: 4, RepairInterval: 5, RepairBatch: 6, Events: 7, HistoryFile: "h"}
-	if got := FromConfig(c); !reflect.DeepEqual(got, want) {
-		t.Errorf("FromConfig(%+v) = %+v", c, got)
+	sp := storetest.New(t)
+	s, _ := newServer(t, sp, setting(t, "timeout_grace=0", "events=0"))
+	sp.SetClock(t, at(0))
+	if err := keeperOf(s).publish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Timeout, s.MaxTimeouts = "2", "1" }))
+	sp.Claim(t, "w", 1)
+	sp.SetClock(t, at(2.001))
+	pass(t, s)
+	checkState(t, sp, 1, statemachine.Open)
+	if events, err := sp.Store.Events(t.Context(), "", 1); err != nil || len(events) > 0 {
+		t.Errorf("events %v, %v, want none", events, err)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
@@ -84,7 +83,7 @@ func TestSettleFailsOnceThenSucceeds(t *testing.T) {
 func TestTimeoutIsStrict(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	s, _ := newServer(t, sp, func(o *Options) { o.TimeoutGrace = 3 * time.Second })
+	s, _ := newServer(t, sp, setting(t, "timeout_grace=3"))
 	sp.SetClock(t, at(0))
 	if err := sp.Store.PublishGrace(t.Context(), 3*statemachine.Second); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,25 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
+// No script settles more tasks than a batch has.
+func TestPassesInBatches(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	s, l := newServer(t, sp, setting(t, "batch_size=2"))
+	sp.SetClock(t, at(0))
+	late := storetest.Spec(func(s *store.Spec) { s.EndBefore = at(1).Text() })
+	sp.Open(t, late, late, late, late, late)
+	sp.SetClock(t, at(2))
+	if n := pass(t, s); n != 5 {
+		t.Errorf("moved %d tasks, want 5", n)
+	}
+	for n, want := range map[int]int{2: 2, 1: 1} {
+		if got := times([]*logs{l}, fmt.Sprintf(`"tasks":%d,"state":"open","message":"processing"`, n)); got != want {
+			t.Errorf("%d batches of %d tasks, want %d\n%s", got, n, want, l)
+		}
+	}
+}
+
 // A full batch of entries in the index of deadlines that are there for nothing
 // does not hide what is due behind it.
 func TestFullBatchOfNothing(t *testing.T) {

@@ -18,7 +18,7 @@ func TestDrainFinishesWhatRuns(t *testing.T) {
 	started, release := twoFiles(t)
 	p := s.script(t, "p", waiting)
 	id := s.open(t, p, input(started+" "+release))
-	w := s.start(t, func(o *Options) { o.DrainTimeout = time.Minute })
+	w := s.start(t, setting(t, "drain_timeout=60"))
 	awaitFile(t, started)
 	w.cancel()
 	w.log.await(t, "draining")

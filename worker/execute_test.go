@@ -240,11 +240,12 @@ func TestEnvironment(t *testing.T) {
 	p := s.script(t, "p", `env; pwd; stat -c 'mode %a' "$TDF_WORKDIR"
 mkdir "$TDF_WORKDIR/d"; echo y > "$TDF_WORKDIR/d/g"; chmod 500 "$TDF_WORKDIR/d"`)
 	id := s.open(t, p, input("in put"), func(sp *store.Spec) { sp.EndBefore = "4000000000" })
-	s.start(t, func(o *Options) {
+	private := t.TempDir()
+	s.start(t, setting(t, "environment=MINE", "temp_dir="+private), func(o *Options) {
 		o.Environ = []string{
 			"PATH=" + os.Getenv("PATH"), "SECRET=1", "TDF_REDIS_PASSWORD=hush", "LD_PRELOAD=", "MINE=yes",
 		}
-		o.Environment = []string{"MINE", "TDF_*"}
+		o.Environment = append(o.Environment, "TDF_*")
 	})
 	task := s.await(t, id, sm.Executed)
 	out := "\n" + task.Fields["0:output"]
@@ -261,6 +262,9 @@ mkdir "$TDF_WORKDIR/d"; echo y > "$TDF_WORKDIR/d/g"; chmod 500 "$TDF_WORKDIR/d"`
 	}
 	_, dir, _ := strings.Cut(out, "TDF_WORKDIR=")
 	dir, _, _ = strings.Cut(dir, "\n")
+	if !strings.HasPrefix(dir, private+"/") {
+		t.Errorf("private directory %q is not in %q", dir, private)
+	}
 	wait.Eventually(t, patience, func() bool { // it goes once the record is accepted
 		_, err := os.Stat(dir)
 		return dir != "" && os.IsNotExist(err)
@@ -274,10 +278,8 @@ func TestOutputFiles(t *testing.T) {
 	dir := t.TempDir()
 	p := s.script(t, "p", `echo out; [ $TDF_ROUND = 1 ] || echo err >&2`)
 	id := s.open(t, p, func(sp *store.Spec) { sp.MaxFails = "1" })
-	s.start(t, func(o *Options) {
-		o.OutputFile = filepath.Join(dir, "res/$worker-$taskId-$round-$program.out")
-		o.ErrorFile = filepath.Join(dir, "res/$worker-$taskId-$round-$program.err")
-	})
+	name := filepath.Join(dir, "res/$worker-$taskId-$round-$program")
+	s.start(t, setting(t, "task_output_filename="+name+".out", "task_error_filename="+name+".err"))
 	s.settle(t, id, sm.Succeeded)
 	for name, want := range map[string]string{
 		"w-1-0-p.out": "out\n", "w-1-0-p.err": "err\n", "w-1-1-p.out": "out\n", "w-1-1-p.err": "",
@@ -296,11 +298,11 @@ func TestOutputLimit(t *testing.T) {
 	big := s.open(t, s.script(t, "big", "head -c 100000000 /dev/zero"))
 	loud := s.open(t, s.script(t, "loud", "head -c 3000 /dev/zero >&2"))
 	exact := s.open(t, s.script(t, "exact", `printf '\000\377\012x'`))
-	s.start(t, func(o *Options) { o.OutputLimit = 1000 })
+	s.start(t, setting(t, "output_limit=1KiB"))
 	task := s.await(t, big, sm.Executed)
 	checkFields(t, task, map[string]string{"0:output_bytes": "100000000", "0:error_bytes": "-", "0:error": ""})
 	out := task.Fields["0:output"]
-	if len(out) > 1200 || !strings.HasPrefix(out, "\x00\x00") || !strings.Contains(out, "99999000") {
+	if len(out) > 1200 || !strings.HasPrefix(out, "\x00\x00") || !strings.Contains(out, "99998976") {
 		t.Errorf("output of %d bytes: %.600q", len(out), out)
 	}
 	task = s.await(t, loud, sm.Executed)
@@ -343,7 +345,7 @@ func TestManyWorkers(t *testing.T) {
 func TestIdleIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	w := s.start(t, func(o *Options) { o.SleepAfterNoProcessClaimed = 10 * time.Millisecond })
+	w := s.start(t, setting(t, "sleep_after_no_process_claimed=0.01"))
 	w.log.await(t, `"debug"`)
 	wait.Eventually(t, patience, func() bool { return w.log.count("no open task to claim") >= 3 }, "idles too rarely")
 	if n := strings.Count(w.log.String(), `{"level":"info","worker":"w","message":"no open task to claim"}`); n != 1 {
@@ -359,18 +361,17 @@ func TestIdleIsSaidOnce(t *testing.T) {
 func TestPauses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		script string
-		pause  func(*Options)
+		script, setting string
 	}{
-		"success": {"true", func(o *Options) { o.SleepAfterSuccess = 700 * time.Millisecond }},
-		"failure": {"false", func(o *Options) { o.SleepAfterFailure = 700 * time.Millisecond }},
+		"success": {"true", "sleep_after_success=0.7"},
+		"failure": {"false", "sleep_after_failure=0.7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			p := s.script(t, "p", c.script)
 			first, second := s.open(t, p), s.open(t, p)
-			s.start(t, c.pause)
+			s.start(t, setting(t, c.setting))
 			a, b := s.await(t, first, sm.Executed), s.await(t, second, sm.Executed)
 			if gap := b.Current.Running.Sub(a.Current.Executed); gap < 700*sm.Millisecond {
 				t.Errorf("the next task was claimed after %s s", gap.Text())

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/fetch"
+	"github.com/tdf-go/tdf/internal/config"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/shim"
 	"github.com/tdf-go/tdf/internal/store"
@@ -71,6 +72,15 @@ func (s *site) script(t *testing.T, name, text string) func(*store.Spec) {
 func (s *site) open(t *testing.T, change ...func(*store.Spec)) int64 {
 	t.Helper()
 	return s.Open(t, storetest.Spec(change...))[0]
+}
+
+// setting makes a change of the options out of settings of [worker], each key=value.
+func setting(tb testing.TB, settings ...string) func(*Options) {
+	tb.Helper()
+	for i, s := range settings {
+		settings[i] = "worker." + s
+	}
+	return storetest.Setting(tb, func(c *config.File) Options { return FromConfig(c.Worker) }, settings...)
 }
 
 // options are those of a worker named w with a silent fetcher of its own.

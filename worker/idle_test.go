@@ -88,15 +88,27 @@ func TestIdleTime(t *testing.T) {
 	}
 }
 
+// A49: the bound of the TDF document counts where it is shorter than what a wait has
+// grown to, and no longer one is asked of Redis.
+func TestWaitsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := siteOn(t, storetest.On(t, redistest.Start(t)))
+	waits := s.Server.Blocks(t)
+	s.start(t, setting(t, "sleep_initial=0.01", "sleep_after_no_process_claimed=0.02"))
+	for i, want := range []string{"0.01", "0.015", "0.02", "0.02", "0.02"} {
+		if got := wait.Receive(t, time.Minute, waits, "it does not wait"); got != want {
+			t.Errorf("wait %d: %s s, want %s s", i, got, want)
+		}
+	}
+}
+
 // A worker that finds nothing waits longer each time, and begins anew after a task.
 func TestWaitsGrowUntilThereIsATask(t *testing.T) {
 	t.Parallel()
 	s := siteOn(t, storetest.On(t, redistest.Start(t)))
 	waits := s.Server.Blocks(t)
-	s.start(t, func(o *Options) {
-		o.SleepInitial, o.SleepIncrease, o.SleepMax = 10*time.Millisecond, 2, 50*time.Millisecond
-		o.Handlers = map[string]Handler{"p": func(context.Context, *Job) error { return nil }}
-	})
+	s.start(t, setting(t, "sleep_initial=0.01", "sleep_increase=2", "sleep_max=0.05"),
+		handlers(map[string]Handler{"p": func(context.Context, *Job) error { return nil }}))
 	growing := []string{"0.01", "0.02", "0.04", "0.05", "0.05"}
 	next := func() string { return wait.Receive(t, time.Minute, waits, "it does not wait") }
 	var got []string

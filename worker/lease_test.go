@@ -62,7 +62,7 @@ func lines(t *testing.T, name string) []string {
 // server; when it is back it goes on under a new incarnation.
 func TestCutOffWorkerKillsItsPrograms(t *testing.T) {
 	t.Parallel()
-	for name, finish := range map[string]bool{"stop": false, "finish": true} {
+	for _, name := range []string{"stop", "finish"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
@@ -70,7 +70,7 @@ func TestCutOffWorkerKillsItsPrograms(t *testing.T) {
 			notes := filepath.Join(t.TempDir(), "ledger")
 			id := s.open(t, s.script(t, "p", ledger), input(notes))
 			proxy, st := s.behindProxy(t)
-			w := s.startOn(t, st, func(o *Options) { o.FinishWithoutRedis = finish })
+			w := s.startOn(t, st, setting(t, "on_redis_loss="+name))
 			awaitFile(t, notes)
 			proxy.Hang() // silence proves nothing, so both ways stop
 			wait.Eventually(t, patience, func() bool { return s.takeBackLost(t) == 1 }, "the worker is never lost")
@@ -125,7 +125,7 @@ func TestRedisAwayLongerThanTheLease(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = st.Close() })
-			w := s.startOn(t, st, func(o *Options) { o.FinishWithoutRedis = finish })
+			w := s.startOn(t, st, setting(t, "on_redis_loss="+name))
 			awaitFile(t, started)
 			s.Server.Stop(t)
 			if !finish {
@@ -162,15 +162,15 @@ func TestSpoolIsDeliveredByTheSuccessor(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = st.Close() })
 	spool := t.TempDir()
-	place := func(o *Options) { o.SpoolDir, o.StopTimeout, o.FinishWithoutRedis = spool, 300*time.Millisecond, true }
-	w := s.startOn(t, st, place)
+	hasty, place := func(o *Options) { o.StopTimeout = 300 * time.Millisecond }, setting(t, "spool_dir="+spool, "on_redis_loss=finish")
+	w := s.startOn(t, st, hasty, place)
 	awaitFile(t, started)
 	s.Server.Stop(t)
 	touch(t, release)
 	w.log.await(t, "keeping a result on disk")
 	w.stop(t)
 	s.Server.Restart(t)
-	s.start(t, place)
+	s.start(t, hasty, place)
 	task := s.await(t, id, sm.Executed)
 	checkFields(t, task, map[string]string{"0:output": "done 0\n", "round": "0", "losses": "-"})
 }

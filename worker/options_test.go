@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/disk"
+	"github.com/tdf-go/tdf/internal/disktest"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
@@ -74,5 +76,22 @@ func TestStartNeedsRedis(t *testing.T) {
 		if err := w.Run(t.Context()); !errors.Is(err, want) {
 			t.Errorf("Run: %v, want %v", err, want)
 		}
+	}
+}
+
+// Nothing is claimed where less than [worker] disk_reserve is free.
+func TestDiskReserve(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	o := s.options(t, s.Store)
+	o.SpoolDir = disktest.Small(t, "1m")
+	setting(t, "disk_reserve=2MiB")(&o)
+	w, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var full *disk.FullError
+	if err := w.disk.Check(); !errors.As(err, &full) || full.Path != o.SpoolDir || full.Reserve != 2<<20 {
+		t.Errorf("%v, want a lack of room in %s", err, o.SpoolDir)
 	}
 }

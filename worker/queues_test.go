@@ -209,7 +209,7 @@ func TestNodeCap(t *testing.T) {
 	for range 3 {
 		s.open(t, p, input(started+" "+release))
 	}
-	w := s.start(t, func(o *Options) { o.Node, o.Slots, o.MaxThreads = "n", 3, 1 })
+	w := s.start(t, setting(t, "node=n", "slots=3", "maxthreads=1"))
 	w.log.await(t, "the node takes no more tasks")
 	running := func() int64 {
 		n, err := s.Store.Count(t.Context())
@@ -233,6 +233,7 @@ func TestNodeCap(t *testing.T) {
 func TestHeartbeatOfQueues(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
+	s.lease(t, 3600*sm.Second) // what is shown is shown at once, not with the next renewal
 	started, release := twoFiles(t)
 	p := s.script(t, "p", waiting)
 	s.queue(t, "q", "class=render", "maxthreads=1")

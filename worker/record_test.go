@@ -20,7 +20,7 @@ func TestRecord(t *testing.T) {
 	s := newSite(t)
 	long := strings.Repeat("x", 3000) + "\n"
 	id := s.open(t, s.script(t, "p", `i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; head -c 3000 /dev/zero | tr '\0' x; echo; exit 3`))
-	s.start(t, func(o *Options) { o.OutputLimit, o.Node = 1000, "node-7" })
+	w := s.start(t, setting(t, "output_limit=1KiB", "node=node-7"))
 	task := s.await(t, id, sm.Executed)
 	hash := sha256.Sum256([]byte(long))
 	checkFields(t, task, map[string]string{
@@ -31,11 +31,11 @@ func TestRecord(t *testing.T) {
 	if user, err := sm.ParseDuration(task.Fields["0:user_time"]); err != nil || user == 0 {
 		t.Errorf("user time %q", task.Fields["0:user_time"])
 	}
-	if n, err := strconv.Atoi(task.Fields["0:max_memory"]); err != nil || n < 100<<10 {
-		t.Errorf("max_memory %q", task.Fields["0:max_memory"])
+	if n, err := strconv.Atoi(task.Fields["0:max_memory"]); err != nil || n < 100<<10 || n > 1<<30 {
+		t.Errorf("max_memory %q, want that of a shell, in bytes", task.Fields["0:max_memory"])
 	}
-	if len(task.Fields["0:program_sha256"]) != 64 {
-		t.Errorf("program_sha256 %q", task.Fields["0:program_sha256"])
+	if want, err := w.opts.Programs.Hash("p"); err != nil || len(want) != 64 || task.Fields["0:program_sha256"] != want {
+		t.Errorf("program_sha256 %q, want %q, %v", task.Fields["0:program_sha256"], want, err)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestKeepRounds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	id := s.open(t, s.script(t, "p", `echo out $TDF_ROUND; echo bad >&2`), func(sp *store.Spec) { sp.MaxFails = "5" })
-	s.start(t, func(o *Options) { o.KeepRounds = 3 })
+	s.start(t, setting(t, "keep_rounds=3"))
 	task := s.settle(t, id, sm.Failed)
 	for round := range 6 {
 		want := map[string]string{"output": "out " + strconv.Itoa(round) + "\n", "error": "bad\n", "dropped": "-"}

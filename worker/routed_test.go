@@ -24,10 +24,7 @@ func TestTasksGoWhereTheyFit(t *testing.T) {
 	s.queue(t, "elsewhere", "nodes_pin=m")
 	s.queue(t, "here", "nodes_pin=n,m", "nodes_ignore=n")
 	s.queue(t, "ignored", "nodes_ignore=n")
-	offer := func(o *Options) {
-		o.Node, o.Env, o.Labels, o.Classes = "n", "python", []string{"zone=eu", "disk=ssd"}, []string{"render=2.1"}
-		o.Resources = map[string]int{"gpu": 2}
-	}
+	offer := setting(t, "node=n", "env=python", "labels=zone=eu,disk=ssd", "classes=render=2.1", "resources=gpu=2")
 	fits, away := map[string]store.Bucket{
 		"nothing": {}, "env": {Env: "python"}, "label": {Labels: "zone=eu"}, "labels": {Labels: "disk=ssd,zone=eu"},
 		"resource": {Resources: "gpu=2"}, "class": {Queue: "render"}, "pin": {Queue: "here"},
@@ -87,7 +84,7 @@ func TestRoutedEnvironment(t *testing.T) {
 	s.queue(t, "q")
 	p := s.script(t, "p", "env")
 	id := s.open(t, p, demands(store.Bucket{Queue: "q", Env: "python", Priority: 7, Resources: "gpu=2,mem=2000"}))
-	bare := s.open(t, p)
+	bare := s.open(t, p, limits("1000", "0"))
 	s.start(t, func(o *Options) {
 		o.Node, o.Env, o.Resources = "n", "python", map[string]int{"gpu": 4, "mem": 5000}
 	})
@@ -97,8 +94,10 @@ func TestRoutedEnvironment(t *testing.T) {
 	if strings.Contains(task.Fields["0:output"], "MEM_IDS") {
 		t.Error("pieces that nobody tells apart are numbered")
 	}
-	out := "\n" + s.await(t, bare, sm.Executed).Fields["0:output"]
-	checkContains(t, "environment", out, "\nTDF_QUEUE=default\n", "\nTDF_PRIORITY=0\n")
+	task = s.await(t, bare, sm.Executed)
+	out := "\n" + task.Fields["0:output"]
+	checkContains(t, "environment", out, "\nTDF_QUEUE=default\n", "\nTDF_PRIORITY=0\n",
+		"\nTDF_DEADLINE="+task.Current.Running.Add(1000*sm.Second).Text()+"\n")
 	if strings.Contains(out, "TDF_RESOURCE") {
 		t.Errorf("resources for nothing:\n%s", out)
 	}

@@ -45,7 +45,7 @@ func TestSlots(t *testing.T) {
 	for range 5 {
 		s.open(t, p, input(dir))
 	}
-	s.start(t, func(o *Options) { o.Slots = 3 })
+	s.start(t, setting(t, "slots=3"))
 	wait.Eventually(t, patience, func() bool { return atGate(t, dir) == 3 }, "three tasks do not run at a time")
 	var claims, used []string
 	for id := int64(1); id <= 3; id++ {

@@ -81,9 +81,12 @@ func TestTimeoutOfStubbornProgram(t *testing.T) {
 	s := newSite(t)
 	pid := filepath.Join(t.TempDir(), "pid")
 	id := s.open(t, s.script(t, "p", `trap "" TERM; `+sleeper), input(pid), limits("3", "0"))
-	s.start(t, func(o *Options) { o.KillGrace = 200 * time.Millisecond })
+	s.start(t, func(o *Options) { o.KillGrace = 0 }, setting(t, "kill_grace=1.2"))
 	group := awaitFile(t, pid)
 	task := s.await(t, id, sm.TimedOut)
+	if took := task.Round(0).Stamps["timeout"].Sub(task.Current.Running); took < 4200*sm.Millisecond {
+		t.Errorf("killed after %s s, before timeout and grace are over", took.Text())
+	}
 	if !gone(group)() {
 		t.Error("the process group outlived its round")
 	}

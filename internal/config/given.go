@@ -23,3 +23,15 @@ func (f *File) Exposed() (paths []string) {
 	}
 	return paths
 }
+
+// Keys returns every key that a configuration can have, as section.key, in the
+// order of the reference.
+func Keys() []string {
+	var all []string
+	for _, sec := range schemaOf(&File{}) {
+		for _, k := range sec.keys {
+			all = append(all, sec.name+"."+k.name)
+		}
+	}
+	return all
+}

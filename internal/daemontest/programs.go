@@ -17,8 +17,9 @@ import (
 )
 
 // Programs are tdf-server, tdf-worker and tdf-manager, built on first use for all
-// tests of a package. They find data races if the tests do, which also spares
-// compiling everything twice. Call [Programs.Remove] at the end of its TestMain.
+// tests of a package, or found in the directory that TDF_TEST_PROGRAMS names. They
+// find data races if the tests do, which also spares compiling everything twice. Call
+// [Programs.Remove] at the end of its TestMain.
 type Programs struct {
 	once sync.Once
 	dir  string
@@ -28,6 +29,9 @@ type Programs struct {
 // Path returns the path of one of the programs. Every user may run it.
 func (p *Programs) Path(tb testing.TB, name string) string {
 	tb.Helper()
+	if dir := os.Getenv("TDF_TEST_PROGRAMS"); dir != "" {
+		return filepath.Join(dir, name)
+	}
 	p.once.Do(func() { p.dir, p.err = build() })
 	if p.err != nil {
 		tb.Fatal(p.err)

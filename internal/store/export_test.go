@@ -11,6 +11,9 @@ import (
 	"github.com/tdf-go/tdf/internal/route"
 )
 
+// Universal is what the client of Redis is told.
+var Universal = universal
+
 // MutatingScripts names the scripts that write, in order.
 func MutatingScripts() []string {
 	var names []string

@@ -74,7 +74,7 @@ var defects = []defect{
 	{"ids are first in, first out as text", "internal/store/scripts/open.lua",
 		"string.char(96 + #text) .. text", "'a' .. text", storage},
 	{"the server acts on a disagreement seen once", "server/suspects.go",
-		"return s.now().Sub(was.since) >= s.delay", "return true", []string{"./server"}},
+		"return now.Sub(was.since) >= delay", "return true", []string{"./server"}},
 	{"the server reads one page of due tasks only", "server/settle.go",
 		"if err != nil || len(b.Tasks) < s.opt.BatchSize {\n\t\t\treturn moved, b.Next", "if true {\n\t\t\treturn moved, b.Next", []string{"./server"}},
 	{"the server judges workers at once", "server/steady.go",

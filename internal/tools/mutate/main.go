@@ -1,12 +1,15 @@
 // The command mutate shows that the tests can fail. It plants one defect at a
 // time, each a change of a single line, in a copy of the tree, runs the tests
-// that must notice, and prints a table. It ends with an error if a defect
-// survives.
+// that must notice, and prints a table. Then it lets the programs read the
+// default of one configuration key at a time instead of its value: one of the
+// tests that docs/ACCEPTANCE.md names for the key must notice. It ends with an
+// error if a defect or a default survives.
 //
-//	go run ./internal/tools/mutate [-only TEXT]
+//	go run ./internal/tools/mutate [-settings] [-only TEXT]
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -17,9 +20,14 @@ import (
 )
 
 func main() {
-	only := flag.String("only", "", "plant only the defects whose description contains this text")
+	only := flag.String("only", "", "plant only the defects whose description contains this text, and forget only such keys")
+	keys := flag.Bool("settings", false, "plant no defects, only forget the values of keys")
 	flag.Parse()
-	if err := run(*only); err != nil {
+	var err error
+	if !*keys {
+		err = run(*only)
+	}
+	if err = errors.Join(err, trySettings(os.Stdout, ".", *only)); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}

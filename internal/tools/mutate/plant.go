@@ -24,10 +24,16 @@ func (d *defect) texts(tree string) (sound, broken []byte, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("read: %w", err)
 	}
+	broken, err = d.in(sound)
+	return sound, broken, err
+}
+
+// in is the text of the file with the defect.
+func (d *defect) in(sound []byte) (broken []byte, err error) {
 	if n := bytes.Count(sound, []byte(d.old)); n != 1 {
-		return nil, nil, fmt.Errorf("%q stands %d times in %s, want once: bring the list of defects up to date", d.old, n, d.file)
+		return nil, fmt.Errorf("%q stands %d times in %s, want once: bring the list of defects up to date", d.old, n, d.file)
 	}
-	return sound, bytes.Replace(sound, []byte(d.old), []byte(d.new), 1), nil
+	return bytes.Replace(sound, []byte(d.old), []byte(d.new), 1), nil
 }
 
 // fault is the defect as it is tried.

@@ -48,7 +48,12 @@ func (s Suite) Try(tree string) Result {
 	cmd := exec.Command("go", append(args, s.Packages...)...) //nolint:noctx // the tests have a timeout
 	cmd.Dir = tree
 	out, err := cmd.CombinedOutput()
-	r := Result{Green: err == nil, Output: string(out)}
+	return Judge(string(out), err)
+}
+
+// Judge reads what tests have printed that ended with err, nil if all passed.
+func Judge(out string, err error) Result {
+	r := Result{Green: err == nil, Output: out}
 	if r.Green {
 		return r
 	}

@@ -1,0 +1,106 @@
+package store_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
+)
+
+// where is the section [redis] with these settings, each key=value.
+func where(t *testing.T, settings ...string) config.Redis {
+	t.Helper()
+	for i, s := range settings {
+		settings[i] = "redis." + s
+	}
+	return storetest.Config(t, settings...).Redis
+}
+
+// The Redis, its login and its database are those that [redis] names. The one here
+// has a password, so that no other one is taken for it.
+func TestSettingsOfThePlace(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.WithPassword("canary"))
+	user := srv.Limited(t, "ns")
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("canary\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	socket, port := "host="+srv.Socket(), strconv.Itoa(srv.Port())
+	for name, settings := range map[string][]string{
+		"host": {socket, "port=1", "password=canary"}, "port": {"host=127.0.0.1", "port=" + port, "password=canary"},
+		"password": {socket, "port=1", "password=canary"}, "password_file": {socket, "port=1", "password_file=" + file},
+		"username": {socket, "port=1", "username=" + user.Name, "password=" + user.Password},
+		"db":       {socket, "port=1", "password=canary", "db=3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			st, err := store.Dial(where(t, settings...), "ns", store.WithRetries(-1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = st.Close() })
+			open(t, st)
+			if all := srv.Do(t, "INFO", "keyspace"); name == "db" && !strings.Contains(all.(string), "db3:") {
+				t.Errorf("the task is in another database: %v", all)
+			}
+		})
+	}
+}
+
+// What the client of Redis is told is what [redis] says. That it holds to it is shown
+// by TestHangs and, with Sentinel and a cluster, by test/redisfaults.
+func TestSettingsOfTheClient(t *testing.T) {
+	t.Parallel()
+	o, err := store.Universal(where(t, "dial_timeout=7", "read_timeout=8", "write_timeout=9"))
+	if err != nil || o.DialTimeout != 7*time.Second || o.ReadTimeout != 8*time.Second || o.WriteTimeout != 9*time.Second {
+		t.Errorf("timeouts %v, %v, %v, %v", o.DialTimeout, o.ReadTimeout, o.WriteTimeout, err)
+	}
+	o, err = store.Universal(where(t, "sentinel_master=m", "sentinel_addrs=a:1, b:2", "sentinel_password=hush"))
+	if err != nil || o.MasterName != "m" || strings.Join(o.Addrs, " ") != "a:1 b:2" || o.SentinelPassword != "hush" {
+		t.Errorf("sentinels %q of %q, password %q, %v", o.Addrs, o.MasterName, o.SentinelPassword, err)
+	}
+	o, err = store.Universal(where(t, "cluster_addrs=a:1, b:2"))
+	if err != nil || strings.Join(o.Addrs, " ") != "a:1 b:2" || !o.IsClusterMode {
+		t.Errorf("cluster %q, %v", o.Addrs, err)
+	}
+}
+
+// What Redis must keep is checked at the start, and a replica waited for as long as
+// [redis] says.
+func TestSettingsOfDurability(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	safe, err := store.Dial(where(t, "host="+srv.Socket(), "durability=safe"), "ns", store.WithRetries(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = safe.Close() })
+	if _, err := safe.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "appendonly") {
+		t.Errorf("a Redis that keeps nothing is called safe: %v", err)
+	}
+	waits := make(chan string, 100)
+	srv.Monitor(t, func(words []string) {
+		if strings.EqualFold(words[0], "wait") {
+			waits <- words[len(words)-1]
+		}
+	})
+	place := where(t, "host="+srv.Socket(), "replication_timeout=0.05")
+	place.Durability = config.DurabilityHA // a configuration has it with Sentinel only
+	st, err := store.Dial(place, "ns", store.WithRetries(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	_, _ = st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}}) // there is no replica
+	if ms := <-waits; ms != "50" {
+		t.Errorf("a replica is waited for %s ms, want 50", ms)
+	}
+}

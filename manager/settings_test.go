@@ -1,0 +1,79 @@
+package manager
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/redistest"
+)
+
+// What a task's opener leaves open comes from [task_defaults], each value on its own.
+func TestTaskDefaults(t *testing.T) {
+	t.Parallel()
+	for key, c := range map[string]struct{ text, want string }{
+		"start_after": {"12345", "12345"}, "end_before": {"5000000000", "5000000000"}, "timeout": {"7", "7"},
+		"max_fails": {"2", "2"}, "max_timeouts": {"3", "3"}, "max_losses": {"9", "9"}, "max_faults": {"8", "8"},
+		"fail_on": {"exit", "exit"}, "charge": {"program", "program"},
+		"retry_delay": {"90", "90"}, "retry_backoff": {"2", "2"}, "retry_max_delay": {"3600", "3600"}, "retry_jitter": {"0.5", "0.5"},
+		"retry_exit_codes": {"75,1", "1,75"}, "fatal_exit_codes": {"2", "2"},
+		"queue": {"q", "q"}, "env": {"py", "py"}, "labels": {"zone=eu", "zone=eu"}, "resources": {"gpu=1", "gpu=1"}, "priority": {"-7", "-7"},
+	} {
+		t.Run(key, func(t *testing.T) {
+			t.Parallel()
+			ns := redistest.Namespace(t)
+			m := newManager(t, ns, WithSettings("task_defaults."+key+"="+c.text))
+			if _, err := m.AddQueue(t.Context(), "q", nil); err != nil {
+				t.Fatal(err)
+			}
+			id := mustOpen(t, m, 1, spec())[0]
+			if got := redistest.Shared(t).Do(t, "HGET", ns+":task:"+fmt.Sprint(id), key); fmt.Sprint(got) != c.want {
+				t.Errorf("%s = %v, want %s", key, got, c.want)
+			}
+		})
+	}
+}
+
+// A key is remembered for as long as [manager] key_ttl says.
+func TestKeyIsRemembered(t *testing.T) {
+	t.Parallel()
+	ns, srv := redistest.Namespace(t), redistest.Shared(t)
+	m := newManager(t, ns, WithSettings("manager.key_ttl=90"))
+	s := spec()
+	s.Key = "k"
+	mustOpen(t, m, 1, s)
+	keys, _ := srv.Do(t, "KEYS", ns+":key:*").([]any)
+	if len(keys) != 1 {
+		t.Fatalf("keys %v, want one", keys)
+	}
+	if left, _ := srv.Do(t, "PTTL", fmt.Sprint(keys[0])).(int64); left <= 0 || left > 90_000 {
+		t.Errorf("the key is remembered for another %d ms, want at most 90 s", left)
+	}
+}
+
+// A round lasts as long as [manager] round_duration says; the timer is the test's.
+func TestRoundDuration(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t), WithSettings("manager.round_duration=0.7"))
+	asked := make(chan time.Duration, 1000)
+	m.after = func(d time.Duration) <-chan time.Time {
+		asked <- d
+		return time.After(d)
+	}
+	background(t, m, Handlers{})
+	if d := <-asked; d != 700*time.Millisecond {
+		t.Errorf("the first round lasts %v, want 0.7s", d)
+	}
+}
+
+// The pauses of a handler that fails, and where they stop growing, are those of [manager].
+func TestHandlerBackoff(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t), WithSettings("manager.handler_backoff=40", "manager.handler_backoff_max=100"))
+	for i, want := range []float64{40, 80, 100, 100} {
+		if _, pause := m.book.fail(7, errors.New("x"), time.Unix(1000, 0), i); pause.Seconds() != want {
+			t.Errorf("attempt %d: pause %v, want %v s", i+1, pause, want)
+		}
+	}
+}
