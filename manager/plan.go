@@ -79,7 +79,10 @@ func (m *Manager) NewPlan(ctx context.Context, spec PlanSpec) (int64, error) {
 	if err := checkLine("name", spec.Name); err != nil {
 		return 0, err
 	}
-	s := store.PlanSpec{Key: orText(spec.RequestKey, store.NewToken()), Name: spec.Name, OnFailure: store.OnFailure(spec.OnFailure), Digest: spec.Contents}
+	s := store.PlanSpec{
+		Key: orText(spec.RequestKey, store.NewToken()), Name: spec.Name,
+		OnFailure: store.OnFailure(spec.OnFailure), Digest: spec.Contents,
+	}
 	id, err := patiently(ctx, m, func() (int64, error) { return m.store.NewPlan(ctx, s) })
 	if err == nil {
 		m.log.Info("made plan", "plan", id, "name", spec.Name)

@@ -1,8 +1,6 @@
 package manager
 
 import (
-	"encoding/json"
-	"fmt"
 	"strconv"
 
 	"github.com/tdf-go/tdf/internal/store"
@@ -17,7 +15,7 @@ func Digest(specs []Spec, later []LaterStep) string {
 	}
 	for i := range later {
 		step := &later[i]
-		texts = append(texts, "step", step.Name, step.Lines, strconv.Itoa(step.Most), fmt.Sprint(len(step.Needs)))
+		texts = append(texts, "step", step.Name, step.Lines, strconv.Itoa(step.Most), strconv.Itoa(len(step.Needs)))
 		for _, n := range step.Needs {
 			texts = append(texts, n.Step, orText(string(n.On), string(NeedsSuccess)))
 		}
@@ -31,8 +29,7 @@ func (s *Spec) digest() string {
 	const left = "\x00"
 	argv := left
 	if s.Argv != nil {
-		text, _ := json.Marshal(s.Argv) // a list of texts
-		argv = string(text)
+		argv = store.Digest(s.Argv...)
 	}
 	texts := []string{
 		s.Program, s.Source, s.Input, argv, durationText(s.Timeout, left),

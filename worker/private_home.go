@@ -97,9 +97,9 @@ func lockDirectory(dir string) (*os.File, error) {
 	if err != nil {
 		_ = file.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", dir, err)
 		}
-		return nil, nil
+		return nil, nil //nolint:nilnil // without locks there is nothing to hold
 	}
 	if there, err := os.Lstat(dir); err != nil || !os.SameFile(held, there) {
 		_ = file.Close()

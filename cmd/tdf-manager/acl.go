@@ -51,7 +51,8 @@ func printACL(s *session, flags *aclFlags) error {
 		return cli.Usagef("--redis %q: want 7 or 6.2", flags.redis)
 	}
 	user := access.User{
-		Role: role, Namespace: s.cfg.TDF.Namespace, Database: s.cfg.Redis.DB, Name: flags.user, Old: flags.redis == "6.2", LoadScripts: flags.loadScripts,
+		Role: role, Namespace: s.cfg.TDF.Namespace, Database: s.cfg.Redis.DB, Name: flags.user,
+		Old: flags.redis == "6.2", LoadScripts: flags.loadScripts,
 	}
 	if flags.passwordFile != "" {
 		if user.PasswordHash, err = hashIn(s, flags.passwordFile); err != nil {

@@ -118,7 +118,7 @@ func TestWriterHoldsTheEnd(t *testing.T) {
 	}
 	// Whoever starts a program just now holds a copy of the other end until that runs.
 	wait.Eventually(t, time.Minute, func() bool {
-		_, err := held.Write([]byte("x"))
+		_, err := held.WriteString("x")
 		return errors.Is(err, syscall.EPIPE)
 	}, "the pipe is still open")
 	if again, err := s.Finish(); err != nil || again.SHA256 != c.SHA256 {

@@ -106,7 +106,12 @@ func refuse(number uint32, errno unix.Errno) error {
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return err
+		return fmt.Errorf("no new privileges: %w", err)
 	}
-	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
+	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER,
+		uintptr(unsafe.Pointer(&program)), 0, 0) //nolint:gosec // the kernel reads the filter during the call
+	if err != nil {
+		return fmt.Errorf("seccomp: %w", err)
+	}
+	return nil
 }

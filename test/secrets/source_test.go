@@ -2,6 +2,7 @@ package secrets
 
 import (
 	"fmt"
+	"maps"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -68,9 +69,7 @@ func TestTokensInSources(t *testing.T) {
 	for _, d := range r.daemons {
 		said[filepath.Base(d.Path)] = d.Log.String()
 	}
-	for key, text := range r.values() {
-		said[key] = text
-	}
+	maps.Copy(said, r.values())
 	for _, id := range ids {
 		source, _ := r.srv.Do(t, "HGET", r.ns+":task:"+id, "source").(string)
 		key := "key " + r.ns + ":task:" + id
