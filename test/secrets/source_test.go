@@ -2,8 +2,8 @@ package secrets
 
 import (
 	"fmt"
-	"maps"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
