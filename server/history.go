@@ -104,7 +104,11 @@ func (h *historian) write(seen store.History) error {
 // former master, which does not know yet that it is none any more.
 const failoverPatience = 2 * time.Second
 
-// watch opens a new epoch if the pass that ended with err, or anybody else, has
+// witnessPatience is how long a server that has seen nothing of former lives of Redis leaves it to others to confirm the new one:
+// those that have seen them try to connect at least each two seconds.
+const witnessPatience = 3 * time.Second
+
+// watch opens a new epoch, or confirms the life of Redis, if the pass that ended with err, or anybody else, has
 // found Redis behind. It reports whether it has opened one.
 func (h *historian) watch(ctx context.Context, err error) bool {
 	if _, behind := h.store.History(); !behind && !errors.Is(err, store.ErrHistory) {
@@ -117,13 +121,16 @@ func (h *historian) watch(ctx context.Context, err error) bool {
 	if h.store.Failover() && time.Since(h.since) < failoverPatience {
 		return false
 	}
-	e, err := h.store.OpenEpoch(ctx)
+	e, err := h.store.OpenEpoch(ctx, time.Since(h.since) >= witnessPatience)
 	switch {
 	case err != nil:
 		if ctx.Err() == nil {
 			h.log.Error().Err(err).Msg("redis has lost changes, and no new epoch could be opened yet")
 		}
 		return false
+	case e.Confirmed:
+		h.log.Warn().Int64("from_id", e.FromID).Int64("to_id", e.ToID).Msgf("redis was started anew or failed over, and is confirmed: "+
+			"nothing is known to be lost; new ids from %d on, since newer ones than %d may have been given out", e.ToID+1, e.FromID)
 	case e.Epoch > 0:
 		h.log.Error().Int64("epoch", e.Epoch).Int64("changes", e.Lost).Int64("from_id", e.FromID).Int64("to_id", e.ToID).
 			Msgf("redis has lost at least %d changes that it had acknowledged: epoch %d begins; tasks opened last may be gone "+

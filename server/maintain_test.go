@@ -21,7 +21,7 @@ func TestAdoptBesideEpoch(t *testing.T) {
 	lost := sp.Open(t, storetest.Spec(), storetest.Spec())[1]
 	back()
 	taken := sp.Raw.Incr(t.Context(), sp.Key("task_id")).Val()
-	e, err := sp.Store.OpenEpoch(t.Context())
+	e, err := sp.Store.OpenEpoch(t.Context(), false)
 	if err != nil || e.FromID != taken || lost != taken+1 || e.ToID != lost+1_000_000 {
 		t.Fatalf("epoch %+v, %v", e, err)
 	}

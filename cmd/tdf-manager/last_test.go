@@ -17,7 +17,7 @@ func TestLastInNewEpoch(t *testing.T) {
 		}
 	}
 	b.store.Remember(store.History{Epoch: 1, Seq: 99, ID: 7})
-	if e, err := b.store.OpenEpoch(t.Context()); err != nil || e.Epoch != 2 {
+	if e, err := b.store.OpenEpoch(t.Context(), false); err != nil || e.Epoch != 2 {
 		t.Fatalf("epoch %+v, %v", e, err)
 	}
 	for _, command := range []string{"show", "history", "why"} {

@@ -70,7 +70,7 @@ func TestLeftOut(t *testing.T) {
 	opened(t, s, 2)
 	srv := redistest.Shared(t)
 	s.Remember(store.History{Epoch: 1, Seq: 50, ID: 7}) // Redis has forgotten five tasks
-	if e, err := s.OpenEpoch(t.Context()); err != nil || e.Epoch != 2 {
+	if e, err := s.OpenEpoch(t.Context(), false); err != nil || e.Epoch != 2 {
 		t.Fatal(e, err)
 	}
 	opened(t, s, 1)

@@ -12,7 +12,7 @@ type gap struct{ from, to, epoch int64 }
 // they are not looked for one by one: those that exist all the same, because a
 // client in another language had taken them before, are found in the state sets.
 func (a *auditor) readGaps(ctx context.Context) error {
-	epochs, err := a.store.Epochs(ctx)
+	epochs, err := a.store.Gaps(ctx)
 	if err != nil {
 		return err
 	}
@@ -27,9 +27,15 @@ func (a *auditor) readGaps(ctx context.Context) error {
 		}
 		a.gaps = append(a.gaps, g)
 		a.report.Account.LeftOut += g.to - g.from + 1
-		text := fmt.Sprintf("ids %d to %d were left out when epoch %d began: up to %d ids were lost with Redis, as far as is known",
-			g.from, g.to, g.epoch, e.LostIDs())
-		a.remark(Violation{Kind: LeftOut, Text: text})
+		why := fmt.Sprintf("epoch %d began: up to %d ids were lost with Redis, as far as is known", g.epoch, e.LostIDs())
+		if e.Confirmed {
+			why = "Redis was started anew or failed over: no loss is known"
+		}
+		a.remark(Violation{Kind: LeftOut, Text: fmt.Sprintf("ids %d to %d were left out when %s", g.from, g.to, why)})
+		if e.SureID < e.FromID {
+			a.say(Violation{Kind: Reused, Text: fmt.Sprintf("ids %d to %d may have been given out twice, and mean other tasks than to whom they "+
+				"were told first: they were taken after Redis had been started anew or failed over, and before a server looked", e.SureID+1, e.FromID)})
+		}
 	}
 	return nil
 }

@@ -53,6 +53,8 @@ const (
 	Plan Kind = "plan"
 	// Archive: a task that has left Redis is not in the archive, or a segment of that is damaged.
 	Archive Kind = "archive"
+	// Reused: ids may have been given out twice, after Redis had lost the first time.
+	Reused Kind = "reused"
 	// LeftOut and Unwritten are notes: ids that a new epoch left out, or that a
 	// client in another language has taken and never used.
 	LeftOut   Kind = "left_out"

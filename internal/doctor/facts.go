@@ -28,9 +28,9 @@ type Facts struct {
 	// Quarantine is the mode that servers have published.
 	Quarantine string
 	// Step is the last step of the clock of Redis that a server has noticed.
-	Step   store.Step
-	Epochs []store.Epoch
-	Sizes  store.Sizes
+	Step  store.Step
+	Gaps  []store.Epoch
+	Sizes store.Sizes
 	// Config is what the configuration says of servers, nil if it says nothing; Overstayed is how many archived tasks should have left
 	// Redis long ago if all servers had it.
 	Config     *config.Server
@@ -84,7 +84,7 @@ func (f *Facts) namespace(ctx context.Context, st *store.Store) (err error) {
 	if f.Quarantine, err = st.Quarantine(ctx); err != nil {
 		return err
 	}
-	if f.Epochs, err = st.Epochs(ctx); err != nil {
+	if f.Gaps, err = st.Gaps(ctx); err != nil {
 		return err
 	}
 	if f.Step, err = st.LastStep(ctx); err != nil {

@@ -120,10 +120,14 @@ func TestIll(t *testing.T) {
 			f.Nodes = []store.NodeInfo{{Node: route.Node{Name: "bad", Quarantined: now}}, {Node: route.Node{Name: "good"}}}
 		}, "nodes", Warn, "set aside: bad"},
 		"lost": {func(f *Facts) {
-			f.Epochs = []store.Epoch{{Number: 2, At: now, Lost: 7, FromID: 5, ToID: 9}}
+			f.Gaps = []store.Epoch{{Number: 2, At: now, Lost: 7, FromID: 5, ToID: 9, SureID: 5}}
 			f.Sizes.Epoch = 2
 		}, "history", Warn, "last seen at 2027-01-15 08:00:00 UTC: at least 7 changes; ids 6 to 9 were left out"},
-		"behind":         {func(f *Facts) { f.Sizes.Behind = true }, "history", Fail, "gone back in time"},
+		"behind":      {func(f *Facts) { f.Sizes.Behind = true }, "history", Fail, "gone back in time"},
+		"unconfirmed": {func(f *Facts) { f.Sizes.Unconfirmed = true }, "history", Fail, "no task can be opened"},
+		"twice": {func(f *Facts) {
+			f.Gaps = []store.Epoch{{Number: 1, Confirmed: true, FromID: 5, ToID: 9, SureID: 3}}
+		}, "history", Fail, "ids 4 to 5 may have been given out twice"},
 		"damaged":        {func(f *Facts) { f.Sizes.SetAside = 3 }, "tasks", Warn, "3 damaged"},
 		"hoarding":       {func(f *Facts) { f.Sizes.Archived = manyArchived }, "tasks", Warn, "1000000 archived"},
 		"archive fails":  {func(f *Facts) { f.Sizes.ArchiveError = "server a: no space left" }, "retention", Fail, "server a: no space left"},

@@ -100,6 +100,9 @@ func TestPromotedReplica(t *testing.T) {
 	t.Cleanup(func() { _ = st.Close() })
 	connectBoth(t, st)
 	replica.Do(t, "REPLICAOF", "NO", "ONE")
+	if e, err := st.OpenEpoch(t.Context(), true); err != nil || !e.Confirmed {
+		t.Fatalf("%+v, error %v; want the life of Redis confirmed", e, err)
+	}
 	open(t, st)
 	if lives := fmt.Sprint(replica.Do(t, "HGET", sp.Key("meta"), "lives")); !strings.HasSuffix(lives, ":2") {
 		t.Errorf("lives %q, want another one that begins at 2", lives)

@@ -217,7 +217,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"Sizes":         func(ctx context.Context, st *store.Store) error { _, err := st.Sizes(ctx); return err },
 	"Epochs":        func(ctx context.Context, st *store.Store) error { _, err := st.Epochs(ctx); return err },
 	"PublishEvents": func(ctx context.Context, st *store.Store) error { return st.PublishEvents(ctx, 5) },
-	"OpenEpoch":     func(ctx context.Context, st *store.Store) error { _, err := st.OpenEpoch(ctx); return err },
+	"OpenEpoch":     func(ctx context.Context, st *store.Store) error { _, err := st.OpenEpoch(ctx, false); return err },
 	"OpenAll": func(ctx context.Context, st *store.Store) error {
 		_, err := st.OpenAll(ctx, store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}})
 		return err

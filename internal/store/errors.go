@@ -16,6 +16,9 @@ var (
 	// has opened a new epoch yet. It comes as a *[HistoryError], which matches
 	// ErrUnreachable as well.
 	ErrHistory = errors.New("redis has lost changes that it had acknowledged")
+	// ErrUnconfirmed means that Redis was started anew, or another one has taken over, and that no server has said yet that ids may be
+	// given out: some may have been lost. It comes with ErrUnreachable: the same call succeeds once a server has.
+	ErrUnconfirmed = errors.New("redis was started anew or failed over, and no server has confirmed it yet; waiting for a tdf-server")
 	// ErrNotFound means there is no task with that id.
 	ErrNotFound = errors.New("no such task")
 	// ErrPurged means a task was archived and has left Redis since. It comes as a *[PurgedError], which matches ErrNotFound as well.

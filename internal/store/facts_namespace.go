@@ -19,6 +19,8 @@ type Sizes struct {
 	// history than Redis has, and that no server has opened a new epoch since.
 	Epoch  int64
 	Behind bool
+	// Unconfirmed says that no server has confirmed the life of Redis, so that no task can be opened.
+	Unconfirmed bool
 	// ArchiveError is why a server cannot write archived tasks to its archive, empty if nothing is known to be wrong.
 	ArchiveError string
 	// PurgeTurn is until when a server has the turn to let archived tasks go; 0 if none has ever had it.
@@ -33,13 +35,13 @@ func (s *Store) Sizes(ctx context.Context) (Sizes, error) {
 		archived = p.ZCard(ctx, s.keys.state(statemachine.Archived))
 		events = p.XLen(ctx, s.keys.events())
 		aside = p.HLen(ctx, s.keys.setAside())
-		past = p.HMGet(ctx, s.keys.meta(), "epoch", "witness", archiveError, "purging")
+		past = p.HMGet(ctx, s.keys.meta(), "epoch", "witness", archiveError, "purging", "unconfirmed")
 	})
 	if err != nil {
 		return Sizes{}, err
 	}
 	texts := reply(past.Val())
-	sizes := Sizes{Archived: archived.Val(), Events: events.Val(), SetAside: aside.Val(), Epoch: 1, ArchiveError: texts.text(2)}
+	sizes := Sizes{Archived: archived.Val(), Events: events.Val(), SetAside: aside.Val(), Epoch: 1, ArchiveError: texts.text(2), Unconfirmed: texts.text(4) != ""}
 	if n, err := strconv.ParseInt(texts.text(0), 10, 64); err == nil {
 		sizes.Epoch = n
 	}

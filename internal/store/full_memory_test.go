@@ -31,7 +31,7 @@ func TestMemoryIsFull(t *testing.T) {
 		t.Errorf("a new life is not noted: %v", err)
 	}
 	sp.Store.Remember(store.History{Epoch: 1, Seq: 99, ID: ids[0]})
-	if e, err := sp.Store.OpenEpoch(t.Context()); err != nil || e.Epoch != 2 {
+	if e, err := sp.Store.OpenEpoch(t.Context(), false); err != nil || e.Epoch != 2 {
 		t.Errorf("epoch %+v, error %v", e, err)
 	}
 	if _, err := sp.Store.Register(t.Context(), storetest.Registration("w")); err != nil {

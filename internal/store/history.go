@@ -55,6 +55,8 @@ type memory struct {
 	seen History
 	// ahead says that some other client has seen more than Redis has.
 	ahead bool
+	// outlived is the newest life that has begun while this Store knew a former one.
+	outlived string
 }
 
 func (m *memory) text() string {
@@ -66,6 +68,9 @@ func (m *memory) text() string {
 func (m *memory) see(h History, ahead bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if h.Life != "" && m.seen.Life != "" && h.Life != m.seen.Life {
+		m.outlived = h.Life
+	}
 	if h.Epoch > m.seen.Epoch {
 		m.seen.Life = "" // where lives began in former epochs says nothing of this one
 	}
@@ -77,6 +82,13 @@ func (m *memory) see(h History, ahead bool) {
 	}
 	m.seen.ID = max(m.seen.ID, h.ID)
 	m.ahead = ahead
+}
+
+// witness is the most that was seen, and whether a former life of Redis was.
+func (m *memory) witness() (seen History, outlived bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.seen, m.outlived != "" && m.outlived == m.seen.Life
 }
 
 // saw notes an id that was given out.
@@ -91,6 +103,8 @@ func (s *Store) unseal(name string, answer reply) (any, error) {
 	switch answer.text(0) {
 	case "flushing":
 		return nil, fmt.Errorf("%s: %w: %w", name, ErrUnreachable, errFlushing)
+	case "unconfirmed":
+		return nil, fmt.Errorf("%s: %w: %w", name, ErrUnreachable, ErrUnconfirmed)
 	case "behind":
 		seen, _ := s.History()
 		return nil, fmt.Errorf("%s: %w", name, &HistoryError{Redis: History{Epoch: answer.number(1), Seq: answer.number(2)}, Seen: seen})
@@ -103,8 +117,8 @@ func (s *Store) unseal(name string, answer reply) (any, error) {
 }
 
 // History returns the most that this Store has seen, and whether, at its last
-// call, another client had seen more than Redis has: then a server must open a
-// new epoch.
+// call, another client had seen more than Redis has, or nobody had confirmed the life
+// of Redis: then a server must call [Store.OpenEpoch].
 func (s *Store) History() (seen History, behind bool) {
 	s.history.mu.Lock()
 	defer s.history.mu.Unlock()
@@ -126,6 +140,8 @@ const epochGap = 1_000_000
 type NewEpoch struct {
 	// Epoch is the new one; 0 if there was no reason for one.
 	Epoch int64
+	// Confirmed says that the life of Redis was confirmed instead.
+	Confirmed bool
 	// Lost is how many changes are gone, at least.
 	Lost int64
 	// FromID and ToID are the last id before, and the last one that is left out:
@@ -135,18 +151,29 @@ type NewEpoch struct {
 
 // OpenEpoch begins a new epoch if Redis is behind what this Store, or another
 // client that was refused, has seen. What was claimed or registered before is
-// over then. It is a server's business.
-func (s *Store) OpenEpoch(ctx context.Context) (NewEpoch, error) {
+// over then. Else it confirms the life of Redis, so that ids are given out again, if this
+// Store has seen a former one, which the caller can do without after it has waited
+// for one that has. It is a server's business.
+func (s *Store) OpenEpoch(ctx context.Context, waited bool) (NewEpoch, error) {
 	k := s.keys
-	seen, _ := s.History()
+	seen, outlived := s.history.witness()
 	r, err := s.runList(ctx, "epoch", []string{k.meta(), k.taskID(), k.lease(), k.epochs(), k.handling()},
-		seen.Epoch, seen.Seq, seen.ID, epochGap, k.rules())
+		seen.Epoch, seen.Seq, seen.ID, epochGap, k.rules(), seen.Life, flag(waited || outlived))
 	if err != nil {
 		return NewEpoch{}, err
 	}
-	s.history.see(History{Epoch: r.number(1), Seq: r.number(2)}, false)
+	// Only with a new epoch does what was seen in which life not matter any more.
+	if r.number(0) == 1 {
+		s.history.see(History{Epoch: r.number(1), Seq: r.number(2)}, false)
+	} else {
+		s.history.see(seen, false)
+	}
 	if r.number(0) == 0 {
 		return NewEpoch{}, nil
+	}
+	s.history.saw(r.number(5))
+	if r.number(0) == 2 {
+		return NewEpoch{Confirmed: true, FromID: r.number(4), ToID: r.number(5)}, nil
 	}
 	return NewEpoch{Epoch: r.number(1), Lost: r.number(3), FromID: r.number(4), ToID: r.number(5)}, nil
 }
@@ -171,18 +198,27 @@ func (s *Store) PublishEvents(ctx context.Context, most int) error {
 // Epoch is one that a server has opened, because Redis had lost changes.
 type Epoch struct {
 	Number int64
+	// Confirmed says that it is none: a server has confirmed a life of Redis in that epoch, and left ids out in case that some are lost.
+	Confirmed bool
 	// At is when it was opened.
 	At statemachine.Time
 	// Seen is how far the server that opened it had seen the history, Lost how many changes
 	// were gone, at least.
 	Seen History
 	Lost int64
-	// FromID and ToID are the last id before, and the last one that is left out.
-	FromID, ToID int64
+	// FromID and ToID are the last id before, and the last one that is left out. Those after SureID up to FromID were given out after
+	// Redis had begun another life and before a server looked: they may have been given out twice.
+	FromID, ToID, SureID int64
 }
 
 // Epochs are those that servers have opened, the oldest first.
 func (s *Store) Epochs(ctx context.Context) ([]Epoch, error) {
+	all, err := s.Gaps(ctx)
+	return slices.DeleteFunc(all, func(e Epoch) bool { return e.Confirmed }), err
+}
+
+// Gaps are the epochs, and the lives of Redis that were confirmed: whatever has left ids out, the first ids first.
+func (s *Store) Gaps(ctx context.Context) ([]Epoch, error) {
 	all, err := s.rdb.HGetAll(ctx, s.keys.epochs()).Result()
 	if err != nil {
 		return nil, s.failed("epochs", err)
@@ -191,13 +227,19 @@ func (s *Store) Epochs(ctx context.Context) ([]Epoch, error) {
 	for number, text := range all {
 		var e Epoch
 		var at string
-		_, err := fmt.Sscanf(number+" "+text, "%d %s %d %d %d %d %d",
-			&e.Number, &at, &e.Seen.Epoch, &e.Seen.Seq, &e.Lost, &e.FromID, &e.ToID)
+		number, _, e.Confirmed = strings.Cut(number, ".")
+		n, err := fmt.Sscanf(number+" "+text, "%d %s %d %d %d %d %d %d",
+			&e.Number, &at, &e.Seen.Epoch, &e.Seen.Seq, &e.Lost, &e.FromID, &e.ToID, &e.SureID)
+		if n == 7 { // of an older server
+			e.SureID, err = e.FromID, nil
+		}
 		if e.At, _ = statemachine.ParseTime(at); err == nil {
 			epochs = append(epochs, e)
 		}
 	}
-	slices.SortFunc(epochs, func(a, b Epoch) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(epochs, func(a, b Epoch) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.FromID, b.FromID))
+	})
 	return epochs, nil
 }
 

@@ -18,7 +18,7 @@ func epochCall(seen int64) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
 		st.Remember(store.History{Epoch: 1, Seq: seen, ID: 7})
-		return func() (any, error) { return st.OpenEpoch(t.Context()) }
+		return func() (any, error) { return st.OpenEpoch(t.Context(), false) }
 	}
 }
 
@@ -41,12 +41,15 @@ func TestLossIsCaughtUp(t *testing.T) {
 	life := sp.Raw.HGet(t.Context(), sp.Key("meta"), "lives").Val()
 	sp.Raw.HSet(t.Context(), sp.Key("meta"), "seq", 1, "lives", life+" restarted.2:1")
 	other := sp.Dial(t)
+	if e, err := other.OpenEpoch(t.Context(), true); err != nil || !e.Confirmed {
+		t.Fatalf("%+v, error %v; want the life of Redis confirmed", e, err)
+	}
 	for range 3 {
 		if _, err := other.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if seen, behind := other.History(); behind || seen.Seq != 4 || !strings.HasSuffix(seen.Life, ".3") {
+	if seen, behind := other.History(); behind || seen.Seq != 5 || !strings.HasSuffix(seen.Life, ".3") {
 		t.Fatalf("the other has seen %v, behind: %v", seen, behind)
 	}
 	if _, err := sp.Store.Task(t.Context(), 1); err != nil {
@@ -58,7 +61,7 @@ func TestLossIsCaughtUp(t *testing.T) {
 	if sizes, err := other.Sizes(t.Context()); err != nil || !sizes.Behind {
 		t.Errorf("sizes %+v, error %v; want those of a Redis that is behind", sizes, err)
 	}
-	if e, err := sp.Store.OpenEpoch(t.Context()); err != nil || e.Epoch != 2 || e.Lost != 2 {
+	if e, err := sp.Store.OpenEpoch(t.Context(), false); err != nil || e.Epoch != 2 || e.Lost != 2 {
 		t.Errorf("epoch %+v, error %v", e, err)
 	}
 	if _, _, err := sp.Store.Inspect(t.Context(), []int64{1}); err != nil {
@@ -95,6 +98,9 @@ func TestLossBeforeTheLivesThatAreKept(t *testing.T) {
 		if _, err := store.Arrive(t.Context(), other, fmt.Sprintf("life%d", n)); err != nil {
 			t.Fatal(err)
 		}
+		if e, err := other.OpenEpoch(t.Context(), true); err != nil || !e.Confirmed {
+			t.Fatalf("%+v, error %v; want the life of Redis confirmed", e, err)
+		}
 		open(t, other)
 		open(t, other)
 	}
@@ -104,7 +110,7 @@ func TestLossBeforeTheLivesThatAreKept(t *testing.T) {
 	if _, _, err := sp.Store.Inspect(t.Context(), []int64{1}); !errors.Is(err, store.ErrHistory) {
 		t.Fatalf("error %v, want one of the history", err)
 	}
-	if e, err := other.OpenEpoch(t.Context()); err != nil || e.Epoch != 2 {
+	if e, err := other.OpenEpoch(t.Context(), false); err != nil || e.Epoch != 2 {
 		t.Errorf("epoch %+v, error %v", e, err)
 	}
 }
@@ -158,11 +164,11 @@ func TestNewEpoch(t *testing.T) {
 	if _, err := sp.Store.Renew(t.Context(), w, store.Heartbeat{}); !errors.Is(err, store.ErrHistory) {
 		t.Fatalf("renewed: %v", err)
 	}
-	e, err := fresh.OpenEpoch(t.Context())
+	e, err := fresh.OpenEpoch(t.Context(), false)
 	if err != nil || e.Epoch != 2 || e.Lost != 2 || e.FromID != 2 || e.ToID != 4+1_000_000 {
 		t.Fatalf("epoch %+v, error %v", e, err)
 	}
-	if again, err := sp.Store.OpenEpoch(t.Context()); err != nil || again.Epoch != 0 {
+	if again, err := sp.Store.OpenEpoch(t.Context(), false); err != nil || again.Epoch != 0 {
 		t.Errorf("a second epoch: %+v, error %v", again, err)
 	}
 	if _, err := sp.Store.Renew(t.Context(), w, store.Heartbeat{}); !errors.Is(err, store.ErrLeaseLost) {
@@ -193,7 +199,7 @@ func TestRegisterInNewEpoch(t *testing.T) {
 	sp.Open(t, storetest.Spec())
 	sp.ClaimUnder(t, w, 1)
 	sp.Store.Remember(store.History{Epoch: 1, Seq: 99})
-	if _, err := sp.Store.OpenEpoch(t.Context()); err != nil {
+	if _, err := sp.Store.OpenEpoch(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	another := storetest.Registration("w")
@@ -233,7 +239,7 @@ func TestDecisionOfLostChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	back()
-	if _, err := sp.Store.OpenEpoch(t.Context()); err != nil {
+	if _, err := sp.Store.OpenEpoch(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	hold(t, sp, id)

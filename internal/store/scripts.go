@@ -43,15 +43,17 @@ type scriptInfo struct {
 	relieves bool
 	// flushes says that the script may pass while the namespace is being flushed.
 	flushes bool
+	// gives says that the script gives out ids, so it has to wait until a server has confirmed the life of Redis.
+	gives bool
 }
 
 // scriptList names every script; the tests that repeat each mutating one are
 // generated from it.
 var scriptList = map[string]scriptInfo{
-	"open":      {libs: []string{typesLib, slotsLib, plansLib, "planned"}, writes: true},
+	"open":      {libs: []string{typesLib, slotsLib, plansLib, "planned"}, writes: true, gives: true},
 	"claim":     {libs: []string{logLib, typesLib, slotsLib, "heads", "resources"}, writes: true},
 	"move":      {libs: []string{logLib, typesLib, slotsLib, plansLib}, writes: true, relieves: true},
-	"plan":      {libs: []string{typesLib}, writes: true},
+	"plan":      {libs: []string{typesLib}, writes: true, gives: true},
 	"steer":     {libs: []string{plansLib}, writes: true},
 	"release":   {libs: []string{plansLib}, writes: true, relieves: true},
 	"freed":     {libs: []string{lightLib}, writes: true, relieves: true},
@@ -145,7 +147,7 @@ func scriptText(clock, name string) string {
 	if info.bare {
 		return text.String() + body
 	}
-	return text.String() + "local function script()\n" + body + "end\nreturn sealed(script, " + strconv.FormatBool(info.flushes) + ", " + strconv.FormatBool(info.writes) + ")\n"
+	return text.String() + "local function script()\n" + body + "end\nreturn sealed(script, " + strconv.FormatBool(info.flushes) + ", " + strconv.FormatBool(info.writes) + ", " + strconv.FormatBool(info.gives) + ")\n"
 }
 
 // readScript panics on a missing file, which only a broken build can have.

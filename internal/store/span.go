@@ -17,7 +17,7 @@ type Span struct {
 // Spans are the ids from first to last among which there may be tasks, in order. It
 // leaves out what epochs left out and nobody is known to have got, and what was purged.
 func (s *Store) Spans(ctx context.Context, first, last int64) ([]Span, error) {
-	epochs, err := s.Epochs(ctx)
+	epochs, err := s.Gaps(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (s *Store) Spans(ctx context.Context, first, last int64) ([]Span, error) {
 
 // SomeSpans is the beginning of [Store.Spans], up to some id: as much as one call reads, however fragmented the ids are.
 func (s *Store) SomeSpans(ctx context.Context, first, last int64) (spans []Span, upTo int64, err error) {
-	epochs, err := s.Epochs(ctx)
+	epochs, err := s.Gaps(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -75,7 +75,7 @@ func (s *Store) NewestID(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	epochs, err := s.Epochs(ctx)
+	epochs, err := s.Gaps(ctx)
 	newest := int64(0)
 	for _, span := range spansOf(epochs, 1, last) {
 		if !span.Lost {

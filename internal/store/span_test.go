@@ -54,7 +54,7 @@ func TestNewestID(t *testing.T) {
 		seen, _ := sp.Store.History()
 		seen.Seq, seen.ID = seen.Seq+3, seen.ID+2
 		sp.Store.Remember(seen)
-		if e, err := sp.Store.OpenEpoch(t.Context()); err != nil || e.Epoch == 0 {
+		if e, err := sp.Store.OpenEpoch(t.Context(), false); err != nil || e.Epoch == 0 {
 			t.Fatalf("epoch %+v, %v", e, err)
 		}
 	}

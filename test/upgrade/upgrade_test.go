@@ -173,7 +173,7 @@ func (c *crew) submit(t *testing.T, r release, n int) {
 func openEpoch(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	sp.Store.Remember(store.History{Epoch: 1, Seq: 1_000_000})
-	if e, err := sp.Store.OpenEpoch(t.Context()); err != nil || e.Epoch != 2 {
+	if e, err := sp.Store.OpenEpoch(t.Context(), false); err != nil || e.Epoch != 2 {
 		t.Fatalf("epoch %+v, error %v", e, err)
 	}
 }

@@ -2,11 +2,14 @@
 -- seen in a former life can be compared with where this one began, however far it has come since. Who connects calls it
 -- before anything else. It does not ask for the history itself.
 --
+-- Where anything was counted before, no id is given out until a server has confirmed the life (epoch.lua): `unconfirmed` is the
+-- newest id of the moment, as far as servers and our own clients know of it: not each login may read task_id.
+--
 -- KEYS[1] meta
 -- ARGV[1] what names the life: the beginning of its replication id   ARGV[2] most lives to keep
 -- ARGV[3] '1' for a replica, which has the life of its master and must refuse to write
 -- Returns 1 if this was the first to arrive, else 0.
-local m = redis.call('HMGET', KEYS[1], 'seq', 'lives')
+local m = redis.call('HMGET', KEYS[1], 'seq', 'lives', 'adopted')
 local lives, newest, count = {}, '', 0
 for name, n, start in string.gmatch(m[2] or '', '(%w+)%.(%d+):(%d+)') do
   lives[#lives + 1] = name .. '.' .. n .. ':' .. start
@@ -19,4 +22,5 @@ if newest == ARGV[1] then return 0 end
 lives[#lives + 1] = string.format('%s.%d:%d', ARGV[1], count + 1, tonumber(m[1] or '') or 0)
 local first = math.max(1, #lives - tonumber(ARGV[2]) + 1)
 redis.call('HSET', KEYS[1], 'lives', table.concat(lives, ' ', first))
+if m[1] then redis.call('HSET', KEYS[1], 'unconfirmed', m[3] or '0') end
 return 1

@@ -1,45 +1,60 @@
 -- epoch opens a new epoch if Redis is behind what somebody has seen, or has refused somebody: what was claimed or registered
--- before is over, and ids go on beyond all that may have been given out. It is the one script that does not ask
+-- before is over, and ids go on beyond all that may have been given out. Else it confirms the life of Redis, if nobody has: ids
+-- go on beyond what may have been given out after anybody who has seen it looked last. It is the one script that does not ask
 -- for the history itself.
 --
 -- KEYS[1] meta   KEYS[2] task_id   KEYS[3] lease   KEYS[4] epochs   KEYS[5] handling
 -- ARGV[1], ARGV[2], ARGV[3] epoch, seq and id the caller has seen   ARGV[4] how many ids are left out
--- ARGV[5] channel of rules
+-- ARGV[5] channel of rules   ARGV[6] life the caller has seen   ARGV[7] '1' if it may confirm
 -- Returns {0, epoch, seq} if Redis is behind nobody, and nothing changes; else {1, epoch, seq, how many changes are gone
--- at least, last id before, last id left out}. Sent again: the same.
-local m = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'witness', 'adopted', 'clock')
-wall.mark = m[5]
+-- at least, last id before, last id left out}, or {2, ...} for a life that is confirmed. Sent again: the same, or {0, ...} after 2.
+local m = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'witness', 'adopted', 'lives', 'unconfirmed', 'clock')
+wall.mark = m[7]
 local epoch, seq = tonumber(m[1] or '') or 1, tonumber(m[2] or '') or 0
 local seen = {e = tonumber(ARGV[1]), s = tonumber(ARGV[2]), id = tonumber(ARGV[3])}
 local we, ws, wid, gone = string.match(m[3] or '', '^(%d+) (%d+) (%d+) (%d+)$')
 local missed = we and tonumber(we) >= epoch -- who was refused knows, also if as much has been counted since
+local function text(n) return string.format('%d', n) end
 if we then
   if tonumber(we) > seen.e or tonumber(we) == seen.e and tonumber(ws) > seen.s then seen.e, seen.s = tonumber(we), tonumber(ws) end
   seen.id = math.max(seen.id, tonumber(wid))
 end
-if not missed and (seen.e < epoch or seen.e == epoch and seen.s <= seq) then
+local behind = missed or seen.e > epoch or seen.e == epoch and seen.s > seq
+if not behind then
   if we then redis.call('HDEL', KEYS[1], 'witness') end
-  local record = redis.call('HGET', KEYS[4], string.format('%d', epoch)) or ''
-  local e, s, lost, from, to = string.match(record, '^%S+ (%d+) (%d+) (%d+) (%d+) (%d+)$')
-  if e == ARGV[1] and s == ARGV[2] then return {1, epoch, seq, tonumber(lost), tonumber(from), tonumber(to)} end
-  return {0, epoch, seq}
+  if not m[6] or ARGV[7] ~= '1' then
+    local record = redis.call('HGET', KEYS[4], text(epoch)) or ''
+    local e, s, lost, from, to = string.match(record, '^%S+ (%d+) (%d+) (%d+) (%d+) (%d+)')
+    if e == ARGV[1] and s == ARGV[2] then return {1, epoch, seq, tonumber(lost), tonumber(from), tonumber(to)} end
+    return {0, epoch, seq}
+  end
 end
 
 local wrong = wrongtype('string', {2}) or wrongtype('zset', {3}) or wrongtype('hash', {4, 5})
 if wrong then return wrong end
 local stamp = now()
 local from = tonumber(redis.call('GET', KEYS[2]) or '') or 0
-local to = math.max(from, seen.id) + tonumber(ARGV[4])
-local lost = math.max(tonumber(gone or '') or 0, seen.s - seq, 1) -- one, the opening of the epoch, if no other is known
-local function text(n) return string.format('%d', n) end
-redis.call('HSET', KEYS[4], text(seen.e + 1), table.concat({stamp, ARGV[1], ARGV[2], text(lost), text(from), text(to)}, ' '))
+local lost = behind and math.max(tonumber(gone or '') or 0, seen.s - seq, 1) or 0 -- one, the opening of the epoch, if no other is known
+-- Each task that was opened is a change, so no more ids than changes are gone.
+local to = math.max(math.max(from, seen.id) + tonumber(ARGV[4]), from + lost)
+-- Ids that were given out in this life, before anybody said that it is sound, may have been given out before.
+local name, number, start = string.match(m[5] or '', '(%w+)%.(%d+):(%d+)$')
+local born = tonumber(m[6] or '')
+if not born and number == '1' and start == '0' and ARGV[6] ~= '' and ARGV[6] ~= name .. '.1' then born = 0 end -- Redis came back empty
 redis.call('SET', KEYS[2], text(to))
 -- There is nothing to be found among the ids left out.
 if (tonumber(m[4] or '') or 0) == from then redis.call('HSET', KEYS[1], 'adopted', text(to)) end
+redis.call('HDEL', KEYS[1], 'witness', 'unconfirmed')
+local record = table.concat({stamp, ARGV[1], ARGV[2], text(lost), text(from), text(to), text(math.min(born or from, from))}, ' ')
+if not behind then
+  redis.call('HSET', KEYS[4], text(epoch) .. '.' .. (number or '0'), record)
+  redis.call('HSET', KEYS[1], 'seq', text(seq + 1), 'clock', noted(true))
+  return {2, epoch, seq + 1, 0, from, to}
+end
+redis.call('HSET', KEYS[4], text(seen.e + 1), record)
 -- Every session is over, but what it runs may run on until it hears of that: a lease from now at the longest.
 for _, name in ipairs(redis.call('ZRANGE', KEYS[3], 0, -1)) do redis.call('ZADD', KEYS[3], stamp, name) end
 redis.call('HSET', KEYS[1], 'epoch', text(seen.e + 1), 'seq', text(math.max(seq, seen.s)), 'clock', noted(true))
-redis.call('HDEL', KEYS[1], 'witness')
 redis.call('DEL', KEYS[5]) -- and whoever handles tasks must ask anew
 redis.call('PUBLISH', ARGV[5], '1')
 return {1, seen.e + 1, math.max(seq, seen.s), lost, from, to}

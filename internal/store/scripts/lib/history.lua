@@ -3,7 +3,7 @@
 -- What is not that far has lost what was acknowledged, after a failover or a restored backup: then the script does nothing.
 -- The last key is the stream. Both are taken off, so that a script finds its own alone.
 local stream, known = table.remove(KEYS), table.remove(ARGV)
-local past = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'events', 'witness', 'lives', 'flushing', 'clock')
+local past = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'events', 'witness', 'lives', 'flushing', 'clock', 'unconfirmed')
 local epoch, seq, cap = tonumber(past[1] or '') or 1, tonumber(past[2] or '') or 0, tonumber(past[3] or '') or 10000
 local happening, changes = {}, 0
 local lives = past[5] or ''
@@ -74,14 +74,15 @@ local function flushed()
 end
 
 -- sealed calls a script, and answers {epoch, seq, who is ahead or '', this life, answer}; or
--- {'behind', epoch, seq}, or {'flushing'}, and nothing changes. A script that flushes passes meanwhile. One that writes keeps the clock
--- fresh even if it changes nothing that counts.
-local function sealed(script, flushes, writes)
+-- {'behind', epoch, seq}, {'flushing'} or {'unconfirmed'}, and nothing changes. A script that flushes passes meanwhile. One that writes
+-- keeps the clock fresh even if it changes nothing that counts. One that gives out ids waits until a server has confirmed the life of Redis.
+local function sealed(script, flushes, writes, gives)
   if past[6] and not flushes and flushed() then return {'flushing'} end
   local e, s, id, life = string.match(known, '^(%d+) (%d+) (%d+) ?(%S*)$')
   e, s = tonumber(e), tonumber(s)
   local gone = epoch == e and missed(s, life) or s - seq
   if epoch < e or epoch == e and gone > 0 then return refused(e, s, tonumber(id), gone) end
+  if past[8] and gives then return {'unconfirmed'} end
   local answer = script()
   if type(answer) == 'table' and answer.err then return answer end
   if changes > 0 then
@@ -89,5 +90,5 @@ local function sealed(script, flushes, writes)
   elseif writes and noted() then
     redis.pcall('HSET', KEYS[1], 'clock', noted())
   end
-  return {epoch, seq, past[4] or '', string.match(lives, '(%w+%.%d+):%d+$') or '', answer}
+  return {epoch, seq, past[4] or past[8] or '', string.match(lives, '(%w+%.%d+):%d+$') or '', answer}
 end
