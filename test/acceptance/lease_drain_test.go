@@ -71,7 +71,7 @@ func TestDrainBySignal(t *testing.T) {
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.leasing(t)
+	w.leasing(t, "server.timeout_grace=90") // longer than the grace of the worker
 	spec, l := w.deaf(t)
 	ids := w.open(t, times(4, spec)...)
 	drains := w.worker(t, "drains", "slots=4", "drain_timeout=3600", "kill_grace=60")
@@ -101,7 +101,7 @@ func TestThirdSignal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.archiver(t)
-	w.serverWith(t, "server", "server.worker_timeout=9") // not what kills here
+	w.serverWith(t, "server", "server.worker_timeout=9", "server.timeout_grace=90") // not what kills here
 	proxy := redistest.NewProxy(t, "unix", w.Server.Socket())
 	spec, l := w.deaf(t)
 	id := w.open(t, spec)[0]

@@ -27,11 +27,11 @@ const (
 // containments are the layers of containment, each to be had here as root.
 var containments = []string{"pidns", "cgroup", "group"}
 
-// leasing starts a server with the short lease and the manager.
-func (w *world) leasing(t *testing.T) (server *daemon) {
+// leasing starts a server with the short lease and other settings, and the manager.
+func (w *world) leasing(t *testing.T, settings ...string) (server *daemon) {
 	t.Helper()
 	w.archiver(t)
-	server = w.serverWith(t, "server", shortLeaseSet)
+	server = w.serverWith(t, "server", append(settings, shortLeaseSet)...)
 	wait.Eventually(t, patience, func() bool { // who registers before that has the lease of the defaults
 		return w.Raw.HExists(t.Context(), w.Key("meta"), "worker_timeout").Val()
 	}, "the server does not say how long a lease is")
