@@ -14,7 +14,8 @@ func (k *keeper) reindex(ctx context.Context, i *store.Inspection, now statemach
 		return k.lose(ctx, i, now)
 	}
 	want := i.Deadline(k.opt.grace())
-	right := sameTime(i.Due, want) && i.InBucket == (i.State == statemachine.Open) && !i.Unwatched && !i.Uncounted
+	left := i.Leased() && want < i.Due && want < now && i.Due != statemachine.Never // to its worker, see leave
+	right := (left || sameTime(i.Due, want)) && i.InBucket == (i.State == statemachine.Open) && !i.Unwatched && !i.Uncounted
 	if right {
 		return nil
 	}

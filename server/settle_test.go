@@ -280,6 +280,13 @@ func TestOverdueIsLeftToItsWorker(t *testing.T) {
 		sp.SetClock(t, at(c.at))
 		pass(t, s)
 		told(c.want...)
+		left := sp.Raw.ZRangeWithScores(t.Context(), sp.Key("due"), 0, -1).Val()
+		if err := keeperOf(s).inspect(t.Context(), []int64{1, 2}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if due := sp.Raw.ZRangeWithScores(t.Context(), sp.Key("due"), 0, -1).Val(); !slices.Equal(due, left) {
+			t.Errorf("the background walk moves what is left to its worker from %v to %v", left, due)
+		}
 		checkState(t, sp, 1, statemachine.Running)
 		checkState(t, sp, 2, statemachine.Running)
 	}

@@ -77,6 +77,9 @@ var commandLosses = map[string]struct {
 			return done(func() error { return st.PublishLease(t.Context(), 7*second) })
 		}},
 	}},
+	"Publish": {"PUBLISH", map[string]loss{"call the workers": {prepare: begun, call: func(t *testing.T, st *store.Store) step {
+		return done(func() error { return st.PublishLease(t.Context(), 7*second) })
+	}}}},
 	"HSetNX": {"HSETNX", map[string]loss{"keep the index": {prepare: opened(2), call: func(t *testing.T, st *store.Store) step {
 		return func() (any, error) { from, to, err := st.KeepIndex(t.Context()); return []int64{from, to}, err }
 	}}}},

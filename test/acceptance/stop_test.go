@@ -63,6 +63,12 @@ const round = `echo x > "$1.tmp"; mv "$1.tmp" "$1.$TDF_ROUND"
 while [ $TDF_ROUND = 0 ] || [ ! -e "$1.go" ]; do sleep 0.05; done
 echo "round $TDF_ROUND by $TDF_WORKER"`
 
+// laterLease ends after the time of the rounds that are frozen here, so that their end is no loss.
+const laterLease = "server.worker_timeout=6"
+
+// lateHandBack is the late word of a worker that finds its lease over.
+const lateHandBack = "could not hand back task 1 (taken back by the server?)"
+
 // thaw lets the worker go on and checks that its late word is refused, logged,
 // and changes nothing.
 func (w *world) thaw(t *testing.T, id int64, worker *daemon, refusal string) {
@@ -93,7 +99,7 @@ func TestFrozenWorker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			server := w.server(t)
+			server := w.serverWith(t, "server", laterLease)
 			w.archiver(t)
 			spec := w.script(t, "p", round)
 			spec.Input, spec.Timeout, spec.MaxTimeouts = filepath.Join(w.dir, "begun"), 4*time.Second, new(1)
@@ -103,7 +109,7 @@ func TestFrozenWorker(t *testing.T) {
 			w.worker(t, "other")
 			content(t, spec.Input+".1")
 			meanwhile(t, w, id, "begun.go")
-			w.thaw(t, id, frozen, "could not mark task 1 as timed out (timed out by server?)")
+			w.thaw(t, id, frozen, lateHandBack)
 			w.file(t, "begun.go", "", 0o600)
 			checkSecondRound(t, w.archived(t, id, sm.Succeeded))
 			if server.Ended() {
@@ -126,13 +132,13 @@ func checkSecondRound(t *testing.T, task *store.Task) {
 func TestExpiresWhileRunning(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.server(t)
+	w.serverWith(t, "server", laterLease)
 	w.archiver(t)
 	spec := w.script(t, "p", round)
 	spec.Input, spec.EndBefore = filepath.Join(w.dir, "begun"), at(w.redisNow(t).Add(3*sm.Second))
 	id, frozen := w.freeze(t, spec)
 	w.archived(t, id, sm.Expired)
-	w.thaw(t, id, frozen, "could not mark task 1 as executed (timed out by server?)")
+	w.thaw(t, id, frozen, lateHandBack)
 	checkFields(t, w.Task(t, id), map[string]string{
 		"0:expired": "*", "0:output": "-", "0:error": "-", "0:executed": "-", "fails": "0", "timeouts": "0",
 	})
