@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 
@@ -22,64 +23,88 @@ mount --bind "$1" "c d" && mount -t tmpfs tmpfs "c d"
 mount --bind "$1/canary" file
 mount --bind "$1" e && mv e f && ln -s "$1" e
 [ $# = 1 ] || mount --bind "$TDF_WORKDIR" "$TDF_WORKDIR"
-until [ "$2" != wait ]; do sleep 1; done
+until [ "$3" != wait ]; do sleep 1; done
 kill -9 $$`
 
 // moving takes a mount of the host's into its private directory, and dies.
 const moving = `mkdir "$TDF_WORKDIR/m" && mount --move "$1" "$TDF_WORKDIR/m" && kill -9 $$`
 
 // A program that is killed before it unmounts what it has mounted in its private
-// directory costs the host no file, where it shares the worker's mounts: what it
-// mounted is unmounted, what was mounted before keeps the directory there, and so does
-// everything at the next start of the worker.
+// directory costs the host no file.
 func TestMountsOfPrograms(t *testing.T) {
 	t.Parallel()
 	for _, layer := range []string{"group", "cgroup"} {
 		t.Run(layer, func(t *testing.T) {
 			t.Parallel()
 			needRoot(t, "mount something")
-			w := newWorld(t, "slots=1", "containment="+layer, "require_containment=true")
-			inside := w.mountNamespace(t)
-			canary, elsewhere := w.file(t, "host/canary", "", 0o644), w.own(t, "elsewhere")
-			inside(t, "mount", "-t", "tmpfs", "tmpfs", elsewhere)
-			inside(t, "touch", filepath.Join(elsewhere, "precious"))
-			first := inside(t, append([]string{program(t, "tdf-worker")}, w.workerArgs("w")...)...)
-
+			w, _, _ := mountable(t, layer)
 			killed := w.script(t, "killed", mounting)
-			for _, killed.Input = range []string{filepath.Dir(canary), filepath.Dir(canary) + " top"} {
-				checkFields(t, w.await(t, w.open(t, killed)[0], sm.Executed), map[string]string{"0:signal": "killed", "0:error": "*"})
-				wait.Eventually(t, patience, func() bool {
-					w.there(t, canary)
-					return len(w.privates(t)) == 0
-				}, "left is %v", late(func() string { return fmt.Sprint(w.privates(t)) }))
-			}
-
-			moves := w.script(t, "moves", moving)
-			moves.Input = elsewhere
-			w.await(t, w.open(t, moves)[0], sm.Executed)
-			first.Says(t, "could not remove the private directory of task 3; leaving it")
-			first.Says(t, "something is mounted at '"+w.private)
-			precious := "/proc/" + fmt.Sprint(first.Process.Pid) + "/root" + w.privates(t)[0] + "/m/precious"
-			w.there(t, precious)
-
-			killed.Input += " wait"
-			id := w.open(t, killed)[0]
-			w.await(t, id, sm.Running)
-			wait.Eventually(t, patience, func() bool { return len(mountsOf(t, first)) >= 8 }, "mounted is %v", late(func() string {
-				return fmt.Sprint(mountsOf(t, first))
-			}))
-			first.Killed = true
-			_ = first.Process.Kill()
-			<-first.Done
-			second := inside(t, append([]string{program(t, "tdf-worker")}, w.workerArgs("w")...)...)
-			second.Says(t, "could not remove a left-over private directory; leaving it")
-			second.Says(t, `"message":"registered"`)
-			w.there(t, canary)
-			w.there(t, strings.Replace(precious, fmt.Sprint(first.Process.Pid), fmt.Sprint(second.Process.Pid), 1))
-			if len(w.privates(t)) < 2 {
-				t.Errorf("left are %v, want both directories with mounts", w.privates(t))
-			}
+			w.diesMounted(t, killed)
 		})
+	}
+}
+
+// A program that mounts where the worker does, outside of its own mount namespace, costs
+// the host no file either: what it mounted is unmounted, what was mounted before keeps the
+// directory there, and so does everything at the next start of the worker.
+func TestMountsOfTheWorker(t *testing.T) {
+	t.Parallel()
+	needRoot(t, "mount something")
+	w, inside, first := mountable(t, "group")
+	outside := fmt.Sprintf(`exec nsenter --mount=/proc/%d/ns/mnt sh -c '%%s' sh "$@"`, first.Process.Pid)
+	killed := w.script(t, "killed", fmt.Sprintf(outside, mounting))
+	w.diesMounted(t, killed)
+
+	elsewhere := w.own(t, "elsewhere")
+	inside(t, "mount", "-t", "tmpfs", "tmpfs", elsewhere)
+	inside(t, "touch", filepath.Join(elsewhere, "precious"))
+	moves := w.script(t, "moves", fmt.Sprintf(outside, moving))
+	moves.Input = elsewhere
+	w.await(t, w.open(t, moves)[0], sm.Executed)
+	first.Says(t, "could not remove the private directory of task 3; leaving it")
+	first.Says(t, "something is mounted at '"+w.private)
+	precious := "/proc/" + fmt.Sprint(first.Process.Pid) + "/root" + w.privates(t)[0] + "/m/precious"
+	w.there(t, precious)
+
+	killed.Input = w.canary() + " top wait"
+	w.await(t, w.open(t, killed)[0], sm.Running)
+	wait.Eventually(t, patience, func() bool { return len(mountsOf(t, first)) >= 8 }, "mounted is %v", late(func() string {
+		return fmt.Sprint(mountsOf(t, first))
+	}))
+	first.Killed = true
+	_ = first.Process.Kill()
+	<-first.Done
+	second := inside(t, append([]string{program(t, "tdf-worker")}, w.workerArgs("w")...)...)
+	second.Says(t, "could not remove a left-over private directory; leaving it")
+	second.Says(t, `"message":"registered"`)
+	w.there(t, filepath.Join(w.canary(), "canary"))
+	w.there(t, strings.Replace(precious, fmt.Sprint(first.Process.Pid), fmt.Sprint(second.Process.Pid), 1))
+	if len(w.privates(t)) < 2 {
+		t.Errorf("left are %v, want both directories with mounts", w.privates(t))
+	}
+}
+
+// mountable is a world in a mount namespace of its own, what starts commands there, and a worker.
+func mountable(t *testing.T, layer string) (*world, func(*testing.T, ...string) *daemon, *daemon) {
+	t.Helper()
+	w := newWorld(t, "slots=1", "containment="+layer, "require_containment=true")
+	inside := w.mountNamespace(t)
+	w.file(t, "host/canary", "", 0o644)
+	return w, inside, inside(t, append([]string{program(t, "tdf-worker")}, w.workerArgs("w")...)...)
+}
+
+// canary is the directory of the host that programs mount.
+func (w *world) canary() string { return filepath.Join(w.dir, "host") }
+
+// diesMounted runs tasks 1 and 2, and checks that the host's file is there when their directories are gone.
+func (w *world) diesMounted(t *testing.T, killed manager.Spec) {
+	t.Helper()
+	for _, killed.Input = range []string{w.canary(), w.canary() + " top"} {
+		checkFields(t, w.await(t, w.open(t, killed)[0], sm.Executed), map[string]string{"0:signal": "killed", "0:error": "*"})
+		wait.Eventually(t, patience, func() bool {
+			w.there(t, filepath.Join(w.canary(), "canary"))
+			return len(w.privates(t)) == 0
+		}, "left is %v", late(func() string { return fmt.Sprint(w.privates(t)) }))
 	}
 }
 
