@@ -2,6 +2,7 @@ package statemachine_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -99,7 +100,24 @@ func TestClasses(t *testing.T) {
 			excused = append(excused, c)
 		}
 	}
-	if len(sm.Classes()) != 7 || len(excused) != 3 || !sm.Class("").Charged() || !sm.Class("unheard of").Charged() {
+	if len(sm.Classes()) != 8 || len(excused) != 4 || !sm.Class("").Charged() || !sm.Class("unheard of").Charged() {
 		t.Errorf("%v, not charged: %v", sm.Classes(), excused)
+	}
+}
+
+// A shortage of the node is a fault where three in a row were not, or another node
+// has one too; a task pays a fault for it, and no failure, whatever it is charged for.
+func TestShortage(t *testing.T) {
+	t.Parallel()
+	for nodes, want := range map[string]bool{"": false, "a": false, "a a": false, "a a a": true, "b": true, "a b": true} {
+		if got := sm.ShortageCounts(strings.Fields(nodes), "a"); got != want {
+			t.Errorf("after %q: %v", nodes, got)
+		}
+	}
+	task := sm.Task{ID: 1, State: sm.Executed, EndBefore: sm.Never, MaxFaults: 1,
+		Current: sm.Round{Claim: "c", Failed: true, Class: sm.ClassShortage}}
+	m, err := sm.Decide(&task, sm.Occurrence{Event: sm.Settle, Actor: sm.Server}, 1)
+	if err != nil || m.To != sm.Open || m.Count != sm.Faults {
+		t.Errorf("got %+v, %v", m, err)
 	}
 }

@@ -1,5 +1,7 @@
 package statemachine
 
+import "slices"
+
 // Class says what kind of thing made a round fail. The text is what Redis holds
 // in the round's field "class".
 type Class string
@@ -22,11 +24,15 @@ const (
 	ClassHost Class = "host"
 	// ClassInfrastructure is TDF itself, or what it needs, going wrong.
 	ClassInfrastructure Class = "infrastructure"
+	// ClassShortage is a node that lacked what a worker needs to begin the round:
+	// descriptors, processes, memory, room on its disk. It is never charged to the
+	// task, whatever that says, and is a fault only where [ShortageCounts].
+	ClassShortage Class = "shortage"
 )
 
 // Classes lists every class.
 func Classes() []Class {
-	return []Class{ClassProgram, ClassTime, ClassMemory, ClassDisk, ClassFetch, ClassHost, ClassInfrastructure}
+	return []Class{ClassProgram, ClassTime, ClassMemory, ClassDisk, ClassFetch, ClassHost, ClassInfrastructure, ClassShortage}
 }
 
 // Charged reports whether a failure of this class is the task's own, also for a
@@ -34,9 +40,21 @@ func Classes() []Class {
 // is empty or unheard of is charged: a task must come to an end.
 func (c Class) Charged() bool {
 	switch c {
-	case ClassFetch, ClassHost, ClassInfrastructure:
+	case ClassFetch, ClassHost, ClassInfrastructure, ClassShortage:
 		return false
 	default:
 		return true
 	}
+}
+
+// mostShortages is how often in a row a task is handed back because its node was
+// short of something.
+const mostShortages = 3
+
+// ShortageCounts reports whether a round that its node could not begin, for want
+// of something, is a fault; if not, the task is handed back and that costs it
+// nothing. nodes are those of the rounds right before it that ended in the same
+// way. Where another node lacks something too, the task may be what asks too much.
+func ShortageCounts(nodes []string, node string) bool {
+	return len(nodes) >= mostShortages || slices.ContainsFunc(nodes, func(other string) bool { return other != node })
 }

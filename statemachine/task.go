@@ -117,9 +117,11 @@ func (t *Task) RoundEnd(grace Duration) Time {
 }
 
 // excused says that the present round failed and the task is not to blame: for
-// a class it is not charged for, or because the server says so.
+// a class it is not charged for, or because the server says so. A shortage is
+// nobody's charge.
 func (t *Task) excused(o Occurrence) bool {
-	return t.Current.Failed && (o.Excused || t.ChargeProgram && !t.Current.Class.Charged())
+	r := &t.Current
+	return r.Failed && (o.Excused || r.Class == ClassShortage || t.ChargeProgram && !r.Class.Charged())
 }
 
 // mayTryExit says that the exit code of the present round lets the task be run

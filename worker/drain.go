@@ -95,6 +95,9 @@ func (w *Worker) whyPaused() pauseReason {
 	case w.pool.count(stuck) == len(w.slots):
 		return because("all slots are stuck")
 	}
+	if why := w.shortage.now(); why != "" {
+		return pauseReason{"host", "this host cannot run programs now: " + why}
+	}
 	if err := w.disk.Check(); err != nil {
 		return pauseReason{"disk", err.Error()}
 	}

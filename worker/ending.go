@@ -58,6 +58,9 @@ type ending struct {
 // judge says what a result means. Why ctx is done decides what becomes of a
 // round that was stopped.
 func (r *round) judge(ctx context.Context, res *result, err error) ending {
+	if !res.Started && short(err) {
+		err = &hostError{err}
+	}
 	end := ending{event: statemachine.Report, result: *res}
 	end.fails(nil, err)
 	_, end.foreign = errors.AsType[*argumentError](err)

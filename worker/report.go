@@ -17,6 +17,7 @@ import (
 // as a success, and what the slot has to do next, if the report has brought that.
 func (r *round) report(ctx context.Context, end *ending) (success bool, next *assignment) {
 	r.refuseCut(ctx, end)
+	r.countShortage(ctx, end)
 	order, err := r.order(end)
 	if err != nil {
 		r.log.Error().Err(err).Msgf("could not report task %d", r.task.ID)
@@ -56,7 +57,7 @@ func (r *round) report(ctx context.Context, end *ending) (success bool, next *as
 // successor is the slot if it may have another task at once, else nil.
 func (r *round) successor(order *store.Order, end *ending, next *assignment) *slot {
 	success := order.Event == statemachine.Report && !order.Failed
-	if r.slot == nil || next != nil || end.stuck != nil || end.unfit() || r.worker.opts.pauseAfter(success) > 0 {
+	if r.slot == nil || next != nil || end.stuck != nil || end.unfit() || r.worker.shortage.now() != "" || r.worker.opts.pauseAfter(success) > 0 {
 		return nil
 	}
 	return r.slot
@@ -156,6 +157,9 @@ func (r *round) recorded(move statemachine.Move, end *ending, text, aside string
 	order := store.Order{Move: move, Writer: r.worker.opts.Name, Bucket: t.Bucket, Node: end.news(text != "")}
 	if move.Event == statemachine.HandBack && move.NextRound {
 		r.journal.add("handing back task " + strconv.FormatInt(t.ID, 10) + ": " + end.why.Error())
+		if _, unable := errors.AsType[*hostError](end.why); unable {
+			order.Fields = []string{statemachine.RoundField(t.Round, "class"), string(statemachine.ClassShortage)}
+		}
 	} else {
 		order.Fields = end.fields(t.Round, text, aside)
 		if p, fresh := r.pollProgress(); fresh {

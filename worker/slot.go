@@ -28,8 +28,7 @@ type slot struct {
 	hard   atomic.Bool // the round is to be stopped without grace
 }
 
-// hostPause is how long a slot rests when its host could not start its shim, or
-// has nothing to run the task with.
+// hostPause is how long a slot rests when its host has nothing to run the task with.
 const hostPause = 5 * time.Second
 
 // assignment is a task that a slot is to work on, and the claim that brought it.
@@ -82,16 +81,18 @@ func (o *Options) pauseAfter(success bool) time.Duration {
 
 // restAfter keeps a slot from asking for the same task again at once.
 func (s *slot) restAfter(r *round, end *ending) {
+	w := s.worker
 	host, unable := errors.AsType[*hostError](end.why)
 	switch {
 	case unable:
-		r.log.Error().Err(host.err).Int("slot", s.index).Msg("this host cannot run programs; the slot rests")
+		rest := w.shortage.begin(host.err)
+		r.log.Error().Err(host.err).Int("slot", s.index).Stringer("rest", rest).Msg("this host cannot run programs now; the worker rests")
 	case end.unfit():
 		r.log.Warn().Err(end.why).Msg("leaving the task to other workers; the slot rests")
-	default:
-		return
+		timing.Pause(w.rounds, hostPause)
+	case end.result.Started:
+		w.shortage.over()
 	}
-	timing.Pause(s.worker.rounds, hostPause)
 }
 
 // unfit reports whether the slot's host was not up to the task, so that it should not ask at once for another one.

@@ -38,6 +38,7 @@ type Worker struct {
 	spool                                           *spool.Spool
 	private                                         privateHome
 	mounts                                          remove.Mounts
+	shortage                                        shortage
 	started                                         atomic.Bool
 	ready                                           chan struct{} // closed once the worker is registered
 
@@ -116,6 +117,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	defer w.closeSpool()
 	defer w.leavePrivateDir()
+	makeThreads(2*len(w.slots) + spareThreads)
 	defer w.mounts.Close()
 	w.rounds, w.stopRounds = context.WithCancelCause(ctx)
 	defer w.stopRounds(nil)

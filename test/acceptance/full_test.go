@@ -25,6 +25,8 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("not compressed, so it is as big as it looks\n", 5<<20/44)
 	archive := tarOf(t, entry{name: "run.sh", body: "#!/bin/sh\n", mode: 0o755}, entry{name: "big", body: big, mode: 0o644})
+	// The worker's own steps are tried again before that counts.
+	short := map[string]string{"releases": "3", "0:class": "shortage", "3:class": "shortage", "3:output": "", "3:exit_code": "-"}
 	cases := map[string]struct {
 		set  []string // settings that use the disk DISK
 		spec func(s *shelf, w *world) manager.Spec
@@ -32,10 +34,10 @@ func TestFullDisk(t *testing.T) {
 	}{
 		"fetch": {[]string{"program_dir=DISK"}, func(s *shelf, _ *world) manager.Spec {
 			return manager.Spec{Program: "big", Source: s.url + "/big.tar"}
-		}, map[string]string{"0:output": "", "0:exit_code": "-"}},
+		}, short},
 		"unpack": {[]string{"program_dir=DISK"}, func(s *shelf, _ *world) manager.Spec {
 			return manager.Spec{Program: "big", Source: s.url + "/big.tar.gz"}
-		}, map[string]string{"0:output": "", "0:exit_code": "-"}},
+		}, short},
 		"output": {[]string{"program_dir=DISK", "task_output_filename=DISK/out"}, func(_ *shelf, w *world) manager.Spec {
 			return w.script(t, "writer", "head -c 5000000 /dev/zero; echo end")
 		}, map[string]string{"0:output": "*", "0:output_bytes": "5000004", "0:exit_code": "0"}},
@@ -54,7 +56,7 @@ func TestFullDisk(t *testing.T) {
 			worker := w.worker(t, "w", set...)
 			id := w.open(t, c.spec(s, w))[0]
 			task := w.await(t, id, sm.Executed)
-			contains(t, "error", strings.ToLower(task.Fields["0:error"]), full)
+			contains(t, "error", strings.ToLower(task.Round(task.Task.Round).Error), full)
 			checkFields(t, task, c.want)
 			if name == "output" {
 				_ = os.Remove(filepath.Join(disk, "out")) // it is kept, as far as it came

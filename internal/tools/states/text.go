@@ -59,7 +59,9 @@ worker that can stop its own overdue round; rounds without a claim id, those of
 foreign clients, have none. A round under a lease is left to its worker, which is
 told, until its lease is over. The only clock is that of Redis.
 
-An error is *excused* if the server finds that the node is to blame, or if the
+An error is *excused* if the server finds that the node is to blame, if the
+round's class is ` + "`shortage`" + ` (its node lacked what the worker needs to begin it;
+the first three times in a row on one node the task is handed back), or if the
 task is charged for its program only (` + "`charge`" + ` is ` + "`program`" + `) and the round's
 class is ` + "`fetch`, `host` or `infrastructure`" + `; the other classes are the program's
 own and those of its limits. An exit code is *final* if it is one of
