@@ -36,11 +36,12 @@ test: ## install what the tests need, then run all of them but the long ones
 	@scripts/test.sh -skip '^TestLong' ./...
 
 .PHONY: test-long
-test-long: ## the tests that explore, kill at random or measure for long, and the benchmarks once
+test-long: ## the tests that explore, kill at random or measure for long, the benchmarks once, and each setting forgotten
 	@scripts/setup-test.sh
 	@cd bench/peers && go test -race ./...
 	@scripts/bench-once.sh
 	@TDF_TEST_UNRACED='$(UNRACED)' TDF_TEST_TIMEOUT=20m TDF_TEST_EVENTS=bin/test-long-events.json scripts/test.sh -run '^TestLong' $(LONG)
+	@go run ./internal/tools/mutate -settings
 
 .PHONY: test-busy
 test-busy: ## the tests beside busy loops, to find those that are wrong: make test-busy RUNS=10 PACKAGES=./worker
@@ -122,7 +123,7 @@ bench-flow: ## memory of Redis while 2,000,000 tasks flow through it and few are
 	@go run ./bench/flow $(ARGS)
 
 .PHONY: mutate
-mutate: ## plant defects one at a time; each must turn a test red
+mutate: ## plant defects and forget settings, one at a time; each must turn a test red
 	@scripts/setup-test.sh
 	@go run ./internal/tools/mutate
 

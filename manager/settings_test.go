@@ -3,6 +3,7 @@ package manager
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -76,4 +77,31 @@ func TestHandlerBackoff(t *testing.T) {
 			t.Errorf("attempt %d: pause %v, want %v s", i+1, pause, want)
 		}
 	}
+}
+
+// A manager that handles tasks may be silent for as long as [manager] handling_lease says.
+func TestHandlingLease(t *testing.T) {
+	t.Parallel()
+	ns, srv := redistest.Namespace(t), redistest.Shared(t)
+	m := newManager(t, ns, WithSettings("manager.handling_lease=100"))
+	before := redisTime(t, srv)
+	h, err := m.beginHandling(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.end(t.Context())
+	text := fmt.Sprint(srv.Do(t, "HGET", ns+":handling", "@"+h.Instance))
+	if till, err := strconv.ParseFloat(text, 64); err != nil || till < before+100 || till > redisTime(t, srv)+100 {
+		t.Errorf("the lease ends at %s, want 100 s after %f", text, before)
+	}
+}
+
+// redisTime is the time of Redis, in seconds.
+func redisTime(t *testing.T, srv *redistest.Server) float64 {
+	t.Helper()
+	var parts [2]float64
+	for i, text := range srv.Do(t, "TIME").([]any) {
+		parts[i], _ = strconv.ParseFloat(fmt.Sprint(text), 64)
+	}
+	return parts[0] + parts[1]/1e6
 }

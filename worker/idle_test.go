@@ -116,7 +116,7 @@ func TestWaitsGrowUntilThereIsATask(t *testing.T) {
 		got = append(got, next())
 	}
 	if !slices.Equal(got, growing) {
-		t.Errorf("waits %v, want %v", got, growing)
+		t.Fatalf("waits %v, want %v", got, growing)
 	}
 	id := s.open(t, func(spec *store.Spec) { spec.Program = "p" })
 	s.await(t, id, sm.Executed)

@@ -1,8 +1,10 @@
 package acceptance
 
 import (
+	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -62,6 +64,16 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// Control groups are made below the one that the worker is told.
+func TestCgroupIsBelow(t *testing.T) {
+	t.Parallel()
+	g := delegate(t, 0)
+	w := newWorld(t, "slots=1")
+	w.worker(t, "w", "containment=cgroup", "cgroup="+g.dir)
+	task := w.await(t, w.open(t, w.script(t, "p", "cat /proc/self/cgroup"))[0], sm.Executed)
+	contains(t, "the control group", task.Round(0).Output, "/"+filepath.Base(g.dir)+"/")
+}
+
 // What cannot be had is refused when the worker starts: exit code 2, key, value
 // and remedy.
 func TestRefusedContainment(t *testing.T) {
@@ -88,8 +100,10 @@ func TestRefusedContainment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := worldOn(t, reachable(t, srv))
-			cmd := &exec.Cmd{Path: program(t, "tdf-worker"), Dir: w.own(t, "w")}
-			cmd.Args = append([]string{"tdf-worker"}, w.workerArgs("w", c.set...)...)
+			ctx, cancel := context.WithTimeout(t.Context(), patience) // one that is not refused runs on
+			defer cancel()
+			cmd := exec.CommandContext(ctx, program(t, "tdf-worker"), w.workerArgs("w", c.set...)...)
+			cmd.Dir = w.own(t, "w")
 			if c.user {
 				w.asUser(t, cmd)
 			}
