@@ -46,7 +46,7 @@ const settings = `[redis]
 namespace=%s
 [server]
 round_duration=0.3
-timeout_grace=0.2
+timeout_grace=0.5
 repair_interval=0.2
 worker_timeout=2
 [worker]
