@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tdf-go/tdf/internal/config"
 	"github.com/tdf-go/tdf/internal/tools/trial"
 )
 
@@ -27,16 +28,29 @@ func main() {
 	if !*keys {
 		err = run(*only)
 	}
-	if err = errors.Join(err, trySettings(os.Stdout, ".", *only)); err != nil {
+	if err = errors.Join(err, known(*only), trySettings(os.Stdout, ".", *only)); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
 
+// known refuses a text that neither a defect nor a key contains.
+func known(only string) error {
+	for i := range defects {
+		if strings.Contains(defects[i].what, only) {
+			return nil
+		}
+	}
+	if !slices.ContainsFunc(config.Keys(), func(key string) bool { return strings.Contains(key, only) }) {
+		return fmt.Errorf("no defect and no key contains %q", only)
+	}
+	return nil
+}
+
 func run(only string) error {
 	chosen := slices.DeleteFunc(slices.Clone(defects), func(d defect) bool { return !strings.Contains(d.what, only) })
 	if len(chosen) == 0 {
-		return fmt.Errorf("no defect contains %q", only)
+		return nil
 	}
 	t := trial.Table{Columns: []string{"#", "defect", "in"}, Sound: []trial.Suite{{Packages: packagesOf(chosen)}}}
 	for i := range chosen {

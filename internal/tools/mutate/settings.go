@@ -227,6 +227,9 @@ func trySettings(out io.Writer, tree, only string) error {
 		return err
 	}
 	all = slices.DeleteFunc(all, func(s setting) bool { return !strings.Contains(s.key, only) })
+	if len(all) == 0 {
+		return nil
+	}
 	var dirs []string
 	for _, s := range all {
 		for _, t := range s.tests {
