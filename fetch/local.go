@@ -42,7 +42,8 @@ func (f *Fetcher) openAs(name string) (file *os.File, err error) {
 		return err
 	})
 	if errors.Is(err, fs.ErrPermission) {
-		err = fmt.Errorf("%w: local sources are read as the user that programs run as, who must be allowed to: %w", ErrForbidden, cleanPathError(err))
+		err = fmt.Errorf("%w: local sources are read as the user that programs run as, who must be allowed to: %w",
+			ErrForbidden, cleanPathError(err))
 	}
 	return file, err
 }

@@ -31,13 +31,13 @@ func (s *Spec) digest() string {
 	if s.Argv != nil {
 		argv = store.Digest(s.Argv...)
 	}
-	texts := []string{
+	texts := append(make([]string, 0, 26+3*len(s.Needs)),
 		s.Program, s.Source, s.Input, argv, durationText(s.Timeout, left),
 		limitText(s.MaxFails, left), limitText(s.MaxTimeouts, left), limitText(s.MaxLosses, left), limitText(s.MaxFaults, left),
 		s.FailOn, s.Queue, s.Env, labelsText(s.Labels, left), resourcesText(s.Resources, left), intText(s.Priority, left),
 		delayText(s.RetryDelay, left), durationText(s.RetryMaxDelay, left), floatText(s.RetryBackoff, left), floatText(s.RetryJitter, left),
 		codesText(s.RetryExitCodes, left), codesText(s.FatalExitCodes, left), s.Charge, s.Hold, s.Key, s.Args, s.Step,
-	}
+	)
 	for _, n := range s.Needs {
 		texts = append(texts, strconv.FormatInt(n.Task, 10), strconv.Itoa(n.Index), orText(string(n.On), string(NeedsSuccess)))
 	}

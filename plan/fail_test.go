@@ -49,7 +49,7 @@ func TestFailsOnce(t *testing.T) {
 	p := newPlan(t, s)
 	last := p.Add(spec("echo", "b"), p.Add(spec("shaky", "a")))
 	checkEnd(t, run(t, p), manager.PlanCompleted, 2, 0, 0, 0)
-	checkDone(t, s, "a; a; b a") // the first returned no error, but had written to stderr
+	checkDone(t, s, "a; a; b a") //nolint:dupword // the first returned no error, but had written to stderr
 	checkResult(t, p, last, "b+a")
 }
 

@@ -31,8 +31,12 @@ func (sub *submission) halfDone(s *session, opened []manager.Opened, total int, 
 		return err
 	}
 	if errors.Is(err, manager.ErrRequestKey) {
-		return cli.WithCode(cli.ExitUsage, fmt.Errorf("no task was opened: --request-key %q was used for other tasks; "+
-			"give another key for another submission", broken.RequestKey))
+		how := "no task was opened"
+		if ids, _, _ := idsOf(opened); len(ids) > 0 {
+			how = fmt.Sprintf("only %d of %d tasks are there (%s)", len(ids), total, ranges(ids))
+		}
+		return cli.WithCode(cli.ExitUsage, fmt.Errorf("%s: --request-key %q was used for other tasks; "+
+			"give another key for another submission", how, broken.RequestKey))
 	}
 	if len(opened) == 0 {
 		return fmt.Errorf("no task was opened: %w", broken.Err)

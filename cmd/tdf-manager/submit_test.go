@@ -165,7 +165,7 @@ func TestSubmitRefuses(t *testing.T) {
 	}
 }
 
-// What was opened before an error is told, and how to go on without doubles.
+// What is there already when a key turns out to be that of other tasks is told, and nothing more is opened.
 func TestSubmitHalfDone(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -178,7 +178,7 @@ func TestSubmitHalfDone(t *testing.T) {
 	if r.code != 2 {
 		t.Errorf("ended with %d, want 2", r.code)
 	}
-	wantText(t, r.err, "only 2 of 4 tasks were opened (1-2)", "--request-key k")
+	wantText(t, r.err, "only 2 of 4 tasks are there (1-2)", `--request-key "k" was used for other tasks`)
 	worktest.Drain(t, b.store, worktest.Echo)
 	if last, err := b.store.LastID(t.Context()); err != nil || last != 3 {
 		t.Errorf("%d tasks, %v, want 3", last, err)

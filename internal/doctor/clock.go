@@ -34,7 +34,8 @@ func judgeStep(f *Facts) []Finding {
 		if f.Step.By < 0 {
 			way = "back"
 		}
-		text = fmt.Sprintf("the clock of Redis has stepped %s by %v, %v ago", way, f.Step.By.Abs().Round(100*time.Millisecond), ago.Round(time.Second))
+		text = fmt.Sprintf("the clock of Redis has stepped %s by %v, %v ago",
+			way, f.Step.By.Abs().Round(100*time.Millisecond), ago.Round(time.Second))
 	}
 	text += fmt.Sprintf("; stamps are %v ahead of it", f.Step.Ahead.Round(100*time.Millisecond))
 	return warn(check, text, "run a time service that slews the clock (chrony, systemd-timesyncd), on the hosts of all replicas too")

@@ -27,8 +27,8 @@ func judgeHistory(f *Facts) []Finding {
 	}
 	for i := range f.Gaps {
 		if e := &f.Gaps[i]; e.SureID < e.FromID {
-			found = append(found, fail(check, fmt.Sprintf("ids %d to %d may have been given out twice: they were taken after Redis had been started "+
-				"anew or failed over, and before a server looked", e.SureID+1, e.FromID),
+			found = append(found, fail(check, fmt.Sprintf("ids %d to %d may have been given out twice: "+
+				"they were taken after Redis had been started anew or failed over, and before a server looked", e.SureID+1, e.FromID),
 				"compare these tasks with what those who opened them have noted; clients that take ids by INCR cannot be held back")...)
 		}
 	}

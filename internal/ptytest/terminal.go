@@ -33,7 +33,7 @@ func Open(t testing.TB) *Terminal {
 	}
 	var n int
 	control(t, master, func(fd int) error { return unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0) })
-	control(t, master, func(fd int) error { n, err = unix.IoctlGetInt(fd, unix.TIOCGPTN); return err })
+	control(t, master, func(fd int) error { n, err = unix.IoctlGetInt(fd, unix.TIOCGPTN); return err }) //nolint:wrapcheck // it fails the test
 	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func (c *Clock) Set(tb testing.TB, d time.Duration) {
 	}
 	defer func() { _ = f.Close() }()
 	var us [8]byte
-	binary.NativeEndian.PutUint64(us[:], uint64(d.Microseconds())) //nolint:gosec // its bits are meant
+	binary.NativeEndian.PutUint64(us[:], uint64(d.Microseconds()))
 	if _, err := f.WriteAt(us[:], 0); err != nil {
 		tb.Fatal(err)
 	}

@@ -290,7 +290,7 @@ func TestTreeByUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("TestTree runs as a user already")
 	}
-	dir, err := os.MkdirTemp("", "tdf-remove-")
+	dir, err := os.MkdirTemp("", "tdf-remove-") //nolint:usetesting // users cannot enter that of a test
 	noErr(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	noErr(t, os.Chown(dir, 65534, 65534))

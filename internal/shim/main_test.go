@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 // bareCgroup is what Cgroup is where no PID namespace is to be had.
-const bareCgroup Layer = "bare cgroup"
+var bareCgroup = Layer("bare cgroup")
 
 // layers are all of them, strongest first.
 var layers = []Layer{PIDNamespace, bareCgroup, Group}

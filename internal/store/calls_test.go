@@ -215,6 +215,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"Facts":         func(ctx context.Context, st *store.Store) error { _, err := st.Facts(ctx); return err },
 	"LoadScripts":   func(ctx context.Context, st *store.Store) error { return st.LoadScripts(ctx) },
 	"Sizes":         func(ctx context.Context, st *store.Store) error { _, err := st.Sizes(ctx); return err },
+	"Gaps":          func(ctx context.Context, st *store.Store) error { _, err := st.Gaps(ctx); return err },
 	"Epochs":        func(ctx context.Context, st *store.Store) error { _, err := st.Epochs(ctx); return err },
 	"PublishEvents": func(ctx context.Context, st *store.Store) error { return st.PublishEvents(ctx, 5) },
 	"OpenEpoch":     func(ctx context.Context, st *store.Store) error { _, err := st.OpenEpoch(ctx, false); return err },

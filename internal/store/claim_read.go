@@ -15,7 +15,7 @@ func decodeClaim(r reply) ClaimReply {
 	for i := range r.list(3) {
 		c.Damaged = append(c.Damaged, r.list(3).number(i))
 	}
-	at := clockOf(r, 0, 9)
+	at := clockOf(r, 9)
 	for i := range r.list(4) {
 		t := decodeClaimed(r.list(4).list(i))
 		t.Expiry = at.moment(t.EndBefore)

@@ -21,9 +21,9 @@ type clock struct {
 // slew is how long the offset takes to shrink by one, as in scripts/lib/now.lua.
 const slew = 20
 
-// clockOf reads the time and the offset of an answer, in microseconds, from these places.
-func clockOf(r reply, now, ahead int) clock {
-	return clock{now: r.time(now), ahead: statemachine.Duration(r.number(ahead))}
+// clockOf reads the time of an answer, which comes first, and the offset in microseconds from its place.
+func clockOf(r reply, ahead int) clock {
+	return clock{now: r.time(0), ahead: statemachine.Duration(r.number(ahead))}
 }
 
 // Redis is TIME of Redis at the moment of the reading: what start_after and
@@ -37,8 +37,8 @@ func (c clock) moment(at statemachine.Time) statemachine.Time {
 	return at.Add(max(0, c.ahead-left/slew))
 }
 
-// by is the task with all moments by the time of the namespace.
-func (t Seen) by(c clock) Seen {
+// seen is the task with all moments by the time of the namespace.
+func (c clock) seen(t Seen) Seen {
 	if c.ahead > 0 {
 		t.StartAfter, t.EndBefore = c.moment(t.StartAfter), c.moment(t.EndBefore)
 	}

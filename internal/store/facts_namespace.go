@@ -41,7 +41,10 @@ func (s *Store) Sizes(ctx context.Context) (Sizes, error) {
 		return Sizes{}, err
 	}
 	texts := reply(past.Val())
-	sizes := Sizes{Archived: archived.Val(), Events: events.Val(), SetAside: aside.Val(), Epoch: 1, ArchiveError: texts.text(2), Unconfirmed: texts.text(4) != ""}
+	sizes := Sizes{
+		Archived: archived.Val(), Events: events.Val(), SetAside: aside.Val(), Epoch: 1,
+		ArchiveError: texts.text(2), Unconfirmed: texts.text(4) != "",
+	}
 	if n, err := strconv.ParseInt(texts.text(0), 10, 64); err == nil {
 		sizes.Epoch = n
 	}

@@ -65,7 +65,7 @@ func (s *Store) Inspect(ctx context.Context, ids []int64) ([]Inspection, statema
 	found := make([]Inspection, len(r.list(1)))
 	for i := range found {
 		t := r.list(1).list(i)
-		found[i] = Inspection{Seen: decodeSeen(t.number(0), t[4:]).by(clockOf(r, 0, 2)), Due: t.time(2)}
+		found[i] = Inspection{Seen: clockOf(r, 2).seen(decodeSeen(t.number(0), t[4:])), Due: t.time(2)}
 		if field := t.text(3); found[i].Err == nil && field != "" {
 			found[i].Err = &DamageError{ID: found[i].ID, Reason: "field " + field + " is missing"}
 		}

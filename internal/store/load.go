@@ -54,7 +54,7 @@ func (s *Store) load(ctx context.Context, key, how string, offset, limit int) (B
 	if err != nil {
 		return Batch{}, err
 	}
-	at := clockOf(r, 0, 3)
+	at := clockOf(r, 3)
 	return Batch{clock: at, Now: at.now, Next: r.time(1), Tasks: decodeSeenList(r.list(2), at)}, nil
 }
 
@@ -69,7 +69,7 @@ func decodeSeenList(list reply, at clock) []Seen {
 		if all := t.list(1); len(all) > 0 {
 			fields = lightOf(all.fields())
 		}
-		seen[i] = decodeSeen(t.number(0), fields).by(at)
+		seen[i] = at.seen(decodeSeen(t.number(0), fields))
 	}
 	return seen
 }

@@ -40,7 +40,7 @@ func (s *Store) Lost(ctx context.Context, limit int, watched Watched) (Lost, err
 	if err != nil {
 		return Lost{}, err
 	}
-	at := clockOf(r, 0, 4)
+	at := clockOf(r, 4)
 	lost := Lost{Now: at.now, Next: r.time(1), Longest: r.duration(3)}
 	for i := range r.list(2) {
 		w := r.list(2).list(i)
@@ -87,7 +87,9 @@ func (s *Store) Lease(ctx context.Context) (statemachine.Duration, error) {
 }
 
 // published reads a time span that servers set for all, and reports whether one has.
-func (s *Store) published(ctx context.Context, field string, otherwise statemachine.Duration) (d statemachine.Duration, set bool, err error) {
+func (s *Store) published(
+	ctx context.Context, field string, otherwise statemachine.Duration,
+) (d statemachine.Duration, set bool, err error) {
 	text, err := s.rdb.HGet(ctx, s.keys.meta(), field).Result()
 	if isNil(err) {
 		return otherwise, false, nil

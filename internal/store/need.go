@@ -143,6 +143,7 @@ type NeedError struct {
 // Why a task cannot be needed, or retried in a plan.
 const (
 	NeedMissing = "missing"
+	NeedPurged  = "purged"
 	NeedForeign = "foreign"
 	NeedCut     = "cut"
 	NeedBusy    = "busy"
@@ -157,6 +158,9 @@ func (e *NeedError) Error() string {
 	case NeedCut:
 		return fmt.Sprintf("the output of task %d was cut at output_limit, so it is no result: "+
 			"raise the limit, or write result= to $TDF_CONTROL", e.ID)
+	case NeedPurged:
+		return fmt.Sprintf("%v, and its result with it: what needs it cannot be opened any more; submit the plan anew",
+			&PurgedError{ID: e.ID})
 	case NeedAlive:
 		return fmt.Sprintf("task %d has not ended, so it cannot be repeated: wait for it, or cancel it first", e.ID)
 	case NeedBusy:

@@ -110,6 +110,10 @@ func (o *Opening) Send(ctx context.Context) ([]Opened, error) {
 		return nil, err
 	}
 	opened, err := o.req.opened(r)
+	if need, ok := errors.AsType[*NeedError](err); ok && need.Reason == NeedMissing && errors.Is(o.store.absent(ctx, need.ID), ErrPurged) {
+		need.Reason = NeedPurged
+		err = fmt.Errorf("open: %w", need)
+	}
 	for i := range opened {
 		o.store.history.saw(opened[i].ID)
 	}

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
@@ -245,6 +246,30 @@ func TestRetryWithNeeds(t *testing.T) {
 	c.end(t, more[0], "", "")
 	drainAll(t, sp)
 	checkStates(t, sp, more, statemachine.Succeeded, statemachine.Open)
+}
+
+// A result that has left Redis cannot be needed any more, and the error says so.
+func TestPurgedTaskIsNeeded(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	plan := newPlan(t, sp, "")
+	ids := planned(t, sp, plan, nil, nil)
+	steer(t, sp, plan, store.PlanReady)
+	drainAll(t, sp)
+	c := newCrew(sp)
+	c.end(t, ids[0], "", "")
+	c.end(t, ids[1], "", "no")
+	must(t, sp, ids[0], statemachine.Manager, statemachine.Archive)
+	if answers := purge(t, sp, ids[0]); answers[0] != store.PurgeDone {
+		t.Fatalf("purged: %v", answers)
+	}
+	spec := storetest.Spec()
+	spec.RetryOf, spec.Needs = ids[1], []store.Need{{Task: ids[0]}}
+	_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Plan: plan, Specs: []store.Spec{spec}})
+	var need *store.NeedError
+	if !errors.As(err, &need) || need.Reason != store.NeedPurged || !strings.Contains(err.Error(), "archive_retention") {
+		t.Errorf("needed a purged task: %v", err)
+	}
 }
 
 // With on_failure = continue a failure is an end like any other.

@@ -135,7 +135,7 @@ func (s *Store) Renew(ctx context.Context, w Session, h Heartbeat) (Renewal, err
 		return Renewal{}, leaseLost("renew", w.Name, w.Incarnation)
 	}
 	r := asReply(v)
-	renewal := Renewal{Now: r.time(0), Redis: clockOf(r, 0, 6).Redis(), Lease: r.duration(1), Order: WorkerOrder(r.text(2))}
+	renewal := Renewal{Now: r.time(0), Redis: clockOf(r, 6).Redis(), Lease: r.duration(1), Order: WorkerOrder(r.text(2))}
 	for i := range r.list(3) {
 		f := r.list(3).list(i)
 		renewal.Followed = append(renewal.Followed, Followed{ID: f.number(0), Since: f.time(1)})

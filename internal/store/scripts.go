@@ -3,9 +3,9 @@ package store
 import (
 	"context"
 	"embed"
+	"fmt"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -147,7 +147,8 @@ func scriptText(clock, name string) string {
 	if info.bare {
 		return text.String() + body
 	}
-	return text.String() + "local function script()\n" + body + "end\nreturn sealed(script, " + strconv.FormatBool(info.flushes) + ", " + strconv.FormatBool(info.writes) + ", " + strconv.FormatBool(info.gives) + ")\n"
+	return text.String() + fmt.Sprintf("local function script()\n%send\nreturn sealed(script, %t, %t, %t)\n",
+		body, info.flushes, info.writes, info.gives)
 }
 
 // readScript panics on a missing file, which only a broken build can have.

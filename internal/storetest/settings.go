@@ -12,7 +12,7 @@ import (
 // beside a place that nobody connects to. They may be secrets.
 func Config(tb testing.TB, settings ...string) *config.File {
 	tb.Helper()
-	environ := []string{"TDF_REDIS_HOST=none", "TDF_TDF_NAMESPACE={none}"}
+	environ := append(make([]string, 0, 2+len(settings)), "TDF_REDIS_HOST=none", "TDF_TDF_NAMESPACE={none}")
 	for _, s := range settings {
 		key, value, _ := strings.Cut(s, "=")
 		environ = append(environ, "TDF_"+strings.ToUpper(strings.Replace(key, ".", "_", 1))+"="+value)

@@ -105,7 +105,8 @@ func TestFullSpool(t *testing.T) {
 	worker := w.worker(t, "w", "spool_dir="+filepath.Join(disk, "spool"))
 	spec := w.script(t, "p", `echo > "$1.begun"; until [ -e "$1.go" ]; do sleep 0.02; done; echo done`)
 	spec.Input = filepath.Join(w.dir, "sign")
-	id := w.open(t, spec)[0]
+	ids := w.open(t, spec, spec) // a Redis that was started anew opens none before a server has confirmed it
+	id, again := ids[0], ids[1]
 	made(t, spec.Input+".begun")
 	filler := disktest.Fill(t, disk)
 	w.Server.Kill(t)
@@ -114,7 +115,6 @@ func TestFullSpool(t *testing.T) {
 	worker.Says(t, full)
 	w.Server.Restart(t)
 	checkFields(t, w.await(t, id, sm.Executed), map[string]string{"0:output": "done\n", "0:error": "", "round": "0"})
-	again := w.open(t, spec)[0]
 	worker.Says(t, "claiming nothing")
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package acceptance
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 	"testing"
 
@@ -97,5 +98,6 @@ func (w *world) over(t *testing.T, c *connection, dir, name string, args ...stri
 	cmd := exec.Command(program(t, name), args...)
 	cmd.Dir = w.own(t, dir)
 	c.attach(cmd)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // under nohup the program would ignore it, as the tests do
 	return w.start(t, cmd)
 }

@@ -19,7 +19,7 @@ import (
 // D1: the clocks of workers, servers and managers do not matter. They cannot be
 // set here, so that of Redis is: all of them are an hour late, or early, by it.
 // Times of tasks, timeouts, leases and losses are the same.
-func TestClocks(t *testing.T) {
+func TestLongClocks(t *testing.T) {
 	t.Parallel()
 	for name, shift := range map[string]time.Duration{"an hour late": time.Hour, "an hour early": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func (w *world) leasesHold(t *testing.T) {
 // whose host has another one: by half a minute or an hour back, or an hour forward and
 // back. What waits is run at once, what runs goes on though its timeout seems to be over,
 // no living worker is lost and a dead one is, and no two rounds of a task overlap.
-func TestClockSteps(t *testing.T) {
+func TestLongClockSteps(t *testing.T) {
 	t.Parallel()
 	for name, steps := range map[string][]time.Duration{
 		"half a minute back": {-30 * time.Second}, "an hour back": {-time.Hour}, "an hour forward and back": {time.Hour, 0},

@@ -16,6 +16,8 @@ import (
 
 // mounting mounts a directory of the host in its private directory in every way there
 // is, leaves a link where a mount was, and dies.
+//
+//nolint:dupword // the file system has the name of its device
 const mounting = `cd "$TDF_WORKDIR" && mkdir a b "c d" e && : > file || exit 1
 mount --bind "$1" a
 mount -t tmpfs tmpfs b && mkdir b/in && mount --bind "$1" b/in

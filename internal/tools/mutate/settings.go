@@ -50,11 +50,12 @@ func settings(document string) ([]setting, error) {
 			rows[row[1]] = append(rows[row[1]], test{name[1], pattern(name[2] + name[3])})
 		}
 	}
-	var all []setting
+	all := make([]setting, 0, len(config.Keys()))
 	var problems []error
 	for _, key := range config.Keys() {
 		if len(rows[key]) == 0 {
-			problems = append(problems, fmt.Errorf("no test of %s is named in %s: write one that is red when a program reads the default, and a row `%s`",
+			problems = append(problems, fmt.Errorf(
+				"no test of %s is named in %s: write one that is red when a program reads the default, and a row `%s`",
 				key, acceptance, key))
 		}
 		all = append(all, setting{key, rows[key]})
@@ -85,7 +86,8 @@ const nothing = "nothing"
 // edits are what the overlay changes, in the tree's text: configurations forget the
 // value of one key, and tests do not wait long for what will not happen.
 var edits = []defect{
-	{what: "the value of a key is forgotten", file: "internal/config/load.go", old: "\treturn l.file, nil\n}\n", new: `	return l.file, l.readDefault(os.Getenv("` + forgotten + `"))
+	{what: "the value of a key is forgotten", file: "internal/config/load.go", old: "\treturn l.file, nil\n}\n", new: "" +
+		`	return l.file, l.readDefault(os.Getenv("` + forgotten + `"))
 }
 
 func (l *loader) readDefault(name string) error {
@@ -100,14 +102,16 @@ func (l *loader) readDefault(name string) error {
 `},
 	{what: "strings", file: "internal/config/load.go", old: "\t\"os\"\n", new: "\t\"os\"\n\t\"strings\"\n"},
 	// The password in a file is read before.
-	{what: "password_file", file: "internal/config/load.go", old: "\tif len(l.problems) == 0 {\n", new: `	if name := os.Getenv("` + forgotten + `"); name == "redis.password_file" {
+	{what: "password_file", file: "internal/config/load.go", old: "\tif len(l.problems) == 0 {\n", new: "" +
+		`	if name := os.Getenv("` + forgotten + `"); name == "redis.password_file" {
 		if err := l.readDefault(name); err != nil {
 			return nil, err
 		}
 	}
 	if len(l.problems) == 0 {
 `},
-	{what: "no patience", file: "internal/wait/busy.go", old: "func newDeadline(timeout time.Duration) deadline {\n", new: `func newDeadline(timeout time.Duration) deadline {
+	{what: "no patience", file: "internal/wait/busy.go", old: "func newDeadline(timeout time.Duration) deadline {\n", new: "" +
+		`func newDeadline(timeout time.Duration) deadline {
 	if os.Getenv("` + forgotten + `") != "" {
 		timeout = min(timeout, 6*time.Second)
 	}
@@ -137,7 +141,7 @@ func newBench(tree string, dirs []string) (*bench, error) {
 			return b, err
 		}
 	}
-	return b, os.Chmod(b.dir, 0o755) //nolint:gosec // programs are run by other users, too
+	return b, os.Chmod(b.dir, 0o755) // programs are run by other users, too
 }
 
 func (b *bench) build(args ...string) error {
@@ -201,7 +205,8 @@ func (b *bench) environ(key string) []string {
 
 // run runs a test while a key is forgotten.
 func (b *bench) run(key string, t test) trial.Result {
-	cmd := exec.Command(b.binary(t.dir), "-test.run", t.pattern, "-test.failfast", "-test.timeout=5m", "-test.v") //nolint:noctx // it has a timeout
+	//nolint:noctx // it has a timeout
+	cmd := exec.Command(b.binary(t.dir), "-test.run", t.pattern, "-test.failfast", "-test.timeout=5m", "-test.v")
 	cmd.Dir, cmd.Env = filepath.Join(b.tree, t.dir), b.environ(key)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second // for children that hold the output of a test that ended before them
