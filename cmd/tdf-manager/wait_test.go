@@ -53,11 +53,11 @@ func TestWaitForFailures(t *testing.T) {
 func TestWaitTimesOut(t *testing.T) {
 	t.Parallel()
 	b := played(t)
-	r := b.run("wait", "all", "--timeout", "0.05")
+	r := b.run("wait", "all", "--timeout", "2")
 	if r.code != 4 || !strings.Contains(r.out, "timed out; 4 of 5") || !strings.Contains(r.out, "open 1") {
 		t.Errorf("%+v, want 4", r)
 	}
-	if object := b.value(4, "wait", "5", "--timeout", "50ms").(map[string]any); object["timed_out"] != true || object["done"] != 0.0 {
+	if object := b.value(4, "wait", "5", "--timeout", "1500ms").(map[string]any); object["timed_out"] != true || object["done"] != 0.0 {
 		t.Errorf("JSON: %v", object)
 	}
 }
