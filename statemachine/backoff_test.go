@@ -109,6 +109,7 @@ func TestClasses(t *testing.T) {
 // has one too; a task pays a fault for it, and no failure, whatever it is charged for.
 func TestShortage(t *testing.T) {
 	t.Parallel()
+	//nolint:dupword // the same node again
 	for nodes, want := range map[string]bool{"": false, "a": false, "a a": false, "a a a": true, "b": true, "a b": true} {
 		if got := sm.ShortageCounts(strings.Fields(nodes), "a"); got != want {
 			t.Errorf("after %q: %v", nodes, got)

@@ -64,12 +64,7 @@ func (r *round) judge(ctx context.Context, res *result, err error) ending {
 	end := ending{event: statemachine.Report, result: *res}
 	end.fails(nil, err)
 	_, end.foreign = errors.AsType[*argumentError](err)
-	if errors.Is(err, shim.ErrUnkillable) {
-		end.stuck = r.slot.unkillable
-	}
-	if stuck, ok := errors.AsType[*stuckError](err); ok {
-		end.stuck = stuck.ended
-	}
+	end.stuck = r.stillRuns(err)
 	cause := context.Cause(ctx)
 	stopped := res.Cause == shim.Cancelled || res.Cause == shim.Killed || end.stuck != nil || !res.Started ||
 		errors.Is(err, shim.ErrShimLost)
@@ -91,6 +86,17 @@ func (r *round) judge(ctx context.Context, res *result, err error) ending {
 		end.event, end.why = statemachine.HandBack, cause
 	}
 	return end
+}
+
+// stillRuns waits for what may still run after an error, and reports whether that has ended; nil if nothing may.
+func (r *round) stillRuns(err error) func(context.Context) bool {
+	if stuck, ok := errors.AsType[*stuckError](err); ok {
+		return stuck.ended
+	}
+	if errors.Is(err, shim.ErrUnkillable) {
+		return r.slot.unkillable
+	}
+	return nil
 }
 
 // fails notes what went wrong beside the program, and the class that the round

@@ -57,7 +57,8 @@ func (r *round) report(ctx context.Context, end *ending) (success bool, next *as
 // successor is the slot if it may have another task at once, else nil.
 func (r *round) successor(order *store.Order, end *ending, next *assignment) *slot {
 	success := order.Event == statemachine.Report && !order.Failed
-	if r.slot == nil || next != nil || end.stuck != nil || end.unfit() || r.worker.shortage.now() != "" || r.worker.opts.pauseAfter(success) > 0 {
+	if r.slot == nil || next != nil || end.stuck != nil || end.unfit() || r.worker.shortage.now() != "" ||
+		r.worker.opts.pauseAfter(success) > 0 {
 		return nil
 	}
 	return r.slot
