@@ -49,8 +49,8 @@ func TestTaskIsExecuted(t *testing.T) {
 		"w          fetched program 'p'",
 		"w          moving task 1: running -> executed",
 		"server     moving task 1: executed -> succeeded")
-	checkContains(t, "log", w.log.String(), "moving task 1: open -> running", "claimed task 1",
-		"executing task 1: p "+started, "moving task 1: running -> executed")
+	w.log.await(t, "moving task 1: running -> executed")
+	checkContains(t, "log", w.log.String(), "moving task 1: open -> running", "claimed task 1", "executing task 1: p "+started)
 }
 
 // checkLines compares the lines of a task's log without their times, which
