@@ -150,7 +150,7 @@ func (s *stepping) fail(t *testing.T, off time.Duration) {
 }
 
 func (s *stepping) run(t *testing.T, steps []time.Duration, replica bool) {
-	server := s.leasing(t)
+	server := s.leasing(t, "server.worker_timeout=6") // six sites at once must be able to keep it
 	spec, l := s.beating(t)
 	spec.Timeout = time.Hour / 2
 	id := s.open(t, spec)[0]
@@ -158,7 +158,7 @@ func (s *stepping) run(t *testing.T, steps []time.Duration, replica bool) {
 	l.begun(t, 0, 1)
 	var second *daemon
 	for i, off := range steps {
-		waits := s.open(t, s.script(t, "quick", "true"), s.script(t, "slow", "sleep 5")) // two leases and a half
+		waits := s.open(t, s.script(t, "quick", "true"), s.script(t, "slow", "sleep 7")) // more than a lease
 		if replica && i == 0 {
 			s.fail(t, off)
 		} else {

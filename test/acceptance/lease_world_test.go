@@ -31,7 +31,7 @@ var containments = []string{"pidns", "cgroup", "group"}
 func (w *world) leasing(t *testing.T, settings ...string) (server *daemon) {
 	t.Helper()
 	w.archiver(t)
-	server = w.serverWith(t, "server", append(settings, shortLeaseSet)...)
+	server = w.serverWith(t, "server", append([]string{shortLeaseSet}, settings...)...)
 	wait.Eventually(t, patience, func() bool { // who registers before that has the lease of the defaults
 		return w.Raw.HExists(t.Context(), w.Key("meta"), "worker_timeout").Val()
 	}, "the server does not say how long a lease is")
