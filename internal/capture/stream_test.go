@@ -116,7 +116,7 @@ func TestWriterHoldsTheEnd(t *testing.T) {
 	if err != nil || !bytes.Equal(c.Data, want) {
 		t.Errorf("%d bytes, %v", len(c.Data), err)
 	}
-	// Whoever starts a program just now holds a copy of the other end until that runs.
+	// A fork that is under way holds a copy of the other end until its program runs.
 	wait.Eventually(t, time.Minute, func() bool {
 		_, err := held.WriteString("x")
 		return errors.Is(err, syscall.EPIPE)

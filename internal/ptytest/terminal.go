@@ -81,7 +81,7 @@ func (p *Terminal) close() {
 }
 
 // HangUp ends the terminal as a broken connection does: the leader of the session
-// that it controls gets SIGHUP, and whoever still writes to it an error.
+// that it controls gets SIGHUP, and a program that still writes to it gets an error.
 func (p *Terminal) HangUp(t testing.TB) {
 	t.Helper()
 	if err := p.Master.Close(); err != nil {
