@@ -57,7 +57,7 @@ race: ## the tests again and again: statemachine and store twenty times, all thr
 .PHONY: chaos
 chaos: ## kill, freeze and starve everything at random: make chaos SEED=7 DURATION=10m REPORT=chaos.json
 	@scripts/setup-test.sh
-	@TDF_CHAOS_SEED='$(SEED)' TDF_CHAOS_DURATION='$(or $(DURATION),1m)' CHAOS_REPORT='$(abspath $(REPORT))' TDF_CHAOS_FORGET='$(FORGET)' \
+	@TDF_CHAOS_SEED='$(SEED)' TDF_CHAOS_DURATION='$(or $(DURATION),1m)' CHAOS_REPORT='$(abspath $(REPORT))' \
 		go test -count=1 -timeout=0 -v -run '^TestLongKilledAtRandom$$' ./test/chaos
 
 .PHONY: stress-plans

@@ -37,7 +37,7 @@ func TestLongKilledAtRandom(t *testing.T) {
 	o := tr.startOpening(t)
 	tr.torment(t)
 	tr.calm(t)
-	o.stop(t)
+	o.stop(t, r)
 	finished := cameTrue(drain, func() bool { return tr.pending(t) == 0 })
 	if !finished {
 		r.violate(unfinished, "not everything is archived after %v: %s", drain, tr.counted(t))
@@ -63,6 +63,8 @@ type trial struct {
 	trouble time.Time
 	// redisAway says that Redis is killed or frozen, until that is undone.
 	redisAway bool
+	clock     *redistest.Clock // of Redis
+	clockOff  bool
 	calmed    time.Time
 	// forgotten are the ids that servers say may be lost with the history of Redis.
 	forgotten []idRange
@@ -72,12 +74,14 @@ type trial struct {
 
 func newTrial(t *testing.T, s settings, r *report) *trial {
 	t.Helper()
-	sp := storetest.On(t, redistest.Start(t, redistest.WithConfig("appendonly", "yes"), redistest.WithConfig("appendfsync", "everysec")))
+	clock := redistest.NewClock(t)
+	sp := storetest.On(t, redistest.Start(t, redistest.WithClock(clock),
+		redistest.WithConfig("appendonly", "yes"), redistest.WithConfig("appendfsync", "everysec")))
 	sp.Where = storetest.Where(sp.Server) // users do not survive a restart
 	sp.Store = sp.Dial(t)
 	tr := &trial{
 		Space: sp, settings: s, report: r, dir: s.directory(t),
-		rnd: rand.New(rand.NewPCG(s.seed, 0)), places: findPlaces(t, sp, r),
+		rnd: rand.New(rand.NewPCG(s.seed, 0)), places: findPlaces(t, sp, r), clock: clock,
 	}
 	tr.write(t)
 	tr.fleet = tr.newFleet(t, build(t, tr.dir))
@@ -101,6 +105,7 @@ func build(t *testing.T, dir string) string {
 func (tr *trial) write(t *testing.T) {
 	t.Helper()
 	t.Setenv("CHAOS_LEDGER", filepath.Join(tr.dir, "ledger"))
+	t.Setenv("CHAOS_CANARY", filepath.Join(tr.dir, "canary"))
 	programs := filepath.Join(tr.dir, "programs")
 	for name, text := range map[string]string{
 		"chaos.cfg":           fmt.Sprintf(config, tr.Where.Host, tr.Namespace, programs),
@@ -108,6 +113,7 @@ func (tr *trial) write(t *testing.T) {
 		"ledger":              "",
 		"handled":             "",
 		"programs/.directory": "",
+		"canary/sub/bird":     canary,
 	} {
 		file := filepath.Join(tr.dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {

@@ -3,19 +3,18 @@ package chaos
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/tdf-go/tdf/internal/trace"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
 // readHistory finds out how often servers noticed that Redis had forgotten what it
-// had acknowledged. Killing Redis does not bring that about, unless the machine's
-// disk was so slow that Redis had put off writing. Redis may forget its epochs in a
-// second loss, and a server may be killed before it has logged one: both are asked.
+// had acknowledged, and when: not by the clock of Redis, which steps. A server may be
+// killed before it has logged an epoch, and Redis may forget one in a second loss
+// before the watcher has seen it: both are asked.
 func (tr *trial) readHistory(t *testing.T) {
 	t.Helper()
-	epochs, err := tr.Store.Epochs(t.Context())
+	gaps, err := tr.Store.Gaps(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,10 +23,12 @@ func (tr *trial) readHistory(t *testing.T) {
 		numbers[n.Epoch] = true
 		tr.noticed = append(tr.noticed, n.Time)
 	}
-	for _, e := range epochs {
-		numbers[e.Number] = true
-		tr.noticed = append(tr.noticed, time.UnixMicro(int64(e.At)).UTC())
-		tr.forgotten = append(tr.forgotten, idRange{e.FromID, e.ToID})
+	for n, at := range tr.watch.epochs {
+		numbers[n] = true
+		tr.noticed = append(tr.noticed, at)
+	}
+	for _, g := range gaps {
+		tr.forgotten = append(tr.forgotten, idRange{g.FromID, g.ToID})
 	}
 	tr.report.HistoryLosses = len(numbers)
 }

@@ -1,6 +1,8 @@
 package chaos
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
@@ -13,7 +15,7 @@ import (
 func (tr *trial) checkLedger(t *testing.T, tasks []*store.Task) {
 	t.Helper()
 	a := examineLedger(readLedger(t, tr.dir, "ledger"), bootTime(t))
-	tr.report.Executions = a.executions
+	tr.report.Executions, tr.report.Mounts = a.executions, a.mounts
 	excused := map[entry]bool{}
 	tr.checkClashes(begunAgain, a.doubled, excused)
 	tr.checkClashes(overlap, a.overlaps, excused)
@@ -34,6 +36,19 @@ func (tr *trial) checkClashes(promise broken, clashes []clash, excused map[entry
 			continue
 		}
 		tr.report.violate(promise, "round %v (task/round): %s", c.entry, tr.noticed.describe(c))
+	}
+}
+
+// checkCanary looks whether what programs have mounted is still there, and whether
+// they have where they can.
+func (tr *trial) checkCanary(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(tr.dir, "canary", "sub", "bird"))
+	if err != nil || string(text) != canary {
+		tr.report.violate(removed, "the directory that programs had mounted: %q, %v", text, err)
+	}
+	if tr.report.Mounts == 0 && os.Geteuid() == 0 && tr.duration >= enough {
+		tr.report.violate(spared, "no program has mounted anything")
 	}
 }
 

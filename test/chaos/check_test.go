@@ -23,6 +23,7 @@ func (tr *trial) examine(t *testing.T, opened map[int64]kind) {
 	tr.readHistory(t)
 	tasks := tr.checkTasks(t, opened)
 	tr.checkLedger(t, tasks)
+	tr.checkCanary(t)
 	tr.checkHandled(t, tasks)
 	tr.checkTrace(t)
 	tr.checkAudit(t)
@@ -40,7 +41,7 @@ func (tr *trial) checkFaults(t *testing.T) {
 		return
 	}
 	for _, c := range classes {
-		if _, out := r.LeftOut[c]; !out && r.Faults[c] == 0 && (c != redisForgets || tr.forget) {
+		if _, out := r.LeftOut[c]; !out && r.Faults[c] == 0 {
 			r.violate(spared, "no %s", c)
 		}
 	}

@@ -13,11 +13,10 @@ func (tr *trial) redisCards() []card {
 	kill := func(c class, before func(t *testing.T)) card {
 		return card{c, func(t *testing.T) bool { t.Helper(); return tr.killRedis(t, c, before) }}
 	}
-	cards := []card{kill(redisKill, func(*testing.T) {}), {redisFreeze, tr.freezeRedis}, {scriptFlush, tr.flushScripts}}
-	if tr.forget {
-		cards = append(cards, kill(redisForgets, tr.cutFile))
+	return []card{
+		kill(redisKill, func(*testing.T) {}), kill(redisForgets, tr.cutFile),
+		{redisFreeze, tr.freezeRedis}, {scriptFlush, tr.flushScripts}, {clockStep, tr.stepClock},
 	}
-	return cards
 }
 
 // redisHit reports whether Redis is away already, and excuses whoever gives up if
@@ -99,5 +98,27 @@ func (tr *trial) flushScripts(t *testing.T) bool {
 	}
 	tr.Server.Do(t, "SCRIPT", "FLUSH")
 	tr.watch.await(scriptFlush, settledMore())
+	return true
+}
+
+// steps are how far the clock of Redis is set, back or forward.
+var steps = []time.Duration{-time.Hour, -30 * second, 30 * second, time.Hour}
+
+// stepClock sets the clock of Redis, and later sets it right. Where Redis is killed
+// meanwhile, that is a failover to a host with another clock.
+func (tr *trial) stepClock(t *testing.T) bool {
+	t.Helper()
+	if tr.clockOff {
+		return false
+	}
+	tr.clockOff = true
+	tr.clock.Set(t, steps[tr.rnd.IntN(len(steps))])
+	tr.watch.await(clockStep, settledMore())
+	tr.later(tr.absence(longest), func(t *testing.T) {
+		t.Helper()
+		tr.clock.Set(t, 0)
+		tr.clockOff = false
+		tr.watch.await(clockStep, archivedMore())
+	})
 	return true
 }

@@ -31,6 +31,20 @@ func TestDeck(t *testing.T) {
 	}
 }
 
+// A card that cannot be played now is not lost.
+func TestCardComesAgain(t *testing.T) {
+	t.Parallel()
+	tr := &trial{report: newReport(settings{})}
+	can := false
+	d := &deck{rnd: rand.New(rand.NewPCG(1, 0)), cards: []card{{redisForgets, func(*testing.T) bool { return can }}}}
+	tr.strike(t, d)
+	can, d.cards = true, []card{{redisKill, func(*testing.T) bool { return true }}}
+	tr.strike(t, d)
+	if n := tr.report.Faults; n[redisForgets] != 1 || n[redisKill] != 0 {
+		t.Errorf("struck: %v", n)
+	}
+}
+
 // Nothing is dealt before its time, and not at the very start.
 func TestDeckWaits(t *testing.T) {
 	t.Parallel()

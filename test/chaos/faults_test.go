@@ -21,6 +21,7 @@ const (
 	redisFreeze   class = "redis frozen"
 	redisForgets  class = "redis forgets"
 	scriptFlush   class = "scripts flushed"
+	clockStep     class = "clock stepped"
 	diskFull      class = "disk full"
 	networkCut    class = "network cut"
 )
@@ -28,7 +29,7 @@ const (
 // classes are all, in the order of the report.
 var classes = []class{
 	workerKill, workerGone, workerFreeze, serverKill, serverFreeze, managerKill, managerFreeze,
-	redisKill, redisFreeze, redisForgets, scriptFlush, diskFull, networkCut,
+	redisKill, redisFreeze, redisForgets, scriptFlush, clockStep, diskFull, networkCut,
 }
 
 // longest is how long something is away at most: a worker is found dead, or comes
@@ -95,17 +96,21 @@ func (tr *trial) torment(t *testing.T) {
 		tr.tend(t)
 		for _, d := range decks {
 			if d.due(time.Now()) {
-				tr.strike(t, d.draw())
+				tr.strike(t, d)
 			}
 		}
 	}
 }
 
-func (tr *trial) strike(t *testing.T, c card) {
+// strike deals a card. One that cannot be played now comes again in the same hand.
+func (tr *trial) strike(t *testing.T, d *deck) {
 	t.Helper()
-	if c.strike(t) {
-		tr.report.Faults[c.class]++
+	c := d.draw()
+	if !c.strike(t) {
+		d.left = append(d.left, c)
+		return
 	}
+	tr.report.Faults[c.class]++
 }
 
 // undo ends the faults whose time has come.

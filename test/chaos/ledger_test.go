@@ -85,6 +85,8 @@ type account struct {
 	doubled, overlaps []clash
 	// finished counts how often a round came to its end.
 	finished map[entry]int
+	// mounts counts the programs that were killed with something mounted.
+	mounts int
 
 	begun  map[entry]execution     // the last one of a round
 	last   map[int64]execution     // the last one of a task
@@ -105,6 +107,8 @@ func examineLedger(lines []line, booted time.Time) *account {
 			a.begin(x)
 		case "end":
 			a.finished[l.entry]++
+		case "mount":
+			a.mounts++
 		}
 		if a.last[l.id] != x {
 			a.livesOn(x, now)

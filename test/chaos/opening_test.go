@@ -24,7 +24,9 @@ type opener struct {
 	done   sync.WaitGroup
 	// tasks is what was opened, by id. Read it after stop.
 	tasks map[int64]kind
-	err   error
+	// reused are the ids that were given out again.
+	reused []int64
+	err    error
 }
 
 func (tr *trial) startOpening(t *testing.T) *opener {
@@ -60,6 +62,9 @@ func (o *opener) open(ctx context.Context, s *store.Store, n int) {
 		ids, err := s.Open(ctx, request)
 		if err == nil {
 			for i, id := range ids {
+				if _, known := o.tasks[id]; known {
+					o.reused = append(o.reused, id)
+				}
 				o.tasks[id] = batch[i]
 			}
 			return
@@ -72,11 +77,14 @@ func (o *opener) open(ctx context.Context, s *store.Store, n int) {
 }
 
 // stop ends it, when the last batch is open.
-func (o *opener) stop(t *testing.T) {
+func (o *opener) stop(t *testing.T, r *report) {
 	t.Helper()
 	o.cancel()
 	o.done.Wait()
 	if o.err != nil {
 		t.Fatal(o.err)
+	}
+	for _, id := range o.reused {
+		r.violate(reused, "%d", id)
 	}
 }

@@ -13,17 +13,20 @@ const program = `#!/bin/sh
 read began _ </proc/uptime
 export began
 say() { read now _ </proc/uptime; echo "$TDF_TASK_ID $TDF_ROUND $1 $began $now" >> "$CHAOS_LEDGER"; }
+beats() { for i in $(seq "$1"); do sleep 0.1; say beat; done; }
 say start
 case "$1" in
 ok) ;;
 nap) sleep 0.3 ;;
 moody) [ $(( ($(date +%N | sed 's/^0*//') / 1000) % 2 )) = 0 ] || { echo "in a bad mood" >&2; exit 1; } ;;
 fail) echo "as always" >&2; exit 1 ;;
-slow) [ "$TDF_ROUND" -ge 1 ] || sleep 30 ;;
-hang) sleep 30 ;;
-long) [ "$TDF_ROUND" -ge 1 ] || for i in $(seq 60); do sleep 0.1; say beat; done ;;
+slow) [ "$TDF_ROUND" -ge 1 ] || beats 300 ;;
+hang) beats 300 ;;
+deaf) trap "" TERM HUP; beats 300 ;;
+long) [ "$TDF_ROUND" -ge 1 ] || beats 60 ;;
 huge) head -c 3000000 /dev/zero | tr '\0' x ;;
 crash) [ "$TDF_ROUND" -ge 2 ] || kill -SEGV $$ ;;
+mount) [ "$TDF_ROUND" -ge 1 ] || { mkdir m; mount --bind "$CHAOS_CANARY" m && say mount; kill -9 $$; } ;;
 forks) for i in 1 2 3; do
 	setsid sh -c 'trap "" TERM HUP; while sleep 0.2; do read now _ </proc/uptime; echo "$TDF_TASK_ID $TDF_ROUND beat $began $now" >> "$CHAOS_LEDGER"; done' >/dev/null 2>&1 &
 done ;;
@@ -31,6 +34,9 @@ esac
 say end
 echo "done $TDF_TASK_ID"
 `
+
+// canary is a file in the directory that programs mount into theirs.
+const canary = "alive\n"
 
 // config is that of all members. The lease is short, so that many end.
 const config = `[redis]
@@ -44,7 +50,7 @@ events=10000000
 [worker]
 slots=2
 kill_grace=0.5
-environment=CHAOS_LEDGER
+environment=CHAOS_LEDGER, CHAOS_CANARY
 program_dir=%s
 output_limit=64KiB
 [manager]
@@ -79,7 +85,9 @@ var kinds = []kind{
 	{"fail", "3", "2", inf, statemachine.Failed},
 	{"huge", "3", often, inf, statemachine.Succeeded},
 	{"hang", "2", often, "1", statemachine.TimedOut},
+	{"deaf", "2", often, "1", statemachine.TimedOut},
 	{"crash", "3", often, inf, statemachine.Succeeded},
+	{"mount", "3", often, inf, statemachine.Succeeded},
 }
 
 func (k kind) spec() store.Spec {

@@ -32,6 +32,9 @@ type watcher struct {
 	mu      sync.Mutex
 	pending []*awaited
 	took    map[class][]time.Duration
+	// epochs are those that servers have opened, and when they were first seen here.
+	// Read it after close.
+	epochs map[int64]time.Time
 }
 
 // look is how often the watcher looks, and the longest it waits for an answer.
@@ -44,7 +47,7 @@ const (
 func newWatcher(t *testing.T, sp *storetest.Space) *watcher {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &watcher{store: sp.Dial(t, store.WithRetries(0)), cancel: cancel, took: map[class][]time.Duration{}}
+	w := &watcher{store: sp.Dial(t, store.WithRetries(0)), cancel: cancel, took: map[class][]time.Duration{}, epochs: map[int64]time.Time{}}
 	w.done.Go(func() {
 		for timing.Pause(ctx, look) {
 			w.lookAtAll(ctx)
@@ -75,9 +78,25 @@ func (w *watcher) lookAtAll(ctx context.Context) {
 	for _, a := range pending {
 		w.ask(ctx, a)
 	}
+	w.lookForEpochs(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pending = slices.DeleteFunc(w.pending, func(a *awaited) bool { return a.over })
+}
+
+// lookForEpochs notes which epochs there are by now.
+func (w *watcher) lookForEpochs(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, answer)
+	defer cancel()
+	epochs, err := w.store.Epochs(ctx)
+	if err != nil {
+		return // Redis is away
+	}
+	for _, e := range epochs {
+		if _, known := w.epochs[e.Number]; !known {
+			w.epochs[e.Number] = time.Now().Round(0)
+		}
+	}
 }
 
 // ask asks for one sign. No answer is no sign.

@@ -32,11 +32,7 @@ func (r *report) print(t *testing.T) {
 		t.Error(v)
 	}
 	if len(r.Violations) > 0 {
-		forget := ""
-		if r.settings.forget {
-			forget = " FORGET=1"
-		}
-		t.Errorf("repeat with: make chaos SEED=%d DURATION=%s%s", r.Seed, r.settings.duration, forget)
+		t.Errorf("repeat with: make chaos SEED=%d DURATION=%s", r.Seed, r.settings.duration)
 	}
 }
 
@@ -48,9 +44,6 @@ func (r *report) table() string {
 	line("seed %d, harm for %s, all archived %.1f s after its end", r.Seed, r.settings.duration, r.Seconds.Drain)
 	line("\nfault\ttimes\twent on after\tmedian\tmax")
 	for _, c := range classes {
-		if c == redisForgets && !r.settings.forget {
-			continue
-		}
 		if why, out := r.LeftOut[c]; out {
 			line("%s\tleft out: %s", c, why)
 			continue
@@ -66,6 +59,7 @@ func (r *report) table() string {
 	line("%d verdicts\tof servers over workers", r.Verdicts)
 	line("%d restarts\tof members that gave up while Redis, disk or network were away", r.Restarts)
 	line("%d tasks\thandled again", r.HandledAgain)
+	line("%d mounts\tleft by programs that were killed", r.Mounts)
 	line("%d losses\tof history noticed: %d tasks forgotten, %d rounds run again", r.HistoryLosses, r.Forgotten, r.RunAgain)
 	line("%d steps\treplayed against the state machine", r.Events)
 	line("\nbroken\ttimes")

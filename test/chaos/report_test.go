@@ -11,10 +11,12 @@ type broken string
 
 const (
 	lost        broken = "lost"            // a task that was opened is not there
+	reused      broken = "ids given twice"
 	unfinished  broken = "not archived"    // it did not end, or not as it had to
 	doubled     broken = "doubled results" // a round was recorded twice
 	twice       broken = "archived twice"
 	survivor    broken = "survivors"        // a process of a round is left
+	removed     broken = "files removed"    // that were not the worker's
 	overlap     broken = "overlaps"         // two rounds of a task lived at once
 	begunAgain  broken = "rounds run twice" // under the same number
 	handledOnce broken = "handled by two at once"
@@ -29,7 +31,7 @@ const (
 
 // promises are all, in the order of the report.
 var promises = []broken{
-	lost, unfinished, doubled, twice, survivor, overlap, begunAgain, handledOnce, unhandled, record, auditor, illegal,
+	lost, reused, unfinished, doubled, twice, survivor, removed, overlap, begunAgain, handledOnce, unhandled, record, auditor, illegal,
 	ended, unrecovered, spared,
 }
 
@@ -64,6 +66,8 @@ type report struct {
 	// ended by themselves because Redis, disk or network were away.
 	Verdicts int `json:"verdicts"`
 	Restarts int `json:"restarts"`
+	// Mounts counts the programs that were killed with something mounted.
+	Mounts int `json:"mounts"`
 	// HistoryLosses counts the epochs that servers opened because Redis had
 	// forgotten what it had acknowledged; Forgotten are the tasks that it may have
 	// cost, as the servers say.

@@ -13,7 +13,6 @@ type settings struct {
 	duration time.Duration
 	report   string // file for the report as JSON, empty for none
 	keep     string // directory for logs and ledgers, empty for one that is removed
-	forget   bool   // Redis forgets the last it has acknowledged, too
 }
 
 func readSettings(t *testing.T) settings {
@@ -21,7 +20,6 @@ func readSettings(t *testing.T) settings {
 	s := settings{
 		seed: uint64(time.Now().UnixNano()), duration: 40 * time.Second,
 		report: os.Getenv("CHAOS_REPORT"), keep: os.Getenv("TDF_CHAOS_DIR"),
-		forget: os.Getenv("TDF_CHAOS_FORGET") != "",
 	}
 	if text := os.Getenv("TDF_CHAOS_SEED"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)
