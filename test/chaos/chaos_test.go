@@ -63,9 +63,12 @@ type trial struct {
 	trouble time.Time
 	// redisAway says that Redis is killed or frozen, until that is undone.
 	redisAway bool
-	clock     *redistest.Clock // of Redis
-	clockOff  bool
-	calmed    time.Time
+	redisDied time.Time
+	// forgot is when Redis died that came back without what it had acknowledged.
+	forgot   losses
+	clock    *redistest.Clock // of Redis
+	clockOff bool
+	calmed   time.Time
 	// forgotten are the ids that servers say may be lost with the history of Redis.
 	forgotten []idRange
 	// noticed is when they found that.

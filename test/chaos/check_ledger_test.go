@@ -31,7 +31,7 @@ func (tr *trial) checkLedger(t *testing.T, tasks []*store.Task) {
 // checkClashes finds those that no loss excuses, and notes the rounds of the others.
 func (tr *trial) checkClashes(promise broken, clashes []clash, excused map[entry]bool) {
 	for _, c := range clashes {
-		if tr.noticed.excuse(c) {
+		if tr.noticed.excuse(c) || promise == begunAgain && tr.forgot.between(c) {
 			excused[c.entry] = true
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,16 @@ func (l losses) excuse(c clash) bool {
 		}
 	}
 	return false
+}
+
+// between reports whether one of the losses came after the first began, and before
+// the second. That explains a round that ran twice also where nobody has noticed the
+// loss: who alone had seen what was lost may have been killed before it could say so,
+// and then the first is over. If it had lived on, it would be an overlap.
+func (l losses) between(c clash) bool {
+	return slices.ContainsFunc(l, func(at time.Time) bool {
+		return at.After(c.first.Add(-atWork)) && at.Before(c.second)
+	})
 }
 
 // describe tells about a clash that has no excuse.

@@ -10,7 +10,7 @@ import (
 type broken string
 
 const (
-	lost        broken = "lost"            // a task that was opened is not there
+	lost        broken = "lost" // a task that was opened is not there
 	reused      broken = "ids given twice"
 	unfinished  broken = "not archived"    // it did not end, or not as it had to
 	doubled     broken = "doubled results" // a round was recorded twice
