@@ -9,7 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/shim"
 	"github.com/tdf-go/tdf/internal/store"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
@@ -221,5 +224,36 @@ func TestArgumentsFollowNoLink(t *testing.T) {
 	}
 	if _, err := os.Stat(elsewhere); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("written elsewhere: %v", err)
+	}
+}
+
+// The files are the program's user's, who would not be able to read root's.
+func TestArgumentsAreTheUsers(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to have several users")
+	}
+	s := newSite(t)
+	o := s.options(t, s.Store)
+	var err error
+	if o.Container, err = shim.New(shim.Options{Want: shim.Group, Name: s.Namespace, RunAs: "nobody"}); err != nil {
+		t.Fatal(err)
+	}
+	uid, gid := o.Container.Owner()
+	r := &round{worker: &Worker{opts: o}, private: filepath.Join(t.TempDir(), "private"), results: []Result{{Task: 1, Text: "x"}}}
+	r.task = &store.Claimed{Needs: []store.Need{{Task: 1}}}
+	for dir := r.private; dir != os.TempDir(); dir = filepath.Dir(dir) {
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Chown(r.private, uid, gid), r.writeArguments()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{argumentsFile, argumentsDir, filepath.Join(argumentsDir, "1")} {
+		var stat unix.Stat_t
+		if err := unix.Lstat(filepath.Join(r.private, name), &stat); err != nil || int(stat.Uid) != uid {
+			t.Errorf("%s is user %d's: %v", name, stat.Uid, err)
+		}
 	}
 }
