@@ -245,7 +245,7 @@ func (k *keeper) doubt(i *store.Inspection) time.Duration {
 	return k.opt.RepairInterval
 }
 
-// forget takes what is no task out of the deadline index.
+// forget takes an id without a task out of the deadline index.
 func (k *keeper) forget(ctx context.Context, i *store.Inspection) error {
 	if i.Due == statemachine.Never {
 		return nil

@@ -26,7 +26,7 @@ var errTooSlow = errors.New("containment costs too much")
 // layers of containment, strongest first.
 func layers() []shim.Layer { return []shim.Layer{shim.PIDNamespace, shim.Cgroup, shim.Group} }
 
-// absent is a layer that is not to be had here.
+// absent is a layer that is not available here.
 type absent struct {
 	layer  shim.Layer
 	reason error
@@ -80,7 +80,7 @@ func costTable(o options, all []contend.Contender, samples [][]sample, missing [
 	}
 	fmt.Fprintf(&w, "\nThe aim is %.1f of %s for %s, and never less than %.1f.\n", aim, all[0].Name, shim.PIDNamespace, floor)
 	for _, a := range missing {
-		fmt.Fprintf(&w, "%s is not to be had here: %v\n", a.layer, a.reason)
+		fmt.Fprintf(&w, "%s is not available here: %v\n", a.layer, a.reason)
 	}
 	return w.String()
 }

@@ -81,7 +81,7 @@ func TestCostTable(t *testing.T) {
 	samples := [][]sample{{{rate: 100, cpu: time.Millisecond}}, {{rate: 50, cpu: 4 * time.Millisecond}}}
 	text := costTable(options{}, all, samples, []absent{{shim.Cgroup, errors.New("no such luck")}})
 	for _, want := range []string{
-		"| slow | 50 | 50-50 | 0.50 | 4.00 | 0.25 |\n", "| shim, cgroup | not here |", "cgroup is not to be had here: no such luck",
+		"| slow | 50 | 50-50 | 0.50 | 4.00 | 0.25 |\n", "| shim, cgroup | not here |", "cgroup is not available here: no such luck",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)

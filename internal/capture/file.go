@@ -84,7 +84,7 @@ func start(path string) string {
 	return "."
 }
 
-// openStep opens an entry of a directory, which it makes if there is none.
+// openStep opens an entry of a directory. If there is no such entry it makes a directory.
 func openStep(dir int, name string) (fd int, err error) {
 	open := func() error {
 		return retryInterrupted(func() (err error) {

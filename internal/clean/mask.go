@@ -12,7 +12,7 @@ const hidden = "***"
 // Source makes the source of a program fit to be shown: a login in it and the
 // value of every parameter behind a '?' or '#' are masked, since no list of names
 // would hold all that tokens and signatures are called. A pin (#sha256=HEX) stays.
-// It also takes what is no URL, and never fails.
+// Text that is no URL is masked in the same way; it never fails.
 func Source(s string) string { return maskParameters(maskLogin(s)) }
 
 // within finds URLs in a text. It takes more rather than less: what follows a URL

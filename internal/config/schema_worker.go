@@ -69,8 +69,8 @@ func lifeKeys(w *Worker) []key {
 // limitKeys are about what a program may do.
 func limitKeys(w *Worker) []key {
 	return []key{
-		{"containment", "auto", word(&w.Containment, "auto", "pidns", "cgroup", "group"), "How it is made sure that nothing survives its round: `pidns` by a PID namespace, `cgroup` by a control group in one, `group` only by finding all descendants; `auto` is `pidns`, and where that is not to be had a control group alone, or `group`. What each cannot hold: [PROGRAMS.md](PROGRAMS.md#what-is-contained)."},
-		{"require_containment", "false", boolean(&w.RequireContainment), "Refuse to start where `containment` is not to be had; with `auto`, where only `group` is. Otherwise the next best one is taken and the log says so."},
+		{"containment", "auto", word(&w.Containment, "auto", "pidns", "cgroup", "group"), "How it is made sure that nothing survives its round: `pidns` by a PID namespace, `cgroup` by a control group in one, `group` only by finding all descendants; `auto` is `pidns`, and where that is not available a control group alone, or `group`. What each cannot hold: [PROGRAMS.md](PROGRAMS.md#what-is-contained)."},
+		{"require_containment", "false", boolean(&w.RequireContainment), "Refuse to start where `containment` is not available; with `auto`, where only `group` is. Otherwise the next best one is taken and the log says so."},
 		{"cgroup", "", noneable(&w.Cgroup, checkCgroup), "Absolute path of a directory in the cgroup file system below which this worker may make cgroups; empty for its own cgroup."},
 		{"run_as", "", noneable(&w.RunAs, checkRunAs), "User, or user:group, that programs run as, by name or number; empty for the worker's own. Needs root. All programs of a worker have the same user and can read each other's files; the worker's own, such as its configuration, only if they may."},
 		{"wrapper", "", noneable(&w.Wrapper, checkWrapper), "Words put before `./run.sh`, for example `nice -n 10` or `bwrap --ro-bind / /`. They are split at blanks; no shell reads them."},

@@ -34,7 +34,7 @@ type Worker struct {
 	// Containment is "auto" (default), "pidns", "cgroup" or "group".
 	Containment string
 	// RequireContainment refuses to start where Containment, or for "auto" any
-	// layer that a program cannot leave, is not to be had (default false).
+	// layer that a program cannot leave, is not available (default false).
 	RequireContainment bool
 	// Cgroup is the directory below which cgroups are made; empty means the
 	// worker's own cgroup.

@@ -68,7 +68,7 @@ func (r *Reader) open() (fd int, stat *unix.Stat_t, err error) {
 	}
 	if r.As == nil {
 		err = open()
-	} else if err = unix.Access(r.Path, unix.F_OK); err == nil { // usually there is none
+	} else if err = unix.Access(r.Path, unix.F_OK); err == nil { // taking its rights is dear, and most programs never write the file
 		err = r.As(open)
 	}
 	switch {

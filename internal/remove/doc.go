@@ -14,7 +14,7 @@ package remove
 type MountedError struct {
 	// Path is where.
 	Path string
-	// Err is why it is not unmounted or not known; nil for a mount that is none of
+	// Err is why it was not unmounted or could not be told; nil for a mount that is not
 	// the caller's.
 	Err error
 }

@@ -137,7 +137,7 @@ func (c *Container) Describe() string {
 	return text
 }
 
-// Missing says, a sentence each, why a stronger layer is not to be had.
+// Missing says, a sentence each, why a stronger layer is not available.
 func (c *Container) Missing() []string { return c.missing }
 
 // Owner is the user and group that programs run as.
@@ -160,8 +160,8 @@ func (c *Container) AsOwner(f func() error) error {
 
 // Sweep kills what earlier incarnations of this worker have left behind, and
 // removes their cgroups. It returns how many processes were killed. The error is
-// ErrUnkillable if some are still there. What a process has started that is alive
-// is not left behind, whoever that is.
+// ErrUnkillable if some are still there. What a live process has started
+// is not left behind, whichever process it is.
 func (c *Container) Sweep() (killed int, err error) {
 	killed, err = sweep(c.left, killPatience)
 	if c.tree == nil {

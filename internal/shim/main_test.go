@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// bareCgroup is what Cgroup is where no PID namespace is to be had.
+// bareCgroup is what Cgroup is where no PID namespace is available.
 var bareCgroup = Layer("bare cgroup")
 
 // layers are all of them, strongest first.

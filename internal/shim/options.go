@@ -40,7 +40,7 @@ type Options struct {
 	MemoryMax int64
 	// PidsMax is the most processes and threads of a round; 0 for no limit.
 	PidsMax int
-	// Log is told which stronger layers are not to be had, and what is not held.
+	// Log is told which stronger layers are not available, and what is not held.
 	Log zerolog.Logger
 
 	ways []way // of tests, instead of those of Want

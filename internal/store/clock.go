@@ -95,7 +95,7 @@ type Step struct {
 	Ahead time.Duration
 }
 
-// NoteStep keeps a step for who asks.
+// NoteStep records a step, for [Store.LastStep].
 func (s *Store) NoteStep(ctx context.Context, at statemachine.Time, by time.Duration) error {
 	text := at.Text() + " " + timing.FromStd(by).Text()
 	if err := s.rdb.HSet(ctx, s.keys.meta(), "clock_step", text).Err(); err != nil {
@@ -119,7 +119,7 @@ func (s *Store) LastStep(ctx context.Context) (Step, error) {
 	var by float64
 	if n, _ := fmt.Sscanf(text, "%s %f", &at, &by); n == 2 {
 		step.By = time.Duration(by * float64(time.Second))
-		step.At, _ = statemachine.ParseTime(at) // what is no time was never
+		step.At, _ = statemachine.ParseTime(at) // a text that is no time counts as never
 	}
 	return step, nil
 }

@@ -43,7 +43,7 @@ type OpenRequest struct {
 	// it returns the ids of the first time and opens nothing. Required.
 	Key   string
 	Specs []Spec
-	// Digest stands for what is asked for (see [Digest]): the same key with another digest is refused. Empty: nobody asks.
+	// Digest stands for what is asked for (see [Digest]): the same key with another digest is refused. Empty for none.
 	Digest string
 	// Life is how long the request is remembered; 0 for 24 hours.
 	Life time.Duration

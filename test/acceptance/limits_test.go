@@ -120,7 +120,7 @@ func TestRefusedContainment(t *testing.T) {
 	}
 }
 
-// Where the layer asked for is not to be had and not required, the worker takes
+// Where the layer asked for is not available and not required, the worker takes
 // the next one, says so in its log, and shows it in the registry.
 func TestWeakerContainment(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,7 @@ type fleet struct {
 }
 
 // layers are the containments of the workers that have no place of their own.
-// Where one is not to be had, the worker takes the next weaker one.
+// Where one is not available, the worker takes the next weaker one.
 var layers = []string{"auto", "pidns", "cgroup", "group"}
 
 func (tr *trial) newFleet(t *testing.T, bin string) *fleet {

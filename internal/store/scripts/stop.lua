@@ -5,7 +5,6 @@
 -- KEYS[1] meta   KEYS[2..] the tasks
 -- ARGV[1] number of tasks   ARGV[2] prefix of what workers are to stop   ARGV[3] prefix of their channels: which
 -- worker it is becomes known here only   then for each: id, state, round, revision, '1' if a worker is told, 'd' if only that,
---  
 --   number of lines, lines; number of field values, fields and values
 -- Returns for each: 1 marked, 2 has been done before, -2 the task has changed, -3 the hash is missing or
 -- damaged; and the time as the last element.

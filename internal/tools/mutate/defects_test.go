@@ -51,7 +51,7 @@ func TestSettingsAreUpToDate(t *testing.T) {
 	}
 }
 
-// A key without a test is an error, and so is a test of what is no key.
+// A key without a test is an error, and so is a test of something else.
 func TestSettingsBite(t *testing.T) {
 	t.Parallel()
 	_, err := settings("| `worker.slots` | `worker.TestSlots`, `a/b.TestC/d` |\n| `worker.slits` | `worker.TestSlots` |\n")

@@ -38,7 +38,7 @@ type setting struct {
 }
 
 // settings are all keys of the configuration with their tests. A key without one is an
-// error, and so is a row for what is no key.
+// error, and so is a row for any other name.
 func settings(document string) ([]setting, error) {
 	rows := map[string][]test{}
 	for _, row := range settingRow.FindAllStringSubmatch(document, -1) {
