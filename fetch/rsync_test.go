@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/wait"
 )
 
 func needRsync(t *testing.T) {
@@ -50,15 +52,13 @@ func startDaemon(t *testing.T, dir string) string {
 
 func waitForPort(t *testing.T, addr string) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); <-tick.C {
-		if conn, err := net.Dial("tcp", addr); err == nil {
+	wait.Eventually(t, 10*time.Second, func() bool {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
 			_ = conn.Close()
-			return
 		}
-	}
-	t.Fatalf("nobody listens at %s", addr)
+		return err == nil
+	}, "somebody listens at %s", addr)
 }
 
 func TestRsyncDaemon(t *testing.T) {
@@ -203,15 +203,10 @@ func TestRsyncCancelled(t *testing.T) {
 
 func waitForExit(t *testing.T, pid int) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); <-tick.C {
+	wait.Eventually(t, 10*time.Second, func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil || strings.Contains(string(stat), ") Z ") || syscall.Kill(pid, 0) != nil {
-			return
-		}
-	}
-	t.Fatalf("process %d lives on", pid)
+		return err != nil || strings.Contains(string(stat), ") Z ") || syscall.Kill(pid, 0) != nil
+	}, "process %d ends", pid)
 }
 
 func TestLocalPaths(t *testing.T) {
