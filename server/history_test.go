@@ -27,6 +27,7 @@ func TestLostHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, l := launch(t, sp, leased)
+	tick := patient(s)
 	reader := sp.Dial(t)
 	w := sp.Register(t, "w")
 	ids := sp.Open(t, storetest.Spec(), storetest.Spec())
@@ -37,6 +38,7 @@ func TestLostHistory(t *testing.T) {
 	awaitSeen(t, s, want)
 	back()
 	wait.Eventually(t, 10*time.Second, func() bool {
+		tick()
 		task, err := reader.Task(context.WithoutCancel(t.Context()), ids[0])
 		return err == nil && task.State == statemachine.Open && task.Releases == 1 && task.Losses == 0
 	}, "the round is not opened again: %s", l)

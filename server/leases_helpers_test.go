@@ -1,6 +1,7 @@
 package server
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -70,6 +71,28 @@ func (r *registrant) renew(t *testing.T) {
 func awaitSteady(t *testing.T, s *Server) {
 	t.Helper()
 	wait.Eventually(t, 10*time.Second, func() bool { return s.steady.wait() == 0 }, "no verdict on workers is ever allowed")
+}
+
+// patient lets the server's own clock go on by at most a tenth of a lease between two
+// calls of tick. Who renews its lease before each is never lost, however long the test
+// itself is held up.
+func patient(s *Server) (tick func()) {
+	s.steady.mu.Lock()
+	defer s.steady.mu.Unlock()
+	var mu sync.Mutex
+	shown := time.Now()
+	ticked := shown
+	now := func() time.Time { return shown.Add(min(time.Since(ticked), lease/10)) }
+	s.steady.now = func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now()
+	}
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		shown, ticked = now(), time.Now()
+	}
 }
 
 // steadied makes a server that does not run judge workers now. Its own clock

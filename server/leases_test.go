@@ -23,6 +23,7 @@ func TestLostWorker(t *testing.T) {
 	sp := storetest.New(t)
 	s, l := launch(t, sp, leased, func(o *Options) { o.RoundDuration = time.Hour })
 	awaitSteady(t, s)
+	tick := patient(s)
 	ids := openMany(t, sp, 3)
 	lives := register(t, sp.Store, "lives", 1)
 	dead := register(t, sp.Store, "dead", 2)
@@ -30,6 +31,7 @@ func TestLostWorker(t *testing.T) {
 	silent := redisNow(t, sp.Store)
 	wait.Eventually(t, 10*time.Second, func() bool {
 		lives.renew(t)
+		tick()
 		return sp.Task(t, ids[1]).State == statemachine.Open && sp.Task(t, ids[2]).State == statemachine.Open
 	}, "the tasks of a dead worker are not taken back\n%s", l)
 	for _, id := range ids[1:] {
