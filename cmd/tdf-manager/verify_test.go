@@ -34,19 +34,20 @@ func TestVerifyRepairs(t *testing.T) {
 	}
 	wantText(t, b.must("verify", "--repair"), "repaired: task 1: index", "1 repaired, 0 left", "no violations")
 
-	b.srv.Do(t, "ZADD", b.ns+":open", "0", "1")
+	b.srv.Do(t, "ZADD", b.ns+":ready:default:::0", "1", "a1")
 	b.srv.Do(t, "HDEL", b.ns+":task:2", "start_after")
 	r = b.run("verify", "--repair")
-	wantText(t, r.out, "repaired: task 1: sets", "left: task 2: damaged", "--set-aside", "1 repaired, 1 left", "1 VIOLATIONS")
-	wantText(t, b.must("history", "1"), "repair")
+	wantText(t, r.out, "repaired: task 1: index", "left: task 2: damaged", "--set-aside", "1 repaired, 1 left", "1 VIOLATIONS")
 	if r.code != 1 {
 		t.Errorf("%+v", r)
 	}
+	b.srv.Do(t, "ZADD", b.ns+":open", "0", "1")
 	object := b.value(1, "verify", "--repair", "--set-aside").(map[string]any)
 	repairs, report := object["repairs"].(map[string]any), object["report"].(map[string]any)
-	if len(repairs["done"].([]any)) != 1 || report["account"].(map[string]any)["set_aside"] != 1.0 {
+	if len(repairs["done"].([]any)) != 2 || report["account"].(map[string]any)["set_aside"] != 1.0 {
 		t.Errorf("JSON: %v", object)
 	}
+	wantText(t, b.must("history", "1"), "repair")
 }
 
 func TestHistory(t *testing.T) {

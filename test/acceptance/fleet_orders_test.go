@@ -28,7 +28,8 @@ func (w *world) becomes(t *testing.T, name, state string) {
 func TestOrders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.leasing(t)
+	w.server(t)
+	w.archiver(t)
 	spec, l := w.beating(t)
 	first := w.open(t, spec)[0]
 	worker := w.worker(t, "w", "slots=2", "drain_timeout=1")

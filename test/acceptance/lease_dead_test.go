@@ -111,7 +111,7 @@ echo "$TDF_ROUND" >> "$1"; kill -9 "$worker"; sleep 60`
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.leasing(t)
+	w.leasing(t, "server.worker_timeout=2") // a worker that keeps none dies anyway
 	start := func() *daemon {
 		return w.worker(t, "w", "slots=2", "containment=group")
 	}

@@ -36,7 +36,8 @@ func (w *world) released(t *testing.T, id int64) {
 func TestDrainBySignal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.leasing(t)
+	w.server(t)
+	w.archiver(t)
 	spec, l := w.beating(t)
 	ids := w.open(t, times(2, spec)...)
 	drains := w.worker(t, "drains", "slots=4", "drain_timeout=3")
@@ -71,7 +72,8 @@ func TestDrainBySignal(t *testing.T) {
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.leasing(t, "server.timeout_grace=90") // longer than the grace of the worker
+	w.archiver(t)
+	w.serverWith(t, "server", "server.timeout_grace=90") // longer than the grace of the worker
 	spec, l := w.deaf(t)
 	ids := w.open(t, times(4, spec)...)
 	drains := w.worker(t, "drains", "slots=4", "drain_timeout=3600", "kill_grace=60")

@@ -32,7 +32,8 @@ func (w *world) refusedName(t *testing.T, name string, pid int) {
 func TestNameTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.leasing(t)
+	w.server(t)
+	w.archiver(t)
 	spec, l := w.beating(t)
 	ids := w.open(t, times(3, spec)...)
 	first := w.worker(t, "w", "slots=2")

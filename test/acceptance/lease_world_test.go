@@ -18,10 +18,11 @@ import (
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 
-// shortLease is the worker_timeout of most tests here; shortLeaseSet sets it.
+// shortLease is the worker_timeout of tests that wait for its end; shortLeaseSet sets
+// it. It is as short as a worker can keep it that starts with many others.
 const (
-	shortLease    = 2 * sm.Second
-	shortLeaseSet = "server.worker_timeout=2"
+	shortLease    = 5 * sm.Second
+	shortLeaseSet = "server.worker_timeout=5"
 )
 
 // containments are the layers of containment, each to be had here as root.

@@ -23,14 +23,17 @@ const fragileManager = "fragile-manager"
 // first of them is archived.
 func runFragile(cfg, ledger string) error {
 	ctx := context.Background()
-	m, err := manager.New(ctx, "fragile", cfg)
+	_, err := os.Stat(ledger)
+	first, opts := os.IsNotExist(err), []manager.Option{}
+	if first { // the second one is to have the task soon
+		opts = append(opts, manager.WithSettings("manager.handling_lease=1"))
+	}
+	m, err := manager.New(ctx, "fragile", cfg, opts...)
 	if err != nil {
 		return err
 	}
 	return m.Run(ctx, manager.Handlers{
 		Succeeded: func(_ context.Context, _ *manager.Manager, t *manager.Task) error {
-			_, err := os.Stat(ledger)
-			first := os.IsNotExist(err)
 			line := fmt.Appendf(nil, "handled %d\n", t.ID)
 			f, err := os.OpenFile(ledger, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 			if err != nil {

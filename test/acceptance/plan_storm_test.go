@@ -50,7 +50,7 @@ func newStorm(t *testing.T, seed uint64, of weather) *storm {
 	s.manager = s.project(t)
 	s.archives = s.archiver(t)
 	for i := range 2 {
-		s.servers = append(s.servers, s.serverWith(t, fmt.Sprint("server", i), shortLeaseSet))
+		s.servers = append(s.servers, s.serverWith(t, fmt.Sprint("server", i), "server.worker_timeout=2"))
 	}
 	wait.Eventually(t, planPatience, func() bool { // who registers before that has the lease of the defaults
 		return s.Raw.HExists(t.Context(), s.Key("meta"), "worker_timeout").Val()
@@ -117,7 +117,7 @@ func (s *storm) strike(t *testing.T, due map[string]time.Time) {
 		case "server":
 			i := s.rnd.IntN(len(s.servers))
 			s.strikeDown(t, kind, s.servers[i])
-			s.servers[i] = s.serverWith(t, fmt.Sprint("server", i), shortLeaseSet)
+			s.servers[i] = s.serverWith(t, fmt.Sprint("server", i), "server.worker_timeout=2")
 			due[kind] = time.Now().Add(s.between(500*time.Millisecond, 3*time.Second))
 		case "manager":
 			s.strikeDown(t, kind, s.archives)

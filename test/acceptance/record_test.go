@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/ptytest"
 	"github.com/tdf-go/tdf/internal/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
@@ -92,16 +93,18 @@ func TestProgress(t *testing.T) {
 until [ -e "$1" ]; do sleep 0.05; done`)
 	spec.Input = filepath.Join(w.dir, "go")
 	id := w.open(t, spec)[0]
-	waiting := w.start(t, &exec.Cmd{Path: program(t, "tdf-manager"), Dir: w.dir, Args: []string{
-		"tdf-manager", "--config", w.cfg, "wait", id2text(id),
-	}})
+	screen := ptytest.Open(t)
+	waiting := w.start(t, &exec.Cmd{
+		Path: program(t, "tdf-manager"), Dir: w.dir, Args: []string{"tdf-manager", "--config", w.cfg, "wait", id2text(id)},
+		Stdout: screen.Slave, Stderr: screen.Slave,
+	})
 	var list string
 	wait.Eventually(t, patience, func() bool {
 		list, _ = w.manage(t, 0, "ls")
 		return strings.Contains(list, "four of ten")
 	}, "ls does not show the progress")
 	contains(t, "ls", list, "40", "running")
-	waiting.Says(t, "four of ten") // a line every ten seconds
+	screen.Await(t, "four of ten")
 	w.file(t, "go", "", 0o644)
 	w.archived(t, id, sm.Succeeded)
 	waiting.Finish(t)
