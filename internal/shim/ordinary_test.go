@@ -16,15 +16,15 @@ import (
 
 const nobody = 65534
 
-// All the tests again as an ordinary user, who gets PID namespaces by user
+// All the tests but the long ones again as an ordinary user, who gets PID namespaces by user
 // namespaces only and cgroups by delegation. What needs root says so and skips.
-func TestAsOrdinaryUser(t *testing.T) {
+func TestLongAsOrdinaryUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to become another user")
 	}
 	dir := publicDir(t)
 	cgroup, fd := delegate(t)
-	cmd := exec.CommandContext(context.Background(), copySelf(t, dir), "-test.v", "-test.short", "-test.run="+os.Getenv("SHIM_TEST_RUN"))
+	cmd := exec.CommandContext(context.Background(), copySelf(t, dir), "-test.v", "-test.short", "-test.skip=^TestLong", "-test.run="+os.Getenv("SHIM_TEST_RUN"))
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir, cgroupVariable+"="+cgroup)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
