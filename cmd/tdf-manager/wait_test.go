@@ -53,12 +53,25 @@ func TestWaitForFailures(t *testing.T) {
 func TestWaitTimesOut(t *testing.T) {
 	t.Parallel()
 	b := played(t)
-	r := b.run("wait", "all", "--timeout", "2")
-	if r.code != 4 || !strings.Contains(r.out, "timed out; 4 of 5") || !strings.Contains(r.out, "open 1") {
-		t.Errorf("%+v, want 4", r)
-	}
-	if object := b.value(4, "wait", "5", "--timeout", "1500ms").(map[string]any); object["timed_out"] != true || object["done"] != 0.0 {
+	longEnough(t, func(timeout string) bool {
+		r := b.run("wait", "all", "--timeout", timeout)
+		if r.code != 4 || !strings.Contains(r.out, "timed out; ") {
+			t.Errorf("%+v, want 4", r)
+		}
+		return strings.Contains(r.out, "4 of 5") && strings.Contains(r.out, "open 1")
+	})
+	if object := b.value(4, "wait", "5", "--timeout", "50ms").(map[string]any); object["timed_out"] != true || object["done"] != 0.0 {
 		t.Errorf("JSON: %v", object)
+	}
+}
+
+// longEnough tries ever longer timeouts until one is long enough for a first look.
+func longEnough(t *testing.T, try func(timeout string) bool) {
+	t.Helper()
+	for timeout := 50 * time.Millisecond; !try(timeout.String()); timeout *= 2 {
+		if timeout > time.Minute {
+			t.Fatalf("%v are not long enough", timeout)
+		}
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/tdf-go/tdf/internal/cli"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/wait"
@@ -111,46 +109,53 @@ func TestHeartbeatDocument(t *testing.T) {
 	if seen.PID != n1.Process.Pid || seen.Busy != 3 {
 		t.Errorf("process %d with %d busy slots; it is %d with 3", seen.PID, seen.Busy, n1.Process.Pid)
 	}
-	first := w.beat(t, "n1", n1.Process.Pid)
-	last := seen.Heartbeat
+	last := w.beat(t, "n1", n1.Process.Pid)
 	for range 2 { // three times in a lease
-		wait.Eventually(t, patience, func() bool { return w.info(t, "n1").Heartbeat > last }, "no further heartbeat")
-		next := w.info(t, "n1").Heartbeat
-		within(t, "from one heartbeat to the next, within the lease,", last, next, shortLease)
-		last = next
+		last = w.nextBeat(t, "n1", n1.Process.Pid, last)
 	}
-	wait.Eventually(t, patience, func() bool { return w.beat(t, "n1", n1.Process.Pid).After(first) }, "the document keeps its date")
 	l.release(t)
 	const rest = "default * 4 4 0, narrow render 2 2 0, wide * 4 4 0"
 	wait.Eventually(t, patience, func() bool { return w.use(t, "n1") == rest }, "the heartbeat does not say that all is idle")
 }
 
-// beat reads the document of a heartbeat as a stranger does, and returns its date: the
-// second in which the lease was renewed. The process is the worker's.
-func (w *world) beat(t *testing.T, worker string, pid int) time.Time {
+// beat reads the document of a heartbeat as a stranger does, and returns its date. The
+// process is the worker's.
+func (w *world) beat(t *testing.T, worker string, pid int) sm.Time {
 	t.Helper()
-	var (
-		text    *redis.StringCmd
-		renewed *redis.FloatCmd
-		doc     struct {
-			DateTime time.Time `json:"datetime"`
-			PID      int       `json:"pid"`
-		}
-	)
-	_, err := w.Raw.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
-		text, renewed = p.HGet(t.Context(), w.Key("worker:"+worker), "heartbeat"), p.ZScore(t.Context(), w.Key("lease"), worker)
-		return nil
-	})
+	var doc struct {
+		DateTime time.Time `json:"datetime"`
+		PID      int       `json:"pid"`
+	}
+	text, err := w.Raw.HGet(t.Context(), w.Key("worker:"+worker), "heartbeat").Result()
 	if err == nil {
-		err = json.Unmarshal([]byte(text.Val()), &doc)
+		err = json.Unmarshal([]byte(text), &doc)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := time.Unix(int64(renewed.Val()), 0); !doc.DateTime.Equal(want) || doc.PID != pid {
-		t.Errorf("the heartbeat is %s, want one of %s by process %d", text.Val(), want.UTC().Format(time.RFC3339), pid)
+	if doc.PID != pid {
+		t.Errorf("the heartbeat is %s, want one by process %d", text, pid)
 	}
-	return doc.DateTime
+	return sm.Time(doc.DateTime.UnixMicro())
+}
+
+// nextBeat waits for another document than the last one, at most a lease. Its date is the
+// second in which it came.
+func (w *world) nextBeat(t *testing.T, worker string, pid int, last sm.Time) sm.Time {
+	t.Helper()
+	var before, next sm.Time
+	wait.Eventually(t, patience, func() bool {
+		at := w.redisNow(t)
+		if next = w.beat(t, worker, pid); next == last {
+			before = at
+		}
+		return next != last
+	}, "the heartbeat keeps its date")
+	if after := w.redisNow(t); next.Add(sm.Second) <= before || next > after {
+		t.Errorf("a heartbeat that came between %s and %s says %s", before.Text(), after.Text(), next.Text())
+	}
+	within(t, "from one heartbeat to the next, within the lease,", last, next, shortLease)
+	return next
 }
 
 // use is what the heartbeat of a worker says of the queues: name, class, threads,
