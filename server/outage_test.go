@@ -106,7 +106,7 @@ func TestClockJumps(t *testing.T) {
 			st := sp.Dial(t, clock)
 			lives := register(t, st, "lives", 100)
 			begun := redisNow(t, st).Add(-statemachine.Second) // as much a step back may take
-			for _, to := range []int{offset, 0} { // by an hour one way, then the other
+			for _, to := range []int{offset, 0} {              // by an hour one way, then the other
 				sp.Raw.HSet(t.Context(), sp.Key("meta"), "test_offset", to)
 				forward := to > offset || to == offset && to > 0
 				wait.Eventually(t, 5*time.Second, func() bool {
