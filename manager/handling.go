@@ -41,7 +41,7 @@ func term(lease time.Duration) time.Duration { return lease - min(lease/10, time
 // after ctx has ended: handlers may take their time.
 func (m *Manager) beginHandling(ctx context.Context) (*handling, error) {
 	h := &handling{
-		Handling: store.Handling{Instance: store.NewToken(), Lease: m.cfg.Manager.HandlingLease},
+		Handling: store.NewHandling(m.cfg.Manager.HandlingLease),
 		m:        m, renewed: make(chan struct{}), held: map[int64]bool{}, owed: map[int64]bool{},
 	}
 	var former []string
@@ -49,7 +49,7 @@ func (m *Manager) beginHandling(ctx context.Context) (*handling, error) {
 		former = append(former, m.handling.Instance)
 	}
 	h.until = time.Now().Add(term(h.Lease))
-	if err := m.store.BeginHandling(ctx, h.Handling, former...); err != nil {
+	if err := m.store.BeginHandling(ctx, h.Handling, &m.others, former...); err != nil {
 		return nil, err
 	}
 	h.life, h.over = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -60,10 +60,11 @@ func (m *Manager) beginHandling(ctx context.Context) (*handling, error) {
 	return h, nil
 }
 
-// keep renews the lease three times in its time, and more often while that fails.
+// keep renews the lease three times in its time, and more often while that fails or
+// when it is time to end another's.
 func (h *handling) keep() {
 	defer close(h.renewed)
-	for pause := h.Lease / 3; ; {
+	for pause := h.pause(); ; {
 		select {
 		case <-h.life.Done():
 			return
@@ -71,7 +72,7 @@ func (h *handling) keep() {
 		}
 		switch err := h.renew(); {
 		case err == nil:
-			pause = h.Lease / 3
+			pause = h.pause()
 		case errors.Is(err, ErrHandlingLost):
 			h.lose(err)
 		default:
@@ -81,11 +82,13 @@ func (h *handling) keep() {
 	}
 }
 
+func (h *handling) pause() time.Duration { return max(h.m.others.Next(h.Lease/3), h.Lease/15) }
+
 func (h *handling) renew() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	until := time.Now().Add(term(h.Lease)) // from when it is sent
-	if err := h.m.store.KeepHandling(h.life, h.Handling, slices.Collect(maps.Keys(h.held))...); err != nil {
+	if err := h.m.store.KeepHandling(h.life, h.Handling, &h.m.others, slices.Collect(maps.Keys(h.held))...); err != nil {
 		return err
 	}
 	h.until = until

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/worktest"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -44,6 +47,61 @@ func TestCutOffInHandler(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whatever steps the clock of Redis makes, the tasks of a manager that lives are its own, for those with
+// handlers and those without, and the tasks of a dead one are not.
+func TestHandlingWhileClockSteps(t *testing.T) {
+	t.Parallel()
+	clock := redistest.NewClock(t)
+	srv, ns := redistest.Start(t, redistest.WithClock(clock)), redistest.Namespace(t)
+	s, err := store.Dial(worktest.Redis(srv), ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	on := WithSettings("redis.host=" + srv.Socket())
+	m, other, archivist := newManager(t, ns, quick(), on), newManager(t, ns, quick(), quiet(), on), newManager(t, ns, quick(), quiet(), on)
+	mustOpen(t, m, 2, spec())
+	worktest.Drain(t, s, worktest.Echo)
+	dead, called, release := store.NewHandling(2*time.Second), make(chan int64, 100), make(chan struct{})
+	if err := s.BeginHandling(t.Context(), dead, &store.HandlingWatch{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.TakeHandling(t.Context(), dead, statemachine.Succeeded, nil, []int64{2}); err != nil {
+		t.Fatal(err)
+	}
+	handlers := Handlers{Succeeded: func(_ context.Context, _ *Manager, task *Task) error {
+		called <- task.ID
+		select {
+		case <-release:
+		case <-t.Context().Done():
+		}
+		return nil
+	}}
+	background(t, m, handlers)
+	if id := wait.Receive(t, limit, called, "the handler is not called"); id != 1 {
+		t.Errorf("the handler is called for task %d, which another manager has", id)
+	}
+	background(t, other, handlers)
+	background(t, archivist, Handlers{})
+	for _, step := range []time.Duration{time.Hour, -time.Hour} {
+		clock.Set(t, step)
+		before := archivist.Stats().Rounds
+		wait.Eventually(t, limit, func() bool { return archivist.Stats().Rounds > before+3 }, "no rounds")
+	}
+	some := func(c Counts) bool { return c[statemachine.Archived] > 0 }
+	wait.Eventually(t, limit, func() bool { return len(called) > 0 || has(t, archivist, some) }, "the task of the dead manager stays")
+	for len(called) > 0 {
+		if id := <-called; id != 2 {
+			t.Errorf("task %d is taken from a manager that lives", id)
+		}
+	}
+	if has(t, archivist, archived(2)) {
+		t.Error("the task of a manager that lives is archived")
+	}
+	close(release)
+	until(t, m, "the archive", archived(2))
 }
 
 // Run gives back what it was granted and did not handle.

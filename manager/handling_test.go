@@ -190,8 +190,8 @@ func TestLateArchiveIsRefused(t *testing.T) {
 	s, m := worktest.Open(t, ns), newManager(t, ns, quick(), WithLogger(slog.New(log)))
 	ended(t, m, 1)
 	background(t, m, Handlers{Succeeded: func(ctx context.Context, m *Manager, _ *Task) error {
-		h := store.Handling{Instance: "another", Lease: time.Minute}
-		if err := s.BeginHandling(ctx, h, m.handling.Instance); err != nil {
+		h := store.NewHandling(time.Minute)
+		if err := s.BeginHandling(ctx, h, &store.HandlingWatch{}, m.handling.Instance); err != nil {
 			return err
 		}
 		got, err := s.TakeHandling(ctx, h, statemachine.Succeeded, nil, []int64{1})

@@ -24,7 +24,8 @@ type Manager struct {
 	running atomic.Bool
 	// handling is the lease under which handlers are called; only Run uses it.
 	handling *handling
-	handful  handful // only Run uses it
+	others   store.HandlingWatch // of other managers
+	handful  handful             // only Run uses it
 
 	mu    sync.Mutex // guards what follows
 	stats Stats

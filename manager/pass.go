@@ -96,7 +96,7 @@ func (p *statePass) unhandled(ctx context.Context, tasks []store.Seen, now state
 	for i := range tasks {
 		ids[i] = tasks[i].ID
 	}
-	others, err := p.m.store.Handled(ctx, ids, now)
+	others, err := p.m.store.Handled(ctx, &p.m.others, p.m.cfg.Manager.HandlingLease, ids)
 	if err != nil {
 		return 0, err
 	}

@@ -76,7 +76,7 @@ func serverSection(s *Server) section {
 		name: "server", doc: "Read by tdf-server.",
 		keys: []key{
 			{"round_duration", "1.3", seconds(&s.RoundDuration, shortest, longest), "Longest time between two passes over due tasks; woken, the server reacts at once."},
-			{"timeout_grace", "10", seconds(&s.TimeoutGrace, 0, longest), "How long to wait, after a round's timeout, for the report of its worker."},
+			{"timeout_grace", "10", seconds(&s.TimeoutGrace, 0, longest), "How long to wait, after a round's timeout, for the report of its worker; then a server tells the worker to end the round, and ends it itself only where there is no lease. Published for all workers: one whose kill_grace is not shorter refuses to start."},
 			{"worker_timeout", "15", seconds(&s.WorkerTimeout, time.Second, longest), "The lease: a worker that has not been heard of for so long is dead, and its tasks are opened again. Published for all workers, which send a heartbeat three times as often."},
 			{"quarantine", QuarantineWarn, word(&s.Quarantine, QuarantineOff, QuarantineWarn, QuarantineOn), "What becomes of a node where tasks fail that succeed elsewhere: with `on` it is set aside until a task it is given to try succeeds, with `warn` only the log says so, with `off` nobody looks."},
 			{"quarantine_probe", "60", seconds(&s.QuarantineProbe, time.Second, longestProbe), "Pause before a node that was set aside is given a task to try; doubles with each one that fails, up to an hour."},
@@ -100,7 +100,7 @@ func managerSection(m *Manager) section {
 			{"key_ttl", "604800", seconds(&m.KeyTTL, time.Minute, 366*longest), "How long the key of a submitted task is remembered, by default seven days: until then, a second task with the same key in the same queue is not opened."},
 			{"handler_backoff", "1", seconds(&m.HandlerBackoff, 0, longest), "Pause before a task is given again to a handler that returned an error; doubles each time."},
 			{"handler_backoff_max", "60", seconds(&m.HandlerBackoffMax, 0, longest), "Where that pause stops growing."},
-			{"handling_lease", "15", seconds(&m.HandlingLease, time.Second, time.Hour), "How long a manager may be silent before another one gets the tasks that its handlers have; its own handlers are told to end before that."},
+			{"handling_lease", "15", seconds(&m.HandlingLease, time.Second, time.Hour), "How long a manager may be silent before another one gets the tasks that its handlers have; its own handlers are told to end before that. The other one watches for that long by its own clock, so the clock of Redis does not matter, and a manager that has just begun takes nothing over for that long."},
 		},
 	}
 }

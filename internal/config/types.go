@@ -95,7 +95,7 @@ type Manager struct {
 	HandlerBackoff time.Duration
 	// HandlerBackoffMax is where that pause stops growing (default 1m).
 	HandlerBackoffMax time.Duration
-	// HandlingLease is how long a manager may be silent before another one gets
+	// HandlingLease is how long a manager may be seen silent before another one gets
 	// the tasks that its handlers have (default 15s).
 	HandlingLease time.Duration
 }

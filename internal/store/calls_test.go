@@ -43,9 +43,11 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return turn.Moved
 	},
 	"BeginHandling": func(ctx context.Context, st *store.Store) error {
-		return st.BeginHandling(ctx, handlingOf("i"))
+		return st.BeginHandling(ctx, handlingOf("i"), &store.HandlingWatch{})
 	},
-	"KeepHandling": func(ctx context.Context, st *store.Store) error { return st.KeepHandling(ctx, handlingOf("i")) },
+	"KeepHandling": func(ctx context.Context, st *store.Store) error {
+		return st.KeepHandling(ctx, handlingOf("i"), &store.HandlingWatch{})
+	},
 	"NewPlan": func(ctx context.Context, st *store.Store) error {
 		_, err := st.NewPlan(ctx, store.PlanSpec{Key: "k"})
 		return err
@@ -84,7 +86,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"Handled": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Handled(ctx, []int64{1}, 0)
+		_, err := st.Handled(ctx, &store.HandlingWatch{}, time.Second, []int64{1})
 		return err
 	},
 	"Asides":  func(ctx context.Context, st *store.Store) error { _, err := st.Asides(ctx); return err },

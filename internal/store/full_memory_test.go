@@ -15,8 +15,8 @@ func TestMemoryIsFull(t *testing.T) {
 	t.Parallel()
 	sp := storetest.On(t, redistest.Start(t))
 	ids := sp.Open(t, storetest.Spec())
-	h := store.Handling{Instance: "a", Lease: 5 * time.Second}
-	if err := sp.Store.BeginHandling(t.Context(), h); err != nil {
+	h, w := store.NewHandling(5*time.Second), &store.HandlingWatch{}
+	if err := sp.Store.BeginHandling(t.Context(), h, w); err != nil {
 		t.Fatal(err)
 	}
 	sp.Raw.ConfigSet(t.Context(), "maxmemory", "1")
@@ -24,7 +24,7 @@ func TestMemoryIsFull(t *testing.T) {
 	if _, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "more", Specs: []store.Spec{storetest.Spec()}}); err == nil {
 		t.Error("a task was opened: the memory is not full")
 	}
-	if err := sp.Store.KeepHandling(t.Context(), h); err != nil {
+	if err := sp.Store.KeepHandling(t.Context(), h, w); err != nil {
 		t.Errorf("a manager cannot renew its lease: %v", err)
 	}
 	if _, err := store.Arrive(t.Context(), sp.Store, "another"); err != nil {

@@ -3,8 +3,9 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/tdf-go/tdf/statemachine"
@@ -19,31 +20,109 @@ type Handling struct {
 	Lease time.Duration
 }
 
-// BeginHandling begins a lease. Those of the instances it replaces, whose
-// handlers have all returned, are over at once.
-func (s *Store) BeginHandling(ctx context.Context, h Handling, replaces ...string) error {
-	args := append(make([]any, 0, 1+len(replaces)), len(replaces))
-	for _, former := range replaces {
-		args = append(args, former)
-	}
-	return s.keep(ctx, h, "begin", args)
+// NewHandling names a lease so that others can tell how long they must watch it.
+func NewHandling(lease time.Duration) Handling {
+	return Handling{Instance: NewToken() + "/" + strconv.FormatFloat(lease.Seconds(), 'f', -1, 64), Lease: lease}
 }
 
-// KeepHandling renews the lease. The error matches [ErrHandlingLost] if it is
-// over, or if one of the ids, which the manager holds, is another's.
-func (s *Store) KeepHandling(ctx context.Context, h Handling, ids ...int64) error {
-	return s.keep(ctx, h, "renew", idArgs([]any{0}, ids))
+// HandlingWatch is what one manager sees of the leases of all others. A lease is
+// over when it was seen unchanged for all of its length, by the clock of the
+// watcher: no step of the clock of Redis ends it, and its holder, who counts from
+// before it renewed, knows sooner. It is safe for use by many goroutines.
+type HandlingWatch struct {
+	// Now is a clock that does not jump; time.Now if nil.
+	Now func() time.Time
+
+	mu   sync.Mutex
+	seen map[string]sight // by instance
+}
+
+// sight is a lease as it is since it was seen first, and when it is over if it
+// stays as it is.
+type sight struct {
+	value string
+	over  time.Time
+}
+
+func (w *HandlingWatch) now() time.Time {
+	if w.Now == nil {
+		return time.Now()
+	}
+	return w.Now()
+}
+
+// saw notes all leases as they are, or were a moment ago. One whose name does not
+// say its length is taken to last as long as the caller's.
+func (w *HandlingWatch) saw(leases map[string]string, otherwise time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now, seen := w.now(), make(map[string]sight, len(leases))
+	for instance, value := range leases {
+		s, known := w.seen[instance]
+		if !known || s.value != value {
+			s = sight{value, now.Add(lengthOf(instance, otherwise))}
+		}
+		seen[instance] = s
+	}
+	w.seen = seen
+}
+
+// lengthOf reads what [NewHandling] wrote.
+func lengthOf(instance string, otherwise time.Duration) time.Duration {
+	_, seconds, _ := strings.Cut(instance, "/")
+	if length, err := time.ParseDuration(seconds + "s"); err == nil && length > 0 {
+		return length
+	}
+	return otherwise
+}
+
+// over returns the leases that are over, with their values.
+func (w *HandlingWatch) over() map[string]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now, over := w.now(), map[string]string{}
+	for instance, s := range w.seen {
+		if !now.Before(s.over) {
+			over[instance] = s.value
+		}
+	}
+	return over
+}
+
+// Next returns how long it is until one of the leases may be over, but at most
+// that long.
+func (w *HandlingWatch) Next(atMost time.Duration) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now, next := w.now(), atMost
+	for _, s := range w.seen {
+		next = min(next, s.over.Sub(now))
+	}
+	return max(0, next)
+}
+
+// BeginHandling begins a lease. Those of the instances it replaces, whose
+// handlers have all returned, are over at once.
+func (s *Store) BeginHandling(ctx context.Context, h Handling, w *HandlingWatch, replaces ...string) error {
+	return s.keep(ctx, h, w, "begin", replaces, nil)
+}
+
+// KeepHandling renews the lease, and ends those of others that were watched for
+// long enough. The error matches [ErrHandlingLost] if it is over, or if one of the
+// ids, which the manager holds, is another's.
+func (s *Store) KeepHandling(ctx context.Context, h Handling, w *HandlingWatch, ids ...int64) error {
+	return s.keep(ctx, h, w, "renew", nil, ids)
 }
 
 // EndHandling ends the lease: others may have at once whatever it holds. It is
 // no error if it is over already.
 func (s *Store) EndHandling(ctx context.Context, h Handling) error {
-	_, err := s.kept(ctx, h, "end", []any{0})
+	_, err := s.kept(ctx, h, &HandlingWatch{}, "end", nil, nil)
 	return err
 }
 
-func (s *Store) keep(ctx context.Context, h Handling, what string, args []any) error {
-	kept, err := s.kept(ctx, h, what, args)
+func (s *Store) keep(ctx context.Context, h Handling, w *HandlingWatch, what string, replaces []string, ids []int64) error {
+	kept, err := s.kept(ctx, h, w, what, replaces, ids)
 	if err == nil && !kept {
 		return fmt.Errorf("handle: %w", ErrHandlingLost)
 	}
@@ -51,10 +130,22 @@ func (s *Store) keep(ctx context.Context, h Handling, what string, args []any) e
 }
 
 // kept uses the connections of the heartbeats, so that no transfer delays it.
-func (s *Store) kept(ctx context.Context, h Handling, what string, args []any) (bool, error) {
-	args = append([]any{h.Instance, what, h.Lease.Seconds()}, args...)
-	v, err := s.runOn(ctx, s.session, "keep", []string{s.keys.meta(), s.keys.handling()}, args...)
-	return v == int64(1), err
+func (s *Store) kept(ctx context.Context, h Handling, w *HandlingWatch, what string, replaces []string, ids []int64) (bool, error) {
+	args := []any{h.Instance, what, h.Lease.Seconds(), len(replaces)}
+	for _, former := range replaces {
+		args = append(args, former)
+	}
+	over := w.over()
+	args = append(args, len(over))
+	for instance, value := range over {
+		args = append(args, instance, value)
+	}
+	v, err := s.runOn(ctx, s.session, "keep", []string{s.keys.meta(), s.keys.handling()}, idArgs(args, ids)...)
+	if err != nil {
+		return false, err
+	}
+	w.saw(asReply(v).list(1).fields(), h.Lease)
+	return asReply(v).number(0) == 1, nil
 }
 
 // TakeHandling grants the tasks that are in that outcome and that no living
@@ -93,50 +184,26 @@ func idArgs(args []any, ids []int64) []any {
 	return args
 }
 
-// Handled returns which of the tasks a manager handles whose lease is not over
-// at that moment.
-func (s *Store) Handled(ctx context.Context, ids []int64, at statemachine.Time) (map[int64]bool, error) {
-	fields := make([]string, len(ids))
-	for i, id := range ids {
-		fields[i] = strconv.FormatInt(id, 10)
-	}
-	holders, err := s.handling(ctx, fields)
-	if err != nil {
-		return nil, err
-	}
-	var instances []string
-	for _, holder := range holders {
-		if holder != "" && !slices.Contains(instances, "@"+holder) {
-			instances = append(instances, "@"+holder)
-		}
-	}
-	leases, err := s.handling(ctx, instances)
-	if err != nil {
-		return nil, err
-	}
-	handled := map[int64]bool{}
-	for i, holder := range holders {
-		if holder == "" {
-			continue
-		}
-		till, err := statemachine.ParseTime(leases[slices.Index(instances, "@"+holder)])
-		handled[ids[i]] = err == nil && till > at
-	}
-	return handled, nil
-}
-
-// handling reads fields of the hash; those that are not there are empty.
-func (s *Store) handling(ctx context.Context, fields []string) ([]string, error) {
-	if len(fields) == 0 {
-		return nil, nil
-	}
-	values, err := s.rdb.HMGet(ctx, s.keys.handling(), fields...).Result()
+// Handled returns which of the tasks a manager handles whose lease is not over, by
+// what the caller has watched. A lease whose length is not known is taken to last as
+// long as the one given.
+func (s *Store) Handled(ctx context.Context, w *HandlingWatch, lease time.Duration, ids []int64) (map[int64]bool, error) {
+	all, err := s.rdb.HGetAll(ctx, s.keys.handling()).Result()
 	if err != nil {
 		return nil, s.failed("handling", err)
 	}
-	texts := make([]string, len(fields))
-	for i := range texts {
-		texts[i] = reply(values).text(i)
+	leases := map[string]string{}
+	for field, value := range all {
+		if instance, is := strings.CutPrefix(field, "@"); is {
+			leases[instance] = value
+		}
 	}
-	return texts, nil
+	w.saw(leases, lease)
+	over, handled := w.over(), make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		holder := all[strconv.FormatInt(id, 10)]
+		value, alive := leases[holder]
+		handled[id] = alive && over[holder] != value
+	}
+	return handled, nil
 }

@@ -15,7 +15,7 @@ var handlingLosses = map[string]map[string]loss{
 	"handle": {
 		"take":      {prepare: handlerBegun, call: takeCall("i", []int64{1}, nil)},
 		"held":      {prepare: handled, call: takeCall("i", []int64{1}, nil)},
-		"take over": {prepare: handlerSilent, call: takeCall("j", []int64{1}, nil)},
+		"take over": {prepare: handlerGone, call: takeCall("j", []int64{1}, nil)},
 		"another's": {prepare: handledBeside, call: takeCall("j", []int64{1}, nil)},
 		"give back": {prepare: handled, call: takeCall("i", nil, []int64{1, 7})},
 	},
@@ -24,7 +24,7 @@ var handlingLosses = map[string]map[string]loss{
 		"replace":  {prepare: handled, call: beginHandlingCall("j", "i")},
 		"renew":    {prepare: handled, call: keepCall("i", 1)},
 		"end":      {prepare: handled, call: endHandlingCall},
-		"sweep":    {prepare: handlerSilent, call: keepCall("j")},
+		"sweep":    {prepare: handledBeside, call: sweepCall},
 		"not mine": {prepare: handled, call: lostHandlingCall},
 	},
 }
@@ -37,14 +37,18 @@ func handlingOf(instance string) store.Handling {
 func beginHandlingCall(instance string, replaces ...string) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
-		return done(func() error { return st.BeginHandling(t.Context(), handlingOf(instance), replaces...) })
+		return done(func() error {
+			return st.BeginHandling(t.Context(), handlingOf(instance), &store.HandlingWatch{}, replaces...)
+		})
 	}
 }
 
 func keepCall(instance string, ids ...int64) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
-		return done(func() error { return st.KeepHandling(t.Context(), handlingOf(instance), ids...) })
+		return done(func() error {
+			return st.KeepHandling(t.Context(), handlingOf(instance), &store.HandlingWatch{}, ids...)
+		})
 	}
 }
 
@@ -57,7 +61,7 @@ func endHandlingCall(t *testing.T, st *store.Store) step {
 func lostHandlingCall(t *testing.T, st *store.Store) step {
 	t.Helper()
 	return func() (any, error) {
-		err := st.KeepHandling(t.Context(), handlingOf("i"), 7)
+		err := st.KeepHandling(t.Context(), handlingOf("i"), &store.HandlingWatch{}, 7)
 		if isHandlingLost(err) {
 			return "lost", nil
 		}
@@ -95,11 +99,21 @@ func handledBeside(t *testing.T, sp *storetest.Space) {
 	beginHandlingCall("j")(t, sp.Store).must(t)
 }
 
-// handlerSilent has not been heard of for more than its lease; j is there.
-func handlerSilent(t *testing.T, sp *storetest.Space) {
+// handlerGone leaves task 1 with i, whose lease is over.
+func handlerGone(t *testing.T, sp *storetest.Space) {
 	t.Helper()
-	handled(t, sp)
-	sp.SetClock(t, noon.Add(10*second))
-	beginHandlingCall("j")(t, sp.Store).must(t)
-	sp.SetClock(t, noon.Add(16*second))
+	handledBeside(t, sp)
+	sp.Raw.HDel(t.Context(), sp.Key("handling"), "@i")
+}
+
+// sweepCall renews the lease of j, which has watched that of i for all of it.
+func sweepCall(t *testing.T, st *store.Store) step {
+	t.Helper()
+	own := time.Now()
+	w := &store.HandlingWatch{Now: func() time.Time { return own }}
+	if err := st.KeepHandling(t.Context(), handlingOf("j"), w); err != nil {
+		t.Fatal(err)
+	}
+	own = own.Add(handlingOf("i").Lease)
+	return done(func() error { return st.KeepHandling(t.Context(), handlingOf("j"), w) })
 }

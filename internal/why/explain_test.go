@@ -143,6 +143,10 @@ func TestStarted(t *testing.T) {
 		t.Current.Running, t.StopAsked, t.StopSince, t.CancelledBy, t.CancelReason = before(65), true, before(2), "bob", "wrong input"
 	})}, "stop a stop was asked for by bob since 2023-11-14 22:13:18 UTC (2s): wrong input; its worker is told",
 		"silent its worker is not registered", "over since 5s; servers leave it to its worker for another 5s")
+	overdue := why.Situation{Task: task(run, func(t *why.Task) { t.Current.Running = before(65) }), Workers: []why.Worker{worker()}}
+	explain(t, overdue, "over since 5s; servers tell its worker to end the round, and move the task when that has, or when its lease is over")
+	overdue.Workers = nil
+	explain(t, overdue, "over since 5s; the next server to look ends the round")
 	explain(t, why.Situation{ServerSeen: before(30), Task: task(func(t *why.Task) { t.State, t.Current.Executed = sm.Executed, before(4) })},
 		"server round 0 was reported since 2023-11-14 22:13:16 UTC (4s) and waits for a server to settle it; one was last seen 30s ago")
 }

@@ -41,9 +41,17 @@ func (s *Situation) over(what string, end, acts statemachine.Time) string {
 	case s.Now <= acts:
 		return fmt.Sprintf("its %s is over since %s; servers leave it to its worker for another %s",
 			what, span(s.Now.Sub(end)), span(acts.Sub(s.Now)))
+	case s.leased():
+		return fmt.Sprintf("its %s is over since %s; servers tell its worker to end the round, and move the task when that has, "+
+			"or when its lease is over", what, span(s.Now.Sub(end)))
 	default:
 		return fmt.Sprintf("its %s is over since %s; the next server to look ends the round", what, span(s.Now.Sub(end)))
 	}
+}
+
+// leased reports whether the task is with a worker that lives: then that one ends its round, and no server.
+func (s *Situation) leased() bool {
+	return slices.ContainsFunc(s.Workers, func(w Worker) bool { return w.Worker == s.Task.Worker && w.Alive() })
 }
 
 // holder says how the worker is that holds the task.

@@ -1,21 +1,15 @@
 -- handle grants ended tasks to a manager, so that it alone gives them to its handlers, and takes back those
 -- it is done with. A grant raises the revision, the fence of every move that is no worker's: what a former holder
--- decided, to archive the task above all, is refused.
+-- decided, to archive the task above all, is refused. Who has a lease lives: another manager's heartbeat ends it (keep.lua).
 --
 -- KEYS[1] meta   KEYS[2] handling   KEYS[3..] the tasks asked for
 -- ARGV[1] instance   ARGV[2] state in which they must be   ARGV[3] number of ids given back, followed by them,
 -- then the ids asked for
 -- Returns for each id asked for its revision, or '' if another manager handles it or it is not in that state; or -1,
 -- and nothing changes, if the lease is lost. Sent again: the same.
-local stamp = now()
-local clock = tonumber(stamp)
-
 local living = {}
 local function lives(instance)
-  if living[instance] == nil then
-    local till = redis.call('HGET', KEYS[2], '@' .. instance)
-    living[instance] = till and (tonumber(till) or 0) > clock or false
-  end
+  if living[instance] == nil then living[instance] = redis.call('HEXISTS', KEYS[2], '@' .. instance) == 1 end
   return living[instance]
 end
 
@@ -25,8 +19,7 @@ for i = 4, 3 + back do
   if redis.call('HGET', KEYS[2], ARGV[i]) == ARGV[1] then redis.call('HDEL', KEYS[2], ARGV[i]) end
 end
 
--- grant returns the revision, or '' if the task cannot be had. The lease of a former holder is over with the first
--- task that is taken from it: it must not hold some of them still.
+-- grant returns the revision, or '' if the task cannot be had.
 local granted = 0
 local function grant(id, key)
   local holder = redis.call('HGET', KEYS[2], id)
@@ -35,7 +28,6 @@ local function grant(id, key)
   local rev = tonumber(t[2]) or 0
   if holder ~= ARGV[1] then
     if holder and lives(holder) then return '' end
-    if holder then redis.call('HDEL', KEYS[2], '@' .. holder) end
     rev = following(rev)
     redis.call('HSET', key, 'rev', string.format('%d', rev))
     redis.call('HSET', KEYS[2], id, ARGV[1])
