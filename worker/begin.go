@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tdf-go/tdf/internal/config"
 	"github.com/tdf-go/tdf/internal/spool"
 	"github.com/tdf-go/tdf/internal/timing"
 )
@@ -56,9 +57,12 @@ func (w *Worker) compareGrace(ctx context.Context) error {
 		return err
 	}
 	if published && timing.FromStd(w.opts.KillGrace) >= grace {
-		return fmt.Errorf("[worker] kill_grace = %q: is not shorter than timeout_grace = %s s of the servers, so an overdue program "+
-			"would stop later than they expect; make it shorter, or [server] timeout_grace longer",
-			w.opts.KillGrace, grace.Text())
+		return &config.Error{
+			Section: "worker", Key: "kill_grace", Value: w.opts.KillGrace.String(), Err: config.ErrInvalid,
+			Problem: fmt.Sprintf("is not shorter than timeout_grace = %s s of the servers, so an overdue program would stop later than they expect",
+				grace.Text()),
+			Remedy: "make it shorter, or [server] timeout_grace longer",
+		}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-go/tdf/internal/cli"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/internal/wait"
@@ -94,6 +95,43 @@ func TestLongClockSteps(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A worker that takes longer to stop a program than servers wait for its report refuses to start. Where a
+// server publishes a shorter timeout_grace later, it waits for the worker: no two rounds of a task overlap.
+func TestGraces(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.leasing(t, "server.timeout_grace=5")
+	w.publishes(t, "5.000000")
+	_, stderr, code := run(t, w.own(t, "long"), append([]string{program(t, "tdf-worker")}, w.workerArgs("long", "kill_grace=5")...)...)
+	if code != cli.ExitUsage {
+		t.Errorf("ended with %d, want %d", code, cli.ExitUsage)
+	}
+	contains(t, "the message", stderr, `[worker] kill_grace = "5s"`, "timeout_grace = 5.000000 s", "make it shorter, or [server] timeout_grace longer")
+
+	w.worker(t, "one", "slots=1", "kill_grace=1.5").Says(t, "no open task to claim")
+	w.serverWith(t, "second", shortLeaseSet, "server.timeout_grace=0.1")
+	w.publishes(t, "0.100000")
+	w.leave(t, first)
+	spec, l := w.deaf(t)
+	spec.Timeout, spec.MaxTimeouts = time.Second, new(9)
+	id := w.open(t, spec)[0]
+	l.begun(t, 0, 1)
+	w.worker(t, "other", "slots=1", "kill_grace=0.05")
+	l.begun(t, 1, 1)
+	l.release(t)
+	checkFields(t, w.archived(t, id, sm.Succeeded), map[string]string{"losses": "-", "0:worker": "one"})
+	l.noOverlap(t)
+	w.sound(t)
+}
+
+// publishes waits until a server has said how long it leaves an overdue round to its worker.
+func (w *world) publishes(t *testing.T, grace string) {
+	t.Helper()
+	wait.Eventually(t, patience, func() bool {
+		return w.Raw.HGet(t.Context(), w.Key("meta"), "timeout_grace").Val() == grace
+	}, "no server publishes timeout_grace = %s", grace)
 }
 
 // stepping is a site on a Redis whose clock steps.
