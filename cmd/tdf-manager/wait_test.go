@@ -98,31 +98,20 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	b := played(t)
 	ctx, send := signalled(syscall.SIGTERM)
-	done := make(chan result, 1)
-	go func() { done <- b.runWith(ctx, "", "run") }()
-	wait.Eventually(t, limit, func() bool {
-		c, err := b.store.Count(t.Context())
-		return err == nil && c[statemachine.Archived] == 4 && c[statemachine.Open] == 1
-	}, "nothing is archived")
+	run := b.start(ctx, "run")
+	wait.Eventually(t, limit, func() bool { return processed(t, run.err.String()) >= 4 }, "nothing is archived: %s", run.err)
 	send()
-	r := wait.Receive(t, limit, done, "run does not end")
-	if r.code != 0 {
-		t.Errorf("%+v, want 0", r)
+	run.ends(t, 0)
+	log := run.err.String()
+	wantText(t, log, `"message":"processed"`, `"manager":"tdf-manager"`)
+	if n := processed(t, log); n != 4 {
+		t.Errorf("the log says that %d tasks were processed, want 4:\n%s", n, log)
 	}
-	wantText(t, r.err, `"message":"processed"`, `"manager":"tdf-manager"`)
-	processed := 0
-	for _, m := range regexp.MustCompile(`"tasks":(\d+)`).FindAllStringSubmatch(r.err, -1) { // in one round or in several
-		n, err := strconv.Atoi(m[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		processed += n
+	if c, err := b.store.Count(t.Context()); err != nil || c[statemachine.Archived] != 4 || c[statemachine.Open] != 1 {
+		t.Errorf("%v, %v, want 4 in the archive", c, err)
 	}
-	if processed != 4 {
-		t.Errorf("the log says that %d tasks were processed, want 4:\n%s", processed, r.err)
-	}
-	if strings.Count(strings.SplitN(r.err, "\n", 2)[0], `"time"`) != 1 {
-		t.Errorf("a log line has not one time: %s", r.err)
+	if strings.Count(strings.SplitN(log, "\n", 2)[0], `"time"`) != 1 {
+		t.Errorf("a log line has not one time: %s", log)
 	}
 	own := store.Presence{Instance: "i", Name: "adder"}
 	if err := b.store.Appear(t.Context(), own); err != nil {
@@ -132,12 +121,24 @@ func TestRun(t *testing.T) {
 		t.Errorf("beside a manager: %+v", r)
 	}
 	ctx, send = signalled(syscall.SIGTERM)
-	go func() { done <- b.runWith(ctx, "", "run", "--force") }()
-	wait.Never(t, 50*time.Millisecond, func() bool { return len(done) > 0 }, "run --force ends")
+	run = b.start(ctx, "run", "--force")
+	run.says(t, run.err, `"message":"processed"`)
 	send()
-	if r := wait.Receive(t, limit, done, "run does not end"); r.code != 0 {
-		t.Errorf("forced: %+v", r)
+	run.ends(t, 0)
+}
+
+// processed is how many tasks the log of a manager says it has processed, in one round or
+// in several.
+func processed(t *testing.T, log string) (all int) {
+	t.Helper()
+	for _, m := range regexp.MustCompile(`"tasks":(\d+)`).FindAllStringSubmatch(log, -1) {
+		n, err := strconv.Atoi(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += n
 	}
+	return all
 }
 
 func TestStatsWatch(t *testing.T) {
