@@ -14,6 +14,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/wait"
 	"github.com/tdf-go/tdf/internal/worktest"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
@@ -165,12 +166,22 @@ func run(t *testing.T, p *plan.Plan) plan.Status {
 
 func awaitEnd(t *testing.T, p *plan.Plan) plan.Status {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	status, err := p.Wait(ctx)
-	if err != nil {
-		t.Fatalf("%v, %+v", err, status)
-	}
+	var status plan.Status
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		status, err = p.Wait(ctx)
+		done <- err
+	}()
+	defer func() {
+		if t.Failed() {
+			status, err := p.Status(ctx)
+			t.Logf("%v, %+v", err, status)
+		}
+	}()
+	must(t, wait.Receive(t, patience, done, "the plan does not end"))
 	return status
 }
 

@@ -88,8 +88,9 @@ func TestBackoff(t *testing.T) {
 	w.server(t)
 	w.worker(t, "w", "sleep_after_no_process_claimed=0.2")
 	id := w.submitted(t, w.script(t, "p", "[ $TDF_ROUND = 2 ]"), "--max-fails", "2", "--retry-delay", "0.5", "--retry-backoff", "2")
-	w.reopened(t, id)
-	contains(t, "why", w.text(t, "why", id2text(id)), "rests") // it has half a second to be asked
+	rests := w.submitted(t, w.script(t, "q", "false"), "--max-fails", "2", "--retry-delay", "600")
+	w.reopened(t, rests)
+	contains(t, "why", w.text(t, "why", id2text(rests)), "rests")
 	task := w.await(t, id, sm.Succeeded)
 	for n, rest := range []sm.Duration{sm.Second / 2, sm.Second} {
 		failed, claimed := task.Round(n).Stamps["executed"], task.Round(n + 1).Stamps["running"]
