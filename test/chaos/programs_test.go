@@ -54,6 +54,7 @@ environment=CHAOS_LEDGER, CHAOS_CANARY
 program_dir=%s
 output_limit=64KiB
 [manager]
+handling_lease=2
 [task_defaults]
 `
 
