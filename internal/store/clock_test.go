@@ -31,6 +31,30 @@ func ids(tasks []store.Claimed) []int64 {
 	return all
 }
 
+// The clock of Redis steps an hour forward: a worker whose last heartbeat is not from before what a server has watched for a
+// whole lease is not lost, nor is one whose own lease is longer than that.
+func TestClockStepsUnderLeases(t *testing.T) {
+	t.Parallel()
+	bothClocks(t, func(t *testing.T, sp *storetest.Space) {
+		sp.StepClock(t, noon)
+		sp.Register(t, "w")
+		sp.StepClock(t, noon.Add(3600*second))
+		for _, c := range []struct {
+			watched store.Watched
+			lost    int
+		}{
+			{store.Watched{Span: 15 * second, Until: noon}, 0},
+			{store.Watched{Span: 14 * second, Until: noon.Add(second)}, 0},
+			{store.Watched{Span: 15 * second, Until: noon.Add(second)}, 1},
+		} {
+			l, err := sp.Store.Lost(t.Context(), 9, c.watched)
+			if err != nil || len(l.Workers) != c.lost {
+				t.Errorf("%+v: %d workers are lost, %v, want %d", c.watched, len(l.Workers), err, c.lost)
+			}
+		}
+	})
+}
+
 // The clock of Redis steps back, by half a minute or an hour, or forward and back:
 // what waits goes on at once, in its order, and nothing happened before it was opened.
 func TestClockStepsBack(t *testing.T) {

@@ -58,7 +58,7 @@ func TestHandling(t *testing.T) {
 	archivist.isHandled(t, sp, true)
 	sp.SetClock(t, noon.Add(5*second))
 	keepCall("i")(t, sp.Store).must(t)
-	o.keep(t, sp, 14*time.Second) // sees that i is alive, and watches from now on
+	o.keep(t, sp, 15*time.Second) // i has renewed its lease just before it is over, and is watched from now on
 	archivist.own = o.own
 	archivist.isHandled(t, sp, true)
 	o.keep(t, sp, 14*time.Second)
