@@ -94,6 +94,7 @@ func (c *copies) read(
 ) (size int, records []archive.Record, out []store.Outgoing, err error) {
 	found, err := c.store.Tasks(ctx, ids)
 	if err != nil {
+		c.page = max(1, c.page/2) // they may have been too much for read_timeout
 		return 0, nil, nil, err
 	}
 	seen, _ := c.store.History()

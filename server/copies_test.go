@@ -84,12 +84,14 @@ func TestCopies(t *testing.T) {
 	sound(t, sp)
 }
 
-// Large tasks are read a few at a time.
+// Large tasks are read a few at a time, and fewer where even these were too many.
 func TestCopiesOfLargeTasks(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
+	sp.Where.ReadTimeout = time.Minute // not what is tested here
 	dir := t.TempDir()
-	for _, id := range archived(t, sp, 30, none) {
+	ids := archived(t, sp, 30, none)
+	for _, id := range ids {
 		sp.Raw.HSet(t.Context(), sp.Key(fmt.Sprint("task:", id)), "0:output", strings.Repeat("x", 1<<20))
 	}
 	s, _ := newServer(t, sp, keepNothing(t, dir))
@@ -99,6 +101,12 @@ func TestCopiesOfLargeTasks(t *testing.T) {
 	}
 	if records := kept(t, sp, dir); len(records) != 30 || len(records[7].Fields["0:output"]) != 1<<20 {
 		t.Errorf("%d are in the archive", len(records))
+	}
+	before := s.copies.page
+	away, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, _, err := s.copies.read(away, statemachine.Succeeded, ids); err == nil || s.copies.page != before/2 {
+		t.Errorf("%v; reads %d of them at once, after %d", err, s.copies.page, before)
 	}
 	s.copies.close()
 }
