@@ -54,15 +54,15 @@ func checkTurns(t *testing.T, turns []int64, queues map[string][]int64, n int) {
 	}
 }
 
-// prioritised opens a task of each priority, one after the other.
+// prioritised opens a task of each priority, all at the same moment.
 func (w *world) prioritised(t *testing.T, p manager.Spec, priorities ...int) []int64 {
 	t.Helper()
-	var ids []int64
-	for _, n := range priorities {
-		p.Priority = &n
-		ids = append(ids, w.open(t, p)...)
+	specs := make([]manager.Spec, len(priorities))
+	for i, n := range priorities {
+		specs[i] = p
+		specs[i].Priority = &n
 	}
-	return ids
+	return w.open(t, specs...)
 }
 
 // Without aging the highest priority is claimed first, and within one the oldest.
@@ -74,7 +74,7 @@ func TestStrictPriority(t *testing.T) {
 	w.queue(t, "q", "aging=0")
 	p := w.script(t, "p", "true")
 	p.Queue = "q"
-	ids := w.prioritised(t, p, 0, 7, -3, 1000, 7, 0)
+	ids := slices.Concat(w.prioritised(t, p, 0, 7, -3, 1000), w.prioritised(t, p, 7, 0))
 	w.node(t, "n1", "slots=1")
 	want := []int64{ids[3], ids[1], ids[4], ids[0], ids[5], ids[2]}
 	if got := order(w.ended(t, ids, sm.Succeeded)); !slices.Equal(got, want) {
@@ -96,7 +96,7 @@ func TestAgingBound(t *testing.T) {
 	old := w.prioritised(t, p, 0, 1)
 	first := w.Task(t, old[1]).Round(0).Stamps["open"]
 	w.passed(t, first, 2*aging)
-	ids := slices.Concat(old, w.prioritised(t, p, 1, 2, 9))
+	ids := slices.Concat(old, w.prioritised(t, p, 1, 2, 1000))
 	w.node(t, "n1", "slots=1")
 	tasks := w.ended(t, ids, sm.Succeeded)
 	for _, a := range tasks {
@@ -104,7 +104,7 @@ func TestAgingBound(t *testing.T) {
 			checkOvertaking(t, a, b, aging)
 		}
 	}
-	// Of the old ones, that of priority 0 has caught up with 2 and not with 9.
+	// Of the old ones, that of priority 0 has caught up with 2 and not with 1000.
 	if got, want := order(tasks), []int64{ids[4], ids[1], ids[0], ids[3], ids[2]}; !slices.Equal(got, want) {
 		t.Errorf("claimed in the order %v, want %v", got, want)
 	}
