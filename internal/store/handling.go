@@ -131,11 +131,12 @@ func (s *Store) keep(ctx context.Context, h Handling, w *HandlingWatch, what str
 
 // kept uses the connections of the heartbeats, so that no transfer delays it.
 func (s *Store) kept(ctx context.Context, h Handling, w *HandlingWatch, what string, replaces []string, ids []int64) (bool, error) {
-	args := []any{h.Instance, what, h.Lease.Seconds(), len(replaces)}
+	over := w.over()
+	args := make([]any, 0, 5+len(replaces)+2*len(over)+len(ids))
+	args = append(args, h.Instance, what, h.Lease.Seconds(), len(replaces))
 	for _, former := range replaces {
 		args = append(args, former)
 	}
-	over := w.over()
 	args = append(args, len(over))
 	for instance, value := range over {
 		args = append(args, instance, value)
