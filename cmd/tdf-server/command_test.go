@@ -63,7 +63,7 @@ func TestUsage(t *testing.T) {
 		code int
 		says string
 	}{
-		"no argument":     {nil, cli.ExitUsage, "expecting 1 or 2 arguments (0 given)"},
+		"no argument":     {[]string{}, cli.ExitUsage, "expecting 1 or 2 arguments (0 given)"},
 		"three arguments": {[]string{"a", "b", "c"}, cli.ExitUsage, "(3 given)"},
 		"bad name":        {[]string{"a/b", good}, cli.ExitUsage, "a/b"},
 		"no file":         {[]string{"/nowhere/x.cfg"}, cli.ExitUsage, "/nowhere/x.cfg"},

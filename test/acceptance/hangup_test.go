@@ -80,7 +80,7 @@ func TestHangUpEndsACommand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	id := w.open(t, w.script(t, "p", "true"))[0]
-	for _, args := range [][]string{{"wait", id2text(id)}, {"logs", "-f", id2text(id)}, {"top"}, {"submit", "--wait", "--name", "p"}} {
+	for _, args := range [][]string{{"wait", id2text(id)}, {"logs", "-f", id2text(id)}, {"top"}, {"stats", "--watch"}} {
 		c := byTerminal(t)
 		d := w.over(t, c, "manager", "tdf-manager", append([]string{"--config", w.cfg}, args...)...)
 		d.Killed = true
