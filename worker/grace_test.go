@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,9 @@ func TestGraceIsCompared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = w.Run(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), patience) // a worker that does not refuse runs until it is told to stop
+	defer cancel()
+	err = w.Run(ctx)
 	want := `[worker] kill_grace = "2s": is not shorter than timeout_grace = 2.000000 s of the servers`
 	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "make it shorter, or [server] timeout_grace longer") {
 		t.Errorf("a kill_grace that is too long: %v", err)
