@@ -16,6 +16,10 @@ var (
 	ErrNotFound = store.ErrNotFound
 	// ErrPurged means the task was archived and has left Redis, as the servers' archive_retention says; it comes with ErrNotFound.
 	ErrPurged = store.ErrPurged
+	// ErrGone means that a task or plan that was being watched is not there any more,
+	// and perhaps another one under its id: the namespace was flushed, or Redis has
+	// lost changes.
+	ErrGone = store.ErrGone
 	// ErrNoWorker means that no worker has ever had that name.
 	ErrNoWorker = store.ErrNoWorker
 	// ErrDamaged means that a task's record in Redis is missing or spoilt.

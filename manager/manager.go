@@ -107,6 +107,26 @@ func (m *Manager) Now(ctx context.Context) (time.Time, error) {
 	return time.UnixMicro(int64(now)), nil
 }
 
+// Life is one life of the data in Redis. Two of them are compared with ==.
+type Life struct {
+	// Epoch is raised where Redis has lost changes that it had acknowledged, and by a
+	// flush.
+	Epoch int64
+	// Redis names the life of the server itself: each start of it, and each failover,
+	// begins another one. Empty where Redis does not say.
+	Redis string
+}
+
+// Life asks Redis in which life the data is. If that is the same before and after
+// tasks were opened, they are there. If not, some of them may be lost; opened again
+// under their request key (see [WithRequestKey]), they are opened as far as they are
+// missing. The error matches [ErrUnreachable] also where Redis has lost changes and
+// no server has opened a new epoch yet.
+func (m *Manager) Life(ctx context.Context) (Life, error) {
+	seen, err := m.store.Life(ctx)
+	return Life{Epoch: seen.Epoch, Redis: seen.Life}, err
+}
+
 // Flush deletes everything in the namespace, and nothing else: all tasks, also
 // those being worked on, and their ids. It returns the number of Redis keys.
 func (m *Manager) Flush(ctx context.Context) (int64, error) {

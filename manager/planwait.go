@@ -13,8 +13,9 @@ import (
 // WaitPlan waits until all tasks of a plan have ended, and returns the plan as it
 // is then. A held plan is waited for, and so is one that is not ready yet.
 // report, unless nil, is called when something has changed, from the calling
-// goroutine. While Redis is away it goes on waiting. With the error of ctx it
-// returns what it has read last, nil for nothing.
+// goroutine. While Redis is away it goes on waiting. With the error of ctx, and with
+// [ErrGone] if the namespace is flushed meanwhile or Redis loses the plan, it returns
+// what it has read last, nil for nothing.
 func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*Plan)) (*Plan, error) {
 	redis := link.NewSlog(m.log)
 	changes, stop := m.store.Watch(ctx)
@@ -23,6 +24,9 @@ func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*Plan)) (*
 	for {
 		began := time.Now()
 		p, err := m.Plan(ctx, id)
+		if last != nil && (errors.Is(err, ErrNoPlan) || err == nil && !p.Created.Equal(last.Created)) {
+			return last, goneError(id, p)
+		}
 		switch {
 		case err == nil:
 			redis.Answered()
@@ -43,6 +47,15 @@ func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*Plan)) (*
 			return last, fmt.Errorf("wait for plan %d: %w", id, context.Cause(ctx))
 		}
 	}
+}
+
+// goneError says what became of a plan that was there; now is what there is under its id.
+func goneError(id int64, now *Plan) error {
+	err := fmt.Errorf("plan %d: %w", id, ErrGone)
+	if now != nil {
+		err = fmt.Errorf("%w; the id means another plan now", err)
+	}
+	return err
 }
 
 func (p *Plan) same(as *Plan) bool {

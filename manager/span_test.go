@@ -38,7 +38,7 @@ func TestEpochsArePassedOver(t *testing.T) {
 	m, want := afterEpochs(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	w := waiter{m: m, states: map[int64]statemachine.State{}, births: map[int64]string{}}
+	w := newWaiter(m)
 	if err := w.begin(ctx, nil); err != nil || !slices.Equal(w.open, want) {
 		t.Errorf("waits for %v, %v, want %v", w.open, err, want)
 	}

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/link"
+	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -22,9 +22,13 @@ type Progress struct {
 	// Unsuccessful are the ids that ended in another way than succeeded, in the
 	// order they were seen.
 	Unsuccessful []int64
-	// Damaged counts tasks whose record is missing, spoilt, or that of another task,
-	// which was given the same id after a flush. They are among Done and Unsuccessful.
+	// Damaged counts tasks whose record is missing or spoilt. They are among Done and
+	// Unsuccessful.
 	Damaged int
+	// NotReady are plans, by id, that tasks wait for because they were begun more than
+	// a minute ago and never made ready: whoever builds them may be gone. The same
+	// submission made again, with its key, finishes one; [Manager.CancelPlan] ends it.
+	NotReady []int64
 	// Running are some of the tasks that run and say how far they are, by id.
 	Running []RunningTask
 }
@@ -41,11 +45,11 @@ type RunningTask struct {
 // progress (Running) is looked at each second.
 //
 // It returns the progress made, also with an error: [ErrNotFound] for an id
-// that was never opened, or the one of ctx. While Redis is away it goes on
-// waiting. A task that is deleted meanwhile counts as damaged, also if another one
-// has got its id since: after a flush ids begin at 1 again.
+// that was never opened, [ErrGone] if the namespace is flushed meanwhile or Redis
+// loses a task, or the one of ctx. While Redis is away it goes on waiting. A task
+// that is deleted by itself counts as damaged.
 func (m *Manager) Wait(ctx context.Context, ids []int64, report func(Progress)) (Progress, error) {
-	w := waiter{m: m, states: map[int64]statemachine.State{}, births: map[int64]string{}}
+	w := newWaiter(m)
 	redis := link.NewSlog(m.log)
 	if err := w.begin(ctx, ids); err != nil {
 		return Progress{}, waitEnded(ctx, err)
@@ -105,11 +109,17 @@ type waiter struct {
 	total        int
 	open         []int64
 	states       map[int64]statemachine.State
-	births       map[int64]string // of those in open, see birth
+	births       *store.Births // of those in open
 	unsuccessful []int64
 	damaged      int
-	rounds       map[int64]int // of tasks that run, some at most
+	rounds       map[int64]int  // of tasks that run, some at most
+	plans        map[int64]bool // of tasks that are blocked; false if they have been ready
+	notReady     []int64
 	running      []RunningTask
+}
+
+func newWaiter(m *Manager) *waiter {
+	return &waiter{m: m, states: map[int64]statemachine.State{}, plans: map[int64]bool{}}
 }
 
 // sweepSize is how many tasks are read in one call.
@@ -117,6 +127,9 @@ const sweepSize = 1000
 
 // begin takes the ids, all that are there if there are none.
 func (w *waiter) begin(ctx context.Context, ids []int64) (err error) {
+	if w.births, err = w.m.store.Births(ctx); err != nil {
+		return err
+	}
 	all := len(ids) == 0
 	if all {
 		if ids, err = w.everything(ctx); err != nil {
@@ -125,7 +138,10 @@ func (w *waiter) begin(ctx context.Context, ids []int64) (err error) {
 	}
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	for chunk := range slices.Chunk(ids, sweepSize) {
-		found, err := w.m.store.Fields(ctx, chunk, "state", "round", "created", "0:open", "0:blocked")
+		found, err := w.m.store.Fields(ctx, chunk, store.BirthFields("state", "round")...)
+		if err == nil {
+			err = w.births.Check(ctx, chunk, found)
+		}
 		if err != nil {
 			return err
 		}
@@ -133,7 +149,6 @@ func (w *waiter) begin(ctx context.Context, ids []int64) (err error) {
 			switch {
 			case found[i] != nil:
 				w.open = append(w.open, id)
-				w.births[id] = birth(found[i])
 			case !all:
 				return w.m.absent(ctx, id)
 			}
@@ -154,35 +169,16 @@ func (w *waiter) everything(ctx context.Context) (ids []int64, err error) {
 	return ids, err
 }
 
-// birth is the moments at which a task was first made, held and released, as far as the
-// record tells. The one of its making stays for good: in created, if the state in
-// which it was made is stamped again.
-func birth(fields map[string]string) string {
-	return strings.TrimSpace(fields["created"] + " " + fields["0:open"] + " " + fields["0:blocked"])
-}
-
-// same reports whether the record is still that of the task that was there when
-// the waiting began. A record without stamps, which a client in another language
-// may be writing just now, says nothing.
-func (w *waiter) same(id int64, fields map[string]string) bool {
-	was, is := w.births[id], birth(fields)
-	if was == "" {
-		w.births[id] = is
-	}
-	if was == is || was == "" || is == "" {
-		return true
-	}
-	known := strings.Fields(was)
-	return slices.ContainsFunc(strings.Fields(is), func(stamp string) bool { return slices.Contains(known, stamp) })
-}
-
 // sweep looks at every task that had not ended.
 func (w *waiter) sweep(ctx context.Context) (changed bool, err error) {
 	var open []int64
 	w.rounds = map[int64]int{}
 	for rest := w.open; len(rest) > 0; {
 		chunk := rest[:min(len(rest), sweepSize)]
-		found, err := w.m.store.Fields(ctx, chunk, "state", "outcome", "round", "created", "0:open", "0:blocked")
+		found, err := w.m.store.Fields(ctx, chunk, store.BirthFields("state", "outcome", "round", planField)...)
+		if err == nil {
+			err = w.births.Check(ctx, chunk, found)
+		}
 		if err != nil {
 			w.open = slices.Concat(open, rest)
 			return changed, err
@@ -197,22 +193,24 @@ func (w *waiter) sweep(ctx context.Context) (changed bool, err error) {
 		}
 	}
 	w.open = open
+	built, err := w.readPlans(ctx)
+	if err != nil {
+		return changed, err
+	}
 	moved, err := w.readProgress(ctx)
-	return changed || moved, err
+	return changed || built || moved, err
 }
 
 // look notes what the record of a task says; it reports whether the task has ended.
 func (w *waiter) look(id int64, fields map[string]string) bool {
-	if !w.same(id, fields) {
-		fields = nil // it is gone
-	}
 	state := statemachine.State(fields["state"])
 	w.states[id] = state
 	if w.ended(id, state, statemachine.State(fields["outcome"])) {
-		delete(w.births, id)
+		w.births.Forget(id)
 		return true
 	}
 	w.runs(id, state, fields["round"])
+	w.blocks(state, fields[planField])
 	return false
 }
 
@@ -236,7 +234,7 @@ func (w *waiter) ended(id int64, state, outcome statemachine.State) bool {
 func (w *waiter) snapshot() Progress {
 	p := Progress{
 		Total: w.total, Done: w.total - len(w.open), States: map[statemachine.State]int{},
-		Unsuccessful: slices.Clone(w.unsuccessful), Damaged: w.damaged, Running: slices.Clone(w.running),
+		Unsuccessful: slices.Clone(w.unsuccessful), Damaged: w.damaged, NotReady: slices.Clone(w.notReady), Running: slices.Clone(w.running),
 	}
 	for state := range maps.Values(w.states) {
 		if state != statemachine.None {

@@ -1,50 +1,66 @@
 package manager
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/wait"
-	"github.com/tdf-go/tdf/internal/worktest"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// While one waits for its tasks, another empties the namespace and opens its own,
-// which get the same ids: they say nothing of what was waited for.
+// While one waits for its tasks, another empties the namespace and opens its own, which get the same ids: they say nothing of
+// what was waited for, and whoever waits is told so.
 func TestWaitAcrossFlush(t *testing.T) {
 	t.Parallel()
-	ns := redistest.Namespace(t)
-	s, m, other := worktest.Open(t, ns), newManager(t, ns), newManager(t, ns)
-	ids := mustOpen(t, m, 3, spec())
-	began := make(chan struct{}, 100)
-	done := make(chan Progress, 1)
-	go func() {
-		p, err := m.Wait(t.Context(), ids, func(Progress) { began <- struct{}{} })
-		if err != nil {
-			t.Error(err)
-		}
-		done <- p
-	}()
-	wait.Receive(t, limit, began, "no report of the beginning")
-	if _, err := other.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if again := mustOpen(t, other, 3, Spec{Program: "another", Source: "s"}); !slices.Equal(again, ids) {
-		t.Fatalf("opened %v, want the ids %v once more", again, ids)
-	}
-	worktest.Drain(t, s, worktest.Echo)
-	p := wait.Receive(t, limit, done, "Wait does not end")
-	slices.Sort(p.Unsuccessful) // a look in the middle of the flush finds some of them gone
-	if p.Done != 3 || p.Damaged != 3 || !slices.Equal(p.Unsuccessful, ids) || len(p.States) != 0 {
-		t.Errorf("progress %+v", p)
+	for name, used := range map[string]bool{"used again": true, "not used again": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := redistest.Namespace(t)
+			m, other := newManager(t, ns), newManager(t, ns)
+			ids := mustOpen(t, m, 3, spec())
+			plan, err := m.NewPlan(t.Context(), PlanSpec{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			began, ended := make(chan struct{}, 100), make(chan error, 2)
+			go func() {
+				_, err := m.Wait(t.Context(), ids, func(Progress) { began <- struct{}{} })
+				ended <- err
+			}()
+			go func() {
+				_, err := m.WaitPlan(t.Context(), plan, func(*Plan) { began <- struct{}{} })
+				ended <- err
+			}()
+			for range 2 {
+				wait.Receive(t, limit, began, "no report of the beginning")
+			}
+			if _, err := other.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if used {
+				if again := mustOpen(t, other, 3, Spec{Program: "another", Source: "s"}); !slices.Equal(again, ids) {
+					t.Fatalf("opened %v, want the ids %v once more", again, ids)
+				}
+				if again, err := other.NewPlan(t.Context(), PlanSpec{}); err != nil || again != plan {
+					t.Fatalf("made plan %d, %v, want %d once more", again, err, plan)
+				}
+			}
+			for range 2 {
+				if err := wait.Receive(t, limit, ended, "it does not end"); !errors.Is(err, ErrGone) {
+					t.Errorf("ends with %v, want ErrGone", err)
+				}
+			}
+		})
 	}
 }
 
 // waiting has begun to wait for the tasks.
 func waiting(t *testing.T, m *Manager, ids ...int64) *waiter {
 	t.Helper()
-	w := &waiter{m: m, states: map[int64]statemachine.State{}, births: map[int64]string{}}
+	w := newWaiter(m)
 	if err := w.begin(t.Context(), ids); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +126,7 @@ func TestWaitForHalfWritten(t *testing.T) {
 		t.Errorf("%d damaged, %d open", w.damaged, len(w.open))
 	}
 	srv.Do(t, "HSET", key, "0:open", "9"+stamp)
-	if look(t, w); w.damaged != 1 || len(w.open) != 0 {
-		t.Errorf("another task: %d damaged, %d open", w.damaged, len(w.open))
+	if _, err := w.sweep(t.Context()); !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), "task 1") || !strings.Contains(err.Error(), "another task") {
+		t.Errorf("another task: %v", err)
 	}
 }

@@ -76,7 +76,7 @@ func workerOf(w *store.WorkerInfo, now statemachine.Time, lease statemachine.Dur
 		Classes: w.Classes, MaxThreads: w.MaxThreads,
 	}
 	found := why.Worker{
-		Offer: offer, State: why.State(w.State), Reason: w.Reason, Slots: w.Slots,
+		Offer: offer, State: why.State(w.State), Incarnation: w.Incarnation, Reason: w.Reason, Slots: w.Slots,
 		Busy: max(w.Busy, len(w.Tasks)) + w.Stuck, Heartbeat: w.Heartbeat, Serving: map[string]int{},
 	}
 	if found.State == why.Draining || found.State == why.Drained || strings.HasPrefix(found.Reason, store.ReasonSetAside) {

@@ -41,6 +41,8 @@ func situated(t *store.Task) why.Task {
 func roundOf(r *Round, fields map[string]string) why.Round {
 	return why.Round{
 		Number: r.Number, Worker: r.Worker, Node: r.Node, Error: beginning(r.Error), ExitCode: r.ExitCode,
+		Incarnation: number(fields[statemachine.RoundField(r.Number, "incarnation")]),
+
 		Class:   statemachine.Class(fields[statemachine.RoundField(r.Number, "class")]),
 		Timeout: r.Stamps[string(statemachine.StampTimeout)], Executed: r.Stamps[string(statemachine.Executed)],
 	}

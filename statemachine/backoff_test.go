@@ -100,7 +100,7 @@ func TestClasses(t *testing.T) {
 			excused = append(excused, c)
 		}
 	}
-	if len(sm.Classes()) != 8 || len(excused) != 4 || !sm.Class("").Charged() || !sm.Class("unheard of").Charged() {
+	if len(sm.Classes()) != 9 || len(excused) != 5 || !sm.Class("").Charged() || !sm.Class("unheard of").Charged() {
 		t.Errorf("%v, not charged: %v", sm.Classes(), excused)
 	}
 }

@@ -28,11 +28,16 @@ const (
 	// descriptors, processes, memory, room on its disk. It is never charged to the
 	// task, whatever that says, and is a fault only where [ShortageCounts].
 	ClassShortage Class = "shortage"
+	// ClassHandler is a worker that has Go functions only, and none of the program's
+	// name: it handed the round back, so this is never a failure.
+	ClassHandler Class = "handler"
 )
 
 // Classes lists every class.
 func Classes() []Class {
-	return []Class{ClassProgram, ClassTime, ClassMemory, ClassDisk, ClassFetch, ClassHost, ClassInfrastructure, ClassShortage}
+	return []Class{
+		ClassProgram, ClassTime, ClassMemory, ClassDisk, ClassFetch, ClassHost, ClassInfrastructure, ClassShortage, ClassHandler,
+	}
 }
 
 // Charged reports whether a failure of this class is the task's own, also for a
@@ -40,7 +45,7 @@ func Classes() []Class {
 // is empty or unheard of is charged: a task must come to an end.
 func (c Class) Charged() bool {
 	switch c {
-	case ClassFetch, ClassHost, ClassInfrastructure, ClassShortage:
+	case ClassFetch, ClassHost, ClassInfrastructure, ClassShortage, ClassHandler:
 		return false
 	default:
 		return true

@@ -38,6 +38,18 @@ func classify(stopped error, res *result, err error) statemachine.Class {
 	}
 }
 
+// declined is the class of a round that was handed back because this worker was not
+// up to it, empty for one that was for another reason.
+func declined(why error) statemachine.Class {
+	if _, unable := errors.AsType[*hostError](why); unable {
+		return statemachine.ClassShortage
+	}
+	if _, notOffered := errors.AsType[*notOfferedError](why); notOffered {
+		return statemachine.ClassHandler
+	}
+	return ""
+}
+
 // classifyStart is for a program that did not run at all. What would fail on
 // any host is the program's own fault.
 func classifyStart(err error) statemachine.Class {

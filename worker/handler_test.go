@@ -59,7 +59,7 @@ func TestTaskForOthers(t *testing.T) {
 	id := s.open(t, forHandler("other"))
 	w := s.start(t, handlers(map[string]Handler{"echo": func(context.Context, *Job) error { return nil }}))
 	w.log.await(t, "leaving the task to other workers")
-	checkFields(t, s.Task(t, id), map[string]string{"state": "open", "releases": "1", "fails": "0", "0:error": "-"})
+	checkFields(t, s.Task(t, id), map[string]string{"state": "open", "releases": "1", "fails": "0", "0:error": "-", "0:class": "handler"})
 	s.start(t, func(o *Options) {
 		o.Name, o.Programs = "programs", fakePrograms(func(context.Context, func(string)) (string, error) {
 			return "", errors.New("fetched by another")

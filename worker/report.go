@@ -158,8 +158,8 @@ func (r *round) recorded(move statemachine.Move, end *ending, text, aside string
 	order := store.Order{Move: move, Writer: r.worker.opts.Name, Bucket: t.Bucket, Node: end.news(text != "")}
 	if move.Event == statemachine.HandBack && move.NextRound {
 		r.journal.add("handing back task " + strconv.FormatInt(t.ID, 10) + ": " + end.why.Error())
-		if _, unable := errors.AsType[*hostError](end.why); unable {
-			order.Fields = []string{statemachine.RoundField(t.Round, "class"), string(statemachine.ClassShortage)}
+		if class := declined(end.why); class != "" {
+			order.Fields = []string{statemachine.RoundField(t.Round, "class"), string(class)}
 		}
 	} else {
 		order.Fields = end.fields(t.Round, text, aside)

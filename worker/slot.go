@@ -97,9 +97,7 @@ func (s *slot) restAfter(r *round, end *ending) {
 
 // unfit reports whether the slot's host was not up to the task, so that it should not ask at once for another one.
 func (e *ending) unfit() bool {
-	_, unable := errors.AsType[*hostError](e.why)
-	_, notOffered := errors.AsType[*notOfferedError](e.why)
-	return unable || notOffered
+	return declined(e.why) != ""
 }
 
 // begin notes the round under way. If the session that claimed it is over

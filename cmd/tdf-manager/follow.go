@@ -34,6 +34,7 @@ type follower struct {
 	after  string    // position in the chunks
 	waits  []store.Chunk
 	waited bool // it was said that the round has not begun
+	births *store.Births
 }
 
 // glance is what a follower needs to know of the task.
@@ -60,6 +61,9 @@ func (o *output) follow(ctx context.Context, s *session) error {
 	f := &follower{s: s, id: id, name: outputStream, only: o.round, redis: patience{s: s}}
 	if o.stderr {
 		f.name = errorStream
+	}
+	if f.births, err = s.store.Births(ctx); err != nil {
+		return err
 	}
 	g, err := f.look(ctx)
 	if err != nil {

@@ -91,15 +91,21 @@ func (f *follower) look(ctx context.Context) (glance, error) {
 	return g, nil
 }
 
+// fields reads fields of the task, as long as it is the same task.
 func (f *follower) fields(ctx context.Context, names ...string) (map[string]string, error) {
 	for {
-		found, err := f.s.store.Fields(ctx, []int64{f.id}, names...)
+		found, err := f.s.store.Fields(ctx, []int64{f.id}, store.BirthFields(names...)...)
+		if err == nil {
+			err = f.births.Check(ctx, []int64{f.id}, found)
+		}
 		switch {
-		case err == nil && found[0] == nil && slices.Contains(names, "state"):
-			return nil, fmt.Errorf("task %d: %w", f.id, store.ErrNotFound)
-		case err == nil:
+		case err == nil && found[0] != nil:
 			f.redis.answered()
 			return found[0], nil
+		case err == nil:
+			if _, err = f.s.store.Task(ctx, f.id); err == nil { // it has just been written
+				continue
+			}
 		}
 		if err := f.redis.failed(ctx, err); err != nil {
 			return nil, err

@@ -64,6 +64,10 @@ func (sub *planSubmission) submit(ctx context.Context, s *session) (int64, error
 	if key == "" {
 		key = store.NewToken()
 	}
+	life, err := s.manager.Life(ctx)
+	if err != nil {
+		return 0, err
+	}
 	p := sub.source.plan
 	id, err := s.manager.NewPlan(ctx, manager.PlanSpec{
 		Name: p.Name, OnFailure: manager.OnFailure(p.OnFailure), RequestKey: key,
@@ -85,6 +89,7 @@ func (sub *planSubmission) submit(ctx context.Context, s *session) (int64, error
 	if err != nil {
 		return id, sub.halfDone(id, key, err)
 	}
+	s.warnOfLoss(ctx, life, opened, "--key "+cli.Safe(key))
 	return id, nil
 }
 

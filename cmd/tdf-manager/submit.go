@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 )
 
@@ -80,14 +81,19 @@ func (sub *submission) do(ctx context.Context, s *session) error {
 	if sub.dryRun {
 		return sub.printDry(s, specs)
 	}
-	var opts []manager.OpenOption
-	if sub.requestKey != "" {
-		opts = append(opts, manager.WithRequestKey(sub.requestKey))
+	key := sub.requestKey
+	if key == "" {
+		key = store.NewToken()
 	}
-	opened, err := s.manager.OpenEach(ctx, slices.Values(specs), opts...)
+	life, err := s.manager.Life(ctx)
+	if err != nil {
+		return err
+	}
+	opened, err := s.manager.OpenEach(ctx, slices.Values(specs), manager.WithRequestKey(key))
 	if err != nil {
 		return sub.halfDone(s, opened, len(specs), err)
 	}
+	s.warnOfLoss(ctx, life, opened, "--request-key "+cli.Safe(key))
 	return sub.print(s, opened, specs)
 }
 

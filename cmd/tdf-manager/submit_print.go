@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 )
 
@@ -50,6 +52,29 @@ func (sub *submission) halfDone(s *session, opened []manager.Opened, total int, 
 	return fmt.Errorf("only %d of %d tasks were opened (%s): %w; "+
 		"to open the others, and none twice, repeat it with --request-key %s",
 		len(ids), total, ranges(ids), broken.Err, broken.RequestKey)
+}
+
+// warnOfLoss says, on stderr, that Redis may have lost some of the tasks that were opened
+// since it was in that life. key is the flag that repeats the submission.
+func (s *session) warnOfLoss(ctx context.Context, since manager.Life, opened []manager.Opened, key string) {
+	ids, _, _ := idsOf(opened)
+	if len(ids) == 0 {
+		return
+	}
+	life, err := s.manager.Life(ctx)
+	found := ""
+	switch tasks := "tasks " + ranges(ids); {
+	case errors.Is(err, store.ErrHistory), err == nil && life.Epoch != since.Epoch:
+		found = "Redis has lost changes, or the namespace was flushed, while " + tasks + " were opened: these ids may be missing, or mean other tasks"
+	case err != nil:
+		found = "Redis does not answer since " + tasks + " were opened, and may have lost some: " + cli.Safe(err.Error())
+	case life != since:
+		found = "Redis was started anew or failed over while " + tasks + " were opened: none of them is known to be lost"
+	default:
+		return
+	}
+	fmt.Fprintf(s.cmd.ErrOrStderr(), "tdf-manager: warning: %s; check with tdf-manager verify, or submit again with %s, "+
+		"which opens only what is missing\n", found, key)
 }
 
 func (sub *submission) print(s *session, opened []manager.Opened, specs []manager.Spec) error {

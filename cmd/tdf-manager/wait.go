@@ -25,7 +25,8 @@ func (a *app) wait() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "wait [TASKS]", Short: "Wait until tasks have ended",
 		Long: "wait waits until tasks have ended; without any named it waits for all there are now. It ends with 1\n" +
-			"if some did not succeed, and with 4 if the timeout came first.\n\n" + selectorHelp,
+			"if some did not succeed, or if the namespace is flushed meanwhile, and with 4 if the timeout came first.\n" +
+			"Of tasks of a plan that was not made to its end it says so, and goes on waiting.\n\n" + selectorHelp,
 		Example: "  tdf-manager wait 3-9,12\n  tdf-manager wait all --timeout 1h30m\n  tdf-manager wait --queue nightly",
 		RunE:    a.withManager(false, noOptions, w.do),
 	}
@@ -56,13 +57,28 @@ func (w *waiting) do(ctx context.Context, s *session) error {
 		ctx = within
 	}
 	display := newDisplay(s)
-	p, err := s.manager.Wait(ctx, ids, display.update)
+	told := map[int64]bool{}
+	p, err := s.manager.Wait(ctx, ids, func(p manager.Progress) {
+		display.update(p)
+		sayNotReady(s, p.NotReady, told)
+	})
 	display.close()
 	timedOut := err != nil && errors.Is(context.Cause(ctx), errTimeout)
 	if err != nil && !timedOut {
 		return err
 	}
 	return w.finish(context.WithoutCancel(ctx), s, p, timedOut)
+}
+
+// sayNotReady names, once, each plan that nobody makes ready any more: what belongs to it never ends by itself.
+func sayNotReady(s *session, plans []int64, told map[int64]bool) {
+	for _, id := range plans {
+		if !told[id] {
+			told[id] = true
+			fmt.Fprintf(s.cmd.ErrOrStderr(), "tdf-manager: waiting for tasks of plan %d, which was not made to its end, so nothing of it runs; "+
+				"to finish it, submit it again with its --key; to be rid of it: tdf-manager plan cancel %d\n", id, id)
+		}
+	}
 }
 
 // ids are the tasks to wait for; nil means all.
@@ -103,7 +119,7 @@ func (w *waiting) finish(ctx context.Context, s *session, p manager.Progress, ti
 	}
 	if *w.json {
 		err = cli.WriteJSON(s.out, map[string]any{
-			"total": p.Total, "done": p.Done, "states": p.States, "damaged": p.Damaged,
+			"total": p.Total, "done": p.Done, "states": p.States, "damaged": p.Damaged, "plans_not_ready": append([]int64{}, p.NotReady...),
 			"unsuccessful": len(p.Unsuccessful), "first_unsuccessful": failures, "timed_out": timedOut,
 		})
 	} else {

@@ -2,14 +2,20 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/internal/wait"
 	"github.com/tdf-go/tdf/internal/worktest"
 	"github.com/tdf-go/tdf/manager"
@@ -72,6 +78,101 @@ func longEnough(t *testing.T, try func(timeout string) bool) {
 		if timeout > time.Minute {
 			t.Fatalf("%v are not long enough", timeout)
 		}
+	}
+}
+
+// looking is a run that follows tasks through a proxy, and has asked for that field of them, as it does while it goes on.
+func (b *bench) looking(field string, args ...string) (*started, *redistest.Proxy) {
+	b.t.Helper()
+	proxy := b.srv.Proxy(b.t)
+	host, port, err := net.SplitHostPort(proxy.Addr())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	looked := make(chan struct{})
+	look := sync.OnceFunc(func() { close(looked) })
+	proxy.HaltBefore(func(words []string) bool {
+		if slices.Contains(words, field) {
+			look()
+		}
+		return false
+	})
+	run := b.start(b.t.Context(), append([]string{"--set", "redis.host=" + host, "--set", "redis.port=" + port}, args...)...)
+	wait.Closed(b.t, limit, looked, "%q does not look", args)
+	return run, proxy
+}
+
+// The namespace is flushed, and ids are given out again, while somebody waits for a task: what is under its id now says
+// nothing of it. A command that begins later says what is known of the id.
+func TestFlushedTask(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for range 2 {
+		b.must("submit", "--program", "p")
+	}
+	one, proxyOfOne := b.looking("outcome", "wait", "1")
+	logs, proxyOfLogs := b.looking("created", "logs", "-f", "1")
+	all, proxyOfAll := b.looking("outcome", "wait")
+	logs.says(t, logs.err, "has not begun")
+	proxies := []*redistest.Proxy{proxyOfOne, proxyOfLogs, proxyOfAll}
+	for _, p := range proxies {
+		p.Hang() // none of them looks in between
+	}
+	b.must("flush", "--yes")
+	b.must("submit", "--program", "another")
+	worktest.Drain(t, b.store, worktest.Echo)
+	for _, p := range proxies {
+		p.Release()
+	}
+	for _, run := range []*started{one, logs, all} {
+		run.ends(t, 1)
+		wantText(t, run.err.String(), "task 1: it was flushed, or lost by Redis; the id means another task now")
+		if out := run.out.String(); out != "" {
+			t.Errorf("it tells of the other task: %q", out)
+		}
+	}
+	for _, verb := range []string{"show", "logs -f", "wait", "why"} {
+		if r := b.run(append(fields(verb), "2")...); r.code != 2 ||
+			!strings.Contains(r.err, "task 2: no such task; the namespace was flushed, which begins the ids at 1 again, and the newest is 1") {
+			t.Errorf("%s: %+v", verb, r)
+		}
+	}
+	b.srv.Do(t, "DEL", b.ns+":task:1")
+	if r := b.run("show", "1"); r.code != 2 || !strings.Contains(r.err, "task 1: no such task; its id was given out, but there is no record of it") {
+		t.Errorf("a record that was deleted: %+v", r)
+	}
+}
+
+// A plan was begun, and whoever did that is gone: nothing of it runs, so whoever waits is told why that takes so long.
+func TestHalfBuiltPlan(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	plan, err := b.store.NewPlan(t.Context(), store.PlanSpec{Key: "plan", Name: "nightly"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := storetest.Spec()
+	if _, err := b.store.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []store.Spec{spec}, Plan: plan}); err != nil {
+		t.Fatal(err)
+	}
+	if f := b.findings(1)["plans"]; f["severity"] != "ok" {
+		t.Errorf("a plan that is being built: %v", f)
+	}
+	b.srv.Do(t, "HSET", b.ns+":plan:1", "created", "1000")
+	f := b.findings(1)["plans"]
+	wantText(t, fmt.Sprint(f), "warn", "plan 1 (nightly) was begun ", "its 1 tasks wait", "--key", "tdf-manager plan cancel 1")
+	run := b.start(t.Context(), "wait")
+	run.says(t, run.err, "waiting for tasks of plan 1, which was not made to its end")
+	wantText(t, run.err.String(), "--key", "tdf-manager plan cancel 1")
+	longEnough(t, func(timeout string) bool {
+		object := b.value(4, "wait", "--timeout", timeout).(map[string]any)
+		return fmt.Sprint(object["plans_not_ready"]) == "[1]"
+	})
+	b.must("plan", "cancel", "1")
+	storetest.DrainPlans(t, b.store, 100, true)
+	run.ends(t, 1)
+	if n := strings.Count(run.err.String(), "plan 1"); n != 1 {
+		t.Errorf("it says %d times: %s", n, run.err)
 	}
 }
 

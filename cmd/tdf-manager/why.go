@@ -116,7 +116,7 @@ func planText(r *manager.Remedy) string {
 	case "retry":
 		return "tdf-manager plan retry " + r.Name
 	case "ready":
-		return "whoever builds the plan marks it ready"
+		return "whoever builds the plan marks it ready; if nobody does any more, submit it again with its --key, or tdf-manager plan cancel " + r.Name
 	default:
 		return "submit the plan again"
 	}
@@ -144,6 +144,8 @@ func workerText(r *manager.Remedy) string {
 		return "mend what it says on its host"
 	case "free_slots":
 		return "wait for a slot, or give it more slots"
+	case "handlers":
+		return fmt.Sprintf("give worker %s a handler of the name %s, or start a worker that runs programs", r.Name, r.Value)
 	case envField:
 		return fmt.Sprintf("set [worker] env = %s for worker %s, and start it again", r.Value, r.Name)
 	}

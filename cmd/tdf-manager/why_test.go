@@ -1,8 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/wait"
 )
 
 func TestWhy(t *testing.T) {
@@ -45,4 +49,26 @@ func TestWhyRefuses(t *testing.T) {
 			t.Errorf("%q: %+v, want 2 and %q", args, r, say)
 		}
 	}
+}
+
+// A worker of Go functions takes from a queue without a class what it has no handler for, and hands it back: that is in the way.
+func TestWhyNoHandler(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.planCrew()
+	b.must("submit", "--program", "other")
+	wait.Eventually(t, limit, func() bool {
+		return b.srv.Do(t, "HGET", b.ns+":task:1", "releases") == "1"
+	}, "nobody hands it back")
+	wantText(t, b.must("why", "1"), "no live worker has a handler for program other or runs programs: handed back by w\n    -> give worker w a handler of the name other, or start a worker that runs programs\n")
+	reason := b.value(0, "why", "1").(map[string]any)["reasons"].([]any)[0].(map[string]any)
+	if reason["kind"] != "handler" || reason["blocks"] != true || fmt.Sprint(reason["change"]) != "map[attribute:handlers name:w object:worker value:other]" {
+		t.Errorf("%v", reason)
+	}
+	register := storetest.Registration("programs")
+	register.Labels = nil
+	if _, err := b.store.Register(t.Context(), register); err != nil {
+		t.Fatal(err)
+	}
+	wantText(t, b.must("why", "1"), "the next claim of worker programs on node-1")
 }

@@ -31,6 +31,8 @@ type Facts struct {
 	Step  store.Step
 	Gaps  []store.Epoch
 	Sizes store.Sizes
+	// HalfBuilt are the plans that nobody makes ready any more.
+	HalfBuilt []store.Plan
 	// Config is what the configuration says of servers, nil if it says nothing; Overstayed is how many archived tasks should have left
 	// Redis long ago if all servers had it.
 	Config     *config.Server
@@ -88,6 +90,9 @@ func (f *Facts) namespace(ctx context.Context, st *store.Store) (err error) {
 		return err
 	}
 	if f.Step, err = st.LastStep(ctx); err != nil {
+		return err
+	}
+	if f.HalfBuilt, err = st.HalfBuilt(ctx); err != nil {
 		return err
 	}
 	f.Sizes, err = st.Sizes(ctx)

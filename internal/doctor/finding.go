@@ -36,7 +36,7 @@ func judges() []judge {
 	return []judge{
 		judgeVersion, judgeMemory, judgePersistence, judgeDurability, judgeReplication, judgeClock, judgeLatency,
 		judgeLogin, judgeNetwork, judgeSecrets, judgeServer, judgeWorkers, judgeVersions, judgeNodes, judgeHistory,
-		judgeTasks, judgeRetention, judgeDisk,
+		judgeTasks, judgePlans, judgeRetention, judgeDisk,
 	}
 }
 

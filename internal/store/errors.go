@@ -23,6 +23,9 @@ var (
 	ErrNotFound = errors.New("no such task")
 	// ErrPurged means a task was archived and has left Redis since. It comes as a *[PurgedError], which matches ErrNotFound as well.
 	ErrPurged = errors.New("the task has left Redis")
+	// ErrGone means that a task or plan that was there is not there any more, and perhaps another one under its id: the namespace was
+	// flushed, or Redis has lost changes.
+	ErrGone = errors.New("it was flushed, or lost by Redis")
 	// ErrDamaged means a task's hash is missing or does not hold what it must.
 	// Daemons log it, set the task aside and go on.
 	ErrDamaged = errors.New("damaged task")

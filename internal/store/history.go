@@ -125,6 +125,14 @@ func (s *Store) History() (seen History, behind bool) {
 	return s.history.seen, s.history.ahead
 }
 
+// Life asks Redis how far the history has come, and in which life of it: where Epoch or Life is another one than before, Redis
+// was started anew or failed over meanwhile, and may have lost changes.
+func (s *Store) Life(ctx context.Context) (History, error) {
+	_, err := s.run(ctx, "workers", []string{s.keys.meta(), s.keys.lease()}) // of none: the cheapest call that tells
+	seen, _ := s.History()
+	return seen, err
+}
+
 // Remember makes this Store know of a history that was seen before, by this
 // process or by an earlier one.
 func (s *Store) Remember(h History) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -134,7 +135,7 @@ func (s *Store) SteerPlan(ctx context.Context, id int64, to PlanState, by string
 
 // Plan reads a plan. The error matches [ErrNoPlan] if there is none.
 func (s *Store) Plan(ctx context.Context, id int64) (*Plan, error) {
-	plans, err := s.readPlans(ctx, []int64{id})
+	plans, err := s.PlansOf(ctx, []int64{id})
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +153,58 @@ func (s *Store) Plans(ctx context.Context, offset, limit int) ([]Plan, error) {
 	if err != nil {
 		return nil, s.failed("plans", err)
 	}
-	return s.readPlans(ctx, numbers(names))
+	return s.PlansOf(ctx, numbers(names))
+}
+
+// buildTime is how long it takes at most, usually, to build a plan.
+const buildTime = 60 * statemachine.Second
+
+// HalfBuilt reports whether the plan should be ready by now: whoever has begun it may be gone, and nothing of it runs.
+func (p *Plan) HalfBuilt(now statemachine.Time) bool {
+	return p.State == PlanBuilding && now.Sub(p.Created) > buildTime
+}
+
+// HalfBuilt returns the plans that should be ready by now, the newest first.
+func (s *Store) HalfBuilt(ctx context.Context) ([]Plan, error) {
+	ids, err := s.building(ctx)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	plans, err := s.PlansOf(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.Now(ctx)
+	return slices.DeleteFunc(plans, func(p Plan) bool { return !p.HalfBuilt(now) }), err
+}
+
+// building are the ids of the plans that are not ready yet.
+func (s *Store) building(ctx context.Context) (ids []int64, err error) {
+	const page = 1000
+	for offset := int64(0); ; offset += page {
+		names, err := s.rdb.ZRevRange(ctx, s.keys.plans(), offset, offset+page-1).Result()
+		if err != nil {
+			return nil, s.failed("plans", err)
+		}
+		states := make([]*redis.StringCmd, len(names))
+		found := numbers(names)
+		err = s.pipelined(ctx, "plans", func(p redis.Pipeliner) {
+			for i, id := range found {
+				states[i] = p.HGet(ctx, s.keys.plan(id), "state")
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i, id := range found {
+			if PlanState(states[i].Val()) == PlanBuilding {
+				ids = append(ids, id)
+			}
+		}
+		if len(names) < page {
+			return ids, nil
+		}
+	}
 }
 
 // PlanTasks returns ids of tasks of a plan, in the order in which they were added, from a rank on, at most so many.
@@ -174,7 +226,8 @@ func numbers(texts []string) []int64 {
 	return ids
 }
 
-func (s *Store) readPlans(ctx context.Context, ids []int64) ([]Plan, error) {
+// PlansOf reads the plans with the ids, without those that are not there.
+func (s *Store) PlansOf(ctx context.Context, ids []int64) ([]Plan, error) {
 	cmds := make([]*redis.MapStringStringCmd, len(ids))
 	err := s.pipelined(ctx, "plan", func(p redis.Pipeliner) {
 		for i, id := range ids {

@@ -77,7 +77,7 @@ func (s *Store) PurgedCount(ctx context.Context) (map[statemachine.State]int64, 
 	return counts, nil
 }
 
-// absent is the error about a task that is not there.
+// absent is the error about a task that is not there: it says what is known of its id.
 func (s *Store) absent(ctx context.Context, id int64) error {
 	spans, _, err := s.PurgedSpans(ctx, id, id)
 	switch {
@@ -85,9 +85,47 @@ func (s *Store) absent(ctx context.Context, id int64) error {
 		return err
 	case len(spans) > 0:
 		return &PurgedError{ID: id}
-	default:
-		return fmt.Errorf("task %d: %w", id, ErrNotFound)
 	}
+	known, err := s.fate(ctx, id)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("task %d: %w%s", id, ErrNotFound, known)
+}
+
+// fate is what is known of an id without a record, empty for nothing.
+func (s *Store) fate(ctx context.Context, id int64) (string, error) {
+	last, err := s.LastID(ctx)
+	if err != nil || id < 1 {
+		return "", err
+	}
+	gaps, err := s.Gaps(ctx)
+	if err != nil {
+		return "", err
+	}
+	number, err := s.rdb.HGet(ctx, s.keys.meta(), "epoch").Int64()
+	if err != nil && !isNil(err) && !aboutData(err) {
+		return "", s.failed("epoch", err)
+	}
+	opened := int64(0)
+	for i := range gaps {
+		g := &gaps[i]
+		switch {
+		case g.FromID < id && id <= g.ToID && g.Confirmed:
+			return fmt.Sprintf("; ids %d to %d were left out when Redis had been started anew or failed over", g.FromID+1, g.ToID), nil
+		case g.FromID < id && id <= g.ToID:
+			return fmt.Sprintf("; ids %d to %d were left out when Redis had lost changes: if it was given out, it is lost", g.FromID+1, g.ToID), nil
+		case !g.Confirmed:
+			opened++
+		}
+	}
+	switch {
+	case id <= last:
+		return "; its id was given out, but there is no record of it", nil
+	case number > opened+1: // a flush begins an epoch as well, and forgets the records of those before
+		return fmt.Sprintf("; the namespace was flushed, which begins the ids at 1 again, and the newest is %d", last), nil
+	}
+	return "", nil
 }
 
 // without are spans without what was purged of them.

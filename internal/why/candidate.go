@@ -1,6 +1,7 @@
 package why
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -41,6 +42,7 @@ func (s *Situation) examine(w *Worker) *candidate {
 		c.away()
 	}
 	c.fit()
+	c.handler()
 	c.shelf = newShelf(&c.worker, &c.node)
 	c.idle()
 	c.limits()
@@ -62,6 +64,29 @@ func (c *candidate) fit() {
 		kind, cost, change := c.adapt(r)
 		c.add(cost, kind, change, c.lackText(r))
 	}
+}
+
+// handler finds that the worker would only hand the task back again.
+func (c *candidate) handler() {
+	if !c.s.declined(&c.worker) {
+		return
+	}
+	c.static = true
+	var by []string
+	alive := c.s.alive()
+	for i := range alive {
+		if c.s.declined(&alive[i]) {
+			by = append(by, alive[i].Worker)
+		}
+	}
+	program := c.s.Task.Program
+	text := fmt.Sprintf("worker %s on %s has no handler for program %s and runs no programs", c.worker.Worker, c.worker.Node, program)
+	if len(by) == len(alive) {
+		text = fmt.Sprintf("no live worker has a handler for program %s or runs programs", program)
+	}
+	text += fmt.Sprintf(": handed back by %s", some(by))
+	change := Remedy{Object: ObjectWorker, Name: c.worker.Worker, Attribute: AttrHandlers, Value: program}
+	c.add(costLacks, KindHandler, change, text)
 }
 
 // adapt changes queue or worker so that the reason is gone.

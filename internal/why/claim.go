@@ -22,7 +22,7 @@ type claim struct {
 
 // claimedBy reports whether a claim of the worker would get the task now.
 func (s *Situation) claimedBy(w *Worker) bool {
-	if !w.claims() || len(route.Unfit(s.Task.Bucket, s.queue(s.Task.Bucket.QueueName()).Queue, w.Offer)) > 0 {
+	if !w.claims() || s.declined(w) || len(route.Unfit(s.Task.Bucket, s.queue(s.Task.Bucket.QueueName()).Queue, w.Offer)) > 0 {
 		return false
 	}
 	n := s.node(w.Node)

@@ -117,6 +117,8 @@ func (r *Round) text() string {
 	switch {
 	case r.Timeout != 0:
 		text += " timed out"
+	case r.Class == statemachine.ClassHandler:
+		return text + " was handed back: no handler for the program"
 	case r.Error != "" || r.Class != "":
 		text += " failed"
 	case r.Executed == 0:

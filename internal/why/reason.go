@@ -26,6 +26,7 @@ const (
 	KindEnv       Kind = "env"       // the worker has another env
 	KindLabel     Kind = "label"     // the worker does not offer a label
 	KindResource  Kind = "resource"  // the node has less of a resource in all
+	KindHandler   Kind = "handler"   // the worker has no Go function of its program's name
 	KindDrain     Kind = "drain"     // the worker that fits drains
 	KindClaimsNot Kind = "claims_nothing"
 	KindSlots     Kind = "slots"      // all its slots are busy
@@ -94,6 +95,7 @@ const (
 	AttrEndBefore = "end_before" // of a task
 	AttrListed    = "listed"     // of a task: true once a server has taken it over
 	AttrState     = "state"      // of a worker: ready
+	AttrHandlers  = "handlers"   // of a worker: the name of one more Go function
 	AttrReason    = "reason"     // of a worker: "" once it claims again
 	AttrFreeSlots = "free_slots" // of a worker: how many more slots have to be free
 	AttrStart     = "start"      // of a worker: a new one with this offer

@@ -68,6 +68,8 @@ type Task struct {
 type Round struct {
 	Number       int
 	Worker, Node string
+	// Incarnation is the session of the worker, 0 for none.
+	Incarnation int64
 	// Class is what kind of failure it was, Error an excerpt of what was said,
 	// ExitCode a text: all empty if the round did not fail, or nobody said.
 	Class    statemachine.Class
@@ -114,6 +116,8 @@ const (
 type Worker struct {
 	route.Offer
 	State State
+	// Incarnation is its session.
+	Incarnation int64
 	// Reason is why it claims nothing, in its own words; empty if it does.
 	Reason string
 	// Busy of its Slots are taken.
@@ -127,6 +131,13 @@ type Worker struct {
 
 // Alive reports whether the worker counts as being there.
 func (w *Worker) Alive() bool { return w.State == Ready || w.State == Draining || w.State == Drained }
+
+// declined reports whether the worker, in this session, has handed the task back for want of a handler of its program.
+func (s *Situation) declined(w *Worker) bool {
+	return w.Alive() && slices.ContainsFunc(s.Task.Rounds, func(r Round) bool {
+		return r.Class == statemachine.ClassHandler && r.Worker == w.Worker && r.Incarnation == w.Incarnation
+	})
+}
 
 // Free is the number of slots without a task.
 func (w *Worker) Free() int { return max(0, w.Slots-w.Busy) }
