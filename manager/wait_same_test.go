@@ -8,7 +8,6 @@ import (
 
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/wait"
-	"github.com/tdf-go/tdf/statemachine"
 )
 
 // While one waits for its tasks, another empties the namespace and opens its own, which get the same ids: they say nothing of

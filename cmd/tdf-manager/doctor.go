@@ -15,7 +15,7 @@ func (a *app) doctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Look for what is wrong with Redis, this namespace and this host, and say the remedy",
 		Long: "doctor looks at Redis (version, memory, persistence, replication, clock, latency, user, TLS), at the\n" +
-			"namespace (servers, workers, nodes, history, damaged tasks) and, if the configuration has [worker], at\n" +
+			"namespace (servers, workers, nodes, history, damaged tasks, plans) and, if the configuration has [worker], at\n" +
 			"the disks of this host. It changes nothing. It ends with 1 if a finding is of the kind fail, and with 3 if Redis\n" +
 			"cannot be reached. What its user may not ask is skipped, and says so; each such question is in ACL LOG.",
 		Example: "  tdf-manager doctor\n  tdf-manager --config worker.cfg doctor --json", Args: cobra.NoArgs,
