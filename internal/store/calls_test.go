@@ -57,6 +57,10 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"Plan":       func(ctx context.Context, st *store.Store) error { _, err := st.Plan(ctx, 1); return err },
+	"PlansOf":    func(ctx context.Context, st *store.Store) error { _, err := st.PlansOf(ctx, []int64{1}); return err },
+	"HalfBuilt":  func(ctx context.Context, st *store.Store) error { _, err := st.HalfBuilt(ctx); return err },
+	"Life":       func(ctx context.Context, st *store.Store) error { _, err := st.Life(ctx); return err },
+	"Births":     func(ctx context.Context, st *store.Store) error { _, err := st.Births(ctx); return err },
 	"Plans":      func(ctx context.Context, st *store.Store) error { _, err := st.Plans(ctx, 0, 1); return err },
 	"PlanTasks":  func(ctx context.Context, st *store.Store) error { _, err := st.PlanTasks(ctx, 1, 0, 1); return err },
 	"Draining":   func(ctx context.Context, st *store.Store) error { _, err := st.Draining(ctx, 0, 1); return err },

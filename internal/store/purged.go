@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -87,13 +88,13 @@ func (s *Store) absent(ctx context.Context, id int64) error {
 		return &PurgedError{ID: id}
 	}
 	known, err := s.fate(ctx, id)
-	if err != nil {
+	if errors.Is(err, ErrUnreachable) {
 		return err
 	}
 	return fmt.Errorf("task %d: %w%s", id, ErrNotFound, known)
 }
 
-// fate is what is known of an id without a record, empty for nothing.
+// fate is what is known of an id without a record, empty for nothing: not each login may read all of it.
 func (s *Store) fate(ctx context.Context, id int64) (string, error) {
 	last, err := s.LastID(ctx)
 	if err != nil || id < 1 {

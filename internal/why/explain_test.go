@@ -216,3 +216,21 @@ func TestQueue(t *testing.T) {
 		}
 	}
 }
+
+// A worker that hands a task back for want of a handler does not get it, in the session in which it did so.
+func TestNoHandler(t *testing.T) {
+	t.Parallel()
+	back := func(worker string, incarnation int64) why.Round {
+		return why.Round{Worker: worker, Incarnation: incarnation, Class: sm.ClassHandler}
+	}
+	handedBack := task(func(t *why.Task) { t.Program, t.Rounds = "p", []why.Round{back("w1", 3), back("w2", 4)} })
+	session := func(n int64) func(*why.Worker) { return func(w *why.Worker) { w.Incarnation = n } }
+	second := worker(session(4), func(w *why.Worker) { w.Worker = "w2" })
+	line := []why.Line{{First: []why.Waiting{{ID: 7, Due: before(5)}}, Due: 1}}
+	explain(t, why.Situation{Task: handedBack, Lines: line, Workers: []why.Worker{worker(session(3)), second}},
+		"handler! no live worker has a handler for program p or runs programs: handed back by w1, w2 => worker w1 handlers=p")
+	explain(t, why.Situation{Task: handedBack, Lines: line, Workers: []why.Worker{worker(session(5)), second}},
+		"claimable nothing is in the way: the next claim of worker w1 on n1 gets it (2 free slots)")
+	drains := worker(session(5), func(w *why.Worker) { w.State, w.Worker = why.Draining, "w3" })
+	explain(t, why.Situation{Task: handedBack, Lines: line, Workers: []why.Worker{second, drains}}, "drain!")
+}
