@@ -175,7 +175,7 @@ func (s *Store) HalfBuilt(ctx context.Context) ([]Plan, error) {
 		return nil, err
 	}
 	now, err := s.Now(ctx)
-	return slices.DeleteFunc(plans, func(p Plan) bool { return !p.HalfBuilt(now) }), err
+	return slices.DeleteFunc(plans, func(plan Plan) bool { return !plan.HalfBuilt(now) }), err
 }
 
 // building are the ids of the plans that are not ready yet.
