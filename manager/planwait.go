@@ -30,7 +30,7 @@ func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*Plan)) (*
 		switch {
 		case err == nil:
 			redis.Answered()
-			if report != nil && (last == nil || !last.same(p)) {
+			if report != nil && !last.same(p) {
 				report(p)
 			}
 			last = p
@@ -40,7 +40,7 @@ func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*Plan)) (*
 		default:
 			redis.Failed(err) // the pause between two looks is longer
 		}
-		if last != nil && last.State.Over() && last.Left <= 0 {
+		if last.ended() {
 			return last, nil
 		}
 		if !m.untilChange(ctx, changes, 10*time.Since(began)) {
@@ -58,7 +58,9 @@ func goneError(id int64, now *Plan) error {
 	return err
 }
 
+func (p *Plan) ended() bool { return p != nil && p.State.Over() && p.Left <= 0 }
+
 func (p *Plan) same(as *Plan) bool {
-	return p.State == as.State && p.Total == as.Total && p.Left == as.Left && p.HeldBy == as.HeldBy &&
+	return p != nil && p.State == as.State && p.Total == as.Total && p.Left == as.Left && p.HeldBy == as.HeldBy &&
 		p.Skipped == as.Skipped && p.Growing == as.Growing && p.GrowthError == as.GrowthError && maps.Equal(p.Ended, as.Ended)
 }

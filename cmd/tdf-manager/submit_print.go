@@ -62,10 +62,11 @@ func (s *session) warnOfLoss(ctx context.Context, since manager.Life, opened []m
 		return
 	}
 	life, err := s.manager.Life(ctx)
-	found := ""
+	var found string
 	switch tasks := "tasks " + ranges(ids); {
 	case errors.Is(err, store.ErrHistory), err == nil && life.Epoch != since.Epoch:
-		found = "Redis has lost changes, or the namespace was flushed, while " + tasks + " were opened: these ids may be missing, or mean other tasks"
+		found = "Redis has lost changes, or the namespace was flushed, while " + tasks +
+			" were opened: these ids may be missing, or mean other tasks"
 	case err != nil:
 		found = "Redis does not answer since " + tasks + " were opened, and may have lost some: " + cli.Safe(err.Error())
 	case life != since:

@@ -116,7 +116,8 @@ func planText(r *manager.Remedy) string {
 	case "retry":
 		return "tdf-manager plan retry " + r.Name
 	case "ready":
-		return "whoever builds the plan marks it ready; if nobody does any more, submit it again with its --key, or tdf-manager plan cancel " + r.Name
+		return "the program that builds the plan marks it ready; if it is gone, submit the plan again with its --key, " +
+			"or tdf-manager plan cancel " + r.Name
 	default:
 		return "submit the plan again"
 	}

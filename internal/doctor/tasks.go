@@ -43,12 +43,14 @@ func judgePlans(f *Facts) []Finding {
 		if p.Name != "" {
 			name = " (" + clean.Line(p.Name, 100) + ")"
 		}
-		found = append(found, warn(check, fmt.Sprintf("plan %d%s was begun %v ago and not made to its end: nothing of it runs, and its %d tasks wait",
+		found = append(found, warn(check, fmt.Sprintf(
+			"plan %d%s was begun %v ago and not made to its end: nothing of it runs, and its %d tasks wait",
 			p.ID, name, timing.ToStd(f.Now.Sub(p.Created)).Round(time.Second), p.Left),
 			fmt.Sprintf("submit it again with its --key, which finishes it; or tdf-manager plan cancel %d", p.ID))...)
 	}
 	if more := len(f.HalfBuilt) - mostPlans; more > 0 {
-		found = append(found, warn(check, fmt.Sprintf("%d more plans were begun and not made to their ends", more), "tdf-manager plan ls shows them as building")...)
+		found = append(found, warn(check, fmt.Sprintf("%d more plans were begun and not made to their ends", more),
+			"tdf-manager plan ls shows them as building")...)
 	}
 	return found
 }

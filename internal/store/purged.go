@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -104,29 +105,29 @@ func (s *Store) fate(ctx context.Context, id int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if i := slices.IndexFunc(gaps, func(g Epoch) bool { return g.FromID < id && id <= g.ToID }); i >= 0 {
+		return gaps[i].leftOut(), nil
+	}
+	if id <= last {
+		return "; its id was given out, but there is no record of it", nil
+	}
 	number, err := s.rdb.HGet(ctx, s.keys.meta(), "epoch").Int64()
 	if err != nil && !isNil(err) && !aboutData(err) {
 		return "", s.failed("epoch", err)
 	}
-	opened := int64(0)
-	for i := range gaps {
-		g := &gaps[i]
-		switch {
-		case g.FromID < id && id <= g.ToID && g.Confirmed:
-			return fmt.Sprintf("; ids %d to %d were left out when Redis had been started anew or failed over", g.FromID+1, g.ToID), nil
-		case g.FromID < id && id <= g.ToID:
-			return fmt.Sprintf("; ids %d to %d were left out when Redis had lost changes: if it was given out, it is lost", g.FromID+1, g.ToID), nil
-		case !g.Confirmed:
-			opened++
-		}
-	}
-	switch {
-	case id <= last:
-		return "; its id was given out, but there is no record of it", nil
-	case number > opened+1: // a flush begins an epoch as well, and forgets the records of those before
+	opened := len(slices.DeleteFunc(gaps, func(g Epoch) bool { return g.Confirmed }))
+	if number > int64(opened)+1 { // a flush begins an epoch as well, and forgets the records of those before
 		return fmt.Sprintf("; the namespace was flushed, which begins the ids at 1 again, and the newest is %d", last), nil
 	}
 	return "", nil
+}
+
+func (e *Epoch) leftOut() string {
+	why := "Redis had lost changes: if it was given out, it is lost"
+	if e.Confirmed {
+		why = "Redis had been started anew or failed over"
+	}
+	return fmt.Sprintf("; ids %d to %d were left out when %s", e.FromID+1, e.ToID, why)
 }
 
 // without are spans without what was purged of them.
