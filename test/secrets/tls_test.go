@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/wait"
 )
 
 // certificates are the files of an authority made for one test, and a free port.
@@ -158,7 +159,7 @@ func TestTLS(t *testing.T) {
 		}
 		for _, name := range []string{"tdf-server", "tdf-worker"} {
 			d := r.start(name, "x", r.config(role))
-			<-d.Done
+			wait.Closed(t, patience, d.Done, "%s, %s: it does not end", role, name)
 			if code := d.ProcessState.ExitCode(); code != 3 || !regexp.MustCompile(want).MatchString(d.Log.String()) {
 				t.Errorf("%s, %s: ended with %d: %s", role, name, code, d.Log)
 			}
