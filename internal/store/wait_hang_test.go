@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
+	await "github.com/tdf-go/tdf/internal/wait"
 )
 
 // TestWaitEnds: Redis is frozen, or the way to it, while a command waits in it, and
@@ -14,7 +15,7 @@ import (
 func TestWaitEnds(t *testing.T) {
 	t.Parallel()
 	far, proxy := through(t, storetest.New(t))
-	far.Where.ReadTimeout = 100 * time.Millisecond
+	far.Where.ReadTimeout = time.Second // enough for a busy machine
 	st := far.Dial(t, store.WithRetries(-1))
 	if _, err := st.WaitServer(t.Context(), time.Millisecond); err != nil {
 		t.Fatal(err)
@@ -26,12 +27,7 @@ func TestWaitEnds(t *testing.T) {
 		_, err := st.WaitServer(t.Context(), time.Second)
 		ended <- err
 	}()
-	select {
-	case err := <-ended:
-		if !errors.Is(err, store.ErrUnreachable) {
-			t.Errorf("error %v", err)
-		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("it waits for ever")
+	if err := await.Receive(t, 10*time.Second, ended, "it waits for ever"); !errors.Is(err, store.ErrUnreachable) {
+		t.Errorf("error %v", err)
 	}
 }
