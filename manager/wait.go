@@ -25,9 +25,9 @@ type Progress struct {
 	// Damaged counts tasks whose record is missing or spoilt. They are among Done and
 	// Unsuccessful.
 	Damaged int
-	// NotReady are plans, by id, that tasks wait for because they were begun more than
-	// a minute ago and never made ready: whoever builds them may be gone. The same
-	// submission made again, with its key, finishes one; [Manager.CancelPlan] ends it.
+	// NotReady are the ids of plans that were begun more than a minute ago and never made
+	// ready, so that their tasks do not run. The program that builds one may be gone.
+	// Submitting it again with its key finishes it; [Manager.CancelPlan] ends it.
 	NotReady []int64
 	// Running are some of the tasks that run and say how far they are, by id.
 	Running []RunningTask
@@ -138,7 +138,7 @@ func (w *waiter) begin(ctx context.Context, ids []int64) (err error) {
 	}
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	for chunk := range slices.Chunk(ids, sweepSize) {
-		found, err := w.m.store.Fields(ctx, chunk, store.BirthFields("state", "round")...)
+		found, err := w.m.store.Fields(ctx, chunk, store.BirthFields("round")...)
 		if err == nil {
 			err = w.births.Check(ctx, chunk, found)
 		}
@@ -175,7 +175,7 @@ func (w *waiter) sweep(ctx context.Context) (changed bool, err error) {
 	w.rounds = map[int64]int{}
 	for rest := w.open; len(rest) > 0; {
 		chunk := rest[:min(len(rest), sweepSize)]
-		found, err := w.m.store.Fields(ctx, chunk, store.BirthFields("state", "outcome", "round", planField)...)
+		found, err := w.m.store.Fields(ctx, chunk, store.BirthFields("outcome", "round", planField)...)
 		if err == nil {
 			err = w.births.Check(ctx, chunk, found)
 		}

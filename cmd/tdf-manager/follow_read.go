@@ -80,7 +80,7 @@ func (f *follower) request(ctx context.Context) error {
 
 // look reads where the task is.
 func (f *follower) look(ctx context.Context) (glance, error) {
-	fields, err := f.fields(ctx, "state", "round")
+	fields, err := f.fields(ctx, "round")
 	if err != nil {
 		return glance{}, err
 	}
@@ -103,7 +103,11 @@ func (f *follower) fields(ctx context.Context, names ...string) (map[string]stri
 			f.redis.answered()
 			return found[0], nil
 		case err == nil:
-			if _, err = f.s.store.Task(ctx, f.id); err == nil { // it has just been written
+			var task *store.Task
+			if task, err = f.s.store.Task(ctx, f.id); err == nil {
+				err = task.Err
+			}
+			if err == nil { // it has just been written
 				continue
 			}
 		}

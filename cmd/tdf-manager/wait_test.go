@@ -147,7 +147,7 @@ func TestFlushedTask(t *testing.T) {
 	}
 }
 
-// A plan was begun, and whoever did that is gone: nothing of it runs, so whoever waits is told why that takes so long.
+// A plan was begun and never made ready: its tasks do not run, and a command that waits for them says so.
 func TestHalfBuiltPlan(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -302,4 +302,16 @@ func TestRanges(t *testing.T) {
 	if list, all, err := parseSelector(nil, nil); list != nil || all || err != nil {
 		t.Errorf("nothing is %v, %v, %v", list, all, err)
 	}
+}
+
+// A record without a state is damaged: logs -f says so, instead of asking again and again.
+func TestFollowOfADamagedTask(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.must("submit", "--program", "p")
+	b.srv.Do(t, "DEL", b.ns+":task:1")
+	b.srv.Do(t, "HSET", b.ns+":task:1", "program", "p")
+	logs := b.start(t.Context(), "logs", "-f", "1")
+	logs.ends(t, 1)
+	wantText(t, logs.err.String(), "task 1 is damaged")
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Births are the moments at which tasks were made. After a flush ids begin at 1 again: by their births whoever goes on reading tasks
-// finds out that an id means another task now, or that its task is gone with the rest. They are not safe for use by many goroutines.
+// Births are the moments at which tasks were made. After a flush ids begin at 1 again. A reader that goes on reading tasks compares their
+// births, and so learns that an id means another task now, or that its task is gone. They are not safe for concurrent use.
 type Births struct {
 	store *Store
 	epoch int64
@@ -24,12 +24,14 @@ func (s *Store) Births(ctx context.Context) (*Births, error) {
 	return &Births{store: s, epoch: life.Epoch, of: map[int64]string{}}, nil
 }
 
-// BirthFields are the fields that [Births.Check] must be shown, and others.
-func BirthFields(others ...string) []string { return append(others, "created", "0:open", "0:blocked") }
+// BirthFields are the fields that [Births.Check] must be shown, and others. The state is among them, which every sound record has.
+func BirthFields(others ...string) []string {
+	return append([]string{"state", "created", "0:open", "0:blocked"}, others...)
+}
 
-// Check compares the records of tasks, nil where there is none, with what the earlier calls were shown. It returns an error that matches
-// [ErrGone] if one is the record of another task, or if one is not there and the namespace was flushed, or has lost changes, since. A
-// record without stamps, which a client in another language may be writing just now, says nothing.
+// Check compares records of tasks with those that earlier calls were given; nil stands for a missing one. The error matches [ErrGone] if a
+// record is that of another task, or if one is missing and the namespace was flushed, or lost changes, since. A record without stamps is
+// ignored: a client in another language may still be writing it.
 func (b *Births) Check(ctx context.Context, ids []int64, records []map[string]string) error {
 	missing := int64(0)
 	for i, id := range ids {
