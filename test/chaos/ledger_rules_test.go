@@ -102,6 +102,31 @@ func TestExcuse(t *testing.T) {
 	}
 }
 
+// A loss explains a round that ran twice if Redis died between the two begins.
+func TestBetween(t *testing.T) {
+	t.Parallel()
+	doubled := clash{first: at(100), second: at(200)}
+	for name, c := range map[string]struct {
+		forgot  losses
+		excused bool
+	}{
+		"none":                       {nil, false},
+		"between":                    {losses{at(150)}, true},
+		"while the first began":      {losses{at(99.5)}, true},
+		"before the first":           {losses{at(99)}, false},
+		"after the second":           {losses{at(200)}, false},
+		"before and after":           {losses{at(98), at(201)}, false},
+		"the second of two explains": {losses{at(98), at(199)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := c.forgot.between(doubled); got != c.excused {
+				t.Errorf("excused %t, want %t", got, c.excused)
+			}
+		})
+	}
+}
+
 // The log of all members tells when a loss was noticed.
 func TestNotices(t *testing.T) {
 	t.Parallel()

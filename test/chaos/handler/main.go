@@ -44,8 +44,8 @@ func run(ctx context.Context, config, ledger, name string) error {
 	return nil
 }
 
-// takes is how long a handler takes, so that some are killed meanwhile: mostly little,
-// now and then as long as clocks step and managers are found silent in.
+// takes is how long a handler takes. Most are quick; every eighth is slow enough to be
+// killed, and to meet a step of the clock.
 func takes(task int64) time.Duration {
 	if task%8 == 0 {
 		return 600 * time.Millisecond
