@@ -10,8 +10,7 @@ import (
 	"github.com/tdf-go/tdf/internal/wait"
 )
 
-// While one waits for its tasks, another empties the namespace and opens its own, which get the same ids: they say nothing of
-// what was waited for, and whoever waits is told so.
+// The namespace is flushed, and other tasks get the same ids, during a wait. The wait ends with an error instead of telling of them.
 func TestWaitAcrossFlush(t *testing.T) {
 	t.Parallel()
 	for name, used := range map[string]bool{"used again": true, "not used again": false} {

@@ -51,7 +51,7 @@ func (w *waiter) readProgress(ctx context.Context) (changed bool, err error) {
 	return !slices.Equal(before, w.running), nil
 }
 
-// blocks notes the plan of a blocked task, as far as it is not known to have been ready: it never is built again.
+// blocks notes the plan of a blocked task. A plan that was ready once is not looked at again.
 func (w *waiter) blocks(state statemachine.State, plan string) {
 	id := number(plan)
 	if _, known := w.plans[id]; state == statemachine.Blocked && id > 0 && !known && len(w.plans) < mostPlans {

@@ -27,7 +27,7 @@ func short(err error) bool {
 }
 
 // shortage is how long the worker claims nothing because its host could not begin
-// a round. The zero value is none.
+// a round. The zero value is no shortage.
 type shortage struct {
 	mu    sync.Mutex
 	pause timing.Backoff

@@ -30,7 +30,7 @@ func judgeTasks(f *Facts) []Finding {
 // mostPlans is how many plans are named one by one.
 const mostPlans = 10
 
-// judgePlans looks for plans of which nothing runs, because whoever began to build them has gone away.
+// judgePlans looks for plans that were begun and not made ready: their tasks do not run.
 func judgePlans(f *Facts) []Finding {
 	const check = "plans"
 	if len(f.HalfBuilt) == 0 {

@@ -156,10 +156,10 @@ func (s *Store) Plans(ctx context.Context, offset, limit int) ([]Plan, error) {
 	return s.PlansOf(ctx, numbers(names))
 }
 
-// buildTime is how long it takes at most, usually, to build a plan.
+// buildTime is how long building a plan usually takes at most.
 const buildTime = 60 * statemachine.Second
 
-// HalfBuilt reports whether the plan should be ready by now: whoever has begun it may be gone, and nothing of it runs.
+// HalfBuilt reports whether the plan should be ready by now. The program that builds it may be gone; until then its tasks do not run.
 func (p *Plan) HalfBuilt(now statemachine.Time) bool {
 	return p.State == PlanBuilding && now.Sub(p.Created) > buildTime
 }

@@ -49,7 +49,7 @@ func (s *Situation) over(what string, end, acts statemachine.Time) string {
 	}
 }
 
-// leased reports whether the task is with a worker that lives: then that one ends its round, and no server.
+// leased reports whether a live worker has the task. Then the worker ends the round, not a server.
 func (s *Situation) leased() bool {
 	return slices.ContainsFunc(s.Workers, func(w Worker) bool { return w.Worker == s.Task.Worker && w.Alive() })
 }
