@@ -114,6 +114,21 @@ func TestFlushKeepsTheSettings(t *testing.T) {
 	}
 }
 
+// A flush of a namespace in which nothing has happened forgets nothing of Redis: who connects after it meets no new life, and ids begin at 1.
+func TestFlushKeepsTheLife(t *testing.T) {
+	t.Parallel()
+	sp := storetest.New(t)
+	if _, err := sp.Store.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sp.Open(t, storetest.Spec())
+	late := sp.Dial(t)
+	ids, err := late.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}})
+	if err != nil || ids[0] != 2 {
+		t.Errorf("opened %v, %v, want task 2", ids, err)
+	}
+}
+
 // A worker that has registered before the lease was published is called to renew, and again only when it changes.
 func TestPublishedLeaseIsTold(t *testing.T) {
 	t.Parallel()

@@ -18,12 +18,12 @@ func TestBadNodeIsSetAside(t *testing.T) {
 	w := newWorld(t)
 	w.archiver(t)
 	w.serverWith(t, "server", "server.quarantine=on")
+	nodes := []*daemon{w.node(t, "good1", "slots=2"), w.node(t, "good2", "slots=2"), w.node(t, "bad", "slots=2", "wrapper=false")}
+	for _, d := range nodes { // a node that is alone is charged for all that fails on it
+		d.Says(t, `"message":"registered"`)
+	}
 	const tasks = 240
 	ids := w.open(t, times(tasks, w.script(t, "p", "sleep 0.02"))...)
-	for _, name := range []string{"good1", "good2"} {
-		w.node(t, name, "slots=2")
-	}
-	w.node(t, "bad", "slots=2", "wrapper=false")
 	wait.Eventually(t, time.Minute, func() bool {
 		counts, err := w.Store.Count(t.Context())
 		return err == nil && counts[sm.Archived] == tasks

@@ -19,7 +19,8 @@ redis.call('DEL', KEYS[1])
 for i, value in ipairs(settings) do
   if values[i] then redis.call('HSET', KEYS[1], value, values[i]) end
 end
+if lives ~= '' then redis.call('HSET', KEYS[1], 'lives', lives) end -- or the next to connect would take Redis for one started anew
 if past[1] or past[2] then
-  redis.call('HSET', KEYS[1], 'epoch', string.format('%d', epoch + 1), 'seq', string.format('%d', seq), 'lives', lives, 'clock', noted(true))
+  redis.call('HSET', KEYS[1], 'epoch', string.format('%d', epoch + 1), 'seq', string.format('%d', seq), 'clock', noted(true))
 end
 return 1
