@@ -78,7 +78,8 @@ func (p *privateHome) held() bool {
 // close gives the lock up.
 func (p *privateHome) close() {
 	if p.lock != nil {
-		_ = p.lock.Close() // nothing was written
+		_ = unix.Flock(int(p.lock.Fd()), unix.LOCK_UN) // as in spool.Close
+		_ = p.lock.Close()                             // nothing was written
 		p.lock = nil
 	}
 }

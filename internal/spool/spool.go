@@ -103,6 +103,7 @@ func (s *Spool) Close() error {
 		return nil
 	}
 	s.closed = true
+	_ = unix.Flock(int(s.lock.Fd()), unix.LOCK_UN) // closing is not enough while a program that is being started still has the file
 	return errors.Join(s.root.Close(), s.lock.Close())
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestOldestFirstAcrossRestarts(t *testing.T) {
@@ -177,4 +179,16 @@ func TestNotPrivate(t *testing.T) {
 			t.Errorf("of another user: %v", err)
 		}
 	}
+}
+
+// A program that is being started has each file of its worker until it runs: a spool that was closed meanwhile is free.
+func TestClosedWhileAProgramStarts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir)
+	inherited, err := unix.Dup(int(s.lock.Fd()))
+	noErr(t, err)
+	defer unix.Close(inherited)
+	noErr(t, s.Close())
+	noErr(t, open(t, dir).Close())
 }
