@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"syscall"
 	"testing"
 	"unsafe"
 
@@ -61,6 +62,8 @@ func Try(tb testing.TB, size string) (string, error) {
 func Fill(tb testing.TB, dir string) string {
 	tb.Helper()
 	name := filepath.Join(dir, "filler")
+	syscall.ForkLock.RLock() // a program that is being started would have the file too, and keep its room
+	defer syscall.ForkLock.RUnlock()
 	file, err := os.Create(name)
 	if err != nil {
 		tb.Fatal(err)
