@@ -85,14 +85,19 @@ func allow(t *testing.T, name string, mode os.FileMode) {
 	}
 }
 
-// file writes a file of the world's directory and returns its path.
+// file writes a file of the world's directory, at once as far as a worker that fetches it sees, and returns its path.
 func (w *world) file(t *testing.T, name, text string, mode os.FileMode) string {
 	t.Helper()
 	path := filepath.Join(w.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+	whole := filepath.Join(t.TempDir(), "file")
+	err := os.WriteFile(whole, []byte(text), mode)
+	if err == nil {
+		err = os.Rename(whole, path)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return path
