@@ -24,7 +24,7 @@ const (
 	watchRest  = 50 * time.Millisecond
 )
 
-// Watch looks for pauses for a while, of which a fifth is rest, or until ctx ends.
+// Watch looks for pauses for a while, of which a fifth is rest, or until ctx ends, but once at least.
 func (p *Pauses) Watch(ctx context.Context, span time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, span)
 	defer cancel()
@@ -33,7 +33,7 @@ func (p *Pauses) Watch(ctx context.Context, span time.Duration) {
 		defer close(done)
 		runtime.LockOSThread() // for good: the thread ends with its priority
 		prefer(0)
-		for ctx.Err() == nil {
+		for again := true; again; again = ctx.Err() == nil {
 			p.spell()
 			timing.Pause(ctx, watchRest)
 		}
