@@ -110,7 +110,7 @@ func TestPidsMaxHoldsAForkBomb(t *testing.T) {
 	needRoot(t, "pids_max")
 	for _, layer := range layers {
 		s := open(t, Options{Want: layer, PidsMax: 30, Name: t.Name() + string(layer)})
-		m := newMarked(t, `echo > ready; bomb() { bomb | bomb & }; bomb 2>/dev/null; exec sleep 300`)
+		m := newMarked(t, `echo > ready; bomb() { bomb | bomb & }; (bomb) 2>/dev/null & exec sleep 300`) // a shell that cannot fork ends
 		b := begin(t, s, m.program())
 		m.awaitReady(t)
 		b.cancel()
