@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/clean"
-	"github.com/tdf-go/tdf/internal/remove"
+	"github.com/tdf-go/tdf/internal/sandbox/remove"
 )
 
 // The fetcher's own corner of the program directory. Program names start with

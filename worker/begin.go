@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tdf-go/tdf/internal/config"
-	"github.com/tdf-go/tdf/internal/spool"
+	"github.com/tdf-go/tdf/internal/sandbox/spool"
 	"github.com/tdf-go/tdf/internal/timing"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/proctest"
-	"github.com/tdf-go/tdf/internal/shim"
+	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/wait"
 	sm "github.com/tdf-go/tdf/statemachine"

@@ -5,9 +5,9 @@ import (
 	"syscall"
 
 	"github.com/tdf-go/tdf/fetch"
-	"github.com/tdf-go/tdf/internal/capture"
-	"github.com/tdf-go/tdf/internal/process"
-	"github.com/tdf-go/tdf/internal/shim"
+	"github.com/tdf-go/tdf/internal/sandbox/capture"
+	"github.com/tdf-go/tdf/internal/sandbox/process"
+	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/fetch"
-	"github.com/tdf-go/tdf/internal/capture"
-	"github.com/tdf-go/tdf/internal/process"
-	"github.com/tdf-go/tdf/internal/shim"
+	"github.com/tdf-go/tdf/internal/sandbox/capture"
+	"github.com/tdf-go/tdf/internal/sandbox/process"
+	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/store"
 	sm "github.com/tdf-go/tdf/statemachine"
 )

@@ -1,7 +1,7 @@
 // Package worker claims due tasks, runs their programs and reports the results.
 //
 // A Worker has slots. Each does one task at a time: fetch the program if it is
-// not there yet, run run.sh in the slot's shim (package internal/shim) or call
+// not there yet, run run.sh in the slot's shim (package internal/sandbox/shim) or call
 // the Go function registered for it, report. What it promises:
 //
 //   - A worker is registered under its name and holds a lease, which it renews

@@ -8,8 +8,8 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/capture"
-	"github.com/tdf-go/tdf/internal/shim"
+	"github.com/tdf-go/tdf/internal/sandbox/capture"
+	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/store"
 )
 

@@ -3,7 +3,7 @@ package worker
 import (
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/shim"
+	"github.com/tdf-go/tdf/internal/sandbox/shim"
 )
 
 // identity names this worker so that a successor on the same host can tell

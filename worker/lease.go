@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/shim"
+	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/timing"
 )

@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/tdf-go/tdf/internal/remove"
-	"github.com/tdf-go/tdf/internal/workdir"
+	"github.com/tdf-go/tdf/internal/sandbox/remove"
+	"github.com/tdf-go/tdf/internal/sandbox/workdir"
 )
 
 // makePrivate makes a directory for one round that only the program's user can

@@ -3,7 +3,7 @@ package worker
 import (
 	"strconv"
 
-	"github.com/tdf-go/tdf/internal/capture"
+	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/statemachine"

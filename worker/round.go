@@ -13,12 +13,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/fetch"
-	"github.com/tdf-go/tdf/internal/capture"
-	"github.com/tdf-go/tdf/internal/control"
-	"github.com/tdf-go/tdf/internal/process"
-	"github.com/tdf-go/tdf/internal/remove"
+	"github.com/tdf-go/tdf/internal/sandbox/capture"
+	"github.com/tdf-go/tdf/internal/sandbox/control"
+	"github.com/tdf-go/tdf/internal/sandbox/process"
+	"github.com/tdf-go/tdf/internal/sandbox/remove"
+	"github.com/tdf-go/tdf/internal/sandbox/workdir"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/workdir"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tdf-go/tdf/internal/spool"
+	"github.com/tdf-go/tdf/internal/sandbox/spool"
 	"github.com/tdf-go/tdf/internal/store"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/capture"
+	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/statemachine"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/control"
+	"github.com/tdf-go/tdf/internal/sandbox/control"
 	"github.com/tdf-go/tdf/internal/store"
 )
 

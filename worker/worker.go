@@ -12,9 +12,9 @@ import (
 
 	"github.com/tdf-go/tdf/internal/disk"
 	"github.com/tdf-go/tdf/internal/link"
-	"github.com/tdf-go/tdf/internal/process"
-	"github.com/tdf-go/tdf/internal/remove"
-	"github.com/tdf-go/tdf/internal/spool"
+	"github.com/tdf-go/tdf/internal/sandbox/process"
+	"github.com/tdf-go/tdf/internal/sandbox/remove"
+	"github.com/tdf-go/tdf/internal/sandbox/spool"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/timing"
 )

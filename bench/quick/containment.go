@@ -11,7 +11,7 @@ import (
 
 	"github.com/tdf-go/tdf/bench/contend"
 	"github.com/tdf-go/tdf/bench/stats"
-	"github.com/tdf-go/tdf/internal/shim"
+	"github.com/tdf-go/tdf/internal/sandbox/shim"
 )
 
 // What a round under a shim is to reach of the speed of xargs: that of the strongest layer, and that of any.

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/bench/contend"
-	"github.com/tdf-go/tdf/internal/capture"
-	"github.com/tdf-go/tdf/internal/control"
-	"github.com/tdf-go/tdf/internal/process"
-	"github.com/tdf-go/tdf/internal/shim"
-	"github.com/tdf-go/tdf/internal/workdir"
+	"github.com/tdf-go/tdf/internal/sandbox/capture"
+	"github.com/tdf-go/tdf/internal/sandbox/control"
+	"github.com/tdf-go/tdf/internal/sandbox/process"
+	"github.com/tdf-go/tdf/internal/sandbox/shim"
+	"github.com/tdf-go/tdf/internal/sandbox/workdir"
 )
 
 // crew are the slots of a worker without the worker: what a round costs beside Redis, the queue and the log.

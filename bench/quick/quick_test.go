@@ -15,7 +15,7 @@ import (
 	"github.com/tdf-go/tdf/bench/frametest"
 	"github.com/tdf-go/tdf/bench/stats"
 	"github.com/tdf-go/tdf/internal/proctest"
-	"github.com/tdf-go/tdf/internal/shim"
+	"github.com/tdf-go/tdf/internal/sandbox/shim"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

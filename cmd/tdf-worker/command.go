@@ -9,9 +9,9 @@ import (
 
 	"github.com/tdf-go/tdf/internal/cli"
 	"github.com/tdf-go/tdf/internal/config"
-	"github.com/tdf-go/tdf/internal/process"
 	"github.com/tdf-go/tdf/internal/profile"
-	"github.com/tdf-go/tdf/internal/shim"
+	"github.com/tdf-go/tdf/internal/sandbox/process"
+	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/worker"
 )

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/config"
-	"github.com/tdf-go/tdf/internal/shim"
+	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/server"
 	"github.com/tdf-go/tdf/worker"

@@ -15,7 +15,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/proctest"
 	"github.com/tdf-go/tdf/internal/redistest"
-	"github.com/tdf-go/tdf/internal/shim"
+	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/internal/wait"
 	"github.com/tdf-go/tdf/server"

@@ -11,7 +11,7 @@
 // ([SplitInput]), an environment without what it should not see ([Environment]),
 // and no descriptor that the worker inherited ([SealDescriptors]).
 //
-// Containing a program and ending it is the part of internal/shim, keeping its
-// output that of internal/capture. The package knows neither tasks nor Redis and
+// Containing a program and ending it is the part of internal/sandbox/shim, keeping its
+// output that of internal/sandbox/capture. The package knows neither tasks nor Redis and
 // is for Linux only.
 package process

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/process"
+	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"golang.org/x/sys/unix"
 )
 

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/process"
+	"github.com/tdf-go/tdf/internal/sandbox/process"
 )
 
 // await waits for the end of the round.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/cgroup"
+	"github.com/tdf-go/tdf/internal/sandbox/cgroup"
 )
 
 // Container is a way to contain programs that has been tried and works. Its

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/tdf-go/tdf/internal/cgroup"
+	"github.com/tdf-go/tdf/internal/sandbox/cgroup"
 )
 
 // way is one way to start a shim.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/cgroup"
+	"github.com/tdf-go/tdf/internal/sandbox/cgroup"
 )
 
 // treePasses bounds the search for descendants of a frozen shim, which itself

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/process"
 	"github.com/tdf-go/tdf/internal/proctest"
+	"github.com/tdf-go/tdf/internal/sandbox/process"
 )
 
 // broken are programs that must not start, by what prepares run.sh: enough to
-// show that an error arrives whole by every path. The others are in internal/process.
+// show that an error arrives whole by every path. The others are in internal/sandbox/process.
 var broken = map[string]struct {
 	prepare func(run string) error
 	reason  process.Reason

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/cgroup"
-	"github.com/tdf-go/tdf/internal/process"
+	"github.com/tdf-go/tdf/internal/sandbox/cgroup"
+	"github.com/tdf-go/tdf/internal/sandbox/process"
 )
 
 const (

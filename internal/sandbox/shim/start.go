@@ -3,7 +3,7 @@ package shim
 import (
 	"syscall"
 
-	"github.com/tdf-go/tdf/internal/process"
+	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"golang.org/x/sys/unix"
 )
 

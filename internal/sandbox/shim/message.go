@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/process"
+	"github.com/tdf-go/tdf/internal/sandbox/process"
 )
 
 // A message is one packet: a letter for its kind, then what belongs to it.
