@@ -10,7 +10,7 @@ PROGRAMS := $(notdir $(wildcard cmd/*))
 # The packages that have long tests.
 LONG = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=bin '^func TestLong' *))))
 # Those of them that explore one step after the other, or drive programs from outside.
-UNRACED := statemachine|internal/(store|audit|tools/prove)|bench/.*|test/(demo|model|tour|upgrade)
+UNRACED := statemachine|internal/(store|ops/audit|tools/prove)|bench/.*|test/(demo|model|tour|upgrade)
 
 .DEFAULT_GOAL := help
 

@@ -3,8 +3,8 @@ package manager
 import (
 	"context"
 
+	"github.com/tdf-go/tdf/internal/ops/why"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/why"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/tdf-go/tdf/internal/archive"
+	"github.com/tdf-go/tdf/internal/ops/archive"
 )
 
 // copies are the tasks in the archive.

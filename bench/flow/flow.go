@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/bench/crew"
-	"github.com/tdf-go/tdf/internal/audit"
+	"github.com/tdf-go/tdf/internal/ops/audit"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/manager"

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tdf-go/tdf/bench/frametest"
-	"github.com/tdf-go/tdf/internal/audit"
+	"github.com/tdf-go/tdf/internal/ops/audit"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

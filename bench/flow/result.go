@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/bench/stats"
-	"github.com/tdf-go/tdf/internal/audit"
+	"github.com/tdf-go/tdf/internal/ops/audit"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

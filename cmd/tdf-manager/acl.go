@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-go/tdf/internal/access"
 	"github.com/tdf-go/tdf/internal/cli"
 	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/ops/access"
 )
 
 // aclFlags say which user is printed, and how.

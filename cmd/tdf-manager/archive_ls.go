@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tdf-go/tdf/internal/archive"
 	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/ops/archive"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 )

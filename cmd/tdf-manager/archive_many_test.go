@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tdf-go/tdf/internal/archive"
+	"github.com/tdf-go/tdf/internal/ops/archive"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

@@ -6,7 +6,7 @@ import (
 	"container/heap"
 	"slices"
 
-	"github.com/tdf-go/tdf/internal/archive"
+	"github.com/tdf-go/tdf/internal/ops/archive"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

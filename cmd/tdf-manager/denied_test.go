@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/access"
+	"github.com/tdf-go/tdf/internal/ops/access"
 )
 
 // as makes the bench work with the login of a role. The scripts it needs are loaded.

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/cli"
-	"github.com/tdf-go/tdf/internal/doctor"
+	"github.com/tdf-go/tdf/internal/ops/doctor"
 	"github.com/tdf-go/tdf/internal/store"
 )
 

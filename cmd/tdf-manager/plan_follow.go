@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/trace"
+	"github.com/tdf-go/tdf/internal/ops/trace"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 )

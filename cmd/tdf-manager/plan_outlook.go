@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/critical"
+	"github.com/tdf-go/tdf/internal/ops/critical"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"

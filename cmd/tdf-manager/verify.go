@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-go/tdf/internal/audit"
 	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/ops/audit"
 )
 
 // verify is the verb of that name.

@@ -6,10 +6,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tdf-go/tdf/internal/ops/why"
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
-	"github.com/tdf-go/tdf/internal/why"
 	"github.com/tdf-go/tdf/internal/whytest"
 	"github.com/tdf-go/tdf/statemachine"
 )

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tdf-go/tdf/internal/ops/why"
 	"github.com/tdf-go/tdf/internal/route"
-	"github.com/tdf-go/tdf/internal/why"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

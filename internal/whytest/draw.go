@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tdf-go/tdf/internal/ops/why"
 	"github.com/tdf-go/tdf/internal/route"
-	"github.com/tdf-go/tdf/internal/why"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

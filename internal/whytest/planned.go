@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/tdf-go/tdf/internal/why"
+	"github.com/tdf-go/tdf/internal/ops/why"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

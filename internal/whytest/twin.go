@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/tdf-go/tdf/internal/ops/why"
 	"github.com/tdf-go/tdf/internal/route"
-	"github.com/tdf-go/tdf/internal/why"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

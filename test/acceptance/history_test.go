@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/audit"
+	"github.com/tdf-go/tdf/internal/ops/audit"
 	"github.com/tdf-go/tdf/internal/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 )

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/config"
-	"github.com/tdf-go/tdf/internal/doctor"
+	"github.com/tdf-go/tdf/internal/ops/doctor"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/trace"
+	"github.com/tdf-go/tdf/internal/ops/trace"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

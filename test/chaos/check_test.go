@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/audit"
+	"github.com/tdf-go/tdf/internal/ops/audit"
 	"github.com/tdf-go/tdf/internal/proctest"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"

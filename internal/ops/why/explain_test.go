@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/ops/why"
 	"github.com/tdf-go/tdf/internal/route"
-	"github.com/tdf-go/tdf/internal/why"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 

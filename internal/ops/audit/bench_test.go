@@ -13,7 +13,7 @@ import (
 // BenchmarkVerify audits as many tasks as -benchtime says, such as 1000000x, half of which
 // have been worked on:
 //
-//	go test -run - -bench Verify -benchtime 1000000x ./internal/audit
+//	go test -run - -bench Verify -benchtime 1000000x ./internal/ops/audit
 func BenchmarkVerify(b *testing.B) {
 	s := worktest.Open(b, redistest.Namespace(b))
 	specs := make([]store.Spec, 0, 1000)

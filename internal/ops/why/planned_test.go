@@ -3,7 +3,7 @@ package why_test
 import (
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/why"
+	"github.com/tdf-go/tdf/internal/ops/why"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 

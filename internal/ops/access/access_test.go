@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/access"
 	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/ops/access"
 	"github.com/tdf-go/tdf/internal/redistest"
 )
 

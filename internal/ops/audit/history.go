@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/trace"
+	"github.com/tdf-go/tdf/internal/ops/trace"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
