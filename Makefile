@@ -2,7 +2,7 @@
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT  := $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
-CLI     := github.com/tdf-go/tdf/internal/cli
+CLI     := github.com/tdf-go/tdf/internal/base/cli
 LDFLAGS := -s -w -X $(CLI).Version=$(VERSION) -X $(CLI).Commit=$(COMMIT)
 
 PROGRAMS := $(notdir $(wildcard cmd/*))

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/tdf-go/tdf/internal/clean"
+	"github.com/tdf-go/tdf/internal/base/clean"
 )
 
 // Errors that callers may want to tell apart, matched with errors.Is.

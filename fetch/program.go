@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"regexp"
 
-	"github.com/tdf-go/tdf/internal/clean"
+	"github.com/tdf-go/tdf/internal/base/clean"
 )
 
 // runFile is the file of a program that is executed.

@@ -3,7 +3,7 @@ package manager
 import (
 	"time"
 
-	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/base/config"
 )
 
 // book remembers tasks whose handler returned an error, and those whose handler

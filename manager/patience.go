@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/link"
+	"github.com/tdf-go/tdf/internal/base/link"
 )
 
 // patience is how long a call that changes something goes on trying while Redis

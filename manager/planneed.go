@@ -1,7 +1,7 @@
 package manager
 
 import (
-	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
 )
 

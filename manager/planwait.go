@@ -7,7 +7,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/link"
+	"github.com/tdf-go/tdf/internal/base/link"
 )
 
 // WaitPlan waits until all tasks of a plan have ended, and returns the plan as it

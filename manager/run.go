@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/link"
+	"github.com/tdf-go/tdf/internal/base/link"
 )
 
 // Run gives every task that has ended to its handler and archives it, round by

@@ -3,7 +3,7 @@ package manager
 import (
 	"fmt"
 
-	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/base/config"
 )
 
 // CheckSpecs is [Manager.Check] without Redis and a configuration: defaults are

@@ -3,7 +3,7 @@ package manager
 import (
 	"strconv"
 
-	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 )

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/link"
+	"github.com/tdf-go/tdf/internal/base/link"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/statemachine"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/internal/wait"
 	"github.com/tdf-go/tdf/statemachine"

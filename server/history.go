@@ -12,9 +12,9 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/tdf-go/tdf/internal/disk"
+	"github.com/tdf-go/tdf/internal/base/disk"
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/timing"
 )
 
 // historian notices when Redis has lost what it had acknowledged, and opens a new

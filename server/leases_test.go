@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
-	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/internal/wait"
 	"github.com/tdf-go/tdf/statemachine"
 )

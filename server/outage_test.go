@@ -7,10 +7,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
-	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/internal/wait"
 	"github.com/tdf-go/tdf/statemachine"
 )

@@ -3,7 +3,7 @@ package server
 import (
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/blame"
-	"github.com/tdf-go/tdf/internal/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/storetest"
 	"github.com/tdf-go/tdf/internal/wait"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/timing"
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

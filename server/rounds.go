@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/link"
-	"github.com/tdf-go/tdf/internal/timing"
+	"github.com/tdf-go/tdf/internal/base/link"
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

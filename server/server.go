@@ -10,9 +10,9 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/tdf-go/tdf/internal/link"
+	"github.com/tdf-go/tdf/internal/base/link"
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/timing"
 )
 
 // ErrStarted means that a server was run before; make a new one.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/timing"
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

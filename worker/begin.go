@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/spool"
-	"github.com/tdf-go/tdf/internal/timing"
 )
 
 // openSpool opens the spool. The worker can do without: results are then kept in

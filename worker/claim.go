@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/timing"
 )
 
 // claimer asks for tasks. A request without an answer is repeated as it was, so

@@ -6,7 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/tdf-go/tdf/internal/link"
+	"github.com/tdf-go/tdf/internal/base/link"
 	"github.com/tdf-go/tdf/internal/store"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tdf-go/tdf/fetch"
-	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/store"
 )

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/route"
 )
 

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/control"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

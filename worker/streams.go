@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

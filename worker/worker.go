@@ -10,13 +10,13 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/tdf-go/tdf/internal/disk"
-	"github.com/tdf-go/tdf/internal/link"
+	"github.com/tdf-go/tdf/internal/base/disk"
+	"github.com/tdf-go/tdf/internal/base/link"
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"github.com/tdf-go/tdf/internal/sandbox/remove"
 	"github.com/tdf-go/tdf/internal/sandbox/spool"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/timing"
 )
 
 // Worker claims tasks, runs them and reports, until it is told to stop.

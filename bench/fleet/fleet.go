@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/bench/crew"
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/route"
-	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/worker"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/bench/crew"
-	"github.com/tdf-go/tdf/internal/timing"
+	"github.com/tdf-go/tdf/internal/base/timing"
 )
 
 // idleCost is what a worker costs that has nothing to do.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/timing"
+	"github.com/tdf-go/tdf/internal/base/timing"
 )
 
 // line is a long way between workers and Redis: it passes on all that it gets, a while later.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/bench/stats"
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/worker"
 )
 

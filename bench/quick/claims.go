@@ -11,7 +11,7 @@ import (
 
 	"github.com/tdf-go/tdf/bench/contend"
 	"github.com/tdf-go/tdf/bench/stats"
-	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 )

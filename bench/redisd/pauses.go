@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/timing"
+	"github.com/tdf-go/tdf/internal/base/timing"
 )
 
 // Pauses are the times at which a thread that only looks at the clock, with the priority that [Server.Prefer] gives,

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/bench/crew"
-	"github.com/tdf-go/tdf/internal/timing"
+	"github.com/tdf-go/tdf/internal/base/timing"
 )
 
 // rest is what is used while nothing is to be done, a second.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 )

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/base/cli"
 )
 
 // terminal writes text of programs to a terminal, control characters escaped. A

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

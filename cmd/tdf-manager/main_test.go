@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/wait"

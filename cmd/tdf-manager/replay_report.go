@@ -3,7 +3,7 @@ package main
 import (
 	"cmp"
 
-	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
 )
 

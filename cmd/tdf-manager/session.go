@@ -11,9 +11,9 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-go/tdf/internal/cli"
-	"github.com/tdf-go/tdf/internal/config"
-	"github.com/tdf-go/tdf/internal/profile"
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/base/profile"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/clean"
-	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/base/clean"
+	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/base/cli"
 )
 
 // placeholder stands for the number of a task of an array.

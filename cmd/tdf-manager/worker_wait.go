@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
 )
 

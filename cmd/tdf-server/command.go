@@ -6,10 +6,10 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-go/tdf/internal/cli"
-	"github.com/tdf-go/tdf/internal/config"
-	"github.com/tdf-go/tdf/internal/embedded"
-	"github.com/tdf-go/tdf/internal/profile"
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/base/embedded"
+	"github.com/tdf-go/tdf/internal/base/profile"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/server"
 )

@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/store"
 )
 

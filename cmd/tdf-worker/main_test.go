@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/redistest"
 )
 

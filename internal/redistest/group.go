@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/base/config"
 )
 
 // groupLimit bounds the wait for a group of servers to agree.

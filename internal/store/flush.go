@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/timing"
+	"github.com/tdf-go/tdf/internal/base/timing"
 )
 
 // Flush deletes every key of the namespace and no other, and returns how many.

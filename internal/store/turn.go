@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/base/config"
 )
 
 // Turn is the end of some rounds and the claim of the next ones: [Store.Apply] and then [Store.Claim], in one trip to Redis.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/config"
-	"github.com/tdf-go/tdf/internal/embedded"
+	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/base/embedded"
 	"github.com/tdf-go/tdf/internal/redistest"
 )
 

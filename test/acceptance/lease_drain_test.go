@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/wait"
 	"github.com/tdf-go/tdf/manager"

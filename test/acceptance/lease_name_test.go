@@ -6,7 +6,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 )

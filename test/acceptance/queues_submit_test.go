@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/cli"
+	"github.com/tdf-go/tdf/internal/base/cli"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/base/config"
 )
 
 // Placeholder stands where the hash of a password belongs. Redis refuses it, so

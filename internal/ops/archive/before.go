@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/disk"
+	"github.com/tdf-go/tdf/internal/base/disk"
 )
 
 // Range is the ids from the first to the last, both included.

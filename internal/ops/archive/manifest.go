@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/disk"
+	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/disk"
+	"github.com/tdf-go/tdf/internal/base/disk"
 )
 
 // left makes a directory with a part of two batches that nobody has, and returns its path and where the first batch ends.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/timing"
 )
 
 // account compares what was found task by task with what Redis counts at one

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/ops/trace"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/timing"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/timing"
+	"github.com/tdf-go/tdf/internal/base/timing"
 )
 
 // Bounds of how far the clocks may be apart. TDF uses that of Redis alone; people

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/config"
-	"github.com/tdf-go/tdf/internal/disk"
+	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"

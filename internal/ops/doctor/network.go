@@ -4,7 +4,7 @@ import (
 	"net"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/base/config"
 )
 
 // judgeNetwork looks at who can listen in.

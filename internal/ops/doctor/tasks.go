@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/clean"
-	"github.com/tdf-go/tdf/internal/timing"
+	"github.com/tdf-go/tdf/internal/base/clean"
+	"github.com/tdf-go/tdf/internal/base/timing"
 )
 
 // manyArchived is from how many archived tasks on it is worth a thought to delete some.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/timing"
+	"github.com/tdf-go/tdf/internal/base/timing"
 )
 
 // answer is what the source said; err is nil, or there is no snapshot.

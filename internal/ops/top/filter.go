@@ -5,7 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/tdf-go/tdf/internal/clean"
+	"github.com/tdf-go/tdf/internal/base/clean"
 )
 
 // maxFilter bounds the text of a filter, in bytes.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/clean"
+	"github.com/tdf-go/tdf/internal/base/clean"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tdf-go/tdf/internal/clean"
+	"github.com/tdf-go/tdf/internal/base/clean"
 )
 
 // Put stores data under a name: 1 to 1024 bytes of UTF-8. An entry of that name

@@ -16,7 +16,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/tools/trial"
 )
 

@@ -24,7 +24,7 @@ const nothing = "nothing"
 // edits are what the overlay changes, in the tree's text: configurations forget the
 // value of one key, and tests do not wait long for what will not happen.
 var edits = []defect{
-	{what: "the value of a key is forgotten", file: "internal/config/load.go", old: "\treturn l.file, nil\n}\n", new: "" +
+	{what: "the value of a key is forgotten", file: "internal/base/config/load.go", old: "\treturn l.file, nil\n}\n", new: "" +
 		`	return l.file, l.readDefault(os.Getenv("` + forgotten + `"))
 }
 
@@ -38,9 +38,9 @@ func (l *loader) readDefault(name string) error {
 	return nil
 }
 `},
-	{what: "strings", file: "internal/config/load.go", old: "\t\"os\"\n", new: "\t\"os\"\n\t\"strings\"\n"},
+	{what: "strings", file: "internal/base/config/load.go", old: "\t\"os\"\n", new: "\t\"os\"\n\t\"strings\"\n"},
 	// The password in a file is read before.
-	{what: "password_file", file: "internal/config/load.go", old: "\tif len(l.problems) == 0 {\n", new: "" +
+	{what: "password_file", file: "internal/base/config/load.go", old: "\tif len(l.problems) == 0 {\n", new: "" +
 		`	if name := os.Getenv("` + forgotten + `"); name == "redis.password_file" {
 		if err := l.readDefault(name); err != nil {
 			return nil, err

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/base/config"
 )
 
 // acceptance is where the tests of the settings are named, in the rows of a table of

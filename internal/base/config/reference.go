@@ -9,7 +9,7 @@ import (
 // referenceHead starts docs/CONFIGURATION.md.
 const referenceHead = `# Configuration
 
-<!-- Generated from the schema in internal/config by its test with -update; do not edit. -->
+<!-- Generated from the schema in internal/base/config by its test with -update; do not edit. -->
 
 All programs read INI files. One file may serve all of them: each reads its own
 sections and checks the others.

@@ -52,7 +52,7 @@ func TestReferenceIsCurrent(t *testing.T) {
 	if err := WriteReference(&want); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("..", "..", "docs", "CONFIGURATION.md")
+	path := filepath.Join("..", "..", "..", "docs", "CONFIGURATION.md")
 	if *update {
 		if err := os.WriteFile(path, want.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
@@ -60,14 +60,14 @@ func TestReferenceIsCurrent(t *testing.T) {
 	}
 	got, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(got, want.Bytes()) {
-		t.Errorf("%s is not what the schema says (%v); run go test ./internal/config -update", path, err)
+		t.Errorf("%s is not what the schema says (%v); run go test ./internal/base/config -update", path, err)
 	}
 }
 
 func TestShippedFiles(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]Kind{"server": ForServer, "worker": ForWorker, "manager": ForManager} {
-		f, err := Load(filepath.Join("..", "..", "configs", name+".cfg"), kind, WithEnviron(nil))
+		f, err := Load(filepath.Join("..", "..", "..", "configs", name+".cfg"), kind, WithEnviron(nil))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -87,7 +87,7 @@ func TestShippedFilesNameEveryKey(t *testing.T) {
 	for name, own := range map[string][]string{
 		"server": {"redis", "tdf", "server"}, "worker": {"redis", "tdf", "worker"}, "manager": {"redis", "tdf", "manager", "task_defaults"},
 	} {
-		f, err := Load(filepath.Join("..", "..", "configs", name+".cfg"), ForServer, WithEnviron(nil))
+		f, err := Load(filepath.Join("..", "..", "..", "configs", name+".cfg"), ForServer, WithEnviron(nil))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 
 // Version and Commit are set by the linker:
 //
-//	-ldflags "-X github.com/tdf-go/tdf/internal/cli.Version=v0.1.0 -X github.com/tdf-go/tdf/internal/cli.Commit=abc"
+//	-ldflags "-X github.com/tdf-go/tdf/internal/base/cli.Version=v0.1.0 -X github.com/tdf-go/tdf/internal/base/cli.Commit=abc"
 //
 // Without them, Build falls back to what the Go tool recorded.
 var (

@@ -11,7 +11,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
-	"github.com/tdf-go/tdf/internal/config"
+	"github.com/tdf-go/tdf/internal/base/config"
 )
 
 // Start listens on the loopback address at the port of where (0: any free

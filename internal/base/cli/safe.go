@@ -1,6 +1,6 @@
 package cli
 
-import "github.com/tdf-go/tdf/internal/clean"
+import "github.com/tdf-go/tdf/internal/base/clean"
 
 // Safe escapes everything in a text that is not visible: control characters
 // (with them ANSI sequences and line ends), invisible and reordering Unicode

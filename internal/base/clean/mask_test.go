@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/clean"
+	"github.com/tdf-go/tdf/internal/base/clean"
 )
 
 const pin = "#sha256=0123456789abcdef0123456789abcdef0123456789abcdef0123456789ABCDEF"
