@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/disktest"
+	"github.com/tdf-go/tdf/internal/testkit/disktest"
 )
 
 // noise is content that no compression makes small.

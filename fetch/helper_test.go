@@ -24,7 +24,7 @@ import (
 	"github.com/mholt/archiver/v4"
 	"go.uber.org/goleak"
 
-	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 func TestMain(m *testing.M) {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/redistest"
-	"github.com/tdf-go/tdf/internal/worktest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/worktest"
 )
 
 // BenchmarkRun archives 10,000 succeeded tasks (with -short 100), without handlers and with one

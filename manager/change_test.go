@@ -3,7 +3,7 @@ package manager
 import (
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 

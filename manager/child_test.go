@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
 )
 
 // childEnv makes the test binary a manager, in a process that may be killed.

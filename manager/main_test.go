@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
 )
 
 // TestMain also makes the test binary a manager; see childManager.

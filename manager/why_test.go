@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
 )
 
 // enlist registers a worker on node n1 with a GPU, as one does that is there.

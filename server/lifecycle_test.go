@@ -3,8 +3,8 @@ package server
 import (
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/lifecycletest"
-	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/testkit/lifecycletest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
 
 func TestLifecycle(t *testing.T) {

@@ -3,8 +3,8 @@ package server
 import (
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
 )
 
 func TestMain(m *testing.M) {

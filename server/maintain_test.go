@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
 
 // A client in another language has taken an id when a new epoch begins. What the

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/link"
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
 
 func keeperOf(s *Server) *keeper { return &keeper{Server: s, redis: link.New(zerolog.Nop())} }

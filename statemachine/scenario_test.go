@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/scenario"
+	"github.com/tdf-go/tdf/internal/testkit/scenario"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the answers into testdata instead of comparing them")

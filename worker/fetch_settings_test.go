@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/fetch"
-	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
 
 // gets fetches program p the way a worker with these settings of [worker] does, and

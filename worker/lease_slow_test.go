@@ -9,7 +9,7 @@ import (
 
 	sm "github.com/tdf-go/tdf/statemachine"
 
-	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 // The answer to a heartbeat was long on its way: the lease counts from when it was

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/lifecycletest"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/lifecycletest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 

@@ -16,9 +16,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tdf-go/tdf/bench/frametest"
-	"github.com/tdf-go/tdf/internal/proctest"
-	"github.com/tdf-go/tdf/internal/redistest"
-	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

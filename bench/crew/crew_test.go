@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tdf-go/tdf/bench/contend"
-	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/worker"

@@ -14,8 +14,8 @@ import (
 	"github.com/tdf-go/tdf/bench/contend"
 	"github.com/tdf-go/tdf/bench/frametest"
 	"github.com/tdf-go/tdf/bench/stats"
-	"github.com/tdf-go/tdf/internal/proctest"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
+	"github.com/tdf-go/tdf/internal/testkit/proctest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/ops/access"
-	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
 )
 
 // findings runs doctor and returns its findings by check.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/ops/archive"
-	"github.com/tdf-go/tdf/internal/worktest"
+	"github.com/tdf-go/tdf/internal/testkit/worktest"
 )
 
 // What was exported reads as it does from Redis, nothing has gone from there, and what is there already is left out.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/crewtest"
+	"github.com/tdf-go/tdf/internal/testkit/crewtest"
 )
 
 // TestPlanExample runs examples/pipeline as its README says.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 // broken has a step that fails until it is mended, and one that comes after it.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/worktest"
+	"github.com/tdf-go/tdf/internal/testkit/worktest"
 )
 
 func TestQueueLs(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/worktest"
+	"github.com/tdf-go/tdf/internal/testkit/worktest"
 )
 
 // played is a bench with five tasks: two succeeded, one of them in its second

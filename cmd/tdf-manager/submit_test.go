@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/worktest"
+	"github.com/tdf-go/tdf/internal/testkit/worktest"
 )
 
 func TestSubmitWords(t *testing.T) {

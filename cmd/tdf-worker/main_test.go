@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
 )
 
 // asCommand makes the test binary be the command, so that tests can start,

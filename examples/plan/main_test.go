@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/crewtest"
-	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/crewtest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/crewtest"
-	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/crewtest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/manager"
 )
 

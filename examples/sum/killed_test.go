@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/crewtest"
+	"github.com/tdf-go/tdf/internal/testkit/crewtest"
 )
 
 // processEnv makes the test binary the example.

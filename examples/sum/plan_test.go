@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/crewtest"
+	"github.com/tdf-go/tdf/internal/testkit/crewtest"
 )
 
 // A plan adds the numbers up as the loop does, with two results in each task above the

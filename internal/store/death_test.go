@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
 
 // TestDeathAfterAnyCommand: a call of a script that writes is one step. Whichever of its commands was the

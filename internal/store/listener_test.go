@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/storetest"
-	await "github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	await "github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 // A subscription whose connection hangs, while others work, is made anew; so is one

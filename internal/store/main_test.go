@@ -3,8 +3,8 @@ package store_test
 import (
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/redistest"
-	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }

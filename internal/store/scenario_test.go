@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/route"
-	"github.com/tdf-go/tdf/internal/scenario"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/testkit/scenario"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/storetest"
-	await "github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	await "github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 // TestWaitEnds: Redis is frozen, or the way to it, while a command waits in it, and

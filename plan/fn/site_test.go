@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/crewtest"
-	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/crewtest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/plan/fn"

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 // checkFields compares fields: "-" means that there is none, "*" that there is one.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/daemontest"
+	"github.com/tdf-go/tdf/internal/testkit/daemontest"
 )
 
 // daemon is a program that runs until the test ends.

@@ -3,7 +3,7 @@ package acceptance
 import (
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/mholt/archiver/v4"
 
-	"github.com/tdf-go/tdf/internal/disktest"
-	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/disktest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
 )

@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/ptytest"
-	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/ptytest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/nettest"
-	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/nettest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 

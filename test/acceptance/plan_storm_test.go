@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/manager"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/daemontest"
-	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/daemontest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 var profileURL = regexp.MustCompile(`"url":"(http://127\.0\.0\.1:\d+/debug/pprof/)"`)

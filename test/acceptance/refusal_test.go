@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/redistest"
-	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/ops/audit"
-	"github.com/tdf-go/tdf/internal/proctest"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/proctest"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

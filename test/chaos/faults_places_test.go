@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/disktest"
+	"github.com/tdf-go/tdf/internal/testkit/disktest"
 )
 
 // placeCards are the faults of the places that there are.

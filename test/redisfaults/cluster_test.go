@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
 )
 
 // B12: on a Redis Cluster a namespace in braces is whole; the master of its keys is

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/redistest"
-	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
 
 // durable is a Redis that keeps everything, as it is set up mostly.

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/storetest"
-	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 // B9: Redis forgets all scripts, again and again, under load.

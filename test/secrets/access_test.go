@@ -8,9 +8,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/daemontest"
-	"github.com/tdf-go/tdf/internal/redistest"
-	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/daemontest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 // The four roles do all they are for as the users that `tdf-manager acl` prints,

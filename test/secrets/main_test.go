@@ -6,8 +6,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/tdf-go/tdf/internal/daemontest"
-	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/daemontest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
 )
 
 // TestMain removes the programs that were built for the tests.

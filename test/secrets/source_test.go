@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
 )
 
 // inQuery is the value of a parameter of a source, which the worker needs and

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/redistest"
-	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 // certificates are the files of an authority made for one test, and a free port.

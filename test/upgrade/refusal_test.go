@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/redistest"
-	"github.com/tdf-go/tdf/internal/storetest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
 
 // checkRefusals lets the programs of both releases meet a namespace of the next

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tdf-go/tdf/internal/disktest"
+	"github.com/tdf-go/tdf/internal/testkit/disktest"
 )
 
 func TestFree(t *testing.T) {

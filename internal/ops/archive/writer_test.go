@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/disktest"
+	"github.com/tdf-go/tdf/internal/testkit/disktest"
 )
 
 // What is written can be read at once, and is sealed with a manifest at the end.

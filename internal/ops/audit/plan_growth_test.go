@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/growth"
-	"github.com/tdf-go/tdf/internal/redistest"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/worktest"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/worktest"
 )
 
 // grownWorld has a plan that runs: task 1, whose result has 150 lines, and tasks 2 to 101 for the first hundred; a step comes after that.

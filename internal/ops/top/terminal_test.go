@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tdf-go/tdf/internal/ptytest"
-	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/ptytest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 // pty is a terminal with the screen on it.

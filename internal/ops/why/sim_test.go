@@ -5,7 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tdf-go/tdf/internal/whytest"
+	"github.com/tdf-go/tdf/internal/testkit/whytest"
 )
 
 // TestReasonsAgainstTheTwin: what a claim would take has no reason that blocks,

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"go.uber.org/goleak"
 )
 

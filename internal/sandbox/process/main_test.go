@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/proctest"
 )
 
 // helperVariable makes the test binary act as a worker of its own.

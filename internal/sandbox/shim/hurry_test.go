@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 // A hard stop that comes before its round, when Kill finds nothing to kill, does

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/proctest"
 	"golang.org/x/sys/unix"
 )
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/proctest"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
+	"github.com/tdf-go/tdf/internal/testkit/proctest"
 )
 
 // broken are programs that must not start, by what prepares run.sh: enough to

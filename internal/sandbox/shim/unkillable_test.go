@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/wait"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 // A process in a frozen cgroup of version 1 does not die of SIGKILL, like one

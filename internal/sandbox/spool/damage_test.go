@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tdf-go/tdf/internal/disktest"
+	"github.com/tdf-go/tdf/internal/testkit/disktest"
 )
 
 // What is damaged or foreign is reported and left alone, and blocks nothing.

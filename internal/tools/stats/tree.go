@@ -59,8 +59,7 @@ func (f *file) classify(root string) {
 	}
 	f.path = filepath.ToSlash(rel)
 	dir := filepath.ToSlash(filepath.Dir(rel))
-	f.test = strings.HasSuffix(rel, "_test.go") || dir == "internal/wait" ||
-		(strings.HasPrefix(dir, "internal/") && strings.HasSuffix(strings.Split(dir, "/")[1], "test"))
+	f.test = strings.HasSuffix(rel, "_test.go") || strings.HasPrefix(dir, "internal/testkit/")
 	for _, top := range []string{"internal/tools", "bench", "examples"} {
 		if dir == top || strings.HasPrefix(dir, top+"/") {
 			f.tool = true

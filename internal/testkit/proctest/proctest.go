@@ -1,0 +1,50 @@
+// Package proctest finds the processes of a program, wherever they went, by a
+// variable of their environment: process ids that a program says itself may be
+// those of a namespace.
+//
+// The package is imported from _test.go files only.
+package proctest
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/testkit/wait"
+)
+
+// With returns the living processes whose environment has the entry NAME=value.
+// A zombie does not live.
+func With(entry string) []int {
+	var pids []int
+	names, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is good
+	for _, name := range names {
+		environ, err := os.ReadFile(name)
+		if err != nil || !bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+entry+"\x00")) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil && alive(pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func alive(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	return len(fields) > 0 && fields[0] != "Z" && fields[0] != "X"
+}
+
+// AwaitNone waits until no process with the entry lives any more, at most within.
+func AwaitNone(tb testing.TB, within time.Duration, entry string) {
+	tb.Helper()
+	wait.Eventually(tb, within, func() bool { return len(With(entry)) == 0 }, "processes with %s are left", entry)
+}

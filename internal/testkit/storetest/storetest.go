@@ -1,0 +1,201 @@
+// Package storetest helps tests that need a store on a real Redis: a namespace
+// of their own, a user who may touch nothing else, a clock that can be set, and
+// a second connection that sees the raw keys as a stranger does.
+package storetest
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Space is one namespace of one test.
+type Space struct {
+	// Server is the Redis, Namespace the name, Where how a daemon reaches it.
+	Server    *redistest.Server
+	Namespace string
+	Where     config.Redis
+	// Store works in the namespace, as a user who may use no other.
+	Store *store.Store
+	// Raw is a connection without TDF, for reading and planting keys.
+	Raw *redis.Client
+}
+
+// clockScript is TIME with one that a test may set in meta.
+const clockScript = `
+local function time()
+  local us = tonumber(redis.call('HGET', KEYS[1], 'test_clock') or '')
+  if us then return math.floor(us / 1000000), us % 1000000 end
+  local t = redis.call('TIME')
+  return tonumber(t[1]), tonumber(t[2])
+end
+`
+
+// New makes a namespace on the Redis shared by the package's tests. At the end
+// of the test it fails if anything outside the namespace was touched.
+func New(tb testing.TB, opts ...store.Option) *Space {
+	tb.Helper()
+	return On(tb, redistest.Shared(tb), opts...)
+}
+
+// On is New on a given Redis.
+func On(tb testing.TB, server *redistest.Server, opts ...store.Option) *Space {
+	tb.Helper()
+	return Named(tb, server, redistest.Namespace(tb), opts...)
+}
+
+// Named is On with a namespace that another Redis has too.
+func Named(tb testing.TB, server *redistest.Server, ns string, opts ...store.Option) *Space {
+	tb.Helper()
+	user := server.Limited(tb, ns)
+	where := Where(server)
+	where.Username, where.Password = user.Name, user.Password
+	sp := &Space{Server: server, Namespace: ns, Where: where}
+	sp.Store = sp.Dial(tb, opts...)
+	sp.Raw = redis.NewClient(&redis.Options{
+		Addr: server.Socket(), Password: server.Password(), Protocol: 2, DisableIdentity: true,
+	})
+	tb.Cleanup(func() {
+		user.EnsureEmptyACLLog(tb)
+		_ = sp.Raw.Close()
+	})
+	return sp
+}
+
+// Where returns the settings that reach the server as the default user.
+func Where(server *redistest.Server) config.Redis {
+	return config.Redis{
+		Host: server.Socket(), Password: server.Password(),
+		DialTimeout: time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
+	}
+}
+
+// Dial makes another store on the same namespace, as another process would.
+func (sp *Space) Dial(tb testing.TB, opts ...store.Option) *store.Store {
+	tb.Helper()
+	st, err := store.Dial(sp.Where, sp.Namespace, append([]store.Option{store.WithClock(clockScript)}, opts...)...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = st.Close() })
+	return st
+}
+
+// Key is the name of a key of the namespace.
+func (sp *Space) Key(name string) string { return sp.Namespace + ":" + name }
+
+// SetClock sets the time of the namespace, also back: it knows of no other any more.
+func (sp *Space) SetClock(tb testing.TB, at statemachine.Time) {
+	tb.Helper()
+	if err := sp.Raw.HDel(tb.Context(), sp.Key("meta"), "clock").Err(); err != nil {
+		tb.Fatal(err)
+	}
+	sp.StepClock(tb, at)
+}
+
+// StepClock sets the TIME of Redis that the scripts of this namespace see.
+func (sp *Space) StepClock(tb testing.TB, at statemachine.Time) {
+	tb.Helper()
+	if err := sp.Raw.HSet(tb.Context(), sp.Key("meta"), "test_clock", int64(at)).Err(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Spec is a task with every default, changed by the given functions.
+func Spec(change ...func(*store.Spec)) store.Spec {
+	s := store.Spec{
+		Program: "p", Source: "s", Input: "1 2", StartAfter: "0", EndBefore: "inf", Timeout: "inf",
+		MaxFails: "0", MaxTimeouts: "0",
+	}
+	for _, f := range change {
+		f(&s)
+	}
+	return s
+}
+
+// Open opens one task a spec and returns the ids.
+func (sp *Space) Open(tb testing.TB, specs ...store.Spec) []int64 {
+	tb.Helper()
+	ids, err := sp.Store.Open(tb.Context(), store.OpenRequest{Key: store.NewToken(), Specs: specs})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return ids
+}
+
+// AddQueue makes a queue.
+func (sp *Space) AddQueue(tb testing.TB, q route.Queue) {
+	tb.Helper()
+	if err := sp.Store.AddQueue(tb.Context(), q); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Claim claims up to n tasks of the default bucket in the name of a worker.
+func (sp *Space) Claim(tb testing.TB, worker string, n int) []store.Claimed {
+	tb.Helper()
+	r, err := sp.Store.Claim(tb.Context(), store.ClaimRequest{
+		Worker: worker, Request: store.NewToken(), Turns: route.Free(store.Bucket{}), Max: n,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r.Tasks
+}
+
+// Report hands in a result for a claimed task and returns what became of it.
+func (sp *Space) Report(tb testing.TB, t *store.Claimed, output, errText string) store.Outcome {
+	tb.Helper()
+	m, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
+		Event: statemachine.Report, Actor: statemachine.Worker, Claim: t.Current.Claim, Round: t.Round, Failed: errText != "",
+	}, 0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out, err := sp.Store.Apply(tb.Context(), store.Order{Move: m, Writer: "w", Bucket: t.Bucket, Fields: []string{
+		statemachine.RoundField(t.Round, "output"), output, statemachine.RoundField(t.Round, "error"), errText,
+	}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return out[0]
+}
+
+// Task reads a task, which must be there.
+func (sp *Space) Task(tb testing.TB, id int64) *store.Task {
+	tb.Helper()
+	t, err := sp.Store.Task(context.WithoutCancel(tb.Context()), id)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return t
+}
+
+// Sets names the state sets that list the id, in the order of a task's life.
+func (sp *Space) Sets(tb testing.TB, id int64) []statemachine.State {
+	tb.Helper()
+	var in []statemachine.State
+	for _, st := range statemachine.States() {
+		err := sp.Raw.ZScore(tb.Context(), sp.Key(string(st)), strconv.FormatInt(id, 10)).Err()
+		if err == nil {
+			in = append(in, st)
+		}
+	}
+	return in
+}
+
+// Pattern matches every key of a namespace, whatever characters its name has.
+func Pattern(namespace string) string {
+	escape := strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`, `^`, `\^`)
+	return escape.Replace(namespace) + ":*"
+}
