@@ -3,8 +3,8 @@ package server
 import (
 	"context"
 
-	"github.com/tdf-go/tdf/internal/blame"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/blame"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tdf-go/tdf/internal/growth"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/growth"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

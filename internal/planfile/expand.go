@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/growth"
+	"github.com/tdf-go/tdf/internal/store/growth"
 )
 
 // Plan is a plan file with its parameters filled in.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tdf-go/tdf/internal/growth"
+	"github.com/tdf-go/tdf/internal/store/growth"
 )
 
 func (r *reader) steps(v *node) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/blame"
+	"github.com/tdf-go/tdf/internal/store/blame"
 	"github.com/tdf-go/tdf/statemachine"
 )
 

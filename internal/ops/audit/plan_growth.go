@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tdf-go/tdf/internal/growth"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/growth"
 )
 
 // growth audits the steps of a plan that are opened once it runs. What is wrong is looked at again, as servers may be at

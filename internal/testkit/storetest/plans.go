@@ -3,8 +3,8 @@ package storetest
 import (
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/growth"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/growth"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
