@@ -11,8 +11,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/planfile"
 	"github.com/tdf-go/tdf/manager"
+	planfile "github.com/tdf-go/tdf/plan/file"
 )
 
 func (a *app) planCheck() *cobra.Command {

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/planfile"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
+	planfile "github.com/tdf-go/tdf/plan/file"
 )
 
 func (a *app) planShow() *cobra.Command {

@@ -1,4 +1,4 @@
-package planfile
+package file
 
 // File is a plan file that was read and checked, but for what depends on values of its parameters.
 type File struct {
