@@ -1,8 +1,10 @@
 package route
 
 import (
+	"errors"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -122,4 +124,145 @@ func printable(text string) bool {
 func plain(text string, most int) bool {
 	return text != "" && len(text) <= most && printable(text) &&
 		!strings.ContainsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+}
+
+// Limit is how many tasks may run at a time. 0 lets nothing new begin; what
+// runs goes on.
+type Limit int
+
+// NoLimit is the limit that is never reached, "none" in records (Disbatch: null).
+const NoLimit Limit = -1
+
+const noLimit = "none"
+
+// Unlimited is the word of people for no limit, whatever is counted. Records have
+// older words for it, which are read as well: "none" for how many run at a time,
+// "inf" for how often something may happen.
+const Unlimited = "unlimited"
+
+// maxCount is the largest limit, and the largest amount of a resource: beyond
+// it is a slip.
+const maxCount = 1_000_000_000
+
+// ParseLimit reads a whole number from 0 to 1,000,000,000, or unlimited; none, null and
+// the empty text mean that too. The error has no field name yet.
+func ParseLimit(text string) (Limit, error) {
+	switch text {
+	case "", Unlimited, noLimit, "null":
+		return NoLimit, nil
+	}
+	n, ok := whole(text, 0, maxCount)
+	if !ok {
+		return 0, bad("", text, "a whole number from 0 to 1000000000, or unlimited; write for example 2, or 0 for nothing new")
+	}
+	return Limit(n), nil
+}
+
+// ParseCount reads how often something may happen: a whole number from 0 to
+// 1,000,000,000, or unlimited; inf means that too. The error has no field name yet.
+func ParseCount(text string) (statemachine.Limit, error) {
+	if text == Unlimited {
+		return statemachine.Unlimited, nil
+	}
+	l, err := statemachine.ParseLimit(text)
+	if err != nil || l > maxCount && l != statemachine.Unlimited {
+		return 0, bad("", text, "a whole number from 0 to 1000000000, or unlimited; write for example 3")
+	}
+	return l, nil
+}
+
+// Text is the limit as it is stored: digits, or none.
+func (l Limit) Text() string {
+	if l < 0 {
+		return noLimit
+	}
+	return strconv.Itoa(int(l))
+}
+
+// whole reads plain decimal digits with an optional minus, in their one
+// spelling, from least to most.
+func whole(text string, least, most int) (int, bool) {
+	n, err := strconv.Atoi(text)
+	if err != nil || strconv.Itoa(n) != text || n < least || n > most {
+		return 0, false
+	}
+	return n, true
+}
+
+// parseSeconds reads seconds, inf, or a Go duration such as 5m. It is never
+// negative. The error has no field name.
+func parseSeconds(s string) (statemachine.Duration, error) {
+	d, err := statemachine.ParseDuration(s)
+	if err == nil {
+		return d, nil
+	}
+	if g, goErr := time.ParseDuration(s); goErr == nil && g >= 0 {
+		return statemachine.Duration(g.Round(time.Microsecond).Microseconds()), nil
+	}
+	return 0, err
+}
+
+// secondsText writes seconds without zeros at their end: people read them.
+func secondsText(d statemachine.Duration) string {
+	text := d.Text()
+	if !strings.Contains(text, ".") {
+		return text
+	}
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+}
+
+// named puts the name of a field into an error of this package or of
+// statemachine.
+func named(field string, err error) error {
+	if fe, ok := errors.AsType[*statemachine.FieldError](err); ok {
+		return bad(field, fe.Value, fe.Want)
+	}
+	return err
+}
+
+// unknownKey is the error for a name that is none of those known.
+func unknownKey(name string, known []string) error {
+	if near := Nearest(strings.ReplaceAll(strings.ToLower(name), "-", "_"), known); near != "" {
+		return bad("name", name, "known; did you mean "+near+"?")
+	}
+	return bad("name", name, "known; known are "+strings.Join(known, ", "))
+}
+
+// maxSlip is the longest text that is looked at as a slip of the keyboard.
+const maxSlip = 128
+
+// Nearest returns the word that differs least from name, if that is close
+// enough to be a slip: a third of the letters, one at least. It is empty if
+// there is none.
+func Nearest(name string, words []string) string {
+	if len(name) > maxSlip {
+		return ""
+	}
+	best, least := "", max(1, len(name)/3)+1
+	for _, w := range words {
+		if d := Distance(name, w); d < least {
+			best, least = w, d
+		}
+	}
+	return best
+}
+
+// Distance is the Levenshtein distance of two texts, in bytes.
+func Distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := diagonal
+			if a[i-1] != b[j-1] {
+				cost = 1 + min(diagonal, row[j], row[j-1])
+			}
+			diagonal, row[j] = row[j], cost
+		}
+	}
+	return row[len(b)]
 }

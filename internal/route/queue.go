@@ -1,6 +1,10 @@
 package route
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -58,4 +62,234 @@ func (q *Queue) EffectiveAging() statemachine.Duration {
 		return 0
 	}
 	return q.Aging
+}
+
+// defaultPrefix begins the attributes of a queue that are defaults of its tasks.
+const defaultPrefix = "default_"
+
+// attributes are the attributes of a queue beside the defaults of its tasks:
+// how each is read and how it is written.
+var attributes = []struct {
+	name string
+	set  func(q *Queue, value string) error
+	get  func(q *Queue) string
+}{
+	{"description", setDescription, func(q *Queue) string { return q.Description }},
+	{"class", setClass, func(q *Queue) string { return q.Class }},
+	{"threads", limitOf(queueThreads), func(q *Queue) string { return q.Threads.Text() }},
+	{"maxthreads", limitOf(queueMaxThreads), func(q *Queue) string { return q.MaxThreads.Text() }},
+	{"nodes_pin", nodesOf(queuePin), func(q *Queue) string { return strings.Join(q.Pin, ",") }},
+	{"nodes_ignore", nodesOf(queueIgnore), func(q *Queue) string { return strings.Join(q.Ignore, ",") }},
+	{"paused", setPaused, func(q *Queue) string { return flag(q.Paused) }},
+	{"order", setOrder, func(q *Queue) string { return string(q.Order) }},
+	{"aging", setAging, func(q *Queue) string { return secondsText(q.Aging) }},
+}
+
+// QueueKeys are the attributes that [Queue.Set] knows: those of the queue, then
+// the defaults of its tasks.
+func QueueKeys() []string {
+	keys := make([]string, 0, len(attributes)+len(taskDefaults))
+	for _, a := range attributes {
+		keys = append(keys, a.name)
+	}
+	for _, name := range DefaultNames() {
+		keys = append(keys, defaultPrefix+name)
+	}
+	return keys
+}
+
+// Set changes one attribute by its name, one of [QueueKeys]. The empty value
+// brings its default back. Nothing changes with an error, which names the
+// attribute, the value and what belongs there. What was set is no longer damaged.
+func (q *Queue) Set(key, value string) error {
+	err := q.set(key, value)
+	if err == nil {
+		q.Damaged = q.Damaged.without(key)
+	}
+	return err
+}
+
+func (q *Queue) set(key, value string) error {
+	for _, a := range attributes {
+		if a.name == key {
+			return named(key, a.set(q, value))
+		}
+	}
+	name, ok := strings.CutPrefix(key, defaultPrefix)
+	if !ok || !slices.Contains(DefaultNames(), name) {
+		return unknownKey(key, QueueKeys())
+	}
+	return named(key, q.setDefault(name, value))
+}
+
+// setDefault works on a copy of the map: queues are passed on by value.
+func (q *Queue) setDefault(name, value string) error {
+	defaults := map[string]string{}
+	for n, v := range q.Defaults {
+		if n != name {
+			defaults[n] = v
+		}
+	}
+	if value != "" {
+		text, err := ParseDefault(name, value)
+		if err != nil {
+			return err
+		}
+		defaults[name] = text
+	}
+	if q.Defaults = defaults; len(defaults) == 0 {
+		q.Defaults = nil
+	}
+	return nil
+}
+
+// maxDescription is the longest description, in bytes; maxNodes the most nodes in
+// a list; longestAging a year.
+const (
+	maxDescription = 1024
+	maxNodes       = 1000
+	longestAging   = 365 * 86400 * statemachine.Second
+)
+
+func setDescription(q *Queue, s string) error {
+	if len(s) > maxDescription || !printable(s) {
+		return bad("", s, "a line of printable text of at most 1024 bytes")
+	}
+	q.Description = s
+	return nil
+}
+
+func setClass(q *Queue, s string) error {
+	if err := CheckClass(s); err != nil {
+		return err
+	}
+	q.Class = s
+	return nil
+}
+
+func setPaused(q *Queue, s string) error {
+	switch strings.ToLower(s) {
+	case "1", "true", "yes", "on":
+		q.Paused = true
+	case "", "0", "false", "no", "off":
+		q.Paused = false
+	default:
+		return bad("", s, "true or false")
+	}
+	return nil
+}
+
+func setOrder(q *Queue, s string) error {
+	switch Order(s) {
+	case "", Fifo:
+		q.Order = Fifo
+	case Lifo:
+		q.Order = Lifo
+	default:
+		return bad("", s, "fifo or lifo")
+	}
+	return nil
+}
+
+func setAging(q *Queue, s string) error {
+	if s == "" {
+		q.Aging = DefaultAging
+		return nil
+	}
+	d, err := parseSeconds(s)
+	if err != nil || d != 0 && d < statemachine.Second || d > longestAging {
+		return bad("", s, "0, which is strict priority, or a number of seconds from 1 to 31536000; write for example 3600 or 1h")
+	}
+	q.Aging = d
+	return nil
+}
+
+func flag(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}
+
+func queueThreads(q *Queue) *Limit    { return &q.Threads }
+func queueMaxThreads(q *Queue) *Limit { return &q.MaxThreads }
+func queuePin(q *Queue) *[]string     { return &q.Pin }
+func queueIgnore(q *Queue) *[]string  { return &q.Ignore }
+
+func limitOf(at func(*Queue) *Limit) func(*Queue, string) error {
+	return func(q *Queue, s string) error {
+		l, err := ParseLimit(s)
+		if err == nil {
+			*at(q) = l
+		}
+		return err
+	}
+}
+
+func nodesOf(at func(*Queue) *[]string) func(*Queue, string) error {
+	return func(q *Queue, s string) error {
+		nodes, err := parseNodes(s)
+		if err == nil {
+			*at(q) = nodes
+		}
+		return err
+	}
+}
+
+// parseNodes takes names separated by commas or blanks; none are nil.
+func parseNodes(s string) ([]string, error) {
+	nodes := strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
+	for _, n := range nodes {
+		if err := CheckNode(n); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(nodes)
+	if nodes = slices.Compact(nodes); len(nodes) > maxNodes {
+		return nil, bad("", s, "a list of at most 1000 nodes")
+	}
+	if len(nodes) == 0 {
+		return nil, nil
+	}
+	return nodes, nil
+}
+
+const createdField = "created"
+
+// Fields are all hash fields of the queue but for its name, each followed by its
+// value. They replace the hash: a default of its tasks that is not set has none.
+func (q Queue) Fields() []string {
+	fields := make([]string, 0, 2*(len(attributes)+len(q.Defaults)+1))
+	for _, a := range attributes {
+		fields = append(fields, a.name, a.get(&q))
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Defaults)) {
+		fields = append(fields, defaultPrefix+name, q.Defaults[name])
+	}
+	if q.Created != 0 {
+		fields = append(fields, createdField, q.Created.Text())
+	}
+	return fields
+}
+
+// ParseQueue reads what [Queue.Fields] wrote. What is missing has its default;
+// fields of other clients are not looked at. A field that holds what it must not
+// has its default too and is told in Damaged, but for the time of its making,
+// which nothing depends on.
+func ParseQueue(name string, fields map[string]string) Queue {
+	q := NewQueue(name)
+	for _, key := range QueueKeys() {
+		q.Damaged = q.Damaged.with(q.Set(key, fields[key]))
+	}
+	q.Created, _ = moment(fields, createdField)
+	return q
+}
+
+// moment reads a time; a missing one is 0.
+func moment(fields map[string]string, name string) (statemachine.Time, error) {
+	if fields[name] == "" {
+		return 0, nil
+	}
+	t, err := statemachine.ParseTime(fields[name])
+	return t, named(name, err)
 }

@@ -1,6 +1,22 @@
+// Package route says where a task may run: the bucket a task waits in, the
+// queue it belongs to, what a worker on its node offers, and [Unfit], the one
+// function that judges whether these go together. The worker's claim asks it by
+// way of [Turns], and so does whoever explains why a task does not run; a rule
+// of the linter keeps others from judging on their own.
+//
+// What changes from claim to claim (limits that are reached, resources in use,
+// nodes set aside) is not decided here but inside the claim script, exactly.
+//
+// The package is pure. Bad input gets a *statemachine.FieldError that names the
+// field, the value and what belongs there.
+//
+// Queues, their limits and lists of nodes are those of Disbatch, env is that of
+// Flock.
 package route
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,4 +123,126 @@ func (o *Offer) tooSmall(asked string) []Reason {
 		why = append(why, reason)
 	}
 	return why
+}
+
+// Kind is in what respect a task and a worker do not go together.
+type Kind string
+
+// The kinds of reasons.
+const (
+	KindEnv      Kind = "env"      // the task's env is not the worker's
+	KindLabel    Kind = "label"    // the worker does not offer a label
+	KindResource Kind = "resource" // the node has less in all than the task asks
+	KindPinned   Kind = "pinned"   // the queue is for other nodes
+	KindIgnored  Kind = "ignored"  // the queue is not for this node
+	KindPaused   Kind = "paused"   // the queue is paused
+	KindClass    Kind = "class"    // the worker does not serve the queue's class
+)
+
+// Reason says why a task must not run at a worker.
+type Reason struct {
+	Kind Kind
+	// Wanted is what the task or its queue demands: an env, a label=value, a
+	// name=number, a list of nodes, a class. For KindIgnored it is the list of
+	// nodes to avoid, for KindPaused the name of the queue.
+	Wanted string
+	// Has is what comes nearest to it on the worker's side: its env, the same
+	// label or resource with what it has of it, the node, its classes. Empty if
+	// there is nothing of the kind. For KindPaused it is what of the queue's
+	// record is damaged.
+	Has string
+}
+
+// String says it in words for people.
+func (r Reason) String() string {
+	switch r.Kind {
+	case KindEnv:
+		return "needs env " + r.Wanted + ", the worker has " + orNone(r.Has)
+	case KindLabel:
+		return "needs label " + r.Wanted + ", the worker offers " + orNone(r.Has)
+	case KindResource:
+		return "needs resource " + r.Wanted + ", the node has " + orNone(r.Has)
+	case KindPinned:
+		return "the queue is pinned to " + r.Wanted + ", this is " + orNone(r.Has)
+	case KindIgnored:
+		return "the queue avoids " + r.Wanted + ", this is " + orNone(r.Has)
+	case KindPaused:
+		if r.Has != "" {
+			return "queue " + r.Wanted + " counts as paused, its record is damaged: " + r.Has
+		}
+		return "queue " + r.Wanted + " is paused"
+	case KindClass:
+		return "the queue is of class " + r.Wanted + ", the worker serves " + orNone(r.Has)
+	}
+	return string(r.Kind) + " " + r.Wanted
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// Turn is a queue with the buckets of it that a worker may take from.
+type Turn struct {
+	Queue Queue
+	// Buckets are sorted by priority, the highest first, then by name.
+	Buckets []Bucket
+}
+
+// Turns groups those of the buckets that the worker may take from by their
+// queues, which are sorted by name. A queue without such a bucket is left out; a
+// bucket whose queue is not among queues belongs to one without attributes.
+func Turns(buckets []Bucket, queues []Queue, o Offer) []Turn {
+	byName := make(map[string]Queue, len(queues))
+	for _, q := range queues {
+		byName[q.Name] = q
+	}
+	fit := map[string]*Turn{}
+	for _, b := range buckets {
+		name := b.QueueName()
+		q, known := byName[name]
+		if !known {
+			q = NewQueue(name)
+		}
+		if len(Unfit(b, q, o)) > 0 {
+			continue
+		}
+		if fit[name] == nil {
+			fit[name] = &Turn{Queue: q}
+		}
+		fit[name].Buckets = append(fit[name].Buckets, b)
+	}
+	turns := make([]Turn, 0, len(fit))
+	for _, name := range slices.Sorted(maps.Keys(fit)) {
+		slices.SortFunc(fit[name].Buckets, before)
+		turns = append(turns, *fit[name])
+	}
+	return turns
+}
+
+// before orders the buckets of a queue.
+func before(a, b Bucket) int {
+	if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Name(), b.Name())
+}
+
+// Free are turns for buckets of queues without attributes, whoever asks: for
+// claims that no rule restricts.
+func Free(buckets ...Bucket) []Turn {
+	byQueue := map[string]int{}
+	var turns []Turn
+	for _, b := range buckets {
+		name := b.QueueName()
+		at, known := byQueue[name]
+		if !known {
+			at, byQueue[name] = len(turns), len(turns)
+			turns = append(turns, Turn{Queue: NewQueue(name)})
+		}
+		turns[at].Buckets = append(turns[at].Buckets, b)
+	}
+	return turns
 }
