@@ -1,8 +1,10 @@
 package store
 
 import (
+	"context"
 	"strconv"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/tdf-go/tdf/internal/route"
 )
 
@@ -28,4 +30,79 @@ func bucketOf(name string) Bucket {
 func member(id int64) string {
 	digits := strconv.FormatInt(id, 10)
 	return string(rune('a'+len(digits)-1)) + digits
+}
+
+// bucketArgs are the buckets one call of a script names, each once. Scripts
+// find a bucket, and its wake list beside it, by its place counted from 1.
+type bucketArgs struct {
+	names []string
+	place map[string]int
+}
+
+// index returns the place of a bucket, which it gets at the first mention.
+func (a *bucketArgs) index(b Bucket) int {
+	name := b.Name()
+	if i, ok := a.place[name]; ok {
+		return i
+	}
+	if a.place == nil {
+		a.place = map[string]int{}
+	}
+	a.names = append(a.names, name)
+	a.place[name] = len(a.names)
+	return len(a.names)
+}
+
+// keys are the pairs of bucket and wake list.
+func (a *bucketArgs) keys(k keys) []string {
+	pairs := make([]string, 0, 2*len(a.names))
+	for _, name := range a.names {
+		pairs = append(pairs, k.ready(name), k.wake(name))
+	}
+	return pairs
+}
+
+// EmptyBuckets returns the names of the buckets on the list that no task waits in.
+// The default bucket is never among them.
+func (s *Store) EmptyBuckets(ctx context.Context) ([]string, error) {
+	names, err := s.rdb.SMembers(ctx, s.keys.buckets()).Result()
+	if err != nil {
+		return nil, s.failed("empty buckets", err)
+	}
+	cmds := make([]*redis.IntCmd, len(names))
+	err = s.pipelined(ctx, "empty buckets", func(p redis.Pipeliner) {
+		for i, name := range names {
+			cmds[i] = p.Exists(ctx, s.keys.ready(name))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	var empty []string
+	for i, name := range names {
+		if name != route.DefaultBucketName && cmds[i].Val() == 0 {
+			empty = append(empty, name)
+		}
+	}
+	return empty, nil
+}
+
+// Prune takes buckets off the list that are empty still, and returns how many; the
+// list would only grow. A task that comes to such a bucket later puts it there
+// again, and workers learn of it within a poll, so prune what has been empty for a while. The default
+// bucket stays.
+func (s *Store) Prune(ctx context.Context, names []string) (int, error) {
+	k := s.keys
+	keys, args := []string{k.meta(), k.buckets()}, []any(nil)
+	for _, name := range names {
+		if name != route.DefaultBucketName {
+			keys, args = append(keys, k.ready(name), k.wake(name)), append(args, name)
+		}
+	}
+	if len(args) == 0 {
+		return 0, nil
+	}
+	v, err := s.run(ctx, "prune", keys, args...)
+	gone, _ := v.(int64)
+	return int(gone), err
 }

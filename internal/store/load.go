@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"strconv"
+	"strings"
 
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -72,4 +74,168 @@ func decodeSeenList(list reply, at clock) []Seen {
 		seen[i] = at.seen(decodeSeen(t.number(0), fields))
 	}
 	return seen
+}
+
+// lightFields is the order in which lib/light.lua returns a task.
+var lightFields = []string{
+	"state", "round", "rev", "fails", "timeouts", "losses", "releases", "faults", "start_after", "end_before", "not_before",
+	"timeout", "max_fails", "max_timeouts", "max_losses", "max_faults", queueField, "env", "labels", resourcesField, "priority",
+	"outcome", "cancel_requested", "charge", "retry_delay", "retry_backoff", "retry_max_delay", "retry_jitter",
+	"retry_exit_codes", "fatal_exit_codes", "program",
+	"claim", "running", "executed", "worker", "incarnation", "node", "class", "exit_code", "failed",
+	"failed_nodes",
+}
+
+var lightIndex = func() map[string]int {
+	m := make(map[string]int, len(lightFields))
+	for i, name := range lightFields {
+		m[name] = i
+	}
+	return m
+}()
+
+// lightOf picks the light fields, in their order, from all that a task has.
+func lightOf(fields map[string]string) reply {
+	round := fields["round"] + ":"
+	light := make(reply, len(lightFields))
+	for i, name := range lightFields {
+		switch name {
+		case "claim", "running", "executed", "worker", "incarnation", "node", "class", "exit_code":
+			light[i] = fields[round+name]
+		case "failed":
+			light[i] = flag(fields[round+"error"] != "")
+		default:
+			light[i] = fields[name]
+		}
+	}
+	return light
+}
+
+func decodeSeen(id int64, r reply) Seen {
+	f := fieldReader{get: func(name string) string { return r.text(lightIndex[name]) }}
+	t := Seen{state: f.get("state"), round: f.get("round"), rev: f.get("rev")}
+	t.ID = id
+	switch {
+	case len(r) == 0 || t.state == "" && t.round == "":
+		t.Err = &DamageError{ID: id, Reason: "hash is missing"}
+		return t
+	case !statemachine.State(t.state).Valid():
+		t.Err = &DamageError{ID: id, Reason: "field state: " + quote(t.state) + " is not a state"}
+		return t
+	case t.round == "":
+		t.Err = &DamageError{ID: id, Reason: "field round is missing"}
+		return t
+	}
+	t.Task = f.task(id)
+	t.Current = f.current()
+	t.Node, t.Program = f.get("node"), f.get("program")
+	t.Bucket = f.bucket()
+	if names := f.get("failed_nodes"); names != "" {
+		t.FailedNodes = strings.Split(names, ",")
+	}
+	t.Worker, t.Incarnation = f.get("worker"), int64(f.count("incarnation"))
+	if f.err != nil {
+		t.Err = &DamageError{ID: id, Reason: f.err.Error()}
+	}
+	return t
+}
+
+// limitOr is limit for a field that may be missing.
+func (f *fieldReader) limitOr(field string, otherwise statemachine.Limit) statemachine.Limit {
+	if f.get(field) == "" {
+		return otherwise
+	}
+	return f.limit(field)
+}
+
+// part reads a number that is not negative; a missing one is 0.
+func (f *fieldReader) part(field string) float64 {
+	text := f.get(field)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n >= 0) { // the form is true for NaN
+		f.fail(field, &statemachine.FieldError{Value: text, Want: "a number that is not negative"})
+	}
+	return n
+}
+
+// span is duration for a field that may be missing: then 0.
+func (f *fieldReader) span(field string) statemachine.Duration {
+	if f.get(field) == "" {
+		return 0
+	}
+	return f.duration(field)
+}
+
+// codes reads a list such as "75,111".
+func (f *fieldReader) codes(field string) []int {
+	text := f.get(field)
+	if text == "" {
+		return nil
+	}
+	var codes []int
+	for item := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(item)
+		if err != nil || n < 0 || n > 255 {
+			f.fail(field, &statemachine.FieldError{Value: text, Want: "exit codes from 0 to 255, separated by commas"})
+			return nil
+		}
+		codes = append(codes, n)
+	}
+	return codes
+}
+
+// task reads all that does not depend on the round.
+func (f *fieldReader) task(id int64) statemachine.Task {
+	return statemachine.Task{
+		ID: id, State: statemachine.State(f.get("state")), Round: f.count("round"), Rev: int64(f.count("rev")),
+		Fails: f.count("fails"), Timeouts: f.count("timeouts"), Losses: f.count("losses"), Releases: f.count("releases"),
+		Faults:     f.count("faults"),
+		StopAsked:  f.get("cancel_requested") != "",
+		StartAfter: f.time(startField), EndBefore: f.time("end_before"), Timeout: f.duration("timeout"),
+		NotBefore: f.stamp("not_before"),
+		Backoff: statemachine.Backoff{
+			Delay: f.span("retry_delay"), Max: f.span("retry_max_delay"),
+			Factor: f.part("retry_backoff"), Jitter: f.part("retry_jitter"),
+		},
+		MaxFails: f.limit("max_fails"), MaxTimeouts: f.limit("max_timeouts"),
+		MaxLosses:  f.limitOr("max_losses", statemachine.DefaultMaxLosses),
+		MaxFaults:  f.limitOr("max_faults", statemachine.DefaultMaxFaults),
+		RetryCodes: f.codes("retry_exit_codes"), FatalCodes: f.codes("fatal_exit_codes"),
+		ChargeProgram: f.get("charge") == chargeProgram,
+		Outcome:       statemachine.State(f.get("outcome")),
+	}
+}
+
+// chargeProgram is the value of the field charge that spares the task failures
+// that are not its own.
+const chargeProgram = "program"
+
+// current reads the round the task is in.
+func (f *fieldReader) current() statemachine.Round {
+	r := statemachine.Round{
+		Claim: f.get("claim"), Running: f.stamp("running"), Executed: f.stamp("executed"), Failed: f.get("failed") != "",
+		Class: statemachine.Class(f.get("class")),
+	}
+	if code, err := strconv.Atoi(f.get("exit_code")); err == nil {
+		r.ExitCode, r.HasExit = code, true
+	}
+	return r
+}
+
+func (f *fieldReader) bucket() Bucket {
+	b := Bucket{Queue: f.get("queue"), Env: f.get("env"), Labels: f.get("labels"), Resources: f.get("resources")}
+	if text := f.get("priority"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			f.fail("priority", &statemachine.FieldError{Value: text, Want: "a whole number"})
+		}
+		b.Priority = n
+	}
+	if b.Queue == DefaultQueue {
+		b.Queue = ""
+	}
+	return b
 }

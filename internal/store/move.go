@@ -3,7 +3,11 @@ package store
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -272,4 +276,125 @@ func deadlineText(t statemachine.Time) string {
 		return ""
 	}
 	return t.Text()
+}
+
+// AskStop marks tasks as to be stopped, as decided by moves with AskStop, and
+// calls the workers that run them, which find them in [Renewal].Stops. The
+// outcomes are as those of [Store.Apply].
+func (s *Store) AskStop(ctx context.Context, orders ...Order) ([]Outcome, error) {
+	if len(orders) == 0 {
+		return nil, nil
+	}
+	if len(orders) > MaxMoves {
+		return nil, fmt.Errorf("stop: %d tasks in one call: want at most %d", len(orders), MaxMoves)
+	}
+	k := s.keys
+	keys, args := []string{k.meta()}, []any{len(orders), k.stop(""), k.callPrefix()}
+	for i := range orders {
+		o := &orders[i]
+		if !o.AskStop {
+			return nil, fmt.Errorf("stop: task %d: the move goes to %s, it asks for no stop", o.ID, o.To)
+		}
+		keys = append(keys, k.task(o.ID))
+		args = append(args, o.ID, string(o.From), o.Round, o.Rev, flag(o.From == statemachine.Running), len(o.Lines))
+		for _, l := range o.Lines {
+			args = append(args, formatLine(l, o.Writer))
+		}
+		args = append(args, len(o.Fields))
+		for _, text := range o.Fields {
+			args = append(args, text)
+		}
+	}
+	r, err := s.runList(ctx, "stop", keys, args...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Outcome, len(orders))
+	for i := range orders {
+		out[i] = moveOutcome(orders[i].ID, r.number(i))
+	}
+	return out, nil
+}
+
+// TellOverdue tells the workers of rounds that their time is over, which they find in
+// [Renewal].Overdue. It changes no task. Told again, a worker hears it again.
+func (s *Store) TellOverdue(ctx context.Context, rounds ...*Seen) error {
+	for part := range slices.Chunk(rounds, MaxMoves) {
+		keys, args := []string{s.keys.meta()}, []any{len(part), s.keys.stop(""), s.keys.callPrefix()}
+		for _, t := range part {
+			keys = append(keys, s.keys.task(t.ID))
+			args = append(args, t.ID, string(t.State), t.Round, t.Rev, "d", 0, 0)
+		}
+		if _, err := s.run(ctx, "stop", keys, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Note appends lines to the log of a task that worker holds, at once. It
+// returns an error matching statemachine.ErrStale if the round is over.
+func (s *Store) Note(ctx context.Context, worker string, t *statemachine.Task, lines ...Line) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	texts := make([]string, len(lines))
+	for i, l := range lines {
+		texts[i] = formatLine(l, worker)
+	}
+	return s.note(ctx, t, strings.Join(texts, "\n"), "", "")
+}
+
+func (s *Store) note(ctx context.Context, t *statemachine.Task, lines, field, value string) error {
+	v, err := s.run(ctx, "note", []string{s.keys.meta(), s.keys.task(t.ID)},
+		string(statemachine.Running), t.Round, t.Current.Claim, lines, field, value)
+	if err != nil {
+		return err
+	}
+	if v == int64(-1) {
+		return staleRound(t)
+	}
+	return nil
+}
+
+func staleRound(t *statemachine.Task) error {
+	return fmt.Errorf("task %d, round %d: %w", t.ID, t.Round, statemachine.ErrStale)
+}
+
+func formatLine(l Line, name string) string {
+	at := time.UnixMicro(int64(l.At)).UTC().Format(time.DateTime)
+	return at + " - " + writer(name) + " " + l.Text
+}
+
+// Progress is how far a program says it has come.
+type Progress struct {
+	// Part is from 0 to 1, negative if not given.
+	Part float64
+	Text string
+}
+
+// String is how the progress stands in the hash: "0.4 halfway".
+func (far Progress) String() string {
+	text := strings.Join(strings.Fields(far.Text), " ")
+	if len(text) > maxProgress {
+		text = strings.ToValidUTF8(text[:maxProgress], "")
+	}
+	if far.Part < 0 {
+		return text
+	}
+	return strings.TrimSpace(strconv.FormatFloat(far.Part, 'f', -1, 64) + " " + text)
+}
+
+// maxProgress is how many bytes of a progress text are kept.
+const maxProgress = 256
+
+// Progress records how far the program of a running task has come. It returns
+// an error matching statemachine.ErrStale if the round is over.
+func (s *Store) Progress(ctx context.Context, t *statemachine.Task, far Progress) error {
+	if far.Part > 1 || math.IsNaN(far.Part) {
+		return &statemachine.FieldError{
+			Field: "progress", Value: strconv.FormatFloat(far.Part, 'g', -1, 64), Want: "a number from 0 to 1, or below 0 for none",
+		}
+	}
+	return s.note(ctx, t, "", "progress", far.String())
 }

@@ -2,8 +2,11 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/statemachine"
 )
 
 // Rules are what decides which tasks a worker of a node may claim, as they
@@ -37,4 +40,145 @@ func (s *Store) Rules(ctx context.Context, node string) (Rules, error) {
 		rules.Queues = append(rules.Queues, route.ParseQueue(q.text(0), q[1:].fields()))
 	}
 	return rules, nil
+}
+
+// AddQueue makes a queue; its Created becomes the time of the call. The error
+// matches [ErrQueueExists] if there is one of the name, or is a
+// *statemachine.FieldError for a name that cannot be.
+func (s *Store) AddQueue(ctx context.Context, q route.Queue) error {
+	if err := route.CheckQueueName(q.Name); err != nil {
+		return err
+	}
+	return s.record(ctx, "add", func(*Rules) (recordCall, error) {
+		return s.queueCall(&q), nil
+	})
+}
+
+// SetQueue reads a queue, lets change have its way, and writes it, again if
+// somebody else was faster. It returns the queue as it is then. The error
+// matches [ErrNoQueue], or is that of change, or a *statemachine.FieldError about
+// what is damaged in the record and was not set anew.
+func (s *Store) SetQueue(ctx context.Context, name string, change func(*route.Queue) error) (route.Queue, error) {
+	var after route.Queue
+	err := s.record(ctx, "set", func(rules *Rules) (recordCall, error) {
+		q, ok := rules.queue(name)
+		if !ok {
+			return recordCall{}, noQueue(name)
+		}
+		if err := change(&q); err != nil {
+			return recordCall{}, err
+		}
+		if err := q.Damaged.Err(); err != nil {
+			return recordCall{}, err
+		}
+		after = q
+		return s.queueCall(&q), nil
+	})
+	return after, err
+}
+
+// RemoveQueue takes a queue away. The error matches [ErrNoQueue], or
+// [ErrQueueInUse] as long as it has tasks that have not ended.
+func (s *Store) RemoveQueue(ctx context.Context, name string) error {
+	if name == DefaultQueue {
+		return &statemachine.FieldError{Field: queueField, Value: name, Want: "another one: the default queue stays"}
+	}
+	return s.record(ctx, "remove", func(rules *Rules) (recordCall, error) {
+		q, ok := rules.queue(name)
+		if !ok {
+			return recordCall{}, noQueue(name)
+		}
+		call := s.queueCall(&q)
+		for _, b := range rules.Buckets {
+			if b.QueueName() == name {
+				call.bucketKeys = append(call.bucketKeys, s.keys.ready(b.Name()), s.keys.wake(b.Name()))
+				call.buckets = append(call.buckets, b.Name())
+			}
+		}
+		return call, nil
+	})
+}
+
+// queue finds a queue that may be changed: one with a record, or the default.
+func (r *Rules) queue(name string) (route.Queue, bool) {
+	for _, q := range r.Queues {
+		if q.Name == name {
+			return q, true
+		}
+	}
+	return route.NewQueue(name), name == DefaultQueue
+}
+
+// queueCall writes q as it is. Defaults that it does not have are dropped,
+// whatever the record says of them.
+func (s *Store) queueCall(q *route.Queue) recordCall {
+	k := s.keys
+	call := recordCall{
+		name: q.Name,
+		keys: []string{k.queues(), k.queue(q.Name), k.wakeQueue(q.Name), k.busyQueue(q.Name), k.tally(q.Name), k.buckets()},
+		set:  q.Fields(),
+	}
+	for _, key := range route.QueueKeys() {
+		if !slices.Contains(call.set, key) {
+			call.drop = append(call.drop, key)
+		}
+	}
+	return call
+}
+
+// recordCall is what one call of the script record writes.
+type recordCall struct {
+	name string
+	keys []string // after meta: see the script
+	set  []string
+	drop []string
+	// buckets are the names of those of a queue that is removed, bucketKeys the
+	// keys: each bucket and its wake list.
+	buckets, bucketKeys []string
+}
+
+// mostTries bounds how often a change is made anew because others were faster.
+const mostTries = 100
+
+// record makes a change from the rules in force until nobody was faster.
+func (s *Store) record(ctx context.Context, op string, decide func(*Rules) (recordCall, error)) error {
+	id := NewToken()
+	for range mostTries {
+		rules, err := s.Rules(ctx, "")
+		if err != nil {
+			return err
+		}
+		call, err := decide(&rules)
+		if err != nil {
+			return err
+		}
+		done, err := s.write(ctx, op, id, &rules, call)
+		if done || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("record: %w: others change the rules all the time", statemachine.ErrConflict)
+}
+
+// write reports false if the rules have changed.
+func (s *Store) write(ctx context.Context, op, id string, rules *Rules, call recordCall) (bool, error) {
+	k := s.keys
+	args := []any{call.name, op, rules.Version - 1, rules.Known, id, k.rules(), DefaultQueue, k.taskPrefix()}
+	for _, list := range [][]string{call.set, call.drop, call.buckets} {
+		args = append(args, len(list))
+		for _, text := range list {
+			args = append(args, text)
+		}
+	}
+	resting := []string{k.full(), k.state(statemachine.Blocked), k.state(statemachine.Executed)}
+	v, err := s.run(ctx, "record", slices.Concat([]string{k.meta()}, call.keys, resting, call.bucketKeys), args...)
+	switch {
+	case err != nil:
+		return false, err
+	case v == int64(-2):
+		return false, fmt.Errorf("queue %s: %w", quote(call.name), ErrQueueExists)
+	case v == int64(-3):
+		return false, fmt.Errorf("queue %s: %w", quote(call.name), ErrQueueInUse)
+	}
+	return v == int64(1), nil
 }

@@ -1,13 +1,27 @@
+// Package store keeps tasks in Redis. It is the only importer of go-redis.
+//
+// The package statemachine decides; this package compares and moves. Each
+// mutation is one Lua script under scripts/, with KEYS, ARGV and Returns in
+// its header; each compares first and writes after, and each may be sent twice
+// (clients repeat a call whose reply was lost) and then answers as if sent
+// once. DESIGN.md beside this file says which guarantees follow and why.
 package store
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/redis/go-redis/v9"
-
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/tdf-go/tdf/internal/base/config"
 )
 
@@ -131,4 +145,191 @@ func (s *Store) pipelined(ctx context.Context, op string, queue func(redis.Pipel
 
 func aboutData(err error) bool {
 	return errors.Is(err, redis.Nil) || strings.HasPrefix(err.Error(), "WRONGTYPE ")
+}
+
+// WithClock replaces the Lua text that defines time(), which is TIME of Redis, so
+// that a test can set it: seconds and microseconds. The text may use KEYS[1], the
+// key of meta.
+func WithClock(lua string) Option {
+	return func(o *options) { o.clock = lua }
+}
+
+// WithRetries sets how often a command is repeated after a network error;
+// -1 means never. The default is that of go-redis, three times.
+func WithRetries(n int) Option {
+	return func(o *options) { o.retries = n }
+}
+
+// WithPoolSize sets how many connections there may be at a time, besides those
+// of heartbeats and subscriptions. The default is that of go-redis, ten for
+// each core. A wait in [Store.WaitWork] or [Store.Chunks] occupies one.
+func WithPoolSize(n int) Option {
+	return func(o *options) { o.poolSize = n }
+}
+
+// universal translates the [redis] section. Commands are repeated after
+// network errors (go-redis' default), which is safe because every script may
+// be sent twice.
+func universal(where config.Redis) (*redis.UniversalOptions, error) {
+	o := &redis.UniversalOptions{
+		Username: where.Username, Password: where.Password, DB: where.DB,
+		DialTimeout: where.DialTimeout, ReadTimeout: where.ReadTimeout, WriteTimeout: where.WriteTimeout,
+		MinRetryBackoff: 20 * time.Millisecond, MaxRetryBackoff: time.Second,
+		ContextTimeoutEnabled: true,
+		// One try a connection: commands are repeated already, and both together
+		// would take minutes to say that a host is not there.
+		DialerRetries: 1,
+		// CLIENT SETINFO and CLIENT MAINT_NOTIFICATIONS are newer than the oldest
+		// supported Redis, and an access list that names them fails to load there.
+		DisableIdentity:          true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		Protocol:                 2,
+	}
+	switch {
+	case where.Cluster():
+		o.Addrs, o.IsClusterMode = where.ClusterAddrs, true
+	case where.Sentinel():
+		o.Addrs, o.MasterName, o.SentinelPassword = where.SentinelAddrs, where.SentinelMaster, where.SentinelPassword
+	default:
+		_, addr := where.Addr()
+		o.Addrs = []string{addr}
+	}
+	var err error
+	o.TLSConfig, err = tlsConfig(where)
+	return o, err
+}
+
+func tlsConfig(where config.Redis) (*tls.Config, error) {
+	if !where.TLS {
+		return nil, nil //nolint:nilnil // go-redis takes nil for "no TLS"
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: where.ServerName}
+	if c.ServerName == "" {
+		c.ServerName = where.Host
+	}
+	if where.CAFile != "" {
+		pem, err := os.ReadFile(where.CAFile)
+		if err != nil {
+			return nil, tlsError("ca_file", where.CAFile, err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, tlsError("ca_file", where.CAFile, fmt.Errorf("%w: no certificate in the file", ErrUnfit))
+		}
+	}
+	if where.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(where.CertFile, where.KeyFile)
+		if err != nil {
+			return nil, tlsError("cert_file", where.CertFile, err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+func tlsError(key, file string, err error) error {
+	return &SetupError{Setting: "[redis] " + key, Value: file, Err: err, Remedy: "name a readable PEM file"}
+}
+
+// Silence stops the Redis client from writing to stderr by itself, for the
+// whole process. It is for programs that log every fault themselves, and is
+// called once at the start; a library leaves the choice to its user.
+func Silence() { logging.Disable() }
+
+// topologyAge is how old the map of a Redis Cluster may be. A client that asks for
+// it rarely goes on sending to a master that has died.
+const topologyAge = 2 * time.Second
+
+// connect makes a client of which every call ends, also where its context has no
+// deadline: within the time to connect, to send and to receive once, all repetitions
+// and the wait for a free connection included. With the defaults that is 11 s. The
+// lives of Redis are noted by a, if it is not nil.
+func connect(o *redis.UniversalOptions, a *arrivals) redis.UniversalClient {
+	limit := o.DialTimeout + o.WriteTimeout + o.ReadTimeout
+	if !o.IsClusterMode {
+		n := &arrived{arrivals: a}
+		if a != nil {
+			o.OnConnect = n.connected
+		}
+		client := redis.NewUniversalClient(o)
+		client.AddHook(bound{limit: limit})
+		if a != nil {
+			n.client = client
+			client.AddHook(n)
+		}
+		return client
+	}
+	cluster := o.Cluster()
+	cluster.ClusterStateReloadInterval = topologyAge
+	if a != nil {
+		cluster.NewClient = a.connectNode
+	}
+	client := redis.NewClusterClient(cluster)
+	client.AddHook(bound{limit: limit, lost: func(ctx context.Context) { client.ReloadState(ctx) }})
+	return client
+}
+
+// connectNode makes the client of one node of a Redis Cluster.
+func (a *arrivals) connectNode(o *redis.Options) *redis.Client {
+	n := &arrived{arrivals: a, lasts: lifeCheck}
+	o.OnConnect = n.connected
+	client := redis.NewClient(o)
+	n.client = client
+	client.AddHook(n)
+	return client
+}
+
+// bound ends each call in time.
+type bound struct {
+	limit time.Duration
+	// lost is called after a call without an answer; nil for nothing.
+	lost func(context.Context)
+}
+
+// DialHook changes nothing: connections have a limit of their own.
+func (b bound) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook bounds one command.
+func (b bound) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		return b.call(ctx, func(ctx context.Context) error { return next(ctx, cmd) })
+	}
+}
+
+// ProcessPipelineHook bounds several commands that are sent together.
+func (b bound) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		return b.call(ctx, func(ctx context.Context) error { return next(ctx, cmds) })
+	}
+}
+
+func (b bound) call(ctx context.Context, do func(context.Context) error) error {
+	if b.limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, b.limit)
+		defer cancel()
+	}
+	err := do(ctx)
+	var answer redis.Error
+	if err != nil && b.lost != nil && !errors.As(err, &answer) {
+		b.lost(ctx)
+	}
+	return err
+}
+
+// Away reports whether nothing listens where Redis was, after a call that
+// failed with err: then nobody else can reach it either. It is false where that
+// cannot be known: with Sentinel or Cluster, another server may have taken over.
+func (s *Store) Away(ctx context.Context, err error) bool {
+	if !errors.Is(err, ErrUnreachable) || s.where.Cluster() || s.where.Sentinel() {
+		return false
+	}
+	network, addr := s.where.Addr()
+	dialer := net.Dialer{Timeout: s.where.DialTimeout}
+	conn, err := dialer.DialContext(ctx, network, addr)
+	if err == nil {
+		_ = conn.Close() // it was only to see
+		return false
+	}
+	return errors.Is(err, syscall.ECONNREFUSED) || network == "unix" && errors.Is(err, os.ErrNotExist)
 }

@@ -3,13 +3,17 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
+	"net"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/route"
-
 	"github.com/redis/go-redis/v9"
+	"github.com/tdf-go/tdf/internal/base/timing"
+	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/statemachine"
 )
 
 // WaitFor says what an idle worker waits for.
@@ -132,3 +136,182 @@ func (s *Store) answerLimit() time.Duration {
 
 // bounded keeps a wait above 0, which would be for ever, and below longestBlock.
 func bounded(d time.Duration) time.Duration { return max(min(d, longestBlock), time.Millisecond) }
+
+// remindBatch is how many buckets one script looks at: it blocks Redis meanwhile.
+const remindBatch = 250
+
+// Remind wakes a waiter of each bucket in which a task has been due for the time
+// late, at least, and was not claimed. Wake-ups are hints, and go to one waiter, which may be
+// killed with it; nobody else would hear of the task before he looks by himself. It returns how
+// long it is until the next task will be as late, statemachine.Forever if none will.
+func (s *Store) Remind(ctx context.Context, late statemachine.Duration) (statemachine.Duration, error) {
+	names, err := s.rdb.SMembers(ctx, s.keys.buckets()).Result()
+	if err != nil {
+		return 0, s.failed("remind", err)
+	}
+	next := statemachine.Forever
+	for part := range slices.Chunk(names, remindBatch) {
+		keys := []string{s.keys.meta()}
+		for _, name := range part {
+			keys = append(keys, s.keys.ready(name), s.keys.wake(name))
+		}
+		v, err := s.run(ctx, "remind", keys, late.Text())
+		if err != nil {
+			return 0, err
+		}
+		text, _ := v.(string)
+		if left, err := statemachine.ParseDuration(text); err == nil {
+			next = min(next, left)
+		}
+	}
+	return next, nil
+}
+
+// Watch announces moves to an outcome and to the archive: the channel gets a
+// value soon after one or more of them. It is a hint, several moves may come
+// as one value, and some may be missed, so a reader polls as well. A connection that is
+// made, at first or anew, is announced like a move. The channel is never closed; stop ends the subscription.
+func (s *Store) Watch(ctx context.Context) (changes <-chan struct{}, stop func()) {
+	return s.hints(ctx, s.keys.changed())
+}
+
+// Calls are hints for one worker, like those of [Store.Watch].
+type Calls struct {
+	// Renew says that something was ordered: make a heartbeat at once.
+	Renew <-chan struct{}
+	// Rules says that queues or nodes were changed: claim anew.
+	Rules <-chan struct{}
+}
+
+// Calls announces what a worker should not hear of only at its next heartbeat or
+// claim. The channels are never closed; stop ends the subscription.
+func (s *Store) Calls(ctx context.Context, name string) (calls Calls, stop func()) {
+	renew, rules := make(chan struct{}, 1), make(chan struct{}, 1)
+	own, all := s.keys.call(name), s.keys.rules()
+	// Many workers are idle most of the time, and their heartbeats tell what a
+	// broken subscription would: it need not be looked at every few seconds.
+	stop = s.subscribe(ctx, time.Minute, map[string]chan<- struct{}{own: renew, all: rules})
+	return Calls{Renew: renew, Rules: rules}, stop
+}
+
+func (s *Store) hints(ctx context.Context, channel string) (<-chan struct{}, func()) {
+	out := make(chan struct{}, 1)
+	return out, s.subscribe(ctx, 3*time.Second, map[string]chan<- struct{}{channel: out})
+}
+
+// subscribe passes messages on until stop. A connection that is silent is asked for
+// an answer, and given up if there is none.
+func (s *Store) subscribe(ctx context.Context, silence time.Duration, outs map[string]chan<- struct{}) (stop func()) {
+	l := &listener{store: s, silence: silence, outs: outs}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.run(ctx)
+	}()
+	return func() {
+		cancel()
+		l.close()
+		<-done
+	}
+}
+
+// listener is a subscription that notices when its connection is dead on the other
+// side only: the client's own keeps such a one for a quarter of an hour, because
+// what it sends to ask is taken by the kernel.
+type listener struct {
+	store *Store
+	// silence is how long the connection may be silent before it is asked.
+	silence time.Duration
+	outs    map[string]chan<- struct{} // by channel
+
+	mu     sync.Mutex
+	sub    *redis.PubSub
+	closed bool
+}
+
+// run listens until ctx ends or close is called.
+func (l *listener) run(ctx context.Context) {
+	pauses := timing.Backoff{First: 100 * time.Millisecond, Most: 2 * time.Second}
+	for ctx.Err() == nil {
+		sub := l.open(ctx)
+		if sub == nil {
+			return
+		}
+		l.hear(ctx, sub, &pauses)
+		_ = sub.Close() // the connection goes either way
+		timing.Pause(ctx, pauses.Next())
+	}
+}
+
+// open subscribes, nil if that is not wanted any more.
+func (l *listener) open(ctx context.Context) *redis.PubSub {
+	sub := l.store.rdb.Subscribe(ctx, slices.Sorted(maps.Keys(l.outs))...)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		_ = sub.Close()
+		return nil
+	}
+	l.sub = sub
+	return sub
+}
+
+// hear passes messages on until close, or until the connection does not answer. One
+// that fails the client makes anew.
+func (l *listener) hear(ctx context.Context, sub *redis.PubSub, pauses *timing.Backoff) {
+	asked := false
+	for ctx.Err() == nil {
+		patience := l.silence
+		if asked {
+			patience = l.store.answerLimit()
+		}
+		message, err := sub.ReceiveTimeout(ctx, patience)
+		switch {
+		case err == nil:
+			asked = false
+			pauses.Reset()
+			l.pass(message)
+		case errors.Is(err, redis.ErrClosed), asked && isTimeout(err):
+			return
+		case isTimeout(err):
+			asked = sub.Ping(ctx) == nil
+		default:
+			asked = false
+			timing.Pause(ctx, pauses.Next())
+		}
+	}
+}
+
+// pass gives a hint to whom it is for. One that has not taken the last is not
+// told again.
+func (l *listener) pass(message any) {
+	var channel string
+	switch m := message.(type) {
+	case *redis.Message:
+		channel = m.Channel
+	case *redis.Subscription: // nobody has heard what was said before
+		channel = m.Channel
+	default: // the answer to a ping
+		return
+	}
+	select {
+	case l.outs[channel] <- struct{}{}:
+	default:
+	}
+}
+
+// close ends the wait for a message.
+func (l *listener) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.sub != nil {
+		_ = l.sub.Close()
+	}
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}

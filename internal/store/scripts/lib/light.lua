@@ -1,5 +1,5 @@
 -- light(key) reads what decisions are made from: an array of 41 texts, '' for
--- what is not there (order: lightFields in light.go), or {} if the key is no
+-- what is not there (order: lightFields in load.go), or {} if the key is no
 -- hash or the hash has no usable round. What is fresh has not begun its round, which then is not read.
 local function light(key, fresh)
   local t = redis.pcall('HMGET', key, 'state', 'round', 'rev', 'fails', 'timeouts', 'losses',

@@ -1,16 +1,96 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
-
 	"github.com/tdf-go/tdf/statemachine"
 )
+
+// Span is the ids from First to Last, both included.
+type Span struct {
+	First, Last int64
+	// Lost says that they are known to have been given out, and were gone when an
+	// epoch began: only a client in another language may still write one of them.
+	Lost bool
+}
+
+// Spans are the ids from first to last among which there may be tasks, in order. It
+// leaves out what epochs left out and nobody is known to have got, and what was purged.
+func (s *Store) Spans(ctx context.Context, first, last int64) ([]Span, error) {
+	epochs, err := s.Gaps(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var spans []Span
+	for from := first; ; {
+		some, upTo, err := s.some(ctx, epochs, from, last)
+		spans = append(spans, some...)
+		if err != nil || upTo >= last {
+			return spans, err
+		}
+		from = upTo + 1
+	}
+}
+
+// SomeSpans is the beginning of [Store.Spans], up to some id: as much as one call reads, however fragmented the ids are.
+func (s *Store) SomeSpans(ctx context.Context, first, last int64) (spans []Span, upTo int64, err error) {
+	epochs, err := s.Gaps(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	return s.some(ctx, epochs, first, last)
+}
+
+func (s *Store) some(ctx context.Context, epochs []Epoch, first, last int64) (spans []Span, upTo int64, err error) {
+	purged, upTo, err := s.PurgedSpans(ctx, first, last)
+	if err != nil {
+		return nil, 0, err
+	}
+	return without(spansOf(epochs, first, upTo), purged), upTo, nil
+}
+
+func spansOf(epochs []Epoch, first, last int64) (spans []Span) {
+	upTo := func(to int64, lost bool) {
+		if to = min(to, last); first <= to {
+			spans = append(spans, Span{First: first, Last: to, Lost: lost})
+			first = to + 1
+		}
+	}
+	slices.SortFunc(epochs, func(a, b Epoch) int { return cmp.Compare(a.FromID, b.FromID) })
+	for i := range epochs {
+		e := &epochs[i]
+		upTo(e.FromID, false)
+		upTo(e.FromID+e.LostIDs(), true)
+		first = max(first, e.ToID+1)
+	}
+	upTo(last, false)
+	return spans
+}
+
+// NewestID is the newest id that was given out and is not known to be lost, 0 if
+// there is none. When an epoch has begun and nothing was opened since, it is lower
+// than [Store.LastID], which is the last one left out then.
+func (s *Store) NewestID(ctx context.Context) (int64, error) {
+	last, err := s.LastID(ctx)
+	if err != nil {
+		return 0, err
+	}
+	epochs, err := s.Gaps(ctx)
+	newest := int64(0)
+	for _, span := range spansOf(epochs, 1, last) {
+		if !span.Lost {
+			newest = span.Last
+		}
+	}
+	return newest, err
+}
 
 // PurgedError says that a task was archived and is not in Redis any more, because of the servers' archive_retention. It matches
 // [ErrPurged] and [ErrNotFound].
@@ -151,4 +231,62 @@ func without(spans, purged []Span) []Span {
 		}
 	}
 	return left
+}
+
+// Births are the moments at which tasks were made. After a flush ids begin at 1 again. A reader that goes on reading tasks compares their
+// births, and so learns that an id means another task now, or that its task is gone. They are not safe for concurrent use.
+type Births struct {
+	store *Store
+	epoch int64
+	of    map[int64]string
+}
+
+// Births begins to follow tasks of the epoch of now.
+func (s *Store) Births(ctx context.Context) (*Births, error) {
+	life, err := s.Life(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Births{store: s, epoch: life.Epoch, of: map[int64]string{}}, nil
+}
+
+// BirthFields are the fields that [Births.Check] must be shown, and others. The state is among them, which every sound record has.
+func BirthFields(others ...string) []string {
+	return append([]string{"state", "created", "0:open", "0:blocked"}, others...)
+}
+
+// Check compares records of tasks with those that earlier calls were given; nil stands for a missing one. The error matches [ErrGone] if a
+// record is that of another task, or if one is missing and the namespace was flushed, or lost changes, since. A record without stamps is
+// ignored: a client in another language may still be writing it.
+func (b *Births) Check(ctx context.Context, ids []int64, records []map[string]string) error {
+	missing := int64(0)
+	for i, id := range ids {
+		was, is := b.of[id], birth(records[i])
+		known := strings.Fields(was)
+		switch {
+		case records[i] == nil:
+			missing = id
+		case was == "":
+			b.of[id] = is
+		case is != "" && !slices.ContainsFunc(strings.Fields(is), func(stamp string) bool { return slices.Contains(known, stamp) }):
+			return fmt.Errorf("task %d: %w; the id means another task now", id, ErrGone)
+		}
+	}
+	if missing == 0 {
+		return nil
+	}
+	life, err := b.store.Life(ctx)
+	if err == nil && life.Epoch != b.epoch {
+		err = fmt.Errorf("task %d: %w", missing, ErrGone)
+	}
+	return err
+}
+
+// Forget is called for a task that nobody asks about any more.
+func (b *Births) Forget(id int64) { delete(b.of, id) }
+
+// birth is the moments at which a task was first made, held and released, as far as the record tells. The one of its making stays: in
+// created, if the state in which it was made is stamped again.
+func birth(fields map[string]string) string {
+	return strings.TrimSpace(fields["created"] + " " + fields["0:open"] + " " + fields["0:blocked"])
 }

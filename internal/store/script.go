@@ -3,14 +3,16 @@ package store
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
-
 	"github.com/tdf-go/tdf/internal/base/config"
 )
 
@@ -208,4 +210,126 @@ func (s *Store) runList(ctx context.Context, name string, keys []string, args ..
 		return nil, err
 	}
 	return asReply(v), nil
+}
+
+// errNotReplicated means that no replica has what Redis acknowledged.
+var errNotReplicated = errors.New("no replica has confirmed the change in time")
+
+// scriptCall is one call of a script.
+type scriptCall struct {
+	script *redis.Script
+	// all are loaded where Redis has lost this one.
+	all  *scripts
+	keys []string
+	args []any
+}
+
+// send calls the script.
+func (c scriptCall) send(ctx context.Context, client redis.UniversalClient) (any, error) {
+	return c.loaded(ctx, client, func(eval evaluate) (any, error) {
+		return eval(ctx, client, c.keys, c.args...).Result()
+	})
+}
+
+// replicated is send, and waits until a replica has what was written. The two
+// commands go over one connection, because Redis waits for what that one wrote. A
+// change that was not confirmed may be there all the same; the call is made again.
+func (c scriptCall) replicated(wait time.Duration) func(context.Context, redis.UniversalClient) (any, error) {
+	return func(ctx context.Context, client redis.UniversalClient) (any, error) {
+		return c.loaded(ctx, client, func(eval evaluate) (any, error) { return c.confirmed(ctx, client, wait, eval) })
+	}
+}
+
+type evaluate func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd
+
+func (c scriptCall) confirmed(ctx context.Context, client redis.UniversalClient, wait time.Duration, eval evaluate) (any, error) {
+	var answer *redis.Cmd
+	var replicas *redis.Cmd
+	_, err := client.Pipelined(ctx, func(both redis.Pipeliner) error {
+		answer = eval(ctx, both, c.keys, c.args...)
+		replicas = both.Do(ctx, "wait", 1, wait.Milliseconds())
+		return nil
+	})
+	switch {
+	case answer.Err() != nil && !errors.Is(answer.Err(), redis.Nil):
+		return nil, answer.Err() //nolint:wrapcheck // the caller does
+	case replicas.Err() != nil && isAnswer(replicas.Err()):
+		// The master is a replica now. Wrapped, its answer would count as final.
+		return nil, fmt.Errorf("%w: %v", errNotReplicated, replicas.Err()) //nolint:errorlint // see above
+	case err != nil && !errors.Is(err, redis.Nil):
+		return nil, err //nolint:wrapcheck // the caller does
+	}
+	if n, _ := replicas.Int(); n < 1 {
+		return nil, fmt.Errorf("%w (%v)", errNotReplicated, wait)
+	}
+	return answer.Result() //nolint:wrapcheck // the caller does
+}
+
+// isAnswer reports whether Redis has answered with an error.
+func isAnswer(err error) bool {
+	_, ok := errors.AsType[redis.Error](err)
+	return ok
+}
+
+// errNoScripts means that Redis does not have our scripts, and that its user may
+// not load them. It is temporary: a server does.
+var errNoScripts = errors.New(
+	"redis does not have the scripts of this version, and the user may not load them; start a tdf-server of this version")
+
+// LoadScripts makes Redis have all scripts, for those whose users may not load
+// any. A server calls it now and then: a restart or a failover loses them.
+func (s *Store) LoadScripts(ctx context.Context) error {
+	if err := s.scripts.load(ctx, s.rdb); err != nil {
+		return s.failed("script load", err)
+	}
+	return nil
+}
+
+// load sends what Redis does not have; on a cluster, to all of its nodes.
+func (s *scripts) load(ctx context.Context, client redis.UniversalClient) error {
+	all := slices.Collect(maps.Values(s.byName))
+	hashes := make([]string, len(all))
+	for i, script := range all {
+		hashes[i] = script.Hash()
+	}
+	known, err := client.ScriptExists(ctx, hashes...).Result()
+	if err != nil {
+		return err //nolint:wrapcheck // the caller does
+	}
+	for i, script := range all {
+		if i < len(known) && known[i] {
+			continue
+		}
+		if err := script.Load(ctx, client).Err(); err != nil {
+			return err //nolint:wrapcheck // the caller does
+		}
+	}
+	return nil
+}
+
+// loaded calls a script by its hash. Where Redis has lost it, all scripts are
+// loaded, and where the user may not do that, the text is sent.
+func (c scriptCall) loaded(ctx context.Context, client redis.UniversalClient, call func(evaluate) (any, error)) (any, error) {
+	answer, err := call(c.script.EvalSha)
+	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return answer, err
+	}
+	if err := c.all.load(ctx, client); err == nil {
+		return call(c.script.EvalSha)
+	} else if !redis.HasErrorPrefix(err, "NOPERM") {
+		return nil, err
+	}
+	if answer, err = call(c.script.Eval); redis.HasErrorPrefix(err, "NOPERM") {
+		return nil, errNoScripts
+	}
+	return answer, err
+}
+
+// ScriptNames are the scripts by their hashes, for benchmarks that read in Redis which of them took how long.
+func (s *Store) ScriptNames() map[string]string {
+	names := make(map[string]string, len(s.scripts.byName))
+	for name, script := range s.scripts.byName {
+		names[script.Hash()] = name
+	}
+	return names
 }

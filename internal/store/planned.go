@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
-
 	"github.com/tdf-go/tdf/statemachine"
 )
 
