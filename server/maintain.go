@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/link"
@@ -252,4 +253,182 @@ func (k *keeper) forget(ctx context.Context, i *store.Inspection) error {
 	}
 	_, err := k.store.Unlist(ctx, store.Index{Kind: store.IndexDue}, []string{strconv.FormatInt(i.ID, 10)})
 	return err
+}
+
+// reindex corrects bucket, deadline, lease and counts of a sound task.
+func (k *keeper) reindex(ctx context.Context, i *store.Inspection, now statemachine.Time) error {
+	if i.Abandoned {
+		return k.lose(ctx, i, now)
+	}
+	want := i.Deadline(k.opt.grace())
+	left := i.Leased() && want < i.Due && want < now && i.Due != statemachine.Never // to its worker, see leave
+	right := (left || sameTime(i.Due, want)) && i.InBucket == (i.State == statemachine.Open) && !i.Unwatched && !i.Uncounted
+	if right {
+		return nil
+	}
+	changed, err := k.store.Reindex(ctx, &i.Seen, k.opt.grace())
+	if changed {
+		k.log.Info().Int64("task", i.ID).Str("state", string(i.State)).Msg("adopted into the indices")
+	}
+	return err
+}
+
+// lose takes back a round whose worker has registered anew without it, which
+// only damage done by hand can bring about.
+func (k *keeper) lose(ctx context.Context, i *store.Inspection, now statemachine.Time) error {
+	m, err := statemachine.Decide(&i.Task, statemachine.Occurrence{
+		Event: statemachine.Lose, Actor: statemachine.Server, Void: k.store.Void(&i.Task),
+	}, now)
+	if err != nil {
+		return err
+	}
+	k.log.Warn().Int64("task", i.ID).Str("worker", i.Worker).Msg("nobody runs this task any more; taking it back")
+	_, _, err = k.apply(ctx, []store.Order{k.order(&i.Seen, m)})
+	return err
+}
+
+// sameTime allows for the rounding of a score.
+func sameTime(a, b statemachine.Time) bool {
+	return a == b || a != statemachine.Never && b != statemachine.Never && max(a-b, b-a) <= 1
+}
+
+// mend ends a disagreement between a task and its sets: the hash is right,
+// except that a task in the archived set is archived, and that nothing can be
+// said about a damaged one.
+func (k *keeper) mend(ctx context.Context, i *store.Inspection, now statemachine.Time) error {
+	if i.Err != nil {
+		done, err := k.store.SetAside(ctx, i, now)
+		if done {
+			k.log.Error().Err(i.Err).Int64("task", i.ID).Msg("set aside")
+		}
+		if err == nil {
+			k.suspects.clear(i.ID)
+		}
+		return err
+	}
+	to := i.State
+	if to.Ended() && slices.Contains(i.Listed, statemachine.Archived) {
+		to = statemachine.Archived
+	}
+	done, err := k.store.Relist(ctx, i, to, now)
+	if done {
+		k.log.Warn().Int64("task", i.ID).Str("state", string(to)).Msg("repaired the lists of a task")
+	}
+	if err == nil {
+		k.suspects.clear(i.ID)
+	}
+	return err
+}
+
+func span(from, to int64) []int64 {
+	ids := make([]int64, 0, max(0, to-from+1))
+	for id := from; id <= to; id++ {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func keysOf[V any](m map[int64]V) []int64 {
+	ids := make([]int64, 0, len(m))
+	for id := range m {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// recount takes out of the counts that limits are enforced by what does not run
+// any more, because a foreign client has moved it.
+func (k *keeper) recount(ctx context.Context) error {
+	gone, err := k.store.Recount(ctx)
+	if gone > 0 {
+		k.log.Info().Int("rounds", gone).Msg("took rounds that are over out of the counts")
+	}
+	return err
+}
+
+// pruneInterval is how long a bucket is empty at least before it is taken off
+// the list.
+const pruneInterval = time.Minute
+
+// prune takes the buckets off the list that were empty the last time as well.
+func (k *keeper) prune(ctx context.Context) error {
+	empty, err := k.store.EmptyBuckets(ctx)
+	if err != nil {
+		return err
+	}
+	twice := slices.DeleteFunc(slices.Clone(empty), func(name string) bool { return !slices.Contains(k.empty, name) })
+	k.empty = empty
+	_, err = k.store.Prune(ctx, twice)
+	return err
+}
+
+// suspects are tasks that looked wrong. A disagreement is acted on only if it
+// is seen twice without any change in between, because the original's clients
+// move a task in several steps.
+type suspects struct {
+	now func() time.Time
+	// met has a signal when somebody has met a task that was not suspected yet.
+	met chan struct{}
+
+	mu   sync.Mutex
+	seen map[int64]sighting
+}
+
+type sighting struct {
+	fingerprint string
+	since       time.Time
+	// next is when to look again.
+	next time.Time
+}
+
+func newSuspects() *suspects {
+	return &suspects{now: time.Now, met: make(chan struct{}, 1), seen: map[int64]sighting{}}
+}
+
+// add puts an id on the list, to be inspected by the background job at once.
+func (s *suspects) add(id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.seen[id]; ok {
+		return
+	}
+	s.seen[id] = sighting{}
+	select {
+	case s.met <- struct{}{}:
+	default:
+	}
+}
+
+// due lists the suspects to look at now.
+func (s *suspects) due() []int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ids []int64
+	for id, was := range s.seen {
+		if !was.next.After(s.now()) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// clear takes an id off the list.
+func (s *suspects) clear(id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.seen, id)
+}
+
+// convict reports whether the same disagreement was seen at least delay ago;
+// else it remembers this sighting.
+func (s *suspects) convict(id int64, fingerprint string, delay time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, now := s.seen[id], s.now()
+	if fingerprint == was.fingerprint {
+		return now.Sub(was.since) >= delay
+	}
+	s.seen[id] = sighting{fingerprint: fingerprint, since: now, next: now.Add(delay)}
+	return false
 }
