@@ -31,9 +31,8 @@
 // worker adds the elapsed monotonic time to the last one. The lease is counted
 // on the host's clock since its boot. Wall clocks do not matter.
 //
-// Where to find what: begin.go, register.go and identity.go begin a session;
-// heart.go and lease.go hold it; offer.go and rules.go say what may be taken,
-// loop.go and claim.go take it, pool.go and slot.go hand out slots; round.go does
-// one round, cancel.go stops it, ending.go and class.go judge it, record.go and
-// report.go record it; drain.go ends it all.
+// Where to find what: session.go begins a session and heartbeat.go holds it;
+// dispatch.go and claim.go take tasks, slot.go hands out slots; round.go does one
+// round, ending.go judges and records it, report.go reports it; stop.go ends a
+// round or all of them.
 package worker

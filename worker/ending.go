@@ -4,10 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
+	"time"
 
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
+	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -151,4 +158,195 @@ func withLine(text, line string) string {
 		text += "\n"
 	}
 	return text + line
+}
+
+// short reports whether this host has no more of what the worker needs to begin a
+// round: descriptors, processes, memory, room on its disk.
+func short(err error) bool {
+	for _, errno := range []syscall.Errno{
+		syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.ENOSPC, syscall.EDQUOT,
+	} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}
+
+// shortage is how long the worker claims nothing because its host could not begin
+// a round. The zero value is no shortage.
+type shortage struct {
+	mu    sync.Mutex
+	pause timing.Backoff
+	until time.Time
+	why   string
+}
+
+// begin starts a rest, longer than the one before if no program ran meanwhile.
+func (s *shortage) begin(why error) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pause.First, s.pause.Most = 500*time.Millisecond, 30*time.Second
+	if time.Now().Before(s.until) {
+		return time.Until(s.until) // another slot has met it in the same moment
+	}
+	rest := s.pause.Next()
+	s.until, s.why = time.Now().Add(rest), why.Error()
+	return rest
+}
+
+// over is called when a program could be started.
+func (s *shortage) over() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pause.Reset()
+}
+
+// now is why the worker rests, "" if it does not.
+func (s *shortage) now() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Now().Before(s.until) {
+		return s.why
+	}
+	return ""
+}
+
+// spareThreads are for what the worker does beside its slots. A slot needs two: one
+// that waits for its shim, and one for a call to the system that takes long.
+const spareThreads = 8
+
+// makeThreads makes so many threads, which the runtime keeps for later: one that
+// it needs and cannot get ends the process.
+func makeThreads(n int) {
+	var together sync.WaitGroup
+	together.Add(n)
+	for range n {
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			together.Done()
+			together.Wait()
+		}()
+	}
+	together.Wait()
+}
+
+// countShortage makes a round that this host could not begin a fault, where its
+// task was handed back for that often enough. Only here are the rounds before this
+// one asked for.
+func (r *round) countShortage(ctx context.Context, end *ending) {
+	unable, ok := errors.AsType[*hostError](end.why)
+	if !ok || end.event != statemachine.HandBack {
+		return
+	}
+	task, err := r.worker.opts.Store.Task(ctx, r.task.ID)
+	if err != nil {
+		r.log.Debug().Err(err).Msg("could not read how the rounds before ended; the task is handed back")
+		return
+	}
+	if statemachine.ShortageCounts(shortOn(task, r.task.Round), r.worker.opts.Node) {
+		end.event = statemachine.Report
+		end.fails(nil, unable)
+		end.class = statemachine.ClassShortage
+	}
+}
+
+// shortOn are the nodes of the rounds right before that of the number, the latest
+// first, that their nodes could not begin.
+func shortOn(task *store.Task, round int) (nodes []string) {
+	for n := round - 1; n >= 0; n-- {
+		if statemachine.Class(task.Fields[statemachine.RoundField(n, "class")]) != statemachine.ClassShortage {
+			break
+		}
+		nodes = append(nodes, task.Fields[statemachine.RoundField(n, "node")])
+	}
+	return nodes
+}
+
+// record gathers the fields of one round: names and values in turn.
+type record struct {
+	round  int
+	fields []string
+}
+
+func (c *record) set(name, value string) {
+	c.fields = append(c.fields, statemachine.RoundField(c.round, name), value)
+}
+
+// fields are the record of the round.
+func (e *ending) fields(round int, text, aside string) []string {
+	c := &record{round: round}
+	res := &e.result
+	c.set("output", string(res.stdout.Data))
+	c.set("error", text)
+	if aside != "" {
+		c.set("stderr", aside)
+	}
+	if res.brought != nil {
+		c.set("result", *res.brought)
+	}
+	if text != "" && (e.event == statemachine.Report || e.event == statemachine.StopOverdue) {
+		c.set("class", string(e.class))
+	}
+	c.size("output", &res.stdout)
+	c.size("error", &res.stderr)
+	if res.program != "" {
+		c.set("program_sha256", res.program)
+	}
+	if res.Started {
+		c.usage(res)
+	}
+	return c.fields
+}
+
+// exit is the exit code of a program that had one.
+func (res *result) exit() (code int, ok bool) {
+	if !res.Started || res.Signal != 0 || res.ExitCode < 0 {
+		return 0, false
+	}
+	return res.ExitCode, true
+}
+
+// usage is how the program ended and what it took.
+func (c *record) usage(res *result) {
+	if res.Signal != 0 {
+		c.set("signal", res.Signal.String())
+	} else if code, ok := res.exit(); ok {
+		c.set("exit_code", strconv.Itoa(code))
+	}
+	c.set("user_time", timing.FromStd(res.UserTime).Text())
+	c.set("system_time", timing.FromStd(res.SystemTime).Text())
+	c.set("max_memory", strconv.FormatInt(res.MaxMemory, 10))
+}
+
+// size describes a stream of which not all is stored; of any other, size and
+// hash can be had from what is stored.
+func (c *record) size(stream string, s *capture.Captured) {
+	if s.Truncated {
+		c.set(stream+"_bytes", strconv.FormatInt(s.Size, 10))
+		c.set(stream+"_sha256", s.SHA256)
+	}
+}
+
+// dropRound is the round that loses its output when a round is recorded of a task
+// that keeps the output of only so many: the first half of them and the last
+// half, rounded up. It is negative for none.
+func dropRound(round, keep int) int {
+	first := keep / 2
+	if drop := round - (keep - first); keep > 0 && drop >= first {
+		return drop
+	}
+	return -1
+}
+
+// drop takes the output of a middle round out of the task, visibly.
+func drop(order *store.Order, round int) {
+	if round < 0 {
+		return
+	}
+	order.Fields = append(order.Fields, statemachine.RoundField(round, "dropped"), "1")
+	for _, name := range []string{"output", "error", "stderr", "result"} {
+		order.Drop = append(order.Drop, statemachine.RoundField(round, name))
+	}
 }

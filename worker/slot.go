@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -229,4 +230,170 @@ func (s *slot) discard() error {
 	defer s.mu.Unlock()
 	s.shim = nil
 	return nil
+}
+
+// unstickInterval is how often it is tried to get a stuck slot back.
+const unstickInterval = 5 * time.Second
+
+// stick takes a slot out of service whose round does not end, visibly, and
+// brings it back when that has ended after all. The round keeps its private
+// directory until then: what still runs could write to it and mount there.
+func (w *Worker) stick(s *slot, r *round, ended func(ctx context.Context) bool) {
+	w.log.Error().Int("slot", s.index).Msg("the slot is stuck: what ran in it does not end; it takes no task until it does")
+	w.pool.set(s, stuck)
+	w.signalChange()
+	w.background.Go(func() {
+		for !ended(w.life) {
+			if w.life.Err() != nil {
+				return
+			}
+		}
+		r.removePrivate()
+		w.log.Warn().Int("slot", s.index).Msg("the slot is free again")
+		w.pool.set(s, idle)
+		w.signalChange()
+	})
+}
+
+// unkillable waits for a program that survives KILL, usually because it hangs
+// in the kernel.
+func (s *slot) unkillable(ctx context.Context) bool {
+	timing.Pause(ctx, unstickInterval)
+	return s.discard() == nil
+}
+
+// phase is what a slot does.
+type phase int
+
+const (
+	idle      phase = iota
+	executing       // a program or handler is at work
+	reporting       // its result is on the way
+	resting         // pausing after a round, as configured
+	stuck           // its program or handler does not end
+)
+
+// pool hands out the slots of a worker.
+type pool struct {
+	mu     sync.Mutex
+	phases map[*slot]phase
+	queues map[*slot]string // of the task that the slot had last
+	free   []*slot
+	closed bool
+	// changed is closed, and replaced, at each change.
+	changed chan struct{}
+}
+
+func newPool(slots []*slot) *pool {
+	p := &pool{phases: map[*slot]phase{}, queues: map[*slot]string{}, changed: make(chan struct{})}
+	for _, s := range slices.Backward(slots) { // slot 0 is handed out first
+		p.phases[s] = idle
+		p.free = append(p.free, s)
+	}
+	return p
+}
+
+// take returns an idle slot for a task of a queue, nil if there is none.
+func (p *pool) take(queue string) *slot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.free) == 0 {
+		return nil
+	}
+	s := p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	p.queues[s] = queue
+	p.enter(s, executing)
+	return s
+}
+
+// keep lets a slot that has reported go on with a task of a queue, unless the pool is closed.
+func (p *pool) keep(s *slot, queue string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.queues[s] = queue
+	p.enter(s, executing)
+	return true
+}
+
+// close lets no slot go on if none executes anything, and reports that.
+func (p *pool) close() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, at := range p.phases {
+		if at == executing {
+			return false
+		}
+	}
+	p.closed = true
+	return true
+}
+
+// set notes what a slot does from now on.
+func (p *pool) set(s *slot, to phase) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if to == idle {
+		p.free = append(p.free, s)
+	}
+	p.enter(s, to)
+}
+
+func (p *pool) enter(s *slot, to phase) {
+	p.phases[s] = to
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// count is how many slots are in one of the phases.
+func (p *pool) count(phases ...phase) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, at := range p.phases {
+		for _, wanted := range phases {
+			if at == wanted {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// byQueue counts the slots that have a task, by its queue.
+func (p *pool) byQueue() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := map[string]int{}
+	for s, at := range p.phases {
+		if at != idle && at != resting {
+			n[p.queues[s]]++
+		}
+	}
+	return n
+}
+
+// change is closed at the next change. Ask for it before looking at the pool.
+func (p *pool) change() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.changed
+}
+
+// await waits until a slot is idle and returns how many are; 0 if ctx ends.
+func (p *pool) await(ctx context.Context) int {
+	for {
+		change := p.change()
+		if n := p.count(idle); n > 0 {
+			return n
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return 0
+		}
+	}
 }

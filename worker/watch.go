@@ -4,8 +4,11 @@ import (
 	"context"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/timing"
+	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/control"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/statemachine"
 )
 
 // watchInterval is how often it is looked whether a program says how far it has come.
@@ -104,4 +107,111 @@ func (r *round) closeControl() error {
 		r.journal.add("control file: " + warning)
 	}
 	return r.readResult(reader)
+}
+
+// streams are what a round writes, while it writes.
+type streams struct{ out, err *capture.Excerpt }
+
+func (r *round) setStreams(s streams) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.streams = s
+}
+
+func (r *round) getStreams() streams {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.streams
+}
+
+// liveInterval is the time between two looks at what a followed round wrote.
+const liveInterval = 200 * time.Millisecond
+
+// follow sends what the tasks write that somebody reads just now, and no longer
+// what nobody does.
+func (w *Worker) follow(ctx context.Context, tasks []store.Followed) {
+	since := map[int64]statemachine.Time{}
+	for _, f := range tasks {
+		since[f.ID] = f.Since
+	}
+	for _, s := range w.slots {
+		r := s.current()
+		if r == nil {
+			continue
+		}
+		if r.beginSending(since[r.task.ID]) {
+			w.background.Go(func() { r.sendLive(ctx, s) })
+		}
+	}
+}
+
+// beginSending notes since when the round is followed, 0 for not; it reports
+// whether somebody has to begin to send.
+func (r *round) beginSending(since statemachine.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	begin := since != 0 && !r.sending
+	r.followed, r.sending = since, r.sending || begin
+	return begin
+}
+
+// stillFollowed is since when the round is followed. Told that it is not, the
+// sender ends.
+func (r *round) stillFollowed() statemachine.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sending = r.followed != 0
+	return r.followed
+}
+
+// sendLive sends what the round writes as long as it runs and somebody follows,
+// and again from the beginning when another reader begins. What it does not
+// send stands in the record.
+func (r *round) sendLive(ctx context.Context, s *slot) {
+	var since statemachine.Time
+	var sent map[string]int64
+	for ctx.Err() == nil && s.current() == r {
+		now := r.stillFollowed()
+		if now == 0 {
+			return
+		}
+		if now != since {
+			since, sent = now, map[string]int64{}
+		}
+		full, err := r.sendNew(ctx, sent)
+		if err != nil {
+			r.log.Debug().Err(err).Msg("could not send live output; trying again")
+		}
+		if !full || err != nil {
+			timing.Pause(ctx, liveInterval)
+		}
+	}
+}
+
+// sendNew sends at most one chunk of each stream; it reports whether there may
+// be more already.
+func (r *round) sendNew(ctx context.Context, sent map[string]int64) (full bool, err error) {
+	live := r.getStreams()
+	var chunks []store.Chunk
+	for name, e := range map[string]*capture.Excerpt{"output": live.out, "error": live.err} {
+		if e == nil {
+			continue
+		}
+		data, at := e.From(sent[name], store.MaxChunk)
+		if len(data) == 0 {
+			continue
+		}
+		full = full || len(data) == store.MaxChunk
+		chunks = append(chunks, store.Chunk{Stream: name, Offset: at, Data: data})
+	}
+	if len(chunks) == 0 {
+		return false, nil
+	}
+	if err := r.worker.opts.Store.SendChunks(ctx, &r.task.Task, chunks); err != nil {
+		return false, err
+	}
+	for _, c := range chunks {
+		sent[c.Stream] = c.Offset + int64(len(c.Data))
+	}
+	return full, nil
 }

@@ -13,7 +13,7 @@ import (
 func TestProtocolNamesTheRecord(t *testing.T) {
 	t.Parallel()
 	inDoc := documented(t, "Fields of a task")
-	names := recorded(t, "../../worker/record.go")
+	names := recorded(t, "../../worker/ending.go")
 	if len(names) < 12 {
 		t.Fatalf("only %v found", names)
 	}

@@ -1,0 +1,306 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tdf-go/tdf/internal/base/timing"
+	"github.com/tdf-go/tdf/internal/sandbox/control"
+	"github.com/tdf-go/tdf/internal/sandbox/process"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+const (
+	// longestArgument is the longest that the system passes on as one argument
+	// (128 KiB with its final zero).
+	longestArgument = 128<<10 - 1
+	// longestArguments bounds the results among the arguments of one program, in
+	// bytes. The system takes 2 MiB with the variables, unless the stack is limited.
+	longestArguments = 1 << 20
+	// resultsPage is how many results are read at once: Redis is blocked meanwhile.
+	resultsPage = 50
+)
+
+// Result is what a task of a plan has brought that another one needs (zk-plan:
+// argument).
+type Result struct {
+	// Task is its id; of one that was retried, that of the retry.
+	Task int64
+	// State is how it ended: statemachine.Succeeded, unless the plan or the need
+	// allows for something else.
+	State statemachine.State
+	// Text is what it wrote as result= to $TDF_CONTROL or said by [Job.SetResult], or
+	// else its output without the newline at the end.
+	Text string
+	// Cut says that Text is not all of its output, which only happens if it did not
+	// succeed.
+	Cut bool
+}
+
+// takeResults reads what the tasks that this one needs have brought, in the order
+// of the needs. While Redis does not answer it tries again, until ctx is done.
+func (r *round) takeResults(ctx context.Context) error {
+	needs := r.task.Needs
+	for len(r.results) < len(needs) {
+		page := needs[len(r.results):]
+		page = page[:min(len(page), resultsPage)]
+		found, err := r.readResults(ctx, page)
+		if err != nil {
+			return err
+		}
+		for i, res := range found {
+			if err := checkResult(page[i].Task, &res); err != nil {
+				return err
+			}
+			r.results = append(r.results, Result{Task: res.Task, State: res.End, Text: res.Text, Cut: res.Cut})
+		}
+	}
+	return nil
+}
+
+func (r *round) readResults(ctx context.Context, needs []store.Need) ([]store.Result, error) {
+	ids := make([]int64, len(needs))
+	for i, n := range needs {
+		ids[i] = n.Task
+	}
+	lane := r.worker.reading
+	for {
+		found, err := r.worker.opts.Store.Results(ctx, ids)
+		if err == nil {
+			lane.answered()
+			return found, nil
+		}
+		if ctx.Err() != nil || !errors.Is(err, store.ErrUnreachable) {
+			return nil, &ownError{"could not read the results that the task needs: " + err.Error()}
+		}
+		timing.Pause(ctx, lane.failed(err))
+	}
+}
+
+// checkResult refuses what would be a wrong argument that nobody notices.
+func checkResult(need int64, res *store.Result) error {
+	switch {
+	case res.End == "":
+		return &ownError{fmt.Sprintf("task %d, which this one needs, is gone or has not ended: it has no result", need)}
+	case res.Cut && res.End == statemachine.Succeeded:
+		return &argumentError{fmt.Sprintf("the output of task %d, which this one needs, was cut at output_limit, so it is no result: "+
+			"let it write less, raise the limit, or write result= to $TDF_CONTROL", res.Task)}
+	}
+	return nil
+}
+
+// words are the arguments: what the task brings, then the results.
+func (r *round) words() []string {
+	words := r.task.Argv
+	if words == nil {
+		words = process.SplitInput(r.task.Input)
+	}
+	if !r.passesWords() {
+		return words
+	}
+	words = slices.Clip(words)
+	for i := range r.results {
+		words = append(words, r.results[i].Text)
+	}
+	return words
+}
+
+// passesWords reports whether results are arguments too, and not only in files.
+func (r *round) passesWords() bool { return r.task.ArgsAs != store.ArgsFiles }
+
+// checkWords refuses results that the system does not pass on to a program.
+func (r *round) checkWords() error {
+	if !r.passesWords() {
+		return nil
+	}
+	all := 0
+	for i := range r.results {
+		if err := r.results[i].checkWord(); err != nil {
+			return err
+		}
+		all += len(r.results[i].Text) + 1
+	}
+	if all > longestArguments {
+		return &argumentError{fmt.Sprintf("the results of the tasks that this one needs cannot be arguments: they have %d bytes together, "+
+			"and %d are passed on: %s", all, longestArguments, useFiles)}
+	}
+	return nil
+}
+
+func (res *Result) checkWord() error {
+	var why string
+	switch {
+	case len(res.Text) > longestArgument:
+		why = fmt.Sprintf("it has %d bytes, and the system takes %d", len(res.Text), longestArgument)
+	case strings.ContainsRune(res.Text, 0):
+		why = "it contains a NUL byte"
+	default:
+		return nil
+	}
+	return &argumentError{fmt.Sprintf("the result of task %d cannot be an argument: %s: %s", res.Task, why, useFiles)}
+}
+
+const useFiles = "set args = files for this task, and read the files in $TDF_ARGS_DIR"
+
+const (
+	// argumentsDir is the directory in the private directory with a file for each
+	// result that the task needs: 1, 2 and so on.
+	argumentsDir = ".tdf-args"
+	// argumentsFile is the file there that describes them all.
+	argumentsFile = ".tdf-args.json"
+)
+
+// argument is a result in argumentsFile. A text that is no UTF-8, which JSON
+// cannot say, is there as base64.
+type argument struct {
+	Task   int64   `json:"task"`
+	State  string  `json:"state"`
+	Result *string `json:"result,omitempty"`
+	Base64 []byte  `json:"base64,omitempty"`
+	Cut    bool    `json:"cut,omitempty"`
+}
+
+func (res *Result) argument() argument {
+	a := argument{Task: res.Task, State: string(res.State), Cut: res.Cut}
+	if utf8.ValidString(res.Text) {
+		a.Result = &res.Text
+	} else {
+		a.Base64 = []byte(res.Text)
+	}
+	return a
+}
+
+// writeArguments puts the results that the task needs into its private directory, as
+// the program's user: the directory belongs to that one, who must not be able to lead
+// the worker anywhere else.
+func (r *round) writeArguments() error {
+	if len(r.task.Needs) == 0 {
+		return nil
+	}
+	if err := r.worker.opts.Container.AsOwner(r.fillArguments); err != nil {
+		return fmt.Errorf("could not write the results that the task needs to its private directory: %w", err)
+	}
+	return nil
+}
+
+func (r *round) fillArguments() error {
+	root, err := os.OpenRoot(r.private)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // the files in it are closed already
+	text, err := r.describeArguments()
+	if err == nil {
+		err = plant(root, argumentsFile, text)
+	}
+	if err == nil {
+		err = root.Mkdir(argumentsDir, 0o700)
+	}
+	for i := range r.results {
+		if err != nil {
+			break
+		}
+		err = plant(root, filepath.Join(argumentsDir, strconv.Itoa(i+1)), []byte(r.results[i].Text))
+	}
+	return err
+}
+
+// describeArguments is the content of argumentsFile.
+func (r *round) describeArguments() ([]byte, error) {
+	list := make([]argument, len(r.results))
+	for i := range r.results {
+		list[i] = r.results[i].argument()
+	}
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	err := e.Encode(list)
+	return text.Bytes(), err
+}
+
+// plant writes a file for the program. It opens nothing that is there, such as a FIFO of
+// another program of that user.
+func plant(root *os.Root, name string, text []byte) error {
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	return errors.Join(err, file.Close())
+}
+
+// SetResult says what the job brings to the tasks of its plan that need it, in
+// place of what it writes to Stdout; the last call counts. It may have as many
+// bytes as the worker's OutputLimit: with more the round is a failure.
+func (j *Job) SetResult(text string) {
+	j.round.mu.Lock()
+	defer j.round.mu.Unlock()
+	j.round.said = &text
+}
+
+// takeSaid returns what a handler gave to SetResult, nil for nothing.
+func (r *round) takeSaid() (*string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if limit := r.worker.opts.OutputLimit; r.said != nil && int64(len(*r.said)) > limit {
+		return nil, fmt.Errorf("the handler's result has %d bytes, and output_limit is %d: return less, or raise the limit",
+			len(*r.said), limit)
+	}
+	return r.said, nil
+}
+
+// readResult reads what the program said of its result in the control file. That it
+// cannot be read is an error where others may need it.
+func (r *round) readResult(file *control.Reader) error {
+	text, ok, err := file.Result()
+	if err != nil && r.task.Plan > 0 {
+		return fmt.Errorf("no result: %w", err)
+	}
+	if err != nil {
+		r.journal.add("control file: no result: " + err.Error())
+	}
+	if ok {
+		r.said = &text
+	}
+	return nil
+}
+
+// refuseCut makes a success a failure whose output was cut although other tasks
+// need it. One that is added while this is reported finds the output cut itself.
+func (r *round) refuseCut(ctx context.Context, end *ending) {
+	res := &end.result
+	if r.task.Plan == 0 || end.event != statemachine.Report || !res.stdout.Truncated || res.brought != nil {
+		return
+	}
+	if text, _ := end.errorText(r.task.FailOn); text == "" && r.feeds(ctx) {
+		end.fails(nil, &cutError{r.worker.opts.OutputLimit})
+	}
+}
+
+// feeds asks whether other tasks need this one, as long as ctx leaves time. Whoever
+// does not know says no: those that need it will see that its output was cut.
+func (r *round) feeds(ctx context.Context) bool {
+	lane := r.worker.reporting
+	for {
+		found, err := r.worker.opts.Store.Fields(ctx, []int64{r.task.ID}, "feeds")
+		if err == nil {
+			lane.answered()
+			return found[0]["feeds"] == "1"
+		}
+		if ctx.Err() != nil || !errors.Is(err, store.ErrUnreachable) {
+			r.log.Warn().Err(err).Msgf("could not ask whether other tasks need task %d, whose output was cut", r.task.ID)
+			return false
+		}
+		timing.Pause(ctx, lane.failed(err))
+	}
+}

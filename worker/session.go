@@ -1,0 +1,343 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/base/timing"
+	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/internal/sandbox/shim"
+	"github.com/tdf-go/tdf/internal/sandbox/spool"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// openSpool opens the spool. The worker can do without: results are then kept in
+// memory only.
+func (w *Worker) openSpool() {
+	var err error
+	if w.spool, err = spool.Open(w.opts.SpoolDir, w.opts.Store.Mark()+"."+w.opts.Store.Namespace(), w.opts.Name); err != nil {
+		w.log.Warn().Err(err).Str("spool_dir", w.opts.SpoolDir).
+			Msg("cannot keep results on disk while redis is away; they will be in memory only")
+	}
+}
+
+func (w *Worker) closeSpool() {
+	if w.spool == nil {
+		return
+	}
+	if err := w.spool.Close(); err != nil {
+		w.log.Warn().Err(err).Msg("could not close the spool")
+	}
+}
+
+// begin checks Redis, takes the name, and puts in order what an earlier
+// incarnation has left behind.
+func (w *Worker) begin(ctx context.Context) error {
+	info, err := w.opts.Store.Check(ctx)
+	if err != nil {
+		return err
+	}
+	for _, warning := range info.Warnings {
+		w.log.Warn().Msg(warning)
+	}
+	if err := w.compareGrace(ctx); err != nil {
+		return err
+	}
+	if err := w.register(ctx); err != nil {
+		return err
+	}
+	w.log.Debug().Str("redis", info.Version).Msg("redis is fit")
+	return nil
+}
+
+// compareGrace refuses a grace that does not fit into that of the servers, where one
+// has published it. Should a server publish a shorter one later, it waits longer than
+// that for the worker to stop an overdue program.
+func (w *Worker) compareGrace(ctx context.Context) error {
+	grace, published, err := w.opts.Store.Grace(ctx)
+	if err != nil {
+		return err
+	}
+	if published && timing.FromStd(w.opts.KillGrace) >= grace {
+		return &config.Error{
+			Section: "worker", Key: "kill_grace", Value: w.opts.KillGrace.String(), Err: config.ErrInvalid,
+			Problem: fmt.Sprintf("is not shorter than timeout_grace = %s s of the servers, so an overdue program would stop later than they expect",
+				grace.Text()),
+			Remedy: "make it shorter, or [server] timeout_grace longer",
+		}
+	}
+	return nil
+}
+
+// tidy kills and removes what an earlier process of this worker has left on the
+// host, and opens the spool, once. Whoever calls it owns the name.
+func (w *Worker) tidy() {
+	w.tidied.Do(func() {
+		w.sweep()
+		w.openSpool()
+	})
+}
+
+func (w *Worker) sweep() {
+	if w.opts.Container == nil {
+		return // handlers leave nothing
+	}
+	killed, err := w.opts.Container.Sweep()
+	if err != nil {
+		w.log.Warn().Err(err).Msg("could not kill everything an earlier incarnation has left")
+	}
+	if killed > 0 {
+		w.log.Warn().Int("processes", killed).Msg("killed what an earlier incarnation of this worker has left")
+	}
+	w.sweepPrivate()
+}
+
+// registration is what the worker says of itself.
+func (w *Worker) registration() store.Registration {
+	host, _ := os.Hostname() // an unnamed host is no reason not to work
+	offer := &w.rules.offer
+	r := store.Registration{
+		Name: w.opts.Name, Node: w.opts.Node, Host: host, PID: os.Getpid(), Identity: identity(w.token),
+		Version: w.opts.Version, Slots: w.opts.Slots, Containment: "handlers",
+		Env: offer.Env, Labels: offer.Labels, Resources: offer.Resources,
+		Classes: offer.Classes, MaxThreads: offer.MaxThreads,
+	}
+	if w.opts.Container != nil {
+		r.Containment = w.opts.Container.Describe()
+	}
+	return r
+}
+
+// register makes the worker known and begins its lease. Before that, what an
+// earlier incarnation has left is put in order: its processes are killed, its
+// finished results delivered, its tasks taken back.
+func (w *Worker) register(ctx context.Context) error {
+	reg := w.registration()
+	rival := &rival{}
+	for {
+		sent := shim.Now()
+		r, err := w.opts.Store.Register(ctx, reg)
+		if taken, ok := errors.AsType[*store.NameTakenError](err); ok {
+			if err := w.awaitName(ctx, rival, taken, &reg); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if len(r.Former) == 0 {
+			w.registered(r, sent)
+			return nil
+		}
+		if err := w.takeOver(ctx, r); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *Worker) registered(r store.Registered, sent shim.Instant) {
+	// A session that ended may have ended because Redis was flushed or lost changes. Then the versions of the rules
+	// were counted anew, and one that is known may stand for other rules.
+	w.rules.outdate()
+	w.extend(w.lease.begin(r.Session, sent))
+	w.order(r.Order)
+	w.warnOfNode()
+	w.log.Info().Int64("worker_id", r.ID).Int64("incarnation", r.Incarnation).Str("node", w.opts.Node).
+		Int("slots", w.opts.Slots).Str("containment", w.registration().Containment).
+		Str("lease", r.Lease.Text()).Msg("registered")
+}
+
+// rival is another worker that has our name, as it was seen last.
+type rival struct {
+	incarnation int64
+	heartbeat   statemachine.Time
+	since       time.Time // when that heartbeat was seen first
+}
+
+// awaitName finds out whether the holder of our name is alive. One that was seen
+// to die on this host is replaced at once; one whose heartbeat stands still for
+// a whole lease, by our own clock, after that; one that gives a sign of life
+// keeps the name. A server may take it away meanwhile.
+func (w *Worker) awaitName(ctx context.Context, seen *rival, taken *store.NameTakenError, reg *store.Registration) error {
+	holder := &taken.Holder
+	if dead(holder.Identity) {
+		w.log.Info().Int("pid", holder.PID).Msg("the worker that had this name is dead; taking its place")
+		reg.Replaces = holder.Incarnation
+		return nil
+	}
+	switch {
+	case seen.since.IsZero():
+		w.log.Info().Str("host", holder.Host).Int("pid", holder.PID).
+			Msg("another worker has this name; waiting whether it is still alive")
+	case holder.Incarnation != seen.incarnation || holder.Heartbeat != seen.heartbeat:
+		return taken
+	case time.Since(seen.since) > timing.ToStd(taken.Lease):
+		reg.Replaces = holder.Incarnation
+		return nil
+	}
+	if seen.since.IsZero() {
+		*seen = rival{incarnation: holder.Incarnation, heartbeat: holder.Heartbeat, since: time.Now()}
+	}
+	timing.Pause(ctx, nameInterval)
+	return ctx.Err()
+}
+
+// nameInterval is how often a worker looks whether its name is free.
+const nameInterval = 200 * time.Millisecond
+
+// takeOver puts in order what an earlier incarnation has left. Its lease is
+// fenced, so nobody but this worker looks after it.
+func (w *Worker) takeOver(ctx context.Context, r store.Registered) error {
+	w.tidy()
+	if err := w.deliverSpool(ctx); err != nil {
+		return err
+	}
+	orders := make([]store.Order, 0, len(r.Former))
+	for i := range r.Former {
+		t := &r.Former[i]
+		move, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
+			Event: statemachine.Lose, Actor: statemachine.Worker, Void: w.opts.Store.Void(&t.Task),
+		}, r.Now)
+		if err = errors.Join(t.Err, err); err != nil {
+			// A server sets it aside; until then it is in our way.
+			w.log.Error().Err(err).Int64("task", t.ID).Msg("could not take back a task of an earlier incarnation")
+			continue
+		}
+		orders = append(orders, store.Order{Move: move, Writer: w.opts.Name, Bucket: t.Bucket})
+	}
+	if len(orders) == 0 {
+		timing.Pause(ctx, damagePause)
+		return ctx.Err()
+	}
+	return w.lossOf(ctx, orders)
+}
+
+// damagePause is how long a worker waits for a server to set damaged tasks aside.
+const damagePause = 2 * time.Second
+
+// lossOf makes the moves of lost tasks.
+func (w *Worker) lossOf(ctx context.Context, orders []store.Order) error {
+	outcomes, err := w.opts.Store.Apply(ctx, orders...)
+	if err != nil {
+		return err
+	}
+	for i, o := range outcomes {
+		if o.Result == statemachine.Moved {
+			w.log.Warn().Int64("task", o.ID).Str("to", string(orders[i].To)).
+				Msg("took back a task of an earlier incarnation of this worker")
+		}
+	}
+	return nil
+}
+
+// warnOfNode is about a name that somebody has chosen. A host name is what it is.
+func (w *Worker) warnOfNode() {
+	if host, _ := os.Hostname(); w.opts.Node != host && !route.DisbatchNode(w.opts.Node) {
+		w.log.Warn().Str("node", w.opts.Node).
+			Msg("the node's name is no node id of Disbatch (1 to 8 letters, digits and _, a letter first): its clients may refuse it")
+	}
+}
+
+// identity names this worker so that a successor on the same host can tell
+// whether its process still lives; token tells several workers of one process
+// apart.
+func identity(token string) string { return shim.ThisProcess() + " " + token }
+
+// dead reports whether the process of that identity certainly has ended. What is
+// unclear counts as alive.
+func dead(identity string) bool {
+	end := strings.LastIndexByte(identity, ' ')
+	return end > 0 && shim.Gone(identity[:end])
+}
+
+// spoolName is unlike that of any other round, also where a namespace was
+// emptied and its ids used again.
+func (r *round) spoolName() string {
+	return fmt.Sprintf("%d.%d.%s", r.task.ID, r.task.Round, r.task.Current.Claim)
+}
+
+// spoolOrder keeps a report on disk. It reports whether that worked; the report
+// is kept in memory as well.
+func (w *Worker) spoolOrder(name string, o *store.Order) bool {
+	if w.spool == nil {
+		return false
+	}
+	var data bytes.Buffer
+	err := gob.NewEncoder(&data).Encode(o) // not JSON: outputs are bytes
+	if err == nil {
+		err = w.spool.Put(name, data.Bytes())
+	}
+	if err != nil {
+		w.log.Warn().Err(err).Int64("task", o.ID).Msg("could not keep a result on disk while redis is away; it is in memory only")
+		return false
+	}
+	w.log.Info().Int64("task", o.ID).Msg("keeping a result on disk while redis is away")
+	return true
+}
+
+func (w *Worker) unspool(name string) {
+	if err := w.spool.Remove(name); err != nil {
+		w.log.Warn().Err(err).Msg("could not remove a delivered result from the spool; it will be refused")
+	}
+}
+
+// deliverSpool reports what an earlier incarnation could not. The fence refuses
+// what has been given to others meanwhile.
+func (w *Worker) deliverSpool(ctx context.Context) error {
+	if w.spool == nil {
+		return nil
+	}
+	entries, err := w.spool.All()
+	if err != nil {
+		w.log.Warn().Err(err).Msg("could not read all of the spool; what cannot be read stays there")
+	}
+	for i := range entries {
+		order, err := readSpooled(&entries[i])
+		if err != nil {
+			w.log.Error().Err(err).Str("result", entries[i].Name).Msg("a result in the spool cannot be read; leaving it there")
+			continue
+		}
+		if err := w.deliver(ctx, entries[i].Name, order); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readSpooled(e *spool.Entry) (order store.Order, err error) {
+	data, err := e.Data()
+	if err != nil {
+		return order, err
+	}
+	if err := gob.NewDecoder(bytes.NewReader(data)).Decode(&order); err != nil {
+		return order, fmt.Errorf("decode: %w", err)
+	}
+	return order, nil
+}
+
+// deliver reports one result of the spool. The error means that Redis is away.
+func (w *Worker) deliver(ctx context.Context, name string, order store.Order) error {
+	outcome, err := w.applySpooled(ctx, order)
+	switch {
+	case errors.Is(err, store.ErrUnreachable), err != nil && ctx.Err() != nil:
+		return err
+	case err != nil:
+		w.log.Error().Err(err).Int64("task", order.ID).Msg("redis does not take a result from the spool; leaving it there")
+		return nil
+	case outcome.Err != nil:
+		w.log.Warn().Err(outcome.Err).Int64("task", order.ID).Msg("a result from the spool comes too late")
+	default:
+		w.log.Info().Int64("task", order.ID).Int("round", order.Round).Msg("delivered a result from the spool")
+	}
+	w.unspool(name)
+	return nil
+}
