@@ -1,13 +1,44 @@
 package manager
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
+
+// Cancel calls tasks off. Open and blocked ones are cancelled at once. Of a
+// running one the worker is told to stop: it ends terminated, with the output it
+// has written so far. One that has been reported is not opened again. Ended ones
+// stay as they are.
+//
+// What became of each task stands in its Change, in the order of the ids; the
+// error is about the calls, and comes with the changes made before it. The
+// reason, a line of text or empty, is recorded with the task.
+func (m *Manager) Cancel(ctx context.Context, ids []int64, reason string, opts ...ChangeOption) ([]Change, error) {
+	return m.change(ctx, statemachine.Cancel, ids, reason, opts)
+}
+
+// Hold puts open tasks aside until they are released. See [Manager.Cancel] for
+// the answer and the reason.
+func (m *Manager) Hold(ctx context.Context, ids []int64, reason string, opts ...ChangeOption) ([]Change, error) {
+	return m.change(ctx, statemachine.Hold, ids, reason, opts)
+}
+
+// Release opens blocked tasks. Refused are, with an error that matches [ErrWaits] or
+// [ErrPlanState], those of plans that wait for others, or of a plan of which nothing
+// is to start now. See [Manager.Cancel] for the answer.
+func (m *Manager) Release(ctx context.Context, ids []int64, opts ...ChangeOption) ([]Change, error) {
+	return m.change(ctx, statemachine.Unblock, ids, "", opts)
+}
 
 // Change says what became of one task, or would become of it in a dry run.
 type Change struct {
@@ -67,4 +98,282 @@ func checkLine(field, text string) error {
 		return fieldError(field, text, "a line of printable text of at most 1024 bytes")
 	}
 	return nil
+}
+
+// changer brings one event about for many tasks.
+type changer struct {
+	changing
+	m      *Manager
+	event  statemachine.Event
+	reason string
+}
+
+// changePage is how many tasks are changed in one go, changeRead how many are
+// read in one call.
+const (
+	changePage = store.MaxMoves
+	changeRead = 50
+)
+
+// changeTries is how often a task that changes meanwhile is looked at again.
+const changeTries = 5
+
+func (m *Manager) change(
+	ctx context.Context, event statemachine.Event, ids []int64, reason string, opts []ChangeOption,
+) ([]Change, error) {
+	options, err := m.changing(opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkLine("reason", reason); err != nil {
+		return nil, err
+	}
+	c := changer{changing: options, m: m, event: event, reason: reason}
+	var done []Change
+	for page := range slices.Chunk(ids, changePage) {
+		changes, err := c.page(ctx, page)
+		if err != nil {
+			return done, fmt.Errorf("%s: %w", event, err)
+		}
+		done = append(done, changes...)
+	}
+	return done, nil
+}
+
+// page changes some tasks. Those that changed between reading and moving are
+// read again.
+func (c *changer) page(ctx context.Context, ids []int64) ([]Change, error) {
+	changes := make([]Change, len(ids))
+	left := make([]*Change, len(ids))
+	for i, id := range ids {
+		changes[i].ID, left[i] = id, &changes[i]
+	}
+	for try := 0; try < changeTries && len(left) > 0; try++ {
+		if err := c.attempt(ctx, left); err != nil {
+			return nil, err
+		}
+		left = slices.DeleteFunc(left, func(one *Change) bool { return !errors.Is(one.Err, statemachine.ErrConflict) })
+	}
+	return changes, nil
+}
+
+// attempt reads, decides and moves, once.
+func (c *changer) attempt(ctx context.Context, changes []*Change) error {
+	var moves, asks plan
+	for part := range slices.Chunk(changes, changeRead) {
+		seen, now, err := c.read(ctx, part)
+		if err != nil {
+			return err
+		}
+		refused, err := c.refusals(ctx, seen)
+		if err != nil {
+			return err
+		}
+		for i, one := range part {
+			order, ok := c.decide(one, &seen[i], now)
+			if why := refused[one.ID]; ok && why != nil {
+				one.After, one.Err, ok = one.Before, why, false
+			}
+			switch {
+			case !ok || c.dry:
+			case order.AskStop:
+				asks.add(one, order)
+			default:
+				moves.add(one, order)
+			}
+		}
+	}
+	if err := moves.carryOut(ctx, c.m, c.m.store.ApplyAll); err != nil {
+		return err
+	}
+	return asks.carryOut(ctx, c.m, c.m.store.AskStop)
+}
+
+func (c *changer) read(ctx context.Context, part []*Change) ([]store.Inspection, statemachine.Time, error) {
+	ids := make([]int64, len(part))
+	for i, one := range part {
+		ids[i] = one.ID
+	}
+	var now statemachine.Time
+	seen, err := patiently(ctx, c.m, func() (found []store.Inspection, err error) {
+		found, now, err = c.m.store.Inspect(ctx, ids)
+		return found, err
+	})
+	for i := range seen {
+		if seen[i].Absent() {
+			seen[i].Err = c.m.absent(ctx, seen[i].ID)
+		}
+	}
+	return seen, now, err
+}
+
+// decide says in one what will become of the task, and by which order; none if
+// nothing will.
+func (c *changer) decide(one *Change, t *store.Inspection, now statemachine.Time) (store.Order, bool) {
+	switch {
+	case t.Err != nil:
+		one.Err = t.Err
+		return store.Order{}, false
+	case slices.Contains(t.Listed, statemachine.Archived) && t.State.Ended(): // by a client of the original
+		t.State = statemachine.Archived
+	}
+	one.Before, one.After, one.Err = t.State, t.State, nil
+	move, err := statemachine.Decide(&t.Task, statemachine.Occurrence{Event: c.event, Actor: statemachine.Manager}, now)
+	if err != nil {
+		one.Err = err
+		return store.Order{}, false
+	}
+	one.After, one.Asked = move.To, move.AskStop
+	return c.order(move, t.Bucket, now), true
+}
+
+// plan is orders with the changes they are for.
+type plan struct {
+	changes []*Change
+	orders  []store.Order
+}
+
+func (p *plan) add(one *Change, order store.Order) {
+	p.changes, p.orders = append(p.changes, one), append(p.orders, order)
+}
+
+// carryOut may send the orders several times: one that was made is recognised.
+func (p *plan) carryOut(
+	ctx context.Context, m *Manager, apply func(context.Context, ...store.Order) ([]store.Outcome, error),
+) error {
+	if len(p.orders) == 0 {
+		return nil
+	}
+	outcomes, err := patiently(ctx, m, func() ([]store.Outcome, error) { return apply(ctx, p.orders...) })
+	if err != nil {
+		return err
+	}
+	for i, o := range outcomes {
+		if o.Err != nil {
+			one := p.changes[i]
+			one.After, one.Asked, one.Err = one.Before, false, o.Err
+		}
+	}
+	return nil
+}
+
+// refusals says, by id, which tasks of plans cannot be released by hand: those that
+// wait for others, and those of a plan of which nothing is to start.
+func (c *changer) refusals(ctx context.Context, seen []store.Inspection) (map[int64]error, error) {
+	var ids []int64
+	for i := range seen {
+		if c.event == statemachine.Unblock && seen[i].Err == nil && seen[i].State == statemachine.Blocked {
+			ids = append(ids, seen[i].ID)
+		}
+	}
+	refused, plans := map[int64]error{}, map[int64]*store.Plan{}
+	if len(ids) == 0 {
+		return refused, nil
+	}
+	found, err := patiently(ctx, c.m, func() ([]map[string]string, error) {
+		return c.m.store.Fields(ctx, ids, planField, waitsField, doomedByField)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range found {
+		id, plan := ids[i], number(f[planField])
+		if plan == 0 {
+			continue
+		}
+		if refused[id], err = c.m.refusal(ctx, plans, plan, id, f); err != nil {
+			return nil, err
+		}
+	}
+	return refused, nil
+}
+
+// refusal is nil for a task that may be released. It fills in the plans it reads.
+func (m *Manager) refusal(
+	ctx context.Context, plans map[int64]*store.Plan, plan, id int64, f map[string]string,
+) (refused, err error) {
+	if doomedBy := number(f[doomedByField]); doomedBy > 0 {
+		return fmt.Errorf("task %d never runs, because of task %d: %w; retry that", id, doomedBy, ErrWaits), nil
+	}
+	if number(f[waitsField]) > 0 {
+		unmet, err := patiently(ctx, m, func() (string, error) { return m.unmet(ctx, plan, id) })
+		return fmt.Errorf("task %d needs %s: %w", id, unmet, ErrWaits), err
+	}
+	if plans[plan] == nil {
+		if plans[plan], err = patiently(ctx, m, func() (*store.Plan, error) { return m.store.Plan(ctx, plan) }); err != nil {
+			return nil, err
+		}
+	}
+	if state := plans[plan].State; state != store.PlanReady {
+		return fmt.Errorf("task %d: %w", id, &PlanStateError{ID: plan, State: state}), nil
+	}
+	return nil, nil
+}
+
+// mostNamed bounds how many tasks an error names.
+const mostNamed = 5
+
+// unmet names the tasks that one of a plan still waits for.
+func (m *Manager) unmet(ctx context.Context, plan, id int64) (string, error) {
+	looked, err := m.store.Planned(ctx, plan, []int64{id}, 0)
+	if err != nil {
+		return "", err
+	}
+	needs, err := m.waitedFor(ctx, &looked[0])
+	if err != nil {
+		return "", err
+	}
+	names := make([]string, len(needs))
+	for i, n := range needs {
+		names[i] = strconv.FormatInt(n.ID, 10)
+	}
+	if len(names) == 0 {
+		return "nothing more, and a server is about to move it", nil
+	}
+	what := "task "
+	if len(names) > 1 {
+		what = "tasks "
+	}
+	more := ""
+	if len(names) > mostNamed {
+		more = fmt.Sprintf(" and %d more", len(names)-mostNamed)
+		names = names[:mostNamed]
+	}
+	return what + strings.Join(names, ", ") + more, nil
+}
+
+// The hash fields of the reasons.
+const (
+	cancelReasonField = "cancel_reason"
+	holdField         = "hold"
+)
+
+// order is a decided move with what is recorded of it.
+func (c *changer) order(move statemachine.Move, bucket store.Bucket, now statemachine.Time) store.Order {
+	o := store.Order{Move: move, Writer: c.m.name, Bucket: bucket, Lines: []store.Line{{At: now, Text: c.line(&move)}}}
+	switch {
+	case c.event == statemachine.Unblock:
+		o.Drop = []string{holdField}
+	case c.event == statemachine.Hold:
+		o.Fields = []string{holdField, orText(c.reason, "held by "+c.by)}
+	case c.reason != "":
+		o.Fields = []string{cancelReasonField, c.reason}
+	}
+	return o
+}
+
+// line is what the task's log says of who wanted the change, and why.
+func (c *changer) line(move *statemachine.Move) string {
+	done := map[statemachine.Event]string{statemachine.Hold: "held", statemachine.Unblock: "released"}[c.event]
+	switch {
+	case move.AskStop:
+		done = "stop asked for"
+	case move.Event == statemachine.Cancel:
+		done = "cancelled"
+	}
+	text := done + " by " + c.by
+	if c.reason != "" {
+		text += ": " + c.reason
+	}
+	return text
 }

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/base/link"
 	"github.com/tdf-go/tdf/internal/store"
 )
 
@@ -141,5 +143,65 @@ func (m *Manager) wait(ctx context.Context, d time.Duration) bool {
 		return false
 	case <-m.after(d):
 		return true
+	}
+}
+
+// Option changes how a Manager is made.
+type Option func(*options)
+
+type options struct {
+	settings []string
+	password string
+	log      *slog.Logger
+	standIn  bool
+	force    bool
+}
+
+// WithLogger gives the logger; the default is slog.Default().
+func WithLogger(log *slog.Logger) Option {
+	return func(o *options) { o.log = log }
+}
+
+// WithSettings gives values of the configuration, each "section.key=value" as
+// in "redis.host=localhost". They win over environment and file, and together
+// they may take the place of a file. Secrets are refused here; see
+// [WithPassword].
+func WithSettings(settings ...string) Option {
+	return func(o *options) { o.settings = append(o.settings, settings...) }
+}
+
+// WithPassword gives the password of Redis, [redis] password. It wins over the
+// file and the environment.
+func WithPassword(password string) Option {
+	return func(o *options) { o.password = password }
+}
+
+// StandIn makes a manager that only keeps the place of a project's own one: its
+// Run refuses with [ErrManagerAlive] while such a one is alive on the
+// namespace, unless forced. The command "tdf-manager run" is one.
+func StandIn(force bool) Option {
+	return func(o *options) { o.standIn, o.force = true, force }
+}
+
+// patience is how long a call that changes something goes on trying while Redis
+// is away.
+const patience = 10 * time.Second
+
+// patiently makes a call that may be made again, until it is answered.
+func patiently[T any](ctx context.Context, m *Manager, call func() (T, error)) (T, error) {
+	giveUp := time.Now().Add(patience)
+	redis := link.NewSlog(m.log)
+	for {
+		answer, err := call()
+		if err == nil {
+			redis.Answered()
+			return answer, nil
+		}
+		if !errors.Is(err, ErrUnreachable) || ctx.Err() != nil || time.Now().After(giveUp) {
+			return answer, err
+		}
+		if !m.wait(ctx, redis.Failed(err)) {
+			return answer, context.Cause(ctx)
+		}
 	}
 }

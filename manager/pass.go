@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -197,4 +198,154 @@ func (p *statePass) call(ctx context.Context, h *handling, t *store.Task) bool {
 	m.log.Warn("handler returned an error; the task stays for a later round",
 		"task", t.ID, "state", p.outcome, "attempt", attempts, "pause", pause, "error", err)
 	return false
+}
+
+// handful is how many tasks are read with their outputs, handled before they are archived, and kept from other managers
+// meanwhile. It is small where handlers take their time or outputs are large. It doubles each time that all of it took
+// hardly longer than the calls to Redis, which cost the same for few tasks.
+type handful struct{ more int }
+
+const (
+	readAtOnce = 16
+	mostAtOnce = 64
+	// shortTime is within what a handful is done if handlers do little.
+	shortTime = 20 * time.Millisecond
+)
+
+func (h *handful) size() int { return max(readAtOnce, h.more) }
+
+// took hears how long n tasks took. From fewer than a handful nothing is learned but that they took too long.
+func (h *handful) took(n int, d time.Duration) {
+	switch {
+	case d > shortTime:
+		h.more = readAtOnce
+	case n >= h.size():
+		h.more = min(2*n, mostAtOnce)
+	}
+}
+
+// archive closes the books on tasks and returns how many it archived. Their
+// handlers have been called, so it finishes also when ctx ends.
+func (p *statePass) archive(ctx context.Context, tasks []store.Seen, now statemachine.Time) (int, error) {
+	if len(tasks) == 0 {
+		return 0, nil
+	}
+	orders := make([]store.Order, 0, len(tasks))
+	for i := range tasks {
+		what := statemachine.Occurrence{Event: statemachine.Archive, Actor: statemachine.Manager}
+		move, err := statemachine.Decide(&tasks[i].Task, what, now)
+		if err != nil {
+			p.m.log.Warn("task not archived", "task", tasks[i].ID, "error", err)
+			continue
+		}
+		orders = append(orders, store.Order{Move: move, Writer: p.m.name})
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	outcomes, err := p.m.store.ApplyAll(last, orders...)
+	return p.m.archived(outcomes), err
+}
+
+// archived notes what became of the moves.
+func (m *Manager) archived(outcomes []store.Outcome) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	for _, o := range outcomes {
+		if o.Err != nil {
+			m.log.Info("task not archived: it has changed", "task", o.ID, "error", o.Err)
+			continue
+		}
+		n++
+		delete(m.book.entries, o.ID)
+	}
+	m.stats.Archived += n
+	return n
+}
+
+// book remembers tasks whose handler returned an error, and those whose handler
+// is done while the archiving did not work out.
+type book struct {
+	base, limit time.Duration
+	entries     map[int64]*entry
+}
+
+type entry struct {
+	attempts int
+	next     time.Time
+	err      error
+	// handled is the revision the handler has dealt with, or -1.
+	handled int64
+	// pass is the last one that met the task.
+	pass int
+}
+
+// shortestBackoff keeps a manager with handler_backoff = 0 from spinning.
+const shortestBackoff = 10 * time.Millisecond
+
+func newBook(c config.Manager) *book {
+	base := max(c.HandlerBackoff, shortestBackoff)
+	return &book{base: base, limit: max(c.HandlerBackoffMax, base), entries: map[int64]*entry{}}
+}
+
+// entry returns the one of a task and makes it if there is none.
+func (b *book) entry(id int64) *entry {
+	e, ok := b.entries[id]
+	if !ok {
+		e = &entry{handled: -1}
+		b.entries[id] = e
+	}
+	return e
+}
+
+// waits reports whether the task must be left alone for now.
+func (b *book) waits(id int64, now time.Time, pass int) bool {
+	e, ok := b.entries[id]
+	if !ok {
+		return false
+	}
+	e.pass = pass
+	return now.Before(e.next)
+}
+
+// handledBefore reports whether the handler has dealt with this revision, or
+// with the one before, and only this manager's new lease has raised it since.
+func (b *book) handledBefore(id, rev int64) bool {
+	e, ok := b.entries[id]
+	return ok && e.handled >= 0 && (e.handled == rev || e.handled == rev-1)
+}
+
+// fail notes an error of the handler and returns the pause before the next call.
+func (b *book) fail(id int64, err error, now time.Time, pass int) (attempts int, pause time.Duration) {
+	e := b.entry(id)
+	pause = b.base
+	for range e.attempts {
+		if pause = 2 * pause; pause >= b.limit {
+			pause = b.limit
+			break
+		}
+	}
+	e.attempts++
+	e.err, e.pass, e.next = err, pass, now.Add(pause)
+	return e.attempts, pause
+}
+
+// forget drops what the last complete pass did not meet any more.
+func (b *book) forget(pass int) {
+	for id, e := range b.entries {
+		if e.pass != pass {
+			delete(b.entries, id)
+		}
+	}
+}
+
+// next is when the first task may be handled again; zero if none waits.
+func (b *book) next() time.Time {
+	var first time.Time
+	for _, e := range b.entries {
+		if !e.next.IsZero() && (first.IsZero() || e.next.Before(first)) {
+			first = e.next
+		}
+	}
+	return first
 }

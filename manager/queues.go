@@ -2,6 +2,12 @@ package manager
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/route"
@@ -114,4 +120,135 @@ func spanOf(d statemachine.Duration) time.Duration {
 		return Forever
 	}
 	return time.Duration(d) * time.Microsecond
+}
+
+// AddQueue makes a queue with the attributes of set (see [QueueKeys]) and
+// returns it. Without a name it gets one of its own. The error matches
+// [ErrQueueExists] if there is one of that name, or is a *statemachine.FieldError.
+func (m *Manager) AddQueue(ctx context.Context, name string, set map[string]string, opts ...ChangeOption) (Queue, error) {
+	c, err := m.changing(opts)
+	if err != nil {
+		return Queue{}, err
+	}
+	generated := name == ""
+	for {
+		if generated {
+			name = newQueueName()
+		}
+		q := route.NewQueue(name)
+		if err := errors.Join(route.CheckQueueName(name), setAll(&q, set)); err != nil {
+			return Queue{}, err
+		}
+		err := m.addQueue(ctx, &q, c)
+		if err == nil {
+			return attributesOf(&q), nil
+		}
+		if !generated || !errors.Is(err, ErrQueueExists) {
+			return Queue{}, err
+		}
+	}
+}
+
+// newQueueName makes a name that nobody else makes.
+func newQueueName() string { return "q-" + strings.ToLower(rand.Text()[:10]) }
+
+func (m *Manager) addQueue(ctx context.Context, q *route.Queue, c changing) error {
+	if c.dry {
+		_, err := m.store.Queue(ctx, q.Name)
+		switch {
+		case err == nil:
+			return fmt.Errorf("queue %q: %w", q.Name, ErrQueueExists)
+		case errors.Is(err, ErrNoQueue):
+			return nil
+		default:
+			return err
+		}
+	}
+	if err := m.store.AddQueue(ctx, *q); err != nil {
+		return err
+	}
+	m.log.Info("added queue", "queue", q.Name, "by", c.by)
+	return nil
+}
+
+// SetQueue changes attributes of a queue (see [QueueKeys]), all of them or, with
+// an error, none. The empty value brings the default of an attribute back. It
+// returns the queue as it is then. Lowering a limit stops nothing that runs.
+func (m *Manager) SetQueue(ctx context.Context, name string, set map[string]string, opts ...ChangeOption) (Queue, error) {
+	c, err := m.changing(opts)
+	if err != nil {
+		return Queue{}, err
+	}
+	if c.dry {
+		found, err := m.store.Queue(ctx, name)
+		if err == nil {
+			err = setAll(&found.Queue, set)
+		}
+		if err == nil {
+			err = found.Damaged.Err()
+		}
+		return newQueue(&found), err
+	}
+	change := func(q *route.Queue) error { return setAll(q, set) }
+	if _, err := m.store.SetQueue(ctx, name, change); err != nil {
+		return Queue{}, err
+	}
+	m.log.Info("changed queue", "queue", name, "by", c.by, "set", set)
+	return m.Queue(ctx, name)
+}
+
+// setAll works in the order of the names, so that the same input has the same error.
+func setAll[T interface {
+	Set(name, value string) error
+}](to T, set map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if err := to.Set(name, set[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RemoveQueue takes a queue away. The error matches [ErrQueueInUse], and says
+// how many, while it has tasks that have not ended; blocked ones count.
+func (m *Manager) RemoveQueue(ctx context.Context, name string, opts ...ChangeOption) error {
+	c, err := m.changing(opts)
+	if err != nil {
+		return err
+	}
+	if name == DefaultQueue {
+		return fieldError("queue", name, "a queue that can go; the default queue is always there, pause it instead")
+	}
+	if err := m.queueFree(ctx, name); err != nil || c.dry {
+		return err
+	}
+	if err := m.store.RemoveQueue(ctx, name); err != nil {
+		return err
+	}
+	m.log.Info("removed queue", "queue", name, "by", c.by)
+	return nil
+}
+
+// queueFree returns an error if the queue has tasks that have not ended. The
+// store knows those that wait or run; the others are counted here.
+func (m *Manager) queueFree(ctx context.Context, name string) error {
+	q, err := m.store.Queue(ctx, name)
+	if err != nil {
+		return err
+	}
+	quiet := map[statemachine.State]int{}
+	sel := Selection{States: []statemachine.State{statemachine.Blocked, statemachine.Executed}, Queue: name}
+	for page, err := range m.Select(ctx, sel, 0) {
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			quiet[page[i].State]++
+		}
+	}
+	if q.Waiting+q.Running > 0 || len(quiet) > 0 {
+		return fmt.Errorf("queue %q has %d open, %d blocked, %d running and %d executed tasks: %w", name,
+			q.Waiting, quiet[statemachine.Blocked], q.Running, quiet[statemachine.Executed], ErrQueueInUse)
+	}
+	return nil
 }

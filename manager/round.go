@@ -3,7 +3,9 @@ package manager
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
@@ -123,4 +125,64 @@ func seconds(text string) time.Duration {
 		return 0
 	}
 	return time.Duration(s * float64(time.Second))
+}
+
+// Allotted is a part of a resource of a node.
+type Allotted struct {
+	Count int
+	// IDs says which pieces, counted from 0, where the node tells them apart.
+	IDs []int
+}
+
+// allotment is one resource in the hash field "<round>:resources": gpu:2[0 3].
+var allotment = regexp.MustCompile(`(\w+):(\d+)\[([\d ]*)\]`)
+
+// allottedOf reads that field; nil for nothing.
+func allottedOf(text string) map[string]Allotted {
+	var got map[string]Allotted
+	for _, m := range allotment.FindAllStringSubmatch(text, -1) {
+		if got == nil {
+			got = map[string]Allotted{}
+		}
+		a := Allotted{Count: int(number(m[2]))}
+		for id := range strings.FieldsSeq(m[3]) {
+			if n, err := strconv.Atoi(id); err == nil {
+				a.IDs = append(a.IDs, n)
+			}
+		}
+		got[m[1]] = a
+	}
+	return got
+}
+
+// RoundProgress is how far a program says it has come: what it wrote as
+// "progress=0.4 text" to the file that $TDF_CONTROL names.
+type RoundProgress struct {
+	// Part is from 0 to 1, negative if the program did not say.
+	Part float64
+	Text string
+}
+
+// ParseProgress reads the hash field "<round>:progress": a number from 0 to 1,
+// a text, or both.
+func ParseProgress(field string) RoundProgress {
+	field = strings.TrimSpace(field)
+	word, rest, _ := strings.Cut(field, " ")
+	part, err := strconv.ParseFloat(word, 64)
+	if err != nil || !(part >= 0 && part <= 1) {
+		return RoundProgress{Part: -1, Text: field}
+	}
+	return RoundProgress{Part: part, Text: strings.TrimSpace(rest)}
+}
+
+// IsZero reports whether the program said nothing.
+func (p RoundProgress) IsZero() bool { return p.Part < 0 && p.Text == "" }
+
+// String is for people: "40% text".
+func (p RoundProgress) String() string {
+	if p.Part < 0 {
+		return p.Text
+	}
+	percent := strconv.Itoa(int(p.Part*100+1e-9)) + "%"
+	return strings.TrimSpace(percent + " " + p.Text)
 }

@@ -1,11 +1,15 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/link"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/statemachine"
 )
 
 // Run gives every task that has ended to its handler and archives it, round by
@@ -137,4 +141,133 @@ func (m *Manager) retryTimer() <-chan time.Time {
 		return nil
 	}
 	return m.after(max(0, time.Until(next)))
+}
+
+// Handler deals with a task that has ended. What is promised:
+//
+//   - It is called at least once before the task is archived; again if it
+//     returned an error, or if the manager ended or was cut off in between.
+//     What it does outside TDF can be made to happen once by
+//     [Task.IdempotencyKey], which is the same in each of these calls.
+//   - It is never called by two managers at once. Each task is handled under a
+//     lease, [manager] handling_lease. If that cannot be renewed in time, ctx ends
+//     with the cause [ErrHandlingLost], and the handler must return: another
+//     manager is called for the task a little later. A handler that goes on
+//     all the same, or whose process was frozen until then, may overlap with that.
+//   - The task is archived once, after it returned nil, and only if no other
+//     manager has been given the task meanwhile.
+//
+// An error leaves the task for a later round, of this manager after [manager]
+// handler_backoff, which doubles with each error up to handler_backoff_max, of
+// another one at any time; see [Manager.Stats]. Other tasks do not wait for it.
+type Handler func(ctx context.Context, m *Manager, t *Task) error
+
+// Handlers is what Run calls. Each may be nil: tasks that ended in a state
+// without a handler, and without [Handlers.Unhandled], are archived.
+type Handlers struct {
+	// In each round tasks are handled in this order of states.
+	Succeeded, Failed, TimedOut, Expired Handler
+	Cancelled, Terminated, Orphaned      Handler
+	// Unhandled is called for tasks that ended in a state without a handler of
+	// its own, so that an outcome nobody thought of is not archived unseen.
+	Unhandled Handler
+
+	// EndRound is called at the end of each round; round counts from 0. After an
+	// error, which is logged, Stop is not asked in this round.
+	EndRound func(ctx context.Context, m *Manager, round int) error
+	// Stop is asked after EndRound whether Run shall end.
+	Stop func(ctx context.Context, m *Manager, round int) bool
+}
+
+// of returns the handler for an outcome, nil if there is none.
+func (h *Handlers) of(outcome statemachine.State) Handler {
+	own := map[statemachine.State]Handler{
+		statemachine.Succeeded: h.Succeeded, statemachine.Failed: h.Failed,
+		statemachine.TimedOut: h.TimedOut, statemachine.Expired: h.Expired,
+		statemachine.Cancelled: h.Cancelled, statemachine.Terminated: h.Terminated,
+		statemachine.Orphaned: h.Orphaned,
+	}[outcome]
+	if own == nil {
+		return h.Unhandled
+	}
+	return own
+}
+
+// presenceInterval is how often a running manager says that it is alive.
+const presenceInterval = 4 * time.Second
+
+// farewell bounds what is done after Run was told to end.
+const farewell = 3 * time.Second
+
+// appear says that this manager is alive, now and until ctx ends; then it takes
+// that back. end gets the cause if the manager must not run any longer. The
+// result waits for the end of that.
+func (m *Manager) appear(ctx context.Context, end context.CancelCauseFunc) (gone func(), err error) {
+	p := store.Presence{Instance: store.NewToken(), Name: m.name, StandIn: m.opt.standIn, Force: m.opt.force}
+	if err := m.store.Appear(ctx, p); err != nil && !errors.Is(err, ErrUnreachable) {
+		return nil, err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.stayPresent(ctx, p, end)
+	}()
+	return func() { <-done }, nil
+}
+
+func (m *Manager) stayPresent(ctx context.Context, p store.Presence, end context.CancelCauseFunc) {
+	tick := time.NewTicker(presenceInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+			defer cancel()
+			if err := m.store.Disappear(last, p); err != nil {
+				m.log.Debug("presence not taken back", "error", err)
+			}
+			return
+		case <-tick.C:
+			if err := m.store.Appear(ctx, p); errors.Is(err, ErrManagerAlive) {
+				end(err)
+			} else if err != nil {
+				m.log.Debug("presence not renewed", "error", err)
+			}
+		}
+	}
+}
+
+// Stats says what Run has done since the Manager was made.
+type Stats struct {
+	// Rounds is the number of rounds, Archived the number of tasks archived.
+	Rounds, Archived int
+	// HandlerErrors is how often a handler returned an error.
+	HandlerErrors int
+	// Retrying are the tasks that wait for another call of their handler.
+	Retrying []Retry
+}
+
+// Retry is a task whose handler returned an error.
+type Retry struct {
+	ID int64
+	// Attempts is how often the handler was called for it.
+	Attempts int
+	// Next is when it may be called again.
+	Next time.Time
+	// Err is what it returned last.
+	Err error
+}
+
+// Stats may be called at any time, also while Run is under way.
+func (m *Manager) Stats() Stats {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.stats
+	for id, e := range m.book.entries {
+		if e.attempts > 0 && e.handled < 0 {
+			s.Retrying = append(s.Retrying, Retry{ID: id, Attempts: e.attempts, Next: e.next, Err: e.err})
+		}
+	}
+	slices.SortFunc(s.Retrying, func(a, b Retry) int { return cmp.Compare(a.ID, b.ID) })
+	return s
 }

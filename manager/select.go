@@ -4,11 +4,67 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"regexp"
 	"slices"
 	"strconv"
 
+	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
+
+// IDRange is the ids from First to Last, both included.
+type IDRange struct{ First, Last int64 }
+
+// Selection says which tasks are meant: those that fit all its conditions. One
+// without IDs, All or another condition is refused, so that a slip does not mean
+// every task.
+type Selection struct {
+	// IDs are the tasks meant, one range after the other; All says that every task
+	// is, as far as the other conditions go.
+	IDs []IDRange
+	All bool
+	// States are those a task may be in, in the order wanted; none means every
+	// state, but Archived only where IDs or Outcomes are given, or with Archived.
+	States   []statemachine.State
+	Archived bool
+	// Outcomes are how an ended task may have ended, archived or not.
+	Outcomes []statemachine.State
+	// Queue and Program are exact names; empty means any.
+	Queue, Program string
+	// Match is looked for in the error of the last round that a worker has begun.
+	Match *regexp.Regexp
+
+	// Fields are further hash fields to read into Summary.Fields.
+	Fields []string
+	// Newest lists, of each state, the tasks first that came into it last, at most
+	// Limit of a state (0: no limit). It is for looking: tasks that move meanwhile
+	// may be missed or come twice. Without it all that fit are found once, in no
+	// promised order, also if they are changed page by page.
+	Newest bool
+	Limit  int
+}
+
+// Summary is what a list tells of a task.
+type Summary struct {
+	ID             int64
+	State, Outcome statemachine.State
+	Round          int
+	Program, Queue string
+	Priority       int
+	// Error is the beginning of that of the last round that a worker has begun, at
+	// most 1 KiB. It is read only where Selection.Match is given.
+	Error string
+	// Fields are the hash fields that were read, as they stand in Redis, for the
+	// names of SummaryFields and Selection.Fields.
+	Fields map[string]string
+
+	matched bool // by Selection.Match
+}
+
+// SummaryFields are the hash fields that are read for every [Summary].
+func SummaryFields() []string {
+	return []string{"state", "outcome", "round", "program", "queue", "priority"}
+}
 
 // The sizes of a page of [Manager.Select].
 const (
@@ -87,4 +143,193 @@ func (s *Selection) states() []statemachine.State {
 // narrowWithin reports whether not every task of a state is meant.
 func (s *Selection) narrowWithin() bool {
 	return len(s.Outcomes) > 0 || s.Queue != "" || s.Program != "" || s.Match != nil
+}
+
+// selector is one call of Select.
+type selector struct {
+	m      *Manager
+	sel    *Selection
+	size   int
+	states []statemachine.State
+	found  map[statemachine.State]int // how many were given, for the limit
+	emit   func([]Summary) bool
+	held   int64 // mostHeld, or a test's
+}
+
+func (m *Manager) selector(sel *Selection, size int, emit func([]Summary) bool) selector {
+	if size <= 0 {
+		size = defaultPage
+	}
+	return selector{
+		m: m, sel: sel, size: min(size, maxPage), states: sel.states(), found: map[statemachine.State]int{},
+		emit: emit, held: mostHeld,
+	}
+}
+
+// errEnough ends a selection of which nobody wants more.
+var errEnough = errors.New("enough")
+
+// mostHeld is how many ids a selection holds. More tasks than that are found by
+// walking over all ids: what changes the tasks of a set page by page must not
+// page through that set.
+const mostHeld = 50_000
+
+func (s *selector) all(ctx context.Context) error {
+	switch {
+	case s.sel.IDs != nil:
+		for _, r := range s.sel.IDs {
+			if err := s.walk(ctx, []store.Span{{First: r.First, Last: r.Last}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	case s.sel.Newest:
+		return s.newest(ctx)
+	}
+	counts, err := s.m.store.Count(ctx)
+	if err != nil {
+		return err
+	}
+	total := int64(0)
+	for _, state := range s.states {
+		total += counts[state]
+	}
+	if total <= s.held {
+		return s.sets(ctx)
+	}
+	spans, err := s.m.spans(ctx)
+	if err != nil {
+		return err
+	}
+	return s.walk(ctx, spans)
+}
+
+// spans are all ids among which there may be tasks now.
+func (m *Manager) spans(ctx context.Context) ([]store.Span, error) {
+	last, err := m.store.LastID(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return m.store.Spans(ctx, 1, last)
+}
+
+// walk looks at ids in turn.
+func (s *selector) walk(ctx context.Context, spans []store.Span) error {
+	ids := make([]int64, 0, s.size)
+	for _, span := range spans {
+		for id := span.First; id <= span.Last; id++ {
+			if ids = append(ids, id); len(ids) < s.size {
+				continue
+			}
+			if err := s.walked(ctx, ids); err != nil {
+				return err
+			}
+			ids = make([]int64, 0, s.size)
+		}
+	}
+	if len(ids) == 0 {
+		return context.Cause(ctx)
+	}
+	return s.walked(ctx, ids)
+}
+
+func (s *selector) walked(ctx context.Context, ids []int64) error {
+	if err := s.page(ctx, statemachine.None, ids); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// sets takes the ids of each state at one moment.
+func (s *selector) sets(ctx context.Context) error {
+	seen := map[int64]bool{}
+	for _, state := range s.states {
+		ids, err := s.m.store.IDs(ctx, state, 0, 2*mostHeld, false)
+		if err != nil {
+			return err
+		}
+		ids = slices.DeleteFunc(ids, func(id int64) bool { return seen[id] }) // it has moved meanwhile
+		for page := range slices.Chunk(ids, s.size) {
+			for _, id := range page {
+				seen[id] = true
+			}
+			if err := s.page(ctx, state, page); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// newest pages through each state, what came last first.
+func (s *selector) newest(ctx context.Context) error {
+	for _, state := range s.states {
+		for offset := int64(0); !s.enough(state); {
+			ids, err := s.m.store.IDs(ctx, state, offset, int64(s.wanted(state)), true)
+			if err != nil {
+				return err
+			}
+			if len(ids) == 0 {
+				break
+			}
+			offset += int64(len(ids))
+			if err := s.page(ctx, state, ids); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// enough reports whether the limit of a state is reached.
+func (s *selector) enough(state statemachine.State) bool {
+	return s.sel.Limit > 0 && s.found[state] >= s.sel.Limit
+}
+
+// wanted is how many ids to read next.
+func (s *selector) wanted(state statemachine.State) int {
+	if s.sel.Limit == 0 || s.sel.narrowWithin() {
+		return s.size
+	}
+	return min(s.size, s.sel.Limit-s.found[state])
+}
+
+// page reads tasks, by ids that a state lists or that come from a walk, and gives
+// those that are meant.
+func (s *selector) page(ctx context.Context, state statemachine.State, ids []int64) error {
+	tasks, err := s.read(ctx, state, ids)
+	if err != nil {
+		return err
+	}
+	tasks = slices.DeleteFunc(tasks, func(t Summary) bool { return !s.means(&t) })
+	if err := s.readErrors(ctx, tasks); err != nil {
+		return err
+	}
+	if s.sel.Match != nil {
+		tasks = slices.DeleteFunc(tasks, func(t Summary) bool { return !t.matched })
+	}
+	tasks = slices.DeleteFunc(tasks, s.beyond)
+	if len(tasks) > 0 && !s.emit(tasks) {
+		return errEnough
+	}
+	return nil
+}
+
+// means judges a task by all conditions but Match.
+func (s *selector) means(t *Summary) bool {
+	if t.State == statemachine.None {
+		return s.sel.IDs != nil && !s.sel.narrow()
+	}
+	return slices.Contains(s.states, t.State) &&
+		(len(s.sel.Outcomes) == 0 || slices.Contains(s.sel.Outcomes, (&statemachine.Task{State: t.State, Outcome: t.Outcome}).End())) &&
+		(s.sel.Queue == "" || s.sel.Queue == t.Queue) && (s.sel.Program == "" || s.sel.Program == t.Program)
+}
+
+// beyond counts a task and reports whether it is one too many.
+func (s *selector) beyond(t Summary) bool {
+	if s.enough(t.State) {
+		return true
+	}
+	s.found[t.State]++
+	return false
 }

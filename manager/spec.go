@@ -2,10 +2,17 @@ package manager
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -152,4 +159,262 @@ func (s *Spec) blame(err error, complete *store.Spec) error {
 		return err
 	}
 	return fieldError("end_before", complete.EndBefore, "later than start_after = "+complete.StartAfter)
+}
+
+// checkTexts refuses what no worker could run.
+func (s *Spec) checkTexts() error {
+	if config.ValidName("program", s.Program) != nil {
+		return fieldError("program", s.Program,
+			"a name for a directory: 1 to 128 bytes of visible text without a slash, not a dot or two, no blank at its ends")
+	}
+	switch s.FailOn {
+	case "", FailOnAny, FailOnStderr, FailOnExit:
+	default:
+		return fieldError("fail_on", s.FailOn, "any, stderr or exit")
+	}
+	if s.Timeout < 0 {
+		return fieldError("timeout", s.Timeout.String(), "a duration above 0")
+	}
+	for field, text := range map[string]string{"source": clean.Source(s.Source), "input": s.Input} {
+		if strings.ContainsRune(text, 0) {
+			return fieldError(field, text, "a text without NUL characters")
+		}
+	}
+	for _, word := range s.Argv {
+		if strings.ContainsRune(word, 0) || !utf8.ValidString(word) {
+			return fieldError("argv", word, "UTF-8 text without NUL characters")
+		}
+	}
+	return s.checkNew()
+}
+
+// maxKey is the longest key, in bytes.
+const maxKey = 256
+
+// checkNew is about what the original does not know.
+func (s *Spec) checkNew() error {
+	switch {
+	case s.Queue != "" && route.CheckQueueName(s.Queue) != nil:
+		return route.CheckQueueName(s.Queue)
+	case s.RetryDelay < 0 && s.RetryDelay != NoDelay:
+		return fieldError("retry_delay", s.RetryDelay.String(), "a duration that is not negative, or NoDelay")
+	case s.RetryMaxDelay < 0:
+		return fieldError("retry_max_delay", s.RetryMaxDelay.String(), "a duration above 0")
+	case len(s.Key) > maxKey:
+		return fieldError("key", s.Key, "a line of printable text of at most 256 bytes")
+	}
+	if err := checkLine("key", s.Key); err != nil {
+		return err
+	}
+	if err := checkLine("step", s.Step); err != nil {
+		return err
+	}
+	return checkLine("hold", s.Hold)
+}
+
+func fieldError(field, value, want string) error {
+	return &statemachine.FieldError{Field: field, Value: value, Want: want}
+}
+
+// CheckSpecs is [Manager.Check] without Redis and a configuration: defaults are
+// those of TDF. The error is a *[SpecError].
+func CheckSpecs(specs []Spec) error {
+	cfg, err := config.Load("", config.ForManager, config.WithEnviron([]string{}),
+		config.WithSettings("redis.host=localhost", "tdf.namespace=check"))
+	if err != nil {
+		return fmt.Errorf("check: %w", err)
+	}
+	m := &Manager{cfg: cfg}
+	for i := range specs {
+		if err := m.Check(specs[i]); err != nil {
+			return &SpecError{Index: i, Err: err}
+		}
+	}
+	return nil
+}
+
+// defaults are the values of a task that its opener did not give: those of its
+// queue, by the names of their fields, before those of the configuration.
+type defaults struct {
+	queue  map[string]string
+	config *config.TaskDefaults
+}
+
+func (d *defaults) of(name, configured string) string {
+	if text, ok := d.queue[name]; ok {
+		return text
+	}
+	return configured
+}
+
+// routed fills in where and when the task may run.
+func (d *defaults) routed(spec *Spec, s *store.Spec) error {
+	priority := strconv.Itoa(d.config.Priority)
+	b := &s.Bucket
+	for _, f := range []field{
+		{"env", orText(spec.Env, d.of("env", d.config.Env)), &b.Env},
+		{"labels", labelsText(spec.Labels, d.of("labels", d.config.Labels)), &b.Labels},
+		{"resources", resourcesText(spec.Resources, d.of("resources", d.config.Resources)), &b.Resources},
+		{"priority", intText(spec.Priority, d.of("priority", priority)), &priority},
+	} {
+		if err := f.check(); err != nil {
+			return err
+		}
+	}
+	b.Priority, _ = strconv.Atoi(priority) // checked
+	if b.Queue = d.queueOf(spec); b.Queue == DefaultQueue {
+		b.Queue = ""
+	}
+	return nil
+}
+
+// queueOf is the queue of a task.
+func (d *defaults) queueOf(spec *Spec) string {
+	return orText(orText(spec.Queue, d.config.Queue), DefaultQueue)
+}
+
+// repeated fills in when the task is run again.
+func (d *defaults) repeated(spec *Spec, s *store.Spec) error {
+	c := d.config
+	for _, f := range []field{
+		{"max_faults", limitText(spec.MaxFaults, d.of("max_faults", c.MaxFaults)), &s.MaxFaults},
+		{"charge", orText(spec.Charge, d.of("charge", orText(c.Charge, ChargeAll))), &s.Charge},
+		{"retry_delay", delayText(spec.RetryDelay, d.of("retry_delay", c.RetryDelay)), &s.RetryDelay},
+		{"retry_backoff", floatText(spec.RetryBackoff, d.of("retry_backoff", c.RetryBackoff)), &s.RetryBackoff},
+		{"retry_max_delay", durationText(spec.RetryMaxDelay, d.of("retry_max_delay", c.RetryMaxDelay)), &s.RetryMaxDelay},
+		{"retry_jitter", floatText(spec.RetryJitter, d.of("retry_jitter", c.RetryJitter)), &s.RetryJitter},
+		{"retry_exit_codes", codesText(spec.RetryExitCodes, d.of("retry_exit_codes", c.RetryExitCodes)), &s.RetryExitCodes},
+		{"fatal_exit_codes", codesText(spec.FatalExitCodes, d.of("fatal_exit_codes", c.FatalExitCodes)), &s.FatalExitCodes},
+	} {
+		if err := f.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// field is a value of a task on its way into the record.
+type field struct {
+	name, text string
+	into       *string
+}
+
+func (f *field) check() (err error) {
+	*f.into, err = route.ParseDefault(f.name, f.text)
+	return err
+}
+
+func timeText(t time.Time, otherwise string) string {
+	if t.IsZero() {
+		return otherwise
+	}
+	return short(statemachine.Time(t.UnixMicro()).Text())
+}
+
+func durationText(d time.Duration, otherwise string) string {
+	switch d {
+	case 0:
+		return otherwise
+	case Forever:
+		return statemachine.Forever.Text()
+	default:
+		return short(statemachine.Duration(max(1, d.Microseconds())).Text())
+	}
+}
+
+func limitText(n *int, otherwise string) string {
+	switch {
+	case n == nil:
+		return otherwise
+	case *n == Unlimited:
+		return statemachine.Unlimited.Text()
+	default:
+		return strconv.Itoa(*n)
+	}
+}
+
+// failOnText is how a record says it: the default as nothing.
+func failOnText(f string) string {
+	if f == FailOnAny {
+		return ""
+	}
+	return f
+}
+
+// short leaves out zeros after the decimal point: people read these numbers.
+func short(seconds string) string {
+	if !strings.Contains(seconds, ".") {
+		return seconds
+	}
+	return strings.TrimSuffix(strings.TrimRight(seconds, "0"), ".")
+}
+
+// withRandomOffset adds up to a second, so that tasks opened with the same
+// start run in mixed order (TDF document), but not beyond end.
+func withRandomOffset(start, end string) string {
+	from, err := statemachine.ParseTime(start)
+	if err != nil {
+		return start // validated before
+	}
+	room := int64(statemachine.Second)
+	if last, err := statemachine.ParseTime(end); err == nil {
+		room = min(room, int64(last.Sub(from)))
+	}
+	if room <= 0 {
+		return start
+	}
+	return (from + statemachine.Time(rand.Int64N(room))).Text()
+}
+
+func orText(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+func labelsText(labels []string, otherwise string) string {
+	if labels == nil {
+		return otherwise
+	}
+	return strings.Join(labels, ",")
+}
+
+func resourcesText(r map[string]int, otherwise string) string {
+	if r == nil {
+		return otherwise
+	}
+	return route.Resources(r).Text()
+}
+
+func intText(n *int, otherwise string) string {
+	if n == nil {
+		return otherwise
+	}
+	return strconv.Itoa(*n)
+}
+
+func floatText(f *float64, otherwise string) string {
+	if f == nil {
+		return otherwise
+	}
+	return strconv.FormatFloat(*f, 'f', -1, 64)
+}
+
+func codesText(codes []int, otherwise string) string {
+	if codes == nil {
+		return otherwise
+	}
+	texts := make([]string, len(codes))
+	for i, n := range codes {
+		texts[i] = strconv.Itoa(n)
+	}
+	return strings.Join(texts, ",")
+}
+
+func delayText(d time.Duration, otherwise string) string {
+	if d == NoDelay {
+		return "0"
+	}
+	return durationText(d, otherwise)
 }

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -191,3 +192,104 @@ func created(fields map[string]string) time.Time {
 	}
 	return opened
 }
+
+// Task reads one task with all its rounds. The error matches [ErrNotFound] if
+// there is none with that id; a spoilt one comes with its Err set.
+func (m *Manager) Task(ctx context.Context, id int64) (*Task, error) {
+	t, err := m.store.Task(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return newTask(t), nil
+}
+
+// Tasks reads tasks with all their rounds, in the order of the ids; nil for
+// those that are not there. Outputs can be large: ask for a few at a time.
+func (m *Manager) Tasks(ctx context.Context, ids ...int64) ([]*Task, error) {
+	found, err := m.store.Tasks(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	tasks := make([]*Task, len(found))
+	for i, t := range found {
+		if t != nil {
+			tasks[i] = newTask(t)
+		}
+	}
+	return tasks, nil
+}
+
+// IDs lists the ids of the tasks in a state, from the given place on, at most
+// limit. Those that came into the state first come first.
+func (m *Manager) IDs(ctx context.Context, state statemachine.State, offset, limit int) ([]int64, error) {
+	return m.store.IDs(ctx, state, int64(offset), int64(limit), false)
+}
+
+// Counts are numbers of tasks by state.
+type Counts map[statemachine.State]int64
+
+// Count returns the number of tasks in each state, at one moment.
+func (m *Manager) Count(ctx context.Context) (Counts, error) {
+	c, err := m.store.Count(ctx)
+	return Counts(c), err
+}
+
+// Total is the number of tasks.
+func (c Counts) Total() int64 { return c.sum(func(statemachine.State) bool { return true }) }
+
+// Left is the number of tasks that have not ended: work still to be done.
+func (c Counts) Left() int64 {
+	return c.sum(func(s statemachine.State) bool { return !s.Settled() })
+}
+
+// Unarchived is the number of tasks that no manager has dealt with yet, those
+// that have not ended included: what a Stop handler usually waits to be zero.
+func (c Counts) Unarchived() int64 {
+	return c.sum(func(s statemachine.State) bool { return s != statemachine.Archived })
+}
+
+func (c Counts) sum(count func(statemachine.State) bool) int64 {
+	var n int64
+	for state, k := range c {
+		if count(state) {
+			n += k
+		}
+	}
+	return n
+}
+
+// absent is the error about a task that was not found.
+func (m *Manager) absent(ctx context.Context, id int64) error {
+	if _, err := m.store.Task(ctx, id); err != nil {
+		return err
+	}
+	return fmt.Errorf("task %d: %w", id, ErrNotFound)
+}
+
+// disbatchStatus are Disbatch's numbers for states.
+var disbatchStatus = map[statemachine.State]int{
+	statemachine.Orphaned: -6, statemachine.Cancelled: -5, statemachine.Blocked: -4, statemachine.Terminated: -3,
+	statemachine.Open: -2, statemachine.Running: 0, statemachine.Executed: 0,
+	statemachine.Succeeded: 1, statemachine.Failed: 2, statemachine.TimedOut: 3, statemachine.Expired: 4,
+}
+
+// disbatchUnknown is Disbatch's status for what is no status.
+const disbatchUnknown = 2
+
+// DisbatchStatus is the task's status as Disbatch numbers it: -6 orphaned, -5
+// cancelled, -4 blocked, -3 terminated, -2 open, 0 running or executed, 1
+// succeeded, 2 failed, 3 timed out, 4 expired; of an archived task, that of its
+// outcome. A damaged record is 2, as in Disbatch.
+func DisbatchStatus(state, outcome statemachine.State) int {
+	status, known := disbatchStatus[(&statemachine.Task{State: state, Outcome: outcome}).End()]
+	if !known {
+		return disbatchUnknown
+	}
+	return status
+}
+
+// DisbatchStatus is the function of that name for the task.
+func (t *Task) DisbatchStatus() int { return DisbatchStatus(t.State, t.Outcome) }
+
+// DisbatchStatus is the function of that name for the task.
+func (s *Summary) DisbatchStatus() int { return DisbatchStatus(s.State, s.Outcome) }

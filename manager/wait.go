@@ -1,11 +1,13 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/link"
@@ -242,4 +244,137 @@ func (w *waiter) snapshot() Progress {
 		}
 	}
 	return p
+}
+
+// mostRunning bounds how many running tasks are asked for their progress: it is
+// for people to watch.
+const mostRunning = 20
+
+// runs notes a task that may have progress to tell.
+func (w *waiter) runs(id int64, state statemachine.State, round string) {
+	if state != statemachine.Running || len(w.rounds) >= mostRunning {
+		return
+	}
+	if n, err := strconv.Atoi(round); err == nil {
+		w.rounds[id] = n
+	}
+}
+
+// readProgress asks those tasks; it reports whether they say something new.
+func (w *waiter) readProgress(ctx context.Context) (changed bool, err error) {
+	before := w.running
+	w.running = nil
+	if len(w.rounds) == 0 {
+		return len(before) > 0, nil
+	}
+	var ids []int64
+	var names []string
+	for id, round := range w.rounds {
+		ids, names = append(ids, id), append(names, statemachine.RoundField(round, "progress"))
+	}
+	found, err := w.m.store.Fields(ctx, ids, names...)
+	if err != nil {
+		w.running = before
+		return false, err
+	}
+	for i, id := range ids {
+		if text := found[i][names[i]]; text != "" {
+			w.running = append(w.running, RunningTask{ID: id, Progress: ParseProgress(text)})
+		}
+	}
+	slices.SortFunc(w.running, func(a, b RunningTask) int { return cmp.Compare(a.ID, b.ID) })
+	return !slices.Equal(before, w.running), nil
+}
+
+// blocks notes the plan of a blocked task. A plan that was ready once is not looked at again.
+func (w *waiter) blocks(state statemachine.State, plan string) {
+	id := number(plan)
+	if _, known := w.plans[id]; state == statemachine.Blocked && id > 0 && !known && len(w.plans) < mostPlans {
+		w.plans[id] = true
+	}
+}
+
+// mostPlans bounds how many plans are looked at.
+const mostPlans = 100
+
+// readPlans looks which of those plans are half built; it reports whether that has changed.
+func (w *waiter) readPlans(ctx context.Context) (changed bool, err error) {
+	before := w.notReady
+	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(w.plans)), func(id int64) bool { return !w.plans[id] })
+	if len(ids) == 0 {
+		w.notReady = nil
+		return len(before) > 0, nil
+	}
+	plans, err := w.m.store.PlansOf(ctx, ids)
+	if err != nil {
+		return false, err
+	}
+	now, err := w.m.store.Now(ctx)
+	if err != nil {
+		return false, err
+	}
+	w.notReady = nil
+	for _, id := range ids {
+		i := slices.IndexFunc(plans, func(p store.Plan) bool { return p.ID == id })
+		w.plans[id] = i >= 0 && plans[i].State == store.PlanBuilding
+		if w.plans[id] && plans[i].HalfBuilt(now) {
+			w.notReady = append(w.notReady, id)
+		}
+	}
+	return !slices.Equal(before, w.notReady), nil
+}
+
+// WaitPlan waits until all tasks of a plan have ended, and returns the plan as it
+// is then. A held plan is waited for, and so is one that is not ready yet.
+// report, unless nil, is called when something has changed, from the calling
+// goroutine. While Redis is away it goes on waiting. With the error of ctx, and with
+// [ErrGone] if the namespace is flushed meanwhile or Redis loses the plan, it returns
+// what it has read last, nil for nothing.
+func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*Plan)) (*Plan, error) {
+	redis := link.NewSlog(m.log)
+	changes, stop := m.store.Watch(ctx)
+	defer stop()
+	var last *Plan
+	for {
+		began := time.Now()
+		p, err := m.Plan(ctx, id)
+		if last != nil && (errors.Is(err, ErrNoPlan) || err == nil && !p.Created.Equal(last.Created)) {
+			return last, goneError(id, p)
+		}
+		switch {
+		case err == nil:
+			redis.Answered()
+			if report != nil && !last.same(p) {
+				report(p)
+			}
+			last = p
+		case ctx.Err() != nil: // why it ended is said below, also where a call was cut short
+		case !errors.Is(err, ErrUnreachable):
+			return last, err
+		default:
+			redis.Failed(err) // the pause between two looks is longer
+		}
+		if last.ended() {
+			return last, nil
+		}
+		if !m.untilChange(ctx, changes, 10*time.Since(began)) {
+			return last, fmt.Errorf("wait for plan %d: %w", id, context.Cause(ctx))
+		}
+	}
+}
+
+// goneError says what became of a plan that was there; now is what there is under its id.
+func goneError(id int64, now *Plan) error {
+	err := fmt.Errorf("plan %d: %w", id, ErrGone)
+	if now != nil {
+		err = fmt.Errorf("%w; the id means another plan now", err)
+	}
+	return err
+}
+
+func (p *Plan) ended() bool { return p != nil && p.State.Over() && p.Left <= 0 }
+
+func (p *Plan) same(as *Plan) bool {
+	return p != nil && p.State == as.State && p.Total == as.Total && p.Left == as.Left && p.HeldBy == as.HeldBy &&
+		p.Skipped == as.Skipped && p.Growing == as.Growing && p.GrowthError == as.GrowthError && maps.Equal(p.Ended, as.Ended)
 }

@@ -2,8 +2,15 @@ package manager
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/ops/why"
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -132,4 +139,259 @@ func explanation(e why.Explanation) Explanation {
 		}
 	}
 	return found
+}
+
+// surroundings reads what there is beside the task.
+func (m *Manager) surroundings(ctx context.Context) (why.Situation, error) {
+	s := why.Situation{GateRun: store.GateRun}
+	queues, _, err := m.store.Queues(ctx)
+	if err != nil {
+		return s, err
+	}
+	for i := range queues {
+		q := &queues[i]
+		s.Queues = append(s.Queues, why.Queue{
+			Queue: q.Queue, Waiting: q.Waiting, Due: q.Due, Oldest: q.Oldest, Running: q.Running, Nodes: q.Nodes,
+		})
+	}
+	nodes, err := m.store.NodeRecords(ctx)
+	if err != nil {
+		return s, err
+	}
+	for i := range nodes {
+		n := &nodes[i]
+		s.Nodes = append(s.Nodes, why.Node{Node: n.Node, Running: n.Running, Used: n.Used, Held: n.Held})
+	}
+	if err := m.published(ctx, &s); err != nil {
+		return s, err
+	}
+	return s, m.crew(ctx, &s)
+}
+
+// published reads what servers have said.
+func (m *Manager) published(ctx context.Context, s *why.Situation) error {
+	mode, err := m.store.Quarantine(ctx)
+	if err != nil {
+		return err
+	}
+	s.Gate = mode == "on"
+	if s.Grace, _, err = m.store.Grace(ctx); err != nil {
+		return err
+	}
+	if s.ServerSeen, err = m.store.ServerSeen(ctx); err != nil {
+		return err
+	}
+	step, err := m.store.LastStep(ctx)
+	s.Ahead, s.Stepped, s.StepBy = timing.FromStd(step.Ahead), step.At, timing.FromStd(step.By)
+	return err
+}
+
+// crew reads the workers, and the time.
+func (m *Manager) crew(ctx context.Context, s *why.Situation) error {
+	lease, err := m.store.Lease(ctx)
+	if err != nil {
+		return err
+	}
+	workers, now, err := m.store.Workers(ctx)
+	s.Now = now
+	for i := range workers {
+		s.Workers = append(s.Workers, workerOf(&workers[i], now, lease))
+	}
+	return err
+}
+
+func workerOf(w *store.WorkerInfo, now statemachine.Time, lease statemachine.Duration) why.Worker {
+	offer := route.Offer{
+		Worker: w.Name, Node: w.Node, Env: w.Env, Labels: w.Labels, Resources: w.Resources,
+		Classes: w.Classes, MaxThreads: w.MaxThreads,
+	}
+	found := why.Worker{
+		Offer: offer, State: why.State(w.State), Incarnation: w.Incarnation, Reason: w.Reason, Slots: w.Slots,
+		Busy: max(w.Busy, len(w.Tasks)) + w.Stuck, Heartbeat: w.Heartbeat, Serving: map[string]int{},
+	}
+	if found.State == why.Draining || found.State == why.Drained || strings.HasPrefix(found.Reason, store.ReasonSetAside) {
+		found.Reason = "" // it says the same once more
+	}
+	if found.State == why.Ready && w.Order != store.OrderNone {
+		found.State = why.Draining // it has not heard of it yet
+	}
+	if found.Alive() && found.Reason == "" && now.Sub(w.Heartbeat) > lease {
+		found.Reason = "its lease is over, a server will call it lost"
+	}
+	for _, q := range w.Queues {
+		found.Serving[q.Queue] += q.Processing
+	}
+	return found
+}
+
+// situated is what is known of a task, to explain it.
+func situated(t *store.Task) why.Task {
+	read := newTask(t)
+	found := why.Task{
+		Task: t.Task, Bucket: t.Bucket, Program: t.Program, Worker: t.Worker, Node: t.Node,
+		HoldReason: read.HoldReason, HeldBy: saidBy(t.Log, "held by "),
+		CancelReason: read.CancelReason, CancelledBy: orText(saidBy(t.Log, "stop asked for by "), saidBy(t.Log, "cancelled by ")),
+		RetryOf: read.RetryOf, RetriedBy: read.RetriedBy,
+	}
+	if found.HoldReason == "held by "+found.HeldBy { // what is recorded where nobody gave a reason
+		found.HoldReason = ""
+	}
+	found.StopSince, _ = statemachine.ParseTime(t.Fields["cancel_requested"])
+	rounds := read.Rounds()
+	for i := range rounds {
+		r := &rounds[i]
+		if r.Number == t.Task.Round {
+			found.Since = r.Stamps[string(t.State)]
+		}
+		over := r.Number < t.Task.Round || t.State.Settled()
+		if over && r.Stamps[string(statemachine.Running)] != 0 {
+			found.Rounds = append(found.Rounds, roundOf(r, t.Fields))
+		}
+	}
+	if t.State == statemachine.Open && t.Task.Round == 0 && t.StartAfter > 0 && t.Fields["0:blocked"] == "" {
+		found.Since = t.StartAfter // its place in line begins at a start that was given, also a past one
+	}
+	return found
+}
+
+func roundOf(r *Round, fields map[string]string) why.Round {
+	return why.Round{
+		Number: r.Number, Worker: r.Worker, Node: r.Node, Error: beginning(r.Error), ExitCode: r.ExitCode,
+		Incarnation: number(fields[statemachine.RoundField(r.Number, "incarnation")]),
+
+		Class:   statemachine.Class(fields[statemachine.RoundField(r.Number, "class")]),
+		Timeout: r.Stamps[string(statemachine.StampTimeout)], Executed: r.Stamps[string(statemachine.Executed)],
+	}
+}
+
+// mostSaid is how much of an error stands in a reason, in bytes.
+const mostSaid = 200
+
+// beginning is the first line of an error that is not empty.
+func beginning(text string) string {
+	line, _, more := strings.Cut(strings.TrimSpace(text), "\n")
+	line = strings.TrimSpace(line)
+	if len(line) > mostSaid {
+		line, more = strings.ToValidUTF8(line[:mostSaid], ""), true
+	}
+	if more {
+		line += " ..."
+	}
+	return line
+}
+
+// saidBy is who did the thing last, as the log says: "held by name: reason".
+func saidBy(log, thing string) string {
+	_, rest, found := cutLast(log, thing)
+	if !found {
+		return ""
+	}
+	rest, _, _ = strings.Cut(rest, "\n")
+	name, _, _ := strings.Cut(rest, ":")
+	return strings.TrimSpace(name)
+}
+
+func cutLast(text, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(text, sep)
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+len(sep):], true
+}
+
+// situatePlan reads what the plan of a task has to do with where the task is.
+func (m *Manager) situatePlan(ctx context.Context, found *why.Task, t *store.Task) error {
+	plan := number(t.Fields[planField])
+	if plan == 0 {
+		return nil
+	}
+	if err := m.situateCause(ctx, found, t); err != nil || t.State != statemachine.Blocked {
+		return err
+	}
+	p, err := m.store.Plan(ctx, plan)
+	switch {
+	case errors.Is(err, store.ErrNoPlan):
+		p = &store.Plan{State: "not there"}
+	case err != nil:
+		return err
+	}
+	found.Plan = why.Plan{ID: plan, State: why.PlanState(p.State), HeldBy: p.HeldBy}
+	if p.State == store.PlanHeld {
+		found.Plan.FailedTask, _ = strconv.ParseInt(p.HeldBy, 10, 64)
+		if err := m.situateFailure(ctx, &found.Plan); err != nil {
+			return err
+		}
+	}
+	return m.situateNeeds(ctx, found, t)
+}
+
+// situateFailure reads what the task is called because of which a plan holds, if there is one.
+func (m *Manager) situateFailure(ctx context.Context, p *why.Plan) error {
+	if p.FailedTask == 0 {
+		return nil
+	}
+	fields, err := m.store.Fields(ctx, []int64{p.FailedTask}, stepField)
+	if err == nil {
+		p.FailedStep = fields[0][stepField]
+	}
+	return err
+}
+
+// situateCause reads the task because of which this one never runs.
+func (m *Manager) situateCause(ctx context.Context, found *why.Task, t *store.Task) error {
+	id := number(t.Fields[doomedByField])
+	if id == 0 {
+		return nil
+	}
+	found.Cause = why.Cause{ID: id, Skipped: t.Fields[skippedField] == "1"}
+	tasks, err := m.store.Tasks(ctx, []int64{id})
+	if err != nil || tasks[0] == nil || tasks[0].Err != nil {
+		return err
+	}
+	cause := situated(tasks[0])
+	found.Cause.End, found.Cause.Step = cause.End(), tasks[0].Fields[stepField]
+	if n := len(cause.Rounds); n > 0 {
+		found.Cause.Round = &cause.Rounds[n-1]
+	}
+	return nil
+}
+
+// situateNeeds reads which tasks are still to tell a blocked one of their end, and whether an operator holds it: the
+// plan goes on with one that is to be moved with it.
+func (m *Manager) situateNeeds(ctx context.Context, found *why.Task, t *store.Task) error {
+	looked, err := m.store.Planned(ctx, found.Plan.ID, []int64{t.ID}, 0)
+	if err != nil {
+		return err
+	}
+	found.HandHeld = looked[0].Held && !looked[0].Freed
+	found.Needs, err = m.waitedFor(ctx, &looked[0])
+	return err
+}
+
+// waitedFor are the tasks that are still to tell one of their end: the last retries of those that it needs.
+func (m *Manager) waitedFor(ctx context.Context, t *store.Planned) (needs []why.Need, err error) {
+	// of is for whom each task is looked at: itself, or one that it repeats.
+	of, on, waits := map[int64]int64{}, map[int64]string{}, map[int64]bool{}
+	for _, n := range t.Needs {
+		of[n.Task], on[n.Task] = n.Task, string(n.On)
+	}
+	for len(of) > 0 {
+		ids, next := slices.Sorted(maps.Keys(of)), map[int64]int64{}
+		looked, err := m.store.Planned(ctx, t.Plan, ids, t.ID)
+		if err != nil {
+			return nil, err
+		}
+		for i := range looked {
+			l, need := &looked[i], of[ids[i]]
+			waits[need] = waits[need] || l.Names > 0
+			switch {
+			case l.RetriedBy > l.ID: // a retry is always newer
+				next[l.RetriedBy] = need
+			case waits[need]:
+				needs = append(needs, why.Need{ID: l.ID, Step: l.Step, State: l.State, On: on[need]})
+			}
+		}
+		of = next
+	}
+	return needs, nil
 }
