@@ -2,10 +2,14 @@ package plan
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"iter"
 	"sync"
 
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
 )
 
 // Status is a plan as it was when it was read.
@@ -115,4 +119,250 @@ func (t *Task) ID() int64 {
 	t.plan.mu.Lock()
 	defer t.plan.mu.Unlock()
 	return t.id
+}
+
+// Option changes how a plan is made or opened.
+type Option func(*options)
+
+type options struct {
+	onFailure manager.OnFailure
+	key       string
+}
+
+// OnFailure says what the plan does where a task fails for good; without it,
+// what needs the task is cancelled. [Open] does not look at it.
+func OnFailure(do manager.OnFailure) Option {
+	return func(o *options) { o.onFailure = do }
+}
+
+// WithRequestKey names what this program builds, for 24 hours: given again, with
+// the same tasks sent in the same portions, the plan and its tasks are those of
+// the first time. A task that adds to its own plan uses a key with its own id in
+// it, because it may be run more than once.
+func WithRequestKey(key string) Option {
+	return func(o *options) { o.key = key }
+}
+
+func newOptions(opts []Option) options {
+	o := options{key: rand.Text()}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return o
+}
+
+// Dep is something that a task needs: a *[Task], an [ID], or one of them in [Any]
+// or [Failure]. A task on its own must succeed.
+type Dep interface {
+	// need is what a task of p needs then; wrong says why it cannot, empty if it can.
+	need(p *Plan) (d dependency, wrong string)
+}
+
+// ID is a task of the plan that was sent elsewhere, by its id.
+type ID int64
+
+func (id ID) need(*Plan) (dependency, string) {
+	if id <= 0 {
+		return dependency{}, fmt.Sprintf("%d is not the id of a task", int64(id))
+	}
+	return dependency{need: manager.Need{Task: int64(id), On: manager.NeedsSuccess}}, ""
+}
+
+func (t *Task) need(p *Plan) (dependency, string) {
+	switch {
+	case t == nil:
+		return dependency{}, "it is nil"
+	case t.plan != p:
+		return dependency{}, fmt.Sprintf("it is a handle of plan %d", t.plan.id)
+	}
+	return dependency{manager.Need{On: manager.NeedsSuccess}, t}, ""
+}
+
+// edge is a dependency that is met by other ends.
+type edge struct {
+	dep Dep
+	on  manager.When
+}
+
+func (e edge) need(p *Plan) (dependency, string) {
+	if e.dep == nil {
+		return dependency{}, "it is nil"
+	}
+	d, wrong := e.dep.need(p)
+	d.need.On = e.on
+	return d, wrong
+}
+
+// Any waits for the end of a task, whatever it is. Where it did not succeed, its
+// result is empty.
+func Any(dep Dep) Dep { return edge{dep, manager.NeedsAny} }
+
+// Failure waits for a task to end in another way than succeeded. If it succeeds,
+// what needs its failure is skipped, which is no failure of the plan.
+func Failure(dep Dep) Dep { return edge{dep, manager.NeedsFailure} }
+
+// Send adds to the plan what [Plan.Add] has gathered. After an error nothing is
+// lost: called again, it goes on where it was, unless a task cannot be, which is
+// a *[DependencyError] or a *[TaskError]: then nothing more is ever sent. The error matches
+// [manager.ErrPlanState] if the plan is over.
+func (p *Plan) Send(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.wrong != nil {
+		return p.wrong
+	}
+	for {
+		if len(p.batch) == 0 {
+			p.batch, p.pending = p.pending, nil
+		}
+		if len(p.batch) == 0 {
+			return nil
+		}
+		if err := p.send(ctx); err != nil {
+			return err
+		}
+		p.sent += len(p.batch)
+		p.batch = nil
+	}
+}
+
+// send sends the portion under way. Its key is made from its place, so that the
+// same program makes the same requests when it begins again.
+func (p *Plan) send(ctx context.Context) error {
+	key := fmt.Sprintf("%s:%d:%d", p.key, p.id, p.sent)
+	ids, err := p.m.OpenAll(ctx, p.specs(), manager.InPlan(p.id), manager.WithRequestKey(key))
+	for i, id := range ids {
+		p.batch[i].id = id
+	}
+	return p.blame(err)
+}
+
+// specs are the tasks of the portion under way.
+func (p *Plan) specs() iter.Seq[manager.Spec] {
+	return func(yield func(manager.Spec) bool) {
+		for _, t := range p.batch {
+			spec := t.spec
+			spec.Needs = make([]manager.Need, len(t.deps))
+			for i, d := range t.deps {
+				spec.Needs[i] = d.within(p.sent)
+			}
+			if !yield(spec) {
+				return
+			}
+		}
+	}
+}
+
+// within is the need as it is told in a portion that begins after so many tasks.
+func (d dependency) within(first int) manager.Need {
+	need := d.need
+	switch {
+	case d.of == nil:
+	case d.of.index >= first:
+		need.Index = d.of.index - first
+	default:
+		need.Task = d.of.id
+	}
+	return need
+}
+
+// blame names the task of the plan that an error is about.
+func (p *Plan) blame(err error) error {
+	index := -1
+	if one, ok := errors.AsType[*manager.SpecError](err); ok {
+		index, err = one.Index, one.Err
+	} else if need, ok := errors.AsType[*manager.NeedError](err); ok {
+		sub, _ := errors.AsType[*manager.SubmissionError](err)
+		index, err = sub.Opened+need.Index, need
+	}
+	if index < 0 || index >= len(p.batch) {
+		return err
+	}
+	return &TaskError{Index: p.sent + index, Program: p.batch[index].spec.Program, Err: err}
+}
+
+// Ready sends what was added and lets the plan run (zk-plan: mark-as-ready). A plan
+// without tasks is completed at once. See [manager.Manager.ReadyPlan].
+func (p *Plan) Ready(ctx context.Context) error {
+	if err := p.Send(ctx); err != nil {
+		return err
+	}
+	return p.m.ReadyPlan(ctx, p.id)
+}
+
+// Status reads the plan: its State is manager.PlanCompleted if all of it was done
+// (zk-plan: plan-completed?).
+func (p *Plan) Status(ctx context.Context) (Status, error) {
+	s, err := p.m.Plan(ctx, p.id)
+	if err != nil {
+		return Status{ID: p.id}, err
+	}
+	return *s, nil
+}
+
+// Wait waits until all tasks of the plan have ended, whatever way: how the plan came
+// out is the State of the answer. A plan that holds is waited for. The error is
+// that of ctx, with the status read last; it matches [ErrNotOver].
+func (p *Plan) Wait(ctx context.Context) (Status, error) {
+	s, err := p.m.WaitPlan(ctx, p.id, nil)
+	if s == nil {
+		s = &Status{ID: p.id}
+	}
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", ErrNotOver, err)
+	}
+	return *s, err
+}
+
+// Cancel calls the plan off; see [manager.Manager.CancelPlan].
+func (p *Plan) Cancel(ctx context.Context, reason string) error {
+	return p.m.CancelPlan(ctx, p.id, reason)
+}
+
+// Hold lets nothing more of the plan start; see [manager.Manager.HoldPlan].
+func (p *Plan) Hold(ctx context.Context, reason string) error {
+	return p.m.HoldPlan(ctx, p.id, reason)
+}
+
+// Resume lets a held plan go on; see [manager.Manager.ResumePlan].
+func (p *Plan) Resume(ctx context.Context) error { return p.m.ResumePlan(ctx, p.id) }
+
+// Retry retries what has not succeeded; see [manager.Manager.RetryPlan].
+func (p *Plan) Retry(ctx context.Context) ([]manager.Retried, error) {
+	return p.m.RetryPlan(ctx, p.id)
+}
+
+// Result is what a task of the plan has brought, or the last one that it was
+// retried by. The error matches [ErrNotSent] or [ErrForeign], or is a *[ResultError]
+// that says why there is none.
+func (p *Plan) Result(ctx context.Context, of Dep) (string, error) {
+	id, err := p.idOf(of)
+	if err != nil {
+		return "", err
+	}
+	found, err := p.m.Results(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if r := found[0]; r.End != statemachine.Succeeded || r.Cut {
+		return "", &ResultError{Task: r.Task, End: r.End, Cut: r.Cut}
+	}
+	return found[0].Text, nil
+}
+
+func (p *Plan) idOf(of Dep) (int64, error) {
+	if of == nil {
+		return 0, fmt.Errorf("the result of nothing: %w", ErrForeign)
+	}
+	d, wrong := of.need(p)
+	switch {
+	case wrong != "":
+		return 0, fmt.Errorf("a result for plan %d: %s: %w", p.id, wrong, ErrForeign)
+	case d.of == nil:
+		return d.need.Task, nil
+	}
+	if id := d.of.ID(); id != 0 {
+		return id, nil
+	}
+	return 0, fmt.Errorf("task %d of the plan (%s): %w", d.of.index+1, d.of.spec.Program, ErrNotSent)
 }

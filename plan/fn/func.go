@@ -2,8 +2,13 @@ package fn
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/worker"
 )
@@ -147,4 +152,257 @@ func (d definition) begin() *call { return &call{function: d.name, words: []stri
 // called adds a call with all its arguments to the plan.
 func called[R any](c *call, p *plan.Plan, ofAll, ofThis []Option) *Future[R] {
 	return &Future[R]{handle: c.add(p, slices.Concat(ofAll, ofThis)...), plan: p}
+}
+
+// Option changes calls of a function: all of them if it is given with the function, or
+// one.
+type Option func(*call)
+
+// WithSpec changes the tasks that calls become: their queue, timeout, max_fails and so
+// on. Of the spec it gets, Program, Input, Argv, Args and Needs are the business of
+// this package, and the code of [Permanent] is added to FatalExitCodes.
+func WithSpec(change func(*manager.Spec)) Option {
+	return func(c *call) { change(&c.spec) }
+}
+
+// After lets a call wait for others whose results are no arguments: a *[Future], a
+// *plan.Task, or either in plan.Any or plan.Failure.
+func After(others ...plan.Dep) Option {
+	return func(c *call) { c.after = append(c.after, others...) }
+}
+
+// call is a call on its way into a plan.
+type call struct {
+	function string
+	spec     manager.Spec
+	words    []string   // the arguments
+	needs    []plan.Dep // whose results they are
+	after    []plan.Dep
+	err      error // why it cannot be
+}
+
+// pass adds an argument.
+func pass[A any](c *call, a Arg[A]) {
+	if a == nil {
+		c.refuse(errors.New("it is nil"))
+		return
+	}
+	text := a.bind(c)
+	c.words = append(c.words, string(text))
+}
+
+// need adds the future to what the call needs, and returns its number there.
+func (c *call) need(of interface{ dep() plan.Dep }) int {
+	c.needs = append(c.needs, of.dep())
+	return len(c.needs)
+}
+
+// refuse notes what is wrong with the argument that is being passed.
+func (c *call) refuse(err error) {
+	if c.err == nil {
+		c.err = &ValueError{Function: c.function, Argument: len(c.words) + 1, Err: err}
+	}
+}
+
+// add adds the call to the plan.
+func (c *call) add(p *plan.Plan, options ...Option) *plan.Task {
+	for _, change := range options {
+		change(c)
+	}
+	s := c.spec
+	s.Program, s.Input, s.Argv, s.Args = c.function, "", c.words, manager.ArgsFiles
+	if !slices.Contains(s.FatalExitCodes, permanentCode) {
+		s.FatalExitCodes = append(slices.Clip(s.FatalExitCodes), permanentCode)
+	}
+	if c.err != nil {
+		return p.Refuse(s, c.err)
+	}
+	return p.Add(s, append(c.needs, c.after...)...)
+}
+
+// Arg is an argument of type A for a call: a [Value], the *[Future] of another call, or
+// [All] of several.
+type Arg[A any] interface {
+	// bind adds to the call what the argument needs, and says how it is written there.
+	bind(c *call) word[A]
+}
+
+// word is an argument as it is written into a task: JSON, or references, which JSON
+// never looks like: "$1" is the result of the first need, "$2:text" the output of the
+// second, and "[$1..3,$5]" a list of results.
+type word[A any] string
+
+// Value is an argument that is known. It is kept in the task, so what is large should
+// be the result of a function, which is kept once.
+func Value[A any](v A) Arg[A] { return known[A]{v} }
+
+type known[A any] struct{ value A }
+
+func (k known[A]) bind(c *call) word[A] {
+	text, err := encode(k.value)
+	if err != nil {
+		c.refuse(err)
+	}
+	return word[A](text)
+}
+
+// All makes one argument of several futures: a slice of their values in that order.
+// A call needs at most 1000 others; for more, add in layers.
+func All[A any](of ...*Future[A]) Arg[[]A] { return list[A](of) }
+
+type list[A any] []*Future[A]
+
+func (l list[A]) bind(c *call) word[[]A] {
+	runs := make([]run, 0, 1)
+	for _, f := range l {
+		r := ref{c.need(f), f != nil && f.text}
+		if n := len(runs); n > 0 && runs[n-1].text == r.text {
+			runs[n-1].last++
+			continue
+		}
+		runs = append(runs, run{r, r.need})
+	}
+	parts := make([]string, len(runs))
+	for i, r := range runs {
+		parts[i] = r.String()
+	}
+	return word[[]A]("[" + strings.Join(parts, ",") + "]")
+}
+
+// ref is a result that an argument stands for: that of the need of this number, from
+// 1, as JSON or as a text.
+type ref struct {
+	need int
+	text bool
+}
+
+// run is references to results that stand side by side.
+type run struct {
+	ref
+
+	last int
+}
+
+const textual = ":text"
+
+// String is how references are written.
+func (r run) String() string {
+	s := "$" + strconv.Itoa(r.need)
+	if r.last > r.need {
+		s += ".." + strconv.Itoa(r.last)
+	}
+	if r.text {
+		s += textual
+	}
+	return s
+}
+
+// references reads what an argument stands for; several says that it is a list. JSON
+// stands for none.
+func references(word string) (refs []ref, several bool, err error) {
+	inner, several := word, strings.HasPrefix(word, "[$") && strings.HasSuffix(word, "]")
+	switch {
+	case several:
+		inner = word[1 : len(word)-1]
+	case !strings.HasPrefix(word, "$"):
+		return nil, false, nil
+	}
+	for part := range strings.SplitSeq(inner, ",") {
+		r, err := parseRun(part)
+		if err != nil {
+			return nil, several, err
+		}
+		for n := r.need; n <= r.last; n++ {
+			refs = append(refs, ref{n, r.text})
+		}
+	}
+	return refs, several, nil
+}
+
+func parseRun(part string) (r run, err error) {
+	numbers, text := strings.CutSuffix(strings.TrimPrefix(part, "$"), textual)
+	first, last, found := strings.Cut(numbers, "..")
+	if !found {
+		last = first
+	}
+	r.text = text
+	if r.need, err = strconv.Atoi(first); err == nil {
+		r.last, err = strconv.Atoi(last)
+	}
+	if err != nil || !strings.HasPrefix(part, "$") || r.need < 1 || r.last < r.need || r.last > most {
+		return run{}, fmt.Errorf("%q is no reference to a result, such as $1, $2..5 or $6%s", part, textual)
+	}
+	return r, nil
+}
+
+// most bounds what a reference may name; a task needs at most 1000 others.
+const most = 1000
+
+// Future is the result, of type R, of a task of a plan: an argument for calls, and
+// something that other tasks of the plan can need (see [plan.Plan.Add]; a program gets
+// it as JSON). Its value is there when the task has succeeded.
+type Future[R any] struct {
+	handle
+
+	plan *plan.Plan
+	text bool // it is an output, and no JSON
+}
+
+// handle is what a future is a need by.
+type handle = plan.Dep
+
+// Output is the result of a program, as a value of type R: a string or []byte is what
+// the program has written, without the newline at the end, anything else is JSON,
+// so that a number is a number.
+func Output[R any](p *plan.Plan, of plan.Dep) *Future[R] {
+	return &Future[R]{handle: of, plan: p, text: true}
+}
+
+// Result is the result of a function that is called elsewhere, of which only the id is
+// known: Result[int](p, plan.ID(12)).
+func Result[R any](p *plan.Plan, of plan.Dep) *Future[R] {
+	return &Future[R]{handle: of, plan: p}
+}
+
+// ID is the id of the task; 0 before it was sent.
+func (f *Future[R]) ID() int64 {
+	switch of := f.handle.(type) {
+	case *plan.Task:
+		return of.ID()
+	case plan.ID:
+		return int64(of)
+	case interface{ ID() int64 }: // the future of something else
+		return of.ID()
+	default:
+		return 0
+	}
+}
+
+// Get reads the value, which is there once the task has succeeded: it does not wait,
+// [plan.Plan.Wait] does. If the task was retried, the value is that of the retry. The
+// error matches plan.ErrNotSent, is a *plan.ResultError that says why there is none,
+// or a *[ValueError] if it is no R.
+func (f *Future[R]) Get(ctx context.Context) (value R, err error) {
+	text, err := f.plan.Result(ctx, f.handle)
+	if err != nil {
+		return value, err
+	}
+	if err := decode(text, f.text, &value); err != nil {
+		var none R
+		return none, &ValueError{Task: f.ID(), Err: err}
+	}
+	return value, nil
+}
+
+func (f *Future[R]) bind(c *call) word[R] {
+	n := c.need(f)
+	return word[R](run{ref{n, f != nil && f.text}, n}.String())
+}
+
+// dep is nil, which the plan refuses, for a future that is.
+func (f *Future[R]) dep() plan.Dep {
+	if f == nil {
+		return nil
+	}
+	return f.handle
 }

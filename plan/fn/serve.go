@@ -1,11 +1,15 @@
 package fn
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"reflect"
 
 	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/worker"
 )
@@ -127,4 +131,69 @@ func (in *input) decodeResult(place int, r ref, into any) error {
 		return wrong
 	}
 	return nil
+}
+
+// jobKey is where a context has the job.
+type jobKey struct{}
+
+// Job is the round in which a function runs, by the context that the function got: its
+// ids, its progress, and Stdout for what is to be recorded. It is nil for any other
+// context, such as that of a test which calls the function itself.
+func Job(ctx context.Context) *worker.Job {
+	j, _ := ctx.Value(jobKey{}).(*worker.Job)
+	return j
+}
+
+// Grow opens the plan in which a function runs, by the context that the function got,
+// to add to it: calls, which run after p.Send. The plan does not end before they have.
+// A function must not wait for what it adds, since it keeps a slot; let it return ids
+// ([Future.ID]), for others to read by [Result].
+//
+// A function may be run more than once; what it adds in each of its rounds is there
+// once, if it sends the same calls in the same portions. A task that was retried by
+// hand is another one, and adds again. The error matches [ErrNoJob], or is that of
+// plan.Open.
+func Grow(ctx context.Context, m *manager.Manager) (*plan.Plan, error) {
+	j := Job(ctx)
+	if j == nil || j.Plan == 0 {
+		return nil, ErrNoJob
+	}
+	return plan.Open(ctx, m, j.Plan, plan.WithRequestKey(fmt.Sprintf("fn of task %d", j.Task)))
+}
+
+// encode writes a value as it travels.
+func encode(v any) (string, error) {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // it is for functions and programs
+	if err := e.Encode(v); err != nil {
+		return "", fmt.Errorf("it cannot be written as JSON: %w", err)
+	}
+	return string(bytes.TrimSuffix(text.Bytes(), []byte("\n"))), nil
+}
+
+// decode reads what was encoded or, of an output, what a program has written.
+func decode(from string, output bool, into any) error {
+	v := reflect.ValueOf(into).Elem()
+	switch {
+	case output && v.Kind() == reflect.String:
+		v.SetString(from)
+		return nil
+	case output && v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8:
+		v.SetBytes([]byte(from))
+		return nil
+	}
+	if err := json.Unmarshal([]byte(from), into); err != nil {
+		return fmt.Errorf("%s is no %s: %w", excerpt(from), v.Type(), err)
+	}
+	return nil
+}
+
+// excerpt is a text as it is fit for an error.
+func excerpt(text string) string {
+	const longest = 60
+	if len(text) > longest {
+		return fmt.Sprintf("%q...", text[:longest])
+	}
+	return fmt.Sprintf("%q", text)
 }
