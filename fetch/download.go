@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,9 +9,20 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
+	"math"
 	"os"
+	"os/exec"
 	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // download brings the source's file into the stage and completes m with its
@@ -116,3 +128,169 @@ type readerFunc func([]byte) (int, error)
 
 // Read implements io.Reader.
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// copyLocal copies a local rsync: path without the rsync program.
+func (f *Fetcher) copyLocal(ctx context.Context, name string, sink *sink) error {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(f.opts.WorkDir, name)
+	}
+	file, err := f.openAs(filepath.Clean(name))
+	if err != nil {
+		return cleanPathError(err)
+	}
+	defer func() { _ = file.Close() }()
+	fi, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if !fi.Mode().IsRegular() {
+		return fmt.Errorf("%w: '%s' is no regular file", ErrForbidden, printable(name))
+	}
+	return copyContext(ctx, sink, file)
+}
+
+// openAs opens with the rights of who may read local sources.
+func (f *Fetcher) openAs(name string) (file *os.File, err error) {
+	if f.opts.ReadAs == nil {
+		return f.openLocal(name)
+	}
+	err = f.opts.ReadAs(func() (err error) {
+		file, err = f.openLocal(name)
+		return err
+	})
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w: local sources are read as the user that programs run as, who must be allowed to: %w",
+			ErrForbidden, cleanPathError(err))
+	}
+	return file, err
+}
+
+// openLocal opens without waiting, so that a FIFO does not block, and below a
+// configured root if there are any, so that no link leads out.
+func (f *Fetcher) openLocal(name string) (*os.File, error) {
+	const flags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
+	if len(f.opts.LocalRoots) == 0 {
+		return os.OpenFile(name, flags, 0)
+	}
+	for _, dir := range f.opts.LocalRoots {
+		rel, err := filepath.Rel(dir, name)
+		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+			continue
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return nil, err
+		}
+		defer root.Close()
+		return root.OpenFile(rel, flags, 0)
+	}
+	return nil, fmt.Errorf("%w: '%s' is in none of the directories this worker takes programs from", ErrForbidden, printable(name))
+}
+
+// cleanPathError keeps names of files, which tasks choose, printable.
+func cleanPathError(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("%s '%s': %w", pe.Op, printable(pe.Path), pe.Err)
+	}
+	return err
+}
+
+// rsyncStage is where below a staging directory rsync writes.
+const rsyncStage = "rsync"
+
+// runRsync transfers one remote file into the stage.
+func (f *Fetcher) runRsync(ctx context.Context, s *stage, src Source) error {
+	if err := s.root.Mkdir(rsyncStage, 0o700); err != nil {
+		return err
+	}
+	dir, err := s.root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
+	// Not by a path, which the owner of a directory above could lead elsewhere.
+	cmd := exec.CommandContext(ctx, f.opts.RsyncPath, f.rsyncArgs(src, rsyncStage)...)
+	cmd.Env = withoutRsync(os.Environ())
+	cmd.Dir = placeOf(dir)
+	messages := &head{limit: 1024}
+	cmd.SysProcAttr = childAttr()
+	cmd.Cancel = func() error { return killGroup(cmd.Process) }
+	cmd.WaitDelay = 2 * time.Second
+	return runChild(cmd, messages, f.opts.MaxDownloadBytes)
+}
+
+// rsyncArgs gives the fixed, safe options; the source stands behind "--".
+// Links are followed at the sender, so that only a regular file can arrive.
+func (f *Fetcher) rsyncArgs(src Source, dst string) []string {
+	seconds := strconv.Itoa(int(math.Ceil(f.opts.StallTimeout.Seconds())))
+	args := []string{
+		"--times", "--copy-links", "--no-devices", "--no-specials", "--no-perms", "--chmod=F0600",
+		"--protect-args", "--max-size=" + strconv.FormatInt(f.opts.MaxDownloadBytes, 10), "--timeout=" + seconds,
+	}
+	if src.Kind == KindDaemon {
+		args = append(args, "--contimeout="+seconds)
+		if f.opts.RsyncPasswordFile != "" {
+			args = append(args, "--password-file="+f.opts.RsyncPasswordFile)
+		}
+	} else {
+		// ssh keeps the first value it sees of an option.
+		ssh := strings.Join(slices.Concat([]string{f.opts.SSHCommand}, f.opts.SSHExtra, f.opts.SSHOptions), " ")
+		args = append(args, "--rsh="+ssh)
+	}
+	return append(args, "--", src.Path, dst+"/")
+}
+
+// withoutRsync removes what would change rsync's behaviour from outside, such
+// as RSYNC_RSH, RSYNC_PROXY and RSYNC_PASSWORD.
+func withoutRsync(env []string) []string {
+	var kept []string
+	for _, v := range env {
+		if !strings.HasPrefix(v, "RSYNC_") {
+			kept = append(kept, v)
+		}
+	}
+	return append(kept, "LC_ALL=C")
+}
+
+// runChild runs cmd on one thread from start to end: the child dies with the
+// thread that started it, which otherwise could end while the worker lives.
+func runChild(cmd *exec.Cmd, messages *head, maxFile int64) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.Stderr = messages
+	if err := cmd.Start(); err != nil {
+		return rsyncError(err, messages)
+	}
+	limitFileSize(cmd.Process.Pid, maxFile)
+	if err := cmd.Wait(); err != nil {
+		return rsyncError(err, messages)
+	}
+	return nil
+}
+
+func rsyncError(err error, messages *head) error {
+	if errors.Is(err, exec.ErrNotFound) {
+		return fmt.Errorf("rsync is not installed at this worker (%s): %w", setting("RsyncPath"), err)
+	}
+	text := strings.Join(strings.Fields(messages.text.String()), " ")
+	if strings.Contains(text, "No space left on device") { // as strerror(3) says it without a locale
+		err = fmt.Errorf("%w (%w)", err, syscall.ENOSPC)
+	}
+	return fmt.Errorf("rsync: %w: %s", err, printable(text))
+}
+
+// head keeps the first bytes of a child's messages and drops the rest: the
+// reason comes first, what follows is consequence. It must not embed a buffer,
+// whose ReadFrom would be used instead of Write.
+type head struct {
+	text  bytes.Buffer
+	limit int
+}
+
+// Write implements io.Writer and never fails.
+func (h *head) Write(p []byte) (int, error) {
+	if room := h.limit - h.text.Len(); room > 0 {
+		h.text.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
