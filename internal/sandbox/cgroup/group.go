@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -104,4 +106,192 @@ func clearDirs(dirs []string) error {
 		errs = append(errs, removeGroup(dir))
 	}
 	return errors.Join(errs...)
+}
+
+const leafName = "round"
+
+// Leaf is the group below a slot's group in which the processes of a round run.
+//
+// It exists because cgroup.kill spoils a group: since the fix of a race in the
+// kernel (Linux 6.14, and back in the stable series), a process started by clone3
+// in a group that was killed once, from a group that was not, is killed at
+// birth. So a group that had to be killed is replaced, and the one that has the
+// limits and counters stays.
+type Leaf struct {
+	dir    string
+	fd     int
+	events int // cgroup.events, open because every round asks
+}
+
+// OpenLeaf makes the leaf below the group with that [Group.FD], which may have
+// been inherited from another process; it takes a mounted /proc. What is in
+// a leaf that is there already is killed: a group has one at a time.
+func OpenLeaf(group int) (*Leaf, error) {
+	l := &Leaf{dir: fmt.Sprintf("/proc/self/fd/%d/%s", group, leafName), fd: -1, events: -1}
+	if err := l.renew(); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// FD is the descriptor for SysProcAttr.CgroupFD. Ask before every start: it is
+// another one after a Kill.
+func (l *Leaf) FD() int { return l.fd }
+
+// Kill kills every process that was started with FD and all their descendants and
+// waits for their end, at most five seconds: then it is ErrPopulated. Call it when
+// the round is over; one that has left nothing costs one read of a file.
+func (l *Leaf) Kill() error {
+	text, err := readFD(l.events, "cgroup.events")
+	if err == nil && strings.Contains(text, "populated 0\n") {
+		return nil
+	}
+	return l.renew()
+}
+
+func (l *Leaf) renew() error {
+	l.Close()
+	if err := clearDirs([]string{l.dir}); err != nil {
+		return err
+	}
+	if err := makeGroup(l.dir); err != nil {
+		return err
+	}
+	var err error
+	if l.fd, err = open(l.dir, openDirectory); err == nil {
+		l.events, err = open(l.dir+"/cgroup.events", unix.O_RDONLY)
+	}
+	return err
+}
+
+// Close closes the descriptors; the group goes with [Group.Remove].
+func (l *Leaf) Close() {
+	for _, fd := range []*int{&l.fd, &l.events} {
+		if *fd >= 0 {
+			_ = unix.Close(*fd) // nothing was written
+		}
+		*fd = -1
+	}
+}
+
+// Limits are for all processes of a group together; 0 is no limit.
+type Limits struct {
+	// MemoryMax is in bytes, swap included: beyond it the kernel kills.
+	MemoryMax int64
+	// PidsMax is how many processes and threads there may be: beyond it no more start.
+	PidsMax int
+}
+
+func (l Limits) validate() error {
+	switch {
+	case l.MemoryMax < 0:
+		return fmt.Errorf("cgroup: memory_max = %d: must not be negative; 0 is no limit", l.MemoryMax)
+	case l.PidsMax < 0:
+		return fmt.Errorf("cgroup: pids_max = %d: must not be negative; 0 is no limit", l.PidsMax)
+	}
+	return nil
+}
+
+// controllers are the ones that the limits need.
+func (l Limits) controllers() []string {
+	var names []string
+	if l.MemoryMax > 0 {
+		names = append(names, "memory")
+	}
+	if l.PidsMax > 0 {
+		names = append(names, "pids")
+	}
+	return names
+}
+
+// apply sets the limit of one controller.
+func (l Limits) apply(controller, dir string, v1 bool) error {
+	if controller == "pids" {
+		return put(filepath.Join(dir, "pids.max"), strconv.Itoa(l.PidsMax))
+	}
+	limit, swap, most := "memory.max", "memory.swap.max", strconv.FormatInt(l.MemoryMax, 10)
+	inSwap := "0"
+	if v1 {
+		limit, swap = "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"
+		inSwap = most // it is the sum there
+	}
+	if err := put(filepath.Join(dir, limit), most); err != nil {
+		return err
+	}
+	// Without swap accounting there is no such file, or it refuses.
+	_ = put(filepath.Join(dir, swap), inSwap)
+	return nil
+}
+
+// enable passes a controller of version 2 on to the children of dir.
+func enable(dir, controller string) error {
+	name := filepath.Join(dir, "cgroup.subtree_control")
+	enabled, err := readSmall(name)
+	if err != nil || slices.Contains(strings.Fields(enabled), controller) {
+		return err
+	}
+	return put(name, "+"+controller)
+}
+
+// offers reports whether a group of version 2 has the controller.
+func offers(dir, controller string) bool {
+	have, err := readSmall(filepath.Join(dir, "cgroup.controllers"))
+	return err == nil && slices.Contains(strings.Fields(have), controller)
+}
+
+// counters are what the memory controller of a group counts.
+type counters struct {
+	dir string // "" without that controller
+	v1  bool
+	// peak stays open: what is reset in version 2 is only what this descriptor shows.
+	peak     int
+	peakName string
+}
+
+func openCounters(dir string, v1 bool) counters {
+	c := counters{dir: dir, v1: v1, peak: -1}
+	if dir == "" {
+		return c
+	}
+	c.peakName = filepath.Join(dir, "memory.peak")
+	if v1 {
+		c.peakName = filepath.Join(dir, "memory.max_usage_in_bytes")
+	}
+	var err error
+	if c.peak, err = open(c.peakName, openReadWrite); err != nil {
+		c.peak, _ = open(c.peakName, 0) // -1 where there is none
+	}
+	return c
+}
+
+func (c *counters) oomKills() (int64, error) {
+	switch {
+	case c.dir == "":
+		return 0, errNoMemory
+	case c.v1:
+		return field(filepath.Join(c.dir, "memory.oom_control"), "oom_kill")
+	}
+	return field(filepath.Join(c.dir, "memory.events"), "oom_kill")
+}
+
+func (c *counters) peakMemory() (int64, error) {
+	if c.peak < 0 {
+		return 0, errNoMemory
+	}
+	text, err := readFD(c.peak, c.peakName)
+	if err != nil {
+		return 0, err
+	}
+	return number(c.peakName, text)
+}
+
+func (c *counters) resetPeak() error {
+	if c.peak < 0 {
+		return errNoMemory
+	}
+	if err := putFD(c.peak, c.peakName, "0"); err != nil {
+		return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+	}
+	return nil
 }

@@ -1,10 +1,30 @@
+// Package cgroup keeps the processes of a worker's rounds together in control
+// groups, one group a slot, so that all of them can be killed, whatever they do
+// to get away, and so that their memory and number can be limited.
+//
+// Killing takes version 2 of control groups, wherever it is mounted. Limits take
+// the controllers memory and pids, which belong to version 2 or, on a hybrid host,
+// to hierarchies of version 1: a group is then a directory in each of them.
+//
+// [Open] tries everything it will need. What cannot be had is no error of Open:
+// [Tree.CanKill] and [Tree.CanLimit] say why and what to do.
+//
+// Below the worker's own cgroup, or the one of its configuration, there is one
+// directory tdf-NAME a worker, and in it slot-0.MARK, slot-1.MARK and so on. The
+// worker itself is never moved.
 package cgroup
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // Tree holds the groups of one worker. Its methods may be called at the same time.
@@ -151,3 +171,113 @@ func (t *Tree) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Sweep kills and removes the groups that earlier incarnations of this worker have
+// left behind, in all hierarchies, and tells how many processes there were. left
+// reports whether the incarnation of a mark is one of them.
+func (t *Tree) Sweep(left func(mark string) bool) (killed int, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	dirs := t.leftOver(left)
+	seen := map[int]bool{}
+	for _, dir := range dirs {
+		for _, pid := range members(dir) {
+			seen[pid] = true
+		}
+	}
+	return len(seen), clearDirs(dirs)
+}
+
+func (t *Tree) leftOver(left func(mark string) bool) []string {
+	dirs := make([]string, 0, len(t.places))
+	for _, place := range t.places {
+		dirs = append(dirs, slices.DeleteFunc(subgroups(place), func(dir string) bool {
+			_, mark, _ := strings.Cut(filepath.Base(dir), ".")
+			return mark == t.mark || !left(mark)
+		})...)
+	}
+	return dirs
+}
+
+// removeEmpty removes a worker's directory unless somebody else's groups are in it.
+func removeEmpty(dir string) error {
+	if len(subgroups(dir)) > 0 {
+		return nil
+	}
+	if err := removeGroup(dir); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.EROFS) {
+		return err
+	}
+	return nil
+}
+
+// maxName keeps a directory's name below the 255 bytes of the kernel.
+const maxName = 200
+
+// treeName is the directory of a worker; different for different names.
+func treeName(worker string) string {
+	var b strings.Builder
+	for i := range len(worker) {
+		if c := worker[i]; plain(c) {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	encoded := b.String()
+	if len(encoded) > maxName {
+		// "%~" is no code of a byte, so no short name looks like this.
+		encoded = fmt.Sprintf("%s%%~%x", encoded[:maxName-34], sha256.Sum256([]byte(worker)))[:maxName]
+	}
+	return "tdf-" + encoded
+}
+
+func plain(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
+}
+
+// slotName is the directory of a slot. Two workers of one name may live on a
+// host, at two sites, so it also says whose it is.
+func (t *Tree) slotName(n int) string { return fmt.Sprintf("slot-%d.%s", n, t.mark) }
+
+// ErrPopulated means that processes of a group outlived SIGKILL for five seconds,
+// usually because they hang in the kernel (a dead network file system).
+var ErrPopulated = errors.New("cgroup: processes survive SIGKILL")
+
+// UnavailableError says why control groups cannot do something here.
+type UnavailableError struct {
+	// Feature is "kill" or "limits".
+	Feature string
+	// Err is what is missing or what failed.
+	Err error
+	// Remedy is what an administrator can do.
+	Remedy string
+}
+
+// Error names the feature, what failed and the remedy.
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("cgroup: no %s: %v; %s", e.Feature, e.Err, e.Remedy)
+}
+
+// Unwrap returns what failed.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+func noKill(err error, remedy string) error {
+	return &UnavailableError{Feature: "kill", Err: err, Remedy: remedy}
+}
+
+func noLimits(err error, remedy string) error {
+	return &UnavailableError{Feature: "limits", Err: err, Remedy: remedy}
+}
+
+// The remedies of an UnavailableError.
+const (
+	remedyMount    = "mount version 2 of cgroups: mount -t cgroup2 none /sys/fs/cgroup/unified"
+	remedyDelegate = "give the worker a cgroup: with systemd Delegate=yes and DelegateSubgroup=worker in its unit " +
+		"and [worker] cgroup=DIR naming the unit's directory, else a directory of the cgroup file system " +
+		"that is its user's own, with the worker started inside it"
+	remedyEmpty = "name a delegated cgroup without processes of its own by [worker] cgroup=DIR " +
+		"(systemd: Delegate=yes and DelegateSubgroup=worker), or set memory_max and pids_max to 0"
+	remedyV1 = "run the worker as root or in cgroups of version 1, for memory and pids, that are its user's own, " +
+		"or set memory_max and pids_max to 0"
+	remedyController = "enable the controller in the kernel and in the container, or set memory_max or pids_max to 0"
+)

@@ -1,13 +1,35 @@
+// Package process starts the program of one round and explains why a program
+// could not be started.
+//
+// [Command.Start] has ./run.sh executed in its program directory with an argument
+// vector, never through a command string, so nothing in a task's input is
+// interpreted. How a process is made is its caller's: it hands in an [Execute].
+// The bare errno that comes of a failure becomes a [StartError], which tells what
+// is wrong with the program on disk and what to do about it.
+//
+// What a program is given is prepared here too: the words of a task's input
+// ([SplitInput]), an environment without what it should not see ([Environment]),
+// and no descriptor that the worker inherited ([SealDescriptors]).
+//
+// Containing a program and ending it is the part of internal/sandbox/shim, keeping its
+// output that of internal/sandbox/capture. The package knows neither tasks nor Redis and
+// is for Linux only.
 package process
 
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -142,4 +164,80 @@ func patiently(execute Execute, argv []string) (int, error) {
 		}
 		<-time.After(time.Millisecond << try)
 	}
+}
+
+// DefaultAllow lists the variables a program gets from its worker unless the
+// worker is configured otherwise: where to find programs and files, who runs,
+// language and time zone. Everything else may hold credentials or change what
+// the program loads (LD_PRELOAD), so it has to be allowed by name. PWD is not
+// among them because it would name the worker's directory.
+func DefaultAllow() []string {
+	return []string{
+		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ",
+		"LANG", "LANGUAGE", "LC_*",
+	}
+}
+
+// Environment builds a program's environment from the entries of from
+// (NAME=value, as os.Environ gives them) whose name is in allow, and from extra,
+// which wins. A trailing * in allow stands for any rest of the name. Of several
+// entries with one name the last counts. The result is sorted by name.
+func Environment(allow []string, from []string, extra map[string]string) []string {
+	chosen := make(map[string]string, len(allow)+len(extra))
+	for _, entry := range from {
+		name, value, ok := strings.Cut(entry, "=")
+		if ok && name != "" && allowed(allow, name) {
+			chosen[name] = value
+		}
+	}
+	maps.Copy(chosen, extra)
+	env := make([]string, 0, len(chosen))
+	for _, name := range slices.Sorted(maps.Keys(chosen)) {
+		env = append(env, name+"="+chosen[name])
+	}
+	return env
+}
+
+func allowed(allow []string, name string) bool {
+	return slices.ContainsFunc(allow, func(pattern string) bool {
+		if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+			return strings.HasPrefix(name, prefix)
+		}
+		return pattern == name
+	})
+}
+
+// SplitInput splits a task's input into words as the original's unquoted $input
+// did: on blanks, tabs and newlines, with none of them kept and no empty word.
+// Nothing is interpreted: quotes, globs, variables and command substitutions
+// stay as they are. Words with blanks in them need an argument vector instead.
+func SplitInput(input string) []string {
+	return strings.FieldsFunc(input, func(r rune) bool {
+		return r == ' ' || r == '\t' || r == '\n'
+	})
+}
+
+// SealDescriptors marks every open descriptor above stderr close-on-exec. What
+// this program opens itself is so marked already; a worker calls it once at its
+// start for descriptors it inherited from whoever started it (a supervisor, a
+// make with its job server), which every round would inherit in turn.
+func SealDescriptors() error {
+	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return nil
+	}
+	return sealListed()
+}
+
+// sealListed is SealDescriptors for Linux before 5.11.
+func sealListed() error {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("process: list inherited descriptors: %w", err)
+	}
+	for _, entry := range entries {
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
 }

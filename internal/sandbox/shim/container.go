@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rs/zerolog"
 	"github.com/tdf-go/tdf/internal/sandbox/cgroup"
 )
 
@@ -183,3 +184,79 @@ func (c *Container) Close() error {
 	c.tree = nil
 	return tree.Close()
 }
+
+// Layer is how a round's processes are kept together.
+type Layer string
+
+// The layers, strongest first.
+const (
+	// PIDNamespace is a PID namespace for each slot.
+	PIDNamespace Layer = "pidns"
+	// Cgroup is a control group for each slot, in a PID namespace where that is to
+	// be had.
+	Cgroup Layer = "cgroup"
+	// Group finds all descendants of a subreaper, and is nothing else.
+	Group Layer = "group"
+)
+
+// Options say how programs are contained.
+type Options struct {
+	// Want is a layer, or "" for the strongest that works here. Require refuses
+	// a weaker one, and Group where Want is "".
+	Want    Layer
+	Require bool
+	// Name is the worker's name, for the names of cgroups and for finding
+	// left-overs.
+	Name string
+	// CgroupDir is the directory below which cgroups may be made; empty for the
+	// cgroup of this process.
+	CgroupDir string
+	// RunAs is the user, or user:group, that programs run as, by name or number;
+	// empty for the user of this process. It needs root.
+	RunAs string
+	// Wrapper are words before ./run.sh. The first is looked up in PATH.
+	Wrapper []string
+	// Rlimits are resource limits, soft and hard, by their names in lower case
+	// without RLIMIT_; the largest value means unlimited.
+	Rlimits map[string]uint64
+	// MemoryMax is the most memory of a round in bytes; 0 for no limit.
+	MemoryMax int64
+	// PidsMax is the most processes and threads of a round; 0 for no limit.
+	PidsMax int
+	// Log is told which stronger layers are not available, and what is not held.
+	Log zerolog.Logger
+
+	ways []way // of tests, instead of those of Want
+}
+
+// limited says that the limits need a cgroup.
+func (o *Options) limited() bool { return o.MemoryMax > 0 || o.PidsMax > 0 }
+
+var (
+	// ErrShimLost means that the shim died or no longer answered. Everything of
+	// its round is dead; what the round did is not known. The slot is of no use
+	// any more: close it and start another.
+	ErrShimLost = errors.New("shim: the shim of the slot is lost")
+	// ErrUnkillable means that processes of the round outlived SIGKILL, usually
+	// because they hang in the kernel (a dead network file system). Take no new
+	// work in such a slot.
+	ErrUnkillable = errors.New("shim: the round's processes survive SIGKILL")
+)
+
+// OptionError is an option that this host or this user cannot meet.
+type OptionError struct {
+	// Key is the key of [worker] in the configuration, and Value what it holds.
+	Key, Value string
+	// Remedy is what to do about it.
+	Remedy string
+	// Err is the reason.
+	Err error
+}
+
+// Error names key, value, reason and remedy.
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("[worker] %s = %q: %v; %s", e.Key, e.Value, e.Err, e.Remedy)
+}
+
+// Unwrap returns the reason.
+func (e *OptionError) Unwrap() error { return e.Err }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -150,4 +152,174 @@ func (s *Slot) request(p *Program) (*request, error) {
 	env := s.container.who.environment(p.Env)
 	env = append(slices.Clip(env), tokenVariable+s.token)
 	return &request{dir: dir, args: p.Args, env: env}, nil
+}
+
+// child is a shim as a child process of this one.
+type child struct {
+	pid int
+	// words is what the shim writes to stderr: the trace of a crash.
+	words *os.File
+	dead  chan struct{}
+
+	mu     sync.Mutex
+	reaped bool // the number may be another's
+	status syscall.WaitStatus
+}
+
+// startChild starts a shim on a thread that stays until it ends: the parent-death
+// signal is sent when the thread ends that started it.
+func startChild(token string, socket *os.File, attr *syscall.SysProcAttr) (*child, error) {
+	words, err := memoryFile("tdf-shim-stderr")
+	if err != nil {
+		return nil, err
+	}
+	c := &child{words: words, dead: make(chan struct{})}
+	started := make(chan error, 1)
+	go c.live(token, socket, attr, started)
+	if err := <-started; err != nil {
+		c.forget()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *child) live(token string, socket *os.File, attr *syscall.SysProcAttr, started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := c.fork(token, socket, attr)
+	started <- err
+	if err != nil {
+		return
+	}
+	defer close(c.dead)
+	for {
+		if err := unix.Waitid(unix.P_PID, c.pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != unix.EINTR {
+			break
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reaped = true
+	_, _ = syscall.Wait4(c.pid, &c.status, 0, nil)
+}
+
+func (c *child) fork(token string, socket *os.File, attr *syscall.SysProcAttr) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = null.Close() }()
+	start := func() (err error) {
+		c.pid, err = syscall.ForkExec(self, []string{shimName, token}, &syscall.ProcAttr{
+			Dir: "/",
+			// The shim shows no environment: as PID 1 it is what programs see.
+			Env:   []string{},
+			Files: []uintptr{null.Fd(), null.Fd(), c.words.Fd(), socket.Fd()},
+			Sys:   attr,
+		})
+		return err //nolint:wrapcheck // bare, as remedy wants it
+	}
+	if len(attr.UidMappings) > 0 {
+		return revealed(func() error { return lazily(start) })
+	}
+	return lazily(start)
+}
+
+// kill sends SIGKILL while the number is certainly the shim's.
+func (c *child) kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.reaped {
+		_ = unix.Kill(c.pid, unix.SIGKILL)
+	}
+}
+
+// wait waits for its end; false means that patience ended before.
+func (c *child) wait(patience time.Duration) bool {
+	select {
+	case <-c.dead:
+		return true
+	default:
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-c.dead:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// lastWords tells how a shim ended, and what it wrote, for an error.
+func (c *child) lastWords() string {
+	if !c.wait(answerPatience / 10) {
+		return ""
+	}
+	text := fmt.Sprintf(" (exit status %d)", c.status.ExitStatus())
+	if c.status.Signaled() {
+		text = fmt.Sprintf(" (%v)", c.status.Signal())
+	}
+	written := make([]byte, 1024)
+	if n, _ := c.words.ReadAt(written, 0); n > 0 {
+		text += ": " + strings.TrimSpace(string(written[:n]))
+	}
+	return text
+}
+
+// forget closes what is kept of it.
+func (c *child) forget() { _ = c.words.Close() }
+
+// The Go runtime has a thread that looks around every 20 µs while others wait in
+// the kernel, which is what a shim does: it cost more than all else a shim does in
+// a round. Its timers may be late by the slack of their thread. A process inherits
+// that of the thread that forks it, so it is the worker that sets it, and the
+// main thread, from which programs are started, sets it back.
+const (
+	lazySlack   = 10 * time.Millisecond
+	normalSlack = 50 * time.Microsecond // the kernel's
+)
+
+func setSlack(d time.Duration) {
+	// It fails only for a kernel without slack.
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(d), 0, 0, 0)
+}
+
+// lazily runs f, which forks a shim, on this thread.
+func lazily(f func() error) error {
+	mine, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+	if err != nil {
+		return f()
+	}
+	setSlack(lazySlack)
+	defer setSlack(time.Duration(mine))
+	return f()
+}
+
+// Conceal makes this process not dumpable: programs of the same user can neither
+// read its environment and memory under /proc nor trace it, and it leaves no
+// core file.
+func Conceal() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("shim: make the process not dumpable: %w", err)
+	}
+	return nil
+}
+
+// revealing guards an attribute of the whole process.
+var revealing sync.Mutex
+
+// revealed runs f with this process dumpable: the files under /proc through
+// which a user namespace gets its users belong to root otherwise.
+func revealed(f func() error) error {
+	revealing.Lock()
+	defer revealing.Unlock()
+	if dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err != nil || dumpable == 1 {
+		return f()
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("shim: make the process dumpable for a moment: %w", err)
+	}
+	defer func() { _ = Conceal() }()
+	return f()
 }

@@ -2,11 +2,91 @@ package shim
 
 import (
 	"errors"
+	"os"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"golang.org/x/sys/unix"
 )
+
+// start runs a round's program, or reports why it cannot.
+func (s *shim) start(p *packet) error {
+	if s.round != nil {
+		return errGarbled
+	}
+	ask, files, err := p.run()
+	if err != nil {
+		return s.answer(kindEnd, ending{Fault: newFault(err)})
+	}
+	if s.leaseOver() {
+		return s.answer(kindEnd, ending{Cause: LeaseOver})
+	}
+	command := process.Command{Dir: ask.dir, Args: ask.args, Env: ask.env, Wrapper: s.setup.Wrapper}
+	if who := s.setup.RunAs; who != nil {
+		command.As = func(diagnosis func()) { s.asUser(who, diagnosis) }
+	}
+	r := &round{pidfd: -1}
+	r.pid, err = command.Start(func(argv []string) (int, error) { return s.execute(&command, argv, files, &r.pidfd) })
+	if err != nil {
+		return s.answer(kindEnd, ending{Fault: newFault(err)})
+	}
+	s.round = r
+	return nil
+}
+
+// execute forks and executes argv, by way of the launcher if there are limits
+// that only it can set.
+func (s *shim) execute(c *process.Command, argv []string, files [3]int, pidfd *int) (int, error) {
+	attr := &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: make([]uintptr, 0, 4), Sys: s.attributes(pidfd)}
+	for _, fd := range files {
+		if fd < 0 {
+			fd = nullFD
+		}
+		attr.Files = append(attr.Files, uintptr(fd))
+	}
+	if s.plan != nil {
+		return s.plan.execute(argv, attr)
+	}
+	attr.Sys.Credential = s.setup.RunAs.credential()
+	return syscall.ForkExec(argv[0], argv, attr) //nolint:wrapcheck // the errno is what is diagnosed
+}
+
+func (s *shim) attributes(pidfd *int) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{
+		// A session rather than only a group: without a controlling terminal, a
+		// program that asks one for a password fails instead of being stopped.
+		Setsid:      true,
+		Pdeathsig:   syscall.SIGKILL,
+		PidFD:       pidfd,
+		UseCgroupFD: s.cgroup >= 0,
+		CgroupFD:    s.cgroup,
+	}
+	if s.setup.Mounts {
+		attr.Cloneflags = unix.CLONE_NEWNS // what a round mounts goes with it
+	}
+	return attr
+}
+
+// asUser runs f with the rights of who, on this thread only. The parent-death
+// signal is lost with a change of rights, so it is set again.
+func (s *shim) asUser(who *identity, f func()) {
+	mine, err := unix.Getgroups()
+	if err != nil {
+		return
+	}
+	// What fails leaves f with more rights than who has, which only blurs a diagnosis.
+	_ = setThreadGroups(who.Groups)
+	setThreadIDs(unix.SYS_SETRESGID, who.GID)
+	setThreadIDs(unix.SYS_SETRESUID, who.UID)
+	f()
+	setThreadIDs(unix.SYS_SETRESUID, unix.Getuid())
+	setThreadIDs(unix.SYS_SETRESGID, unix.Getgid())
+	_ = setThreadGroups(mine)
+	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(deathSignal(s.setup.Layer)), 0, 0, 0)
+}
 
 // round is the program under way in a shim.
 type round struct {
@@ -121,4 +201,87 @@ func (s *shim) reap() (none bool) {
 			s.round.reaped, s.round.status, s.round.usage = true, status, usage
 		}
 	}
+}
+
+// chases is how often in a row the children of a subreaper are killed: one that
+// forks and ends all the time is caught by speed only.
+const chases = 100
+
+// clear kills and reaps until nothing is left; false means that patience ended before.
+func (s *shim) clear(patience time.Duration) bool {
+	if s.reap() {
+		return true // as nearly always
+	}
+	s.freeze(true)
+	defer s.freeze(false)
+	deadline := time.Now().Add(patience)
+	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
+		s.kill()
+		if s.reap() {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		// The end of a child is the end of the pause.
+		_, _ = unix.Poll(nil, int(pause/time.Millisecond))
+	}
+}
+
+// kill sends SIGKILL to all that can be found now.
+func (s *shim) kill() {
+	if s.setup.Layer == PIDNamespace {
+		_ = unix.Kill(-1, unix.SIGKILL)
+		return
+	}
+	if s.round != nil && !s.round.reaped {
+		_ = unix.Kill(-s.round.pid, unix.SIGKILL)
+	}
+	for range chases {
+		n := killChildren()
+		if n < 0 {
+			break
+		}
+		if n == 0 || s.reap() {
+			return
+		}
+	}
+	killDescendants(unix.Getpid())
+}
+
+// killChildren kills the children of this process, whose numbers are certainly
+// theirs as long as nobody reaps them. Those of the killed are its children
+// next. It returns how many there were, negative if that cannot be known.
+func killChildren() int {
+	self := strconv.Itoa(unix.Getpid())
+	list, err := os.ReadFile("/proc/" + self + "/task/" + self + "/children")
+	if err != nil {
+		return -1 // a kernel without this file: the whole table is read instead
+	}
+	words := strings.Fields(string(list))
+	for _, word := range words {
+		if pid, err := strconv.Atoi(word); err == nil {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+	return len(words)
+}
+
+// freeze stops what is in the cgroup, so that nothing forks while it is killed,
+// or lets it go on. It is not cgroup.kill, which would also kill whatever is
+// started in that cgroup afterwards by CLONE_INTO_CGROUP (seen with Linux 6.18).
+func (s *shim) freeze(on bool) {
+	if s.cgroup < 0 || s.setup.Layer == PIDNamespace {
+		return
+	}
+	state := byte('0')
+	if on {
+		state = '1'
+	}
+	fd, err := unix.Openat(s.cgroup, "cgroup.freeze", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return // an old kernel: repetition has to do
+	}
+	_, _ = unix.Write(fd, []byte{state})
+	_ = unix.Close(fd)
 }

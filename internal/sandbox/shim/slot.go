@@ -2,6 +2,7 @@ package shim
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -149,3 +150,267 @@ func (s *Slot) Extend(at Instant) error {
 
 // PID is the number of the shim, for the log and tests.
 func (s *Slot) PID() int { return s.child.pid }
+
+// Program is one round's program.
+type Program struct {
+	// Dir is the program directory, which holds run.sh and is its working
+	// directory; relative to the working directory of this process.
+	Dir string
+	// Args are the words after ./run.sh.
+	Args []string
+	// Env is the complete environment as NAME=value, to which TDF_SHIM is added,
+	// and HOME, USER and LOGNAME are those of Options.RunAs if that is set.
+	Env []string
+	// Files are stdin (nil: /dev/null), stdout and stderr (nil: /dev/null). They
+	// stay the caller's, who closes them; descriptors become blocking.
+	Files [3]*os.File
+	// Grace is the time between TERM and KILL once ctx is done; 0 kills at once.
+	Grace time.Duration
+	// Hurry is asked when ctx is done; true means no grace: KILL at once. Thus a
+	// caller who has lost patience before the program started, when Kill finds no
+	// round, is heard too. It is called on a goroutine of its own, at most once;
+	// nil means false.
+	Hurry func() bool
+}
+
+// graceNow is the grace once ctx is done.
+func (p *Program) graceNow() time.Duration {
+	if p.Hurry != nil && p.Hurry() {
+		return 0
+	}
+	return p.Grace
+}
+
+// Cause is why a round was ended from outside.
+type Cause string
+
+// The causes. Of several the first counts.
+const (
+	Ended     Cause = ""          // by itself
+	Cancelled Cause = "cancelled" // ctx
+	LeaseOver Cause = "lease"     // the deadline of Extend passed
+	Killed    Cause = "killed"    // Kill was called
+)
+
+// Result is how the program ended.
+type Result struct {
+	// Started says that run.sh was executed.
+	Started bool
+	// ExitCode is the exit status of run.sh, or -1 for a signal or if it never ran.
+	ExitCode int
+	// Signal is the signal that ended run.sh, or 0.
+	Signal syscall.Signal
+	// Cause is why it was ended from outside. The exit code is still that of
+	// run.sh, which may handle SIGTERM.
+	Cause Cause
+	// UserTime and SystemTime are the CPU times of run.sh and the children it waited for.
+	UserTime, SystemTime time.Duration
+	// MaxMemory is the most memory of the round's cgroup in bytes, or else the
+	// largest resident set among run.sh and the children it waited for, which
+	// Linux counts from before exec, so that it is never less than the shim's.
+	MaxMemory int64
+	// OutOfMemory says that memory_max was reached and the kernel killed for it.
+	OutOfMemory bool
+}
+
+// await waits for the end of the round.
+func (s *Slot) await() (ending, error) {
+	late := false
+	for {
+		k, data, err := s.link.receive()
+		if errors.Is(err, os.ErrDeadlineExceeded) && !late {
+			// This process may have been the one that was frozen.
+			late = true
+			s.link.await(answerPatience / 10)
+			continue
+		}
+		if err != nil {
+			return ending{}, s.settle(err)
+		}
+		late = false
+		switch k {
+		case kindAnswer:
+			s.understood(data)
+		case kindEnd:
+			return s.over(data)
+		default:
+			return ending{}, s.settle(errGarbled)
+		}
+	}
+}
+
+// understood gives the shim, which is not frozen, the time that the end may take.
+func (s *Slot) understood(data []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(data) == 1 && kind(data[0]) == s.asked {
+		s.link.await(s.pending)
+	}
+}
+
+func (s *Slot) over(data []byte) (ending, error) {
+	s.mu.Lock()
+	s.active = false
+	s.mu.Unlock()
+	var end ending
+	if err := json.Unmarshal(data, &end); err != nil {
+		return end, s.settle(err)
+	}
+	return end, nil
+}
+
+// settle ends a round whose shim failed: it kills shim and round by all means
+// there are, and returns ErrShimLost or, if something is left, ErrUnkillable.
+func (s *Slot) settle(cause error) error {
+	err := s.lose(fmt.Errorf("%w: %w%s", ErrShimLost, cause, s.child.lastWords()))
+	patience := answerPatience
+	if errors.Is(cause, os.ErrDeadlineExceeded) {
+		patience = 0 // frozen
+	}
+	if left := s.destroy(patience); left != nil {
+		return left
+	}
+	return err
+}
+
+// lose marks the slot as useless and returns why; the first reason counts.
+func (s *Slot) lose(why error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active = false
+	if s.lost == nil {
+		s.lost = why
+	}
+	return s.lost
+}
+
+// result is the worker's view of an ending.
+func (e *ending) result() Result {
+	r := Result{
+		Started: e.Started, ExitCode: -1, Cause: e.Cause, MaxMemory: e.Memory,
+		UserTime: time.Duration(e.User), SystemTime: time.Duration(e.System),
+	}
+	if e.Ended {
+		r.ExitCode = e.Status.ExitStatus()
+		if e.Status.Signaled() {
+			r.Signal = e.Status.Signal()
+		}
+	}
+	return r
+}
+
+func (f *fault) startError(dir string) error {
+	return &process.StartError{
+		Path: filepath.Join(dir, "run.sh"), Reason: f.Reason, Err: &detail{text: f.Text, errno: f.Errno},
+	}
+}
+
+// memory is what the counters of the slot's cgroup said before a round.
+type memory struct {
+	kills int64
+	peak  bool // the peak is this round's own
+}
+
+// memoryBefore reads the counters, where there are any.
+func (s *Slot) memoryBefore() memory {
+	if s.group == nil || s.container.options.MemoryMax == 0 {
+		return memory{}
+	}
+	// What cannot be read counts as nothing; New refused limits that do not work.
+	kills, _ := s.group.OOMKills()
+	return memory{kills: kills, peak: s.group.ResetPeak() == nil}
+}
+
+// memoryAfter puts into the result what happened since.
+func (s *Slot) memoryAfter(before memory, r *Result) {
+	if s.group == nil || s.container.options.MemoryMax == 0 || !r.Started {
+		return
+	}
+	if kills, err := s.group.OOMKills(); err == nil {
+		r.OutOfMemory = kills > before.kills
+	}
+	if peak, err := s.group.PeakMemory(); err == nil && before.peak {
+		r.MaxMemory = peak
+	}
+}
+
+// treePasses bounds the search for descendants of a frozen shim, which itself
+// reaps none; the sweep comes after.
+const treePasses = 5
+
+// Close ends the shim and everything in it, and removes the cgroup of the slot.
+// A Run under way returns ErrShimLost. The error matches ErrUnkillable if
+// something is left, which costs some six seconds: Close again later, until it
+// is nil; the number of the slot is not free before.
+func (s *Slot) Close() error {
+	_ = s.lose(fmt.Errorf("%w: the slot is closed", ErrShimLost))
+	s.link.close()
+	if err := s.destroy(answerPatience); err != nil || s.group == nil {
+		return err // a cgroup stays for as long as it is needed to kill
+	}
+	return s.group.Remove()
+}
+
+// destroy kills the shim, then what its layer may have left, until that has
+// succeeded once. It gives the shim some time to do so itself. Who waited for
+// another call has its outcome.
+func (s *Slot) destroy(patience time.Duration) error {
+	seen := s.attempts.Load()
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	done := s.attempts.Load()
+	if done > seen || done > 0 && s.left == nil {
+		return s.left
+	}
+	s.link.close()
+	s.left = s.killAll(patience)
+	s.child.forget()
+	s.attempts.Add(1)
+	return s.left
+}
+
+// killAll kills all there is. A PID namespace dies with its shim, which is not
+// gone before all of it is. Another shim finds its socket closed and kills its
+// descendants better than we can, if it is not frozen; in that case it is still
+// the ancestor of all, so they are found before it is killed.
+func (s *Slot) killAll(patience time.Duration) error {
+	namespace := s.container.way.layer == PIDNamespace
+	if !namespace && !s.child.wait(patience) {
+		for pass := 0; pass < treePasses && killDescendants(s.child.pid) > 0; pass++ {
+			if s.child.wait(answerPatience / 100) {
+				break // its number may be another's now
+			}
+		}
+	}
+	s.child.kill()
+	if !s.child.wait(killPatience) {
+		return fmt.Errorf("%w: shim %d", ErrUnkillable, s.child.pid)
+	}
+	if namespace {
+		return nil
+	}
+	return s.killRest()
+}
+
+// killRest kills what a shim that is dead has left. Neither way of finding that
+// waits for the other, which would double the time that a survivor costs.
+func (s *Slot) killRest() error {
+	var group error
+	var both sync.WaitGroup
+	both.Go(func() { group = s.killGroup() })
+	_, err := sweep(func(token string) bool { return token == s.token }, killPatience)
+	both.Wait()
+	return errors.Join(group, err)
+}
+
+// killGroup kills what is in the cgroup, or only joined it for the limits.
+func (s *Slot) killGroup() error {
+	if s.group == nil {
+		return nil
+	}
+	err := s.group.Kill()
+	if errors.Is(err, cgroup.ErrPopulated) {
+		return fmt.Errorf("%w: %w", ErrUnkillable, err)
+	}
+	return err
+}

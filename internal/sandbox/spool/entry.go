@@ -2,18 +2,171 @@ package spool
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"golang.org/x/sys/unix"
 )
+
+// Put stores data under a name: 1 to 1024 bytes of UTF-8. An entry of that name
+// is replaced and becomes the newest. When Put returns nil, the entry outlives
+// a crash; else the one before it may still be there, but never half of one.
+// The error matches syscall.ENOSPC if the disk is full.
+func (s *Spool) Put(name string, data []byte) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	order, err := s.order()
+	if err != nil {
+		return err
+	}
+	line, err := headLine(name, order, data)
+	if err != nil {
+		return err
+	}
+	temp := tempPrefix + strconv.FormatUint(order, 10)
+	if err := s.place(temp, fileName(name)+ending, line, data); err != nil {
+		_ = s.root.Remove(temp) // if that fails too, Open will do it
+		return s.explain(name, len(data), err)
+	}
+	return nil
+}
+
+// place writes line and data durably aside and renames them.
+func (s *Spool) place(temp, file string, line, data []byte) error {
+	f, err := s.root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(line)
+	if err == nil {
+		_, err = f.Write(data)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := s.root.Rename(temp, file); err != nil {
+		return err
+	}
+	return s.syncDir()
+}
+
+// syncDir makes the names in the spool durable.
+func (s *Spool) syncDir() error {
+	dir, err := s.root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+func (s *Spool) explain(name string, size int, err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return fmt.Errorf("the disk of spool_dir '%s' is full, '%s' of %d bytes is not stored: make room: %w",
+			s.dir, clean.Line(name, 0), size, err)
+	}
+	return fmt.Errorf("store '%s' in the spool: %w", clean.Line(name, 0), err)
+}
+
+// Remove deletes an entry, which was delivered. That there is none is no error.
+func (s *Spool) Remove(name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if err := s.use(); err != nil {
+		return err
+	}
+	err := s.root.Remove(fileName(name) + ending)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = s.syncDir()
+	}
+	if err != nil {
+		return fmt.Errorf("remove '%s' from the spool: %w", clean.Line(name, 0), err)
+	}
+	return nil
+}
+
+// Entry is one thing to deliver.
+type Entry struct {
+	// Name is what it was put under.
+	Name string
+	// Stored is when, on the clock of this host.
+	Stored time.Time
+	// Size is that of the data, in bytes.
+	Size int64
+
+	order uint64
+	spool *Spool
+}
+
+// Data reads the entry. The error is a [DamagedError] if it was removed or has
+// become unreadable since All.
+func (e *Entry) Data() ([]byte, error) {
+	if err := e.spool.use(); err != nil {
+		return nil, err
+	}
+	var data bytes.Buffer
+	if _, err := e.spool.read(fileName(e.Name)+ending, &data); err != nil {
+		return nil, err
+	}
+	return data.Bytes(), nil
+}
+
+// All lists the entries, oldest first. It reads each of them once, so that what
+// it lists is whole, but keeps none in memory. Files that are no whole entries
+// are left out and left alone; the error joins one [DamagedError] for each, and
+// the entries are valid beside it.
+func (s *Spool) All() ([]Entry, error) {
+	if err := s.use(); err != nil {
+		return nil, err
+	}
+	files, err := fs.ReadDir(s.root.FS(), ".")
+	if err != nil {
+		return nil, fmt.Errorf("look into spool: %w", err)
+	}
+	entries, problems := s.look(files)
+	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.order, b.order) })
+	return entries, errors.Join(problems...)
+}
+
+func (s *Spool) look(files []fs.DirEntry) (entries []Entry, problems []error) {
+	for _, f := range files {
+		switch file := f.Name(); {
+		case file == lockFile || isTemp(file):
+		case !isEntry(file):
+			problems = append(problems, s.damaged(file, "is none of the spool", nil))
+		default:
+			h, err := s.read(file, io.Discard)
+			switch {
+			case errors.Is(err, fs.ErrNotExist): // removed just now
+			case err != nil:
+				problems = append(problems, err)
+			default:
+				entries = append(entries, Entry{Name: h.Name, Stored: h.Stored, Size: h.Size, order: h.Order, spool: s})
+			}
+		}
+	}
+	return entries, problems
+}
 
 // version of the form of files.
 const version = 1

@@ -1,14 +1,29 @@
+// Package spool keeps on disk what could not be delivered, so that it outlives
+// its process, and is delivered once by one of them.
+//
+//	DIR/NAMESPACE/WORKER/lock             flock: one process delivers
+//	DIR/NAMESPACE/WORKER/NAME.result      a line of JSON, then the data
+//	DIR/NAMESPACE/WORKER/.tmp-*           being written, or left by a dead process
+//
+// Names are percent-encoded, so none can reach another directory. A file is
+// written aside, made durable and renamed: it is absent or whole, also after a
+// crash. What it holds means nothing to this package.
 package spool
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
+	"unicode/utf8"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"golang.org/x/sys/unix"
 )
 
@@ -172,3 +187,81 @@ func (s *Spool) sweep() error {
 	}
 	return nil
 }
+
+const (
+	// maxName is the longest name of an entry, in bytes.
+	maxName = 1024
+	// maxFile is the longest file name made of a name, in bytes: with its ending
+	// it stays below the 255 of the usual file systems.
+	maxFile = 200
+)
+
+func checkName(name string) error {
+	if name == "" || len(name) > maxName || !utf8.ValidString(name) {
+		return fmt.Errorf("%w: %.60q: use 1 to %d bytes of UTF-8", ErrInvalidName, name, maxName)
+	}
+	return nil
+}
+
+// fileName percent-encodes a name. The rest of a long one is replaced by a
+// hash of the whole, as file systems have no room for three times 128 bytes.
+func fileName(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		if c := name[i]; plain(c) || c == '.' && i > 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	if b.Len() <= maxFile {
+		return b.String()
+	}
+	sum := sha256.Sum256([]byte(name))
+	digest := "~" + hex.EncodeToString(sum[:])
+	return b.String()[:maxFile-len(digest)] + digest
+}
+
+// isEntry says whether a file may hold an entry.
+func isEntry(file string) bool {
+	return strings.HasSuffix(file, ending) && !isTemp(file)
+}
+
+func isTemp(file string) bool { return strings.HasPrefix(file, tempPrefix) }
+
+func plain(c byte) bool {
+	return c == '-' || c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// Errors that callers may want to tell apart, matched with errors.Is.
+var (
+	// ErrLocked means that another process has the same spool open.
+	ErrLocked = errors.New("spool is in use by another process")
+	// ErrClosed means that the spool was closed.
+	ErrClosed = errors.New("spool is closed")
+	// ErrNotPrivate means that others could write to the spool.
+	ErrNotPrivate = errors.New("spool is not private")
+	// ErrInvalidName means a name that no entry can have.
+	ErrInvalidName = errors.New("invalid spool name")
+)
+
+// DamagedError is about a file of the spool that is no whole entry. It stays
+// where it is, for somebody to look at.
+type DamagedError struct {
+	// Path is the file's, Problem what is wrong with it.
+	Path, Problem string
+	// Err is the cause, possibly nil.
+	Err error
+}
+
+// Error names path, problem and remedy.
+func (e *DamagedError) Error() string {
+	text := fmt.Sprintf("spool file '%s' %s", clean.Line(e.Path, 0), e.Problem)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text + ": it is left alone, look at it and remove it"
+}
+
+// Unwrap gives the cause.
+func (e *DamagedError) Unwrap() error { return e.Err }
