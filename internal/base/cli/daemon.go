@@ -3,10 +3,57 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
+	"github.com/tdf-go/tdf/internal/base/config"
 )
+
+// Daemon says which daemon a command is to start.
+type Daemon struct {
+	// Kind is the program, Role what it is called in names and in the log:
+	// "server", "worker".
+	Kind config.Kind
+	Role string
+	// Name is the name of this one, File its configuration.
+	Name, File string
+}
+
+// Started is what a daemon begins with.
+type Started struct {
+	Config *config.File
+	Log    zerolog.Logger
+}
+
+// StartDaemon does what all daemons do first: it checks the name, loads the
+// configuration, answers --check and --print-config, makes the logger, and logs
+// that it initializes and what is unwise in the configuration. It returns nil
+// and no error if the command has nothing more to do; else the process outlives
+// its connection from then on.
+func StartDaemon(cmd *cobra.Command, flags *DaemonFlags, d Daemon) (*Started, error) {
+	if err := config.ValidName(d.Role, d.Name); err != nil {
+		return nil, err
+	}
+	cfg, err := config.Load(d.File, d.Kind, config.WithSettings(flags.Settings...))
+	if err != nil {
+		return nil, err
+	}
+	if done, err := flags.Answer(cmd.OutOrStdout(), cfg); done {
+		return nil, err
+	}
+	log, err := flags.Log.Logger(cmd.ErrOrStderr())
+	if err != nil {
+		return nil, err
+	}
+	OutliveConnection()
+	log.Info().Str(d.Role, d.Name).Str("namespace", cfg.TDF.Namespace).Str("config", d.File).Int("pid", os.Getpid()).
+		Msgf("initializing '%s' for namespace '%s' (config: '%s')", d.Name, cfg.TDF.Namespace, d.File)
+	LogWarnings(log, cfg)
+	return &Started{Config: cfg, Log: log}, nil
+}
 
 // DaemonFlags holds what all three commands understand, beside --version.
 type DaemonFlags struct {
@@ -62,4 +109,63 @@ func LogWarnings(log zerolog.Logger, c Configuration) {
 	for _, warning := range c.Warnings() {
 		log.Warn().Msg(warning)
 	}
+}
+
+// UseProcessors says on how many processors at a time the code of a daemon itself is run: at least 1, at most as many as
+// there are. Programs are not concerned, they are processes of their own. On more processors than a daemon has work for, the
+// runtime of Go spends much of its time on putting them to sleep and waking them, and takes it from the programs. Who sets
+// GOMAXPROCS in the environment decides himself.
+func UseProcessors(n int) {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(min(max(n, 1), runtime.GOMAXPROCS(0)))
+	}
+}
+
+// Version and Commit are set by the linker:
+//
+//	-ldflags "-X github.com/tdf-go/tdf/internal/base/cli.Version=v0.1.0 -X github.com/tdf-go/tdf/internal/base/cli.Commit=abc"
+//
+// Without them, Build falls back to what the Go tool recorded.
+var (
+	Version string
+	Commit  string
+)
+
+// Build says what a binary was built from.
+type Build struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	Go      string `json:"go"`
+}
+
+// ThisBuild returns the build of the running binary; unknown parts read "unknown".
+func ThisBuild() Build {
+	info, _ := debug.ReadBuildInfo()
+	return buildOf(Version, Commit, info)
+}
+
+func buildOf(version, commit string, info *debug.BuildInfo) Build {
+	b := Build{Version: version, Commit: commit, Go: runtime.Version()}
+	if info != nil {
+		b.Version = first(b.Version, info.Main.Version)
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				b.Commit = first(b.Commit, s.Value)
+			}
+		}
+	}
+	b.Version, b.Commit = first(b.Version, "unknown"), first(b.Commit, "unknown")
+	return b
+}
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// String returns for example "v0.1.0 (commit 1a2b3c, go1.26.8)".
+func (b Build) String() string {
+	return fmt.Sprintf("%s (commit %s, %s)", b.Version, b.Commit, b.Go)
 }

@@ -1,3 +1,6 @@
+// Package cli is what the three commands of TDF share: version, logger,
+// signals, exit codes, and output as table or JSON. Only this package and cmd
+// know about signals and the end of the process.
 package cli
 
 import (
@@ -6,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -134,4 +139,139 @@ func (r *rootCommand) wantsJSON(executed *cobra.Command) bool {
 		own = own[:end]
 	}
 	return flag.Value.String() == "true" || (!flag.Changed && slices.Contains(own, "--json"))
+}
+
+// UsageError is a wrong use of flags or arguments. Main adds one line that says
+// how the command is used, and where more is said. It ends with ExitUsage.
+type UsageError struct{ Err error }
+
+// Usagef makes a UsageError, for arguments that a command checks itself.
+func Usagef(format string, values ...any) error {
+	return &UsageError{Err: fmt.Errorf(format, values...)}
+}
+
+// Error returns the text of Err.
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// ExitCode is ExitUsage.
+func (e *UsageError) ExitCode() int { return ExitUsage }
+
+// usageLine stands below a usage error. The whole help would push the error off
+// the screen.
+func usageLine(cmd *cobra.Command) string {
+	use := cmd.UseLine()
+	if isGroup(cmd) {
+		use = cmd.CommandPath() + " COMMAND"
+	}
+	return fmt.Sprintf("Usage: %s; see %s --help", use, cmd.CommandPath())
+}
+
+// isGroup reports whether a command has only commands below it.
+func isGroup(cmd *cobra.Command) bool { return cmd.HasParent() && cmd.HasAvailableSubCommands() }
+
+// needCommand is what a command does that has only commands below it.
+func needCommand(cmd *cobra.Command, args []string) error {
+	problem := "a command is missing"
+	if len(args) > 0 {
+		problem = fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	}
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() && sub.Name() != "help" && sub.Name() != "completion" {
+			names = append(names, sub.Name())
+		}
+	}
+	return Usagef("%s; write one of %s", problem, strings.Join(names, ", "))
+}
+
+// suggested puts what cobra suggests for an unknown command into the one line of
+// the error.
+func suggested(err error) error {
+	problem, names, found := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
+	if !found {
+		return err
+	}
+	return fmt.Errorf("%s; did you mean %s?", problem, strings.Join(strings.Fields(names), " or "))
+}
+
+// Exit codes of all commands. A shell adds 128 to the number of a signal.
+const (
+	ExitOK         = 0   // done, and every task asked about succeeded
+	ExitTaskFailed = 1   // some task did not succeed, or an error without a code of its own
+	ExitUsage      = 2   // wrong flags, arguments or configuration
+	ExitRedis      = 3   // Redis cannot be reached or used
+	ExitTimeout    = 4   // a wait timed out
+	ExitInterrupt  = 130 // ended by SIGINT
+	ExitTerminate  = 143 // ended by SIGTERM
+)
+
+// Coded is an error that knows the exit code of the command it ends. Packages
+// below the commands implement it without importing this one.
+type Coded interface {
+	error
+	ExitCode() int
+}
+
+// CodedError gives an error an exit code. Without Err nothing is printed: the
+// command has already said everything.
+type CodedError struct {
+	Code int
+	Err  error
+}
+
+// WithCode gives err an exit code; nil stays nil.
+func WithCode(code int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &CodedError{Code: code, Err: err}
+}
+
+// Exit returns an error that ends the command with a code and prints nothing,
+// for example after a table that shows which tasks failed. Code 0 is nil.
+func Exit(code int) error {
+	if code == ExitOK {
+		return nil
+	}
+	return &CodedError{Code: code}
+}
+
+// Error returns the text of Err, or names the code.
+func (e *CodedError) Error() string {
+	if e.Err == nil {
+		return "exit code " + strconv.Itoa(e.Code)
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *CodedError) Unwrap() error { return e.Err }
+
+// ExitCode returns Code.
+func (e *CodedError) ExitCode() int { return e.Code }
+
+// ExitCode returns the exit code for an error: 0 for nil, that of the first
+// Coded error in its chain, else 1. The status of a program that was executed
+// is not ours.
+func ExitCode(err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	var coded Coded
+	if !errors.As(err, &coded) {
+		return ExitTaskFailed
+	}
+	if _, program := coded.(*exec.ExitError); program {
+		return ExitTaskFailed
+	}
+	return coded.ExitCode()
+}
+
+// silent reports whether the error asks for no message.
+func silent(err error) bool {
+	var coded *CodedError
+	return errors.As(err, &coded) && coded.Err == nil
 }

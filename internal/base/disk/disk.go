@@ -1,0 +1,191 @@
+// Package disk tells how much space file systems have left, so that a worker
+// stops claiming before programs fail for want of it; and writes whole files
+// that outlast a crash.
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Guard watches that some paths keep a reserve of free space. It has no state
+// and may be used by any number of goroutines.
+type Guard struct {
+	// Paths are looked at, one for each file system.
+	Paths []string
+	// Reserve is the least free space, in bytes; 0 means that any will do.
+	Reserve uint64
+}
+
+// NewGuard makes a Guard that asks each file system of paths once. A path that
+// is not there yet counts as the nearest directory above it that is; an empty
+// one is left out. The error says which path cannot be looked at.
+func NewGuard(reserve uint64, paths ...string) (*Guard, error) {
+	g := &Guard{Reserve: reserve}
+	var seen []filesystem
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		there, where, err := locate(path)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(seen, where) {
+			seen = append(seen, where)
+			g.Paths = append(g.Paths, there)
+		}
+	}
+	return g, nil
+}
+
+// filesystem tells file systems apart. A quota on a directory shows as another
+// size on the same device.
+type filesystem struct{ device, blocks uint64 }
+
+// locate finds the file system of path, and the existing directory that stands
+// for it.
+func locate(path string) (there string, where filesystem, err error) {
+	if path, err = filepath.Abs(path); err != nil {
+		return "", where, fmt.Errorf("make path absolute: %w", err)
+	}
+	info, err := os.Stat(path)
+	for errors.Is(err, fs.ErrNotExist) && path != "/" {
+		path = filepath.Dir(path)
+		info, err = os.Stat(path)
+	}
+	if err != nil {
+		return "", where, fmt.Errorf("look at file system: %w", err)
+	}
+	stat, err := statfs(path)
+	if err != nil {
+		return "", where, err
+	}
+	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
+		where.device = sys.Dev
+	}
+	where.blocks = stat.Blocks
+	return path, where, nil
+}
+
+// Check returns a [FullError] for the first path with less free space than
+// Reserve, nil if there is none. It costs one system call a path. Other errors
+// mean that a path cannot be looked at any more.
+func (g *Guard) Check() error {
+	if g.Reserve == 0 {
+		return nil
+	}
+	for _, path := range g.Paths {
+		free, err := Free(path)
+		if err != nil {
+			return err
+		}
+		if free < g.Reserve {
+			return &FullError{Path: path, Free: free, Reserve: g.Reserve}
+		}
+	}
+	return nil
+}
+
+// Unknown is the free space of a file system that does not count its space.
+const Unknown = math.MaxUint64
+
+// Free returns the bytes that this process may still write to the file system
+// of path; for root these include what is set aside for root. It is [Unknown]
+// where the file system has no size. The error wraps the system's.
+func Free(path string) (bytes uint64, err error) {
+	stat, err := statfs(path)
+	if err != nil {
+		return 0, err
+	}
+	if stat.Blocks == 0 {
+		return Unknown, nil
+	}
+	blocks := stat.Bavail
+	if os.Geteuid() == 0 {
+		blocks = stat.Bfree
+	}
+	return blocks * uint64(stat.Bsize), nil
+}
+
+func statfs(path string) (unix.Statfs_t, error) {
+	var stat unix.Statfs_t
+	for {
+		err := unix.Statfs(path, &stat)
+		if err == nil {
+			return stat, nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return stat, fmt.Errorf("free space of '%s': %w", path, err)
+		}
+	}
+}
+
+// FullError says that a file system has less free space than the reserve.
+type FullError struct {
+	// Path lies on the file system.
+	Path string
+	// Free and Reserve are in bytes.
+	Free, Reserve uint64
+}
+
+// Error names path, free space, reserve and the setting.
+func (e *FullError) Error() string {
+	return fmt.Sprintf("the disk of '%s' has %s free, less than the reserve of %s: "+
+		"make room, or lower [worker] disk_reserve", e.Path, sizeText(e.Free), sizeText(e.Reserve))
+}
+
+// sizeText writes a size for people, with one decimal above 1 KiB.
+func sizeText(n uint64) string {
+	const step = 1024
+	if n < step {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	size, unit := float64(n)/step, 0
+	for size >= step && unit < 3 {
+		size, unit = size/step, unit+1
+	}
+	return fmt.Sprintf("%.1f %ciB", size, "KMGT"[unit])
+}
+
+// DraftEnd ends the name of what [WriteFile] is writing. A draft that is left after a crash is written over the next time.
+const DraftEnd = ".tmp"
+
+// WriteFile writes text to a file: afterwards, and after a crash at any moment, the file of that name is absent, the
+// old one or the new one, never a part. When it returns nil the new one is on the disk. It replaces a file with another mode.
+// Two calls for one name must not overlap. The error wraps the system's.
+func WriteFile(name string, text []byte, mode fs.FileMode) error {
+	draft := name + DraftEnd
+	f, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(draft, name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(draft))
+	}
+	return SyncDir(filepath.Dir(name))
+}
+
+// SyncDir puts on the disk which files a directory has: without it a crash may undo what was made, renamed or removed there.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
