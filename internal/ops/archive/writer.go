@@ -1,17 +1,32 @@
+// Package archive keeps archived tasks that have left Redis, or are to leave it, in files of a directory. It knows no Redis.
+//
+//	DIR/NAMESPACE-TIME-RANDOM.jsonl.zst                  a segment, complete: zstd frames of JSON Lines, one task a line
+//	DIR/NAMESPACE-TIME-RANDOM.jsonl.zst.manifest.json    what is in it, and its checksum
+//	DIR/NAMESPACE-TIME-RANDOM.jsonl.zst.part             a segment that grows; its writer holds a lock (flock) on it
+//	DIR/NAMESPACE-EPOCH.before.json                      which tasks had left Redis before this directory was begun
+//
+// A batch of tasks is written as whole frames, each with its checksum, and is on the disk when [Writer.Write] returns. To seal a
+// segment the manifest is written first and the file renamed then: whatever happens in between leaves a part that nobody has
+// locked, and whoever opens the directory next cuts off what is no whole frame and seals it.
+//
+// The same task may be there more than once: a copy made before it left Redis, or one made twice because a server was killed
+// between copy and removal. Of those with the same id and time of creation the one with the highest revision counts.
 package archive
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
-
 	"github.com/tdf-go/tdf/internal/base/disk"
 )
 
@@ -248,4 +263,88 @@ func (p *part) seal(opt *Options) error {
 		return err
 	}
 	return disk.SyncDir(opt.Dir)
+}
+
+// recover seals the parts of the namespace that nobody has locked: their writers have ended. What is wrong with one of them is
+// told, and it stays.
+func (w *Writer) recover() error {
+	_, parts, err := names(w.opt.Dir, w.opt.Namespace)
+	if err != nil {
+		return err
+	}
+	for _, name := range parts {
+		if err := w.take(name); err != nil {
+			w.opt.Problem(err)
+		}
+	}
+	return nil
+}
+
+// take seals a part unless somebody has it.
+func (w *Writer) take(name string) error {
+	file, err := os.OpenFile(filepath.Join(w.opt.Dir, name+partEnd), os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // somebody was first
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // it was made safe before
+	if mine, err := lock(file); err != nil || !mine {
+		return err
+	}
+	p := &part{file: file, name: name}
+	if err := p.read(); err != nil {
+		return err
+	}
+	return p.seal(&w.opt)
+}
+
+// read counts the whole frames of a part that was left, makes them safe, and cuts off what follows. It cuts nothing out of the
+// middle: each frame was on the disk before the next one was begun, so that is damage.
+func (p *part) read() error {
+	text, err := io.ReadAll(p.file)
+	if err != nil {
+		return err
+	}
+	d, err := newDecoder()
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	found, err := d.scan(text, func(raw []byte) error {
+		p.raw += int64(len(raw))
+		return eachLine(raw, func(line []byte) error {
+			h, err := parseHead(line)
+			if err == nil {
+				p.counts.add(&h)
+			}
+			return err
+		})
+	})
+	if err == nil && len(found.holes) > 0 {
+		err = fmt.Errorf("bytes %d to %d are no whole frame, and whole ones follow", found.holes[0][0], found.holes[0][1]-1)
+	}
+	if err != nil {
+		return &DamageError{Path: p.file.Name(), Problem: "was left unsealed, and is damaged: " + err.Error(), Remedy: restoreRemedy}
+	}
+	p.size, p.cut = int64(found.whole), int64(len(text)-found.whole)
+	p.sum = sha256.New()
+	_, _ = p.sum.Write(text[:found.whole]) // it never fails
+	if p.cut > 0 {
+		err = p.file.Truncate(p.size)
+	}
+	return errors.Join(err, p.file.Sync())
+}
+
+// eachLine calls visit for each line.
+func eachLine(text []byte, visit func([]byte) error) error {
+	for len(text) > 0 {
+		line, rest, _ := bytes.Cut(text, []byte{'\n'})
+		if err := visit(line); err != nil {
+			return err
+		}
+		text = rest
+	}
+	return nil
 }

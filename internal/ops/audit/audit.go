@@ -11,6 +11,7 @@ package audit
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -187,4 +188,243 @@ func (a *auditor) note(ctx context.Context, s *sight, problems []problem) error 
 		return nil
 	}
 	return a.fix.task(ctx, s, problems)
+}
+
+// sight is one task as seen in one look.
+type sight struct {
+	store.Inspection
+	// stamps are the fields of the rounds that must be there; see fieldsOf.
+	stamps map[string]string
+	aside  *store.Aside
+	// adopted says that a server has had the task, so its indices must be there.
+	adopted bool
+	// unlisted says that the bucket of the task is not on the list of buckets.
+	unlisted bool
+	// purged says that it was archived and has left Redis.
+	purged  bool
+	now     statemachine.Time
+	grace   statemachine.Duration
+	history *history
+}
+
+// look reads tasks with what the audit needs of them.
+func (a *auditor) look(ctx context.Context, ids []int64) ([]sight, error) {
+	found, now, err := a.store.Inspect(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	stamps, err := a.store.Fields(ctx, ids, stampFields(found)...)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.readAsides(ctx, found); err != nil {
+		return nil, err
+	}
+	if err := a.learnBuckets(ctx, found); err != nil {
+		return nil, err
+	}
+	if err := a.learnPurged(ctx, found); err != nil {
+		return nil, err
+	}
+	sights := make([]sight, len(found))
+	for i := range found {
+		sights[i] = sight{
+			Inspection: found[i], stamps: stamps[i], now: now, grace: a.grace, history: &a.history,
+			adopted: found[i].ID <= a.adopted, unlisted: !a.buckets[found[i].Bucket.Name()],
+			purged: found[i].Absent() && a.isPurged(found[i].ID),
+		}
+		if aside, ok := a.asides[found[i].ID]; ok {
+			sights[i].aside = &aside
+		}
+	}
+	return sights, nil
+}
+
+// readAsides reads the tasks that were set aside, if there is any need.
+func (a *auditor) readAsides(ctx context.Context, found []store.Inspection) error {
+	for i := range found {
+		if found[i].Err == nil && len(found[i].Listed) > 0 {
+			continue
+		}
+		list, err := a.store.Asides(ctx)
+		for _, aside := range list {
+			a.asides[aside.ID] = aside
+		}
+		return err
+	}
+	return nil
+}
+
+// mostRounds bounds how many rounds of a task are looked at; a spoilt round
+// field may be any number.
+const mostRounds = 100
+
+// roundFields are what is read of each round beside the stamps of states.
+var roundFields = []string{"worker", "claim", "end", string(statemachine.StampTimeout), string(statemachine.StampFailure)}
+
+// stampFields are the fields that may have to be there, for any of the tasks.
+func stampFields(found []store.Inspection) []string {
+	last := 0
+	for i := range found {
+		last = max(last, min(found[i].Round, mostRounds-1))
+	}
+	fields := make([]string, 0, 2+(len(roundFields)+len(statemachine.States()))*(last+1))
+	fields = append(fields, "state", "plan")
+	for n := range last + 1 {
+		for _, name := range roundFields {
+			fields = append(fields, statemachine.RoundField(n, name))
+		}
+		for _, state := range statemachine.States() {
+			fields = append(fields, statemachine.RoundField(n, string(state)))
+		}
+	}
+	return fields
+}
+
+// readBuckets reads the list of buckets: a task that waits in one that is not on it
+// is found by no worker.
+func (a *auditor) readBuckets(ctx context.Context) error {
+	list, err := a.store.Buckets(ctx)
+	a.buckets = make(map[string]bool, len(list))
+	for _, b := range list {
+		a.buckets[b.Name()] = true
+	}
+	return err
+}
+
+// learnBuckets reads the list anew if a task waits in a bucket that was not on it.
+func (a *auditor) learnBuckets(ctx context.Context, found []store.Inspection) error {
+	for i := range found {
+		if f := &found[i]; f.Err == nil && f.State == statemachine.Open && !a.buckets[f.Bucket.Name()] {
+			return a.readBuckets(ctx)
+		}
+	}
+	return nil
+}
+
+// Violation is something that cannot be, about one task or, with id 0, about what
+// belongs to none.
+type Violation struct {
+	ID int64 `json:"id"`
+	// Kind is one of the constants of this package.
+	Kind Kind   `json:"kind"`
+	Text string `json:"text"`
+}
+
+// Kind says which promise is broken.
+type Kind string
+
+// The kinds of violations.
+const (
+	// Lost: an id was given out, and there is neither a record nor a set with it.
+	Lost Kind = "lost"
+	// SetAside: a server took the damaged task out of all sets.
+	SetAside Kind = "set_aside"
+	// Damaged: the hash is missing or does not hold what it must.
+	Damaged Kind = "damaged"
+	// Sets: the task is not in exactly one state set, equal to its hash.
+	Sets Kind = "sets"
+	// Counters: they do not add up to the round.
+	Counters Kind = "counters"
+	// Limits: a counter is beyond its maximum.
+	Limits Kind = "limits"
+	// Stamps: a moment that must have been recorded is not there.
+	Stamps Kind = "stamps"
+	// Order: the moments of a task are not in the order in which they must have been.
+	Order Kind = "order"
+	// Ends: a round has not exactly one end, or one that its task has not counted.
+	Ends Kind = "ends"
+	// Index: a server or worker will not find the task when it is due, or will find
+	// it where it is not, or limits count a round that is none or miss one that is.
+	Index Kind = "index"
+	// Unknown: a set lists an id that was never given out, or what is no id.
+	Unknown Kind = "unknown"
+	// Path: an event was recorded that cannot have been, or the task is not where
+	// the events leave it.
+	Path Kind = "path"
+	// Balance: ids given out and ids accounted for are not the same number.
+	Balance Kind = "balance"
+	// Plan: what a plan counts, what a task of it waits for, and what servers are to
+	// do for it do not agree.
+	Plan Kind = "plan"
+	// Archive: a task that has left Redis is not in the archive, or a segment of that is damaged.
+	Archive Kind = "archive"
+	// Reused: ids may have been given out twice, after Redis had lost the first time.
+	Reused Kind = "reused"
+	// LeftOut and Unwritten are notes: ids that a new epoch left out, or that a
+	// client in another language has taken and never used.
+	LeftOut   Kind = "left_out"
+	Unwritten Kind = "unwritten"
+)
+
+// Report is what [Verify] found.
+type Report struct {
+	Namespace string `json:"namespace"`
+	// TaskID is the newest id, Checked the number of tasks looked at.
+	TaskID  int64 `json:"task_id"`
+	Checked int64 `json:"checked"`
+	// Plans is the number of plans looked at.
+	Plans int64 `json:"plans"`
+	// States counts the tasks by state as each was when it was looked at.
+	States map[statemachine.State]int64 `json:"states"`
+	// Account says what became of the ids up to TaskID.
+	Account Account `json:"account"`
+	// History says what the recorded events were good for.
+	History History `json:"history"`
+	// Archive says what is in an archive; nil if none was asked for.
+	Archive *ArchiveReport `json:"archive,omitempty"`
+	// Violations are sorted by id within each step of the audit.
+	Violations []Violation `json:"violations"`
+	// Notes are what is not wrong but should be known.
+	Notes []Violation `json:"notes"`
+	// Omitted is how many violations and notes there are beyond the most that a
+	// report lists of each.
+	Omitted int64 `json:"omitted"`
+}
+
+// Account is what became of all ids that were given out: Opened is the sum of the
+// others.
+type Account struct {
+	Opened   int64 `json:"opened"`
+	InStates int64 `json:"in_states"`
+	SetAside int64 `json:"set_aside"`
+	// LeftOut are ids of epochs that do not exist, Unwritten ids that were taken
+	// and never written.
+	LeftOut   int64 `json:"left_out"`
+	Unwritten int64 `json:"unwritten"`
+	// Purged are archived tasks that have left Redis, as archive_retention says.
+	Purged int64 `json:"purged"`
+	// Missing are lost or damaged; each of them is a violation.
+	Missing int64 `json:"missing"`
+}
+
+// History is how far back the recorded events go.
+type History struct {
+	// Events were read, of Tasks tasks, Whole of them from their beginning.
+	Events int64 `json:"events"`
+	Tasks  int64 `json:"tasks"`
+	Whole  int64 `json:"whole"`
+	// From and To are the numbers of the first and the last change among them.
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+}
+
+// OK reports whether nothing was found.
+func (r *Report) OK() bool { return len(r.Violations) == 0 }
+
+// most is how many violations, and notes, a report lists: a namespace that has
+// lost a whole set has as many as tasks.
+const most = 10000
+
+func (a *auditor) say(v ...Violation)    { a.keep(&a.report.Violations, v) }
+func (a *auditor) remark(v ...Violation) { a.keep(&a.report.Notes, v) }
+
+func (a *auditor) keep(list *[]Violation, more []Violation) {
+	n := min(len(more), most-len(*list))
+	*list = append(*list, more[:n]...)
+	a.report.Omitted += int64(len(more) - n)
+}
+
+func sprint(id int64, kind Kind, format string, args ...any) Violation {
+	return Violation{ID: id, Kind: kind, Text: fmt.Sprintf(format, args...)}
 }

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -161,4 +162,212 @@ func (s *sight) finalExit() bool {
 	code := s.Current.ExitCode
 	return s.Current.HasExit && (slices.Contains(s.FatalCodes, code) ||
 		len(s.RetryCodes) > 0 && !slices.Contains(s.RetryCodes, code))
+}
+
+// recorded: each round that is over was opened, claimed and worked by somebody,
+// and the present one has the moments its state implies.
+func (s *sight) recorded() []problem {
+	var missing []string
+	need := func(round int, names ...string) {
+		for _, name := range names {
+			if field := statemachine.RoundField(round, name); s.stamps[field] == "" {
+				missing = append(missing, field)
+			}
+		}
+	}
+	for n := range min(s.Round, mostRounds) {
+		need(n, string(statemachine.Open), string(statemachine.Running), "worker")
+	}
+	if s.Round < mostRounds {
+		need(s.Round, s.implied()...)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return s.violation(Stamps, "it is %s in round %d, but there is no %s",
+		s.state(), s.Round, strings.Join(missing, ", "))
+}
+
+// implied are the fields the present round must have.
+func (s *sight) implied() []string {
+	names := []string{string(s.State)}
+	if !s.neverOpen() {
+		names = append(names, string(statemachine.Open))
+	}
+	if s.foreignArchive() {
+		names = append(names, string(statemachine.Archived))
+	}
+	last := s.End()
+	if last.Ended() {
+		names = append(names, string(last))
+	}
+	switch last {
+	case statemachine.Running, statemachine.TimedOut, statemachine.Terminated, statemachine.Orphaned:
+		names = append(names, string(statemachine.Running), "worker")
+	case statemachine.Executed, statemachine.Succeeded, statemachine.Failed:
+		names = append(names, string(statemachine.Running), "worker", string(statemachine.Executed))
+	default:
+	}
+	return names
+}
+
+// neverOpen reports whether the task was opened on hold and ended without having
+// been released.
+func (s *sight) neverOpen() bool {
+	switch s.End() {
+	case statemachine.Blocked, statemachine.Cancelled, statemachine.Expired:
+		return s.Round == 0 && s.stamps[statemachine.RoundField(0, string(statemachine.Blocked))] != ""
+	default:
+		return false
+	}
+}
+
+// order: within a round, open or blocked, running, executed, the end; and then the
+// next round. A clock that was set back breaks that, and so do the clocks of clients in
+// other languages. It is a violation where the events prove that neither was the
+// case, and else a note. The first of a task is told.
+func (s *sight) order() []problem {
+	past := moment{}
+	for n := range min(s.Round+1, mostRounds) {
+		latest := past
+		for _, names := range moments() {
+			group := latest
+			for _, name := range names {
+				m := s.moment(n, name)
+				if m.at == 0 {
+					continue
+				}
+				if m.at < latest.at {
+					return s.disorder(latest, m)
+				}
+				group = slices.MaxFunc([]moment{group, m}, func(x, y moment) int { return cmp.Compare(x.at, y.at) })
+			}
+			latest = group
+		}
+		past = latest
+	}
+	return nil
+}
+
+// moment is a stamp; ours says that one of our own programs has set it, by the clock of
+// Redis.
+type moment struct {
+	field string
+	at    statemachine.Time
+	ours  bool
+}
+
+// moments are the stamps of a round in order; those in one group come in any order.
+func moments() [][]string {
+	ends := make([]string, 0, len(statemachine.Outcomes()))
+	for _, state := range statemachine.Outcomes() {
+		ends = append(ends, string(state))
+	}
+	return [][]string{
+		{string(statemachine.Open), string(statemachine.Blocked)}, {string(statemachine.Running)}, {string(statemachine.Executed)},
+		{string(statemachine.StampTimeout), string(statemachine.StampFailure)}, ends, {string(statemachine.Archived)},
+	}
+}
+
+func (s *sight) moment(round int, name string) moment {
+	m := moment{field: statemachine.RoundField(round, name)}
+	if text := s.stamps[m.field]; text != "" {
+		m.at, _ = statemachine.ParseTime(text) // what is no time is not compared
+	}
+	switch statemachine.State(name) {
+	case statemachine.Archived:
+	case statemachine.Open, statemachine.Blocked:
+		m.ours = round > 0 || s.history.made[s.ID]
+	case statemachine.Running, statemachine.Executed:
+		m.ours = s.stamps[statemachine.RoundField(round, "claim")] != ""
+	default:
+		m.ours = true
+	}
+	return m
+}
+
+func (s *sight) disorder(first, second moment) []problem {
+	const format = "%s is %s, before %s at %s"
+	if h := s.history; first.ours && second.ours && h.steady && h.first > 0 && second.at >= h.first {
+		return s.violation(Order, format, second.field, second.at.Text(), first.field, first.at.Text())
+	}
+	return s.note(Order, format+": a clock was set back, or is another client's",
+		second.field, second.at.Text(), first.field, first.at.Text())
+}
+
+// ends: each round that is over has one end, which the task has counted, and the
+// present round has one if the task has ended.
+func (s *sight) ends() []problem {
+	if s.Round >= mostRounds {
+		return nil
+	}
+	var found []problem
+	timeouts, failures := 0, 0
+	for n := range s.Round + 1 {
+		timeout, failure := s.stamped(n, string(statemachine.StampTimeout)), s.stamped(n, string(statemachine.StampFailure))
+		if timeout {
+			timeouts++
+		}
+		if failure {
+			failures++
+		}
+		if timeout && failure {
+			found = append(found, s.violation(Ends, "round %d has timed out and has failed", n)...)
+		}
+		found = append(found, s.endStates(n)...)
+		found = append(found, s.closed(n)...)
+	}
+	switch {
+	case found != nil:
+	case timeouts != s.Timeouts:
+		found = append(found, s.violation(Ends, "timeouts is %d, but %d rounds have timed out", s.Timeouts, timeouts)...)
+	case failures != s.Fails+s.Faults:
+		found = append(found, s.violation(Ends, "fails and faults are %d, but %d rounds have failed", s.Fails+s.Faults, failures)...)
+	}
+	return found
+}
+
+func (s *sight) stamped(round int, name string) bool {
+	return s.stamps[statemachine.RoundField(round, name)] != ""
+}
+
+// endStates: only the last round ends the task, and in one way.
+func (s *sight) endStates(round int) []problem {
+	var others []string
+	for _, state := range append(statemachine.Outcomes(), statemachine.Archived) {
+		if s.stamped(round, string(state)) && (round < s.Round || state != s.state() && state != s.End()) {
+			others = append(others, string(state))
+		}
+	}
+	switch {
+	case len(others) == 0:
+		return nil
+	case round < s.Round:
+		return s.violation(Ends, "round %d was followed by another, but has ended the task as well: %s", round, strings.Join(others, ", "))
+	default:
+		return s.violation(Ends, "it is %s, but has also been %s in round %d", s.state(), strings.Join(others, ", "), round)
+	}
+}
+
+// closedBy is the stamp that belongs to the event by which a worker has closed
+// its round.
+var closedBy = map[statemachine.Event]string{
+	statemachine.Report:      string(statemachine.Executed),
+	statemachine.StopOverdue: string(statemachine.StampTimeout),
+	statemachine.Terminate:   string(statemachine.Terminated),
+}
+
+// closed: what the worker has closed the round by is what was recorded.
+func (s *sight) closed(round int) []problem {
+	end := statemachine.Event(s.stamps[statemachine.RoundField(round, "end")])
+	if end == "" {
+		return nil
+	}
+	if stamp, ok := closedBy[end]; ok && !s.stamped(round, stamp) {
+		return s.violation(Ends, "round %d was closed by %s, but is not stamped %s", round, end, stamp)
+	}
+	if end != statemachine.Report && s.stamped(round, string(statemachine.Executed)) {
+		return s.violation(Ends, "round %d was closed by %s, but was also executed", round, end)
+	}
+	return nil
 }

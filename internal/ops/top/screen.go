@@ -1,9 +1,13 @@
 package top
 
 import (
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/tdf-go/tdf/internal/base/clean"
 )
 
 // screen is the model: all that decides what is seen.
@@ -82,3 +86,219 @@ func (s *screen) settle() {
 
 // page is how many rows the active panel shows.
 func (s *screen) page() int { return max(1, s.layout().rows[s.active]) }
+
+// binding is what some keys do; the help shows it in the words of show and does.
+type binding struct {
+	keys []string
+	show string
+	does string
+	act  func(s *screen, key string) tea.Cmd
+}
+
+// bindings of all keys but those that write the filter.
+func bindings() []binding {
+	return []binding{
+		{[]string{"q", "ctrl+c"}, "q, ctrl+c", "leave", func(*screen, string) tea.Cmd { return tea.Quit }},
+		{[]string{"tab", "shift+tab", "1", "2", "3"}, "tab, 1 - 3", "choose a panel", (*screen).choose},
+		{[]string{"up", "k", "down", "j"}, "up k, down j", "scroll by a row", (*screen).scroll},
+		{[]string{"pgup", "pgdown", "space"}, "pgup, pgdown", "scroll by a page", (*screen).scroll},
+		{[]string{"home", "g", "end", "G"}, "home g, end G", "first, last row", (*screen).scroll},
+		{[]string{"p"}, "p", "pause, go on", func(s *screen, _ string) tea.Cmd { return s.pause() }},
+		{[]string{"+", "=", "-"}, "+, -", "longer, shorter interval", (*screen).change},
+		{[]string{"/", "esc"}, "/, enter, esc", "filter, keep, clear", (*screen).search},
+		{[]string{"?", "h"}, "?", "show this, or close it", (*screen).explain},
+	}
+}
+
+// press takes a key.
+func (s *screen) press(key tea.KeyPressMsg) tea.Cmd {
+	name := key.String()
+	if s.filter.editing && name != "ctrl+c" {
+		s.filter.press(key)
+		return nil
+	}
+	for _, b := range bindings() {
+		if slices.Contains(b.keys, name) {
+			return b.act(s, name)
+		}
+	}
+	return nil
+}
+
+// choose makes a panel the active one.
+func (s *screen) choose(key string) tea.Cmd {
+	switch key {
+	case "tab":
+		s.active = (s.active + 1) % panels
+	case "shift+tab":
+		s.active = (s.active + panels - 1) % panels
+	default:
+		s.active = strings.Index("123", key)
+	}
+	return nil
+}
+
+// scroll moves the rows of the active panel; settle keeps them within bounds.
+func (s *screen) scroll(key string) tea.Cmd {
+	at := &s.offset[s.active]
+	switch key {
+	case "up", "k":
+		*at--
+	case "down", "j":
+		*at++
+	case "pgup":
+		*at -= s.page()
+	case "pgdown", "space":
+		*at += s.page()
+	case "home", "g":
+		*at = 0
+	case "end", "G":
+		*at = len(s.tables[s.active].rows)
+	}
+	return nil
+}
+
+// change takes the next interval, which begins now.
+func (s *screen) change(key string) tea.Cmd {
+	if key == "-" {
+		s.pace.shorter()
+	} else {
+		s.pace.longer()
+	}
+	return s.restart()
+}
+
+// search begins to write the filter, or clears it; esc also closes the help.
+func (s *screen) search(key string) tea.Cmd {
+	switch {
+	case key == "/":
+		s.help, s.filter.editing = false, true
+	case s.help:
+		s.help = false
+	default:
+		s.filter = filter{}
+	}
+	return nil
+}
+
+// explain opens or closes the help.
+func (s *screen) explain(string) tea.Cmd {
+	s.help = !s.help
+	return nil
+}
+
+// steps are the intervals that keys choose.
+var steps = []time.Duration{
+	MinInterval, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second,
+	10 * time.Second, 30 * time.Second, time.Minute,
+}
+
+// pace is when the source is asked next. At any time one question is under way
+// (asking), or one rest is valid (that of the turn), or the screen is paused.
+type pace struct {
+	interval time.Duration
+	turn     int // rests of other turns are void
+	asking   bool
+}
+
+// longer and shorter are the next steps from the interval.
+func (p *pace) longer() {
+	for _, d := range steps {
+		if d > p.interval {
+			p.interval = d
+			return
+		}
+	}
+}
+
+func (p *pace) shorter() {
+	for _, d := range slices.Backward(steps) {
+		if d < p.interval {
+			p.interval = d
+			return
+		}
+	}
+}
+
+// read asks the source, unless that is under way.
+func (s *screen) read() tea.Cmd {
+	if s.pace.asking {
+		return nil
+	}
+	s.pace.asking = true
+	return func() tea.Msg { return s.feed.read() }
+}
+
+// rest waits for the interval after an answer.
+func (s *screen) rest() tea.Cmd {
+	s.pace.asking = false
+	return s.restart()
+}
+
+// restart makes the interval begin now, unless the screen is paused or a
+// question is under way.
+func (s *screen) restart() tea.Cmd {
+	s.pace.turn++
+	if s.paused || s.pace.asking {
+		return nil
+	}
+	d, turn := s.pace.interval, s.pace.turn
+	return func() tea.Msg { return s.feed.rest(d, turn) }
+}
+
+// wake asks again after a rest that is still valid.
+func (s *screen) wake(r rested) tea.Cmd {
+	if r.turn != s.pace.turn || s.paused {
+		return nil
+	}
+	return s.read()
+}
+
+// pause stops asking, or goes on at once.
+func (s *screen) pause() tea.Cmd {
+	s.paused = !s.paused
+	s.pace.turn++
+	if s.paused {
+		return nil
+	}
+	return s.read()
+}
+
+// maxFilter bounds the text of a filter, in bytes.
+const maxFilter = 100
+
+// filter is the text that rows must have, and whether it is being written.
+type filter struct {
+	text    string
+	editing bool
+}
+
+// press takes a key while the filter is written.
+func (f *filter) press(key tea.KeyPressMsg) {
+	switch key.String() {
+	case "enter":
+		f.editing = false
+	case "esc":
+		*f = filter{}
+	case "backspace":
+		_, size := utf8.DecodeLastRuneInString(f.text)
+		f.text = f.text[:len(f.text)-size]
+	case "ctrl+u":
+		f.text = ""
+	default:
+		f.add(key.Text)
+	}
+}
+
+// paste takes a pasted text while the filter is written.
+func (f *filter) paste(s string) {
+	if f.editing {
+		f.add(firstLine(s))
+	}
+}
+
+func (f *filter) add(s string) {
+	if len(f.text)+len(s) <= maxFilter {
+		f.text += clean.Line(s, 0)
+	}
+}

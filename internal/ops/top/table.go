@@ -1,10 +1,111 @@
 package top
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
+	"github.com/tdf-go/tdf/internal/base/clean"
 )
+
+// The panels, in the order of their keys.
+const (
+	queues = iota
+	workers
+	failures
+	panels // how many there are
+)
+
+// titles of the panels.
+var titles = [panels]string{"Queues", "Workers", "Newest failures"}
+
+// tables makes the table of each panel from a snapshot.
+func tables(s Snapshot, m *meters) [panels]table {
+	return [panels]table{
+		queues:   queueTable(s.Queues, m, s.At),
+		workers:  workerTable(s.Workers, s.At),
+		failures: failureTable(s.Failures, s.At),
+	}
+}
+
+func queueTable(list []Queue, m *meters, now time.Time) table {
+	t := table{columns: []column{
+		{title: "QUEUE", floor: 10},
+		{title: "STATE", rank: 2},
+		{title: "WAITING", right: true},
+		{title: "RUNNING", right: true, rank: 1},
+		{title: "PER NODE", right: true, rank: 5},
+		{title: "DONE/S", right: true, rank: 3},
+		{title: "OLDEST DUE", right: true, rank: 4},
+	}}
+	for _, q := range list {
+		state := "active"
+		if q.Paused {
+			state = "paused"
+		}
+		t.rows = append(t.rows, row{faint: q.Paused, cells: []string{
+			text(q.Name), state,
+			strconv.FormatInt(q.Waiting, 10), fmt.Sprintf("%d/%s", q.Running, limit(q.Limit)), limit(q.NodeLimit),
+			m.queue(q.Name).String(), age(now, q.OldestDue),
+		}})
+	}
+	return t
+}
+
+func workerTable(list []Worker, now time.Time) table {
+	t := table{columns: []column{
+		{title: "WORKER", floor: 10},
+		{title: "NODE", floor: 8, rank: 5},
+		{title: "STATE", rank: 1},
+		{title: "SLOTS", right: true, rank: 2},
+		{title: "HEARTBEAT", right: true, rank: 3},
+		{title: "RUNS", floor: 12, rank: 4},
+	}}
+	for _, w := range list {
+		t.rows = append(t.rows, row{cells: []string{
+			text(w.Name), text(w.Node), text(w.State), fmt.Sprintf("%d/%d", w.Busy, w.Slots),
+			age(now, w.Heartbeat), text(strings.Join(w.Tasks, ", ")),
+		}})
+	}
+	return t
+}
+
+func failureTable(list []Failure, now time.Time) table {
+	t := table{columns: []column{
+		{title: "TASK", floor: 10},
+		{title: "PROGRAM", floor: 8, rank: 3},
+		{title: "WORKER", floor: 8, rank: 4},
+		{title: "CLASS", rank: 2},
+		{title: "AGE", right: true, rank: 1},
+		{title: "ERROR", floor: 12},
+	}}
+	for _, f := range list {
+		t.rows = append(t.rows, row{cells: []string{
+			text(f.Task), text(f.Program), text(f.Worker), text(f.Class), age(now, f.At), firstLine(f.Error),
+		}})
+	}
+	return t
+}
+
+// matching is the table with only the rows that have the words of a filter in
+// some cell, in either case.
+func (t table) matching(filter string) table {
+	if filter == "" {
+		return t
+	}
+	filter = strings.ToLower(filter)
+	kept := make([]row, 0, len(t.rows))
+	for _, r := range t.rows {
+		if slices.ContainsFunc(r.cells, func(cell string) bool { return strings.Contains(strings.ToLower(cell), filter) }) {
+			kept = append(kept, r)
+		}
+	}
+	t.rows = kept
+	return t
+}
 
 // gap is between two columns, ellipsis at the end of a text that was cut.
 const (
@@ -138,4 +239,78 @@ func (s *setting) line(cells []string) string {
 		b.WriteString(cell + fill)
 	}
 	return strings.TrimRight(b.String(), " ")
+}
+
+const (
+	// none stands where there is no value.
+	none = "-"
+	// clock is how moments are written.
+	clock = "15:04:05"
+	// maxText bounds a cell, in bytes: no terminal is wider, and a task may
+	// report an error of any length.
+	maxText = 500
+)
+
+// text makes a text from elsewhere fit for a cell.
+func text(s string) string {
+	if s == "" {
+		return none
+	}
+	return clean.Line(s, maxText)
+}
+
+// firstLine is the first line of a text that is not blank.
+func firstLine(s string) string {
+	s = strings.TrimSpace(s)
+	if end := strings.IndexAny(s, "\r\n"); end >= 0 {
+		s = s[:end]
+	}
+	return text(s)
+}
+
+// limit writes a limit.
+func limit(n int) string {
+	if n < 0 {
+		return none
+	}
+	return strconv.Itoa(n)
+}
+
+// age writes how long before now a moment was; one that has yet to come is now.
+func age(now, then time.Time) string {
+	if then.IsZero() {
+		return none
+	}
+	return span(now.Sub(then))
+}
+
+// span writes a duration in its two largest units.
+func span(d time.Duration) string {
+	s := max(0, int64(d/time.Second))
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm%02ds", s/60, s%60)
+	case s < 86400:
+		return fmt.Sprintf("%dh%02dm", s/3600, s%3600/60)
+	default:
+		return fmt.Sprintf("%dd%02dh", s/86400, s%86400/3600)
+	}
+}
+
+// String writes a rate with as many digits as its size deserves.
+func (r rate) String() string {
+	switch {
+	case !r.known:
+		return none
+	case r.perSecond == 0:
+		return "0"
+	case r.perSecond < 0.1:
+		return fmt.Sprintf("%.3f", r.perSecond)
+	case r.perSecond < 100:
+		return fmt.Sprintf("%.1f", r.perSecond)
+	default:
+		return fmt.Sprintf("%.0f", r.perSecond)
+	}
 }

@@ -134,3 +134,121 @@ type painter struct {
 func (p *painter) add(style lipgloss.Style, line string) {
 	p.lines = append(p.lines, style.Render(ansi.Truncate(line, p.width, ellipsis)))
 }
+
+// split is the least number of lines with which all panels are shown, not only
+// the active one; each panel has two lines beside its rows.
+const (
+	frame = 2
+	split = panels * (frame + 2)
+)
+
+// layout is where the lines of the screen go.
+type layout struct {
+	header []string
+	banner string
+	shown  [panels]bool
+	rows   [panels]int // how many rows each panel has room for
+}
+
+// layout gives the header its share, the footer one line and the panels the rest.
+func (s *screen) layout() layout {
+	l := layout{header: s.header(max(1, s.height/4)), banner: s.banner()}
+	room := s.height - len(l.header) - 1
+	if l.banner != "" {
+		room--
+	}
+	if room < split {
+		l.shown[s.active] = true
+		l.rows[s.active] = max(0, room-frame)
+		return l
+	}
+	s.share(&l, room)
+	return l
+}
+
+// share gives each panel what it needs up to a third, and what is left to
+// those that need more, the active one first.
+func (s *screen) share(l *layout, room int) {
+	left := room
+	for i := range panels {
+		l.shown[i] = true
+		l.rows[i] = min(s.need(i), room/panels-frame)
+		left -= frame + l.rows[i]
+	}
+	for turn := range panels {
+		i := (s.active + turn) % panels
+		more := min(left, s.need(i)-l.rows[i])
+		l.rows[i] += more
+		left -= more
+	}
+}
+
+// need is how many rows a panel would fill; one says that there are none.
+func (s *screen) need(panel int) int { return max(1, len(s.tables[panel].rows)) }
+
+// facts are what the header tells, in order; moment says of when they are.
+func facts(s Snapshot, m *meters, moment string) []string {
+	list := make([]string, 0, len(s.States)+9)
+	list = append(list, "namespace "+text(s.Namespace), "redis "+text(s.Redis), moment)
+	for _, c := range s.States {
+		list = append(list, fmt.Sprintf("%s %d", text(c.State), c.Tasks))
+	}
+	list = append(list, counter("done", s.Done, &m.done)...)
+	list = append(list, counter("failures", s.Failed, &m.failed)...)
+	return list
+}
+
+// counter is a count with its rates, once they are known.
+func counter(name string, n int64, m *meter) []string {
+	list := []string{fmt.Sprintf("%s %d", name, n)}
+	if long := m.long(); long.known {
+		list = append(list,
+			fmt.Sprintf("%s %v/s in 1m", name, m.short()),
+			fmt.Sprintf("%s %v/s since %s", name, long, m.first.at.Format(clock)))
+	}
+	return list
+}
+
+// flow sets texts into lines of a width (0: one line); a text stays whole if it can.
+func flow(texts []string, width int) []string {
+	var lines []string
+	line := ""
+	for _, t := range texts {
+		longer := t
+		if line != "" {
+			longer = line + gap + t
+		}
+		if line != "" && width > 0 && ansi.StringWidth(longer) > width {
+			lines = append(lines, line)
+			longer = t
+		}
+		line = longer
+	}
+	return append(lines, line)
+}
+
+// header is the top of the screen, of at most so many lines.
+func (s *screen) header(lines int) []string {
+	if !s.have {
+		return []string{"waiting for the first snapshot"}
+	}
+	moment := fmt.Sprintf("%s every %v", s.snapshot.At.Format(clock), s.pace.interval)
+	if s.paused {
+		moment += " PAUSED"
+	}
+	all := flow(facts(s.snapshot, &s.meters, moment), s.width)
+	return all[:min(len(all), lines)]
+}
+
+// banner says that the source fails, and from when the data is; "" if it does not.
+func (s *screen) banner() string {
+	if s.err == nil {
+		return ""
+	}
+	said := firstLine(s.err.Error())
+	age := "no data yet"
+	if s.have {
+		age = "data of " + s.snapshot.At.Format(clock)
+	}
+	return fmt.Sprintf("NO ANSWER since %s, %s: %s", s.errSince.Format(clock), age, said)
+}

@@ -1,11 +1,14 @@
 package why
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
 
 	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/statemachine"
 )
 
 // claim is one call of the claim script by a worker, played through: for all
@@ -121,3 +124,196 @@ func (s *Situation) gated(n *Node) bool {
 
 // trial says that the node may try a task, whatever else still runs there.
 func (s *Situation) trial(n *Node) bool { return n.TrialAt != 0 && s.At() >= n.TrialAt }
+
+// line finds whether tasks of the queue come before this one, or keep what it
+// asks.
+func (c *candidate) line() {
+	ahead := c.ahead()
+	kept := map[string]bool{}
+	for _, h := range ahead {
+		if !c.shelf.short(h.line.demand, kept) {
+			c.add(costBusy, KindLine, c.first(), c.lineText(ahead, h))
+			return
+		}
+		keep(kept, h.line.demand)
+	}
+	for name := range demandOf(c.s.Task.Bucket) {
+		if kept[name] {
+			text := fmt.Sprintf("node %s keeps %s for a task before it in queue %s, which waits for more (the first is task %d)",
+				c.node.Name, name, c.queue.Name, ahead[0].ID)
+			c.add(costBusy, KindKept, c.first(), text)
+			return
+		}
+	}
+}
+
+// first is the change that puts the task in front.
+func (c *candidate) first() Remedy {
+	return Remedy{Object: ObjectTask, Name: c.s.name(), Attribute: AttrBefore, Value: "0"}
+}
+
+// ahead are the heads that the worker could take and that come before the task,
+// in their order.
+func (c *candidate) ahead() []head {
+	at, me := c.s.At(), c.s.standing()
+	q, b := &c.queue.Queue, c.s.Task.Bucket
+	var lanes []*lane
+	for _, l := range c.s.Lines {
+		if l.Bucket.QueueName() == c.queue.Name && len(route.Unfit(l.Bucket, *q, c.worker.Offer)) == 0 {
+			lanes = append(lanes, &lane{Line: l, demand: demandOf(l.Bucket)})
+		}
+	}
+	mine := head{line: &lane{Line: Line{Bucket: b}}, Waiting: me, rank: rank(q, b, me.Due, at)}
+	all := append(heads(q, lanes, at), mine)
+	order(q, all)
+	return all[:slices.IndexFunc(all, func(h head) bool { return h.ID == me.ID })]
+}
+
+// standing is where the task is in the line of its bucket.
+func (s *Situation) standing() Waiting {
+	me := s.InLine()
+	for i := range s.Lines {
+		if s.Lines[i].Bucket.Name() != s.Task.Bucket.Name() {
+			continue
+		}
+		for _, w := range s.Lines[i].First {
+			if w.ID == me.ID {
+				return w
+			}
+		}
+	}
+	return me
+}
+
+// lineText says how many tasks are before the task, and names the next.
+func (c *candidate) lineText(ahead []head, next head) string {
+	before, due, queues := int64(0), int64(0), map[string]bool{}
+	for i := range c.s.Lines {
+		l := &c.s.Lines[i]
+		due += l.Due
+		before += l.Before
+		queues[l.Bucket.QueueName()] = true
+	}
+	text := fmt.Sprintf("%s before it in queue %s, next task %d (priority %d, effective %d)",
+		things(max(before, int64(len(ahead))), "task is", "tasks are"), c.queue.Name, next.ID, next.line.Bucket.Priority, next.rank)
+	if len(queues) > 1 {
+		text += fmt.Sprintf("; %d are due in %d queues, which take turns", due, len(queues))
+	}
+	return text
+}
+
+// head is the next task of a line, as it competes with those of other lines of
+// its queue.
+type head struct {
+	line *lane
+	Waiting
+	rank int64
+}
+
+// lane is a line that is being taken from.
+type lane struct {
+	Line
+	demand route.Resources
+	next   int
+}
+
+// rank is the priority raised by what the task has waited.
+func rank(q *route.Queue, b route.Bucket, due, at statemachine.Time) int64 {
+	r := int64(b.Priority)
+	if aging := q.EffectiveAging(); aging > 0 {
+		r += int64(at-due) / int64(aging)
+	}
+	return r
+}
+
+// order sorts heads as they are claimed.
+func order(q *route.Queue, heads []head) {
+	slices.SortFunc(heads, func(x, y head) int {
+		older := cmp.Or(cmp.Compare(x.Due, y.Due), cmp.Compare(x.ID, y.ID))
+		if q.Order == route.Lifo {
+			older = -older
+		}
+		return cmp.Or(cmp.Compare(y.rank, x.rank), older)
+	})
+}
+
+// heads are the next tasks of the lanes, in the order in which they are claimed.
+func heads(q *route.Queue, lanes []*lane, at statemachine.Time) []head {
+	var found []head
+	for _, l := range lanes {
+		if l.next < len(l.First) {
+			w := l.First[l.next]
+			found = append(found, head{line: l, Waiting: w, rank: rank(q, l.Bucket, w.Due, at)})
+		}
+	}
+	order(q, found)
+	return found
+}
+
+// best is the lane whose head is claimed next: the first that finds what it
+// demands. Those before it keep what they demand.
+func best(q *route.Queue, lanes []*lane, at statemachine.Time, s shelf) *lane {
+	kept := map[string]bool{}
+	for _, h := range heads(q, lanes, at) {
+		if !s.short(h.line.demand, kept) {
+			return h.line
+		}
+		keep(kept, h.line.demand)
+	}
+	return nil
+}
+
+// shelf is what a node has of each resource, and what of it is taken.
+type shelf struct {
+	offered, used route.Resources
+}
+
+// newShelf is that of a worker: what it does not offer does not count.
+func newShelf(w *Worker, n *Node) shelf {
+	used := maps.Clone(n.Used)
+	if used == nil {
+		used = route.Resources{}
+	}
+	return shelf{offered: w.Resources, used: used}
+}
+
+// lacks is how much of a resource is missing to give n of it.
+func (s shelf) lacks(name string, n int) int { return n - (s.offered[name] - s.used[name]) }
+
+// short reports whether a demand finds too little, or what is kept for others.
+func (s shelf) short(demand route.Resources, kept map[string]bool) bool {
+	for name, n := range demand {
+		if kept[name] || s.lacks(name, n) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (s shelf) take(demand route.Resources) {
+	for name, n := range demand {
+		s.used[name] += n
+	}
+}
+
+// keep notes that nothing of what is demanded is for those behind.
+func keep(kept map[string]bool, demand route.Resources) {
+	for name := range demand {
+		kept[name] = true
+	}
+}
+
+// demandOf is what the tasks of a bucket ask. What is no resource fits nowhere,
+// so it does not matter here.
+func demandOf(b route.Bucket) route.Resources {
+	fields := b.Fields()
+	i := slices.Index(fields, "resources")
+	if i < 0 {
+		return nil
+	}
+	demand, err := route.ParseResources(fields[i+1])
+	if err != nil {
+		return nil
+	}
+	return demand
+}

@@ -1,6 +1,28 @@
+// Package why explains why a task is where it is, and what would change it.
+//
+// A [Situation] is a task and everything around it, read at one moment; [Explain]
+// and [ExplainQueue] turn it into reasons for people, each with the change that
+// would take it away. Whether a task and a worker go together at all is asked of
+// route.Unfit, as the claim does. What the claim script decides beside that
+// (limits, free resources, gates, order) is told again here in Go; a test holds
+// the two together: a task that a claim would take has no reason that blocks it,
+// any other has one at least, and carrying out what its reasons propose makes
+// the claim take it.
+//
+// The package is pure: no clock, no input or output.
 package why
 
-import "github.com/tdf-go/tdf/statemachine"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/statemachine"
+)
 
 // Explain says why the task is where it is. What blocks an open or blocked task
 // comes first, for the worker that is nearest to taking it: once everything that
@@ -45,4 +67,307 @@ func (s *Situation) blocked() Explanation {
 		}
 	}
 	return reasons
+}
+
+// ExplainQueue says what keeps the tasks of a queue from being claimed: what
+// holds for all of them, then what waits that nobody fits, then who may take
+// from the queue and who may not. The task of the situation does not count.
+func ExplainQueue(s Situation, name string) Explanation {
+	q := s.queue(name)
+	found := s.closed(&q)
+	text := fmt.Sprintf("%s, %d of them due", things(q.Waiting, "task waits", "tasks wait"), q.Due)
+	if q.Oldest != 0 {
+		text += ", the oldest" + since(s.Now, q.Oldest)
+	}
+	found = append(found, Reason{Kind: KindWaiting, Text: text + fmt.Sprintf("; %d running", q.Running) + s.holders(&q)})
+	found = append(found, s.unserved(&q)...)
+	return append(found, s.servers(&q)...)
+}
+
+// closed finds what keeps every task of the queue.
+func (s *Situation) closed(q *Queue) Explanation {
+	var found Explanation
+	change := Remedy{Object: ObjectQueue, Name: q.Name}
+	if fields := q.Damaged.Fields(); len(fields) > 0 {
+		damaged := route.Reason{Kind: route.KindPaused, Wanted: q.Name, Has: q.Damaged.Text()}
+		repair := Remedy{Object: ObjectQueue, Name: q.Name, Attribute: fields[0]}
+		found = append(found, Reason{Kind: KindPaused, Text: damaged.String(), Blocks: true, Change: repair})
+	}
+	if q.Paused {
+		change.Attribute, change.Value = "paused", "false"
+		found = append(found, Reason{Kind: KindPaused, Text: "queue " + q.Name + " is paused", Blocks: true, Change: change})
+	}
+	if left(q.Threads, q.Running) <= 0 {
+		change.Attribute, change.Value = "threads", next(q.Running)
+		text := reached(q.Running, "queue "+q.Name+" in the fleet", "threads", q.Threads)
+		found = append(found, Reason{Kind: KindThreads, Text: text + s.holders(q), Blocks: true, Change: change})
+	}
+	if len(s.alive()) == 0 {
+		start := Remedy{Object: ObjectWorker, Attribute: AttrStart, Value: "any configuration"}
+		found = append(found, Reason{Kind: KindNoWorker, Text: "no worker is alive", Blocks: true, Change: start})
+	}
+	return found
+}
+
+// unserved are the lines of the queue that no live worker may take from.
+func (s *Situation) unserved(q *Queue) Explanation {
+	var found Explanation
+	alive := s.alive()
+	for _, l := range s.Lines {
+		if l.Bucket.QueueName() != q.Name || len(alive) == 0 || len(found) == mostOthers {
+			continue
+		}
+		var least []route.Reason
+		who := ""
+		for _, w := range alive {
+			lacks := route.Unfit(l.Bucket, unpaused(q), w.Offer)
+			if who == "" || len(lacks) < len(least) {
+				who, least = w.Worker, lacks
+			}
+		}
+		if len(least) > 0 {
+			text := fmt.Sprintf("%s no live worker; %s comes nearest: %s", things(l.Due, "due task fits", "due tasks fit"), who, least[0])
+			found = append(found, Reason{Kind: KindUnfit, Text: text})
+		}
+	}
+	return found
+}
+
+// unpaused is the queue for somebody who wants to know what else there is.
+func unpaused(q *Queue) route.Queue {
+	open := q.Queue
+	_ = open.Set("paused", "false") // a value that can be
+	open.Damaged = nil
+	return open
+}
+
+// servers says of each live worker whether it may take from the queue.
+func (s *Situation) servers(q *Queue) Explanation {
+	var may, not Explanation
+	for _, w := range s.alive() {
+		who := "worker " + w.Worker + " on " + w.Node
+		if lacks := route.Unfit(route.Bucket{Queue: q.Name}, unpaused(q), w.Offer); len(lacks) > 0 {
+			not = append(not, Reason{Kind: Kind(lacks[0].Kind), Text: who + " may not take from it: " + lacks[0].String()})
+			continue
+		}
+		c := &candidate{s: s, queue: *q, worker: w, node: s.node(w.Node)}
+		c.queue.Threads = route.NoLimit // said already
+		c.idle()
+		c.limits()
+		if len(c.reasons) > 0 {
+			r := c.reasons[0]
+			not = append(not, Reason{Kind: r.Kind, Text: who + " may take from it, but now: " + r.Text, Change: r.Change})
+			continue
+		}
+		free := things(int64(w.Free()), "free slot", "free slots")
+		may = append(may, Reason{Kind: KindServed, Text: who + " may take from it: " + free})
+	}
+	return append(may, not...)
+}
+
+// Kind is what a reason is about. docs/WHY.md tells them to users.
+type Kind string
+
+// The kinds of reasons for a task that has not been claimed.
+const (
+	KindClaimable Kind = "claimable" // nothing is in the way
+	KindHeld      Kind = "held"      // an operator holds it
+	KindPlan      Kind = "plan"      // its plan is not ready
+	KindNeeds     Kind = "needs"     // tasks that it needs have not ended
+	KindDoomed    Kind = "doomed"    // it never runs, because of a task that it needs
+	KindStart     Kind = "start"     // its start_after has not come
+	KindBackoff   Kind = "backoff"   // it rests after a failure
+	KindLate      Kind = "late"      // its end_before has passed, or will before it may start
+	KindUnlisted  Kind = "unlisted"  // no server has taken it over from another client yet
+	KindPaused    Kind = "paused"    // its queue is paused
+	KindNoWorker  Kind = "no_worker" // no worker is alive
+	KindAway      Kind = "away"      // the worker that fits is lost or stopped
+	KindUnfit     Kind = "unfit"     // no worker comes near
+	KindPinned    Kind = "pinned"    // its queue is for other nodes
+	KindIgnored   Kind = "ignored"   // its queue is not for this node
+	KindClass     Kind = "class"     // the worker does not serve the class of its queue
+	KindEnv       Kind = "env"       // the worker has another env
+	KindLabel     Kind = "label"     // the worker does not offer a label
+	KindResource  Kind = "resource"  // the node has less of a resource in all
+	KindHandler   Kind = "handler"   // the worker has no Go function of its program's name
+	KindDrain     Kind = "drain"     // the worker that fits drains
+	KindClaimsNot Kind = "claims_nothing"
+	KindSlots     Kind = "slots"      // all its slots are busy
+	KindThreads   Kind = "threads"    // the limit of the queue in the fleet is reached
+	KindMax       Kind = "maxthreads" // the limit of the queue on the node is reached
+	KindNodeCap   Kind = "node_cap"   // the limit of the node over all queues is reached
+	KindGate      Kind = "quarantine" // the node is set aside, or waits to be judged
+	KindTaken     Kind = "taken"      // other tasks have the resource just now
+	KindKept      Kind = "kept"       // the resource is kept for a task before it
+	KindLine      Kind = "line"       // tasks are before it
+	KindOther     Kind = "other"      // what another worker that fits lacks
+	KindClock     Kind = "clock"      // the clock of Redis has stepped
+)
+
+// The kinds of reasons for tasks that have been claimed, and for queues.
+const (
+	KindRunning  Kind = "running"
+	KindSilent   Kind = "silent"  // its worker has not been heard of
+	KindTimeout  Kind = "timeout" // when its round is over
+	KindStop     Kind = "stop"    // it is to be stopped
+	KindServer   Kind = "server"  // it waits for a server
+	KindCause    Kind = "cause"   // the task that it needs because of which it never ran
+	KindOutcome  Kind = "outcome" // how it ended, and by which rule
+	KindRound    Kind = "round"   // how its last round ended
+	KindRetried  Kind = "retried" // which task repeats it
+	KindArchived Kind = "archived"
+	KindWaiting  Kind = "waiting" // how many tasks wait in the queue
+	KindServed   Kind = "served"  // a worker that may take from the queue
+)
+
+// Reason is one thing to say about a task or a queue.
+type Reason struct {
+	Kind Kind
+	// Text is for people: a clause without a full stop.
+	Text string
+	// Blocks says that the task is not claimed as long as this holds.
+	Blocks bool
+	// Change would take the reason away; the zero Remedy if nothing would.
+	Change Remedy
+}
+
+// Object is what a remedy changes.
+type Object string
+
+// The objects.
+const (
+	ObjectTask   Object = "task"
+	ObjectPlan   Object = "plan"
+	ObjectQueue  Object = "queue"
+	ObjectWorker Object = "worker"
+	ObjectNode   Object = "node"
+	ObjectServer Object = "server"
+	ObjectTime   Object = "time"
+)
+
+// The attributes of objects that a remedy sets, where they are not attributes of
+// queues and nodes by their own names, or words of a worker's offer.
+const (
+	AttrNow       = "now"        // of time: seconds since 1970, to be waited for
+	AttrHold      = "hold"       // of a task: "" releases it; of a plan: "" resumes it
+	AttrNeeds     = "needs"      // of a task: "" once all that it needs have ended
+	AttrReady     = "ready"      // of a plan: true once it has been built
+	AttrRetry     = "retry"      // of a plan: the task that failed
+	AttrSubmit    = "submit"     // of a plan: a new one, because it was called off
+	AttrBefore    = "before"     // of a task: how many are claimed before it
+	AttrEndBefore = "end_before" // of a task
+	AttrListed    = "listed"     // of a task: true once a server has taken it over
+	AttrState     = "state"      // of a worker: ready
+	AttrHandlers  = "handlers"   // of a worker: the name of one more Go function
+	AttrReason    = "reason"     // of a worker: "" once it claims again
+	AttrFreeSlots = "free_slots" // of a worker: how many more slots have to be free
+	AttrStart     = "start"      // of a worker: a new one with this offer
+	AttrFree      = "free"       // of a node: name=number, how much more of a resource has to be free
+	AttrGate      = "quarantine" // of the server
+)
+
+// Remedy is a change that takes a reason away: the attribute of the object is to
+// have the value.
+type Remedy struct {
+	Object Object
+	// Name is which one; empty for the time, the server, and a worker to start.
+	Name      string
+	Attribute string
+	Value     string
+	// Offer is, for AttrStart, what the worker must offer. An empty node is any
+	// that the queue does not avoid.
+	Offer route.Offer
+}
+
+// Zero reports whether there is nothing to change.
+func (r *Remedy) Zero() bool { return r.Object == "" }
+
+// Explanation are the reasons, the most important first.
+type Explanation []Reason
+
+// Blocked reports whether a reason blocks.
+func (e Explanation) Blocked() bool {
+	for i := range e {
+		if e[i].Blocks {
+			return true
+		}
+	}
+	return false
+}
+
+// moment is a time for people.
+func moment(t statemachine.Time) string {
+	if t == statemachine.Never {
+		return "never"
+	}
+	return time.UnixMicro(int64(t)).UTC().Format("2006-01-02 15:04:05") + " UTC"
+}
+
+// span is a length of time for people: whole seconds above ten of them.
+func span(d statemachine.Duration) string {
+	const longest = statemachine.Duration(1<<63-1) / 1000
+	if d >= longest {
+		return "forever"
+	}
+	text := time.Duration(d) * time.Microsecond
+	switch {
+	case text >= 10*time.Second || text <= -10*time.Second:
+		return text.Round(time.Second).String()
+	default:
+		return text.Round(time.Millisecond).String()
+	}
+}
+
+// since adds when something began and how long ago that is, if it is known.
+func since(now, t statemachine.Time) string {
+	if t == 0 {
+		return ""
+	}
+	return " since " + moment(t) + " (" + span(now.Sub(t)) + ")"
+}
+
+// saying adds the words of somebody, if there are any.
+func saying(words string) string {
+	if words == "" {
+		return ""
+	}
+	return ": " + words
+}
+
+// by adds a name, if there is one.
+func by(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " by " + name
+}
+
+// things is a number and what is counted.
+func things(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.FormatInt(n, 10) + " " + many
+}
+
+// mostNamed is how many of a list a text names.
+const mostNamed = 8
+
+// some is a list that does not grow long.
+func some(words []string) string {
+	if len(words) > mostNamed {
+		return strings.Join(words[:mostNamed], ", ") + fmt.Sprintf(" and %d more", len(words)-mostNamed)
+	}
+	return strings.Join(words, ", ")
+}
+
+// counts is "a: 2, b: 1", the names sorted, without zeros.
+func counts[N int | int64](by map[string]N) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		if by[name] > 0 {
+			parts = append(parts, fmt.Sprintf("%s: %d", name, by[name]))
+		}
+	}
+	return some(parts)
 }

@@ -205,3 +205,120 @@ func whereIs(t *store.Inspection, id int64) string {
 		return fmt.Sprintf("it is %s in bucket %s", t.State, t.Bucket.Name())
 	}
 }
+
+// counts looks for rounds that take a place which limits count, and are none. How
+// many there are is not judged: a limit may have been lowered.
+func (a *auditor) counts(ctx context.Context) error {
+	suspects, err := a.miscounted(ctx)
+	for look := 1; err == nil && len(suspects) > 0 && look < looks; look++ {
+		if !timing.Pause(ctx, a.pause) {
+			return ctx.Err()
+		}
+		var again []store.CountedRound
+		again, err = a.miscounted(ctx)
+		suspects = slices.DeleteFunc(suspects, func(c store.CountedRound) bool { return !slices.Contains(again, c) })
+	}
+	for _, c := range suspects {
+		v := sprint(c.ID, Index, "counted as running in queue %q on node %q (empty: any), but it does not run there", c.Queue, c.Node)
+		a.say(v)
+		if a.fix != nil {
+			a.fix.uncounted = append(a.fix.uncounted, v)
+		}
+	}
+	return err
+}
+
+// miscounted are the entries of tasks that do not run there now.
+func (a *auditor) miscounted(ctx context.Context) ([]store.CountedRound, error) {
+	all, err := a.store.Counted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var wrong []store.CountedRound
+	for part := range slices.Chunk(all, chunk) {
+		ids := make([]int64, len(part))
+		for i := range part {
+			ids[i] = part[i].ID
+		}
+		found, _, err := a.store.Inspect(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			if !runsThere(&found[i].Seen, part[i]) && !slices.Contains(wrong, part[i]) {
+				wrong = append(wrong, part[i])
+			}
+		}
+	}
+	return wrong, nil
+}
+
+func runsThere(t *store.Seen, c store.CountedRound) bool {
+	return t.Err == nil && t.State == statemachine.Running && t.Current.Claim != "" &&
+		(c.Queue == "" || c.Queue == t.Bucket.QueueName()) && (c.Node == "" || c.Node == t.Node)
+}
+
+// foreignDelay is how long the servers may take to give a claim of a foreign
+// client its deadline.
+const foreignDelay = 60 * statemachine.Second
+
+// indices: an open task that may still run lies in its bucket, and one with a
+// deadline in the index of deadlines.
+func (s *sight) indices() []problem {
+	if !s.adopted {
+		return nil
+	}
+	found := s.waiting()
+	if s.Uncounted {
+		found = append(found, s.violation(Index, "it runs in queue %s on node %q, but is not counted there: a limit may be exceeded",
+			s.Bucket.QueueName(), s.Node)...)
+	}
+	if s.Unwatched {
+		found = append(found, s.violation(Index,
+			"it runs on worker %s, but no lease watches over it: nobody learns of that worker's death", s.Worker)...)
+	}
+	if s.Abandoned {
+		found = append(found, s.violation(Index, "worker %s has registered anew since it claimed the round: nobody runs it", s.Worker)...)
+	}
+	if s.Untold {
+		found = append(found, s.violation(Index, "a stop was asked for, but worker %s will not hear of it", s.Worker)...)
+	}
+	return append(found, s.deadline()...)
+}
+
+// waiting: an open task that may still run lies in its bucket, where workers look.
+func (s *sight) waiting() []problem {
+	switch {
+	case s.State != statemachine.Open || s.now > s.EndBefore:
+		return nil
+	case !s.InBucket:
+		return s.violation(Index, "it is open, but not in its bucket %s: no worker finds it", s.Bucket.Name())
+	case s.unlisted:
+		return s.violation(Index, "it is open, but its bucket %s is not on the list of buckets: no worker finds it", s.Bucket.Name())
+	}
+	return nil
+}
+
+// deadline: whoever has one is in the index of deadlines in time. Ended tasks that are
+// in it are found there, see strays.
+func (s *sight) deadline() []problem {
+	foreign := s.State == statemachine.Running && s.Current.Claim == ""
+	fresh := foreign && s.now.Sub(s.Current.Running) < foreignDelay
+	want := s.Deadline(s.grace)
+	switch {
+	case fresh || want == statemachine.Never && (s.Due == statemachine.Never || foreign || s.setToRest()):
+		return nil
+	case want == statemachine.Never:
+		return s.violation(Index, "it is %s without a deadline, but in the index of deadlines at %s", s.State, s.Due.Text())
+	case s.Due == statemachine.Never:
+		return s.violation(Index, "it is %s with a deadline, but not in the index of deadlines", s.State)
+	case s.Due > want.Add(foreignDelay) && s.Due > s.now.Add(foreignDelay):
+		return s.violation(Index, "its deadline is %s, but the index of deadlines has it at %s", want.Text(), s.Due.Text())
+	}
+	return nil
+}
+
+// setToRest reports whether the task has no deadline because of the state it is in.
+func (s *sight) setToRest() bool {
+	return s.State == statemachine.Executed || s.State == statemachine.Archived || s.State.Ended()
+}
