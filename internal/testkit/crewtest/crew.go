@@ -6,15 +6,19 @@
 package crewtest
 
 import (
+	"context"
+	"fmt"
+	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/rs/zerolog"
-
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/server"
 	"github.com/tdf-go/tdf/worker"
 )
@@ -117,4 +121,74 @@ func inside(dir, name string) string {
 
 func logger(tb testing.TB) zerolog.Logger {
 	return zerolog.New(tb.Output()).Level(zerolog.WarnLevel)
+}
+
+type daemon struct {
+	name string
+	run  func(context.Context) error
+}
+
+// background runs daemons until the test ends, and then stops all at once: one
+// that waits for work notices it after up to a second.
+func background(tb testing.TB, daemons []daemon) {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
+	ends := make([]chan error, len(daemons))
+	for i, d := range daemons {
+		ends[i] = make(chan error, 1)
+		go func() {
+			err := d.run(ctx)
+			if ctx.Err() == nil {
+				tb.Errorf("%s ended before it was told to", d.name)
+			}
+			ends[i] <- err
+		}()
+	}
+	tb.Cleanup(func() {
+		cancel()
+		for i, d := range daemons {
+			if err := <-ends[i]; err != nil {
+				tb.Errorf("%s: %v", d.name, err)
+			}
+		}
+	})
+}
+
+// Place is a namespace on the shared Redis of the test binary.
+type Place struct {
+	// Host is the path of the server's unix socket.
+	Host string
+	// Namespace is used by this test alone.
+	Namespace string
+}
+
+// NewPlace returns a namespace nobody else uses; see [redistest.Shared].
+func NewPlace(tb testing.TB) Place {
+	tb.Helper()
+	return Place{Host: redistest.Shared(tb).Socket(), Namespace: redistest.Namespace(tb)}
+}
+
+var (
+	hostLine      = regexp.MustCompile(`(?m)^host=.*$`)
+	namespaceLine = regexp.MustCompile(`(?m)^namespace=.*$`)
+)
+
+// Config copies a .cfg file, with host and namespace replaced, and returns the
+// copy's name.
+func (p Place) Config(tb testing.TB, file string) string {
+	tb.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if !hostLine.Match(text) || !namespaceLine.Match(text) {
+		tb.Fatalf("%s: no line starts with host= or namespace=", file)
+	}
+	text = hostLine.ReplaceAllLiteral(text, fmt.Append(nil, "host=", p.Host))
+	text = namespaceLine.ReplaceAllLiteral(text, fmt.Append(nil, "namespace=", p.Namespace))
+	out := filepath.Join(tb.TempDir(), filepath.Base(file))
+	if err := os.WriteFile(out, text, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return out
 }

@@ -1,17 +1,75 @@
+// Package daemontest builds the three programs and runs them as their users do:
+// as processes of their own, which are stopped at the end of a test and must end
+// in good order.
+//
+// The package is imported from _test.go files only.
 package daemontest
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
+
+// Programs are tdf-server, tdf-worker and tdf-manager, built on first use for all
+// tests of a package, or found in the directory that TDF_TEST_PROGRAMS names. They
+// find data races if the tests do, which also spares compiling everything twice. Call
+// [Programs.Remove] at the end of its TestMain.
+type Programs struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// Path returns the path of one of the programs. Every user may run it.
+func (p *Programs) Path(tb testing.TB, name string) string {
+	tb.Helper()
+	if dir := os.Getenv("TDF_TEST_PROGRAMS"); dir != "" {
+		return filepath.Join(dir, name)
+	}
+	p.once.Do(func() { p.dir, p.err = build() })
+	if p.err != nil {
+		tb.Fatal(p.err)
+	}
+	return filepath.Join(p.dir, name)
+}
+
+// Remove removes what was built.
+func (p *Programs) Remove() {
+	if p.dir != "" {
+		_ = os.RemoveAll(p.dir)
+	}
+}
+
+func build() (string, error) {
+	dir, err := os.MkdirTemp("", "tdf-daemontest-")
+	if err != nil {
+		return "", err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // other users run the programs too
+		return dir, err
+	}
+	args := slices.Concat([]string{"build", "-o", dir + string(filepath.Separator)}, raceFlags)
+	for _, name := range []string{"tdf-server", "tdf-worker", "tdf-manager"} {
+		args = append(args, "github.com/tdf-go/tdf/cmd/"+name)
+	}
+	cmd := exec.Command("go", args...) //nolint:noctx // the first test must not take it from the others
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return dir, errors.Join(fmt.Errorf("build: %w\n%s", err, out), os.RemoveAll(dir))
+	}
+	return dir, nil
+}
 
 // Daemon is a program that runs until the test ends.
 type Daemon struct {
@@ -114,4 +172,40 @@ func (d *Daemon) Says(tb testing.TB, want string) {
 	tb.Helper()
 	wait.Eventually(tb, d.patience, func() bool { return strings.Contains(d.Log.String(), want) },
 		"%v does not say %q", d.Args, want)
+}
+
+// Run runs a program to its end and returns what it printed and its exit code, -1
+// after a signal. Its environment is that of the test and then cmd.Env.
+func Run(tb testing.TB, cmd *exec.Cmd) (stdout, stderr string, code int) {
+	tb.Helper()
+	var out, problems Output
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	cmd.Env = slices.Concat(os.Environ(), cmd.Env)
+	_ = cmd.Run() // the exit code says it
+	if cmd.ProcessState == nil {
+		tb.Fatalf("%v cannot be run", cmd.Args)
+	}
+	return out.String(), problems.String(), cmd.ProcessState.ExitCode()
+}
+
+// Output gathers what a program prints, and may be read meanwhile. The zero value
+// is empty.
+type Output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write adds to the text; it never fails.
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n, _ := o.text.Write(p) // a buffer takes all
+	return n, nil
+}
+
+// String is all that was written so far.
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }

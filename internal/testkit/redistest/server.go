@@ -2,14 +2,18 @@ package redistest
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
 const (
@@ -113,4 +117,203 @@ func (s *Server) close() error {
 		err = fmt.Errorf("removing the directory of redis-server: %w", rm)
 	}
 	return err
+}
+
+// sharedServer is the one server of this test binary. A package variable is what
+// makes it one: TestMain and the tests have nothing else in common.
+var sharedServer struct {
+	sync.Mutex
+	server *Server
+}
+
+// Main runs the tests of a package, stops the shared server and then fails the
+// package if a goroutine is left. Use it as the whole body of TestMain:
+//
+//	func TestMain(m *testing.M) { redistest.Main(m) }
+func Main(m *testing.M, opts ...goleak.Option) {
+	goleak.VerifyTestMain(stopAfter{m}, opts...)
+}
+
+// stopAfter stops the shared server between the tests and the leak check.
+type stopAfter struct{ m *testing.M }
+
+// Run runs the tests and returns their exit code.
+func (s stopAfter) Run() int {
+	defer stopShared()
+	return s.m.Run()
+}
+
+func stopShared() {
+	sharedServer.Lock()
+	defer sharedServer.Unlock()
+	if sharedServer.server != nil {
+		_ = sharedServer.server.close()
+		sharedServer.server = nil
+	}
+}
+
+// Shared returns the redis-server of this test binary and starts it on first
+// use. It may not be stopped, killed or paused. The package needs a TestMain that
+// calls [Main].
+func Shared(tb testing.TB) *Server {
+	tb.Helper()
+	sharedServer.Lock()
+	defer sharedServer.Unlock()
+	if sharedServer.server == nil {
+		s, err := launch()
+		if err != nil {
+			tb.Fatalf("starting the shared redis-server: %v", err)
+		}
+		s.shared = true
+		sharedServer.server = s
+	}
+	return sharedServer.server
+}
+
+// Stop ends the server with SIGTERM. Clients see their connections closed.
+// A server that is down already stays down.
+func (s *Server) Stop(tb testing.TB) {
+	tb.Helper()
+	s.control(tb, "stop", func() error { return s.down(syscall.SIGTERM) })
+}
+
+// Kill ends the server with SIGKILL: what was not on disk is lost.
+func (s *Server) Kill(tb testing.TB) {
+	tb.Helper()
+	s.control(tb, "kill", func() error { return s.down(syscall.SIGKILL) })
+}
+
+// Restart stops the server if it runs and starts it again at the same addresses.
+// Data survives only under [WithAppendOnly].
+func (s *Server) Restart(tb testing.TB) {
+	tb.Helper()
+	s.control(tb, "restart", func() error {
+		if err := s.down(syscall.SIGTERM); err != nil {
+			return err
+		}
+		return s.up()
+	})
+}
+
+// Pause freezes the server (SIGSTOP): connections stay open, nothing is answered.
+func (s *Server) Pause(tb testing.TB) {
+	tb.Helper()
+	s.control(tb, "pause", func() error { return s.signal(syscall.SIGSTOP) })
+}
+
+// Resume lets a paused server go on (SIGCONT).
+func (s *Server) Resume(tb testing.TB) {
+	tb.Helper()
+	s.control(tb, "resume", func() error { return s.signal(syscall.SIGCONT) })
+}
+
+// control runs one operation on a server that belongs to this test alone.
+func (s *Server) control(tb testing.TB, verb string, do func() error) {
+	tb.Helper()
+	if s.shared {
+		tb.Errorf("cannot %s the shared redis-server: other tests use it; take redistest.Start", verb)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := do(); err != nil {
+		tb.Errorf("cannot %s redis-server: %v", verb, err)
+	}
+}
+
+func (s *Server) signal(sig syscall.Signal) error {
+	if s.process == nil {
+		return errDown
+	}
+	return s.process.signal(sig)
+}
+
+// up starts the process and waits until it answers; s.mu is held or s is not
+// shared yet.
+func (s *Server) up() error {
+	p, err := startProcess(s.dir, s.addr, s.Socket(), &s.settings)
+	if err != nil {
+		return err
+	}
+	if err := s.awaitPong(p); err != nil {
+		_ = p.end(syscall.SIGKILL)
+		return fmt.Errorf("%w; its log ends:\n%s", err, logTail(s.dir))
+	}
+	s.process = p
+	return nil
+}
+
+// down ends the process, if there is one, beginning with sig.
+func (s *Server) down(sig syscall.Signal) error {
+	if s.process == nil {
+		return nil
+	}
+	err := s.process.end(sig)
+	s.process = nil
+	return err
+}
+
+// Namespace returns a namespace nobody else uses and logs it, so that a failed
+// test names the keys it worked on.
+func Namespace(tb testing.TB) string {
+	tb.Helper()
+	ns := "t" + strings.ToLower(rand.Text()[:12])
+	tb.Logf("namespace %s", ns)
+	return ns
+}
+
+// User is a Redis user that may use the keys and channels of one namespace only.
+type User struct {
+	// Name and Password are what a client logs in with.
+	Name, Password string
+
+	server *Server
+}
+
+// Limited creates a user for the keys "ns:*" and "{ns}:*" and the channels
+// "ns:*" and "{ns}:*". Commands of the category @dangerous (KEYS, FLUSHDB, CONFIG
+// and their like) are refused, except INFO, which the daemons check the server
+// with. The rules hold inside scripts too. The user is removed when the test ends.
+func (s *Server) Limited(tb testing.TB, ns string) User {
+	tb.Helper()
+	ns = strings.Trim(ns, "{}")
+	u := User{Name: "u-" + ns, Password: rand.Text(), server: s}
+	s.Do(tb, "ACL", "SETUSER", u.Name, "reset", "resetchannels", "on", ">"+u.Password,
+		"~"+ns+":*", "~{"+ns+"}:*", "&"+ns+":*", "&{"+ns+"}:*",
+		"+@all", "-@dangerous", "+info", "-flushdb", "-flushall", "-keys")
+	tb.Cleanup(func() { _, _ = s.call("ACL", "DELUSER", u.Name) })
+	return u
+}
+
+// EnsureEmptyACLLog fails the test if Redis refused this user anything, also
+// when the code under test swallowed the error. Call it at the end of the test.
+func (u User) EnsureEmptyACLLog(tb testing.TB) {
+	tb.Helper()
+	for _, refusal := range u.Refusals(tb) {
+		tb.Errorf("redis refused user %s: %s", u.Name, refusal)
+	}
+}
+
+// Refusals lists what Redis refused this user, newest first, one text each, for
+// example "key tdf:stray in lua".
+func (u User) Refusals(tb testing.TB) []string {
+	tb.Helper()
+	entries, _ := u.server.Do(tb, "ACL", "LOG", "128").([]any)
+	var refusals []string
+	for _, entry := range entries {
+		if f := fields(entry); f["username"] == u.Name {
+			refusals = append(refusals, fmt.Sprintf("%s %s in %s", f["reason"], f["object"], f["context"]))
+		}
+	}
+	return refusals
+}
+
+// fields reads a flat list of names and values.
+func fields(entry any) map[string]string {
+	list, _ := entry.([]any)
+	m := make(map[string]string, len(list)/2)
+	for i := 0; i+1 < len(list); i += 2 {
+		m[fmt.Sprint(list[i])] = fmt.Sprint(list[i+1])
+	}
+	return m
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	sm "github.com/tdf-go/tdf/statemachine"
 )
@@ -222,4 +224,162 @@ func withID(a *args, i int, f func(int64) (string, error)) (string, error) {
 		return "", fmt.Errorf("%q is no task id", text)
 	}
 	return f(id)
+}
+
+// args are the words after a command, and its options of the form name=value.
+type args struct {
+	words   []string
+	options map[string]string
+}
+
+// options are all that some command understands.
+var options = []string{
+	"start_after", "end_before", "timeout", "held", "max_fails", "max_timeouts", "max_losses", "max_faults", "charge",
+	"retry_delay", "retry_backoff", "retry_max_delay", "retry_jitter", "retry_exit_codes", "fatal_exit_codes",
+	"class", "exit_code", "excused", "random", "grace", "by",
+}
+
+func parseArgs(words []string) (*args, error) {
+	a := &args{options: map[string]string{}}
+	for _, w := range words {
+		name, value, ok := strings.Cut(w, "=")
+		if !ok {
+			a.words = append(a.words, w)
+			continue
+		}
+		if !slices.Contains(options, name) {
+			return nil, fmt.Errorf("no such option: %s", name)
+		}
+		a.options[name] = value
+	}
+	return a, nil
+}
+
+func (a *args) word(i int) (string, error) {
+	if i >= len(a.words) {
+		return "", fmt.Errorf("want at least %d words", i+1)
+	}
+	return a.words[i], nil
+}
+
+// duration reads an option; without it, it is 0.
+func (a *args) duration(name string) (sm.Duration, error) {
+	text, ok := a.options[name]
+	if !ok {
+		return 0, nil
+	}
+	return duration(text)
+}
+
+func duration(text string) (sm.Duration, error) {
+	if text == sm.Forever.Text() {
+		return sm.Forever, nil
+	}
+	d, err := time.ParseDuration(text)
+	return sm.Duration(d.Microseconds()), err
+}
+
+// yes reads an option that is "yes" or absent.
+func (a *args) yes(name string) (bool, error) {
+	text, ok := a.options[name]
+	if ok && text != "yes" {
+		return false, fmt.Errorf("%s: want yes", name)
+	}
+	return ok, nil
+}
+
+// occurrence reads what a command says of o beside who, what and whose.
+func (a *args) occurrence(o sm.Occurrence) (sm.Occurrence, error) {
+	var graceErr, excusedErr, randomErr, exitErr error
+	o.Class = sm.Class(a.options["class"])
+	o.Grace, graceErr = a.duration("grace")
+	o.Excused, excusedErr = a.yes("excused")
+	if text, ok := a.options["random"]; ok {
+		o.Random, randomErr = strconv.ParseFloat(text, 64)
+	}
+	if text, ok := a.options["exit_code"]; ok {
+		o.HasExit = true
+		o.ExitCode, exitErr = strconv.Atoi(text)
+	}
+	return o, errors.Join(graceErr, excusedErr, randomErr, exitErr)
+}
+
+// specs are the options of open: each reads one text into a task. Times count
+// from the beginning of the story.
+var specs = map[string]func(t *sm.Task, text string, begin sm.Time) error{
+	"start_after":      func(t *sm.Task, s string, begin sm.Time) error { return moment(&t.StartAfter, s, begin) },
+	"end_before":       func(t *sm.Task, s string, begin sm.Time) error { return moment(&t.EndBefore, s, begin) },
+	"timeout":          func(t *sm.Task, s string, _ sm.Time) error { return read(&t.Timeout, s, duration) },
+	"held":             held,
+	"max_fails":        func(t *sm.Task, s string, _ sm.Time) error { return read(&t.MaxFails, s, sm.ParseLimit) },
+	"max_timeouts":     func(t *sm.Task, s string, _ sm.Time) error { return read(&t.MaxTimeouts, s, sm.ParseLimit) },
+	"max_losses":       func(t *sm.Task, s string, _ sm.Time) error { return read(&t.MaxLosses, s, sm.ParseLimit) },
+	"max_faults":       func(t *sm.Task, s string, _ sm.Time) error { return read(&t.MaxFaults, s, sm.ParseLimit) },
+	"charge":           charge,
+	"retry_delay":      func(t *sm.Task, s string, _ sm.Time) error { return read(&t.Backoff.Delay, s, duration) },
+	"retry_max_delay":  func(t *sm.Task, s string, _ sm.Time) error { return read(&t.Backoff.Max, s, duration) },
+	"retry_backoff":    func(t *sm.Task, s string, _ sm.Time) error { return read(&t.Backoff.Factor, s, number) },
+	"retry_jitter":     func(t *sm.Task, s string, _ sm.Time) error { return read(&t.Backoff.Jitter, s, number) },
+	"retry_exit_codes": func(t *sm.Task, s string, _ sm.Time) error { return read(&t.RetryCodes, s, codes) },
+	"fatal_exit_codes": func(t *sm.Task, s string, _ sm.Time) error { return read(&t.FatalCodes, s, codes) },
+}
+
+// spec reads the options of open.
+func (a *args) spec(begin sm.Time) (sm.Task, error) {
+	t := sm.Task{
+		EndBefore: sm.Never, Timeout: sm.Forever,
+		MaxLosses: sm.DefaultMaxLosses, MaxFaults: sm.DefaultMaxFaults,
+	}
+	for name, text := range a.options {
+		set, ok := specs[name]
+		if !ok {
+			return t, fmt.Errorf("open knows no option %s", name)
+		}
+		if err := set(&t, text, begin); err != nil {
+			return t, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return t, nil
+}
+
+func read[T any](to *T, text string, parse func(string) (T, error)) error {
+	v, err := parse(text)
+	*to = v
+	return err
+}
+
+func moment(to *sm.Time, text string, begin sm.Time) error {
+	d, err := duration(text)
+	*to = begin.Add(d)
+	return err
+}
+
+func held(t *sm.Task, text string, _ sm.Time) error {
+	if text != "yes" {
+		return errors.New("want yes")
+	}
+	t.State = sm.Blocked
+	return nil
+}
+
+func charge(t *sm.Task, text string, _ sm.Time) error {
+	if text != "program" {
+		return errors.New("want program")
+	}
+	t.ChargeProgram = true
+	return nil
+}
+
+func number(text string) (float64, error) { return strconv.ParseFloat(text, 64) }
+
+func codes(text string) ([]int, error) {
+	var all []int
+	for word := range strings.SplitSeq(text, ",") {
+		code, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, code)
+	}
+	return all, nil
 }

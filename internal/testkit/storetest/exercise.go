@@ -1,9 +1,13 @@
 package storetest
 
 import (
+	"errors"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/redis/go-redis/v9"
+	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -113,4 +117,181 @@ func claimedIDs(tasks []store.Claimed) []int64 {
 		ids[i] = tasks[i].ID
 	}
 	return ids
+}
+
+// Only finite deadlines are indexed, and only while they matter.
+func exerciseDue(t *testing.T, sp *Space) {
+	sp.SetClock(t, noon)
+	if err := sp.Store.PublishGrace(t.Context(), 2*second); err != nil {
+		t.Fatal(err)
+	}
+	sp.Open(t, Spec(), Spec(func(s *store.Spec) { s.EndBefore = noon.Add(50 * second).Text() }),
+		Spec(func(s *store.Spec) { s.Timeout = "5" }))
+	due := func(at statemachine.Time) ([]int64, statemachine.Time) {
+		t.Helper()
+		sp.SetClock(t, at)
+		b, err := sp.Store.Due(t.Context(), 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := make([]int64, 0, len(b.Tasks))
+		for i := range b.Tasks {
+			ids = append(ids, b.Tasks[i].ID)
+		}
+		return ids, b.Next
+	}
+	if ids, next := due(noon); len(ids) != 0 || next != noon.Add(50*second) {
+		t.Errorf("due %v, next %s", ids, next.Text())
+	}
+	claimed := sp.Claim(t, "w", 3)
+	if ids, next := due(noon.Add(6 * second)); len(ids) != 0 || next != noon.Add(7*second) {
+		t.Errorf("due %v, next %s, want timeout and grace", ids, next.Text())
+	}
+	if ids, _ := due(noon.Add(60 * second)); !slices.Equal(ids, []int64{3, 2}) {
+		t.Errorf("due %v, want 3 and 2", ids)
+	}
+	for i := range claimed {
+		sp.Report(t, &claimed[i], "", "")
+	}
+	if ids, next := due(noon.Add(99 * second)); len(ids) != 0 || next != statemachine.Never {
+		t.Errorf("executed tasks are due: %v, next %s", ids, next.Text())
+	}
+}
+
+func exerciseChanges(t *testing.T, sp *Space) {
+	changes, stop := sp.Store.Watch(t.Context())
+	defer stop()
+	sp.Open(t, Spec())
+	c := sp.Claim(t, "w", 1)
+	sp.Report(t, &c[0], "", "")
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for ended := false; ; {
+		select {
+		case <-changes:
+			return
+		case <-deadline:
+			t.Fatal("no change was announced")
+		case <-tick.C: // the subscription may come after the move
+			if !ended {
+				sp.move(t, 1, statemachine.Settle, statemachine.Server)
+			} else {
+				sp.Open(t, Spec())
+				next := sp.Claim(t, "w", 1)
+				sp.Report(t, &next[0], "", "")
+				sp.move(t, next[0].ID, statemachine.Settle, statemachine.Server)
+			}
+			ended = true
+		}
+	}
+}
+
+// A45, B18/T15: flush takes the namespace's own keys and no other.
+func exerciseFlush(t *testing.T, sp *Space) {
+	sp.Open(t, Spec(), Spec())
+	sp.Claim(t, "w", 1)
+	foreign := []string{"x" + sp.Namespace + ":open", sp.Namespace + "x:task_id", sp.Namespace}
+	for _, key := range foreign {
+		sp.Raw.Set(t.Context(), key, "1", 0)
+		t.Cleanup(func() { sp.Raw.Del(t.Context(), key) })
+	}
+	if n, err := sp.Store.Flush(t.Context()); err != nil || n < 6 {
+		t.Errorf("flushed %d keys, error %v", n, err)
+	}
+	if n := sp.Raw.Exists(t.Context(), foreign...).Val(); n != 3 {
+		t.Errorf("%d of 3 foreign keys are left", n)
+	}
+	if left := sp.Raw.Keys(t.Context(), sp.Key("*")).Val(); !slices.Equal(left, []string{sp.Key("meta")}) { // the history goes on
+		t.Errorf("keys left: %v", left)
+	}
+	if ids := sp.Open(t, Spec()); ids[0] != 1 {
+		t.Errorf("first id after the flush is %d", ids[0])
+	}
+}
+
+func exerciseDamage(t *testing.T, sp *Space) {
+	sp.Open(t, Spec(), Spec(), Spec())
+	sp.Raw.Del(t.Context(), sp.Key("task:1"))
+	sp.Raw.HSet(t.Context(), sp.Key("task:2"), "max_fails", "lots")
+	if _, err := sp.Store.Task(t.Context(), 1); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("task 1: %v", err)
+	}
+	if err := sp.Task(t, 2).Err; !errors.Is(err, store.ErrDamaged) {
+		t.Errorf("task 2: %v", err)
+	}
+	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "a", Turns: route.Free(store.Bucket{}), Max: 9})
+	if err != nil || !slices.Equal(r.Damaged, []int64{1, 2}) || !slices.Equal(claimedIDs(r.Tasks), []int64{3}) {
+		t.Errorf("claimed %+v, error %v", r, err)
+	}
+	found, now, err := sp.Store.Inspect(t.Context(), []int64{1, 2, 3, 4})
+	if err != nil || len(found) != 4 || !found[3].Absent() || found[0].Absent() {
+		t.Fatalf("inspected %+v, error %v", found, err)
+	}
+	setAside := func(what string, i int, at statemachine.Time, want bool) {
+		t.Helper()
+		if done, err := sp.Store.SetAside(t.Context(), &found[i], at); done != want || err != nil {
+			t.Errorf("%s: %v, %v", what, done, err)
+		}
+	}
+	setAside("task 1", 0, now, true)
+	setAside("task 2", 1, now, true)
+	setAside("sent again", 0, now, true)
+	setAside("from an old inspection", 0, now.Add(1), false)
+	aside, err := sp.Store.Asides(t.Context())
+	if err != nil || len(aside) != 2 || len(sp.Sets(t, 1)) != 0 {
+		t.Errorf("aside %+v, error %v", aside, err)
+	}
+}
+
+func exerciseManagers(t *testing.T, sp *Space) {
+	own := store.Presence{Instance: "i1", Name: "my manager"}
+	standIn := store.Presence{Instance: "i2", Name: "tdf-manager", StandIn: true}
+	forced := standIn
+	forced.Force = true
+	sp.SetClock(t, noon)
+	step := func(p store.Presence, want error) {
+		t.Helper()
+		if err := sp.Store.Appear(t.Context(), p); !errors.Is(err, want) {
+			t.Errorf("%s appears: %v, want %v", p.Name, err, want)
+		}
+	}
+	step(standIn, nil)
+	step(own, nil)
+	step(standIn, store.ErrManagerAlive)
+	step(forced, nil)
+	sp.SetClock(t, noon.Add(16*second))
+	step(standIn, nil)
+	step(own, nil)
+	if err := sp.Store.Disappear(t.Context(), own); err != nil {
+		t.Error(err)
+	}
+	step(standIn, nil)
+}
+
+// A repair compares the sets as well as the hash: between the two steps of a
+// foreign client the hash alone does not change.
+func exerciseRelist(t *testing.T, sp *Space) {
+	sp.Open(t, Spec())
+	sp.Raw.ZRem(t.Context(), sp.Key("open"), "1")
+	inspect := func() *store.Inspection {
+		t.Helper()
+		found, _, err := sp.Store.Inspect(t.Context(), []int64{1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &found[0]
+	}
+	old := inspect()
+	sp.Raw.ZAdd(t.Context(), sp.Key("running"), redis.Z{Score: 1, Member: "1"})
+	if done, err := sp.Store.Relist(t.Context(), old, statemachine.Open, noon); done || err != nil {
+		t.Errorf("repaired from an old inspection: %v, %v", done, err)
+	}
+	if in := sp.Sets(t, 1); !slices.Equal(in, []statemachine.State{statemachine.Running}) {
+		t.Errorf("listed in %v, want running as the foreign client left it", in)
+	}
+	if done, err := sp.Store.Relist(t.Context(), inspect(), statemachine.Open, noon); !done || err != nil {
+		t.Errorf("not repaired: %v, %v", done, err)
+	}
+	sp.state(t, 1, statemachine.Open)
 }

@@ -5,14 +5,16 @@ package storetest
 
 import (
 	"context"
+	"errors"
+	"net"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
 	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/base/embedded"
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
@@ -199,3 +201,96 @@ func Pattern(namespace string) string {
 	escape := strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`, `^`, `\^`)
 	return escape.Replace(namespace) + ":*"
 }
+
+// Embedded is New on a Redis inside the process.
+func Embedded(tb testing.TB) *Space {
+	tb.Helper()
+	where, end, err := embedded.Start(config.Redis{
+		Host: config.EmbeddedHost, DialTimeout: time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(end)
+	sp := &Space{Namespace: redistest.Namespace(tb), Where: where}
+	sp.Store = sp.Dial(tb)
+	sp.Raw = redis.NewClient(&redis.Options{
+		Addr: net.JoinHostPort(where.Host, strconv.Itoa(where.Port)), Protocol: 2, DisableIdentity: true,
+	})
+	tb.Cleanup(func() { _ = sp.Raw.Close() })
+	return sp
+}
+
+// Registration is a worker of the given name; each name is a process of its own.
+func Registration(name string) store.Registration {
+	return store.Registration{
+		Name: name, Node: "node-1", Host: "host.example", PID: 42, Identity: "start of " + name, Version: "v1",
+		Containment: "group", Slots: 2, Labels: []string{"gpu=1"}, MaxThreads: route.NoLimit,
+	}
+}
+
+// Register begins the session of a worker, which must succeed.
+func (sp *Space) Register(tb testing.TB, name string) store.Session {
+	tb.Helper()
+	r, err := sp.Store.Register(tb.Context(), Registration(name))
+	if err != nil || len(r.Former) > 0 {
+		tb.Fatalf("registered %+v, error %v", r, err)
+	}
+	return r.Session
+}
+
+// ClaimUnder claims up to n tasks of the default bucket under a session.
+func (sp *Space) ClaimUnder(tb testing.TB, w store.Session, n int) []store.Claimed {
+	tb.Helper()
+	r, err := sp.Store.Claim(tb.Context(), store.ClaimRequest{
+		Worker: w.Name, Request: store.NewToken(), Turns: route.Free(store.Bucket{}), Max: n,
+		Incarnation: w.Incarnation, Node: "node-1", MaxThreads: route.NoLimit,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r.Tasks
+}
+
+// Both are scripts, so that programs that are at work never see half of it.
+const (
+	saveScript = `local all = {}
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
+  all[#all + 1], all[#all + 2], all[#all + 3] = key, redis.call('DUMP', key), math.max(0, redis.call('PTTL', key))
+end
+return all`
+	restoreScript = `for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end
+for i = 2, #ARGV, 3 do redis.call('RESTORE', ARGV[i], ARGV[i + 2], ARGV[i + 1]) end`
+)
+
+// Snapshot keeps what the namespace holds now. The result puts that back in place of
+// what is there then, in one moment: as a failover does that loses the last
+// writes, or a restored backup.
+func (sp *Space) Snapshot(tb testing.TB) (back func()) {
+	tb.Helper()
+	saved, err := sp.Raw.Eval(tb.Context(), saveScript, nil, Pattern(sp.Namespace)).Slice()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return func() {
+		tb.Helper()
+		args := append([]any{Pattern(sp.Namespace)}, saved...)
+		if err := sp.Raw.Eval(tb.Context(), restoreScript, nil, args...).Err(); err != nil && !isNil(err) {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// Anew empties the namespace, its history too, and gives the space a Store that has
+// seen nothing of it.
+func (sp *Space) Anew(tb testing.TB) {
+	tb.Helper()
+	if keys := sp.Raw.Keys(tb.Context(), Pattern(sp.Namespace)).Val(); len(keys) > 0 {
+		if err := sp.Raw.Del(tb.Context(), keys...).Err(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	sp.Store = sp.Dial(tb)
+}
+
+func isNil(err error) bool { return errors.Is(err, redis.Nil) }

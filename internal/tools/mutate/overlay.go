@@ -48,7 +48,7 @@ func (l *loader) readDefault(name string) error {
 	}
 	if len(l.problems) == 0 {
 `},
-	{what: "no patience", file: "internal/testkit/wait/busy.go", old: "func newDeadline(timeout time.Duration) deadline {\n", new: "" +
+	{what: "no patience", file: "internal/testkit/wait/wait.go", old: "func newDeadline(timeout time.Duration) deadline {\n", new: "" +
 		`func newDeadline(timeout time.Duration) deadline {
 	if os.Getenv("` + forgotten + `") != "" {
 		timeout = min(timeout, 6*time.Second)

@@ -46,3 +46,77 @@
 // list, the one of its state, that its counters agree with its round, and that
 // what was refused or repeated has changed nothing.
 package scenario
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Test plays every *.txt of dir, each as a subtest in a new world of its own,
+// and compares. With rewrite the files are given the answers instead.
+func Test(t *testing.T, dir string, rewrite bool, newWorld func(*testing.T) World) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no stories in %s: %v", dir, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			script, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := Run(newWorld(t), script)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rewrite {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(script), string(got)); diff != "" {
+				t.Errorf("the story goes otherwise (- file, + world):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Run plays a story on w and returns it with the answers that w gives. The
+// story is as expected if the result equals the script. The error is that of a
+// broken promise, of an unknown command, or of the world itself.
+func Run(w World, script []byte) ([]byte, error) {
+	p, err := newPlay(w)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	answered := false // the lines that follow a command are its old answer
+	for n, line := range strings.Split(strings.TrimSuffix(string(script), "\n"), "\n") {
+		command, isCommand := strings.CutPrefix(line, "> ")
+		switch {
+		case isCommand:
+			answer, err := p.command(strings.Fields(command))
+			if err != nil {
+				return nil, fmt.Errorf("line %d: %s: %w", n+1, command, err)
+			}
+			fmt.Fprintln(&out, line)
+			out.WriteString(answer)
+			answered = true
+		case line == "" || strings.HasPrefix(line, "#"):
+			fmt.Fprintln(&out, line)
+			answered = false
+		case !answered:
+			return nil, fmt.Errorf("line %d: %q answers no command", n+1, line)
+		}
+	}
+	return out.Bytes(), nil
+}
