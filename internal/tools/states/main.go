@@ -7,6 +7,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
+
+	sm "github.com/tdf-go/tdf/statemachine"
 )
 
 func main() {
@@ -26,4 +29,120 @@ func run(out string) error {
 		return err
 	}
 	return os.WriteFile(out, doc.Bytes(), 0o644)
+}
+
+// write writes the whole document.
+func write(doc *bytes.Buffer) {
+	doc.WriteString(introduction)
+	writeDiagram(doc)
+	writeStates(doc)
+	writeEvents(doc)
+	doc.WriteString(tableIntroduction)
+	writeTransitions(doc)
+	doc.WriteString(conditions)
+	doc.WriteString(invariants)
+}
+
+// writeDiagram draws one arrow for each pair of states and event, so that rows
+// that differ in their actors only do not clutter it.
+func writeDiagram(doc *bytes.Buffer) {
+	doc.WriteString("## The picture\n\n```mermaid\nstateDiagram-v2\n")
+	drawn := map[string]bool{}
+	for _, row := range sm.Table() {
+		from, label := string(row.From), string(row.Event)
+		if row.From == sm.None {
+			from = "[*]"
+		}
+		if row.NextRound {
+			label += " (next round)"
+		}
+		if row.AskStop {
+			label += " (stop asked for)"
+		}
+		arrow := fmt.Sprintf("    %s --> %s: %s\n", from, row.To, label)
+		if !drawn[arrow] {
+			doc.WriteString(arrow)
+		}
+		drawn[arrow] = true
+	}
+	fmt.Fprintf(doc, "    %s --> [*]\n```\n\n", sm.Archived)
+}
+
+func writeStates(doc *bytes.Buffer) {
+	doc.WriteString("## The states\n\n| state | kind | meaning |\n|---|---|---|\n")
+	for _, s := range sm.States() {
+		kind := "under way"
+		switch {
+		case s.Ended():
+			kind = "outcome"
+		case s.Settled():
+			kind = "final"
+		}
+		fmt.Fprintf(doc, "| `%s` | %s | %s |\n", s, kind, stateMeaning[s])
+	}
+	doc.WriteString("\n")
+}
+
+func writeEvents(doc *bytes.Buffer) {
+	doc.WriteString("## The events\n\n| event | meaning |\n|---|---|\n")
+	for _, e := range sm.Events() {
+		fmt.Fprintf(doc, "| `%s` | %s |\n", e, eventMeaning[e])
+	}
+	doc.WriteString("\n")
+}
+
+func writeTransitions(doc *bytes.Buffer) {
+	doc.WriteString("| from | event | by | when | to | through | counts | next round | compares | why |\n" +
+		"|---|---|---|---|---|---|---|---|---|---|\n")
+	for _, row := range sm.Table() {
+		cells := []string{
+			code(string(row.From)), code(string(row.Event)), actors(row.Actors), condition(row.When), to(row),
+			code(string(row.Via)), code(string(row.Count)), yes(row.NextRound), compares(row), row.Why,
+		}
+		fmt.Fprintf(doc, "| %s |\n", strings.Join(cells, " | "))
+	}
+	doc.WriteString("\n")
+}
+
+func to(row sm.Transition) string {
+	if row.AskStop {
+		return code(string(row.To)) + " (stop asked for)"
+	}
+	return code(string(row.To))
+}
+
+func code(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return "`" + text + "`"
+}
+
+func condition(c sm.Condition) string {
+	if c == sm.Always {
+		return string(c)
+	}
+	return code(string(c))
+}
+
+func actors(all []sm.Actor) string {
+	names := make([]string, 0, len(all))
+	for _, a := range all {
+		names = append(names, string(a))
+	}
+	return strings.Join(names, ", ")
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "-"
+}
+
+func compares(row sm.Transition) string {
+	if row.Fenced {
+		return "claim"
+	}
+	return "revision"
 }
