@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
-
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
@@ -168,4 +171,206 @@ func taskObjects(tasks []map[string]string) []map[string]any {
 		objects[i] = jsonFields(t)
 	}
 	return objects
+}
+
+// Fields of a round, and what ls --json calls them.
+const (
+	progressField = "progress"
+	workerField   = "worker"
+	nodeField     = "node"
+)
+
+// addRounds reads what is told of the present round of tasks: of those that run
+// the progress, and of all, if asked for, where they run or ran.
+func addRounds(ctx context.Context, s *session, tasks []map[string]string, places bool) error {
+	if places {
+		if err := addRound(ctx, s, tasks, workerField, nodeField); err != nil {
+			return err
+		}
+	}
+	running := slices.DeleteFunc(slices.Clone(tasks), func(t map[string]string) bool {
+		return t["state"] != string(statemachine.Running)
+	})
+	return addRound(ctx, s, running, progressField)
+}
+
+// addRound reads fields of the present round. Tasks of many rounds are few, so
+// all their round fields are asked of all of a page.
+func addRound(ctx context.Context, s *session, tasks []map[string]string, fields ...string) error {
+	for part := range slices.Chunk(tasks, page) {
+		ids := make([]int64, len(part))
+		var names []string
+		for i, t := range part {
+			ids[i], _ = strconv.ParseInt(t["id"], 10, 64) // it was made from a number
+			for _, field := range fields {
+				if name := ofRound(t, field); name != "" && !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		found, err := s.store.Fields(ctx, ids, names...)
+		if err != nil {
+			return err
+		}
+		for i, t := range part {
+			for _, field := range fields {
+				if text := found[i][ofRound(t, field)]; text != "" {
+					t[field] = text
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// ofRound is the name of the field in the task's round; empty if that is spoilt.
+func ofRound(task map[string]string, field string) string {
+	round, err := strconv.Atoi(task["round"])
+	if err != nil {
+		return ""
+	}
+	return statemachine.RoundField(round, field)
+}
+
+// column is one of the table of tasks.
+type column struct {
+	head string
+	cell func(map[string]string) string
+}
+
+func fieldColumn(head, field string) column {
+	return column{head: head, cell: func(t map[string]string) string { return t[field] }}
+}
+
+// columns are those that help: some only where a task has something to say.
+func (l *listing) columns(tasks []map[string]string) []column {
+	wide := l.output == wideOutput
+	some := func(says func(map[string]string) bool) bool { return slices.ContainsFunc(tasks, says) }
+	list := []column{fieldColumn("ID", "id"), {"STATE", stateCell}, fieldColumn("ROUND", "round")}
+	if wide || some(func(t map[string]string) bool { return t["queue"] != manager.DefaultQueue }) {
+		list = append(list, fieldColumn("QUEUE", "queue"))
+	}
+	if wide {
+		list = append(list, column{"PRIORITY", func(t map[string]string) string { return cmp.Or(t["priority"], "0") }},
+			column{"WORKER", dash(workerField)}, column{"NODE", dash(nodeField)}, column{"ASKS", asksCell})
+	}
+	list = append(list, fieldColumn("PROGRAM", "program"), column{"INPUT", inputCell})
+	if some(func(t map[string]string) bool { return t[progressField] != "" }) {
+		list = append(list, column{"PROGRESS", progressCell})
+	}
+	return list
+}
+
+// table prints tasks, the first of them below the heads of the columns.
+func (l *listing) table(s *session, columns []column, tasks []map[string]string, first bool) error {
+	var heads []string
+	for _, c := range columns {
+		if first {
+			heads = append(heads, c.head)
+		}
+	}
+	table := cli.NewTable(s.out, heads...)
+	for _, t := range tasks {
+		cells := make([]any, len(columns))
+		for i, c := range columns {
+			cells[i] = c.cell(t)
+		}
+		table.Row(cells...)
+	}
+	return table.Flush()
+}
+
+func stateCell(t map[string]string) string {
+	if t["outcome"] != "" {
+		return t["state"] + " (" + t["outcome"] + ")"
+	}
+	return t["state"]
+}
+
+// dash is the cell of a field, "-" where it says nothing.
+func dash(field string) func(map[string]string) string {
+	return func(t map[string]string) string { return cmp.Or(t[field], "-") }
+}
+
+// asksCell is what the task asks of a worker and its node.
+func asksCell(t map[string]string) string {
+	var parts []string
+	if t[envField] != "" {
+		parts = append(parts, "env "+t[envField])
+	}
+	for _, list := range []string{t["labels"], t["resources"]} {
+		if list != "" {
+			parts = append(parts, list)
+		}
+	}
+	return cmp.Or(strings.Join(parts, " "), "-")
+}
+
+func inputCell(t map[string]string) string {
+	const width = 60
+	var argv []string
+	if t["argv"] != "" && json.Unmarshal([]byte(t["argv"]), &argv) != nil {
+		argv = nil
+	}
+	return shorten(inputText(t["input"], argv), width)
+}
+
+func progressCell(t map[string]string) string {
+	const width = 40
+	return shorten(manager.ParseProgress(t[progressField]).String(), width)
+}
+
+// shorten keeps a table readable: at most so many characters.
+func shorten(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	return string(runes[:most]) + "..."
+}
+
+// hints says what is not shown, and what to do where there is nothing.
+func (l *listing) hints(ctx context.Context, s *session, found listed, sel manager.Selection) error {
+	errs := s.cmd.ErrOrStderr()
+	counts, err := s.manager.Count(ctx)
+	if err != nil {
+		return err
+	}
+	if err := l.moreHints(s, found.more, counts, sel); err != nil {
+		return err
+	}
+	hidden := sel.IDs == nil && len(sel.States) == 0 && !l.all
+	n := counts[statemachine.Archived]
+	switch {
+	case len(found.missing) > 0:
+		const most = 100
+		return printf(errs, "no such task: %s\n", shorten(ranges(found.missing), most))
+	case hidden && n > 0:
+		return printf(errs, "%d archived tasks are not shown; see them with --all\n", n)
+	case len(found.tasks) > 0 || *l.json:
+		return nil
+	case l.choice.narrow():
+		return printf(errs, "no task fits\n")
+	default:
+		return printf(errs, "there are no tasks; open one with tdf-manager submit\n")
+	}
+}
+
+// moreHints tells of tasks beyond the limit: how many, unless that would have to be
+// counted one by one.
+func (l *listing) moreHints(s *session, more []statemachine.State, counts manager.Counts, sel manager.Selection) error {
+	known := sel.Queue == "" && sel.Program == "" && sel.Match == nil
+	for _, state := range more {
+		format := "more tasks than these are %[2]s; see them with --limit 0\n"
+		if known {
+			format = "%[1]d more tasks are %[2]s; see them with --limit 0\n"
+		}
+		if err := printf(s.cmd.ErrOrStderr(), format, counts[state]-int64(l.limit), state); err != nil {
+			return err
+		}
+	}
+	return nil
 }

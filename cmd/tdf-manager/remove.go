@@ -2,9 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
-
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
 )
@@ -72,4 +73,50 @@ func once(names []string) []string {
 		seen[name] = true
 	}
 	return list
+}
+
+func (a *app) queueRm() *cobra.Command {
+	r := removing{what: queueField, find: findQueue, remove: removeQueue}
+	return r.command(a, &cobra.Command{
+		Use: "rm NAME...", Aliases: []string{"remove"}, Short: "Take queues away in which no task waits or runs",
+		Long: "rm takes queues away with their attributes. Tasks in them that have ended stay. A queue in which a task\n" +
+			"is open, held or running is refused, and so is the default queue.",
+		Example: "  tdf-manager queue rm nightly\n  tdf-manager cancel --queue nightly && tdf-manager queue rm nightly",
+	})
+}
+
+func findQueue(ctx context.Context, s *session, name string) error {
+	_, err := s.readQueue(ctx, name)
+	return err
+}
+
+func removeQueue(ctx context.Context, s *session, name string, opts ...manager.ChangeOption) error {
+	err := s.manager.RemoveQueue(ctx, name, opts...)
+	if errors.Is(err, manager.ErrQueueInUse) {
+		return fmt.Errorf("%w; wait for its tasks, or cancel them: tdf-manager cancel --queue %s", err, name)
+	}
+	return s.unknownQueue(ctx, name, err)
+}
+
+func (a *app) nodeRm() *cobra.Command {
+	r := removing{what: nodeField, find: findNode, remove: removeNode}
+	return r.command(a, &cobra.Command{
+		Use: "rm NAME...", Aliases: []string{"remove"}, Short: "Forget nodes that are gone",
+		Long: "rm forgets nodes: their limits and what was found of them. A node from which a worker is registered, or on\n" +
+			"which a task runs, is refused. A worker that starts there brings the node back.",
+		Example: "  tdf-manager node rm node-9\n  tdf-manager node rm node-8 node-9 --dry-run",
+	})
+}
+
+func findNode(ctx context.Context, s *session, name string) error {
+	_, err := s.readNode(ctx, name)
+	return err
+}
+
+func removeNode(ctx context.Context, s *session, name string, opts ...manager.ChangeOption) error {
+	err := s.manager.RemoveNode(ctx, name, opts...)
+	if errors.Is(err, manager.ErrNodeInUse) {
+		return fmt.Errorf("%w; stop its workers first: tdf-manager worker stop", err)
+	}
+	return err
 }
