@@ -1,13 +1,19 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"math"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tdf-go/tdf/bench/stats"
+	"github.com/tdf-go/tdf/internal/ops/archive"
 	"github.com/tdf-go/tdf/internal/ops/audit"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -141,4 +147,86 @@ func (r *result) check(strict bool) error {
 		return fmt.Errorf("used_memory was not flat within %.0f %%", 100*tolerance)
 	}
 	return nil
+}
+
+// copies are the tasks in the archive.
+type copies struct {
+	Tasks int64 `json:"tasks"`
+	// Bytes are those of all files.
+	Bytes int64 `json:"bytes"`
+	// Damaged is how many things are wrong.
+	Damaged int64 `json:"damaged"`
+}
+
+// sums are what must hold of them.
+func (c *copies) sums(purged int64) []sum {
+	if c == nil {
+		return nil
+	}
+	return []sum{{"tasks in the archive", c.Tasks, purged}, {"damages of the archive", c.Damaged, 0}}
+}
+
+// readCopies reads all of the archive.
+func readCopies(ctx context.Context, dir, namespace string) (*copies, error) {
+	var c copies
+	r := archive.Reader{
+		Dirs: []string{dir}, Namespace: namespace, Verify: true, Damaged: func(*archive.DamageError) { c.Damaged++ },
+	}
+	err := r.Latest(ctx, func(*archive.Entry) error {
+		c.Tasks++
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &c, filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			c.Bytes += info.Size()
+		}
+		return err
+	})
+}
+
+// markdown has the tables, what was counted, and the verdict.
+func (r *result) markdown() string {
+	var w strings.Builder
+	e := &r.Ended
+	n := float64(r.Opened)
+	fmt.Fprintf(&w, "Flow: %d tasks in %.0f s, %d of those that succeeded kept; %.0f tasks a second, %.0f µs of Redis a task, "+
+		"%.0f of all others, %.1f commands\n\n", r.Opened, e.Seconds, r.Keep, n/e.Seconds, 1e6*e.RedisCPU/n, 1e6*e.OwnCPU/n, e.Reads/n)
+	fmt.Fprintf(&w, "%d samples after a warm-up of %d\n\n| | least | median | most | last fifth by first fifth |\n|---|--:|--:|--:|--:|\n",
+		len(r.Samples)-r.WarmUp, r.WarmUp)
+	for _, figure := range figures {
+		if s, there := r.Spans[figure.name]; there {
+			fmt.Fprintf(&w, "| %s | %.1f | %.1f | %.1f | %.3f |\n", figure.name, s.Least, s.Median, s.Most, s.Drift)
+		}
+	}
+	fmt.Fprint(&w, "\n| keys | after the warm-up | bytes | at the end | bytes |\n|---|--:|--:|--:|--:|\n")
+	for _, name := range slices.Sorted(maps.Keys(r.Kinds)) {
+		k := r.Kinds[name]
+		fmt.Fprintf(&w, "| `%s` | %d | %d | %d | %d |\n", name, k.Keys[0], k.Bytes[0], k.Keys[1], k.Bytes[1])
+	}
+	fmt.Fprintf(&w, "\nThe append-only file was written anew %.0f times.\n", e.Rewrites)
+	fmt.Fprintf(&w, "%d opened = %d in a state + %d purged, in %d ranges of ids; %d violations\n",
+		r.Account.Opened, r.Account.InStates, r.Account.Purged, r.Ranges, len(r.Violations))
+	if c := r.Archive; c != nil {
+		fmt.Fprintf(&w, "%d tasks in the archive, %.1f MB, %d damages\n", c.Tasks, float64(c.Bytes)/1e6, c.Damaged)
+	}
+	fmt.Fprintf(&w, "Flat within %.0f %%: %s\n", 100*tolerance, r.verdict())
+	return w.String()
+}
+
+func (r *result) verdict() string {
+	switch {
+	case len(r.Samples) == r.WarmUp:
+		return "not known, as the run ended before the retention was reached"
+	case r.Flat:
+		return "yes"
+	default:
+		return "no"
+	}
 }

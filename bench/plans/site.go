@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/tdf-go/tdf/bench/crew"
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/worker"
 )
@@ -85,4 +90,143 @@ func (s *site) await(ctx context.Context, state statemachine.State, n int) error
 		case <-tick.C:
 		}
 	}
+}
+
+// graph is a plan of layers. Tasks are numbered from 0; each one brings its number.
+type graph struct{ tasks, layer, needs int }
+
+// of are the numbers of the tasks that a task needs: spread over the layer before, so that each one there is needed
+// as often as any other.
+func (g graph) of(n int) []int {
+	first := n/g.layer*g.layer - g.layer
+	if first < 0 {
+		return nil
+	}
+	numbers := make([]int, g.needs)
+	for i := range numbers {
+		numbers[i] = first + (n+i*g.layer/g.needs)%g.layer
+	}
+	return numbers
+}
+
+// edges is how many needs the plan has.
+func (g graph) edges() int { return max(0, g.tasks-g.layer) * g.needs }
+
+// add fills a plan.
+func (g graph) add(p *plan.Plan) {
+	all := make([]*plan.Task, g.tasks)
+	for n := range all {
+		var deps []plan.Dep
+		for _, need := range g.of(n) {
+			deps = append(deps, all[need])
+		}
+		all[n] = p.Add(spec(n), deps...)
+	}
+}
+
+const program = "number"
+
+func spec(n int) manager.Spec { return manager.Spec{Program: program, Input: strconv.Itoa(n)} }
+
+// flat is as many tasks of which none needs another.
+func (g graph) flat() graph { return graph{tasks: g.tasks, layer: g.tasks} }
+
+// halves is a plan of two layers, of which the second can be released at once.
+func (g graph) halves() graph {
+	half := max(g.needs, g.tasks/2)
+	return graph{tasks: 2 * half, layer: half, needs: g.needs}
+}
+
+// number is the handler of all tasks: it brings the number of the task, and refuses other arguments than those that
+// the task should have.
+func (g graph) number(_ context.Context, j *worker.Job) error {
+	n, err := strconv.Atoi(j.Input)
+	if err != nil {
+		return fmt.Errorf("input %q: %w", j.Input, err)
+	}
+	var want []string
+	for _, need := range g.of(n) {
+		want = append(want, strconv.Itoa(need))
+	}
+	if got := j.Args[1:]; !slices.Equal(got, want) {
+		return fmt.Errorf("task %d got %v, want %v", n, got, want)
+	}
+	_, err = fmt.Fprintln(j.Stdout, n)
+	return err
+}
+
+// slowFrom is from which time on Redis notes a command; it keeps so many of them, which is more than come between two
+// looks.
+const (
+	slowFrom = 500 * time.Microsecond
+	slowKept = 100_000
+)
+
+// slowlog gathers the slow calls of scripts from Redis, which counts the time of execution alone. That is time on the
+// clock: where the system gives the processor to somebody else meanwhile, it counts.
+type slowlog struct {
+	db    *redis.Client
+	names map[string]string // of scripts by their hashes
+	found map[string]slowScript
+}
+
+// slowScript is what a script took.
+type slowScript struct {
+	calls   int           // that took longer than slowFrom
+	all     time.Duration // of them
+	longest time.Duration
+	above   int // calls that took longer than longestScript
+}
+
+func watchSlow(ctx context.Context, db *redis.Client, names map[string]string, from time.Duration) (*slowlog, error) {
+	for name, value := range map[string]any{
+		"slowlog-log-slower-than": from.Microseconds(), "slowlog-max-len": slowKept,
+	} {
+		if err := db.ConfigSet(ctx, name, fmt.Sprint(value)).Err(); err != nil {
+			return nil, fmt.Errorf("CONFIG SET %s: %w", name, err)
+		}
+	}
+	return &slowlog{db: db, names: names, found: map[string]slowScript{}}, nil
+}
+
+// take reads what has come since the last time, so that it neither overflows nor counts as memory.
+func (s *slowlog) take(ctx context.Context) error {
+	var noted *redis.SlowLogCmd
+	_, err := s.db.TxPipelined(ctx, func(p redis.Pipeliner) error { // what comes in between would be lost
+		noted = p.SlowLogGet(ctx, slowKept)
+		p.Do(ctx, "slowlog", "reset")
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("SLOWLOG GET and RESET: %w", err)
+	}
+	for _, call := range noted.Val() {
+		if len(call.Args) < 2 || !strings.EqualFold(call.Args[0], "evalsha") {
+			continue // what loads scripts
+		}
+		s.note(s.names[call.Args[1]], call.Duration)
+	}
+	return nil
+}
+
+func (s *slowlog) note(name string, took time.Duration) {
+	script := s.found[name]
+	script.calls++
+	script.all += took
+	script.longest = max(script.longest, took)
+	if took > longestScript {
+		script.above++
+	}
+	s.found[name] = script
+}
+
+// String is a cell of the table.
+func (s slowScript) String() string {
+	switch {
+	case s.longest == 0:
+		return "-"
+	case s.above == 0:
+		return fmt.Sprintf("%.1f", s.longest.Seconds()*1000)
+	}
+	return fmt.Sprintf("%.1f (%d)", s.longest.Seconds()*1000, s.above)
 }

@@ -17,9 +17,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"os/signal"
+	"strconv"
+	"strings"
 	"syscall"
+	"text/tabwriter"
 
 	"github.com/tdf-go/tdf/manager"
 )
@@ -75,4 +79,170 @@ func tryTwice(ctx context.Context, m *manager.Manager, out io.Writer, site *site
 		return fmt.Errorf("%d outcomes are not as expected", wrong)
 	}
 	return nil
+}
+
+var errUsage = errors.New("usage: sources [-pause SECONDS] [-suffix TEXT] manager.cfg")
+
+// options are what the command line says.
+type options struct {
+	// pause is how many seconds each program takes; empty means 2.
+	pause string
+	// suffix ends the names of all programs. A program directory remembers its
+	// source, and port and directory of the sources are new ones each time; so
+	// the names are too, unless told otherwise.
+	suffix string
+	config string
+}
+
+func parse(args []string, usage io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("sources", flag.ContinueOnError)
+	flags.SetOutput(usage)
+	flags.StringVar(&o.pause, "pause", "", "`seconds` that each program takes (default 2)")
+	flags.StringVar(&o.suffix, "suffix", fmt.Sprintf("-%04x", rand.N(1<<16)),
+		"end of the programs' names; those of an earlier run cannot be used again")
+	if err := flags.Parse(args); err != nil {
+		return o, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	if flags.NArg() != 1 {
+		return o, fmt.Errorf("expecting 1 argument (%d given)\n%w", flags.NArg(), errUsage)
+	}
+	o.config = flags.Arg(0)
+	if seconds, err := strconv.ParseFloat(o.pause, 64); o.pause != "" && (err != nil || !(seconds >= 0 && seconds <= 60)) {
+		return o, fmt.Errorf("-pause=%s: write a number of seconds from 0 to 60\n%w", o.pause, errUsage)
+	}
+	return o, nil
+}
+
+// try opens a task for each trial, waits until all are archived, and prints what
+// became of them. It returns how many outcomes are not the expected ones.
+func try(ctx context.Context, m *manager.Manager, out io.Writer, all []trial, pass int) (wrong int, err error) {
+	ids, err := m.OpenAll(ctx, specs(all))
+	if err != nil {
+		return 0, err
+	}
+	fmt.Fprintf(out, "pass %d: %d tasks opened\n", pass, len(ids))
+	got, err := outcomes(ctx, m)
+	if err != nil {
+		return 0, err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\ttask\tprogram\texpected\tactual")
+	for i, t := range all {
+		mark := "ok"
+		if !got[ids[i]].meets(t.want) {
+			mark = "WRONG"
+			wrong++
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%v\t%v\n", mark, ids[i], t.program, t.want, got[ids[i]])
+	}
+	if err := w.Flush(); err != nil {
+		return wrong, fmt.Errorf("printing the outcomes: %w", err)
+	}
+	return wrong, nil
+}
+
+func specs(all []trial) func(yield func(manager.Spec) bool) {
+	return func(yield func(manager.Spec) bool) {
+		for _, t := range all {
+			if !yield(manager.Spec{Program: t.program, Source: t.source, Input: t.input}) {
+				return
+			}
+		}
+	}
+}
+
+// outcomes runs the manager until every task is archived, and returns what
+// became of them by their ids.
+func outcomes(ctx context.Context, m *manager.Manager) (map[int64]outcome, error) {
+	got := map[int64]outcome{}
+	note := func(_ context.Context, _ *manager.Manager, t *manager.Task) error {
+		got[t.ID] = outcomeOf(t)
+		return nil
+	}
+	err := m.Run(ctx, manager.Handlers{
+		Unhandled: note,
+		Stop: func(ctx context.Context, m *manager.Manager, _ int) bool {
+			counts, err := m.Count(ctx)
+			return err == nil && counts.Unarchived() == 0
+		},
+	})
+	if err == nil && ctx.Err() != nil {
+		err = errors.New("stopped before the end")
+	}
+	return got, err
+}
+
+// trial is a source, and what should become of a task that uses it.
+type trial struct {
+	program, source, input string
+	want                   outcome
+}
+
+// outcome is what became of a task.
+type outcome struct {
+	state string
+	// lines is how many lines the program wrote to stdout.
+	lines int
+	// fetched is whether the worker tried to fetch the program.
+	fetched bool
+	// reason is the error, or a part of it where an outcome is expected.
+	reason string
+}
+
+// trials are the tasks of one pass. The programs of the first pass are still
+// there in the second, except those that could not be fetched.
+func trials(s *site, o options, pass int) []trial {
+	good := outcome{state: "succeeded", lines: 2, fetched: pass == 1}
+	var all []trial
+	for _, k := range kinds() {
+		all = append(all, trial{"source-rsync--" + k.name, s.file(k.file), o.pause, good})
+	}
+	for _, k := range kinds() {
+		all = append(all, trial{"source-http--" + k.name, s.web(k.file), o.pause, good})
+	}
+	bad := func(reason string) outcome { return outcome{state: "failed", fetched: true, reason: reason} }
+	all = append(all,
+		trial{"source-rsync--invalid", "rsync:this/path/is/invalid/program.wrongExtension", o.pause,
+			bad("invalid type of archive / program")},
+		trial{"source-rsync--non-existing", "rsync:this/path/does/not/exist/blafasel.zip", o.pause,
+			bad("no such file or directory")})
+	for i := range all {
+		all[i].program += o.suffix
+	}
+	return all
+}
+
+// outcomeOf reads it from a task that has ended.
+func outcomeOf(t *manager.Task) outcome {
+	return outcome{
+		state:   string(t.EndState()),
+		lines:   strings.Count(t.Output(), "\n"),
+		fetched: strings.Contains(t.Log, "attempting to fetch program"),
+		reason:  strings.TrimSpace(t.Last().Error),
+	}
+}
+
+// meets tells whether an outcome is as expected.
+func (o outcome) meets(want outcome) bool {
+	if !strings.Contains(o.reason, want.reason) || (o.reason == "") != (want.reason == "") {
+		return false
+	}
+	o.reason = want.reason
+	return o == want
+}
+
+// String is for the table: "succeeded, fetched, 2 lines".
+func (o outcome) String() string {
+	if o.state == "" {
+		return "nothing"
+	}
+	fetch := "present"
+	if o.fetched {
+		fetch = "fetched"
+	}
+	if o.state == "failed" && o.reason != "" {
+		return fmt.Sprintf("failed: %s", o.reason)
+	}
+	return fmt.Sprintf("%s, %s, %d lines", o.state, fetch, o.lines)
 }
