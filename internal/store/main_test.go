@@ -11,10 +11,10 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 
 func TestRedis(t *testing.T) {
 	t.Parallel()
-	storetest.Exercise(t, func(tb testing.TB) *storetest.Space { return storetest.New(tb) })
+	exercise(t, func(tb testing.TB) *storetest.Space { return storetest.New(tb) })
 }
 
 func TestLongEmbedded(t *testing.T) {
 	t.Parallel()
-	storetest.Exercise(t, storetest.Embedded)
+	exercise(t, storetest.Embedded)
 }

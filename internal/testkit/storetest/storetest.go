@@ -294,3 +294,13 @@ func (sp *Space) Anew(tb testing.TB) {
 }
 
 func isNil(err error) bool { return errors.Is(err, redis.Nil) }
+
+// Renew makes a heartbeat, which must be accepted.
+func (sp *Space) Renew(tb testing.TB, w store.Session) store.Renewal {
+	tb.Helper()
+	r, err := sp.Store.Renew(tb.Context(), w, store.Heartbeat{State: store.WorkerReady})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"errors"
@@ -9,14 +9,15 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// Exercise runs the conformance suite: what every Redis that TDF supports must
+// exercise runs the conformance suite: what every Redis that TDF supports must
 // do. Each case gets a namespace of its own from space.
-func Exercise(t *testing.T, space func(testing.TB) *Space) {
+func exercise(t *testing.T, space func(testing.TB) *storetest.Space) {
 	t.Helper()
-	cases := map[string]func(*testing.T, *Space){
+	cases := map[string]func(*testing.T, *storetest.Space){
 		"open":             exerciseOpen,
 		"open again":       exerciseOpenAgain,
 		"open refused":     exerciseOpenRefused,
@@ -68,8 +69,8 @@ func Exercise(t *testing.T, space func(testing.TB) *Space) {
 	}
 }
 
-// decide asks the table what happens to a task that was read.
-func decide(
+// decided asks the table what happens to a task that was read.
+func decided(
 	t *testing.T, task *statemachine.Task, event statemachine.Event, actor statemachine.Actor, now statemachine.Time,
 ) statemachine.Move {
 	t.Helper()
@@ -82,7 +83,7 @@ func decide(
 	return m
 }
 
-func (sp *Space) apply(t *testing.T, orders ...store.Order) []store.Outcome {
+func applyAll(t *testing.T, sp *storetest.Space, orders ...store.Order) []store.Outcome {
 	t.Helper()
 	out, err := sp.Store.Apply(t.Context(), orders...)
 	if err != nil {
@@ -91,17 +92,17 @@ func (sp *Space) apply(t *testing.T, orders ...store.Order) []store.Outcome {
 	return out
 }
 
-// move reads a task, decides and applies; the move must be made.
-func (sp *Space) move(t *testing.T, id int64, event statemachine.Event, actor statemachine.Actor) {
+// moveOn reads a task, decides and applies; the move must be made.
+func moveOn(t *testing.T, sp *storetest.Space, id int64, event statemachine.Event, actor statemachine.Actor) {
 	t.Helper()
 	task := sp.Task(t, id)
-	m := decide(t, &task.Task, event, actor, 0)
-	if out := sp.apply(t, store.Order{Move: m, Writer: string(actor), Bucket: task.Bucket}); out[0].Result != statemachine.Moved {
+	m := decided(t, &task.Task, event, actor, 0)
+	if out := applyAll(t, sp, store.Order{Move: m, Writer: string(actor), Bucket: task.Bucket}); out[0].Result != statemachine.Moved {
 		t.Fatalf("%s: %+v", event, out[0])
 	}
 }
 
-func (sp *Space) state(t *testing.T, id int64, want statemachine.State) {
+func checkState(t *testing.T, sp *storetest.Space, id int64, want statemachine.State) {
 	t.Helper()
 	if got := sp.Task(t, id).Fields["state"]; got != string(want) {
 		t.Errorf("task %d: state %q, want %s", id, got, want)
@@ -111,22 +112,14 @@ func (sp *Space) state(t *testing.T, id int64, want statemachine.State) {
 	}
 }
 
-func claimedIDs(tasks []store.Claimed) []int64 {
-	ids := make([]int64, len(tasks))
-	for i := range tasks {
-		ids[i] = tasks[i].ID
-	}
-	return ids
-}
-
 // Only finite deadlines are indexed, and only while they matter.
-func exerciseDue(t *testing.T, sp *Space) {
+func exerciseDue(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
 	if err := sp.Store.PublishGrace(t.Context(), 2*second); err != nil {
 		t.Fatal(err)
 	}
-	sp.Open(t, Spec(), Spec(func(s *store.Spec) { s.EndBefore = noon.Add(50 * second).Text() }),
-		Spec(func(s *store.Spec) { s.Timeout = "5" }))
+	sp.Open(t, storetest.Spec(), storetest.Spec(func(s *store.Spec) { s.EndBefore = noon.Add(50 * second).Text() }),
+		storetest.Spec(func(s *store.Spec) { s.Timeout = "5" }))
 	due := func(at statemachine.Time) ([]int64, statemachine.Time) {
 		t.Helper()
 		sp.SetClock(t, at)
@@ -158,10 +151,10 @@ func exerciseDue(t *testing.T, sp *Space) {
 	}
 }
 
-func exerciseChanges(t *testing.T, sp *Space) {
+func exerciseChanges(t *testing.T, sp *storetest.Space) {
 	changes, stop := sp.Store.Watch(t.Context())
 	defer stop()
-	sp.Open(t, Spec())
+	sp.Open(t, storetest.Spec())
 	c := sp.Claim(t, "w", 1)
 	sp.Report(t, &c[0], "", "")
 	deadline := time.After(10 * time.Second)
@@ -175,12 +168,12 @@ func exerciseChanges(t *testing.T, sp *Space) {
 			t.Fatal("no change was announced")
 		case <-tick.C: // the subscription may come after the move
 			if !ended {
-				sp.move(t, 1, statemachine.Settle, statemachine.Server)
+				moveOn(t, sp, 1, statemachine.Settle, statemachine.Server)
 			} else {
-				sp.Open(t, Spec())
+				sp.Open(t, storetest.Spec())
 				next := sp.Claim(t, "w", 1)
 				sp.Report(t, &next[0], "", "")
-				sp.move(t, next[0].ID, statemachine.Settle, statemachine.Server)
+				moveOn(t, sp, next[0].ID, statemachine.Settle, statemachine.Server)
 			}
 			ended = true
 		}
@@ -188,8 +181,8 @@ func exerciseChanges(t *testing.T, sp *Space) {
 }
 
 // A45, B18/T15: flush takes the namespace's own keys and no other.
-func exerciseFlush(t *testing.T, sp *Space) {
-	sp.Open(t, Spec(), Spec())
+func exerciseFlush(t *testing.T, sp *storetest.Space) {
+	sp.Open(t, storetest.Spec(), storetest.Spec())
 	sp.Claim(t, "w", 1)
 	foreign := []string{"x" + sp.Namespace + ":open", sp.Namespace + "x:task_id", sp.Namespace}
 	for _, key := range foreign {
@@ -205,13 +198,13 @@ func exerciseFlush(t *testing.T, sp *Space) {
 	if left := sp.Raw.Keys(t.Context(), sp.Key("*")).Val(); !slices.Equal(left, []string{sp.Key("meta")}) { // the history goes on
 		t.Errorf("keys left: %v", left)
 	}
-	if ids := sp.Open(t, Spec()); ids[0] != 1 {
+	if ids := sp.Open(t, storetest.Spec()); ids[0] != 1 {
 		t.Errorf("first id after the flush is %d", ids[0])
 	}
 }
 
-func exerciseDamage(t *testing.T, sp *Space) {
-	sp.Open(t, Spec(), Spec(), Spec())
+func exerciseDamage(t *testing.T, sp *storetest.Space) {
+	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec())
 	sp.Raw.Del(t.Context(), sp.Key("task:1"))
 	sp.Raw.HSet(t.Context(), sp.Key("task:2"), "max_fails", "lots")
 	if _, err := sp.Store.Task(t.Context(), 1); !errors.Is(err, store.ErrNotFound) {
@@ -244,7 +237,7 @@ func exerciseDamage(t *testing.T, sp *Space) {
 	}
 }
 
-func exerciseManagers(t *testing.T, sp *Space) {
+func exerciseManagers(t *testing.T, sp *storetest.Space) {
 	own := store.Presence{Instance: "i1", Name: "my manager"}
 	standIn := store.Presence{Instance: "i2", Name: "tdf-manager", StandIn: true}
 	forced := standIn
@@ -271,8 +264,8 @@ func exerciseManagers(t *testing.T, sp *Space) {
 
 // A repair compares the sets as well as the hash: between the two steps of a
 // foreign client the hash alone does not change.
-func exerciseRelist(t *testing.T, sp *Space) {
-	sp.Open(t, Spec())
+func exerciseRelist(t *testing.T, sp *storetest.Space) {
+	sp.Open(t, storetest.Spec())
 	sp.Raw.ZRem(t.Context(), sp.Key("open"), "1")
 	inspect := func() *store.Inspection {
 		t.Helper()
@@ -293,5 +286,5 @@ func exerciseRelist(t *testing.T, sp *Space) {
 	if done, err := sp.Store.Relist(t.Context(), inspect(), statemachine.Open, noon); !done || err != nil {
 		t.Errorf("not repaired: %v, %v", done, err)
 	}
-	sp.state(t, 1, statemachine.Open)
+	checkState(t, sp, 1, statemachine.Open)
 }

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"errors"
@@ -12,13 +12,14 @@ import (
 
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
 // A01, A02: the sixteen fields of the original; ids without gaps under ten
 // concurrent clients.
-func exerciseOpen(t *testing.T, sp *Space) {
-	sp.Open(t, Spec())
+func exerciseOpen(t *testing.T, sp *storetest.Space) {
+	sp.Open(t, storetest.Spec())
 	task := sp.Task(t, 1)
 	want := map[string]string{
 		"program": "p", "source": "s", "input": "1 2", "id": "1", "start_after": "0", "end_before": "inf", "timeout": "inf",
@@ -40,7 +41,7 @@ func exerciseOpen(t *testing.T, sp *Space) {
 		st := sp.Dial(t)
 		wg.Go(func() {
 			for range 20 {
-				if _, err := st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{Spec(), Spec()}}); err != nil {
+				if _, err := st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec(), storetest.Spec()}}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -57,8 +58,8 @@ func exerciseOpen(t *testing.T, sp *Space) {
 	}
 }
 
-func exerciseOpenAgain(t *testing.T, sp *Space) {
-	req := store.OpenRequest{Key: "mine", Specs: []store.Spec{Spec(), Spec()}}
+func exerciseOpenAgain(t *testing.T, sp *storetest.Space) {
+	req := store.OpenRequest{Key: "mine", Specs: []store.Spec{storetest.Spec(), storetest.Spec()}}
 	first, err := sp.Store.Open(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +73,7 @@ func exerciseOpenAgain(t *testing.T, sp *Space) {
 	}
 }
 
-func exerciseOpenRefused(t *testing.T, sp *Space) {
+func exerciseOpenRefused(t *testing.T, sp *storetest.Space) {
 	for field, change := range map[string]func(*store.Spec){
 		"program":      func(s *store.Spec) { s.Program = "" },
 		"fail_on":      func(s *store.Spec) { s.FailOn = "sometimes" },
@@ -101,17 +102,17 @@ func exerciseOpenRefused(t *testing.T, sp *Space) {
 		"retry_of":         func(s *store.Spec) { s.RetryOf = -1 },
 		"replay_round":     func(s *store.Spec) { s.ReplayRound = -1 },
 	} {
-		_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: field, Specs: []store.Spec{Spec(), Spec(change)}})
+		_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: field, Specs: []store.Spec{storetest.Spec(), storetest.Spec(change)}})
 		var fe *statemachine.FieldError
 		if !errors.As(err, &fe) || fe.Field != field || fe.Want == "" {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	at := Spec(func(s *store.Spec) { s.Timeout = "0.0000001" })
+	at := storetest.Spec(func(s *store.Spec) { s.Timeout = "0.0000001" })
 	if _, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "t", Specs: []store.Spec{at}}); err == nil {
 		t.Error("a timeout of no microsecond is accepted")
 	}
-	late := Spec(func(s *store.Spec) { s.StartAfter, s.EndBefore = "20", "10" })
+	late := storetest.Spec(func(s *store.Spec) { s.StartAfter, s.EndBefore = "20", "10" })
 	if _, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "x", Specs: []store.Spec{late}}); err == nil {
 		t.Error("start after end is accepted")
 	}
@@ -126,9 +127,9 @@ func exerciseOpenRefused(t *testing.T, sp *Space) {
 }
 
 // Arguments with blanks and empty ones travel as JSON.
-func exerciseArgv(t *testing.T, sp *Space) {
+func exerciseArgv(t *testing.T, sp *storetest.Space) {
 	argv := []string{"a b", "", `"`, "ü"}
-	sp.Open(t, Spec(func(s *store.Spec) { s.Argv, s.Input = argv, "" }), Spec(func(s *store.Spec) { s.MaxLosses, s.FailOn = "7", "exit" }))
+	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Argv, s.Input = argv, "" }), storetest.Spec(func(s *store.Spec) { s.MaxLosses, s.FailOn = "7", "exit" }))
 	if got := sp.Task(t, 1).Argv; !slices.Equal(got, argv) {
 		t.Errorf("argv %q", got)
 	}
@@ -142,14 +143,14 @@ func exerciseArgv(t *testing.T, sp *Space) {
 }
 
 // A task that was held and freed before its start_after still waits for it.
-func exerciseHeldEarly(t *testing.T, sp *Space) {
+func exerciseHeldEarly(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
-	sp.Open(t, Spec(func(s *store.Spec) { s.StartAfter = noon.Add(3 * second).Text() }))
-	sp.move(t, 1, statemachine.Hold, statemachine.Manager)
+	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.StartAfter = noon.Add(3 * second).Text() }))
+	moveOn(t, sp, 1, statemachine.Hold, statemachine.Manager)
 	if left := sp.Raw.ZCard(t.Context(), sp.Key("ready:default:::0")).Val(); left != 0 {
 		t.Error("a blocked task waits in its bucket")
 	}
-	sp.move(t, 1, statemachine.Unblock, statemachine.Manager)
+	moveOn(t, sp, 1, statemachine.Unblock, statemachine.Manager)
 	if got := sp.Claim(t, "w", 1); len(got) != 0 {
 		t.Errorf("claimed %v before its start", claimedIDs(got))
 	}
@@ -160,11 +161,11 @@ func exerciseHeldEarly(t *testing.T, sp *Space) {
 }
 
 // A counter behind its tasks, after a careless restore, overwrites none.
-func exerciseIDsTaken(t *testing.T, sp *Space) {
-	sp.Open(t, Spec(), Spec())
+func exerciseIDsTaken(t *testing.T, sp *storetest.Space) {
+	sp.Open(t, storetest.Spec(), storetest.Spec())
 	before := sp.Task(t, 2).Fields
 	sp.Raw.Set(t.Context(), sp.Key("task_id"), 0, 0)
-	other := Spec(func(s *store.Spec) { s.Input = "other" })
+	other := storetest.Spec(func(s *store.Spec) { s.Input = "other" })
 	if ids, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []store.Spec{other, other}}); err == nil {
 		t.Errorf("opened %v over what was there", ids)
 	}
@@ -177,21 +178,18 @@ func exerciseIDsTaken(t *testing.T, sp *Space) {
 	}
 }
 
-const second = statemachine.Second
-
-// noon is where tests with a set clock begin.
-const noon = statemachine.Time(1_800_000_000_000_000)
-
 // A04, A06: in the order of start_after, also of those that are past when the task
 // is opened; without one it is the time of the opening. Of equals first in, first
 // out, also where "10" < "9".
-func exerciseClaimOrder(t *testing.T, sp *Space) {
+func exerciseClaimOrder(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
-	start := func(at statemachine.Time) store.Spec { return Spec(func(s *store.Spec) { s.StartAfter = at.Text() }) }
+	start := func(at statemachine.Time) store.Spec {
+		return storetest.Spec(func(s *store.Spec) { s.StartAfter = at.Text() })
+	}
 	sp.Open(t, start(noon.Add(3*second)), start(noon.Add(second)), start(noon.Add(2*second)))
 	sp.SetClock(t, noon.Add(4*second))
 	for range 7 {
-		sp.Open(t, Spec())
+		sp.Open(t, storetest.Spec())
 	}
 	sp.Open(t, start(noon.Add(-second)), start(3e6), start(noon.Add(-2*second)), start(1))
 	got := claimedIDs(sp.Claim(t, "w", 20))
@@ -203,12 +201,12 @@ func exerciseClaimOrder(t *testing.T, sp *Space) {
 	if fmt.Sprintf("%.6f", score) != task.Fields["0:running"] || task.Fields["0:worker"] != "w" || task.Fields["rev"] != "1" {
 		t.Errorf("score %f, fields %v", score, task.Fields)
 	}
-	sp.state(t, 2, statemachine.Running)
+	checkState(t, sp, 2, statemachine.Running)
 }
 
 // A repeated request gets the same tasks, as far as they are still held.
-func exerciseClaimAgain(t *testing.T, sp *Space) {
-	sp.Open(t, Spec(), Spec(), Spec())
+func exerciseClaimAgain(t *testing.T, sp *storetest.Space) {
+	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec())
 	req := store.ClaimRequest{Worker: "w", Request: "r1", Turns: route.Free(store.Bucket{}), Max: 2}
 	first, err := sp.Store.Claim(t.Context(), req)
 	if err != nil || len(first.Tasks) != 2 {
@@ -235,11 +233,11 @@ func exerciseClaimAgain(t *testing.T, sp *Space) {
 }
 
 // A05, A15: not before start_after, not after end_before; the answer says when.
-func exerciseClaimNotDue(t *testing.T, sp *Space) {
+func exerciseClaimNotDue(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
-	sp.Open(t, Spec(func(s *store.Spec) { s.StartAfter = noon.Add(3 * second).Text() }),
-		Spec(func(s *store.Spec) { s.EndBefore = noon.Add(-1).Text() }),
-		Spec(func(s *store.Spec) { s.EndBefore = noon.Text() }))
+	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.StartAfter = noon.Add(3 * second).Text() }),
+		storetest.Spec(func(s *store.Spec) { s.EndBefore = noon.Add(-1).Text() }),
+		storetest.Spec(func(s *store.Spec) { s.EndBefore = noon.Text() }))
 	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "a", Turns: route.Free(store.Bucket{}), Max: 9})
 	if err != nil || !slices.Equal(claimedIDs(r.Tasks), []int64{3}) || r.Next != noon.Add(3*second) || r.Now != noon || r.More {
 		t.Errorf("claimed %+v, error %v", r, err)
@@ -248,18 +246,18 @@ func exerciseClaimNotDue(t *testing.T, sp *Space) {
 	if got := claimedIDs(sp.Claim(t, "w", 9)); !slices.Equal(got, []int64{1}) {
 		t.Errorf("claimed %v, want 1", got)
 	}
-	sp.state(t, 2, statemachine.Open)
+	checkState(t, sp, 2, statemachine.Open)
 }
 
 // Queues take turns; within one the higher priority goes first; what is not
 // named is not touched.
-func exerciseBuckets(t *testing.T, sp *Space) {
-	in := func(b store.Bucket) store.Spec { return Spec(func(s *store.Spec) { s.Bucket = b }) }
+func exerciseBuckets(t *testing.T, sp *storetest.Space) {
+	in := func(b store.Bucket) store.Spec { return storetest.Spec(func(s *store.Spec) { s.Bucket = b }) }
 	odd := store.Bucket{Queue: "_a.b-c", Env: "java", Labels: "gpu=ä", Priority: -3, Resources: "gpu=1"}
 	urgent, other := store.Bucket{Priority: 5}, store.Bucket{Queue: "other"}
 	sp.AddQueue(t, route.NewQueue(odd.Queue))
 	sp.AddQueue(t, route.NewQueue(other.Queue))
-	sp.Open(t, Spec(), in(urgent), in(odd), in(other))
+	sp.Open(t, storetest.Spec(), in(urgent), in(odd), in(other))
 	all, err := sp.Store.Buckets(t.Context())
 	if err != nil || len(all) != 4 || !slices.Contains(all, odd) {
 		t.Fatalf("buckets %+v, error %v", all, err)
@@ -284,7 +282,7 @@ func exerciseBuckets(t *testing.T, sp *Space) {
 }
 
 // A wake-up goes to one waiter and is passed on while more is due.
-func exerciseWakeUps(t *testing.T, sp *Space) {
+func exerciseWakeUps(t *testing.T, sp *storetest.Space) {
 	wait := store.WaitFor{Worker: "w", Turns: route.Free(store.Bucket{})}
 	woken := func() bool {
 		t.Helper()
@@ -300,7 +298,7 @@ func exerciseWakeUps(t *testing.T, sp *Space) {
 	if woken() {
 		t.Error("woken for nothing")
 	}
-	sp.Open(t, Spec(), Spec(), Spec(func(s *store.Spec) { s.StartAfter = "4000000000" }))
+	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec(func(s *store.Spec) { s.StartAfter = "4000000000" }))
 	if !woken() || woken() {
 		t.Error("want one wake-up for one batch")
 	}

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"errors"
@@ -9,20 +9,21 @@ import (
 
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
 // A07, A20, A46: the whole life, with stamps and log.
-func exerciseLife(t *testing.T, sp *Space) {
+func exerciseLife(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, 951782400*1_000_000-1_000_000) // 2000-02-28 23:59:59 plus a leap day follows
-	sp.Open(t, Spec())
+	sp.Open(t, storetest.Spec())
 	c := sp.Claim(t, "worker-A", 1)
 	sp.SetClock(t, 951782400*1_000_000)
 	sp.Report(t, &c[0], "33\n", "")
-	sp.move(t, 1, statemachine.Settle, statemachine.Server)
+	moveOn(t, sp, 1, statemachine.Settle, statemachine.Server)
 	sp.SetClock(t, 951868799*1_000_000)
-	sp.move(t, 1, statemachine.Archive, statemachine.Manager)
-	sp.state(t, 1, statemachine.Archived)
+	moveOn(t, sp, 1, statemachine.Archive, statemachine.Manager)
+	checkState(t, sp, 1, statemachine.Archived)
 	task := sp.Task(t, 1)
 	if task.Outcome != statemachine.Succeeded || task.Fields["outcome"] != "succeeded" || task.Rev != 4 {
 		t.Errorf("outcome %s, rev %d", task.Outcome, task.Rev)
@@ -46,8 +47,8 @@ func exerciseLife(t *testing.T, sp *Space) {
 }
 
 // A22: a move the task is not in place for changes nothing.
-func exerciseIllegalMove(t *testing.T, sp *Space) {
-	sp.Open(t, Spec())
+func exerciseIllegalMove(t *testing.T, sp *storetest.Space) {
+	sp.Open(t, storetest.Spec())
 	before := sp.Task(t, 1).Fields
 	move := statemachine.Move{
 		ID: 1, Event: statemachine.Settle, Actor: statemachine.Server, From: statemachine.Executed, To: statemachine.Succeeded,
@@ -57,7 +58,7 @@ func exerciseIllegalMove(t *testing.T, sp *Space) {
 	other.From, other.To, other.Rev = statemachine.Open, statemachine.Expired, 7
 	missing := other
 	missing.ID = 99
-	out := sp.apply(t, store.Order{Move: move, Writer: "s"}, store.Order{Move: other, Writer: "s"}, store.Order{Move: missing, Writer: "s"})
+	out := applyAll(t, sp, store.Order{Move: move, Writer: "s"}, store.Order{Move: other, Writer: "s"}, store.Order{Move: missing, Writer: "s"})
 	if !errors.Is(out[0].Err, statemachine.ErrConflict) || !errors.Is(out[1].Err, statemachine.ErrConflict) ||
 		!errors.Is(out[2].Err, store.ErrDamaged) {
 		t.Errorf("outcomes %+v", out)
@@ -68,16 +69,16 @@ func exerciseIllegalMove(t *testing.T, sp *Space) {
 	if n := sp.Raw.Exists(t.Context(), sp.Key("task:99")).Val(); n != 0 {
 		t.Error("a task came into being")
 	}
-	sp.state(t, 1, statemachine.Open)
+	checkState(t, sp, 1, statemachine.Open)
 }
 
 // A23, B4/T2: the late worker of round 0 is refused while round 1 runs.
-func exerciseStaleReport(t *testing.T, sp *Space) {
-	sp.Open(t, Spec(func(s *store.Spec) { s.MaxTimeouts = "3" }))
+func exerciseStaleReport(t *testing.T, sp *storetest.Space) {
+	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.MaxTimeouts = "3" }))
 	late := sp.Claim(t, "w1", 1)[0]
 	task := sp.Task(t, 1)
-	m := decide(t, &task.Task, statemachine.Lose, statemachine.Server, 0)
-	sp.apply(t, store.Order{Move: m, Writer: "server", Bucket: task.Bucket})
+	m := decided(t, &task.Task, statemachine.Lose, statemachine.Server, 0)
+	applyAll(t, sp, store.Order{Move: m, Writer: "server", Bucket: task.Bucket})
 	if out := sp.Report(t, &late, "old", ""); !errors.Is(out.Err, statemachine.ErrStale) {
 		t.Errorf("report for an open task: %+v", out)
 	}
@@ -104,11 +105,11 @@ func exerciseStaleReport(t *testing.T, sp *Space) {
 
 // The closing of a round is remembered: a report sent again is recognised
 // however far the task has gone, and changes nothing.
-func exerciseRepeatedReport(t *testing.T, sp *Space) {
-	sp.Open(t, Spec(func(s *store.Spec) { s.MaxFails = "1" }))
+func exerciseRepeatedReport(t *testing.T, sp *storetest.Space) {
+	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.MaxFails = "1" }))
 	c := sp.Claim(t, "w", 1)[0]
 	sp.Report(t, &c, "one", "bad")
-	sp.move(t, 1, statemachine.Settle, statemachine.Server)
+	moveOn(t, sp, 1, statemachine.Settle, statemachine.Server)
 	sp.Claim(t, "w", 1)
 	before := sp.Task(t, 1).Fields
 	if out := sp.Report(t, &c, "two", ""); out.Result != statemachine.Repeated || out.Err != nil {
@@ -120,9 +121,9 @@ func exerciseRepeatedReport(t *testing.T, sp *Space) {
 }
 
 // Moves of one call stand for themselves; one refused does not touch the rest.
-func exerciseBatch(t *testing.T, sp *Space) {
+func exerciseBatch(t *testing.T, sp *storetest.Space) {
 	sp.AddQueue(t, route.NewQueue("q"))
-	sp.Open(t, Spec(), Spec(), Spec(func(s *store.Spec) { s.MaxFails, s.Bucket.Queue = "1", "q" }))
+	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec(func(s *store.Spec) { s.MaxFails, s.Bucket.Queue = "1", "q" }))
 	sp.Report(t, &sp.Claim(t, "w", 2)[0], "", "")
 	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "q", Turns: route.Free(store.Bucket{Queue: "q"}), Max: 1})
 	if err != nil || len(r.Tasks) != 1 {
@@ -135,28 +136,28 @@ func exerciseBatch(t *testing.T, sp *Space) {
 	}
 	orders := make([]store.Order, 0, 3)
 	for i := range b.Tasks {
-		m := decide(t, &b.Tasks[i].Task, statemachine.Settle, statemachine.Server, b.Now)
+		m := decided(t, &b.Tasks[i].Task, statemachine.Settle, statemachine.Server, b.Now)
 		orders = append(orders, store.Order{Move: m, Writer: "s", Bucket: b.Tasks[i].Bucket})
 	}
 	wrong := orders[0]
 	wrong.ID = 2
-	out := sp.apply(t, orders[0], wrong, orders[1])
+	out := applyAll(t, sp, orders[0], wrong, orders[1])
 	if out[0].Result != statemachine.Moved || !errors.Is(out[1].Err, statemachine.ErrConflict) || out[2].Result != statemachine.Moved {
 		t.Errorf("outcomes %+v", out)
 	}
-	sp.state(t, 1, statemachine.Succeeded)
-	sp.state(t, 2, statemachine.Running)
-	sp.state(t, 3, statemachine.Open)
+	checkState(t, sp, 1, statemachine.Succeeded)
+	checkState(t, sp, 2, statemachine.Running)
+	checkState(t, sp, 3, statemachine.Open)
 	if n := sp.Raw.ZCard(t.Context(), sp.Key("ready:q:::0")).Val(); n != 1 {
 		t.Error("the opened task is not in its bucket")
 	}
-	if again := sp.apply(t, orders...); again[0].Result != statemachine.Repeated || again[1].Result != statemachine.Repeated {
+	if again := applyAll(t, sp, orders...); again[0].Result != statemachine.Repeated || again[1].Result != statemachine.Repeated {
 		t.Errorf("sent again: %+v", again)
 	}
 }
 
-func exerciseNotes(t *testing.T, sp *Space) {
-	sp.Open(t, Spec())
+func exerciseNotes(t *testing.T, sp *storetest.Space) {
+	sp.Open(t, storetest.Spec())
 	c := sp.Claim(t, "w", 1)[0]
 	line := store.Line{At: c.Current.Running, Text: "downloading x from y"}
 	for range 2 {
@@ -179,8 +180,8 @@ func exerciseNotes(t *testing.T, sp *Space) {
 }
 
 // A long line on a short log does not double what stands there.
-func exerciseLongLine(t *testing.T, sp *Space) {
-	sp.Open(t, Spec())
+func exerciseLongLine(t *testing.T, sp *storetest.Space) {
+	sp.Open(t, storetest.Spec())
 	c := sp.Claim(t, "w", 1)[0]
 	for _, text := range []string{strings.Repeat("a", 10_000), strings.Repeat("b", 60_000)} {
 		if err := sp.Store.Note(t.Context(), "w", &c.Task, store.Line{At: noon, Text: text}); err != nil {
@@ -194,8 +195,8 @@ func exerciseLongLine(t *testing.T, sp *Space) {
 }
 
 // A log stays bounded and keeps its beginning and its end.
-func exerciseLongLog(t *testing.T, sp *Space) {
-	sp.Open(t, Spec())
+func exerciseLongLog(t *testing.T, sp *storetest.Space) {
+	sp.Open(t, storetest.Spec())
 	c := sp.Claim(t, "w", 1)[0]
 	for i := range 100 {
 		line := store.Line{At: noon, Text: strings.Repeat(string(rune('a'+i%26)), 2000)}

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"errors"
@@ -8,10 +8,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-func (sp *Space) lost(t *testing.T) store.Lost {
+func allLost(t *testing.T, sp *storetest.Space) store.Lost {
 	t.Helper()
 	l, err := sp.Store.Lost(t.Context(), 100, store.Watched{})
 	if err != nil {
@@ -20,7 +21,7 @@ func (sp *Space) lost(t *testing.T) store.Lost {
 	return l
 }
 
-func names(l store.Lost) []string {
+func lostNames(l store.Lost) []string {
 	all := make([]string, 0, len(l.Workers))
 	for i := range l.Workers {
 		all = append(all, l.Workers[i].Name)
@@ -30,33 +31,33 @@ func names(l store.Lost) []string {
 
 // A worker whose heartbeat is older than the lease is dead: what it holds is
 // handed over with the verdict, and from then on it can do nothing.
-func exerciseLost(t *testing.T, sp *Space) {
+func exerciseLost(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
-	if l := sp.lost(t); len(l.Workers) != 0 || l.Next != statemachine.Never || l.Now != noon {
+	if l := allLost(t, sp); len(l.Workers) != 0 || l.Next != statemachine.Never || l.Now != noon {
 		t.Errorf("lost %+v", l)
 	}
 	w, idle := sp.Register(t, "w"), sp.Register(t, "idle")
-	sp.Open(t, Spec(), Spec())
+	sp.Open(t, storetest.Spec(), storetest.Spec())
 	sp.SetClock(t, noon.Add(second))
 	sp.ClaimUnder(t, w, 2) // counts as a heartbeat
 	sp.SetClock(t, noon.Add(15*second))
-	if l := sp.lost(t); len(l.Workers) != 0 || l.Next != noon.Add(15*second) {
+	if l := allLost(t, sp); len(l.Workers) != 0 || l.Next != noon.Add(15*second) {
 		t.Errorf("lost %+v, though no lease is over", l)
 	}
 	sp.SetClock(t, noon.Add(16*second))
-	if l := sp.lost(t); !slices.Equal(names(l), []string{"idle"}) || l.Next != noon.Add(16*second) {
+	if l := allLost(t, sp); !slices.Equal(lostNames(l), []string{"idle"}) || l.Next != noon.Add(16*second) {
 		t.Errorf("lost %+v, want the idle one", l)
 	}
 	sp.SetClock(t, noon.Add(16*second+1))
-	sp.exerciseVerdict(t, w, idle)
+	exerciseVerdict(t, sp, w, idle)
 }
 
 // exerciseVerdict goes on where w is lost with two tasks, and idle without any.
-func (sp *Space) exerciseVerdict(t *testing.T, w, idle store.Session) {
+func exerciseVerdict(t *testing.T, sp *storetest.Space, w, idle store.Session) {
 	t.Helper()
 	for range 2 { // until they are moved
-		l := sp.lost(t)
-		if !slices.Equal(names(l), []string{"w"}) || len(l.Workers[0].Tasks) != 2 || l.Workers[0].Silent != 15*second+1 ||
+		l := allLost(t, sp)
+		if !slices.Equal(lostNames(l), []string{"w"}) || len(l.Workers[0].Tasks) != 2 || l.Workers[0].Silent != 15*second+1 ||
 			l.Workers[0].Incarnation != 1 || l.Workers[0].Err != nil {
 			t.Fatalf("lost %+v, want w with two tasks", l)
 		}
@@ -69,20 +70,20 @@ func (sp *Space) exerciseVerdict(t *testing.T, w, idle store.Session) {
 			t.Errorf("%s leaves: %v", gone.Name, err)
 		}
 	}
-	sp.exerciseTakeBack(t)
+	exerciseTakeBack(t, sp)
 }
 
 // exerciseTakeBack goes on where w is fenced and still holds two tasks.
-func (sp *Space) exerciseTakeBack(t *testing.T) {
+func exerciseTakeBack(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	one, err := sp.Store.Lost(t.Context(), 1, store.Watched{})
 	if err != nil || len(one.Workers[0].Tasks) != 1 {
 		t.Fatalf("lost %+v, error %v, want one task of w", one, err)
 	}
-	for l := sp.lost(t); len(l.Workers[0].Tasks) > 0; l = sp.lost(t) {
-		sp.lose(t, &l.Workers[0].Tasks[0])
+	for l := allLost(t, sp); len(l.Workers[0].Tasks) > 0; l = allLost(t, sp) {
+		loseTask(t, sp, &l.Workers[0].Tasks[0])
 	}
-	if l := sp.lost(t); len(l.Workers) != 0 {
+	if l := allLost(t, sp); len(l.Workers) != 0 {
 		t.Errorf("still lost: %+v", l)
 	}
 	info, _, err := sp.Store.Worker(t.Context(), "w")
@@ -94,7 +95,7 @@ func (sp *Space) exerciseTakeBack(t *testing.T) {
 // The lease is what the server has published, but never shorter than what the
 // worker was told, because it relies on that. A heartbeat counts as long as nobody
 // has given the lease up.
-func exerciseLease(t *testing.T, sp *Space) {
+func exerciseLease(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
 	if lease, err := sp.Store.Lease(t.Context()); lease != 15*second || err != nil {
 		t.Errorf("lease %s, error %v", lease.Text(), err)
@@ -110,7 +111,7 @@ func exerciseLease(t *testing.T, sp *Space) {
 		t.Errorf("lease %s, error %v", lease.Text(), err)
 	}
 	sp.SetClock(t, noon.Add(10*second))
-	if l := sp.lost(t); len(l.Workers) != 0 || l.Next != noon.Add(15*second) {
+	if l := allLost(t, sp); len(l.Workers) != 0 || l.Next != noon.Add(15*second) {
 		t.Errorf("lost %+v, though w was told 15 s", l)
 	}
 	if r := sp.Renew(t, w); r.Lease != 2*second+second/2 || r.Now != noon.Add(10*second) {
@@ -118,21 +119,21 @@ func exerciseLease(t *testing.T, sp *Space) {
 	}
 	sp.SetClock(t, noon.Add(60*second))
 	sp.Renew(t, w)
-	if l := sp.lost(t); len(l.Workers) != 0 {
+	if l := allLost(t, sp); len(l.Workers) != 0 {
 		t.Errorf("lost %+v", l)
 	}
 	sp.SetClock(t, noon.Add(63*second))
-	if l := sp.lost(t); len(l.Workers) != 1 {
+	if l := allLost(t, sp); len(l.Workers) != 1 {
 		t.Errorf("lost %+v, want w", l)
 	}
 }
 
 // A foreign client may take a task away that a worker holds; a damaged one is
 // set aside. Neither keeps the worker's name, and damage of its own keys is said.
-func exerciseHeldElsewhere(t *testing.T, sp *Space) {
+func exerciseHeldElsewhere(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
 	w := sp.Register(t, "w")
-	sp.Open(t, Spec(), Spec())
+	sp.Open(t, storetest.Spec(), storetest.Spec())
 	sp.ClaimUnder(t, w, 2)
 	ctx := t.Context()
 	sp.Raw.ZRem(ctx, sp.Key("running"), "1")
@@ -149,20 +150,20 @@ func exerciseHeldElsewhere(t *testing.T, sp *Space) {
 	sp.Register(t, "x")
 	sp.Raw.RPush(ctx, sp.Key("held:x"), "damage")
 	sp.SetClock(t, noon.Add(16*second))
-	l := sp.lost(t)
+	l := allLost(t, sp)
 	if len(l.Workers) != 2 || len(l.Workers[0].Tasks) != 0 || l.Workers[0].Err != nil || !errors.Is(l.Workers[1].Err, store.ErrDamaged) {
 		t.Errorf("lost %+v", l)
 	}
-	if l = sp.lost(t); len(l.Workers) != 1 || l.Workers[0].Name != "x" || sp.Raw.Exists(ctx, sp.Key("held:w")).Val() != 0 {
+	if l = allLost(t, sp); len(l.Workers) != 1 || l.Workers[0].Name != "x" || sp.Raw.Exists(ctx, sp.Key("held:w")).Val() != 0 {
 		t.Errorf("lost %+v", l)
 	}
 }
 
 // Nothing runs for ever because an index was damaged by hand.
-func exerciseUnwatched(t *testing.T, sp *Space) {
+func exerciseUnwatched(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
 	w := sp.Register(t, "w")
-	sp.Open(t, Spec(), Spec())
+	sp.Open(t, storetest.Spec(), storetest.Spec())
 	sp.ClaimUnder(t, w, 1)
 	sp.Claim(t, "foreign", 1)
 	look := func() []store.Inspection {
@@ -193,7 +194,7 @@ func exerciseUnwatched(t *testing.T, sp *Space) {
 		reindex("again", false)
 	}
 	sp.SetClock(t, noon.Add(16*second))
-	l := sp.lost(t)
+	l := allLost(t, sp)
 	if len(l.Workers) != 1 || len(l.Workers[0].Tasks) != 1 {
 		t.Fatalf("lost %+v", l)
 	}
@@ -208,15 +209,15 @@ func exerciseUnwatched(t *testing.T, sp *Space) {
 // The time of the namespace goes on when the clock is set back: a worker that dies
 // then is lost one lease later, and has not been lost earlier. What the caller has not
 // watched long enough is no silence, whatever the clock says.
-func exerciseClockSetBack(t *testing.T, sp *Space) {
+func exerciseClockSetBack(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
 	w := sp.Register(t, "w")
-	sp.Open(t, Spec())
+	sp.Open(t, storetest.Spec())
 	sp.ClaimUnder(t, w, 1)
 	earlier := noon.Add(-7200 * second)
 	sp.StepClock(t, earlier)
 	for range 2 {
-		if l := sp.lost(t); len(l.Workers) != 0 || l.Now != noon || l.Next != noon.Add(15*second) {
+		if l := allLost(t, sp); len(l.Workers) != 0 || l.Now != noon || l.Next != noon.Add(15*second) {
 			t.Errorf("lost %+v", l)
 		}
 	}

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"bytes"
@@ -9,11 +9,12 @@ import (
 
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
 // Orders reach the worker with its next heartbeat, and at once where it listens.
-func exerciseOrders(t *testing.T, sp *Space) {
+func exerciseOrders(t *testing.T, sp *storetest.Space) {
 	w := sp.Register(t, "w")
 	calls, stop := sp.Store.Calls(t.Context(), "w")
 	defer stop()
@@ -25,7 +26,7 @@ func exerciseOrders(t *testing.T, sp *Space) {
 		}
 		return info
 	}
-	sp.await(t, calls.Renew, func() { order(store.OrderDrain) })
+	awaitHint(t, calls.Renew, func() { order(store.OrderDrain) })
 	if r := sp.Renew(t, w); r.Order != store.OrderDrain {
 		t.Errorf("renewed %+v", r)
 	}
@@ -57,8 +58,8 @@ func exerciseOrders(t *testing.T, sp *Space) {
 	}
 }
 
-// await repeats what must be announced: the subscription may come later.
-func (sp *Space) await(t *testing.T, hints <-chan struct{}, announce func()) {
+// awaitHint repeats what must be announced: the subscription may come later.
+func awaitHint(t *testing.T, hints <-chan struct{}, announce func()) {
 	t.Helper()
 	deadline := time.After(10 * time.Second)
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -77,7 +78,7 @@ func (sp *Space) await(t *testing.T, hints <-chan struct{}, announce func()) {
 
 // A worker that waits is ended by an interrupt, also by one that came before;
 // a wake-up it cannot use goes to the next.
-func exerciseInterrupt(t *testing.T, sp *Space) {
+func exerciseInterrupt(t *testing.T, sp *storetest.Space) {
 	q := store.Bucket{Queue: "q"}
 	sp.AddQueue(t, route.NewQueue("q"))
 	sp.Raw.Del(t.Context(), sp.Key("wake_queue:q"))
@@ -99,7 +100,7 @@ func exerciseInterrupt(t *testing.T, sp *Space) {
 	if n := sp.Raw.LLen(t.Context(), sp.Key("halt:w")).Val(); n != 1 {
 		t.Errorf("%d tokens", n)
 	}
-	sp.Open(t, Spec(func(s *store.Spec) { s.Bucket = q }))
+	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Bucket = q }))
 	if by := wait("w"); by != "" || halted() {
 		t.Errorf("interrupted by %q", by)
 	}
@@ -123,14 +124,14 @@ func exerciseInterrupt(t *testing.T, sp *Space) {
 }
 
 // Output travels only while somebody follows, to the worker that runs the task.
-func exerciseFollow(t *testing.T, sp *Space) {
+func exerciseFollow(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
 	w, v := sp.Register(t, "w"), sp.Register(t, "v")
-	sp.Open(t, Spec(), Spec())
+	sp.Open(t, storetest.Spec(), storetest.Spec())
 	sp.ClaimUnder(t, w, 1)
 	calls, stop := sp.Store.Calls(t.Context(), "w")
 	defer stop()
-	sp.await(t, calls.Renew, func() {
+	awaitHint(t, calls.Renew, func() {
 		if err := sp.Store.Follow(t.Context(), 1, 10*time.Second, true); err != nil {
 			t.Fatal(err)
 		}
@@ -170,8 +171,8 @@ func exerciseFollow(t *testing.T, sp *Space) {
 }
 
 // Chunks come in order, byte-exact, the newest only; a reader waits for more.
-func exerciseChunks(t *testing.T, sp *Space) {
-	sp.Open(t, Spec())
+func exerciseChunks(t *testing.T, sp *storetest.Space) {
+	sp.Open(t, storetest.Spec())
 	c := sp.Claim(t, "w", 1)[0]
 	odd := store.Chunk{Stream: "error", Offset: 1 << 40, Data: []byte("\x00\xff\r\nü")}
 	if chunks, after, err := sp.Store.Chunks(t.Context(), 1, "", 20*time.Millisecond); len(chunks) != 0 || after != "" || err != nil {
@@ -184,11 +185,11 @@ func exerciseChunks(t *testing.T, sp *Space) {
 		chunks[0].Offset != 1<<40 || !bytes.Equal(chunks[0].Data, odd.Data) {
 		t.Errorf("chunks %+v, error %v", chunks, err)
 	}
-	sp.exerciseManyChunks(t, &c.Task, after)
+	exerciseManyChunks(t, sp, &c.Task, after)
 }
 
 // exerciseManyChunks goes on behind a position.
-func (sp *Space) exerciseManyChunks(t *testing.T, task *statemachine.Task, after string) {
+func exerciseManyChunks(t *testing.T, sp *storetest.Space, task *statemachine.Task, after string) {
 	t.Helper()
 	send := func(chunks ...store.Chunk) {
 		t.Helper()
@@ -216,8 +217,8 @@ func (sp *Space) exerciseManyChunks(t *testing.T, task *statemachine.Task, after
 }
 
 // A program says how far it is, and only while its round runs.
-func exerciseProgress(t *testing.T, sp *Space) {
-	sp.Open(t, Spec())
+func exerciseProgress(t *testing.T, sp *storetest.Space) {
+	sp.Open(t, storetest.Spec())
 	c := sp.Claim(t, "w", 1)[0]
 	rev := sp.Task(t, 1).Rev
 	for _, step := range []struct {
@@ -250,13 +251,13 @@ func exerciseProgress(t *testing.T, sp *Space) {
 
 // A move may take away what a task keeps no longer, and sent again it is
 // recognised all the same.
-func exerciseDrop(t *testing.T, sp *Space) {
-	sp.Open(t, Spec())
+func exerciseDrop(t *testing.T, sp *storetest.Space) {
+	sp.Open(t, storetest.Spec())
 	c := sp.Claim(t, "w", 1)[0]
-	m := decide(t, &c.Task, statemachine.Report, statemachine.Worker, 0)
+	m := decided(t, &c.Task, statemachine.Report, statemachine.Worker, 0)
 	order := store.Order{Move: m, Writer: "w", Fields: []string{"0:output", "x", "0:stderr", "y"}, Drop: []string{"0:stderr", "0:none"}}
 	for _, want := range []statemachine.Result{statemachine.Moved, statemachine.Repeated} {
-		if out := sp.apply(t, order); out[0].Result != want {
+		if out := applyAll(t, sp, order); out[0].Result != want {
 			t.Errorf("%+v, want %v", out[0], want)
 		}
 	}

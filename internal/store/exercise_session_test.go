@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"errors"
@@ -10,22 +10,13 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// Renew makes a heartbeat, which must be accepted.
-func (sp *Space) Renew(tb testing.TB, w store.Session) store.Renewal {
-	tb.Helper()
-	r, err := sp.Store.Renew(tb.Context(), w, store.Heartbeat{State: store.WorkerReady})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return r
-}
-
 // B21/T16: one name, one number, however often it comes; each time another
 // incarnation. Disbatch: a second node of the same name is refused.
-func exerciseRegister(t *testing.T, sp *Space) {
+func exerciseRegister(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
 	a, b := sp.Register(t, "a"), sp.Register(t, "b")
 	if a.ID != 1 || b.ID != 2 || a.Incarnation != 1 || a.Lease != store.DefaultLease*second || a.Order != store.OrderNone {
@@ -34,7 +25,7 @@ func exerciseRegister(t *testing.T, sp *Space) {
 	if again := sp.Register(t, "a"); again != a {
 		t.Errorf("the same process registers again as %+v, was %+v", again, a)
 	}
-	sp.exerciseTaken(t, a)
+	exerciseTaken(t, sp, a)
 	for _, bad := range []store.Registration{{Identity: "i"}, {Name: "n"}} {
 		if _, err := sp.Store.Register(t.Context(), bad); err == nil {
 			t.Errorf("registered %+v", bad)
@@ -44,12 +35,12 @@ func exerciseRegister(t *testing.T, sp *Space) {
 
 // The same name after a crash gets what it held, and has to put it in order
 // before its first claim.
-func exerciseFormer(t *testing.T, sp *Space) {
+func exerciseFormer(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
 	old := sp.Register(t, "w")
-	sp.Open(t, Spec(), Spec())
+	sp.Open(t, storetest.Spec(), storetest.Spec())
 	tasks := sp.ClaimUnder(t, old, 2)
-	next := Registration("w")
+	next := storetest.Registration("w")
 	next.Identity, next.Replaces = "next", old.Incarnation
 	sp.SetClock(t, noon.Add(second))
 	r, err := sp.Store.Register(t.Context(), next)
@@ -69,31 +60,31 @@ func exerciseFormer(t *testing.T, sp *Space) {
 		t.Errorf("the old session claims: %v", err)
 	}
 	sp.Report(t, &tasks[0], "done", "")
-	sp.lose(t, &r.Former[1])
+	loseTask(t, sp, &r.Former[1])
 	if r, err = sp.Store.Register(t.Context(), next); err != nil || len(r.Former) != 0 || r.Incarnation != 2 || r.ID != old.ID {
 		t.Errorf("registered %+v, error %v", r, err)
 	}
-	sp.state(t, 1, statemachine.Executed)
-	sp.state(t, 2, statemachine.Open)
+	checkState(t, sp, 1, statemachine.Executed)
+	checkState(t, sp, 2, statemachine.Open)
 	if got := sp.ClaimUnder(t, r.Session, 9); len(got) != 1 || got[0].Losses != 1 {
 		t.Errorf("claimed %+v", got)
 	}
 }
 
-// lose takes a task from its worker, as it was seen.
-func (sp *Space) lose(t *testing.T, seen *store.Seen) {
+// loseTask takes a task from its worker, as it was seen.
+func loseTask(t *testing.T, sp *storetest.Space, seen *store.Seen) {
 	t.Helper()
-	m := decide(t, &seen.Task, statemachine.Lose, statemachine.Server, 0)
-	if out := sp.apply(t, store.Order{Move: m, Writer: "s", Bucket: seen.Bucket}); out[0].Result != statemachine.Moved {
+	m := decided(t, &seen.Task, statemachine.Lose, statemachine.Server, 0)
+	if out := applyAll(t, sp, store.Order{Move: m, Writer: "s", Bucket: seen.Bucket}); out[0].Result != statemachine.Moved {
 		t.Fatalf("lose: %+v", out[0])
 	}
 }
 
 // What is claimed under a session is known as held until it leaves running,
 // and its record says who ran it and where.
-func exerciseHeld(t *testing.T, sp *Space) {
+func exerciseHeld(t *testing.T, sp *storetest.Space) {
 	w := sp.Register(t, "w")
-	sp.Open(t, Spec(), Spec(), Spec())
+	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec())
 	tasks := sp.ClaimUnder(t, w, 2)
 	held := func() []string {
 		t.Helper()
@@ -114,7 +105,7 @@ func exerciseHeld(t *testing.T, sp *Space) {
 		t.Errorf("worker %+v, error %v", info, err)
 	}
 	sp.Report(t, &tasks[0], "", "")
-	sp.move(t, 2, statemachine.Lose, statemachine.Server)
+	moveOn(t, sp, 2, statemachine.Lose, statemachine.Server)
 	if got := held(); len(got) != 0 {
 		t.Errorf("held %v", got)
 	}
@@ -135,7 +126,7 @@ func exerciseHeld(t *testing.T, sp *Space) {
 }
 
 // A worker is told when there are buckets that it does not know.
-func exerciseKnownBuckets(t *testing.T, sp *Space) {
+func exerciseKnownBuckets(t *testing.T, sp *storetest.Space) {
 	w := sp.Register(t, "w")
 	fresh := func(known int64) bool {
 		t.Helper()
@@ -159,7 +150,7 @@ func exerciseKnownBuckets(t *testing.T, sp *Space) {
 	if !slices.Equal(first.Buckets, []store.Bucket{{}}) || fresh(first.Known) || !fresh(first.Known-1) {
 		t.Errorf("rules %+v, want the default bucket", first)
 	}
-	sp.Open(t, Spec(func(s *store.Spec) { s.Bucket = store.Bucket{Labels: "gpu=1,zone=a"} }))
+	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Bucket = store.Bucket{Labels: "gpu=1,zone=a"} }))
 	if !fresh(first.Known) {
 		t.Error("a new bucket is not told")
 	}
@@ -170,7 +161,7 @@ func exerciseKnownBuckets(t *testing.T, sp *Space) {
 }
 
 // Disbatch: registration and heartbeat object; orders of an operator.
-func exerciseRegistry(t *testing.T, sp *Space) {
+func exerciseRegistry(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
 	if _, err := sp.Store.OrderWorker(t.Context(), "w", store.OrderDrain); !errors.Is(err, store.ErrNoWorker) {
 		t.Errorf("ordered a worker that is not there: %v", err)
@@ -192,7 +183,7 @@ func exerciseRegistry(t *testing.T, sp *Space) {
 		t.Fatalf("workers %+v at %s, error %v", all, now.Text(), err)
 	}
 	want := store.WorkerInfo{
-		Registration: Registration("w"), ID: 1, Incarnation: 1, State: store.WorkerDraining, Reason: "disk",
+		Registration: storetest.Registration("w"), ID: 1, Incarnation: 1, State: store.WorkerDraining, Reason: "disk",
 		Started: noon, Heartbeat: now, Busy: 1, Stuck: 1, Queues: use,
 	}
 	if !reflect.DeepEqual(all[1], want) {
@@ -206,10 +197,10 @@ func exerciseRegistry(t *testing.T, sp *Space) {
 
 // exerciseTaken lets another process come for the name a. The clock alone frees
 // no name: Redis may have been away, and the holder alive all the time.
-func (sp *Space) exerciseTaken(t *testing.T, a store.Session) {
+func exerciseTaken(t *testing.T, sp *storetest.Space, a store.Session) {
 	t.Helper()
 	sp.SetClock(t, noon.Add(15*second))
-	other := Registration("a")
+	other := storetest.Registration("a")
 	other.Identity = "another process"
 	_, err := sp.Store.Register(t.Context(), other)
 	var taken *store.NameTakenError
@@ -230,13 +221,13 @@ func (sp *Space) exerciseTaken(t *testing.T, a store.Session) {
 	if again := sp.Register(t, "a"); again != a {
 		t.Errorf("the same process registers again as %+v, was %+v", again, a)
 	}
-	sp.exerciseFreed(t, a, other)
+	exerciseFreed(t, sp, a, other)
 }
 
 // exerciseFreed goes on with a server's verdict on a, which frees the name.
-func (sp *Space) exerciseFreed(t *testing.T, a store.Session, other store.Registration) {
+func exerciseFreed(t *testing.T, sp *storetest.Space, a store.Session, other store.Registration) {
 	t.Helper()
-	sp.lost(t)
+	allLost(t, sp)
 	next, err := sp.Store.Register(t.Context(), other)
 	if err != nil || next.ID != 1 || next.Incarnation != 2 {
 		t.Errorf("after the verdict: %+v, error %v", next, err)
@@ -253,13 +244,13 @@ func (sp *Space) exerciseFreed(t *testing.T, a store.Session, other store.Regist
 
 // A worker that holds tasks keeps its name and them through an outage of Redis,
 // however long that was by the clock, whoever comes for the name.
-func exerciseTakenHolding(t *testing.T, sp *Space) {
+func exerciseTakenHolding(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
 	w := sp.Register(t, "w")
-	sp.Open(t, Spec())
+	sp.Open(t, storetest.Spec())
 	task := sp.ClaimUnder(t, w, 1)[0]
 	sp.SetClock(t, noon.Add(60*second))
-	other := Registration("w")
+	other := storetest.Registration("w")
 	other.Identity = "on another host"
 	if r, err := sp.Store.Register(t.Context(), other); !errors.Is(err, store.ErrNameTaken) || len(r.Former) != 0 {
 		t.Errorf("registered %+v, error %v, want the name to be taken", r, err)
