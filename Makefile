@@ -80,8 +80,9 @@ verify: ## generated files and go.mod are up to date, everything compiles
 	@$(MAKE) --no-print-directory build
 
 .PHONY: ci
-ci: ## what a change must pass: build, lint, verify, test, test-long
+ci: ## what a change must pass: build, lint, shape, verify, test, test-long
 	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory shape
 	@$(MAKE) --no-print-directory verify
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory test-long
@@ -136,9 +137,9 @@ prove: ## bring known bugs of other queues back; each must turn its test red (BU
 	@scripts/setup-test.sh
 	@go run ./internal/tools/prove -bug '$(BUG)'
 
-.PHONY: stats
-stats: ## function and file sizes, test ratio, documented share, beside the peers'
-	@go run ./internal/tools/stats .
+.PHONY: shape
+shape: ## how simple the house is; fails if it has become less so
+	@go run ./internal/tools/shape
 
 .PHONY: clean
 clean: ## remove bin/

@@ -1,0 +1,75 @@
+// Command shape measures how simple the house is, and fails if it has become less so.
+//
+//	shape [DIRECTORY]
+//
+// Each row has a limit, which is what was measured last: a change that improves a row lowers its limit, and one that exceeds it
+// says in its commit why it raises it.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+)
+
+// rows are the measures, with their limits. Tests are counted nowhere.
+func rows() []row {
+	return []row{
+		{"Go lines", 75100, (*house).lines},
+		{"Go lines of the product", 60100, (*house).productLines},
+		{"Go files", 337, (*house).files},
+		{"folders directly below internal", 7, (*house).rooms},
+		{"structs that are a task", 10, (*house).tasks},
+		{"files that spell one attribute of a task", 15, (*house).spellings},
+		{"exported methods of the store's largest type", 147, (*house).methods},
+		{"map literals as JSON in cmd", 36, (*house).literals},
+		{"calls within a package that leave their file, in percent", 46, (*house).leaving},
+	}
+}
+
+// row is one measure: what it counts, and the most it may be.
+type row struct {
+	name    string
+	most    int
+	measure func(*house) int
+}
+
+var errWorse = errors.New("the house is less simple than its limits say: mend it, or raise the limit in internal/tools/shape and say why")
+
+func main() {
+	root := "."
+	if len(os.Args) > 1 {
+		root = os.Args[1]
+	}
+	h, err := enter(root)
+	if err == nil {
+		err = show(os.Stdout, h, rows())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "shape:", err)
+		os.Exit(1)
+	}
+}
+
+// show writes the table. The error is errWorse if a row exceeds its limit.
+func show(w io.Writer, h *house, rows []row) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "now\tlimit\t\t")
+	worse := false
+	for _, r := range rows {
+		value, mark := r.measure(h), ""
+		if value > r.most {
+			worse, mark = true, "  <- worse"
+		}
+		fmt.Fprintf(table, "%d\t%d\t\t  %s%s\n", value, r.most, r.name, mark)
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	if worse {
+		return errWorse
+	}
+	return nil
+}

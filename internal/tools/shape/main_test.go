@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// tree writes a module, with what each row counts once and something that it must leave out.
+func tree(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":                       "module example.org/m\n\ngo 1.26\n",
+		"a/a.go":                       "package a\n\nfunc A() { a(); b(); T{}.c(); g[int]() }\n\nfunc a() {}\n",
+		"a/b.go":                       "package a\n\ntype T struct {\n\tProgram, Source, Other string\n\tretryMaxDelay, Claim int\n}\n\nfunc b() {}\n\nfunc (T) c() {}\n\nfunc g[X any]() {}\n",
+		"a/a_test.go":                  "package a\n\nfunc retryMaxDelay() {}\n",
+		"cmd/x/main.go":                "package main\n\nfunc main() { _ = map[string]any{\"a\": map[string]int{}} }\n",
+		"internal/store/s.go":          "package store\n\ntype S struct{}\n\nfunc (*S) A() {}\n\nfunc (S) B() {}\n\nfunc (S) c() {}\n",
+		"internal/store/s.lua":         "-- retry_max_delay\n",
+		"internal/testkit/helper/h.go": "package helper\n\ntype T struct{ Program, Source, Claim int }\n",
+		"nested/go.mod":                "module example.org/nested\n",
+		"nested/n.go":                  "package n\n\nfunc {\n",
+	} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestRows(t *testing.T) {
+	t.Parallel()
+	h, err := enter(tree(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []int{32, 29, 5, 2, 1, 2, 2, 1, 75}
+	for i, r := range rows() {
+		if got := r.measure(h); got != want[i] {
+			t.Errorf("%s: %d, want %d", r.name, got, want[i])
+		}
+	}
+}
+
+func TestWorse(t *testing.T) {
+	t.Parallel()
+	number := func(*house) int { return 7 }
+	var out strings.Builder
+	if err := show(&out, nil, []row{{"a", 7, number}}); err != nil {
+		t.Error(err)
+	}
+	if err := show(&out, nil, []row{{"a", 7, number}, {"b", 6, number}}); !errors.Is(err, errWorse) || !strings.Contains(out.String(), "b  <- worse") {
+		t.Errorf("%v, want errWorse:\n%s", err, out.String())
+	}
+}
