@@ -46,12 +46,6 @@ func CheckEnv(name string) error {
 	return nil
 }
 
-// CheckPriority wants -1000 to 1000.
-func CheckPriority(p int) error {
-	_, err := ParsePriority(strconv.Itoa(p))
-	return err
-}
-
 // ParsePriority reads a whole number from -1000 to 1000; the empty text is 0.
 func ParsePriority(text string) (int, error) {
 	if text == "" {
