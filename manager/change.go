@@ -195,7 +195,7 @@ func (c *changer) read(ctx context.Context, part []*Change) ([]store.Inspection,
 		ids[i] = one.ID
 	}
 	var now statemachine.Time
-	seen, err := patiently(ctx, c.m, func() (found []store.Inspection, err error) {
+	seen, err := retryUntilAvailable(ctx, c.m, func() (found []store.Inspection, err error) {
 		found, now, err = c.m.store.Inspect(ctx, ids)
 		return found, err
 	})
@@ -244,7 +244,7 @@ func (p *plan) carryOut(
 	if len(p.orders) == 0 {
 		return nil
 	}
-	outcomes, err := patiently(ctx, m, func() ([]store.Outcome, error) { return apply(ctx, p.orders...) })
+	outcomes, err := retryUntilAvailable(ctx, m, func() ([]store.Outcome, error) { return apply(ctx, p.orders...) })
 	if err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func (c *changer) refusals(ctx context.Context, seen []store.Inspection) (map[in
 	if len(ids) == 0 {
 		return refused, nil
 	}
-	found, err := patiently(ctx, c.m, func() ([]map[string]string, error) {
+	found, err := retryUntilAvailable(ctx, c.m, func() ([]map[string]string, error) {
 		return c.m.store.Fields(ctx, ids, planField, waitsField, doomedByField)
 	})
 	if err != nil {
@@ -296,11 +296,11 @@ func (m *Manager) refusal(
 		return fmt.Errorf("task %d never runs, because of task %d: %w; retry that", id, doomedBy, ErrWaits), nil
 	}
 	if number(f[waitsField]) > 0 {
-		unmet, err := patiently(ctx, m, func() (string, error) { return m.unmet(ctx, plan, id) })
+		unmet, err := retryUntilAvailable(ctx, m, func() (string, error) { return m.unmet(ctx, plan, id) })
 		return fmt.Errorf("task %d needs %s: %w", id, unmet, ErrWaits), err
 	}
 	if plans[plan] == nil {
-		if plans[plan], err = patiently(ctx, m, func() (*store.Plan, error) { return m.store.Plan(ctx, plan) }); err != nil {
+		if plans[plan], err = retryUntilAvailable(ctx, m, func() (*store.Plan, error) { return m.store.Plan(ctx, plan) }); err != nil {
 			return nil, err
 		}
 	}

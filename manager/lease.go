@@ -197,7 +197,7 @@ func (h *handling) idle() bool {
 // end gives everything back, whose handlers have returned by now.
 func (h *handling) end(ctx context.Context) {
 	h.release()
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := h.m.store.EndHandling(last, h.Handling); err != nil {
 		h.m.log.Debug("handling lease not given back", "error", err)

@@ -27,11 +27,11 @@ type Manager struct {
 	// handling is the lease under which handlers are called; only Run uses it.
 	handling *handling
 	others   store.HandlingWatch // of other managers
-	handful  handful             // only Run uses it
+	batch    batchSizer          // only Run uses it
 
-	mu    sync.Mutex // guards what follows
-	stats Stats
-	book  *book
+	mu      sync.Mutex // guards what follows
+	stats   Stats
+	retries *handlerRetries
 }
 
 // New makes a Manager from a configuration file with the sections [redis] and
@@ -55,7 +55,7 @@ func New(ctx context.Context, name, configFile string, opts ...Option) (*Manager
 	}
 	m := &Manager{
 		name: name, cfg: cfg, opt: o, after: time.After,
-		log: o.log.With("manager", name), book: newBook(cfg.Manager),
+		log: o.log.With("manager", name), retries: newHandlerRetries(cfg.Manager),
 	}
 	if err := m.connect(ctx); err != nil {
 		return nil, err
@@ -187,8 +187,8 @@ func StandIn(force bool) Option {
 // is away.
 const patience = 10 * time.Second
 
-// patiently makes a call that may be made again, until it is answered.
-func patiently[T any](ctx context.Context, m *Manager, call func() (T, error)) (T, error) {
+// retryUntilAvailable makes a call that may be made again, until it is answered.
+func retryUntilAvailable[T any](ctx context.Context, m *Manager, call func() (T, error)) (T, error) {
 	giveUp := time.Now().Add(patience)
 	redis := link.NewSlog(m.log)
 	for {

@@ -98,7 +98,7 @@ func (m *Manager) OpenEach(ctx context.Context, specs iter.Seq[Spec], opts ...Op
 
 // openBatch may send the request several times: its key makes that safe.
 func (m *Manager) openBatch(ctx context.Context, req store.OpenRequest) ([]store.Opened, error) {
-	return patiently(ctx, m, func() ([]store.Opened, error) { return m.store.OpenAll(ctx, req) })
+	return retryUntilAvailable(ctx, m, func() ([]store.Opened, error) { return m.store.OpenAll(ctx, req) })
 }
 
 func (m *Manager) logOpened(o store.Opened, spec *store.Spec) {
@@ -122,7 +122,7 @@ type submission struct {
 	progress func(done int)
 	size     int
 	batch    []store.Spec
-	flight   *flight // the batch before, if it is not opened yet
+	flight   *inflight // the batch before, if it is not opened yet
 	opened   []Opened
 	queues   map[string]map[string]string // the defaults of each; nil before they are read
 	plan     int64                        // that all of them belong to, 0 for none
@@ -130,8 +130,8 @@ type submission struct {
 	given    []string                     // the tasks of the batch, as they were given
 }
 
-// flight is a batch on its way, while the next one is made.
-type flight struct {
+// inflight is a batch on its way, while the next one is made.
+type inflight struct {
 	batch  []store.Spec
 	answer chan openAnswer
 }
@@ -237,9 +237,9 @@ func (s *submission) send(ctx context.Context, o *store.Opening) {
 	if o == nil {
 		return
 	}
-	f := &flight{s.batch, make(chan openAnswer, 1)}
+	f := &inflight{s.batch, make(chan openAnswer, 1)}
 	go func() {
-		opened, err := patiently(ctx, s.m, func() ([]store.Opened, error) { return o.Send(ctx) })
+		opened, err := retryUntilAvailable(ctx, s.m, func() ([]store.Opened, error) { return o.Send(ctx) })
 		f.answer <- openAnswer{opened, err}
 	}()
 	s.flight, s.batch, s.needs = f, nil, 0
@@ -260,7 +260,7 @@ func (s *submission) land() error {
 		return answer.err
 	}
 	if len(answer.opened) != len(f.batch) {
-		return fmt.Errorf("%w: %q opened %d tasks where %d are asked for now",
+		return fmt.Errorf("%w: key %q was first used for %d tasks, this request has %d",
 			ErrRequestKey, s.key, len(answer.opened), len(f.batch))
 	}
 	for i, o := range answer.opened {
@@ -278,7 +278,7 @@ func (s *submission) complete(ctx context.Context, spec *Spec) (store.Spec, erro
 	}
 	name := (&defaults{config: &s.m.cfg.TaskDefaults}).queueOf(spec)
 	if s.queues == nil {
-		rules, err := patiently(ctx, s.m, func() (store.Rules, error) { return s.m.store.Rules(ctx, "") })
+		rules, err := retryUntilAvailable(ctx, s.m, func() (store.Rules, error) { return s.m.store.Rules(ctx, "") })
 		if err != nil {
 			return store.Spec{}, err
 		}

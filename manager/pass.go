@@ -31,7 +31,7 @@ func (m *Manager) pass(ctx context.Context, h *Handlers, number int) (int, error
 		}
 	}
 	m.mu.Lock()
-	m.book.forget(number)
+	m.retries.forget(number)
 	m.mu.Unlock()
 	return processed, nil
 }
@@ -74,7 +74,7 @@ func (p *statePass) page(ctx context.Context, page store.Batch) (int, error) {
 	}
 	archived := 0
 	for len(ready) > 0 && ctx.Err() == nil {
-		n, began := min(len(ready), p.m.handful.size()), time.Now()
+		n, began := min(len(ready), p.m.batch.size()), time.Now()
 		handled, err := p.handle(ctx, ready[:n])
 		if err != nil {
 			return archived, err
@@ -83,7 +83,7 @@ func (p *statePass) page(ctx context.Context, page store.Batch) (int, error) {
 		if archived += k; err != nil {
 			return archived, err
 		}
-		p.m.handful.took(n, time.Since(began))
+		p.m.batch.took(n, time.Since(began))
 		ready = ready[n:]
 	}
 	return archived, nil
@@ -92,7 +92,7 @@ func (p *statePass) page(ctx context.Context, page store.Batch) (int, error) {
 // unhandled archives tasks that nobody here wants to see. It needs no lease, and
 // leaves alone what another manager handles: what that one was granted after
 // this was read is refused by its revision.
-func (p *statePass) unhandled(ctx context.Context, tasks []store.Seen, now statemachine.Time) (int, error) {
+func (p *statePass) unhandled(ctx context.Context, tasks []store.TaskHeader, now statemachine.Time) (int, error) {
 	ids := make([]int64, len(tasks))
 	for i := range tasks {
 		ids[i] = tasks[i].ID
@@ -101,16 +101,16 @@ func (p *statePass) unhandled(ctx context.Context, tasks []store.Seen, now state
 	if err != nil {
 		return 0, err
 	}
-	free := slices.DeleteFunc(tasks, func(t store.Seen) bool { return others[t.ID] })
+	free := slices.DeleteFunc(tasks, func(t store.TaskHeader) bool { return others[t.ID] })
 	return p.archive(ctx, free, now)
 }
 
 // ready leaves out what cannot be handled now.
-func (p *statePass) ready(tasks []store.Seen) []store.Seen {
+func (p *statePass) ready(tasks []store.TaskHeader) []store.TaskHeader {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
 	now := time.Now()
-	ready := make([]store.Seen, 0, len(tasks))
+	ready := make([]store.TaskHeader, 0, len(tasks))
 	for _, t := range tasks {
 		switch {
 		case t.Err != nil:
@@ -118,7 +118,7 @@ func (p *statePass) ready(tasks []store.Seen) []store.Seen {
 		case t.State != p.outcome:
 			p.m.log.Debug("task passed over: its set and its record disagree", "task", t.ID,
 				"listed", p.outcome, "state", t.State)
-		case !p.m.book.waits(t.ID, now, p.number):
+		case !p.m.retries.waits(t.ID, now, p.number):
 			ready = append(ready, t)
 		}
 	}
@@ -126,7 +126,7 @@ func (p *statePass) ready(tasks []store.Seen) []store.Seen {
 }
 
 // handle calls the handler and returns the tasks it has dealt with.
-func (p *statePass) handle(ctx context.Context, tasks []store.Seen) ([]store.Seen, error) {
+func (p *statePass) handle(ctx context.Context, tasks []store.TaskHeader) ([]store.TaskHeader, error) {
 	h, err := p.m.lease(ctx)
 	if err != nil {
 		return nil, err
@@ -135,13 +135,13 @@ func (p *statePass) handle(ctx context.Context, tasks []store.Seen) ([]store.See
 	if err != nil {
 		return nil, err
 	}
-	handled := make([]store.Seen, 0, len(full))
+	handled := make([]store.TaskHeader, 0, len(full))
 	for _, t := range full {
 		if t == nil || t.Err != nil || t.State != p.outcome || ctx.Err() != nil {
 			continue // changed since it was listed; the next pass sees
 		}
 		if !h.lost() && p.call(ctx, h, t) {
-			handled = append(handled, t.Seen)
+			handled = append(handled, t.TaskHeader)
 		}
 	}
 	if len(handled) > 0 && h.lost() {
@@ -153,7 +153,7 @@ func (p *statePass) handle(ctx context.Context, tasks []store.Seen) ([]store.See
 
 // granted reads those of the tasks that no other living manager handles: they
 // are this one's now.
-func (p *statePass) granted(ctx context.Context, h *handling, tasks []store.Seen) ([]*store.Task, error) {
+func (p *statePass) granted(ctx context.Context, h *handling, tasks []store.TaskHeader) ([]*store.Task, error) {
 	ids := make([]int64, len(tasks))
 	for i := range tasks {
 		ids[i] = tasks[i].ID
@@ -174,7 +174,7 @@ func (p *statePass) granted(ctx context.Context, h *handling, tasks []store.Seen
 func (p *statePass) call(ctx context.Context, h *handling, t *store.Task) bool {
 	m := p.m
 	m.mu.Lock()
-	before := m.book.handledBefore(t.ID, t.Rev)
+	before := m.retries.handledBefore(t.ID, t.Rev)
 	m.mu.Unlock()
 	var err error
 	if !before {
@@ -185,7 +185,7 @@ func (p *statePass) call(ctx context.Context, h *handling, t *store.Task) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err == nil {
-		e := m.book.entry(t.ID)
+		e := m.retries.entry(t.ID)
 		e.handled, e.pass, e.next = t.Rev, p.number, time.Time{}
 		return true
 	}
@@ -193,29 +193,29 @@ func (p *statePass) call(ctx context.Context, h *handling, t *store.Task) bool {
 		m.log.Debug("handler was told to end", "task", t.ID, "error", err)
 		return false
 	}
-	attempts, pause := m.book.fail(t.ID, err, time.Now(), p.number)
+	attempts, pause := m.retries.fail(t.ID, err, time.Now(), p.number)
 	m.stats.HandlerErrors++
 	m.log.Warn("handler returned an error; the task stays for a later round",
 		"task", t.ID, "state", p.outcome, "attempt", attempts, "pause", pause, "error", err)
 	return false
 }
 
-// handful is how many tasks are read with their outputs, handled before they are archived, and kept from other managers
+// batchSizer says how many tasks are read with their outputs, handled before they are archived, and kept from other managers
 // meanwhile. It is small where handlers take their time or outputs are large. It doubles each time that all of it took
 // hardly longer than the calls to Redis, which cost the same for few tasks.
-type handful struct{ more int }
+type batchSizer struct{ more int }
 
 const (
 	readAtOnce = 16
 	mostAtOnce = 64
-	// shortTime is within what a handful is done if handlers do little.
+	// shortTime is within what a batch is done if handlers do little.
 	shortTime = 20 * time.Millisecond
 )
 
-func (h *handful) size() int { return max(readAtOnce, h.more) }
+func (h *batchSizer) size() int { return max(readAtOnce, h.more) }
 
-// took hears how long n tasks took. From fewer than a handful nothing is learned but that they took too long.
-func (h *handful) took(n int, d time.Duration) {
+// took hears how long n tasks took. From fewer than a batch nothing is learned but that they took too long.
+func (h *batchSizer) took(n int, d time.Duration) {
 	switch {
 	case d > shortTime:
 		h.more = readAtOnce
@@ -226,7 +226,7 @@ func (h *handful) took(n int, d time.Duration) {
 
 // archive closes the books on tasks and returns how many it archived. Their
 // handlers have been called, so it finishes also when ctx ends.
-func (p *statePass) archive(ctx context.Context, tasks []store.Seen, now statemachine.Time) (int, error) {
+func (p *statePass) archive(ctx context.Context, tasks []store.TaskHeader, now statemachine.Time) (int, error) {
 	if len(tasks) == 0 {
 		return 0, nil
 	}
@@ -240,7 +240,7 @@ func (p *statePass) archive(ctx context.Context, tasks []store.Seen, now statema
 		}
 		orders = append(orders, store.Order{Move: move, Writer: p.m.name})
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	outcomes, err := p.m.store.ApplyAll(last, orders...)
 	return p.m.archived(outcomes), err
@@ -257,15 +257,15 @@ func (m *Manager) archived(outcomes []store.Outcome) int {
 			continue
 		}
 		n++
-		delete(m.book.entries, o.ID)
+		delete(m.retries.entries, o.ID)
 	}
 	m.stats.Archived += n
 	return n
 }
 
-// book remembers tasks whose handler returned an error, and those whose handler
+// handlerRetries remembers tasks whose handler returned an error, and those whose handler
 // is done while the archiving did not work out.
-type book struct {
+type handlerRetries struct {
 	base, limit time.Duration
 	entries     map[int64]*entry
 }
@@ -283,13 +283,13 @@ type entry struct {
 // shortestBackoff keeps a manager with handler_backoff = 0 from spinning.
 const shortestBackoff = 10 * time.Millisecond
 
-func newBook(c config.Manager) *book {
+func newHandlerRetries(c config.Manager) *handlerRetries {
 	base := max(c.HandlerBackoff, shortestBackoff)
-	return &book{base: base, limit: max(c.HandlerBackoffMax, base), entries: map[int64]*entry{}}
+	return &handlerRetries{base: base, limit: max(c.HandlerBackoffMax, base), entries: map[int64]*entry{}}
 }
 
 // entry returns the one of a task and makes it if there is none.
-func (b *book) entry(id int64) *entry {
+func (b *handlerRetries) entry(id int64) *entry {
 	e, ok := b.entries[id]
 	if !ok {
 		e = &entry{handled: -1}
@@ -299,7 +299,7 @@ func (b *book) entry(id int64) *entry {
 }
 
 // waits reports whether the task must be left alone for now.
-func (b *book) waits(id int64, now time.Time, pass int) bool {
+func (b *handlerRetries) waits(id int64, now time.Time, pass int) bool {
 	e, ok := b.entries[id]
 	if !ok {
 		return false
@@ -310,13 +310,13 @@ func (b *book) waits(id int64, now time.Time, pass int) bool {
 
 // handledBefore reports whether the handler has dealt with this revision, or
 // with the one before, and only this manager's new lease has raised it since.
-func (b *book) handledBefore(id, rev int64) bool {
+func (b *handlerRetries) handledBefore(id, rev int64) bool {
 	e, ok := b.entries[id]
 	return ok && e.handled >= 0 && (e.handled == rev || e.handled == rev-1)
 }
 
 // fail notes an error of the handler and returns the pause before the next call.
-func (b *book) fail(id int64, err error, now time.Time, pass int) (attempts int, pause time.Duration) {
+func (b *handlerRetries) fail(id int64, err error, now time.Time, pass int) (attempts int, pause time.Duration) {
 	e := b.entry(id)
 	pause = b.base
 	for range e.attempts {
@@ -331,7 +331,7 @@ func (b *book) fail(id int64, err error, now time.Time, pass int) (attempts int,
 }
 
 // forget drops what the last complete pass did not meet any more.
-func (b *book) forget(pass int) {
+func (b *handlerRetries) forget(pass int) {
 	for id, e := range b.entries {
 		if e.pass != pass {
 			delete(b.entries, id)
@@ -340,7 +340,7 @@ func (b *book) forget(pass int) {
 }
 
 // next is when the first task may be handled again; zero if none waits.
-func (b *book) next() time.Time {
+func (b *handlerRetries) next() time.Time {
 	var first time.Time
 	for _, e := range b.entries {
 		if !e.next.IsZero() && (first.IsZero() || e.next.Before(first)) {

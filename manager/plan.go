@@ -87,7 +87,7 @@ func (m *Manager) NewPlan(ctx context.Context, spec PlanSpec) (int64, error) {
 		Key: orText(spec.RequestKey, store.NewToken()), Name: spec.Name,
 		OnFailure: store.OnFailure(spec.OnFailure), Digest: spec.Contents,
 	}
-	id, err := patiently(ctx, m, func() (int64, error) { return m.store.NewPlan(ctx, s) })
+	id, err := retryUntilAvailable(ctx, m, func() (int64, error) { return m.store.NewPlan(ctx, s) })
 	if err == nil {
 		m.log.Info("made plan", "plan", id, "name", spec.Name)
 	}
@@ -218,7 +218,7 @@ func needsOf(text string) []Need {
 // completed at once. The error matches [ErrNoPlan], or [ErrPlanState] if it was
 // cancelled.
 func (m *Manager) ReadyPlan(ctx context.Context, id int64) error {
-	p, err := patiently(ctx, m, func() (*store.Plan, error) { return m.store.Plan(ctx, id) })
+	p, err := retryUntilAvailable(ctx, m, func() (*store.Plan, error) { return m.store.Plan(ctx, id) })
 	if err != nil || p.State == store.PlanHeld {
 		return err
 	}
@@ -259,7 +259,7 @@ func holder(by, reason string) string {
 // failed goes on waiting until that is retried. The error matches [ErrNoPlan], or
 // [ErrPlanState] if the plan is neither held nor ready.
 func (m *Manager) ResumePlan(ctx context.Context, id int64) error {
-	p, err := patiently(ctx, m, func() (*store.Plan, error) { return m.store.Plan(ctx, id) })
+	p, err := retryUntilAvailable(ctx, m, func() (*store.Plan, error) { return m.store.Plan(ctx, id) })
 	if err != nil {
 		return err
 	}
@@ -289,7 +289,7 @@ func (m *Manager) CancelPlan(ctx context.Context, id int64, reason string, opts 
 }
 
 func (m *Manager) steer(ctx context.Context, id int64, to store.PlanState, by string) error {
-	state, err := patiently(ctx, m, func() (store.PlanState, error) { return m.store.SteerPlan(ctx, id, to, by) })
+	state, err := retryUntilAvailable(ctx, m, func() (store.PlanState, error) { return m.store.SteerPlan(ctx, id, to, by) })
 	if err == nil {
 		m.log.Info("steered plan", "plan", id, "state", state)
 	}
@@ -333,11 +333,11 @@ func failedChanges(changes []Change) error {
 // eachTask reads fields of the tasks of a plan, page by page.
 func (m *Manager) eachTask(ctx context.Context, plan int64, names []string, look func([]int64, []map[string]string) error) error {
 	for offset := 0; ; offset += planPage {
-		ids, err := patiently(ctx, m, func() ([]int64, error) { return m.store.PlanTasks(ctx, plan, offset, planPage) })
+		ids, err := retryUntilAvailable(ctx, m, func() ([]int64, error) { return m.store.PlanTasks(ctx, plan, offset, planPage) })
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		found, err := patiently(ctx, m, func() ([]map[string]string, error) { return m.store.Fields(ctx, ids, names...) })
+		found, err := retryUntilAvailable(ctx, m, func() ([]map[string]string, error) { return m.store.Fields(ctx, ids, names...) })
 		if err != nil {
 			return err
 		}
@@ -367,7 +367,7 @@ const resultPage = 100
 func (m *Manager) Results(ctx context.Context, ids ...int64) ([]Result, error) {
 	results := make([]Result, 0, len(ids))
 	for page := range slices.Chunk(ids, resultPage) {
-		found, err := patiently(ctx, m, func() ([]store.Result, error) { return m.store.Results(ctx, page) })
+		found, err := retryUntilAvailable(ctx, m, func() ([]store.Result, error) { return m.store.Results(ctx, page) })
 		if err != nil {
 			return results, err
 		}

@@ -44,7 +44,7 @@ func (m *Manager) Retry(ctx context.Context, ids []int64, opts ...ChangeOption) 
 		return nil, err
 	}
 	r := retrier{changing: options, m: m}
-	if r.now, err = patiently(ctx, m, func() (statemachine.Time, error) { return m.store.RedisTime(ctx) }); err != nil {
+	if r.now, err = retryUntilAvailable(ctx, m, func() (statemachine.Time, error) { return m.store.RedisTime(ctx) }); err != nil {
 		return nil, fmt.Errorf("retry: %w", err)
 	}
 	var done []Retried
@@ -76,7 +76,7 @@ type repeat struct {
 var retryFields = slices.Concat(definitionFields, []string{retriedByField, planField, needsField})
 
 func (r *retrier) part(ctx context.Context, ids []int64) ([]Retried, error) {
-	found, err := patiently(ctx, r.m, func() ([]map[string]string, error) { return r.m.store.Fields(ctx, ids, retryFields...) })
+	found, err := retryUntilAvailable(ctx, r.m, func() ([]map[string]string, error) { return r.m.store.Fields(ctx, ids, retryFields...) })
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +231,7 @@ func endOf(f map[string]string) statemachine.State {
 // [ErrPlanState] if the plan was cancelled or was never ready; see
 // [Manager.Retry] for the answers.
 func (m *Manager) RetryPlan(ctx context.Context, id int64, opts ...ChangeOption) ([]Retried, error) {
-	p, err := patiently(ctx, m, func() (*store.Plan, error) { return m.store.Plan(ctx, id) })
+	p, err := retryUntilAvailable(ctx, m, func() (*store.Plan, error) { return m.store.Plan(ctx, id) })
 	switch {
 	case err != nil:
 		return nil, err
@@ -255,7 +255,7 @@ func (m *Manager) RetryPlan(ctx context.Context, id int64, opts ...ChangeOption)
 	}
 	c, err := m.changing(opts)
 	if err == nil && !c.dry {
-		_, err = patiently(ctx, m, func() (bool, error) { return m.store.Regrow(ctx, id) })
+		_, err = retryUntilAvailable(ctx, m, func() (bool, error) { return m.store.Regrow(ctx, id) })
 	}
 	return done, err
 }
@@ -330,7 +330,7 @@ func (m *Manager) follow(ctx context.Context, tails map[int64]int64) error {
 			for i, id := range page {
 				ids[i] = tails[id]
 			}
-			found, err := patiently(ctx, m, func() ([]map[string]string, error) { return m.store.Fields(ctx, ids, retriedByField) })
+			found, err := retryUntilAvailable(ctx, m, func() ([]map[string]string, error) { return m.store.Fields(ctx, ids, retriedByField) })
 			if err != nil {
 				return err
 			}

@@ -136,7 +136,7 @@ func (m *Manager) idle(ctx context.Context, changes <-chan struct{}, end <-chan 
 func (m *Manager) retryTimer() <-chan time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	next := m.book.next()
+	next := m.retries.next()
 	if next.IsZero() {
 		return nil
 	}
@@ -196,15 +196,15 @@ func (h *Handlers) of(outcome statemachine.State) Handler {
 // presenceInterval is how often a running manager says that it is alive.
 const presenceInterval = 4 * time.Second
 
-// farewell bounds what is done after Run was told to end.
-const farewell = 3 * time.Second
+// shutdownTimeout bounds what is done after Run was told to end.
+const shutdownTimeout = 3 * time.Second
 
 // appear says that this manager is alive, now and until ctx ends; then it takes
 // that back. end gets the cause if the manager must not run any longer. The
 // result waits for the end of that.
 func (m *Manager) appear(ctx context.Context, end context.CancelCauseFunc) (gone func(), err error) {
 	p := store.Presence{Instance: store.NewToken(), Name: m.name, StandIn: m.opt.standIn, Force: m.opt.force}
-	if err := m.store.Appear(ctx, p); err != nil && !errors.Is(err, ErrUnreachable) {
+	if err := m.store.RegisterManager(ctx, p); err != nil && !errors.Is(err, ErrUnreachable) {
 		return nil, err
 	}
 	done := make(chan struct{})
@@ -221,14 +221,14 @@ func (m *Manager) stayPresent(ctx context.Context, p store.Presence, end context
 	for {
 		select {
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 			defer cancel()
-			if err := m.store.Disappear(last, p); err != nil {
+			if err := m.store.DeregisterManager(last, p); err != nil {
 				m.log.Debug("presence not taken back", "error", err)
 			}
 			return
 		case <-tick.C:
-			if err := m.store.Appear(ctx, p); errors.Is(err, ErrManagerAlive) {
+			if err := m.store.RegisterManager(ctx, p); errors.Is(err, ErrManagerAlive) {
 				end(err)
 			} else if err != nil {
 				m.log.Debug("presence not renewed", "error", err)
@@ -263,7 +263,7 @@ func (m *Manager) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.stats
-	for id, e := range m.book.entries {
+	for id, e := range m.retries.entries {
 		if e.attempts > 0 && e.handled < 0 {
 			s.Retrying = append(s.Retrying, Retry{ID: id, Attempts: e.attempts, Next: e.next, Err: e.err})
 		}

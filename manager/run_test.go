@@ -465,7 +465,7 @@ func TestNoStateStarves(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	t.Parallel()
-	b := newBook(config.Manager{HandlerBackoff: time.Second, HandlerBackoffMax: 5 * time.Second})
+	b := newHandlerRetries(config.Manager{HandlerBackoff: time.Second, HandlerBackoffMax: 5 * time.Second})
 	now := time.Unix(1000, 0)
 	for i, want := range []int{1, 2, 4, 5, 5} {
 		if n, pause := b.fail(7, errors.New("x"), now, i); n != i+1 || pause.Seconds() != float64(want) {

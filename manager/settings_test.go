@@ -73,7 +73,7 @@ func TestHandlerBackoff(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t), WithSettings("manager.handler_backoff=40", "manager.handler_backoff_max=100"))
 	for i, want := range []float64{40, 80, 100, 100} {
-		if _, pause := m.book.fail(7, errors.New("x"), time.Unix(1000, 0), i); pause.Seconds() != want {
+		if _, pause := m.retries.fail(7, errors.New("x"), time.Unix(1000, 0), i); pause.Seconds() != want {
 			t.Errorf("attempt %d: pause %v, want %v s", i+1, pause, want)
 		}
 	}

@@ -65,7 +65,9 @@ func (m *Manager) OpenLater(ctx context.Context, plan int64, known map[string][]
 	if err != nil {
 		return err
 	}
-	_, err = patiently(ctx, m, func() (bool, error) { return true, m.store.KeepGrowth(ctx, plan, text, len(steps), t.KnownSources()) })
+	_, err = retryUntilAvailable(ctx, m, func() (bool, error) {
+		return true, m.store.KeepGrowth(ctx, plan, text, len(steps), t.KnownSources())
+	})
 	return err
 }
 
@@ -143,7 +145,7 @@ type PlanStep struct {
 // PlanSteps reads the steps of a plan that are opened once it runs, as long as not all of them were. The error may match
 // [ErrNoPlan] or [ErrSteps].
 func (m *Manager) PlanSteps(ctx context.Context, id int64) ([]PlanStep, error) {
-	v, err := patiently(ctx, m, func() (*growth.View, error) { return growth.Read(ctx, m.store, id) })
+	v, err := retryUntilAvailable(ctx, m, func() (*growth.View, error) { return growth.Read(ctx, m.store, id) })
 	if err != nil {
 		return nil, fmt.Errorf("plan %d: %w", id, err)
 	}

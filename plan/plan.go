@@ -352,7 +352,7 @@ func (p *Plan) Result(ctx context.Context, of Dep) (string, error) {
 
 func (p *Plan) idOf(of Dep) (int64, error) {
 	if of == nil {
-		return 0, fmt.Errorf("the result of nothing: %w", ErrForeign)
+		return 0, fmt.Errorf("plan: Result needs a task: %w", ErrForeign)
 	}
 	d, wrong := of.need(p)
 	switch {

@@ -17,7 +17,7 @@ import (
 // moved and how long it is until it should look again.
 func (s *Server) takeBack(ctx context.Context) (moved int, next time.Duration, err error) {
 	for {
-		watched, wait := s.steady.watched()
+		watched, wait := s.guard.watched()
 		if wait > 0 {
 			return moved, wait, nil
 		}
@@ -25,8 +25,8 @@ func (s *Server) takeBack(ctx context.Context) (moved int, next time.Duration, e
 		if err != nil {
 			return moved, -1, err
 		}
-		s.steady.answered(lost.Now)
-		s.steady.rely(max(s.opt.WorkerTimeout, timing.ToStd(lost.Longest)))
+		s.guard.answered(lost.Now)
+		s.guard.rely(max(s.opt.WorkerTimeout, timing.ToStd(lost.Longest)))
 		s.announce(ctx, lost.Workers)
 		n, gone, err := s.applyAll(ctx, s.judge(heldBy(lost), statemachine.Lose, nobody, nil))
 		moved += n
@@ -136,12 +136,12 @@ const (
 	reasonBack  = "Redis is behind what this server has seen"
 )
 
-// steady says who has been silent for long enough, by the server's own clock: it
+// contactGuard says who has been silent for long enough, by the server's own clock: it
 // remembers which time of the namespace it read when. Who renews its lease after that
 // gets a later time, whatever steps the clock of Redis makes. While Redis was away, or
 // this server was frozen, workers may have been alive without a lease to show for it;
 // then the watching begins anew. Each server judges this for itself.
-type steady struct {
+type contactGuard struct {
 	// lease is the longest that a worker may rely on.
 	lease time.Duration
 	// now is a clock that does not jump: time.Now, whose readings Go compares by
@@ -168,19 +168,19 @@ type reading struct {
 	redis statemachine.Time
 }
 
-func newSteady(lease time.Duration, say func(string, time.Duration)) *steady {
-	return &steady{lease: lease, now: time.Now, say: say, broken: reasonStart}
+func newContactGuard(lease time.Duration, say func(string, time.Duration)) *contactGuard {
+	return &contactGuard{lease: lease, now: time.Now, say: say, broken: reasonStart}
 }
 
 // failed notes a call without an answer. The watching begins anew with the next one.
-func (s *steady) failed() {
+func (s *contactGuard) failed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.broken = reasonAway
 }
 
 // answered notes an answer of Redis and the time of the namespace it was given at.
-func (s *steady) answered(redis statemachine.Time) {
+func (s *contactGuard) answered(redis statemachine.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := reading{s.now(), redis}
@@ -202,7 +202,7 @@ func (s *steady) answered(redis statemachine.Time) {
 
 // touched notes an answer that came without a time: moves that were made, for
 // example, which may take a while.
-func (s *steady) touched() {
+func (s *contactGuard) touched() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.contact(s.now())
@@ -210,7 +210,7 @@ func (s *steady) touched() {
 
 // contact notes that Redis has answered. Silence for half a lease may hide that it was
 // away: a worker whose lease it has cost may be as old as its heartbeat, a third, and that.
-func (s *steady) contact(now time.Time) {
+func (s *contactGuard) contact(now time.Time) {
 	if s.broken == "" && now.Sub(s.heard) > s.lease/2 {
 		s.broken = reasonGap
 	}
@@ -218,7 +218,7 @@ func (s *steady) contact(now time.Time) {
 }
 
 // begin begins to watch.
-func (s *steady) begin() {
+func (s *contactGuard) begin() {
 	reason := s.broken
 	s.seen, s.broken = nil, ""
 	if s.told != reason {
@@ -228,21 +228,21 @@ func (s *steady) begin() {
 }
 
 // rely sets the longest lease that a worker may rely on.
-func (s *steady) rely(lease time.Duration) {
+func (s *contactGuard) rely(lease time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lease = lease
 }
 
 // wait is how long it is until a verdict is allowed, 0 if it is now.
-func (s *steady) wait() time.Duration {
+func (s *contactGuard) wait() time.Duration {
 	_, left := s.watched()
 	return left
 }
 
 // watched is how long this server has watched that who sent the last heartbeat before
 // some time of the namespace has sent none since, or how long it is until it has.
-func (s *steady) watched() (w store.Watched, left time.Duration) {
+func (s *contactGuard) watched() (w store.Watched, left time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.broken != "" || len(s.seen) == 0 {

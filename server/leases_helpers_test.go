@@ -70,20 +70,20 @@ func (r *registrant) renew(t *testing.T) {
 // awaitSteady waits until the server judges workers.
 func awaitSteady(t *testing.T, s *Server) {
 	t.Helper()
-	wait.Eventually(t, 10*time.Second, func() bool { return s.steady.wait() == 0 }, "no verdict on workers is ever allowed")
+	wait.Eventually(t, 10*time.Second, func() bool { return s.guard.wait() == 0 }, "no verdict on workers is ever allowed")
 }
 
 // patient lets the server's own clock go on by at most a tenth of a lease between two
 // calls of tick. Who renews its lease before each is never lost, however long the test
 // itself is held up.
 func patient(s *Server) (tick func()) {
-	s.steady.mu.Lock()
-	defer s.steady.mu.Unlock()
+	s.guard.mu.Lock()
+	defer s.guard.mu.Unlock()
 	var mu sync.Mutex
 	shown := time.Now()
 	ticked := shown
 	now := func() time.Time { return shown.Add(min(time.Since(ticked), lease/10)) }
-	s.steady.now = func() time.Time {
+	s.guard.now = func() time.Time {
 		mu.Lock()
 		defer mu.Unlock()
 		return now()
@@ -100,15 +100,15 @@ func patient(s *Server) (tick func()) {
 func steadied(t *testing.T, s *Server) {
 	t.Helper()
 	now := time.Now()
-	s.steady.now = func() time.Time { return now }
+	s.guard.now = func() time.Time { return now }
 	pass(t, s)
 	b, err := s.store.Due(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.steady.mu.Lock()
-	defer s.steady.mu.Unlock()
-	s.steady.seen = []reading{{own: now.Add(-s.steady.lease), redis: b.Now}}
+	s.guard.mu.Lock()
+	defer s.guard.mu.Unlock()
+	s.guard.seen = []reading{{own: now.Add(-s.guard.lease), redis: b.Now}}
 }
 
 func openMany(t *testing.T, sp *storetest.Space, n int, change ...func(*store.Spec)) []int64 {

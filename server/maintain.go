@@ -230,7 +230,7 @@ func (k *keeper) examine(ctx context.Context, i *store.Inspection, now statemach
 		k.suspects.clear(i.ID)
 		delete(k.awaited, i.ID)
 		return k.reindex(ctx, i, now)
-	case k.suspects.convict(i.ID, i.Fingerprint(), k.doubt(i)):
+	case k.suspects.confirm(i.ID, i.Fingerprint(), k.doubt(i)):
 		return k.mend(ctx, i, now)
 	default:
 		return nil
@@ -266,7 +266,7 @@ func (k *keeper) reindex(ctx context.Context, i *store.Inspection, now statemach
 	if right {
 		return nil
 	}
-	changed, err := k.store.Reindex(ctx, &i.Seen, k.opt.grace())
+	changed, err := k.store.Reindex(ctx, &i.TaskHeader, k.opt.grace())
 	if changed {
 		k.log.Info().Int64("task", i.ID).Str("state", string(i.State)).Msg("adopted into the indices")
 	}
@@ -277,13 +277,13 @@ func (k *keeper) reindex(ctx context.Context, i *store.Inspection, now statemach
 // only damage done by hand can bring about.
 func (k *keeper) lose(ctx context.Context, i *store.Inspection, now statemachine.Time) error {
 	m, err := statemachine.Decide(&i.Task, statemachine.Occurrence{
-		Event: statemachine.Lose, Actor: statemachine.Server, Void: k.store.Void(&i.Task),
+		Event: statemachine.Lose, Actor: statemachine.Server, Void: k.store.FromLostEpoch(&i.Task),
 	}, now)
 	if err != nil {
 		return err
 	}
 	k.log.Warn().Int64("task", i.ID).Str("worker", i.Worker).Msg("nobody runs this task any more; taking it back")
-	_, _, err = k.apply(ctx, []store.Order{k.order(&i.Seen, m)})
+	_, _, err = k.apply(ctx, []store.Order{k.order(&i.TaskHeader, m)})
 	return err
 }
 
@@ -420,9 +420,9 @@ func (s *suspects) clear(id int64) {
 	delete(s.seen, id)
 }
 
-// convict reports whether the same disagreement was seen at least delay ago;
+// confirm reports whether the same disagreement was seen at least delay ago;
 // else it remembers this sighting.
-func (s *suspects) convict(id int64, fingerprint string, delay time.Duration) bool {
+func (s *suspects) confirm(id int64, fingerprint string, delay time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was, now := s.seen[id], s.now()

@@ -105,7 +105,7 @@ var errOption = errors.New("server option")
 
 func (o *Options) complete() error {
 	if o.Store == nil {
-		return fmt.Errorf("%w Store: is missing; give the store of the namespace", errOption)
+		return fmt.Errorf("%w Store is required: give the store of the namespace", errOption)
 	}
 	if err := config.ValidName("server", o.Name); err != nil {
 		return fmt.Errorf("%w Name: %w", errOption, err)

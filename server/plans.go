@@ -128,7 +128,7 @@ func (s *Server) decideFreed(freed []store.Freed, now statemachine.Time) []store
 			s.suspects.add(t.ID)
 			continue
 		}
-		o := s.order(&t.Seen, m)
+		o := s.order(&t.TaskHeader, m)
 		if t.DoomedBy > 0 {
 			o.Fields = append(o.Fields, "cancel_reason", reasonOf(t))
 		} else {

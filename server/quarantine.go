@@ -185,7 +185,7 @@ func (j *nodeJudge) say(f *facts, n *store.Suspect, what string) {
 // excuses reads what is known about the failed rounds among the tasks, and
 // returns which of them are not to be charged. Where none can be it reads
 // nothing.
-func (j *nodeJudge) excuses(ctx context.Context, tasks []store.Seen) (func(*store.Seen) bool, error) {
+func (j *nodeJudge) excuses(ctx context.Context, tasks []store.TaskHeader) (func(*store.TaskHeader) bool, error) {
 	var nodes, programs []string
 	for i := range tasks {
 		if t := &tasks[i]; j.blamable(t) {
@@ -199,15 +199,15 @@ func (j *nodeJudge) excuses(ctx context.Context, tasks []store.Seen) (func(*stor
 	if err != nil {
 		return nil, err
 	}
-	return func(t *store.Seen) bool { return j.blamable(t) && f.excuse(t) }, nil
+	return func(t *store.TaskHeader) bool { return j.blamable(t) && f.excuse(t) }, nil
 }
 
 // blamable says that the round failed on a node that may be to blame.
-func (j *nodeJudge) blamable(t *store.Seen) bool {
+func (j *nodeJudge) blamable(t *store.TaskHeader) bool {
 	return j.on() && t.Err == nil && t.Current.Failed && t.Node != "" && t.Current.Class != statemachine.ClassInfrastructure
 }
 
-func (f *facts) excuse(t *store.Seen) bool {
+func (f *facts) excuse(t *store.TaskHeader) bool {
 	n := blame.Node{}
 	if node := f.node(t.Node); node != nil {
 		n = known(node)
@@ -216,7 +216,7 @@ func (f *facts) excuse(t *store.Seen) bool {
 }
 
 // others is on how many other nodes the task has failed.
-func others(t *store.Seen) (n int) {
+func others(t *store.TaskHeader) (n int) {
 	for _, name := range t.FailedNodes {
 		if name != t.Node {
 			n++

@@ -26,7 +26,7 @@ type Server struct {
 	store    *store.Store
 	log      zerolog.Logger
 	suspects *suspects
-	steady   *steady
+	guard    *contactGuard
 	steps    steps
 	nodes    *nodeJudge
 	history  *historian
@@ -56,7 +56,7 @@ func New(opt Options) (*Server, error) {
 			return nil, err
 		}
 	}
-	s.steady = newSteady(opt.WorkerTimeout, s.sayUnsteady)
+	s.guard = newContactGuard(opt.WorkerTimeout, s.sayUnsteady)
 	return s, nil
 }
 
@@ -125,7 +125,7 @@ func (s *Server) listen(ctx context.Context, wake chan struct{}) {
 	for ctx.Err() == nil {
 		if _, err := s.store.WaitServer(ctx, pollInterval); err != nil {
 			if ctx.Err() == nil {
-				s.steady.failed()
+				s.guard.failed()
 			}
 			timing.Pause(ctx, redis.Failed(err))
 			continue
@@ -163,7 +163,7 @@ func (s *Server) rounds(ctx context.Context, wake chan struct{}) {
 			processed += moved
 			rest := restAfter(moved, time.Since(began))
 			if err != nil && ctx.Err() == nil {
-				s.steady.failed()
+				s.guard.failed()
 			}
 			if s.history.watch(ctx, err) {
 				err, next = nil, 0 // Redis answers; the pass is made again

@@ -20,7 +20,7 @@ func (s *Server) settleExecuted(ctx context.Context) (int, error) {
 		if err != nil {
 			return moved, err
 		}
-		s.steady.answered(b.Now)
+		s.guard.answered(b.Now)
 		if len(b.Tasks) == 0 {
 			return moved, nil
 		}
@@ -46,13 +46,13 @@ func (s *Server) settleDue(ctx context.Context) (moved int, next, now statemachi
 		if err != nil {
 			return moved, statemachine.Never, 0, err
 		}
-		s.steady.answered(b.Now)
+		s.guard.answered(b.Now)
 		s.noteStep(ctx, s.steps.look(sent, time.Now(), b.Redis()), b.Now)
 		idle := &leftOver{}
 		n, _, err := s.apply(ctx, s.judge(b, statemachine.Deadline, nobody, idle))
 		moved += n
 		if err == nil {
-			err = s.putRight(ctx, b.Now, idle)
+			err = s.fixDue(ctx, b.Now, idle)
 		}
 		if err != nil || len(b.Tasks) < s.opt.BatchSize {
 			return moved, b.Next, b.Now, err
@@ -63,16 +63,16 @@ func (s *Server) settleDue(ctx context.Context) (moved int, next, now statemachi
 // leftOver are due tasks that a deadline does not move. The overdue ones are their
 // workers' to stop.
 type leftOver struct {
-	sound, overdue []*store.Seen
+	sound, overdue []*store.TaskHeader
 	suspected      []int64
 }
 
 // nobody is excused.
-func nobody(*store.Seen) bool { return false }
+func nobody(*store.TaskHeader) bool { return false }
 
 // judge decides about each task of the batch. What cannot be decided about is
 // suspected, and gathered in idle where that is given.
-func (s *Server) judge(b store.Batch, event statemachine.Event, excused func(*store.Seen) bool, idle *leftOver) []store.Order {
+func (s *Server) judge(b store.Batch, event statemachine.Event, excused func(*store.TaskHeader) bool, idle *leftOver) []store.Order {
 	orders := make([]store.Order, 0, len(b.Tasks))
 	counts := map[statemachine.State]int{}
 	for i := range b.Tasks {
@@ -86,7 +86,7 @@ func (s *Server) judge(b store.Batch, event statemachine.Event, excused func(*st
 		}
 		o := statemachine.Occurrence{
 			Event: event, Actor: statemachine.Server, Grace: s.opt.grace(), Excused: excused(t), Random: random(),
-			Void: s.store.Void(&t.Task),
+			Void: s.store.FromLostEpoch(&t.Task),
 		}
 		m, err := statemachine.Decide(&t.Task, o, b.Now)
 		if event == statemachine.Lose { // what was overdue when its worker was lost was so before
@@ -121,7 +121,7 @@ func random() float64 { return rand.Float64() }
 
 // order is a move with what the server knows of the round that it ends: one that
 // was lost, or overran, has no worker to say its class.
-func (s *Server) order(t *store.Seen, m statemachine.Move) store.Order {
+func (s *Server) order(t *store.TaskHeader, m statemachine.Move) store.Order {
 	o := store.Order{Move: m, Writer: s.opt.Name, Bucket: t.Bucket}
 	if m.From == statemachine.Running {
 		o.Fields = []string{statemachine.RoundField(m.Round, "class"), string(cutShort(m.Event))}
@@ -138,10 +138,10 @@ func cutShort(by statemachine.Event) statemachine.Class {
 	return statemachine.ClassTime
 }
 
-// putRight corrects entries of the deadline index that were there for nothing:
+// fixDue corrects entries of the deadline index that were there for nothing:
 // a task moved by a foreign client, another grace, or one that is damaged. An
 // entry that is right was read in the very microsecond of its deadline.
-func (s *Server) putRight(ctx context.Context, now statemachine.Time, idle *leftOver) error {
+func (s *Server) fixDue(ctx context.Context, now statemachine.Time, idle *leftOver) error {
 	var early []int64
 	for _, t := range idle.sound {
 		changed, err := s.store.Reindex(ctx, t, s.opt.grace())
@@ -164,7 +164,7 @@ func (s *Server) putRight(ctx context.Context, now statemachine.Time, idle *left
 // leave leaves rounds whose time is over to their workers, and tells them. What runs under a
 // lease is never given away before it is stopped: its worker reports it, or its lease
 // ends, and then the worker has stopped it as well.
-func (s *Server) leave(ctx context.Context, now statemachine.Time, overdue []*store.Seen) error {
+func (s *Server) leave(ctx context.Context, now statemachine.Time, overdue []*store.TaskHeader) error {
 	if len(overdue) == 0 {
 		return nil
 	}
@@ -185,7 +185,7 @@ func (s *Server) leave(ctx context.Context, now statemachine.Time, overdue []*st
 func (s *Server) apply(ctx context.Context, orders []store.Order) (moved, gone int, err error) {
 	outcomes, err := s.store.ApplyAll(ctx, orders...)
 	if err == nil {
-		s.steady.touched()
+		s.guard.touched()
 	}
 	for i, o := range outcomes {
 		m := &orders[i].Move //nolint:gosec // there is one outcome for each order

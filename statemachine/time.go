@@ -26,7 +26,7 @@ const (
 	Second      Duration = 1000 * Millisecond
 )
 
-// Limit is the most often a counter may count, or [Unlimited].
+// Limit is the maximum value of a counter, or [Unlimited].
 type Limit int64
 
 // Unlimited is the limit no counter exceeds, written "inf".

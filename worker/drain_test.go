@@ -62,8 +62,8 @@ func TestDrainHandsBackWhatIsLeft(t *testing.T) {
 			w.cancel()
 			w.log.await(t, "draining")
 			if hurried {
-				w.Hurry()
-				w.Hurry()
+				w.StopNow()
+				w.StopNow()
 			}
 			w.stop(t)
 			if !gone(group)() {

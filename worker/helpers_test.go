@@ -219,7 +219,7 @@ func (s *site) serve(t *testing.T) {
 }
 
 // decide makes a server's move, if it is due.
-func (s *site) decide(t *testing.T, task *store.Seen, event statemachine.Event, now statemachine.Time) bool {
+func (s *site) decide(t *testing.T, task *store.TaskHeader, event statemachine.Event, now statemachine.Time) bool {
 	t.Helper()
 	move, err := statemachine.Decide(&task.Task, statemachine.Occurrence{
 		Event: event, Actor: statemachine.Server, Grace: store.DefaultGrace * statemachine.Second,
@@ -238,7 +238,7 @@ func (s *site) decide(t *testing.T, task *store.Seen, event statemachine.Event, 
 func (s *site) takeBack(t *testing.T, id int64) {
 	t.Helper()
 	task := s.Task(t, id)
-	if !s.decide(t, &task.Seen, statemachine.Deadline, statemachine.Never-1) {
+	if !s.decide(t, &task.TaskHeader, statemachine.Deadline, statemachine.Never-1) {
 		t.Fatalf("task %d cannot be taken back: %+v", id, task.Task)
 	}
 }

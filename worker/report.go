@@ -26,8 +26,8 @@ func (r *round) report(ctx context.Context, end *ending) (success bool, next *as
 	}
 	spooled, cut := false, false
 	for {
-		l := &letter{order: &order, slot: r.successor(&order, end, next)}
-		r.worker.outbox.send(ctx, l)
+		l := &pendingReport{order: &order, slot: r.successor(&order, end, next)}
+		r.worker.reporter.send(ctx, l)
 		err := l.err
 		if l.next != nil {
 			next = l.next
@@ -219,18 +219,18 @@ func (w *Worker) applySpooled(ctx context.Context, order store.Order) (store.Out
 	return outcomes[0], nil
 }
 
-// outbox sends the reports of all slots, those that come while a call is under way together after it. Where no slot is
+// reporter sends the reports of all slots, those that come while a call is under way together after it. Where no slot is
 // idle, which would be the dispatcher's business, it claims in the same breath for those that their report makes free.
-type outbox struct {
+type reporter struct {
 	worker *Worker
 
 	mu      sync.Mutex
-	waiting []*letter
+	waiting []*pendingReport
 	sending bool
 }
 
-// letter is a report on its way.
-type letter struct {
+// pendingReport is a report on its way.
+type pendingReport struct {
 	order *store.Order
 	slot  *slot     // that would like another task; nil for none
 	turn  chan bool // while others send: true to send what waits, false when this one was sent
@@ -246,8 +246,8 @@ const (
 	mostBytes   = 256 << 10
 )
 
-// send returns when the letter has its outcome, or an error.
-func (o *outbox) send(ctx context.Context, l *letter) {
+// send returns when the report has its outcome, or an error.
+func (o *reporter) send(ctx context.Context, l *pendingReport) {
 	l.turn = make(chan bool, 1)
 	o.mu.Lock()
 	o.waiting = append(o.waiting, l)
@@ -258,15 +258,15 @@ func (o *outbox) send(ctx context.Context, l *letter) {
 		return
 	}
 	batch := o.take()
-	o.deliver(ctx, batch)
+	o.sendBatch(ctx, batch)
 	for _, other := range batch[1:] {
 		other.turn <- false
 	}
-	o.handOver()
+	o.sendNext()
 }
 
-// take returns what is sent next, the sender's own letter first.
-func (o *outbox) take() []*letter {
+// take returns what is sent next, the sender's own report first.
+func (o *reporter) take() []*pendingReport {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n, bytes := 0, 0
@@ -281,8 +281,8 @@ func (o *outbox) take() []*letter {
 	return batch
 }
 
-// handOver lets one of those that wait send.
-func (o *outbox) handOver() {
+// sendNext lets one of those that wait send.
+func (o *reporter) sendNext() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.sending = len(o.waiting) > 0
@@ -291,8 +291,8 @@ func (o *outbox) handOver() {
 	}
 }
 
-// deliver sends letters. What Redis refuses to carry out as a whole is sent one by one, so that none suffers from another.
-func (o *outbox) deliver(ctx context.Context, batch []*letter) {
+// sendBatch sends reports. What Redis refuses to carry out as a whole is sent one by one, so that none suffers from another.
+func (o *reporter) sendBatch(ctx context.Context, batch []*pendingReport) {
 	orders := make([]store.Order, len(batch))
 	var free []*slot
 	for i, l := range batch {
@@ -315,7 +315,7 @@ func (o *outbox) deliver(ctx context.Context, batch []*letter) {
 	}
 }
 
-func (o *outbox) alone(ctx context.Context, l *letter) (store.Outcome, error) {
+func (o *reporter) alone(ctx context.Context, l *pendingReport) (store.Outcome, error) {
 	outcomes, err := o.worker.opts.Store.Apply(ctx, *l.order)
 	if err != nil {
 		return store.Outcome{}, err
@@ -324,7 +324,7 @@ func (o *outbox) alone(ctx context.Context, l *letter) (store.Outcome, error) {
 }
 
 // call makes the moves, and claims for the free slots if that can be now.
-func (o *outbox) call(ctx context.Context, orders []store.Order, free []*slot) ([]store.Outcome, map[*slot]*assignment, error) {
+func (o *reporter) call(ctx context.Context, orders []store.Order, free []*slot) ([]store.Outcome, map[*slot]*assignment, error) {
 	w := o.worker
 	request := o.request(len(free))
 	if request == nil {
@@ -346,7 +346,7 @@ func (o *outbox) call(ctx context.Context, orders []store.Order, free []*slot) (
 }
 
 // request is a claim for n slots; nil if it is not the moment for one.
-func (o *outbox) request(n int) *store.ClaimRequest {
+func (o *reporter) request(n int) *store.ClaimRequest {
 	w := o.worker
 	if n == 0 || w.pool.count(idle) > 0 || w.whyPaused().kind != "" {
 		return nil
@@ -356,7 +356,7 @@ func (o *outbox) request(n int) *store.ClaimRequest {
 }
 
 // assign gives tasks to slots, and hands back those that none may begin any more.
-func (o *outbox) assign(tasks []store.Claimed, clock redisClock, incarnation int64, free []*slot) map[*slot]*assignment {
+func (o *reporter) assign(tasks []store.Claimed, clock redisClock, incarnation int64, free []*slot) map[*slot]*assignment {
 	w := o.worker
 	next := make(map[*slot]*assignment, len(tasks))
 	for i := range tasks {

@@ -205,7 +205,7 @@ func (w *Worker) takeOver(ctx context.Context, r store.Registered) error {
 	for i := range r.Former {
 		t := &r.Former[i]
 		move, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
-			Event: statemachine.Lose, Actor: statemachine.Worker, Void: w.opts.Store.Void(&t.Task),
+			Event: statemachine.Lose, Actor: statemachine.Worker, Void: w.opts.Store.FromLostEpoch(&t.Task),
 		}, r.Now)
 		if err = errors.Join(t.Err, err); err != nil {
 			// A server sets it aside; until then it is in our way.

@@ -25,14 +25,14 @@ import (
 
 // Worker claims tasks, runs them and reports, until it is told to stop.
 type Worker struct {
-	opts    Options
-	log     zerolog.Logger
-	allow   []string
-	environ []string
-	token   string // tells this Worker from others of this process
-	rules   *rulebook
-	claims  *claimer
-	outbox  *outbox
+	opts     Options
+	log      zerolog.Logger
+	allow    []string
+	environ  []string
+	token    string // tells this Worker from others of this process
+	rules    *rulebook
+	claims   *claimer
+	reporter *reporter
 	// A lane each for what may fail alone.
 	renewing, claiming, waiting, reading, reporting lane
 	lease                                           *lease
@@ -94,7 +94,7 @@ func New(opts Options) (*Worker, error) {
 	}
 	w.rules = newRulebook(opts.Store, opts.offer(), w.signalChange)
 	w.claims = newClaimer(opts.Store, w.rules)
-	w.outbox = &outbox{worker: w}
+	w.reporter = &reporter{worker: w}
 	redis := link.New(log)
 	w.renewing, w.claiming = newLane(redis, log), newLane(redis, log)
 	w.waiting, w.reading, w.reporting = newLane(redis, log), newLane(redis, log), newLane(redis, log)
@@ -141,9 +141,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	return w.live() //nolint:contextcheck // the same
 }
 
-// Hurry makes a worker that drains, or is about to, stop its programs at once
+// StopNow makes a worker that drains, or is about to, stop its programs at once
 // and hand their tasks back.
-func (w *Worker) Hurry() { w.once.Do(func() { close(w.hurry) }) }
+func (w *Worker) StopNow() { w.once.Do(func() { close(w.hurry) }) }
 
 // live is the worker's life from its registration to its end.
 func (w *Worker) live() error {

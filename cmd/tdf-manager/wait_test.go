@@ -219,7 +219,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("a log line has not one time: %s", log)
 	}
 	own := store.Presence{Instance: "i", Name: "adder"}
-	if err := b.store.Appear(t.Context(), own); err != nil {
+	if err := b.store.RegisterManager(t.Context(), own); err != nil {
 		t.Fatal(err)
 	}
 	if r := b.run("run"); r.code != 2 || !strings.Contains(r.err, "adder") || !strings.Contains(r.err, "--force") {

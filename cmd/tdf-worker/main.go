@@ -73,7 +73,7 @@ func run(cmd *cobra.Command, flags *cli.DaemonFlags, name, file string) error {
 	if err != nil {
 		return refused(err)
 	}
-	cli.OnSecondSignal(cmd.Context(), w.Hurry)
+	cli.OnSecondSignal(cmd.Context(), w.StopNow)
 	err = errors.Join(w.Run(cmd.Context()), w.Close())
 	switch {
 	case errors.Is(err, store.ErrNameTaken):

@@ -99,9 +99,8 @@ func (o *Offer) alike(label string) string {
 	return strings.Join(found, ",")
 }
 
-// tooSmall are the resources of which more is asked than the node has. What is
-// no demand, or is not written as [Resources.Text] does, by the hand of another
-// client, nobody has: it could not be counted exactly.
+// tooSmall are the resources of which more is asked than the node has. A malformed
+// demand, written by another client, matches no node, because it cannot be counted.
 func (o *Offer) tooSmall(asked string) []Reason {
 	if asked == "" {
 		return nil

@@ -18,8 +18,8 @@ import (
 
 // calls are all methods of a Store that talk to Redis and can fail.
 var calls = map[string]func(context.Context, *store.Store) error{
-	"Appear": func(ctx context.Context, st *store.Store) error {
-		return st.Appear(ctx, store.Presence{Instance: "i", Name: "n"})
+	"RegisterManager": func(ctx context.Context, st *store.Store) error {
+		return st.RegisterManager(ctx, store.Presence{Instance: "i", Name: "n"})
 	},
 	"Apply": func(ctx context.Context, st *store.Store) error {
 		_, err := st.Apply(ctx, store.Order{Move: statemachine.Move{
@@ -106,8 +106,8 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, _, err := st.Chunks(ctx, 1, "", time.Millisecond)
 		return err
 	},
-	"Disappear": func(ctx context.Context, st *store.Store) error {
-		return st.Disappear(ctx, store.Presence{Instance: "i"})
+	"DeregisterManager": func(ctx context.Context, st *store.Store) error {
+		return st.DeregisterManager(ctx, store.Presence{Instance: "i"})
 	},
 	"Due": func(ctx context.Context, st *store.Store) error { _, err := st.Due(ctx, 1); return err },
 	"Fields": func(ctx context.Context, st *store.Store) error {
@@ -166,7 +166,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"LastStep":  func(ctx context.Context, st *store.Store) error { _, err := st.LastStep(ctx); return err },
 	"NoteStep":  func(ctx context.Context, st *store.Store) error { return st.NoteStep(ctx, noon, time.Second) },
 	"TellOverdue": func(ctx context.Context, st *store.Store) error {
-		return st.TellOverdue(ctx, &store.Seen{Task: statemachine.Task{ID: 1}})
+		return st.TellOverdue(ctx, &store.TaskHeader{Task: statemachine.Task{ID: 1}})
 	},
 	"Now": func(ctx context.Context, st *store.Store) error { _, err := st.Now(ctx); return err },
 	"Open": func(ctx context.Context, st *store.Store) error {
@@ -177,15 +177,15 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"Grace":        func(ctx context.Context, st *store.Store) error { _, _, err := st.Grace(ctx); return err },
 	"PublishGrace": func(ctx context.Context, st *store.Store) error { return st.PublishGrace(ctx, second) },
 	"Reindex": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Reindex(ctx, &store.Seen{Task: statemachine.Task{ID: 1}}, 0)
+		_, err := st.Reindex(ctx, &store.TaskHeader{Task: statemachine.Task{ID: 1}}, 0)
 		return err
 	},
 	"Relist": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Relist(ctx, &store.Inspection{Seen: store.Seen{Task: statemachine.Task{ID: 1}}}, statemachine.Open, noon)
+		_, err := st.Relist(ctx, &store.Inspection{TaskHeader: store.TaskHeader{Task: statemachine.Task{ID: 1}}}, statemachine.Open, noon)
 		return err
 	},
 	"SetAside": func(ctx context.Context, st *store.Store) error {
-		_, err := st.SetAside(ctx, &store.Inspection{Seen: store.Seen{Task: statemachine.Task{ID: 1}}}, noon)
+		_, err := st.SetAside(ctx, &store.Inspection{TaskHeader: store.TaskHeader{Task: statemachine.Task{ID: 1}}}, noon)
 		return err
 	},
 	"Task":  func(ctx context.Context, st *store.Store) error { _, err := st.Task(ctx, 1); return err },

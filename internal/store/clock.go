@@ -38,7 +38,7 @@ func (c clock) moment(at statemachine.Time) statemachine.Time {
 }
 
 // seen is the task with all moments by the time of the namespace.
-func (c clock) seen(t Seen) Seen {
+func (c clock) seen(t TaskHeader) TaskHeader {
 	if c.ahead > 0 {
 		t.StartAfter, t.EndBefore = c.moment(t.StartAfter), c.moment(t.EndBefore)
 	}

@@ -72,7 +72,7 @@ func exerciseFormer(t *testing.T, sp *storetest.Space) {
 }
 
 // loseTask takes a task from its worker, as it was seen.
-func loseTask(t *testing.T, sp *storetest.Space, seen *store.Seen) {
+func loseTask(t *testing.T, sp *storetest.Space, seen *store.TaskHeader) {
 	t.Helper()
 	m := decided(t, &seen.Task, statemachine.Lose, statemachine.Server, 0)
 	if out := applyAll(t, sp, store.Order{Move: m, Writer: "s", Bucket: seen.Bucket}); out[0].Result != statemachine.Moved {

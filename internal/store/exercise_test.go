@@ -245,7 +245,7 @@ func exerciseManagers(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
 	step := func(p store.Presence, want error) {
 		t.Helper()
-		if err := sp.Store.Appear(t.Context(), p); !errors.Is(err, want) {
+		if err := sp.Store.RegisterManager(t.Context(), p); !errors.Is(err, want) {
 			t.Errorf("%s appears: %v, want %v", p.Name, err, want)
 		}
 	}
@@ -256,7 +256,7 @@ func exerciseManagers(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon.Add(16*second))
 	step(standIn, nil)
 	step(own, nil)
-	if err := sp.Store.Disappear(t.Context(), own); err != nil {
+	if err := sp.Store.DeregisterManager(t.Context(), own); err != nil {
 		t.Error(err)
 	}
 	step(standIn, nil)

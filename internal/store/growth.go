@@ -34,7 +34,7 @@ func (g *Grow) args(k keys, plan int64, n int) []any {
 // [ErrNoPlan] or [ErrNotFound].
 func (s *Store) KeepGrowth(ctx context.Context, plan int64, text string, steps int, sources []int64) error {
 	if len(text) > MaxGrowth {
-		return fmt.Errorf("plan %d: what is opened later takes %d bytes, at most %d are kept", plan, len(text), MaxGrowth)
+		return fmt.Errorf("plan %d: step templates need %d bytes, limit %d", plan, len(text), MaxGrowth)
 	}
 	k := s.keys
 	names := []string{k.meta(), k.plan(plan), k.growth(plan)}

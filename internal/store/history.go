@@ -256,9 +256,9 @@ func (s *Store) Gaps(ctx context.Context) ([]Epoch, error) {
 // answers now: with Sentinel or Cluster.
 func (s *Store) Failover() bool { return s.where.Sentinel() || s.where.Cluster() }
 
-// Void reports whether the task runs in a round that was claimed in an epoch
+// FromLostEpoch reports whether the task runs in a round that was claimed in an epoch
 // that is over: its worker's report will be refused.
-func (s *Store) Void(t *statemachine.Task) bool {
+func (s *Store) FromLostEpoch(t *statemachine.Task) bool {
 	if t.State != statemachine.Running || t.Current.Claim == "" {
 		return false
 	}

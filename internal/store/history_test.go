@@ -183,7 +183,7 @@ func TestNewEpoch(t *testing.T) {
 	if out, err := sp.Store.Apply(t.Context(), store.Order{Move: report, Writer: "w"}); err != nil || !errors.Is(out[0].Err, statemachine.ErrStale) {
 		t.Errorf("the round of the former epoch is reported: %+v, error %v", out, err)
 	}
-	if task := sp.Task(t, c[0].ID); !sp.Store.Void(&task.Task) {
+	if task := sp.Task(t, c[0].ID); !sp.Store.FromLostEpoch(&task.Task) {
 		t.Error("the round is not void")
 	}
 	if ids := sp.Open(t, storetest.Spec()); ids[0] != 4+1_000_000+1 {
@@ -208,7 +208,7 @@ func TestRegisterInNewEpoch(t *testing.T) {
 		t.Errorf("another process takes the name: %v", err)
 	}
 	r, err := sp.Store.Register(t.Context(), storetest.Registration("w"))
-	if err != nil || len(r.Former) != 1 || !sp.Store.Void(&r.Former[0].Task) {
+	if err != nil || len(r.Former) != 1 || !sp.Store.FromLostEpoch(&r.Former[0].Task) {
 		t.Fatalf("registered %+v, error %v; want the former round", r, err)
 	}
 	m, err := statemachine.Decide(&r.Former[0].Task, statemachine.Occurrence{

@@ -8,9 +8,9 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// Seen is a task as decisions need it. Where it was read together with a time all
+// TaskHeader is a task as decisions need it. Where it was read together with a time all
 // its moments are by that clock, that of the namespace, also start_after and end_before.
-type Seen struct {
+type TaskHeader struct {
 	statemachine.Task
 	Bucket Bucket
 	// Worker is who has claimed the current round, empty before that.
@@ -30,11 +30,11 @@ type Seen struct {
 }
 
 // Leased reports whether a worker's session runs the task.
-func (t *Seen) Leased() bool { return t.State == statemachine.Running && t.Incarnation > 0 }
+func (t *TaskHeader) Leased() bool { return t.State == statemachine.Running && t.Incarnation > 0 }
 
 // Batch is a part of a set, read at one moment.
 type Batch struct {
-	Tasks []Seen
+	Tasks []TaskHeader
 	// Next is the score of the first entry that is not due yet, or Never.
 	Next statemachine.Time
 	Now  statemachine.Time
@@ -60,11 +60,11 @@ func (s *Store) load(ctx context.Context, key, how string, offset, limit int) (B
 	return Batch{clock: at, Now: at.now, Next: r.time(1), Tasks: decodeSeenList(r.list(2), at)}, nil
 }
 
-func decodeSeenList(list reply, at clock) []Seen {
+func decodeSeenList(list reply, at clock) []TaskHeader {
 	if len(list) == 0 {
 		return nil
 	}
-	seen := make([]Seen, len(list))
+	seen := make([]TaskHeader, len(list))
 	for i := range list {
 		t := list.list(i)
 		fields := t[1:]
@@ -111,9 +111,9 @@ func lightOf(fields map[string]string) reply {
 	return light
 }
 
-func decodeSeen(id int64, r reply) Seen {
+func decodeSeen(id int64, r reply) TaskHeader {
 	f := fieldReader{get: func(name string) string { return r.text(lightIndex[name]) }}
-	t := Seen{state: f.get("state"), round: f.get("round"), rev: f.get("rev")}
+	t := TaskHeader{state: f.get("state"), round: f.get("round"), rev: f.get("rev")}
 	t.ID = id
 	switch {
 	case len(r) == 0 || t.state == "" && t.round == "":

@@ -87,7 +87,7 @@ var commandLosses = map[string]struct {
 		return done(func() error { return st.Postpone(t.Context(), noon, 3*second, 1, 2) })
 	}}}},
 	"HDel": {"HDEL", map[string]loss{"disappear": {prepare: appeared, call: func(t *testing.T, st *store.Store) step {
-		return done(func() error { return st.Disappear(t.Context(), store.Presence{Instance: "i"}) })
+		return done(func() error { return st.DeregisterManager(t.Context(), store.Presence{Instance: "i"}) })
 	}}}},
 	"Unlink": {"UNLINK", map[string]loss{"flush": {prepare: claimed, call: func(t *testing.T, st *store.Store) step {
 		return func() (any, error) { return st.Flush(t.Context()) }

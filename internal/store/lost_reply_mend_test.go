@@ -43,7 +43,7 @@ func inspected(t *testing.T, st *store.Store) *store.Inspection {
 func reindexCall(t *testing.T, st *store.Store) step {
 	t.Helper()
 	found := inspected(t, st)
-	return func() (any, error) { return st.Reindex(t.Context(), &found.Seen, second) }
+	return func() (any, error) { return st.Reindex(t.Context(), &found.TaskHeader, second) }
 }
 
 func watermarkCall(t *testing.T, st *store.Store) step {
@@ -55,7 +55,7 @@ func appearCall(standIn bool) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
 		p := store.Presence{Instance: "i", Name: "n", StandIn: standIn}
-		return done(func() error { return st.Appear(t.Context(), p) })
+		return done(func() error { return st.RegisterManager(t.Context(), p) })
 	}
 }
 

@@ -84,7 +84,7 @@ func (l *loss) play(t *testing.T, match func(*store.Store) redistest.Match) {
 	if !drop.Happened() {
 		t.Fatal("the reply was not lost: the scenario does not make the call")
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(store.Seen{})); diff != "" && !l.hint {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(store.TaskHeader{})); diff != "" && !l.hint {
 		t.Errorf("the repeated call answers otherwise (- once, + repeated):\n%s", diff)
 	}
 	sameDump(t, dump(t, plain), dump(t, lossy), "after a lost reply")

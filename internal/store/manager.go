@@ -26,9 +26,9 @@ type Presence struct {
 	Force bool
 }
 
-// Appear records the presence. For a stand-in it returns an error matching
+// RegisterManager records the presence. For a stand-in it returns an error matching
 // [ErrManagerAlive] while a project's own manager is alive, unless forced.
-func (s *Store) Appear(ctx context.Context, p Presence) error {
+func (s *Store) RegisterManager(ctx context.Context, p Presence) error {
 	kind, refuse := "own", ""
 	if p.StandIn {
 		kind, refuse = "standin", flag(!p.Force)
@@ -44,8 +44,8 @@ func (s *Store) Appear(ctx context.Context, p Presence) error {
 	return nil
 }
 
-// Disappear takes the presence back.
-func (s *Store) Disappear(ctx context.Context, p Presence) error {
+// DeregisterManager takes the presence back.
+func (s *Store) DeregisterManager(ctx context.Context, p Presence) error {
 	if err := s.rdb.HDel(ctx, s.keys.managers(), p.Instance).Err(); err != nil {
 		return s.failed("disappear", err)
 	}

@@ -318,7 +318,7 @@ func (s *Store) AskStop(ctx context.Context, orders ...Order) ([]Outcome, error)
 
 // TellOverdue tells the workers of rounds that their time is over, which they find in
 // [Renewal].Overdue. It changes no task. Told again, a worker hears it again.
-func (s *Store) TellOverdue(ctx context.Context, rounds ...*Seen) error {
+func (s *Store) TellOverdue(ctx context.Context, rounds ...*TaskHeader) error {
 	for part := range slices.Chunk(rounds, MaxMoves) {
 		keys, args := []string{s.keys.meta()}, []any{len(part), s.keys.stop(""), s.keys.callPrefix()}
 		for _, t := range part {

@@ -80,7 +80,7 @@ func TestOddBuckets(t *testing.T) {
 		if err != nil || found[0].InBucket {
 			t.Fatalf("%+v, error %v", found, err)
 		}
-		if changed, err := sp.Store.Reindex(t.Context(), &found[0].Seen, 0); !changed || err != nil {
+		if changed, err := sp.Store.Reindex(t.Context(), &found[0].TaskHeader, 0); !changed || err != nil {
 			t.Fatal(changed, err)
 		}
 		all, err := sp.Store.Buckets(t.Context())

@@ -95,9 +95,9 @@ func (n *NodeInfo) uses(allotted map[string]string) {
 	}
 }
 
-// SetNode reads the record of a node, lets change have its way, and writes it,
-// again if somebody else was faster. A node that no worker has registered with
-// yet may be set too. What servers find about the node is not changed so (see
+// SetNode applies change to the record of a node with optimistic locking, as
+// [Store.SetQueue] does. A node that no worker has registered with yet may be
+// set too. What servers find about the node is not changed so (see
 // [Store.Judge]), but what cannot be read of it is dropped. The error may be a
 // *statemachine.FieldError: a maxthreads that cannot be read and was not set anew.
 func (s *Store) SetNode(ctx context.Context, name string, change func(*route.Node) error) (route.Node, error) {

@@ -322,7 +322,7 @@ func (s *Store) Release(ctx context.Context, page int, ids ...int64) (done int, 
 
 // Freed is a blocked task of a plan that is to be moved.
 type Freed struct {
-	Seen
+	TaskHeader
 	// DoomedBy is the task because of which it can never run, 0 if it may run now. Skipped says that this is no
 	// failure: it was to run only if that one failed.
 	DoomedBy int64
@@ -347,7 +347,7 @@ func (s *Store) FreedTasks(ctx context.Context, plan int64, offset, limit int) (
 	tasks := make([]Freed, len(r.list(1)))
 	for i := range tasks {
 		t := r.list(1).list(i)
-		tasks[i] = Freed{Seen: clockOf(r, 2).seen(decodeSeen(t.number(0), t[3:])), DoomedBy: t.number(1), Skipped: t.text(2) == "1"}
+		tasks[i] = Freed{TaskHeader: clockOf(r, 2).seen(decodeSeen(t.number(0), t[3:])), DoomedBy: t.number(1), Skipped: t.text(2) == "1"}
 	}
 	return tasks, r.time(0), nil
 }

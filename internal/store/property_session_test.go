@@ -66,7 +66,7 @@ func (w *twins) holding(name string) []int64 {
 	return ids
 }
 
-func seenIDs(tasks []store.Seen) []int64 {
+func seenIDs(tasks []store.TaskHeader) []int64 {
 	var ids []int64
 	for i := range tasks {
 		ids = append(ids, tasks[i].ID)

@@ -206,7 +206,7 @@ func meetSuccessor(t *testing.T, sp *storetest.Space, next store.Registration, a
 }
 
 // loseAll takes tasks back as they were seen and counts the moves.
-func loseAll(t *testing.T, sp *storetest.Space, tasks []store.Seen, err error) int {
+func loseAll(t *testing.T, sp *storetest.Space, tasks []store.TaskHeader, err error) int {
 	t.Helper()
 	if err != nil {
 		t.Error(err)

@@ -12,7 +12,7 @@ import (
 
 // Task is a task with everything Redis holds of it.
 type Task struct {
-	Seen
+	TaskHeader
 	Program, Source, Input string
 	Argv                   []string
 	FailOn                 string
@@ -113,7 +113,7 @@ func ArchivedTask(id int64, fields map[string]string) *Task {
 
 func decodeTask(id int64, fields map[string]string) *Task {
 	t := &Task{
-		Seen: decodeSeen(id, lightOf(fields)), Fields: fields,
+		TaskHeader: decodeSeen(id, lightOf(fields)), Fields: fields,
 		Source: fields["source"], Input: fields["input"], FailOn: fields["fail_on"], Log: fields["log"],
 	}
 	t.Program = fields["program"]

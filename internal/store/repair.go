@@ -15,7 +15,7 @@ import (
 
 // Inspection is a task together with the indices that list it.
 type Inspection struct {
-	Seen
+	TaskHeader
 	// Listed are the state sets that list the id; a sound task is in one.
 	Listed []statemachine.State
 	// Due is when the deadline index has it, or Never.
@@ -66,7 +66,7 @@ func (s *Store) Inspect(ctx context.Context, ids []int64) ([]Inspection, statema
 	found := make([]Inspection, len(r.list(1)))
 	for i := range found {
 		t := r.list(1).list(i)
-		found[i] = Inspection{Seen: clockOf(r, 2).seen(decodeSeen(t.number(0), t[4:])), Due: t.time(2)}
+		found[i] = Inspection{TaskHeader: clockOf(r, 2).seen(decodeSeen(t.number(0), t[4:])), Due: t.time(2)}
 		if field := t.text(3); found[i].Err == nil && field != "" {
 			found[i].Err = &DamageError{ID: found[i].ID, Reason: "field " + field + " is missing"}
 		}
@@ -90,7 +90,7 @@ func (s *Store) lookAround(ctx context.Context, found []Inspection) error {
 	all := make([]looks, len(found))
 	err := s.pipelined(ctx, "inspect", func(p redis.Pipeliner) {
 		for i := range found {
-			t, id := &found[i].Seen, strconv.FormatInt(found[i].ID, 10)
+			t, id := &found[i].TaskHeader, strconv.FormatInt(found[i].ID, 10)
 			if t.Err == nil && t.State == statemachine.Running && t.Current.Claim != "" {
 				all[i].counted = s.lookCounted(ctx, p, t, id)
 			}
@@ -128,7 +128,7 @@ func (l *looks) tell(i *Inspection) {
 }
 
 // lookCounted asks all that must count a round.
-func (s *Store) lookCounted(ctx context.Context, p redis.Pipeliner, t *Seen, id string) []*redis.BoolCmd {
+func (s *Store) lookCounted(ctx context.Context, p redis.Pipeliner, t *TaskHeader, id string) []*redis.BoolCmd {
 	k, queue := s.keys, t.Bucket.QueueName()
 	counted := []*redis.BoolCmd{p.SIsMember(ctx, k.busyQueue(queue), id)}
 	if t.Node != "" {
@@ -170,7 +170,7 @@ func (s *Store) MoveWatermark(ctx context.Context, from, to int64) (bool, error)
 // index and among the tasks its worker holds, or out of them, and wakes whoever waits for it. Nothing happens if the
 // task has changed since it was seen. It reports whether anything was wrong; repeated
 // after a lost reply, it finds nothing wrong any more.
-func (s *Store) Reindex(ctx context.Context, t *Seen, grace statemachine.Duration) (bool, error) {
+func (s *Store) Reindex(ctx context.Context, t *TaskHeader, grace statemachine.Duration) (bool, error) {
 	score := ""
 	if t.State == statemachine.Open {
 		score = t.Due().Text()
@@ -192,7 +192,7 @@ func (s *Store) Reindex(ctx context.Context, t *Seen, grace statemachine.Duratio
 
 // runs says who runs the task: "0" nobody, "1" a worker that has claimed it by
 // the claim script, empty any other.
-func (t *Seen) runs() string {
+func (t *TaskHeader) runs() string {
 	switch {
 	case t.State != statemachine.Running:
 		return "0"

@@ -54,8 +54,8 @@ func (s *Store) AddQueue(ctx context.Context, q route.Queue) error {
 	})
 }
 
-// SetQueue reads a queue, lets change have its way, and writes it, again if
-// somebody else was faster. It returns the queue as it is then. The error
+// SetQueue applies change to a queue with optimistic locking: it begins again if
+// the record has changed in between. It returns the new queue. The error
 // matches [ErrNoQueue], or is that of change, or a *statemachine.FieldError about
 // what is damaged in the record and was not set anew.
 func (s *Store) SetQueue(ctx context.Context, name string, change func(*route.Queue) error) (route.Queue, error) {

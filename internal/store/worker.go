@@ -80,7 +80,7 @@ type Registered struct {
 	Session
 	// Former are tasks that an earlier incarnation still holds. While there are
 	// any the worker is not registered: move them (event Lose) and register again.
-	Former []Seen
+	Former []TaskHeader
 	Now    statemachine.Time
 }
 
@@ -134,7 +134,7 @@ type LostWorker struct {
 	// Silent is how long it has not been heard of.
 	Silent statemachine.Duration
 	// Tasks are those it holds, at most the limit of the call.
-	Tasks []Seen
+	Tasks []TaskHeader
 	// Err says that the worker's keys are damaged by hand, so that it was not
 	// fenced; somebody has to delete the key it names. Else nil.
 	Err error

@@ -173,7 +173,7 @@ func (a *auditor) judge(ctx context.Context, strays []stray) error {
 			return err
 		}
 		for i, s := range part {
-			if s.index.Kind == store.IndexReady && foreignRound(&tasks[i].Seen) {
+			if s.index.Kind == store.IndexReady && foreignRound(&tasks[i].TaskHeader) {
 				continue
 			}
 			a.stray(s, "%s, but does not belong there: %s", listedIn(s, ids[i]), whereIs(&tasks[i], ids[i]))
@@ -182,7 +182,7 @@ func (a *auditor) judge(ctx context.Context, strays []stray) error {
 	return nil
 }
 
-func foreignRound(t *store.Seen) bool {
+func foreignRound(t *store.TaskHeader) bool {
 	return t.Err == nil && t.Current.Claim == "" && t.Current.Running > 0
 }
 
@@ -245,7 +245,7 @@ func (a *auditor) miscounted(ctx context.Context) ([]store.CountedRound, error) 
 			return nil, err
 		}
 		for i := range found {
-			if !runsThere(&found[i].Seen, part[i]) && !slices.Contains(wrong, part[i]) {
+			if !runsThere(&found[i].TaskHeader, part[i]) && !slices.Contains(wrong, part[i]) {
 				wrong = append(wrong, part[i])
 			}
 		}
@@ -253,7 +253,7 @@ func (a *auditor) miscounted(ctx context.Context) ([]store.CountedRound, error) 
 	return wrong, nil
 }
 
-func runsThere(t *store.Seen, c store.CountedRound) bool {
+func runsThere(t *store.TaskHeader, c store.CountedRound) bool {
 	return t.Err == nil && t.State == statemachine.Running && t.Current.Claim != "" &&
 		(c.Queue == "" || c.Queue == t.Bucket.QueueName()) && (c.Node == "" || c.Node == t.Node)
 }

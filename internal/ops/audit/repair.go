@@ -140,16 +140,16 @@ func (f *fixer) reindex(ctx context.Context, i *store.Inspection, why []Violatio
 // index puts a task into every index where it belongs, and out of the others.
 func (f *fixer) index(ctx context.Context, i *store.Inspection) error {
 	if i.Untold {
-		if _, err := f.a.store.AskStop(ctx, askAgain(&i.Seen)); err != nil {
+		if _, err := f.a.store.AskStop(ctx, askAgain(&i.TaskHeader)); err != nil {
 			return err
 		}
 	}
-	_, err := f.a.store.Reindex(ctx, &i.Seen, f.a.grace)
+	_, err := f.a.store.Reindex(ctx, &i.TaskHeader, f.a.grace)
 	return err
 }
 
 // askAgain tells the worker of a round that was marked before; the record stays.
-func askAgain(t *store.Seen) store.Order {
+func askAgain(t *store.TaskHeader) store.Order {
 	return store.Order{Writer: "tdf-manager", Move: statemachine.Move{
 		ID: t.ID, Event: statemachine.Cancel, Actor: statemachine.Manager, AskStop: true,
 		From: t.State, To: t.State, Round: t.Round, Rev: t.Rev, Deadline: statemachine.Never,

@@ -87,7 +87,7 @@ var defects = []defect{
 	{"a server takes an overdue round from its worker", "server/settle.go",
 		"event == statemachine.Deadline && t.Leased()", "false", []string{"./server"}},
 	{"an outage between two passes goes unseen", "server/server.go",
-		"if ctx.Err() == nil {\n\t\t\t\ts.steady.failed()\n\t\t\t}", "", []string{"./server"}},
+		"if ctx.Err() == nil {\n\t\t\t\ts.guard.failed()\n\t\t\t}", "", []string{"./server"}},
 	{"only the first tasks of a lost worker are taken back", "server/leases.go",
 		"gone+takenOff(lost) == 0", "gone+takenOff(lost) >= 0", []string{"./server"}},
 	{"the end of a lease is no reason for a pass", "server/leases.go",

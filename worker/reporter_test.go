@@ -115,16 +115,16 @@ func (s *site) claimed(t *testing.T, n int) []store.Claimed {
 	return s.Claim(t, "w", n)
 }
 
-// letters are reports of tasks.
-func letters(t *testing.T, w *Worker, tasks []store.Claimed) []*letter {
+// pendingReports are reports of tasks.
+func pendingReports(t *testing.T, w *Worker, tasks []store.Claimed) []*pendingReport {
 	t.Helper()
-	all := make([]*letter, len(tasks))
+	all := make([]*pendingReport, len(tasks))
 	for i := range tasks {
 		order, err := w.newRound(&tasks[i], newClock(0), nil).order(&ending{event: sm.Report, result: notRun()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[i] = &letter{order: &order}
+		all[i] = &pendingReport{order: &order}
 	}
 	return all
 }
@@ -135,16 +135,16 @@ func TestReportsGoTogether(t *testing.T) {
 	s := newSite(t)
 	proxy, st := s.behindProxy(t)
 	w := s.idleWorker(t, st, 1)
-	all := letters(t, w, s.claimed(t, 4))
+	all := pendingReports(t, w, s.claimed(t, 4))
 	calls := s.calls(t, st)
 	proxy.Hang()
 	var sent sync.WaitGroup
 	for i, l := range all {
-		sent.Go(func() { w.outbox.send(t.Context(), l) })
+		sent.Go(func() { w.reporter.send(t.Context(), l) })
 		wait.Eventually(t, patience, func() bool {
-			w.outbox.mu.Lock()
-			defer w.outbox.mu.Unlock()
-			return w.outbox.sending && len(w.outbox.waiting) == i
+			w.reporter.mu.Lock()
+			defer w.reporter.mu.Unlock()
+			return w.reporter.sending && len(w.reporter.waiting) == i
 		}, "report %d is not on its way", i)
 	}
 	proxy.Release()
@@ -165,9 +165,9 @@ func TestReportSpoilsNoOther(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	w := s.idleWorker(t, s.Store, 1)
-	all := letters(t, w, s.claimed(t, 3))
+	all := pendingReports(t, w, s.claimed(t, 3))
 	all[1].order.Fields = make([]string, store.MaxFields+2)
-	w.outbox.deliver(t.Context(), all)
+	w.reporter.sendBatch(t.Context(), all)
 	for i, l := range all {
 		if bad := i == 1; (l.err != nil) != bad || !bad && l.outcome.Result != sm.Moved {
 			t.Errorf("report %d: %+v, error %v", i, l.outcome, l.err)
@@ -175,7 +175,7 @@ func TestReportSpoilsNoOther(t *testing.T) {
 	}
 }
 
-// A call takes the sender's letter, and others up to a number and a size.
+// A call takes the sender's report, and others up to a number and a size.
 func TestLettersOfOneCall(t *testing.T) {
 	t.Parallel()
 	large := &store.Order{Fields: []string{"0:output", strings.Repeat("x", mostBytes+1)}}
@@ -183,12 +183,12 @@ func TestLettersOfOneCall(t *testing.T) {
 		order *store.Order
 		want  int
 	}{{&store.Order{}, mostLetters}, {large, 1}} {
-		o := &outbox{}
+		o := &reporter{}
 		for range mostLetters + 5 {
-			o.waiting = append(o.waiting, &letter{order: c.order})
+			o.waiting = append(o.waiting, &pendingReport{order: c.order})
 		}
 		if got := len(o.take()); got != c.want || len(o.waiting) != mostLetters+5-got {
-			t.Errorf("%d letters, want %d; %d wait", got, c.want, len(o.waiting))
+			t.Errorf("%d reports, want %d; %d wait", got, c.want, len(o.waiting))
 		}
 	}
 }
@@ -237,7 +237,7 @@ func TestTooLateToBegin(t *testing.T) {
 	if !w.pool.close() {
 		t.Fatal("something executes")
 	}
-	if next := w.outbox.assign(tasks[:2], newClock(0), 0, w.slots); len(next) != 0 {
+	if next := w.reporter.assign(tasks[:2], newClock(0), 0, w.slots); len(next) != 0 {
 		t.Errorf("begins %v", next)
 	}
 	w.pool.take("")

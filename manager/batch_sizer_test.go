@@ -7,7 +7,7 @@ import (
 
 func TestHandfulGrowsWhereHandlersAreQuick(t *testing.T) {
 	t.Parallel()
-	var h handful
+	var h batchSizer
 	steps := []struct {
 		n    int
 		took time.Duration
@@ -22,11 +22,11 @@ func TestHandfulGrowsWhereHandlersAreQuick(t *testing.T) {
 		{16, time.Millisecond, 32},
 	}
 	if n := h.size(); n != readAtOnce {
-		t.Fatalf("the first handful has %d tasks, want %d", n, readAtOnce)
+		t.Fatalf("the first batch has %d tasks, want %d", n, readAtOnce)
 	}
 	for i, s := range steps {
 		if h.took(s.n, s.took); h.size() != s.want {
-			t.Errorf("step %d: after %d tasks in %v the next handful has %d, want %d", i, s.n, s.took, h.size(), s.want)
+			t.Errorf("step %d: after %d tasks in %v the next batch has %d, want %d", i, s.n, s.took, h.size(), s.want)
 		}
 	}
 }

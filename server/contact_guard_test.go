@@ -10,9 +10,9 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// twoClocks is a steady with a lease of 12 s whose clocks the test moves.
+// twoClocks is a contactGuard with a lease of 12 s whose clocks the test moves.
 type twoClocks struct {
-	*steady
+	*contactGuard
 	own   time.Time
 	redis statemachine.Time
 	said  []string
@@ -20,7 +20,7 @@ type twoClocks struct {
 
 func newTwoClocks() *twoClocks {
 	c := &twoClocks{own: time.Unix(1000, 0), redis: epoch}
-	c.steady = newSteady(12*time.Second, func(reason string, wait time.Duration) {
+	c.contactGuard = newContactGuard(12*time.Second, func(reason string, wait time.Duration) {
 		c.said = append(c.said, fmt.Sprint(wait, " ", reason))
 	})
 	c.now = func() time.Time { return c.own }
