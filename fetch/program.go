@@ -12,8 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/base/clean"
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/base/clean"
 )
 
 // manifestFile lies in an installed program's directory; archives must not

@@ -12,9 +12,10 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tdf-go/tdf/internal/sandbox/remove"
 	"github.com/tdf-go/tdf/internal/sandbox/workdir"
-	"golang.org/x/sys/unix"
 )
 
 // makePrivate makes a directory for one round that only the program's user can

@@ -13,9 +13,10 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tdf-go/tdf/bench/contend"
 	"github.com/tdf-go/tdf/bench/redisd"
-	"golang.org/x/sys/unix"
 )
 
 // bench is one run of this program.

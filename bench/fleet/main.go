@@ -14,12 +14,13 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tdf-go/tdf/bench/crew"
 	"github.com/tdf-go/tdf/bench/frame"
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/worker"
-	"golang.org/x/sys/unix"
 )
 
 func main() { frame.Main("fleet", run) }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-go/tdf/bench/crew"
 	"github.com/tdf-go/tdf/statemachine"
 )

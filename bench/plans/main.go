@@ -12,12 +12,13 @@ import (
 	"io"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tdf-go/tdf/bench/frame"
 	"github.com/tdf-go/tdf/bench/redisd"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
-	"golang.org/x/sys/unix"
 )
 
 func main() { frame.Main("plans", run) }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-go/tdf/bench/crew"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"

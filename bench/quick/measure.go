@@ -6,8 +6,9 @@ import (
 	"io"
 	"time"
 
-	"github.com/tdf-go/tdf/bench/contend"
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/bench/contend"
 )
 
 // sample is one run of one contender.

@@ -15,8 +15,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/tdf-go/tdf/internal/base/timing"
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/base/timing"
 )
 
 // startWait bounds how long a redis-server may take to answer.

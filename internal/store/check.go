@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/statemachine"
 )

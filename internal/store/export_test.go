@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/route"
 )

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
+
 	"github.com/tdf-go/tdf/internal/base/config"
 )
 

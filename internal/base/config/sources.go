@@ -10,8 +10,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"gopkg.in/ini.v1"
+
+	"github.com/tdf-go/tdf/internal/route"
 )
 
 // maxFile is the largest configuration file, in bytes; a larger one is some

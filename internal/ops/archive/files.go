@@ -15,9 +15,10 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/statemachine"
-	"golang.org/x/sys/unix"
 )
 
 // Modes of what is made: tasks may hold what is not for everybody. A directory that is there already keeps its own mode, so that

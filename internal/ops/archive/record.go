@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
+
 	"github.com/tdf-go/tdf/statemachine"
 )
 

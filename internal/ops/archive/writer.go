@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
 	"github.com/tdf-go/tdf/internal/base/disk"
 )
 

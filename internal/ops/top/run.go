@@ -21,8 +21,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
-	"github.com/tdf-go/tdf/internal/base/timing"
 	"golang.org/x/term"
+
+	"github.com/tdf-go/tdf/internal/base/timing"
 )
 
 // Run shows the screen until the reader leaves, which is no error, or ctx

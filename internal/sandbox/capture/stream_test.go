@@ -14,8 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 const patience = 10 * time.Second

@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"go.uber.org/goleak"
+
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 const (

@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 // within is how soon after the end of a round, or of its owner, nothing may be left.

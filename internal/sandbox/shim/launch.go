@@ -12,8 +12,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/sandbox/process"
 )
 
 // reportFD is where a launcher reports why it failed.

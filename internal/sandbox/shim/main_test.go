@@ -12,9 +12,10 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
 	"github.com/tdf-go/tdf/internal/testkit/proctest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"go.uber.org/goleak"
 )
 
 // Variables by which the tests speak to the test binary they start.

@@ -13,8 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/sandbox/process"
 )
 
 // startPatience is how long a shim may take until it is ready.

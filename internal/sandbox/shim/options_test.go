@@ -12,8 +12,9 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 func TestBadOptionsAreRefused(t *testing.T) {

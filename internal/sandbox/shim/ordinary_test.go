@@ -10,8 +10,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/testkit/proctest"
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/testkit/proctest"
 )
 
 const nobody = 65534

@@ -8,8 +8,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/sandbox/process"
 )
 
 // start runs a round's program, or reports why it cannot.

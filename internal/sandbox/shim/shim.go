@@ -10,8 +10,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/sandbox/process"
 )
 
 const (

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 func TestKillDescendants(t *testing.T) {

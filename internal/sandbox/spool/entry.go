@@ -17,8 +17,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/base/clean"
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/base/clean"
 )
 
 // Put stores data under a name: 1 to 1024 bytes of UTF-8. An entry of that name

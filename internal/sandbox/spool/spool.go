@@ -23,8 +23,9 @@ import (
 	"syscall"
 	"unicode/utf8"
 
-	"github.com/tdf-go/tdf/internal/base/clean"
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/base/clean"
 )
 
 const (

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/rs/zerolog"
+
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"

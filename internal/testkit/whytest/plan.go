@@ -7,10 +7,11 @@ import (
 	"strconv"
 	"strings"
 
+	"pgregory.net/rapid"
+
 	"github.com/tdf-go/tdf/internal/ops/why"
 	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
-	"pgregory.net/rapid"
 )
 
 // GateRun is the number of failures in a row that close the gate of a node.

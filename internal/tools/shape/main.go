@@ -17,8 +17,8 @@ import (
 // rows are the measures, with their limits. Tests are counted nowhere.
 func rows() []row {
 	return []row{
-		{"Go lines", 75100, (*house).lines},
-		{"Go lines of the product", 60100, (*house).productLines},
+		{"Go lines", 75150, (*house).lines},
+		{"Go lines of the product", 60150, (*house).productLines},
 		{"Go files", 337, (*house).files},
 		{"folders directly below internal", 7, (*house).rooms},
 		{"structs that are a task", 10, (*house).tasks},
