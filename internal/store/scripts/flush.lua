@@ -12,14 +12,14 @@ if ARGV[2] ~= '' then
   return 1
 end
 if token ~= ARGV[1] then return 1 end
-local settings = {'worker_timeout', 'timeout_grace', 'events', 'quarantine'} -- workers register before a server publishes them again
-local values = redis.call('HMGET', KEYS[1], unpack(settings))
+-- Workers register before a server publishes the settings again, and without lives the next to connect would take Redis for one started anew.
+local kept = {'worker_timeout', 'timeout_grace', 'events', 'quarantine', 'lives'}
+local values = redis.call('HMGET', KEYS[1], unpack(kept))
 now()
 redis.call('DEL', KEYS[1])
-for i, value in ipairs(settings) do
-  if values[i] then redis.call('HSET', KEYS[1], value, values[i]) end
+for i, field in ipairs(kept) do
+  if values[i] then redis.call('HSET', KEYS[1], field, values[i]) end
 end
-if lives ~= '' then redis.call('HSET', KEYS[1], 'lives', lives) end -- or the next to connect would take Redis for one started anew
 if past[1] or past[2] then
   redis.call('HSET', KEYS[1], 'epoch', string.format('%d', epoch + 1), 'seq', string.format('%d', seq), 'clock', noted(true))
 end
