@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/tdf-go/tdf/internal/base/disk"
 )
 
 // Fetcher installs programs below one directory. It may be used by any number
@@ -228,9 +228,9 @@ func (f *Fetcher) lock(ctx context.Context, program string) (unlock func(), err 
 	for {
 		file, err := f.tryFlock(program)
 		if err == nil {
-			return func() { _ = file.Close(); leave() }, nil
+			return func() { _ = disk.Unlock(file); leave() }, nil
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) {
+		if !errors.Is(err, disk.ErrLocked) {
 			leave()
 			return nil, err
 		}
@@ -243,20 +243,14 @@ func (f *Fetcher) lock(ctx context.Context, program string) (unlock func(), err 
 	}
 }
 
-// tryFlock takes the file lock or answers EWOULDBLOCK. Lock files stay: to
+// tryFlock takes the file lock or answers [disk.ErrLocked]. Lock files stay: to
 // remove one while another process waits for it would make two locks of it.
 func (f *Fetcher) tryFlock(program string) (*os.File, error) {
 	file, err := f.root.OpenFile(lockDir+"/"+program, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("lock program '%s': %w", program, err)
 	}
-	for {
-		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err != nil {
+	if err = disk.Lock(file); err != nil {
 		_ = file.Close()
 		return nil, fmt.Errorf("lock program '%s': %w", program, err)
 	}

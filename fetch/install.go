@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
+	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/sandbox/remove"
 )
 
@@ -49,7 +50,7 @@ func (f *Fetcher) prepare() error {
 			continue // being fetched right now
 		}
 		err = f.unstage(entry.Name())
-		_ = file.Close()
+		_ = disk.Unlock(file)
 		// What something is mounted in keeps that program from being fetched, and no other.
 		if err != nil && !errors.As(err, new(*remove.MountedError)) {
 			return err

@@ -12,8 +12,7 @@ import (
 	"sync"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/sandbox/remove"
 	"github.com/tdf-go/tdf/internal/sandbox/workdir"
 )
@@ -159,7 +158,7 @@ func (w *Worker) ensurePrivateDir() error {
 		}
 		lock, err := lockDirectory(dir)
 		switch {
-		case errors.Is(err, unix.EWOULDBLOCK):
+		case errors.Is(err, disk.ErrLocked):
 			n++
 			dir = first + "." + strconv.Itoa(n)
 			continue
@@ -187,8 +186,7 @@ func (p *privateHome) held() bool {
 // close gives the lock up.
 func (p *privateHome) close() {
 	if p.lock != nil {
-		_ = unix.Flock(int(p.lock.Fd()), unix.LOCK_UN) // as in spool.Close
-		_ = p.lock.Close()                             // nothing was written
+		_ = disk.Unlock(p.lock) // nothing was written
 		p.lock = nil
 	}
 }
@@ -202,11 +200,11 @@ func lockDirectory(dir string) (*os.File, error) {
 	}
 	held, err := file.Stat()
 	if err == nil {
-		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err = disk.Lock(file)
 	}
 	if err != nil {
 		_ = file.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
+		if errors.Is(err, disk.ErrLocked) {
 			return nil, fmt.Errorf("%s: %w", dir, err)
 		}
 		return nil, nil //nolint:nilnil // without locks there is nothing to hold

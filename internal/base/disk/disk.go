@@ -1,6 +1,6 @@
 // Package disk tells how much space file systems have left, so that a worker
-// stops claiming before programs fail for want of it; and writes whole files
-// that outlast a crash.
+// stops claiming before programs fail for want of it; writes whole files that
+// outlast a crash; and locks files between processes.
 package disk
 
 import (
@@ -188,4 +188,30 @@ func SyncDir(dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// ErrLocked means that another process has the lock.
+var ErrLocked = errors.New("another process has locked it")
+
+// Lock locks a file until [Unlock], or until this process ends. The error is
+// [ErrLocked], or wraps that of a file system that has no locks.
+func Lock(file *os.File) error {
+	for {
+		switch err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return ErrLocked
+		case err != nil:
+			return fmt.Errorf("lock %s: %w", file.Name(), err)
+		default:
+			return nil
+		}
+	}
+}
+
+// Unlock unlocks a file and closes it. Closing alone is not enough while a
+// program is being started, which has the file until it runs.
+func Unlock(file *os.File) error {
+	_ = unix.Flock(int(file.Fd()), unix.LOCK_UN) // where there are no locks there was none
+	return file.Close()
 }

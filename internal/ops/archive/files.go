@@ -15,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -83,10 +81,10 @@ func removed(path string) error {
 // lock takes the lock of a part, and reports whether it was free and the file is still the one of that name: it may have been
 // sealed or removed meanwhile.
 func lock(f *os.File) (mine bool, err error) {
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+	if err := disk.Lock(f); errors.Is(err, disk.ErrLocked) {
 		return false, nil
 	} else if err != nil {
-		return false, fmt.Errorf("lock %s: %w", f.Name(), err)
+		return false, err
 	}
 	return inPlace(f)
 }

@@ -26,6 +26,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
+	"github.com/tdf-go/tdf/internal/base/disk"
 )
 
 const (
@@ -119,8 +120,7 @@ func (s *Spool) Close() error {
 		return nil
 	}
 	s.closed = true
-	_ = unix.Flock(int(s.lock.Fd()), unix.LOCK_UN) // closing is not enough while a program that is being started still has the file
-	return errors.Join(s.root.Close(), s.lock.Close())
+	return errors.Join(s.root.Close(), disk.Unlock(s.lock))
 }
 
 // use checks that the spool is open.
@@ -150,21 +150,15 @@ func lock(root *os.Root, worker string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock spool: %w", err)
 	}
-	for {
-		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		switch {
-		case err == nil:
-			return file, nil
-		case errors.Is(err, unix.EINTR):
-			continue
-		case errors.Is(err, unix.EWOULDBLOCK):
-			err = fmt.Errorf("%w: worker '%s' runs on this host already: stop it, or give this one another name or spool_dir",
-				ErrLocked, worker)
-		default:
-			err = fmt.Errorf("lock spool: %w", err)
-		}
-		return nil, errors.Join(err, file.Close())
+	err = disk.Lock(file)
+	if err == nil {
+		return file, nil
 	}
+	if errors.Is(err, disk.ErrLocked) {
+		err = fmt.Errorf("%w: worker '%s' runs on this host already: stop it, or give this one another name or spool_dir",
+			ErrLocked, worker)
+	}
+	return nil, errors.Join(err, file.Close())
 }
 
 // sweep removes what dead processes were writing and finds the order of the
