@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Node is a host that workers have registered with, or that was set.
@@ -41,7 +41,7 @@ type Quarantine struct {
 }
 
 // NodeKeys are the names that [Manager.SetNode] knows: maxthreads.
-func NodeKeys() []string { return route.NodeKeys() }
+func NodeKeys() []string { return task.NodeKeys() }
 
 // Nodes lists the nodes by name.
 func (m *Manager) Nodes(ctx context.Context) ([]Node, error) {
@@ -65,10 +65,10 @@ func (m *Manager) SetNode(ctx context.Context, name string, set map[string]strin
 	if err != nil {
 		return Node{}, err
 	}
-	if err := route.CheckNode(name); err != nil {
+	if err := task.CheckNode(name); err != nil {
 		return Node{}, err
 	}
-	change := func(n *route.Node) error { return setAll(n, set) }
+	change := func(n *task.Node) error { return setAll(n, set) }
 	if !c.dry {
 		if _, err := m.store.SetNode(ctx, name, change); err != nil {
 			return Node{}, err
@@ -90,7 +90,7 @@ func (m *Manager) node(ctx context.Context, name string) (store.NodeInfo, statem
 			return all[i], now, err
 		}
 	}
-	return store.NodeInfo{Node: route.NewNode(name)}, now, err
+	return store.NodeInfo{Node: task.NewNode(name)}, now, err
 }
 
 func newNode(n *store.NodeInfo, now statemachine.Time) Node {
@@ -144,7 +144,7 @@ func (m *Manager) RemoveNode(ctx context.Context, name string, opts ...ChangeOpt
 	if err != nil {
 		return err
 	}
-	if err := route.CheckNode(name); err != nil {
+	if err := task.CheckNode(name); err != nil {
 		return err
 	}
 	if c.dry {

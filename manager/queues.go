@@ -10,22 +10,22 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // NoLimit is the limit that is never reached (text: unlimited). 0 lets nothing new
 // begin.
-const NoLimit = int(route.NoLimit)
+const NoLimit = int(task.NoLimit)
 
 // DefaultQueue is the queue of tasks that do not name one. It always exists.
-const DefaultQueue = route.DefaultQueue
+const DefaultQueue = task.DefaultQueue
 
 // The orders of a queue.
 const (
-	OrderFifo = string(route.Fifo) // of two tasks of the same effective priority, the older first (the default)
-	OrderLifo = string(route.Lifo) // the newer first
+	OrderFifo = string(task.Fifo) // of two tasks of the same effective priority, the older first (the default)
+	OrderLifo = string(task.Lifo) // the newer first
 )
 
 // Queue is a queue (Disbatch) and what lies in it.
@@ -67,7 +67,7 @@ type Queue struct {
 // QueueKeys are the names that [Manager.AddQueue] and [Manager.SetQueue] know:
 // description, class, threads, maxthreads, nodes_pin, nodes_ignore, paused, order,
 // aging, and default_NAME for each value that a queue can give to its tasks.
-func QueueKeys() []string { return route.QueueKeys() }
+func QueueKeys() []string { return task.QueueKeys() }
 
 // Queues lists the queues by name.
 func (m *Manager) Queues(ctx context.Context) ([]Queue, error) {
@@ -105,7 +105,7 @@ func newQueue(q *store.QueueInfo) Queue {
 }
 
 // attributesOf is a queue without what lies in it.
-func attributesOf(q *route.Queue) Queue {
+func attributesOf(q *task.Queue) Queue {
 	return Queue{
 		Name: q.Name, Description: q.Description, Class: q.Class,
 		Threads: int(q.Threads), MaxThreads: int(q.MaxThreads), Pin: q.Pin, Ignore: q.Ignore,
@@ -135,8 +135,8 @@ func (m *Manager) AddQueue(ctx context.Context, name string, set map[string]stri
 		if generated {
 			name = newQueueName()
 		}
-		q := route.NewQueue(name)
-		if err := errors.Join(route.CheckQueueName(name), setAll(&q, set)); err != nil {
+		q := task.NewQueue(name)
+		if err := errors.Join(task.CheckQueueName(name), setAll(&q, set)); err != nil {
 			return Queue{}, err
 		}
 		err := m.addQueue(ctx, &q, c)
@@ -152,7 +152,7 @@ func (m *Manager) AddQueue(ctx context.Context, name string, set map[string]stri
 // newQueueName makes a name that nobody else makes.
 func newQueueName() string { return "q-" + strings.ToLower(rand.Text()[:10]) }
 
-func (m *Manager) addQueue(ctx context.Context, q *route.Queue, c changing) error {
+func (m *Manager) addQueue(ctx context.Context, q *task.Queue, c changing) error {
 	if c.dry {
 		_, err := m.store.Queue(ctx, q.Name)
 		switch {
@@ -189,7 +189,7 @@ func (m *Manager) SetQueue(ctx context.Context, name string, set map[string]stri
 		}
 		return newQueue(&found), err
 	}
-	change := func(q *route.Queue) error { return setAll(q, set) }
+	change := func(q *task.Queue) error { return setAll(q, set) }
 	if _, err := m.store.SetQueue(ctx, name, change); err != nil {
 		return Queue{}, err
 	}

@@ -8,11 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // D01: a queue is made with a name or without, and once only.
@@ -166,8 +166,8 @@ func TestNodes(t *testing.T) {
 	m, s := newManager(t, ns), worktest.Open(t, ns)
 	for i, name := range []string{"w1", "w2"} {
 		_, err := s.Register(t.Context(), store.Registration{
-			Name: name, Identity: name, Node: "n1", Env: "py", Classes: []string{"c=1"}, MaxThreads: route.Limit(i + 2),
-			Resources: route.Resources{"gpu": i + 1},
+			Name: name, Identity: name, Node: "n1", Env: "py", Classes: []string{"c=1"}, MaxThreads: task.Limit(i + 2),
+			Resources: task.Resources{"gpu": i + 1},
 		})
 		if err != nil {
 			t.Fatal(err)

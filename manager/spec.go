@@ -12,9 +12,9 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Values of a [Spec] that mean "no limit".
@@ -194,8 +194,8 @@ const maxKey = 256
 // checkNew is about what the original does not know.
 func (s *Spec) checkNew() error {
 	switch {
-	case s.Queue != "" && route.CheckQueueName(s.Queue) != nil:
-		return route.CheckQueueName(s.Queue)
+	case s.Queue != "" && task.CheckQueueName(s.Queue) != nil:
+		return task.CheckQueueName(s.Queue)
 	case s.RetryDelay < 0 && s.RetryDelay != NoDelay:
 		return fieldError("retry_delay", s.RetryDelay.String(), "a duration that is not negative, or NoDelay")
 	case s.RetryMaxDelay < 0:
@@ -300,7 +300,7 @@ type field struct {
 }
 
 func (f *field) check() (err error) {
-	*f.into, err = route.ParseDefault(f.name, f.text)
+	*f.into, err = task.ParseDefault(f.name, f.text)
 	return err
 }
 
@@ -384,7 +384,7 @@ func resourcesText(r map[string]int, otherwise string) string {
 	if r == nil {
 		return otherwise
 	}
-	return route.Resources(r).Text()
+	return task.Resources(r).Text()
 }
 
 func intText(n *int, otherwise string) string {

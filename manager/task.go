@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Task is a task as it was when it was read.
@@ -111,7 +111,7 @@ func labelsOf(text string) []string {
 
 // resourcesOf is what another client may have written; nil for what is none.
 func resourcesOf(text string) map[string]int {
-	r, err := route.ParseResources(text)
+	r, err := task.ParseResources(text)
 	if err != nil {
 		return nil
 	}

@@ -8,11 +8,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // claim claims up to n tasks, from every bucket there is, with a claim id.
@@ -23,8 +24,8 @@ func claim(tb testing.TB, s *store.Store, n int) []store.Claimed {
 		tb.Fatal(err)
 	}
 	c, err := s.Claim(tb.Context(), store.ClaimRequest{
-		Worker: "w", Node: "n1", Request: store.NewToken(), Turns: route.Free(buckets...), Max: n,
-		MaxThreads: route.NoLimit, Resources: route.Resources{"gpu": 4},
+		Worker: "w", Node: "n1", Request: store.NewToken(), Candidates: storetest.Free(buckets...), Max: n,
+		MaxThreads: task.NoLimit, Resources: task.Resources{"gpu": 4},
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -10,9 +10,9 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/ops/why"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Explanation are reasons, the most important first. docs/WHY.md lists their
@@ -201,7 +201,7 @@ func (m *Manager) crew(ctx context.Context, s *why.Situation) error {
 }
 
 func workerOf(w *store.WorkerInfo, now statemachine.Time, lease statemachine.Duration) why.Worker {
-	offer := route.Offer{
+	offer := task.Offer{
 		Worker: w.Name, Node: w.Node, Env: w.Env, Labels: w.Labels, Resources: w.Resources,
 		Classes: w.Classes, MaxThreads: w.MaxThreads,
 	}

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // enlist registers a worker on node n1 with a GPU, as one does that is there.
@@ -15,7 +15,7 @@ func enlist(t *testing.T, m *Manager) {
 	t.Helper()
 	_, err := m.store.Register(t.Context(), store.Registration{
 		Name: "w", Node: "n1", Host: "h", PID: 1, Identity: "i", Version: "v", Containment: "group", Slots: 2,
-		Labels: []string{"gpu=v100"}, Resources: route.Resources{"gpu": 1}, MaxThreads: route.NoLimit,
+		Labels: []string{"gpu=v100"}, Resources: task.Resources{"gpu": 1}, MaxThreads: task.NoLimit,
 	})
 	if err != nil {
 		t.Fatal(err)

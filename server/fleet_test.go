@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // verdict is how a round ends.
@@ -53,7 +53,7 @@ func (h *host) claim(t *testing.T) store.ClaimReply {
 	}
 	r, err := h.st.Claim(t.Context(), store.ClaimRequest{
 		Worker: h.session.Name, Incarnation: h.session.Incarnation, Request: store.NewToken(), Node: h.node,
-		Turns: route.Free(store.Bucket{}), Max: h.slots - len(h.held), MaxThreads: route.NoLimit,
+		Candidates: storetest.Free(store.Bucket{}), Max: h.slots - len(h.held), MaxThreads: task.NoLimit,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -10,11 +10,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // openAsOriginal writes a task exactly as the original's manager does: INCR,
@@ -84,7 +84,7 @@ func TestForeignTaskIsAdopted(t *testing.T) {
 		sp.Open(t, specs...)
 	}
 	woken := func() bool {
-		by, err := sp.Store.WaitWork(t.Context(), store.WaitFor{Worker: "w", Turns: route.Free(store.Bucket{})}, 100*time.Millisecond)
+		by, err := sp.Store.WaitWork(t.Context(), store.WaitFor{Worker: "w", Candidates: storetest.Free(store.Bucket{})}, 100*time.Millisecond)
 		return err == nil && by != ""
 	}
 	woken() // by the tasks that start later
@@ -214,7 +214,7 @@ func TestDamagedTasksAreSetAside(t *testing.T) {
 	sp.Raw.Del(t.Context(), sp.Key("task:4"))
 	sp.Raw.Set(t.Context(), sp.Key("task:4"), "no hash", 0)
 	sp.Raw.ZAdd(t.Context(), sp.Key("executed"), zEntry(1, "77"))
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "r", Turns: route.Free(store.Bucket{}), Max: 9, MaxThreads: route.NoLimit})
+	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "r", Candidates: storetest.Free(store.Bucket{}), Max: 9, MaxThreads: task.NoLimit})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // lease is the lease of these tests, leased sets it.
@@ -51,7 +51,7 @@ func (r *registrant) claim(t *testing.T, n int) {
 	}
 	got, err := r.store.Claim(t.Context(), store.ClaimRequest{
 		Worker: r.session.Name, Incarnation: r.session.Incarnation, Request: store.NewToken(),
-		Turns: route.Free(store.Bucket{}), Max: n, MaxThreads: route.NoLimit,
+		Candidates: storetest.Free(store.Bucket{}), Max: n, MaxThreads: task.NoLimit,
 	})
 	if err != nil || len(got.Tasks) != n {
 		t.Fatalf("worker %s claimed %d tasks of %d: %v", r.session.Name, len(got.Tasks), n, err)

@@ -8,9 +8,9 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/link"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/task"
 )
 
 func keeperOf(s *Server) *keeper { return &keeper{Server: s, redis: link.New(zerolog.Nop())} }
@@ -26,7 +26,7 @@ func TestPrunesEmptyBuckets(t *testing.T) {
 	take := func(b store.Bucket) {
 		t.Helper()
 		r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-			Worker: "w", Request: store.NewToken(), Turns: route.Free(b), Max: 9, MaxThreads: route.NoLimit,
+			Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(b), Max: 9, MaxThreads: task.NoLimit,
 		})
 		if err != nil || len(r.Tasks) != 1 {
 			t.Fatalf("claimed %+v, %v", r, err)

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // claimer asks for tasks. A request without an answer is repeated as it was, so
@@ -102,7 +102,7 @@ func (c *claimer) request(v *view, incarnation int64, free int) *store.ClaimRequ
 	o := &c.rules.offer
 	return &store.ClaimRequest{
 		Worker: o.Worker, Node: o.Node, Incarnation: incarnation, Request: store.NewToken(), Max: free,
-		Turns: v.turns, First: c.first, Rules: v.version, Known: v.known,
+		Candidates: v.turns, First: c.first, Rules: v.version, Known: v.known,
 		MaxThreads: v.maxThreads, Resources: o.Resources,
 	}
 }
@@ -135,19 +135,19 @@ type view struct {
 	read           time.Time
 	// turns are what it may take from, queues the queues it serves, also those
 	// in which nothing ever waited.
-	turns  []route.Turn
-	queues []route.Queue
+	turns  []task.Candidate
+	queues []task.Queue
 	// maxThreads is the most rounds on the node, over all its workers.
-	maxThreads route.Limit
+	maxThreads task.Limit
 	// setAside says why the node is set aside, for people; empty if it is not.
 	setAside string
 }
 
 // newView applies the rules to an offer.
-func newView(r *store.Rules, offer *route.Offer) *view {
+func newView(r *store.Rules, offer *task.Offer) *view {
 	v := &view{
 		version: r.Version, known: r.Known, read: time.Now(), maxThreads: offer.MaxThreads,
-		turns: route.Turns(r.Buckets, r.Queues, *offer), queues: served(r.Queues, offer),
+		turns: task.Candidates(r.Buckets, r.Queues, *offer), queues: served(r.Queues, offer),
 	}
 	if r.Node.MaxThreadsSet {
 		v.maxThreads = r.Node.MaxThreads
@@ -163,12 +163,12 @@ func newView(r *store.Rules, offer *route.Offer) *view {
 
 // served are the queues, the default one among them, whose undemanding tasks
 // may run here.
-func served(all []route.Queue, offer *route.Offer) []route.Queue {
-	if !slices.ContainsFunc(all, func(q route.Queue) bool { return q.Name == route.DefaultQueue }) {
-		all = append(slices.Clip(all), route.NewQueue(route.DefaultQueue))
+func served(all []task.Queue, offer *task.Offer) []task.Queue {
+	if !slices.ContainsFunc(all, func(q task.Queue) bool { return q.Name == task.DefaultQueue }) {
+		all = append(slices.Clip(all), task.NewQueue(task.DefaultQueue))
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(q route.Queue) bool {
-		return len(route.Unfit(route.Bucket{Queue: q.Name}, q, *offer)) > 0
+	return slices.DeleteFunc(slices.Clone(all), func(q task.Queue) bool {
+		return len(task.Unfit(task.Bucket{Queue: q.Name}, q, *offer)) > 0
 	})
 }
 
@@ -176,13 +176,13 @@ func served(all []route.Queue, offer *route.Offer) []route.Queue {
 // claims by them, and for the heartbeat, which shows them.
 type rulebook struct {
 	store    *store.Store
-	offer    route.Offer
+	offer    task.Offer
 	changed  func() // called after new rules were read
 	view     atomic.Pointer[view]
 	outdated atomic.Bool
 }
 
-func newRulebook(st *store.Store, offer route.Offer, changed func()) *rulebook {
+func newRulebook(st *store.Store, offer task.Offer, changed func()) *rulebook {
 	b := &rulebook{store: st, offer: offer, changed: changed}
 	b.view.Store(newView(&store.Rules{}, &b.offer))
 	b.outdated.Store(true)

@@ -242,7 +242,7 @@ func (w *Worker) idleTime(reply *store.ClaimReply) time.Duration {
 // waitFor is what may end the wait after a claim that got nothing.
 func (w *Worker) waitFor(reply *store.ClaimReply) store.WaitFor {
 	return store.WaitFor{
-		Worker: w.opts.Name, Node: w.opts.Node, Turns: w.rules.last().turns,
+		Worker: w.opts.Name, Node: w.opts.Node, Candidates: w.rules.last().turns,
 		Full: reply.Full, Elsewhere: reply.Elsewhere, NodeFull: reply.NodeFull,
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/task"
 )
 
 // beat renews the lease three times in its length, and at once when something
@@ -147,8 +147,8 @@ func (w *Worker) queueUse() []store.QueueUse {
 		delete(running, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(running)) { // paused meanwhile, or without a record
-		q := route.NewQueue(name)
-		if i := slices.IndexFunc(v.turns, func(t route.Turn) bool { return t.Queue.Name == name }); i >= 0 {
+		q := task.NewQueue(name)
+		if i := slices.IndexFunc(v.turns, func(t task.Candidate) bool { return t.Queue.Name == name }); i >= 0 {
 			q = v.turns[i].Queue
 		}
 		uses = append(uses, useOf(&q, w.opts.Slots, running[name]))
@@ -158,7 +158,7 @@ func (w *Worker) queueUse() []store.QueueUse {
 
 // useOf keeps idle + processing = threads, also where a limit was lowered below
 // what runs.
-func useOf(q *route.Queue, slots, processing int) store.QueueUse {
+func useOf(q *task.Queue, slots, processing int) store.QueueUse {
 	threads := slots
 	if q.MaxThreads >= 0 {
 		threads = min(threads, int(q.MaxThreads))
@@ -170,7 +170,7 @@ func useOf(q *route.Queue, slots, processing int) store.QueueUse {
 }
 
 // classOf is the class as it is shown.
-func classOf(q *route.Queue) string {
+func classOf(q *task.Queue) string {
 	fields := q.Fields()
 	if i := slices.Index(fields, "class"); i >= 0 && fields[i+1] != "" {
 		return fields[i+1]

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -233,7 +232,7 @@ func TestSuccessorTakesBackFirst(t *testing.T) {
 		t.Fatal(r, err)
 	}
 	reply, err := s.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: "w", Incarnation: r.Incarnation, Request: store.NewToken(), Turns: route.Free(store.Bucket{}), Max: 1,
+		Worker: "w", Incarnation: r.Incarnation, Request: store.NewToken(), Candidates: storetest.Free(store.Bucket{}), Max: 1,
 	})
 	if err != nil || len(reply.Tasks) != 1 {
 		t.Fatal(reply, err)

@@ -7,19 +7,19 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/task"
 )
 
 // What a worker offers arrives in its options, and those in its offer.
 func TestOfferFromConfig(t *testing.T) {
 	t.Parallel()
 	o := FromConfig(config.Worker{
-		Node: "n", Env: "python", Labels: []string{"b=1", "a=2"}, Resources: route.Resources{"gpu": 4}, Classes: []string{"render=2"},
+		Node: "n", Env: "python", Labels: []string{"b=1", "a=2"}, Resources: task.Resources{"gpu": 4}, Classes: []string{"render=2"},
 		MaxThreads: 3,
 	})
 	o.Name = "w"
-	want := route.Offer{
-		Worker: "w", Node: "n", Env: "python", Labels: []string{"a=2", "b=1"}, Resources: route.Resources{"gpu": 4},
+	want := task.Offer{
+		Worker: "w", Node: "n", Env: "python", Labels: []string{"a=2", "b=1"}, Resources: task.Resources{"gpu": 4},
 		Classes: []string{"render=2"}, MaxThreads: 3,
 	}
 	if got := o.offer(); !reflect.DeepEqual(got, want) {

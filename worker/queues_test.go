@@ -9,16 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // queue makes a queue with attributes given as key=value.
 func (s *site) queue(t *testing.T, name string, attributes ...string) {
 	t.Helper()
-	q := route.NewQueue(name)
+	q := task.NewQueue(name)
 	set(t, q.Set, attributes)
 	if err := s.Store.AddQueue(t.Context(), q); err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func (s *site) queue(t *testing.T, name string, attributes ...string) {
 // change changes attributes of a queue.
 func (s *site) change(t *testing.T, name string, attributes ...string) {
 	t.Helper()
-	_, err := s.Store.SetQueue(t.Context(), name, func(q *route.Queue) error {
+	_, err := s.Store.SetQueue(t.Context(), name, func(q *task.Queue) error {
 		set(t, q.Set, attributes)
 		return nil
 	})
@@ -171,7 +171,7 @@ func TestRaisedLimitsWakeTheWorker(t *testing.T) {
 		"queue":         func(s *site, n string) { s.change(t, "q", "threads="+n) },
 		"pause":         func(s *site, n string) { s.change(t, "q", "paused="+strconv.FormatBool(n == "0")) },
 		"node": func(s *site, n string) {
-			if _, err := s.Store.SetNode(t.Context(), "n", func(r *route.Node) error { return r.Set("maxthreads", n) }); err != nil {
+			if _, err := s.Store.SetNode(t.Context(), "n", func(r *task.Node) error { return r.Set("maxthreads", n) }); err != nil {
 				t.Error(err)
 			}
 		},
@@ -221,7 +221,7 @@ func TestNodeCap(t *testing.T) {
 	if n := running(); n != 1 {
 		t.Errorf("%d tasks run, want 1", n)
 	}
-	if _, err := s.Store.SetNode(t.Context(), "n", func(r *route.Node) error { return r.Set("maxthreads", "2") }); err != nil {
+	if _, err := s.Store.SetNode(t.Context(), "n", func(r *task.Node) error { return r.Set("maxthreads", "2") }); err != nil {
 		t.Fatal(err)
 	}
 	wait.Eventually(t, patience, func() bool { return running() == 2 }, "the record of the node does not count")

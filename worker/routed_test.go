@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func demands(b store.Bucket) func(*store.Spec) { return func(s *store.Spec) { s.Bucket = b } }
@@ -47,7 +47,7 @@ func TestTasksGoWhereTheyFit(t *testing.T) {
 		checkFields(t, s.Task(t, id), map[string]string{"state": "open", "0:worker": "-"})
 	}
 	if got := s.worker(t); got.Env != "python" || !slices.Equal(got.Labels, []string{"disk=ssd", "zone=eu"}) ||
-		got.Resources["gpu"] != 2 || !slices.Equal(got.Classes, []string{"render=2.1"}) || got.MaxThreads != route.NoLimit {
+		got.Resources["gpu"] != 2 || !slices.Equal(got.Classes, []string{"render=2.1"}) || got.MaxThreads != task.NoLimit {
 		t.Errorf("registered %+v", got)
 	}
 }

@@ -12,11 +12,11 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/sandbox/spool"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // openSpool opens the spool. The worker can do without: results are then kept in
@@ -241,7 +241,7 @@ func (w *Worker) lossOf(ctx context.Context, orders []store.Order) error {
 
 // warnOfNode is about a name that somebody has chosen. A host name is what it is.
 func (w *Worker) warnOfNode() {
-	if host, _ := os.Hostname(); w.opts.Node != host && !route.DisbatchNode(w.opts.Node) {
+	if host, _ := os.Hostname(); w.opts.Node != host && !task.DisbatchNode(w.opts.Node) {
 		w.log.Warn().Str("node", w.opts.Node).
 			Msg("the node's name is no node id of Disbatch (1 to 8 letters, digits and _, a letter first): its clients may refuse it")
 	}

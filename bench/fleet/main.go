@@ -19,7 +19,7 @@ import (
 	"github.com/tdf-go/tdf/bench/crew"
 	"github.com/tdf-go/tdf/bench/frame"
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -88,7 +88,7 @@ func (f *fleet) close() error {
 
 func (f *fleet) start() error {
 	for i := range f.o.queues {
-		if err := f.site.Store.AddQueue(f.ctx, route.NewQueue(queueName(i))); err != nil {
+		if err := f.site.Store.AddQueue(f.ctx, task.NewQueue(queueName(i))); err != nil {
 			return fmt.Errorf("making a queue: %w", err)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/tdf-go/tdf/bench/contend"
 	"github.com/tdf-go/tdf/bench/stats"
 	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/task"
 )
 
 // claims is a namespace in which tasks are claimed one by one.
@@ -24,7 +24,7 @@ type claims struct {
 }
 
 // offer is what the claiming worker has: no label, a node, one gpu.
-var offer = route.Offer{Worker: "w", Node: "n", Resources: route.Resources{"gpu": 1}, MaxThreads: route.NoLimit}
+var offer = task.Offer{Worker: "w", Node: "n", Resources: task.Resources{"gpu": 1}, MaxThreads: task.NoLimit}
 
 // few is how many tasks that fit nobody the reference has: one of each kind.
 const few = 4
@@ -81,7 +81,7 @@ func (c *claims) close() { _ = c.store.Close() } // the Redis ends with the benc
 // fill opens tasks that the worker may never claim: for a label that nobody has,
 // for more than its node offers, and in a queue that is full.
 func (c *claims) fill(ctx context.Context, n int, progress io.Writer) error {
-	full := route.NewQueue("full")
+	full := task.NewQueue("full")
 	full.Threads = 0
 	if err := c.store.AddQueue(ctx, full); err != nil {
 		return err
@@ -120,12 +120,12 @@ func (c *claims) run(ctx context.Context, tasks int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	turns := route.Turns(rules.Buckets, rules.Queues, offer)
+	turns := task.Candidates(rules.Buckets, rules.Queues, offer)
 	start := time.Now()
 	for range tasks {
 		c.round++
 		r, err := c.store.Claim(ctx, store.ClaimRequest{
-			Worker: offer.Worker, Node: offer.Node, Request: store.NewToken(), Max: 1, Turns: turns, First: c.round,
+			Worker: offer.Worker, Node: offer.Node, Request: store.NewToken(), Max: 1, Candidates: turns, First: c.round,
 			Rules: rules.Version, Known: rules.Known, MaxThreads: offer.MaxThreads, Resources: offer.Resources,
 		})
 		if err != nil {

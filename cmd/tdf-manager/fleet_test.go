@@ -3,9 +3,10 @@ package main
 import (
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
+	"github.com/tdf-go/tdf/task"
 )
 
 // fake is a worker that registers and says what the test wants it to say.
@@ -21,7 +22,7 @@ func (b *bench) worker(name string) *fake {
 	r, err := b.store.Register(b.t.Context(), store.Registration{
 		Name: name, Node: "node-1", Host: "host.example", PID: 42, Identity: "start of " + name + store.NewToken(),
 		Version: "v1.2.3", Containment: "pidns", Slots: 8, Labels: []string{"gpu=1", "disk=ssd"},
-		Env: "python", Resources: map[string]int{"gpu": 2, "mem": 64}, Classes: []string{"render=2.1", "index"}, MaxThreads: route.NoLimit,
+		Env: "python", Resources: map[string]int{"gpu": 2, "mem": 64}, Classes: []string{"render=2.1", "index"}, MaxThreads: task.NoLimit,
 	})
 	if err != nil || len(r.Former) > 0 {
 		b.t.Fatalf("registered %+v, %v", r, err)
@@ -59,8 +60,8 @@ func (f *fake) leave() {
 func (f *fake) claim() *store.Claimed {
 	f.t.Helper()
 	c, err := f.store.Claim(f.t.Context(), store.ClaimRequest{
-		Worker: f.session.Name, Request: store.NewToken(), Turns: route.Free(store.Bucket{}), Max: 1,
-		Incarnation: f.session.Incarnation, Node: "node-1", MaxThreads: route.NoLimit,
+		Worker: f.session.Name, Request: store.NewToken(), Candidates: storetest.Free(store.Bucket{}), Max: 1,
+		Incarnation: f.session.Incarnation, Node: "node-1", MaxThreads: task.NoLimit,
 	})
 	if err != nil || len(c.Tasks) != 1 {
 		f.t.Fatalf("claim: %v, %v", c, err)

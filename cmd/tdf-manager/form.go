@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // form is a task as people write it: texts, empty for what they leave out.
@@ -194,13 +194,13 @@ func parseCount(field, text string) (*int, error) {
 	switch text {
 	case "":
 		return nil, nil //nolint:nilnil // nil means: the default
-	case route.Unlimited, "inf":
+	case task.Unlimited, "inf":
 		return new(manager.Unlimited), nil
 	}
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {
 		return nil, &statemachine.FieldError{
-			Field: field, Value: text, Want: "a whole number that is not negative, or " + route.Unlimited,
+			Field: field, Value: text, Want: "a whole number that is not negative, or " + task.Unlimited,
 		}
 	}
 	return new(int(n)), nil
@@ -211,7 +211,7 @@ func parsePriority(text string) (*int, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // nil means: the default
 	}
-	n, err := route.ParsePriority(text)
+	n, err := task.ParsePriority(text)
 	return &n, err
 }
 
@@ -239,7 +239,7 @@ func parseLabels(text string) ([]string, error) {
 	case noneText:
 		return []string{}, nil
 	}
-	canonical, err := route.ParseLabels(text)
+	canonical, err := task.ParseLabels(text)
 	return strings.Split(canonical, ","), err
 }
 
@@ -251,7 +251,7 @@ func parseResources(text string) (map[string]int, error) {
 	case noneText:
 		return map[string]int{}, nil
 	}
-	return route.ParseResources(text)
+	return task.ParseResources(text)
 }
 
 // parseCodes reads exit codes. An empty text is nil, none an empty list.
@@ -262,7 +262,7 @@ func parseCodes(field, text string) ([]int, error) {
 	case noneText:
 		return []int{}, nil
 	}
-	canonical, err := route.ParseDefault(field, text)
+	canonical, err := task.ParseDefault(field, text)
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,8 @@ package main
 import (
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -19,7 +19,7 @@ type hand struct {
 func (h *hand) claim() *store.Claimed {
 	h.t.Helper()
 	c, err := h.store.Claim(h.t.Context(), store.ClaimRequest{
-		Worker: "w", Request: store.NewToken(), Turns: route.Free(store.Bucket{}), Max: 1,
+		Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(store.Bucket{}), Max: 1,
 	})
 	if err != nil || len(c.Tasks) != 1 {
 		h.t.Fatalf("claim: %v, %v", c, err)

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // jsonFields makes the JSON object of a task: the names are those of Redis' hash
@@ -130,14 +130,14 @@ func queueAttributes(q *manager.Queue) []attribute {
 // defaultText is a default as people read it; records have another word for no limit.
 func defaultText(name, text string) string {
 	if strings.HasPrefix(name, "max_") && text == statemachine.Unlimited.Text() {
-		return route.Unlimited
+		return task.Unlimited
 	}
 	return text
 }
 
 func limitText(n int) string {
 	if n == manager.NoLimit {
-		return route.Unlimited
+		return task.Unlimited
 	}
 	return strconv.Itoa(n)
 }

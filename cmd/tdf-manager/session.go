@@ -17,10 +17,10 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/profile"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // session is one verb at work.
@@ -206,7 +206,7 @@ func neededLogin(verb string) string {
 // meant asks for the known name that is nearest to an unknown one; if none is
 // near, it is the remedy given.
 func meant(name string, known []string, remedy string) string {
-	if near := route.Nearest(name, known); near != "" {
+	if near := task.Nearest(name, known); near != "" {
 		return "did you mean " + strconv.Quote(near) + "?"
 	}
 	return remedy

@@ -17,10 +17,10 @@ import (
 	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/archive"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func (a *app) show() *cobra.Command {
@@ -245,7 +245,7 @@ func (table fieldTable) counters(t *manager.Task) {
 // atMost is how often something may happen.
 func atMost(l statemachine.Limit) string {
 	if l == statemachine.Unlimited {
-		return route.Unlimited
+		return task.Unlimited
 	}
 	return "at most " + l.Text()
 }

@@ -7,9 +7,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // BenchmarkClaimBehind claims single tasks with none, and with a million, waiting
@@ -22,13 +22,13 @@ func BenchmarkClaimBehind(b *testing.B) {
 	for _, n := range []int{0, many} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			sp := storetest.New(b)
-			full := route.NewQueue("full")
+			full := task.NewQueue("full")
 			full.Threads = 0
 			sp.AddQueue(b, full)
 			benchmarkCrowd(b, sp, n/2, store.Bucket{Env: "java"}, store.Bucket{Queue: "full"})
 			benchmarkOpen(b, sp, b.N, 100)
 			buckets := []store.Bucket{{}, {Env: "java"}, {Queue: "full"}}
-			benchmarkTurns(b, sp, route.Turns(buckets, []route.Queue{full}, route.Offer{}))
+			benchmarkTurns(b, sp, task.Candidates(buckets, []task.Queue{full}, task.Offer{}))
 		})
 	}
 }
@@ -56,12 +56,12 @@ func BenchmarkClaimMany(b *testing.B) {
 	for _, filled := range []int{1, 100} {
 		b.Run(strconv.Itoa(filled), func(b *testing.B) {
 			sp := storetest.New(b)
-			turns := make([]route.Turn, 20)
+			turns := make([]task.Candidate, 20)
 			for i := range turns {
-				q := route.NewQueue(fmt.Sprint("q", i))
+				q := task.NewQueue(fmt.Sprint("q", i))
 				q.Threads, q.MaxThreads = 1_000_000, 1_000_000
 				sp.AddQueue(b, q)
-				turns[i] = route.Turn{Queue: q}
+				turns[i] = task.Candidate{Queue: q}
 				for p := range 5 {
 					turns[i].Buckets = append(turns[i].Buckets, store.Bucket{Queue: q.Name, Priority: p})
 				}
@@ -82,12 +82,12 @@ func BenchmarkClaimMany(b *testing.B) {
 }
 
 // benchmarkTurns claims b.N tasks one by one, on a node with a cap.
-func benchmarkTurns(b *testing.B, sp *storetest.Space, turns []route.Turn) {
+func benchmarkTurns(b *testing.B, sp *storetest.Space, turns []task.Candidate) {
 	b.Helper()
 	b.ResetTimer()
 	for i := range b.N {
 		r, err := sp.Store.Claim(b.Context(), store.ClaimRequest{
-			Worker: "w", Request: store.NewToken(), Turns: turns, First: i, Max: 1, Node: "n", MaxThreads: 1_000_000,
+			Worker: "w", Request: store.NewToken(), Candidates: turns, First: i, Max: 1, Node: "n", MaxThreads: 1_000_000,
 		})
 		if err != nil || len(r.Tasks) != 1 {
 			b.Fatalf("claim %d: %+v, error %v", i, r, err)

@@ -6,19 +6,19 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/task"
 )
 
-// Bucket says where a ready task waits; see package route.
-type Bucket = route.Bucket
+// Bucket says where a ready task waits; see package task.
+type Bucket = task.Bucket
 
 // DefaultQueue is the queue of a task that does not name one.
-const DefaultQueue = route.DefaultQueue
+const DefaultQueue = task.DefaultQueue
 
 // bucketOf reads a name in the list of buckets. One that is no name, by hand,
 // becomes a bucket that no worker takes from.
 func bucketOf(name string) Bucket {
-	b, err := route.ParseBucket(name)
+	b, err := task.ParseBucket(name)
 	if err != nil {
 		return Bucket{Env: name}
 	}
@@ -81,7 +81,7 @@ func (s *Store) EmptyBuckets(ctx context.Context) ([]string, error) {
 	}
 	var empty []string
 	for i, name := range names {
-		if name != route.DefaultBucketName && cmds[i].Val() == 0 {
+		if name != task.DefaultBucketName && cmds[i].Val() == 0 {
 			empty = append(empty, name)
 		}
 	}
@@ -96,7 +96,7 @@ func (s *Store) Prune(ctx context.Context, names []string) (int, error) {
 	k := s.keys
 	keys, args := []string{k.meta(), k.buckets()}, []any(nil)
 	for _, name := range names {
-		if name != route.DefaultBucketName {
+		if name != task.DefaultBucketName {
 			keys, args = append(keys, k.ready(name), k.wake(name)), append(args, name)
 		}
 	}

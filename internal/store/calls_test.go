@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	await "github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // calls are all methods of a Store that talk to Redis and can fail.
@@ -36,7 +36,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"Turn": func(ctx context.Context, st *store.Store) error {
 		turn := st.Turn(ctx, []store.Order{{Move: statemachine.Move{
 			ID: 1, From: statemachine.Open, To: statemachine.Cancelled, Deadline: statemachine.Never,
-		}}}, store.ClaimRequest{Worker: "w", Request: "r", Max: 1, Turns: route.Free(store.Bucket{})})
+		}}}, store.ClaimRequest{Worker: "w", Request: "r", Max: 1, Candidates: storetest.Free(store.Bucket{})})
 		if turn.Moved == nil {
 			return turn.Claimed
 		}
@@ -97,7 +97,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"Buckets": func(ctx context.Context, st *store.Store) error { _, err := st.Buckets(ctx); return err },
 	"Check":   func(ctx context.Context, st *store.Store) error { _, err := st.Check(ctx); return err },
 	"Claim": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Claim(ctx, store.ClaimRequest{Worker: "w", Request: "r", Max: 1, Turns: route.Free(store.Bucket{})})
+		_, err := st.Claim(ctx, store.ClaimRequest{Worker: "w", Request: "r", Max: 1, Candidates: storetest.Free(store.Bucket{})})
 		return err
 	},
 	"Count":   func(ctx context.Context, st *store.Store) error { _, err := st.Count(ctx); return err },
@@ -200,7 +200,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	},
 	"Watermark": func(ctx context.Context, st *store.Store) error { _, _, err := st.Watermark(ctx); return err },
 	"AddQueue": func(ctx context.Context, st *store.Store) error {
-		return st.AddQueue(ctx, route.NewQueue("of"+strings.ToLower(store.NewToken())))
+		return st.AddQueue(ctx, task.NewQueue("of"+strings.ToLower(store.NewToken())))
 	},
 	"AskStop": func(ctx context.Context, st *store.Store) error {
 		_, err := st.AskStop(ctx, store.Order{Move: statemachine.Move{ID: 1, From: statemachine.Running, AskStop: true}})
@@ -248,11 +248,11 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"RemoveQueue":  func(ctx context.Context, st *store.Store) error { return st.RemoveQueue(ctx, "none") },
 	"Rules":        func(ctx context.Context, st *store.Store) error { _, err := st.Rules(ctx, "n"); return err },
 	"SetNode": func(ctx context.Context, st *store.Store) error {
-		_, err := st.SetNode(ctx, "n", func(n *route.Node) error { return n.Set("maxthreads", "2") })
+		_, err := st.SetNode(ctx, "n", func(n *task.Node) error { return n.Set("maxthreads", "2") })
 		return err
 	},
 	"SetQueue": func(ctx context.Context, st *store.Store) error {
-		_, err := st.SetQueue(ctx, store.DefaultQueue, func(q *route.Queue) error { return q.Set("threads", "9") })
+		_, err := st.SetQueue(ctx, store.DefaultQueue, func(q *task.Queue) error { return q.Set("threads", "9") })
 		return err
 	},
 	"Outdated": func(ctx context.Context, st *store.Store) error {
@@ -292,7 +292,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"Unlist": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Unlist(ctx, store.Index{Kind: store.IndexReady, Of: route.DefaultBucketName}, []string{"zz"})
+		_, err := st.Unlist(ctx, store.Index{Kind: store.IndexReady, Of: task.DefaultBucketName}, []string{"zz"})
 		return err
 	},
 	// Last by hand: it would take the task that others read.
@@ -301,7 +301,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 
 // waitFor waits as a worker that takes from the default bucket.
 func waitFor(worker string) store.WaitFor {
-	return store.WaitFor{Worker: worker, Turns: route.Free(store.Bucket{})}
+	return store.WaitFor{Worker: worker, Candidates: storetest.Free(store.Bucket{})}
 }
 
 // wakeUp is one for work in the default bucket.

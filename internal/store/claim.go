@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // DefaultGrace is how many seconds the server leaves an overdue round to its
@@ -27,11 +27,11 @@ type ClaimRequest struct {
 	// Request identifies the call: sent again, it returns the same tasks. The
 	// claim ids are made from it. Use [NewToken].
 	Request string
-	// Turns are the queues to take from, and the buckets of each (see route.Turns).
-	Turns []route.Turn
+	// Candidates are the queues to take from, and the buckets of each (see task.Candidates).
+	Candidates []task.Candidate
 	// First is which of the queues has the first turn; raise it with each claim.
 	First int
-	// Rules is the version of the rules that Turns were made from; 0: whatever
+	// Rules is the version of the rules that Candidates were made from; 0: whatever
 	// they are.
 	Rules int64
 	// Max is the most tasks to claim, at least 1.
@@ -41,13 +41,13 @@ type ClaimRequest struct {
 	Incarnation int64
 	// Node is the worker's node; it goes into the round's record.
 	Node string
-	// Known is the version of the list of buckets that Turns were made from.
+	// Known is the version of the list of buckets that Candidates were made from.
 	Known int64
 	// MaxThreads is the most rounds on the node at a time, over all queues;
-	// route.NoLimit for no such limit. Without a Node there is none.
-	MaxThreads route.Limit
+	// task.NoLimit for no such limit. Without a Node there is none.
+	MaxThreads task.Limit
 	// Resources are what the node offers; without a Node there are none.
-	Resources route.Resources
+	Resources task.Resources
 }
 
 // Claimed is a task with what a worker needs to run it.
@@ -107,7 +107,7 @@ type ClaimReply struct {
 }
 
 // Claim moves due tasks to running in the name of one worker, as far as the
-// limits of queues and node allow; in which order, route.Queue says. Under a
+// limits of queues and node allow; in which order, task.Queue says. Under a
 // session it counts as a heartbeat; the error matches [ErrLeaseLost], and
 // nothing is claimed, if that session is over.
 func (s *Store) Claim(ctx context.Context, req ClaimRequest) (ClaimReply, error) {
@@ -160,12 +160,12 @@ func (r *ClaimRequest) keys(k keys) []string {
 		k.workerDoc(r.Worker), k.lease(), k.held(r.Worker),
 		k.node(r.Node), k.busyNode(r.Node), k.used(r.Node), k.full(), k.wakeNode(r.Node), k.wakeServer(),
 	}
-	for i := range r.Turns {
-		queue := r.Turns[i].Queue.Name
+	for i := range r.Candidates {
+		queue := r.Candidates[i].Queue.Name
 		keys = append(keys, k.busyQueue(queue), k.busyBoth(queue, r.Node), k.wakeQueue(queue))
 	}
-	for i := range r.Turns {
-		for _, b := range r.Turns[i].Buckets {
+	for i := range r.Candidates {
+		for _, b := range r.Candidates[i].Buckets {
 			name := b.Name()
 			keys = append(keys, k.ready(name), k.wake(name))
 		}
@@ -184,20 +184,20 @@ func (r *ClaimRequest) args(k keys) []any {
 	args := []any{
 		k.taskPrefix(), r.Worker, r.Request, r.Max, string(statemachine.Open), string(statemachine.Running), DefaultGrace,
 		writer(r.Worker), session, string(WorkerLost), string(WorkerStopped), r.Node, rules, r.Known,
-		limitArg(r.MaxThreads), r.Resources.Text(), MaxIDs, GateRun, r.First, len(r.Turns),
+		limitArg(r.MaxThreads), r.Resources.Text(), MaxIDs, GateRun, r.First, len(r.Candidates),
 	}
-	for i := range r.Turns {
-		q := &r.Turns[i].Queue
-		args = append(args, q.Name, limitArg(q.Threads), limitArg(q.MaxThreads), flag(q.Order == route.Lifo),
-			q.EffectiveAging().Text(), len(r.Turns[i].Buckets))
-		for _, b := range r.Turns[i].Buckets {
+	for i := range r.Candidates {
+		q := &r.Candidates[i].Queue
+		args = append(args, q.Name, limitArg(q.Threads), limitArg(q.MaxThreads), flag(q.Order == task.Lifo),
+			q.EffectiveAging().Text(), len(r.Candidates[i].Buckets))
+		for _, b := range r.Candidates[i].Buckets {
 			args = append(args, b.Priority, b.Resources)
 		}
 	}
 	return args
 }
 
-func limitArg(l route.Limit) string {
+func limitArg(l task.Limit) string {
 	if l < 0 {
 		return ""
 	}

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // bothClocks runs a test on Redis and on the embedded one.
@@ -108,7 +108,7 @@ func TestClockStepsAbsoluteTimes(t *testing.T) {
 		claimed := func(want ...int64) {
 			t.Helper()
 			r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-				Worker: "w", Request: store.NewToken(), Turns: route.Free(store.Bucket{}), Max: 9, MaxThreads: route.NoLimit,
+				Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(store.Bucket{}), Max: 9, MaxThreads: task.NoLimit,
 			})
 			if err != nil || !slices.Equal(ids(r.Tasks), want) {
 				t.Errorf("claimed %v, error %v, want %v", ids(r.Tasks), err, want)

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // TestDamagedQueueRecord: nothing is taken from a queue with a damaged field, what
@@ -15,13 +15,13 @@ import (
 func TestDamagedQueueRecord(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	q := route.NewQueue("lic")
+	q := task.NewQueue("lic")
 	q.Threads, q.Pin, q.Description = 2, []string{"n"}, "licences"
 	sp.AddQueue(t, q)
 	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Bucket.Queue = "lic" }))
 	sp.Raw.HSet(t.Context(), sp.Key("queue:lic"), "default_priority", "high", "of_another_client", "stays")
 	set := func(key, value string) error {
-		_, err := sp.Store.SetQueue(t.Context(), "lic", func(q *route.Queue) error { return q.Set(key, value) })
+		_, err := sp.Store.SetQueue(t.Context(), "lic", func(q *task.Queue) error { return q.Set(key, value) })
 		return err
 	}
 	before := sp.Raw.HGetAll(t.Context(), sp.Key("queue:lic")).Val()
@@ -32,8 +32,8 @@ func TestDamagedQueueRecord(t *testing.T) {
 	if after := sp.Raw.HGetAll(t.Context(), sp.Key("queue:lic")).Val(); diffAny(before, after) != "" {
 		t.Errorf("changed: %v", after)
 	}
-	if req := byRules(t, sp.Store, "w", "n"); len(req.Turns) != 0 {
-		t.Errorf("may be taken from: %+v", req.Turns)
+	if req := byRules(t, sp.Store, "w", "n"); len(req.Candidates) != 0 {
+		t.Errorf("may be taken from: %+v", req.Candidates)
 	}
 	if err := set("default_priority", ""); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestDamagedNodeRecord(t *testing.T) {
 		if newIdler(t, sp, "w", "n").claim() == nil {
 			t.Errorf("%s: nothing is claimed", field)
 		}
-		after, err := sp.Store.SetNode(t.Context(), "n", func(n *route.Node) error { return n.Set("maxthreads", "3") })
+		after, err := sp.Store.SetNode(t.Context(), "n", func(n *task.Node) error { return n.Set("maxthreads", "3") })
 		fields := sp.Raw.HGetAll(t.Context(), sp.Key("node:n")).Val()
 		if _, there := fields[field]; err != nil || there || after.Damaged != nil || fields["maxthreads"] != "3" || fields["of_another_client"] == "" {
 			t.Errorf("%s: %+v, fields %v, error %v", field, after, fields, err)
@@ -73,10 +73,10 @@ func TestDamagedNodeRecord(t *testing.T) {
 	}
 	sp := storetest.New(t)
 	sp.Raw.HSet(t.Context(), sp.Key("node:n"), "maxthreads", "odd")
-	if _, err := sp.Store.SetNode(t.Context(), "n", func(*route.Node) error { return nil }); err == nil {
+	if _, err := sp.Store.SetNode(t.Context(), "n", func(*task.Node) error { return nil }); err == nil {
 		t.Error("a damaged cap is written")
 	}
-	if _, err := sp.Store.SetNode(t.Context(), "n", func(n *route.Node) error { return n.Set("maxthreads", "") }); err != nil {
+	if _, err := sp.Store.SetNode(t.Context(), "n", func(n *task.Node) error { return n.Set("maxthreads", "") }); err != nil {
 		t.Error(err)
 	}
 }

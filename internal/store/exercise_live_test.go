@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Orders reach the worker with its next heartbeat, and at once where it listens.
@@ -80,11 +80,11 @@ func awaitHint(t *testing.T, hints <-chan struct{}, announce func()) {
 // a wake-up it cannot use goes to the next.
 func exerciseInterrupt(t *testing.T, sp *storetest.Space) {
 	q := store.Bucket{Queue: "q"}
-	sp.AddQueue(t, route.NewQueue("q"))
+	sp.AddQueue(t, task.NewQueue("q"))
 	sp.Raw.Del(t.Context(), sp.Key("wake_queue:q"))
 	wait := func(worker string) store.WakeUp {
 		t.Helper()
-		waitFor := store.WaitFor{Worker: worker, Turns: route.Free(store.Bucket{}, q)}
+		waitFor := store.WaitFor{Worker: worker, Candidates: storetest.Free(store.Bucket{}, q)}
 		by, err := sp.Store.WaitWork(t.Context(), waitFor, 50*time.Millisecond)
 		if err != nil {
 			t.Fatal(err)

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A07, A20, A46: the whole life, with stamps and log.
@@ -122,10 +122,10 @@ func exerciseRepeatedReport(t *testing.T, sp *storetest.Space) {
 
 // Moves of one call stand for themselves; one refused does not touch the rest.
 func exerciseBatch(t *testing.T, sp *storetest.Space) {
-	sp.AddQueue(t, route.NewQueue("q"))
+	sp.AddQueue(t, task.NewQueue("q"))
 	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec(func(s *store.Spec) { s.MaxFails, s.Bucket.Queue = "1", "q" }))
 	sp.Report(t, &sp.Claim(t, "w", 2)[0], "", "")
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "q", Turns: route.Free(store.Bucket{Queue: "q"}), Max: 1})
+	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "q", Candidates: storetest.Free(store.Bucket{Queue: "q"}), Max: 1})
 	if err != nil || len(r.Tasks) != 1 {
 		t.Fatalf("claimed %+v, error %v", r, err)
 	}

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A01, A02: the sixteen fields of the original; ids without gaps under ten
@@ -207,7 +207,7 @@ func exerciseClaimOrder(t *testing.T, sp *storetest.Space) {
 // A repeated request gets the same tasks, as far as they are still held.
 func exerciseClaimAgain(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec())
-	req := store.ClaimRequest{Worker: "w", Request: "r1", Turns: route.Free(store.Bucket{}), Max: 2}
+	req := store.ClaimRequest{Worker: "w", Request: "r1", Candidates: storetest.Free(store.Bucket{}), Max: 2}
 	first, err := sp.Store.Claim(t.Context(), req)
 	if err != nil || len(first.Tasks) != 2 {
 		t.Fatalf("claimed %+v, error %v", first, err)
@@ -238,7 +238,7 @@ func exerciseClaimNotDue(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.StartAfter = noon.Add(3 * second).Text() }),
 		storetest.Spec(func(s *store.Spec) { s.EndBefore = noon.Add(-1).Text() }),
 		storetest.Spec(func(s *store.Spec) { s.EndBefore = noon.Text() }))
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "a", Turns: route.Free(store.Bucket{}), Max: 9})
+	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "a", Candidates: storetest.Free(store.Bucket{}), Max: 9})
 	if err != nil || !slices.Equal(claimedIDs(r.Tasks), []int64{3}) || r.Next != noon.Add(3*second) || r.Now != noon || r.More {
 		t.Errorf("claimed %+v, error %v", r, err)
 	}
@@ -255,8 +255,8 @@ func exerciseBuckets(t *testing.T, sp *storetest.Space) {
 	in := func(b store.Bucket) store.Spec { return storetest.Spec(func(s *store.Spec) { s.Bucket = b }) }
 	odd := store.Bucket{Queue: "_a.b-c", Env: "java", Labels: "gpu=ä", Priority: -3, Resources: "gpu=1"}
 	urgent, other := store.Bucket{Priority: 5}, store.Bucket{Queue: "other"}
-	sp.AddQueue(t, route.NewQueue(odd.Queue))
-	sp.AddQueue(t, route.NewQueue(other.Queue))
+	sp.AddQueue(t, task.NewQueue(odd.Queue))
+	sp.AddQueue(t, task.NewQueue(other.Queue))
 	sp.Open(t, storetest.Spec(), in(urgent), in(odd), in(other))
 	all, err := sp.Store.Buckets(t.Context())
 	if err != nil || len(all) != 4 || !slices.Contains(all, odd) {
@@ -264,18 +264,18 @@ func exerciseBuckets(t *testing.T, sp *storetest.Space) {
 	}
 	claim := func(req store.ClaimRequest) store.ClaimReply {
 		t.Helper()
-		req.Worker, req.Request, req.MaxThreads = "w", store.NewToken(), route.NoLimit
+		req.Worker, req.Request, req.MaxThreads = "w", store.NewToken(), task.NoLimit
 		r, err := sp.Store.Claim(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r
 	}
-	r := claim(store.ClaimRequest{Turns: route.Free(store.Bucket{}, urgent, other), Max: 9})
+	r := claim(store.ClaimRequest{Candidates: storetest.Free(store.Bucket{}, urgent, other), Max: 9})
 	if !slices.Equal(claimedIDs(r.Tasks), []int64{2, 4, 1}) || r.Tasks[0].Bucket != urgent {
 		t.Errorf("claimed %+v", r.Tasks)
 	}
-	r = claim(store.ClaimRequest{Turns: route.Free(odd), Max: 1, Node: "n", Resources: route.Resources{"gpu": 1}})
+	r = claim(store.ClaimRequest{Candidates: storetest.Free(odd), Max: 1, Node: "n", Resources: task.Resources{"gpu": 1}})
 	if len(r.Tasks) != 1 || r.Tasks[0].Bucket != odd {
 		t.Errorf("claimed %+v", r.Tasks)
 	}
@@ -283,7 +283,7 @@ func exerciseBuckets(t *testing.T, sp *storetest.Space) {
 
 // A wake-up goes to one waiter and is passed on while more is due.
 func exerciseWakeUps(t *testing.T, sp *storetest.Space) {
-	wait := store.WaitFor{Worker: "w", Turns: route.Free(store.Bucket{})}
+	wait := store.WaitFor{Worker: "w", Candidates: storetest.Free(store.Bucket{})}
 	woken := func() bool {
 		t.Helper()
 		by, err := sp.Store.WaitWork(t.Context(), wait, 50*time.Millisecond)

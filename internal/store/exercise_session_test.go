@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -55,7 +54,7 @@ func exerciseFormer(t *testing.T, sp *storetest.Space) {
 		t.Errorf("the old session renews: %v", err)
 	}
 	_, err = sp.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: "w", Request: "late", Turns: route.Free(store.Bucket{}), Max: 1, Incarnation: old.Incarnation,
+		Worker: "w", Request: "late", Candidates: storetest.Free(store.Bucket{}), Max: 1, Incarnation: old.Incarnation,
 	})
 	if !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("the old session claims: %v", err)
@@ -132,7 +131,7 @@ func exerciseKnownBuckets(t *testing.T, sp *storetest.Space) {
 	fresh := func(known int64) bool {
 		t.Helper()
 		r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-			Worker: "w", Request: store.NewToken(), Turns: route.Free(store.Bucket{}), Max: 1, Incarnation: w.Incarnation, Known: known,
+			Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(store.Bucket{}), Max: 1, Incarnation: w.Incarnation, Known: known,
 		})
 		if err != nil {
 			t.Fatal(err)

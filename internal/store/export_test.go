@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Universal is what the client of Redis is told.
@@ -45,7 +45,7 @@ func KeyFunctions(namespace string) map[string]string {
 	k := newKeys(namespace)
 	return map[string]string{
 		"meta": k.meta(), "task_id": k.taskID(), "task:<id>": k.task(7), "<state>": k.state("open"),
-		"buckets": k.buckets(), "ready:<bucket>": k.ready(route.DefaultBucketName), "wake:<bucket>": k.wake(route.DefaultBucketName),
+		"buckets": k.buckets(), "ready:<bucket>": k.ready(task.DefaultBucketName), "wake:<bucket>": k.wake(task.DefaultBucketName),
 		"wake_server": k.wakeServer(), "due": k.due(), "request:<key>": k.request("key"), "claim:<worker>": k.lastClaim("name"),
 		"set_aside": k.setAside(), "managers": k.managers(), "handling": k.handling(), "worker": k.worker(), "worker_id": k.workerIDs(),
 		"worker_id:<name>": k.workerID("name"), "changed": k.changed(),
@@ -65,7 +65,7 @@ func KeyFunctions(namespace string) map[string]string {
 }
 
 // AddQueueAs is [Store.AddQueue] with the id of its call.
-func AddQueueAs(ctx context.Context, s *Store, id string, q route.Queue) error {
+func AddQueueAs(ctx context.Context, s *Store, id string, q task.Queue) error {
 	rules, err := s.Rules(ctx, "")
 	if err != nil {
 		return err

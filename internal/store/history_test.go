@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -175,7 +174,7 @@ func TestNewEpoch(t *testing.T) {
 		t.Errorf("the session of the former epoch renews: %v", err)
 	}
 	if _, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: w.Name, Incarnation: w.Incarnation, Request: "late", Max: 1, Turns: route.Free(store.Bucket{}),
+		Worker: w.Name, Incarnation: w.Incarnation, Request: "late", Max: 1, Candidates: storetest.Free(store.Bucket{}),
 	}); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("the session of the former epoch claims: %v", err)
 	}

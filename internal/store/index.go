@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // IndexKind is a family of sets that say which tasks somebody must look at. A
@@ -163,7 +163,7 @@ func (x Index) bucket() ([]any, error) {
 	var b Bucket
 	if x.Kind == IndexReady {
 		var err error
-		if b, err = route.ParseBucket(x.Of); err != nil {
+		if b, err = task.ParseBucket(x.Of); err != nil {
 			return nil, err
 		}
 	}

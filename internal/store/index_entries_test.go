@@ -6,10 +6,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // indexLosses are the scenarios of taking strays out of indices; they join
@@ -18,7 +18,7 @@ var indexLosses = map[string]map[string]loss{
 	"unlist": {"a stray": {prepare: strayed, call: unlistCall, hint: true}},
 }
 
-var defaultBucket = store.Index{Kind: store.IndexReady, Of: route.DefaultBucketName}
+var defaultBucket = store.Index{Kind: store.IndexReady, Of: task.DefaultBucketName}
 
 // strayed has task 1 running, and still in line.
 func strayed(t *testing.T, sp *storetest.Space) {

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	await "github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // openAll opens tasks under a request of their own.
@@ -29,7 +29,7 @@ func openAll(t *testing.T, sp *storetest.Space, specs ...store.Spec) []store.Ope
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	sp.AddQueue(t, route.NewQueue("q"))
+	sp.AddQueue(t, task.NewQueue("q"))
 	for _, c := range []struct {
 		specs []store.Spec
 		want  []store.Opened
@@ -99,11 +99,11 @@ func TestUnknownQueue(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	sameDump(t, before, dump(t, sp), "after a request for a queue that is not there")
-	sp.AddQueue(t, route.NewQueue("slip"))
-	if err := sp.Store.AddQueue(t.Context(), route.NewQueue("slip")); !errors.Is(err, store.ErrQueueExists) {
+	sp.AddQueue(t, task.NewQueue("slip"))
+	if err := sp.Store.AddQueue(t.Context(), task.NewQueue("slip")); !errors.Is(err, store.ErrQueueExists) {
 		t.Errorf("added twice: %v", err)
 	}
-	if err := sp.Store.AddQueue(t.Context(), route.NewQueue(store.DefaultQueue)); !errors.Is(err, store.ErrQueueExists) {
+	if err := sp.Store.AddQueue(t.Context(), task.NewQueue(store.DefaultQueue)); !errors.Is(err, store.ErrQueueExists) {
 		t.Errorf("added the default queue: %v", err)
 	}
 	openAll(t, sp, withKey("slip", "k"))
@@ -149,7 +149,7 @@ func TestPruned(t *testing.T) {
 	b := store.Bucket{Priority: 7}
 	openAll(t, sp, storetest.Spec(func(s *store.Spec) { s.Bucket = b }))
 	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: "w", Request: "r", Turns: route.Free(b), Max: 1, Incarnation: w.Incarnation,
+		Worker: "w", Request: "r", Candidates: storetest.Free(b), Max: 1, Incarnation: w.Incarnation,
 	})
 	if err != nil || len(r.Tasks) != 1 {
 		t.Fatalf("claimed %+v, error %v", r, err)

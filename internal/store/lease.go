@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // maxFormer is the most tasks of an earlier session one registration returns.
@@ -43,7 +43,7 @@ func (s *Store) Register(ctx context.Context, r Registration) (Registered, error
 	}
 	args := append([]any{
 		r.Name, r.Replaces, r.Identity, DefaultLease, k.taskPrefix(), string(statemachine.Running), maxFormer,
-		string(WorkerReady), string(WorkerLost), string(WorkerStopped), string(OrderDrain), route.DefaultBucketName, r.PID, r.Node,
+		string(WorkerReady), string(WorkerLost), string(WorkerStopped), string(OrderDrain), task.DefaultBucketName, r.PID, r.Node,
 		len(fields),
 	}, fields...)
 	v, err := s.runOn(ctx, s.session, "register", keys, args...)
@@ -61,7 +61,7 @@ func (r *Registration) check() error {
 	case r.Identity == "":
 		return &statemachine.FieldError{Field: "identity", Value: r.Identity, Want: "a text that is unique for the start of a process"}
 	case r.Node != "":
-		return route.CheckNode(r.Node)
+		return task.CheckNode(r.Node)
 	}
 	return nil
 }

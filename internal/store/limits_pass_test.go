@@ -8,10 +8,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // inEnv is a task of queue q with an env.
@@ -24,7 +24,7 @@ func inEnv(env string) store.Spec {
 func TestPlaceReachesWhoNeedsIt(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	q := route.NewQueue("q")
+	q := task.NewQueue("q")
 	q.Threads = 1
 	sp.AddQueue(t, q)
 	sp.Open(t, inEnv("a"), inEnv("b"))
@@ -52,7 +52,7 @@ func TestPlaceReachesWhoNeedsIt(t *testing.T) {
 func TestUnused(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	q := route.NewQueue("q")
+	q := task.NewQueue("q")
 	q.Threads = 1
 	sp.AddQueue(t, q)
 	ids := sp.Open(t, inEnv("a"), inEnv("b"), inEnv("b"))
@@ -98,7 +98,7 @@ func TestUnused(t *testing.T) {
 func TestSecondPlaceWakes(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	q := route.NewQueue("q")
+	q := task.NewQueue("q")
 	q.Threads = 2
 	sp.AddQueue(t, q)
 	sp.Open(t, inEnv("a"), inEnv("a"), inEnv("b"), inEnv("c"))
@@ -128,7 +128,7 @@ func TestAllDueBucketsWake(t *testing.T) {
 		sp.Open(t, spec, spec)
 		sp.Raw.Del(t.Context(), sp.Key("wake:"+b.Name())) // somebody who stopped has got it
 	}
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "r", Turns: route.Free(buckets...), Max: 1})
+	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "r", Candidates: storetest.Free(buckets...), Max: 1})
 	if err != nil || len(r.Tasks) != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -174,7 +174,7 @@ func TestClaimWantsNodeForResources(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	_, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: "w", Request: "r", Max: 1, Turns: route.Free(store.Bucket{}), Resources: route.Resources{"gpu": 1},
+		Worker: "w", Request: "r", Max: 1, Candidates: storetest.Free(store.Bucket{}), Resources: task.Resources{"gpu": 1},
 	})
 	refusedField(t, err, "resources")
 	_, err = sp.Store.Register(t.Context(), store.Registration{Name: "w", Identity: "i", Node: "a,b"})

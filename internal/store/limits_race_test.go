@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // The race: 16 workers, four on each of four nodes, and 10,000 tasks in queues
@@ -25,16 +25,16 @@ const (
 )
 
 // raceCaps are the most rounds on each node, over all queues.
-var raceCaps = map[string]route.Limit{"n0": 6, "n1": 5, "n2": route.NoLimit, "n3": 3}
+var raceCaps = map[string]task.Limit{"n0": 6, "n1": 5, "n2": task.NoLimit, "n3": 3}
 
 // raceGPUs is how many each node has.
 const raceGPUs = 3
 
 // raceQueues are the queues of the race; tasks of the queue gpu ask one or two of them.
-func raceQueues() map[string]route.Queue {
-	fleet, node, gpu, free := route.NewQueue("fleet"), route.NewQueue("node"), route.NewQueue("gpu"), route.NewQueue("free")
+func raceQueues() map[string]task.Queue {
+	fleet, node, gpu, free := task.NewQueue("fleet"), task.NewQueue("node"), task.NewQueue("gpu"), task.NewQueue("free")
 	fleet.Threads, node.MaxThreads = 5, 2
-	return map[string]route.Queue{"fleet": fleet, "node": node, "gpu": gpu, "free": free}
+	return map[string]task.Queue{"fleet": fleet, "node": node, "gpu": gpu, "free": free}
 }
 
 // limitRace is a race under way.
@@ -107,10 +107,10 @@ func (r *limitRace) open(n int) {
 // work claims, holds up to three tasks at a time, and reports them.
 func (r *limitRace) work(ctx context.Context, i int) {
 	st, name, node := r.sp.Dial(r.t), fmt.Sprint("w", i), fmt.Sprint("n", i%len(raceCaps))
-	gpus := route.Resources{"gpu": raceGPUs}
+	gpus := task.Resources{"gpu": raceGPUs}
 	req := store.ClaimRequest{
 		Worker: name, Node: node, MaxThreads: raceCaps[node], Resources: gpus, First: i, Rules: r.rules.Version,
-		Turns: route.Turns(r.rules.Buckets, r.rules.Queues, route.Offer{Worker: name, Node: node, Resources: gpus}),
+		Candidates: task.Candidates(r.rules.Buckets, r.rules.Queues, task.Offer{Worker: name, Node: node, Resources: gpus}),
 	}
 	var held []store.Claimed
 	for ctx.Err() == nil {
@@ -174,7 +174,7 @@ func (r *limitRace) wait(ctx context.Context, st *store.Store, req *store.ClaimR
 	}
 	begin := statemachine.Time(time.Now().UnixMicro())
 	_, err := st.WaitWork(ctx, store.WaitFor{
-		Worker: req.Worker, Node: req.Node, Turns: req.Turns, Full: reply.Full, Elsewhere: reply.Elsewhere, NodeFull: reply.NodeFull,
+		Worker: req.Worker, Node: req.Node, Candidates: req.Candidates, Full: reply.Full, Elsewhere: reply.Elsewhere, NodeFull: reply.NodeFull,
 	}, racePoll)
 	if err != nil {
 		r.failed(ctx, err)

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // idler is a worker that claims one task at a time, by the rules in force.
@@ -15,7 +15,7 @@ type idler struct {
 	sp           *storetest.Space
 	worker, node string
 	// nodeCap is that of its node, env its own.
-	nodeCap route.Limit
+	nodeCap task.Limit
 	env     string
 
 	last store.ClaimReply
@@ -24,7 +24,7 @@ type idler struct {
 
 func newIdler(t *testing.T, sp *storetest.Space, worker, node string) *idler {
 	t.Helper()
-	return &idler{t: t, sp: sp, worker: worker, node: node, nodeCap: route.NoLimit}
+	return &idler{t: t, sp: sp, worker: worker, node: node, nodeCap: task.NoLimit}
 }
 
 // claim returns what it got, nil for nothing.
@@ -38,7 +38,7 @@ func (w *idler) claim() *store.Claimed {
 	}
 	w.last = r
 	w.wait = store.WaitFor{
-		Worker: w.worker, Node: w.node, Turns: req.Turns, Full: r.Full, Elsewhere: r.Elsewhere, NodeFull: r.NodeFull,
+		Worker: w.worker, Node: w.node, Candidates: req.Candidates, Full: r.Full, Elsewhere: r.Elsewhere, NodeFull: r.NodeFull,
 	}
 	if len(r.Tasks) == 0 {
 		return nil
@@ -76,20 +76,20 @@ func TestFreedPlaceWakes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		set     [2]string
-		nodeCap route.Limit
+		nodeCap task.Limit
 		asks    string
 		// far: a place of any node serves a waiter of any other.
 		far bool
 	}{
-		"threads":    {set: [2]string{"threads", "1"}, nodeCap: route.NoLimit, far: true},
-		"maxthreads": {set: [2]string{"maxthreads", "1"}, nodeCap: route.NoLimit},
+		"threads":    {set: [2]string{"threads", "1"}, nodeCap: task.NoLimit, far: true},
+		"maxthreads": {set: [2]string{"maxthreads", "1"}, nodeCap: task.NoLimit},
 		"node cap":   {nodeCap: 1},
-		"resource":   {nodeCap: route.NoLimit, asks: "gpu=2"},
+		"resource":   {nodeCap: task.NoLimit, asks: "gpu=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sp := storetest.New(t)
-			q := route.NewQueue("q")
+			q := task.NewQueue("q")
 			if c.set[0] != "" {
 				if err := q.Set(c.set[0], c.set[1]); err != nil {
 					t.Fatal(err)
@@ -135,7 +135,7 @@ func TestFreedPlaceWakes(t *testing.T) {
 func TestChangedRulesWake(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	q := route.NewQueue("q")
+	q := task.NewQueue("q")
 	q.Threads = 1
 	sp.AddQueue(t, q)
 	in := storetest.Spec(func(s *store.Spec) { s.Bucket.Queue = "q" })
@@ -147,7 +147,7 @@ func TestChangedRulesWake(t *testing.T) {
 	defer stop()
 	set := func(key, value string) {
 		t.Helper()
-		if _, err := sp.Store.SetQueue(t.Context(), "q", func(q *route.Queue) error { return q.Set(key, value) }); err != nil {
+		if _, err := sp.Store.SetQueue(t.Context(), "q", func(q *task.Queue) error { return q.Set(key, value) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -175,14 +175,14 @@ func TestChangedRulesWake(t *testing.T) {
 	if r, err := sp.Store.Claim(t.Context(), stale); err != nil || !r.Stale || len(r.Tasks) > 0 {
 		t.Errorf("claimed %+v under old rules, error %v", r, err)
 	}
-	if b.claim() != nil || len(b.wait.Turns) != 0 {
+	if b.claim() != nil || len(b.wait.Candidates) != 0 {
 		t.Errorf("claims from a paused queue: %+v", b.last)
 	}
 	heard("paused", "false")
 	if b.claim() == nil {
 		t.Errorf("nothing is claimed from a resumed queue: %+v", b.last)
 	}
-	if _, err := sp.Store.SetNode(t.Context(), "m", func(n *route.Node) error { return n.Set("maxthreads", "0") }); err != nil {
+	if _, err := sp.Store.SetNode(t.Context(), "m", func(n *task.Node) error { return n.Set("maxthreads", "0") }); err != nil {
 		t.Fatal(err)
 	}
 	if rules, err := sp.Store.Rules(t.Context(), "m"); err != nil || rules.Node.MaxThreads != 0 || !rules.Node.MaxThreadsSet {
@@ -200,7 +200,7 @@ func TestNoBusyLoop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sp := storetest.New(t)
-			q := route.NewQueue("q")
+			q := task.NewQueue("q")
 			q.MaxThreads = 1
 			if err := q.Set(set[0], set[1]); err != nil {
 				t.Fatal(err)
@@ -243,7 +243,7 @@ func TestNoBusyLoop(t *testing.T) {
 func TestPassedOn(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	q := route.NewQueue("q")
+	q := task.NewQueue("q")
 	q.MaxThreads = 1
 	sp.AddQueue(t, q)
 	in := storetest.Spec(func(s *store.Spec) { s.Bucket.Queue = "q" })

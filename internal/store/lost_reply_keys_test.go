@@ -3,9 +3,9 @@ package store_test
 import (
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // keyLosses are the scenarios of submissions with keys and of repeated tasks;
@@ -49,7 +49,7 @@ func openAllCall(specs ...store.Spec) func(*testing.T, *store.Store) step {
 // keyed has a queue q, and a task with the key k in the default queue.
 func keyed(t *testing.T, sp *storetest.Space) {
 	t.Helper()
-	sp.AddQueue(t, route.NewQueue("q"))
+	sp.AddQueue(t, task.NewQueue("q"))
 	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "before", Specs: []store.Spec{withKey("", "k")}}); err != nil {
 		t.Fatal(err)
 	}

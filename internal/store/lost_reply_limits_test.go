@@ -3,10 +3,10 @@ package store_test
 import (
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // limitLosses are the scenarios of queues, nodes, limits and stops; they join
@@ -51,7 +51,7 @@ var gpu = store.Bucket{Queue: "q", Resources: "gpu=2"}
 func queued(key, value string) func(*testing.T, *storetest.Space) {
 	return func(t *testing.T, sp *storetest.Space) {
 		t.Helper()
-		q := route.NewQueue("q")
+		q := task.NewQueue("q")
 		if key != "" {
 			if err := q.Set(key, value); err != nil {
 				t.Fatal(err)
@@ -90,9 +90,9 @@ func byRulesIn(t testing.TB, st *store.Store, worker, node, env string) store.Cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	offer := route.Offer{Worker: worker, Node: node, Env: env, Resources: route.Resources{"gpu": 3}}
+	offer := task.Offer{Worker: worker, Node: node, Env: env, Resources: task.Resources{"gpu": 3}}
 	return store.ClaimRequest{
-		Worker: worker, Request: store.NewToken(), Turns: route.Turns(rules.Buckets, rules.Queues, offer),
+		Worker: worker, Request: store.NewToken(), Candidates: task.Candidates(rules.Buckets, rules.Queues, offer),
 		Rules: rules.Version, Known: rules.Known, Max: 1, Node: node, MaxThreads: 3, Resources: offer.Resources,
 	}
 }
@@ -148,14 +148,14 @@ func asked(t *testing.T, sp *storetest.Space) {
 
 func addCall(t *testing.T, st *store.Store) step {
 	t.Helper()
-	return done(func() error { return st.AddQueue(t.Context(), route.NewQueue("q")) })
+	return done(func() error { return st.AddQueue(t.Context(), task.NewQueue("q")) })
 }
 
 func setCall(key, value string) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
 		return func() (any, error) {
-			return st.SetQueue(t.Context(), "q", func(q *route.Queue) error { return q.Set(key, value) })
+			return st.SetQueue(t.Context(), "q", func(q *task.Queue) error { return q.Set(key, value) })
 		}
 	}
 }
@@ -177,7 +177,7 @@ func removeCall(t *testing.T, st *store.Store) step {
 func nodeCall(t *testing.T, st *store.Store) step {
 	t.Helper()
 	return func() (any, error) {
-		return st.SetNode(t.Context(), "n", func(n *route.Node) error { return n.Set("maxthreads", "2") })
+		return st.SetNode(t.Context(), "n", func(n *task.Node) error { return n.Set("maxthreads", "2") })
 	}
 }
 

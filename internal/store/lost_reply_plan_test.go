@@ -3,7 +3,6 @@ package store_test
 import (
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -146,7 +145,7 @@ func planReported(errText string) func(*testing.T, *storetest.Space) {
 func report(t *testing.T, sp *storetest.Space, errText string) {
 	t.Helper()
 	c, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: "w", Request: "r", Max: 9, Turns: route.Free(store.Bucket{}), // the same in each namespace
+		Worker: "w", Request: "r", Max: 9, Candidates: storetest.Free(store.Bucket{}), // the same in each namespace
 	})
 	if err != nil || len(c.Tasks) == 0 {
 		t.Fatalf("claimed %+v, error %v", c, err)

@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 var retentionLosses = map[string]map[string]loss{
@@ -48,7 +48,7 @@ func archivedBefore(t *testing.T, sp *storetest.Space) {
 func finishAll(t *testing.T, sp *storetest.Space, claim string, ids ...int64) {
 	t.Helper()
 	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: "w", Request: claim, Turns: route.Free(store.Bucket{}), Max: len(ids), MaxThreads: route.NoLimit,
+		Worker: "w", Request: claim, Candidates: storetest.Free(store.Bucket{}), Max: len(ids), MaxThreads: task.NoLimit,
 	})
 	if err != nil || len(r.Tasks) != len(ids) {
 		t.Fatalf("claimed %+v, %v", r, err)

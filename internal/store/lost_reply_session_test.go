@@ -4,10 +4,10 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // sessionLosses are the scenarios of scripts that are about workers' sessions;
@@ -115,8 +115,8 @@ func sessionClaimCall(t *testing.T, st *store.Store) step {
 	w := session(t, st)
 	return func() (any, error) {
 		return st.Claim(t.Context(), store.ClaimRequest{
-			Worker: "w", Request: "c", Turns: route.Free(store.Bucket{}), Max: 2, Incarnation: w.Incarnation, Node: "n",
-			MaxThreads: route.NoLimit,
+			Worker: "w", Request: "c", Candidates: storetest.Free(store.Bucket{}), Max: 2, Incarnation: w.Incarnation, Node: "n",
+			MaxThreads: task.NoLimit,
 		})
 	}
 }

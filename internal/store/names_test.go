@@ -9,11 +9,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // oddNames are all legal somewhere, and none may break a key, a script, a
@@ -91,7 +91,7 @@ func TestOddBuckets(t *testing.T) {
 			t.Errorf("%q: a queue that only a task names: %v", odd, err)
 		}
 		r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-			Worker: odd, Request: store.NewToken(), Turns: route.Free(b), Max: 2, Node: odd, MaxThreads: 1,
+			Worker: odd, Request: store.NewToken(), Candidates: storetest.Free(b), Max: 2, Node: odd, MaxThreads: 1,
 		})
 		if err != nil || len(r.Tasks) != 1 || r.Tasks[0].ID != id || r.Tasks[0].Bucket != b || r.Tasks[0].Input != odd {
 			t.Errorf("%q: claimed %+v, error %v", odd, r.Tasks, err)
@@ -121,11 +121,11 @@ func TestNamesApart(t *testing.T) {
 		sp.Open(t, storetest.Spec())
 		sp.Raw.HSet(t.Context(), sp.Key("task:1"), "queue", queue)
 		sp.Raw.ZAdd(t.Context(), sp.Key("ready:"+store.Bucket{Queue: queue}.Name()), redis.Z{Score: 1, Member: "a1"})
-		q := route.NewQueue(queue)
+		q := task.NewQueue(queue)
 		q.MaxThreads = 1
 		r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-			Worker: "w", Request: store.NewToken(), Max: 1, Node: node, MaxThreads: route.NoLimit,
-			Turns: []route.Turn{{Queue: q, Buckets: []store.Bucket{{Queue: queue}}}},
+			Worker: "w", Request: store.NewToken(), Max: 1, Node: node, MaxThreads: task.NoLimit,
+			Candidates: []task.Candidate{{Queue: q, Buckets: []store.Bucket{{Queue: queue}}}},
 		})
 		if err != nil || len(r.Tasks) != 1 {
 			t.Errorf("node %s, queue %s: claimed %+v, error %v", node, queue, r, err)

@@ -9,13 +9,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // NodeInfo is a node and what runs there.
 type NodeInfo struct {
-	route.Node
+	task.Node
 	// Trials counts the probes since the node was set aside.
 	Trials int
 	// Workers are those registered with the node, by name.
@@ -23,8 +23,8 @@ type NodeInfo struct {
 	// Running is the number of rounds under way on the node.
 	Running int64
 	// Used is how much of each resource they have, Held the same by task.
-	Used route.Resources
-	Held map[int64]route.Resources
+	Used task.Resources
+	Held map[int64]task.Resources
 }
 
 func (s *Store) nodeNames(ctx context.Context) ([]string, error) {
@@ -76,7 +76,7 @@ func (s *Store) NodeRecords(ctx context.Context) ([]NodeInfo, error) {
 		doc := docs[i].Val()
 		f := fieldReader{get: func(field string) string { return doc[field] }}
 		infos[i] = NodeInfo{
-			Node: route.ParseNode(name, doc), Trials: f.count("trials"), Running: running[i].Val(),
+			Node: task.ParseNode(name, doc), Trials: f.count("trials"), Running: running[i].Val(),
 		}
 		infos[i].uses(used[i].Val())
 	}
@@ -85,10 +85,10 @@ func (s *Store) NodeRecords(ctx context.Context) ([]NodeInfo, error) {
 
 // uses notes what rounds have got.
 func (n *NodeInfo) uses(allotted map[string]string) {
-	n.Used, n.Held = route.Resources{}, map[int64]route.Resources{}
+	n.Used, n.Held = task.Resources{}, map[int64]task.Resources{}
 	for field, text := range allotted {
 		id, _ := strconv.ParseInt(field, 10, 64)
-		n.Held[id] = route.Resources{}
+		n.Held[id] = task.Resources{}
 		for name, a := range decodeAllotted(text) {
 			n.Held[id][name] = a.Count
 			n.Used[name] += a.Count
@@ -101,12 +101,12 @@ func (n *NodeInfo) uses(allotted map[string]string) {
 // set too. What servers find about the node is not changed so (see
 // [Store.Judge]), but what cannot be read of it is dropped. The error may be a
 // *statemachine.FieldError: a maxthreads that cannot be read and was not set anew.
-func (s *Store) SetNode(ctx context.Context, name string, change func(*route.Node) error) (route.Node, error) {
+func (s *Store) SetNode(ctx context.Context, name string, change func(*task.Node) error) (task.Node, error) {
 	if name == "" {
-		return route.Node{}, &statemachine.FieldError{Field: "node", Value: name, Want: "the name of a node"}
+		return task.Node{}, &statemachine.FieldError{Field: "node", Value: name, Want: "the name of a node"}
 	}
 	k := s.keys
-	var after route.Node
+	var after task.Node
 	err := s.record(ctx, "set", func(*Rules) (recordCall, error) {
 		rules, err := s.Rules(ctx, name)
 		if err != nil {
@@ -140,7 +140,7 @@ const maxThreadsField = "maxthreads"
 // worker of the node has a lease or a round runs there, or is a
 // *statemachine.FieldError. A node that nothing is known of is none.
 func (s *Store) RemoveNode(ctx context.Context, name string) error {
-	if err := route.CheckNode(name); err != nil {
+	if err := task.CheckNode(name); err != nil {
 		return err
 	}
 	k := s.keys

@@ -8,22 +8,22 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // someOffer is what the nodes of the model offer, one worker each.
-var someOffer = route.Resources{"gpu": 3}
+var someOffer = task.Resources{"gpu": 3}
 
 // request is one of a worker for some of the buckets, under the rules of the model or older ones.
 func (w *twins) request(rt *rapid.T, worker string) store.ClaimRequest {
 	buckets := rapid.Permutation(someBuckets).Draw(rt, "buckets")[:rapid.IntRange(1, len(someBuckets)).Draw(rt, "n")]
-	offer := route.Offer{Worker: worker, Node: "n" + worker, Env: "java", Labels: []string{"gpu=1"}, Resources: someOffer}
+	offer := task.Offer{Worker: worker, Node: "n" + worker, Env: "java", Labels: []string{"gpu=1"}, Resources: someOffer}
 	req := store.ClaimRequest{
 		Worker: worker, Request: w.token("c"), Max: rapid.IntRange(1, 4).Draw(rt, "most"),
-		Turns: route.Turns(buckets, slices.Collect(maps.Values(w.queues)), offer), First: rapid.IntRange(0, 3).Draw(rt, "first"),
-		Node: offer.Node, MaxThreads: route.Limit(rapid.IntRange(-1, 4).Draw(rt, "cap")), Resources: someOffer,
+		Candidates: task.Candidates(buckets, slices.Collect(maps.Values(w.queues)), offer), First: rapid.IntRange(0, 3).Draw(rt, "first"),
+		Node: offer.Node, MaxThreads: task.Limit(rapid.IntRange(-1, 4).Draw(rt, "cap")), Resources: someOffer,
 		Rules: w.version - int64(max(0, rapid.IntRange(-5, 1).Draw(rt, "behind"))),
 	}
 	if rapid.IntRange(0, 4).Draw(rt, "no node") == 0 {
@@ -39,7 +39,7 @@ func (w *twins) setQueue(rt *rapid.T) {
 		{"threads", "none"}, {"threads", "0"}, {"threads", "2"}, {"threads", "4"}, {"maxthreads", "none"}, {"maxthreads", "1"},
 		{"maxthreads", "3"}, {"order", "lifo"}, {"order", "fifo"}, {"aging", "0"}, {"aging", "1"}, {"aging", "2.5"}, {"aging", "3600"},
 	}).Draw(rt, "change")
-	q, err := w.sp.Store.SetQueue(w.t.Context(), name, func(q *route.Queue) error { return q.Set(change[0], change[1]) })
+	q, err := w.sp.Store.SetQueue(w.t.Context(), name, func(q *task.Queue) error { return q.Set(change[0], change[1]) })
 	if err != nil {
 		rt.Fatal(err)
 	}

@@ -9,9 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // running are the rounds of a queue on a node; empty for any.
@@ -27,8 +27,8 @@ func (w *twins) running(queue, node string) []*twin {
 }
 
 // room reports whether the limits leave a place for one more round of a queue.
-func (w *twins) room(req *store.ClaimRequest, q *route.Queue) bool {
-	below := func(limit route.Limit, n int) bool { return limit < 0 || n < int(limit) }
+func (w *twins) room(req *store.ClaimRequest, q *task.Queue) bool {
+	below := func(limit task.Limit, n int) bool { return limit < 0 || n < int(limit) }
 	if !below(q.Threads, len(w.running(q.Name, ""))) {
 		return false
 	}
@@ -37,7 +37,7 @@ func (w *twins) room(req *store.ClaimRequest, q *route.Queue) bool {
 }
 
 // due are the tasks of a queue that may be claimed, in the order they are.
-func (w *twins) due(turn *route.Turn) []*twin {
+func (w *twins) due(turn *task.Candidate) []*twin {
 	q := &turn.Queue
 	var fit []*twin
 	for _, id := range w.ids() {
@@ -53,7 +53,7 @@ func (w *twins) due(turn *route.Turn) []*twin {
 	}
 	slices.SortFunc(fit, func(a, b *twin) int {
 		order := cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.ID, b.ID))
-		if q.Order == route.Lifo {
+		if q.Order == task.Lifo {
 			order = -order
 		}
 		return cmp.Or(cmp.Compare(rank(b), rank(a)), order)
@@ -63,7 +63,7 @@ func (w *twins) due(turn *route.Turn) []*twin {
 
 // pick is the task a queue offers next: the first that finds what it asks, after
 // those before it, which find too little, have kept it. Nil for none.
-func (w *twins) pick(req *store.ClaimRequest, turn *route.Turn) *twin {
+func (w *twins) pick(req *store.ClaimRequest, turn *task.Candidate) *twin {
 	kept := 0
 	for _, t := range w.due(turn) {
 		asks := gpusOf(t.bucket)
@@ -102,8 +102,8 @@ func (w *twins) claimModel(req *store.ClaimRequest) []int64 {
 	var ids []int64
 	for took := true; took; {
 		took = false
-		for i := range req.Turns {
-			turn := &req.Turns[(req.First+i)%len(req.Turns)]
+		for i := range req.Candidates {
+			turn := &req.Candidates[(req.First+i)%len(req.Candidates)]
 			if len(ids) < req.Max && w.turn(req, turn, &ids) {
 				took = true
 			}
@@ -113,7 +113,7 @@ func (w *twins) claimModel(req *store.ClaimRequest) []int64 {
 }
 
 // turn gives a queue one turn.
-func (w *twins) turn(req *store.ClaimRequest, turn *route.Turn, ids *[]int64) bool {
+func (w *twins) turn(req *store.ClaimRequest, turn *task.Candidate, ids *[]int64) bool {
 	for w.room(req, &turn.Queue) {
 		t := w.pick(req, turn)
 		if t == nil {

@@ -7,10 +7,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // grace is what the server of these tests has published.
@@ -32,7 +32,7 @@ type twins struct {
 	last     map[string]store.ClaimRequest
 	sessions map[string]*sessionTwin
 	// queues are those of the model, version that of their rules.
-	queues  map[string]route.Queue
+	queues  map[string]task.Queue
 	version int64
 	count   int
 }
@@ -88,7 +88,7 @@ func newTwins(t *testing.T, rt *rapid.T, sp *storetest.Space) *twins {
 	w := &twins{
 		t: t, sp: sp, now: noon, tasks: map[int64]*twin{}, last: map[string]store.ClaimRequest{},
 		sessions: map[string]*sessionTwin{}, version: 2,
-		queues: map[string]route.Queue{"q": route.NewQueue("q"), store.DefaultQueue: route.NewQueue(store.DefaultQueue)},
+		queues: map[string]task.Queue{"q": task.NewQueue("q"), store.DefaultQueue: task.NewQueue(store.DefaultQueue)},
 	}
 	sp.SetClock(t, w.now)
 	if err := sp.Store.AddQueue(t.Context(), w.queues["q"]); err != nil {

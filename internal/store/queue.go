@@ -10,13 +10,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // QueueInfo is a queue and what lies in it.
 type QueueInfo struct {
-	route.Queue
+	task.Queue
 	// Waiting tasks are open, whenever they start; Due ones may start now.
 	Waiting, Due int64
 	// Oldest is since when the oldest due task may start; 0 if none is due.
@@ -69,18 +69,18 @@ func (s *Store) Queues(ctx context.Context) ([]QueueInfo, statemachine.Time, err
 }
 
 // allQueues are the queues with a record, the default one, and those of buckets.
-func (r *Rules) allQueues() []route.Queue {
+func (r *Rules) allQueues() []task.Queue {
 	all := slices.Clone(r.Queues)
 	add := func(name string) {
-		if !slices.ContainsFunc(all, func(q route.Queue) bool { return q.Name == name }) {
-			all = append(all, route.NewQueue(name))
+		if !slices.ContainsFunc(all, func(q task.Queue) bool { return q.Name == name }) {
+			all = append(all, task.NewQueue(name))
 		}
 	}
 	add(DefaultQueue)
 	for _, b := range r.Buckets {
 		add(b.QueueName())
 	}
-	slices.SortFunc(all, func(a, b route.Queue) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b task.Queue) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -156,7 +156,7 @@ type Waiting struct {
 
 // QueueLine is what is due in one bucket.
 type QueueLine struct {
-	Bucket route.Bucket
+	Bucket task.Bucket
 	// First are those that are claimed first, in that order.
 	First []Waiting
 	// Due is how many are due. Before is how many of those are claimed before the task asked about.
@@ -167,7 +167,7 @@ type QueueLine struct {
 // few, at most limit, and how many are in front of w, a task that waits in b or
 // would if it were free. With no id in w, and in buckets of other queues, none is
 // in front. Who became due at the same moment counts as in front.
-func (s *Store) Lines(ctx context.Context, b route.Bucket, w Waiting, at statemachine.Time, limit int) ([]QueueLine, error) {
+func (s *Store) Lines(ctx context.Context, b task.Bucket, w Waiting, at statemachine.Time, limit int) ([]QueueLine, error) {
 	rules, err := s.Rules(ctx, "")
 	if err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func (s *Store) Lines(ctx context.Context, b route.Bucket, w Waiting, at statema
 
 // look are the answers about one bucket.
 type look struct {
-	bucket      route.Bucket
+	bucket      task.Bucket
 	first       *redis.ZSliceCmd
 	due, before *redis.IntCmd
 	self        *redis.FloatCmd
@@ -216,14 +216,14 @@ func (l *look) line(w Waiting, at statemachine.Time) QueueLine {
 	return line
 }
 
-func (r *Rules) queueOf(b route.Bucket) route.Queue {
+func (r *Rules) queueOf(b task.Bucket) task.Queue {
 	q, _ := r.queue(b.QueueName())
 	return q
 }
 
-func firstDue(ctx context.Context, p redis.Pipeliner, key string, order route.Order, at statemachine.Time, limit int) *redis.ZSliceCmd {
+func firstDue(ctx context.Context, p redis.Pipeliner, key string, order task.Order, at statemachine.Time, limit int) *redis.ZSliceCmd {
 	by := &redis.ZRangeBy{Min: "-inf", Max: at.Text(), Count: int64(limit)}
-	if order == route.Lifo {
+	if order == task.Lifo {
 		return p.ZRevRangeByScoreWithScores(ctx, key, by)
 	}
 	return p.ZRangeByScoreWithScores(ctx, key, by)
@@ -238,7 +238,7 @@ func waiting(z redis.Z) Waiting {
 // inFront is which scores in a bucket of the priority other come before a task of
 // priority mine that is due since then: whoever has a higher rank, which is the priority and
 // one for each aging waited, and of the same rank those before it in the order of the queue.
-func inFront(q route.Queue, other, mine int, due, at statemachine.Time) (from, to string) {
+func inFront(q task.Queue, other, mine int, due, at statemachine.Time) (from, to string) {
 	aging := q.EffectiveAging()
 	if aging <= 0 {
 		return strictlyInFront(q, cmp.Compare(other, mine), due, at)
@@ -252,13 +252,13 @@ func inFront(q route.Queue, other, mine int, due, at statemachine.Time) (from, t
 }
 
 // strictlyInFront is inFront where the priority alone makes the rank.
-func strictlyInFront(q route.Queue, higher int, due, at statemachine.Time) (from, to string) {
+func strictlyInFront(q task.Queue, higher int, due, at statemachine.Time) (from, to string) {
 	switch {
 	case higher > 0:
 		return "-inf", at.Text()
 	case higher < 0:
 		return "(" + at.Text(), at.Text()
-	case q.Order == route.Lifo:
+	case q.Order == task.Lifo:
 		return due.Text(), at.Text()
 	default:
 		return "-inf", min(due, at).Text()

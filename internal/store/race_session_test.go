@@ -6,7 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -91,7 +90,7 @@ func raceRenew(t *testing.T, sp *storetest.Space, w store.Session) bool {
 func raceClaim(t *testing.T, sp *storetest.Space, w store.Session) bool {
 	t.Helper()
 	_, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: w.Name, Request: store.NewToken(), Turns: route.Free(store.Bucket{}), Max: 1, Incarnation: w.Incarnation,
+		Worker: w.Name, Request: store.NewToken(), Candidates: storetest.Free(store.Bucket{}), Max: 1, Incarnation: w.Incarnation,
 	})
 	return hadItsWay(t, err)
 }

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -134,7 +133,7 @@ func (c *contender) attempt(t *testing.T, sp *storetest.Space, before *store.Tas
 	if c.event == statemachine.Claim {
 		return func() (bool, bool) {
 			r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-				Worker: fmt.Sprint("w", n), Request: store.NewToken(), Turns: route.Free(store.Bucket{}), Max: 1,
+				Worker: fmt.Sprint("w", n), Request: store.NewToken(), Candidates: storetest.Free(store.Bucket{}), Max: 1,
 			})
 			if err != nil {
 				t.Error(err)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Task is a task with everything Redis holds of it.
@@ -180,7 +180,7 @@ func (s *Store) Buckets(ctx context.Context) ([]Bucket, error) {
 	}
 	buckets := []Bucket{{}}
 	for _, name := range names {
-		if b, err := route.ParseBucket(name); err == nil && b != (Bucket{}) {
+		if b, err := task.ParseBucket(name); err == nil && b != (Bucket{}) {
 			buckets = append(buckets, b)
 		}
 	}

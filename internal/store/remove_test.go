@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // TestRemoveQueueInUse: a queue stays as long as one of its tasks has not ended,
@@ -31,7 +31,7 @@ func TestRemoveQueueInUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sp := storetest.New(t)
-			q := route.NewQueue("lic")
+			q := task.NewQueue("lic")
 			q.Threads = 1
 			sp.AddQueue(t, q)
 			prepare(t, sp)
@@ -59,10 +59,10 @@ func TestRemoveQueueInUse(t *testing.T) {
 func TestRemovedQueueLeavesNothing(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	sp.AddQueue(t, route.NewQueue("lic"))
+	sp.AddQueue(t, task.NewQueue("lic"))
 	names := make([]any, 9000)
 	for i := range names {
-		names[i] = route.Bucket{Queue: "lic", Labels: fmt.Sprint("job=", i)}.Name()
+		names[i] = task.Bucket{Queue: "lic", Labels: fmt.Sprint("job=", i)}.Name()
 	}
 	sp.Raw.SAdd(t.Context(), sp.Key("buckets"), names...)
 	sp.Raw.RPush(t.Context(), sp.Key("wake:"+names[8999].(string)), "1")
@@ -82,7 +82,7 @@ func TestPrunedBucketLeavesNoWakeUp(t *testing.T) {
 	sp := storetest.New(t)
 	spec := storetest.Spec(func(s *store.Spec) { s.Bucket.Labels = "job=1" })
 	sp.Open(t, spec)
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "r", Turns: route.Free(spec.Bucket), Max: 1})
+	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "r", Candidates: storetest.Free(spec.Bucket), Max: 1})
 	if err != nil || len(r.Tasks) != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -99,19 +99,19 @@ func TestPrunedBucketLeavesNoWakeUp(t *testing.T) {
 func TestAddQueueSetMeanwhile(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	sp.AddQueue(t, route.NewQueue("q"))
+	sp.AddQueue(t, task.NewQueue("q"))
 	by := sp.Raw.HGet(t.Context(), sp.Key("queue:q"), "created_by").Val()
-	if _, err := sp.Store.SetQueue(t.Context(), "q", func(q *route.Queue) error { return q.Set("threads", "3") }); err != nil {
+	if _, err := sp.Store.SetQueue(t.Context(), "q", func(q *task.Queue) error { return q.Set("threads", "3") }); err != nil {
 		t.Fatal(err)
 	}
 	if now := sp.Raw.HGet(t.Context(), sp.Key("queue:q"), "created_by").Val(); by == "" || now != by {
 		t.Errorf("created by %q, now %q", by, now)
 	}
-	if err := sp.Store.AddQueue(t.Context(), route.NewQueue("q")); !errors.Is(err, store.ErrQueueExists) {
+	if err := sp.Store.AddQueue(t.Context(), task.NewQueue("q")); !errors.Is(err, store.ErrQueueExists) {
 		t.Errorf("added by another call: %v", err)
 	}
 	before := dump(t, sp)
-	if err := store.AddQueueAs(t.Context(), sp.Store, by, route.NewQueue("q")); err != nil {
+	if err := store.AddQueueAs(t.Context(), sp.Store, by, task.NewQueue("q")); err != nil {
 		t.Errorf("sent again: %v", err)
 	}
 	sameDump(t, before, dump(t, sp), "sent again")
@@ -125,7 +125,7 @@ func TestRemoveNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sp.Store.SetNode(t.Context(), "n", func(n *route.Node) error { return n.Set("maxthreads", "1") }); err != nil {
+	if _, err := sp.Store.SetNode(t.Context(), "n", func(n *task.Node) error { return n.Set("maxthreads", "1") }); err != nil {
 		t.Fatal(err)
 	}
 	sp.Open(t, storetest.Spec(), storetest.Spec())

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Rules are what decides which tasks a worker of a node may claim, as they
@@ -17,27 +17,27 @@ type Rules struct {
 	Version int64
 	// Known is the version of the list of buckets.
 	Known   int64
-	Buckets []route.Bucket
-	Queues  []route.Queue
+	Buckets []task.Bucket
+	Queues  []task.Queue
 	// Node is the record of the node asked for.
-	Node route.Node
+	Node task.Node
 }
 
 // Rules reads the rules for the workers of a node. A record that somebody has
-// damaged stops only what it is about (see route.ParseQueue and route.ParseNode).
+// damaged stops only what it is about (see task.ParseQueue and task.ParseNode).
 func (s *Store) Rules(ctx context.Context, node string) (Rules, error) {
 	k := s.keys
 	r, err := s.runList(ctx, "rules", []string{k.meta(), k.buckets(), k.queues(), k.node(node)}, k.queue(""))
 	if err != nil {
 		return Rules{}, err
 	}
-	rules := Rules{Version: r.number(0) + 1, Known: r.number(1), Node: route.ParseNode(node, r.list(4).fields())}
+	rules := Rules{Version: r.number(0) + 1, Known: r.number(1), Node: task.ParseNode(node, r.list(4).fields())}
 	for i := range r.list(2) {
 		rules.Buckets = append(rules.Buckets, bucketOf(r.list(2).text(i)))
 	}
 	for i := range r.list(3) {
 		q := r.list(3).list(i)
-		rules.Queues = append(rules.Queues, route.ParseQueue(q.text(0), q[1:].fields()))
+		rules.Queues = append(rules.Queues, task.ParseQueue(q.text(0), q[1:].fields()))
 	}
 	return rules, nil
 }
@@ -45,8 +45,8 @@ func (s *Store) Rules(ctx context.Context, node string) (Rules, error) {
 // AddQueue makes a queue; its Created becomes the time of the call. The error
 // matches [ErrQueueExists] if there is one of the name, or is a
 // *statemachine.FieldError for a name that cannot be.
-func (s *Store) AddQueue(ctx context.Context, q route.Queue) error {
-	if err := route.CheckQueueName(q.Name); err != nil {
+func (s *Store) AddQueue(ctx context.Context, q task.Queue) error {
+	if err := task.CheckQueueName(q.Name); err != nil {
 		return err
 	}
 	return s.record(ctx, "add", func(*Rules) (recordCall, error) {
@@ -58,8 +58,8 @@ func (s *Store) AddQueue(ctx context.Context, q route.Queue) error {
 // the record has changed in between. It returns the new queue. The error
 // matches [ErrNoQueue], or is that of change, or a *statemachine.FieldError about
 // what is damaged in the record and was not set anew.
-func (s *Store) SetQueue(ctx context.Context, name string, change func(*route.Queue) error) (route.Queue, error) {
-	var after route.Queue
+func (s *Store) SetQueue(ctx context.Context, name string, change func(*task.Queue) error) (task.Queue, error) {
+	var after task.Queue
 	err := s.record(ctx, "set", func(rules *Rules) (recordCall, error) {
 		q, ok := rules.queue(name)
 		if !ok {
@@ -100,25 +100,25 @@ func (s *Store) RemoveQueue(ctx context.Context, name string) error {
 }
 
 // queue finds a queue that may be changed: one with a record, or the default.
-func (r *Rules) queue(name string) (route.Queue, bool) {
+func (r *Rules) queue(name string) (task.Queue, bool) {
 	for _, q := range r.Queues {
 		if q.Name == name {
 			return q, true
 		}
 	}
-	return route.NewQueue(name), name == DefaultQueue
+	return task.NewQueue(name), name == DefaultQueue
 }
 
 // queueCall writes q as it is. Defaults that it does not have are dropped,
 // whatever the record says of them.
-func (s *Store) queueCall(q *route.Queue) recordCall {
+func (s *Store) queueCall(q *task.Queue) recordCall {
 	k := s.keys
 	call := recordCall{
 		name: q.Name,
 		keys: []string{k.queues(), k.queue(q.Name), k.wakeQueue(q.Name), k.busyQueue(q.Name), k.tally(q.Name), k.buckets()},
 		set:  q.Fields(),
 	}
-	for _, key := range route.QueueKeys() {
+	for _, key := range task.QueueKeys() {
 		if !slices.Contains(call.set, key) {
 			call.drop = append(call.drop, key)
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/scenario"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -75,7 +74,7 @@ func codesText(codes []int) string {
 // Claim implements scenario.World.
 func (w *redisWorld) Claim(worker, request string) (statemachine.Task, bool, error) {
 	r, err := w.sp.Store.Claim(w.t.Context(), store.ClaimRequest{
-		Worker: worker, Request: request, Turns: route.Free(store.Bucket{}), Max: 1,
+		Worker: worker, Request: request, Candidates: storetest.Free(store.Bucket{}), Max: 1,
 	})
 	if err != nil || len(r.Tasks) == 0 {
 		return statemachine.Task{}, false, err

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Spec is the definition of a task to open. Numbers are texts, kept in the
@@ -192,7 +192,7 @@ func (s *Spec) checkRetries() error {
 		if f[1] == "" {
 			continue
 		}
-		if _, err := route.ParseDefault(f[0], f[1]); err != nil {
+		if _, err := task.ParseDefault(f[0], f[1]); err != nil {
 			return err
 		}
 	}
@@ -202,7 +202,7 @@ func (s *Spec) checkRetries() error {
 // checkBucket wants the one text for each part: another spelling would be another
 // bucket.
 func (s *Spec) checkBucket() error {
-	if err := route.CheckQueueName(s.Bucket.QueueName()); err != nil {
+	if err := task.CheckQueueName(s.Bucket.QueueName()); err != nil {
 		return err
 	}
 	fields := s.Bucket.Fields()
@@ -211,7 +211,7 @@ func (s *Spec) checkBucket() error {
 		if name == queueField {
 			continue
 		}
-		text, err := route.ParseDefault(name, value)
+		text, err := task.ParseDefault(name, value)
 		if err != nil {
 			return err
 		}

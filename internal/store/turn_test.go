@@ -4,7 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -24,7 +23,7 @@ func reportOf(t *testing.T, task *store.Claimed) store.Order {
 }
 
 func claimOf(n int) store.ClaimRequest {
-	return store.ClaimRequest{Worker: "w", Request: store.NewToken(), Turns: route.Free(store.Bucket{}), Max: n}
+	return store.ClaimRequest{Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(store.Bucket{}), Max: n}
 }
 
 func inState(t *testing.T, sp *storetest.Space, id int64, want statemachine.State) {

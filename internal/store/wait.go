@@ -13,16 +13,16 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // WaitFor says what an idle worker waits for.
 type WaitFor struct {
 	Worker, Node string
-	// Turns are what it may claim from. Full, Elsewhere and NodeFull are those of
+	// Candidates are what it may claim from. Full, Elsewhere and NodeFull are those of
 	// the last [ClaimReply]: it is not woken for what it would find full again.
-	Turns           []route.Turn
+	Candidates      []task.Candidate
 	Full, Elsewhere []string
 	NodeFull        bool
 }
@@ -36,14 +36,14 @@ func (w *WaitFor) lists(k keys) []string {
 	if w.NodeFull || len(w.Full) > 0 {
 		lists = append(lists, k.wakeNode(w.Node))
 	}
-	for i := range w.Turns {
-		queue := w.Turns[i].Queue.Name
+	for i := range w.Candidates {
+		queue := w.Candidates[i].Queue.Name
 		switch {
 		case w.NodeFull:
 		case slices.Contains(w.Elsewhere, queue):
 			lists = append(lists, k.wakeQueue(queue))
 		case !slices.Contains(w.Full, queue):
-			for _, b := range w.Turns[i].Buckets {
+			for _, b := range w.Candidates[i].Buckets {
 				lists = append(lists, k.wake(b.Name()))
 			}
 		}

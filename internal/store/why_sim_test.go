@@ -7,11 +7,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tdf-go/tdf/internal/ops/why"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/whytest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // whyWorlds is how many random worlds are held against the claim script.
@@ -85,9 +85,9 @@ func (c *scriptClaimer) claim(p *whytest.Plan, w *why.Worker, queue string) []in
 	if rules.Node.MaxThreadsSet {
 		limit = rules.Node.MaxThreads
 	}
-	turns := route.Turns(rules.Buckets, rules.Queues, w.Offer)
+	turns := task.Candidates(rules.Buckets, rules.Queues, w.Offer)
 	r, err := c.sp.Store.Claim(c.tb.Context(), store.ClaimRequest{
-		Worker: w.Worker, Request: store.NewToken(), Turns: turns, Rules: rules.Version, Known: rules.Known, Max: w.Free(),
+		Worker: w.Worker, Request: store.NewToken(), Candidates: turns, Rules: rules.Version, Known: rules.Known, Max: w.Free(),
 		First: dueBefore(p, turns, queue),
 		Node:  w.Node, MaxThreads: limit, Resources: w.Resources,
 	})
@@ -140,16 +140,16 @@ func (c *scriptClaimer) build(p *whytest.Plan) map[int64]int64 {
 	c.tb.Helper()
 	c.sp.SetClock(c.tb, p.Now)
 	for _, q := range p.Queues {
-		if q.Name == route.DefaultQueue {
-			c.must(c.sp.Store.SetQueue(c.tb.Context(), q.Name, func(old *route.Queue) error { *old = q; return nil }))
+		if q.Name == task.DefaultQueue {
+			c.must(c.sp.Store.SetQueue(c.tb.Context(), q.Name, func(old *task.Queue) error { *old = q; return nil }))
 			continue
 		}
 		c.sp.AddQueue(c.tb, q)
 	}
 	planned := map[int64]int64{}
 	for i := range p.Tasks {
-		if name := p.Tasks[i].Bucket.QueueName(); !slices.ContainsFunc(p.Queues, func(q route.Queue) bool { return q.Name == name }) {
-			_ = c.sp.Store.AddQueue(c.tb.Context(), route.NewQueue(name)) // no task opens without one; once is enough
+		if name := p.Tasks[i].Bucket.QueueName(); !slices.ContainsFunc(p.Queues, func(q task.Queue) bool { return q.Name == name }) {
+			_ = c.sp.Store.AddQueue(c.tb.Context(), task.NewQueue(name)) // no task opens without one; once is enough
 		}
 		if t := &p.Tasks[i]; t.State == statemachine.Running {
 			c.run(t)
@@ -159,7 +159,7 @@ func (c *scriptClaimer) build(p *whytest.Plan) map[int64]int64 {
 		planned[c.open(t)] = t.ID
 	}
 	for _, n := range p.Nodes {
-		c.must(c.sp.Store.SetNode(c.tb.Context(), n.Name, func(old *route.Node) error { *old = n; return nil }))
+		c.must(c.sp.Store.SetNode(c.tb.Context(), n.Name, func(old *task.Node) error { *old = n; return nil }))
 		if f := n.Fields(); len(f) > 0 {
 			c.must(0, c.sp.Raw.HSet(c.tb.Context(), c.sp.Key("node:"+n.Name), f).Err())
 		}
@@ -221,8 +221,8 @@ func (c *scriptClaimer) run(t *whytest.Task) {
 	b.Resources = t.Got.Text()
 	c.sp.Open(c.tb, storetest.Spec(func(s *store.Spec) { s.Bucket = b }))
 	r, err := c.sp.Store.Claim(c.tb.Context(), store.ClaimRequest{
-		Worker: "before", Request: store.NewToken(), Turns: route.Free(b), Max: 1,
-		Node: t.Node, MaxThreads: route.NoLimit, Resources: route.Resources{"gpu": 1 << 20, "mem": 1 << 20},
+		Worker: "before", Request: store.NewToken(), Candidates: storetest.Free(b), Max: 1,
+		Node: t.Node, MaxThreads: task.NoLimit, Resources: task.Resources{"gpu": 1 << 20, "mem": 1 << 20},
 	})
 	if err != nil || len(r.Tasks) != 1 {
 		c.tb.Fatalf("task %d does not run: %+v, %v", t.ID, r, err)
@@ -231,7 +231,7 @@ func (c *scriptClaimer) run(t *whytest.Task) {
 
 // dueBefore is how many queues with due tasks come before a queue: what First has to
 // be for it to have the first turn.
-func dueBefore(p *whytest.Plan, turns []route.Turn, queue string) int {
+func dueBefore(p *whytest.Plan, turns []task.Candidate, queue string) int {
 	n := 0
 	for _, turn := range turns {
 		if turn.Queue.Name == queue {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // WorkerState is what a worker does, as the registry shows it.
@@ -52,11 +52,11 @@ type Registration struct {
 	Slots       int
 	Labels      []string
 	// Env, Resources, Classes and MaxThreads are what the worker offers beside
-	// its labels (see route.Offer).
+	// its labels (see task.Offer).
 	Env        string
-	Resources  route.Resources
+	Resources  task.Resources
 	Classes    []string
-	MaxThreads route.Limit
+	MaxThreads task.Limit
 	// Replaces is the incarnation that the caller knows to be dead, although no
 	// server has said so: that of a process of this host that is gone, one whose
 	// heartbeat the caller has seen stand still for one full lease by its own
@@ -282,11 +282,11 @@ func (r *Registration) offers(f fieldReader) {
 		return nil
 	}
 	r.Labels, r.Classes = list("labels"), list("classes")
-	r.Env, r.MaxThreads = f.get("env"), route.NoLimit
-	if limit, err := route.ParseLimit(f.get("maxthreads")); err == nil {
+	r.Env, r.MaxThreads = f.get("env"), task.NoLimit
+	if limit, err := task.ParseLimit(f.get("maxthreads")); err == nil {
 		r.MaxThreads = limit
 	}
-	if resources, err := route.ParseResources(f.get("resources")); err == nil {
+	if resources, err := task.ParseResources(f.get("resources")); err == nil {
 		r.Resources = resources
 	}
 }

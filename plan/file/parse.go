@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store/growth"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Parse reads a plan file and checks all of it that does not depend on values of parameters. path is for errors;
@@ -65,7 +65,7 @@ func (r *reader) unknown(line int, where, name string, known []string) {
 
 // meant asks for the known name that is nearest, or says them all.
 func meant(name string, known []string) string {
-	if near := route.Nearest(name, known); near != "" {
+	if near := task.Nearest(name, known); near != "" {
 		return "did you mean " + strconv.Quote(near) + "?"
 	}
 	sorted := slices.Sorted(slices.Values(known))

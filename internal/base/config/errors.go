@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/task"
 )
 
 // What can be wrong with a configuration; an *Error matches one of these.
@@ -128,8 +128,8 @@ func nearest(name string, words []string) string {
 }
 
 // Nearest returns the word that differs least from name, if that is close enough
-// to be a slip; see [route.Nearest].
-func Nearest(name string, words []string) string { return route.Nearest(name, words) }
+// to be a slip; see [task.Nearest].
+func Nearest(name string, words []string) string { return task.Nearest(name, words) }
 
 // hidden stands for a secret wherever a configuration is shown.
 const hidden = "****"

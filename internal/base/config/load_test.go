@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // seedForm is a file as the original's documentation describes it, of all
@@ -84,7 +84,7 @@ func defaults(t *testing.T) *File {
 			Quarantine: QuarantineWarn, QuarantineProbe: time.Minute, Events: 10000,
 		},
 		Worker: Worker{
-			MaxThreads: route.NoLimit, DrainTimeout: 20 * time.Second, OnRedisLoss: "stop", Containment: "auto", DiskReserve: 64 << 20, KeepRounds: 10,
+			MaxThreads: task.NoLimit, DrainTimeout: 20 * time.Second, OnRedisLoss: "stop", Containment: "auto", DiskReserve: 64 << 20, KeepRounds: 10,
 			SleepInitial: 100 * time.Millisecond, SleepIncrease: 1.5, SleepMax: 10 * time.Second, OutputLimit: 1 << 20, KillGrace: 5 * time.Second,
 			ProgramDir: ".", FetchTimeout: 10 * time.Minute, FetchMaxBytes: 1 << 30, FetchMaxEntries: 100_000,
 			FetchMaxFileBytes: 512 << 20, FetchMaxRedirects: 5, RsyncPath: "rsync",
@@ -147,8 +147,8 @@ func TestLoadForms(t *testing.T) {
 		{"factor", with("worker", "sleep_increase=2.25"), func(f *File) any { return f.Worker.SleepIncrease }, 2.25},
 		{"limit inf", with("task_defaults", "max_fails=inf"), func(f *File) any { return f.TaskDefaults.MaxFails }, "inf"},
 		{"limit unlimited", with("task_defaults", "max_fails=unlimited"), func(f *File) any { return f.TaskDefaults.MaxFails }, "inf"},
-		{"threads unlimited", with("worker", "maxthreads=unlimited"), func(f *File) any { return f.Worker.MaxThreads }, route.NoLimit},
-		{"threads none", with("worker", "maxthreads=none"), func(f *File) any { return f.Worker.MaxThreads }, route.NoLimit},
+		{"threads unlimited", with("worker", "maxthreads=unlimited"), func(f *File) any { return f.Worker.MaxThreads }, task.NoLimit},
+		{"threads none", with("worker", "maxthreads=none"), func(f *File) any { return f.Worker.MaxThreads }, task.NoLimit},
 		{"processes unlimited", with("worker", "pids_max=unlimited"), func(f *File) any { return f.Worker.PidsMax }, 0},
 		{"memory unlimited", with("worker", "memory_max=unlimited"), func(f *File) any { return f.Worker.MemoryMax }, int64(0)},
 		{"rounds unlimited", with("worker", "keep_rounds=unlimited"), func(f *File) any { return f.Worker.KeepRounds }, 0},

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // infinite is how a time without end, or a bound that does not bind, is written.
@@ -130,10 +130,10 @@ func span(into *string) value {
 
 // orNone lets the word unlimited stand for the number that means it.
 func orNone(v value, number string) value {
-	v.limits += ", or " + route.Unlimited
+	v.limits += ", or " + task.Unlimited
 	parse := v.parse
 	v.parse = func(s string) *fault {
-		if s == route.Unlimited {
+		if s == task.Unlimited {
 			s = number
 		}
 		return parse(s)
@@ -143,9 +143,9 @@ func orNone(v value, number string) value {
 
 // limit takes a count or unlimited and keeps its text, as records have it.
 func limit(into *string) value {
-	const limits = "0 or more, or " + route.Unlimited
+	const limits = "0 or more, or " + task.Unlimited
 	return value{kind: "whole number", limits: limits, parse: func(s string) *fault {
-		if n, f := parseNumber(s); s == route.Unlimited || f == nil && math.IsInf(n, 1) {
+		if n, f := parseNumber(s); s == task.Unlimited || f == nil && math.IsInf(n, 1) {
 			*into = infinite
 			return nil
 		}

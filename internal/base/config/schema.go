@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // schema is the table of all sections and keys, bound to the File it fills.
@@ -150,7 +150,7 @@ func workerSection(w *Worker) section {
 		name: "worker", doc: "Read by tdf-worker.",
 		keys: slices.Concat([]key{
 			{"slots", "0", integer(&w.Slots, 0, 1024), "How many tasks run at a time; 0 for the number of cores."},
-			{"node", "", text(&w.Node, optional(ruled(route.CheckNode))), "Name of the host in records and in the registry; empty for its host name."},
+			{"node", "", text(&w.Node, optional(ruled(task.CheckNode))), "Name of the host in records and in the registry; empty for its host name."},
 			{"task_output_filename", "", text(&w.TaskOutputFilename, checkFilename), "File that receives all of a program's stdout; empty for none. `$worker`, `$taskId`, `$round` and `$program` are replaced."},
 			{"task_error_filename", "", text(&w.TaskErrorFilename, checkFilename), "The same for stderr."},
 			{"sleep_after_success", "0", seconds(&w.SleepAfterSuccess, 0, longest), "Pause after a round that succeeded."},
@@ -177,11 +177,11 @@ func idleKeys(w *Worker) []key {
 // offerKeys are about which tasks this worker may run.
 func offerKeys(w *Worker) []key {
 	return []key{
-		{"env", "", text(&w.Env, ruled(route.CheckEnv)), "Environment of this worker, for example `python`: a task that demands one runs only where it is the same, a task that demands none runs anywhere. Empty for none."},
+		{"env", "", text(&w.Env, ruled(task.CheckEnv)), "Environment of this worker, for example `python`: a task that demands one runs only where it is the same, a task that demands none runs anywhere. Empty for none."},
 		{"labels", "", list(&w.Labels, ruled(checkLabel)), "What this worker offers to tasks that demand it, as label=value, separated by commas."},
 		{"resources", "", resources(&w.Resources), "What this node has in all for tasks that ask for it, as name=number, separated by commas, for example `gpu=4,mem=65536`. The workers of one node share it and should all say the same."},
-		{"classes", "", list(&w.Classes, ruled(route.CheckOffer)), "Classes of queues that this worker serves, as name or name=version, separated by commas. A queue without a class is served by every worker, one with a class only by those that name it here."},
-		{"maxthreads", route.Unlimited, threads(&w.MaxThreads), "How many tasks may run at a time on this node, over all queues and all its workers; 0 for nothing new. `none` means `unlimited` too. `tdf-manager node set NODE maxthreads=N` counts instead, where given."},
+		{"classes", "", list(&w.Classes, ruled(task.CheckOffer)), "Classes of queues that this worker serves, as name or name=version, separated by commas. A queue without a class is served by every worker, one with a class only by those that name it here."},
+		{"maxthreads", task.Unlimited, threads(&w.MaxThreads), "How many tasks may run at a time on this node, over all queues and all its workers; 0 for nothing new. `none` means `unlimited` too. `tdf-manager node set NODE maxthreads=N` counts instead, where given."},
 	}
 }
 
@@ -205,8 +205,8 @@ func limitKeys(w *Worker) []key {
 		{"run_as", "", noneable(&w.RunAs, checkRunAs), "User, or user:group, that programs run as, by name or number; empty for the worker's own. Needs root. All programs of a worker have the same user and can read each other's files; the worker's own, such as its configuration, only if they may."},
 		{"wrapper", "", noneable(&w.Wrapper, checkWrapper), "Words put before `./run.sh`, for example `nice -n 10` or `bwrap --ro-bind / /`. They are split at blanks; no shell reads them."},
 		{"rlimits", "", list(&w.Rlimits, checkRlimit), "Resource limits of a program, as name=value separated by commas: `nofile`, `nproc`, `fsize`, `core`, `as`, `cpu` (seconds), `stack`, `data`, `memlock`; sizes may have units; `unlimited` or `inf` for none."},
-		{"memory_max", route.Unlimited, orNone(size(&w.MemoryMax, 0, 1024*tib), "0"), "Most memory of all processes of a round, by cgroup, at least 1MiB. 0 means `unlimited` too."},
-		{"pids_max", route.Unlimited, orNone(integer(&w.PidsMax, 0, 4_194_304), "0"), "Most processes and threads of a round, by cgroup. 0 means `unlimited` too."},
+		{"memory_max", task.Unlimited, orNone(size(&w.MemoryMax, 0, 1024*tib), "0"), "Most memory of all processes of a round, by cgroup, at least 1MiB. 0 means `unlimited` too."},
+		{"pids_max", task.Unlimited, orNone(integer(&w.PidsMax, 0, 4_194_304), "0"), "Most processes and threads of a round, by cgroup. 0 means `unlimited` too."},
 	}
 }
 
@@ -258,10 +258,10 @@ func retryKeys(d *TaskDefaults) []key {
 // routeKeys are about where a task may run, and when.
 func routeKeys(d *TaskDefaults) []key {
 	return []key{
-		{"queue", route.DefaultQueue, text(&d.Queue, ruled(route.CheckQueueName)), "Queue of the task. It must exist; `default` always does."},
+		{"queue", task.DefaultQueue, text(&d.Queue, ruled(task.CheckQueueName)), "Queue of the task. It must exist; `default` always does."},
 		{"env", "", ofTask(&d.Env, "env", "text", ""), "Environment that the task demands of a worker; empty for none, so that it runs anywhere."},
 		{"labels", "", listOfTask(&d.Labels, "labels", "of label=value"), "What the task demands that a worker offers, all of it."},
 		{"resources", "", listOfTask(&d.Resources, "resources", "of name=number"), "What the task takes of its node while it runs, for example `gpu=1,mem=2048`."},
-		{"priority", "0", integer(&d.Priority, route.MinPriority, route.MaxPriority), "Tasks of higher priority come first in their queue; waiting raises it (see the attribute `aging` of queues)."},
+		{"priority", "0", integer(&d.Priority, task.MinPriority, task.MaxPriority), "Tasks of higher priority come first in their queue; waiting raises it (see the attribute `aging` of queues)."},
 	}
 }

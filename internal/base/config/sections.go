@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/task"
 )
 
 // EmbeddedHost is the value of [redis] host with which a server starts a Redis
@@ -132,13 +132,13 @@ type Worker struct {
 	// Env is the environment that tasks may demand; empty (default) means none.
 	Env string
 	// Resources is what the node has in all, by name.
-	Resources route.Resources
+	Resources task.Resources
 	// Classes are the classes of queues this worker serves, each name or
 	// name=version; none (default) means all.
 	Classes []string
 	// MaxThreads is how many tasks may run at a time on the node, over all
-	// queues and workers, unless the node itself is set (default route.NoLimit).
-	MaxThreads route.Limit
+	// queues and workers, unless the node itself is set (default task.NoLimit).
+	MaxThreads task.Limit
 	// DrainTimeout is how long running programs may go on after the first
 	// signal before their tasks are handed back (default 20s).
 	DrainTimeout time.Duration
@@ -273,9 +273,9 @@ type TaskDefaults struct {
 	// those that never are: sorted, separated by commas; empty (default) for none.
 	RetryExitCodes, FatalExitCodes string
 
-	// Queue is the task's queue (default route.DefaultQueue).
+	// Queue is the task's queue (default task.DefaultQueue).
 	Queue string
-	// Env, Labels and Resources are what the task demands, as route.Bucket holds
+	// Env, Labels and Resources are what the task demands, as task.Bucket holds
 	// them; empty (default) for nothing.
 	Env, Labels, Resources string
 	// Priority is from -1000 to 1000 (default 0), higher first.

@@ -12,7 +12,7 @@ import (
 
 	"gopkg.in/ini.v1"
 
-	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/task"
 )
 
 // maxFile is the largest configuration file, in bytes; a larger one is some
@@ -255,7 +255,7 @@ func (l *loader) refuseTypos(vars map[string]string, known []string) {
 		}
 		delete(vars, name)
 		for _, candidate := range known {
-			if route.Distance(name, candidate) <= 2 {
+			if task.Distance(name, candidate) <= 2 {
 				l.report(&Error{
 					File: "environment " + name, Problem: "unknown variable",
 					Remedy: "did you mean " + candidate + "?", Err: ErrUnknown,

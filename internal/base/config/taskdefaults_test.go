@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestTaskDefaultsSet(t *testing.T) {
@@ -98,12 +98,12 @@ func TestDefaultsOfQueues(t *testing.T) {
 		"charge": "all", "env": "python", "fail_on": "any", "labels": "a=1,b=2", "resources": "gpu=1", "retry_jitter": "0.25",
 		"retry_exit_codes": "1,2", "fatal_exit_codes": "3",
 	}
-	for _, name := range route.DefaultNames() {
+	for _, name := range task.DefaultNames() {
 		text := some[name]
 		if text == "" {
 			text = "7"
 		}
-		if got, err := route.ParseDefault(name, text); err != nil || got != text {
+		if got, err := task.ParseDefault(name, text); err != nil || got != text {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 		var d TaskDefaults

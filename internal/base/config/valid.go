@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/task"
 )
 
 // maxName is the longest name, in bytes.
@@ -267,7 +267,7 @@ func ParseRlimit(s string) (name string, value uint64, err error) {
 		return "", 0, invalid("not a resource limit",
 			"write name=value with one of "+strings.Join(RlimitNames(), " ")+", for example nofile=1024")
 	}
-	if text == route.Unlimited || text == infinite {
+	if text == task.Unlimited || text == infinite {
 		return name, Unlimited, nil
 	}
 	n, err := ParseSize(text)

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // value is the type of a key: how its text is checked and where it goes.
@@ -281,14 +281,14 @@ func ruling(err error) *fault {
 }
 
 func checkLabel(s string) error {
-	_, err := route.ParseLabels(s)
+	_, err := task.ParseLabels(s)
 	return err
 }
 
 // resources takes a list of name=number.
-func resources(into *route.Resources) value {
+func resources(into *task.Resources) value {
 	return value{kind: "list", limits: "of name=number", parse: func(s string) *fault {
-		r, err := route.ParseResources(commas(s))
+		r, err := task.ParseResources(commas(s))
 		if err == nil {
 			*into = r
 		}
@@ -297,9 +297,9 @@ func resources(into *route.Resources) value {
 }
 
 // threads takes a number of tasks, or unlimited.
-func threads(into *route.Limit) value {
-	return value{kind: "whole number", limits: "0 or more, or " + route.Unlimited, parse: func(s string) *fault {
-		l, err := route.ParseLimit(s)
+func threads(into *task.Limit) value {
+	return value{kind: "whole number", limits: "0 or more, or " + task.Unlimited, parse: func(s string) *fault {
+		l, err := task.ParseLimit(s)
 		if err == nil {
 			*into = l
 		}
@@ -311,7 +311,7 @@ func threads(into *route.Limit) value {
 // text they have for it.
 func ofTask(into *string, field, kind, limits string) value {
 	return value{kind: kind, limits: limits, parse: func(s string) *fault {
-		text, err := route.ParseDefault(field, s)
+		text, err := task.ParseDefault(field, s)
 		if err == nil {
 			*into = text
 		}

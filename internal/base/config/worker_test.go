@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/task"
 )
 
 // TestWorkerKeys loads each key of a worker's life and limits.
@@ -22,11 +22,11 @@ func TestWorkerKeys(t *testing.T) {
 		{"node=rack-7", func(w *Worker) any { return w.Node }, "rack-7"},
 		{"labels=gpu=a100, zone=eu", func(w *Worker) any { return w.Labels }, []string{"gpu=a100", "zone=eu"}},
 		{"env=python", func(w *Worker) any { return w.Env }, "python"},
-		{"resources=mem=65536, gpu=4", func(w *Worker) any { return w.Resources }, route.Resources{"gpu": 4, "mem": 65536}},
+		{"resources=mem=65536, gpu=4", func(w *Worker) any { return w.Resources }, task.Resources{"gpu": 4, "mem": 65536}},
 		{"classes=render=2.1, index", func(w *Worker) any { return w.Classes }, []string{"render=2.1", "index"}},
-		{"maxthreads=0", func(w *Worker) any { return w.MaxThreads }, route.Limit(0)},
-		{"maxthreads=3", func(w *Worker) any { return w.MaxThreads }, route.Limit(3)},
-		{"maxthreads=none", func(w *Worker) any { return w.MaxThreads }, route.NoLimit},
+		{"maxthreads=0", func(w *Worker) any { return w.MaxThreads }, task.Limit(0)},
+		{"maxthreads=3", func(w *Worker) any { return w.MaxThreads }, task.Limit(3)},
+		{"maxthreads=none", func(w *Worker) any { return w.MaxThreads }, task.NoLimit},
 		{"drain_timeout=5m", func(w *Worker) any { return w.DrainTimeout }, 5 * time.Minute},
 		{"drain_timeout=0", func(w *Worker) any { return w.DrainTimeout }, time.Duration(0)},
 		{"on_redis_loss=finish", func(w *Worker) any { return w.OnRedisLoss }, "finish"},

@@ -15,11 +15,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/internal/ops/access"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Cells of the table "What a hostile login could do" of OPERATIONS.md. Yes is
@@ -340,7 +340,7 @@ type victims struct {
 func newVictims(t *testing.T, s *redistest.Server) *victims {
 	t.Helper()
 	v := &victims{Space: storetest.On(t, s)}
-	v.AddQueue(t, route.NewQueue("q"))
+	v.AddQueue(t, task.NewQueue("q"))
 	v.Open(t, storetest.Spec(), storetest.Spec())
 	v.session = v.Register(t, "victim")
 	for _, c := range v.ClaimUnder(t, v.session, 2) {

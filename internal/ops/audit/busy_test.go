@@ -9,13 +9,14 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/server"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // serve runs a server until it is stopped.
@@ -56,7 +57,7 @@ type crew struct {
 
 func (c *crew) run(ctx context.Context) error {
 	r, err := c.Register(ctx, store.Registration{
-		Name: "crew", Node: "n", Host: "h", PID: 1, Identity: store.NewToken(), Slots: 8, MaxThreads: route.NoLimit,
+		Name: "crew", Node: "n", Host: "h", PID: 1, Identity: store.NewToken(), Slots: 8, MaxThreads: task.NoLimit,
 	})
 	c.session = r.Session
 	for ctx.Err() == nil && err == nil {
@@ -72,9 +73,9 @@ func (c *crew) round(ctx context.Context) error {
 	if _, err := c.Renew(ctx, c.session, store.Heartbeat{State: store.WorkerReady}); err != nil {
 		return err
 	}
-	turns := route.Free(store.Bucket{}, store.Bucket{Priority: 7})
+	turns := storetest.Free(store.Bucket{}, store.Bucket{Priority: 7})
 	claimed, err := c.Claim(ctx, store.ClaimRequest{
-		Worker: "crew", Request: store.NewToken(), Turns: turns, Max: 8, Node: "n", MaxThreads: route.NoLimit,
+		Worker: "crew", Request: store.NewToken(), Candidates: turns, Max: 8, Node: "n", MaxThreads: task.NoLimit,
 		Incarnation: c.session.Incarnation,
 	})
 	if err != nil {

@@ -4,11 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // world is a namespace with a task in each of many states; the names are inputs.
@@ -49,7 +50,7 @@ func world(t *testing.T) (ns string, s *store.Store, id map[string]int64) {
 	archiveTask(t, s, id["archived"])
 	open("0", "running")
 	if _, err := s.Claim(t.Context(), store.ClaimRequest{
-		Worker: "w", Request: "r", Turns: route.Free(store.Bucket{}), Max: 1, Node: "n", MaxThreads: route.NoLimit,
+		Worker: "w", Request: "r", Candidates: storetest.Free(store.Bucket{}), Max: 1, Node: "n", MaxThreads: task.NoLimit,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -65,13 +66,13 @@ func world(t *testing.T) (ns string, s *store.Store, id map[string]int64) {
 func lease(t *testing.T, s *store.Store, name string) {
 	t.Helper()
 	r, err := s.Register(t.Context(), store.Registration{
-		Name: name, Node: "node-1", Host: "h", PID: 1, Identity: "i", Slots: 2, MaxThreads: route.NoLimit,
+		Name: name, Node: "node-1", Host: "h", PID: 1, Identity: "i", Slots: 2, MaxThreads: task.NoLimit,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Claim(t.Context(), store.ClaimRequest{
-		Worker: name, Request: "r", Turns: route.Free(store.Bucket{}), Max: 1, Node: "node-1", MaxThreads: route.NoLimit,
+		Worker: name, Request: "r", Candidates: storetest.Free(store.Bucket{}), Max: 1, Node: "node-1", MaxThreads: task.NoLimit,
 		Incarnation: r.Incarnation,
 	}); err != nil {
 		t.Fatal(err)

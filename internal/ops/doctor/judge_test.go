@@ -10,9 +10,9 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/disk"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 const now = statemachine.Time(1_800_000_000) * statemachine.Time(statemachine.Second)
@@ -117,7 +117,7 @@ func TestIll(t *testing.T) {
 		"stuck":            {func(f *Facts) { f.Workers[1].Stuck = 2 }, "workers", Warn, "worker b: 2 slots"},
 		"skewed":           {func(f *Facts) { f.Workers[1].Version = "v2" }, "versions", Warn, "v1: 2, v2: 1"},
 		"aside": {func(f *Facts) {
-			f.Nodes = []store.NodeInfo{{Node: route.Node{Name: "bad", Quarantined: now}}, {Node: route.Node{Name: "good"}}}
+			f.Nodes = []store.NodeInfo{{Node: task.Node{Name: "bad", Quarantined: now}}, {Node: task.Node{Name: "good"}}}
 		}, "nodes", Warn, "set aside: bad"},
 		"lost": {func(f *Facts) {
 			f.Gaps = []store.Epoch{{Number: 2, At: now, Lost: 7, FromID: 5, ToID: 9, SureID: 5}}

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // candidate is a worker that might take the task, and what keeps it from that.
@@ -62,8 +62,8 @@ func (c *candidate) add(cost int, kind Kind, change Remedy, text string) {
 // fit finds in what respect task and worker do not go together.
 func (c *candidate) fit() {
 	b := c.s.Task.Bucket
-	for _, r := range route.Unfit(b, c.queue.Queue, c.worker.Offer) {
-		c.static = c.static || r.Kind != route.KindPaused
+	for _, r := range task.Unfit(b, c.queue.Queue, c.worker.Offer) {
+		c.static = c.static || r.Kind != task.KindPaused
 		kind, cost, change := c.adapt(r)
 		c.add(cost, kind, change, c.lackText(r))
 	}
@@ -93,11 +93,11 @@ func (c *candidate) handler() {
 }
 
 // adapt changes queue or worker so that the reason is gone.
-func (c *candidate) adapt(r route.Reason) (Kind, int, Remedy) {
+func (c *candidate) adapt(r task.Reason) (Kind, int, Remedy) {
 	queue := Remedy{Object: ObjectQueue, Name: c.queue.Name}
 	worker := Remedy{Object: ObjectWorker, Name: c.worker.Worker, Value: r.Wanted}
 	switch r.Kind {
-	case route.KindPaused:
+	case task.KindPaused:
 		if r.Has != "" {
 			queue.Attribute, c.queue.Damaged = c.queue.Damaged.Fields()[0], nil
 			return KindPaused, 0, queue
@@ -105,16 +105,16 @@ func (c *candidate) adapt(r route.Reason) (Kind, int, Remedy) {
 		c.queue.Paused = false
 		queue.Attribute, queue.Value = "paused", "false"
 		return KindPaused, 0, queue
-	case route.KindPinned, route.KindIgnored: // never the nearest: one on a better node can be started
+	case task.KindPinned, task.KindIgnored: // never the nearest: one on a better node can be started
 		return Kind(r.Kind), costNobody, Remedy{}
-	case route.KindClass:
+	case task.KindClass:
 		c.worker.Classes = append(slices.Clone(c.worker.Classes), r.Wanted)
 		worker.Attribute = "classes"
 		return KindClass, costLacks, worker
-	case route.KindEnv:
+	case task.KindEnv:
 		c.worker.Env, worker.Attribute = r.Wanted, "env"
 		return KindEnv, costLacks, worker
-	case route.KindLabel:
+	case task.KindLabel:
 		c.worker.Labels = append(slices.Clone(c.worker.Labels), r.Wanted)
 		worker.Attribute = "labels"
 		return KindLabel, costLacks, worker
@@ -124,12 +124,12 @@ func (c *candidate) adapt(r route.Reason) (Kind, int, Remedy) {
 }
 
 // enlarge lets the node have as much of a resource as the task asks.
-func (c *candidate) enlarge(r route.Reason) (Kind, int, Remedy) {
-	wanted, err := route.ParseResources(r.Wanted)
+func (c *candidate) enlarge(r task.Reason) (Kind, int, Remedy) {
+	wanted, err := task.ParseResources(r.Wanted)
 	if err != nil { // by the hand of another client
 		return KindResource, costNobody, Remedy{Object: ObjectTask, Name: c.s.name(), Attribute: "resources"}
 	}
-	all := route.Resources{}
+	all := task.Resources{}
 	maps.Copy(all, c.worker.Resources)
 	maps.Copy(all, wanted)
 	c.worker.Resources = all
@@ -137,15 +137,15 @@ func (c *candidate) enlarge(r route.Reason) (Kind, int, Remedy) {
 }
 
 // lackText says what is lacking, and whether anybody has it.
-func (c *candidate) lackText(r route.Reason) string {
-	if r.Kind == route.KindPaused {
+func (c *candidate) lackText(r task.Reason) string {
+	if r.Kind == task.KindPaused {
 		return r.String()
 	}
 	alive, lacking := 0, 0
 	b, q := c.s.Task.Bucket, c.s.queue(c.s.Task.Bucket.QueueName()).Queue
 	for _, w := range c.s.alive() {
 		alive++
-		if slices.ContainsFunc(route.Unfit(b, q, w.Offer), func(o route.Reason) bool { return o.Kind == r.Kind && o.Wanted == r.Wanted }) {
+		if slices.ContainsFunc(task.Unfit(b, q, w.Offer), func(o task.Reason) bool { return o.Kind == r.Kind && o.Wanted == r.Wanted }) {
 			lacking++
 		}
 	}
@@ -160,8 +160,8 @@ func (c *candidate) lackText(r route.Reason) string {
 // offers all that is demanded, and no more.
 func (s *Situation) newcomer(node string) *candidate {
 	q := s.queue(s.Task.Bucket.QueueName())
-	bare := &candidate{s: s, queue: q, worker: Worker{Offer: route.Offer{Node: node, MaxThreads: route.NoLimit}, State: Ready, Slots: 1}}
-	for _, r := range route.Unfit(s.Task.Bucket, unpaused(&q), bare.worker.Offer) {
+	bare := &candidate{s: s, queue: q, worker: Worker{Offer: task.Offer{Node: node, MaxThreads: task.NoLimit}, State: Ready, Slots: 1}}
+	for _, r := range task.Unfit(s.Task.Bucket, unpaused(&q), bare.worker.Offer) {
 		bare.adapt(r)
 	}
 	kind, text := s.nobody(node, &q)
@@ -199,7 +199,7 @@ func on(node string) string {
 }
 
 // offerText is an offer as the configuration of a worker has it.
-func offerText(o *route.Offer) string {
+func offerText(o *task.Offer) string {
 	var parts []string
 	add := func(name, value string) {
 		if value != "" {
@@ -276,7 +276,7 @@ func (c *candidate) limits() {
 
 func next(running int64) string { return strconv.FormatInt(running+1, 10) }
 
-func reached(running int64, what, limit string, most route.Limit) string {
+func reached(running int64, what, limit string, most task.Limit) string {
 	return fmt.Sprintf("%s reached its limit: %d running, %s = %s", what, running, limit, most.Text())
 }
 
@@ -331,7 +331,7 @@ func (c *candidate) resources() {
 		}
 		text := fmt.Sprintf("needs %s=%d, of %d on node %s %d are taken",
 			name, demand[name], c.shelf.offered[name], c.node.Name, c.shelf.used[name])
-		change := Remedy{Object: ObjectNode, Name: c.node.Name, Attribute: AttrFree, Value: route.Resources{name: missing}.Text()}
+		change := Remedy{Object: ObjectNode, Name: c.node.Name, Attribute: AttrFree, Value: task.Resources{name: missing}.Text()}
 		c.add(costBusy, KindTaken, change, text+c.node.takers(name))
 		c.shelf.used[name] -= missing
 	}

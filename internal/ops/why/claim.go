@@ -7,8 +7,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // claim is one call of the claim script by a worker, played through: for all
@@ -25,7 +25,7 @@ type claim struct {
 
 // claimedBy reports whether a claim of the worker would get the task now.
 func (s *Situation) claimedBy(w *Worker) bool {
-	if !w.claims() || s.declined(w) || len(route.Unfit(s.Task.Bucket, s.queue(s.Task.Bucket.QueueName()).Queue, w.Offer)) > 0 {
+	if !w.claims() || s.declined(w) || len(task.Unfit(s.Task.Bucket, s.queue(s.Task.Bucket.QueueName()).Queue, w.Offer)) > 0 {
 		return false
 	}
 	n := s.node(w.Node)
@@ -45,7 +45,7 @@ func (c *claim) line(w *Worker) {
 			q := c.s.queue(name)
 			c.queues[name], c.places[name] = &q, places(&q, w.Node)
 		}
-		if len(route.Unfit(l.Bucket, c.queues[name].Queue, w.Offer)) == 0 {
+		if len(task.Unfit(l.Bucket, c.queues[name].Queue, w.Offer)) == 0 {
 			c.lanes[name] = append(c.lanes[name], &lane{Line: l, demand: demandOf(l.Bucket)})
 		}
 	}
@@ -89,7 +89,7 @@ func places(q *Queue, node string) int64 {
 }
 
 // left is what a limit leaves.
-func left(l route.Limit, running int64) int64 {
+func left(l task.Limit, running int64) int64 {
 	if l < 0 {
 		return math.MaxInt64
 	}
@@ -97,7 +97,7 @@ func left(l route.Limit, running int64) int64 {
 }
 
 // nodeCap is how many rounds the worker lets run on its node.
-func nodeCap(w *Worker, n *Node) route.Limit {
+func nodeCap(w *Worker, n *Node) task.Limit {
 	if n.MaxThreadsSet {
 		return n.MaxThreads
 	}
@@ -159,7 +159,7 @@ func (c *candidate) ahead() []head {
 	q, b := &c.queue.Queue, c.s.Task.Bucket
 	var lanes []*lane
 	for _, l := range c.s.Lines {
-		if l.Bucket.QueueName() == c.queue.Name && len(route.Unfit(l.Bucket, *q, c.worker.Offer)) == 0 {
+		if l.Bucket.QueueName() == c.queue.Name && len(task.Unfit(l.Bucket, *q, c.worker.Offer)) == 0 {
 			lanes = append(lanes, &lane{Line: l, demand: demandOf(l.Bucket)})
 		}
 	}
@@ -213,12 +213,12 @@ type head struct {
 // lane is a line that is being taken from.
 type lane struct {
 	Line
-	demand route.Resources
+	demand task.Resources
 	next   int
 }
 
 // rank is the priority raised by what the task has waited.
-func rank(q *route.Queue, b route.Bucket, due, at statemachine.Time) int64 {
+func rank(q *task.Queue, b task.Bucket, due, at statemachine.Time) int64 {
 	r := int64(b.Priority)
 	if aging := q.EffectiveAging(); aging > 0 {
 		r += int64(at-due) / int64(aging)
@@ -227,10 +227,10 @@ func rank(q *route.Queue, b route.Bucket, due, at statemachine.Time) int64 {
 }
 
 // order sorts heads as they are claimed.
-func order(q *route.Queue, heads []head) {
+func order(q *task.Queue, heads []head) {
 	slices.SortFunc(heads, func(x, y head) int {
 		older := cmp.Or(cmp.Compare(x.Due, y.Due), cmp.Compare(x.ID, y.ID))
-		if q.Order == route.Lifo {
+		if q.Order == task.Lifo {
 			older = -older
 		}
 		return cmp.Or(cmp.Compare(y.rank, x.rank), older)
@@ -238,7 +238,7 @@ func order(q *route.Queue, heads []head) {
 }
 
 // heads are the next tasks of the lanes, in the order in which they are claimed.
-func heads(q *route.Queue, lanes []*lane, at statemachine.Time) []head {
+func heads(q *task.Queue, lanes []*lane, at statemachine.Time) []head {
 	var found []head
 	for _, l := range lanes {
 		if l.next < len(l.First) {
@@ -252,7 +252,7 @@ func heads(q *route.Queue, lanes []*lane, at statemachine.Time) []head {
 
 // best is the lane whose head is claimed next: the first that finds what it
 // demands. Those before it keep what they demand.
-func best(q *route.Queue, lanes []*lane, at statemachine.Time, s shelf) *lane {
+func best(q *task.Queue, lanes []*lane, at statemachine.Time, s shelf) *lane {
 	kept := map[string]bool{}
 	for _, h := range heads(q, lanes, at) {
 		if !s.short(h.line.demand, kept) {
@@ -265,14 +265,14 @@ func best(q *route.Queue, lanes []*lane, at statemachine.Time, s shelf) *lane {
 
 // shelf is what a node has of each resource, and what of it is taken.
 type shelf struct {
-	offered, used route.Resources
+	offered, used task.Resources
 }
 
 // newShelf is that of a worker: what it does not offer does not count.
 func newShelf(w *Worker, n *Node) shelf {
 	used := maps.Clone(n.Used)
 	if used == nil {
-		used = route.Resources{}
+		used = task.Resources{}
 	}
 	return shelf{offered: w.Resources, used: used}
 }
@@ -281,7 +281,7 @@ func newShelf(w *Worker, n *Node) shelf {
 func (s shelf) lacks(name string, n int) int { return n - (s.offered[name] - s.used[name]) }
 
 // short reports whether a demand finds too little, or what is kept for others.
-func (s shelf) short(demand route.Resources, kept map[string]bool) bool {
+func (s shelf) short(demand task.Resources, kept map[string]bool) bool {
 	for name, n := range demand {
 		if kept[name] || s.lacks(name, n) > 0 {
 			return true
@@ -290,14 +290,14 @@ func (s shelf) short(demand route.Resources, kept map[string]bool) bool {
 	return false
 }
 
-func (s shelf) take(demand route.Resources) {
+func (s shelf) take(demand task.Resources) {
 	for name, n := range demand {
 		s.used[name] += n
 	}
 }
 
 // keep notes that nothing of what is demanded is for those behind.
-func keep(kept map[string]bool, demand route.Resources) {
+func keep(kept map[string]bool, demand task.Resources) {
 	for name := range demand {
 		kept[name] = true
 	}
@@ -305,13 +305,13 @@ func keep(kept map[string]bool, demand route.Resources) {
 
 // demandOf is what the tasks of a bucket ask. What is no resource fits nowhere,
 // so it does not matter here.
-func demandOf(b route.Bucket) route.Resources {
+func demandOf(b task.Bucket) task.Resources {
 	fields := b.Fields()
 	i := slices.Index(fields, "resources")
 	if i < 0 {
 		return nil
 	}
-	demand, err := route.ParseResources(fields[i+1])
+	demand, err := task.ParseResources(fields[i+1])
 	if err != nil {
 		return nil
 	}

@@ -3,7 +3,7 @@
 // A [Situation] is a task and everything around it, read at one moment; [Explain]
 // and [ExplainQueue] turn it into reasons for people, each with the change that
 // would take it away. Whether a task and a worker go together at all is asked of
-// route.Unfit, as the claim does. What the claim script decides beside that
+// task.Unfit, as the claim does. What the claim script decides beside that
 // (limits, free resources, gates, order) is told again here in Go; a test holds
 // the two together: a task that a claim would take has no reason that blocks it,
 // any other has one at least, and carrying out what its reasons propose makes
@@ -20,8 +20,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Explain says why the task is where it is. What blocks an open or blocked task
@@ -89,7 +89,7 @@ func (s *Situation) closed(q *Queue) Explanation {
 	var found Explanation
 	change := Remedy{Object: ObjectQueue, Name: q.Name}
 	if fields := q.Damaged.Fields(); len(fields) > 0 {
-		damaged := route.Reason{Kind: route.KindPaused, Wanted: q.Name, Has: q.Damaged.Text()}
+		damaged := task.Reason{Kind: task.KindPaused, Wanted: q.Name, Has: q.Damaged.Text()}
 		repair := Remedy{Object: ObjectQueue, Name: q.Name, Attribute: fields[0]}
 		found = append(found, Reason{Kind: KindPaused, Text: damaged.String(), Blocks: true, Change: repair})
 	}
@@ -117,10 +117,10 @@ func (s *Situation) unserved(q *Queue) Explanation {
 		if l.Bucket.QueueName() != q.Name || len(alive) == 0 || len(found) == mostOthers {
 			continue
 		}
-		var least []route.Reason
+		var least []task.Reason
 		who := ""
 		for _, w := range alive {
-			lacks := route.Unfit(l.Bucket, unpaused(q), w.Offer)
+			lacks := task.Unfit(l.Bucket, unpaused(q), w.Offer)
 			if who == "" || len(lacks) < len(least) {
 				who, least = w.Worker, lacks
 			}
@@ -134,7 +134,7 @@ func (s *Situation) unserved(q *Queue) Explanation {
 }
 
 // unpaused is the queue for somebody who wants to know what else there is.
-func unpaused(q *Queue) route.Queue {
+func unpaused(q *Queue) task.Queue {
 	open := q.Queue
 	_ = open.Set("paused", "false") // a value that can be
 	open.Damaged = nil
@@ -146,12 +146,12 @@ func (s *Situation) servers(q *Queue) Explanation {
 	var may, not Explanation
 	for _, w := range s.alive() {
 		who := "worker " + w.Worker + " on " + w.Node
-		if lacks := route.Unfit(route.Bucket{Queue: q.Name}, unpaused(q), w.Offer); len(lacks) > 0 {
+		if lacks := task.Unfit(task.Bucket{Queue: q.Name}, unpaused(q), w.Offer); len(lacks) > 0 {
 			not = append(not, Reason{Kind: Kind(lacks[0].Kind), Text: who + " may not take from it: " + lacks[0].String()})
 			continue
 		}
 		c := &candidate{s: s, queue: *q, worker: w, node: s.node(w.Node)}
-		c.queue.Threads = route.NoLimit // said already
+		c.queue.Threads = task.NoLimit // said already
 		c.idle()
 		c.limits()
 		if len(c.reasons) > 0 {
@@ -276,7 +276,7 @@ type Remedy struct {
 	Value     string
 	// Offer is, for AttrStart, what the worker must offer. An empty node is any
 	// that the queue does not avoid.
-	Offer route.Offer
+	Offer task.Offer
 }
 
 // Zero reports whether there is nothing to change.

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/ops/why"
-	"github.com/tdf-go/tdf/internal/route"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 const now = 1_700_000_000 * sm.Time(sm.Second)
@@ -16,7 +16,7 @@ func before(seconds int) sm.Time { return now - sm.Time(seconds)*sm.Time(sm.Seco
 // worker is one that fits whatever demands nothing.
 func worker(change ...func(*why.Worker)) why.Worker {
 	w := why.Worker{
-		Offer: route.Offer{Worker: "w1", Node: "n1", MaxThreads: route.NoLimit},
+		Offer: task.Offer{Worker: "w1", Node: "n1", MaxThreads: task.NoLimit},
 		State: why.Ready, Slots: 2, Heartbeat: before(1),
 	}
 	for _, f := range change {
@@ -25,8 +25,8 @@ func worker(change ...func(*why.Worker)) why.Worker {
 	return w
 }
 
-// task is an open one of the default queue.
-func task(change ...func(*why.Task)) why.Task {
+// openTask is an open one of the default queue.
+func openTask(change ...func(*why.Task)) why.Task {
 	t := why.Task{Task: sm.Task{
 		ID: 7, State: sm.Open, EndBefore: sm.Never, Timeout: sm.Forever, MaxFails: 1, MaxTimeouts: 1, MaxLosses: 1, MaxFaults: 1,
 	}, Since: before(5)}
@@ -73,29 +73,29 @@ func TestWaiting(t *testing.T) {
 		s    why.Situation
 		want string
 	}{
-		"claimable": {why.Situation{Task: task(), Workers: crew, Lines: line},
+		"claimable": {why.Situation{Task: openTask(), Workers: crew, Lines: line},
 			"claimable nothing is in the way: the next claim of worker w1 on n1 gets it (2 free slots)"},
-		"no worker": {why.Situation{Task: task(), Lines: line}, "no_worker! no worker is alive; start one with any configuration => worker start="},
-		"late": {why.Situation{Task: task(func(t *why.Task) { t.EndBefore = before(3) }), Workers: crew, Lines: line},
+		"no worker": {why.Situation{Task: openTask(), Lines: line}, "no_worker! no worker is alive; start one with any configuration => worker start="},
+		"late": {why.Situation{Task: openTask(func(t *why.Task) { t.EndBefore = before(3) }), Workers: crew, Lines: line},
 			"late! its end_before was 2023-11-14 22:13:17 UTC, 3s ago"},
-		"late for a rest": {why.Situation{Task: task(func(t *why.Task) { t.NotBefore, t.EndBefore = now+9e6, now+5e6 }), Workers: crew},
+		"late for a rest": {why.Situation{Task: openTask(func(t *why.Task) { t.NotBefore, t.EndBefore = now+9e6, now+5e6 }), Workers: crew},
 			"before it may start: it will expire => task 7 end_before=inf"},
-		"unlisted": {why.Situation{Task: task(func(t *why.Task) { t.Unlisted = true }), Workers: crew}, "unlisted! another client opened it"},
-		"resting": {why.Situation{Task: task(func(t *why.Task) {
+		"unlisted": {why.Situation{Task: openTask(func(t *why.Task) { t.Unlisted = true }), Workers: crew}, "unlisted! another client opened it"},
+		"resting": {why.Situation{Task: openTask(func(t *why.Task) {
 			t.NotBefore = now + 90e6
 			t.Rounds = []why.Round{{Number: 0, Worker: "w1", Class: sm.ClassProgram, ExitCode: "3", Error: "no disk"}}
 		}), Workers: crew}, "backoff! rests until 2023-11-14 22:14:50 UTC, in 1m30s after round 0 of worker w1 failed, " +
 			"class program, exit code 3: no disk => time now=1700000090.000000"},
-		"held": {why.Situation{Task: task(func(t *why.Task) { t.State, t.HeldBy, t.HoldReason = sm.Blocked, "ann", "wait for data" })},
+		"held": {why.Situation{Task: openTask(func(t *why.Task) { t.State, t.HeldBy, t.HoldReason = sm.Blocked, "ann", "wait for data" })},
 			"held! held by ann since 2023-11-14 22:13:15 UTC (5s): wait for data => task 7 hold=\nno_worker! once released: no worker is alive"},
-		"lost": {why.Situation{Task: task(), Workers: []why.Worker{worker(func(w *why.Worker) { w.State = why.Lost })}, Lines: line},
+		"lost": {why.Situation{Task: openTask(), Workers: []why.Worker{worker(func(w *why.Worker) { w.State = why.Lost })}, Lines: line},
 			"no_worker! no worker is alive; worker w1 on n1 is lost, last heard of 1s ago => worker w1 state=ready"},
-		"nearest miss": {why.Situation{Task: task(func(t *why.Task) { t.Bucket.Labels = "gpu=a100,zone=eu" }), Workers: []why.Worker{
+		"nearest miss": {why.Situation{Task: openTask(func(t *why.Task) { t.Bucket.Labels = "gpu=a100,zone=eu" }), Workers: []why.Worker{
 			worker(func(w *why.Worker) { w.Worker = "w0" }),
 			worker(func(w *why.Worker) { w.Labels = []string{"gpu=v100", "zone=eu"} }),
 		}}, "label! needs label gpu=a100, the worker offers gpu=v100 (no live worker does; worker w1 on n1 comes nearest) => " +
 			"worker w1 labels=gpu=a100"},
-		"no resource, by another client": {why.Situation{Task: task(func(t *why.Task) { t.Bucket.Resources = "gpu=many" }), Workers: crew},
+		"no resource, by another client": {why.Situation{Task: openTask(func(t *why.Task) { t.Bucket.Resources = "gpu=many" }), Workers: crew},
 			"resource! needs resource gpu=many"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,16 +108,16 @@ func TestWaiting(t *testing.T) {
 // TestHoldersAreNamed: limits, resources and lines say by whom.
 func TestHoldersAreNamed(t *testing.T) {
 	t.Parallel()
-	q := why.Queue{Queue: route.NewQueue("q"), Running: 3, Nodes: map[string]int64{"n1": 2, "n2": 1}}
+	q := why.Queue{Queue: task.NewQueue("q"), Running: 3, Nodes: map[string]int64{"n1": 2, "n2": 1}}
 	q.Threads, q.MaxThreads = 3, 2
-	n := why.Node{Node: route.NewNode("n1"), Running: 4, Used: route.Resources{"gpu": 2}, Held: map[int64]route.Resources{3: {"gpu": 2}}}
+	n := why.Node{Node: task.NewNode("n1"), Running: 4, Used: task.Resources{"gpu": 2}, Held: map[int64]task.Resources{3: {"gpu": 2}}}
 	n.MaxThreads, n.MaxThreadsSet, n.Run, n.Reason = 4, true, 5, "all fail"
 	s := why.Situation{
-		Task: task(func(t *why.Task) { t.Bucket = route.Bucket{Queue: "q", Resources: "gpu=1"} }), Queues: []why.Queue{q}, Nodes: []why.Node{n},
+		Task: openTask(func(t *why.Task) { t.Bucket = task.Bucket{Queue: "q", Resources: "gpu=1"} }), Queues: []why.Queue{q}, Nodes: []why.Node{n},
 		Workers: []why.Worker{worker(func(w *why.Worker) {
-			w.Resources, w.Serving, w.Busy = route.Resources{"gpu": 2}, map[string]int{"q": 2}, 2
+			w.Resources, w.Serving, w.Busy = task.Resources{"gpu": 2}, map[string]int{"q": 2}, 2
 		})},
-		Lines: []why.Line{{Bucket: route.Bucket{Queue: "q", Priority: 4}, First: []why.Waiting{{ID: 2, Due: before(9)}}, Due: 20, Before: 20}},
+		Lines: []why.Line{{Bucket: task.Bucket{Queue: "q", Priority: 4}, First: []why.Waiting{{ID: 2, Due: before(9)}}, Due: 20, Before: 20}},
 		Gate:  true, GateRun: 5,
 	}
 	explain(t, s,
@@ -136,25 +136,25 @@ func TestStarted(t *testing.T) {
 		t.State, t.Worker, t.Node, t.Timeout = sm.Running, "w1", "n1", 60*sm.Second
 		t.Current = sm.Round{Claim: "c", Running: before(50)}
 	}
-	explain(t, why.Situation{Task: task(run), Workers: []why.Worker{worker()}},
+	explain(t, why.Situation{Task: openTask(run), Workers: []why.Worker{worker()}},
 		"running runs in round 0 on worker w1 on node n1 since 2023-11-14 22:12:30 UTC (50s)",
 		"served its worker is ready, last heard of 1s ago", "timeout its timeout ends the round in 10s")
-	explain(t, why.Situation{Grace: 10 * sm.Second, Task: task(run, func(t *why.Task) {
+	explain(t, why.Situation{Grace: 10 * sm.Second, Task: openTask(run, func(t *why.Task) {
 		t.Current.Running, t.StopAsked, t.StopSince, t.CancelledBy, t.CancelReason = before(65), true, before(2), "bob", "wrong input"
 	})}, "stop a stop was asked for by bob since 2023-11-14 22:13:18 UTC (2s): wrong input; its worker is told",
 		"silent its worker is not registered", "over since 5s; servers leave it to its worker for another 5s")
-	overdue := why.Situation{Task: task(run, func(t *why.Task) { t.Current.Running = before(65) }), Workers: []why.Worker{worker()}}
+	overdue := why.Situation{Task: openTask(run, func(t *why.Task) { t.Current.Running = before(65) }), Workers: []why.Worker{worker()}}
 	explain(t, overdue, "over since 5s; servers tell its worker to end the round, and move the task when that has, or when its lease is over")
 	overdue.Workers = nil
 	explain(t, overdue, "over since 5s; the next server to look ends the round")
-	explain(t, why.Situation{ServerSeen: before(30), Task: task(func(t *why.Task) { t.State, t.Current.Executed = sm.Executed, before(4) })},
+	explain(t, why.Situation{ServerSeen: before(30), Task: openTask(func(t *why.Task) { t.State, t.Current.Executed = sm.Executed, before(4) })},
 		"server round 0 was reported since 2023-11-14 22:13:16 UTC (4s) and waits for a server to settle it; one was last seen 30s ago")
 }
 
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	end := func(s sm.State, change func(*why.Task)) why.Situation {
-		return why.Situation{Task: task(func(t *why.Task) { t.State, t.Outcome = sm.Archived, s }, change)}
+		return why.Situation{Task: openTask(func(t *why.Task) { t.State, t.Outcome = sm.Archived, s }, change)}
 	}
 	for want, s := range map[string]why.Situation{
 		"outcome succeeded: round 0 ended without an error":                      end(sm.Succeeded, func(*why.Task) {}),
@@ -189,7 +189,7 @@ func TestEnded(t *testing.T) {
 
 func TestQueue(t *testing.T) {
 	t.Parallel()
-	q := why.Queue{Queue: route.NewQueue("q"), Waiting: 9, Due: 4, Oldest: before(30), Running: 1, Nodes: map[string]int64{"n1": 1}}
+	q := why.Queue{Queue: task.NewQueue("q"), Waiting: 9, Due: 4, Oldest: before(30), Running: 1, Nodes: map[string]int64{"n1": 1}}
 	q.Threads = 1
 	if err := q.Set("paused", "true"); err != nil {
 		t.Fatal(err)
@@ -197,9 +197,9 @@ func TestQueue(t *testing.T) {
 	if err := q.Set("nodes_ignore", "n2"); err != nil {
 		t.Fatal(err)
 	}
-	q.Damaged = route.ParseQueue("q", map[string]string{"order": "x"}).Damaged
+	q.Damaged = task.ParseQueue("q", map[string]string{"order": "x"}).Damaged
 	got := told(why.ExplainQueue(why.Situation{
-		Now: now, Queues: []why.Queue{q}, Lines: []why.Line{{Bucket: route.Bucket{Queue: "q", Env: "py"}, Due: 4}},
+		Now: now, Queues: []why.Queue{q}, Lines: []why.Line{{Bucket: task.Bucket{Queue: "q", Env: "py"}, Due: 4}},
 		Workers: []why.Worker{
 			worker(), worker(func(w *why.Worker) { w.Worker, w.Node = "w2", "n2" }), worker(func(w *why.Worker) { w.Worker, w.State = "w3", why.Draining }),
 		},
@@ -223,7 +223,7 @@ func TestNoHandler(t *testing.T) {
 	back := func(worker string, incarnation int64) why.Round {
 		return why.Round{Worker: worker, Incarnation: incarnation, Class: sm.ClassHandler}
 	}
-	handedBack := task(func(t *why.Task) { t.Program, t.Rounds = "p", []why.Round{back("w1", 3), back("w2", 4)} })
+	handedBack := openTask(func(t *why.Task) { t.Program, t.Rounds = "p", []why.Round{back("w1", 3), back("w2", 4)} })
 	session := func(n int64) func(*why.Worker) { return func(w *why.Worker) { w.Incarnation = n } }
 	second := worker(session(4), func(w *why.Worker) { w.Worker = "w2" })
 	line := []why.Line{{First: []why.Waiting{{ID: 7, Due: before(5)}}, Due: 1}}

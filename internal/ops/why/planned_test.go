@@ -9,7 +9,7 @@ import (
 
 // planned is a blocked task of plan 3.
 func planned(change ...func(*why.Task)) why.Task {
-	return task(append([]func(*why.Task){func(t *why.Task) {
+	return openTask(append([]func(*why.Task){func(t *why.Task) {
 		t.State, t.Plan = sm.Blocked, why.Plan{ID: 3, State: why.PlanReady}
 	}}, change...)...)
 }

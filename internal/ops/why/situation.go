@@ -3,8 +3,8 @@ package why
 import (
 	"slices"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Situation is a task, or a queue, and what is around it at one moment.
@@ -37,7 +37,7 @@ type Situation struct {
 // Task is what is known of the task.
 type Task struct {
 	statemachine.Task
-	Bucket  route.Bucket
+	Bucket  task.Bucket
 	Program string
 	// Worker and Node are those of the current round.
 	Worker, Node string
@@ -81,7 +81,7 @@ type Round struct {
 
 // Queue is a queue and what lies in it.
 type Queue struct {
-	route.Queue
+	task.Queue
 	// Waiting tasks are open, Due ones may start now, the Oldest since then.
 	Waiting, Due int64
 	Oldest       statemachine.Time
@@ -92,12 +92,12 @@ type Queue struct {
 
 // Node is a node and what runs there.
 type Node struct {
-	route.Node
+	task.Node
 	Running int64
 	// Used is how much of each resource the rounds have, Held the same by task,
 	// as far as known.
-	Used route.Resources
-	Held map[int64]route.Resources
+	Used task.Resources
+	Held map[int64]task.Resources
 }
 
 // State is what a worker does.
@@ -114,7 +114,7 @@ const (
 
 // Worker is a worker as the registry knows it.
 type Worker struct {
-	route.Offer
+	task.Offer
 	State State
 	// Incarnation is its session.
 	Incarnation int64
@@ -147,7 +147,7 @@ func (w *Worker) claims() bool { return w.State == Ready && w.Reason == "" && w.
 
 // Line is a bucket in which tasks are due.
 type Line struct {
-	Bucket route.Bucket
+	Bucket task.Bucket
 	// First are the first of them in the order of their queue: as many as the
 	// worker with the most free slots could take, if there are.
 	First []Waiting
@@ -192,7 +192,7 @@ func (s *Situation) queue(name string) Queue {
 	if i := slices.IndexFunc(s.Queues, func(q Queue) bool { return q.Name == name }); i >= 0 {
 		return s.Queues[i]
 	}
-	return Queue{Queue: route.NewQueue(name)}
+	return Queue{Queue: task.NewQueue(name)}
 }
 
 // node is the node of that name, or one of which nothing is known.
@@ -200,7 +200,7 @@ func (s *Situation) node(name string) Node {
 	if i := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Name == name }); i >= 0 {
 		return s.Nodes[i]
 	}
-	return Node{Node: route.NewNode(name)}
+	return Node{Node: task.NewNode(name)}
 }
 
 // alive are the workers that are there.

@@ -16,10 +16,10 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/embedded"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Space is one namespace of one test.
@@ -137,7 +137,7 @@ func (sp *Space) Open(tb testing.TB, specs ...store.Spec) []int64 {
 }
 
 // AddQueue makes a queue.
-func (sp *Space) AddQueue(tb testing.TB, q route.Queue) {
+func (sp *Space) AddQueue(tb testing.TB, q task.Queue) {
 	tb.Helper()
 	if err := sp.Store.AddQueue(tb.Context(), q); err != nil {
 		tb.Fatal(err)
@@ -148,7 +148,7 @@ func (sp *Space) AddQueue(tb testing.TB, q route.Queue) {
 func (sp *Space) Claim(tb testing.TB, worker string, n int) []store.Claimed {
 	tb.Helper()
 	r, err := sp.Store.Claim(tb.Context(), store.ClaimRequest{
-		Worker: worker, Request: store.NewToken(), Turns: route.Free(store.Bucket{}), Max: n,
+		Worker: worker, Request: store.NewToken(), Candidates: Free(store.Bucket{}), Max: n,
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -226,7 +226,7 @@ func Embedded(tb testing.TB) *Space {
 func Registration(name string) store.Registration {
 	return store.Registration{
 		Name: name, Node: "node-1", Host: "host.example", PID: 42, Identity: "start of " + name, Version: "v1",
-		Containment: "group", Slots: 2, Labels: []string{"gpu=1"}, MaxThreads: route.NoLimit,
+		Containment: "group", Slots: 2, Labels: []string{"gpu=1"}, MaxThreads: task.NoLimit,
 	}
 }
 
@@ -244,8 +244,8 @@ func (sp *Space) Register(tb testing.TB, name string) store.Session {
 func (sp *Space) ClaimUnder(tb testing.TB, w store.Session, n int) []store.Claimed {
 	tb.Helper()
 	r, err := sp.Store.Claim(tb.Context(), store.ClaimRequest{
-		Worker: w.Name, Request: store.NewToken(), Turns: route.Free(store.Bucket{}), Max: n,
-		Incarnation: w.Incarnation, Node: "node-1", MaxThreads: route.NoLimit,
+		Worker: w.Name, Request: store.NewToken(), Candidates: Free(store.Bucket{}), Max: n,
+		Incarnation: w.Incarnation, Node: "node-1", MaxThreads: task.NoLimit,
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -304,4 +304,20 @@ func (sp *Space) Renew(tb testing.TB, w store.Session) store.Renewal {
 		tb.Fatal(err)
 	}
 	return r
+}
+
+// Free are candidates of queues without attributes, for claims that no rule restricts.
+func Free(buckets ...store.Bucket) []task.Candidate {
+	byQueue := map[string]int{}
+	var found []task.Candidate
+	for _, b := range buckets {
+		name := b.QueueName()
+		at, known := byQueue[name]
+		if !known {
+			at, byQueue[name] = len(found), len(found)
+			found = append(found, task.Candidate{Queue: task.NewQueue(name)})
+		}
+		found[at].Buckets = append(found[at].Buckets, b)
+	}
+	return found
 }

@@ -15,8 +15,8 @@ import (
 	"strings"
 
 	"github.com/tdf-go/tdf/internal/ops/why"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Claimer can claim.
@@ -117,7 +117,7 @@ func (p *Plan) Situation(id int64) why.Situation {
 	return s
 }
 
-func (p *Plan) lookQueue(q route.Queue) why.Queue {
+func (p *Plan) lookQueue(q task.Queue) why.Queue {
 	look := why.Queue{Queue: q, Running: int64(p.running(q.Name, "")), Nodes: map[string]int64{}}
 	for _, t := range p.Tasks {
 		switch {
@@ -137,8 +137,8 @@ func (p *Plan) lookQueue(q route.Queue) why.Queue {
 	return look
 }
 
-func (p *Plan) lookNode(n route.Node) why.Node {
-	look := why.Node{Node: n, Running: int64(p.running("", n.Name)), Used: route.Resources{}, Held: map[int64]route.Resources{}}
+func (p *Plan) lookNode(n task.Node) why.Node {
+	look := why.Node{Node: n, Running: int64(p.running("", n.Name)), Used: task.Resources{}, Held: map[int64]task.Resources{}}
 	for _, t := range p.Tasks {
 		if t.State == statemachine.Running && t.Node == n.Name {
 			look.Held[t.ID] = t.Got
@@ -176,25 +176,25 @@ func (p *Plan) lines(at statemachine.Time) []why.Line {
 	return lines
 }
 
-func sortLane(lane []why.Waiting, order route.Order) {
+func sortLane(lane []why.Waiting, order task.Order) {
 	slices.SortFunc(lane, func(x, y why.Waiting) int {
 		return cmp.Or(cmp.Compare(x.Due, y.Due), cmp.Compare(x.ID, y.ID))
 	})
-	if order == route.Lifo {
+	if order == task.Lifo {
 		slices.Reverse(lane)
 	}
 }
 
 // order is that of a queue, also of one without a record.
-func (p *Plan) order(queue string) route.Order { return p.attributes(queue).Order }
+func (p *Plan) order(queue string) task.Order { return p.attributes(queue).Order }
 
-func (p *Plan) attributes(queue string) route.Queue {
+func (p *Plan) attributes(queue string) task.Queue {
 	for _, q := range p.Queues {
 		if q.Name == queue {
 			return q
 		}
 	}
-	return route.NewQueue(queue)
+	return task.NewQueue(queue)
 }
 
 // mostFree is the most free slots of a worker, and one at least.
@@ -310,7 +310,7 @@ func (p *Plan) putFirst(t *Task) {
 
 // free takes resources from running tasks, which go on without.
 func (p *Plan) free(node, value string) error {
-	amounts, err := route.ParseResources(value)
+	amounts, err := task.ParseResources(value)
 	for name, missing := range amounts {
 		for i := range p.Tasks {
 			t := &p.Tasks[i]
@@ -367,9 +367,9 @@ func (p *Plan) changeWorker(c why.Remedy) error {
 
 // enlarge gives a worker's node more of a resource.
 func enlarge(w *why.Worker, value string) error {
-	amounts, err := route.ParseResources(value)
+	amounts, err := task.ParseResources(value)
 	if w.Resources == nil {
-		w.Resources = route.Resources{}
+		w.Resources = task.Resources{}
 	}
 	maps.Copy(w.Resources, amounts)
 	return err

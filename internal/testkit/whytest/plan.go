@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tdf-go/tdf/internal/ops/why"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // GateRun is the number of failures in a row that close the gate of a node.
@@ -22,8 +22,8 @@ type Plan struct {
 	Now statemachine.Time
 	// Gate is quarantine = on.
 	Gate    bool
-	Queues  []route.Queue
-	Nodes   []route.Node
+	Queues  []task.Queue
+	Nodes   []task.Node
 	Workers []why.Worker
 	Tasks   []Task
 }
@@ -32,7 +32,7 @@ type Plan struct {
 type Task struct {
 	ID     int64
 	State  statemachine.State // open, blocked or running
-	Bucket route.Bucket
+	Bucket task.Bucket
 	// Since is when the task came to be open.
 	Since, StartAfter, NotBefore statemachine.Time
 	// Plan is the state of the plan of a blocked task, empty for none: then it is
@@ -44,7 +44,7 @@ type Task struct {
 	Needs      []why.Need
 	// Node and Got are those of a running task.
 	Node string
-	Got  route.Resources
+	Got  task.Resources
 }
 
 // Start is from when on the task may be claimed, and counts as waiting: from the
@@ -77,19 +77,19 @@ func (p *Plan) Task(id int64) *Task {
 }
 
 // Queue is the queue of that name, which is made if there is none.
-func (p *Plan) Queue(name string) *route.Queue {
-	i := slices.IndexFunc(p.Queues, func(q route.Queue) bool { return q.Name == name })
+func (p *Plan) Queue(name string) *task.Queue {
+	i := slices.IndexFunc(p.Queues, func(q task.Queue) bool { return q.Name == name })
 	if i < 0 {
-		i, p.Queues = len(p.Queues), append(p.Queues, route.NewQueue(name))
+		i, p.Queues = len(p.Queues), append(p.Queues, task.NewQueue(name))
 	}
 	return &p.Queues[i]
 }
 
 // Node is the node of that name, which is made if there is none.
-func (p *Plan) Node(name string) *route.Node {
-	i := slices.IndexFunc(p.Nodes, func(n route.Node) bool { return n.Name == name })
+func (p *Plan) Node(name string) *task.Node {
+	i := slices.IndexFunc(p.Nodes, func(n task.Node) bool { return n.Name == name })
 	if i < 0 {
-		i, p.Nodes = len(p.Nodes), append(p.Nodes, route.NewNode(name))
+		i, p.Nodes = len(p.Nodes), append(p.Nodes, task.NewNode(name))
 	}
 	return &p.Nodes[i]
 }
@@ -115,12 +115,12 @@ func (p *Plan) used(node, name string) (n int) {
 }
 
 // demand is what the tasks of a bucket ask.
-func demand(b route.Bucket) route.Resources {
-	var asked route.Resources
+func demand(b task.Bucket) task.Resources {
+	var asked task.Resources
 	fields := b.Fields()
 	for i := 0; i+1 < len(fields); i += 2 {
 		if fields[i] == "resources" {
-			asked, _ = route.ParseResources(fields[i+1]) // made up here, so it is one
+			asked, _ = task.ParseResources(fields[i+1]) // made up here, so it is one
 		}
 	}
 	return asked
@@ -144,7 +144,7 @@ func Draw(t *rapid.T) *Plan {
 
 func (t drawer) plan() *Plan {
 	p := &Plan{Now: Start, Gate: t.seldom("gate")}
-	for _, name := range []string{route.DefaultQueue, "a", "b"} {
+	for _, name := range []string{task.DefaultQueue, "a", "b"} {
 		p.Queues = append(p.Queues, drawQueue(t, name))
 	}
 	for _, name := range nodes {
@@ -183,17 +183,17 @@ func part(t drawer, label string, list []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(string) bool { return !t.seldom(label) })
 }
 
-func drawLimit(t drawer, label string) route.Limit {
-	return oneOf(t, label, route.NoLimit, route.NoLimit, route.NoLimit, 0, 1, 2, 3)
+func drawLimit(t drawer, label string) task.Limit {
+	return oneOf(t, label, task.NoLimit, task.NoLimit, task.NoLimit, 0, 1, 2, 3)
 }
 
-func drawQueue(t drawer, name string) route.Queue {
-	q := route.NewQueue(name)
+func drawQueue(t drawer, name string) task.Queue {
+	q := task.NewQueue(name)
 	pin, ignore := strings.Join(part(t, "pin", nodes), ","), strings.Join(part(t, "ignore", nodes), ",")
 	paused, class := t.seldom("paused"), oneOf(t, "class", "", "", "", "c")
 	q.Threads, q.MaxThreads = drawLimit(t, "threads"), drawLimit(t, "maxthreads")
-	q.Order = rapid.SampledFrom([]route.Order{route.Fifo, route.Lifo}).Draw(t.T, "order")
-	q.Aging = rapid.SampledFrom([]statemachine.Duration{0, 2 * statemachine.Second, route.DefaultAging}).Draw(t.T, "aging")
+	q.Order = rapid.SampledFrom([]task.Order{task.Fifo, task.Lifo}).Draw(t.T, "order")
+	q.Aging = rapid.SampledFrom([]statemachine.Duration{0, 2 * statemachine.Second, task.DefaultAging}).Draw(t.T, "aging")
 	for key, value := range map[string]string{
 		"nodes_pin": pin, "nodes_ignore": ignore, "paused": strconv.FormatBool(paused), "class": class,
 	} {
@@ -204,8 +204,8 @@ func drawQueue(t drawer, name string) route.Queue {
 	return q
 }
 
-func drawNode(t drawer, name string) route.Node {
-	n := route.NewNode(name)
+func drawNode(t drawer, name string) task.Node {
+	n := task.NewNode(name)
 	if t.seldom("cap set") {
 		n.MaxThreadsSet, n.MaxThreads = true, drawLimit(t, "cap")
 	}
@@ -217,8 +217,8 @@ func drawNode(t drawer, name string) route.Node {
 	return n
 }
 
-func drawBucket(t drawer) route.Bucket {
-	return route.Bucket{
+func drawBucket(t drawer) task.Bucket {
+	return task.Bucket{
 		Queue: rapid.SampledFrom([]string{"", "a", "a", "b", "unknown"}).Draw(t.T, "queue"), Env: oneOf(t, "env", "", "", "", "e", "f"),
 		Labels: oneOf(t, "labels", "", "", "", "x=1", "x=2", "x=1,y=1"), Resources: rapid.SampledFrom(demands).Draw(t.T, "resources"),
 		Priority: rapid.SampledFrom([]int{0, 0, 0, -1, 1, 2}).Draw(t.T, "priority"),
@@ -227,7 +227,7 @@ func drawBucket(t drawer) route.Bucket {
 
 func drawWorker(t drawer, name string) why.Worker {
 	w := why.Worker{
-		Offer: route.Offer{
+		Offer: task.Offer{
 			Worker: name, Node: rapid.SampledFrom(nodes).Draw(t.T, "node"), Env: oneOf(t, "env", "", "e"), MaxThreads: drawLimit(t, "maxthreads"),
 			Classes: oneOf(t, "classes", nil, nil, []string{"c=1"}, []string{"d"}),
 		},
@@ -236,7 +236,7 @@ func drawWorker(t drawer, name string) why.Worker {
 	}
 	w.Labels = part(t, "label", append(labels, labels...))
 	w.Busy = min(w.Slots, oneOf(t, "busy", 0, 0, 1, 4))
-	w.Resources = oneOf(t, "offer", route.Resources{"gpu": 4, "mem": 4}, route.Resources{"gpu": 4, "mem": 4}, route.Resources{"gpu": 2}, nil)
+	w.Resources = oneOf(t, "offer", task.Resources{"gpu": 4, "mem": 4}, task.Resources{"gpu": 4, "mem": 4}, task.Resources{"gpu": 2}, nil)
 	return w
 }
 

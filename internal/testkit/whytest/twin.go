@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/tdf-go/tdf/internal/ops/why"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Twin is what the claim script does, told again over plain lists, without
@@ -59,7 +59,7 @@ func (p *Plan) turns(w *why.Worker, first string) []string {
 }
 
 func (p *Plan) fits(w *why.Worker, t *Task) bool {
-	return len(route.Unfit(t.Bucket, p.attributes(t.Bucket.QueueName()), w.Offer)) == 0
+	return len(task.Unfit(t.Bucket, p.attributes(t.Bucket.QueueName()), w.Offer)) == 0
 }
 
 // nodeFull says that the cap or the gate of the worker's node lets nothing in;
@@ -81,14 +81,14 @@ func (p *Plan) nodeFull(before *Plan, w *why.Worker) bool {
 			}
 		}
 	}
-	return limit != route.NoLimit && running >= int(limit)
+	return limit != task.NoLimit && running >= int(limit)
 }
 
 // next is the task that a queue offers the worker, if there is one.
 func (p *Plan) next(w *why.Worker, queue string) *Task {
 	q := p.attributes(queue)
-	if q.Threads != route.NoLimit && p.running(queue, "") >= int(q.Threads) ||
-		q.MaxThreads != route.NoLimit && p.running(queue, w.Node) >= int(q.MaxThreads) {
+	if q.Threads != task.NoLimit && p.running(queue, "") >= int(q.Threads) ||
+		q.MaxThreads != task.NoLimit && p.running(queue, w.Node) >= int(q.MaxThreads) {
 		return nil
 	}
 	kept := map[string]bool{}
@@ -110,8 +110,8 @@ func (p *Plan) next(w *why.Worker, queue string) *Task {
 
 // fronts are the first due tasks of each bucket that fits the worker, or any
 // worker if w is nil, in the order in which the queue offers them.
-func (p *Plan) fronts(q route.Queue, w *why.Worker) []*Task {
-	first := map[route.Bucket]*Task{}
+func (p *Plan) fronts(q task.Queue, w *why.Worker) []*Task {
+	first := map[task.Bucket]*Task{}
 	for i := range p.Tasks {
 		t := &p.Tasks[i]
 		if t.State != statemachine.Open || t.Bucket.QueueName() != q.Name || t.Start() > p.Now || w != nil && !p.fits(w, t) {
@@ -134,16 +134,16 @@ func (p *Plan) fronts(q route.Queue, w *why.Worker) []*Task {
 }
 
 // effective is the priority of a task and a point for each time of aging.
-func (p *Plan) effective(q route.Queue, t *Task) int {
-	if q.Aging == 0 || q.Order == route.Lifo {
+func (p *Plan) effective(q task.Queue, t *Task) int {
+	if q.Aging == 0 || q.Order == task.Lifo {
 		return t.Bucket.Priority
 	}
 	return t.Bucket.Priority + int((p.Now-t.Start())/statemachine.Time(q.Aging))
 }
 
-func earlier(q route.Queue, x, y *Task) int {
+func earlier(q task.Queue, x, y *Task) int {
 	c := cmp.Or(cmp.Compare(x.Start(), y.Start()), cmp.Compare(x.ID, y.ID))
-	if q.Order == route.Lifo {
+	if q.Order == task.Lifo {
 		return -c
 	}
 	return c

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -59,7 +59,7 @@ func Redis(srv *redistest.Server) config.Redis {
 // executed or overdue, once. It returns the number of rounds worked.
 func Round(ctx context.Context, s *store.Store, program Program) (int, error) {
 	c, err := s.Claim(ctx, store.ClaimRequest{
-		Worker: "w", Request: store.NewToken(), Turns: route.Free(store.Bucket{}), Max: 100,
+		Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(store.Bucket{}), Max: 100,
 	})
 	if err != nil {
 		return 0, err

@@ -2,7 +2,7 @@ package main
 
 var (
 	rules    = []string{"./statemachine"}
-	routing  = []string{"./internal/route"}
+	routing  = []string{"./task"}
 	storage  = []string{"./internal/store"}
 	settling = []string{"./internal/store", "./server"}
 )
@@ -99,8 +99,8 @@ var defects = []defect{
 	{"backoff is ignored", "statemachine/decide.go", "m.NotBefore = t.rest(row.Count, o.Random, now)", "m.NotBefore = 0", rules},
 	{"a fatal exit code is tried again", "statemachine/task.go",
 		"case slices.Contains(t.FatalCodes, r.ExitCode):", "case false:", rules},
-	{"any environment will do", "internal/route/unfit.go", "b.Env != o.Env", `o.Env == ""`, routing},
-	{"a pin is ignored", "internal/route/unfit.go",
+	{"any environment will do", "task/unfit.go", "b.Env != o.Env", `o.Env == ""`, routing},
+	{"a pin is ignored", "task/unfit.go",
 		"case pinned && !slices.Contains(q.Pin, o.Node):", `case pinned && o.Node == "":`, routing},
 
 	{"claim.lua: threads are not counted", "internal/store/scripts/claim.lua",

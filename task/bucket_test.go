@@ -1,4 +1,4 @@
-package route_test
+package task_test
 
 import (
 	"slices"
@@ -6,12 +6,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestBucketNames(t *testing.T) {
 	t.Parallel()
-	for want, b := range map[string]route.Bucket{
+	for want, b := range map[string]task.Bucket{
 		"default:::0":             {},
 		"default:::0:gpu%3D1":     {Resources: "gpu=1"},
 		"q:python:gpu%3Da:-3":     {Queue: "q", Env: "python", Labels: "gpu=a", Priority: -3},
@@ -20,11 +20,11 @@ func TestBucketNames(t *testing.T) {
 		if got := b.Name(); got != want {
 			t.Errorf("%+v is %q, want %q", b, got, want)
 		}
-		if got, err := route.ParseBucket(want); err != nil || got != b {
+		if got, err := task.ParseBucket(want); err != nil || got != b {
 			t.Errorf("%q is %+v, %v; want %+v", want, got, err, b)
 		}
 	}
-	if got := (route.Bucket{Queue: route.DefaultQueue}).Name(); got != route.DefaultBucketName {
+	if got := (task.Bucket{Queue: task.DefaultQueue}).Name(); got != task.DefaultBucketName {
 		t.Errorf("the default queue by its name is %q", got)
 	}
 }
@@ -34,15 +34,15 @@ func TestBucketNames(t *testing.T) {
 func TestBucketRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		b := route.Bucket{
+		b := task.Bucket{
 			Queue: rapid.String().Draw(t, "queue"), Env: rapid.String().Draw(t, "env"), Labels: rapid.String().Draw(t, "labels"),
 			Resources: rapid.String().Draw(t, "resources"), Priority: rapid.Int().Draw(t, "priority"),
 		}
 		want := b
-		if b.Queue == route.DefaultQueue {
+		if b.Queue == task.DefaultQueue {
 			want.Queue = ""
 		}
-		got, err := route.ParseBucket(b.Name())
+		got, err := task.ParseBucket(b.Name())
 		if err != nil || got != want {
 			t.Fatalf("%+v came back as %+v, %v by way of %q", b, got, err, b.Name())
 		}
@@ -56,7 +56,7 @@ func TestBucketNamesRefused(t *testing.T) {
 		"", "default", "default::0", "default:::", "default:::x", "default:::0:a:b", "default:::+0", "default:::00", "default:::0:",
 		":::0", "q:%zz::0", "q:%3a::0", "q:a b::0", "default:::0%20",
 	} {
-		if b, err := route.ParseBucket(name); err == nil {
+		if b, err := task.ParseBucket(name); err == nil {
 			t.Errorf("%q is %+v", name, b)
 		}
 	}
@@ -64,12 +64,12 @@ func TestBucketNamesRefused(t *testing.T) {
 
 func TestBucketFields(t *testing.T) {
 	t.Parallel()
-	for _, b := range []route.Bucket{{}, {Queue: route.DefaultQueue}} {
+	for _, b := range []task.Bucket{{}, {Queue: task.DefaultQueue}} {
 		if f := b.Fields(); len(f) != 0 {
 			t.Errorf("%+v has fields %q", b, f)
 		}
 	}
-	b := route.Bucket{Queue: "q", Env: "e", Labels: "a=b", Resources: "gpu=1", Priority: 2}
+	b := task.Bucket{Queue: "q", Env: "e", Labels: "a=b", Resources: "gpu=1", Priority: 2}
 	want := []string{"queue", "q", "env", "e", "labels", "a=b", "priority", "2", "resources", "gpu=1"}
 	if got := b.Fields(); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -1,4 +1,4 @@
-package route_test
+package task_test
 
 import (
 	"strings"
@@ -7,33 +7,33 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestResources(t *testing.T) {
 	t.Parallel()
-	r, err := route.ParseResources("mem=2048,gpu=1")
-	if diff := cmp.Diff(route.Resources{"mem": 2048, "gpu": 1}, r); err != nil || diff != "" {
+	r, err := task.ParseResources("mem=2048,gpu=1")
+	if diff := cmp.Diff(task.Resources{"mem": 2048, "gpu": 1}, r); err != nil || diff != "" {
 		t.Errorf("%v -want +got:\n%s", err, diff)
 	}
 	if got := r.Text(); got != "gpu=1,mem=2048" {
 		t.Errorf("text %q", got)
 	}
-	if r, err := route.ParseResources(""); r != nil || err != nil || r.Text() != "" {
+	if r, err := task.ParseResources(""); r != nil || err != nil || r.Text() != "" {
 		t.Errorf("no resources are %v, %v", r, err)
 	}
 	many := "a0=1"
 	for _, c := range "bcdefghijklmnop" {
 		many += "," + string(c) + "=1"
 	}
-	if _, err := route.ParseResources(many); err != nil {
+	if _, err := task.ParseResources(many); err != nil {
 		t.Errorf("sixteen: %v", err)
 	}
 	for _, text := range []string{
 		many + ",q=1", "gpu", "gpu=", "=1", "gpu=0", "gpu=-1", "gpu=1.5", "gpu=1000000001", "gpu=x", "gpu=1,gpu=1", "GPU=1", "1gpu=1", "gpu=1,",
 		",", " gpu=1", "gpu=1, mem=1", "g-u=1", "gpu=+1", "gpu=01", "gpu=1=1", strings.Repeat("a", 65) + "=1",
 	} {
-		r, err := route.ParseResources(text)
+		r, err := task.ParseResources(text)
 		refused(t, err, "resources")
 		if r != nil {
 			t.Errorf("%q gave %v", text, r)
@@ -45,7 +45,7 @@ func TestResourcesRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		want := someResources().Draw(t, "resources")
-		got, err := route.ParseResources(want.Text())
+		got, err := task.ParseResources(want.Text())
 		if err != nil || got.Text() != want.Text() || len(got) != len(want) {
 			t.Fatalf("%v came back as %v, %v", want, got, err)
 		}
@@ -57,7 +57,7 @@ func TestLabels(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "a=b": "a=b", "zone=eu,gpu=a100,zone=eu": "gpu=a100,zone=eu", "ü=ö": "ü=ö", "v=1.2/x:y": "v=1.2/x:y",
 	} {
-		if got, err := route.ParseLabels(text); err != nil || got != want {
+		if got, err := task.ParseLabels(text); err != nil || got != want {
 			t.Errorf("%q is %q, %v; want %q", text, got, err, want)
 		}
 	}
@@ -69,26 +69,26 @@ func TestLabels(t *testing.T) {
 		"a", "a=", "=b", "a=b=c", "a=b,", ",", "a = b", "a=b, c=d", "a=b\u00a0", "a=\t", "a=\x00", "a=\xff", "a=\u202e",
 		"a=" + strings.Repeat("b", 127), strings.Join(many, ","),
 	} {
-		_, err := route.ParseLabels(text)
+		_, err := task.ParseLabels(text)
 		refused(t, err, "labels")
 	}
 }
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]route.Limit{
-		"": route.NoLimit, "none": route.NoLimit, "null": route.NoLimit, "0": 0, "7": 7, "1000000000": 1e9,
+	for text, want := range map[string]task.Limit{
+		"": task.NoLimit, "none": task.NoLimit, "null": task.NoLimit, "0": 0, "7": 7, "1000000000": 1e9,
 	} {
-		got, err := route.ParseLimit(text)
+		got, err := task.ParseLimit(text)
 		if err != nil || got != want {
 			t.Errorf("%q is %d, %v; want %d", text, got, err, want)
 		}
-		if again, err := route.ParseLimit(got.Text()); err != nil || again != got {
+		if again, err := task.ParseLimit(got.Text()); err != nil || again != got {
 			t.Errorf("%d came back as %d, %v", got, again, err)
 		}
 	}
 	for _, text := range []string{"-1", "1.5", "x", "1000000001", "inf", " 1", "+1", "01", "None", "99999999999999999999"} {
-		_, err := route.ParseLimit(text)
+		_, err := task.ParseLimit(text)
 		refused(t, err, "")
 	}
 }
@@ -102,12 +102,12 @@ func TestNames(t *testing.T) {
 		good  []string
 		bad   []string
 	}{
-		{"queue", route.CheckQueueName, []string{"default", "a", "9", "_x", "a.b-c_d", long},
+		{"queue", task.CheckQueueName, []string{"default", "a", "9", "_x", "a.b-c_d", long},
 			[]string{"", ".a", "-a", "a b", "a:b", "a/b", "a*", "ä", "{a}", long + "x", "a\n"}},
-		{"env", route.CheckEnv, []string{"", "python", "py3.12"}, []string{"a b", "-x", long + "x"}},
-		{"class", route.CheckClass, []string{"", "render", "Disbatch::Plugin"}, []string{"a b", "a,b", "a=1", "\x00", long + long + "x"}},
-		{"classes", route.CheckOffer, []string{"render", "render=2.1"}, []string{"", "=1", "render=", "a=b=c", "a b", "a,b"}},
-		{"node", route.CheckNode, []string{"n", "host-1.example", "::1", "ä"}, []string{"", ".", "..", "a b", "a,b", "a/b", `a\b`, "a\u00a0b", "\x1b", long + long + "x"}},
+		{"env", task.CheckEnv, []string{"", "python", "py3.12"}, []string{"a b", "-x", long + "x"}},
+		{"class", task.CheckClass, []string{"", "render", "Disbatch::Plugin"}, []string{"a b", "a,b", "a=1", "\x00", long + long + "x"}},
+		{"classes", task.CheckOffer, []string{"render", "render=2.1"}, []string{"", "=1", "render=", "a=b=c", "a b", "a,b"}},
+		{"node", task.CheckNode, []string{"n", "host-1.example", "::1", "ä"}, []string{"", ".", "..", "a b", "a,b", "a/b", `a\b`, "a\u00a0b", "\x1b", long + long + "x"}},
 	} {
 		for _, name := range tc.good {
 			if err := tc.check(name); err != nil {
@@ -123,12 +123,12 @@ func TestNames(t *testing.T) {
 func TestPriorities(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"": 0, "0": 0, "-1000": -1000, "1000": 1000} {
-		if got, err := route.ParsePriority(text); err != nil || got != want {
+		if got, err := task.ParsePriority(text); err != nil || got != want {
 			t.Errorf("%q is %d, %v; want %d", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"1001", "-1001", "x", "1.5", "+1", " 1"} {
-		_, err := route.ParsePriority(text)
+		_, err := task.ParsePriority(text)
 		refused(t, err, "priority")
 	}
 }
@@ -160,23 +160,23 @@ func TestDefaults(t *testing.T) {
 		{"timeout", map[string]string{"inf": "inf", "90": "90", "1.3s": "1.3"}, []string{"0", "-1", "1e-9"}, false},
 	} {
 		for text, want := range tc.good {
-			got, err := route.ParseDefault(tc.name, text)
+			got, err := task.ParseDefault(tc.name, text)
 			if err != nil || got != want {
 				t.Errorf("%s=%q is %q, %v; want %q", tc.name, text, got, err, want)
 			}
-			if again, err := route.ParseDefault(tc.name, got); err != nil || again != got {
+			if again, err := task.ParseDefault(tc.name, got); err != nil || again != got {
 				t.Errorf("%s=%q came back as %q, %v", tc.name, got, again, err)
 			}
 		}
 		for _, text := range tc.bad {
-			_, err := route.ParseDefault(tc.name, text)
+			_, err := task.ParseDefault(tc.name, text)
 			refused(t, err, tc.name)
 		}
-		if _, err := route.ParseDefault(tc.name, ""); (err == nil) != tc.emptyGood {
+		if _, err := task.ParseDefault(tc.name, ""); (err == nil) != tc.emptyGood {
 			t.Errorf("%s empty: %v", tc.name, err)
 		}
 	}
-	_, err := route.ParseDefault("max_fial", "1")
+	_, err := task.ParseDefault("max_fial", "1")
 	refused(t, err, "name")
 }
 
@@ -186,7 +186,7 @@ func TestDisbatchNode(t *testing.T) {
 		"mig01": true, "a": true, "A_1": true, "abcdefgh": true,
 		"": false, "1abc": false, "_a": false, "a-b": false, "abcdefghi": false, "a.b": false,
 	} {
-		if route.DisbatchNode(name) != want {
+		if task.DisbatchNode(name) != want {
 			t.Errorf("%q: %v", name, !want)
 		}
 	}

@@ -1,4 +1,4 @@
-package route_test
+package task_test
 
 import (
 	"errors"
@@ -6,8 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // refused wants a *FieldError with that field that says what to write.
@@ -51,26 +51,26 @@ func someLabels(t *rapid.T) string {
 	).Draw(t, "labels")
 }
 
-func someResources() *rapid.Generator[route.Resources] {
-	return rapid.Custom(func(t *rapid.T) route.Resources {
+func someResources() *rapid.Generator[task.Resources] {
+	return rapid.Custom(func(t *rapid.T) task.Resources {
 		return rapid.MapOfN(of("gpu", "mem", "lic"), rapid.IntRange(1, 3), 0, 3).Draw(t, "resources")
 	})
 }
 
-func aBucket() *rapid.Generator[route.Bucket] {
-	return rapid.Custom(func(t *rapid.T) route.Bucket {
-		return route.Bucket{
+func aBucket() *rapid.Generator[task.Bucket] {
+	return rapid.Custom(func(t *rapid.T) task.Bucket {
+		return task.Bucket{
 			Queue: of("", "default", "q", "r", "s").Draw(t, "queue"), Env: anEnv().Draw(t, "env"), Labels: someLabels(t),
 			Resources: rapid.OneOf(
-				rapid.Map(someResources(), route.Resources.Text), of("gpu=x", "gpu", "gpu=0", "gpu=-1", ",", "a=1,"),
+				rapid.Map(someResources(), task.Resources.Text), of("gpu=x", "gpu", "gpu=0", "gpu=-1", ",", "a=1,"),
 			).Draw(t, "asked"),
 			Priority: rapid.IntRange(-2, 2).Draw(t, "priority"),
 		}
 	})
 }
 
-func queueNamed(t *rapid.T, name string) route.Queue {
-	q := route.NewQueue(name)
+func queueNamed(t *rapid.T, name string) task.Queue {
+	q := task.NewQueue(name)
 	q.Paused = rapid.IntRange(0, 3).Draw(t, "paused") == 0
 	q.Pin = rapid.SliceOfN(aNode(), 0, 2).Draw(t, "pin")
 	q.Ignore = rapid.SliceOfN(aNode(), 0, 2).Draw(t, "ignore")
@@ -78,9 +78,9 @@ func queueNamed(t *rapid.T, name string) route.Queue {
 	return q
 }
 
-func aWorker() *rapid.Generator[route.Offer] {
-	return rapid.Custom(func(t *rapid.T) route.Offer {
-		return route.Offer{
+func aWorker() *rapid.Generator[task.Offer] {
+	return rapid.Custom(func(t *rapid.T) task.Offer {
+		return task.Offer{
 			Worker: "w", Node: aNode().Draw(t, "node"), Env: anEnv().Draw(t, "env"),
 			Labels:    rapid.SliceOfN(aLabel(), 0, 3).Draw(t, "labels"),
 			Resources: someResources().Draw(t, "resources"),

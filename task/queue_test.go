@@ -1,4 +1,4 @@
-package route_test
+package task_test
 
 import (
 	"slices"
@@ -8,13 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/tdf-go/tdf/internal/route"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestQueueSet(t *testing.T) {
 	t.Parallel()
-	q := route.NewQueue("q")
+	q := task.NewQueue("q")
 	for _, set := range [][2]string{
 		{"description", "nightly"}, {"class", "render"}, {"threads", "9"}, {"maxthreads", "2"}, {"nodes_pin", "n2, n1,n2"},
 		{"nodes_ignore", "n3"}, {"paused", "true"}, {"order", "lifo"}, {"aging", "90m"},
@@ -24,20 +24,20 @@ func TestQueueSet(t *testing.T) {
 			t.Errorf("%s: %v", set[0], err)
 		}
 	}
-	want := route.Queue{
+	want := task.Queue{
 		Name: "q", Description: "nightly", Class: "render", Threads: 9, MaxThreads: 2, Pin: []string{"n1", "n2"}, Ignore: []string{"n3"},
-		Paused: true, Order: route.Lifo, Aging: 5400 * statemachine.Second,
+		Paused: true, Order: task.Lifo, Aging: 5400 * statemachine.Second,
 		Defaults: map[string]string{"max_fails": "3", "labels": "a=1,b=1", "timeout": "60"},
 	}
 	if diff := cmp.Diff(want, q); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	for _, key := range route.QueueKeys() {
+	for _, key := range task.QueueKeys() {
 		if err := q.Set(key, ""); err != nil {
 			t.Errorf("%s empty: %v", key, err)
 		}
 	}
-	if diff := cmp.Diff(route.NewQueue("q"), q); diff != "" {
+	if diff := cmp.Diff(task.NewQueue("q"), q); diff != "" {
 		t.Errorf("empty values are not the defaults: -want +got:\n%s", diff)
 	}
 }
@@ -45,7 +45,7 @@ func TestQueueSet(t *testing.T) {
 // TestQueueSetRefuses: the error names the attribute, nothing changes.
 func TestQueueSetRefuses(t *testing.T) {
 	t.Parallel()
-	q := route.NewQueue("q")
+	q := task.NewQueue("q")
 	for _, tc := range []struct{ key, value, field string }{
 		{"description", "a\nb", "description"}, {"description", strings.Repeat("x", 1025), "description"},
 		{"class", "a b", "class"}, {"threads", "-1", "threads"}, {"maxthreads", "many", "maxthreads"},
@@ -56,7 +56,7 @@ func TestQueueSetRefuses(t *testing.T) {
 	} {
 		refused(t, q.Set(tc.key, tc.value), tc.field)
 	}
-	if diff := cmp.Diff(route.NewQueue("q"), q); diff != "" {
+	if diff := cmp.Diff(task.NewQueue("q"), q); diff != "" {
 		t.Errorf("a refused value was taken: -want +got:\n%s", diff)
 	}
 	for slip, near := range map[string]string{"max-threads": "maxthreads", "node_pin": "nodes_pin", "default_max_fial": "default_max_fails"} {
@@ -72,7 +72,7 @@ func TestQueueSetRefuses(t *testing.T) {
 // TestQueueSetLeavesCopiesAlone: queues are passed on by value.
 func TestQueueSetLeavesCopiesAlone(t *testing.T) {
 	t.Parallel()
-	q := route.NewQueue("q")
+	q := task.NewQueue("q")
 	if err := q.Set("default_env", "python"); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func values() map[string][]string {
 	} {
 		v["default_"+name] = []string{"", some}
 	}
-	for _, key := range route.QueueKeys() {
+	for _, key := range task.QueueKeys() {
 		if v[key] == nil {
 			v[key] = []string{"", "7"}
 		}
@@ -111,16 +111,16 @@ func TestQueueRoundTrip(t *testing.T) {
 	t.Parallel()
 	some := values()
 	rapid.Check(t, func(rt *rapid.T) {
-		q := route.NewQueue("q")
+		q := task.NewQueue("q")
 		q.Created = statemachine.Time(rapid.Int64Range(0, 4e15).Draw(rt, "created"))
-		for _, key := range route.QueueKeys() {
+		for _, key := range task.QueueKeys() {
 			if err := q.Set(key, rapid.SampledFrom(some[key]).Draw(rt, key)); err != nil {
 				rt.Fatal(err)
 			}
 		}
 		fields := pairs(t, q.Fields())
 		fields["queries"] = "of another client"
-		if diff := cmp.Diff(q, route.ParseQueue("q", fields)); diff != "" {
+		if diff := cmp.Diff(q, task.ParseQueue("q", fields)); diff != "" {
 			rt.Fatalf("-want +got:\n%s", diff)
 		}
 	})
@@ -128,18 +128,18 @@ func TestQueueRoundTrip(t *testing.T) {
 
 func TestParseQueue(t *testing.T) {
 	t.Parallel()
-	if diff := cmp.Diff(route.NewQueue("q"), route.ParseQueue("q", nil)); diff != "" {
+	if diff := cmp.Diff(task.NewQueue("q"), task.ParseQueue("q", nil)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if !slices.IsSorted(route.DefaultNames()) {
-		t.Errorf("not sorted: %q", route.DefaultNames())
+	if !slices.IsSorted(task.DefaultNames()) {
+		t.Errorf("not sorted: %q", task.DefaultNames())
 	}
 }
 
 func TestNodeRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		n := route.NewNode("n")
+		n := task.NewNode("n")
 		if err := n.Set("maxthreads", of("", "none", "0", "5").Draw(rt, "maxthreads")); err != nil {
 			rt.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestNodeRoundTrip(t *testing.T) {
 		n.Quarantined = statemachine.Time(rapid.Int64Range(0, 4e15).Draw(rt, "quarantined"))
 		n.TrialAt = statemachine.Time(rapid.Int64Range(0, 4e15).Draw(rt, "trial"))
 		n.Reason = rapid.String().Draw(rt, "reason")
-		if diff := cmp.Diff(n, route.ParseNode("n", pairs(t, n.Fields()))); diff != "" {
+		if diff := cmp.Diff(n, task.ParseNode("n", pairs(t, n.Fields()))); diff != "" {
 			rt.Fatalf("-want +got:\n%s", diff)
 		}
 	})
@@ -156,12 +156,12 @@ func TestNodeRoundTrip(t *testing.T) {
 // TestNodeCap: none is a cap of its own (no cap), empty leaves it to the workers.
 func TestNodeCap(t *testing.T) {
 	t.Parallel()
-	n := route.NewNode("n")
+	n := task.NewNode("n")
 	for _, tc := range []struct {
 		value string
-		want  route.Limit
+		want  task.Limit
 		set   bool
-	}{{"2", 2, true}, {"none", route.NoLimit, true}, {"0", 0, true}, {"", route.NoLimit, false}} {
+	}{{"2", 2, true}, {"none", task.NoLimit, true}, {"0", 0, true}, {"", task.NoLimit, false}} {
 		if err := n.Set("maxthreads", tc.value); err != nil || n.MaxThreads != tc.want || n.MaxThreadsSet != tc.set {
 			t.Errorf("%q: %+v, %v", tc.value, n, err)
 		}

@@ -1,7 +1,7 @@
-// Package route says where a task may run: the bucket a task waits in, the
+// Package task says where a task may run: the bucket a task waits in, the
 // queue it belongs to, what a worker on its node offers, and [Unfit], the one
 // function that judges whether these go together. The worker's claim asks it by
-// way of [Turns], and so does whoever explains why a task does not run; a rule
+// way of [Candidates], and so does whoever explains why a task does not run; a rule
 // of the linter keeps others from judging on their own.
 //
 // What changes from claim to claim (limits that are reached, resources in use,
@@ -12,7 +12,7 @@
 //
 // Queues, their limits and lists of nodes are those of Disbatch, env is that of
 // Flock.
-package route
+package task
 
 import (
 	"cmp"
@@ -183,22 +183,22 @@ func orNone(s string) string {
 	return s
 }
 
-// Turn is a queue with the buckets of it that a worker may take from.
-type Turn struct {
+// Candidate is a queue with the buckets of it that a worker may take from.
+type Candidate struct {
 	Queue Queue
 	// Buckets are sorted by priority, the highest first, then by name.
 	Buckets []Bucket
 }
 
-// Turns groups those of the buckets that the worker may take from by their
+// Candidates groups those of the buckets that the worker may take from by their
 // queues, which are sorted by name. A queue without such a bucket is left out; a
 // bucket whose queue is not among queues belongs to one without attributes.
-func Turns(buckets []Bucket, queues []Queue, o Offer) []Turn {
+func Candidates(buckets []Bucket, queues []Queue, o Offer) []Candidate {
 	byName := make(map[string]Queue, len(queues))
 	for _, q := range queues {
 		byName[q.Name] = q
 	}
-	fit := map[string]*Turn{}
+	fit := map[string]*Candidate{}
 	for _, b := range buckets {
 		name := b.QueueName()
 		q, known := byName[name]
@@ -209,16 +209,16 @@ func Turns(buckets []Bucket, queues []Queue, o Offer) []Turn {
 			continue
 		}
 		if fit[name] == nil {
-			fit[name] = &Turn{Queue: q}
+			fit[name] = &Candidate{Queue: q}
 		}
 		fit[name].Buckets = append(fit[name].Buckets, b)
 	}
-	turns := make([]Turn, 0, len(fit))
+	found := make([]Candidate, 0, len(fit))
 	for _, name := range slices.Sorted(maps.Keys(fit)) {
 		slices.SortFunc(fit[name].Buckets, before)
-		turns = append(turns, *fit[name])
+		found = append(found, *fit[name])
 	}
-	return turns
+	return found
 }
 
 // before orders the buckets of a queue.
@@ -227,21 +227,4 @@ func before(a, b Bucket) int {
 		return c
 	}
 	return cmp.Compare(a.Name(), b.Name())
-}
-
-// Free are turns for buckets of queues without attributes, whoever asks: for
-// claims that no rule restricts.
-func Free(buckets ...Bucket) []Turn {
-	byQueue := map[string]int{}
-	var turns []Turn
-	for _, b := range buckets {
-		name := b.QueueName()
-		at, known := byQueue[name]
-		if !known {
-			at, byQueue[name] = len(turns), len(turns)
-			turns = append(turns, Turn{Queue: NewQueue(name)})
-		}
-		turns[at].Buckets = append(turns[at].Buckets, b)
-	}
-	return turns
 }

@@ -1,11 +1,11 @@
-package route_test
+package task_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/route"
+	"github.com/tdf-go/tdf/task"
 )
 
 // TestDamagedQueue: what can be read of a record counts, and the queue is taken
@@ -14,30 +14,30 @@ func TestDamagedQueue(t *testing.T) {
 	t.Parallel()
 	for field, value := range map[string]string{"threads": "x", "paused": "perhaps", "default_env": "a b", "order": "odd"} {
 		fields := map[string]string{"description": "nightly", "nodes_pin": "a", "maxthreads": "3", field: value}
-		q := route.ParseQueue("q", fields)
+		q := task.ParseQueue("q", fields)
 		if q.Description != "nightly" || !slices.Equal(q.Pin, []string{"a"}) || q.MaxThreads != 3 || q.Paused {
 			t.Errorf("%s: %+v", field, q)
 		}
 		refused(t, q.Damaged.Err(), field)
-		why := route.Unfit(route.Bucket{Queue: "q"}, q, route.Offer{Node: "a"})
-		if len(why) != 1 || why[0].Kind != route.KindPaused || !strings.Contains(why[0].String(), field) {
+		why := task.Unfit(task.Bucket{Queue: "q"}, q, task.Offer{Node: "a"})
+		if len(why) != 1 || why[0].Kind != task.KindPaused || !strings.Contains(why[0].String(), field) {
 			t.Errorf("%s: unfit because of %v", field, why)
 		}
 		before := q
 		if err := q.Set(field, ""); err != nil || q.Damaged != nil {
 			t.Errorf("%s: set anew: %+v, %v", field, q, err)
 		}
-		if why := route.Unfit(route.Bucket{Queue: "q"}, q, route.Offer{Node: "a"}); len(why) > 0 {
+		if why := task.Unfit(task.Bucket{Queue: "q"}, q, task.Offer{Node: "a"}); len(why) > 0 {
 			t.Errorf("%s: set anew, and unfit because of %v", field, why)
 		}
 		if len(before.Damaged) != 1 {
 			t.Errorf("%s: the copy was changed: %+v", field, before)
 		}
 	}
-	if q := route.ParseQueue("q", map[string]string{"created": "x"}); q.Damaged != nil || q.Created != 0 {
+	if q := task.ParseQueue("q", map[string]string{"created": "x"}); q.Damaged != nil || q.Created != 0 {
 		t.Errorf("%+v", q)
 	}
-	if q := route.ParseQueue("q", map[string]string{"threads": "x", "order": "y"}); !slices.Equal(q.Damaged.Fields(), []string{"threads", "order"}) {
+	if q := task.ParseQueue("q", map[string]string{"threads": "x", "order": "y"}); !slices.Equal(q.Damaged.Fields(), []string{"threads", "order"}) {
 		t.Errorf("%v", q.Damaged)
 	}
 }
@@ -46,7 +46,7 @@ func TestDamagedQueue(t *testing.T) {
 func TestDamagedNode(t *testing.T) {
 	t.Parallel()
 	for field, value := range map[string]string{"maxthreads": "x", "run": "-1", "trials": "x", "quarantined": "x", "trial_at": "-1"} {
-		n := route.ParseNode("n", map[string]string{field: value})
+		n := task.ParseNode("n", map[string]string{field: value})
 		refused(t, n.Damaged.Err(), field)
 		if blocked := n.MaxThreadsSet && n.MaxThreads == 0; blocked != (field == "maxthreads") || n.Run != 0 || n.Quarantined != 0 {
 			t.Errorf("%s: %+v", field, n)
@@ -62,13 +62,13 @@ func TestDamagedNode(t *testing.T) {
 // TestOddDemands: a demand that the claim could not count exactly fits nobody.
 func TestOddDemands(t *testing.T) {
 	t.Parallel()
-	offer := route.Offer{Resources: route.Resources{"gpu": 4, "mem": 9}}
+	offer := task.Offer{Resources: task.Resources{"gpu": 4, "mem": 9}}
 	for _, text := range []string{"gpu=2,gpu=2", "mem=1,gpu=1", "gpu=01", "gpu", "gpu=1,", "gpu=0", "Gpu=1"} {
-		if why := route.Unfit(route.Bucket{Resources: text}, route.NewQueue("q"), offer); len(why) != 1 || why[0].Kind != route.KindResource {
+		if why := task.Unfit(task.Bucket{Resources: text}, task.NewQueue("q"), offer); len(why) != 1 || why[0].Kind != task.KindResource {
 			t.Errorf("%q: %v", text, why)
 		}
 	}
-	if why := route.Unfit(route.Bucket{Resources: "gpu=1,mem=1"}, route.NewQueue("q"), offer); len(why) != 0 {
+	if why := task.Unfit(task.Bucket{Resources: "gpu=1,mem=1"}, task.NewQueue("q"), offer); len(why) != 0 {
 		t.Errorf("%v", why)
 	}
 }
