@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Cancel calls tasks off. Open and blocked ones are cancelled at once. Of a
@@ -266,7 +267,7 @@ func (c *changer) refusals(ctx context.Context, seen []store.Inspection) (map[in
 			ids = append(ids, seen[i].ID)
 		}
 	}
-	refused, plans := map[int64]error{}, map[int64]*store.Plan{}
+	refused, plans := map[int64]error{}, map[int64]*task.Plan{}
 	if len(ids) == 0 {
 		return refused, nil
 	}
@@ -290,7 +291,7 @@ func (c *changer) refusals(ctx context.Context, seen []store.Inspection) (map[in
 
 // refusal is nil for a task that may be released. It fills in the plans it reads.
 func (m *Manager) refusal(
-	ctx context.Context, plans map[int64]*store.Plan, plan, id int64, f map[string]string,
+	ctx context.Context, plans map[int64]*task.Plan, plan, id int64, f map[string]string,
 ) (refused, err error) {
 	if doomedBy := number(f[doomedByField]); doomedBy > 0 {
 		return fmt.Errorf("task %d never runs, because of task %d: %w; retry that", id, doomedBy, ErrWaits), nil
@@ -300,11 +301,11 @@ func (m *Manager) refusal(
 		return fmt.Errorf("task %d needs %s: %w", id, unmet, ErrWaits), err
 	}
 	if plans[plan] == nil {
-		if plans[plan], err = retryUntilAvailable(ctx, m, func() (*store.Plan, error) { return m.store.Plan(ctx, plan) }); err != nil {
+		if plans[plan], err = retryUntilAvailable(ctx, m, func() (*task.Plan, error) { return m.store.Plan(ctx, plan) }); err != nil {
 			return nil, err
 		}
 	}
-	if state := plans[plan].State; state != store.PlanReady {
+	if state := plans[plan].State; state != task.PlanReady {
 		return fmt.Errorf("task %d: %w", id, &PlanStateError{ID: plan, State: state}), nil
 	}
 	return nil, nil

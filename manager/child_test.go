@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // childEnv makes the test binary a manager, in a process that may be killed.
@@ -38,7 +39,7 @@ func runChild(args ...string) {
 	var cause error
 	err = m.Run(ctx, Handlers{
 		Succeeded: func(ctx context.Context, m *Manager, t *Task) error {
-			if _, err := m.Open(ctx, Spec{Program: "called", Input: t.IdempotencyKey(), StartAfter: time.Unix(1<<32, 0)}); err != nil {
+			if _, err := m.Open(ctx, task.Spec{Program: "called", Input: t.IdempotencyKey(), StartAfter: time.Unix(1<<32, 0)}); err != nil {
 				panic(err)
 			}
 			if err := syscall.Kill(os.Getpid(), signal); err != nil {

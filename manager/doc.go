@@ -13,7 +13,7 @@
 //		return err
 //	}
 //	defer m.Close()
-//	id, err := m.Open(ctx, manager.Spec{Program: "sum", Source: "rsync:run.sh", Input: "1 2 3"})
+//	id, err := m.Open(ctx, task.Spec{Program: "sum", Source: "rsync:run.sh", Input: "1 2 3"})
 //
 // The model is the manager of the TDF document of 2017: handlers for
 // succeeded, failed, timed_out and expired tasks, called before a task is

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
 )
 
 // What an example needs beside its own code: a Redis, and somebody who works.
@@ -90,7 +91,7 @@ func Example() {
 	defer m.Close()
 	defer startWorker(ctx, m)()
 
-	id, err := m.Open(ctx, manager.Spec{Program: "sum", Source: "rsync:run.sh", Input: "1 2 3"})
+	id, err := m.Open(ctx, task.Spec{Program: "sum", Source: "rsync:run.sh", Input: "1 2 3"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -116,7 +117,7 @@ func ExampleManager_Run() {
 	defer startWorker(ctx, m)()
 
 	for _, input := range []string{"10 11 12", "13 fourteen", "16 17 18"} {
-		if _, err := m.Open(ctx, manager.Spec{Program: "sum", Source: "rsync:run.sh", Input: input}); err != nil {
+		if _, err := m.Open(ctx, task.Spec{Program: "sum", Source: "rsync:run.sh", Input: input}); err != nil {
 			fmt.Println(err)
 			return
 		}
@@ -184,9 +185,9 @@ func ExampleManager_OpenAll() {
 	m := exampleManager(ctx)
 	defer m.Close()
 
-	specs := func(yield func(manager.Spec) bool) {
+	specs := func(yield func(task.Spec) bool) {
 		for n := 10; n <= 100; n += 3 {
-			spec := manager.Spec{
+			spec := task.Spec{
 				Program: "sum", Source: "rsync:run.sh",
 				Input:    fmt.Sprintf("%d %d %d", n, n+1, n+2),
 				MaxFails: new(2), // may fail twice and be tried again

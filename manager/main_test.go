@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // TestMain also makes the test binary a manager; see childManager.
@@ -47,9 +48,9 @@ func quick() Option {
 	return WithSettings("manager.round_duration=0.05", "manager.handler_backoff=0.02", "manager.handler_backoff_max=0.1")
 }
 
-func mustOpen(tb testing.TB, m *Manager, n int, spec Spec) []int64 {
+func mustOpen(tb testing.TB, m *Manager, n int, spec task.Spec) []int64 {
 	tb.Helper()
-	ids, err := m.OpenAll(tb.Context(), func(yield func(Spec) bool) {
+	ids, err := m.OpenAll(tb.Context(), func(yield func(task.Spec) bool) {
 		for i := range n {
 			s := spec
 			if s.Input == "" {
@@ -66,4 +67,4 @@ func mustOpen(tb testing.TB, m *Manager, n int, spec Spec) []int64 {
 	return ids
 }
 
-func spec() Spec { return Spec{Program: "p", Source: "s"} }
+func spec() task.Spec { return task.Spec{Program: "p", Source: "s"} }

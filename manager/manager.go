@@ -29,6 +29,8 @@ type Manager struct {
 	others   store.HandlingWatch // of other managers
 	batch    batchSizer          // only Run uses it
 
+	queueDefaults atomic.Pointer[queueDefaults]
+
 	mu      sync.Mutex // guards what follows
 	stats   Stats
 	retries *handlerRetries
@@ -57,6 +59,7 @@ func New(ctx context.Context, name, configFile string, opts ...Option) (*Manager
 		name: name, cfg: cfg, opt: o, after: time.After,
 		log: o.log.With("manager", name), retries: newHandlerRetries(cfg.Manager),
 	}
+	m.queueDefaults.Store(untouched)
 	if err := m.connect(ctx); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // mixed has task 1 archived after a failure, 2 failed, 3 succeeded, 4 running, 5
@@ -22,7 +23,7 @@ func mixed(t *testing.T) *Manager {
 		}
 		return worktest.Result{Error: "disk full on " + strconv.FormatInt(c.ID, 10) + "\n"}
 	}
-	one := func(sp Spec) {
+	one := func(sp task.Spec) {
 		t.Helper()
 		if _, err := m.Open(t.Context(), sp); err != nil {
 			t.Fatal(err)
@@ -35,15 +36,15 @@ func mixed(t *testing.T) *Manager {
 		t.Fatal(err)
 	}
 	one(spec())
-	one(Spec{Program: "p", Input: "ok"})
+	one(task.Spec{Program: "p", Input: "ok"})
 	worktest.Drain(t, s, broken)
 	one(spec())
 	claim(t, s, 1)
 	if _, err := m.AddQueue(t.Context(), "q", nil); err != nil {
 		t.Fatal(err)
 	}
-	one(Spec{Program: "p", Queue: "q", Hold: "x"})
-	one(Spec{Program: "r", MaxFails: new(9)})
+	one(task.Spec{Program: "p", Queue: "q", Hold: "x"})
+	one(task.Spec{Program: "r", MaxFails: new(9)})
 	if _, err := worktest.Round(t.Context(), s, broken); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A01: the hash holds exactly the sixteen fields of the original, plus nothing.
@@ -23,7 +25,7 @@ func TestOpenWithDefaults(t *testing.T) {
 	t.Parallel()
 	ns, srv := redistest.Namespace(t), redistest.Shared(t)
 	m := newManager(t, ns)
-	id, err := m.Open(t.Context(), Spec{Program: "p", Source: "s", Input: "1 2"})
+	id, err := m.Open(t.Context(), task.Spec{Program: "p", Source: "s", Input: "1 2"})
 	if err != nil || id != 1 {
 		t.Fatalf("Open = %d, %v, want 1, nil", id, err)
 	}
@@ -63,7 +65,10 @@ func TestHowLongRequestsAreRemembered(t *testing.T) {
 		"one with a key":        {func(m *Manager) error { _, err := m.Open(t.Context(), spec(), WithRequestKey("k")); return err }, 24 * time.Hour},
 		"one with an empty key": {func(m *Manager) error { _, err := m.Open(t.Context(), spec(), WithRequestKey("")); return err }, time.Hour},
 		// A *SubmissionError tells the key.
-		"all": {func(m *Manager) error { _, err := m.OpenAll(t.Context(), slices.Values([]Spec{spec()})); return err }, 24 * time.Hour},
+		"all": {func(m *Manager) error {
+			_, err := m.OpenAll(t.Context(), slices.Values([]task.Spec{spec()}))
+			return err
+		}, 24 * time.Hour},
 	} {
 		ns, srv := redistest.Namespace(t), redistest.Shared(t)
 		for range 2 {
@@ -141,13 +146,16 @@ func TestRandomStartOffset(t *testing.T) {
 func TestRandomStartOffsetStaysBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	for range 100 {
-		from, err := statemachine.ParseTime(withRandomOffset("100", "100.000002"))
+		d := storetest.Define("start_after", "100", "end_before", "100.000002")
+		d.Shuffle()
+		from, err := statemachine.ParseTime(d.Text("start_after"))
 		if err != nil || from < 100_000_000 || from > 100_000_002 {
 			t.Fatalf("start %v, %v, want within 2 microseconds after 100 s", from, err)
 		}
 	}
-	if got := withRandomOffset("100", "100"); got != "100" {
-		t.Errorf("without room: %q, want 100", got)
+	d := storetest.Define("start_after", "100", "end_before", "100")
+	if d.Shuffle(); d.Text("start_after") != "100" {
+		t.Errorf("without room: %q, want 100", d.Text("start_after"))
 	}
 }
 
@@ -157,25 +165,25 @@ func TestSpecValues(t *testing.T) {
 		"task_defaults.max_fails=2", "task_defaults.fail_on=exit"))
 	for _, c := range []struct {
 		name string
-		set  func(*Spec)
+		set  func(*task.Spec)
 		want map[string]string
 	}{
-		{"defaults", func(*Spec) {}, map[string]string{
+		{"defaults", func(*task.Spec) {}, map[string]string{
 			"timeout": "7", "end_before": "5000000000", "max_fails": "2", "fail_on": "exit",
 		}},
-		{"without limits", func(s *Spec) {
-			s.Timeout, s.EndBefore, s.MaxFails, s.MaxLosses = Forever, Never(), new(Unlimited), new(Unlimited)
-			s.FailOn = FailOnAny
+		{"without limits", func(s *task.Spec) {
+			s.Timeout, s.EndBefore, s.MaxFails, s.MaxLosses = task.Forever, task.Never(), new(task.Unlimited), new(task.Unlimited)
+			s.FailOn = task.FailOnAny
 		}, map[string]string{"timeout": "inf", "end_before": "inf", "max_fails": "inf", "max_losses": "inf", "fail_on": ""}},
-		{"given", func(s *Spec) {
+		{"given", func(s *task.Spec) {
 			s.Timeout, s.StartAfter, s.EndBefore = 1500*time.Millisecond, time.Unix(0, 0), time.Unix(3000, 5000)
-			s.MaxFails, s.MaxTimeouts, s.FailOn = new(0), new(4), FailOnStderr
+			s.MaxFails, s.MaxTimeouts, s.FailOn = new(0), new(4), task.FailOnStderr
 		}, map[string]string{
 			"timeout": "1.5", "start_after": "0", "end_before": "3000.000005",
 			"max_fails": "0", "max_timeouts": "4", "fail_on": "stderr",
 		}},
-		{"a shorter timeout than Redis can hold", func(s *Spec) { s.Timeout = 1 }, map[string]string{"timeout": "0.000001"}},
-		{"argv", func(s *Spec) { s.Argv = []string{"a b", "", "ü"} }, map[string]string{"argv": `["a b","","ü"]`}},
+		{"a shorter timeout than Redis can hold", func(s *task.Spec) { s.Timeout = 1 }, map[string]string{"timeout": "0.000001"}},
+		{"argv", func(s *task.Spec) { s.Argv = []string{"a b", "", "ü"} }, map[string]string{"argv": `["a b","","ü"]`}},
 	} {
 		s := spec()
 		c.set(&s)
@@ -199,18 +207,18 @@ func TestSpecValues(t *testing.T) {
 func TestBadSpecsNameTheField(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
-	for field, spoil := range map[string]func(*Spec){
-		"program":      func(s *Spec) { s.Program = "../x" },
-		"source":       func(s *Spec) { s.Source = "a\x00b" },
-		"input":        func(s *Spec) { s.Input = "a\x00b" },
-		"argv":         func(s *Spec) { s.Argv = []string{"\xff"} },
-		"timeout":      func(s *Spec) { s.Timeout = -time.Second },
-		"start_after":  func(s *Spec) { s.StartAfter, s.EndBefore = time.Unix(20, 0), time.Unix(10, 0) },
-		"end_before":   func(s *Spec) { s.EndBefore = time.Unix(-10, 0) },
-		"max_fails":    func(s *Spec) { s.MaxFails = new(-1) },
-		"max_timeouts": func(s *Spec) { s.MaxTimeouts = new(math.MinInt) },
-		"max_losses":   func(s *Spec) { s.MaxLosses = new(-7) },
-		"fail_on":      func(s *Spec) { s.FailOn = "never" },
+	for field, spoil := range map[string]func(*task.Spec){
+		"program":      func(s *task.Spec) { s.Program = "../x" },
+		"source":       func(s *task.Spec) { s.Source = "a\x00b" },
+		"input":        func(s *task.Spec) { s.Input = "a\x00b" },
+		"argv":         func(s *task.Spec) { s.Argv = []string{"\xff"} },
+		"timeout":      func(s *task.Spec) { s.Timeout = -time.Second },
+		"start_after":  func(s *task.Spec) { s.StartAfter, s.EndBefore = time.Unix(20, 0), time.Unix(10, 0) },
+		"end_before":   func(s *task.Spec) { s.EndBefore = time.Unix(-10, 0) },
+		"max_fails":    func(s *task.Spec) { s.MaxFails = new(-1) },
+		"max_timeouts": func(s *task.Spec) { s.MaxTimeouts = new(math.MinInt) },
+		"max_losses":   func(s *task.Spec) { s.MaxLosses = new(-7) },
+		"fail_on":      func(s *task.Spec) { s.FailOn = "never" },
 	} {
 		s := spec()
 		spoil(&s)
@@ -232,7 +240,7 @@ func TestOpenAllInBatches(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t), WithSettings("manager.batch_size=10"))
 	var done []int
-	specs := slices.Values(slices.Repeat([]Spec{spec()}, 25))
+	specs := slices.Values(slices.Repeat([]task.Spec{spec()}, 25))
 	ids, err := m.OpenAll(t.Context(), specs, WithRequestKey("once"), WithProgress(func(n int) { done = append(done, n) }))
 	if err != nil || len(ids) != 25 || ids[24] != 25 {
 		t.Fatalf("ids %v, %v, want 1..25", ids, err)
@@ -244,7 +252,7 @@ func TestOpenAllInBatches(t *testing.T) {
 	if err != nil || !slices.Equal(ids, again) {
 		t.Errorf("repeated: %v, %v, want the same ids", again, err)
 	}
-	_, err = m.OpenAll(t.Context(), slices.Values(slices.Repeat([]Spec{spec()}, 5)), WithRequestKey("once"))
+	_, err = m.OpenAll(t.Context(), slices.Values(slices.Repeat([]task.Spec{spec()}, 5)), WithRequestKey("once"))
 	if !errors.Is(err, ErrRequestKey) {
 		t.Errorf("key for other tasks: %v, want ErrRequestKey", err)
 	}
@@ -258,9 +266,9 @@ func TestRequestKeyStandsForItsTasks(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
 	five, none := 5, []string{}
-	given := []Spec{spec(), spec()}
+	given := []task.Spec{spec(), spec()}
 	given[1].Input, given[1].StartAfter = "b", time.Now()
-	open := func(specs []Spec, opts ...OpenOption) ([]int64, error) {
+	open := func(specs []task.Spec, opts ...OpenOption) ([]int64, error) {
 		return m.OpenAll(t.Context(), slices.Values(specs), append(opts, WithRequestKey("k"))...)
 	}
 	for range 2 {
@@ -269,14 +277,14 @@ func TestRequestKeyStandsForItsTasks(t *testing.T) {
 		}
 		given[1].StartAfter = given[1].StartAfter.Add(time.Hour) // counted from now
 	}
-	for name, change := range map[string]func(specs []Spec){
-		"word":      func(s []Spec) { s[1].Input = "c" },
-		"argv":      func(s []Spec) { s[1].Argv = []string{"b"} },
-		"order":     func(s []Spec) { s[0], s[1] = s[1], s[0] },
-		"program":   func(s []Spec) { s[0].Program = "another" },
-		"parameter": func(s []Spec) { s[0].MaxFails = &five },
-		"nothing":   func(s []Spec) { s[0].Labels = none },
-		"key":       func(s []Spec) { s[0].Key = "mine" },
+	for name, change := range map[string]func(specs []task.Spec){
+		"word":      func(s []task.Spec) { s[1].Input = "c" },
+		"argv":      func(s []task.Spec) { s[1].Argv = []string{"b"} },
+		"order":     func(s []task.Spec) { s[0], s[1] = s[1], s[0] },
+		"program":   func(s []task.Spec) { s[0].Program = "another" },
+		"parameter": func(s []task.Spec) { s[0].MaxFails = &five },
+		"nothing":   func(s []task.Spec) { s[0].Labels = none },
+		"key":       func(s []task.Spec) { s[0].Key = "mine" },
 	} {
 		other := slices.Clone(given)
 		change(other)
@@ -297,9 +305,9 @@ func TestRequestKeyStandsForItsTasks(t *testing.T) {
 func TestPlanIsFinishedByItsOwnTasks(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
-	given := slices.Repeat([]Spec{spec()}, 150)
-	given[0].Step, given[149].Needs = "first", []Need{{Index: 0}, {Index: 148}}
-	submit := func(ctx context.Context, specs []Spec, opts ...OpenOption) (int64, error) {
+	given := slices.Repeat([]task.Spec{spec()}, 150)
+	given[0].Step, given[149].Needs = "first", []task.Need{{Index: 0}, {Index: 148}}
+	submit := func(ctx context.Context, specs []task.Spec, opts ...OpenOption) (int64, error) {
 		id, err := m.NewPlan(context.WithoutCancel(ctx), PlanSpec{Name: "p", RequestKey: "k", Contents: Digest(specs, nil)})
 		if err != nil {
 			return id, err
@@ -311,12 +319,12 @@ func TestPlanIsFinishedByItsOwnTasks(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("%v, want it to be cut short", err)
 	}
-	for name, change := range map[string]func(specs []Spec){
-		"word":  func(s []Spec) { s[0].Input = "c" },
-		"step":  func(s []Spec) { s[0].Step = "second" },
-		"need":  func(s []Spec) { s[149].Needs = []Need{{Index: 1}, {Index: 148}} },
-		"kind":  func(s []Spec) { s[149].Needs = []Need{{Index: 0, On: NeedsAny}, {Index: 148}} },
-		"order": func(s []Spec) { s[149].Needs = []Need{{Index: 148}, {Index: 0}} },
+	for name, change := range map[string]func(specs []task.Spec){
+		"word":  func(s []task.Spec) { s[0].Input = "c" },
+		"step":  func(s []task.Spec) { s[0].Step = "second" },
+		"need":  func(s []task.Spec) { s[149].Needs = []task.Need{{Index: 1}, {Index: 148}} },
+		"kind":  func(s []task.Spec) { s[149].Needs = []task.Need{{Index: 0, On: task.NeedsAny}, {Index: 148}} },
+		"order": func(s []task.Spec) { s[149].Needs = []task.Need{{Index: 148}, {Index: 0}} },
 	} {
 		other := slices.Clone(given)
 		change(other)
@@ -329,7 +337,7 @@ func TestPlanIsFinishedByItsOwnTasks(t *testing.T) {
 			}
 		}
 	}
-	if p, err := m.Plan(t.Context(), id); err != nil || p.State != PlanBuilding || p.Total != 100 {
+	if p, err := m.Plan(t.Context(), id); err != nil || p.State != task.PlanBuilding || p.Total != 100 {
 		t.Errorf("%+v, %v, want the plan to be built still, with 100 tasks", p, err)
 	}
 	if again, err := submit(t.Context(), given); err != nil || again != id {
@@ -341,7 +349,7 @@ func TestPlanIsFinishedByItsOwnTasks(t *testing.T) {
 }
 
 // fill adds the tasks to a plan by the request key of the test.
-func (m *Manager) fill(ctx context.Context, plan int64, specs []Spec, opts ...OpenOption) error {
+func (m *Manager) fill(ctx context.Context, plan int64, specs []task.Spec, opts ...OpenOption) error {
 	_, err := m.OpenAll(ctx, slices.Values(specs), append(opts, InPlan(plan), WithRequestKey("plan k"))...)
 	return err
 }
@@ -349,7 +357,7 @@ func (m *Manager) fill(ctx context.Context, plan int64, specs []Spec, opts ...Op
 func TestOpenAllSaysHowFarItCame(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t), WithSettings("manager.batch_size=2"))
-	specs := slices.Repeat([]Spec{spec()}, 6)
+	specs := slices.Repeat([]task.Spec{spec()}, 6)
 	specs[4].Program = "a/b"
 	ids, err := m.OpenAll(t.Context(), slices.Values(specs))
 	var sub *SubmissionError
@@ -371,7 +379,7 @@ func TestOpenAllSaysHowFarItCame(t *testing.T) {
 func TestOpenAllReturnsTheFirstError(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t), WithSettings("manager.batch_size=2"))
-	specs := slices.Repeat([]Spec{spec()}, 4)
+	specs := slices.Repeat([]task.Spec{spec()}, 4)
 	if _, err := m.OpenAll(t.Context(), slices.Values(specs[:1]), WithRequestKey("taken")); err != nil {
 		t.Fatal(err)
 	}

@@ -5,37 +5,10 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"time"
 
-	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
-)
-
-// PlanState is the state of a plan.
-type PlanState string
-
-// The states of a plan.
-const (
-	PlanBuilding  = PlanState(store.PlanBuilding)  // nothing of it runs yet
-	PlanReady     = PlanState(store.PlanReady)     // its tasks run
-	PlanHeld      = PlanState(store.PlanHeld)      // nothing more of it is opened
-	PlanCompleted = PlanState(store.PlanCompleted) // all of it has ended, and nothing has failed
-	PlanFailed    = PlanState(store.PlanFailed)    // all of it has ended, and something has failed
-	PlanCancelled = PlanState(store.PlanCancelled) // it was called off
-)
-
-// Over reports whether nothing more of such a plan is going to start.
-func (st PlanState) Over() bool { return store.PlanState(st).Over() }
-
-// OnFailure says what becomes of the tasks that need one which failed.
-type OnFailure string
-
-// What a plan does on a failure.
-const (
-	FailureCancels   = OnFailure(store.FailureCancels)   // they are cancelled, and what does not need it goes on; the default
-	FailureHolds     = OnFailure(store.FailureHolds)     // the plan holds until the task is retried, or the plan is resumed
-	FailureContinues = OnFailure(store.FailureContinues) // they run all the same
+	"github.com/tdf-go/tdf/task"
 )
 
 // PlanSpec defines a plan.
@@ -43,36 +16,13 @@ type PlanSpec struct {
 	// Name is for people, at most 256 bytes in one line.
 	Name string
 	// OnFailure is FailureCancels if empty.
-	OnFailure OnFailure
+	OnFailure task.OnFailure
 	// RequestKey names the request for 24 hours: given again, it returns the id of
 	// the first time. Without it one is made up, which covers replies lost on the way.
 	RequestKey string
 	// Contents says what the plan is made of, where that is known (see [Digest]): the
 	// RequestKey given again for other contents, another name or OnFailure is refused.
 	Contents string
-}
-
-// Plan is a plan as it was when it was read: a named set of tasks that need one
-// another's results (zk-plan: plan).
-type Plan struct {
-	ID        int64
-	Name      string
-	State     PlanState
-	OnFailure OnFailure
-	// HeldBy is why the plan holds: the id of the task that failed, or who has held it.
-	HeldBy string
-	// Total is how many tasks it has, those that were retried not counted; Left is how many
-	// of them have not ended. Skipped are those that were not to run, because what they
-	// wait for did not come to fail; Ended says how the others ended.
-	Total, Left, Skipped int64
-	Ended                map[statemachine.State]int64
-	// Growing is how many of its steps are opened by servers once the lines of a result are known (see [LaterStep]), and
-	// GrowthError why some of these cannot be.
-	Growing     int64
-	GrowthError string
-	// Created, Ready and Over are when it was made, when it was marked ready last, and
-	// when all of it had ended; zero for not yet.
-	Created, Ready, Over time.Time
 }
 
 // NewPlan makes a plan and returns its id. Tasks are added by [InPlan]; nothing
@@ -85,7 +35,7 @@ func (m *Manager) NewPlan(ctx context.Context, spec PlanSpec) (int64, error) {
 	}
 	s := store.PlanSpec{
 		Key: orText(spec.RequestKey, store.NewToken()), Name: spec.Name,
-		OnFailure: store.OnFailure(spec.OnFailure), Digest: spec.Contents,
+		OnFailure: task.OnFailure(spec.OnFailure), Digest: spec.Contents,
 	}
 	id, err := retryUntilAvailable(ctx, m, func() (int64, error) { return m.store.NewPlan(ctx, s) })
 	if err == nil {
@@ -95,22 +45,13 @@ func (m *Manager) NewPlan(ctx context.Context, spec PlanSpec) (int64, error) {
 }
 
 // Plan reads a plan. The error matches [ErrNoPlan] if there is none with that id.
-func (m *Manager) Plan(ctx context.Context, id int64) (*Plan, error) {
-	p, err := m.store.Plan(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return newPlan(p), nil
+func (m *Manager) Plan(ctx context.Context, id int64) (*task.Plan, error) {
+	return m.store.Plan(ctx, id)
 }
 
 // Plans reads plans, the newest first, from the given place on, at most limit.
-func (m *Manager) Plans(ctx context.Context, offset, limit int) ([]Plan, error) {
-	found, err := m.store.Plans(ctx, offset, limit)
-	plans := make([]Plan, len(found))
-	for i := range found {
-		plans[i] = *newPlan(&found[i])
-	}
-	return plans, err
+func (m *Manager) Plans(ctx context.Context, offset, limit int) ([]task.Plan, error) {
+	return m.store.Plans(ctx, offset, limit)
 }
 
 // PlanTasks lists the ids of the tasks of a plan in the order in which they were
@@ -119,45 +60,6 @@ func (m *Manager) Plans(ctx context.Context, offset, limit int) ([]Plan, error) 
 func (m *Manager) PlanTasks(ctx context.Context, id int64, offset, limit int) ([]int64, error) {
 	return m.store.PlanTasks(ctx, id, offset, limit)
 }
-
-func newPlan(p *store.Plan) *Plan {
-	return &Plan{
-		ID: p.ID, Name: p.Name, State: PlanState(p.State), OnFailure: OnFailure(p.OnFailure), HeldBy: p.HeldBy,
-		Total: p.Total, Left: p.Left, Skipped: p.Skipped, Ended: p.Ended,
-		Growing: p.Growing, GrowthError: p.GrowthError,
-		Created: momentOf(p.Created), Ready: momentOf(p.Ready), Over: momentOf(p.Over),
-	}
-}
-
-// When says which end of a task is enough for one that needs it.
-type When string
-
-// Which ends are enough.
-const (
-	// NeedsSuccess waits for the result; the default.
-	NeedsSuccess = When(store.NeedsSuccess)
-	// NeedsAny waits for the end, whatever it is.
-	NeedsAny = When(store.NeedsAny)
-	// NeedsFailure waits for any end but success; if it succeeds, the dependant is skipped.
-	NeedsFailure = When(store.NeedsFailure)
-)
-
-// Need is a task that another one waits for, and whose result it gets as an
-// argument (zk-plan: prov and dep).
-type Need struct {
-	// Task is its id; 0 if it is one before in the same submission: then Index is its
-	// place there, from 0.
-	Task  int64
-	Index int
-	// On is when it is enough; empty for NeedsSuccess.
-	On When
-}
-
-// Values of Spec.Args.
-const (
-	ArgsWords = store.ArgsWords // results come as words after those of the input, and as files; the default
-	ArgsFiles = store.ArgsFiles // results come as files only
-)
 
 // InPlan adds the tasks to a plan, in calls of at most 100 tasks or 100 needs.
 // What the spec of a task and its queue leave open is as plans have it
@@ -168,48 +70,28 @@ func InPlan(id int64) OpenOption {
 	return func(s *submission) { s.plan, s.size = id, min(s.size, store.PlanTasks) }
 }
 
-// planDefaults are the defaults of tasks in plans (zk-plan: the backoff of workers).
-func planDefaults(c config.TaskDefaults) config.TaskDefaults {
-	c.MaxFails, c.RetryDelay, c.RetryBackoff, c.RetryMaxDelay = "5", "0.1", "1.5", "10"
-	return c
-}
-
 // resolve puts ids for what was opened before in the same submission.
-func (s *submission) resolve(needs []Need) []store.Need {
+func (s *submission) resolve(needs []task.Need) []task.Need {
 	if len(needs) == 0 {
 		return nil
 	}
-	resolved := make([]store.Need, 0, len(needs))
+	resolved := make([]task.Need, 0, len(needs))
 	for _, n := range needs {
-		r := store.Need{Task: n.Task, On: store.When(n.On)}
 		switch {
 		case n.Task != 0:
 		case n.Index >= 0 && n.Index < len(s.opened):
-			r.Task = s.opened[n.Index].ID
+			n.Task, n.Index = s.opened[n.Index].ID, 0
 		default:
-			r.Index = n.Index - len(s.opened)
+			n.Index -= len(s.opened)
 		}
-		resolved = append(resolved, r)
+		resolved = append(resolved, n)
 	}
 	return resolved
 }
 
 // full reports whether a batch with so many needs takes no task with more.
 func (s *submission) full(more int) bool {
-	return len(s.batch) > 0 && (len(s.batch) >= s.size || s.needs+more > store.PlanNeeds)
-}
-
-// needsOf reads what the record of a task says that it needs.
-func needsOf(text string) []Need {
-	found := store.ParseNeeds(text)
-	if len(found) == 0 {
-		return nil
-	}
-	needs := make([]Need, 0, len(found))
-	for _, n := range found {
-		needs = append(needs, Need{Task: n.Task, On: When(n.On)})
-	}
-	return needs
+	return len(s.batch.tasks) > 0 && (len(s.batch.tasks) >= s.size || s.batch.needs+more > store.PlanNeeds)
 }
 
 // ReadyPlan lets the tasks of a plan run; more may be added later. One that was
@@ -218,11 +100,11 @@ func needsOf(text string) []Need {
 // completed at once. The error matches [ErrNoPlan], or [ErrPlanState] if it was
 // cancelled.
 func (m *Manager) ReadyPlan(ctx context.Context, id int64) error {
-	p, err := retryUntilAvailable(ctx, m, func() (*store.Plan, error) { return m.store.Plan(ctx, id) })
-	if err != nil || p.State == store.PlanHeld {
+	p, err := retryUntilAvailable(ctx, m, func() (*task.Plan, error) { return m.store.Plan(ctx, id) })
+	if err != nil || p.State == task.PlanHeld {
 		return err
 	}
-	return m.steer(ctx, id, store.PlanReady, "")
+	return m.steer(ctx, id, task.PlanReady, "")
 }
 
 // HoldPlan lets nothing more of a ready plan start, until [Manager.ResumePlan]:
@@ -237,7 +119,7 @@ func (m *Manager) HoldPlan(ctx context.Context, id int64, reason string, opts ..
 	if err := checkLine("reason", reason); err != nil {
 		return err
 	}
-	if err := m.steer(ctx, id, store.PlanHeld, holder(c.by, reason)); err != nil {
+	if err := m.steer(ctx, id, task.PlanHeld, holder(c.by, reason)); err != nil {
 		return err
 	}
 	return m.changePlan(ctx, id, statemachine.Hold, orText(reason, "its plan is held by "+c.by), opts)
@@ -259,14 +141,14 @@ func holder(by, reason string) string {
 // failed goes on waiting until that is retried. The error matches [ErrNoPlan], or
 // [ErrPlanState] if the plan is neither held nor ready.
 func (m *Manager) ResumePlan(ctx context.Context, id int64) error {
-	p, err := retryUntilAvailable(ctx, m, func() (*store.Plan, error) { return m.store.Plan(ctx, id) })
+	p, err := retryUntilAvailable(ctx, m, func() (*task.Plan, error) { return m.store.Plan(ctx, id) })
 	if err != nil {
 		return err
 	}
-	if p.State != store.PlanHeld && p.State != store.PlanReady {
+	if p.State != task.PlanHeld && p.State != task.PlanReady {
 		return &store.PlanStateError{ID: id, State: p.State}
 	}
-	return m.steer(ctx, id, store.PlanReady, "")
+	return m.steer(ctx, id, task.PlanReady, "")
 }
 
 // CancelPlan calls a plan off: whatever waits is cancelled, the workers of what
@@ -282,14 +164,14 @@ func (m *Manager) CancelPlan(ctx context.Context, id int64, reason string, opts 
 	if err := checkLine("reason", reason); err != nil {
 		return err
 	}
-	if err := m.steer(ctx, id, store.PlanCancelled, ""); err != nil {
+	if err := m.steer(ctx, id, task.PlanCancelled, ""); err != nil {
 		return err
 	}
 	return m.changePlan(ctx, id, statemachine.Cancel, orText(reason, "its plan was cancelled by "+c.by), opts)
 }
 
-func (m *Manager) steer(ctx context.Context, id int64, to store.PlanState, by string) error {
-	state, err := retryUntilAvailable(ctx, m, func() (store.PlanState, error) { return m.store.SteerPlan(ctx, id, to, by) })
+func (m *Manager) steer(ctx context.Context, id int64, to task.PlanState, by string) error {
+	state, err := retryUntilAvailable(ctx, m, func() (task.PlanState, error) { return m.store.SteerPlan(ctx, id, to, by) })
 	if err == nil {
 		m.log.Info("steered plan", "plan", id, "state", state)
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/server"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // serve runs a server until the test ends or stop is called.
@@ -52,9 +52,9 @@ func mustPlan(t *testing.T, m *Manager, spec PlanSpec) int64 {
 }
 
 // planned opens tasks in a plan, each with what it needs.
-func planned(t *testing.T, m *Manager, plan int64, base Spec, needs ...[]Need) []int64 {
+func planned(t *testing.T, m *Manager, plan int64, base task.Spec, needs ...[]task.Need) []int64 {
 	t.Helper()
-	ids, err := m.OpenAll(t.Context(), func(yield func(Spec) bool) {
+	ids, err := m.OpenAll(t.Context(), func(yield func(task.Spec) bool) {
 		for _, n := range needs {
 			s := base
 			if s.Needs = n; !yield(s) {
@@ -79,18 +79,18 @@ func TestOpenInPlan(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
 	plan := mustPlan(t, m, PlanSpec{Name: "many"})
-	var needs [][]Need
+	var needs [][]task.Need
 	for i := range 230 {
-		var of []Need
+		var of []task.Need
 		for k := max(0, i-5); k < i; k++ {
-			of = append(of, Need{Index: k, On: NeedsAny})
+			of = append(of, task.Need{Index: k, On: task.NeedsAny})
 		}
 		needs = append(needs, of)
 	}
 	var calls []int
-	ids, err := m.OpenAll(t.Context(), func(yield func(Spec) bool) {
+	ids, err := m.OpenAll(t.Context(), func(yield func(task.Spec) bool) {
 		for _, n := range needs {
-			if s := (Spec{Program: "p", Needs: n}); !yield(s) {
+			if s := (task.Spec{Program: "p", Needs: n}); !yield(s) {
 				return
 			}
 		}
@@ -102,23 +102,23 @@ func TestOpenInPlan(t *testing.T) {
 		t.Errorf("calls end at %v, want %v", calls, want)
 	}
 	last := mustTask(t, m, ids[len(ids)-1])
-	var want []Need
+	var want []task.Need
 	for _, id := range ids[len(ids)-6 : len(ids)-1] {
-		want = append(want, Need{Task: id, On: NeedsAny})
+		want = append(want, task.Need{Task: id, On: task.NeedsAny})
 	}
 	if diff := cmp.Diff(want, last.Needs); diff != "" || last.Plan != plan || last.State != sm.Blocked {
 		t.Errorf("%s in plan %d, needs:\n%s", last.State, last.Plan, diff)
 	}
-	one, err := m.Open(t.Context(), Spec{Program: "p", Needs: []Need{{Task: ids[0]}}, Args: ArgsFiles, Step: "count[2]"}, InPlan(plan))
-	if got := mustTask(t, m, one); err != nil || got.Fields["args"] != ArgsFiles || got.Step != "count[2]" {
+	one, err := m.Open(t.Context(), task.Spec{Program: "p", Needs: []task.Need{{Task: ids[0]}}, Args: task.ArgsFiles, Step: "count[2]"}, InPlan(plan))
+	if got := mustTask(t, m, one); err != nil || got.Fields["args"] != task.ArgsFiles || got.Step != "count[2]" {
 		t.Errorf("%+v, %v", got.Fields, err)
 	}
 	for _, step := range []string{"a\nb", strings.Repeat("x", 129)} {
-		if _, err := m.Open(t.Context(), Spec{Program: "p", Step: step}, InPlan(plan)); fieldOf(err) != "step" {
+		if _, err := m.Open(t.Context(), task.Spec{Program: "p", Step: step}, InPlan(plan)); fieldOf(err) != "step" {
 			t.Errorf("step %q: %v", step, err)
 		}
 	}
-	if _, err := m.Open(t.Context(), Spec{Program: "p", Needs: []Need{{Task: 1}}}); fieldOf(err) != "needs" {
+	if _, err := m.Open(t.Context(), task.Spec{Program: "p", Needs: []task.Need{{Task: 1}}}); fieldOf(err) != "needs" {
 		t.Errorf("without a plan: %v", err)
 	}
 }
@@ -131,11 +131,11 @@ func TestPlanDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := mustPlan(t, m, PlanSpec{})
-	for want, spec := range map[string]Spec{
+	for want, spec := range map[string]task.Spec{
 		"5 0.1 1.5 10 7": {Program: "p"},
 		"3 2 1.5 10 7":   {Program: "p", Queue: "own"},
 		"inf 1 3 60 7": {
-			Program: "p", Queue: "own", MaxFails: new(Unlimited), RetryDelay: time.Second, RetryBackoff: new(3.0), RetryMaxDelay: time.Minute,
+			Program: "p", Queue: "own", MaxFails: new(task.Unlimited), RetryDelay: time.Second, RetryBackoff: new(3.0), RetryMaxDelay: time.Minute,
 		},
 	} {
 		id, err := m.Open(t.Context(), spec, InPlan(plan))
@@ -160,7 +160,7 @@ func TestReleaseInPlan(t *testing.T) {
 	m := newManager(t, ns)
 	stop := serve(t, ns)
 	plan := mustPlan(t, m, PlanSpec{})
-	ids := planned(t, m, plan, Spec{Program: "p", MaxFails: new(0)}, nil, nil, []Need{{Index: 0}, {Index: 1}, {Index: 0}}, []Need{{Index: 2}})
+	ids := planned(t, m, plan, task.Spec{Program: "p", MaxFails: new(0)}, nil, nil, []task.Need{{Index: 0}, {Index: 1}, {Index: 0}}, []task.Need{{Index: 2}})
 	release := func(id int64, wantState sm.State, want error, text string) {
 		t.Helper()
 		got, err := m.Release(t.Context(), []int64{id})
@@ -201,8 +201,8 @@ func TestRetryWhileDependantsAreTold(t *testing.T) {
 	ns := redistest.Namespace(t)
 	m, s := newManager(t, ns), worktest.Open(t, ns)
 	stop := serve(t, ns)
-	plan := mustPlan(t, m, PlanSpec{OnFailure: FailureHolds})
-	ids := planned(t, m, plan, Spec{Program: "p", MaxFails: new(0), Args: ArgsFiles, Step: "s"}, nil, []Need{{Index: 0}})
+	plan := mustPlan(t, m, PlanSpec{OnFailure: task.FailureHolds})
+	ids := planned(t, m, plan, task.Spec{Program: "p", MaxFails: new(0), Args: task.ArgsFiles, Step: "s"}, nil, []task.Need{{Index: 0}})
 	if err := m.ReadyPlan(t.Context(), plan); err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestRetryWhileDependantsAreTold(t *testing.T) {
 		t.Fatalf("%+v, %v, after %d waits", got, err, waits)
 	}
 	again := mustTask(t, m, got[0].New)
-	if p, err := m.Plan(t.Context(), plan); err != nil || p.State != PlanReady || p.Total != 2 || again.Plan != plan || again.Fields["args"] != ArgsFiles || again.Step != "s" {
+	if p, err := m.Plan(t.Context(), plan); err != nil || p.State != task.PlanReady || p.Total != 2 || again.Plan != plan || again.Fields["args"] != task.ArgsFiles || again.Step != "s" {
 		t.Errorf("%+v, %v, task %v", p, err, again.Fields)
 	}
 }
@@ -248,16 +248,16 @@ func TestPlanStates(t *testing.T) {
 			t.Errorf("%s of no plan: %v", name, err)
 		}
 	}
-	states := map[PlanState]func() int64{
-		PlanBuilding:  func() int64 { return mustPlan(t, m, PlanSpec{}) },
-		PlanReady:     func() int64 { return readyPlan(t, m) },
-		PlanHeld:      func() int64 { id := readyPlan(t, m); _ = verbs["hold"](id); return id },
-		PlanCompleted: func() int64 { id := mustPlan(t, m, PlanSpec{}); _ = verbs["ready"](id); return id },
-		PlanCancelled: func() int64 { id := readyPlan(t, m); _ = verbs["cancel"](id); return id },
+	states := map[task.PlanState]func() int64{
+		task.PlanBuilding:  func() int64 { return mustPlan(t, m, PlanSpec{}) },
+		task.PlanReady:     func() int64 { return readyPlan(t, m) },
+		task.PlanHeld:      func() int64 { id := readyPlan(t, m); _ = verbs["hold"](id); return id },
+		task.PlanCompleted: func() int64 { id := mustPlan(t, m, PlanSpec{}); _ = verbs["ready"](id); return id },
+		task.PlanCancelled: func() int64 { id := readyPlan(t, m); _ = verbs["cancel"](id); return id },
 	}
-	for state, refused := range map[PlanState]string{
-		PlanBuilding: "hold resume retry", PlanReady: "", PlanHeld: "",
-		PlanCompleted: "cancel hold open resume", PlanCancelled: "hold open ready resume retry",
+	for state, refused := range map[task.PlanState]string{
+		task.PlanBuilding: "hold resume retry", task.PlanReady: "", task.PlanHeld: "",
+		task.PlanCompleted: "cancel hold open resume", task.PlanCancelled: "hold open ready resume retry",
 	} {
 		var got []string
 		for _, name := range []string{"cancel", "hold", "open", "ready", "resume", "retry"} {
@@ -309,7 +309,7 @@ func TestPlans(t *testing.T) {
 		}
 	}
 	// A plan is not held by a task because of the name of who holds it.
-	if got := holder("12", ""); got != "manager 12" || !strings.HasPrefix(holder("12", "x"), "12: ") || store.PlanReady.Over() {
+	if got := holder("12", ""); got != "manager 12" || !strings.HasPrefix(holder("12", "x"), "12: ") || task.PlanReady.Over() {
 		t.Error(got)
 	}
 }
@@ -319,8 +319,8 @@ func TestHoldOfAHeldPlan(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	m := newManager(t, ns)
-	plan := mustPlan(t, m, PlanSpec{Name: "p", OnFailure: FailureHolds})
-	id, err := m.Open(t.Context(), Spec{Program: "p"}, InPlan(plan))
+	plan := mustPlan(t, m, PlanSpec{Name: "p", OnFailure: task.FailureHolds})
+	id, err := m.Open(t.Context(), task.Spec{Program: "p"}, InPlan(plan))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,8 +116,8 @@ func attributesOf(q *task.Queue) Queue {
 
 // spanOf is Forever where there is no end.
 func spanOf(d statemachine.Duration) time.Duration {
-	if d > statemachine.Duration(Forever/time.Microsecond) {
-		return Forever
+	if d > statemachine.Duration(task.Forever/time.Microsecond) {
+		return task.Forever
 	}
 	return time.Duration(d) * time.Microsecond
 }

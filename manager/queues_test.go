@@ -101,8 +101,8 @@ func TestRemoveQueue(t *testing.T) {
 			t.Errorf("removed: %v, want %q", err, want)
 		}
 	}
-	mustOpen(t, m, 2, Spec{Program: "p", Queue: "q"})
-	mustOpen(t, m, 1, Spec{Program: "p", Queue: "q", Hold: "x"})
+	mustOpen(t, m, 2, task.Spec{Program: "p", Queue: "q"})
+	mustOpen(t, m, 1, task.Spec{Program: "p", Queue: "q", Hold: "x"})
 	mustOpen(t, m, 1, spec())
 	remove("2 open, 1 blocked, 0 running and 0 executed", DryRun())
 	if _, err := m.Cancel(t.Context(), []int64{2}, ""); err != nil {
@@ -130,7 +130,7 @@ func TestRemoveQueue(t *testing.T) {
 	if err := m.RemoveQueue(t.Context(), DefaultQueue); fieldOf(err) != "queue" {
 		t.Errorf("the default queue: %v", err)
 	}
-	if _, err := m.Open(t.Context(), Spec{Program: "p", Queue: "q"}); !errors.Is(err, ErrNoQueue) {
+	if _, err := m.Open(t.Context(), task.Spec{Program: "p", Queue: "q"}); !errors.Is(err, ErrNoQueue) {
 		t.Errorf("opened: %v", err)
 	}
 }
@@ -173,7 +173,7 @@ func TestNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	mustOpen(t, m, 1, Spec{Program: "p", Resources: map[string]int{"gpu": 1}})
+	mustOpen(t, m, 1, task.Spec{Program: "p", Resources: map[string]int{"gpu": 1}})
 	if got := claim(t, s, 1); len(got) != 1 {
 		t.Fatalf("claimed %v", got)
 	}

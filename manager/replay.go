@@ -7,6 +7,7 @@ import (
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // LastRound is, for [Manager.Replay], the last round that a worker has begun.
@@ -26,43 +27,47 @@ func (m *Manager) Replay(ctx context.Context, id int64, round int, opts ...Chang
 	if err != nil {
 		return 0, err
 	}
-	spec, err := t.replaySpec(round)
+	d, err := t.replayed(round)
 	if err != nil || c.dry {
 		return 0, err
 	}
-	opened, err := m.openBatch(ctx, store.OpenRequest{Key: store.NewToken(), Life: store.LoneRequest, Specs: []store.Spec{spec}})
+	opened, err := m.openBatch(ctx, store.OpenRequest{Key: store.NewToken(), Life: store.LoneRequest, Specs: []task.Definition{d}})
 	if err != nil {
 		return 0, fmt.Errorf("replay of task %d: %w", id, err)
 	}
-	m.log.Info("replayed task", "task", id, "round", spec.ReplayRound, "new", opened[0].ID, "by", c.by)
+	m.log.Info("replayed task", "task", id, "round", d.ReplayRound, "new", opened[0].ID, "by", c.by)
 	return opened[0].ID, nil
 }
 
-// replaySpec is the definition of the task that repeats a round of t.
-func (t *Task) replaySpec(round int) (store.Spec, error) {
+// replayed is the definition of the task that repeats a round of t.
+func (t *Task) replayed(round int) (task.Definition, error) {
 	if end := t.End(); !end.Ended() {
-		return store.Spec{}, fmt.Errorf("task %d is %s: %w", t.ID, end, ErrNotEnded)
+		return task.Definition{}, fmt.Errorf("task %d is %s: %w", t.ID, end, ErrNotEnded)
 	}
 	if len(t.Needs) > 0 {
-		return store.Spec{}, fmt.Errorf("replay of task %d: %w", t.ID, ErrNeedsResults)
+		return task.Definition{}, fmt.Errorf("replay of task %d: %w", t.ID, ErrNeedsResults)
 	}
 	r, err := t.begunRound(round)
 	if err != nil {
-		return store.Spec{}, err
+		return task.Definition{}, err
 	}
-	spec, err := definitionOf(t.ID, t.Fields)
+	d, err := task.Redefine(t.Fields)
+	d.ReplayOf, d.ReplayRound = t.ID, r.Number
+	for name, text := range map[string]string{
+		"start_after": "0", "end_before": statemachine.Never.Text(), "max_fails": "0", "max_timeouts": "0", "max_faults": "0",
+		"step": "", // it is outside the plan
+	} {
+		if err == nil {
+			err = d.Set(name, text)
+		}
+	}
+	if err == nil {
+		err = d.Set("source", pinned(d.Text("source"), r.ProgramSHA256))
+	}
 	if err != nil {
-		return spec, err
+		return d, fmt.Errorf("replay of task %d: %w", t.ID, err)
 	}
-	spec.ReplayOf, spec.ReplayRound = t.ID, r.Number
-	spec.StartAfter, spec.EndBefore = "0", statemachine.Never.Text()
-	spec.MaxFails, spec.MaxTimeouts, spec.MaxFaults = "0", "0", "0"
-	spec.Step = "" // it is outside the plan
-	spec.Source = pinned(spec.Source, r.ProgramSHA256)
-	if err := spec.Check(); err != nil {
-		return spec, fmt.Errorf("replay of task %d: %w", t.ID, err)
-	}
-	return spec, nil
+	return d, nil
 }
 
 // begunRound is a round that a worker has begun; the last one for LastRound.

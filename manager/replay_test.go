@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A replay runs the round's program once more, pinned, and is compared with it.
@@ -17,7 +18,7 @@ func TestReplay(t *testing.T) {
 	ns, srv := redistest.Namespace(t), redistest.Shared(t)
 	m, s := newManager(t, ns), worktest.Open(t, ns)
 	hash := hashOf("program")
-	mustOpen(t, m, 1, Spec{Program: "p", Source: "rsync:run.sh", Input: "1 2", MaxFails: new(1)})
+	mustOpen(t, m, 1, task.Spec{Program: "p", Source: "rsync:run.sh", Input: "1 2", MaxFails: new(1)})
 	if _, err := m.Replay(t.Context(), 1, LastRound); !errors.Is(err, ErrNotEnded) {
 		t.Errorf("not ended: %v", err)
 	}

@@ -2,16 +2,15 @@ package manager
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Retried says what became of the retry of one task.
@@ -67,13 +66,13 @@ type retrier struct {
 
 // repeat is a task to open, with the answer that tells of it.
 type repeat struct {
-	spec store.Spec
+	task.Definition
 	one  *Retried
 	plan int64 // 0 for none
 }
 
 // retryFields are what is read of a task that is to be retried.
-var retryFields = slices.Concat(definitionFields, []string{retriedByField, planField, needsField})
+var retryFields = slices.Concat(task.DefinitionNames(), []string{"state", "outcome", retriedByField, planField, needsField})
 
 func (r *retrier) part(ctx context.Context, ids []int64) ([]Retried, error) {
 	found, err := retryUntilAvailable(ctx, r.m, func() ([]map[string]string, error) { return r.m.store.Fields(ctx, ids, retryFields...) })
@@ -85,7 +84,7 @@ func (r *retrier) part(ctx context.Context, ids []int64) ([]Retried, error) {
 	for i, fields := range found {
 		one := &answers[i]
 		one.ID = ids[i]
-		spec, err := r.spec(one, fields)
+		d, err := r.define(one, fields)
 		switch {
 		case errors.Is(err, ErrNotFound):
 			one.Err = r.m.absent(ctx, one.ID)
@@ -95,9 +94,9 @@ func (r *retrier) part(ctx context.Context, ids []int64) ([]Retried, error) {
 			one.New = number(fields[retriedByField])
 			one.Existing = one.New != 0
 		default:
-			spec.Needs = store.ParseNeeds(fields[needsField])
+			d.Needs = task.ParseNeeds(fields[needsField])
 			plan := number(fields[planField])
-			plans[plan] = append(plans[plan], repeat{spec, one, plan})
+			plans[plan] = append(plans[plan], repeat{d, one, plan})
 		}
 	}
 	for _, plan := range slices.Sorted(maps.Keys(plans)) {
@@ -116,30 +115,31 @@ func (r *retrier) openAll(ctx context.Context, plan int64, all []repeat) error {
 	return r.open(ctx, all)
 }
 
-// spec is the definition of the task to open.
-func (r *retrier) spec(one *Retried, fields map[string]string) (store.Spec, error) {
+// define is the definition of the task to open.
+func (r *retrier) define(one *Retried, fields map[string]string) (task.Definition, error) {
 	if fields == nil {
-		return store.Spec{}, ErrNotFound
+		return task.Definition{}, ErrNotFound
 	}
 	if one.Ended = endOf(fields); !one.Ended.Ended() {
-		return store.Spec{}, fmt.Errorf("task %d is %s: %w", one.ID, one.Ended, ErrNotEnded)
+		return task.Definition{}, fmt.Errorf("task %d is %s: %w", one.ID, one.Ended, ErrNotEnded)
 	}
-	spec, err := definitionOf(one.ID, fields)
+	d, err := task.Redefine(fields)
 	if err != nil {
-		return spec, err
+		return d, &store.DamageError{ID: one.ID, Reason: err.Error()}
 	}
 	if !r.again {
-		spec.RetryOf = one.ID
+		d.RetryOf = one.ID
 	}
-	spec.EndBefore = timeText(r.endBefore, spec.EndBefore)
-	if err := spec.Check(); err != nil {
-		return spec, fmt.Errorf("task %d: %w", one.ID, err)
+	if !r.endBefore.IsZero() {
+		if err := d.Set("end_before", task.MomentText(r.endBefore)); err != nil {
+			return d, fmt.Errorf("task %d: %w", one.ID, err)
+		}
 	}
-	if end, err := statemachine.ParseTime(spec.EndBefore); err == nil && end <= r.now {
-		err := fieldError("end_before", spec.EndBefore, "still to come; give another")
-		return spec, fmt.Errorf("task %d: %w", one.ID, err)
+	if end, err := statemachine.ParseTime(d.Text("end_before")); err == nil && end <= r.now {
+		err := fieldError("end_before", d.Text("end_before"), "still to come; give another")
+		return d, fmt.Errorf("task %d: %w", one.ID, err)
 	}
-	return spec, nil
+	return d, nil
 }
 
 // open opens tasks of one plan, or of none, all together, or each on its own if that
@@ -148,9 +148,9 @@ func (r *retrier) open(ctx context.Context, all []repeat) error {
 	if len(all) == 0 {
 		return nil
 	}
-	specs := make([]store.Spec, len(all))
+	specs := make([]task.Definition, len(all))
 	for i := range all {
-		specs[i] = all[i].spec
+		specs[i] = all[i].Definition
 	}
 	opened, err := r.m.openUnlessBusy(ctx, store.OpenRequest{Key: store.NewToken(), Life: store.LoneRequest, Specs: specs, Plan: all[0].plan})
 	switch {
@@ -177,46 +177,6 @@ func (r *retrier) open(ctx context.Context, all []repeat) error {
 	return nil
 }
 
-// definitionFields are the hash fields that define a task, and those that say how
-// it ended.
-var definitionFields = []string{
-	"state", "outcome", "program", "source", "input", "argv", "start_after", "end_before", "timeout",
-	"max_fails", "max_timeouts", "max_losses", "max_faults", "fail_on", "charge",
-	"queue", "env", "labels", "resources", "priority",
-	"retry_delay", "retry_backoff", "retry_max_delay", "retry_jitter", "retry_exit_codes", "fatal_exit_codes", "args", stepField,
-}
-
-// definitionOf is the definition of a task as it can be opened again. Its key,
-// which belongs to that task, and what held it are left out.
-func definitionOf(id int64, f map[string]string) (store.Spec, error) {
-	s := store.Spec{
-		Program: f["program"], Source: f["source"], Input: f["input"],
-		StartAfter: f["start_after"], EndBefore: f["end_before"], Timeout: f["timeout"],
-		MaxFails: f["max_fails"], MaxTimeouts: f["max_timeouts"], MaxLosses: f["max_losses"], MaxFaults: f["max_faults"],
-		FailOn: f["fail_on"], Charge: f["charge"],
-		Bucket:     store.Bucket{Queue: f["queue"], Env: f["env"], Labels: f["labels"], Resources: f["resources"]},
-		RetryDelay: f["retry_delay"], RetryBackoff: f["retry_backoff"],
-		RetryMaxDelay: f["retry_max_delay"], RetryJitter: f["retry_jitter"],
-		RetryExitCodes: f["retry_exit_codes"], FatalExitCodes: f["fatal_exit_codes"], ArgsAs: f["args"], Step: f[stepField],
-	}
-	if s.Bucket.Queue == DefaultQueue {
-		s.Bucket.Queue = ""
-	}
-	if text := f["priority"]; text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return s, &store.DamageError{ID: id, Reason: "field priority: " + strconv.Quote(text) + " is not a whole number"}
-		}
-		s.Bucket.Priority = n
-	}
-	if text := f["argv"]; text != "" {
-		if err := json.Unmarshal([]byte(text), &s.Argv); err != nil || s.Argv == nil {
-			return s, &store.DamageError{ID: id, Reason: "field argv is not a list of texts"}
-		}
-	}
-	return s, nil
-}
-
 // endOf is how a task ended, by its fields; the state it is in if it has not.
 func endOf(f map[string]string) statemachine.State {
 	t := statemachine.Task{State: statemachine.State(f["state"]), Outcome: statemachine.State(f["outcome"])}
@@ -231,11 +191,11 @@ func endOf(f map[string]string) statemachine.State {
 // [ErrPlanState] if the plan was cancelled or was never ready; see
 // [Manager.Retry] for the answers.
 func (m *Manager) RetryPlan(ctx context.Context, id int64, opts ...ChangeOption) ([]Retried, error) {
-	p, err := retryUntilAvailable(ctx, m, func() (*store.Plan, error) { return m.store.Plan(ctx, id) })
+	p, err := retryUntilAvailable(ctx, m, func() (*task.Plan, error) { return m.store.Plan(ctx, id) })
 	switch {
 	case err != nil:
 		return nil, err
-	case p.State == store.PlanCancelled || p.State == store.PlanBuilding:
+	case p.State == task.PlanCancelled || p.State == task.PlanBuilding:
 		return nil, &store.PlanStateError{ID: id, State: p.State}
 	}
 	all, err := m.lost(ctx, id)
@@ -268,7 +228,7 @@ func (m *Manager) lost(ctx context.Context, plan int64) ([]repeat, error) {
 		for i, f := range found {
 			end := endOf(f)
 			if end.Ended() && end != statemachine.Succeeded && f[retriedByField] == "" && f[skippedField] != "1" {
-				all = append(all, repeat{spec: store.Spec{Needs: store.ParseNeeds(f[needsField])}, one: &Retried{ID: ids[i]}})
+				all = append(all, repeat{Definition: task.Definition{Needs: task.ParseNeeds(f[needsField])}, one: &Retried{ID: ids[i]}})
 			}
 		}
 		return nil
@@ -293,7 +253,7 @@ func (m *Manager) inOrder(ctx context.Context, all []repeat) ([]repeat, error) {
 			return
 		}
 		seen[i] = true
-		for _, n := range all[i].spec.Needs {
+		for _, n := range all[i].Needs {
 			if j, too := at[tails[n.Task]]; too {
 				visit(j)
 			}
@@ -310,7 +270,7 @@ func (m *Manager) inOrder(ctx context.Context, all []repeat) ([]repeat, error) {
 func (m *Manager) tails(ctx context.Context, all []repeat) (map[int64]int64, error) {
 	tails := map[int64]int64{}
 	for i := range all {
-		for _, n := range all[i].spec.Needs {
+		for _, n := range all[i].Needs {
 			tails[n.Task] = n.Task
 		}
 	}
@@ -369,8 +329,8 @@ func (r *retrier) openPlanned(ctx context.Context, all []repeat) error {
 // batchOf is how many of them one call opens.
 func batchOf(all []repeat) int {
 	n, needs := 0, 0
-	for n < len(all) && n < store.PlanTasks && (n == 0 || needs+len(all[n].spec.Needs) <= store.PlanNeeds) {
-		needs += len(all[n].spec.Needs)
+	for n < len(all) && n < store.PlanTasks && (n == 0 || needs+len(all[n].Needs) <= store.PlanNeeds) {
+		needs += len(all[n].Needs)
 		n++
 	}
 	return n
@@ -386,13 +346,13 @@ func (r *retrier) together(ctx context.Context, batch []repeat) ([]repeat, error
 	place := map[int64]int{}
 	batch = slices.Clone(batch)
 	for i := range batch {
-		needs := slices.Clone(batch[i].spec.Needs)
+		needs := slices.Clone(batch[i].Needs)
 		for k := range needs {
 			if j, too := place[tails[needs[k].Task]]; too {
 				needs[k].Task, needs[k].Index = 0, j
 			}
 		}
-		batch[i].spec.Needs = needs
+		batch[i].Needs = needs
 		place[batch[i].one.ID] = i
 	}
 	return batch, nil
@@ -401,11 +361,11 @@ func (r *retrier) together(ctx context.Context, batch []repeat) ([]repeat, error
 // alone is one task of a batch, of which all before it were opened or cannot be.
 func (r *retrier) alone(batch []repeat, i int) []repeat {
 	one := batch[i]
-	one.spec.Needs = slices.Clone(one.spec.Needs)
-	for k, n := range one.spec.Needs {
+	one.Needs = slices.Clone(one.Needs)
+	for k, n := range one.Needs {
 		if n.Task == 0 {
 			before := batch[n.Index].one
-			one.spec.Needs[k].Task, one.spec.Needs[k].Index = orID(before.New, before.ID), 0
+			one.Needs[k].Task, one.Needs[k].Index = orID(before.New, before.ID), 0
 		}
 	}
 	return []repeat{one}

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // retriedTexts says in short what became of each.
@@ -41,9 +42,9 @@ func TestRetry(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	m, s := newManager(t, ns), worktest.Open(t, ns)
-	failing := Spec{
+	failing := task.Spec{
 		Program: "p", Source: "rsync:run.sh", Argv: []string{"a b", ""}, MaxFails: new(1), Priority: new(4), Timeout: time.Minute,
-		RetryExitCodes: []int{1}, Charge: ChargeProgram, Key: "once", FailOn: FailOnExit, MaxLosses: new(9),
+		RetryExitCodes: []int{1}, Charge: task.ChargeProgram, Key: "once", FailOn: task.FailOnExit, MaxLosses: new(9),
 	}
 	mustOpen(t, m, 1, spec())
 	ids := []int64{1, 2, 3, 4}
@@ -54,7 +55,7 @@ func TestRetry(t *testing.T) {
 		t.Fatal(err)
 	}
 	drainAll(t, m, 2)
-	mustOpen(t, m, 1, Spec{Program: "p", Hold: "x"})
+	mustOpen(t, m, 1, task.Spec{Program: "p", Hold: "x"})
 	dry, err := m.Retry(t.Context(), ids, DryRun())
 	want := []string{"1 cancelled 0 false", "2 failed 0 false", "3 blocked 0 false not ended", "4  0 false not found"}
 	if got := retriedTexts(dry); err != nil || !slices.Equal(got, want) {
@@ -78,7 +79,7 @@ func TestRetry(t *testing.T) {
 	if old.RetriedBy != 5 || again.RetryOf != 2 || again.State != sm.Open || again.Fails != 0 || loose.RetryOf != 0 {
 		t.Errorf("retried by %d, retry of %d, %s with %d fails; again of %d", old.RetriedBy, again.RetryOf, again.State, again.Fails, loose.RetryOf)
 	}
-	for _, name := range definitionFields[2:] {
+	for _, name := range task.DefinitionNames() {
 		if a, b := old.Fields[name], again.Fields[name]; a != b {
 			t.Errorf("%s: %q, want %q", name, b, a)
 		}

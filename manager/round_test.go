@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func hashOf(text string) string {
@@ -104,7 +105,7 @@ func TestSpecErrorBlamesTheCaller(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	m := newManager(t, ns, WithSettings("task_defaults.start_after=2000000000"))
-	for want, spec := range map[string]Spec{
+	for want, spec := range map[string]task.Spec{
 		"end_before":  {Program: "p", EndBefore: time.Unix(1000, 0)},
 		"start_after": {Program: "p", EndBefore: time.Unix(1000, 0), StartAfter: time.Unix(2000, 0)},
 		"fail_on":     {Program: "p", FailOn: "never"},

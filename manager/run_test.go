@@ -20,6 +20,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 const limit = 20 * time.Second
@@ -52,11 +53,11 @@ func archived(n int64) func(Counts) bool {
 }
 
 // outcomes is a task for each outcome that a worker and a server can bring about.
-func outcomes() (specs []Spec, program worktest.Program) {
+func outcomes() (specs []task.Spec, program worktest.Program) {
 	late := spec()
 	late.EndBefore = time.Unix(1000, 0)
 	for _, input := range []string{"ok", "fail", "slow", "lost"} {
-		specs = append(specs, Spec{Program: "p", Input: input, MaxLosses: new(0)})
+		specs = append(specs, task.Spec{Program: "p", Input: input, MaxLosses: new(0)})
 	}
 	return append(specs, late), func(t *store.Claimed) worktest.Result {
 		return worktest.Result{

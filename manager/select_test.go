@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // selected gathers what a selection means.
@@ -141,7 +142,7 @@ func TestSelectNewest(t *testing.T) {
 	m, s := newManager(t, ns), worktest.Open(t, ns)
 	mustOpen(t, m, 5, spec())
 	worktest.Drain(t, s, worktest.Echo)
-	mustOpen(t, m, 5, Spec{Program: "q"})
+	mustOpen(t, m, 5, task.Spec{Program: "q"})
 	for i, c := range []struct {
 		sel  Selection
 		want []int64

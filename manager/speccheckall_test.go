@@ -6,15 +6,16 @@ import (
 
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestCheckSpecs(t *testing.T) {
 	t.Setenv("TDF_TASK_DEFAULTS_MAX_FAILS", "many") // is not looked at
-	good := manager.Spec{Program: "p", Source: "rsync:run.sh"}
-	if err := manager.CheckSpecs([]manager.Spec{good, good}); err != nil {
+	good := task.Spec{Program: "p", Source: "rsync:run.sh"}
+	if err := manager.CheckSpecs([]task.Spec{good, good}); err != nil {
 		t.Error(err)
 	}
-	err := manager.CheckSpecs([]manager.Spec{good, {Program: "a/b", Source: "rsync:run.sh"}})
+	err := manager.CheckSpecs([]task.Spec{good, {Program: "a/b", Source: "rsync:run.sh"}})
 	spec, ok := errors.AsType[*manager.SpecError](err)
 	if !ok || spec.Index != 1 {
 		t.Fatalf("%v", err)

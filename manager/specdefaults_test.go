@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // newFields are the hash fields that the original does not have.
@@ -34,11 +35,11 @@ func TestOpenWithEverything(t *testing.T) {
 	if _, err := m.AddQueue(t.Context(), "render", nil); err != nil {
 		t.Fatal(err)
 	}
-	id, err := m.Open(t.Context(), Spec{
+	id, err := m.Open(t.Context(), task.Spec{
 		Program: "p", Queue: "render", Env: "py", Labels: []string{"zone=eu", "gpu=a100"}, Resources: map[string]int{"mem": 2048, "gpu": 1},
 		Priority: new(-7), MaxFaults: new(2), RetryDelay: 90 * time.Second, RetryMaxDelay: time.Hour,
 		RetryBackoff: new(2.0), RetryJitter: new(0.5), RetryExitCodes: []int{75, 1}, FatalExitCodes: []int{2},
-		Charge: ChargeProgram, Hold: "wait", Key: "k1",
+		Charge: task.ChargeProgram, Hold: "wait", Key: "k1",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -72,17 +73,17 @@ func TestDefaultsOfQueueAndConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, own := Spec{Program: "p"}, Spec{
-		Program: "p", Env: "own", MaxFails: new(0), FailOn: FailOnStderr, Priority: new(0), Labels: []string{},
-		Resources: map[string]int{}, RetryDelay: NoDelay, Charge: ChargeAll, Timeout: Forever,
+	plain, own := task.Spec{Program: "p"}, task.Spec{
+		Program: "p", Env: "own", MaxFails: new(0), FailOn: task.FailOnStderr, Priority: new(0), Labels: []string{},
+		Resources: map[string]int{}, RetryDelay: task.NoDelay, Charge: task.ChargeAll, Timeout: task.Forever,
 	}
-	other := Spec{Program: "p", Queue: DefaultQueue}
+	other := task.Spec{Program: "p", Queue: DefaultQueue}
 	for i, want := range []map[string]string{
 		{"queue": "q", "env": "queue", "charge": "program", "retry_delay": "5", "priority": "3", "labels": "a=1", "resources": "gpu=1"},
 		{"queue": "q", "env": "own", "fail_on": "stderr"},
 		{"env": "conf", "charge": "program", "retry_delay": "5", "priority": "3", "labels": "a=1", "fail_on": "exit"},
 	} {
-		id, err := m.Open(t.Context(), []Spec{plain, own, other}[i])
+		id, err := m.Open(t.Context(), []task.Spec{plain, own, other}[i])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,16 +104,16 @@ func TestSpecRefusesByField(t *testing.T) {
 	m := newManager(t, redistest.Namespace(t))
 	for _, c := range []struct {
 		field string
-		spec  Spec
+		spec  task.Spec
 	}{
-		{"queue", Spec{Queue: "-x"}}, {"env", Spec{Env: "a b"}}, {"labels", Spec{Labels: []string{"gpu"}}},
-		{"resources", Spec{Resources: map[string]int{"gpu": 0}}}, {"resources", Spec{Resources: map[string]int{"GPU": 1}}},
-		{"priority", Spec{Priority: new(1001)}}, {"max_faults", Spec{MaxFaults: new(-1)}},
-		{"retry_delay", Spec{RetryDelay: -2}}, {"retry_delay", Spec{RetryDelay: Forever}}, {"retry_max_delay", Spec{RetryMaxDelay: -1}},
-		{"retry_backoff", Spec{RetryBackoff: new(0.5)}}, {"retry_backoff", Spec{RetryBackoff: new(math.NaN())}},
-		{"retry_jitter", Spec{RetryJitter: new(1.5)}}, {"retry_exit_codes", Spec{RetryExitCodes: []int{256}}},
-		{"fatal_exit_codes", Spec{FatalExitCodes: []int{-1}}}, {"charge", Spec{Charge: "host"}},
-		{"hold", Spec{Hold: "a\nb"}}, {"key", Spec{Key: "a\x00b"}}, {"key", Spec{Key: string(make([]byte, 300))}},
+		{"queue", task.Spec{Queue: "-x"}}, {"env", task.Spec{Env: "a b"}}, {"labels", task.Spec{Labels: []string{"gpu"}}},
+		{"resources", task.Spec{Resources: map[string]int{"gpu": 0}}}, {"resources", task.Spec{Resources: map[string]int{"GPU": 1}}},
+		{"priority", task.Spec{Priority: new(1001)}}, {"max_faults", task.Spec{MaxFaults: new(-1)}},
+		{"retry_delay", task.Spec{RetryDelay: -2}}, {"retry_delay", task.Spec{RetryDelay: task.Forever}}, {"retry_max_delay", task.Spec{RetryMaxDelay: -1}},
+		{"retry_backoff", task.Spec{RetryBackoff: new(0.5)}}, {"retry_backoff", task.Spec{RetryBackoff: new(math.NaN())}},
+		{"retry_jitter", task.Spec{RetryJitter: new(1.5)}}, {"retry_exit_codes", task.Spec{RetryExitCodes: []int{256}}},
+		{"fatal_exit_codes", task.Spec{FatalExitCodes: []int{-1}}}, {"charge", task.Spec{Charge: "host"}},
+		{"hold", task.Spec{Hold: "a\nb"}}, {"key", task.Spec{Key: "a\x00b"}}, {"key", task.Spec{Key: string(make([]byte, 300))}},
 	} {
 		c.spec.Program = "p"
 		if got := fieldOf(m.Check(c.spec)); got != c.field {
@@ -120,7 +121,7 @@ func TestSpecRefusesByField(t *testing.T) {
 		}
 	}
 	var spec *SpecError
-	_, err := m.OpenAll(t.Context(), slices.Values([]Spec{{Program: "p"}, {Program: "p", Queue: "rendr"}}))
+	_, err := m.OpenAll(t.Context(), slices.Values([]task.Spec{{Program: "p"}, {Program: "p", Queue: "rendr"}}))
 	if !errors.Is(err, ErrNoQueue) || !errors.As(err, &spec) || spec.Index != 1 {
 		t.Errorf("an unknown queue: %v", err)
 	}
@@ -138,11 +139,11 @@ func TestKeys(t *testing.T) {
 	}
 	a, b, inQueue := spec(), spec(), spec()
 	a.Key, b.Key, inQueue.Key, inQueue.Queue = "a", "b", "a", "q"
-	first, err := m.OpenEach(t.Context(), slices.Values([]Spec{a, spec(), a, inQueue}))
+	first, err := m.OpenEach(t.Context(), slices.Values([]task.Spec{a, spec(), a, inQueue}))
 	if want := []Opened{{1, false}, {2, false}, {1, true}, {3, false}}; err != nil || !slices.Equal(first, want) {
 		t.Errorf("opened %v, %v, want %v", first, err, want)
 	}
-	second, err := m.OpenEach(t.Context(), slices.Values([]Spec{b, a, spec()}))
+	second, err := m.OpenEach(t.Context(), slices.Values([]task.Spec{b, a, spec()}))
 	if want := []Opened{{4, false}, {1, true}, {5, false}}; err != nil || !slices.Equal(second, want) {
 		t.Errorf("opened %v, %v, want %v", second, err, want)
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/growth"
+	"github.com/tdf-go/tdf/task"
 )
 
 // LineItem stands in Spec.Input and in words of Spec.Argv where a line comes; see [LaterStep].
@@ -30,14 +30,14 @@ type LaterStep struct {
 	// Needs are the steps that it needs, in the order of the arguments.
 	Needs []StepNeed
 	// Specs are its tasks, without needs. With Lines it is one, with [LineItem] for the line.
-	Specs []Spec
+	Specs []task.Spec
 }
 
 // StepNeed is a step that another one needs.
 type StepNeed struct {
 	Step string
 	// On is when it is enough; empty for NeedsSuccess.
-	On When
+	On task.When
 }
 
 // OpenLater leaves steps of a plan that is being built to the servers, each behind all that it needs. known are the tasks of
@@ -82,47 +82,43 @@ type later struct {
 func (l *later) step(from *LaterStep) (growth.Step, error) {
 	s := growth.Step{Name: from.Name, Lines: from.Lines, Most: from.Most}
 	for _, n := range from.Needs {
-		s.Needs = append(s.Needs, growth.Need{Step: n.Step, On: store.When(n.On)})
+		s.Needs = append(s.Needs, growth.Need{Step: n.Step, On: task.When(n.On)})
 	}
 	for i := range from.Specs {
-		spec, err := l.complete(&from.Specs[i])
+		d, err := l.define(&from.Specs[i])
 		if err != nil {
 			if errors.Is(err, ErrUnreachable) || l.ctx.Err() != nil {
 				return s, err // it is not about the task
 			}
 			return s, &SpecError{Index: l.tasks, Err: err}
 		}
-		spec.Grows = l.sources[from.Name]
-		s.Tasks = append(s.Tasks, growth.Spec(spec))
+		d.Grows = l.sources[from.Name]
+		s.Tasks = append(s.Tasks, d)
 		l.tasks++
 	}
 	return s, nil
 }
 
-// complete fills in the defaults, and checks the task with some line.
-func (l *later) complete(spec *Spec) (store.Spec, error) {
+// define completes the task, and checks it with some line.
+func (l *later) define(spec *task.Spec) (task.Definition, error) {
 	with := withLine(*spec, "line")
-	done, err := l.sub.complete(l.ctx, &with)
-	done.Input, done.Argv = spec.Input, spec.Argv
-	return done, err
+	d, _, err := l.sub.define(l.ctx, &with)
+	for _, name := range []string{"input", "argv"} {
+		if text, said := spec.Text(name); said && err == nil {
+			err = d.Set(name, text)
+		}
+	}
+	return d, err
 }
 
 // withLine is a spec with a line in the place of LineItem.
-func withLine(spec Spec, line string) Spec {
-	spec.Input = strings.ReplaceAll(spec.Input, LineItem, line)
-	if spec.Argv != nil {
-		argv := make([]string, len(spec.Argv))
-		for i, word := range spec.Argv {
-			argv[i] = strings.ReplaceAll(word, LineItem, line)
-		}
-		spec.Argv = argv
-	}
-	return spec
+func withLine(spec task.Spec, line string) task.Spec {
+	return spec.WithWords(func(word string) string { return strings.ReplaceAll(word, LineItem, line) })
 }
 
 // CheckLater looks at the tasks of steps as [CheckSpecs] does.
 func CheckLater(steps []LaterStep) error {
-	var all []Spec
+	var all []task.Spec
 	for i := range steps {
 		for _, spec := range steps[i].Specs {
 			all = append(all, withLine(spec, "line"))

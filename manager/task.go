@@ -49,7 +49,7 @@ type Task struct {
 	// run if that one did not succeed.
 	Plan     int64
 	Step     string
-	Needs    []Need
+	Needs    []task.Need
 	DoomedBy int64
 	Skipped  bool
 	// Log tells what happened to the task, one line each.
@@ -73,7 +73,7 @@ func newTask(t *store.Task) *Task {
 		HoldReason: t.Fields[holdField],
 		RetryOf:    number(t.Fields[retryOfField]), RetriedBy: number(t.Fields[retriedByField]),
 		ReplayOf: number(t.Fields[replayOfField]), ReplayRound: int(number(t.Fields[replayRoundField])),
-		Plan: number(t.Fields[planField]), Step: t.Fields[stepField], Needs: needsOf(t.Fields[needsField]),
+		Plan: number(t.Fields[planField]), Step: t.Fields[stepField], Needs: task.ParseNeeds(t.Fields[needsField]),
 		DoomedBy: number(t.Fields[doomedByField]), Skipped: t.Fields[skippedField] == "1",
 	}
 }

@@ -86,7 +86,7 @@ func TestCancelWaiting(t *testing.T) {
 	mustOpen(t, m, 1, spec())
 	worktest.Drain(t, s, worktest.Echo)
 	mustOpen(t, m, 1, spec())
-	mustOpen(t, m, 1, Spec{Program: "p", Hold: "later"})
+	mustOpen(t, m, 1, task.Spec{Program: "p", Hold: "later"})
 	mustOpen(t, m, 1, spec())
 	srv.Do(t, "HSET", ns+":task:4", "state", "nonsense")
 	before := mustTask(t, m, 1)
@@ -114,7 +114,7 @@ func TestCancelRunning(t *testing.T) {
 	t.Parallel()
 	ns, srv := redistest.Namespace(t), redistest.Shared(t)
 	m, s := newManager(t, ns), worktest.Open(t, ns)
-	mustOpen(t, m, 2, Spec{Program: "p", MaxFails: new(5), MaxTimeouts: new(5)})
+	mustOpen(t, m, 2, task.Spec{Program: "p", MaxFails: new(5), MaxTimeouts: new(5)})
 	tasks := claim(t, s, 2)
 	srv.Do(t, "HDEL", ns+":task:2", "0:claim")
 	changes, err := m.Cancel(t.Context(), []int64{1, 2}, "wrong input")
@@ -145,7 +145,7 @@ func TestHoldAndRelease(t *testing.T) {
 	ns := redistest.Namespace(t)
 	m, s := newManager(t, ns), worktest.Open(t, ns)
 	mustOpen(t, m, 1, spec())
-	mustOpen(t, m, 1, Spec{Program: "p", Hold: "from the beginning"})
+	mustOpen(t, m, 1, task.Spec{Program: "p", Hold: "from the beginning"})
 	ids := []int64{1, 2}
 	changes, err := m.Hold(t.Context(), ids, "no licence")
 	if err != nil {

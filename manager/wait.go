@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/link"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Progress says how far a set of tasks is.
@@ -315,9 +316,9 @@ func (w *waiter) readPlans(ctx context.Context) (changed bool, err error) {
 	}
 	w.notReady = nil
 	for _, id := range ids {
-		i := slices.IndexFunc(plans, func(p store.Plan) bool { return p.ID == id })
-		w.plans[id] = i >= 0 && plans[i].State == store.PlanBuilding
-		if w.plans[id] && plans[i].HalfBuilt(now) {
+		i := slices.IndexFunc(plans, func(p task.Plan) bool { return p.ID == id })
+		w.plans[id] = i >= 0 && plans[i].State == task.PlanBuilding
+		if w.plans[id] && plans[i].HalfBuilt(task.Moment(now)) {
 			w.notReady = append(w.notReady, id)
 		}
 	}
@@ -330,11 +331,11 @@ func (w *waiter) readPlans(ctx context.Context) (changed bool, err error) {
 // goroutine. While Redis is away it goes on waiting. With the error of ctx, and with
 // [ErrGone] if the namespace is flushed meanwhile or Redis loses the plan, it returns
 // what it has read last, nil for nothing.
-func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*Plan)) (*Plan, error) {
+func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*task.Plan)) (*task.Plan, error) {
 	redis := link.NewSlog(m.log)
 	changes, stop := m.store.Watch(ctx)
 	defer stop()
-	var last *Plan
+	var last *task.Plan
 	for {
 		began := time.Now()
 		p, err := m.Plan(ctx, id)
@@ -344,7 +345,7 @@ func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*Plan)) (*
 		switch {
 		case err == nil:
 			redis.Answered()
-			if report != nil && !last.same(p) {
+			if report != nil && !samePlan(last, p) {
 				report(p)
 			}
 			last = p
@@ -354,7 +355,7 @@ func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*Plan)) (*
 		default:
 			redis.Failed(err) // the pause between two looks is longer
 		}
-		if last.ended() {
+		if planEnded(last) {
 			return last, nil
 		}
 		if !m.untilChange(ctx, changes, 10*time.Since(began)) {
@@ -364,7 +365,7 @@ func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*Plan)) (*
 }
 
 // goneError says what became of a plan that was there; now is what there is under its id.
-func goneError(id int64, now *Plan) error {
+func goneError(id int64, now *task.Plan) error {
 	err := fmt.Errorf("plan %d: %w", id, ErrGone)
 	if now != nil {
 		err = fmt.Errorf("%w; the id means another plan now", err)
@@ -372,9 +373,9 @@ func goneError(id int64, now *Plan) error {
 	return err
 }
 
-func (p *Plan) ended() bool { return p != nil && p.State.Over() && p.Left <= 0 }
+func planEnded(p *task.Plan) bool { return p != nil && p.State.Over() && p.Left <= 0 }
 
-func (p *Plan) same(as *Plan) bool {
+func samePlan(p, as *task.Plan) bool {
 	return p != nil && p.State == as.State && p.Total == as.Total && p.Left == as.Left && p.HeldBy == as.HeldBy &&
 		p.Skipped == as.Skipped && p.Growing == as.Growing && p.GrowthError == as.GrowthError && maps.Equal(p.Ended, as.Ended)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
+	"github.com/tdf-go/tdf/task"
 )
 
 // The namespace is flushed, and other tasks get the same ids, during a wait. The wait ends with an error instead of telling of them.
@@ -29,7 +30,7 @@ func TestWaitAcrossFlush(t *testing.T) {
 				ended <- err
 			}()
 			go func() {
-				_, err := m.WaitPlan(t.Context(), plan, func(*Plan) { began <- struct{}{} })
+				_, err := m.WaitPlan(t.Context(), plan, func(*task.Plan) { began <- struct{}{} })
 				ended <- err
 			}()
 			for range 2 {
@@ -39,7 +40,7 @@ func TestWaitAcrossFlush(t *testing.T) {
 				t.Fatal(err)
 			}
 			if used {
-				if again := mustOpen(t, other, 3, Spec{Program: "another", Source: "s"}); !slices.Equal(again, ids) {
+				if again := mustOpen(t, other, 3, task.Spec{Program: "another", Source: "s"}); !slices.Equal(again, ids) {
 					t.Fatalf("opened %v, want the ids %v once more", again, ids)
 				}
 				if again, err := other.NewPlan(t.Context(), PlanSpec{}); err != nil || again != plan {

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestWait(t *testing.T) {
@@ -95,7 +96,7 @@ func TestReading(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	s, m := worktest.Open(t, ns), newManager(t, ns)
-	mustOpen(t, m, 2, Spec{Program: "p", Source: "s", Input: "in", MaxFails: new(1)})
+	mustOpen(t, m, 2, task.Spec{Program: "p", Source: "s", Input: "in", MaxFails: new(1)})
 	worktest.Drain(t, s, func(c *store.Claimed) worktest.Result {
 		if c.ID == 1 && c.Round == 0 {
 			return worktest.Fail(c)

@@ -311,12 +311,12 @@ func (m *Manager) situatePlan(ctx context.Context, found *why.Task, t *store.Tas
 	p, err := m.store.Plan(ctx, plan)
 	switch {
 	case errors.Is(err, store.ErrNoPlan):
-		p = &store.Plan{State: "not there"}
+		p = &task.Plan{State: "not there"}
 	case err != nil:
 		return err
 	}
 	found.Plan = why.Plan{ID: plan, State: why.PlanState(p.State), HeldBy: p.HeldBy}
-	if p.State == store.PlanHeld {
+	if p.State == task.PlanHeld {
 		found.Plan.FailedTask, _ = strconv.ParseInt(p.HeldBy, 10, 64)
 		if err := m.situateFailure(ctx, &found.Plan); err != nil {
 			return err

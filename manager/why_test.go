@@ -47,7 +47,7 @@ func TestWhyWaiting(t *testing.T) {
 	enlist(t, m)
 	saysWhy(t, m, id, "claimable", "the next claim of worker w on n1", Remedy{})
 
-	labelled := mustOpen(t, m, 1, Spec{Program: "p", Source: "s", Labels: []string{"gpu=a100"}})[0]
+	labelled := mustOpen(t, m, 1, task.Spec{Program: "p", Source: "s", Labels: []string{"gpu=a100"}})[0]
 	saysWhy(t, m, labelled, "label", "offers gpu=v100", Remedy{"worker", "w", "labels", "gpu=a100"})
 
 	if _, err := m.Hold(t.Context(), []int64{labelled}, "not yet"); err != nil {
@@ -68,7 +68,7 @@ func TestWhyStarted(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
 	enlist(t, m)
-	ids := mustOpen(t, m, 3, Spec{Program: "p", Source: "s", Resources: map[string]int{"gpu": 1}})
+	ids := mustOpen(t, m, 3, task.Spec{Program: "p", Source: "s", Resources: map[string]int{"gpu": 1}})
 	if got := claim(t, m.store, 1); len(got) != 1 || got[0].ID != ids[0] {
 		t.Fatalf("claimed %+v", got)
 	}

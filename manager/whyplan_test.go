@@ -9,25 +9,28 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // whyPlan makes a plan: the second task needs the first, the third the second, the fourth any end of the first, and
 // the last all twelve that stand before it, which need nothing.
-func whyPlan(t *testing.T, m *Manager, on OnFailure) (plan int64, ids []int64) {
+func whyPlan(t *testing.T, m *Manager, on task.OnFailure) (plan int64, ids []int64) {
 	t.Helper()
 	plan, err := m.NewPlan(t.Context(), PlanSpec{Name: "p", OnFailure: on})
 	if err != nil {
 		t.Fatal(err)
 	}
-	need := func(needs ...Need) Spec { return Spec{Program: "p", Source: "s", Input: "x", Needs: needs} }
-	specs := []Spec{
-		need(), need(Need{Index: 0}), need(Need{Index: 1}), need(Need{Index: 0, On: NeedsAny}),
+	need := func(needs ...task.Need) task.Spec {
+		return task.Spec{Program: "p", Source: "s", Input: "x", Needs: needs}
+	}
+	specs := []task.Spec{
+		need(), need(task.Need{Index: 0}), need(task.Need{Index: 1}), need(task.Need{Index: 0, On: task.NeedsAny}),
 	}
 	specs[0].Input, specs[0].MaxFails, specs[0].Step = "fail", new(int), "load"
 	many := need()
 	for i := range 12 {
 		specs = append(specs, need())
-		many.Needs = append(many.Needs, Need{Index: 4 + i})
+		many.Needs = append(many.Needs, task.Need{Index: 4 + i})
 	}
 	ids, err = m.OpenAll(t.Context(), slices.Values(append(specs, many)), InPlan(plan))
 	if err != nil {
@@ -45,7 +48,7 @@ func tellPlans(t *testing.T, m *Manager, move bool) {
 func TestWhyPlanned(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
-	plan, ids := whyPlan(t, m, FailureCancels)
+	plan, ids := whyPlan(t, m, task.FailureCancels)
 	saysWhy(t, m, ids[0], "plan", "plan 1 is being built", Remedy{"plan", "1", "ready", "true"})
 	if err := m.ReadyPlan(t.Context(), plan); err != nil {
 		t.Fatal(err)
@@ -96,7 +99,7 @@ func failFirst(c *store.Claimed) worktest.Result {
 func TestWhyPlanHolds(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
-	plan, ids := whyPlan(t, m, FailureHolds)
+	plan, ids := whyPlan(t, m, task.FailureHolds)
 	if err := m.ReadyPlan(t.Context(), plan); err != nil {
 		t.Fatal(err)
 	}

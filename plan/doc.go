@@ -7,13 +7,13 @@
 // ended, and gets the results in the order in which it names them, each as one
 // argument after the words of its input.
 //
-//	p, err := plan.New(ctx, m, "count", plan.OnFailure(manager.FailureHolds))
+//	p, err := plan.New(ctx, m, "count", plan.OnFailure(task.FailureHolds))
 //	if err != nil {
 //		return err
 //	}
-//	left := p.Add(manager.Spec{Program: "count", Source: source, Input: "left.txt"})
-//	right := p.Add(manager.Spec{Program: "count", Source: source, Input: "right.txt"})
-//	total := p.Add(manager.Spec{Program: "add", Source: source}, left, right)
+//	left := p.Add(task.Spec{Program: "count", Source: source, Input: "left.txt"})
+//	right := p.Add(task.Spec{Program: "count", Source: source, Input: "right.txt"})
+//	total := p.Add(task.Spec{Program: "add", Source: source}, left, right)
 //	if err := p.Ready(ctx); err != nil {
 //		return err
 //	}

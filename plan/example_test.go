@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -58,9 +59,9 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	left := p.Add(manager.Spec{Program: "add", Input: "1 2"})
-	right := p.Add(manager.Spec{Program: "add", Input: "3 4"})
-	total := p.Add(manager.Spec{Program: "add"}, left, right)
+	left := p.Add(task.Spec{Program: "add", Input: "1 2"})
+	right := p.Add(task.Spec{Program: "add", Input: "3 4"})
+	total := p.Add(task.Spec{Program: "add"}, left, right)
 	if err := p.Ready(ctx); err != nil {
 		panic(err)
 	}

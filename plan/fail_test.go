@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -26,7 +26,7 @@ func (f *flaky) run(ctx context.Context, j *worker.Job) error {
 }
 
 // once is a spec whose task may not be run again.
-func once(program, input string) manager.Spec {
+func once(program, input string) task.Spec {
 	s := spec(program, input)
 	s.MaxFails = new(0)
 	return s
@@ -48,7 +48,7 @@ func TestFailsOnce(t *testing.T) {
 	}})
 	p := newPlan(t, s)
 	last := p.Add(spec("echo", "b"), p.Add(spec("shaky", "a")))
-	checkEnd(t, run(t, p), manager.PlanCompleted, 2, 0, 0, 0)
+	checkEnd(t, run(t, p), task.PlanCompleted, 2, 0, 0, 0)
 	checkDone(t, s, "a; a; b a") //nolint:dupword // the first returned no error, but had written to stderr
 	checkResult(t, p, last, "b+a")
 }
@@ -65,10 +65,10 @@ func TestFailsUnlimited(t *testing.T) {
 	}})
 	p := newPlan(t, s)
 	shaky := spec("shaky", "a")
-	shaky.MaxFails, shaky.RetryDelay, shaky.RetryMaxDelay = new(manager.Unlimited), time.Millisecond, 5*time.Millisecond
-	task := p.Add(shaky)
-	checkEnd(t, run(t, p), manager.PlanCompleted, 1, 0, 0, 0)
-	found, err := s.Task(t.Context(), task.ID())
+	shaky.MaxFails, shaky.RetryDelay, shaky.RetryMaxDelay = new(task.Unlimited), time.Millisecond, 5*time.Millisecond
+	tk := p.Add(shaky)
+	checkEnd(t, run(t, p), task.PlanCompleted, 1, 0, 0, 0)
+	found, err := s.Task(t.Context(), tk.ID())
 	must(t, err)
 	if found.Fails != 20 || found.Fields["retry_backoff"] != "1.5" {
 		t.Errorf("%d fails, %v", found.Fails, found.Fields)
@@ -85,9 +85,9 @@ func TestFailsForGood(t *testing.T) {
 	next := p.Add(spec("echo", "b"), bad)
 	after := p.Add(spec("echo", "c"), next, p.Add(spec("echo", "x")))
 	p.Add(spec("echo", "z"), plan.Any(after))
-	checkEnd(t, run(t, p), manager.PlanFailed, 2, 1, 2, 0)
-	for _, task := range []*plan.Task{next, after} {
-		found, err := s.Task(t.Context(), task.ID())
+	checkEnd(t, run(t, p), task.PlanFailed, 2, 1, 2, 0)
+	for _, tk := range []*plan.Task{next, after} {
+		found, err := s.Task(t.Context(), tk.ID())
 		must(t, err)
 		if found.State != statemachine.Cancelled || found.DoomedBy != bad.ID() || found.CancelReason == "" || found.Plan != p.ID() {
 			t.Errorf("%s because of %d (%s)", found.State, found.DoomedBy, found.CancelReason)
@@ -105,14 +105,14 @@ func TestHoldsOnFailure(t *testing.T) {
 	t.Parallel()
 	var f flaky
 	s := newSite(t, 2, handlers{"flaky": f.run})
-	p := newPlan(t, s, plan.OnFailure(manager.FailureHolds))
+	p := newPlan(t, s, plan.OnFailure(task.FailureHolds))
 	bad := p.Add(once("flaky", "a"))
 	last := p.Add(spec("echo", "b"), bad)
 	must(t, p.Ready(t.Context()))
 	held := func() bool {
 		status, err := p.Status(t.Context())
 		must(t, err)
-		return status.State == manager.PlanHeld && status.HeldBy == fmt.Sprint(bad.ID())
+		return status.State == task.PlanHeld && status.HeldBy == fmt.Sprint(bad.ID())
 	}
 	wait.Eventually(t, patience, held, "it does not hold")
 	f.mended.Store(true)
@@ -120,7 +120,7 @@ func TestHoldsOnFailure(t *testing.T) {
 	if err != nil || got[0].Err != nil {
 		t.Fatal(got, err)
 	}
-	checkEnd(t, awaitEnd(t, p), manager.PlanCompleted, 2, 0, 0, 0)
+	checkEnd(t, awaitEnd(t, p), task.PlanCompleted, 2, 0, 0, 0)
 	checkDone(t, s, "a; b a")
 	checkResult(t, p, bad, "a")
 	checkResult(t, p, last, "b+a")
@@ -130,9 +130,9 @@ func TestHoldsOnFailure(t *testing.T) {
 func TestGoesOnAfterFailure(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 2, nil)
-	p := newPlan(t, s, plan.OnFailure(manager.FailureContinues))
+	p := newPlan(t, s, plan.OnFailure(task.FailureContinues))
 	p.Add(spec("echo", "b"), p.Add(once("fail", "")), p.Add(spec("echo", "a")))
-	checkEnd(t, run(t, p), manager.PlanFailed, 2, 1, 0, 0)
+	checkEnd(t, run(t, p), task.PlanFailed, 2, 1, 0, 0)
 	checkDone(t, s, "a; b  a")
 }
 
@@ -145,12 +145,12 @@ func TestNeedsFailure(t *testing.T) {
 	good := p.Add(spec("echo", "a"))
 	repair := p.Add(spec("echo", "repair"), plan.Failure(good))
 	p.Add(spec("echo", "after"), repair)
-	checkEnd(t, run(t, p), manager.PlanCompleted, 1, 0, 0, 2)
+	checkEnd(t, run(t, p), task.PlanCompleted, 1, 0, 0, 2)
 	checkDone(t, s, "a")
 	p = newPlan(t, s)
 	p.Add(spec("echo", "mend"), plan.Failure(p.Add(once("fail", ""))))
 	p.Add(spec("echo", "all"), plan.Any(p.Add(once("fail", ""))))
-	checkEnd(t, run(t, p), manager.PlanFailed, 2, 2, 0, 0)
+	checkEnd(t, run(t, p), task.PlanFailed, 2, 2, 0, 0)
 }
 
 // Retry of a plan repeats what failed and what was cancelled because of it, in an
@@ -170,12 +170,12 @@ func TestRetryPlan(t *testing.T) {
 	for range 120 { // more than one call opens
 		chain = p.Add(spec("echo", "n"), chain)
 	}
-	checkEnd(t, run(t, p), manager.PlanFailed, 1, 1, 122, 1)
+	checkEnd(t, run(t, p), task.PlanFailed, 1, 1, 122, 1)
 	// The retry of the second is cancelled again, and comes behind all others in the plan.
 	if got, err := s.Retry(t.Context(), []int64{mid.ID()}); err != nil || got[0].Err != nil {
 		t.Fatal(got, err)
 	}
-	checkEnd(t, awaitEnd(t, p), manager.PlanFailed, 1, 1, 122, 1)
+	checkEnd(t, awaitEnd(t, p), task.PlanFailed, 1, 1, 122, 1)
 	f.mended.Store(true)
 	got, err := p.Retry(t.Context())
 	if err != nil || len(got) != 123 {
@@ -186,7 +186,7 @@ func TestRetryPlan(t *testing.T) {
 			t.Fatalf("%+v", one)
 		}
 	}
-	checkEnd(t, awaitEnd(t, p), manager.PlanCompleted, 124, 0, 0, 1)
+	checkEnd(t, awaitEnd(t, p), task.PlanCompleted, 124, 0, 0, 1)
 	checkResult(t, p, last, "c+b+a+g+a")
 	if got, err := p.Retry(t.Context()); err != nil || len(got) != 0 {
 		t.Errorf("once more: %v, %v", got, err)

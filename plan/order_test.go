@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -18,10 +19,10 @@ func TestEmptyPlan(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 0, nil)
 	p := newPlan(t, s)
-	if status, err := p.Status(t.Context()); err != nil || status.State != manager.PlanBuilding || status.Name != t.Name() {
+	if status, err := p.Status(t.Context()); err != nil || status.State != task.PlanBuilding || status.Name != t.Name() {
 		t.Errorf("%+v, %v", status, err)
 	}
-	checkEnd(t, run(t, p), manager.PlanCompleted, 0, 0, 0, 0)
+	checkEnd(t, run(t, p), task.PlanCompleted, 0, 0, 0, 0)
 	must(t, p.Ready(t.Context())) // a program that begins again
 }
 
@@ -40,12 +41,12 @@ func TestChain(t *testing.T) {
 	must(t, p.Send(t.Context()))
 	other := newPlan(t, s)
 	other.Add(spec("echo", "other"))
-	checkEnd(t, run(t, other), manager.PlanCompleted, 1, 0, 0, 0) // P14: while nothing of the first can run
+	checkEnd(t, run(t, other), task.PlanCompleted, 1, 0, 0, 0) // P14: while nothing of the first can run
 	wait.Never(t, 200*time.Millisecond, func() bool { return s.done() != "other" }, "the plan is not ready")
 	if got := stateOf(t, s, a.ID()); got != statemachine.Blocked {
 		t.Errorf("the first is %s", got)
 	}
-	checkEnd(t, run(t, p), manager.PlanCompleted, 3, 0, 0, 0)
+	checkEnd(t, run(t, p), task.PlanCompleted, 3, 0, 0, 0)
 	checkDone(t, s, "other; a; b a; c b+a")
 	checkResult(t, p, c, "c+b+a")
 }
@@ -72,7 +73,7 @@ func TestDiamond(t *testing.T) {
 	must(t, p.Ready(t.Context()))
 	wait.Eventually(t, patience, func() bool { return stateOf(t, s, c.ID()) == statemachine.Succeeded }, "c does not end")
 	close(cEnded)
-	checkEnd(t, awaitEnd(t, p), manager.PlanCompleted, 4, 0, 0, 0)
+	checkEnd(t, awaitEnd(t, p), task.PlanCompleted, 4, 0, 0, 0)
 	checkDone(t, s, "a; c a; b a; d b+a c+a c+a") //nolint:dupword // the same provider twice
 	checkResult(t, p, d, "d+b+a+c+a+c+a")
 }
@@ -97,10 +98,10 @@ func TestSideBySide(t *testing.T) {
 	must(t, p.Ready(t.Context()))
 	other := newPlan(t, s)
 	other.Add(spec("echo", "other"))
-	checkEnd(t, run(t, other), manager.PlanCompleted, 1, 0, 0, 0)
+	checkEnd(t, run(t, other), task.PlanCompleted, 1, 0, 0, 0)
 	checkDone(t, s, "other")
 	close(free)
-	checkEnd(t, awaitEnd(t, p), manager.PlanCompleted, 3, 0, 0, 0)
+	checkEnd(t, awaitEnd(t, p), task.PlanCompleted, 3, 0, 0, 0)
 }
 
 // P10 and P12: tasks are added to a plan that runs, and what they need may have
@@ -118,7 +119,7 @@ func TestAddLater(t *testing.T) {
 	must(t, p.Send(t.Context()))
 	wait.Eventually(t, patience, func() bool { return stateOf(t, s, met.ID()) == statemachine.Succeeded }, "b does not end")
 	close(free)
-	checkEnd(t, awaitEnd(t, p), manager.PlanCompleted, 4, 0, 0, 0)
+	checkEnd(t, awaitEnd(t, p), task.PlanCompleted, 4, 0, 0, 0)
 	checkResult(t, p, met, "b+a")
 	checkResult(t, p, both, "c+a+g")
 	late := p.Add(spec("echo", "late"), first)
@@ -128,5 +129,5 @@ func TestAddLater(t *testing.T) {
 	if _, err := p.Result(t.Context(), late); !errors.Is(err, plan.ErrNotSent) {
 		t.Error(err)
 	}
-	checkEnd(t, awaitEnd(t, p), manager.PlanCompleted, 4, 0, 0, 0)
+	checkEnd(t, awaitEnd(t, p), task.PlanCompleted, 4, 0, 0, 0)
 }

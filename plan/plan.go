@@ -10,10 +10,11 @@ import (
 
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Status is a plan as it was when it was read.
-type Status = manager.Plan
+type Status = task.Plan
 
 // Plan is a plan to which this program adds tasks. It is safe for use by many
 // goroutines, but the order in which tasks are added is the order of the calls.
@@ -34,14 +35,14 @@ type Plan struct {
 type Task struct {
 	plan  *Plan
 	index int // how many were added before
-	spec  manager.Spec
+	spec  task.Spec
 	deps  []dependency
 	id    int64 // 0 before it was sent; guarded by plan.mu
 }
 
 // dependency is a need, of a task in the hands of this program unless of is nil.
 type dependency struct {
-	need manager.Need
+	need task.Need
 	of   *Task
 }
 
@@ -71,7 +72,7 @@ func (p *Plan) ID() int64 { return p.id }
 // Add adds a task that needs others, and gets their results in that order; a task
 // named twice comes twice. The task is in memory until [Plan.Send]; what is wrong
 // with it Send says. spec.Needs must be empty.
-func (p *Plan) Add(spec manager.Spec, deps ...Dep) *Task {
+func (p *Plan) Add(spec task.Spec, deps ...Dep) *Task {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := &Task{plan: p, index: p.added, spec: spec}
@@ -96,7 +97,7 @@ func (p *Plan) Add(spec manager.Spec, deps ...Dep) *Task {
 
 // Refuse is [Plan.Add] for a task that cannot be, which is said by Send and Ready, as
 // a *[TaskError] with err. It is for packages that make specs, such as plan/fn.
-func (p *Plan) Refuse(spec manager.Spec, err error) *Task {
+func (p *Plan) Refuse(spec task.Spec, err error) *Task {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := &Task{plan: p, index: p.added, spec: spec}
@@ -125,13 +126,13 @@ func (t *Task) ID() int64 {
 type Option func(*options)
 
 type options struct {
-	onFailure manager.OnFailure
+	onFailure task.OnFailure
 	key       string
 }
 
 // OnFailure says what the plan does where a task fails for good; without it,
 // what needs the task is cancelled. [Open] does not look at it.
-func OnFailure(do manager.OnFailure) Option {
+func OnFailure(do task.OnFailure) Option {
 	return func(o *options) { o.onFailure = do }
 }
 
@@ -165,7 +166,7 @@ func (id ID) need(*Plan) (dependency, string) {
 	if id <= 0 {
 		return dependency{}, fmt.Sprintf("%d is not the id of a task", int64(id))
 	}
-	return dependency{need: manager.Need{Task: int64(id), On: manager.NeedsSuccess}}, ""
+	return dependency{need: task.Need{Task: int64(id), On: task.NeedsSuccess}}, ""
 }
 
 func (t *Task) need(p *Plan) (dependency, string) {
@@ -175,13 +176,13 @@ func (t *Task) need(p *Plan) (dependency, string) {
 	case t.plan != p:
 		return dependency{}, fmt.Sprintf("it is a handle of plan %d", t.plan.id)
 	}
-	return dependency{manager.Need{On: manager.NeedsSuccess}, t}, ""
+	return dependency{task.Need{On: task.NeedsSuccess}, t}, ""
 }
 
 // edge is a dependency that is met by other ends.
 type edge struct {
 	dep Dep
-	on  manager.When
+	on  task.When
 }
 
 func (e edge) need(p *Plan) (dependency, string) {
@@ -195,11 +196,11 @@ func (e edge) need(p *Plan) (dependency, string) {
 
 // Any waits for the end of a task, whatever it is. Where it did not succeed, its
 // result is empty.
-func Any(dep Dep) Dep { return edge{dep, manager.NeedsAny} }
+func Any(dep Dep) Dep { return edge{dep, task.NeedsAny} }
 
 // Failure waits for a task to end in another way than succeeded. If it succeeds,
 // what needs its failure is skipped, which is no failure of the plan.
-func Failure(dep Dep) Dep { return edge{dep, manager.NeedsFailure} }
+func Failure(dep Dep) Dep { return edge{dep, task.NeedsFailure} }
 
 // Send adds to the plan what [Plan.Add] has gathered. After an error nothing is
 // lost: called again, it goes on where it was, unless a task cannot be, which is
@@ -238,11 +239,11 @@ func (p *Plan) send(ctx context.Context) error {
 }
 
 // specs are the tasks of the portion under way.
-func (p *Plan) specs() iter.Seq[manager.Spec] {
-	return func(yield func(manager.Spec) bool) {
+func (p *Plan) specs() iter.Seq[task.Spec] {
+	return func(yield func(task.Spec) bool) {
 		for _, t := range p.batch {
 			spec := t.spec
-			spec.Needs = make([]manager.Need, len(t.deps))
+			spec.Needs = make([]task.Need, len(t.deps))
 			for i, d := range t.deps {
 				spec.Needs[i] = d.within(p.sent)
 			}
@@ -254,7 +255,7 @@ func (p *Plan) specs() iter.Seq[manager.Spec] {
 }
 
 // within is the need as it is told in a portion that begins after so many tasks.
-func (d dependency) within(first int) manager.Need {
+func (d dependency) within(first int) task.Need {
 	need := d.need
 	switch {
 	case d.of == nil:
@@ -290,7 +291,7 @@ func (p *Plan) Ready(ctx context.Context) error {
 	return p.m.ReadyPlan(ctx, p.id)
 }
 
-// Status reads the plan: its State is manager.PlanCompleted if all of it was done
+// Status reads the plan: its State is task.PlanCompleted if all of it was done
 // (zk-plan: plan-completed?).
 func (p *Plan) Status(ctx context.Context) (Status, error) {
 	s, err := p.m.Plan(ctx, p.id)

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // P11: what a task cannot need is told by Send and Ready with the task, and nothing of
@@ -41,7 +41,7 @@ func TestRefused(t *testing.T) {
 				t.Errorf("%s: %v, want %q", name, err, c.want)
 			}
 		}
-		if status, err := p.Status(t.Context()); err != nil || status.Total != 0 || status.State != manager.PlanBuilding || first.ID() != 0 {
+		if status, err := p.Status(t.Context()); err != nil || status.Total != 0 || status.State != task.PlanBuilding || first.ID() != 0 {
 			t.Errorf("%s: %+v, %v", name, status, err)
 		}
 	}
@@ -51,10 +51,10 @@ func TestRefused(t *testing.T) {
 func TestRefusedSpec(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 0, nil)
-	for field, spoil := range map[string]func(*manager.Spec){
-		"program": func(spec *manager.Spec) { spec.Program = "a/b" },
-		"hold":    func(spec *manager.Spec) { spec.Hold = "later" },
-		"args":    func(spec *manager.Spec) { spec.Args = "jars" },
+	for field, spoil := range map[string]func(*task.Spec){
+		"program": func(spec *task.Spec) { spec.Program = "a/b" },
+		"hold":    func(spec *task.Spec) { spec.Hold = "later" },
+		"args":    func(spec *task.Spec) { spec.Args = "jars" },
 	} {
 		p := newPlan(t, s)
 		first := p.Add(spec("echo", ""))
@@ -79,7 +79,7 @@ func TestRefusedSpec(t *testing.T) {
 		t.Error(err)
 	}
 	p = newPlan(t, s)
-	p.Add(manager.Spec{Program: "echo", Needs: []manager.Need{{Task: 1}}})
+	p.Add(task.Spec{Program: "echo", Needs: []task.Need{{Task: 1}}})
 	if err := p.Send(t.Context()); !errors.Is(err, plan.ErrForeign) {
 		t.Error(err)
 	}
@@ -94,8 +94,8 @@ func TestRefuse(t *testing.T) {
 	first := p.Add(spec("echo", "a"))
 	p.Refuse(spec("odd", ""), errNone)
 	p.Refuse(spec("odder", ""), nil)
-	var task *plan.TaskError
-	if err := p.Ready(t.Context()); !errors.As(err, &task) || task.Index != 1 || task.Program != "odd" || !errors.Is(err, errNone) {
+	var refused *plan.TaskError
+	if err := p.Ready(t.Context()); !errors.As(err, &refused) || refused.Index != 1 || refused.Program != "odd" || !errors.Is(err, errNone) {
 		t.Error(err)
 	}
 	if _, err := p.Result(t.Context(), first); !errors.Is(err, plan.ErrNotSent) {
@@ -103,7 +103,7 @@ func TestRefuse(t *testing.T) {
 	}
 	p = newPlan(t, s)
 	first = p.Add(spec("echo", "a"))
-	checkEnd(t, run(t, p), manager.PlanCompleted, 1, 0, 0, 0)
+	checkEnd(t, run(t, p), task.PlanCompleted, 1, 0, 0, 0)
 	for _, of := range []plan.Dep{first, plan.ID(first.ID()), plan.Any(first)} {
 		checkResult(t, p, of, "a")
 	}

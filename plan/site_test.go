@@ -20,6 +20,7 @@ import (
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/server"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -137,8 +138,8 @@ func crew(ctx context.Context, tb testing.TB, ns string, workers int, of handler
 }
 
 // spec is a task of a Go function that does not rest after a failure.
-func spec(program, input string) manager.Spec {
-	return manager.Spec{Program: program, Input: input, RetryDelay: manager.NoDelay}
+func spec(program, input string) task.Spec {
+	return task.Spec{Program: program, Input: input, RetryDelay: task.NoDelay}
 }
 
 func newPlan(t *testing.T, s *site, opts ...plan.Option) *plan.Plan {
@@ -186,7 +187,7 @@ func awaitEnd(t *testing.T, p *plan.Plan) plan.Status {
 }
 
 // checkEnd compares the state, and "succeeded failed cancelled skipped".
-func checkEnd(t *testing.T, got plan.Status, state manager.PlanState, counts ...int64) {
+func checkEnd(t *testing.T, got plan.Status, state task.PlanState, counts ...int64) {
 	t.Helper()
 	e := got.Ended
 	if got.State != state || got.Left != 0 || got.Over.IsZero() {

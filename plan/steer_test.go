@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -47,22 +48,22 @@ func TestHoldAndResume(t *testing.T) {
 	must(t, p.Send(t.Context()))
 	wait.Eventually(t, patience, func() bool { return stateOf(t, s, open.ID()) == statemachine.Open }, "b is not open")
 	must(t, p.Hold(t.Context(), "no licence"))
-	task, err := s.Task(t.Context(), open.ID())
-	if err != nil || task.State != statemachine.Blocked || task.HoldReason != "no licence" {
-		t.Errorf("%s: %q, %v", task.State, task.HoldReason, err)
+	held, err := s.Task(t.Context(), open.ID())
+	if err != nil || held.State != statemachine.Blocked || held.HoldReason != "no licence" {
+		t.Errorf("%s: %q, %v", held.State, held.HoldReason, err)
 	}
 	close(g.open)
 	wait.Eventually(t, patience, func() bool { return stateOf(t, s, runs.ID()) == statemachine.Succeeded }, "a does not end")
 	p.Add(spec("echo", "d"))
 	must(t, p.Ready(t.Context())) // of a program that begins again: it stays held
 	wait.Never(t, 300*time.Millisecond, func() bool { return s.done() != "a" }, "the plan is held")
-	if status, err := p.Status(t.Context()); err != nil || status.State != manager.PlanHeld || status.HeldBy != "m: no licence" {
+	if status, err := p.Status(t.Context()); err != nil || status.State != task.PlanHeld || status.HeldBy != "m: no licence" {
 		t.Errorf("%+v, %v", status, err)
 	}
 	must(t, p.Resume(t.Context()))
-	checkEnd(t, awaitEnd(t, p), manager.PlanCompleted, 4, 0, 0, 0)
-	if task, err = s.Task(t.Context(), open.ID()); err != nil || task.HoldReason != "" {
-		t.Errorf("held because of %q, %v", task.HoldReason, err)
+	checkEnd(t, awaitEnd(t, p), task.PlanCompleted, 4, 0, 0, 0)
+	if held, err = s.Task(t.Context(), open.ID()); err != nil || held.HoldReason != "" {
+		t.Errorf("held because of %q, %v", held.HoldReason, err)
 	}
 	if err := p.Resume(t.Context()); !errors.Is(err, manager.ErrPlanState) {
 		t.Error(err)
@@ -74,11 +75,11 @@ func TestResumeAfterFailure(t *testing.T) {
 	t.Parallel()
 	var f flaky
 	s := newSite(t, 1, handlers{"flaky": f.run})
-	p := newPlan(t, s, plan.OnFailure(manager.FailureHolds))
+	p := newPlan(t, s, plan.OnFailure(task.FailureHolds))
 	bad := p.Add(once("flaky", "a"))
 	p.Add(spec("echo", "b"), bad)
 	must(t, p.Ready(t.Context()))
-	wait.Eventually(t, patience, func() bool { st, _ := p.Status(t.Context()); return st.State == manager.PlanHeld }, "it does not hold")
+	wait.Eventually(t, patience, func() bool { st, _ := p.Status(t.Context()); return st.State == task.PlanHeld }, "it does not hold")
 	must(t, p.Resume(t.Context()))
 	p.Add(spec("echo", "c"))
 	must(t, p.Send(t.Context()))
@@ -87,7 +88,7 @@ func TestResumeAfterFailure(t *testing.T) {
 	if got, err := p.Retry(t.Context()); err != nil || len(got) != 1 {
 		t.Error(got, err)
 	}
-	checkEnd(t, awaitEnd(t, p), manager.PlanCompleted, 3, 0, 0, 0)
+	checkEnd(t, awaitEnd(t, p), task.PlanCompleted, 3, 0, 0, 0)
 	checkDone(t, s, "c; a; b a")
 }
 
@@ -108,13 +109,13 @@ func TestCancelPlan(t *testing.T) {
 		must(t, p.Cancel(t.Context(), "wrong data"))
 	}
 	status := awaitEnd(t, p)
-	checkEnd(t, status, manager.PlanCancelled, 0, 0, 601, 0)
+	checkEnd(t, status, task.PlanCancelled, 0, 0, 601, 0)
 	if status.Ended[statemachine.Terminated] != 1 {
 		t.Errorf("%v", status.Ended)
 	}
-	task, err := s.Task(t.Context(), last.ID())
-	if err != nil || task.CancelReason != "wrong data" {
-		t.Errorf("cancelled because of %q, %v", task.CancelReason, err)
+	held, err := s.Task(t.Context(), last.ID())
+	if err != nil || held.CancelReason != "wrong data" {
+		t.Errorf("cancelled because of %q, %v", held.CancelReason, err)
 	}
 	p.Add(spec("echo", "late"))
 	if err := p.Ready(t.Context()); !errors.Is(err, manager.ErrPlanState) {
@@ -171,7 +172,7 @@ func TestGrows(t *testing.T) {
 	}})
 	p := newPlan(t, s)
 	p.Add(spec("grow", fmt.Sprint(p.ID())))
-	checkEnd(t, run(t, p), manager.PlanCompleted, 3, 0, 0, 0)
+	checkEnd(t, run(t, p), task.PlanCompleted, 3, 0, 0, 0)
 	results := map[string]int{}
 	ids, err := s.PlanTasks(t.Context(), p.ID(), 0, 100)
 	must(t, err)
@@ -209,9 +210,9 @@ func TestBeginsAgain(t *testing.T) {
 	if first.ID() != again.ID() {
 		t.Fatalf("plan %d, then %d", first.ID(), again.ID())
 	}
-	checkEnd(t, run(t, again), manager.PlanCompleted, 242, 0, 0, 0)
+	checkEnd(t, run(t, again), task.PlanCompleted, 242, 0, 0, 0)
 	third, same := build(2)
-	checkEnd(t, run(t, third), manager.PlanCompleted, 242, 0, 0, 0)
+	checkEnd(t, run(t, third), task.PlanCompleted, 242, 0, 0, 0)
 	for i := range tasks {
 		if tasks[i].ID() != same[i].ID() {
 			t.Fatalf("task %d is %d, then %d", i, tasks[i].ID(), same[i].ID())

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -63,7 +63,7 @@ func TestStress(t *testing.T) {
 	}
 	must(t, p.Send(t.Context()))
 	began := time.Now()
-	checkEnd(t, run(t, p), manager.PlanCompleted, tasks, 0, 0, 0)
+	checkEnd(t, run(t, p), task.PlanCompleted, tasks, 0, 0, 0)
 	wait.Within(t, "the plan, unless the workers wait for one another,", began, time.Now(), tasks*100*time.Millisecond*3/4)
 	if len(reported) != tasks {
 		t.Errorf("%d numbers of %d", len(reported), tasks)

@@ -7,8 +7,10 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // BenchmarkRetire lets archived tasks go, as many as -benchtime says, without and with a copy on disk:
@@ -44,12 +46,9 @@ func fillArchive(b *testing.B, st *store.Store, n int) {
 	b.Helper()
 	const page = 100
 	for left := n; left > 0; left -= page {
-		specs := make([]store.Spec, min(left, page))
+		specs := make([]task.Definition, min(left, page))
 		for i := range specs {
-			specs[i] = store.Spec{
-				Program: "p", Source: "s", Input: "some words of input", StartAfter: "0", EndBefore: "inf", Timeout: "inf",
-				MaxFails: "0", MaxTimeouts: "0", MaxLosses: "0",
-			}
+			specs[i] = storetest.Define("program", "p", "source", "s", "input", "some words of input", "max_losses", "0")
 		}
 		ids, err := st.Open(b.Context(), store.OpenRequest{Key: store.NewToken(), Specs: specs})
 		if err != nil {

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A pass costs what is due: 10,000 open tasks with deadlines to come, 100 that
@@ -23,7 +23,7 @@ func TestPassCostsWhatIsDue(t *testing.T) {
 	pass(t, s) // from now on all scripts are known
 	empty := costOfPass(t, sp, s)
 
-	openMany(t, sp, 10_100, func(s *store.Spec) { s.EndBefore, s.Timeout = at(1000).Text(), "100" })
+	openMany(t, sp, 10_100, func(s *task.Definition) { storetest.Set(s, "end_before", at(1000).Text(), "timeout", "100") })
 	for i := range 5 {
 		register(t, sp.Store, fmt.Sprint("w-", i), 20)
 	}

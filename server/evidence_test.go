@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // rounds runs the next waiting task on a host, so many times.
@@ -22,8 +23,8 @@ func (f *fleet) rounds(t *testing.T, host int, verdicts ...verdict) {
 	}
 }
 
-func of(program string) func(*store.Spec) {
-	return func(s *store.Spec) { s.Program, s.MaxFails = program, "9" }
+func of(program string) func(*task.Definition) {
+	return func(s *task.Definition) { storetest.Set(s, "program", program, "max_fails", "9") }
 }
 
 // What is counted of a program on a node: a task's first failure is fresh, and a

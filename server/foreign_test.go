@@ -76,9 +76,9 @@ func moveAsOriginal(t *testing.T, sp *storetest.Space, id int64, from, to string
 func TestForeignTaskIsAdopted(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	specs := make([]store.Spec, store.MaxOpen)
+	specs := make([]task.Definition, store.MaxOpen)
 	for i := range specs {
-		specs[i] = storetest.Spec(func(s *store.Spec) { s.StartAfter = "4000000000" })
+		specs[i] = storetest.Spec(func(s *task.Definition) { storetest.Set(s, "start_after", "4000000000") })
 	}
 	for range 10 {
 		sp.Open(t, specs...)
@@ -109,7 +109,7 @@ func TestForeignWorker(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	start(t, sp, fast)
-	ids := sp.Open(t, storetest.Spec(), storetest.Spec(func(s *store.Spec) { s.Timeout, s.MaxTimeouts = "0.5", "1" }))
+	ids := sp.Open(t, storetest.Spec(), storetest.Spec(func(s *task.Definition) { storetest.Set(s, "timeout", "0.5", "max_timeouts", "1") }))
 	for _, id := range ids {
 		moveAsOriginal(t, sp, id, "open", "running", map[string]string{"0:running": stamp(), "0:worker": "py"})
 	}
@@ -195,7 +195,7 @@ func TestForeignTaskWrittenLate(t *testing.T) {
 	wait.Eventually(t, 5*time.Second, func() bool {
 		return sp.Raw.HGet(t.Context(), sp.Key("meta"), "adopted").Val() == "1"
 	}, "the watermark stays behind")
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.StartAfter = "4000000000" }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "start_after", "4000000000") }))
 	writeAsOriginal(t, sp, id, nil)
 	wait.Eventually(t, 5*time.Second, func() bool { return len(sp.Claim(t, "w", 1)) == 1 }, "the late task is not offered")
 }
@@ -206,7 +206,7 @@ func TestDamagedTasksAreSetAside(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	l := start(t, sp, fast)
-	spec := storetest.Spec(func(s *store.Spec) { s.EndBefore = "4000000000" })
+	spec := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "end_before", "4000000000") })
 	ids := sp.Open(t, spec, spec, spec, spec, spec)
 	sp.Raw.Del(t.Context(), sp.Key("task:1"))
 	sp.Raw.HSet(t.Context(), sp.Key("task:2"), "round", "two")
@@ -242,7 +242,7 @@ func TestDamagedTaskIsTold(t *testing.T) {
 	clock := time.Now()
 	s.suspects.now = func() time.Time { return clock }
 	k := keeperOf(s)
-	ids := sp.Open(t, slices.Repeat([]store.Spec{storetest.Spec()}, 5)...)
+	ids := sp.Open(t, slices.Repeat([]task.Definition{storetest.Spec()}, 5)...)
 	told := func(by string) {
 		t.Helper()
 		if woken, err := sp.Store.WaitServer(t.Context(), 100*time.Millisecond); !woken || err != nil {
@@ -281,7 +281,7 @@ func TestDamagedTaskLeavesItsBucket(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	start(t, sp, fast)
-	sp.Open(t, storetest.Spec(), storetest.Spec(func(s *store.Spec) { s.Bucket.Env = "e" }), storetest.Spec())
+	sp.Open(t, storetest.Spec(), storetest.Spec(func(s *task.Definition) { storetest.Set(s, "env", "e") }), storetest.Spec())
 	sp.Raw.Del(t.Context(), sp.Key("task:1"))
 	sp.Raw.HSet(t.Context(), sp.Key("task:2"), "env", "another", "fails", "many")
 	wait.Eventually(t, 10*time.Second, func() bool {

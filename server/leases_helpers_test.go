@@ -111,11 +111,11 @@ func steadied(t *testing.T, s *Server) {
 	s.guard.seen = []reading{{own: now.Add(-s.guard.lease), redis: b.Now}}
 }
 
-func openMany(t *testing.T, sp *storetest.Space, n int, change ...func(*store.Spec)) []int64 {
+func openMany(t *testing.T, sp *storetest.Space, n int, change ...func(*task.Definition)) []int64 {
 	t.Helper()
 	var ids []int64
 	for n > 0 {
-		specs := make([]store.Spec, min(n, store.MaxOpen))
+		specs := make([]task.Definition, min(n, store.MaxOpen))
 		for i := range specs {
 			specs[i] = storetest.Spec(change...)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A worker falls silent: its tasks are open again, in the next round, soon
@@ -81,7 +82,7 @@ func TestLostBeyondLimit(t *testing.T) {
 	sp := storetest.New(t)
 	s, _ := newServer(t, sp, leased)
 	sp.SetClock(t, at(0))
-	ids := sp.Open(t, storetest.Spec(func(s *store.Spec) { s.MaxLosses = "1" }))
+	ids := sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "max_losses", "1") }))
 	for i, want := range []statemachine.State{statemachine.Open, statemachine.Orphaned} {
 		register(t, sp.Store, "w", 1)
 		sp.SetClock(t, at(float64(i)*10+5))

@@ -10,16 +10,17 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // plan makes a plan that is ready, and returns the ids of its tasks.
-func plan(t *testing.T, sp *storetest.Space, on store.OnFailure, needs ...[]store.Need) (plan int64, ids []int64) {
+func plan(t *testing.T, sp *storetest.Space, on task.OnFailure, needs ...[]task.Need) (plan int64, ids []int64) {
 	t.Helper()
 	plan, err := sp.Store.NewPlan(t.Context(), store.PlanSpec{Key: store.NewToken(), OnFailure: on})
 	if err != nil {
 		t.Fatal(err)
 	}
-	specs := make([]store.Spec, len(needs))
+	specs := make([]task.Definition, len(needs))
 	for i := range needs {
 		specs[i] = storetest.Spec()
 		specs[i].Needs = needs[i]
@@ -27,16 +28,16 @@ func plan(t *testing.T, sp *storetest.Space, on store.OnFailure, needs ...[]stor
 	if ids, err = sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: specs, Plan: plan}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sp.Store.SteerPlan(t.Context(), plan, store.PlanReady, ""); err != nil {
+	if _, err := sp.Store.SteerPlan(t.Context(), plan, task.PlanReady, ""); err != nil {
 		t.Fatal(err)
 	}
 	return plan, ids
 }
 
 // runPlan claims and reports until all tasks of a plan have ended; errText is what a task reports as its error.
-func runPlan(t *testing.T, sp *storetest.Space, id int64, errText func(id int64) string) *store.Plan {
+func runPlan(t *testing.T, sp *storetest.Space, id int64, errText func(id int64) string) *task.Plan {
 	t.Helper()
-	var p *store.Plan
+	var p *task.Plan
 	wait.Eventually(t, 20*time.Second, func() bool {
 		for _, c := range sp.Claim(t, "w", 100) {
 			if out := sp.Report(t, &c, "out", errText(c.ID)); out.Err != nil {
@@ -61,15 +62,15 @@ func TestFan(t *testing.T) {
 	launch(t, sp)
 	launch(t, sp)
 	const fan = 300
-	needs := [][]store.Need{nil}
-	last := []store.Need{}
+	needs := [][]task.Need{nil}
+	last := []task.Need{}
 	for i := range fan {
-		needs = append(needs, []store.Need{{Index: 0}})
-		last = append(last, store.Need{Index: i + 1})
+		needs = append(needs, []task.Need{{Index: 0}})
+		last = append(last, task.Need{Index: i + 1})
 	}
 	id, ids := plan(t, sp, "", append(needs, last)...)
 	p := runPlan(t, sp, id, well)
-	if p.State != store.PlanCompleted || p.Ended[statemachine.Succeeded] != fan+2 || p.Left != 0 {
+	if p.State != task.PlanCompleted || p.Ended[statemachine.Succeeded] != fan+2 || p.Left != 0 {
 		t.Errorf("plan %+v", p)
 	}
 	for _, id := range ids {
@@ -84,15 +85,15 @@ func TestDoomed(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	launch(t, sp)
-	id, ids := plan(t, sp, "", nil, []store.Need{{Index: 0}}, []store.Need{{Index: 1}}, []store.Need{{Index: 0, On: store.NeedsFailure}},
-		[]store.Need{{Index: 3, On: store.NeedsFailure}})
+	id, ids := plan(t, sp, "", nil, []task.Need{{Index: 0}}, []task.Need{{Index: 1}}, []task.Need{{Index: 0, On: task.NeedsFailure}},
+		[]task.Need{{Index: 3, On: task.NeedsFailure}})
 	p := runPlan(t, sp, id, func(id int64) string {
 		if id == 1 {
 			return "no"
 		}
 		return ""
 	})
-	if p.State != store.PlanFailed || p.Skipped != 1 {
+	if p.State != task.PlanFailed || p.Skipped != 1 {
 		t.Errorf("plan %+v", p)
 	}
 	for i, want := range []string{"", "task 1, which it needs, did not succeed", "task 1, which it needs, did not succeed", "",
@@ -109,13 +110,13 @@ func TestDamagedInPlan(t *testing.T) {
 	sp := storetest.New(t)
 	first, ids := plan(t, sp, "", nil, nil)
 	sp.Raw.HSet(t.Context(), sp.Key(fmt.Sprint("task:", ids[0])), "timeout", "soon")
-	second, _ := plan(t, sp, "", nil, []store.Need{{Index: 0}})
+	second, _ := plan(t, sp, "", nil, []task.Need{{Index: 0}})
 	launch(t, sp, func(o *Options) { o.BatchSize = 1 })
-	if p := runPlan(t, sp, second, well); p.State != store.PlanCompleted {
+	if p := runPlan(t, sp, second, well); p.State != task.PlanCompleted {
 		t.Errorf("plan %+v", p)
 	}
 	p, err := sp.Store.Plan(t.Context(), first)
-	if err != nil || p.State != store.PlanReady || p.Left != 1 {
+	if err != nil || p.State != task.PlanReady || p.Left != 1 {
 		t.Errorf("plan %+v, error %v; want the damaged task left", p, err)
 	}
 }

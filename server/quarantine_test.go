@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A node that fails everything, and so is first in line for the next task, takes
@@ -70,7 +71,7 @@ func TestBadProgramSetsNoNodeAside(t *testing.T) {
 		}
 		return good
 	}
-	openMany(t, sp, 60, func(s *store.Spec) { s.Program = "wrong" })
+	openMany(t, sp, 60, func(s *task.Definition) { storetest.Set(s, "program", "wrong") })
 	openMany(t, sp, 60)
 	s, l := judging(t, sp, config.QuarantineOn)
 	f.finish(t, 300, s)

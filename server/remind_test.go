@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A wake-up that is lost together with the worker that got it is given again, also
@@ -22,7 +23,7 @@ func TestLostWakeUp(t *testing.T) {
 	}
 	for name, from := range map[string]string{"now": "0", "later": now.Add(2 * statemachine.Second).Text()} {
 		bucket := store.Bucket{Env: name}
-		ids := sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Bucket, s.StartAfter = bucket, from }))
+		ids := sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, bucket); storetest.Set(s, "start_after", from) }))
 		list := sp.Key("wake:" + bucket.Name())
 		for n := range 3 { // whoever is woken is killed
 			if n == 0 && sp.Raw.Del(t.Context(), list).Val() != 1 {

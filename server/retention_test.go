@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 const noon = statemachine.Time(1_800_000_000_000_000)
@@ -21,7 +22,7 @@ const noon = statemachine.Time(1_800_000_000_000_000)
 // archived opens tasks and brings them into the archive; those whose number odd is true of have failed.
 func archived(t *testing.T, sp *storetest.Space, n int, odd func(int) bool) []int64 {
 	t.Helper()
-	specs := make([]store.Spec, n)
+	specs := make([]task.Definition, n)
 	for i := range specs {
 		specs[i] = storetest.Spec()
 	}

@@ -7,10 +7,11 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // one is a host on its own, where nothing is judged, and a server.
-func one(t *testing.T, change ...func(*store.Spec)) (*fleet, *host, *Server) {
+func one(t *testing.T, change ...func(*task.Definition)) (*fleet, *host, *Server) {
 	t.Helper()
 	sp := storetest.New(t)
 	f := newFleet(t, sp, config.QuarantineOff, 1, 1)
@@ -33,8 +34,8 @@ func fails(t *testing.T, h *host, s *Server, v verdict) {
 // gets it before.
 func TestBackoff(t *testing.T) {
 	t.Parallel()
-	f, h, s := one(t, func(s *store.Spec) {
-		s.MaxFails, s.RetryDelay, s.RetryBackoff, s.RetryMaxDelay = "3", "10", "2", "30"
+	f, h, s := one(t, func(s *task.Definition) {
+		storetest.Set(s, "max_fails", "3", "retry_delay", "10", "retry_backoff", "2", "retry_max_delay", "30")
 	})
 	for _, rest := range []float64{10, 20, 30} {
 		fails(t, h, s, bad)
@@ -56,7 +57,9 @@ func TestBackoffIsSpread(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	f := newFleet(t, sp, config.QuarantineOff, 1, 20)
-	openMany(t, sp, 20, func(s *store.Spec) { s.MaxFails, s.RetryDelay, s.RetryJitter = "1", "100", "0.5" })
+	openMany(t, sp, 20, func(s *task.Definition) {
+		storetest.Set(s, "max_fails", "1", "retry_delay", "100", "retry_jitter", "0.5")
+	})
 	s, _ := judging(t, sp, config.QuarantineOff)
 	h := f.hosts[0]
 	for h.claim(t); len(h.held) > 0; {
@@ -81,20 +84,20 @@ func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	coded := func(exit string) verdict { return verdict{class: statemachine.ClassProgram, exit: exit} }
 	for name, c := range map[string]struct {
-		change func(*store.Spec)
+		change func(*task.Definition)
 		end    verdict
 		want   statemachine.State
 	}{
-		"fatal":          {func(s *store.Spec) { s.FatalExitCodes = "2,3" }, coded("3"), statemachine.Failed},
-		"not fatal":      {func(s *store.Spec) { s.FatalExitCodes = "2,3" }, coded("1"), statemachine.Open},
-		"to be retried":  {func(s *store.Spec) { s.RetryExitCodes = "75" }, coded("75"), statemachine.Open},
-		"not to be":      {func(s *store.Spec) { s.RetryExitCodes = "75" }, coded("1"), statemachine.Failed},
-		"no exit code":   {func(s *store.Spec) { s.RetryExitCodes = "75" }, coded(""), statemachine.Open},
-		"nothing is set": {func(*store.Spec) {}, coded("1"), statemachine.Open},
+		"fatal":          {func(s *task.Definition) { storetest.Set(s, "fatal_exit_codes", "2,3") }, coded("3"), statemachine.Failed},
+		"not fatal":      {func(s *task.Definition) { storetest.Set(s, "fatal_exit_codes", "2,3") }, coded("1"), statemachine.Open},
+		"to be retried":  {func(s *task.Definition) { storetest.Set(s, "retry_exit_codes", "75") }, coded("75"), statemachine.Open},
+		"not to be":      {func(s *task.Definition) { storetest.Set(s, "retry_exit_codes", "75") }, coded("1"), statemachine.Failed},
+		"no exit code":   {func(s *task.Definition) { storetest.Set(s, "retry_exit_codes", "75") }, coded(""), statemachine.Open},
+		"nothing is set": {func(*task.Definition) {}, coded("1"), statemachine.Open},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, h, s := one(t, func(s *store.Spec) { s.MaxFails = "5" }, c.change)
+			f, h, s := one(t, func(s *task.Definition) { storetest.Set(s, "max_fails", "5") }, c.change)
 			fails(t, h, s, c.end)
 			checkState(t, f.sp, 1, c.want)
 			checkFields(t, f.sp, 1, map[string]string{"fails": "1", "faults": "-"})
@@ -112,7 +115,7 @@ func TestChargeProgram(t *testing.T) {
 	} {
 		t.Run(string(class), func(t *testing.T) {
 			t.Parallel()
-			f, h, s := one(t, func(s *store.Spec) { s.Charge, s.MaxFaults = "program", "2" })
+			f, h, s := one(t, func(s *task.Definition) { storetest.Set(s, "charge", "program", "max_faults", "2") })
 			fails(t, h, s, verdict{class: class})
 			if !fault {
 				checkState(t, f.sp, 1, statemachine.Failed)
@@ -149,7 +152,9 @@ func askStop(t *testing.T, f *fleet) {
 // A task that is to be stopped is not opened again, however its round ends.
 func TestStopAsked(t *testing.T) {
 	t.Parallel()
-	free := func(s *store.Spec) { s.MaxFails, s.MaxTimeouts, s.MaxLosses, s.Timeout = "5", "5", "5", "30" }
+	free := func(s *task.Definition) {
+		storetest.Set(s, "max_fails", "5", "max_timeouts", "5", "max_losses", "5", "timeout", "30")
+	}
 	for name, c := range map[string]struct {
 		end  func(*testing.T, *fleet, *Server)
 		want statemachine.State
@@ -198,7 +203,7 @@ func TestStopAsked(t *testing.T) {
 // opened again.
 func TestStopAskedOfExecuted(t *testing.T) {
 	t.Parallel()
-	f, h, s := one(t, func(s *store.Spec) { s.MaxFails = "5" })
+	f, h, s := one(t, func(s *task.Definition) { storetest.Set(s, "max_fails", "5") })
 	h.claim(t)
 	h.end(t, bad)
 	askStop(t, f)
@@ -210,7 +215,7 @@ func TestStopAskedOfExecuted(t *testing.T) {
 // A round that the server ends has the class of its end.
 func TestServerSaysClass(t *testing.T) {
 	t.Parallel()
-	f, h, s := one(t, func(s *store.Spec) { s.Timeout, s.MaxTimeouts = "30", "1" })
+	f, h, s := one(t, func(s *task.Definition) { storetest.Set(s, "timeout", "30", "max_timeouts", "1") })
 	h.claim(t)
 	f.silence(t, s, 50)
 	pass(t, s)
@@ -229,8 +234,8 @@ func TestServerSaysClassOfLastRound(t *testing.T) {
 	t.Parallel()
 	t.Run("expired", func(t *testing.T) {
 		t.Parallel()
-		f, h, s := one(t, func(s *store.Spec) { s.EndBefore = at(100).Text() })
-		f.sp.Open(t, storetest.Spec(func(s *store.Spec) { s.EndBefore = at(100).Text() }))
+		f, h, s := one(t, func(s *task.Definition) { storetest.Set(s, "end_before", at(100).Text()) })
+		f.sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "end_before", at(100).Text()) }))
 		h.claim(t)
 		f.silence(t, s, 200)
 		pass(t, s)
@@ -239,7 +244,7 @@ func TestServerSaysClassOfLastRound(t *testing.T) {
 	})
 	t.Run("stopped and lost", func(t *testing.T) {
 		t.Parallel()
-		f, h, s := one(t, func(s *store.Spec) { s.MaxLosses = "3" })
+		f, h, s := one(t, func(s *task.Definition) { storetest.Set(s, "max_losses", "3") })
 		h.claim(t)
 		askStop(t, f)
 		f.silence(t, s, 100)

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
+	"github.com/tdf-go/tdf/task"
 )
 
 // restarted is a namespace on a Redis that will be started anew, and forget all users but the default one.
@@ -81,7 +82,7 @@ func TestRollbackGivesNoIDTwice(t *testing.T) {
 			}
 			srv.Restart(t)
 			first := sp.Dial(t)
-			if _, err := first.Open(t.Context(), store.OpenRequest{Key: "early", Specs: []store.Spec{storetest.Spec()}}); !errors.Is(err, store.ErrUnconfirmed) {
+			if _, err := first.Open(t.Context(), store.OpenRequest{Key: "early", Specs: []task.Definition{storetest.Spec()}}); !errors.Is(err, store.ErrUnconfirmed) {
 				t.Errorf("opened before a server has looked: error %v", err)
 			}
 			if !outlived {
@@ -151,7 +152,7 @@ func TestIDsTakenBeforeAServerLooked(t *testing.T) {
 	srv.Kill(t)
 	srv.Restart(t)
 	st := sp.Dial(t)
-	if _, err := st.Open(t.Context(), store.OpenRequest{Key: "early", Specs: []store.Spec{storetest.Spec()}}); !errors.Is(err, store.ErrUnconfirmed) {
+	if _, err := st.Open(t.Context(), store.OpenRequest{Key: "early", Specs: []task.Definition{storetest.Spec()}}); !errors.Is(err, store.ErrUnconfirmed) {
 		t.Fatalf("error %v, want that no server has looked", err)
 	}
 	srv.Do(t, "INCR", sp.Key("task_id"))

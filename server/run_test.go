@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func zEntry(score statemachine.Time, id string) redis.Z {
@@ -87,7 +88,7 @@ func TestDeadlineTimer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.EndBefore = now.Add(statemachine.Second / 2).Text() }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "end_before", now.Add(statemachine.Second/2).Text()) }))
 	awaitState(t, sp, 1, statemachine.Expired, 3*time.Second)
 	task := sp.Task(t, 1)
 	if late := task.Round(0).Stamps["expired"].Sub(task.EndBefore); late > 1500*statemachine.Millisecond {
@@ -174,7 +175,7 @@ func TestSettingsOfNone(t *testing.T) {
 	if err := keeperOf(s).publish(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Timeout, s.MaxTimeouts = "2", "1" }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "timeout", "2", "max_timeouts", "1") }))
 	sp.Claim(t, "w", 1)
 	sp.SetClock(t, at(2.001))
 	pass(t, s)

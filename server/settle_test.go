@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 const epoch = statemachine.Time(1_800_000_000_000_000)
@@ -53,7 +54,7 @@ func TestSettleFailsThreeTimes(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	s, _ := newServer(t, sp)
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.MaxFails = "2" }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "max_fails", "2") }))
 	for i := range 3 {
 		run(t, sp, fmt.Sprint("error ", i))
 		pass(t, s)
@@ -70,7 +71,7 @@ func TestSettleFailsOnceThenSucceeds(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	s, _ := newServer(t, sp)
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.MaxFails = "1" }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "max_fails", "1") }))
 	run(t, sp, "no")
 	pass(t, s)
 	run(t, sp, "")
@@ -88,7 +89,7 @@ func TestTimeoutIsStrict(t *testing.T) {
 	if err := sp.Store.PublishGrace(t.Context(), 3*statemachine.Second); err != nil {
 		t.Fatal(err)
 	}
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Timeout, s.MaxTimeouts = "2", "1" }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "timeout", "2", "max_timeouts", "1") }))
 	sp.Claim(t, "w", 1)
 	for _, c := range []struct {
 		at   float64
@@ -107,7 +108,7 @@ func TestTimeoutByServer(t *testing.T) {
 	sp := storetest.New(t)
 	s, _ := newServer(t, sp)
 	sp.SetClock(t, at(0))
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Timeout, s.MaxTimeouts = "1", "1" }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "timeout", "1", "max_timeouts", "1") }))
 	frozen := sp.Claim(t, "w1", 1)[0]
 	sp.SetClock(t, at(11.5))
 	pass(t, s)
@@ -133,8 +134,8 @@ func TestExpiry(t *testing.T) {
 	sp := storetest.New(t)
 	s, _ := newServer(t, sp)
 	sp.SetClock(t, at(0))
-	until := func(seconds float64) func(*store.Spec) {
-		return func(s *store.Spec) { s.EndBefore = at(seconds).Text() }
+	until := func(seconds float64) func(*task.Definition) {
+		return func(s *task.Definition) { storetest.Set(s, "end_before", at(seconds).Text()) }
 	}
 	ids := sp.Open(t, storetest.Spec(until(100)), storetest.Spec(until(10)), storetest.Spec(until(10)), storetest.Spec(until(10)))
 	early := sp.Claim(t, "w", 2)
@@ -165,7 +166,7 @@ func TestMixedRounds(t *testing.T) {
 	sp := storetest.New(t)
 	s, _ := newServer(t, sp)
 	sp.SetClock(t, at(0))
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Timeout, s.MaxTimeouts, s.MaxFails = "1", "1", "1" }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "timeout", "1", "max_timeouts", "1", "max_fails", "1") }))
 	sp.Claim(t, "w", 1)
 	sp.SetClock(t, at(60))
 	pass(t, s)
@@ -183,7 +184,7 @@ func TestExecutedIsNeverTimedOut(t *testing.T) {
 	sp := storetest.New(t)
 	s, _ := newServer(t, sp)
 	sp.SetClock(t, at(0))
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Timeout, s.MaxTimeouts = "1", "5" }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "timeout", "1", "max_timeouts", "5") }))
 	run(t, sp, "")
 	sp.Raw.ZAdd(t.Context(), sp.Key("due"), zEntry(at(1), "1"))
 	sp.SetClock(t, at(99))
@@ -204,14 +205,14 @@ func TestManyOverdueInOnePass(t *testing.T) {
 	sp := storetest.New(t)
 	s, _ := newServer(t, sp)
 	sp.SetClock(t, at(0))
-	batch := make([]store.Spec, 1000)
+	batch := make([]task.Definition, 1000)
 	for i := range batch {
 		batch[i] = storetest.Spec()
 	}
 	sp.Open(t, batch...)
 	sp.Open(t, batch...)
 	for i := range batch {
-		batch[i].EndBefore = at(1).Text()
+		storetest.Set(&batch[i], "end_before", at(1).Text())
 	}
 	sp.Open(t, batch...)
 	sp.SetClock(t, at(2))
@@ -233,8 +234,8 @@ func TestTwoServersRace(t *testing.T) {
 	sp := storetest.New(t)
 	start(t, sp, fast)
 	start(t, sp, fast, func(o *Options) { o.Name = "other" })
-	spec := storetest.Spec(func(s *store.Spec) { s.MaxFails = "3" })
-	specs := make([]store.Spec, 50)
+	spec := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "max_fails", "3") })
+	specs := make([]task.Definition, 50)
 	for i := range specs {
 		specs[i] = spec
 	}
@@ -262,8 +263,8 @@ func TestOverdueIsLeftToItsWorker(t *testing.T) {
 	sp := storetest.New(t)
 	s, _ := newServer(t, sp, leased)
 	sp.SetClock(t, at(0))
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Timeout, s.MaxTimeouts = "1", "1" }),
-		storetest.Spec(func(s *store.Spec) { s.EndBefore = at(5).Text() }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "timeout", "1", "max_timeouts", "1") }),
+		storetest.Spec(func(s *task.Definition) { storetest.Set(s, "end_before", at(5).Text()) }))
 	w := register(t, sp.Store, "w", 2)
 	told := func(want ...int64) {
 		t.Helper()

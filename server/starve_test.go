@@ -6,9 +6,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // No script settles more tasks than a batch has.
@@ -17,7 +17,7 @@ func TestPassesInBatches(t *testing.T) {
 	sp := storetest.New(t)
 	s, l := newServer(t, sp, setting(t, "batch_size=2"))
 	sp.SetClock(t, at(0))
-	late := storetest.Spec(func(s *store.Spec) { s.EndBefore = at(1).Text() })
+	late := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "end_before", at(1).Text()) })
 	sp.Open(t, late, late, late, late, late)
 	sp.SetClock(t, at(2))
 	if n := pass(t, s); n != 5 {
@@ -37,7 +37,7 @@ func TestFullBatchOfNothing(t *testing.T) {
 	sp := storetest.New(t)
 	s, _ := newServer(t, sp, func(o *Options) { o.BatchSize = 10 })
 	sp.SetClock(t, at(0))
-	batch := make([]store.Spec, 30)
+	batch := make([]task.Definition, 30)
 	for i := range batch {
 		batch[i] = storetest.Spec()
 	}
@@ -46,7 +46,7 @@ func TestFullBatchOfNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	over := sp.Open(t, storetest.Spec(func(s *store.Spec) { s.EndBefore = at(1).Text() }))[0]
+	over := sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "end_before", at(1).Text()) }))[0]
 	sp.SetClock(t, at(2))
 	if n := pass(t, s); n != 1 {
 		t.Errorf("moved %d tasks, want 1", n)

@@ -197,6 +197,6 @@ func cutResource(item string) (name string, amount int, ok bool) {
 			return "", 0, false
 		}
 	}
-	amount, ok = whole(digits, 1, maxCount)
+	amount, ok = digitsOf(digits, 1, maxCount)
 	return name, amount, ok
 }

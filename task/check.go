@@ -32,7 +32,7 @@ func bad(field, value, want string) error {
 // CheckQueueName wants 1 to 64 letters, digits, dots, underscores and dashes, no
 // dot or dash in front.
 func CheckQueueName(name string) error {
-	if !word(name, "._-") {
+	if !isName(name, "._-") {
 		return bad("queue", name, "the name of a queue: "+wantName)
 	}
 	return nil
@@ -40,7 +40,7 @@ func CheckQueueName(name string) error {
 
 // CheckEnv wants an empty text, which is no env, or a name like that of a queue.
 func CheckEnv(name string) error {
-	if name != "" && !word(name, "._-") {
+	if name != "" && !isName(name, "._-") {
 		return bad("env", name, "empty or a name of "+wantName+"; write for example python")
 	}
 	return nil
@@ -51,7 +51,7 @@ func ParsePriority(text string) (int, error) {
 	if text == "" {
 		return 0, nil
 	}
-	p, ok := whole(text, MinPriority, MaxPriority)
+	p, ok := digitsOf(text, MinPriority, MaxPriority)
 	if !ok {
 		return 0, bad("priority", text, wantPriority)
 	}
@@ -89,12 +89,12 @@ func CheckNode(name string) error {
 // DisbatchNode reports whether a name is a node id of Disbatch's specification: 1
 // to 8 letters, digits and underscores, a letter first. Ours may be longer.
 func DisbatchNode(name string) bool {
-	return len(name) <= 8 && word(name, "") && name[0] != '_' && (name[0] < '0' || name[0] > '9')
+	return len(name) <= 8 && isName(name, "") && name[0] != '_' && (name[0] < '0' || name[0] > '9')
 }
 
-// word reports whether text is a name of letters, digits, and signs that do not
+// isName reports whether text is a name of letters, digits, and signs that do not
 // stand in front, but for the underscore.
-func word(text, signs string) bool {
+func isName(text, signs string) bool {
 	if text == "" || len(text) > maxName {
 		return false
 	}
@@ -129,10 +129,10 @@ const NoLimit Limit = -1
 
 const noLimit = "none"
 
-// Unlimited is the word of people for no limit, whatever is counted. Records have
+// UnlimitedText is the word of people for no limit, whatever is counted. Records have
 // older words for it, which are read as well: "none" for how many run at a time,
 // "inf" for how often something may happen.
-const Unlimited = "unlimited"
+const UnlimitedText = "unlimited"
 
 // maxCount is the largest limit, and the largest amount of a resource: beyond
 // it is a slip.
@@ -142,10 +142,10 @@ const maxCount = 1_000_000_000
 // the empty text mean that too. The error has no field name yet.
 func ParseLimit(text string) (Limit, error) {
 	switch text {
-	case "", Unlimited, noLimit, "null":
+	case "", UnlimitedText, noLimit, "null":
 		return NoLimit, nil
 	}
-	n, ok := whole(text, 0, maxCount)
+	n, ok := digitsOf(text, 0, maxCount)
 	if !ok {
 		return 0, bad("", text, "a whole number from 0 to 1000000000, or unlimited; write for example 2, or 0 for nothing new")
 	}
@@ -155,11 +155,11 @@ func ParseLimit(text string) (Limit, error) {
 // ParseCount reads how often something may happen: a whole number from 0 to
 // 1,000,000,000, or unlimited; inf means that too. The error has no field name yet.
 func ParseCount(text string) (statemachine.Limit, error) {
-	if text == Unlimited {
+	if text == UnlimitedText {
 		return statemachine.Unlimited, nil
 	}
 	l, err := statemachine.ParseLimit(text)
-	if err != nil || l > maxCount && l != statemachine.Unlimited {
+	if err != nil || l != statemachine.Unlimited && (l > maxCount || text[0] == '+') {
 		return 0, bad("", text, "a whole number from 0 to 1000000000, or unlimited; write for example 3")
 	}
 	return l, nil
@@ -173,9 +173,9 @@ func (l Limit) Text() string {
 	return strconv.Itoa(int(l))
 }
 
-// whole reads plain decimal digits with an optional minus, in their one
+// digitsOf reads plain decimal digits with an optional minus, in their one
 // spelling, from least to most.
-func whole(text string, least, most int) (int, bool) {
+func digitsOf(text string, least, most int) (int, bool) {
 	n, err := strconv.Atoi(text)
 	if err != nil || strconv.Itoa(n) != text || n < least || n > most {
 		return 0, false
@@ -196,13 +196,32 @@ func parseSeconds(s string) (statemachine.Duration, error) {
 	return 0, err
 }
 
-// secondsText writes seconds without zeros at their end: people read them.
-func secondsText(d statemachine.Duration) string {
-	text := d.Text()
-	if !strings.Contains(text, ".") {
-		return text
+func secondsText(d statemachine.Duration) string { return short(d.Text()) }
+
+// checkProgram wants a name for a directory.
+func checkProgram(name string) error {
+	if name == "" || len(name) > maxText || !printable(name) || strings.ContainsAny(name, `/\`) || name == "." || name == ".." ||
+		strings.TrimSpace(name) != name {
+		return bad("program", name,
+			"a name for a directory: 1 to 128 bytes of visible text without a slash, not a dot or two, no blank at its ends")
 	}
-	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	return nil
+}
+
+// fieldOf is the field that an error is about, empty for none.
+func fieldOf(err error) string {
+	if fe, ok := errors.AsType[*statemachine.FieldError](err); ok {
+		return fe.Field
+	}
+	return ""
+}
+
+// short leaves out zeros after the decimal point: people read these numbers.
+func short(seconds string) string {
+	if !strings.Contains(seconds, ".") {
+		return seconds
+	}
+	return strings.TrimSuffix(strings.TrimRight(seconds, "0"), ".")
 }
 
 // named puts the name of a field into an error of this package or of

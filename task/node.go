@@ -87,9 +87,9 @@ func ParseNode(name string, fields map[string]string) Node {
 	}
 	var errs [4]error
 	n.Run, errs[0] = counted(fields, "run")
-	n.Quarantined, errs[1] = moment(fields, "quarantined")
+	n.Quarantined, errs[1] = stampOf(fields, "quarantined")
 	n.Trials, errs[2] = counted(fields, "trials")
-	n.TrialAt, errs[3] = moment(fields, "trial_at")
+	n.TrialAt, errs[3] = stampOf(fields, "trial_at")
 	for _, err := range errs {
 		n.Damaged = n.Damaged.with(err)
 	}
@@ -102,7 +102,7 @@ func counted(fields map[string]string, name string) (int, error) {
 	if text == "" {
 		return 0, nil
 	}
-	n, ok := whole(text, 0, math.MaxInt)
+	n, ok := digitsOf(text, 0, math.MaxInt)
 	if !ok {
 		return 0, bad(name, text, "a whole number that is not negative")
 	}

@@ -141,9 +141,9 @@ func TestDefaults(t *testing.T) {
 		bad       []string
 		emptyGood bool
 	}{
-		{"charge", map[string]string{"all": "all", "program": "program"}, []string{"Program"}, false},
+		{"charge", map[string]string{"all": "all", "program": "program"}, []string{"Program"}, true},
 		{"env", map[string]string{"python": "python"}, []string{"a b"}, true},
-		{"fail_on", map[string]string{"any": "any", "stderr": "stderr", "exit": "exit"}, []string{"stdout"}, false},
+		{"fail_on", map[string]string{"any": "any", "stderr": "stderr", "exit": "exit"}, []string{"stdout"}, true},
 		{"fatal_exit_codes", map[string]string{"75,1,75,255,0": "0,1,75,255"}, []string{"256", "-1", "1,", "1, 2", "x"}, true},
 		{"labels", map[string]string{"b=1,a=1": "a=1,b=1"}, []string{"a"}, true},
 		{"max_fails", map[string]string{"3": "3", "inf": "inf", "Infinity": "inf", "unlimited": "inf", "0": "0"}, []string{"-1", "1.5", "1000000001", "none", "Unlimited"}, false},
@@ -160,23 +160,23 @@ func TestDefaults(t *testing.T) {
 		{"timeout", map[string]string{"inf": "inf", "90": "90", "1.3s": "1.3"}, []string{"0", "-1", "1e-9"}, false},
 	} {
 		for text, want := range tc.good {
-			got, err := task.ParseDefault(tc.name, text)
+			got, err := task.Parse(tc.name, text)
 			if err != nil || got != want {
 				t.Errorf("%s=%q is %q, %v; want %q", tc.name, text, got, err, want)
 			}
-			if again, err := task.ParseDefault(tc.name, got); err != nil || again != got {
+			if again, err := task.Parse(tc.name, got); err != nil || again != got {
 				t.Errorf("%s=%q came back as %q, %v", tc.name, got, again, err)
 			}
 		}
 		for _, text := range tc.bad {
-			_, err := task.ParseDefault(tc.name, text)
+			_, err := task.Parse(tc.name, text)
 			refused(t, err, tc.name)
 		}
-		if _, err := task.ParseDefault(tc.name, ""); (err == nil) != tc.emptyGood {
+		if _, err := task.Parse(tc.name, ""); (err == nil) != tc.emptyGood {
 			t.Errorf("%s empty: %v", tc.name, err)
 		}
 	}
-	_, err := task.ParseDefault("max_fial", "1")
+	_, err := task.Parse("max_fial", "1")
 	refused(t, err, "name")
 }
 

@@ -42,8 +42,8 @@ type Queue struct { //nolint:recvcheck // Set changes a queue, Fields only reads
 	// [Queue.EffectiveAging]).
 	Aging statemachine.Duration
 	// Defaults are values of new tasks that their opener did not give, by name,
-	// each as [ParseDefault] returns it; see [DefaultNames].
-	Defaults map[string]string
+	// each as [Parse] returns it; see [DefaultNames].
+	Defaults Defaults
 	// Created is when the queue was made; 0 if nobody recorded it.
 	Created statemachine.Time
 	// Damaged is what of its record cannot be read; nil for nothing. Such a queue is not taken from, as if it were paused.
@@ -88,7 +88,7 @@ var attributes = []struct {
 // QueueKeys are the attributes that [Queue.Set] knows: those of the queue, then
 // the defaults of its tasks.
 func QueueKeys() []string {
-	keys := make([]string, 0, len(attributes)+len(taskDefaults))
+	keys := make([]string, 0, len(attributes)+len(table))
 	for _, a := range attributes {
 		keys = append(keys, a.name)
 	}
@@ -124,14 +124,14 @@ func (q *Queue) set(key, value string) error {
 
 // setDefault works on a copy of the map: queues are passed on by value.
 func (q *Queue) setDefault(name, value string) error {
-	defaults := map[string]string{}
+	defaults := Defaults{}
 	for n, v := range q.Defaults {
 		if n != name {
 			defaults[n] = v
 		}
 	}
 	if value != "" {
-		text, err := ParseDefault(name, value)
+		text, err := Parse(name, value)
 		if err != nil {
 			return err
 		}
@@ -281,12 +281,12 @@ func ParseQueue(name string, fields map[string]string) Queue {
 	for _, key := range QueueKeys() {
 		q.Damaged = q.Damaged.with(q.Set(key, fields[key]))
 	}
-	q.Created, _ = moment(fields, createdField)
+	q.Created, _ = stampOf(fields, createdField)
 	return q
 }
 
-// moment reads a time; a missing one is 0.
-func moment(fields map[string]string, name string) (statemachine.Time, error) {
+// stampOf reads a time; a missing one is 0.
+func stampOf(fields map[string]string, name string) (statemachine.Time, error) {
 	if fields[name] == "" {
 		return 0, nil
 	}

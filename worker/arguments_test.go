@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // show is a program that writes its arguments in brackets.
@@ -172,7 +173,7 @@ func TestResultOfAFailure(t *testing.T) {
 	plan, ready := s.plan(t)
 	a := s.planned(t, plan, s.script(t, "a", `head -c 2000 /dev/zero | tr '\0' x; exit 1`))
 	b := s.planned(t, plan, s.script(t, "b", `test "$1" = "$(cat $TDF_ARGS_DIR/1)" && echo ${#1}; cut -c 1-50 $TDF_ARGS; tail -c 14 $TDF_ARGS`),
-		input(""), func(sp *store.Spec) { sp.Needs = []store.Need{{Task: a, On: store.NeedsAny}} })
+		input(""), func(sp *task.Definition) { sp.Needs = []task.Need{{Task: a, On: task.NeedsAny}} })
 	ready()
 	s.start(t, func(o *Options) { o.OutputLimit = 1000 })
 	task := s.finish(t, b, sm.Succeeded)
@@ -214,7 +215,7 @@ func TestArgumentsFollowNoLink(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	r := &round{worker: &Worker{opts: s.options(t, s.Store)}, private: t.TempDir(), results: []Result{{Task: 1, Text: "x"}}}
-	r.task = &store.Claimed{Needs: []store.Need{{Task: 1}}}
+	r.task = &store.Claimed{Needs: []task.Need{{Task: 1}}}
 	elsewhere := filepath.Join(t.TempDir(), "f")
 	if err := os.Symlink(elsewhere, filepath.Join(r.private, argumentsFile)); err != nil {
 		t.Fatal(err)
@@ -241,7 +242,7 @@ func TestArgumentsAreTheUsers(t *testing.T) {
 	}
 	uid, gid := o.Container.Owner()
 	r := &round{worker: &Worker{opts: o}, private: filepath.Join(t.TempDir(), "private"), results: []Result{{Task: 1, Text: "x"}}}
-	r.task = &store.Claimed{Needs: []store.Need{{Task: 1}}}
+	r.task = &store.Claimed{Needs: []task.Need{{Task: 1}}}
 	for dir := r.private; dir != os.TempDir(); dir = filepath.Dir(dir) {
 		if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755)); err != nil {
 			t.Fatal(err)

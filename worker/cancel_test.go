@@ -12,8 +12,10 @@ import (
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // askStop asks for the stop of a running task as a manager does, again if the
@@ -65,7 +67,7 @@ func TestCancelStopsTheRound(t *testing.T) {
 			s := newSite(t)
 			pid := filepath.Join(t.TempDir(), "pid")
 			id := s.open(t, s.script(t, "p", "(setsid sleep 600 &)\n"+sleeper), input(pid), limits("1000", "5"),
-				func(sp *store.Spec) { sp.MaxFails = "5" })
+				func(sp *task.Definition) { storetest.Set(sp, "max_fails", "5") })
 			w := s.start(t, func(o *Options) {
 				var err error
 				if o.Container, err = shim.New(shim.Options{Want: layer, Name: s.Namespace}); err != nil {
@@ -242,7 +244,7 @@ func TestToldThatItIsOverdue(t *testing.T) {
 	}
 	started := filepath.Join(t.TempDir(), "pid")
 	id := s.open(t, s.script(t, "p", sleeper), input(started), limits("1800", "0"),
-		func(sp *store.Spec) { sp.EndBefore = now.Add(3000 * sm.Second).Text() })
+		func(sp *task.Definition) { storetest.Set(sp, "end_before", now.Add(3000*sm.Second).Text()) })
 	w := s.start(t)
 	awaitFile(t, started)
 	tell := func() { s.Raw.SAdd(t.Context(), s.Key("stop:w"), "d1") }

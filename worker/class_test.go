@@ -13,7 +13,9 @@ import (
 	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestClassify(t *testing.T) {
@@ -131,12 +133,12 @@ func TestClassIsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[int64]string{
-		s.open(t, s.script(t, "fine", "true")):                                                        "-",
-		s.open(t, s.script(t, "exit", "exit 3")):                                                      "program",
-		s.open(t, s.script(t, "big", `exec head -c 200000 /dev/zero > "$TDF_WORKDIR/f"`)):             "disk",
-		s.open(t, s.script(t, "slow", "sleep 60"), limits("1", "0")):                                  "time",
-		s.open(t, func(sp *store.Spec) { sp.Program, sp.Source = "away", "rsync:/no/such/path.zip" }): "fetch",
-		s.open(t, func(sp *store.Spec) { sp.Program, sp.Source = "nosh", "rsync:/x/run.sh" }):         "host",
+		s.open(t, s.script(t, "fine", "true")):                                                                              "-",
+		s.open(t, s.script(t, "exit", "exit 3")):                                                                            "program",
+		s.open(t, s.script(t, "big", `exec head -c 200000 /dev/zero > "$TDF_WORKDIR/f"`)):                                   "disk",
+		s.open(t, s.script(t, "slow", "sleep 60"), limits("1", "0")):                                                        "time",
+		s.open(t, func(sp *task.Definition) { storetest.Set(sp, "program", "away", "source", "rsync:/no/such/path.zip") }): "fetch",
+		s.open(t, func(sp *task.Definition) { storetest.Set(sp, "program", "nosh", "source", "rsync:/x/run.sh") }):         "host",
 	}
 	s.start(t, func(o *Options) {
 		var err error

@@ -10,7 +10,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A result on disk that would open the task again ends it if the task was
@@ -29,7 +31,7 @@ func TestCancelMeetsTheSpool(t *testing.T) {
 		t.Run(string(event), func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			id := s.open(t, func(sp *store.Spec) { sp.MaxTimeouts = "3" })
+			id := s.open(t, func(sp *task.Definition) { storetest.Set(sp, "max_timeouts", "3") })
 			w, l := s.spooling(t)
 			w.spoolOrder("1.0.x", s.spooled(t, event))
 			s.askStop(t, id)

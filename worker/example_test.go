@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -40,8 +41,8 @@ func workplace(ctx context.Context) (cfg string, remove func()) {
 		panic(err)
 	}
 	defer func() { _ = st.Close() }()
-	spec := storetest.Spec(func(s *store.Spec) { s.Program, s.Input = "shout", "hello world" })
-	if _, err := st.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{spec}}); err != nil {
+	spec := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "program", "shout", "input", "hello world") })
+	if _, err := st.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{spec}}); err != nil {
 		panic(err)
 	}
 	return cfg, func() { _ = os.RemoveAll(dir) }

@@ -9,11 +9,15 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
-func input(text string) func(*store.Spec) { return func(s *store.Spec) { s.Input = text } }
+func input(text string) func(*task.Definition) {
+	return func(s *task.Definition) { storetest.Set(s, "input", text) }
+}
 
 // A04, A07, A46: claim, run, report, and what stands in record and log.
 func TestTaskIsExecuted(t *testing.T) {
@@ -80,7 +84,9 @@ func TestTasksAreClaimedInOrderWhenDue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := func(at sm.Time) func(*store.Spec) { return func(sp *store.Spec) { sp.StartAfter = at.Text() } }
+	start := func(at sm.Time) func(*task.Definition) {
+		return func(sp *task.Definition) { storetest.Set(sp, "start_after", at.Text()) }
+	}
 	soon := s.open(t, p, start(now.Add(1500*sm.Millisecond)))
 	third, first, second := s.open(t, p, start(3e6)), s.open(t, p, start(1e6)), s.open(t, p, start(2e6))
 	s.start(t)
@@ -147,7 +153,7 @@ func TestFailure(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			p := s.script(t, "p", c.script)
-			id := s.open(t, p, func(sp *store.Spec) { sp.FailOn, sp.MaxFails = c.failOn, c.maxFails })
+			id := s.open(t, p, func(sp *task.Definition) { storetest.Set(sp, "fail_on", c.failOn, "max_fails", c.maxFails) })
 			s.start(t)
 			task := s.settle(t, id, sm.Failed, sm.Succeeded)
 			if task.State != c.state {
@@ -172,7 +178,7 @@ func TestProgramCannotBeStarted(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "run.sh"), []byte("#!/no/such/shell\n"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			id := s.open(t, func(sp *store.Spec) { sp.FailOn, sp.Source = failOn, "rsync:/x/run.sh" })
+			id := s.open(t, func(sp *task.Definition) { storetest.Set(sp, "fail_on", failOn, "source", "rsync:/x/run.sh") })
 			s.start(t)
 			task := s.settle(t, id, sm.Failed, sm.Succeeded)
 			checkFields(t, task, map[string]string{"state": "failed", "0:exit_code": "-", "0:output": ""})
@@ -188,8 +194,8 @@ func TestInputIsOnlyWords(t *testing.T) {
 	s := newSite(t)
 	p := s.script(t, "p", `echo $#; for a in "$@"; do printf '[%s]' "$a"; done`)
 	evil := filepath.Join(t.TempDir(), "pwn")
-	argv := func(words ...string) func(*store.Spec) {
-		return func(sp *store.Spec) { sp.Argv = append([]string{}, words...) }
+	argv := func(words ...string) func(*task.Definition) {
+		return func(sp *task.Definition) { storetest.SetArgv(sp, append([]string{}, words...)...) }
 	}
 	cases := map[int64]string{}
 	for text, want := range map[string]string{
@@ -239,7 +245,7 @@ func TestEnvironment(t *testing.T) {
 	s := newSite(t)
 	p := s.script(t, "p", `env; pwd; stat -c 'mode %a' "$TDF_WORKDIR"
 mkdir "$TDF_WORKDIR/d"; echo y > "$TDF_WORKDIR/d/g"; chmod 500 "$TDF_WORKDIR/d"`)
-	id := s.open(t, p, input("in put"), func(sp *store.Spec) { sp.EndBefore = "4000000000" })
+	id := s.open(t, p, input("in put"), func(sp *task.Definition) { storetest.Set(sp, "end_before", "4000000000") })
 	private := t.TempDir()
 	s.start(t, setting(t, "environment=MINE", "temp_dir="+private), func(o *Options) {
 		o.Environ = []string{
@@ -277,7 +283,7 @@ func TestOutputFiles(t *testing.T) {
 	s := newSite(t)
 	dir := t.TempDir()
 	p := s.script(t, "p", `echo out; [ $TDF_ROUND = 1 ] || echo err >&2`)
-	id := s.open(t, p, func(sp *store.Spec) { sp.MaxFails = "1" })
+	id := s.open(t, p, func(sp *task.Definition) { storetest.Set(sp, "max_fails", "1") })
 	name := filepath.Join(dir, "res/$worker-$taskId-$round-$program")
 	s.start(t, setting(t, "task_output_filename="+name+".out", "task_error_filename="+name+".err"))
 	s.settle(t, id, sm.Succeeded)
@@ -386,15 +392,15 @@ func TestBuckets(t *testing.T) {
 	s := newSite(t)
 	p := s.script(t, "p", "true")
 	low := s.open(t, p)
-	high := s.open(t, p, func(sp *store.Spec) { sp.Bucket = store.Bucket{Priority: 5} })
-	other := s.open(t, p, func(sp *store.Spec) { sp.Bucket = store.Bucket{Env: "java"} })
+	high := s.open(t, p, func(sp *task.Definition) { storetest.SetBucket(sp, store.Bucket{Priority: 5}) })
+	other := s.open(t, p, func(sp *task.Definition) { storetest.SetBucket(sp, store.Bucket{Env: "java"}) })
 	s.start(t)
 	a, b := s.await(t, low, sm.Executed), s.await(t, high, sm.Executed)
 	if b.Current.Running > a.Current.Running {
 		t.Error("the lower priority was claimed first")
 	}
 	s.queue(t, "new")
-	late := s.open(t, p, func(sp *store.Spec) { sp.Bucket = store.Bucket{Queue: "new"} })
+	late := s.open(t, p, func(sp *task.Definition) { storetest.SetBucket(sp, store.Bucket{Queue: "new"}) })
 	s.await(t, late, sm.Executed)
 	if task := s.Task(t, other); task.State != sm.Open {
 		t.Errorf("a task of another env is %s", task.State)

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // fakePrograms is a fetcher that does what the test says.
@@ -106,7 +107,7 @@ func TestFetchFailures(t *testing.T) {
 	}
 	cases := map[int64]string{}
 	open := func(want, program, source string) {
-		id := s.open(t, func(sp *store.Spec) { sp.Program, sp.Source = "p", source })
+		id := s.open(t, func(sp *task.Definition) { storetest.Set(sp, "program", "p", "source", source) })
 		if program != "p" { // as a stranger would write it
 			key := s.Key("task:" + strconv.FormatInt(id, 10))
 			if err := s.Raw.HSet(t.Context(), key, "program", program).Err(); err != nil {

@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // handlers makes a worker of handlers only.
@@ -17,8 +18,8 @@ func handlers(of map[string]Handler) func(*Options) {
 	return func(o *Options) { o.Handlers, o.Programs, o.Container = of, nil, nil }
 }
 
-func forHandler(name string) func(*store.Spec) {
-	return func(s *store.Spec) { s.Program, s.Source, s.Input = name, "", "1 2 3" }
+func forHandler(name string) func(*task.Definition) {
+	return func(s *task.Definition) { storetest.Set(s, "program", name, "source", "", "input", "1 2 3") }
 }
 
 // A Go function does tasks through the same claims, records and rules as a
@@ -141,7 +142,7 @@ func TestHandlerExitCode(t *testing.T) {
 		"other": {"round": "1", "1:exit_code": "64", "1:error": "other: it gave up"},
 		"none":  {"round": "1", "1:exit_code": "-", "1:error": "none: it gave up"},
 	} {
-		id := s.open(t, forHandler(name), func(sp *store.Spec) { sp.MaxFails, sp.FatalExitCodes = "1", "65" })
+		id := s.open(t, forHandler(name), func(sp *task.Definition) { storetest.Set(sp, "max_fails", "1", "fatal_exit_codes", "65") })
 		checkFields(t, s.finish(t, id, sm.Failed), want)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestMain(m *testing.M) {
@@ -55,7 +56,7 @@ func within(t *testing.T, what string, from, to statemachine.Time, most time.Dur
 }
 
 // script writes a program and returns a change of a task that makes it run it.
-func (s *site) script(t *testing.T, name, text string) func(*store.Spec) {
+func (s *site) script(t *testing.T, name, text string) func(*task.Definition) {
 	t.Helper()
 	dir := filepath.Join(s.sources, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -65,11 +66,11 @@ func (s *site) script(t *testing.T, name, text string) func(*store.Spec) {
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return func(sp *store.Spec) { sp.Program, sp.Source = name, "rsync:"+file }
+	return func(sp *task.Definition) { storetest.Set(sp, "program", name, "source", "rsync:"+file) }
 }
 
 // open opens one task.
-func (s *site) open(t *testing.T, change ...func(*store.Spec)) int64 {
+func (s *site) open(t *testing.T, change ...func(*task.Definition)) int64 {
 	t.Helper()
 	return s.Open(t, storetest.Spec(change...))[0]
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // P13: the table of zk-plan, in milliseconds. What a row leaves open has its default.
@@ -118,7 +119,7 @@ func TestWaitsGrowUntilThereIsATask(t *testing.T) {
 	if !slices.Equal(got, growing) {
 		t.Fatalf("waits %v, want %v", got, growing)
 	}
-	id := s.open(t, func(spec *store.Spec) { spec.Program = "p" })
+	id := s.open(t, func(spec *task.Definition) { storetest.Set(spec, "program", "p") })
 	s.await(t, id, sm.Executed)
 	for at := next(); at != growing[0]; at = next() {
 		if at != "0.05" {

@@ -8,13 +8,14 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // planned opens a task in a plan, which may be ready.
-func (s *site) planned(t *testing.T, plan int64, change ...func(*store.Spec)) int64 {
+func (s *site) planned(t *testing.T, plan int64, change ...func(*task.Definition)) int64 {
 	t.Helper()
 	ids, err := s.Store.Open(t.Context(), store.OpenRequest{
-		Key: store.NewToken(), Plan: plan, Specs: []store.Spec{storetest.Spec(change...)},
+		Key: store.NewToken(), Plan: plan, Specs: []task.Definition{storetest.Spec(change...)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -31,23 +32,23 @@ func (s *site) plan(t *testing.T) (plan int64, ready func()) {
 	}
 	return plan, func() {
 		t.Helper()
-		if _, err := s.Store.SteerPlan(t.Context(), plan, store.PlanReady, "test"); err != nil {
+		if _, err := s.Store.SteerPlan(t.Context(), plan, task.PlanReady, "test"); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
 // needs makes a task need others.
-func needs(ids ...int64) func(*store.Spec) {
-	return func(sp *store.Spec) {
+func needs(ids ...int64) func(*task.Definition) {
+	return func(sp *task.Definition) {
 		for _, id := range ids {
-			sp.Needs = append(sp.Needs, store.Need{Task: id})
+			sp.Needs = append(sp.Needs, task.Need{Task: id})
 		}
 	}
 }
 
 // files passes results in files only.
-func files(sp *store.Spec) { sp.ArgsAs = store.ArgsFiles }
+func files(sp *task.Definition) { storetest.Set(sp, "args", task.ArgsFiles) }
 
 // finish does the work of a server, for plans too, until the task is in one of the
 // states.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/task"
 )
 
 // The page for authors of programs names every variable there is.
@@ -17,9 +18,9 @@ func TestVariablesAreDocumented(t *testing.T) {
 	}
 	s := newSite(t)
 	w := s.start(t, func(o *Options) { o.Env = "e" })
-	task := &store.Claimed{Resources: map[string]store.Allotted{"gpu": {Count: 1, IDs: []int{0}}}}
-	task.EndBefore, task.Needs = 1, []store.Need{{Task: 1}}
-	r := &round{worker: w.Worker, task: task, slot: w.slots[0]}
+	tk := &store.Claimed{Resources: map[string]store.Allotted{"gpu": {Count: 1, IDs: []int{0}}}}
+	tk.EndBefore, tk.Needs = 1, []task.Need{{Task: 1}}
+	r := &round{worker: w.Worker, task: tk, slot: w.slots[0]}
 	for name := range r.variables() {
 		if !strings.Contains(string(page), "`"+name+"`") {
 			t.Errorf("docs/PROGRAMS.md does not name %s", name)

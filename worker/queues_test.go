@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -47,8 +48,8 @@ func set(t *testing.T, to func(key, value string) error, attributes []string) {
 	}
 }
 
-func inQueue(name string) func(*store.Spec) {
-	return func(s *store.Spec) { s.Bucket.Queue = name }
+func inQueue(name string) func(*task.Definition) {
+	return func(s *task.Definition) { storetest.Set(s, "queue", name) }
 }
 
 func (s *site) claimer(t *testing.T) *claimer {

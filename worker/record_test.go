@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // The record of a round has everything about it.
@@ -60,7 +61,7 @@ func TestDropRound(t *testing.T) {
 func TestKeepRounds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	id := s.open(t, s.script(t, "p", `echo out $TDF_ROUND; echo bad >&2`), func(sp *store.Spec) { sp.MaxFails = "5" })
+	id := s.open(t, s.script(t, "p", `echo out $TDF_ROUND; echo bad >&2`), func(sp *task.Definition) { storetest.Set(sp, "max_fails", "5") })
 	s.start(t, setting(t, "keep_rounds=3"))
 	task := s.settle(t, id, sm.Failed)
 	for round := range 6 {
@@ -105,7 +106,7 @@ func TestLiveOutput(t *testing.T) {
 	s := newSite(t)
 	started, release := twoFiles(t)
 	id := s.open(t, s.script(t, "p", `echo early; echo aside >&2; `+waiting), input(started+" "+release),
-		func(sp *store.Spec) { sp.FailOn = "exit" })
+		func(sp *task.Definition) { storetest.Set(sp, "fail_on", "exit") })
 	s.start(t)
 	awaitFile(t, started)
 	if n := s.Raw.Exists(t.Context(), s.Key("live:1")).Val(); n != 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // scriptCalls gathers the names of the scripts that are called in a namespace, in order.
@@ -64,7 +65,7 @@ func noop(o *Options) {
 func TestReportBringsNextTask(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	ids := s.Open(t, slices.Repeat([]store.Spec{storetest.Spec(forHandler("noop"))}, 5)...)
+	ids := s.Open(t, slices.Repeat([]task.Definition{storetest.Spec(forHandler("noop"))}, 5)...)
 	calls := s.calls(t)
 	w := s.start(t, noop)
 	for _, id := range ids {
@@ -82,7 +83,7 @@ func TestReportBringsNextTask(t *testing.T) {
 func TestRestAfterReport(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	ids := s.Open(t, slices.Repeat([]store.Spec{storetest.Spec(forHandler("noop"))}, 2)...)
+	ids := s.Open(t, slices.Repeat([]task.Definition{storetest.Spec(forHandler("noop"))}, 2)...)
 	calls := s.calls(t)
 	w := s.start(t, noop, func(o *Options) { o.SleepAfterSuccess = time.Hour })
 	s.await(t, ids[0], sm.Executed)
@@ -111,7 +112,7 @@ func (s *site) idleWorker(t *testing.T, st *store.Store, slots int) *Worker {
 // claimed opens tasks and claims them for a worker.
 func (s *site) claimed(t *testing.T, n int) []store.Claimed {
 	t.Helper()
-	s.Open(t, slices.Repeat([]store.Spec{storetest.Spec()}, n)...)
+	s.Open(t, slices.Repeat([]task.Definition{storetest.Spec()}, n)...)
 	return s.Claim(t, "w", n)
 }
 
@@ -200,7 +201,7 @@ func TestLostAnswerToReportAndClaim(t *testing.T) {
 	var mu sync.Mutex
 	ran := map[int64]int{}
 	proxy, st := s.behindProxy(t)
-	ids := s.Open(t, slices.Repeat([]store.Spec{storetest.Spec(forHandler("noop"))}, 40)...)
+	ids := s.Open(t, slices.Repeat([]task.Definition{storetest.Spec(forHandler("noop"))}, 40)...)
 	for range 20 { // the client repeats some by itself
 		proxy.DropReply(callWith(s.Key("claim:w")))
 	}

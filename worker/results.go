@@ -18,6 +18,7 @@ import (
 	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 const (
@@ -68,7 +69,7 @@ func (r *round) takeResults(ctx context.Context) error {
 	return nil
 }
 
-func (r *round) readResults(ctx context.Context, needs []store.Need) ([]store.Result, error) {
+func (r *round) readResults(ctx context.Context, needs []task.Need) ([]store.Result, error) {
 	ids := make([]int64, len(needs))
 	for i, n := range needs {
 		ids[i] = n.Task
@@ -116,7 +117,7 @@ func (r *round) words() []string {
 }
 
 // passesWords reports whether results are arguments too, and not only in files.
-func (r *round) passesWords() bool { return r.task.ArgsAs != store.ArgsFiles }
+func (r *round) passesWords() bool { return r.task.ArgsAs != task.ArgsFiles }
 
 // checkWords refuses results that the system does not pass on to a program.
 func (r *round) checkWords() error {

@@ -7,12 +7,15 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
-func demands(b store.Bucket) func(*store.Spec) { return func(s *store.Spec) { s.Bucket = b } }
+func demands(b store.Bucket) func(*task.Definition) {
+	return func(s *task.Definition) { storetest.SetBucket(s, b) }
+}
 
 // E04: a task runs only where what it and its queue demand is offered.
 func TestTasksGoWhereTheyFit(t *testing.T) {

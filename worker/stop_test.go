@@ -10,10 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/lifecycletest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // sleeper is a program that writes, starts a child, says the id of its process
@@ -34,8 +35,8 @@ func gone(group string) func() bool {
 	}
 }
 
-func limits(timeout, maxTimeouts string) func(*store.Spec) {
-	return func(s *store.Spec) { s.Timeout, s.MaxTimeouts = timeout, maxTimeouts }
+func limits(timeout, maxTimeouts string) func(*task.Definition) {
+	return func(s *task.Definition) { storetest.Set(s, "timeout", timeout, "max_timeouts", maxTimeouts) }
 }
 
 // A11: the worker stops its own overdue round, and nothing of it is left.
@@ -106,7 +107,7 @@ func TestEndBeforeStopsTheRound(t *testing.T) {
 				t.Fatal(err)
 			}
 			id := s.open(t, s.script(t, "p", sleeper), input(pid),
-				func(sp *store.Spec) { sp.EndBefore = now.Add(3 * sm.Second).Text() })
+				func(sp *task.Definition) { storetest.Set(sp, "end_before", now.Add(3*sm.Second).Text()) })
 			w := s.start(t)
 			group := awaitFile(t, pid)
 			if serverFirst {

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-go/tdf/bench/crew"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -190,10 +191,10 @@ func (b *bench) life(ctx context.Context, s site, n int) (opening, processing ti
 	return opened.Sub(began), ended.Sub(opened), errors.Join(err, daemons.Stop())
 }
 
-func specs(n int) func(yield func(manager.Spec) bool) {
-	return func(yield func(manager.Spec) bool) {
+func specs(n int) func(yield func(task.Spec) bool) {
+	return func(yield func(task.Spec) bool) {
 		for i := range n {
-			if !yield(manager.Spec{Program: program, Input: strconv.Itoa(i)}) {
+			if !yield(task.Spec{Program: program, Input: strconv.Itoa(i)}) {
 				return
 			}
 		}
@@ -255,7 +256,7 @@ func (b *bench) openSteadily(ctx context.Context, m *manager.Manager, start time
 		case <-steps.C:
 		}
 		at := strconv.FormatInt(int64(time.Since(start)), 10)
-		if _, err := m.Open(ctx, manager.Spec{Program: program, Input: at}); err != nil {
+		if _, err := m.Open(ctx, task.Spec{Program: program, Input: at}); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
 )
 
 // TDF is TDF as it is deployed: the built server and workers, each a process,
@@ -144,10 +145,10 @@ func (t TDF) campaign(ctx context.Context, m *manager.Manager, n int) error {
 	})
 }
 
-func (t TDF) specs(n int) func(yield func(manager.Spec) bool) {
-	return func(yield func(manager.Spec) bool) {
+func (t TDF) specs(n int) func(yield func(task.Spec) bool) {
+	return func(yield func(task.Spec) bool) {
 		for i := range n {
-			if !yield(manager.Spec{Program: "bench", Source: "rsync:" + t.Script, Input: strconv.Itoa(i + 1)}) {
+			if !yield(task.Spec{Program: "bench", Source: "rsync:" + t.Script, Input: strconv.Itoa(i + 1)}) {
 				return
 			}
 		}

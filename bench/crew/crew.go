@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/server"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -74,11 +76,12 @@ func where(socket string) config.Redis {
 }
 
 // Open opens n tasks like a spec, in batches.
-func (s *Site) Open(ctx context.Context, n int, spec store.Spec) error {
-	specs := make([]store.Spec, min(n, store.MaxOpen))
-	for i := range specs {
-		specs[i] = spec
+func (s *Site) Open(ctx context.Context, n int, spec task.Spec) error {
+	d, err := task.Define(&spec)
+	if err != nil {
+		return err
 	}
+	specs := slices.Repeat([]task.Definition{d}, min(n, store.MaxOpen))
 	for ; n > 0; n -= len(specs) {
 		if _, err := s.Store.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: specs[:min(n, len(specs))]}); err != nil {
 			return fmt.Errorf("opening tasks: %w", err)

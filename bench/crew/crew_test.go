@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -44,7 +45,7 @@ func TestTasksAreArchived(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 5 {
-		if _, err := m.Open(t.Context(), manager.Spec{Program: "noop"}); err != nil {
+		if _, err := m.Open(t.Context(), task.Spec{Program: "noop"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-go/tdf/bench/stats"
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -104,13 +105,14 @@ func (f *fleet) load(work time.Duration) (l load, err error) {
 
 func (f *fleet) open() error {
 	for first := 0; first < f.o.tasks; first += store.MaxOpen {
-		specs := make([]store.Spec, min(store.MaxOpen, f.o.tasks-first))
+		specs := make([]task.Definition, min(store.MaxOpen, f.o.tasks-first))
 		for i := range specs {
 			queue := queueName((first + i) % f.o.queues)
-			specs[i] = store.Spec{
-				Program: program, Source: "rsync:/simulate", Input: queue, StartAfter: "0", EndBefore: "inf", Timeout: "inf",
-				MaxFails: "0", MaxTimeouts: "0", Bucket: store.Bucket{Queue: queue},
+			d, err := task.Define(&task.Spec{Program: program, Source: "rsync:/simulate", Input: queue, Queue: queue})
+			if err != nil {
+				return err
 			}
+			specs[i] = d
 		}
 		if _, err := f.site.Store.Open(f.ctx, store.OpenRequest{Key: store.NewToken(), Specs: specs}); err != nil {
 			return fmt.Errorf("opening tasks: %w", err)

@@ -24,6 +24,7 @@ import (
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/server"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -180,10 +181,10 @@ func (f *flow) open(n int) error {
 	return err
 }
 
-func (f *flow) specs(n int) iter.Seq[manager.Spec] {
-	return func(yield func(manager.Spec) bool) {
+func (f *flow) specs(n int) iter.Seq[task.Spec] {
+	return func(yield func(task.Spec) bool) {
 		for i := range n {
-			spec := manager.Spec{Program: program, Source: "rsync:/flow", Input: "task " + strconv.Itoa(f.opened+i), MaxFails: new(0)}
+			spec := task.Spec{Program: program, Source: "rsync:/flow", Input: "task " + strconv.Itoa(f.opened+i), MaxFails: new(0)}
 			if (f.opened+i)%f.o.failing == 0 {
 				spec.Input = fails
 			}

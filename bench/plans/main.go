@@ -16,9 +16,9 @@ import (
 
 	"github.com/tdf-go/tdf/bench/frame"
 	"github.com/tdf-go/tdf/bench/redisd"
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func main() { frame.Main("plans", run) }
@@ -163,7 +163,7 @@ func (s *site) memory(ctx context.Context) (float64, error) {
 
 // release ends the first half by cancelling it, since without a server nothing else ends.
 func (s *site) release(ctx context.Context, g graph) (took time.Duration, err error) {
-	p, err := plan.New(ctx, s.m, "bench", plan.OnFailure(manager.FailureContinues))
+	p, err := plan.New(ctx, s.m, "bench", plan.OnFailure(task.FailureContinues))
 	if err != nil {
 		return 0, err
 	}
@@ -223,7 +223,7 @@ func (c *contender) fill(ctx context.Context) (err error) {
 }
 
 func (c *contender) fillFlat(ctx context.Context) error {
-	_, err := c.site.m.OpenAll(ctx, func(yield func(manager.Spec) bool) {
+	_, err := c.site.m.OpenAll(ctx, func(yield func(task.Spec) bool) {
 		for n := range c.tasks {
 			if !yield(spec(n)) {
 				return
@@ -264,7 +264,7 @@ func (c *contender) check(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if n := status.Ended[statemachine.Succeeded]; status.State != manager.PlanCompleted || n != int64(c.tasks) {
+	if n := status.Ended[statemachine.Succeeded]; status.State != task.PlanCompleted || n != int64(c.tasks) {
 		return fmt.Errorf("the plan is %s, and %d of its %d tasks have succeeded", status.State, n, c.tasks)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -127,7 +128,7 @@ func (g graph) add(p *plan.Plan) {
 
 const program = "number"
 
-func spec(n int) manager.Spec { return manager.Spec{Program: program, Input: strconv.Itoa(n)} }
+func spec(n int) task.Spec { return task.Spec{Program: program, Input: strconv.Itoa(n)} }
 
 // flat is as many tasks of which none needs another.
 func (g graph) flat() graph { return graph{tasks: g.tasks, layer: g.tasks} }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,13 +100,18 @@ func (c *claims) fill(ctx context.Context, n int, progress io.Writer) error {
 }
 
 func (c *claims) open(ctx context.Context, n int, b store.Bucket) error {
-	specs := make([]store.Spec, n)
-	for i := range specs {
-		specs[i] = store.Spec{
-			Program: "p", Source: "rsync:/p", StartAfter: "0", EndBefore: "inf", Timeout: "inf", MaxFails: "0", MaxTimeouts: "0", Bucket: b,
+	spec := task.Spec{Program: "p", Source: "rsync:/p", Priority: &b.Priority}
+	fields := b.Fields()
+	for i := 0; i < len(fields); i += 2 {
+		if err := spec.Set(fields[i], fields[i+1], time.Time{}); err != nil {
+			return err
 		}
 	}
-	_, err := c.store.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: specs})
+	d, err := task.Define(&spec)
+	if err != nil {
+		return err
+	}
+	_, err = c.store.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: slices.Repeat([]task.Definition{d}, n)})
 	return err
 }
 

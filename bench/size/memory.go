@@ -15,24 +15,24 @@ import (
 
 	"github.com/tdf-go/tdf/bench/crew"
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
 const program = "simulate"
 
 // spec is the task that is measured: all fields of the original, with a source and an input of the usual length.
-func (o *options) spec() store.Spec {
-	return store.Spec{
+func (o *options) spec() task.Spec {
+	return task.Spec{
 		Program: program, Source: "https://" + strings.Repeat("s", o.sourceBytes-len("https://")), Input: strings.Repeat("i", o.inputBytes),
-		StartAfter: "0", EndBefore: "inf", Timeout: "inf", MaxFails: "3", MaxTimeouts: "3",
+		MaxFails: new(3), MaxTimeouts: new(3),
 	}
 }
 
 // finite is the same with both deadlines.
-func finite(s store.Spec) store.Spec {
-	s.EndBefore, s.Timeout = "4102444800", "3600"
+func finite(s task.Spec) task.Spec {
+	s.EndBefore, s.Timeout = time.Unix(4102444800, 0), time.Hour
 	return s
 }
 
@@ -55,7 +55,7 @@ type footprint struct {
 type memoryCase struct {
 	name     string
 	settings []string
-	spec     store.Spec
+	spec     task.Spec
 }
 
 func (o *options) memoryCases() []memoryCase {

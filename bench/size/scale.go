@@ -157,7 +157,7 @@ func measureQuiet(ctx context.Context, o options, progress io.Writer) (_ string,
 	fmt.Fprintf(&w, "Quiet: a server with nothing due, watched for %s; processor time as a share of a core\n\n"+
 		"| tasks that wait | server | Redis | Redis without a server |\n|---|--:|--:|--:|\n", o.watch)
 	spec := finite(o.spec())
-	spec.StartAfter = "4000000000"
+	spec.StartAfter = time.Unix(4000000000, 0)
 	for i, n := range []int{o.few, o.many - o.few} {
 		if n == 0 {
 			continue

@@ -130,21 +130,21 @@ func queueAttributes(q *manager.Queue) []attribute {
 // defaultText is a default as people read it; records have another word for no limit.
 func defaultText(name, text string) string {
 	if strings.HasPrefix(name, "max_") && text == statemachine.Unlimited.Text() {
-		return task.Unlimited
+		return task.UnlimitedText
 	}
 	return text
 }
 
 func limitText(n int) string {
 	if n == manager.NoLimit {
-		return task.Unlimited
+		return task.UnlimitedText
 	}
 	return strconv.Itoa(n)
 }
 
 // secondsText is a duration in seconds, as in records.
 func secondsText(d time.Duration) string {
-	if d == manager.Forever {
+	if d == task.Forever {
 		return statemachine.Forever.Text()
 	}
 	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
@@ -166,7 +166,7 @@ func queueObject(q *manager.Queue) map[string]any {
 		defaults[name] = jsonValue(name, text)
 	}
 	var aging any = secondsText(q.Aging)
-	if q.Aging != manager.Forever {
+	if q.Aging != task.Forever {
 		aging = json.Number(secondsText(q.Aging))
 	}
 	return map[string]any{

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // The task opened last is one, also when an epoch has just begun.
@@ -12,7 +13,7 @@ func TestLastInNewEpoch(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	for range 2 {
-		if _, err := b.store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}}); err != nil {
+		if _, err := b.store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
 )
 
 // plan is the group of verbs about plans.
@@ -58,7 +59,7 @@ func (s *session) planID(ctx context.Context, text string) (int64, error) {
 }
 
 // readPlan reads a plan by what a person calls it.
-func (s *session) readPlan(ctx context.Context, text string) (*manager.Plan, error) {
+func (s *session) readPlan(ctx context.Context, text string) (*task.Plan, error) {
 	id, err := s.planID(ctx, text)
 	if err != nil {
 		return nil, err
@@ -84,7 +85,7 @@ func noPlan(err error) error {
 }
 
 // planName is the plan for people: "plan 3 (nightly)".
-func planName(p *manager.Plan) string {
+func planName(p *task.Plan) string {
 	if p.Name == "" {
 		return fmt.Sprintf("plan %d", p.ID)
 	}
@@ -92,7 +93,7 @@ func planName(p *manager.Plan) string {
 }
 
 // planCounts says how many tasks a plan has, and how far they are.
-func planCounts(p *manager.Plan) string {
+func planCounts(p *task.Plan) string {
 	text := fmt.Sprintf("%d of %d tasks have ended", p.Total-p.Left, p.Total)
 	if ended := endedLine(p); ended != "" {
 		text += ": " + ended
@@ -104,7 +105,7 @@ func planCounts(p *manager.Plan) string {
 }
 
 // endedLine says how the tasks of a plan have ended; empty while none has.
-func endedLine(p *manager.Plan) string {
+func endedLine(p *task.Plan) string {
 	var parts []string
 	if len(p.Ended) > 0 {
 		parts = append(parts, countsLine(p.Ended))
@@ -117,30 +118,30 @@ func endedLine(p *manager.Plan) string {
 
 // planRemedy says how a plan that holds or has failed goes on; empty where there
 // is nothing to do.
-func planRemedy(p *manager.Plan) string {
+func planRemedy(p *task.Plan) string {
 	switch p.State {
-	case manager.PlanHeld:
+	case task.PlanHeld:
 		if task, err := strconv.ParseInt(p.HeldBy, 10, 64); err == nil {
 			return fmt.Sprintf("it is held because task %d failed; see tdf-manager logs %d --stderr, then tdf-manager retry %d, "+
 				"or tdf-manager plan resume %d to go on without what needs it", task, task, task, p.ID)
 		}
 		return fmt.Sprintf("it is held by %s; tdf-manager plan resume %d lets it go on", cli.Safe(p.HeldBy), p.ID)
-	case manager.PlanFailed:
+	case task.PlanFailed:
 		if p.GrowthError != "" {
 			return fmt.Sprintf("%s; mend that, and then tdf-manager plan retry %d, or tdf-manager retry the task whose lines they are",
 				cli.Safe(p.GrowthError), p.ID)
 		}
 		return fmt.Sprintf("tdf-manager plan retry %d runs again what did not succeed, and nothing else", p.ID)
-	case manager.PlanBuilding:
+	case task.PlanBuilding:
 		return "nothing of it runs yet: it was not submitted to its end; repeat plan submit with the same --key, " +
 			fmt.Sprintf("or tdf-manager plan cancel %d", p.ID)
-	case manager.PlanReady, manager.PlanCompleted, manager.PlanCancelled:
+	case task.PlanReady, task.PlanCompleted, task.PlanCancelled:
 	}
 	return ""
 }
 
 // planObject is the JSON form: moments are seconds since 1970, or null.
-func planObject(p *manager.Plan) map[string]any {
+func planObject(p *task.Plan) map[string]any {
 	return map[string]any{
 		"id": p.ID, nameField: p.Name, stateField: p.State, "on_failure": p.OnFailure, "held_by": p.HeldBy,
 		totalField: p.Total, "left": p.Left, "growing": p.Growing, "growth_error": p.GrowthError,
@@ -174,7 +175,7 @@ func (a *app) planLs() *cobra.Command {
 	return cmd
 }
 
-func listPlans(ctx context.Context, s *session, plans []manager.Plan) error {
+func listPlans(ctx context.Context, s *session, plans []task.Plan) error {
 	now, err := s.manager.Now(ctx)
 	if err != nil {
 		return err
@@ -273,7 +274,7 @@ func (a *app) planRetry() *cobra.Command {
 }
 
 // nothingRetried says what a retry does that opens no task.
-func nothingRetried(p *manager.Plan) string {
+func nothingRetried(p *task.Plan) string {
 	if p.GrowthError != "" {
 		return "servers look again at its steps that could not be opened"
 	}
@@ -281,7 +282,7 @@ func nothingRetried(p *manager.Plan) string {
 }
 
 // printRetried says which tasks were opened again; the first error ends the verb.
-func printRetried(s *session, p *manager.Plan, retried []manager.Retried, dryRun, asJSON bool) error {
+func printRetried(s *session, p *task.Plan, retried []manager.Retried, dryRun, asJSON bool) error {
 	opened := map[int64]int64{}
 	var ids, fresh []int64
 	var failed error

@@ -72,7 +72,7 @@ func TestPlanCheckRefuses(t *testing.T) {
 		{step + "    labels: [x]\n", nil, []string{`p.yaml:4: steps.a: `, `"x"`}},
 		{step + "    queue: a/b\n", nil, []string{"p.yaml:4: steps.a: field queue: "}},
 		{step + "    max_fail: 1\n", nil, []string{`p.yaml:4: steps.a: field "max_fail" is unknown; did you mean "max_fails"?`}},
-		{"defaults: {charge: me, timeout: -1}\n" + step + "  b: {program: a/b, timeout: 5}\n", nil, []string{`p.yaml:1: steps.a: field timeout: "-1" is not`}},
+		{"defaults: {charge: me, timeout: -1}\n" + step + "  b: {program: a/b, timeout: 5}\n", nil, []string{`p.yaml:1: steps.a: field charge: "me" is not`, `steps.b: field charge`}},
 		{"steps:\n  a: {program: a/b}\n", nil, []string{`p.yaml:2: steps.a: field program: "a/b" is not`}},
 		{step + "    needs: b\n  b: {program: p, needs: a}\n", nil, []string{"a -> b -> a"}},
 	} {

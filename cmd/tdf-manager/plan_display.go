@@ -14,8 +14,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // planDisplay shows on stderr how a plan goes: some lines that are drawn anew on a terminal, else a line every ten
@@ -27,7 +27,7 @@ type planDisplay struct {
 	pause    time.Duration // between two lines where there is no terminal
 
 	mu   sync.Mutex
-	plan *manager.Plan // as it was read last
+	plan *task.Plan // as it was read last
 
 	// What follows belongs to the goroutine.
 	follow *planFollow
@@ -54,13 +54,13 @@ func newPlanDisplay(ctx context.Context, s *session) *planDisplay {
 }
 
 // update takes the plan as it is now.
-func (d *planDisplay) update(p *manager.Plan) {
+func (d *planDisplay) update(p *task.Plan) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.plan = p
 }
 
-func (d *planDisplay) current() *manager.Plan {
+func (d *planDisplay) current() *task.Plan {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.plan
@@ -160,7 +160,7 @@ func (d *planDisplay) close() {
 }
 
 // planLines are what a terminal shows.
-func planLines(p *manager.Plan, ahead *outlook) []string {
+func planLines(p *task.Plan, ahead *outlook) []string {
 	lines := []string{strings.TrimSpace(planBar(p) + "  " + planStates(p, ahead))}
 	if ahead == nil {
 		return lines
@@ -175,14 +175,14 @@ func planLines(p *manager.Plan, ahead *outlook) []string {
 }
 
 // planLine is the same in one line.
-func planLine(p *manager.Plan, ahead *outlook) string {
+func planLine(p *task.Plan, ahead *outlook) string {
 	lines := planLines(p, ahead)
 	lines[0] = fmt.Sprintf("%d/%d  %s", p.Total-p.Left, p.Total, planStates(p, ahead))
 	return strings.Join(lines, "; ")
 }
 
 // planBar is a bar with the number of tasks that have ended.
-func planBar(p *manager.Plan) string {
+func planBar(p *task.Plan) string {
 	if p.Total < 1 {
 		return ""
 	}
@@ -195,7 +195,7 @@ func planBar(p *manager.Plan) string {
 
 // planStates counts the tasks of a plan by their states: how they ended as the plan has it, where the others are as it was
 // read of each.
-func planStates(p *manager.Plan, ahead *outlook) string {
+func planStates(p *task.Plan, ahead *outlook) string {
 	parts := []string{}
 	if ended := endedLine(p); ended != "" {
 		parts = append(parts, ended)

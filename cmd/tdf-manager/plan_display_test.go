@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/ptytest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // screen is what stands on a terminal on which such a text was written: it knows the sequences that the display uses.
@@ -73,20 +73,20 @@ func aheadOf(now statemachine.Time, tasks ...*planned) *outlook {
 	for i, t := range tasks {
 		t.id, t.program = int64(i+1), "p"
 	}
-	return newPlanGraph(tasks).look(manager.FailureCancels, now, servedBy(nil))
+	return newPlanGraph(tasks).look(task.FailureCancels, now, servedBy(nil))
 }
 
 func TestPlanLines(t *testing.T) {
 	t.Parallel()
 	const second = statemachine.Time(statemachine.Second)
-	needs := func(n int64) []store.Need { return []store.Need{{Task: n}} }
+	needs := func(n int64) []task.Need { return []task.Need{{Task: n}} }
 	tasks := []*planned{
 		{step: "fetch", end: statemachine.Succeeded, began: 1 * second, executed: 61 * second},
 		{step: "work[1]", end: statemachine.Running, began: 61 * second, needs: needs(1)},
 		{step: "work[2]", end: statemachine.Open, needs: needs(1)},
 		{step: "join", end: statemachine.Blocked, needs: needs(3)},
 	}
-	p := &manager.Plan{Total: 4, Left: 3, State: manager.PlanReady, Ended: map[statemachine.State]int64{statemachine.Succeeded: 1}}
+	p := &task.Plan{Total: 4, Left: 3, State: task.PlanReady, Ended: map[statemachine.State]int64{statemachine.Succeeded: 1}}
 	o := aheadOf(71*second, tasks...)
 	want := "1/4  succeeded 1  running 1  open 1  blocked 1; running: work[1] for 10 s; " +
 		"about 3 min left, critical path: work[2] -> join (2 min)" // 50 s, 60 s and 60 s one after the other
@@ -100,7 +100,7 @@ func TestPlanLines(t *testing.T) {
 	if got := planLine(p, nil); got != "1/4  succeeded 1" {
 		t.Errorf("%q", got)
 	}
-	if got := planLines(&manager.Plan{State: manager.PlanBuilding}, nil); len(got) != 1 || got[0] != "building" {
+	if got := planLines(&task.Plan{State: task.PlanBuilding}, nil); len(got) != 1 || got[0] != "building" {
 		t.Errorf("%q", got)
 	}
 	p.Growing = 1
@@ -118,7 +118,7 @@ func TestOutlookUnknown(t *testing.T) {
 	}
 	long := []*planned{{step: "s[1]", end: statemachine.Succeeded, began: 1, executed: 3_600_000_001}}
 	for i := range 8 {
-		long = append(long, &planned{end: statemachine.Blocked, needs: []store.Need{{Task: int64(i + 1)}}})
+		long = append(long, &planned{end: statemachine.Blocked, needs: []task.Need{{Task: int64(i + 1)}}})
 	}
 	want := "unknown time left (no worker is ready), critical path: task 2 -> task 3 -> task 4 -> ... 3 more ... -> task 8 -> task 9 (8 h 0 min)"
 	if got := aheadOf(9, long...).String(); got != want {

@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-go/tdf/manager"
 	planfile "github.com/tdf-go/tdf/plan/file"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func (a *app) planCheck() *cobra.Command {
@@ -143,7 +144,7 @@ type planSource struct {
 
 	file  *planfile.File
 	plan  *planfile.Plan
-	specs []manager.Spec
+	specs []task.Spec
 	later []manager.LaterStep
 }
 
@@ -211,18 +212,6 @@ func parseParams(words []string) (map[string]string, error) {
 	return given, nil
 }
 
-// taskFields are the fields of a task that a plan file may have: those of
-// submit --from-json, but for what is a matter of the whole plan.
-func taskFields() []string {
-	names := []string{inputField, argvField, labelsField, resourcesField}
-	for _, field := range (&form{}).texts() {
-		if field.name != keyField {
-			names = append(names, field.name)
-		}
-	}
-	return names
-}
-
 // Names of fields that a plan file and other places share.
 const (
 	inputField     = "input"
@@ -241,7 +230,7 @@ func (p *planSource) makeSpecs(now time.Time) error {
 		from, to := &p.plan.Later[i], &p.later[i]
 		*to = manager.LaterStep{Name: from.Tasks[0].Step, Lines: from.Lines, Most: from.Most, Specs: p.specsOf(from.Tasks, now, &all)}
 		for _, n := range from.Needs {
-			to.Needs = append(to.Needs, manager.StepNeed{Step: n.Step, On: manager.When(n.When)})
+			to.Needs = append(to.Needs, manager.StepNeed{Step: n.Step, On: task.When(n.When)})
 		}
 	}
 	if len(all) > 0 {
@@ -254,9 +243,9 @@ func (p *planSource) makeSpecs(now time.Time) error {
 }
 
 // specsOf makes tasks, and adds an error for each step in which some cannot be.
-func (p *planSource) specsOf(tasks []planfile.Task, now time.Time, all *planfile.Errors) []manager.Spec {
+func (p *planSource) specsOf(tasks []planfile.Task, now time.Time, all *planfile.Errors) []task.Spec {
 	wrong := map[string]bool{} // steps: one error of each is enough
-	specs := make([]manager.Spec, len(tasks))
+	specs := make([]task.Spec, len(tasks))
 	for i := range tasks {
 		spec, err := taskSpec(&tasks[i], now)
 		if err != nil && !wrong[tasks[i].Step] {
@@ -286,8 +275,8 @@ func (p *planSource) blame(err error, tasks []planfile.Task) error {
 }
 
 // withoutNeeds are the specs as they would be without the plan, which they have not yet.
-func withoutNeeds(specs []manager.Spec) []manager.Spec {
-	bare := make([]manager.Spec, len(specs))
+func withoutNeeds(specs []task.Spec) []task.Spec {
+	bare := make([]task.Spec, len(specs))
 	for i := range specs {
 		bare[i] = specs[i]
 		bare[i].Needs = nil
@@ -295,19 +284,17 @@ func withoutNeeds(specs []manager.Spec) []manager.Spec {
 	return bare
 }
 
-func taskSpec(task *planfile.Task, now time.Time) (manager.Spec, error) {
-	var f form
-	for i := range task.Fields {
-		if err := f.readField(task.Fields[i].Name, task.Fields[i].JSON()); err != nil {
-			return manager.Spec{}, err
+func taskSpec(from *planfile.Task, now time.Time) (task.Spec, error) {
+	spec := task.Spec{Args: from.Args, Step: from.Name()}
+	for i := range from.Fields {
+		if err := spec.SetJSON(from.Fields[i].Name, from.Fields[i].JSON(), now); err != nil {
+			return task.Spec{}, err
 		}
 	}
-	spec, err := f.spec(now)
-	spec.Args, spec.Step = task.Args, task.Name()
-	for _, n := range task.Needs {
-		spec.Needs = append(spec.Needs, manager.Need{Index: n.Task, On: manager.When(n.When)})
+	for _, n := range from.Needs {
+		spec.Needs = append(spec.Needs, task.Need{Index: n.Task, On: task.When(n.When)})
 	}
-	return spec, err
+	return spec, nil
 }
 
 // at says in which line an error about a task is: that of the field it names.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/ops/trace"
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // planFollow keeps up with the tasks of a plan. It reads all of them once. Then the stream of events tells which have
@@ -204,7 +204,7 @@ func (f *planFollow) check(ctx context.Context, s *session) error {
 }
 
 // outlook is what is still to come, by what was read.
-func (f *planFollow) outlook(on manager.OnFailure) *outlook {
+func (f *planFollow) outlook(on task.OnFailure) *outlook {
 	now := statemachine.Time(time.Now().Add(f.ahead).UnixMicro())
 	return f.graph.look(on, now, func(running, open int) int { return f.slots(f.peaks.of(running), open) })
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // session is one as a verb has it.
@@ -38,7 +39,7 @@ func openPlan(t *testing.T, s *session, n int) (plan int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	specs := slices.Repeat([]manager.Spec{{Program: "p", Source: "s", Input: "x"}}, n)
+	specs := slices.Repeat([]task.Spec{{Program: "p", Source: "s", Input: "x"}}, n)
 	if _, err := s.manager.OpenAll(t.Context(), slices.Values(specs), manager.InPlan(plan)); err != nil {
 		t.Fatal(err)
 	}

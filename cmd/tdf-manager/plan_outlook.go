@@ -10,9 +10,9 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/critical"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // outlook is what is still to come of a plan.
@@ -39,7 +39,7 @@ type planGraph struct {
 func newPlanGraph(tasks []*planned) *planGraph {
 	g := &planGraph{tasks: tasks, graph: make([]critical.Task, len(tasks))}
 	place := make(map[int64]int, len(tasks))
-	ends := map[store.When]critical.When{store.NeedsAny: critical.OnAny, store.NeedsFailure: critical.OnFailure}
+	ends := map[task.When]critical.When{task.NeedsAny: critical.OnAny, task.NeedsFailure: critical.OnFailure}
 	for i, t := range tasks {
 		place[t.id] = i
 		step, _, _ := strings.Cut(t.step, "[")
@@ -56,7 +56,7 @@ func newPlanGraph(tasks []*planned) *planGraph {
 
 // look works out what is still to come at a moment of Redis' clock. slots says how many tasks run at a time, where so
 // many run and so many wait for a slot.
-func (g *planGraph) look(on manager.OnFailure, now statemachine.Time, slots func(running, open int) int) *outlook {
+func (g *planGraph) look(on task.OnFailure, now statemachine.Time, slots func(running, open int) int) *outlook {
 	o := &outlook{states: map[statemachine.State]int64{}, now: now}
 	for i, t := range g.tasks {
 		g.graph[i].Phase, g.graph[i].Time = t.phase(now)
@@ -64,7 +64,7 @@ func (g *planGraph) look(on manager.OnFailure, now statemachine.Time, slots func
 			o.running = append(o.running, t)
 		}
 	}
-	o.Forecast = critical.Look(g.graph, on == manager.FailureContinues)
+	o.Forecast = critical.Look(g.graph, on == task.FailureContinues)
 	for _, i := range o.Path {
 		o.path = append(o.path, g.tasks[i])
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	planfile "github.com/tdf-go/tdf/plan/file"
+	"github.com/tdf-go/tdf/task"
 )
 
 func (a *app) planShow() *cobra.Command {
@@ -60,7 +60,7 @@ func (a *app) planShow() *cobra.Command {
 }
 
 // outlook works out what is still to come of a plan.
-func (s *session) outlook(ctx context.Context, p *manager.Plan, tasks []*planned) (*outlook, error) {
+func (s *session) outlook(ctx context.Context, p *task.Plan, tasks []*planned) (*outlook, error) {
 	workers, err := s.manager.Workers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read workers: %w", err)
@@ -92,7 +92,7 @@ const (
 	mostInput = 40 // characters of an input
 )
 
-func showPlan(s *session, p *manager.Plan, tasks []*planned, steps []manager.PlanStep, ahead *outlook) error {
+func showPlan(s *session, p *task.Plan, tasks []*planned, steps []manager.PlanStep, ahead *outlook) error {
 	table := cli.NewTable(s.out)
 	table.Row("plan", p.ID)
 	table.Row("name", dashText(p.Name))
@@ -120,7 +120,7 @@ func showPlan(s *session, p *manager.Plan, tasks []*planned, steps []manager.Pla
 	return listPlanned(s, p, tasks)
 }
 
-func listPlanned(s *session, p *manager.Plan, tasks []*planned) error {
+func listPlanned(s *session, p *task.Plan, tasks []*planned) error {
 	if len(tasks) == 0 {
 		return nil
 	}
@@ -139,9 +139,9 @@ func listPlanned(s *session, p *manager.Plan, tasks []*planned) error {
 }
 
 // needsText is for people: "3-5, 7 any".
-func needsText(needs []store.Need) string {
+func needsText(needs []task.Need) string {
 	text := ""
-	for _, on := range []store.When{store.NeedsSuccess, store.NeedsAny, store.NeedsFailure} {
+	for _, on := range []task.When{task.NeedsSuccess, task.NeedsAny, task.NeedsFailure} {
 		var ids []int64
 		for _, n := range needs {
 			if n.On == on {
@@ -155,7 +155,7 @@ func needsText(needs []store.Need) string {
 			text += ", "
 		}
 		text += ranges(ids)
-		if on != store.NeedsSuccess {
+		if on != task.NeedsSuccess {
 			text += " " + string(on)
 		}
 	}
@@ -163,7 +163,7 @@ func needsText(needs []store.Need) string {
 }
 
 // drawPlan draws the tasks of a plan.
-func drawPlan(s *session, p *manager.Plan, tasks []*planned, form string) error {
+func drawPlan(s *session, p *task.Plan, tasks []*planned, form string) error {
 	d := &planfile.Drawing{Name: planName(p)}
 	for _, t := range tasks {
 		d.Nodes = append(d.Nodes, t.node())
@@ -178,7 +178,7 @@ func (t *planned) node() planfile.Node {
 	}
 	for _, need := range t.needs {
 		a := planfile.Arrow{ID: strconv.FormatInt(need.Task, 10)}
-		if need.On != store.NeedsSuccess {
+		if need.On != task.NeedsSuccess {
 			a.When = string(need.On)
 		}
 		n.From = append(n.From, a)

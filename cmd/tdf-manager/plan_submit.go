@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/manager"
 	planfile "github.com/tdf-go/tdf/plan/file"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // planSubmission is the verb plan submit with its flags, which plan run has too.
@@ -71,7 +72,7 @@ func (sub *planSubmission) submit(ctx context.Context, s *session) (int64, error
 	}
 	p := sub.source.plan
 	id, err := s.manager.NewPlan(ctx, manager.PlanSpec{
-		Name: p.Name, OnFailure: manager.OnFailure(p.OnFailure), RequestKey: key,
+		Name: p.Name, OnFailure: task.OnFailure(p.OnFailure), RequestKey: key,
 		Contents: manager.Digest(sub.source.specs, sub.source.later),
 	})
 	if errors.Is(err, manager.ErrRequestKey) {
@@ -200,7 +201,7 @@ func (r *planRunning) announce(s *session, id int64) error {
 	case r.quiet:
 		return printf(s.out, "%d\n", id)
 	default:
-		return printf(s.out, "%s: %s\n", planName(&manager.Plan{ID: id, Name: r.source.plan.Name}), r.source.stepsText())
+		return printf(s.out, "%s: %s\n", planName(&task.Plan{ID: id, Name: r.source.plan.Name}), r.source.stepsText())
 	}
 }
 
@@ -208,18 +209,18 @@ func (r *planRunning) announce(s *session, id int64) error {
 var errHeld = errors.New("held")
 
 // waitPlan waits until a plan is over or held. It shows the progress, unless it is to be quiet.
-func waitPlan(ctx context.Context, s *session, id int64, quiet bool) (*manager.Plan, error) {
+func waitPlan(ctx context.Context, s *session, id int64, quiet bool) (*task.Plan, error) {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	show := func(*manager.Plan) {}
+	show := func(*task.Plan) {}
 	if !quiet {
 		display := newPlanDisplay(ctx, s)
 		defer display.close()
 		show = display.update
 	}
-	p, err := s.manager.WaitPlan(within, id, func(p *manager.Plan) {
+	p, err := s.manager.WaitPlan(within, id, func(p *task.Plan) {
 		show(p)
-		if p.State == manager.PlanHeld {
+		if p.State == task.PlanHeld {
 			cancel(errHeld)
 		}
 	})
@@ -230,7 +231,7 @@ func waitPlan(ctx context.Context, s *session, id int64, quiet bool) (*manager.P
 }
 
 // finishPlan prints how a plan ended and turns it into an exit code.
-func finishPlan(ctx context.Context, s *session, p *manager.Plan, asJSON bool) error {
+func finishPlan(ctx context.Context, s *session, p *task.Plan, asJSON bool) error {
 	culprits, err := planCulprits(ctx, s, p)
 	if err != nil {
 		return err
@@ -253,8 +254,8 @@ func finishPlan(ctx context.Context, s *session, p *manager.Plan, asJSON bool) e
 }
 
 // planCode is the exit code for how a plan ended.
-func planCode(p *manager.Plan) error {
-	if p.State == manager.PlanCompleted {
+func planCode(p *task.Plan) error {
+	if p.State == task.PlanCompleted {
 		return nil
 	}
 	return cli.Exit(cli.ExitTaskFailed)
@@ -262,8 +263,8 @@ func planCode(p *manager.Plan) error {
 
 // planCulprits are the tasks of a plan that did not succeed of their own accord:
 // neither cancelled because of others, nor retried since.
-func planCulprits(ctx context.Context, s *session, p *manager.Plan) ([]int64, error) {
-	if p.State == manager.PlanCompleted {
+func planCulprits(ctx context.Context, s *session, p *task.Plan) ([]int64, error) {
+	if p.State == task.PlanCompleted {
 		return nil, nil
 	}
 	tasks, err := s.plannedTasks(ctx, p.ID)
@@ -276,7 +277,7 @@ func planCulprits(ctx context.Context, s *session, p *manager.Plan) ([]int64, er
 	return ids, err
 }
 
-func printPlanEnd(s *session, p *manager.Plan, failures []failure, all int) error {
+func printPlanEnd(s *session, p *task.Plan, failures []failure, all int) error {
 	if err := printf(s.out, "%s %s; %s\n", planName(p), p.State, planCounts(p)); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // planned is a task of a plan, as a list of them shows it.
@@ -20,7 +21,7 @@ type planned struct {
 	step           string // what it is called in the plan, empty for nothing
 	program, input string
 	end            statemachine.State // the state it is in if it has not ended
-	needs          []store.Need
+	needs          []task.Need
 	doomedBy       int64
 	skipped        bool
 
@@ -77,7 +78,7 @@ func plannedOf(id int64, f map[string]string) *planned {
 	t := statemachine.Task{State: statemachine.State(f[stateField]), Outcome: statemachine.State(f["outcome"])}
 	p := &planned{
 		id: id, step: f[stepField], program: f[programField], input: inputText(f[inputField], argv), end: t.End(),
-		needs: store.ParseNeeds(f["needs"]), doomedBy: number("doomed_by"), skipped: f["skipped"] == "1",
+		needs: task.ParseNeeds(f["needs"]), doomedBy: number("doomed_by"), skipped: f["skipped"] == "1",
 		round: int(number(roundField)), began: stampAt(f[firstBegan]), executed: stampAt(f[firstExecuted]), retryOf: number("retry_of"),
 	}
 	if f == nil {
@@ -220,7 +221,7 @@ func (set *plannedSet) sorted() []*planned {
 }
 
 // planSteps reads the steps of a plan that are opened once it runs, as long as some are not.
-func (s *session) planSteps(ctx context.Context, p *manager.Plan) ([]manager.PlanStep, error) {
+func (s *session) planSteps(ctx context.Context, p *task.Plan) ([]manager.PlanStep, error) {
 	if p.Growing <= 0 {
 		return nil, nil
 	}
@@ -258,7 +259,7 @@ func listSteps(s *session, steps []manager.PlanStep) error {
 }
 
 // stepsToOpen says of how many steps not all tasks are there: "2 steps are to be opened yet", "1 step was not opened".
-func stepsToOpen(p *manager.Plan) string {
+func stepsToOpen(p *task.Plan) string {
 	one, more := "1 step is to be opened yet", "%d steps are to be opened yet"
 	if p.State.Over() {
 		one, more = "1 step was not opened", "%d steps were not opened"
@@ -270,7 +271,7 @@ func stepsToOpen(p *manager.Plan) string {
 }
 
 // withoutSteps says of an estimate what it leaves out.
-func withoutSteps(p *manager.Plan) string {
+func withoutSteps(p *task.Plan) string {
 	if p.Growing > 0 {
 		return ", without the steps that are to be opened"
 	}

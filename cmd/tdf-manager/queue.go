@@ -105,6 +105,9 @@ func changesOf(before, after []attribute) []change {
 	return list
 }
 
+// noneText stands for an attribute that is not set.
+const noneText = "none"
+
 func orNone(text string) string {
 	if text == "" {
 		return noneText

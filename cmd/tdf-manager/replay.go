@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
 )
 
 // replaying is the verb replay with its flags.
@@ -92,7 +93,7 @@ func (r *replaying) opened(s *session, id, replay int64, err error) error {
 
 // await waits for the end of a task, at most for limit unless that is 0.
 func await(ctx context.Context, s *session, id int64, limit time.Duration) (timedOut bool, err error) {
-	if limit > 0 && limit != manager.Forever {
+	if limit > 0 && limit != task.Forever {
 		within, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 		defer cancel()
 		ctx = within

@@ -211,3 +211,25 @@ func meant(name string, known []string, remedy string) string {
 	}
 	return remedy
 }
+
+// parseWhen reads a moment as the fields of tasks have it. An empty text is the zero time.
+func parseWhen(field, text string, now time.Time) (time.Time, error) {
+	var spec task.Spec
+	err := spec.Set("end_before", text, now)
+	return spec.EndBefore, about(field, err)
+}
+
+// parseSpan reads a duration above 0, or inf. An empty text is 0.
+func parseSpan(field, text string) (time.Duration, error) {
+	var spec task.Spec
+	err := spec.Set("timeout", text, time.Time{})
+	return spec.Timeout, about(field, err)
+}
+
+// about names another field in an error.
+func about(field string, err error) error {
+	if fe, ok := errors.AsType[*statemachine.FieldError](err); ok {
+		return &statemachine.FieldError{Field: field, Value: fe.Value, Want: fe.Want}
+	}
+	return err
+}

@@ -17,7 +17,6 @@ import (
 	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/archive"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -170,7 +169,7 @@ func showFields(w io.Writer, t *manager.Task) error {
 	table.Row("end_before", moment(t.EndBefore))
 	table.Row("timeout", span(t.Timeout))
 	table.counters(t)
-	table.Row("fail_on", cmp.Or(t.FailOn, manager.FailOnAny))
+	table.Row("fail_on", cmp.Or(t.FailOn, task.FailOnAny))
 	table.policy(t)
 	return table.Flush()
 }
@@ -204,9 +203,9 @@ func (table fieldTable) plan(t *manager.Task) {
 	}
 	table.Row(planField, t.Plan)
 	table.some(stepField, t.Step)
-	needs := make([]store.Need, len(t.Needs))
+	needs := make([]task.Need, len(t.Needs))
 	for i, n := range t.Needs {
-		needs[i] = store.Need{Task: n.Task, On: store.When(n.On)}
+		needs[i] = task.Need{Task: n.Task, On: task.When(n.On)}
 	}
 	table.some("needs", needsText(needs))
 }
@@ -245,7 +244,7 @@ func (table fieldTable) counters(t *manager.Task) {
 // atMost is how often something may happen.
 func atMost(l statemachine.Limit) string {
 	if l == statemachine.Unlimited {
-		return task.Unlimited
+		return task.UnlimitedText
 	}
 	return "at most " + l.Text()
 }
@@ -253,7 +252,7 @@ func atMost(l statemachine.Limit) string {
 // policy is what happens after a failure, where it is not the plain thing.
 func (table fieldTable) policy(t *manager.Task) {
 	if t.ChargeProgram {
-		table.Row("charge", manager.ChargeProgram)
+		table.Row("charge", task.ChargeProgram)
 	}
 	for _, name := range []string{
 		"retry_delay", "retry_backoff", "retry_max_delay", "retry_jitter", "retry_exit_codes", "fatal_exit_codes",

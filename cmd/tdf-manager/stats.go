@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-go/tdf/internal/ops/top"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // counting is the verb stats with its flags.
@@ -152,7 +153,7 @@ func parseInterval(text string) (time.Duration, error) {
 		return top.DefaultInterval, nil
 	}
 	d, err := parseSpan("interval", text)
-	if err != nil || d < top.MinInterval || d == manager.Forever {
+	if err != nil || d < top.MinInterval || d == task.Forever {
 		return 0, cli.Usagef("--interval %q: write a duration of at least %v, such as 2s", text, top.MinInterval)
 	}
 	return d, nil

@@ -15,12 +15,14 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
 )
 
 // submission is the verb submit with its flags.
 type submission struct {
-	form               form
+	texts              map[string]*string // of the flags, by the names of the fields
 	labels, resources  []string
+	hold               string
 	eachLine, fromJSON string
 	array              string
 	requestKey         string
@@ -63,13 +65,38 @@ func (a *app) submit() *cobra.Command {
 // taskFlags adds the flags that define a task.
 func (sub *submission) taskFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	for _, f := range sub.form.texts() {
-		flags.StringVar(f.into, strings.ReplaceAll(f.name, "_", "-"), "", f.usage)
+	sub.texts = map[string]*string{}
+	for _, f := range task.Fields() {
+		switch f.Name {
+		case inputField, argvField, labelsField, resourcesField, holdField:
+			continue // are given in other ways
+		}
+		if !f.Planned {
+			sub.texts[f.Name] = flags.String(strings.ReplaceAll(f.Name, "_", "-"), "", f.Usage())
+		}
 	}
 	flags.StringArrayVarP(&sub.labels, "label", "l", nil, "label=value that a worker must offer; may be repeated")
 	flags.StringArrayVar(&sub.resources, "resource", nil, "name=number that the task takes of its node; may be repeated")
-	flags.StringVar(&sub.form.hold, "hold", "", "begin held, until release; --hold=REASON says why")
-	flags.Lookup("hold").NoOptDefVal = heldText
+	flags.StringVar(&sub.hold, holdField, "", "begin held, until release; --hold=REASON says why")
+	flags.Lookup(holdField).NoOptDefVal = task.HeldText
+}
+
+// given is what the flags say of each task.
+func (sub *submission) given(now time.Time) (task.Spec, error) {
+	spec := task.Spec{Hold: sub.hold}
+	for _, f := range task.Fields() {
+		text := sub.texts[f.Name]
+		if text == nil {
+			continue
+		}
+		if err := spec.Set(f.Name, *text, now); err != nil {
+			return spec, err
+		}
+	}
+	if err := spec.Set(labelsField, strings.Join(sub.labels, ","), now); err != nil {
+		return spec, err
+	}
+	return spec, spec.Set(resourcesField, strings.Join(sub.resources, ","), now)
 }
 
 // do reads and checks everything before it opens anything.
@@ -77,7 +104,6 @@ func (sub *submission) do(ctx context.Context, s *session) error {
 	if err := sub.checkFlags(s); err != nil {
 		return err
 	}
-	sub.form.labels, sub.form.resources = strings.Join(sub.labels, ","), strings.Join(sub.resources, ",")
 	specs, err := sub.specs(ctx, s)
 	if err != nil {
 		return err
@@ -113,19 +139,19 @@ func (sub *submission) checkFlags(s *session) error {
 			return cli.Usagef("--%s is empty; %s", name, remedy)
 		}
 	}
-	if sub.form.hold == heldText && len(s.args) > 0 && s.cmd.ArgsLenAtDash() != 0 {
+	if sub.hold == task.HeldText && len(s.args) > 0 && s.cmd.ArgsLenAtDash() != 0 {
 		return cli.Usagef("with --hold, write WORDS behind -- (a reason is written --hold=REASON)")
 	}
 	several := flags.Changed("each-line") || flags.Changed("from-json")
-	if several && sub.form.key != "" {
+	if key := *sub.texts[keyField]; several && key != "" {
 		return cli.Usagef("--key %q would be the key of every task; give each its own as field key of --from-json, "+
-			"or name the submission by --request-key", sub.form.key)
+			"or name the submission by --request-key", key)
 	}
 	return nil
 }
 
 // specs are the tasks asked for.
-func (sub *submission) specs(ctx context.Context, s *session) ([]manager.Spec, error) {
+func (sub *submission) specs(ctx context.Context, s *session) ([]task.Spec, error) {
 	now, err := s.manager.Now(ctx)
 	if err != nil {
 		return nil, err
@@ -139,17 +165,19 @@ func (sub *submission) specs(ctx context.Context, s *session) ([]manager.Spec, e
 	case flags.Changed("array"):
 		read = sub.fromArray
 	}
-	lines, err := read(s)
+	given, err := sub.given(now)
 	if err != nil {
 		return nil, err
 	}
-	specs := make([]manager.Spec, len(lines))
+	lines, err := read(s, given, now)
+	if err != nil {
+		return nil, err
+	}
+	specs := make([]task.Spec, len(lines))
 	queues := queueCheck{ctx: ctx, s: s}
 	for i, l := range lines {
-		if specs[i], err = l.spec(now); err == nil {
-			err = s.manager.Check(specs[i])
-		}
-		if err == nil {
+		specs[i] = l.spec
+		if err = s.manager.Check(l.spec); err == nil {
 			err = queues.check(specs[i].Queue)
 		}
 		if err != nil {
@@ -161,22 +189,19 @@ func (sub *submission) specs(ctx context.Context, s *session) ([]manager.Spec, e
 
 // fromWords makes one task of the words after the flags: they are its input, or
 // its argument list where an input could not say the same.
-func (sub *submission) fromWords(s *session) ([]line, error) {
-	f := sub.form
-	f.setWords(s.args)
-	return []line{{form: f}}, nil
+func (sub *submission) fromWords(s *session, given task.Spec, _ time.Time) ([]line, error) {
+	return []line{{spec: withWords(given, s.args)}}, nil
 }
 
-// setWords makes words the input, or the argument list where an input could not
+// withWords makes words the input, or the argument list where an input could not
 // say the same.
-func (f *form) setWords(words []string) {
-	f.input = strings.Join(words, " ")
-	if !slices.Equal(strings.Fields(f.input), words) && len(words) > 0 {
-		f.input, f.argv = "", words
+func withWords(spec task.Spec, words []string) task.Spec {
+	spec.Input = strings.Join(words, " ")
+	if !slices.Equal(strings.Fields(spec.Input), words) && len(words) > 0 {
+		spec.Input, spec.Argv = "", words
 	}
+	return spec
 }
-
-func (l *line) spec(now time.Time) (manager.Spec, error) { return l.form.spec(now) }
 
 // placeholder stands for the number of a task of an array.
 const placeholder = "{}"
@@ -185,13 +210,13 @@ const placeholder = "{}"
 const mostArray = 1_000_000
 
 // fromArray makes a task of each number.
-func (sub *submission) fromArray(s *session) ([]line, error) {
+func (sub *submission) fromArray(s *session, given task.Spec, _ time.Time) ([]line, error) {
 	numbers, err := parseArray(sub.array)
 	if err != nil {
 		return nil, err
 	}
-	if sub.form.key != "" && !strings.Contains(sub.form.key, placeholder) {
-		return nil, cli.Usagef("--key %q would be the key of every task; write %s in it for the number", sub.form.key, placeholder)
+	if given.Key != "" && !strings.Contains(given.Key, placeholder) {
+		return nil, cli.Usagef("--key %q would be the key of every task; write %s in it for the number", given.Key, placeholder)
 	}
 	words := s.args
 	if !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, placeholder) }) {
@@ -199,15 +224,13 @@ func (sub *submission) fromArray(s *session) ([]line, error) {
 	}
 	lines := make([]line, len(numbers))
 	for i, n := range numbers {
-		f := sub.form
 		number := strconv.Itoa(n)
 		own := make([]string, len(words))
 		for j, word := range words {
 			own[j] = strings.ReplaceAll(word, placeholder, number)
 		}
-		f.setWords(own)
-		f.key = strings.ReplaceAll(f.key, placeholder, number)
-		lines[i] = line{form: f}
+		lines[i] = line{spec: withWords(given, own)}
+		lines[i].spec.Key = strings.ReplaceAll(given.Key, placeholder, number)
 	}
 	return lines, nil
 }
@@ -259,7 +282,7 @@ type queueCheck struct {
 }
 
 func (c *queueCheck) check(name string) error {
-	name = cmp.Or(name, c.s.cfg.TaskDefaults.Queue, manager.DefaultQueue)
+	name = cmp.Or(name, c.s.cfg.TaskDefaults.Defaults[queueField], manager.DefaultQueue)
 	if name == manager.DefaultQueue {
 		return nil // it is always there
 	}
@@ -342,7 +365,7 @@ func (s *session) warnOfLoss(ctx context.Context, since manager.Life, opened []m
 		"which opens only what is missing\n", found, key)
 }
 
-func (sub *submission) print(s *session, opened []manager.Opened, specs []manager.Spec) error {
+func (sub *submission) print(s *session, opened []manager.Opened, specs []task.Spec) error {
 	ids, fresh, existing := idsOf(opened)
 	switch {
 	case *sub.json:
@@ -370,12 +393,12 @@ func (sub *submission) print(s *session, opened []manager.Opened, specs []manage
 	return printf(s.out, "%s\n", text)
 }
 
-func specText(spec *manager.Spec) string {
+func specText(spec *task.Spec) string {
 	return cli.Safe(spec.Program) + " " + cli.Safe(inputText(spec.Input, spec.Argv))
 }
 
 // printDry says what would be opened; there are no ids yet.
-func (sub *submission) printDry(s *session, specs []manager.Spec) error {
+func (sub *submission) printDry(s *session, specs []task.Spec) error {
 	switch {
 	case *sub.json:
 		return cli.WriteJSON(s.out, map[string]any{"ids": []int64{}, "existing": []int64{}, "dry_run": true, "count": len(specs)})
@@ -391,7 +414,7 @@ func (sub *submission) printDry(s *session, specs []manager.Spec) error {
 }
 
 // ifNew says what a dry run cannot know.
-func ifNew(spec *manager.Spec) string {
+func ifNew(spec *task.Spec) string {
 	if spec.Key == "" {
 		return ""
 	}
@@ -400,8 +423,7 @@ func ifNew(spec *manager.Spec) string {
 
 // line is a task with the place it was read from.
 type line struct {
-	form
-
+	spec   task.Spec
 	file   string
 	number int
 }

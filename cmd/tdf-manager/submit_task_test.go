@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/tdf-go/tdf/task"
+
 	"slices"
 	"strings"
 	"testing"
@@ -45,12 +47,12 @@ func TestSubmitDemands(t *testing.T) {
 	}
 	want["key"] = "k2"
 	wantFields(t, b, 2, want)
-	wantFields(t, b, 3, map[string]string{"labels": "", "resources": "", "state": "blocked", "hold": heldText})
+	wantFields(t, b, 3, map[string]string{"labels": "", "resources": "", "state": "blocked", "hold": task.HeldText})
 	wantFields(t, b, 4, map[string]string{"labels": "x=y", "resources": "gpu=2", "state": "open", "hold": ""})
 	b.must("submit", "--program", "p", "--queue", "q", "--label", "none", "--resource", "none")
 	wantFields(t, b, 5, map[string]string{"labels": "", "resources": ""})
 	b.must("submit", "--program", "p", "--queue", "q", "--hold")
-	wantFields(t, b, 6, map[string]string{"labels": "disk=hdd", "resources": "gpu=4", "hold": heldText})
+	wantFields(t, b, 6, map[string]string{"labels": "disk=hdd", "resources": "gpu=4", "hold": task.HeldText})
 }
 
 func TestSubmitRequestKey(t *testing.T) {

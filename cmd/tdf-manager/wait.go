@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // waiting is the verb wait with its flags.
@@ -54,7 +55,7 @@ func (w *waiting) do(ctx context.Context, s *session) error {
 	case ids != nil && len(ids) == 0: // no task fits
 		return w.finish(ctx, s, manager.Progress{}, false)
 	}
-	if limit > 0 && limit != manager.Forever {
+	if limit > 0 && limit != task.Forever {
 		within, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 		defer cancel()
 		ctx = within

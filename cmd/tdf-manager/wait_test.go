@@ -20,6 +20,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestWaitForSuccess(t *testing.T) {
@@ -156,7 +157,7 @@ func TestHalfBuiltPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := storetest.Spec()
-	if _, err := b.store.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []store.Spec{spec}, Plan: plan}); err != nil {
+	if _, err := b.store.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []task.Definition{spec}, Plan: plan}); err != nil {
 		t.Fatal(err)
 	}
 	if f := b.findings(1)["plans"]; f["severity"] != "ok" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
 )
 
 // ordering is one of the verbs drain, undrain and stop with its flags.
@@ -176,7 +177,7 @@ const orderPoll = 500 * time.Millisecond
 // await waits until the workers have done as ordered.
 func (o *ordering) await(ctx context.Context, s *session, list []ordered, limit time.Duration) error {
 	within := ctx
-	if limit != manager.Forever {
+	if limit != task.Forever {
 		bounded, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 		defer cancel()
 		within = bounded

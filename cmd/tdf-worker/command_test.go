@@ -20,6 +20,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 const patience = 15 * time.Second
@@ -110,10 +111,10 @@ func write(t *testing.T, name, text string, mode os.FileMode) string {
 }
 
 // open opens a task that runs a script with one word of input.
-func open(t *testing.T, sp *storetest.Space, script, input string, change ...func(*store.Spec)) int64 {
+func open(t *testing.T, sp *storetest.Space, script, input string, change ...func(*task.Definition)) int64 {
 	t.Helper()
 	file := write(t, filepath.Join(t.TempDir(), "run.sh"), "#!/bin/sh\n"+script, 0o755)
-	change = append(change, func(s *store.Spec) { s.Program, s.Source, s.Input = "p", "rsync:"+file, input })
+	change = append(change, func(s *task.Definition) { storetest.Set(s, "program", "p", "source", "rsync:"+file, "input", input) })
 	return sp.Open(t, storetest.Spec(change...))[0]
 }
 
@@ -306,7 +307,7 @@ func TestFrozenWorker(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	pid := filepath.Join(t.TempDir(), "pid")
-	id := open(t, sp, sleeper, pid, func(s *store.Spec) { s.Timeout, s.MaxTimeouts = "1", "1" })
+	id := open(t, sp, sleeper, pid, func(s *task.Definition) { storetest.Set(s, "timeout", "1", "max_timeouts", "1") })
 	c := prepare(t, "w", configure(t, sp)).start(t)
 	awaitFile(t, pid)
 	c.signal(t, syscall.SIGSTOP)

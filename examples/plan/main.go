@@ -23,6 +23,7 @@ import (
 
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
+	"github.com/tdf-go/tdf/task"
 )
 
 func main() {
@@ -50,7 +51,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer func() { _ = m.Close() }()
-	p, err := plan.New(ctx, m, "stress", plan.OnFailure(manager.FailureHolds))
+	p, err := plan.New(ctx, m, "stress", plan.OnFailure(task.FailureHolds))
 	if err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func build(p *plan.Plan, o options) []*plan.Task {
 		}
 		// A word must not be empty: a leading - stands for nothing.
 		input := strconv.Itoa(n) + " -" + strings.Join(wanted, ",")
-		tasks[n] = p.Add(manager.Spec{Program: "plan", Source: "rsync:run.sh", Input: input}, deps...)
+		tasks[n] = p.Add(task.Spec{Program: "plan", Source: "rsync:run.sh", Input: input}, deps...)
 	}
 	return tasks
 }

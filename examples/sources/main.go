@@ -26,6 +26,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
 )
 
 func main() {
@@ -142,10 +143,10 @@ func try(ctx context.Context, m *manager.Manager, out io.Writer, all []trial, pa
 	return wrong, nil
 }
 
-func specs(all []trial) func(yield func(manager.Spec) bool) {
-	return func(yield func(manager.Spec) bool) {
+func specs(all []trial) func(yield func(task.Spec) bool) {
+	return func(yield func(task.Spec) bool) {
 		for _, t := range all {
-			if !yield(manager.Spec{Program: t.program, Source: t.source, Input: t.input}) {
+			if !yield(task.Spec{Program: t.program, Source: t.source, Input: t.input}) {
 				return
 			}
 		}

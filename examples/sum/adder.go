@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
 )
 
 // adder is the manager's side of the example. All its methods are called by
@@ -188,8 +189,8 @@ func (a *adder) begin(ctx context.Context, m *manager.Manager) error {
 	return err
 }
 
-func (a *adder) first() iter.Seq[manager.Spec] {
-	return func(yield func(manager.Spec) bool) {
+func (a *adder) first() iter.Seq[task.Spec] {
+	return func(yield func(task.Spec) bool) {
 		for i := range a.tree.width(0) {
 			if !yield(a.spec(place{index: i}, a.tree.numbers(i))) {
 				return
@@ -200,7 +201,7 @@ func (a *adder) first() iter.Seq[manager.Spec] {
 
 // open opens the task of a place, or finds the one that is there.
 func (a *adder) open(ctx context.Context, m *manager.Manager, p place, numbers []string) (int64, error) {
-	opened, err := m.OpenEach(ctx, slices.Values([]manager.Spec{a.spec(p, numbers)}))
+	opened, err := m.OpenEach(ctx, slices.Values([]task.Spec{a.spec(p, numbers)}))
 	if err != nil {
 		return 0, err
 	}
@@ -213,9 +214,9 @@ func (a *adder) open(ctx context.Context, m *manager.Manager, p place, numbers [
 
 // spec is the task that adds the numbers up. With its key it is opened once,
 // however often and by however many managers it is asked for.
-func (a *adder) spec(p place, numbers []string) manager.Spec {
+func (a *adder) spec(p place, numbers []string) task.Spec {
 	// The path is relative to the directory in which a worker was started.
-	return manager.Spec{
+	return task.Spec{
 		Program: "sum", Source: "rsync:run.sh", Input: strings.Join(numbers, " "), Key: a.tree.key(p),
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
+	"github.com/tdf-go/tdf/task"
 )
 
 // reduction is the sum as a plan: all its tasks are opened at once, and each gets the
@@ -40,7 +41,7 @@ func planned(ctx context.Context, m *manager.Manager, out io.Writer, t tree) (in
 	if err != nil {
 		return 0, err
 	}
-	if status.State != manager.PlanCompleted {
+	if status.State != task.PlanCompleted {
 		return 0, r.cause(ctx, m)
 	}
 	return r.result(ctx)
@@ -66,7 +67,7 @@ func (r *reduction) build() {
 
 // add adds a task for these numbers and the results of others.
 func (r *reduction) add(numbers []string, others ...plan.Dep) *plan.Task {
-	spec := manager.Spec{Program: "sum", Source: "rsync:run.sh", Input: strings.Join(numbers, " ")}
+	spec := task.Spec{Program: "sum", Source: "rsync:run.sh", Input: strings.Join(numbers, " ")}
 	t := r.plan.Add(spec, others...)
 	r.tasks = append(r.tasks, t)
 	return t

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	await "github.com/tdf-go/tdf/internal/testkit/wait"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A connection that was made when the life of Redis could not be noted is kept, and
@@ -33,7 +34,7 @@ func TestLateArrival(t *testing.T) {
 				st := dialDurable(t, sp, durability)
 				connectBoth(t, st)
 				srv.Do(t, h.end...)
-				_, err := st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}})
+				_, err := st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}})
 				if err != nil && durability == config.DurabilityFast { // else no replica confirms it
 					t.Fatal(err)
 				}
@@ -71,7 +72,7 @@ func connectBoth(t *testing.T, st *store.Store) {
 
 func open(t *testing.T, st *store.Store) {
 	t.Helper()
-	if _, err := st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}}); err != nil {
+	if _, err := st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}}); err != nil {
 		t.Fatal(err)
 	}
 }

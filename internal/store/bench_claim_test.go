@@ -68,9 +68,9 @@ func BenchmarkClaimMany(b *testing.B) {
 			}
 			for n := range filled {
 				bucket := turns[n%20].Buckets[n/20]
-				specs := make([]store.Spec, 100)
+				specs := make([]task.Definition, 100)
 				for i := range specs {
-					specs[i] = storetest.Spec(func(s *store.Spec) { s.Bucket = bucket })
+					specs[i] = storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, bucket) })
 				}
 				for left := b.N/filled + 1; left > 0; left -= 100 {
 					sp.Open(b, specs[:min(left, 100)]...)

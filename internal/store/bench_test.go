@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Every benchmark reports the time for one task, over a unix socket, in calls
@@ -141,9 +142,9 @@ func scriptTime(b *testing.B, sp *storetest.Space) float64 {
 
 func benchmarkOpen(b *testing.B, sp *storetest.Space, n, size int) {
 	b.Helper()
-	specs := make([]store.Spec, min(n, size))
+	specs := make([]task.Definition, min(n, size))
 	for i := range specs {
-		specs[i] = storetest.Spec(func(s *store.Spec) { s.EndBefore, s.Timeout = "4000000000", "3600" })
+		specs[i] = storetest.Spec(func(s *task.Definition) { storetest.Set(s, "end_before", "4000000000", "timeout", "3600") })
 	}
 	for left := n; left > 0; left -= size {
 		sp.Open(b, specs[:min(left, size)]...)

@@ -53,7 +53,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"SteerPlan": func(ctx context.Context, st *store.Store) error {
-		_, err := st.SteerPlan(ctx, 1, store.PlanReady, "")
+		_, err := st.SteerPlan(ctx, 1, task.PlanReady, "")
 		return err
 	},
 	"Plan":       func(ctx context.Context, st *store.Store) error { _, err := st.Plan(ctx, 1); return err },
@@ -170,7 +170,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	},
 	"Now": func(ctx context.Context, st *store.Store) error { _, err := st.Now(ctx); return err },
 	"Open": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}})
+		_, err := st.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}})
 		return err
 	},
 	"Postpone":     func(ctx context.Context, st *store.Store) error { return st.Postpone(ctx, noon, second, 1) },
@@ -226,7 +226,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"PublishEvents": func(ctx context.Context, st *store.Store) error { return st.PublishEvents(ctx, 5) },
 	"OpenEpoch":     func(ctx context.Context, st *store.Store) error { _, err := st.OpenEpoch(ctx, false); return err },
 	"OpenAll": func(ctx context.Context, st *store.Store) error {
-		_, err := st.OpenAll(ctx, store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}})
+		_, err := st.OpenAll(ctx, store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}})
 		return err
 	},
 	"Prune": func(ctx context.Context, st *store.Store) error {

@@ -63,7 +63,7 @@ type Claimed struct {
 	// Plan is the plan of the task, 0 for none; Needs are the tasks whose results are its arguments, and ArgsAs how
 	// the program gets them (see Spec.ArgsAs).
 	Plan   int64
-	Needs  []Need
+	Needs  []task.Need
 	ArgsAs string
 	// Resources is what the round got of the node: by name, the count and which.
 	Resources map[string]Allotted
@@ -174,16 +174,13 @@ func (r *ClaimRequest) keys(k keys) []string {
 }
 
 func (r *ClaimRequest) args(k keys) []any {
-	session, rules := "", ""
+	session := ""
 	if r.Incarnation > 0 {
 		session = strconv.FormatInt(r.Incarnation, 10)
 	}
-	if r.Rules > 0 {
-		rules = strconv.FormatInt(r.Rules-1, 10)
-	}
 	args := []any{
 		k.taskPrefix(), r.Worker, r.Request, r.Max, string(statemachine.Open), string(statemachine.Running), DefaultGrace,
-		writer(r.Worker), session, string(WorkerLost), string(WorkerStopped), r.Node, rules, r.Known,
+		writer(r.Worker), session, string(WorkerLost), string(WorkerStopped), r.Node, versionText(r.Rules), r.Known,
 		limitArg(r.MaxThreads), r.Resources.Text(), MaxIDs, GateRun, r.First, len(r.Candidates),
 	}
 	for i := range r.Candidates {
@@ -236,7 +233,7 @@ func decodeClaimed(r reply) Claimed {
 	t.State = statemachine.Running
 	t.Current = statemachine.Round{Claim: r.text(1), Running: r.time(2)}
 	t.Resources = decodeAllotted(r.text(3))
-	t.Plan, t.Needs, t.ArgsAs = int64(f.count("plan")), ParseNeeds(f.get("needs")), f.get("args")
+	t.Plan, t.Needs, t.ArgsAs = int64(f.count("plan")), task.ParseNeeds(f.get("needs")), f.get("args")
 	if text := f.get("argv"); text != "" {
 		t.Argv = decodeArgv(text)
 	}

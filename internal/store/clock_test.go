@@ -98,9 +98,9 @@ func TestClockStepsAbsoluteTimes(t *testing.T) {
 	t.Parallel()
 	bothClocks(t, func(t *testing.T, sp *storetest.Space) {
 		sp.StepClock(t, noon)
-		moments := func(start, end statemachine.Duration) store.Spec {
-			return storetest.Spec(func(s *store.Spec) {
-				s.StartAfter, s.EndBefore = noon.Add(start).Text(), noon.Add(end).Text()
+		moments := func(start, end statemachine.Duration) task.Definition {
+			return storetest.Spec(func(s *task.Definition) {
+				storetest.Set(s, "start_after", noon.Add(start).Text(), "end_before", noon.Add(end).Text())
 			})
 		}
 		before := sp.Open(t, moments(10*second, 1000*second), moments(0, 100*second))

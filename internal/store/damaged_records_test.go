@@ -18,7 +18,7 @@ func TestDamagedQueueRecord(t *testing.T) {
 	q := task.NewQueue("lic")
 	q.Threads, q.Pin, q.Description = 2, []string{"n"}, "licences"
 	sp.AddQueue(t, q)
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Bucket.Queue = "lic" }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "queue", "lic") }))
 	sp.Raw.HSet(t.Context(), sp.Key("queue:lic"), "default_priority", "high", "of_another_client", "stays")
 	set := func(key, value string) error {
 		_, err := sp.Store.SetQueue(t.Context(), "lic", func(q *task.Queue) error { return q.Set(key, value) })

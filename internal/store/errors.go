@@ -51,6 +51,8 @@ var (
 	ErrNoWorker = errors.New("no such worker")
 	// ErrRequestKey means that a request key was used before, for something else.
 	ErrRequestKey = errors.New("the request key was used for other tasks")
+	// ErrRules means that the rules have changed since a request was made from them.
+	ErrRules = errors.New("the rules of queues have changed")
 	// ErrNoQueue means there is no queue of that name.
 	ErrNoQueue = errors.New("no such queue")
 	// ErrQueueExists means there is a queue of that name already.

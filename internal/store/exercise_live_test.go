@@ -100,7 +100,7 @@ func exerciseInterrupt(t *testing.T, sp *storetest.Space) {
 	if n := sp.Raw.LLen(t.Context(), sp.Key("halt:w")).Val(); n != 1 {
 		t.Errorf("%d tokens", n)
 	}
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Bucket = q }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, q) }))
 	if by := wait("w"); by != "" || halted() {
 		t.Errorf("interrupted by %q", by)
 	}

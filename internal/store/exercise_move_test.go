@@ -74,7 +74,7 @@ func exerciseIllegalMove(t *testing.T, sp *storetest.Space) {
 
 // A23, B4/T2: the late worker of round 0 is refused while round 1 runs.
 func exerciseStaleReport(t *testing.T, sp *storetest.Space) {
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.MaxTimeouts = "3" }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "max_timeouts", "3") }))
 	late := sp.Claim(t, "w1", 1)[0]
 	task := sp.Task(t, 1)
 	m := decided(t, &task.Task, statemachine.Lose, statemachine.Server, 0)
@@ -106,7 +106,7 @@ func exerciseStaleReport(t *testing.T, sp *storetest.Space) {
 // The closing of a round is remembered: a report sent again is recognised
 // however far the task has gone, and changes nothing.
 func exerciseRepeatedReport(t *testing.T, sp *storetest.Space) {
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.MaxFails = "1" }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "max_fails", "1") }))
 	c := sp.Claim(t, "w", 1)[0]
 	sp.Report(t, &c, "one", "bad")
 	moveOn(t, sp, 1, statemachine.Settle, statemachine.Server)
@@ -123,7 +123,7 @@ func exerciseRepeatedReport(t *testing.T, sp *storetest.Space) {
 // Moves of one call stand for themselves; one refused does not touch the rest.
 func exerciseBatch(t *testing.T, sp *storetest.Space) {
 	sp.AddQueue(t, task.NewQueue("q"))
-	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec(func(s *store.Spec) { s.MaxFails, s.Bucket.Queue = "1", "q" }))
+	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec(func(s *task.Definition) { storetest.Set(s, "max_fails", "1", "queue", "q") }))
 	sp.Report(t, &sp.Claim(t, "w", 2)[0], "", "")
 	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "q", Candidates: storetest.Free(store.Bucket{Queue: "q"}), Max: 1})
 	if err != nil || len(r.Tasks) != 1 {

@@ -1,11 +1,9 @@
 package store_test
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,17 +18,17 @@ import (
 // concurrent clients.
 func exerciseOpen(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec())
-	task := sp.Task(t, 1)
+	tk := sp.Task(t, 1)
 	want := map[string]string{
 		"program": "p", "source": "s", "input": "1 2", "id": "1", "start_after": "0", "end_before": "inf", "timeout": "inf",
 		"max_fails": "0", "max_timeouts": "0", "state": "open", "round": "0", "fails": "0", "timeouts": "0", "log": "",
-		"namespace": sp.Namespace, "0:open": task.Fields["0:open"],
+		"namespace": sp.Namespace, "0:open": tk.Fields["0:open"],
 	}
-	if !maps.Equal(task.Fields, want) {
-		t.Errorf("fields %v, want %v", task.Fields, want)
+	if !maps.Equal(tk.Fields, want) {
+		t.Errorf("fields %v, want %v", tk.Fields, want)
 	}
 	now, err := sp.Store.Now(t.Context())
-	if age := now.Sub(task.Round(0).Stamps["open"]); err != nil || age < 0 || age > 10*statemachine.Second {
+	if age := now.Sub(tk.Round(0).Stamps["open"]); err != nil || age < 0 || age > 10*statemachine.Second {
 		t.Errorf("0:open is %s s old, error %v", age.Text(), err)
 	}
 	if score := sp.Raw.ZScore(t.Context(), sp.Key("open"), "1").Val(); score != 0 {
@@ -41,7 +39,7 @@ func exerciseOpen(t *testing.T, sp *storetest.Space) {
 		st := sp.Dial(t)
 		wg.Go(func() {
 			for range 20 {
-				if _, err := st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec(), storetest.Spec()}}); err != nil {
+				if _, err := st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec(), storetest.Spec()}}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -59,7 +57,7 @@ func exerciseOpen(t *testing.T, sp *storetest.Space) {
 }
 
 func exerciseOpenAgain(t *testing.T, sp *storetest.Space) {
-	req := store.OpenRequest{Key: "mine", Specs: []store.Spec{storetest.Spec(), storetest.Spec()}}
+	req := store.OpenRequest{Key: "mine", Specs: []task.Definition{storetest.Spec(), storetest.Spec()}}
 	first, err := sp.Store.Open(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
@@ -74,50 +72,8 @@ func exerciseOpenAgain(t *testing.T, sp *storetest.Space) {
 }
 
 func exerciseOpenRefused(t *testing.T, sp *storetest.Space) {
-	for field, change := range map[string]func(*store.Spec){
-		"program":      func(s *store.Spec) { s.Program = "" },
-		"fail_on":      func(s *store.Spec) { s.FailOn = "sometimes" },
-		"start_after":  func(s *store.Spec) { s.StartAfter = "inf" },
-		"end_before":   func(s *store.Spec) { s.EndBefore = "NaN" },
-		"timeout":      func(s *store.Spec) { s.Timeout = "-1" },
-		"max_fails":    func(s *store.Spec) { s.MaxFails = "1.5" },
-		"max_timeouts": func(s *store.Spec) { s.MaxTimeouts = "-1" },
-		"max_losses":   func(s *store.Spec) { s.MaxLosses = "many" },
-
-		"max_faults":       func(s *store.Spec) { s.MaxFaults = "-1" },
-		"charge":           func(s *store.Spec) { s.Charge = "nobody" },
-		"retry_delay":      func(s *store.Spec) { s.RetryDelay = "5m" }, // the hash holds seconds
-		"retry_backoff":    func(s *store.Spec) { s.RetryBackoff = "0.5" },
-		"retry_max_delay":  func(s *store.Spec) { s.RetryMaxDelay = "0" },
-		"retry_jitter":     func(s *store.Spec) { s.RetryJitter = "2" },
-		"retry_exit_codes": func(s *store.Spec) { s.RetryExitCodes = "1, 2" },
-		"fatal_exit_codes": func(s *store.Spec) { s.FatalExitCodes = "256" },
-		"queue":            func(s *store.Spec) { s.Bucket.Queue = "a b" },
-		"env":              func(s *store.Spec) { s.Bucket = store.Bucket{Env: "a:b"} },
-		"labels":           func(s *store.Spec) { s.Bucket = store.Bucket{Labels: "b=1,a=1"} }, // not sorted: another bucket
-		"resources":        func(s *store.Spec) { s.Bucket = store.Bucket{Resources: "gpu=0"} },
-		"priority":         func(s *store.Spec) { s.Bucket.Priority = 1001 },
-		"key":              func(s *store.Spec) { s.Key = strings.Repeat("k", 257) },
-		"hold":             func(s *store.Spec) { s.Held = strings.Repeat("h", 1025) },
-		"retry_of":         func(s *store.Spec) { s.RetryOf = -1 },
-		"replay_round":     func(s *store.Spec) { s.ReplayRound = -1 },
-	} {
-		_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: field, Specs: []store.Spec{storetest.Spec(), storetest.Spec(change)}})
-		var fe *statemachine.FieldError
-		if !errors.As(err, &fe) || fe.Field != field || fe.Want == "" {
-			t.Errorf("%s: %v", field, err)
-		}
-	}
-	at := storetest.Spec(func(s *store.Spec) { s.Timeout = "0.0000001" })
-	if _, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "t", Specs: []store.Spec{at}}); err == nil {
-		t.Error("a timeout of no microsecond is accepted")
-	}
-	late := storetest.Spec(func(s *store.Spec) { s.StartAfter, s.EndBefore = "20", "10" })
-	if _, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "x", Specs: []store.Spec{late}}); err == nil {
-		t.Error("start after end is accepted")
-	}
 	for _, n := range []int{0, store.MaxOpen + 1} {
-		if _, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "n", Specs: make([]store.Spec, n)}); err == nil {
+		if _, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "n", Specs: make([]task.Definition, n)}); err == nil {
 			t.Errorf("%d tasks are accepted", n)
 		}
 	}
@@ -129,7 +85,7 @@ func exerciseOpenRefused(t *testing.T, sp *storetest.Space) {
 // Arguments with blanks and empty ones travel as JSON.
 func exerciseArgv(t *testing.T, sp *storetest.Space) {
 	argv := []string{"a b", "", `"`, "ü"}
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Argv, s.Input = argv, "" }), storetest.Spec(func(s *store.Spec) { s.MaxLosses, s.FailOn = "7", "exit" }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetArgv(s, argv...); storetest.Set(s, "input", "") }), storetest.Spec(func(s *task.Definition) { storetest.Set(s, "max_losses", "7", "fail_on", "exit") }))
 	if got := sp.Task(t, 1).Argv; !slices.Equal(got, argv) {
 		t.Errorf("argv %q", got)
 	}
@@ -145,7 +101,7 @@ func exerciseArgv(t *testing.T, sp *storetest.Space) {
 // A task that was held and freed before its start_after still waits for it.
 func exerciseHeldEarly(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.StartAfter = noon.Add(3 * second).Text() }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "start_after", noon.Add(3*second).Text()) }))
 	moveOn(t, sp, 1, statemachine.Hold, statemachine.Manager)
 	if left := sp.Raw.ZCard(t.Context(), sp.Key("ready:default:::0")).Val(); left != 0 {
 		t.Error("a blocked task waits in its bucket")
@@ -165,8 +121,8 @@ func exerciseIDsTaken(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec(), storetest.Spec())
 	before := sp.Task(t, 2).Fields
 	sp.Raw.Set(t.Context(), sp.Key("task_id"), 0, 0)
-	other := storetest.Spec(func(s *store.Spec) { s.Input = "other" })
-	if ids, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []store.Spec{other, other}}); err == nil {
+	other := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "input", "other") })
+	if ids, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []task.Definition{other, other}}); err == nil {
 		t.Errorf("opened %v over what was there", ids)
 	}
 	if after := sp.Task(t, 2).Fields; !maps.Equal(before, after) || sp.Raw.Get(t.Context(), sp.Key("task_id")).Val() != "0" {
@@ -183,8 +139,8 @@ func exerciseIDsTaken(t *testing.T, sp *storetest.Space) {
 // out, also where "10" < "9".
 func exerciseClaimOrder(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
-	start := func(at statemachine.Time) store.Spec {
-		return storetest.Spec(func(s *store.Spec) { s.StartAfter = at.Text() })
+	start := func(at statemachine.Time) task.Definition {
+		return storetest.Spec(func(s *task.Definition) { storetest.Set(s, "start_after", at.Text()) })
 	}
 	sp.Open(t, start(noon.Add(3*second)), start(noon.Add(second)), start(noon.Add(2*second)))
 	sp.SetClock(t, noon.Add(4*second))
@@ -196,10 +152,10 @@ func exerciseClaimOrder(t *testing.T, sp *storetest.Space) {
 	if want := []int64{14, 12, 13, 11, 2, 3, 1, 4, 5, 6, 7, 8, 9, 10}; !slices.Equal(got, want) {
 		t.Errorf("claimed %v, want %v", got, want)
 	}
-	task := sp.Task(t, 2)
+	tk := sp.Task(t, 2)
 	score := sp.Raw.ZScore(t.Context(), sp.Key("running"), "2").Val()
-	if fmt.Sprintf("%.6f", score) != task.Fields["0:running"] || task.Fields["0:worker"] != "w" || task.Fields["rev"] != "1" {
-		t.Errorf("score %f, fields %v", score, task.Fields)
+	if fmt.Sprintf("%.6f", score) != tk.Fields["0:running"] || tk.Fields["0:worker"] != "w" || tk.Fields["rev"] != "1" {
+		t.Errorf("score %f, fields %v", score, tk.Fields)
 	}
 	checkState(t, sp, 2, statemachine.Running)
 }
@@ -235,9 +191,9 @@ func exerciseClaimAgain(t *testing.T, sp *storetest.Space) {
 // A05, A15: not before start_after, not after end_before; the answer says when.
 func exerciseClaimNotDue(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.StartAfter = noon.Add(3 * second).Text() }),
-		storetest.Spec(func(s *store.Spec) { s.EndBefore = noon.Add(-1).Text() }),
-		storetest.Spec(func(s *store.Spec) { s.EndBefore = noon.Text() }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "start_after", noon.Add(3*second).Text()) }),
+		storetest.Spec(func(s *task.Definition) { storetest.Set(s, "end_before", noon.Add(-1).Text()) }),
+		storetest.Spec(func(s *task.Definition) { storetest.Set(s, "end_before", noon.Text()) }))
 	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "a", Candidates: storetest.Free(store.Bucket{}), Max: 9})
 	if err != nil || !slices.Equal(claimedIDs(r.Tasks), []int64{3}) || r.Next != noon.Add(3*second) || r.Now != noon || r.More {
 		t.Errorf("claimed %+v, error %v", r, err)
@@ -252,7 +208,9 @@ func exerciseClaimNotDue(t *testing.T, sp *storetest.Space) {
 // Queues take turns; within one the higher priority goes first; what is not
 // named is not touched.
 func exerciseBuckets(t *testing.T, sp *storetest.Space) {
-	in := func(b store.Bucket) store.Spec { return storetest.Spec(func(s *store.Spec) { s.Bucket = b }) }
+	in := func(b store.Bucket) task.Definition {
+		return storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) })
+	}
 	odd := store.Bucket{Queue: "_a.b-c", Env: "java", Labels: "gpu=ä", Priority: -3, Resources: "gpu=1"}
 	urgent, other := store.Bucket{Priority: 5}, store.Bucket{Queue: "other"}
 	sp.AddQueue(t, task.NewQueue(odd.Queue))
@@ -298,7 +256,7 @@ func exerciseWakeUps(t *testing.T, sp *storetest.Space) {
 	if woken() {
 		t.Error("woken for nothing")
 	}
-	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec(func(s *store.Spec) { s.StartAfter = "4000000000" }))
+	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec(func(s *task.Definition) { storetest.Set(s, "start_after", "4000000000") }))
 	if !woken() || woken() {
 		t.Error("want one wake-up for one batch")
 	}

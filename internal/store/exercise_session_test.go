@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // B21/T16: one name, one number, however often it comes; each time another
@@ -150,7 +151,7 @@ func exerciseKnownBuckets(t *testing.T, sp *storetest.Space) {
 	if !slices.Equal(first.Buckets, []store.Bucket{{}}) || fresh(first.Known) || !fresh(first.Known-1) {
 		t.Errorf("rules %+v, want the default bucket", first)
 	}
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Bucket = store.Bucket{Labels: "gpu=1,zone=a"} }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, store.Bucket{Labels: "gpu=1,zone=a"}) }))
 	if !fresh(first.Known) {
 		t.Error("a new bucket is not told")
 	}

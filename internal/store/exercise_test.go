@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // exercise runs the conformance suite: what every Redis that TDF supports must
@@ -118,8 +119,8 @@ func exerciseDue(t *testing.T, sp *storetest.Space) {
 	if err := sp.Store.PublishGrace(t.Context(), 2*second); err != nil {
 		t.Fatal(err)
 	}
-	sp.Open(t, storetest.Spec(), storetest.Spec(func(s *store.Spec) { s.EndBefore = noon.Add(50 * second).Text() }),
-		storetest.Spec(func(s *store.Spec) { s.Timeout = "5" }))
+	sp.Open(t, storetest.Spec(), storetest.Spec(func(s *task.Definition) { storetest.Set(s, "end_before", noon.Add(50*second).Text()) }),
+		storetest.Spec(func(s *task.Definition) { storetest.Set(s, "timeout", "5") }))
 	due := func(at statemachine.Time) ([]int64, statemachine.Time) {
 		t.Helper()
 		sp.SetClock(t, at)

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // What is opened while the namespace is flushed is there afterwards as a whole, or
@@ -22,7 +23,7 @@ import (
 func TestFlushWhileOthersOpen(t *testing.T) {
 	t.Parallel()
 	sp := storetest.On(t, redistest.Start(t))
-	specs := make([]store.Spec, 500)
+	specs := make([]task.Definition, 500)
 	for i := range specs {
 		specs[i] = storetest.Spec()
 	}
@@ -62,7 +63,7 @@ func TestClosedWhileFlushed(t *testing.T) {
 	sp := storetest.New(t)
 	sp.Open(t, storetest.Spec())
 	open := func() error {
-		_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}})
+		_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}})
 		return err
 	}
 	flushing := func(till time.Time) {
@@ -123,7 +124,7 @@ func TestFlushKeepsTheLife(t *testing.T) {
 	}
 	sp.Open(t, storetest.Spec())
 	late := sp.Dial(t)
-	ids, err := late.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}})
+	ids, err := late.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}})
 	if err != nil || ids[0] != 2 {
 		t.Errorf("opened %v, %v, want task 2", ids, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // What others need in order to end something passes while the memory of Redis is
@@ -21,7 +22,7 @@ func TestMemoryIsFull(t *testing.T) {
 	}
 	sp.Raw.ConfigSet(t.Context(), "maxmemory", "1")
 	defer sp.Raw.ConfigSet(t.Context(), "maxmemory", "0")
-	if _, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "more", Specs: []store.Spec{storetest.Spec()}}); err == nil {
+	if _, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "more", Specs: []task.Definition{storetest.Spec()}}); err == nil {
 		t.Error("a task was opened: the memory is not full")
 	}
 	if err := sp.Store.KeepHandling(t.Context(), h, w); err != nil {

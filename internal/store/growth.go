@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/task"
 )
 
 // MaxGrowth is the most bytes that [Store.KeepGrowth] keeps.
@@ -55,7 +57,7 @@ func (s *Store) KeepGrowth(ctx context.Context, plan int64, text string, steps i
 
 // Growth is what is kept of the steps of a plan that are opened later.
 type Growth struct {
-	Plan
+	task.Plan
 	// Nudges tells [Store.Grown] what this was read after.
 	Nudges string
 	// Text is what [Store.KeepGrowth] has kept, empty for nothing.

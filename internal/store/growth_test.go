@@ -9,12 +9,13 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // planKept makes plan 1: task 1, and a step for the lines of its result.
 func planKept(t *testing.T, sp *storetest.Space) { t.Helper(); keptOn(t, sp, "") }
 
-func keptOn(t *testing.T, sp *storetest.Space, on store.OnFailure) {
+func keptOn(t *testing.T, sp *storetest.Space, on task.OnFailure) {
 	t.Helper()
 	planned(t, sp, newPlan(t, sp, on), nil)
 	keep(t, sp.Store)
@@ -33,11 +34,11 @@ func keepGrowthCall(t *testing.T, st *store.Store) step {
 }
 
 // planSource has reported task 1, which waits to be settled.
-func planSource(on store.OnFailure, errText string) func(*testing.T, *storetest.Space) {
+func planSource(on task.OnFailure, errText string) func(*testing.T, *storetest.Space) {
 	return func(t *testing.T, sp *storetest.Space) {
 		t.Helper()
 		keptOn(t, sp, on)
-		steer(t, sp, 1, store.PlanReady)
+		steer(t, sp, 1, task.PlanReady)
 		drainTasks(t, sp)
 		report(t, sp, errText)
 	}
@@ -67,7 +68,7 @@ func planLines(errText string) func(*testing.T, *storetest.Space) {
 func openLines(t *testing.T, st *store.Store, before, of int) ([]store.Opened, error) {
 	t.Helper()
 	return st.OpenAll(t.Context(), store.OpenRequest{
-		Key: "k", Plan: 1, Specs: []store.Spec{storetest.Spec(), storetest.Spec()}, Grow: &store.Grow{Before: before, Of: of, Source: 1},
+		Key: "k", Plan: 1, Specs: []task.Definition{storetest.Spec(), storetest.Spec()}, Grow: &store.Grow{Before: before, Of: of, Source: 1},
 	})
 }
 
@@ -122,37 +123,37 @@ func TestGrowth(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	planLines("")(t, sp)
-	is := func(state store.PlanState, growing int64, trouble string) {
+	is := func(state task.PlanState, growing int64, trouble string) {
 		t.Helper()
 		g, err := sp.Store.Growth(t.Context(), 1)
 		if err != nil || g.State != state || g.Growing != growing || g.GrowthError != trouble {
 			t.Fatalf("%+v, error %v; want %s, %d, %q", g, err, state, growing, trouble)
 		}
 	}
-	is(store.PlanReady, 1, "")
+	is(task.PlanReady, 1, "")
 	if done, err := sp.Store.Grown(t.Context(), 1, "0", "", nil); err != nil || done {
 		t.Errorf("done %v, error %v; a nudge was missed", done, err)
 	}
 	troubled(t, sp)
-	is(store.PlanFailed, 1, "too many")
+	is(task.PlanFailed, 1, "too many")
 	if again, err := sp.Store.Regrow(t.Context(), 1); err != nil || !again {
 		t.Errorf("again %v, error %v", again, err)
 	}
-	is(store.PlanReady, 1, "")
+	is(task.PlanReady, 1, "")
 	if _, err := openLines(t, sp.Store, 0, 3); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{
-		Key: "other", Plan: 1, Specs: []store.Spec{storetest.Spec()}, Grow: &store.Grow{Of: 3, Source: 1},
+		Key: "other", Plan: 1, Specs: []task.Definition{storetest.Spec()}, Grow: &store.Grow{Of: 3, Source: 1},
 	}); !errors.Is(err, store.ErrGrown) {
 		t.Errorf("opened twice: %v", err)
 	}
 	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{
-		Key: "rest", Plan: 1, Specs: []store.Spec{storetest.Spec()}, Grow: &store.Grow{Before: 2, Of: 3, Source: 1},
+		Key: "rest", Plan: 1, Specs: []task.Definition{storetest.Spec()}, Grow: &store.Grow{Before: 2, Of: 3, Source: 1},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	is(store.PlanReady, 0, "")
+	is(task.PlanReady, 0, "")
 	g, err := sp.Store.Growth(t.Context(), 1)
 	want := map[int]store.GrownStep{0: {Opened: true, Tasks: []int64{2, 3, 4}, Of: 3, Source: 1}}
 	if diff := cmp.Diff(want, g.Steps); err != nil || diff != "" {
@@ -166,7 +167,7 @@ func TestGrowth(t *testing.T) {
 	for id := int64(2); id <= 4; id++ {
 		c.end(t, id, "", "")
 	}
-	is(store.PlanCompleted, 0, "")
+	is(task.PlanCompleted, 0, "")
 }
 
 func troubled(t *testing.T, sp *storetest.Space) {

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func epochCall(seen int64) func(*testing.T, *store.Store) step {
@@ -44,7 +45,7 @@ func TestLossIsCaughtUp(t *testing.T) {
 		t.Fatalf("%+v, error %v; want the life of Redis confirmed", e, err)
 	}
 	for range 3 {
-		if _, err := other.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}}); err != nil {
+		if _, err := other.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -124,7 +125,7 @@ func TestHistoryIsMissed(t *testing.T) {
 	sp.Open(t, storetest.Spec(), storetest.Spec())
 	back()
 	before := dump(t, sp)
-	_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}})
+	_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}})
 	var lost *store.HistoryError
 	if !errors.Is(err, store.ErrHistory) || !errors.Is(err, store.ErrUnreachable) || !errors.As(err, &lost) {
 		t.Fatalf("error %v, want one of the history, which is temporary", err)

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -38,7 +39,7 @@ func TestStrays(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	sessionClaimed(t, sp) // task 1 is held by w
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.EndBefore = "9000000000" }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "end_before", "9000000000") }))
 	ctx := t.Context()
 	sp.Raw.ZAdd(ctx, sp.Key("ready:default:::0"), redis.Z{Score: 1, Member: "a1"}, redis.Z{Score: 1, Member: "b2"}, redis.Z{Score: 1, Member: "a77"})
 	sp.Raw.ZAdd(ctx, sp.Key("due"), redis.Z{Score: 1, Member: "77"}, redis.Z{Score: 1, Member: "x"})
@@ -84,7 +85,7 @@ func TestIndices(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	sessionClaimed(t, sp)
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Bucket.Priority = 7 }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "priority", strconv.Itoa(7)) }))
 	all, err := sp.Store.Indices(t.Context())
 	var names []string
 	for _, x := range all {
@@ -142,7 +143,7 @@ func TestCensus(t *testing.T) {
 func TestReindexListsBucket(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Bucket.Priority = 7 }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "priority", strconv.Itoa(7)) }))
 	sp.Raw.SRem(t.Context(), sp.Key("buckets"), "default:::7")
 	if changed := reindexCall(t, sp.Store).must(t); changed != true || !sp.Raw.SIsMember(t.Context(), sp.Key("buckets"), "default:::7").Val() {
 		t.Errorf("changed: %v", changed)

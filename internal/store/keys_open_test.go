@@ -15,7 +15,7 @@ import (
 )
 
 // openAll opens tasks under a request of their own.
-func openAll(t *testing.T, sp *storetest.Space, specs ...store.Spec) []store.Opened {
+func openAll(t *testing.T, sp *storetest.Space, specs ...task.Definition) []store.Opened {
 	t.Helper()
 	opened, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: specs})
 	if err != nil {
@@ -31,17 +31,17 @@ func TestKeys(t *testing.T) {
 	sp := storetest.New(t)
 	sp.AddQueue(t, task.NewQueue("q"))
 	for _, c := range []struct {
-		specs []store.Spec
+		specs []task.Definition
 		want  []store.Opened
 	}{
-		{[]store.Spec{withKey("", "k")}, []store.Opened{{ID: 1}}},
-		{[]store.Spec{withKey("", "k")}, []store.Opened{{ID: 1, Existing: true}}},
-		{[]store.Spec{withKey(store.DefaultQueue, "k"), withKey("q", "k")}, []store.Opened{{ID: 1, Existing: true}, {ID: 2}}},
+		{[]task.Definition{withKey("", "k")}, []store.Opened{{ID: 1}}},
+		{[]task.Definition{withKey("", "k")}, []store.Opened{{ID: 1, Existing: true}}},
+		{[]task.Definition{withKey(store.DefaultQueue, "k"), withKey("q", "k")}, []store.Opened{{ID: 1, Existing: true}, {ID: 2}}},
 		{
-			[]store.Spec{withKey("", "x"), withKey("", ""), withKey("", "x"), withKey("q", "k"), withKey("", "")},
+			[]task.Definition{withKey("", "x"), withKey("", ""), withKey("", "x"), withKey("q", "k"), withKey("", "")},
 			[]store.Opened{{ID: 3}, {ID: 4}, {ID: 3, Existing: true}, {ID: 2, Existing: true}, {ID: 5}},
 		},
-		{[]store.Spec{withKey("q", "a:b"), withKey("q", "a"), withKey("q", "b")}, []store.Opened{{ID: 6}, {ID: 7}, {ID: 8}}},
+		{[]task.Definition{withKey("q", "a:b"), withKey("q", "a"), withKey("q", "b")}, []store.Opened{{ID: 6}, {ID: 7}, {ID: 8}}},
 	} {
 		req := store.OpenRequest{Key: store.NewToken(), Specs: c.specs}
 		for range 2 { // the request itself may come twice
@@ -82,7 +82,7 @@ func TestRetryOf(t *testing.T) {
 		t.Errorf("opened %+v", got)
 	}
 	before := dump(t, sp)
-	_, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "k", Specs: []store.Spec{storetest.Spec(), retryOf(99)}})
+	_, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "k", Specs: []task.Definition{storetest.Spec(), retryOf(99)}})
 	if !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("error %v", err)
 	}
@@ -94,7 +94,7 @@ func TestUnknownQueue(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	before := dump(t, sp)
-	_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []store.Spec{storetest.Spec(), withKey("slip", "k")}})
+	_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []task.Definition{storetest.Spec(), withKey("slip", "k")}})
 	if !errors.Is(err, store.ErrNoQueue) {
 		t.Errorf("error %v", err)
 	}
@@ -126,7 +126,7 @@ func TestUnknownQueue(t *testing.T) {
 func TestHeldOpen(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	openAll(t, sp, storetest.Spec(func(s *store.Spec) { s.Held = "first look at it" }))
+	openAll(t, sp, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "hold", "first look at it") }))
 	task := sp.Task(t, 1)
 	if task.State != statemachine.Blocked || task.Fields["hold"] != "first look at it" || task.Fields["0:blocked"] == "" {
 		t.Errorf("fields %v", task.Fields)
@@ -147,7 +147,7 @@ func TestPruned(t *testing.T) {
 	sp := storetest.New(t)
 	w := sp.Register(t, "w")
 	b := store.Bucket{Priority: 7}
-	openAll(t, sp, storetest.Spec(func(s *store.Spec) { s.Bucket = b }))
+	openAll(t, sp, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) }))
 	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
 		Worker: "w", Request: "r", Candidates: storetest.Free(b), Max: 1, Incarnation: w.Incarnation,
 	})

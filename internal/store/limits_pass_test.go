@@ -15,8 +15,8 @@ import (
 )
 
 // inEnv is a task of queue q with an env.
-func inEnv(env string) store.Spec {
-	return storetest.Spec(func(s *store.Spec) { s.Bucket = store.Bucket{Queue: "q", Env: env} })
+func inEnv(env string) task.Definition {
+	return storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, store.Bucket{Queue: "q", Env: env}) })
 }
 
 // TestPlaceReachesWhoNeedsIt: a place in the fleet wakes the worker that was turned
@@ -124,7 +124,7 @@ func TestAllDueBucketsWake(t *testing.T) {
 	sp := storetest.New(t)
 	buckets := []store.Bucket{{Priority: 3}, {Priority: 2}, {Priority: 1}}
 	for _, b := range buckets {
-		spec := storetest.Spec(func(s *store.Spec) { s.Bucket = b })
+		spec := storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) })
 		sp.Open(t, spec, spec)
 		sp.Raw.Del(t.Context(), sp.Key("wake:"+b.Name())) // somebody who stopped has got it
 	}

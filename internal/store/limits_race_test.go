@@ -96,9 +96,9 @@ func (r *limitRace) open(n int) {
 	}
 	rng := rand.New(rand.NewPCG(1, uint64(n)))
 	for range n / 500 {
-		specs := make([]store.Spec, 500)
+		specs := make([]task.Definition, 500)
 		for i := range specs {
-			specs[i] = storetest.Spec(func(s *store.Spec) { s.Bucket = buckets[rng.IntN(len(buckets))] })
+			specs[i] = storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, buckets[rng.IntN(len(buckets))]) })
 		}
 		r.sp.Open(r.t, specs...)
 	}

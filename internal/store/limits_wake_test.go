@@ -96,7 +96,7 @@ func TestFreedPlaceWakes(t *testing.T) {
 				}
 			}
 			sp.AddQueue(t, q)
-			spec := storetest.Spec(func(s *store.Spec) { s.Bucket = store.Bucket{Queue: "q", Resources: c.asks} })
+			spec := storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, store.Bucket{Queue: "q", Resources: c.asks}) })
 			sp.Open(t, spec, spec, spec, spec)
 			a, b, far := newIdler(t, sp, "a", "n"), newIdler(t, sp, "b", "n"), newIdler(t, sp, "c", "m")
 			a.nodeCap, b.nodeCap, far.nodeCap = c.nodeCap, c.nodeCap, c.nodeCap
@@ -138,7 +138,7 @@ func TestChangedRulesWake(t *testing.T) {
 	q := task.NewQueue("q")
 	q.Threads = 1
 	sp.AddQueue(t, q)
-	in := storetest.Spec(func(s *store.Spec) { s.Bucket.Queue = "q" })
+	in := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "queue", "q") })
 	sp.Open(t, in, in, in)
 	a, b := newIdler(t, sp, "a", "n"), newIdler(t, sp, "b", "m")
 	a.claim()
@@ -206,7 +206,7 @@ func TestNoBusyLoop(t *testing.T) {
 				t.Fatal(err)
 			}
 			sp.AddQueue(t, q)
-			in := storetest.Spec(func(s *store.Spec) { s.Bucket.Queue = "q" })
+			in := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "queue", "q") })
 			sp.Open(t, in, in, in, in, in)
 			newIdler(t, sp, "a", "n").claim()
 			newIdler(t, sp, "b", "m").claim()
@@ -246,7 +246,7 @@ func TestPassedOn(t *testing.T) {
 	q := task.NewQueue("q")
 	q.MaxThreads = 1
 	sp.AddQueue(t, q)
-	in := storetest.Spec(func(s *store.Spec) { s.Bucket.Queue = "q" })
+	in := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "queue", "q") })
 	sp.Open(t, in)
 	a, b, c := newIdler(t, sp, "a", "n"), newIdler(t, sp, "b", "n"), newIdler(t, sp, "c", "m")
 	a.claim()

@@ -7,6 +7,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // noon is where tests with a set clock begin.
@@ -114,9 +115,9 @@ func opened(n int) func(*testing.T, *storetest.Space) {
 }
 
 // finite is a task with deadlines that may fail, time out and be lost once.
-func finite() store.Spec {
-	return storetest.Spec(func(s *store.Spec) {
-		s.EndBefore, s.Timeout, s.MaxFails, s.MaxTimeouts = noon.Add(60*second).Text(), "5", "1", "1"
+func finite() task.Definition {
+	return storetest.Spec(func(s *task.Definition) {
+		storetest.Set(s, "end_before", noon.Add(60*second).Text(), "timeout", "5", "max_fails", "1", "max_timeouts", "1")
 	})
 }
 

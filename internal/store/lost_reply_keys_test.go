@@ -12,7 +12,7 @@ import (
 // they join scriptLosses.
 var keyLosses = map[string]map[string]loss{
 	"open": {
-		"held":      {call: openAllCall(storetest.Spec(func(s *store.Spec) { s.Held = "why" }))},
+		"held":      {call: openAllCall(storetest.Spec(func(s *task.Definition) { storetest.Set(s, "hold", "why") }))},
 		"in queues": {prepare: queued("", ""), call: openAllCall(withKey("q", "k"), withKey("", ""))},
 		"one key, twice in one request, and known": {
 			prepare: keyed, call: openAllCall(withKey("", "k"), withKey("q", "k"), withKey("", "new"), withKey("", "new"), withKey("", "")),
@@ -25,19 +25,19 @@ var keyLosses = map[string]map[string]loss{
 	},
 }
 
-func withKey(queue, key string) store.Spec {
-	return storetest.Spec(func(s *store.Spec) { s.Bucket.Queue, s.Key = queue, key })
+func withKey(queue, key string) task.Definition {
+	return storetest.Spec(func(s *task.Definition) { storetest.Set(s, "queue", queue, "key", key) })
 }
 
-func retryOf(id int64) store.Spec {
-	return storetest.Spec(func(s *store.Spec) { s.RetryOf = id })
+func retryOf(id int64) task.Definition {
+	return storetest.Spec(func(s *task.Definition) { s.RetryOf = id })
 }
 
-func replayOf(id int64) store.Spec {
-	return storetest.Spec(func(s *store.Spec) { s.ReplayOf = id })
+func replayOf(id int64) task.Definition {
+	return storetest.Spec(func(s *task.Definition) { s.ReplayOf = id })
 }
 
-func openAllCall(specs ...store.Spec) func(*testing.T, *store.Store) step {
+func openAllCall(specs ...task.Definition) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
 		return func() (any, error) {
@@ -50,7 +50,7 @@ func openAllCall(specs ...store.Spec) func(*testing.T, *store.Store) step {
 func keyed(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	sp.AddQueue(t, task.NewQueue("q"))
-	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "before", Specs: []store.Spec{withKey("", "k")}}); err != nil {
+	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "before", Specs: []task.Definition{withKey("", "k")}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -59,7 +59,7 @@ func keyed(t *testing.T, sp *storetest.Space) {
 func retried(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	succeeded(t, sp)
-	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "before", Specs: []store.Spec{retryOf(1)}}); err != nil {
+	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "before", Specs: []task.Definition{retryOf(1)}}); err != nil {
 		t.Fatal(err)
 	}
 }

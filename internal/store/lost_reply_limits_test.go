@@ -58,9 +58,9 @@ func queued(key, value string) func(*testing.T, *storetest.Space) {
 			}
 		}
 		sp.AddQueue(t, q)
-		plain := storetest.Spec(func(s *store.Spec) { s.Bucket.Queue = "q" })
-		greedy := storetest.Spec(func(s *store.Spec) { s.Bucket = gpu })
-		specs := []store.Spec{greedy, plain, greedy, plain, greedy}
+		plain := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "queue", "q") })
+		greedy := storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, gpu) })
+		specs := []task.Definition{greedy, plain, greedy, plain, greedy}
 		if _, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "q", Specs: specs}); err != nil {
 			t.Fatal(err)
 		}

@@ -6,31 +6,32 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // planLosses are the scenarios of plans; they join scriptLosses.
 var planLosses = map[string]map[string]loss{
 	"plan": {"new": {call: newPlanCall}},
 	"steer": {
-		"ready":     {prepare: planBuilt(""), call: steerCall(store.PlanReady)},
-		"empty":     {prepare: planEmpty, call: steerCall(store.PlanReady)},
-		"hold":      {prepare: planRuns(""), call: steerCall(store.PlanHeld)},
-		"cancelled": {prepare: planBuilt(""), call: steerCall(store.PlanCancelled)},
-		"growing":   {prepare: planKept, call: steerCall(store.PlanReady)},
-		"no growth": {prepare: planKept, call: steerCall(store.PlanCancelled)},
+		"ready":     {prepare: planBuilt(""), call: steerCall(task.PlanReady)},
+		"empty":     {prepare: planEmpty, call: steerCall(task.PlanReady)},
+		"hold":      {prepare: planRuns(""), call: steerCall(task.PlanHeld)},
+		"cancelled": {prepare: planBuilt(""), call: steerCall(task.PlanCancelled)},
+		"growing":   {prepare: planKept, call: steerCall(task.PlanReady)},
+		"no growth": {prepare: planKept, call: steerCall(task.PlanCancelled)},
 	},
 	"open": {
-		"planned": {prepare: planBuilt(""), call: openInPlanCall(store.Spec{Needs: []store.Need{{Task: 1}}})},
-		"grown":   {prepare: planFed(""), call: openInPlanCall(store.Spec{Needs: []store.Need{{Task: 1}}})},
-		"retried": {prepare: planStuck, call: openInPlanCall(store.Spec{RetryOf: 1})},
+		"planned": {prepare: planBuilt(""), call: openInPlanCall(task.Definition{Needs: []task.Need{{Task: 1}}})},
+		"grown":   {prepare: planFed(""), call: openInPlanCall(task.Definition{Needs: []task.Need{{Task: 1}}})},
+		"retried": {prepare: planStuck, call: openInPlanCall(task.Definition{RetryOf: 1})},
 		"lines":   {prepare: planLines(""), call: openLinesCall(2)},
 		"in part": {prepare: planLines(""), call: openLinesCall(9)},
-		"source":  {prepare: planLines("no"), call: openInPlanCall(store.Spec{RetryOf: 1})},
+		"source":  {prepare: planLines("no"), call: openInPlanCall(task.Definition{RetryOf: 1})},
 	},
 	"release": {
 		"met":    {prepare: planFed(""), call: releaseCall},
 		"doomed": {prepare: planFails(""), call: releaseCall},
-		"held":   {prepare: planFails(store.FailureHolds), call: releaseCall},
+		"held":   {prepare: planFails(task.FailureHolds), call: releaseCall},
 		"none":   {prepare: planRuns(""), call: releaseCall},
 		"several": {prepare: planFedTwice, call: func(t *testing.T, st *store.Store) step {
 			t.Helper()
@@ -65,7 +66,7 @@ var planLosses = map[string]map[string]loss{
 	},
 	"move": {
 		"source ends":  {prepare: planSource("", ""), call: clerkCall(statemachine.Server, statemachine.Settle)},
-		"source fails": {prepare: planSource(store.FailureHolds, "no"), call: clerkCall(statemachine.Server, statemachine.Settle)},
+		"source fails": {prepare: planSource(task.FailureHolds, "no"), call: clerkCall(statemachine.Server, statemachine.Settle)},
 		"plan goes on": {prepare: planReported(""), call: clerkCall(statemachine.Server, statemachine.Settle)},
 		"plan is over": {prepare: planOfOne, call: clerkCall(statemachine.Server, statemachine.Settle)},
 		"freed":        {prepare: planReady, call: clerkCall(statemachine.Server, statemachine.Unblock)},
@@ -77,20 +78,20 @@ func newPlanCall(t *testing.T, st *store.Store) step {
 	return func() (any, error) { return st.NewPlan(t.Context(), store.PlanSpec{Key: "k", Name: "n"}) }
 }
 
-func steerCall(to store.PlanState) func(*testing.T, *store.Store) step {
+func steerCall(to task.PlanState) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
 		return func() (any, error) { return st.SteerPlan(t.Context(), 1, to, "me") }
 	}
 }
 
-func openInPlanCall(change store.Spec) func(*testing.T, *store.Store) step {
+func openInPlanCall(change task.Definition) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
 		spec := storetest.Spec()
 		spec.Needs, spec.RetryOf = change.Needs, change.RetryOf
 		return func() (any, error) {
-			return st.OpenAll(t.Context(), store.OpenRequest{Key: "k", Plan: 1, Specs: []store.Spec{spec}})
+			return st.OpenAll(t.Context(), store.OpenRequest{Key: "k", Plan: 1, Specs: []task.Definition{spec}})
 		}
 	}
 }
@@ -111,25 +112,25 @@ func freedCall(t *testing.T, st *store.Store) step {
 func planEmpty(t *testing.T, sp *storetest.Space) { t.Helper(); newPlan(t, sp, "") }
 
 // planBuilt makes plan 1: task 1, and 2 and 3 that need it.
-func planBuilt(on store.OnFailure) func(*testing.T, *storetest.Space) {
+func planBuilt(on task.OnFailure) func(*testing.T, *storetest.Space) {
 	return func(t *testing.T, sp *storetest.Space) {
 		t.Helper()
-		planned(t, sp, newPlan(t, sp, on), nil, []store.Need{at(0)}, []store.Need{at(0)})
+		planned(t, sp, newPlan(t, sp, on), nil, []task.Need{at(0)}, []task.Need{at(0)})
 	}
 }
 
 func planReady(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	planBuilt("")(t, sp)
-	steer(t, sp, 1, store.PlanReady)
+	steer(t, sp, 1, task.PlanReady)
 }
 
 // planRuns has opened task 1, and drained the plan.
-func planRuns(on store.OnFailure) func(*testing.T, *storetest.Space) {
+func planRuns(on task.OnFailure) func(*testing.T, *storetest.Space) {
 	return func(t *testing.T, sp *storetest.Space) {
 		t.Helper()
 		planBuilt(on)(t, sp)
-		steer(t, sp, 1, store.PlanReady)
+		steer(t, sp, 1, task.PlanReady)
 		drainAll(t, sp)
 	}
 }
@@ -160,13 +161,13 @@ func report(t *testing.T, sp *storetest.Space, errText string) {
 func planOfOne(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	planned(t, sp, newPlan(t, sp, ""), nil)
-	steer(t, sp, 1, store.PlanReady)
+	steer(t, sp, 1, task.PlanReady)
 	drainAll(t, sp)
 	report(t, sp, "")
 }
 
 // planFed has ended task 1 well, planFails has not; nobody has been told.
-func planFed(on store.OnFailure) func(*testing.T, *storetest.Space) {
+func planFed(on task.OnFailure) func(*testing.T, *storetest.Space) {
 	return func(t *testing.T, sp *storetest.Space) {
 		t.Helper()
 		planRuns(on)(t, sp)
@@ -175,7 +176,7 @@ func planFed(on store.OnFailure) func(*testing.T, *storetest.Space) {
 	}
 }
 
-func planFails(on store.OnFailure) func(*testing.T, *storetest.Space) {
+func planFails(on task.OnFailure) func(*testing.T, *storetest.Space) {
 	return func(t *testing.T, sp *storetest.Space) {
 		t.Helper()
 		planRuns(on)(t, sp)
@@ -187,8 +188,8 @@ func planFails(on store.OnFailure) func(*testing.T, *storetest.Space) {
 // planFedTwice has ended tasks 1 and 2, which 3 needs both.
 func planFedTwice(t *testing.T, sp *storetest.Space) {
 	t.Helper()
-	planned(t, sp, newPlan(t, sp, ""), nil, nil, []store.Need{at(0), at(1)})
-	steer(t, sp, 1, store.PlanReady)
+	planned(t, sp, newPlan(t, sp, ""), nil, nil, []task.Need{at(0), at(1)})
+	steer(t, sp, 1, task.PlanReady)
 	drainAll(t, sp)
 	report(t, sp, "")
 	for _, id := range []int64{1, 2} {
@@ -199,6 +200,6 @@ func planFedTwice(t *testing.T, sp *storetest.Space) {
 // planStuck holds because of task 1.
 func planStuck(t *testing.T, sp *storetest.Space) {
 	t.Helper()
-	planFails(store.FailureHolds)(t, sp)
+	planFails(task.FailureHolds)(t, sp)
 	drainAll(t, sp)
 }

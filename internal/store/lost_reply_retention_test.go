@@ -71,7 +71,7 @@ func archive(t *testing.T, sp *storetest.Space) int64 {
 func archivedAndRetried(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	archivedTasks(t, sp)
-	request := store.OpenRequest{Key: "repeat", Specs: []store.Spec{storetest.Spec(func(s *store.Spec) { s.RetryOf = 1 })}}
+	request := store.OpenRequest{Key: "repeat", Specs: []task.Definition{storetest.Spec(func(s *task.Definition) { s.RetryOf = 1 })}}
 	if _, err := sp.Store.Open(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func retireFully(t *testing.T, sp *storetest.Space) {
 		t.Fatal(err)
 	}
 	gone, kept, last := archive(t, sp), archive(t, sp), archive(t, sp)
-	sp.Open(t, storetest.Spec(func(s *store.Spec) { s.RetryOf = kept }), storetest.Spec(func(s *store.Spec) { s.ReplayOf = last }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { s.RetryOf = kept }), storetest.Spec(func(s *task.Definition) { s.ReplayOf = last }))
 	purge(t, sp, gone, kept)
 	outdated(t, sp, "s", keepNone...)
 	if _, err := sp.Store.Retain(t.Context(), []int64{last}, last); err != nil {

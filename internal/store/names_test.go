@@ -73,8 +73,8 @@ func TestOddBuckets(t *testing.T) {
 	sp := storetest.New(t)
 	for i, odd := range oddNames {
 		b := store.Bucket{Queue: odd, Env: odd, Labels: odd + "=1", Priority: i - 3}
-		id := sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Program, s.Input = odd, odd }))[0]
-		sp.Raw.HSet(t.Context(), sp.Key(fmt.Sprint("task:", id)), b.Fields())
+		id := sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "input", odd) }))[0]
+		sp.Raw.HSet(t.Context(), sp.Key(fmt.Sprint("task:", id)), append(b.Fields(), "program", odd))
 		sp.Raw.Del(t.Context(), sp.Key("ready:default:::0"))
 		found, _, err := sp.Store.Inspect(t.Context(), []int64{id})
 		if err != nil || found[0].InBucket {

@@ -11,64 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
-
-// When says which end of a task is enough for one that needs it.
-type When string
-
-// Which ends are enough.
-const (
-	// NeedsSuccess waits for the result; the default.
-	NeedsSuccess When = "success"
-	// NeedsAny waits for the end, whatever it is.
-	NeedsAny When = "any"
-	// NeedsFailure waits for any end but success; if it succeeds, the dependant is skipped.
-	NeedsFailure When = "failure"
-)
-
-// Need is a task that another one waits for, and whose result it gets (zk-plan: prov and dep).
-type Need struct {
-	// Task is its id; 0 if it is one before in the same request: then Index is its place there, from 0.
-	Task  int64
-	Index int
-	// On is when it is enough; empty for NeedsSuccess.
-	On When
-}
-
-// How a program gets the results of what it needs.
-const (
-	ArgsWords = "words"
-	ArgsFiles = "files"
-)
-
-// text is the need as the hash has it.
-func (n Need) text() string {
-	id := strconv.FormatInt(n.Task, 10)
-	if n.On == "" || n.On == NeedsSuccess {
-		return id
-	}
-	return id + ":" + string(n.On)
-}
-
-// ParseNeeds reads the field needs of a task; what somebody has damaged is left out.
-func ParseNeeds(text string) []Need {
-	var needs []Need
-	for item := range strings.FieldsSeq(text) {
-		id, on, _ := strings.Cut(item, ":")
-		n, err := strconv.ParseInt(id, 10, 64)
-		if err != nil {
-			continue
-		}
-		if on == "" {
-			on = string(NeedsSuccess)
-		}
-		needs = append(needs, Need{Task: n, On: When(on)})
-	}
-	return needs
-}
-
-// MaxNeeds bounds what one task may need: a script blocks Redis while it runs.
-const MaxNeeds = 1000
 
 // A script blocks Redis while it runs: the most tasks and needs that one call should add to a plan. More are not refused, as
 // one task may need so many.
@@ -78,60 +22,32 @@ const (
 )
 
 // needs adds the needs of a task to a call that opens it.
-func (c *openCall) needs(spec *Spec) error {
+func (c *openCall) needs(d *task.Definition) error {
 	place := c.count
 	c.count++
-	if err := spec.CheckNeeds(place, c.plan > 0); err != nil {
+	if err := CheckNeeds(d, place, c.plan > 0); err != nil {
 		return err
 	}
-	c.tasks = append(c.tasks, 2*len(spec.Needs))
-	for _, n := range spec.Needs {
-		to, on := strconv.FormatInt(n.Task, 10), n.On
+	c.tasks = append(c.tasks, 2*len(d.Needs))
+	for _, n := range d.Needs {
+		to := strconv.FormatInt(n.Task, 10)
 		if n.Task == 0 {
 			to = "@" + strconv.Itoa(n.Index+1)
 		}
-		if on == "" {
-			on = NeedsSuccess
-		}
-		c.tasks = append(c.tasks, to, string(on))
+		c.tasks = append(c.tasks, to, string(cmp.Or(n.On, task.NeedsSuccess)))
 	}
 	return nil
 }
 
 // CheckNeeds returns a *statemachine.FieldError for what a task at a place of its request cannot need.
-func (s *Spec) CheckNeeds(place int, planned bool) error {
-	bad := func(value, want string) error {
-		return &statemachine.FieldError{Field: "needs", Value: value, Want: want}
+func CheckNeeds(d *task.Definition, place int, planned bool) error {
+	switch held := d.Text("hold"); {
+	case len(d.Needs) > 0 && !planned:
+		return &statemachine.FieldError{Field: "needs", Value: d.Needs[0].Text(), Want: "nothing, because the task belongs to no plan"}
+	case planned && held != "":
+		return &statemachine.FieldError{Field: "hold", Value: held, Want: "empty in a plan; hold the plan"}
 	}
-	switch {
-	case len(s.Needs) > 0 && !planned:
-		return bad(s.Needs[0].text(), "nothing, because the task belongs to no plan")
-	case len(s.Needs) > MaxNeeds:
-		return bad(strconv.Itoa(len(s.Needs))+" tasks", "at most "+strconv.Itoa(MaxNeeds))
-	case planned && s.Held != "":
-		return &statemachine.FieldError{Field: "hold", Value: s.Held, Want: "empty in a plan; hold the plan"}
-	}
-	kinds := map[[2]int64]When{}
-	for _, n := range s.Needs {
-		on := cmp.Or(n.On, NeedsSuccess)
-		switch {
-		case on != NeedsSuccess && on != NeedsAny && on != NeedsFailure:
-			return bad(string(n.On), "success, any or failure")
-		case !n.before(place):
-			return bad(n.text(), "the id of a task, or one before this one in the request: neither itself nor a later one")
-		}
-		who := [2]int64{n.Task, int64(n.Index)}
-		if was, again := kinds[who]; again && was != on {
-			return bad(n.text(), "the same end of a task each time it is named")
-		}
-		kinds[who] = on
-	}
-	return nil
-}
-
-// before reports whether a need is an id, or comes before a place in the request.
-func (n Need) before(place int) bool {
-	return n.Task > 0 || n.Task == 0 && n.Index >= 0 && n.Index < place
+	return task.CheckNeeds(d.Needs, place)
 }
 
 // NeedError says why a task cannot need another one.
@@ -176,7 +92,7 @@ func (e *NeedError) Error() string {
 // PlanStateError says in which state a plan is that does not allow something. It matches [ErrPlanState].
 type PlanStateError struct {
 	ID    int64
-	State PlanState
+	State task.PlanState
 }
 
 // Error implements error.
@@ -193,7 +109,7 @@ func (req *OpenRequest) refused(r reply) error {
 	case "none":
 		return fmt.Errorf("plan %d: %w", req.Plan, ErrNoPlan)
 	case "refuses":
-		return &PlanStateError{ID: req.Plan, State: PlanState(r.text(2))}
+		return &PlanStateError{ID: req.Plan, State: task.PlanState(r.text(2))}
 	case "grown":
 		return fmt.Errorf("plan %d: %w", req.Plan, ErrGrown)
 	}
@@ -212,37 +128,6 @@ func planText(id int64) string {
 func IsBusy(err error) bool {
 	need, ok := errors.AsType[*NeedError](err)
 	return ok && need.Reason == NeedBusy
-}
-
-// NeedVerdict is what the end of a task means to one that needs it.
-type NeedVerdict string
-
-// What an end can mean.
-const (
-	VerdictWait  NeedVerdict = "wait"  // it is not enough yet: none has come, or the plan holds until the task is retried
-	VerdictMet   NeedVerdict = "met"   // it is enough
-	VerdictNever NeedVerdict = "never" // it never will be, which is a failure
-	VerdictSkip  NeedVerdict = "skip"  // it never will be, which is none
-)
-
-// Verdict is the rule that scripts have in lib/plans.lua. on is which end is enough, empty for NeedsSuccess; end
-// is how the task ended, empty if it has not, and skipped that it was not to run; f is what its plan does on a
-// failure.
-func (on When) Verdict(end statemachine.State, skipped bool, f OnFailure) NeedVerdict {
-	switch {
-	case end == statemachine.None:
-		return VerdictWait
-	case on == NeedsAny:
-		return VerdictMet
-	case skipped, on == NeedsFailure && end == statemachine.Succeeded:
-		return VerdictSkip
-	case on == NeedsFailure, end == statemachine.Succeeded, f == FailureContinues:
-		return VerdictMet
-	case f == FailureHolds:
-		return VerdictWait
-	default:
-		return VerdictNever
-	}
 }
 
 // Result is what a task has brought.

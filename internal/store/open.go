@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // MaxOpen is the most tasks one call of [Store.Open] takes: a script blocks
@@ -46,7 +47,7 @@ type OpenRequest struct {
 	// Key makes the request unique for 24 hours: sent again with the same key
 	// it returns the ids of the first time and opens nothing. Required.
 	Key   string
-	Specs []Spec
+	Specs []task.Definition
 	// Digest stands for what is asked for (see [Digest]): the same key with another digest is refused. Empty for none.
 	Digest string
 	// Life is how long the request is remembered; 0 for 24 hours.
@@ -55,6 +56,8 @@ type OpenRequest struct {
 	KeyTTL time.Duration
 	// Plan is the plan that all of them belong to, 0 for none.
 	Plan int64
+	// Rules is the version of the rules from which the defaults of queues were taken; 0: whatever they are.
+	Rules int64
 	// Grow says that they are the next tasks of a step of the plan that was kept by [Store.KeepGrowth]; nil if not.
 	Grow *Grow
 }
@@ -106,7 +109,7 @@ func (s *Store) Prepare(req OpenRequest) (*Opening, error) {
 }
 
 // Send creates the tasks, all or none, and returns them in the order of the specs. It may be called again: see [OpenRequest].
-// The error matches [ErrRequestKey], [ErrNoQueue], or [ErrNotFound] for a RetryOf that
+// The error matches [ErrRules] if they are others now, [ErrRequestKey], [ErrNoQueue], or [ErrNotFound] for a RetryOf that
 // is not there, or is of the plan: [ErrNoPlan], [ErrPlanState], [ErrGrown], a *[NeedError]; then none is opened.
 func (o *Opening) Send(ctx context.Context) ([]Opened, error) {
 	r, err := o.store.runList(ctx, "open", o.keys, o.args...)
@@ -138,6 +141,8 @@ func (req *OpenRequest) opened(r reply) ([]Opened, error) {
 	switch r.text(0) {
 	case "other":
 		return nil, fmt.Errorf("open: %w", ErrRequestKey)
+	case "rules":
+		return nil, fmt.Errorf("open: %w", ErrRules)
 	case "no queue":
 		return nil, noQueue(r.text(1))
 	case "no task":
@@ -169,45 +174,32 @@ type openCall struct {
 	tasks   []any
 }
 
-func (c *openCall) add(spec *Spec) error {
-	if err := spec.Check(); err != nil {
-		return err
-	}
-	values, err := spec.values(c.store.namespace)
-	if err != nil {
-		return err
-	}
-	deadline := spec.EndBefore
+func (c *openCall) add(d *task.Definition) error {
+	deadline := d.Text("end_before")
 	if t, _ := statemachine.ParseTime(deadline); t == statemachine.Never {
 		deadline = ""
 	}
-	if q := spec.Bucket.QueueName(); q != DefaultQueue && !slices.Contains(c.queues, any(q)) {
+	bucket := d.Bucket()
+	if q := bucket.QueueName(); q != DefaultQueue && !slices.Contains(c.queues, any(q)) {
 		c.queues = append(c.queues, q)
 	}
-	key, how := c.identity(spec)
-	c.tasks = append(c.tasks, c.buckets.index(spec.Bucket), flag(spec.Held != ""), spec.StartAfter, deadline, key, how,
-		replayed(spec), len(values))
-	c.tasks = append(c.tasks, values...)
-	return c.needs(spec)
-}
-
-// replayed is the id of the task that is replayed, as text.
-func replayed(spec *Spec) string {
-	if spec.ReplayOf > 0 {
-		return strconv.FormatInt(spec.ReplayOf, 10)
-	}
-	return ""
+	key, how := c.identity(d)
+	fields := values(d, c.store.namespace)
+	c.tasks = append(c.tasks, c.buckets.index(bucket), flag(d.Text("hold") != ""), d.Text(startField), deadline, key, how,
+		planText(d.ReplayOf), len(fields))
+	c.tasks = append(c.tasks, fields...)
+	return c.needs(d)
 }
 
 // identity is the place of the key that says whether the task is there already.
-func (c *openCall) identity(spec *Spec) (place any, how string) {
+func (c *openCall) identity(d *task.Definition) (place any, how string) {
 	var name string
 	k := c.store.keys
-	switch {
-	case spec.RetryOf > 0:
-		name, how = k.task(spec.RetryOf), "retry"
-	case spec.Key != "":
-		name, how = k.submitted(spec.Bucket.QueueName(), spec.Key), "key"
+	switch key := d.Text("key"); {
+	case d.RetryOf > 0:
+		name, how = k.task(d.RetryOf), "retry"
+	case key != "":
+		name, how = k.submitted(d.Text(queueField), key), "key"
 	default:
 		return "", ""
 	}
@@ -231,6 +223,14 @@ func (c *openCall) allKeys(request string) []string {
 	}, c.buckets.keys(k), c.keys)
 }
 
+// versionText is a version of the rules as scripts compare it, empty for any.
+func versionText(rules int64) string {
+	if rules == 0 {
+		return ""
+	}
+	return strconv.FormatInt(rules-1, 10)
+}
+
 func (c *openCall) args(req *OpenRequest) []any {
 	ttl, life, n := req.KeyTTL, req.Life, len(req.Specs)
 	if ttl <= 0 {
@@ -241,7 +241,7 @@ func (c *openCall) args(req *OpenRequest) []any {
 	}
 	args := []any{
 		c.store.keys.taskPrefix(), int(life.Seconds()), n, string(statemachine.Open), Protocol,
-		int64(ttl.Seconds()), string(statemachine.Blocked), c.store.keys.rules(), planText(c.plan),
+		int64(ttl.Seconds()), string(statemachine.Blocked), c.store.keys.rules(), planText(c.plan), versionText(req.Rules),
 	}
 	args = append(append(args, c.store.keys.planning()...), c.grow.args(c.store.keys, c.plan, n)...)
 	args = append(args, len(c.buckets.names))
@@ -250,4 +250,34 @@ func (c *openCall) args(req *OpenRequest) []any {
 	}
 	args = append(append(args, len(c.queues)), c.queues...)
 	return append(append(args, c.tasks...), req.Digest)
+}
+
+// Names of hash fields of a task that other records have too.
+const (
+	queueField     = "queue"
+	resourcesField = "resources"
+	startField     = "start_after"
+)
+
+// values are the hash fields at creation, to which the script adds id and the stamp.
+func values(d *task.Definition, namespace string) []any {
+	fields := append(d.Values(), "round", "0", "fails", "0", "timeouts", "0", "log", "", "namespace", namespace)
+	add := func(name string, n int64) {
+		if n > 0 {
+			fields = append(fields, name, strconv.FormatInt(n, 10))
+		}
+	}
+	add("retry_of", d.RetryOf)
+	add("replay_of", d.ReplayOf)
+	if d.ReplayOf > 0 {
+		fields = append(fields, "replay_round", strconv.Itoa(d.ReplayRound))
+	}
+	if d.Grows {
+		fields = append(fields, "feeds", "1", "grows", "1")
+	}
+	v := make([]any, len(fields))
+	for i, text := range fields {
+		v[i] = text
+	}
+	return v
 }

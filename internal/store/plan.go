@@ -7,38 +7,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/statemachine"
-)
-
-// PlanState is the state of a plan (zk-plan: a plan is ready, or it is not).
-type PlanState string
-
-// The states of a plan.
-const (
-	PlanBuilding  PlanState = "building"  // nothing of it runs yet
-	PlanReady     PlanState = "ready"     // its tasks run
-	PlanHeld      PlanState = "held"      // nothing more of it is opened
-	PlanCompleted PlanState = "completed" // all of it has ended, and nothing has failed
-	PlanFailed    PlanState = "failed"    // all of it has ended
-	PlanCancelled PlanState = "cancelled" // it was called off
-)
-
-// Over reports whether nothing of such a plan is going to run.
-func (st PlanState) Over() bool {
-	return st == PlanCompleted || st == PlanFailed || st == PlanCancelled
-}
-
-// OnFailure says what becomes of the tasks that need one which failed.
-type OnFailure string
-
-// What a plan does on a failure.
-const (
-	FailureCancels   OnFailure = "cancel"   // they are cancelled; the default
-	FailureHolds     OnFailure = "hold"     // the plan holds until the task is retried, or the plan is resumed
-	FailureContinues OnFailure = "continue" // they run all the same
+	"github.com/tdf-go/tdf/task"
 )
 
 // PlanSpec defines a plan.
@@ -48,29 +22,9 @@ type PlanSpec struct {
 	// Name is for people, at most 256 bytes in one line.
 	Name string
 	// OnFailure is FailureCancels if empty.
-	OnFailure OnFailure
+	OnFailure task.OnFailure
 	// Digest stands for what it is made of (see [Digest]); empty if that is not known yet.
 	Digest string
-}
-
-// Plan is a plan as Redis has it.
-type Plan struct {
-	ID        int64
-	Name      string
-	State     PlanState
-	OnFailure OnFailure
-	// HeldBy is why the plan holds: the id of the task that failed, or who has held it.
-	HeldBy string
-	// Total is how many tasks it has, without those that were retried; Left how many of them have not ended; Skipped those that
-	// were not to run, because what they wait for did not come to fail; Ended how the others ended.
-	Total, Left, Skipped int64
-	Ended                map[statemachine.State]int64
-	// Growing is how many of its steps are to be opened once the lines of a result are known, and GrowthError why some of
-	// them cannot be.
-	Growing     int64
-	GrowthError string
-	// Created, Ready and Over are when it was made, marked ready last, and over; 0 for not yet.
-	Created, Ready, Over statemachine.Time
 }
 
 // NewPlan makes a plan, to which tasks can be added (see OpenRequest.Plan); nothing of it runs before
@@ -80,13 +34,13 @@ func (s *Store) NewPlan(ctx context.Context, spec PlanSpec) (int64, error) {
 	if spec.Key == "" {
 		return 0, errors.New("plan: a request needs a key")
 	}
-	if len(spec.Name) > maxKeyBytes || strings.ContainsAny(spec.Name, "\r\n") {
+	if len(spec.Name) > 256 || strings.ContainsAny(spec.Name, "\r\n") {
 		return 0, &statemachine.FieldError{Field: "name", Value: spec.Name, Want: "one line of at most 256 bytes"}
 	}
 	switch spec.OnFailure {
 	case "":
-		spec.OnFailure = FailureCancels
-	case FailureCancels, FailureHolds, FailureContinues:
+		spec.OnFailure = task.FailureCancels
+	case task.FailureCancels, task.FailureHolds, task.FailureContinues:
 	default:
 		return 0, &statemachine.FieldError{Field: "on_failure", Value: string(spec.OnFailure), Want: "cancel, hold or continue"}
 	}
@@ -108,11 +62,11 @@ func (s *Store) NewPlan(ctx context.Context, spec PlanSpec) (int64, error) {
 
 // SteerPlan takes a plan to ready, held or cancelled, and returns the state it has then: a plan without tasks is
 // completed as soon as it is ready. by says who holds it. The error matches [ErrNoPlan] or [ErrPlanState].
-func (s *Store) SteerPlan(ctx context.Context, id int64, to PlanState, by string) (PlanState, error) {
-	from := map[PlanState][]any{
-		PlanReady:     {string(PlanBuilding), string(PlanHeld)},
-		PlanHeld:      {string(PlanReady)},
-		PlanCancelled: {string(PlanBuilding), string(PlanReady), string(PlanHeld)},
+func (s *Store) SteerPlan(ctx context.Context, id int64, to task.PlanState, by string) (task.PlanState, error) {
+	from := map[task.PlanState][]any{
+		task.PlanReady:     {string(task.PlanBuilding), string(task.PlanHeld)},
+		task.PlanHeld:      {string(task.PlanReady)},
+		task.PlanCancelled: {string(task.PlanBuilding), string(task.PlanReady), string(task.PlanHeld)},
 	}[to]
 	if from == nil {
 		return "", &statemachine.FieldError{Field: "state of a plan", Value: string(to), Want: "ready, held or cancelled"}
@@ -123,7 +77,7 @@ func (s *Store) SteerPlan(ctx context.Context, id int64, to PlanState, by string
 	if err != nil {
 		return "", err
 	}
-	state := PlanState(r.text(1))
+	state := task.PlanState(r.text(1))
 	switch r.number(0) {
 	case -2:
 		return "", noPlan(id)
@@ -134,7 +88,7 @@ func (s *Store) SteerPlan(ctx context.Context, id int64, to PlanState, by string
 }
 
 // Plan reads a plan. The error matches [ErrNoPlan] if there is none.
-func (s *Store) Plan(ctx context.Context, id int64) (*Plan, error) {
+func (s *Store) Plan(ctx context.Context, id int64) (*task.Plan, error) {
 	plans, err := s.PlansOf(ctx, []int64{id})
 	if err != nil {
 		return nil, err
@@ -148,7 +102,7 @@ func (s *Store) Plan(ctx context.Context, id int64) (*Plan, error) {
 func noPlan(id int64) error { return fmt.Errorf("plan %d: %w", id, ErrNoPlan) }
 
 // Plans reads plans, the newest first, from a rank on, at most so many.
-func (s *Store) Plans(ctx context.Context, offset, limit int) ([]Plan, error) {
+func (s *Store) Plans(ctx context.Context, offset, limit int) ([]task.Plan, error) {
 	names, err := s.rdb.ZRevRange(ctx, s.keys.plans(), int64(offset), int64(offset+limit-1)).Result()
 	if err != nil {
 		return nil, s.failed("plans", err)
@@ -156,16 +110,8 @@ func (s *Store) Plans(ctx context.Context, offset, limit int) ([]Plan, error) {
 	return s.PlansOf(ctx, numbers(names))
 }
 
-// buildTime is how long building a plan usually takes at most.
-const buildTime = 60 * statemachine.Second
-
-// HalfBuilt reports whether the plan should be ready by now. The program that builds it may be gone; until then its tasks do not run.
-func (p *Plan) HalfBuilt(now statemachine.Time) bool {
-	return p.State == PlanBuilding && now.Sub(p.Created) > buildTime
-}
-
 // HalfBuilt returns the plans that should be ready by now, the newest first.
-func (s *Store) HalfBuilt(ctx context.Context) ([]Plan, error) {
+func (s *Store) HalfBuilt(ctx context.Context) ([]task.Plan, error) {
 	ids, err := s.building(ctx)
 	if err != nil || len(ids) == 0 {
 		return nil, err
@@ -175,7 +121,7 @@ func (s *Store) HalfBuilt(ctx context.Context) ([]Plan, error) {
 		return nil, err
 	}
 	now, err := s.Now(ctx)
-	return slices.DeleteFunc(plans, func(plan Plan) bool { return !plan.HalfBuilt(now) }), err
+	return slices.DeleteFunc(plans, func(plan task.Plan) bool { return !plan.HalfBuilt(task.Moment(now)) }), err
 }
 
 // building are the ids of the plans that are not ready yet.
@@ -197,7 +143,7 @@ func (s *Store) building(ctx context.Context) (ids []int64, err error) {
 			return nil, err
 		}
 		for i, id := range found {
-			if PlanState(states[i].Val()) == PlanBuilding {
+			if task.PlanState(states[i].Val()) == task.PlanBuilding {
 				ids = append(ids, id)
 			}
 		}
@@ -227,7 +173,7 @@ func numbers(texts []string) []int64 {
 }
 
 // PlansOf reads the plans with the ids, without those that are not there.
-func (s *Store) PlansOf(ctx context.Context, ids []int64) ([]Plan, error) {
+func (s *Store) PlansOf(ctx context.Context, ids []int64) ([]task.Plan, error) {
 	cmds := make([]*redis.MapStringStringCmd, len(ids))
 	err := s.pipelined(ctx, "plan", func(p redis.Pipeliner) {
 		for i, id := range ids {
@@ -237,7 +183,7 @@ func (s *Store) PlansOf(ctx context.Context, ids []int64) ([]Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plans := make([]Plan, 0, len(ids))
+	plans := make([]task.Plan, 0, len(ids))
 	for i, id := range ids {
 		if fields := cmds[i].Val(); fields["state"] != "" {
 			plans = append(plans, decodePlan(id, fields))
@@ -247,17 +193,11 @@ func (s *Store) PlansOf(ctx context.Context, ids []int64) ([]Plan, error) {
 }
 
 // decodePlan reads a plan; what somebody has damaged counts as 0.
-func decodePlan(id int64, fields map[string]string) Plan {
+func decodePlan(id int64, fields map[string]string) task.Plan {
 	number := func(field string) int64 { n, _ := strconv.ParseInt(fields[field], 10, 64); return n }
-	stamp := func(field string) statemachine.Time {
-		t, err := statemachine.ParseTime(fields[field])
-		if err != nil || fields[field] == "" {
-			return 0
-		}
-		return t
-	}
-	p := Plan{
-		ID: id, Name: fields["name"], State: PlanState(fields["state"]), OnFailure: OnFailure(fields["on_failure"]),
+	stamp := func(field string) time.Time { return task.ParseMoment(fields[field]) }
+	p := task.Plan{
+		ID: id, Name: fields["name"], State: task.PlanState(fields["state"]), OnFailure: task.OnFailure(fields["on_failure"]),
 		HeldBy: fields["held_by"], Total: number("total"), Left: number("left"), Skipped: number("n:skipped"),
 		Growing: number("growing"), GrowthError: fields["growth_error"],
 		Created: stamp("created"), Ready: stamp("ready"), Over: stamp("ended"), Ended: map[statemachine.State]int64{},

@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // planLost prepares a plan, and then takes something from a key, or adds it.
@@ -46,12 +47,12 @@ func TestPlanIsLookedAt(t *testing.T) {
 	}
 	first := store.Planned{ID: 1, Plan: 1, State: statemachine.Blocked, Feeds: true, Freed: true, Dependants: 2, Names: 1}
 	look(first)
-	look(store.Planned{ID: 2, Plan: 1, State: statemachine.Blocked, Needs: []store.Need{{Task: 1, On: store.NeedsSuccess}}, Waits: 1})
+	look(store.Planned{ID: 2, Plan: 1, State: statemachine.Blocked, Needs: []task.Need{{Task: 1, On: task.NeedsSuccess}}, Waits: 1})
 	if ids, err := sp.Store.Dependants(t.Context(), 1, false, 0, 9); err != nil || !cmp.Equal(ids, []int64{2, 3}) {
 		t.Errorf("dependants %v, error %v", ids, err)
 	}
 	sum, err := sp.Store.PlanSum(t.Context(), 1)
-	if err != nil || sum.Listed != 3 || sum.Freed != 1 || !sum.Draining || sum.State != store.PlanReady {
+	if err != nil || sum.Listed != 3 || sum.Freed != 1 || !sum.Draining || sum.State != task.PlanReady {
 		t.Errorf("plan %+v, error %v", sum, err)
 	}
 	planLost(func(*testing.T, *storetest.Space) {}, "DEL", "freed:1")(t, sp)
@@ -68,23 +69,23 @@ func TestPlanIsLookedAt(t *testing.T) {
 // was held, and one that is built.
 func planFully(t *testing.T, sp *storetest.Space) {
 	t.Helper()
-	holds := newPlan(t, sp, store.FailureHolds)
-	ids := planned(t, sp, holds, nil, []store.Need{at(0)}, []store.Need{at(0)}, []store.Need{{On: store.NeedsFailure}})
-	steer(t, sp, holds, store.PlanReady)
+	holds := newPlan(t, sp, task.FailureHolds)
+	ids := planned(t, sp, holds, nil, []task.Need{at(0)}, []task.Need{at(0)}, []task.Need{{On: task.NeedsFailure}})
+	steer(t, sp, holds, task.PlanReady)
 	drainAll(t, sp)
 	newCrew(sp).end(t, ids[0], "", "no")
 	if _, err := sp.Store.Release(t.Context(), 1, ids[0]); err != nil {
 		t.Fatal(err)
 	}
-	planned(t, sp, newPlan(t, sp, ""), nil, []store.Need{at(0)})
+	planned(t, sp, newPlan(t, sp, ""), nil, []task.Need{at(0)})
 	held := newPlan(t, sp, "")
 	planned(t, sp, held, nil)
-	steer(t, sp, held, store.PlanReady)
-	steer(t, sp, held, store.PlanHeld)
-	steer(t, sp, held, store.PlanCancelled)
+	steer(t, sp, held, task.PlanReady)
+	steer(t, sp, held, task.PlanHeld)
+	steer(t, sp, held, task.PlanCancelled)
 	grows := newPlan(t, sp, "")
 	if err := sp.Store.KeepGrowth(t.Context(), grows, "{}", 1, planned(t, sp, grows, nil)); err != nil {
 		t.Fatal(err)
 	}
-	steer(t, sp, grows, store.PlanReady)
+	steer(t, sp, grows, task.PlanReady)
 }

@@ -8,12 +8,13 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // planned opens tasks in a plan; each needs what is given.
-func planned(t *testing.T, sp *storetest.Space, plan int64, needs ...[]store.Need) []int64 {
+func planned(t *testing.T, sp *storetest.Space, plan int64, needs ...[]task.Need) []int64 {
 	t.Helper()
-	specs := make([]store.Spec, len(needs))
+	specs := make([]task.Definition, len(needs))
 	for i := range needs {
 		specs[i] = storetest.Spec()
 		specs[i].Needs = needs[i]
@@ -26,7 +27,7 @@ func planned(t *testing.T, sp *storetest.Space, plan int64, needs ...[]store.Nee
 	return ids
 }
 
-func newPlan(t *testing.T, sp *storetest.Space, on store.OnFailure) int64 {
+func newPlan(t *testing.T, sp *storetest.Space, on task.OnFailure) int64 {
 	t.Helper()
 	key := "after " + sp.Raw.Get(t.Context(), sp.Key("plan_id")).Val()
 	id, err := sp.Store.NewPlan(t.Context(), store.PlanSpec{Key: key, Name: "p", OnFailure: on})
@@ -36,18 +37,18 @@ func newPlan(t *testing.T, sp *storetest.Space, on store.OnFailure) int64 {
 	return id
 }
 
-func at(i int) store.Need { return store.Need{Index: i} }
+func at(i int) task.Need { return task.Need{Index: i} }
 
 // P03, P04 and P05 as far as Redis goes.
 func TestPlanIsReleased(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	plan := newPlan(t, sp, "")
-	ids := planned(t, sp, plan, nil, []store.Need{at(0)}, []store.Need{at(0), at(0)}, []store.Need{at(1), at(2)})
+	ids := planned(t, sp, plan, nil, []task.Need{at(0)}, []task.Need{at(0), at(0)}, []task.Need{at(1), at(2)})
 	checkStates(t, sp, ids, statemachine.Blocked, statemachine.Blocked, statemachine.Blocked, statemachine.Blocked)
 	drainAll(t, sp)
 	checkStates(t, sp, ids, statemachine.Blocked, statemachine.Blocked, statemachine.Blocked, statemachine.Blocked)
-	steer(t, sp, plan, store.PlanReady)
+	steer(t, sp, plan, task.PlanReady)
 	drainAll(t, sp)
 	checkStates(t, sp, ids, statemachine.Open, statemachine.Blocked, statemachine.Blocked, statemachine.Blocked)
 	c := newCrew(sp)
@@ -59,15 +60,15 @@ func TestPlanIsReleased(t *testing.T) {
 	drainAll(t, sp)
 	c.end(t, ids[3], "out\n", "")
 	p, err := sp.Store.Plan(t.Context(), plan)
-	if err != nil || p.State != store.PlanCompleted || p.Total != 4 || p.Left != 0 || p.Ended[statemachine.Succeeded] != 4 || p.Over == 0 {
+	if err != nil || p.State != task.PlanCompleted || p.Total != 4 || p.Left != 0 || p.Ended[statemachine.Succeeded] != 4 || p.Over.IsZero() {
 		t.Errorf("plan %+v, error %v", p, err)
 	}
-	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "late", Specs: []store.Spec{storetest.Spec()}, Plan: plan}); !errors.Is(err, store.ErrPlanState) {
+	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "late", Specs: []task.Definition{storetest.Spec()}, Plan: plan}); !errors.Is(err, store.ErrPlanState) {
 		t.Errorf("added to a completed plan: %v", err)
 	}
 }
 
-func steer(t *testing.T, sp *storetest.Space, plan int64, to store.PlanState) {
+func steer(t *testing.T, sp *storetest.Space, plan int64, to task.PlanState) {
 	t.Helper()
 	if _, err := sp.Store.SteerPlan(t.Context(), plan, to, ""); err != nil {
 		t.Fatal(err)
@@ -120,18 +121,18 @@ func drainAll(t *testing.T, sp *storetest.Space) {
 func TestPlanFails(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	plan := newPlan(t, sp, store.FailureCancels)
+	plan := newPlan(t, sp, task.FailureCancels)
 	ids := planned(t, sp, plan,
-		nil,                                    // 0 fails
-		[]store.Need{at(0)},                    // 1 is doomed
-		[]store.Need{at(1)},                    // 2 too
-		[]store.Need{{On: store.NeedsAny}},     // 3 runs
-		[]store.Need{{On: store.NeedsFailure}}, // 4 runs
-		nil,                                    // 5 succeeds
-		[]store.Need{{Index: 5, On: store.NeedsFailure}}, // 6 is skipped
-		[]store.Need{at(6)}, // 7 too
+		nil,                                  // 0 fails
+		[]task.Need{at(0)},                   // 1 is doomed
+		[]task.Need{at(1)},                   // 2 too
+		[]task.Need{{On: task.NeedsAny}},     // 3 runs
+		[]task.Need{{On: task.NeedsFailure}}, // 4 runs
+		nil,                                  // 5 succeeds
+		[]task.Need{{Index: 5, On: task.NeedsFailure}}, // 6 is skipped
+		[]task.Need{at(6)}, // 7 too
 	)
-	steer(t, sp, plan, store.PlanReady)
+	steer(t, sp, plan, task.PlanReady)
 	drainAll(t, sp)
 	c := newCrew(sp)
 	c.end(t, ids[0], "", "no")
@@ -148,7 +149,7 @@ func TestPlanFails(t *testing.T) {
 	drainAll(t, sp)
 	checkStates(t, sp, ids[6:], statemachine.Cancelled, statemachine.Cancelled)
 	p, err := sp.Store.Plan(t.Context(), plan)
-	if err != nil || p.State != store.PlanFailed || p.Skipped != 2 || p.Ended[statemachine.Cancelled] != 2 || p.Left != 0 {
+	if err != nil || p.State != task.PlanFailed || p.Skipped != 2 || p.Ended[statemachine.Cancelled] != 2 || p.Left != 0 {
 		t.Errorf("plan %+v, error %v", p, err)
 	}
 }
@@ -158,12 +159,12 @@ func TestPlanSkips(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	plan := newPlan(t, sp, "")
-	ids := planned(t, sp, plan, nil, []store.Need{{On: store.NeedsFailure}})
-	steer(t, sp, plan, store.PlanReady)
+	ids := planned(t, sp, plan, nil, []task.Need{{On: task.NeedsFailure}})
+	steer(t, sp, plan, task.PlanReady)
 	drainAll(t, sp)
 	newCrew(sp).end(t, ids[0], "", "")
 	drainAll(t, sp)
-	if p, err := sp.Store.Plan(t.Context(), plan); err != nil || p.State != store.PlanCompleted {
+	if p, err := sp.Store.Plan(t.Context(), plan); err != nil || p.State != task.PlanCompleted {
 		t.Errorf("plan %+v, error %v", p, err)
 	}
 }
@@ -172,16 +173,16 @@ func TestPlanSkips(t *testing.T) {
 func TestPlanHolds(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	plan := newPlan(t, sp, store.FailureHolds)
-	ids := planned(t, sp, plan, nil, []store.Need{at(0)}, []store.Need{{On: store.NeedsAny}}, nil)
-	steer(t, sp, plan, store.PlanReady)
+	plan := newPlan(t, sp, task.FailureHolds)
+	ids := planned(t, sp, plan, nil, []task.Need{at(0)}, []task.Need{{On: task.NeedsAny}}, nil)
+	steer(t, sp, plan, task.PlanReady)
 	drainAll(t, sp)
 	c := newCrew(sp)
 	c.end(t, ids[0], "", "no")
 	retry := func() (int64, error) {
 		spec := storetest.Spec()
 		spec.RetryOf = ids[0]
-		opened, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: store.NewToken(), Plan: plan, Specs: []store.Spec{spec}})
+		opened, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: store.NewToken(), Plan: plan, Specs: []task.Definition{spec}})
 		if err != nil {
 			return 0, err
 		}
@@ -192,7 +193,7 @@ func TestPlanHolds(t *testing.T) {
 	}
 	drainAll(t, sp)
 	p, err := sp.Store.Plan(t.Context(), plan)
-	if err != nil || p.State != store.PlanHeld || p.HeldBy != "1" {
+	if err != nil || p.State != task.PlanHeld || p.HeldBy != "1" {
 		t.Fatalf("plan %+v, error %v", p, err)
 	}
 	checkStates(t, sp, ids, statemachine.Failed, statemachine.Blocked, statemachine.Blocked, statemachine.Running)
@@ -212,7 +213,7 @@ func TestPlanHolds(t *testing.T) {
 	for _, id := range ids[1:] {
 		c.end(t, id, "", "")
 	}
-	if p, err := sp.Store.Plan(t.Context(), plan); err != nil || p.State != store.PlanCompleted || p.Total != 4 {
+	if p, err := sp.Store.Plan(t.Context(), plan); err != nil || p.State != task.PlanCompleted || p.Total != 4 {
 		t.Errorf("plan %+v, error %v", p, err)
 	}
 }
@@ -221,16 +222,16 @@ func TestPlanHolds(t *testing.T) {
 func TestRetryWithNeeds(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	plan := newPlan(t, sp, store.FailureHolds)
+	plan := newPlan(t, sp, task.FailureHolds)
 	ids := planned(t, sp, plan, nil, nil)
-	steer(t, sp, plan, store.PlanReady)
+	steer(t, sp, plan, task.PlanReady)
 	drainAll(t, sp)
 	c := newCrew(sp)
 	c.end(t, ids[0], "", "no")
 	drainAll(t, sp)
 	again, after, alive := storetest.Spec(), storetest.Spec(), storetest.Spec()
-	again.RetryOf, after.Needs, alive.RetryOf = ids[0], []store.Need{{Task: ids[0]}}, ids[1]
-	open := func(specs ...store.Spec) ([]int64, error) {
+	again.RetryOf, after.Needs, alive.RetryOf = ids[0], []task.Need{{Task: ids[0]}}, ids[1]
+	open := func(specs ...task.Definition) ([]int64, error) {
 		return sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Plan: plan, Specs: specs})
 	}
 	var need *store.NeedError
@@ -254,7 +255,7 @@ func TestPurgedTaskIsNeeded(t *testing.T) {
 	sp := storetest.New(t)
 	plan := newPlan(t, sp, "")
 	ids := planned(t, sp, plan, nil, nil)
-	steer(t, sp, plan, store.PlanReady)
+	steer(t, sp, plan, task.PlanReady)
 	drainAll(t, sp)
 	c := newCrew(sp)
 	c.end(t, ids[0], "", "")
@@ -264,8 +265,8 @@ func TestPurgedTaskIsNeeded(t *testing.T) {
 		t.Fatalf("purged: %v", answers)
 	}
 	spec := storetest.Spec()
-	spec.RetryOf, spec.Needs = ids[1], []store.Need{{Task: ids[0]}}
-	_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Plan: plan, Specs: []store.Spec{spec}})
+	spec.RetryOf, spec.Needs = ids[1], []task.Need{{Task: ids[0]}}
+	_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Plan: plan, Specs: []task.Definition{spec}})
 	var need *store.NeedError
 	if !errors.As(err, &need) || need.Reason != store.NeedPurged || !strings.Contains(err.Error(), "archive_retention") {
 		t.Errorf("needed a purged task: %v", err)
@@ -276,15 +277,15 @@ func TestPurgedTaskIsNeeded(t *testing.T) {
 func TestPlanContinues(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	plan := newPlan(t, sp, store.FailureContinues)
-	ids := planned(t, sp, plan, nil, []store.Need{at(0)})
-	steer(t, sp, plan, store.PlanReady)
+	plan := newPlan(t, sp, task.FailureContinues)
+	ids := planned(t, sp, plan, nil, []task.Need{at(0)})
+	steer(t, sp, plan, task.PlanReady)
 	drainAll(t, sp)
 	c := newCrew(sp)
 	c.end(t, ids[0], "", "no")
 	drainAll(t, sp)
 	c.end(t, ids[1], "", "")
-	if p, err := sp.Store.Plan(t.Context(), plan); err != nil || p.State != store.PlanFailed {
+	if p, err := sp.Store.Plan(t.Context(), plan); err != nil || p.State != task.PlanFailed {
 		t.Errorf("plan %+v, error %v", p, err)
 	}
 }
@@ -297,26 +298,26 @@ func TestPlanGrows(t *testing.T) {
 	ids := planned(t, sp, plan, nil, nil)
 	stranger := planned(t, sp, other, nil)[0]
 	alone := sp.Open(t, storetest.Spec())[0]
-	steer(t, sp, plan, store.PlanReady)
+	steer(t, sp, plan, task.PlanReady)
 	drainAll(t, sp)
 	c := newCrew(sp)
 	c.end(t, ids[0], "", "")
-	grown := planned(t, sp, plan, []store.Need{{Task: ids[0]}}, []store.Need{{Task: ids[0]}, at(0)}, []store.Need{{Task: ids[1]}})
+	grown := planned(t, sp, plan, []task.Need{{Task: ids[0]}}, []task.Need{{Task: ids[0]}, at(0)}, []task.Need{{Task: ids[1]}})
 	checkStates(t, sp, grown, statemachine.Open, statemachine.Blocked, statemachine.Blocked)
 	for _, bad := range []struct {
-		needs  []store.Need
+		needs  []task.Need
 		reason string
 	}{
-		{[]store.Need{{Task: stranger}}, store.NeedForeign},
-		{[]store.Need{{Task: alone}}, store.NeedForeign},
-		{[]store.Need{{Task: 999}}, store.NeedMissing},
-		{[]store.Need{at(0)}, ""},                                              // itself
-		{[]store.Need{{Task: ids[0]}, {Task: ids[0], On: store.NeedsAny}}, ""}, // twice, and not the same
+		{[]task.Need{{Task: stranger}}, store.NeedForeign},
+		{[]task.Need{{Task: alone}}, store.NeedForeign},
+		{[]task.Need{{Task: 999}}, store.NeedMissing},
+		{[]task.Need{at(0)}, ""},                                             // itself
+		{[]task.Need{{Task: ids[0]}, {Task: ids[0], On: task.NeedsAny}}, ""}, // twice, and not the same
 	} {
 		spec := storetest.Spec()
 		spec.Needs = bad.needs
 		last, _ := sp.Store.LastID(t.Context())
-		_, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: store.NewToken(), Plan: plan, Specs: []store.Spec{spec}})
+		_, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: store.NewToken(), Plan: plan, Specs: []task.Definition{spec}})
 		var need *store.NeedError
 		var field *statemachine.FieldError
 		if bad.reason != "" && (!errors.As(err, &need) || need.Reason != bad.reason) || bad.reason == "" && !errors.As(err, &field) {
@@ -327,11 +328,11 @@ func TestPlanGrows(t *testing.T) {
 		}
 	}
 	spec := storetest.Spec()
-	spec.Needs = []store.Need{{Task: alone}}
-	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "x", Specs: []store.Spec{spec}}); err == nil {
+	spec.Needs = []task.Need{{Task: alone}}
+	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "x", Specs: []task.Definition{spec}}); err == nil {
 		t.Error("a task of no plan needs another one")
 	}
-	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "y", Plan: 99, Specs: []store.Spec{storetest.Spec()}}); !errors.Is(err, store.ErrNoPlan) {
+	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "y", Plan: 99, Specs: []task.Definition{storetest.Spec()}}); !errors.Is(err, store.ErrNoPlan) {
 		t.Errorf("opened in a plan that is not there: %v", err)
 	}
 }
@@ -342,13 +343,13 @@ func TestCutResult(t *testing.T) {
 	sp := storetest.New(t)
 	plan := newPlan(t, sp, "")
 	ids := planned(t, sp, plan, nil, nil)
-	steer(t, sp, plan, store.PlanReady)
+	steer(t, sp, plan, task.PlanReady)
 	drainAll(t, sp)
 	newCrew(sp).end(t, ids[0], "cut", "")
 	sp.Raw.HSet(t.Context(), sp.Key("task:1"), "0:output_bytes", 99)
 	spec := storetest.Spec()
-	spec.Needs = []store.Need{{Task: ids[0]}}
-	_, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "k", Plan: plan, Specs: []store.Spec{spec}})
+	spec.Needs = []task.Need{{Task: ids[0]}}
+	_, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "k", Plan: plan, Specs: []task.Definition{spec}})
 	var need *store.NeedError
 	if !errors.As(err, &need) || need.Reason != store.NeedCut {
 		t.Errorf("error %v", err)
@@ -360,7 +361,7 @@ func TestCutResult(t *testing.T) {
 	if r, err := sp.Store.Results(t.Context(), ids[:1]); err != nil || r[0].Cut || r[0].Text != "short" {
 		t.Errorf("results %+v, error %v", r, err)
 	}
-	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "k2", Plan: plan, Specs: []store.Spec{spec}}); err != nil {
+	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "k2", Plan: plan, Specs: []task.Definition{spec}}); err != nil {
 		t.Errorf("with a result of its own: %v", err)
 	}
 }
@@ -370,16 +371,16 @@ func TestPlanIsHeld(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	plan := newPlan(t, sp, "")
-	ids := planned(t, sp, plan, nil, nil, []store.Need{at(0)})
-	steer(t, sp, plan, store.PlanReady)
+	ids := planned(t, sp, plan, nil, nil, []task.Need{at(0)})
+	steer(t, sp, plan, task.PlanReady)
 	drainAll(t, sp)
 	c := newCrew(sp)
-	steer(t, sp, plan, store.PlanHeld)
+	steer(t, sp, plan, task.PlanHeld)
 	must(t, sp, ids[1], statemachine.Manager, statemachine.Hold)
 	c.end(t, ids[0], "", "")
 	drainAll(t, sp)
 	checkStates(t, sp, ids, statemachine.Succeeded, statemachine.Blocked, statemachine.Blocked)
-	steer(t, sp, plan, store.PlanReady)
+	steer(t, sp, plan, task.PlanReady)
 	drainAll(t, sp)
 	checkStates(t, sp, ids, statemachine.Succeeded, statemachine.Open, statemachine.Open)
 }
@@ -390,7 +391,7 @@ func TestOpenedInHeldPlan(t *testing.T) {
 	sp := storetest.New(t)
 	plan := newPlan(t, sp, "")
 	id := planned(t, sp, plan, nil)[0]
-	steer(t, sp, plan, store.PlanReady)
+	steer(t, sp, plan, task.PlanReady)
 	freed, now, err := sp.Store.FreedTasks(t.Context(), plan, 0, 9)
 	if err != nil || len(freed) != 1 {
 		t.Fatalf("freed %+v, error %v", freed, err)
@@ -399,12 +400,12 @@ func TestOpenedInHeldPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	steer(t, sp, plan, store.PlanHeld)
+	steer(t, sp, plan, task.PlanHeld)
 	out, err := sp.Store.Apply(t.Context(), store.Order{Move: unblock, Writer: "s"})
 	if err != nil || !errors.Is(out[0].Err, statemachine.ErrConflict) {
 		t.Errorf("%+v, error %v; want a conflict", out, err)
 	}
-	steer(t, sp, plan, store.PlanReady)
+	steer(t, sp, plan, task.PlanReady)
 	drainAll(t, sp)
 	checkStates(t, sp, []int64{id}, statemachine.Open)
 }

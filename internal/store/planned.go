@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Planned is what is recorded of a task for its plan, and of those that need it.
@@ -18,7 +19,7 @@ type Planned struct {
 	// Step is what it is called in the plan, empty for nothing.
 	Step string
 	// Needs are the tasks that it needs, Waits is for how many of them it still waits.
-	Needs []Need
+	Needs []task.Need
 	Waits int64
 	// DoomedBy is the task because of which it never runs, RetriedBy the one that repeats it; 0 for none.
 	DoomedBy, RetriedBy int64
@@ -78,8 +79,8 @@ func (s *Store) lookPlanned(ctx context.Context, p redis.Pipeliner, plan, id, of
 	if of <= 0 {
 		return l
 	}
-	for _, on := range []When{NeedsSuccess, NeedsAny, NeedsFailure} {
-		entry := Need{Task: of, On: on}.text()
+	for _, on := range []task.When{task.NeedsSuccess, task.NeedsAny, task.NeedsFailure} {
+		entry := task.Need{Task: of, On: on}.Text()
 		for _, key := range []string{k.dependants(id), k.stuck(id)} {
 			l.named = append(l.named, p.LPosCount(ctx, key, entry, 0, redis.LPosArgs{}))
 		}
@@ -93,7 +94,7 @@ func (l *plannedLooks) tell(id int64) Planned {
 	number := func(field string) int64 { n, _ := strconv.ParseInt(f[field], 10, 64); return n }
 	t := Planned{
 		ID: id, Plan: number("plan"), State: statemachine.State(f["state"]), Step: f["step"],
-		Needs: ParseNeeds(f["needs"]), Waits: number("waits"),
+		Needs: task.ParseNeeds(f["needs"]), Waits: number("waits"),
 		DoomedBy: number("doomed_by"), RetriedBy: number("retried_by"), Skipped: f["skipped"] == "1", Feeds: f["feeds"] == "1",
 		Freed: l.freed.Err() == nil, Draining: l.draining.Err() == nil, Dependants: l.dependants.Val(), Stuck: l.stuck.Val(),
 	}
@@ -123,7 +124,7 @@ func (s *Store) Dependants(ctx context.Context, id int64, stuck bool, offset, li
 	}
 	ids := make([]int64, len(entries))
 	for i, entry := range entries {
-		if needs := ParseNeeds(entry); len(needs) == 1 {
+		if needs := task.ParseNeeds(entry); len(needs) == 1 {
 			ids[i] = needs[0].Task
 		}
 	}
@@ -145,7 +146,7 @@ func (s *Store) FreedIDs(ctx context.Context, plan int64, offset, limit int) ([]
 
 // PlanSum is a plan with what is beside its hash, at one moment.
 type PlanSum struct {
-	Plan
+	task.Plan
 
 	// Bad is how many tasks have ended otherwise than they should; Listed is how many there are, with those that were
 	// retried; Freed how many are to be moved, and Draining that the servers are to do so.

@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // someBuckets are where the tasks of the model wait.
@@ -19,7 +20,7 @@ var someBuckets = []store.Bucket{
 
 func (w *twins) open(rt *rapid.T) {
 	n := rapid.IntRange(1, 3).Draw(rt, "tasks")
-	specs := make([]store.Spec, n)
+	specs := make([]task.Definition, n)
 	for i := range specs {
 		specs[i] = w.spec(rt)
 	}
@@ -37,53 +38,53 @@ func (w *twins) open(rt *rapid.T) {
 
 // spec draws a task: deadlines near enough to be met, limits small enough to be
 // exceeded, and the spellings of infinity.
-func (w *twins) spec(rt *rapid.T) store.Spec {
+func (w *twins) spec(rt *rapid.T) task.Definition {
 	at := func(most int) string {
 		return w.now.Add(statemachine.Duration(rapid.IntRange(0, most).Draw(rt, "seconds")) * second / 2).Text()
 	}
 	infinite := rapid.SampledFrom([]string{"inf", "+inf", "Infinity"})
 	limit := rapid.SampledFrom([]string{"0", "1", "2", "inf"})
-	return storetest.Spec(func(s *store.Spec) {
-		s.StartAfter = rapid.SampledFrom([]string{"0", at(6), w.now.Add(-3 * second).Text()}).Draw(rt, "start")
-		s.EndBefore = rapid.SampledFrom([]string{infinite.Draw(rt, "never"), w.now.Add(4 * second).Text(), "1900000000"}).Draw(rt, "end_before")
-		s.Timeout = rapid.SampledFrom([]string{infinite.Draw(rt, "forever"), "0.5", "3"}).Draw(rt, "timeout")
-		s.MaxFails, s.MaxTimeouts, s.MaxLosses = limit.Draw(rt, "fails"), limit.Draw(rt, "timeouts"), limit.Draw(rt, "losses")
-		s.Bucket = rapid.SampledFrom(someBuckets).Draw(rt, "bucket")
-		s.MaxFaults, s.Charge = limit.Draw(rt, "faults"), rapid.SampledFrom([]string{"", "all", "program"}).Draw(rt, "charge")
-		s.RetryDelay = rapid.SampledFrom([]string{"", "0", "0.5", "3"}).Draw(rt, "delay")
-		s.RetryBackoff = rapid.SampledFrom([]string{"", "1", "2.5"}).Draw(rt, "backoff")
-		s.RetryMaxDelay = rapid.SampledFrom([]string{"", "inf", "4"}).Draw(rt, "max delay")
-		s.RetryExitCodes = rapid.SampledFrom([]string{"", "", "1,75"}).Draw(rt, "codes")
-		s.FatalExitCodes = rapid.SampledFrom([]string{"", "", "2"}).Draw(rt, "fatal")
-		s.Held = rapid.SampledFrom([]string{"", "", "", "why"}).Draw(rt, "held")
+	return storetest.Spec(func(s *task.Definition) {
+		storetest.Set(s, "start_after", rapid.SampledFrom([]string{"0", at(6), w.now.Add(-3 * second).Text()}).Draw(rt, "start"))
+		storetest.Set(s, "end_before", rapid.SampledFrom([]string{infinite.Draw(rt, "never"), w.now.Add(4 * second).Text(), "1900000000"}).Draw(rt, "end_before"))
+		storetest.Set(s, "timeout", rapid.SampledFrom([]string{infinite.Draw(rt, "forever"), "0.5", "3"}).Draw(rt, "timeout"))
+		storetest.Set(s, "max_fails", limit.Draw(rt, "fails"), "max_timeouts", limit.Draw(rt, "timeouts"), "max_losses", limit.Draw(rt, "losses"))
+		storetest.SetBucket(s, rapid.SampledFrom(someBuckets).Draw(rt, "bucket"))
+		storetest.Set(s, "max_faults", limit.Draw(rt, "faults"), "charge", rapid.SampledFrom([]string{"", "all", "program"}).Draw(rt, "charge"))
+		storetest.Set(s, "retry_delay", rapid.SampledFrom([]string{"", "0", "0.5", "3"}).Draw(rt, "delay"))
+		storetest.Set(s, "retry_backoff", rapid.SampledFrom([]string{"", "1", "2.5"}).Draw(rt, "backoff"))
+		storetest.Set(s, "retry_max_delay", rapid.SampledFrom([]string{"", "inf", "4"}).Draw(rt, "max delay"))
+		storetest.Set(s, "retry_exit_codes", rapid.SampledFrom([]string{"", "", "1,75"}).Draw(rt, "codes"))
+		storetest.Set(s, "fatal_exit_codes", rapid.SampledFrom([]string{"", "", "2"}).Draw(rt, "fatal"))
+		storetest.Set(s, "hold", rapid.SampledFrom([]string{"", "", "", "why"}).Draw(rt, "held"))
 	})
 }
 
 // create is the model's side of open.
-func (w *twins) create(rt *rapid.T, id int64, s *store.Spec) *twin {
+func (w *twins) create(rt *rapid.T, id int64, s *task.Definition) *twin {
 	must := func(err error) {
 		if err != nil {
 			rt.Fatal(err)
 		}
 	}
-	t := &twin{bucket: s.Bucket, stamps: map[string]statemachine.Time{}}
+	t := &twin{bucket: s.Bucket(), stamps: map[string]statemachine.Time{}}
 	var err error
 	t.ID = id
-	t.StartAfter, err = statemachine.ParseTime(s.StartAfter)
+	t.StartAfter, err = statemachine.ParseTime(s.Text("start_after"))
 	must(err)
-	t.EndBefore, err = statemachine.ParseTime(s.EndBefore)
+	t.EndBefore, err = statemachine.ParseTime(s.Text("end_before"))
 	must(err)
-	t.Timeout, err = statemachine.ParseDuration(s.Timeout)
+	t.Timeout, err = statemachine.ParseDuration(s.Text("timeout"))
 	must(err)
-	for text, limit := range map[*string]*statemachine.Limit{
-		&s.MaxFails: &t.MaxFails, &s.MaxTimeouts: &t.MaxTimeouts, &s.MaxLosses: &t.MaxLosses, &s.MaxFaults: &t.MaxFaults,
+	for name, limit := range map[string]*statemachine.Limit{
+		"max_fails": &t.MaxFails, "max_timeouts": &t.MaxTimeouts, "max_losses": &t.MaxLosses, "max_faults": &t.MaxFaults,
 	} {
-		*limit, err = statemachine.ParseLimit(*text)
+		*limit, err = statemachine.ParseLimit(s.Text(name))
 		must(err)
 	}
 	must(t.retries(s))
 	m, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
-		Event: statemachine.Create, Actor: statemachine.Manager, Held: s.Held != "",
+		Event: statemachine.Create, Actor: statemachine.Manager, Held: s.Text("hold") != "",
 	}, w.now)
 	must(err)
 	w.tasks[id] = t
@@ -95,21 +96,21 @@ func (w *twins) create(rt *rapid.T, id int64, s *store.Spec) *twin {
 }
 
 // retries reads what says when a failed task is run again.
-func (t *twin) retries(s *store.Spec) error {
-	t.ChargeProgram = s.Charge == "program"
+func (t *twin) retries(s *task.Definition) error {
+	t.ChargeProgram = s.Text("charge") == "program"
 	codes := map[string][]int{"1,75": {1, 75}, "2": {2}}
-	t.RetryCodes, t.FatalCodes = codes[s.RetryExitCodes], codes[s.FatalExitCodes]
+	t.RetryCodes, t.FatalCodes = codes[s.Text("retry_exit_codes")], codes[s.Text("fatal_exit_codes")]
 	var errs [3]error
 	span := func(text string) (statemachine.Duration, error) {
-		if text == "" || text == "inf" && s.RetryMaxDelay == text || text == "0" {
+		if text == "" || text == "inf" && s.Text("retry_max_delay") == text || text == "0" {
 			return 0, nil
 		}
 		return statemachine.ParseDuration(text)
 	}
-	t.Backoff.Delay, errs[0] = span(s.RetryDelay)
-	t.Backoff.Max, errs[1] = span(s.RetryMaxDelay)
-	if s.RetryBackoff != "" && s.RetryBackoff != "1" {
-		t.Backoff.Factor, errs[2] = strconv.ParseFloat(s.RetryBackoff, 64)
+	t.Backoff.Delay, errs[0] = span(s.Text("retry_delay"))
+	t.Backoff.Max, errs[1] = span(s.Text("retry_max_delay"))
+	if s.Text("retry_backoff") != "" && s.Text("retry_backoff") != "1" {
+		t.Backoff.Factor, errs[2] = strconv.ParseFloat(s.Text("retry_backoff"), 64)
 	}
 	return errors.Join(errs[:]...)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // liveUnderLease makes what a worker's session and its watchers leave.
@@ -37,10 +38,10 @@ func liveInQueues(t *testing.T, sp *storetest.Space) {
 	failing(t, sp)
 	judgeCall(store.Verdict{Quarantined: noon, Trials: 1, TrialAt: noon.Add(second), Reason: "why"})(t, sp.Store).must(t)
 	old := bring(t, sp, statemachine.Succeeded)
-	held := storetest.Spec(func(s *store.Spec) {
-		s.MaxFaults, s.Charge, s.Held, s.Key = "2", "program", "why", "k"
-		s.RetryDelay, s.RetryBackoff, s.RetryMaxDelay, s.RetryJitter = "1", "2", "9", "0.5"
-		s.RetryExitCodes, s.FatalExitCodes = "1", "2"
+	held := storetest.Spec(func(s *task.Definition) {
+		storetest.Set(s, "max_faults", "2", "charge", "program", "hold", "why", "key", "k")
+		storetest.Set(s, "retry_delay", "1", "retry_backoff", "2", "retry_max_delay", "9", "retry_jitter", "0.5")
+		storetest.Set(s, "retry_exit_codes", "1", "fatal_exit_codes", "2")
 	})
 	openAll(t, sp, held, retryOf(old), replayOf(old))
 	w := sp.Register(t, "stopper")
@@ -118,9 +119,10 @@ func liveFully(t *testing.T, sp *storetest.Space) {
 		t.Fatalf("%v, %v", done, err)
 	}
 	liveInQueues(t, sp)
-	sp.Open(t, storetest.Spec(func(s *store.Spec) {
-		s.Argv, s.FailOn, s.MaxLosses, s.EndBefore = []string{"a"}, "exit", "7", noon.Add(second).Text()
-		s.Bucket = store.Bucket{Queue: "q", Env: "e", Labels: "l=1", Priority: 1}
+	sp.Open(t, storetest.Spec(func(s *task.Definition) {
+		storetest.SetArgv(s, "a")
+		storetest.Set(s, "fail_on", "exit", "max_losses", "7", "end_before", noon.Add(second).Text())
+		storetest.SetBucket(s, store.Bucket{Queue: "q", Env: "e", Labels: "l=1", Priority: 1})
 	}))
 	bring(t, sp, statemachine.Executed)
 	if err := sp.Store.PublishEvents(t.Context(), 1000); err != nil {

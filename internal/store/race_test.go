@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // contender is one who wants to move a task.
@@ -95,8 +96,8 @@ func race(t *testing.T, sp *storetest.Space, from statemachine.State, a, b *cont
 // bring opens a task and leads it to a state.
 func bring(t *testing.T, sp *storetest.Space, to statemachine.State) int64 {
 	t.Helper()
-	id := sp.Open(t, storetest.Spec(func(s *store.Spec) {
-		s.EndBefore, s.Timeout, s.MaxTimeouts, s.MaxFails = noon.Add(60*second).Text(), "5", "9", "9"
+	id := sp.Open(t, storetest.Spec(func(s *task.Definition) {
+		storetest.Set(s, "end_before", noon.Add(60*second).Text(), "timeout", "5", "max_timeouts", "9", "max_fails", "9")
 	}))[0]
 	if to == statemachine.Open {
 		return id

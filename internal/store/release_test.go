@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // waits are how many tasks some others still wait for.
@@ -31,11 +32,11 @@ func releasePage(t *testing.T, sp *storetest.Space, page, want int, ids ...int64
 func TestReleaseSeveral(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	first, second := newPlan(t, sp, ""), newPlan(t, sp, store.FailureHolds)
-	ids := planned(t, sp, first, nil, nil, []store.Need{at(0)}, []store.Need{at(0), at(1)}, []store.Need{at(0), at(1), at(2)})
-	more := planned(t, sp, second, nil, []store.Need{at(0)}, nil)
-	steer(t, sp, first, store.PlanReady)
-	steer(t, sp, second, store.PlanReady)
+	first, second := newPlan(t, sp, ""), newPlan(t, sp, task.FailureHolds)
+	ids := planned(t, sp, first, nil, nil, []task.Need{at(0)}, []task.Need{at(0), at(1)}, []task.Need{at(0), at(1), at(2)})
+	more := planned(t, sp, second, nil, []task.Need{at(0)}, nil)
+	steer(t, sp, first, task.PlanReady)
+	steer(t, sp, second, task.PlanReady)
 	drainAll(t, sp)
 	c := newCrew(sp)
 	for _, id := range ids[:2] {
@@ -59,7 +60,7 @@ func TestReleaseSeveral(t *testing.T) {
 	if freed, err := sp.Store.FreedIDs(t.Context(), first, 0, 9); err != nil || !cmp.Equal(freed, ids[2:4]) {
 		t.Errorf("to be moved: %v, error %v, want %v", freed, err, ids[2:4])
 	}
-	if p, err := sp.Store.Plan(t.Context(), second); err != nil || p.State != store.PlanHeld || p.HeldBy != "6" {
+	if p, err := sp.Store.Plan(t.Context(), second); err != nil || p.State != task.PlanHeld || p.HeldBy != "6" {
 		t.Errorf("plan %+v, error %v", p, err)
 	}
 	drainAll(t, sp)
@@ -70,9 +71,9 @@ func TestReleaseSeveral(t *testing.T) {
 func TestReleaseDamaged(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	need := []store.Need{at(0)}
-	ids := planned(t, sp, newPlan(t, sp, ""), nil, need, need, need, need, need, []store.Need{{On: store.NeedsFailure}})
-	steer(t, sp, 1, store.PlanReady)
+	need := []task.Need{at(0)}
+	ids := planned(t, sp, newPlan(t, sp, ""), nil, need, need, need, need, need, []task.Need{{On: task.NeedsFailure}})
+	steer(t, sp, 1, task.PlanReady)
 	drainAll(t, sp)
 	newCrew(sp).end(t, ids[0], "", "")
 	key := func(i int) string { return sp.Key("task:" + "1234567"[i:i+1]) }
@@ -95,8 +96,8 @@ func TestReleaseDamaged(t *testing.T) {
 func TestReleaseDoomed(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	ids := planned(t, sp, newPlan(t, sp, ""), nil, nil, []store.Need{at(0), at(1)})
-	steer(t, sp, 1, store.PlanReady)
+	ids := planned(t, sp, newPlan(t, sp, ""), nil, nil, []task.Need{at(0), at(1)})
+	steer(t, sp, 1, task.PlanReady)
 	drainAll(t, sp)
 	c := newCrew(sp)
 	c.end(t, ids[0], "", "no")
@@ -124,8 +125,8 @@ func TestReleaseLimits(t *testing.T) {
 func TestResultsEitherWay(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	ids := planned(t, sp, newPlan(t, sp, store.FailureContinues), nil, nil, nil, nil, nil, nil)
-	steer(t, sp, 1, store.PlanReady)
+	ids := planned(t, sp, newPlan(t, sp, task.FailureContinues), nil, nil, nil, nil, nil, nil)
+	steer(t, sp, 1, task.PlanReady)
 	drainAll(t, sp)
 	c := newCrew(sp)
 	for _, id := range ids[:5] {

@@ -2,14 +2,15 @@ package store_test
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	await "github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // TestRemind: whoever was woken for a task, or knew when it starts, and does not claim it, keeps
@@ -19,7 +20,7 @@ func TestRemind(t *testing.T) {
 	sp := storetest.New(t)
 	sp.SetClock(t, noon)
 	dead, other := newIdler(t, sp, "dead", "n"), newIdler(t, sp, "other", "n")
-	due := storetest.Spec(func(s *store.Spec) { s.StartAfter = noon.Add(10 * second).Text() })
+	due := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "start_after", noon.Add(10*second).Text()) })
 	remind := func(want statemachine.Duration) {
 		t.Helper()
 		if next, err := sp.Store.Remind(t.Context(), second); next != want || err != nil {
@@ -70,18 +71,18 @@ func firstTask(t *testing.T, sp *storetest.Space) {
 func TestRemindsInBatches(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	var specs []store.Spec
+	var specs []task.Definition
 	for i := range 600 {
-		specs = append(specs, storetest.Spec(func(s *store.Spec) { s.Bucket.Priority = i - 300 }))
+		specs = append(specs, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "priority", strconv.Itoa(i-300)) }))
 	}
 	for part := range slices.Chunk(specs, 100) {
 		sp.Open(t, part...)
 	}
-	wake := func(i int) string { return sp.Key("wake:" + specs[i].Bucket.Name()) }
+	wake := func(i int) string { return sp.Key("wake:" + specs[i].Bucket().Name()) }
 	for i := range specs {
 		sp.Raw.Del(t.Context(), wake(i))
 	}
-	ready := sp.Key("ready:" + specs[7].Bucket.Name())
+	ready := sp.Key("ready:" + specs[7].Bucket().Name())
 	sp.Raw.Del(t.Context(), ready)
 	sp.Raw.Set(t.Context(), ready, "x", 0)
 	if _, err := sp.Store.Remind(t.Context(), 0); err != nil {

@@ -16,11 +16,11 @@ import (
 // also if no bucket and no count knows of it.
 func TestRemoveQueueInUse(t *testing.T) {
 	t.Parallel()
-	in := func(s *store.Spec) { s.Bucket.Queue = "lic" }
+	in := func(s *task.Definition) { storetest.Set(s, "queue", "lic") }
 	for name, prepare := range map[string]func(*testing.T, *storetest.Space){
 		"blocked": func(t *testing.T, sp *storetest.Space) {
 			t.Helper()
-			sp.Open(t, storetest.Spec(in, func(s *store.Spec) { s.Held = "wait" }))
+			sp.Open(t, storetest.Spec(in, func(s *task.Definition) { storetest.Set(s, "hold", "wait") }))
 		},
 		"executed": func(t *testing.T, sp *storetest.Space) {
 			t.Helper()
@@ -80,16 +80,16 @@ func TestRemovedQueueLeavesNothing(t *testing.T) {
 func TestPrunedBucketLeavesNoWakeUp(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	spec := storetest.Spec(func(s *store.Spec) { s.Bucket.Labels = "job=1" })
+	spec := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "labels", "job=1") })
 	sp.Open(t, spec)
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "r", Candidates: storetest.Free(spec.Bucket), Max: 1})
+	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "r", Candidates: storetest.Free(spec.Bucket()), Max: 1})
 	if err != nil || len(r.Tasks) != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if n, err := sp.Store.Prune(t.Context(), []string{spec.Bucket.Name()}); n != 1 || err != nil {
+	if n, err := sp.Store.Prune(t.Context(), []string{spec.Bucket().Name()}); n != 1 || err != nil {
 		t.Errorf("pruned %d, error %v", n, err)
 	}
-	if left := sp.Raw.Exists(t.Context(), sp.Key("wake:"+spec.Bucket.Name())).Val(); left != 0 {
+	if left := sp.Raw.Exists(t.Context(), sp.Key("wake:"+spec.Bucket().Name())).Val(); left != 0 {
 		t.Error("the wake list is left")
 	}
 }

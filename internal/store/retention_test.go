@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // With a task goes everything that is its own, and what is left of it is a count and its id.
@@ -57,9 +58,9 @@ func TestPurgeLeavesNothing(t *testing.T) {
 // A task that another one repeats or replays stays until that one is archived.
 func TestPurgeKeepsWhatIsNeeded(t *testing.T) {
 	t.Parallel()
-	for name, needs := range map[string]func(*store.Spec){
-		"retry":  func(s *store.Spec) { s.RetryOf = 1 },
-		"replay": func(s *store.Spec) { s.ReplayOf, s.Argv = 1, []string{"x"} },
+	for name, needs := range map[string]func(*task.Definition){
+		"retry":  func(s *task.Definition) { s.RetryOf = 1 },
+		"replay": func(s *task.Definition) { s.ReplayOf = 1; storetest.SetArgv(s, "x") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,8 +97,8 @@ func TestPurgeOfAPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := newPlan(t, sp, "")
-	ids := planned(t, sp, plan, nil, []store.Need{at(0)})
-	steer(t, sp, plan, store.PlanReady)
+	ids := planned(t, sp, plan, nil, []task.Need{at(0)})
+	steer(t, sp, plan, task.PlanReady)
 	drainAll(t, sp)
 	c := newCrew(sp)
 	c.end(t, ids[0], "", "")
@@ -234,7 +235,7 @@ func (m *retentionModel) retry(rt *rapid.T) {
 	if m.sp.Raw.HExists(m.t.Context(), m.sp.Key("task:"+strconv.FormatInt(id, 10)), "retried_by").Val() {
 		return
 	}
-	m.repeats[id] = m.sp.Open(m.t, storetest.Spec(func(s *store.Spec) { s.RetryOf = id }))[0]
+	m.repeats[id] = m.sp.Open(m.t, storetest.Spec(func(s *task.Definition) { s.RetryOf = id }))[0]
 }
 
 // finish ends what repeats a task, and waits until that is noticed.

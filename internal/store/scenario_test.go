@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/scenario"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // TestScenarios plays the stories of the pure model on Redis: the same files,
@@ -36,9 +37,9 @@ type redisWorld struct {
 func (w *redisWorld) Open(spec statemachine.Task) (int64, error) {
 	s := specOf(&spec)
 	if spec.State == statemachine.Blocked {
-		s.Held = "a story"
+		storetest.Set(&s, "hold", "a story")
 	}
-	ids, err := w.sp.Store.Open(w.t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{s}})
+	ids, err := w.sp.Store.Open(w.t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{s}})
 	if err != nil {
 		return 0, err
 	}
@@ -46,23 +47,19 @@ func (w *redisWorld) Open(spec statemachine.Task) (int64, error) {
 }
 
 // specOf is the definition of a task of the model.
-func specOf(t *statemachine.Task) store.Spec {
-	s := store.Spec{
-		Program: "p", StartAfter: t.StartAfter.Text(), EndBefore: t.EndBefore.Text(), Timeout: t.Timeout.Text(),
-		MaxFails: t.MaxFails.Text(), MaxTimeouts: t.MaxTimeouts.Text(), MaxLosses: t.MaxLosses.Text(), MaxFaults: t.MaxFaults.Text(),
-		RetryDelay: t.Backoff.Delay.Text(), RetryExitCodes: codesText(t.RetryCodes), FatalExitCodes: codesText(t.FatalCodes),
-	}
+func specOf(t *statemachine.Task) task.Definition {
+	s := storetest.Define("program", "p", "start_after", t.StartAfter.Text(), "end_before", t.EndBefore.Text(), "timeout", t.Timeout.Text(), "max_fails", t.MaxFails.Text(), "max_timeouts", t.MaxTimeouts.Text(), "max_losses", t.MaxLosses.Text(), "max_faults", t.MaxFaults.Text(), "retry_delay", t.Backoff.Delay.Text(), "retry_exit_codes", codesText(t.RetryCodes), "fatal_exit_codes", codesText(t.FatalCodes))
 	if t.Backoff.Max > 0 {
-		s.RetryMaxDelay = t.Backoff.Max.Text()
+		storetest.Set(&s, "retry_max_delay", t.Backoff.Max.Text())
 	}
 	if t.Backoff.Factor >= 1 {
-		s.RetryBackoff = fmt.Sprint(t.Backoff.Factor)
+		storetest.Set(&s, "retry_backoff", fmt.Sprint(t.Backoff.Factor))
 	}
 	if t.Backoff.Jitter > 0 {
-		s.RetryJitter = fmt.Sprint(t.Backoff.Jitter)
+		storetest.Set(&s, "retry_jitter", fmt.Sprint(t.Backoff.Jitter))
 	}
 	if t.ChargeProgram {
-		s.Charge = "program"
+		storetest.Set(&s, "charge", "program")
 	}
 	return s
 }

@@ -7,15 +7,17 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestFields(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	s := worktest.Open(t, ns)
-	spec := store.Spec{Program: "p", StartAfter: "0", EndBefore: "inf", Timeout: "inf", MaxFails: "0", MaxTimeouts: "0"}
-	if _, err := s.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []store.Spec{spec, spec, spec}}); err != nil {
+	spec := storetest.Define("program", "p")
+	if _, err := s.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []task.Definition{spec, spec, spec}}); err != nil {
 		t.Fatal(err)
 	}
 	srv := redistest.Shared(t)

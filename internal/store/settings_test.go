@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // where is the section [redis] with these settings, each key=value.
@@ -99,7 +100,7 @@ func TestSettingsOfDurability(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	_, _ = st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}}) // there is no replica
+	_, _ = st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}}) // there is no replica
 	if ms := <-waits; ms != "50" {
 		t.Errorf("a replica is waited for %s ms, want 50", ms)
 	}

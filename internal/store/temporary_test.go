@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // answers are error answers of Redis, and what of them a start says: what to look
@@ -189,7 +190,7 @@ func TestHindered(t *testing.T) {
 			open := func() error {
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
-				_, err := sp.Dial(t, store.WithRetries(-1)).Open(ctx, store.OpenRequest{Key: "r", Specs: []store.Spec{storetest.Spec()}})
+				_, err := sp.Dial(t, store.WithRetries(-1)).Open(ctx, store.OpenRequest{Key: "r", Specs: []task.Definition{storetest.Spec()}})
 				return err
 			}
 			if err := sp.Raw.ConfigSet(t.Context(), c.setting, c.bad).Err(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // What scripts do for many tasks in one call leaves the same behind as calls for one task each: they gather what they write to
@@ -89,10 +90,10 @@ func (l *batchLife) round(t *testing.T, outcomes string) {
 		}
 		n := len(bad)
 		bad = append(bad, c == 'b')
-		l.Open(t, storetest.Spec(func(s *store.Spec) {
-			s.Program, s.MaxFails = program, fmt.Sprint(n%2)
+		l.Open(t, storetest.Spec(func(s *task.Definition) {
+			storetest.Set(s, "program", program, "max_fails", fmt.Sprint(n%2))
 			if n%3 == 0 {
-				s.EndBefore = "4000000000"
+				storetest.Set(s, "end_before", "4000000000")
 			}
 		}))
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // The rule of Go is that of the scripts.
@@ -15,11 +16,11 @@ func TestVerdict(t *testing.T) {
 	sp := storetest.New(t)
 	script := store.Library("plans") + `
 return verdict(ARGV[1], ending(ARGV[2]), ARGV[3] == 'true', ARGV[4])`
-	seen := map[store.NeedVerdict]bool{}
-	for _, on := range []store.When{"", store.NeedsSuccess, store.NeedsAny, store.NeedsFailure} {
+	seen := map[task.Verdict]bool{}
+	for _, on := range []task.When{"", task.NeedsSuccess, task.NeedsAny, task.NeedsFailure} {
 		for _, end := range append(statemachine.Outcomes(), statemachine.None) {
 			for _, skipped := range []bool{false, true} {
-				for _, f := range []store.OnFailure{store.FailureCancels, store.FailureHolds, store.FailureContinues} {
+				for _, f := range []task.OnFailure{task.FailureCancels, task.FailureHolds, task.FailureContinues} {
 					got := on.Verdict(end, skipped, f)
 					seen[got] = true
 					want, err := sp.Raw.Eval(t.Context(), script, nil, string(on), string(end), fmt.Sprint(skipped), string(f)).Text()

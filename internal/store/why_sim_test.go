@@ -198,13 +198,13 @@ func (c *scriptClaimer) inOrder(p *whytest.Plan) []*whytest.Task {
 func (c *scriptClaimer) open(t *whytest.Task) int64 {
 	c.tb.Helper()
 	c.sp.SetClock(c.tb, t.Since)
-	return c.sp.Open(c.tb, storetest.Spec(func(s *store.Spec) {
-		s.Bucket = t.Bucket
+	return c.sp.Open(c.tb, storetest.Spec(func(s *task.Definition) {
+		storetest.SetBucket(s, t.Bucket)
 		if t.StartAfter > 0 || t.NotBefore > 0 {
-			s.StartAfter = t.Start().Text()
+			storetest.Set(s, "start_after", t.Start().Text())
 		}
 		if t.State == statemachine.Blocked {
-			s.Held = "by the plan"
+			storetest.Set(s, "hold", "by the plan")
 		}
 	}))[0]
 }
@@ -219,7 +219,7 @@ func (c *scriptClaimer) run(t *whytest.Task) {
 		}
 	}
 	b.Resources = t.Got.Text()
-	c.sp.Open(c.tb, storetest.Spec(func(s *store.Spec) { s.Bucket = b }))
+	c.sp.Open(c.tb, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) }))
 	r, err := c.sp.Store.Claim(c.tb.Context(), store.ClaimRequest{
 		Worker: "before", Request: store.NewToken(), Candidates: storetest.Free(b), Max: 1,
 		Node: t.Node, MaxThreads: task.NoLimit, Resources: task.Resources{"gpu": 1 << 20, "mem": 1 << 20},

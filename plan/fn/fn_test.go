@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/plan/fn"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 var (
@@ -60,7 +60,7 @@ func TestValues(t *testing.T) {
 	if _, err := n.Get(t.Context()); !errors.Is(err, plan.ErrNoResult) {
 		t.Error(err)
 	}
-	run(t, p, manager.PlanCompleted)
+	run(t, p, task.PlanCompleted)
 	checkValue(t, n, 6)
 	checkValue(t, both, "a blra b")
 	checkValue(t, twice, "a bla bl")
@@ -92,7 +92,7 @@ func TestAll(t *testing.T) {
 	slices.Reverse(parts)
 	back := digits.Call(p, fn.All(parts[98:]...))
 	none := sum.Call(p, fn.All[int]())
-	run(t, p, manager.PlanCompleted)
+	run(t, p, task.PlanCompleted)
 	checkValue(t, total, 5050)
 	checkValue(t, shown, fmt.Sprint(want))
 	checkValue(t, back, "[2 1]")
@@ -116,7 +116,7 @@ func TestErrorIsTriedAgain(t *testing.T) {
 	p := newPlan(t, m)
 	first := flaky.Call(p, fn.Value(1))
 	second := inc.Call(p, first)
-	run(t, p, manager.PlanCompleted)
+	run(t, p, task.PlanCompleted)
 	checkValue(t, first, 1)
 	checkValue(t, second, 2)
 	checkRounds(t, m, first.ID(), 3)
@@ -132,11 +132,11 @@ func TestPermanent(t *testing.T) {
 	}, quick)
 	m := newSite(t, t.TempDir(), bad, inc, one)
 	p := newPlan(t, m)
-	failed := bad.Call(p, fn.WithSpec(func(s *manager.Spec) { s.FatalExitCodes = []int{3} }))
-	other := bad.Call(p, fn.WithSpec(func(s *manager.Spec) { s.FatalExitCodes, s.MaxFails = []int{65}, nil }))
+	failed := bad.Call(p, fn.WithSpec(func(s *task.Spec) { s.FatalExitCodes = []int{3} }))
+	other := bad.Call(p, fn.WithSpec(func(s *task.Spec) { s.FatalExitCodes, s.MaxFails = []int{65}, nil }))
 	needs := inc.Call(p, failed)
 	after := one.Call(p, fn.After(plan.Failure(failed), plan.Any(other)))
-	run(t, p, manager.PlanFailed)
+	run(t, p, task.PlanFailed)
 	for _, f := range []*fn.Future[int]{failed, other} {
 		checkRounds(t, m, f.ID(), 1, "look: no such account")
 	}
@@ -164,7 +164,7 @@ func TestValuesThatDoNotFit(t *testing.T) {
 	newJoin := fn.New2("join", func(context.Context, string, int) (string, error) { return "", nil }, quick)
 	less := fn.New1("join", func(context.Context, string) (string, error) { return "", nil }, quick)
 	list := fn.New1("inc", func(context.Context, []int) (int, error) { return 0, nil }, quick)
-	p := newPlan(t, m, plan.OnFailure(manager.FailureContinues))
+	p := newPlan(t, m, plan.OnFailure(task.FailureContinues))
 	n := one.Call(p)
 	badValue := newInc.Call(p, fn.Value("seven"))
 	badResult := newJoin.Call(p, fn.Value("a"), n)
@@ -174,7 +174,7 @@ func TestValuesThatDoNotFit(t *testing.T) {
 	noValue := inc.Call(p, fn.Result[int](p, tooLong), quick)
 	noJSON := odd.Call(p)
 	badItem := sum.Call(p, fn.All(n, fn.Result[int](p, n), fn.Output[int](p, noJSON)), quick)
-	run(t, p, manager.PlanFailed)
+	run(t, p, task.PlanFailed)
 	for id, texts := range map[int64][]string{
 		badValue.ID():  {"function inc, argument 1: ", `"\"seven\"" is no int`},
 		badResult.ID(): {fmt.Sprintf("function join, argument 2, the result of task %d: ", n.ID()), `"1" is no string`},

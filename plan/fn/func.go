@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -161,7 +161,7 @@ type Option func(*call)
 // WithSpec changes the tasks that calls become: their queue, timeout, max_fails and so
 // on. Of the spec it gets, Program, Input, Argv, Args and Needs are the business of
 // this package, and the code of [Permanent] is added to FatalExitCodes.
-func WithSpec(change func(*manager.Spec)) Option {
+func WithSpec(change func(*task.Spec)) Option {
 	return func(c *call) { change(&c.spec) }
 }
 
@@ -174,7 +174,7 @@ func After(others ...plan.Dep) Option {
 // call is a call on its way into a plan.
 type call struct {
 	function string
-	spec     manager.Spec
+	spec     task.Spec
 	words    []string   // the arguments
 	needs    []plan.Dep // whose results they are
 	after    []plan.Dep
@@ -210,7 +210,7 @@ func (c *call) add(p *plan.Plan, options ...Option) *plan.Task {
 		change(c)
 	}
 	s := c.spec
-	s.Program, s.Input, s.Argv, s.Args = c.function, "", c.words, manager.ArgsFiles
+	s.Program, s.Input, s.Argv, s.Args = c.function, "", c.words, task.ArgsFiles
 	if !slices.Contains(s.FatalExitCodes, permanentCode) {
 		s.FatalExitCodes = append(slices.Clip(s.FatalExitCodes), permanentCode)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/plan/fn"
+	"github.com/tdf-go/tdf/task"
 )
 
 // The output of a program is an argument, as a text or as what it says in JSON, and the
@@ -28,14 +29,14 @@ func TestPrograms(t *testing.T) {
 	m := newSite(t, dir, describe, names, inc)
 	p := newPlan(t, m)
 	say := func(text string, needs ...plan.Dep) *plan.Task {
-		return p.Add(manager.Spec{Program: "say", Source: "rsync:run.sh", Input: text}, needs...)
+		return p.Add(task.Spec{Program: "say", Source: "rsync:run.sh", Input: text}, needs...)
 	}
 	text, number := say("x y"), say("41")
 	described := describe.Call(p, fn.Output[name](p, text), fn.Output[[]byte](p, text), fn.Output[int](p, number))
 	last := say("so", inc.Call(p, fn.Output[int](p, number)), described)
 	all := names.Call(p, fn.All(fn.Output[name](p, text), fn.Result[name](p, described), fn.Output[name](p, number)))
 	wrong := inc.Call(p, fn.Output[int](p, text), quick)
-	run(t, p, manager.PlanFailed)
+	run(t, p, task.PlanFailed)
 	checkValue(t, described, "x y x y 41")
 	checkValue(t, fn.Output[string](p, last), `so 42 "x y x y 41"`)
 	checkValue(t, all, len("[x y x y x y 41 41]"))
@@ -68,7 +69,7 @@ func TestGrow(t *testing.T) {
 	m = newSite(t, t.TempDir(), grow, inc, sum)
 	p := newPlan(t, m)
 	ids := grow.Call(p, fn.Value(10))
-	run(t, p, manager.PlanCompleted)
+	run(t, p, task.PlanCompleted)
 	checkValue(t, ids, []int64{2, 3, 4})
 	checkValue(t, fn.Result[int](p, plan.ID(4)), 23)
 	if status, err := p.Status(t.Context()); err != nil || status.Total != 4 || tries.Load() != 2 {
@@ -90,7 +91,7 @@ func TestWithoutPlan(t *testing.T) {
 		return n, nil
 	})
 	m = newSite(t, t.TempDir(), alone)
-	id, err := m.Open(t.Context(), manager.Spec{Program: "alone", Argv: []string{"5"}})
+	id, err := m.Open(t.Context(), task.Spec{Program: "alone", Argv: []string{"5"}})
 	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/plan/fn"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestMain(m *testing.M) {
@@ -60,7 +61,7 @@ func newPlan(t *testing.T, m *manager.Manager, opts ...plan.Option) *plan.Plan {
 }
 
 // run lets a plan run to its end, which is to be in that state.
-func run(t *testing.T, p *plan.Plan, want manager.PlanState) {
+func run(t *testing.T, p *plan.Plan, want task.PlanState) {
 	t.Helper()
 	must(t, p.Ready(t.Context()))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -95,4 +96,4 @@ func checkRounds(t *testing.T, m *manager.Manager, id int64, rounds int, texts .
 }
 
 // quick makes calls rest for no time after a failure.
-var quick = fn.WithSpec(func(s *manager.Spec) { s.RetryDelay = manager.NoDelay })
+var quick = fn.WithSpec(func(s *task.Spec) { s.RetryDelay = task.NoDelay })

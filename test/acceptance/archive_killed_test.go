@@ -9,8 +9,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/ops/archive"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // cellarOf is a world whose servers let archived tasks go into a directory, but for the newest of each outcome.
@@ -53,7 +53,7 @@ func TestLongServersKilledWhileTheyArchive(t *testing.T) {
 	c.serve(t)
 	c.serve(t)
 	const batch, rounds = 120, 12
-	spec := manager.Spec{Program: "p", Source: "rsync:run.sh", EndBefore: manager.Never()}
+	spec := task.Spec{Program: "p", Source: "rsync:run.sh", EndBefore: task.Never()}
 	for round := range int64(rounds) {
 		w.open(t, times(batch, spec)...)
 		for done := 0; done < batch; {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // D13: an open or blocked task is cancelled at once and never runs; of one that has
@@ -151,7 +151,7 @@ func TestStatusNumbers(t *testing.T) {
 	is(walk, 1)
 	fails, hangs, late := w.script(t, "fails", "echo no >&2"), w.script(t, "hangs", "sleep 600"), w.script(t, "late", "true")
 	hangs.Timeout, late.EndBefore = 200*time.Millisecond, at(w.redisNow(t).Add(-sm.Second))
-	for state, spec := range map[sm.State]manager.Spec{sm.Failed: fails, sm.TimedOut: hangs, sm.Expired: late} {
+	for state, spec := range map[sm.State]task.Spec{sm.Failed: fails, sm.TimedOut: hangs, sm.Expired: late} {
 		id := w.open(t, spec)[0]
 		w.await(t, id, state)
 		is(id, map[sm.State]int{sm.Failed: 2, sm.TimedOut: 3, sm.Expired: 4}[state])

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A53, B24: tasks are deleted and half-written by hand, in every state, while
@@ -85,9 +85,9 @@ func TestIdle(t *testing.T) {
 func TestManyOverdue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	endless := manager.Spec{Program: "p", Source: "rsync:run.sh", StartAfter: at(w.redisNow(t).Add(3600 * sm.Second))}
-	overdue := manager.Spec{Program: "p", Source: "rsync:run.sh", EndBefore: at(w.redisNow(t).Add(-sm.Second))}
-	specs := make([]manager.Spec, 0, 3000)
+	endless := task.Spec{Program: "p", Source: "rsync:run.sh", StartAfter: at(w.redisNow(t).Add(3600 * sm.Second))}
+	overdue := task.Spec{Program: "p", Source: "rsync:run.sh", EndBefore: at(w.redisNow(t).Add(-sm.Second))}
+	specs := make([]task.Spec, 0, 3000)
 	for i := range 3000 {
 		if i < 2000 {
 			specs = append(specs, endless)

@@ -15,8 +15,8 @@ import (
 
 	"github.com/mholt/archiver/v4"
 
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // entry is a file of an archive.
@@ -146,9 +146,9 @@ func TestSources(t *testing.T) {
 			job{"absolute-" + short, "rsync:" + filepath.Join(s.dir, file), file},
 			job{"relative-" + short, "rsync:../shelf/" + file, file})
 	}
-	specs := make([]manager.Spec, len(jobs))
+	specs := make([]task.Spec, len(jobs))
 	for i, j := range jobs {
-		specs[i] = manager.Spec{Program: j.program, Source: j.source}
+		specs[i] = task.Spec{Program: j.program, Source: j.source}
 	}
 	for pass := range 2 {
 		for i, id := range w.open(t, specs...) {
@@ -213,7 +213,7 @@ func TestBadSources(t *testing.T) {
 		"sum":     {s.url + "/none.tar#sha256=" + strings.Repeat("0", 64), []string{"sha256"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			id := w.open(t, manager.Spec{Program: "bad-" + name, Source: c.source})[0]
+			id := w.open(t, task.Spec{Program: "bad-" + name, Source: c.source})[0]
 			task := w.await(t, id, sm.Failed)
 			contains(t, "error", task.Fields["0:error"], append(c.want, "could not fetch program 'bad-"+name+"' at worker 'w'")...)
 			contains(t, "log", task.Log, "could not fetch program 'bad-"+name+"'")

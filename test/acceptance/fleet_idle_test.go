@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -46,7 +47,7 @@ func TestLongIdleFleet(t *testing.T) {
 	if each > 1 || each < 0.1 {
 		t.Errorf("an idle worker sends %.2f commands a second, want at most 1 and more than none", each)
 	}
-	id := sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Program = "idle" }))[0]
+	id := sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "program", "idle") }))[0]
 	wait.Eventually(t, patience, func() bool { return sp.Task(t, id).State == sm.Executed }, "the task is not executed")
 	stamps := sp.Task(t, id).Round(0).Stamps
 	within(t, "from opening to the claim", stamps["open"], stamps["running"], sm.Second)

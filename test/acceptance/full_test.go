@@ -11,8 +11,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/testkit/disktest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // full is what every round has to say that met a full disk.
@@ -29,19 +29,19 @@ func TestFullDisk(t *testing.T) {
 	short := map[string]string{"releases": "3", "0:class": "shortage", "3:class": "shortage", "3:output": "", "3:exit_code": "-"}
 	cases := map[string]struct {
 		set  []string // settings that use the disk DISK
-		spec func(s *shelf, w *world) manager.Spec
+		spec func(s *shelf, w *world) task.Spec
 		want map[string]string
 	}{
-		"fetch": {[]string{"program_dir=DISK"}, func(s *shelf, _ *world) manager.Spec {
-			return manager.Spec{Program: "big", Source: s.url + "/big.tar"}
+		"fetch": {[]string{"program_dir=DISK"}, func(s *shelf, _ *world) task.Spec {
+			return task.Spec{Program: "big", Source: s.url + "/big.tar"}
 		}, short},
-		"unpack": {[]string{"program_dir=DISK"}, func(s *shelf, _ *world) manager.Spec {
-			return manager.Spec{Program: "big", Source: s.url + "/big.tar.gz"}
+		"unpack": {[]string{"program_dir=DISK"}, func(s *shelf, _ *world) task.Spec {
+			return task.Spec{Program: "big", Source: s.url + "/big.tar.gz"}
 		}, short},
-		"output": {[]string{"program_dir=DISK", "task_output_filename=DISK/out"}, func(_ *shelf, w *world) manager.Spec {
+		"output": {[]string{"program_dir=DISK", "task_output_filename=DISK/out"}, func(_ *shelf, w *world) task.Spec {
 			return w.script(t, "writer", "head -c 5000000 /dev/zero; echo end")
 		}, map[string]string{"0:output": "*", "0:output_bytes": "5000004", "0:exit_code": "0"}},
-		"private": {[]string{"temp_dir=DISK"}, func(_ *shelf, w *world) manager.Spec {
+		"private": {[]string{"temp_dir=DISK"}, func(_ *shelf, w *world) task.Spec {
 			return w.script(t, "hoarder", `head -c 5000000 /dev/zero > "$TDF_WORKDIR/hoard"`)
 		}, map[string]string{"0:exit_code": "1"}},
 	}

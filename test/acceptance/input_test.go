@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // echoWords writes the words it gets, each with a length before and a line end
@@ -92,10 +91,11 @@ func TestImpossibleInput(t *testing.T) {
 }
 
 // plant opens a task as a foreign manager may, with any bytes as its input.
-func (w *world) plant(t *testing.T, spec manager.Spec, input string, argv []string) int64 {
+func (w *world) plant(t *testing.T, spec task.Spec, input string, argv []string) int64 {
 	t.Helper()
-	return w.Open(t, storetest.Spec(func(s *store.Spec) {
-		s.Program, s.Source, s.Input, s.Argv = spec.Program, spec.Source, input, argv
+	return w.Open(t, storetest.Spec(func(s *task.Definition) {
+		storetest.SetArgv(s, argv...)
+		storetest.Set(s, "program", spec.Program, "source", spec.Source, "input", input)
 	}))[0]
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // eight opens eight tasks and waits until all of them run at the worker of that
@@ -117,7 +117,7 @@ func TestPoison(t *testing.T) {
 	}
 	bad, good := w.script(t, "poison", poison), w.script(t, "good", "sleep 0.2; echo fine")
 	bad.Input, bad.MaxLosses = w.file(t, "victims", "", 0o666), new(2)
-	ids := w.open(t, append([]manager.Spec{bad}, times(6, good)...)...)
+	ids := w.open(t, append([]task.Spec{bad}, times(6, good)...)...)
 	worker, dead := start(), 0
 	wait.Eventually(t, time.Minute, func() bool {
 		if worker.Ended() && dead < 10 { // as a supervisor sees it

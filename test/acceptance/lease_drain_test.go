@@ -8,12 +8,12 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // deaf is a task that ignores SIGTERM, and its ledger.
-func (w *world) deaf(t *testing.T) (manager.Spec, ledger) {
+func (w *world) deaf(t *testing.T) (task.Spec, ledger) {
 	t.Helper()
 	spec, l := w.beating(t)
 	deaf := w.script(t, "deaf", "trap '' TERM\n"+beats)

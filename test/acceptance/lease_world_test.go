@@ -14,8 +14,8 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/proctest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // shortLease is the worker_timeout of tests that wait for its end; shortLeaseSet sets
@@ -112,7 +112,7 @@ while [ ! -e "$ledger.go" ] && [ ! -e "$ledger.$TDF_TASK_ID.go" ]; do say beat; 
 say end; echo "round $TDF_ROUND by $TDF_WORKER"`
 
 // beating makes a ledger and a task whose program writes to it.
-func (w *world) beating(t *testing.T) (manager.Spec, ledger) {
+func (w *world) beating(t *testing.T) (task.Spec, ledger) {
 	t.Helper()
 	l := ledger{w.file(t, "ledger", "", 0o666)}
 	spec := w.script(t, "beats", beats)
@@ -219,7 +219,7 @@ func (w *world) lostOnce(t *testing.T, id int64, first, second string) *store.Ta
 }
 
 // times repeats a spec.
-func times(n int, spec manager.Spec) []manager.Spec { return slices.Repeat([]manager.Spec{spec}, n) }
+func times(n int, spec task.Spec) []task.Spec { return slices.Repeat([]task.Spec{spec}, n) }
 
 // info is what the registry says of a worker.
 func (w *world) info(t *testing.T, name string) store.WorkerInfo {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A04, A07, A20, A46: the whole life of a task between the three programs, with
@@ -92,32 +92,32 @@ func TestRounds(t *testing.T) {
 	const hang = "sleep 600"
 	cases := map[string]struct {
 		body    string
-		spec    manager.Spec
+		spec    task.Spec
 		outcome sm.State
 		fields  map[string]string
 	}{
-		"A08": {"printf x >&2", manager.Spec{}, sm.Failed, map[string]string{
+		"A08": {"printf x >&2", task.Spec{}, sm.Failed, map[string]string{
 			"fails": "1", "round": "0", "0:error": "x", "0:failure": "*", "0:failed": "*", "1:open": "-",
 		}},
-		"A09": {"printf $TDF_ROUND >&2", manager.Spec{MaxFails: new(2)}, sm.Failed, map[string]string{
+		"A09": {"printf $TDF_ROUND >&2", task.Spec{MaxFails: new(2)}, sm.Failed, map[string]string{
 			"fails": "3", "round": "2", "0:error": "0", "1:error": "1", "2:error": "2", "1:open": "*", "2:open": "*", "3:open": "-",
 		}},
-		"A10": {"[ $TDF_ROUND = 1 ] || echo no >&2", manager.Spec{MaxFails: new(1)}, sm.Succeeded, map[string]string{
+		"A10": {"[ $TDF_ROUND = 1 ] || echo no >&2", task.Spec{MaxFails: new(1)}, sm.Succeeded, map[string]string{
 			"fails": "1", "round": "1", "0:error": "no\n", "1:error": "",
 		}},
-		"A12": {"echo partial; " + hang, manager.Spec{Timeout: time.Second, MaxTimeouts: new(1)}, sm.TimedOut, map[string]string{
+		"A12": {"echo partial; " + hang, task.Spec{Timeout: time.Second, MaxTimeouts: new(1)}, sm.TimedOut, map[string]string{
 			"timeouts": "2", "round": "1", "0:timeout": "*", "0:timed_out": "-", "1:open": "*", "1:timeout": "*",
 			"1:timed_out": "*", "0:output": "partial\n", "1:output": "partial\n",
 		}},
 		"A19": {"case $TDF_ROUND in 0) " + hang + ";; 1) echo no >&2;; *) echo yes;; esac",
-			manager.Spec{Timeout: 2 * time.Second, MaxTimeouts: new(1), MaxFails: new(1)}, sm.Succeeded, map[string]string{
+			task.Spec{Timeout: 2 * time.Second, MaxTimeouts: new(1), MaxFails: new(1)}, sm.Succeeded, map[string]string{
 				"fails": "1", "timeouts": "1", "round": "2", "0:timeout": "*", "1:error": "no\n", "2:output": "yes\n",
 			}},
-		"A40": {"exit 7", manager.Spec{}, sm.Failed, map[string]string{"0:exit_code": "7", "0:error": "exit status 7"}},
-		"A40-stderr": {"exit 7", manager.Spec{FailOn: manager.FailOnStderr}, sm.Succeeded, map[string]string{
+		"A40": {"exit 7", task.Spec{}, sm.Failed, map[string]string{"0:exit_code": "7", "0:error": "exit status 7"}},
+		"A40-stderr": {"exit 7", task.Spec{FailOn: task.FailOnStderr}, sm.Succeeded, map[string]string{
 			"0:exit_code": "7", "0:error": "",
 		}},
-		"A41": {"echo warn >&2", manager.Spec{}, sm.Failed, map[string]string{"0:exit_code": "0", "0:error": "warn\n"}},
+		"A41": {"echo warn >&2", task.Spec{}, sm.Failed, map[string]string{"0:exit_code": "0", "0:error": "warn\n"}},
 	}
 	ids := map[string]int64{}
 	for name, c := range cases {

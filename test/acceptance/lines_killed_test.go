@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
+	"github.com/tdf-go/tdf/task"
 )
 
 // linesPlan has a step for each line, and one that joins all results.
@@ -28,7 +28,7 @@ func TestLongLinesWhileAllIsKilled(t *testing.T) {
 	file := w.file(t, "lines.yaml", fmt.Sprintf(linesPlan, list.Source, each.Source, join.Source), 0o644)
 	w.manage(t, 0, "plan", "submit", file)
 	worker := w.worker(t, "w", "slots=2")
-	plan := func() *store.Plan {
+	plan := func() *task.Plan {
 		p, err := w.Store.Plan(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
@@ -37,11 +37,11 @@ func TestLongLinesWhileAllIsKilled(t *testing.T) {
 	}
 	for i, until := range []struct {
 		what string
-		is   func(*store.Plan) bool
+		is   func(*task.Plan) bool
 	}{
-		{"the lines are known", func(p *store.Plan) bool { return p.Total-p.Left > 0 }},
-		{"tasks are opened", func(p *store.Plan) bool { return p.Total > 1 }},
-		{"some have ended", func(p *store.Plan) bool { return p.Total-p.Left > 20 }},
+		{"the lines are known", func(p *task.Plan) bool { return p.Total-p.Left > 0 }},
+		{"tasks are opened", func(p *task.Plan) bool { return p.Total > 1 }},
+		{"some have ended", func(p *task.Plan) bool { return p.Total-p.Left > 20 }},
 	} {
 		wait.Eventually(t, 5*patience, func() bool { return until.is(plan()) }, "not: %s", until.what)
 		w.kill(t, server)
@@ -50,7 +50,7 @@ func TestLongLinesWhileAllIsKilled(t *testing.T) {
 	w.kill(t, worker)
 	w.worker(t, "v", "slots=2")
 	wait.Eventually(t, 5*patience, func() bool { return plan().State.Over() }, "the plan is not over")
-	if p := plan(); p.State != store.PlanCompleted || p.Total != 106 || p.Growing != 0 {
+	if p := plan(); p.State != task.PlanCompleted || p.Total != 106 || p.Growing != 0 {
 		t.Fatalf("%+v", p)
 	}
 	var want strings.Builder

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 const (
@@ -27,7 +27,7 @@ func TestManyWorkers(t *testing.T) {
 	ledger := filepath.Join(w.dir, "ledger")
 	spec := w.script(t, "p", `echo "$TDF_TASK_ID/$TDF_ROUND by $TDF_WORKER" >> "$1"`)
 	spec.Input = ledger
-	specs := make([]manager.Spec, manyTasks)
+	specs := make([]task.Spec, manyTasks)
 	for i := range specs {
 		specs[i] = spec
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // mounting mounts a directory of the host in its private directory in every way there
@@ -99,7 +99,7 @@ func mountable(t *testing.T, layer string) (*world, func(*testing.T, ...string) 
 func (w *world) canary() string { return filepath.Join(w.dir, "host") }
 
 // diesMounted runs tasks 1 and 2, and checks that the host's file is there when their directories are gone.
-func (w *world) diesMounted(t *testing.T, killed manager.Spec) {
+func (w *world) diesMounted(t *testing.T, killed task.Spec) {
 	t.Helper()
 	for _, killed.Input = range []string{w.canary(), w.canary() + " top"} {
 		checkFields(t, w.await(t, w.open(t, killed)[0], sm.Executed), map[string]string{"0:signal": "killed", "0:error": "*"})

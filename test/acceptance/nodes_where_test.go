@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // D05: a pinned queue is served by its nodes only, one that ignores nodes by all
@@ -135,7 +135,7 @@ func TestLabelsAreDemanded(t *testing.T) {
 }
 
 // submitted opens a task of the spec's program with tdf-manager and returns its id.
-func (w *world) submitted(t *testing.T, spec manager.Spec, args ...string) int64 {
+func (w *world) submitted(t *testing.T, spec task.Spec, args ...string) int64 {
 	t.Helper()
 	all := append([]string{"submit", "--program", spec.Program, "--source", spec.Source}, args...)
 	ids, ok := w.object(t, 0, all...)["ids"].([]any)
@@ -158,7 +158,7 @@ sleep 0.05
 for id in $(echo "$TDF_RESOURCE_GPU_IDS" | tr , ' '); do rmdir "$1/$id" || exit 1; done
 echo "$TDF_RESOURCE_GPU $TDF_RESOURCE_GPU_IDS $TDF_WORKER"`)
 	spec.Input = dir
-	var specs []manager.Spec
+	var specs []task.Spec
 	for i := range 40 {
 		spec.Resources = map[string]int{"gpu": 1 + i%2}
 		specs = append(specs, spec)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
+	"github.com/tdf-go/tdf/task"
 )
 
 // planBuilder is the first argument that makes the test binary a manager that builds
@@ -23,7 +24,7 @@ const planBuilder = "plan-builder"
 // same plan.
 type recipe struct {
 	Name    string // of the plan, and its request key
-	Program manager.Spec
+	Program task.Spec
 	Portion int // tasks to send at a time
 	Pace    time.Duration
 	Steps   []recipeStep

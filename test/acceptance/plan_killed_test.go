@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // numbered brings its number. It is called with the number, with those that it needs in
@@ -93,7 +93,7 @@ func (w *world) stressRecipe(t *testing.T, rnd *rand.Rand, nap string) (r *recip
 	dir = w.own(t, "numbers")
 	allow(t, dir, 0o777)
 	r = &recipe{Name: "numbers", Program: w.script(t, "numbered", numbered), Portion: stressPortion, Pace: 20 * time.Millisecond}
-	unlimited := manager.Unlimited
+	unlimited := task.Unlimited
 	r.Program.MaxLosses = &unlimited
 	for i := range stressTasks {
 		var words []string
@@ -137,7 +137,7 @@ func stressLedger(t *testing.T, dir string) []entered {
 func (s *storm) check(t *testing.T, took time.Duration, table io.Writer) {
 	t.Helper()
 	plans, err := s.manager.Plans(t.Context(), 0, 10)
-	if err != nil || len(plans) != 1 || plans[0].State != manager.PlanCompleted || plans[0].Total != stressTasks {
+	if err != nil || len(plans) != 1 || plans[0].State != task.PlanCompleted || plans[0].Total != stressTasks {
 		t.Fatalf("plans %+v, error %v: want one of %d tasks that is completed", plans, err, stressTasks)
 	}
 	wait.Eventually(t, planPatience, func() bool {

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
 )
 
 // The steps of the plan: a diamond with B twice, and one more layer. One side of it needs the
@@ -59,7 +60,7 @@ type rig struct {
 	role
 	scripts map[string]string // the names of those that know plans, by their hashes
 	manager *manager.Manager
-	program manager.Spec
+	program task.Spec
 }
 
 // P09: a manager that builds a plan, the server that settles its tasks and tells those
@@ -184,7 +185,7 @@ type outcome struct {
 // complete waits until the plan is over, and checks all that became of it.
 func (r *rig) complete(t *testing.T, plan *recipe, d *daemon, want outcome) {
 	t.Helper()
-	var found []manager.Plan
+	var found []task.Plan
 	wait.Eventually(t, planPatience, func() bool {
 		found = r.plans(t, plan.Name)
 		return len(found) > 0 && !found[0].Over.IsZero()
@@ -194,7 +195,7 @@ func (r *rig) complete(t *testing.T, plan *recipe, d *daemon, want outcome) {
 		r.leave(t, d)
 	}
 	d.Finish(t)
-	if p := found[0]; p.State != manager.PlanCompleted || p.Total != steps || p.Skipped != padding || len(found) != 1 {
+	if p := found[0]; p.State != task.PlanCompleted || p.Total != steps || p.Skipped != padding || len(found) != 1 {
 		t.Errorf("%d plans, the last %+v", len(found), p)
 	}
 	if made := r.lastTask(t) - want.after; made != steps {
@@ -214,11 +215,11 @@ func (r *rig) complete(t *testing.T, plan *recipe, d *daemon, want outcome) {
 }
 
 // plans are those of that name.
-func (r *rig) plans(t *testing.T, name string) []manager.Plan {
+func (r *rig) plans(t *testing.T, name string) []task.Plan {
 	t.Helper()
 	all, err := r.manager.Plans(t.Context(), 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(all, func(p manager.Plan) bool { return p.Name != name })
+	return slices.DeleteFunc(all, func(p task.Plan) bool { return p.Name != name })
 }

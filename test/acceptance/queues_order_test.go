@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // D21: of the tasks of a queue, the oldest is claimed first, or the newest.
@@ -55,9 +55,9 @@ func checkTurns(t *testing.T, turns []int64, queues map[string][]int64, n int) {
 }
 
 // prioritised opens a task of each priority, all at the same moment.
-func (w *world) prioritised(t *testing.T, p manager.Spec, priorities ...int) []int64 {
+func (w *world) prioritised(t *testing.T, p task.Spec, priorities ...int) []int64 {
 	t.Helper()
-	specs := make([]manager.Spec, len(priorities))
+	specs := make([]task.Spec, len(priorities))
 	for i, n := range priorities {
 		specs[i] = p
 		specs[i].Priority = &n

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // retry --failed --match opens those that failed like that again, and no others;
@@ -135,7 +135,7 @@ func TestFaultsAreNotCharged(t *testing.T) {
 	w := newWorld(t)
 	w.server(t)
 	w.node(t, "n1", "slots=2")
-	gone := manager.Spec{Program: "gone", Source: newShelf(t, w, nil).url + "/gone.tar"}
+	gone := task.Spec{Program: "gone", Source: newShelf(t, w, nil).url + "/gone.tar"}
 	id := w.submitted(t, gone, "--charge", "program", "--max-faults", "3")
 	task := w.await(t, id, sm.Failed)
 	checkFields(t, task, map[string]string{
@@ -156,7 +156,7 @@ func TestStartFailureKeepsTheTask(t *testing.T) {
 	w.node(t, "n1")
 	shell := w.dir + "/sh"
 	file := w.file(t, "sources/odd/run.sh", "#!"+shell+"\necho started\n", 0o755)
-	odd := manager.Spec{Program: "odd", Source: "rsync:" + file}
+	odd := task.Spec{Program: "odd", Source: "rsync:" + file}
 	id := w.submitted(t, odd, "--charge", "program", "--max-faults", "1000", "--retry-delay", "0.1")
 	w.reopened(t, id)
 	link(t, "/bin/sh", shell)

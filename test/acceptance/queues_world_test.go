@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // project is package manager on the namespace, as a project uses it.
@@ -56,7 +57,7 @@ say end; echo "round $TDF_ROUND by $TDF_WORKER"`
 
 // waiting makes a ledger of that name and a task of a queue whose program writes
 // to it and waits.
-func (w *world) waiting(t *testing.T, name, queue string) (manager.Spec, ledger) {
+func (w *world) waiting(t *testing.T, name, queue string) (task.Spec, ledger) {
 	t.Helper()
 	l := ledger{w.file(t, filepath.Join("ledgers", name), "", 0o666)}
 	spec := w.script(t, "waits", waits)

@@ -14,8 +14,8 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // outage is how long Redis is away.
@@ -32,7 +32,7 @@ func TestRedisOutage(t *testing.T) {
 	spec := w.script(t, "p", `echo "$TDF_TASK_ID/$TDF_ROUND" >> "$1"; sleep 0.2; echo done`)
 	spec.Input = ledger
 	const tasks = 30
-	specs := make([]manager.Spec, tasks)
+	specs := make([]task.Spec, tasks)
 	for i := range specs {
 		specs[i] = spec
 	}

@@ -3,8 +3,8 @@ package acceptance
 import (
 	"testing"
 
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A single server is killed: what is reported meanwhile is settled within a
@@ -43,7 +43,7 @@ func TestOneOfTwoServersKilled(t *testing.T) {
 		if i == 10 {
 			w.kill(t, first)
 		}
-		ids = append(ids, w.open(t, []manager.Spec{spec}...)...)
+		ids = append(ids, w.open(t, []task.Spec{spec}...)...)
 	}
 	for _, id := range ids { // a wake-up that the dead one took is made up for by the poll
 		stamps := w.archived(t, id, sm.Succeeded).Round(0).Stamps

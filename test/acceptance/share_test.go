@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A36: a new program comes to all four slots of a worker, or to four workers in
@@ -25,9 +25,9 @@ func TestWorkersShareAFetch(t *testing.T) {
 				name := "w" + strconv.Itoa(i)
 				w.launch(t, "common", "tdf-worker", w.workerArgs(name)...).Says(t, "no open task to claim")
 			}
-			spec := manager.Spec{Program: "p", Source: s.url + "/x.tar", Input: filepath.Join(w.own(t, "signs"), "sign")}
+			spec := task.Spec{Program: "p", Source: s.url + "/x.tar", Input: filepath.Join(w.own(t, "signs"), "sign")}
 			spec.StartAfter = at(w.redisNow(t).Add(sm.Second / 2))
-			ids := w.open(t, slices.Repeat([]manager.Spec{spec}, c.workers*c.slots)...)
+			ids := w.open(t, slices.Repeat([]task.Spec{spec}, c.workers*c.slots)...)
 			for _, id := range ids { // all of them run at the same time
 				made(t, spec.Input+"."+id2text(id))
 			}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // stubborn writes, starts a child that ignores SIGTERM, and waits.
@@ -48,7 +48,7 @@ func TestTimeoutEndsTheGroup(t *testing.T) {
 
 // freeze opens a task, starts a worker named frozen and stops it (SIGSTOP) once
 // the task runs.
-func (w *world) freeze(t *testing.T, spec manager.Spec) (id int64, worker *daemon) {
+func (w *world) freeze(t *testing.T, spec task.Spec) (id int64, worker *daemon) {
 	t.Helper()
 	id = w.open(t, spec)[0]
 	worker = w.worker(t, "frozen")

@@ -14,8 +14,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // escapes are programs that try to outlive their round. Their first word is the
@@ -180,7 +180,7 @@ func (c *crowd) goesOn(t *testing.T) {
 		contains(t, "error", c.Task(t, id).Fields["0:error"], "shim")
 	}
 	spec := c.script(t, "next", "true")
-	specs := make([]manager.Spec, len(escapes))
+	specs := make([]task.Spec, len(escapes))
 	for i := range specs {
 		specs[i] = spec
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 const patience = 30 * time.Second
@@ -145,14 +146,14 @@ func (w *world) all(t *testing.T) (server, worker, archiver *daemon) {
 }
 
 // script writes a program and returns a task that runs it.
-func (w *world) script(t *testing.T, name, body string) manager.Spec {
+func (w *world) script(t *testing.T, name, body string) task.Spec {
 	t.Helper()
 	file := w.file(t, filepath.Join("sources", name, "run.sh"), "#!/bin/sh\n"+body+"\n", 0o755)
-	return manager.Spec{Program: name, Source: "rsync:" + file}
+	return task.Spec{Program: name, Source: "rsync:" + file}
 }
 
 // open opens tasks as a project does.
-func (w *world) open(t *testing.T, specs ...manager.Spec) []int64 {
+func (w *world) open(t *testing.T, specs ...task.Spec) []int64 {
 	t.Helper()
 	m, err := manager.New(t.Context(), "opener", w.cfg, manager.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/task"
 )
 
 const second = time.Second
@@ -50,7 +51,7 @@ func (tr *trial) startOpening(t *testing.T) *opener {
 // again until Redis has answered.
 func (o *opener) open(ctx context.Context, s *store.Store, n int) {
 	batch := make([]kind, perSecond)
-	specs := make([]store.Spec, perSecond)
+	specs := make([]task.Definition, perSecond)
 	for i := range batch {
 		batch[i] = kinds[(n+i)%len(kinds)]
 		specs[i] = batch[i].spec()

@@ -1,9 +1,9 @@
 package chaos
 
 import (
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // program is run.sh: it writes what really happened into a ledger outside TDF, with
@@ -91,9 +91,9 @@ var kinds = []kind{
 	{"mount", "3", often, inf, statemachine.Succeeded},
 }
 
-func (k kind) spec() store.Spec {
-	return storetest.Spec(func(s *store.Spec) {
-		s.Program, s.Source, s.Input = "chaos", "rsync:../source/run.sh", k.word
-		s.Timeout, s.MaxFails, s.MaxTimeouts, s.MaxLosses = k.timeout, k.maxFails, k.maxTimeouts, inf
+func (k kind) spec() task.Definition {
+	return storetest.Spec(func(s *task.Definition) {
+		storetest.Set(s, "program", "chaos", "source", "rsync:../source/run.sh", "input", k.word)
+		storetest.Set(s, "timeout", k.timeout, "max_fails", k.maxFails, "max_timeouts", k.maxTimeouts, "max_losses", inf)
 	})
 }

@@ -13,14 +13,15 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // crowd opens ten thousand tasks that wait for another day.
 func crowd(t *testing.T, sp *storetest.Space) {
 	t.Helper()
-	specs := make([]store.Spec, store.MaxOpen)
+	specs := make([]task.Definition, store.MaxOpen)
 	for i := range specs {
-		specs[i] = storetest.Spec(func(s *store.Spec) { s.StartAfter, s.EndBefore = "4000000000", "4100000000" })
+		specs[i] = storetest.Spec(func(s *task.Definition) { storetest.Set(s, "start_after", "4000000000", "end_before", "4100000000") })
 	}
 	for range 10 {
 		sp.Open(t, specs...)
@@ -92,7 +93,7 @@ func TestForeignWorker(t *testing.T) {
 			t.Errorf("task %d: %+v", id, r)
 		}
 	}
-	slow := sp.Open(t, storetest.Spec(func(s *store.Spec) { s.Timeout, s.MaxTimeouts = "1", "1" }))[0]
+	slow := sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "timeout", "1", "max_timeouts", "1") }))[0]
 	failing := sp.Open(t, storetest.Spec())[0]
 	held := [][]string{f.run(t, "claim", "theirs")[0], f.run(t, "claim", "theirs")[0]}
 	if number(t, held[0][0]) != slow || number(t, held[1][0]) != failing {
@@ -120,7 +121,7 @@ func TestForeignArchive(t *testing.T) {
 	sp := storetest.New(t)
 	f := newForeigner(t, sp)
 	startServer(t, sp)
-	ids := sp.Open(t, storetest.Spec(), storetest.Spec(func(s *store.Spec) { s.EndBefore = "1" }))
+	ids := sp.Open(t, storetest.Spec(), storetest.Spec(func(s *task.Definition) { storetest.Set(s, "end_before", "1") }))
 	f.run(t, "work", "theirs")
 	await(t, sp, ids[0], statemachine.Succeeded, 5*time.Second)
 	await(t, sp, ids[1], statemachine.Expired, 5*time.Second)
@@ -166,7 +167,7 @@ func TestMixedCompany(t *testing.T) {
 		})
 		opening.Go(func() {
 			for range each {
-				got, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}})
+				got, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}})
 				if err != nil {
 					t.Error(err)
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
+	"github.com/tdf-go/tdf/task"
 )
 
 // hold lets a fault last.
@@ -45,7 +46,7 @@ func calls(st *store.Store, session store.Session) map[string]func(context.Conte
 		"transaction": func(ctx context.Context) error { _, err := st.Count(ctx); return err },
 		"read":        func(ctx context.Context) error { _, err := st.Task(ctx, 1); return err },
 		"script": func(ctx context.Context) error {
-			_, err := st.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}})
+			_, err := st.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}})
 			return err
 		},
 		"heartbeat":   func(ctx context.Context) error { _, err := st.Renew(ctx, session, store.Heartbeat{}); return err },

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
+	"github.com/tdf-go/tdf/task"
 )
 
 // crew are two clients of a Redis Cluster that have asked a replica where the slots
@@ -49,7 +50,7 @@ func newCrew(t *testing.T) *crew {
 
 func (c *crew) open(t *testing.T, st *store.Store) error {
 	t.Helper()
-	_, err := st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []store.Spec{storetest.Spec()}})
+	_, err := st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}})
 	return err
 }
 

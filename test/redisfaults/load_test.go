@@ -17,6 +17,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -84,9 +85,9 @@ func (l *ledger) ids() []int64 {
 }
 
 // job is a task of the given kind, of high priority if it is for one worker.
-func job(input, forWorker string) manager.Spec {
+func job(input, forWorker string) task.Spec {
 	limit, urgent := 5, 1000
-	s := manager.Spec{Program: "job", Source: "none", Input: input, MaxFails: &limit, MaxLosses: &limit}
+	s := task.Spec{Program: "job", Source: "none", Input: input, MaxFails: &limit, MaxLosses: &limit}
 	if forWorker != "" {
 		s.Labels, s.Priority = []string{"worker=" + forWorker}, &urgent
 	}
@@ -94,7 +95,7 @@ func job(input, forWorker string) manager.Spec {
 }
 
 // open opens a task, however long Redis is away, and once only.
-func (tm *team) open(ctx context.Context, spec manager.Spec) (int64, error) {
+func (tm *team) open(ctx context.Context, spec task.Spec) (int64, error) {
 	key := store.NewToken()
 	for {
 		id, err := tm.manager.Open(ctx, spec, manager.WithRequestKey(key))

@@ -57,8 +57,8 @@ func TestEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Redis.Host != "redis" || f.Redis.Password != " p w " || f.TDF.Namespace != "n" || f.TaskDefaults.MaxFails != "4" || f.Redis.Port != 6379 {
-		t.Errorf("got %v %q %q", f.Redis, f.TDF.Namespace, f.TaskDefaults.MaxFails)
+	if f.Redis.Host != "redis" || f.Redis.Password != " p w " || f.TDF.Namespace != "n" || f.TaskDefaults.Defaults["max_fails"] != "4" || f.Redis.Port != 6379 {
+		t.Errorf("got %v %q %q", f.Redis, f.TDF.Namespace, f.TaskDefaults.Defaults["max_fails"])
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -81,92 +80,17 @@ func size(into *int64, least, most int64) value {
 	}}
 }
 
-// timestamp takes unix seconds and keeps their text.
-func timestamp(into *string, infinite bool) value {
-	limits := "0 or more"
-	if infinite {
-		limits += ", or inf"
-	}
-	return value{kind: "unix seconds", limits: limits, parse: func(s string) *fault {
-		n, f := parseNumber(s)
-		switch {
-		case f != nil:
-			return &fault{f.problem, "write unix seconds, " + limits}
-		case math.IsInf(n, 1) && !infinite:
-			return &fault{"infinite, which would never come", "write unix seconds, " + limits}
-		case n < 0:
-			return &fault{"negative", "write unix seconds, " + limits}
-		}
-		if _, err := statemachine.ParseTime(keep(s, n)); err != nil {
-			return &fault{"no time before the year 10000", "write unix seconds, " + limits}
-		}
-		*into = keep(s, n)
-		return nil
-	}}
-}
-
-// span takes a duration above 0 or inf and keeps its text in seconds.
-func span(into *string) value {
-	const limits = "above 0, or inf"
-	return value{kind: "seconds", limits: limits, parse: func(s string) *fault {
-		if n, f := parseNumber(s); f == nil && math.IsInf(n, 1) {
-			*into = infinite
-			return nil
-		}
-		d, err := ParseDuration(s)
-		if err != nil {
-			return faultOf(err)
-		}
-		if d < time.Microsecond {
-			return &fault{"not above 0 (the shortest is a microsecond)", "write seconds " + limits + "; inf means no limit"}
-		}
-		*into = s
-		if _, f := parseNumber(s); f != nil { // a Go duration, unknown to other readers
-			*into = secondsText(d)
-		}
-		return nil
-	}}
-}
-
 // orNone lets the word unlimited stand for the number that means it.
 func orNone(v value, number string) value {
-	v.limits += ", or " + task.Unlimited
+	v.limits += ", or " + task.UnlimitedText
 	parse := v.parse
 	v.parse = func(s string) *fault {
-		if s == task.Unlimited {
+		if s == task.UnlimitedText {
 			s = number
 		}
 		return parse(s)
 	}
 	return v
-}
-
-// limit takes a count or unlimited and keeps its text, as records have it.
-func limit(into *string) value {
-	const limits = "0 or more, or " + task.Unlimited
-	return value{kind: "whole number", limits: limits, parse: func(s string) *fault {
-		if n, f := parseNumber(s); s == task.Unlimited || f == nil && math.IsInf(n, 1) {
-			*into = infinite
-			return nil
-		}
-		n, err := strconv.ParseInt(s, 10, 32)
-		if err != nil || strings.HasPrefix(s, "+") {
-			return &fault{"not a whole number" + commentHint(s), "write a whole number, " + limits}
-		}
-		if n < 0 {
-			return &fault{"negative", "write a whole number, " + limits}
-		}
-		*into = s
-		return nil
-	}}
-}
-
-// keep returns the text as written, but one spelling for infinity.
-func keep(s string, n float64) string {
-	if math.IsInf(n, 1) {
-		return infinite
-	}
-	return s
 }
 
 // commentHint explains the commonest cause of an ill-typed value.

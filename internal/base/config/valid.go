@@ -267,7 +267,7 @@ func ParseRlimit(s string) (name string, value uint64, err error) {
 		return "", 0, invalid("not a resource limit",
 			"write name=value with one of "+strings.Join(RlimitNames(), " ")+", for example nofile=1024")
 	}
-	if text == task.Unlimited || text == infinite {
+	if text == task.UnlimitedText || text == infinite {
 		return name, Unlimited, nil
 	}
 	n, err := ParseSize(text)

@@ -298,7 +298,7 @@ func resources(into *task.Resources) value {
 
 // threads takes a number of tasks, or unlimited.
 func threads(into *task.Limit) value {
-	return value{kind: "whole number", limits: "0 or more, or " + task.Unlimited, parse: func(s string) *fault {
+	return value{kind: "whole number", limits: "0 or more, or " + task.UnlimitedText, parse: func(s string) *fault {
 		l, err := task.ParseLimit(s)
 		if err == nil {
 			*into = l
@@ -307,24 +307,23 @@ func threads(into *task.Limit) value {
 	}}
 }
 
-// ofTask takes what the rules allow for a field of a task, and keeps the one
-// text they have for it.
-func ofTask(into *string, field, kind, limits string) value {
+// ofTask takes what a field of a task can be, and keeps the one text for it.
+// Lists may be separated by blanks too.
+func ofTask(d *TaskDefaults, f task.Field) value {
+	kind, limits := f.Type()
 	return value{kind: kind, limits: limits, parse: func(s string) *fault {
-		text, err := task.ParseDefault(field, s)
+		if f.List() {
+			s = commas(s)
+		}
+		text, err := task.Parse(f.Name, s)
 		if err == nil {
-			*into = text
+			if d.Defaults == nil {
+				d.Defaults = task.Defaults{}
+			}
+			d.Defaults[f.Name] = text
 		}
 		return ruling(err)
 	}}
-}
-
-// listOfTask is ofTask for lists, which may be separated by blanks too.
-func listOfTask(into *string, field, limits string) value {
-	v := ofTask(into, field, "list", limits)
-	parse := v.parse
-	v.parse = func(s string) *fault { return parse(commas(s)) }
-	return v
 }
 
 // commas separates a list by commas only.

@@ -8,18 +8,17 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // opened opens n tasks that may start at once.
 func opened(t *testing.T, s *store.Store, n int) []int64 {
 	t.Helper()
-	specs := make([]store.Spec, n)
+	specs := make([]task.Definition, n)
 	for i := range specs {
-		specs[i] = store.Spec{
-			Program: "p", Source: "s", Input: fmt.Sprint(i), StartAfter: "0", EndBefore: "inf", Timeout: "inf",
-			MaxFails: "0", MaxTimeouts: "0", MaxLosses: "0",
-		}
+		specs[i] = storetest.Define("program", "p", "source", "s", "input", fmt.Sprint(i), "max_losses", "0")
 	}
 	ids, err := s.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: specs})
 	if err != nil {

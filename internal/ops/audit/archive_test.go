@@ -13,7 +13,9 @@ import (
 	"github.com/tdf-go/tdf/internal/ops/archive"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // shelf is a namespace from which archived tasks leave, some with a copy.
@@ -30,10 +32,8 @@ func newShelf(t *testing.T) *shelf {
 // archived makes n archived tasks and returns their ids.
 func (s *shelf) archived(n int) []int64 {
 	s.t.Helper()
-	spec := store.Spec{
-		Program: "p", Source: "s", StartAfter: "0", EndBefore: "inf", Timeout: "inf", MaxFails: "0", MaxTimeouts: "0", MaxLosses: "0",
-	}
-	ids, err := s.store.Open(s.t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: slices.Repeat([]store.Spec{spec}, n)})
+	spec := storetest.Define("program", "p", "source", "s", "max_losses", "0")
+	ids, err := s.store.Open(s.t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: slices.Repeat([]task.Definition{spec}, n)})
 	if err != nil {
 		s.t.Fatal(err)
 	}

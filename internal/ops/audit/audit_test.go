@@ -12,8 +12,10 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -102,11 +104,8 @@ func TestSoundExceptions(t *testing.T) {
 func TestHeldFromTheStart(t *testing.T) {
 	t.Parallel()
 	s := worktest.Open(t, redistest.Namespace(t))
-	spec := store.Spec{
-		Program: "p", Source: "s", StartAfter: "0", EndBefore: "inf", Timeout: "inf",
-		MaxFails: "0", MaxTimeouts: "0", MaxLosses: "0", Held: "not yet",
-	}
-	ids, err := s.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []store.Spec{spec}})
+	spec := storetest.Define("program", "p", "source", "s", "max_losses", "0", "hold", "not yet")
+	ids, err := s.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []task.Definition{spec}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,8 +152,8 @@ func TestWhileTasksMove(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		for n := 0; ctx.Err() == nil; n++ {
-			spec := store.Spec{Program: "p", StartAfter: "0", EndBefore: "9000000000", Timeout: "5", MaxFails: "0", MaxTimeouts: "0"}
-			if _, err := s.Open(ctx, store.OpenRequest{Key: fmt.Sprint("k", n), Specs: slices.Repeat([]store.Spec{spec}, 20)}); err == nil {
+			spec := storetest.Define("program", "p", "end_before", "9000000000", "timeout", "5")
+			if _, err := s.Open(ctx, store.OpenRequest{Key: fmt.Sprint("k", n), Specs: slices.Repeat([]task.Definition{spec}, 20)}); err == nil {
 				_, err = worktest.Round(ctx, s, worktest.Echo)
 				if err != nil && ctx.Err() == nil {
 					done <- err

@@ -7,7 +7,9 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // BenchmarkVerify audits as many tasks as -benchtime says, such as 1000000x, half of which
@@ -16,14 +18,11 @@ import (
 //	go test -run - -bench Verify -benchtime 1000000x ./internal/ops/audit
 func BenchmarkVerify(b *testing.B) {
 	s := worktest.Open(b, redistest.Namespace(b))
-	specs := make([]store.Spec, 0, 1000)
+	specs := make([]task.Definition, 0, 1000)
 	for n := range b.N {
-		spec := store.Spec{
-			Program: "p", Source: "s", Input: "x", StartAfter: "0", EndBefore: "9000000000", Timeout: "60",
-			MaxFails: "0", MaxTimeouts: "0", MaxLosses: "0",
-		}
+		spec := storetest.Define("program", "p", "source", "s", "input", "x", "end_before", "9000000000", "timeout", "60", "max_losses", "0")
 		if n%2 == 0 {
-			spec.StartAfter = "8000000000"
+			storetest.Set(&spec, "start_after", "8000000000")
 		}
 		if specs = append(specs, spec); len(specs) == cap(specs) || n == b.N-1 {
 			if _, err := s.Open(b.Context(), store.OpenRequest{Key: store.NewToken(), Specs: specs}); err != nil {

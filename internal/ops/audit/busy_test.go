@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -124,14 +125,12 @@ func (c *crew) end(ctx context.Context, t *store.Claimed) error {
 func boss(s *store.Store) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for n := 0; ctx.Err() == nil; n++ {
-			specs := make([]store.Spec, 10)
+			specs := make([]task.Definition, 10)
 			for i := range specs {
-				specs[i] = store.Spec{
-					Program: "p", Source: "s", StartAfter: "0", EndBefore: "inf", Timeout: "60",
-					MaxFails: "1", MaxTimeouts: "0", MaxLosses: "1", Bucket: store.Bucket{Priority: i % 2 * 7},
-				}
+				specs[i] = storetest.Define("source", "s", "timeout", "60", "max_fails", "1", "max_losses", "1", "priority", strconv.Itoa(i%2*7))
 			}
-			specs[3].Held, specs[4].EndBefore = "wait", "5"
+			storetest.Set(&specs[3], "hold", "wait")
+			storetest.Set(&specs[4], "end_before", "5")
 			ids, err := s.Open(ctx, store.OpenRequest{Key: fmt.Sprint(n), Specs: specs})
 			if err == nil {
 				err = meddle(ctx, s, ids[0], statemachine.Cancel)

@@ -6,7 +6,9 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/growth"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // grownWorld has a plan that runs: task 1, whose result has 150 lines, and tasks 2 to 101 for the first hundred; a step comes after that.
@@ -36,21 +38,21 @@ func grownWorld(t *testing.T) (ns string, s *store.Store) {
 // growing makes a plan of one task, and two steps.
 func growing(t *testing.T, s *store.Store, name, input string) {
 	t.Helper()
-	plan, ids := planned(t, s, name, "", false, store.Spec{Input: input, Step: "list"})
-	spec := store.Spec{Program: "p", Source: "s", StartAfter: "0", EndBefore: "inf", Timeout: "60", MaxFails: "0", MaxTimeouts: "0"}
+	plan, ids := planned(t, s, name, "", false, storetest.Define("input", input, "step", "list"))
+	spec := storetest.Define("program", "p", "source", "s", "timeout", "60")
 	after := spec
-	after.Step = "after"
+	storetest.Set(&after, "step", "after")
 	tpl := &growth.Template{Known: map[string][]int64{"list": ids}, Steps: []growth.Step{
-		{Name: "each", Lines: "list", Tasks: []growth.Spec{growth.Spec(spec)}},
-		{Name: "after", Tasks: []growth.Spec{growth.Spec(after)}, Needs: []growth.Need{{Step: "each"}}},
-		{Name: "last", Lines: "after", Tasks: []growth.Spec{growth.Spec(spec)}},
+		{Name: "each", Lines: "list", Tasks: []task.Definition{spec}},
+		{Name: "after", Tasks: []task.Definition{after}, Needs: []growth.Need{{Step: "each"}}},
+		{Name: "last", Lines: "after", Tasks: []task.Definition{spec}},
 	}}
 	text, err := tpl.Text()
 	if err == nil {
 		err = s.KeepGrowth(t.Context(), plan, text, len(tpl.Steps), ids)
 	}
 	if err == nil {
-		_, err = s.SteerPlan(t.Context(), plan, store.PlanReady, "")
+		_, err = s.SteerPlan(t.Context(), plan, task.PlanReady, "")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -68,12 +70,12 @@ func TestSoundGrowth(t *testing.T) {
 		}
 	}
 	sound("in the middle")
-	if _, err := s.SteerPlan(t.Context(), 1, store.PlanHeld, "me"); err != nil {
+	if _, err := s.SteerPlan(t.Context(), 1, task.PlanHeld, "me"); err != nil {
 		t.Fatal(err)
 	}
 	doPlans(t, s)
 	sound("held")
-	if _, err := s.SteerPlan(t.Context(), 1, store.PlanReady, ""); err != nil {
+	if _, err := s.SteerPlan(t.Context(), 1, task.PlanReady, ""); err != nil {
 		t.Fatal(err)
 	}
 	for range 4 {
@@ -83,7 +85,7 @@ func TestSoundGrowth(t *testing.T) {
 		sound("ended")
 	}
 	for plan := range int64(2) {
-		if p, err := s.Plan(t.Context(), plan+1); err != nil || p.State != store.PlanCompleted {
+		if p, err := s.Plan(t.Context(), plan+1); err != nil || p.State != task.PlanCompleted {
 			t.Errorf("%+v, %v", p, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/growth"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // suspects are the tasks of a plan about which there may be something to say: it was read piece by piece, so what moved
@@ -43,7 +44,7 @@ func (p *planAudit) suspects() (found []int64) {
 	return found[:min(len(found), most)]
 }
 
-func distinct(needs []store.Need) []int64 {
+func distinct(needs []task.Need) []int64 {
 	ids := make([]int64, len(needs))
 	for i, n := range needs {
 		ids[i] = n.Task
@@ -151,7 +152,7 @@ func (p *planAudit) chain(ctx context.Context, ids []int64) (all []int64, direct
 // leftToDo: what is to be moved of a plan that runs is known to the servers.
 func (p *planAudit) leftToDo(ctx context.Context) error {
 	sum, err := p.a.store.PlanSum(ctx, p.id)
-	if err != nil || sum.State != store.PlanReady || sum.Freed == 0 || sum.Draining {
+	if err != nil || sum.State != task.PlanReady || sum.Freed == 0 || sum.Draining {
 		return err
 	}
 	return p.mendable(ctx, 0, sprint(0, Plan, "%d tasks of plan %d are to be moved, and the servers do not know", sum.Freed, p.id))
@@ -204,7 +205,7 @@ func (n *neighbours) moves() (found []string) {
 
 // mayKeep reports whether those that need the task, which has ended, may be put aside until it is retried.
 func (n *neighbours) mayKeep() bool {
-	return store.NeedsSuccess.Verdict(n.task.End, n.task.Skipped, n.plan.OnFailure) == store.VerdictWait
+	return task.NeedsSuccess.Verdict(n.task.End, n.task.Skipped, n.plan.OnFailure) == task.VerdictWait
 }
 
 // records are what the records of a task and of those that need it say, and cannot.
@@ -318,7 +319,7 @@ func (p *planAudit) lookAtGrowth(ctx context.Context) (*growthLook, error) {
 	if len(v.Status) > 0 {
 		l.compare(v, p)
 	}
-	runs := l.sum.State == store.PlanReady && l.sum.GrowthError == "" && !l.sum.Growth
+	runs := l.sum.State == task.PlanReady && l.sum.GrowthError == "" && !l.sum.Growth
 	for i := range v.Status {
 		if runs && l.due == "" && (v.Status[i].Fate == growth.Due || l.sum.Left <= 0 && v.Status[i].Fate != growth.Opened) {
 			l.due = v.Steps[i].Name

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // planAudit is the audit of one plan.
@@ -276,10 +277,10 @@ func (p *planAudit) state(s *store.PlanSum) []Violation {
 	wrong := func(format string, args ...any) []Violation {
 		return []Violation{sprint(0, Plan, "plan %d is %s, but "+format, slices.Concat([]any{p.id, s.State}, args)...)}
 	}
-	over := s.State == store.PlanCompleted || s.State == store.PlanFailed
-	runs := s.State == store.PlanReady || s.State == store.PlanHeld
+	over := s.State == task.PlanCompleted || s.State == task.PlanFailed
+	runs := s.State == task.PlanReady || s.State == task.PlanHeld
 	switch {
-	case !over && !runs && s.State != store.PlanBuilding && s.State != store.PlanCancelled:
+	case !over && !runs && s.State != task.PlanBuilding && s.State != task.PlanCancelled:
 		return wrong("there is no such state")
 	case runs && s.Left <= 0 && s.Growing <= 0 && !s.Growth:
 		return wrong("all its tasks have ended")
@@ -297,7 +298,7 @@ func (p *planAudit) steps(s *store.PlanSum, wrong func(string, ...any) []Violati
 		return wrong("%d of its steps are to be opened, and are kept nowhere", s.Growing)
 	case s.Growing <= 0 && s.Kept && !s.Growth:
 		return wrong("it keeps steps, of which none is to be opened")
-	case s.Growing > 0 && (s.State == store.PlanCompleted || s.State == store.PlanCancelled):
+	case s.Growing > 0 && (s.State == task.PlanCompleted || s.State == task.PlanCancelled):
 		return wrong("%d of its steps were not opened", s.Growing)
 	}
 	return nil
@@ -308,11 +309,11 @@ func (p *planAudit) over(s *store.PlanSum, wrong func(string, ...any) []Violatio
 	switch {
 	case s.Left > 0:
 		return wrong("%d of its tasks have not ended", s.Left)
-	case s.State == store.PlanCompleted && s.Bad > 0:
+	case s.State == task.PlanCompleted && s.Bad > 0:
 		return wrong("%d of its tasks ended badly", s.Bad)
-	case s.State == store.PlanFailed && s.Bad <= 0 && s.GrowthError == "":
+	case s.State == task.PlanFailed && s.Bad <= 0 && s.GrowthError == "":
 		return wrong("none of its tasks ended badly")
-	case s.Over == 0:
+	case s.Over.IsZero():
 		return wrong("it does not say since when")
 	}
 	return nil

@@ -15,16 +15,15 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
-func at(i int) store.Need { return store.Need{Index: i} }
+func at(i int) task.Need { return task.Need{Index: i} }
 
 // addTo adds tasks to a plan; each needs what is given.
-func addTo(ctx context.Context, s *store.Store, plan int64, key string, specs ...store.Spec) ([]int64, error) {
+func addTo(ctx context.Context, s *store.Store, plan int64, key string, specs ...task.Definition) ([]int64, error) {
 	for i := range specs {
-		sp := &specs[i]
-		sp.Program, sp.Source, sp.StartAfter, sp.EndBefore, sp.Timeout = "p", "s", "0", "inf", "60"
-		sp.MaxFails, sp.MaxTimeouts, sp.MaxLosses = "0", "0", "9"
+		storetest.Set(&specs[i], "program", "p", "source", "s", "timeout", "60", "max_losses", "9")
 	}
 	opened, err := s.OpenAll(ctx, store.OpenRequest{Key: key, Plan: plan, Specs: specs})
 	ids := make([]int64, len(opened))
@@ -35,14 +34,14 @@ func addTo(ctx context.Context, s *store.Store, plan int64, key string, specs ..
 }
 
 // planned makes a plan of tasks, and makes it ready if it is to be.
-func planned(t *testing.T, s *store.Store, name string, on store.OnFailure, ready bool, specs ...store.Spec) (plan int64, ids []int64) {
+func planned(t *testing.T, s *store.Store, name string, on task.OnFailure, ready bool, specs ...task.Definition) (plan int64, ids []int64) {
 	t.Helper()
 	plan, err := s.NewPlan(t.Context(), store.PlanSpec{Key: name, Name: name, OnFailure: on})
 	if err == nil {
 		ids, err = addTo(t.Context(), s, plan, name, specs...)
 	}
 	if err == nil && ready {
-		_, err = s.SteerPlan(t.Context(), plan, store.PlanReady, "")
+		_, err = s.SteerPlan(t.Context(), plan, task.PlanReady, "")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -62,23 +61,23 @@ func plansWorld(t *testing.T) (ns string, s *store.Store) {
 	t.Helper()
 	ns = redistest.Namespace(t)
 	s = worktest.Open(t, ns)
-	need := func(needs ...store.Need) store.Spec { return store.Spec{Needs: needs} }
+	need := func(needs ...task.Need) task.Definition { return task.Definition{Needs: needs} }
 	// 1 has succeeded, 2 needs it and is open, 3 and 4 wait, 4 for both.
-	_, _ = planned(t, s, "runs", "", true, need(), need(at(0)), need(at(1)), need(at(0), at(1), store.Need{Index: 2}))
+	_, _ = planned(t, s, "runs", "", true, need(), need(at(0)), need(at(1)), need(at(0), at(1), task.Need{Index: 2}))
 	// 5 and 6 are done, 6 was skipped.
-	_, _ = planned(t, s, "over", "", true, need(), need(store.Need{On: store.NeedsFailure}))
+	_, _ = planned(t, s, "over", "", true, need(), need(task.Need{On: task.NeedsFailure}))
 	// 7 has failed, 8 waits for its retry, 9 runs all the same, and is put aside; 10 waits for 8.
-	held, _ := planned(t, s, "held", store.FailureHolds, true, store.Spec{Input: "fail"}, need(at(0)), need(store.Need{On: store.NeedsAny}), need(at(1)))
+	held, _ := planned(t, s, "held", task.FailureHolds, true, storetest.Define("input", "fail"), need(at(0)), need(task.Need{On: task.NeedsAny}), need(at(1)))
 	// 11 has failed, 12 and 13 are cancelled, and then 11 is repeated as 16.
-	failed, _ := planned(t, s, "failed", "", true, store.Spec{Input: "fail"}, need(at(0)), need(at(1)))
+	failed, _ := planned(t, s, "failed", "", true, storetest.Define("input", "fail"), need(at(0)), need(at(1)))
 	_, _ = planned(t, s, "built", "", false, need(), need(at(0))) // 14 and 15
 	doPlans(t, s)
 	worktest.Drain(t, s, play)
 	doPlans(t, s)
-	if _, err := addTo(t.Context(), s, failed, "again", store.Spec{RetryOf: 11}); err != nil {
+	if _, err := addTo(t.Context(), s, failed, "again", task.Definition{RetryOf: 11}); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := s.Plan(t.Context(), held); err != nil || p.State != store.PlanHeld {
+	if p, err := s.Plan(t.Context(), held); err != nil || p.State != task.PlanHeld {
 		t.Fatalf("%+v, %v, want it held", p, err)
 	}
 	return ns, s
@@ -88,7 +87,7 @@ func plansWorld(t *testing.T) (ns string, s *store.Store) {
 func TestSoundPlans(t *testing.T) {
 	t.Parallel()
 	_, s := plansWorld(t)
-	for _, state := range []store.PlanState{"", store.PlanHeld, store.PlanReady, store.PlanCancelled} {
+	for _, state := range []task.PlanState{"", task.PlanHeld, task.PlanReady, task.PlanCancelled} {
 		if state != "" {
 			if _, err := s.SteerPlan(t.Context(), 1, state, "me"); err != nil {
 				t.Fatal(err)
@@ -209,26 +208,26 @@ func planner(s *store.Store) func(context.Context) error {
 }
 
 func makePlan(ctx context.Context, s *store.Store, n int) error {
-	on := []store.OnFailure{store.FailureCancels, store.FailureHolds, store.FailureContinues}[n%3]
+	on := []task.OnFailure{task.FailureCancels, task.FailureHolds, task.FailureContinues}[n%3]
 	plan, err := s.NewPlan(ctx, store.PlanSpec{Key: fmt.Sprint(n), OnFailure: on})
 	if err != nil {
 		return err
 	}
-	specs := make([]store.Spec, 12)
+	specs := make([]task.Definition, 12)
 	for i := range specs {
 		if i > 3 {
-			specs[i].Needs = []store.Need{at(i - 1), at(i - 4), {Index: i - 3, On: store.NeedsAny}}
+			specs[i].Needs = []task.Need{at(i - 1), at(i - 4), {Index: i - 3, On: task.NeedsAny}}
 		}
 	}
 	ids, err := addTo(ctx, s, plan, fmt.Sprint("tasks", n), specs...)
 	if err != nil {
 		return err
 	}
-	for step, state := range []store.PlanState{store.PlanReady, store.PlanHeld, store.PlanReady} {
+	for step, state := range []task.PlanState{task.PlanReady, task.PlanHeld, task.PlanReady} {
 		if _, err := s.SteerPlan(ctx, plan, state, "boss"); err != nil {
 			return ignorePlan(err)
 		}
-		if _, err := addTo(ctx, s, plan, fmt.Sprint("more", n, step), store.Spec{Needs: []store.Need{{Task: ids[step]}, {Task: ids[9]}}}); err != nil {
+		if _, err := addTo(ctx, s, plan, fmt.Sprint("more", n, step), task.Definition{Needs: []task.Need{{Task: ids[step]}, {Task: ids[9]}}}); err != nil {
 			return ignorePlan(err)
 		}
 		if err := retryFailed(ctx, s, plan, ids); err != nil {
@@ -250,7 +249,7 @@ func retryFailed(ctx context.Context, s *store.Store, plan int64, ids []int64) e
 	tasks, err := s.Planned(ctx, plan, ids, 0)
 	for i := range tasks {
 		if t := &tasks[i]; err == nil && t.End == statemachine.Failed && t.RetriedBy == 0 {
-			_, err = addTo(ctx, s, plan, fmt.Sprint("retry", t.ID), store.Spec{RetryOf: t.ID, Needs: t.Needs})
+			_, err = addTo(ctx, s, plan, fmt.Sprint("retry", t.ID), task.Definition{RetryOf: t.ID, Needs: t.Needs})
 		}
 	}
 	return err

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -20,24 +21,21 @@ func world(t *testing.T) (ns string, s *store.Store, id map[string]int64) {
 	id = map[string]int64{}
 	open := func(maxFails string, names ...string) {
 		for _, name := range names {
-			spec := store.Spec{
-				Program: "p", Source: "s", Input: name, StartAfter: "0", EndBefore: "inf", Timeout: "inf",
-				MaxFails: maxFails, MaxTimeouts: "0", MaxLosses: "0",
-			}
+			spec := storetest.Define("program", "p", "source", "s", "input", name, "max_fails", maxFails, "max_losses", "0")
 			switch name {
 			case "late":
-				spec.EndBefore = "5"
+				storetest.Set(&spec, "end_before", "5")
 			case "deadline", "running":
-				spec.EndBefore = "9000000000"
+				storetest.Set(&spec, "end_before", "9000000000")
 			case "elsewhere":
-				spec.Bucket.Priority = 7
+				storetest.Set(&spec, "priority", strconv.Itoa(7))
 			case "open":
-				spec.StartAfter = "8000000000"
+				storetest.Set(&spec, "start_after", "8000000000")
 			}
 			if name == "deadline" {
-				spec.StartAfter = "8000000000"
+				storetest.Set(&spec, "start_after", "8000000000")
 			}
-			ids, err := s.Open(t.Context(), store.OpenRequest{Key: ns + name, Specs: []store.Spec{spec}})
+			ids, err := s.Open(t.Context(), store.OpenRequest{Key: ns + name, Specs: []task.Definition{spec}})
 			if err != nil {
 				t.Fatal(err)
 			}

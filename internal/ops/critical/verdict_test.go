@@ -3,23 +3,23 @@ package critical
 import (
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // The rule of this package, which knows phases only, is that of plans. What holds a plan is taken not to be retried.
 func TestVerdict(t *testing.T) {
 	t.Parallel()
-	phases := map[store.NeedVerdict]Phase{
-		store.VerdictMet: Waiting, store.VerdictSkip: Skipped, store.VerdictNever: Failed, store.VerdictWait: Failed,
+	phases := map[task.Verdict]Phase{
+		task.VerdictMet: Waiting, task.VerdictSkip: Skipped, task.VerdictNever: Failed, task.VerdictWait: Failed,
 	}
-	for on, as := range map[When]store.When{OnSuccess: store.NeedsSuccess, OnAny: store.NeedsAny, OnFailure: store.NeedsFailure} {
+	for on, as := range map[When]task.When{OnSuccess: task.NeedsSuccess, OnAny: task.NeedsAny, OnFailure: task.NeedsFailure} {
 		for end, state := range map[Phase]statemachine.State{
 			Succeeded: statemachine.Succeeded, Failed: statemachine.Failed, Skipped: statemachine.Cancelled,
 		} {
-			for _, f := range []store.OnFailure{store.FailureCancels, store.FailureHolds, store.FailureContinues} {
+			for _, f := range []task.OnFailure{task.FailureCancels, task.FailureHolds, task.FailureContinues} {
 				want := phases[as.Verdict(state, end == Skipped, f)]
-				if got := verdict(on, end, f == store.FailureContinues); got != want {
+				if got := verdict(on, end, f == task.FailureContinues); got != want {
 					t.Errorf("%s of phase %d in a plan with %s: %d, want %d", as, end, f, got, want)
 				}
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Facts is all that the judges look at.
@@ -38,7 +39,7 @@ type Facts struct {
 	Gaps  []store.Epoch
 	Sizes store.Sizes
 	// HalfBuilt are the plans that nobody makes ready any more.
-	HalfBuilt []store.Plan
+	HalfBuilt []task.Plan
 	// Config is what the configuration says of servers, nil if it says nothing; Overstayed is how many archived tasks should have left
 	// Redis long ago if all servers had it.
 	Config     *config.Server

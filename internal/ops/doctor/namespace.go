@@ -9,9 +9,9 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // serverSilence is how long a server may be silent, which publishes its settings
@@ -177,7 +177,7 @@ func judgePlans(f *Facts) []Finding {
 		}
 		found = append(found, warn(check, fmt.Sprintf(
 			"plan %d%s was begun %v ago and not made to its end: nothing of it runs, and its %d tasks wait",
-			p.ID, name, timing.ToStd(f.Now.Sub(p.Created)).Round(time.Second), p.Left),
+			p.ID, name, task.Moment(f.Now).Sub(p.Created).Round(time.Second), p.Left),
 			fmt.Sprintf("submit it again with its --key, which finishes it; or tdf-manager plan cancel %d", p.ID))...)
 	}
 	if more := len(f.HalfBuilt) - mostPlans; more > 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Bounds of what is opened for lines.
@@ -21,7 +22,7 @@ const (
 	// MaxLines is how many lines a step may be repeated for.
 	MaxLines = 10_000
 	// MaxNeeds is how many tasks one may need, and MaxEdges how many needs the tasks of a step have in all.
-	MaxNeeds = store.MaxNeeds
+	MaxNeeds = task.MaxNeeds
 	MaxEdges = 1_000_000
 )
 
@@ -49,35 +50,13 @@ type Step struct {
 	// Needs are the steps that it needs, in the order of the arguments.
 	Needs []Need `json:"needs,omitempty"`
 	// Tasks are those to open, without needs; with Lines it is one, in which Item stands for the line.
-	Tasks []Spec `json:"tasks"`
+	Tasks []task.Definition `json:"tasks"`
 }
 
 // Need is a step that another one needs.
 type Need struct {
-	Step string     `json:"step"`
-	On   store.When `json:"on,omitempty"`
-}
-
-// Spec is a task of a template. Its text leaves out what is empty.
-type Spec store.Spec
-
-// MarshalJSON implements json.Marshaler.
-func (s Spec) MarshalJSON() ([]byte, error) {
-	raw, err := json.Marshal(store.Spec(s)) //nolint:musttag // its own names are those of the template
-	if err != nil {
-		return nil, fmt.Errorf("task: %w", err)
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, fmt.Errorf("task: %w", err)
-	}
-	for name, value := range fields {
-		switch string(value) {
-		case `""`, "0", "null", "false":
-			delete(fields, name)
-		}
-	}
-	return json.Marshal(fields) //nolint:wrapcheck // it cannot fail
+	Step string    `json:"step"`
+	On   task.When `json:"on,omitempty"`
 }
 
 // Text is the template as it is kept.
@@ -116,21 +95,15 @@ func Lines(text string) []string {
 }
 
 // task is one task of a step, for a line of those that it is repeated for.
-func (s *Step) task(i int, lines []string) store.Spec {
+func (s *Step) task(i int, lines []string) (task.Definition, error) {
 	if s.Lines == "" {
-		return store.Spec(s.Tasks[i])
+		return s.Tasks[i], nil
 	}
-	spec := store.Spec(s.Tasks[0])
-	spec.Input = strings.ReplaceAll(spec.Input, Item, lines[i])
-	if spec.Argv != nil {
-		argv := make([]string, len(spec.Argv))
-		for k, word := range spec.Argv {
-			argv[k] = strings.ReplaceAll(word, Item, lines[i])
-		}
-		spec.Argv = argv
+	d, err := s.Tasks[0].Map(func(text string) string { return strings.ReplaceAll(text, Item, lines[i]) })
+	if err == nil {
+		err = d.Set("step", fmt.Sprintf("%s[%d]", s.Name, i+1))
 	}
-	spec.Step = fmt.Sprintf("%s[%d]", s.Name, i+1)
-	return spec
+	return d, err
 }
 
 // Named are the steps that those of the template need, or are for the lines of.
@@ -258,8 +231,8 @@ func (v *View) status(i int) Status {
 var gravity = map[Fate]int{Due: 0, Waits: 1, Skipped: 2, Doomed: 3}
 
 // fates are what verdicts on what a step needs come to.
-var fates = map[store.NeedVerdict]Fate{
-	store.VerdictWait: Waits, store.VerdictMet: Due, store.VerdictSkip: Skipped, store.VerdictNever: Doomed,
+var fates = map[task.Verdict]Fate{
+	task.VerdictWait: Waits, task.VerdictMet: Due, task.VerdictSkip: Skipped, task.VerdictNever: Doomed,
 }
 
 // fate is what is to be done with a step of which nothing was opened.
@@ -302,7 +275,7 @@ func (v *View) source(step *Status) (Fate, int64) {
 	case r.Pending:
 		return Waits, r.Task
 	}
-	fate := fates[store.NeedsSuccess.Verdict(r.End, r.Skipped, v.Plan.OnFailure)]
+	fate := fates[task.NeedsSuccess.Verdict(r.End, r.Skipped, v.Plan.OnFailure)]
 	if fate == Due {
 		fate = Doomed // a plan that continues goes on without the lines
 	}
@@ -310,7 +283,7 @@ func (v *View) source(step *Status) (Fate, int64) {
 }
 
 // need is what a step says to one that needs it: as a task that was cancelled, or skipped, would.
-func (v *View) need(step *Status, on store.When) Fate {
+func (v *View) need(step *Status, on task.When) Fate {
 	switch step.Fate {
 	case Opened:
 		return Due

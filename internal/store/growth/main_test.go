@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -24,29 +25,29 @@ type scene struct {
 
 // template is a step for each line of list, and a report that needs them all, and list.
 func template() *growth.Template {
-	task := spec("count")
-	task.Input = "n " + growth.Item
+	tk := spec("count")
+	storetest.Set(&tk, "input", "n "+growth.Item)
 	return &growth.Template{Steps: []growth.Step{
-		{Name: "count", Lines: "list", Tasks: []growth.Spec{task}},
-		{Name: "report", Needs: []growth.Need{{Step: "count"}, {Step: "list"}}, Tasks: []growth.Spec{spec("report")}},
+		{Name: "count", Lines: "list", Tasks: []task.Definition{tk}},
+		{Name: "report", Needs: []growth.Need{{Step: "count"}, {Step: "list"}}, Tasks: []task.Definition{spec("report")}},
 	}}
 }
 
-func spec(step string) growth.Spec {
+func spec(step string) task.Definition {
 	s := storetest.Spec()
-	s.Step = step
-	return growth.Spec(s)
+	storetest.Set(&s, "step", step)
+	return s
 }
 
 // begin makes a plan that is ready: a task for each name, and the steps.
-func begin(t *testing.T, on store.OnFailure, tpl *growth.Template, names ...string) *scene {
+func begin(t *testing.T, on task.OnFailure, tpl *growth.Template, names ...string) *scene {
 	t.Helper()
 	s := &scene{Space: storetest.New(t), t: t, held: map[int64]store.Claimed{}}
 	s.begin(on, tpl, names...)
 	return s
 }
 
-func (s *scene) begin(on store.OnFailure, tpl *growth.Template, names ...string) {
+func (s *scene) begin(on task.OnFailure, tpl *growth.Template, names ...string) {
 	s.t.Helper()
 	var err error
 	if s.plan, err = s.Store.NewPlan(s.t.Context(), store.PlanSpec{Key: "plan", OnFailure: on}); err != nil {
@@ -54,7 +55,7 @@ func (s *scene) begin(on store.OnFailure, tpl *growth.Template, names ...string)
 	}
 	tpl.Known = map[string][]int64{}
 	for _, name := range names {
-		ids, err := s.Store.Open(s.t.Context(), store.OpenRequest{Key: "open " + name, Plan: s.plan, Specs: []store.Spec{store.Spec(spec(name))}})
+		ids, err := s.Store.Open(s.t.Context(), store.OpenRequest{Key: "open " + name, Plan: s.plan, Specs: []task.Definition{spec(name)}})
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -67,11 +68,11 @@ func (s *scene) begin(on store.OnFailure, tpl *growth.Template, names ...string)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.steer(store.PlanReady)
+	s.steer(task.PlanReady)
 	s.drain()
 }
 
-func (s *scene) steer(to store.PlanState) {
+func (s *scene) steer(to task.PlanState) {
 	s.t.Helper()
 	if _, err := s.Store.SteerPlan(s.t.Context(), s.plan, to, "me"); err != nil {
 		s.t.Fatal(err)
@@ -98,12 +99,12 @@ func (s *scene) finish(id int64, output, errText string) {
 	for _, c := range s.Claim(s.t, "w", 1000) {
 		s.held[c.ID] = c
 	}
-	task, ok := s.held[id]
+	tk, ok := s.held[id]
 	if !ok {
 		s.t.Fatalf("task %d cannot be claimed: it is %s", id, s.Task(s.t, id).State)
 	}
 	delete(s.held, id)
-	if out := s.Report(s.t, &task, output, errText); out.Err != nil {
+	if out := s.Report(s.t, &tk, output, errText); out.Err != nil {
 		s.t.Fatal(out.Err)
 	}
 	seen := s.Task(s.t, id)
@@ -121,7 +122,7 @@ func (s *scene) finish(id int64, output, errText string) {
 }
 
 // state wants the plan to be in a state, with so many tasks and so many steps to be opened.
-func (s *scene) state(state store.PlanState, total, growing int64) *store.Plan {
+func (s *scene) state(state task.PlanState, total, growing int64) *task.Plan {
 	s.t.Helper()
 	p, err := s.Store.Plan(s.t.Context(), s.plan)
 	if err != nil || p.State != state || p.Total != total || p.Growing != growing {
@@ -149,9 +150,9 @@ func (s *scene) tasks(from int64) (found []string) {
 // retry opens a task again.
 func (s *scene) retry(id int64) int64 {
 	s.t.Helper()
-	again := store.Spec(spec("again"))
-	again.RetryOf, again.Needs = id, store.ParseNeeds(s.Task(s.t, id).Fields["needs"])
-	ids, err := s.Store.Open(s.t.Context(), store.OpenRequest{Key: store.NewToken(), Plan: s.plan, Specs: []store.Spec{again}})
+	again := spec("again")
+	again.RetryOf, again.Needs = id, task.ParseNeeds(s.Task(s.t, id).Fields["needs"])
+	ids, err := s.Store.Open(s.t.Context(), store.OpenRequest{Key: store.NewToken(), Plan: s.plan, Specs: []task.Definition{again}})
 	if err != nil {
 		s.t.Fatal(err)
 	}

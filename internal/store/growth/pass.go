@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Read reads the steps of a plan that are opened later, and how they are. A plan that has none has a view without steps. The error matches
@@ -74,7 +75,7 @@ func (p *pass) turn(ctx context.Context) (done bool, err error) {
 	why := ""
 	var empty []store.Came
 	for i := range v.Status {
-		if v.Plan.State != store.PlanReady {
+		if v.Plan.State != task.PlanReady {
 			break
 		}
 		came, opened, err := p.step(ctx, v, i)
@@ -146,9 +147,12 @@ func (p *pass) open(ctx context.Context, v *View, i int, lines []string, total i
 			Grow: &store.Grow{Step: i, Before: from, Of: total, Source: st.Source},
 		}
 		for k := from; k < min(from+page, total); k++ {
-			spec := s.task(k, lines)
-			spec.Needs = needs
-			req.Specs = append(req.Specs, spec)
+			d, err := s.task(k, lines)
+			if err != nil {
+				return refused(s, err)
+			}
+			d.Needs = needs
+			req.Specs = append(req.Specs, d)
 		}
 		opened, err := p.store.OpenAll(ctx, req)
 		if err != nil {
@@ -171,11 +175,11 @@ func refused(s *Step, err error) error {
 }
 
 // allNeeds are the tasks that each task of a step needs.
-func (v *View) allNeeds(s *Step) []store.Need {
-	var needs []store.Need
+func (v *View) allNeeds(s *Step) []task.Need {
+	var needs []task.Need
 	for _, n := range s.Needs {
 		for _, id := range v.known[n.Step].Tasks {
-			needs = append(needs, store.Need{Task: id, On: n.On})
+			needs = append(needs, task.Need{Task: id, On: n.On})
 		}
 	}
 	return needs

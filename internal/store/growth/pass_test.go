@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store/growth"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func (s *scene) want(from int64, want ...string) {
@@ -35,16 +36,16 @@ func (s *scene) fates(want ...string) {
 func TestLines(t *testing.T) {
 	t.Parallel()
 	s := begin(t, "", template(), "list")
-	s.state(store.PlanReady, 1, 2)
+	s.state(task.PlanReady, 1, 2)
 	s.fates("count waits: waits for the lines of step list (task 1)", "report waits: waits for step count")
 	s.end(1, "a b\n\n c\n", "")
 	s.want(2, "2 count[1] (n a b) <- ", "3 count[2] (n ) <- ", "4 count[3] (n  c) <- ", "5 report (1 2) <- 2 3 4 1")
-	s.state(store.PlanReady, 5, 0)
+	s.state(task.PlanReady, 5, 0)
 	for id := int64(4); id > 1; id-- {
 		s.end(id, "out", "")
 	}
 	s.end(5, "", "")
-	s.state(store.PlanCompleted, 5, 0)
+	s.state(task.PlanCompleted, 5, 0)
 	if left := s.Raw.Exists(t.Context(), s.Key("growth:1")).Val(); left != 0 {
 		t.Error("the steps are kept after they were opened")
 	}
@@ -57,7 +58,7 @@ func TestNoLines(t *testing.T) {
 	s.end(1, "\n", "")
 	s.want(2, "2 report (1 2) <- 1")
 	s.end(2, "", "")
-	s.state(store.PlanCompleted, 2, 0)
+	s.state(task.PlanCompleted, 2, 0)
 }
 
 // A step may be repeated for the lines of one that is opened later itself.
@@ -65,12 +66,12 @@ func TestLinesOfLater(t *testing.T) {
 	t.Parallel()
 	tpl := template()
 	last := spec("last")
-	last.Argv = []string{"x", growth.Item + "/" + growth.Item}
+	storetest.SetArgv(&last, "x", growth.Item+"/"+growth.Item)
 	tpl.Steps[1].Tasks[0].Grows = true
-	tpl.Steps = append(tpl.Steps, growth.Step{Name: "last", Lines: "report", Needs: []growth.Need{{Step: "count", On: store.NeedsAny}}, Tasks: []growth.Spec{last}})
+	tpl.Steps = append(tpl.Steps, growth.Step{Name: "last", Lines: "report", Needs: []growth.Need{{Step: "count", On: task.NeedsAny}}, Tasks: []task.Definition{last}})
 	s := begin(t, "", tpl, "list")
 	s.end(1, "a", "")
-	s.state(store.PlanReady, 3, 1)
+	s.state(task.PlanReady, 3, 1)
 	s.end(2, "", "")
 	s.fates("count opened: all 1 tasks are opened", "report opened: all 1 tasks are opened", "last waits: waits for the lines of step report (task 3)")
 	s.end(3, "p\nq", "")
@@ -80,42 +81,42 @@ func TestLinesOfLater(t *testing.T) {
 	}
 	s.end(4, "", "")
 	s.end(5, "", "")
-	s.state(store.PlanCompleted, 5, 0)
+	s.state(task.PlanCompleted, 5, 0)
 }
 
 // What hangs on a result that never comes is not opened; the retry of that task brings it.
 func TestSourceFails(t *testing.T) {
 	t.Parallel()
-	for _, on := range []store.OnFailure{store.FailureCancels, store.FailureContinues} {
+	for _, on := range []task.OnFailure{task.FailureCancels, task.FailureContinues} {
 		t.Run(string(on), func(t *testing.T) {
 			t.Parallel()
 			s := begin(t, on, template(), "list", "other")
 			s.end(1, "", "no")
-			s.fates("count doomed: never opens: task 1, which it hangs on, did not succeed", map[store.OnFailure]string{
-				store.FailureCancels:   "report doomed: never opens: task 1, which it hangs on, did not succeed",
-				store.FailureContinues: "report opened: all 1 tasks are opened",
+			s.fates("count doomed: never opens: task 1, which it hangs on, did not succeed", map[task.OnFailure]string{
+				task.FailureCancels:   "report doomed: never opens: task 1, which it hangs on, did not succeed",
+				task.FailureContinues: "report opened: all 1 tasks are opened",
 			}[on])
 			s.end(2, "", "")
-			if on == store.FailureContinues {
+			if on == task.FailureContinues {
 				s.want(3, "3 report (1 2) <- 1")
 				s.end(3, "", "")
 			}
 			p, err := s.Store.Plan(t.Context(), s.plan)
-			if err != nil || p.State != store.PlanFailed {
+			if err != nil || p.State != task.PlanFailed {
 				t.Fatalf("%+v, %v", p, err)
 			}
 			again := s.retry(1)
-			s.state(store.PlanReady, p.Total, p.Growing)
+			s.state(task.PlanReady, p.Total, p.Growing)
 			s.end(again, "a", "")
-			s.want(again+1, map[store.OnFailure][]string{
-				store.FailureCancels:   {"4 count[1] (n a) <- ", "5 report (1 2) <- 4 1"},
-				store.FailureContinues: {"5 count[1] (n a) <- "},
+			s.want(again+1, map[task.OnFailure][]string{
+				task.FailureCancels:   {"4 count[1] (n a) <- ", "5 report (1 2) <- 4 1"},
+				task.FailureContinues: {"5 count[1] (n a) <- "},
 			}[on]...)
 			s.end(again+1, "", "")
-			if on == store.FailureCancels {
+			if on == task.FailureCancels {
 				s.end(again+2, "", "")
 			}
-			s.state(store.PlanCompleted, 4, 0)
+			s.state(task.PlanCompleted, 4, 0)
 		})
 	}
 }
@@ -123,46 +124,46 @@ func TestSourceFails(t *testing.T) {
 // In a plan that holds on a failure, a result that does not come holds it; resumed, it ends without what hangs on that.
 func TestSourceHolds(t *testing.T) {
 	t.Parallel()
-	s := begin(t, store.FailureHolds, template(), "list")
+	s := begin(t, task.FailureHolds, template(), "list")
 	s.end(1, "", "no")
-	if p := s.state(store.PlanHeld, 1, 2); p.HeldBy != "1" {
+	if p := s.state(task.PlanHeld, 1, 2); p.HeldBy != "1" {
 		t.Errorf("held by %q", p.HeldBy)
 	}
 	waits := []string{"count waits: waits for the lines of step list (task 1)", "report waits: waits for step count"}
 	s.fates(waits...)
-	s.steer(store.PlanReady)
+	s.steer(task.PlanReady)
 	s.drain()
-	s.state(store.PlanFailed, 1, 2)
+	s.state(task.PlanFailed, 1, 2)
 	s.fates(waits...)
 	again := s.retry(1)
-	s.state(store.PlanReady, 1, 2)
+	s.state(task.PlanReady, 1, 2)
 	s.finish(again, "", "no")
-	s.state(store.PlanHeld, 1, 2)
+	s.state(task.PlanHeld, 1, 2)
 	s.drain()
 	again = s.retry(again)
 	s.end(again, "a\nb", "")
-	s.state(store.PlanReady, 4, 0)
+	s.state(task.PlanReady, 4, 0)
 }
 
 // A step that was to run on a failure only, or for the lines of one that was skipped, is skipped, which is no failure.
 func TestSkipped(t *testing.T) {
 	t.Parallel()
 	tpl := template()
-	task := spec("mend")
-	task.Grows = true
+	mend := spec("mend")
+	mend.Grows = true
 	tpl.Steps = append(tpl.Steps,
-		growth.Step{Name: "mend", Needs: []growth.Need{{Step: "report", On: store.NeedsFailure}}, Tasks: []growth.Spec{task}},
-		growth.Step{Name: "each", Lines: "mend", Tasks: []growth.Spec{spec("each")}},
-		growth.Step{Name: "after", Needs: []growth.Need{{Step: "each"}}, Tasks: []growth.Spec{spec("after")}},
-		growth.Step{Name: "always", Needs: []growth.Need{{Step: "after", On: store.NeedsAny}}, Tasks: []growth.Spec{spec("always")}},
+		growth.Step{Name: "mend", Needs: []growth.Need{{Step: "report", On: task.NeedsFailure}}, Tasks: []task.Definition{mend}},
+		growth.Step{Name: "each", Lines: "mend", Tasks: []task.Definition{spec("each")}},
+		growth.Step{Name: "after", Needs: []growth.Need{{Step: "each"}}, Tasks: []task.Definition{spec("after")}},
+		growth.Step{Name: "always", Needs: []growth.Need{{Step: "after", On: task.NeedsAny}}, Tasks: []task.Definition{spec("always")}},
 	)
 	s := begin(t, "", tpl, "list")
 	s.end(1, "", "")
 	s.end(2, "", "") // report
-	s.state(store.PlanReady, 4, 0)
+	s.state(task.PlanReady, 4, 0)
 	s.want(3, "3 mend (1 2) <- 2:failure", "4 always (1 2) <- ")
 	s.end(4, "", "")
-	if p := s.state(store.PlanCompleted, 4, 0); p.Skipped != 1 {
+	if p := s.state(task.PlanCompleted, 4, 0); p.Skipped != 1 {
 		t.Errorf("%+v", p)
 	}
 }
@@ -177,19 +178,19 @@ func TestHeldInTheMiddle(t *testing.T) {
 		t.Fatalf("opened %d, done %v, error %v", opened, done, err)
 	}
 	s.fates("count due: is being opened: 100 of 250 tasks", "report waits: waits for step count")
-	s.steer(store.PlanHeld)
+	s.steer(task.PlanHeld)
 	s.drain()
-	s.state(store.PlanHeld, 101, 2)
+	s.state(task.PlanHeld, 101, 2)
 	again := s.retry(1)
-	s.steer(store.PlanReady)
+	s.steer(task.PlanReady)
 	s.drain()
-	s.state(store.PlanReady, 252, 0)
+	s.state(task.PlanReady, 252, 0)
 	report := s.Task(t, again+151).Fields
 	if report["step"] != "report" || strings.Count(report["needs"], " ") != 250 {
 		t.Errorf("%s needs %s", report["step"], report["needs"])
 	}
 	s.end(again, "other", "")
-	s.state(store.PlanReady, 252, 0)
+	s.state(task.PlanReady, 252, 0)
 }
 
 // A plan that is called off forgets its steps.
@@ -197,10 +198,10 @@ func TestCancelled(t *testing.T) {
 	t.Parallel()
 	s := begin(t, "", template(), "list")
 	s.finish(1, "a", "")
-	s.steer(store.PlanCancelled)
+	s.steer(task.PlanCancelled)
 	s.drain()
-	p := s.state(store.PlanCancelled, 1, 0)
-	if left := s.Raw.Exists(t.Context(), s.Key("growth:1"), s.Key("draining")).Val(); left != 0 || p.Over == 0 {
+	p := s.state(task.PlanCancelled, 1, 0)
+	if left := s.Raw.Exists(t.Context(), s.Key("growth:1"), s.Key("draining")).Val(); left != 0 || p.Over.IsZero() {
 		t.Errorf("%d keys are left of %+v", left, p)
 	}
 }
@@ -217,7 +218,7 @@ func TestTrouble(t *testing.T) {
 			func(tpl *growth.Template) { tpl.Steps = tpl.Steps[:1] }},
 		"fan in": {strings.Repeat("\n", 1000), "step report would need 1001 tasks with the 1000 of step count; a task may need 1000: put steps between that each take some of them", nil},
 		"text":   {"a\n\xff", "step count: the result of task 1 is no text in line 2: want UTF-8 without NUL characters", nil},
-		"queue":  {"a", "step count: queue \"q\": no such queue", func(tpl *growth.Template) { tpl.Steps[0].Tasks[0].Bucket.Queue = "q" }},
+		"queue":  {"a", "step count: queue \"q\": no such queue", func(tpl *growth.Template) { storetest.Set(&tpl.Steps[0].Tasks[0], "queue", "q") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -227,12 +228,12 @@ func TestTrouble(t *testing.T) {
 			}
 			s := begin(t, "", tpl, "list")
 			s.end(1, c.output, "")
-			if p := s.state(store.PlanFailed, 1, int64(len(tpl.Steps))); p.GrowthError != c.want || p.Ended[statemachine.Succeeded] != 1 {
+			if p := s.state(task.PlanFailed, 1, int64(len(tpl.Steps))); p.GrowthError != c.want || p.Ended[statemachine.Succeeded] != 1 {
 				t.Errorf("%+v", p)
 			}
 			again := s.retry(1)
 			s.end(again, "", "")
-			if p, err := s.Store.Plan(t.Context(), s.plan); err != nil || p.State == store.PlanFailed || p.GrowthError != "" || p.Growing != 0 {
+			if p, err := s.Store.Plan(t.Context(), s.plan); err != nil || p.State == task.PlanFailed || p.GrowthError != "" || p.Growing != 0 {
 				t.Errorf("%+v, error %v", p, err)
 			}
 		})
@@ -243,10 +244,10 @@ func TestTrouble(t *testing.T) {
 func TestTroubleIsMended(t *testing.T) {
 	t.Parallel()
 	tpl := template()
-	tpl.Steps[0].Tasks[0].Bucket.Queue = "q"
+	storetest.Set(&tpl.Steps[0].Tasks[0], "queue", "q")
 	s := begin(t, "", tpl, "list")
 	s.end(1, "a", "")
-	s.state(store.PlanFailed, 1, 2)
+	s.state(task.PlanFailed, 1, 2)
 	if got := s.status()[0]; got != `count due: cannot be opened: step count: queue "q": no such queue` {
 		t.Error(got)
 	}
@@ -255,7 +256,7 @@ func TestTroubleIsMended(t *testing.T) {
 		t.Fatalf("again %v, error %v", again, err)
 	}
 	s.drain()
-	s.state(store.PlanReady, 3, 0)
+	s.state(task.PlanReady, 3, 0)
 }
 
 // What cannot be read is a trouble too, and ends the plan.
@@ -264,7 +265,7 @@ func TestTemplateIsDamaged(t *testing.T) {
 	s := begin(t, "", template(), "list")
 	s.Raw.HSet(t.Context(), s.Key("growth:1"), "template", `{"steps":[{"newer":1}]}`)
 	s.end(1, "a", "")
-	if p := s.state(store.PlanFailed, 1, 2); !strings.HasPrefix(p.GrowthError, growth.ErrTemplate.Error()) {
+	if p := s.state(task.PlanFailed, 1, 2); !strings.HasPrefix(p.GrowthError, growth.ErrTemplate.Error()) {
 		t.Errorf("%q", p.GrowthError)
 	}
 }
@@ -292,7 +293,7 @@ func TestManyServers(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	s.state(store.PlanReady, 352, 0)
+	s.state(task.PlanReady, 352, 0)
 	for i, got := range s.tasks(2)[:350] {
 		if want := fmt.Sprintf("%d count[%d] (n line %d) <- ", i+2, i+1, i); got != want {
 			t.Fatalf("task %q, want %q", got, want)
@@ -310,7 +311,7 @@ func TestServerDies(t *testing.T) {
 		s.finish(1, strings.Repeat("x\n", 120), "")
 		died := s.dieAfter(n)
 		s.drain()
-		s.state(store.PlanReady, 122, 0)
+		s.state(task.PlanReady, 122, 0)
 		if got := s.tasks(2); !strings.HasPrefix(got[119], "121 count[120] (n x)") || !strings.HasPrefix(got[120], "122 report") {
 			t.Fatalf("after command %d: %q", n, got[119:])
 		}

@@ -6,7 +6,8 @@
 -- ARGV[1] task key prefix   ARGV[2] request TTL in seconds   ARGV[3] number of tasks
 -- ARGV[4] state of open tasks   ARGV[5] protocol version   ARGV[6] TTL of submissions in seconds
 -- ARGV[7] state of held tasks   ARGV[8] channel of rules, for workers that do not know a new bucket yet
--- ARGV[9] id of the plan of all tasks, or ''   ARGV[10..17] planning (lib/plans.lua)
+-- ARGV[9] id of the plan of all tasks, or ''   ARGV[10] version of the rules, '' for any
+-- ARGV[11..18] planning (lib/plans.lua)
 -- then 0, or what a step of the plan is opened with (lib/planned.lua): number of texts, followed by these
 -- then the number of buckets, followed by their names
 -- ARGV[.] number of queues that must exist, followed by their names
@@ -14,7 +15,7 @@
 --   which of the keys says that it is there ('' or number, from 1), 'key' or 'retry', the id of a task that it replays or '', number of field values, fields and values,
 --   number of tasks it needs, each as id or @index of one before it, and 'success', 'any' or 'failure'
 -- The last one is the digest of what is asked for, in letters, or ''.
--- Returns {{id, '1' if it was there}...}; or {'other'} if the request was made for something else, or {'no queue', name}, or {'no task', index from 1} for one that is to be
+-- Returns {{id, '1' if it was there}...}; or {'rules'} if others are in force, {'other'} if the request was made for something else, or {'no queue', name}, or {'no task', index from 1} for one that is to be
 -- repeated and is not there, or {'plan', what is wrong (lib/planned.lua), ...}, and nothing changes. Sent again with the same request: the same ids,
 -- and nothing changes. An error, and nothing changes, if a task of a new id is
 -- there already or if a key has another type.
@@ -36,7 +37,10 @@ if before then
   return remembered(before)
 end
 
-local at = 17
+local meta = redis.pcall('HMGET', KEYS[1], 'adopted', 'rules')
+if ARGV[10] ~= '' and not meta.err and (meta[2] or '0') ~= ARGV[10] then return {'rules'} end
+
+local at = 18
 local function arg()
   at = at + 1
   return ARGV[at]
@@ -83,7 +87,7 @@ for i = 1, tonumber(ARGV[3]) do
   tasks[i] = t
 end
 
-local planned, refused = plans(ARGV[9], {unpack(ARGV, 10, 17)}, stamp, growth)
+local planned, refused = plans(ARGV[9], {unpack(ARGV, 11, 18)}, stamp, growth)
 refused = refused or planned.resolve(tasks)
 if refused then return refused end
 
@@ -96,7 +100,7 @@ end
 local last = fresh > 0 and redis.call('INCRBY', KEYS[2], fresh) or first - 1
 
 -- The watermark of known ids moves along while nobody else makes ids.
-local adopted = redis.call('HGET', KEYS[1], 'adopted')
+local adopted = meta[1]
 if not adopted then
   redis.call('HSETNX', KEYS[1], 'protocol', ARGV[5])
   adopted = '0'

@@ -5,6 +5,7 @@ package storetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"strconv"
@@ -115,19 +116,49 @@ func (sp *Space) StepClock(tb testing.TB, at statemachine.Time) {
 }
 
 // Spec is a task with every default, changed by the given functions.
-func Spec(change ...func(*store.Spec)) store.Spec {
-	s := store.Spec{
-		Program: "p", Source: "s", Input: "1 2", StartAfter: "0", EndBefore: "inf", Timeout: "inf",
-		MaxFails: "0", MaxTimeouts: "0",
-	}
+func Spec(change ...func(*task.Definition)) task.Definition {
+	d := Define("program", "p", "source", "s", "input", "1 2")
 	for _, f := range change {
-		f(&s)
+		f(&d)
 	}
-	return s
+	return d
 }
 
-// Open opens one task a spec and returns the ids.
-func (sp *Space) Open(tb testing.TB, specs ...store.Spec) []int64 {
+// Define is a task with the given texts, names and texts in turn, and else every default.
+func Define(pairs ...string) task.Definition {
+	d, err := task.Define(&task.Spec{Program: "p"})
+	if err != nil {
+		panic(err)
+	}
+	Set(&d, pairs...)
+	return d
+}
+
+// Set changes fields of a task: names and texts in turn.
+func Set(d *task.Definition, pairs ...string) {
+	for i := 0; i < len(pairs); i += 2 {
+		if err := d.Set(pairs[i], pairs[i+1]); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// SetBucket makes the task one of a bucket.
+func SetBucket(d *task.Definition, b store.Bucket) {
+	Set(d, "queue", b.QueueName(), "env", b.Env, "labels", b.Labels, "resources", b.Resources, "priority", strconv.Itoa(b.Priority))
+}
+
+// SetArgv gives the task a list of words.
+func SetArgv(d *task.Definition, words ...string) {
+	text, err := json.Marshal(words)
+	if err != nil {
+		panic(err)
+	}
+	Set(d, "argv", string(text))
+}
+
+// Open opens one task a definition and returns the ids.
+func (sp *Space) Open(tb testing.TB, specs ...task.Definition) []int64 {
 	tb.Helper()
 	ids, err := sp.Store.Open(tb.Context(), store.OpenRequest{Key: store.NewToken(), Specs: specs})
 	if err != nil {

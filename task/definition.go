@@ -1,0 +1,264 @@
+package task
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Definition is a task to open, complete and valid: the text of each field, as
+// its record gets it. Make one with [Define] or [Redefine].
+type Definition struct {
+	texts []string // by the places of the table
+	// Needs are the tasks it waits for; only in a plan.
+	Needs []Need
+	// Grows says that steps of the plan are for the lines of its result.
+	Grows bool
+	// RetryOf is the ended task that this one repeats; ReplayOf and ReplayRound are
+	// the round whose output this one is compared with. 0 for none.
+	RetryOf, ReplayOf int64
+	ReplayRound       int
+}
+
+// Defaults are texts of fields by name, as [Parse] returns them, for what the
+// opener of a task leaves out.
+type Defaults map[string]string
+
+// Define completes a spec by the first of some defaults that has a field, and
+// else by those of TDF. The error is a [*statemachine.FieldError].
+func Define(spec *Spec, defaults ...Defaults) (Definition, error) {
+	if err := spec.runnable(); err != nil {
+		return Definition{}, err
+	}
+	d := Definition{texts: make([]string, len(table)), Needs: spec.Needs}
+	for i := range table {
+		f := &table[i]
+		text, said := f.get(spec)
+		if !said {
+			d.texts[i] = f.otherwise(defaults)
+			continue
+		}
+		var err error
+		if d.texts[i], err = Parse(f.Name, text); err != nil {
+			return Definition{}, err
+		}
+	}
+	if err := d.check(); err != nil {
+		return Definition{}, spec.blame(err, &d)
+	}
+	return d, nil
+}
+
+// runnable refuses words that no program can be called with. Templates of tasks
+// have one in the place of a line.
+func (s *Spec) runnable() error {
+	if strings.ContainsRune(s.Input, 0) {
+		return bad("input", s.Input, "a text without NUL characters")
+	}
+	for _, word := range s.Argv {
+		if strings.ContainsRune(word, 0) {
+			return bad("argv", word, wantWord)
+		}
+	}
+	return nil
+}
+
+// otherwise is the text of a field that nobody gave for this task.
+func (f *Field) otherwise(defaults []Defaults) string {
+	for _, given := range defaults {
+		if text, ok := given[f.Name]; ok {
+			return text
+		}
+	}
+	return f.Default
+}
+
+// Redefine is the definition of a task that was opened before, by the fields of
+// its record. Its key, which belongs to that task, and what held it are left
+// out. The error is a [*statemachine.FieldError].
+func Redefine(fields map[string]string) (Definition, error) {
+	of := make(map[string]string, len(fields))
+	for _, name := range DefinitionNames() {
+		of[name] = fields[name]
+	}
+	return definition(of)
+}
+
+// DefinitionNames are the names of the fields that [Redefine] reads.
+func DefinitionNames() []string {
+	return names(func(f *Field) bool { return f.Name != "key" && f.Name != "hold" })
+}
+
+// definition is that with the given texts, and else the defaults of TDF.
+func definition(fields map[string]string) (Definition, error) {
+	d := Definition{texts: make([]string, len(table))}
+	for i := range table {
+		var err error
+		if d.texts[i], err = given(table[i].Name, fields[table[i].Name]); err != nil {
+			return Definition{}, err
+		}
+	}
+	return d, d.check()
+}
+
+// given is the form of a text by the name of its field, the default for the empty one.
+func given(name, text string) (string, error) {
+	f, err := find(name)
+	switch {
+	case err != nil:
+		return "", err
+	case text == "":
+		return f.Default, nil
+	}
+	return Parse(name, text)
+}
+
+// check looks at what a field alone cannot say.
+func (d *Definition) check() error {
+	if err := checkProgram(d.Text("program")); err != nil {
+		return err
+	}
+	start, end := d.Text("start_after"), d.Text("end_before")
+	from, _ := statemachine.ParseTime(start)
+	if to, _ := statemachine.ParseTime(end); from > to {
+		return bad("start_after", start, "earlier than end_before = "+end)
+	}
+	return nil
+}
+
+// blame names the field that the opener has set, where an error is about two of
+// which the other is a default.
+func (s *Spec) blame(err error, d *Definition) error {
+	if s.StartAfter.IsZero() && !s.EndBefore.IsZero() && fieldOf(err) == "start_after" {
+		return bad("end_before", d.Text("end_before"), "later than start_after = "+d.Text("start_after"))
+	}
+	return err
+}
+
+// Text is the text of a field by its name.
+func (d *Definition) Text(name string) string {
+	if d.texts == nil {
+		return ""
+	}
+	return d.texts[place(name)]
+}
+
+// Set changes a field by its name, with the empty text to its default. The error
+// is a [*statemachine.FieldError]; then nothing changes.
+func (d *Definition) Set(name, text string) error {
+	canonical, err := given(name, text)
+	if err != nil {
+		return err
+	}
+	was := d.texts
+	if d.texts = slices.Clone(was); was == nil { // definitions are passed on by value
+		d.texts = make([]string, len(table))
+		for i := range table {
+			d.texts[i] = table[i].Default
+		}
+	}
+	d.texts[place(name)] = canonical
+	if err := d.check(); err != nil {
+		d.texts = was
+		return err
+	}
+	return nil
+}
+
+// Argv are the words of the field argv; nil if there is none.
+func (d *Definition) Argv() []string { return words(d.Text("argv")) }
+
+// words reads the JSON array of the field argv.
+func words(text string) []string {
+	var argv []string
+	_ = json.Unmarshal([]byte(text), &argv) // was checked; nil for the empty text
+	return argv
+}
+
+// Map returns the definition with f applied to its input and to each word of its argv.
+func (d Definition) Map(f func(string) string) (Definition, error) {
+	if argv := d.Argv(); argv != nil {
+		for i, word := range argv {
+			argv[i] = f(word)
+		}
+		err := d.Set("argv", listText(argv))
+		return d, err
+	}
+	err := d.Set("input", f(d.Text("input")))
+	return d, err
+}
+
+// Bucket is where the task waits once it is ready.
+func (d *Definition) Bucket() Bucket {
+	priority, _ := strconv.Atoi(d.Text("priority")) // was checked
+	b := Bucket{
+		Queue: d.Text("queue"), Env: d.Text("env"), Labels: d.Text("labels"), Resources: d.Text("resources"), Priority: priority,
+	}
+	if b.Queue == DefaultQueue {
+		b.Queue = ""
+	}
+	return b
+}
+
+// Values are the fields of a new record, each followed by its value: those of
+// the original always, others as far as they are not at their defaults.
+func (d *Definition) Values() []string {
+	values := make([]string, 0, 32)
+	for i := range table {
+		f := &table[i]
+		if text := d.texts[i]; f.always || text != f.Default {
+			values = append(values, f.Name, text)
+		}
+	}
+	return values
+}
+
+// Shuffle adds up to a second to the start, so that tasks opened with the same
+// start run in mixed order (TDF document), but not beyond the end.
+func (d *Definition) Shuffle() {
+	from, _ := statemachine.ParseTime(d.Text("start_after")) // was checked, as below
+	end, _ := statemachine.ParseTime(d.Text("end_before"))
+	if room := min(int64(statemachine.Second), int64(end.Sub(from))); room > 0 {
+		d.texts = slices.Clone(d.texts)
+		d.texts[place("start_after")] = (from + statemachine.Time(rand.Int64N(room))).Text()
+	}
+}
+
+// MarshalJSON writes the fields that are not at their defaults, by their names, as texts.
+func (d Definition) MarshalJSON() ([]byte, error) {
+	fields := map[string]string{}
+	for i := range table {
+		if text := d.texts[i]; text != table[i].Default {
+			fields[table[i].Name] = text
+		}
+	}
+	if d.Grows {
+		fields["grows"] = "1"
+	}
+	return json.Marshal(fields) //nolint:wrapcheck // it cannot fail
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. A field that is not known may be
+// one of a newer release: that is an error.
+func (d *Definition) UnmarshalJSON(text []byte) error {
+	var fields map[string]string
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return fmt.Errorf("definition of a task: %w", err)
+	}
+	grows := fields["grows"] == "1"
+	delete(fields, "grows")
+	for name := range fields {
+		if _, err := find(name); err != nil {
+			return err
+		}
+	}
+	read, err := definition(fields)
+	read.Grows = grows
+	*d = read
+	return err
+}

@@ -1,0 +1,219 @@
+package task_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// TestEveryField: what a text sets the spec says again, a definition has and a record keeps.
+func TestEveryField(t *testing.T) {
+	t.Parallel()
+	texts := map[string]string{
+		"program": "p", "source": "rsync:/p", "input": "1 2", "argv": `["a b",""]`, "start_after": "5.25", "end_before": "6.5",
+		"timeout": "120", "max_fails": "1", "max_timeouts": "inf", "max_losses": "0", "max_faults": "4", "fail_on": "exit", "charge": "program",
+		"retry_delay": "60", "retry_backoff": "2.5", "retry_max_delay": "3600", "retry_jitter": "0.5", "retry_exit_codes": "2,75",
+		"fatal_exit_codes": "1", "queue": "q", "env": "python", "labels": "a=1,b=2", "resources": "gpu=1,mem=2", "priority": "-3",
+		"key": "k", "hold": "not yet", "args": "files", "step": "s[1]",
+	}
+	var spec task.Spec
+	for _, f := range task.Fields() {
+		text, known := texts[f.Name]
+		if !known {
+			t.Fatalf("field %s is not tested", f.Name)
+		}
+		if err := spec.Set(f.Name, text, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		if got, said := spec.Text(f.Name); got != text || !said {
+			t.Errorf("%s: %q, %t, want %q", f.Name, got, said, text)
+		}
+		if f.Doc == "" || f.Usage() == "" || strings.Contains(f.Usage(), "`") {
+			t.Errorf("%s: %q, %q", f.Name, f.Doc, f.Usage())
+		}
+	}
+	d, err := task.Define(&spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := d.Values()
+	for name, text := range texts {
+		at := slices.Index(values, name)
+		if d.Text(name) != text || at < 0 || at%2 != 0 || values[at+1] != text {
+			t.Errorf("%s: %q in %q", name, d.Text(name), values)
+		}
+	}
+	raw, err := json.Marshal(d)
+	var again task.Definition
+	if err == nil {
+		err = json.Unmarshal(raw, &again)
+	}
+	if err != nil || !slices.Equal(again.Values(), values) {
+		t.Errorf("%s, %v, want %q again", again.Values(), err, values)
+	}
+	for name := range texts { // cleared, it is left to the defaults
+		if err := spec.Set(name, "", time.Time{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if texts := spec.Texts(); strings.Trim(strings.Join(texts, ""), "\x00") != "" {
+		t.Errorf("%q, want nothing said", texts)
+	}
+}
+
+// TestDefaultsComeInOrder: a spec's own value, then the first of the defaults that has one, then those of TDF.
+func TestDefaultsComeInOrder(t *testing.T) {
+	t.Parallel()
+	queue := task.Defaults{"max_fails": "1", "timeout": "10"}
+	configured := task.Defaults{"max_fails": "2", "timeout": "20", "max_timeouts": "20"}
+	d, err := task.Define(&task.Spec{Program: "p", Timeout: time.Second, Labels: []string{}}, queue, configured)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"timeout": "1", "max_fails": "1", "max_timeouts": "20", "max_losses": "3", "labels": ""} {
+		if got := d.Text(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if d, _ = task.Define(&task.Spec{Program: "p", Labels: []string{}}, task.Defaults{"labels": "a=1"}); d.Text("labels") != "" {
+		t.Errorf("labels %q, want none, as the spec says", d.Text("labels"))
+	}
+}
+
+// TestRecordOfAPlainTask has the fields of the original only.
+func TestRecordOfAPlainTask(t *testing.T) {
+	t.Parallel()
+	d, err := task.Define(&task.Spec{Program: "p", Source: "s", Input: "1 2", Queue: task.DefaultQueue, FailOn: task.FailOnAny, RetryDelay: task.NoDelay})
+	want := "program p source s input 1 2 start_after 0 end_before inf timeout inf max_fails 0 max_timeouts 0"
+	if got := strings.Join(d.Values(), " "); err != nil || got != want {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+	if d.Bucket() != (task.Bucket{}) {
+		t.Errorf("%+v", d.Bucket())
+	}
+}
+
+func TestDefineRefuses(t *testing.T) {
+	t.Parallel()
+	past, later := time.Unix(5, 0), time.Unix(6, 0)
+	for name, tc := range map[string]struct {
+		change   func(*task.Spec)
+		field    string
+		defaults task.Defaults
+	}{
+		"no program":        {func(s *task.Spec) { s.Program = "" }, "program", nil},
+		"path":              {func(s *task.Spec) { s.Program = "a/b" }, "program", nil},
+		"dots":              {func(s *task.Spec) { s.Program = ".." }, "program", nil},
+		"blank":             {func(s *task.Spec) { s.Program = "p " }, "program", nil},
+		"NUL in the source": {func(s *task.Spec) { s.Source = "a\x00" }, "source", nil},
+		"NUL in the input":  {func(s *task.Spec) { s.Input = "a\x00" }, "input", nil},
+		"NUL in a word":     {func(s *task.Spec) { s.Argv = []string{"a\x00"} }, "argv", nil},
+		"no text":           {func(s *task.Spec) { s.Argv = []string{"a\xff"} }, "argv", nil},
+		"end before start":  {func(s *task.Spec) { s.StartAfter, s.EndBefore = later, past }, "start_after", nil},
+		"end too early":     {func(s *task.Spec) { s.EndBefore = past }, "end_before", task.Defaults{"start_after": "6"}},
+		"negative timeout":  {func(s *task.Spec) { s.Timeout = -time.Second }, "timeout", nil},
+		"negative count":    {func(s *task.Spec) { s.MaxFails = new(-1) }, "max_fails", nil},
+		"negative delay":    {func(s *task.Spec) { s.RetryDelay = -time.Second }, "retry_delay", nil},
+		"no factor":         {func(s *task.Spec) { s.RetryBackoff = new(0.5) }, "retry_backoff", nil},
+		"no exit code":      {func(s *task.Spec) { s.RetryExitCodes = []int{256} }, "retry_exit_codes", nil},
+		"no label":          {func(s *task.Spec) { s.Labels = []string{"gpu"} }, "labels", nil},
+		"no resource":       {func(s *task.Spec) { s.Resources = map[string]int{"GPU": 1} }, "resources", nil},
+		"no priority":       {func(s *task.Spec) { s.Priority = new(1001) }, "priority", nil},
+		"no queue":          {func(s *task.Spec) { s.Queue = "a b" }, "queue", nil},
+		"no env":            {func(s *task.Spec) { s.Env = "a b" }, "env", nil},
+		"no word":           {func(s *task.Spec) { s.FailOn = "stdout" }, "fail_on", nil},
+		"long key":          {func(s *task.Spec) { s.Key = strings.Repeat("k", 257) }, "key", nil},
+		"two lines":         {func(s *task.Spec) { s.Hold = "a\nb" }, "hold", nil},
+		"long step":         {func(s *task.Spec) { s.Step = strings.Repeat("s", 129) }, "step", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := task.Spec{Program: "p"}
+			tc.change(&spec)
+			_, err := task.Define(&spec, tc.defaults)
+			refused(t, err, tc.field)
+		})
+	}
+}
+
+// TestSetJSON: each form that a value may have in JSON.
+func TestSetJSON(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	for _, tc := range []struct{ name, raw, want string }{
+		{"program", `"p"`, "p"}, {"max_fails", `3`, "3"}, {"max_fails", `"unlimited"`, "inf"}, {"timeout", `1.5`, "1.5"}, {"timeout", `"5m"`, "300"},
+		{"start_after", `"+10m"`, "1600"}, {"end_before", `"1970-01-01T00:20:00Z"`, "1200"}, {"end_before", `"inf"`, "inf"},
+		{"argv", `["a b", ""]`, `["a b",""]`}, {"hold", `true`, task.HeldText}, {"hold", `"why"`, "why"},
+		{"labels", `["b=1","a=2"]`, "a=2,b=1"}, {"labels", `{"b":1}`, "b=1"}, {"labels", `[]`, ""}, {"labels", `"none"`, ""},
+		{"resources", `{"gpu":2}`, "gpu=2"}, {"resources", `{}`, ""}, {"retry_exit_codes", `[75,2]`, "2,75"}, {"retry_exit_codes", `"75"`, "75"},
+		{"retry_delay", `0`, "0"}, {"retry_backoff", `2`, "2"}, {"priority", `-5`, "-5"},
+	} {
+		var spec task.Spec
+		err := spec.SetJSON(tc.name, json.RawMessage(tc.raw), now)
+		if got, said := spec.Text(tc.name); err != nil || !said || got != tc.want {
+			t.Errorf("%s=%s: %q, %t, %v, want %q", tc.name, tc.raw, got, said, err, tc.want)
+		}
+	}
+	for _, tc := range []struct{ name, raw string }{
+		{"program", `1`}, {"program", `null`}, {"max_fails", `true`}, {"max_fails", `-1`}, {"max_fails", `[1]`}, {"argv", `"a"`}, {"argv", `[1]`},
+		{"hold", `null`}, {"hold", `""`}, {"labels", `1`}, {"labels", `{"a":"b c"}`}, {"retry_exit_codes", `[256]`}, {"resources", `{"gpu":0.5}`},
+		{"start_after", `"soon"`}, {"no_field", `1`},
+	} {
+		var spec task.Spec
+		err := spec.SetJSON(tc.name, json.RawMessage(tc.raw), now)
+		if _, ok := errors.AsType[*statemachine.FieldError](err); !ok || len(strings.Trim(strings.Join(spec.Texts(), ""), "\x00")) > 0 {
+			t.Errorf("%s=%s: %v, %+v, want it refused", tc.name, tc.raw, err, spec)
+		}
+	}
+}
+
+// TestRedefine: what ties a record to its task is left out, and what is damaged is refused.
+func TestRedefine(t *testing.T) {
+	t.Parallel()
+	d, err := task.Redefine(map[string]string{"program": "p", "key": "k", "hold": "h", "labels": "b=1,a=1", "round": "7", "timeout": "3.50"})
+	if err != nil || d.Text("key") != "" || d.Text("hold") != "" || d.Text("labels") != "a=1,b=1" || d.Text("timeout") != "3.50" || d.Text("max_losses") != "3" {
+		t.Errorf("%q, %v", d.Values(), err)
+	}
+	for field, text := range map[string]string{"priority": "x", "argv": "[", "max_fails": "many", "program": ""} {
+		fields := map[string]string{"program": "p"}
+		fields[field] = text
+		_, err := task.Redefine(fields)
+		refused(t, err, field)
+	}
+	other := d
+	if err := other.Set("timeout", "-1"); err == nil || other.Text("timeout") != "3.50" {
+		t.Errorf("%v, %q", err, other.Text("timeout"))
+	}
+	if err := other.Set("timeout", "5"); err != nil || d.Text("timeout") != "3.50" {
+		t.Errorf("%v, %q of the original, want it unchanged", err, d.Text("timeout"))
+	}
+}
+
+// TestSetRefuses: no definition holds what a record must not.
+func TestSetRefuses(t *testing.T) {
+	t.Parallel()
+	d, err := task.Redefine(map[string]string{"program": "p", "start_after": "20"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field, text := range map[string]string{
+		"program": "", "fail_on": "sometimes", "start_after": "inf", "end_before": "NaN", "timeout": "0.0000001", "max_fails": "1.5",
+		"max_timeouts": "-1", "max_losses": "many", "max_faults": "-1", "charge": "nobody", "retry_delay": "-5m", "retry_backoff": "0.5",
+		"retry_max_delay": "0", "retry_jitter": "2", "retry_exit_codes": "1, 2", "fatal_exit_codes": "256", "queue": "a b", "env": "a:b",
+		"labels": "a", "resources": "gpu=0", "priority": "1001", "key": strings.Repeat("k", 257), "hold": strings.Repeat("h", 1025),
+		"args": "none", "step": "a\nb", "argv": `{"a":1}`,
+	} {
+		before := d.Values()
+		refused(t, d.Set(field, text), field)
+		if !slices.Equal(d.Values(), before) {
+			t.Errorf("%s=%q was refused and set: %q", field, text, d.Values())
+		}
+	}
+	refused(t, d.Set("end_before", "10"), "start_after")
+}

@@ -1,0 +1,202 @@
+package task
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Field is an attribute of a task that its opener can set.
+type Field struct {
+	// Name is that of the field in records, configurations and JSON; a flag has
+	// dashes for the underscores.
+	Name string
+	// Default is the text where nobody says anything.
+	Default string
+	// Doc says what it is, for the reference; see [Field.Usage].
+	Doc string
+	// Configured says that [task_defaults] can give it, Queued that a queue can too.
+	Configured, Queued bool
+	// Planned says that only a task of a plan has it.
+	Planned bool
+
+	kind
+	always bool // it stands in each record, as the original has it
+}
+
+// Who may give a value, beside the opener of the task.
+const (
+	byPlan   = iota // it is the plan, and nobody else
+	byOpener        // nobody
+	byConfig
+	byQueue // a queue, and the configuration
+)
+
+// table is what there is to say about the fields of a task. To add one, add it to
+// [Spec] and one line here; flags, JSON, configuration, defaults of queues,
+// validation, records and the reference follow.
+var table = []Field{
+	line("program", "", byOpener, text(func(s *Spec) *string { return &s.Program }, optional(checkProgram)), "Name of the program."),
+	line("source", "", byOpener, text(func(s *Spec) *string { return &s.Source }, checkSource), "Where to get the program: `https://...`, `rsync:...`."),
+	line("input", "", byOpener, text(func(s *Spec) *string { return &s.Input }, func(string) error { return nil }), "Words that run.sh is called with, separated by blanks."),
+	line("argv", "", byOpener, argv(func(s *Spec) *[]string { return &s.Argv }), "Exact list of words that run.sh is called with, in the place of `input`."),
+	line("start_after", "0", byConfig, moment(func(s *Spec) *time.Time { return &s.StartAfter }, false), "Earliest start, in unix seconds."),
+	line("end_before", "inf", byConfig, moment(func(s *Spec) *time.Time { return &s.EndBefore }, true), "Latest moment of being executed, in unix seconds."),
+	line("timeout", "inf", byQueue, span(func(s *Spec) *time.Duration { return &s.Timeout }), "Longest time a round may run, its fetch included."),
+	line("max_fails", "0", byQueue, count(func(s *Spec) **int { return &s.MaxFails }), "How often the task may fail and be opened again."),
+	line("max_timeouts", "0", byQueue, count(func(s *Spec) **int { return &s.MaxTimeouts }), "How often the task may time out and be opened again."),
+	line("max_losses", statemachine.DefaultMaxLosses.Text(), byQueue, count(func(s *Spec) **int { return &s.MaxLosses }), "How often the task may lose its worker and be opened again."),
+	line("max_faults", statemachine.DefaultMaxFaults.Text(), byQueue, count(func(s *Spec) **int { return &s.MaxFaults }), "How often the task may fail through no fault of its own (see `charge`) and be opened again."),
+	line("fail_on", FailOnAny, byQueue, word(func(s *Spec) *string { return &s.FailOn }, FailOnAny, FailOnStderr, FailOnExit), "What makes a round a failure: `stderr` any output there, `exit` only the exit status or a signal, `any` (or empty) either of them."),
+	line("charge", ChargeAll, byQueue, word(func(s *Spec) *string { return &s.Charge }, ChargeAll, ChargeProgram), "Which failures count against `max_fails`: `all` of them (or empty), or with `program` only those of the program and of its limits; where it could not be fetched or the node could not run it, `max_faults` counts."),
+	line("retry_delay", "0", byQueue, delay(func(s *Spec) *time.Duration { return &s.RetryDelay }), "Pause before the task runs again after a failure, a timeout or a fault."),
+	line("retry_backoff", "1", byQueue, factor(func(s *Spec) **float64 { return &s.RetryBackoff }, 1, 1000), "Factor from one pause to the next."),
+	line("retry_max_delay", "inf", byQueue, pause(func(s *Spec) *time.Duration { return &s.RetryMaxDelay }), "Longest pause before the task runs again."),
+	line("retry_jitter", "0", byQueue, factor(func(s *Spec) **float64 { return &s.RetryJitter }, 0, 1), "Part of a pause that is left to chance, so that tasks that failed together do not come back together."),
+	line("retry_exit_codes", "", byQueue, codes(func(s *Spec) *[]int { return &s.RetryExitCodes }), "Exit codes after which the task runs again, for example `75,111`; empty for all. A failure without an exit code is not affected."),
+	line("fatal_exit_codes", "", byQueue, codes(func(s *Spec) *[]int { return &s.FatalExitCodes }), "Exit codes after which the task never runs again, whatever `max_fails` and `retry_exit_codes` say."),
+	line("queue", DefaultQueue, byConfig, text(func(s *Spec) *string { return &s.Queue }, CheckQueueName), "Queue of the task. It must exist; `default` always does."),
+	line("env", "", byQueue, text(func(s *Spec) *string { return &s.Env }, CheckEnv), "Environment that a worker must share; empty for none, so that the task runs anywhere."),
+	line("labels", "", byQueue, labels(func(s *Spec) *[]string { return &s.Labels }), "What a worker must offer, all of it."),
+	line("resources", "", byQueue, resources(func(s *Spec) *map[string]int { return &s.Resources }), "What the task takes of its node while it runs, for example `gpu=1,mem=2048`."),
+	line("priority", "0", byQueue, whole(func(s *Spec) **int { return &s.Priority }, MinPriority, MaxPriority), "Priority in its queue, higher first; waiting raises it (see the attribute `aging` of queues)."),
+	line("key", "", byOpener, text(func(s *Spec) *string { return &s.Key }, printed(maxKey)), "Name that makes the task unique in its queue for 7 days: the same key opens no second one."),
+	line("hold", "", byOpener, text(func(s *Spec) *string { return &s.Hold }, printed(maxHold)), "Why the task begins held, until it is released."),
+	line("args", ArgsWords, byPlan, word(func(s *Spec) *string { return &s.Args }, ArgsWords, ArgsFiles), "How the program gets the results of the tasks it needs."),
+	line("step", "", byPlan, text(func(s *Spec) *string { return &s.Step }, printed(maxStep)), "Name of the task within its plan."),
+}
+
+// original are the fields that each record has.
+var original = []string{"program", "source", "input", "start_after", "end_before", "timeout", "max_fails", "max_timeouts"}
+
+func line(name, otherwise string, by int, k kind, doc string) Field {
+	return Field{
+		Name: name, Default: otherwise, Doc: doc, Configured: by >= byConfig, Queued: by == byQueue, Planned: by == byPlan,
+		kind: k, always: slices.Contains(original, name),
+	}
+}
+
+var places = func() map[string]int {
+	at := make(map[string]int, len(table))
+	for i := range table {
+		at[table[i].Name] = i
+	}
+	return at
+}()
+
+// place is where a field that is known stands in the table.
+func place(name string) int {
+	at, known := places[name]
+	if !known {
+		panic("task: no field " + name)
+	}
+	return at
+}
+
+// find returns the field of a name that somebody gave.
+func find(name string) (*Field, error) {
+	at, known := places[name]
+	if !known {
+		return nil, unknownKey(name, names(func(*Field) bool { return true }))
+	}
+	return &table[at], nil
+}
+
+// Fields are the fields of a task that its opener can set, in the order of the reference.
+func Fields() []Field { return slices.Clone(table) }
+
+// names are those of some fields, sorted.
+func names(which func(*Field) bool) []string {
+	var found []string
+	for i := range table {
+		if which(&table[i]) {
+			found = append(found, table[i].Name)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// DefaultNames are the names of the fields that a queue can give to its tasks, sorted.
+func DefaultNames() []string { return names(func(f *Field) bool { return f.Queued }) }
+
+// Parse checks the text of a field by its name and returns its one form: times in
+// seconds, lists sorted. The error is a [*statemachine.FieldError].
+func Parse(name, text string) (string, error) {
+	f, err := find(name)
+	if err != nil {
+		return "", err
+	}
+	canonical, err := f.parse(text)
+	return canonical, named(name, err)
+}
+
+// Type is the kind of the field and Limits what bounds it, for the reference.
+func (f *Field) Type() (kind, limits string) { return f.kind.name, f.limits }
+
+// List reports whether the field is a list.
+func (f *Field) List() bool { return f.kind.list }
+
+// Number reports whether the field is a number, also in JSON.
+func (f *Field) Number() bool { return f.kind.number }
+
+// Usage is the beginning of Doc, for the help of a flag.
+func (f *Field) Usage() string {
+	end := strings.IndexAny(f.Doc, ".:;(")
+	if comma := strings.Index(f.Doc, ", "); comma >= 0 {
+		end = min(end, comma)
+	}
+	usage := strings.ReplaceAll(strings.ToLower(f.Doc[:1])+strings.TrimSpace(f.Doc[1:end]), "`", "")
+	if !f.Planned && (f.kind.name == "word" || f.kind.name == "number") {
+		usage += ": " + f.limits
+	}
+	return usage
+}
+
+// read is parse for people, who have more words for some values.
+func (f *Field) read(text string, now time.Time) (string, error) {
+	switch {
+	case f.kind.moment:
+		if at, ok := fromNow(text, now); ok {
+			return at, nil
+		}
+		canonical, err := f.parse(text)
+		if err != nil {
+			return "", bad("", text, "a time such as 1795230670.5, 2026-11-21T08:00:00Z, +10m or inf")
+		}
+		return canonical, nil
+	case f.kind.list && text == EmptyList:
+		return "", nil
+	default:
+		return f.parse(text)
+	}
+}
+
+// fromNow reads +10m and RFC 3339.
+func fromNow(text string, now time.Time) (string, bool) {
+	if later, ok := strings.CutPrefix(text, "+"); ok {
+		if d, err := parseSeconds(later); err == nil && d != statemachine.Forever {
+			return MomentText(now.Add(time.Duration(d) * time.Microsecond)), true
+		}
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	return MomentText(t), err == nil
+}
+
+// SetJSON sets a field by its name to a JSON value: a text as [Spec.Set] takes it,
+// a number where the field is one, a list of texts or numbers, an object of pairs,
+// for hold also true.
+func (s *Spec) SetJSON(name string, raw json.RawMessage, now time.Time) error {
+	f, err := find(name)
+	if err != nil {
+		return err
+	}
+	text, err := f.fromJSON(raw)
+	if err != nil {
+		return named(name, err)
+	}
+	return s.Set(name, text, now)
+}

@@ -1,0 +1,450 @@
+package task
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tdf-go/tdf/internal/base/clean"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// kind is what values a field has.
+type kind struct {
+	name, limits         string // for the reference
+	number, list, moment bool
+	// parse returns the one text for a value; its error has no field name.
+	parse func(text string) (string, error)
+	// get is what a spec says for the field, false if nothing; set sets it to a
+	// text that parse has returned, clear to nothing.
+	get   func(s *Spec) (string, bool)
+	set   func(s *Spec, text string)
+	clear func(s *Spec)
+}
+
+// bind binds a kind to a field of Spec: write is the text of a value, false for
+// one that says nothing, and read the value of a text that parse has returned.
+func bind[T any](k kind, field func(*Spec) *T, write func(T) (string, bool), read func(string) T) kind {
+	k.get = func(s *Spec) (string, bool) { return write(*field(s)) }
+	k.set = func(s *Spec, text string) { *field(s) = read(text) }
+	k.clear = func(s *Spec) { *field(s) = *new(T) }
+	return k
+}
+
+// text is a field that check finds right.
+func text(field func(*Spec) *string, check func(string) error) kind {
+	return bind(kind{name: "text", parse: func(s string) (string, error) { return s, check(s) }}, field, said, same)
+}
+
+func said(s string) (string, bool) { return s, s != "" }
+
+func same(s string) string { return s }
+
+// optional lets the empty text pass: whether it may be empty is looked at with the whole task.
+func optional(check func(string) error) func(string) error {
+	return func(s string) error {
+		if s == "" {
+			return nil
+		}
+		return check(s)
+	}
+}
+
+// word is one of some words, or nothing for the first, which is the default.
+func word(field func(*Spec) *string, words ...string) kind {
+	last := len(words) - 1
+	limits := strings.Join(words[:last], ", ") + " or " + words[last]
+	return bind(kind{name: "word", limits: limits, parse: func(s string) (string, error) {
+		switch {
+		case s == "":
+			return words[0], nil
+		case !slices.Contains(words, s):
+			return "", bad("", s, "one of "+strings.Join(words, ", "))
+		}
+		return s, nil
+	}}, field, said, same)
+}
+
+// moment is a time in seconds since 1970, as it was written.
+func moment(field func(*Spec) *time.Time, infinite bool) kind {
+	k := kind{name: "unix seconds", limits: "0 or more", number: true, moment: true}
+	if infinite {
+		k.limits += ", or inf"
+	}
+	k.parse = func(s string) (string, error) {
+		t, err := statemachine.ParseTime(s)
+		switch {
+		case err != nil, t == statemachine.Never && !infinite:
+			return "", bad("", s, "a time in unix seconds, "+k.limits)
+		case t == statemachine.Never:
+			return t.Text(), nil
+		}
+		return s, nil
+	}
+	return bind(k, field, func(t time.Time) (string, bool) { return MomentText(t), !t.IsZero() }, func(s string) time.Time {
+		t, _ := statemachine.ParseTime(s) // was parsed
+		return time.UnixMicro(int64(t))
+	})
+}
+
+// MomentText is a moment as records and flags have it: seconds since 1970.
+func MomentText(t time.Time) string { return short(statemachine.Time(t.UnixMicro()).Text()) }
+
+// span is a time above 0, as it was written if that is in seconds.
+func span(field func(*Spec) *time.Duration) kind {
+	k := pause(field)
+	parse := k.parse
+	k.parse = func(s string) (string, error) {
+		canonical, err := parse(s)
+		if _, inSeconds := statemachine.ParseDuration(s); err == nil && inSeconds == nil && canonical != statemachine.Forever.Text() {
+			return s, nil
+		}
+		return canonical, err
+	}
+	return k
+}
+
+// pause is a time above 0.
+func pause(field func(*Spec) *time.Duration) kind {
+	return bind(kind{name: "seconds", limits: "above 0, or inf", number: true, parse: func(s string) (string, error) {
+		d, err := parseSeconds(s)
+		if err != nil || d <= 0 {
+			return "", bad("", s, "a number of seconds above 0, or inf; write for example 90 or 1h30m")
+		}
+		return secondsText(d), nil
+	}}, field, func(d time.Duration) (string, bool) { return durationText(d), d != 0 }, spanOf)
+}
+
+func durationText(d time.Duration) string {
+	switch {
+	case d == Forever:
+		return statemachine.Forever.Text()
+	case d < 0:
+		return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) // is refused
+	default:
+		return short(statemachine.Duration(max(1, d.Microseconds())).Text())
+	}
+}
+
+func spanOf(s string) time.Duration {
+	d, _ := statemachine.ParseDuration(s) // was parsed
+	if d == statemachine.Forever || time.Duration(d) > Forever/time.Microsecond {
+		return Forever
+	}
+	return time.Duration(d) * time.Microsecond
+}
+
+// longestDelay is the longest pause before a retry: a year, beyond which is a slip.
+const longestDelay = 365 * 86400 * statemachine.Second
+
+// delay is a pause that may be 0.
+func delay(field func(*Spec) *time.Duration) kind {
+	return bind(kind{name: "seconds", limits: "from 0 to 31536000", number: true, parse: func(s string) (string, error) {
+		d, err := parseSeconds(s)
+		if err != nil || d > longestDelay {
+			return "", bad("", s, "a number of seconds from 0 to 31536000; write for example 60 or 5m")
+		}
+		return secondsText(d), nil
+	}}, field, func(d time.Duration) (string, bool) {
+		if d == NoDelay {
+			return "0", true
+		}
+		return durationText(d), d != 0
+	}, func(s string) time.Duration {
+		if d := spanOf(s); d != 0 {
+			return d
+		}
+		return NoDelay
+	})
+}
+
+// count is how often something may happen.
+func count(field func(*Spec) **int) kind {
+	return bind(kind{name: "whole number", limits: "0 or more, or " + UnlimitedText, number: true, parse: func(s string) (string, error) {
+		l, err := ParseCount(s)
+		if err != nil {
+			return "", err
+		}
+		return l.Text(), nil
+	}}, field, func(n *int) (string, bool) {
+		switch {
+		case n == nil:
+			return "", false
+		case *n == Unlimited:
+			return statemachine.Unlimited.Text(), true
+		default:
+			return strconv.Itoa(*n), true
+		}
+	}, func(s string) *int {
+		l, _ := statemachine.ParseLimit(s) // was parsed
+		return new(int(l))
+	})
+}
+
+// whole is a whole number from least to most.
+func whole(field func(*Spec) **int, least, most int) kind {
+	limits := "from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
+	return bind(kind{name: "whole number", limits: limits, number: true, parse: func(s string) (string, error) {
+		n, ok := digitsOf(s, least, most)
+		if !ok {
+			return "", bad("", s, "a whole number "+limits+"; write for example 10")
+		}
+		return strconv.Itoa(n), nil
+	}}, field, func(n *int) (string, bool) {
+		if n == nil {
+			return "", false
+		}
+		return strconv.Itoa(*n), true
+	}, func(s string) *int {
+		n, _ := strconv.Atoi(s) // was parsed
+		return &n
+	})
+}
+
+// factor is a number from least to most.
+func factor(field func(*Spec) **float64, least, most float64) kind {
+	limits := "from " + number(least) + " to " + number(most)
+	return bind(kind{name: "number", limits: limits, number: true, parse: func(s string) (string, error) {
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(f >= least && f <= most) || strings.ContainsAny(s, "xX_") { // the form is false for NaN
+			return "", bad("", s, "a number "+limits+"; write for example "+number((least+min(most, 2*least+1))/2))
+		}
+		return number(f), nil
+	}}, field, func(f *float64) (string, bool) {
+		if f == nil {
+			return "", false
+		}
+		return number(*f), true
+	}, func(s string) *float64 {
+		f, _ := strconv.ParseFloat(s, 64) // was parsed
+		return &f
+	})
+}
+
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// list is a list whose one form parse returns.
+func list[T any](field func(*Spec) *T, of string, parse func(string) (string, error), write func(T) (string, bool), read func(string) T) kind {
+	return bind(kind{name: "list", limits: of, list: true, parse: parse}, field, write, read)
+}
+
+func labels(field func(*Spec) *[]string) kind {
+	return list(field, "of label=value", ParseLabels,
+		func(l []string) (string, bool) { return strings.Join(l, ","), l != nil },
+		func(s string) []string { return append([]string{}, split(s)...) })
+}
+
+// split is the list of a text; nil for the empty one.
+func split(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
+func resources(field func(*Spec) *map[string]int) kind {
+	return list(field, "of name=number",
+		func(s string) (string, error) {
+			r, err := ParseResources(s)
+			return r.Text(), err
+		},
+		func(r map[string]int) (string, bool) { return Resources(r).Text(), r != nil },
+		func(s string) map[string]int {
+			r, _ := ParseResources(s) // was parsed
+			if r == nil {
+				r = Resources{}
+			}
+			return r
+		})
+}
+
+// codes are exit codes.
+func codes(field func(*Spec) *[]int) kind {
+	return list(field, ofCodes, exitCodes,
+		func(l []int) (string, bool) {
+			texts := make([]string, len(l))
+			for i, n := range l {
+				texts[i] = strconv.Itoa(n)
+			}
+			return strings.Join(texts, ","), l != nil
+		},
+		func(s string) []int {
+			codes := []int{}
+			for _, item := range split(s) {
+				n, _ := strconv.Atoi(item) // was parsed
+				codes = append(codes, n)
+			}
+			return codes
+		})
+}
+
+const ofCodes = "of numbers from 0 to 255"
+
+func exitCodes(s string) (string, error) {
+	var codes []int
+	for _, item := range split(s) {
+		n, ok := digitsOf(item, 0, 255)
+		if !ok {
+			return "", bad("", s, "a list of exit codes from 0 to 255; write for example 1,2,75")
+		}
+		codes = append(codes, n)
+	}
+	slices.Sort(codes)
+	var texts []string
+	for _, n := range slices.Compact(codes) {
+		texts = append(texts, strconv.Itoa(n))
+	}
+	return strings.Join(texts, ","), nil
+}
+
+// argv is a list of words, a JSON array in records.
+func argv(field func(*Spec) *[]string) kind {
+	return bind(kind{name: jsonArray, limits: "of texts", parse: checkArgv}, field,
+		func(l []string) (string, bool) { return listText(l), l != nil }, words)
+}
+
+const jsonArray = "JSON array"
+
+// listText is a list as records have it. A word that JSON would change becomes
+// the text, so that it is refused.
+func listText(l []string) string {
+	for _, word := range l {
+		if !utf8.ValidString(word) {
+			return word
+		}
+	}
+	text, _ := json.Marshal(l) // texts always can
+	return string(text)
+}
+
+const wantWord = "UTF-8 text without NUL characters"
+
+func checkArgv(s string) (string, error) {
+	if s == "" {
+		return "", nil
+	}
+	var list []string
+	switch err := json.Unmarshal([]byte(s), &list); {
+	case !utf8.ValidString(s):
+		return "", bad("", s, wantWord)
+	case err != nil || list == nil:
+		return "", bad("", s, "a list of texts")
+	}
+	return listText(list), nil
+}
+
+func checkSource(s string) error {
+	if strings.ContainsRune(s, 0) {
+		return bad("", clean.Source(s), "a text without NUL characters")
+	}
+	return nil
+}
+
+// The longest texts for people, in bytes.
+const (
+	maxKey  = 256
+	maxHold = 1024
+	maxStep = 128
+)
+
+// printed is a line for people of at most so many bytes.
+func printed(most int) func(string) error {
+	return func(s string) error {
+		if len(s) > most || !printable(s) {
+			return bad("", s, "a line of printable text of at most "+strconv.Itoa(most)+" bytes")
+		}
+		return nil
+	}
+}
+
+// fromJSON is the text of a JSON value.
+func (f *Field) fromJSON(raw json.RawMessage) (string, error) {
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		return "", bad("", string(raw), f.wantJSON())
+	}
+	array, list := f.kind.name == jsonArray, f.kind.list
+	switch v := value.(type) {
+	case string:
+		if !array && (f.Name != "hold" || v != "") {
+			return v, nil
+		}
+	case json.Number:
+		if f.kind.number {
+			return v.String(), nil
+		}
+	case bool:
+		if f.Name == "hold" {
+			return map[bool]string{true: HeldText}[v], nil
+		}
+	case []any:
+		if array {
+			return string(raw), nil
+		}
+		if list {
+			return joined(v), nil
+		}
+	case map[string]any:
+		if list {
+			return paired(v), nil
+		}
+	}
+	return "", bad("", string(raw), f.wantJSON())
+}
+
+// HeldText is the reason of a task that is held without one.
+const HeldText = "held when it was opened"
+
+// wantJSON says what a JSON value has to be.
+func (f *Field) wantJSON() string {
+	switch {
+	case f.Name == "hold":
+		return "true, false, or the reason as a text"
+	case f.kind.name == jsonArray:
+		return "a list of texts"
+	case f.kind.limits == ofCodes:
+		return "exit codes such as [1,2,75]"
+	case f.kind.list:
+		return `pairs such as {"a":1} or ["a=1"]`
+	case f.kind.number:
+		return "a number or a text"
+	default:
+		return "a text"
+	}
+}
+
+// joined is the text of a list.
+func joined(list []any) string {
+	texts := make([]string, len(list))
+	for i, v := range list {
+		texts[i] = fmt.Sprint(v)
+	}
+	return orNoneText(texts)
+}
+
+// paired is the text of an object.
+func paired(object map[string]any) string {
+	texts := make([]string, 0, len(object))
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		texts = append(texts, fmt.Sprintf("%s=%v", key, object[key]))
+	}
+	return orNoneText(texts)
+}
+
+func orNoneText(texts []string) string {
+	if len(texts) == 0 {
+		return EmptyList
+	}
+	return strings.Join(texts, ",")
+}
+
+// EmptyList stands for an empty list, whatever the defaults are.
+const EmptyList = "none"

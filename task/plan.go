@@ -1,0 +1,181 @@
+package task
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// PlanState is the state of a plan.
+type PlanState string
+
+// The states of a plan.
+const (
+	PlanBuilding  PlanState = "building"  // nothing of it runs yet
+	PlanReady     PlanState = "ready"     // its tasks run
+	PlanHeld      PlanState = "held"      // nothing more of it is opened
+	PlanCompleted PlanState = "completed" // all of it has ended, and nothing has failed
+	PlanFailed    PlanState = "failed"    // all of it has ended, and something has failed
+	PlanCancelled PlanState = "cancelled" // an operator has cancelled it
+)
+
+// Over reports whether nothing more of such a plan is going to start.
+func (st PlanState) Over() bool {
+	return st == PlanCompleted || st == PlanFailed || st == PlanCancelled
+}
+
+// OnFailure says what becomes of the tasks that need one which failed.
+type OnFailure string
+
+// What a plan does on a failure.
+const (
+	FailureCancels   OnFailure = "cancel"   // they are cancelled, and what does not need it goes on; the default
+	FailureHolds     OnFailure = "hold"     // the plan holds until the task is retried, or the plan is resumed
+	FailureContinues OnFailure = "continue" // they run nevertheless
+)
+
+// Plan is a plan as it was when it was read: a named set of tasks that need one
+// another's results (zk-plan: plan).
+type Plan struct {
+	ID        int64
+	Name      string
+	State     PlanState
+	OnFailure OnFailure
+	// HeldBy is why the plan holds: the id of the task that failed, or the name of
+	// the operator who holds it.
+	HeldBy string
+	// Total is how many tasks it has, those that were retried not counted; Left is how many
+	// of them have not ended. Skipped are those that were needed only after a failure
+	// which did not come; Ended says how the others ended.
+	Total, Left, Skipped int64
+	Ended                map[statemachine.State]int64
+	// Growing is how many of its steps servers open once the lines of a result are known, and
+	// GrowthError why some of these cannot be.
+	Growing     int64
+	GrowthError string
+	// Created, Ready and Over are when it was made, when it was marked ready last, and
+	// when all of it had ended; zero for not yet.
+	Created, Ready, Over time.Time
+}
+
+// buildTime is how long building a plan usually takes at most.
+const buildTime = time.Minute
+
+// HalfBuilt reports whether the plan should be ready by now. The program that
+// builds it may be gone; until it is made ready its tasks do not run.
+func (p *Plan) HalfBuilt(now time.Time) bool {
+	return p.State == PlanBuilding && now.Sub(p.Created) > buildTime
+}
+
+// Verdict is what the end of a task means to one that needs it.
+type Verdict string
+
+// What an end can mean.
+const (
+	VerdictWait  Verdict = "wait"  // it is not enough yet: none has come, or the plan holds until the task is retried
+	VerdictMet   Verdict = "met"   // it is enough
+	VerdictNever Verdict = "never" // it never will be, which is a failure
+	VerdictSkip  Verdict = "skip"  // it never will be, which is no failure
+)
+
+// Verdict is the rule that scripts have in lib/plans.lua. on is which end is enough, empty for NeedsSuccess; end
+// is how the task ended, empty if it has not, and skipped that it was not needed; f is what its plan does on a
+// failure.
+func (on When) Verdict(end statemachine.State, skipped bool, f OnFailure) Verdict {
+	switch {
+	case end == statemachine.None:
+		return VerdictWait
+	case on == NeedsAny:
+		return VerdictMet
+	case skipped, on == NeedsFailure && end == statemachine.Succeeded:
+		return VerdictSkip
+	case on == NeedsFailure, end == statemachine.Succeeded, f == FailureContinues:
+		return VerdictMet
+	case f == FailureHolds:
+		return VerdictWait
+	default:
+		return VerdictNever
+	}
+}
+
+// When says which end of a task is enough for one that needs it.
+type When string
+
+// Which ends are enough.
+const (
+	NeedsSuccess When = "success" // the task has succeeded, and has a result; the default
+	NeedsAny     When = "any"     // it has ended, however
+	NeedsFailure When = "failure" // it has ended without success; otherwise the dependent task is skipped
+)
+
+// Need is a task that another one waits for, and whose result it gets as an argument (zk-plan: prov and dep).
+type Need struct {
+	// Task is its id; 0 if it is an earlier one of the same submission: then Index is its place there, from 0.
+	Task  int64 `json:"task"`
+	Index int   `json:"-"`
+	// On is when it is enough; empty for NeedsSuccess.
+	On When `json:"on"`
+}
+
+// Values of Spec.Args.
+const (
+	ArgsWords = "words" // results come as words after those of the input, and as files; the default
+	ArgsFiles = "files" // results come as files only
+)
+
+// Text is the need as a record has it.
+func (n Need) Text() string {
+	id := strconv.FormatInt(n.Task, 10)
+	if n.On == "" || n.On == NeedsSuccess {
+		return id
+	}
+	return id + ":" + string(n.On)
+}
+
+// ParseNeeds reads the field needs of a task. It leaves out what is damaged.
+func ParseNeeds(text string) []Need {
+	var needs []Need
+	for item := range strings.FieldsSeq(text) {
+		id, on, _ := strings.Cut(item, ":")
+		n, err := strconv.ParseInt(id, 10, 64)
+		if err != nil {
+			continue
+		}
+		needs = append(needs, Need{Task: n, On: When(cmp.Or(on, string(NeedsSuccess)))})
+	}
+	return needs
+}
+
+// MaxNeeds is the most tasks that one task may need: a script blocks Redis while it runs.
+const MaxNeeds = 1000
+
+// CheckNeeds returns a [*statemachine.FieldError] for what a task at a place of its submission cannot need.
+func CheckNeeds(needs []Need, place int) error {
+	if len(needs) > MaxNeeds {
+		return bad("needs", strconv.Itoa(len(needs))+" tasks", "at most "+strconv.Itoa(MaxNeeds))
+	}
+	kinds := map[[2]int64]When{}
+	for _, n := range needs {
+		on := cmp.Or(n.On, NeedsSuccess)
+		switch {
+		case on != NeedsSuccess && on != NeedsAny && on != NeedsFailure:
+			return bad("needs", string(n.On), "success, any or failure")
+		case !n.before(place):
+			return bad("needs", n.Text(), "the id of a task, or one before this one in the request: neither itself nor a later one")
+		}
+		needed := [2]int64{n.Task, int64(n.Index)}
+		if was, again := kinds[needed]; again && was != on {
+			return bad("needs", n.Text(), "the same end of a task each time it is named")
+		}
+		kinds[needed] = on
+	}
+	return nil
+}
+
+// before reports whether a need is an id, or stands before a place in the submission.
+func (n Need) before(place int) bool {
+	return n.Task > 0 || n.Task == 0 && n.Index >= 0 && n.Index < place
+}

@@ -1,0 +1,165 @@
+package task
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Values of a [Spec] that mean no limit.
+const (
+	// Forever is a Timeout that never comes.
+	Forever time.Duration = math.MaxInt64
+	// Unlimited is a limit that no counter exceeds.
+	Unlimited = math.MaxInt
+)
+
+// Never is an EndBefore that never comes.
+func Never() time.Time { return time.UnixMicro(math.MaxInt64) }
+
+// NoDelay is a Spec.RetryDelay of nothing, whatever the defaults are.
+const NoDelay time.Duration = -1
+
+// Values of Spec.FailOn.
+const (
+	FailOnAny    = "any"    // text on stderr, a non-zero exit, or a signal; the default
+	FailOnStderr = "stderr" // text on stderr only
+	FailOnExit   = "exit"   // a non-zero exit or a signal only
+)
+
+// Values of Spec.Charge.
+const (
+	ChargeAll     = "all"     // every failure counts as a fail; the default
+	ChargeProgram = "program" // those of the program and of its limits; others count as faults
+)
+
+// Spec defines a task to open. Zero values are replaced by the defaults of its
+// queue, or else by [task_defaults] of the configuration.
+type Spec struct {
+	// Program names the directory the program lives in; Source says where to get
+	// it: "https://host/program.zip", "rsync:host:program.tar", ".../run.sh".
+	Program, Source string
+	// Input is split at blanks into the words that run.sh is called with. Nothing
+	// in it is interpreted.
+	Input string
+	// Argv, if not nil, is the exact list of words and takes the place of Input.
+	Argv []string
+	// StartAfter is the earliest start, EndBefore the latest moment of being
+	// executed (see Never), both on Redis' clock.
+	StartAfter, EndBefore time.Time
+	// Timeout bounds each round, fetching included (see Forever).
+	Timeout time.Duration
+	// MaxFails, MaxTimeouts and MaxLosses are how often the task may fail, time
+	// out or lose its worker and be opened again (see Unlimited).
+	MaxFails, MaxTimeouts, MaxLosses *int
+	// FailOn says what makes a round a failure: FailOnAny, FailOnStderr or FailOnExit.
+	FailOn string
+
+	// Queue is the queue of the task, which must exist. Its defaults come before
+	// those of the configuration.
+	Queue string
+	// Env is shared by the task and its workers; Labels are the label=value pairs
+	// that a worker must offer, Resources what the task takes of its node while it
+	// runs. A list or map that is empty but not nil demands nothing, whatever the
+	// defaults are.
+	Env       string
+	Labels    []string
+	Resources map[string]int
+	// Priority is from -1000 to 1000, higher first.
+	Priority *int
+	// MaxFaults is how often the task may fail through no fault of its own (see
+	// ChargeProgram) and be opened again.
+	MaxFaults *int
+	// RetryDelay is the pause before the task runs again after its first failure,
+	// RetryMaxDelay the longest one (see NoDelay, Forever).
+	RetryDelay, RetryMaxDelay time.Duration
+	// RetryBackoff, at least 1, is the factor from one pause to the next;
+	// RetryJitter, from 0 to 1, the part of it left to chance.
+	RetryBackoff, RetryJitter *float64
+	// RetryExitCodes, if there are any, are the only exit codes after which the
+	// task runs again; after one of FatalExitCodes it never does. Lists that are
+	// empty but not nil are none, whatever the defaults are.
+	RetryExitCodes, FatalExitCodes []int
+	// Charge says which failures count as fails: ChargeAll or ChargeProgram.
+	Charge string
+	// Hold is why the task begins blocked, until an operator lets it go; empty: it
+	// does not.
+	Hold string
+	// Key makes the task unique in its queue for as long as [manager] key_ttl says,
+	// by default seven days: opened again with the same key, there is no second
+	// task. Empty for none.
+	Key string
+
+	// Needs are the tasks of its plan that the task waits for, at most MaxNeeds, in the
+	// order in which it gets their results; only in a plan.
+	Needs []Need
+	// Args says how a program gets those: ArgsWords (empty) or ArgsFiles.
+	Args string
+	// Step is what the task is called within its plan, for people: at most 128 bytes in
+	// one line, such as "count" or, of a step with several tasks, "count[2]"; empty for none.
+	Step string
+}
+
+// Set sets a field by its name to what its text says: as flags, JSON and
+// configurations have it, times also as RFC 3339 or, such as +10m, from now on.
+// The empty text leaves the field to the defaults; none is an empty list. The
+// error is a [*statemachine.FieldError]; then nothing changes.
+func (s *Spec) Set(name, text string, now time.Time) error {
+	f, err := find(name)
+	if err != nil {
+		return err
+	}
+	if text == "" {
+		f.clear(s)
+		return nil
+	}
+	canonical, err := f.read(text, now)
+	if err != nil {
+		return named(name, err)
+	}
+	f.set(s, canonical)
+	return nil
+}
+
+// Text is what the spec says for a field by its name, as a record has it; false
+// if the spec leaves it to the defaults. A value that cannot be has a text too.
+func (s *Spec) Text(name string) (string, bool) {
+	f, err := find(name)
+	if err != nil {
+		return "", false
+	}
+	return f.get(s)
+}
+
+// Texts are those of all fields that decide what the task does, in the order of
+// the table, for digests: "\x00" for one that is left to the defaults. Moments,
+// which are often counted from now, are not among them.
+func (s *Spec) Texts() []string {
+	texts := make([]string, 0, len(table)+len(s.Needs))
+	for i := range table {
+		f := &table[i]
+		if f.kind.moment {
+			continue
+		}
+		text, said := f.get(s)
+		if !said {
+			text = "\x00"
+		}
+		texts = append(texts, text)
+	}
+	for _, n := range s.Needs {
+		texts = append(texts, n.Text(), strconv.Itoa(n.Index))
+	}
+	return texts
+}
+
+// WithWords returns the spec with f applied to its input and to each word of its argv.
+func (s Spec) WithWords(f func(string) string) Spec {
+	s.Input = f(s.Input)
+	s.Argv = slices.Clone(s.Argv)
+	for i, word := range s.Argv {
+		s.Argv[i] = f(word)
+	}
+	return s
+}

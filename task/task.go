@@ -1,0 +1,24 @@
+package task
+
+import (
+	"time"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Moment is a time on Redis' clock; the zero time for 0, which has not come.
+func Moment(t statemachine.Time) time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(t))
+}
+
+// ParseMoment is the Moment of a text; the zero time for what is none.
+func ParseMoment(text string) time.Time {
+	t, err := statemachine.ParseTime(text)
+	if err != nil || t == statemachine.Never {
+		return time.Time{}
+	}
+	return Moment(t)
+}
