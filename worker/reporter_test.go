@@ -120,7 +120,7 @@ func pendingReports(t *testing.T, w *Worker, tasks []store.Claimed) []*pendingRe
 	t.Helper()
 	all := make([]*pendingReport, len(tasks))
 	for i := range tasks {
-		order, err := w.newRound(&tasks[i], newClock(0), nil).order(&ending{event: sm.Report, result: notRun()})
+		order, err := w.newRound(t.Context(), &tasks[i], newClock(0), nil).order(&ending{event: sm.Report, result: notRun()})
 		if err != nil {
 			t.Fatal(err)
 		}
