@@ -56,7 +56,7 @@ func New(opt Options) (*Server, error) {
 			return nil, err
 		}
 	}
-	s.guard = newContactGuard(opt.WorkerTimeout, s.sayUnsteady)
+	s.guard = newContactGuard(opt.WorkerTimeout, s.logNoVerdict)
 	return s, nil
 }
 
@@ -107,8 +107,8 @@ func (s *Server) check(ctx context.Context) error {
 	return nil
 }
 
-// sayUnsteady says why workers are not judged. Every start has its own line.
-func (s *Server) sayUnsteady(reason string, wait time.Duration) {
+// logNoVerdict says why workers are not judged. Every start has its own line.
+func (s *Server) logNoVerdict(reason string, wait time.Duration) {
 	level := slog.LevelWarn
 	if reason == reasonStart {
 		level = slog.LevelInfo

@@ -246,7 +246,7 @@ type pendingReport struct {
 
 // One call takes so many reports, and begins none with more than so many bytes before it. Redis is blocked meanwhile.
 const (
-	mostLetters = 40
+	mostReports = 40
 	mostBytes   = 256 << 10
 )
 
@@ -274,7 +274,7 @@ func (o *reporter) take() []*pendingReport {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n, bytes := 0, 0
-	for n < min(len(o.waiting), mostLetters) && bytes <= mostBytes {
+	for n < min(len(o.waiting), mostReports) && bytes <= mostBytes {
 		for _, text := range o.waiting[n].order.Fields {
 			bytes += len(text)
 		}
