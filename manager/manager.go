@@ -193,7 +193,7 @@ const patience = 10 * time.Second
 // retryUntilAvailable makes a call that may be made again, until it is answered.
 func retryUntilAvailable[T any](ctx context.Context, m *Manager, call func() (T, error)) (T, error) {
 	giveUp := time.Now().Add(patience)
-	redis := link.NewSlog(m.log)
+	redis := link.New(m.log)
 	for {
 		answer, err := call()
 		if err == nil {

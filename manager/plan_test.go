@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -24,7 +23,7 @@ import (
 // serve runs a server until the test ends or stop is called.
 func serve(t *testing.T, ns string) (stop func()) {
 	t.Helper()
-	srv, err := server.New(server.Options{Name: "s", Store: worktest.Open(t, ns), Log: zerolog.Nop()})
+	srv, err := server.New(server.Options{Name: "s", Store: worktest.Open(t, ns)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ const (
 // rounds makes passes until one says stop. A pass for which there was a hint,
 // but no task, is no round: the hint may have been about our own archiving.
 func (m *Manager) rounds(ctx context.Context, h *Handlers, changes <-chan struct{}) {
-	redis, hinted := link.NewSlog(m.log), false
+	redis, hinted := link.New(m.log), false
 	end := m.after(m.cfg.Manager.RoundDuration)
 	for n := 0; ctx.Err() == nil; n++ {
 		began := time.Now()

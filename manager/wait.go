@@ -53,7 +53,7 @@ type RunningTask struct {
 // that is deleted by itself counts as damaged.
 func (m *Manager) Wait(ctx context.Context, ids []int64, report func(Progress)) (Progress, error) {
 	w := newWaiter(m)
-	redis := link.NewSlog(m.log)
+	redis := link.New(m.log)
 	if err := w.begin(ctx, ids); err != nil {
 		return Progress{}, waitEnded(ctx, err)
 	}
@@ -332,7 +332,7 @@ func (w *waiter) readPlans(ctx context.Context) (changed bool, err error) {
 // [ErrGone] if the namespace is flushed meanwhile or Redis loses the plan, it returns
 // what it has read last, nil for nothing.
 func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*task.Plan)) (*task.Plan, error) {
-	redis := link.NewSlog(m.log)
+	redis := link.New(m.log)
 	changes, stop := m.store.Watch(ctx)
 	defer stop()
 	var last *task.Plan

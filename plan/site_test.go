@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -118,11 +116,11 @@ func crew(ctx context.Context, tb testing.TB, ns string, workers int, of handler
 			}
 		})
 	}
-	srv, err := server.New(server.Options{Name: "server", Store: dial(), Log: zerolog.Nop()})
+	srv, err := server.New(server.Options{Name: "server", Store: dial()})
 	daemon(srv.Run, err)
 	for i := range workers {
 		o := worker.DefaultOptions()
-		o.Name, o.Node, o.Store, o.Log = fmt.Sprintf("w%d", i), fmt.Sprintf("n%d", i), dial(), zerolog.Nop()
+		o.Name, o.Node, o.Store = fmt.Sprintf("w%d", i), fmt.Sprintf("n%d", i), dial()
 		o.Slots, o.Handlers, o.DrainTimeout, o.KillGrace, o.DiskReserve = 1, of, 0, 100*time.Millisecond, 0
 		o.SpoolDir = tb.TempDir()
 		w, err := worker.New(o)

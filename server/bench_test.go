@@ -3,15 +3,13 @@ package server
 import (
 	"testing"
 
-	"github.com/rs/zerolog"
-
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
 
 // BenchmarkPass settles tasks that have been executed; the time is that of one.
 func BenchmarkPass(b *testing.B) {
 	sp := storetest.New(b)
-	s, err := New(Options{Name: "server", Store: sp.Dial(b), Log: zerolog.Nop()})
+	s, err := New(Options{Name: "server", Store: sp.Dial(b)})
 	if err != nil {
 		b.Fatal(err)
 	}

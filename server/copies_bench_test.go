@@ -3,8 +3,6 @@ package server
 import (
 	"testing"
 
-	"github.com/rs/zerolog"
-
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -22,7 +20,7 @@ func BenchmarkRetire(b *testing.B) {
 			st := worktest.Open(b, redistest.Namespace(b))
 			fillArchive(b, st, b.N)
 			s, err := New(Options{
-				Name: "s", Store: st, Log: zerolog.Nop(), ArchiveDir: dir, Retention: []store.Retention{{Outcome: statemachine.Succeeded}},
+				Name: "s", Store: st, ArchiveDir: dir, Retention: []store.Retention{{Outcome: statemachine.Succeeded}},
 			})
 			if err != nil {
 				b.Fatal(err)

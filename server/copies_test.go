@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/tdf-go/tdf/internal/ops/archive"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/disktest"
@@ -224,7 +222,7 @@ func TestArchiveDirRefused(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	for dir, some := range map[string][]store.Retention{"/proc/self/none": {{Outcome: statemachine.Failed}}, t.TempDir(): nil} {
-		_, err := New(Options{Name: "s", Store: sp.Store, Log: zerolog.Nop(), ArchiveDir: dir, Retention: some})
+		_, err := New(Options{Name: "s", Store: sp.Store, ArchiveDir: dir, Retention: some})
 		if !errors.Is(err, errOption) || !strings.Contains(err.Error(), "ArchiveDir") {
 			t.Errorf("%s: %v", dir, err)
 		}

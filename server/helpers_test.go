@@ -3,13 +3,12 @@ package server
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -35,11 +34,16 @@ func (l *logs) String() string {
 	return l.text.String()
 }
 
+// newLogger writes all there is to say, for people and for tests.
+func newLogger(l *logs) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
 // newServer makes a server on the space; it does not run.
 func newServer(t *testing.T, sp *storetest.Space, change ...func(*Options)) (*Server, *logs) {
 	t.Helper()
 	l := &logs{}
-	opt := Options{Name: "server", Store: sp.Dial(t), Log: zerolog.New(l)}
+	opt := Options{Name: "server", Store: sp.Dial(t), Log: newLogger(l)}
 	for _, f := range change {
 		f(&opt)
 	}

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/base/timing"
@@ -22,7 +21,7 @@ import (
 // a loss is also noticed when everything was started anew.
 type historian struct {
 	store *store.Store
-	log   zerolog.Logger
+	log   *slog.Logger
 	file  string
 	// place says whose history the file is about.
 	place string
@@ -61,7 +60,7 @@ func (h *historian) load() error {
 			"what Redis has lost since this server saw it last then goes unnoticed", errOption, h.file, text[:min(len(text), 100)])
 	}
 	if place != h.place {
-		h.log.Warn().Str("file", h.file).Msg("the history in the file is that of another Redis or namespace, and is not used")
+		h.log.Warn("the history in the file is that of another Redis or namespace, and is not used", "file", h.file)
 		return nil
 	}
 	h.store.Remember(seen)
@@ -84,7 +83,7 @@ func (h *historian) save() {
 		return
 	}
 	if err := h.write(seen); err != nil {
-		h.log.Warn().Err(err).Msg("the history was not saved")
+		h.log.Warn("the history was not saved", "error", err)
 	}
 }
 
@@ -125,17 +124,17 @@ func (h *historian) watch(ctx context.Context, err error) bool {
 	switch {
 	case err != nil:
 		if ctx.Err() == nil {
-			h.log.Error().Err(err).Msg("redis has lost changes, and no new epoch could be opened yet")
+			h.log.Error("redis has lost changes, and no new epoch could be opened yet", "error", err)
 		}
 		return false
 	case e.Confirmed:
-		h.log.Warn().Int64("from_id", e.FromID).Int64("to_id", e.ToID).Msgf("redis was started anew or failed over, and is confirmed: "+
-			"nothing is known to be lost; new ids from %d on, since newer ones than %d may have been given out", e.ToID+1, e.FromID)
+		h.log.Warn(fmt.Sprintf("redis was started anew or failed over, and is confirmed: "+
+			"nothing is known to be lost; new ids from %d on, since newer ones than %d may have been given out", e.ToID+1, e.FromID),
+			"from_id", e.FromID, "to_id", e.ToID)
 	case e.Epoch > 0:
-		h.log.Error().Int64("epoch", e.Epoch).Int64("changes", e.Lost).Int64("from_id", e.FromID).Int64("to_id", e.ToID).
-			Msgf("redis has lost at least %d changes that it had acknowledged: epoch %d begins; tasks opened last may be gone "+
-				"(newest id %d, new ones from %d on), and what was claimed before is run again",
-				e.Lost, e.Epoch, e.FromID, e.ToID+1)
+		h.log.Error(fmt.Sprintf("redis has lost at least %d changes that it had acknowledged: epoch %d begins; tasks opened last may be gone "+
+			"(newest id %d, new ones from %d on), and what was claimed before is run again", e.Lost, e.Epoch, e.FromID, e.ToID+1),
+			"epoch", e.Epoch, "changes", e.Lost, "from_id", e.FromID, "to_id", e.ToID)
 	}
 	return e.Epoch > 0
 }

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/disktest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -98,7 +96,7 @@ func TestHistoryFileOfOthers(t *testing.T) {
 		t.Errorf("seen %v, log %s", seen, l)
 	}
 	for _, name := range []string{filepath.Join(file, "below"), t.TempDir()} {
-		opt := Options{Name: "server", Store: sp.Store, Log: zerolog.Nop(), HistoryFile: name}
+		opt := Options{Name: "server", Store: sp.Store, HistoryFile: name}
 		if _, err := New(opt); !errors.Is(err, errOption) {
 			t.Errorf("history file %s: %v", name, err)
 		}
@@ -118,7 +116,7 @@ func TestDamagedHistoryFile(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := New(Options{Name: "server", Store: sp.Store, Log: zerolog.Nop(), HistoryFile: file})
+		_, err := New(Options{Name: "server", Store: sp.Store, HistoryFile: file})
 		if !errors.Is(err, errOption) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "put a copy of it back, or delete it") {
 			t.Errorf("history file %q: error %v, want one that names the file and the remedy", text, err)
 		}

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -28,7 +29,7 @@ func (s *Server) takeBack(ctx context.Context) (moved int, next time.Duration, e
 		s.guard.answered(lost.Now)
 		s.guard.rely(max(s.opt.WorkerTimeout, timing.ToStd(lost.Longest)))
 		s.announce(ctx, lost.Workers)
-		n, gone, err := s.applyAll(ctx, s.judge(heldBy(lost), statemachine.Lose, nobody, nil))
+		n, gone, err := s.applyAll(ctx, s.judge(ctx, heldBy(lost), statemachine.Lose, nobody, nil))
 		moved += n
 		if err != nil || gone+takenOff(lost) == 0 {
 			return moved, s.untilLook(lost), err
@@ -114,18 +115,18 @@ func (s *Server) announce(ctx context.Context, lost []store.LostWorker) {
 // not keep its tasks waiting.
 func (s *Server) sayLost(ctx context.Context, w *store.LostWorker) {
 	if w.Err != nil {
-		s.log.Error().Err(w.Err).Str("worker", w.Name).Msg("could not take back the tasks of a lost worker")
+		s.log.Error("could not take back the tasks of a lost worker", "error", w.Err, "worker", w.Name)
 		return
 	}
 	silent := timing.ToStd(w.Silent).Seconds()
 	info, _, err := s.store.Worker(ctx, w.Name)
 	if err != nil || info.Incarnation != w.Incarnation {
-		s.log.Warn().Str("worker", w.Name).Msgf("worker %s is lost: silent for %.1f s; taking back %d tasks or more",
-			w.Name, silent, len(w.Tasks))
+		s.log.Warn(fmt.Sprintf("worker %s is lost: silent for %.1f s; taking back %d tasks or more",
+			w.Name, silent, len(w.Tasks)), "worker", w.Name)
 		return
 	}
-	s.log.Warn().Str("worker", w.Name).Msgf("worker %s (%s, %s, %d) is lost: silent for %.1f s; taking back %d tasks",
-		w.Name, info.Node, info.Host, info.PID, silent, len(info.Tasks))
+	s.log.Warn(fmt.Sprintf("worker %s (%s, %s, %d) is lost: silent for %.1f s; taking back %d tasks",
+		w.Name, info.Node, info.Host, info.PID, silent, len(info.Tasks)), "worker", w.Name)
 }
 
 // Why there is no verdict, as the log says it.

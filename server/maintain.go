@@ -96,7 +96,7 @@ func (k *keeper) adopt(ctx context.Context) error {
 func (k *keeper) giveUp() {
 	for id, since := range k.awaited {
 		if time.Since(since) > awaitFor {
-			k.log.Warn().Int64("task", id).Msg("id was taken but no task was written")
+			k.log.Warn("id was taken but no task was written", "task", id)
 			delete(k.awaited, id)
 		}
 	}
@@ -268,7 +268,7 @@ func (k *keeper) reindex(ctx context.Context, i *store.Inspection, now statemach
 	}
 	changed, err := k.store.Reindex(ctx, &i.TaskHeader, k.opt.grace())
 	if changed {
-		k.log.Info().Int64("task", i.ID).Str("state", string(i.State)).Msg("adopted into the indices")
+		k.log.Info("adopted into the indices", "task", i.ID, "state", string(i.State))
 	}
 	return err
 }
@@ -282,7 +282,7 @@ func (k *keeper) lose(ctx context.Context, i *store.Inspection, now statemachine
 	if err != nil {
 		return err
 	}
-	k.log.Warn().Int64("task", i.ID).Str("worker", i.Worker).Msg("nobody runs this task any more; taking it back")
+	k.log.Warn("nobody runs this task any more; taking it back", "task", i.ID, "worker", i.Worker)
 	_, _, err = k.apply(ctx, []store.Order{k.order(&i.TaskHeader, m)})
 	return err
 }
@@ -299,7 +299,7 @@ func (k *keeper) mend(ctx context.Context, i *store.Inspection, now statemachine
 	if i.Err != nil {
 		done, err := k.store.SetAside(ctx, i, now)
 		if done {
-			k.log.Error().Err(i.Err).Int64("task", i.ID).Msg("set aside")
+			k.log.Error("set aside", "error", i.Err, "task", i.ID)
 		}
 		if err == nil {
 			k.suspects.clear(i.ID)
@@ -312,7 +312,7 @@ func (k *keeper) mend(ctx context.Context, i *store.Inspection, now statemachine
 	}
 	done, err := k.store.Relist(ctx, i, to, now)
 	if done {
-		k.log.Warn().Int64("task", i.ID).Str("state", string(to)).Msg("repaired the lists of a task")
+		k.log.Warn("repaired the lists of a task", "task", i.ID, "state", string(to))
 	}
 	if err == nil {
 		k.suspects.clear(i.ID)
@@ -341,7 +341,7 @@ func keysOf[V any](m map[int64]V) []int64 {
 func (k *keeper) recount(ctx context.Context) error {
 	gone, err := k.store.Recount(ctx)
 	if gone > 0 {
-		k.log.Info().Int("rounds", gone).Msg("took rounds that are over out of the counts")
+		k.log.Info("took rounds that are over out of the counts", "rounds", gone)
 	}
 	return err
 }

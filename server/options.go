@@ -3,10 +3,9 @@ package server
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/timing"
@@ -14,8 +13,8 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// Options say how a server works. Name, Store and Log are required; the zero
-// value of everything else is replaced by its default.
+// Options say how a server works. Name and Store are required; the zero value of
+// everything else is replaced by its default.
 type Options struct {
 	// Name stands in the tasks' logs.
 	Name string
@@ -23,7 +22,8 @@ type Options struct {
 	// restart of Redis must not go unseen, because the silence of workers means
 	// nothing then.
 	Store *store.Store
-	Log   zerolog.Logger
+	// Log gets the server's log; nil is silent.
+	Log *slog.Logger
 	// RoundDuration is the longest time between two passes, and how often the
 	// work done is logged (default 1.3 s).
 	RoundDuration time.Duration
@@ -113,6 +113,7 @@ func (o *Options) complete() error {
 	if err := o.checkValues(); err != nil {
 		return err
 	}
+	o.Log = orDefault(o.Log, slog.New(slog.DiscardHandler))
 	o.RoundDuration = orDefault(o.RoundDuration, 1300*time.Millisecond)
 	o.TimeoutGrace = orDefault(o.TimeoutGrace, store.DefaultGrace*time.Second)
 	o.WorkerTimeout = orDefault(o.WorkerTimeout, store.DefaultLease*time.Second)

@@ -93,7 +93,7 @@ func (s *Server) grow(ctx context.Context, plan int64) (opened int, done bool, e
 		return opened, done, fmt.Errorf("open steps of plan %d: %w", plan, err)
 	}
 	if opened > 0 {
-		s.log.Info().Int64("plan", plan).Int("tasks", opened).Msg("opened steps whose lines are known")
+		s.log.Info("opened steps whose lines are known", "plan", plan, "tasks", opened)
 	}
 	return opened, done, nil
 }

@@ -64,7 +64,7 @@ func TestProbe(t *testing.T) {
 	if n := f.record(t, "n0"); n.Quarantined != 0 || n.Trials != 0 || n.Run != 0 || n.TrialAt != 0 || n.Reason != "" {
 		t.Errorf("not released: %+v", n)
 	}
-	if n := times([]*logs{l}, `"level":"info","node":"n0","trials":1,"message":"node n0 is released: its probe succeeded"`); n != 1 {
+	if n := times([]*logs{l}, `"level":"INFO","msg":"node n0 is released: its probe succeeded","node":"n0","trials":1}`); n != 1 {
 		t.Errorf("the release was said %d times\n%s", n, l)
 	}
 	f.mayClaim(t, 2, "released")

@@ -163,7 +163,7 @@ func (j *nodeJudge) probe(ctx context.Context, n *store.Suspect, now statemachin
 		Node: *n, Quarantined: n.Quarantined, Trials: trials, TrialAt: now.Add(timing.FromStd(pause)), Reason: n.Reason,
 	})
 	if done {
-		j.log.Info().Str("node", n.Name).Int("trials", trials).Msgf("node %s stays set aside, and tries one task in %v", n.Name, pause)
+		j.log.Info(fmt.Sprintf("node %s stays set aside, and tries one task in %v", n.Name, pause), "node", n.Name, "trials", trials)
 	}
 	return err
 }
@@ -171,15 +171,14 @@ func (j *nodeJudge) probe(ctx context.Context, n *store.Suspect, now statemachin
 func (j *nodeJudge) release(ctx context.Context, n *store.Suspect, why string) error {
 	done, err := j.store.Judge(ctx, store.Verdict{Node: *n, Forgive: true})
 	if done {
-		j.log.Info().Str("node", n.Name).Int("trials", n.Trials).Msgf("node %s is released: %s", n.Name, why)
+		j.log.Info(fmt.Sprintf("node %s is released: %s", n.Name, why), "node", n.Name, "trials", n.Trials)
 	}
 	return err
 }
 
 // say announces what is found about a node.
 func (j *nodeJudge) say(f *facts, n *store.Suspect, what string) {
-	j.log.Warn().Str("node", n.Name).Strs("programs", n.Programs).Int("failures", n.Run).
-		Msgf("node %s %s: %s", n.Name, what, f.reason(n))
+	j.log.Warn(fmt.Sprintf("node %s %s: %s", n.Name, what, f.reason(n)), "node", n.Name, "programs", n.Programs, "failures", n.Run)
 }
 
 // excuses reads what is known about the failed rounds among the tasks, and

@@ -99,7 +99,7 @@ func TestWarnOnlyAnnounces(t *testing.T) {
 	if n := f.record(t, "n0"); n.Quarantined != 0 || n.TrialAt != 0 || n.Run != int(took) {
 		t.Errorf("n0 was touched: %+v", n)
 	}
-	for _, want := range []string{"node n0 would be set aside", `"level":"warn","node":"n0","programs":["p"]`, "on other nodes"} {
+	for _, want := range []string{"node n0 would be set aside", `"level":"WARN","msg":"node n0 `, `"node":"n0","programs":["p"]`, "on other nodes"} {
 		if n := times([]*logs{l}, want); n != 1 {
 			t.Errorf("%d times: %s\n%s", n, want, l)
 		}

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/internal/base/link"
 	"github.com/tdf-go/tdf/internal/base/timing"
@@ -34,7 +33,7 @@ const (
 // turn; should two do so all the same, each task goes once.
 type retirer struct {
 	store *store.Store
-	log   zerolog.Logger
+	log   *slog.Logger
 	redis *link.Link
 	rules []store.Retention
 	turn  store.PurgeTurn
@@ -46,7 +45,7 @@ type retirer struct {
 
 func newRetirer(s *Server) *retirer {
 	return &retirer{
-		store: s.store, log: s.log, redis: link.New(zerolog.Nop()), // the passes say it
+		store: s.store, log: s.log, redis: link.New(slog.New(slog.DiscardHandler)), // the passes say it
 		rules: s.opt.Retention, turn: store.PurgeTurn{By: store.NewToken(), For: retireTurn}, copies: s.copies,
 	}
 }
@@ -63,7 +62,7 @@ func (s *Server) retire(ctx context.Context, _ chan struct{}) {
 		r.copies.tend(ctx)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnreachable) && !errors.Is(err, errCopies) && err.Error() != r.said {
 			r.said = err.Error()
-			r.log.Error().Err(err).Msg("archived tasks could not be removed")
+			r.log.Error("archived tasks could not be removed", "error", err)
 		}
 		if !more || err != nil {
 			timing.Pause(ctx, retirePause)
@@ -91,7 +90,7 @@ func (r *retirer) pass(ctx context.Context) (more bool, err error) {
 		}
 	}
 	if gone > 0 {
-		r.log.Debug().Int64("tasks", gone).Msg("removed archived tasks")
+		r.log.Debug("removed archived tasks", "tasks", gone)
 	}
 	return behind || due > gone && gone > 0, nil
 }
@@ -192,7 +191,7 @@ const (
 // nothing.
 type copies struct {
 	store *store.Store
-	log   zerolog.Logger
+	log   *slog.Logger
 	name  string
 	dir   string
 	disk  *archive.Writer
@@ -217,7 +216,7 @@ func newCopies(opt *Options) (*copies, error) {
 			Problem: func(err error) {
 				if !said[err.Error()] {
 					said[err.Error()] = true
-					c.log.Error().Err(err).Msg("a segment of the archive could not be sealed")
+					c.log.Error("a segment of the archive could not be sealed", "error", err)
 				}
 			},
 		})
@@ -323,12 +322,12 @@ func (c *copies) failed(ctx context.Context, err error) error {
 	err = fmt.Errorf("archive_dir: %w; archived tasks stay in Redis until it can be written", err)
 	if err.Error() != c.said {
 		c.said = err.Error()
-		c.log.Error().Err(err).Msg("archived tasks are not removed, because no copy can be written")
+		c.log.Error("archived tasks are not removed, because no copy can be written", "error", err)
 	}
 	host, _ := os.Hostname() // it is only told
 	text := fmt.Sprintf("server %s on %s: %v", c.name, host, err)
 	if err := c.store.NoteArchive(ctx, text); err != nil && ctx.Err() == nil {
-		c.log.Debug().Err(err).Msg("could not tell Redis of it")
+		c.log.Debug("could not tell Redis of it", "error", err)
 	}
 	return errCopies
 }
@@ -340,7 +339,7 @@ var errCopies = errors.New("no copy was written")
 func (c *copies) succeeded(ctx context.Context) {
 	if c.said != "" {
 		c.said = ""
-		c.log.Info().Str("archive_dir", c.dir).Msg("copies of archived tasks are written again")
+		c.log.Info("copies of archived tasks are written again", "archive_dir", c.dir)
 	}
 	if !c.cleared {
 		c.cleared = c.store.NoteArchive(ctx, "") == nil
@@ -363,6 +362,6 @@ func (c *copies) close() {
 		return
 	}
 	if err := c.disk.Close(); err != nil {
-		c.log.Error().Err(err).Msg("a segment of the archive could not be sealed; the next server that uses archive_dir will do so")
+		c.log.Error("a segment of the archive could not be sealed; the next server that uses archive_dir will do so", "error", err)
 	}
 }

@@ -59,7 +59,7 @@ func TestRoundsAreLogged(t *testing.T) {
 		ticks <- time.Time{}
 	}
 	wait.Receive(t, 5*time.Second, asked, "no fourth round")
-	for _, line := range []string{`"round":0,"tasks":0,"message":"processed"`, `"round":2,"tasks":0,"message":"processed"`} {
+	for _, line := range []string{`"msg":"processed","round":0,"tasks":0}`, `"msg":"processed","round":2,"tasks":0}`} {
 		if !strings.Contains(l.String(), line) {
 			t.Errorf("no line %s in\n%s", line, l)
 		}

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/internal/base/link"
 	"github.com/tdf-go/tdf/internal/base/timing"
@@ -25,7 +24,7 @@ type Server struct {
 	ready    chan struct{} // closed when Redis has been checked, for tests
 	opt      Options
 	store    *store.Store
-	log      zerolog.Logger
+	log      *slog.Logger
 	suspects *suspects
 	guard    *contactGuard
 	steps    steps
@@ -57,7 +56,7 @@ func New(opt Options) (*Server, error) {
 			return nil, err
 		}
 	}
-	s.guard = newContactGuard(opt.WorkerTimeout, s.sayUnsteady)
+	s.guard = newContactGuard(opt.WorkerTimeout, s.logNoVerdict)
 	return s, nil
 }
 
@@ -91,7 +90,7 @@ func (s *Server) interrupt() {
 	ctx, cancel := context.WithTimeout(context.Background(), pollInterval)
 	defer cancel()
 	if err := s.store.InterruptServer(ctx); err != nil {
-		s.log.Debug().Err(err).Msg("could not end the wait early")
+		s.log.Debug("could not end the wait early", "error", err)
 	}
 }
 
@@ -102,19 +101,19 @@ func (s *Server) check(ctx context.Context) error {
 		return err
 	}
 	for _, w := range info.Warnings {
-		s.log.Warn().Str("redis", info.Version).Msg(w)
+		s.log.Warn(w, "redis", info.Version)
 	}
 	close(s.ready)
 	return nil
 }
 
-// sayUnsteady says why workers are not judged. Every start has its own line.
-func (s *Server) sayUnsteady(reason string, wait time.Duration) {
-	level := zerolog.WarnLevel
+// logNoVerdict says why workers are not judged. Every start has its own line.
+func (s *Server) logNoVerdict(reason string, wait time.Duration) {
+	level := slog.LevelWarn
 	if reason == reasonStart {
-		level = zerolog.InfoLevel
+		level = slog.LevelInfo
 	}
-	s.log.WithLevel(level).Msgf("no verdict on workers for %v: %s", wait, reason)
+	s.log.Log(context.Background(), level, fmt.Sprintf("no verdict on workers for %v: %s", wait, reason))
 }
 
 // pollInterval bounds how long a lost wake-up can delay work.
@@ -122,7 +121,7 @@ const pollInterval = time.Second
 
 // listen turns wake-ups from Redis, and a poll each second, into signals.
 func (s *Server) listen(ctx context.Context, wake chan struct{}) {
-	redis := link.New(zerolog.Nop()) // the passes say it
+	redis := link.New(slog.New(slog.DiscardHandler)) // the passes say it
 	for ctx.Err() == nil {
 		if _, err := s.store.WaitServer(ctx, pollInterval); err != nil {
 			if ctx.Err() == nil {
@@ -173,7 +172,7 @@ func (s *Server) rounds(ctx context.Context, wake chan struct{}) {
 			over = !timing.Pause(ctx, rest) || s.sleep(ctx, wake, end, next)
 		}
 		if ctx.Err() == nil {
-			s.log.Info().Int("round", n).Int("tasks", processed).Msg("processed")
+			s.log.Info("processed", "round", n, "tasks", processed)
 		}
 	}
 }

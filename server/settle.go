@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -28,7 +30,7 @@ func (s *Server) settleExecuted(ctx context.Context) (int, error) {
 		if err != nil {
 			return moved, err
 		}
-		n, gone, err := s.apply(ctx, s.judge(b, statemachine.Settle, excused, nil))
+		n, gone, err := s.apply(ctx, s.judge(ctx, b, statemachine.Settle, excused, nil))
 		moved += n
 		skip += len(b.Tasks) - gone
 		if err != nil || len(b.Tasks) < s.opt.BatchSize {
@@ -49,7 +51,7 @@ func (s *Server) settleDue(ctx context.Context) (moved int, next, now statemachi
 		s.guard.answered(b.Now)
 		s.noteStep(ctx, s.steps.look(sent, time.Now(), b.Redis()), b.Now)
 		idle := &leftOver{}
-		n, _, err := s.apply(ctx, s.judge(b, statemachine.Deadline, nobody, idle))
+		n, _, err := s.apply(ctx, s.judge(ctx, b, statemachine.Deadline, nobody, idle))
 		moved += n
 		if err == nil {
 			err = s.fixDue(ctx, b.Now, idle)
@@ -72,7 +74,9 @@ func nobody(*store.TaskHeader) bool { return false }
 
 // judge decides about each task of the batch. What cannot be decided about is
 // suspected, and gathered in idle where that is given.
-func (s *Server) judge(b store.Batch, event statemachine.Event, excused func(*store.TaskHeader) bool, idle *leftOver) []store.Order {
+func (s *Server) judge(
+	ctx context.Context, b store.Batch, event statemachine.Event, excused func(*store.TaskHeader) bool, idle *leftOver,
+) []store.Order {
 	orders := make([]store.Order, 0, len(b.Tasks))
 	counts := map[statemachine.State]int{}
 	for i := range b.Tasks {
@@ -111,7 +115,7 @@ func (s *Server) judge(b store.Batch, event statemachine.Event, excused func(*st
 		}
 	}
 	for state, n := range counts {
-		s.log.Debug().Int("tasks", n).Str("state", string(state)).Msg("processing")
+		s.log.LogAttrs(ctx, slog.LevelDebug, "processing", slog.Int("tasks", n), slog.String("state", string(state)))
 	}
 	return orders
 }
@@ -193,25 +197,25 @@ func (s *Server) apply(ctx context.Context, orders []store.Order) (moved, gone i
 		case o.Result == statemachine.Moved:
 			moved++
 			gone++
-			s.logMove(m)
+			s.logMove(ctx, m)
 		case o.Result == statemachine.Repeated:
 			gone++
 		case errors.Is(o.Err, store.ErrDamaged):
 			s.suspects.add(o.ID)
 		case o.Err != nil:
-			s.log.Debug().Err(o.Err).Int64("task", o.ID).Str("from", string(m.From)).Str("to", string(m.To)).
-				Msg("could not move task")
+			s.log.Debug("could not move task", "error", o.Err, "task", o.ID, "from", string(m.From), "to", string(m.To))
 		}
 	}
 	return moved, gone, err
 }
 
-func (s *Server) logMove(m *statemachine.Move) {
-	e := s.log.Info().Int64("task", m.ID).Int("round", m.Round).Str("from", string(m.From)).Str("to", string(m.To))
+func (s *Server) logMove(ctx context.Context, m *statemachine.Move) {
+	var via slog.Attr // an empty one is not written
 	if m.Via != "" {
-		e = e.Str("via", string(m.Via))
+		via = slog.String("via", string(m.Via))
 	}
-	e.Msg("moving task")
+	s.log.LogAttrs(ctx, slog.LevelInfo, "moving task", slog.Int64("task", m.ID), slog.Int("round", m.Round),
+		slog.String("from", string(m.From)), slog.String("to", string(m.To)), via)
 }
 
 // leastStep is the least that counts as a step of a clock.
@@ -247,12 +251,13 @@ func (s *Server) noteStep(ctx context.Context, by time.Duration, at statemachine
 	case by == 0:
 		return
 	case by < 0:
-		s.log.Warn().Dur("by", by).Msgf("the clock of Redis has stepped back by %v: order and lengths of time go on as if it had not, "+
-			"start_after and end_before go by it", -by)
+		s.log.Warn(fmt.Sprintf("the clock of Redis has stepped back by %v: order and lengths of time go on as if it had not, "+
+			"start_after and end_before go by it", -by), "by", by)
 	default:
-		s.log.Warn().Dur("by", by).Msgf("the clock of Redis has stepped forward by %v: what waits or rests has seemingly done so for longer", by)
+		s.log.Warn(fmt.Sprintf("the clock of Redis has stepped forward by %v: what waits or rests has seemingly done so for longer", by),
+			"by", by)
 	}
 	if err := s.store.NoteStep(ctx, at, by); err != nil {
-		s.log.Debug().Err(err).Msg("could not keep the step of the clock")
+		s.log.Debug("could not keep the step of the clock", "error", err)
 	}
 }

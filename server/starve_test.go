@@ -24,7 +24,7 @@ func TestPassesInBatches(t *testing.T) {
 		t.Errorf("moved %d tasks, want 5", n)
 	}
 	for n, want := range map[int]int{2: 2, 1: 1} {
-		if got := times([]*logs{l}, fmt.Sprintf(`"tasks":%d,"state":"open","message":"processing"`, n)); got != want {
+		if got := times([]*logs{l}, fmt.Sprintf(`"msg":"processing","tasks":%d,"state":"open"}`, n)); got != want {
 			t.Errorf("%d batches of %d tasks, want %d\n%s", got, n, want, l)
 		}
 	}

@@ -1,10 +1,9 @@
 package server
 
 import (
+	"log/slog"
 	"slices"
 	"testing"
-
-	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/link"
@@ -13,7 +12,9 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-func keeperOf(s *Server) *keeper { return &keeper{Server: s, redis: link.New(zerolog.Nop())} }
+func keeperOf(s *Server) *keeper {
+	return &keeper{Server: s, redis: link.New(slog.New(slog.DiscardHandler))}
+}
 
 // A bucket is taken off the list when it is found empty the second time; one
 // that was used in between stays.

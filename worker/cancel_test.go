@@ -224,7 +224,7 @@ func TestCancelBeforeTheRoundBegins(t *testing.T) {
 	task.ID = 7
 	w.cancel([]int64{6, 7})
 	ctx, cancel := context.WithCancelCause(t.Context())
-	w.slots[0].begin(w.newRound(task, redisClock{}, w.slots[0]), cancel, 0)
+	w.slots[0].begin(w.newRound(t.Context(), task, redisClock{}, w.slots[0]), cancel, 0)
 	if err := context.Cause(ctx); !errors.Is(err, errCancelled) {
 		t.Errorf("the round goes on: %v", err)
 	}

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/rs/zerolog"
-
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -57,7 +55,7 @@ func (s *site) spooling(t *testing.T) (*Worker, *logs) {
 	t.Helper()
 	l := &logs{}
 	o := s.options(t, s.Store)
-	o.Log = zerolog.New(l)
+	o.Log = newLogger(l)
 	w, err := New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -3,9 +3,9 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
@@ -88,7 +88,7 @@ func (w *Worker) claim(ctx context.Context, incarnation int64, free int) (store.
 func (w *Worker) sayClaimed(reply *store.ClaimReply) {
 	w.claiming.answered()
 	for _, id := range reply.Damaged {
-		w.log.Error().Int64("task", id).Err(store.ErrDamaged).Msgf("could not claim task %d", id)
+		w.log.Error(fmt.Sprintf("could not claim task %d", id), "task", id, "error", store.ErrDamaged)
 	}
 }
 
@@ -130,7 +130,7 @@ func (w *Worker) passOn(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
 	if err := w.opts.Store.PassOn(ctx, w.woken); err != nil {
-		w.log.Debug().Err(err).Msg("could not pass a wake-up on") // others poll
+		w.log.Debug("could not pass a wake-up on", "error", err) // others poll
 	}
 	w.woken = ""
 }
@@ -146,7 +146,7 @@ func (w *Worker) resolveDoubt(ctx context.Context) {
 		case err == nil:
 			return
 		case limit.Err() != nil:
-			w.log.Error().Err(err).Msg("stopped without knowing whether the last claim got a task")
+			w.log.Error("stopped without knowing whether the last claim got a task", "error", err)
 			return
 		}
 		timing.Pause(limit, w.claiming.failed(err))
@@ -177,7 +177,7 @@ func (w *Worker) clearDoubt(ctx context.Context) error {
 // handBack gives tasks back that were never begun.
 func (w *Worker) handBack(ctx context.Context, tasks []store.Claimed, clock redisClock) {
 	for i := range tasks {
-		r := w.newRound(&tasks[i], clock, nil)
+		r := w.newRound(ctx, &tasks[i], clock, nil)
 		_, _ = r.report(ctx, &ending{event: statemachine.HandBack, why: errDrained, result: notRun()})
 	}
 }
@@ -189,13 +189,13 @@ const turnedAwayWait = 3 * time.Second
 
 // idle waits until the worker is woken, the next task starts, or its patience ends.
 func (w *Worker) idle(ctx context.Context, reply *store.ClaimReply) {
-	level := zerolog.InfoLevel
+	level := slog.LevelInfo
 	if w.idling {
-		level = zerolog.DebugLevel
+		level = slog.LevelDebug
 	}
 	w.idling = true
-	w.log.WithLevel(level).Msg("no open task to claim")
-	w.sayFull(reply)
+	w.log.Log(ctx, level, "no open task to claim")
+	w.sayFull(ctx, reply)
 	w.resting.Store(true)
 	defer w.resting.Store(false)
 	if w.rules.outdated.Load() { // by a change that came before the wait: nobody ends it
@@ -248,11 +248,12 @@ func (w *Worker) waitFor(reply *store.ClaimReply) store.WaitFor {
 }
 
 // sayFull says which limits keep due tasks from this worker.
-func (w *Worker) sayFull(reply *store.ClaimReply) {
+func (w *Worker) sayFull(ctx context.Context, reply *store.ClaimReply) {
 	switch {
+	case !w.log.Enabled(ctx, slog.LevelDebug):
 	case reply.NodeFull:
-		w.log.Debug().Str("node", w.opts.Node).Str("set_aside", w.rules.last().setAside).Msg("the node takes no more tasks")
+		w.log.Debug("the node takes no more tasks", "node", w.opts.Node, "set_aside", w.rules.last().setAside)
 	case len(reply.Full) > 0:
-		w.log.Debug().Strs("queues", reply.Full).Msg("limits or resources keep due tasks of these queues waiting")
+		w.log.Debug("limits or resources keep due tasks of these queues waiting", "queues", reply.Full)
 	}
 }

@@ -242,7 +242,7 @@ func (r *round) countShortage(ctx context.Context, end *ending) {
 	}
 	task, err := r.worker.opts.Store.Task(ctx, r.task.ID)
 	if err != nil {
-		r.log.Debug().Err(err).Msg("could not read how the rounds before ended; the task is handed back")
+		r.log.Debug("could not read how the rounds before ended; the task is handed back", "error", err)
 		return
 	}
 	if statemachine.ShortageCounts(shortOn(task, r.task.Round), r.worker.opts.Node) {

@@ -352,15 +352,15 @@ func TestIdleIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	w := s.start(t, setting(t, "sleep_after_no_process_claimed=0.01"))
-	w.log.await(t, `"debug"`)
+	w.log.await(t, `"DEBUG"`)
 	wait.Eventually(t, patience, func() bool { return w.log.count("no open task to claim") >= 3 }, "idles too rarely")
-	if n := strings.Count(w.log.String(), `{"level":"info","worker":"w","message":"no open task to claim"}`); n != 1 {
+	if n := strings.Count(w.log.String(), `"level":"INFO","msg":"no open task to claim","worker":"w"}`); n != 1 {
 		t.Errorf("said %d times at info:\n%s", n, w.log)
 	}
 	id := s.open(t, s.script(t, "p", "true"))
 	s.await(t, id, sm.Executed)
 	wait.Eventually(t, patience, func() bool {
-		return strings.Count(w.log.String(), `{"level":"info","worker":"w","message":"no open task to claim"}`) == 2
+		return strings.Count(w.log.String(), `"level":"INFO","msg":"no open task to claim","worker":"w"}`) == 2
 	}, "a new idle time is not said")
 }
 

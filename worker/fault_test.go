@@ -232,7 +232,7 @@ func TestDamagedTask(t *testing.T) {
 	w := s.start(t)
 	s.await(t, good, sm.Executed)
 	for _, id := range []int64{bad, half} {
-		w.log.await(t, fmt.Sprintf(`{"level":"error","worker":"w","task":%d,"error":"damaged task"`, id))
+		w.log.await(t, fmt.Sprintf(`"level":"ERROR","msg":"could not claim task %d","worker":"w","task":%[1]d,"error":"damaged task"}`, id))
 	}
 }
 

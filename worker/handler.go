@@ -135,7 +135,7 @@ func exitCode(err error) int {
 func call(ctx context.Context, h Handler, job *Job) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			job.round.log.Error().Bytes("stack", debug.Stack()).Msgf("panic in the handler of '%s': %v", job.Program, p)
+			job.round.log.Error(fmt.Sprintf("panic in the handler of '%s': %v", job.Program, p), "stack", string(debug.Stack()))
 			err = fmt.Errorf("the handler of '%s' panicked: %v", job.Program, p)
 		}
 	}()

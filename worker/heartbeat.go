@@ -74,7 +74,7 @@ func (w *Worker) extend(until shim.Instant) {
 
 // leaseOver is called when the lease has ended by our own clock.
 func (w *Worker) leaseOver() {
-	w.log.Error().Msg("could not renew the lease in time: stopping all programs before their tasks are given away")
+	w.log.Error("could not renew the lease in time: stopping all programs before their tasks are given away")
 	w.killRounds(errLeaseOver)
 }
 
@@ -82,7 +82,7 @@ func (w *Worker) leaseOver() {
 // others by now. Results that are there already are reported first, because the
 // new registration gives up what the old one held.
 func (w *Worker) lose(ctx context.Context, err error) {
-	w.log.Error().Err(err).Msg("lost the lease: stopping all programs and registering again")
+	w.log.Error("lost the lease: stopping all programs and registering again", "error", err)
 	w.lease.drop()
 	w.killRounds(errLeaseOver)
 	w.settle(ctx)

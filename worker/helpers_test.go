@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,8 +13,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/config"
@@ -118,6 +117,11 @@ func container(tb testing.TB) *shim.Container {
 	return c
 }
 
+// newLogger writes all there is to say, for people and for tests.
+func newLogger(l *logs) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
 // running is a worker at work.
 type running struct {
 	*Worker
@@ -136,7 +140,7 @@ func (s *site) startOn(t *testing.T, st *store.Store, change ...func(*Options)) 
 	t.Helper()
 	l := &logs{}
 	o := s.options(t, st)
-	o.Log = zerolog.New(l)
+	o.Log = newLogger(l)
 	for _, f := range change {
 		f(&o)
 	}

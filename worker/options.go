@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -9,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
@@ -46,8 +45,8 @@ type Options struct {
 	// RunPrograms makes [Load] fetch and run the programs of tasks that have no
 	// handler; without handlers it always does. Default false.
 	RunPrograms bool
-	// Log gets the worker's log; the zero value is silent.
-	Log zerolog.Logger
+	// Log gets the worker's log; nil is silent.
+	Log *slog.Logger
 
 	// Slots is how many tasks run at a time. Default: the number of cores.
 	Slots int

@@ -84,7 +84,8 @@ func (r *round) removePrivate() {
 		err = remove.Tree(r.private)
 	}
 	if err != nil {
-		r.log.Error().Err(err).Str("directory", r.private).Msgf("could not remove the private directory of task %d; leaving it", r.task.ID)
+		r.log.Error(fmt.Sprintf("could not remove the private directory of task %d; leaving it", r.task.ID),
+			"error", err, "directory", r.private)
 	}
 }
 
@@ -92,12 +93,12 @@ func (r *round) removePrivate() {
 // an earlier incarnation of this worker has left in it.
 func (w *Worker) sweepPrivate() {
 	if err := w.ensurePrivateDir(); err != nil {
-		w.log.Warn().Err(err).Msg("cannot make private directories; programs cannot be run")
+		w.log.Warn("cannot make private directories; programs cannot be run", "error", err)
 		return
 	}
 	entries, err := os.ReadDir(w.privateDir())
 	if err != nil {
-		w.log.Warn().Err(err).Msg("could not look for left-over private directories")
+		w.log.Warn("could not look for left-over private directories", "error", err)
 		return
 	}
 	for _, e := range entries {
@@ -108,7 +109,7 @@ func (w *Worker) sweepPrivate() {
 			err = remove.Tree(dir)
 		}
 		if err != nil {
-			w.log.Error().Err(err).Str("directory", dir).Msg("could not remove a left-over private directory; leaving it")
+			w.log.Error("could not remove a left-over private directory; leaving it", "error", err, "directory", dir)
 		}
 	}
 }
@@ -119,7 +120,7 @@ func (w *Worker) removePrivateDir() {
 		return
 	}
 	if err := os.Remove(w.privateDir()); err != nil {
-		w.log.Debug().Err(err).Msg("could not remove the directory of private directories")
+		w.log.Debug("could not remove the directory of private directories", "error", err)
 	}
 }
 

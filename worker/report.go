@@ -3,6 +3,8 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -21,7 +23,7 @@ func (r *round) report(ctx context.Context, end *ending) (success bool, next *as
 	r.countShortage(ctx, end)
 	order, err := r.order(end)
 	if err != nil {
-		r.log.Error().Err(err).Msgf("could not report task %d", r.task.ID)
+		r.log.Error(fmt.Sprintf("could not report task %d", r.task.ID), "error", err)
 		return false, nil
 	}
 	spooled, cut := false, false
@@ -40,7 +42,7 @@ func (r *round) report(ctx context.Context, end *ending) (success bool, next *as
 			if spooled {
 				r.worker.unspool(r.spoolName())
 			}
-			return r.reported(&order, l.outcome.Err), next
+			return r.reported(ctx, &order, l.outcome.Err), next
 		case ctx.Err() == nil && !cut && !errors.Is(err, store.ErrUnreachable):
 			cut = true
 			r.shorten(&order, end, err)
@@ -48,7 +50,7 @@ func (r *round) report(ctx context.Context, end *ending) (success bool, next *as
 		}
 		spooled = spooled || r.worker.spoolOrder(r.spoolName(), &order)
 		if ctx.Err() != nil {
-			r.log.Error().Err(err).Bool("kept_on_disk", spooled).Msgf("stopped without having reported task %d", r.task.ID)
+			r.log.Error(fmt.Sprintf("stopped without having reported task %d", r.task.ID), "error", err, "kept_on_disk", spooled)
 			return false, next
 		}
 		timing.Pause(ctx, r.worker.reporting.failed(err))
@@ -87,7 +89,7 @@ func (r *round) crossed(order *store.Order, end *ending, refused error) bool {
 
 // shorten replaces a record that Redis does not take by one that says so.
 func (r *round) shorten(order *store.Order, end *ending, err error) {
-	r.log.Error().Err(err).Msgf("redis does not take the report of task %d", r.task.ID)
+	r.log.Error(fmt.Sprintf("redis does not take the report of task %d", r.task.ID), "error", err)
 	if end.event == statemachine.HandBack {
 		return
 	}
@@ -103,20 +105,22 @@ func (r *round) shorten(order *store.Order, end *ending, err error) {
 }
 
 // reported logs what became of the report.
-func (r *round) reported(order *store.Order, refused error) bool {
+func (r *round) reported(ctx context.Context, order *store.Order, refused error) bool {
 	id := r.task.ID
 	if refused != nil {
-		r.log.Warn().Err(refused).Msgf(refusalText(order.Event), id)
+		r.log.Warn(fmt.Sprintf(refusalText(order.Event), id), "error", refused)
 		return false
 	}
-	for _, edge := range order.Edges() {
-		r.log.Info().Msgf("moving task %d: %s -> %s", id, edge.From, edge.To)
+	if r.log.Enabled(ctx, slog.LevelInfo) { // as in newRound
+		for _, edge := range order.Edges() {
+			r.log.Info(fmt.Sprintf("moving task %d: %s -> %s", id, edge.From, edge.To))
+		}
 	}
 	switch {
 	case order.Event == statemachine.StopOverdue:
-		r.log.Warn().Msgf("task %d was terminated (timeout)", id)
+		r.log.Warn(fmt.Sprintf("task %d was terminated (timeout)", id))
 	case order.To == statemachine.Terminated:
-		r.log.Info().Msgf("task %d was terminated (cancelled)", id)
+		r.log.Info(fmt.Sprintf("task %d was terminated (cancelled)", id))
 	}
 	return order.Event == statemachine.Report && !order.Failed
 }
@@ -242,7 +246,7 @@ type pendingReport struct {
 
 // One call takes so many reports, and begins none with more than so many bytes before it. Redis is blocked meanwhile.
 const (
-	mostLetters = 40
+	mostReports = 40
 	mostBytes   = 256 << 10
 )
 
@@ -270,7 +274,7 @@ func (o *reporter) take() []*pendingReport {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n, bytes := 0, 0
-	for n < min(len(o.waiting), mostLetters) && bytes <= mostBytes {
+	for n < min(len(o.waiting), mostReports) && bytes <= mostBytes {
 		for _, text := range o.waiting[n].order.Fields {
 			bytes += len(text)
 		}
@@ -335,7 +339,7 @@ func (o *reporter) call(ctx context.Context, orders []store.Order, free []*slot)
 	turn := w.opts.Store.Turn(ctx, orders, *request)
 	clock, err := w.claims.landed(&turn.Reply, turn.Claimed)
 	if err != nil { // the dispatcher repeats it once a slot is idle
-		w.log.Debug().Err(err).Msg("a claim that went along with a report had no answer")
+		w.log.Debug("a claim that went along with a report had no answer", "error", err)
 		return turn.Outcomes, nil, turn.Moved
 	}
 	w.sayClaimed(&turn.Reply)

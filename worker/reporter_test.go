@@ -121,7 +121,7 @@ func pendingReports(t *testing.T, w *Worker, tasks []store.Claimed) []*pendingRe
 	t.Helper()
 	all := make([]*pendingReport, len(tasks))
 	for i := range tasks {
-		order, err := w.newRound(&tasks[i], newClock(0), nil).order(&ending{event: sm.Report, result: notRun()})
+		order, err := w.newRound(t.Context(), &tasks[i], newClock(0), nil).order(&ending{event: sm.Report, result: notRun()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,18 +177,18 @@ func TestReportSpoilsNoOther(t *testing.T) {
 }
 
 // A call takes the sender's report, and others up to a number and a size.
-func TestLettersOfOneCall(t *testing.T) {
+func TestReportsOfOneCall(t *testing.T) {
 	t.Parallel()
 	large := &store.Order{Fields: []string{"0:output", strings.Repeat("x", mostBytes+1)}}
 	for _, c := range []struct {
 		order *store.Order
 		want  int
-	}{{&store.Order{}, mostLetters}, {large, 1}} {
+	}{{&store.Order{}, mostReports}, {large, 1}} {
 		o := &reporter{}
-		for range mostLetters + 5 {
+		for range mostReports + 5 {
 			o.waiting = append(o.waiting, &pendingReport{order: c.order})
 		}
-		if got := len(o.take()); got != c.want || len(o.waiting) != mostLetters+5-got {
+		if got := len(o.take()); got != c.want || len(o.waiting) != mostReports+5-got {
 			t.Errorf("%d reports, want %d; %d wait", got, c.want, len(o.waiting))
 		}
 	}

@@ -299,7 +299,7 @@ func (r *round) feeds(ctx context.Context) bool {
 			return found[0]["feeds"] == "1"
 		}
 		if ctx.Err() != nil || !errors.Is(err, store.ErrUnreachable) {
-			r.log.Warn().Err(err).Msgf("could not ask whether other tasks need task %d, whose output was cut", r.task.ID)
+			r.log.Warn(fmt.Sprintf("could not ask whether other tasks need task %d, whose output was cut", r.task.ID), "error", err)
 			return false
 		}
 		timing.Pause(ctx, lane.failed(err))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -12,8 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/clean"
@@ -33,7 +32,7 @@ type round struct {
 	task    *store.Claimed
 	slot    *slot // nil for one that is handed back at once
 	clock   redisClock
-	log     zerolog.Logger
+	log     *slog.Logger
 	journal *journal
 	private string // its private directory, once made
 	made    workdir.Made
@@ -53,11 +52,13 @@ type round struct {
 	stopping atomic.Bool // it is cancelled, or overdue
 }
 
-func (w *Worker) newRound(task *store.Claimed, clock redisClock, s *slot) *round {
-	log := w.log.With().Int64("task", task.ID).Int("round", task.Round).Logger()
-	from, to := statemachine.ClaimMove()
-	log.Info().Msgf("moving task %d: %s -> %s", task.ID, from, to)
-	log.Info().Msgf("claimed task %d", task.ID)
+func (w *Worker) newRound(ctx context.Context, task *store.Claimed, clock redisClock, s *slot) *round {
+	log := w.log.With("task", task.ID, "round", task.Round)
+	if log.Enabled(ctx, slog.LevelInfo) { // the lines are not made for nothing
+		from, to := statemachine.ClaimMove()
+		log.Info(fmt.Sprintf("moving task %d: %s -> %s", task.ID, from, to))
+		log.Info(fmt.Sprintf("claimed task %d", task.ID))
+	}
 	return &round{
 		worker: w, task: task, slot: s, clock: clock, log: log,
 		journal: &journal{worker: w.opts.Name, store: w.opts.Store, task: task, clock: clock, log: log},
@@ -71,7 +72,7 @@ func (r *round) execute(ctx context.Context) (end ending) {
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			r.log.Error().Bytes("stack", debug.Stack()).Msgf("panic while executing task %d: %v", r.task.ID, p)
+			r.log.Error(fmt.Sprintf("panic while executing task %d: %v", r.task.ID, p), "stack", string(debug.Stack()))
 			end = ending{event: statemachine.Report, result: notRun()}
 			end.fails(nil, &ownError{fmt.Sprintf("internal error of worker '%s': %v", r.worker.opts.Name, p)})
 		}
@@ -116,7 +117,7 @@ func (r *round) run(ctx context.Context) (result, error) {
 	}
 	dir, err := r.ensure(ctx)
 	if err != nil {
-		r.log.Error().Err(err).Msgf("could not fetch program '%s'", oneLine(t.Program))
+		r.log.Error(fmt.Sprintf("could not fetch program '%s'", oneLine(t.Program)), "error", err)
 		r.journal.add(fmt.Sprintf("could not fetch program '%s'", t.Program))
 		return notRun(), &fetchingError{err}
 	}
@@ -161,7 +162,7 @@ func (r *round) runProgram(ctx context.Context, dir string) (result, error) {
 	r.listen(filepath.Join(r.private, controlFile))
 	hash, err := r.worker.opts.Programs.Hash(r.task.Program)
 	if err != nil {
-		r.log.Debug().Err(err).Msg("the program's hash is not known")
+		r.log.Debug("the program's hash is not known", "error", err)
 	}
 	res.program = hash
 	var runErr error
@@ -320,7 +321,7 @@ type journal struct {
 	store  *store.Store
 	task   *store.Claimed
 	clock  redisClock
-	log    zerolog.Logger
+	log    *slog.Logger
 
 	mu     sync.Mutex // a fetch may speak from a goroutine of its own
 	lines  []store.Line
@@ -330,7 +331,7 @@ type journal struct {
 // add keeps a line for the report.
 func (j *journal) add(text string) {
 	text = oneLine(text)
-	j.log.Info().Msg(text)
+	j.log.Info(text)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.lines = append(j.lines, store.Line{At: j.clock.now(), Text: text})
@@ -349,7 +350,7 @@ func (j *journal) write(ctx context.Context, text string) {
 	defer cancel()
 	if err := j.store.Note(ctx, j.worker, &j.task.Task, j.lines...); err != nil {
 		j.failed = true
-		j.log.Warn().Err(err).Msgf("could not write the log of task %d, it will go along with the report", j.task.ID)
+		j.log.Warn(fmt.Sprintf("could not write the log of task %d, it will go along with the report", j.task.ID), "error", err)
 		return
 	}
 	j.lines = nil

@@ -24,8 +24,7 @@ import (
 func (w *Worker) openSpool() {
 	var err error
 	if w.spool, err = spool.Open(w.opts.SpoolDir, w.opts.Store.Mark()+"."+w.opts.Store.Namespace(), w.opts.Name); err != nil {
-		w.log.Warn().Err(err).Str("spool_dir", w.opts.SpoolDir).
-			Msg("cannot keep results on disk while redis is away; they will be in memory only")
+		w.log.Warn("cannot keep results on disk while redis is away; they will be in memory only", "error", err, "spool_dir", w.opts.SpoolDir)
 	}
 }
 
@@ -34,7 +33,7 @@ func (w *Worker) closeSpool() {
 		return
 	}
 	if err := w.spool.Close(); err != nil {
-		w.log.Warn().Err(err).Msg("could not close the spool")
+		w.log.Warn("could not close the spool", "error", err)
 	}
 }
 
@@ -46,7 +45,7 @@ func (w *Worker) begin(ctx context.Context) error {
 		return err
 	}
 	for _, warning := range info.Warnings {
-		w.log.Warn().Msg(warning)
+		w.log.Warn(warning)
 	}
 	if err := w.compareGrace(ctx); err != nil {
 		return err
@@ -54,7 +53,7 @@ func (w *Worker) begin(ctx context.Context) error {
 	if err := w.register(ctx); err != nil {
 		return err
 	}
-	w.log.Debug().Str("redis", info.Version).Msg("redis is fit")
+	w.log.Debug("redis is fit", "redis", info.Version)
 	return nil
 }
 
@@ -92,10 +91,10 @@ func (w *Worker) sweep() {
 	}
 	killed, err := w.opts.Container.Sweep()
 	if err != nil {
-		w.log.Warn().Err(err).Msg("could not kill everything an earlier incarnation has left")
+		w.log.Warn("could not kill everything an earlier incarnation has left", "error", err)
 	}
 	if killed > 0 {
-		w.log.Warn().Int("processes", killed).Msg("killed what an earlier incarnation of this worker has left")
+		w.log.Warn("killed what an earlier incarnation of this worker has left", "processes", killed)
 	}
 	w.sweepPrivate()
 }
@@ -151,9 +150,8 @@ func (w *Worker) registered(r store.Registered, sent shim.Instant) {
 	w.extend(w.lease.begin(r.Session, sent))
 	w.order(r.Order)
 	w.warnOfNode()
-	w.log.Info().Int64("worker_id", r.ID).Int64("incarnation", r.Incarnation).Str("node", w.opts.Node).
-		Int("slots", w.opts.Slots).Str("containment", w.registration().Containment).
-		Str("lease", r.Lease.Text()).Msg("registered")
+	w.log.Info("registered", "worker_id", r.ID, "incarnation", r.Incarnation, "node", w.opts.Node, "slots", w.opts.Slots,
+		"containment", w.registration().Containment, "lease", r.Lease.Text())
 }
 
 // rival is another worker that has our name, as it was seen last.
@@ -170,14 +168,13 @@ type rival struct {
 func (w *Worker) awaitName(ctx context.Context, seen *rival, taken *store.NameTakenError, reg *store.Registration) error {
 	holder := &taken.Holder
 	if dead(holder.Identity) {
-		w.log.Info().Int("pid", holder.PID).Msg("the worker that had this name is dead; taking its place")
+		w.log.Info("the worker that had this name is dead; taking its place", "pid", holder.PID)
 		reg.Replaces = holder.Incarnation
 		return nil
 	}
 	switch {
 	case seen.since.IsZero():
-		w.log.Info().Str("host", holder.Host).Int("pid", holder.PID).
-			Msg("another worker has this name; waiting whether it is still alive")
+		w.log.Info("another worker has this name; waiting whether it is still alive", "host", holder.Host, "pid", holder.PID)
 	case holder.Incarnation != seen.incarnation || holder.Heartbeat != seen.heartbeat:
 		return taken
 	case time.Since(seen.since) > timing.ToStd(taken.Lease):
@@ -209,7 +206,7 @@ func (w *Worker) takeOver(ctx context.Context, r store.Registered) error {
 		}, r.Now)
 		if err = errors.Join(t.Err, err); err != nil {
 			// A server sets it aside; until then it is in our way.
-			w.log.Error().Err(err).Int64("task", t.ID).Msg("could not take back a task of an earlier incarnation")
+			w.log.Error("could not take back a task of an earlier incarnation", "error", err, "task", t.ID)
 			continue
 		}
 		orders = append(orders, store.Order{Move: move, Writer: w.opts.Name, Bucket: t.Bucket})
@@ -232,8 +229,7 @@ func (w *Worker) lossOf(ctx context.Context, orders []store.Order) error {
 	}
 	for i, o := range outcomes {
 		if o.Result == statemachine.Moved {
-			w.log.Warn().Int64("task", o.ID).Str("to", string(orders[i].To)).
-				Msg("took back a task of an earlier incarnation of this worker")
+			w.log.Warn("took back a task of an earlier incarnation of this worker", "task", o.ID, "to", string(orders[i].To))
 		}
 	}
 	return nil
@@ -242,8 +238,8 @@ func (w *Worker) lossOf(ctx context.Context, orders []store.Order) error {
 // warnOfNode is about a name that somebody has chosen. A host name is what it is.
 func (w *Worker) warnOfNode() {
 	if host, _ := os.Hostname(); w.opts.Node != host && !task.DisbatchNode(w.opts.Node) {
-		w.log.Warn().Str("node", w.opts.Node).
-			Msg("the node's name is no node id of Disbatch (1 to 8 letters, digits and _, a letter first): its clients may refuse it")
+		w.log.Warn("the node's name is no node id of Disbatch (1 to 8 letters, digits and _, a letter first): its clients may refuse it",
+			"node", w.opts.Node)
 	}
 }
 
@@ -277,16 +273,16 @@ func (w *Worker) spoolOrder(name string, o *store.Order) bool {
 		err = w.spool.Put(name, data.Bytes())
 	}
 	if err != nil {
-		w.log.Warn().Err(err).Int64("task", o.ID).Msg("could not keep a result on disk while redis is away; it is in memory only")
+		w.log.Warn("could not keep a result on disk while redis is away; it is in memory only", "error", err, "task", o.ID)
 		return false
 	}
-	w.log.Info().Int64("task", o.ID).Msg("keeping a result on disk while redis is away")
+	w.log.Info("keeping a result on disk while redis is away", "task", o.ID)
 	return true
 }
 
 func (w *Worker) unspool(name string) {
 	if err := w.spool.Remove(name); err != nil {
-		w.log.Warn().Err(err).Msg("could not remove a delivered result from the spool; it will be refused")
+		w.log.Warn("could not remove a delivered result from the spool; it will be refused", "error", err)
 	}
 }
 
@@ -298,12 +294,12 @@ func (w *Worker) deliverSpool(ctx context.Context) error {
 	}
 	entries, err := w.spool.All()
 	if err != nil {
-		w.log.Warn().Err(err).Msg("could not read all of the spool; what cannot be read stays there")
+		w.log.Warn("could not read all of the spool; what cannot be read stays there", "error", err)
 	}
 	for i := range entries {
 		order, err := readSpooled(&entries[i])
 		if err != nil {
-			w.log.Error().Err(err).Str("result", entries[i].Name).Msg("a result in the spool cannot be read; leaving it there")
+			w.log.Error("a result in the spool cannot be read; leaving it there", "error", err, "result", entries[i].Name)
 			continue
 		}
 		if err := w.deliver(ctx, entries[i].Name, order); err != nil {
@@ -331,12 +327,12 @@ func (w *Worker) deliver(ctx context.Context, name string, order store.Order) er
 	case errors.Is(err, store.ErrUnreachable), err != nil && ctx.Err() != nil:
 		return err
 	case err != nil:
-		w.log.Error().Err(err).Int64("task", order.ID).Msg("redis does not take a result from the spool; leaving it there")
+		w.log.Error("redis does not take a result from the spool; leaving it there", "error", err, "task", order.ID)
 		return nil
 	case outcome.Err != nil:
-		w.log.Warn().Err(outcome.Err).Int64("task", order.ID).Msg("a result from the spool comes too late")
+		w.log.Warn("a result from the spool comes too late", "error", outcome.Err, "task", order.ID)
 	default:
-		w.log.Info().Int64("task", order.ID).Int("round", order.Round).Msg("delivered a result from the spool")
+		w.log.Info("delivered a result from the spool", "task", order.ID, "round", order.Round)
 	}
 	w.unspool(name)
 	return nil

@@ -51,7 +51,7 @@ func (s *slot) one(a *assignment) (next *assignment) {
 	w := s.worker
 	ctx, cancel := context.WithCancelCause(w.executing)
 	defer cancel(nil)
-	r := w.newRound(a.task, a.clock, s)
+	r := w.newRound(ctx, a.task, a.clock, s)
 	s.begin(r, cancel, a.incarnation)
 	end := r.execute(ctx)
 	s.end()
@@ -87,9 +87,9 @@ func (s *slot) restAfter(r *round, end *ending) {
 	switch {
 	case unable:
 		rest := w.shortage.begin(host.err)
-		r.log.Error().Err(host.err).Int("slot", s.index).Stringer("rest", rest).Msg("this host cannot run programs now; the worker rests")
+		r.log.Error("this host cannot run programs now; the worker rests", "error", host.err, "slot", s.index, "rest", rest.String())
 	case end.unfit():
-		r.log.Warn().Err(end.why).Msg("leaving the task to other workers; the slot rests")
+		r.log.Warn("leaving the task to other workers; the slot rests", "error", end.why)
 		timing.Pause(w.rounds, hostPause)
 	case end.result.Started:
 		w.shortage.over()
@@ -170,9 +170,9 @@ func (s *slot) run(ctx context.Context, p shim.Program) (shim.Result, error) {
 		if !errors.Is(err, shim.ErrShimLost) {
 			return result, err
 		}
-		s.worker.log.Warn().Err(err).Int("slot", s.index).Msg("the shim of the slot is lost, and its round with it; starting another")
+		s.worker.log.Warn("the shim of the slot is lost, and its round with it; starting another", "error", err, "slot", s.index)
 		if err := s.discard(); err != nil {
-			s.worker.log.Warn().Err(err).Int("slot", s.index).Msg("could not end the shim that was lost")
+			s.worker.log.Warn("could not end the shim that was lost", "error", err, "slot", s.index)
 			again = false
 		}
 		if !again || result.Started || ctx.Err() != nil {
@@ -239,7 +239,7 @@ const unstickInterval = 5 * time.Second
 // brings it back when that has ended after all. The round keeps its private
 // directory until then: what still runs could write to it and mount there.
 func (w *Worker) stick(s *slot, r *round, ended func(ctx context.Context) bool) {
-	w.log.Error().Int("slot", s.index).Msg("the slot is stuck: what ran in it does not end; it takes no task until it does")
+	w.log.Error("the slot is stuck: what ran in it does not end; it takes no task until it does", "slot", s.index)
 	w.pool.set(s, stuck)
 	w.signalChange()
 	w.background.Go(func() {
@@ -249,7 +249,7 @@ func (w *Worker) stick(s *slot, r *round, ended func(ctx context.Context) bool) 
 			}
 		}
 		r.removePrivate()
-		w.log.Warn().Int("slot", s.index).Msg("the slot is free again")
+		w.log.Warn("the slot is free again", "slot", s.index)
 		w.pool.set(s, idle)
 		w.signalChange()
 	})

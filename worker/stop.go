@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 // is left is stopped and handed back. It returns when nothing runs any more and
 // dispatching, which may still bring the tasks of a last claim, is closed.
 func (w *Worker) drain(dispatching <-chan struct{}) {
-	w.log.Info().Int("running", w.pool.count(executing)).Dur("drain_timeout", w.opts.DrainTimeout).Msg("draining")
+	w.log.Info("draining", "running", w.pool.count(executing), "drain_timeout", w.opts.DrainTimeout)
 	w.signalChange()
 	limit := time.NewTimer(w.opts.DrainTimeout)
 	defer limit.Stop()
@@ -30,11 +31,11 @@ func (w *Worker) drain(dispatching <-chan struct{}) {
 			dispatching = nil
 		case <-limit.C:
 			over = true
-			w.log.Warn().Msg("drain_timeout is over: stopping what still runs and handing it back")
+			w.log.Warn("drain_timeout is over: stopping what still runs and handing it back")
 		case <-hurry:
 			hurry, over = nil, true
 			w.hurried.Store(true)
-			w.log.Warn().Msg("killing what still runs and handing it back")
+			w.log.Warn("killing what still runs and handing it back")
 		}
 		if over {
 			w.stopExecuting(errDrained) // also rounds that are only about to begin
@@ -66,12 +67,12 @@ func (w *Worker) order(o store.WorkerOrder) {
 	w.signalChange()
 	switch o {
 	case store.OrderStop:
-		w.log.Info().Msg("an operator has ordered this worker to stop")
+		w.log.Info("an operator has ordered this worker to stop")
 		w.stopRounds(errOrdered)
 	case store.OrderDrain:
-		w.log.Info().Msg("an operator has ordered this worker to drain: it claims nothing until it is undrained")
+		w.log.Info("an operator has ordered this worker to drain: it claims nothing until it is undrained")
 	case store.OrderNone:
-		w.log.Info().Msg("this worker is undrained")
+		w.log.Info("this worker is undrained")
 	}
 }
 
@@ -108,7 +109,7 @@ func (w *Worker) whyPaused() pauseReason {
 
 func (w *Worker) sayPaused(why pauseReason) {
 	if why.kind != w.paused && w.rounds.Err() == nil {
-		w.log.Warn().Str("why", why.text).Msg("claiming nothing")
+		w.log.Warn("claiming nothing", "why", why.text)
 		w.signalChange()
 	}
 	w.paused = why.kind
@@ -116,7 +117,7 @@ func (w *Worker) sayPaused(why pauseReason) {
 
 func (w *Worker) sayResumed() {
 	if w.paused != "" {
-		w.log.Info().Msg("claiming again")
+		w.log.Info("claiming again")
 		w.paused = ""
 		w.signalChange()
 	}
@@ -175,7 +176,7 @@ func (w *Worker) endOverdue(tasks []int64, now statemachine.Time) {
 		case now > r.task.EndBefore:
 			s.stopRound(r, errEndBefore)
 		default:
-			r.log.Debug().Msgf("the time of task %d is not over by the clock of this host", r.task.ID)
+			r.log.Debug(fmt.Sprintf("the time of task %d is not over by the clock of this host", r.task.ID))
 		}
 	}
 }
@@ -188,7 +189,7 @@ func (s *slot) stopRound(r *round, cause error) {
 		return
 	}
 	if !r.stopping.Swap(true) {
-		r.log.Info().Err(cause).Msgf("stopping task %d", r.task.ID)
+		r.log.Info(fmt.Sprintf("stopping task %d", r.task.ID), "error", cause)
 	}
 	s.cancel(cause)
 }

@@ -44,7 +44,7 @@ func (r *round) passProgress(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
 	if err := r.worker.opts.Store.Progress(ctx, &r.task.Task, p); err != nil {
-		r.log.Debug().Err(err).Msg("could not record the progress")
+		r.log.Debug("could not record the progress", "error", err)
 	}
 }
 
@@ -56,7 +56,7 @@ func (r *round) pollProgress() (store.Progress, bool) {
 	}
 	p, changed, err := r.control.Poll()
 	if err != nil {
-		r.log.Debug().Err(err).Msg("could not read the control file")
+		r.log.Debug("could not read the control file", "error", err)
 		return store.Progress{}, false
 	}
 	return store.Progress(p), changed
@@ -180,7 +180,7 @@ func (r *round) sendLive(ctx context.Context, s *slot) {
 		}
 		full, err := r.sendNew(ctx, sent)
 		if err != nil {
-			r.log.Debug().Err(err).Msg("could not send live output; trying again")
+			r.log.Debug("could not send live output; trying again", "error", err)
 		}
 		if !full || err != nil {
 			timing.Pause(ctx, liveInterval)

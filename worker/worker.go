@@ -1,16 +1,16 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/config"
@@ -27,7 +27,7 @@ import (
 // Worker claims tasks, runs them and reports, until it is told to stop.
 type Worker struct {
 	opts     Options
-	log      zerolog.Logger
+	log      *slog.Logger
 	allow    []string
 	environ  []string
 	token    string // tells this Worker from others of this process
@@ -83,7 +83,7 @@ func New(opts Options) (*Worker, error) {
 	if err != nil {
 		return nil, &OptionError{"DiskReserve", opts.DiskReserve, err.Error()}
 	}
-	log := opts.Log.With().Str("worker", opts.Name).Logger()
+	log := cmp.Or(opts.Log, slog.New(slog.DiscardHandler)).With("worker", opts.Name)
 	w := &Worker{
 		opts: opts, log: log, token: store.NewToken(), disk: guard,
 		allow: append(process.DefaultAllow(), opts.Environment...),
@@ -174,10 +174,10 @@ func (w *Worker) live() error {
 	w.background.Wait()
 	for _, s := range w.slots {
 		if err := s.discard(); err != nil {
-			w.log.Error().Err(err).Int("slot", s.index).Msg("could not end the shim of a slot")
+			w.log.Error("could not end the shim of a slot", "error", err, "slot", s.index)
 		}
 		if err := s.spare.Remove(); err != nil {
-			w.log.Warn().Err(err).Int("slot", s.index).Msg("could not remove the private directory of a slot")
+			w.log.Warn("could not remove the private directory of a slot", "error", err, "slot", s.index)
 		}
 	}
 	w.removePrivateDir()
@@ -193,7 +193,7 @@ func (w *Worker) interrupt(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
 	if err := w.opts.Store.Interrupt(ctx, w.opts.Name); err != nil {
-		w.log.Debug().Err(err).Msg("could not end the wait for work early")
+		w.log.Debug("could not end the wait for work early", "error", err)
 	}
 }
 
@@ -209,7 +209,7 @@ func (w *Worker) leave() {
 		case err == nil:
 			return
 		case ctx.Err() != nil, !errors.Is(err, store.ErrUnreachable):
-			w.log.Warn().Err(err).Msg("could not leave the registry; the server will find the worker gone")
+			w.log.Warn("could not leave the registry; the server will find the worker gone", "error", err)
 			return
 		}
 		timing.Pause(ctx, w.renewing.failed(err))
@@ -328,7 +328,7 @@ func fetchOptions(name string, c config.Worker) fetch.Options {
 // of one neither hides nor hastens the repeated failure of another.
 type lane struct{ all, own *link.Link }
 
-func newLane(all *link.Link, log zerolog.Logger) lane { return lane{all, link.New(log)} }
+func newLane(all *link.Link, log *slog.Logger) lane { return lane{all, link.New(log)} }
 
 func (l lane) answered() {
 	l.all.Answered()

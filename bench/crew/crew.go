@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
 	"github.com/tdf-go/tdf/bench/redisd"
@@ -114,7 +113,7 @@ func (c *Crew) Server(name string, set ...func(*server.Options)) error {
 		return err
 	}
 	c.closers = append(c.closers, st.Close)
-	o := server.Options{Name: name, Store: st, Log: zerolog.Nop()}
+	o := server.Options{Name: name, Store: st}
 	for _, change := range set {
 		change(&o)
 	}
@@ -152,7 +151,7 @@ func (c *Crew) Worker(h Hand) error {
 	}
 	c.closers = append(c.closers, st.Close)
 	o := worker.DefaultOptions()
-	o.Name, o.Node, o.Store, o.Log, o.Slots = h.Name, h.Name, st, zerolog.Nop(), h.Slots
+	o.Name, o.Node, o.Store, o.Slots = h.Name, h.Name, st, h.Slots
 	o.Handlers, o.DrainTimeout, o.DiskReserve = h.Handlers, time.Minute, 0
 	o.SpoolDir = filepath.Join(c.site.temp, h.Name)
 	w, err := worker.New(o)

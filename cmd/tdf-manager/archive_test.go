@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -28,7 +26,7 @@ func (b *bench) retire(dir string) {
 		all = append(all, store.Retention{Outcome: outcome})
 	}
 	srv, err := server.New(server.Options{
-		Name: "server", Store: worktest.Open(b.t, b.ns), Log: zerolog.Nop(), RoundDuration: 20 * time.Millisecond,
+		Name: "server", Store: worktest.Open(b.t, b.ns), RoundDuration: 20 * time.Millisecond,
 		Retention: all, ArchiveDir: dir, Version: "test",
 	})
 	if err != nil {

@@ -5,11 +5,11 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
@@ -97,10 +97,10 @@ func (a *app) path() string {
 
 // logger is what the flags ask for. Verbs that end soon only tell of errors
 // unless asked for more: they say on stdout what they do.
-func (a *app) logger(cmd *cobra.Command, daemon bool) (zerolog.Logger, error) {
+func (a *app) logger(cmd *cobra.Command, daemon bool) (*slog.Logger, error) {
 	flags := *a.flags.Log
 	if !daemon && !cmd.Flags().Changed("log-level") {
-		flags.Level = zerolog.ErrorLevel.String()
+		flags.Level = "error"
 	}
 	return flags.Logger(cmd.ErrOrStderr())
 }

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -51,12 +49,12 @@ func (b *bench) planCrew() *planCrew {
 			return context.Cause(ctx)
 		}
 	}
-	srv, err := server.New(server.Options{Name: "server", Store: b.dial(), Log: zerolog.Nop()})
+	srv, err := server.New(server.Options{Name: "server", Store: b.dial()})
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	o := worker.DefaultOptions()
-	o.Name, o.Node, o.Store, o.Log, o.SpoolDir = "w", "n", b.dial(), zerolog.Nop(), b.t.TempDir()
+	o.Name, o.Node, o.Store, o.SpoolDir = "w", "n", b.dial(), b.t.TempDir()
 	o.Slots, o.DiskReserve, o.KillGrace = 2, 0, 100*time.Millisecond
 	o.Handlers = map[string]worker.Handler{"echo": echo, "flaky": flaky, "gate": gate, "split": split}
 	w, err := worker.New(o)

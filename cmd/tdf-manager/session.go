@@ -6,12 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
@@ -53,7 +50,7 @@ func (a *app) withStore(do verb) func(*cobra.Command, []string) error {
 			return err
 		}
 		for _, warning := range info.Warnings {
-			log.Warn().Msg(warning)
+			log.Warn(warning)
 		}
 		return do(ctx, s)
 	})
@@ -75,7 +72,7 @@ func (a *app) withManager(daemon bool, opts func() []manager.Option, do verb) fu
 			}
 			defer unprofile()
 		}
-		all := append(opts(), manager.WithSettings(a.flags.Settings...), manager.WithLogger(slogger(log)))
+		all := append(opts(), manager.WithSettings(a.flags.Settings...), manager.WithLogger(log))
 		if s.manager, err = manager.New(ctx, "tdf-manager", a.path(), all...); err != nil {
 			return err
 		}
@@ -130,28 +127,6 @@ func withExitCode(err error) error {
 		return err
 	}
 }
-
-// slogger makes the manager write to the log of the command.
-func slogger(log zerolog.Logger) *slog.Logger {
-	return slog.New(untimed{zerolog.NewSlogHandler(log)})
-}
-
-// untimed leaves the time to the logger behind it, which writes one itself.
-type untimed struct{ slog.Handler }
-
-// Handle passes the record on without its time.
-func (u untimed) Handle(ctx context.Context, r slog.Record) error {
-	r.Time = time.Time{}
-	return u.Handler.Handle(ctx, r) //nolint:wrapcheck // one handler in the place of another
-}
-
-// WithAttrs keeps the wrapper.
-func (u untimed) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return untimed{u.Handler.WithAttrs(attrs)}
-}
-
-// WithGroup keeps the wrapper.
-func (u untimed) WithGroup(name string) slog.Handler { return untimed{u.Handler.WithGroup(name)} }
 
 // jsonFlag adds --json.
 func jsonFlag(cmd *cobra.Command) *bool {

@@ -3,9 +3,9 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
@@ -71,7 +71,7 @@ func run(cmd *cobra.Command, flags *cli.DaemonFlags, name, file string) error {
 }
 
 // redisOf starts the embedded Redis where the configuration asks for it.
-func redisOf(cfg *config.File, log zerolog.Logger) (config.Redis, func(), error) {
+func redisOf(cfg *config.File, log *slog.Logger) (config.Redis, func(), error) {
 	if !cfg.Redis.Embedded() {
 		cli.UseProcessors(1) // passes follow one another, and wait for Redis
 		return cfg.Redis, func() {}, nil
@@ -80,8 +80,7 @@ func redisOf(cfg *config.File, log zerolog.Logger) (config.Redis, func(), error)
 	if err != nil {
 		return where, nil, err
 	}
-	log.Warn().Str("host", where.Host).Int("port", where.Port).
-		Msg("EMBEDDED REDIS, FOR TRIALS ONLY: every task is lost when this server ends")
+	log.Warn("EMBEDDED REDIS, FOR TRIALS ONLY: every task is lost when this server ends", "host", where.Host, "port", where.Port)
 	return where, end, nil
 }
 
@@ -101,6 +100,6 @@ func serve(ctx context.Context, name string, where config.Redis, start *cli.Star
 	if err := s.Run(ctx); err != nil {
 		return err
 	}
-	start.Log.Info().Str("server", name).Msg("stopped")
+	start.Log.Info("stopped", "server", name)
 	return nil
 }

@@ -82,7 +82,7 @@ func run(cmd *cobra.Command, flags *cli.DaemonFlags, name, file string) error {
 	case err != nil:
 		return err
 	}
-	start.Log.Info().Str("worker", name).Msg("stopped")
+	start.Log.Info("stopped", "worker", name)
 	return nil
 }
 

@@ -49,7 +49,7 @@ var scriptLosses = map[string]map[string]loss{
 	"arrive":    {"another life": {prepare: claimed, call: arriveCall, hint: true}},
 	"flush":     {"claimed": {prepare: claimed, call: flushCall}},
 	"watermark": {"moved": {prepare: foreign, call: watermarkCall}},
-	"presence":  {"manager": {call: appearCall(false)}, "stand-in": {call: appearCall(true)}},
+	"presence":  {"manager": {call: registerCall(false)}, "stand-in": {call: registerCall(true)}},
 	"repair": {
 		"in no set":     {prepare: inNoSet, call: relistCall(statemachine.Open)},
 		"archived":      {prepare: archivedByForeigner, call: relistCall(statemachine.Archived)},
@@ -86,7 +86,7 @@ var commandLosses = map[string]struct {
 	"ZAddXX": {"ZADD", map[string]loss{"postpone": {prepare: overdue, call: func(t *testing.T, st *store.Store) step {
 		return done(func() error { return st.Postpone(t.Context(), noon, 3*second, 1, 2) })
 	}}}},
-	"HDel": {"HDEL", map[string]loss{"disappear": {prepare: appeared, call: func(t *testing.T, st *store.Store) step {
+	"HDel": {"HDEL", map[string]loss{"deregister manager": {prepare: registeredManager, call: func(t *testing.T, st *store.Store) step {
 		return done(func() error { return st.DeregisterManager(t.Context(), store.Presence{Instance: "i"}) })
 	}}}},
 	"Unlink": {"UNLINK", map[string]loss{"flush": {prepare: claimed, call: func(t *testing.T, st *store.Store) step {

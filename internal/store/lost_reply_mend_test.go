@@ -51,7 +51,7 @@ func watermarkCall(t *testing.T, st *store.Store) step {
 	return func() (any, error) { return st.MoveWatermark(t.Context(), 0, 1) }
 }
 
-func appearCall(standIn bool) func(*testing.T, *store.Store) step {
+func registerCall(standIn bool) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
 		p := store.Presence{Instance: "i", Name: "n", StandIn: standIn}
@@ -59,9 +59,9 @@ func appearCall(standIn bool) func(*testing.T, *store.Store) step {
 	}
 }
 
-func appeared(t *testing.T, sp *storetest.Space) {
+func registeredManager(t *testing.T, sp *storetest.Space) {
 	t.Helper()
-	appearCall(false)(t, sp.Store).must(t)
+	registerCall(false)(t, sp.Store).must(t)
 }
 
 func inNoSet(t *testing.T, sp *storetest.Space) {

@@ -47,7 +47,7 @@ func (s *Store) RegisterManager(ctx context.Context, p Presence) error {
 // DeregisterManager takes the presence back.
 func (s *Store) DeregisterManager(ctx context.Context, p Presence) error {
 	if err := s.rdb.HDel(ctx, s.keys.managers(), p.Instance).Err(); err != nil {
-		return s.failed("disappear", err)
+		return s.failed("deregister manager", err)
 	}
 	return nil
 }

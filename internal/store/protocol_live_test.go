@@ -98,7 +98,7 @@ func decideOn(t *testing.T, sp *storetest.Space, id int64, actor statemachine.Ac
 func liveFully(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	sp.SetClock(t, noon)
-	appearCall(false)(t, sp.Store).must(t)
+	registerCall(false)(t, sp.Store).must(t)
 	beginHandlingCall("i")(t, sp.Store).must(t)
 	liveUnderLease(t, sp)
 	if err := sp.Store.PublishGrace(t.Context(), second); err != nil {

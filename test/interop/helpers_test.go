@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/testkit/proctest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
@@ -101,7 +99,7 @@ func background(t *testing.T, run func(context.Context) error) {
 // startServer runs our server as it is shipped, with all defaults.
 func startServer(t *testing.T, sp *storetest.Space) {
 	t.Helper()
-	s, err := server.New(server.Options{Name: "server", Store: sp.Dial(t), Log: zerolog.Nop()})
+	s, err := server.New(server.Options{Name: "server", Store: sp.Dial(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

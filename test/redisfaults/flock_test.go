@@ -2,14 +2,13 @@ package redisfaults
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/internal/base/link"
 	"github.com/tdf-go/tdf/internal/base/timing"
@@ -26,7 +25,7 @@ type flock struct {
 }
 
 func (f *flock) wait(ctx context.Context, n int, st *store.Store) {
-	redis := link.New(zerolog.Nop())
+	redis := link.New(slog.New(slog.DiscardHandler))
 	for ctx.Err() == nil {
 		if _, err := st.WaitServer(ctx, 500*time.Millisecond); err != nil {
 			timing.Pause(ctx, redis.Failed(err))

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
@@ -68,10 +66,14 @@ func (tm *team) dial(t *testing.T, opts ...store.Option) *store.Store {
 	return st
 }
 
+func (tm *team) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(tm.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
 func (tm *team) newServer(t *testing.T, change ...func(*server.Options)) *server.Server {
 	t.Helper()
 	o := server.Options{
-		Name: "server", Store: tm.dial(t, store.WithRetries(-1)), Log: zerolog.New(tm.log), RepairInterval: time.Second,
+		Name: "server", Store: tm.dial(t, store.WithRetries(-1)), Log: tm.logger(), RepairInterval: time.Second,
 	}
 	for _, f := range change {
 		f(&o)
@@ -86,7 +88,7 @@ func (tm *team) newServer(t *testing.T, change ...func(*server.Options)) *server
 func (tm *team) newManager(t *testing.T, name string) *manager.Manager {
 	t.Helper()
 	m, err := manager.New(t.Context(), name, "", manager.WithSettings(tm.settings()...),
-		manager.WithLogger(slog.New(slog.NewTextHandler(tm.log, nil))))
+		manager.WithLogger(tm.logger()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +114,7 @@ func (tm *team) newWorker(t *testing.T, name string) *worker.Worker {
 	t.Helper()
 	o := worker.DefaultOptions()
 	o.Name, o.Node, o.Labels, o.Slots = name, "node-"+name, []string{"worker=" + name}, 4
-	o.Store, o.Log = tm.dial(t), zerolog.New(tm.log)
+	o.Store, o.Log = tm.dial(t), tm.logger()
 	o.TempDir, o.SpoolDir, o.DiskReserve = t.TempDir(), t.TempDir(), 0
 	o.KillGrace, o.DrainTimeout = time.Second, time.Second
 	o.Handlers = map[string]worker.Handler{"job": tm.ledger.work}

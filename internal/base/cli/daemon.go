@@ -3,11 +3,11 @@ package cli
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"runtime"
 	"runtime/debug"
 
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/config"
@@ -26,7 +26,7 @@ type Daemon struct {
 // Started is what a daemon begins with.
 type Started struct {
 	Config *config.File
-	Log    zerolog.Logger
+	Log    *slog.Logger
 }
 
 // StartDaemon does what all daemons do first: it checks the name, loads the
@@ -50,8 +50,8 @@ func StartDaemon(cmd *cobra.Command, flags *DaemonFlags, d Daemon) (*Started, er
 		return nil, err
 	}
 	OutliveConnection()
-	log.Info().Str(d.Role, d.Name).Str("namespace", cfg.TDF.Namespace).Str("config", d.File).Int("pid", os.Getpid()).
-		Msgf("initializing '%s' for namespace '%s' (config: '%s')", d.Name, cfg.TDF.Namespace, d.File)
+	log.Info(fmt.Sprintf("initializing '%s' for namespace '%s' (config: '%s')", d.Name, cfg.TDF.Namespace, d.File),
+		d.Role, d.Name, "namespace", cfg.TDF.Namespace, "config", d.File, "pid", os.Getpid())
 	LogWarnings(log, cfg)
 	return &Started{Config: cfg, Log: log}, nil
 }
@@ -106,9 +106,9 @@ func (f *DaemonFlags) Answer(w io.Writer, c Configuration) (done bool, err error
 }
 
 // LogWarnings logs what is legal but unwise in a configuration.
-func LogWarnings(log zerolog.Logger, c Configuration) {
+func LogWarnings(log *slog.Logger, c Configuration) {
 	for _, warning := range c.Warnings() {
-		log.Warn().Msg(warning)
+		log.Warn(warning)
 	}
 }
 

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"time"
 
@@ -22,19 +24,19 @@ const (
 // debug, info, warn, error or disabled; format is one of the constants above.
 // In the console format, control characters are escaped: a task's name cannot
 // move the cursor or forge a line. Wrong words are a UsageError.
-func NewLogger(w io.Writer, level, format string) (zerolog.Logger, error) {
+func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	lowest, err := parseLevel(level)
 	if err != nil {
-		return zerolog.Nop(), err
+		return nil, err
 	}
 	switch {
 	case format == FormatConsole, format == FormatAuto && IsTerminal(w):
 		w = console(w)
 	case format == FormatJSON, format == FormatAuto:
 	default:
-		return zerolog.Nop(), Usagef("unknown --log-format %q; write auto, console or json", format)
+		return nil, Usagef("unknown --log-format %q; write auto, console or json", format)
 	}
-	return zerolog.New(w).Level(lowest).Hook(zerolog.HookFunc(stamp)), nil
+	return slog.New(untimed{zerolog.NewSlogHandler(zerolog.New(w).Level(lowest).Hook(zerolog.HookFunc(stamp)))}), nil
 }
 
 func parseLevel(name string) (zerolog.Level, error) {
@@ -56,6 +58,24 @@ const stampFormat = "2006-01-02T15:04:05.000Z07:00"
 func stamp(e *zerolog.Event, _ zerolog.Level, _ string) {
 	e.Str(zerolog.TimestampFieldName, time.Now().UTC().Format(stampFormat))
 }
+
+// untimed keeps the time of a record from the handler, which would write it in
+// zerolog's own format beside the stamp.
+type untimed struct{ slog.Handler }
+
+// Handle passes the record on without its time.
+func (u untimed) Handle(ctx context.Context, r slog.Record) error {
+	r.Time = time.Time{}
+	return u.Handler.Handle(ctx, r) //nolint:wrapcheck // one handler in the place of another
+}
+
+// WithAttrs keeps the wrapper.
+func (u untimed) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return untimed{u.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup keeps the wrapper.
+func (u untimed) WithGroup(name string) slog.Handler { return untimed{u.Handler.WithGroup(name)} }
 
 // console returns a writer of lines for people, in local time.
 func console(w io.Writer) io.Writer {
@@ -108,6 +128,6 @@ func AddLogFlags(cmd *cobra.Command) *LogFlags {
 }
 
 // Logger returns the logger that the flags ask for.
-func (f *LogFlags) Logger(w io.Writer) (zerolog.Logger, error) {
+func (f *LogFlags) Logger(w io.Writer) (*slog.Logger, error) {
 	return NewLogger(w, f.Level, f.Format)
 }

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -21,8 +23,8 @@ func TestLoggerJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		log.Debug().Msg("hidden")
-		log.Info().Str("name", "w\n1").Int("task", 3).Msg("claimed")
+		log.Debug("hidden")
+		log.Info("claimed", "name", "w\n1", "task", 3)
 		var got map[string]any
 		if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 			t.Fatalf("%s: not one line of JSON: %v: %s", format, err, out.String())
@@ -36,6 +38,55 @@ func TestLoggerJSON(t *testing.T) {
 	}
 }
 
+// Programs read the log of the daemons, so its form stays: the level, the fields as
+// they were given, the time, the message.
+func TestLoggerLine(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log, err := NewLogger(&out, "trace", FormatJSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now().UTC().Format(stampFormat)
+	log = log.With("worker", "w", "task", int64(3))
+	log.Log(t.Context(), slog.LevelDebug-1, "finest")
+	log.Warn("a -> b & c", "by", 1500*time.Millisecond, "programs", []string{"p<1>", "q"}, "error", errors.New(`no "x"`),
+		"kept", true)
+	log.LogAttrs(t.Context(), slog.LevelInfo, "moving", slog.String("rest", "5s"), slog.Attr{})
+	stamp := regexp.MustCompile(`"time":"([^"]*)"`)
+	for _, m := range stamp.FindAllStringSubmatch(out.String(), -1) {
+		if at, err := time.Parse(stampFormat, m[1]); err != nil || at.Location() != time.UTC || m[1] < began {
+			t.Errorf("time %s: %v", m[1], err)
+		}
+	}
+	const want = `{"level":"trace","worker":"w","task":3,"time":"","message":"finest"}
+{"level":"warn","worker":"w","task":3,"by":1500,"programs":["p<1>","q"],"error":"no \"x\"","kept":true,"time":"","message":"a -> b & c"}
+{"level":"info","worker":"w","task":3,"rest":"5s","time":"","message":"moving"}
+`
+	if got := stamp.ReplaceAllString(out.String(), `"time":""`); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// What is below the level of the log is neither written nor made.
+func TestLoggerLevel(t *testing.T) {
+	t.Parallel()
+	levels := []slog.Level{slog.LevelDebug - 1, slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
+	for i, name := range []string{"trace", "debug", "info", "warn", "error", "disabled"} {
+		var out bytes.Buffer
+		log, err := NewLogger(&out, name, FormatJSON)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, level := range levels {
+			log.Log(t.Context(), level, "line")
+			if log.Enabled(t.Context(), level) != (j >= i) || (out.Len() > 0) != (j >= i) {
+				t.Errorf("--log-level %s: %v", name, level)
+			}
+		}
+	}
+}
+
 func TestLoggerConsoleEscapes(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -44,7 +95,7 @@ func TestLoggerConsoleEscapes(t *testing.T) {
 		t.Fatal(err)
 	}
 	const evil = "a\x1b[2Jb\nforged\r\u202e\u009b"
-	log.Error().Str("name\x1b", evil).Strs("list", []string{evil}).Err(errors.New(evil)).Interface("map", map[string]string{evil: evil}).Msg(evil)
+	log.Error(evil, "name\x1b", evil, "list", []string{evil}, "error", errors.New(evil), "map", map[string]string{evil: evil})
 	line, rest, _ := strings.Cut(out.String(), "\n")
 	if rest != "" {
 		t.Errorf("more than one line: %q", out.String())
@@ -64,7 +115,7 @@ func TestLoggerConsoleForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log.Debug().Str("name", "w 1").Int("task", 3).Send()
+	log.Debug("", "name", "w 1", "task", 3)
 	_, rest, _ := strings.Cut(out.String(), " DBG ")
 	if strings.TrimSpace(rest) != `name="w 1" task=3` {
 		t.Errorf("got %q", out.String())

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
 )
@@ -25,7 +23,7 @@ const (
 // Link keeps track of whether Redis answers. It is safe for use by many
 // goroutines, which then wait together.
 type Link struct {
-	say teller
+	log *slog.Logger
 
 	mu     sync.Mutex
 	lost   time.Time // zero while Redis answers
@@ -33,10 +31,8 @@ type Link struct {
 }
 
 // New returns a link to a Redis that answers.
-func New(log zerolog.Logger) *Link { return newLink(zeroTeller{log}) }
-
-func newLink(say teller) *Link {
-	return &Link{say: say, pauses: timing.Backoff{First: shortestBackoff, Most: longestBackoff}}
+func New(log *slog.Logger) *Link {
+	return &Link{log: log, pauses: timing.Backoff{First: shortestBackoff, Most: longestBackoff}}
 }
 
 // Failed notes a call without a good answer and returns the pause before the
@@ -46,11 +42,11 @@ func (l *Link) Failed(err error) time.Duration {
 	defer l.mu.Unlock()
 	switch {
 	case !l.lost.IsZero():
-		l.say.still(err, "redis still does not answer")
+		l.log.Debug("redis still does not answer", "error", err)
 	case errors.Is(err, store.ErrUnreachable):
-		l.say.lost(err, "lost the connection to redis, trying again")
+		l.log.Error("lost the connection to redis, trying again", "error", err)
 	default:
-		l.say.lost(err, "redis refuses a command, trying again")
+		l.log.Error("redis refuses a command, trying again", "error", err)
 	}
 	if l.lost.IsZero() {
 		l.lost = time.Now()
@@ -63,34 +59,8 @@ func (l *Link) Answered() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.lost.IsZero() {
-		l.say.back(time.Since(l.lost), "redis answers again")
+		l.log.Info("redis answers again", "away", time.Since(l.lost))
 	}
 	l.lost = time.Time{}
 	l.pauses.Reset()
-}
-
-// teller is the logger of a program, of whichever kind.
-type teller interface {
-	lost(err error, text string)
-	still(err error, text string)
-	back(away time.Duration, text string)
-}
-
-// NewSlog is New for the logger that package manager takes from its caller.
-func NewSlog(log *slog.Logger) *Link { return newLink(slogTeller{log}) }
-
-type zeroTeller struct{ log zerolog.Logger }
-
-func (z zeroTeller) lost(err error, text string)  { z.log.Error().Err(err).Msg(text) }
-func (z zeroTeller) still(err error, text string) { z.log.Debug().Err(err).Msg(text) }
-func (z zeroTeller) back(away time.Duration, text string) {
-	z.log.Info().Dur("away", away).Msg(text)
-}
-
-type slogTeller struct{ log *slog.Logger }
-
-func (s slogTeller) lost(err error, text string)  { s.log.Error(text, "error", err) }
-func (s slogTeller) still(err error, text string) { s.log.Debug(text, "error", err) }
-func (s slogTeller) back(away time.Duration, text string) {
-	s.log.Info(text, "away", away)
 }

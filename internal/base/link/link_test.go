@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"testing"
-
-	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/internal/store"
 )
@@ -17,7 +14,7 @@ import (
 // The pauses double up to a limit, and start anew after an answer.
 func TestBackoff(t *testing.T) {
 	t.Parallel()
-	l := New(zerolog.Nop())
+	l := New(slog.New(slog.DiscardHandler))
 	for range 2 {
 		want := shortestBackoff
 		for range 40 {
@@ -34,21 +31,8 @@ func TestBackoff(t *testing.T) {
 // An outage is said once when it begins and once when it is over.
 func TestOutageIsSaidOnce(t *testing.T) {
 	t.Parallel()
-	for name, with := range map[string]func(io.Writer) *Link{
-		"zerolog": func(w io.Writer) *Link { return New(zerolog.New(w).Level(zerolog.InfoLevel)) },
-		"slog":    func(w io.Writer) *Link { return NewSlog(slog.New(slog.NewTextHandler(w, nil))) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			saidOnce(t, with)
-		})
-	}
-}
-
-func saidOnce(t *testing.T, with func(io.Writer) *Link) {
-	t.Helper()
 	var out bytes.Buffer
-	l := with(&out)
+	l := New(slog.New(slog.NewTextHandler(&out, nil)))
 	l.Answered()
 	for range 3 {
 		l.Failed(fmt.Errorf("claim: %w", store.ErrUnreachable))

@@ -5,13 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/pprof"
 	"sync"
 	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/internal/base/config"
 )
@@ -25,7 +24,7 @@ const (
 
 // Start listens on the address of [tdf] pprof and returns how to end that; with an empty one it does nothing. Port 0 means
 // any free one, which the log names. The error is a *config.Error.
-func Start(ctx context.Context, addr string, log zerolog.Logger) (stop func(), err error) {
+func Start(ctx context.Context, addr string, log *slog.Logger) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil
 	}
@@ -37,11 +36,10 @@ func Start(ctx context.Context, addr string, log zerolog.Logger) (stop func(), e
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := srv.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Error().Err(err).Msg("profiles are not served any more")
+			log.Error("profiles are not served any more", "error", err)
 		}
 	})
-	log.Warn().Str("url", "http://"+listener.Addr().String()+indexPath).
-		Msg("profiles are served to every user of this host ([tdf] pprof)")
+	log.Warn("profiles are served to every user of this host ([tdf] pprof)", "url", "http://"+listener.Addr().String()+indexPath)
 	return func() {
 		_ = srv.Close() // also the profiles that are being made
 		serving.Wait()

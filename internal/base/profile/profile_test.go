@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -13,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
 	"github.com/tdf-go/tdf/internal/base/config"
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func started(t *testing.T) (url string, stop func()) {
 	t.Helper()
 	var log bytes.Buffer
-	stop, err := Start(t.Context(), "127.0.0.1:0", zerolog.New(&log))
+	stop, err := Start(t.Context(), "127.0.0.1:0", slog.New(slog.NewJSONHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestEndsAtOnce(t *testing.T) {
 func TestOff(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	stop, err := Start(t.Context(), "", zerolog.New(&log))
+	stop, err := Start(t.Context(), "", slog.New(slog.NewJSONHandler(&log, nil)))
 	if err != nil || log.Len() > 0 {
 		t.Errorf("%v, %s", err, &log)
 	}
@@ -125,7 +125,7 @@ func TestRefused(t *testing.T) {
 	for addr, says := range map[string]string{
 		taken.Addr().String(): "in use", "0.0.0.0:0": "no loopback address", "127.0.0.1:x": "cannot be listened on",
 	} {
-		_, err := Start(t.Context(), addr, zerolog.Nop())
+		_, err := Start(t.Context(), addr, slog.New(slog.DiscardHandler))
 		e, ok := errors.AsType[*config.Error](err)
 		if !ok || !errors.Is(err, config.ErrInvalid) || e.Section != "tdf" || e.Key != "pprof" || e.Value != addr || e.Remedy == "" ||
 			!strings.Contains(e.Problem, says) {

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -24,7 +22,7 @@ import (
 func serve(t *testing.T, ns string, retention ...store.Retention) (stop func()) {
 	t.Helper()
 	srv, err := server.New(server.Options{
-		Name: "server", Store: worktest.Open(t, ns), Log: zerolog.Nop(), RoundDuration: 20 * time.Millisecond,
+		Name: "server", Store: worktest.Open(t, ns), RoundDuration: 20 * time.Millisecond,
 		RepairInterval: 50 * time.Millisecond, WorkerTimeout: 15 * time.Second, Retention: retention,
 	})
 	if err != nil {

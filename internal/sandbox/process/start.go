@@ -67,9 +67,9 @@ func (c *Command) Start(execute Execute) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	pid, err := patiently(execute, argv)
+	pid, err := retryWhileBusy(execute, argv)
 	if errors.Is(err, syscall.ENOEXEC) && len(c.Wrapper) == 0 && isText(c.Dir) {
-		pid, err = patiently(execute, slices.Insert(argv, 0, shell))
+		pid, err = retryWhileBusy(execute, slices.Insert(argv, 0, shell))
 	}
 	if err != nil {
 		return 0, c.explain(err)
@@ -153,10 +153,10 @@ func (c *Command) failed(reason Reason, err error) *StartError {
 	return &StartError{Path: filepath.Join(c.Dir, programFile), Reason: reason, Err: err}
 }
 
-// patiently executes argv, trying again while it is open for writing: a process
+// retryWhileBusy executes argv, again while the file is open for writing: a process
 // forked elsewhere holds our descriptors until it executes (golang/go#22315).
 // All pauses together, 127 ms, are too short to need a way out.
-func patiently(execute Execute, argv []string) (int, error) {
+func retryWhileBusy(execute Execute, argv []string) (int, error) {
 	for try := 0; ; try++ {
 		pid, err := execute(argv)
 		if !errors.Is(err, syscall.ETXTBSY) || try == busyPauses {

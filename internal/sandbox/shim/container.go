@@ -1,15 +1,15 @@
 package shim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/internal/sandbox/cgroup"
 )
@@ -49,11 +49,12 @@ func New(o Options) (*Container, error) {
 			return nil, err
 		}
 	}
+	log := cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	for _, sentence := range c.missing {
-		o.Log.Warn().Str("containment", c.Describe()).Msg("weaker containment than asked for: " + sentence)
+		log.Warn("weaker containment than asked for: "+sentence, "containment", c.Describe())
 	}
 	for _, sentence := range c.Unheld() {
-		o.Log.Info().Str("containment", c.Describe()).Msg("not contained: " + sentence)
+		log.Info("not contained: "+sentence, "containment", c.Describe())
 	}
 	return c, nil
 }
@@ -224,8 +225,9 @@ type Options struct {
 	MemoryMax int64
 	// PidsMax is the most processes and threads of a round; 0 for no limit.
 	PidsMax int
-	// Log is told which stronger layers are not available, and what is not held.
-	Log zerolog.Logger
+	// Log is told which stronger layers are not available, and what is not held;
+	// nil is silent.
+	Log *slog.Logger
 
 	ways []way // of tests, instead of those of Want
 }

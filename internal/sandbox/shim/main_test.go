@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
 	"github.com/tdf-go/tdf/internal/testkit/proctest"
@@ -61,7 +60,6 @@ func eachLayer(t *testing.T, test func(t *testing.T, s *Slot)) {
 func container(t testing.TB, o Options) *Container {
 	t.Helper()
 	o = only(o)
-	o.Log = zerolog.New(io.Discard)
 	o.CgroupDir = os.Getenv(cgroupVariable)
 	if o.Name == "" {
 		o.Name = strings.ReplaceAll(t.Name(), "/", "_") + strconv.Itoa(os.Getpid())

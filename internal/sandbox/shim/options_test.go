@@ -3,6 +3,7 @@ package shim
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -79,7 +79,7 @@ func TestBestLayerIsChosen(t *testing.T) {
 func TestWeakerLayer(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
-	c, err := New(Options{Want: Cgroup, Log: zerolog.New(&log)})
+	c, err := New(Options{Want: Cgroup, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil || c.Layer() != PIDNamespace || len(c.Missing()) != 1 || !strings.Contains(c.Missing()[0], "cgroup: ") {
 		t.Errorf("got %v, %v", c, err)
 	}

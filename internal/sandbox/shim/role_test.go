@@ -6,8 +6,6 @@ import (
 	"os"
 	"strings"
 	"time"
-
-	"github.com/rs/zerolog"
 )
 
 // playRole is what a copy of the test binary does: it is a worker that runs the
@@ -29,7 +27,7 @@ func playRole(role string) int {
 
 func playWorker(layer Layer, lease string) error {
 	c, err := New(only(Options{Want: layer, Name: os.Getenv("NAME"),
-		CgroupDir: os.Getenv(cgroupVariable), Log: zerolog.Nop()}))
+		CgroupDir: os.Getenv(cgroupVariable)}))
 	if err != nil {
 		return err
 	}

@@ -8,12 +8,11 @@ package crewtest
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
-
-	"github.com/rs/zerolog"
 
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/config"
@@ -120,8 +119,8 @@ func inside(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-func logger(tb testing.TB) zerolog.Logger {
-	return zerolog.New(tb.Output()).Level(zerolog.WarnLevel)
+func logger(tb testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
 type daemon struct {
