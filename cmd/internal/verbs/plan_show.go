@@ -1,0 +1,187 @@
+package verbs
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/manager"
+	planfile "github.com/tdf-go/tdf/plan/file"
+)
+
+func (a *app) planShow() *cobra.Command {
+	var graph string
+	cmd := &cobra.Command{
+		Use: "show ID", Short: "Show a plan and its tasks, or draw it", Args: cobra.ExactArgs(1),
+		Long: "show prints a plan with its tasks. ID is that of the plan, or last. Tasks that were retried are left out:\n" +
+			"their retries stand for them.",
+		Example: "  tdf-manager plan show last\n  tdf-manager plan show 3 --graph text\n" +
+			"  tdf-manager plan show 3 --graph dot | dot -Tsvg > plan.svg",
+	}
+	graphFlag(cmd, &graph)
+	asJSON := jsonFlag(cmd)
+	cmd.MarkFlagsMutuallyExclusive("graph", "json")
+	cmd.RunE = a.withBoth(func(ctx context.Context, s *session) error {
+		p, err := s.readPlan(ctx, s.args[0])
+		if err != nil {
+			return err
+		}
+		tasks, err := s.plannedTasks(ctx, p.ID)
+		if err != nil {
+			return err
+		}
+		if graph != "" {
+			return drawPlan(s, p, tasks, graph)
+		}
+		ahead, err := s.outlook(ctx, p, tasks)
+		if err != nil {
+			return err
+		}
+		steps, err := s.planSteps(ctx, p)
+		switch {
+		case err != nil:
+			return err
+		case !*asJSON:
+			return showPlan(s, p, tasks, steps, ahead)
+		}
+		object := planObject(p)
+		if object["estimate"] = nil; !p.State.Over() {
+			object["estimate"] = ahead.object()
+		}
+		object["tasks"] = objectsOf(tasks, func(t **planned) map[string]any { return (*t).object() })
+		object["steps"] = objectsOf(steps, planStepObject)
+		return cli.WriteJSON(s.out, object)
+	})
+	return cmd
+}
+
+// outlook works out what is still to come of a plan.
+func (s *session) outlook(ctx context.Context, p *manager.Plan, tasks []*planned) (*outlook, error) {
+	workers, err := s.manager.Workers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read workers: %w", err)
+	}
+	now, err := s.store.Now(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the time: %w", err)
+	}
+	return newPlanGraph(tasks).look(p.OnFailure, now, servedBy(workers)), nil
+}
+
+func (t *planned) object() map[string]any {
+	needs := make([]map[string]any, len(t.needs))
+	for i, n := range t.needs {
+		needs[i] = map[string]any{"task": n.Task, "when": n.On}
+	}
+	object := map[string]any{
+		"id": t.id, stepField: t.step, programField: t.program, inputField: t.input, stateField: t.state(), "needs": needs,
+	}
+	if t.doomedBy > 0 {
+		object["doomed_by"] = t.doomedBy
+	}
+	return object
+}
+
+// What show lists of tasks; a graph has all of them.
+const (
+	mostShown = 100
+	mostInput = 40 // characters of an input
+)
+
+func showPlan(s *session, p *manager.Plan, tasks []*planned, steps []manager.PlanStep, ahead *outlook) error {
+	table := cli.NewTable(s.out)
+	table.Row("plan", p.ID)
+	table.Row("name", dashText(p.Name))
+	table.Row("state", p.State)
+	table.Row("on_failure", p.OnFailure)
+	table.Row("tasks", planCounts(p))
+	table.Row("created", when(p.Created))
+	table.Row("ready", when(p.Ready))
+	table.Row("over", when(p.Over))
+	if !p.State.Over() && ahead.Tasks > 0 {
+		table.Row("left", ahead.leftText()+withoutSteps(p))
+		table.Row("critical path", ahead.pathText())
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if remedy := planRemedy(p); remedy != "" {
+		if err := printf(s.out, "\n%s\n", remedy); err != nil {
+			return err
+		}
+	}
+	if err := listSteps(s, steps); err != nil {
+		return err
+	}
+	return listPlanned(s, p, tasks)
+}
+
+func listPlanned(s *session, p *manager.Plan, tasks []*planned) error {
+	if len(tasks) == 0 {
+		return nil
+	}
+	if err := printf(s.out, "\n"); err != nil {
+		return err
+	}
+	table := cli.NewTable(s.out, "ID", "STEP", "STATE", "PROGRAM", "INPUT", "NEEDS")
+	for _, t := range tasks[:min(len(tasks), mostShown)] {
+		table.Row(t.id, dashText(t.step), t.state(), t.program, dashText(shorten(t.input, mostInput)), dashText(needsText(t.needs)))
+	}
+	if err := table.Flush(); err != nil || len(tasks) <= mostShown {
+		return err
+	}
+	return printf(s.cmd.ErrOrStderr(), "these are the first %d of %d tasks; all of them: tdf-manager plan show %d --graph text\n",
+		mostShown, len(tasks), p.ID)
+}
+
+// needsText is for people: "3-5, 7 any".
+func needsText(needs []store.Need) string {
+	text := ""
+	for _, on := range []store.When{store.NeedsSuccess, store.NeedsAny, store.NeedsFailure} {
+		var ids []int64
+		for _, n := range needs {
+			if n.On == on {
+				ids = append(ids, n.Task)
+			}
+		}
+		if len(ids) == 0 {
+			continue
+		}
+		if text != "" {
+			text += ", "
+		}
+		text += ranges(ids)
+		if on != store.NeedsSuccess {
+			text += " " + string(on)
+		}
+	}
+	return text
+}
+
+// drawPlan draws the tasks of a plan.
+func drawPlan(s *session, p *manager.Plan, tasks []*planned, form string) error {
+	d := &planfile.Drawing{Name: planName(p)}
+	for _, t := range tasks {
+		d.Nodes = append(d.Nodes, t.node())
+	}
+	return draw(s.out, d, form)
+}
+
+func (t *planned) node() planfile.Node {
+	n := planfile.Node{ID: strconv.FormatInt(t.id, 10), Label: t.name(), State: t.state()}
+	if t.input != "" {
+		n.Label += " " + shorten(t.input, mostInput)
+	}
+	for _, need := range t.needs {
+		a := planfile.Arrow{ID: strconv.FormatInt(need.Task, 10)}
+		if need.On != store.NeedsSuccess {
+			a.When = string(need.On)
+		}
+		n.From = append(n.From, a)
+	}
+	return n
+}

@@ -1,0 +1,213 @@
+package verbs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/base/profile"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// session is one verb at work.
+type session struct {
+	cmd  *cobra.Command
+	args []string
+	out  io.Writer
+	cfg  *config.File
+	// store is there in verbs made by withStore, manager in those by withManager.
+	store   *store.Store
+	manager *manager.Manager
+}
+
+type verb func(ctx context.Context, s *session) error
+
+// withStore makes a verb that reads the namespace.
+func (a *app) withStore(do verb) func(*cobra.Command, []string) error {
+	return a.verb(func(ctx context.Context, s *session) (err error) {
+		log, err := a.logger(s.cmd, false)
+		if err != nil {
+			return err
+		}
+		cli.LogWarnings(log, s.cfg)
+		if s.store, err = store.Dial(s.cfg.Redis, s.cfg.TDF.Namespace); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.store.Close()) }()
+		info, err := s.store.Check(ctx)
+		if err != nil {
+			return err
+		}
+		for _, warning := range info.Warnings {
+			log.Warn().Msg(warning)
+		}
+		return do(ctx, s)
+	})
+}
+
+// withManager makes a verb that works as a manager does. daemon says that it
+// stays, also without its terminal, and logs what it does.
+func (a *app) withManager(daemon bool, opts func() []manager.Option, do verb) func(*cobra.Command, []string) error {
+	return a.verb(func(ctx context.Context, s *session) (err error) {
+		log, err := a.logger(s.cmd, daemon)
+		if err != nil {
+			return err
+		}
+		if daemon {
+			cli.OutliveConnection()
+			unprofile, err := profile.Start(ctx, s.cfg.TDF.Pprof, log)
+			if err != nil {
+				return err
+			}
+			defer unprofile()
+		}
+		all := append(opts(), manager.WithSettings(a.flags.Settings...), manager.WithLogger(slogger(log)))
+		if s.manager, err = manager.New(ctx, "tdf-manager", a.path(), all...); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.manager.Close()) }()
+		return do(ctx, s)
+	})
+}
+
+// withBoth makes a verb that works as a manager does, and also reads records field
+// by field.
+func (a *app) withBoth(do verb) func(*cobra.Command, []string) error {
+	return a.withManager(false, noOptions, func(ctx context.Context, s *session) (err error) {
+		if s.store, err = store.Dial(s.cfg.Redis, s.cfg.TDF.Namespace); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.store.Close()) }()
+		return do(ctx, s)
+	})
+}
+
+func noOptions() []manager.Option { return nil }
+
+// verb is what all verbs have in common.
+func (a *app) verb(do verb) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		cfg, done, err := a.load(cmd)
+		if done || err != nil {
+			return err
+		}
+		s := &session{cmd: cmd, args: args, out: cmd.OutOrStdout(), cfg: cfg}
+		return s.finish(do(cmd.Context(), s))
+	}
+}
+
+// withExitCode gives errors of the packages below their exit code.
+func withExitCode(err error) error {
+	var coded cli.Coded
+	var field *statemachine.FieldError
+	switch {
+	case err == nil, errors.As(err, &coded):
+		return err
+	case errors.Is(err, store.ErrManagerAlive):
+		return cli.WithCode(cli.ExitUsage,
+			fmt.Errorf("%w; it waits for the outcomes. Stop it first, or add --force", err))
+	case errors.Is(err, store.ErrUnreachable), errors.Is(err, store.ErrUnfit), errors.Is(err, store.ErrProtocol):
+		return cli.WithCode(cli.ExitRedis, err)
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, manager.ErrRequestKey),
+		errors.Is(err, manager.ErrNoWorker), errors.Is(err, manager.ErrNoQueue), errors.Is(err, manager.ErrNoRound),
+		errors.Is(err, manager.ErrNoReplay), errors.Is(err, manager.ErrNeedsResults), errors.As(err, &field):
+		return cli.WithCode(cli.ExitUsage, err)
+	default:
+		return err
+	}
+}
+
+// slogger makes the manager write to the log of the command.
+func slogger(log zerolog.Logger) *slog.Logger {
+	return slog.New(untimed{zerolog.NewSlogHandler(log)})
+}
+
+// untimed leaves the time to the logger behind it, which writes one itself.
+type untimed struct{ slog.Handler }
+
+// Handle passes the record on without its time.
+func (u untimed) Handle(ctx context.Context, r slog.Record) error {
+	r.Time = time.Time{}
+	return u.Handler.Handle(ctx, r) //nolint:wrapcheck // one handler in the place of another
+}
+
+// WithAttrs keeps the wrapper.
+func (u untimed) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return untimed{u.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup keeps the wrapper.
+func (u untimed) WithGroup(name string) slog.Handler { return untimed{u.Handler.WithGroup(name)} }
+
+// jsonFlag adds --json.
+func jsonFlag(cmd *cobra.Command) *bool {
+	return cmd.Flags().Bool("json", false, "print one JSON value, also for errors")
+}
+
+// printf writes to the output of a command. An error, such as a closed pipe,
+// ends the command.
+func printf(w io.Writer, format string, args ...any) error {
+	if _, err := fmt.Fprintf(w, format, args...); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}
+
+// finish gives the error of a verb its remedy and its exit code.
+func (s *session) finish(err error) error {
+	var coded cli.Coded
+	if !errors.As(err, &coded) && denied(err) {
+		return cli.WithCode(cli.ExitRedis, fmt.Errorf("[redis] username = %s: Redis does not let this user do it; %s: %w",
+			cmp.Or(s.cfg.Redis.Username, "default"), neededLogin(s.cmd.Name()), err))
+	}
+	return withExitCode(err)
+}
+
+// denied reports whether Redis has refused a call because of an access list. In a
+// script it answers in words, and not by NOPERM.
+func denied(err error) bool {
+	var answer interface {
+		error
+		RedisError()
+	}
+	if !errors.As(err, &answer) {
+		return false
+	}
+	text := answer.Error()
+	return strings.HasPrefix(text, "NOPERM ") || strings.Contains(text, "The user executing the script can't ")
+}
+
+// neededLogin says with which login a verb works.
+func neededLogin(verb string) string {
+	switch verb {
+	case "flush":
+		return "use the login of an administrator of Redis"
+	case "verify":
+		return "use the login of a server, as tdf-manager acl server prints it"
+	default:
+		return "use the login of a manager, as tdf-manager acl manager prints it"
+	}
+}
+
+// meant asks for the known name that is nearest to an unknown one; if none is
+// near, it is the remedy given.
+func meant(name string, known []string, remedy string) string {
+	if near := task.Nearest(name, known); near != "" {
+		return "did you mean " + strconv.Quote(near) + "?"
+	}
+	return remedy
+}
