@@ -12,5 +12,5 @@ import (
 
 func main() {
 	store.Silence() // the error, or the log, says it once
-	os.Exit(cli.Main(verbs.New()))
+	os.Exit(cli.Main(verbs.New(verbs.Manager)))
 }

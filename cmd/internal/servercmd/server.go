@@ -26,11 +26,11 @@ nothing survives its end.`
 func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "tdf-server [NAME] server.cfg",
-		Short:   "settle the tasks of a namespace",
+		Short:   "Settle the tasks of a namespace",
 		Long:    long,
 		Example: "  tdf-server server.cfg\n  tdf-server server-A server.cfg --log-format json",
 	}
-	flags := cli.AddDaemonFlags(cmd)
+	flags := cli.AddDaemonFlags(cmd, cmd.Flags())
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 && len(args) != 2 {
 			return cli.Usagef("expecting 1 or 2 arguments (%d given): [NAME] server.cfg", len(args))

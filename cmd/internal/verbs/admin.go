@@ -17,11 +17,16 @@ import (
 	"github.com/tdf-go/tdf/manager"
 )
 
+// run is the archiving loop. In tdf it is called like the other daemons.
 func (a *app) run() *cobra.Command {
+	name := "run"
+	if a.program == TDF {
+		name = "manager"
+	}
 	var force bool
 	cmd := &cobra.Command{
-		Use: "run", Short: "Archive whatever ends, until stopped",
-		Long: "run takes the place of a project's own manager: it archives every task that ends, without\n" +
+		Use: name, Short: "Archive whatever ends, until stopped",
+		Long: name + " takes the place of a project's own manager: it archives every task that ends, without\n" +
 			"looking at it. While a project's own manager is alive on the namespace it refuses, because\n" +
 			"that one waits for the outcomes.",
 		Args: cobra.NoArgs,

@@ -30,7 +30,7 @@ func (a *app) withArchive(
 	dirs *[]string, do func(ctx context.Context, s *session, r *archive.Reader) error,
 ) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		s := &session{cmd: cmd, args: args, out: cmd.OutOrStdout()}
+		s := a.session(cmd, args)
 		namespace, done, err := a.namespaceOf(cmd, *dirs)
 		if done || err != nil {
 			return err
@@ -52,7 +52,7 @@ func (a *app) withArchive(
 func (s *session) archiveReader(dirs []string, namespace string, damaged *int) *archive.Reader {
 	return &archive.Reader{Dirs: dirs, Namespace: namespace, Damaged: func(e *archive.DamageError) {
 		*damaged++
-		fmt.Fprintf(s.cmd.ErrOrStderr(), "tdf-manager: damaged: %s\n", cli.Safe(e.Error()))
+		s.warn("damaged: %s", cli.Safe(e.Error()))
 	}}
 }
 
@@ -119,8 +119,8 @@ func (s *session) findTask(ctx context.Context, r *archive.Reader) (*manager.Tas
 		return nil, fmt.Errorf("task %d: %w in %s", id, store.ErrNotFound, strings.Join(r.Dirs, ", "))
 	}
 	if len(found) > 1 {
-		fmt.Fprintf(s.cmd.ErrOrStderr(), "tdf-manager: %d tasks had the id %d, because the namespace was flushed; this is the "+
-			"one opened last, and zstdcat shows all of them as lines of the segments\n", len(found), id)
+		s.warn("%d tasks had the id %d, because the namespace was flushed; this is the "+
+			"one opened last, and zstdcat shows all of them as lines of the segments", len(found), id)
 	}
 	return manager.ArchivedTask(id, found[0].Fields), nil
 }

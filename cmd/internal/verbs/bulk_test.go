@@ -150,7 +150,7 @@ func TestBulkInTheMiddle(t *testing.T) {
 	for _, flag := range []string{"--json=false", "--json"} {
 		ctx, send := signalled(syscall.SIGINT)
 		root := &cobra.Command{Use: "tdf-manager"}
-		a := &app{file: b.file, flags: cli.AddDaemonFlags(root)}
+		a := &app{file: b.file, program: Manager, flags: cli.AddDaemonFlags(root, root.PersistentFlags())}
 		v := &bulk{states: []statemachine.State{statemachine.Open}, effects: []effect{{"held", "held %d", ""}}}
 		v.change = func(ctx context.Context, s *session, ids []int64, done *tally) error {
 			changes, err := s.manager.Hold(ctx, ids, "")

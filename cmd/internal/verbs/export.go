@@ -271,7 +271,7 @@ type dirSink struct {
 func newDirSink(ctx context.Context, s *session, dir string, sel manager.Selection) (sink, error) {
 	d := &dirSink{has: map[archive.Key]int64{}}
 	var err error
-	problem := func(err error) { fmt.Fprintf(s.cmd.ErrOrStderr(), "tdf-manager: %s\n", cli.Safe(err.Error())) }
+	problem := func(err error) { s.warn("%s", cli.Safe(err.Error())) }
 	namespace := s.cfg.TDF.Namespace
 	d.disk, err = archive.Open(archive.Options{Dir: dir, Namespace: namespace, TDF: cli.ThisBuild().Version, Problem: problem})
 	if err != nil {

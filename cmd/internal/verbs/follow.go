@@ -89,7 +89,7 @@ func (f *follower) rounds(ctx context.Context, g glance) error {
 		if err != nil || f.only >= 0 || g.round == n {
 			return err
 		}
-		f.note("round %d of task %d is over; the task was opened again", n, f.id)
+		f.s.warn("round %d of task %d is over; the task was opened again", n, f.id)
 	}
 }
 
@@ -141,9 +141,9 @@ func (f *follower) finish(ctx context.Context, out *stream, n int) error {
 	get := func(name string) string { return fields[statemachine.RoundField(n, name)] }
 	switch {
 	case get("running") == "":
-		f.note("round %d of task %d did not run", n, f.id)
+		f.s.warn("round %d of task %d did not run", n, f.id)
 	case get("dropped") != "":
-		f.note("what round %d of task %d wrote is kept no longer (keep_rounds)", n, f.id)
+		f.s.warn("what round %d of task %d wrote is kept no longer (keep_rounds)", n, f.id)
 	}
 	return out.end(f.record(get), f.held(n)...)
 }
@@ -178,13 +178,8 @@ func (f *follower) settled(ctx context.Context, n int) (glance, error) {
 func (f *follower) sayWaiting(g glance, n int) {
 	if !g.begun(n) && !f.waited {
 		f.waited = true
-		f.note("round %d of task %d has not begun (the task is %s); waiting", n, f.id, g.state)
+		f.s.warn("round %d of task %d has not begun (the task is %s); waiting", n, f.id, g.state)
 	}
-}
-
-// note tells people what the output cannot say.
-func (f *follower) note(format string, args ...any) {
-	fmt.Fprintf(f.s.cmd.ErrOrStderr(), "tdf-manager: "+format+"\n", args...)
 }
 
 // chunks writes what has come for round n, waiting at most d for it, and keeps
@@ -308,7 +303,7 @@ func (p *patience) failed(ctx context.Context, err error) error {
 	}
 	if !p.lost {
 		p.lost = true
-		fmt.Fprintf(p.s.cmd.ErrOrStderr(), "tdf-manager: %s; trying again\n", cli.Safe(err.Error()))
+		p.s.warn("%s; trying again", cli.Safe(err.Error()))
 	}
 	select {
 	case <-ctx.Done():
@@ -321,6 +316,6 @@ func (p *patience) failed(ctx context.Context, err error) error {
 func (p *patience) answered() {
 	if p.lost {
 		p.lost = false
-		fmt.Fprintln(p.s.cmd.ErrOrStderr(), "tdf-manager: redis answers again")
+		p.s.warn("redis answers again")
 	}
 }

@@ -66,7 +66,7 @@ func (o *output) do(_ context.Context, s *session, task *manager.Task) error {
 		})
 	}
 	if r.Dropped {
-		fmt.Fprintf(s.cmd.ErrOrStderr(), "tdf-manager: what round %d of task %d wrote is kept no longer (keep_rounds)\n", r.Number, task.ID)
+		s.warn("what round %d of task %d wrote is kept no longer (keep_rounds)", r.Number, task.ID)
 	}
 	text := r.Output
 	if o.stderr {

@@ -356,7 +356,7 @@ func (l *listing) hints(ctx context.Context, s *session, found listed, sel manag
 	case l.choice.narrow():
 		return printf(errs, "no task fits\n")
 	default:
-		return printf(errs, "there are no tasks; open one with tdf-manager submit\n")
+		return printf(errs, "there are no tasks; open one with %s\n", s.command("submit"))
 	}
 }
 

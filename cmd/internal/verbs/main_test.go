@@ -70,7 +70,7 @@ func execute(ctx context.Context, stdin string, args ...string) result {
 }
 
 func executeTo(ctx context.Context, stdin string, out, errs io.Writer, args ...string) int {
-	cmd := New() //nolint:contextcheck // it gets the context from cli.Run
+	cmd := New(Manager) //nolint:contextcheck // it gets the context from cli.Run
 	cmd.SetIn(strings.NewReader(stdin))
 	cmd.SetOut(out)
 	cmd.SetErr(errs)

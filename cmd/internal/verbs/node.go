@@ -37,7 +37,7 @@ func (s *session) readNode(ctx context.Context, name string) (manager.Node, erro
 		return nodes[at], nil
 	}
 	return manager.Node{}, cli.WithCode(cli.ExitUsage,
-		fmt.Errorf("no such node: %q; %s", name, meant(name, nodeNames(nodes), "see tdf-manager node ls")))
+		fmt.Errorf("no such node: %q; %s", name, meant(name, nodeNames(nodes), "see "+s.command("node ls"))))
 }
 
 func nodeNames(nodes []manager.Node) []string {
@@ -66,7 +66,7 @@ func (a *app) nodeLs() *cobra.Command {
 			return cli.WriteJSON(s.out, objectsOf(nodes, nodeObject))
 		}
 		if len(nodes) == 0 {
-			return printf(s.out, "no node is known yet; start a worker: tdf-worker NAME worker.cfg\n")
+			return printf(s.out, "no node is known yet; start a worker: %s NAME worker.cfg\n", s.daemon("worker"))
 		}
 		table := cli.NewTable(s.out, "NAME", "WORKERS", "RUNNING", "MAXTHREADS", "RESOURCES", "QUARANTINE")
 		for i := range nodes {

@@ -43,7 +43,7 @@ func (s *session) planID(ctx context.Context, text string) (int64, error) {
 	if text == lastTask {
 		plans, err := s.manager.Plans(ctx, 0, 1)
 		if err == nil && len(plans) == 0 {
-			err = cli.WithCode(cli.ExitUsage, errors.New("there is no plan yet; make one with tdf-manager plan submit FILE"))
+			err = cli.WithCode(cli.ExitUsage, fmt.Errorf("there is no plan yet; make one with %s", s.command("plan submit FILE")))
 		}
 		if err != nil {
 			return 0, err
@@ -64,18 +64,18 @@ func (s *session) readPlan(ctx context.Context, text string) (*manager.Plan, err
 		return nil, err
 	}
 	p, err := s.manager.Plan(ctx, id)
-	return p, noPlan(err)
+	return p, s.noPlan(err)
 }
 
 // noPlan adds the remedy to the error for a plan that is not there, and the exit
 // codes to those about plans.
-func noPlan(err error) error {
+func (s *session) noPlan(err error) error {
 	switch {
 	case errors.Is(err, manager.ErrNoPlan):
-		return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w; see tdf-manager plan ls", err))
+		return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w; see %s", err, s.command("plan ls")))
 	case errors.Is(err, manager.ErrPlanState):
 		if is, ok := errors.AsType[*manager.PlanStateError](err); ok && is.State.Over() {
-			err = fmt.Errorf("%w; see tdf-manager plan show %d, or submit its file again", err, is.ID)
+			err = fmt.Errorf("%w; see %s, or submit its file again", err, s.command("plan show %d", is.ID))
 		}
 		return cli.WithCode(cli.ExitTaskFailed, err)
 	default:
@@ -117,23 +117,23 @@ func endedLine(p *manager.Plan) string {
 
 // planRemedy says how a plan that holds or has failed goes on; empty where there
 // is nothing to do.
-func planRemedy(p *manager.Plan) string {
+func (s *session) planRemedy(p *manager.Plan) string {
 	switch p.State {
 	case manager.PlanHeld:
 		if task, err := strconv.ParseInt(p.HeldBy, 10, 64); err == nil {
-			return fmt.Sprintf("it is held because task %d failed; see tdf-manager logs %d --stderr, then tdf-manager retry %d, "+
-				"or tdf-manager plan resume %d to go on without what needs it", task, task, task, p.ID)
+			return fmt.Sprintf("it is held because task %d failed; see %s, then %s, or %s to go on without what needs it",
+				task, s.command("logs %d --stderr", task), s.command("retry %d", task), s.command("plan resume %d", p.ID))
 		}
-		return fmt.Sprintf("it is held by %s; tdf-manager plan resume %d lets it go on", cli.Safe(p.HeldBy), p.ID)
+		return fmt.Sprintf("it is held by %s; %s lets it go on", cli.Safe(p.HeldBy), s.command("plan resume %d", p.ID))
 	case manager.PlanFailed:
 		if p.GrowthError != "" {
-			return fmt.Sprintf("%s; mend that, and then tdf-manager plan retry %d, or tdf-manager retry the task whose lines they are",
-				cli.Safe(p.GrowthError), p.ID)
+			return fmt.Sprintf("%s; mend that, and then %s, or %s the task whose lines they are",
+				cli.Safe(p.GrowthError), s.command("plan retry %d", p.ID), s.command("retry"))
 		}
-		return fmt.Sprintf("tdf-manager plan retry %d runs again what did not succeed, and nothing else", p.ID)
+		return s.command("plan retry %d", p.ID) + " runs again what did not succeed, and nothing else"
 	case manager.PlanBuilding:
 		return "nothing of it runs yet: it was not submitted to its end; repeat plan submit with the same --key, " +
-			fmt.Sprintf("or tdf-manager plan cancel %d", p.ID)
+			"or " + s.command("plan cancel %d", p.ID)
 	case manager.PlanReady, manager.PlanCompleted, manager.PlanCancelled:
 	}
 	return ""
@@ -180,7 +180,7 @@ func listPlans(ctx context.Context, s *session, plans []manager.Plan) error {
 		return err
 	}
 	if len(plans) == 0 {
-		return printf(s.cmd.ErrOrStderr(), "there is no plan yet; make one with tdf-manager plan submit FILE\n")
+		return printf(s.cmd.ErrOrStderr(), "there is no plan yet; make one with %s\n", s.command("plan submit FILE"))
 	}
 	table := cli.NewTable(s.out, "ID", "NAME", "STATE", "TASKS", "LEFT", "ENDED", "AGE")
 	for i := range plans {
@@ -233,12 +233,12 @@ func (a *app) steering(
 			return err
 		}
 		if err := do(ctx, s, id, reason); err != nil {
-			return noPlan(err)
+			return s.noPlan(err)
 		}
 		p, err := s.manager.Plan(ctx, id)
 		switch {
 		case err != nil:
-			return noPlan(err)
+			return s.noPlan(err)
 		case *asJSON:
 			return cli.WriteJSON(s.out, planObject(p))
 		default:
@@ -265,7 +265,7 @@ func (a *app) planRetry() *cobra.Command {
 		}
 		retried, err := s.manager.RetryPlan(ctx, p.ID, changeOptions(dryRun)...)
 		if err != nil {
-			return noPlan(err)
+			return s.noPlan(err)
 		}
 		return printRetried(s, p, retried, dryRun, *asJSON)
 	})

@@ -109,7 +109,7 @@ func showPlan(s *session, p *manager.Plan, tasks []*planned, steps []manager.Pla
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	if remedy := planRemedy(p); remedy != "" {
+	if remedy := s.planRemedy(p); remedy != "" {
 		if err := printf(s.out, "\n%s\n", remedy); err != nil {
 			return err
 		}
@@ -134,8 +134,8 @@ func listPlanned(s *session, p *manager.Plan, tasks []*planned) error {
 	if err := table.Flush(); err != nil || len(tasks) <= mostShown {
 		return err
 	}
-	return printf(s.cmd.ErrOrStderr(), "these are the first %d of %d tasks; all of them: tdf-manager plan show %d --graph text\n",
-		mostShown, len(tasks), p.ID)
+	return printf(s.cmd.ErrOrStderr(), "these are the first %d of %d tasks; all of them: %s\n",
+		mostShown, len(tasks), s.command("plan show %d --graph text", p.ID))
 }
 
 // needsText is for people: "3-5, 7 any".

@@ -88,7 +88,7 @@ func (sub *planSubmission) submit(ctx context.Context, s *session) (int64, error
 		err = s.manager.ReadyPlan(ctx, id)
 	}
 	if err != nil {
-		return id, sub.halfDone(id, key, err)
+		return id, sub.halfDone(s, id, key, err)
 	}
 	s.warnOfLoss(ctx, life, opened, "--key "+cli.Safe(key))
 	return id, nil
@@ -136,7 +136,7 @@ func usedFor(key string, plan int64) error {
 }
 
 // halfDone says how a plan that was made in part is finished.
-func (sub *planSubmission) halfDone(id int64, key string, err error) error {
+func (sub *planSubmission) halfDone(s *session, id int64, key string, err error) error {
 	if broken, ok := errors.AsType[*manager.SubmissionError](err); ok {
 		if errors.Is(err, manager.ErrRequestKey) {
 			return usedFor(key, id)
@@ -144,7 +144,7 @@ func (sub *planSubmission) halfDone(id int64, key string, err error) error {
 		err = broken.Err
 	}
 	return fmt.Errorf("plan %d was not made to its end, and nothing of it runs: %w; to finish it, repeat it with --key %s; "+
-		"to be rid of it: tdf-manager plan cancel %d", id, noPlan(err), cli.Safe(key), id)
+		"to be rid of it: %s", id, s.noPlan(err), cli.Safe(key), s.command("plan cancel %d", id))
 }
 
 // planRunning is the verb plan run with its flags.
@@ -184,7 +184,7 @@ func (r *planRunning) do(ctx context.Context, s *session) error {
 	p, err := waitPlan(ctx, s, id, r.quiet)
 	switch {
 	case err != nil:
-		return fmt.Errorf("plan %d goes on without being watched; see tdf-manager plan show %d: %w", id, id, err)
+		return fmt.Errorf("plan %d goes on without being watched; see %s: %w", id, s.command("plan show %d", id), err)
 	case r.quiet:
 		return planCode(p)
 	default:
@@ -226,7 +226,7 @@ func waitPlan(ctx context.Context, s *session, id int64, quiet bool) (*manager.P
 	if errors.Is(context.Cause(within), errHeld) {
 		err = nil
 	}
-	return p, noPlan(err)
+	return p, s.noPlan(err)
 }
 
 // finishPlan prints how a plan ended and turns it into an exit code.
@@ -290,7 +290,7 @@ func printPlanEnd(s *session, p *manager.Plan, failures []failure, all int) erro
 			return err
 		}
 	}
-	if remedy := planRemedy(p); remedy != "" {
+	if remedy := s.planRemedy(p); remedy != "" {
 		return printf(s.out, "\n%s\n", remedy)
 	}
 	return nil

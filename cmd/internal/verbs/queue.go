@@ -164,7 +164,7 @@ func listQueues(ctx context.Context, s *session, queues []manager.Queue) error {
 	if err := table.Flush(); err != nil || len(queues) > 1 {
 		return err
 	}
-	return printf(s.cmd.ErrOrStderr(), "there is only the default queue; make another with tdf-manager queue add NAME\n")
+	return printf(s.cmd.ErrOrStderr(), "there is only the default queue; make another with %s\n", s.command("queue add NAME"))
 }
 
 // waited is how long a task has been due.
@@ -276,7 +276,7 @@ func (a *app) queueAdd() *cobra.Command {
 		}
 		q, err := s.manager.AddQueue(ctx, name, set, changeOptions(dryRun)...)
 		if errors.Is(err, manager.ErrQueueExists) {
-			return fmt.Errorf("%w; change it with tdf-manager queue set %s", err, name)
+			return fmt.Errorf("%w; change it with %s", err, s.command("queue set %s", name))
 		}
 		if err != nil {
 			return err

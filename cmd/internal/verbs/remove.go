@@ -94,7 +94,7 @@ func findQueue(ctx context.Context, s *session, name string) error {
 func removeQueue(ctx context.Context, s *session, name string, opts ...manager.ChangeOption) error {
 	err := s.manager.RemoveQueue(ctx, name, opts...)
 	if errors.Is(err, manager.ErrQueueInUse) {
-		return fmt.Errorf("%w; wait for its tasks, or cancel them: tdf-manager cancel --queue %s", err, name)
+		return fmt.Errorf("%w; wait for its tasks, or cancel them: %s", err, s.command("cancel --queue %s", name))
 	}
 	return s.unknownQueue(ctx, name, err)
 }
@@ -117,7 +117,7 @@ func findNode(ctx context.Context, s *session, name string) error {
 func removeNode(ctx context.Context, s *session, name string, opts ...manager.ChangeOption) error {
 	err := s.manager.RemoveNode(ctx, name, opts...)
 	if errors.Is(err, manager.ErrNodeInUse) {
-		return fmt.Errorf("%w; stop its workers first: tdf-manager worker stop", err)
+		return fmt.Errorf("%w; stop its workers first: %s", err, s.command("worker stop"))
 	}
 	return err
 }

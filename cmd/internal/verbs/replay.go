@@ -71,7 +71,7 @@ func (r *replaying) do(ctx context.Context, s *session) error {
 	}
 	timedOut, err := await(ctx, s, replay, limit)
 	if err != nil {
-		return fmt.Errorf("%w; task %d goes on: compare it with tdf-manager replay --compare %d", err, replay, replay)
+		return fmt.Errorf("%w; task %d goes on: compare it with %s", err, replay, s.command("replay --compare %d", replay))
 	}
 	return r.finish(context.WithoutCancel(ctx), s, replay, timedOut)
 }
@@ -86,7 +86,7 @@ func (r *replaying) opened(s *session, id, replay int64, err error) error {
 	case r.dryRun:
 		return printf(s.out, "would run task %d once more\n", id)
 	default:
-		return printf(s.out, "opened task %d; compare it with: tdf-manager replay --compare %d\n", replay, replay)
+		return printf(s.out, "opened task %d; compare it with: %s\n", replay, s.command("replay --compare %d", replay))
 	}
 }
 
@@ -129,11 +129,11 @@ func (r *replaying) finish(ctx context.Context, s *session, id int64, timedOut b
 
 func printComparison(s *session, c *manager.Comparison, timedOut bool) error {
 	if !c.Ended {
-		text := "task %d, which repeats round %d of task %d, has not ended yet; see tdf-manager replay --compare %[1]d\n"
+		text := "task %d, which repeats round %d of task %d, has not ended yet; see %s\n"
 		if timedOut {
 			text = "the wait timed out: " + text
 		}
-		return printf(s.out, text, c.Replay, c.Round, c.ID)
+		return printf(s.out, text, c.Replay, c.Round, c.ID, s.command("replay --compare %d", c.Replay))
 	}
 	verdict := "the same"
 	switch {

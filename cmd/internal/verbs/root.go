@@ -1,4 +1,5 @@
-// Package verbs is the command tdf-manager: it opens, lists, waits for and archives tasks, and checks a namespace.
+// Package verbs holds the verbs of the commands tdf and tdf-manager: they open, list, wait for and archive tasks, and
+// check a namespace.
 package verbs
 
 import (
@@ -15,20 +16,27 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 )
 
+// The programs that have the verbs.
+const (
+	TDF     = "tdf"
+	Manager = "tdf-manager"
+)
+
 // app holds what all verbs share.
 type app struct {
-	file  string
-	flags *cli.DaemonFlags
+	program string
+	file    string
+	flags   *cli.DaemonFlags
 }
 
 // defaultConfig is read if neither --config nor TDF_CONFIG names a file.
 const defaultConfig = "manager.cfg"
 
-// New returns the command.
-func New() *cobra.Command {
-	a := &app{}
+// New returns the command of a program. Its help calls the program tdf-manager.
+func New(program string) *cobra.Command {
+	a := &app{program: program}
 	root := &cobra.Command{
-		Use:   "tdf-manager [--config manager.cfg] VERB",
+		Use:   program + " [--config manager.cfg] VERB",
 		Short: "Open, watch and archive the tasks of a namespace",
 		Long: "tdf-manager opens, watches and archives the tasks of a namespace.\n\n" +
 			"Exit codes: 0 ok, and all tasks asked about succeeded; 1 some task did not succeed;\n" +
@@ -38,10 +46,10 @@ func New() *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&a.file, "config", "",
 		"configuration file (default $TDF_CONFIG, else ./"+defaultConfig+")")
-	a.flags = cli.AddDaemonFlags(root)
+	a.flags = cli.AddDaemonFlags(root, root.PersistentFlags())
 	root.AddCommand(a.submit(), a.ls(), a.show(), a.history(), a.logs(), a.why(), a.stats(), a.top(), a.wait(),
 		a.cancel(), a.hold(), a.release(), a.retry(), a.replay(), a.queue(), a.node(), a.worker(), a.plan(),
-		a.run(), a.export(), a.verify(), a.doctor(), a.acl(), a.flush(), version())
+		a.run(), a.export(), a.verify(), a.doctor(), a.acl(), a.flush(), a.version())
 	return root
 }
 
@@ -99,7 +107,7 @@ func (a *app) logger(cmd *cobra.Command, daemon bool) (zerolog.Logger, error) {
 	return flags.Logger(cmd.ErrOrStderr())
 }
 
-func version() *cobra.Command {
+func (a *app) version() *cobra.Command {
 	cmd := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -107,7 +115,7 @@ func version() *cobra.Command {
 		if *asJSON {
 			return cli.WriteJSON(cmd.OutOrStdout(), build)
 		}
-		return printf(cmd.OutOrStdout(), "tdf-manager %s\n", build)
+		return printf(cmd.OutOrStdout(), "%s %s\n", a.program, build)
 	}
 	return cmd
 }

@@ -107,7 +107,7 @@ func (s *session) unknownQueue(ctx context.Context, name string, err error) erro
 	for i := range queues {
 		known[i] = queues[i].Name
 	}
-	return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w; %s", err, meant(name, known, "see tdf-manager queue ls")))
+	return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w; %s", err, meant(name, known, "see "+s.command("queue ls"))))
 }
 
 // mostSelected bounds what a slip such as 1-999999999999 can ask for.

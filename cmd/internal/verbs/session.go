@@ -25,10 +25,11 @@ import (
 
 // session is one verb at work.
 type session struct {
-	cmd  *cobra.Command
-	args []string
-	out  io.Writer
-	cfg  *config.File
+	program string // that has the verb
+	cmd     *cobra.Command
+	args    []string
+	out     io.Writer
+	cfg     *config.File
 	// store is there in verbs made by withStore, manager in those by withManager.
 	store   *store.Store
 	manager *manager.Manager
@@ -105,9 +106,32 @@ func (a *app) verb(do verb) func(*cobra.Command, []string) error {
 		if done || err != nil {
 			return err
 		}
-		s := &session{cmd: cmd, args: args, out: cmd.OutOrStdout(), cfg: cfg}
+		s := a.session(cmd, args)
+		s.cfg = cfg
 		return s.finish(do(cmd.Context(), s))
 	}
+}
+
+func (a *app) session(cmd *cobra.Command, args []string) *session {
+	return &session{program: a.program, cmd: cmd, args: args, out: cmd.OutOrStdout()}
+}
+
+// command is how another verb is called.
+func (s *session) command(format string, args ...any) string {
+	return s.program + " " + fmt.Sprintf(format, args...)
+}
+
+// daemon is how a server or a worker is called.
+func (s *session) daemon(role string) string {
+	if s.program == TDF {
+		return s.command("%s", role)
+	}
+	return "tdf-" + role
+}
+
+// warn tells people, on stderr, what the output cannot say.
+func (s *session) warn(format string, args ...any) {
+	fmt.Fprintf(s.cmd.ErrOrStderr(), s.program+": "+format+"\n", args...)
 }
 
 // withExitCode gives errors of the packages below their exit code.
@@ -172,7 +196,7 @@ func (s *session) finish(err error) error {
 	var coded cli.Coded
 	if !errors.As(err, &coded) && denied(err) {
 		return cli.WithCode(cli.ExitRedis, fmt.Errorf("[redis] username = %s: Redis does not let this user do it; %s: %w",
-			cmp.Or(s.cfg.Redis.Username, "default"), neededLogin(s.cmd.Name()), err))
+			cmp.Or(s.cfg.Redis.Username, "default"), s.neededLogin(), err))
 	}
 	return withExitCode(err)
 }
@@ -191,15 +215,15 @@ func denied(err error) bool {
 	return strings.HasPrefix(text, "NOPERM ") || strings.Contains(text, "The user executing the script can't ")
 }
 
-// neededLogin says with which login a verb works.
-func neededLogin(verb string) string {
-	switch verb {
+// neededLogin says with which login the verb works.
+func (s *session) neededLogin() string {
+	switch s.cmd.Name() {
 	case "flush":
 		return "use the login of an administrator of Redis"
 	case "verify":
-		return "use the login of a server, as tdf-manager acl server prints it"
+		return "use the login of a server, as " + s.command("acl server") + " prints it"
 	default:
-		return "use the login of a manager, as tdf-manager acl manager prints it"
+		return "use the login of a manager, as " + s.command("acl manager") + " prints it"
 	}
 }
 

@@ -186,7 +186,7 @@ const mostArray = 1_000_000
 
 // fromArray makes a task of each number.
 func (sub *submission) fromArray(s *session) ([]line, error) {
-	numbers, err := parseArray(sub.array)
+	numbers, err := parseArray(s, sub.array)
 	if err != nil {
 		return nil, err
 	}
@@ -213,10 +213,10 @@ func (sub *submission) fromArray(s *session) ([]line, error) {
 }
 
 // parseArray reads 1-100, 0-30:10 or 1,3,5-8.
-func parseArray(text string) ([]int, error) {
+func parseArray(s *session, text string) ([]int, error) {
 	if _, throttle, ok := strings.Cut(text, "%"); ok {
 		return nil, cli.Usagef("--array %q: how many run at a time is an attribute of the queue; "+
-			"write tdf-manager queue set NAME threads=%s", text, throttle)
+			"write %s", text, s.command("queue set NAME threads=%s", throttle))
 	}
 	var numbers []int
 	for part := range strings.SplitSeq(text, ",") {
@@ -338,8 +338,7 @@ func (s *session) warnOfLoss(ctx context.Context, since manager.Life, opened []m
 	default:
 		return
 	}
-	fmt.Fprintf(s.cmd.ErrOrStderr(), "tdf-manager: warning: %s; check with tdf-manager verify, or submit again with %s, "+
-		"which opens only what is missing\n", found, key)
+	s.warn("warning: %s; check with %s, or submit again with %s, which opens only what is missing", found, s.command("verify"), key)
 }
 
 func (sub *submission) print(s *session, opened []manager.Opened, specs []manager.Spec) error {

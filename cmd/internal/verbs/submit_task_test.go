@@ -97,7 +97,7 @@ func TestSubmitArray(t *testing.T) {
 func TestParseArray(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]int{"4": {4}, "1-3": {1, 2, 3}, "0-5:2,9": {0, 2, 4, 9}, "3,1": {3, 1}} {
-		if got, err := parseArray(text); err != nil || !slices.Equal(got, want) {
+		if got, err := parseArray(&session{program: "tdf-manager"}, text); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}

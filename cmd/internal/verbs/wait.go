@@ -78,8 +78,8 @@ func sayNotReady(s *session, plans []int64, told map[int64]bool) {
 	for _, id := range plans {
 		if !told[id] {
 			told[id] = true
-			fmt.Fprintf(s.cmd.ErrOrStderr(), "tdf-manager: waiting for tasks of plan %d, which was not made to its end, so nothing of it runs; "+
-				"to finish it, submit it again with its --key; to be rid of it: tdf-manager plan cancel %d\n", id, id)
+			s.warn("waiting for tasks of plan %d, which was not made to its end, so nothing of it runs; "+
+				"to finish it, submit it again with its --key; to be rid of it: %s", id, s.command("plan cancel %d", id))
 		}
 	}
 }
@@ -189,7 +189,7 @@ func printFinish(s *session, p manager.Progress, failures []failure, timedOut bo
 		}
 	}
 	first := failures[0].ID
-	return printf(s.out, "\nsee more with: tdf-manager show %d; tdf-manager logs %d --stderr\n", first, first)
+	return printf(s.out, "\nsee more with: %s; %s\n", s.command("show %d", first), s.command("logs %d --stderr", first))
 }
 
 // plainInterval is how often progress is written where there is no terminal.

@@ -63,7 +63,7 @@ func printReasons(s *session, reasons manager.Explanation) error {
 		if err := printf(s.out, "%s %s\n", mark, cli.Safe(r.Text)); err != nil {
 			return err
 		}
-		if change := remedyText(r.Change); change != "" {
+		if change := s.remedyText(r.Change); change != "" {
 			if err := printf(s.out, "    -> %s\n", cli.Safe(change)); err != nil {
 				return err
 			}
@@ -73,23 +73,23 @@ func printReasons(s *session, reasons manager.Explanation) error {
 }
 
 // remedyText says how to make a change: by a command where there is one.
-func remedyText(r *manager.Remedy) string {
+func (s *session) remedyText(r *manager.Remedy) string {
 	if r == nil {
 		return ""
 	}
 	switch r.Object {
 	case "plan":
-		return planText(r)
+		return s.planText(r)
 	case workerField:
-		return workerText(r)
+		return s.workerText(r)
 	}
 	switch r.Object + "." + r.Attribute {
 	case "task.hold":
-		return "tdf-manager release " + r.Name
+		return s.command("release %s", r.Name)
 	case "task.needs":
-		return "wait until they have ended; tdf-manager retry one that is to be retried"
+		return "wait until they have ended; " + s.command("retry") + " one that is to be retried"
 	case "queue.paused":
-		return "tdf-manager queue resume " + r.Name
+		return s.command("queue resume %s", r.Name)
 	case "task.end_before":
 		return "submit it again with a later --end-before"
 	case "task.resources":
@@ -99,35 +99,35 @@ func remedyText(r *manager.Remedy) string {
 	case "time.now":
 		return "wait until then"
 	case "task.listed":
-		return "start a server: tdf-server server.cfg"
+		return "start a server: " + s.daemon("server") + " server.cfg"
 	case "node.free":
 		return "wait until " + r.Value + " is free on " + r.Name
 	case "server.quarantine":
 		return "set [server] quarantine = " + r.Value
 	}
-	return settingText(r)
+	return s.settingText(r)
 }
 
 // planText is about plans.
-func planText(r *manager.Remedy) string {
+func (s *session) planText(r *manager.Remedy) string {
 	switch r.Attribute {
 	case "hold":
-		return "tdf-manager plan resume " + r.Name
+		return s.command("plan resume %s", r.Name)
 	case "retry":
-		return "tdf-manager plan retry " + r.Name
+		return s.command("plan retry %s", r.Name)
 	case "ready":
 		return "the program that builds the plan marks it ready; if it is gone, submit the plan again with its --key, " +
-			"or tdf-manager plan cancel " + r.Name
+			"or " + s.command("plan cancel %s", r.Name)
 	default:
 		return "submit the plan again"
 	}
 }
 
 // settingText is about attributes that are set by their own names.
-func settingText(r *manager.Remedy) string {
+func (s *session) settingText(r *manager.Remedy) string {
 	switch r.Object {
 	case queueField, nodeField:
-		return fmt.Sprintf("tdf-manager %s set %s %s=%s", r.Object, r.Name, r.Attribute, r.Value)
+		return s.command("%s set %s %s=%s", r.Object, r.Name, r.Attribute, r.Value)
 	default:
 		return fmt.Sprintf("%s %s: %s = %s", r.Object, r.Name, r.Attribute, r.Value)
 	}
@@ -135,12 +135,12 @@ func settingText(r *manager.Remedy) string {
 
 // workerText is about workers and their configuration, where lists (labels, resources,
 // classes) hold more than what is missing.
-func workerText(r *manager.Remedy) string {
+func (s *session) workerText(r *manager.Remedy) string {
 	switch r.Attribute {
 	case "start":
 		return "start a worker with: " + r.Value
 	case "state":
-		return "tdf-manager worker undrain " + r.Name + ", or start it again"
+		return s.command("worker undrain %s", r.Name) + ", or start it again"
 	case "reason":
 		return "mend what it says on its host"
 	case "free_slots":

@@ -36,7 +36,7 @@ func (a *app) worker() *cobra.Command {
 const everyName = "all"
 
 // pick finds the workers asked for by name. all takes those that suit.
-func pick(names []string, workers []manager.Worker, suits func(*manager.Worker) bool) ([]manager.Worker, error) {
+func (s *session) pick(names []string, workers []manager.Worker, suits func(*manager.Worker) bool) ([]manager.Worker, error) {
 	if slices.Contains(names, everyName) {
 		if len(names) > 1 {
 			return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("workers %q: all stands alone", names))
@@ -47,7 +47,7 @@ func pick(names []string, workers []manager.Worker, suits func(*manager.Worker) 
 	for i, name := range names {
 		at := slices.IndexFunc(workers, func(w manager.Worker) bool { return w.Name == name })
 		if at < 0 {
-			return nil, unknownWorker(name, workers)
+			return nil, s.unknownWorker(name, workers)
 		}
 		if !slices.Contains(names[:i], name) {
 			picked = append(picked, workers[at])
@@ -57,13 +57,13 @@ func pick(names []string, workers []manager.Worker, suits func(*manager.Worker) 
 }
 
 // unknownWorker names the worker that was meant, if one is near.
-func unknownWorker(name string, workers []manager.Worker) error {
+func (s *session) unknownWorker(name string, workers []manager.Worker) error {
 	known := make([]string, len(workers))
 	for i := range workers {
 		known[i] = workers[i].Name
 	}
 	return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w: %q; %s", manager.ErrNoWorker, name,
-		meant(name, known, "see tdf-manager worker ls --all")))
+		meant(name, known, "see "+s.command("worker ls --all"))))
 }
 
 func (a *app) workerLs() *cobra.Command {
@@ -141,7 +141,7 @@ func (a *app) workerShow() *cobra.Command {
 		}
 		at := slices.IndexFunc(workers, func(w manager.Worker) bool { return w.Name == s.args[0] })
 		if at < 0 {
-			return unknownWorker(s.args[0], workers)
+			return s.unknownWorker(s.args[0], workers)
 		}
 		if *asJSON {
 			return cli.WriteJSON(s.out, workerObject(&workers[at]))

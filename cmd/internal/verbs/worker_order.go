@@ -107,7 +107,7 @@ func (o *ordering) do(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	picked, err := pick(s.args, workers, o.suits)
+	picked, err := s.pick(s.args, workers, o.suits)
 	if err != nil {
 		return err
 	}

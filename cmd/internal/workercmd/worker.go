@@ -31,12 +31,12 @@ tdf-manager worker drain, undrain and stop.`
 func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tdf-worker NAME worker.cfg",
-		Short: "execute the tasks of a namespace",
+		Short: "Execute the tasks of a namespace",
 		Long:  long,
 		Example: "  tdf-worker worker-A worker.cfg\n  tdf-worker worker-A worker.cfg --set worker.slots=4\n" +
 			"  tdf-worker \"$(hostname)\" worker.cfg --log-format json",
 	}
-	flags := cli.AddDaemonFlags(cmd)
+	flags := cli.AddDaemonFlags(cmd, cmd.Flags())
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 2 {
 			return cli.Usagef("expecting 2 arguments (%d given): NAME worker.cfg", len(args))
