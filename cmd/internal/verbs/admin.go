@@ -50,11 +50,7 @@ func (a *app) doctor() *cobra.Command {
 		Example: "  tdf-manager doctor\n  tdf-manager --config worker.cfg doctor --json", Args: cobra.NoArgs,
 	}
 	asJSON := jsonFlag(cmd)
-	cmd.RunE = a.verb(func(ctx context.Context, s *session) (err error) {
-		if s.store, err = store.Dial(s.cfg.Redis, s.cfg.TDF.Namespace); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, s.store.Close()) }()
+	cmd.RunE = a.dialled(func(ctx context.Context, s *session) error {
 		facts, err := doctor.Gather(ctx, s.store, s.cfg)
 		if err != nil {
 			return err
@@ -67,7 +63,7 @@ func (a *app) doctor() *cobra.Command {
 			return cli.Exit(cli.ExitTaskFailed)
 		}
 		return nil
-	})
+	}, store.WithOnePool())
 	return cmd
 }
 

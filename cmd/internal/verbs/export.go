@@ -46,7 +46,7 @@ func (a *app) export() *cobra.Command {
 			"moment; otherwise it prints a line of JSON for each. Nothing is removed from Redis. --state says how they ended.\n\n" + selectorHelp,
 		Example: "  tdf-manager export --archive /var/lib/tdf/archive\n  tdf-manager export --state failed --output failed.jsonl\n" +
 			"  tdf-manager export 1-100 | jq .outcome",
-		RunE: a.withBoth(e.do),
+		RunE: a.withManager(false, noOptions, e.do),
 	}
 	e.choice.flags(cmd)
 	cmd.Flags().StringVar(&e.dir, archiveName, "", "directory to write segments to; it is made if it is not there")

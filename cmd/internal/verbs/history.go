@@ -25,7 +25,7 @@ func (a *app) history() *cobra.Command {
 	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = a.withStore(func(ctx context.Context, s *session) error {
-		id, err := parseID(s.args[0], func() (int64, error) { return s.store.NewestID(ctx) })
+		id, err := parseID(s.args[0], s.newest(ctx))
 		if err != nil {
 			return err
 		}

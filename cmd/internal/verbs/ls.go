@@ -49,7 +49,7 @@ func (a *app) ls() *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("output", "json")
 	l.dirs = archiveFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("all", archiveName)
-	live, cold := a.withBoth(l.do), a.withArchive(l.dirs, l.cold)
+	live, cold := a.withManager(false, noOptions, l.do), a.withArchive(l.dirs, l.cold)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(*l.dirs) > 0 {
 			return cold(cmd, args)

@@ -25,7 +25,7 @@ func (a *app) planShow() *cobra.Command {
 	graphFlag(cmd, &graph)
 	asJSON := jsonFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("graph", "json")
-	cmd.RunE = a.withBoth(func(ctx context.Context, s *session) error {
+	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
 		p, err := s.readPlan(ctx, s.args[0])
 		if err != nil {
 			return err

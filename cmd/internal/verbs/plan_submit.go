@@ -169,7 +169,7 @@ func (a *app) planRun() *cobra.Command {
 	cmd.Flags().BoolVarP(&run.quiet, "quiet", "q", false, "print the id of the plan only, and no progress")
 	run.json = jsonFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("quiet", "json")
-	cmd.RunE = a.withBoth(run.do)
+	cmd.RunE = a.withManager(false, noOptions, run.do)
 	return cmd
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -211,21 +210,12 @@ func parseID(text string, newest func() (int64, error)) (int64, error) {
 // newest makes the function that finds the task opened last.
 func (s *session) newest(ctx context.Context) func() (int64, error) {
 	return func() (int64, error) {
-		id, err := s.lastID(ctx)
+		id, err := s.store.NewestID(ctx)
 		if err == nil && id == 0 {
 			err = badSelector(lastTask, "no task has been opened yet")
 		}
 		return id, err
 	}
-}
-
-func (s *session) lastID(ctx context.Context) (id int64, err error) {
-	direct, err := store.Dial(s.cfg.Redis, s.cfg.TDF.Namespace)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, direct.Close()) }()
-	return direct.NewestID(ctx)
 }
 
 // shortRanges is ranges for people, who read no thousand of them.

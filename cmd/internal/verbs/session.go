@@ -30,7 +30,7 @@ type session struct {
 	args    []string
 	out     io.Writer
 	cfg     *config.File
-	// store is there in verbs made by withStore, manager in those by withManager.
+	// store has all connections of the verb; manager is there in verbs made by withManager.
 	store   *store.Store
 	manager *manager.Manager
 }
@@ -39,16 +39,12 @@ type verb func(ctx context.Context, s *session) error
 
 // withStore makes a verb that reads the namespace.
 func (a *app) withStore(do verb) func(*cobra.Command, []string) error {
-	return a.verb(func(ctx context.Context, s *session) (err error) {
+	return a.dialled(func(ctx context.Context, s *session) error {
 		log, err := a.logger(s.cmd, false)
 		if err != nil {
 			return err
 		}
 		cli.LogWarnings(log, s.cfg)
-		if s.store, err = store.Dial(s.cfg.Redis, s.cfg.TDF.Namespace); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, s.store.Close()) }()
 		info, err := s.store.Check(ctx)
 		if err != nil {
 			return err
@@ -57,13 +53,17 @@ func (a *app) withStore(do verb) func(*cobra.Command, []string) error {
 			log.Warn().Msg(warning)
 		}
 		return do(ctx, s)
-	})
+	}, store.WithOnePool())
 }
 
 // withManager makes a verb that works as a manager does. daemon says that it
 // stays, also without its terminal, and logs what it does.
 func (a *app) withManager(daemon bool, opts func() []manager.Option, do verb) func(*cobra.Command, []string) error {
-	return a.verb(func(ctx context.Context, s *session) (err error) {
+	var dial []store.Option
+	if !daemon {
+		dial = append(dial, store.WithOnePool())
+	}
+	return a.dialled(func(ctx context.Context, s *session) error {
 		log, err := a.logger(s.cmd, daemon)
 		if err != nil {
 			return err
@@ -76,20 +76,18 @@ func (a *app) withManager(daemon bool, opts func() []manager.Option, do verb) fu
 			}
 			defer unprofile()
 		}
-		all := append(opts(), manager.WithSettings(a.flags.Settings...), manager.WithLogger(slogger(log)))
+		all := append(opts(), manager.WithSettings(a.flags.Settings...), manager.WithLogger(slogger(log)), manager.WithStore(s.store))
 		if s.manager, err = manager.New(ctx, "tdf-manager", a.path(), all...); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, s.manager.Close()) }()
 		return do(ctx, s)
-	})
+	}, dial...)
 }
 
-// withBoth makes a verb that works as a manager does, and also reads records field
-// by field.
-func (a *app) withBoth(do verb) func(*cobra.Command, []string) error {
-	return a.withManager(false, noOptions, func(ctx context.Context, s *session) (err error) {
-		if s.store, err = store.Dial(s.cfg.Redis, s.cfg.TDF.Namespace); err != nil {
+// dialled makes a verb that has the connections to Redis, and no others.
+func (a *app) dialled(do verb, opts ...store.Option) func(*cobra.Command, []string) error {
+	return a.verb(func(ctx context.Context, s *session) (err error) {
+		if s.store, err = store.Dial(s.cfg.Redis, s.cfg.TDF.Namespace, opts...); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, s.store.Close()) }()
