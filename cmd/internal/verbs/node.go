@@ -118,25 +118,13 @@ func quarantineText(n *manager.Node) string {
 }
 
 func (a *app) nodeShow() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "show NAME", Short: "Show all that is known of a node", Args: cobra.ExactArgs(1),
+	return showing(a, &cobra.Command{
+		Use: "show NAME", Short: "Show all that is known of a node",
 		Example: "  tdf-manager node show node-1\n  tdf-manager node show node-1 --json",
-	}
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
-		n, err := s.readNode(ctx, s.args[0])
-		if err != nil {
-			return err
-		}
-		if *asJSON {
-			return cli.WriteJSON(s.out, nodeObject(&n))
-		}
-		return showNode(s, &n)
-	})
-	return cmd
+	}, (*session).readNode, nodeObject, showNode)
 }
 
-func showNode(s *session, n *manager.Node) error {
+func showNode(_ context.Context, s *session, n *manager.Node) error {
 	table := cli.NewTable(s.out)
 	table.Row(nodeField, n.Name)
 	table.Row(maxThreadsField, limitText(n.MaxThreads)+map[bool]string{true: " (set)", false: " (by its workers)"}[n.Set])

@@ -190,20 +190,29 @@ func endedText(q *manager.Queue) string {
 }
 
 func (a *app) queueShow() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "show NAME", Short: "Show all attributes of a queue, and what lies in it", Args: cobra.ExactArgs(1),
+	return showing(a, &cobra.Command{
+		Use: "show NAME", Short: "Show all attributes of a queue, and what lies in it",
 		Example: "  tdf-manager queue show default\n  tdf-manager queue show nightly --json",
-	}
+	}, (*session).readQueue, queueObject, showQueue)
+}
+
+// showing makes the verb that shows one thing by its name.
+func showing[T any](
+	a *app, cmd *cobra.Command, read func(*session, context.Context, string) (T, error),
+	object func(*T) map[string]any, show func(context.Context, *session, *T) error,
+) *cobra.Command {
+	cmd.Args = cobra.ExactArgs(1)
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
-		q, err := s.readQueue(ctx, s.args[0])
-		if err != nil {
+		one, err := read(s, ctx, s.args[0])
+		switch {
+		case err != nil:
 			return err
+		case *asJSON:
+			return cli.WriteJSON(s.out, object(&one))
+		default:
+			return show(ctx, s, &one)
 		}
-		if *asJSON {
-			return cli.WriteJSON(s.out, queueObject(&q))
-		}
-		return showQueue(ctx, s, &q)
 	})
 	return cmd
 }

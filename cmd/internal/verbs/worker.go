@@ -130,29 +130,25 @@ func age(d time.Duration) string {
 }
 
 func (a *app) workerShow() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "show NAME", Short: "Show all that is known of a worker", Args: cobra.ExactArgs(1),
-	}
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
-		workers, err := s.manager.Workers(ctx)
-		if err != nil {
-			return err
-		}
-		at := slices.IndexFunc(workers, func(w manager.Worker) bool { return w.Name == s.args[0] })
-		if at < 0 {
-			return s.unknownWorker(s.args[0], workers)
-		}
-		if *asJSON {
-			return cli.WriteJSON(s.out, workerObject(&workers[at]))
-		}
-		return showWorker(s.out, &workers[at])
-	})
-	return cmd
+	return showing(a, &cobra.Command{Use: "show NAME", Short: "Show all that is known of a worker"},
+		(*session).readWorker, workerObject, showWorker)
 }
 
-func showWorker(w io.Writer, k *manager.Worker) error {
-	table := cli.NewTable(w)
+// readWorker finds a worker by its name.
+func (s *session) readWorker(ctx context.Context, name string) (manager.Worker, error) {
+	workers, err := s.manager.Workers(ctx)
+	if err != nil {
+		return manager.Worker{}, err
+	}
+	at := slices.IndexFunc(workers, func(w manager.Worker) bool { return w.Name == name })
+	if at < 0 {
+		return manager.Worker{}, s.unknownWorker(name, workers)
+	}
+	return workers[at], nil
+}
+
+func showWorker(_ context.Context, s *session, k *manager.Worker) error {
+	table := cli.NewTable(s.out)
 	table.Row("worker", k.Name)
 	table.Row("id", fmt.Sprintf("%d (incarnation %d)", k.ID, k.Incarnation))
 	table.Row("state", workerState(k))
@@ -179,7 +175,7 @@ func showWorker(w io.Writer, k *manager.Worker) error {
 	if err := table.Flush(); err != nil || len(k.Queues) == 0 {
 		return err
 	}
-	return showQueues(w, k.Queues)
+	return showQueues(s.out, k.Queues)
 }
 
 func showQueues(w io.Writer, queues []manager.QueueUse) error {
