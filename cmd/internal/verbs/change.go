@@ -30,10 +30,9 @@ func (a *app) cancel() *cobra.Command {
 		t.changes(changes, cancelEffect)
 		return err
 	}
-	cmd := b.command(a, "cancel", "Call tasks off for good, and stop those that run",
-		"cancel calls tasks off. One that waits is cancelled at once. Of one that runs, the worker is told to\n"+
-			"stop the whole tree of processes; it ends terminated, with the output it has written. One that has\n"+
-			"ended stays as it is.",
+	cmd := b.command(a, "cancel", "Cancel tasks, and stop those that run",
+		"cancel ends a task that waits at once. The worker of one that runs stops its whole tree of processes;\n"+
+			"the task ends terminated, with the output it has written. A task that has ended stays as it is.",
 		"  tdf-manager cancel 7 --reason \"wrong input\"\n"+
 			"  tdf-manager cancel --queue nightly --state open --dry-run\n"+
 			"  tdf-manager cancel all --yes")

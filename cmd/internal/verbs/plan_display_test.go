@@ -104,7 +104,7 @@ func TestPlanLines(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	p.Growing = 1
-	if got := planLine(p, nil); got != "1/4  succeeded 1  1 step is to be opened yet" {
+	if got := planLine(p, nil); got != "1/4  succeeded 1  1 step is not opened yet" {
 		t.Errorf("%q", got)
 	}
 }

@@ -48,7 +48,7 @@ func TestPlanSubmitLines(t *testing.T) {
 	if id := b.must("plan", "submit", file, "--key", "k"); id != "1\n" {
 		t.Fatal(id)
 	}
-	wantText(t, b.must("plan", "show", "1"), "0 of 1 tasks have ended; 2 steps are to be opened yet\n", "STEP", "TO BE OPENED\n",
+	wantText(t, b.must("plan", "show", "1"), "0 of 1 tasks have ended; 2 steps are not opened yet\n", "STEP", "TO BE OPENED\n",
 		"count   waits for the lines of step list (task 1)\n", "report  waits for step count\n")
 	steps := b.value(0, "plan", "show", "1").(map[string]any)["steps"].([]any)
 	if first := steps[0].(map[string]any); len(steps) != 2 || first["state"] != "waits" || first["lines"] != "list" || first["opened"] != 0.0 {

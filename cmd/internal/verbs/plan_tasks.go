@@ -257,9 +257,9 @@ func listSteps(s *session, steps []manager.PlanStep) error {
 	return table.Flush()
 }
 
-// stepsToOpen says of how many steps not all tasks are there: "2 steps are to be opened yet", "1 step was not opened".
+// stepsToOpen says of how many steps not all tasks are there: "2 steps are not opened yet", "1 step was not opened".
 func stepsToOpen(p *manager.Plan) string {
-	one, more := "1 step is to be opened yet", "%d steps are to be opened yet"
+	one, more := "1 step is not opened yet", "%d steps are not opened yet"
 	if p.State.Over() {
 		one, more = "1 step was not opened", "%d steps were not opened"
 	}
@@ -272,7 +272,7 @@ func stepsToOpen(p *manager.Plan) string {
 // withoutSteps says of an estimate what it leaves out.
 func withoutSteps(p *manager.Plan) string {
 	if p.Growing > 0 {
-		return ", without the steps that are to be opened"
+		return ", without the steps that are not opened yet"
 	}
 	return ""
 }

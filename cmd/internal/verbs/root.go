@@ -78,8 +78,8 @@ func (a *app) load(cmd *cobra.Command) (cfg *config.File, done bool, err error) 
 
 func (a *app) asked() bool { return a.flags.Check || a.flags.PrintConfig }
 
-// path is the configuration file, empty if there is none and everything needed
-// is in the environment or on the command line.
+// path names the configuration file. It is empty where there is none and the
+// environment or --set names the namespace.
 func (a *app) path() string {
 	if a.file != "" {
 		return a.file
