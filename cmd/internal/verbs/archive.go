@@ -102,12 +102,12 @@ func (a *app) configured() bool {
 
 // noLast is the answer to the word last, which an archive does not know.
 func noLast() (int64, error) {
-	return 0, cli.Usagef("tasks %q: only Redis knows which task was opened last; name tasks of an archive by their ids", lastTask)
+	return 0, cli.Usagef("tasks %q: only Redis knows which task was opened last; name tasks of an archive by their ids", manager.LastTask)
 }
 
 // findTask reads the task that the only argument names from an archive.
 func (s *session) findTask(ctx context.Context, r *archive.Reader) (*manager.Task, error) {
-	id, err := parseID(s.args[0], noLast)
+	id, err := manager.ParseID(s.args[0], noLast)
 	if err != nil {
 		return nil, err
 	}

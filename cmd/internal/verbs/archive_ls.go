@@ -249,7 +249,7 @@ func (c *coldList) hints() error {
 
 // missing are the ids that were named, and are of no task, unless there are other conditions.
 func (c *coldList) missing() (ids []int64) {
-	if c.l.choice.narrow() {
+	if c.l.choice.Narrow() {
 		return nil
 	}
 	for _, r := range c.sel.IDs {

@@ -36,7 +36,7 @@ type bulk struct {
 	effects []effect
 	// change does it to a page of tasks and tells the tally. It may have changed
 	// some of them also with an error.
-	change func(ctx context.Context, s *session, ids []int64, t *tally) error
+	change func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error
 	// remedy is what to do instead about a task that the verb cannot change.
 	remedy func(before statemachine.State) string
 
@@ -97,15 +97,15 @@ func (b *bulk) do(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	t := newTally(b.effects, b.dryRun)
-	err = b.pages(ctx, s, sel, t)
-	if err == nil && t.empty() {
+	t := &manager.Tally{}
+	err = s.manager.EachPage(ctx, sel, func(ids []int64) error { return b.change(ctx, s, ids, t) })
+	if err == nil && t.Empty() {
 		err = b.choice.nothing(ctx, s)
 	}
-	if err != nil && t.empty() {
+	if err != nil && t.Empty() {
 		return err
 	}
-	return b.report(ctx, s, t, sel.IDs != nil && !b.choice.narrow() && !b.narrowed, err)
+	return b.report(ctx, s, t, sel.IDs != nil && !b.choice.Narrow() && !b.narrowed, err)
 }
 
 // selection is which tasks to look at.
@@ -120,7 +120,7 @@ func (b *bulk) selection(ctx context.Context, s *session) (manager.Selection, er
 	switch {
 	case sel.IDs == nil && !sel.All:
 		return sel, cli.Usagef("which tasks? Name them as 7, 3-9, last or all, or narrow them by --state, --queue, --program, --match")
-	case sel.All && !b.choice.narrow() && !b.narrowed && b.careful && !b.yes && !b.dryRun:
+	case sel.All && !b.choice.Narrow() && !b.narrowed && b.careful && !b.yes && !b.dryRun:
 		return sel, b.unsure(ctx, s)
 	case sel.All && len(sel.States) == 0 && !b.narrowed:
 		sel.States, sel.Outcomes = b.states, b.outcomes
@@ -145,80 +145,6 @@ func (b *bulk) unsure(ctx context.Context, s *session) error {
 		"add --yes, or --dry-run to see what it would do", s.cmd.Name(), n, cli.Safe(s.manager.Namespace())))
 }
 
-// pages changes what is meant, page by page.
-func (b *bulk) pages(ctx context.Context, s *session, sel manager.Selection, t *tally) error {
-	for found, err := range s.manager.Select(ctx, sel, page) {
-		if err != nil {
-			return err
-		}
-		ids := make([]int64, len(found))
-		for i := range found {
-			ids[i] = found[i].ID
-		}
-		if err := b.change(ctx, s, ids, t); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// tally is what became of tasks so far.
-type tally struct {
-	effects []effect
-	dryRun  bool
-	// done are the tasks by the name of the effect.
-	done map[string][]affected
-	// refused are those that did not change, with the state they are in;
-	// missing are not there.
-	refused []refusal
-	missing []int64
-}
-
-// affected is a task that was changed, and the one opened for it if there is one.
-type affected struct{ id, opened int64 }
-
-// refusal is a task that stays as it is.
-type refusal struct {
-	id    int64
-	state statemachine.State
-	err   error
-}
-
-func newTally(effects []effect, dryRun bool) *tally {
-	return &tally{effects: effects, dryRun: dryRun, done: map[string][]affected{}}
-}
-
-func (t *tally) add(effect string, task affected) { t.done[effect] = append(t.done[effect], task) }
-
-// refuse notes a task that did not change.
-func (t *tally) refuse(id int64, state statemachine.State, err error) {
-	if errors.Is(err, manager.ErrNotFound) && !errors.Is(err, manager.ErrPurged) {
-		t.missing = append(t.missing, id)
-		return
-	}
-	t.refused = append(t.refused, refusal{id: id, state: state, err: err})
-}
-
-// changed is the number of tasks that were changed.
-func (t *tally) changed() int {
-	n := 0
-	for _, tasks := range t.done {
-		n += len(tasks)
-	}
-	return n
-}
-
-func (t *tally) empty() bool { return t.changed()+len(t.refused)+len(t.missing) == 0 }
-
-// refusedIDs are the tasks that did not change.
-func (t *tally) refusedIDs() []int64 {
-	ids := make([]int64, len(t.refused))
-	for i := range t.refused {
-		ids[i] = t.refused[i].id
-	}
-	return ids
-}
-
 // How many refused tasks are told one by one, to people and in JSON.
 const (
 	refusalsShown = 5
@@ -227,7 +153,7 @@ const (
 
 // report says what became of the tasks and makes the exit code. named says that
 // they were named by their ids; broken is what ended the work in the middle.
-func (b *bulk) report(ctx context.Context, s *session, t *tally, named bool, broken error) error {
+func (b *bulk) report(ctx context.Context, s *session, t *manager.Tally, named bool, broken error) error {
 	if broken != nil {
 		broken = s.finish(orSignal(ctx, broken))
 	}
@@ -247,8 +173,8 @@ func (b *bulk) report(ctx context.Context, s *session, t *tally, named bool, bro
 	return b.end(t, named, broken, broken)
 }
 
-func (b *bulk) end(t *tally, named bool, broken, err error) error {
-	if broken == nil && named && len(t.refused)+len(t.missing) > 0 {
+func (b *bulk) end(t *manager.Tally, named bool, broken, err error) error {
+	if broken == nil && named && len(t.Refused)+len(t.Missing) > 0 {
 		return cli.Exit(cli.ExitTaskFailed)
 	}
 	return err
@@ -264,19 +190,19 @@ func orSignal(ctx context.Context, err error) error {
 }
 
 // summary counts: "cancelled 812, 3 were finished already (unchanged)".
-func (b *bulk) summary(t *tally) string {
+func (b *bulk) summary(t *manager.Tally) string {
 	var parts []string
-	for _, e := range t.effects {
-		if n := len(t.done[e.name]); n > 0 {
+	for _, e := range b.effects {
+		if n := len(t.Done[e.name]); n > 0 {
 			text := e.done
-			if t.dryRun {
+			if b.dryRun {
 				text = e.would
 			}
-			parts = append(parts, fmt.Sprintf(text, n)+namedText(t.done[e.name], t.dryRun))
+			parts = append(parts, fmt.Sprintf(text, n)+namedText(t.Done[e.name], b.dryRun))
 		}
 	}
-	parts = append(parts, unchangedTexts(t.refused)...)
-	if n := len(t.missing); n > 0 {
+	parts = append(parts, unchangedTexts(t.Refused)...)
+	if n := len(t.Missing); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d not found", n))
 	}
 	if len(parts) == 0 {
@@ -287,13 +213,13 @@ func (b *bulk) summary(t *tally) string {
 
 // namedText names the tasks that were opened, if any were, and in a dry run those
 // that would be changed.
-func namedText(tasks []affected, dryRun bool) string {
+func namedText(tasks []manager.Affected, dryRun bool) string {
 	var opened []int64
 	changed := make([]int64, 0, len(tasks))
 	for _, one := range tasks {
-		changed = append(changed, one.id)
-		if one.opened > 0 {
-			opened = append(opened, one.opened)
+		changed = append(changed, one.ID)
+		if one.New > 0 {
+			opened = append(opened, one.New)
 		}
 	}
 	switch {
@@ -307,17 +233,17 @@ func namedText(tasks []affected, dryRun bool) string {
 }
 
 // unchangedTexts counts refused tasks by why they were.
-func unchangedTexts(refused []refusal) []string {
+func unchangedTexts(refused []manager.Refusal) []string {
 	finished, damaged := 0, 0
 	others := map[statemachine.State]int{}
 	for i := range refused {
 		switch r := &refused[i]; {
-		case !wrongState(r.err):
+		case !r.WrongState():
 			damaged++
-		case r.state.Settled():
+		case r.State.Settled():
 			finished++
 		default:
-			others[r.state]++
+			others[r.State]++
 		}
 	}
 	var texts []string
@@ -334,57 +260,58 @@ func unchangedTexts(refused []refusal) []string {
 	return texts
 }
 
-// wrongState reports whether a task is in the wrong state, and nothing else is
-// wrong with it.
-func wrongState(err error) bool {
-	var wrong *statemachine.TransitionError
-	return errors.As(err, &wrong) || errors.Is(err, manager.ErrNotEnded)
-}
-
 // refusals tells the first refused tasks one by one.
-func (b *bulk) refusals(t *tally) string {
+func (b *bulk) refusals(t *manager.Tally) string {
 	var text strings.Builder
-	for i := range t.refused[:min(len(t.refused), refusalsShown)] {
-		fmt.Fprintln(&text, cli.Safe(b.refusal(&t.refused[i])))
+	for i := range t.Refused[:min(len(t.Refused), refusalsShown)] {
+		fmt.Fprintln(&text, cli.Safe(b.refusal(&t.Refused[i])))
 	}
-	if more := len(t.refused) - refusalsShown; more > 0 {
+	if more := len(t.Refused) - refusalsShown; more > 0 {
 		fmt.Fprintf(&text, "and %d more\n", more)
 	}
-	if len(t.missing) > 0 {
+	if len(t.Missing) > 0 {
 		const most = 100
-		fmt.Fprintf(&text, "no such task: %s\n", shorten(ranges(t.missing), most))
+		fmt.Fprintf(&text, "no such task: %s\n", shorten(ranges(t.Missing), most))
 	}
 	return text.String()
 }
 
-func (b *bulk) refusal(r *refusal) string {
-	if errors.Is(r.err, manager.ErrPurged) {
-		return r.err.Error() // it names the task
+func (b *bulk) refusal(r *manager.Refusal) string {
+	if errors.Is(r.Err, manager.ErrPurged) {
+		return r.Err.Error() // it names the task
 	}
-	if !wrongState(r.err) {
-		return fmt.Sprintf("task %d: %v", r.id, r.err)
+	if !r.WrongState() {
+		return fmt.Sprintf("task %d: %v", r.ID, r.Err)
 	}
-	text := fmt.Sprintf("task %d is %s", r.id, r.state)
-	if remedy := b.remedy(r.state); remedy != "" {
+	text := fmt.Sprintf("task %d is %s", r.ID, r.State)
+	if remedy := b.remedy(r.State); remedy != "" {
 		text += ": " + remedy
 	}
 	return text
 }
 
+func refusedIDs(t *manager.Tally) []int64 {
+	ids := make([]int64, len(t.Refused))
+	for i := range t.Refused {
+		ids[i] = t.Refused[i].ID
+	}
+	return ids
+}
+
 // object is the JSON form: a list of ids for each effect, or of the old and the
 // new id where tasks were opened.
-func (b *bulk) object(t *tally, broken error) map[string]any {
+func (b *bulk) object(t *manager.Tally, broken error) map[string]any {
 	object := map[string]any{
-		dryRunField: t.dryRun, "unchanged": t.refusedIDs(), "not_found": jsonList(t.missing),
+		dryRunField: b.dryRun, "unchanged": refusedIDs(t), "not_found": jsonList(t.Missing),
 	}
-	for _, e := range t.effects {
-		object[e.name] = affectedObjects(t.done[e.name], len(b.outcomes) > 0)
+	for _, e := range b.effects {
+		object[e.name] = affectedObjects(t.Done[e.name], len(b.outcomes) > 0)
 	}
-	told := t.refused[:min(len(t.refused), refusalsJSON)]
+	told := t.Refused[:min(len(t.Refused), refusalsJSON)]
 	reasons := make([]map[string]any, len(told))
 	for i := range told {
 		r := &told[i]
-		reasons[i] = map[string]any{"id": r.id, "state": r.state, "reason": b.refusal(r)}
+		reasons[i] = map[string]any{"id": r.ID, "state": r.State, "reason": b.refusal(r)}
 	}
 	object["reasons"] = reasons
 	if broken != nil {
@@ -393,12 +320,12 @@ func (b *bulk) object(t *tally, broken error) map[string]any {
 	return object
 }
 
-func affectedObjects(tasks []affected, opening bool) []any {
+func affectedObjects(tasks []manager.Affected, opening bool) []any {
 	list := make([]any, len(tasks))
 	for i, one := range tasks {
-		list[i] = one.id
+		list[i] = one.ID
 		if opening {
-			list[i] = map[string]any{"id": one.id, "new": orNull(one.opened)}
+			list[i] = map[string]any{"id": one.ID, "new": orNull(one.New)}
 		}
 	}
 	return list

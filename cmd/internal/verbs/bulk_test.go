@@ -152,9 +152,9 @@ func TestBulkInTheMiddle(t *testing.T) {
 		root := &cobra.Command{Use: "tdf-manager"}
 		a := &app{file: b.file, program: Manager, flags: cli.AddDaemonFlags(root, root.PersistentFlags())}
 		v := &bulk{states: []statemachine.State{statemachine.Open}, effects: []effect{{"held", "held %d", ""}}}
-		v.change = func(ctx context.Context, s *session, ids []int64, done *tally) error {
+		v.change = func(ctx context.Context, s *session, ids []int64, done *manager.Tally) error {
 			changes, err := s.manager.Hold(ctx, ids, "")
-			done.changes(changes, func(*manager.Change) string { return "held" })
+			done.AddChanges(changes, func(*manager.Change) string { return "held" })
 			send() // after the first page
 			return err
 		}

@@ -25,9 +25,9 @@ func (a *app) cancel() *cobra.Command {
 		remedy: func(statemachine.State) string { return "it is over; nothing is left to cancel" },
 	}
 	var reason string
-	b.change = func(ctx context.Context, s *session, ids []int64, t *tally) error {
+	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
 		changes, err := s.manager.Cancel(ctx, ids, reason, changeOptions(b.dryRun)...)
-		t.changes(changes, cancelEffect)
+		t.AddChanges(changes, cancelEffect)
 		return err
 	}
 	cmd := b.command(a, "cancel", "Cancel tasks, and stop those that run",
@@ -57,17 +57,6 @@ func cancelEffect(c *manager.Change) string {
 	}
 }
 
-// changes notes what became of a page of tasks.
-func (t *tally) changes(changes []manager.Change, effect func(*manager.Change) string) {
-	for i := range changes {
-		if c := &changes[i]; c.Err != nil {
-			t.refuse(c.ID, c.Before, c.Err)
-		} else {
-			t.add(effect(c), affected{id: c.ID})
-		}
-	}
-}
-
 func (a *app) hold() *cobra.Command {
 	b := &bulk{
 		states:  []statemachine.State{statemachine.Open},
@@ -75,9 +64,9 @@ func (a *app) hold() *cobra.Command {
 		remedy:  holdRemedy,
 	}
 	var reason string
-	b.change = func(ctx context.Context, s *session, ids []int64, t *tally) error {
+	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
 		changes, err := s.manager.Hold(ctx, ids, reason, changeOptions(b.dryRun)...)
-		t.changes(changes, func(*manager.Change) string { return "held" })
+		t.AddChanges(changes, func(*manager.Change) string { return "held" })
 		return err
 	}
 	cmd := b.command(a, "hold", "Put open tasks aside until they are released",
@@ -106,9 +95,9 @@ func (a *app) release() *cobra.Command {
 		effects: []effect{{"released", "released %d", "would release %d"}},
 		remedy:  func(statemachine.State) string { return "only held tasks, which are blocked, can be released" },
 	}
-	b.change = func(ctx context.Context, s *session, ids []int64, t *tally) error {
+	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
 		changes, err := s.manager.Release(ctx, ids, changeOptions(b.dryRun)...)
-		t.changes(changes, func(*manager.Change) string { return "released" })
+		t.AddChanges(changes, func(*manager.Change) string { return "released" })
 		return err
 	}
 	return b.command(a, "release", "Open tasks that are held",
@@ -161,7 +150,7 @@ func (r *retrying) do(ctx context.Context, s *session) error {
 	if r.failed {
 		r.outcomes, r.narrowed = failedOutcomes, true
 	}
-	if len(s.args) == 0 && !r.failed && len(r.choice.states) == 0 && r.choice.narrow() {
+	if len(s.args) == 0 && !r.failed && len(r.choice.States) == 0 && r.choice.Narrow() {
 		return cli.Usagef("without ids, add --failed or --state; or say all, which means those that succeeded too")
 	}
 	r.opts = changeOptions(r.dryRun)
@@ -185,24 +174,13 @@ func (r *retrying) do(ctx context.Context, s *session) error {
 	return r.bulk.do(ctx, s)
 }
 
-func (r *retrying) retry(ctx context.Context, s *session, ids []int64, t *tally) error {
+func (r *retrying) retry(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
 	done, err := s.manager.Retry(ctx, ids, r.opts...)
 	for i := range done {
 		if denied(done[i].Err) { // then so are all
 			return done[i].Err
 		}
-		t.retried(&done[i])
 	}
+	t.AddRetried(done)
 	return err
-}
-
-func (t *tally) retried(r *manager.Retried) {
-	switch {
-	case r.Err != nil:
-		t.refuse(r.ID, r.Ended, r.Err)
-	case r.Existing:
-		t.add("existing", affected{id: r.ID, opened: r.New})
-	default:
-		t.add("opened", affected{id: r.ID, opened: r.New})
-	}
 }

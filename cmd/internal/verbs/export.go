@@ -78,9 +78,9 @@ func (e *export) do(ctx context.Context, s *session) error {
 
 // selection is which of the archived tasks are meant.
 func (e *export) selection(ctx context.Context, s *session) (manager.Selection, error) {
-	sel, err := e.choice.archiveSelectionWith(s, s.newest(ctx))
+	sel, err := e.choice.archiveSelectionWith(s, s.manager.Newest(ctx))
 	sel.All, sel.Fields = sel.IDs == nil, []string{"rev"}
-	if sel.IDs == nil || e.choice.narrow() {
+	if sel.IDs == nil || e.choice.Narrow() {
 		sel.States = []statemachine.State{statemachine.Archived} // else those that are not there are told of
 	}
 	return sel, err

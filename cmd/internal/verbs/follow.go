@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -57,7 +58,7 @@ func (g glance) over(n int) bool {
 }
 
 func (o *output) follow(ctx context.Context, s *session) error {
-	id, err := parseID(s.args[0], s.newest(ctx))
+	id, err := manager.ParseID(s.args[0], s.manager.Newest(ctx))
 	if err != nil {
 		return err
 	}

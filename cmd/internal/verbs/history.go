@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/trace"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -24,8 +25,8 @@ func (a *app) history() *cobra.Command {
 		Example: "  tdf-manager history 7\n  tdf-manager history last --json",
 	}
 	asJSON := jsonFlag(cmd)
-	cmd.RunE = a.withStore(func(ctx context.Context, s *session) error {
-		id, err := parseID(s.args[0], s.newest(ctx))
+	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+		id, err := manager.ParseID(s.args[0], s.manager.Newest(ctx))
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func (a *app) logs() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	dirs := archiveFlag(cmd)
-	read, follow := a.withTask(dirs, o.do), a.withStore(o.follow)
+	read, follow := a.withTask(dirs, o.do), a.withManager(false, noOptions, o.follow)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("round") && o.round < 0 {
 			return cli.Usagef("--round %d is negative; rounds count from 0", o.round)

@@ -353,7 +353,7 @@ func (l *listing) hints(ctx context.Context, s *session, found listed, sel manag
 		return printf(errs, "%d archived tasks are not shown; see them with --all\n", n)
 	case len(found.tasks) > 0 || *l.json:
 		return nil
-	case l.choice.narrow():
+	case l.choice.Narrow():
 		return printf(errs, "no task fits\n")
 	default:
 		return printf(errs, "there are no tasks; open one with %s\n", s.command("submit"))

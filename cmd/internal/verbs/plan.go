@@ -40,7 +40,7 @@ const (
 
 // planID reads the id of a plan, and last for the one that was made last.
 func (s *session) planID(ctx context.Context, text string) (int64, error) {
-	if text == lastTask {
+	if text == manager.LastTask {
 		plans, err := s.manager.Plans(ctx, 0, 1)
 		if err == nil && len(plans) == 0 {
 			err = cli.WithCode(cli.ExitUsage, fmt.Errorf("there is no plan yet; make one with %s", s.command("plan submit FILE")))

@@ -55,7 +55,7 @@ func (r *replaying) do(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	id, err := parseID(s.args[0], s.newest(ctx))
+	id, err := manager.ParseID(s.args[0], s.manager.Newest(ctx))
 	if err != nil {
 		return err
 	}

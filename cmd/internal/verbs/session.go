@@ -136,6 +136,7 @@ func (s *session) warn(format string, args ...any) {
 func withExitCode(err error) error {
 	var coded cli.Coded
 	var field *statemachine.FieldError
+	var filter *manager.FilterError
 	switch {
 	case err == nil, errors.As(err, &coded):
 		return err
@@ -146,7 +147,8 @@ func withExitCode(err error) error {
 		return cli.WithCode(cli.ExitRedis, err)
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, manager.ErrRequestKey),
 		errors.Is(err, manager.ErrNoWorker), errors.Is(err, manager.ErrNoQueue), errors.Is(err, manager.ErrNoRound),
-		errors.Is(err, manager.ErrNoReplay), errors.Is(err, manager.ErrNeedsResults), errors.As(err, &field):
+		errors.Is(err, manager.ErrNoReplay), errors.Is(err, manager.ErrNeedsResults), errors.As(err, &field),
+		errors.As(err, &filter):
 		return cli.WithCode(cli.ExitUsage, err)
 	default:
 		return err

@@ -67,7 +67,7 @@ func (a *app) withTask(
 
 // readTask reads the task that the only argument names.
 func (s *session) readTask(ctx context.Context) (*manager.Task, error) {
-	id, err := parseID(s.args[0], s.newest(ctx))
+	id, err := manager.ParseID(s.args[0], s.manager.Newest(ctx))
 	if err != nil {
 		return nil, err
 	}

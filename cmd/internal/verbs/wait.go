@@ -87,11 +87,11 @@ func sayNotReady(s *session, plans []int64, told map[int64]bool) {
 // ids are the tasks to wait for; nil means all.
 func (w *waiting) ids(ctx context.Context, s *session) ([]int64, error) {
 	sel, err := w.choice.selection(ctx, s)
-	if err != nil || sel.IDs == nil && !w.choice.narrow() {
+	if err != nil || sel.IDs == nil && !w.choice.Narrow() {
 		return nil, err
 	}
 	ids := []int64{}
-	if !w.choice.narrow() {
+	if !w.choice.Narrow() {
 		for _, r := range sel.IDs {
 			for id := r.First; id <= r.Last; id++ {
 				ids = append(ids, id)

@@ -283,27 +283,6 @@ func TestProgressLines(t *testing.T) {
 	wantText(t, out.String(), "task 7", "four of ten")
 }
 
-func TestRanges(t *testing.T) {
-	t.Parallel()
-	for want, args := range map[string][]string{
-		"7": {"7"}, "3-9": {"3-9"}, "1,3,5-8": {"1,3", "5-8"}, "1-4": {"3-4,1-2", "2"}, "": {"all"}, "5,12": {"last", "5"},
-	} {
-		list, all, err := parseSelector(args, func() (int64, error) { return 12, nil })
-		var ids []int64
-		for _, r := range list {
-			for id := r.First; id <= r.Last; id++ {
-				ids = append(ids, id)
-			}
-		}
-		if got := ranges(ids); err != nil || got != want || all != (want == "") {
-			t.Errorf("%q is %q, %v, want %q", args, got, err, want)
-		}
-	}
-	if list, all, err := parseSelector(nil, nil); list != nil || all || err != nil {
-		t.Errorf("nothing is %v, %v, %v", list, all, err)
-	}
-}
-
 // A record without a state is damaged: logs -f says so, instead of asking again and again.
 func TestFollowOfADamagedTask(t *testing.T) {
 	t.Parallel()

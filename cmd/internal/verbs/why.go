@@ -48,7 +48,7 @@ func (s *session) explain(ctx context.Context, queue string) (map[string]any, ma
 		reasons, err := s.manager.WhyQueue(ctx, queue)
 		return map[string]any{queueField: queue}, reasons, s.unknownQueue(ctx, queue, err)
 	}
-	id, err := parseID(s.args[0], s.newest(ctx))
+	id, err := manager.ParseID(s.args[0], s.manager.Newest(ctx))
 	if err != nil {
 		return nil, nil, err
 	}
