@@ -3,8 +3,11 @@ package verbs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -66,7 +69,7 @@ func (o *output) do(_ context.Context, s *session, task *manager.Task) error {
 		})
 	}
 	if r.Dropped {
-		s.warn("what round %d of task %d wrote is kept no longer (keep_rounds)", r.Number, task.ID)
+		s.warn(droppedText, r.Number, task.ID)
 	}
 	text := r.Output
 	if o.stderr {
@@ -97,4 +100,137 @@ func (o *output) pick(t *manager.Task) (manager.Round, error) {
 	}
 	return manager.Round{}, cli.WithCode(cli.ExitUsage,
 		fmt.Errorf("task %d has no round %d; it has %d, counted from 0", t.ID, o.round, len(rounds)))
+}
+
+// The two streams of a program, by the fields of a round.
+const (
+	outputStream = "output"
+	errorStream  = "error"
+)
+
+const droppedText = "what round %d of task %d wrote is kept no longer (keep_rounds)"
+
+// follow writes what the program writes, while it writes it.
+func (o *output) follow(ctx context.Context, s *session) error {
+	id, err := manager.ParseID(s.args[0], s.manager.Newest(ctx))
+	if err != nil {
+		return err
+	}
+	w := &liveWriter{s: s, id: id, out: s.out}
+	if cli.IsTerminal(s.out) {
+		w.out = &terminal{w: s.out}
+	}
+	for part, err := range s.manager.Follow(ctx, id, manager.FollowOptions{Stderr: o.stderr, OneRound: o.round >= 0, Round: o.round}) {
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("%s: %w", s.cmd.Name(), context.Cause(ctx))
+		case errors.Is(err, manager.ErrNoRound):
+			return cli.WithCode(cli.ExitUsage, fmt.Errorf("--%w", err))
+		case err != nil:
+			return err
+		}
+		if err := w.take(&part); err != nil {
+			return fmt.Errorf("write: %w", err)
+		}
+	}
+	return nil
+}
+
+// liveWriter writes output and tells the news.
+type liveWriter struct {
+	s   *session
+	id  int64
+	out io.Writer
+	// midLine says that the last byte written was not the end of a line.
+	midLine bool
+}
+
+func (w *liveWriter) take(o *manager.Output) error {
+	switch o.News {
+	case manager.OutputWaits:
+		w.s.warn("round %d of task %d has not begun (the task is %s); waiting", o.Round, w.id, o.State)
+	case manager.OutputNotRun:
+		w.s.warn("round %d of task %d did not run", o.Round, w.id)
+	case manager.OutputDropped:
+		w.s.warn(droppedText, o.Round, w.id)
+	case manager.OutputReopened:
+		w.s.warn("round %d of task %d is over; the task was opened again", o.Round, w.id)
+	case manager.OutputAway:
+		w.s.warn("%s; trying again", cli.Safe(o.Err.Error()))
+	case manager.OutputBack:
+		w.s.warn("redis answers again")
+	case manager.OutputOver:
+		w.midLine = false
+		return w.flush()
+	}
+	return w.write(o)
+}
+
+// write writes a piece. Where something is missing before it, a line says how much.
+func (w *liveWriter) write(o *manager.Output) error {
+	text := o.Text
+	if o.LeftOut > 0 {
+		if err := w.flush(); err != nil {
+			return err
+		}
+		text = fmt.Sprintf("[tdf: %d bytes left out]\n", o.LeftOut) + text
+		if w.midLine {
+			text = "\n" + text
+		}
+	}
+	if text == "" {
+		return nil
+	}
+	w.midLine = text[len(text)-1] != '\n'
+	_, err := io.WriteString(w.out, text)
+	return err
+}
+
+// flush writes what a terminal still keeps back.
+func (w *liveWriter) flush() error {
+	if t, ok := w.out.(*terminal); ok {
+		return t.Flush()
+	}
+	return nil
+}
+
+// terminal writes text of programs to a terminal, control characters escaped. A
+// character that comes in two writes is not taken for garbage: its first bytes
+// wait for the others.
+type terminal struct {
+	w    io.Writer
+	rest []byte
+}
+
+// Write never writes less than it was given, except with an error.
+func (t *terminal) Write(p []byte) (int, error) {
+	text := slices.Concat(t.rest, p)
+	cut := len(text) - unfinished(text)
+	t.rest = text[cut:]
+	if _, err := io.WriteString(t.w, cli.SafeLines(string(text[:cut]))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Flush writes what waits: the others do not come.
+func (t *terminal) Flush() error {
+	text := string(t.rest)
+	t.rest = nil
+	_, err := io.WriteString(t.w, cli.SafeLines(text))
+	return err
+}
+
+// unfinished is the number of bytes at the end that may begin a character.
+func unfinished(text []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		last := text[len(text)-n:]
+		if utf8.RuneStart(last[0]) {
+			if utf8.FullRune(last) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
 }
