@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/planview"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -30,7 +31,7 @@ type planDisplay struct {
 	plan *manager.Plan // as it was read last
 
 	// What follows belongs to the goroutine.
-	follow *planFollow
+	follow *planview.Follower
 	ahead  *outlook
 	drawn  int    // lines on the terminal
 	shown  string // these lines
@@ -94,15 +95,15 @@ func (d *planDisplay) look(ctx context.Context) {
 		return
 	}
 	if d.follow == nil {
-		follow, err := d.s.followPlan(ctx, p.ID)
+		follow, err := d.s.view(p.ID).Follow(ctx)
 		if err != nil {
 			return
 		}
 		d.follow = follow
-	} else if d.follow.look(ctx, d.s, p.Left) != nil {
+	} else if d.follow.Look(ctx, p.Left) != nil {
 		return
 	}
-	d.ahead = d.follow.outlook(p.OnFailure)
+	d.ahead = &outlook{d.follow.Outlook(p.OnFailure)}
 }
 
 func (d *planDisplay) draw() {
@@ -203,7 +204,7 @@ func planStates(p *manager.Plan, ahead *outlook) string {
 	if ahead != nil {
 		waiting := p.Left
 		for _, state := range []statemachine.State{statemachine.Running, statemachine.Executed, statemachine.Open} {
-			if n := min(ahead.states[state], waiting); n > 0 {
+			if n := min(ahead.States[state], waiting); n > 0 {
 				parts = append(parts, fmt.Sprintf("%s %d", state, n))
 				waiting -= n
 			}

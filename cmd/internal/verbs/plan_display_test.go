@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/ops/planview"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/ptytest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -69,22 +70,22 @@ func TestPaint(t *testing.T) {
 }
 
 // ahead is an outlook over tasks in these states, with what each needs.
-func aheadOf(now statemachine.Time, tasks ...*planned) *outlook {
+func aheadOf(now statemachine.Time, tasks ...*planview.Task) *outlook {
 	for i, t := range tasks {
-		t.id, t.program = int64(i+1), "p"
+		t.ID, t.Program = int64(i+1), "p"
 	}
-	return newPlanGraph(tasks).look(manager.FailureCancels, now, servedBy(nil))
+	return &outlook{planview.Look(tasks, manager.FailureCancels, now, nil)}
 }
 
 func TestPlanLines(t *testing.T) {
 	t.Parallel()
 	const second = statemachine.Time(statemachine.Second)
 	needs := func(n int64) []store.Need { return []store.Need{{Task: n}} }
-	tasks := []*planned{
-		{step: "fetch", end: statemachine.Succeeded, began: 1 * second, executed: 61 * second},
-		{step: "work[1]", end: statemachine.Running, began: 61 * second, needs: needs(1)},
-		{step: "work[2]", end: statemachine.Open, needs: needs(1)},
-		{step: "join", end: statemachine.Blocked, needs: needs(3)},
+	tasks := []*planview.Task{
+		{Step: "fetch", End: statemachine.Succeeded, Began: 1 * second, Executed: 61 * second},
+		{Step: "work[1]", End: statemachine.Running, Began: 61 * second, Needs: needs(1)},
+		{Step: "work[2]", End: statemachine.Open, Needs: needs(1)},
+		{Step: "join", End: statemachine.Blocked, Needs: needs(3)},
 	}
 	p := &manager.Plan{Total: 4, Left: 3, State: manager.PlanReady, Ended: map[statemachine.State]int64{statemachine.Succeeded: 1}}
 	o := aheadOf(71*second, tasks...)
@@ -112,40 +113,17 @@ func TestPlanLines(t *testing.T) {
 // TestOutlookUnknown is about times that nobody can know.
 func TestOutlookUnknown(t *testing.T) {
 	t.Parallel()
-	first := &planned{end: statemachine.Open}
+	first := &planview.Task{End: statemachine.Open}
 	if got := aheadOf(9, first).String(); got != "unknown time left (none has succeeded yet), critical path: task 1" {
 		t.Error(got)
 	}
-	long := []*planned{{step: "s[1]", end: statemachine.Succeeded, began: 1, executed: 3_600_000_001}}
+	long := []*planview.Task{{Step: "s[1]", End: statemachine.Succeeded, Began: 1, Executed: 3_600_000_001}}
 	for i := range 8 {
-		long = append(long, &planned{end: statemachine.Blocked, needs: []store.Need{{Task: int64(i + 1)}}})
+		long = append(long, &planview.Task{End: statemachine.Blocked, Needs: []store.Need{{Task: int64(i + 1)}}})
 	}
 	want := "unknown time left (no worker is ready), critical path: task 2 -> task 3 -> task 4 -> ... 3 more ... -> task 8 -> task 9 (8 h 0 min)"
 	if got := aheadOf(9, long...).String(); got != want {
 		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-func TestServedBy(t *testing.T) {
-	t.Parallel()
-	of := servedBy([]manager.Worker{{State: manager.WorkerReady, Slots: 4}, {State: "lost", Slots: 9}, {State: manager.WorkerReady, Slots: 3}})
-	for _, c := range [][3]int{{0, 0, 7}, {0, 5, 7}, {2, 0, 7}, {2, 5, 2}, {9, 0, 9}} {
-		if got := of(c[0], c[1]); got != c[2] {
-			t.Errorf("%d run and %d are open: %d slots, want %d", c[0], c[1], got, c[2])
-		}
-	}
-	var p peaks
-	p.of(0)
-	for range 3 { // each runs and ends between two looks
-		p.moved(statemachine.Open, statemachine.Running)
-		p.moved(statemachine.Open, statemachine.Running)
-		p.moved(statemachine.Running, statemachine.Executed)
-		p.moved(statemachine.Running, statemachine.Executed)
-	}
-	for i := range manyLooks + 1 {
-		if got, want := p.of(0), map[bool]int{true: 2, false: 0}[i < manyLooks]; got != want {
-			t.Errorf("%d at look %d, want %d", got, i, want)
-		}
 	}
 }
 

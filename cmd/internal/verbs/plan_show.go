@@ -2,12 +2,12 @@ package verbs
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/planview"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	planfile "github.com/tdf-go/tdf/plan/file"
@@ -30,17 +30,19 @@ func (a *app) planShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		tasks, err := s.plannedTasks(ctx, p.ID)
+		view := s.view(p.ID)
+		tasks, err := view.Tasks(ctx)
 		if err != nil {
 			return err
 		}
 		if graph != "" {
 			return drawPlan(s, p, tasks, graph)
 		}
-		ahead, err := s.outlook(ctx, p, tasks)
+		found, err := view.Outlook(ctx, p.OnFailure, tasks)
 		if err != nil {
 			return err
 		}
+		ahead := &outlook{found}
 		steps, err := s.planSteps(ctx, p)
 		switch {
 		case err != nil:
@@ -52,39 +54,30 @@ func (a *app) planShow() *cobra.Command {
 		if object["estimate"] = nil; !p.State.Over() {
 			object["estimate"] = ahead.object()
 		}
-		object["tasks"] = objectsOf(tasks, func(t **planned) map[string]any { return (*t).object() })
+		object["tasks"] = objectsOf(tasks, plannedObject)
 		object["steps"] = objectsOf(steps, planStepObject)
 		return cli.WriteJSON(s.out, object)
 	})
 	return cmd
 }
 
-// outlook works out what is still to come of a plan.
-func (s *session) outlook(ctx context.Context, p *manager.Plan, tasks []*planned) (*outlook, error) {
-	workers, err := s.manager.Workers(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read workers: %w", err)
-	}
-	now, err := s.store.Now(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the time: %w", err)
-	}
-	return newPlanGraph(tasks).look(p.OnFailure, now, servedBy(workers)), nil
-}
-
-func (t *planned) object() map[string]any {
-	needs := make([]map[string]any, len(t.needs))
-	for i, n := range t.needs {
+func plannedObject(task **planview.Task) map[string]any {
+	t := *task
+	needs := make([]map[string]any, len(t.Needs))
+	for i, n := range t.Needs {
 		needs[i] = map[string]any{"task": n.Task, "when": n.On}
 	}
 	object := map[string]any{
-		"id": t.id, stepField: t.step, programField: t.program, inputField: t.input, stateField: t.state(), "needs": needs,
+		"id": t.ID, stepField: t.Step, programField: t.Program, inputField: input(t), stateField: t.State(), "needs": needs,
 	}
-	if t.doomedBy > 0 {
-		object["doomed_by"] = t.doomedBy
+	if t.DoomedBy > 0 {
+		object["doomed_by"] = t.DoomedBy
 	}
 	return object
 }
+
+// input is what a task is called with.
+func input(t *planview.Task) string { return inputText(t.Input, t.Argv) }
 
 // What show lists of tasks; a graph has all of them.
 const (
@@ -92,7 +85,7 @@ const (
 	mostInput = 40 // characters of an input
 )
 
-func showPlan(s *session, p *manager.Plan, tasks []*planned, steps []manager.PlanStep, ahead *outlook) error {
+func showPlan(s *session, p *manager.Plan, tasks []*planview.Task, steps []manager.PlanStep, ahead *outlook) error {
 	table := cli.NewTable(s.out)
 	table.Row("plan", p.ID)
 	table.Row("name", dashText(p.Name))
@@ -120,7 +113,7 @@ func showPlan(s *session, p *manager.Plan, tasks []*planned, steps []manager.Pla
 	return listPlanned(s, p, tasks)
 }
 
-func listPlanned(s *session, p *manager.Plan, tasks []*planned) error {
+func listPlanned(s *session, p *manager.Plan, tasks []*planview.Task) error {
 	if len(tasks) == 0 {
 		return nil
 	}
@@ -129,7 +122,7 @@ func listPlanned(s *session, p *manager.Plan, tasks []*planned) error {
 	}
 	table := cli.NewTable(s.out, "ID", "STEP", "STATE", "PROGRAM", "INPUT", "NEEDS")
 	for _, t := range tasks[:min(len(tasks), mostShown)] {
-		table.Row(t.id, dashText(t.step), t.state(), t.program, dashText(shorten(t.input, mostInput)), dashText(needsText(t.needs)))
+		table.Row(t.ID, dashText(t.Step), t.State(), t.Program, dashText(shorten(input(t), mostInput)), dashText(needsText(t.Needs)))
 	}
 	if err := table.Flush(); err != nil || len(tasks) <= mostShown {
 		return err
@@ -163,20 +156,20 @@ func needsText(needs []store.Need) string {
 }
 
 // drawPlan draws the tasks of a plan.
-func drawPlan(s *session, p *manager.Plan, tasks []*planned, form string) error {
+func drawPlan(s *session, p *manager.Plan, tasks []*planview.Task, form string) error {
 	d := &planfile.Drawing{Name: planName(p)}
 	for _, t := range tasks {
-		d.Nodes = append(d.Nodes, t.node())
+		d.Nodes = append(d.Nodes, plannedNode(t))
 	}
 	return draw(s.out, d, form)
 }
 
-func (t *planned) node() planfile.Node {
-	n := planfile.Node{ID: strconv.FormatInt(t.id, 10), Label: t.name(), State: t.state()}
-	if t.input != "" {
-		n.Label += " " + shorten(t.input, mostInput)
+func plannedNode(t *planview.Task) planfile.Node {
+	n := planfile.Node{ID: strconv.FormatInt(t.ID, 10), Label: t.Name(), State: t.State()}
+	if input(t) != "" {
+		n.Label += " " + shorten(input(t), mostInput)
 	}
-	for _, need := range t.needs {
+	for _, need := range t.Needs {
 		a := planfile.Arrow{ID: strconv.FormatInt(need.Task, 10)}
 		if need.On != store.NeedsSuccess {
 			a.When = string(need.On)

@@ -266,11 +266,11 @@ func planCulprits(ctx context.Context, s *session, p *manager.Plan) ([]int64, er
 	if p.State == manager.PlanCompleted {
 		return nil, nil
 	}
-	tasks, err := s.plannedTasks(ctx, p.ID)
+	tasks, err := s.view(p.ID).Tasks(ctx)
 	var ids []int64
 	for _, t := range tasks {
-		if t.end.Ended() && t.end != statemachine.Succeeded && t.doomedBy == 0 {
-			ids = append(ids, t.id)
+		if t.End.Ended() && t.End != statemachine.Succeeded && t.DoomedBy == 0 {
+			ids = append(ids, t.ID)
 		}
 	}
 	return ids, err

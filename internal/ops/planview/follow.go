@@ -1,4 +1,4 @@
-package verbs
+package planview
 
 import (
 	"context"
@@ -13,10 +13,12 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// planFollow keeps up with the tasks of a plan. It reads all of them once. Then the stream of events tells which have
+// Follower keeps up with the tasks of a plan. It reads all of them once. Then the stream of events tells which have
 // moved; those of which it does not tell, because they were too many or the stream is off, are read again bit by bit.
-type planFollow struct {
-	*plannedSet
+type Follower struct {
+	*taskSet
+
+	view *View
 
 	graph *planGraph
 	after string // the newest event that is known
@@ -42,10 +44,11 @@ const (
 	checkPause = 10 * time.Second
 )
 
-func (s *session) followPlan(ctx context.Context, plan int64) (*planFollow, error) {
-	f := &planFollow{plannedSet: s.newPlannedSet(plan), graph: newPlanGraph(nil)}
+// Follow reads the tasks of the plan, to keep up with them.
+func (v *View) Follow(ctx context.Context) (*Follower, error) {
+	f := &Follower{taskSet: v.newSet(), view: v, graph: newPlanGraph(nil)}
 	var err error
-	if _, f.after, err = s.store.EventSpan(ctx); err != nil { // before the tasks: nothing is missed in between
+	if _, f.after, err = v.Store.EventSpan(ctx); err != nil { // before the tasks: nothing is missed in between
 		return nil, fmt.Errorf("read events: %w", err)
 	}
 	for more := true; more; {
@@ -54,11 +57,11 @@ func (s *session) followPlan(ctx context.Context, plan int64) (*planFollow, erro
 		}
 	}
 	f.graph = newPlanGraph(f.sorted())
-	return f, f.check(ctx, s)
+	return f, f.check(ctx)
 }
 
-// look reads what has changed. left is how many tasks have not ended by the count of the plan.
-func (f *planFollow) look(ctx context.Context, s *session, left int64) error {
+// Look reads what has changed. left is how many tasks have not ended by the count of the plan.
+func (f *Follower) Look(ctx context.Context, left int64) error {
 	if err := f.readEvents(ctx); err != nil {
 		return err
 	}
@@ -71,11 +74,11 @@ func (f *planFollow) look(ctx context.Context, s *session, left int64) error {
 	if err := f.readStale(ctx); err != nil {
 		return err
 	}
-	return f.check(ctx, s)
+	return f.check(ctx)
 }
 
 // readEvents takes the newest events, or, where some may be missing, has all read again that has not ended.
-func (f *planFollow) readEvents(ctx context.Context) error {
+func (f *Follower) readEvents(ctx context.Context) error {
 	oldest, newest, err := f.store.EventSpan(ctx)
 	if err != nil {
 		return fmt.Errorf("read events: %w", err)
@@ -114,35 +117,35 @@ func sequence(id string) int64 {
 }
 
 // apply notes a move.
-func (f *planFollow) apply(e *trace.Event) {
+func (f *Follower) apply(e *trace.Event) {
 	t := f.tasks[e.ID]
 	if t == nil {
 		return
 	}
 	f.quiet = 0
-	f.peaks.moved(t.end, e.To)
+	f.peaks.moved(t.End, e.To)
 	switch e.To {
 	case statemachine.Running:
-		t.end, t.round, t.began, t.executed = e.To, e.Round, e.At, 0
+		t.End, t.Round, t.Began, t.Executed = e.To, e.Round, e.At, 0
 	case statemachine.Executed:
-		t.end, t.executed = e.To, e.At
+		t.End, t.Executed = e.To, e.At
 	case statemachine.Archived, statemachine.None: // how it ended stands in its record
-		f.stale = append(f.stale, t.id)
+		f.stale = append(f.stale, t.ID)
 	case statemachine.Cancelled: // or skipped
-		t.end = e.To
-		f.stale = append(f.stale, t.id)
+		t.End = e.To
+		f.stale = append(f.stale, t.ID)
 	default:
-		t.end = e.To
+		t.End = e.To
 	}
 }
 
 // readStale reads some tasks again.
-func (f *planFollow) readStale(ctx context.Context) error {
+func (f *Follower) readStale(ctx context.Context) error {
 	if f.unsure && len(f.stale) == 0 && time.Since(f.swept) >= sweepPause {
 		f.unsure, f.swept = false, time.Now()
 		for _, t := range f.graph.tasks {
-			if !t.end.Ended() {
-				f.stale = append(f.stale, t.id)
+			if !t.End.Ended() {
+				f.stale = append(f.stale, t.ID)
 			}
 		}
 	}
@@ -158,9 +161,9 @@ func (f *planFollow) readStale(ctx context.Context) error {
 }
 
 // counted is how many tasks have not ended, as far as it was read.
-func (f *planFollow) counted() (left int64) {
+func (f *Follower) counted() (left int64) {
 	for _, t := range f.graph.tasks {
-		if !t.end.Ended() {
+		if !t.End.Ended() {
 			left++
 		}
 	}
@@ -168,7 +171,7 @@ func (f *planFollow) counted() (left int64) {
 }
 
 // readAdded reads tasks that the plan has got since, retries among them.
-func (f *planFollow) readAdded(ctx context.Context) error {
+func (f *Follower) readAdded(ctx context.Context) error {
 	grown := false
 	defer func() {
 		if grown {
@@ -186,15 +189,15 @@ func (f *planFollow) readAdded(ctx context.Context) error {
 }
 
 // check reads the slots and the clock, now and then.
-func (f *planFollow) check(ctx context.Context, s *session) error {
+func (f *Follower) check(ctx context.Context) error {
 	if time.Since(f.checked) < checkPause {
 		return nil
 	}
-	workers, err := s.manager.Workers(ctx)
+	workers, err := f.view.Manager.Workers(ctx)
 	if err != nil {
 		return fmt.Errorf("read workers: %w", err)
 	}
-	now, err := s.store.Now(ctx)
+	now, err := f.view.Store.Now(ctx)
 	if err != nil {
 		return fmt.Errorf("read the time: %w", err)
 	}
@@ -203,11 +206,14 @@ func (f *planFollow) check(ctx context.Context, s *session) error {
 	return nil
 }
 
-// outlook is what is still to come, by what was read.
-func (f *planFollow) outlook(on manager.OnFailure) *outlook {
+// Outlook is what is still to come, by what was read.
+func (f *Follower) Outlook(on manager.OnFailure) *Outlook {
 	now := statemachine.Time(time.Now().Add(f.ahead).UnixMicro())
 	return f.graph.look(on, now, func(running, open int) int { return f.slots(f.peaks.of(running), open) })
 }
+
+// Tasks are those of the plan as they are known, each behind all that it needs.
+func (f *Follower) Tasks() []*Task { return f.graph.tasks }
 
 // peaks are the most tasks that ran at once between some looks, the newest last: tasks may be shorter than the time
 // between two looks.
