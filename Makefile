@@ -5,7 +5,7 @@ COMMIT  := $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 CLI     := github.com/tdf-go/tdf/internal/base/cli
 LDFLAGS := -s -w -X $(CLI).Version=$(VERSION) -X $(CLI).Commit=$(COMMIT)
 
-PROGRAMS := $(notdir $(wildcard cmd/*))
+PROGRAMS := $(notdir $(wildcard cmd/tdf*))
 
 # The packages that have long tests.
 LONG = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=bin '^func TestLong' *))))

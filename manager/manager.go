@@ -76,14 +76,16 @@ func loadConfig(file string, o *options) (*config.File, error) {
 
 // connect opens the store and looks whether it is fit.
 func (m *Manager) connect(ctx context.Context) error {
-	s, err := store.Dial(m.cfg.Redis, m.cfg.TDF.Namespace)
-	if err != nil {
-		return err
+	if m.store = m.opt.store; m.store == nil {
+		s, err := store.Dial(m.cfg.Redis, m.cfg.TDF.Namespace)
+		if err != nil {
+			return err
+		}
+		m.store = s
 	}
-	m.store = s
-	info, err := s.Check(ctx)
+	info, err := m.store.Check(ctx)
 	if err != nil {
-		_ = s.Close() // the first error says more
+		_ = m.Close() // the first error says more
 		return err
 	}
 	for _, warning := range append(m.cfg.Warnings(), info.Warnings...) {
@@ -94,7 +96,12 @@ func (m *Manager) connect(ctx context.Context) error {
 }
 
 // Close closes the connections to Redis. Run must have ended.
-func (m *Manager) Close() error { return m.store.Close() }
+func (m *Manager) Close() error {
+	if m.opt.store != nil {
+		return nil // they are the caller's
+	}
+	return m.store.Close()
+}
 
 // Name is the name given to [New].
 func (m *Manager) Name() string { return m.name }
@@ -158,6 +165,7 @@ type options struct {
 	log      *slog.Logger
 	standIn  bool
 	force    bool
+	store    *store.Store
 }
 
 // WithLogger gives the logger; the default is slog.Default().
@@ -178,6 +186,9 @@ func WithSettings(settings ...string) Option {
 func WithPassword(password string) Option {
 	return func(o *options) { o.password = password }
 }
+
+// WithStore gives the connections to Redis, for the commands of TDF, which use them too. The caller closes them.
+func WithStore(s *store.Store) Option { return func(o *options) { o.store = s } }
 
 // StandIn makes a manager that only keeps the place of a project's own one: its
 // Run refuses with [ErrManagerAlive] while such a one is alive on the

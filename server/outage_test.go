@@ -26,7 +26,7 @@ func durable(t *testing.T) *storetest.Space {
 	return sp
 }
 
-// alone dials as cmd/tdf-server does: without repeating calls.
+// alone dials as tdf-server does: without repeating calls.
 func alone(t *testing.T, sp *storetest.Space) func(*Options) {
 	t.Helper()
 	return func(o *Options) { o.Store = sp.Dial(t, store.WithRetries(-1)) }

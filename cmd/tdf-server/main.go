@@ -1,105 +1,15 @@
-// The command tdf-server settles the tasks of one namespace.
+// Command tdf-server settles the tasks of one namespace.
 package main
 
 import (
-	"context"
-	"log/slog"
 	"os"
 
-	"github.com/spf13/cobra"
-
+	"github.com/tdf-go/tdf/cmd/internal/servercmd"
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/base/embedded"
-	"github.com/tdf-go/tdf/internal/base/profile"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/server"
 )
 
 func main() {
 	store.Silence() // the error, or the log, says it once
-	os.Exit(cli.Main(newCommand()))
-}
-
-const long = `tdf-server settles tasks: executed ones become succeeded, failed or open again,
-overdue ones expire or time out, and those of workers that have died are opened
-again (worker_timeout). Any number of servers may work on one namespace.
-
-With "host = embedded" in [redis] the server brings its own Redis, for trials:
-nothing survives its end.`
-
-func newCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "tdf-server [NAME] server.cfg",
-		Short:   "settle the tasks of a namespace",
-		Long:    long,
-		Example: "  tdf-server server.cfg\n  tdf-server server-A server.cfg --log-format json",
-	}
-	flags := cli.AddDaemonFlags(cmd)
-	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 && len(args) != 2 {
-			return cli.Usagef("expecting 1 or 2 arguments (%d given): [NAME] server.cfg", len(args))
-		}
-		return nil
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		name := "server"
-		if len(args) == 2 {
-			name = args[0]
-		}
-		return run(cmd, flags, name, args[len(args)-1])
-	}
-	return cmd
-}
-
-func run(cmd *cobra.Command, flags *cli.DaemonFlags, name, file string) error {
-	start, err := cli.StartDaemon(cmd, flags, cli.Daemon{Kind: config.ForServer, Role: "server", Name: name, File: file})
-	if start == nil {
-		return err
-	}
-	unprofile, err := profile.Start(cmd.Context(), start.Config.TDF.Pprof, start.Log)
-	if err != nil {
-		return err
-	}
-	defer unprofile()
-	where, end, err := redisOf(start.Config, start.Log)
-	if err != nil {
-		return cli.WithCode(cli.ExitUsage, err)
-	}
-	defer end()
-	return serve(cmd.Context(), name, where, start)
-}
-
-// redisOf starts the embedded Redis where the configuration asks for it.
-func redisOf(cfg *config.File, log *slog.Logger) (config.Redis, func(), error) {
-	if !cfg.Redis.Embedded() {
-		cli.UseProcessors(1) // passes follow one another, and wait for Redis
-		return cfg.Redis, func() {}, nil
-	}
-	where, end, err := embedded.Start(cfg.Redis)
-	if err != nil {
-		return where, nil, err
-	}
-	log.Warn("EMBEDDED REDIS, FOR TRIALS ONLY: every task is lost when this server ends", "host", where.Host, "port", where.Port)
-	return where, end, nil
-}
-
-func serve(ctx context.Context, name string, where config.Redis, start *cli.Started) error {
-	// Without retries: the server must know when Redis was away.
-	st, err := store.Dial(where, start.Config.TDF.Namespace, store.WithRetries(-1))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = st.Close() }()
-	opt := server.FromConfig(start.Config.Server)
-	opt.Name, opt.Store, opt.Log, opt.Version = name, st, start.Log, cli.ThisBuild().Version
-	s, err := server.New(opt)
-	if err != nil {
-		return cli.WithCode(cli.ExitUsage, err)
-	}
-	if err := s.Run(ctx); err != nil {
-		return err
-	}
-	start.Log.Info("stopped", "server", name)
-	return nil
+	os.Exit(cli.Main(servercmd.New()))
 }

@@ -49,6 +49,7 @@ type options struct {
 	clock    string
 	retries  int
 	poolSize int
+	onePool  bool
 }
 
 // sessionPool is how many connections heartbeats may use: one, and one more
@@ -69,6 +70,9 @@ func Dial(where config.Redis, namespace string, opts ...Option) (*Store, error) 
 	}
 	if o.retries != 0 {
 		uo.MaxRetries = o.retries
+	}
+	if o.onePool {
+		uo.PipelinePoolSize = -1
 	}
 	own, waiting := *uo, *uo
 	own.PoolSize = sessionPool
@@ -167,6 +171,10 @@ func WithRetries(n int) Option {
 func WithPoolSize(n int) Option {
 	return func(o *options) { o.poolSize = n }
 }
+
+// WithOnePool lets several commands that are sent together use the connections that single ones use, not some of their own: a
+// program that does one thing after the other then has one connection.
+func WithOnePool() Option { return func(o *options) { o.onePool = true } }
 
 // universal translates the [redis] section. Commands are repeated after
 // network errors (go-redis' default), which is safe because every script may

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tdf-go/tdf/internal/base/config"
 )
@@ -56,7 +57,7 @@ func StartDaemon(cmd *cobra.Command, flags *DaemonFlags, d Daemon) (*Started, er
 	return &Started{Config: cfg, Log: log}, nil
 }
 
-// DaemonFlags holds what all three commands understand, beside --version.
+// DaemonFlags holds what all commands understand, beside --version.
 type DaemonFlags struct {
 	// Check and PrintConfig end the command after its configuration was
 	// validated; see Answer.
@@ -68,16 +69,15 @@ type DaemonFlags struct {
 	Log *LogFlags
 }
 
-// AddDaemonFlags adds --check, --print-config, --set, --log-level, --log-format
-// and --version to a command and, except the last, to those below it.
-func AddDaemonFlags(cmd *cobra.Command) *DaemonFlags {
-	f := &DaemonFlags{Log: AddLogFlags(cmd)}
-	flags := cmd.PersistentFlags()
+// AddDaemonFlags adds --check, --print-config, --set, --log-level and --log-format
+// to flags of a command, and --version to the command.
+func AddDaemonFlags(cmd *cobra.Command, flags *pflag.FlagSet) *DaemonFlags {
+	f := &DaemonFlags{Log: AddLogFlags(flags)}
 	flags.BoolVar(&f.Check, "check", false, "validate the configuration and exit")
 	flags.BoolVar(&f.PrintConfig, "print-config", false, "print the merged configuration, secrets hidden, and exit")
 	flags.StringArrayVar(&f.Settings, "set", nil, "set one value as section.key=value; may be repeated")
 	cmd.Version = ThisBuild().String()
-	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	cmd.SetVersionTemplate("{{.CommandPath}} {{.Version}}\n")
 	return f
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 )
 
@@ -119,11 +119,11 @@ func IsTerminal(w io.Writer) bool {
 // LogFlags holds --log-level and --log-format.
 type LogFlags struct{ Level, Format string }
 
-// AddLogFlags adds --log-level and --log-format to a command and to those below it.
-func AddLogFlags(cmd *cobra.Command) *LogFlags {
+// AddLogFlags adds --log-level and --log-format.
+func AddLogFlags(flags *pflag.FlagSet) *LogFlags {
 	f := &LogFlags{}
-	cmd.PersistentFlags().StringVar(&f.Level, "log-level", "info", "lowest level logged: trace, debug, info, warn, error, disabled")
-	cmd.PersistentFlags().StringVar(&f.Format, "log-format", FormatAuto, "auto (console on a terminal, json otherwise), console or json")
+	flags.StringVar(&f.Level, "log-level", "info", "lowest level logged: trace, debug, info, warn, error, disabled")
+	flags.StringVar(&f.Format, "log-format", FormatAuto, "auto (console on a terminal, json otherwise), console or json")
 	return f
 }
 

@@ -170,7 +170,7 @@ func TestDaemonFlags(t *testing.T) {
 		{"", false, ""},
 	} {
 		cmd := &cobra.Command{Use: "x"}
-		flags := AddDaemonFlags(cmd)
+		flags := AddDaemonFlags(cmd, cmd.PersistentFlags())
 		if err := cmd.ParseFlags(strings.Fields(tc.args + " --set a.b=c,d --set e.f=g --log-level debug --log-format json")); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-// Package cli is what the three commands of TDF share: version, logger,
+// Package cli is what the commands of TDF share: version, logger,
 // signals, exit codes, and output as table or JSON. Only this package and cmd
 // know about signals and the end of the process.
 package cli
@@ -169,8 +169,10 @@ func usageLine(cmd *cobra.Command) string {
 	return fmt.Sprintf("Usage: %s; see %s --help", use, cmd.CommandPath())
 }
 
-// isGroup reports whether a command has only commands below it.
-func isGroup(cmd *cobra.Command) bool { return cmd.HasParent() && cmd.HasAvailableSubCommands() }
+// isGroup reports whether a command has only commands below it: it takes no arguments.
+func isGroup(cmd *cobra.Command) bool {
+	return cmd.HasParent() && cmd.HasAvailableSubCommands() && cmd.Use == cmd.Name()
+}
 
 // needCommand is what a command does that has only commands below it.
 func needCommand(cmd *cobra.Command, args []string) error {

@@ -26,7 +26,7 @@ type result struct {
 // run executes a tree of commands like those of TDF; verb is what "show" does.
 func run(ctx context.Context, verb func() error, args ...string) result {
 	root := &cobra.Command{Use: "tdf-test"}
-	AddDaemonFlags(root)
+	AddDaemonFlags(root, root.PersistentFlags())
 	show := &cobra.Command{Use: "show ID", Args: cobra.ExactArgs(1), RunE: func(*cobra.Command, []string) error { return verb() }}
 	show.Flags().Bool("json", false, "")
 	need := &cobra.Command{Use: "need", RunE: func(*cobra.Command, []string) error { return nil }}

@@ -21,7 +21,7 @@ func startDaemon(t *testing.T, name, text string, args ...string) (started *Star
 	}
 	var out bytes.Buffer
 	cmd := &cobra.Command{Use: "tdf-x"}
-	flags := AddDaemonFlags(cmd)
+	flags := AddDaemonFlags(cmd, cmd.PersistentFlags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		started, err = StartDaemon(cmd, flags, Daemon{Kind: config.ForServer, Role: "server", Name: name, File: file})
 		return err

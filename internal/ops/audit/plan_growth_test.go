@@ -92,11 +92,11 @@ func TestSoundGrowth(t *testing.T) {
 }
 
 var growthDamages = []planDamage{
-	{"steps gone", 0, "plan 1 is ready, but 3 of its steps are to be opened, and are kept nowhere", false, [][]string{{"DEL", "%n:growth:1"}}},
-	{"steps left", 0, "plan 2 is ready, but it keeps steps, of which none is to be opened", false, [][]string{{"HDEL", "%n:plan:2", "growing"}}},
+	{"steps gone", 0, "plan 1 is ready, but 3 of its steps are not opened, and are kept nowhere", false, [][]string{{"DEL", "%n:growth:1"}}},
+	{"steps left", 0, "plan 2 is ready, but it keeps steps, and all are opened", false, [][]string{{"HDEL", "%n:plan:2", "growing"}}},
 	{"completed too early", 0, "plan 2 is completed, but 3 of its steps were not opened", false, [][]string{{"HSET", "%n:plan:2", "state", "completed", "left", "0", "ended", "1"}}},
 	{"called off with steps", 0, "plan 2 is cancelled, but 3 of its steps were not opened", false, [][]string{{"HSET", "%n:plan:2", "state", "cancelled"}}},
-	{"miscounted", 0, "plan 2: 3 steps are to be opened, and it counts 2", false, [][]string{{"HSET", "%n:plan:2", "growing", "2"}}},
+	{"miscounted", 0, "plan 2: 3 steps are not opened, and it counts 2", false, [][]string{{"HSET", "%n:plan:2", "growing", "2"}}},
 	{"not readable", 0, "plan 2: the steps to be opened later cannot be read", false, [][]string{{"HSET", "%n:growth:2", "template", "{"}}},
 	{"another's task", 0, "plan 1: step each has opened task 102, which the plan does not list", false, [][]string{{"HSET", "%n:growth:1", "0:tasks", "2-100 102-102"}}},
 	{"twice in the record", 0, "plan 1: task 2 stands for step each and for step each", false, [][]string{{"HSET", "%n:growth:1", "0:tasks", "2-101 2-2"}}},

@@ -358,7 +358,7 @@ func (l *growthLook) compare(v *growth.View, p *planAudit) {
 	}
 	slices.Sort(l.wrong)
 	if left != v.Plan.Growing {
-		say("%d steps are to be opened, and it counts %d", left, v.Plan.Growing)
+		say("%d steps are not opened, and it counts %d", left, v.Plan.Growing)
 	}
 }
 

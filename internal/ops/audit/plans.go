@@ -291,13 +291,13 @@ func (p *planAudit) state(s *store.PlanSum) []Violation {
 	return p.over(s, wrong)
 }
 
-// steps: those that are to be opened are kept as long as they are.
+// steps: a plan keeps them until all are opened.
 func (p *planAudit) steps(s *store.PlanSum, wrong func(string, ...any) []Violation) []Violation {
 	switch {
 	case s.Growing > 0 && !s.Kept:
-		return wrong("%d of its steps are to be opened, and are kept nowhere", s.Growing)
+		return wrong("%d of its steps are not opened, and are kept nowhere", s.Growing)
 	case s.Growing <= 0 && s.Kept && !s.Growth:
-		return wrong("it keeps steps, of which none is to be opened")
+		return wrong("it keeps steps, and all are opened")
 	case s.Growing > 0 && (s.State == task.PlanCompleted || s.State == task.PlanCancelled):
 		return wrong("%d of its steps were not opened", s.Growing)
 	}

@@ -1,0 +1,200 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/ops/access"
+	"github.com/tdf-go/tdf/internal/ops/doctor"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/manager"
+)
+
+// run is the archiving loop. In tdf it is called like the other daemons.
+func (a *app) run() *cobra.Command {
+	name := "run"
+	if a.program == TDF {
+		name = "manager"
+	}
+	var force bool
+	cmd := &cobra.Command{
+		Use: name, Short: "Archive whatever ends, until stopped",
+		Long: name + " takes the place of a project's own manager: it archives every task that ends, without\n" +
+			"looking at it. While a project's own manager is alive on the namespace it refuses, because\n" +
+			"that one waits for the outcomes.",
+		Args: cobra.NoArgs,
+		RunE: a.withManager(true, func() []manager.Option { return []manager.Option{manager.StandIn(force)} },
+			func(ctx context.Context, s *session) error {
+				cli.UseProcessors(1) // passes follow one another, and wait for Redis
+				return s.manager.Run(ctx, manager.Handlers{})
+			}),
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "run beside a project's own manager, which then misses outcomes")
+	return cmd
+}
+
+func (a *app) doctor() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "Look for what is wrong with Redis, this namespace and this host, and say the remedy",
+		Long: "doctor looks at Redis (version, memory, persistence, replication, clock, latency, user, TLS), at the\n" +
+			"namespace (servers, workers, nodes, history, damaged tasks, plans) and, if the configuration has [worker], at\n" +
+			"the disks of this host. It changes nothing. It ends with 1 if a finding is of the kind fail, and with 3 if Redis\n" +
+			"cannot be reached. What its user may not ask is skipped, and says so; each such question is in ACL LOG.",
+		Example: "  tdf-manager doctor\n  tdf-manager --config worker.cfg doctor --json", Args: cobra.NoArgs,
+	}
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = a.dialled(func(ctx context.Context, s *session) error {
+		facts, err := doctor.Gather(ctx, s.store, s.cfg)
+		if err != nil {
+			return err
+		}
+		findings := doctor.Examine(facts)
+		if err := printDiagnosis(s, findings, *asJSON); err != nil {
+			return err
+		}
+		if doctor.Sick(findings) {
+			return cli.Exit(cli.ExitTaskFailed)
+		}
+		return nil
+	}, store.WithOnePool())
+	return cmd
+}
+
+func printDiagnosis(s *session, findings []doctor.Finding, asJSON bool) error {
+	if asJSON {
+		return cli.WriteJSON(s.out, findings)
+	}
+	table := cli.NewTable(s.out, "SEVERITY", "CHECK", "FOUND")
+	for _, f := range findings {
+		table.Row(f.Severity, f.Check, f.Found)
+		if f.Remedy != "" {
+			table.Row("", "", "-> "+f.Remedy)
+		}
+	}
+	return table.Flush()
+}
+
+// aclFlags say which user is printed, and how.
+type aclFlags struct {
+	user, passwordFile, redis string
+	loadScripts, setUser      bool
+}
+
+func (a *app) acl() *cobra.Command {
+	var flags aclFlags
+	cmd := &cobra.Command{
+		Use: "acl server|worker|manager|viewer", Short: "Print the least that a role may do, as a user of Redis",
+		Long: "acl prints a user of Redis that may do what the role needs in the namespace and the database of the\n" +
+			"configuration, and nothing else: a line for the file that aclfile in redis.conf names, or with --setuser a\n" +
+			"command for redis-cli. It does not talk to Redis. Without --password-file the line holds a placeholder that\n" +
+			"Redis refuses. What a stolen login can do: docs/OPERATIONS.md.",
+		Example: "  tdf-manager acl worker --password-file worker.password >> users.acl\n" +
+			"  tdf-manager acl viewer --setuser --redis 6.2",
+		Args: cobra.ExactArgs(1), ValidArgs: []string{"server", "worker", "manager", "viewer"},
+	}
+	f := cmd.Flags()
+	f.StringVar(&flags.user, "user", "", "name of the user (default tdf-ROLE-NAMESPACE)")
+	f.StringVar(&flags.passwordFile, "password-file", "", "file with the password; only its SHA-256 is printed")
+	f.StringVar(&flags.redis, "redis", "7", "version of Redis: 7, or 6.2, whose rules are wider")
+	f.BoolVar(&flags.loadScripts, "load-scripts", false, "also allow to load scripts, for a program of another version than all servers")
+	f.BoolVar(&flags.setUser, "setuser", false, "print ACL SETUSER for redis-cli instead of a line of an aclfile")
+	cmd.RunE = a.verb(func(_ context.Context, s *session) error { return printACL(s, &flags) })
+	return cmd
+}
+
+func printACL(s *session, flags *aclFlags) error {
+	role, err := access.ParseRole(s.args[0])
+	if err != nil {
+		return cli.WithCode(cli.ExitUsage, err)
+	}
+	if flags.redis != "7" && flags.redis != "6.2" {
+		return cli.Usagef("--redis %q: want 7 or 6.2", flags.redis)
+	}
+	user := access.User{
+		Role: role, Namespace: s.cfg.TDF.Namespace, Database: s.cfg.Redis.DB, Name: flags.user,
+		Old: flags.redis == "6.2", LoadScripts: flags.loadScripts,
+	}
+	if flags.passwordFile != "" {
+		if user.PasswordHash, err = hashIn(s, flags.passwordFile); err != nil {
+			return err
+		}
+	}
+	words, err := user.Rules()
+	if err != nil {
+		return cli.WithCode(cli.ExitUsage, err)
+	}
+	if !flags.setUser {
+		return printf(s.out, "user %s %s\n", user.Login(), strings.Join(words, " "))
+	}
+	return printf(s.out, "ACL SETUSER %s\n", quoted(append([]string{user.Login()}, words...)))
+}
+
+// hashIn is the hash of the password in a file.
+func hashIn(s *session, path string) (string, error) {
+	password, err := config.ReadPassword(path)
+	var wrong *config.Error
+	var unread *fs.PathError
+	switch {
+	case errors.As(err, &wrong):
+		err = fmt.Errorf("--password-file %q: %s; write the password into it", path, wrong.Problem)
+	case errors.As(err, &unread):
+		err = fmt.Errorf("--password-file %q: %w; name a file that this user can read", path, unread.Err)
+	}
+	if err != nil {
+		return "", cli.WithCode(cli.ExitUsage, err)
+	}
+	if config.Exposed(path) {
+		fmt.Fprintf(s.cmd.ErrOrStderr(), "%s can be read by every user of this host: chmod 600 it, and take a new password\n", cli.Safe(path))
+	}
+	return access.Hash(password), nil
+}
+
+// quoted writes words as redis-cli reads them. A selector is one word.
+func quoted(words []string) string {
+	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+	for i, w := range words {
+		words[i] = `"` + quote.Replace(w) + `"`
+	}
+	return strings.Join(words, " ")
+}
+
+func (a *app) flush() *cobra.Command {
+	var yes, dryRun bool
+	cmd := &cobra.Command{
+		Use: "flush --yes", Short: "Delete everything in the namespace, and nothing else", Args: cobra.NoArgs,
+		Long: "flush deletes the whole namespace, also the tasks being worked on; workers stop what they run of them, and\n" +
+			"other namespaces of the same Redis stay. Where Redis has access lists it takes the login of an administrator.",
+		Example: "  tdf-manager flush --dry-run\n  tdf-manager flush --yes",
+	}
+	dryRunFlag(cmd, &dryRun)
+	cmd.Flags().BoolVar(&yes, "yes", false, "really delete all tasks, also those being worked on")
+	cmd.RunE = a.withStore(func(ctx context.Context, s *session) error {
+		name := cli.Safe(s.store.Namespace())
+		if !yes || dryRun {
+			counts, err := s.store.Count(ctx)
+			if err != nil {
+				return err
+			}
+			all := manager.Counts(counts)
+			if dryRun {
+				return printf(s.out, "would delete all %d tasks of namespace %s, %d of which have not ended\n", all.Total(), name, all.Left())
+			}
+			return cli.WithCode(cli.ExitUsage, fmt.Errorf(
+				"flush would delete all %d tasks of namespace %s, %d of which have not ended; add --yes",
+				all.Total(), name, all.Left()))
+		}
+		n, err := s.store.Flush(ctx)
+		if err != nil {
+			return err
+		}
+		return printf(s.out, "deleted %d keys of namespace %s\n", n, name)
+	})
+	return cmd
+}

@@ -1,0 +1,340 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// page is how many tasks are read, and changed, in one go.
+const page = 500
+
+// bulk is a verb that changes all tasks that are meant, a page at a time, and
+// counts what became of them.
+type bulk struct {
+	choice choice
+	// states are those of the tasks that the verb can change: what is looked
+	// through where tasks are not named by their ids. outcomes are the same for
+	// verbs that work on ended tasks, archived or not.
+	states, outcomes []statemachine.State
+	// narrowed says that the outcomes count also beside ids, and that they are
+	// enough to say which tasks are meant.
+	narrowed bool
+	// careful verbs want --yes for all tasks at once.
+	careful bool
+	// effects are what the verb can do to a task, in the order of the report.
+	effects []effect
+	// change does it to a page of tasks and tells the tally. It may have changed
+	// some of them also with an error.
+	change func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error
+	// remedy is what to do instead about a task that the verb cannot change.
+	remedy func(before statemachine.State) string
+
+	dryRun, yes bool
+	json        *bool
+}
+
+// effect is a thing a verb does to tasks: the name of the list in JSON, and what
+// the report says of n tasks, done and in a dry run.
+type effect struct{ name, done, would string }
+
+// command makes the command of the verb with the flags all have.
+func (b *bulk) command(a *app, verb, short, long, example string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: verb + " [TASKS]", Short: short, Long: long + "\n\n" + selectorHelp + "\n\n" +
+			"It ends with 1 if a task named by its id could not be changed, or is not there.",
+		Example: example,
+		RunE:    a.withManager(false, noOptions, b.do),
+	}
+	b.choice.flags(cmd)
+	dryRunFlag(cmd, &b.dryRun)
+	if b.careful {
+		cmd.Flags().BoolVar(&b.yes, "yes", false, "really do it to all tasks of the namespace")
+	}
+	b.json = jsonFlag(cmd)
+	return cmd
+}
+
+// dryRunFlag adds -n to a verb that changes something.
+func dryRunFlag(cmd *cobra.Command, into *bool) {
+	cmd.Flags().BoolVarP(into, "dry-run", "n", false, "only say what would be done, and end as if it were")
+}
+
+// changeOptions go with every change: who wants it, and whether it is meant.
+func changeOptions(dryRun bool) []manager.ChangeOption {
+	opts := []manager.ChangeOption{manager.By(operator())}
+	if dryRun {
+		opts = append(opts, manager.DryRun())
+	}
+	return opts
+}
+
+// operator is who is at work, for the logs of tasks.
+func operator() string {
+	who, err := user.Current()
+	if err != nil {
+		return "tdf-manager"
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return cli.Safe(who.Username)
+	}
+	return cli.Safe(who.Username + "@" + host)
+}
+
+func (b *bulk) do(ctx context.Context, s *session) error {
+	sel, err := b.selection(ctx, s)
+	if err != nil {
+		return err
+	}
+	t := &manager.Tally{}
+	err = s.manager.EachPage(ctx, sel, func(ids []int64) error { return b.change(ctx, s, ids, t) })
+	if err == nil && t.Empty() {
+		err = b.choice.nothing(ctx, s)
+	}
+	if err != nil && t.Empty() {
+		return err
+	}
+	return b.report(ctx, s, t, sel.IDs != nil && !b.choice.Narrow() && !b.narrowed, err)
+}
+
+// selection is which tasks to look at.
+func (b *bulk) selection(ctx context.Context, s *session) (manager.Selection, error) {
+	sel, err := b.choice.selection(ctx, s)
+	if err != nil {
+		return sel, err
+	}
+	if b.narrowed {
+		sel.Outcomes, sel.All = b.outcomes, sel.IDs == nil
+	}
+	switch {
+	case sel.IDs == nil && !sel.All:
+		return sel, cli.Usagef("which tasks? Name them as 7, 3-9, last or all, or narrow them by --state, --queue, --program, --match")
+	case sel.All && !b.choice.Narrow() && !b.narrowed && b.careful && !b.yes && !b.dryRun:
+		return sel, b.unsure(ctx, s)
+	case sel.All && len(sel.States) == 0 && !b.narrowed:
+		sel.States, sel.Outcomes = b.states, b.outcomes
+	}
+	return sel, nil
+}
+
+// unsure is the answer to all without --yes.
+func (b *bulk) unsure(ctx context.Context, s *session) error {
+	counts, err := s.manager.Count(ctx)
+	if err != nil {
+		return err
+	}
+	n := int64(0)
+	for _, state := range slices.Concat(b.states, b.outcomes) {
+		n += counts[state]
+	}
+	if len(b.outcomes) > 0 {
+		n += counts[statemachine.Archived]
+	}
+	return cli.WithCode(cli.ExitUsage, fmt.Errorf("%s all means all %d tasks of namespace %s that it can change; "+
+		"add --yes, or --dry-run to see what it would do", s.cmd.Name(), n, cli.Safe(s.manager.Namespace())))
+}
+
+// How many refused tasks are told one by one, to people and in JSON.
+const (
+	refusalsShown = 5
+	refusalsJSON  = 1000
+)
+
+// report says what became of the tasks and makes the exit code. named says that
+// they were named by their ids; broken is what ended the work in the middle.
+func (b *bulk) report(ctx context.Context, s *session, t *manager.Tally, named bool, broken error) error {
+	if broken != nil {
+		broken = s.finish(orSignal(ctx, broken))
+	}
+	if *b.json {
+		if err := cli.WriteJSON(s.out, b.object(t, broken)); err != nil {
+			return err
+		}
+		return b.end(t, named, broken, cli.Exit(cli.ExitCode(broken)))
+	}
+	text := b.summary(t)
+	if broken != nil {
+		text = "ended in the middle; so far: " + text
+	}
+	if err := printf(s.out, "%s\n%s", text, b.refusals(t)); err != nil {
+		return err
+	}
+	return b.end(t, named, broken, broken)
+}
+
+func (b *bulk) end(t *manager.Tally, named bool, broken, err error) error {
+	if broken == nil && named && len(t.Refused)+len(t.Missing) > 0 {
+		return cli.Exit(cli.ExitTaskFailed)
+	}
+	return err
+}
+
+// orSignal puts the signal in the place of the context's error it caused.
+func orSignal(ctx context.Context, err error) error {
+	var signal *cli.SignalError
+	if errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &signal) {
+		return signal
+	}
+	return err
+}
+
+// summary counts: "cancelled 812, 3 were finished already (unchanged)".
+func (b *bulk) summary(t *manager.Tally) string {
+	var parts []string
+	for _, e := range b.effects {
+		if n := len(t.Done[e.name]); n > 0 {
+			text := e.done
+			if b.dryRun {
+				text = e.would
+			}
+			parts = append(parts, fmt.Sprintf(text, n)+namedText(t.Done[e.name], b.dryRun))
+		}
+	}
+	parts = append(parts, unchangedTexts(t.Refused)...)
+	if n := len(t.Missing); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d not found", n))
+	}
+	if len(parts) == 0 {
+		return "no task fits: nothing to do"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// namedText names the tasks that were opened, if any were, and in a dry run those
+// that would be changed.
+func namedText(tasks []manager.Affected, dryRun bool) string {
+	var opened []int64
+	changed := make([]int64, 0, len(tasks))
+	for _, one := range tasks {
+		changed = append(changed, one.ID)
+		if one.New > 0 {
+			opened = append(opened, one.New)
+		}
+	}
+	switch {
+	case opened != nil:
+		return ": " + ranges(opened)
+	case dryRun:
+		return ": " + shortRanges(changed)
+	default:
+		return ""
+	}
+}
+
+// unchangedTexts counts refused tasks by why they were.
+func unchangedTexts(refused []manager.Refusal) []string {
+	finished, damaged := 0, 0
+	others := map[statemachine.State]int{}
+	for i := range refused {
+		switch r := &refused[i]; {
+		case !r.WrongState():
+			damaged++
+		case r.State.Settled():
+			finished++
+		default:
+			others[r.State]++
+		}
+	}
+	var texts []string
+	add := func(n int, format string) {
+		if n > 0 {
+			texts = append(texts, fmt.Sprintf(format, n))
+		}
+	}
+	add(finished, "%d were finished already (unchanged)")
+	for _, state := range statemachine.States() {
+		add(others[state], "%d were "+string(state)+" (unchanged)")
+	}
+	add(damaged, "%d could not be changed")
+	return texts
+}
+
+// refusals tells the first refused tasks one by one.
+func (b *bulk) refusals(t *manager.Tally) string {
+	var text strings.Builder
+	for i := range t.Refused[:min(len(t.Refused), refusalsShown)] {
+		fmt.Fprintln(&text, cli.Safe(b.refusal(&t.Refused[i])))
+	}
+	if more := len(t.Refused) - refusalsShown; more > 0 {
+		fmt.Fprintf(&text, "and %d more\n", more)
+	}
+	if len(t.Missing) > 0 {
+		const most = 100
+		fmt.Fprintf(&text, "no such task: %s\n", shorten(ranges(t.Missing), most))
+	}
+	return text.String()
+}
+
+func (b *bulk) refusal(r *manager.Refusal) string {
+	if errors.Is(r.Err, manager.ErrPurged) {
+		return r.Err.Error() // it names the task
+	}
+	if !r.WrongState() {
+		return fmt.Sprintf("task %d: %v", r.ID, r.Err)
+	}
+	text := fmt.Sprintf("task %d is %s", r.ID, r.State)
+	if remedy := b.remedy(r.State); remedy != "" {
+		text += ": " + remedy
+	}
+	return text
+}
+
+func refusedIDs(t *manager.Tally) []int64 {
+	ids := make([]int64, len(t.Refused))
+	for i := range t.Refused {
+		ids[i] = t.Refused[i].ID
+	}
+	return ids
+}
+
+// object is the JSON form: a list of ids for each effect, or of the old and the
+// new id where tasks were opened.
+func (b *bulk) object(t *manager.Tally, broken error) map[string]any {
+	object := map[string]any{
+		dryRunField: b.dryRun, "unchanged": refusedIDs(t), "not_found": jsonList(t.Missing),
+	}
+	for _, e := range b.effects {
+		object[e.name] = affectedObjects(t.Done[e.name], len(b.outcomes) > 0)
+	}
+	told := t.Refused[:min(len(t.Refused), refusalsJSON)]
+	reasons := make([]map[string]any, len(told))
+	for i := range told {
+		r := &told[i]
+		reasons[i] = map[string]any{"id": r.ID, "state": r.State, "reason": b.refusal(r)}
+	}
+	object["reasons"] = reasons
+	if broken != nil {
+		object["error"], object["code"] = broken.Error(), cli.ExitCode(broken)
+	}
+	return object
+}
+
+func affectedObjects(tasks []manager.Affected, opening bool) []any {
+	list := make([]any, len(tasks))
+	for i, one := range tasks {
+		list[i] = one.ID
+		if opening {
+			list[i] = map[string]any{"id": one.ID, "new": orNull(one.New)}
+		}
+	}
+	return list
+}
+
+// orNull is null for the id of no task.
+func orNull(id int64) any {
+	if id == 0 {
+		return nil
+	}
+	return id
+}

@@ -1,0 +1,186 @@
+package verbs
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// The effects of the verb cancel.
+var cancelEffects = []effect{
+	{"cancelled", "cancelled %d", "would cancel %d"},
+	{"asked", "asked workers to stop %d", "would ask workers to stop %d"},
+	{"reported", "%d have run and will not be opened again", "%d have run and would not be opened again"},
+	{"terminated", "took %d from another client's workers", "would take %d from another client's workers"},
+}
+
+func (a *app) cancel() *cobra.Command {
+	b := &bulk{
+		states:  []statemachine.State{statemachine.Blocked, statemachine.Open, statemachine.Running, statemachine.Executed},
+		careful: true, effects: cancelEffects,
+		remedy: func(statemachine.State) string { return "it is over; nothing is left to cancel" },
+	}
+	var reason string
+	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
+		changes, err := s.manager.Cancel(ctx, ids, reason, changeOptions(b.dryRun)...)
+		t.AddChanges(changes, cancelEffect)
+		return err
+	}
+	cmd := b.command(a, "cancel", "Cancel tasks, and stop those that run",
+		"cancel ends a task that waits at once. The worker of one that runs stops its whole tree of processes;\n"+
+			"the task ends terminated, with the output it has written. A task that has ended stays as it is.",
+		"  tdf-manager cancel 7 --reason \"wrong input\"\n"+
+			"  tdf-manager cancel --queue nightly --state open --dry-run\n"+
+			"  tdf-manager cancel all --yes")
+	reasonFlag(cmd, &reason)
+	return cmd
+}
+
+func reasonFlag(cmd *cobra.Command, into *string) {
+	cmd.Flags().StringVar(into, "reason", "", "why, for the record of each task")
+}
+
+func cancelEffect(c *manager.Change) string {
+	switch {
+	case c.Asked && c.Before == statemachine.Executed:
+		return "reported"
+	case c.Asked:
+		return "asked"
+	case c.After == statemachine.Terminated:
+		return "terminated"
+	default:
+		return "cancelled"
+	}
+}
+
+func (a *app) hold() *cobra.Command {
+	b := &bulk{
+		states:  []statemachine.State{statemachine.Open},
+		effects: []effect{{"held", "held %d", "would hold %d"}},
+		remedy:  holdRemedy,
+	}
+	var reason string
+	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
+		changes, err := s.manager.Hold(ctx, ids, reason, changeOptions(b.dryRun)...)
+		t.AddChanges(changes, func(*manager.Change) string { return "held" })
+		return err
+	}
+	cmd := b.command(a, "hold", "Put open tasks aside until they are released",
+		"hold puts open tasks aside: they are blocked, and no worker takes them until release.",
+		"  tdf-manager hold 3-9 --reason \"input is late\"\n"+
+			"  tdf-manager hold --queue nightly\n"+
+			"  tdf-manager hold all --dry-run")
+	reasonFlag(cmd, &reason)
+	return cmd
+}
+
+func holdRemedy(before statemachine.State) string {
+	switch {
+	case before == statemachine.Blocked:
+		return "it is held already"
+	case before.Settled():
+		return "it is over"
+	default:
+		return "only open tasks can be held; cancel stops one that runs"
+	}
+}
+
+func (a *app) release() *cobra.Command {
+	b := &bulk{
+		states:  []statemachine.State{statemachine.Blocked},
+		effects: []effect{{"released", "released %d", "would release %d"}},
+		remedy:  func(statemachine.State) string { return "only held tasks, which are blocked, can be released" },
+	}
+	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
+		changes, err := s.manager.Release(ctx, ids, changeOptions(b.dryRun)...)
+		t.AddChanges(changes, func(*manager.Change) string { return "released" })
+		return err
+	}
+	return b.command(a, "release", "Open tasks that are held",
+		"release opens tasks that are blocked: those held, and those submitted with --hold.",
+		"  tdf-manager release 3-9\n  tdf-manager release --queue nightly\n  tdf-manager release all")
+}
+
+// retrying is the verb retry with its flags.
+type retrying struct {
+	bulk
+
+	failed, again bool
+	endBefore     string
+	opts          []manager.ChangeOption
+}
+
+// The effects of the verb retry.
+var retryEffects = []effect{
+	{"opened", "opened %d again", "would open %d again"},
+	{"existing", "%d were opened again before", "%d were opened again before"},
+}
+
+// failedOutcomes are what --failed means: work that was begun and did not get done.
+var failedOutcomes = []statemachine.State{statemachine.Failed, statemachine.TimedOut, statemachine.Orphaned}
+
+func (a *app) retry() *cobra.Command {
+	r := &retrying{bulk: bulk{
+		outcomes: statemachine.Outcomes(), careful: true, effects: retryEffects,
+		remedy: func(statemachine.State) string { return "it has not ended; only ended tasks can be opened again" },
+	}}
+	r.change = r.retry
+	cmd := r.command(a, "retry", "Open new tasks from ended ones, with the same definition",
+		"retry opens for each ended task a new one with the same definition, linked by retry_of. A task that\n"+
+			"has been opened again before is not opened twice. --failed means tasks that failed, timed out or lost\n"+
+			"their workers too often, archived or not; not those cancelled, terminated or expired.",
+		"  tdf-manager retry 7\n"+
+			"  tdf-manager retry --failed --match 'No space left' --queue nightly\n"+
+			"  tdf-manager retry --failed --dry-run")
+	flags := cmd.Flags()
+	flags.BoolVar(&r.failed, "failed", false, "only tasks that failed, timed out or were orphaned")
+	flags.BoolVar(&r.again, "again", false, "also those that have been opened again before")
+	flags.StringVar(&r.endBefore, "end-before", "", "latest moment of being executed, in place of the former one")
+	cmd.MarkFlagsMutuallyExclusive("failed", "state")
+	cmd.RunE = a.withManager(false, noOptions, r.do)
+	return cmd
+}
+
+// do narrows the choice by --failed before all else.
+func (r *retrying) do(ctx context.Context, s *session) error {
+	if r.failed {
+		r.outcomes, r.narrowed = failedOutcomes, true
+	}
+	if len(s.args) == 0 && !r.failed && len(r.choice.States) == 0 && r.choice.Narrow() {
+		return cli.Usagef("without ids, add --failed or --state; or say all, which means those that succeeded too")
+	}
+	r.opts = changeOptions(r.dryRun)
+	if r.again {
+		r.opts = append(r.opts, manager.Again())
+	}
+	if s.cmd.Flags().Changed("end-before") {
+		now, err := s.manager.Now(ctx)
+		if err != nil {
+			return err
+		}
+		end, err := parseWhen("end_before", r.endBefore, now)
+		if err == nil && end.IsZero() {
+			err = cli.Usagef("--end-before is empty; write a time such as +1h, or inf")
+		}
+		if err != nil {
+			return err
+		}
+		r.opts = append(r.opts, manager.WithEndBefore(end))
+	}
+	return r.bulk.do(ctx, s)
+}
+
+func (r *retrying) retry(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
+	done, err := s.manager.Retry(ctx, ids, r.opts...)
+	for i := range done {
+		if denied(done[i].Err) { // then so are all
+			return done[i].Err
+		}
+	}
+	t.AddRetried(done)
+	return err
+}

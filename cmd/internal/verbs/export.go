@@ -1,0 +1,332 @@
+package verbs
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/archive"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// export is the verb of that name.
+type export struct {
+	choice choice
+	dir    string
+	file   string
+	json   *bool
+
+	done     exported
+	reported time.Time
+}
+
+// exported is what was done.
+type exported struct {
+	Exported int64 `json:"exported"`
+	// Unchanged were in the directory at the same revision.
+	Unchanged int64   `json:"unchanged"`
+	NotFound  []int64 `json:"not_found"`
+}
+
+func (a *app) export() *cobra.Command {
+	e := &export{}
+	cmd := &cobra.Command{
+		Use: "export [TASKS]", Short: "Copy archived tasks from Redis to an archive on disk, or print them as JSON Lines",
+		Long: "export copies archived tasks, all of them unless some are named. With --archive it writes them to a directory\n" +
+			"in the form that [server] archive_dir has, leaves out what is there at the same revision, and may be interrupted at any\n" +
+			"moment; otherwise it prints a line of JSON for each. Nothing is removed from Redis. --state says how they ended.\n\n" + selectorHelp,
+		Example: "  tdf-manager export --archive /var/lib/tdf/archive\n  tdf-manager export --state failed --output failed.jsonl\n" +
+			"  tdf-manager export 1-100 | jq .outcome",
+		RunE: a.withManager(false, noOptions, e.do),
+	}
+	e.choice.flags(cmd)
+	cmd.Flags().StringVar(&e.dir, archiveName, "", "directory to write segments to; it is made if it is not there")
+	cmd.Flags().StringVarP(&e.file, "output", "o", "-", "file to write JSON Lines to; - is stdout")
+	e.json = jsonFlag(cmd)
+	cmd.MarkFlagsMutuallyExclusive(archiveName, "output")
+	return cmd
+}
+
+func (e *export) do(ctx context.Context, s *session) error {
+	if *e.json && e.dir == "" && e.file == "-" {
+		return cli.Usagef("--json is about what was done, and stdout has the tasks; add --archive or --output, or leave --json out")
+	}
+	sel, err := e.selection(ctx, s)
+	if err != nil {
+		return err
+	}
+	into, err := e.sink(ctx, s, sel)
+	if err != nil {
+		return err
+	}
+	e.reported = time.Now()
+	err = e.pages(ctx, s, sel, into)
+	if closeErr := into.close(err); err == nil {
+		err = closeErr
+	}
+	return e.report(ctx, s, err)
+}
+
+// selection is which of the archived tasks are meant.
+func (e *export) selection(ctx context.Context, s *session) (manager.Selection, error) {
+	sel, err := e.choice.archiveSelectionWith(s, s.manager.Newest(ctx))
+	sel.All, sel.Fields = sel.IDs == nil, []string{"rev"}
+	if sel.IDs == nil || e.choice.Narrow() {
+		sel.States = []statemachine.State{statemachine.Archived} // else those that are not there are told of
+	}
+	return sel, err
+}
+
+// sink takes exported tasks. known reports whether it has a task at that revision already; close completes it, or, after an error,
+// keeps what may be kept.
+type sink interface {
+	known(r *archive.Record) bool
+	write(records []archive.Record) error
+	close(err error) error
+}
+
+// sink makes the one that is asked for.
+func (e *export) sink(ctx context.Context, s *session, sel manager.Selection) (sink, error) {
+	switch {
+	case e.dir != "":
+		return newDirSink(ctx, s, e.dir, sel)
+	case e.file == "-":
+		return &lineSink{out: s.out}, nil
+	default:
+		return newFileSink(e.file)
+	}
+}
+
+// exportPage is how many tasks are read whole, and written, at once.
+const exportPage = 50
+
+// pages exports what is meant.
+func (e *export) pages(ctx context.Context, s *session, sel manager.Selection, into sink) error {
+	for found, err := range s.manager.Select(ctx, sel, page) {
+		if err != nil {
+			return err
+		}
+		var ids []int64
+		for i := range found {
+			switch found[i].State {
+			case statemachine.Archived:
+				ids = append(ids, found[i].ID)
+			default: // not there, or not archived
+				e.done.NotFound = append(e.done.NotFound, found[i].ID)
+			}
+		}
+		for part := range slices.Chunk(ids, exportPage) {
+			if err := e.page(ctx, s, part, into); err != nil {
+				return err
+			}
+		}
+		e.progress(s)
+	}
+	return nil
+}
+
+// page exports some tasks. Those that have left Redis meanwhile are a server's to copy.
+func (e *export) page(ctx context.Context, s *session, ids []int64, into sink) error {
+	tasks, err := s.store.Tasks(ctx, ids)
+	if err != nil {
+		return err
+	}
+	sizes, err := s.store.Sizes(ctx)
+	if err != nil {
+		return err
+	}
+	var records []archive.Record
+	for _, t := range tasks {
+		if t == nil || t.State != statemachine.Archived {
+			continue
+		}
+		r := archive.NewRecord(t.ID, sizes.Epoch, t.Outcome, t.Fields)
+		if into.known(&r) {
+			e.done.Unchanged++
+			continue
+		}
+		records = append(records, r)
+	}
+	if err := into.write(records); err != nil {
+		return err
+	}
+	e.done.Exported += int64(len(records))
+	return nil
+}
+
+// progress writes a line now and then.
+func (e *export) progress(s *session) {
+	if time.Since(e.reported) >= plainInterval {
+		e.reported = time.Now()
+		fmt.Fprintf(s.cmd.ErrOrStderr(), "%s so far\n", e.summary())
+	}
+}
+
+func (e *export) summary() string {
+	text := fmt.Sprintf("exported %d", e.done.Exported)
+	if e.done.Unchanged > 0 {
+		text += fmt.Sprintf(", %d were there already", e.done.Unchanged)
+	}
+	return text
+}
+
+// report says what was done, also if it ended in the middle.
+func (e *export) report(ctx context.Context, s *session, err error) error {
+	if err != nil {
+		err = s.finish(orSignal(ctx, err))
+	}
+	out := s.cmd.ErrOrStderr() // stdout may have the tasks
+	switch {
+	case *e.json:
+		e.done.NotFound = jsonList(e.done.NotFound)
+		if written := cli.WriteJSON(s.out, e.done); written != nil {
+			return written
+		}
+	case err != nil:
+		fmt.Fprintf(out, "ended in the middle; so far: %s\n", e.summary())
+	default:
+		fmt.Fprintln(out, e.summary())
+	}
+	if err == nil && len(e.done.NotFound) > 0 {
+		const most = 100
+		fmt.Fprintf(out, "not archived, or not there: %s\n", shorten(ranges(e.done.NotFound), most))
+		return cli.Exit(cli.ExitTaskFailed)
+	}
+	return err
+}
+
+// lineSink writes lines of JSON.
+type lineSink struct{ out io.Writer }
+
+func (*lineSink) known(*archive.Record) bool { return false }
+
+func (l *lineSink) write(records []archive.Record) error {
+	for i := range records {
+		text, err := records[i].Line()
+		if err != nil {
+			return err
+		}
+		if _, err := l.out.Write(text); err != nil {
+			return fmt.Errorf("write: %w", err)
+		}
+	}
+	return nil
+}
+
+func (*lineSink) close(error) error { return nil }
+
+// fileSink writes lines of JSON to a file, which has its name when it is whole.
+type fileSink struct {
+	lineSink
+
+	file  *os.File
+	lines *bufio.Writer
+	name  string
+}
+
+func newFileSink(name string) (sink, error) {
+	const draft = ".part"
+	file, err := os.OpenFile(name+draft, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("--output: %w", err))
+	}
+	f := &fileSink{file: file, lines: bufio.NewWriter(file), name: name}
+	f.out = f.lines
+	return f, nil
+}
+
+func (f *fileSink) close(err error) error {
+	if err == nil {
+		err = f.lines.Flush()
+	}
+	if err == nil {
+		err = f.file.Sync()
+	}
+	if err = errors.Join(err, f.file.Close()); err == nil {
+		err = os.Rename(f.file.Name(), f.name)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(f.file.Name()))
+	}
+	return err
+}
+
+// dirSink writes segments.
+type dirSink struct {
+	disk *archive.Writer
+	has  map[archive.Key]int64
+}
+
+// newDirSink opens a directory, and looks for what it has of the tasks that are meant: memory is some hundred bytes for each task that is
+// in Redis and in the directory.
+func newDirSink(ctx context.Context, s *session, dir string, sel manager.Selection) (sink, error) {
+	d := &dirSink{has: map[archive.Key]int64{}}
+	var err error
+	problem := func(err error) { s.warn("%s", cli.Safe(err.Error())) }
+	namespace := s.cfg.TDF.Namespace
+	d.disk, err = archive.Open(archive.Options{Dir: dir, Namespace: namespace, TDF: cli.ThisBuild().Version, Problem: problem})
+	if err != nil {
+		return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("--archive: %w; name a directory that you can write to", err))
+	}
+	if err := d.learn(ctx, s, dir, sel); err != nil {
+		return nil, errors.Join(err, d.disk.Close())
+	}
+	return d, nil
+}
+
+// learn notes what had left Redis before, and reads which revisions there are.
+func (d *dirSink) learn(ctx context.Context, s *session, dir string, sel manager.Selection) error {
+	origin, err := s.store.Origin(ctx)
+	if err != nil {
+		return err
+	}
+	err = archive.Begin(dir, s.cfg.TDF.Namespace, origin, func() ([]archive.Range, error) {
+		spans, err := s.store.PurgedAll(ctx)
+		ranges := make([]archive.Range, len(spans))
+		for i, p := range spans {
+			ranges[i] = archive.Range{p.First, p.Last}
+		}
+		return ranges, err
+	})
+	if err != nil {
+		return err
+	}
+	var meant archive.IDs
+	for found, err := range s.manager.Select(ctx, sel, page) {
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			if found[i].State == statemachine.Archived {
+				meant.Add(found[i].ID)
+			}
+		}
+	}
+	damaged := 0
+	r := s.archiveReader([]string{dir}, s.cfg.TDF.Namespace, &damaged)
+	return r.Each(ctx, func(e *archive.Entry) error {
+		if rev, there := d.has[e.Key()]; meant.Has(e.ID) && (!there || rev < e.Rev) {
+			d.has[e.Key()] = e.Rev
+		}
+		return nil
+	})
+}
+
+func (d *dirSink) known(r *archive.Record) bool {
+	rev, there := d.has[r.Key()]
+	return there && rev >= r.Rev
+}
+
+func (d *dirSink) write(records []archive.Record) error { return d.disk.Write(records) }
+
+// close seals what is there, also in the middle.
+func (d *dirSink) close(error) error { return d.disk.Close() }

@@ -1,0 +1,213 @@
+package verbs
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/base/clean"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// jsonFields makes the JSON object of a task: the names are those of Redis' hash
+// fields, numbers are numbers, infinite ones the text "inf". The source is masked,
+// which may be a URL with a token.
+func jsonFields(fields map[string]string) map[string]any {
+	object := make(map[string]any, len(fields))
+	for name, text := range fields {
+		object[name] = jsonValue(name, text)
+	}
+	return object
+}
+
+func jsonValue(name, text string) any {
+	if _, rest, ok := statemachine.CutRoundField(name); ok {
+		name = rest
+	}
+	valid := json.Valid([]byte(text))
+	switch {
+	case isNumber(name) && valid && strings.Trim(text, "-.0123456789eE+") == "":
+		return json.Number(text)
+	case name == "argv" && valid:
+		return json.RawMessage(text)
+	case name == sourceField:
+		return clean.Source(text)
+	case name == "log":
+		return clean.URLs(text)
+	default:
+		return text
+	}
+}
+
+// isNumber reports whether a hash field, without its round, is a number.
+func isNumber(name string) bool {
+	switch name {
+	case "id", roundField, "rev", "start_after", "end_before", "timeout", "failure", "exit_code", "priority",
+		"max_fails", "max_timeouts", "max_losses", "fails", "timeouts", "losses", "releases", "incarnation",
+		"faults", "max_faults", "status", "not_before", "cancel_requested", "retry_delay", "retry_backoff", "retry_max_delay",
+		"retry_jitter", "retry_of", "retried_by", "replay_of", "replay_round",
+		"user_time", "system_time", "max_memory", "output_bytes", "error_bytes":
+		return true
+	default:
+		return statemachine.State(name).Valid()
+	}
+}
+
+// inputText shows what run.sh is called with: quoted words for an argv.
+func inputText(input string, argv []string) string {
+	if argv == nil {
+		return input
+	}
+	quoted := make([]string, len(argv))
+	for i, word := range argv {
+		quoted[i] = word
+		if word == "" || strings.ContainsAny(word, " \t\n\"'\\") {
+			quoted[i] = strconv.Quote(word)
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+// objectsOf makes the JSON objects of a list; [] and not null of an empty one.
+func objectsOf[T any](list []T, object func(*T) map[string]any) []map[string]any {
+	objects := make([]map[string]any, len(list))
+	for i := range list {
+		objects[i] = object(&list[i])
+	}
+	return objects
+}
+
+// jsonList is the list, and [] and not null where there is none.
+func jsonList[T any](list []T) []T { return append([]T{}, list...) }
+
+// taskObject is the JSON form of a task: the fields as they stand in Redis, and
+// for each round sizes and hashes also where the worker did not record them
+// because nothing was cut. queue is always there, and status, the number Disbatch
+// has for the state.
+func taskObject(t *manager.Task) map[string]any {
+	object := jsonFields(t.Fields)
+	object["status"], object["queue"] = t.DisbatchStatus(), t.Queue
+	for _, r := range t.Rounds() {
+		add := func(name string, value any, known bool) {
+			name = statemachine.RoundField(r.Number, name)
+			if _, there := object[name]; known && !there {
+				object[name] = value
+			}
+		}
+		_, ran := r.Stamps[string(statemachine.Executed)]
+		ran = (ran || r.Output != "" || r.Error != "") && !r.Dropped
+		add("output_bytes", r.OutputBytes, ran)
+		add("error_bytes", r.ErrorBytes, ran)
+		add("output_sha256", r.OutputSHA256(), ran)
+		add("error_sha256", r.ErrorSHA256(), ran)
+	}
+	return object
+}
+
+// attribute is one of a queue or a node, as it is written in a set.
+type attribute struct{ name, text string }
+
+// queueAttributes are all that can be set, defaults of tasks only where there are.
+func queueAttributes(q *manager.Queue) []attribute {
+	list := make([]attribute, 0, len(q.Defaults)+9)
+	list = append(list, []attribute{
+		{"description", q.Description}, {"class", q.Class},
+		{"threads", limitText(q.Threads)}, {maxThreadsField, limitText(q.MaxThreads)},
+		{"nodes_pin", strings.Join(q.Pin, ",")}, {"nodes_ignore", strings.Join(q.Ignore, ",")},
+		{pausedField, strconv.FormatBool(q.Paused)}, {"order", q.Order}, {"aging", secondsText(q.Aging)},
+	}...)
+	for _, name := range slices.Sorted(maps.Keys(q.Defaults)) {
+		list = append(list, attribute{defaultPrefix + name, defaultText(name, q.Defaults[name])})
+	}
+	return list
+}
+
+// defaultText is a default as people read it; records have another word for no limit.
+func defaultText(name, text string) string {
+	if strings.HasPrefix(name, "max_") && text == statemachine.Unlimited.Text() {
+		return task.UnlimitedText
+	}
+	return text
+}
+
+func limitText(n int) string {
+	if n == manager.NoLimit {
+		return task.UnlimitedText
+	}
+	return strconv.Itoa(n)
+}
+
+// secondsText is a duration in seconds, as in records.
+func secondsText(d time.Duration) string {
+	if d == task.Forever {
+		return statemachine.Forever.Text()
+	}
+	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
+}
+
+// jsonLimit is null for no limit.
+func jsonLimit(n int) any {
+	if n == manager.NoLimit {
+		return nil
+	}
+	return n
+}
+
+// queueObject is the JSON form: moments are seconds since 1970, or null; durations
+// are seconds; no limit is null.
+func queueObject(q *manager.Queue) map[string]any {
+	defaults := map[string]any{}
+	for name, text := range q.Defaults {
+		defaults[name] = jsonValue(name, text)
+	}
+	var aging any = secondsText(q.Aging)
+	if q.Aging != task.Forever {
+		aging = json.Number(secondsText(q.Aging))
+	}
+	return map[string]any{
+		nameField: q.Name, "description": q.Description, "class": q.Class,
+		"threads": jsonLimit(q.Threads), maxThreadsField: jsonLimit(q.MaxThreads),
+		"nodes_pin": jsonList(q.Pin), "nodes_ignore": jsonList(q.Ignore),
+		"paused": q.Paused, "damaged": q.Damaged, "order": q.Order, "aging": aging, "defaults": defaults, "created": jsonTime(q.Created),
+		"waiting": q.Waiting, "due": q.Due, "oldest": jsonTime(q.Oldest), "running": q.Running,
+		"running_by_node": orEmptyMap(q.RunningByNode), "ended": orEmptyMap(q.Ended),
+	}
+}
+
+// orEmptyMap keeps null out of JSON.
+func orEmptyMap[K comparable, V any](m map[K]V) map[K]V {
+	if m == nil {
+		return map[K]V{}
+	}
+	return m
+}
+
+func changeObjects(list []change) map[string]any {
+	object := map[string]any{}
+	for _, c := range list {
+		object[c.name] = []string{c.before, c.after}
+	}
+	return object
+}
+
+// Names of hash fields, which are also those of flags and in JSON.
+const (
+	nameField    = "name"
+	queueField   = "queue"
+	programField = "program"
+	sourceField  = "source"
+	roundField   = "round"
+	holdField    = "hold"
+	pausedField  = "paused"
+	envField     = "env"
+	dryRunField  = "dry_run"
+
+	maxThreadsField = "maxthreads"
+
+	listAlias = "list" // of the verbs ls
+)

@@ -1,0 +1,236 @@
+package verbs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/manager"
+)
+
+// output is the verb logs with its flags.
+type output struct {
+	round     int
+	stderr    bool
+	following bool
+	json      *bool
+}
+
+func (a *app) logs() *cobra.Command {
+	o := &output{}
+	cmd := &cobra.Command{
+		Use: "logs ID", Short: "Write what a round of a task wrote, byte for byte",
+		Long: "logs writes what the last round of a task wrote to stdout. On a terminal, control characters\n" +
+			"are shown escaped; into a file or a pipe every byte is written as it is.\n\n" +
+			"With --follow it goes on while the program writes, on whatever host that is, waits for a task that\n" +
+			"has not begun, goes on with the next round if there is one, and ends with the task. Where a program\n" +
+			"writes faster than it can be sent, a line says how much was left out.",
+		Example: "  tdf-manager logs 7\n  tdf-manager logs 7 --stderr --round 0\n  tdf-manager logs -f 7",
+		Args:    cobra.ExactArgs(1),
+	}
+	dirs := archiveFlag(cmd)
+	read, follow := a.withTask(dirs, o.do), a.withManager(false, noOptions, o.follow)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("round") && o.round < 0 {
+			return cli.Usagef("--round %d is negative; rounds count from 0", o.round)
+		}
+		if o.following {
+			return follow(cmd, args)
+		}
+		return read(cmd, args)
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&o.round, "round", -1, "number of the round, from 0 (default: the last one begun); with --follow the present one, to its end")
+	flags.BoolVar(&o.stderr, "stderr", false, "what it wrote to stderr, or what TDF says went wrong")
+	flags.BoolVarP(&o.following, "follow", "f", false, "go on while the program writes, until the task has ended")
+	o.json = jsonFlag(cmd)
+	cmd.MarkFlagsMutuallyExclusive("stderr", "json") // the JSON value has both
+	cmd.MarkFlagsMutuallyExclusive("follow", "json")
+	cmd.MarkFlagsMutuallyExclusive("follow", archiveName)
+	return cmd
+}
+
+func (o *output) do(_ context.Context, s *session, task *manager.Task) error {
+	r, err := o.pick(task)
+	if err != nil {
+		return err
+	}
+	if *o.json {
+		return cli.WriteJSON(s.out, map[string]any{
+			"id": task.ID, roundField: r.Number, outputStream: r.Output, errorStream: r.Error, "stderr": r.Stderr,
+			"dropped": r.Dropped,
+		})
+	}
+	if r.Dropped {
+		s.warn(droppedText, r.Number, task.ID)
+	}
+	text := r.Output
+	if o.stderr {
+		text = cmp.Or(r.Error, r.Stderr)
+	}
+	if cli.IsTerminal(s.out) {
+		text = cli.SafeLines(text)
+	}
+	if _, err := io.WriteString(s.out, text); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}
+
+// pick finds the round asked for.
+func (o *output) pick(t *manager.Task) (manager.Round, error) {
+	if o.round < 0 {
+		if r := t.Last(); r.Number >= 0 {
+			return r, nil
+		}
+		return manager.Round{}, fmt.Errorf("task %d has not been run yet (it is %s)", t.ID, t.State)
+	}
+	rounds := t.Rounds()
+	for _, r := range rounds {
+		if r.Number == o.round {
+			return r, nil
+		}
+	}
+	return manager.Round{}, cli.WithCode(cli.ExitUsage,
+		fmt.Errorf("task %d has no round %d; it has %d, counted from 0", t.ID, o.round, len(rounds)))
+}
+
+// The two streams of a program, by the fields of a round.
+const (
+	outputStream = "output"
+	errorStream  = "error"
+)
+
+const droppedText = "what round %d of task %d wrote is kept no longer (keep_rounds)"
+
+// follow writes what the program writes, while it writes it.
+func (o *output) follow(ctx context.Context, s *session) error {
+	id, err := manager.ParseID(s.args[0], s.manager.Newest(ctx))
+	if err != nil {
+		return err
+	}
+	w := &liveWriter{s: s, id: id, out: s.out}
+	if cli.IsTerminal(s.out) {
+		w.out = &terminal{w: s.out}
+	}
+	for part, err := range s.manager.Follow(ctx, id, manager.FollowOptions{Stderr: o.stderr, OneRound: o.round >= 0, Round: o.round}) {
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("%s: %w", s.cmd.Name(), context.Cause(ctx))
+		case errors.Is(err, manager.ErrNoRound):
+			return cli.WithCode(cli.ExitUsage, fmt.Errorf("--%w", err))
+		case err != nil:
+			return err
+		}
+		if err := w.take(&part); err != nil {
+			return fmt.Errorf("write: %w", err)
+		}
+	}
+	return nil
+}
+
+// liveWriter writes output and tells the news.
+type liveWriter struct {
+	s   *session
+	id  int64
+	out io.Writer
+	// midLine says that the last byte written was not the end of a line.
+	midLine bool
+}
+
+func (w *liveWriter) take(o *manager.Output) error {
+	switch o.News {
+	case manager.OutputWaits:
+		w.s.warn("round %d of task %d has not begun (the task is %s); waiting", o.Round, w.id, o.State)
+	case manager.OutputNotRun:
+		w.s.warn("round %d of task %d did not run", o.Round, w.id)
+	case manager.OutputDropped:
+		w.s.warn(droppedText, o.Round, w.id)
+	case manager.OutputReopened:
+		w.s.warn("round %d of task %d is over; the task was opened again", o.Round, w.id)
+	case manager.OutputAway:
+		w.s.warn("%s; trying again", cli.Safe(o.Err.Error()))
+	case manager.OutputBack:
+		w.s.warn("redis answers again")
+	case manager.OutputOver:
+		w.midLine = false
+		return w.flush()
+	}
+	return w.write(o)
+}
+
+// write writes a piece. Where something is missing before it, a line says how much.
+func (w *liveWriter) write(o *manager.Output) error {
+	text := o.Text
+	if o.LeftOut > 0 {
+		if err := w.flush(); err != nil {
+			return err
+		}
+		text = fmt.Sprintf("[tdf: %d bytes left out]\n", o.LeftOut) + text
+		if w.midLine {
+			text = "\n" + text
+		}
+	}
+	if text == "" {
+		return nil
+	}
+	w.midLine = text[len(text)-1] != '\n'
+	_, err := io.WriteString(w.out, text)
+	return err
+}
+
+// flush writes what a terminal still keeps back.
+func (w *liveWriter) flush() error {
+	if t, ok := w.out.(*terminal); ok {
+		return t.Flush()
+	}
+	return nil
+}
+
+// terminal writes text of programs to a terminal, control characters escaped. A
+// character that comes in two writes is not taken for garbage: its first bytes
+// wait for the others.
+type terminal struct {
+	w    io.Writer
+	rest []byte
+}
+
+// Write never writes less than it was given, except with an error.
+func (t *terminal) Write(p []byte) (int, error) {
+	text := slices.Concat(t.rest, p)
+	cut := len(text) - unfinished(text)
+	t.rest = text[cut:]
+	if _, err := io.WriteString(t.w, cli.SafeLines(string(text[:cut]))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Flush writes what waits: the others do not come.
+func (t *terminal) Flush() error {
+	text := string(t.rest)
+	t.rest = nil
+	_, err := io.WriteString(t.w, cli.SafeLines(text))
+	return err
+}
+
+// unfinished is the number of bytes at the end that may begin a character.
+func unfinished(text []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		last := text[len(text)-n:]
+		if utf8.RuneStart(last[0]) {
+			if utf8.FullRune(last) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,316 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
+)
+
+// plan is the group of verbs about plans.
+func (a *app) plan() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: planField, Aliases: []string{"plans"}, Short: "Run plans: tasks that wait for others and get their results",
+		Long: "plan runs plan files, which are YAML: steps, each a task or one for each item of a list, with what they need.\n" +
+			"The format is described in docs/PLANFILE.md. It also looks at plans and steers them.",
+		Example: "  tdf-manager plan check pipeline.yaml --graph text\n" +
+			"  tdf-manager plan run pipeline.yaml -p day=2026-11-21\n" +
+			"  tdf-manager plan ls\n" +
+			"  tdf-manager plan show 3 --graph dot | dot -Tsvg > plan.svg\n" +
+			"  tdf-manager plan retry 3",
+	}
+	cmd.AddCommand(a.planCheck(), a.planSubmit(), a.planRun(), a.planLs(), a.planShow(),
+		a.planHold(), a.planResume(), a.planCancel(), a.planRetry())
+	return cmd
+}
+
+// Names of fields of plans in JSON.
+const (
+	planField  = "plan"
+	stateField = "state"
+	stepField  = "step"
+	totalField = "total"
+)
+
+// planID reads the id of a plan, and last for the one that was made last.
+func (s *session) planID(ctx context.Context, text string) (int64, error) {
+	if text == manager.LastTask {
+		plans, err := s.manager.Plans(ctx, 0, 1)
+		if err == nil && len(plans) == 0 {
+			err = cli.WithCode(cli.ExitUsage, fmt.Errorf("there is no plan yet; make one with %s", s.command("plan submit FILE")))
+		}
+		if err != nil {
+			return 0, err
+		}
+		return plans[0].ID, nil
+	}
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 1 {
+		return 0, cli.Usagef("%q is no plan; write the id of one, such as 3, or last", text)
+	}
+	return id, nil
+}
+
+// readPlan reads a plan by what a person calls it.
+func (s *session) readPlan(ctx context.Context, text string) (*task.Plan, error) {
+	id, err := s.planID(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.manager.Plan(ctx, id)
+	return p, s.noPlan(err)
+}
+
+// noPlan adds the remedy to the error for a plan that is not there, and the exit
+// codes to those about plans.
+func (s *session) noPlan(err error) error {
+	switch {
+	case errors.Is(err, manager.ErrNoPlan):
+		return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w; see %s", err, s.command("plan ls")))
+	case errors.Is(err, manager.ErrPlanState):
+		if is, ok := errors.AsType[*manager.PlanStateError](err); ok && is.State.Over() {
+			err = fmt.Errorf("%w; see %s, or submit its file again", err, s.command("plan show %d", is.ID))
+		}
+		return cli.WithCode(cli.ExitTaskFailed, err)
+	default:
+		return err
+	}
+}
+
+// planName is the plan for people: "plan 3 (nightly)".
+func planName(p *task.Plan) string {
+	if p.Name == "" {
+		return fmt.Sprintf("plan %d", p.ID)
+	}
+	return fmt.Sprintf("plan %d (%s)", p.ID, cli.Safe(p.Name))
+}
+
+// planCounts says how many tasks a plan has, and how far they are.
+func planCounts(p *task.Plan) string {
+	text := fmt.Sprintf("%d of %d tasks have ended", p.Total-p.Left, p.Total)
+	if ended := endedLine(p); ended != "" {
+		text += ": " + ended
+	}
+	if p.Growing > 0 {
+		text += "; " + stepsToOpen(p)
+	}
+	return text
+}
+
+// endedLine says how the tasks of a plan have ended; empty while none has.
+func endedLine(p *task.Plan) string {
+	var parts []string
+	if len(p.Ended) > 0 {
+		parts = append(parts, countsLine(p.Ended))
+	}
+	if p.Skipped > 0 {
+		parts = append(parts, fmt.Sprintf("skipped %d", p.Skipped))
+	}
+	return strings.Join(parts, "  ")
+}
+
+// planRemedy says how a plan that holds or has failed goes on; empty where there
+// is nothing to do.
+func (s *session) planRemedy(p *task.Plan) string {
+	switch p.State {
+	case task.PlanHeld:
+		if task, err := strconv.ParseInt(p.HeldBy, 10, 64); err == nil {
+			return fmt.Sprintf("it is held because task %d failed; see %s, then %s, or %s to go on without what needs it",
+				task, s.command("logs %d --stderr", task), s.command("retry %d", task), s.command("plan resume %d", p.ID))
+		}
+		return fmt.Sprintf("it is held by %s; %s lets it go on", cli.Safe(p.HeldBy), s.command("plan resume %d", p.ID))
+	case task.PlanFailed:
+		if p.GrowthError != "" {
+			return fmt.Sprintf("%s; mend that, and then %s, or %s the task whose lines they are",
+				cli.Safe(p.GrowthError), s.command("plan retry %d", p.ID), s.command("retry"))
+		}
+		return s.command("plan retry %d", p.ID) + " runs again what did not succeed, and nothing else"
+	case task.PlanBuilding:
+		return "nothing of it runs yet: it was not submitted to its end; repeat plan submit with the same --key, " +
+			"or " + s.command("plan cancel %d", p.ID)
+	case task.PlanReady, task.PlanCompleted, task.PlanCancelled:
+	}
+	return ""
+}
+
+// planObject is the JSON form: moments are seconds since 1970, or null.
+func planObject(p *task.Plan) map[string]any {
+	return map[string]any{
+		"id": p.ID, nameField: p.Name, stateField: p.State, "on_failure": p.OnFailure, "held_by": p.HeldBy,
+		totalField: p.Total, "left": p.Left, "growing": p.Growing, "growth_error": p.GrowthError,
+		"skipped": p.Skipped, "ended": orEmptyMap(p.Ended),
+		"created": jsonTime(p.Created), "ready": jsonTime(p.Ready), "over": jsonTime(p.Over),
+	}
+}
+
+func (a *app) planLs() *cobra.Command {
+	var most int
+	cmd := &cobra.Command{
+		Use: "ls", Aliases: []string{listAlias}, Short: "List plans, the newest first", Args: cobra.NoArgs,
+		Long:    "ls lists plans, the newest first. LEFT counts the tasks that have not ended.",
+		Example: "  tdf-manager plan ls\n  tdf-manager plan ls --json | jq '.[] | select(.state == \"held\").id'",
+	}
+	cmd.Flags().IntVar(&most, "limit", 50, "at most so many")
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+		if most < 1 {
+			return cli.Usagef("--limit %d is below 1; write how many plans to list", most)
+		}
+		plans, err := s.manager.Plans(ctx, 0, most)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return cli.WriteJSON(s.out, objectsOf(plans, planObject))
+		}
+		return listPlans(ctx, s, plans)
+	})
+	return cmd
+}
+
+func listPlans(ctx context.Context, s *session, plans []task.Plan) error {
+	now, err := s.manager.Now(ctx)
+	if err != nil {
+		return err
+	}
+	if len(plans) == 0 {
+		return printf(s.cmd.ErrOrStderr(), "there is no plan yet; make one with %s\n", s.command("plan submit FILE"))
+	}
+	table := cli.NewTable(s.out, "ID", "NAME", "STATE", "TASKS", "LEFT", "ENDED", "AGE")
+	for i := range plans {
+		p := &plans[i]
+		table.Row(p.ID, dashText(p.Name), p.State, p.Total, p.Left, dashText(endedLine(p)), waited(p.Created, now))
+	}
+	return table.Flush()
+}
+
+func (a *app) planHold() *cobra.Command {
+	return a.steering(&cobra.Command{
+		Use: "hold ID", Short: "Let nothing more of a plan start; what runs goes on",
+		Example: "  tdf-manager plan hold 3 --reason 'input is late'",
+	}, "held", func(ctx context.Context, s *session, id int64, reason string) error {
+		return s.manager.HoldPlan(ctx, id, reason, changeOptions(false)...)
+	})
+}
+
+func (a *app) planCancel() *cobra.Command {
+	return a.steering(&cobra.Command{
+		Use: "cancel ID", Short: "Call a plan off: what waits is cancelled, what runs is stopped",
+		Example: "  tdf-manager plan cancel 3 --reason 'wrong day'",
+	}, "cancelled", func(ctx context.Context, s *session, id int64, reason string) error {
+		return s.manager.CancelPlan(ctx, id, reason, changeOptions(false)...)
+	})
+}
+
+func (a *app) planResume() *cobra.Command {
+	return a.steering(&cobra.Command{
+		Use: "resume ID", Short: "Let a held plan go on",
+		Long: "resume lets a held plan go on. What needs a task that failed waits until that is retried: see plan retry.",
+	}, "resumed", func(ctx context.Context, s *session, id int64, _ string) error {
+		return s.manager.ResumePlan(ctx, id)
+	})
+}
+
+// steering makes the verbs that take a whole plan to another state.
+func (a *app) steering(
+	cmd *cobra.Command, done string, do func(ctx context.Context, s *session, id int64, reason string) error,
+) *cobra.Command {
+	var reason string
+	cmd.Args = cobra.ExactArgs(1)
+	if done != "resumed" {
+		reasonFlag(cmd, &reason)
+	}
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+		id, err := s.planID(ctx, s.args[0])
+		if err != nil {
+			return err
+		}
+		if err := do(ctx, s, id, reason); err != nil {
+			return s.noPlan(err)
+		}
+		p, err := s.manager.Plan(ctx, id)
+		switch {
+		case err != nil:
+			return s.noPlan(err)
+		case *asJSON:
+			return cli.WriteJSON(s.out, planObject(p))
+		default:
+			return printf(s.out, "%s: %s; %s\n", planName(p), done, planCounts(p))
+		}
+	})
+	return cmd
+}
+
+func (a *app) planRetry() *cobra.Command {
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use: "retry ID", Short: "Run again what did not succeed in a plan, and what waited for it", Args: cobra.ExactArgs(1),
+		Long: "retry opens every task of a plan again that ended and did not succeed, also those that were cancelled because of\n" +
+			"another one. Each new task takes the place of the old one; what has succeeded is not run again.",
+		Example: "  tdf-manager plan retry 3\n  tdf-manager plan retry last --dry-run",
+	}
+	dryRunFlag(cmd, &dryRun)
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+		p, err := s.readPlan(ctx, s.args[0])
+		if err != nil {
+			return err
+		}
+		retried, err := s.manager.RetryPlan(ctx, p.ID, changeOptions(dryRun)...)
+		if err != nil {
+			return s.noPlan(err)
+		}
+		return printRetried(s, p, retried, dryRun, *asJSON)
+	})
+	return cmd
+}
+
+// nothingRetried says what a retry does that opens no task.
+func nothingRetried(p *task.Plan) string {
+	if p.GrowthError != "" {
+		return "servers look again at its steps that could not be opened"
+	}
+	return "nothing of it is to be run again"
+}
+
+// printRetried says which tasks were opened again; the first error ends the verb.
+func printRetried(s *session, p *task.Plan, retried []manager.Retried, dryRun, asJSON bool) error {
+	opened := map[int64]int64{}
+	var ids, fresh []int64
+	var failed error
+	for i := range retried {
+		r := &retried[i]
+		if r.Err != nil {
+			if failed == nil {
+				failed = r.Err
+			}
+			continue
+		}
+		opened[r.ID] = r.New
+		ids, fresh = append(ids, r.ID), append(fresh, r.New)
+	}
+	var err error
+	switch {
+	case asJSON && failed == nil:
+		err = cli.WriteJSON(s.out, map[string]any{planField: p.ID, "opened": opened, dryRunField: dryRun})
+	case asJSON:
+	case len(ids) == 0 && failed == nil:
+		err = printf(s.out, "%s: %s\n", planName(p), nothingRetried(p))
+	case dryRun:
+		err = printf(s.out, "%s: would open %d again: %s\n", planName(p), len(ids), ranges(ids))
+	case len(ids) > 0:
+		err = printf(s.out, "%s: opened %d again: %s as %s\n", planName(p), len(ids), ranges(ids), ranges(fresh))
+	}
+	if err == nil {
+		err = failed
+	}
+	return err
+}

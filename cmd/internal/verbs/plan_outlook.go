@@ -1,0 +1,185 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/planview"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
+)
+
+// view reads a plan.
+func (s *session) view(plan int64) *planview.View {
+	return &planview.View{Store: s.store, Manager: s.manager, Plan: plan}
+}
+
+// outlook is what is still to come of a plan, for people.
+type outlook struct{ *planview.Outlook }
+
+// String is for people: "about 3 min left, critical path: fetch -> encode[7] -> join (2 min)"; empty if nothing is
+// to run any more.
+func (o *outlook) String() string {
+	if o.Tasks == 0 {
+		return ""
+	}
+	return o.leftText() + ", critical path: " + o.pathText()
+}
+
+// leftText is how long all of it still takes, as far as that is known.
+func (o *outlook) leftText() string {
+	switch {
+	case o.Known && o.TimeLeft < time.Second:
+		return roughly(o.TimeLeft) + " left"
+	case o.Known:
+		return "about " + roughly(o.TimeLeft) + " left"
+	case !o.Timed:
+		return "unknown time left (none has succeeded yet)"
+	default:
+		return "unknown time left (no worker is ready)"
+	}
+}
+
+// The most of a path that is shown.
+const (
+	pathBegin = 3
+	pathEnd   = 2
+)
+
+func (o *outlook) pathText() string {
+	names := make([]string, 0, pathBegin+pathEnd+1)
+	for i, t := range o.Critical {
+		switch n := len(o.Critical); {
+		case n <= pathBegin+pathEnd+1, i < pathBegin, i >= n-pathEnd:
+			names = append(names, called(t))
+		case i == pathBegin:
+			names = append(names, fmt.Sprintf("... %d more ...", n-pathBegin-pathEnd))
+		}
+	}
+	text := strings.Join(names, " -> ")
+	if o.Timed {
+		text += " (" + roughly(o.PathTime) + ")"
+	}
+	return text
+}
+
+// called is the step of a task, or its id if it has none.
+func called(t *planview.Task) string {
+	if t.Step == "" {
+		return fmt.Sprintf("task %d", t.ID)
+	}
+	return cli.Safe(t.Step)
+}
+
+// mostRunningShown is how many running tasks are named.
+const mostRunningShown = 3
+
+// runningSteps names the tasks that run longest: "encode[3] for 12 s, encode[4] for 3 s and 2 more".
+func (o *outlook) runningSteps() string {
+	names := make([]string, 0, mostRunningShown)
+	for _, t := range o.Running[:min(len(o.Running), mostRunningShown)] {
+		names = append(names, called(t)+" for "+roughly(o.RunningFor(t)))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(o.Running) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// roughly writes a duration in the units that matter at its size.
+func roughly(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < time.Second:
+		return "less than 1 s"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", (d+30*time.Second)/time.Minute)
+	case d < 2*day:
+		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+	default:
+		return fmt.Sprintf("%d days %d h", d/day, d%day/time.Hour)
+	}
+}
+
+// object is the JSON form; times are in seconds, and null where they are not known.
+func (o *outlook) object() map[string]any {
+	seconds := func(d time.Duration, known bool) any {
+		if !known {
+			return nil
+		}
+		return d.Seconds()
+	}
+	path := make([]map[string]any, len(o.Critical))
+	for i, t := range o.Critical {
+		path[i] = map[string]any{"id": t.ID, stepField: t.Step}
+	}
+	return map[string]any{
+		"left": seconds(o.TimeLeft, o.Known), "critical_path": path, "critical_path_time": seconds(o.PathTime, o.Timed),
+		"work": seconds(o.Work, o.Timed), "to_run": o.Tasks, "slots": o.Slots,
+	}
+}
+
+// planSteps reads the steps of a plan that are opened once it runs, as long as some are not.
+func (s *session) planSteps(ctx context.Context, p *task.Plan) ([]manager.PlanStep, error) {
+	if p.Growing <= 0 {
+		return nil, nil
+	}
+	steps, err := s.manager.PlanSteps(ctx, p.ID)
+	if errors.Is(err, manager.ErrSteps) {
+		return nil, nil // the plan says so, or will
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read steps: %w", err)
+	}
+	return steps, nil
+}
+
+func planStepObject(step *manager.PlanStep) map[string]any {
+	return map[string]any{
+		stepField: step.Name, "lines": step.Lines, stateField: step.State, "why": step.Why, "opened": len(step.Tasks),
+	}
+}
+
+// listSteps lists the steps that were not opened to their end, and why.
+func listSteps(s *session, steps []manager.PlanStep) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	table := cli.NewTable(s.out, "STEP", "TO BE OPENED")
+	for i := range steps {
+		if steps[i].State != "opened" {
+			table.Row(steps[i].Name, steps[i].Why)
+		}
+	}
+	if err := printf(s.out, "\n"); err != nil {
+		return err
+	}
+	return table.Flush()
+}
+
+// stepsToOpen says of how many steps not all tasks are there: "2 steps are not opened yet", "1 step was not opened".
+func stepsToOpen(p *task.Plan) string {
+	one, more := "1 step is not opened yet", "%d steps are not opened yet"
+	if p.State.Over() {
+		one, more = "1 step was not opened", "%d steps were not opened"
+	}
+	if p.Growing == 1 {
+		return one
+	}
+	return fmt.Sprintf(more, p.Growing)
+}
+
+// withoutSteps says of an estimate what it leaves out.
+func withoutSteps(p *task.Plan) string {
+	if p.Growing > 0 {
+		return ", without the steps that are not opened yet"
+	}
+	return ""
+}

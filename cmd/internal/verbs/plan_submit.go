@@ -1,0 +1,298 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/manager"
+	planfile "github.com/tdf-go/tdf/plan/file"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// planSubmission is the verb plan submit with its flags, which plan run has too.
+type planSubmission struct {
+	source planSource
+	key    string
+}
+
+func (a *app) planSubmit() *cobra.Command {
+	sub := &planSubmission{}
+	cmd := &cobra.Command{
+		Use: "submit FILE", Short: "Make a plan from a file, let it run, and print its id",
+		Long: "submit makes a plan from a plan file (- is stdin) and lets it run. Nothing of it runs before all of it is\n" +
+			"there. With --key a second submission makes nothing, and one that was cut short is finished: both are\n" +
+			"told the id of the first one, for 24 hours. Another file, or other parameters, need another key;\n" +
+			"start_after and end_before may differ.",
+		Example: "  tdf-manager plan submit pipeline.yaml\n" +
+			"  tdf-manager plan submit pipeline.yaml -p day=2026-11-21 --key pipeline-2026-11-21",
+	}
+	sub.flags(cmd)
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+		id, err := sub.submit(ctx, s)
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			return cli.WriteJSON(s.out, map[string]any{planField: id, "tasks": len(sub.source.specs)})
+		default:
+			return printf(s.out, "%d\n", id)
+		}
+	})
+	return cmd
+}
+
+func (sub *planSubmission) flags(cmd *cobra.Command) {
+	sub.source.flags(cmd)
+	cmd.Flags().StringVar(&sub.key, "key", "", "name of this submission: repeated, nothing is made twice")
+}
+
+// submit makes the plan and lets it run.
+func (sub *planSubmission) submit(ctx context.Context, s *session) (int64, error) {
+	if s.cmd.Flags().Changed("key") && sub.key == "" {
+		return 0, cli.Usagef("--key is empty; give a name for this submission, or leave it out")
+	}
+	if err := sub.check(ctx, s); err != nil {
+		return 0, err
+	}
+	key := sub.key
+	if key == "" {
+		key = store.NewToken()
+	}
+	life, err := s.manager.Life(ctx)
+	if err != nil {
+		return 0, err
+	}
+	p := sub.source.plan
+	id, err := s.manager.NewPlan(ctx, manager.PlanSpec{
+		Name: p.Name, OnFailure: task.OnFailure(p.OnFailure), RequestKey: key,
+		Contents: manager.Digest(sub.source.specs, sub.source.later),
+	})
+	if errors.Is(err, manager.ErrRequestKey) {
+		return 0, usedFor(key, id)
+	}
+	if err != nil {
+		return 0, err
+	}
+	opened, err := s.manager.OpenEach(ctx, slices.Values(sub.source.specs), manager.InPlan(id), manager.WithRequestKey("plan "+key))
+	if err == nil && len(sub.source.later) > 0 {
+		err = s.manager.OpenLater(ctx, id, sub.source.byStep(opened), sub.source.later)
+	}
+	if err == nil {
+		err = s.manager.ReadyPlan(ctx, id)
+	}
+	if err != nil {
+		return id, sub.halfDone(s, id, key, err)
+	}
+	s.warnOfLoss(ctx, life, opened, "--key "+cli.Safe(key))
+	return id, nil
+}
+
+// byStep are the ids of the tasks that were opened, by the names of their steps.
+func (p *planSource) byStep(opened []manager.Opened) map[string][]int64 {
+	ids := map[string][]int64{}
+	for i, o := range opened {
+		step := p.plan.Tasks[i].Step
+		ids[step] = append(ids[step], o.ID)
+	}
+	return ids
+}
+
+// check reads the file, and looks whether the queues of its tasks are there.
+func (sub *planSubmission) check(ctx context.Context, s *session) error {
+	now, err := s.manager.Now(ctx)
+	if err != nil {
+		return err
+	}
+	if err := sub.source.read(s.cmd, s.args[0], now); err != nil {
+		return err
+	}
+	queues := queueCheck{ctx: ctx, s: s}
+	specs, tasks := slices.Clone(sub.source.specs), slices.Concat(sub.source.plan.Tasks, sub.source.laterTasks())
+	for i := range sub.source.later {
+		specs = append(specs, sub.source.later[i].Specs...)
+	}
+	for i := range specs {
+		err := queues.check(specs[i].Queue)
+		switch {
+		case errors.Is(err, manager.ErrNoQueue):
+			return planfile.Errors{sub.source.at(&tasks[i], err)}
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+func usedFor(key string, plan int64) error {
+	return cli.WithCode(cli.ExitUsage, fmt.Errorf("--key %q was used for plan %d, which has other tasks; "+
+		"give another key for another file or other parameters", key, plan))
+}
+
+// halfDone says how a plan that was made in part is finished.
+func (sub *planSubmission) halfDone(s *session, id int64, key string, err error) error {
+	if broken, ok := errors.AsType[*manager.SubmissionError](err); ok {
+		if errors.Is(err, manager.ErrRequestKey) {
+			return usedFor(key, id)
+		}
+		err = broken.Err
+	}
+	return fmt.Errorf("plan %d was not made to its end, and nothing of it runs: %w; to finish it, repeat it with --key %s; "+
+		"to be rid of it: %s", id, s.noPlan(err), cli.Safe(key), s.command("plan cancel %d", id))
+}
+
+// planRunning is the verb plan run with its flags.
+type planRunning struct {
+	planSubmission
+
+	quiet bool
+	json  *bool
+}
+
+func (a *app) planRun() *cobra.Command {
+	run := &planRunning{}
+	cmd := &cobra.Command{
+		Use: "run FILE", Short: "Make a plan from a file, let it run, and wait for its end",
+		Long: "run does what submit does and then waits, with the progress on stderr: how many tasks are in which state, which\n" +
+			"run, how long the rest takes by how long others took, and the critical path, the longest chain of tasks that\n" +
+			"are still to end. It ends with 0 if the plan is completed, and with 1 if it has failed, was cancelled or is\n" +
+			"held. Interrupted, it leaves the plan running.",
+		Example: "  tdf-manager plan run pipeline.yaml -p day=2026-11-21",
+	}
+	run.flags(cmd)
+	cmd.Flags().BoolVarP(&run.quiet, "quiet", "q", false, "print the id of the plan only, and no progress")
+	run.json = jsonFlag(cmd)
+	cmd.MarkFlagsMutuallyExclusive("quiet", "json")
+	cmd.RunE = a.withManager(false, noOptions, run.do)
+	return cmd
+}
+
+func (r *planRunning) do(ctx context.Context, s *session) error {
+	id, err := r.submit(ctx, s)
+	if err == nil {
+		err = r.announce(s, id)
+	}
+	if err != nil {
+		return err
+	}
+	p, err := waitPlan(ctx, s, id, r.quiet)
+	switch {
+	case err != nil:
+		return fmt.Errorf("plan %d goes on without being watched; see %s: %w", id, s.command("plan show %d", id), err)
+	case r.quiet:
+		return planCode(p)
+	default:
+		return finishPlan(ctx, s, p, *r.json)
+	}
+}
+
+// announce prints which plan was made.
+func (r *planRunning) announce(s *session, id int64) error {
+	switch {
+	case *r.json:
+		return nil
+	case r.quiet:
+		return printf(s.out, "%d\n", id)
+	default:
+		return printf(s.out, "%s: %s\n", planName(&task.Plan{ID: id, Name: r.source.plan.Name}), r.source.stepsText())
+	}
+}
+
+// errHeld is the cause of a wait that ends because the plan is held.
+var errHeld = errors.New("held")
+
+// waitPlan waits until a plan is over or held. It shows the progress, unless it is to be quiet.
+func waitPlan(ctx context.Context, s *session, id int64, quiet bool) (*task.Plan, error) {
+	within, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	show := func(*task.Plan) {}
+	if !quiet {
+		display := newPlanDisplay(ctx, s)
+		defer display.close()
+		show = display.update
+	}
+	p, err := s.manager.WaitPlan(within, id, func(p *task.Plan) {
+		show(p)
+		if p.State == task.PlanHeld {
+			cancel(errHeld)
+		}
+	})
+	if errors.Is(context.Cause(within), errHeld) {
+		err = nil
+	}
+	return p, s.noPlan(err)
+}
+
+// finishPlan prints how a plan ended and turns it into an exit code.
+func finishPlan(ctx context.Context, s *session, p *task.Plan, asJSON bool) error {
+	culprits, err := planCulprits(ctx, s, p)
+	if err != nil {
+		return err
+	}
+	failures, err := firstFailures(ctx, s, culprits)
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		object := planObject(p)
+		object["first_unsuccessful"] = failures
+		err = cli.WriteJSON(s.out, object)
+	default:
+		err = printPlanEnd(s, p, failures, len(culprits))
+	}
+	if err != nil {
+		return err
+	}
+	return planCode(p)
+}
+
+// planCode is the exit code for how a plan ended.
+func planCode(p *task.Plan) error {
+	if p.State == task.PlanCompleted {
+		return nil
+	}
+	return cli.Exit(cli.ExitTaskFailed)
+}
+
+// planCulprits are the tasks of a plan that did not succeed of their own accord:
+// neither cancelled because of others, nor retried since.
+func planCulprits(ctx context.Context, s *session, p *task.Plan) ([]int64, error) {
+	if p.State == task.PlanCompleted {
+		return nil, nil
+	}
+	tasks, err := s.view(p.ID).Tasks(ctx)
+	var ids []int64
+	for _, t := range tasks {
+		if t.End.Ended() && t.End != statemachine.Succeeded && t.DoomedBy == 0 {
+			ids = append(ids, t.ID)
+		}
+	}
+	return ids, err
+}
+
+func printPlanEnd(s *session, p *task.Plan, failures []failure, all int) error {
+	if err := printf(s.out, "%s %s; %s\n", planName(p), p.State, planCounts(p)); err != nil {
+		return err
+	}
+	for _, f := range failures {
+		if err := printf(s.out, "\ntask %d %s\n%s", f.ID, f.State, indent(f.Error)); err != nil {
+			return err
+		}
+	}
+	if more := all - len(failures); more > 0 {
+		if err := printf(s.out, "\nand %d more\n", more); err != nil {
+			return err
+		}
+	}
+	if remedy := s.planRemedy(p); remedy != "" {
+		return printf(s.out, "\n%s\n", remedy)
+	}
+	return nil
+}

@@ -1,0 +1,427 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/manager"
+)
+
+// queue is the group of verbs that look at queues and change them.
+func (a *app) queue() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: queueField, Aliases: []string{"queues"}, Short: "List the queues, add them, and change them",
+		Long: "queue looks at the queues of the namespace and changes them, also while they are worked on. Lowering a\n" +
+			"limit stops nothing that runs. Attributes are " + strings.Join(plainKeys(), ", ") + ";\n" +
+			"default_NAME is the value of tasks that do not give their own.",
+		Example: "  tdf-manager queue add nightly threads=20 maxthreads=2 nodes_pin=node-1,node-2\n" +
+			"  tdf-manager queue set nightly threads=unlimited default_max_fails=3\n" +
+			"  tdf-manager queue pause nightly\n" +
+			"  tdf-manager queue ls",
+	}
+	cmd.AddCommand(a.queueLs(), a.queueShow(), a.queueAdd(), a.queueSet(), a.queuePause(), a.queueResume(), a.queueRm())
+	return cmd
+}
+
+// plainKeys are the attributes of a queue but for the defaults of its tasks.
+func plainKeys() []string {
+	var keys []string
+	for _, key := range manager.QueueKeys() {
+		if !strings.HasPrefix(key, defaultPrefix) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// defaultPrefix is before the name of a task's value that a queue gives.
+const defaultPrefix = "default_"
+
+// readQueue reads a queue by its name.
+func (s *session) readQueue(ctx context.Context, name string) (manager.Queue, error) {
+	q, err := s.manager.Queue(ctx, name)
+	return q, s.unknownQueue(ctx, name, err)
+}
+
+// readQueues reads queues by their names, each once; all of them must be there.
+func (s *session) readQueues(ctx context.Context, names []string) ([]manager.Queue, error) {
+	var queues []manager.Queue
+	for _, name := range once(names) {
+		q, err := s.readQueue(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		queues = append(queues, q)
+	}
+	return queues, nil
+}
+
+// parsePairs reads name=value words.
+func parsePairs(words []string) (map[string]string, error) {
+	set := map[string]string{}
+	for _, word := range words {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok || name == "" {
+			return nil, cli.Usagef("%q is no attribute; write name=value such as maxthreads=2", word)
+		}
+		if _, twice := set[name]; twice {
+			return nil, cli.Usagef("attribute %s is given twice; give it once", name)
+		}
+		set[name] = value
+	}
+	return set, nil
+}
+
+// change is an attribute before and after.
+type change struct{ name, before, after string }
+
+// changesOf compares two lists of attributes, in the same order.
+func changesOf(before, after []attribute) []change {
+	var list []change
+	old := map[string]string{}
+	for _, a := range before {
+		old[a.name] = a.text
+	}
+	for _, a := range after {
+		if was, ok := old[a.name]; !ok || was != a.text {
+			list = append(list, change{name: a.name, before: orNone(was), after: a.text})
+		}
+		delete(old, a.name)
+	}
+	for _, a := range before {
+		if was, gone := old[a.name]; gone {
+			list = append(list, change{name: a.name, before: was, after: noneText})
+		}
+	}
+	return list
+}
+
+// noneText stands for an attribute that is not set.
+const noneText = "none"
+
+func orNone(text string) string {
+	if text == "" {
+		return noneText
+	}
+	return text
+}
+
+// changesText is for people: "threads none -> 20, paused false -> true".
+func changesText(list []change) string {
+	parts := make([]string, len(list))
+	for i, c := range list {
+		parts[i] = fmt.Sprintf("%s %s -> %s", c.name, orNone(c.before), orNone(c.after))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (a *app) queueLs() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "ls", Aliases: []string{listAlias}, Short: "List the queues with what lies in them",
+		Long: "ls lists the queues by name. WAITING tasks are open, DUE ones may start now, the OLDEST of them for so\n" +
+			"long. THREADS is the limit of running tasks in the whole fleet, MAXTHREADS that on each node. ENDED\n" +
+			"counts the tasks that came to an end since the queue exists.",
+		Example: "  tdf-manager queue ls\n  tdf-manager queue ls --json | jq '.[] | select(.paused).name'", Args: cobra.NoArgs,
+	}
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+		queues, err := s.manager.Queues(ctx)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return cli.WriteJSON(s.out, objectsOf(queues, queueObject))
+		}
+		return listQueues(ctx, s, queues)
+	})
+	return cmd
+}
+
+func listQueues(ctx context.Context, s *session, queues []manager.Queue) error {
+	now, err := s.manager.Now(ctx)
+	if err != nil {
+		return err
+	}
+	table := cli.NewTable(s.out, "NAME", "PAUSED", "WAITING", "DUE", "RUNNING", "THREADS", "MAXTHREADS", "OLDEST", "ENDED")
+	for i := range queues {
+		q := &queues[i]
+		paused := "-"
+		if q.Paused {
+			paused = pausedField
+		}
+		if q.Damaged != "" {
+			paused = "damaged"
+		}
+		table.Row(q.Name, paused, q.Waiting, q.Due, q.Running, limitText(q.Threads), limitText(q.MaxThreads),
+			waited(q.Oldest, now), endedText(q))
+	}
+	if err := table.Flush(); err != nil || len(queues) > 1 {
+		return err
+	}
+	return printf(s.cmd.ErrOrStderr(), "there is only the default queue; make another with %s\n", s.command("queue add NAME"))
+}
+
+// waited is how long a task has been due.
+func waited(since, now time.Time) string {
+	if since.IsZero() {
+		return "-"
+	}
+	d := max(0, now.Sub(since))
+	precision := time.Second
+	if d < time.Minute {
+		precision = 100 * time.Millisecond
+	}
+	return d.Round(precision).String()
+}
+
+func endedText(q *manager.Queue) string {
+	for _, n := range q.Ended {
+		if n > 0 {
+			return countsLine(q.Ended)
+		}
+	}
+	return "-"
+}
+
+func (a *app) queueShow() *cobra.Command {
+	return showing(a, &cobra.Command{
+		Use: "show NAME", Short: "Show all attributes of a queue, and what lies in it",
+		Example: "  tdf-manager queue show default\n  tdf-manager queue show nightly --json",
+	}, (*session).readQueue, queueObject, showQueue)
+}
+
+// showing makes the verb that shows one thing by its name.
+func showing[T any](
+	a *app, cmd *cobra.Command, read func(*session, context.Context, string) (T, error),
+	object func(*T) map[string]any, show func(context.Context, *session, *T) error,
+) *cobra.Command {
+	cmd.Args = cobra.ExactArgs(1)
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+		one, err := read(s, ctx, s.args[0])
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			return cli.WriteJSON(s.out, object(&one))
+		default:
+			return show(ctx, s, &one)
+		}
+	})
+	return cmd
+}
+
+func showQueue(ctx context.Context, s *session, q *manager.Queue) error {
+	now, err := s.manager.Now(ctx)
+	if err != nil {
+		return err
+	}
+	table := cli.NewTable(s.out)
+	table.Row("queue", q.Name)
+	if q.Damaged != "" {
+		table.Row("damaged", q.Damaged+"; nothing is taken from the queue until this is set anew")
+	}
+	for _, a := range queueAttributes(q) {
+		table.Row(a.name, dashText(a.text))
+	}
+	if !q.Created.IsZero() {
+		table.Row("created", when(q.Created))
+	}
+	table.Row("waiting", fmt.Sprintf("%d, %d of them due", q.Waiting, q.Due))
+	table.Row("oldest", waited(q.Oldest, now))
+	table.Row("running", runningOn(q))
+	table.Row("ended", endedText(q))
+	return table.Flush()
+}
+
+func dashText(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// runningOn is the number of rounds under way, and where.
+func runningOn(q *manager.Queue) string {
+	parts := make([]string, 0, len(q.RunningByNode))
+	for _, node := range slices.Sorted(maps.Keys(q.RunningByNode)) {
+		parts = append(parts, fmt.Sprintf("%s %d", node, q.RunningByNode[node]))
+	}
+	text := strconv.FormatInt(q.Running, 10)
+	if len(parts) > 0 {
+		text += " (" + strings.Join(parts, ", ") + ")"
+	}
+	return text
+}
+
+func (a *app) queueAdd() *cobra.Command {
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use: "add [NAME] [ATTRIBUTE=VALUE...]", Short: "Make a queue",
+		Long: "add makes a queue; without a name it gets one, which is printed. See queue for the attributes.",
+		Example: "  tdf-manager queue add nightly threads=20 maxthreads=2\n" +
+			"  tdf-manager queue add gpu default_resources=gpu=1 nodes_pin=node-1,node-2\n" +
+			"  tdf-manager queue add --dry-run nightly order=lifo",
+	}
+	dryRunFlag(cmd, &dryRun)
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+		name, words := "", s.args
+		if len(words) > 0 && !strings.Contains(words[0], "=") {
+			name, words = words[0], words[1:]
+			if name == "" {
+				return cli.Usagef("the name is empty; leave it out to get one made")
+			}
+		}
+		set, err := parsePairs(words)
+		if err != nil {
+			return err
+		}
+		q, err := s.manager.AddQueue(ctx, name, set, changeOptions(dryRun)...)
+		if errors.Is(err, manager.ErrQueueExists) {
+			return fmt.Errorf("%w; change it with %s", err, s.command("queue set %s", name))
+		}
+		if err != nil {
+			return err
+		}
+		return printAdded(s, &q, dryRun, *asJSON)
+	})
+	return cmd
+}
+
+func printAdded(s *session, q *manager.Queue, dryRun, asJSON bool) error {
+	if asJSON {
+		object := queueObject(q)
+		object["dry_run"] = dryRun
+		return cli.WriteJSON(s.out, object)
+	}
+	empty := manager.Queue{Threads: manager.NoLimit, MaxThreads: manager.NoLimit, Order: manager.OrderFifo, Aging: q.Aging}
+	text := "added queue " + q.Name
+	if dryRun {
+		text = "would add queue " + q.Name
+	}
+	if set := changesOf(queueAttributes(&empty), queueAttributes(q)); len(set) > 0 {
+		text += ": " + changesText(set)
+	}
+	return printf(s.out, "%s\n", cli.Safe(text))
+}
+
+func (a *app) queueSet() *cobra.Command {
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use: "set NAME ATTRIBUTE=VALUE...", Short: "Change attributes of a queue, all of them or none",
+		Long: "set changes attributes of a queue; it works on the next claims, and stops nothing that runs. An empty\n" +
+			"value brings the default back. See queue for the attributes.",
+		Example: "  tdf-manager queue set nightly maxthreads=2 nodes_pin=node-1,node-2\n" +
+			"  tdf-manager queue set nightly threads=unlimited nodes_pin=\n" +
+			"  tdf-manager queue set default threads=0 --dry-run",
+		Args: cobra.MinimumNArgs(2),
+	}
+	dryRunFlag(cmd, &dryRun)
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+		set, err := parsePairs(s.args[1:])
+		if err != nil {
+			return err
+		}
+		before, err := s.readQueue(ctx, s.args[0])
+		if err != nil {
+			return err
+		}
+		after, err := s.manager.SetQueue(ctx, before.Name, set, changeOptions(dryRun)...)
+		if err != nil {
+			return s.unknownQueue(ctx, before.Name, err)
+		}
+		changes := changesOf(queueAttributes(&before), queueAttributes(&after))
+		return printSet(s, "queue "+after.Name, changes, queueObject(&after), dryRun, *asJSON)
+	})
+	return cmd
+}
+
+// printSet says what has changed of a queue or a node, also where others have changed
+// more meanwhile. after is its JSON form.
+func printSet(s *session, what string, changes []change, after map[string]any, dryRun, asJSON bool) error {
+	if asJSON {
+		after[dryRunField], after["changed"] = dryRun, changeObjects(changes)
+		return cli.WriteJSON(s.out, after)
+	}
+	text := what + ": " + changesText(changes)
+	switch {
+	case len(changes) == 0:
+		text = what + " is so already; nothing changes"
+	case dryRun:
+		text = "would change " + text
+	}
+	return printf(s.out, "%s\n", cli.Safe(text))
+}
+
+func (a *app) queuePause() *cobra.Command {
+	return a.pausing(true, &cobra.Command{
+		Use: "pause NAME...", Short: "Let no worker take from queues; what runs goes on",
+		Example: "  tdf-manager queue pause nightly\n  tdf-manager queue pause nightly default --dry-run",
+	})
+}
+
+func (a *app) queueResume() *cobra.Command {
+	return a.pausing(false, &cobra.Command{
+		Use: "resume NAME...", Short: "Let workers take from paused queues again",
+		Example: "  tdf-manager queue resume nightly\n  tdf-manager queue resume nightly default",
+	})
+}
+
+// pausing makes the verbs pause and resume.
+func (a *app) pausing(pause bool, cmd *cobra.Command) *cobra.Command {
+	var dryRun bool
+	cmd.Args = cobra.MinimumNArgs(1)
+	dryRunFlag(cmd, &dryRun)
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+		queues, err := s.readQueues(ctx, s.args)
+		if err != nil {
+			return err
+		}
+		objects := []map[string]any{}
+		for i := range queues {
+			q := &queues[i]
+			set := map[string]string{pausedField: strconv.FormatBool(pause)}
+			if _, err := s.manager.SetQueue(ctx, q.Name, set, changeOptions(dryRun)...); err != nil {
+				return err
+			}
+			if *asJSON {
+				objects = append(objects, map[string]any{
+					nameField: q.Name, "paused": pause, "was": q.Paused, "running": q.Running, dryRunField: dryRun,
+				})
+			} else if err := printf(s.out, "queue %s: %s\n", cli.Safe(q.Name), pauseText(q, pause, dryRun)); err != nil {
+				return err
+			}
+		}
+		if *asJSON {
+			return cli.WriteJSON(s.out, objects)
+		}
+		return nil
+	})
+	return cmd
+}
+
+func pauseText(q *manager.Queue, pause, dryRun bool) string {
+	text := map[bool]string{true: "paused", false: "resumed"}[pause]
+	if dryRun {
+		text = map[bool]string{true: "would pause", false: "would resume"}[pause]
+	}
+	if q.Paused == pause {
+		text = map[bool]string{true: "it is paused already", false: "it is not paused"}[pause]
+	}
+	if pause && q.Running > 0 {
+		text += "; " + strconv.FormatInt(q.Running, 10) + " running tasks go on"
+	}
+	return text
+}

@@ -1,0 +1,172 @@
+package verbs
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/worktest"
+)
+
+// played is a bench with five tasks: two succeeded, one of them in its second
+// round, one failed, one timed out, and one still open.
+func played(t *testing.T) *bench {
+	t.Helper()
+	b := newBench(t)
+	for _, input := range []string{"ok", "fail", "slow", "again"} {
+		b.must("submit", "--program", "p", "--source", "rsync:run.sh", "--max-fails", map[bool]string{true: "1", false: "0"}[input == "again"],
+			"--end-before", "inf", "--", input)
+	}
+	worktest.Drain(t, b.store, func(c *store.Claimed) worktest.Result {
+		switch {
+		case c.Input == "fail":
+			return worktest.Result{Output: "half\n", Error: "one\ntwo\nthree\nfour\nfive\nsix \x1b[31mred\n"}
+		case c.Input == "again" && c.Round == 0:
+			return worktest.Fail(c)
+		}
+		return worktest.Result{Output: "out\x00\xff\n", Overdue: c.Input == "slow"}
+	})
+	b.must("submit", "--program", "p", "--start-after", "4000000000", "--timeout", "90", "--", "x y")
+	return b
+}
+
+func TestLs(t *testing.T) {
+	t.Parallel()
+	b := played(t)
+	out := b.must("ls")
+	wantText(t, out, "ID", "PROGRAM", "5   open", `"x y"`, "timed_out", "failed")
+	if lines := strings.Count(out, "\n"); lines != 6 {
+		t.Errorf("%d lines, want a head and 5 tasks:\n%s", lines, out)
+	}
+	if out := b.must("ls", "--state", "failed,timed_out"); strings.Count(out, "\n") != 3 {
+		t.Errorf("failed and timed_out:\n%s", out)
+	}
+	r := b.run("ls", "--limit", "1")
+	wantText(t, r.err, "1 more tasks are succeeded", "--limit 0")
+
+	list := b.value(0, "ls").([]any)
+	first := list[0].(map[string]any)
+	if len(list) != 5 || first["id"] != 5.0 || first["state"] != "open" || first["end_before"] != "inf" ||
+		first["timeout"] != 90.0 || fmt.Sprint(first["argv"]) != "[x y]" || first["round"] != 0.0 {
+		t.Errorf("JSON: %v", first)
+	}
+}
+
+func TestLsHidesTheArchive(t *testing.T) {
+	t.Parallel()
+	b := played(t)
+	b.srv.Do(t, "ZREM", b.ns+":succeeded", "1") // as a foreign manager archives
+	b.srv.Do(t, "ZADD", b.ns+":archived", "1", "1")
+	r := b.run("ls")
+	wantText(t, r.err, "1 archived tasks are not shown", "--all")
+	wantText(t, b.must("ls", "--all"), "archived (succeeded)")
+	list := b.value(0, "ls", "--state", "archived").([]any)
+	if one := list[0].(map[string]any); len(list) != 1 || one["state"] != "archived" || one["outcome"] != "succeeded" {
+		t.Errorf("JSON: %v", list)
+	}
+}
+
+func TestLsOnNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	if list := b.value(0, "ls").([]any); len(list) != 0 {
+		t.Errorf("JSON %v, want []", list)
+	}
+	if r := b.run("ls", "--state", "lost"); r.code != 2 || !strings.Contains(r.err, "timed_out") {
+		t.Errorf("unknown state: %+v", r)
+	}
+	if r := b.run("ls", "--limit", "-1"); r.code != 2 {
+		t.Errorf("negative limit: %+v", r)
+	}
+}
+
+func TestShow(t *testing.T) {
+	t.Parallel()
+	b := played(t)
+	out := b.must("show", "4")
+	wantText(t, out, "state        succeeded", "round 0, worker w", "round 1, worker w", "failure", "it broke", "fails        1 (at most 1)",
+		"open -> running", "end_before   inf")
+	if strings.Contains(b.must("show", "2"), "\x1b") {
+		t.Error("control characters of a task reach the terminal")
+	}
+	object := b.value(0, "show", "4").(map[string]any)
+	for field, want := range map[string]any{
+		"id": 4.0, "state": "succeeded", "round": 1.0, "fails": 1.0, "max_fails": 1.0, "timeout": "inf", "end_before": "inf",
+		"0:error": "it broke\n", "input": "again", "program": "p", "0:worker": "w", "namespace": b.ns,
+	} {
+		if got := object[field]; got != want {
+			t.Errorf("%s = %v (%T), want %v", field, got, got, want)
+		}
+	}
+	if _, ok := object["1:succeeded"].(float64); !ok {
+		t.Errorf("1:succeeded = %v, want a number", object["1:succeeded"])
+	}
+}
+
+func TestLogs(t *testing.T) {
+	t.Parallel()
+	b := played(t)
+	for _, c := range []struct{ args, want string }{
+		{"1", "out\x00\xff\n"}, {"2", "half\n"}, {"2 --stderr", "one\ntwo\nthree\nfour\nfive\nsix \x1b[31mred\n"},
+		{"4", "out\x00\xff\n"}, {"4 --round 0", ""}, {"4 --round 0 --stderr", "it broke\n"},
+	} {
+		if out := b.must(append([]string{"logs"}, strings.Fields(c.args)...)...); out != c.want {
+			t.Errorf("logs %s: %q, want %q", c.args, out, c.want)
+		}
+	}
+	object := b.value(0, "logs", "2").(map[string]any)
+	if object["id"] != 2.0 || object["round"] != 0.0 || object["output"] != "half\n" || object["error"] == "" {
+		t.Errorf("JSON: %v", object)
+	}
+	if r := b.run("logs", "5"); r.code != 1 || !strings.Contains(r.err, "not been run") {
+		t.Errorf("task not run yet: %+v", r)
+	}
+	if r := b.run("logs", "4", "--round", "2"); r.code != 2 || !strings.Contains(r.err, "no round 2") {
+		t.Errorf("no such round: %+v", r)
+	}
+}
+
+func TestStats(t *testing.T) {
+	t.Parallel()
+	b := played(t)
+	wantText(t, b.must("stats"), "succeeded   2", "failed      1", "total       5", "left        1")
+	object := b.value(0, "stats").(map[string]any)
+	states := object["states"].(map[string]any)
+	if object["namespace"] != b.ns || object["total"] != 5.0 || object["left"] != 1.0 || states["timed_out"] != 1.0 || states["archived"] != 0.0 {
+		t.Errorf("JSON: %v", object)
+	}
+	if r := b.run("stats", "--watch", "--json"); r.code != 2 {
+		t.Errorf("--watch --json: %+v", r)
+	}
+}
+
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	b := played(t)
+	wantText(t, b.must("verify"), "5 tasks checked", "no violations")
+	if object := b.value(0, "verify").(map[string]any); object["task_id"] != 5.0 || len(object["violations"].([]any)) != 0 {
+		t.Errorf("JSON: %v", object)
+	}
+	b.srv.Do(t, "ZADD", b.ns+":open", "0", "1")
+	if r := b.run("verify"); r.code != 1 || !strings.Contains(r.out, "task 1: sets") || r.err != "" {
+		t.Errorf("%+v", r)
+	}
+	object := b.value(1, "verify").(map[string]any)
+	if one := object["violations"].([]any)[0].(map[string]any); one["id"] != 1.0 || one["kind"] != "sets" {
+		t.Errorf("JSON: %v", object)
+	}
+}
+
+// A45: flush asks first, and leaves everything else alone.
+func TestFlush(t *testing.T) {
+	t.Parallel()
+	b, other := played(t), played(t)
+	if r := b.run("flush"); r.code != 2 || !strings.Contains(r.err, "all 5 tasks") || !strings.Contains(r.err, "--yes") {
+		t.Errorf("without --yes: %+v", r)
+	}
+	wantText(t, b.must("stats"), "total       5")
+	wantText(t, b.must("flush", "--yes"), "deleted ", "keys of namespace "+b.ns)
+	wantText(t, b.must("stats"), "total       0")
+	wantText(t, other.must("stats"), "total       5")
+}

@@ -1,0 +1,186 @@
+package verbs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
+)
+
+// replaying is the verb replay with its flags.
+type replaying struct {
+	round                   int
+	timeout                 string
+	noWait, dryRun, compare bool
+	json                    *bool
+}
+
+func (a *app) replay() *cobra.Command {
+	r := &replaying{}
+	cmd := &cobra.Command{
+		Use: "replay ID", Short: "Run a round of an ended task once more, and compare what comes out",
+		Long: "replay opens a task that does once more what an ended task did in a round, with the very program of\n" +
+			"that round where its hash was recorded. It waits for the end and compares output, error and exit\n" +
+			"code. It ends with 0 if they are the same, with 1 if they are not or one of them is not kept, and\n" +
+			"with 4 if the timeout came first.",
+		Example: "  tdf-manager replay 7\n  tdf-manager replay 7 --round 0 --timeout 10m\n" +
+			"  tdf-manager replay 7 --no-wait\n  tdf-manager replay --compare 12",
+		Args: cobra.ExactArgs(1), RunE: a.withManager(false, noOptions, r.do),
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&r.round, "round", manager.LastRound, "number of the round, from 0 (default: the last one begun)")
+	flags.StringVar(&r.timeout, "timeout", "", "longest time to wait, such as 90 or 1h30m")
+	flags.BoolVar(&r.noWait, "no-wait", false, "only open the task and print its id")
+	flags.BoolVar(&r.compare, "compare", false, "ID is a replay: open nothing, and compare it with what it repeats")
+	dryRunFlag(cmd, &r.dryRun)
+	r.json = jsonFlag(cmd)
+	for _, other := range []string{roundField, "timeout", "no-wait", "dry-run"} {
+		cmd.MarkFlagsMutuallyExclusive("compare", other)
+	}
+	cmd.MarkFlagsMutuallyExclusive("no-wait", "timeout")
+	return cmd
+}
+
+func (r *replaying) do(ctx context.Context, s *session) error {
+	if s.cmd.Flags().Changed("round") && r.round < 0 {
+		return cli.Usagef("--round %d is negative; rounds count from 0", r.round)
+	}
+	limit, err := parseSpan("timeout", r.timeout)
+	if err != nil {
+		return err
+	}
+	id, err := manager.ParseID(s.args[0], s.manager.Newest(ctx))
+	if err != nil {
+		return err
+	}
+	if r.compare {
+		return r.finish(ctx, s, id, false)
+	}
+	replay, err := s.manager.Replay(ctx, id, r.round, changeOptions(r.dryRun)...)
+	if err != nil || r.dryRun || r.noWait {
+		return r.opened(s, id, replay, err)
+	}
+	if !*r.json {
+		fmt.Fprintf(s.cmd.ErrOrStderr(), "opened task %d; waiting for it\n", replay)
+	}
+	timedOut, err := await(ctx, s, replay, limit)
+	if err != nil {
+		return fmt.Errorf("%w; task %d goes on: compare it with %s", err, replay, s.command("replay --compare %d", replay))
+	}
+	return r.finish(context.WithoutCancel(ctx), s, replay, timedOut)
+}
+
+// opened says what was opened, or would be.
+func (r *replaying) opened(s *session, id, replay int64, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case *r.json:
+		return cli.WriteJSON(s.out, map[string]any{"id": id, "replay": orNull(replay), dryRunField: r.dryRun})
+	case r.dryRun:
+		return printf(s.out, "would run task %d once more\n", id)
+	default:
+		return printf(s.out, "opened task %d; compare it with: %s\n", replay, s.command("replay --compare %d", replay))
+	}
+}
+
+// await waits for the end of a task, at most for limit unless that is 0.
+func await(ctx context.Context, s *session, id int64, limit time.Duration) (timedOut bool, err error) {
+	if limit > 0 && limit != task.Forever {
+		within, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
+		defer cancel()
+		ctx = within
+	}
+	_, err = s.manager.Wait(ctx, []int64{id}, nil)
+	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
+		return true, nil
+	}
+	return false, err
+}
+
+// finish prints the comparison and makes the exit code.
+func (r *replaying) finish(ctx context.Context, s *session, id int64, timedOut bool) error {
+	c, err := s.manager.CompareReplay(ctx, id)
+	if err != nil {
+		return err
+	}
+	if *r.json {
+		err = cli.WriteJSON(s.out, comparisonObject(&c, timedOut))
+	} else {
+		err = printComparison(s, &c, timedOut)
+	}
+	switch {
+	case err != nil:
+		return err
+	case timedOut:
+		return cli.Exit(cli.ExitTimeout)
+	case !c.Same():
+		return cli.Exit(cli.ExitTaskFailed)
+	default:
+		return nil
+	}
+}
+
+func printComparison(s *session, c *manager.Comparison, timedOut bool) error {
+	if !c.Ended {
+		text := "task %d, which repeats round %d of task %d, has not ended yet; see %s\n"
+		if timedOut {
+			text = "the wait timed out: " + text
+		}
+		return printf(s.out, text, c.Replay, c.Round, c.ID, s.command("replay --compare %d", c.Replay))
+	}
+	verdict := "the same"
+	switch {
+	case c.Output == manager.Differs || c.Error == manager.Differs || c.Exit == manager.Differs:
+		verdict = "NOT THE SAME"
+	case !c.Same():
+		verdict = "not known to be the same"
+	}
+	err := printf(s.out, "task %d is a replay of round %d of task %d: %s\n", c.Replay, c.Round, c.ID, verdict)
+	if err != nil {
+		return err
+	}
+	table := cli.NewTable(s.out, "", "VERDICT", "THEN", "NOW")
+	a, b := &c.First, &c.Second
+	table.Row("output", c.Output, hashText(a.OutputSHA256()), hashText(b.OutputSHA256()))
+	table.Row("error", c.Error, hashText(a.ErrorSHA256()), hashText(b.ErrorSHA256()))
+	table.Row("exit", c.Exit, exitText(a), exitText(b))
+	table.Row("program", c.Program, hashText(a.ProgramSHA256), hashText(b.ProgramSHA256))
+	table.Row(nodeField, "", dashText(a.Node), dashText(b.Node))
+	return table.Flush()
+}
+
+// hashText is the beginning of a hash, enough to tell two apart.
+func hashText(hash string) string {
+	const digits = 16
+	return dashText(hash[:min(len(hash), digits)])
+}
+
+func exitText(r *manager.Round) string {
+	if r.Signal != "" {
+		return "signal " + r.Signal
+	}
+	return dashText(r.ExitCode)
+}
+
+func comparisonObject(c *manager.Comparison, timedOut bool) map[string]any {
+	side := func(r *manager.Round) map[string]any {
+		return map[string]any{
+			"output_sha256": r.OutputSHA256(), "error_sha256": r.ErrorSHA256(), "exit_code": r.ExitCode, "signal": r.Signal,
+			"program_sha256": r.ProgramSHA256, nodeField: r.Node, "worker": r.Worker,
+		}
+	}
+	return map[string]any{
+		"id": c.ID, roundField: c.Round, "replay": c.Replay, "ended": c.Ended, "timed_out": timedOut, "same": c.Same(),
+		"output": cmp.Or(c.Output, manager.Unknown), "error": cmp.Or(c.Error, manager.Unknown),
+		"exit": cmp.Or(c.Exit, manager.Unknown), programField: cmp.Or(c.Program, manager.Unknown),
+		"first": side(&c.First), "second": side(&c.Second),
+	}
+}

@@ -1,0 +1,235 @@
+package verbs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/base/profile"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// session is one verb at work.
+type session struct {
+	program string // that has the verb
+	cmd     *cobra.Command
+	args    []string
+	out     io.Writer
+	cfg     *config.File
+	// store has all connections of the verb; manager is there in verbs made by withManager.
+	store   *store.Store
+	manager *manager.Manager
+}
+
+type verb func(ctx context.Context, s *session) error
+
+// withStore makes a verb that reads the namespace.
+func (a *app) withStore(do verb) func(*cobra.Command, []string) error {
+	return a.dialled(func(ctx context.Context, s *session) error {
+		log, err := a.logger(s.cmd, false)
+		if err != nil {
+			return err
+		}
+		cli.LogWarnings(log, s.cfg)
+		info, err := s.store.Check(ctx)
+		if err != nil {
+			return err
+		}
+		for _, warning := range info.Warnings {
+			log.Warn(warning)
+		}
+		return do(ctx, s)
+	}, store.WithOnePool())
+}
+
+// withManager makes a verb that works as a manager does. daemon says that it
+// stays, also without its terminal, and logs what it does.
+func (a *app) withManager(daemon bool, opts func() []manager.Option, do verb) func(*cobra.Command, []string) error {
+	var dial []store.Option
+	if !daemon {
+		dial = append(dial, store.WithOnePool())
+	}
+	return a.dialled(func(ctx context.Context, s *session) error {
+		log, err := a.logger(s.cmd, daemon)
+		if err != nil {
+			return err
+		}
+		if daemon {
+			cli.OutliveConnection()
+			unprofile, err := profile.Start(ctx, s.cfg.TDF.Pprof, log)
+			if err != nil {
+				return err
+			}
+			defer unprofile()
+		}
+		all := append(opts(), manager.WithSettings(a.flags.Settings...), manager.WithLogger(log), manager.WithStore(s.store))
+		if s.manager, err = manager.New(ctx, "tdf-manager", a.path(), all...); err != nil {
+			return err
+		}
+		return do(ctx, s)
+	}, dial...)
+}
+
+// dialled makes a verb that has the connections to Redis, and no others.
+func (a *app) dialled(do verb, opts ...store.Option) func(*cobra.Command, []string) error {
+	return a.verb(func(ctx context.Context, s *session) (err error) {
+		if s.store, err = store.Dial(s.cfg.Redis, s.cfg.TDF.Namespace, opts...); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.store.Close()) }()
+		return do(ctx, s)
+	})
+}
+
+func noOptions() []manager.Option { return nil }
+
+// verb is what all verbs have in common.
+func (a *app) verb(do verb) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		cfg, done, err := a.load(cmd)
+		if done || err != nil {
+			return err
+		}
+		s := a.session(cmd, args)
+		s.cfg = cfg
+		return s.finish(do(cmd.Context(), s))
+	}
+}
+
+func (a *app) session(cmd *cobra.Command, args []string) *session {
+	return &session{program: a.program, cmd: cmd, args: args, out: cmd.OutOrStdout()}
+}
+
+// command is how another verb is called.
+func (s *session) command(format string, args ...any) string {
+	return s.program + " " + fmt.Sprintf(format, args...)
+}
+
+// daemon is how a server or a worker is called.
+func (s *session) daemon(role string) string {
+	if s.program == TDF {
+		return s.command("%s", role)
+	}
+	return "tdf-" + role
+}
+
+// warn tells people, on stderr, what the output cannot say.
+func (s *session) warn(format string, args ...any) {
+	fmt.Fprintf(s.cmd.ErrOrStderr(), s.program+": "+format+"\n", args...)
+}
+
+// withExitCode gives errors of the packages below their exit code.
+func withExitCode(err error) error {
+	var coded cli.Coded
+	var field *statemachine.FieldError
+	var filter *manager.FilterError
+	switch {
+	case err == nil, errors.As(err, &coded):
+		return err
+	case errors.Is(err, store.ErrManagerAlive):
+		return cli.WithCode(cli.ExitUsage,
+			fmt.Errorf("%w; it waits for the outcomes. Stop it first, or add --force", err))
+	case errors.Is(err, store.ErrUnreachable), errors.Is(err, store.ErrUnfit), errors.Is(err, store.ErrProtocol):
+		return cli.WithCode(cli.ExitRedis, err)
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, manager.ErrRequestKey),
+		errors.Is(err, manager.ErrNoWorker), errors.Is(err, manager.ErrNoQueue), errors.Is(err, manager.ErrNoRound),
+		errors.Is(err, manager.ErrNoReplay), errors.Is(err, manager.ErrNeedsResults), errors.As(err, &field),
+		errors.As(err, &filter):
+		return cli.WithCode(cli.ExitUsage, err)
+	default:
+		return err
+	}
+}
+
+// jsonFlag adds --json.
+func jsonFlag(cmd *cobra.Command) *bool {
+	return cmd.Flags().Bool("json", false, "print one JSON value, also for errors")
+}
+
+// printf writes to the output of a command. An error, such as a closed pipe,
+// ends the command.
+func printf(w io.Writer, format string, args ...any) error {
+	if _, err := fmt.Fprintf(w, format, args...); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}
+
+// finish gives the error of a verb its remedy and its exit code.
+func (s *session) finish(err error) error {
+	var coded cli.Coded
+	if !errors.As(err, &coded) && denied(err) {
+		return cli.WithCode(cli.ExitRedis, fmt.Errorf("[redis] username = %s: Redis does not let this user do it; %s: %w",
+			cmp.Or(s.cfg.Redis.Username, "default"), s.neededLogin(), err))
+	}
+	return withExitCode(err)
+}
+
+// denied reports whether Redis has refused a call because of an access list. In a
+// script it answers in words, and not by NOPERM.
+func denied(err error) bool {
+	var answer interface {
+		error
+		RedisError()
+	}
+	if !errors.As(err, &answer) {
+		return false
+	}
+	text := answer.Error()
+	return strings.HasPrefix(text, "NOPERM ") || strings.Contains(text, "The user executing the script can't ")
+}
+
+// neededLogin says with which login the verb works.
+func (s *session) neededLogin() string {
+	switch s.cmd.Name() {
+	case "flush":
+		return "use the login of an administrator of Redis"
+	case "verify":
+		return "use the login of a server, as " + s.command("acl server") + " prints it"
+	default:
+		return "use the login of a manager, as " + s.command("acl manager") + " prints it"
+	}
+}
+
+// meant asks for the known name that is nearest to an unknown one; if none is
+// near, it is the remedy given.
+func meant(name string, known []string, remedy string) string {
+	if near := task.Nearest(name, known); near != "" {
+		return "did you mean " + strconv.Quote(near) + "?"
+	}
+	return remedy
+}
+
+// parseWhen reads a moment as the fields of tasks have it. An empty text is the zero time.
+func parseWhen(field, text string, now time.Time) (time.Time, error) {
+	var spec task.Spec
+	err := spec.Set("end_before", text, now)
+	return spec.EndBefore, about(field, err)
+}
+
+// parseSpan reads a duration above 0, or inf. An empty text is 0.
+func parseSpan(field, text string) (time.Duration, error) {
+	var spec task.Spec
+	err := spec.Set("timeout", text, time.Time{})
+	return spec.Timeout, about(field, err)
+}
+
+// about names another field in an error.
+func about(field string, err error) error {
+	if fe, ok := errors.AsType[*statemachine.FieldError](err); ok {
+		return &statemachine.FieldError{Field: field, Value: fe.Value, Want: fe.Want}
+	}
+	return err
+}

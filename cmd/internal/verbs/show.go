@@ -1,0 +1,383 @@
+package verbs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/clean"
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/archive"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+func (a *app) show() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "show ID", Short: "Show a task with all its rounds and its log", Args: cobra.ExactArgs(1),
+	}
+	asJSON := jsonFlag(cmd)
+	dirs := archiveFlag(cmd)
+	say := func(_ context.Context, s *session, task *manager.Task) error {
+		if *asJSON {
+			return cli.WriteJSON(s.out, taskObject(task))
+		}
+		return showTask(s.out, task)
+	}
+	cmd.RunE = a.withTask(dirs, say)
+	return cmd
+}
+
+// withTask makes a verb about the task that the only argument names, in Redis or, if there are directories, in an archive.
+func (a *app) withTask(
+	dirs *[]string, do func(ctx context.Context, s *session, task *manager.Task) error,
+) func(*cobra.Command, []string) error {
+	live := a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+		task, err := s.readTask(ctx)
+		if err != nil {
+			return err
+		}
+		return do(ctx, s, task)
+	})
+	cold := a.withArchive(dirs, func(ctx context.Context, s *session, r *archive.Reader) error {
+		task, err := s.findTask(ctx, r)
+		if err != nil {
+			return err
+		}
+		return do(ctx, s, task)
+	})
+	return func(cmd *cobra.Command, args []string) error {
+		if len(*dirs) > 0 {
+			return cold(cmd, args)
+		}
+		return live(cmd, args)
+	}
+}
+
+// readTask reads the task that the only argument names.
+func (s *session) readTask(ctx context.Context) (*manager.Task, error) {
+	id, err := manager.ParseID(s.args[0], s.manager.Newest(ctx))
+	if err != nil {
+		return nil, err
+	}
+	task, err := s.manager.Task(ctx, id)
+	if errors.Is(err, manager.ErrPurged) {
+		err = fmt.Errorf("%w; if [server] archive_dir was set, add --archive and that directory", err)
+	}
+	return task, err
+}
+
+func showTask(w io.Writer, t *manager.Task) error {
+	if t.Err != nil {
+		if err := printf(w, "%s\n", cli.Safe(t.Err.Error())); err != nil {
+			return err
+		}
+	}
+	if err := showFields(w, t); err != nil {
+		return err
+	}
+	for _, r := range t.Rounds() {
+		if err := showRound(w, &r); err != nil {
+			return err
+		}
+	}
+	return printf(w, "\nlog\n%s", indent(clean.URLs(t.Log)))
+}
+
+// tail is the end of a text: some lines, each not too long.
+func tail(text string) string {
+	const lines, width = 5, 200
+	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	out := all[max(0, len(all)-lines):]
+	for i, line := range out {
+		out[i] = shorten(line, width)
+	}
+	if len(all) > lines {
+		out = append([]string{"..."}, out...)
+	}
+	return strings.Join(out, "\n")
+}
+
+// indent escapes a text of several lines for a terminal and moves it in.
+func indent(text string) string {
+	if text == "" {
+		return ""
+	}
+	text = strings.TrimRight(cli.SafeLines(text), "\n")
+	return "    " + strings.ReplaceAll(text, "\n", "\n    ") + "\n"
+}
+
+func moment(t statemachine.Time) string {
+	const longAgo = statemachine.Time(86400e6) // a random offset on no start at all is no date
+	switch {
+	case t == 0:
+		return "0"
+	case t == statemachine.Never, t < longAgo:
+		return t.Text()
+	}
+	return time.UnixMicro(int64(t)).UTC().Format("2006-01-02 15:04:05.000000Z")
+}
+
+func span(d statemachine.Duration) string {
+	if d == statemachine.Forever {
+		return d.Text()
+	}
+	return (time.Duration(d) * time.Microsecond).String()
+}
+
+// fieldTable are the rows about a task; those that say nothing are left out where
+// most tasks have none.
+type fieldTable struct{ *cli.Table }
+
+func (table fieldTable) some(name, value string) {
+	if value != "" {
+		table.Row(name, value)
+	}
+}
+
+func showFields(w io.Writer, t *manager.Task) error {
+	state := string(t.State)
+	if end := t.EndState(); end != t.State && end != statemachine.None {
+		state += " (" + string(end) + ")"
+	}
+	table := fieldTable{cli.NewTable(w)}
+	table.Row("task", t.ID)
+	table.Row("state", state)
+	if !t.Created.IsZero() {
+		table.Row("created", when(t.Created))
+	}
+	table.steps(t)
+	table.plan(t)
+	table.Row("program", t.Program)
+	table.Row("source", clean.Source(t.Source))
+	table.Row("input", inputText(t.Input, t.Argv))
+	table.place(t)
+	table.Row("start_after", moment(t.StartAfter))
+	if t.NotBefore > 0 {
+		table.Row("not_before", moment(t.NotBefore)+" (rests after a failure)")
+	}
+	table.Row("end_before", moment(t.EndBefore))
+	table.Row("timeout", span(t.Timeout))
+	table.counters(t)
+	table.Row("fail_on", cmp.Or(t.FailOn, task.FailOnAny))
+	table.policy(t)
+	return table.Flush()
+}
+
+// steps are what operators did with the task, and the tasks it is linked with.
+func (table fieldTable) steps(t *manager.Task) {
+	if t.State == statemachine.Blocked {
+		table.Row("held", cmp.Or(t.HoldReason, "without a reason"))
+	}
+	if !t.CancelRequested.IsZero() {
+		table.Row("stop asked for", when(t.CancelRequested))
+	}
+	table.some("cancel reason", t.CancelReason)
+	for _, link := range []struct {
+		name string
+		id   int64
+	}{{"retry_of", t.RetryOf}, {"retried_by", t.RetriedBy}} {
+		if link.id > 0 {
+			table.Row(link.name, fmt.Sprintf("task %d", link.id))
+		}
+	}
+	if t.ReplayOf > 0 {
+		table.Row("replay_of", fmt.Sprintf("task %d, round %d", t.ReplayOf, t.ReplayRound))
+	}
+}
+
+// plan is what the task is in its plan.
+func (table fieldTable) plan(t *manager.Task) {
+	if t.Plan == 0 {
+		return
+	}
+	table.Row(planField, t.Plan)
+	table.some(stepField, t.Step)
+	needs := make([]task.Need, len(t.Needs))
+	for i, n := range t.Needs {
+		needs[i] = task.Need{Task: n.Task, On: task.When(n.On)}
+	}
+	table.some("needs", needsText(needs))
+}
+
+// place is where and when the task may run.
+func (table fieldTable) place(t *manager.Task) {
+	table.Row("queue", t.Queue)
+	table.Row("priority", t.Priority)
+	table.some(envField, t.Env)
+	table.some("labels", strings.Join(t.Labels, ", "))
+	table.some("resources", amounts(t.Resources))
+	table.some("key", t.Key)
+}
+
+// amounts are resources as people write them: gpu=1, mem=2048.
+func amounts(resources map[string]int) string {
+	parts := make([]string, 0, len(resources))
+	for _, name := range slices.Sorted(maps.Keys(resources)) {
+		parts = append(parts, name+"="+strconv.Itoa(resources[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (table fieldTable) counters(t *manager.Task) {
+	table.Row("fails", fmt.Sprintf("%d (%s)", t.Fails, atMost(t.MaxFails)))
+	table.Row("timeouts", fmt.Sprintf("%d (%s)", t.Timeouts, atMost(t.MaxTimeouts)))
+	table.Row("losses", fmt.Sprintf("%d (%s)", t.Losses, atMost(t.MaxLosses)))
+	if t.Faults > 0 || t.ChargeProgram {
+		table.Row("faults", fmt.Sprintf("%d (%s; not the program's own)", t.Faults, atMost(t.MaxFaults)))
+	}
+	if t.Releases > 0 {
+		table.Row("releases", fmt.Sprintf("%d (handed back, at no cost)", t.Releases))
+	}
+}
+
+// atMost is how often something may happen.
+func atMost(l statemachine.Limit) string {
+	if l == statemachine.Unlimited {
+		return task.UnlimitedText
+	}
+	return "at most " + l.Text()
+}
+
+// policy is what happens after a failure, where it is not the plain thing.
+func (table fieldTable) policy(t *manager.Task) {
+	if t.ChargeProgram {
+		table.Row("charge", task.ChargeProgram)
+	}
+	for _, name := range []string{
+		"retry_delay", "retry_backoff", "retry_max_delay", "retry_jitter", "retry_exit_codes", "fatal_exit_codes",
+	} {
+		table.some(name, t.Fields[name])
+	}
+}
+
+// showRound writes the record of a round: who ran it, its moments in order, how
+// it ended, what it used, and the end of what it wrote.
+func showRound(w io.Writer, r *manager.Round) error {
+	head := fmt.Sprintf("\nround %d", r.Number)
+	if r.Worker != "" {
+		head += ", worker " + cli.Safe(r.Worker)
+	}
+	if r.ExitCode != "" {
+		head += ", exit code " + cli.Safe(r.ExitCode)
+	}
+	if r.Signal != "" {
+		head += ", signal " + cli.Safe(r.Signal)
+	}
+	if r.Class != "" {
+		head += ", class " + cli.Safe(string(r.Class))
+	}
+	if err := printf(w, "%s\n", head); err != nil {
+		return err
+	}
+	if err := showMoments(w, r); err != nil {
+		return err
+	}
+	if err := showRecord(w, r); err != nil {
+		return err
+	}
+	return showStreams(w, r)
+}
+
+func showMoments(w io.Writer, r *manager.Round) error {
+	names := slices.SortedFunc(maps.Keys(r.Stamps), func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.Stamps[a], r.Stamps[b]), cmp.Compare(place(a), place(b)))
+	})
+	table := cli.NewTable(w)
+	for _, name := range names {
+		table.Row("  "+moment(r.Stamps[name]), name)
+	}
+	return table.Flush()
+}
+
+// place orders moments that are the same: one move writes both "failure" and
+// "failed", the stamp of the way before the state it leads to.
+func place(name string) int {
+	return slices.Index(statemachine.States(), statemachine.State(name))
+}
+
+// showRecord writes what is there of the rest.
+func showRecord(w io.Writer, r *manager.Round) error {
+	table := cli.NewTable(w)
+	row := func(name, value string) {
+		if value != "" {
+			table.Row("  "+name, value)
+		}
+	}
+	row(nodeField, r.Node)
+	if r.Incarnation > 0 {
+		row("incarnation", strconv.FormatInt(r.Incarnation, 10))
+	}
+	row("claim", r.Claim)
+	row("program", sha256Text(r.ProgramSHA256))
+	if r.UserTime > 0 || r.SystemTime > 0 {
+		row("cpu time", fmt.Sprintf("%v user, %v system", r.UserTime, r.SystemTime))
+	}
+	if r.MaxMemory > 0 {
+		row("max memory", fmt.Sprintf("%d bytes", r.MaxMemory))
+	}
+	row("resources", allottedText(r.Resources))
+	row("progress", r.Progress.String())
+	return table.Flush()
+}
+
+func sha256Text(hash string) string {
+	if hash == "" {
+		return ""
+	}
+	return "sha256 " + hash
+}
+
+// showStreams writes the end of what the round wrote.
+func showStreams(w io.Writer, r *manager.Round) error {
+	if r.Dropped {
+		if err := printf(w, "  output and error are kept no longer (keep_rounds)\n"); err != nil {
+			return err
+		}
+	}
+	for _, s := range []struct {
+		name, text string
+		size       int64
+		hash       string
+	}{
+		{outputStream, r.Output, r.OutputBytes, r.OutputSHA256()},
+		{errorStream, r.Error, r.ErrorBytes, r.ErrorSHA256()},
+		{"stderr", r.Stderr, r.ErrorBytes, r.ErrorSHA256()},
+	} {
+		if s.text == "" {
+			continue
+		}
+		size := fmt.Sprintf("%d bytes", s.size)
+		if s.hash != "" {
+			size += ", sha256 " + cli.Safe(s.hash)
+		}
+		if err := printf(w, "  %s (%s)\n%s", s.name, size, indent(tail(s.text))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allottedText is what the round got of its node: gpu=2 (0,1), mem=2048.
+func allottedText(resources map[string]manager.Allotted) string {
+	parts := make([]string, 0, len(resources))
+	for _, name := range slices.Sorted(maps.Keys(resources)) {
+		a := resources[name]
+		text := fmt.Sprintf("%s=%d", name, a.Count)
+		if len(a.IDs) > 0 {
+			text += " (" + strings.Trim(strings.ReplaceAll(fmt.Sprint(a.IDs), " ", ","), "[]") + ")"
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
+}

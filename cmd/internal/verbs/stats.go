@@ -1,0 +1,224 @@
+package verbs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/top"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// counting is the verb stats with its flags.
+type counting struct {
+	watch bool
+	json  *bool
+}
+
+func (a *app) stats() *cobra.Command {
+	c := &counting{}
+	cmd := &cobra.Command{
+		Use: "stats", Short: "Count the tasks in each state", Args: cobra.NoArgs, RunE: a.withStore(c.do),
+	}
+	cmd.Flags().BoolVar(&c.watch, "watch", false, "go on counting until stopped: a line for each change")
+	c.json = jsonFlag(cmd)
+	cmd.MarkFlagsMutuallyExclusive("watch", "json")
+	return cmd
+}
+
+func (c *counting) do(ctx context.Context, s *session) error {
+	if c.watch {
+		return watch(ctx, s)
+	}
+	counts, err := s.store.Count(ctx)
+	if err != nil {
+		return err
+	}
+	all := manager.Counts(counts)
+	if *c.json {
+		return cli.WriteJSON(s.out, map[string]any{
+			"namespace": s.store.Namespace(), "states": counts, "total": all.Total(), "left": all.Left(),
+		})
+	}
+	table := cli.NewTable(s.out, "STATE", "TASKS")
+	for _, state := range statemachine.States() {
+		table.Row(state, counts[state])
+	}
+	table.Row("total", all.Total())
+	table.Row("left", all.Left())
+	return table.Flush()
+}
+
+// watchPoll is how often the counts are read where nothing tells of a change.
+const watchPoll = time.Second
+
+// watchGap is the shortest time between two lines.
+const watchGap = 200 * time.Millisecond
+
+// watch writes a line whenever the counts have changed, on a terminal over the
+// one before.
+func watch(ctx context.Context, s *session) error {
+	changes, stop := s.store.Watch(ctx)
+	defer stop()
+	format := "%s\n"
+	if cli.IsTerminal(s.out) {
+		format = "\r\x1b[K%s"
+	}
+	for before := ""; ; {
+		counts, err := s.store.Count(ctx)
+		if err != nil {
+			return err
+		}
+		if line := countsLine(counts); line != before {
+			before = line
+			if err := printf(s.out, format, line); err != nil {
+				return err
+			}
+		}
+		if err := nextLook(ctx, changes); err != nil {
+			return err
+		}
+	}
+}
+
+// nextLook waits until it is worth counting again.
+func nextLook(ctx context.Context, changes <-chan struct{}) error {
+	select {
+	case <-ctx.Done():
+	case <-changes:
+	case <-time.After(watchPoll):
+	}
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("stats: %w", context.Cause(ctx))
+	case <-time.After(watchGap):
+		return nil
+	}
+}
+
+// countsLine names the states that have tasks.
+func countsLine[N int | int64](counts map[statemachine.State]N) string {
+	var parts []string
+	for _, state := range statemachine.States() {
+		if n := counts[state]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", state, n))
+		}
+	}
+	if len(parts) == 0 {
+		return "no tasks"
+	}
+	return strings.Join(parts, "  ")
+}
+
+// topFailures is how many of the newest failures the screen has.
+const topFailures = 50
+
+func (a *app) top() *cobra.Command {
+	interval, once := "", false
+	cmd := &cobra.Command{
+		Use: "top", Short: "Watch queues, workers, rates and the newest failures on a live screen", Args: cobra.NoArgs,
+		Long: "top shows the namespace on the terminal until q is pressed; ? tells the other keys. Without a terminal,\n" +
+			"or with --once, it prints what there is once, as plain tables.",
+		Example: "  tdf-manager top\n  tdf-manager top --interval 500ms\n  tdf-manager top --once",
+	}
+	cmd.Flags().StringVar(&interval, "interval", "",
+		fmt.Sprintf("time between two looks (default %v, at least %v)", top.DefaultInterval, top.MinInterval))
+	cmd.Flags().BoolVar(&once, "once", false, "print one snapshot and end")
+	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+		every, err := parseInterval(interval)
+		if err != nil {
+			return err
+		}
+		return top.Run(ctx, top.Options{
+			In: cmd.InOrStdin(), Out: s.out, Interval: every, Once: once,
+			Source: func(ctx context.Context) (top.Snapshot, error) {
+				o, err := s.manager.Overview(ctx, topFailures)
+				return snapshot(&o, s.cfg.Redis.String()), err
+			},
+		})
+	})
+	return cmd
+}
+
+func parseInterval(text string) (time.Duration, error) {
+	if text == "" {
+		return top.DefaultInterval, nil
+	}
+	d, err := parseSpan("interval", text)
+	if err != nil || d < top.MinInterval || d == task.Forever {
+		return 0, cli.Usagef("--interval %q: write a duration of at least %v, such as 2s", text, top.MinInterval)
+	}
+	return d, nil
+}
+
+// snapshot is what the screen shows of an overview.
+func snapshot(o *manager.Overview, redis string) top.Snapshot {
+	shown := top.Snapshot{Namespace: o.Namespace, Redis: redis, At: o.At}
+	for _, state := range statemachine.States() {
+		shown.States = append(shown.States, top.StateCount{State: string(state), Tasks: o.Counts[state]})
+	}
+	shown.Done, shown.Failed = ended(o.Ended())
+	for i := range o.Queues {
+		q := &o.Queues[i]
+		done, _ := ended(q.Ended)
+		shown.Queues = append(shown.Queues, top.Queue{
+			Name: q.Name, Paused: q.Paused || q.Damaged != "", Waiting: q.Waiting, Running: q.Running,
+			Limit: q.Threads, NodeLimit: q.MaxThreads, Done: done, OldestDue: q.Oldest,
+		})
+	}
+	for i := range o.Workers {
+		if w := &o.Workers[i]; w.State != manager.WorkerStopped {
+			shown.Workers = append(shown.Workers, shownWorker(w, o.Programs))
+		}
+	}
+	for i := range o.Failures {
+		f := &o.Failures[i]
+		if calledOff(f.Outcome) {
+			continue
+		}
+		shown.Failures = append(shown.Failures, top.Failure{
+			Task: strconv.FormatInt(f.ID, 10), Program: f.Program, Worker: f.Worker,
+			Class: cmp.Or(f.Class, string(f.Outcome)), Error: f.Error, At: f.At,
+		})
+	}
+	return shown
+}
+
+// calledOff reports whether a task ended because somebody wanted it to, which is
+// no failure.
+func calledOff(outcome statemachine.State) bool {
+	return outcome == statemachine.Cancelled || outcome == statemachine.Terminated
+}
+
+// ended sums up outcomes: of all tasks, and of those that failed.
+func ended(counts map[statemachine.State]int64) (done, failed int64) {
+	for outcome, n := range counts {
+		done += n
+		if outcome != statemachine.Succeeded && !calledOff(outcome) {
+			failed += n
+		}
+	}
+	return done, failed
+}
+
+func shownWorker(w *manager.Worker, programs map[int64]string) top.Worker {
+	shown := top.Worker{
+		Name: w.Name, Node: w.Node, State: workerState(w), Busy: w.Busy, Slots: w.Slots, Heartbeat: w.Heartbeat,
+	}
+	for _, id := range w.Tasks {
+		text := strconv.FormatInt(id, 10)
+		if programs[id] != "" {
+			text += " " + programs[id]
+		}
+		shown.Tasks = append(shown.Tasks, text)
+	}
+	return shown
+}

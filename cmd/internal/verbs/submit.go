@@ -1,0 +1,436 @@
+package verbs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
+)
+
+// submission is the verb submit with its flags.
+type submission struct {
+	texts              map[string]*string // of the flags, by the names of the fields
+	labels, resources  []string
+	hold               string
+	eachLine, fromJSON string
+	array              string
+	requestKey         string
+	quiet, dryRun      bool
+	json               *bool
+}
+
+func (a *app) submit() *cobra.Command {
+	sub := &submission{}
+	cmd := &cobra.Command{
+		Use:   "submit --program NAME [flags] [-- WORDS...]",
+		Short: "Open tasks",
+		Long: "submit opens one task, one for each line of a file, or one for each number of an array.\n\n" +
+			"WORDS are what run.sh is called with. Nothing in them is interpreted, but that with --array every\n" +
+			"{} in them is replaced by the number; without any, the number is the last word. What is not given\n" +
+			"is taken from the defaults of the queue, then from [task_defaults]. Times are seconds since 1970,\n" +
+			"RFC 3339 or +10m from now; durations are seconds or such as 1h30m; inf is a time without end,\n" +
+			"unlimited a number without limit, and none an empty list. With --key a second submission opens nothing: it is told the first one's id.",
+		Example: "  tdf-manager submit --program sum --source rsync:run.sh -- 1 2 3\n" +
+			"  seq 100 | tdf-manager submit --program sum --source rsync:run.sh --each-line -\n" +
+			"  tdf-manager submit --program sum --source rsync:run.sh --queue nightly --array 1-100 -- part-{}.txt\n" +
+			"  tdf-manager submit --program train --source rsync:run.sh -l disk=ssd --resource gpu=1 --priority 10\n" +
+			`  echo '{"program":"sum","source":"rsync:run.sh","input":"1 2"}' | tdf-manager submit --from-json -`,
+		RunE: a.withManager(false, noOptions, sub.do),
+	}
+	sub.taskFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&sub.eachLine, "each-line", "", "open a task for each line of a file (- is stdin); it is the input")
+	flags.StringVar(&sub.fromJSON, "from-json", "", "open a task for each line of a file (- is stdin), a JSON object")
+	flags.StringVar(&sub.array, "array", "", "open a task for each number, such as 1-100, 0-30:10 or 1,3,5-8")
+	flags.StringVar(&sub.requestKey, "request-key", "", "name of this submission: repeated, nothing is opened twice")
+	flags.BoolVarP(&sub.quiet, "quiet", "q", false, "print the ids only, one a line")
+	dryRunFlag(cmd, &sub.dryRun)
+	sub.json = jsonFlag(cmd)
+	cmd.MarkFlagsMutuallyExclusive("each-line", "from-json", "array")
+	cmd.MarkFlagsMutuallyExclusive("quiet", "json")
+	return cmd
+}
+
+// taskFlags adds the flags that define a task.
+func (sub *submission) taskFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	sub.texts = map[string]*string{}
+	for _, f := range task.Fields() {
+		switch f.Name {
+		case inputField, argvField, labelsField, resourcesField, holdField:
+			continue // are given in other ways
+		}
+		if !f.Planned {
+			sub.texts[f.Name] = flags.String(strings.ReplaceAll(f.Name, "_", "-"), "", f.Usage())
+		}
+	}
+	flags.StringArrayVarP(&sub.labels, "label", "l", nil, "label=value that a worker must offer; may be repeated")
+	flags.StringArrayVar(&sub.resources, "resource", nil, "name=number that the task takes of its node; may be repeated")
+	flags.StringVar(&sub.hold, holdField, "", "begin held, until release; --hold=REASON says why")
+	flags.Lookup(holdField).NoOptDefVal = task.HeldText
+}
+
+// given is what the flags say of each task.
+func (sub *submission) given(now time.Time) (task.Spec, error) {
+	spec := task.Spec{Hold: sub.hold}
+	for _, f := range task.Fields() {
+		text := sub.texts[f.Name]
+		if text == nil {
+			continue
+		}
+		if err := spec.Set(f.Name, *text, now); err != nil {
+			return spec, err
+		}
+	}
+	if err := spec.Set(labelsField, strings.Join(sub.labels, ","), now); err != nil {
+		return spec, err
+	}
+	return spec, spec.Set(resourcesField, strings.Join(sub.resources, ","), now)
+}
+
+// do reads and checks everything before it opens anything.
+func (sub *submission) do(ctx context.Context, s *session) error {
+	if err := sub.checkFlags(s); err != nil {
+		return err
+	}
+	specs, err := sub.specs(ctx, s)
+	if err != nil {
+		return err
+	}
+	if sub.dryRun {
+		return sub.printDry(s, specs)
+	}
+	key := sub.requestKey
+	if key == "" {
+		key = store.NewToken()
+	}
+	life, err := s.manager.Life(ctx)
+	if err != nil {
+		return err
+	}
+	opened, err := s.manager.OpenEach(ctx, slices.Values(specs), manager.WithRequestKey(key))
+	if err != nil {
+		return sub.halfDone(s, opened, len(specs), err)
+	}
+	s.warnOfLoss(ctx, life, opened, "--request-key "+cli.Safe(key))
+	return sub.print(s, opened, specs)
+}
+
+// checkFlags refuses empty values that would silently mean something else.
+func (sub *submission) checkFlags(s *session) error {
+	flags := s.cmd.Flags()
+	for name, remedy := range map[string]string{
+		"request-key": "give a name for this submission", "key": "give a name for the task, or leave it out",
+		queueField: "give the name of a queue, or leave it out", holdField: "give a reason, or write --hold alone",
+		"array": "write numbers such as 1-100",
+	} {
+		if f := flags.Lookup(name); f.Changed && f.Value.String() == "" {
+			return cli.Usagef("--%s is empty; %s", name, remedy)
+		}
+	}
+	if sub.hold == task.HeldText && len(s.args) > 0 && s.cmd.ArgsLenAtDash() != 0 {
+		return cli.Usagef("with --hold, write WORDS behind -- (a reason is written --hold=REASON)")
+	}
+	several := flags.Changed("each-line") || flags.Changed("from-json")
+	if key := *sub.texts[keyField]; several && key != "" {
+		return cli.Usagef("--key %q would be the key of every task; give each its own as field key of --from-json, "+
+			"or name the submission by --request-key", key)
+	}
+	return nil
+}
+
+// specs are the tasks asked for.
+func (sub *submission) specs(ctx context.Context, s *session) ([]task.Spec, error) {
+	now, err := s.manager.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	read := sub.fromWords
+	switch flags := s.cmd.Flags(); {
+	case flags.Changed("each-line"):
+		read = sub.fromLines
+	case flags.Changed("from-json"):
+		read = sub.fromObjects
+	case flags.Changed("array"):
+		read = sub.fromArray
+	}
+	given, err := sub.given(now)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := read(s, given, now)
+	if err != nil {
+		return nil, err
+	}
+	specs := make([]task.Spec, len(lines))
+	queues := queueCheck{ctx: ctx, s: s}
+	for i, l := range lines {
+		specs[i] = l.spec
+		if err = s.manager.Check(l.spec); err == nil {
+			err = queues.check(specs[i].Queue)
+		}
+		if err != nil {
+			return nil, l.at(err)
+		}
+	}
+	return specs, nil
+}
+
+// fromWords makes one task of the words after the flags: they are its input, or
+// its argument list where an input could not say the same.
+func (sub *submission) fromWords(s *session, given task.Spec, _ time.Time) ([]line, error) {
+	return []line{{spec: withWords(given, s.args)}}, nil
+}
+
+// withWords makes words the input, or the argument list where an input could not
+// say the same.
+func withWords(spec task.Spec, words []string) task.Spec {
+	spec.Input = strings.Join(words, " ")
+	if !slices.Equal(strings.Fields(spec.Input), words) && len(words) > 0 {
+		spec.Input, spec.Argv = "", words
+	}
+	return spec
+}
+
+// placeholder stands for the number of a task of an array.
+const placeholder = "{}"
+
+// mostArray bounds what a slip such as 1-999999999999 can open.
+const mostArray = 1_000_000
+
+// fromArray makes a task of each number.
+func (sub *submission) fromArray(s *session, given task.Spec, _ time.Time) ([]line, error) {
+	numbers, err := parseArray(s, sub.array)
+	if err != nil {
+		return nil, err
+	}
+	if given.Key != "" && !strings.Contains(given.Key, placeholder) {
+		return nil, cli.Usagef("--key %q would be the key of every task; write %s in it for the number", given.Key, placeholder)
+	}
+	words := s.args
+	if !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, placeholder) }) {
+		words = slices.Concat(words, []string{placeholder})
+	}
+	lines := make([]line, len(numbers))
+	for i, n := range numbers {
+		number := strconv.Itoa(n)
+		own := make([]string, len(words))
+		for j, word := range words {
+			own[j] = strings.ReplaceAll(word, placeholder, number)
+		}
+		lines[i] = line{spec: withWords(given, own)}
+		lines[i].spec.Key = strings.ReplaceAll(given.Key, placeholder, number)
+	}
+	return lines, nil
+}
+
+// parseArray reads 1-100, 0-30:10 or 1,3,5-8.
+func parseArray(s *session, text string) ([]int, error) {
+	if _, throttle, ok := strings.Cut(text, "%"); ok {
+		return nil, cli.Usagef("--array %q: how many run at a time is an attribute of the queue; "+
+			"write %s", text, s.command("queue set NAME threads=%s", throttle))
+	}
+	var numbers []int
+	for part := range strings.SplitSeq(text, ",") {
+		span, step, stepped := strings.Cut(part, ":")
+		from, to, ranged := strings.Cut(span, "-")
+		if !ranged {
+			to = from
+		}
+		if !stepped {
+			step = "1"
+		}
+		first, ok1 := digits(from)
+		last, ok2 := digits(to)
+		by, ok3 := digits(step)
+		if !ok1 || !ok2 || !ok3 || by == 0 || last < first || stepped && !ranged {
+			return nil, cli.Usagef("--array %q: %q is no range of numbers; write such as 1-100, 0-30:10 or 1,3,5-8", text, part)
+		}
+		if (last-first)/by >= mostArray-len(numbers) {
+			return nil, cli.Usagef("--array %q: more than %d tasks; open them in several submissions", text, mostArray)
+		}
+		for n := first; n <= last; n += by {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers, nil
+}
+
+// digits reads a number written in digits only.
+func digits(text string) (int, bool) {
+	n, err := strconv.ParseUint(text, 10, 31)
+	return int(n), err == nil
+}
+
+// queueCheck looks whether the queues of a submission are there, each once: so
+// that nothing is opened where one is not.
+type queueCheck struct {
+	ctx  context.Context //nolint:containedctx // it lives as long as one call
+	s    *session
+	seen map[string]error
+}
+
+func (c *queueCheck) check(name string) error {
+	name = cmp.Or(name, c.s.cfg.TaskDefaults.Defaults[queueField], manager.DefaultQueue)
+	if name == manager.DefaultQueue {
+		return nil // it is always there
+	}
+	err, met := c.seen[name]
+	if !met {
+		_, err = c.s.manager.Queue(c.ctx, name)
+		err = c.s.unknownQueue(c.ctx, name, err)
+		if c.seen == nil {
+			c.seen = map[string]error{}
+		}
+		c.seen[name] = err
+	}
+	return err
+}
+
+// idsOf are the ids of tasks of a submission: of all, of those it opened, and of
+// those that were there before because of their keys.
+func idsOf(opened []manager.Opened) (ids, fresh, existing []int64) {
+	ids, existing = make([]int64, 0, len(opened)), []int64{}
+	for _, o := range opened {
+		ids = append(ids, o.ID)
+		if o.Existing {
+			existing = append(existing, o.ID)
+		} else {
+			fresh = append(fresh, o.ID)
+		}
+	}
+	return ids, fresh, existing
+}
+
+// halfDone says what was opened before the error, and how to go on.
+func (sub *submission) halfDone(s *session, opened []manager.Opened, total int, err error) error {
+	var broken *manager.SubmissionError
+	if !errors.As(err, &broken) {
+		return err
+	}
+	if errors.Is(err, manager.ErrRequestKey) {
+		how := "no task was opened"
+		if ids, _, _ := idsOf(opened); len(ids) > 0 {
+			how = fmt.Sprintf("only %d of %d tasks are there (%s)", len(ids), total, ranges(ids))
+		}
+		return cli.WithCode(cli.ExitUsage, fmt.Errorf("%s: --request-key %q was used for other tasks; "+
+			"give another key for another submission", how, broken.RequestKey))
+	}
+	if len(opened) == 0 {
+		return fmt.Errorf("no task was opened: %w", broken.Err)
+	}
+	if sub.quiet {
+		if err := sub.print(s, opened, nil); err != nil {
+			return err
+		}
+	}
+	ids, _, _ := idsOf(opened)
+	return fmt.Errorf("only %d of %d tasks were opened (%s): %w; "+
+		"to open the others, and none twice, repeat it with --request-key %s",
+		len(ids), total, ranges(ids), broken.Err, broken.RequestKey)
+}
+
+// warnOfLoss says, on stderr, that Redis may have lost some of the tasks that were opened
+// since it was in that life. key is the flag that repeats the submission.
+func (s *session) warnOfLoss(ctx context.Context, since manager.Life, opened []manager.Opened, key string) {
+	ids, _, _ := idsOf(opened)
+	if len(ids) == 0 {
+		return
+	}
+	life, err := s.manager.Life(ctx)
+	var found string
+	switch tasks := "tasks " + ranges(ids); {
+	case errors.Is(err, store.ErrHistory), err == nil && life.Epoch != since.Epoch:
+		found = "Redis has lost changes, or the namespace was flushed, while " + tasks +
+			" were opened: these ids may be missing, or mean other tasks"
+	case err != nil:
+		found = "Redis does not answer since " + tasks + " were opened, and may have lost some: " + cli.Safe(err.Error())
+	case life != since:
+		found = "Redis was started anew or failed over while " + tasks + " were opened: none of them is known to be lost"
+	default:
+		return
+	}
+	s.warn("warning: %s; check with %s, or submit again with %s, which opens only what is missing", found, s.command("verify"), key)
+}
+
+func (sub *submission) print(s *session, opened []manager.Opened, specs []task.Spec) error {
+	ids, fresh, existing := idsOf(opened)
+	switch {
+	case *sub.json:
+		return cli.WriteJSON(s.out, map[string]any{"ids": ids, "existing": existing, dryRunField: false})
+	case sub.quiet:
+		var text strings.Builder
+		for _, id := range ids {
+			fmt.Fprintln(&text, id)
+		}
+		return printf(s.out, "%s", text.String())
+	case len(ids) == 0:
+		return printf(s.out, "there was nothing to open\n")
+	case len(ids) == 1 && len(existing) == 1:
+		return printf(s.out, "task %d was there already: key %s\n", ids[0], cli.Safe(specs[0].Key))
+	case len(ids) == 1:
+		return printf(s.out, "opened task %d: %s\n", ids[0], specText(&specs[0]))
+	}
+	text := fmt.Sprintf("opened %d tasks", len(fresh))
+	if len(fresh) > 0 {
+		text += ": " + ranges(fresh)
+	}
+	if len(existing) > 0 {
+		text += fmt.Sprintf("; %d were there already by their keys: %s", len(existing), ranges(existing))
+	}
+	return printf(s.out, "%s\n", text)
+}
+
+func specText(spec *task.Spec) string {
+	return cli.Safe(spec.Program) + " " + cli.Safe(inputText(spec.Input, spec.Argv))
+}
+
+// printDry says what would be opened; there are no ids yet.
+func (sub *submission) printDry(s *session, specs []task.Spec) error {
+	switch {
+	case *sub.json:
+		return cli.WriteJSON(s.out, map[string]any{"ids": []int64{}, "existing": []int64{}, "dry_run": true, "count": len(specs)})
+	case sub.quiet:
+		return nil
+	case len(specs) == 0:
+		return printf(s.out, "there is nothing to open\n")
+	case len(specs) == 1:
+		return printf(s.out, "would open a task: %s%s\n", specText(&specs[0]), ifNew(&specs[0]))
+	}
+	first, last := &specs[0], &specs[len(specs)-1]
+	return printf(s.out, "would open %d tasks, from %s to %s\n", len(specs), specText(first), specText(last))
+}
+
+// ifNew says what a dry run cannot know.
+func ifNew(spec *task.Spec) string {
+	if spec.Key == "" {
+		return ""
+	}
+	return " (unless its key is known)"
+}
+
+// line is a task with the place it was read from.
+type line struct {
+	spec   task.Spec
+	file   string
+	number int
+}
+
+// at says where in the file an error is.
+func (l *line) at(err error) error {
+	if l.number == 0 {
+		return err
+	}
+	return fmt.Errorf("%s:%d: %w; nothing was opened", l.file, l.number, err)
+}

@@ -1,0 +1,297 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// waiting is the verb wait with its flags.
+type waiting struct {
+	choice  choice
+	timeout string
+	json    *bool
+}
+
+func (a *app) wait() *cobra.Command {
+	w := &waiting{}
+	cmd := &cobra.Command{
+		Use: "wait [TASKS]", Short: "Wait until tasks have ended",
+		Long: "wait waits until tasks have ended; without any named it waits for all there are now. It ends with 1\n" +
+			"if some did not succeed, or if the namespace is flushed meanwhile, and with 4 if the timeout came first.\n" +
+			"Of tasks of a plan that was not made to its end it says so, and goes on waiting.\n\n" + selectorHelp,
+		Example: "  tdf-manager wait 3-9,12\n  tdf-manager wait all --timeout 1h30m\n  tdf-manager wait --queue nightly",
+		RunE:    a.withManager(false, noOptions, w.do),
+	}
+	w.choice.flags(cmd)
+	cmd.Flags().StringVar(&w.timeout, "timeout", "", "longest time to wait, such as 90 or 1h30m")
+	w.json = jsonFlag(cmd)
+	return cmd
+}
+
+// errTimeout is the cause of a wait that took too long.
+var errTimeout = errors.New("timeout")
+
+func (w *waiting) do(ctx context.Context, s *session) error {
+	ids, err := w.ids(ctx, s)
+	if err != nil {
+		return err
+	}
+	limit, err := parseSpan("timeout", w.timeout)
+	switch {
+	case err != nil:
+		return err
+	case ids != nil && len(ids) == 0: // no task fits
+		return w.finish(ctx, s, manager.Progress{}, false)
+	}
+	if limit > 0 && limit != task.Forever {
+		within, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
+		defer cancel()
+		ctx = within
+	}
+	display := newDisplay(s)
+	told := map[int64]bool{}
+	p, err := s.manager.Wait(ctx, ids, func(p manager.Progress) {
+		display.update(p)
+		sayNotReady(s, p.NotReady, told)
+	})
+	display.close()
+	timedOut := err != nil && errors.Is(context.Cause(ctx), errTimeout)
+	if err != nil && !timedOut {
+		return err
+	}
+	return w.finish(context.WithoutCancel(ctx), s, p, timedOut)
+}
+
+// sayNotReady names, once, each plan that nobody makes ready any more: what belongs to it never ends by itself.
+func sayNotReady(s *session, plans []int64, told map[int64]bool) {
+	for _, id := range plans {
+		if !told[id] {
+			told[id] = true
+			s.warn("waiting for tasks of plan %d, which was not made to its end, so nothing of it runs; "+
+				"to finish it, submit it again with its --key; to be rid of it: %s", id, s.command("plan cancel %d", id))
+		}
+	}
+}
+
+// ids are the tasks to wait for; nil means all.
+func (w *waiting) ids(ctx context.Context, s *session) ([]int64, error) {
+	sel, err := w.choice.selection(ctx, s)
+	if err != nil || sel.IDs == nil && !w.choice.Narrow() {
+		return nil, err
+	}
+	ids := []int64{}
+	if !w.choice.Narrow() {
+		for _, r := range sel.IDs {
+			for id := r.First; id <= r.Last; id++ {
+				ids = append(ids, id)
+			}
+		}
+		return ids, nil
+	}
+	sel.Archived = true
+	for found, err := range s.manager.Select(ctx, sel, page) {
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			ids = append(ids, found[i].ID)
+		}
+	}
+	if len(ids) == 0 {
+		return ids, w.choice.nothing(ctx, s)
+	}
+	return ids, nil
+}
+
+// finish prints the result and turns it into an exit code.
+func (w *waiting) finish(ctx context.Context, s *session, p manager.Progress, timedOut bool) error {
+	failures, err := firstFailures(ctx, s, p.Unsuccessful)
+	if err != nil {
+		return err
+	}
+	if *w.json {
+		err = cli.WriteJSON(s.out, map[string]any{
+			"total": p.Total, "done": p.Done, "states": p.States, "damaged": p.Damaged, "plans_not_ready": append([]int64{}, p.NotReady...),
+			"unsuccessful": len(p.Unsuccessful), "first_unsuccessful": failures, "timed_out": timedOut,
+		})
+	} else {
+		err = printFinish(s, p, failures, timedOut)
+	}
+	switch {
+	case err != nil:
+		return err
+	case timedOut:
+		return cli.Exit(cli.ExitTimeout)
+	case len(p.Unsuccessful) > 0:
+		return cli.Exit(cli.ExitTaskFailed)
+	default:
+		return nil
+	}
+}
+
+// failure is a task that did not succeed.
+type failure struct {
+	ID    int64              `json:"id"`
+	State statemachine.State `json:"state"`
+	// Error is the end of what its last round wrote to stderr.
+	Error string `json:"error"`
+}
+
+// mostFailures is how many are shown.
+const mostFailures = 5
+
+func firstFailures(ctx context.Context, s *session, ids []int64) ([]failure, error) {
+	failures := []failure{}
+	for _, id := range ids[:min(len(ids), mostFailures)] {
+		tasks, err := s.manager.Tasks(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		f := failure{ID: id, State: "damaged"}
+		if t := tasks[0]; t != nil && t.Err == nil {
+			f.State, f.Error = t.EndState(), tail(t.Last().Error)
+		}
+		failures = append(failures, f)
+	}
+	return failures, nil
+}
+
+func printFinish(s *session, p manager.Progress, failures []failure, timedOut bool) error {
+	head := fmt.Sprintf("%d of %d tasks have ended: %s\n", p.Done, p.Total, countsLine(p.States))
+	if timedOut {
+		head = "the wait timed out; " + head
+	}
+	if err := printf(s.out, "%s", head); err != nil {
+		return err
+	}
+	for _, f := range failures {
+		if err := printf(s.out, "\ntask %d %s\n%s", f.ID, f.State, indent(f.Error)); err != nil {
+			return err
+		}
+	}
+	if len(failures) == 0 {
+		return nil
+	}
+	if more := len(p.Unsuccessful) - len(failures); more > 0 {
+		if err := printf(s.out, "\nand %d more\n", more); err != nil {
+			return err
+		}
+	}
+	first := failures[0].ID
+	return printf(s.out, "\nsee more with: %s; %s\n", s.command("show %d", first), s.command("logs %d --stderr", first))
+}
+
+// plainInterval is how often progress is written where there is no terminal.
+const plainInterval = 10 * time.Second
+
+// display shows the progress of a wait on stderr: a bar on a terminal, else a
+// line every ten seconds.
+type display struct {
+	out   io.Writer
+	bar   *progressbar.ProgressBar
+	every time.Duration
+	began time.Time
+
+	mu      sync.Mutex
+	last    manager.Progress
+	first   int // tasks that had ended when the wait began
+	started bool
+	stop    chan struct{}
+	done    sync.WaitGroup
+}
+
+func newDisplay(s *session) *display {
+	d := &display{out: s.cmd.ErrOrStderr(), every: plainInterval, began: time.Now(), stop: make(chan struct{})}
+	if !cli.IsTerminal(d.out) {
+		d.done.Go(d.lines)
+	}
+	return d
+}
+
+// update takes the progress made.
+func (d *display) update(p manager.Progress) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = p
+	if !d.started {
+		d.started, d.first = true, p.Done
+	}
+	if !cli.IsTerminal(d.out) {
+		return
+	}
+	if d.bar == nil {
+		d.bar = newBar(d.out, p)
+	}
+	d.bar.Describe(countsLine(p.States) + runningText(p.Running))
+	_ = d.bar.Set(p.Done) // a terminal that cannot be written shows nothing
+}
+
+func newBar(w io.Writer, p manager.Progress) *progressbar.ProgressBar {
+	return progressbar.NewOptions(p.Total,
+		progressbar.OptionSetDescription(countsLine(p.States)),
+		progressbar.OptionSetWriter(w), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
+		progressbar.OptionSetItsString("tasks"), progressbar.OptionSetWidth(20), progressbar.OptionSetPredictTime(true),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetRenderBlankState(true),
+		progressbar.OptionShowDescriptionAtLineEnd(), progressbar.OptionUseANSICodes(true))
+}
+
+// lines writes one every so often.
+func (d *display) lines() {
+	tick := time.NewTicker(d.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-d.stop:
+			return
+		case <-tick.C:
+			d.mu.Lock()
+			line := progressLine(d.last, d.first, time.Since(d.began))
+			d.mu.Unlock()
+			fmt.Fprintln(d.out, line)
+		}
+	}
+}
+
+// progressLine says how far the tasks are, how fast, and how long it will take.
+func progressLine(p manager.Progress, first int, elapsed time.Duration) string {
+	rate := float64(p.Done-first) / elapsed.Seconds()
+	line := fmt.Sprintf("%d/%d  %s  %.1f tasks/s", p.Done, p.Total, countsLine(p.States)+runningText(p.Running), rate)
+	if left := p.Total - p.Done; rate > 0 && left > 0 {
+		line += "  " + time.Duration(float64(left)/rate*float64(time.Second)).Round(time.Second).String() + " left"
+	}
+	return line
+}
+
+// runningText says how far some of the running tasks are.
+func runningText(running []manager.RunningTask) string {
+	const most, width = 2, 30
+	text := ""
+	for i, t := range running {
+		if i == most {
+			return text + "  ..."
+		}
+		text += fmt.Sprintf("  task %d: %s", t.ID, cli.Safe(shorten(t.Progress.String(), width)))
+	}
+	return text
+}
+
+// close ends the display and leaves the cursor on a line of its own.
+func (d *display) close() {
+	close(d.stop)
+	d.done.Wait()
+	if d.bar != nil {
+		fmt.Fprintln(d.out)
+	}
+}

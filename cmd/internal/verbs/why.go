@@ -1,0 +1,154 @@
+package verbs
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/manager"
+)
+
+func (a *app) why() *cobra.Command {
+	var queue string
+	cmd := &cobra.Command{
+		Use: "why ID | why --queue NAME", Short: "Say why a task does not run, or how it ended, and what would change it",
+		Long: "why says, for a task in any state, why it is there: what keeps it from being claimed, how its round goes,\n" +
+			"or by which rule it ended. Below a reason stands what would take it away. Reasons marked with * keep the\n" +
+			"task from running by themselves. With --queue it says what keeps the tasks of a queue. A step of a plan that\n" +
+			"is still to be opened has no tasks to ask about: plan show says what it waits for.",
+		Example: "  tdf-manager why 7\n  tdf-manager why last --json\n  tdf-manager why --queue nightly",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	cmd.Flags().StringVar(&queue, "queue", "", "explain this queue, and not a task")
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+		named := cmd.Flags().Changed("queue")
+		if named == (len(s.args) == 1) {
+			return cli.Usagef("write the id of one task, or --queue NAME")
+		}
+		object, reasons, err := s.explain(ctx, queue)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			object["blocked"], object["reasons"] = reasons.Blocked(), append(manager.Explanation{}, reasons...)
+			return cli.WriteJSON(s.out, object)
+		}
+		return printReasons(s, reasons)
+	})
+	return cmd
+}
+
+// explain asks for the reasons, of the task that the argument names if no queue is
+// named. What it is about begins the JSON form.
+func (s *session) explain(ctx context.Context, queue string) (map[string]any, manager.Explanation, error) {
+	if len(s.args) == 0 {
+		reasons, err := s.manager.WhyQueue(ctx, queue)
+		return map[string]any{queueField: queue}, reasons, s.unknownQueue(ctx, queue, err)
+	}
+	id, err := manager.ParseID(s.args[0], s.manager.Newest(ctx))
+	if err != nil {
+		return nil, nil, err
+	}
+	reasons, err := s.manager.Why(ctx, id)
+	return map[string]any{"id": id}, reasons, err
+}
+
+func printReasons(s *session, reasons manager.Explanation) error {
+	for i := range reasons {
+		r := &reasons[i]
+		mark := map[bool]string{true: "*", false: " "}[r.Blocks]
+		if err := printf(s.out, "%s %s\n", mark, cli.Safe(r.Text)); err != nil {
+			return err
+		}
+		if change := s.remedyText(r.Change); change != "" {
+			if err := printf(s.out, "    -> %s\n", cli.Safe(change)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// remedyText says how to make a change: by a command where there is one.
+func (s *session) remedyText(r *manager.Remedy) string {
+	if r == nil {
+		return ""
+	}
+	switch r.Object {
+	case "plan":
+		return s.planText(r)
+	case workerField:
+		return s.workerText(r)
+	}
+	switch r.Object + "." + r.Attribute {
+	case "task.hold":
+		return s.command("release %s", r.Name)
+	case "task.needs":
+		return "wait until they have ended; " + s.command("retry") + " one that is to be retried"
+	case "queue.paused":
+		return s.command("queue resume %s", r.Name)
+	case "task.end_before":
+		return "submit it again with a later --end-before"
+	case "task.resources":
+		return "submit it again with less of --resource"
+	case "task.before":
+		return "it comes in its turn; a higher --priority comes sooner"
+	case "time.now":
+		return "wait until then"
+	case "task.listed":
+		return "start a server: " + s.daemon("server") + " server.cfg"
+	case "node.free":
+		return "wait until " + r.Value + " is free on " + r.Name
+	case "server.quarantine":
+		return "set [server] quarantine = " + r.Value
+	}
+	return s.settingText(r)
+}
+
+// planText is about plans.
+func (s *session) planText(r *manager.Remedy) string {
+	switch r.Attribute {
+	case "hold":
+		return s.command("plan resume %s", r.Name)
+	case "retry":
+		return s.command("plan retry %s", r.Name)
+	case "ready":
+		return "the program that builds the plan marks it ready; if it is gone, submit the plan again with its --key, " +
+			"or " + s.command("plan cancel %s", r.Name)
+	default:
+		return "submit the plan again"
+	}
+}
+
+// settingText is about attributes that are set by their own names.
+func (s *session) settingText(r *manager.Remedy) string {
+	switch r.Object {
+	case queueField, nodeField:
+		return s.command("%s set %s %s=%s", r.Object, r.Name, r.Attribute, r.Value)
+	default:
+		return fmt.Sprintf("%s %s: %s = %s", r.Object, r.Name, r.Attribute, r.Value)
+	}
+}
+
+// workerText is about workers and their configuration, where lists (labels, resources,
+// classes) hold more than what is missing.
+func (s *session) workerText(r *manager.Remedy) string {
+	switch r.Attribute {
+	case "start":
+		return "start a worker with: " + r.Value
+	case "state":
+		return s.command("worker undrain %s", r.Name) + ", or start it again"
+	case "reason":
+		return "mend what it says on its host"
+	case "free_slots":
+		return "wait for a slot, or give it more slots"
+	case "handlers":
+		return fmt.Sprintf("give worker %s a handler of the name %s, or start a worker that runs programs", r.Name, r.Value)
+	case envField:
+		return fmt.Sprintf("set [worker] env = %s for worker %s, and start it again", r.Value, r.Name)
+	}
+	return fmt.Sprintf("put %s into [worker] %s of worker %s, and start it again", r.Value, r.Attribute, r.Name)
+}

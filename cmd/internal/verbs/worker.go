@@ -1,0 +1,224 @@
+package verbs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// worker is the group of verbs that look at workers and order them.
+func (a *app) worker() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "worker", Aliases: []string{"workers"}, Short: "List the workers, and drain or stop them",
+		Long: "worker looks at the registry of workers, and orders them, from any host that reaches Redis.\n\n" +
+			"A worker that drains claims nothing more and finishes what it runs. The order stays with its name,\n" +
+			"also over a restart, until undrain takes it back.",
+		Example: "  tdf-manager worker ls\n" +
+			"  tdf-manager worker drain w1 w2 --wait && ssh host reboot\n" +
+			"  tdf-manager worker undrain w1 w2\n" +
+			"  tdf-manager worker stop all --dry-run",
+	}
+	cmd.AddCommand(a.workerLs(), a.workerShow(), a.drain(), a.undrain(), a.stop())
+	return cmd
+}
+
+// everyName stands for all workers.
+const everyName = "all"
+
+// pick finds the workers asked for by name. all takes those that suit.
+func (s *session) pick(names []string, workers []manager.Worker, suits func(*manager.Worker) bool) ([]manager.Worker, error) {
+	if slices.Contains(names, everyName) {
+		if len(names) > 1 {
+			return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("workers %q: all stands alone", names))
+		}
+		return slices.DeleteFunc(workers, func(w manager.Worker) bool { return !suits(&w) }), nil
+	}
+	var picked []manager.Worker
+	for i, name := range names {
+		at := slices.IndexFunc(workers, func(w manager.Worker) bool { return w.Name == name })
+		if at < 0 {
+			return nil, s.unknownWorker(name, workers)
+		}
+		if !slices.Contains(names[:i], name) {
+			picked = append(picked, workers[at])
+		}
+	}
+	return picked, nil
+}
+
+// unknownWorker names the worker that was meant, if one is near.
+func (s *session) unknownWorker(name string, workers []manager.Worker) error {
+	known := make([]string, len(workers))
+	for i := range workers {
+		known[i] = workers[i].Name
+	}
+	return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w: %q; %s", manager.ErrNoWorker, name,
+		meant(name, known, "see "+s.command("worker ls --all"))))
+}
+
+func (a *app) workerLs() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use: "ls", Aliases: []string{listAlias}, Short: "List the workers that are alive or lost",
+		Long: "ls lists the workers by name. SLOTS are those that run a task, of all; STUCK ones hold a task that\n" +
+			"does not end; HEARTBEAT is how long ago the worker was last heard of.",
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "stopped workers too")
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+		workers, err := s.manager.Workers(ctx)
+		if err != nil {
+			return err
+		}
+		shown := []manager.Worker{}
+		for _, w := range workers {
+			if all || w.State != manager.WorkerStopped {
+				shown = append(shown, w)
+			}
+		}
+		if *asJSON {
+			return cli.WriteJSON(s.out, objectsOf(shown, workerObject))
+		}
+		return printWorkers(s, shown, len(workers)-len(shown))
+	})
+	return cmd
+}
+
+func printWorkers(s *session, workers []manager.Worker, hidden int) error {
+	table := cli.NewTable(s.out, "NAME", "ID", "NODE", "STATE", "SLOTS", "STUCK", "HEARTBEAT", "CONTAINMENT", "VERSION", "REASON")
+	for i := range workers {
+		w := &workers[i]
+		slots := fmt.Sprintf("%d/%d", w.Busy, w.Slots)
+		table.Row(w.Name, w.ID, w.Node, workerState(w), slots, w.Stuck, age(w.Silent), w.Containment, w.Version, dashText(w.Reason))
+	}
+	if err := table.Flush(); err != nil || hidden == 0 {
+		return err
+	}
+	return printf(s.cmd.ErrOrStderr(), "%d stopped workers are not shown; see them with --all\n", hidden)
+}
+
+// workerState is the state, with an order it does not show yet.
+func workerState(w *manager.Worker) string {
+	state := string(w.State)
+	switch {
+	case w.Order == manager.OrderStop && w.State.Alive():
+		state += " (stop ordered)"
+	case w.Order == manager.OrderDrain && w.State != manager.WorkerDraining && w.State != manager.WorkerDrained:
+		state += " (drain ordered)"
+	}
+	return state
+}
+
+// age is for people.
+func age(d time.Duration) string {
+	precision := 100 * time.Millisecond
+	if d >= time.Minute {
+		precision = time.Second
+	}
+	return d.Round(precision).String() + " ago"
+}
+
+func (a *app) workerShow() *cobra.Command {
+	return showing(a, &cobra.Command{Use: "show NAME", Short: "Show all that is known of a worker"},
+		(*session).readWorker, workerObject, showWorker)
+}
+
+// readWorker finds a worker by its name.
+func (s *session) readWorker(ctx context.Context, name string) (manager.Worker, error) {
+	workers, err := s.manager.Workers(ctx)
+	if err != nil {
+		return manager.Worker{}, err
+	}
+	at := slices.IndexFunc(workers, func(w manager.Worker) bool { return w.Name == name })
+	if at < 0 {
+		return manager.Worker{}, s.unknownWorker(name, workers)
+	}
+	return workers[at], nil
+}
+
+func showWorker(_ context.Context, s *session, k *manager.Worker) error {
+	table := cli.NewTable(s.out)
+	table.Row("worker", k.Name)
+	table.Row("id", fmt.Sprintf("%d (incarnation %d)", k.ID, k.Incarnation))
+	table.Row("state", workerState(k))
+	if k.Reason != "" {
+		table.Row("reason", k.Reason)
+	}
+	table.Row("slots", fmt.Sprintf("%d of %d busy, %d stuck", k.Busy, k.Slots, k.Stuck))
+	table.Row(nodeField, k.Node)
+	table.Row("host", k.Host)
+	table.Row("pid", k.PID)
+	table.Row("version", k.Version)
+	table.Row("containment", k.Containment)
+	table.Row(envField, dashText(k.Env))
+	table.Row("labels", dashText(strings.Join(k.Labels, ", ")))
+	table.Row("resources", dashText(amounts(k.Resources)))
+	table.Row("classes", dashText(strings.Join(k.Classes, ", ")))
+	table.Row(maxThreadsField, limitText(k.MaxThreads)+" (on its node)")
+	table.Row("started", when(k.Started))
+	table.Row("heartbeat", fmt.Sprintf("%s (%s)", when(k.Heartbeat), age(k.Silent)))
+	if !k.Ended.IsZero() {
+		table.Row("ended", when(k.Ended))
+	}
+	table.Row("tasks", dashText(ranges(k.Tasks)))
+	if err := table.Flush(); err != nil || len(k.Queues) == 0 {
+		return err
+	}
+	return showQueues(s.out, k.Queues)
+}
+
+func showQueues(w io.Writer, queues []manager.QueueUse) error {
+	if err := printf(w, "\nqueues\n"); err != nil {
+		return err
+	}
+	table := cli.NewTable(w, "  CLASS", "QUEUE", "THREADS", "IDLE", "PROCESSING")
+	for _, q := range queues {
+		table.Row("  "+q.Class, q.Queue, q.Threads, q.Idle, q.Processing)
+	}
+	return table.Flush()
+}
+
+// when is a moment for people; "-" if it has not come.
+func when(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return moment(statemachine.Time(t.UnixMicro()))
+}
+
+// workerObject is the JSON form: moments are seconds since 1970, or null;
+// durations are seconds.
+func workerObject(w *manager.Worker) map[string]any {
+	queues := make([]map[string]any, len(w.Queues))
+	for i, q := range w.Queues {
+		queues[i] = map[string]any{
+			"class": q.Class, queueField: q.Queue, "threads": q.Threads, "idle": q.Idle, "processing": q.Processing,
+		}
+	}
+	return map[string]any{
+		nameField: w.Name, "id": w.ID, "incarnation": w.Incarnation, nodeField: w.Node, "host": w.Host, "pid": w.PID,
+		"version": w.Version, "containment": w.Containment, "labels": jsonList(w.Labels),
+		envField: w.Env, "resources": orEmptyMap(w.Resources), "classes": jsonList(w.Classes), maxThreadsField: jsonLimit(w.MaxThreads),
+		"state": w.State, "order": w.Order, "reason": w.Reason, "slots": w.Slots, "busy": w.Busy, "stuck": w.Stuck,
+		"queues": queues, "tasks": jsonList(w.Tasks), "started": jsonTime(w.Started),
+		"heartbeat": jsonTime(w.Heartbeat), "heartbeat_age": w.Silent.Seconds(), "ended": jsonTime(w.Ended),
+	}
+}
+
+func jsonTime(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return json.Number(statemachine.Time(t.UnixMicro()).Text())
+}

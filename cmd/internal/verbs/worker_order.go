@@ -1,0 +1,350 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
+)
+
+// ordering is one of the verbs drain, undrain and stop with its flags.
+type ordering struct {
+	order manager.WorkerOrder
+	// suits says which workers "all" means.
+	suits func(*manager.Worker) bool
+	give  func(context.Context, *manager.Manager, string) (manager.Worker, error)
+
+	dryRun bool
+	wait   string
+	json   *bool
+}
+
+func (a *app) drain() *cobra.Command {
+	o := &ordering{
+		order: manager.OrderDrain,
+		suits: func(w *manager.Worker) bool { return w.State != manager.WorkerStopped },
+		give: func(ctx context.Context, m *manager.Manager, name string) (manager.Worker, error) {
+			return m.DrainWorker(ctx, name)
+		},
+	}
+	cmd := a.ordering(o, "drain", "Let workers finish what they run, and claim nothing more",
+		"  tdf-manager worker drain w1\n  tdf-manager worker drain w1 w2 --wait=1h\n  tdf-manager worker drain all --dry-run")
+	cmd.Long = "drain lets workers finish what they run; they claim nothing more. The order stays with the name, also\n" +
+		"over a restart, until undrain takes it back. all means all workers that have not stopped."
+	o.waitFlag(cmd, "drained")
+	return cmd
+}
+
+func (a *app) undrain() *cobra.Command {
+	o := &ordering{
+		order: manager.NoOrder,
+		suits: func(w *manager.Worker) bool { return w.Order == manager.OrderDrain },
+		give: func(ctx context.Context, m *manager.Manager, name string) (manager.Worker, error) {
+			return m.UndrainWorker(ctx, name)
+		},
+	}
+	return a.ordering(o, "undrain", "Take the order to drain back",
+		"  tdf-manager worker undrain w1\n  tdf-manager worker undrain all")
+}
+
+func (a *app) stop() *cobra.Command {
+	o := &ordering{
+		order: manager.OrderStop,
+		suits: func(w *manager.Worker) bool { return w.State.Alive() },
+		give: func(ctx context.Context, m *manager.Manager, name string) (manager.Worker, error) {
+			return m.StopWorker(ctx, name)
+		},
+	}
+	cmd := a.ordering(o, "stop", "End workers in good order",
+		"  tdf-manager worker stop w1\n  tdf-manager worker stop all --wait=5m")
+	cmd.Long = "stop ends workers as SIGTERM does: what runs may go on for their drain_timeout, the rest is handed\n" +
+		"back. A worker that is started again works."
+	o.waitFlag(cmd, "stopped")
+	return cmd
+}
+
+func (a *app) ordering(o *ordering, verb, short, example string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: verb + " NAME...", Short: short, Example: example, Args: cobra.MinimumNArgs(1),
+		RunE: a.withManager(false, noOptions, o.do),
+	}
+	cmd.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "only say what would be ordered")
+	o.json = jsonFlag(cmd)
+	return cmd
+}
+
+func (o *ordering) waitFlag(cmd *cobra.Command, until string) {
+	cmd.Flags().StringVar(&o.wait, "wait", "", "wait until they are "+until+"; --wait=DURATION waits so long at most and ends with 4")
+	cmd.Flags().Lookup("wait").NoOptDefVal = "inf"
+	cmd.MarkFlagsMutuallyExclusive("wait", "dry-run")
+}
+
+// ordered is what became of the order to one worker.
+type ordered struct {
+	was manager.Worker
+	// given says that the order was, or would be, given; otherwise note says
+	// why there was no need, and refused that it is not possible.
+	given   bool
+	note    string
+	refused bool
+	// after is the worker as it was when the wait for it was over.
+	after *manager.Worker
+}
+
+func (o *ordering) do(ctx context.Context, s *session) error {
+	limit, err := parseSpan("--wait", o.wait)
+	if err != nil {
+		return err
+	}
+	workers, err := s.manager.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	picked, err := s.pick(s.args, workers, o.suits)
+	if err != nil {
+		return err
+	}
+	list := make([]ordered, len(picked))
+	for i := range picked {
+		if list[i], err = o.one(ctx, s.manager, &picked[i]); err != nil {
+			return err
+		}
+	}
+	if limit == 0 {
+		return o.finish(s, list, false)
+	}
+	if err := o.report(s, list); err != nil {
+		return err
+	}
+	return o.await(ctx, s, list, limit)
+}
+
+// one gives the order to one worker, where that makes sense.
+func (o *ordering) one(ctx context.Context, m *manager.Manager, w *manager.Worker) (ordered, error) {
+	r := ordered{was: *w}
+	r.note, r.refused = o.objection(w)
+	if r.given = r.note == ""; !r.given || o.dryRun {
+		return r, nil
+	}
+	was, err := o.give(ctx, m, w.Name)
+	if err != nil {
+		return r, fmt.Errorf("worker %q: %w", w.Name, err)
+	}
+	r.was = was
+	return r, nil
+}
+
+// objection says why the order needs not, or, if refused, cannot be given.
+func (o *ordering) objection(w *manager.Worker) (note string, refused bool) {
+	stopping := w.Order == manager.OrderStop && w.State.Alive()
+	switch o.order {
+	case manager.OrderStop:
+		switch {
+		case !w.State.Alive():
+			return "it is " + string(w.State) + " already", false
+		case stopping:
+			return "stop was ordered before", false
+		}
+	case manager.OrderDrain:
+		switch {
+		case stopping:
+			return "it is about to stop", false
+		case w.Order == manager.OrderDrain:
+			return "drain was ordered before", false
+		}
+	case manager.NoOrder:
+		switch {
+		case stopping:
+			return "it is about to stop, which cannot be taken back", true
+		case w.Order != manager.OrderDrain:
+			return "it has no order to drain", false
+		}
+	}
+	return "", false
+}
+
+// orderPoll is how often the registry is read while a verb waits.
+const orderPoll = 500 * time.Millisecond
+
+// await waits until the workers have done as ordered.
+func (o *ordering) await(ctx context.Context, s *session, list []ordered, limit time.Duration) error {
+	within := ctx
+	if limit != task.Forever {
+		bounded, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
+		defer cancel()
+		within = bounded
+	}
+	for said := ""; ; {
+		err := o.look(within, s, list)
+		if err != nil && !errors.Is(err, manager.ErrUnreachable) && within.Err() == nil {
+			return err
+		}
+		left := stillBusy(list)
+		if left == "" {
+			return o.finish(s, list, false)
+		}
+		if left != said {
+			said = left
+			fmt.Fprintln(s.cmd.ErrOrStderr(), "waiting for "+cli.Safe(left))
+		}
+		select {
+		case <-within.Done():
+		case <-time.After(orderPoll):
+			continue
+		}
+		if !errors.Is(context.Cause(within), errTimeout) {
+			return fmt.Errorf("wait: %w", context.Cause(within))
+		}
+		fmt.Fprintln(s.cmd.ErrOrStderr(), "the wait timed out")
+		return o.finish(s, list, true)
+	}
+}
+
+// look reads the registry, and notes and reports who is done.
+func (o *ordering) look(ctx context.Context, s *session, list []ordered) error {
+	workers, err := s.manager.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		r := &list[i]
+		at := slices.IndexFunc(workers, func(w manager.Worker) bool { return w.Name == r.was.Name })
+		if r.after != nil || at >= 0 && !o.done(r, &workers[at]) {
+			continue
+		}
+		r.after = &manager.Worker{Name: r.was.Name, State: manager.WorkerStopped} // the namespace was flushed
+		if at >= 0 {
+			r.after = &workers[at]
+		}
+		if *o.json {
+			continue
+		}
+		if err := printf(s.out, "%s: %s\n", cli.Safe(r.was.Name), o.doneText(r)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// done says whether the worker has done as ordered, or is gone. What a drained
+// worker said of itself before it knew of the order does not count, nor does its
+// word while it holds tasks other than those in stuck slots.
+func (o *ordering) done(r *ordered, w *manager.Worker) bool {
+	switch {
+	case !w.State.Alive():
+		return true
+	case o.order == manager.OrderStop:
+		return w.Incarnation != r.was.Incarnation
+	default:
+		heard := !r.given || w.Heartbeat.After(r.was.Heartbeat)
+		return w.State == manager.WorkerDrained && heard && len(w.Tasks) <= w.Stuck
+	}
+}
+
+func (o *ordering) doneText(r *ordered) string {
+	switch {
+	case r.after.State.Alive() && o.order == manager.OrderStop:
+		return "stopped, and started again since"
+	case r.after.State == manager.WorkerLost:
+		return "lost; its tasks went back"
+	case r.after.Stuck > 0:
+		return fmt.Sprintf("%s, except for %d stuck slots", r.after.State, r.after.Stuck)
+	default:
+		return string(r.after.State)
+	}
+}
+
+// stillBusy names the workers that are not done.
+func stillBusy(list []ordered) string {
+	var names []string
+	for i := range list {
+		if list[i].after == nil {
+			names = append(names, list[i].was.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// finish reports and makes the exit code.
+func (o *ordering) finish(s *session, list []ordered, timedOut bool) error {
+	var err error
+	if *o.json {
+		err = cli.WriteJSON(s.out, o.objects(list, timedOut))
+	} else if o.wait == "" {
+		err = o.report(s, list)
+	}
+	if err != nil {
+		return err
+	}
+	if timedOut {
+		return cli.Exit(cli.ExitTimeout)
+	}
+	for i := range list {
+		if list[i].refused || list[i].after != nil && list[i].after.State == manager.WorkerLost {
+			return cli.Exit(cli.ExitTaskFailed)
+		}
+	}
+	return nil
+}
+
+// report says per worker what it was and what was ordered.
+func (o *ordering) report(s *session, list []ordered) error {
+	if *o.json {
+		return nil
+	}
+	if len(list) == 0 {
+		return printf(s.out, "there is no worker to %s\n", s.cmd.Name())
+	}
+	for i := range list {
+		r := &list[i]
+		text := r.note
+		switch {
+		case r.given && o.dryRun:
+			text = fmt.Sprintf("would %s; it is %s", s.cmd.Name(), busyText(&r.was))
+		case r.given:
+			text = fmt.Sprintf("%s ordered; it was %s", s.cmd.Name(), busyText(&r.was))
+		}
+		if err := printf(s.out, "%s: %s\n", cli.Safe(r.was.Name), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func busyText(w *manager.Worker) string {
+	text := string(w.State)
+	if w.State.Alive() {
+		text += fmt.Sprintf(", %d of %d slots busy", w.Busy, w.Slots)
+	}
+	if w.Stuck > 0 && w.State.Alive() {
+		text += fmt.Sprintf(", %d stuck", w.Stuck)
+	}
+	return text
+}
+
+func (o *ordering) objects(list []ordered, timedOut bool) []map[string]any {
+	objects := make([]map[string]any, len(list))
+	for i := range list {
+		r := &list[i]
+		object := map[string]any{
+			nameField: r.was.Name, "was": r.was.State, "busy": r.was.Busy, "slots": r.was.Slots, "order": o.order,
+			"ordered": r.given && !o.dryRun, dryRunField: o.dryRun, "note": r.note,
+		}
+		if o.wait != "" {
+			object["done"], object["timed_out"] = r.after != nil, timedOut && r.after == nil
+		}
+		if r.after != nil {
+			object["is"] = r.after.State
+		}
+		objects[i] = object
+	}
+	return objects
+}

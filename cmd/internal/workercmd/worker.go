@@ -1,0 +1,100 @@
+// Package workercmd is the command tdf-worker, which executes the tasks of one namespace.
+package workercmd
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/base/profile"
+	"github.com/tdf-go/tdf/internal/sandbox/process"
+	"github.com/tdf-go/tdf/internal/sandbox/shim"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/worker"
+)
+
+const long = `tdf-worker claims open tasks for its slots, fetches their programs, runs
+./run.sh with the task's input, and reports what it wrote.
+
+NAME stands for this worker in its namespace: while it is alive, no other can
+have it. On SIGTERM or SIGINT the worker drains: it claims nothing more, lets its
+programs go on for [worker] drain_timeout, then stops those that are left and
+hands their tasks back. A second signal kills them and hands back at once, a
+third ends the worker without further ado. From elsewhere the same is done with
+tdf-manager worker drain, undrain and stop.`
+
+// New returns the command.
+func New() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tdf-worker NAME worker.cfg",
+		Short: "Execute the tasks of a namespace",
+		Long:  long,
+		Example: "  tdf-worker worker-A worker.cfg\n  tdf-worker worker-A worker.cfg --set worker.slots=4\n" +
+			"  tdf-worker \"$(hostname)\" worker.cfg --log-format json",
+	}
+	flags := cli.AddDaemonFlags(cmd, cmd.Flags())
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) != 2 {
+			return cli.Usagef("expecting 2 arguments (%d given): NAME worker.cfg", len(args))
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd, flags, args[0], args[1]) }
+	return cmd
+}
+
+func run(cmd *cobra.Command, flags *cli.DaemonFlags, name, file string) error {
+	start, err := cli.StartDaemon(cmd, flags, cli.Daemon{Kind: config.ForWorker, Role: "worker", Name: name, File: file})
+	if start == nil {
+		return err
+	}
+	cli.UseProcessors(processors(start.Config.Worker.Slots))
+	// What this process inherited, and what it knows, is not for the programs it
+	// will start.
+	if err := errors.Join(process.SealDescriptors(), shim.Conceal()); err != nil {
+		return fmt.Errorf("keep this worker's files and memory from its programs: %w", err)
+	}
+	unprofile, err := profile.Start(cmd.Context(), start.Config.TDF.Pprof, start.Log)
+	if err != nil {
+		return err
+	}
+	defer unprofile()
+	w, err := worker.Assemble(name, start.Config, func(o *worker.Options) {
+		o.Log, o.Version = start.Log, cli.ThisBuild().Version
+	})
+	if err != nil {
+		return refused(err)
+	}
+	cli.OnSecondSignal(cmd.Context(), w.StopNow)
+	err = errors.Join(w.Run(cmd.Context()), w.Close())
+	switch {
+	case errors.Is(err, store.ErrNameTaken):
+		return refused(err)
+	case err != nil:
+		return err
+	}
+	start.Log.Info("stopped", "worker", name)
+	return nil
+}
+
+// processors is on how many this worker's own code is to run: one can serve sixteen slots whose programs take some
+// milliseconds each. No slots stand for one for each processor.
+func processors(slots int) int {
+	if slots == 0 {
+		slots = runtime.NumCPU()
+	}
+	return 1 + slots/16
+}
+
+// refused is for what the configuration or the arguments must be changed for,
+// unless the error knows better.
+func refused(err error) error {
+	if coded := cli.Coded(nil); errors.As(err, &coded) {
+		return err
+	}
+	return cli.WithCode(cli.ExitUsage, err)
+}

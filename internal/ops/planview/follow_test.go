@@ -1,0 +1,215 @@
+package planview
+
+import (
+	"cmp"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/internal/testkit/worktest"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// open is a view on a ready plan of n tasks that need nothing.
+func open(t *testing.T, srv *redistest.Server, ns string, n int) *View {
+	t.Helper()
+	st, err := store.Dial(worktest.Redis(srv), ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	m, err := manager.New(t.Context(), "manager", "", manager.WithStore(st), manager.WithLogger(slog.New(slog.DiscardHandler)),
+		manager.WithSettings("redis.host="+srv.Socket(), "tdf.namespace="+ns))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &View{Store: st, Manager: m}
+	if v.Plan, err = m.NewPlan(t.Context(), manager.PlanSpec{}); err != nil {
+		t.Fatal(err)
+	}
+	specs := slices.Repeat([]task.Spec{{Program: "p", Source: "s", Input: "x"}}, n)
+	if _, err := m.OpenAll(t.Context(), slices.Values(specs), manager.InPlan(v.Plan)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.ReadyPlan(t.Context(), v.Plan); err != nil {
+		t.Fatal(err)
+	}
+	storetest.DrainPlans(t, st, n, true)
+	return v
+}
+
+func (v *View) follow(t *testing.T) *Follower {
+	t.Helper()
+	f, err := v.Follow(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// again looks once more, as a display does.
+func (f *Follower) again(t *testing.T) *Outlook {
+	t.Helper()
+	p, err := f.view.Manager.Plan(t.Context(), f.view.Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Look(t.Context(), p.Left); err != nil {
+		t.Fatal(err)
+	}
+	return f.Outlook(p.OnFailure)
+}
+
+// agrees compares what is known with what stands in Redis.
+func (f *Follower) agrees(t *testing.T) {
+	t.Helper()
+	all, err := f.view.Tasks(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sortID := func(list []*Task) []*Task {
+		return slices.SortedFunc(slices.Values(list), func(a, b *Task) int { return cmp.Compare(a.ID, b.ID) })
+	}
+	stamps := gocmp.Comparer(func(a, b statemachine.Time) bool { // an event is a little later than the stamp of its script
+		return (a == 0) == (b == 0) && max(a-b, b-a) < 60*statemachine.Time(statemachine.Second)
+	})
+	if diff := gocmp.Diff(sortID(all), sortID(f.Tasks()), stamps); diff != "" {
+		t.Errorf("-in Redis +known:\n%s", diff)
+	}
+}
+
+// Events alone tell what has become of the tasks: none is read a second time.
+func TestFollowByEvents(t *testing.T) {
+	t.Parallel()
+	v := open(t, redistest.Shared(t), redistest.Namespace(t), 5)
+	f := v.follow(t)
+	f.swept = time.Now().Add(time.Hour) // nothing is read twice
+	worktest.Drain(t, v.Store, worktest.Echo)
+	if o := f.again(t); o.Tasks != 0 || o.States[statemachine.Succeeded] != 5 {
+		t.Errorf("%d are to run, %v", o.Tasks, o.States)
+	}
+	f.agrees(t)
+}
+
+// TestFollowWithoutEvents reads again what it is not told of: where the stream is off, and where events are gone.
+func TestFollowWithoutEvents(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(v *View, srv *redistest.Server, ns string){
+		"off":     func(v *View, _ *redistest.Server, _ string) { _ = v.Store.PublishEvents(t.Context(), 0) },
+		"gone":    func(_ *View, srv *redistest.Server, ns string) { srv.Do(t, "XTRIM", ns+":events", "MAXLEN", "1") },
+		"emptied": func(_ *View, srv *redistest.Server, ns string) { srv.Do(t, "XTRIM", ns+":events", "MAXLEN", "0") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv, ns := redistest.Shared(t), redistest.Namespace(t)
+			v := open(t, srv, ns, 5)
+			f := v.follow(t)
+			worktest.Drain(t, v.Store, worktest.Echo)
+			lose(v, srv, ns)
+			if o := f.again(t); o.Tasks != 0 {
+				t.Errorf("%d are to run", o.Tasks)
+			}
+			f.agrees(t)
+		})
+	}
+}
+
+// TestFollowByTheCount is about a server that moves tasks and makes no events: nothing happens, as it seems, but the
+// plan counts other ends.
+func TestFollowByTheCount(t *testing.T) {
+	t.Parallel()
+	v := open(t, redistest.Shared(t), redistest.Namespace(t), 5)
+	f := v.follow(t)
+	worktest.Drain(t, v.Store, worktest.Echo)
+	var err error
+	if _, f.after, err = v.Store.EventSpan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range quietLooks - 1 {
+		if o := f.again(t); o.Tasks != 5 {
+			t.Errorf("%d are to run", o.Tasks)
+		}
+	}
+	if o := f.again(t); o.Tasks != 0 {
+		t.Errorf("%d are to run", o.Tasks)
+	}
+	f.agrees(t)
+}
+
+// TestFollowReadsLittle counts what it costs Redis to look at a plan again.
+func TestFollowReadsLittle(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	v := open(t, srv, redistest.Namespace(t), 3*page)
+	f := v.follow(t)
+	cost := func(o *Outlook, moved int64) {
+		t.Helper()
+		if o.States[statemachine.Succeeded] != moved {
+			t.Errorf("%v, want %d succeeded", o.States, moved)
+		}
+		stats := srv.Do(t, "INFO", "commandstats").(string)
+		for _, command := range []string{"hmget", "hgetall", "xrange", "xrevrange", "lrange"} {
+			if n := callsOf(t, stats, command); n > 12 {
+				t.Errorf("%d calls of %s", n, command)
+			}
+		}
+	}
+	srv.Do(t, "CONFIG", "RESETSTAT")
+	for range 5 {
+		f.again(t)
+	}
+	cost(f.again(t), 0)
+	worktest.Drain(t, v.Store, worktest.Echo)
+	srv.Do(t, "CONFIG", "RESETSTAT")
+	cost(f.again(t), 3*page)
+}
+
+// callsOf reads how often a command was called.
+func callsOf(t *testing.T, stats, command string) int {
+	t.Helper()
+	_, rest, found := strings.Cut(stats, "cmdstat_"+command+":calls=")
+	if !found {
+		return 0
+	}
+	text, _, _ := strings.Cut(rest, ",")
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestServedBy(t *testing.T) {
+	t.Parallel()
+	of := servedBy([]manager.Worker{{State: manager.WorkerReady, Slots: 4}, {State: "lost", Slots: 9}, {State: manager.WorkerReady, Slots: 3}})
+	for _, c := range [][3]int{{0, 0, 7}, {0, 5, 7}, {2, 0, 7}, {2, 5, 2}, {9, 0, 9}} {
+		if got := of(c[0], c[1]); got != c[2] {
+			t.Errorf("%d run and %d are open: %d slots, want %d", c[0], c[1], got, c[2])
+		}
+	}
+	var p peaks
+	p.of(0)
+	for range 3 { // each runs and ends between two looks
+		p.moved(statemachine.Open, statemachine.Running)
+		p.moved(statemachine.Open, statemachine.Running)
+		p.moved(statemachine.Running, statemachine.Executed)
+		p.moved(statemachine.Running, statemachine.Executed)
+	}
+	for i := range manyLooks + 1 {
+		if got, want := p.of(0), map[bool]int{true: 2, false: 0}[i < manyLooks]; got != want {
+			t.Errorf("%d at look %d, want %d", got, i, want)
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package manager
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Filter is a [Selection] as a person writes it: the words and flags of a command,
+// or the query of an address. A task fits if it fits all of it.
+type Filter struct {
+	// Tasks are ids and words: 7, 3-9, 1,3,5-8, last (the task opened last) or all.
+	Tasks []string
+	// States are names of states; Match is a regular expression.
+	States                []string
+	Queue, Program, Match string
+}
+
+// The words that stand for tasks.
+const (
+	AllTasks = "all"
+	LastTask = "last"
+)
+
+// mostSelected bounds what a slip such as 1-999999999999 can ask for.
+const mostSelected = 10_000_000
+
+// FilterError says which field of a [Filter] is wrong, by its name in small letters, and what to write.
+type FilterError struct {
+	Field, Value string
+	// Problem follows the field and its value.
+	Problem string
+}
+
+// Error names the field, its value and the problem.
+func (e *FilterError) Error() string { return fmt.Sprintf("%s %q%s", e.Field, e.Value, e.Problem) }
+
+func badTasks(part, remedy string) error { return &FilterError{"tasks", part, ": " + remedy} }
+
+// Narrow reports whether the filter has a condition beside Tasks.
+func (f *Filter) Narrow() bool {
+	return len(f.States) > 0 || f.Queue != "" || f.Program != "" || f.Match != ""
+}
+
+// Selection reads the filter. newest finds the task that last means; see [Manager.Newest].
+// Conditions alone mean all tasks that fit; without any nothing is chosen: neither IDs nor All.
+// The error is a [FilterError], or that of newest.
+func (f *Filter) Selection(newest func() (int64, error)) (Selection, error) {
+	sel := Selection{Queue: f.Queue, Program: f.Program}
+	for _, name := range f.States {
+		state := statemachine.State(name)
+		if !state.Valid() {
+			return sel, &FilterError{"state", name, " is not a state; write one of " + stateNames()}
+		}
+		if !slices.Contains(sel.States, state) {
+			sel.States = append(sel.States, state)
+		}
+	}
+	var err error
+	if f.Match != "" {
+		if sel.Match, err = regexp.Compile(f.Match); err != nil {
+			return sel, &FilterError{"match", f.Match, " is not a regular expression: " + err.Error()}
+		}
+	}
+	sel.IDs, sel.All, err = parseTasks(f.Tasks, newest)
+	sel.All = sel.All || sel.IDs == nil && f.Narrow()
+	return sel, err
+}
+
+func stateNames() string {
+	names := make([]string, 0, len(statemachine.States()))
+	for _, state := range statemachine.States() {
+		names = append(names, string(state))
+	}
+	return strings.Join(names, ", ")
+}
+
+// parseTasks reads ids and words. The ranges are sorted and do not overlap; no word
+// at all is none, and not all.
+func parseTasks(words []string, newest func() (int64, error)) (list []IDRange, all bool, err error) {
+	if len(words) == 0 {
+		return nil, false, nil
+	}
+	text := strings.Join(words, ",")
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		if part == AllTasks {
+			if text != AllTasks {
+				return nil, false, badTasks(part, "all stands alone")
+			}
+			return nil, true, nil
+		}
+		var r IDRange
+		if part == LastTask {
+			r.First, err = newest()
+			r.Last = r.First
+		} else {
+			r, err = parseRange(part)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		list = append(list, r)
+	}
+	list = merge(list)
+	if count(list) > mostSelected {
+		return nil, false, badTasks(text, fmt.Sprintf("more than %d tasks; use all", mostSelected))
+	}
+	return list, false, nil
+}
+
+func parseRange(part string) (IDRange, error) {
+	from, to, ranged := strings.Cut(part, "-")
+	if !ranged {
+		to = from
+	}
+	first, err1 := strconv.ParseInt(from, 10, 64)
+	last, err2 := strconv.ParseInt(to, 10, 64)
+	if err1 != nil || err2 != nil || first < 1 || last < first {
+		return IDRange{}, badTasks(part, "write task ids such as 7, 3-9 or 1,3,5-8, last, or all")
+	}
+	return IDRange{First: first, Last: last}, nil
+}
+
+// merge sorts ranges and joins those that overlap, so that no task comes twice.
+func merge(list []IDRange) []IDRange {
+	slices.SortFunc(list, func(a, b IDRange) int { return cmp.Compare(a.First, b.First) })
+	var merged []IDRange
+	for _, r := range list {
+		if n := len(merged); n > 0 && r.First <= merged[n-1].Last {
+			merged[n-1].Last = max(merged[n-1].Last, r.Last)
+			continue
+		}
+		merged = append(merged, r)
+	}
+	return merged
+}
+
+// count is the number of ids, at most one more than mostSelected.
+func count(list []IDRange) int64 {
+	n := int64(0)
+	for _, r := range list {
+		if n += min(r.Last-r.First, mostSelected) + 1; n > mostSelected {
+			break
+		}
+	}
+	return min(n, mostSelected+1)
+}
+
+// ParseID reads the id of one task. newest finds the task that last means.
+func ParseID(text string, newest func() (int64, error)) (int64, error) {
+	if text == LastTask {
+		return newest()
+	}
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 1 {
+		return 0, badTasks(text, "write the id of one task, such as 7, or last")
+	}
+	return id, nil
+}
+
+// Newest makes the function that finds the task opened last, for [Filter.Selection] and [ParseID].
+func (m *Manager) Newest(ctx context.Context) func() (int64, error) {
+	return func() (int64, error) {
+		id, err := m.store.NewestID(ctx)
+		if err == nil && id == 0 {
+			err = badTasks(LastTask, "no task has been opened yet")
+		}
+		return id, err
+	}
+}
+
+// EachPage calls change with the ids of all tasks that a selection means, a page at a time, until it returns an error.
+func (m *Manager) EachPage(ctx context.Context, sel Selection, change func(ids []int64) error) error {
+	for found, err := range m.Select(ctx, sel, defaultPage) {
+		if err != nil {
+			return err
+		}
+		ids := make([]int64, len(found))
+		for i := range found {
+			ids[i] = found[i].ID
+		}
+		if err := change(ids); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Tally is what became of many tasks.
+type Tally struct {
+	// Done are the tasks that changed, by what was done to them.
+	Done map[string][]Affected
+	// Refused are those that did not change; Missing are not there.
+	Refused []Refusal
+	Missing []int64
+}
+
+// Affected is a task that was changed, and the one opened for it if there is one.
+type Affected struct{ ID, New int64 }
+
+// Refusal is a task that stays as it is.
+type Refusal struct {
+	ID    int64
+	State statemachine.State
+	Err   error
+}
+
+// AddChanges counts what [Manager.Cancel], [Manager.Hold] or [Manager.Release] has answered. effect names what was done.
+func (t *Tally) AddChanges(changes []Change, effect func(*Change) string) {
+	for i := range changes {
+		c := &changes[i]
+		t.add(c.Err, effect(c), Affected{ID: c.ID}, c.Before)
+	}
+}
+
+// AddRetried counts what [Manager.Retry] has answered: "opened" are new tasks, "existing" were opened before.
+func (t *Tally) AddRetried(retried []Retried) {
+	for i := range retried {
+		r := &retried[i]
+		t.add(r.Err, map[bool]string{false: "opened", true: "existing"}[r.Existing], Affected{r.ID, r.New}, r.Ended)
+	}
+}
+
+func (t *Tally) add(err error, effect string, task Affected, state statemachine.State) {
+	switch {
+	case err == nil:
+		if t.Done == nil {
+			t.Done = map[string][]Affected{}
+		}
+		t.Done[effect] = append(t.Done[effect], task)
+	case errors.Is(err, ErrNotFound) && !errors.Is(err, ErrPurged):
+		t.Missing = append(t.Missing, task.ID)
+	default:
+		t.Refused = append(t.Refused, Refusal{ID: task.ID, State: state, Err: err})
+	}
+}
+
+// Empty reports whether nothing was counted.
+func (t *Tally) Empty() bool { return len(t.Done)+len(t.Refused)+len(t.Missing) == 0 }
+
+// WrongState reports whether the task is in the wrong state, and nothing else is wrong with it.
+func (r *Refusal) WrongState() bool {
+	var wrong *statemachine.TransitionError
+	return errors.As(r.Err, &wrong) || errors.Is(r.Err, ErrNotEnded)
+}
