@@ -5,7 +5,7 @@
 // gives every ended task to a handler and archives it, Wait blocks until tasks
 // have ended, and Task reads one with all its rounds. Cancel, Hold, Release, Retry
 // and Replay change tasks that are there, Select finds them; AddQueue, SetQueue and
-// SetNode bound what runs where (Disbatch). Durable state is in Redis
+// SetNode bound what runs where. Durable state is in Redis
 // only: a manager may end and start again at any time.
 //
 //	m, err := manager.New(ctx, "adder", "manager.cfg")
@@ -15,7 +15,6 @@
 //	defer m.Close()
 //	id, err := m.Open(ctx, task.Spec{Program: "sum", Source: "rsync:run.sh", Input: "1 2 3"})
 //
-// The model is the manager of the TDF document of 2017: handlers for
-// succeeded, failed, timed_out and expired tasks, called before a task is
+// Handlers for the outcomes of tasks are called before a task is
 // archived and therefore at least once, by one manager at a time ([Handler]).
 package manager

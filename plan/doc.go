@@ -1,6 +1,5 @@
 // Package plan builds graphs of tasks whose results become arguments, on top of
-// package manager (zk-plan: create-plan, add-task, mark-as-ready,
-// plan-completed?).
+// package manager.
 //
 // A plan is filled with tasks, each of which may need others, and is then marked
 // ready: nothing of it runs before. A task starts once all that it needs has

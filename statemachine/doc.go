@@ -9,10 +9,6 @@
 // out on a value in memory; the store's move script is its twin in Redis. A
 // move names what it was decided from (state, round and either the claim id or
 // the revision), so a decision that comes late or twice changes nothing.
-//
-// The model is the one of the TDF document of 2017, with the states that
-// later sources add: blocked and cancelled (Disbatch, zk-plan), terminated and
-// orphaned (Disbatch).
 package statemachine
 
 //go:generate go run ../internal/tools/states -o ../docs/STATES.md

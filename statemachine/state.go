@@ -6,8 +6,7 @@ import "slices"
 // hash field "state" and the name of the sorted set that lists the task.
 type State string
 
-// The states of a task. Main states and outcomes are those of the TDF
-// document; Blocked, Cancelled, Terminated and Orphaned come from Disbatch.
+// The states of a task.
 const (
 	// None is the state of a task that does not exist yet.
 	None State = ""

@@ -9,9 +9,6 @@
 //
 // The package is pure. Bad input gets a *statemachine.FieldError that names the
 // field, the value and what belongs there.
-//
-// Queues, their limits and lists of nodes are those of Disbatch, env is that of
-// Flock.
 package task
 
 import (

@@ -8,7 +8,7 @@
 //     with a heartbeat. When it cannot, it kills its programs (and cancels its
 //     handlers) before a server may give their tasks away. While a name is alive nobody else can have it.
 //   - It takes only tasks that fit what it offers, by the rules for queues and
-//     nodes that are in force at the moment of the claim (package internal/route).
+//     nodes that are in force at the moment of the claim (package task).
 //   - A round is reported at most once, under the claim id of its claim; if the
 //     server has taken the task back meanwhile, the report is refused and the
 //     worker drops the round.

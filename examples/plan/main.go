@@ -1,4 +1,4 @@
-// Command plan runs the stress plan of zk-plan on any number of workers: the first
+// Command plan runs a stress plan on any number of workers: the first
 // NEEDS of its tasks need nothing, each other one needs the results of NEEDS
 // before it, taken by chance.
 //

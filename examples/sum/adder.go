@@ -221,7 +221,7 @@ func (a *adder) spec(p place, numbers []string) task.Spec {
 	}
 }
 
-// list writes numbers as the example of 2017 did: ['10', '11'].
+// list writes numbers as Python does: ['10', '11'].
 func list(numbers []string) string {
 	if len(numbers) == 0 {
 		return "[]"

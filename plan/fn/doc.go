@@ -1,6 +1,5 @@
-// Package fn makes Go functions the tasks of a plan, and their values typed (zk-plan:
-// add-task with a function and arg-tasks). A function is defined once, and used on
-// both sides:
+// Package fn makes Go functions the tasks of a plan, and their values typed.
+// A function is defined once, and used on both sides:
 //
 //	var (
 //		Count = fn.New1("count", func(ctx context.Context, file string) (int, error) { ... })

@@ -1,4 +1,4 @@
-// Package tour runs what README tells a newcomer to type.
+// Package tour runs what README and docs/TOUR.md tell a newcomer to type.
 package tour
 
 import (
@@ -40,17 +40,21 @@ func settled(block string) (script string) {
 
 var shellBlock = regexp.MustCompile("(?s)```sh\n(.*?)```")
 
-// The five minutes of README, typed as they stand there; only the directory and
-// the port are the test's own. wait must end with 1, because one task fails.
+// The five minutes of README and the tour that goes on from there, typed as they
+// stand there; only the directory and the port are the test's own. wait must end
+// with 1, because one task fails.
 func TestLongReadmeTour(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
+	var blocks [][]string
+	for _, page := range []string{"../../README.md", "../../docs/TOUR.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks = append(blocks, shellBlock.FindAllStringSubmatch(string(text), -1)...)
 	}
-	blocks := shellBlock.FindAllStringSubmatch(string(readme), -1)
 	if len(blocks) != 9 {
-		t.Fatalf("%d blocks of commands in README, want 9", len(blocks))
+		t.Fatalf("%d blocks of commands in README and TOUR, want 9", len(blocks))
 	}
 	dir := t.TempDir()
 	script := "set -eu\ntrap 'kill $(jobs -p) 2>/dev/null || :' EXIT\n" + late

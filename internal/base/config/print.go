@@ -44,7 +44,7 @@ All programs read INI files. One file may serve all of them: each reads its own
 sections and checks the others.
 
 - A value comes from the first of: the flag ` + "`--set section.key=value`" + `, the environment
-  variable, the file, the default. An empty variable counts as not set.
+  variable ` + "`TDF_SECTION_KEY`" + ` (` + "`TDF_REDIS_HOST`" + `), the file, the default. An empty variable counts as not set.
 - An unknown section or key is an error that names the nearest known one.
 - ` + "`#` or `;`" + ` starts a comment only at the start of a line; inside a value both are
   ordinary characters.
@@ -56,15 +56,14 @@ sections and checks the others.
 `
 
 // WriteReference writes docs/CONFIGURATION.md: every section and key with type,
-// default, variable and meaning.
+// default and meaning.
 func WriteReference(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(referenceHead)
 	for _, sec := range schemaOf(&File{}) {
 		fmt.Fprintf(&b, "\n## [%s]\n\n%s\n", sec.name, sec.doc)
 		for _, k := range sec.keys {
-			fmt.Fprintf(&b, "\n### `%s`\n\n%s\n\n", k.name, k.doc)
-			fmt.Fprintf(&b, "- type: %s\n- default: %s\n- environment: `%s`\n", k.typeText(), k.defaultText(), envName(sec.name, k.name))
+			fmt.Fprintf(&b, "\n### `%s`\n\n%s\n\n*%s; default: %s*\n", k.name, k.doc, k.typeText(), k.defaultText())
 		}
 	}
 	_, err := io.WriteString(w, b.String())

@@ -79,14 +79,14 @@ func serverSection(s *Server) section {
 		name: "server", doc: "Read by tdf-server.",
 		keys: []key{
 			{"round_duration", "1.3", seconds(&s.RoundDuration, shortest, longest), "Longest time between two passes over due tasks; woken, the server reacts at once."},
-			{"timeout_grace", "10", seconds(&s.TimeoutGrace, 0, longest), "How long to wait, after a round's timeout, for the report of its worker; then a server tells the worker to end the round, and ends it itself only where there is no lease. Published for all workers: one whose kill_grace is not shorter refuses to start."},
-			{"worker_timeout", "15", seconds(&s.WorkerTimeout, time.Second, longest), "The lease: a worker that has not been heard of for so long is dead, and its tasks are opened again. Published for all workers, which send a heartbeat three times as often."},
-			{"quarantine", QuarantineWarn, word(&s.Quarantine, QuarantineOff, QuarantineWarn, QuarantineOn), "What becomes of a node where tasks fail that succeed elsewhere: with `on` it is set aside until a task it is given to try succeeds, with `warn` only the log says so, with `off` nobody looks."},
-			{"quarantine_probe", "60", seconds(&s.QuarantineProbe, time.Second, longestProbe), "Pause before a node that was set aside is given a task to try; doubles with each one that fails, up to an hour."},
-			{"history_file", "", noneable(&s.HistoryFile), "File in which the server keeps how far it has seen the history of the namespace, so that a loss of Redis is noticed also after everything was started anew; empty for memory only."},
+			{"timeout_grace", "10", seconds(&s.TimeoutGrace, 0, longest), "How long to wait, after a round's timeout, for the report of its worker; then a server tells the worker to end the round, or ends it itself where there is no lease. Published for all workers: one whose kill_grace is not shorter refuses to start."},
+			{"worker_timeout", "15", seconds(&s.WorkerTimeout, time.Second, longest), "The lease: a worker that is silent for this long is lost, and its tasks are opened again. Published for all workers, which send three heartbeats in this time."},
+			{"quarantine", QuarantineWarn, word(&s.Quarantine, QuarantineOff, QuarantineWarn, QuarantineOn), "What happens to a node where tasks fail that succeed elsewhere: `on` keeps it from claiming until a probe succeeds there, `warn` only logs it, `off` does nothing."},
+			{"quarantine_probe", "60", seconds(&s.QuarantineProbe, time.Second, longestProbe), "Pause before a quarantined node may try a task; doubles with each failed probe, up to an hour."},
+			{"history_file", "", noneable(&s.HistoryFile), "File in which the server keeps how far it has seen the history of the namespace, so that a loss of Redis is noticed even after a restart of everything; empty for memory only."},
 			{"events", "10000", integer(&s.Events, 0, 100_000_000), "How many of the newest events of tasks Redis keeps, for `verify` and for people; 0 for none."},
-			{"archive_retention", "off", retention(&s.ArchiveRetention), "How long archived tasks stay in Redis. Each entry is an outcome, or none for all others, and an age (`90s`, `30m`, `12h`, `7d`, `4w`), a number of tasks of which the newest stay, or both: then a task goes by whichever comes first. `unlimited` keeps all. See [OPERATIONS.md](OPERATIONS.md#archived-tasks-leave-redis)."},
-			{"archive_dir", "", noneable(&s.ArchiveDir), "Directory into which archived tasks are written before they leave Redis, as compressed JSON Lines; `tdf-manager` reads them with `--archive`. Relative to the working directory; made with mode 0700 if it is missing; servers may share it. Needs `archive_retention`. Empty: no copy is kept. See [OPERATIONS.md](OPERATIONS.md#the-archive-on-disk)."},
+			{"archive_retention", "off", retention(&s.ArchiveRetention), "How long archived tasks stay in Redis. Each entry is an outcome, or none for all others, and an age (`90s`, `30m`, `12h`, `7d`, `4w`), a number of newest tasks, or both (whichever comes first). `unlimited` keeps all. See [OPERATIONS.md](OPERATIONS.md#archived-tasks-leave-redis)."},
+			{"archive_dir", "", noneable(&s.ArchiveDir), "Directory to which archived tasks are written before they leave Redis, as compressed JSON Lines; `tdf-manager` reads it with `--archive`. Relative to the working directory; made with mode 0700; servers may share it. Needs `archive_retention`. Empty: no copy. See [OPERATIONS.md](OPERATIONS.md#the-archive-on-disk)."},
 			{"batch_size", "100", integer(&s.BatchSize, 1, 10000), "Most tasks settled at once."},
 			{"repair_interval", "5", seconds(&s.RepairInterval, shortest, longest), "Time between two background passes that adopt foreign tasks and repair indices."},
 			{"repair_batch", "1000", integer(&s.RepairBatch, 1, 100000), "Most tasks one such pass looks at."},
@@ -100,10 +100,10 @@ func managerSection(m *Manager) section {
 		keys: []key{
 			{"round_duration", "1.3", seconds(&m.RoundDuration, shortest, longest), "Longest time between two passes over ended tasks; woken, the manager reacts at once."},
 			{"batch_size", "100", integer(&m.BatchSize, 1, 10000), "Most tasks opened or archived at once."},
-			{"key_ttl", "604800", seconds(&m.KeyTTL, time.Minute, 366*longest), "How long the key of a submitted task is remembered, by default seven days: until then, a second task with the same key in the same queue is not opened."},
+			{"key_ttl", "604800", seconds(&m.KeyTTL, time.Minute, 366*longest), "How long the key of a submitted task is remembered (default: seven days). Until then no second task with that key is opened in the same queue."},
 			{"handler_backoff", "1", seconds(&m.HandlerBackoff, 0, longest), "Pause before a task is given again to a handler that returned an error; doubles each time."},
-			{"handler_backoff_max", "60", seconds(&m.HandlerBackoffMax, 0, longest), "Where that pause stops growing."},
-			{"handling_lease", "15", seconds(&m.HandlingLease, time.Second, time.Hour), "How long a manager may be silent before another one gets the tasks that its handlers have; its own handlers are told to end before that. The other one watches for that long by its own clock, so the clock of Redis does not matter, and a manager that has just begun takes nothing over for that long."},
+			{"handler_backoff_max", "60", seconds(&m.HandlerBackoffMax, 0, longest), "Longest such pause."},
+			{"handling_lease", "15", seconds(&m.HandlingLease, time.Second, time.Hour), "How long a manager may be silent before another one gets the tasks of its handlers, which are told to end before that. The other one watches for that long by its own clock, so a manager that has just begun takes nothing over at first."},
 		},
 	}
 }
@@ -154,8 +154,8 @@ func workerSection(w *Worker) section {
 			{"task_error_filename", "", text(&w.TaskErrorFilename, checkFilename), "The same for stderr."},
 			{"sleep_after_success", "0", seconds(&w.SleepAfterSuccess, 0, longest), "Pause after a round that succeeded."},
 			{"sleep_after_failure", "0", seconds(&w.SleepAfterFailure, 0, longest), "Pause after a round that failed."},
-			{"output_limit", "1MiB", size(&w.OutputLimit, kib, 256*mib), "How much of each stream is stored with the task; of more, head and tail are kept."},
-			{"kill_grace", "5", seconds(&w.KillGrace, 0, time.Hour), "Time between SIGTERM and SIGKILL for a program that must stop. It must be shorter than the timeout_grace of the servers: where that is known, a worker with a longer one refuses to start."},
+			{"output_limit", "1MiB", size(&w.OutputLimit, kib, 256*mib), "How much of each stream is stored with the task; beyond it, head and tail are kept."},
+			{"kill_grace", "5", seconds(&w.KillGrace, 0, time.Hour), "Time between SIGTERM and SIGKILL for a program that must stop; shorter than the timeout_grace of the servers, or the worker refuses to start."},
 			{"program_dir", ".", text(&w.ProgramDir, notEmpty), "Directory that holds one directory per program; relative to the working directory."},
 			{"environment", "", list(&w.Environment, checkVariable), "Names of the worker's environment variables that programs may see too, separated by commas; `JAVA_*` are all that begin so."},
 			{"temp_dir", "", noneable(&w.TempDir), "Where private directories of rounds are made; empty for the system's choice."},
@@ -166,10 +166,10 @@ func workerSection(w *Worker) section {
 // idleKeys are about how long an idle worker waits.
 func idleKeys(w *Worker) []key {
 	return []key{
-		{"sleep_initial", "0.1", seconds(&w.SleepInitial, shortest, longest), "Longest wait of an idle worker before it looks for tasks again, if it had one before. It is woken at once when a task is due; this covers what wakes nobody, such as a worker that is killed in the moment it is woken."},
-		{"sleep_increase", "1.5", factor(&w.SleepIncrease, 1, 1000), "By how much each wait that brings nothing may be longer than the one before. After a task the waits begin with `sleep_initial` again."},
-		{"sleep_max", "10", seconds(&w.SleepMax, shortest, longest), "Where the waits stop growing; also counts if `sleep_initial` is longer. While limits keep due tasks from the worker it waits at most 3 seconds."},
-		{"sleep_after_no_process_claimed", infinite, bound(&w.SleepAfterNoProcessClaimed, shortest, longest), "Bounds every one of these waits, also the first; the shorter one of it and what the three above say counts. `inf` for no such bound."},
+		{"sleep_initial", "0.1", seconds(&w.SleepInitial, shortest, longest), "First wait of an idle worker before it looks for tasks again. It is woken at once when a task is due; this covers lost wake-ups."},
+		{"sleep_increase", "1.5", factor(&w.SleepIncrease, 1, 1000), "Factor by which each wait that brings nothing is longer than the one before. After a task the waits begin with `sleep_initial` again."},
+		{"sleep_max", "10", seconds(&w.SleepMax, shortest, longest), "Longest wait, also if `sleep_initial` is longer. While limits keep due tasks from the worker it waits at most 3 seconds."},
+		{"sleep_after_no_process_claimed", infinite, bound(&w.SleepAfterNoProcessClaimed, shortest, longest), "Bounds each of these waits, also the first. `inf` for no such bound."},
 	}
 }
 
@@ -178,7 +178,7 @@ func offerKeys(w *Worker) []key {
 	return []key{
 		{"env", "", text(&w.Env, ruled(task.CheckEnv)), "Environment of this worker, for example `python`: a task that demands one runs only where it is the same, a task that demands none runs anywhere. Empty for none."},
 		{"labels", "", list(&w.Labels, ruled(checkLabel)), "What this worker offers to tasks that demand it, as label=value, separated by commas."},
-		{"resources", "", resources(&w.Resources), "What this node has in all for tasks that ask for it, as name=number, separated by commas, for example `gpu=4,mem=65536`. The workers of one node share it and should all say the same."},
+		{"resources", "", resources(&w.Resources), "What this node has for tasks that ask for it, as name=number, separated by commas, for example `gpu=4,mem=65536`. The workers of one node share it and should offer the same."},
 		{"classes", "", list(&w.Classes, ruled(task.CheckOffer)), "Classes of queues that this worker serves, as name or name=version, separated by commas. A queue without a class is served by every worker, one with a class only by those that name it here."},
 		{"maxthreads", task.UnlimitedText, threads(&w.MaxThreads), "How many tasks may run at a time on this node, over all queues and all its workers; 0 for nothing new. `none` means `unlimited` too. `tdf-manager node set NODE maxthreads=N` counts instead, where given."},
 	}
@@ -188,21 +188,21 @@ func offerKeys(w *Worker) []key {
 func lifeKeys(w *Worker) []key {
 	return []key{
 		{"drain_timeout", "20", seconds(&w.DrainTimeout, 0, longest), "How long running programs may go on after the first SIGTERM or SIGINT before their tasks are handed back."},
-		{"on_redis_loss", "stop", word(&w.OnRedisLoss, "stop", "finish"), "When the lease cannot be renewed because nothing listens where Redis was: `stop` ends the programs before the lease does, `finish` lets them go on while that stays so, for hosts that reach Redis directly: a proxy, a tunnel or a firewall that refuses in its place is mistaken for a Redis that is gone. A worker that is cut off in any other way always stops them."},
+		{"on_redis_loss", "stop", word(&w.OnRedisLoss, "stop", "finish"), "When the lease cannot be renewed because nothing listens where Redis was: `stop` ends the programs before the lease does, `finish` lets them go on while that stays so. `finish` is for hosts that reach Redis directly, since a proxy, tunnel or firewall that refuses looks like a Redis that is gone. A worker that is cut off in any other way always stops them."},
 		{"spool_dir", "", noneable(&w.SpoolDir), "Where results wait that could not be delivered yet; empty for `.tdf/spool` in `program_dir`."},
 		{"disk_reserve", "64MiB", size(&w.DiskReserve, 0, tib), "Free space of `program_dir`, `temp_dir` and `spool_dir` below which nothing is claimed; 0 for none."},
-		{"keep_rounds", "10", orNone(integer(&w.KeepRounds, 0, 1_000_000), "0"), "Of how many rounds a task keeps its output, half of them the first and half the last. 0 means `unlimited` too."},
+		{"keep_rounds", "10", orNone(integer(&w.KeepRounds, 0, 1_000_000), "0"), "Number of rounds whose output a task keeps, half of them the first and half the last. 0 means `unlimited` too."},
 	}
 }
 
 // limitKeys are about what a program may do.
 func limitKeys(w *Worker) []key {
 	return []key{
-		{"containment", "auto", word(&w.Containment, "auto", "pidns", "cgroup", "group"), "How it is made sure that nothing survives its round: `pidns` by a PID namespace, `cgroup` by a control group in one, `group` only by finding all descendants; `auto` is `pidns`, and where that is not available a control group alone, or `group`. What each cannot hold: [PROGRAMS.md](PROGRAMS.md#what-is-contained)."},
+		{"containment", "auto", word(&w.Containment, "auto", "pidns", "cgroup", "group"), "What keeps programs from surviving their round: `pidns` a PID namespace, `cgroup` a control group in one, `group` only a search for all descendants; `auto` is `pidns`, or where that is not available a control group alone, or `group`. What each cannot hold: [PROGRAMS.md](PROGRAMS.md#what-is-contained)."},
 		{"require_containment", "false", boolean(&w.RequireContainment), "Refuse to start where `containment` is not available; with `auto`, where only `group` is. Otherwise the next best one is taken and the log says so."},
 		{"cgroup", "", noneable(&w.Cgroup, checkCgroup), "Absolute path of a directory in the cgroup file system below which this worker may make cgroups; empty for its own cgroup."},
-		{"run_as", "", noneable(&w.RunAs, checkRunAs), "User, or user:group, that programs run as, by name or number; empty for the worker's own. Needs root. All programs of a worker have the same user and can read each other's files; the worker's own, such as its configuration, only if they may."},
-		{"wrapper", "", noneable(&w.Wrapper, checkWrapper), "Words put before `./run.sh`, for example `nice -n 10` or `bwrap --ro-bind / /`. They are split at blanks; no shell reads them."},
+		{"run_as", "", noneable(&w.RunAs, checkRunAs), "User, or user:group, that programs run as, by name or number; empty for the worker's own. Needs root. All programs of a worker share the user and can read each other's files."},
+		{"wrapper", "", noneable(&w.Wrapper, checkWrapper), "Words before `./run.sh`, for example `nice -n 10` or `bwrap --ro-bind / /`, split at blanks, without a shell."},
 		{"rlimits", "", list(&w.Rlimits, checkRlimit), "Resource limits of a program, as name=value separated by commas: `nofile`, `nproc`, `fsize`, `core`, `as`, `cpu` (seconds), `stack`, `data`, `memlock`; sizes may have units; `unlimited` or `inf` for none."},
 		{"memory_max", task.UnlimitedText, orNone(size(&w.MemoryMax, 0, 1024*tib), "0"), "Most memory of all processes of a round, by cgroup, at least 1MiB. 0 means `unlimited` too."},
 		{"pids_max", task.UnlimitedText, orNone(integer(&w.PidsMax, 0, 4_194_304), "0"), "Most processes and threads of a round, by cgroup. 0 means `unlimited` too."},

@@ -91,17 +91,28 @@ func writeEvents(doc *bytes.Buffer) {
 	doc.WriteString("\n")
 }
 
+// writeTransitions writes a row for each rule; neighbours that differ in the state they start from only share one.
 func writeTransitions(doc *bytes.Buffer) {
-	doc.WriteString("| from | event | by | when | to | through | counts | next round | compares | why |\n" +
-		"|---|---|---|---|---|---|---|---|---|---|\n")
-	for _, row := range sm.Table() {
-		cells := []string{
-			code(string(row.From)), code(string(row.Event)), actors(row.Actors), condition(row.When), to(row),
-			code(string(row.Via)), code(string(row.Count)), yes(row.NextRound), compares(row), row.Why,
+	doc.WriteString("| from | event | by | when | to | effect | compares | why |\n|---|---|---|---|---|---|---|---|\n")
+	var from []string
+	table := sm.Table()
+	for i, row := range table {
+		from = append(from, code(string(row.From)))
+		rest := rule(row)
+		if i+1 < len(table) && rule(table[i+1]) == rest {
+			continue
 		}
-		fmt.Fprintf(doc, "| %s |\n", strings.Join(cells, " | "))
+		fmt.Fprintf(doc, "| %s | %s |\n", strings.Join(from, ", "), rest)
+		from = nil
 	}
 	doc.WriteString("\n")
+}
+
+// rule is a row without the state it starts from.
+func rule(row sm.Transition) string {
+	return strings.Join([]string{
+		code(string(row.Event)), actors(row.Actors), condition(row.When), to(row), effect(row), compares(row), row.Why,
+	}, " | ")
 }
 
 func to(row sm.Transition) string {
@@ -133,11 +144,22 @@ func actors(all []sm.Actor) string {
 	return strings.Join(names, ", ")
 }
 
-func yes(b bool) string {
-	if b {
-		return "yes"
+// effect is what the move does beside the state: the stamp on its way, the counter it raises, the next round.
+func effect(row sm.Transition) string {
+	var all []string
+	if row.Via != "" {
+		all = append(all, "stamps "+code(string(row.Via)))
 	}
-	return "-"
+	if row.Count != "" {
+		all = append(all, code(string(row.Count)+" + 1"))
+	}
+	if row.NextRound {
+		all = append(all, "next round")
+	}
+	if len(all) == 0 {
+		return "-"
+	}
+	return strings.Join(all, ", ")
 }
 
 func compares(row sm.Transition) string {
