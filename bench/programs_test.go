@@ -15,7 +15,7 @@ import (
 
 	"github.com/tdf-go/tdf/bench/site"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
-	"github.com/tdf-go/tdf/internal/testkit/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
@@ -28,7 +28,7 @@ func TestLongTDFRefuses(t *testing.T) {
 	defer srv.Stop()
 	dir := t.TempDir()
 	script := filepath.Join(dir, "run.sh")
-	proctest.WriteProgram(t, script, "#!/bin/sh\necho nonsense\n", 0o755)
+	hosttest.WriteProgram(t, script, "#!/bin/sh\necho nonsense\n", 0o755)
 	c := deployment{bin: build(t), dir: dir, redis: srv.Socket(), script: script, workers: 1, slots: 1, containment: "auto"}
 	if _, err := c.run(t.Context(), 2); err == nil || !strings.Contains(err.Error(), `output "nonsense\n"`) {
 		t.Errorf("output that is wrong: %v", err)
@@ -54,7 +54,7 @@ func TestOutputIsChecked(t *testing.T) {
 		"#!/bin/sh\necho 1\n": true, "#!/bin/sh\necho nonsense\n": true,
 	} {
 		script := filepath.Join(t.TempDir(), "run.sh")
-		proctest.WriteProgram(t, script, text, 0o755)
+		hosttest.WriteProgram(t, script, text, 0o755)
 		shims := &slots{container: container, script: script, temp: t.TempDir(), n: 2}
 		for _, c := range []*contender{
 			b.xargs(t.Context(), script), b.plain("Go", script), b.spawn(t.Context(), script), b.timed("shim", shims.run),
@@ -78,7 +78,7 @@ func TestSpawnTakesLongOutput(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "cc", "-o", spawn, "peers/spawn.c").CombinedOutput(); err != nil {
 		t.Fatalf("cc: %v\n%s", err, out)
 	}
-	proctest.WriteProgram(t, script, "#!/bin/sh\nhead -c 200000 /dev/zero\n", 0o755)
+	hosttest.WriteProgram(t, script, "#!/bin/sh\nhead -c 200000 /dev/zero\n", 0o755)
 	cmd := command(t.Context(), spawn, "3", script)
 	cmd.Stdin = strings.NewReader("1\n2\n3\n4\n5")
 	out, err := cmd.Output()

@@ -1,8 +1,4 @@
-// Package nettest gives tests a host of their own on a wire that can be cut: two
-// network namespaces with a pair of interfaces between them.
-//
-// The package is imported from _test.go files only.
-package nettest
+package hosttest
 
 import (
 	"context"
@@ -37,9 +33,9 @@ const (
 // Wire is two network namespaces, hub and far, and what connects them.
 type Wire struct{ hub, far string }
 
-// New makes the namespaces, which are removed when the test ends. The error
+// NewWire makes the namespaces, which are removed when the test ends. The error
 // matches [ErrNotPermitted] where that cannot be done.
-func New(tb testing.TB) (*Wire, error) {
+func NewWire(tb testing.TB) (*Wire, error) {
 	tb.Helper()
 	if os.Geteuid() != 0 {
 		return nil, ErrNotPermitted

@@ -1,8 +1,4 @@
-// Package disktest gives tests a file system that can be filled, and a disk that
-// does not write.
-//
-// The package is imported from _test.go files only.
-package disktest
+package hosttest
 
 import (
 	"errors"
@@ -18,23 +14,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Small mounts a tmpfs of size bytes ("3m" is understood too) and returns its
+// SmallDisk mounts a tmpfs of size bytes ("3m" is understood too) and returns its
 // path. Only the calling goroutine sees it, and what that one starts: it gets a
 // thread and a mount namespace of its own, which end with the test, however
 // that ends. So files must be opened by the test's own goroutine. Without the
 // right to mount the test is skipped.
-func Small(tb testing.TB, size string) string {
+func SmallDisk(tb testing.TB, size string) string {
 	tb.Helper()
-	dir, err := Try(tb, size)
+	dir, err := TrySmallDisk(tb, size)
 	if err != nil {
 		tb.Skipf("needs the right to mount a small tmpfs: %v", err)
 	}
 	return dir
 }
 
-// Try is [Small] for a test that can do without: the error says why there is
+// TrySmallDisk is [Small] for a test that can do without: the error says why there is
 // none. The thread is the goroutine's own in any case.
-func Try(tb testing.TB, size string) (string, error) {
+func TrySmallDisk(tb testing.TB, size string) (string, error) {
 	tb.Helper()
 	dir := tb.TempDir()
 	// Never unlocked: the thread ends with the goroutine, and the mount with it.
@@ -57,9 +53,9 @@ func Try(tb testing.TB, size string) (string, error) {
 	return dir, nil
 }
 
-// Fill writes a file until nothing more fits into dir, and returns its path;
+// FillDisk writes a file until nothing more fits into dir, and returns its path;
 // removing it makes room again.
-func Fill(tb testing.TB, dir string) string {
+func FillDisk(tb testing.TB, dir string) string {
 	tb.Helper()
 	name := filepath.Join(dir, "filler")
 	syscall.ForkLock.RLock() // a program that is being started would have the file too, and keep its room

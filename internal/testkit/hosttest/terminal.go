@@ -1,5 +1,4 @@
-// Package ptytest gives tests a terminal of the kernel, of which the tested program has one side and the test the other.
-package ptytest
+package hosttest
 
 import (
 	"fmt"
@@ -24,8 +23,8 @@ type Terminal struct {
 	written strings.Builder
 }
 
-// Open makes a terminal.
-func Open(t testing.TB) *Terminal {
+// OpenTerminal makes a terminal.
+func OpenTerminal(t testing.TB) *Terminal {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {

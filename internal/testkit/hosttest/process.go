@@ -1,9 +1,8 @@
-// Package proctest finds the processes of a program, wherever they went, by a
-// variable of their environment: process ids that a program says itself may be
-// those of a namespace.
+// Package hosttest gives tests what they need of their host: a wire that can be cut, a disk that fills or does not write, a terminal
+// of the kernel, and the processes of a program, wherever they went.
 //
 // The package is imported from _test.go files only.
-package proctest
+package hosttest
 
 import (
 	"bytes"
@@ -18,9 +17,9 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
-// With returns the living processes whose environment has the entry NAME=value.
+// ProcessesWith returns the living processes whose environment has the entry NAME=value.
 // A zombie does not live.
-func With(entry string) []int {
+func ProcessesWith(entry string) []int {
 	var pids []int
 	names, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is good
 	for _, name := range names {
@@ -44,10 +43,10 @@ func alive(pid int) bool {
 	return len(fields) > 0 && fields[0] != "Z" && fields[0] != "X"
 }
 
-// AwaitNone waits until no process with the entry lives any more, at most within.
-func AwaitNone(tb testing.TB, within time.Duration, entry string) {
+// AwaitNoProcess waits until no process with the entry lives any more, at most within.
+func AwaitNoProcess(tb testing.TB, within time.Duration, entry string) {
 	tb.Helper()
-	wait.Eventually(tb, within, func() bool { return len(With(entry)) == 0 }, "processes with %s are left", entry)
+	wait.Eventually(tb, within, func() bool { return len(ProcessesWith(entry)) == 0 }, "processes with %s are left", entry)
 }
 
 // WriteProgram writes a file that the test is going to execute. No process is

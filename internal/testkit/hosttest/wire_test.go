@@ -1,4 +1,4 @@
-package nettest_test
+package hosttest_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/tdf-go/tdf/internal/testkit/nettest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // The far end reaches the hub over the wire only, and not while it is cut.
 func TestWire(t *testing.T) {
 	t.Parallel()
-	w, err := nettest.New(t)
+	w, err := hosttest.NewWire(t)
 	if err != nil {
 		t.Skip(err)
 	}
@@ -44,7 +44,7 @@ func TestWire(t *testing.T) {
 }
 
 // reached reports whether a program at the far end can connect.
-func reached(t *testing.T, w *nettest.Wire, to net.Addr) bool {
+func reached(t *testing.T, w *hosttest.Wire, to net.Addr) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
