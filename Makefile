@@ -10,7 +10,7 @@ PROGRAMS := $(notdir $(wildcard cmd/tdf*))
 # The packages that have long tests.
 LONG = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=bin '^func TestLong' *))))
 # Those of them that explore one step after the other, or drive programs from outside.
-UNRACED := statemachine|internal/(store|ops/audit|tools/prove)|bench/.*|test/(demo|model|tour|upgrade)
+UNRACED := statemachine|internal/(store|ops/audit|tools/prove)|bench(/.*)?|test/(demo|model|tour|upgrade)
 
 .DEFAULT_GOAL := help
 
@@ -89,39 +89,39 @@ ci: ## what a change must pass: build, lint, shape, verify, test, test-long
 	@scripts/report.sh bin/test-events.json bin/test-long-events.json
 
 .PHONY: bench
-bench: build ## speed beside all peers, into bench/RESULTS.md: some ten minutes (ARGS="-tables latency": less, and no file)
+bench: build ## speed beside all peers, into bench/RESULTS.md: some ten minutes (ARGS=latency: that table alone, and no file)
 	@scripts/setup-bench.sh
-	@scripts/bench.sh $(or $(ARGS),-markdown bench/RESULTS.md -json bench/results.json)
+	@go run ./bench $(or $(ARGS),programs handlers latency -markdown bench/RESULTS.md -json bench/results.json)
 
 .PHONY: bench-check
 bench-check: build ## run it again: no ratio to a peer may be much worse than in bench/results.json (ARGS="-tolerance 0.1")
 	@scripts/setup-bench.sh
-	@scripts/bench.sh -check bench/results.json $(ARGS)
+	@go run ./bench -check bench/results.json $(ARGS)
 
 .PHONY: bench-quick
-bench-quick: build ## speed beside xargs and asynq, in one interleaved run
+bench-quick: build ## programs beside xargs and asynq, and containment, one round each (ARGS="-rounds 9": more)
 	@scripts/setup-test.sh
-	@scripts/bench-quick.sh
+	@go run ./bench programs containment -rounds 1 $(ARGS)
 
 .PHONY: bench-plans
 bench-plans: ## what plans cost: 100,000 tasks of ten needs beside as many that need nothing (ARGS="-tasks 10000": less)
 	@scripts/setup-test.sh
-	@go run ./bench/plans $(ARGS)
+	@go run ./bench plans $(ARGS)
 
 .PHONY: bench-size
 bench-size: ## what a waiting task costs, and many of them: memory, speed behind them, quiet servers, idle workers
 	@scripts/setup-test.sh
-	@go run ./bench/size $(ARGS)
+	@go run ./bench memory forms scale quiet idle $(ARGS)
 
 .PHONY: bench-fleet
 bench-fleet: ## 1,000 workers on one Redis: speed, fairness, what an idle one costs (ARGS="-workers 10000": more)
 	@scripts/setup-test.sh
-	@go run ./bench/fleet $(ARGS)
+	@go run ./bench fleet $(ARGS)
 
 .PHONY: bench-flow
 bench-flow: ## memory of Redis while 2,000,000 tasks flow through it and few are kept (ARGS="-tasks 200000": less)
 	@scripts/setup-test.sh
-	@go run ./bench/flow $(ARGS)
+	@go run ./bench flow $(ARGS)
 
 .PHONY: mutate
 mutate: ## plant defects and forget settings, one at a time; each must turn a test red

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/testkit/disktest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 )
 
 // noise is content that no compression makes small.
@@ -38,7 +38,7 @@ func TestFullDisk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			small := disktest.Small(t, "3m")
+			small := hosttest.SmallDisk(t, "3m")
 			srv := newServer(t, map[string][]byte{"/p.tar": c.body})
 			o := testOptions(t)
 			o.Dir = filepath.Join(small, "programs")
@@ -46,7 +46,7 @@ func TestFullDisk(t *testing.T) {
 			f := newFetcher(t, o)
 			filler := filepath.Join(small, "filler")
 			if c.filler == 3*mib {
-				filler = disktest.Fill(t, small)
+				filler = hosttest.FillDisk(t, small)
 			} else {
 				noErr(t, os.WriteFile(filler, make([]byte, c.filler), 0o600))
 			}
@@ -84,7 +84,7 @@ func nothingLeft(t *testing.T, dir string) {
 // What the system says at each step that writes durably is passed on.
 func TestFullDiskWhileInstalling(t *testing.T) {
 	t.Parallel()
-	small := disktest.Small(t, "3m")
+	small := hosttest.SmallDisk(t, "3m")
 	srv := newServer(t, map[string][]byte{"/p.tar": tarBytes(t, goodEntries())})
 	o := testOptions(t)
 	o.Dir = filepath.Join(small, "programs")
@@ -92,7 +92,7 @@ func TestFullDiskWhileInstalling(t *testing.T) {
 	var filler string
 	f.at = func(step string) {
 		if step == "unpacked" && filler == "" {
-			filler = disktest.Fill(t, small)
+			filler = hosttest.FillDisk(t, small)
 		}
 	}
 	_, err := f.Ensure(t.Context(), "p", srv.URL+"/p.tar", nil)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/ops/archive"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/testkit/disktest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
@@ -150,7 +150,7 @@ func TestCopyOfAnotherRevision(t *testing.T) {
 func TestNoCopyNoRemoval(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	dir := disktest.Small(t, "1m")
+	dir := hosttest.SmallDisk(t, "1m")
 	ids := archived(t, sp, 20, none)
 	for _, id := range ids {
 		sp.Raw.HSet(t.Context(), sp.Key(fmt.Sprint("task:", id)), "0:output", fmt.Sprint(id, store.NewToken()))
@@ -158,7 +158,7 @@ func TestNoCopyNoRemoval(t *testing.T) {
 	s, logs := newServer(t, sp, keepNothing(t, dir))
 	s.copies.after = 0
 	r := newRetirer(s)
-	filler := disktest.Fill(t, dir)
+	filler := hosttest.FillDisk(t, dir)
 	for range 3 {
 		if _, err := r.pass(t.Context()); !errors.Is(err, errCopies) {
 			t.Errorf("%v, want that no copy can be written", err)

@@ -18,5 +18,5 @@
 // failures are not charged to the tasks; by default the log only says so.
 //
 // Beside the passes, a slow background job adopts tasks of
-// foreign clients and repairs indices.
+// foreign clients and repairs indices and the lists of plans.
 package server

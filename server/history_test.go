@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/testkit/disktest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
@@ -138,7 +138,7 @@ func TestHistoryFileIsSynced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	disktest.WithoutSync(t, s.history.save)
+	hosttest.WithoutSync(t, s.history.save)
 	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
 		t.Errorf("the file was %q and is %q, error %v", before, after, err)
 	}

@@ -32,6 +32,7 @@ type keeper struct {
 	// then.
 	pruned time.Time
 	empty  []string
+	lap    lap
 }
 
 // awaitFor is how long an id without a task is looked at each second; after
@@ -113,6 +114,9 @@ func (k *keeper) repair(ctx context.Context) error {
 		return err
 	}
 	if err := k.walk(ctx); err != nil {
+		return err
+	}
+	if err := k.tidy(ctx); err != nil {
 		return err
 	}
 	if err := k.recount(ctx); err != nil || time.Since(k.pruned) < pruneInterval {
@@ -262,7 +266,12 @@ func (k *keeper) reindex(ctx context.Context, i *store.Inspection, now statemach
 	}
 	want := i.Deadline(k.opt.grace())
 	left := i.Leased() && want < i.Due && want < now && i.Due != statemachine.Never // to its worker, see leave
-	right := (left || sameTime(i.Due, want)) && i.InBucket == (i.State == statemachine.Open) && !i.Unwatched && !i.Uncounted
+	if i.Untold {
+		if _, err := k.store.AskStop(ctx, k.askAgain(&i.TaskHeader)); err != nil {
+			return err
+		}
+	}
+	right := (left || sameTime(i.Due, want)) && i.InBucket == (i.State == statemachine.Open) && !i.Unlisted && !i.Unwatched && !i.Uncounted
 	if right {
 		return nil
 	}
@@ -271,6 +280,14 @@ func (k *keeper) reindex(ctx context.Context, i *store.Inspection, now statemach
 		k.log.Info("adopted into the indices", "task", i.ID, "state", string(i.State))
 	}
 	return err
+}
+
+// askAgain tells the worker of a round that was marked before; the record stays.
+func (k *keeper) askAgain(t *store.TaskHeader) store.Order {
+	return k.order(t, statemachine.Move{
+		ID: t.ID, Event: statemachine.Cancel, Actor: statemachine.Manager, AskStop: true,
+		From: t.State, To: t.State, Round: t.Round, Rev: t.Rev, Deadline: statemachine.Never,
+	})
 }
 
 // lose takes back a round whose worker has registered anew without it, which

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/testkit/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -77,7 +77,7 @@ func TestCancelStopsTheRound(t *testing.T) {
 			awaitFile(t, pid)
 			s.askStop(t, id)
 			task := s.await(t, id, sm.Terminated)
-			proctest.AwaitNone(t, 0, "TDF_NAMESPACE="+s.Namespace)
+			hosttest.AwaitNoProcess(t, 0, "TDF_NAMESPACE="+s.Namespace)
 			stoppedSoon(t, task)
 			checkFields(t, task, map[string]string{
 				"0:output": "partial\n", "0:error": "warn\nTERMINATED - cancelled", "0:executed": "-", "0:class": "-",

@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/testkit/disktest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
@@ -84,7 +84,7 @@ func TestDiskReserve(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	o := s.options(t, s.Store)
-	o.SpoolDir = disktest.Small(t, "1m")
+	o.SpoolDir = hosttest.SmallDisk(t, "1m")
 	setting(t, "disk_reserve=2MiB")(&o)
 	w, err := New(o)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/testkit/crewtest"
-	"github.com/tdf-go/tdf/internal/testkit/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/manager"
 )
@@ -196,7 +196,7 @@ func checkFailure(t *testing.T, script, say string, args ...string) {
 
 func writeFile(tb testing.TB, name, text string) {
 	tb.Helper()
-	proctest.WriteProgram(tb, name, text, 0o755)
+	hosttest.WriteProgram(tb, name, text, 0o755)
 }
 
 func readFile(tb testing.TB, name string) string {

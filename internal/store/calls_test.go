@@ -286,7 +286,6 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, _, err := st.Members(ctx, store.Index{Kind: store.IndexDue}, 0)
 		return err
 	},
-	"RecountAll": func(ctx context.Context, st *store.Store) error { _, err := st.RecountAll(ctx); return err },
 	"Strays": func(ctx context.Context, st *store.Store) error {
 		_, err := st.Strays(ctx, store.Index{Kind: store.IndexHeld, Of: "w"}, []string{"1"})
 		return err

@@ -240,20 +240,6 @@ func (s *Store) Census(ctx context.Context) (Census, error) {
 	return a, nil
 }
 
-// RecountAll is [Store.Recount] of everything.
-func (s *Store) RecountAll(ctx context.Context) (mended int, err error) {
-	for {
-		n, err := s.Recount(ctx)
-		mended += n
-		s.recounting.mu.Lock()
-		left := len(s.recounting.left)
-		s.recounting.mu.Unlock()
-		if err != nil || left == 0 {
-			return mended, err
-		}
-	}
-}
-
 // LostIDs is how many ids are known to have been given out and lost: of those
 // that were left out, all but the margin.
 func (e *Epoch) LostIDs() int64 { return max(0, e.ToID-e.FromID-epochGap) }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -31,6 +32,33 @@ type Planned struct {
 	Dependants, Stuck int64
 	// Names is how often the two lists name the task that was asked for.
 	Names int64
+}
+
+// Misplaced says what is wrong with the lists of the servers about a task of a plan: [Store.Redrain] puts that right.
+func (t *Planned) Misplaced(p *task.Plan) (found []string) {
+	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	free := t.State == statemachine.Blocked && (t.Waits <= 0 || t.DoomedBy > 0)
+	switch {
+	case t.State == "", t.Plan != p.ID && !t.Freed:
+		return nil
+	case t.Plan != p.ID:
+		say("it is among the tasks of plan %d to be moved, but belongs to plan %d (0: none)", p.ID, t.Plan)
+		return found
+	case free && !t.Held && !t.Freed:
+		say("it is blocked and waits for nothing, but is not among the tasks of plan %d to be moved: no server will", t.Plan)
+	case t.Freed && !free:
+		say("it is among the tasks of plan %d to be moved, but is %s and waits for %d", p.ID, t.State, t.Waits)
+	}
+	if t.mustTell(p) && !t.Draining {
+		say("it has ended, and %d that need it are not to be told: they wait for ever", t.Dependants)
+	}
+	return found
+}
+
+// mustTell reports whether the task has ended and those that need it are to be told, not put aside until it is retried.
+func (t *Planned) mustTell(p *task.Plan) bool {
+	return t.End != statemachine.None && t.Dependants > 0 && t.RetriedBy == 0 &&
+		task.NeedsSuccess.Verdict(t.End, t.Skipped, p.OnFailure) != task.VerdictWait
 }
 
 // plannedFields are read of each task, in this order.

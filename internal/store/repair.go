@@ -21,8 +21,9 @@ type Inspection struct {
 	Listed []statemachine.State
 	// Due is when the deadline index has it, or Never.
 	Due statemachine.Time
-	// InBucket says that its bucket lists it. Set for tasks that are open.
-	InBucket bool
+	// InBucket says that its bucket lists it, Unlisted that the bucket is not on the list of buckets: [Store.Reindex] puts
+	// both right. Set for tasks that are open.
+	InBucket, Unlisted bool
 	// Unwatched says that no lease watches over the round, though it was claimed
 	// under one: [Store.Reindex] puts that right. Abandoned says that the worker
 	// has registered anew since, so that nobody runs the round any more: the task
@@ -80,10 +81,10 @@ func (s *Store) Inspect(ctx context.Context, ids []int64) ([]Inspection, statema
 
 // looks are the answers about one task.
 type looks struct {
-	bucket, lease *redis.FloatCmd
-	held, told    *redis.BoolCmd
-	session       *redis.StringCmd
-	counted       []*redis.BoolCmd
+	bucket, lease      *redis.FloatCmd
+	listed, held, told *redis.BoolCmd
+	session            *redis.StringCmd
+	counted            []*redis.BoolCmd
 }
 
 // lookAround reads what else should know of the tasks.
@@ -99,6 +100,7 @@ func (s *Store) lookAround(ctx context.Context, found []Inspection) error {
 			case t.Err != nil:
 			case t.State == statemachine.Open:
 				all[i].bucket = p.ZScore(ctx, s.keys.ready(t.Bucket.Name()), member(t.ID))
+				all[i].listed = p.SIsMember(ctx, s.keys.buckets(), t.Bucket.Name())
 			case t.Leased():
 				all[i].lease = p.ZScore(ctx, s.keys.lease(), t.Worker)
 				all[i].held = p.SIsMember(ctx, s.keys.held(t.Worker), id)
@@ -120,6 +122,7 @@ func (s *Store) lookAround(ctx context.Context, found []Inspection) error {
 func (l *looks) tell(i *Inspection) {
 	i.Uncounted = slices.ContainsFunc(l.counted, func(c *redis.BoolCmd) bool { return c.Err() == nil && !c.Val() })
 	i.InBucket = l.bucket != nil && l.bucket.Err() == nil
+	i.Unlisted = l.listed != nil && l.listed.Err() == nil && !l.listed.Val()
 	if l.held != nil {
 		session, _ := l.session.Int64()
 		i.Abandoned = session > i.Incarnation

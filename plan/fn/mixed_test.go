@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/testkit/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/plan/fn"
@@ -20,7 +20,7 @@ import (
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	proctest.WriteProgram(t, filepath.Join(dir, "run.sh"), "#!/bin/sh\necho \"$@\"\n", 0o755)
+	hosttest.WriteProgram(t, filepath.Join(dir, "run.sh"), "#!/bin/sh\necho \"$@\"\n", 0o755)
 	type name string
 	describe := fn.New3("describe", func(_ context.Context, a name, b []byte, c int) (string, error) {
 		return fmt.Sprintf("%s %s %d", a, b, c), nil

@@ -9,7 +9,7 @@ import (
 
 	"github.com/mholt/archiver/v4"
 
-	"github.com/tdf-go/tdf/internal/testkit/disktest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -48,7 +48,7 @@ func TestFullDisk(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			disk := disktest.Small(t, "3m")
+			disk := hosttest.SmallDisk(t, "3m")
 			allow(t, disk, 0o777)
 			w := newWorld(t, "disk_reserve=1MiB", "slots=1")
 			s := newShelf(t, w, map[string][]byte{"big.tar": archive, "big.tar.gz": packed(t, archiver.Gz{}, archive)})
@@ -72,7 +72,7 @@ func (w *world) pauses(t *testing.T, worker *daemon, disk string) {
 	t.Helper()
 	small := w.script(t, "small", "echo fits")
 	w.await(t, w.open(t, small)[0], sm.Executed)
-	filler := disktest.Fill(t, disk)
+	filler := hosttest.FillDisk(t, disk)
 	worker.Says(t, "claiming nothing")
 	worker.Says(t, "disk_reserve")
 	wait.Eventually(t, patience, func() bool {
@@ -99,7 +99,7 @@ func (w *world) pauses(t *testing.T, worker *daemon, disk string) {
 // waits in memory, the worker says so, and nothing is lost when Redis is back.
 func TestFullSpool(t *testing.T) {
 	t.Parallel()
-	disk := disktest.Small(t, "1m")
+	disk := hosttest.SmallDisk(t, "1m")
 	allow(t, disk, 0o777)
 	w := worldOn(t, appendOnly(t), "disk_reserve=64KiB", "slots=1", "on_redis_loss=finish")
 	worker := w.worker(t, "w", "spool_dir="+filepath.Join(disk, "spool"))
@@ -108,7 +108,7 @@ func TestFullSpool(t *testing.T) {
 	ids := w.open(t, spec, spec) // a Redis that was started anew opens none before a server has confirmed it
 	id, again := ids[0], ids[1]
 	made(t, spec.Input+".begun")
-	filler := disktest.Fill(t, disk)
+	filler := hosttest.FillDisk(t, disk)
 	w.Server.Kill(t)
 	w.file(t, "sign.go", "", 0o644)
 	worker.Says(t, "could not keep a result on disk")

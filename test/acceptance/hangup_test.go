@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/testkit/ptytest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
@@ -21,7 +21,7 @@ type connection struct {
 // byTerminal is a terminal that the program's session belongs to: its end sends SIGHUP.
 func byTerminal(t *testing.T) *connection {
 	t.Helper()
-	p := ptytest.Open(t)
+	p := hosttest.OpenTerminal(t)
 	return &connection{
 		attach: func(cmd *exec.Cmd) {
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Slave, p.Slave, p.Slave

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tdf-go/tdf/internal/testkit/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
@@ -158,7 +158,7 @@ func shimsOf(t *testing.T, worker *daemon) []int {
 // left are the processes of one program of this namespace.
 func (w *world) left(program string) []int {
 	mine := w.running()
-	return slices.DeleteFunc(proctest.With("TDF_PROGRAM="+program), func(pid int) bool {
+	return slices.DeleteFunc(hosttest.ProcessesWith("TDF_PROGRAM="+program), func(pid int) bool {
 		return !slices.Contains(mine, pid)
 	})
 }

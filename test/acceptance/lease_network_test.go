@@ -6,19 +6,19 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/testkit/nettest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 
 // wire is a host that can be cut off.
-type wire struct{ *nettest.Wire }
+type wire struct{ *hosttest.Wire }
 
 // newWire makes one. It skips the test where that is not permitted.
 func newWire(t *testing.T) wire {
 	t.Helper()
-	n, err := nettest.New(t)
-	if errors.Is(err, nettest.ErrNotPermitted) {
+	n, err := hosttest.NewWire(t)
+	if errors.Is(err, hosttest.ErrNotPermitted) {
 		t.Skip(err)
 	}
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/testkit/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -65,8 +65,8 @@ func (w *world) leave(t *testing.T, d *daemon) {
 
 // processes are those of the programs that the worker has started.
 func (w *world) processes(worker string) []int {
-	mine := proctest.With("TDF_NAMESPACE=" + w.Namespace)
-	return slices.DeleteFunc(proctest.With("TDF_WORKER="+worker), func(pid int) bool { return !slices.Contains(mine, pid) })
+	mine := hosttest.ProcessesWith("TDF_NAMESPACE=" + w.Namespace)
+	return slices.DeleteFunc(hosttest.ProcessesWith("TDF_WORKER="+worker), func(pid int) bool { return !slices.Contains(mine, pid) })
 }
 
 // noneLeft waits until nothing of the worker's programs lives any more (I-NOPROC).

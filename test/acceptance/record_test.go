@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/testkit/ptytest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
@@ -93,7 +93,7 @@ func TestProgress(t *testing.T) {
 until [ -e "$1" ]; do sleep 0.05; done`)
 	spec.Input = filepath.Join(w.dir, "go")
 	id := w.open(t, spec)[0]
-	screen := ptytest.Open(t)
+	screen := hosttest.OpenTerminal(t)
 	waiting := w.start(t, &exec.Cmd{
 		Path: program(t, "tdf-manager"), Dir: w.dir, Args: []string{"tdf-manager", "--config", w.cfg, "wait", id2text(id)},
 		Stdout: screen.Slave, Stderr: screen.Slave,

@@ -18,7 +18,7 @@ import (
 	"github.com/tdf-go/tdf/internal/ops/audit"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/daemontest"
-	"github.com/tdf-go/tdf/internal/testkit/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -231,7 +231,7 @@ func (w *world) lastTask(t *testing.T) int64 {
 }
 
 // running are the processes of programs of this namespace, wherever they went.
-func (w *world) running() []int { return proctest.With("TDF_NAMESPACE=" + w.Namespace) }
+func (w *world) running() []int { return hosttest.ProcessesWith("TDF_NAMESPACE=" + w.Namespace) }
 
 // redisNow is the time on Redis' clock.
 func (w *world) redisNow(t *testing.T) sm.Time {

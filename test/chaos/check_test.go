@@ -11,7 +11,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/ops/audit"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/testkit/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -59,7 +59,7 @@ func (tr *trial) checkFaults(t *testing.T) {
 func (tr *trial) checkSurvivors() {
 	var left []int
 	if !cameTrue(10*time.Second, func() bool {
-		left = proctest.With("TDF_NAMESPACE=" + tr.Namespace)
+		left = hosttest.ProcessesWith("TDF_NAMESPACE=" + tr.Namespace)
 		return len(left) == 0
 	}) {
 		for _, pid := range left {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/testkit/disktest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 )
 
 // placeCards are the faults of the places that there are.
@@ -39,7 +39,7 @@ func (tr *trial) fillDisk(t *testing.T) bool {
 	if _, ok := tr.hitPlace(diskWorker, d); !ok {
 		return false
 	}
-	filler := disktest.Fill(t, tr.places.disk)
+	filler := hosttest.FillDisk(t, tr.places.disk)
 	tr.later(d, func(t *testing.T) {
 		t.Helper()
 		if err := os.Remove(filler); err != nil {

@@ -7,8 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/testkit/disktest"
-	"github.com/tdf-go/tdf/internal/testkit/nettest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
@@ -22,7 +21,7 @@ const (
 // places are the disk that can be filled and the wire that can be cut.
 type places struct {
 	disk       string // empty if there is none
-	wire       *nettest.Wire
+	wire       *hosttest.Wire
 	host, port string // of Redis, at the far end of the wire
 }
 
@@ -34,7 +33,7 @@ func findPlaces(t *testing.T, sp *storetest.Space, r *report) places {
 		r.leaveOut(networkCut, err)
 	}
 	// After the wire: what is mounted from here on only this thread sees.
-	disk, err := disktest.Try(t, "12m")
+	disk, err := hosttest.TrySmallDisk(t, "12m")
 	if err != nil {
 		r.leaveOut(diskFull, err)
 	}
@@ -45,8 +44,8 @@ func findPlaces(t *testing.T, sp *storetest.Space, r *report) places {
 // connect makes the wire, with Redis at its other end.
 func (p *places) connect(t *testing.T, sp *storetest.Space) error {
 	t.Helper()
-	wire, err := nettest.New(t)
-	if errors.Is(err, nettest.ErrNotPermitted) {
+	wire, err := hosttest.NewWire(t)
+	if errors.Is(err, hosttest.ErrNotPermitted) {
 		return err
 	}
 	if err != nil {

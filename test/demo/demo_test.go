@@ -20,7 +20,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/tdf-go/tdf/internal/testkit/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
@@ -155,7 +155,7 @@ func interrupted(t *testing.T, bin string, signal func(pid int) error, want int)
 func TestLongBrokenProgram(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
-	proctest.WriteProgram(t, filepath.Join(bin, "tdf-server"), "#!/bin/sh\necho 'out of order' >&2\nexit 7\n", 0o755)
+	hosttest.WriteProgram(t, filepath.Join(bin, "tdf-server"), "#!/bin/sh\necho 'out of order' >&2\nexit 7\n", 0o755)
 	d := start(t, bin)
 	code := d.end(t)
 	if out := d.out.String(); code != 1 || !strings.Contains(out, "the server has not started") || !strings.Contains(out, "out of order") {

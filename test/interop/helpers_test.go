@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
-	"github.com/tdf-go/tdf/internal/testkit/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -122,7 +122,7 @@ func startWorker(t *testing.T, sp *storetest.Space, name string) {
 	t.Helper()
 	p := program{t.TempDir()}
 	script := "#!/bin/sh\necho ours \"$TDF_TASK_ID\" \"$@\"\n"
-	proctest.WriteProgram(t, filepath.Join(p.dir, "run.sh"), script, 0o700)
+	hosttest.WriteProgram(t, filepath.Join(p.dir, "run.sh"), script, 0o700)
 	container, err := shim.New(shim.Options{Name: sp.Namespace + "/" + name})
 	if err != nil {
 		t.Fatal(err)

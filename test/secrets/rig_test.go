@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/testkit/daemontest"
-	"github.com/tdf-go/tdf/internal/testkit/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
@@ -71,7 +71,7 @@ func (r *rig) file(name, content string, mode os.FileMode) string {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		r.t.Fatal(err)
 	}
-	proctest.WriteProgram(r.t, path, content, mode)
+	hosttest.WriteProgram(r.t, path, content, mode)
 	return path
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/testkit/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -148,7 +148,7 @@ func prepare(t *testing.T, sp *storetest.Space) string {
 			t.Fatal(err)
 		}
 	}
-	proctest.WriteProgram(t, filepath.Join(dir, "source", "run.sh"), program, 0o700)
+	hosttest.WriteProgram(t, filepath.Join(dir, "source", "run.sh"), program, 0o700)
 	text := fmt.Sprintf(config, sp.Server.Socket(), sp.Namespace)
 	for name, text := range map[string]string{"crew.cfg": text, "ledger": "", "handled": ""} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/ops/planview"
-	"github.com/tdf-go/tdf/internal/testkit/ptytest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -143,7 +143,7 @@ func TestPlanRunOnATerminal(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	crew := b.planCrew()
-	p := ptytest.Open(t)
+	p := hosttest.OpenTerminal(t)
 	file, code := planFile(t, gated), make(chan int, 1)
 	go func() {
 		code <- executeTo(t.Context(), "", &lockedBuffer{}, p.Slave, "--config", b.file, "plan", "run", file)

@@ -6,20 +6,26 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/ops/audit"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/statemachine"
 )
 
 // verify is the verb of that name.
 type verify struct {
-	repair bool
-	opt    audit.RepairOptions
-	json   *bool
-	dirs   *[]string
+	wait time.Duration
+	json *bool
+	dirs *[]string
 }
+
+const waitRepaired = "wait-repaired"
 
 func (a *app) verify() *cobra.Command {
 	v := &verify{}
@@ -27,47 +33,32 @@ func (a *app) verify() *cobra.Command {
 		Use: "verify", Short: "Check that every task is in exactly one state, and its record in order",
 		Long: "verify reads all tasks of the namespace and the recorded events, and changes nothing. It may run\n" +
 			"while everything is at work. It ends with 1 if something is wrong; notes are not.\n\n" +
-			"With --repair it puts state sets and indices right where the record of the task says what is right,\n" +
-			"and verifies again: it ends with 0 if nothing is left. Records of tasks are never changed and no task is\n" +
-			"deleted. This needs the rights of a server, where Redis has users with fewer.\n\n" +
+			"Servers repair state sets, indices and the lists of plans within a minute or two, where the record of the task\n" +
+			"says what is right. With --wait-repaired it verifies again until nothing is left that they repair, for two\n" +
+			"minutes or the time that is given. Where no server runs, start a tdf-server.\n\n" +
 			"With --archive it also makes sure that every task that has left Redis is in the archive, and that the checksums of\n" +
 			"all segments are right.",
-		Example: "  tdf-manager verify\n  tdf-manager verify --repair --dry-run\n  tdf-manager verify --repair --set-aside\n" +
+		Example: "  tdf-manager verify\n  tdf-manager verify --wait-repaired\n  tdf-manager verify --wait-repaired=10m\n" +
 			"  tdf-manager verify --archive /var/lib/tdf/archive",
 		Args: cobra.NoArgs,
 	}
-	cmd.Flags().BoolVar(&v.repair, "repair", false, "put state sets and indices right")
-	cmd.Flags().BoolVar(&v.opt.SetAside, "set-aside", false,
-		"with --repair: take damaged tasks out of all sets, as the servers do")
-	dryRunFlag(cmd, &v.opt.DryRun)
+	cmd.Flags().DurationVar(&v.wait, waitRepaired, 0, "wait until servers have repaired what they can")
+	cmd.Flags().Lookup(waitRepaired).NoOptDefVal = "2m"
 	v.json = jsonFlag(cmd)
 	v.dirs = archiveFlag(cmd)
-	cmd.MarkFlagsMutuallyExclusive("repair", archiveName)
 	cmd.RunE = a.withStore(v.do)
 	return cmd
 }
 
 func (v *verify) do(ctx context.Context, s *session) error {
-	if !v.repair {
-		if v.opt != (audit.RepairOptions{}) {
-			return cli.Usagef("--set-aside and --dry-run say how to repair: add --repair")
-		}
-		return v.look(ctx, s)
+	if v.wait < 0 {
+		return cli.Usagef("--%s=%s: must not be negative", waitRepaired, v.wait)
 	}
-	repairs, err := audit.Repair(ctx, s.store, v.opt)
-	if err != nil || v.opt.DryRun {
-		return v.stopped(s, &repairs, err)
+	report, err := v.repaired(ctx, s.store)
+	unserved := errors.Is(err, errNoServer)
+	if unserved {
+		err = nil
 	}
-	report, err := audit.Verify(ctx, s.store)
-	if err != nil {
-		return v.stopped(s, &repairs, err)
-	}
-	return v.answer(s, &repairs, &report)
-}
-
-// look verifies without repairing anything.
-func (v *verify) look(ctx context.Context, s *session) error {
-	report, err := audit.Verify(ctx, s.store)
 	if err == nil && len(*v.dirs) > 0 {
 		if err = audit.VerifyArchive(ctx, s.store, &report, *v.dirs); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 			err = cli.WithCode(cli.ExitUsage, fmt.Errorf("--archive: %w", err))
@@ -76,72 +67,56 @@ func (v *verify) look(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return v.answer(s, nil, &report)
-}
-
-// verified is the answer in JSON of a repair.
-type verified struct {
-	Repairs *audit.Repairs `json:"repairs"`
-	// Report is what was found afterwards; nil in a dry run.
-	Report *audit.Report `json:"report"`
-}
-
-// stopped answers without a report: a dry run, or what was done before an error.
-func (v *verify) stopped(s *session, r *audit.Repairs, err error) error {
-	if err != nil && len(r.Done) == 0 {
-		return err
+	if *v.json {
+		err = cli.WriteJSON(s.out, &report)
+	} else {
+		err = printReport(s.out, &report)
 	}
-	written := v.write(s, r, nil)
 	switch {
-	case err != nil:
-		return err
-	case written == nil && len(r.Left) > 0:
-		return cli.Exit(cli.ExitTaskFailed)
-	default:
-		return written
-	}
-}
-
-func (v *verify) answer(s *session, repairs *audit.Repairs, report *audit.Report) error {
-	if err := v.write(s, repairs, report); err != nil {
-		return err
-	}
-	if !report.OK() {
+	case err == nil && unserved:
+		return cli.WithCode(cli.ExitTaskFailed, errNoServer)
+	case err == nil && !report.OK():
 		return cli.Exit(cli.ExitTaskFailed)
 	}
-	return nil
+	return err
 }
 
-func (v *verify) write(s *session, repairs *audit.Repairs, report *audit.Report) error {
-	switch {
-	case *v.json && repairs != nil:
-		return cli.WriteJSON(s.out, verified{repairs, report})
-	case *v.json:
-		return cli.WriteJSON(s.out, report)
-	}
-	if repairs != nil {
-		if err := v.printRepairs(s.out, repairs); err != nil {
-			return err
+// verifyAgain is how long verify waits for servers before it looks again.
+const verifyAgain = time.Second
+
+// errNoServer means that nobody is there to repair what was found.
+var errNoServer = errors.New("no server runs: start a tdf-server, which repairs state sets, indices and the lists of plans")
+
+// repaired verifies until servers have repaired what they can, or the time is over. The error is errNoServer, with the report, if
+// there is something to repair and no server.
+func (v *verify) repaired(ctx context.Context, s *store.Store) (audit.Report, error) {
+	for end := time.Now().Add(v.wait); ; {
+		report, err := audit.Verify(ctx, s)
+		if err != nil || v.wait == 0 || !slices.ContainsFunc(report.Violations, func(f audit.Violation) bool { return f.Kind.Repairable() }) {
+			return report, err
+		}
+		if err := serverRuns(ctx, s); err != nil {
+			return report, err
+		}
+		if time.Now().After(end) || !timing.Pause(ctx, verifyAgain) {
+			return report, ctx.Err()
 		}
 	}
-	if report != nil {
-		return printReport(s.out, report)
-	}
-	return nil
 }
 
-func (v *verify) printRepairs(w io.Writer, r *audit.Repairs) error {
-	done := "repaired"
-	if v.opt.DryRun {
-		done = "would be repaired"
-	}
-	if err := printViolations(w, done+": ", r.Done); err != nil {
+// serverSilence is how long a server may be silent: it says every repair_interval that it is there, 5 s unless set.
+const serverSilence = 60 * statemachine.Second
+
+func serverRuns(ctx context.Context, s *store.Store) error {
+	seen, err := s.ServerSeen(ctx)
+	if err != nil {
 		return err
 	}
-	if err := printViolations(w, "left: ", r.Left); err != nil {
-		return err
+	now, err := s.Now(ctx)
+	if err == nil && now.Sub(seen) > serverSilence {
+		return errNoServer
 	}
-	return printf(w, "%d %s, %d left\n", len(r.Done), done, len(r.Left))
+	return err
 }
 
 func printReport(w io.Writer, r *audit.Report) error {

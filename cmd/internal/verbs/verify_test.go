@@ -3,6 +3,10 @@ package verbs
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/testkit/wait"
+	"github.com/tdf-go/tdf/server"
 )
 
 func TestVerifySays(t *testing.T) {
@@ -14,38 +18,41 @@ func TestVerifySays(t *testing.T) {
 	if account := object["account"].(map[string]any); account["opened"] != 5.0 || account["in_states"] != 5.0 || account["missing"] != 0.0 {
 		t.Errorf("JSON: %v", object)
 	}
-	for _, line := range []string{"verify -n", "verify --set-aside", "verify x"} {
+	for _, line := range []string{"verify -n", "verify --repair", "verify --wait-repaired=-1s", "verify x"} {
 		if r := b.run(fields(line)...); r.code != 2 {
 			t.Errorf("%s: %+v", line, r)
 		}
 	}
 }
 
-// TestVerifyRepairs: sets are put right and nothing is left; a dry run changes nothing,
-// and a damaged task is left, or set aside on request.
-func TestVerifyRepairs(t *testing.T) {
+// TestVerifyWaits: without a server it says that one is missing. A server repairs what it can; a damaged task is set aside and is
+// still said.
+func TestVerifyWaits(t *testing.T) {
 	t.Parallel()
 	b := played(t)
 	b.srv.Do(t, "ZADD", b.ns+":ready:default:::0", "1", "a1")
-	r := b.run("verify", "--repair", "-n")
-	wantText(t, r.out, "would be repaired: task 1: index", "1 would be repaired, 0 left")
-	if r.code != 0 || b.run("verify").code != 1 {
-		t.Errorf("dry run: %+v", r)
+	r := b.run("verify", "--wait-repaired")
+	wantText(t, r.out, "task 1: index", "1 VIOLATIONS")
+	if r.code != 1 || !strings.Contains(r.err, "no server runs: start a tdf-server") {
+		t.Errorf("no server: %+v", r)
 	}
-	wantText(t, b.must("verify", "--repair"), "repaired: task 1: index", "1 repaired, 0 left", "no violations")
+	srv, err := server.New(server.Options{Name: "server", Store: b.dial(), RepairInterval: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.background(srv.Run)
+	wait.Eventually(t, limit, func() bool {
+		seen, err := b.store.ServerSeen(t.Context())
+		return err == nil && seen > 0
+	}, "the server says nothing")
+	wantText(t, b.must("verify", "--wait-repaired"), "no violations")
 
 	b.srv.Do(t, "ZADD", b.ns+":ready:default:::0", "1", "a1")
 	b.srv.Do(t, "HDEL", b.ns+":task:2", "start_after")
-	r = b.run("verify", "--repair")
-	wantText(t, r.out, "repaired: task 1: index", "left: task 2: damaged", "--set-aside", "1 repaired, 1 left", "1 VIOLATIONS")
-	if r.code != 1 {
-		t.Errorf("%+v", r)
-	}
 	b.srv.Do(t, "ZADD", b.ns+":open", "0", "1")
-	object := b.value(1, "verify", "--repair", "--set-aside").(map[string]any)
-	repairs, report := object["repairs"].(map[string]any), object["report"].(map[string]any)
-	if len(repairs["done"].([]any)) != 2 || report["account"].(map[string]any)["set_aside"] != 1.0 {
-		t.Errorf("JSON: %v", object)
+	report := b.value(1, "verify", "--wait-repaired=1m").(map[string]any)
+	if left := report["violations"].([]any); len(left) != 1 || left[0].(map[string]any)["kind"] != "set_aside" {
+		t.Errorf("JSON: %v", report)
 	}
 	wantText(t, b.must("history", "1"), "repair")
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/testkit/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -268,7 +268,7 @@ func TestKilledWorkerTakesItsProgramAlong(t *testing.T) {
 	awaitFile(t, pid)
 	c.signal(t, syscall.SIGKILL)
 	c.exit(t, -1)
-	proctest.AwaitNone(t, 2*time.Second, "TDF_NAMESPACE="+sp.Namespace)
+	hosttest.AwaitNoProcess(t, 2*time.Second, "TDF_NAMESPACE="+sp.Namespace)
 }
 
 // After drain_timeout the task is handed back, and at the second signal at once.
@@ -297,7 +297,7 @@ func TestSignals(t *testing.T) {
 			if task := sp.Task(t, id); task.State != statemachine.Open || task.Releases != 1 {
 				t.Errorf("task is %s with %d releases", task.State, task.Releases)
 			}
-			proctest.AwaitNone(t, 2*time.Second, "TDF_NAMESPACE="+sp.Namespace)
+			hosttest.AwaitNoProcess(t, 2*time.Second, "TDF_NAMESPACE="+sp.Namespace)
 		})
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tdf-go/tdf/internal/testkit/disktest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 )
 
 func TestFree(t *testing.T) {
@@ -29,7 +29,7 @@ func TestFree(t *testing.T) {
 // Check goes from nil to a FullError and back with the space.
 func TestGuardOnASmallDisk(t *testing.T) {
 	t.Parallel()
-	small := disktest.Small(t, "1m")
+	small := hosttest.SmallDisk(t, "1m")
 	before, err := Free(small)
 	if err != nil || before != 1<<20 {
 		t.Fatalf("%d, %v, want 1 MiB", before, err)
@@ -42,7 +42,7 @@ func TestGuardOnASmallDisk(t *testing.T) {
 	if err := g.Check(); err != nil {
 		t.Error(err)
 	}
-	filler := disktest.Fill(t, small)
+	filler := hosttest.FillDisk(t, small)
 	var full *FullError
 	if err := g.Check(); !errors.As(err, &full) || full.Path != small || full.Free != 0 || full.Reserve != 512<<10 {
 		t.Errorf("%v, want a FullError", err)
@@ -123,7 +123,7 @@ func TestWriteFile(t *testing.T) {
 		}
 		want(text)
 	}
-	disktest.WithoutSync(t, func() {
+	hosttest.WithoutSync(t, func() {
 		if err := WriteFile(file, []byte("lost"), 0o600); !errors.Is(err, unix.EIO) {
 			t.Errorf("error %v, want that of the disk", err)
 		}

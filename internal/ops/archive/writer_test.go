@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/testkit/disktest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 )
 
 // What is written can be read at once, and is sealed with a manifest at the end.
@@ -128,10 +128,10 @@ func TestTwoWriters(t *testing.T) {
 // A disk that is full, or a file that was taken away, makes the batch not written; once there is room all goes on.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	dir := disktest.Small(t, "1m")
+	dir := hosttest.SmallDisk(t, "1m")
 	w := open(t, dir)
 	noErr(t, w.Write(records(1, 1)))
-	filler := disktest.Fill(t, dir)
+	filler := hosttest.FillDisk(t, dir)
 	big := record(2, 1)
 	big.Fields["0:output"] = string(noise(200 << 10))
 	for range 3 {

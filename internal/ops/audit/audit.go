@@ -5,8 +5,7 @@
 //
 // [Verify] reads only, through the store, and decides nothing: what it finds is for
 // people, and for tests that want proof. A task that moves while it is looked at
-// is looked at again before anything is said about it. [Repair] puts right what is
-// safe to put right, which never is the record of a task.
+// is looked at again before anything is said about it. The servers repair what can be repaired.
 package audit
 
 import (
@@ -27,7 +26,6 @@ type auditor struct {
 	report  Report
 	adopted int64
 	grace   statemachine.Duration
-	buckets map[string]bool
 	asides  map[int64]store.Aside
 	// gaps are the ids that epochs left out, there those of them that exist all
 	// the same.
@@ -39,8 +37,6 @@ type auditor struct {
 	// members are the tasks that say to which plan they belong, by plan.
 	members map[int64][]int64
 	pause   time.Duration
-	// fix, if set, repairs what is found.
-	fix *fixer
 }
 
 // chunk is how many tasks are looked at in one call.
@@ -79,7 +75,7 @@ func newAuditor(s *store.Store) *auditor {
 // that whatever our own clients have opened up to it has left its event there.
 func (a *auditor) run(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		a.begin, a.readHistory, a.walk, a.unknown, a.mendSets, a.strays, a.counts, a.compareHistory, a.account, a.plans,
+		a.begin, a.readHistory, a.walk, a.unknown, a.strays, a.counts, a.compareHistory, a.account, a.plans,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -95,9 +91,6 @@ func (a *auditor) begin(ctx context.Context) (err error) {
 	}
 	a.report.Account.Opened = a.report.TaskID
 	if a.grace, _, err = a.store.Grace(ctx); err != nil {
-		return err
-	}
-	if err := a.readBuckets(ctx); err != nil {
 		return err
 	}
 	if err := a.readGaps(ctx); err != nil {
@@ -146,9 +139,7 @@ func (a *auditor) tasks(ctx context.Context, ids []int64) error {
 				ids = append(ids, sight.ID)
 				continue
 			}
-			if err := a.note(ctx, sight, problems); err != nil {
-				return err
-			}
+			a.note(sight, problems)
 		}
 		if len(ids) > 0 && !timing.Pause(ctx, a.pause) {
 			return ctx.Err()
@@ -158,7 +149,7 @@ func (a *auditor) tasks(ctx context.Context, ids []int64) error {
 }
 
 // note counts the task and keeps what there is to say about it.
-func (a *auditor) note(ctx context.Context, s *sight, problems []problem) error {
+func (a *auditor) note(s *sight, problems []problem) {
 	a.report.Checked++
 	a.history.hear(s)
 	if plan, err := strconv.ParseInt(s.stamps["plan"], 10, 64); err == nil {
@@ -184,10 +175,6 @@ func (a *auditor) note(ctx context.Context, s *sight, problems []problem) error 
 			a.say(p.Violation)
 		}
 	}
-	if a.fix == nil || !slices.ContainsFunc(problems, func(p problem) bool { return !p.note }) {
-		return nil
-	}
-	return a.fix.task(ctx, s, problems)
 }
 
 // sight is one task as seen in one look.
@@ -198,8 +185,6 @@ type sight struct {
 	aside  *store.Aside
 	// adopted says that a server has had the task, so its indices must be there.
 	adopted bool
-	// unlisted says that the bucket of the task is not on the list of buckets.
-	unlisted bool
 	// purged says that it was archived and has left Redis.
 	purged  bool
 	now     statemachine.Time
@@ -220,9 +205,6 @@ func (a *auditor) look(ctx context.Context, ids []int64) ([]sight, error) {
 	if err := a.readAsides(ctx, found); err != nil {
 		return nil, err
 	}
-	if err := a.learnBuckets(ctx, found); err != nil {
-		return nil, err
-	}
 	if err := a.learnPurged(ctx, found); err != nil {
 		return nil, err
 	}
@@ -230,8 +212,8 @@ func (a *auditor) look(ctx context.Context, ids []int64) ([]sight, error) {
 	for i := range found {
 		sights[i] = sight{
 			Inspection: found[i], stamps: stamps[i], now: now, grace: a.grace, history: &a.history,
-			adopted: found[i].ID <= a.adopted, unlisted: !a.buckets[found[i].Bucket.Name()],
-			purged: found[i].Absent() && a.isPurged(found[i].ID),
+			adopted: found[i].ID <= a.adopted,
+			purged:  found[i].Absent() && a.isPurged(found[i].ID),
 		}
 		if aside, ok := a.asides[found[i].ID]; ok {
 			sights[i].aside = &aside
@@ -281,27 +263,6 @@ func stampFields(found []store.Inspection) []string {
 	return fields
 }
 
-// readBuckets reads the list of buckets: a task that waits in one that is not on it
-// is found by no worker.
-func (a *auditor) readBuckets(ctx context.Context) error {
-	list, err := a.store.Buckets(ctx)
-	a.buckets = make(map[string]bool, len(list))
-	for _, b := range list {
-		a.buckets[b.Name()] = true
-	}
-	return err
-}
-
-// learnBuckets reads the list anew if a task waits in a bucket that was not on it.
-func (a *auditor) learnBuckets(ctx context.Context, found []store.Inspection) error {
-	for i := range found {
-		if f := &found[i]; f.Err == nil && f.State == statemachine.Open && !a.buckets[f.Bucket.Name()] {
-			return a.readBuckets(ctx)
-		}
-	}
-	return nil
-}
-
 // Violation is something that cannot be, about one task or, with id 0, about what
 // belongs to none.
 type Violation struct {
@@ -313,6 +274,12 @@ type Violation struct {
 
 // Kind says which promise is broken.
 type Kind string
+
+// Repairable reports whether servers repair most violations of the kind: they put sets, indices and lists of plans right, and set
+// damaged tasks aside.
+func (k Kind) Repairable() bool {
+	return k == Sets || k == Index || k == Unknown || k == Plan || k == Damaged
+}
 
 // The kinds of violations.
 const (

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 // damage is something done to a world by hand.
@@ -134,9 +135,14 @@ func TestPlantedDamage(t *testing.T) {
 	}
 }
 
-// TestRepair: what is in the sets and indices is put right, and nothing else is
-// touched.
-func TestRepair(t *testing.T) {
+// repairable reports whether servers can put it right: what is in the sets and indices, and a round that nobody runs.
+func (d *damage) repairable() bool {
+	return d.kind == Index || d.kind == Sets || d.kind == Unknown
+}
+
+// TestServerRepairs: a server puts right what is in the sets and indices, and changes no record but of a round that nobody runs;
+// all else is still said.
+func TestServerRepairs(t *testing.T) {
 	t.Parallel()
 	for _, d := range damages {
 		t.Run(d.name, func(t *testing.T) {
@@ -144,44 +150,33 @@ func TestRepair(t *testing.T) {
 			ns, s, ids := world(t)
 			d.done(t, ns, ids)
 			before := records(t, s)
-			looked, err := repair(t, s, RepairOptions{DryRun: true})
-			if err != nil || len(looked.Done)+len(looked.Left) == 0 {
-				t.Errorf("a dry run says %+v, %v", looked, err)
+			r := served(t, ns, s, func(r *Report) bool { return !d.repairable() || r.OK() })
+			if !d.repairable() && r.OK() {
+				t.Error("nothing is said any more")
 			}
-			if r, err := verify(t, s); err != nil || r.OK() {
-				t.Errorf("a dry run has repaired it: %+v, %v", r.Violations, err)
-			}
-			did, err := repair(t, s, RepairOptions{})
-			if diff := cmp.Diff(looked, did); err != nil || diff != "" {
-				t.Errorf("the dry run said something else (%v):\n%s", err, diff)
-			}
-			checkRepaired(t, s, d, did)
-			if diff := cmp.Diff(before, records(t, s)); diff != "" {
+			if diff := cmp.Diff(before, records(t, s)); diff != "" && d.name != "registered anew" {
 				t.Errorf("records have changed:\n%s", diff)
 			}
 		})
 	}
 }
 
-// checkRepaired checks what is left.
-func checkRepaired(t *testing.T, s *store.Store, d damage, did Repairs) {
+// served lets a server look at everything, and returns what is left when it is as it should be. A stray member of an index tells
+// that the server has looked there; plans it looks at next.
+func served(t *testing.T, ns string, s *store.Store, so func(*Report) bool) (r Report) {
 	t.Helper()
-	mendable := (d.kind == Index || d.kind == Sets || d.task == "" && d.kind == Unknown && d.name != "foreign member") && d.name != "registered anew"
-	r, err := verify(t, s)
-	if err != nil || r.OK() != mendable {
-		t.Errorf("left: %+v, %v", r.Violations, err)
-	}
-	if mendable != (len(did.Left) == 0) || mendable != (len(did.Done) > 0) {
-		t.Errorf("it says %+v", did)
-	}
-}
-
-// repair is Repair without the wait for slow clients.
-func repair(t *testing.T, s *store.Store, opt RepairOptions) (Repairs, error) {
-	t.Helper()
-	a := newAuditor(s)
-	a.pause = 5 * time.Millisecond
-	return a.repair(t.Context(), opt, a.pause)
+	rd := redistest.Shared(t)
+	rd.Do(t, "ZADD", ns+":due", "8000000000", "seen")
+	defer serve(t, ns)()
+	wait.Eventually(t, time.Minute, func() bool {
+		if rd.Do(t, "ZSCORE", ns+":due", "seen") != nil {
+			return false
+		}
+		var err error
+		r, err = verify(t, s)
+		return err == nil && so(&r)
+	}, "a server leaves %v", &r.Violations)
+	return r
 }
 
 // verify is Verify in less time: nothing moves here.

@@ -28,7 +28,7 @@ func (a *auditor) account(ctx context.Context) error {
 			return err
 		}
 		off, ranges := now.Opened-a.accounted(&now), a.purgedIDs()
-		if off == 0 && ranges == now.Purged || !a.report.OK() || a.fix != nil {
+		if off == 0 && ranges == now.Purged || !a.report.OK() {
 			a.settlePurged()
 			return nil
 		}

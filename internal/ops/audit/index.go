@@ -60,7 +60,7 @@ func (a *auditor) beyond(ctx context.Context, x store.Index, members []string) e
 		case id == 0:
 			a.stray(stray{x, text}, "%s lists %q, which is no id", x, text)
 		case id > last:
-			a.unheard(id, "listed in %s, but the newest id is %d", x, last)
+			a.say(sprint(id, Unknown, "listed in %s, but the newest id is %d", x, last))
 		case a.leftOut(id) && !a.there[id]:
 			a.there[id] = true
 			found = append(found, id)
@@ -84,20 +84,7 @@ func (a *auditor) stray(s stray, format string, args ...any) {
 	if s.index.Kind == store.IndexState {
 		kind = Unknown
 	}
-	v := Violation{ID: s.index.IDOf(s.member), Kind: kind, Text: fmt.Sprintf(format, args...)}
-	a.say(v)
-	if a.fix != nil {
-		a.fix.strays = append(a.fix.strays, found{s, v})
-	}
-}
-
-// unheard is an id that was never given out.
-func (a *auditor) unheard(id int64, format string, args ...any) {
-	v := Violation{ID: id, Kind: Unknown, Text: fmt.Sprintf(format, args...)}
-	a.say(v)
-	if a.fix != nil {
-		a.fix.suspect(v)
-	}
+	a.say(sprint(s.index.IDOf(s.member), kind, format, args...))
 }
 
 // strays looks for members of indices that do not belong there: tasks that are in line
@@ -219,11 +206,7 @@ func (a *auditor) counts(ctx context.Context) error {
 		suspects = slices.DeleteFunc(suspects, func(c store.CountedRound) bool { return !slices.Contains(again, c) })
 	}
 	for _, c := range suspects {
-		v := sprint(c.ID, Index, "counted as running in queue %q on node %q (empty: any), but it does not run there", c.Queue, c.Node)
-		a.say(v)
-		if a.fix != nil {
-			a.fix.uncounted = append(a.fix.uncounted, v)
-		}
+		a.say(sprint(c.ID, Index, "counted as running in queue %q on node %q (empty: any), but it does not run there", c.Queue, c.Node))
 	}
 	return err
 }
@@ -293,7 +276,7 @@ func (s *sight) waiting() []problem {
 		return nil
 	case !s.InBucket:
 		return s.violation(Index, "it is open, but not in its bucket %s: no worker finds it", s.Bucket.Name())
-	case s.unlisted:
+	case s.Unlisted:
 		return s.violation(Index, "it is open, but its bucket %s is not on the list of buckets: no worker finds it", s.Bucket.Name())
 	}
 	return nil

@@ -31,7 +31,7 @@ func (p *planAudit) suspects() (found []int64) {
 		}
 		t.Names = p.names[id]
 		n.needs = []store.Planned{{Names: t.Names, End: statemachine.Succeeded}} // all that name it, as one
-		if len(n.moves())+len(n.records()) > 0 {
+		if len(t.Misplaced(&p.sum.Plan))+len(n.records()) > 0 {
 			found = append(found, id)
 		}
 	}
@@ -63,26 +63,20 @@ func (p *planAudit) again(ctx context.Context, suspects []int64) error {
 		switch t := n.task; {
 		case t.State == "": // the walk has told of it, but for what was never there
 			if !p.a.givenOut(id) {
-				p.a.wrongPlan(sprint(id, Plan, "plan %d knows of it, and there is no such task", p.id))
+				p.a.say(sprint(id, Plan, "plan %d knows of it, and there is no such task", p.id))
 			}
 			continue
-		case t.Plan != p.id && t.Freed:
-			v := sprint(id, Plan, "it is among the tasks of plan %d to be moved, but belongs to plan %d (0: none)", p.id, t.Plan)
-			if err := p.mendable(ctx, id, v); err != nil {
-				return err
-			}
-			continue
-		case t.Plan != p.id:
-			p.a.wrongPlan(sprint(id, Plan, "plan %d lists it, or a task of it does, but it belongs to plan %d (0: none)", p.id, t.Plan))
+		case t.Plan != p.id && !t.Freed:
+			p.a.say(sprint(id, Plan, "plan %d lists it, or a task of it does, but it belongs to plan %d (0: none)", p.id, t.Plan))
 			continue
 		}
-		for _, text := range n.records() {
-			p.a.wrongPlan(sprint(id, Plan, "%s", text))
-		}
-		for _, text := range n.moves() {
-			if err := p.mendable(ctx, id, sprint(id, Plan, "%s", text)); err != nil {
-				return err
+		if n.task.Plan == p.id {
+			for _, text := range n.records() {
+				p.a.say(sprint(id, Plan, "%s", text))
 			}
+		}
+		for _, text := range n.task.Misplaced(&n.plan.Plan) {
+			p.a.say(sprint(id, Plan, "%s", text))
 		}
 	}
 	return nil
@@ -155,21 +149,7 @@ func (p *planAudit) leftToDo(ctx context.Context) error {
 	if err != nil || sum.State != task.PlanReady || sum.Freed == 0 || sum.Draining {
 		return err
 	}
-	return p.mendable(ctx, 0, sprint(0, Plan, "%d tasks of plan %d are to be moved, and the servers do not know", sum.Freed, p.id))
-}
-
-// mendable tells of something that the script redrain puts right, and lets it.
-func (p *planAudit) mendable(ctx context.Context, task int64, v Violation) error {
-	p.a.say(v)
-	if p.a.fix == nil {
-		return nil
-	}
-	if !p.a.fix.opt.DryRun {
-		if err := p.a.store.Redrain(ctx, p.id, task); err != nil {
-			return err
-		}
-	}
-	p.a.fix.did("put where it belongs", v)
+	p.a.say(sprint(0, Plan, "%d tasks of plan %d are to be moved, and the servers do not know", sum.Freed, p.id))
 	return nil
 }
 
@@ -180,32 +160,6 @@ type neighbours struct {
 	// direct are those of needs that have not been retried.
 	direct map[int64]bool
 	plan   *store.PlanSum
-}
-
-// free reports whether a task need not wait any longer, or never will run.
-func free(t *store.Planned) bool {
-	return t.State == statemachine.Blocked && (t.Waits <= 0 || t.DoomedBy > 0)
-}
-
-// moves are what of a task the servers must have on their lists, or must not: a repair can put that right.
-func (n *neighbours) moves() (found []string) {
-	t := n.task
-	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
-	if free(t) && !t.Held && !t.Freed {
-		say("it is blocked and waits for nothing, but is not among the tasks of plan %d to be moved: no server will", t.Plan)
-	}
-	if t.Freed && !free(t) {
-		say("it is among the tasks of plan %d to be moved, but is %s and waits for %d", n.plan.ID, t.State, t.Waits)
-	}
-	if t.End != statemachine.None && t.Dependants > 0 && t.RetriedBy == 0 && !t.Draining && !n.mayKeep() {
-		say("it has ended, and %d that need it are not to be told: they wait for ever", t.Dependants)
-	}
-	return found
-}
-
-// mayKeep reports whether those that need the task, which has ended, may be put aside until it is retried.
-func (n *neighbours) mayKeep() bool {
-	return task.NeedsSuccess.Verdict(n.task.End, n.task.Skipped, n.plan.OnFailure) == task.VerdictWait
 }
 
 // records are what the records of a task and of those that need it say, and cannot.
@@ -271,7 +225,8 @@ func (p *planAudit) growth(ctx context.Context) error {
 		case now.sound():
 			return nil
 		case before != nil && before.same(now):
-			return now.tell(ctx, p)
+			now.tell(p)
+			return nil
 		}
 		before = now
 	}
@@ -293,14 +248,13 @@ func (l *growthLook) same(as *growthLook) bool {
 	return still(l.sum, as.sum) && slices.Equal(l.wrong, as.wrong) && l.due == as.due
 }
 
-func (l *growthLook) tell(ctx context.Context, p *planAudit) error {
+func (l *growthLook) tell(p *planAudit) {
 	for _, text := range l.wrong {
-		p.a.wrongPlan(sprint(0, Plan, "plan %d: %s", p.id, text))
+		p.a.say(sprint(0, Plan, "plan %d: %s", p.id, text))
 	}
-	if l.due == "" {
-		return nil
+	if l.due != "" {
+		p.a.say(sprint(0, Plan, "step %s of plan %d is to be looked at, and the servers do not know", l.due, p.id))
 	}
-	return p.mendable(ctx, 0, sprint(0, Plan, "step %s of plan %d is to be looked at, and the servers do not know", l.due, p.id))
 }
 
 func (p *planAudit) lookAtGrowth(ctx context.Context) (*growthLook, error) {

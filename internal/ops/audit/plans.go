@@ -49,7 +49,7 @@ func (a *auditor) plans(ctx context.Context) error {
 			if a.isPurged(task) { // and the plan with it
 				continue
 			}
-			a.wrongPlan(sprint(task, Plan, "it belongs to plan %d, and there is no such plan", id))
+			a.say(sprint(task, Plan, "it belongs to plan %d, and there is no such plan", id))
 		}
 	}
 	return nil
@@ -84,7 +84,7 @@ func (a *auditor) plan(ctx context.Context, id int64) error {
 			continue
 		}
 		for _, v := range p.sums(before, after) {
-			a.wrongPlan(v)
+			a.say(v)
 		}
 		p.belonging(after)
 		if err := p.leftToDo(ctx); err != nil {
@@ -186,19 +186,11 @@ func (p *planAudit) readNames(ctx context.Context, t *store.Planned) error {
 func (p *planAudit) belonging(sum *store.PlanSum) {
 	for _, id := range p.a.members[p.id] {
 		if p.tasks[id] == nil && !p.a.isPurged(id) {
-			p.a.wrongPlan(sprint(id, Plan, "it belongs to plan %d, which does not list it", p.id))
+			p.a.say(sprint(id, Plan, "it belongs to plan %d, which does not list it", p.id))
 		}
 	}
 	if n := int64(len(p.tasks)) + p.gone; n < sum.Listed && still(p.sum, sum) {
-		p.a.wrongPlan(sprint(0, Plan, "plan %d lists %d tasks, some of them twice, or what is no id", p.id, sum.Listed))
-	}
-}
-
-// wrongPlan tells of something that cannot be put right.
-func (a *auditor) wrongPlan(v Violation) {
-	a.say(v)
-	if a.fix != nil {
-		a.fix.leave(v)
+		p.a.say(sprint(0, Plan, "plan %d lists %d tasks, some of them twice, or what is no id", p.id, sum.Listed))
 	}
 }
 

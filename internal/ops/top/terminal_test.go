@@ -12,16 +12,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tdf-go/tdf/internal/testkit/ptytest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 // pty is a terminal with the screen on it.
-type pty struct{ *ptytest.Terminal }
+type pty struct{ *hosttest.Terminal }
 
 func openPTY(t *testing.T) *pty {
 	t.Helper()
-	return &pty{ptytest.Open(t)}
+	return &pty{hosttest.OpenTerminal(t)}
 }
 
 // settings are those of the terminal, which must be as before at the end.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/testkit/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 )
 
 // helperVariable makes the test binary act as a worker of its own.
@@ -30,7 +30,7 @@ func program(t *testing.T, content string) string {
 
 func write(t *testing.T, name, content string, mode os.FileMode) {
 	t.Helper()
-	proctest.WriteProgram(t, name, content, mode)
+	hosttest.WriteProgram(t, name, content, mode)
 }
 
 func must(t *testing.T, err error) {

@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/tdf-go/tdf/internal/testkit/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
@@ -106,7 +106,7 @@ func install(t testing.TB, content string, mode os.FileMode) string {
 	t.Helper()
 	dir := t.TempDir()
 	name := filepath.Join(dir, "run.sh")
-	proctest.WriteProgram(t, name, content, mode)
+	hosttest.WriteProgram(t, name, content, mode)
 	return dir
 }
 

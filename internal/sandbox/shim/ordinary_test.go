@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tdf-go/tdf/internal/testkit/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 )
 
 const nobody = 65534
@@ -69,7 +69,7 @@ func copySelf(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	name := filepath.Join(dir, "shim.test")
-	proctest.WriteProgram(t, name, string(self), 0o755)
+	hosttest.WriteProgram(t, name, string(self), 0o755)
 	return name
 }
 

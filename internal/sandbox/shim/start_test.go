@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/sandbox/process"
-	"github.com/tdf-go/tdf/internal/testkit/proctest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 )
 
 // broken are programs that must not start, by what prepares run.sh: enough to
@@ -95,7 +95,7 @@ func public(t testing.TB, body string) string {
 func publish(t testing.TB, content string, mode os.FileMode) string {
 	t.Helper()
 	dir := publicDir(t)
-	proctest.WriteProgram(t, filepath.Join(dir, "run.sh"), content, mode)
+	hosttest.WriteProgram(t, filepath.Join(dir, "run.sh"), content, mode)
 	return dir
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tdf-go/tdf/internal/testkit/disktest"
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 )
 
 // What is damaged or foreign is reported and left alone, and blocks nothing.
@@ -126,10 +126,10 @@ func TestKilled(t *testing.T) {
 // With a full disk Put says so and leaves the old entry; with room it works.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	small := disktest.Small(t, "1m")
+	small := hosttest.SmallDisk(t, "1m")
 	s := open(t, small)
 	noErr(t, s.Put("a", []byte("old")))
-	filler := disktest.Fill(t, small)
+	filler := hosttest.FillDisk(t, small)
 	err := s.Put("a", make([]byte, 64<<10))
 	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "the disk of spool_dir '"+s.Dir()+"' is full") {
 		t.Errorf("%v, want that the disk is full", err)

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+)
+
+func TestContainmentTable(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"containment", "-tasks", "30", "-rounds", "1"}, &out, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	has(t, out.String(), "| xargs -P2 |", "| Go, contains nothing |", "| shim, group |", "| containment | shim, group | xargs -P2 |", "in xargs -P2, CPU ms a task: ")
+}
+
+func TestClaimsTable(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	args := []string{"claims", "-tasks", "20", "-rounds", "1", "-many", "2000"}
+	if err := run(t.Context(), args, &out, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	has(t, out.String(), "| behind 4 that fit nobody |", "| behind 2000 that fit nobody |", "- behind 2000 that fit nobody in behind 4 that fit nobody, tasks a second: ")
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/tdf-go/tdf/bench/site"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
+)
+
+// deployment is TDF as it is deployed: the built server and workers, each a process, and a manager in this process that opens
+// all tasks, handles their results and archives them. All log as much as by default, into files.
+type deployment struct {
+	// bin is the directory of the built programs, dir one for configurations and logs, script the program of the tasks.
+	bin, dir, script string
+	// redis is the path of a socket.
+	redis string
+	// slots are those of each worker.
+	workers, slots int
+	// containment is that of the configuration; any but auto is required.
+	containment string
+	// settings are further ones of the daemons, as in worker.keep_rounds=1.
+	settings []string
+}
+
+// run measures from the first task opened to the last one archived. Starting the
+// daemons and fetching the program are not in it.
+func (t deployment) run(ctx context.Context, n int) (took time.Duration, err error) {
+	dir, err := os.MkdirTemp(t.dir, "tdf-")
+	if err != nil {
+		return 0, err
+	}
+	config, err := t.writeConfig(dir)
+	if err != nil {
+		return 0, err
+	}
+	daemons, err := t.startDaemons(ctx, dir, config)
+	defer func() { err = errors.Join(err, stopAll(daemons)) }()
+	if err != nil {
+		return 0, err
+	}
+	return t.measure(ctx, dir, config, n)
+}
+
+// measure plays the manager, with the daemons there.
+func (t deployment) measure(ctx context.Context, dir, config string, n int) (took time.Duration, err error) {
+	log, err := os.Create(filepath.Join(dir, "manager.log"))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	m, err := manager.New(ctx, "bench", config, manager.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = m.Close() }()
+	// As tdf-manager run: a manager mostly waits.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if err := t.campaign(ctx, m, 10*t.workers*t.slots); err != nil { // fetches the program and starts the shims
+		return 0, err
+	}
+	start := time.Now()
+	err = t.campaign(ctx, m, n)
+	return time.Since(start), err
+}
+
+// writeConfig writes one file for all programs.
+func (t deployment) writeConfig(dir string) (string, error) {
+	text := fmt.Sprintf("[redis]\nhost=%s\n[tdf]\nnamespace=bench\n[worker]\nprogram_dir=%s\n", t.redis, filepath.Join(dir, "programs"))
+	file := filepath.Join(dir, "tdf.cfg")
+	return file, os.WriteFile(file, []byte(text), 0o600)
+}
+
+// startDaemons returns what it has started also with an error.
+func (t deployment) startDaemons(ctx context.Context, dir, config string) (all []*daemon, err error) {
+	server, err := startDaemon(ctx, dir, "server", filepath.Join(t.bin, "tdf-server"),
+		t.with(config)...)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, server)
+	for i := range t.workers {
+		name := fmt.Sprintf("worker-%d", i+1)
+		d, err := startDaemon(ctx, dir, name, filepath.Join(t.bin, "tdf-worker"), t.with(name, config,
+			"--set", "worker.slots="+strconv.Itoa(t.slots), "--set", "worker.containment="+t.containment,
+			"--set", "worker.require_containment="+strconv.FormatBool(t.containment != "auto"))...)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, d)
+		if err := d.awaitLine(ctx, "no open task to claim"); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// with adds the further settings to the arguments of a daemon.
+func (t deployment) with(args ...string) []string {
+	for _, setting := range t.settings {
+		args = append(args, "--set", setting)
+	}
+	return args
+}
+
+// campaign opens n tasks and waits until they are archived, and checks what they
+// gave.
+func (t deployment) campaign(ctx context.Context, m *manager.Manager, n int) error {
+	if _, err := m.OpenAll(ctx, t.specs(n)); err != nil {
+		return err
+	}
+	return site.Archive(ctx, m, n, func(task *manager.Task) error {
+		if task.Output() == task.Input+"\n" {
+			return nil
+		}
+		return fmt.Errorf("task %d has %s: input %q, output %q, error %q",
+			task.ID, task.EndState(), task.Input, task.Output(), task.Last().Error)
+	})
+}
+
+func (t deployment) specs(n int) func(yield func(task.Spec) bool) {
+	return func(yield func(task.Spec) bool) {
+		for i := range n {
+			if !yield(task.Spec{Program: "bench", Source: "rsync:" + t.script, Input: strconv.Itoa(i + 1)}) {
+				return
+			}
+		}
+	}
+}
+
+// daemon is one of the built programs while it runs.
+type daemon struct {
+	name, log string
+	cmd       *exec.Cmd
+}
+
+// startDaemon runs a program in dir, with its log in a file there, as a
+// supervisor would. It logs as much as it does by default.
+func startDaemon(ctx context.Context, dir, name, binary string, args ...string) (*daemon, error) {
+	d := &daemon{name: name, log: filepath.Join(dir, name+".log"), cmd: command(ctx, binary, args...)}
+	file, err := os.Create(d.log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	d.cmd.Dir, d.cmd.Stderr = dir, file
+	d.cmd.Cancel = func() error { return d.cmd.Process.Signal(syscall.SIGTERM) }
+	d.cmd.WaitDelay = patience
+	if err := d.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s (make build makes it): %w", name, err)
+	}
+	return d, nil
+}
+
+// awaitLine waits until a text stands in the log.
+func (d *daemon) awaitLine(ctx context.Context, text string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("waited "+patience.String()))
+	defer cancel()
+	err := site.Await(ctx, 5*time.Millisecond, func() (bool, error) {
+		content, err := os.ReadFile(d.log)
+		return bytes.Contains(content, []byte(text)), err
+	})
+	if err != nil {
+		return fmt.Errorf("%s does not say %q: %w\n%s", d.name, text, err, d.tail())
+	}
+	return nil
+}
+
+// tail is the end of the log.
+func (d *daemon) tail() []byte {
+	content, err := os.ReadFile(d.log)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return content[max(0, len(content)-1000):]
+}
+
+// stopAll ends daemons in good order.
+func stopAll(daemons []*daemon) error {
+	for _, d := range daemons {
+		_ = d.cmd.Process.Signal(syscall.SIGTERM) // Wait tells if it has ended before
+	}
+	var errs []error
+	for _, d := range daemons {
+		killer := time.AfterFunc(patience, func() { _ = d.cmd.Process.Kill() })
+		if err := d.cmd.Wait(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w\n%s", d.name, err, d.tail()))
+		}
+		killer.Stop()
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tdf-go/tdf/internal/ops/archive"
+	"github.com/tdf-go/tdf/internal/ops/audit"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// flatWithin is how far from their median all figures of memory may be, and how much the last ones may differ from the first ones.
+const flatWithin = 0.10
+
+// figureSpan is what a figure was from the end of the warm-up until no more tasks were opened.
+type figureSpan struct {
+	Least  float64 `json:"least"`
+	Median float64 `json:"median"`
+	Most   float64 `json:"most"`
+	// Drift is the median of the last fifth by that of the first fifth.
+	Drift float64 `json:"drift"`
+}
+
+// flat reports whether it stayed within the tolerance.
+func (s figureSpan) flat() bool {
+	return s.Least >= (1-flatWithin)*s.Median && s.Most <= (1+flatWithin)*s.Median && math.Abs(s.Drift-1) <= flatWithin
+}
+
+// result is what was found.
+type result struct {
+	// Asked and Opened are tasks, one of Failing of them was to fail; Ran are the calls of their handler.
+	Asked   int   `json:"asked"`
+	Opened  int   `json:"opened"`
+	Failing int   `json:"failing"`
+	Ran     int64 `json:"ran"`
+	// Keep is how many of those that succeeded were to stay at the end, Kept how many did.
+	Keep int   `json:"keep"`
+	Kept int64 `json:"kept"`
+	// WarmUp is the number of samples before one task left Redis for each that came.
+	WarmUp  int                   `json:"warm_up"`
+	Samples []sample              `json:"samples"`
+	Spans   map[string]figureSpan `json:"spans"`
+	Kinds   map[string]*kind      `json:"kinds"`
+	Ended   sample                `json:"ended"`
+	// Ranges is how many ranges of ids have left Redis.
+	Ranges  int64         `json:"purged_ranges"`
+	Account audit.Account `json:"account"`
+	// Archive is nil where there is none.
+	Archive *copies `json:"archive,omitempty"`
+	// States are those of the tasks that are left, Violations what is wrong with them.
+	States     map[statemachine.State]int64 `json:"states"`
+	Violations []audit.Violation            `json:"violations"`
+	Flat       bool                         `json:"flat"`
+}
+
+// figures are what the spans are made of, as the table has them.
+var figures = []struct {
+	name string
+	of   func(s *sample) float64
+}{
+	{"used_memory, MB", func(s *sample) float64 { return s.Memory / 1e6 }},
+	{"of it data, MB", func(s *sample) float64 { return s.Dataset / 1e6 }},
+	{"resident, MB", func(s *sample) float64 { return s.Resident / 1e6 }},
+	{"keys", func(s *sample) float64 { return float64(s.Keys) }},
+	{"tasks waiting", func(s *sample) float64 { return float64(s.Waiting) }},
+	{"tasks archived", func(s *sample) float64 { return float64(s.Archived) }},
+	{"buffers of clients, kB", func(s *sample) float64 { return s.Clients / 1e3 }},
+	{"buffer of the append-only file, kB", func(s *sample) float64 { return s.FileBuffer / 1e3 }},
+	{"Lua, kB", func(s *sample) float64 { return s.Scripts / 1e3 }},
+	{"scripts", func(s *sample) float64 { return s.Cached }},
+	{"connections", func(s *sample) float64 { return s.Connections }},
+	{"append-only file, MB", func(s *sample) float64 { return s.FileSize / 1e6 }},
+}
+
+// sumUp makes the spans of what was measured.
+func (f *flowRun) sumUp() {
+	r := &f.result
+	r.Ran = f.ran.Load()
+	flowing := r.Samples[r.WarmUp:]
+	for _, figure := range figures {
+		values := make([]float64, len(flowing))
+		for i := range flowing {
+			values[i] = figure.of(&flowing[i])
+		}
+		if len(values) > 0 {
+			r.Spans[figure.name] = spanOf(values)
+		}
+	}
+	r.Flat = len(flowing) > 0 && r.Spans[figures[0].name].flat()
+}
+
+func spanOf(values []float64) figureSpan {
+	fifth := (len(values) + 4) / 5
+	s := figureSpan{Least: slices.Min(values), Median: median(values), Most: slices.Max(values), Drift: 1}
+	if first := median(values[:fifth]); first != 0 {
+		s.Drift = median(values[len(values)-fifth:]) / first
+	}
+	return s
+}
+
+// sum is something that was counted in two ways.
+type sum struct {
+	what      string
+	got, want int64
+}
+
+// wrong says what does not add up; nil if every task is accounted for.
+func (r *result) wrong() error {
+	opened, left := int64(r.Opened), r.States[statemachine.Archived]
+	succeeded := opened - (opened+int64(r.Failing)-1)/int64(r.Failing)
+	var errs []error
+	for _, sum := range append(r.Archive.sums(r.Account.Purged), []sum{
+		{"ids given out", r.Account.Opened, opened},
+		{"calls of the handler", r.Ran, opened},
+		{"tasks that are archived or have left Redis", left + r.Account.Purged, opened},
+		{"tasks that are archived", left, r.Kept},
+		{"tasks that succeeded and are left", r.Kept, min(int64(r.Keep), succeeded)},
+		{"ranges of ids that have left Redis beyond what the tasks between them explain", max(0, r.Ranges-left-1), 0},
+		{"violations", int64(len(r.Violations)), 0},
+	}...) {
+		if sum.got != sum.want {
+			errs = append(errs, fmt.Errorf("%d tasks opened: %d %s, want %d", opened, sum.got, sum.what, sum.want))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// check is an error if a task is not accounted for, or, where that is asked, if memory was not flat.
+func (r *result) check(strict bool) error {
+	if err := r.wrong(); err != nil {
+		return err
+	}
+	if strict && !r.Flat {
+		return fmt.Errorf("used_memory was not flat within %.0f %%", 100*flatWithin)
+	}
+	return nil
+}
+
+// copies are the tasks in the archive.
+type copies struct {
+	Tasks int64 `json:"tasks"`
+	// Bytes are those of all files.
+	Bytes int64 `json:"bytes"`
+	// Damaged is how many things are wrong.
+	Damaged int64 `json:"damaged"`
+}
+
+// sums are what must hold of them.
+func (c *copies) sums(purged int64) []sum {
+	if c == nil {
+		return nil
+	}
+	return []sum{{"tasks in the archive", c.Tasks, purged}, {"damages of the archive", c.Damaged, 0}}
+}
+
+// readCopies reads all of the archive.
+func readCopies(ctx context.Context, dir, namespace string) (*copies, error) {
+	var c copies
+	r := archive.Reader{
+		Dirs: []string{dir}, Namespace: namespace, Verify: true, Damaged: func(*archive.DamageError) { c.Damaged++ },
+	}
+	err := r.Latest(ctx, func(*archive.Entry) error {
+		c.Tasks++
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &c, filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			c.Bytes += info.Size()
+		}
+		return err
+	})
+}
+
+func (r *result) headline() string {
+	e, n := &r.Ended, float64(r.Opened)
+	return fmt.Sprintf("%d tasks in %.0f s, %d of those that succeeded kept; %.0f tasks a second, %.0f µs of Redis a task, "+
+		"%.0f of all others, %.1f commands", r.Opened, e.Seconds, r.Keep, n/e.Seconds, 1e6*e.RedisCPU/n, 1e6*e.OwnCPU/n, e.Reads/n)
+}
+
+// markdown has the tables, what was counted, and the verdict.
+func (r *result) markdown() string {
+	var w strings.Builder
+	fmt.Fprintf(&w, "%d samples after a warm-up of %d\n\n", len(r.Samples)-r.WarmUp, r.WarmUp)
+	var spans, kinds [][]string
+	for _, figure := range figures {
+		if s, there := r.Spans[figure.name]; there {
+			spans = append(spans, append(cells(figure.name, 1, s.Least, s.Median, s.Most), fmt.Sprintf("%.3f", s.Drift)))
+		}
+	}
+	grid(&w, []string{"", "least", "median", "most", "last fifth by first fifth"}, spans...)
+	for _, name := range slices.Sorted(maps.Keys(r.Kinds)) {
+		k := r.Kinds[name]
+		kinds = append(kinds, cells("`"+name+"`", 0, float64(k.Keys[0]), float64(k.Bytes[0]), float64(k.Keys[1]), float64(k.Bytes[1])))
+	}
+	fmt.Fprintln(&w)
+	grid(&w, []string{"keys", "after the warm-up", "bytes", "at the end", "bytes"}, kinds...)
+	fmt.Fprintf(&w, "\nThe append-only file was written anew %.0f times.\n", r.Ended.Rewrites)
+	fmt.Fprintf(&w, "%d opened = %d in a state + %d purged, in %d ranges of ids; %d violations\n",
+		r.Account.Opened, r.Account.InStates, r.Account.Purged, r.Ranges, len(r.Violations))
+	if c := r.Archive; c != nil {
+		fmt.Fprintf(&w, "%d tasks in the archive, %.1f MB, %d damages\n", c.Tasks, float64(c.Bytes)/1e6, c.Damaged)
+	}
+	fmt.Fprintf(&w, "Flat within %.0f %%: %s\n", 100*flatWithin, r.verdict())
+	return w.String()
+}
+
+func (r *result) verdict() string {
+	switch {
+	case len(r.Samples) == r.WarmUp:
+		return "not known, as the run ended before the retention was reached"
+	case r.Flat:
+		return "yes"
+	default:
+		return "no"
+	}
+}

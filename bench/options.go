@@ -1,0 +1,273 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// size is how much of a table is measured; a later check repeats it, but for the rounds. Fields that a table does not use are 0.
+type size struct {
+	Tasks   int `json:"tasks,omitempty"`
+	Rounds  int `json:"rounds,omitempty"`
+	Workers int `json:"workers,omitempty"`
+	// Slots are those of a worker, or programs at a time.
+	Slots int `json:"slots,omitempty"`
+	// Rate is how many tasks a second are opened while latency is measured.
+	Rate int `json:"rate,omitempty"`
+}
+
+// or takes what s does not say from others.
+func (s size) or(other size) size {
+	return size{
+		cmp.Or(s.Tasks, other.Tasks), cmp.Or(s.Rounds, other.Rounds), cmp.Or(s.Workers, other.Workers), cmp.Or(s.Slots, other.Slots),
+		cmp.Or(s.Rate, other.Rate),
+	}
+}
+
+// options say what to measure and where the results go. Each belongs to the tables that its help names.
+type options struct {
+	tables                      []definition
+	given                       size // by flags
+	contenders                  []string
+	settings                    []string
+	markdown, json, check       string
+	before                      *Results // those of -check
+	tolerance, latencyTolerance float64
+	limit, runLimit             time.Duration
+	strict                      bool
+	bin, peers, cache           string
+
+	containments                          []string
+	servers, managers                     int
+	conf, aof                             string
+	fill, few, many, layer, needs, queues int
+	backlog, keep, failing, batch, every  int
+	work                                  []time.Duration
+	delay, settle, watch, pauses          time.Duration
+	age, opening                          time.Duration
+	archive                               string
+	profile                               bool
+}
+
+func parse(args []string, usage io.Writer) (*options, error) {
+	o := &options{}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(usage)
+	flags.Usage = func() {
+		fmt.Fprint(usage, "bench TABLE... [OPTION]...\n\nTables:\n")
+		for _, d := range definitions() {
+			fmt.Fprintf(usage, "  %-12s %s\n", d.name, d.about)
+		}
+		fmt.Fprint(usage, "\nOptions:\n")
+		flags.PrintDefaults()
+	}
+	o.shared(flags)
+	o.special(flags)
+	var names []string
+	for len(args) > 0 { // names and flags in any order
+		if err := flags.Parse(args); err != nil {
+			return nil, err
+		}
+		if args = flags.Args(); len(args) > 0 {
+			names, args = append(names, args[0]), args[1:]
+		}
+	}
+	if len(names) == 0 && o.check == "" {
+		flags.Usage()
+		return nil, flag.ErrHelp
+	}
+	if err := o.choose(names); err != nil {
+		return nil, err
+	}
+	return o, errors.Join(o.validate(), o.absolute())
+}
+
+// shared are the options of more than one table.
+func (o *options) shared(flags *flag.FlagSet) {
+	o.count(flags, "tasks", &o.given.Tasks, 0, "`tasks` of a run (default: each table has its own, as of rounds, workers, slots and rate)")
+	o.count(flags, "rounds", &o.given.Rounds, 0, "interleaved `rounds`")
+	o.count(flags, "workers", &o.given.Workers, 0, "TDF's `workers`")
+	o.count(flags, "slots", &o.given.Slots, 0, "`slots` of a worker; programs, containment: programs at a time")
+	o.count(flags, "rate", &o.given.Rate, 0, "latency: `tasks` opened a second")
+	flags.Var((*list)(&o.contenders), "contenders", "only those whose `names` begin with one of these, as in TDF,xargs,asynq (default all)")
+	flags.Var((*list)(&o.settings), "set", "programs, handlers, latency: `settings` of TDF, as in worker.keep_rounds=1,manager.batch_size=500")
+	flags.StringVar(&o.markdown, "markdown", "", "write the tables into this `file` too")
+	flags.StringVar(&o.json, "json", "", "write all figures into this `file`")
+	flags.StringVar(&o.check, "check", "", "compare ratios with those of this JSON `file`, and repeat its tables and sizes")
+	flags.Float64Var(&o.tolerance, "tolerance", 0.15, "by which part a ratio may be worse than in -check")
+	flags.Float64Var(&o.latencyTolerance, "latency-tolerance", 0.5, "the same for ratios of latencies")
+	flags.BoolVar(&o.strict, "strict", false, "fail if a target is not reached")
+	flags.DurationVar(&o.limit, "limit", time.Hour, "when to give up")
+	flags.DurationVar(&o.runLimit, "run-limit", 2*time.Minute, "how long one run of one contender may take")
+	flags.StringVar(&o.bin, "bin", "bin", "`directory` of tdf-server and tdf-worker")
+	flags.StringVar(&o.peers, "peers", "bench/peers", "`directory` of the peers' programs")
+	flags.StringVar(&o.cache, "cache", "bin/peers", "`directory` where scripts/setup-bench.sh has put peers")
+	flags.StringVar(&o.conf, "conf", "configs/redis.conf", "the redis.conf of memory, forms, scale, quiet, idle, fleet and flow")
+	flags.StringVar(&o.aof, "aof", "", "`yes or no`: whether Redis keeps an append-only file (default no for fleet, yes for flow)")
+	o.count(flags, "servers", &o.servers, 1, "plans, fleet: `servers`")
+	o.count(flags, "many", &o.many, 1_000_000, "claims, scale, quiet: many `tasks` that wait")
+	o.count(flags, "few", &o.few, 10_000, "scale, quiet: few `tasks` that wait")
+	flags.DurationVar(&o.settle, "settle", 40*time.Second, "quiet, idle, fleet: how long to wait until all have come to rest")
+	o.above(flags, "watch", &o.watch, 30*time.Second, "quiet, idle, fleet: how long to watch them then")
+}
+
+// special are the options of one table.
+func (o *options) special(flags *flag.FlagSet) {
+	o.containments = []string{"group", "auto"}
+	flags.Var((*list)(&o.containments), "containments", "programs: `containments` of TDF, of auto,group,cgroup,pidns")
+	o.count(flags, "fill", &o.fill, 12_000, "memory: `tasks` that are there before; so many that the stream of events is as long as it gets")
+	o.count(flags, "layer", &o.layer, 1000, "plans: `tasks` of a layer")
+	o.count(flags, "needs", &o.needs, 10, "plans: how many `tasks` of the layer before each task needs")
+	flags.DurationVar(&o.pauses, "pauses", 30*time.Second, "plans: how long to look for pauses of the machine, before and after")
+	flags.BoolVar(&o.profile, "profile", false, "plans: show what each script took in all; noting every call makes Redis slower")
+	o.count(flags, "managers", &o.managers, 1, "fleet: `managers` that archive")
+	o.count(flags, "queues", &o.queues, 4, "fleet: `queues`, each with as many tasks")
+	o.work = []time.Duration{0, 500 * time.Millisecond}
+	flags.Func("work", "fleet: how long a task takes on average (half to one and a half of it); a row for each of `0s,500ms`", o.setWork)
+	flags.DurationVar(&o.delay, "delay", 0, "fleet: how long what a worker sends, and what it is answered, is under way")
+	o.count(flags, "backlog", &o.backlog, 5000, "flow: `tasks` that wait, about")
+	o.count(flags, "failing", &o.failing, 200, "flow: one task of so `many` fails")
+	o.count(flags, "keep", &o.keep, 50_000, "flow: archive_retention of tasks that succeeded: how `many` stay")
+	o.above(flags, "age", &o.age, 30*time.Second, "flow: archive_retention of tasks that failed: how long they stay")
+	flags.StringVar(&o.archive, "archive", "", "flow: archive_dir, an empty `directory` for tasks that leave Redis (default none)")
+	o.count(flags, "batch", &o.batch, 1000, "flow: [manager] batch_size of the one that opens")
+	o.count(flags, "every", &o.every, 10_000, "flow: after how many `tasks` to look at Redis")
+	o.above(flags, "opening", &o.opening, 40*time.Minute, "flow: for how long to open tasks at most: then it ends in order, with fewer")
+}
+
+// choose takes the tables of those names, and for a check the tables and sizes of before: ratios of other sizes are other ratios.
+func (o *options) choose(names []string) (err error) {
+	if o.check != "" {
+		if o.before, err = readResults(o.check); err != nil {
+			return err
+		}
+	}
+	for _, d := range definitions() {
+		wanted := slices.Contains(names, d.name)
+		if o.before != nil {
+			was, there := o.before.Sizes[d.name]
+			wanted = wanted || there && len(names) == 0
+			was.Rounds = 0
+			d.size = was.or(d.size)
+		}
+		if wanted {
+			o.tables = append(o.tables, d)
+		}
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(o.tables, func(d definition) bool { return d.name == name }) {
+			return fmt.Errorf("no table %q: bench -help lists them", name)
+		}
+	}
+	return nil
+}
+
+func (o *options) validate() error {
+	for _, word := range o.contenders {
+		if !slices.ContainsFunc(contenderNames, func(name string) bool { return fits(name, word) }) {
+			return fmt.Errorf("-contenders: no contender has a name that begins with %q: there are %s", word, strings.Join(contenderNames, "; "))
+		}
+	}
+	known := []string{"auto"}
+	for _, layer := range layers() {
+		known = append(known, string(layer))
+	}
+	for _, layer := range o.containments {
+		if !slices.Contains(known, layer) {
+			return fmt.Errorf("-containments=%s: use some of %s", strings.Join(o.containments, ","), strings.Join(known, ","))
+		}
+	}
+	switch {
+	case o.tolerance < 0 || o.latencyTolerance < 0:
+		return fmt.Errorf("-tolerance=%g -latency-tolerance=%g: must not be negative", o.tolerance, o.latencyTolerance)
+	case o.needs > o.layer:
+		return fmt.Errorf("-needs=%d: a layer has %d tasks", o.needs, o.layer)
+	case o.delay < 0:
+		return fmt.Errorf("-delay=%s: must not be negative", o.delay)
+	}
+	return nil
+}
+
+// absolute makes directories independent of the one a contender runs in.
+func (o *options) absolute() (err error) {
+	for _, dir := range []*string{&o.bin, &o.peers, &o.cache} {
+		if *dir, err = filepath.Abs(*dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *options) setWork(text string) error {
+	o.work = nil
+	for word := range strings.SplitSeq(text, ",") {
+		d, err := time.ParseDuration(word)
+		if err != nil || d < 0 {
+			return fmt.Errorf("%q is no time: write 500ms or 0s,1s", word)
+		}
+		o.work = append(o.work, d)
+	}
+	return nil
+}
+
+func (o *options) count(flags *flag.FlagSet, name string, into *int, value int, usage string) {
+	*into = value
+	flags.Var((*count)(into), name, usage)
+}
+
+func (o *options) above(flags *flag.FlagSet, name string, into *time.Duration, value time.Duration, usage string) {
+	*into = value
+	flags.Var((*span)(into), name, usage)
+}
+
+// count is a flag of a number that is at least 1.
+type count int
+
+// String is the flag's value.
+func (c *count) String() string { return strconv.Itoa(int(*c)) }
+
+// Set takes a number.
+func (c *count) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err == nil && n < 1 {
+		err = errors.New("must be at least 1")
+	}
+	*c = count(n)
+	return err
+}
+
+// span is a flag of a time above 0.
+type span time.Duration
+
+// String is the flag's value.
+func (s *span) String() string { return time.Duration(*s).String() }
+
+// Set takes a time.
+func (s *span) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err == nil && d <= 0 {
+		err = errors.New("must be above 0")
+	}
+	*s = span(d)
+	return err
+}
+
+// list is a flag of words with commas between them.
+type list []string
+
+// String is the flag's value.
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+// Set takes the words.
+func (l *list) Set(text string) error {
+	*l = strings.Split(text, ",")
+	return nil
+}

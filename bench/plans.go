@@ -1,0 +1,328 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tdf-go/tdf/bench/site"
+	"github.com/tdf-go/tdf/plan"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// What is wanted of plans.
+const (
+	mostRatio     = 2 // the time a task of a plan takes, in that of one that needs nothing
+	longestScript = 5 * time.Millisecond
+)
+
+// Two kinds of tasks are compared; and a server releases half a plan at once.
+const (
+	flatName    = "tasks that need nothing"
+	planName    = "tasks of the plan"
+	releaseName = "release"
+)
+
+// planCost is what was measured beside the rounds.
+type planCost struct {
+	*bench
+	lives [2]*planLife
+	// edges and freed are the needs and the tasks of the release.
+	edges, freed int
+	release      time.Duration
+	// slow are the slow calls of scripts, by what ran.
+	slow map[string]map[string]slowScript
+	// shared says that others took time from Redis while it carried out scripts.
+	shared  bool
+	machine site.Pauses
+	// scripts is how long those of the plan, and of its release, have run.
+	scripts time.Duration
+}
+
+// plans builds a plan of layers, in which each task needs some of the layer before, and as many tasks that need nothing, and
+// runs a slice of each a round. Then it measures the release alone.
+func (b *bench) plans(ctx context.Context) ([]Table, error) {
+	p := &planCost{bench: b, slow: map[string]map[string]slowScript{}, machine: site.Pauses{Limit: longestScript}}
+	p.machine.Watch(ctx, b.pauses)
+	tables, err := p.run(ctx)
+	if tables == nil {
+		return nil, err
+	}
+	if failed := p.measureRelease(ctx); failed != nil {
+		return nil, failed
+	}
+	p.machine.Watch(ctx, b.pauses)
+	tables[0].Text = p.text()
+	if b.strict {
+		err = errors.Join(err, p.tooSlow())
+	}
+	return tables, err
+}
+
+// run returns tables also with the error of a target that was not reached.
+func (p *planCost) run(ctx context.Context) (_ []Table, err error) {
+	g := p.plan()
+	p.lives = [2]*planLife{{name: flatName, graph: g.flat()}, {name: planName, graph: g}}
+	var all []*contender
+	for _, l := range p.lives {
+		if l.site, err = newPlanSite(ctx, p.bench); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, l.site.close()) }()
+		p.slow[l.name], p.shared = l.site.slow.found, !l.site.preferred
+		if err := l.fill(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", l.name, err)
+		}
+		p.say("%s: built %d in %.1f s", l.name, l.tasks, l.build.Seconds())
+		all = append(all, &contender{name: l.name, run: l.slice})
+	}
+	tables, err := p.compare(ctx, all, comparison{
+		Table: Table{
+			Name: "plans",
+			Title: fmt.Sprintf("Plans: %d tasks in layers of %d, %d needs each; %d servers, workers x slots %dx%d",
+				p.Tasks, p.layer, p.needs, p.servers, p.Workers, p.Slots),
+			Metrics: []Metric{micros, cpuMicros, redisCPU}, Reference: flatName,
+		},
+		ratios:  []Metric{cpuMicros},
+		targets: []target{{planName, []string{flatName}, micros, mostRatio, mostRatio}},
+	})
+	for _, l := range p.lives {
+		if tables == nil {
+			return nil, err
+		}
+		if failed := l.check(ctx); failed != nil {
+			return nil, fmt.Errorf("%s: %w", l.name, failed)
+		}
+	}
+	return tables, errors.Join(err, p.addScripts(ctx, p.lives[1].site))
+}
+
+// addScripts adds how long the scripts of a site have run.
+func (p *planCost) addScripts(ctx context.Context, s *planSite) error {
+	took, err := s.Redis.ScriptTime(ctx)
+	p.scripts += took
+	return err
+}
+
+// measureRelease lets a server release the second half of a plan of which the first has ended while there was none.
+func (p *planCost) measureRelease(ctx context.Context) error {
+	g := p.plan().halves()
+	s, err := newPlanSite(ctx, p.bench)
+	if err != nil {
+		return err
+	}
+	p.release, err = s.release(ctx, g)
+	if err = errors.Join(err, p.addScripts(ctx, s), s.close()); err != nil {
+		return fmt.Errorf("%s: %w", releaseName, err)
+	}
+	p.slow[releaseName], p.edges, p.freed = s.slow.found, g.edges(), g.tasks-g.layer
+	p.say("%s: %d tasks, %d needs in %.1f s", releaseName, p.freed, p.edges, p.release.Seconds())
+	return nil
+}
+
+// release ends the first half by cancelling it, since without a server nothing else ends.
+func (s *planSite) release(ctx context.Context, g graph) (took time.Duration, err error) {
+	p, err := plan.New(ctx, s.m, "bench", plan.OnFailure(task.FailureContinues))
+	if err != nil {
+		return 0, err
+	}
+	g.add(p)
+	if err := p.Send(ctx); err != nil {
+		return 0, err
+	}
+	ids, err := s.m.PlanTasks(ctx, p.ID(), 0, g.layer)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := s.m.Cancel(ctx, ids, "to release what needs it"); err != nil {
+		return 0, err
+	}
+	if err := p.Ready(ctx); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	life, d, err := s.start(ctx, 0, g)
+	if err != nil {
+		return 0, err
+	}
+	err = s.await(life, statemachine.Open, g.tasks-g.layer)
+	took = time.Since(began)
+	return took, errors.Join(err, d.Stop())
+}
+
+// planLife is one kind of tasks, on a Redis of its own, from their making to their end.
+type planLife struct {
+	name string
+	graph
+	site  *planSite
+	plan  *plan.Plan // nil if the tasks need nothing
+	build time.Duration
+	// took is the time of all slices, done how many there were.
+	took time.Duration
+	done int
+	// empty, waiting and ended are the bytes that Redis has allocated without tasks, before and after they ran.
+	empty, waiting, ended float64
+}
+
+// fill opens all tasks, those that need one another in a plan that is then ready.
+func (l *planLife) fill(ctx context.Context) (err error) {
+	if l.empty, err = l.site.memory(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	if l.needs == 0 {
+		_, err = l.site.m.OpenAll(ctx, func(yield func(task.Spec) bool) {
+			for n := range l.tasks {
+				if !yield(numbered(n)) {
+					return
+				}
+			}
+		})
+	} else if l.plan, err = plan.New(ctx, l.site.m, "bench"); err == nil {
+		l.add(l.plan)
+		err = l.plan.Ready(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	l.build = time.Since(began)
+	l.waiting, err = l.site.memory(ctx)
+	return err
+}
+
+// slice lets servers and workers do the next part of the tasks; their start is in the time.
+func (l *planLife) slice(ctx context.Context) (reading, error) {
+	before, err := l.site.Redis.Usage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b, first := l.site.b, l.tasks*l.done/l.site.b.Rounds
+	l.done++
+	last := l.tasks * l.done / b.Rounds
+	began := time.Now()
+	life, d, err := l.site.start(ctx, b.Workers, l.graph)
+	if err != nil {
+		return nil, err
+	}
+	err = l.site.await(life, statemachine.Succeeded, last)
+	took := time.Since(began)
+	if err = errors.Join(err, d.Stop()); err != nil {
+		return nil, err
+	}
+	l.took += took
+	after, err := l.site.Redis.Usage(ctx)
+	used, each := after.Since(before), 1e6/float64(last-first)
+	return reading{micros.Name: took.Seconds() * each, cpuMicros.Name: (used.Own + used.Redis) * each, redisCPU.Name: used.Redis * each}, err
+}
+
+// check looks at what became of the tasks. Each was checked by its handler.
+func (l *planLife) check(ctx context.Context) (err error) {
+	if l.ended, err = l.site.memory(ctx); err != nil || l.plan == nil {
+		return err
+	}
+	status, err := l.plan.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if n := status.Ended[statemachine.Succeeded]; status.State != task.PlanCompleted || n != int64(l.tasks) {
+		return fmt.Errorf("the plan is %s, and %d of its %d tasks have succeeded", status.State, n, l.tasks)
+	}
+	return nil
+}
+
+// text is what was measured beside the rounds.
+func (p *planCost) text() string {
+	var w strings.Builder
+	rows := make([][]string, 0, len(p.lives))
+	for _, l := range p.lives {
+		each := float64(l.tasks)
+		rows = append(rows, cells(l.name, 0,
+			perSecond(l.tasks, l.build), perSecond(l.tasks, l.took), (l.waiting-l.empty)/each, (l.ended-l.empty)/each))
+	}
+	grid(&w, []string{"", "built a second", "run a second", "bytes a task, waiting", "ended"}, rows...)
+	built := p.lives[1]
+	fmt.Fprintf(&w, "\nNeeds: %.0f a second built, %.0f a second told while all of it runs; "+
+		"by servers alone: %.0f a second, %.0f tasks a second released.\n\n",
+		perSecond(built.edges(), built.build), perSecond(built.edges(), built.took), perSecond(p.edges, p.release), perSecond(p.freed, p.release))
+	p.slowTable(&w)
+	p.pausesLine(&w)
+	if p.profile {
+		p.profileTable(&w)
+	}
+	return w.String()
+}
+
+// slowTable shows for each script the longest call, and in brackets how many took longer than they may.
+func (p *planCost) slowTable(w *strings.Builder) {
+	ran := []string{flatName, planName, releaseName}
+	longest := map[string]time.Duration{}
+	for _, what := range ran {
+		for name, script := range p.slow[what] {
+			longest[name] = max(longest[name], script.longest)
+		}
+	}
+	var rows [][]string
+	for _, name := range slices.SortedFunc(maps.Keys(longest), func(a, b string) int { return cmp.Compare(longest[b], longest[a]) }) {
+		row := []string{name}
+		for _, what := range ran {
+			row = append(row, p.slow[what][name].String())
+		}
+		rows = append(rows, row)
+	}
+	grid(w, append([]string{"longest call of a script, ms"}, ran...), rows...)
+}
+
+// pausesLine says which of the long calls are those of the machine.
+func (p *planCost) pausesLine(w *strings.Builder) {
+	if p.shared {
+		fmt.Fprint(w, "\nRedis had to share its processor, which is in these times: only root can let it go first.\n")
+	}
+	fmt.Fprintf(w, "\nThe machine alone stopped a thread that looks at the clock %d times in %.0f s for more than %.0f ms, "+
+		"at most for %.1f ms: in the %.0f s that scripts of the plan and of its release ran, %.0f such calls are to be expected "+
+		"and %.0f can be chance; there were %d.\n",
+		p.machine.Count, p.machine.Watched.Seconds(), p.machine.Limit.Seconds()*1000, p.machine.Longest.Seconds()*1000, p.scripts.Seconds(),
+		p.machine.Expected(p.scripts), p.machine.Chance(p.scripts), p.above())
+}
+
+// above is how many calls of the plan's scripts took longer than they may.
+func (p *planCost) above() (calls int) {
+	for _, what := range []string{planName, releaseName} {
+		for _, script := range p.slow[what] {
+			calls += script.above
+		}
+	}
+	return calls
+}
+
+// profileTable shows what the scripts cost in all.
+func (p *planCost) profileTable(w *strings.Builder) {
+	var rows [][]string
+	for _, name := range slices.Sorted(maps.Keys(p.slow[planName])) {
+		row := []string{name}
+		for _, what := range []string{flatName, planName} {
+			script, each := p.slow[what][name], float64(p.Tasks)
+			row = append(row, fmt.Sprintf("%.2f", float64(script.calls)/each), fmt.Sprintf("%.1f", float64(script.all.Microseconds())/each))
+		}
+		rows = append(rows, row)
+	}
+	fmt.Fprintln(w)
+	grid(w, []string{"script", flatName + ": calls a task", "µs a task", planName + ": calls a task", "µs a task"}, rows...)
+}
+
+// tooSlow is an error if more calls of scripts took long than the machine explains.
+func (p *planCost) tooSlow() error {
+	if calls, chance := p.above(), p.machine.Chance(p.scripts); float64(calls) > chance {
+		return fmt.Errorf("%w: %d calls of scripts took more than %s, and the machine explains %.1f at most",
+			errMissed, calls, longestScript, chance)
+	}
+	return nil
+}
+
+// perSecond is how many things a second.
+func perSecond(things int, took time.Duration) float64 { return float64(things) / took.Seconds() }

@@ -1,0 +1,287 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Results are all of one run, as they stand in the JSON file.
+type Results struct {
+	Date     time.Time `json:"date"`
+	Machine  Machine   `json:"machine"`
+	Versions []Version `json:"versions"`
+	// Sizes are those of the tables, by name.
+	Sizes map[string]size `json:"sizes"`
+	// Settings are those of TDF that differ from the defaults.
+	Settings []string `json:"settings,omitempty"`
+	Tables   []Table  `json:"tables"`
+}
+
+// Version is that of a peer, or of what it needs.
+type Version struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Table is one table, of contenders, or of Text and Figures of another kind.
+type Table struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	// Reference is the row that all others are compared with in the first metric.
+	Reference string   `json:"reference,omitempty"`
+	Metrics   []Metric `json:"metrics,omitempty"`
+	Rows      []Row    `json:"rows,omitempty"`
+	Ratios    []Ratio  `json:"ratios,omitempty"`
+	// Text is Markdown.
+	Text    string `json:"text,omitempty"`
+	Figures any    `json:"figures,omitempty"`
+}
+
+// Metric is something that is measured, a column.
+type Metric struct {
+	Name   string `json:"name"`
+	Title  string `json:"title"`
+	Less   bool   `json:"less_is_better,omitempty"`
+	Digits int    `json:"digits,omitempty"`
+}
+
+func (m Metric) format(v float64) string { return strconv.FormatFloat(v, 'f', m.Digits, 64) }
+
+// What is measured of contenders.
+var (
+	rate      = Metric{Name: "per_second", Title: "tasks a second"}
+	cpuMillis = Metric{Name: "cpu_ms", Title: "CPU ms a task", Less: true, Digits: 2}
+	processed = Metric{Name: "processed_per_second", Title: "without opening"}
+	opened    = Metric{Name: "opened_per_second", Title: "opened a second"}
+	micros    = Metric{Name: "us", Title: "µs a task", Less: true}
+	cpuMicros = Metric{Name: "cpu_us", Title: "processor time a task, µs", Less: true}
+	redisCPU  = Metric{Name: "redis_cpu_us", Title: "µs of Redis a task", Less: true}
+	p50       = Metric{Name: "p50_ms", Title: "p50 ms", Less: true, Digits: 2}
+	p99       = Metric{Name: "p99_ms", Title: "p99 ms", Less: true, Digits: 2}
+
+	metrics = []Metric{rate, cpuMillis, processed, opened, micros, cpuMicros, redisCPU, p50, p99}
+)
+
+// Row is one contender: either Values by metric, or why there are none.
+type Row struct {
+	Name   string            `json:"name"`
+	Absent string            `json:"absent,omitempty"`
+	Values map[string]Spread `json:"values,omitempty"`
+	// OfReference is the median of its ratios to the reference in the first metric; 0 if there is none.
+	OfReference float64 `json:"of_reference,omitempty"`
+}
+
+// Spread is a metric, or a ratio, in all rounds.
+type Spread struct {
+	Median  float64   `json:"median"`
+	Lowest  float64   `json:"lowest"`
+	Highest float64   `json:"highest"`
+	Rounds  []float64 `json:"rounds"`
+}
+
+// Ratio is a row of TDF in one of a peer, by a metric. Least and Aim are 0 where nothing is wanted; for metrics of which
+// less is better they are the most that is wanted.
+type Ratio struct {
+	Row    string `json:"row"`
+	Of     string `json:"of"`
+	Metric string `json:"metric"`
+	Less   bool   `json:"less_is_better,omitempty"`
+	Spread
+	Least   float64 `json:"least,omitempty"`
+	Aim     float64 `json:"aim,omitempty"`
+	Verdict string  `json:"verdict,omitempty"`
+}
+
+// measured reports whether there is a ratio at all.
+func (r Ratio) measured() bool { return len(r.Rounds) > 0 }
+
+func readResults(file string) (*Results, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var r Results
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if len(r.Tables) == 0 {
+		return nil, fmt.Errorf("%s: no tables", file)
+	}
+	return &r, nil
+}
+
+func (r *Results) write(file string) error {
+	text, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o600)
+}
+
+// comparison is a table of contenders: what of them is compared, and how good that is to be.
+type comparison struct {
+	Table
+	// ratios are the metrics of which TDF is compared with each peer, and with the reference.
+	ratios  []Metric
+	targets []target
+}
+
+// target is a ratio that is to be reached. For metrics of which less is better it is the most.
+type target struct {
+	row string
+	// of is the peer; of several, the best one that is there, round by round.
+	of         []string
+	metric     Metric
+	least, aim float64
+}
+
+// errMissed means that a target was not reached.
+var errMissed = errors.New("target not reached")
+
+func (c *comparison) missed() (errs []error) {
+	for _, r := range c.Ratios {
+		if r.Verdict == notReached {
+			errs = append(errs, fmt.Errorf("%w: %s in %s, %s: %s, want %s",
+				errMissed, r.Row, r.Of, c.title(r.Metric), short(r.Median), bound(r.Less, r.Least)))
+		}
+	}
+	return errs
+}
+
+// fill computes what is shown.
+func (c *comparison) fill(all []*contender, samples map[string][]reading) {
+	for _, who := range all {
+		row := Row{Name: who.name, Absent: who.absent}
+		if who.absent == "" {
+			row.Values = map[string]Spread{}
+			for _, m := range c.Metrics {
+				row.Values[m.Name] = spread(column(samples[who.name], m))
+			}
+			if reference := samples[c.Reference]; len(reference) == len(samples[who.name]) { // it ran in all rounds
+				row.OfReference = median(ratios(column(samples[who.name], c.Metrics[0]), column(reference, c.Metrics[0])))
+			}
+		}
+		c.Rows = append(c.Rows, row)
+	}
+	for _, g := range c.targets {
+		if slices.ContainsFunc(all, func(who *contender) bool { return who.name == g.row && who.absent == "" }) {
+			c.Ratios = append(c.Ratios, meets(g, all, samples))
+		}
+	}
+	for _, m := range c.ratios {
+		for _, ours := range all {
+			for _, other := range all {
+				if c.comparable(ours, other) && !c.targeted(ours.name, other.name, m) {
+					c.Ratios = append(c.Ratios, ratio(ours.name, other.name, m, column(samples[ours.name], m), column(samples[other.name], m)))
+				}
+			}
+		}
+	}
+}
+
+// comparable reports whether one is TDF, and the other a peer or the reference.
+func (c *comparison) comparable(ours, other *contender) bool {
+	return !ours.peer && ours.name != c.Reference && ours.absent == "" && (other.peer || other.name == c.Reference) && other.absent == ""
+}
+
+// targeted reports whether there is a target for just this ratio.
+func (c *comparison) targeted(row, peer string, m Metric) bool {
+	return slices.ContainsFunc(c.targets, func(g target) bool {
+		return g.row == row && g.metric == m && len(g.of) == 1 && g.of[0] == peer
+	})
+}
+
+// meets compares with the best of the peers that a target names.
+func meets(g target, all []*contender, samples map[string][]reading) Ratio {
+	var best []float64
+	for _, c := range all {
+		if slices.Contains(g.of, c.name) && c.absent == "" {
+			best = better(g.metric, best, column(samples[c.name], g.metric))
+		}
+	}
+	name := strings.Join(g.of, " or ")
+	if len(g.of) > 1 {
+		name += ", the better one here"
+	}
+	r := Ratio{Row: g.row, Of: name, Metric: g.metric.Name, Verdict: "not measured"}
+	if len(best) > 0 {
+		r = ratio(g.row, name, g.metric, column(samples[g.row], g.metric), best)
+		r.Verdict = g.verdict(r.Median)
+	}
+	r.Least, r.Aim = g.least, g.aim
+	return r
+}
+
+const notReached = "not reached"
+
+// verdict says what is reached.
+func (g target) verdict(ratio float64) string {
+	reaches := func(bound float64) bool { return ratio == bound || g.metric.Less == (ratio < bound) }
+	switch {
+	case reaches(g.aim):
+		return "aim reached"
+	case reaches(g.least):
+		return "reached"
+	}
+	return notReached
+}
+
+// better takes the better one of each round.
+func better(m Metric, a, b []float64) []float64 {
+	if a == nil {
+		return b
+	}
+	out := make([]float64, 0, len(a))
+	for i := range a {
+		if m.Less == (a[i] < b[i]) {
+			out = append(out, a[i])
+		} else {
+			out = append(out, b[i])
+		}
+	}
+	return out
+}
+
+func ratio(row, of string, m Metric, ours, theirs []float64) Ratio {
+	return Ratio{Row: row, Of: of, Metric: m.Name, Less: m.Less, Spread: spread(ratios(ours, theirs))}
+}
+
+func column(samples []reading, m Metric) []float64 {
+	out := make([]float64, 0, len(samples))
+	for _, r := range samples {
+		out = append(out, r[m.Name])
+	}
+	return out
+}
+
+func spread(values []float64) Spread {
+	return Spread{Median: median(values), Lowest: slices.Min(values), Highest: slices.Max(values), Rounds: values}
+}
+
+// median is the middle value, or the mean of the two in the middle, and 0 of nothing.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	mid := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[mid]
+	}
+	return (sorted[mid-1] + sorted[mid]) / 2
+}
+
+// ratios divides round by round.
+func ratios(values, by []float64) []float64 {
+	out := make([]float64, 0, len(values))
+	for i, v := range values {
+		out = append(out, v/by[i])
+	}
+	return out
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tdf-go/tdf/bench/site"
+)
+
+// crowd is a site in which so many tasks wait.
+type crowd struct {
+	*site.Site
+	b       *bench
+	waiting int
+}
+
+// scale runs some of the tasks of each crowd in turn. The tasks that wait are those that run.
+func (b *bench) scale(ctx context.Context) (_ []Table, err error) {
+	if b.few > b.many {
+		return nil, fmt.Errorf("-few=%d: more than -many=%d", b.few, b.many)
+	}
+	var all []*contender
+	for _, n := range []int{b.few, b.many} {
+		s, err := site.New(ctx, b.conf, "--appendonly", "no")
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, s.Close()) }()
+		if err := s.Open(ctx, n, longSpec()); err != nil {
+			return nil, err
+		}
+		b.say("%d tasks wait", n)
+		all = append(all, &contender{name: fmt.Sprintf("behind %d that wait", n), run: (&crowd{s, b, n}).run})
+	}
+	return b.compare(ctx, all, comparison{
+		Table: Table{
+			Name: "scale", Title: fmt.Sprintf("Claimed to archived, Go handlers, a worker of %d slots, %d tasks a round", b.Slots, b.Tasks),
+			Metrics: []Metric{micros, redisCPU}, Reference: all[0].name,
+		},
+		ratios: []Metric{micros, redisCPU},
+	})
+}
+
+// run lets a crew, once it is at work, archive a slice, and opens as many tasks anew.
+func (c *crowd) run(ctx context.Context) (r reading, err error) {
+	before, err := c.Card(ctx, "archived")
+	if err != nil {
+		return nil, err
+	}
+	life, hands, err := c.b.crew(ctx, c.Site)
+	if err != nil {
+		return nil, err
+	}
+	r, err = c.watch(life, before, int64(c.b.Tasks))
+	if err = errors.Join(err, hands.Stop()); err != nil {
+		return nil, err
+	}
+	waiting, err := c.Card(ctx, "open")
+	if err != nil || int(waiting) >= c.waiting {
+		return r, err
+	}
+	return r, c.Open(ctx, c.waiting-int(waiting), longSpec())
+}
+
+// crewStart is the part of a slice after which the clock starts: the crew has begun by then.
+const crewStart = 10
+
+// pollOften is how often it looks: its slices are short.
+const pollOften = 5 * time.Millisecond
+
+func (c *crowd) watch(ctx context.Context, before, slice int64) (reading, error) {
+	first, err := c.AwaitCard(ctx, "archived", before+slice/crewStart, pollOften)
+	if err != nil {
+		return nil, err
+	}
+	began, err := c.Redis.Usage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	last, err := c.AwaitCard(ctx, "archived", first+slice, pollOften)
+	if err != nil {
+		return nil, err
+	}
+	ended, err := c.Redis.Usage(ctx)
+	each := 1e6 / float64(last-first)
+	return reading{micros.Name: ended.At.Sub(began.At).Seconds() * each, redisCPU.Name: ended.Since(began).Redis * each}, err
+}
+
+// quiet watches a server with few and with many tasks that begin much later.
+func (b *bench) quiet(ctx context.Context) (_ []Table, err error) {
+	s, err := site.New(ctx, b.conf, "--appendonly", "no")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	spec := finite(longSpec())
+	spec.StartAfter = time.Unix(4000000000, 0)
+	var w strings.Builder
+	var rows [][]string
+	open := 0
+	for _, n := range []int{b.few, b.many} {
+		if err := s.Open(ctx, n-open, spec); err != nil {
+			return nil, err
+		}
+		open = n
+		alone, err := s.Redis.Rest(ctx, 0, b.watch/2)
+		if err != nil {
+			return nil, err
+		}
+		r, err := b.serverAtRest(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		b.say("%d: server %.4f, Redis %.4f", n, r.Own, r.Redis)
+		rows = append(rows, append([]string{strconv.Itoa(n)}, percents("%.2f %%", r.Own, r.Redis, alone.Redis)...))
+	}
+	grid(&w, []string{"tasks that wait", "server", "Redis", "Redis without a server"}, rows...)
+	return textTable("quiet", &w, "A server with nothing due, watched for %s; processor time as a share of a core", b.watch), nil
+}
+
+func percents(format string, shares ...float64) (out []string) {
+	for _, s := range shares {
+		out = append(out, fmt.Sprintf(format, 100*s))
+	}
+	return out
+}
+
+func (b *bench) serverAtRest(ctx context.Context, s *site.Site) (r site.Usage, err error) {
+	life, c := s.Gather(ctx)
+	if err = c.Server("server"); err == nil {
+		r, err = s.Redis.Rest(life, b.settle, b.watch)
+	}
+	return r, errors.Join(err, c.Stop())
+}
+
+// idle watches workers that find nothing to do, beside a server.
+func (b *bench) idle(ctx context.Context) (_ []Table, err error) {
+	s, err := site.New(ctx, b.conf)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	server, err := b.serverAtRest(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	life, c := s.Gather(ctx)
+	err = c.Server("server")
+	for i := range b.Workers {
+		err = errors.Join(err, c.Worker(site.Hand{Name: fmt.Sprintf("worker-%d", i), Slots: b.Slots, Pool: 4, Handlers: lineHandler()}))
+	}
+	var r site.Usage
+	if err == nil {
+		r, err = s.Redis.Rest(life, b.settle, b.watch)
+	}
+	if err = errors.Join(err, c.Stop()); err != nil {
+		return nil, err
+	}
+	n := float64(b.Workers)
+	var w strings.Builder
+	grid(&w, []string{"", "a worker"},
+		cells("commands a second", 2, (r.Reads-server.Reads)/n),
+		append([]string{"its processor time, share of a core"}, percents("%.3f %%", (r.Own-server.Own)/n)...),
+		append([]string{"Redis' processor time, share of a core"}, percents("%.3f %%", (r.Redis-server.Redis)/n)...))
+	return textTable("idle", &w, "%d workers without a task for %s, watched for %s, beside a server that sends %.1f commands a second",
+		b.Workers, b.settle, b.watch, server.Reads), nil
+}

@@ -1,0 +1,264 @@
+// Package site has a site of TDF for a benchmark: a private Redis, and servers, workers and managers in the benchmark's process.
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+
+	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/server"
+	"github.com/tdf-go/tdf/task"
+	"github.com/tdf-go/tdf/worker"
+)
+
+// Site is a namespace on a Redis of its own.
+type Site struct {
+	Redis *Redis
+	// Store is for the benchmark itself.
+	Store *store.Store
+	temp  string
+}
+
+const namespace = "bench"
+
+// New starts a Redis; see [StartRedis] for the settings. The caller closes the site.
+func New(ctx context.Context, settings ...string) (*Site, error) {
+	srv, err := StartRedis(ctx, settings...)
+	if err != nil {
+		return nil, err
+	}
+	s := &Site{Redis: srv}
+	if s.temp, err = os.MkdirTemp("", "tdf-bench-crew-"); err == nil {
+		s.Store, err = s.Dial(srv.Socket())
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Close ends the Redis.
+func (s *Site) Close() error {
+	var err error
+	if s.Store != nil {
+		err = s.Store.Close()
+	}
+	s.Redis.Stop()
+	return errors.Join(err, os.RemoveAll(s.temp))
+}
+
+// Key is a key of the namespace.
+func (s *Site) Key(name string) string { return namespace + ":" + name }
+
+// Card is the size of a sorted set of the namespace.
+func (s *Site) Card(ctx context.Context, name string) (int64, error) {
+	return s.Redis.DB.ZCard(ctx, s.Key(name)).Result()
+}
+
+// AwaitCard waits until a sorted set of the namespace has at least n members, and returns how many it has.
+func (s *Site) AwaitCard(ctx context.Context, name string, n int64, every time.Duration) (have int64, err error) {
+	err = Await(ctx, every, func() (bool, error) {
+		have, err = s.Card(ctx, name)
+		return have >= n, err
+	})
+	return have, err
+}
+
+// Dial connects to the namespace through a unix socket: that of the Redis, or of a proxy before it.
+func (s *Site) Dial(socket string, opts ...store.Option) (*store.Store, error) {
+	where := config.Redis{Host: socket, DialTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute}
+	st, err := store.Dial(where, namespace, append([]store.Option{store.WithRetries(-1)}, opts...)...)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the Redis of the benchmark: %w", err)
+	}
+	return st, nil
+}
+
+// Open opens n tasks like a spec, in batches.
+func (s *Site) Open(ctx context.Context, n int, spec task.Spec) error {
+	d, err := task.Define(&spec)
+	if err != nil {
+		return err
+	}
+	specs := slices.Repeat([]task.Definition{d}, min(n, store.MaxOpen))
+	for ; n > 0; n -= len(specs) {
+		if _, err := s.Store.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: specs[:min(n, len(specs))]}); err != nil {
+			return fmt.Errorf("opening tasks: %w", err)
+		}
+	}
+	return nil
+}
+
+// Manager makes a manager with settings as in manager.batch_size=1000. The caller closes it.
+func (s *Site) Manager(ctx context.Context, name string, settings ...string) (*manager.Manager, error) {
+	settings = append(slices.Clone(settings), "redis.host="+s.Redis.Socket(), "tdf.namespace="+namespace)
+	m, err := manager.New(ctx, name, "", manager.WithSettings(settings...), manager.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return m, nil
+}
+
+// Fleet is a crew of servers, and of workers of so many slots with the same handlers.
+type Fleet struct {
+	Servers, Workers, Slots int
+	Handlers                map[string]worker.Handler
+}
+
+// Start starts a fleet. The context is that of [Site.Gather].
+func (s *Site) Start(ctx context.Context, f Fleet) (context.Context, *Crew, error) {
+	ctx, c := s.Gather(ctx)
+	var errs []error
+	for i := range f.Servers {
+		errs = append(errs, c.Server(fmt.Sprintf("server-%d", i+1)))
+	}
+	for i := range f.Workers {
+		errs = append(errs, c.Worker(Hand{Name: fmt.Sprintf("worker-%d", i+1), Slots: f.Slots, Handlers: f.Handlers}))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return ctx, nil, errors.Join(err, c.Stop())
+	}
+	return ctx, c, nil
+}
+
+// Crew is what runs on a site.
+type Crew struct {
+	ctx     context.Context //nolint:containedctx // it is the life of the crew
+	site    *Site
+	cancel  context.CancelCauseFunc
+	running sync.WaitGroup
+	closers []func() error
+}
+
+// Gather makes an empty crew. The context ends when one of the crew has failed, with the reason as its cause, and with
+// [Crew.Stop].
+func (s *Site) Gather(ctx context.Context) (context.Context, *Crew) {
+	c := &Crew{site: s}
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	return c.ctx, c
+}
+
+// Server adds a server, with its defaults but for what is set.
+func (c *Crew) Server(name string, set ...func(*server.Options)) error {
+	st, err := c.site.Dial(c.site.Redis.Socket())
+	if err != nil {
+		return err
+	}
+	c.closers = append(c.closers, st.Close)
+	o := server.Options{Name: name, Store: st}
+	for _, change := range set {
+		change(&o)
+	}
+	srv, err := server.New(o)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	c.run(srv.Run)
+	return nil
+}
+
+// Hand says what a worker is like.
+type Hand struct {
+	Name  string
+	Slots int
+	// Socket is where it finds Redis; empty for the Redis itself.
+	Socket string
+	// Pool is how many connections it may have beside those that it keeps; 0 for what is usual.
+	Pool     int
+	Handlers map[string]worker.Handler
+}
+
+// Worker adds a worker.
+func (c *Crew) Worker(h Hand) error {
+	if h.Socket == "" {
+		h.Socket = c.site.Redis.Socket()
+	}
+	var opts []store.Option
+	if h.Pool > 0 {
+		opts = append(opts, store.WithPoolSize(h.Pool))
+	}
+	st, err := c.site.Dial(h.Socket, opts...)
+	if err != nil {
+		return err
+	}
+	c.closers = append(c.closers, st.Close)
+	o := worker.DefaultOptions()
+	o.Name, o.Node, o.Store, o.Slots = h.Name, h.Name, st, h.Slots
+	o.Handlers, o.DrainTimeout, o.DiskReserve = h.Handlers, time.Minute, 0
+	o.SpoolDir = filepath.Join(c.site.temp, h.Name)
+	w, err := worker.New(o)
+	if err != nil {
+		return fmt.Errorf("%s: %w", h.Name, err)
+	}
+	c.run(w.Run)
+	return nil
+}
+
+// Archiver adds a manager that archives what has ended.
+func (c *Crew) Archiver(name string) error {
+	m, err := c.site.Manager(c.ctx, name)
+	if err != nil {
+		return err
+	}
+	c.closers = append(c.closers, m.Close)
+	c.run(func(ctx context.Context) error { return m.Run(ctx, manager.Handlers{}) })
+	return nil
+}
+
+// run runs one of them until the others are to end too.
+func (c *Crew) run(daemon func(context.Context) error) {
+	c.running.Go(func() {
+		if err := daemon(c.ctx); err != nil {
+			c.cancel(err)
+		}
+	})
+}
+
+// Stop ends them all, and returns what one of them has failed with.
+func (c *Crew) Stop() error {
+	failed := context.Cause(c.ctx)
+	c.cancel(nil)
+	c.running.Wait()
+	errs := []error{failed}
+	for _, end := range c.closers {
+		errs = append(errs, end())
+	}
+	return errors.Join(errs...)
+}
+
+// Archive handles n tasks, and returns when they and all others are archived, or one of them is wrong.
+func Archive(ctx context.Context, m *manager.Manager, n int, check func(*manager.Task) error) error {
+	handled := make(map[int64]bool, n)
+	var wrong error
+	handle := func(_ context.Context, _ *manager.Manager, task *manager.Task) error {
+		handled[task.ID] = true
+		if err := check(task); err != nil {
+			wrong = err
+		}
+		return nil
+	}
+	err := m.Run(ctx, manager.Handlers{
+		Succeeded: handle, Unhandled: handle,
+		Stop: func(ctx context.Context, m *manager.Manager, _ int) bool {
+			if wrong != nil || len(handled) < n {
+				return wrong != nil
+			}
+			counts, err := m.Count(ctx)
+			return err == nil && counts.Unarchived() == 0
+		},
+	})
+	if err == nil && ctx.Err() != nil {
+		err = fmt.Errorf("%d of %d tasks handled: %w", len(handled), n, context.Cause(ctx))
+	}
+	return errors.Join(err, wrong)
+}

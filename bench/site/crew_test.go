@@ -1,0 +1,97 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tdf-go/tdf/internal/testkit/wait"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+	"github.com/tdf-go/tdf/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newSite(t *testing.T) *Site {
+	t.Helper()
+	s, err := New(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// fleet does nothing at all with tasks.
+var fleet = Fleet{Servers: 1, Workers: 2, Slots: 2, Handlers: map[string]worker.Handler{
+	"noop": func(context.Context, *worker.Job) error { return nil },
+}}
+
+func TestTasksAreArchived(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	m, err := s.Manager(t.Context(), "bench", "manager.batch_size=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if _, err := m.Open(t.Context(), task.Spec{Program: "noop"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, d, err := s.Start(t.Context(), fleet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = Archive(ctx, m, 5, func(task *manager.Task) error {
+		if task.EndState() != statemachine.Succeeded {
+			return errors.New("it has not succeeded")
+		}
+		return nil
+	})
+	if err := errors.Join(err, d.Stop(), m.Close()); err != nil {
+		t.Error(err)
+	}
+	if c, err := s.Store.Census(t.Context()); err != nil || c.Listed[statemachine.Archived] != 5 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// A daemon that cannot work ends the context of all.
+func TestDaemonThatFails(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	_, first, err := s.Start(t.Context(), fleet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := fleet
+	second.Servers = 0
+	wait.Eventually(t, time.Minute, func() bool {
+		c, _, err := s.Store.Workers(t.Context())
+		return err == nil && len(c) == 2
+	}, "two workers")
+	ctx, again, err := s.Start(t.Context(), second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait.Closed(t, time.Minute, ctx.Done(), "the end of the second fleet")
+	if !errors.Is(context.Cause(ctx), worker.ErrNameTaken) {
+		t.Error(context.Cause(ctx))
+	}
+	if err := again.Stop(); !errors.Is(err, worker.ErrNameTaken) {
+		t.Error(err)
+	}
+	if err := first.Stop(); err != nil {
+		t.Error(err)
+	}
+}

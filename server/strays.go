@@ -1,0 +1,153 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// lapPause is how many repair intervals there are at least from the beginning of one lap to that of the next.
+const lapPause = 12
+
+// lap is a slow look at what the walk over the tasks does not meet: members of indices that stand for no task, or for one that is
+// elsewhere, and the lists by which servers keep plans going. Damage done by hand brings them about, and a client that died
+// between two steps.
+type lap struct {
+	began time.Time
+	// indices are still to be looked at, the first one from cursor on.
+	indices []store.Index
+	cursor  uint64
+	// strays were found in the pass before. What is one still has stood for a repair interval.
+	strays map[store.Index][]string
+	// plans is how many plans have been looked at, tasks how many of the next one; over says that none is left.
+	plans, tasks int
+	over         bool
+}
+
+// tidy goes on with the lap.
+func (k *keeper) tidy(ctx context.Context) error {
+	l := &k.lap
+	for x, members := range l.strays {
+		gone, err := k.store.Unlist(ctx, x, members)
+		if err != nil {
+			return err
+		}
+		if len(gone) > 0 {
+			k.log.Info("took out of an index what does not belong there", "index", x, "members", gone)
+		}
+		delete(l.strays, x)
+	}
+	if len(l.indices) == 0 && l.over && time.Since(l.began) >= lapPause*k.opt.RepairInterval {
+		l.began = time.Time{}
+	}
+	if l.began.IsZero() {
+		indices, err := k.store.Indices(ctx)
+		if err != nil {
+			return err
+		}
+		for _, state := range statemachine.States() {
+			indices = append(indices, store.Index{Kind: store.IndexState, Of: string(state)})
+		}
+		*l = lap{began: time.Now(), indices: indices, strays: map[store.Index][]string{}}
+	}
+	if err := k.lookForStrays(ctx, l); err != nil || len(l.indices) > 0 {
+		return err
+	}
+	return k.lookAtPlans(ctx, l)
+}
+
+// lookForStrays looks at the next members of indices.
+func (k *keeper) lookForStrays(ctx context.Context, l *lap) error {
+	for looked := 0; looked < k.opt.RepairBatch && len(l.indices) > 0; looked++ {
+		x := l.indices[0]
+		members, next, err := k.store.Members(ctx, x, l.cursor)
+		if err != nil {
+			return err
+		}
+		if err := k.lookForUnknown(ctx, x, members); err != nil {
+			return err
+		}
+		for part := range slices.Chunk(members, chunk) {
+			strays, err := k.store.Strays(ctx, x, part)
+			if err != nil {
+				return err
+			}
+			if len(strays) > 0 {
+				l.strays[x] = append(l.strays[x], strays...)
+			}
+		}
+		looked += len(members)
+		if l.cursor = next; next == 0 {
+			l.indices = l.indices[1:]
+		}
+	}
+	return nil
+}
+
+// lookForUnknown suspects ids in a state set that were never given out: the walk over all tasks does not come by.
+func (k *keeper) lookForUnknown(ctx context.Context, x store.Index, members []string) error {
+	if x.Kind != store.IndexState || len(members) == 0 {
+		return nil
+	}
+	last, err := k.store.LastID(ctx)
+	for _, m := range members {
+		if id := x.IDOf(m); err == nil && id > last {
+			k.suspects.add(id)
+		}
+	}
+	return err
+}
+
+// lookAtPlans looks at the next tasks of plans, and at those that are to be moved.
+func (k *keeper) lookAtPlans(ctx context.Context, l *lap) error {
+	for looked := 0; looked < k.opt.RepairBatch && !l.over; looked++ {
+		plans, err := k.store.Plans(ctx, l.plans, 1)
+		if err != nil {
+			return err
+		}
+		if l.over = len(plans) == 0; l.over {
+			return nil
+		}
+		n, err := k.lookAtPlan(ctx, &plans[0], l.tasks)
+		if err != nil {
+			return err
+		}
+		looked += n
+		if l.tasks += chunk; n == 0 {
+			l.plans, l.tasks = l.plans+1, 0
+		}
+	}
+	return nil
+}
+
+// lookAtPlan looks at some tasks of a plan, and returns how many there are.
+func (k *keeper) lookAtPlan(ctx context.Context, p *task.Plan, from int) (int, error) {
+	freed, err := k.store.FreedIDs(ctx, p.ID, from, chunk)
+	if err != nil {
+		return 0, err
+	}
+	ids, err := k.store.PlanTasks(ctx, p.ID, from, chunk)
+	if err != nil {
+		return 0, err
+	}
+	ids = append(ids, freed...)
+	tasks, err := k.store.Planned(ctx, p.ID, ids, 0)
+	if err != nil {
+		return 0, err
+	}
+	if from == 0 {
+		tasks = append(tasks, store.Planned{}) // the plan itself
+	}
+	for i := range tasks {
+		if t := &tasks[i]; t.ID == 0 || len(t.Misplaced(p)) > 0 {
+			if err := k.store.Redrain(ctx, p.ID, t.ID); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return len(ids), nil
+}
