@@ -31,18 +31,24 @@ func (c *choice) flags(cmd *cobra.Command) {
 
 // selection puts words and flags together.
 func (c *choice) selection(ctx context.Context, s *session) (manager.Selection, error) {
-	return c.selectionWith(s, s.manager.Newest(ctx))
+	return c.read(s, c.Selection, s.manager.Newest(ctx))
 }
 
-// selectionWith is selection where newest says what the word last means.
-func (c *choice) selectionWith(s *session, newest func() (int64, error)) (manager.Selection, error) {
+// archived is selection of tasks of an archive. newest says what the word last means.
+func (c *choice) archived(s *session, newest func() (int64, error)) (manager.Selection, error) {
+	return c.read(s, c.Archived, newest)
+}
+
+func (c *choice) read(
+	s *session, parse func(newest func() (int64, error)) (manager.Selection, error), newest func() (int64, error),
+) (manager.Selection, error) {
 	for _, name := range []string{queueField, programField, "match"} {
 		if flag := s.cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
 			return manager.Selection{}, cli.Usagef("--%s is empty; leave it out, or say what to look for", name)
 		}
 	}
 	c.Tasks = s.args
-	sel, err := c.Selection(newest)
+	sel, err := parse(newest)
 	if wrong, ok := errors.AsType[*manager.FilterError](err); ok && s.cmd.Flags().Lookup(wrong.Field) != nil {
 		err = cli.Usagef("--%w", err)
 	}
