@@ -33,16 +33,14 @@ const (
 const mostSelected = 10_000_000
 
 // FilterError says which field of a [Filter] is wrong, by its name in small letters, and what to write.
-type FilterError struct {
-	Field, Value string
-	// Problem follows the field and its value.
-	Problem string
+type FilterError struct{ Field, Problem string }
+
+// Error begins with the field.
+func (e *FilterError) Error() string { return e.Field + " " + e.Problem }
+
+func badTasks(part, remedy string) error {
+	return &FilterError{"tasks", fmt.Sprintf("%q: %s", part, remedy)}
 }
-
-// Error names the field, its value and the problem.
-func (e *FilterError) Error() string { return fmt.Sprintf("%s %q%s", e.Field, e.Value, e.Problem) }
-
-func badTasks(part, remedy string) error { return &FilterError{"tasks", part, ": " + remedy} }
 
 // Narrow reports whether the filter has a condition beside Tasks.
 func (f *Filter) Narrow() bool {
@@ -57,7 +55,7 @@ func (f *Filter) Selection(newest func() (int64, error)) (Selection, error) {
 	for _, name := range f.States {
 		state := statemachine.State(name)
 		if !state.Valid() {
-			return sel, &FilterError{"state", name, " is not a state; write one of " + stateNames()}
+			return sel, &FilterError{"state", fmt.Sprintf("%q is not a state; write one of %s", name, stateNames())}
 		}
 		if !slices.Contains(sel.States, state) {
 			sel.States = append(sel.States, state)
@@ -66,7 +64,7 @@ func (f *Filter) Selection(newest func() (int64, error)) (Selection, error) {
 	var err error
 	if f.Match != "" {
 		if sel.Match, err = regexp.Compile(f.Match); err != nil {
-			return sel, &FilterError{"match", f.Match, " is not a regular expression: " + err.Error()}
+			return sel, &FilterError{"match", fmt.Sprintf("%q is not a regular expression: %v", f.Match, err)}
 		}
 	}
 	sel.IDs, sel.All, err = parseTasks(f.Tasks, newest)

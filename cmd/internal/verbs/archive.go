@@ -1,11 +1,14 @@
 package verbs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +17,7 @@ import (
 	"github.com/tdf-go/tdf/internal/ops/archive"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
 )
 
 // archiveName is the flag that names directories of an archive.
@@ -27,7 +31,7 @@ func archiveFlag(cmd *cobra.Command) *[]string {
 
 // withArchive makes a verb that reads an archive and needs no Redis. What is damaged is told, and makes the exit code 1.
 func (a *app) withArchive(
-	dirs *[]string, do func(ctx context.Context, s *session, r *archive.Reader) error,
+	dirs *[]string, do func(ctx context.Context, s *session, r *manager.Archive) error,
 ) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		s := a.session(cmd, args)
@@ -36,7 +40,7 @@ func (a *app) withArchive(
 			return err
 		}
 		damaged := 0
-		r := s.archiveReader(*dirs, namespace, &damaged)
+		r := s.archive(*dirs, namespace, &damaged)
 		err = do(cmd.Context(), s, r)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 			err = cli.WithCode(cli.ExitUsage, fmt.Errorf("--archive: %w", err))
@@ -48,9 +52,9 @@ func (a *app) withArchive(
 	}
 }
 
-// archiveReader reads directories, tells what is damaged on stderr, and counts it.
-func (s *session) archiveReader(dirs []string, namespace string, damaged *int) *archive.Reader {
-	return &archive.Reader{Dirs: dirs, Namespace: namespace, Damaged: func(e *archive.DamageError) {
+// archive reads directories, tells what is damaged on stderr, and counts it.
+func (s *session) archive(dirs []string, namespace string, damaged *int) *manager.Archive {
+	return &manager.Archive{Dirs: dirs, Namespace: namespace, Damaged: func(e error) {
 		*damaged++
 		s.warn("damaged: %s", cli.Safe(e.Error()))
 	}}
@@ -106,7 +110,7 @@ func noLast() (int64, error) {
 }
 
 // findTask reads the task that the only argument names from an archive.
-func (s *session) findTask(ctx context.Context, r *archive.Reader) (*manager.Task, error) {
+func (s *session) findTask(ctx context.Context, r *manager.Archive) (*manager.Task, error) {
 	id, err := manager.ParseID(s.args[0], noLast)
 	if err != nil {
 		return nil, err
@@ -122,5 +126,165 @@ func (s *session) findTask(ctx context.Context, r *archive.Reader) (*manager.Tas
 		s.warn("%d tasks had the id %d, because the namespace was flushed; this is the "+
 			"one opened last, and zstdcat shows all of them as lines of the segments", len(found), id)
 	}
-	return manager.ArchivedTask(id, found[0].Fields), nil
+	return found[0], nil
+}
+
+// cold is ls of an archive.
+func (l *listing) cold(ctx context.Context, s *session, a *manager.Archive) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	sel, err := l.choice.archived(s, noLast)
+	if err != nil {
+		return err
+	}
+	c := &coldList{l: l, s: s, sel: &sel, found: &archive.IDs{}}
+	if l.limit > 0 && sel.IDs == nil {
+		sel.Newest, sel.Limit = true, l.limit+1 // to know whether there are more
+		err = c.newest(a.Select(ctx, sel))
+	} else {
+		err = c.stream(a.Select(ctx, sel))
+	}
+	if err == nil {
+		err = c.hints()
+	}
+	return err
+}
+
+// coldList is one listing of an archive.
+type coldList struct {
+	l   *listing
+	s   *session
+	sel *manager.Selection
+	// found are the ids that were listed, n is how many tasks, more that there are some beyond the limit.
+	found   *archive.IDs
+	n       int
+	more    bool
+	columns []column
+}
+
+// newest prints those that were archived last, no more than the limit.
+func (c *coldList) newest(tasks iter.Seq2[*manager.Task, error]) error {
+	var rows []map[string]string
+	for t, err := range tasks {
+		if err != nil {
+			return err
+		}
+		if c.more = len(rows) == c.l.limit; !c.more {
+			rows = append(rows, c.l.row(t))
+		}
+	}
+	c.n = len(rows)
+	if *c.l.json {
+		return cli.WriteJSON(c.s.out, taskObjects(rows))
+	}
+	return c.l.table(c.s, c.l.columns(rows), rows, true)
+}
+
+// stream prints all that fit, in the order of the archive, and holds no more than a page of them.
+func (c *coldList) stream(tasks iter.Seq2[*manager.Task, error]) error {
+	var rows []map[string]string
+	for t, err := range tasks {
+		if err != nil {
+			return err
+		}
+		c.found.Add(t.ID)
+		if rows = append(rows, c.l.row(t)); len(rows) < page {
+			continue
+		}
+		if err := c.print(rows); err != nil {
+			return err
+		}
+		rows = rows[:0]
+	}
+	err := c.print(rows)
+	if err == nil && *c.l.json {
+		err = printf(c.s.out, "%s", map[bool]string{true: "[]\n", false: "\n]\n"}[c.n == 0])
+	}
+	return err
+}
+
+// row is a task as the table and the JSON form want it: of its fields no more than of one in Redis.
+func (l *listing) row(t *manager.Task) map[string]string {
+	row := map[string]string{}
+	for _, name := range listFields {
+		if text, there := t.Fields[name]; there {
+			row[name] = text
+		}
+	}
+	row["id"], row["state"], row["queue"] = strconv.FormatInt(t.ID, 10), string(t.State), t.Queue
+	row["status"] = strconv.Itoa(t.DisbatchStatus())
+	if t.Outcome != statemachine.None {
+		row["outcome"] = string(t.Outcome)
+	}
+	for _, name := range []string{workerField, nodeField} {
+		if text := t.Fields[ofRound(t.Fields, name)]; text != "" && (*l.json || l.output == wideOutput) {
+			row[name] = text
+		}
+	}
+	return row
+}
+
+// print prints a page.
+func (c *coldList) print(rows []map[string]string) error {
+	first := c.n == 0
+	c.n += len(rows)
+	if *c.l.json {
+		return c.objects(rows, first)
+	}
+	if first {
+		seen := rows
+		if len(rows) == page { // a later page may need the column QUEUE
+			seen = append(seen, map[string]string{queueField: ""})
+		}
+		c.columns = c.l.columns(seen)
+	}
+	return c.l.table(c.s, c.columns, rows, first)
+}
+
+// objects prints a page of a JSON list that goes on.
+func (c *coldList) objects(rows []map[string]string, first bool) error {
+	for _, object := range taskObjects(rows) {
+		var text bytes.Buffer
+		if err := cli.WriteJSON(&text, object); err != nil {
+			return err
+		}
+		if err := printf(c.s.out, "%s\n%s", map[bool]string{true: "[", false: ","}[first], bytes.TrimRight(text.Bytes(), "\n")); err != nil {
+			return err
+		}
+		first = false
+	}
+	return nil
+}
+
+// hints says what is not shown, and which ids are those of no task of the archive.
+func (c *coldList) hints() error {
+	errs := c.s.cmd.ErrOrStderr()
+	missing := c.missing()
+	switch {
+	case len(missing) > 0:
+		const most = 100
+		fmt.Fprintf(errs, "not in the archive: %s\n", shorten(ranges(missing), most))
+		return cli.Exit(cli.ExitTaskFailed)
+	case c.more:
+		fmt.Fprintf(errs, "there are more tasks than these; see them with --limit 0\n")
+	case c.n == 0 && !*c.l.json:
+		fmt.Fprintf(errs, "no task of the archive fits\n")
+	}
+	return nil
+}
+
+// missing are the ids that were named, and are of no task, unless there are other conditions.
+func (c *coldList) missing() (ids []int64) {
+	if c.l.choice.Narrow() {
+		return nil
+	}
+	for _, r := range c.sel.IDs {
+		for id := r.First; id <= r.Last; id++ {
+			if !c.found.Has(id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
 }

@@ -78,7 +78,7 @@ func (e *export) do(ctx context.Context, s *session) error {
 
 // selection is which of the archived tasks are meant.
 func (e *export) selection(ctx context.Context, s *session) (manager.Selection, error) {
-	sel, err := e.choice.archiveSelectionWith(s, s.manager.Newest(ctx))
+	sel, err := e.choice.archived(s, s.manager.Newest(ctx))
 	sel.All, sel.Fields = sel.IDs == nil, []string{"rev"}
 	if sel.IDs == nil || e.choice.Narrow() {
 		sel.States = []statemachine.State{statemachine.Archived} // else those that are not there are told of
@@ -312,7 +312,7 @@ func (d *dirSink) learn(ctx context.Context, s *session, dir string, sel manager
 		}
 	}
 	damaged := 0
-	r := s.archiveReader([]string{dir}, s.cfg.TDF.Namespace, &damaged)
+	r := s.archive([]string{dir}, s.cfg.TDF.Namespace, &damaged).Reader()
 	return r.Each(ctx, func(e *archive.Entry) error {
 		if rev, there := d.has[e.Key()]; meant.Has(e.ID) && (!there || rev < e.Rev) {
 			d.has[e.Key()] = e.Rev

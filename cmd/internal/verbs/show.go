@@ -16,7 +16,6 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/ops/archive"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -49,8 +48,8 @@ func (a *app) withTask(
 		}
 		return do(ctx, s, task)
 	})
-	cold := a.withArchive(dirs, func(ctx context.Context, s *session, r *archive.Reader) error {
-		task, err := s.findTask(ctx, r)
+	cold := a.withArchive(dirs, func(ctx context.Context, s *session, a *manager.Archive) error {
+		task, err := s.findTask(ctx, a)
 		if err != nil {
 			return err
 		}
