@@ -72,10 +72,10 @@ func (m *Manager) Why(ctx context.Context, id int64) (Explanation, error) {
 	if err := m.situatePlan(ctx, &s.Task, t); err != nil {
 		return nil, err
 	}
-	if err := m.lines(ctx, &s, t); err != nil {
+	if err := m.listed(ctx, &s.Task); err != nil {
 		return nil, err
 	}
-	return explanation(why.Explain(s)), nil
+	return explanation(why.Explain(s))
 }
 
 // WhyQueue says what keeps the tasks of a queue from being claimed, how many
@@ -89,48 +89,23 @@ func (m *Manager) WhyQueue(ctx context.Context, name string) (Explanation, error
 	if err != nil {
 		return nil, err
 	}
-	if s.Lines, err = m.look(ctx, &s, store.Bucket{}, store.Waiting{}); err != nil {
-		return nil, err
-	}
-	return explanation(why.ExplainQueue(s, name)), nil
+	return explanation(why.ExplainQueue(s, name))
 }
 
-// lines reads what stands in line with a task that waits.
-func (m *Manager) lines(ctx context.Context, s *why.Situation, t *store.Task) error {
-	if t.State != statemachine.Open && t.State != statemachine.Blocked {
+// listed notes whether an open task is in line.
+func (m *Manager) listed(ctx context.Context, t *why.Task) error {
+	if t.State != statemachine.Open {
 		return nil
 	}
-	if t.State == statemachine.Open {
-		found, _, err := m.store.Inspect(ctx, []int64{t.ID})
-		if err != nil {
-			return err
-		}
-		s.Task.Unlisted = len(found) == 1 && found[0].State == statemachine.Open && !found[0].InBucket
-	}
-	var err error
-	s.Lines, err = m.look(ctx, s, t.Bucket, store.Waiting(s.InLine()))
+	found, _, err := m.store.Inspect(ctx, []int64{t.ID})
+	t.Unlisted = len(found) == 1 && found[0].State == statemachine.Open && !found[0].InBucket
 	return err
 }
 
-// look reads the lines at the moment of the situation.
-func (m *Manager) look(ctx context.Context, s *why.Situation, b store.Bucket, w store.Waiting) ([]why.Line, error) {
-	most := 1
-	for i := range s.Workers {
-		most = max(most, s.Workers[i].Slots)
+func explanation(e why.Explanation, err error) (Explanation, error) {
+	if err != nil {
+		return nil, err
 	}
-	found, err := m.store.Lines(ctx, b, w, s.At(), most)
-	lines := make([]why.Line, len(found))
-	for i := range found {
-		l := &found[i]
-		lines[i] = why.Line{Bucket: l.Bucket, Due: l.Due, Before: l.Before}
-		for _, first := range l.First {
-			lines[i].First = append(lines[i].First, why.Waiting(first))
-		}
-	}
-	return lines, err
-}
-
-func explanation(e why.Explanation) Explanation {
 	found := make(Explanation, len(e))
 	for i, r := range e {
 		found[i] = Reason{Kind: string(r.Kind), Text: r.Text, Blocks: r.Blocks}
@@ -138,29 +113,18 @@ func explanation(e why.Explanation) Explanation {
 			found[i].Change = &Remedy{Object: string(r.Change.Object), Name: r.Change.Name, Attribute: r.Change.Attribute, Value: r.Change.Value}
 		}
 	}
-	return found
+	return found, nil
 }
 
 // surroundings reads what there is beside the task.
 func (m *Manager) surroundings(ctx context.Context) (why.Situation, error) {
-	s := why.Situation{GateRun: store.GateRun}
-	queues, _, err := m.store.Queues(ctx)
-	if err != nil {
+	s := why.Situation{Claims: func(claims []store.DryClaim) ([]store.Hindrance, error) { return m.store.DryClaims(ctx, claims) }}
+	var err error
+	if s.Queues, _, err = m.store.Queues(ctx); err != nil {
 		return s, err
 	}
-	for i := range queues {
-		q := &queues[i]
-		s.Queues = append(s.Queues, why.Queue{
-			Queue: q.Queue, Waiting: q.Waiting, Due: q.Due, Oldest: q.Oldest, Running: q.Running, Nodes: q.Nodes,
-		})
-	}
-	nodes, err := m.store.NodeRecords(ctx)
-	if err != nil {
+	if s.Nodes, err = m.store.NodeRecords(ctx); err != nil {
 		return s, err
-	}
-	for i := range nodes {
-		n := &nodes[i]
-		s.Nodes = append(s.Nodes, why.Node{Node: n.Node, Running: n.Running, Used: n.Used, Held: n.Held})
 	}
 	if err := m.published(ctx, &s); err != nil {
 		return s, err
@@ -170,11 +134,7 @@ func (m *Manager) surroundings(ctx context.Context) (why.Situation, error) {
 
 // published reads what servers have said.
 func (m *Manager) published(ctx context.Context, s *why.Situation) error {
-	mode, err := m.store.Quarantine(ctx)
-	if err != nil {
-		return err
-	}
-	s.Gate = mode == "on"
+	var err error
 	if s.Grace, _, err = m.store.Grace(ctx); err != nil {
 		return err
 	}

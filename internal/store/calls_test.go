@@ -212,8 +212,10 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.Judge(ctx, store.Verdict{})
 		return err
 	},
-	"Lines": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Lines(ctx, store.Bucket{}, store.Waiting{}, noon, 1)
+	"DryClaims": func(ctx context.Context, st *store.Store) error {
+		_, err := st.DryClaims(ctx, []store.DryClaim{{
+			Claim: store.ClaimRequest{Worker: "w", Max: 1, Candidates: storetest.Free(store.Bucket{})}, Queue: task.DefaultQueue,
+		}})
 		return err
 	},
 	"NodeRecords":   func(ctx context.Context, st *store.Store) error { _, err := st.NodeRecords(ctx); return err },

@@ -25,6 +25,8 @@ func exercise(t *testing.T, space func(testing.TB) *storetest.Space) {
 		"claim order":      exerciseClaimOrder,
 		"claim again":      exerciseClaimAgain,
 		"claim not due":    exerciseClaimNotDue,
+		"dry claim":        exerciseDryClaim,
+		"hindrances":       exerciseHindrances,
 		"buckets":          exerciseBuckets,
 		"life of a task":   exerciseLife,
 		"illegal move":     exerciseIllegalMove,

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -39,6 +40,8 @@ const (
 type scriptInfo struct {
 	libs   []string
 	writes bool
+	// file is the file of the script if it is that of another one too; the body learns as `dry` whether it must write nothing.
+	file string
 	// bare scripts do without the history; see lib/history.lua.
 	bare bool
 	// relieves says that the script ends something, or that others need it to end
@@ -72,6 +75,7 @@ var scriptList = map[string]scriptInfo{
 	"recount":   {libs: []string{slotsLib}, writes: true},
 	"remind":    {libs: []string{slotsLib}, writes: true, relieves: true},
 	"prune":     {libs: []string{typesLib}, writes: true},
+	"dry":       {file: "claim.lua", libs: []string{logLib, typesLib, slotsLib, "heads", "resources", "dry"}},
 	"rules":     {},
 	"note":      {libs: []string{logLib}, writes: true},
 	"index":     {libs: []string{slotsLib, typesLib}, writes: true, relieves: true},
@@ -143,14 +147,14 @@ func scriptText(clock, name string) string {
 	for _, lib := range info.libs {
 		text.WriteString(readScript("scripts/lib/" + lib + ".lua"))
 	}
-	body := readScript(path.Join("scripts", name+".lua"))
+	body := readScript(path.Join("scripts", cmp.Or(info.file, name+".lua")))
 	if info.relieves {
 		body = relief + body
 	}
 	if info.bare {
 		return text.String() + body
 	}
-	return text.String() + fmt.Sprintf("local function script()\n%send\nreturn sealed(script, %t, %t, %t)\n",
+	return text.String() + fmt.Sprintf("local function script(dry)\n%send\nreturn sealed(script, %t, %t, %t)\n",
 		body, info.flushes, info.writes, info.gives)
 }
 

@@ -32,6 +32,8 @@ func TestDenied(t *testing.T) {
 	b := played(t)
 	b.as(access.Viewer)
 	b.must("stats")
+	wantText(t, b.must("why", "5"), "no worker is alive") // asked of a claim that writes nothing
+	b.must("why", "--queue", "default")
 	for args, want := range map[string]string{
 		"cancel 5":                "acl manager",
 		"cancel all --yes":        "acl manager",

@@ -1,26 +1,28 @@
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
 // candidate is a worker that might take the task, and what keeps it from that.
-// While the reasons are found, queue, worker and shelf become what they will be
+// While the reasons are found, queue and worker become what they will be
 // once the changes are made, so that what is found later holds then.
 type candidate struct {
 	s       *Situation
-	queue   Queue
+	queue   store.QueueInfo
 	worker  Worker
-	node    Node
-	shelf   shelf
+	node    store.NodeInfo
 	reasons []Reason
+	// claims says that the worker's next claim takes the task.
+	claims bool
 	// static says that the two do not go together, whatever runs just now.
 	static bool
 	cost   int
@@ -37,7 +39,98 @@ const (
 	costNobody = 1 << 20
 )
 
-// examine finds what keeps a worker from the task.
+// hindered finds what keeps the nearest worker from the task, and what the
+// others lack that fit it. A task that is due may be claimed by one just now.
+func (s *Situation) hindered(due bool) (Explanation, error) {
+	all := s.candidates()
+	nearest := all[0]
+	for first := 0; first < len(all) && (first == 0 || all[first].asks(nearest, due)); first += asked {
+		batch := all[first:min(first+asked, len(all))]
+		if err := s.ask(batch); err != nil {
+			return nil, err
+		}
+		for _, c := range batch {
+			if due && c.claims {
+				return Explanation{s.claimable(&c.worker)}, nil
+			}
+		}
+		if c := slices.MinFunc(batch, nearer); nearer(c, nearest) < 0 {
+			nearest = c
+		}
+	}
+	all = slices.DeleteFunc(all, func(c *candidate) bool { return c == nearest })
+	slices.SortStableFunc(all, nearer)
+	reasons := slices.Clone(nearest.reasons)
+	switch {
+	case len(reasons) == 0:
+		reasons = Explanation{s.claimable(&nearest.worker)}
+	case len(s.alive()) == 0 && reasons[0].Kind == KindAway:
+		reasons[0].Kind = KindNoWorker
+		reasons[0].Text = "no worker is alive; " + reasons[0].Text
+	}
+	return append(reasons, others(nearest, all)...), nil
+}
+
+func (s *Situation) claimable(w *Worker) Reason {
+	text := fmt.Sprintf("nothing is in the way: the next claim of worker %s on %s gets it (%s)", w.Worker, w.Node,
+		things(int64(w.Free()), "free slot", "free slots"))
+	return Reason{Kind: KindClaimable, Text: text}
+}
+
+// asks reports whether it matters what is in the way of a candidate too, after those before it.
+func (c *candidate) asks(nearest *candidate, due bool) bool {
+	if slices.ContainsFunc(nearest.reasons, func(r Reason) bool { return r.Kind == KindThreads }) {
+		return false // nobody gets the task
+	}
+	return due && len(c.reasons) == 0 || c.cost < nearest.cost
+}
+
+// nearer orders candidates.
+func nearer(x, y *candidate) int { return cmp.Compare(x.cost, y.cost) }
+
+// candidates are all workers there are, and new ones, the nearest first as far as is known without asking.
+func (s *Situation) candidates() []*candidate {
+	all := make([]*candidate, 0, len(s.Workers)+1)
+	for i := range s.Workers {
+		all = append(all, s.examine(&s.Workers[i]))
+	}
+	pin := s.queue(s.Task.Bucket.QueueName()).Pin
+	for _, node := range pin {
+		all = append(all, s.newcomer(node))
+	}
+	if len(pin) == 0 {
+		all = append(all, s.newcomer(""))
+	}
+	slices.SortStableFunc(all, nearer)
+	return all
+}
+
+// mostOthers is how many workers are told of beside the nearest.
+const mostOthers = 8
+
+// others says what hinders other live workers that fit the task, as far as it is
+// not said already.
+func others(nearest *candidate, all []*candidate) Explanation {
+	said := map[string]bool{}
+	for _, r := range nearest.reasons {
+		said[r.Text] = true
+	}
+	var found Explanation
+	for _, c := range all {
+		if c.static || c.cost >= costAway || len(found) == mostOthers {
+			continue
+		}
+		i := slices.IndexFunc(c.reasons, func(r Reason) bool { return !said[r.Text] })
+		if i < 0 || c.reasons[i].Kind == KindLine {
+			continue
+		}
+		said[c.reasons[i].Text] = true
+		found = append(found, Reason{Kind: KindOther, Text: "also " + c.reasons[i].Text})
+	}
+	return found
+}
+
+// examine finds what keeps a worker from claiming the task, whatever else there is.
 func (s *Situation) examine(w *Worker) *candidate {
 	c := &candidate{s: s, queue: s.queue(s.Task.Bucket.QueueName()), worker: *w}
 	c.node = s.node(w.Node)
@@ -46,11 +139,7 @@ func (s *Situation) examine(w *Worker) *candidate {
 	}
 	c.fit()
 	c.handler()
-	c.shelf = newShelf(&c.worker, &c.node)
 	c.idle()
-	c.limits()
-	c.resources()
-	c.line()
 	return c
 }
 
@@ -176,7 +265,7 @@ func (s *Situation) newcomer(node string) *candidate {
 }
 
 // nobody says why only a new worker will do.
-func (s *Situation) nobody(node string, q *Queue) (Kind, string) {
+func (s *Situation) nobody(node string, q *store.QueueInfo) (Kind, string) {
 	avoids := len(q.Pin) == 0 && len(q.Ignore) > 0
 	for _, w := range s.alive() {
 		avoids = avoids && slices.Contains(q.Ignore, w.Node)
@@ -250,103 +339,4 @@ func (c *candidate) idle() {
 		change.Attribute, change.Value = AttrFreeSlots, "1"
 		c.add(costBusy, KindSlots, change, fmt.Sprintf("%s has no free slot (%d of %d busy)", where, w.Busy, w.Slots))
 	}
-}
-
-// limits finds which limits are reached.
-func (c *candidate) limits() {
-	q, n := &c.queue, &c.node
-	change := Remedy{Object: ObjectQueue, Name: q.Name}
-	if left(q.Threads, q.Running) <= 0 {
-		change.Attribute, change.Value = "threads", next(q.Running)
-		c.add(costBusy, KindThreads, change, reached(q.Running, "queue "+q.Name+" in the fleet", "threads", q.Threads)+c.s.holders(q))
-	}
-	if here := q.Nodes[n.Name]; left(q.MaxThreads, here) <= 0 {
-		change.Attribute, change.Value = "maxthreads", next(here)
-		c.add(costBusy, KindMax, change, reached(here, "queue "+q.Name+" on node "+n.Name, "maxthreads", q.MaxThreads))
-	}
-	if limit := nodeCap(&c.worker, n); left(limit, n.Running) <= 0 {
-		change = Remedy{Object: ObjectNode, Name: n.Name, Attribute: "maxthreads", Value: next(n.Running)}
-		c.add(costBusy, KindNodeCap, change, reached(n.Running, "node "+n.Name, "maxthreads", limit)+c.s.queuesOn(n.Name))
-	}
-	if c.s.gated(n) && !c.s.trial(n) {
-		change = Remedy{Object: ObjectServer, Attribute: AttrGate, Value: "warn"}
-		c.add(costDrain, KindGate, change, c.s.gateText(n))
-	}
-}
-
-func next(running int64) string { return strconv.FormatInt(running+1, 10) }
-
-func reached(running int64, what, limit string, most task.Limit) string {
-	return fmt.Sprintf("%s reached its limit: %d running, %s = %s", what, running, limit, most.Text())
-}
-
-// holders says where the rounds of a queue are.
-func (s *Situation) holders(q *Queue) string {
-	byWorker := map[string]int{}
-	for i := range s.Workers {
-		byWorker[s.Workers[i].Worker] = s.Workers[i].Serving[q.Name]
-	}
-	text := ""
-	if nodes := counts(q.Nodes); nodes != "" {
-		text = " (by node " + nodes
-		if workers := counts(byWorker); workers != "" {
-			text += "; by worker " + workers
-		}
-		text += ")"
-	}
-	return text
-}
-
-// queuesOn says which queues have rounds on a node.
-func (s *Situation) queuesOn(node string) string {
-	byQueue := map[string]int64{}
-	for i := range s.Queues {
-		byQueue[s.Queues[i].Name] = s.Queues[i].Nodes[node]
-	}
-	if text := counts(byQueue); text != "" {
-		return " (by queue " + text + ")"
-	}
-	return ""
-}
-
-func (s *Situation) gateText(n *Node) string {
-	text := fmt.Sprintf("node %s waits for a server's verdict after %d failures in a row", n.Name, n.Run)
-	if n.Quarantined != 0 {
-		text = "node " + n.Name + " is set aside" + since(s.Now, n.Quarantined)
-	}
-	text += saying(n.Reason)
-	if n.TrialAt != 0 {
-		text += "; it may try one task at " + moment(n.TrialAt)
-	}
-	return text
-}
-
-// resources finds what others have taken of what the task asks.
-func (c *candidate) resources() {
-	demand := demandOf(c.s.Task.Bucket)
-	for _, name := range slices.Sorted(maps.Keys(demand)) {
-		missing := c.shelf.lacks(name, demand[name])
-		if missing <= 0 {
-			continue
-		}
-		text := fmt.Sprintf("needs %s=%d, of %d on node %s %d are taken",
-			name, demand[name], c.shelf.offered[name], c.node.Name, c.shelf.used[name])
-		change := Remedy{Object: ObjectNode, Name: c.node.Name, Attribute: AttrFree, Value: task.Resources{name: missing}.Text()}
-		c.add(costBusy, KindTaken, change, text+c.node.takers(name))
-		c.shelf.used[name] -= missing
-	}
-}
-
-// takers are the tasks that have of a resource.
-func (n *Node) takers(name string) string {
-	var tasks []string
-	for _, id := range slices.Sorted(maps.Keys(n.Held)) {
-		if amount := n.Held[id][name]; amount > 0 {
-			tasks = append(tasks, fmt.Sprintf("task %d has %d", id, amount))
-		}
-	}
-	if len(tasks) == 0 {
-		return ""
-	}
-	return " (" + some(tasks) + ")"
 }

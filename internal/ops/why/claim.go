@@ -4,316 +4,195 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
+	"strconv"
 
-	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/task"
 )
 
-// claim is one call of the claim script by a worker, played through: for all
-// its free slots, with the first turn at the task's queue.
-type claim struct {
-	s       *Situation
-	shelf   shelf
-	places  map[string]int64
-	queues  map[string]*Queue
-	lanes   map[string][]*lane
-	room    int64
-	claimed bool
+// asked is how many candidates are asked about at a time.
+const asked = 32
+
+// ask makes a dry claim for each of the candidates, and finds what is in their way. It leaves out those that no change brings
+// together with the task.
+func (s *Situation) ask(all []*candidate) error {
+	all = slices.DeleteFunc(slices.Clone(all), func(c *candidate) bool {
+		return s.Task.ID != 0 && len(task.Unfit(s.Task.Bucket, c.queue.Queue, c.worker.Offer)) > 0
+	})
+	claims := make([]store.DryClaim, len(all))
+	for i, c := range all {
+		claims[i] = c.claim()
+	}
+	found, err := s.Claims(claims)
+	if err != nil {
+		return err
+	}
+	for i, c := range all {
+		c.claims = found[i].Claimed && len(c.reasons) == 0
+		c.limits(&found[i])
+		c.resources(&found[i])
+		c.line(&found[i])
+	}
+	return nil
 }
 
-// claimedBy reports whether a claim of the worker would get the task now.
-func (s *Situation) claimedBy(w *Worker) bool {
-	if !w.claims() || s.declined(w) || len(task.Unfit(s.Task.Bucket, s.queue(s.Task.Bucket.QueueName()).Queue, w.Offer)) > 0 {
-		return false
+// claim is what the candidate would claim, once what was found so far is changed. Without a task it is about the queue.
+// A worker to be started on no certain node is on one where nothing runs.
+func (c *candidate) claim() store.DryClaim {
+	w, t := &c.worker, &c.s.Task
+	d := store.DryClaim{
+		Claim: store.ClaimRequest{
+			Worker: w.Worker, Node: cmp.Or(w.Node, store.NewToken()), MaxThreads: nodeCap(w, &c.node), Resources: w.Resources, Max: max(1, w.Free()),
+			Candidates: []task.Candidate{{Queue: c.queue.Queue}},
+		},
+		Queue: c.queue.Name, Task: t.ID, Bucket: t.Bucket, At: c.s.At(),
 	}
-	n := s.node(w.Node)
-	c := &claim{
-		s: s, shelf: newShelf(w, &n), room: min(int64(w.Free()), s.room(w, &n)),
-		places: map[string]int64{}, queues: map[string]*Queue{}, lanes: map[string][]*lane{},
+	if t.ID != 0 {
+		d.Claim.Candidates = c.candidates()
 	}
-	c.line(w)
-	return c.play()
+	return d
 }
 
-// line puts up the lines that the worker may take from.
-func (c *claim) line(w *Worker) {
-	for _, l := range c.s.Lines {
-		name := l.Bucket.QueueName()
-		if c.queues[name] == nil {
-			q := c.s.queue(name)
-			c.queues[name], c.places[name] = &q, places(&q, w.Node)
+// candidates are the queues and buckets that the worker takes from.
+func (c *candidate) candidates() []task.Candidate {
+	queues, buckets := []task.Queue{c.queue.Queue}, []task.Bucket{}
+	for i := range c.s.Queues {
+		q := &c.s.Queues[i]
+		for _, b := range q.Buckets {
+			buckets = append(buckets, b.Bucket)
 		}
-		if len(task.Unfit(l.Bucket, c.queues[name].Queue, w.Offer)) == 0 {
-			c.lanes[name] = append(c.lanes[name], &lane{Line: l, demand: demandOf(l.Bucket)})
+		if q.Name != c.queue.Name {
+			queues = append(queues, q.Queue)
 		}
 	}
-}
-
-// play gives the queues their turns until the task is claimed, or nothing more.
-func (c *claim) play() bool {
-	turns := slices.Sorted(maps.Keys(c.lanes))
-	first := max(0, slices.Index(turns, c.s.Task.Bucket.QueueName()))
-	for took := true; took && !c.claimed; {
-		took = false
-		for i := range turns {
-			if c.room > 0 && c.turn(turns[(first+i)%len(turns)]) {
-				took = true
-			}
-		}
+	if mine := c.s.Task.Bucket; !slices.ContainsFunc(buckets, func(b task.Bucket) bool { return b.Name() == mine.Name() }) {
+		buckets = append(buckets, mine)
 	}
-	return c.claimed
-}
-
-// turn claims one task of a queue, if there is one.
-func (c *claim) turn(name string) bool {
-	if c.places[name] <= 0 {
-		return false
-	}
-	l := best(&c.queues[name].Queue, c.lanes[name], c.s.Now, c.shelf)
-	if l == nil {
-		return false
-	}
-	c.claimed = c.claimed || l.First[l.next].ID == c.s.Task.ID
-	c.shelf.take(l.demand)
-	l.next++
-	c.places[name]--
-	c.room--
-	return true
-}
-
-// places is how many more rounds a queue may have on a node.
-func places(q *Queue, node string) int64 {
-	return min(left(q.Threads, q.Running), left(q.MaxThreads, q.Nodes[node]))
-}
-
-// left is what a limit leaves.
-func left(l task.Limit, running int64) int64 {
-	if l < 0 {
-		return math.MaxInt64
-	}
-	return int64(l) - running
+	return task.Candidates(buckets, queues, c.worker.Offer)
 }
 
 // nodeCap is how many rounds the worker lets run on its node.
-func nodeCap(w *Worker, n *Node) task.Limit {
+func nodeCap(w *Worker, n *store.NodeInfo) task.Limit {
 	if n.MaxThreadsSet {
 		return n.MaxThreads
 	}
 	return w.MaxThreads
 }
 
-// room is how many more rounds the node takes by its cap and its gate.
-func (s *Situation) room(w *Worker, n *Node) int64 {
-	room := left(nodeCap(w, n), n.Running)
-	switch {
-	case !s.gated(n):
-		return room
-	case s.trial(n):
-		return min(room, 1)
-	default:
-		return 0
-	}
-}
-
-// gated says that the node may claim nothing but trials.
-func (s *Situation) gated(n *Node) bool {
-	return s.Gate && n.Name != "" && (n.Run >= s.GateRun || n.Quarantined != 0)
-}
-
-// trial says that the node may try a task, whatever else still runs there.
-func (s *Situation) trial(n *Node) bool { return n.TrialAt != 0 && s.At() >= n.TrialAt }
-
-// line finds whether tasks of the queue come before this one, or keep what it
-// asks.
-func (c *candidate) line() {
-	ahead := c.ahead()
-	kept := map[string]bool{}
-	for _, h := range ahead {
-		if !c.shelf.short(h.line.demand, kept) {
-			c.add(costBusy, KindLine, c.first(), c.lineText(ahead, h))
-			return
-		}
-		keep(kept, h.line.demand)
-	}
-	for name := range demandOf(c.s.Task.Bucket) {
-		if kept[name] {
-			text := fmt.Sprintf("node %s keeps %s for a task before it in queue %s, which waits for more (the first is task %d)",
-				c.node.Name, name, c.queue.Name, ahead[0].ID)
-			c.add(costBusy, KindKept, c.first(), text)
-			return
-		}
-	}
-}
-
-// first is the change that puts the task in front.
-func (c *candidate) first() Remedy {
-	return Remedy{Object: ObjectTask, Name: c.s.name(), Attribute: AttrBefore, Value: "0"}
-}
-
-// ahead are the heads that the worker could take and that come before the task,
-// in their order.
-func (c *candidate) ahead() []head {
-	at, me := c.s.At(), c.s.standing()
-	q, b := &c.queue.Queue, c.s.Task.Bucket
-	var lanes []*lane
-	for _, l := range c.s.Lines {
-		if l.Bucket.QueueName() == c.queue.Name && len(task.Unfit(l.Bucket, *q, c.worker.Offer)) == 0 {
-			lanes = append(lanes, &lane{Line: l, demand: demandOf(l.Bucket)})
-		}
-	}
-	mine := head{line: &lane{Line: Line{Bucket: b}}, Waiting: me, rank: rank(q, b, me.Due, at)}
-	all := append(heads(q, lanes, at), mine)
-	order(q, all)
-	return all[:slices.IndexFunc(all, func(h head) bool { return h.ID == me.ID })]
-}
-
-// standing is where the task is in the line of its bucket.
-func (s *Situation) standing() Waiting {
-	me := s.InLine()
-	for i := range s.Lines {
-		if s.Lines[i].Bucket.Name() != s.Task.Bucket.Name() {
+// limits tells which limits are reached.
+func (c *candidate) limits(h *store.Hindrance) {
+	q, n := &c.queue, &c.node
+	queue, node := Remedy{Object: ObjectQueue, Name: q.Name}, Remedy{Object: ObjectNode, Name: n.Name}
+	for _, l := range []struct {
+		kind    Kind
+		name    string
+		most    task.Limit
+		left    store.Places
+		change  Remedy
+		what    string
+		holders func() string
+	}{
+		{KindThreads, "threads", q.Threads, h.Threads, queue, "queue " + q.Name + " in the fleet", func() string { return c.s.holders(q) }},
+		{KindMax, "maxthreads", q.MaxThreads, h.MaxThreads, queue, "queue " + q.Name + " on node " + n.Name, func() string { return "" }},
+		{KindNodeCap, "maxthreads", nodeCap(&c.worker, n), h.NodeCap, node, "node " + n.Name, func() string { return c.s.queuesOn(n.Name) }},
+	} {
+		if !l.left.None() {
 			continue
 		}
-		for _, w := range s.Lines[i].First {
-			if w.ID == me.ID {
-				return w
-			}
-		}
+		running := int64(l.most) - l.left.Left
+		l.change.Attribute, l.change.Value = l.name, strconv.FormatInt(running+1, 10)
+		text := fmt.Sprintf("%s reached its limit: %d running, %s = %s", l.what, running, l.name, l.most.Text())
+		c.add(costBusy, l.kind, l.change, text+l.holders())
 	}
-	return me
+	if h.Gated {
+		change := Remedy{Object: ObjectServer, Attribute: AttrGate, Value: "warn"}
+		c.add(costDrain, KindGate, change, c.s.gateText(n))
+	}
 }
 
-// lineText says how many tasks are before the task, and names the next.
-func (c *candidate) lineText(ahead []head, next head) string {
-	before, due, queues := int64(0), int64(0), map[string]bool{}
-	for i := range c.s.Lines {
-		l := &c.s.Lines[i]
-		due += l.Due
-		before += l.Before
-		queues[l.Bucket.QueueName()] = true
+// resources tells what others have taken of what the task asks.
+func (c *candidate) resources(h *store.Hindrance) {
+	for _, r := range h.Taken {
+		offered := c.worker.Resources[r.Name]
+		text := fmt.Sprintf("needs %s=%d, of %d on node %s %d are taken", r.Name, r.Asked, offered, c.node.Name, r.Used)
+		missing := task.Resources{r.Name: r.Used + r.Asked - offered}
+		change := Remedy{Object: ObjectNode, Name: c.node.Name, Attribute: AttrFree, Value: missing.Text()}
+		c.add(costBusy, KindTaken, change, text+takers(&c.node, r.Name))
 	}
-	text := fmt.Sprintf("%s before it in queue %s, next task %d (priority %d, effective %d)",
-		things(max(before, int64(len(ahead))), "task is", "tasks are"), c.queue.Name, next.ID, next.line.Bucket.Priority, next.rank)
-	if len(queues) > 1 {
-		text += fmt.Sprintf("; %d are due in %d queues, which take turns", due, len(queues))
+}
+
+// line tells whether tasks of the queue come before this one, or keep what it asks.
+func (c *candidate) line(h *store.Hindrance) {
+	kind := KindLine
+	var text string
+	switch n := &h.Next; {
+	case n.ID != 0:
+		text = fmt.Sprintf("%s before it in queue %s, next task %d (priority %d, effective %d)",
+			things(max(n.Before, 1), "task is", "tasks are"), c.queue.Name, n.ID, n.Priority, n.Rank)
+		if n.Queues > 1 {
+			text += fmt.Sprintf("; %d are due in %d queues, which take turns", n.Due, n.Queues)
+		}
+	case h.Kept != "":
+		kind, text = KindKept, fmt.Sprintf("node %s keeps %s for a task before it in queue %s, which waits for more (the first is task %d)",
+			c.node.Name, h.Kept, c.queue.Name, h.Keeper)
+	default: // it is the next
+		return
+	}
+	c.add(costBusy, kind, Remedy{Object: ObjectTask, Name: c.s.name(), Attribute: AttrBefore, Value: "0"}, text)
+}
+
+// holders says where the rounds of a queue are.
+func (s *Situation) holders(q *store.QueueInfo) string {
+	byWorker := map[string]int{}
+	for i := range s.Workers {
+		byWorker[s.Workers[i].Worker] = s.Workers[i].Serving[q.Name]
+	}
+	text := ""
+	if nodes := counts(q.Nodes); nodes != "" {
+		text = " (by node " + nodes
+		if workers := counts(byWorker); workers != "" {
+			text += "; by worker " + workers
+		}
+		text += ")"
 	}
 	return text
 }
 
-// head is the next task of a line, as it competes with those of other lines of
-// its queue.
-type head struct {
-	line *lane
-	Waiting
-	rank int64
-}
-
-// lane is a line that is being taken from.
-type lane struct {
-	Line
-	demand task.Resources
-	next   int
-}
-
-// rank is the priority raised by what the task has waited.
-func rank(q *task.Queue, b task.Bucket, due, at statemachine.Time) int64 {
-	r := int64(b.Priority)
-	if aging := q.EffectiveAging(); aging > 0 {
-		r += int64(at-due) / int64(aging)
+// queuesOn says which queues have rounds on a node.
+func (s *Situation) queuesOn(node string) string {
+	byQueue := map[string]int64{}
+	for i := range s.Queues {
+		byQueue[s.Queues[i].Name] = s.Queues[i].Nodes[node]
 	}
-	return r
+	if text := counts(byQueue); text != "" {
+		return " (by queue " + text + ")"
+	}
+	return ""
 }
 
-// order sorts heads as they are claimed.
-func order(q *task.Queue, heads []head) {
-	slices.SortFunc(heads, func(x, y head) int {
-		older := cmp.Or(cmp.Compare(x.Due, y.Due), cmp.Compare(x.ID, y.ID))
-		if q.Order == task.Lifo {
-			older = -older
-		}
-		return cmp.Or(cmp.Compare(y.rank, x.rank), older)
-	})
+func (s *Situation) gateText(n *store.NodeInfo) string {
+	text := fmt.Sprintf("node %s waits for a server's verdict after %d failures in a row", n.Name, n.Run)
+	if n.Quarantined != 0 {
+		text = "node " + n.Name + " is set aside" + since(s.Now, n.Quarantined)
+	}
+	text += saying(n.Reason)
+	if n.TrialAt != 0 {
+		text += "; it may try one task at " + moment(n.TrialAt)
+	}
+	return text
 }
 
-// heads are the next tasks of the lanes, in the order in which they are claimed.
-func heads(q *task.Queue, lanes []*lane, at statemachine.Time) []head {
-	var found []head
-	for _, l := range lanes {
-		if l.next < len(l.First) {
-			w := l.First[l.next]
-			found = append(found, head{line: l, Waiting: w, rank: rank(q, l.Bucket, w.Due, at)})
+// takers are the tasks that have of a resource.
+func takers(n *store.NodeInfo, name string) string {
+	var tasks []string
+	for _, id := range slices.Sorted(maps.Keys(n.Held)) {
+		if amount := n.Held[id][name]; amount > 0 {
+			tasks = append(tasks, fmt.Sprintf("task %d has %d", id, amount))
 		}
 	}
-	order(q, found)
-	return found
-}
-
-// best is the lane whose head is claimed next: the first that finds what it
-// demands. Those before it keep what they demand.
-func best(q *task.Queue, lanes []*lane, at statemachine.Time, s shelf) *lane {
-	kept := map[string]bool{}
-	for _, h := range heads(q, lanes, at) {
-		if !s.short(h.line.demand, kept) {
-			return h.line
-		}
-		keep(kept, h.line.demand)
+	if len(tasks) == 0 {
+		return ""
 	}
-	return nil
-}
-
-// shelf is what a node has of each resource, and what of it is taken.
-type shelf struct {
-	offered, used task.Resources
-}
-
-// newShelf is that of a worker: what it does not offer does not count.
-func newShelf(w *Worker, n *Node) shelf {
-	used := maps.Clone(n.Used)
-	if used == nil {
-		used = task.Resources{}
-	}
-	return shelf{offered: w.Resources, used: used}
-}
-
-// lacks is how much of a resource is missing to give n of it.
-func (s shelf) lacks(name string, n int) int { return n - (s.offered[name] - s.used[name]) }
-
-// short reports whether a demand finds too little, or what is kept for others.
-func (s shelf) short(demand task.Resources, kept map[string]bool) bool {
-	for name, n := range demand {
-		if kept[name] || s.lacks(name, n) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func (s shelf) take(demand task.Resources) {
-	for name, n := range demand {
-		s.used[name] += n
-	}
-}
-
-// keep notes that nothing of what is demanded is for those behind.
-func keep(kept map[string]bool, demand task.Resources) {
-	for name := range demand {
-		kept[name] = true
-	}
-}
-
-// demandOf is what the tasks of a bucket ask. What is no resource fits nowhere,
-// so it does not matter here.
-func demandOf(b task.Bucket) task.Resources {
-	fields := b.Fields()
-	i := slices.Index(fields, "resources")
-	if i < 0 {
-		return nil
-	}
-	demand, err := task.ParseResources(fields[i+1])
-	if err != nil {
-		return nil
-	}
-	return demand
+	return " (" + some(tasks) + ")"
 }

@@ -4,12 +4,10 @@
 // and [ExplainQueue] turn it into reasons for people, each with the change that
 // would take it away. Whether a task and a worker go together at all is asked of
 // task.Unfit, as the claim does. What the claim script decides beside that
-// (limits, free resources, gates, order) is told again here in Go; a test holds
-// the two together: a task that a claim would take has no reason that blocks it,
-// any other has one at least, and carrying out what its reasons propose makes
+// (limits, free resources, gates, order) the script says itself, in a dry claim
+// ([Situation.Claims]). A task that a claim would take has no reason that blocks
+// it, any other has one at least, and carrying out what its reasons propose makes
 // the claim take it.
-//
-// The package is pure: no clock, no input or output.
 package why
 
 import (
@@ -20,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -28,20 +27,24 @@ import (
 // comes first, for the worker that is nearest to taking it: once everything that
 // its reasons propose is done, a claim takes the task. Without a reason that
 // blocks, the next claim of some worker takes it now.
-func Explain(s Situation) Explanation { return append(s.explain(), s.stepped()...) }
+// The error is that of a dry claim.
+func Explain(s Situation) (Explanation, error) {
+	found, err := s.explain()
+	return append(found, s.stepped()...), err
+}
 
-func (s *Situation) explain() Explanation {
+func (s *Situation) explain() (Explanation, error) {
 	switch t := &s.Task; t.State {
 	case statemachine.Open:
 		return s.open()
 	case statemachine.Blocked:
 		return s.blocked()
 	case statemachine.Running:
-		return s.running()
+		return s.running(), nil
 	case statemachine.Executed:
-		return s.executed()
+		return s.executed(), nil
 	default:
-		return s.ended()
+		return s.ended(), nil
 	}
 }
 
@@ -54,39 +57,50 @@ func (s *Situation) held() Reason {
 }
 
 // blocked explains a blocked task, and what it will meet once it is released.
-func (s *Situation) blocked() Explanation {
+func (s *Situation) blocked() (Explanation, error) {
 	reasons := s.planned()
 	if s.Task.Cause.ID != 0 { // it is never going to be open
-		return reasons
+		return reasons, nil
 	}
 	reasons = append(reasons, s.timely()...)
-	for _, r := range s.hindered() {
+	found, err := s.hindered(false)
+	for _, r := range found {
 		if r.Blocks {
 			r.Text = "once released: " + r.Text
 			reasons = append(reasons, r)
 		}
 	}
-	return reasons
+	return reasons, err
 }
 
 // ExplainQueue says what keeps the tasks of a queue from being claimed: what
 // holds for all of them, then what waits that nobody fits, then who may take
 // from the queue and who may not. The task of the situation does not count.
-func ExplainQueue(s Situation, name string) Explanation {
+// The error is that of a dry claim.
+func ExplainQueue(s Situation, name string) (Explanation, error) {
 	q := s.queue(name)
-	found := s.closed(&q)
+	found, err := s.closed(&q)
+	if err != nil {
+		return nil, err
+	}
 	text := fmt.Sprintf("%s, %d of them due", things(q.Waiting, "task waits", "tasks wait"), q.Due)
 	if q.Oldest != 0 {
 		text += ", the oldest" + since(s.Now, q.Oldest)
 	}
 	found = append(found, Reason{Kind: KindWaiting, Text: text + fmt.Sprintf("; %d running", q.Running) + s.holders(&q)})
 	found = append(found, s.unserved(&q)...)
-	return append(found, s.servers(&q)...)
+	servers, err := s.servers(&q)
+	return append(found, servers...), err
 }
 
 // closed finds what keeps every task of the queue.
-func (s *Situation) closed(q *Queue) Explanation {
+func (s *Situation) closed(q *store.QueueInfo) (Explanation, error) {
 	var found Explanation
+	all := &candidate{s: s, queue: *q, worker: Worker{Offer: task.Offer{MaxThreads: task.NoLimit}}}
+	all.queue.MaxThreads = task.NoLimit // of some node
+	if err := s.ask([]*candidate{all}); err != nil {
+		return nil, err
+	}
 	change := Remedy{Object: ObjectQueue, Name: q.Name}
 	if fields := q.Damaged.Fields(); len(fields) > 0 {
 		damaged := task.Reason{Kind: task.KindPaused, Wanted: q.Name, Has: q.Damaged.Text()}
@@ -97,36 +111,32 @@ func (s *Situation) closed(q *Queue) Explanation {
 		change.Attribute, change.Value = "paused", "false"
 		found = append(found, Reason{Kind: KindPaused, Text: "queue " + q.Name + " is paused", Blocks: true, Change: change})
 	}
-	if left(q.Threads, q.Running) <= 0 {
-		change.Attribute, change.Value = "threads", next(q.Running)
-		text := reached(q.Running, "queue "+q.Name+" in the fleet", "threads", q.Threads)
-		found = append(found, Reason{Kind: KindThreads, Text: text + s.holders(q), Blocks: true, Change: change})
-	}
+	found = append(found, all.reasons...)
 	if len(s.alive()) == 0 {
 		start := Remedy{Object: ObjectWorker, Attribute: AttrStart, Value: "any configuration"}
 		found = append(found, Reason{Kind: KindNoWorker, Text: "no worker is alive", Blocks: true, Change: start})
 	}
-	return found
+	return found, nil
 }
 
 // unserved are the lines of the queue that no live worker may take from.
-func (s *Situation) unserved(q *Queue) Explanation {
+func (s *Situation) unserved(q *store.QueueInfo) Explanation {
 	var found Explanation
 	alive := s.alive()
-	for _, l := range s.Lines {
-		if l.Bucket.QueueName() != q.Name || len(alive) == 0 || len(found) == mostOthers {
+	for _, b := range q.Buckets {
+		if b.Due == 0 || len(alive) == 0 || len(found) == mostOthers {
 			continue
 		}
 		var least []task.Reason
 		who := ""
 		for _, w := range alive {
-			lacks := task.Unfit(l.Bucket, unpaused(q), w.Offer)
+			lacks := task.Unfit(b.Bucket, unpaused(q), w.Offer)
 			if who == "" || len(lacks) < len(least) {
 				who, least = w.Worker, lacks
 			}
 		}
 		if len(least) > 0 {
-			text := fmt.Sprintf("%s no live worker; %s comes nearest: %s", things(l.Due, "due task fits", "due tasks fit"), who, least[0])
+			text := fmt.Sprintf("%s no live worker; %s comes nearest: %s", things(b.Due, "due task fits", "due tasks fit"), who, least[0])
 			found = append(found, Reason{Kind: KindUnfit, Text: text})
 		}
 	}
@@ -134,7 +144,7 @@ func (s *Situation) unserved(q *Queue) Explanation {
 }
 
 // unpaused is the queue for somebody who wants to know what else there is.
-func unpaused(q *Queue) task.Queue {
+func unpaused(q *store.QueueInfo) task.Queue {
 	open := q.Queue
 	_ = open.Set("paused", "false") // a value that can be
 	open.Damaged = nil
@@ -142,27 +152,34 @@ func unpaused(q *Queue) task.Queue {
 }
 
 // servers says of each live worker whether it may take from the queue.
-func (s *Situation) servers(q *Queue) Explanation {
+func (s *Situation) servers(q *store.QueueInfo) (Explanation, error) {
 	var may, not Explanation
+	var fit []*candidate
 	for _, w := range s.alive() {
-		who := "worker " + w.Worker + " on " + w.Node
 		if lacks := task.Unfit(task.Bucket{Queue: q.Name}, unpaused(q), w.Offer); len(lacks) > 0 {
-			not = append(not, Reason{Kind: Kind(lacks[0].Kind), Text: who + " may not take from it: " + lacks[0].String()})
+			text := "worker " + w.Worker + " on " + w.Node + " may not take from it: " + lacks[0].String()
+			not = append(not, Reason{Kind: Kind(lacks[0].Kind), Text: text})
 			continue
 		}
 		c := &candidate{s: s, queue: *q, worker: w, node: s.node(w.Node)}
 		c.queue.Threads = task.NoLimit // said already
 		c.idle()
-		c.limits()
+		fit = append(fit, c)
+	}
+	if err := s.ask(fit); err != nil {
+		return nil, err
+	}
+	for _, c := range fit {
+		who := "worker " + c.worker.Worker + " on " + c.worker.Node
 		if len(c.reasons) > 0 {
 			r := c.reasons[0]
 			not = append(not, Reason{Kind: r.Kind, Text: who + " may take from it, but now: " + r.Text, Change: r.Change})
 			continue
 		}
-		free := things(int64(w.Free()), "free slot", "free slots")
+		free := things(int64(c.worker.Free()), "free slot", "free slots")
 		may = append(may, Reason{Kind: KindServed, Text: who + " may take from it: " + free})
 	}
-	return append(may, not...)
+	return append(may, not...), nil
 }
 
 // Kind is what a reason is about. docs/WHY.md tells them to users.

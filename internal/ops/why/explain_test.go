@@ -1,10 +1,13 @@
 package why_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/ops/why"
+	"github.com/tdf-go/tdf/internal/store"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -54,10 +57,24 @@ func told(e why.Explanation) string {
 	return text.String()
 }
 
+// answered are dry claims that all find the same.
+func answered(h store.Hindrance) func([]store.DryClaim) ([]store.Hindrance, error) {
+	return func(claims []store.DryClaim) ([]store.Hindrance, error) {
+		return slices.Repeat([]store.Hindrance{h}, len(claims)), nil
+	}
+}
+
 func explain(t *testing.T, s why.Situation, want ...string) {
 	t.Helper()
 	s.Now = now
-	got := told(why.Explain(s))
+	if s.Claims == nil {
+		s.Claims = answered(store.Hindrance{Claimed: true})
+	}
+	e, err := why.Explain(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := told(e)
 	for _, part := range want {
 		if !strings.Contains(got, part) {
 			t.Errorf("said\n%s, want %q in it", got, part)
@@ -68,15 +85,14 @@ func explain(t *testing.T, s why.Situation, want ...string) {
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	crew := []why.Worker{worker()}
-	line := []why.Line{{First: []why.Waiting{{ID: 7, Due: before(5)}}, Due: 1}}
 	for name, c := range map[string]struct {
 		s    why.Situation
 		want string
 	}{
-		"claimable": {why.Situation{Task: openTask(), Workers: crew, Lines: line},
+		"claimable": {why.Situation{Task: openTask(), Workers: crew},
 			"claimable nothing is in the way: the next claim of worker w1 on n1 gets it (2 free slots)"},
-		"no worker": {why.Situation{Task: openTask(), Lines: line}, "no_worker! no worker is alive; start one with any configuration => worker start="},
-		"late": {why.Situation{Task: openTask(func(t *why.Task) { t.EndBefore = before(3) }), Workers: crew, Lines: line},
+		"no worker": {why.Situation{Task: openTask()}, "no_worker! no worker is alive; start one with any configuration => worker start="},
+		"late": {why.Situation{Task: openTask(func(t *why.Task) { t.EndBefore = before(3) }), Workers: crew},
 			"late! its end_before was 2023-11-14 22:13:17 UTC, 3s ago"},
 		"late for a rest": {why.Situation{Task: openTask(func(t *why.Task) { t.NotBefore, t.EndBefore = now+9e6, now+5e6 }), Workers: crew},
 			"before it may start: it will expire => task 7 end_before=inf"},
@@ -88,7 +104,7 @@ func TestWaiting(t *testing.T) {
 			"class program, exit code 3: no disk => time now=1700000090.000000"},
 		"held": {why.Situation{Task: openTask(func(t *why.Task) { t.State, t.HeldBy, t.HoldReason = sm.Blocked, "ann", "wait for data" })},
 			"held! held by ann since 2023-11-14 22:13:15 UTC (5s): wait for data => task 7 hold=\nno_worker! once released: no worker is alive"},
-		"lost": {why.Situation{Task: openTask(), Workers: []why.Worker{worker(func(w *why.Worker) { w.State = why.Lost })}, Lines: line},
+		"lost": {why.Situation{Task: openTask(), Workers: []why.Worker{worker(func(w *why.Worker) { w.State = why.Lost })}},
 			"no_worker! no worker is alive; worker w1 on n1 is lost, last heard of 1s ago => worker w1 state=ready"},
 		"nearest miss": {why.Situation{Task: openTask(func(t *why.Task) { t.Bucket.Labels = "gpu=a100,zone=eu" }), Workers: []why.Worker{
 			worker(func(w *why.Worker) { w.Worker = "w0" }),
@@ -108,17 +124,19 @@ func TestWaiting(t *testing.T) {
 // TestHoldersAreNamed: limits, resources and lines say by whom.
 func TestHoldersAreNamed(t *testing.T) {
 	t.Parallel()
-	q := why.Queue{Queue: task.NewQueue("q"), Running: 3, Nodes: map[string]int64{"n1": 2, "n2": 1}}
+	q := store.QueueInfo{Queue: task.NewQueue("q"), Running: 3, Nodes: map[string]int64{"n1": 2, "n2": 1}}
 	q.Threads, q.MaxThreads = 3, 2
-	n := why.Node{Node: task.NewNode("n1"), Running: 4, Used: task.Resources{"gpu": 2}, Held: map[int64]task.Resources{3: {"gpu": 2}}}
+	n := store.NodeInfo{Node: task.NewNode("n1"), Running: 4, Held: map[int64]task.Resources{3: {"gpu": 2}}}
 	n.MaxThreads, n.MaxThreadsSet, n.Run, n.Reason = 4, true, 5, "all fail"
 	s := why.Situation{
-		Task: openTask(func(t *why.Task) { t.Bucket = task.Bucket{Queue: "q", Resources: "gpu=1"} }), Queues: []why.Queue{q}, Nodes: []why.Node{n},
+		Task: openTask(func(t *why.Task) { t.Bucket = task.Bucket{Queue: "q", Resources: "gpu=1"} }), Queues: []store.QueueInfo{q}, Nodes: []store.NodeInfo{n},
 		Workers: []why.Worker{worker(func(w *why.Worker) {
 			w.Resources, w.Serving, w.Busy = task.Resources{"gpu": 2}, map[string]int{"q": 2}, 2
 		})},
-		Lines: []why.Line{{Bucket: task.Bucket{Queue: "q", Priority: 4}, First: []why.Waiting{{ID: 2, Due: before(9)}}, Due: 20, Before: 20}},
-		Gate:  true, GateRun: 5,
+		Claims: answered(store.Hindrance{
+			Threads: store.Places{Limited: true}, MaxThreads: store.Places{Limited: true}, NodeCap: store.Places{Limited: true}, Gated: true,
+			Taken: []store.Taken{{Name: "gpu", Asked: 1, Used: 2}}, Next: store.Overtaking{ID: 2, Priority: 4, Rank: 4, Before: 20, Due: 30, Queues: 2},
+		}),
 	}
 	explain(t, s,
 		"slots! worker w1 on n1 has no free slot (2 of 2 busy) => worker w1 free_slots=1",
@@ -127,7 +145,9 @@ func TestHoldersAreNamed(t *testing.T) {
 		"node_cap! node n1 reached its limit: 4 running, maxthreads = 4 (by queue q: 2) => node n1 maxthreads=5",
 		"quarantine! node n1 waits for a server's verdict after 5 failures in a row: all fail => server quarantine=warn",
 		"taken! needs gpu=1, of 2 on node n1 2 are taken (task 3 has 2) => node n1 free=gpu=1",
-		"line! 20 tasks are before it in queue q, next task 2 (priority 4, effective 4) => task 7 before=0")
+		"line! 20 tasks are before it in queue q, next task 2 (priority 4, effective 4); 30 are due in 2 queues, which take turns => task 7 before=0")
+	s.Claims = answered(store.Hindrance{Kept: "gpu", Keeper: 3})
+	explain(t, s, "kept! node n1 keeps gpu for a task before it in queue q, which waits for more (the first is task 3) => task 7 before=0")
 }
 
 func TestStarted(t *testing.T) {
@@ -181,15 +201,60 @@ func TestEnded(t *testing.T) {
 		"archived since":            end(sm.Failed, func(t *why.Task) { t.Since = before(2) }),
 	} {
 		explain(t, s, want)
-		if e := why.Explain(s); e.Blocked() {
+		if e, err := why.Explain(s); err != nil || e.Blocked() {
 			t.Errorf("%s: an ended task is not blocked", told(e))
 		}
 	}
 }
 
+// Of many workers those are asked about that might claim, until one does, or it is clear that none can.
+func TestManyWorkers(t *testing.T) {
+	t.Parallel()
+	s := why.Situation{Now: now, Task: openTask()}
+	for i := range 100 {
+		s.Workers = append(s.Workers, worker(func(w *why.Worker) { w.Worker = fmt.Sprint("w", i) }))
+	}
+	for want, c := range map[string]struct {
+		who   string // claims
+		found store.Hindrance
+		most  int // dry claims
+	}{
+		"claimable nothing is in the way: the next claim of worker w90": {"w90", store.Hindrance{Gated: true}, 101},
+		"quarantine! node n1":    {"", store.Hindrance{Gated: true}, 101},
+		"threads! queue default": {"", store.Hindrance{Threads: store.Places{Limited: true}}, 40},
+	} {
+		asked := 0
+		s.Claims = func(claims []store.DryClaim) ([]store.Hindrance, error) {
+			found := slices.Repeat([]store.Hindrance{c.found}, len(claims))
+			for i := range claims {
+				if asked++; claims[i].Claim.Worker == c.who {
+					found[i] = store.Hindrance{Claimed: true}
+				}
+			}
+			return found, nil
+		}
+		explain(t, s, want)
+		if asked > c.most {
+			t.Errorf("%s: asked about %d workers", want, asked)
+		}
+	}
+}
+
+// queueFull are dry claims of which those find the limit of their queue reached that name one.
+func queueFull(claims []store.DryClaim) ([]store.Hindrance, error) {
+	found := make([]store.Hindrance, len(claims))
+	for i := range claims {
+		found[i].Threads.Limited = claims[i].Claim.Candidates[0].Queue.Threads != task.NoLimit
+	}
+	return found, nil
+}
+
 func TestQueue(t *testing.T) {
 	t.Parallel()
-	q := why.Queue{Queue: task.NewQueue("q"), Waiting: 9, Due: 4, Oldest: before(30), Running: 1, Nodes: map[string]int64{"n1": 1}}
+	q := store.QueueInfo{
+		Queue: task.NewQueue("q"), Waiting: 9, Due: 4, Oldest: before(30), Running: 1, Nodes: map[string]int64{"n1": 1},
+		Buckets: []store.BucketInfo{{Bucket: task.Bucket{Queue: "q", Env: "py"}, Due: 4}},
+	}
 	q.Threads = 1
 	if err := q.Set("paused", "true"); err != nil {
 		t.Fatal(err)
@@ -198,12 +263,16 @@ func TestQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	q.Damaged = task.ParseQueue("q", map[string]string{"order": "x"}).Damaged
-	got := told(why.ExplainQueue(why.Situation{
-		Now: now, Queues: []why.Queue{q}, Lines: []why.Line{{Bucket: task.Bucket{Queue: "q", Env: "py"}, Due: 4}},
+	e, err := why.ExplainQueue(why.Situation{
+		Now: now, Queues: []store.QueueInfo{q}, Claims: queueFull,
 		Workers: []why.Worker{
 			worker(), worker(func(w *why.Worker) { w.Worker, w.Node = "w2", "n2" }), worker(func(w *why.Worker) { w.Worker, w.State = "w3", why.Draining }),
 		},
-	}, "q"))
+	}, "q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := told(e)
 	for _, want := range []string{
 		"paused! queue q is paused => queue q paused=false",
 		`paused! queue q counts as paused, its record is damaged: field order: "x"`, "=> queue q order=", "threads! queue q in the fleet reached its limit: 1 running, threads = 1",
@@ -226,11 +295,10 @@ func TestNoHandler(t *testing.T) {
 	handedBack := openTask(func(t *why.Task) { t.Program, t.Rounds = "p", []why.Round{back("w1", 3), back("w2", 4)} })
 	session := func(n int64) func(*why.Worker) { return func(w *why.Worker) { w.Incarnation = n } }
 	second := worker(session(4), func(w *why.Worker) { w.Worker = "w2" })
-	line := []why.Line{{First: []why.Waiting{{ID: 7, Due: before(5)}}, Due: 1}}
-	explain(t, why.Situation{Task: handedBack, Lines: line, Workers: []why.Worker{worker(session(3)), second}},
+	explain(t, why.Situation{Task: handedBack, Workers: []why.Worker{worker(session(3)), second}},
 		"handler! no live worker has a handler for program p or runs programs: handed back by w1, w2 => worker w1 handlers=p")
-	explain(t, why.Situation{Task: handedBack, Lines: line, Workers: []why.Worker{worker(session(5)), second}},
+	explain(t, why.Situation{Task: handedBack, Workers: []why.Worker{worker(session(5)), second}},
 		"claimable nothing is in the way: the next claim of worker w1 on n1 gets it (2 free slots)")
 	drains := worker(session(5), func(w *why.Worker) { w.State, w.Worker = why.Draining, "w3" })
-	explain(t, why.Situation{Task: handedBack, Lines: line, Workers: []why.Worker{second, drains}}, "drain!")
+	explain(t, why.Situation{Task: handedBack, Workers: []why.Worker{second, drains}}, "drain!")
 }

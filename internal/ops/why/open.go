@@ -1,9 +1,7 @@
 package why
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,14 +12,10 @@ import (
 func (s *Situation) name() string { return strconv.FormatInt(s.Task.ID, 10) }
 
 // open explains an open task.
-func (s *Situation) open() Explanation {
+func (s *Situation) open() (Explanation, error) {
 	reasons := s.timely()
-	if len(reasons) == 0 {
-		if taker := s.taker(); taker != nil {
-			return Explanation{s.claimable(taker)}
-		}
-	}
-	return append(reasons, s.hindered()...)
+	found, err := s.hindered(len(reasons) == 0)
+	return append(reasons, found...), err
 }
 
 // recent is for how long a step of the clock of Redis is named.
@@ -81,80 +75,6 @@ func (s *Situation) lastEnd() string {
 		return ""
 	}
 	return " after " + s.Task.Rounds[len(s.Task.Rounds)-1].text()
-}
-
-// taker is a worker whose claim would get the task now.
-func (s *Situation) taker() *Worker {
-	for i := range s.Workers {
-		if s.claimedBy(&s.Workers[i]) {
-			return &s.Workers[i]
-		}
-	}
-	return nil
-}
-
-func (s *Situation) claimable(w *Worker) Reason {
-	text := fmt.Sprintf("nothing is in the way: the next claim of worker %s on %s gets it (%s)", w.Worker, w.Node,
-		things(int64(w.Free()), "free slot", "free slots"))
-	return Reason{Kind: KindClaimable, Text: text}
-}
-
-// hindered finds what keeps the nearest worker from the task, and what the
-// others lack that fit it.
-func (s *Situation) hindered() Explanation {
-	all := s.candidates()
-	nearest := all[0]
-	reasons := slices.Clone(nearest.reasons)
-	switch {
-	case len(reasons) == 0:
-		reasons = Explanation{s.claimable(&nearest.worker)}
-	case len(s.alive()) == 0 && reasons[0].Kind == KindAway:
-		reasons[0].Kind = KindNoWorker
-		reasons[0].Text = "no worker is alive; " + reasons[0].Text
-	}
-	return append(reasons, others(nearest, all[1:])...)
-}
-
-// candidates are all workers there are, and new ones, the nearest first.
-func (s *Situation) candidates() []*candidate {
-	all := make([]*candidate, 0, len(s.Workers)+1)
-	for i := range s.Workers {
-		all = append(all, s.examine(&s.Workers[i]))
-	}
-	pin := s.queue(s.Task.Bucket.QueueName()).Pin
-	for _, node := range pin {
-		all = append(all, s.newcomer(node))
-	}
-	if len(pin) == 0 {
-		all = append(all, s.newcomer(""))
-	}
-	slices.SortStableFunc(all, func(x, y *candidate) int { return cmp.Compare(x.cost, y.cost) })
-	return all
-}
-
-// mostOthers is how many workers are told of beside the nearest.
-const mostOthers = 8
-
-// others says what hinders other live workers that fit the task, as far as it is
-// not said already.
-func others(nearest *candidate, all []*candidate) Explanation {
-	said := map[string]bool{}
-	for _, r := range nearest.reasons {
-		said[r.Text] = true
-	}
-	var found Explanation
-	for _, c := range all {
-		if c.static || c.cost >= costAway || len(found) == mostOthers {
-			continue
-		}
-		i := slices.IndexFunc(c.reasons, func(r Reason) bool { return !said[r.Text] })
-		if i < 0 || c.reasons[i].Kind == KindLine {
-			continue
-		}
-		said[c.reasons[i].Text] = true
-		found = append(found, Reason{Kind: KindOther, Text: "also " + c.reasons[i].Text})
-	}
-	return found
 }
 
 // Plan is the plan of a task.

@@ -3,6 +3,7 @@ package why
 import (
 	"slices"
 
+	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -19,15 +20,11 @@ type Situation struct {
 	Task    Task
 	// Queues, Nodes and Workers are all there are. A queue or a node that is not
 	// among them has no attributes, and nothing runs there.
-	Queues  []Queue
-	Nodes   []Node
+	Queues  []store.QueueInfo
+	Nodes   []store.NodeInfo
 	Workers []Worker
-	// Lines are the buckets in which tasks are due at [Situation.At].
-	Lines []Line
-	// Gate says that claims honour the gates of nodes: quarantine = on. GateRun is
-	// how many failures in a row close one.
-	Gate    bool
-	GateRun int
+	// Claims makes dry claims.
+	Claims func([]store.DryClaim) ([]store.Hindrance, error)
 	// Grace is how long servers leave an overdue round to its worker.
 	Grace statemachine.Duration
 	// ServerSeen is when a server last worked; 0 if that is not known.
@@ -79,27 +76,6 @@ type Round struct {
 	Timeout, Executed statemachine.Time
 }
 
-// Queue is a queue and what lies in it.
-type Queue struct {
-	task.Queue
-	// Waiting tasks are open, Due ones may start now, the Oldest since then.
-	Waiting, Due int64
-	Oldest       statemachine.Time
-	// Running is the number of rounds under way, Nodes the same by node.
-	Running int64
-	Nodes   map[string]int64
-}
-
-// Node is a node and what runs there.
-type Node struct {
-	task.Node
-	Running int64
-	// Used is how much of each resource the rounds have, Held the same by task,
-	// as far as known.
-	Used task.Resources
-	Held map[int64]task.Resources
-}
-
 // State is what a worker does.
 type State string
 
@@ -142,26 +118,6 @@ func (s *Situation) declined(w *Worker) bool {
 // Free is the number of slots without a task.
 func (w *Worker) Free() int { return max(0, w.Slots-w.Busy) }
 
-// claims reports whether the worker asks for tasks at all.
-func (w *Worker) claims() bool { return w.State == Ready && w.Reason == "" && w.Free() > 0 }
-
-// Line is a bucket in which tasks are due.
-type Line struct {
-	Bucket task.Bucket
-	// First are the first of them in the order of their queue: as many as the
-	// worker with the most free slots could take, if there are.
-	First []Waiting
-	// Due is how many there are in all, and Before how many of them are claimed
-	// before the task (0 in other queues than its own): a number for people.
-	Due, Before int64
-}
-
-// Waiting is a task in a line, and the moment from which it may be claimed.
-type Waiting struct {
-	ID  int64
-	Due statemachine.Time
-}
-
 // At is the moment at which the task may be claimed at the earliest: now, or
 // when it becomes due.
 func (s *Situation) At() statemachine.Time { return max(s.Now, s.due()) }
@@ -177,30 +133,20 @@ func (s *Situation) due() statemachine.Time {
 // redis is TIME of Redis now.
 func (s *Situation) redis() statemachine.Time { return s.Now.Add(-s.Ahead) }
 
-// InLine is where the task stands, or will stand at [Situation.At], in the line of
-// its bucket: from when on it counts as waiting.
-func (s *Situation) InLine() Waiting {
-	due := max(s.due(), s.Task.Since)
-	if s.Task.State != statemachine.Open {
-		due = s.At()
-	}
-	return Waiting{ID: s.Task.ID, Due: due}
-}
-
 // queue is the queue of that name, or one without attributes.
-func (s *Situation) queue(name string) Queue {
-	if i := slices.IndexFunc(s.Queues, func(q Queue) bool { return q.Name == name }); i >= 0 {
+func (s *Situation) queue(name string) store.QueueInfo {
+	if i := slices.IndexFunc(s.Queues, func(q store.QueueInfo) bool { return q.Name == name }); i >= 0 {
 		return s.Queues[i]
 	}
-	return Queue{Queue: task.NewQueue(name)}
+	return store.QueueInfo{Queue: task.NewQueue(name)}
 }
 
 // node is the node of that name, or one of which nothing is known.
-func (s *Situation) node(name string) Node {
-	if i := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Name == name }); i >= 0 {
+func (s *Situation) node(name string) store.NodeInfo {
+	if i := slices.IndexFunc(s.Nodes, func(n store.NodeInfo) bool { return n.Name == name }); i >= 0 {
 		return s.Nodes[i]
 	}
-	return Node{Node: task.NewNode(name)}
+	return store.NodeInfo{Node: task.NewNode(name)}
 }
 
 // alive are the workers that are there.

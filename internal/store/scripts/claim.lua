@@ -3,6 +3,10 @@
 -- with the highest priority goes first, raised by one for each `aging` seconds it
 -- has waited, then the older one (order lifo, which has no aging: the newer).
 --
+-- Dry, as the script `dry` (lib/dry.lua), it decides the same and writes nothing: it answers what keeps one task from being
+-- claimed. Queues take turns from that of the task then, and it returns {places left of the queue, of it on the node, of
+-- the node ('' without a limit), '1' if the gate of the node is closed, what hindrance says.., '1' if the task would be claimed}.
+--
 -- KEYS[1] meta   KEYS[2] set claimed from   KEYS[3] set claimed to   KEYS[4] due
 -- KEYS[5] the worker's last claim   KEYS[6] worker:<name>   KEYS[7] lease   KEYS[8] held:<name>
 -- KEYS[9] node:<node>   KEYS[10] rounds of the node   KEYS[11] used:<node>   KEYS[12] full
@@ -38,8 +42,9 @@ end
 local meta = redis.call('HMGET', KEYS[1], 'timeout_grace', 'rules', 'buckets', 'quarantine')
 local stamp, seconds = now()
 local clock = tonumber(stamp)
+if dry and tonumber(asked.at) > clock then stamp, clock = asked.at, tonumber(asked.at) end
 local most, node = tonumber(ARGV[4]), ARGV[12]
-local order, free = heads(clock, stamp), nil
+local order, free = heads(clock, stamp, dry), nil
 local budget = most + 100
 local got, damaged, more = {}, {}, ''
 local grace = tonumber(meta[1] or '')
@@ -133,13 +138,13 @@ end
 -- itself is concerned.
 local nodelimit = node ~= '' and tonumber(ARGV[15]) or nil
 local room = nodelimit and nodelimit - redis.call('SCARD', KEYS[10]) or math.huge
-local trial = false
+local cap, trial, gated = room, false, false
 if meta[4] == 'on' and node ~= '' then
   local n = redis.call('HMGET', KEYS[9], 'run', 'quarantined', 'trial_at')
   if (tonumber(n[1] or '') or 0) >= tonumber(ARGV[18]) or tonumber(n[2] or '') then -- what is no number counts as missing
     local at = tonumber(n[3] or '') or math.huge
     nodelimit = nodelimit or math.huge
-    trial = clock >= at
+    trial, gated = clock >= at, clock < at
     room = math.min(room, trial and 1 or 0)
     if at > clock then order.next = at end
   end
@@ -246,7 +251,7 @@ end
 -- spoilt notes a damaged task, and asks a server to look at it: nobody else meets it any more.
 local function spoilt(id)
   damaged[#damaged + 1] = id
-  if not redis.call('ZSCORE', KEYS[2], id) then return end
+  if dry or not redis.call('ZSCORE', KEYS[2], id) then return end
   redis.call('ZADD', KEYS[4], stamp, id)
   token(KEYS[14])
 end
@@ -276,8 +281,14 @@ local function try(q, b)
     early[#early + 1] = {b.ready, moment(t[4]), member}
     return false
   end
-  if redis.call('ZREM', KEYS[2], id) == 0 then return false end
-  hold(id, t, log, q, b)
+  if dry then
+    if not redis.call('ZSCORE', KEYS[2], id) then return false end
+    got[#got + 1] = {id}
+    if b.demand ~= '' then free.allot(b.demand) end
+  else
+    if redis.call('ZREM', KEYS[2], id) == 0 then return false end
+    hold(id, t, log, q, b)
+  end
   q.fleet, q.here, room = q.fleet - 1, q.here - 1, room - 1
   q.took = true
   return true
@@ -298,7 +309,17 @@ for _, q in ipairs(queues) do
   q.due = order.due(q)
   if q.due then turns[#turns + 1] = q end
 end
-local due = #turns > 0
+local due, first = #turns > 0, tonumber(ARGV[19])
+local report
+if dry then
+  local q = queues[asked.queue]
+  places(q)
+  report = {left(q.fleet), left(q.here), left(cap), gated and '1' or '',
+    hindrance(order, queues, q, clock, resources(KEYS[11], ARGV[16], tonumber(ARGV[17])))}
+  for i, other in ipairs(turns) do
+    if other == q then first = i - 1 end
+  end
+end
 if due and not again then
   local wrong = unfit()
   if wrong then return wrong end
@@ -307,14 +328,24 @@ if due and not again then
     took = false
     for i = 0, #turns - 1 do
       if #got == most or room <= 0 then break end
-      if turn(turns[(tonumber(ARGV[19]) + i) % #turns + 1]) then took = true end
+      if turn(turns[(first + i) % #turns + 1]) then took = true end
     end
   end
-  if #got > 0 then listed() end
-  if trial and #got > 0 then -- a probe: how it ends decides, beside whatever else still runs here
-    redis.call('HDEL', KEYS[9], 'trial_at')
-    redis.call('HSET', KEYS[9], 'probe', got[1][1])
+  if #got > 0 and not dry then
+    listed()
+    if trial then -- a probe: how it ends decides, beside whatever else still runs here
+      redis.call('HDEL', KEYS[9], 'trial_at')
+      redis.call('HSET', KEYS[9], 'probe', got[1][1])
+    end
   end
+end
+
+if dry then
+  report[9] = ''
+  for _, t in ipairs(got) do
+    if t[1] == string.sub(asked.member, 2) then report[9] = '1' end
+  end
+  return report
 end
 
 -- call wakes who waits for any of the buckets of a queue in which tasks are due.

@@ -1,8 +1,9 @@
--- heads(clock, stamp) finds out which due task of a queue goes first: the one with the
+-- heads(clock, stamp, dry) finds out which due task of a queue goes first: the one with the
 -- highest rank, which is the priority of its bucket raised by one for each `aging` seconds it
 -- has waited, then the older one (lifo, which has no aging: the newer). A bucket b holds ready (its key) and
--- priority, its queue q lifo and aging. It writes nothing but that tasks leave buckets.
-local function heads(clock, stamp)
+-- priority, its queue q lifo and aging. It writes nothing but that tasks leave buckets, and if dry they are only
+-- passed over.
+local function heads(clock, stamp, dry)
   local h = {next = math.huge} -- when the next task starts
 
   -- waited is how many points of priority a task has got by waiting. Times are
@@ -13,7 +14,13 @@ local function heads(clock, stamp)
 
   -- leave takes those out of a bucket that were passed, all at once.
   local function leave(b)
-    if b.gone and #b.gone > 0 then redis.call('ZREM', b.ready, unpack(b.gone)) end
+    if b.gone and #b.gone > 0 then
+      if dry then
+        b.from = (b.from or 0) + #b.gone
+      else
+        redis.call('ZREM', b.ready, unpack(b.gone))
+      end
+    end
     b.gone = {}
   end
 
@@ -21,13 +28,14 @@ local function heads(clock, stamp)
   -- they are taken from the newest that is due.
   local function fill(q, b)
     leave(b)
+    local from = b.from or 0
     b.size = math.min(32, 2 * (b.size or 1))
     b.at = 1
     if q.lifo then
-      b.buf = redis.call('ZREVRANGEBYSCORE', b.ready, stamp, '-inf', 'WITHSCORES', 'LIMIT', 0, b.size)
-      if #b.buf == 0 then b.buf = redis.call('ZRANGE', b.ready, 0, 0, 'WITHSCORES') end
+      b.buf = redis.call('ZREVRANGEBYSCORE', b.ready, stamp, '-inf', 'WITHSCORES', 'LIMIT', from, b.size)
+      if #b.buf == 0 and from == 0 then b.buf = redis.call('ZRANGE', b.ready, 0, 0, 'WITHSCORES') end
     else
-      b.buf = redis.call('ZRANGE', b.ready, 0, b.size - 1, 'WITHSCORES')
+      b.buf = redis.call('ZRANGE', b.ready, from, from + b.size - 1, 'WITHSCORES')
     end
   end
 
@@ -52,6 +60,7 @@ local function heads(clock, stamp)
     if x.score ~= y.score then return (x.score > y.score) == q.lifo end
     return (x.member > y.member) == q.lifo
   end
+  h.waited, h.precedes = waited, precedes
 
   -- waiting are the buckets of a queue that have a due task.
   function h.waiting(q)

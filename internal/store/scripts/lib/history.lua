@@ -73,7 +73,7 @@ local function flushed()
   return till and tonumber((now())) < till
 end
 
--- sealed calls a script, and answers {epoch, seq, who is ahead or '', this life, answer}; or
+-- sealed calls a script, with whether it must write nothing, and answers {epoch, seq, who is ahead or '', this life, answer}; or
 -- {'behind', epoch, seq}, {'flushing'} or {'unconfirmed'}, and nothing changes. A script that flushes passes meanwhile. One that writes
 -- keeps the clock fresh even if it changes nothing that counts. One that gives out ids waits until a server has confirmed the life of Redis.
 local function sealed(script, flushes, writes, gives)
@@ -83,7 +83,7 @@ local function sealed(script, flushes, writes, gives)
   local gone = epoch == e and missed(s, life) or s - seq
   if epoch < e or epoch == e and gone > 0 then return refused(e, s, tonumber(id), gone) end
   if past[8] and gives then return {'unconfirmed'} end
-  local answer = script()
+  local answer = script(not writes)
   if type(answer) == 'table' and answer.err then return answer end
   if changes > 0 then
     write()

@@ -31,6 +31,21 @@ local function resources(used, offered, lettered)
     return false
   end
 
+  -- lend says of what a demand finds too little, though the node has it: {name, number asked, number taken, ...}. What is
+  -- missing counts as free from then on.
+  function r.lend(demand)
+    local lent = {}
+    if not taken then load() end
+    for name, n in string.gmatch(demand, '([%w_]+)=(%d+)') do
+      local lack = all[name] and taken[name].count + tonumber(n) - all[name] or 0
+      if lack > 0 then
+        lent[#lent + 1], lent[#lent + 2], lent[#lent + 3] = name, tonumber(n), taken[name].count
+        taken[name].count = taken[name].count - lack
+      end
+    end
+    return lent
+  end
+
   -- keep keeps all that a demand names.
   function r.keep(demand, kept)
     for name in string.gmatch(demand, '([%w_]+)=') do kept[name] = true end

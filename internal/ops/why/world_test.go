@@ -1,4 +1,4 @@
-package whytest
+package why_test
 
 import (
 	"fmt"
@@ -13,9 +13,6 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
-
-// GateRun is the number of failures in a row that close the gate of a node.
-const GateRun = 5
 
 // Plan is a whole world at one moment, as plain lists.
 type Plan struct {
@@ -92,26 +89,6 @@ func (p *Plan) Node(name string) *task.Node {
 		i, p.Nodes = len(p.Nodes), append(p.Nodes, task.NewNode(name))
 	}
 	return &p.Nodes[i]
-}
-
-// running counts the running tasks of a queue on a node; "" is any.
-func (p *Plan) running(queue, node string) (n int) {
-	for _, t := range p.Tasks {
-		if t.State == statemachine.Running && (queue == "" || t.Bucket.QueueName() == queue) && (node == "" || t.Node == node) {
-			n++
-		}
-	}
-	return n
-}
-
-// used is how much of a resource the running tasks of a node have.
-func (p *Plan) used(node, name string) (n int) {
-	for _, t := range p.Tasks {
-		if t.State == statemachine.Running && t.Node == node {
-			n += t.Got[name]
-		}
-	}
-	return n
 }
 
 // demand is what the tasks of a bucket ask.

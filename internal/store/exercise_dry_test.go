@@ -1,0 +1,127 @@
+package store_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// A dry claim writes nothing, and says of each of many tasks whether the claim takes it, on the way past one that is no
+// longer open and one that is damaged.
+func exerciseDryClaim(t *testing.T, sp *storetest.Space) {
+	sp.SetClock(t, noon)
+	newest := task.NewQueue("newest")
+	newest.Order, newest.Threads = task.Lifo, 40
+	sp.AddQueue(t, newest)
+	buckets := []store.Bucket{{}, {Queue: "newest"}}
+	for i := range 60 {
+		sp.SetClock(t, noon.Add(statemachine.Duration(i)))
+		sp.Open(t, storetest.Spec(), storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, buckets[1]) }))
+	}
+	sp.Raw.ZRem(t.Context(), sp.Key("open"), "5")
+	sp.Raw.HDel(t.Context(), sp.Key("task:7"), "program")
+	sp.Raw.HDel(t.Context(), sp.Key("task:116"), "program")
+	claim := store.ClaimRequest{Worker: "w", Request: "r", Candidates: task.Candidates(buckets, []task.Queue{newest}, task.Offer{}), Max: 90}
+	var claims []store.DryClaim
+	for id := int64(1); id <= 120; id++ {
+		b := buckets[1-id%2]
+		claims = append(claims, store.DryClaim{Claim: claim, Queue: b.QueueName(), Task: id, Bucket: b})
+	}
+	before := dump(t, sp)
+	found, err := sp.Store.DryClaims(t.Context(), claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := dump(t, sp); !cmp.Equal(before, after) {
+		t.Errorf("a dry claim writes: %s", cmp.Diff(before, after))
+	}
+	for id, want := range map[int64]store.Overtaking{
+		9:   {ID: 1, Before: 4, Due: 120, Queues: 2},
+		110: {ID: 120, Before: 5, Due: 120, Queues: 2},
+	} {
+		if h := found[id-1]; h.Next != want || h.Threads != (store.Places{Limited: id%2 == 0, Left: 40 * (1 - id%2)}) || h.MaxThreads.Limited {
+			t.Errorf("task %d: %+v, want %+v before it", id, h, want)
+		}
+	}
+	r, err := sp.Store.Claim(t.Context(), claim)
+	if err != nil || len(r.Tasks) != 90 {
+		t.Fatalf("claimed %d tasks, %v", len(r.Tasks), err)
+	}
+	got := claimedIDs(r.Tasks)
+	for i := range found {
+		if id := int64(i + 1); found[i].Claimed != slices.Contains(got, id) {
+			t.Errorf("task %d: said %v, claimed %v", id, found[i].Claimed, !found[i].Claimed)
+		}
+	}
+}
+
+// What keeps a task: limits, the gate of the node, what is taken of its resources, and who they are kept for.
+func exerciseHindrances(t *testing.T, sp *storetest.Space) {
+	sp.SetClock(t, noon)
+	small, large := store.Bucket{Resources: "gpu=1"}, store.Bucket{Resources: "gpu=2", Priority: 1}
+	for _, b := range []store.Bucket{small, small, large} {
+		sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) }))
+	}
+	q := task.NewQueue(task.DefaultQueue)
+	q.Threads, q.MaxThreads = 1, 5
+	claim := store.ClaimRequest{
+		Worker: "w", Request: "r", Candidates: task.Candidates([]store.Bucket{small}, []task.Queue{q}, task.Offer{Resources: task.Resources{"gpu": 2}}),
+		Node: "n", MaxThreads: 2, Resources: task.Resources{"gpu": 2}, Max: 1,
+	}
+	if r, err := sp.Store.Claim(t.Context(), claim); err != nil || len(r.Tasks) != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	sp.Raw.HSet(t.Context(), sp.Key("meta"), "quarantine", "on")
+	sp.Raw.HSet(t.Context(), sp.Key("node:n"), "run", store.GateRun)
+	all := []store.Bucket{small, large}
+	claim.Candidates = task.Candidates(all, []task.Queue{q}, task.Offer{Resources: task.Resources{"gpu": 2}})
+	want := store.Hindrance{
+		Threads: store.Places{Limited: true}, MaxThreads: store.Places{Limited: true, Left: 4}, NodeCap: store.Places{Limited: true, Left: 1},
+		Gated: true, Kept: "gpu", Keeper: 3,
+	}
+	found, err := sp.Store.DryClaims(t.Context(), []store.DryClaim{
+		{Claim: claim, Queue: task.DefaultQueue, Task: 2, Bucket: small},
+		{Claim: claim, Queue: task.DefaultQueue, Task: 9, Bucket: large, At: noon.Add(second)}, // it would be the last of its bucket
+		{Claim: claim, Queue: task.DefaultQueue},
+	})
+	if err != nil || !cmp.Equal(found[0], want) {
+		t.Errorf("%v, %s", err, cmp.Diff(want, found[0]))
+	}
+	want.Taken, want.Kept, want.Keeper, want.Next = []store.Taken{{Name: "gpu", Asked: 2, Used: 1}}, "", 0, store.Overtaking{ID: 3, Priority: 1, Rank: 1, Before: 1, Due: 2, Queues: 1}
+	if !cmp.Equal(found[1], want) {
+		t.Error(cmp.Diff(want, found[1]))
+	}
+	want.Taken, want.Next = nil, store.Overtaking{}
+	if !cmp.Equal(found[2], want) {
+		t.Error(cmp.Diff(want, found[2]))
+	}
+	aging := task.NewQueue("aging")
+	aging.Aging = 2 * second
+	sp.AddQueue(t, aging)
+	old, urgent := store.Bucket{Queue: "aging"}, store.Bucket{Queue: "aging", Priority: 1}
+	claim.Candidates = task.Candidates([]store.Bucket{old, urgent}, []task.Queue{aging}, task.Offer{})
+	for i, b := range []store.Bucket{old, old, urgent} {
+		sp.SetClock(t, noon.Add(statemachine.Duration(4*i)*second))
+		sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) }))
+	}
+	found, err = sp.Store.DryClaims(t.Context(), []store.DryClaim{
+		{Claim: claim, Queue: "aging", Task: 4, Bucket: old}, {Claim: claim, Queue: "aging", Task: 5, Bucket: old},
+		{Claim: claim, Queue: "aging", Task: 6, Bucket: urgent},
+	})
+	next := store.Overtaking{ID: 4, Rank: 4, Before: 1, Due: 3, Queues: 1}
+	last := next
+	last.Before = 2
+	if err != nil || found[0].Next.ID != 0 || found[1].Next != next || found[2].Next != last {
+		t.Errorf("%v, what is before: %+v", err, found)
+	}
+	claim.Candidates = nil
+	if _, err := sp.Store.DryClaims(t.Context(), []store.DryClaim{{Claim: claim, Queue: "q"}}); err == nil {
+		t.Error("a dry claim without its queue is accepted")
+	}
+}
