@@ -23,7 +23,9 @@ func TestPrunesEmptyBuckets(t *testing.T) {
 	sp := storetest.New(t)
 	f := newFleet(t, sp, config.QuarantineOff, 1, 1)
 	gone, used := store.Bucket{Priority: 1}, store.Bucket{Priority: 2}
-	in := func(b store.Bucket) task.Definition { return storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) }) }
+	in := func(b store.Bucket) task.Definition {
+		return storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) })
+	}
 	take := func(b store.Bucket) {
 		t.Helper()
 		r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{

@@ -133,10 +133,10 @@ func TestClassIsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[int64]string{
-		s.open(t, s.script(t, "fine", "true")):                                                                              "-",
-		s.open(t, s.script(t, "exit", "exit 3")):                                                                            "program",
-		s.open(t, s.script(t, "big", `exec head -c 200000 /dev/zero > "$TDF_WORKDIR/f"`)):                                   "disk",
-		s.open(t, s.script(t, "slow", "sleep 60"), limits("1", "0")):                                                        "time",
+		s.open(t, s.script(t, "fine", "true")):                                                                             "-",
+		s.open(t, s.script(t, "exit", "exit 3")):                                                                           "program",
+		s.open(t, s.script(t, "big", `exec head -c 200000 /dev/zero > "$TDF_WORKDIR/f"`)):                                  "disk",
+		s.open(t, s.script(t, "slow", "sleep 60"), limits("1", "0")):                                                       "time",
 		s.open(t, func(sp *task.Definition) { storetest.Set(sp, "program", "away", "source", "rsync:/no/such/path.zip") }): "fetch",
 		s.open(t, func(sp *task.Definition) { storetest.Set(sp, "program", "nosh", "source", "rsync:/x/run.sh") }):         "host",
 	}

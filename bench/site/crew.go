@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"

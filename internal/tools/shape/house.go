@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -113,7 +114,7 @@ func (h *house) rooms() int {
 	return len(seen)
 }
 
-// attributes of a task, by which a struct that is one is known: it has three of them.
+// attributes of a task, by which a struct that is one is known: it has three of them, or a whole task in it.
 var attributes = regexp.MustCompile(
 	`(?i)^(program|source|input|argv|max(fails|timeouts|losses)|startafter|endbefore|failon|retryof|round|claim)$`)
 
@@ -125,7 +126,7 @@ func (h *house) tasks() (n int) {
 			continue
 		}
 		ast.Inspect(syntax, func(node ast.Node) bool {
-			if s, ok := node.(*ast.StructType); ok && named(s) >= enough {
+			if s, ok := node.(*ast.StructType); ok && (named(s) >= enough || embeds(s)) {
 				n++
 			}
 			return true
@@ -143,6 +144,15 @@ func named(s *ast.StructType) (n int) {
 		}
 	}
 	return n
+}
+
+// embeds reports whether a struct has all that a task has.
+func embeds(s *ast.StructType) bool {
+	return slices.ContainsFunc(s.Fields.List, func(f *ast.Field) bool {
+		of := strings.TrimPrefix(types.ExprString(f.Type), "*")
+		of = of[strings.LastIndexByte(of, '.')+1:]
+		return len(f.Names) == 0 && (of == "Task" || of == "TaskHeader")
+	})
 }
 
 // one attribute stands for all.
