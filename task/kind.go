@@ -349,7 +349,7 @@ func checkSource(s string) error {
 // The longest texts for people, in bytes.
 const (
 	maxKey  = 256
-	maxHold = 1024
+	maxHold = 1024 // also of a comment
 	maxStep = 128
 )
 

@@ -91,6 +91,9 @@ type Spec struct {
 	// task. Empty for none.
 	Key string
 
+	// Comment is a note for people, a line of at most 1024 bytes; empty for none.
+	Comment string
+
 	// Needs are the tasks of its plan that the task waits for, at most MaxNeeds, in the
 	// order in which it gets their results; only in a plan.
 	Needs []Need

@@ -202,11 +202,7 @@ func (table fieldTable) plan(t *manager.Task) {
 	}
 	table.Row(planField, t.Plan)
 	table.some(stepField, t.Step)
-	needs := make([]task.Need, len(t.Needs))
-	for i, n := range t.Needs {
-		needs[i] = task.Need{Task: n.Task, On: task.When(n.On)}
-	}
-	table.some("needs", needsText(needs))
+	table.some("needs", needsText(t.Needs))
 }
 
 // place is where and when the task may run.
@@ -217,6 +213,7 @@ func (table fieldTable) place(t *manager.Task) {
 	table.some("labels", strings.Join(t.Labels, ", "))
 	table.some("resources", amounts(t.Resources))
 	table.some("key", t.Key)
+	table.some("comment", t.Fields["comment"])
 }
 
 // amounts are resources as people write them: gpu=1, mem=2048.

@@ -51,8 +51,9 @@ func TestSubmitDemands(t *testing.T) {
 	wantFields(t, b, 4, map[string]string{"labels": "x=y", "resources": "gpu=2", "state": "open", "hold": ""})
 	b.must("submit", "--program", "p", "--queue", "q", "--label", "none", "--resource", "none")
 	wantFields(t, b, 5, map[string]string{"labels": "", "resources": ""})
-	b.must("submit", "--program", "p", "--queue", "q", "--hold")
-	wantFields(t, b, 6, map[string]string{"labels": "disk=hdd", "resources": "gpu=4", "hold": task.HeldText})
+	b.must("submit", "--program", "p", "--queue", "q", "--hold", "--comment", "with more memory")
+	wantFields(t, b, 6, map[string]string{"labels": "disk=hdd", "resources": "gpu=4", "hold": task.HeldText, "comment": "with more memory"})
+	wantText(t, b.must("show", "6"), "with more memory")
 }
 
 func TestSubmitRequestKey(t *testing.T) {
