@@ -56,7 +56,8 @@ func (c *claimer) fill(ctx context.Context, n int) error {
 		return err
 	}
 	kinds := []task.Spec{
-		{Labels: []string{"disk=tape"}}, {Labels: []string{"disk=tape"}, Priority: new(9)}, {Resources: task.Resources{"gpu": 2}}, {Queue: "full"},
+		{Labels: []string{"disk=tape"}}, {Labels: []string{"disk=tape"}, Priority: new(9)},
+		{Resources: task.Resources{"gpu": 2}}, {Queue: "full"},
 	}
 	for i, spec := range kinds {
 		if err := c.Open(ctx, (n+i)/len(kinds), claimed(spec)); err != nil {

@@ -35,7 +35,7 @@ func (m *Manager) NewPlan(ctx context.Context, spec PlanSpec) (int64, error) {
 	}
 	s := store.PlanSpec{
 		Key: orText(spec.RequestKey, store.NewToken()), Name: spec.Name,
-		OnFailure: task.OnFailure(spec.OnFailure), Digest: spec.Contents,
+		OnFailure: spec.OnFailure, Digest: spec.Contents,
 	}
 	id, err := retryUntilAvailable(ctx, m, func() (int64, error) { return m.store.NewPlan(ctx, s) })
 	if err == nil {

@@ -82,7 +82,7 @@ type later struct {
 func (l *later) step(from *LaterStep) (growth.Step, error) {
 	s := growth.Step{Name: from.Name, Lines: from.Lines, Most: from.Most}
 	for _, n := range from.Needs {
-		s.Needs = append(s.Needs, growth.Need{Step: n.Step, On: task.When(n.On)})
+		s.Needs = append(s.Needs, growth.Need{Step: n.Step, On: n.On})
 	}
 	for i := range from.Specs {
 		d, err := l.define(&from.Specs[i])

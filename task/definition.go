@@ -13,7 +13,7 @@ import (
 
 // Definition is a task to open, complete and valid: the text of each field, as
 // its record gets it. Make one with [Define] or [Redefine].
-type Definition struct {
+type Definition struct { //nolint:recvcheck // Set changes a definition, Map and MarshalJSON only read it
 	texts []string // by the places of the table
 	// Needs are the tasks it waits for; only in a plan.
 	Needs []Need

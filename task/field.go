@@ -136,13 +136,13 @@ func Parse(name, text string) (string, error) {
 }
 
 // Type is the kind of the field and Limits what bounds it, for the reference.
-func (f *Field) Type() (kind, limits string) { return f.kind.name, f.limits }
+func (f *Field) Type() (kind, limits string) { return f.name, f.limits }
 
 // List reports whether the field is a list.
-func (f *Field) List() bool { return f.kind.list }
+func (f *Field) List() bool { return f.list }
 
 // Number reports whether the field is a number, also in JSON.
-func (f *Field) Number() bool { return f.kind.number }
+func (f *Field) Number() bool { return f.number }
 
 // Usage is the beginning of Doc, for the help of a flag.
 func (f *Field) Usage() string {
@@ -151,7 +151,7 @@ func (f *Field) Usage() string {
 		end = min(end, comma)
 	}
 	usage := strings.ReplaceAll(strings.ToLower(f.Doc[:1])+strings.TrimSpace(f.Doc[1:end]), "`", "")
-	if !f.Planned && (f.kind.name == "word" || f.kind.name == "number") {
+	if !f.Planned && (f.name == "word" || f.name == "number") {
 		usage += ": " + f.limits
 	}
 	return usage
@@ -160,7 +160,7 @@ func (f *Field) Usage() string {
 // read is parse for people, who have more words for some values.
 func (f *Field) read(text string, now time.Time) (string, error) {
 	switch {
-	case f.kind.moment:
+	case f.moment:
 		if at, ok := fromNow(text, now); ok {
 			return at, nil
 		}
@@ -169,7 +169,7 @@ func (f *Field) read(text string, now time.Time) (string, error) {
 			return "", bad("", text, "a time such as 1795230670.5, 2026-11-21T08:00:00Z, +10m or inf")
 		}
 		return canonical, nil
-	case f.kind.list && text == EmptyList:
+	case f.list && text == EmptyList:
 		return "", nil
 	default:
 		return f.parse(text)

@@ -230,7 +230,9 @@ func factor(field func(*Spec) **float64, least, most float64) kind {
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // list is a list whose one form parse returns.
-func list[T any](field func(*Spec) *T, of string, parse func(string) (string, error), write func(T) (string, bool), read func(string) T) kind {
+func list[T any](
+	field func(*Spec) *T, of string, parse func(string) (string, error), write func(T) (string, bool), read func(string) T,
+) kind {
 	return bind(kind{name: "list", limits: of, list: true, parse: parse}, field, write, read)
 }
 
@@ -275,8 +277,9 @@ func codes(field func(*Spec) *[]int) kind {
 			return strings.Join(texts, ","), l != nil
 		},
 		func(s string) []int {
-			codes := []int{}
-			for _, item := range split(s) {
+			items := split(s)
+			codes := make([]int, 0, len(items))
+			for _, item := range items {
 				n, _ := strconv.Atoi(item) // was parsed
 				codes = append(codes, n)
 			}
@@ -319,7 +322,7 @@ func listText(l []string) string {
 			return word
 		}
 	}
-	text, _ := json.Marshal(l) // texts always can
+	text, _ := json.Marshal(l) //nolint:errchkjson // texts always can
 	return string(text)
 }
 
@@ -371,14 +374,14 @@ func (f *Field) fromJSON(raw json.RawMessage) (string, error) {
 	if err := decoder.Decode(&value); err != nil {
 		return "", bad("", string(raw), f.wantJSON())
 	}
-	array, list := f.kind.name == jsonArray, f.kind.list
+	array, list := f.name == jsonArray, f.list
 	switch v := value.(type) {
 	case string:
 		if !array && (f.Name != "hold" || v != "") {
 			return v, nil
 		}
 	case json.Number:
-		if f.kind.number {
+		if f.number {
 			return v.String(), nil
 		}
 	case bool:
@@ -408,13 +411,13 @@ func (f *Field) wantJSON() string {
 	switch {
 	case f.Name == "hold":
 		return "true, false, or the reason as a text"
-	case f.kind.name == jsonArray:
+	case f.name == jsonArray:
 		return "a list of texts"
-	case f.kind.limits == ofCodes:
+	case f.limits == ofCodes:
 		return "exit codes such as [1,2,75]"
-	case f.kind.list:
+	case f.list:
 		return `pairs such as {"a":1} or ["a=1"]`
-	case f.kind.number:
+	case f.number:
 		return "a number or a text"
 	default:
 		return "a text"

@@ -36,7 +36,7 @@ const (
 
 // Spec defines a task to open. Zero values are replaced by the defaults of its
 // queue, or else by [task_defaults] of the configuration.
-type Spec struct {
+type Spec struct { //nolint:recvcheck // Set changes a spec, WithWords makes another
 	// Program names the directory the program lives in; Source says where to get
 	// it: "https://host/program.zip", "rsync:host:program.tar", ".../run.sh".
 	Program, Source string
@@ -142,7 +142,7 @@ func (s *Spec) Texts() []string {
 	texts := make([]string, 0, len(table)+len(s.Needs))
 	for i := range table {
 		f := &table[i]
-		if f.kind.moment {
+		if f.moment {
 			continue
 		}
 		text, said := f.get(s)

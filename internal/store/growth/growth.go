@@ -74,7 +74,7 @@ func Parse(text string) (*Template, error) {
 	t := &Template{}
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.DisallowUnknownFields()
-	if err := d.Decode(t); err != nil { //nolint:musttag // as above
+	if err := d.Decode(t); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTemplate, err)
 	}
 	for i := range t.Steps {

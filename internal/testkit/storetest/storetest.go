@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -136,8 +137,8 @@ func Define(pairs ...string) task.Definition {
 
 // Set changes fields of a task: names and texts in turn.
 func Set(d *task.Definition, pairs ...string) {
-	for i := 0; i < len(pairs); i += 2 {
-		if err := d.Set(pairs[i], pairs[i+1]); err != nil {
+	for pair := range slices.Chunk(pairs, 2) {
+		if err := d.Set(pair[0], pair[1]); err != nil {
 			panic(err)
 		}
 	}
@@ -145,7 +146,10 @@ func Set(d *task.Definition, pairs ...string) {
 
 // SetBucket makes the task one of a bucket.
 func SetBucket(d *task.Definition, b store.Bucket) {
-	Set(d, "queue", b.QueueName(), "env", b.Env, "labels", b.Labels, "resources", b.Resources, "priority", strconv.Itoa(b.Priority))
+	for _, name := range []string{"queue", "env", "labels", "resources", "priority"} {
+		Set(d, name, "")
+	}
+	Set(d, b.Fields()...)
 }
 
 // SetArgv gives the task a list of words.
