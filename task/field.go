@@ -97,7 +97,7 @@ func place(name string) int {
 	return at
 }
 
-// find returns the field of a name that somebody gave.
+// find returns the field of a name that a caller gave.
 func find(name string) (*Field, error) {
 	at, known := places[name]
 	if !known {
@@ -141,8 +141,11 @@ func (f *Field) Type() (kind, limits string) { return f.name, f.limits }
 // List reports whether the field is a list.
 func (f *Field) List() bool { return f.list }
 
-// Number reports whether the field is a number, also in JSON.
-func (f *Field) Number() bool { return f.number }
+// Number reports whether a field, by its name, is a number, also in JSON.
+func Number(name string) bool {
+	at, known := places[name]
+	return known && table[at].number
+}
 
 // Usage is the beginning of Doc, for the help of a flag.
 func (f *Field) Usage() string {

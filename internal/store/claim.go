@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -271,16 +272,19 @@ func decodeAllotted(text string) map[string]Allotted {
 	return got
 }
 
-// claimFields is where the fields stand in a task that the script returns.
-var claimFields = map[string]int{
-	"state": 0, "round": 1, "rev": 2, "start_after": 3, "end_before": 4, "timeout": 5,
-	"fails": 6, "timeouts": 7, "max_fails": 8, "max_timeouts": 9, "program": 10, "source": 11,
-	"input": 12, "argv": 13, "fail_on": 14, "losses": 15, "releases": 16, "max_losses": 17,
-	queueField: 18, "env": 19, "labels": 20, "priority": 21, resourcesField: 22, "faults": 23, "max_faults": 24,
-	"retry_delay": 25, "retry_backoff": 26, "retry_max_delay": 27, "retry_jitter": 28,
-	"not_before": 29, "charge": 30, "retry_exit_codes": 31, "fatal_exit_codes": 32, "cancel_requested": 33,
-	"plan": 34, "needs": 35, "args": 36,
-}
+// The order in which the claim script returns the fields of a task: those that each task has, then, of a task that has more,
+// all that its worker has to know.
+var (
+	claimedFirst = []string{
+		"state", "round", "rev", startField, "end_before", "timeout", "fails", "timeouts", "max_fails", "max_timeouts", "program", "source", "input",
+	}
+	claimedMore = slices.DeleteFunc(append([]string{
+		"argv", "args", "plan", "needs", "losses", "releases", "faults", "not_before", "cancel_requested",
+	}, configured()...), func(name string) bool { return slices.Contains(claimedFirst, name) })
+)
+
+// claimFields is where they stand.
+var claimFields = placesOf(slices.Concat(claimedFirst, claimedMore))
 
 // writer pads a name as the original's log lines do.
 func writer(name string) string { return fmt.Sprintf("%-10s", name) }

@@ -2,10 +2,12 @@ package store
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // TaskHeader is a task as decisions need it. Where it was read together with a time all
@@ -76,33 +78,48 @@ func decodeSeenList(list reply, at clock) []TaskHeader {
 	return seen
 }
 
+// headerFields are read by lib/light.lua, beside state and round: those that a task gets while it lives, and of those that
+// its opener gave what a default can be given for.
+var headerFields = append([]string{
+	"rev", "fails", "timeouts", "losses", "releases", "faults", "not_before", "outcome", "cancel_requested", "failed_nodes", "program",
+}, configured()...)
+
+// roundFields are read of the round that the task is in.
+var roundFields = []string{"claim", "running", "executed", "worker", "incarnation", "node", "class", "exit_code"}
+
 // lightFields is the order in which lib/light.lua returns a task.
-var lightFields = []string{
-	"state", "round", "rev", "fails", "timeouts", "losses", "releases", "faults", "start_after", "end_before", "not_before",
-	"timeout", "max_fails", "max_timeouts", "max_losses", "max_faults", queueField, "env", "labels", resourcesField, "priority",
-	"outcome", "cancel_requested", "charge", "retry_delay", "retry_backoff", "retry_max_delay", "retry_jitter",
-	"retry_exit_codes", "fatal_exit_codes", "program",
-	"claim", "running", "executed", "worker", "incarnation", "node", "class", "exit_code", "failed",
-	"failed_nodes",
+var lightFields = slices.Concat([]string{"state", "round"}, headerFields, roundFields, []string{"failed"})
+
+// configured are the names of the fields of a task that a default can be given for.
+func configured() []string {
+	var names []string
+	for _, f := range task.Fields() {
+		if f.Configured {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
-var lightIndex = func() map[string]int {
-	m := make(map[string]int, len(lightFields))
-	for i, name := range lightFields {
+var lightIndex = placesOf(lightFields)
+
+func placesOf(names []string) map[string]int {
+	m := make(map[string]int, len(names))
+	for i, name := range names {
 		m[name] = i
 	}
 	return m
-}()
+}
 
 // lightOf picks the light fields, in their order, from all that a task has.
 func lightOf(fields map[string]string) reply {
 	round := fields["round"] + ":"
 	light := make(reply, len(lightFields))
 	for i, name := range lightFields {
-		switch name {
-		case "claim", "running", "executed", "worker", "incarnation", "node", "class", "exit_code":
+		switch {
+		case slices.Contains(roundFields, name):
 			light[i] = fields[round+name]
-		case "failed":
+		case name == "failed":
 			light[i] = flag(fields[round+"error"] != "")
 		default:
 			light[i] = fields[name]

@@ -164,7 +164,18 @@ func readScript(name string) string {
 	if err != nil {
 		panic("store: embedded script " + name + ": " + err.Error())
 	}
-	return string(text) + "\n"
+	return fieldLists.Replace(string(text)) + "\n"
+}
+
+// fieldLists are the fields that scripts read of a task, where their files have a remark instead: they follow from package task.
+var fieldLists = strings.NewReplacer("--[[header]]", luaList(headerFields), "--[[more]]", luaList(claimedMore))
+
+func luaList(names []string) string {
+	var text strings.Builder
+	for _, name := range names {
+		text.WriteString(", '" + name + "'")
+	}
+	return text.String()
 }
 
 // run calls a script by its hash, and sends the text where Redis has lost it.

@@ -21,7 +21,7 @@ func TestOneConnection(t *testing.T) {
 		"history last", "stats", "hold last", "release last", "cancel last --dry-run", "retry all --dry-run", "export",
 		"queue ls", "queue show default", "queue add q", "queue rm q", "node ls", "worker ls --all", "top --once",
 		"plan submit " + file, "plan ls", "plan show last", "plan show last --json", "plan hold last", "plan cancel last",
-		"flush --dry-run", "verify", "verify --repair",
+		"flush --dry-run", "verify",
 	} {
 		before := connections(t, b.srv)
 		r := b.run(fields(args)...)

@@ -47,14 +47,12 @@ func jsonValue(name, text string) any {
 // isNumber reports whether a hash field, without its round, is a number.
 func isNumber(name string) bool {
 	switch name {
-	case "id", roundField, "rev", "start_after", "end_before", "timeout", "failure", "exit_code", "priority",
-		"max_fails", "max_timeouts", "max_losses", "fails", "timeouts", "losses", "releases", "incarnation",
-		"faults", "max_faults", "status", "not_before", "cancel_requested", "retry_delay", "retry_backoff", "retry_max_delay",
-		"retry_jitter", "retry_of", "retried_by", "replay_of", "replay_round",
-		"user_time", "system_time", "max_memory", "output_bytes", "error_bytes":
+	case "id", roundField, "rev", "status", "fails", "timeouts", "losses", "releases", "faults", "not_before", "cancel_requested",
+		"retry_of", "retried_by", "replay_of", "replay_round",
+		"incarnation", "timeout", "failure", "exit_code", "user_time", "system_time", "max_memory", "output_bytes", "error_bytes":
 		return true
 	default:
-		return statemachine.State(name).Valid()
+		return task.Number(name) || statemachine.State(name).Valid()
 	}
 }
 

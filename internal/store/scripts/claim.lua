@@ -78,11 +78,9 @@ local function read(id)
   if not string.match(b[2], '^%d+$') then return nil end
   local t = {b[1], b[2], '', unpack(b, 3, 12)}
   if not (b[13] and b[14] and b[15] and b[16]) or redis.call('HLEN', key) > 16 then
-    local more = redis.call('HMGET', key, 'rev', 'argv', 'fail_on', 'losses', 'releases', 'max_losses', 'queue', 'env', 'labels',
-      'priority', 'resources', 'faults', 'max_faults', 'retry_delay', 'retry_backoff', 'retry_max_delay', 'retry_jitter',
-      'not_before', 'charge', 'retry_exit_codes', 'fatal_exit_codes', 'cancel_requested', 'plan', 'needs', 'args')
+    local more = redis.call('HMGET', key, 'rev'--[[more]])
     t[3] = more[1] or ''
-    for i = 14, 37 do t[i] = more[i - 12] or '' end
+    for i = 2, #more do t[12 + i] = more[i] or '' end
   end
   return t, b[13]
 end

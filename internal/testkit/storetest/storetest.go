@@ -152,8 +152,11 @@ func SetBucket(d *task.Definition, b store.Bucket) {
 	Set(d, b.Fields()...)
 }
 
-// SetArgv gives the task a list of words.
+// SetArgv gives the task a list of words; nil leaves it as it is.
 func SetArgv(d *task.Definition, words ...string) {
+	if words == nil {
+		return
+	}
 	text, err := json.Marshal(words)
 	if err != nil {
 		panic(err)

@@ -9,7 +9,8 @@ local function rounds(held, r, limit)
   for _, id in ipairs(ids) do
     if #found == limit then break end
     local t = light(r.tasks .. id)
-    if t[1] == r.running and t[35] == r.name and t[36] ~= '' and redis.call('HEXISTS', r.aside, id) == 0 then
+    local worker, incarnation = t[#t - 5], t[#t - 4]
+    if t[1] == r.running and worker == r.name and incarnation ~= '' and redis.call('HEXISTS', r.aside, id) == 0 then
       found[#found + 1] = {id, unpack(t)}
     else
       stale[#stale + 1] = id
