@@ -276,7 +276,8 @@ func decodeAllotted(text string) map[string]Allotted {
 // all that its worker has to know.
 var (
 	claimedFirst = []string{
-		"state", "round", "rev", startField, "end_before", "timeout", "fails", "timeouts", "max_fails", "max_timeouts", "program", "source", "input",
+		"state", "round", "rev", startField, "end_before", "timeout", "fails", "timeouts", "max_fails", "max_timeouts",
+		"program", "source", "input",
 	}
 	claimedMore = slices.DeleteFunc(append([]string{
 		"argv", "args", "plan", "needs", "losses", "releases", "faults", "not_before", "cancel_requested",
