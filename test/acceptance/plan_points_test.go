@@ -43,6 +43,7 @@ var (
 		{"ready", "steer", "", none, 1, ""},
 	}
 	pointsOfServing = []point{
+		{"looking for what is on no list", "redrain", "", none, 1, ""},
 		{"opening the first", "move", "unblock", stepA, 1, ""},
 		{"settling a provider", "move", "settle", stepA, 1, ""},
 		{"first page of its release", "release", "", stepA, 1, ""},
@@ -120,7 +121,7 @@ func (r *rig) called(args []string) string {
 func planScripts(t *testing.T, srv *redistest.Server) map[string]string {
 	t.Helper()
 	names := map[string]string{}
-	title := regexp.MustCompile(`\nlocal function script\(\)\n(?:redis.*\n)?-- (\w+) `)
+	title := regexp.MustCompile(`\nlocal function script\(dry\)\n(?:redis.*\n)?-- (\w+) `)
 	about := regexp.MustCompile(`\bplans?\b`)
 	proxy := srv.Proxy(t)
 	proxy.HaltBefore(func(args []string) bool {
