@@ -92,7 +92,7 @@ func (c *claimer) run(ctx context.Context, tasks int) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		if len(r.Tasks) != 1 || r.Tasks[0].Bucket != (store.Bucket{}) {
+		if len(r.Tasks) != 1 || r.Tasks[0].Bucket != (task.Bucket{}) {
 			return 0, fmt.Errorf("claimed %d tasks, stale %v", len(r.Tasks), r.Stale)
 		}
 	}

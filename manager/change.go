@@ -350,7 +350,7 @@ const (
 )
 
 // order is a decided move with what is recorded of it.
-func (c *changer) order(move statemachine.Move, bucket store.Bucket, now statemachine.Time) store.Order {
+func (c *changer) order(move statemachine.Move, bucket task.Bucket, now statemachine.Time) store.Order {
 	o := store.Order{Move: move, Writer: c.m.name, Bucket: bucket, Lines: []store.Line{{At: now, Text: c.line(&move)}}}
 	switch {
 	case c.event == statemachine.Unblock:

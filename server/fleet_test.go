@@ -53,7 +53,7 @@ func (h *host) claim(t *testing.T) store.ClaimReply {
 	}
 	r, err := h.st.Claim(t.Context(), store.ClaimRequest{
 		Worker: h.session.Name, Incarnation: h.session.Incarnation, Request: store.NewToken(), Node: h.node,
-		Candidates: storetest.Free(store.Bucket{}), Max: h.slots - len(h.held), MaxThreads: task.NoLimit,
+		Candidates: storetest.Free(task.Bucket{}), Max: h.slots - len(h.held), MaxThreads: task.NoLimit,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
@@ -22,7 +21,7 @@ func TestLostWakeUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, from := range map[string]string{"now": "0", "later": now.Add(2 * statemachine.Second).Text()} {
-		bucket := store.Bucket{Env: name}
+		bucket := task.Bucket{Env: name}
 		ids := sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, bucket); storetest.Set(s, "start_after", from) }))
 		list := sp.Key("wake:" + bucket.Name())
 		for n := range 3 { // whoever is woken is killed

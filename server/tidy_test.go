@@ -22,11 +22,11 @@ func TestPrunesEmptyBuckets(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	f := newFleet(t, sp, config.QuarantineOff, 1, 1)
-	gone, used := store.Bucket{Priority: 1}, store.Bucket{Priority: 2}
-	in := func(b store.Bucket) task.Definition {
+	gone, used := task.Bucket{Priority: 1}, task.Bucket{Priority: 2}
+	in := func(b task.Bucket) task.Definition {
 		return storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) })
 	}
-	take := func(b store.Bucket) {
+	take := func(b task.Bucket) {
 		t.Helper()
 		r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
 			Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(b), Max: 9, MaxThreads: task.NoLimit,
@@ -35,11 +35,11 @@ func TestPrunesEmptyBuckets(t *testing.T) {
 			t.Fatalf("claimed %+v, %v", r, err)
 		}
 	}
-	check := func(when string, want ...store.Bucket) {
+	check := func(when string, want ...task.Bucket) {
 		t.Helper()
 		all, err := sp.Store.Buckets(t.Context())
-		all = slices.DeleteFunc(all, func(b store.Bucket) bool { return b == store.Bucket{} })
-		slices.SortFunc(all, func(a, b store.Bucket) int { return a.Priority - b.Priority })
+		all = slices.DeleteFunc(all, func(b task.Bucket) bool { return b == task.Bucket{} })
+		slices.SortFunc(all, func(a, b task.Bucket) int { return a.Priority - b.Priority })
 		if err != nil || !slices.Equal(all, want) {
 			t.Errorf("%s: buckets %+v, %v", when, all, err)
 		}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -392,15 +391,15 @@ func TestBuckets(t *testing.T) {
 	s := newSite(t)
 	p := s.script(t, "p", "true")
 	low := s.open(t, p)
-	high := s.open(t, p, func(sp *task.Definition) { storetest.SetBucket(sp, store.Bucket{Priority: 5}) })
-	other := s.open(t, p, func(sp *task.Definition) { storetest.SetBucket(sp, store.Bucket{Env: "java"}) })
+	high := s.open(t, p, func(sp *task.Definition) { storetest.SetBucket(sp, task.Bucket{Priority: 5}) })
+	other := s.open(t, p, func(sp *task.Definition) { storetest.SetBucket(sp, task.Bucket{Env: "java"}) })
 	s.start(t)
 	a, b := s.await(t, low, sm.Executed), s.await(t, high, sm.Executed)
 	if b.Current.Running > a.Current.Running {
 		t.Error("the lower priority was claimed first")
 	}
 	s.queue(t, "new")
-	late := s.open(t, p, func(sp *task.Definition) { storetest.SetBucket(sp, store.Bucket{Queue: "new"}) })
+	late := s.open(t, p, func(sp *task.Definition) { storetest.SetBucket(sp, task.Bucket{Queue: "new"}) })
 	s.await(t, late, sm.Executed)
 	if task := s.Task(t, other); task.State != sm.Open {
 		t.Errorf("a task of another env is %s", task.State)

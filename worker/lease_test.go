@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // lease makes the lease of the namespace so long.
@@ -232,7 +233,7 @@ func TestSuccessorTakesBackFirst(t *testing.T) {
 		t.Fatal(r, err)
 	}
 	reply, err := s.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: "w", Incarnation: r.Incarnation, Request: store.NewToken(), Candidates: storetest.Free(store.Bucket{}), Max: 1,
+		Worker: "w", Incarnation: r.Incarnation, Request: store.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 1,
 	})
 	if err != nil || len(reply.Tasks) != 1 {
 		t.Fatal(reply, err)

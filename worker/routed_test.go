@@ -6,14 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
-func demands(b store.Bucket) func(*task.Definition) {
+func demands(b task.Bucket) func(*task.Definition) {
 	return func(s *task.Definition) { storetest.SetBucket(s, b) }
 }
 
@@ -28,10 +27,10 @@ func TestTasksGoWhereTheyFit(t *testing.T) {
 	s.queue(t, "here", "nodes_pin=n,m", "nodes_ignore=n")
 	s.queue(t, "ignored", "nodes_ignore=n")
 	offer := setting(t, "node=n", "env=python", "labels=zone=eu,disk=ssd", "classes=render=2.1", "resources=gpu=2")
-	fits, away := map[string]store.Bucket{
+	fits, away := map[string]task.Bucket{
 		"nothing": {}, "env": {Env: "python"}, "label": {Labels: "zone=eu"}, "labels": {Labels: "disk=ssd,zone=eu"},
 		"resource": {Resources: "gpu=2"}, "class": {Queue: "render"}, "pin": {Queue: "here"},
-	}, map[string]store.Bucket{
+	}, map[string]task.Bucket{
 		"env": {Env: "java"}, "label": {Labels: "zone=us"}, "labels": {Labels: "cpu=arm,zone=eu"},
 		"too much": {Resources: "gpu=3"}, "unknown": {Resources: "tape=1"}, "class": {Queue: "audio"},
 		"pin": {Queue: "elsewhere"}, "ignore": {Queue: "ignored"},
@@ -86,7 +85,7 @@ func TestRoutedEnvironment(t *testing.T) {
 	s := newSite(t)
 	s.queue(t, "q")
 	p := s.script(t, "p", "env")
-	id := s.open(t, p, demands(store.Bucket{Queue: "q", Env: "python", Priority: 7, Resources: "gpu=2,mem=2000"}))
+	id := s.open(t, p, demands(task.Bucket{Queue: "q", Env: "python", Priority: 7, Resources: "gpu=2,mem=2000"}))
 	bare := s.open(t, p, limits("1000", "0"))
 	s.start(t, func(o *Options) {
 		o.Node, o.Env, o.Resources = "n", "python", map[string]int{"gpu": 4, "mem": 5000}
@@ -115,7 +114,7 @@ func TestResourcesAreShared(t *testing.T) {
 echo "$TDF_RESOURCE_GPU:$TDF_RESOURCE_GPU_IDS"`)
 	const tasks = 24
 	for range tasks {
-		s.open(t, p, input(dir), demands(store.Bucket{Resources: "gpu=1"}))
+		s.open(t, p, input(dir), demands(task.Bucket{Resources: "gpu=1"}))
 	}
 	for _, name := range []string{"w", "v"} {
 		s.start(t, func(o *Options) { o.Name, o.Node, o.Slots, o.Resources = name, "n", 3, map[string]int{"gpu": 3} })

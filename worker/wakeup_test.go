@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A wake-up for a place that the claim after it has no use for goes on to others;
@@ -16,7 +17,7 @@ func TestWakeUpsArePassedOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	place, bucket := store.WakeUp(s.Key("wake_queue:q")), store.WakeUp(s.Key("wake:q:::0"))
-	inQ := []store.Claimed{{Bucket: store.Bucket{Queue: "q"}}}
+	inQ := []store.Claimed{{Bucket: task.Bucket{Queue: "q"}}}
 	for name, c := range map[string]struct {
 		woken        store.WakeUp
 		reply        store.ClaimReply

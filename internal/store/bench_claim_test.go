@@ -25,9 +25,9 @@ func BenchmarkClaimBehind(b *testing.B) {
 			full := task.NewQueue("full")
 			full.Threads = 0
 			sp.AddQueue(b, full)
-			benchmarkCrowd(b, sp, n/2, store.Bucket{Env: "java"}, store.Bucket{Queue: "full"})
+			benchmarkCrowd(b, sp, n/2, task.Bucket{Env: "java"}, task.Bucket{Queue: "full"})
 			benchmarkOpen(b, sp, b.N, 100)
-			buckets := []store.Bucket{{}, {Env: "java"}, {Queue: "full"}}
+			buckets := []task.Bucket{{}, {Env: "java"}, {Queue: "full"}}
 			benchmarkTurns(b, sp, task.Candidates(buckets, []task.Queue{full}, task.Offer{}))
 		})
 	}
@@ -35,7 +35,7 @@ func BenchmarkClaimBehind(b *testing.B) {
 
 // benchmarkCrowd fills buckets without the tasks themselves: a claim that does not
 // look at them does not miss them.
-func benchmarkCrowd(b *testing.B, sp *storetest.Space, n int, buckets ...store.Bucket) {
+func benchmarkCrowd(b *testing.B, sp *storetest.Space, n int, buckets ...task.Bucket) {
 	b.Helper()
 	for _, bucket := range buckets {
 		for first := 0; first < n; first += 1000 {
@@ -63,7 +63,7 @@ func BenchmarkClaimMany(b *testing.B) {
 				sp.AddQueue(b, q)
 				turns[i] = task.Candidate{Queue: q}
 				for p := range 5 {
-					turns[i].Buckets = append(turns[i].Buckets, store.Bucket{Queue: q.Name, Priority: p})
+					turns[i].Buckets = append(turns[i].Buckets, task.Bucket{Queue: q.Name, Priority: p})
 				}
 			}
 			for n := range filled {

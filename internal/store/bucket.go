@@ -9,18 +9,12 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// Bucket says where a ready task waits; see package task.
-type Bucket = task.Bucket
-
-// DefaultQueue is the queue of a task that does not name one.
-const DefaultQueue = task.DefaultQueue
-
 // bucketOf reads a name in the list of buckets. One that is no name, by hand,
 // becomes a bucket that no worker takes from.
-func bucketOf(name string) Bucket {
+func bucketOf(name string) task.Bucket {
 	b, err := task.ParseBucket(name)
 	if err != nil {
-		return Bucket{Env: name}
+		return task.Bucket{Env: name}
 	}
 	return b
 }
@@ -41,7 +35,7 @@ type bucketArgs struct {
 }
 
 // index returns the place of a bucket, which it gets at the first mention.
-func (a *bucketArgs) index(b Bucket) int {
+func (a *bucketArgs) index(b task.Bucket) int {
 	name := b.Name()
 	if i, ok := a.place[name]; ok {
 		return i

@@ -36,7 +36,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"Turn": func(ctx context.Context, st *store.Store) error {
 		turn := st.Turn(ctx, []store.Order{{Move: statemachine.Move{
 			ID: 1, From: statemachine.Open, To: statemachine.Cancelled, Deadline: statemachine.Never,
-		}}}, store.ClaimRequest{Worker: "w", Request: "r", Max: 1, Candidates: storetest.Free(store.Bucket{})})
+		}}}, store.ClaimRequest{Worker: "w", Request: "r", Max: 1, Candidates: storetest.Free(task.Bucket{})})
 		if turn.Moved == nil {
 			return turn.Claimed
 		}
@@ -97,7 +97,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"Buckets": func(ctx context.Context, st *store.Store) error { _, err := st.Buckets(ctx); return err },
 	"Check":   func(ctx context.Context, st *store.Store) error { _, err := st.Check(ctx); return err },
 	"Claim": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Claim(ctx, store.ClaimRequest{Worker: "w", Request: "r", Max: 1, Candidates: storetest.Free(store.Bucket{})})
+		_, err := st.Claim(ctx, store.ClaimRequest{Worker: "w", Request: "r", Max: 1, Candidates: storetest.Free(task.Bucket{})})
 		return err
 	},
 	"Count":   func(ctx context.Context, st *store.Store) error { _, err := st.Count(ctx); return err },
@@ -214,7 +214,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	},
 	"DryClaims": func(ctx context.Context, st *store.Store) error {
 		_, err := st.DryClaims(ctx, []store.DryClaim{{
-			Claim: store.ClaimRequest{Worker: "w", Max: 1, Candidates: storetest.Free(store.Bucket{})}, Queue: task.DefaultQueue,
+			Claim: store.ClaimRequest{Worker: "w", Max: 1, Candidates: storetest.Free(task.Bucket{})}, Queue: task.DefaultQueue,
 		}})
 		return err
 	},
@@ -232,12 +232,12 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"Prune": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Prune(ctx, []string{store.Bucket{Priority: 7}.Name()})
+		_, err := st.Prune(ctx, []string{task.Bucket{Priority: 7}.Name()})
 		return err
 	},
 	"PublishQuarantine": func(ctx context.Context, st *store.Store) error { return st.PublishQuarantine(ctx, "warn") },
 	"Queue": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Queue(ctx, store.DefaultQueue)
+		_, err := st.Queue(ctx, task.DefaultQueue)
 		return err
 	},
 	"Queues":       func(ctx context.Context, st *store.Store) error { _, _, err := st.Queues(ctx); return err },
@@ -254,7 +254,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"SetQueue": func(ctx context.Context, st *store.Store) error {
-		_, err := st.SetQueue(ctx, store.DefaultQueue, func(q *task.Queue) error { return q.Set("threads", "9") })
+		_, err := st.SetQueue(ctx, task.DefaultQueue, func(q *task.Queue) error { return q.Set("threads", "9") })
 		return err
 	},
 	"Outdated": func(ctx context.Context, st *store.Store) error {
@@ -302,12 +302,12 @@ var calls = map[string]func(context.Context, *store.Store) error{
 
 // waitFor waits as a worker that takes from the default bucket.
 func waitFor(worker string) store.WaitFor {
-	return store.WaitFor{Worker: worker, Candidates: storetest.Free(store.Bucket{})}
+	return store.WaitFor{Worker: worker, Candidates: storetest.Free(task.Bucket{})}
 }
 
 // wakeUp is one for work in the default bucket.
 func wakeUp(st *store.Store) store.WakeUp {
-	return store.WakeUp(st.Namespace() + ":wake:" + store.Bucket{}.Name())
+	return store.WakeUp(st.Namespace() + ":wake:" + task.Bucket{}.Name())
 }
 
 // eachCall runs f for every method that takes a context and returns an error.

@@ -60,7 +60,7 @@ type Claimed struct {
 	// FailOn is "", "stderr" or "exit".
 	FailOn string
 	// Bucket is where the task waits when it is opened again.
-	Bucket Bucket
+	Bucket task.Bucket
 	// Plan is the plan of the task, 0 for none; Needs are the tasks whose results are its arguments, and ArgsAs how
 	// the program gets them (see Spec.ArgsAs).
 	Plan   int64

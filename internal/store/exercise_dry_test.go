@@ -19,7 +19,7 @@ func exerciseDryClaim(t *testing.T, sp *storetest.Space) {
 	newest := task.NewQueue("newest")
 	newest.Order, newest.Threads = task.Lifo, 40
 	sp.AddQueue(t, newest)
-	buckets := []store.Bucket{{}, {Queue: "newest"}}
+	buckets := []task.Bucket{{}, {Queue: "newest"}}
 	for i := range 60 {
 		sp.SetClock(t, noon.Add(statemachine.Duration(i)))
 		sp.Open(t, storetest.Spec(), storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, buckets[1]) }))
@@ -64,14 +64,14 @@ func exerciseDryClaim(t *testing.T, sp *storetest.Space) {
 // What keeps a task: limits, the gate of the node, what is taken of its resources, and who they are kept for.
 func exerciseHindrances(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
-	small, large := store.Bucket{Resources: "gpu=1"}, store.Bucket{Resources: "gpu=2", Priority: 1}
-	for _, b := range []store.Bucket{small, small, large} {
+	small, large := task.Bucket{Resources: "gpu=1"}, task.Bucket{Resources: "gpu=2", Priority: 1}
+	for _, b := range []task.Bucket{small, small, large} {
 		sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) }))
 	}
 	q := task.NewQueue(task.DefaultQueue)
 	q.Threads, q.MaxThreads = 1, 5
 	claim := store.ClaimRequest{
-		Worker: "w", Request: "r", Candidates: task.Candidates([]store.Bucket{small}, []task.Queue{q}, task.Offer{Resources: task.Resources{"gpu": 2}}),
+		Worker: "w", Request: "r", Candidates: task.Candidates([]task.Bucket{small}, []task.Queue{q}, task.Offer{Resources: task.Resources{"gpu": 2}}),
 		Node: "n", MaxThreads: 2, Resources: task.Resources{"gpu": 2}, Max: 1,
 	}
 	if r, err := sp.Store.Claim(t.Context(), claim); err != nil || len(r.Tasks) != 1 {
@@ -79,7 +79,7 @@ func exerciseHindrances(t *testing.T, sp *storetest.Space) {
 	}
 	sp.Raw.HSet(t.Context(), sp.Key("meta"), "quarantine", "on")
 	sp.Raw.HSet(t.Context(), sp.Key("node:n"), "run", store.GateRun)
-	all := []store.Bucket{small, large}
+	all := []task.Bucket{small, large}
 	claim.Candidates = task.Candidates(all, []task.Queue{q}, task.Offer{Resources: task.Resources{"gpu": 2}})
 	want := store.Hindrance{
 		Threads: store.Places{Limited: true}, MaxThreads: store.Places{Limited: true, Left: 4}, NodeCap: store.Places{Limited: true, Left: 1},
@@ -104,9 +104,9 @@ func exerciseHindrances(t *testing.T, sp *storetest.Space) {
 	aging := task.NewQueue("aging")
 	aging.Aging = 2 * second
 	sp.AddQueue(t, aging)
-	old, urgent := store.Bucket{Queue: "aging"}, store.Bucket{Queue: "aging", Priority: 1}
-	claim.Candidates = task.Candidates([]store.Bucket{old, urgent}, []task.Queue{aging}, task.Offer{})
-	for i, b := range []store.Bucket{old, old, urgent} {
+	old, urgent := task.Bucket{Queue: "aging"}, task.Bucket{Queue: "aging", Priority: 1}
+	claim.Candidates = task.Candidates([]task.Bucket{old, urgent}, []task.Queue{aging}, task.Offer{})
+	for i, b := range []task.Bucket{old, old, urgent} {
 		sp.SetClock(t, noon.Add(statemachine.Duration(4*i)*second))
 		sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) }))
 	}

@@ -79,12 +79,12 @@ func awaitHint(t *testing.T, hints <-chan struct{}, announce func()) {
 // A worker that waits is ended by an interrupt, also by one that came before;
 // a wake-up it cannot use goes to the next.
 func exerciseInterrupt(t *testing.T, sp *storetest.Space) {
-	q := store.Bucket{Queue: "q"}
+	q := task.Bucket{Queue: "q"}
 	sp.AddQueue(t, task.NewQueue("q"))
 	sp.Raw.Del(t.Context(), sp.Key("wake_queue:q"))
 	wait := func(worker string) store.WakeUp {
 		t.Helper()
-		waitFor := store.WaitFor{Worker: worker, Candidates: storetest.Free(store.Bucket{}, q)}
+		waitFor := store.WaitFor{Worker: worker, Candidates: storetest.Free(task.Bucket{}, q)}
 		by, err := sp.Store.WaitWork(t.Context(), waitFor, 50*time.Millisecond)
 		if err != nil {
 			t.Fatal(err)

@@ -125,7 +125,7 @@ func exerciseBatch(t *testing.T, sp *storetest.Space) {
 	sp.AddQueue(t, task.NewQueue("q"))
 	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec(func(s *task.Definition) { storetest.Set(s, "max_fails", "1", "queue", "q") }))
 	sp.Report(t, &sp.Claim(t, "w", 2)[0], "", "")
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "q", Candidates: storetest.Free(store.Bucket{Queue: "q"}), Max: 1})
+	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "q", Candidates: storetest.Free(task.Bucket{Queue: "q"}), Max: 1})
 	if err != nil || len(r.Tasks) != 1 {
 		t.Fatalf("claimed %+v, error %v", r, err)
 	}

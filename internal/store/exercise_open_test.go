@@ -163,7 +163,7 @@ func exerciseClaimOrder(t *testing.T, sp *storetest.Space) {
 // A repeated request gets the same tasks, as far as they are still held.
 func exerciseClaimAgain(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec())
-	req := store.ClaimRequest{Worker: "w", Request: "r1", Candidates: storetest.Free(store.Bucket{}), Max: 2}
+	req := store.ClaimRequest{Worker: "w", Request: "r1", Candidates: storetest.Free(task.Bucket{}), Max: 2}
 	first, err := sp.Store.Claim(t.Context(), req)
 	if err != nil || len(first.Tasks) != 2 {
 		t.Fatalf("claimed %+v, error %v", first, err)
@@ -194,7 +194,7 @@ func exerciseClaimNotDue(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "start_after", noon.Add(3*second).Text()) }),
 		storetest.Spec(func(s *task.Definition) { storetest.Set(s, "end_before", noon.Add(-1).Text()) }),
 		storetest.Spec(func(s *task.Definition) { storetest.Set(s, "end_before", noon.Text()) }))
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "a", Candidates: storetest.Free(store.Bucket{}), Max: 9})
+	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "a", Candidates: storetest.Free(task.Bucket{}), Max: 9})
 	if err != nil || !slices.Equal(claimedIDs(r.Tasks), []int64{3}) || r.Next != noon.Add(3*second) || r.Now != noon || r.More {
 		t.Errorf("claimed %+v, error %v", r, err)
 	}
@@ -208,11 +208,11 @@ func exerciseClaimNotDue(t *testing.T, sp *storetest.Space) {
 // Queues take turns; within one the higher priority goes first; what is not
 // named is not touched.
 func exerciseBuckets(t *testing.T, sp *storetest.Space) {
-	in := func(b store.Bucket) task.Definition {
+	in := func(b task.Bucket) task.Definition {
 		return storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) })
 	}
-	odd := store.Bucket{Queue: "_a.b-c", Env: "java", Labels: "gpu=ä", Priority: -3, Resources: "gpu=1"}
-	urgent, other := store.Bucket{Priority: 5}, store.Bucket{Queue: "other"}
+	odd := task.Bucket{Queue: "_a.b-c", Env: "java", Labels: "gpu=ä", Priority: -3, Resources: "gpu=1"}
+	urgent, other := task.Bucket{Priority: 5}, task.Bucket{Queue: "other"}
 	sp.AddQueue(t, task.NewQueue(odd.Queue))
 	sp.AddQueue(t, task.NewQueue(other.Queue))
 	sp.Open(t, storetest.Spec(), in(urgent), in(odd), in(other))
@@ -229,7 +229,7 @@ func exerciseBuckets(t *testing.T, sp *storetest.Space) {
 		}
 		return r
 	}
-	r := claim(store.ClaimRequest{Candidates: storetest.Free(store.Bucket{}, urgent, other), Max: 9})
+	r := claim(store.ClaimRequest{Candidates: storetest.Free(task.Bucket{}, urgent, other), Max: 9})
 	if !slices.Equal(claimedIDs(r.Tasks), []int64{2, 4, 1}) || r.Tasks[0].Bucket != urgent {
 		t.Errorf("claimed %+v", r.Tasks)
 	}
@@ -241,14 +241,14 @@ func exerciseBuckets(t *testing.T, sp *storetest.Space) {
 
 // A wake-up goes to one waiter and is passed on while more is due.
 func exerciseWakeUps(t *testing.T, sp *storetest.Space) {
-	wait := store.WaitFor{Worker: "w", Candidates: storetest.Free(store.Bucket{})}
+	wait := store.WaitFor{Worker: "w", Candidates: storetest.Free(task.Bucket{})}
 	woken := func() bool {
 		t.Helper()
 		by, err := sp.Store.WaitWork(t.Context(), wait, 50*time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if by != "" && string(by) != sp.Key("wake:"+store.Bucket{}.Name()) {
+		if by != "" && string(by) != sp.Key("wake:"+task.Bucket{}.Name()) {
 			t.Errorf("woken by %q", by)
 		}
 		return by != ""

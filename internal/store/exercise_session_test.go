@@ -55,7 +55,7 @@ func exerciseFormer(t *testing.T, sp *storetest.Space) {
 		t.Errorf("the old session renews: %v", err)
 	}
 	_, err = sp.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: "w", Request: "late", Candidates: storetest.Free(store.Bucket{}), Max: 1, Incarnation: old.Incarnation,
+		Worker: "w", Request: "late", Candidates: storetest.Free(task.Bucket{}), Max: 1, Incarnation: old.Incarnation,
 	})
 	if !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("the old session claims: %v", err)
@@ -132,7 +132,7 @@ func exerciseKnownBuckets(t *testing.T, sp *storetest.Space) {
 	fresh := func(known int64) bool {
 		t.Helper()
 		r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-			Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(store.Bucket{}), Max: 1, Incarnation: w.Incarnation, Known: known,
+			Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 1, Incarnation: w.Incarnation, Known: known,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -148,15 +148,15 @@ func exerciseKnownBuckets(t *testing.T, sp *storetest.Space) {
 		return r
 	}
 	first := rules()
-	if !slices.Equal(first.Buckets, []store.Bucket{{}}) || fresh(first.Known) || !fresh(first.Known-1) {
+	if !slices.Equal(first.Buckets, []task.Bucket{{}}) || fresh(first.Known) || !fresh(first.Known-1) {
 		t.Errorf("rules %+v, want the default bucket", first)
 	}
-	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, store.Bucket{Labels: "gpu=1,zone=a"}) }))
+	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, task.Bucket{Labels: "gpu=1,zone=a"}) }))
 	if !fresh(first.Known) {
 		t.Error("a new bucket is not told")
 	}
 	sp.Raw.SAdd(t.Context(), sp.Key("buckets"), "no name")
-	if all := rules(); len(all.Buckets) != 3 || !slices.Contains(all.Buckets, store.Bucket{Labels: "gpu=1,zone=a"}) || fresh(all.Known) {
+	if all := rules(); len(all.Buckets) != 3 || !slices.Contains(all.Buckets, task.Bucket{Labels: "gpu=1,zone=a"}) || fresh(all.Known) {
 		t.Errorf("rules %+v", all)
 	}
 }

@@ -216,7 +216,7 @@ func exerciseDamage(t *testing.T, sp *storetest.Space) {
 	if err := sp.Task(t, 2).Err; !errors.Is(err, store.ErrDamaged) {
 		t.Errorf("task 2: %v", err)
 	}
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "a", Candidates: storetest.Free(store.Bucket{}), Max: 9})
+	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "a", Candidates: storetest.Free(task.Bucket{}), Max: 9})
 	if err != nil || !slices.Equal(r.Damaged, []int64{1, 2}) || !slices.Equal(claimedIDs(r.Tasks), []int64{3}) {
 		t.Errorf("claimed %+v, error %v", r, err)
 	}

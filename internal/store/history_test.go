@@ -175,7 +175,7 @@ func TestNewEpoch(t *testing.T) {
 		t.Errorf("the session of the former epoch renews: %v", err)
 	}
 	if _, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: w.Name, Incarnation: w.Incarnation, Request: "late", Max: 1, Candidates: storetest.Free(store.Bucket{}),
+		Worker: w.Name, Incarnation: w.Incarnation, Request: "late", Max: 1, Candidates: storetest.Free(task.Bucket{}),
 	}); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("the session of the former epoch claims: %v", err)
 	}
@@ -263,7 +263,7 @@ func TestPruneIsLost(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	sp.Open(t, storetest.Spec())
-	sp.Raw.SAdd(t.Context(), sp.Key("buckets"), store.Bucket{Priority: 1}.Name())
+	sp.Raw.SAdd(t.Context(), sp.Key("buckets"), task.Bucket{Priority: 1}.Name())
 	back := sp.Snapshot(t)
 	empty, err := sp.Store.EmptyBuckets(t.Context())
 	if err != nil {

@@ -155,12 +155,12 @@ func (s *Store) strays(ctx context.Context, script string, x Index, members []st
 // bucketFields are the fields that say which bucket a task is in, and their
 // defaults, in the order of lib/strays.lua.
 var bucketFields = []struct{ name, otherwise string }{
-	{"queue", DefaultQueue}, {"env", ""}, {"labels", ""}, {"priority", "0"}, {"resources", ""},
+	{"queue", task.DefaultQueue}, {"env", ""}, {"labels", ""}, {"priority", "0"}, {"resources", ""},
 }
 
 // bucket is what the tasks in an index of ready ones have in bucketFields.
 func (x Index) bucket() ([]any, error) {
-	var b Bucket
+	var b task.Bucket
 	if x.Kind == IndexReady {
 		var err error
 		if b, err = task.ParseBucket(x.Of); err != nil {

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // keys builds every Redis key of one namespace. No key text stands anywhere
@@ -145,7 +146,7 @@ func (k keys) wakeNode(node string) string   { return k.prefix + "wake_node:" + 
 func (k keys) counting() []any {
 	return []any{
 		k.held(""), k.busyQueue(""), k.busyNode(""), k.prefix + "busy:both:", k.used(""), k.stop(""), k.full(),
-		k.wakeQueue(""), k.wakeNode(""), DefaultQueue,
+		k.wakeQueue(""), k.wakeNode(""), task.DefaultQueue,
 	}
 }
 

@@ -36,7 +36,7 @@ func TestKeys(t *testing.T) {
 	}{
 		{[]task.Definition{withKey("", "k")}, []store.Opened{{ID: 1}}},
 		{[]task.Definition{withKey("", "k")}, []store.Opened{{ID: 1, Existing: true}}},
-		{[]task.Definition{withKey(store.DefaultQueue, "k"), withKey("q", "k")}, []store.Opened{{ID: 1, Existing: true}, {ID: 2}}},
+		{[]task.Definition{withKey(task.DefaultQueue, "k"), withKey("q", "k")}, []store.Opened{{ID: 1, Existing: true}, {ID: 2}}},
 		{
 			[]task.Definition{withKey("", "x"), withKey("", ""), withKey("", "x"), withKey("q", "k"), withKey("", "")},
 			[]store.Opened{{ID: 3}, {ID: 4}, {ID: 3, Existing: true}, {ID: 2, Existing: true}, {ID: 5}},
@@ -103,7 +103,7 @@ func TestUnknownQueue(t *testing.T) {
 	if err := sp.Store.AddQueue(t.Context(), task.NewQueue("slip")); !errors.Is(err, store.ErrQueueExists) {
 		t.Errorf("added twice: %v", err)
 	}
-	if err := sp.Store.AddQueue(t.Context(), task.NewQueue(store.DefaultQueue)); !errors.Is(err, store.ErrQueueExists) {
+	if err := sp.Store.AddQueue(t.Context(), task.NewQueue(task.DefaultQueue)); !errors.Is(err, store.ErrQueueExists) {
 		t.Errorf("added the default queue: %v", err)
 	}
 	openAll(t, sp, withKey("slip", "k"))
@@ -146,7 +146,7 @@ func TestPruned(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	w := sp.Register(t, "w")
-	b := store.Bucket{Priority: 7}
+	b := task.Bucket{Priority: 7}
 	openAll(t, sp, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) }))
 	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
 		Worker: "w", Request: "r", Candidates: storetest.Free(b), Max: 1, Incarnation: w.Incarnation,
@@ -159,7 +159,7 @@ func TestPruned(t *testing.T) {
 		t.Fatalf("empty: %v, error %v", empty, err)
 	}
 	known := byRules(t, sp.Store, "w", "n").Known
-	if n, err := sp.Store.Prune(t.Context(), append(empty, store.Bucket{}.Name())); n != 1 || err != nil {
+	if n, err := sp.Store.Prune(t.Context(), append(empty, task.Bucket{}.Name())); n != 1 || err != nil {
 		t.Errorf("pruned %d, error %v", n, err)
 	}
 	if all, err := sp.Store.Buckets(t.Context()); len(all) != 1 || err != nil {

@@ -16,7 +16,7 @@ import (
 
 // inEnv is a task of queue q with an env.
 func inEnv(env string) task.Definition {
-	return storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, store.Bucket{Queue: "q", Env: env}) })
+	return storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, task.Bucket{Queue: "q", Env: env}) })
 }
 
 // TestPlaceReachesWhoNeedsIt: a place in the fleet wakes the worker that was turned
@@ -122,7 +122,7 @@ func TestSecondPlaceWakes(t *testing.T) {
 func TestAllDueBucketsWake(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	buckets := []store.Bucket{{Priority: 3}, {Priority: 2}, {Priority: 1}}
+	buckets := []task.Bucket{{Priority: 3}, {Priority: 2}, {Priority: 1}}
 	for _, b := range buckets {
 		spec := storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) })
 		sp.Open(t, spec, spec)
@@ -174,7 +174,7 @@ func TestClaimWantsNodeForResources(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	_, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: "w", Request: "r", Max: 1, Candidates: storetest.Free(store.Bucket{}), Resources: task.Resources{"gpu": 1},
+		Worker: "w", Request: "r", Max: 1, Candidates: storetest.Free(task.Bucket{}), Resources: task.Resources{"gpu": 1},
 	})
 	refusedField(t, err, "resources")
 	_, err = sp.Store.Register(t.Context(), store.Registration{Name: "w", Identity: "i", Node: "a,b"})
@@ -188,7 +188,7 @@ func TestOldestIsDue(t *testing.T) {
 	sp.SetClock(t, noon)
 	sp.Open(t, storetest.Spec())
 	sp.Raw.ZAdd(t.Context(), sp.Key("ready:default:::0"), redis.Z{Score: math.Inf(1), Member: "a1"})
-	info, err := sp.Store.Queue(t.Context(), store.DefaultQueue)
+	info, err := sp.Store.Queue(t.Context(), task.DefaultQueue)
 	if err != nil || info.Oldest != 0 || info.Due != 0 {
 		t.Errorf("oldest %d, %d due, error %v", info.Oldest, info.Due, err)
 	}

@@ -90,7 +90,7 @@ func TestLongLimitsUnderRace(t *testing.T) {
 
 // open opens n tasks of random buckets, 500 at a time.
 func (r *limitRace) open(n int) {
-	buckets := []store.Bucket{
+	buckets := []task.Bucket{
 		{Queue: "fleet"}, {Queue: "fleet", Priority: 1}, {Queue: "node"}, {Queue: "free"}, {Queue: "free", Priority: -5},
 		{Queue: "gpu", Resources: "gpu=1"}, {Queue: "gpu", Resources: "gpu=2"},
 	}

@@ -96,7 +96,7 @@ func TestFreedPlaceWakes(t *testing.T) {
 				}
 			}
 			sp.AddQueue(t, q)
-			spec := storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, store.Bucket{Queue: "q", Resources: c.asks}) })
+			spec := storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, task.Bucket{Queue: "q", Resources: c.asks}) })
 			sp.Open(t, spec, spec, spec, spec)
 			a, b, far := newIdler(t, sp, "a", "n"), newIdler(t, sp, "b", "n"), newIdler(t, sp, "c", "m")
 			a.nodeCap, b.nodeCap, far.nodeCap = c.nodeCap, c.nodeCap, c.nodeCap

@@ -14,7 +14,7 @@ import (
 // its moments are by that clock, that of the namespace, also start_after and end_before.
 type TaskHeader struct {
 	statemachine.Task
-	Bucket Bucket
+	Bucket task.Bucket
 	// Worker is who has claimed the current round, empty before that.
 	// Incarnation is that of his session, 0 if the claim is without a lease.
 	Worker      string
@@ -300,8 +300,8 @@ func (f *fieldReader) current() statemachine.Round {
 	return r
 }
 
-func (f *fieldReader) bucket() Bucket {
-	b := Bucket{Queue: f.get("queue"), Env: f.get("env"), Labels: f.get("labels"), Resources: f.get("resources")}
+func (f *fieldReader) bucket() task.Bucket {
+	b := task.Bucket{Queue: f.get("queue"), Env: f.get("env"), Labels: f.get("labels"), Resources: f.get("resources")}
 	if text := f.get("priority"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil {
@@ -309,7 +309,7 @@ func (f *fieldReader) bucket() Bucket {
 		}
 		b.Priority = n
 	}
-	if b.Queue == DefaultQueue {
+	if b.Queue == task.DefaultQueue {
 		b.Queue = ""
 	}
 	return b

@@ -137,7 +137,7 @@ func claimCall(most int) func(*testing.T, *store.Store) step {
 		t.Helper()
 		return func() (any, error) {
 			return st.Claim(t.Context(), store.ClaimRequest{
-				Worker: "w", Request: "c", Candidates: storetest.Free(store.Bucket{}), Max: most,
+				Worker: "w", Request: "c", Candidates: storetest.Free(task.Bucket{}), Max: most,
 			})
 		}
 	}
@@ -153,7 +153,7 @@ func claimedBefore(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	opened(3)(t, sp)
 	if _, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: "w", Request: "earlier", Candidates: storetest.Free(store.Bucket{}), Max: 1,
+		Worker: "w", Request: "earlier", Candidates: storetest.Free(task.Bucket{}), Max: 1,
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ var limitLosses = map[string]map[string]loss{
 }
 
 // gpu is a bucket of queue q whose tasks ask two of the three that node n offers.
-var gpu = store.Bucket{Queue: "q", Resources: "gpu=2"}
+var gpu = task.Bucket{Queue: "q", Resources: "gpu=2"}
 
 // queued has a queue q with one attribute, and five tasks, three of which want a gpu.
 func queued(key, value string) func(*testing.T, *storetest.Space) {
@@ -226,7 +226,7 @@ func forgetCall(t *testing.T, st *store.Store) step {
 func unnoticed(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	opened(1)(t, sp)
-	sp.Raw.Del(t.Context(), sp.Key("wake:"+store.Bucket{}.Name()))
+	sp.Raw.Del(t.Context(), sp.Key("wake:"+task.Bucket{}.Name()))
 }
 
 func remindCall(t *testing.T, st *store.Store) step {

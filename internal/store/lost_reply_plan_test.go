@@ -146,7 +146,7 @@ func planReported(errText string) func(*testing.T, *storetest.Space) {
 func report(t *testing.T, sp *storetest.Space, errText string) {
 	t.Helper()
 	c, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: "w", Request: "r", Max: 9, Candidates: storetest.Free(store.Bucket{}), // the same in each namespace
+		Worker: "w", Request: "r", Max: 9, Candidates: storetest.Free(task.Bucket{}), // the same in each namespace
 	})
 	if err != nil || len(c.Tasks) == 0 {
 		t.Fatalf("claimed %+v, error %v", c, err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Order is a decided move with what goes along with it.
@@ -20,7 +21,7 @@ type Order struct {
 	// Bucket is where the task waits if the move opens it, or waited if the move
 	// takes it from there. An entry that stays behind does no harm: the next
 	// claim that meets it drops it.
-	Bucket Bucket
+	Bucket task.Bucket
 	// Lines are put into the task's log before the lines of the move.
 	Lines []Line
 	// Fields are further hash fields to write, names and values in turn: the

@@ -72,7 +72,7 @@ func TestOddBuckets(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	for i, odd := range oddNames {
-		b := store.Bucket{Queue: odd, Env: odd, Labels: odd + "=1", Priority: i - 3}
+		b := task.Bucket{Queue: odd, Env: odd, Labels: odd + "=1", Priority: i - 3}
 		id := sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "input", odd) }))[0]
 		sp.Raw.HSet(t.Context(), sp.Key(fmt.Sprint("task:", id)), append(b.Fields(), "program", odd))
 		sp.Raw.Del(t.Context(), sp.Key("ready:default:::0"))
@@ -120,12 +120,12 @@ func TestNamesApart(t *testing.T) {
 		node, queue := pair[0], pair[1]
 		sp.Open(t, storetest.Spec())
 		sp.Raw.HSet(t.Context(), sp.Key("task:1"), "queue", queue)
-		sp.Raw.ZAdd(t.Context(), sp.Key("ready:"+store.Bucket{Queue: queue}.Name()), redis.Z{Score: 1, Member: "a1"})
+		sp.Raw.ZAdd(t.Context(), sp.Key("ready:"+task.Bucket{Queue: queue}.Name()), redis.Z{Score: 1, Member: "a1"})
 		q := task.NewQueue(queue)
 		q.MaxThreads = 1
 		r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
 			Worker: "w", Request: store.NewToken(), Max: 1, Node: node, MaxThreads: task.NoLimit,
-			Candidates: []task.Candidate{{Queue: q, Buckets: []store.Bucket{{Queue: queue}}}},
+			Candidates: []task.Candidate{{Queue: q, Buckets: []task.Bucket{{Queue: queue}}}},
 		})
 		if err != nil || len(r.Tasks) != 1 {
 			t.Errorf("node %s, queue %s: claimed %+v, error %v", node, queue, r, err)

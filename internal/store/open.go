@@ -180,7 +180,7 @@ func (c *openCall) add(d *task.Definition) error {
 		deadline = ""
 	}
 	bucket := d.Bucket()
-	if q := bucket.QueueName(); q != DefaultQueue && !slices.Contains(c.queues, any(q)) {
+	if q := bucket.QueueName(); q != task.DefaultQueue && !slices.Contains(c.queues, any(q)) {
 		c.queues = append(c.queues, q)
 	}
 	key, how := c.identity(d)

@@ -34,7 +34,7 @@ func (w *twins) request(rt *rapid.T, worker string) store.ClaimRequest {
 
 // setQueue changes a limit or the order of a queue of the model.
 func (w *twins) setQueue(rt *rapid.T) {
-	name := rapid.SampledFrom([]string{"q", store.DefaultQueue}).Draw(rt, "queue")
+	name := rapid.SampledFrom([]string{"q", task.DefaultQueue}).Draw(rt, "queue")
 	change := rapid.SampledFrom([][2]string{
 		{"threads", "none"}, {"threads", "0"}, {"threads", "2"}, {"threads", "4"}, {"maxthreads", "none"}, {"maxthreads", "1"},
 		{"maxthreads", "3"}, {"order", "lifo"}, {"order", "fifo"}, {"aging", "0"}, {"aging", "1"}, {"aging", "2.5"}, {"aging", "3600"},

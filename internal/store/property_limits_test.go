@@ -75,7 +75,7 @@ func (w *twins) pick(req *store.ClaimRequest, turn *task.Candidate) *twin {
 	return nil
 }
 
-func gpusOf(b store.Bucket) int {
+func gpusOf(b task.Bucket) int {
 	n := 0
 	_, _ = fmt.Sscanf(b.Resources, "gpu=%d", &n) // none is none
 	return n
@@ -157,7 +157,7 @@ func (w *twins) checkCounts(rt *rapid.T) {
 			add(fmt.Sprintf("busy:both:%d:%s:%s", len(t.node), t.node, queue), t)
 		}
 	}
-	for _, queue := range []string{"q", store.DefaultQueue} {
+	for _, queue := range []string{"q", task.DefaultQueue} {
 		keys := []string{"busy:queue:" + queue}
 		for _, worker := range someWorkers {
 			node := "n" + worker

@@ -13,7 +13,7 @@ import (
 )
 
 // someBuckets are where the tasks of the model wait.
-var someBuckets = []store.Bucket{
+var someBuckets = []task.Bucket{
 	{}, {Priority: 2}, {Env: "java", Labels: "gpu=1"},
 	{Queue: "q"}, {Queue: "q", Priority: -1}, {Queue: "q", Resources: "gpu=1"}, {Queue: "q", Resources: "gpu=2", Priority: 1},
 }

@@ -40,7 +40,7 @@ type twins struct {
 // twin is a task of the model.
 type twin struct {
 	statemachine.Task
-	bucket store.Bucket
+	bucket task.Bucket
 	// score and listed are what the model expects of the bucket.
 	score  statemachine.Time
 	listed bool
@@ -88,7 +88,7 @@ func newTwins(t *testing.T, rt *rapid.T, sp *storetest.Space) *twins {
 	w := &twins{
 		t: t, sp: sp, now: noon, tasks: map[int64]*twin{}, last: map[string]store.ClaimRequest{},
 		sessions: map[string]*sessionTwin{}, version: 2,
-		queues: map[string]task.Queue{"q": task.NewQueue("q"), store.DefaultQueue: task.NewQueue(store.DefaultQueue)},
+		queues: map[string]task.Queue{"q": task.NewQueue("q"), task.DefaultQueue: task.NewQueue(task.DefaultQueue)},
 	}
 	sp.SetClock(t, w.now)
 	if err := sp.Store.AddQueue(t.Context(), w.queues["q"]); err != nil {

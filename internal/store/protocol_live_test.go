@@ -122,7 +122,7 @@ func liveFully(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec(func(s *task.Definition) {
 		storetest.SetArgv(s, "a")
 		storetest.Set(s, "fail_on", "exit", "max_losses", "7", "end_before", noon.Add(second).Text())
-		storetest.SetBucket(s, store.Bucket{Queue: "q", Env: "e", Labels: "l=1", Priority: 1})
+		storetest.SetBucket(s, task.Bucket{Queue: "q", Env: "e", Labels: "l=1", Priority: 1})
 	}))
 	bring(t, sp, statemachine.Executed)
 	if err := sp.Store.PublishEvents(t.Context(), 1000); err != nil {

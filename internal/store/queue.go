@@ -82,7 +82,7 @@ func (r *Rules) allQueues() []task.Queue {
 			all = append(all, task.NewQueue(name))
 		}
 	}
-	add(DefaultQueue)
+	add(task.DefaultQueue)
 	for _, b := range r.Buckets {
 		add(b.QueueName())
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // sessionRaces is how often a verdict meets each of a worker's calls.
@@ -90,7 +91,7 @@ func raceRenew(t *testing.T, sp *storetest.Space, w store.Session) bool {
 func raceClaim(t *testing.T, sp *storetest.Space, w store.Session) bool {
 	t.Helper()
 	_, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: w.Name, Request: store.NewToken(), Candidates: storetest.Free(store.Bucket{}), Max: 1, Incarnation: w.Incarnation,
+		Worker: w.Name, Request: store.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 1, Incarnation: w.Incarnation,
 	})
 	return hadItsWay(t, err)
 }

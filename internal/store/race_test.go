@@ -134,7 +134,7 @@ func (c *contender) attempt(t *testing.T, sp *storetest.Space, before *store.Tas
 	if c.event == statemachine.Claim {
 		return func() (bool, bool) {
 			r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-				Worker: fmt.Sprint("w", n), Request: store.NewToken(), Candidates: storetest.Free(store.Bucket{}), Max: 1,
+				Worker: fmt.Sprint("w", n), Request: store.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 1,
 			})
 			if err != nil {
 				t.Error(err)

@@ -173,14 +173,14 @@ func (s *Store) IDs(ctx context.Context, state statemachine.State, offset, limit
 }
 
 // Buckets returns all buckets ever used; the default bucket is always among them.
-func (s *Store) Buckets(ctx context.Context) ([]Bucket, error) {
+func (s *Store) Buckets(ctx context.Context) ([]task.Bucket, error) {
 	names, err := s.rdb.SMembers(ctx, s.keys.buckets()).Result()
 	if err != nil {
 		return nil, s.failed("buckets", err)
 	}
-	buckets := []Bucket{{}}
+	buckets := []task.Bucket{{}}
 	for _, name := range names {
-		if b, err := task.ParseBucket(name); err == nil && b != (Bucket{}) {
+		if b, err := task.ParseBucket(name); err == nil && b != (task.Bucket{}) {
 			buckets = append(buckets, b)
 		}
 	}

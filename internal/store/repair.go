@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Inspection is a task together with the indices that list it.
@@ -253,7 +254,7 @@ func (s *Store) SetAside(ctx context.Context, i *Inspection, now statemachine.Ti
 }
 
 func (s *Store) repair(
-	ctx context.Context, i *Inspection, to, score, aside string, fields []any, buckets []Bucket,
+	ctx context.Context, i *Inspection, to, score, aside string, fields []any, buckets []task.Bucket,
 ) (bool, error) {
 	k := s.keys
 	keys := append([]string{k.meta(), k.task(i.ID), k.due(), k.setAside()}, k.states()...)

@@ -80,7 +80,7 @@ func (s *Store) SetQueue(ctx context.Context, name string, change func(*task.Que
 // RemoveQueue takes a queue away. The error matches [ErrNoQueue], or
 // [ErrQueueInUse] as long as it has tasks that have not ended.
 func (s *Store) RemoveQueue(ctx context.Context, name string) error {
-	if name == DefaultQueue {
+	if name == task.DefaultQueue {
 		return &statemachine.FieldError{Field: queueField, Value: name, Want: "another one: the default queue stays"}
 	}
 	return s.record(ctx, "remove", func(rules *Rules) (recordCall, error) {
@@ -106,7 +106,7 @@ func (r *Rules) queue(name string) (task.Queue, bool) {
 			return q, true
 		}
 	}
-	return task.NewQueue(name), name == DefaultQueue
+	return task.NewQueue(name), name == task.DefaultQueue
 }
 
 // queueCall writes q as it is. Defaults that it does not have are dropped,
@@ -163,7 +163,7 @@ func (s *Store) record(ctx context.Context, op string, decide func(*Rules) (reco
 // write reports false if the rules have changed.
 func (s *Store) write(ctx context.Context, op, id string, rules *Rules, call recordCall) (bool, error) {
 	k := s.keys
-	args := []any{call.name, op, rules.Version - 1, rules.Known, id, k.rules(), DefaultQueue, k.taskPrefix()}
+	args := []any{call.name, op, rules.Version - 1, rules.Known, id, k.rules(), task.DefaultQueue, k.taskPrefix()}
 	for _, list := range [][]string{call.set, call.drop, call.buckets} {
 		args = append(args, len(list))
 		for _, text := range list {

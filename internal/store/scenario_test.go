@@ -71,7 +71,7 @@ func codesText(codes []int) string {
 // Claim implements scenario.World.
 func (w *redisWorld) Claim(worker, request string) (statemachine.Task, bool, error) {
 	r, err := w.sp.Store.Claim(w.t.Context(), store.ClaimRequest{
-		Worker: worker, Request: request, Candidates: storetest.Free(store.Bucket{}), Max: 1,
+		Worker: worker, Request: request, Candidates: storetest.Free(task.Bucket{}), Max: 1,
 	})
 	if err != nil || len(r.Tasks) == 0 {
 		return statemachine.Task{}, false, err

@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // reportOf is the order that reports a task.
@@ -23,7 +24,7 @@ func reportOf(t *testing.T, task *store.Claimed) store.Order {
 }
 
 func claimOf(n int) store.ClaimRequest {
-	return store.ClaimRequest{Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(store.Bucket{}), Max: n}
+	return store.ClaimRequest{Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: n}
 }
 
 func inState(t *testing.T, sp *storetest.Space, id int64, want statemachine.State) {

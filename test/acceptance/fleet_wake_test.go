@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A wake-up goes to one waiter. If that is killed before it claims, a server wakes the
@@ -22,7 +22,7 @@ func TestLostWakeUp(t *testing.T) {
 	spec, l := w.waiting(t, "ledger", "")
 	busy := w.open(t, spec)[0]
 	w.await(t, busy, sm.Running)
-	list := w.Key("wake:" + store.Bucket{}.Name())
+	list := w.Key("wake:" + task.Bucket{}.Name())
 	w.Raw.Del(t.Context(), list)
 	first := make(chan error, 1)
 	go func() { first <- w.Raw.BLPop(t.Context(), time.Hour, list).Err() }() // will be woken, and do nothing

@@ -60,7 +60,7 @@ func (f *fake) leave() {
 func (f *fake) claim() *store.Claimed {
 	f.t.Helper()
 	c, err := f.store.Claim(f.t.Context(), store.ClaimRequest{
-		Worker: f.session.Name, Request: store.NewToken(), Candidates: storetest.Free(store.Bucket{}), Max: 1,
+		Worker: f.session.Name, Request: store.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 1,
 		Incarnation: f.session.Incarnation, Node: "node-1", MaxThreads: task.NoLimit,
 	})
 	if err != nil || len(c.Tasks) != 1 {

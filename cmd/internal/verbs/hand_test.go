@@ -6,6 +6,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // hand is a worker and a server made by hand, one step at a time.
@@ -19,7 +20,7 @@ type hand struct {
 func (h *hand) claim() *store.Claimed {
 	h.t.Helper()
 	c, err := h.store.Claim(h.t.Context(), store.ClaimRequest{
-		Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(store.Bucket{}), Max: 1,
+		Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 1,
 	})
 	if err != nil || len(c.Tasks) != 1 {
 		h.t.Fatalf("claim: %v, %v", c, err)
@@ -73,7 +74,7 @@ func (h *hand) expire(id int64) {
 	h.apply(&seen.Task, seen.Bucket, statemachine.Occurrence{Event: statemachine.Deadline, Actor: statemachine.Server}, nil)
 }
 
-func (h *hand) apply(task *statemachine.Task, b store.Bucket, o statemachine.Occurrence, fields []string) {
+func (h *hand) apply(task *statemachine.Task, b task.Bucket, o statemachine.Occurrence, fields []string) {
 	h.t.Helper()
 	move, err := statemachine.Decide(task, o, h.now)
 	if err != nil {

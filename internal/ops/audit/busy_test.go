@@ -72,7 +72,7 @@ func (c *crew) round(ctx context.Context) error {
 	if _, err := c.Renew(ctx, c.session, store.Heartbeat{State: store.WorkerReady}); err != nil {
 		return err
 	}
-	turns := storetest.Free(store.Bucket{}, store.Bucket{Priority: 7})
+	turns := storetest.Free(task.Bucket{}, task.Bucket{Priority: 7})
 	claimed, err := c.Claim(ctx, store.ClaimRequest{
 		Worker: "crew", Request: store.NewToken(), Candidates: turns, Max: 8, Node: "n", MaxThreads: task.NoLimit,
 		Incarnation: c.session.Incarnation,

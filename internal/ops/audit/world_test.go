@@ -48,7 +48,7 @@ func world(t *testing.T) (ns string, s *store.Store, id map[string]int64) {
 	archiveTask(t, s, id["archived"])
 	open("0", "running")
 	if _, err := s.Claim(t.Context(), store.ClaimRequest{
-		Worker: "w", Request: "r", Candidates: storetest.Free(store.Bucket{}), Max: 1, Node: "n", MaxThreads: task.NoLimit,
+		Worker: "w", Request: "r", Candidates: storetest.Free(task.Bucket{}), Max: 1, Node: "n", MaxThreads: task.NoLimit,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func lease(t *testing.T, s *store.Store, name string) {
 		t.Fatal(err)
 	}
 	if _, err := s.Claim(t.Context(), store.ClaimRequest{
-		Worker: name, Request: "r", Candidates: storetest.Free(store.Bucket{}), Max: 1, Node: "node-1", MaxThreads: task.NoLimit,
+		Worker: name, Request: "r", Candidates: storetest.Free(task.Bucket{}), Max: 1, Node: "node-1", MaxThreads: task.NoLimit,
 		Incarnation: r.Incarnation,
 	}); err != nil {
 		t.Fatal(err)

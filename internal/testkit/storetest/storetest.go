@@ -145,7 +145,7 @@ func Set(d *task.Definition, pairs ...string) {
 }
 
 // SetBucket makes the task one of a bucket.
-func SetBucket(d *task.Definition, b store.Bucket) {
+func SetBucket(d *task.Definition, b task.Bucket) {
 	for _, name := range []string{"queue", "env", "labels", "resources", "priority"} {
 		Set(d, name, "")
 	}
@@ -186,7 +186,7 @@ func (sp *Space) AddQueue(tb testing.TB, q task.Queue) {
 func (sp *Space) Claim(tb testing.TB, worker string, n int) []store.Claimed {
 	tb.Helper()
 	r, err := sp.Store.Claim(tb.Context(), store.ClaimRequest{
-		Worker: worker, Request: store.NewToken(), Candidates: Free(store.Bucket{}), Max: n,
+		Worker: worker, Request: store.NewToken(), Candidates: Free(task.Bucket{}), Max: n,
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -282,7 +282,7 @@ func (sp *Space) Register(tb testing.TB, name string) store.Session {
 func (sp *Space) ClaimUnder(tb testing.TB, w store.Session, n int) []store.Claimed {
 	tb.Helper()
 	r, err := sp.Store.Claim(tb.Context(), store.ClaimRequest{
-		Worker: w.Name, Request: store.NewToken(), Candidates: Free(store.Bucket{}), Max: n,
+		Worker: w.Name, Request: store.NewToken(), Candidates: Free(task.Bucket{}), Max: n,
 		Incarnation: w.Incarnation, Node: "node-1", MaxThreads: task.NoLimit,
 	})
 	if err != nil {
@@ -345,7 +345,7 @@ func (sp *Space) Renew(tb testing.TB, w store.Session) store.Renewal {
 }
 
 // Free are candidates of queues without attributes, for claims that no rule restricts.
-func Free(buckets ...store.Bucket) []task.Candidate {
+func Free(buckets ...task.Bucket) []task.Candidate {
 	byQueue := map[string]int{}
 	var found []task.Candidate
 	for _, b := range buckets {

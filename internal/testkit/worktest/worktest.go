@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Result is what a round gives.
@@ -59,7 +60,7 @@ func Redis(srv *redistest.Server) config.Redis {
 // executed or overdue, once. It returns the number of rounds worked.
 func Round(ctx context.Context, s *store.Store, program Program) (int, error) {
 	c, err := s.Claim(ctx, store.ClaimRequest{
-		Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(store.Bucket{}), Max: 100,
+		Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 100,
 	})
 	if err != nil {
 		return 0, err
@@ -144,7 +145,7 @@ func settle(ctx context.Context, s *store.Store) error {
 	return nil
 }
 
-func apply(ctx context.Context, s *store.Store, t *statemachine.Task, b store.Bucket,
+func apply(ctx context.Context, s *store.Store, t *statemachine.Task, b task.Bucket,
 	o statemachine.Occurrence, now statemachine.Time, fields ...string,
 ) error {
 	move, err := statemachine.Decide(t, o, now)
