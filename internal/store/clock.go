@@ -37,14 +37,6 @@ func (c clock) moment(at statemachine.Time) statemachine.Time {
 	return at.Add(max(0, c.ahead-left/slew))
 }
 
-// seen is the task with all moments by the time of the namespace.
-func (c clock) seen(t TaskHeader) TaskHeader {
-	if c.ahead > 0 {
-		t.StartAfter, t.EndBefore = c.moment(t.StartAfter), c.moment(t.EndBefore)
-	}
-	return t
-}
-
 // RedisTime returns TIME of Redis, which start_after and end_before are compared with.
 func (s *Store) RedisTime(ctx context.Context) (statemachine.Time, error) {
 	c, err := s.clock(ctx)

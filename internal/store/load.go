@@ -27,8 +27,19 @@ type TaskHeader struct {
 	// Err matches [ErrDamaged] if the task's hash does not hold what it must;
 	// then only ID can be relied on.
 	Err error
-	// fingerprint is where the task was seen, as texts.
-	state, round, rev string
+	// Found is where the task was seen.
+	Found Found
+}
+
+// Found are the texts in a task's hash that say where it is, however damaged.
+type Found struct{ State, Round, Rev string }
+
+// seenAt is the task with all moments by the time of the namespace.
+func (t TaskHeader) seenAt(c clock) TaskHeader {
+	if c.ahead > 0 {
+		t.StartAfter, t.EndBefore = c.moment(t.StartAfter), c.moment(t.EndBefore)
+	}
+	return t
 }
 
 // Leased reports whether a worker's session runs the task.
@@ -73,7 +84,7 @@ func decodeSeenList(list reply, at clock) []TaskHeader {
 		if all := t.list(1); len(all) > 0 {
 			fields = lightOf(all.fields())
 		}
-		seen[i] = at.seen(decodeSeen(t.number(0), fields))
+		seen[i] = decodeSeen(t.number(0), fields).seenAt(at)
 	}
 	return seen
 }
@@ -130,16 +141,16 @@ func lightOf(fields map[string]string) reply {
 
 func decodeSeen(id int64, r reply) TaskHeader {
 	f := fieldReader{get: func(name string) string { return r.text(lightIndex[name]) }}
-	t := TaskHeader{state: f.get("state"), round: f.get("round"), rev: f.get("rev")}
+	t := TaskHeader{Found: Found{State: f.get("state"), Round: f.get("round"), Rev: f.get("rev")}}
 	t.ID = id
 	switch {
-	case len(r) == 0 || t.state == "" && t.round == "":
+	case len(r) == 0 || t.Found.State == "" && t.Found.Round == "":
 		t.Err = &DamageError{ID: id, Reason: "hash is missing"}
 		return t
-	case !statemachine.State(t.state).Valid():
-		t.Err = &DamageError{ID: id, Reason: "field state: " + quote(t.state) + " is not a state"}
+	case !statemachine.State(t.Found.State).Valid():
+		t.Err = &DamageError{ID: id, Reason: "field state: " + quote(t.Found.State) + " is not a state"}
 		return t
-	case t.round == "":
+	case t.Found.Round == "":
 		t.Err = &DamageError{ID: id, Reason: "field round is missing"}
 		return t
 	}

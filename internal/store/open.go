@@ -184,7 +184,7 @@ func (c *openCall) add(d *task.Definition) error {
 		c.queues = append(c.queues, q)
 	}
 	key, how := c.identity(d)
-	fields := values(d, c.store.namespace)
+	fields := values(d, c.store.Namespace())
 	c.tasks = append(c.tasks, c.buckets.index(bucket), flag(d.Text("hold") != ""), d.Text(startField), deadline, key, how,
 		planText(d.ReplayOf), len(fields))
 	c.tasks = append(c.tasks, fields...)

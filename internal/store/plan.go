@@ -288,7 +288,7 @@ func (s *Store) FreedTasks(ctx context.Context, plan int64, offset, limit int) (
 	tasks := make([]Freed, len(r.list(1)))
 	for i := range tasks {
 		t := r.list(1).list(i)
-		tasks[i] = Freed{TaskHeader: clockOf(r, 2).seen(decodeSeen(t.number(0), t[3:])), DoomedBy: t.number(1), Skipped: t.text(2) == "1"}
+		tasks[i] = Freed{TaskHeader: decodeSeen(t.number(0), t[3:]).seenAt(clockOf(r, 2)), DoomedBy: t.number(1), Skipped: t.text(2) == "1"}
 	}
 	return tasks, r.time(0), nil
 }

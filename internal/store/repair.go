@@ -40,7 +40,7 @@ type Inspection struct {
 
 // Fingerprint is the same as long as neither the task nor its sets change.
 func (i *Inspection) Fingerprint() string {
-	return i.state + "/" + i.round + "/" + i.rev + "/" + i.listedText()
+	return i.Found.State + "/" + i.Found.Round + "/" + i.Found.Rev + "/" + i.listedText()
 }
 
 func (i *Inspection) listedText() string {
@@ -53,7 +53,7 @@ func (i *Inspection) listedText() string {
 
 // Absent says that neither a hash nor a set knows the id.
 func (i *Inspection) Absent() bool {
-	return i.state == "" && i.round == "" && len(i.Listed) == 0
+	return i.Found.State == "" && i.Found.Round == "" && len(i.Listed) == 0
 }
 
 // Inspect reads tasks and indices, at most a few hundred ids a call.
@@ -69,7 +69,7 @@ func (s *Store) Inspect(ctx context.Context, ids []int64) ([]Inspection, statema
 	found := make([]Inspection, len(r.list(1)))
 	for i := range found {
 		t := r.list(1).list(i)
-		found[i] = Inspection{TaskHeader: clockOf(r, 2).seen(decodeSeen(t.number(0), t[4:])), Due: t.time(2)}
+		found[i] = Inspection{TaskHeader: decodeSeen(t.number(0), t[4:]).seenAt(clockOf(r, 2)), Due: t.time(2)}
 		if field := t.text(3); found[i].Err == nil && field != "" {
 			found[i].Err = &DamageError{ID: found[i].ID, Reason: "field " + field + " is missing"}
 		}
@@ -242,7 +242,7 @@ func (s *Store) SetAside(ctx context.Context, i *Inspection, now statemachine.Ti
 	if damage, ok := errors.AsType[*DamageError](i.Err); ok {
 		reason = damage.Reason
 	}
-	text, err := json.Marshal(Aside{ID: i.ID, Reason: reason, State: i.state, Listed: i.listedText(), At: now.Text()})
+	text, err := json.Marshal(Aside{ID: i.ID, Reason: reason, State: i.Found.State, Listed: i.listedText(), At: now.Text()})
 	if err != nil {
 		return false, fmt.Errorf("set aside: %w", err)
 	}
@@ -261,7 +261,7 @@ func (s *Store) repair(
 	for n := range buckets {
 		keys = append(keys, k.ready(buckets[n].Name()))
 	}
-	args := append([]any{i.ID, i.state, i.round, i.rev, i.listedText(), to, score, aside,
+	args := append([]any{i.ID, i.Found.State, i.Found.Round, i.Found.Rev, i.listedText(), to, score, aside,
 		flag(to != string(statemachine.Running))}, stateArgs()...)
 	args = append(args, k.counting()...)
 	args = append(append(args, len(fields)), fields...)
