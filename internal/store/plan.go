@@ -285,10 +285,10 @@ func (s *Store) FreedTasks(ctx context.Context, plan int64, offset, limit int) (
 	if err != nil {
 		return nil, 0, err
 	}
-	tasks := make([]Freed, len(r.list(1)))
-	for i := range tasks {
+	found := make([]Freed, len(r.list(1)))
+	for i := range found {
 		t := r.list(1).list(i)
-		tasks[i] = Freed{TaskHeader: decodeSeen(t.number(0), t[3:]).seenAt(clockOf(r, 2)), DoomedBy: t.number(1), Skipped: t.text(2) == "1"}
+		found[i] = Freed{TaskHeader: decodeSeen(t.number(0), t[3:]).seenAt(clockOf(r, 2)), DoomedBy: t.number(1), Skipped: t.text(2) == "1"}
 	}
-	return tasks, r.time(0), nil
+	return found, r.time(0), nil
 }
