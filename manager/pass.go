@@ -166,7 +166,7 @@ func (p *statePass) granted(ctx context.Context, h *handling, tasks []store.Task
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	return p.m.store.Tasks(ctx, ids)
+	return p.m.store.TasksByID(ctx, ids)
 }
 
 // call calls the handler, unless it has dealt with the task in an earlier pass

@@ -51,7 +51,7 @@ func (m *Manager) Plan(ctx context.Context, id int64) (*task.Plan, error) {
 
 // Plans reads plans, the newest first, from the given place on, at most limit.
 func (m *Manager) Plans(ctx context.Context, offset, limit int) ([]task.Plan, error) {
-	return m.store.Plans(ctx, offset, limit)
+	return m.store.ListPlans(ctx, offset, limit)
 }
 
 // PlanTasks lists the ids of the tasks of a plan in the order in which they were

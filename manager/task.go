@@ -206,7 +206,7 @@ func (m *Manager) Task(ctx context.Context, id int64) (*Task, error) {
 // Tasks reads tasks with all their rounds, in the order of the ids; nil for
 // those that are not there. Outputs can be large: ask for a few at a time.
 func (m *Manager) Tasks(ctx context.Context, ids ...int64) ([]*Task, error) {
-	found, err := m.store.Tasks(ctx, ids)
+	found, err := m.store.TasksByID(ctx, ids)
 	if err != nil {
 		return nil, err
 	}

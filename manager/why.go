@@ -304,7 +304,7 @@ func (m *Manager) situateCause(ctx context.Context, found *why.Task, t *store.Ta
 		return nil
 	}
 	found.Cause = why.Cause{ID: id, Skipped: t.Fields[skippedField] == "1"}
-	tasks, err := m.store.Tasks(ctx, []int64{id})
+	tasks, err := m.store.TasksByID(ctx, []int64{id})
 	if err != nil || tasks[0] == nil || tasks[0].Err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func fillArchive(b *testing.B, st *store.Store, n int) {
 		}
 		worktest.Drain(b, st, worktest.Echo)
 		var orders []store.Order
-		tasks, err := st.Tasks(b.Context(), ids)
+		tasks, err := st.TasksByID(b.Context(), ids)
 		if err != nil {
 			b.Fatal(err)
 		}

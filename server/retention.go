@@ -256,7 +256,7 @@ func (c *copies) keep(ctx context.Context, outcome statemachine.State, ids []int
 func (c *copies) read(
 	ctx context.Context, outcome statemachine.State, ids []int64,
 ) (size int, records []archive.Record, out []store.Outgoing, err error) {
-	found, err := c.store.Tasks(ctx, ids)
+	found, err := c.store.TasksByID(ctx, ids)
 	if err != nil {
 		c.page = max(1, c.page/2) // they may have been too much for read_timeout
 		return 0, nil, nil, err

@@ -252,7 +252,7 @@ func TestRetentionWhileManagersRead(t *testing.T) {
 	ids := archived(t, sp, 200, none)
 	start(t, sp, func(o *Options) { o.Retention = []store.Retention{{Outcome: statemachine.Succeeded, Most: 10}} })
 	wait.Eventually(t, time.Minute, func() bool {
-		tasks, err := sp.Store.Tasks(t.Context(), ids)
+		tasks, err := sp.Store.TasksByID(t.Context(), ids)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -105,7 +105,7 @@ func (k *keeper) lookForUnknown(ctx context.Context, x store.Index, members []st
 // lookAtPlans looks at the next tasks of plans, and at those that are to be moved.
 func (k *keeper) lookAtPlans(ctx context.Context, l *lap) error {
 	for looked := 0; looked < k.opt.RepairBatch && !l.over; looked++ {
-		plans, err := k.store.Plans(ctx, l.plans, 1)
+		plans, err := k.store.ListPlans(ctx, l.plans, 1)
 		if err != nil {
 			return err
 		}

@@ -65,7 +65,7 @@ func connectBoth(t *testing.T, st *store.Store) {
 	if _, _, err := st.Inspect(t.Context(), []int64{1}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.Tasks(t.Context(), []int64{1}); err != nil {
+	if _, err := st.TasksByID(t.Context(), []int64{1}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -101,8 +101,8 @@ func (s *Store) Plan(ctx context.Context, id int64) (*task.Plan, error) {
 
 func noPlan(id int64) error { return fmt.Errorf("plan %d: %w", id, ErrNoPlan) }
 
-// Plans reads plans, the newest first, from a rank on, at most so many.
-func (s *Store) Plans(ctx context.Context, offset, limit int) ([]task.Plan, error) {
+// ListPlans reads plans, the newest first, from a rank on, at most so many.
+func (s *Store) ListPlans(ctx context.Context, offset, limit int) ([]task.Plan, error) {
 	names, err := s.rdb.ZRevRange(ctx, s.keys.plans(), int64(offset), int64(offset+limit-1)).Result()
 	if err != nil {
 		return nil, s.failed("plans", err)

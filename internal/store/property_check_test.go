@@ -17,7 +17,7 @@ import (
 // check is what must hold after every step.
 func (w *twins) check(rt *rapid.T) {
 	ids := w.ids()
-	tasks, err := w.sp.Store.Tasks(w.t.Context(), ids)
+	tasks, err := w.sp.Store.TasksByID(w.t.Context(), ids)
 	if err != nil {
 		rt.Fatal(err)
 	}

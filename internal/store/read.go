@@ -61,7 +61,7 @@ func isStamp(name string) bool {
 // Task reads one task whole. It returns an error matching [ErrNotFound] if
 // there is none, and [ErrPurged] if it was purged; a damaged one comes with its Err set.
 func (s *Store) Task(ctx context.Context, id int64) (*Task, error) {
-	tasks, err := s.Tasks(ctx, []int64{id})
+	tasks, err := s.TasksByID(ctx, []int64{id})
 	if err != nil {
 		return nil, err
 	}
@@ -71,9 +71,9 @@ func (s *Store) Task(ctx context.Context, id int64) (*Task, error) {
 	return tasks[0], nil
 }
 
-// Tasks reads tasks whole, in the order of the ids; nil for those that are not
+// TasksByID reads tasks whole, in the order of the ids; nil for those that are not
 // there.
-func (s *Store) Tasks(ctx context.Context, ids []int64) ([]*Task, error) {
+func (s *Store) TasksByID(ctx context.Context, ids []int64) ([]*Task, error) {
 	cmds := make([]*redis.MapStringStringCmd, len(ids))
 	archived := make([]*redis.FloatCmd, len(ids))
 	err := s.pipelined(ctx, "read", func(p redis.Pipeliner) {

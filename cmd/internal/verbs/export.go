@@ -136,7 +136,7 @@ func (e *export) pages(ctx context.Context, s *session, sel manager.Selection, i
 
 // page exports some tasks. Those that have left Redis meanwhile are a server's to copy.
 func (e *export) page(ctx context.Context, s *session, ids []int64, into sink) error {
-	tasks, err := s.store.Tasks(ctx, ids)
+	tasks, err := s.store.TasksByID(ctx, ids)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func (s *shelf) archived(n int) []int64 {
 func (s *shelf) leave(dir string, ids ...int64) {
 	s.t.Helper()
 	ctx := s.t.Context()
-	tasks, err := s.store.Tasks(ctx, ids)
+	tasks, err := s.store.TasksByID(ctx, ids)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -195,7 +195,7 @@ func records(t *testing.T, s *store.Store) map[int64]map[string]string {
 	for id := range int64(20) {
 		ids = append(ids, id)
 	}
-	tasks, err := s.Tasks(t.Context(), ids)
+	tasks, err := s.TasksByID(t.Context(), ids)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func (a *auditor) plans(ctx context.Context) error {
 func (a *auditor) planIDs(ctx context.Context) ([]int64, error) {
 	seen := map[int64]bool{}
 	for offset := 0; ; offset += chunk {
-		found, err := a.store.Plans(ctx, offset, chunk)
+		found, err := a.store.ListPlans(ctx, offset, chunk)
 		if err != nil || len(found) == 0 {
 			return slices.Sorted(maps.Keys(seen)), err
 		}
