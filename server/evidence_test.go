@@ -12,7 +12,7 @@ import (
 )
 
 // rounds runs the next waiting task on a host, so many times.
-func (f *fleet) rounds(t *testing.T, host int, verdicts ...verdict) {
+func (f *farm) rounds(t *testing.T, host int, verdicts ...verdict) {
 	t.Helper()
 	for _, v := range verdicts {
 		h := f.hosts[host]

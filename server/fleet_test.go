@@ -107,8 +107,8 @@ func (h *host) close(t *testing.T, event statemachine.Event, v verdict) {
 	}
 }
 
-// fleet is some hosts that claim and report in steps of a second.
-type fleet struct {
+// farm is some hosts that claim and report in steps of a second.
+type farm struct {
 	sp      *storetest.Space
 	now     float64
 	hosts   []*host
@@ -116,13 +116,13 @@ type fleet struct {
 }
 
 // newFleet has nodes n0, n1 ... with so many slots each; n0 fails everything.
-func newFleet(t *testing.T, sp *storetest.Space, mode string, nodes, slots int) *fleet {
+func newFleet(t *testing.T, sp *storetest.Space, mode string, nodes, slots int) *farm {
 	t.Helper()
 	sp.SetClock(t, at(0))
 	if err := sp.Store.PublishQuarantine(t.Context(), mode); err != nil {
 		t.Fatal(err)
 	}
-	f := &fleet{sp: sp, outcome: func(node string, _ *store.Claimed) verdict {
+	f := &farm{sp: sp, outcome: func(node string, _ *store.Claimed) verdict {
 		if node == "n0" {
 			return bad
 		}
@@ -135,7 +135,7 @@ func newFleet(t *testing.T, sp *storetest.Space, mode string, nodes, slots int) 
 }
 
 // advance sets the clock forward.
-func (f *fleet) advance(t *testing.T, seconds float64) {
+func (f *farm) advance(t *testing.T, seconds float64) {
 	t.Helper()
 	f.now += seconds
 	f.sp.SetClock(t, at(f.now))
@@ -143,7 +143,7 @@ func (f *fleet) advance(t *testing.T, seconds float64) {
 
 // silence lets time pass in which only these hosts say anything, and the server
 // judge the others.
-func (f *fleet) silence(t *testing.T, s *Server, seconds float64, alive ...*host) {
+func (f *farm) silence(t *testing.T, s *Server, seconds float64, alive ...*host) {
 	t.Helper()
 	f.advance(t, seconds)
 	for _, h := range alive {
@@ -154,7 +154,7 @@ func (f *fleet) silence(t *testing.T, s *Server, seconds float64, alive ...*host
 }
 
 // step lets every host claim and report, then the servers judge.
-func (f *fleet) step(t *testing.T, servers ...*Server) (claimed int) {
+func (f *farm) step(t *testing.T, servers ...*Server) (claimed int) {
 	t.Helper()
 	for _, h := range f.hosts {
 		claimed += len(h.claim(t).Tasks)
@@ -171,7 +171,7 @@ func (f *fleet) step(t *testing.T, servers ...*Server) (claimed int) {
 
 // work ends what the host holds. A failure is quick: its slot has the next task
 // before anybody has judged.
-func (f *fleet) work(t *testing.T, h *host) (claimed int) {
+func (f *farm) work(t *testing.T, h *host) (claimed int) {
 	t.Helper()
 	for range 3 * h.slots {
 		if len(h.held) == 0 {
@@ -189,7 +189,7 @@ func (f *fleet) work(t *testing.T, h *host) (claimed int) {
 }
 
 // finish makes steps until no task waits, at most so many.
-func (f *fleet) finish(t *testing.T, steps int, servers ...*Server) {
+func (f *farm) finish(t *testing.T, steps int, servers ...*Server) {
 	t.Helper()
 	for range steps {
 		f.step(t, servers...)
@@ -200,7 +200,7 @@ func (f *fleet) finish(t *testing.T, steps int, servers ...*Server) {
 	t.Fatalf("after %d steps there is work left: %v", steps, f.counts(t))
 }
 
-func (f *fleet) counts(t *testing.T) map[statemachine.State]int64 {
+func (f *farm) counts(t *testing.T) map[statemachine.State]int64 {
 	t.Helper()
 	counts, err := f.sp.Store.Count(t.Context())
 	if err != nil {
@@ -210,7 +210,7 @@ func (f *fleet) counts(t *testing.T) map[statemachine.State]int64 {
 }
 
 // record is what Redis holds about a node.
-func (f *fleet) record(t *testing.T, node string) store.Suspect {
+func (f *farm) record(t *testing.T, node string) store.Suspect {
 	t.Helper()
 	nodes, err := f.sp.Store.SuspectNodes(t.Context(), node)
 	if err != nil {
@@ -220,7 +220,7 @@ func (f *fleet) record(t *testing.T, node string) store.Suspect {
 }
 
 // setAside sets n0 aside: the others pass what it fails.
-func (f *fleet) setAside(t *testing.T, s *Server) {
+func (f *farm) setAside(t *testing.T, s *Server) {
 	t.Helper()
 	for range 20 {
 		if f.step(t, s); f.record(t, "n0").Quarantined != 0 {

@@ -9,7 +9,7 @@ import (
 )
 
 // aside is a fleet whose n0 was set aside just now, with work waiting.
-func aside(t *testing.T, further ...string) (*fleet, *Server, *logs) {
+func aside(t *testing.T, further ...string) (*farm, *Server, *logs) {
 	t.Helper()
 	sp := storetest.New(t)
 	f := newFleet(t, sp, config.QuarantineOn, 3, 2)
@@ -20,14 +20,14 @@ func aside(t *testing.T, further ...string) (*fleet, *Server, *logs) {
 }
 
 // mayClaim checks how many tasks n0 gets now.
-func (f *fleet) mayClaim(t *testing.T, want int, when string) {
+func (f *farm) mayClaim(t *testing.T, want int, when string) {
 	t.Helper()
 	if r := f.hosts[0].claim(t); len(r.Tasks) != want {
 		t.Fatalf("%s n0 claimed %d tasks, want %d: %+v", when, len(r.Tasks), want, f.record(t, "n0"))
 	}
 }
 
-func (f *fleet) checkTrials(t *testing.T, trials int, pause float64) {
+func (f *farm) checkTrials(t *testing.T, trials int, pause float64) {
 	t.Helper()
 	n := f.record(t, "n0")
 	want := at(f.now + pause)
@@ -83,16 +83,16 @@ func TestProbeAfterItsPause(t *testing.T) {
 // A probe that says nothing of the node is made up for, and not counted.
 func TestProbeWithoutAWord(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*testing.T, *fleet, *Server){
-		"handed back": func(t *testing.T, f *fleet, _ *Server) {
+	for name, end := range map[string]func(*testing.T, *farm, *Server){
+		"handed back": func(t *testing.T, f *farm, _ *Server) {
 			t.Helper()
 			f.hosts[0].back(t)
 		},
-		"fault of the infrastructure": func(t *testing.T, f *fleet, _ *Server) {
+		"fault of the infrastructure": func(t *testing.T, f *farm, _ *Server) {
 			t.Helper()
 			f.hosts[0].end(t, verdict{class: statemachine.ClassInfrastructure})
 		},
-		"lost": func(t *testing.T, f *fleet, s *Server) {
+		"lost": func(t *testing.T, f *farm, s *Server) {
 			t.Helper()
 			f.silence(t, s, 100, f.hosts[1:]...)
 		},

@@ -11,7 +11,7 @@ import (
 )
 
 // one is a host on its own, where nothing is judged, and a server.
-func one(t *testing.T, change ...func(*task.Definition)) (*fleet, *host, *Server) {
+func one(t *testing.T, change ...func(*task.Definition)) (*farm, *host, *Server) {
 	t.Helper()
 	sp := storetest.New(t)
 	f := newFleet(t, sp, config.QuarantineOff, 1, 1)
@@ -133,7 +133,7 @@ func TestChargeProgram(t *testing.T) {
 }
 
 // askStop asks to stop task 1.
-func askStop(t *testing.T, f *fleet) {
+func askStop(t *testing.T, f *farm) {
 	t.Helper()
 	found, now, err := f.sp.Store.Inspect(t.Context(), []int64{1})
 	if err != nil {
@@ -156,29 +156,29 @@ func TestStopAsked(t *testing.T) {
 		storetest.Set(s, "max_fails", "5", "max_timeouts", "5", "max_losses", "5", "timeout", "30")
 	}
 	for name, c := range map[string]struct {
-		end  func(*testing.T, *fleet, *Server)
+		end  func(*testing.T, *farm, *Server)
 		want statemachine.State
 		has  map[string]string
 	}{
-		"worker lost": {func(t *testing.T, f *fleet, s *Server) {
+		"worker lost": {func(t *testing.T, f *farm, s *Server) {
 			t.Helper()
 			f.silence(t, s, 100)
 		}, statemachine.Terminated, map[string]string{"losses": "-"}},
-		"overdue and lost": {func(t *testing.T, f *fleet, s *Server) {
+		"overdue and lost": {func(t *testing.T, f *farm, s *Server) {
 			t.Helper()
 			f.silence(t, s, 50)
 		}, statemachine.TimedOut, map[string]string{"timeouts": "1", "0:class": "time"}},
-		"handed back": {func(t *testing.T, f *fleet, _ *Server) {
+		"handed back": {func(t *testing.T, f *farm, _ *Server) {
 			t.Helper()
 			m := &f.hosts[0].held[0]
 			m.StopAsked = true
 			f.hosts[0].back(t)
 		}, statemachine.Terminated, map[string]string{"releases": "-"}},
-		"failed": {func(t *testing.T, f *fleet, _ *Server) {
+		"failed": {func(t *testing.T, f *farm, _ *Server) {
 			t.Helper()
 			f.hosts[0].end(t, bad)
 		}, statemachine.Failed, map[string]string{"fails": "1"}},
-		"succeeded": {func(t *testing.T, f *fleet, _ *Server) {
+		"succeeded": {func(t *testing.T, f *farm, _ *Server) {
 			t.Helper()
 			f.hosts[0].end(t, good)
 		}, statemachine.Succeeded, map[string]string{"fails": "0"}},

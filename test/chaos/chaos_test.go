@@ -55,7 +55,7 @@ type trial struct {
 	report  *report
 	dir     string
 	rnd     *rand.Rand
-	fleet   *fleet
+	fleet   *crew
 	places  places
 	watch   *watcher
 	endings []ending

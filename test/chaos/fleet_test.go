@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// fleet is all programs of one run.
-type fleet struct {
+// crew is all programs of one run.
+type crew struct {
 	members []*member
 	logs    *os.File
 	// again counts the members that were started again because they had ended by
@@ -23,13 +23,13 @@ type fleet struct {
 // Where one is not available, the worker takes the next weaker one.
 var layers = []string{"auto", "pidns", "cgroup", "group"}
 
-func (tr *trial) newFleet(t *testing.T, bin string) *fleet {
+func (tr *trial) newFleet(t *testing.T, bin string) *crew {
 	t.Helper()
 	logs, err := os.Create(filepath.Join(tr.dir, "fleet.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fleet{logs: logs}
+	f := &crew{logs: logs}
 	t.Cleanup(func() {
 		for _, m := range f.members {
 			m.kill()
@@ -53,7 +53,7 @@ func (tr *trial) newFleet(t *testing.T, bin string) *fleet {
 	return f
 }
 
-func (f *fleet) add(t *testing.T, as role, name, dir string, args ...string) {
+func (f *crew) add(t *testing.T, as role, name, dir string, args ...string) {
 	t.Helper()
 	m := &member{name: name, role: as, args: args, dir: filepath.Join(dir, name), log: f.logs}
 	if err := os.Mkdir(m.dir, 0o700); err != nil {
@@ -66,16 +66,16 @@ func (f *fleet) add(t *testing.T, as role, name, dir string, args ...string) {
 }
 
 // of returns the members of a role that are not away.
-func (f *fleet) of(as role) []*member {
+func (f *crew) of(as role) []*member {
 	return slices.DeleteFunc(slices.Clone(f.members), func(m *member) bool { return m.role != as || m.away() })
 }
 
 // complete reports whether all members run.
-func (f *fleet) complete() bool {
+func (f *crew) complete() bool {
 	return !slices.ContainsFunc(f.members, func(m *member) bool { return m.away() || !m.alive() })
 }
 
-func (f *fleet) named(name string) *member {
+func (f *crew) named(name string) *member {
 	return f.members[slices.IndexFunc(f.members, func(m *member) bool { return m.name == name })]
 }
 
@@ -109,7 +109,7 @@ func (tr *trial) tend(t *testing.T) {
 }
 
 // verdicts counts how often a server has found a worker dead.
-func (f *fleet) verdicts(t *testing.T) int {
+func (f *crew) verdicts(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile(f.logs.Name())
 	if err != nil {

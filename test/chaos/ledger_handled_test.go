@@ -61,7 +61,7 @@ func atOnce(all []handling, frozen func(manager string, within span) bool) []cla
 }
 
 // frozenWithin reports whether the member was frozen at a moment of the span.
-func (f *fleet) frozenWithin(name string, s span) bool {
+func (f *crew) frozenWithin(name string, s span) bool {
 	for _, freeze := range f.named(name).frozen {
 		if freeze.from.Before(s.to) && s.from.Before(freeze.to) {
 			return true

@@ -10,9 +10,9 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
-// fleet is a bench with four workers: one at work, one that claims nothing, one
+// hosts is a bench with four workers: one at work, one that claims nothing, one
 // with a stuck slot, and one that has stopped.
-func fleet(t *testing.T) (*bench, map[string]*fake) {
+func hosts(t *testing.T) (*bench, map[string]*fake) {
 	t.Helper()
 	b := newBench(t)
 	all := map[string]*fake{}
@@ -30,7 +30,7 @@ func fleet(t *testing.T) (*bench, map[string]*fake) {
 
 func TestWorkerLs(t *testing.T) {
 	t.Parallel()
-	b, _ := fleet(t)
+	b, _ := hosts(t)
 	r := b.run("worker", "ls")
 	wantText(t, r.out, "NAME", "HEARTBEAT", "worker-A", "1/8", "node-1", "pidns", "v1.2.3", `disk\x1b full`, "2/8    1", " ago")
 	wantText(t, r.err, "1 stopped workers are not shown; see them with --all")
@@ -54,7 +54,7 @@ func TestWorkerLs(t *testing.T) {
 
 func TestWorkerShow(t *testing.T) {
 	t.Parallel()
-	b, _ := fleet(t)
+	b, _ := hosts(t)
 	wantText(t, b.must("worker", "show", "worker-A"), "worker       worker-A", "id           1 (incarnation 1)", "1 of 8 busy, 0 stuck",
 		"host         host.example", "pid          42", "labels       gpu=1, disk=ssd", "env          python", "resources    gpu=2, mem=64", "classes      render=2.1, index",
 		"maxthreads   unlimited (on its node)", "tasks        1\n", "CLASS", "default  8        7     1", " ago)")
@@ -72,7 +72,7 @@ func TestWorkerShow(t *testing.T) {
 
 func TestUnknownWorker(t *testing.T) {
 	t.Parallel()
-	b, all := fleet(t)
+	b, all := hosts(t)
 	for _, args := range []string{"show worker_A", "drain worker-B worker_A", "undrain worker_A", "stop worker_A"} {
 		r := b.run(append([]string{"worker"}, strings.Fields(args)...)...)
 		if r.code != 2 || !strings.Contains(r.err, `no such worker: "worker_A"; did you mean "worker-A"?`) {
@@ -95,7 +95,7 @@ func TestUnknownWorker(t *testing.T) {
 
 func TestDrainAndUndrain(t *testing.T) {
 	t.Parallel()
-	b, all := fleet(t)
+	b, all := hosts(t)
 	out := b.must("worker", "drain", "worker-A", "worker-B", "--dry-run")
 	if want := "worker-A: would drain; it is ready, 1 of 8 slots busy\nworker-B: would drain; it is ready, 0 of 8 slots busy\n"; out != want {
 		t.Errorf("dry run: %q, want %q", out, want)
@@ -132,7 +132,7 @@ func TestDrainAndUndrain(t *testing.T) {
 
 func TestStop(t *testing.T) {
 	t.Parallel()
-	b, all := fleet(t)
+	b, all := hosts(t)
 	wantText(t, b.must("worker", "stop", "worker-A", "worker-D"),
 		"worker-A: stop ordered; it was ready, 1 of 8 slots busy\n", "worker-D: it is stopped already\n")
 	if order := all["worker-A"].beat(store.WorkerReady, 1, 0, ""); order != store.OrderStop {
@@ -149,7 +149,7 @@ func TestStop(t *testing.T) {
 // The wait ends when all are drained, and not before they have heard of it.
 func TestDrainWaits(t *testing.T) {
 	t.Parallel()
-	b, all := fleet(t)
+	b, all := hosts(t)
 	a, c := all["worker-A"], all["worker-C"]
 	a.beat(store.WorkerDrained, 0, 0, "") // of a drain that was taken back
 	run := b.start(t.Context(), "worker", "drain", "worker-A", "worker-C", "--wait")
@@ -176,7 +176,7 @@ func TestDrainWaits(t *testing.T) {
 
 func TestStopWaits(t *testing.T) {
 	t.Parallel()
-	b, all := fleet(t)
+	b, all := hosts(t)
 	run := b.start(t.Context(), "worker", "stop", "all", "--wait=1h")
 	all["worker-B"].hears(store.OrderStop)
 	all["worker-B"].leave()
@@ -192,7 +192,7 @@ func TestStopWaits(t *testing.T) {
 
 func TestWaitForWorkersEndsWithASignal(t *testing.T) {
 	t.Parallel()
-	b, _ := fleet(t)
+	b, _ := hosts(t)
 	ctx, send := signalled(syscall.SIGINT)
 	run := b.start(ctx, "worker", "drain", "worker-A", "--wait")
 	run.says(t, run.err, "waiting for worker-A")
