@@ -222,8 +222,6 @@ func (s *Store) PlanSum(ctx context.Context, id int64) (*PlanSum, error) {
 // Redrain puts back on the lists of the servers what belongs there, and takes off what does not, about a task of a
 // plan or, with task 0, about the plan. No record of a task changes.
 func (s *Store) Redrain(ctx context.Context, plan, task int64) error {
-	k := s.keys
-	_, err := s.run(ctx, "redrain", []string{k.meta(), k.plan(plan), k.freed(plan), k.task(task), k.dependants(task)},
-		append([]any{plan, task}, k.planning()...)...)
+	_, err := s.run(ctx, "redrain", subject{plan: plan, task: task}, plan, task)
 	return err
 }
