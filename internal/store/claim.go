@@ -230,7 +230,7 @@ func decodeClaimed(r reply) Claimed {
 	t.State = statemachine.Running
 	t.Current = statemachine.Round{Claim: r.text(1), Running: r.time(2)}
 	t.Resources = decodeAllotted(r.text(3))
-	t.Plan, t.Needs, t.ArgsAs = int64(f.count("plan")), task.ParseNeeds(f.get("needs")), f.get("args")
+	t.Plan, t.Needs, t.ArgsAs = int64(f.count(planField)), task.ParseNeeds(f.get("needs")), f.get("args")
 	if text := f.get("argv"); text != "" {
 		t.Argv = decodeArgv(text)
 	}
@@ -276,7 +276,7 @@ var (
 		"program", "source", "input",
 	}
 	claimedMore = slices.DeleteFunc(append([]string{
-		"argv", "args", "plan", "needs", "losses", "releases", "faults", "not_before", "cancel_requested",
+		"argv", "args", planField, "needs", "losses", "releases", "faults", "not_before", "cancel_requested",
 	}, configured()...), func(name string) bool { return slices.Contains(claimedFirst, name) })
 )
 

@@ -143,7 +143,7 @@ type Came struct {
 // empty if it only has to wait. It returns false if that has to be looked at again: somebody has nudged meanwhile, or there are steps
 // that come to no task, which it records as opened or skipped.
 func (s *Store) Grown(ctx context.Context, plan int64, nudges, trouble string, empty []Came) (bool, error) {
-	args := []any{plan, nudges, trouble}
+	args := append(make([]any, 0, 3+3*len(empty)), plan, nudges, trouble)
 	for _, c := range empty {
 		state := "opened"
 		if c.Skipped {

@@ -128,7 +128,9 @@ func (k keys) declared(script string, of *subject) []string {
 // and for another key the text that makes it. A table of them would cost each call time.
 func placed(text string, h header) string {
 	// The fields that scripts read of a task follow from package task; their files have a remark instead.
-	places := map[string]string{"--[[header]]": luaList(headerFields), "--[[more]]": luaList(claimedMore)}
+	places := map[string]string{
+		"--[[header]]": luaList(headerFields), "--[[more]]": luaList(claimedMore), "DEFAULT_QUEUE": "'" + DefaultQueue + "'",
+	}
 	once, many := keyNames()
 	for name, key := range once {
 		places["K."+name] = "(namespace .. '" + key(keys{}, &subject{}) + "')"

@@ -251,6 +251,7 @@ func (c *openCall) args(req *OpenRequest) []any {
 // Names of hash fields of a task that other records have too.
 const (
 	queueField     = "queue"
+	planField      = "plan"
 	resourcesField = "resources"
 	startField     = "start_after"
 )

@@ -63,7 +63,7 @@ func (t *Planned) mustTell(p *task.Plan) bool {
 
 // plannedFields are read of each task, in this order.
 var plannedFields = []string{
-	"plan", "state",
+	planField, "state",
 	"outcome", "needs", "waits", "doomed_by", "retried_by", "skipped", "hold", "feeds", "step",
 }
 
@@ -121,7 +121,7 @@ func (l *plannedLooks) tell(id int64) Planned {
 	f := textsOf(plannedFields, l.fields.Val())
 	number := func(field string) int64 { n, _ := strconv.ParseInt(f[field], 10, 64); return n }
 	t := Planned{
-		ID: id, Plan: number("plan"), State: statemachine.State(f["state"]), Step: f["step"],
+		ID: id, Plan: number(planField), State: statemachine.State(f["state"]), Step: f["step"],
 		Needs: task.ParseNeeds(f["needs"]), Waits: number("waits"),
 		DoomedBy: number("doomed_by"), RetriedBy: number("retried_by"), Skipped: f["skipped"] == "1", Feeds: f["feeds"] == "1",
 		Freed: l.freed.Err() == nil, Draining: l.draining.Err() == nil, Dependants: l.dependants.Val(), Stuck: l.stuck.Val(),

@@ -44,7 +44,7 @@ type PurgeTurn struct {
 func (s *Store) Outdated(
 	ctx context.Context, turn PurgeTurn, rules []Retention, most int, skip map[statemachine.State]int64,
 ) (found []Outdated, now statemachine.Time, mine bool, err error) {
-	args := []any{turn.By, int64(turn.For / time.Second), most, keeperPause}
+	args := append(make([]any, 0, 4+4*len(rules)), turn.By, int64(turn.For/time.Second), most, keeperPause)
 	for _, r := range rules {
 		age, count := "", ""
 		if r.Age > 0 {
@@ -116,7 +116,7 @@ const (
 // [PurgePage] a call. The answers are in the order of the tasks.
 func (s *Store) Purge(ctx context.Context, tasks []Outgoing) ([]Purged, error) {
 	k := s.keys
-	keys, args := make([]string, 0, 4*len(tasks)), []any{keeperPause}
+	keys, args := make([]string, 0, 4*len(tasks)), append(make([]any, 0, 1+3*len(tasks)), keeperPause)
 	for _, t := range tasks {
 		keys = append(keys, k.task(t.ID), k.live(t.ID), k.dependants(t.ID), k.stuck(t.ID))
 		args = append(args, t.ID, t.Rev, string(t.Outcome))

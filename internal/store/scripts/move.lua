@@ -268,7 +268,7 @@ end
 local tallies = {}
 local function tally(m, queue)
   if m.wake ~= 'ended' then return end
-  if not queue or queue == '' then queue = defaultqueue end
+  if not queue or queue == '' then queue = DEFAULT_QUEUE end
   local of = tallies[queue] or {}
   tallies[queue] = of
   of[m.to] = (of[m.to] or 0) + 1

@@ -9,7 +9,7 @@
 local function counted(id, queue, node)
   local t = redis.pcall('HMGET', K.task(id), 'state', 'round', 'queue')
   if t.err or t[1] ~= A.running or not t[2] then return false end
-  local of = t[3] and t[3] ~= '' and t[3] or defaultqueue
+  local of = t[3] and t[3] ~= '' and t[3] or DEFAULT_QUEUE
   local r = redis.call('HMGET', K.task(id), t[2] .. ':claim', t[2] .. ':node')
   return r[1] and (queue == '' or of == queue) and (node == '' or r[2] == node)
 end

@@ -25,7 +25,7 @@ end
 
 -- waits says whether the task waits in this bucket.
 local function waits(t)
-  local queue = t[3] and t[3] ~= '' and t[3] or 'default'
+  local queue = t[3] and t[3] ~= '' and t[3] or DEFAULT_QUEUE
   return t[1] == A.open and queue == A.queue and (t[4] or '') == A.env and (t[5] or '') == A.labels
     and (tonumber(t[6] or '') or 0) == tonumber(A.priority) and (t[7] or '') == A.resources
 end

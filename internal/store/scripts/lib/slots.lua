@@ -1,8 +1,5 @@
-local defaultqueue = 'default'
-
 -- counts(queue, node) are the sets that count a running round: of its queue,
--- of its node, and of both. p is the list of prefixes that Go declares (see
--- keys.counting). The length tells node and queue apart.
+-- of its node, and of both. The length tells node and queue apart.
 local function counts(queue, node)
   return K.busyQueue(queue), K.busyNode(node), K.busyBoth(#node .. ':' .. node .. ':' .. queue)
 end
@@ -30,8 +27,7 @@ end
 
 -- holders() gathers rounds that are over, and takes them all at once out of what counts them: the tasks a worker
 -- holds, the rounds of a queue and of a node, what a round has got of the node, what is to be stopped. If somebody waits for a
--- place there he is woken. Whose round it is becomes known here only, so the keys are made from the declared
--- prefixes. Sets of another type are no reason to fail.
+-- place there he is woken. Sets of another type are no reason to fail.
 local function holders()
   local h, sets, freed = {}, {}, {}
 
@@ -42,7 +38,7 @@ local function holders()
 
   -- leave is for one round: its worker, its node ('' for none), its queue, and what it has got of the node or nil.
   function h.leave(id, worker, node, queue, allotted)
-    if queue == '' then queue = defaultqueue end
+    if queue == '' then queue = DEFAULT_QUEUE end
     local ofqueue, ofnode, ofboth = counts(queue, node)
     from(K.held(worker), id)
     from(K.stop(worker), id)
