@@ -88,16 +88,16 @@ func (s *Store) EmptyBuckets(ctx context.Context) ([]string, error) {
 // bucket stays.
 func (s *Store) Prune(ctx context.Context, names []string) (int, error) {
 	k := s.keys
-	keys, args := []string{k.meta(), k.buckets()}, []any(nil)
+	pairs, args := []string(nil), []any(nil)
 	for _, name := range names {
 		if name != task.DefaultBucketName {
-			keys, args = append(keys, k.ready(name), k.wake(name)), append(args, name)
+			pairs, args = append(pairs, k.ready(name), k.wake(name)), append(args, name)
 		}
 	}
 	if len(args) == 0 {
 		return 0, nil
 	}
-	v, err := s.run(ctx, "prune", keys, args...)
+	v, err := s.run(ctx, "prune", subject{more: pairs}, args...)
 	gone, _ := v.(int64)
 	return int(gone), err
 }

@@ -116,7 +116,7 @@ func (s *Store) Claim(ctx context.Context, req ClaimRequest) (ClaimReply, error)
 	if err != nil {
 		return ClaimReply{}, err
 	}
-	v, err := s.run(ctx, "claim", call.keys, call.args...)
+	v, err := s.run(ctx, "claim", call.of, call.args...)
 	if err != nil {
 		return ClaimReply{}, err
 	}
@@ -133,7 +133,7 @@ func (s *Store) claim(req *ClaimRequest) (scriptArgs, error) {
 			Field: "resources", Value: req.Resources.Text(), Want: "those of a node: name the node that they are counted for",
 		}
 	}
-	return scriptArgs{"claim", req.keys(s.keys), req.args(s.keys)}, nil
+	return scriptArgs{"claim", req.subject(s.keys), req.args()}, nil
 }
 
 // claimed reads the answer to that call.
@@ -155,12 +155,8 @@ func (s *Store) claimed(req *ClaimRequest, v any) (ClaimReply, error) {
 // more.
 const outdated = -2
 
-func (r *ClaimRequest) keys(k keys) []string {
-	keys := []string{
-		k.meta(), k.state(statemachine.Open), k.state(statemachine.Running), k.due(), k.lastClaim(r.Worker),
-		k.workerDoc(r.Worker), k.lease(), k.held(r.Worker),
-		k.node(r.Node), k.busyNode(r.Node), k.used(r.Node), k.full(), k.wakeNode(r.Node), k.wakeServer(),
-	}
+func (r *ClaimRequest) subject(k keys) subject {
+	var keys []string
 	for i := range r.Candidates {
 		queue := r.Candidates[i].Queue.Name
 		keys = append(keys, k.busyQueue(queue), k.busyBoth(queue, r.Node), k.wakeQueue(queue))
@@ -171,16 +167,16 @@ func (r *ClaimRequest) keys(k keys) []string {
 			keys = append(keys, k.ready(name), k.wake(name))
 		}
 	}
-	return keys
+	return subject{worker: r.Worker, node: r.Node, more: keys}
 }
 
-func (r *ClaimRequest) args(k keys) []any {
+func (r *ClaimRequest) args() []any {
 	session := ""
 	if r.Incarnation > 0 {
 		session = strconv.FormatInt(r.Incarnation, 10)
 	}
 	args := []any{
-		k.taskPrefix(), r.Worker, r.Request, r.Max, string(statemachine.Open), string(statemachine.Running), DefaultGrace,
+		r.Worker, r.Request, r.Max, string(statemachine.Open), string(statemachine.Running), DefaultGrace,
 		writer(r.Worker), session, string(WorkerLost), string(WorkerStopped), r.Node, versionText(r.Rules), r.Known,
 		limitArg(r.MaxThreads), r.Resources.Text(), MaxIDs, GateRun, r.First, len(r.Candidates),
 	}
@@ -234,7 +230,7 @@ func decodeClaimed(r reply) Claimed {
 	t.State = statemachine.Running
 	t.Current = statemachine.Round{Claim: r.text(1), Running: r.time(2)}
 	t.Resources = decodeAllotted(r.text(3))
-	t.Plan, t.Needs, t.ArgsAs = int64(f.count("plan")), task.ParseNeeds(f.get("needs")), f.get("args")
+	t.Plan, t.Needs, t.ArgsAs = int64(f.count(planField)), task.ParseNeeds(f.get("needs")), f.get("args")
 	if text := f.get("argv"); text != "" {
 		t.Argv = decodeArgv(text)
 	}
@@ -280,7 +276,7 @@ var (
 		"program", "source", "input",
 	}
 	claimedMore = slices.DeleteFunc(append([]string{
-		"argv", "args", "plan", "needs", "losses", "releases", "faults", "not_before", "cancel_requested",
+		"argv", "args", planField, "needs", "losses", "releases", "faults", "not_before", "cancel_requested",
 	}, configured()...), func(name string) bool { return slices.Contains(claimedFirst, name) })
 )
 
@@ -324,7 +320,7 @@ func (s *Store) Turn(ctx context.Context, orders []Order, req ClaimRequest) (t T
 // scriptArgs is a script and what it is called with.
 type scriptArgs struct {
 	name string
-	keys []string
+	of   subject
 	args []any
 }
 
@@ -344,7 +340,7 @@ func (s *Store) together(ctx context.Context, calls ...scriptArgs) []scriptAnswe
 	}
 	for i, c := range calls {
 		if alone || unsent(answers[i].err) {
-			answers[i].value, answers[i].err = s.run(ctx, c.name, c.keys, c.args...)
+			answers[i].value, answers[i].err = s.run(ctx, c.name, c.of, c.args...)
 		}
 	}
 	return answers
@@ -360,7 +356,7 @@ func (s *Store) inOneTrip(ctx context.Context, calls []scriptArgs, answers []scr
 	commands := make([]*redis.Cmd, len(calls))
 	_, all := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, c := range calls {
-			keys, args := s.withHistory(c.keys, c.args)
+			keys, args := s.withHistory(s.keys.declared(c.name, &c.of), c.args)
 			commands[i] = s.scripts.byName[c.name].EvalSha(ctx, p, keys, args...)
 		}
 		return nil

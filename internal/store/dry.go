@@ -96,8 +96,8 @@ func (d *DryClaim) call(k keys) (scriptArgs, error) {
 	if d.Task != 0 {
 		bucket = slices.IndexFunc(d.Claim.Candidates[queue].Buckets, func(b task.Bucket) bool { return b.Name() == d.Bucket.Name() })
 	}
-	args := append(d.Claim.args(k), queue+1, bucket+1, member(d.Task), d.At.Text())
-	return scriptArgs{"dry", d.Claim.keys(k), args}, nil
+	args := append(d.Claim.args(), queue+1, bucket+1, member(d.Task), d.At.Text())
+	return scriptArgs{"dry", d.Claim.subject(k), args}, nil
 }
 
 func decodeHindrance(r reply) Hindrance {

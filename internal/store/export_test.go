@@ -76,7 +76,7 @@ func AddQueueAs(ctx context.Context, s *Store, id string, q task.Queue) error {
 
 // Arrive notes that a life of Redis has begun, as each new connection does.
 func Arrive(ctx context.Context, s *Store, run string) (any, error) {
-	return s.run(ctx, "arrive", []string{s.keys.meta()}, run, mostLives, "")
+	return s.run(ctx, "arrive", subject{}, run, mostLives, "")
 }
 
 // Failed is the error of a call that a Redis of that description answered so.

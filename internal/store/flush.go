@@ -30,7 +30,7 @@ func (s *Store) Flush(ctx context.Context) (int64, error) {
 	if err != nil || f.kept == "" {
 		return total, err
 	}
-	_, err = s.run(ctx, "flush", []string{s.keys.meta()}, f.token, "")
+	_, err = s.run(ctx, "flush", subject{}, f.token, "")
 	return total, err
 }
 
@@ -47,7 +47,7 @@ type flush struct {
 
 // shut closes the namespace for so long.
 func (f *flush) shut(ctx context.Context, d time.Duration) error {
-	v, err := f.store.run(ctx, "flush", []string{f.store.keys.meta()}, f.token, int64(d.Seconds()))
+	v, err := f.store.run(ctx, "flush", subject{}, f.token, int64(d.Seconds()))
 	if err == nil && v != int64(1) {
 		return fmt.Errorf("flush: %w: %w", ErrUnreachable, errFlushing)
 	}

@@ -23,11 +23,11 @@ type Grow struct {
 	Source int64
 }
 
-func (g *Grow) args(k keys, plan int64, n int) []any {
+func (g *Grow) args(n int) []any {
 	if g == nil {
 		return []any{0}
 	}
-	return []any{6, k.growth(plan), g.Step, g.Before, g.Before + n, g.Of, planText(g.Source)}
+	return []any{5, g.Step, g.Before, g.Before + n, g.Of, planText(g.Source)}
 }
 
 // KeepGrowth keeps the steps of a plan that is being built which are to be opened later: as a text of at most
@@ -38,12 +38,11 @@ func (s *Store) KeepGrowth(ctx context.Context, plan int64, text string, steps i
 	if len(text) > MaxGrowth {
 		return fmt.Errorf("plan %d: step templates need %d bytes, limit %d", plan, len(text), MaxGrowth)
 	}
-	k := s.keys
-	names := []string{k.meta(), k.plan(plan), k.growth(plan)}
+	of := subject{plan: plan}
 	for _, id := range sources {
-		names = append(names, k.task(id))
+		of.more = append(of.more, s.keys.task(id))
 	}
-	v, err := s.run(ctx, "growth", names, text, steps)
+	v, err := s.run(ctx, "growth", of, text, steps)
 	switch n, _ := v.(int64); {
 	case err != nil:
 		return err
@@ -144,8 +143,7 @@ type Came struct {
 // empty if it only has to wait. It returns false if that has to be looked at again: somebody has nudged meanwhile, or there are steps
 // that come to no task, which it records as opened or skipped.
 func (s *Store) Grown(ctx context.Context, plan int64, nudges, trouble string, empty []Came) (bool, error) {
-	k := s.keys
-	args := append([]any{plan, nudges, trouble}, k.planning()...)
+	args := append(make([]any, 0, 3+3*len(empty)), plan, nudges, trouble)
 	for _, c := range empty {
 		state := "opened"
 		if c.Skipped {
@@ -153,7 +151,7 @@ func (s *Store) Grown(ctx context.Context, plan int64, nudges, trouble string, e
 		}
 		args = append(args, c.Step, state, planText(c.Source))
 	}
-	v, err := s.run(ctx, "grown", []string{k.meta(), k.plan(plan), k.growth(plan)}, args...)
+	v, err := s.run(ctx, "grown", subject{plan: plan}, args...)
 	n, _ := v.(int64)
 	return n == 1, err
 }
@@ -161,8 +159,7 @@ func (s *Store) Grown(ctx context.Context, plan int64, nudges, trouble string, e
 // Regrow lets the servers look again at steps of a plan that could not be opened, and reports whether there are any. A plan that failed
 // because of them is ready again.
 func (s *Store) Regrow(ctx context.Context, plan int64) (bool, error) {
-	k := s.keys
-	v, err := s.run(ctx, "regrow", []string{k.meta(), k.plan(plan)}, append([]any{plan}, k.planning()...)...)
+	v, err := s.run(ctx, "regrow", subject{plan: plan}, plan)
 	n, _ := v.(int64)
 	return n == 1, err
 }

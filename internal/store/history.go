@@ -130,7 +130,7 @@ func (s *Store) History() (seen History, behind bool) {
 // Life asks Redis how far the history has come, and in which life of it: where Epoch or Life is another one than before, Redis
 // was started anew or failed over meanwhile, and may have lost changes.
 func (s *Store) Life(ctx context.Context) (History, error) {
-	_, err := s.run(ctx, "workers", []string{s.keys.meta(), s.keys.lease()}) // of none: the cheapest call that tells
+	_, err := s.run(ctx, "workers", subject{}) // of none: the cheapest call that tells
 	seen, _ := s.History()
 	return seen, err
 }
@@ -165,10 +165,9 @@ type NewEpoch struct {
 // Store has seen a former one, which the caller can do without after it has waited
 // for one that has. It is a server's business.
 func (s *Store) OpenEpoch(ctx context.Context, waited bool) (NewEpoch, error) {
-	k := s.keys
 	seen, outlived := s.history.witness()
-	r, err := s.runList(ctx, "epoch", []string{k.meta(), k.taskID(), k.lease(), k.epochs(), k.handling()},
-		seen.Epoch, seen.Seq, seen.ID, epochGap, k.rules(), seen.Life, flag(waited || outlived))
+	r, err := s.runList(ctx, "epoch", subject{},
+		seen.Epoch, seen.Seq, seen.ID, epochGap, seen.Life, flag(waited || outlived))
 	if err != nil {
 		return NewEpoch{}, err
 	}

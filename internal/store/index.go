@@ -142,18 +142,18 @@ func (s *Store) strays(ctx context.Context, script string, x Index, members []st
 	if err != nil {
 		return nil, err
 	}
-	args := make([]any, 0, 10+len(members))
-	args = append(args, s.keys.taskPrefix(), string(x.Kind), x.Of, string(statemachine.Open), string(statemachine.Running))
+	args := make([]any, 0, 9+len(members))
+	args = append(args, string(x.Kind), x.Of, string(statemachine.Open), string(statemachine.Running))
 	args = append(args, bucket...)
 	for _, m := range members {
 		args = append(args, m)
 	}
-	r, err := s.runList(ctx, script, []string{s.keys.meta(), s.indexKey(x)}, args...)
+	r, err := s.runList(ctx, script, subject{more: []string{s.indexKey(x)}}, args...)
 	return r.texts(), err
 }
 
 // bucketFields are the fields that say which bucket a task is in, and their
-// defaults, in the order of lib/strays.lua.
+// defaults, in the order of strays.lua.
 var bucketFields = []struct{ name, otherwise string }{
 	{"queue", task.DefaultQueue}, {"env", ""}, {"labels", ""}, {"priority", "0"}, {"resources", ""},
 }

@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/tdf-go/tdf/statemachine"
-	"github.com/tdf-go/tdf/task"
 )
 
 // keys builds every Redis key of one namespace. No key text stands anywhere
@@ -21,11 +20,15 @@ func (k keys) meta() string { return k.prefix + "meta" }
 func (k keys) taskID() string { return k.prefix + "task_id" }
 
 // task is the hash of one task.
-func (k keys) task(id int64) string { return k.taskPrefix() + strconv.FormatInt(id, 10) }
+func (k keys) task(id int64) string { return k.prefix + "task:" + idText(id) }
 
-// taskPrefix is the declared prefix from which claim and load build the key of
-// an id that becomes known inside the script.
-func (k keys) taskPrefix() string { return k.prefix + "task:" }
+// idText is an id as keys have it, empty for 0, which no task and no plan has: so scripts learn how such keys begin.
+func idText(id int64) string {
+	if id == 0 {
+		return ""
+	}
+	return strconv.FormatInt(id, 10)
+}
 
 // state is a sorted set of the ids in that state; score: the time of the move;
 // in open, start_after at creation, and later whichever of the two is later.
@@ -83,20 +86,13 @@ func (k keys) workerID(name string) string { return k.prefix + "worker_id:" + na
 func (k keys) lease() string { return k.prefix + "lease" }
 
 // workerDoc is the hash of one worker in the registry: who it is and how it is.
-func (k keys) workerDoc(name string) string { return k.workerPrefix() + name }
+func (k keys) workerDoc(name string) string { return k.prefix + "worker:" + name }
 
 // held is a set of the ids that run under the sessions of one worker.
-func (k keys) held(name string) string { return k.heldPrefix() + name }
-
-// workerPrefix, heldPrefix and callPrefix are the declared prefixes from which
-// lost, move, repair, index and follow build the keys of a worker that becomes known inside the
-// script.
-func (k keys) workerPrefix() string { return k.prefix + "worker:" }
-func (k keys) heldPrefix() string   { return k.prefix + "held:" }
-func (k keys) callPrefix() string   { return k.prefix + "call:" }
+func (k keys) held(name string) string { return k.prefix + "held:" + name }
 
 // call is the channel on which a worker is told to renew its lease at once.
-func (k keys) call(name string) string { return k.callPrefix() + name }
+func (k keys) call(name string) string { return k.prefix + "call:" + name }
 
 // halt is a list with at most one token: ends the wait of that worker.
 func (k keys) halt(name string) string { return k.prefix + "halt:" + name }
@@ -105,7 +101,7 @@ func (k keys) halt(name string) string { return k.prefix + "halt:" + name }
 func (k keys) follow() string { return k.prefix + "follow" }
 
 // live is a stream of what the program of a task writes; it expires.
-func (k keys) live(id int64) string { return k.prefix + "live:" + strconv.FormatInt(id, 10) }
+func (k keys) live(id int64) string { return k.prefix + "live:" + idText(id) }
 
 // changed is the channel on which moves to an outcome are announced.
 func (k keys) changed() string { return k.prefix + "changed" }
@@ -140,16 +136,6 @@ func (k keys) full() string { return k.prefix + "full" }
 func (k keys) wakeQueue(queue string) string { return k.prefix + "wake_queue:" + queue }
 func (k keys) wakeNode(node string) string   { return k.prefix + "wake_node:" + node }
 
-// counting are the prefixes from which scripts make the keys of whoever counts a
-// round that becomes known inside the script, in the order of lib/slots.lua; the last is the name of the
-// default queue.
-func (k keys) counting() []any {
-	return []any{
-		k.held(""), k.busyQueue(""), k.busyNode(""), k.prefix + "busy:both:", k.used(""), k.stop(""), k.full(),
-		k.wakeQueue(""), k.wakeNode(""), task.DefaultQueue,
-	}
-}
-
 // submitted holds the id that a key of a submission has made; it expires.
 func (k keys) submitted(queue, key string) string {
 	return k.prefix + "key:" + strconv.Itoa(len(queue)) + ":" + queue + ":" + key
@@ -172,37 +158,24 @@ func (k keys) plans() string  { return k.prefix + "plans" }
 
 // plan is the hash of one plan, planTasks the list of the ids of its tasks, freed the sorted set of those of them
 // that are to be moved.
-func (k keys) plan(id int64) string      { return k.prefix + "plan:" + strconv.FormatInt(id, 10) }
-func (k keys) planTasks(id int64) string { return k.prefix + "plan_tasks:" + strconv.FormatInt(id, 10) }
-func (k keys) freed(id int64) string     { return k.prefix + "freed:" + strconv.FormatInt(id, 10) }
+func (k keys) plan(id int64) string      { return k.prefix + "plan:" + idText(id) }
+func (k keys) planTasks(id int64) string { return k.prefix + "plan_tasks:" + idText(id) }
+func (k keys) freed(id int64) string     { return k.prefix + "freed:" + idText(id) }
 
 // growth is a hash: the steps of a plan that are opened once the lines of a result are known, and how far they are.
-func (k keys) growth(plan int64) string { return k.growthPrefix() + strconv.FormatInt(plan, 10) }
-
-// growthPrefix is the declared prefix from which purge builds the key of a plan that becomes known inside the script.
-func (k keys) growthPrefix() string { return k.prefix + "growth:" }
+func (k keys) growth(plan int64) string { return k.prefix + "growth:" + idText(plan) }
 
 // dependants is a list of the tasks that wait for a task, stuck those of them that hold while their plan does.
 func (k keys) dependants(id int64) string {
-	return k.prefix + "dependants:" + strconv.FormatInt(id, 10)
+	return k.prefix + "dependants:" + idText(id)
 }
-func (k keys) stuck(id int64) string { return k.prefix + "stuck:" + strconv.FormatInt(id, 10) }
+func (k keys) stuck(id int64) string { return k.prefix + "stuck:" + idText(id) }
 
 // draining is a sorted set of what servers have to do for plans: t<id> for a task that has ended, p<id> for a plan
 // some of whose tasks are to be moved, g<id> for one some of whose steps may be opened. Score: since when.
 func (k keys) draining() string { return k.prefix + "draining" }
 
-// planning are the prefixes from which scripts make the keys of plans, and the two keys they need to tell the
-// servers, in the order of lib/plans.lua.
-func (k keys) planning() []any {
-	return []any{
-		k.taskPrefix(), k.prefix + "plan:", k.prefix + "plan_tasks:", k.prefix + "freed:", k.prefix + "dependants:",
-		k.prefix + "stuck:", k.draining(), k.wakeServer(),
-	}
-}
-
 // archivedAs is a sorted set of the archived tasks of an outcome, while there is a retention; score: when it was archived.
-// Scripts make it of the set of archived tasks and the outcome.
 func (k keys) archivedAs(outcome statemachine.State) string {
 	return k.state(statemachine.Archived) + ":" + string(outcome)
 }

@@ -35,18 +35,13 @@ func (s *Store) Register(ctx context.Context, r Registration) (Registered, error
 	if err := r.check(); err != nil {
 		return Registered{}, err
 	}
-	k := s.keys
 	fields := r.fields()
-	keys := []string{
-		k.meta(), k.worker(), k.workerIDs(), k.workerID(r.Name), k.workerDoc(r.Name), k.lease(), k.held(r.Name),
-		k.halt(r.Name), k.buckets(), k.setAside(), k.nodes(), k.stop(r.Name),
-	}
 	args := append([]any{
-		r.Name, r.Replaces, r.Identity, DefaultLease, k.taskPrefix(), string(statemachine.Running), maxFormer,
+		r.Name, r.Replaces, r.Identity, DefaultLease, string(statemachine.Running), maxFormer,
 		string(WorkerReady), string(WorkerLost), string(WorkerStopped), string(OrderDrain), task.DefaultBucketName, r.PID, r.Node,
 		len(fields),
 	}, fields...)
-	v, err := s.runOn(ctx, s.session, "register", keys, args...)
+	v, err := s.runOn(ctx, s.session, "register", subject{worker: r.Name}, args...)
 	if err != nil {
 		return Registered{}, err
 	}
@@ -126,9 +121,7 @@ func (s *Store) Renew(ctx context.Context, w Session, h Heartbeat) (Renewal, err
 	if err != nil {
 		return Renewal{}, fmt.Errorf("renew: %w", err)
 	}
-	k := s.keys
-	v, err := s.runOn(ctx, s.session, "renew",
-		[]string{k.meta(), k.workerDoc(w.Name), k.lease(), k.held(w.Name), k.follow(), k.stop(w.Name)},
+	v, err := s.runOn(ctx, s.session, "renew", subject{worker: w.Name},
 		w.Name, w.Incarnation, DefaultLease, string(WorkerLost), string(WorkerStopped),
 		string(h.State), h.Reason, h.Busy, h.Stuck, string(queues))
 	if err != nil {
@@ -155,10 +148,8 @@ func (s *Store) Renew(ctx context.Context, w Session, h Heartbeat) (Renewal, err
 // Leave ends the session of a worker that holds nothing any more. The error
 // matches [ErrHolding] if it does, and [ErrLeaseLost] if the session is over.
 func (s *Store) Leave(ctx context.Context, w Session) error {
-	k := s.keys
-	v, err := s.runOn(ctx, s.session, "leave",
-		[]string{k.meta(), k.workerDoc(w.Name), k.lease(), k.held(w.Name), k.halt(w.Name), k.setAside()},
-		w.Name, w.Incarnation, string(WorkerLost), string(WorkerStopped), k.taskPrefix(), string(statemachine.Running))
+	v, err := s.runOn(ctx, s.session, "leave", subject{worker: w.Name},
+		w.Name, w.Incarnation, string(WorkerLost), string(WorkerStopped), string(statemachine.Running))
 	switch {
 	case err != nil:
 		return err
@@ -219,10 +210,8 @@ func (w Watched) args() []any {
 // holds nothing is taken off the list. Repeat until no worker is left, but for
 // those with an Err or with tasks that cannot be moved, which come again.
 func (s *Store) Lost(ctx context.Context, limit int, watched Watched) (Lost, error) {
-	k := s.keys
-	r, err := s.runList(ctx, "lost", []string{k.meta(), k.lease(), k.setAside()},
-		append([]any{k.workerPrefix(), k.heldPrefix(), k.taskPrefix(), DefaultLease, maxLost, limit,
-			string(statemachine.Running), string(WorkerLost)}, watched.args()...)...)
+	r, err := s.runList(ctx, "lost", subject{},
+		append([]any{DefaultLease, maxLost, limit, string(statemachine.Running), string(WorkerLost)}, watched.args()...)...)
 	if err != nil {
 		return Lost{}, err
 	}

@@ -58,15 +58,14 @@ func (s *Store) Recount(ctx context.Context) (mended int, err error) {
 	if err != nil || len(found) == 0 {
 		return 0, err
 	}
-	k := s.keys
-	keys, args := []string{k.meta()}, append([]any{k.taskPrefix(), string(statemachine.Running)}, k.counting()...)
+	of, args := subject{}, []any{string(statemachine.Running)}
 	for _, c := range found {
-		keys, args = append(keys, c.key), append(args, c.queue, c.node, len(c.ids))
+		of.more, args = append(of.more, c.key), append(args, c.queue, c.node, len(c.ids))
 		for _, id := range c.ids {
 			args = append(args, id)
 		}
 	}
-	v, err := s.run(ctx, "recount", keys, args...)
+	v, err := s.run(ctx, "recount", of, args...)
 	gone, _ := v.(int64)
 	return int(gone), err
 }

@@ -40,9 +40,7 @@ func (s *Store) Follow(ctx context.Context, id int64, d time.Duration, begin boo
 	if d <= 0 {
 		return fmt.Errorf("follow: for %s: want a time above 0", d)
 	}
-	k := s.keys
-	v, err := s.run(ctx, "follow", []string{k.meta(), k.follow(), k.task(id)},
-		id, d.Seconds(), string(statemachine.Running), k.callPrefix(), flag(begin))
+	v, err := s.run(ctx, "follow", subject{task: id}, id, d.Seconds(), string(statemachine.Running), flag(begin))
 	if err != nil {
 		return err
 	}
@@ -70,8 +68,7 @@ func (s *Store) SendChunks(ctx context.Context, t *statemachine.Task, chunks []C
 		}
 		args = append(args, c.Stream, c.Offset, c.Data)
 	}
-	k := s.keys
-	v, err := s.run(ctx, "chunks", []string{k.meta(), k.live(t.ID), k.task(t.ID)}, args...)
+	v, err := s.run(ctx, "chunks", subject{task: t.ID}, args...)
 	if err == nil && v == int64(-1) {
 		return staleRound(t)
 	}

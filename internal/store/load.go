@@ -65,7 +65,7 @@ func (s *Store) Listed(ctx context.Context, state statemachine.State, offset, li
 }
 
 func (s *Store) load(ctx context.Context, key, how string, offset, limit int) (Batch, error) {
-	r, err := s.runList(ctx, "load", []string{s.keys.meta(), key}, s.keys.taskPrefix(), how, offset, limit)
+	r, err := s.runList(ctx, "load", subject{more: []string{key}}, how, offset, limit)
 	if err != nil {
 		return Batch{}, err
 	}

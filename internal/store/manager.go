@@ -33,7 +33,7 @@ func (s *Store) RegisterManager(ctx context.Context, p Presence) error {
 	if p.StandIn {
 		kind, refuse = "standin", flag(!p.Force)
 	}
-	v, err := s.run(ctx, "presence", []string{s.keys.meta(), s.keys.managers()},
+	v, err := s.run(ctx, "presence", subject{},
 		p.Instance, kind, p.Name, int(ManagerAllowance.Seconds()), refuse)
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func (s *Store) kept(ctx context.Context, h Handling, w *HandlingWatch, what str
 	for instance, value := range over {
 		args = append(args, instance, value)
 	}
-	v, err := s.runOn(ctx, s.session, "keep", []string{s.keys.meta(), s.keys.handling()}, idArgs(args, ids)...)
+	v, err := s.runOn(ctx, s.session, "keep", subject{}, idArgs(args, ids)...)
 	if err != nil {
 		return false, err
 	}
@@ -198,12 +198,12 @@ func (s *Store) TakeHandling(ctx context.Context, h Handling, outcome statemachi
 	if n := max(len(back), len(take)); n > MaxMoves {
 		return nil, fmt.Errorf("handle: %d tasks in one call: want at most %d", n, MaxMoves)
 	}
-	keys := []string{s.keys.meta(), s.keys.handling()}
+	var of subject
 	for _, id := range take {
-		keys = append(keys, s.keys.task(id))
+		of.more = append(of.more, s.keys.task(id))
 	}
 	args := idArgs([]any{h.Instance, string(outcome), len(back)}, back)
-	v, err := s.run(ctx, "handle", keys, idArgs(args, take)...)
+	v, err := s.run(ctx, "handle", of, idArgs(args, take)...)
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func (s *Store) Apply(ctx context.Context, orders ...Order) ([]Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := s.run(ctx, "move", call.keys, call.args...)
+	v, err := s.run(ctx, "move", call.of, call.args...)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (s *Store) moves(orders []Order) (scriptArgs, error) {
 		}
 		call.add(&orders[i])
 	}
-	return scriptArgs{"move", call.keys(orders), call.args(len(orders))}, nil
+	return scriptArgs{"move", call.subject(orders), call.args(len(orders))}, nil
 }
 
 // outcomes reads the answer to that call.
@@ -211,20 +211,17 @@ func (c *moveCall) list(texts ...string) {
 	}
 }
 
-func (c *moveCall) keys(orders []Order) []string {
+func (c *moveCall) subject(orders []Order) subject {
 	k := c.store.keys
-	keys := append([]string{k.meta(), k.due(), k.wakeServer(), k.buckets()}, k.states()...)
-	keys = append(keys, c.buckets.keys(k)...)
+	keys := append(k.states(), c.buckets.keys(k)...)
 	for i := range orders {
 		keys = append(keys, k.task(orders[i].ID))
 	}
-	return keys
+	return subject{more: keys}
 }
 
 func (c *moveCall) args(n int) []any {
-	k := c.store.keys
-	learning := []any{k.tally(""), k.evidence(""), k.node(""), evidenceTTL, k.suspects()}
-	args := slices.Concat([]any{n, k.changed()}, k.counting(), learning, k.planning(), []any{k.rules()}, stateArgs())
+	args := append([]any{n, evidenceTTL}, stateArgs()...)
 	args = append(args, len(c.buckets.names))
 	for _, name := range c.buckets.names {
 		args = append(args, name)
@@ -289,14 +286,13 @@ func (s *Store) AskStop(ctx context.Context, orders ...Order) ([]Outcome, error)
 	if len(orders) > MaxMoves {
 		return nil, fmt.Errorf("stop: %d tasks in one call: want at most %d", len(orders), MaxMoves)
 	}
-	k := s.keys
-	keys, args := []string{k.meta()}, []any{len(orders), k.stop(""), k.callPrefix()}
+	of, args := subject{}, []any{len(orders)}
 	for i := range orders {
 		o := &orders[i]
 		if !o.AskStop {
 			return nil, fmt.Errorf("stop: task %d: the move goes to %s, it asks for no stop", o.ID, o.To)
 		}
-		keys = append(keys, k.task(o.ID))
+		of.more = append(of.more, s.keys.task(o.ID))
 		args = append(args, o.ID, string(o.From), o.Round, o.Rev, flag(o.From == statemachine.Running), len(o.Lines))
 		for _, l := range o.Lines {
 			args = append(args, formatLine(l, o.Writer))
@@ -306,7 +302,7 @@ func (s *Store) AskStop(ctx context.Context, orders ...Order) ([]Outcome, error)
 			args = append(args, text)
 		}
 	}
-	r, err := s.runList(ctx, "stop", keys, args...)
+	r, err := s.runList(ctx, "stop", of, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -321,12 +317,12 @@ func (s *Store) AskStop(ctx context.Context, orders ...Order) ([]Outcome, error)
 // [Renewal].Overdue. It changes no task. Told again, a worker hears it again.
 func (s *Store) TellOverdue(ctx context.Context, rounds ...*TaskHeader) error {
 	for part := range slices.Chunk(rounds, MaxMoves) {
-		keys, args := []string{s.keys.meta()}, []any{len(part), s.keys.stop(""), s.keys.callPrefix()}
+		of, args := subject{}, []any{len(part)}
 		for _, t := range part {
-			keys = append(keys, s.keys.task(t.ID))
+			of.more = append(of.more, s.keys.task(t.ID))
 			args = append(args, t.ID, string(t.State), t.Round, t.Rev, "d", 0, 0)
 		}
-		if _, err := s.run(ctx, "stop", keys, args...); err != nil {
+		if _, err := s.run(ctx, "stop", of, args...); err != nil {
 			return err
 		}
 	}
@@ -347,7 +343,7 @@ func (s *Store) Note(ctx context.Context, worker string, t *statemachine.Task, l
 }
 
 func (s *Store) note(ctx context.Context, t *statemachine.Task, lines, field, value string) error {
-	v, err := s.run(ctx, "note", []string{s.keys.meta(), s.keys.task(t.ID)},
+	v, err := s.run(ctx, "note", subject{task: t.ID},
 		string(statemachine.Running), t.Round, t.Current.Claim, lines, field, value)
 	if err != nil {
 		return err

@@ -167,12 +167,11 @@ func (s *Store) Results(ctx context.Context, ids []int64) ([]Result, error) {
 
 // Sources reads the results of tasks and whether others are still to come, in the order of the ids.
 func (s *Store) Sources(ctx context.Context, ids []int64) ([]Source, error) {
-	args := make([]any, 0, 1+len(ids))
-	args = append(args, s.keys.taskPrefix())
+	args := make([]any, 0, len(ids))
 	for _, id := range ids {
 		args = append(args, id)
 	}
-	r, err := s.runList(ctx, "results", []string{s.keys.meta()}, args...)
+	r, err := s.runList(ctx, "results", subject{}, args...)
 	if err != nil {
 		return nil, err
 	}

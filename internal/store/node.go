@@ -119,7 +119,7 @@ func (s *Store) SetNode(ctx context.Context, name string, change func(*task.Node
 		if slices.Contains(after.Damaged.Fields(), maxThreadsField) {
 			return recordCall{}, after.Damaged.Err()
 		}
-		call := recordCall{name: name, keys: []string{k.nodes(), k.node(name), k.wakeNode(name), k.busyQueue(""), k.tally(""), k.buckets()}}
+		call := recordCall{name: name, keys: []string{k.nodes(), k.node(name), k.wakeNode(name), k.busyQueue(""), k.tally("")}}
 		fields := after.Fields()
 		if at := slices.Index(fields, maxThreadsField); at >= 0 && after.MaxThreadsSet {
 			call.set = fields[at : at+2]
@@ -143,11 +143,7 @@ func (s *Store) RemoveNode(ctx context.Context, name string) error {
 	if err := task.CheckNode(name); err != nil {
 		return err
 	}
-	k := s.keys
-	keys := []string{
-		k.meta(), k.nodes(), k.node(name), k.suspects(), k.full(), k.wakeNode(name), k.busyNode(name), k.used(name), k.lease(),
-	}
-	v, err := s.run(ctx, "forget", keys, name, k.workerPrefix(), k.rules())
+	v, err := s.run(ctx, "forget", subject{node: name}, name)
 	if err != nil {
 		return err
 	}

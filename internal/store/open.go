@@ -87,7 +87,7 @@ func (s *Store) Open(ctx context.Context, req OpenRequest) ([]int64, error) {
 type Opening struct {
 	store *Store
 	req   OpenRequest
-	keys  []string
+	of    subject
 	args  []any
 }
 
@@ -105,14 +105,14 @@ func (s *Store) Prepare(req OpenRequest) (*Opening, error) {
 			return nil, fmt.Errorf("open: task %d of the request: %w", i, err)
 		}
 	}
-	return &Opening{s, req, call.allKeys(req.Key), call.args(&req)}, nil
+	return &Opening{s, req, call.subject(req.Key), call.args(&req)}, nil
 }
 
 // Send creates the tasks, all or none, and returns them in the order of the specs. It may be called again: see [OpenRequest].
 // The error matches [ErrRules] if they are others now, [ErrRequestKey], [ErrNoQueue], or [ErrNotFound] for a RetryOf that
 // is not there, or is of the plan: [ErrNoPlan], [ErrPlanState], [ErrGrown], a *[NeedError]; then none is opened.
 func (o *Opening) Send(ctx context.Context) ([]Opened, error) {
-	r, err := o.store.runList(ctx, "open", o.keys, o.args...)
+	r, err := o.store.runList(ctx, "open", o.of, o.args...)
 	if err != nil {
 		return nil, err
 	}
@@ -215,12 +215,8 @@ func (c *openCall) identity(d *task.Definition) (place any, how string) {
 	return at, how
 }
 
-func (c *openCall) allKeys(request string) []string {
-	k := c.store.keys
-	return slices.Concat([]string{
-		k.meta(), k.taskID(), k.request(request), k.state(statemachine.Open), k.due(), k.buckets(),
-		k.queues(), k.state(statemachine.Blocked), k.setAside(),
-	}, c.buckets.keys(k), c.keys)
+func (c *openCall) subject(request string) subject {
+	return subject{request: request, more: append(c.buckets.keys(c.store.keys), c.keys...)}
 }
 
 // versionText is a version of the rules as scripts compare it, empty for any.
@@ -240,10 +236,10 @@ func (c *openCall) args(req *OpenRequest) []any {
 		life = requestTTL
 	}
 	args := []any{
-		c.store.keys.taskPrefix(), int(life.Seconds()), n, string(statemachine.Open), Protocol,
-		int64(ttl.Seconds()), string(statemachine.Blocked), c.store.keys.rules(), planText(c.plan), versionText(req.Rules),
+		int(life.Seconds()), n, string(statemachine.Open), Protocol,
+		int64(ttl.Seconds()), string(statemachine.Blocked), planText(c.plan), versionText(req.Rules),
 	}
-	args = append(append(args, c.store.keys.planning()...), c.grow.args(c.store.keys, c.plan, n)...)
+	args = append(args, c.grow.args(n)...)
 	args = append(args, len(c.buckets.names))
 	for _, b := range c.buckets.names {
 		args = append(args, b)
@@ -255,6 +251,7 @@ func (c *openCall) args(req *OpenRequest) []any {
 // Names of hash fields of a task that other records have too.
 const (
 	queueField     = "queue"
+	planField      = "plan"
 	resourcesField = "resources"
 	startField     = "start_after"
 )

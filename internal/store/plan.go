@@ -44,12 +44,11 @@ func (s *Store) NewPlan(ctx context.Context, spec PlanSpec) (int64, error) {
 	default:
 		return 0, &statemachine.FieldError{Field: "on_failure", Value: string(spec.OnFailure), Want: "cancel, hold or continue"}
 	}
-	k := s.keys
-	args := []any{k.prefix + "plan:", int(requestTTL.Seconds()), "name", spec.Name, "on_failure", string(spec.OnFailure)}
+	args := []any{int(requestTTL.Seconds()), "name", spec.Name, "on_failure", string(spec.OnFailure)}
 	if spec.Digest != "" {
 		args = append(args, "digest", spec.Digest)
 	}
-	v, err := s.run(ctx, "plan", []string{k.meta(), k.planID(), k.request("plan:" + spec.Key), k.plans()}, args...)
+	v, err := s.run(ctx, "plan", subject{request: "plan:" + spec.Key}, args...)
 	if err != nil {
 		return 0, err
 	}
@@ -71,9 +70,7 @@ func (s *Store) SteerPlan(ctx context.Context, id int64, to task.PlanState, by s
 	if from == nil {
 		return "", &statemachine.FieldError{Field: "state of a plan", Value: string(to), Want: "ready, held or cancelled"}
 	}
-	k := s.keys
-	args := append([]any{id, string(to), by}, k.planning()...)
-	r, err := s.runList(ctx, "steer", []string{k.meta(), k.plan(id), k.growth(id)}, append(args, from...)...)
+	r, err := s.runList(ctx, "steer", subject{plan: id}, append([]any{id, string(to), by}, from...)...)
 	if err != nil {
 		return "", err
 	}
@@ -249,11 +246,11 @@ func (s *Store) Release(ctx context.Context, page int, ids ...int64) (done int, 
 		return 0, fmt.Errorf("release: %d tasks in pages of %d: want at most %d, in pages of at least 1", len(ids), page, MaxReleases)
 	}
 	k := s.keys
-	keys, args := []string{k.meta()}, append([]any{page}, k.planning()...)
+	of, args := subject{}, []any{page}
 	for _, id := range ids {
-		keys, args = append(keys, k.task(id), k.dependants(id), k.stuck(id)), append(args, id)
+		of.more, args = append(of.more, k.task(id), k.dependants(id), k.stuck(id)), append(args, id)
 	}
-	v, err := s.run(ctx, "release", keys, args...)
+	v, err := s.run(ctx, "release", of, args...)
 	if err != nil {
 		return 0, err
 	}
@@ -280,8 +277,7 @@ func (f *Freed) Event() statemachine.Event {
 
 // FreedTasks reads tasks of a plan that are to be moved, from a rank on, at most so many: none if it is not ready.
 func (s *Store) FreedTasks(ctx context.Context, plan int64, offset, limit int) ([]Freed, statemachine.Time, error) {
-	k := s.keys
-	r, err := s.runList(ctx, "freed", []string{k.meta(), k.plan(plan), k.freed(plan), k.draining()}, plan, offset, limit, k.taskPrefix())
+	r, err := s.runList(ctx, "freed", subject{plan: plan}, plan, offset, limit)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -63,7 +63,7 @@ func (t *Planned) mustTell(p *task.Plan) bool {
 
 // plannedFields are read of each task, in this order.
 var plannedFields = []string{
-	"plan", "state",
+	planField, "state",
 	"outcome", "needs", "waits", "doomed_by", "retried_by", "skipped", "hold", "feeds", "step",
 }
 
@@ -121,7 +121,7 @@ func (l *plannedLooks) tell(id int64) Planned {
 	f := textsOf(plannedFields, l.fields.Val())
 	number := func(field string) int64 { n, _ := strconv.ParseInt(f[field], 10, 64); return n }
 	t := Planned{
-		ID: id, Plan: number("plan"), State: statemachine.State(f["state"]), Step: f["step"],
+		ID: id, Plan: number(planField), State: statemachine.State(f["state"]), Step: f["step"],
 		Needs: task.ParseNeeds(f["needs"]), Waits: number("waits"),
 		DoomedBy: number("doomed_by"), RetriedBy: number("retried_by"), Skipped: f["skipped"] == "1", Feeds: f["feeds"] == "1",
 		Freed: l.freed.Err() == nil, Draining: l.draining.Err() == nil, Dependants: l.dependants.Val(), Stuck: l.stuck.Val(),
@@ -222,8 +222,6 @@ func (s *Store) PlanSum(ctx context.Context, id int64) (*PlanSum, error) {
 // Redrain puts back on the lists of the servers what belongs there, and takes off what does not, about a task of a
 // plan or, with task 0, about the plan. No record of a task changes.
 func (s *Store) Redrain(ctx context.Context, plan, task int64) error {
-	k := s.keys
-	_, err := s.run(ctx, "redrain", []string{k.meta(), k.plan(plan), k.freed(plan), k.task(task), k.dependants(task)},
-		append([]any{plan, task}, k.planning()...)...)
+	_, err := s.run(ctx, "redrain", subject{plan: plan, task: task}, plan, task)
 	return err
 }

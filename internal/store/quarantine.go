@@ -126,7 +126,7 @@ type Verdict struct {
 // that judge at the same time one has its way: the others are told false, and so
 // is one whose node has changed since it was read.
 func (s *Store) Judge(ctx context.Context, v Verdict) (bool, error) {
-	k, run, trials := s.keys, v.Node.seen[0], ""
+	run, trials := v.Node.seen[0], ""
 	if v.Forgive {
 		run = "0" // not nothing: the era ends only with a success
 	}
@@ -139,7 +139,7 @@ func (s *Store) Judge(ctx context.Context, v Verdict) (bool, error) {
 		args = append(args, text)
 	}
 	args = append(args, run, v.Node.seen[1], restText(v.Quarantined), trials, restText(v.TrialAt), "", v.Reason)
-	r, err := s.run(ctx, "judge", []string{k.meta(), k.node(v.Node.Name), k.wakeNode(v.Node.Name), k.nodes(), k.suspects()}, args...)
+	r, err := s.run(ctx, "judge", subject{node: v.Node.Name}, args...)
 	return r == int64(1), err
 }
 

@@ -58,11 +58,11 @@ func (i *Inspection) Absent() bool {
 
 // Inspect reads tasks and indices, at most a few hundred ids a call.
 func (s *Store) Inspect(ctx context.Context, ids []int64) ([]Inspection, statemachine.Time, error) {
-	args := append([]any{s.keys.taskPrefix()}, stateArgs()...)
+	args := stateArgs()
 	for _, id := range ids {
 		args = append(args, id)
 	}
-	r, err := s.runList(ctx, "inspect", append([]string{s.keys.meta(), s.keys.due()}, s.keys.states()...), args...)
+	r, err := s.runList(ctx, "inspect", subject{more: s.keys.states()}, args...)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -167,7 +167,7 @@ func isNil(err error) bool { return errors.Is(err, redis.Nil) }
 // MoveWatermark says that foreign tasks have been looked for up to the new id.
 // It reports false if somebody else has moved it elsewhere.
 func (s *Store) MoveWatermark(ctx context.Context, from, to int64) (bool, error) {
-	v, err := s.run(ctx, "watermark", []string{s.keys.meta()}, from, to)
+	v, err := s.run(ctx, "watermark", subject{}, from, to)
 	return v == int64(1), err
 }
 
@@ -184,14 +184,10 @@ func (s *Store) Reindex(ctx context.Context, t *TaskHeader, grace statemachine.D
 	if t.Leased() {
 		worker = t.Worker
 	}
-	k, bucket := s.keys, t.Bucket.Name()
-	args := append([]any{
+	bucket := t.Bucket.Name()
+	v, err := s.run(ctx, "index", subject{task: t.ID, bucket: bucket, worker: worker},
 		t.ID, string(t.State), t.Round, t.Rev, deadlineText(t.Deadline(grace)), score, bucket, worker, t.Incarnation,
-		t.runs(), t.Bucket.QueueName(), t.Node,
-	}, k.counting()...)
-	v, err := s.run(ctx, "index",
-		[]string{k.meta(), k.task(t.ID), k.due(), k.buckets(), k.ready(bucket), k.wake(bucket),
-			k.lease(), k.held(worker), k.workerDoc(worker)}, args...)
+		t.runs(), t.Bucket.QueueName(), t.Node)
 	return v == int64(1), err
 }
 
@@ -256,16 +252,14 @@ func (s *Store) SetAside(ctx context.Context, i *Inspection, now statemachine.Ti
 func (s *Store) repair(
 	ctx context.Context, i *Inspection, to, score, aside string, fields []any, buckets []task.Bucket,
 ) (bool, error) {
-	k := s.keys
-	keys := append([]string{k.meta(), k.task(i.ID), k.due(), k.setAside()}, k.states()...)
+	of := subject{task: i.ID, more: s.keys.states()}
 	for n := range buckets {
-		keys = append(keys, k.ready(buckets[n].Name()))
+		of.more = append(of.more, s.keys.ready(buckets[n].Name()))
 	}
 	args := append([]any{i.ID, i.Found.State, i.Found.Round, i.Found.Rev, i.listedText(), to, score, aside,
 		flag(to != string(statemachine.Running))}, stateArgs()...)
-	args = append(args, k.counting()...)
 	args = append(append(args, len(fields)), fields...)
-	v, err := s.run(ctx, "repair", keys, args...)
+	v, err := s.run(ctx, "repair", of, args...)
 	return v == int64(1), err
 }
 

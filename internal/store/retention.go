@@ -44,8 +44,7 @@ type PurgeTurn struct {
 func (s *Store) Outdated(
 	ctx context.Context, turn PurgeTurn, rules []Retention, most int, skip map[statemachine.State]int64,
 ) (found []Outdated, now statemachine.Time, mine bool, err error) {
-	k := s.keys
-	args := append([]any{turn.By, int64(turn.For / time.Second), most, k.kept(""), keeperPause}, k.planning()...)
+	args := append(make([]any, 0, 4+4*len(rules)), turn.By, int64(turn.For/time.Second), most, keeperPause)
 	for _, r := range rules {
 		age, count := "", ""
 		if r.Age > 0 {
@@ -56,7 +55,7 @@ func (s *Store) Outdated(
 		}
 		args = append(args, string(r.Outcome), age, count, skip[r.Outcome])
 	}
-	r, err := s.runList(ctx, "outdated", []string{k.meta(), k.state(statemachine.Archived), k.keepers()}, args...)
+	r, err := s.runList(ctx, "outdated", subject{}, args...)
 	if err != nil || r.text(1) == "" {
 		return nil, r.time(0), false, err
 	}
@@ -117,14 +116,12 @@ const (
 // [PurgePage] a call. The answers are in the order of the tasks.
 func (s *Store) Purge(ctx context.Context, tasks []Outgoing) ([]Purged, error) {
 	k := s.keys
-	keys := append(make([]string, 0, 9+4*len(tasks)),
-		k.meta(), k.state(statemachine.Archived), k.due(), k.follow(), k.handling(), k.purged(), k.purgedIDs(), k.keepers(), k.plans())
-	args := append([]any{k.kept(""), keeperPause, k.growthPrefix()}, k.planning()...)
+	keys, args := make([]string, 0, 4*len(tasks)), append(make([]any, 0, 1+3*len(tasks)), keeperPause)
 	for _, t := range tasks {
 		keys = append(keys, k.task(t.ID), k.live(t.ID), k.dependants(t.ID), k.stuck(t.ID))
 		args = append(args, t.ID, t.Rev, string(t.Outcome))
 	}
-	r, err := s.runList(ctx, "purge", keys, args...)
+	r, err := s.runList(ctx, "purge", subject{more: keys}, args...)
 	answers := make([]Purged, len(r))
 	for i := range r {
 		answers[i] = Purged(r.number(i))
@@ -138,15 +135,15 @@ const PurgePage = 50
 // Retain puts archived tasks into the index of those that may go, as far as they belong there and are not in it, and returns how
 // many it put there. upTo, if above 0, is the id up to which all archived tasks are in it then.
 func (s *Store) Retain(ctx context.Context, ids []int64, upTo int64) (int64, error) {
-	k, mark := s.keys, ""
+	mark := ""
 	if upTo > 0 {
 		mark = strconv.FormatInt(upTo, 10)
 	}
-	args := append(make([]any, 0, 3+len(ids)), k.taskPrefix(), k.kept(""), mark)
+	args := append(make([]any, 0, 1+len(ids)), mark)
 	for _, id := range ids {
 		args = append(args, id)
 	}
-	v, err := s.run(ctx, "retain", []string{k.meta(), k.state(statemachine.Archived)}, args...)
+	v, err := s.run(ctx, "retain", subject{}, args...)
 	n, _ := v.(int64)
 	return n, err
 }

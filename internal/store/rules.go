@@ -26,8 +26,7 @@ type Rules struct {
 // Rules reads the rules for the workers of a node. A record that somebody has
 // damaged stops only what it is about (see task.ParseQueue and task.ParseNode).
 func (s *Store) Rules(ctx context.Context, node string) (Rules, error) {
-	k := s.keys
-	r, err := s.runList(ctx, "rules", []string{k.meta(), k.buckets(), k.queues(), k.node(node)}, k.queue(""))
+	r, err := s.runList(ctx, "rules", subject{node: node})
 	if err != nil {
 		return Rules{}, err
 	}
@@ -115,7 +114,7 @@ func (s *Store) queueCall(q *task.Queue) recordCall {
 	k := s.keys
 	call := recordCall{
 		name: q.Name,
-		keys: []string{k.queues(), k.queue(q.Name), k.wakeQueue(q.Name), k.busyQueue(q.Name), k.tally(q.Name), k.buckets()},
+		keys: []string{k.queues(), k.queue(q.Name), k.wakeQueue(q.Name), k.busyQueue(q.Name), k.tally(q.Name)},
 		set:  q.Fields(),
 	}
 	for _, key := range task.QueueKeys() {
@@ -129,7 +128,7 @@ func (s *Store) queueCall(q *task.Queue) recordCall {
 // recordCall is what one call of the script record writes.
 type recordCall struct {
 	name string
-	keys []string // after meta: see the script
+	keys []string // those without a name in the script
 	set  []string
 	drop []string
 	// buckets are the names of those of a queue that is removed, bucketKeys the
@@ -162,16 +161,14 @@ func (s *Store) record(ctx context.Context, op string, decide func(*Rules) (reco
 
 // write reports false if the rules have changed.
 func (s *Store) write(ctx context.Context, op, id string, rules *Rules, call recordCall) (bool, error) {
-	k := s.keys
-	args := []any{call.name, op, rules.Version - 1, rules.Known, id, k.rules(), task.DefaultQueue, k.taskPrefix()}
+	args := []any{call.name, op, rules.Version - 1, rules.Known, id, task.DefaultQueue}
 	for _, list := range [][]string{call.set, call.drop, call.buckets} {
 		args = append(args, len(list))
 		for _, text := range list {
 			args = append(args, text)
 		}
 	}
-	resting := []string{k.full(), k.state(statemachine.Blocked), k.state(statemachine.Executed)}
-	v, err := s.run(ctx, "record", slices.Concat([]string{k.meta()}, call.keys, resting, call.bucketKeys), args...)
+	v, err := s.run(ctx, "record", subject{more: slices.Concat(call.keys, call.bucketKeys)}, args...)
 	switch {
 	case err != nil:
 		return false, err

@@ -60,14 +60,14 @@ var scriptList = map[string]scriptInfo{
 	"claim":     {libs: []string{logLib, typesLib, slotsLib, "heads", "resources"}, writes: true},
 	"move":      {libs: []string{logLib, typesLib, slotsLib, plansLib}, writes: true, relieves: true},
 	"plan":      {libs: []string{typesLib}, writes: true, gives: true},
-	"steer":     {libs: []string{plansLib}, writes: true},
-	"release":   {libs: []string{plansLib}, writes: true, relieves: true},
+	"steer":     {libs: []string{typesLib, plansLib}, writes: true},
+	"release":   {libs: []string{typesLib, plansLib}, writes: true, relieves: true},
 	"freed":     {libs: []string{lightLib}, writes: true, relieves: true},
-	"growth":    {libs: []string{plansLib}, writes: true},
-	"grown":     {libs: []string{plansLib}, writes: true, relieves: true},
-	"regrow":    {libs: []string{plansLib}, writes: true},
-	"results":   {libs: []string{plansLib}},
-	"redrain":   {libs: []string{plansLib}, writes: true, relieves: true},
+	"growth":    {libs: []string{typesLib, plansLib}, writes: true},
+	"grown":     {libs: []string{typesLib, plansLib}, writes: true, relieves: true},
+	"regrow":    {libs: []string{typesLib, plansLib}, writes: true},
+	"results":   {libs: []string{typesLib, plansLib}},
+	"redrain":   {libs: []string{typesLib, plansLib}, writes: true, relieves: true},
 	"stop":      {libs: []string{logLib}, writes: true, relieves: true},
 	"record":    {libs: []string{typesLib, slotsLib}, writes: true},
 	"judge":     {libs: []string{typesLib, slotsLib}, writes: true, relieves: true},
@@ -80,8 +80,8 @@ var scriptList = map[string]scriptInfo{
 	"note":      {libs: []string{logLib}, writes: true},
 	"index":     {libs: []string{slotsLib, typesLib}, writes: true, relieves: true},
 	"repair":    {libs: []string{slotsLib, typesLib}, writes: true, relieves: true},
-	"unlist":    {libs: []string{typesLib, "strays"}, writes: true},
-	"strays":    {libs: []string{typesLib, "strays"}},
+	"unlist":    {file: "strays.lua", libs: []string{typesLib}, writes: true},
+	"strays":    {libs: []string{typesLib}},
 	"watermark": {writes: true},
 	"register":  {libs: []string{logLib, "heartbeat", "lease", lightLib, "rounds", typesLib}, writes: true, relieves: true},
 	"renew":     {libs: []string{logLib, "heartbeat", "lease", typesLib}, writes: true, relieves: true},
@@ -133,12 +133,13 @@ func makeScripts(clock string) *scripts {
 
 // relief changes nothing. But Redis lets a script go on without memory that has begun
 // with a change that takes none.
-const relief = "redis.call('HDEL', KEYS[1], '')\n"
+const relief = "redis.call('HDEL', K.meta, '')\n"
 
 // scriptText is the script with all it uses. Its file is the body of a function,
 // so that whatever it returns can be given back together with the history.
 func scriptText(clock, name string) string {
-	info := scriptList[name]
+	info, body := scriptList[name], scriptBody(name)
+	names := headerOf(body)
 	var text strings.Builder
 	text.WriteString(clock + "\n" + readScript("scripts/lib/now.lua"))
 	if !info.bare {
@@ -147,15 +148,19 @@ func scriptText(clock, name string) string {
 	for _, lib := range info.libs {
 		text.WriteString(readScript("scripts/lib/" + lib + ".lua"))
 	}
-	body := readScript(path.Join("scripts", cmp.Or(info.file, name+".lua")))
 	if info.relieves {
 		body = relief + body
 	}
-	if info.bare {
-		return text.String() + body
+	if !info.bare {
+		body = fmt.Sprintf("local function script(dry)\n%send\nreturn sealed(script, %t, %t, %t)\n",
+			body, info.flushes, info.writes, info.gives)
 	}
-	return text.String() + fmt.Sprintf("local function script(dry)\n%send\nreturn sealed(script, %t, %t, %t)\n",
-		body, info.flushes, info.writes, info.gives)
+	return readScript("scripts/lib/keys.lua") + placed(text.String()+body, names)
+}
+
+// scriptBody is the file of a script.
+func scriptBody(name string) string {
+	return readScript(path.Join("scripts", cmp.Or(scriptList[name].file, name+".lua")))
 }
 
 // readScript panics on a missing file, which only a broken build can have.
@@ -164,12 +169,10 @@ func readScript(name string) string {
 	if err != nil {
 		panic("store: embedded script " + name + ": " + err.Error())
 	}
-	return fieldLists.Replace(string(text)) + "\n"
+	return string(text) + "\n"
 }
 
-// fieldLists are the fields that scripts read of a task, where their files have a remark instead: they follow from package task.
-var fieldLists = strings.NewReplacer("--[[header]]", luaList(headerFields), "--[[more]]", luaList(claimedMore))
-
+// luaList is a list of fields as a script has it behind others.
 func luaList(names []string) string {
 	var text strings.Builder
 	for _, name := range names {
@@ -180,22 +183,22 @@ func luaList(names []string) string {
 
 // run calls a script by its hash, and sends the text where Redis has lost it.
 // The error matches [ErrHistory] if Redis is behind what this Store has seen.
-func (s *Store) run(ctx context.Context, name string, keys []string, args ...any) (any, error) {
-	return s.runOn(ctx, s.rdb, name, keys, args...)
+func (s *Store) run(ctx context.Context, name string, of subject, args ...any) (any, error) {
+	return s.runOn(ctx, s.rdb, name, of, args...)
 }
 
 func (s *Store) runOn(
-	ctx context.Context, client redis.UniversalClient, name string, keys []string, args ...any,
+	ctx context.Context, client redis.UniversalClient, name string, of subject, args ...any,
 ) (v any, err error) {
 	err = s.afterFlush(ctx, func() error {
-		v, err = s.attempt(ctx, client, name, keys, args...)
+		v, err = s.attempt(ctx, client, name, &of, args...)
 		return err
 	})
 	return v, err
 }
 
-func (s *Store) attempt(ctx context.Context, client redis.UniversalClient, name string, keys []string, args ...any) (any, error) {
-	info := scriptList[name]
+func (s *Store) attempt(ctx context.Context, client redis.UniversalClient, name string, of *subject, args ...any) (any, error) {
+	info, keys := scriptList[name], s.keys.declared(name, of)
 	if !info.bare {
 		keys, args = s.withHistory(keys, args)
 	}
@@ -216,12 +219,12 @@ func (s *Store) attempt(ctx context.Context, client redis.UniversalClient, name 
 
 // withHistory adds what every script has that is not bare.
 func (s *Store) withHistory(keys []string, args []any) ([]string, []any) {
-	return slices.Concat(keys, []string{s.keys.events()}), slices.Concat(args, []any{s.history.text()})
+	return append(keys, s.keys.events()), slices.Concat(args, []any{s.history.text()})
 }
 
 // runList is run for scripts that return an array.
-func (s *Store) runList(ctx context.Context, name string, keys []string, args ...any) (reply, error) {
-	v, err := s.run(ctx, name, keys, args...)
+func (s *Store) runList(ctx context.Context, name string, of subject, args ...any) (reply, error) {
+	v, err := s.run(ctx, name, of, args...)
 	if err != nil {
 		return nil, err
 	}

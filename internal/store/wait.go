@@ -152,11 +152,11 @@ func (s *Store) Remind(ctx context.Context, late statemachine.Duration) (statema
 	}
 	next := statemachine.Forever
 	for part := range slices.Chunk(names, remindBatch) {
-		keys := []string{s.keys.meta()}
+		var of subject
 		for _, name := range part {
-			keys = append(keys, s.keys.ready(name), s.keys.wake(name))
+			of.more = append(of.more, s.keys.ready(name), s.keys.wake(name))
 		}
-		v, err := s.run(ctx, "remind", keys, late.Text())
+		v, err := s.run(ctx, "remind", of, late.Text())
 		if err != nil {
 			return 0, err
 		}

@@ -208,14 +208,13 @@ func noWorker(name string) error { return fmt.Errorf("worker %s: %w", quote(name
 
 // readWorkers leaves out who has never registered, such as foreign workers.
 func (s *Store) readWorkers(ctx context.Context, names []string) ([]WorkerInfo, statemachine.Time, error) {
-	keys := make([]string, 0, 2+2*len(names))
-	keys = append(keys, s.keys.meta(), s.keys.lease())
+	var of subject
 	args := make([]any, len(names))
 	for i, name := range names {
-		keys = append(keys, s.keys.workerDoc(name), s.keys.held(name))
+		of.more = append(of.more, s.keys.workerDoc(name), s.keys.held(name))
 		args[i] = name
 	}
-	r, err := s.runList(ctx, "workers", keys, args...)
+	r, err := s.runList(ctx, "workers", of, args...)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -301,7 +300,7 @@ func (s *Store) OrderWorker(ctx context.Context, name string, order WorkerOrder)
 	if err != nil {
 		return WorkerInfo{}, err
 	}
-	v, err := s.run(ctx, "order", []string{s.keys.meta(), s.keys.workerDoc(name)}, string(order), s.keys.call(name))
+	v, err := s.run(ctx, "order", subject{worker: name}, string(order), name)
 	if err != nil {
 		return WorkerInfo{}, err
 	}
@@ -314,13 +313,13 @@ func (s *Store) OrderWorker(ctx context.Context, name string, order WorkerOrder)
 // Interrupt ends the wait of the worker of that name in [Store.WaitWork], now
 // or when it waits next.
 func (s *Store) Interrupt(ctx context.Context, name string) error {
-	_, err := s.run(ctx, "token", []string{s.keys.meta(), s.keys.halt(name)})
+	_, err := s.run(ctx, "token", subject{more: []string{s.keys.halt(name)}})
 	return err
 }
 
 // InterruptServer ends the wait of one server in [Store.WaitServer].
 func (s *Store) InterruptServer(ctx context.Context) error {
-	_, err := s.run(ctx, "token", []string{s.keys.meta(), s.keys.wakeServer()})
+	_, err := s.run(ctx, "token", subject{more: []string{s.keys.wakeServer()}})
 	return err
 }
 
@@ -330,6 +329,6 @@ func (s *Store) PassOn(ctx context.Context, w WakeUp) error {
 	if w == "" {
 		return nil
 	}
-	_, err := s.run(ctx, "token", []string{s.keys.meta(), string(w)})
+	_, err := s.run(ctx, "token", subject{more: []string{string(w)}})
 	return err
 }

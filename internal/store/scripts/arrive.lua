@@ -5,22 +5,22 @@
 -- Where anything was counted before, no id is given out until a server has confirmed the life (epoch.lua): `unconfirmed` is the
 -- newest id of the moment, as far as servers and our own clients know of it: not each login may read task_id.
 --
--- KEYS[1] meta
--- ARGV[1] what names the life: the beginning of its replication id   ARGV[2] most lives to keep
--- ARGV[3] '1' for a replica, which has the life of its master and must refuse to write
+-- KEYS meta
+-- ARGV life (what names it: the beginning of its replication id), most (lives to keep),
+--   replica ('1' for one, which has the life of its master and must refuse to write)
 -- Returns 1 if this was the first to arrive, else 0.
-local m = redis.call('HMGET', KEYS[1], 'seq', 'lives', 'adopted')
+local m = redis.call('HMGET', K.meta, 'seq', 'lives', 'adopted')
 local lives, newest, count = {}, '', 0
 for name, n, start in string.gmatch(m[2] or '', '(%w+)%.(%d+):(%d+)') do
   lives[#lives + 1] = name .. '.' .. n .. ':' .. start
   newest, count = name, tonumber(n)
 end
 -- Who may only read finds a life that is known, and changes nothing.
-if newest == ARGV[1] and ARGV[3] ~= '1' then return 0 end
-redis.call('HDEL', KEYS[1], '') -- passes without memory, and lets what follows pass
-if newest == ARGV[1] then return 0 end
-lives[#lives + 1] = string.format('%s.%d:%d', ARGV[1], count + 1, tonumber(m[1] or '') or 0)
-local first = math.max(1, #lives - tonumber(ARGV[2]) + 1)
-redis.call('HSET', KEYS[1], 'lives', table.concat(lives, ' ', first))
-if m[1] then redis.call('HSET', KEYS[1], 'unconfirmed', m[3] or '0') end
+if newest == A.life and A.replica ~= '1' then return 0 end
+redis.call('HDEL', K.meta, '') -- passes without memory, and lets what follows pass
+if newest == A.life then return 0 end
+lives[#lives + 1] = string.format('%s.%d:%d', A.life, count + 1, tonumber(m[1] or '') or 0)
+local first = math.max(1, #lives - tonumber(A.most) + 1)
+redis.call('HSET', K.meta, 'lives', table.concat(lives, ' ', first))
+if m[1] then redis.call('HSET', K.meta, 'unconfirmed', m[3] or '0') end
 return 1

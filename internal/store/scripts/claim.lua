@@ -7,20 +7,14 @@
 -- claimed. Queues take turns from that of the task then, and it returns {places left of the queue, of it on the node, of
 -- the node ('' without a limit), '1' if the gate of the node is closed, what hindrance says.., '1' if the task would be claimed}.
 --
--- KEYS[1] meta   KEYS[2] set claimed from   KEYS[3] set claimed to   KEYS[4] due
--- KEYS[5] the worker's last claim   KEYS[6] worker:<name>   KEYS[7] lease   KEYS[8] held:<name>
--- KEYS[9] node:<node>   KEYS[10] rounds of the node   KEYS[11] used:<node>   KEYS[12] full
--- KEYS[13] wake list of the node   KEYS[14] wake list of the servers
--- then for each queue: rounds of the queue, rounds of the queue on the node, wake list of the queue;
--- then for each bucket: bucket, wake list of the bucket
--- ARGV[1] task key prefix   ARGV[2] worker   ARGV[3] request id   ARGV[4] most tasks to claim
--- ARGV[5] state claimed from   ARGV[6] state claimed to   ARGV[7] default grace in seconds
--- ARGV[8] worker name as in logs   ARGV[9] incarnation of the worker's session, '' for none
--- ARGV[10], ARGV[11] states in which a session is over   ARGV[12] node   ARGV[13] version of the rules, '' for any
--- ARGV[14] version of the list of buckets   ARGV[15] most rounds on the node, '' for no limit
--- ARGV[16] resources of the node: gpu=4,mem=65536   ARGV[17] up to how many pieces are told apart
--- ARGV[18] failures in a row that close the gate of the node   ARGV[19] which of the queues with due tasks has the first turn, from 0
--- ARGV[20] number of queues, then of each: name, most rounds, most rounds on the node ('' for no limit),
+-- KEYS meta, open, running, due, lastClaim, workerDoc, lease, held, node, busyNode, used, full, wakeNode, wakeServer;
+--   then for each queue: busyQueue, busyBoth, wakeQueue; then for each bucket: ready, wake
+-- ARGV worker, request, most (tasks to claim), from, to (states), grace (where none is published, in seconds),
+--   writer (the worker as in logs), incarnation (of its session, '' for none), lost, stopped (states in which a session is over),
+--   node, rules (their version, '' for any), buckets (version of their list), maxthreads (most rounds on the node, '' for no limit),
+--   resources (of the node: gpu=4,mem=65536), lettered (up to how many pieces are told apart),
+--   gate (failures in a row that close that of the node), first (which of the queues with due tasks has the first turn, from 0),
+--   queues (their number); then of each: name, most rounds, most rounds on the node ('' for no limit),
 --   '1' for lifo, aging in seconds (0: none), number of its buckets, then of each: priority, resources
 -- Claim ids are e<epoch>-<request>.<number>.
 -- Returns -1, and nothing changes, if the session is over, also because a new epoch has begun; -2 the same, if the rules are older than those in force; else
@@ -30,25 +24,25 @@
 -- a task is {id, claim id, claimed at, what it got, fields in the order of claimFields in claim.go: the first 13 if it has no others}. Sent again with
 -- the same request: the same tasks, as far as they are still held, and nothing
 -- changes but the heartbeat. An error, and nothing changes, if a key has another type.
-local session = ARGV[9] ~= ''
-local request = string.format('e%d-%s', epoch, ARGV[3]) -- a claim of another epoch is none
+local session = A.incarnation ~= ''
+local request = string.format('e%d-%s', epoch, A.request) -- a claim of another epoch is none
 local beat
 if session then
-  local doc = redis.call('HMGET', KEYS[6], 'incarnation', 'state', 'epoch')
-  if doc[1] ~= ARGV[9] or doc[2] == ARGV[10] or doc[2] == ARGV[11] or (tonumber(doc[3] or '') or 1) ~= epoch then return -1 end
-  beat = redis.call('ZSCORE', KEYS[7], ARGV[2])
+  local doc = redis.call('HMGET', K.workerDoc, 'incarnation', 'state', 'epoch')
+  if doc[1] ~= A.incarnation or doc[2] == A.lost or doc[2] == A.stopped or (tonumber(doc[3] or '') or 1) ~= epoch then return -1 end
+  beat = redis.call('ZSCORE', K.lease, A.worker)
 end
 -- Read before the first write, since Redis does not undo.
-local meta = redis.call('HMGET', KEYS[1], 'timeout_grace', 'rules', 'buckets', 'quarantine')
+local meta = redis.call('HMGET', K.meta, 'timeout_grace', 'rules', 'buckets', 'quarantine')
 local stamp, seconds = now()
 local clock = tonumber(stamp)
 if dry and tonumber(asked.at) > clock then stamp, clock = asked.at, tonumber(asked.at) end
-local most, node = tonumber(ARGV[4]), ARGV[12]
+local most, node = tonumber(A.most), A.node
 local order, free = heads(clock, stamp, dry), nil
 local budget = most + 100
 local got, damaged, more = {}, {}, ''
 local grace = tonumber(meta[1] or '')
-if not (grace and grace >= 0) then grace = tonumber(ARGV[7]) end -- the comparison also leaves out nan
+if not (grace and grace >= 0) then grace = tonumber(A.grace) end -- the comparison also leaves out nan
 
 -- number returns the text of a number that is not negative, 'inf' for every
 -- spelling of infinity, or nil.
@@ -64,7 +58,7 @@ end
 -- not hold what it must. Most tasks have the sixteen fields of their creation only, and are not asked
 -- for others: each that is missing is searched for among all that are there.
 local function read(id)
-  local key = ARGV[1] .. id
+  local key = K.task(id)
   local b = redis.pcall('HMGET', key, 'state', 'round', 'start_after', 'end_before', 'timeout', 'fails',
     'timeouts', 'max_fails', 'max_timeouts', 'program', 'source', 'input', 'log', 'id', 'namespace', '0:open')
   if b.err then return nil end
@@ -89,7 +83,7 @@ local function answer(id, claim, at, allotted, t)
   got[#got + 1] = {id, claim, at, allotted, unpack(t)}
 end
 
-local before = redis.call('GET', KEYS[5])
+local before = redis.call('GET', K.lastClaim)
 local again = before and string.match(before, '^%S+') == request
 if again then
   local n = 0
@@ -97,26 +91,26 @@ if again then
     n = n + 1
     local claim = request .. '.' .. n
     local t = read(id)
-    if t and t[1] == ARGV[6] then
-      local r = redis.call('HMGET', ARGV[1] .. id, t[2] .. ':claim', t[2] .. ':running', t[2] .. ':resources')
+    if t and t[1] == A.to then
+      local r = redis.call('HMGET', K.task(id), t[2] .. ':claim', t[2] .. ':running', t[2] .. ':resources')
       if r[1] == claim then answer(id, claim, r[2], r[3] or '', t) end
     end
   end
-elseif ARGV[13] ~= '' and (meta[2] or '0') ~= ARGV[13] then
+elseif A.rules ~= '' and (meta[2] or '0') ~= A.rules then
   return -2
 end
 
 -- The queues and their buckets, as the arguments say.
 local queues = {}
 do
-  local at, key = 20, 15
+  local at, key = #A, #K + 1
   local function arg()
     at = at + 1
     return ARGV[at]
   end
-  for i = 1, tonumber(ARGV[20]) do
+  for i = 1, tonumber(A.queues) do
     local q = {name = arg(), threads = tonumber(arg()), maxthreads = tonumber(arg()), lifo = arg() == '1',
-      aging = tonumber(arg()), buckets = {}, busy = KEYS[key], both = KEYS[key + 1], wake = KEYS[key + 2], key = key}
+      aging = tonumber(arg()), buckets = {}, busy = KEYS[key], both = KEYS[key + 1], wake = KEYS[key + 2]}
     for b = 1, tonumber(arg()) do
       q.buckets[b] = {priority = tonumber(arg()), demand = arg()}
       q.demands = q.demands or q.buckets[b].demand ~= ''
@@ -134,12 +128,12 @@ end
 
 -- room is for how many more rounds there is room on the node, as far as the node
 -- itself is concerned.
-local nodelimit = node ~= '' and tonumber(ARGV[15]) or nil
-local room = nodelimit and nodelimit - redis.call('SCARD', KEYS[10]) or math.huge
+local nodelimit = node ~= '' and tonumber(A.maxthreads) or nil
+local room = nodelimit and nodelimit - redis.call('SCARD', K.busyNode) or math.huge
 local cap, trial, gated = room, false, false
 if meta[4] == 'on' and node ~= '' then
-  local n = redis.call('HMGET', KEYS[9], 'run', 'quarantined', 'trial_at')
-  if (tonumber(n[1] or '') or 0) >= tonumber(ARGV[18]) or tonumber(n[2] or '') then -- what is no number counts as missing
+  local n = redis.call('HMGET', K.node, 'run', 'quarantined', 'trial_at')
+  if (tonumber(n[1] or '') or 0) >= tonumber(A.gate) or tonumber(n[2] or '') then -- what is no number counts as missing
     local at = tonumber(n[3] or '') or math.huge
     nodelimit = nodelimit or math.huge
     trial, gated = clock >= at, clock < at
@@ -163,7 +157,7 @@ end
 local function best(q)
   local b = order.best(q)
   if not b or b.demand == '' then return b end
-  free = free or resources(KEYS[11], ARGV[16], tonumber(ARGV[17]))
+  free = free or resources(K.used, A.resources, tonumber(A.lettered))
   local but, kept = {}, {}
   while b and b.demand ~= '' and free.short(b.demand, kept) do
     but[b], q.short = true, true
@@ -192,28 +186,28 @@ local function hold(id, t, log, q, b)
   local claim = request .. '.' .. (#got + 1)
   local round, allotted = t[2] .. ':', ''
   t[3] = string.format('%d', following(t[3]))
-  local line = datetime(seconds) .. ' - ' .. ARGV[8] .. ' moving task ' .. id .. ': ' .. ARGV[5] .. ' -> ' .. ARGV[6]
-  local v = {'state', ARGV[6], 'rev', t[3], round .. 'worker', ARGV[2], round .. 'claim', claim,
-    round .. ARGV[6], stamp, 'log', append(log, line)}
+  local line = datetime(seconds) .. ' - ' .. A.writer .. ' moving task ' .. id .. ': ' .. A.from .. ' -> ' .. A.to
+  local v = {'state', A.to, 'rev', t[3], round .. 'worker', A.worker, round .. 'claim', claim,
+    round .. A.to, stamp, 'log', append(log, line)}
   local n = #v
   into(q.busy, id)
   if node ~= '' then
     v[n + 1], v[n + 2] = round .. 'node', node
     n = n + 2
-    into(KEYS[10], id)
+    into(K.busyNode, id)
     into(q.both, id)
     if b.demand ~= '' then
       allotted = free.allot(b.demand)
-      redis.call('HSET', KEYS[11], id, allotted)
+      redis.call('HSET', K.used, id, allotted)
       v[n + 1], v[n + 2] = round .. 'resources', allotted
       n = n + 2
     end
   end
   if session then
-    v[n + 1], v[n + 2] = round .. 'incarnation', ARGV[9]
-    into(KEYS[8], id)
+    v[n + 1], v[n + 2] = round .. 'incarnation', A.incarnation
+    into(K.held, id)
   end
-  redis.call('HSET', ARGV[1] .. id, unpack(v))
+  redis.call('HSET', K.task(id), unpack(v))
   begun[#begun + 1], begun[#begun + 2] = stamp, id
   local due = deadline(t)
   if due then
@@ -221,37 +215,37 @@ local function hold(id, t, log, q, b)
   else
     endless[#endless + 1] = id
   end
-  happened(id, t[2], ARGV[5], ARGV[6], 'claim', 'worker', ARGV[2])
+  happened(id, t[2], A.from, A.to, 'claim', 'worker', A.worker)
   answer(id, claim, stamp, allotted, t)
 end
 
 local function listed()
   for set, ids in pairs(adds) do redis.call('SADD', set, unpack(ids)) end
-  redis.call('ZADD', KEYS[3], unpack(begun))
-  if #ends > 0 then redis.call('ZADD', KEYS[4], unpack(ends)) end
-  if #endless > 0 then redis.call('ZREM', KEYS[4], unpack(endless)) end
+  redis.call('ZADD', K.running, unpack(begun))
+  if #ends > 0 then redis.call('ZADD', K.due, unpack(ends)) end
+  if #endless > 0 then redis.call('ZREM', K.due, unpack(endless)) end
 end
 
 -- unfit is an error reply if a key that is written, and was not read yet, has
 -- another type.
 local function unfit()
-  local sets, hashes, limited = {8}, {}, nodelimit
-  if node ~= '' then sets[2] = 10 end
+  local sets, hashes, limited = {K.held}, {}, nodelimit
+  if node ~= '' then sets[2] = K.busyNode end
   for _, q in ipairs(queues) do
-    sets[#sets + 1] = q.key
-    if node ~= '' then sets[#sets + 1] = q.key + 1 end
+    sets[#sets + 1] = q.busy
+    if node ~= '' then sets[#sets + 1] = q.both end
     limited = limited or q.threads or q.maxthreads or q.demands
   end
-  if limited then hashes = {11, 12} end
-  return wrongtype('zset', {2, 3, 4}) or wrongtype('set', sets) or wrongtype('hash', hashes)
+  if limited then hashes = {K.used, K.full} end
+  return wrongtype('zset', {K.open, K.running, K.due}) or wrongtype('set', sets) or wrongtype('hash', hashes)
 end
 
 -- spoilt notes a damaged task, and asks a server to look at it: nobody else meets it any more.
 local function spoilt(id)
   damaged[#damaged + 1] = id
-  if dry or not redis.call('ZSCORE', KEYS[2], id) then return end
-  redis.call('ZADD', KEYS[4], stamp, id)
-  token(KEYS[14])
+  if dry or not redis.call('ZSCORE', K.open, id) then return end
+  redis.call('ZADD', K.due, stamp, id)
+  token(K.wakeServer)
 end
 
 -- try claims the head of a bucket and returns whether it has; what cannot be
@@ -274,17 +268,17 @@ local function try(q, b)
     spoilt(id)
     return false
   end
-  if t[1] ~= ARGV[5] or t[5] ~= 'inf' and wall.truth > tonumber(t[5]) * 1000000 then return false end
+  if t[1] ~= A.from or t[5] ~= 'inf' and wall.truth > tonumber(t[5]) * 1000000 then return false end
   if wall.ahead > 0 and wall.truth < tonumber(t[4]) * 1000000 then
     early[#early + 1] = {b.ready, moment(t[4]), member}
     return false
   end
   if dry then
-    if not redis.call('ZSCORE', KEYS[2], id) then return false end
+    if not redis.call('ZSCORE', K.open, id) then return false end
     got[#got + 1] = {id}
     if b.demand ~= '' then free.allot(b.demand) end
   else
-    if redis.call('ZREM', KEYS[2], id) == 0 then return false end
+    if redis.call('ZREM', K.open, id) == 0 then return false end
     hold(id, t, log, q, b)
   end
   q.fleet, q.here, room = q.fleet - 1, q.here - 1, room - 1
@@ -307,13 +301,13 @@ for _, q in ipairs(queues) do
   q.due = order.due(q)
   if q.due then turns[#turns + 1] = q end
 end
-local due, first = #turns > 0, tonumber(ARGV[19])
+local due, first = #turns > 0, tonumber(A.first)
 local report
 if dry then
   local q = queues[asked.queue]
   places(q)
   report = {left(q.fleet), left(q.here), left(cap), gated and '1' or '',
-    hindrance(order, queues, q, clock, resources(KEYS[11], ARGV[16], tonumber(ARGV[17])))}
+    hindrance(order, queues, q, clock, resources(K.used, A.resources, tonumber(A.lettered)))}
   for i, other in ipairs(turns) do
     if other == q then first = i - 1 end
   end
@@ -332,8 +326,8 @@ if due and not again then
   if #got > 0 and not dry then
     listed()
     if trial then -- a probe: how it ends decides, beside whatever else still runs here
-      redis.call('HDEL', KEYS[9], 'trial_at')
-      redis.call('HSET', KEYS[9], 'probe', got[1][1])
+      redis.call('HDEL', K.node, 'trial_at')
+      redis.call('HSET', K.node, 'probe', got[1][1])
     end
   end
 end
@@ -359,7 +353,7 @@ end
 local function spare(q)
   if again or not q.took or room <= 0 or q.here <= 0 or q.fleet <= 0 then return end
   if q.threads then token(q.wake) end
-  if nodelimit or q.maxthreads and node ~= '' then token(KEYS[13]) end
+  if nodelimit or q.maxthreads and node ~= '' then token(K.wakeNode) end
 end
 
 -- rest says what is left of a queue. Due tasks that somebody else may claim are
@@ -375,13 +369,13 @@ local function rest(q)
   places(q)
   local fleet, here = q.fleet > 0, can ~= nil and room > 0 and q.here > 0
   if not again then
-    if not fleet then redis.call('HSET', KEYS[12], 'q:' .. q.name, '1') end
-    if node ~= '' and (not here or q.short) then redis.call('HSET', KEYS[12], 'n:' .. node, '1') end
+    if not fleet then redis.call('HSET', K.full, 'q:' .. q.name, '1') end
+    if node ~= '' and (not here or q.short) then redis.call('HSET', K.full, 'n:' .. node, '1') end
     if fleet and (#got > 0 or not here) then
       call(q)
       if q.threads then token(q.wake) end
     end
-    if fleet and here and #got > 0 and (nodelimit or q.maxthreads or q.demands) then token(KEYS[13]) end
+    if fleet and here and #got > 0 and (nodelimit or q.maxthreads or q.demands) then token(K.wakeNode) end
   end
   if fleet and here then
     more = '1'
@@ -400,8 +394,8 @@ end
 if #got > 0 and not again then
   local ids = {request}
   for i, t in ipairs(got) do ids[i + 1] = t[1] end
-  redis.call('SET', KEYS[5], table.concat(ids, ' '), 'EX', 86400)
+  redis.call('SET', K.lastClaim, table.concat(ids, ' '), 'EX', 86400)
 end
-if beat then redis.call('ZADD', KEYS[7], stamp, ARGV[2]) end -- who claims is alive
+if beat then redis.call('ZADD', K.lease, stamp, A.worker) end -- who claims is alive
 return {stamp, more, order.next < math.huge and string.format('%.6f', order.next) or '', damaged, got,
-  (meta[3] or '0') ~= ARGV[14] and '1' or '', full, nodefull, elsewhere, wall.ahead}
+  (meta[3] or '0') ~= A.buckets and '1' or '', full, nodefull, elsewhere, wall.ahead}

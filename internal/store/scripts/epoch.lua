@@ -3,15 +3,14 @@
 -- go on beyond what may have been given out after anybody who has seen it looked last. It is the one script that does not ask
 -- for the history itself.
 --
--- KEYS[1] meta   KEYS[2] task_id   KEYS[3] lease   KEYS[4] epochs   KEYS[5] handling
--- ARGV[1], ARGV[2], ARGV[3] epoch, seq and id the caller has seen   ARGV[4] how many ids are left out
--- ARGV[5] channel of rules   ARGV[6] life the caller has seen   ARGV[7] '1' if it may confirm
+-- KEYS meta, taskID, lease, epochs, handling
+-- ARGV epoch, seq, id (that the caller has seen), gap (how many ids are left out), life (the caller has seen), confirms ('1' if it may)
 -- Returns {0, epoch, seq} if Redis is behind nobody, and nothing changes; else {1, epoch, seq, how many changes are gone
 -- at least, last id before, last id left out}, or {2, ...} for a life that is confirmed. Sent again: the same, or {0, ...} after 2.
-local m = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'witness', 'adopted', 'lives', 'unconfirmed', 'clock')
+local m = redis.call('HMGET', K.meta, 'epoch', 'seq', 'witness', 'adopted', 'lives', 'unconfirmed', 'clock')
 wall.mark = m[7]
 local epoch, seq = tonumber(m[1] or '') or 1, tonumber(m[2] or '') or 0
-local seen = {e = tonumber(ARGV[1]), s = tonumber(ARGV[2]), id = tonumber(ARGV[3])}
+local seen = {e = tonumber(A.epoch), s = tonumber(A.seq), id = tonumber(A.id)}
 local we, ws, wid, gone = string.match(m[3] or '', '^(%d+) (%d+) (%d+) (%d+)$')
 local missed = we and tonumber(we) >= epoch -- who was refused knows, also if as much has been counted since
 local function text(n) return string.format('%d', n) end
@@ -21,40 +20,40 @@ if we then
 end
 local behind = missed or seen.e > epoch or seen.e == epoch and seen.s > seq
 if not behind then
-  if we then redis.call('HDEL', KEYS[1], 'witness') end
-  if not m[6] or ARGV[7] ~= '1' then
-    local record = redis.call('HGET', KEYS[4], text(epoch)) or ''
+  if we then redis.call('HDEL', K.meta, 'witness') end
+  if not m[6] or A.confirms ~= '1' then
+    local record = redis.call('HGET', K.epochs, text(epoch)) or ''
     local e, s, lost, from, to = string.match(record, '^%S+ (%d+) (%d+) (%d+) (%d+) (%d+)')
-    if e == ARGV[1] and s == ARGV[2] then return {1, epoch, seq, tonumber(lost), tonumber(from), tonumber(to)} end
+    if e == A.epoch and s == A.seq then return {1, epoch, seq, tonumber(lost), tonumber(from), tonumber(to)} end
     return {0, epoch, seq}
   end
 end
 
-local wrong = wrongtype('string', {2}) or wrongtype('zset', {3}) or wrongtype('hash', {4, 5})
+local wrong = wrongtype('string', {K.taskID}) or wrongtype('zset', {K.lease}) or wrongtype('hash', {K.epochs, K.handling})
 if wrong then return wrong end
 local stamp = now()
-local from = tonumber(redis.call('GET', KEYS[2]) or '') or 0
+local from = tonumber(redis.call('GET', K.taskID) or '') or 0
 local lost = behind and math.max(tonumber(gone or '') or 0, seen.s - seq, 1) or 0 -- one, the opening of the epoch, if no other is known
 -- Each task that was opened is a change, so no more ids than changes are gone.
-local to = math.max(math.max(from, seen.id) + tonumber(ARGV[4]), from + lost)
+local to = math.max(math.max(from, seen.id) + tonumber(A.gap), from + lost)
 -- Ids that were given out in this life, before anybody said that it is sound, may have been given out before.
 local name, number, start = string.match(m[5] or '', '(%w+)%.(%d+):(%d+)$')
 local born = tonumber(m[6] or '')
-if not born and number == '1' and start == '0' and ARGV[6] ~= '' and ARGV[6] ~= name .. '.1' then born = 0 end -- Redis came back empty
-redis.call('SET', KEYS[2], text(to))
+if not born and number == '1' and start == '0' and A.life ~= '' and A.life ~= name .. '.1' then born = 0 end -- Redis came back empty
+redis.call('SET', K.taskID, text(to))
 -- There is nothing to be found among the ids left out.
-if (tonumber(m[4] or '') or 0) == from then redis.call('HSET', KEYS[1], 'adopted', text(to)) end
-redis.call('HDEL', KEYS[1], 'witness', 'unconfirmed')
-local record = table.concat({stamp, ARGV[1], ARGV[2], text(lost), text(from), text(to), text(math.min(born or from, from))}, ' ')
+if (tonumber(m[4] or '') or 0) == from then redis.call('HSET', K.meta, 'adopted', text(to)) end
+redis.call('HDEL', K.meta, 'witness', 'unconfirmed')
+local record = table.concat({stamp, A.epoch, A.seq, text(lost), text(from), text(to), text(math.min(born or from, from))}, ' ')
 if not behind then
-  redis.call('HSET', KEYS[4], text(epoch) .. '.' .. (number or '0'), record)
-  redis.call('HSET', KEYS[1], 'seq', text(seq + 1), 'clock', noted(true))
+  redis.call('HSET', K.epochs, text(epoch) .. '.' .. (number or '0'), record)
+  redis.call('HSET', K.meta, 'seq', text(seq + 1), 'clock', noted(true))
   return {2, epoch, seq + 1, 0, from, to}
 end
-redis.call('HSET', KEYS[4], text(seen.e + 1), record)
+redis.call('HSET', K.epochs, text(seen.e + 1), record)
 -- Every session is over, but what it runs may run on until it hears of that: a lease from now at the longest.
-for _, name in ipairs(redis.call('ZRANGE', KEYS[3], 0, -1)) do redis.call('ZADD', KEYS[3], stamp, name) end
-redis.call('HSET', KEYS[1], 'epoch', text(seen.e + 1), 'seq', text(math.max(seq, seen.s)), 'clock', noted(true))
-redis.call('DEL', KEYS[5]) -- and whoever handles tasks must ask anew
-redis.call('PUBLISH', ARGV[5], '1')
+for _, name in ipairs(redis.call('ZRANGE', K.lease, 0, -1)) do redis.call('ZADD', K.lease, stamp, name) end
+redis.call('HSET', K.meta, 'epoch', text(seen.e + 1), 'seq', text(math.max(seq, seen.s)), 'clock', noted(true))
+redis.call('DEL', K.handling) -- and whoever handles tasks must ask anew
+redis.call('PUBLISH', K.rules, '1')
 return {1, seen.e + 1, math.max(seq, seen.s), lost, from, to}

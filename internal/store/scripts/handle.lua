@@ -2,43 +2,42 @@
 -- it is done with. A grant raises the revision, the fence of every move that is no worker's: what a former holder
 -- decided, to archive the task above all, is refused. Who has a lease lives: another manager's heartbeat ends it (keep.lua).
 --
--- KEYS[1] meta   KEYS[2] handling   KEYS[3..] the tasks asked for
--- ARGV[1] instance   ARGV[2] state in which they must be   ARGV[3] number of ids given back, followed by them,
--- then the ids asked for
+-- KEYS meta, handling; then the tasks asked for
+-- ARGV instance, state (in which they must be), back (number of ids given back); then these, then the ids asked for
 -- Returns for each id asked for its revision, or '' if another manager handles it or it is not in that state; or -1,
 -- and nothing changes, if the lease is lost. Sent again: the same.
 local living = {}
 local function lives(instance)
-  if living[instance] == nil then living[instance] = redis.call('HEXISTS', KEYS[2], '@' .. instance) == 1 end
+  if living[instance] == nil then living[instance] = redis.call('HEXISTS', K.handling, '@' .. instance) == 1 end
   return living[instance]
 end
 
-if not lives(ARGV[1]) then return -1 end
-local back = tonumber(ARGV[3])
-for i = 4, 3 + back do
-  if redis.call('HGET', KEYS[2], ARGV[i]) == ARGV[1] then redis.call('HDEL', KEYS[2], ARGV[i]) end
+if not lives(A.instance) then return -1 end
+local back = tonumber(A.back)
+for i = #A + 1, #A + back do
+  if redis.call('HGET', K.handling, ARGV[i]) == A.instance then redis.call('HDEL', K.handling, ARGV[i]) end
 end
 
 -- grant returns the revision, or '' if the task cannot be had.
 local granted = 0
 local function grant(id, key)
-  local holder = redis.call('HGET', KEYS[2], id)
+  local holder = redis.call('HGET', K.handling, id)
   local t = redis.pcall('HMGET', key, 'state', 'rev')
-  if t.err or t[1] ~= ARGV[2] then return '' end
+  if t.err or t[1] ~= A.state then return '' end
   local rev = tonumber(t[2]) or 0
-  if holder ~= ARGV[1] then
+  if holder ~= A.instance then
     if holder and lives(holder) then return '' end
     rev = following(rev)
     redis.call('HSET', key, 'rev', string.format('%d', rev))
-    redis.call('HSET', KEYS[2], id, ARGV[1])
+    redis.call('HSET', K.handling, id, A.instance)
     granted = granted + 1
   end
   return string.format('%d', rev)
 end
 
 local answer = {}
-for i = 4 + back, #ARGV do
-  answer[#answer + 1] = grant(ARGV[i], KEYS[i - back - 1])
+for i = 1, #ARGV - #A - back do
+  answer[i] = grant(ARGV[#A + back + i], KEYS[#K + i])
 end
 if granted > 0 then counted(granted) end
 return answer

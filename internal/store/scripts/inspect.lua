@@ -1,8 +1,8 @@
 -- inspect reads tasks by id together with the sets that list them. It writes
 -- nothing.
 --
--- KEYS[1] meta   KEYS[2] due   KEYS[3..] one set a state
--- ARGV[1] task key prefix   ARGV[2] number of states, followed by their names   then the ids
+-- KEYS meta, due; then one set a state
+-- ARGV states (their number); then their names, then the ids
 -- Returns {now, {{id, names of the sets that list it, score in due or '', a field that an open task lacks or '',
 -- light fields...}...}, by how many microseconds now is ahead of TIME}.
 local needed = {'program', 'source', 'input', 'fails', 'timeouts'} -- without which claim.lua gives a task to nobody
@@ -13,16 +13,16 @@ local function lacks(key)
   return ''
 end
 local tasks = {}
-local nstates = tonumber(ARGV[2])
-for i = 3 + nstates, #ARGV do
+local nstates = tonumber(A.states)
+for i = #A + nstates + 1, #ARGV do
   local id = ARGV[i]
   local listed = {}
   for s = 1, nstates do
-    if redis.call('ZSCORE', KEYS[2 + s], id) then listed[#listed + 1] = ARGV[2 + s] end
+    if redis.call('ZSCORE', KEYS[#K + s], id) then listed[#listed + 1] = ARGV[#A + s] end
   end
-  local key = ARGV[1] .. id
+  local key = K.task(id)
   local fields = light(key)
-  tasks[#tasks + 1] = {id, table.concat(listed, ' '), redis.call('ZSCORE', KEYS[2], id) or '',
+  tasks[#tasks + 1] = {id, table.concat(listed, ' '), redis.call('ZSCORE', K.due, id) or '',
     fields[1] == 'open' and lacks(key) or '', unpack(fields)}
 end
 local stamp = now()

@@ -2,13 +2,12 @@
 -- manager does that which has watched it unchanged for all of its length, by its own clock. So a lease counts also after Redis
 -- itself was away, and whatever steps TIME makes. What belongs to leases that are over is dropped.
 --
--- KEYS[1] meta   KEYS[2] handling
--- ARGV[1] instance   ARGV[2] 'begin', 'renew' or 'end'   ARGV[3] seconds of the lease   ARGV[4] number of former instances that
--- this one replaces, followed by them, then the number of leases watched to their end, followed by instance and value of each,
--- then the ids that it handles
+-- KEYS meta, handling
+-- ARGV instance, what ('begin', 'renew' or 'end'), seconds (of the lease), formers (number of former instances that this one
+--   replaces); then these, then the number of leases watched to their end, then instance and value of each, then the ids that it handles
 -- Returns {1, {instance, value...}}, the leases of the others, each with another value after each heartbeat; or {0, ...} if the
 -- lease is lost: it is not there any more, or one of the ids is another's. Then it is ended. Sent again: the same.
-local all = redis.call('HGETALL', KEYS[2])
+local all = redis.call('HGETALL', K.handling)
 local lease, holder = {}, {}
 for i = 1, #all, 2 do
   local instance = string.match(all[i], '^@(.*)$')
@@ -21,16 +20,17 @@ local function drop(instance)
   lease[instance] = nil
 end
 
-local me, formers = ARGV[1], tonumber(ARGV[4])
-for i = 5, 4 + formers do drop(ARGV[i]) end
-local ids = 6 + formers + 2 * tonumber(ARGV[5 + formers])
-for i = 6 + formers, ids - 1, 2 do
+local me, formers = A.instance, tonumber(A.formers)
+for i = #A + 1, #A + formers do drop(ARGV[i]) end
+local watched = #A + formers + 2
+local ids = watched + 2 * tonumber(ARGV[watched - 1])
+for i = watched, ids - 1, 2 do
   if ARGV[i] ~= me and lease[ARGV[i]] == ARGV[i + 1] then drop(ARGV[i]) end
 end
-local kept = ARGV[2] == 'begin' or lease[me] ~= nil
+local kept = A.what == 'begin' or lease[me] ~= nil
 for i = ids, #ARGV do kept = kept and holder[ARGV[i]] == me end
-if kept and ARGV[2] ~= 'end' then
-  lease[me] = string.format('%.6f', tonumber((now())) + tonumber(ARGV[3]))
+if kept and A.what ~= 'end' then
+  lease[me] = string.format('%.6f', tonumber((now())) + tonumber(A.seconds))
 else
   drop(me)
 end
@@ -40,9 +40,9 @@ for id, instance in pairs(holder) do
 end
 table.sort(over)
 for i = 1, #over, 1000 do -- unpack has a limit
-  redis.call('HDEL', KEYS[2], unpack(over, i, math.min(i + 999, #over)))
+  redis.call('HDEL', K.handling, unpack(over, i, math.min(i + 999, #over)))
 end
-if lease[me] then redis.call('HSET', KEYS[2], '@' .. me, lease[me]) end
+if lease[me] then redis.call('HSET', K.handling, '@' .. me, lease[me]) end
 local others = {}
 for instance, value in pairs(lease) do
   if instance ~= me then

@@ -1,13 +1,9 @@
 -- move makes decided moves, each on its own: if the task is where the decision
 -- found it, it goes on; if not, nothing of it changes.
 --
--- KEYS[1] meta   KEYS[2] due   KEYS[3] wake list of the servers   KEYS[4] buckets   KEYS[5..] one set a state
--- then pairs: bucket, wake list of the bucket; then one task key a move
--- ARGV[1] number of moves   ARGV[2] channel of changes   ARGV[3..12] what counts a round (lib/slots.lua): whose
--- round it is becomes known here only, so the keys are made from these   ARGV[13] prefix of tallies
--- ARGV[14] prefix of evidence   ARGV[15] prefix of nodes   ARGV[16] seconds that evidence counts
--- ARGV[17] set of the nodes that are to be judged   ARGV[18..25] planning (lib/plans.lua)
--- ARGV[26] channel of rules   ARGV[27] number of states, followed by their names in the order of the sets   then the number of buckets, followed by their names, and for each move:
+-- KEYS meta, due, wakeServer, buckets; then one set a state, then pairs: ready, wake; then one task a move
+-- ARGV moves (their number), ttl (seconds that evidence counts); then the number of states, followed by their names in the
+--   order of the sets, then the number of buckets, followed by their names, and for each move:
 --   id, from, to, round, next round, fenced ('1' or ''), claim or revision, event, actor, counter or '',
 --   deadline or '', wake ('server', 'ended', 'archived' or ''), index of the bucket the task comes into (negative:
 --   leaves; 0: neither), writer as in logs, rest until or '', '1' if it may cross that a stop is asked for,
@@ -20,10 +16,8 @@
 -- An error, and nothing changes, if one of the sets or lists has another type.
 local stamp, seconds = now()
 local clock = tonumber(stamp)
-local p = {unpack(ARGV, 3, 12)}
-local watch = redis.call('HGET', KEYS[1], 'quarantine') or 'off'
-local planning = {unpack(ARGV, 18, 25)}
-local at = 26 -- ARGV[27] is read by the first args()
+local watch = redis.call('HGET', K.meta, 'quarantine') or 'off'
+local at = #A
 local function arg()
   at = at + 1
   return ARGV[at]
@@ -34,13 +28,11 @@ local function args()
   return list
 end
 
-local sets, place = {}, {}
-for i, name in ipairs(args()) do
-  sets[name], place[name] = KEYS[4 + i], 4 + i
-end
-local nsets = tonumber(ARGV[27])
+local states, sets = args(), {}
+for i, name in ipairs(states) do sets[name] = KEYS[#K + i] end
 local buckets = args()
-local firsttask = 4 + nsets + 2 * #buckets
+local firstbucket = #K + #states -- KEYS before the pairs, and before the tasks
+local firsttask = firstbucket + 2 * #buckets
 local wake, filled, ended, retention = {}, {}, false, nil
 
 local function read()
@@ -56,14 +48,14 @@ local function unfit(m)
   local kind = m.from .. ' ' .. m.to .. ' ' .. m.bucket .. m.wake
   if fit[kind] then return nil end
   fit[kind] = true
-  local zsets, lists = {2, place[m.from], place[m.to]}, {}
+  local zsets, lists = {K.due, sets[m.from], sets[m.to]}, {}
   if m.bucket ~= 0 then
-    local k = 4 + nsets + 2 * math.abs(m.bucket)
-    zsets[4] = k - 1
-    lists[1] = k
+    local k = firstbucket + 2 * math.abs(m.bucket)
+    zsets[4] = KEYS[k - 1]
+    lists[1] = KEYS[k]
   end
-  if m.wake == 'server' then lists[#lists + 1] = 3 end
-  return wrongtype('zset', zsets) or wrongtype('list', lists) or m.bucket > 0 and wrongtype('set', {4}) or nil
+  if m.wake == 'server' then lists[#lists + 1] = K.wakeServer end
+  return wrongtype('zset', zsets) or wrongtype('list', lists) or m.bucket > 0 and wrongtype('set', {K.buckets}) or nil
 end
 
 -- current says whether a claim is of this epoch. One without an epoch is of the first.
@@ -86,7 +78,7 @@ local function check(key, m)
   end
   if t[1] == m.from and t[2] == m.round and rev == tonumber(m.fence) then
     -- What a plan holds back since the decision was made stays.
-    if m.event == 'unblock' and m.actor == 'server' and t[14] and redis.pcall('HGET', planning[2] .. t[14], 'state') ~= 'ready' then
+    if m.event == 'unblock' and m.actor == 'server' and t[14] and redis.pcall('HGET', K.plan(t[14]), 'state') ~= 'ready' then
       return -2
     end
     return 1, t, rev
@@ -95,7 +87,7 @@ local function check(key, m)
   return -2
 end
 
-local held = holders(p)
+local held = holders()
 local function write(key, m, t, rev)
   if m.held and t[15] then held.leave(m.id, t[15], t[13] or '', t[11] or '', t[16] or nil) end
   local log = t[6]
@@ -154,7 +146,7 @@ local function succeeded(key, node, n, id)
     redis.call('HDEL', key, 'run', 'failing')
   elseif n[1] then
     redis.call('HDEL', key, 'run', 'failing', 'probe', 'trial_at')
-    redis.pcall('SREM', ARGV[17], node)
+    redis.pcall('SREM', K.suspects, node)
   end
 end
 
@@ -173,13 +165,13 @@ end
 local function failed(key, node, n, id, program)
   redis.call('HSET', key, 'run', raised(n[1]), 'failing', with(n[5] or '', program))
   if n[3] == id then redis.call('HSET', key, 'probe', 'failed') end
-  redis.pcall('SADD', ARGV[17], node)
+  redis.pcall('SADD', K.suspects, node)
 end
 
 -- record writes what was learned of a program on a node.
 local function record(evidence, node, good, bad, run, fresh, era)
   redis.call('HSET', evidence, node, good .. ' ' .. bad .. ' ' .. run .. ' ' .. fresh .. ' ' .. era)
-  if redis.call('TTL', evidence) < 0 then redis.call('EXPIRE', evidence, ARGV[16]) end
+  if redis.call('TTL', evidence) < 0 then redis.call('EXPIRE', evidence, A.ttl) end
 end
 
 -- praised are successes that only have to be counted still, by node and evidence: the first one of a node has done the
@@ -196,7 +188,7 @@ end
 local function learn(m, key, program, node)
   if m.evidence == '' or watch == 'off' or not node or node == '' then return end
   program = program or ''
-  local evidence, noted = ARGV[14] .. program, ARGV[15] .. node
+  local evidence, noted = K.evidence(program), K.node(node)
   local alike = m.evidence == 'good' and praised[node] and praised[node][evidence]
   if alike then
     alike[1] = alike[1] + 1
@@ -250,11 +242,11 @@ local function index(m, start)
   into(leaves, sets[m.from], m.id)
   into(comes, sets[m.to], score, m.id)
   if m.deadline ~= '' then
-    into(comes, KEYS[2], m.deadline, m.id)
+    into(comes, K.due, m.deadline, m.id)
   else
-    into(leaves, KEYS[2], m.id)
+    into(leaves, K.due, m.id)
   end
-  local k = 4 + nsets + 2 * math.abs(m.bucket)
+  local k = firstbucket + 2 * math.abs(m.bucket)
   local member = string.char(96 + #m.id) .. m.id
   if m.bucket < 0 then
     redis.call('ZREM', KEYS[k - 1], member)
@@ -265,10 +257,10 @@ local function index(m, start)
     if start <= clock or redis.call('ZRANGE', KEYS[k - 1], 0, 0)[1] == member then wake[KEYS[k]] = true end
   end
   if m.to == 'archived' then
-    retention = retention or redis.call('HGET', KEYS[1], 'retention') or ''
-    if retention ~= '' then redis.pcall('ZADD', sets[m.to] .. ':' .. m.from, stamp, m.id) end -- see lib/retention.lua
+    retention = retention or redis.call('HGET', K.meta, 'retention') or ''
+    if retention ~= '' then redis.pcall('ZADD', K.archivedAs(m.from), stamp, m.id) end -- see lib/retention.lua
   end
-  if m.wake == 'server' then wake[KEYS[3]] = true end
+  if m.wake == 'server' then wake[K.wakeServer] = true end
   if m.wake == 'ended' or m.wake == 'archived' then ended = true end
 end
 
@@ -276,7 +268,7 @@ end
 local tallies = {}
 local function tally(m, queue)
   if m.wake ~= 'ended' then return end
-  if not queue or queue == '' then queue = p[10] end
+  if not queue or queue == '' then queue = DEFAULT_QUEUE end
   local of = tallies[queue] or {}
   tallies[queue] = of
   of[m.to] = (of[m.to] or 0) + 1
@@ -297,13 +289,13 @@ local function plan(key, m, id)
       of.sources = of.sources or {}
       of.sources[#of.sources + 1] = {m.id, m.to, t[2] == '1'}
     end
-  elseif m.to == 'blocked' and redis.pcall('HGET', planning[2] .. id, 'state') == 'held' then
-    redis.pcall('ZADD', planning[4] .. id, m.id, m.id)
+  elseif m.to == 'blocked' and redis.pcall('HGET', K.plan(id), 'state') == 'held' then
+    redis.pcall('ZADD', K.freed(id), m.id, m.id)
   end
 end
 
 local moves = {}
-for i = 1, tonumber(ARGV[1]) do
+for i = 1, tonumber(A.moves) do
   moves[i] = read()
   local wrong = unfit(moves[i])
   if wrong then return wrong end
@@ -322,8 +314,8 @@ for i, m in ipairs(moves) do
     happened(m.id, m.round, m.from, m.to, m.event, m.actor, m.writer)
   end
   if code == -3 and redis.call('ZSCORE', sets[m.from], m.id) then -- a server is to look at it
-    into(comes, KEYS[2], stamp, m.id)
-    token(KEYS[3])
+    into(comes, K.due, stamp, m.id)
+    token(K.wakeServer)
   end
   answer[i] = code
 end
@@ -331,24 +323,24 @@ listed()
 held.done()
 for node in pairs(praised) do forget(node) end
 for queue, of in pairs(tallies) do
-  for outcome, n in pairs(of) do redis.pcall('HINCRBY', ARGV[13] .. queue, outcome, n) end
+  for outcome, n in pairs(of) do redis.pcall('HINCRBY', K.tally(queue), outcome, n) end
 end
 for id, of in pairs(plans) do
-  if #of.moved > 0 then redis.pcall('ZREM', planning[4] .. id, unpack(of.moved)) end
-  local counts = of.ends and account(planning, id, of.ends)
-  for _, t in ipairs(of.sources or {}) do sourced(planning, id, t[1], t[2], t[3], stamp) end
-  if counts then over(planning, id, stamp) end
+  if #of.moved > 0 then redis.pcall('ZREM', K.freed(id), unpack(of.moved)) end
+  local counts = of.ends and account(id, of.ends)
+  for _, t in ipairs(of.sources or {}) do sourced(id, t[1], t[2], t[3], stamp) end
+  if counts then over(id, stamp) end
 end
-if #feeding > 0 then signal(planning, stamp, feeding) end
+if #feeding > 0 then signal(stamp, feeding) end
 local new = 0
-for name in pairs(filled) do new = new + redis.call('SADD', KEYS[4], name) end -- it may have been pruned
+for name in pairs(filled) do new = new + redis.call('SADD', K.buckets, name) end -- it may have been pruned
 if new > 0 then -- nobody waits there
-  redis.call('HINCRBY', KEYS[1], 'buckets', new)
-  redis.call('PUBLISH', ARGV[26], '1')
+  redis.call('HINCRBY', K.meta, 'buckets', new)
+  redis.call('PUBLISH', K.rules, '1')
 end
 for list in pairs(wake) do
   if redis.call('LLEN', list) == 0 then redis.call('LPUSH', list, '1') end
 end
-if ended then redis.call('PUBLISH', ARGV[2], '1') end
+if ended then redis.call('PUBLISH', K.changed, '1') end
 answer[#answer + 1] = stamp
 return answer

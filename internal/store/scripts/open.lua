@@ -1,20 +1,16 @@
 -- open creates tasks, all or none.
 --
--- KEYS[1] meta   KEYS[2] task_id   KEYS[3] request   KEYS[4] set of open tasks   KEYS[5] due   KEYS[6] buckets
--- KEYS[7] queues   KEYS[8] set of blocked tasks   KEYS[9] set_aside   then pairs: bucket, wake list of the bucket; then the keys that
--- tasks name: of a submission, or of a task that is repeated
--- ARGV[1] task key prefix   ARGV[2] request TTL in seconds   ARGV[3] number of tasks
--- ARGV[4] state of open tasks   ARGV[5] protocol version   ARGV[6] TTL of submissions in seconds
--- ARGV[7] state of held tasks   ARGV[8] channel of rules, for workers that do not know a new bucket yet
--- ARGV[9] id of the plan of all tasks, or ''   ARGV[10] version of the rules, '' for any
--- ARGV[11..18] planning (lib/plans.lua)
--- then 0, or what a step of the plan is opened with (lib/planned.lua): number of texts, followed by these
--- then the number of buckets, followed by their names
--- ARGV[.] number of queues that must exist, followed by their names
--- then for each task: index of its bucket, '1' if it is held, start_after, end_before (or ''),
---   which of the keys says that it is there ('' or number, from 1), 'key' or 'retry', the id of a task that it replays or '', number of field values, fields and values,
---   number of tasks it needs, each as id or @index of one before it, and 'success', 'any' or 'failure'
--- The last one is the digest of what is asked for, in letters, or ''.
+-- KEYS meta, taskID, request, open, due, buckets, queues, blocked, setAside; then pairs: ready, wake; then the keys that
+--   tasks name: of a submission, or of a task that is repeated
+-- ARGV ttl (of the request, in seconds), tasks (their number), open (state of open tasks), protocol (its version),
+--   life (of submissions, in seconds), held (state of held tasks), plan (of all tasks, or ''), rules (their version, '' for any);
+--   then 0, or what a step of the plan is opened with (lib/planned.lua): number of texts, followed by these
+--   then the number of buckets, followed by their names
+--   then the number of queues that must exist, followed by their names
+--   then for each task: index of its bucket, '1' if it is held, start_after, end_before (or ''),
+--     which of the keys says that it is there ('' or number, from 1), 'key' or 'retry', the id of a task that it replays or '', number of field values, fields and values,
+--     number of tasks it needs, each as id or @index of one before it, and 'success', 'any' or 'failure'
+--   The last one is the digest of what is asked for, in letters, or ''.
 -- Returns {{id, '1' if it was there}...}; or {'rules'} if others are in force, {'other'} if the request was made for something else, or {'no queue', name}, or {'no task', index from 1} for one that is to be
 -- repeated and is not there, or {'plan', what is wrong (lib/planned.lua), ...}, and nothing changes. Sent again with the same request: the same ids,
 -- and nothing changes. An error, and nothing changes, if a task of a new id is
@@ -30,17 +26,17 @@ local function remembered(text)
   return ids
 end
 local digest = table.remove(ARGV)
-local before = redis.call('GET', KEYS[3])
+local before = redis.call('GET', K.request)
 if before then
   local was = string.match(before, '%l+$') -- none of a request of an older release
   if was and digest ~= '' and was ~= digest then return {'other'} end
   return remembered(before)
 end
 
-local meta = redis.pcall('HMGET', KEYS[1], 'adopted', 'rules')
-if ARGV[10] ~= '' and not meta.err and (meta[2] or '0') ~= ARGV[10] then return {'rules'} end
+local meta = redis.pcall('HMGET', K.meta, 'adopted', 'rules')
+if A.rules ~= '' and not meta.err and (meta[2] or '0') ~= A.rules then return {'rules'} end
 
-local at = 18
+local at = #A
 local function arg()
   at = at + 1
   return ARGV[at]
@@ -52,21 +48,19 @@ local function args()
 end
 local growth, names, needed = args(), args(), args()
 for _, queue in ipairs(needed) do
-  if redis.call('SISMEMBER', KEYS[7], queue) == 0 then return {'no queue', queue} end
+  if redis.call('SISMEMBER', K.queues, queue) == 0 then return {'no queue', queue} end
 end
 
-local zsets, lists, firstkey = {4, 5, 8}, {}, 9 + 2 * #names
-for k = 10, firstkey, 2 do
-  zsets[#zsets + 1] = k
-  lists[#lists + 1] = k + 1
-end
-local wrong = wrongtype('hash', {1, 9}) or wrongtype('set', {6, 7}) or wrongtype('zset', zsets) or wrongtype('list', lists)
+local buckets, wakes, firstkey = {}, {}, #K + 2 * #names
+for i = 1, #names do buckets[i], wakes[i] = KEYS[#K + 2 * i - 1], KEYS[#K + 2 * i] end
+local wrong = wrongtype('hash', {K.meta, K.setAside}) or wrongtype('set', {K.buckets, K.queues}) or wrongtype('zset', {K.open, K.due, K.blocked}) or wrongtype('zset', buckets)
+  or wrongtype('list', wakes)
 if wrong then return wrong end
 
 -- Read what is asked for, and which of it is there already.
 local stamp = now()
 local tasks, made, fresh = {}, {}, 0
-for i = 1, tonumber(ARGV[3]) do
+for i = 1, tonumber(A.tasks) do
   local t = {bucket = tonumber(arg()), held = arg() == '1', start = arg(), deadline = arg(), key = tonumber(arg()), how = arg(), replays = arg()}
   t.values, t.needs = args(), args()
   if t.key then
@@ -87,41 +81,44 @@ for i = 1, tonumber(ARGV[3]) do
   tasks[i] = t
 end
 
-local planned, refused = plans(ARGV[9], {unpack(ARGV, 11, 18)}, stamp, growth)
+local planned, refused = plans(A.plan, stamp, growth)
 refused = refused or planned.resolve(tasks)
 if refused then return refused end
 
-local first = (tonumber(redis.call('GET', KEYS[2]) or '0') or 0) + 1
+local first = (tonumber(redis.call('GET', K.taskID) or '0') or 0) + 1
 local hashes = {}
-for i = 1, fresh do hashes[i] = ARGV[1] .. string.format('%d', first - 1 + i) end
+for i = 1, fresh do
+  local id = string.format('%d', first - 1 + i)
+  hashes[i] = K.task(id)
+end
 if fresh > 0 and redis.call('EXISTS', unpack(hashes)) > 0 then
   return redis.error_reply('ERR task_id is behind the tasks: set it to the highest id there is')
 end
-local last = fresh > 0 and redis.call('INCRBY', KEYS[2], fresh) or first - 1
+local last = fresh > 0 and redis.call('INCRBY', K.taskID, fresh) or first - 1
 
 -- The watermark of known ids moves along while nobody else makes ids.
 local adopted = meta[1]
 if not adopted then
-  redis.call('HSETNX', KEYS[1], 'protocol', ARGV[5])
+  redis.call('HSETNX', K.meta, 'protocol', A.protocol)
   adopted = '0'
-  redis.call('HSET', KEYS[1], 'adopted', '0')
+  redis.call('HSET', K.meta, 'adopted', '0')
 end
 if tonumber(adopted) == first - 1 then
-  redis.call('HSET', KEYS[1], 'adopted', last)
+  redis.call('HSET', K.meta, 'adopted', last)
 end
 
 -- An id of before a flush may have been set aside.
-if fresh > 0 and redis.call('EXISTS', KEYS[9]) == 1 then
+if fresh > 0 and redis.call('EXISTS', K.setAside) == 1 then
   local ids = {}
   for i = 1, fresh do ids[i] = string.format('%d', first - 1 + i) end
-  redis.call('HDEL', KEYS[9], unpack(ids))
+  redis.call('HDEL', K.setAside, unpack(ids))
 end
 
 local new = 0
-for _, name in ipairs(names) do new = new + redis.call('SADD', KEYS[6], name) end
+for _, name in ipairs(names) do new = new + redis.call('SADD', K.buckets, name) end
 if new > 0 then
-  redis.call('HINCRBY', KEYS[1], 'buckets', new)
-  redis.call('PUBLISH', ARGV[8], '1')
+  redis.call('HINCRBY', K.meta, 'buckets', new)
+  redis.call('PUBLISH', K.rules, '1')
 end
 
 local ready = {}
@@ -144,16 +141,16 @@ end
 local function write(t, text)
   local v = t.values
   if planned then t.held = planned.enter(t, text, v) end
-  local state = t.held and ARGV[7] or ARGV[4]
+  local state = t.held and A.held or A.open
   add(v, 'id', text)
   add(v, 'state', state)
   add(v, '0:' .. state, stamp)
-  redis.call('HSET', ARGV[1] .. text, unpack(v))
+  redis.call('HSET', K.task(text), unpack(v))
   happened(text, '0', '', state, 'create', 'manager', '')
-  redis.call('ZADD', t.held and KEYS[8] or KEYS[4], t.held and stamp or t.start, text)
-  if t.deadline ~= '' then redis.call('ZADD', KEYS[5], moment(t.deadline), text) end
+  redis.call('ZADD', t.held and K.blocked or K.open, t.held and stamp or t.start, text)
+  if t.deadline ~= '' then redis.call('ZADD', K.due, moment(t.deadline), text) end
   if not t.held then
-    local start, bucket, member = tonumber(t.start) > 0 and moment(t.start) or stamp, KEYS[8 + 2 * t.bucket], string.char(96 + #text) .. text
+    local start, bucket, member = tonumber(t.start) > 0 and moment(t.start) or stamp, buckets[t.bucket], string.char(96 + #text) .. text
     redis.call('ZADD', bucket, start, member)
     -- Who waits must learn of a start that is sooner than all he knows.
     if tonumber(start) <= tonumber(stamp) or redis.call('ZRANGE', bucket, 0, 0)[1] == member then ready[t.bucket] = true end
@@ -161,9 +158,9 @@ local function write(t, text)
   if t.how == 'retry' then
     redis.call('HSET', KEYS[firstkey + t.key], 'retried_by', text, 'rev', string.format('%d', t.rev))
   elseif t.key then
-    redis.call('SET', KEYS[firstkey + t.key], text, 'EX', ARGV[6])
+    redis.call('SET', KEYS[firstkey + t.key], text, 'EX', A.life)
   end
-  if t.replays ~= '' then replayed(ARGV[1] .. t.replays, text) end
+  if t.replays ~= '' then replayed(K.task(t.replays), text) end
 end
 
 local answer, texts, id = {}, {}, first - 1
@@ -178,7 +175,7 @@ for i, t in ipairs(tasks) do
   texts[i] = old and old .. '*' or t.id
 end
 planned.done(fresh)
-for bucket in pairs(ready) do token(KEYS[9 + 2 * bucket]) end
+for bucket in pairs(ready) do token(wakes[bucket]) end
 local memory = fresh == #tasks and string.format('%d %d', first, last) or '=' .. table.concat(texts, ' ')
-redis.call('SET', KEYS[3], digest ~= '' and memory .. ' ' .. digest or memory, 'EX', ARGV[2])
+redis.call('SET', K.request, digest ~= '' and memory .. ' ' .. digest or memory, 'EX', A.ttl)
 return answer

@@ -1,15 +1,15 @@
 -- order says what an operator wants of a worker, and calls it.
 --
--- KEYS[1] meta   KEYS[2] worker:<name>
--- ARGV[1] order, '' for none   ARGV[2] channel of the worker
+-- KEYS meta, workerDoc
+-- ARGV order ('' for none), worker
 -- Returns 1, or 0 if nobody has registered under that name.
-local doc = redis.call('HMGET', KEYS[2], 'name', 'order')
+local doc = redis.call('HMGET', K.workerDoc, 'name', 'order')
 if not doc[1] then return 0 end
-if (doc[2] or '') ~= ARGV[1] then counted(1) end
-if ARGV[1] == '' then
-  redis.call('HDEL', KEYS[2], 'order')
+if (doc[2] or '') ~= A.order then counted(1) end
+if A.order == '' then
+  redis.call('HDEL', K.workerDoc, 'order')
 else
-  redis.call('HSET', KEYS[2], 'order', ARGV[1])
+  redis.call('HSET', K.workerDoc, 'order', A.order)
 end
-redis.call('PUBLISH', ARGV[2], '1')
+redis.call('PUBLISH', K.call(A.worker), '1')
 return 1

@@ -1,23 +1,22 @@
 -- release tells a page of the tasks that need tasks which have ended how those ended. Those that need not wait any longer, or
 -- never will run, are left for the servers to move.
 --
--- KEYS[1] meta   then for each task: task, its dependants, its dependants that failed
--- ARGV[1] most dependants to tell   ARGV[2..9] planning (lib/plans.lua)   then the ids of the tasks
+-- KEYS meta; then for each task: task, dependants, stuck
+-- ARGV most (dependants to tell); then the ids of the tasks
 -- Returns how many of the tasks, from the first on, have nobody left to tell. Sent again: the next page, or nothing
 -- changes. An error, and nothing changes, if a key has another type.
-local p = {unpack(ARGV, 2, 9)}
-local most, stamp = tonumber(ARGV[1]), now()
+local most, stamp = tonumber(A.most), now()
 local plans = {}
 
 -- read looks at a task that has ended, and at its plan. It writes nothing.
 local function read(id, k)
   local t = redis.pcall('HMGET', KEYS[k], 'state', 'outcome', 'plan', 'doomed_by', 'skipped')
-  local wrong = misfit('list', {KEYS[k + 1], KEYS[k + 2]})
+  local wrong = wrongtype('list', {KEYS[k + 1], KEYS[k + 2]})
   local named = not t.err and t[3] and t[3] ~= '' and t[3]
   if named and not plans[named] then
-    wrong = wrong or misfit('hash', {p[2] .. named}) or misfit('zset', {p[4] .. named})
+    wrong = wrong or wrongtype('hash', {K.plan(named)}) or wrongtype('zset', {K.freed(named)})
     if wrong then return nil, wrong end
-    local plan = redis.call('HMGET', p[2] .. named, 'state', 'on_failure')
+    local plan = redis.call('HMGET', K.plan(named), 'state', 'on_failure')
     plans[named] = {state = plan[1], on = plan[2], free = {}}
   end
   if not named then return {id = id, k = k}, wrong end
@@ -25,10 +24,10 @@ local function read(id, k)
     cause = t[4] and t[4] ~= '' and t[4] or id}, wrong
 end
 
-local wrong, tasks = misfit('zset', {p[7]}), {}
-for i = 10, #ARGV do
+local wrong, tasks = wrongtype('zset', {K.draining}), {}
+for i = #A + 1, #ARGV do
   local found
-  if not wrong then found, wrong = read(ARGV[i], 3 * (i - 10) + 2) end
+  if not wrong then found, wrong = read(ARGV[i], #K + 3 * (i - #A) - 2) end
   if wrong then return wrong end
   tasks[#tasks + 1] = found
 end
@@ -51,7 +50,7 @@ end
 local function tell(t, entry)
   local id, kind = string.match(entry, '^(%d+):?(%a*)$')
   if not id then return end
-  local key, v = p[1] .. id, verdict(kind, t.ended, t.skipped, t.plan.on)
+  local key, v = K.task(id), verdict(kind, t.ended, t.skipped, t.plan.on)
   local left = v ~= 'wait' and fewer(key)
   if v == 'met' and left ~= 0 then return end
   local d = redis.pcall('HMGET', key, 'state', 'doomed_by')
@@ -68,9 +67,9 @@ end
 
 -- finish takes a task off the list of what there is to do.
 local function finish(t, told)
-  redis.call('ZREM', p[7], 't' .. t.id)
+  redis.call('ZREM', K.draining, 't' .. t.id)
   if told and relocate(KEYS[t.k + 2], KEYS[t.k + 1]) and t.plan.state == 'ready' then
-    redis.call('HSET', p[2] .. t.name, 'state', 'held', 'held', stamp, 'held_by', t.id)
+    redis.call('HSET', K.plan(t.name), 'state', 'held', 'held', stamp, 'held_by', t.id)
     t.plan.state = 'held'
   end
 end
@@ -78,7 +77,7 @@ end
 local done = 0
 for _, t in ipairs(tasks) do
   if most <= 0 then break end
-  local listed = t.plan and redis.call('ZSCORE', p[7], 't' .. t.id)
+  local listed = t.plan and redis.call('ZSCORE', K.draining, 't' .. t.id)
   local page = listed and redis.call('LPOP', KEYS[t.k + 1], most)
   for _, entry in ipairs(page or {}) do tell(t, entry) end
   if page then
@@ -92,8 +91,8 @@ end
 
 for name, plan in pairs(plans) do
   for first = 1, #plan.free, 1000 do
-    redis.call('ZADD', p[4] .. name, unpack(plan.free, first, math.min(first + 999, #plan.free)))
+    redis.call('ZADD', K.freed(name), unpack(plan.free, first, math.min(first + 999, #plan.free)))
   end
-  if #plan.free > 0 and plan.state == 'ready' then signal(p, stamp, {'p' .. name}) end
+  if #plan.free > 0 and plan.state == 'ready' then signal(stamp, {'p' .. name}) end
 end
 return done

@@ -1,7 +1,7 @@
 -- results reads what the tasks that a task needs have brought. It writes nothing.
 --
--- KEYS[1] meta
--- ARGV[1] task key prefix   then the ids
+-- KEYS meta
+-- ARGV: the ids
 -- Returns {{id, end or '', '1' if it was cut, result, '1' if a retry has not ended, '1' if it was skipped}...}: of a task that
 -- was retried, those of the last that succeeded, or else of the last that ended.
 
@@ -18,10 +18,10 @@ local function brought(key, round, result, output, bytes)
 end
 
 local answer = {}
-for i = 2, #ARGV do
+for i = 1, #ARGV do
   local id, best = ARGV[i], {ARGV[i], '', '', '', '', ''}
   for _ = 1, 100 do
-    local key = ARGV[1] .. id
+    local key = K.task(id)
     local t = redis.pcall('HMGET', key, 'state', 'round', 'retried_by', '0:result', '0:output', '0:output_bytes', 'skipped')
     if t.err then break end
     local ended = ending(t[1], t[1] == 'archived' and redis.call('HGET', key, 'outcome'))
@@ -35,6 +35,6 @@ for i = 2, #ARGV do
     end
     id = t[3]
   end
-  answer[i - 1] = best
+  answer[i] = best
 end
 return answer

@@ -2,14 +2,13 @@
 -- Where a task is does not change. One that is marked already is called for again. One whose time is over is not
 -- marked: its worker is only told.
 --
--- KEYS[1] meta   KEYS[2..] the tasks
--- ARGV[1] number of tasks   ARGV[2] prefix of what workers are to stop   ARGV[3] prefix of their channels: which
--- worker it is becomes known here only   then for each: id, state, round, revision, '1' if a worker is told, 'd' if only that,
+-- KEYS meta; then the tasks
+-- ARGV tasks (their number); then for each: id, state, round, revision, '1' if a worker is told, 'd' if only that,
 --   number of lines, lines; number of field values, fields and values
 -- Returns for each: 1 marked, 2 has been done before, -2 the task has changed, -3 the hash is missing or
 -- damaged; and the time as the last element.
 local stamp = now()
-local at = 3
+local at = #A
 local function arg()
   at = at + 1
   return ARGV[at]
@@ -23,8 +22,8 @@ end
 -- tell lets the worker of a round know.
 local function tell(m, worker)
   if not m.told or not worker then return end
-  redis.pcall('SADD', ARGV[2] .. worker, m.overdue and 'd' .. m.id or m.id)
-  redis.call('PUBLISH', ARGV[3] .. worker, '1')
+  redis.pcall('SADD', K.stop(worker), m.overdue and 'd' .. m.id or m.id)
+  redis.call('PUBLISH', K.call(worker), '1')
 end
 
 local function mark(key, m)
@@ -51,11 +50,11 @@ local function mark(key, m)
 end
 
 local answer = {}
-for i = 1, tonumber(ARGV[1]) do
+for i = 1, tonumber(A.tasks) do
   local m = {id = arg(), state = arg(), round = arg(), rev = tonumber(arg()), told = arg()}
   m.told, m.overdue = m.told ~= '', m.told == 'd'
   m.lines, m.fields = args(), args()
-  answer[i] = mark(KEYS[1 + i], m)
+  answer[i] = mark(KEYS[#K + i], m)
 end
 answer[#answer + 1] = stamp
 return answer

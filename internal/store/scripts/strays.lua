@@ -1,4 +1,59 @@
--- strays looks for members of an index that do not belong there. It writes nothing.
+-- strays finds members of an index that do not belong there, by what the tasks themselves say. As the script `unlist` it takes
+-- them out as well. A task whose key is of another type is damaged: it is set aside with all its entries.
 --
--- KEYS, ARGV and what it returns: lib/strays.lua
-return strays(false)
+-- KEYS meta; then the index: due, ready, held, stop, archivedAs or a state
+-- ARGV kind (due, ready, held, stop, archived or state), of (name of the worker, or the outcome), open, running (states),
+--   queue, env, labels, priority, resources (of the bucket); then members
+-- Returns the members that are there and do not belong there; in a state, those that are no id.
+local index, kind = KEYS[#K + 1], A.kind
+local sorted = kind ~= 'held' and kind ~= 'stop'
+
+-- idof is the id that a member stands for, or nil.
+local function idof(member)
+  if kind == 'stop' then return string.match(member, '^d?([1-9]%d*)$') end
+  if kind ~= 'ready' then return string.match(member, '^[1-9]%d*$') end
+  local id = string.match(member, '^%l([1-9]%d*)$')
+  return id and member == string.char(96 + #id) .. id and id or nil
+end
+
+local function runs(t, key, member)
+  if t[1] ~= A.running or not t[2] then return false end
+  local r = redis.call('HMGET', key, t[2] .. ':worker', t[2] .. ':incarnation')
+  if r[1] ~= A.of then return false end
+  return kind == 'held' and r[2] or kind == 'stop' and (string.sub(member, 1, 1) == 'd' or t[8] and t[8] ~= '')
+end
+
+-- waits says whether the task waits in this bucket.
+local function waits(t)
+  local queue = t[3] and t[3] ~= '' and t[3] or DEFAULT_QUEUE
+  return t[1] == A.open and queue == A.queue and (t[4] or '') == A.env and (t[5] or '') == A.labels
+    and (tonumber(t[6] or '') or 0) == tonumber(A.priority) and (t[7] or '') == A.resources
+end
+
+-- A report keeps its deadline until it is settled, if a foreign client has made it.
+local lasting = {blocked = true, executed = true, [A.open] = true, [A.running] = true}
+
+local function belongs(member)
+  local id = idof(member)
+  if not id then return false end
+  if kind == 'state' then return true end
+  local key = K.task(id)
+  local t = redis.pcall('HMGET', key, 'state', 'round', 'queue', 'env', 'labels', 'priority', 'resources', 'cancel_requested', 'outcome')
+  if t.err then return true end
+  if kind == 'due' then return lasting[t[1]] end
+  if kind == 'ready' then return waits(t) end
+  if kind == 'archived' then return t[1] == 'archived' and t[9] == A.of end
+  return runs(t, key, member)
+end
+
+local wrong = wrongtype(sorted and 'zset' or 'set', {index})
+if wrong then return wrong end
+local found = {}
+for i = #A + 1, #ARGV do
+  local there = sorted and redis.call('ZSCORE', index, ARGV[i]) or not sorted and redis.call('SISMEMBER', index, ARGV[i]) == 1
+  if there and not belongs(ARGV[i]) then
+    found[#found + 1] = ARGV[i]
+    if not dry then redis.call(sorted and 'ZREM' or 'SREM', index, ARGV[i]) end
+  end
+end
+return found

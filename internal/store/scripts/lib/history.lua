@@ -3,7 +3,7 @@
 -- What is not that far has lost what was acknowledged, after a failover or a restored backup: then the script does nothing.
 -- The last key is the stream. Both are taken off, so that a script finds its own alone.
 local stream, known = table.remove(KEYS), table.remove(ARGV)
-local past = redis.call('HMGET', KEYS[1], 'epoch', 'seq', 'events', 'witness', 'lives', 'flushing', 'clock', 'unconfirmed')
+local past = redis.call('HMGET', K.meta, 'epoch', 'seq', 'events', 'witness', 'lives', 'flushing', 'clock', 'unconfirmed')
 local epoch, seq, cap = tonumber(past[1] or '') or 1, tonumber(past[2] or '') or 0, tonumber(past[3] or '') or 10000
 local happening, changes = {}, 0
 local lives = past[5] or ''
@@ -42,7 +42,7 @@ local function refused(e, s, id, gone)
   local we, ws, wid, wgone = string.match(past[4] or '', '^(%d+) (%d+) (%d+) (%d+)$')
   we, ws, wid, wgone = tonumber(we or 0), tonumber(ws or 0), tonumber(wid or 0), tonumber(wgone or 0)
   if we > e or we == e and ws > s then e, s = we, ws end
-  redis.pcall('HSET', KEYS[1], 'witness', string.format('%d %d %d %d', e, s, math.max(wid, id), math.max(wgone, gone)))
+  redis.pcall('HSET', K.meta, 'witness', string.format('%d %d %d %d', e, s, math.max(wid, id), math.max(wgone, gone)))
   return {'behind', epoch, seq}
 end
 
@@ -61,9 +61,9 @@ local function write()
   seq = seq + changes
   local mark = noted(true)
   if mark then
-    redis.call('HSET', KEYS[1], 'seq', string.format('%d', seq), 'clock', mark)
+    redis.call('HSET', K.meta, 'seq', string.format('%d', seq), 'clock', mark)
   else
-    redis.call('HSET', KEYS[1], 'seq', string.format('%d', seq))
+    redis.call('HSET', K.meta, 'seq', string.format('%d', seq))
   end
 end
 
@@ -88,7 +88,7 @@ local function sealed(script, flushes, writes, gives)
   if changes > 0 then
     write()
   elseif writes and noted() then
-    redis.pcall('HSET', KEYS[1], 'clock', noted())
+    redis.pcall('HSET', K.meta, 'clock', noted())
   end
   return {epoch, seq, past[4] or past[8] or '', string.match(lives, '(%w+%.%d+):%d+$') or '', answer}
 end

@@ -3,7 +3,7 @@
 -- at least as long as it was told at its last heartbeat, because it relies on
 -- that until the next one.
 local function published(default)
-  local lease = tonumber(redis.call('HGET', KEYS[1], 'worker_timeout') or '')
+  local lease = tonumber(redis.call('HGET', K.meta, 'worker_timeout') or '')
   return lease and lease > 0 and lease or tonumber(default)
 end
 

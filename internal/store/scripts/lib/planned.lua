@@ -1,25 +1,25 @@
--- advance(growth, first, last) notes that tasks of a step of a plan were opened, and reports whether it was the last of them. growth is
--- {growth:<plan>, index of the step, how many of its tasks were opened before, how many are now, how many there will be, the task whose lines they are for or ''}.
-local function advance(growth, first, last)
-  local name = growth[2] .. ':'
-  local was = redis.call('HGET', growth[1], name .. 'tasks')
+-- advance(plan, growth, first, last) notes that tasks of a step of a plan were opened, and reports whether it was the last of them. growth is
+-- {index of the step, how many of its tasks were opened before, how many are now, how many there will be, the task whose lines they are for or ''}.
+local function advance(plan, growth, first, last)
+  local name = growth[1] .. ':'
+  local was = redis.call('HGET', K.growth(plan), name .. 'tasks')
   local before, upto = string.match(was or '', '^(.-)(%d+)$')
   if upto and tonumber(upto) + 1 == first then
     was = string.match(before, '%-$') and before or was .. '-'
   else
     was = (was and was .. ' ' or '') .. string.format('%d-', first)
   end
-  local whole = growth[4] == growth[5]
-  redis.call('HSET', growth[1], name .. 'state', whole and 'opened' or 'opening', name .. 'next', growth[4],
-    name .. 'of', growth[5], name .. 'source', growth[6], name .. 'tasks', was .. string.format('%d', last))
+  local whole = growth[3] == growth[4]
+  redis.call('HSET', K.growth(plan), name .. 'state', whole and 'opened' or 'opening', name .. 'next', growth[3],
+    name .. 'of', growth[4], name .. 'source', growth[5], name .. 'tasks', was .. string.format('%d', last))
   return whole
 end
 
--- plans(id, p, stamp, growth) is what open does with the plan that its tasks belong to: first resolve, which writes nothing and
+-- plans(id, stamp, growth) is what open does with the plan that its tasks belong to: first resolve, which writes nothing and
 -- answers what is wrong; then enter for each new task, and done. Without a plan all of them do nothing. What is wrong is
 -- {'plan', 'none'}, {'plan', 'refuses', state}, {'plan', 'grown'} if the step is further than growth says, or for the task at an index
 -- {'plan', 'missing', index, id}, {'plan', 'foreign', index, id}, {'plan', 'cut', index, id}, {'plan', 'busy', index, id}, {'plan', 'alive', index, id}.
-local function plans(id, p, stamp, growth)
+local function plans(id, stamp, growth)
   local nothing = function() end
   if id == '' then
     return {
@@ -31,9 +31,10 @@ local function plans(id, p, stamp, growth)
       enter = function(t) return t.held end, done = nothing,
     }
   end
-  local wrong = misfit('hash', {p[2] .. id}) or misfit('list', {p[3] .. id}) or misfit('zset', {p[4] .. id}) or misfit('hash', {growth[1]})
+  local wrong = wrongtype('hash', {K.plan(id)}) or wrongtype('list', {K.planTasks(id)}) or wrongtype('zset', {K.freed(id)})
+    or growth[1] and wrongtype('hash', {K.growth(id)})
   if wrong then return nil, wrong end
-  local plan = redis.call('HMGET', p[2] .. id, 'state', 'on_failure', 'held_by')
+  local plan = redis.call('HMGET', K.plan(id), 'state', 'on_failure', 'held_by')
   if not plan[1] then return nil, {'plan', 'none'} end
   local open = plan[1] == 'building' or plan[1] == 'ready' or plan[1] == 'held'
   local members, replaced, known = {}, 0, {}
@@ -42,15 +43,15 @@ local function plans(id, p, stamp, growth)
   local function provider(need)
     local last = need
     for _ = 1, 100 do
-      local t = redis.pcall('HMGET', p[1] .. last, 'state', 'plan', 'retried_by', 'feeds')
+      local t = redis.pcall('HMGET', K.task(last), 'state', 'plan', 'retried_by', 'feeds')
       if t.err or not t[1] then return nil end
       if not t[3] or t[3] == '' then
         local found = {id = last, plan = t[2], feeds = t[4] == '1'}
         if t[1] == 'blocked' then return found end -- as nearly all do while a plan is built
-        local e = redis.call('HMGET', p[1] .. last, 'outcome', 'round', 'doomed_by', 'skipped')
+        local e = redis.call('HMGET', K.task(last), 'outcome', 'round', 'doomed_by', 'skipped')
         found.ended, found.skipped, found.cause = ending(t[1], e[1]), e[4] == '1', e[3]
         if found.ended == 'succeeded' then
-          local r = redis.call('HMGET', p[1] .. last, (e[2] or '') .. ':result', (e[2] or '') .. ':output_bytes')
+          local r = redis.call('HMGET', K.task(last), (e[2] or '') .. ':result', (e[2] or '') .. ':output_bytes')
           found.cut = not r[1] and r[2]
         end
         return found
@@ -69,7 +70,7 @@ local function plans(id, p, stamp, growth)
     known[need] = known[need] or provider(need)
     local found = known[need]
     if not found then return {'plan', 'missing', i, need} end
-    local wrong = misfit('list', {p[5] .. found.id})
+    local wrong = wrongtype('list', {K.dependants(found.id)})
     if wrong then return wrong end
     if found.plan ~= id then return {'plan', 'foreign', i, need} end
     if found.cut then return {'plan', 'cut', i, need} end
@@ -79,17 +80,17 @@ local function plans(id, p, stamp, growth)
     local old = t.former
     if old[4] ~= id then return {'plan', 'foreign', i, old[8] or ''} end
     if not ending(old[1], old[5]) then return {'plan', 'alive', i, old[8]} end
-    local wrong = misfit('zset', {p[7]}) or misfit('list', {p[5] .. old[8], p[6] .. old[8]})
+    local wrong = wrongtype('zset', {K.draining}) or wrongtype('list', {K.dependants(old[8]), K.stuck(old[8])})
     if wrong then return wrong end
-    if redis.call('ZSCORE', p[7], 't' .. old[8]) then return {'plan', 'busy', i, old[8]} end
+    if redis.call('ZSCORE', K.draining, 't' .. old[8]) then return {'plan', 'busy', i, old[8]} end
   end
 
   local function resolve(tasks)
     members = tasks
     if growth[1] then
       if plan[1] ~= 'ready' then return {'plan', 'refuses', plan[1]} end
-      local at = redis.call('HMGET', growth[1], 'template', growth[2] .. ':next')
-      if not at[1] or (at[2] or '0') ~= growth[3] then return {'plan', 'grown'} end
+      local at = redis.call('HMGET', K.growth(id), 'template', growth[1] .. ':next')
+      if not at[1] or (at[2] or '0') ~= growth[2] then return {'plan', 'grown'} end
     end
     for i, t in ipairs(tasks) do
       local fresh = not t.old and not t.twin
@@ -120,8 +121,8 @@ local function plans(id, p, stamp, growth)
     local v = verdict(kind, found.ended, found.skipped, plan[2])
     if v == 'wait' then
       w.waits = w.waits + 1
-      redis.call('RPUSH', p[5] .. found.id, kind == 'success' and text or text .. ':' .. kind)
-      if not found.feeds then redis.call('HSET', p[1] .. found.id, 'feeds', '1') end
+      redis.call('RPUSH', K.dependants(found.id), kind == 'success' and text or text .. ':' .. kind)
+      if not found.feeds then redis.call('HSET', K.task(found.id), 'feeds', '1') end
       found.feeds = true
     elseif v ~= 'met' and not w.doomed then
       w.doomed, w.skipped = found.cause and found.cause ~= '' and found.cause or found.id, v == 'skip'
@@ -132,10 +133,10 @@ local function plans(id, p, stamp, growth)
   local function replace(t, text)
     local old = t.former
     replaced = replaced + 1
-    if relocate(p[5] .. old[8], p[5] .. text) then t.feeds = true end
+    if relocate(K.dependants(old[8]), K.dependants(text)) then t.feeds = true end
     if old[9] == '1' then t.grows, t.feeds = true, true end
     known[old[8]] = {id = text, plan = id, feeds = t.feeds} -- for those of the same request that need it
-    account(p, id, sum({}, ending(old[1], old[5]), old[6] == '1', -1))
+    account(id, sum({}, ending(old[1], old[5]), old[6] == '1', -1))
     if plan[3] == old[8] or plan[1] == 'failed' then plan[1] = 'ready' end
   end
 
@@ -159,21 +160,21 @@ local function plans(id, p, stamp, growth)
     t.entered = true
     if w.waits == 0 and not w.doomed and plan[1] == 'ready' then return false end
     if w.waits == 0 or w.doomed then
-      redis.call('ZADD', p[4] .. id, text, text)
+      redis.call('ZADD', K.freed(id), text, text)
       t.free = true
     end
     return true
   end
 
   local function done(fresh)
-    local key, ids, free, look = p[2] .. id, {}, false, false
+    local key, ids, free, look = K.plan(id), {}, false, false
     for _, t in ipairs(members) do
       if t.entered then ids[#ids + 1] = t.id end
       free = free or t.free
       look = look or t.grows
     end
     if #ids == 0 then return end
-    redis.call('RPUSH', p[3] .. id, unpack(ids))
+    redis.call('RPUSH', K.planTasks(id), unpack(ids))
     local now = redis.call('HMGET', key, 'state', 'total', 'left', 'growing')
     local added = fresh - replaced
     redis.call('HSET', key, 'total', string.format('%d', amount(now[2]) + added), 'left', string.format('%d', amount(now[3]) + added))
@@ -182,11 +183,11 @@ local function plans(id, p, stamp, growth)
       redis.call('HDEL', key, 'held_by', 'ended')
       free, look = true, true
     end
-    if growth[1] and advance(growth, tonumber(ids[1]), tonumber(ids[#ids])) then
+    if growth[1] and advance(id, growth, tonumber(ids[1]), tonumber(ids[#ids])) then
       redis.call('HSET', key, 'growing', string.format('%d', amount(now[4]) - 1))
     end
-    if look then nudge(p, id, stamp) end
-    if free and plan[1] == 'ready' then signal(p, stamp, {'p' .. id}) end
+    if look then nudge(id, stamp) end
+    if free and plan[1] == 'ready' then signal(stamp, {'p' .. id}) end
   end
   return {resolve = resolve, enter = enter, done = done}
 end

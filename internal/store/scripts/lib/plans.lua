@@ -1,6 +1,4 @@
--- Plans: what a task waits for, and what waits for it. Which tasks those are becomes known inside the scripts only, so
--- the keys are made from what Go declares (keys.planning): {prefix of tasks, of plans, of their lists of tasks, of their sets
--- of tasks to be moved, of dependants, of dependants that failed, draining, wake list of the servers}.
+-- Plans: what a task waits for, and what waits for it.
 --
 -- A plan may have steps that are opened once the lines of a result are known (growth.lua): `growing` counts them, and it is
 -- not over before they are opened, or it is sure that they cannot be.
@@ -27,24 +25,13 @@ local function verdict(kind, ended, skipped, on)
   return on == 'hold' and 'wait' or 'never'
 end
 
--- misfit(kind, keys) is wrongtype (lib/types.lua) for keys that are made here.
-local function misfit(kind, keys)
-  for _, key in ipairs(keys) do
-    local is = redis.call('TYPE', key)
-    is = is.ok or is
-    if is ~= 'none' and is ~= kind then
-      return redis.error_reply('WRONGTYPE a key of a plan is a ' .. is .. ', want a ' .. kind)
-    end
-  end
-end
-
--- signal(p, stamp, members) tells the servers that there is something to do: t<id> for a task, p<id> for a plan, g<id>
+-- signal(stamp, members) tells the servers that there is something to do: t<id> for a task, p<id> for a plan, g<id>
 -- for its steps that are to be opened.
-local function signal(p, stamp, members)
+local function signal(stamp, members)
   local v = {}
   for i, member in ipairs(members) do v[2 * i - 1], v[2 * i] = stamp, member end
-  redis.pcall('ZADD', p[7], 'NX', unpack(v))
-  if redis.pcall('LLEN', p[8]) == 0 then redis.pcall('LPUSH', p[8], '1') end
+  redis.pcall('ZADD', K.draining, 'NX', unpack(v))
+  if redis.pcall('LLEN', K.wakeServer) == 0 then redis.pcall('LPUSH', K.wakeServer, '1') end
 end
 
 -- relocate(from, to) moves a list to another key, and reports whether there was anything to move.
@@ -58,27 +45,27 @@ end
 -- amount(text) is a counter that somebody may have damaged.
 local function amount(text) return tonumber(text or '') or 0 end
 
--- nudge(p, plan, stamp) lets the servers look which steps of a plan can be opened now. Who has looked says which nudge he
+-- nudge(plan, stamp) lets the servers look which steps of a plan can be opened now. Who has looked says which nudge he
 -- knew of, so that none comes in between unseen.
-local function nudge(p, plan, stamp)
-  local key = p[2] .. plan
+local function nudge(plan, stamp)
+  local key = K.plan(plan)
   local t = redis.pcall('HMGET', key, 'growing', 'nudges')
-  if t.err then return signal(p, stamp, {'g' .. plan}) end
+  if t.err then return signal(stamp, {'g' .. plan}) end
   if amount(t[1]) <= 0 then return end
   redis.call('HSET', key, 'nudges', string.format('%d', amount(t[2]) + 1))
-  signal(p, stamp, {'g' .. plan})
+  signal(stamp, {'g' .. plan})
 end
 
--- over(p, plan, stamp) ends a plan in which nothing is left to do. Of one that has steps to be opened the servers say so first:
+-- over(plan, stamp) ends a plan in which nothing is left to do. Of one that has steps to be opened the servers say so first:
 -- it is over if they have looked, and what these steps hang on has failed.
-local function over(p, plan, stamp)
-  local key = p[2] .. plan
+local function over(plan, stamp)
+  local key = K.plan(plan)
   local t = redis.call('HMGET', key, 'state', 'left', 'bad', 'growing', 'growth_error')
   if amount(t[2]) > 0 then return end
   local bad = amount(t[3]) > 0 or t[5]
   if amount(t[4]) > 0 and t[1] ~= 'cancelled' then
-    if t[1] == 'held' or redis.pcall('ZSCORE', p[7], 'g' .. plan) then return end
-    if not bad then return signal(p, stamp, {'g' .. plan}) end
+    if t[1] == 'held' or redis.pcall('ZSCORE', K.draining, 'g' .. plan) then return end
+    if not bad then return signal(stamp, {'g' .. plan}) end
   end
   if t[1] == 'ready' or t[1] == 'held' then
     redis.call('HSET', key, 'state', bad and 'failed' or 'completed', 'ended', stamp)
@@ -98,25 +85,25 @@ local function sum(ends, outcome, skipped, n)
   return ends
 end
 
--- account(p, plan, ends) counts ends of tasks in their plan. A plan that was damaged by hand is no reason to fail.
-local function account(p, plan, ends)
+-- account(plan, ends) counts ends of tasks in their plan. A plan that was damaged by hand is no reason to fail.
+local function account(plan, ends)
   local names, v = {'left'}, {}
   for name in pairs(ends) do
     if name ~= 'left' then names[#names + 1] = name end
   end
-  local t = redis.pcall('HMGET', p[2] .. plan, unpack(names))
+  local t = redis.pcall('HMGET', K.plan(plan), unpack(names))
   if t.err or not t[1] then return end
   for i, name in ipairs(names) do v[2 * i - 1], v[2 * i] = name, string.format('%d', amount(t[i]) + ends[name]) end
-  redis.call('HSET', p[2] .. plan, unpack(v))
+  redis.call('HSET', K.plan(plan), unpack(v))
   return true
 end
 
--- sourced(p, plan, id, outcome, skipped, stamp): a task has ended whose lines steps of the plan are for. In a plan that holds on a
+-- sourced(plan, id, outcome, skipped, stamp): a task has ended whose lines steps of the plan are for. In a plan that holds on a
 -- failure these need it like any other.
-local function sourced(p, plan, id, outcome, skipped, stamp)
-  nudge(p, plan, stamp)
-  local t = redis.pcall('HMGET', p[2] .. plan, 'state', 'on_failure', 'growing')
+local function sourced(plan, id, outcome, skipped, stamp)
+  nudge(plan, stamp)
+  local t = redis.pcall('HMGET', K.plan(plan), 'state', 'on_failure', 'growing')
   if not t.err and t[1] == 'ready' and amount(t[3]) > 0 and verdict('success', outcome, skipped, t[2]) == 'wait' then
-    redis.call('HSET', p[2] .. plan, 'state', 'held', 'held', stamp, 'held_by', id)
+    redis.call('HSET', K.plan(plan), 'state', 'held', 'held', stamp, 'held_by', id)
   end
 end

@@ -1,15 +1,15 @@
 -- Retention: which archived tasks go, and what keeps one. Those that may go are in a sorted set for each outcome, beside the set of
 -- archived ones: <archived>:<outcome>. Those that something keeps are in a sorted set for each keeper instead: p<plan>, a plan that is not
--- over, or t<id>, a task that repeats it and is not archived. p is what Go declares (keys.planning, see lib/plans.lua).
+-- over, or t<id>, a task that repeats it and is not archived.
 
--- keeps(p, keeper) says whether something still keeps what it has kept. What is not there keeps nothing.
-local function keeps(p, keeper)
+-- keeps(keeper) says whether something still keeps what it has kept. What is not there keeps nothing.
+local function keeps(keeper)
   local kind, id = string.sub(keeper, 1, 1), string.sub(keeper, 2)
   if kind == 't' then
-    local state = redis.pcall('HGET', p[1] .. id, 'state')
+    local state = redis.pcall('HGET', K.task(id), 'state')
     return type(state) == 'string' and state ~= 'archived'
   end
-  local t = redis.pcall('HMGET', p[2] .. id, 'state', 'left')
+  local t = redis.pcall('HMGET', K.plan(id), 'state', 'left')
   if t.err or not t[1] then return false end
   local over = t[1] == 'completed' or t[1] == 'failed' or t[1] == 'cancelled'
   return not over or (tonumber(t[2] or '') or 0) > 0

@@ -2,13 +2,13 @@
 -- limit tasks as {id, light fields...}, in the order of the ids, and the ids in
 -- the set that are no round of this worker any more, because a foreign client
 -- has moved the task or it was set aside. It writes nothing. r holds name (of the worker),
--- tasks (prefix of task keys), running (name of the state) and aside (key).
+-- running (name of the state) and aside (key).
 local function rounds(held, r, limit)
   local ids, found, stale = redis.call('SMEMBERS', held), {}, {}
   table.sort(ids, function(a, b) return (tonumber(a) or 0) < (tonumber(b) or 0) end)
   for _, id in ipairs(ids) do
     if #found == limit then break end
-    local t = light(r.tasks .. id)
+    local t = light(K.task(id))
     local worker, incarnation = t[#t - 5], t[#t - 4]
     if t[1] == r.running and worker == r.name and incarnation ~= '' and redis.call('HEXISTS', r.aside, id) == 0 then
       found[#found + 1] = {id, unpack(t)}

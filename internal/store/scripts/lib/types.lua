@@ -1,17 +1,17 @@
--- wrongtype(kind, list of KEYS indices) is an error reply if one of these keys
+-- wrongtype(kind, keys) is an error reply if one of these keys
 -- holds another type, else nil. Redis does not undo the writes of a script that
 -- fails in the middle, so a script asks before its first write about every key
--- that it has not read by then. The error names the place in KEYS, not the key.
+-- that it has not read by then. The error says what begins the key, and nothing of whose it is.
 local typed = {}
-local function wrongtype(kind, indices)
-  for _, i in ipairs(indices) do
-    if not typed[i] then
-      local is = redis.call('TYPE', KEYS[i])
+local function wrongtype(kind, keys)
+  for _, key in ipairs(keys) do
+    if not typed[key] then
+      local is = redis.call('TYPE', key)
       is = is.ok or is
       if is ~= 'none' and is ~= kind then
-        return redis.error_reply('WRONGTYPE KEYS[' .. i .. '] of the script is a ' .. is .. ', want a ' .. kind)
+        return redis.error_reply('WRONGTYPE ' .. string.match(key, '^[^:]*', #namespace + 1) .. ' is a ' .. is .. ', want a ' .. kind)
       end
-      typed[i] = true
+      typed[key] = true
     end
   end
 end

@@ -1,0 +1,3 @@
+-- Each K.name and A.name of the files has become a place in KEYS and ARGV, as the header of the script lists them, or what makes
+-- a key that becomes known here only; see named.go.
+local namespace = string.sub(KEYS[1], 1, -5) -- it is that of meta
