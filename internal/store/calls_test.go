@@ -61,7 +61,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"HalfBuilt":  func(ctx context.Context, st *store.Store) error { _, err := st.HalfBuilt(ctx); return err },
 	"Life":       func(ctx context.Context, st *store.Store) error { _, err := st.Life(ctx); return err },
 	"Births":     func(ctx context.Context, st *store.Store) error { _, err := st.Births(ctx); return err },
-	"Plans":      func(ctx context.Context, st *store.Store) error { _, err := st.ListPlans(ctx, 0, 1); return err },
+	"ListPlans":  func(ctx context.Context, st *store.Store) error { _, err := st.ListPlans(ctx, 0, 1); return err },
 	"PlanTasks":  func(ctx context.Context, st *store.Store) error { _, err := st.PlanTasks(ctx, 1, 0, 1); return err },
 	"Draining":   func(ctx context.Context, st *store.Store) error { _, err := st.Draining(ctx, 0, 1); return err },
 	"Release":    func(ctx context.Context, st *store.Store) error { _, err := st.Release(ctx, 1, 1); return err },
@@ -188,8 +188,8 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.SetAside(ctx, &store.Inspection{TaskHeader: store.TaskHeader{Task: statemachine.Task{ID: 1}}}, noon)
 		return err
 	},
-	"Task":  func(ctx context.Context, st *store.Store) error { _, err := st.Task(ctx, 1); return err },
-	"Tasks": func(ctx context.Context, st *store.Store) error { _, err := st.TasksByID(ctx, []int64{1}); return err },
+	"Task":      func(ctx context.Context, st *store.Store) error { _, err := st.Task(ctx, 1); return err },
+	"TasksByID": func(ctx context.Context, st *store.Store) error { _, err := st.TasksByID(ctx, []int64{1}); return err },
 	"WaitServer": func(ctx context.Context, st *store.Store) error {
 		_, err := st.WaitServer(ctx, time.Millisecond)
 		return err
