@@ -356,8 +356,9 @@ func (s *Store) inOneTrip(ctx context.Context, calls []scriptArgs, answers []scr
 	commands := make([]*redis.Cmd, len(calls))
 	_, all := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, c := range calls {
-			keys, args := s.withHistory(s.keys.declared(c.name, &c.of), c.args)
-			commands[i] = s.scripts.byName[c.name].EvalSha(ctx, p, keys, args...)
+			script := s.scripts.byName[c.name]
+			keys, args := s.withHistory(s.keys.declared(script, &c.of), c.args)
+			commands[i] = script.EvalSha(ctx, p, keys, args...)
 		}
 		return nil
 	})
@@ -374,4 +375,16 @@ func (s *Store) inOneTrip(ctx context.Context, calls []scriptArgs, answers []scr
 			answers[i].value, answers[i].err = s.unseal(c.name, asReply(v))
 		}
 	}
+}
+
+// taskWords are the fields that scripts read of a task, which follow from package task.
+var taskWords = map[string]string{"--[[header]]": luaList(headerFields), "--[[more]]": luaList(claimedMore)}
+
+// luaList is a list of fields as a script has it behind others.
+func luaList(names []string) string {
+	var text strings.Builder
+	for _, name := range names {
+		text.WriteString(", '" + name + "'")
+	}
+	return text.String()
 }

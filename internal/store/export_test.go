@@ -19,7 +19,7 @@ var Universal = universal
 func MutatingScripts() []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(scriptList)) {
-		if scriptList[name].writes {
+		if scriptList[name].Writes {
 			names = append(names, name)
 		}
 	}
@@ -38,7 +38,7 @@ func Occupy(ctx context.Context, s *Store) (release func() error, err error) {
 }
 
 // Script is a script of s as it is sent, to recognise its calls.
-func (s *Store) Script(name string) *redis.Script { return s.scripts.byName[name] }
+func (s *Store) Script(name string) *redis.Script { return s.scripts.byName[name].Script }
 
 // KeyFunctions are all keys of a namespace, by what a documentation calls them.
 func KeyFunctions(namespace string) map[string]string {
@@ -90,4 +90,4 @@ func (r refusal) Error() string { return string(r) }
 func (refusal) RedisError()     {}
 
 // Library is the text of a library of scripts.
-func Library(name string) string { return readScript("scripts/lib/" + name + ".lua") }
+func Library(name string) string { return common.read("lib/" + name + ".lua") }

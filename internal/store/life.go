@@ -112,9 +112,9 @@ type arrivals struct {
 }
 
 func newArrivals(all *scripts, meta string) *arrivals {
-	a := &arrivals{script: all.byName["arrive"], meta: meta, writing: map[string]bool{}}
-	for name, script := range all.byName {
-		a.writing[script.Hash()] = scriptList[name].writes && script != a.script
+	a := &arrivals{script: all.byName["arrive"].Script, meta: meta, writing: map[string]bool{}}
+	for _, script := range all.byName {
+		a.writing[script.Hash()] = script.info.Writes && script.Script != a.script
 	}
 	return a
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/tdf-go/tdf/statemachine"
-	"github.com/tdf-go/tdf/task"
 )
 
 // subject says whose keys a script is called with. Which keys these are, and in which order, its header says alone; more
@@ -96,42 +95,35 @@ func headerOf(text string) header {
 	return header{keys: names("KEYS"), args: names("ARGV")}
 }
 
-// declaredKeys are the keys that the header of each script names. A name that is none panics: only a broken build has one.
-var declaredKeys = sync.OnceValue(func() map[string][]keyFunc {
+// keysOf are the keys that the header of a script names. A name that is none panics: only a broken build has one.
+func keysOf(script string, h header) []keyFunc {
 	once, many := keyNames()
-	declared := make(map[string][]keyFunc, len(scriptList))
-	for script := range scriptList {
-		for _, name := range headerOf(scriptBody(script)).keys {
-			key := once[name]
-			if key == nil {
-				key = many[name]
-			}
-			if key == nil {
-				panic(fmt.Sprintf("store: script %s: no key is called %q", script, name))
-			}
-			declared[script] = append(declared[script], key)
+	list := make([]keyFunc, len(h.keys))
+	for i, name := range h.keys {
+		if list[i] = once[name]; list[i] == nil {
+			list[i] = many[name]
+		}
+		if list[i] == nil {
+			panic(fmt.Sprintf("store: script %s: no key is called %q", script, name))
 		}
 	}
-	return declared
-})
+	return list
+}
 
 // declared are the KEYS of a call, with room for one more.
-func (k keys) declared(script string, of *subject) []string {
-	named := declaredKeys()[script]
-	list := make([]string, 0, len(named)+len(of.more)+1)
-	for _, key := range named {
+func (k keys) declared(script *script, of *subject) []string {
+	list := make([]string, 0, len(script.keys)+len(of.more)+1)
+	for _, key := range script.keys {
 		list = append(list, key(k, of))
 	}
 	return append(list, of.more...)
 }
 
 // placed puts places for the names in the text of a script: KEYS[2] for a key that its header lists, ARGV[1] for an argument,
-// and for another key the text that makes it. A table of them would cost each call time.
-func placed(text string, h header) string {
-	// The fields that scripts read of a task follow from package task; their files have a remark instead.
-	places := map[string]string{
-		"--[[header]]": luaList(headerFields), "--[[more]]": luaList(claimedMore), "DEFAULT_QUEUE": "'" + task.DefaultQueue + "'",
-	}
+// and for another key the text that makes it. A table of them would cost each call time. Words are replaced as well.
+func placed(text string, h header, words map[string]string) string {
+	places := map[string]string{}
+	maps.Copy(places, words)
 	once, many := keyNames()
 	for name, key := range once {
 		places["K."+name] = "(namespace .. '" + key(keys{}, &subject{}) + "')"

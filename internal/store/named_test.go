@@ -1,6 +1,8 @@
 package store
 
 import (
+	"io/fs"
+	"path"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,13 +20,13 @@ var (
 func TestNamesHavePlaces(t *testing.T) {
 	t.Parallel()
 	for name := range scriptList {
-		text := remark.ReplaceAllString(scriptText("", name), "")
+		text := remark.ReplaceAllString(placed(common.text("", name), headerOf(common.body(name)), nil), "")
 		if left := leftOver.FindString(text); left != "" {
 			t.Errorf("script %s: nothing is called %s", name, left)
 		}
 	}
-	for _, dir := range []string{"scripts", "scripts/lib"} {
-		files, err := scriptFiles.ReadDir(dir)
+	for _, dir := range []string{".", "lib"} {
+		files, err := fs.ReadDir(common.Files, dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +34,7 @@ func TestNamesHavePlaces(t *testing.T) {
 			if file.IsDir() {
 				continue
 			}
-			text := remark.ReplaceAllString(readScript(dir+"/"+file.Name()), "")
+			text := remark.ReplaceAllString(common.read(path.Join(dir, file.Name())), "")
 			for _, made := range madeKey.FindAllStringSubmatch(text, -1) {
 				if !operands.MatchString(made[1]) {
 					t.Errorf("%s: give a name to what makes the key %s", file.Name(), made[0])
@@ -46,7 +48,7 @@ func TestNamesHavePlaces(t *testing.T) {
 func TestHeadersNameTheirKeys(t *testing.T) {
 	t.Parallel()
 	for name := range scriptList {
-		body := scriptBody(name)
+		body := common.body(name)
 		h, code := headerOf(body), remark.ReplaceAllString(body, "")
 		if len(h.keys) == 0 || h.keys[0] != "meta" {
 			t.Errorf("script %s: the first of its keys is to be meta: %v", name, h.keys)

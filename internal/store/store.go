@@ -60,7 +60,7 @@ const sessionPool = 2
 // the first error of an unreachable Redis comes from the first call, usually
 // [Store.Check]. The caller closes the Store.
 func Dial(where config.Redis, namespace string, opts ...Option) (*Store, error) {
-	o := options{clock: clockScript}
+	var o options
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -81,7 +81,7 @@ func Dial(where config.Redis, namespace string, opts ...Option) (*Store, error) 
 	}
 	uo.PoolSize = o.poolSize
 	s := &Store{
-		keys: newKeys(namespace), namespace: namespace, where: where, scripts: newScripts(o.clock),
+		keys: newKeys(namespace), namespace: namespace, where: where, scripts: newScripts(o.clock, []Scripts{common}),
 		history: memory{seen: History{Epoch: 1}},
 	}
 	arriving := newArrivals(s.scripts, s.keys.meta())
