@@ -90,7 +90,7 @@ func (p *planCost) run(ctx context.Context) (_ []Table, err error) {
 			Metrics: []Metric{micros, cpuMicros, redisCPU}, Reference: flatName,
 		},
 		ratios:  []Metric{cpuMicros},
-		targets: []target{{planName, []string{flatName}, micros, mostRatio, mostRatio}},
+		targets: []target{{planName, flatName, micros, mostRatio, mostRatio}},
 	})
 	for _, l := range p.lives {
 		if tables == nil {
@@ -252,9 +252,6 @@ func (p *planCost) text() string {
 		perSecond(built.edges(), built.build), perSecond(built.edges(), built.took), perSecond(p.edges, p.release), perSecond(p.freed, p.release))
 	p.slowTable(&w)
 	p.pausesLine(&w)
-	if p.profile {
-		p.profileTable(&w)
-	}
 	return w.String()
 }
 
@@ -298,21 +295,6 @@ func (p *planCost) above() (calls int) {
 		}
 	}
 	return calls
-}
-
-// profileTable shows what the scripts cost in all.
-func (p *planCost) profileTable(w *strings.Builder) {
-	var rows [][]string
-	for _, name := range slices.Sorted(maps.Keys(p.slow[planName])) {
-		row := []string{name}
-		for _, what := range []string{flatName, planName} {
-			script, each := p.slow[what][name], float64(p.Tasks)
-			row = append(row, fmt.Sprintf("%.2f", float64(script.calls)/each), fmt.Sprintf("%.1f", float64(script.all.Microseconds())/each))
-		}
-		rows = append(rows, row)
-	}
-	fmt.Fprintln(w)
-	grid(w, []string{"script", flatName + ": calls a task", "µs a task", planName + ": calls a task", "µs a task"}, rows...)
 }
 
 // tooSlow is an error if more calls of scripts took long than the machine explains.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -124,7 +123,7 @@ func (r *Results) write(file string) error {
 	return os.WriteFile(file, append(text, '\n'), 0o600)
 }
 
-// comparison is a table of contenders: what of them is compared, and how good that is to be.
+// comparison is a table of contenders, with the ratios between them and their targets.
 type comparison struct {
 	Table
 	// ratios are the metrics of which TDF is compared with each peer, and with the reference.
@@ -132,11 +131,9 @@ type comparison struct {
 	targets []target
 }
 
-// target is a ratio that is to be reached. For metrics of which less is better it is the most.
+// target is the ratio that a row shall reach: least, better aim. For metrics of which less is better both are upper bounds.
 type target struct {
-	row string
-	// of is the peer; of several, the best one that is there, round by round.
-	of         []string
+	row, of    string
 	metric     Metric
 	least, aim float64
 }
@@ -171,7 +168,7 @@ func (c *comparison) fill(all []*contender, samples map[string][]reading) {
 	}
 	for _, g := range c.targets {
 		if slices.ContainsFunc(all, func(who *contender) bool { return who.name == g.row && who.absent == "" }) {
-			c.Ratios = append(c.Ratios, meets(g, all, samples))
+			c.Ratios = append(c.Ratios, meets(g, samples))
 		}
 	}
 	for _, m := range c.ratios {
@@ -193,25 +190,15 @@ func (c *comparison) comparable(ours, other *contender) bool {
 // targeted reports whether there is a target for just this ratio.
 func (c *comparison) targeted(row, peer string, m Metric) bool {
 	return slices.ContainsFunc(c.targets, func(g target) bool {
-		return g.row == row && g.metric == m && len(g.of) == 1 && g.of[0] == peer
+		return g.row == row && g.metric == m && g.of == peer
 	})
 }
 
-// meets compares with the best of the peers that a target names.
-func meets(g target, all []*contender, samples map[string][]reading) Ratio {
-	var best []float64
-	for _, c := range all {
-		if slices.Contains(g.of, c.name) && c.absent == "" {
-			best = better(g.metric, best, column(samples[c.name], g.metric))
-		}
-	}
-	name := strings.Join(g.of, " or ")
-	if len(g.of) > 1 {
-		name += ", the better one here"
-	}
-	r := Ratio{Row: g.row, Of: name, Metric: g.metric.Name, Verdict: "not measured"}
-	if len(best) > 0 {
-		r = ratio(g.row, name, g.metric, column(samples[g.row], g.metric), best)
+// meets compares a row with the peer that a target names.
+func meets(g target, samples map[string][]reading) Ratio {
+	r := Ratio{Row: g.row, Of: g.of, Metric: g.metric.Name, Verdict: "not measured"}
+	if theirs := samples[g.of]; len(theirs) > 0 {
+		r = ratio(g.row, g.of, g.metric, column(samples[g.row], g.metric), column(theirs, g.metric))
 		r.Verdict = g.verdict(r.Median)
 	}
 	r.Least, r.Aim = g.least, g.aim
@@ -230,22 +217,6 @@ func (g target) verdict(ratio float64) string {
 		return "reached"
 	}
 	return notReached
-}
-
-// better takes the better one of each round.
-func better(m Metric, a, b []float64) []float64 {
-	if a == nil {
-		return b
-	}
-	out := make([]float64, 0, len(a))
-	for i := range a {
-		if m.Less == (a[i] < b[i]) {
-			out = append(out, a[i])
-		} else {
-			out = append(out, b[i])
-		}
-	}
-	return out
 }
 
 func ratio(row, of string, m Metric, ours, theirs []float64) Ratio {

@@ -37,7 +37,7 @@ type contender struct {
 
 // contenderNames are what names of contenders begin with.
 var contenderNames = []string{
-	tdfName, "xargs", "GNU parallel", spawnName, plainName, uncontainedName, "shim", asynqName, bullName, celeryName, faktoryName,
+	tdfName, "xargs", "GNU parallel", spawnName, plainName, uncontainedName, "shim", asynqName, bullName, celeryName,
 	"behind", flatName, planName,
 }
 
