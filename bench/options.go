@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// size is how much of a table is measured; a later check repeats it, but for the rounds. Fields that a table does not use are 0.
+// size is the size of a measurement; a later check repeats all but the rounds. Fields that a table does not use are 0.
 type size struct {
 	Tasks   int `json:"tasks,omitempty"`
 	Rounds  int `json:"rounds,omitempty"`
@@ -23,7 +23,7 @@ type size struct {
 	Rate int `json:"rate,omitempty"`
 }
 
-// or takes what s does not say from others.
+// or fills the zero fields of s from other.
 func (s size) or(other size) size {
 	return size{
 		cmp.Or(s.Tasks, other.Tasks), cmp.Or(s.Rounds, other.Rounds), cmp.Or(s.Workers, other.Workers), cmp.Or(s.Slots, other.Slots),
@@ -31,7 +31,7 @@ func (s size) or(other size) size {
 	}
 }
 
-// options say what to measure and where the results go. Each belongs to the tables that its help names.
+// options select what to measure and where to write the results. Their help names the tables they belong to.
 type options struct {
 	tables                      []definition
 	given                       size // by flags
@@ -100,7 +100,7 @@ func (o *options) shared(flags *flag.FlagSet) {
 	flags.StringVar(&o.markdown, "markdown", "", "write the tables into this `file` too")
 	flags.StringVar(&o.json, "json", "", "write all figures into this `file`")
 	flags.StringVar(&o.check, "check", "", "compare ratios with those of this JSON `file`, and repeat its tables and sizes")
-	flags.Float64Var(&o.tolerance, "tolerance", 0.15, "by which part a ratio may be worse than in -check")
+	flags.Float64Var(&o.tolerance, "tolerance", 0.15, "how much worse than in -check a ratio may be, as a fraction")
 	flags.Float64Var(&o.latencyTolerance, "latency-tolerance", 0.5, "the same for ratios of latencies")
 	flags.BoolVar(&o.strict, "strict", false, "fail if a target is not reached")
 	flags.DurationVar(&o.limit, "limit", time.Hour, "when to give up")
@@ -111,17 +111,17 @@ func (o *options) shared(flags *flag.FlagSet) {
 	flags.StringVar(&o.conf, "conf", "configs/redis.conf", "the redis.conf of memory, scale, quiet, fleet and flow")
 	flags.StringVar(&o.aof, "aof", "", "`yes or no`: whether Redis keeps an append-only file (default no for fleet, yes for flow)")
 	flags.IntVar(&o.servers, "servers", 1, "plans, fleet: `servers`")
-	flags.IntVar(&o.many, "many", 1_000_000, "claims, scale, quiet: many `tasks` that wait")
-	flags.IntVar(&o.few, "few", 10_000, "scale, quiet: few `tasks` that wait")
-	flags.DurationVar(&o.settle, "settle", 40*time.Second, "quiet, fleet: how long to wait until all have come to rest")
-	flags.DurationVar(&o.watch, "watch", 30*time.Second, "quiet, fleet: how long to watch them then")
+	flags.IntVar(&o.many, "many", 1_000_000, "claims, scale, quiet: how many `tasks` wait in the large case")
+	flags.IntVar(&o.few, "few", 10_000, "scale, quiet: how many `tasks` wait in the small case")
+	flags.DurationVar(&o.settle, "settle", 40*time.Second, "quiet, fleet: how long to wait for the daemons to settle")
+	flags.DurationVar(&o.watch, "watch", 30*time.Second, "quiet, fleet: how long to watch them after that")
 }
 
 // special are the options of one table.
 func (o *options) special(flags *flag.FlagSet) {
 	o.containments = []string{"group", "auto"}
 	flags.Var((*list)(&o.containments), "containments", "programs: `containments` of TDF, of auto,group,cgroup,pidns")
-	flags.IntVar(&o.fill, "fill", 12_000, "memory: `tasks` that are there before; so many that the stream of events is as long as it gets")
+	flags.IntVar(&o.fill, "fill", 12_000, "memory: `tasks` opened before the measurement, so that the stream of events has its full length")
 	flags.IntVar(&o.layer, "layer", 1000, "plans: `tasks` of a layer")
 	flags.IntVar(&o.needs, "needs", 10, "plans: how many `tasks` of the layer before each task needs")
 	flags.DurationVar(&o.pauses, "pauses", 30*time.Second, "plans: how long to look for pauses of the machine, before and after")
@@ -129,18 +129,18 @@ func (o *options) special(flags *flag.FlagSet) {
 	flags.IntVar(&o.queues, "queues", 4, "fleet: `queues`, each with as many tasks")
 	o.work = []time.Duration{0, 500 * time.Millisecond}
 	flags.Func("work", "fleet: how long a task takes on average (half to one and a half of it); a row for each of `0s,500ms`", o.setWork)
-	flags.DurationVar(&o.delay, "delay", 0, "fleet: how long what a worker sends, and what it is answered, is under way")
-	flags.IntVar(&o.backlog, "backlog", 5000, "flow: `tasks` that wait, about")
-	flags.IntVar(&o.failing, "failing", 200, "flow: one task of so `many` fails")
-	flags.IntVar(&o.keep, "keep", 50_000, "flow: archive_retention of tasks that succeeded: how `many` stay")
-	flags.DurationVar(&o.age, "age", 30*time.Second, "flow: archive_retention of tasks that failed: how long they stay")
+	flags.DurationVar(&o.delay, "delay", 0, "fleet: the delay of each message between a worker and Redis, each way")
+	flags.IntVar(&o.backlog, "backlog", 5000, "flow: about how many `tasks` wait")
+	flags.IntVar(&o.failing, "failing", 200, "flow: one of this `many` tasks fails")
+	flags.IntVar(&o.keep, "keep", 50_000, "flow: how `many` succeeded tasks archive_retention keeps")
+	flags.DurationVar(&o.age, "age", 30*time.Second, "flow: how long archive_retention keeps failed tasks")
 	flags.StringVar(&o.archive, "archive", "", "flow: archive_dir, an empty `directory` for tasks that leave Redis (default none)")
 	flags.IntVar(&o.batch, "batch", 1000, "flow: [manager] batch_size of the one that opens")
-	flags.IntVar(&o.every, "every", 10_000, "flow: after how many `tasks` to look at Redis")
-	flags.DurationVar(&o.opening, "opening", 40*time.Minute, "flow: for how long to open tasks at most: then it ends in order, with fewer")
+	flags.IntVar(&o.every, "every", 10_000, "flow: take a sample after this many `tasks`")
+	flags.DurationVar(&o.opening, "opening", 40*time.Minute, "flow: stop opening tasks after this time, and measure fewer")
 }
 
-// choose takes the tables of those names, and for a check the tables and sizes of before: ratios of other sizes are other ratios.
+// choose selects the named tables, and for a check the tables and sizes of the earlier run, because ratios depend on the size.
 func (o *options) choose(names []string) (err error) {
 	if o.check != "" {
 		if o.before, err = readResults(o.check); err != nil {

@@ -38,7 +38,7 @@ type planCost struct {
 	release      time.Duration
 	// slow are the slow calls of scripts, by what ran.
 	slow map[string]map[string]slowScript
-	// shared says that others took time from Redis while it carried out scripts.
+	// shared says that other processes could preempt Redis while it ran scripts.
 	shared  bool
 	machine site.Pauses
 	// scripts is how long those of the plan, and of its release, have run.
@@ -110,7 +110,7 @@ func (p *planCost) addScripts(ctx context.Context, s *planSite) error {
 	return err
 }
 
-// measureRelease lets a server release the second half of a plan of which the first has ended while there was none.
+// measureRelease lets a server release the second half of a plan whose first half ended before any server ran.
 func (p *planCost) measureRelease(ctx context.Context) error {
 	g := p.plan().halves()
 	s, err := newPlanSite(ctx, p.bench)
@@ -275,16 +275,15 @@ func (p *planCost) slowTable(w *strings.Builder) {
 	grid(w, append([]string{"longest call of a script, ms"}, ran...), rows...)
 }
 
-// pausesLine says which of the long calls are those of the machine.
+// pausesLine says how many of the long calls the machine explains.
 func (p *planCost) pausesLine(w *strings.Builder) {
 	if p.shared {
-		fmt.Fprint(w, "\nRedis had to share its processor, which is in these times: only root can let it go first.\n")
+		fmt.Fprint(w, "\nRedis shared its processor with other processes, and these times include theirs: only root can give it priority.\n")
 	}
-	fmt.Fprintf(w, "\nThe machine alone stopped a thread that looks at the clock %d times in %.0f s for more than %.0f ms, "+
-		"at most for %.1f ms: in the %.0f s that scripts of the plan and of its release ran, %.0f such calls are to be expected "+
-		"and %.0f can be chance; there were %d.\n",
-		p.machine.Count, p.machine.Watched.Seconds(), p.machine.Limit.Seconds()*1000, p.machine.Longest.Seconds()*1000, p.scripts.Seconds(),
-		p.machine.Expected(p.scripts), p.machine.Chance(p.scripts), p.above())
+	fmt.Fprintf(w, "\nA thread that only reads the clock was stopped %d times in %.0f s for more than %.0f ms, the longest time for %.1f ms. "+
+		"At that rate %.0f long calls are expected in the %.0f s of the scripts of the plan and its release, and %.0f may be chance; there were %d.\n",
+		p.machine.Count, p.machine.Watched.Seconds(), p.machine.Limit.Seconds()*1000, p.machine.Longest.Seconds()*1000,
+		p.machine.Expected(p.scripts), p.scripts.Seconds(), p.machine.Chance(p.scripts), p.above())
 }
 
 // above is how many calls of the plan's scripts took longer than they may.

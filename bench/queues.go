@@ -371,7 +371,7 @@ func (b *bench) celery(ctx context.Context) *peer {
 	return p
 }
 
-// have notes the version that a program prints, its first line; absent says why there is none.
+// have records the first line that a program prints as its version. If that fails, absent is the reason.
 func (b *bench) have(ctx context.Context, name, program string, args ...string) (absent string) {
 	if _, err := exec.LookPath(program); err != nil {
 		return notInstalled

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Results are all of one run, as they stand in the JSON file.
+// Results are the results of one run, as in the JSON file.
 type Results struct {
 	Date     time.Time `json:"date"`
 	Machine  Machine   `json:"machine"`
@@ -28,7 +28,7 @@ type Version struct {
 	Version string `json:"version"`
 }
 
-// Table is one table, of contenders, or of Text and Figures of another kind.
+// Table has either contenders, or Text and Figures.
 type Table struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
@@ -42,7 +42,7 @@ type Table struct {
 	Figures any    `json:"figures,omitempty"`
 }
 
-// Metric is something that is measured, a column.
+// Metric is a column of a table.
 type Metric struct {
 	Name   string `json:"name"`
 	Title  string `json:"title"`
@@ -52,7 +52,7 @@ type Metric struct {
 
 func (m Metric) format(v float64) string { return strconv.FormatFloat(v, 'f', m.Digits, 64) }
 
-// What is measured of contenders.
+// The metrics of contenders.
 var (
 	rate      = Metric{Name: "per_second", Title: "tasks a second"}
 	cpuMillis = Metric{Name: "cpu_ms", Title: "CPU ms a task", Less: true, Digits: 2}
@@ -67,12 +67,12 @@ var (
 	metrics = []Metric{rate, cpuMillis, processed, opened, micros, cpuMicros, redisCPU, p50, p99}
 )
 
-// Row is one contender: either Values by metric, or why there are none.
+// Row is one contender. It has either Values, by metric, or the reason for its absence.
 type Row struct {
 	Name   string            `json:"name"`
 	Absent string            `json:"absent,omitempty"`
 	Values map[string]Spread `json:"values,omitempty"`
-	// OfReference is the median of its ratios to the reference in the first metric; 0 if there is none.
+	// OfReference is the median ratio to the reference in the first metric, or 0 without a reference.
 	OfReference float64 `json:"of_reference,omitempty"`
 }
 
@@ -84,8 +84,8 @@ type Spread struct {
 	Rounds  []float64 `json:"rounds"`
 }
 
-// Ratio is a row of TDF in one of a peer, by a metric. Least and Aim are 0 where nothing is wanted; for metrics of which
-// less is better they are the most that is wanted.
+// Ratio compares a row of TDF with one of a peer, by a metric. Least and Aim are its target, 0 without one; for metrics of
+// which less is better they are upper bounds.
 type Ratio struct {
 	Row    string `json:"row"`
 	Of     string `json:"of"`
@@ -97,7 +97,7 @@ type Ratio struct {
 	Verdict string  `json:"verdict,omitempty"`
 }
 
-// measured reports whether there is a ratio at all.
+// measured reports whether both rows had values.
 func (r Ratio) measured() bool { return len(r.Rounds) > 0 }
 
 func readResults(file string) (*Results, error) {
@@ -151,7 +151,7 @@ func (c *comparison) missed() (errs []error) {
 	return errs
 }
 
-// fill computes what is shown.
+// fill computes rows and ratios from the samples.
 func (c *comparison) fill(all []*contender, samples map[string][]reading) {
 	for _, who := range all {
 		row := Row{Name: who.name, Absent: who.absent}
@@ -207,7 +207,7 @@ func meets(g target, samples map[string][]reading) Ratio {
 
 const notReached = "not reached"
 
-// verdict says what is reached.
+// verdict compares a ratio with the target.
 func (g target) verdict(ratio float64) string {
 	reaches := func(bound float64) bool { return ratio == bound || g.metric.Less == (ratio < bound) }
 	switch {

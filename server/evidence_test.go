@@ -135,7 +135,7 @@ func TestVerdictOfAnOldReading(t *testing.T) {
 	}
 }
 
-// Nodes that are set aside, and workers that are gone, do nobody's work.
+// Nodes that are quarantined, and workers that are gone, do nobody's work.
 func TestAlive(t *testing.T) {
 	t.Parallel()
 	f := &facts{live: map[string]bool{"a": true, "b": true, "c": true}, nodes: make([]store.Suspect, 2)}

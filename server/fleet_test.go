@@ -219,15 +219,15 @@ func (f *fleet) record(t *testing.T, node string) store.Suspect {
 	return nodes[0]
 }
 
-// setAside sets n0 aside: the others pass what it fails.
-func (f *fleet) setAside(t *testing.T, s *Server) {
+// quarantine gets n0 quarantined: the others pass what it fails.
+func (f *fleet) quarantine(t *testing.T, s *Server) {
 	t.Helper()
 	for range 20 {
 		if f.step(t, s); f.record(t, "n0").Quarantined != 0 {
 			return
 		}
 	}
-	t.Fatalf("n0 is not set aside: %+v", f.record(t, "n0"))
+	t.Fatalf("n0 is not quarantined: %+v", f.record(t, "n0"))
 }
 
 func quarantine(mode string) func(*Options) {

@@ -139,7 +139,7 @@ func (k keys) full() string { return k.prefix + "full" }
 func (k keys) wakeQueue(queue string) string { return k.prefix + "wake_queue:" + queue }
 func (k keys) wakeNode(node string) string   { return k.prefix + "wake_node:" + node }
 
-// counting are the prefixes from which scripts make the keys of whoever counts a
+// counting are the prefixes from which scripts make the keys of the counters of a
 // round that becomes known inside the script, in the order of lib/slots.lua; the last is the name of the
 // default queue.
 func (k keys) counting() []any {
@@ -170,7 +170,7 @@ func (k keys) planID() string { return k.prefix + "plan_id" }
 func (k keys) plans() string  { return k.prefix + "plans" }
 
 // plan is the hash of one plan, planTasks the list of the ids of its tasks, freed the sorted set of those of them
-// that are to be moved.
+// that servers have to move.
 func (k keys) plan(id int64) string      { return k.prefix + "plan:" + strconv.FormatInt(id, 10) }
 func (k keys) planTasks(id int64) string { return k.prefix + "plan_tasks:" + strconv.FormatInt(id, 10) }
 func (k keys) freed(id int64) string     { return k.prefix + "freed:" + strconv.FormatInt(id, 10) }
@@ -188,7 +188,7 @@ func (k keys) dependants(id int64) string {
 func (k keys) stuck(id int64) string { return k.prefix + "stuck:" + strconv.FormatInt(id, 10) }
 
 // draining is a sorted set of what servers have to do for plans: t<id> for a task that has ended, p<id> for a plan
-// some of whose tasks are to be moved, g<id> for one some of whose steps may be opened. Score: since when.
+// some of whose tasks servers have to move, g<id> for one some of whose steps may be opened. Score: since when.
 func (k keys) draining() string { return k.prefix + "draining" }
 
 // planning are the prefixes from which scripts make the keys of plans, and the two keys they need to tell the
@@ -216,7 +216,7 @@ func (k keys) kept(keeper string) string { return k.prefix + "kept:" + keeper }
 func (k keys) purged() string    { return k.prefix + "purged" }
 func (k keys) purgedIDs() string { return k.prefix + "purged_ids" }
 
-// suspects is the set of the nodes that fail, or are set aside.
+// suspects is the set of the nodes that fail, or are in quarantine.
 func (k keys) suspects() string { return k.prefix + "suspects" }
 
 // rules is the channel on which changes of queues and nodes are announced.

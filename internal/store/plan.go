@@ -243,7 +243,7 @@ func (s *Store) Draining(ctx context.Context, offset, limit int) ([]Drain, error
 const MaxReleases = 100
 
 // Release tells at most so many tasks that need one of those that have ended how it ended, and returns of how many of the
-// ids, from the first on, all have been told. Each is told once of each end, whoever calls and however often.
+// ids, from the first on, all have been told. Each is told once of each end, however often this is called.
 func (s *Store) Release(ctx context.Context, page int, ids ...int64) (done int, err error) {
 	if len(ids) > MaxReleases || page < 1 {
 		return 0, fmt.Errorf("release: %d tasks in pages of %d: want at most %d, in pages of at least 1", len(ids), page, MaxReleases)
@@ -261,7 +261,7 @@ func (s *Store) Release(ctx context.Context, page int, ids ...int64) (done int, 
 	return int(n), nil
 }
 
-// Freed is a blocked task of a plan that is to be moved.
+// Freed is a blocked task of a plan that a server has to move.
 type Freed struct {
 	TaskHeader
 	// DoomedBy is the task because of which it can never run, 0 if it may run now. Skipped says that this is no
@@ -278,7 +278,7 @@ func (f *Freed) Event() statemachine.Event {
 	return statemachine.Unblock
 }
 
-// FreedTasks reads tasks of a plan that are to be moved, from a rank on, at most so many: none if it is not ready.
+// FreedTasks reads up to limit tasks of a plan that servers have to move, from a rank on: none if the plan is not ready.
 func (s *Store) FreedTasks(ctx context.Context, plan int64, offset, limit int) ([]Freed, statemachine.Time, error) {
 	k := s.keys
 	r, err := s.runList(ctx, "freed", []string{k.meta(), k.plan(plan), k.freed(plan), k.draining()}, plan, offset, limit, k.taskPrefix())

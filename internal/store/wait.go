@@ -53,8 +53,8 @@ func (w *WaitFor) lists(k keys) []string {
 
 // WaitWork waits until there is work for this worker, at most d (1 ms or more), or
 // until [Store.Interrupt]. It returns what woke it, empty if nothing did or the wake-up was for it
-// alone. A wake-up goes to one waiter: whoever gets it claims, and the claim
-// passes it on; or it calls [Store.PassOn], also if it was [Store.Unused].
+// alone. A wake-up goes to one waiter. It claims, and the claim
+// passes the wake-up on; or it calls [Store.PassOn], also if it was [Store.Unused].
 func (s *Store) WaitWork(ctx context.Context, w WaitFor, d time.Duration) (WakeUp, error) {
 	lists := w.lists(s.keys)
 	for end := time.Now().Add(d); ; d = time.Until(end) {

@@ -54,7 +54,7 @@ func (r *reader) top(body *node) {
 		}
 	}
 	if !slices.ContainsFunc(body.pairs, func(item pair) bool { return item.key == "steps" }) {
-		r.add(1, "steps", "there are none; write steps, each with a program")
+		r.add(1, "steps", "is missing; write steps, each with a program")
 	}
 }
 
@@ -70,7 +70,7 @@ func meant(name string, known []string) string {
 	}
 	sorted := slices.Sorted(slices.Values(known))
 	if len(sorted) == 0 {
-		return "there is none"
+		return "the file declares none"
 	}
 	return "write one of " + strings.Join(sorted, ", ")
 }

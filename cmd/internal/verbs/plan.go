@@ -278,7 +278,7 @@ func nothingRetried(p *task.Plan) string {
 	if p.GrowthError != "" {
 		return "servers look again at its steps that could not be opened"
 	}
-	return "nothing of it is to be run again"
+	return "no task needs a retry"
 }
 
 // printRetried says which tasks were opened again; the first error ends the verb.

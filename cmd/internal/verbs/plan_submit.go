@@ -208,7 +208,7 @@ func (r *planRunning) announce(s *session, id int64) error {
 // errHeld is the cause of a wait that ends because the plan is held.
 var errHeld = errors.New("held")
 
-// waitPlan waits until a plan is over or held. It shows the progress, unless it is to be quiet.
+// waitPlan waits until a plan is over or held. It shows the progress unless --quiet is given.
 func waitPlan(ctx context.Context, s *session, id int64, quiet bool) (*task.Plan, error) {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -261,8 +261,8 @@ func planCode(p *task.Plan) error {
 	return cli.Exit(cli.ExitTaskFailed)
 }
 
-// planCulprits are the tasks of a plan that did not succeed of their own accord:
-// neither cancelled because of others, nor retried since.
+// planCulprits returns the tasks that made a plan fail: those that did not succeed,
+// were not cancelled because of another task, and have not been retried.
 func planCulprits(ctx context.Context, s *session, p *task.Plan) ([]int64, error) {
 	if p.State == task.PlanCompleted {
 		return nil, nil

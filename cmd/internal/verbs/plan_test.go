@@ -75,7 +75,7 @@ func TestPlanRunFailsAndIsRetried(t *testing.T) {
 		t.Errorf("a retry does not stand for what it repeats:\n%s", text)
 	}
 	wantText(t, b.must("plan", "show", "1"), "3   alarm   succeeded  echo     !      5 failure")
-	wantText(t, b.must("plan", "retry", "1"), "nothing of it is to be run again")
+	wantText(t, b.must("plan", "retry", "1"), "no task needs a retry")
 }
 
 func TestPlanRunHeld(t *testing.T) {

@@ -81,8 +81,8 @@ func (a *app) load(cmd *cobra.Command) (cfg *config.File, done bool, err error) 
 
 func (a *app) asked() bool { return a.flags.Check || a.flags.PrintConfig }
 
-// path names the configuration file. It is empty where there is none and the
-// environment or --set names the namespace.
+// path returns the name of the configuration file. It is empty if the default file
+// is missing and the environment or --set names the namespace.
 func (a *app) path() string {
 	if a.file != "" {
 		return a.file

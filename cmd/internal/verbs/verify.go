@@ -143,7 +143,7 @@ func printReport(w io.Writer, r *audit.Report) error {
 
 // printSums says what became of all ids, and how far back the events go.
 func printSums(w io.Writer, r *audit.Report) error {
-	sum := fmt.Sprintf("%d opened = %d in a state + %d set aside + %d left out + %d taken but never written",
+	sum := fmt.Sprintf("%d opened = %d in a state + %d dead letters + %d left out + %d taken but never written",
 		r.Account.Opened, r.Account.InStates, r.Account.SetAside, r.Account.LeftOut, r.Account.Unwritten)
 	if r.Account.Purged > 0 {
 		sum += fmt.Sprintf(" + %d purged", r.Account.Purged)

@@ -87,7 +87,7 @@ func (s *session) remedyText(r *manager.Remedy) string {
 	case "task.hold":
 		return s.command("release %s", r.Name)
 	case "task.needs":
-		return "wait until they have ended; " + s.command("retry") + " one that is to be retried"
+		return "wait until they have ended; " + s.command("retry") + " brings back one that failed"
 	case "queue.paused":
 		return s.command("queue resume %s", r.Name)
 	case "task.end_before":

@@ -77,7 +77,7 @@ func locate(path string) (there string, where filesystem, err error) {
 }
 
 // Check returns a [FullError] for the first path with less free space than
-// Reserve, nil if there is none. It costs one system call a path. Other errors
+// Reserve, or nil. It costs one system call a path. Other errors
 // mean that a path cannot be looked at any more.
 func (g *Guard) Check() error {
 	if g.Reserve == 0 {

@@ -183,7 +183,7 @@ func (s *screen) share(l *layout, room int) {
 	}
 }
 
-// need is how many rows a panel would fill; one says that there are none.
+// need is how many rows a panel would fill; an empty one has a row that says so.
 func (s *screen) need(panel int) int { return max(1, len(s.tables[panel].rows)) }
 
 // facts are what the header tells, in order; moment says of when they are.

@@ -29,7 +29,7 @@ type Group struct {
 // there is none. It is closed by Remove.
 func (g *Group) FD() int { return g.fd }
 
-// JoinPaths are files of version 1 into each of which a process that is to be in
+// JoinPaths are the files of version 1 into each of which a process that joins
 // the group writes "0" or its own number before it executes the program, and
 // before it gives up its user. None where the Leaf does it all.
 func (g *Group) JoinPaths() []string {
@@ -40,8 +40,8 @@ func (g *Group) JoinPaths() []string {
 	return paths
 }
 
-// Kill kills all of the group from outside, whoever holds its Leaf, which is then
-// to be opened anew; it waits at most five seconds: then it is ErrPopulated. Where
+// Kill kills all of the group from outside, also while another process holds its
+// Leaf, which must then be opened again. It waits at most five seconds and then returns ErrPopulated. Where
 // FD is -1 it kills those who joined.
 func (g *Group) Kill() error {
 	if g.v2 != "" {

@@ -84,7 +84,7 @@ func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// directory is where path is to be found in the first mount that shows it. In a
+// directory returns the directory of path in the first mount that shows it. In a
 // cgroup namespace a path may begin with "/..", which no mount shows.
 func directory(mounts []mount, path string, wanted func(mount) bool) string {
 	for _, m := range mounts {

@@ -85,7 +85,7 @@ func (s *Spool) explain(name string, size int, err error) error {
 	return fmt.Errorf("store '%s' in the spool: %w", clean.Line(name, 0), err)
 }
 
-// Remove deletes an entry, which was delivered. That there is none is no error.
+// Remove deletes an entry that was delivered. A missing entry is not an error.
 func (s *Spool) Remove(name string) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (s *Spool) look(files []fs.DirEntry) (entries []Entry, problems []error) {
 		switch file := f.Name(); {
 		case file == lockFile || isTemp(file):
 		case !isEntry(file):
-			problems = append(problems, s.damaged(file, "is none of the spool", nil))
+			problems = append(problems, s.damaged(file, "does not belong to the spool", nil))
 		default:
 			h, err := s.read(file, io.Discard)
 			switch {
@@ -231,7 +231,7 @@ func (s *Spool) readHeader(file string, r *bufio.Reader) (header, error) {
 	err = json.Unmarshal(line, &h)
 	switch {
 	case err != nil:
-		return h, s.damaged(file, "is none of the spool", err)
+		return h, s.damaged(file, "does not belong to the spool", err)
 	case h.Version != version:
 		return h, s.damaged(file, fmt.Sprintf("is of version %d, known is %d", h.Version, version), nil)
 	case checkName(h.Name) != nil || fileName(h.Name)+ending != file:
