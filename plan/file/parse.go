@@ -134,9 +134,9 @@ func (r *reader) defaults(v *node) []Field {
 func (r *reader) refused(where string, item pair) bool {
 	switch item.key {
 	case "hold":
-		r.add(item.line, where, "field hold is not for tasks of a plan; hold the plan: tdf-manager plan hold ID")
+		r.add(item.line, where, "field hold is not for tasks of a plan; hold the plan instead, with plan hold ID")
 	case "key":
-		r.add(item.line, where, "field key is not for tasks of a plan; name the plan: tdf-manager plan submit --key KEY")
+		r.add(item.line, where, "field key is not for tasks of a plan; name the plan instead, with plan submit --key KEY")
 	default:
 		return false
 	}

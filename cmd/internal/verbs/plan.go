@@ -157,7 +157,7 @@ func (a *app) planLs() *cobra.Command {
 		Long:    "ls lists plans, the newest first. LEFT counts the tasks that have not ended.",
 		Example: "  tdf-manager plan ls\n  tdf-manager plan ls --json | jq '.[] | select(.state == \"held\").id'",
 	}
-	cmd.Flags().IntVar(&most, "limit", 50, "at most so many")
+	cmd.Flags().IntVar(&most, "limit", 50, "list at most this `number` of plans")
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
 		if most < 1 {

@@ -160,9 +160,9 @@ func (a *app) planRun() *cobra.Command {
 	run := &planRunning{}
 	cmd := &cobra.Command{
 		Use: "run FILE", Short: "Make a plan from a file, let it run, and wait for its end",
-		Long: "run does what submit does and then waits, with the progress on stderr: how many tasks are in which state, which\n" +
-			"run, how long the rest takes by how long others took, and the critical path, the longest chain of tasks that\n" +
-			"are still to end. It ends with 0 if the plan is completed, and with 1 if it has failed, was cancelled or is\n" +
+		Long: "run does what submit does and then waits, with the progress on stderr: the number of tasks in each state, the\n" +
+			"running ones, an estimate of the time left, and the critical path, which is the longest chain of tasks that\n" +
+			"have not ended. It ends with 0 if the plan is completed, and with 1 if it has failed, was cancelled or is\n" +
 			"held. Interrupted, it leaves the plan running.",
 		Example: "  tdf-manager plan run pipeline.yaml -p day=2026-11-21",
 	}

@@ -136,7 +136,7 @@ func NewTDF(server, worker *cobra.Command) *cobra.Command {
 		root.AddCommand(daemon)
 	}
 	rename(root)
-	worker.Long += "\n\nA worker that has the name of such a command is started by tdf-worker."
+	worker.Long += "\n\nStart a worker that has the name of a command with tdf-worker."
 	return root
 }
 
@@ -148,8 +148,8 @@ func withVerbs(worker, group *cobra.Command) {
 		names[i] = verb.Name()
 	}
 	worker.Aliases = group.Aliases
-	worker.Short += "; list the workers, and drain or stop them"
-	worker.Long += "\n\nWith one of its commands in the place of NAME, " + group.Long
+	worker.Short += "; list, drain and stop workers"
+	worker.Long += "\n\nWith a command instead of NAME, " + group.Long
 	worker.Example += "\n" + group.Example
 	worker.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) != 2 {

@@ -30,7 +30,7 @@ const waitRepaired = "wait-repaired"
 func (a *app) verify() *cobra.Command {
 	v := &verify{}
 	cmd := &cobra.Command{
-		Use: "verify", Short: "Check that every task is in exactly one state, and its record in order",
+		Use: "verify", Short: "Check the state and the record of every task",
 		Long: "verify reads all tasks of the namespace and the recorded events, and changes nothing. It may run\n" +
 			"while everything is at work. It ends with 1 if something is wrong; notes are not.\n\n" +
 			"Servers repair state sets, indices and the lists of plans within a minute or two, where the record of the task\n" +

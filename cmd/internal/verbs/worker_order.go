@@ -76,7 +76,7 @@ func (a *app) ordering(o *ordering, verb, short, example string) *cobra.Command 
 		Use: verb + " NAME...", Short: short, Example: example, Args: cobra.MinimumNArgs(1),
 		RunE: a.withManager(false, noOptions, o.do),
 	}
-	cmd.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "only say what would be ordered")
+	cmd.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "only print what would be ordered")
 	o.json = jsonFlag(cmd)
 	return cmd
 }

@@ -68,17 +68,19 @@ type rootCommand struct {
 func (r *rootCommand) prepare() {
 	r.SetArgs(r.args)
 	r.SilenceErrors, r.SilenceUsage = true, true
+	r.SetUsageTemplate(strings.ReplaceAll(r.UsageTemplate(), ".FlagUsages |", fmt.Sprintf(".FlagUsagesWrapped %d |", helpWidth)))
 	r.hook(r.Command)
 }
 
-// hook wraps the functions (RunE; TDF uses no others) of a command and of those
-// below it.
+// hook wraps the functions (RunE; TDF uses no others) and the help of a command and
+// of those below it.
 func (r *rootCommand) hook(cmd *cobra.Command) {
 	if !cmd.Runnable() && cmd.HasSubCommands() {
 		cmd.RunE = needCommand
 	} else {
 		cmd.RunE = r.observe(cmd.RunE)
 	}
+	cmd.Long = wrap(cmd.Long)
 	for _, sub := range cmd.Commands() {
 		r.hook(sub)
 	}
