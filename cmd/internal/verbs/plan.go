@@ -53,7 +53,7 @@ func (s *session) planID(ctx context.Context, text string) (int64, error) {
 	}
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 {
-		return 0, cli.Usagef("%q is no plan; write the id of one, such as 3, or last", text)
+		return 0, cli.Usagef("%q is not the id of a plan; write one such as 3, or last", text)
 	}
 	return id, nil
 }

@@ -174,7 +174,7 @@ func TestPlanRefuses(t *testing.T) {
 		"submit " + lost:             `2 p.yaml:5: steps.b: queue "nihtly": no such queue; did you mean "nightly"?`,
 		"run " + lost:                "2 nightly",
 		"show 7":                     "2 plan 7: ",
-		"show x":                     `2 "x" is no plan; write the id of one, such as 3, or last`,
+		"show x":                     `2 "x" is not the id of a plan; write one such as 3, or last`,
 		"show 1 --graph svg":         "2 text, dot or mermaid",
 		"ls --limit 0":               "2 --limit 0",
 		"cancel 7":                   "2 see tdf-manager plan ls",

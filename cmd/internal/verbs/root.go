@@ -71,7 +71,12 @@ func (a *app) load(cmd *cobra.Command) (cfg *config.File, done bool, err error) 
 	if !a.asked() && cmd.Parent() == nil {
 		return nil, false, nil
 	}
-	cfg, err = config.Load(a.path(), config.ForManager, config.WithSettings(a.flags.Settings...))
+	file := a.path()
+	if _, err := os.Stat(file); file == defaultConfig && errors.Is(err, fs.ErrNotExist) {
+		return nil, false, cli.WithCode(cli.ExitUsage, errors.New("there is no "+defaultConfig+
+			" in this directory; write one, or name a configuration file with --config or TDF_CONFIG"))
+	}
+	cfg, err = config.Load(file, config.ForManager, config.WithSettings(a.flags.Settings...))
 	if err != nil {
 		return nil, false, err
 	}

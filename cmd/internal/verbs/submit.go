@@ -149,6 +149,9 @@ func (sub *submission) checkFlags(s *session) error {
 	if sub.hold == heldAnyway && len(s.args) > 0 && s.cmd.ArgsLenAtDash() != 0 {
 		return cli.Usagef("with --hold, write WORDS behind -- (a reason is written --hold=REASON)")
 	}
+	if *sub.texts[programField] == "" && !flags.Changed("from-json") {
+		return cli.Usagef("--program is missing; write the name of the program")
+	}
 	several := flags.Changed("each-line") || flags.Changed("from-json")
 	if key := *sub.texts[keyField]; several && key != "" {
 		return cli.Usagef("--key %q would be the key of every task; give each its own as field key of --from-json, "+
@@ -262,7 +265,7 @@ func parseArray(s *session, text string) ([]int, error) {
 		last, ok2 := digits(to)
 		by, ok3 := digits(step)
 		if !ok1 || !ok2 || !ok3 || by == 0 || last < first || stepped && !ranged {
-			return nil, cli.Usagef("--array %q: %q is no range of numbers; write such as 1-100, 0-30:10 or 1,3,5-8", text, part)
+			return nil, cli.Usagef("--array %q: %q is not a range of numbers; write 1-100, 0-30:10 or 1,3,5-8", text, part)
 		}
 		if (last-first)/by >= mostArray-len(numbers) {
 			return nil, cli.Usagef("--array %q: more than %d tasks; open them in several submissions", text, mostArray)
