@@ -225,7 +225,7 @@ func (t *Tree) tryV2(base, controller string) error {
 }
 
 // killedAtBirth is for a process that the kernel killed before it could fail. See
-// Leaf: here it is the worker's own group that was killed once.
+// Group.Kill: here it is the worker's own group that was killed once.
 func killedAtBirth(pid int) error {
 	var status syscall.WaitStatus
 	for {

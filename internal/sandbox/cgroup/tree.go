@@ -89,7 +89,7 @@ func openAt(at location, name, mark string, l Limits) *Tree {
 	return t
 }
 
-// CanKill is nil if Leaf.Kill reaches every process started with Leaf.FD; else
+// CanKill is nil if Group.Kill reaches every process started with Group.FD; else
 // it is an *UnavailableError.
 func (t *Tree) CanKill() error { return t.cannot }
 
