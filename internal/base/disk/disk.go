@@ -16,6 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Full reports whether err comes from a full disk or an exceeded quota.
+func Full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+
 // Guard watches that some paths keep a reserve of free space. It has no state
 // and may be used by any number of goroutines.
 type Guard struct {

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
+	"github.com/tdf-go/tdf/internal/base/disk"
 )
 
 // Put stores data under a name: 1 to 1024 bytes of UTF-8. An entry of that name
@@ -78,7 +79,7 @@ func (s *Spool) syncDir() error {
 }
 
 func (s *Spool) explain(name string, size int, err error) error {
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+	if disk.Full(err) {
 		return fmt.Errorf("the disk of spool_dir '%s' is full, '%s' of %d bytes is not stored: make room: %w",
 			s.dir, clean.Line(name, 0), size, err)
 	}
