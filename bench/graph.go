@@ -67,7 +67,7 @@ func (s *planSite) start(ctx context.Context, workers int, g graph) (context.Con
 	})
 }
 
-// await waits until so many tasks are in a state, and none has ended badly.
+// await waits until n tasks are in a state. It is an error if one fails.
 func (s *planSite) await(ctx context.Context, state statemachine.State, n int) error {
 	return site.Await(ctx, pollEvery, func() (bool, error) {
 		c, err := s.Store.Census(ctx)

@@ -20,7 +20,7 @@ func grid(w *strings.Builder, head []string, rows ...[]string) {
 	}
 }
 
-// cells are a row: a name, and figures with so many digits.
+// cells makes a row of a name and figures, with that number of decimals.
 func cells(name string, digits int, figures ...float64) []string {
 	row := []string{name}
 	for _, f := range figures {

@@ -307,7 +307,7 @@ func (p *peer) latency(b *bench, name string, flags ...string) *contender {
 	}}
 }
 
-// asynq processes with so many goroutines, and enqueues with ten.
+// asynq processes with concurrency goroutines, and enqueues with ten.
 func (b *bench) asynq(ctx context.Context, concurrency int) *peer {
 	p := &peer{name: asynqName, share: 1, dashes: "-", opening: []string{"-enqueuers", "10"}}
 	cmd := command(ctx, "go", "list", "-m", "-f", "{{.Version}}", "github.com/hibiken/asynq")

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-go/tdf/bench/site"
 )
 
-// crowd is a site in which so many tasks wait.
+// crowd is a site with waiting tasks.
 type crowd struct {
 	*site.Site
 	b       *bench

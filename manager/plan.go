@@ -89,7 +89,7 @@ func (s *submission) resolve(needs []task.Need) []task.Need {
 	return resolved
 }
 
-// full reports whether a batch with so many needs takes no task with more.
+// full reports whether a batch with that number of needs has no room for a task with more.
 func (s *submission) full(more int) bool {
 	return len(s.batch.tasks) > 0 && (len(s.batch.tasks) >= s.size || s.batch.needs+more > store.PlanNeeds)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// rounds runs the next waiting task on a host, so many times.
+// rounds runs the next waiting tasks on a host, n of them.
 func (f *fleet) rounds(t *testing.T, host int, verdicts ...verdict) {
 	t.Helper()
 	for _, v := range verdicts {

@@ -115,7 +115,7 @@ type fleet struct {
 	outcome func(node string, task *store.Claimed) verdict
 }
 
-// newFleet has nodes n0, n1 ... with so many slots each; n0 fails everything.
+// newFleet has nodes n0, n1 ... with the same number of slots; n0 fails everything.
 func newFleet(t *testing.T, sp *storetest.Space, mode string, nodes, slots int) *fleet {
 	t.Helper()
 	sp.SetClock(t, at(0))
@@ -188,7 +188,7 @@ func (f *fleet) work(t *testing.T, h *host) (claimed int) {
 	return claimed
 }
 
-// finish makes steps until no task waits, at most so many.
+// finish makes steps until no task waits, up to a maximum.
 func (f *fleet) finish(t *testing.T, steps int, servers ...*Server) {
 	t.Helper()
 	for range steps {

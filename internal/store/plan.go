@@ -101,7 +101,7 @@ func (s *Store) Plan(ctx context.Context, id int64) (*task.Plan, error) {
 
 func noPlan(id int64) error { return fmt.Errorf("plan %d: %w", id, ErrNoPlan) }
 
-// Plans reads plans, the newest first, from a rank on, at most so many.
+// Plans reads up to limit plans, the newest first, from a rank on.
 func (s *Store) Plans(ctx context.Context, offset, limit int) ([]task.Plan, error) {
 	names, err := s.rdb.ZRevRange(ctx, s.keys.plans(), int64(offset), int64(offset+limit-1)).Result()
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *Store) building(ctx context.Context) (ids []int64, err error) {
 	}
 }
 
-// PlanTasks returns ids of tasks of a plan, in the order in which they were added, from a rank on, at most so many.
+// PlanTasks returns up to limit ids of tasks of a plan, in the order in which they were added, from a rank on.
 func (s *Store) PlanTasks(ctx context.Context, id int64, offset, limit int) ([]int64, error) {
 	names, err := s.rdb.LRange(ctx, s.keys.planTasks(id), int64(offset), int64(offset+limit-1)).Result()
 	if err != nil {

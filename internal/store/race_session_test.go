@@ -20,7 +20,7 @@ type rival func(t *testing.T, sp *storetest.Space, w store.Session) bool
 
 // TestLongVerdictRaces: a worker whose lease is over by the clock renews, claims,
 // or is registered anew, in the same moment in which a server finds it lost.
-// Exactly one of them has his way.
+// Exactly one of them succeeds.
 func TestLongVerdictRaces(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]rival{"renew": raceRenew, "claim": raceClaim} {

@@ -143,7 +143,7 @@ const remindBatch = 250
 
 // Remind wakes a waiter of each bucket in which a task has been due for the time
 // late, at least, and was not claimed. Wake-ups are hints, and go to one waiter, which may be
-// killed with it; nobody else would hear of the task before he looks by himself. It returns how
+// killed with it; no other worker would hear of the task before its own poll. It returns how
 // long it is until the next task will be as late, statemachine.Forever if none will.
 func (s *Store) Remind(ctx context.Context, late statemachine.Duration) (statemachine.Duration, error) {
 	names, err := s.rdb.SMembers(ctx, s.keys.buckets()).Result()

@@ -50,7 +50,7 @@ type input struct {
 	err      error // of the first argument that cannot be taken
 }
 
-// serve makes a handler of what takes so many arguments.
+// serve makes a handler of a function with that number of arguments.
 func serve[R any](function string, takes int, do func(context.Context, *input) (R, error)) worker.Handler {
 	return func(ctx context.Context, j *worker.Job) error {
 		if got := len(j.Args); got != takes {

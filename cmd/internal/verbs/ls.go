@@ -324,7 +324,7 @@ func progressCell(t map[string]string) string {
 	return shorten(manager.ParseProgress(t[progressField]).String(), width)
 }
 
-// shorten keeps a table readable: at most so many characters.
+// shorten cuts a text to a number of characters that keeps tables readable.
 func shorten(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {

@@ -70,7 +70,7 @@ func (s *screen) paint(p *painter) {
 	}
 }
 
-// paintPanel draws a panel with its title, its head and so many rows.
+// paintPanel draws a panel with its title, its head and a number of rows.
 func (s *screen) paintPanel(p *painter, panel, rows int) {
 	style := p.title
 	if panel == s.active {
@@ -227,7 +227,7 @@ func flow(texts []string, width int) []string {
 	return append(lines, line)
 }
 
-// header is the top of the screen, of at most so many lines.
+// header is the top of the screen, cut to a number of lines.
 func (s *screen) header(lines int) []string {
 	if !s.have {
 		return []string{"waiting for the first snapshot"}
