@@ -109,9 +109,9 @@ bench-plans: ## what plans cost: 100,000 tasks of ten needs beside as many that 
 	@go run ./bench plans $(ARGS)
 
 .PHONY: bench-size
-bench-size: ## what a waiting task costs, and many of them: memory, speed behind them, quiet servers, idle workers
+bench-size: ## what a waiting task costs, and many of them: memory, speed behind them, quiet servers
 	@scripts/setup-test.sh
-	@go run ./bench memory forms scale quiet idle $(ARGS)
+	@go run ./bench memory scale quiet $(ARGS)
 
 .PHONY: bench-fleet
 bench-fleet: ## 1,000 workers on one Redis: speed, fairness, what an idle one costs (ARGS="-workers 10000": more)

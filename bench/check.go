@@ -9,8 +9,8 @@ import (
 // errWorse means that a ratio is worse than it was.
 var errWorse = errors.New("worse than before")
 
-// compare says of each ratio of before how it is now; it is an error if one is worse by more than the tolerance, or if
-// there was nothing to compare.
+// compare reports how each ratio changed. It returns an error if one is worse by more than the tolerance, or if no ratio
+// could be compared.
 func compare(before, now *Results, tolerance, latencyTolerance float64) (report string, err error) {
 	var w strings.Builder
 	fmt.Fprintf(&w, "\n## Ratios beside those of %s\n\n| table | TDF | of | metric | before | now | |\n|---|---|---|---|--:|--:|---|\n",

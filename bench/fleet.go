@@ -151,7 +151,7 @@ func (b *bench) files() uint64 {
 	return uint64(b.connections())
 }
 
-// raiseFiles makes room for so many files here, and by inheritance in Redis.
+// raiseFiles raises the limit of open files, which redis-server inherits, to at least need.
 func raiseFiles(need uint64) error {
 	var have unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &have); err != nil {

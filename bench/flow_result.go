@@ -52,7 +52,7 @@ type result struct {
 	// Ranges is how many ranges of ids have left Redis.
 	Ranges  int64         `json:"purged_ranges"`
 	Account audit.Account `json:"account"`
-	// Archive is nil where there is none.
+	// Archive is nil without -archive.
 	Archive *copies `json:"archive,omitempty"`
 	// States are those of the tasks that are left, Violations what is wrong with them.
 	States     map[statemachine.State]int64 `json:"states"`

@@ -35,11 +35,7 @@ func newPlanSite(ctx context.Context, b *bench) (*planSite, error) {
 		return nil, err
 	}
 	s := &planSite{Site: on, b: b, preferred: on.Redis.Prefer()}
-	noted := slowFrom
-	if b.profile {
-		noted = 0
-	}
-	if s.slow, err = watchSlow(ctx, s.Redis.DB, s.Store.ScriptNames(), noted); err == nil {
+	if s.slow, err = watchSlow(ctx, s.Redis.DB, s.Store.ScriptNames()); err == nil {
 		s.m, err = s.Manager(ctx, "bench")
 	}
 	if err != nil {
@@ -71,7 +67,7 @@ func (s *planSite) start(ctx context.Context, workers int, g graph) (context.Con
 	})
 }
 
-// await waits until so many tasks are in a state, and none has ended badly.
+// await waits until n tasks are in a state. It is an error if one fails.
 func (s *planSite) await(ctx context.Context, state statemachine.State, n int) error {
 	return site.Await(ctx, pollEvery, func() (bool, error) {
 		c, err := s.Store.Census(ctx)
@@ -172,15 +168,13 @@ type slowlog struct {
 
 // slowScript is what a script took.
 type slowScript struct {
-	calls   int           // that took longer than slowFrom
-	all     time.Duration // of them
 	longest time.Duration
 	above   int // calls that took longer than longestScript
 }
 
-func watchSlow(ctx context.Context, db *redis.Client, names map[string]string, from time.Duration) (*slowlog, error) {
+func watchSlow(ctx context.Context, db *redis.Client, names map[string]string) (*slowlog, error) {
 	for name, value := range map[string]any{
-		"slowlog-log-slower-than": from.Microseconds(), "slowlog-max-len": slowKept,
+		"slowlog-log-slower-than": slowFrom.Microseconds(), "slowlog-max-len": slowKept,
 	} {
 		if err := db.ConfigSet(ctx, name, fmt.Sprint(value)).Err(); err != nil {
 			return nil, fmt.Errorf("CONFIG SET %s: %w", name, err)
@@ -211,8 +205,6 @@ func (s *slowlog) take(ctx context.Context) error {
 
 func (s *slowlog) note(name string, took time.Duration) {
 	script := s.found[name]
-	script.calls++
-	script.all += took
 	script.longest = max(script.longest, took)
 	if took > longestScript {
 		script.above++

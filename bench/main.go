@@ -29,10 +29,10 @@ func main() {
 	}
 }
 
-// definition is a table that can be asked for.
+// definition is a table that the arguments can name.
 type definition struct {
 	name, about string
-	size        // where no option says another
+	size        // the default
 	measure     func(*bench, context.Context) ([]Table, error)
 }
 
@@ -50,10 +50,8 @@ func definitions() []definition {
 		{"plans", "a plan of layers beside as many tasks that need nothing",
 			size{Tasks: 100_000, Rounds: 20, Workers: 2, Slots: 8}, (*bench).plans},
 		{"memory", "bytes of Redis a task, waiting and archived", size{Tasks: 50_000, Slots: 16}, (*bench).memory},
-		{"forms", "bytes of Redis a task, if tasks were written in other ways", size{Tasks: 50_000}, (*bench).forms},
 		{"scale", "tasks behind few and behind many that wait", size{Tasks: 3000, Rounds: 15, Slots: 16}, (*bench).scale},
 		{"quiet", "a server while nothing is due", size{}, (*bench).quiet},
-		{"idle", "workers without a task", size{Workers: 20, Slots: 2}, (*bench).idle},
 		{"fleet", "very many workers on one Redis: speed, fairness, the cost of an idle one",
 			size{Tasks: 20_000, Workers: 1000, Slots: 1}, (*bench).fleet},
 		{"flow", "memory of Redis while tasks come and leave it", size{Tasks: 2_000_000, Slots: 16}, (*bench).flow},
@@ -64,7 +62,7 @@ func definitions() []definition {
 type bench struct {
 	*options
 	size
-	dir      string // for all that is made meanwhile
+	dir      string // for temporary files
 	progress io.Writer
 	results  *Results
 }
@@ -85,7 +83,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	return conclude(o, now, err, out)
 }
 
-// within measures for as long as the option -limit says. Where that is over, or ctx, the error says so, and not what came of it.
+// within calls measure with the deadline of -limit. If that or ctx ended, the error is that cause and not its consequence.
 func within(ctx context.Context, limit time.Duration, measure func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("-limit=%s is over", limit))
 	defer cancel()
@@ -96,7 +94,7 @@ func within(ctx context.Context, limit time.Duration, measure func(context.Conte
 	return err
 }
 
-// measure returns what was measured also with an error.
+// measure returns the results so far also with an error.
 func measure(ctx context.Context, o *options, progress io.Writer) (*Results, error) {
 	r := &Results{
 		Date: time.Now().UTC().Truncate(time.Second), Machine: thisMachine(), Versions: versions(ctx),
@@ -120,7 +118,7 @@ func measure(ctx context.Context, o *options, progress io.Writer) (*Results, err
 	return r, nil
 }
 
-// conclude writes what was measured. It is an error if measuring failed, or if a ratio is worse than before.
+// conclude writes the results. It returns an error if measuring failed, or if a ratio got worse.
 func conclude(o *options, now *Results, failed error, out io.Writer) error {
 	if failed != nil && len(now.Tables) == 0 {
 		return failed

@@ -20,7 +20,7 @@ func grid(w *strings.Builder, head []string, rows ...[]string) {
 	}
 }
 
-// cells are a row: a name, and figures with so many digits.
+// cells makes a row of a name and figures, with that number of decimals.
 func cells(name string, digits int, figures ...float64) []string {
 	row := []string{name}
 	for _, f := range figures {
@@ -58,7 +58,7 @@ func (r *Results) markdown() string {
 	return w.String()
 }
 
-// targets are the ratios of which something is wanted.
+// targets writes the ratios that have a target.
 func (r *Results) targets(w *strings.Builder) {
 	var rows [][]string
 	for _, t := range r.Tables {
@@ -81,7 +81,7 @@ func (r *Results) targets(w *strings.Builder) {
 	}
 }
 
-// bound says that of less, at most so much is wanted.
+// bound writes a bound of a target: an upper one if less is better.
 func bound(less bool, value float64) string {
 	if less {
 		return fmt.Sprintf("≤ %g", value)
@@ -132,7 +132,7 @@ func (r *Row) cells(metrics []Metric) []string {
 	return append(row, short(r.OfReference))
 }
 
-// others are the ratios of which nothing is wanted, and the reasons of those that are absent.
+// others writes the ratios without a target, and why contenders are absent.
 func (t *Table) others(w *strings.Builder) {
 	var all []string
 	for _, x := range t.Ratios {

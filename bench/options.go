@@ -8,12 +8,11 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
 
-// size is how much of a table is measured; a later check repeats it, but for the rounds. Fields that a table does not use are 0.
+// size is the size of a measurement; a later check repeats all but the rounds. Fields that a table does not use are 0.
 type size struct {
 	Tasks   int `json:"tasks,omitempty"`
 	Rounds  int `json:"rounds,omitempty"`
@@ -24,7 +23,7 @@ type size struct {
 	Rate int `json:"rate,omitempty"`
 }
 
-// or takes what s does not say from others.
+// or fills the zero fields of s from other.
 func (s size) or(other size) size {
 	return size{
 		cmp.Or(s.Tasks, other.Tasks), cmp.Or(s.Rounds, other.Rounds), cmp.Or(s.Workers, other.Workers), cmp.Or(s.Slots, other.Slots),
@@ -32,7 +31,7 @@ func (s size) or(other size) size {
 	}
 }
 
-// options say what to measure and where the results go. Each belongs to the tables that its help names.
+// options select what to measure and where to write the results. Their help names the tables they belong to.
 type options struct {
 	tables                      []definition
 	given                       size // by flags
@@ -54,7 +53,6 @@ type options struct {
 	delay, settle, watch, pauses          time.Duration
 	age, opening                          time.Duration
 	archive                               string
-	profile                               bool
 }
 
 func parse(args []string, usage io.Writer) (*options, error) {
@@ -87,22 +85,22 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	if err := o.choose(names); err != nil {
 		return nil, err
 	}
-	return o, errors.Join(o.validate(), o.absolute())
+	return o, errors.Join(positive(flags), o.validate(), o.absolute())
 }
 
 // shared are the options of more than one table.
 func (o *options) shared(flags *flag.FlagSet) {
-	o.count(flags, "tasks", &o.given.Tasks, 0, "`tasks` of a run (default: each table has its own, as of rounds, workers, slots and rate)")
-	o.count(flags, "rounds", &o.given.Rounds, 0, "interleaved `rounds`")
-	o.count(flags, "workers", &o.given.Workers, 0, "TDF's `workers`")
-	o.count(flags, "slots", &o.given.Slots, 0, "`slots` of a worker; programs, containment: programs at a time")
-	o.count(flags, "rate", &o.given.Rate, 0, "latency: `tasks` opened a second")
+	flags.IntVar(&o.given.Tasks, "tasks", 0, "`tasks` of a run (default: each table has its own, as of rounds, workers, slots and rate)")
+	flags.IntVar(&o.given.Rounds, "rounds", 0, "interleaved `rounds`")
+	flags.IntVar(&o.given.Workers, "workers", 0, "TDF's `workers`")
+	flags.IntVar(&o.given.Slots, "slots", 0, "`slots` of a worker; programs, containment: programs at a time")
+	flags.IntVar(&o.given.Rate, "rate", 0, "latency: `tasks` opened a second")
 	flags.Var((*list)(&o.contenders), "contenders", "only those whose `names` begin with one of these, as in TDF,xargs,asynq (default all)")
 	flags.Var((*list)(&o.settings), "set", "programs, handlers, latency: `settings` of TDF, as in worker.keep_rounds=1,manager.batch_size=500")
 	flags.StringVar(&o.markdown, "markdown", "", "write the tables into this `file` too")
 	flags.StringVar(&o.json, "json", "", "write all figures into this `file`")
 	flags.StringVar(&o.check, "check", "", "compare ratios with those of this JSON `file`, and repeat its tables and sizes")
-	flags.Float64Var(&o.tolerance, "tolerance", 0.15, "by which part a ratio may be worse than in -check")
+	flags.Float64Var(&o.tolerance, "tolerance", 0.15, "how much worse than in -check a ratio may be, as a fraction")
 	flags.Float64Var(&o.latencyTolerance, "latency-tolerance", 0.5, "the same for ratios of latencies")
 	flags.BoolVar(&o.strict, "strict", false, "fail if a target is not reached")
 	flags.DurationVar(&o.limit, "limit", time.Hour, "when to give up")
@@ -110,40 +108,39 @@ func (o *options) shared(flags *flag.FlagSet) {
 	flags.StringVar(&o.bin, "bin", "bin", "`directory` of tdf-server and tdf-worker")
 	flags.StringVar(&o.peers, "peers", "bench/peers", "`directory` of the peers' programs")
 	flags.StringVar(&o.cache, "cache", "bin/peers", "`directory` where scripts/setup-bench.sh has put peers")
-	flags.StringVar(&o.conf, "conf", "configs/redis.conf", "the redis.conf of memory, forms, scale, quiet, idle, fleet and flow")
+	flags.StringVar(&o.conf, "conf", "configs/redis.conf", "the redis.conf of memory, scale, quiet, fleet and flow")
 	flags.StringVar(&o.aof, "aof", "", "`yes or no`: whether Redis keeps an append-only file (default no for fleet, yes for flow)")
-	o.count(flags, "servers", &o.servers, 1, "plans, fleet: `servers`")
-	o.count(flags, "many", &o.many, 1_000_000, "claims, scale, quiet: many `tasks` that wait")
-	o.count(flags, "few", &o.few, 10_000, "scale, quiet: few `tasks` that wait")
-	flags.DurationVar(&o.settle, "settle", 40*time.Second, "quiet, idle, fleet: how long to wait until all have come to rest")
-	o.above(flags, "watch", &o.watch, 30*time.Second, "quiet, idle, fleet: how long to watch them then")
+	flags.IntVar(&o.servers, "servers", 1, "plans, fleet: `servers`")
+	flags.IntVar(&o.many, "many", 1_000_000, "claims, scale, quiet: how many `tasks` wait in the large case")
+	flags.IntVar(&o.few, "few", 10_000, "scale, quiet: how many `tasks` wait in the small case")
+	flags.DurationVar(&o.settle, "settle", 40*time.Second, "quiet, fleet: how long to wait for the daemons to settle")
+	flags.DurationVar(&o.watch, "watch", 30*time.Second, "quiet, fleet: how long to watch them after that")
 }
 
 // special are the options of one table.
 func (o *options) special(flags *flag.FlagSet) {
 	o.containments = []string{"group", "auto"}
 	flags.Var((*list)(&o.containments), "containments", "programs: `containments` of TDF, of auto,group,cgroup,pidns")
-	o.count(flags, "fill", &o.fill, 12_000, "memory: `tasks` that are there before; so many that the stream of events is as long as it gets")
-	o.count(flags, "layer", &o.layer, 1000, "plans: `tasks` of a layer")
-	o.count(flags, "needs", &o.needs, 10, "plans: how many `tasks` of the layer before each task needs")
+	flags.IntVar(&o.fill, "fill", 12_000, "memory: `tasks` opened before the measurement, so that the stream of events has its full length")
+	flags.IntVar(&o.layer, "layer", 1000, "plans: `tasks` of a layer")
+	flags.IntVar(&o.needs, "needs", 10, "plans: how many `tasks` of the layer before each task needs")
 	flags.DurationVar(&o.pauses, "pauses", 30*time.Second, "plans: how long to look for pauses of the machine, before and after")
-	flags.BoolVar(&o.profile, "profile", false, "plans: show what each script took in all; noting every call makes Redis slower")
-	o.count(flags, "managers", &o.managers, 1, "fleet: `managers` that archive")
-	o.count(flags, "queues", &o.queues, 4, "fleet: `queues`, each with as many tasks")
+	flags.IntVar(&o.managers, "managers", 1, "fleet: `managers` that archive")
+	flags.IntVar(&o.queues, "queues", 4, "fleet: `queues`, each with as many tasks")
 	o.work = []time.Duration{0, 500 * time.Millisecond}
 	flags.Func("work", "fleet: how long a task takes on average (half to one and a half of it); a row for each of `0s,500ms`", o.setWork)
-	flags.DurationVar(&o.delay, "delay", 0, "fleet: how long what a worker sends, and what it is answered, is under way")
-	o.count(flags, "backlog", &o.backlog, 5000, "flow: `tasks` that wait, about")
-	o.count(flags, "failing", &o.failing, 200, "flow: one task of so `many` fails")
-	o.count(flags, "keep", &o.keep, 50_000, "flow: archive_retention of tasks that succeeded: how `many` stay")
-	o.above(flags, "age", &o.age, 30*time.Second, "flow: archive_retention of tasks that failed: how long they stay")
+	flags.DurationVar(&o.delay, "delay", 0, "fleet: the delay of each message between a worker and Redis, each way")
+	flags.IntVar(&o.backlog, "backlog", 5000, "flow: about how many `tasks` wait")
+	flags.IntVar(&o.failing, "failing", 200, "flow: one of this `many` tasks fails")
+	flags.IntVar(&o.keep, "keep", 50_000, "flow: how `many` succeeded tasks archive_retention keeps")
+	flags.DurationVar(&o.age, "age", 30*time.Second, "flow: how long archive_retention keeps failed tasks")
 	flags.StringVar(&o.archive, "archive", "", "flow: archive_dir, an empty `directory` for tasks that leave Redis (default none)")
-	o.count(flags, "batch", &o.batch, 1000, "flow: [manager] batch_size of the one that opens")
-	o.count(flags, "every", &o.every, 10_000, "flow: after how many `tasks` to look at Redis")
-	o.above(flags, "opening", &o.opening, 40*time.Minute, "flow: for how long to open tasks at most: then it ends in order, with fewer")
+	flags.IntVar(&o.batch, "batch", 1000, "flow: [manager] batch_size of the one that opens")
+	flags.IntVar(&o.every, "every", 10_000, "flow: take a sample after this many `tasks`")
+	flags.DurationVar(&o.opening, "opening", 40*time.Minute, "flow: stop opening tasks after this time, and measure fewer")
 }
 
-// choose takes the tables of those names, and for a check the tables and sizes of before: ratios of other sizes are other ratios.
+// choose selects the named tables, and for a check the tables and sizes of the earlier run, because ratios depend on the size.
 func (o *options) choose(names []string) (err error) {
 	if o.check != "" {
 		if o.before, err = readResults(o.check); err != nil {
@@ -190,8 +187,6 @@ func (o *options) validate() error {
 		return fmt.Errorf("-tolerance=%g -latency-tolerance=%g: must not be negative", o.tolerance, o.latencyTolerance)
 	case o.needs > o.layer:
 		return fmt.Errorf("-needs=%d: a layer has %d tasks", o.needs, o.layer)
-	case o.delay < 0:
-		return fmt.Errorf("-delay=%s: must not be negative", o.delay)
 	}
 	return nil
 }
@@ -218,45 +213,25 @@ func (o *options) setWork(text string) error {
 	return nil
 }
 
-func (o *options) count(flags *flag.FlagSet, name string, into *int, value int, usage string) {
-	*into = value
-	flags.Var((*count)(into), name, usage)
-}
-
-func (o *options) above(flags *flag.FlagSet, name string, into *time.Duration, value time.Duration, usage string) {
-	*into = value
-	flags.Var((*span)(into), name, usage)
-}
-
-// count is a flag of a number that is at least 1.
-type count int
-
-// String is the flag's value.
-func (c *count) String() string { return strconv.Itoa(int(*c)) }
-
-// Set takes a number.
-func (c *count) Set(text string) error {
-	n, err := strconv.Atoi(text)
-	if err == nil && n < 1 {
-		err = errors.New("must be at least 1")
-	}
-	*c = count(n)
-	return err
-}
-
-// span is a flag of a time above 0.
-type span time.Duration
-
-// String is the flag's value.
-func (s *span) String() string { return time.Duration(*s).String() }
-
-// Set takes a time.
-func (s *span) Set(text string) error {
-	d, err := time.ParseDuration(text)
-	if err == nil && d <= 0 {
-		err = errors.New("must be above 0")
-	}
-	*s = span(d)
+// positive refuses numbers and times that make no sense.
+func positive(flags *flag.FlagSet) (err error) {
+	mayBeZero := []string{"settle", "pauses", "delay"}
+	flags.Visit(func(f *flag.Flag) {
+		getter, ok := f.Value.(flag.Getter)
+		if !ok {
+			return
+		}
+		switch v := getter.Get().(type) {
+		case int:
+			if v < 1 {
+				err = fmt.Errorf("-%s=%d: must be at least 1", f.Name, v)
+			}
+		case time.Duration:
+			if v < 0 || v == 0 && !slices.Contains(mayBeZero, f.Name) {
+				err = fmt.Errorf("-%s=%s: must be above 0", f.Name, v)
+			}
+		}
+	})
 	return err
 }
 

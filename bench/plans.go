@@ -38,7 +38,7 @@ type planCost struct {
 	release      time.Duration
 	// slow are the slow calls of scripts, by what ran.
 	slow map[string]map[string]slowScript
-	// shared says that others took time from Redis while it carried out scripts.
+	// shared says that other processes could preempt Redis while it ran scripts.
 	shared  bool
 	machine site.Pauses
 	// scripts is how long those of the plan, and of its release, have run.
@@ -90,7 +90,7 @@ func (p *planCost) run(ctx context.Context) (_ []Table, err error) {
 			Metrics: []Metric{micros, cpuMicros, redisCPU}, Reference: flatName,
 		},
 		ratios:  []Metric{cpuMicros},
-		targets: []target{{planName, []string{flatName}, micros, mostRatio, mostRatio}},
+		targets: []target{{planName, flatName, micros, mostRatio, mostRatio}},
 	})
 	for _, l := range p.lives {
 		if tables == nil {
@@ -110,7 +110,7 @@ func (p *planCost) addScripts(ctx context.Context, s *planSite) error {
 	return err
 }
 
-// measureRelease lets a server release the second half of a plan of which the first has ended while there was none.
+// measureRelease lets a server release the second half of a plan whose first half ended before any server ran.
 func (p *planCost) measureRelease(ctx context.Context) error {
 	g := p.plan().halves()
 	s, err := newPlanSite(ctx, p.bench)
@@ -252,9 +252,6 @@ func (p *planCost) text() string {
 		perSecond(built.edges(), built.build), perSecond(built.edges(), built.took), perSecond(p.edges, p.release), perSecond(p.freed, p.release))
 	p.slowTable(&w)
 	p.pausesLine(&w)
-	if p.profile {
-		p.profileTable(&w)
-	}
 	return w.String()
 }
 
@@ -278,16 +275,15 @@ func (p *planCost) slowTable(w *strings.Builder) {
 	grid(w, append([]string{"longest call of a script, ms"}, ran...), rows...)
 }
 
-// pausesLine says which of the long calls are those of the machine.
+// pausesLine says how many of the long calls the machine explains.
 func (p *planCost) pausesLine(w *strings.Builder) {
 	if p.shared {
-		fmt.Fprint(w, "\nRedis had to share its processor, which is in these times: only root can let it go first.\n")
+		fmt.Fprint(w, "\nRedis shared its processor with other processes, and these times include theirs: only root can give it priority.\n")
 	}
-	fmt.Fprintf(w, "\nThe machine alone stopped a thread that looks at the clock %d times in %.0f s for more than %.0f ms, "+
-		"at most for %.1f ms: in the %.0f s that scripts of the plan and of its release ran, %.0f such calls are to be expected "+
-		"and %.0f can be chance; there were %d.\n",
-		p.machine.Count, p.machine.Watched.Seconds(), p.machine.Limit.Seconds()*1000, p.machine.Longest.Seconds()*1000, p.scripts.Seconds(),
-		p.machine.Expected(p.scripts), p.machine.Chance(p.scripts), p.above())
+	fmt.Fprintf(w, "\nA thread that only reads the clock was stopped %d times in %.0f s for more than %.0f ms, the longest time for %.1f ms. "+
+		"At that rate %.0f long calls are expected in the %.0f s of the scripts of the plan and its release, and %.0f may be chance; there were %d.\n",
+		p.machine.Count, p.machine.Watched.Seconds(), p.machine.Limit.Seconds()*1000, p.machine.Longest.Seconds()*1000,
+		p.machine.Expected(p.scripts), p.scripts.Seconds(), p.machine.Chance(p.scripts), p.above())
 }
 
 // above is how many calls of the plan's scripts took longer than they may.
@@ -298,21 +294,6 @@ func (p *planCost) above() (calls int) {
 		}
 	}
 	return calls
-}
-
-// profileTable shows what the scripts cost in all.
-func (p *planCost) profileTable(w *strings.Builder) {
-	var rows [][]string
-	for _, name := range slices.Sorted(maps.Keys(p.slow[planName])) {
-		row := []string{name}
-		for _, what := range []string{flatName, planName} {
-			script, each := p.slow[what][name], float64(p.Tasks)
-			row = append(row, fmt.Sprintf("%.2f", float64(script.calls)/each), fmt.Sprintf("%.1f", float64(script.all.Microseconds())/each))
-		}
-		rows = append(rows, row)
-	}
-	fmt.Fprintln(w)
-	grid(w, []string{"script", flatName + ": calls a task", "µs a task", planName + ": calls a task", "µs a task"}, rows...)
 }
 
 // tooSlow is an error if more calls of scripts took long than the machine explains.

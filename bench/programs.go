@@ -55,8 +55,8 @@ func (b *bench) programs(ctx context.Context) ([]Table, error) {
 		},
 		ratios: []Metric{rate},
 		targets: []target{
-			{groupName, []string{xargs}, rate, 0.85, 1}, {defaultName, []string{xargs}, rate, 0.7, 0.9},
-			{defaultName, []string{parallel}, rate, 4, 5},
+			{groupName, xargs, rate, 0.85, 1}, {defaultName, xargs, rate, 0.7, 0.9},
+			{defaultName, parallel, rate, 4, 5},
 		},
 	})
 }

@@ -106,7 +106,7 @@ func TestCommandEndsItsGroup(t *testing.T) {
 	if err := cmd.Wait(); err == nil {
 		t.Error("it ended by itself")
 	}
-	// Whoever adopts it buries it: until then it is a zombie.
+	// It stays a zombie until its new parent reaps it.
 	wait.Eventually(t, time.Minute, func() bool { return gone(pid) }, "the end of process %d", pid)
 }
 

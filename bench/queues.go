@@ -21,11 +21,10 @@ import (
 
 // The names of contenders in the tables of queues.
 const (
-	tdfName     = "TDF"
-	bullName    = "BullMQ"
-	asynqName   = "asynq"
-	celeryName  = "Celery"
-	faktoryName = "Faktory"
+	tdfName    = "TDF"
+	bullName   = "BullMQ"
+	asynqName  = "asynq"
+	celeryName = "Celery"
 )
 
 // queuePeers are the peers that call functions.
@@ -41,20 +40,13 @@ func (b *bench) queuePeers(ctx context.Context) (all []*peer) {
 	return all
 }
 
-// faktory takes no part anywhere yet.
-func faktory() *contender {
-	return &contender{
-		name: faktoryName, peer: true, absent: "bench/peers has no program for it: its Go modules could not be had from the module proxy",
-	}
-}
-
 // handlers are whole lives of tasks with handlers that do nothing, and the first half of them.
 func (b *bench) handlers(ctx context.Context) ([]Table, error) {
 	all := []*contender{{name: tdfName, run: b.tdfLife}}
 	for _, p := range b.queuePeers(ctx) {
 		all = append(all, p.life(b))
 	}
-	return b.compare(ctx, append(all, faktory()), comparison{
+	return b.compare(ctx, all, comparison{
 		Table: Table{
 			Name: "handlers",
 			Title: fmt.Sprintf("Handlers that do nothing: %d tasks a run, opened, then processed, in one process; TDF: %d x %d slots, to archived",
@@ -62,20 +54,19 @@ func (b *bench) handlers(ctx context.Context) ([]Table, error) {
 			Metrics: []Metric{rate, processed, redisCPU}, Reference: asynqName,
 		},
 		ratios:  []Metric{rate, processed},
-		targets: []target{{tdfName, []string{asynqName}, rate, 1.5, 2.5}, {tdfName, []string{bullName}, rate, 0.8, 1.2}},
+		targets: []target{{tdfName, asynqName, rate, 1.5, 2.5}, {tdfName, bullName, rate, 0.8, 1.2}},
 	}, comparison{
 		Table: Table{
 			Name: "opening", Title: "Opening those tasks: TDF and BullMQ in batches by one caller, asynq by ten callers, Celery by one",
 			Metrics: []Metric{opened}, Reference: asynqName,
 		},
 		ratios:  []Metric{opened},
-		targets: []target{{tdfName, []string{asynqName}, opened, 1.5, 2.5}},
+		targets: []target{{tdfName, asynqName, opened, 1.5, 2.5}},
 	})
 }
 
 func latencyTargets() []target {
-	best := []string{faktoryName, bullName}
-	return []target{{tdfName, best, p50, 1.2, 1}, {tdfName, best, p99, 1.2, 1}}
+	return []target{{tdfName, bullName, p50, 1.2, 1}, {tdfName, bullName, p99, 1.2, 1}}
 }
 
 // latency is how long tasks wait for idle handlers.
@@ -87,7 +78,7 @@ func (b *bench) latency(ctx context.Context) ([]Table, error) {
 			all = append(all, p.latency(b, asynqName+", check interval 10 ms", "-check-interval", "10ms"))
 		}
 	}
-	return b.compare(ctx, append(all, faktory()), comparison{
+	return b.compare(ctx, all, comparison{
 		Table: Table{
 			Name: "latency",
 			Title: fmt.Sprintf("From just before a task is opened to the start of its handler: %d tasks a run, %d a second, the fleet idle",
@@ -316,7 +307,7 @@ func (p *peer) latency(b *bench, name string, flags ...string) *contender {
 	}}
 }
 
-// asynq processes with so many goroutines, and enqueues with ten.
+// asynq processes with concurrency goroutines, and enqueues with ten.
 func (b *bench) asynq(ctx context.Context, concurrency int) *peer {
 	p := &peer{name: asynqName, share: 1, dashes: "-", opening: []string{"-enqueuers", "10"}}
 	cmd := command(ctx, "go", "list", "-m", "-f", "{{.Version}}", "github.com/hibiken/asynq")
@@ -380,7 +371,7 @@ func (b *bench) celery(ctx context.Context) *peer {
 	return p
 }
 
-// have notes the version that a program prints, its first line; absent says why there is none.
+// have records the first line that a program prints as its version. If that fails, absent is the reason.
 func (b *bench) have(ctx context.Context, name, program string, args ...string) (absent string) {
 	if _, err := exec.LookPath(program); err != nil {
 		return notInstalled

@@ -7,11 +7,10 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
-// Results are all of one run, as they stand in the JSON file.
+// Results are the results of one run, as in the JSON file.
 type Results struct {
 	Date     time.Time `json:"date"`
 	Machine  Machine   `json:"machine"`
@@ -29,7 +28,7 @@ type Version struct {
 	Version string `json:"version"`
 }
 
-// Table is one table, of contenders, or of Text and Figures of another kind.
+// Table has either contenders, or Text and Figures.
 type Table struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
@@ -43,7 +42,7 @@ type Table struct {
 	Figures any    `json:"figures,omitempty"`
 }
 
-// Metric is something that is measured, a column.
+// Metric is a column of a table.
 type Metric struct {
 	Name   string `json:"name"`
 	Title  string `json:"title"`
@@ -53,7 +52,7 @@ type Metric struct {
 
 func (m Metric) format(v float64) string { return strconv.FormatFloat(v, 'f', m.Digits, 64) }
 
-// What is measured of contenders.
+// The metrics of contenders.
 var (
 	rate      = Metric{Name: "per_second", Title: "tasks a second"}
 	cpuMillis = Metric{Name: "cpu_ms", Title: "CPU ms a task", Less: true, Digits: 2}
@@ -68,12 +67,12 @@ var (
 	metrics = []Metric{rate, cpuMillis, processed, opened, micros, cpuMicros, redisCPU, p50, p99}
 )
 
-// Row is one contender: either Values by metric, or why there are none.
+// Row is one contender. It has either Values, by metric, or the reason for its absence.
 type Row struct {
 	Name   string            `json:"name"`
 	Absent string            `json:"absent,omitempty"`
 	Values map[string]Spread `json:"values,omitempty"`
-	// OfReference is the median of its ratios to the reference in the first metric; 0 if there is none.
+	// OfReference is the median ratio to the reference in the first metric, or 0 without a reference.
 	OfReference float64 `json:"of_reference,omitempty"`
 }
 
@@ -85,8 +84,8 @@ type Spread struct {
 	Rounds  []float64 `json:"rounds"`
 }
 
-// Ratio is a row of TDF in one of a peer, by a metric. Least and Aim are 0 where nothing is wanted; for metrics of which
-// less is better they are the most that is wanted.
+// Ratio compares a row of TDF with one of a peer, by a metric. Least and Aim are its target, 0 without one; for metrics of
+// which less is better they are upper bounds.
 type Ratio struct {
 	Row    string `json:"row"`
 	Of     string `json:"of"`
@@ -98,7 +97,7 @@ type Ratio struct {
 	Verdict string  `json:"verdict,omitempty"`
 }
 
-// measured reports whether there is a ratio at all.
+// measured reports whether both rows had values.
 func (r Ratio) measured() bool { return len(r.Rounds) > 0 }
 
 func readResults(file string) (*Results, error) {
@@ -124,7 +123,7 @@ func (r *Results) write(file string) error {
 	return os.WriteFile(file, append(text, '\n'), 0o600)
 }
 
-// comparison is a table of contenders: what of them is compared, and how good that is to be.
+// comparison is a table of contenders, with the ratios between them and their targets.
 type comparison struct {
 	Table
 	// ratios are the metrics of which TDF is compared with each peer, and with the reference.
@@ -132,11 +131,9 @@ type comparison struct {
 	targets []target
 }
 
-// target is a ratio that is to be reached. For metrics of which less is better it is the most.
+// target is the ratio that a row shall reach: least, better aim. For metrics of which less is better both are upper bounds.
 type target struct {
-	row string
-	// of is the peer; of several, the best one that is there, round by round.
-	of         []string
+	row, of    string
 	metric     Metric
 	least, aim float64
 }
@@ -154,7 +151,7 @@ func (c *comparison) missed() (errs []error) {
 	return errs
 }
 
-// fill computes what is shown.
+// fill computes rows and ratios from the samples.
 func (c *comparison) fill(all []*contender, samples map[string][]reading) {
 	for _, who := range all {
 		row := Row{Name: who.name, Absent: who.absent}
@@ -171,7 +168,7 @@ func (c *comparison) fill(all []*contender, samples map[string][]reading) {
 	}
 	for _, g := range c.targets {
 		if slices.ContainsFunc(all, func(who *contender) bool { return who.name == g.row && who.absent == "" }) {
-			c.Ratios = append(c.Ratios, meets(g, all, samples))
+			c.Ratios = append(c.Ratios, meets(g, samples))
 		}
 	}
 	for _, m := range c.ratios {
@@ -193,25 +190,15 @@ func (c *comparison) comparable(ours, other *contender) bool {
 // targeted reports whether there is a target for just this ratio.
 func (c *comparison) targeted(row, peer string, m Metric) bool {
 	return slices.ContainsFunc(c.targets, func(g target) bool {
-		return g.row == row && g.metric == m && len(g.of) == 1 && g.of[0] == peer
+		return g.row == row && g.metric == m && g.of == peer
 	})
 }
 
-// meets compares with the best of the peers that a target names.
-func meets(g target, all []*contender, samples map[string][]reading) Ratio {
-	var best []float64
-	for _, c := range all {
-		if slices.Contains(g.of, c.name) && c.absent == "" {
-			best = better(g.metric, best, column(samples[c.name], g.metric))
-		}
-	}
-	name := strings.Join(g.of, " or ")
-	if len(g.of) > 1 {
-		name += ", the better one here"
-	}
-	r := Ratio{Row: g.row, Of: name, Metric: g.metric.Name, Verdict: "not measured"}
-	if len(best) > 0 {
-		r = ratio(g.row, name, g.metric, column(samples[g.row], g.metric), best)
+// meets compares a row with the peer that a target names.
+func meets(g target, samples map[string][]reading) Ratio {
+	r := Ratio{Row: g.row, Of: g.of, Metric: g.metric.Name, Verdict: "not measured"}
+	if theirs := samples[g.of]; len(theirs) > 0 {
+		r = ratio(g.row, g.of, g.metric, column(samples[g.row], g.metric), column(theirs, g.metric))
 		r.Verdict = g.verdict(r.Median)
 	}
 	r.Least, r.Aim = g.least, g.aim
@@ -220,7 +207,7 @@ func meets(g target, all []*contender, samples map[string][]reading) Ratio {
 
 const notReached = "not reached"
 
-// verdict says what is reached.
+// verdict compares a ratio with the target.
 func (g target) verdict(ratio float64) string {
 	reaches := func(bound float64) bool { return ratio == bound || g.metric.Less == (ratio < bound) }
 	switch {
@@ -230,22 +217,6 @@ func (g target) verdict(ratio float64) string {
 		return "reached"
 	}
 	return notReached
-}
-
-// better takes the better one of each round.
-func better(m Metric, a, b []float64) []float64 {
-	if a == nil {
-		return b
-	}
-	out := make([]float64, 0, len(a))
-	for i := range a {
-		if m.Less == (a[i] < b[i]) {
-			out = append(out, a[i])
-		} else {
-			out = append(out, b[i])
-		}
-	}
-	return out
 }
 
 func ratio(row, of string, m Metric, ours, theirs []float64) Ratio {

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-go/tdf/bench/site"
 )
 
-// reading is what one run of one contender has measured, by the name of the metric.
+// reading has the values of one run of one contender, by metric.
 type reading map[string]float64
 
 // String is a line of progress.
@@ -28,16 +28,16 @@ func (r reading) String() string {
 // contender is one system, in one configuration.
 type contender struct {
 	name string
-	// peer says that this is not TDF: if it fails it is absent, and all others go on.
+	// peer says that this is not TDF: if it fails, it is absent and the others go on.
 	peer bool
-	// absent says why it cannot take part here.
+	// absent is why it cannot take part.
 	absent string
 	run    func(ctx context.Context) (reading, error)
 }
 
-// contenderNames are what names of contenders begin with.
+// contenderNames are the beginnings of all names of contenders.
 var contenderNames = []string{
-	tdfName, "xargs", "GNU parallel", spawnName, plainName, uncontainedName, "shim", asynqName, bullName, celeryName, faktoryName,
+	tdfName, "xargs", "GNU parallel", spawnName, plainName, uncontainedName, "shim", asynqName, bullName, celeryName,
 	"behind", flatName, planName,
 }
 
@@ -51,7 +51,7 @@ func selected(words []string, all []*contender) []*contender {
 	})
 }
 
-// mayWant reports whether a contender may be selected whose name begins like this.
+// mayWant reports whether -contenders may select a contender whose name begins with name.
 func (o *options) mayWant(name string) bool {
 	return len(o.contenders) == 0 || slices.ContainsFunc(o.contenders, func(word string) bool { return fits(name, word) })
 }
@@ -61,7 +61,7 @@ func fits(name, word string) bool {
 	return strings.HasPrefix(name, word) || strings.HasPrefix(word, name)
 }
 
-// compare runs contenders in rounds, and makes the tables of what came out.
+// compare runs contenders in rounds and makes tables of the samples.
 func (b *bench) compare(ctx context.Context, all []*contender, tables ...comparison) (out []Table, err error) {
 	if all = selected(b.contenders, all); len(all) == 0 {
 		return nil, errors.New("no contender is left")
@@ -82,8 +82,8 @@ func (b *bench) compare(ctx context.Context, all []*contender, tables ...compari
 	return out, errors.Join(missed...)
 }
 
-// rounds runs every contender once a round, one after the other: a machine that is busy for a while slows them alike.
-// Each round begins with another one.
+// rounds runs every contender once a round, in turn: a machine that is busy for a while slows them alike. Each round starts
+// with the next contender.
 func (b *bench) rounds(ctx context.Context, all []*contender) (map[string][]reading, error) {
 	samples := map[string][]reading{}
 	for round := range b.Rounds {
@@ -126,7 +126,7 @@ func firstLine(err error) string {
 	return line
 }
 
-// withRedis gives one run a redis-server of its own, which ends with it.
+// withRedis runs do with a private redis-server.
 func withRedis(ctx context.Context, do func(srv *site.Redis) error) error {
 	srv, err := site.StartRedis(ctx)
 	if err != nil {
@@ -136,7 +136,7 @@ func withRedis(ctx context.Context, do func(srv *site.Redis) error) error {
 	return do(srv)
 }
 
-// timed makes a contender of one that says how long so many programs take.
+// timed makes a contender of a function that runs n tasks and returns how long they took.
 func (b *bench) timed(name string, run func(ctx context.Context, n int) (time.Duration, error)) *contender {
 	return &contender{name: name, run: func(ctx context.Context) (reading, error) {
 		before := site.ProcessorTime()

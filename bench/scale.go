@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-go/tdf/bench/site"
 )
 
-// crowd is a site in which so many tasks wait.
+// crowd is a site with waiting tasks.
 type crowd struct {
 	*site.Site
 	b       *bench
@@ -135,37 +135,4 @@ func (b *bench) serverAtRest(ctx context.Context, s *site.Site) (r site.Usage, e
 		r, err = s.Redis.Rest(life, b.settle, b.watch)
 	}
 	return r, errors.Join(err, c.Stop())
-}
-
-// idle watches workers that find nothing to do, beside a server.
-func (b *bench) idle(ctx context.Context) (_ []Table, err error) {
-	s, err := site.New(ctx, b.conf)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	server, err := b.serverAtRest(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	life, c := s.Gather(ctx)
-	err = c.Server("server")
-	for i := range b.Workers {
-		err = errors.Join(err, c.Worker(site.Hand{Name: fmt.Sprintf("worker-%d", i), Slots: b.Slots, Pool: 4, Handlers: lineHandler()}))
-	}
-	var r site.Usage
-	if err == nil {
-		r, err = s.Redis.Rest(life, b.settle, b.watch)
-	}
-	if err = errors.Join(err, c.Stop()); err != nil {
-		return nil, err
-	}
-	n := float64(b.Workers)
-	var w strings.Builder
-	grid(&w, []string{"", "a worker"},
-		cells("commands a second", 2, (r.Reads-server.Reads)/n),
-		append([]string{"its processor time, share of a core"}, percents("%.3f %%", (r.Own-server.Own)/n)...),
-		append([]string{"Redis' processor time, share of a core"}, percents("%.3f %%", (r.Redis-server.Redis)/n)...))
-	return textTable("idle", &w, "%d workers without a task for %s, watched for %s, beside a server that sends %.1f commands a second",
-		b.Workers, b.settle, b.watch, server.Reads), nil
 }

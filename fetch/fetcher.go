@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/disk"
@@ -109,7 +108,7 @@ func (f *Fetcher) ensure(ctx context.Context, program, source string, note func(
 	if err := f.fetch(ctx, program, src, note); err != nil {
 		// A local path costs nothing to try again; a caller who gave up and a
 		// full disk say nothing about the source.
-		if src.Kind != KindLocal && ctx.Err() == nil && !diskFull(err) {
+		if src.Kind != KindLocal && ctx.Err() == nil && !disk.Full(err) {
 			f.failures.remember(key, err)
 		}
 		return err
@@ -151,14 +150,9 @@ func (f *Fetcher) fetch(ctx context.Context, program string, src Source, note fu
 	return f.install(stage, m)
 }
 
-// diskFull says whether err comes from a full disk or an exceeded quota.
-func diskFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-}
-
 // explainFull says what is full, where that is why a fetch failed.
 func (f *Fetcher) explainFull(err error) error {
-	if !diskFull(err) {
+	if !disk.Full(err) {
 		return err
 	}
 	return &DiskFullError{Dir: f.opts.Dir, Err: err}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 )
 
@@ -118,7 +119,7 @@ func TestExplainFull(t *testing.T) {
 	f := &Fetcher{opts: Options{Dir: "/p"}}
 	wantFull(t, f.explainFull(&os.PathError{Op: "write", Path: "x", Err: syscall.EDQUOT}), "/p")
 	for _, err := range []error{ErrChecksum, syscall.EIO, http.ErrAbortHandler} {
-		if got := f.explainFull(err); !errors.Is(got, err) || diskFull(got) || strings.Contains(got.Error(), "full") {
+		if got := f.explainFull(err); !errors.Is(got, err) || disk.Full(got) || strings.Contains(got.Error(), "full") {
 			t.Errorf("%v became %v", err, got)
 		}
 	}

@@ -36,7 +36,7 @@ type manifest struct {
 	Fetched time.Time `json:"fetched"`
 }
 
-// readManifest reports found=false without an error if there is none, or if it
+// readManifest reports found=false without an error if the file is missing, or if it
 // is a copy of another program's: then the directory was put there by hand.
 func readManifest(dir, program string) (m *manifest, found bool, err error) {
 	file := filepath.Join(dir, manifestFile)

@@ -277,7 +277,7 @@ type zipDirectory struct {
 	done  bool // the directory was read, entries are being unpacked
 }
 
-// zipDirectoryBytes is what the directory of so many entries may take.
+// zipDirectoryBytes bounds the directory of a zip archive by its number of entries.
 func zipDirectoryBytes(entries int) int64 { return 128<<10 + int64(entries)*256 }
 
 // ReadAt implements io.ReaderAt.

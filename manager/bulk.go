@@ -80,8 +80,8 @@ func stateNames() string {
 	return strings.Join(names, ", ")
 }
 
-// parseTasks reads ids and words. The ranges are sorted and do not overlap; no word
-// at all is none, and not all.
+// parseTasks reads ids and words. The ranges are sorted and do not overlap; no words
+// mean no task, rather than all.
 func parseTasks(words []string, newest func() (int64, error)) (list []IDRange, all bool, err error) {
 	if len(words) == 0 {
 		return nil, false, nil

@@ -30,7 +30,7 @@ type Node struct {
 
 // Quarantine is what the server holds against a node.
 type Quarantine struct {
-	// Since is when the node was set aside; zero if it is not.
+	// Since is when the quarantine began; zero without one.
 	Since time.Time
 	// Run is the number of failures in a row that count against the node.
 	Run int

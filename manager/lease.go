@@ -53,7 +53,7 @@ func (m *Manager) endLease(ctx context.Context) {
 }
 
 // handling is one lease under which Run gives tasks to handlers. It is renewed
-// until it is ended or lost; then it is over for good, and Run begins another.
+// until it is ended or lost; it never comes back, and Run begins another.
 type handling struct {
 	store.Handling
 	m *Manager

@@ -89,7 +89,7 @@ func TestHowLongRequestsAreRemembered(t *testing.T) {
 	}
 }
 
-// A02: ids are distinct and without gaps, whoever opens.
+// A02: ids are distinct and without gaps, also with many clients.
 func TestOpenFromManyClients(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)

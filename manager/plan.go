@@ -89,7 +89,7 @@ func (s *submission) resolve(needs []task.Need) []task.Need {
 	return resolved
 }
 
-// full reports whether a batch with so many needs takes no task with more.
+// full reports whether a batch with that number of needs has no room for a task with more.
 func (s *submission) full(more int) bool {
 	return len(s.batch.tasks) > 0 && (len(s.batch.tasks) >= s.size || s.batch.needs+more > store.PlanNeeds)
 }
@@ -108,8 +108,8 @@ func (m *Manager) ReadyPlan(ctx context.Context, id int64) error {
 }
 
 // HoldPlan lets nothing more of a ready plan start, until [Manager.ResumePlan]:
-// its open tasks are put aside, those that run go on. Called again it puts aside
-// what has been opened again meanwhile. The error matches [ErrNoPlan] or
+// it holds its open tasks, those that run go on. Called again, it holds
+// tasks that have been opened again meanwhile. The error matches [ErrNoPlan] or
 // [ErrPlanState]; the reason, a line of text or empty, is recorded.
 func (m *Manager) HoldPlan(ctx context.Context, id int64, reason string, opts ...ChangeOption) error {
 	c, err := m.changing(opts)

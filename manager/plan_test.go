@@ -313,7 +313,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// A plan that a failure holds has what is open put aside by a hold of its own.
+// A plan that a failure holds can be held again: its open tasks are held then.
 func TestHoldOfAHeldPlan(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)

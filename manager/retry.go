@@ -71,7 +71,7 @@ type repeat struct {
 	plan int64 // 0 for none
 }
 
-// retryFields are what is read of a task that is to be retried.
+// retryFields are the fields read of a task to retry.
 var retryFields = slices.Concat(task.DefinitionNames(), []string{"state", "outcome", retriedByField, planField, needsField})
 
 func (r *retrier) part(ctx context.Context, ids []int64) ([]Retried, error) {
@@ -220,7 +220,7 @@ func (m *Manager) RetryPlan(ctx context.Context, id int64, opts ...ChangeOption)
 	return done, err
 }
 
-// lost are the tasks of a plan that are to be retried, with what they need.
+// lost returns the tasks of a plan to retry, with what they need.
 func (m *Manager) lost(ctx context.Context, plan int64) ([]repeat, error) {
 	var all []repeat
 	names := []string{"state", "outcome", retriedByField, skippedField, needsField}
@@ -336,8 +336,8 @@ func batchOf(all []repeat) int {
 	return n
 }
 
-// together lets the tasks of a batch need one another: what is to be retried in it
-// is named by its place.
+// together lets the tasks of a batch need one another: a need that is retried in the
+// same batch is named by its place.
 func (r *retrier) together(ctx context.Context, batch []repeat) ([]repeat, error) {
 	tails, err := r.m.tails(ctx, batch)
 	if err != nil {

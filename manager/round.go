@@ -110,7 +110,7 @@ func sizeOf(recorded, text string) int64 {
 	return number(recorded)
 }
 
-// number reads what another client may have written; 0 for what is none.
+// number reads what another client may have written; 0 if it is not a number.
 func number(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

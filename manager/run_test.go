@@ -15,7 +15,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/testkit/lifecycletest"
+	"github.com/tdf-go/tdf/internal/testkit/daemontest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -313,7 +313,7 @@ func (d daemon) Run(ctx context.Context) error { return d.Manager.Run(ctx, Handl
 
 func TestLifecycle(t *testing.T) { //nolint:paralleltest // the battery looks for goroutines
 	redistest.Shared(t) // before the battery counts goroutines
-	lifecycletest.Battery{New: func(tb testing.TB) lifecycletest.Daemon {
+	daemontest.Battery{New: func(tb testing.TB) daemontest.Runner {
 		return daemon{newManager(tb, redistest.Namespace(tb), quick())}
 	}}.Exercise(t)
 }

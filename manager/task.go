@@ -128,8 +128,8 @@ func stampOf(text string) time.Time {
 }
 
 // IdempotencyKey tells this outcome from every other one: it is made of namespace,
-// id and round, and is the same in each call of a handler for it. Whoever the
-// handler talks to can drop by it what he has done before. Ids begin
+// id and round, and is the same in each call of a handler for it. A system that the
+// handler calls can use it to ignore requests it has handled before. Ids begin
 // again in a namespace that was flushed, and the keys with them.
 func (t *Task) IdempotencyKey() string {
 	return fmt.Sprintf("%s:%d:%d", t.Fields["namespace"], t.ID, t.Round)

@@ -83,7 +83,7 @@ func (m *Manager) Wait(ctx context.Context, ids []int64, report func(Progress)) 
 	}
 }
 
-// waitEnded is why waiting has ended: of ctx, whoever ended that, also where a call was cut short by it.
+// waitEnded is why waiting ended. If ctx ended, it is the cause of that, also if err is a call that ctx cut short.
 func waitEnded(ctx context.Context, err error) error {
 	if ctx.Err() == nil || errors.Is(err, ErrNotFound) {
 		return err
@@ -128,7 +128,7 @@ func newWaiter(m *Manager) *waiter {
 // sweepSize is how many tasks are read in one call.
 const sweepSize = 1000
 
-// begin takes the ids, all that are there if there are none.
+// begin takes the ids; without any, all that are there.
 func (w *waiter) begin(ctx context.Context, ids []int64) (err error) {
 	if w.births, err = w.m.store.Births(ctx); err != nil {
 		return err

@@ -35,7 +35,7 @@ type Reason struct {
 // have the value. docs/WHY.md lists the attributes.
 type Remedy struct {
 	// Object is task, plan, queue, worker, node, server, or time; Name says which task,
-	// queue, worker or node, and is empty for a worker that is to be started.
+	// queue, worker or node, and is empty for a worker that somebody has to start.
 	Object    string `json:"object"`
 	Name      string `json:"name,omitempty"`
 	Attribute string `json:"attribute"`
@@ -316,8 +316,8 @@ func (m *Manager) situateCause(ctx context.Context, found *why.Task, t *store.Ta
 	return nil
 }
 
-// situateNeeds reads which tasks are still to tell a blocked one of their end, and whether an operator holds it: the
-// plan goes on with one that is to be moved with it.
+// situateNeeds reads which tasks have not told a blocked one of their end yet, and whether an operator holds it: a task on
+// the list to move is not held.
 func (m *Manager) situateNeeds(ctx context.Context, found *why.Task, t *store.Task) error {
 	looked, err := m.store.Planned(ctx, found.Plan.ID, []int64{t.ID}, 0)
 	if err != nil {

@@ -75,7 +75,7 @@ func TestFailsUnlimited(t *testing.T) {
 	}
 }
 
-// P17: with a task that fails for good the plan fails. What needs it is cancelled,
+// P17: a task that fails, with no retry left, fails the plan. What needs it is cancelled,
 // whatever way it does, and told which task is the cause; the rest is run.
 func TestFailsForGood(t *testing.T) {
 	t.Parallel()

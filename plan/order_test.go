@@ -51,7 +51,7 @@ func TestChain(t *testing.T) {
 	checkResult(t, p, c, "c+b+a")
 }
 
-// P04: the arguments come in the order of the dependencies, whoever ends first; P05:
+// P04: the arguments come in the order of the dependencies, in whatever order they end; P05:
 // one named twice comes twice.
 func TestDiamond(t *testing.T) {
 	t.Parallel()

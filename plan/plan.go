@@ -130,7 +130,7 @@ type options struct {
 	key       string
 }
 
-// OnFailure says what the plan does where a task fails for good; without it,
+// OnFailure says what the plan does when a task fails and is not retried; without it,
 // what needs the task is cancelled. [Open] does not look at it.
 func OnFailure(do task.OnFailure) Option {
 	return func(o *options) { o.onFailure = do }

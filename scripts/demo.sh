@@ -10,7 +10,7 @@ root=$PWD
 bin=$(cd "${1:-bin}" && pwd)
 dir=$(mktemp -d "${TMPDIR:-/tmp}/tdf-demo.XXXXXX")
 workers='' server='' sum=''
-# Settings of whoever tries this are not for the demo.
+# The demo ignores the settings in the environment of its user.
 # shellcheck disable=SC2046 # one word a variable
 unset TDF_ $(env | sed -n 's/^\(TDF_[A-Z0-9_]*\)=.*/\1/p')
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the model of docs/model with spin: every line of variants.txt, which says
-# what is to be found. Prints a table, and fails if anything else was found.
+# what it must find. Prints a table, and fails if it found anything else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh

@@ -14,7 +14,7 @@
 // its clock jumped, those who live need that long to show it.
 //
 // A node is judged by how the programs that fail on it fare elsewhere (package
-// blame). Where it is to blame it is set aside until a probe succeeds, and its
+// blame). A node that is to blame is quarantined until a probe succeeds, and its
 // failures are not charged to the tasks; by default the log only says so.
 //
 // Beside the passes, a slow background job adopts tasks of

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// rounds runs the next waiting task on a host, so many times.
+// rounds runs the next waiting tasks on a host, n of them.
 func (f *farm) rounds(t *testing.T, host int, verdicts ...verdict) {
 	t.Helper()
 	for _, v := range verdicts {
@@ -135,7 +135,7 @@ func TestVerdictOfAnOldReading(t *testing.T) {
 	}
 }
 
-// Nodes that are set aside, and workers that are gone, do nobody's work.
+// Nodes that are quarantined, and workers that are gone, do nobody's work.
 func TestAlive(t *testing.T) {
 	t.Parallel()
 	f := &facts{live: map[string]bool{"a": true, "b": true, "c": true}, nodes: make([]store.Suspect, 2)}

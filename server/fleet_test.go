@@ -115,7 +115,7 @@ type farm struct {
 	outcome func(node string, task *store.Claimed) verdict
 }
 
-// newFleet has nodes n0, n1 ... with so many slots each; n0 fails everything.
+// newFleet has nodes n0, n1 ... with the same number of slots; n0 fails everything.
 func newFleet(t *testing.T, sp *storetest.Space, mode string, nodes, slots int) *farm {
 	t.Helper()
 	sp.SetClock(t, at(0))
@@ -188,7 +188,7 @@ func (f *farm) work(t *testing.T, h *host) (claimed int) {
 	return claimed
 }
 
-// finish makes steps until no task waits, at most so many.
+// finish makes steps until no task waits, up to a maximum.
 func (f *farm) finish(t *testing.T, steps int, servers ...*Server) {
 	t.Helper()
 	for range steps {
@@ -219,15 +219,15 @@ func (f *farm) record(t *testing.T, node string) store.Suspect {
 	return nodes[0]
 }
 
-// setAside sets n0 aside: the others pass what it fails.
-func (f *farm) setAside(t *testing.T, s *Server) {
+// quarantine gets n0 quarantined: the others pass what it fails.
+func (f *farm) quarantine(t *testing.T, s *Server) {
 	t.Helper()
 	for range 20 {
 		if f.step(t, s); f.record(t, "n0").Quarantined != 0 {
 			return
 		}
 	}
-	t.Fatalf("n0 is not set aside: %+v", f.record(t, "n0"))
+	t.Fatalf("n0 is not quarantined: %+v", f.record(t, "n0"))
 }
 
 func quarantine(mode string) func(*Options) {

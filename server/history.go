@@ -17,8 +17,8 @@ import (
 )
 
 // historian notices when Redis has lost what it had acknowledged, and opens a new
-// epoch then. What it has seen it keeps in a file, if there is to be one, so that
-// a loss is also noticed when everything was started anew.
+// epoch then. With history_file it keeps what it has seen in a file, and notices a
+// loss also after all programs were restarted.
 type historian struct {
 	store *store.Store
 	log   *slog.Logger
@@ -100,7 +100,7 @@ func (h *historian) write(seen store.History) error {
 }
 
 // failoverPatience is how long a server that is behind may turn out to be the
-// former master, which does not know yet that it is none any more.
+// former master, which does not know yet that it was replaced.
 const failoverPatience = 2 * time.Second
 
 // witnessPatience is how long a server that has seen nothing of former lives of Redis leaves it to others to confirm the new one:

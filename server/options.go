@@ -43,7 +43,7 @@ type Options struct {
 	// Quarantine says what becomes of a node where tasks fail that succeed
 	// elsewhere: config.QuarantineOff, QuarantineWarn (default) or QuarantineOn.
 	Quarantine string
-	// QuarantineProbe is the first pause before a node that is set aside may try
+	// QuarantineProbe is the first pause before a quarantined node may try
 	// a task (default 60 s); see blame.NextTrial.
 	QuarantineProbe time.Duration
 
@@ -139,7 +139,7 @@ func (o *Options) checkValues() error {
 	}
 	words := []string{"", config.QuarantineOff, config.QuarantineWarn, config.QuarantineOn}
 	if !slices.Contains(words, o.Quarantine) {
-		return fmt.Errorf("%w Quarantine: %q is none of off, warn and on", errOption, o.Quarantine)
+		return fmt.Errorf("%w Quarantine: %q is not off, warn or on", errOption, o.Quarantine)
 	}
 	return nil
 }

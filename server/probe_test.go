@@ -8,14 +8,14 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// aside is a fleet whose n0 was set aside just now, with work waiting.
+// aside is a fleet whose n0 was quarantined just now, with work waiting.
 func aside(t *testing.T, further ...string) (*farm, *Server, *logs) {
 	t.Helper()
 	sp := storetest.New(t)
 	f := newFleet(t, sp, config.QuarantineOn, 3, 2)
 	openMany(t, sp, 200)
 	s, l := judging(t, sp, config.QuarantineOn, further...)
-	f.setAside(t, s)
+	f.quarantine(t, s)
 	return f, s, l
 }
 
@@ -41,7 +41,7 @@ func (f *farm) checkTrials(t *testing.T, trials int, pause float64) {
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	f, s, l := aside(t)
-	f.mayClaim(t, 0, "set aside")
+	f.mayClaim(t, 0, "quarantined")
 	f.advance(t, 58)
 	if r := f.hosts[0].claim(t); len(r.Tasks) != 0 || r.Next != f.record(t, "n0").TrialAt {
 		t.Errorf("before its time: %+v", r)
@@ -75,9 +75,9 @@ func TestProbeAfterItsPause(t *testing.T) {
 	t.Parallel()
 	f, _, _ := aside(t, "quarantine_probe=600")
 	f.advance(t, 500)
-	f.mayClaim(t, 0, "500 s after it was set aside")
+	f.mayClaim(t, 0, "500 s after it was quarantined")
 	f.advance(t, 100)
-	f.mayClaim(t, 1, "600 s after it was set aside")
+	f.mayClaim(t, 1, "600 s after it was quarantined")
 }
 
 // A probe that says nothing of the node is made up for, and not counted.
@@ -113,7 +113,7 @@ func TestProbeWithoutAWord(t *testing.T) {
 	}
 }
 
-// Rounds that were under way when the node was set aside neither release it nor
+// Rounds that were under way when the node was quarantined neither release it nor
 // count as probes, and do not keep it from trying.
 func TestOldRoundsAreNoProbes(t *testing.T) {
 	t.Parallel()

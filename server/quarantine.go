@@ -40,12 +40,12 @@ func newNodeJudge(s *Server) *nodeJudge {
 
 func (j *nodeJudge) on() bool { return j.opt.Quarantine == config.QuarantineOn }
 
-// judgeAll looks at every node that fails or is set aside, and does nothing else
+// judgeAll looks at every node that fails or is quarantined, and does nothing else
 // where there is none. It returns how long it is until it should look again,
 // negative if nothing waits for that.
 func (j *nodeJudge) judgeAll(ctx context.Context, now statemachine.Time) (next time.Duration, err error) {
 	if j.opt.Quarantine == config.QuarantineOff && !j.looked.IsZero() {
-		return -1, nil // one look, for nodes that were set aside before
+		return -1, nil // one look, for nodes that were quarantined before
 	}
 	if wait := j.every - time.Since(j.looked); wait > 0 && j.busy {
 		return wait, nil
@@ -83,7 +83,7 @@ func (j *nodeJudge) forget(f *facts) {
 	}
 }
 
-// consider does what is to be done about one node.
+// consider judges one node and acts on the verdict.
 func (j *nodeJudge) consider(ctx context.Context, f *facts, n *store.Suspect, now statemachine.Time) error {
 	switch {
 	case n.Quarantined != 0 && !j.on():
@@ -94,8 +94,8 @@ func (j *nodeJudge) consider(ctx context.Context, f *facts, n *store.Suspect, no
 		return nil
 	}
 	switch v := blame.Judge(n.Name, known(n), f.about(n, now), f.alive(n.Name)); {
-	case v == blame.SetAside:
-		return j.setAside(ctx, f, n, now)
+	case v == blame.Quarantine:
+		return j.quarantine(ctx, f, n, now)
 	case !j.on() || !known(n).Gated():
 		return nil
 	case v == blame.Forgive:
@@ -106,14 +106,14 @@ func (j *nodeJudge) consider(ctx context.Context, f *facts, n *store.Suspect, no
 	}
 }
 
-// setAside writes the verdict, or only says it.
-func (j *nodeJudge) setAside(ctx context.Context, f *facts, n *store.Suspect, now statemachine.Time) error {
+// quarantine writes the verdict, or only says it.
+func (j *nodeJudge) quarantine(ctx context.Context, f *facts, n *store.Suspect, now statemachine.Time) error {
 	pause := blame.NextTrial(0, j.opt.QuarantineProbe)
 	if !j.on() {
-		if was, said := j.said[n.Name]; !said || was != blame.SetAside {
+		if was, said := j.said[n.Name]; !said || was != blame.Quarantine {
 			j.say(f, n, "would be set aside if quarantine were on")
 		}
-		j.said[n.Name] = blame.SetAside
+		j.said[n.Name] = blame.Quarantine
 		return nil
 	}
 	done, err := j.store.Judge(ctx, store.Verdict{
@@ -146,7 +146,7 @@ func waits(n *store.Suspect) bool {
 	return n.Probe == store.ProbeRunning || n.Probe == store.ProbeNone && n.TrialAt != 0
 }
 
-// probe goes on with a node that is set aside: the probe alone releases it, or
+// probe goes on with a node that is quarantined: the probe alone releases it, or
 // makes the next one wait longer. One that says nothing of the node is made up for.
 func (j *nodeJudge) probe(ctx context.Context, n *store.Suspect, now statemachine.Time) error {
 	trials := n.Trials
@@ -286,7 +286,7 @@ func known(n *store.Suspect) blame.Node {
 	return blame.Node{Run: n.Run, Running: n.Running, Quarantined: n.Quarantined != 0, Trials: n.Trials}
 }
 
-// alive is how many live nodes are not set aside, this one included.
+// alive is how many live nodes are not quarantined, this one included.
 func (f *facts) alive(name string) int {
 	alive := 1
 	for other := range f.live {

@@ -43,7 +43,7 @@ func TestBadNodeTakesFewTasks(t *testing.T) {
 				t.Errorf("counts %v, want 1,000 succeeded", counts)
 			}
 			if n := f.record(t, "n0"); n.Quarantined == 0 {
-				t.Errorf("n0 is not set aside: %+v", n)
+				t.Errorf("n0 is not quarantined: %+v", n)
 			}
 			if n := times(said, "node n0 is set aside"); n != 1 {
 				t.Errorf("it was announced %d times", n)
@@ -79,7 +79,7 @@ func TestBadProgramSetsNoNodeAside(t *testing.T) {
 		t.Errorf("counts %v after %v s, want 60 failed and 60 succeeded", counts, f.now)
 	}
 	if n := times([]*logs{l}, "set aside"); n != 0 {
-		t.Errorf("a node was set aside\n%s", l)
+		t.Errorf("a node was quarantined\n%s", l)
 	}
 	t.Logf("over in %v s", f.now)
 }
@@ -120,7 +120,7 @@ func TestQuarantineOff(t *testing.T) {
 	}
 }
 
-// What was set aside is released where quarantine is switched off.
+// What was quarantined is released where quarantine is switched off.
 func TestSwitchingOffReleases(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes()[:2] {
@@ -130,11 +130,11 @@ func TestSwitchingOffReleases(t *testing.T) {
 			f := newFleet(t, sp, config.QuarantineOn, 3, 2)
 			openMany(t, sp, 100)
 			on, _ := judging(t, sp, config.QuarantineOn)
-			f.setAside(t, on)
+			f.quarantine(t, on)
 			s, l := judging(t, sp, mode)
 			pass(t, s)
 			if n := f.record(t, "n0"); n.Quarantined != 0 || n.Reason != "" {
-				t.Errorf("still set aside: %+v", n)
+				t.Errorf("still quarantined: %+v", n)
 			}
 			if n := times([]*logs{l}, "node n0 is released: quarantine is "+mode); n != 1 {
 				t.Errorf("said %d times\n%s", n, l)
@@ -143,7 +143,7 @@ func TestSwitchingOffReleases(t *testing.T) {
 	}
 }
 
-// A single node is never set aside: nobody could do its work.
+// A single node is never quarantined: nobody could do its work.
 func TestSingleNodeIsForgiven(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
@@ -179,6 +179,6 @@ func TestTwoServersJudge(t *testing.T) {
 	if took := f.hosts[0].took; took > 10 {
 		t.Errorf("n0 took %d tasks", took)
 	}
-	wait.Eventually(t, 5*time.Second, func() bool { return f.record(t, "n0").Quarantined != 0 }, "n0 is not set aside")
+	wait.Eventually(t, 5*time.Second, func() bool { return f.record(t, "n0").Quarantined != 0 }, "n0 is not quarantined")
 	wait.Eventually(t, 5*time.Second, func() bool { return times(said, "node n0 is set aside") == 1 }, "it is not announced once")
 }

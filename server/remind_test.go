@@ -24,7 +24,7 @@ func TestLostWakeUp(t *testing.T) {
 		bucket := task.Bucket{Env: name}
 		ids := sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, bucket); storetest.Set(s, "start_after", from) }))
 		list := sp.Key("wake:" + bucket.Name())
-		for n := range 3 { // whoever is woken is killed
+		for n := range 3 { // each waiter that is woken is killed
 			if n == 0 && sp.Raw.Del(t.Context(), list).Val() != 1 {
 				t.Errorf("%s: opening wakes nobody", name)
 			}

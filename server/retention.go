@@ -119,7 +119,7 @@ func (r *retirer) index(ctx context.Context) (more bool, err error) {
 	return from < to, nil
 }
 
-// let removes tasks, if there is to be a copy of them after that was made.
+// let removes tasks; with archive_dir only after copying them.
 func (r *retirer) let(ctx context.Context, outcome statemachine.State, ids []int64) (gone int64, err error) {
 	if r.copies == nil {
 		tasks, err := r.read(ctx, outcome, ids)
@@ -160,7 +160,7 @@ func (r *retirer) read(ctx context.Context, outcome statemachine.State, ids []in
 	return tasks, nil
 }
 
-// purge removes tasks in calls that do not block Redis for long, and returns how many were removed, or set aside because
+// purge removes tasks in calls that do not block Redis for long, and returns how many were removed, or skipped because
 // something keeps them.
 func (r *retirer) purge(ctx context.Context, tasks []store.Outgoing) (gone int64, err error) {
 	for len(tasks) > 0 {
@@ -227,7 +227,7 @@ func newCopies(opt *Options) (*copies, error) {
 	return c, nil
 }
 
-// resting reports whether nothing is to be removed now, because no copy could be written a moment ago.
+// resting reports whether removal pauses because writing a copy has just failed.
 func (c *copies) resting() bool { return c != nil && time.Now().Before(c.rest) }
 
 // keep writes copies of the first of the tasks, and returns those as they were written. When it returns they are on the disk.

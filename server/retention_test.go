@@ -245,7 +245,7 @@ func TestRetentionByTwoWhoseRepliesAreLost(t *testing.T) {
 	}
 }
 
-// Whoever reads a task while it goes sees all of it, or nothing.
+// A reader of a task that is being removed sees all of it, or nothing.
 func TestRetentionWhileManagersRead(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)

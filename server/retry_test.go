@@ -149,7 +149,7 @@ func askStop(t *testing.T, f *farm) {
 	}
 }
 
-// A task that is to be stopped is not opened again, however its round ends.
+// A task with a stop request is not opened again, however its round ends.
 func TestStopAsked(t *testing.T) {
 	t.Parallel()
 	free := func(s *task.Definition) {

@@ -102,7 +102,7 @@ func (k *keeper) lookForUnknown(ctx context.Context, x store.Index, members []st
 	return err
 }
 
-// lookAtPlans looks at the next tasks of plans, and at those that are to be moved.
+// lookAtPlans looks at the next tasks of plans, and at those on the lists of tasks to move.
 func (k *keeper) lookAtPlans(ctx context.Context, l *lap) error {
 	for looked := 0; looked < k.opt.RepairBatch && !l.over; looked++ {
 		plans, err := k.store.ListPlans(ctx, l.plans, 1)

@@ -33,7 +33,7 @@ func askStopProbes(state State) []probe {
 	return []probe{
 		plain(marked),
 		{name: "a second time", task: stopAsked, want: marked},
-		{name: "whoever asks holds no claim", asked: func(o *Occurrence) { o.Claim, o.Round = "", 0 }, want: marked},
+		{name: "the one who asks holds no claim", asked: func(o *Occurrence) { o.Claim, o.Round = "", 0 }, want: marked},
 	}
 }
 

@@ -203,7 +203,7 @@ func (b Backoff) longest() Duration {
 	return b.Max
 }
 
-// share is f as a part of a whole. What is not a number is none of it.
+// share is f as a part of a whole, from 0 to 1. NaN becomes 0.
 func share(f float64) float64 {
 	if !(f > 0) { // the form is true for NaN
 		return 0

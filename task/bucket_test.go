@@ -49,7 +49,7 @@ func TestBucketRoundTrip(t *testing.T) {
 	})
 }
 
-// TestBucketNamesRefused: another spelling of a bucket is none.
+// TestBucketNamesRefused: another spelling of a bucket is refused.
 func TestBucketNamesRefused(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{

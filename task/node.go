@@ -21,13 +21,13 @@ type Node struct { //nolint:recvcheck // Set changes a node, Fields only reads i
 
 	// Run is how many failures in a row count against the node.
 	Run int
-	// Quarantined is since when the node is set aside; 0 if it is not.
+	// Quarantined is since when the node is in quarantine; 0 if it is not.
 	Quarantined statemachine.Time
 	// Trials is how often it was tried again since.
 	Trials int
-	// TrialAt is when the node may try a task again; 0 if it is not set aside.
+	// TrialAt is when a quarantined node may try a task again; 0 for others.
 	TrialAt statemachine.Time
-	// Reason says, for people, why the node is set aside.
+	// Reason says, for people, why the node is in quarantine.
 	Reason string
 	// Damaged is what of its record cannot be read; nil for nothing.
 	Damaged Damage

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/testkit/lifecycletest"
+	"github.com/tdf-go/tdf/internal/testkit/daemontest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -157,8 +157,8 @@ func TestShutdownHandsBack(t *testing.T) {
 func TestLifecycle(t *testing.T) {
 	s := newSite(t)
 	made := 0
-	lifecycletest.Battery{
-		New: func(tb testing.TB) lifecycletest.Daemon {
+	daemontest.Battery{
+		New: func(tb testing.TB) daemontest.Runner {
 			made++
 			o := s.options(tb, s.Dial(tb))
 			o.Name = "w" + strconv.Itoa(made)
@@ -168,7 +168,7 @@ func TestLifecycle(t *testing.T) {
 			}
 			return w
 		},
-		Ready: func(d lifecycletest.Daemon) <-chan struct{} {
+		Ready: func(d daemontest.Runner) <-chan struct{} {
 			w, ok := d.(*Worker)
 			if !ok {
 				t.Fatalf("a %T is no worker", d)

@@ -108,7 +108,7 @@ func (s *Site) Manager(ctx context.Context, name string, settings ...string) (*m
 	return m, nil
 }
 
-// Fleet is a crew of servers, and of workers of so many slots with the same handlers.
+// Fleet is a crew of servers and workers; all workers have the same slots and handlers.
 type Fleet struct {
 	Servers, Workers, Slots int
 	Handlers                map[string]worker.Handler

@@ -1,15 +1,24 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/cmd/internal/servercmd"
+	"github.com/tdf-go/tdf/cmd/internal/verbs"
+	"github.com/tdf-go/tdf/cmd/internal/workercmd"
+	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/testkit/daemontest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -149,5 +158,33 @@ func TestNames(t *testing.T) {
 		if test.code == 2 && strings.Contains(out, "tdf-") {
 			t.Errorf("tdf %s names another program: %s", test.args, out)
 		}
+	}
+}
+
+// The help of every verb fits a terminal of 80 columns.
+func TestHelpFits(t *testing.T) {
+	t.Parallel()
+	var look func(cmd *cobra.Command, path ...string)
+	helps := 0
+	look = func(cmd *cobra.Command, path ...string) {
+		var out bytes.Buffer
+		fresh := verbs.NewTDF(servercmd.New(), workercmd.New())
+		fresh.SetOut(&out)
+		if code := cli.Run(t.Context(), fresh, append(path, "--help")); code != 0 {
+			t.Fatalf("%v --help ended with %d", path, code)
+		}
+		helps++
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+				t.Errorf("%v --help: %d columns: %s", path, n, line)
+			}
+		}
+		for _, sub := range cmd.Commands() {
+			look(sub, append(slices.Clone(path), sub.Name())...)
+		}
+	}
+	look(verbs.NewTDF(servercmd.New(), workercmd.New()))
+	if helps < 40 {
+		t.Errorf("%d helps were looked at", helps)
 	}
 }

@@ -50,7 +50,7 @@ func (a *adder) handlers() manager.Handlers {
 func (a *adder) add(ctx context.Context, m *manager.Manager, t *manager.Task) error {
 	p, ok := a.tree.placeOf(t.Key)
 	if !ok {
-		a.failed = fmt.Errorf("task %d is none of this sum", t.ID)
+		a.failed = fmt.Errorf("task %d does not belong to this sum", t.ID)
 		return nil
 	}
 	a.ids[p] = t.ID

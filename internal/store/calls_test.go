@@ -331,7 +331,7 @@ func eachCall(t *testing.T, f func(t *testing.T, call func(context.Context, *sto
 	}
 }
 
-// TestCancelled: whoever gave up sees that he gave up, and not that Redis is
+// TestCancelled: a caller that gives up gets its own reason, and not that Redis is
 // unreachable.
 func TestCancelled(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ func dump(t *testing.T, sp *storetest.Space) map[string]string {
 // a record apart, and a time that is not by the clock of the tests.
 var eachItsOwn = regexp.MustCompile(`"(call|created_by|server_seen)":"[\w.]+"`)
 
-// lifeOfRedis is written by whoever connects first, and the clock by each call that
+// lifeOfRedis is written by the first client, and the clock by each call that
 // comes a second after the one before.
 var lifeOfRedis = regexp.MustCompile(`"(lives|clock)":"[^"]*" ?`)
 

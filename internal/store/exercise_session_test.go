@@ -244,7 +244,7 @@ func exerciseFreed(t *testing.T, sp *storetest.Space, a store.Session, other sto
 }
 
 // A worker that holds tasks keeps its name and them through an outage of Redis,
-// however long that was by the clock, whoever comes for the name.
+// however long that was by the clock, and whichever worker comes for the name.
 func exerciseTakenHolding(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
 	w := sp.Register(t, "w")

@@ -187,7 +187,7 @@ func words(v any) string {
 // Sizes is how much a namespace holds, as far as that is cheap to ask.
 type Sizes struct {
 	// Archived are the tasks that nobody needs any more, Events the entries of
-	// the stream, SetAside the damaged tasks.
+	// the stream, SetAside the dead letters.
 	Archived, Events, SetAside int64
 	// Epoch is the present one. Behind says that a client has seen more of the
 	// history than Redis has, and that no server has opened a new epoch since.

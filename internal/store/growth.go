@@ -30,7 +30,7 @@ func (g *Grow) args(n int) []any {
 	return []any{5, g.Step, g.Before, g.Before + n, g.Of, planText(g.Source)}
 }
 
-// KeepGrowth keeps the steps of a plan that is being built which are to be opened later: as a text of at most
+// KeepGrowth keeps the steps that a plan under construction opens later: as a text of at most
 // [MaxGrowth] bytes, which package growth reads and writes, and how many they are. sources are the tasks for whose lines they are
 // that there are already. If the plan has some, or is not being built any more, nothing happens. The error matches
 // [ErrNoPlan] or [ErrNotFound].
@@ -164,7 +164,7 @@ func (s *Store) Regrow(ctx context.Context, plan int64) (bool, error) {
 	return n == 1, err
 }
 
-// ResultOf reads the result of one task that has ended, whoever has repeated it since. The error matches [ErrNotFound].
+// ResultOf reads the result of one task that has ended, also if it was repeated since. The error matches [ErrNotFound].
 func (s *Store) ResultOf(ctx context.Context, id int64) (Result, error) {
 	found, err := s.Fields(ctx, []int64{id}, "round")
 	if err != nil {

@@ -53,7 +53,7 @@ func drainTasks(t *testing.T, sp *storetest.Space) {
 	drainAll(t, sp)
 }
 
-// planLines has ended task 1: the step is to be looked at.
+// planLines has ended task 1: the step is due.
 func planLines(errText string) func(*testing.T, *storetest.Space) {
 	return func(t *testing.T, sp *storetest.Space) {
 		t.Helper()

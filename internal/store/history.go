@@ -207,7 +207,7 @@ func (s *Store) PublishEvents(ctx context.Context, most int) error {
 // Epoch is one that a server has opened, because Redis had lost changes.
 type Epoch struct {
 	Number int64
-	// Confirmed says that it is none: a server has confirmed a life of Redis in that epoch, and left ids out in case that some are lost.
+	// Confirmed says that it is not one: a server has confirmed a life of Redis in that epoch, and left ids out in case that some are lost.
 	Confirmed bool
 	// At is when it was opened.
 	At statemachine.Time

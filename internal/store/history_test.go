@@ -33,7 +33,7 @@ func arriveCall(t *testing.T, st *store.Store) step {
 }
 
 // A loss is also noticed when, after a restart, others have counted more than was
-// lost before whoever knows of it calls again.
+// lost before the client that knows of it calls again.
 func TestLossIsCaughtUp(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
@@ -86,7 +86,7 @@ func TestRestartIsNoLoss(t *testing.T) {
 	}
 }
 
-// Sixteen lives are kept. Whoever was last here in an older one may have seen what the first of those after it lost, although all
+// Sixteen lives are kept. A client that was last here in an older one may have seen what the first of those after it lost, although all
 // that are kept began further on.
 func TestLossBeforeTheLivesThatAreKept(t *testing.T) {
 	t.Parallel()
@@ -115,8 +115,8 @@ func TestLossBeforeTheLivesThatAreKept(t *testing.T) {
 	}
 }
 
-// Redis that goes back in time is found out by whoever has seen more, and does
-// nothing for him.
+// Redis that goes back in time is found out by a client that has seen more, and does
+// nothing for it.
 func TestHistoryIsMissed(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)

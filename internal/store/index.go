@@ -178,7 +178,7 @@ func (x Index) bucket() ([]any, error) {
 	return values, nil
 }
 
-// IDOf is the id that a member of the index stands for, 0 if it is none.
+// IDOf is the id that a member of the index stands for, or 0 if it is malformed.
 func (x Index) IDOf(text string) int64 {
 	if x.Kind == IndexReady && text != "" {
 		text = text[1:]
@@ -201,7 +201,7 @@ type Census struct {
 	Opened int64
 	// Listed is how many ids each state set lists.
 	Listed map[statemachine.State]int64
-	// Aside are the ids that were set aside.
+	// Aside are the ids of dead letters.
 	Aside []int64
 	// Purged is how many archived tasks have left Redis.
 	Purged int64

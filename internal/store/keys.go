@@ -157,7 +157,7 @@ func (k keys) planID() string { return k.prefix + "plan_id" }
 func (k keys) plans() string  { return k.prefix + "plans" }
 
 // plan is the hash of one plan, planTasks the list of the ids of its tasks, freed the sorted set of those of them
-// that are to be moved.
+// that servers have to move.
 func (k keys) plan(id int64) string      { return k.prefix + "plan:" + idText(id) }
 func (k keys) planTasks(id int64) string { return k.prefix + "plan_tasks:" + idText(id) }
 func (k keys) freed(id int64) string     { return k.prefix + "freed:" + idText(id) }
@@ -172,7 +172,7 @@ func (k keys) dependants(id int64) string {
 func (k keys) stuck(id int64) string { return k.prefix + "stuck:" + idText(id) }
 
 // draining is a sorted set of what servers have to do for plans: t<id> for a task that has ended, p<id> for a plan
-// some of whose tasks are to be moved, g<id> for one some of whose steps may be opened. Score: since when.
+// some of whose tasks servers have to move, g<id> for one some of whose steps may be opened. Score: since when.
 func (k keys) draining() string { return k.prefix + "draining" }
 
 // archivedAs is a sorted set of the archived tasks of an outcome, while there is a retention; score: when it was archived.
@@ -190,7 +190,7 @@ func (k keys) kept(keeper string) string { return k.prefix + "kept:" + keeper }
 func (k keys) purged() string    { return k.prefix + "purged" }
 func (k keys) purgedIDs() string { return k.prefix + "purged_ids" }
 
-// suspects is the set of the nodes that fail, or are set aside.
+// suspects is the set of the nodes that fail, or are in quarantine.
 func (k keys) suspects() string { return k.prefix + "suspects" }
 
 // rules is the channel on which changes of queues and nodes are announced.

@@ -62,7 +62,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestRetryOf: a task is repeated once, whoever asks how often.
+// TestRetryOf: a task is repeated once, however often and by whatever client.
 func TestRetryOf(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)

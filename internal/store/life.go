@@ -106,7 +106,7 @@ const mostLives = 16
 type arrivals struct {
 	script *redis.Script
 	meta   string
-	// writing are the hashes of the scripts that may count a change. Whoever only
+	// writing are the hashes of the scripts that may count a change. A client that only
 	// reads hides nothing.
 	writing map[string]bool
 }

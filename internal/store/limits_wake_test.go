@@ -70,8 +70,8 @@ func (w *idler) settleDown() {
 	w.t.Fatalf("%s is woken again and again, and there is nothing for it", w.worker)
 }
 
-// TestFreedPlaceWakes: whoever waits for a place gets it when it is free, and not
-// who would find no place.
+// TestFreedPlaceWakes: a worker that waits for a place is woken when it is free, and
+// not one that would find none.
 func TestFreedPlaceWakes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

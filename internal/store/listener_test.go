@@ -40,7 +40,7 @@ func TestSubscriptionIsMadeAnew(t *testing.T) {
 	}
 	heard()
 	before := proxy.Taken()
-	proxy.Mute() // for good: only a new connection helps
+	proxy.Mute() // only a new connection helps
 	await.Eventually(t, 10*time.Second, func() bool { return proxy.Taken() > before }, "the silent connection is kept")
 	heard()
 	proxy.Cut()

@@ -25,7 +25,7 @@ type Chunk struct {
 // MaxChunk is the most bytes of one chunk.
 const MaxChunk = 32 << 10
 
-// liveChunks is how many chunks are kept for whoever follows a task, liveTTL
+// liveChunks is how many chunks are kept for the readers of a task, liveTTL
 // for how long after the last.
 const (
 	liveChunks = 64
@@ -34,7 +34,7 @@ const (
 
 // Follow asks the worker that runs the task to send what the program writes
 // for d from now; repeat it to go on. A reader that begins gets what there is from
-// the beginning, and so does again whoever reads already. A task that does not run yet is followed
+// the beginning, and readers that read already get it again. A task that does not run yet is followed
 // from its start on. The error matches [ErrNotFound] if there is no such task.
 func (s *Store) Follow(ctx context.Context, id int64, d time.Duration, begin bool) error {
 	if d <= 0 {

@@ -16,7 +16,7 @@ type TaskHeader struct {
 	statemachine.Task
 	Bucket task.Bucket
 	// Worker is who has claimed the current round, empty before that.
-	// Incarnation is that of his session, 0 if the claim is without a lease.
+	// Incarnation is that of the worker's session, 0 if the claim is without a lease.
 	Worker      string
 	Incarnation int64
 	// Node is where the current round runs or ran, Program what.

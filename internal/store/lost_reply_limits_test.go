@@ -200,7 +200,7 @@ func judgeCall(v store.Verdict) func(*testing.T, *store.Store) step {
 	}
 }
 
-// miscounted counts rounds that are none, while somebody waits for the place.
+// miscounted counts rounds that do not run, while a worker waits for the place.
 func miscounted(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	crowded(t, sp)

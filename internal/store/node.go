@@ -16,7 +16,7 @@ import (
 // NodeInfo is a node and what runs there.
 type NodeInfo struct {
 	task.Node
-	// Trials counts the probes since the node was set aside.
+	// Trials counts the probes since the quarantine began.
 	Trials int
 	// Workers are those registered with the node, by name.
 	Workers []WorkerInfo
@@ -138,7 +138,7 @@ const maxThreadsField = "maxthreads"
 // RemoveNode takes away all that is known of a node: its limit, what servers have
 // found of it, its place in the list. The error matches [ErrNodeInUse] while a
 // worker of the node has a lease or a round runs there, or is a
-// *statemachine.FieldError. A node that nothing is known of is none.
+// *statemachine.FieldError. Removing an unknown node is not an error.
 func (s *Store) RemoveNode(ctx context.Context, name string) error {
 	if err := task.CheckNode(name); err != nil {
 		return err

@@ -98,7 +98,7 @@ func (s *Store) Plan(ctx context.Context, id int64) (*task.Plan, error) {
 
 func noPlan(id int64) error { return fmt.Errorf("plan %d: %w", id, ErrNoPlan) }
 
-// ListPlans reads plans, the newest first, from a rank on, at most so many.
+// ListPlans reads up to limit plans, the newest first, from a rank on.
 func (s *Store) ListPlans(ctx context.Context, offset, limit int) ([]task.Plan, error) {
 	names, err := s.rdb.ZRevRange(ctx, s.keys.plans(), int64(offset), int64(offset+limit-1)).Result()
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *Store) building(ctx context.Context) (ids []int64, err error) {
 	}
 }
 
-// PlanTasks returns ids of tasks of a plan, in the order in which they were added, from a rank on, at most so many.
+// PlanTasks returns up to limit ids of tasks of a plan, in the order in which they were added, from a rank on.
 func (s *Store) PlanTasks(ctx context.Context, id int64, offset, limit int) ([]int64, error) {
 	names, err := s.rdb.LRange(ctx, s.keys.planTasks(id), int64(offset), int64(offset+limit-1)).Result()
 	if err != nil {
@@ -240,7 +240,7 @@ func (s *Store) Draining(ctx context.Context, offset, limit int) ([]Drain, error
 const MaxReleases = 100
 
 // Release tells at most so many tasks that need one of those that have ended how it ended, and returns of how many of the
-// ids, from the first on, all have been told. Each is told once of each end, whoever calls and however often.
+// ids, from the first on, all have been told. Each is told once of each end, however often this is called.
 func (s *Store) Release(ctx context.Context, page int, ids ...int64) (done int, err error) {
 	if len(ids) > MaxReleases || page < 1 {
 		return 0, fmt.Errorf("release: %d tasks in pages of %d: want at most %d, in pages of at least 1", len(ids), page, MaxReleases)
@@ -258,7 +258,7 @@ func (s *Store) Release(ctx context.Context, page int, ids ...int64) (done int, 
 	return int(n), nil
 }
 
-// Freed is a blocked task of a plan that is to be moved.
+// Freed is a blocked task of a plan that a server has to move.
 type Freed struct {
 	TaskHeader
 	// DoomedBy is the task because of which it can never run, 0 if it may run now. Skipped says that this is no
@@ -275,7 +275,7 @@ func (f *Freed) Event() statemachine.Event {
 	return statemachine.Unblock
 }
 
-// FreedTasks reads tasks of a plan that are to be moved, from a rank on, at most so many: none if it is not ready.
+// FreedTasks reads up to limit tasks of a plan that servers have to move, from a rank on: none if the plan is not ready.
 func (s *Store) FreedTasks(ctx context.Context, plan int64, offset, limit int) ([]Freed, statemachine.Time, error) {
 	r, err := s.runList(ctx, "freed", subject{plan: plan}, plan, offset, limit)
 	if err != nil {

@@ -26,7 +26,7 @@ type Planned struct {
 	DoomedBy, RetriedBy int64
 	// Skipped says that to be doomed is no failure, Held that an operator holds it, Feeds that others need it.
 	Skipped, Held, Feeds bool
-	// Freed says that it is among those to be moved, Draining that its dependants are to be told of its end.
+	// Freed says that servers have to move it, Draining that they have to tell its dependants of its end.
 	Freed, Draining bool
 	// Dependants and Stuck are how many are on these lists.
 	Dependants, Stuck int64
@@ -55,7 +55,7 @@ func (t *Planned) Misplaced(p *task.Plan) (found []string) {
 	return found
 }
 
-// mustTell reports whether the task has ended and those that need it are to be told, not put aside until it is retried.
+// mustTell reports whether the task has ended and servers have to tell those that need it, rather than keep them until a retry.
 func (t *Planned) mustTell(p *task.Plan) bool {
 	return t.End != statemachine.None && t.Dependants > 0 && t.RetriedBy == 0 &&
 		task.NeedsSuccess.Verdict(t.End, t.Skipped, p.OnFailure) != task.VerdictWait
@@ -159,7 +159,7 @@ func (s *Store) Dependants(ctx context.Context, id int64, stuck bool, offset, li
 	return ids, nil
 }
 
-// FreedIDs reads the ids of the tasks of a plan that are to be moved, at most so many from a rank on. What is no id comes as 0.
+// FreedIDs reads the ids of up to limit tasks of a plan that servers have to move, from a rank on. A damaged id comes as 0.
 func (s *Store) FreedIDs(ctx context.Context, plan int64, offset, limit int) ([]int64, error) {
 	names, err := s.rdb.ZRange(ctx, s.keys.freed(plan), int64(offset), int64(offset+limit-1)).Result()
 	if err != nil && !aboutData(err) {
@@ -177,7 +177,7 @@ type PlanSum struct {
 	task.Plan
 
 	// Bad is how many tasks have ended otherwise than they should; Listed is how many there are, with those that were
-	// retried; Freed how many are to be moved, and Draining that the servers are to do so.
+	// retried; Freed how many servers have to move, and Draining that the plan is on their list.
 	Bad, Listed, Freed int64
 	Draining           bool
 	// Purged is how many of its tasks have left Redis, with those that were retried; PurgedEnded and PurgedSkipped are how the

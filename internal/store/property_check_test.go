@@ -122,7 +122,7 @@ func (w *twins) checkDue(rt *rapid.T) {
 }
 
 // checkBuckets: a bucket lists exactly its open tasks, but for overdue ones
-// that a claim has met, in the order they are to be claimed.
+// that a claim has met, in the order of claims.
 func (w *twins) checkBuckets(rt *rapid.T) {
 	got := map[int64]float64{}
 	for _, b := range someBuckets {

@@ -25,7 +25,7 @@ func liveUnderLease(t *testing.T, sp *storetest.Space) {
 }
 
 // liveInQueues makes what queues, limits, keys and stops leave: rounds under way with a
-// resource, one that is to be stopped, somebody who waits for a place, and a node that is judged.
+// resource, one with a stop request, a worker that waits for a place, and a node that is judged.
 func liveInQueues(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	if err := sp.Store.PublishQuarantine(t.Context(), "on"); err != nil {

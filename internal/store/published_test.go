@@ -33,8 +33,8 @@ func TestClaimWithUnreadableGrace(t *testing.T) {
 	}
 }
 
-// TestUnreadableLease: a lease that is none counts as not published, for
-// whoever asks.
+// TestUnreadableLease: a malformed lease counts as not published, for
+// every reader.
 func TestUnreadableLease(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]statemachine.Duration{

@@ -48,7 +48,7 @@ type Suspect struct {
 // suspectFields is what a verdict is compared by, in the order of judge.lua.
 var suspectFields = [6]string{"run", "era", "quarantined", "trials", "trial_at", "probe"}
 
-// Suspects names the nodes that fail, or are set aside.
+// Suspects names the nodes that fail, or are in quarantine.
 func (s *Store) Suspects(ctx context.Context) ([]string, error) {
 	names, err := s.rdb.SMembers(ctx, s.keys.suspects()).Result()
 	if err != nil {
@@ -113,7 +113,7 @@ type Verdict struct {
 	Node Suspect
 	// Forgive begins the count of failures in a row anew.
 	Forgive bool
-	// Quarantined is since when the node is set aside, 0 for not. Trials counts
+	// Quarantined is since when the node is in quarantine, 0 for not. Trials counts
 	// its probes.
 	Quarantined statemachine.Time
 	Trials      int

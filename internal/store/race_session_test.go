@@ -21,7 +21,7 @@ type rival func(t *testing.T, sp *storetest.Space, w store.Session) bool
 
 // TestLongVerdictRaces: a worker whose lease is over by the clock renews, claims,
 // or is registered anew, in the same moment in which a server finds it lost.
-// Exactly one of them has his way.
+// Exactly one of them succeeds.
 func TestLongVerdictRaces(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]rival{"renew": raceRenew, "claim": raceClaim} {
@@ -121,7 +121,7 @@ func takeBack(t *testing.T, sp *storetest.Space, worker string, atLeast int) {
 // name in the moment in which a server finds it lost. One that knows nothing is
 // refused until the verdict; one that knows the worker to be dead gets its tasks
 // as the server does. Either way each task is taken back once, and the old
-// session can do nothing any more, whoever was first.
+// session can do nothing any more, whichever was first.
 func TestLongRegisterRaces(t *testing.T) {
 	t.Parallel()
 	for name, knows := range map[string]bool{"knows nothing": false, "replaces": true} {

@@ -36,9 +36,9 @@ var contenders = []contender{
 const raceRounds = 12
 
 // TestRaces: of those who decided about the same task at the same revision,
-// exactly one is applied, whoever they are; each is there twice, as two
+// exactly one is applied; each is there twice, as two
 // processes would be. One whose event cannot happen in the task's state sends
-// his decision all the same.
+// its decision nevertheless.
 func TestRaces(t *testing.T) {
 	t.Parallel()
 	for i := range contenders {

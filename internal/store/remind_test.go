@@ -13,8 +13,8 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// TestRemind: whoever was woken for a task, or knew when it starts, and does not claim it, keeps
-// it from nobody else.
+// TestRemind: a worker that was woken for a task, or knew when it starts, and does not claim it, keeps
+// it from no other.
 func TestRemind(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
@@ -39,7 +39,7 @@ func TestRemind(t *testing.T) {
 		woken bool
 	}{
 		{0, 11 * second, false}, {10 * second, second, false}, {11 * second, statemachine.Forever, true},
-		{12 * second, statemachine.Forever, true}, // whoever was woken was killed as well
+		{12 * second, statemachine.Forever, true}, // the worker that was woken was killed as well
 	} {
 		sp.SetClock(t, noon.Add(c.at))
 		remind(c.next)

@@ -172,7 +172,7 @@ func (s *Store) MoveWatermark(ctx context.Context, from, to int64) (bool, error)
 }
 
 // Reindex puts a sound task where it belongs in its bucket, in the deadline
-// index and among the tasks its worker holds, or out of them, and wakes whoever waits for it. Nothing happens if the
+// index and among the tasks its worker holds, or out of them, and wakes a worker that waits for it. Nothing happens if the
 // task has changed since it was seen. It reports whether anything was wrong; repeated
 // after a lost reply, it finds nothing wrong any more.
 func (s *Store) Reindex(ctx context.Context, t *TaskHeader, grace statemachine.Duration) (bool, error) {
@@ -231,7 +231,7 @@ func (s *Store) Relist(ctx context.Context, i *Inspection, to statemachine.State
 	return s.repair(ctx, i, string(to), now.Text(), "", fields, nil)
 }
 
-// SetAside takes a damaged task out of all sets and buckets and keeps a description of it,
+// SetAside makes a damaged task a dead letter: it takes it out of all sets and buckets and keeps a description,
 // so that daemons do not meet it again. Nothing happens if it has changed.
 func (s *Store) SetAside(ctx context.Context, i *Inspection, now statemachine.Time) (bool, error) {
 	reason := "its state sets and its hash disagree"
@@ -263,7 +263,7 @@ func (s *Store) repair(
 	return v == int64(1), err
 }
 
-// Aside describes a task that was set aside.
+// Aside describes a dead letter.
 type Aside struct {
 	ID     int64  `json:"id"`
 	Reason string `json:"reason"`
@@ -273,7 +273,7 @@ type Aside struct {
 	At     string `json:"at"`
 }
 
-// Asides lists the tasks that were set aside.
+// Asides lists the dead letters.
 func (s *Store) Asides(ctx context.Context) ([]Aside, error) {
 	all, err := s.rdb.HGetAll(ctx, s.keys.setAside()).Result()
 	if err != nil {

@@ -53,8 +53,8 @@ func (w *WaitFor) lists(k keys) []string {
 
 // WaitWork waits until there is work for this worker, at most d (1 ms or more), or
 // until [Store.Interrupt]. It returns what woke it, empty if nothing did or the wake-up was for it
-// alone. A wake-up goes to one waiter: whoever gets it claims, and the claim
-// passes it on; or it calls [Store.PassOn], also if it was [Store.Unused].
+// alone. A wake-up goes to one waiter. It claims, and the claim
+// passes the wake-up on; or it calls [Store.PassOn], also if it was [Store.Unused].
 func (s *Store) WaitWork(ctx context.Context, w WaitFor, d time.Duration) (WakeUp, error) {
 	lists := w.lists(s.keys)
 	for end := time.Now().Add(d); ; d = time.Until(end) {
@@ -143,7 +143,7 @@ const remindBatch = 250
 
 // Remind wakes a waiter of each bucket in which a task has been due for the time
 // late, at least, and was not claimed. Wake-ups are hints, and go to one waiter, which may be
-// killed with it; nobody else would hear of the task before he looks by himself. It returns how
+// killed with it; no other worker would hear of the task before its own poll. It returns how
 // long it is until the next task will be as late, statemachine.Forever if none will.
 func (s *Store) Remind(ctx context.Context, late statemachine.Duration) (statemachine.Duration, error) {
 	names, err := s.rdb.SMembers(ctx, s.keys.buckets()).Result()

@@ -93,7 +93,7 @@ type QueueUse struct {
 	Processing int    `json:"processing"`
 }
 
-// ReasonSetAside begins the reason of a worker whose node is set aside.
+// ReasonSetAside begins the reason of a worker whose node is in quarantine.
 const ReasonSetAside = "the node is set aside"
 
 // Heartbeat is what a worker says of itself when it renews its lease.
@@ -112,7 +112,7 @@ type Renewal struct {
 	Order WorkerOrder
 	// Followed are tasks of this worker whose output somebody reads just now.
 	Followed []Followed
-	// Stops are tasks of this worker that are to be stopped (see [Store.AskStop]).
+	// Stops are tasks of this worker that it has to stop (see [Store.AskStop]).
 	Stops []int64
 	// Overdue are those whose time is over, for servers (see [Store.TellOverdue]), at
 	// the time Redis by TIME.

@@ -54,7 +54,7 @@ func (r *reader) top(body *node) {
 		}
 	}
 	if !slices.ContainsFunc(body.pairs, func(item pair) bool { return item.key == "steps" }) {
-		r.add(1, "steps", "there are none; write steps, each with a program")
+		r.add(1, "steps", "is missing; write steps, each with a program")
 	}
 }
 
@@ -70,7 +70,7 @@ func meant(name string, known []string) string {
 	}
 	sorted := slices.Sorted(slices.Values(known))
 	if len(sorted) == 0 {
-		return "there is none"
+		return "the file declares none"
 	}
 	return "write one of " + strings.Join(sorted, ", ")
 }
@@ -134,9 +134,9 @@ func (r *reader) defaults(v *node) []Field {
 func (r *reader) refused(where string, item pair) bool {
 	switch item.key {
 	case "hold":
-		r.add(item.line, where, "field hold is not for tasks of a plan; hold the plan: tdf-manager plan hold ID")
+		r.add(item.line, where, "field hold is not for tasks of a plan; hold the plan instead, with plan hold ID")
 	case "key":
-		r.add(item.line, where, "field key is not for tasks of a plan; name the plan: tdf-manager plan submit --key KEY")
+		r.add(item.line, where, "field key is not for tasks of a plan; name the plan instead, with plan submit --key KEY")
 	default:
 		return false
 	}

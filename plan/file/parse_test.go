@@ -20,7 +20,7 @@ const step = "steps: {a: {program: p"
 var refusals = map[string]string{
 	"":                            "p.yaml:1: this is no plan: write steps, each with a program",
 	"just text":                   "p.yaml:1: this is no plan: write steps, each with a program",
-	"name: x":                     "p.yaml:1: steps: there are none; write steps, each with a program",
+	"name: x":                     "p.yaml:1: steps: is missing; write steps, each with a program",
 	"steps:":                      "p.yaml:1: steps: is nothing; write the name of each step with its fields",
 	step + "}}\nstps: 1":          `p.yaml:2: field "stps" is unknown; did you mean "steps"?`,
 	step + "}}\n---\nsteps: {}":   "p.yaml:3: a second document begins here; write one plan in a file",
@@ -36,8 +36,8 @@ var refusals = map[string]string{
 	step + ",\n argv: [x], input: x}}":               "p.yaml:2: steps.a: fields input and argv exclude each other; write one of them",
 	step + ",\n argv: [x, [y]]}}":                    "p.yaml:2: steps.a.argv: has a list in its list; write texts or numbers only",
 	step + ",\n labels: {a: [y]}}}":                  "p.yaml:2: steps.a.labels.a: is a list; write one text",
-	step + ",\n hold: true}}":                        "p.yaml:2: steps.a: field hold is not for tasks of a plan; hold the plan: tdf-manager plan hold ID",
-	"defaults:\n  key: k\n" + step + "}}":            "p.yaml:2: defaults: field key is not for tasks of a plan; name the plan: tdf-manager plan submit --key KEY",
+	step + ",\n hold: true}}":                        "p.yaml:2: steps.a: field hold is not for tasks of a plan; hold the plan instead, with plan hold ID",
+	"defaults:\n  key: k\n" + step + "}}":            "p.yaml:2: defaults: field key is not for tasks of a plan; name the plan instead, with plan submit --key KEY",
 	"defaults:\n  argv: [k]\n" + step + "}}":         `p.yaml:2: defaults: field "argv" belongs to a step; write it there`,
 	"defaults:\n  queu: k\n" + step + "}}":           `p.yaml:2: defaults: field "queu" is unknown; did you mean "queue"?`,
 	"defaults: x\n" + step + "}}":                    "p.yaml:1: defaults: is a text; write fields of tasks with their values",
@@ -58,7 +58,7 @@ var refusals = map[string]string{
 	"steps:\n  z: {program: p, needs: [a]}\n  a:\n    program: p\n    needs: [b]\n  b: {program: p, needs: c}\n  c: {program: p, needs: a}": "p.yaml:5: " +
 		"steps.a.needs: the steps need one another in a circle: a -> b -> c -> a; take one of these needs out",
 	step + ", foreach: []}}":                               "p.yaml:1: steps.a.foreach: is an empty list; write an item at least",
-	step + ", foreach: {param: x}}}":                       `p.yaml:1: steps.a.foreach: there is no parameter "x"; there is none`,
+	step + ", foreach: {param: x}}}":                       `p.yaml:1: steps.a.foreach: there is no parameter "x"; the file declares none`,
 	"params: {xs: 1}\n" + step + ", foreach: {param: x}}}": `p.yaml:2: steps.a.foreach: there is no parameter "x"; did you mean "xs"?`,
 	"params: {x: 1}\n" + step + ", foreach: {param: x}}}":  `p.yaml:2: steps.a.foreach: parameter "x" is no list; write [1] as its default`,
 	"params: {x: []}\n" + step + ", foreach: {param: x}}}": `p.yaml:2: steps.a.foreach: parameter "x" is an empty list; give an item at least`,
@@ -78,7 +78,7 @@ var refusals = map[string]string{
 	step + "},\n b: {program: p, foreach: {lines: a},\n  input: \"x\\0 ${item}\"}}": "p.yaml:3: steps.b.input: has a NUL character; leave it out",
 	step + ", input: '${item}'}}":                      "p.yaml:1: steps.a.input: ${item} is known in a step with foreach only; add foreach, or write ${params.NAME}",
 	step + ",\n input: '${day}'}}":                     "p.yaml:2: steps.a.input: ${day} is unknown; write ${item}, ${params.NAME}, or $${ for a ${ that stays",
-	step + ", foreach: [1, 2], input: '${params.x}'}}": `p.yaml:1: steps.a.input: ${params.x}: there is no parameter "x"; there is none`,
+	step + ", foreach: [1, 2], input: '${params.x}'}}": `p.yaml:1: steps.a.input: ${params.x}: there is no parameter "x"; the file declares none`,
 	step + ", input: 'a ${item'}}":                     "p.yaml:1: steps.a.input: ${item has no }; add it, or write $${ for a ${ that stays",
 	"params: {x: [1]}\n" + step + ", input: '${params.x}'}}": "p.yaml:2: steps.a.input: ${params.x} is a list; " +
 		"write foreach: {param: x} and ${item}",

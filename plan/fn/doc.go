@@ -13,8 +13,8 @@
 //	...
 //	w, err := worker.Load("worker-A", "worker.cfg", func(o *worker.Options) { o.Handlers = handlers })
 //
-// Whoever builds a plan calls it, which adds a task and returns at once. An argument is
-// a value that is known, or the [Future] of another call; what does not fit does not
+// The program that builds a plan calls it. A call adds a task and returns at once. An
+// argument is a value, or the [Future] of another call; arguments of other types do not
 // compile:
 //
 //	a := Count.Call(p, fn.Value("a.txt"))

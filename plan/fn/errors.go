@@ -46,7 +46,7 @@ func Permanent(err error) error {
 // ValueError says which value is not what a function takes or a caller wants. It
 // matches [ErrValue]; returned by a function, it is permanent.
 type ValueError struct {
-	// Function is the name of the function, empty for a value that was to be got.
+	// Function is the name of the function, empty for a value that Get asked for.
 	Function string
 	// Argument is which of its arguments it is, from 1; 0 for its result.
 	Argument int

@@ -14,8 +14,7 @@ import (
 	"github.com/tdf-go/tdf/plan/fn"
 )
 
-// Functions are defined once, for the workers that serve them and for whoever calls
-// them.
+// Functions are defined once, for the workers that serve them and for their callers.
 var (
 	Split = fn.New1("split", func(_ context.Context, text string) ([]string, error) { return strings.Fields(text), nil })
 	Count = fn.New2("count", func(_ context.Context, words []string, letter string) (int, error) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// References are read as they are written, and JSON is none.
+// References are read as they are written, and JSON is not a reference.
 func TestReferences(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{

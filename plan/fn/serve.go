@@ -50,7 +50,7 @@ type input struct {
 	err      error // of the first argument that cannot be taken
 }
 
-// serve makes a handler of what takes so many arguments.
+// serve makes a handler of a function with that number of arguments.
 func serve[R any](function string, takes int, do func(context.Context, *input) (R, error)) worker.Handler {
 	return func(ctx context.Context, j *worker.Job) error {
 		if got := len(j.Args); got != takes {
@@ -124,7 +124,7 @@ func (in *input) decodeResult(place int, r ref, into any) error {
 	res := &in.job.Results[r.need-1]
 	wrong.Task = res.Task
 	if res.State != statemachine.Succeeded {
-		wrong.Err = fmt.Errorf("it has ended %s, so there is none", res.State)
+		wrong.Err = fmt.Errorf("it has ended %s, without a result", res.State)
 		return wrong
 	}
 	if wrong.Err = decode(res.Text, r.text, into); wrong.Err != nil {
@@ -137,7 +137,7 @@ func (in *input) decodeResult(place int, r ref, into any) error {
 type jobKey struct{}
 
 // Job is the round in which a function runs, by the context that the function got: its
-// ids, its progress, and Stdout for what is to be recorded. It is nil for any other
+// ids, its progress, and Stdout for its output. It is nil for any other
 // context, such as that of a test which calls the function itself.
 func Job(ctx context.Context) *worker.Job {
 	j, _ := ctx.Value(jobKey{}).(*worker.Job)

@@ -60,7 +60,7 @@ func newPlan(t *testing.T, m *manager.Manager, opts ...plan.Option) *plan.Plan {
 	return p
 }
 
-// run lets a plan run to its end, which is to be in that state.
+// run lets a plan run to its end, and expects that state.
 func run(t *testing.T, p *plan.Plan, want task.PlanState) {
 	t.Helper()
 	must(t, p.Ready(t.Context()))

@@ -70,7 +70,7 @@ func TestLinkDown(t *testing.T) {
 	w.cutOff(t, w.far(t, n, "cut", "slots=4"), func() { n.cut(t) }, func() { n.mend(t) })
 }
 
-// A5: the whole network of a host with eight tasks goes, for good.
+// A5: a host with eight tasks loses its whole network and never gets it back.
 func TestHostGone(t *testing.T) {
 	t.Parallel()
 	n := newWire(t)

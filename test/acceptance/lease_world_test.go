@@ -178,7 +178,7 @@ func (l ledger) count(t *testing.T, round int, what string) int {
 	return n
 }
 
-// begun waits until the round of so many tasks has begun.
+// begun waits until that many tasks have begun the round.
 func (l ledger) begun(t *testing.T, round, tasks int) {
 	t.Helper()
 	wait.Eventually(t, patience, func() bool { return l.count(t, round, "start") == tasks },

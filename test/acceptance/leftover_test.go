@@ -69,7 +69,7 @@ func (w *world) killAtOnce(t *testing.T, d *daemon) {
 }
 
 // privates are the private directories of this world's rounds; an empty one that
-// a slot keeps for its next round is none.
+// a slot keeps for its next round is not one.
 func (w *world) privates(t *testing.T) []string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(w.private, "tdf.*", "*"))

@@ -12,7 +12,7 @@ import (
 )
 
 // D05: a pinned queue is served by its nodes only, one that ignores nodes by all
-// others; with both the pin counts alone, and an empty list is none.
+// others; with both, the pin alone counts; an empty list means no list.
 func TestPinAndIgnore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -104,7 +104,7 @@ func (r *rig) match(p point, last int64) redistest.Match {
 	}
 }
 
-// called is the script that a command calls, empty if it is none that knows plans. Results are read without one where no
+// called is the script that a command calls, empty if it is not one that knows plans. Results are read without one where no
 // task was retried.
 func (r *rig) called(args []string) string {
 	if strings.EqualFold(args[0], "HMGET") && args[len(args)-1] == "0:output_bytes" {

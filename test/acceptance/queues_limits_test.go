@@ -13,7 +13,7 @@ import (
 // makes it happen, if it does, takes some milliseconds.
 const still = 300 * time.Millisecond
 
-// stays checks that no more rounds begin than so many.
+// stays checks that no further rounds begin.
 func (l ledger) stays(t *testing.T, tasks int) {
 	t.Helper()
 	wait.Never(t, still, func() bool { return l.count(t, 0, "start") > tasks }, "more than %d tasks run", tasks)

@@ -72,7 +72,7 @@ func TestSubmitByKey(t *testing.T) {
 	}
 }
 
-// atOnce runs so many processes of tdf-manager at once and returns the words that
+// atOnce runs n processes of tdf-manager at once and returns the words that
 // each of them prints.
 func (w *world) atOnce(t *testing.T, n int, args ...string) []string {
 	t.Helper()

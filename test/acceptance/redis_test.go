@@ -106,7 +106,7 @@ func TestRefusedReadIsNoDamage(t *testing.T) {
 	}
 }
 
-// A44: password=None where there is none, and a password where there is one,
+// A44: password=None without a password, and a password with one,
 // from the file and from the environment.
 func TestPasswords(t *testing.T) {
 	t.Parallel()

@@ -67,7 +67,7 @@ var ends = map[string]end{
 }
 
 // F1, F2, and no survivor: whatever a program starts, whichever way its round
-// ends and whoever dies, two seconds later nothing of it is left.
+// ends and whichever process dies, two seconds later nothing of it is left.
 func TestNoSurvivor(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Shared(t)

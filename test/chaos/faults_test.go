@@ -79,7 +79,7 @@ func (d *deck) due(now time.Time) bool {
 	return !first && len(d.cards) > 0
 }
 
-// step is how often torment looks what is to be done.
+// step is how often torment decides what to do.
 const step = 20 * time.Millisecond
 
 // torment does harm until the time is over.

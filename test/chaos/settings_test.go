@@ -48,7 +48,7 @@ func (s settings) directory(t *testing.T) string {
 	if err := os.MkdirAll(s.keep, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp(s.keep, "chaos-"+strconv.FormatUint(s.seed, 10)+"-") //nolint:usetesting // it is to be kept
+	dir, err := os.MkdirTemp(s.keep, "chaos-"+strconv.FormatUint(s.seed, 10)+"-") //nolint:usetesting // it is kept
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func (c *crew) meta(t *testing.T, node *redistest.Server, field string) string {
 	return fmt.Sprint(node.Do(t, "HGET", c.namespace+":meta", field))
 }
 
-// What a failover of a Redis Cluster has lost is noticed by whoever has seen it, also
+// What a failover of a Redis Cluster has lost is noticed by each program that has seen it, also
 // when others have counted on before, over connections that are older than the failover.
 func TestClusterLossIsCaughtUp(t *testing.T) {
 	t.Parallel()

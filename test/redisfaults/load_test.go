@@ -35,7 +35,7 @@ func newLedger() *ledger { return &ledger{begun: map[string]int{}, held: make(ch
 // gate is what tasks wait for that are to: to be closed.
 func (l *ledger) gate() chan struct{} { return l.held }
 
-// ended waits until so many tasks that waited have ended.
+// ended waits until n of the waiting tasks have ended.
 func (l *ledger) ended(t *testing.T, n int) {
 	t.Helper()
 	wait.Eventually(t, patience, func() bool {

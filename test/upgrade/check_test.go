@@ -13,7 +13,7 @@ import (
 )
 
 // checkTasks looks at what Redis holds: each task archived once, and its round
-// the sum of its counters, whoever counted.
+// the sum of its counters, whichever release counted.
 func checkTasks(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	for id := int64(1); id <= tasks; id++ {

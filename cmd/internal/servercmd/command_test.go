@@ -1,40 +1,21 @@
 package servercmd
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/testkit/daemontest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// buffer is written by the command while the test reads it.
-type buffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
 
 func configured(t *testing.T, text string) string {
 	t.Helper()
@@ -45,8 +26,8 @@ func configured(t *testing.T, text string) string {
 	return file
 }
 
-func execute(ctx context.Context, args ...string) (code int, stdout, stderr *buffer) {
-	stdout, stderr = &buffer{}, &buffer{}
+func execute(ctx context.Context, args ...string) (code int, stdout, stderr *daemontest.Output) {
+	stdout, stderr = &daemontest.Output{}, &daemontest.Output{}
 	cmd := New() //nolint:contextcheck // Run gives it the context
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
@@ -91,7 +72,7 @@ func TestUsage(t *testing.T) {
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	cmd, stderr, done := New(), &buffer{}, make(chan int, 1)
+	cmd, stderr, done := New(), &daemontest.Output{}, make(chan int, 1)
 	cmd.SetErr(stderr)
 	go func() {
 		done <- cli.Run(ctx, cmd, []string{"server-A", configured(t, embeddedConfig), "--set", "server.round_duration=0.05"})

@@ -25,7 +25,7 @@ func (a *app) run() *cobra.Command {
 	}
 	var force bool
 	cmd := &cobra.Command{
-		Use: name, Short: "Archive whatever ends, until stopped",
+		Use: name, Short: "Archive every task that ends, until stopped",
 		Long: name + " takes the place of a project's own manager: it archives every task that ends, without\n" +
 			"looking at it. While a project's own manager is alive on the namespace it refuses, because\n" +
 			"that one waits for the outcomes.",
@@ -42,7 +42,7 @@ func (a *app) run() *cobra.Command {
 
 func (a *app) doctor() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "doctor", Short: "Look for what is wrong with Redis, this namespace and this host, and say the remedy",
+		Use: "doctor", Short: "Examine Redis, the namespace and this host, and name remedies",
 		Long: "doctor looks at Redis (version, memory, persistence, replication, clock, latency, user, TLS), at the\n" +
 			"namespace (servers, workers, nodes, history, damaged tasks, plans) and, if the configuration has [worker], at\n" +
 			"the disks of this host. It changes nothing. It ends with 1 if a finding is of the kind fail, and with 3 if Redis\n" +
@@ -56,6 +56,9 @@ func (a *app) doctor() *cobra.Command {
 			return err
 		}
 		findings := doctor.Examine(facts)
+		for i := range findings {
+			findings[i].Remedy = s.named(findings[i].Remedy)
+		}
 		if err := printDiagnosis(s, findings, *asJSON); err != nil {
 			return err
 		}
@@ -90,7 +93,7 @@ type aclFlags struct {
 func (a *app) acl() *cobra.Command {
 	var flags aclFlags
 	cmd := &cobra.Command{
-		Use: "acl server|worker|manager|viewer", Short: "Print the least that a role may do, as a user of Redis",
+		Use: "acl server|worker|manager|viewer", Short: "Print a user of Redis with the least rights of a role",
 		Long: "acl prints a user of Redis that may do what the role needs in the namespace and the database of the\n" +
 			"configuration, and nothing else: a line for the file that aclfile in redis.conf names, or with --setuser a\n" +
 			"command for redis-cli. It does not talk to Redis. Without --password-file the line holds a placeholder that\n" +

@@ -60,8 +60,8 @@ func (s *session) archive(dirs []string, namespace string, damaged *int) *manage
 	}}
 }
 
-// namespaceOf is the namespace of the configuration. An archive can also be read where there is none: then it is the only one
-// that the directories have.
+// namespaceOf returns the namespace of the configuration. Without a configuration it is the only namespace in the
+// directories.
 func (a *app) namespaceOf(cmd *cobra.Command, dirs []string) (namespace string, done bool, err error) {
 	if a.configured() {
 		cfg, done, err := a.load(cmd)

@@ -67,7 +67,7 @@ func (b *bulk) command(a *app, verb, short, long, example string) *cobra.Command
 
 // dryRunFlag adds -n to a verb that changes something.
 func dryRunFlag(cmd *cobra.Command, into *bool) {
-	cmd.Flags().BoolVarP(into, "dry-run", "n", false, "only say what would be done, and end as if it were")
+	cmd.Flags().BoolVarP(into, "dry-run", "n", false, "only print what would be done, and exit as if it were done")
 }
 
 // changeOptions go with every change: who wants it, and whether it is meant.

@@ -74,8 +74,8 @@ func (a *app) hold() *cobra.Command {
 		t.AddChanges(changes, func(*manager.Change) string { return "held" })
 		return err
 	}
-	cmd := b.command(a, "hold", "Put open tasks aside until they are released",
-		"hold puts open tasks aside: they are blocked, and no worker takes them until release.",
+	cmd := b.command(a, "hold", "Keep open tasks from starting until they are released",
+		"hold blocks open tasks: no worker takes them until release.",
 		"  tdf-manager hold 3-9 --reason \"input is late\"\n"+
 			"  tdf-manager hold --queue nightly\n"+
 			"  tdf-manager hold all --dry-run")
@@ -191,8 +191,8 @@ func (r *retrying) retry(ctx context.Context, s *session, ids []int64, t *manage
 }
 
 // selectorHelp tells how tasks are named, in the help of all verbs that take some.
-const selectorHelp = "Tasks are named as 7, 3-9, 1,3,5-8, last (the one opened last) or all; --state, --queue,\n" +
-	"--program and --match narrow them, and need no names: then all tasks that fit are meant."
+const selectorHelp = "Name tasks as 7, 3-9, 1,3,5-8, last (the one opened last) or all. --state, --queue, --program and\n" +
+	"--match select among them, or, without names, among all tasks."
 
 // choice is what words and flags say about which tasks are meant.
 type choice struct{ manager.Filter }
@@ -202,7 +202,7 @@ func (c *choice) flags(cmd *cobra.Command) {
 	flags.StringSliceVar(&c.States, "state", nil, "only tasks in these states, separated by commas")
 	flags.StringVar(&c.Queue, "queue", "", "only tasks of this queue")
 	flags.StringVar(&c.Program, "program", "", "only tasks of this program")
-	flags.StringVar(&c.Match, "match", "", "only tasks whose last round has an error that fits this regular expression")
+	flags.StringVar(&c.Match, "match", "", "only tasks whose last error matches this regular expression")
 }
 
 // selection puts words and flags together.

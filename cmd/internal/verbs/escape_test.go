@@ -7,7 +7,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 )
 
-// A character that comes in two writes is shown as one, and what is none is
+// A character that comes in two writes is shown as one, and an invalid one is
 // escaped, wherever the writes are cut.
 func TestTerminalKeepsCharactersWhole(t *testing.T) {
 	t.Parallel()

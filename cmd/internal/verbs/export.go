@@ -40,7 +40,7 @@ type exported struct {
 func (a *app) export() *cobra.Command {
 	e := &export{}
 	cmd := &cobra.Command{
-		Use: "export [TASKS]", Short: "Copy archived tasks from Redis to an archive on disk, or print them as JSON Lines",
+		Use: "export [TASKS]", Short: "Copy archived tasks to an archive on disk, or print them",
 		Long: "export copies archived tasks, all of them unless some are named. With --archive it writes them to a directory\n" +
 			"in the form that [server] archive_dir has, leaves out what is there at the same revision, and may be interrupted at any\n" +
 			"moment; otherwise it prints a line of JSON for each. Nothing is removed from Redis. --state says how they ended.\n\n" + selectorHelp,

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/ops/archive"
+	"github.com/tdf-go/tdf/internal/testkit/daemontest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 )
 
@@ -135,7 +136,7 @@ func TestExportInterrupted(t *testing.T) {
 	worktest.Drain(t, b.store, worktest.Echo)
 	b.archiveAll()
 	ctx, cancel := context.WithCancel(t.Context())
-	var errs lockedBuffer
+	var errs daemontest.Output
 	out := &stopper{lines: page + 20, stop: cancel}
 	if code := executeTo(ctx, "", out, &errs, "--config", b.file, "export"); code == 0 || !strings.Contains(errs.String(), "ended in the middle; so far: exported 5") {
 		t.Errorf("ended with %d: %s", code, errs.String())

@@ -36,9 +36,7 @@ func TestFollow(t *testing.T) {
 	wait.Never(t, 100*time.Millisecond, func() bool { return len(run.done) > 0 }, "it ends before the task")
 	h.settle()
 	run.ends(t, 0)
-	if out := run.out.String(); out != "one\ntwo é\x00\xffthree\n" {
-		t.Errorf("wrote %q", out)
-	}
+	run.wrote(t, "one\ntwo é\x00\xffthree\n")
 	if out := b.must("logs", "-f", "1"); out != "one\ntwo é\x00\xffthree\n" {
 		t.Errorf("after the end: %q", out)
 	}
@@ -60,9 +58,7 @@ func TestFollowNextRound(t *testing.T) {
 	h.report(c, "output", "x", "error", "", "stderr", "so what\n")
 	h.settle()
 	run.ends(t, 0)
-	if out := run.out.String(); out != "bad luck\nso what\n" {
-		t.Errorf("wrote %q", out)
-	}
+	run.wrote(t, "bad luck\nso what\n")
 }
 
 // What was left out is told on a line of its own, and how much.
@@ -78,10 +74,7 @@ func TestFollowGaps(t *testing.T) {
 	h.report(c, "output", "head\n[tdf: 987 bytes left out]\nthe tail\n", "output_bytes", "1000", "error", "")
 	h.settle()
 	run.ends(t, 0)
-	want := "[tdf: 50 bytes left out]\nmiddle\n[tdf: 4 bytes left out]\nlater\n[tdf: 925 bytes left out]\nthe tail\n"
-	if out := run.out.String(); out != want {
-		t.Errorf("wrote %q, want %q", out, want)
-	}
+	run.wrote(t, "[tdf: 50 bytes left out]\nmiddle\n[tdf: 4 bytes left out]\nlater\n[tdf: 925 bytes left out]\nthe tail\n")
 }
 
 // The beginning is worth a short wait where there are only chunks of a reader
@@ -111,10 +104,7 @@ func TestFollowShortRound(t *testing.T) {
 	h.report(c, "output", "head\n[tdf: 987 bytes left out]\nthe tail\n", "output_bytes", "1000", "error", "")
 	h.settle()
 	run.ends(t, 0)
-	want := "head\n[tdf: 46 bytes left out]\nmiddle\n[tdf: 935 bytes left out]\nthe tail\n"
-	if out := run.out.String(); out != want {
-		t.Errorf("wrote %q, want %q", out, want)
-	}
+	run.wrote(t, "head\n[tdf: 46 bytes left out]\nmiddle\n[tdf: 935 bytes left out]\nthe tail\n")
 }
 
 // With --round it ends with the round, which must be the present one.
@@ -131,9 +121,7 @@ func TestFollowOneRound(t *testing.T) {
 	run := b.start(t.Context(), "logs", "-f", "1", "--round", "1")
 	h.report(h.claim(), "output", "second\n", "error", "")
 	run.ends(t, 0)
-	if out := run.out.String(); out != "second\n" {
-		t.Errorf("wrote %q", out)
-	}
+	run.wrote(t, "second\n")
 }
 
 func TestFollowTaskThatNeverRuns(t *testing.T) {

@@ -80,7 +80,7 @@ func objectsOf[T any](list []T, object func(*T) map[string]any) []map[string]any
 	return objects
 }
 
-// jsonList is the list, and [] and not null where there is none.
+// jsonList is the list, and [] instead of null for nil.
 func jsonList[T any](list []T) []T { return append([]T{}, list...) }
 
 // taskObject is the JSON form of a task: the fields as they stand in Redis, and

@@ -64,7 +64,11 @@ func openInput(s *session, file string) (io.ReadCloser, string, error) {
 	}
 	in, err := os.Open(file)
 	if err != nil {
-		return nil, "", cli.WithCode(cli.ExitUsage, fmt.Errorf("read tasks: %w", err))
+		flag := "each-line"
+		if s.cmd.Flags().Changed("from-json") {
+			flag = "from-json"
+		}
+		return nil, "", cli.WithCode(cli.ExitUsage, fmt.Errorf("--%s: %w; write the path of a file, or - for stdin", flag, err))
 	}
 	return in, file, nil
 }

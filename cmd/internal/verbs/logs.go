@@ -30,7 +30,7 @@ type output struct {
 func (a *app) logs() *cobra.Command {
 	o := &output{}
 	cmd := &cobra.Command{
-		Use: "logs ID", Short: "Write what a round of a task wrote, byte for byte",
+		Use: "logs ID", Short: "Write the output of a round of a task, byte for byte",
 		Long: "logs writes what the last round of a task wrote to stdout. On a terminal, control characters\n" +
 			"are shown escaped; into a file or a pipe every byte is written as it is.\n\n" +
 			"With --follow it goes on while the program writes, on whatever host that is, waits for a task that\n" +
@@ -52,6 +52,7 @@ func (a *app) logs() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&o.round, "round", -1, "number of the round, from 0 (default: the last one begun); with --follow the present one, to its end")
+	flags.Lookup("round").DefValue = "0" // the text says it
 	flags.BoolVar(&o.stderr, "stderr", false, "what it wrote to stderr, or what TDF says went wrong")
 	flags.BoolVarP(&o.following, "follow", "f", false, "go on while the program writes, until the task has ended")
 	o.json = jsonFlag(cmd)

@@ -34,7 +34,7 @@ const (
 func (a *app) ls() *cobra.Command {
 	l := &listing{}
 	cmd := &cobra.Command{
-		Use: "ls [TASKS]", Aliases: []string{listAlias}, Short: "List tasks, of each state those that came last first",
+		Use: "ls [TASKS]", Aliases: []string{listAlias}, Short: "List tasks, by state and the newest first",
 		Long: "ls lists tasks. A column QUEUE is there if not all are in the default queue; --output wide adds where\n" +
 			"they run and what they ask for. In JSON, status is the number Disbatch has for the state.\n\n" + selectorHelp + "\n\n" +
 			"With --archive it lists tasks of an archive, those first that were archived last, or with --limit 0 in the order\n" +
@@ -324,7 +324,7 @@ func progressCell(t map[string]string) string {
 	return shorten(manager.ParseProgress(t[progressField]).String(), width)
 }
 
-// shorten keeps a table readable: at most so many characters.
+// shorten cuts a text to a number of characters that keeps tables readable.
 func shorten(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {

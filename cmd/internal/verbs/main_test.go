@@ -9,12 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/daemontest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -79,12 +79,12 @@ func executeTo(ctx context.Context, stdin string, out, errs io.Writer, args ...s
 
 // started is a run of the command that goes on while the test does something.
 type started struct {
-	out, err *lockedBuffer
+	out, err *daemontest.Output
 	done     chan int
 }
 
 func (b *bench) start(ctx context.Context, args ...string) *started {
-	s := &started{out: &lockedBuffer{}, err: &lockedBuffer{}, done: make(chan int, 1)}
+	s := &started{out: &daemontest.Output{}, err: &daemontest.Output{}, done: make(chan int, 1)}
 	args = append([]string{"--config", b.file}, args...)
 	go func() { s.done <- executeTo(ctx, "", s.out, s.err, args...) }()
 	return s
@@ -98,8 +98,16 @@ func (s *started) ends(t *testing.T, code int) {
 	}
 }
 
+// wrote checks all that the run has written to stdout.
+func (s *started) wrote(t *testing.T, want string) {
+	t.Helper()
+	if out := s.out.String(); out != want {
+		t.Errorf("wrote %q, want %q", out, want)
+	}
+}
+
 // says waits until the run has written a text.
-func (s *started) says(t *testing.T, where *lockedBuffer, text string) {
+func (s *started) says(t *testing.T, where *daemontest.Output, text string) {
 	t.Helper()
 	defer func() {
 		if t.Failed() {
@@ -107,24 +115,6 @@ func (s *started) says(t *testing.T, where *lockedBuffer, text string) {
 		}
 	}()
 	wait.Eventually(t, limit, func() bool { return strings.Contains(where.String(), text) }, "nobody says %q", text)
-}
-
-// lockedBuffer may be read while it is written.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 // must runs a verb that has to succeed, and returns its output.

@@ -18,7 +18,7 @@ func (a *app) node() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: nodeField, Aliases: []string{"nodes"}, Short: "List the nodes, limit what runs on them, forget them",
 		Long: "node looks at the hosts that workers have registered from: how many tasks run there over all queues,\n" +
-			"which resources are taken, and whether a node is set aside because tasks fail there that succeed\n" +
+			"which resources are taken, and whether a node is in quarantine because tasks fail there that succeed\n" +
 			"elsewhere.",
 		Example: "  tdf-manager node ls\n  tdf-manager node show node-1\n  tdf-manager node set node-1 maxthreads=3\n" +
 			"  tdf-manager node rm node-9",
@@ -53,7 +53,7 @@ func (a *app) nodeLs() *cobra.Command {
 		Use: "ls", Aliases: []string{listAlias}, Short: "List the nodes", Args: cobra.NoArgs,
 		Long: "ls lists the nodes by name. WORKERS are those that are alive, of all that have registered from there;\n" +
 			"MAXTHREADS is the limit of running tasks over all queues; RESOURCES are what is taken of what is\n" +
-			"offered; QUARANTINE says since when the node is set aside, and why.",
+			"offered; QUARANTINE says since when, and why.",
 		Example: "  tdf-manager node ls\n  tdf-manager node ls --json",
 	}
 	asJSON := jsonFlag(cmd)

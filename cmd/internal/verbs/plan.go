@@ -53,7 +53,7 @@ func (s *session) planID(ctx context.Context, text string) (int64, error) {
 	}
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 {
-		return 0, cli.Usagef("%q is no plan; write the id of one, such as 3, or last", text)
+		return 0, cli.Usagef("%q is not the id of a plan; write one such as 3, or last", text)
 	}
 	return id, nil
 }
@@ -157,7 +157,7 @@ func (a *app) planLs() *cobra.Command {
 		Long:    "ls lists plans, the newest first. LEFT counts the tasks that have not ended.",
 		Example: "  tdf-manager plan ls\n  tdf-manager plan ls --json | jq '.[] | select(.state == \"held\").id'",
 	}
-	cmd.Flags().IntVar(&most, "limit", 50, "at most so many")
+	cmd.Flags().IntVar(&most, "limit", 50, "list at most this `number` of plans")
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
 		if most < 1 {
@@ -278,7 +278,7 @@ func nothingRetried(p *task.Plan) string {
 	if p.GrowthError != "" {
 		return "servers look again at its steps that could not be opened"
 	}
-	return "nothing of it is to be run again"
+	return "no task needs a retry"
 }
 
 // printRetried says which tasks were opened again; the first error ends the verb.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/ops/planview"
+	"github.com/tdf-go/tdf/internal/testkit/daemontest"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
@@ -146,7 +147,7 @@ func TestPlanRunOnATerminal(t *testing.T) {
 	p := hosttest.OpenTerminal(t)
 	file, code := planFile(t, gated), make(chan int, 1)
 	go func() {
-		code <- executeTo(t.Context(), "", &lockedBuffer{}, p.Slave, "--config", b.file, "plan", "run", file)
+		code <- executeTo(t.Context(), "", &daemontest.Output{}, p.Slave, "--config", b.file, "plan", "run", file)
 	}()
 	p.Await(t, "running 2  open 1  blocked 1")
 	p.Await(t, "running: work[")
@@ -169,7 +170,7 @@ func TestPlanRunLines(t *testing.T) {
 	b.planCrew()
 	s := b.session()
 	b.must("plan", "submit", planFile(t, gated))
-	out := &lockedBuffer{}
+	out := &daemontest.Output{}
 	d := &planDisplay{s: s, out: out, pause: 10 * time.Millisecond}
 	wait.Eventually(t, time.Minute, func() bool {
 		plan, err := s.manager.Plan(t.Context(), 1)

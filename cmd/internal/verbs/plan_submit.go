@@ -160,9 +160,9 @@ func (a *app) planRun() *cobra.Command {
 	run := &planRunning{}
 	cmd := &cobra.Command{
 		Use: "run FILE", Short: "Make a plan from a file, let it run, and wait for its end",
-		Long: "run does what submit does and then waits, with the progress on stderr: how many tasks are in which state, which\n" +
-			"run, how long the rest takes by how long others took, and the critical path, the longest chain of tasks that\n" +
-			"are still to end. It ends with 0 if the plan is completed, and with 1 if it has failed, was cancelled or is\n" +
+		Long: "run does what submit does and then waits, with the progress on stderr: the number of tasks in each state, the\n" +
+			"running ones, an estimate of the time left, and the critical path, which is the longest chain of tasks that\n" +
+			"have not ended. It ends with 0 if the plan is completed, and with 1 if it has failed, was cancelled or is\n" +
 			"held. Interrupted, it leaves the plan running.",
 		Example: "  tdf-manager plan run pipeline.yaml -p day=2026-11-21",
 	}
@@ -208,7 +208,7 @@ func (r *planRunning) announce(s *session, id int64) error {
 // errHeld is the cause of a wait that ends because the plan is held.
 var errHeld = errors.New("held")
 
-// waitPlan waits until a plan is over or held. It shows the progress, unless it is to be quiet.
+// waitPlan waits until a plan is over or held. It shows the progress unless --quiet is given.
 func waitPlan(ctx context.Context, s *session, id int64, quiet bool) (*task.Plan, error) {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -261,8 +261,8 @@ func planCode(p *task.Plan) error {
 	return cli.Exit(cli.ExitTaskFailed)
 }
 
-// planCulprits are the tasks of a plan that did not succeed of their own accord:
-// neither cancelled because of others, nor retried since.
+// planCulprits returns the tasks that made a plan fail: those that did not succeed,
+// were not cancelled because of another task, and have not been retried.
 func planCulprits(ctx context.Context, s *session, p *task.Plan) ([]int64, error) {
 	if p.State == task.PlanCompleted {
 		return nil, nil

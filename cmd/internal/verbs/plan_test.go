@@ -75,7 +75,7 @@ func TestPlanRunFailsAndIsRetried(t *testing.T) {
 		t.Errorf("a retry does not stand for what it repeats:\n%s", text)
 	}
 	wantText(t, b.must("plan", "show", "1"), "3   alarm   succeeded  echo     !      5 failure")
-	wantText(t, b.must("plan", "retry", "1"), "nothing of it is to be run again")
+	wantText(t, b.must("plan", "retry", "1"), "no task needs a retry")
 }
 
 func TestPlanRunHeld(t *testing.T) {
@@ -174,7 +174,7 @@ func TestPlanRefuses(t *testing.T) {
 		"submit " + lost:             `2 p.yaml:5: steps.b: queue "nihtly": no such queue; did you mean "nightly"?`,
 		"run " + lost:                "2 nightly",
 		"show 7":                     "2 plan 7: ",
-		"show x":                     `2 "x" is no plan; write the id of one, such as 3, or last`,
+		"show x":                     `2 "x" is not the id of a plan; write one such as 3, or last`,
 		"show 1 --graph svg":         "2 text, dot or mermaid",
 		"ls --limit 0":               "2 --limit 0",
 		"cancel 7":                   "2 see tdf-manager plan ls",

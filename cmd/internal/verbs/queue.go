@@ -127,8 +127,8 @@ func changesText(list []change) string {
 func (a *app) queueLs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ls", Aliases: []string{listAlias}, Short: "List the queues with what lies in them",
-		Long: "ls lists the queues by name. WAITING tasks are open, DUE ones may start now, the OLDEST of them for so\n" +
-			"long. THREADS is the limit of running tasks in the whole fleet, MAXTHREADS that on each node. ENDED\n" +
+		Long: "ls lists the queues by name. WAITING tasks are open, DUE ones may start now, OLDEST is how long the\n" +
+			"first of them has been due. THREADS is the limit of running tasks in the whole fleet, MAXTHREADS that on each node. ENDED\n" +
 			"counts the tasks that came to an end since the queue exists.",
 		Example: "  tdf-manager queue ls\n  tdf-manager queue ls --json | jq '.[] | select(.paused).name'", Args: cobra.NoArgs,
 	}

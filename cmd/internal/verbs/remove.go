@@ -76,19 +76,22 @@ func once(names []string) []string {
 	return list
 }
 
+// found drops what a method reads.
+func found[T any](read func(*session, context.Context, string) (T, error)) func(context.Context, *session, string) error {
+	return func(ctx context.Context, s *session, name string) error {
+		_, err := read(s, ctx, name)
+		return err
+	}
+}
+
 func (a *app) queueRm() *cobra.Command {
-	r := removing{what: queueField, find: findQueue, remove: removeQueue}
+	r := removing{what: queueField, find: found((*session).readQueue), remove: removeQueue}
 	return r.command(a, &cobra.Command{
 		Use: "rm NAME...", Aliases: []string{"remove"}, Short: "Take queues away in which no task waits or runs",
 		Long: "rm takes queues away with their attributes. Tasks in them that have ended stay. A queue in which a task\n" +
 			"is open, held or running is refused, and so is the default queue.",
 		Example: "  tdf-manager queue rm nightly\n  tdf-manager cancel --queue nightly && tdf-manager queue rm nightly",
 	})
-}
-
-func findQueue(ctx context.Context, s *session, name string) error {
-	_, err := s.readQueue(ctx, name)
-	return err
 }
 
 func removeQueue(ctx context.Context, s *session, name string, opts ...manager.ChangeOption) error {
@@ -100,18 +103,13 @@ func removeQueue(ctx context.Context, s *session, name string, opts ...manager.C
 }
 
 func (a *app) nodeRm() *cobra.Command {
-	r := removing{what: nodeField, find: findNode, remove: removeNode}
+	r := removing{what: nodeField, find: found((*session).readNode), remove: removeNode}
 	return r.command(a, &cobra.Command{
 		Use: "rm NAME...", Aliases: []string{"remove"}, Short: "Forget nodes that are gone",
 		Long: "rm forgets nodes: their limits and what was found of them. A node from which a worker is registered, or on\n" +
 			"which a task runs, is refused. A worker that starts there brings the node back.",
 		Example: "  tdf-manager node rm node-9\n  tdf-manager node rm node-8 node-9 --dry-run",
 	})
-}
-
-func findNode(ctx context.Context, s *session, name string) error {
-	_, err := s.readNode(ctx, name)
-	return err
 }
 
 func removeNode(ctx context.Context, s *session, name string, opts ...manager.ChangeOption) error {

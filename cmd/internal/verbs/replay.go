@@ -36,6 +36,7 @@ func (a *app) replay() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&r.round, "round", manager.LastRound, "number of the round, from 0 (default: the last one begun)")
+	flags.Lookup("round").DefValue = "0" // the text says it
 	flags.StringVar(&r.timeout, "timeout", "", "longest time to wait, such as 90 or 1h30m")
 	flags.BoolVar(&r.noWait, "no-wait", false, "only open the task and print its id")
 	flags.BoolVar(&r.compare, "compare", false, "ID is a replay: open nothing, and compare it with what it repeats")

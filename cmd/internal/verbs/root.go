@@ -71,7 +71,12 @@ func (a *app) load(cmd *cobra.Command) (cfg *config.File, done bool, err error) 
 	if !a.asked() && cmd.Parent() == nil {
 		return nil, false, nil
 	}
-	cfg, err = config.Load(a.path(), config.ForManager, config.WithSettings(a.flags.Settings...))
+	file := a.path()
+	if _, err := os.Stat(file); file == defaultConfig && errors.Is(err, fs.ErrNotExist) {
+		return nil, false, cli.WithCode(cli.ExitUsage, errors.New("there is no "+defaultConfig+
+			" in this directory; write one, or name a configuration file with --config or TDF_CONFIG"))
+	}
+	cfg, err = config.Load(file, config.ForManager, config.WithSettings(a.flags.Settings...))
 	if err != nil {
 		return nil, false, err
 	}
@@ -81,8 +86,8 @@ func (a *app) load(cmd *cobra.Command) (cfg *config.File, done bool, err error) 
 
 func (a *app) asked() bool { return a.flags.Check || a.flags.PrintConfig }
 
-// path names the configuration file. It is empty where there is none and the
-// environment or --set names the namespace.
+// path returns the name of the configuration file. It is empty if the default file
+// is missing and the environment or --set names the namespace.
 func (a *app) path() string {
 	if a.file != "" {
 		return a.file
@@ -136,7 +141,7 @@ func NewTDF(server, worker *cobra.Command) *cobra.Command {
 		root.AddCommand(daemon)
 	}
 	rename(root)
-	worker.Long += "\n\nA worker that has the name of such a command is started by tdf-worker."
+	worker.Long += "\n\nStart a worker that has the name of a command with tdf-worker."
 	return root
 }
 
@@ -148,8 +153,8 @@ func withVerbs(worker, group *cobra.Command) {
 		names[i] = verb.Name()
 	}
 	worker.Aliases = group.Aliases
-	worker.Short += "; list the workers, and drain or stop them"
-	worker.Long += "\n\nWith one of its commands in the place of NAME, " + group.Long
+	worker.Short += "; list, drain and stop workers"
+	worker.Long += "\n\nWith a command instead of NAME, " + group.Long
 	worker.Example += "\n" + group.Example
 	worker.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) != 2 {

@@ -16,8 +16,8 @@ func TestUsage(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	for _, c := range []struct{ args, say string }{
-		{"", "verb is missing"}, {"frobnicate", "unknown command"}, {"show", "accepts 1 arg"}, {"show x", "id of one task"},
-		{"show 0", "id of one task"}, {"show 1 2", "accepts 1 arg"}, {"show 99", "no such task"}, {"logs 99", "no such task"},
+		{"", "verb is missing"}, {"frobnicate", "unknown command"}, {"show", "expecting 1 argument (0 given)"}, {"queue set", "expecting at least 2 arguments (0 given)"}, {"why 1 2", "expecting at most 1 argument (2 given)"}, {"show x", "id of one task"},
+		{"show 0", "id of one task"}, {"show 1 2", "expecting 1 argument (2 given)"}, {"ls --limit x", `argument "x" for "--limit" flag: not a number in range`}, {"show 99", "no such task"}, {"logs 99", "no such task"},
 		{"ls extra", "3-9"}, {"ls -o xml", "table or wide"}, {"ls --state lost", "timed_out"}, {"ls --match (", "regular expression"}, {"wait 1-", "3-9"}, {"wait 5-3", "3-9"}, {"wait 1,all", "all stands alone"},
 		{"wait 1-99999999999", "use all"}, {"wait 99", "no such task"}, {"wait --timeout never", "timeout"},
 		{"stats --log-level loud", ""}, {"--set tdf.namespac=x stats", "namespac"},

@@ -124,7 +124,7 @@ const topFailures = 50
 func (a *app) top() *cobra.Command {
 	interval, once := "", false
 	cmd := &cobra.Command{
-		Use: "top", Short: "Watch queues, workers, rates and the newest failures on a live screen", Args: cobra.NoArgs,
+		Use: "top", Short: "Watch queues, workers, rates and failures on a live screen", Args: cobra.NoArgs,
 		Long: "top shows the namespace on the terminal until q is pressed; ? tells the other keys. Without a terminal,\n" +
 			"or with --once, it prints what there is once, as plain tables.",
 		Example: "  tdf-manager top\n  tdf-manager top --interval 500ms\n  tdf-manager top --once",

@@ -36,16 +36,17 @@ func (a *app) submit() *cobra.Command {
 		Use:   "submit --program NAME [flags] [-- WORDS...]",
 		Short: "Open tasks",
 		Long: "submit opens one task, one for each line of a file, or one for each number of an array.\n\n" +
-			"WORDS are what run.sh is called with. Nothing in them is interpreted, but that with --array every\n" +
-			"{} in them is replaced by the number; without any, the number is the last word. What is not given\n" +
-			"is taken from the defaults of the queue, then from [task_defaults]. Times are seconds since 1970,\n" +
-			"RFC 3339 or +10m from now; durations are seconds or such as 1h30m; inf is a time without end,\n" +
-			"unlimited a number without limit, and none an empty list. With --key a second submission opens nothing: it is told the first one's id.",
+			"WORDS are the arguments of run.sh. They are not interpreted, except that with --array each {} in\n" +
+			"them becomes the number; without {}, the number is the last word. Values that are not given come\n" +
+			"from the defaults of the queue, then from [task_defaults].\n\n" +
+			"Times are seconds since 1970, RFC 3339, or +10m from now; durations are seconds, or such as\n" +
+			"1h30m. inf is a time without end, unlimited a number without limit, and none an empty list. With\n" +
+			"--key a second submission opens nothing and prints the id of the first.",
 		Example: "  tdf-manager submit --program sum --source rsync:run.sh -- 1 2 3\n" +
 			"  seq 100 | tdf-manager submit --program sum --source rsync:run.sh --each-line -\n" +
-			"  tdf-manager submit --program sum --source rsync:run.sh --queue nightly --array 1-100 -- part-{}.txt\n" +
-			"  tdf-manager submit --program train --source rsync:run.sh -l disk=ssd --resource gpu=1 --priority 10\n" +
-			`  echo '{"program":"sum","source":"rsync:run.sh","input":"1 2"}' | tdf-manager submit --from-json -`,
+			"  tdf-manager submit --program sum --source rsync:run.sh --array 1-100 -- part-{}.txt\n" +
+			"  tdf-manager submit --program train --source rsync:run.sh -l disk=ssd --resource gpu=1\n" +
+			`  echo '{"program":"sum","source":"rsync:run.sh"}' | tdf-manager submit --from-json -`,
 		RunE: a.withManager(false, noOptions, sub.do),
 	}
 	sub.taskFlags(cmd)
@@ -78,12 +79,18 @@ func (sub *submission) taskFlags(cmd *cobra.Command) {
 	flags.StringArrayVarP(&sub.labels, "label", "l", nil, "label=value that a worker must offer; may be repeated")
 	flags.StringArrayVar(&sub.resources, "resource", nil, "name=number that the task takes of its node; may be repeated")
 	flags.StringVar(&sub.hold, holdField, "", "begin held, until release; --hold=REASON says why")
-	flags.Lookup(holdField).NoOptDefVal = task.HeldText
+	flags.Lookup(holdField).NoOptDefVal = heldAnyway
 }
+
+// heldAnyway is --hold without a reason, as in JSON.
+const heldAnyway = "true"
 
 // given is what the flags say of each task.
 func (sub *submission) given(now time.Time) (task.Spec, error) {
 	spec := task.Spec{Hold: sub.hold}
+	if sub.hold == heldAnyway {
+		spec.Hold = task.HeldText
+	}
 	for _, f := range task.Fields() {
 		text := sub.texts[f.Name]
 		if text == nil {
@@ -139,8 +146,11 @@ func (sub *submission) checkFlags(s *session) error {
 			return cli.Usagef("--%s is empty; %s", name, remedy)
 		}
 	}
-	if sub.hold == task.HeldText && len(s.args) > 0 && s.cmd.ArgsLenAtDash() != 0 {
+	if sub.hold == heldAnyway && len(s.args) > 0 && s.cmd.ArgsLenAtDash() != 0 {
 		return cli.Usagef("with --hold, write WORDS behind -- (a reason is written --hold=REASON)")
+	}
+	if *sub.texts[programField] == "" && !flags.Changed("from-json") {
+		return cli.Usagef("--program is missing; write the name of the program")
 	}
 	several := flags.Changed("each-line") || flags.Changed("from-json")
 	if key := *sub.texts[keyField]; several && key != "" {
@@ -255,7 +265,7 @@ func parseArray(s *session, text string) ([]int, error) {
 		last, ok2 := digits(to)
 		by, ok3 := digits(step)
 		if !ok1 || !ok2 || !ok3 || by == 0 || last < first || stepped && !ranged {
-			return nil, cli.Usagef("--array %q: %q is no range of numbers; write such as 1-100, 0-30:10 or 1,3,5-8", text, part)
+			return nil, cli.Usagef("--array %q: %q is not a range of numbers; write 1-100, 0-30:10 or 1,3,5-8", text, part)
 		}
 		if (last-first)/by >= mostArray-len(numbers) {
 			return nil, cli.Usagef("--array %q: more than %d tasks; open them in several submissions", text, mostArray)

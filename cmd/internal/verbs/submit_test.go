@@ -124,7 +124,7 @@ func TestSubmitRefuses(t *testing.T) {
 		args  string
 		say   []string
 	}{
-		{"no program", "", "", []string{"program", `""`}},
+		{"no program", "", "", []string{"--program is missing", "name of the program"}},
 		{"a path as program", "", "--program ../x", []string{"program", "../x"}},
 		{"bad timeout", "", "--program p --timeout soon", []string{"timeout", "soon", "1h30m"}},
 		{"no timeout at all", "", "--program p --timeout 0", []string{"timeout", "above 0"}},

@@ -30,7 +30,7 @@ const waitRepaired = "wait-repaired"
 func (a *app) verify() *cobra.Command {
 	v := &verify{}
 	cmd := &cobra.Command{
-		Use: "verify", Short: "Check that every task is in exactly one state, and its record in order",
+		Use: "verify", Short: "Check the state and the record of every task",
 		Long: "verify reads all tasks of the namespace and the recorded events, and changes nothing. It may run\n" +
 			"while everything is at work. It ends with 1 if something is wrong; notes are not.\n\n" +
 			"Servers repair state sets, indices and the lists of plans within a minute or two, where the record of the task\n" +
@@ -143,7 +143,7 @@ func printReport(w io.Writer, r *audit.Report) error {
 
 // printSums says what became of all ids, and how far back the events go.
 func printSums(w io.Writer, r *audit.Report) error {
-	sum := fmt.Sprintf("%d opened = %d in a state + %d set aside + %d left out + %d taken but never written",
+	sum := fmt.Sprintf("%d opened = %d in a state + %d dead letters + %d left out + %d taken but never written",
 		r.Account.Opened, r.Account.InStates, r.Account.SetAside, r.Account.LeftOut, r.Account.Unwritten)
 	if r.Account.Purged > 0 {
 		sum += fmt.Sprintf(" + %d purged", r.Account.Purged)

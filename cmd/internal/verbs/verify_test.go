@@ -12,7 +12,7 @@ import (
 func TestVerifySays(t *testing.T) {
 	t.Parallel()
 	b := played(t)
-	wantText(t, b.must("verify"), "5 opened = 5 in a state + 0 set aside + 0 left out + 0 taken but never written",
+	wantText(t, b.must("verify"), "5 opened = 5 in a state + 0 dead letters + 0 left out + 0 taken but never written",
 		"history: ", "from change 1 on; 5 of 5 tasks from their beginning")
 	object := b.value(0, "verify").(map[string]any)
 	if account := object["account"].(map[string]any); account["opened"] != 5.0 || account["in_states"] != 5.0 || account["missing"] != 0.0 {
@@ -25,8 +25,8 @@ func TestVerifySays(t *testing.T) {
 	}
 }
 
-// TestVerifyWaits: without a server it says that one is missing. A server repairs what it can; a damaged task is set aside and is
-// still said.
+// TestVerifyWaits: without a server it says that one is missing. A server repairs what it can; a damaged task becomes a dead letter and is
+// still reported.
 func TestVerifyWaits(t *testing.T) {
 	t.Parallel()
 	b := played(t)

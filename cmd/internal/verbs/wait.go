@@ -30,7 +30,7 @@ func (a *app) wait() *cobra.Command {
 		Use: "wait [TASKS]", Short: "Wait until tasks have ended",
 		Long: "wait waits until tasks have ended; without any named it waits for all there are now. It ends with 1\n" +
 			"if some did not succeed, or if the namespace is flushed meanwhile, and with 4 if the timeout came first.\n" +
-			"Of tasks of a plan that was not made to its end it says so, and goes on waiting.\n\n" + selectorHelp,
+			"If a plan is still being built, it says so and goes on waiting for its tasks.\n\n" + selectorHelp,
 		Example: "  tdf-manager wait 3-9,12\n  tdf-manager wait all --timeout 1h30m\n  tdf-manager wait --queue nightly",
 		RunE:    a.withManager(false, noOptions, w.do),
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/daemontest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -275,7 +276,7 @@ func TestProgressLine(t *testing.T) {
 // Where there is no terminal a line comes again and again.
 func TestProgressLines(t *testing.T) {
 	t.Parallel()
-	out := &lockedBuffer{}
+	out := &daemontest.Output{}
 	d := &display{out: out, every: time.Millisecond, began: time.Now(), stop: make(chan struct{})}
 	d.done.Go(d.lines)
 	d.update(manager.Progress{Total: 2, Done: 1, Running: []manager.RunningTask{{ID: 7, Progress: manager.RoundProgress{Part: 0.4, Text: "four of ten"}}}})

@@ -13,11 +13,11 @@ import (
 func (a *app) why() *cobra.Command {
 	var queue string
 	cmd := &cobra.Command{
-		Use: "why ID | why --queue NAME", Short: "Say why a task does not run, or how it ended, and what would change it",
+		Use: "why ID | why --queue NAME", Short: "Say why a task waits, or how it ended, and the remedy",
 		Long: "why says, for a task in any state, why it is there: what keeps it from being claimed, how its round goes,\n" +
-			"or by which rule it ended. Below a reason stands what would take it away. Reasons marked with * keep the\n" +
-			"task from running by themselves. With --queue it says what keeps the tasks of a queue. A step of a plan that\n" +
-			"is still to be opened has no tasks to ask about: plan show says what it waits for.",
+			"or by which rule it ended. Below each reason is its remedy. A reason marked with * alone keeps\n" +
+			"the task from running. With --queue it says what keeps the tasks of a queue. A step of a plan that\n" +
+			"has not been opened has no task yet: plan show says what it waits for.",
 		Example: "  tdf-manager why 7\n  tdf-manager why last --json\n  tdf-manager why --queue nightly",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -87,7 +87,7 @@ func (s *session) remedyText(r *manager.Remedy) string {
 	case "task.hold":
 		return s.command("release %s", r.Name)
 	case "task.needs":
-		return "wait until they have ended; " + s.command("retry") + " one that is to be retried"
+		return "wait until they have ended; " + s.command("retry") + " brings back one that failed"
 	case "queue.paused":
 		return s.command("queue resume %s", r.Name)
 	case "task.end_before":

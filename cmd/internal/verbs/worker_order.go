@@ -20,7 +20,7 @@ type ordering struct {
 	order manager.WorkerOrder
 	// suits says which workers "all" means.
 	suits func(*manager.Worker) bool
-	give  func(context.Context, *manager.Manager, string) (manager.Worker, error)
+	give  func(*manager.Manager, context.Context, string) (manager.Worker, error)
 
 	dryRun bool
 	wait   string
@@ -31,9 +31,7 @@ func (a *app) drain() *cobra.Command {
 	o := &ordering{
 		order: manager.OrderDrain,
 		suits: func(w *manager.Worker) bool { return w.State != manager.WorkerStopped },
-		give: func(ctx context.Context, m *manager.Manager, name string) (manager.Worker, error) {
-			return m.DrainWorker(ctx, name)
-		},
+		give:  (*manager.Manager).DrainWorker,
 	}
 	cmd := a.ordering(o, "drain", "Let workers finish what they run, and claim nothing more",
 		"  tdf-manager worker drain w1\n  tdf-manager worker drain w1 w2 --wait=1h\n  tdf-manager worker drain all --dry-run")
@@ -47,9 +45,7 @@ func (a *app) undrain() *cobra.Command {
 	o := &ordering{
 		order: manager.NoOrder,
 		suits: func(w *manager.Worker) bool { return w.Order == manager.OrderDrain },
-		give: func(ctx context.Context, m *manager.Manager, name string) (manager.Worker, error) {
-			return m.UndrainWorker(ctx, name)
-		},
+		give:  (*manager.Manager).UndrainWorker,
 	}
 	return a.ordering(o, "undrain", "Take the order to drain back",
 		"  tdf-manager worker undrain w1\n  tdf-manager worker undrain all")
@@ -59,9 +55,7 @@ func (a *app) stop() *cobra.Command {
 	o := &ordering{
 		order: manager.OrderStop,
 		suits: func(w *manager.Worker) bool { return w.State.Alive() },
-		give: func(ctx context.Context, m *manager.Manager, name string) (manager.Worker, error) {
-			return m.StopWorker(ctx, name)
-		},
+		give:  (*manager.Manager).StopWorker,
 	}
 	cmd := a.ordering(o, "stop", "End workers in good order",
 		"  tdf-manager worker stop w1\n  tdf-manager worker stop all --wait=5m")
@@ -76,7 +70,7 @@ func (a *app) ordering(o *ordering, verb, short, example string) *cobra.Command 
 		Use: verb + " NAME...", Short: short, Example: example, Args: cobra.MinimumNArgs(1),
 		RunE: a.withManager(false, noOptions, o.do),
 	}
-	cmd.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "only say what would be ordered")
+	cmd.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "only print what would be ordered")
 	o.json = jsonFlag(cmd)
 	return cmd
 }
@@ -134,7 +128,7 @@ func (o *ordering) one(ctx context.Context, m *manager.Manager, w *manager.Worke
 	if r.given = r.note == ""; !r.given || o.dryRun {
 		return r, nil
 	}
-	was, err := o.give(ctx, m, w.Name)
+	was, err := o.give(m, ctx, w.Name)
 	if err != nil {
 		return r, fmt.Errorf("worker %q: %w", w.Name, err)
 	}

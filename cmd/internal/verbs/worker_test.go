@@ -83,7 +83,7 @@ func TestUnknownWorker(t *testing.T) {
 		t.Errorf("one unknown name, and another worker is ordered %q", order)
 	}
 	for args, say := range map[string]string{
-		"show nobody": "worker ls --all", "drain": "requires at least 1 arg", "drain all worker-A": "all stands alone", "": "command is missing",
+		"show nobody": "worker ls --all", "drain": "expecting at least 1 argument (0 given)", "drain all worker-A": "all stands alone", "": "command is missing",
 		"fire worker-A": "unknown command", "drain worker-A --wait=soon": "--wait", "drain worker-A --wait --dry-run": "none of the others",
 	} {
 		r := b.run(append([]string{"worker"}, strings.Fields(args)...)...)

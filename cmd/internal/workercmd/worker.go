@@ -24,7 +24,7 @@ NAME stands for this worker in its namespace: while it is alive, no other can
 have it. On SIGTERM or SIGINT the worker drains: it claims nothing more, lets its
 programs go on for [worker] drain_timeout, then stops those that are left and
 hands their tasks back. A second signal kills them and hands back at once, a
-third ends the worker without further ado. From elsewhere the same is done with
+third ends the worker immediately. From elsewhere the same is done with
 tdf-manager worker drain, undrain and stop.`
 
 // New returns the command.

@@ -68,17 +68,19 @@ type rootCommand struct {
 func (r *rootCommand) prepare() {
 	r.SetArgs(r.args)
 	r.SilenceErrors, r.SilenceUsage = true, true
+	r.SetUsageTemplate(strings.ReplaceAll(r.UsageTemplate(), ".FlagUsages |", fmt.Sprintf(".FlagUsagesWrapped %d |", helpWidth)))
 	r.hook(r.Command)
 }
 
-// hook wraps the functions (RunE; TDF uses no others) of a command and of those
-// below it.
+// hook wraps the functions (RunE; TDF uses no others) and the help of a command and
+// of those below it.
 func (r *rootCommand) hook(cmd *cobra.Command) {
 	if !cmd.Runnable() && cmd.HasSubCommands() {
 		cmd.RunE = needCommand
 	} else {
 		cmd.RunE = r.observe(cmd.RunE)
 	}
+	cmd.Long = wrap(cmd.Long)
 	for _, sub := range cmd.Commands() {
 		r.hook(sub)
 	}
@@ -105,7 +107,7 @@ func (r *rootCommand) classify(err error) error {
 	if _, ok := errors.AsType[*UsageError](err); ok {
 		return err
 	}
-	return &UsageError{Err: suggested(err)}
+	return &UsageError{Err: plain(err)}
 }
 
 // print reports the error in the form asked for.
@@ -189,14 +191,27 @@ func needCommand(cmd *cobra.Command, args []string) error {
 	return Usagef("%s; write one of %s", problem, strings.Join(names, ", "))
 }
 
-// suggested puts what cobra suggests for an unknown command into the one line of
-// the error.
-func suggested(err error) error {
+// plain puts an error of cobra into our words: one line, which counts arguments as
+// the other commands do, and ends with the command that is suggested.
+func plain(err error) error {
 	problem, names, found := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
-	if !found {
-		return err
+	if found {
+		return fmt.Errorf("%s; did you mean %s?", problem, strings.Join(strings.Fields(names), " or "))
 	}
-	return fmt.Errorf("%s; did you mean %s?", problem, strings.Join(strings.Fields(names), " or "))
+	for form, bound := range map[string]string{
+		"accepts %d arg(s), received %d": "", "accepts at most %d arg(s), received %d": "at most ",
+		"requires at least %d arg(s), only received %d": "at least ",
+	} {
+		var want, given int
+		if n, _ := fmt.Sscanf(problem, form, &want, &given); n == 2 {
+			plural := map[bool]string{true: "s"}[want != 1]
+			return fmt.Errorf("expecting %s%d argument%s (%d given)", bound, want, plural, given)
+		}
+	}
+	if number, _, found := strings.Cut(problem, ": strconv."); found {
+		return errors.New(number + ": not a number in range")
+	}
+	return err
 }
 
 // Exit codes of all commands. A shell adds 128 to the number of a signal.

@@ -55,8 +55,8 @@ func TestUsageErrors(t *testing.T) {
 		{nil, "a command is missing"},
 		{[]string{"shw"}, `unknown command "shw" for "tdf-test"; did you mean show?`},
 		{[]string{"frobnicate"}, `unknown command "frobnicate" for "tdf-test"` + "\n"},
-		{[]string{"show"}, "accepts 1 arg(s), received 0"},
-		{[]string{"show", "1", "2"}, "accepts 1 arg(s), received 2"},
+		{[]string{"show"}, "expecting 1 argument (0 given)"},
+		{[]string{"show", "1", "2"}, "expecting 1 argument (2 given)"},
 		{[]string{"show", "1", "--nope"}, "unknown flag: --nope"},
 		{[]string{"show", "1", "--log-level"}, "flag needs an argument"},
 		{[]string{"--nope"}, "unknown flag: --nope"},
@@ -118,7 +118,7 @@ func TestJSONErrors(t *testing.T) {
 		text string
 	}{
 		{[]string{"show", "1", "--json"}, 3, "no <redis>"},
-		{[]string{"show", "--json"}, 2, "accepts 1 arg(s), received 0"},
+		{[]string{"show", "--json"}, 2, "expecting 1 argument (0 given)"},
 		{[]string{"show", "--nope", "--json", "1"}, 2, "unknown flag: --nope"},
 	} {
 		r := run(t.Context(), broken, tc.args...)

@@ -69,6 +69,33 @@ func (t *Table) Flush() error {
 	return nil
 }
 
+// helpWidth is the width of the help, in columns.
+const helpWidth = 80
+
+// wrap breaks the lines of each paragraph anew.
+func wrap(text string) string {
+	var b strings.Builder
+	for i, paragraph := range strings.Split(text, "\n\n") {
+		if i > 0 {
+			b.WriteString("\n\n")
+		}
+		column := 0
+		for j, word := range strings.Fields(paragraph) {
+			switch {
+			case j > 0 && column+1+len(word) > helpWidth:
+				b.WriteByte('\n')
+				column = 0
+			case j > 0:
+				b.WriteByte(' ')
+				column++
+			}
+			b.WriteString(word)
+			column += len(word)
+		}
+	}
+	return b.String()
+}
+
 // Safe escapes everything in a text that is not visible: control characters
 // (with them ANSI sequences and line ends), invisible and reordering Unicode
 // characters, and bytes that are not UTF-8. Text from tasks goes through it

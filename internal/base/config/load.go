@@ -116,7 +116,7 @@ func (l *loader) put(section, key string, s setting) {
 
 func (l *loader) report(e *Error) { l.problems = append(l.problems, e) }
 
-// apply parses every setting, or the default where there is none.
+// apply parses every setting, or its default.
 func (l *loader) apply() {
 	for _, sec := range l.schema {
 		for _, k := range sec.keys {
@@ -274,7 +274,7 @@ type Server struct {
 	// Quarantine says what becomes of a node where tasks fail that succeed
 	// elsewhere: QuarantineOff, QuarantineWarn (default) or QuarantineOn.
 	Quarantine string
-	// QuarantineProbe is the first pause before a node that was set aside may
+	// QuarantineProbe is the first pause before a quarantined node may
 	// try a task again (default 1m); it doubles with each failure, up to an hour.
 	QuarantineProbe time.Duration
 	// HistoryFile keeps what a server has seen of the history of the namespace; empty

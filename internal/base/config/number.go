@@ -45,7 +45,7 @@ func factor(into *float64, least, most float64) value {
 	}}
 }
 
-// bound is seconds, or inf for 0, which is none.
+// bound is seconds, or inf for 0, which means no bound.
 func bound(into *time.Duration, least, most time.Duration) value {
 	v := seconds(into, least, most)
 	v.limits += ", or " + infinite

@@ -77,7 +77,7 @@ const (
 // Embedded reports whether the server is to start a Redis inside its process.
 func (r Redis) Embedded() bool { return r.Host == EmbeddedHost }
 
-// Sentinel reports whether the master is to be found through sentinels.
+// Sentinel reports whether the sentinels name the master.
 func (r Redis) Sentinel() bool { return r.SentinelMaster != "" }
 
 // Cluster reports whether Redis is a cluster.

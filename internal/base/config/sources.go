@@ -160,7 +160,7 @@ func (s *scanner) header(n int, line string) {
 	rest = strings.TrimSpace(rest)
 	name = strings.TrimSpace(name)
 	if !closed || name == "" || (rest != "" && rest[0] != '#' && rest[0] != ';') {
-		s.refuse(n, "this line starts like a section, but is none", "write [name] on a line of its own")
+		s.refuse(n, "this line starts like a section header, but is not one", "write [name] on a line of its own")
 		return
 	}
 	s.section = name

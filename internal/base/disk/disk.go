@@ -16,6 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Full reports whether err comes from a full disk or an exceeded quota.
+func Full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+
 // Guard watches that some paths keep a reserve of free space. It has no state
 // and may be used by any number of goroutines.
 type Guard struct {
@@ -77,7 +80,7 @@ func locate(path string) (there string, where filesystem, err error) {
 }
 
 // Check returns a [FullError] for the first path with less free space than
-// Reserve, nil if there is none. It costs one system call a path. Other errors
+// Reserve, or nil. It costs one system call a path. Other errors
 // mean that a path cannot be looked at any more.
 func (g *Guard) Check() error {
 	if g.Reserve == 0 {

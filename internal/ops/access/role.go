@@ -135,7 +135,7 @@ var (
 	counts = []string{"held:*", "busy:*", "used:*", "full", "stop:*", "tally:*"}
 	// health is what becomes of a node where tasks fail.
 	health = []string{"nodes", "node:*", "suspects", "evidence:*"}
-	// goals is what tells a plan that a task of it has ended, or has been put aside.
+	// goals tell a plan that a task of it has ended, or is held.
 	goals = []string{"plan:*", "freed:*", "draining"}
 	// registry is who the workers are.
 	registry = []string{"worker", "worker_id", "worker_id:*", "worker:*", "lease", "halt:*"}

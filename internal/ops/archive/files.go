@@ -283,5 +283,5 @@ const restoreRemedy = "restore it from a backup; what can be read of it is read"
 // resealRemedy is for a segment without a manifest that can be relied on.
 func resealRemedy(path string) string {
 	return fmt.Sprintf("restore it from a backup; or, if zstd -t finds the segment whole, rename that to %s%s: "+
-		"the next server or tdf-manager export that uses the directory seals it again", path, partEnd)
+		"the next server or export that uses the directory seals it again", path, partEnd)
 }

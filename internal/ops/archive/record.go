@@ -259,7 +259,7 @@ type scanned struct {
 	holes [][2]int
 }
 
-// scan calls visit for the content of each whole frame, in order, and goes on after what is none.
+// scan calls visit for the content of each whole frame, in order, and skips everything else.
 func (d *decoder) scan(text []byte, visit func(raw []byte) error) (s scanned, err error) {
 	for at := 0; at < len(text); {
 		raw, size, err := d.frame(text[at:])

@@ -6,8 +6,8 @@
 //	DIR/NAMESPACE-EPOCH.before.json                      which tasks had left Redis before this directory was begun
 //
 // A batch of tasks is written as whole frames, each with its checksum, and is on the disk when [Writer.Write] returns. To seal a
-// segment the manifest is written first and the file renamed then: whatever happens in between leaves a part that nobody has
-// locked, and whoever opens the directory next cuts off what is no whole frame and seals it.
+// segment the manifest is written first and the file renamed then: whatever happens in between leaves an unlocked part. The
+// next writer that opens the directory cuts off an incomplete frame and seals the part.
 //
 // The same task may be there more than once: a copy made before it left Redis, or one made twice because a server was killed
 // between copy and removal. Of those with the same id and time of creation the one with the highest revision counts.
@@ -190,8 +190,8 @@ func (w *Writer) begin() error {
 	}
 }
 
-// add appends frames to the part. If they cannot be made safe what was added is taken away again, and if that cannot be done
-// either the part is left to whoever opens the directory next.
+// add appends frames to the part. If they cannot be synced, it truncates the part to what it was; if that fails too, it leaves
+// the part to the next writer that opens the directory.
 func (w *Writer) add(frames []byte) error {
 	p := w.part
 	_, err := p.file.WriteAt(frames, p.size)

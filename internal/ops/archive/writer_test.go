@@ -46,7 +46,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// Nobody but the user and those he lets may read what tasks hold.
+// Archives are readable by their owner and its group alone.
 func TestModes(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "archive")

@@ -222,7 +222,7 @@ func (a *auditor) look(ctx context.Context, ids []int64) ([]sight, error) {
 	return sights, nil
 }
 
-// readAsides reads the tasks that were set aside, if there is any need.
+// readAsides reads the dead letters, if a task may be one.
 func (a *auditor) readAsides(ctx context.Context, found []store.Inspection) error {
 	for i := range found {
 		if found[i].Err == nil && len(found[i].Listed) > 0 {
@@ -285,7 +285,7 @@ func (k Kind) Repairable() bool {
 const (
 	// Lost: an id was given out, and there is neither a record nor a set with it.
 	Lost Kind = "lost"
-	// SetAside: a server took the damaged task out of all sets.
+	// SetAside: the task is a dead letter: it was damaged, and a server took it out of all sets.
 	SetAside Kind = "set_aside"
 	// Damaged: the hash is missing or does not hold what it must.
 	Damaged Kind = "damaged"
@@ -302,7 +302,7 @@ const (
 	// Ends: a round has not exactly one end, or one that its task has not counted.
 	Ends Kind = "ends"
 	// Index: a server or worker will not find the task when it is due, or will find
-	// it where it is not, or limits count a round that is none or miss one that is.
+	// it where it is not, or limits count a round that does not run, or miss one that does.
 	Index Kind = "index"
 	// Unknown: a set lists an id that was never given out, or what is no id.
 	Unknown Kind = "unknown"

@@ -69,7 +69,7 @@ func TestSetAside(t *testing.T) {
 	}
 	r, err := Verify(t.Context(), s)
 	if err != nil || len(r.Violations) != 1 || r.Violations[0].Kind != SetAside || r.Violations[0].ID != id["ok"] {
-		t.Errorf("%+v, %v, want the task set aside", r.Violations, err)
+		t.Errorf("%+v, %v, want the task as a dead letter", r.Violations, err)
 	}
 }
 

@@ -58,7 +58,7 @@ var damages = []damage{
 		{"HSET", "%k", "1:open", "1", "1:running", "1", "1:worker", "w", "1:executed", "1", "1:failed", "1"}, {"DEL", "%n:events"}}},
 	{"foreign member", "", Unknown, [][]string{{"ZADD", "%n:open", "0", "999"}}},
 	{"deadline far too late in the index", "deadline", Index, [][]string{{"ZADD", "%n:due", "9000009000", "%i"}}},
-	{"a deadline that is none", "open", Index, [][]string{{"ZADD", "%n:due", "9000009000", "%i"}}},
+	{"a deadline of a task without one", "open", Index, [][]string{{"ZADD", "%n:due", "9000009000", "%i"}}},
 	{"ended and in the index of deadlines", "ok", Index, [][]string{{"ZADD", "%n:due", "5", "%i"}}},
 	{"ended and in line", "ok", Index, [][]string{{"ZADD", "%n:ready:default:::0", "5", "a%i"}}},
 	{"running and in line", "running", Index, [][]string{{"ZADD", "%n:ready:default:::0", "5", "b%i"}}},

@@ -13,8 +13,7 @@ import (
 // account compares what was found task by task with what Redis counts at one
 // moment: the ids that were given out are the sum of the state sets, of those that were set
 // aside, left out, or taken and never written. Ids that were given out since are audited first.
-// Where there are violations they are what is wrong, and nothing is to be gained
-// from the sum.
+// With other violations the sum says nothing more, and is not checked.
 func (a *auditor) account(ctx context.Context) error {
 	for look := 1; ; look++ {
 		now, err := a.store.Census(ctx)
@@ -159,8 +158,8 @@ func (a *auditor) isPurged(id int64) bool {
 	return i < len(a.purged) && a.purged[i].First <= id
 }
 
-// skip is the first id from id on that is to be looked at: not left out by an epoch, and not gone. What is gone up to last it
-// counts.
+// skip returns the first id, from id on, that the audit has to read: neither left out by an epoch nor gone. It counts those
+// gone up to last.
 func (a *auditor) skip(id, last int64) int64 {
 	for id <= last {
 		if next := a.after(id); next != id {

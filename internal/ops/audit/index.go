@@ -193,7 +193,7 @@ func whereIs(t *store.Inspection, id int64) string {
 	}
 }
 
-// counts looks for rounds that take a place which limits count, and are none. How
+// counts looks for places taken by rounds that do not run. How
 // many there are is not judged: a limit may have been lowered.
 func (a *auditor) counts(ctx context.Context) error {
 	suspects, err := a.miscounted(ctx)
@@ -282,8 +282,8 @@ func (s *sight) waiting() []problem {
 	return nil
 }
 
-// deadline: whoever has one is in the index of deadlines in time. Ended tasks that are
-// in it are found there, see strays.
+// deadline checks that a task with a deadline is in the index of deadlines in time.
+// For ended tasks in that index see strays.
 func (s *sight) deadline() []problem {
 	foreign := s.State == statemachine.Running && s.Current.Claim == ""
 	fresh := foreign && s.now.Sub(s.Current.Running) < foreignDelay

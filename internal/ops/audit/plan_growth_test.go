@@ -101,7 +101,7 @@ var growthDamages = []planDamage{
 	{"another's task", 0, "plan 1: step each has opened task 102, which the plan does not list", false, [][]string{{"HSET", "%n:growth:1", "0:tasks", "2-100 102-102"}}},
 	{"twice in the record", 0, "plan 1: task 2 stands for step each and for step each", false, [][]string{{"HSET", "%n:growth:1", "0:tasks", "2-101 2-2"}}},
 	{"made twice", 0, "plan 1: task 101 is each[100] as well as task 100", false, [][]string{{"HSET", "%n:growth:1", "0:tasks", "2-100"}, {"HSET", "%n:task:100", "step", "each[100]"}}},
-	{"nobody looks", 0, "step each of plan 1 is to be looked at, and the servers do not know", true, [][]string{{"ZREM", "%n:draining", "g1"}}},
+	{"nobody looks", 0, "step each of plan 1 is due, and not on the list of the servers", true, [][]string{{"ZREM", "%n:draining", "g1"}}},
 }
 
 // TestGrowthDamage: as TestPlanDamage.

@@ -13,7 +13,7 @@ import (
 )
 
 // suspects are the tasks of a plan about which there may be something to say: it was read piece by piece, so what moved
-// meanwhile is among them. Whoever is named by a list and is no task of the plan is one too.
+// meanwhile is among them. An id that a list names and that is no task of the plan is a suspect too.
 func (p *planAudit) suspects() (found []int64) {
 	for _, id := range p.ids {
 		t := p.tasks[id]
@@ -143,13 +143,13 @@ func (p *planAudit) chain(ctx context.Context, ids []int64) (all []int64, direct
 	return slices.Compact(all), direct, nil
 }
 
-// leftToDo: what is to be moved of a plan that runs is known to the servers.
+// leftToDo checks that a running plan with tasks to move is on the list of the servers.
 func (p *planAudit) leftToDo(ctx context.Context) error {
 	sum, err := p.a.store.PlanSum(ctx, p.id)
 	if err != nil || sum.State != task.PlanReady || sum.Freed == 0 || sum.Draining {
 		return err
 	}
-	p.a.say(sprint(0, Plan, "%d tasks of plan %d are to be moved, and the servers do not know", sum.Freed, p.id))
+	p.a.say(sprint(0, Plan, "%d tasks of plan %d wait to be moved, and the plan is not on the list of the servers", sum.Freed, p.id))
 	return nil
 }
 
@@ -238,7 +238,7 @@ func (p *planAudit) growth(ctx context.Context) error {
 type growthLook struct {
 	sum   *store.PlanSum
 	wrong []string
-	// due is a step that can be opened, and the servers do not know; empty for none.
+	// due is a step that can be opened and is not on the list of the servers; empty for none.
 	due string
 }
 
@@ -253,7 +253,7 @@ func (l *growthLook) tell(p *planAudit) {
 		p.a.say(sprint(0, Plan, "plan %d: %s", p.id, text))
 	}
 	if l.due != "" {
-		p.a.say(sprint(0, Plan, "step %s of plan %d is to be looked at, and the servers do not know", l.due, p.id))
+		p.a.say(sprint(0, Plan, "step %s of plan %d is due, and not on the list of the servers", l.due, p.id))
 	}
 }
 

@@ -145,7 +145,7 @@ func (p *planAudit) read(ctx context.Context) (before, after *store.PlanSum, err
 	return before, after, err
 }
 
-// readFreed counts who is to be moved and is no task of the plan as named by it.
+// readFreed counts the ids that wait to be moved and are no task of the plan as named by it.
 func (p *planAudit) readFreed(ctx context.Context) error {
 	for offset := 0; ; offset += namesPage {
 		ids, err := p.a.store.FreedIDs(ctx, p.id, offset, namesPage)

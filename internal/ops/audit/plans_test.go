@@ -31,7 +31,7 @@ func addTo(ctx context.Context, s *store.Store, plan int64, key string, specs ..
 	return ids, err
 }
 
-// planned makes a plan of tasks, and makes it ready if it is to be.
+// planned makes a plan of tasks, and makes it ready if asked.
 func planned(t *testing.T, s *store.Store, name string, on task.OnFailure, ready bool, specs ...task.Definition) (plan int64, ids []int64) {
 	t.Helper()
 	plan, err := s.NewPlan(t.Context(), store.PlanSpec{Key: name, Name: name, OnFailure: on})
@@ -137,7 +137,7 @@ var planDamages = []planDamage{
 	{"to be moved and unknown", 99, "plan 5 knows of it, and there is no such task", false, [][]string{{"ZADD", "%n:freed:5", "99", "99"}}},
 	{"ended, and nobody is told", 5, "it has ended, and 1 that need it are not to be told", true, [][]string{{"RPUSH", "%n:dependants:5", "6:failure"}, {"HSET", "%n:task:5", "feeds", "1"}}},
 	{"repeated, and still waited for", 11, "task 16 repeats it, but 1 still wait for it", false, [][]string{{"RPUSH", "%n:dependants:11", "12"}}},
-	{"plan not on the list", 0, "1 tasks of plan 5 are to be moved, and the servers do not know", true, [][]string{{"HSET", "%n:plan:5", "state", "ready"}, {"ZREM", "%n:draining", "p5"}}},
+	{"plan not on the list", 0, "1 tasks of plan 5 wait to be moved, and the plan is not on the list of the servers", true, [][]string{{"HSET", "%n:plan:5", "state", "ready"}, {"ZREM", "%n:draining", "p5"}}},
 	{"not on the list of the plan", 3, "it belongs to plan 1, which does not list it", false, [][]string{{"LREM", "%n:plan_tasks:1", "0", "3"}}},
 	{"a foreign task on the list", 5, "plan 1 lists it, or a task of it does, but it belongs to plan 2", false, [][]string{{"RPUSH", "%n:dependants:2", "5"}}},
 	{"listed twice", 0, "plan 1 lists 5 tasks, some of them twice", false, [][]string{{"RPUSH", "%n:plan_tasks:1", "3"}}},

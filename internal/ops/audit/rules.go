@@ -17,7 +17,7 @@ func (s *sight) problems() []problem {
 	case s.unwritten():
 		return s.note(Unwritten, "the id was taken, and no task was ever recorded under it: harmless if a client in another language took it")
 	case s.setAside():
-		return s.violation(SetAside, "was set aside: %s (it was %s, listed in %q)",
+		return s.violation(SetAside, "is a dead letter: %s (it was %s, listed in %q)",
 			s.aside.Reason, s.aside.State, s.aside.Listed)
 	case s.Absent():
 		return s.violation(Lost, "there is neither a record of it nor a set that lists it%s", s.lastHeard())

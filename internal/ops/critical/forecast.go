@@ -22,7 +22,7 @@ type Forecast struct {
 	Tasks int
 }
 
-// Left is how long all of it still takes at least, with so many tasks running at a time; false if that is not known.
+// Left is a lower bound of the time left with a number of tasks running at a time; false if it is not known.
 func (f *Forecast) Left(slots int) (time.Duration, bool) {
 	if f.Tasks == 0 {
 		return 0, true

@@ -268,9 +268,9 @@ func judgeNodes(f *Facts) []Finding {
 		}
 	}
 	if len(aside) > 0 {
-		return warn(check, "set aside: "+strings.Join(aside, ", "), "tdf-manager node show NAME says why; docs/QUARANTINE.md")
+		return warn(check, "in quarantine: "+strings.Join(aside, ", "), "tdf-manager node show NAME says why; docs/QUARANTINE.md")
 	}
-	return ok(check, fmt.Sprintf("%d known, none set aside (quarantine=%s)", len(f.Nodes), f.Quarantine))
+	return ok(check, fmt.Sprintf("%d known, none in quarantine (quarantine=%s)", len(f.Nodes), f.Quarantine))
 }
 
 // judgeHistory looks at whether Redis has lost what it acknowledged.
@@ -311,14 +311,14 @@ func judgeTasks(f *Facts) []Finding {
 	const check = "tasks"
 	var found []Finding
 	if n := f.Sizes.SetAside; n > 0 {
-		found = append(found, warn(check, fmt.Sprintf("%d damaged tasks are set aside", n), "tdf-manager verify says which, and why")...)
+		found = append(found, warn(check, fmt.Sprintf("%d damaged tasks are dead letters", n), "tdf-manager verify says which, and why")...)
 	}
 	if n := f.Sizes.Archived; n >= manyArchived {
 		found = append(found, warn(check, fmt.Sprintf("%d archived tasks are kept in memory", n),
 			"let them leave Redis: [server] archive_retention, and archive_dir for a copy; docs/OPERATIONS.md")...)
 	}
 	if found == nil {
-		found = ok(check, fmt.Sprintf("none set aside; %d archived, %d events", f.Sizes.Archived, f.Sizes.Events))
+		found = ok(check, fmt.Sprintf("no dead letters; %d archived, %d events", f.Sizes.Archived, f.Sizes.Events))
 	}
 	return found
 }

@@ -118,7 +118,7 @@ func TestIll(t *testing.T) {
 		"skewed":           {func(f *Facts) { f.Workers[1].Version = "v2" }, "versions", Warn, "v1: 2, v2: 1"},
 		"aside": {func(f *Facts) {
 			f.Nodes = []store.NodeInfo{{Node: task.Node{Name: "bad", Quarantined: now}}, {Node: task.Node{Name: "good"}}}
-		}, "nodes", Warn, "set aside: bad"},
+		}, "nodes", Warn, "in quarantine: bad"},
 		"lost": {func(f *Facts) {
 			f.Gaps = []store.Epoch{{Number: 2, At: now, Lost: 7, FromID: 5, ToID: 9, SureID: 5}}
 			f.Sizes.Epoch = 2

@@ -132,7 +132,7 @@ func judgePacking(f *Facts) []Finding {
 
 const mib = 1 << 20
 
-// number reads a number of INFO; what is none is 0.
+// number reads a number of INFO, or returns 0.
 func number(text string) float64 {
 	n, _ := strconv.ParseFloat(text, 64)
 	return n

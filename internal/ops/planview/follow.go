@@ -25,7 +25,7 @@ type Follower struct {
 	quiet int    // for how many looks there was none
 
 	stale  []int64   // to be read again
-	unsure bool      // all that have not ended are to be
+	unsure bool      // so are all that have not ended
 	swept  time.Time // when that was done last
 	peaks  peaks
 

@@ -118,7 +118,7 @@ type taskSet struct {
 	store *store.Store
 	ids   func(ctx context.Context, offset, limit int) ([]int64, error)
 
-	listed  int // so many of the ids of the plan were read
+	listed  int // how many ids of the plan were read
 	tasks   map[int64]*Task
 	added   []*Task         // in the order in which they were added, also those that were retried
 	retries map[int64]int64 // of those the one that repeats each

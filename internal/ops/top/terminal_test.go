@@ -74,7 +74,7 @@ func TestTerminalResize(t *testing.T) {
 	ended := run(t.Context(), p.options(steady))
 	p.Await(t, "QUEUE")
 	p.Resize(t, 120, 40)
-	// The kernel tells the processes of the terminal only, of which this is none.
+	// The kernel tells only the processes of the terminal, and this process has none.
 	if err := unix.Kill(os.Getpid(), unix.SIGWINCH); err != nil {
 		t.Fatal(err)
 	}

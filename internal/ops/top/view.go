@@ -70,7 +70,7 @@ func (s *screen) paint(p *painter) {
 	}
 }
 
-// paintPanel draws a panel with its title, its head and so many rows.
+// paintPanel draws a panel with its title, its head and a number of rows.
 func (s *screen) paintPanel(p *painter, panel, rows int) {
 	style := p.title
 	if panel == s.active {
@@ -183,7 +183,7 @@ func (s *screen) share(l *layout, room int) {
 	}
 }
 
-// need is how many rows a panel would fill; one says that there are none.
+// need is how many rows a panel would fill; an empty one has a row that says so.
 func (s *screen) need(panel int) int { return max(1, len(s.tables[panel].rows)) }
 
 // facts are what the header tells, in order; moment says of when they are.
@@ -227,7 +227,7 @@ func flow(texts []string, width int) []string {
 	return append(lines, line)
 }
 
-// header is the top of the screen, of at most so many lines.
+// header is the top of the screen, cut to a number of lines.
 func (s *screen) header(lines int) []string {
 	if !s.have {
 		return []string{"waiting for the first snapshot"}

@@ -8,7 +8,7 @@
 // make it: open a task, claim it, report its own round, archive an outcome. A
 // repair by the server or a manager may put a task anywhere.
 //
-// The stream is to be read as Redis has it at one moment. A copy that was taken
+// Check needs the stream as Redis has it at one moment. A copy that was taken
 // while Redis forgot its last steps (failover, restored backup) holds steps that
 // never happened as far as the namespace is concerned, and is no trace of it.
 package trace

@@ -52,7 +52,7 @@ func told(s sm.State) string {
 }
 
 // Parse reads an entry of the stream: its id there, of the form "<seq>-0", and its
-// fields. It returns a *[sm.FieldError] for an id, round or number that is none.
+// fields. It returns a *[sm.FieldError] for a malformed id, round or number.
 // Names it has never heard of are for [Check].
 func Parse(entry string, fields map[string]string) (Event, error) {
 	e := Event{

@@ -174,7 +174,7 @@ func (s *Situation) queuesOn(node string) string {
 func (s *Situation) gateText(n *store.NodeInfo) string {
 	text := fmt.Sprintf("node %s waits for a server's verdict after %d failures in a row", n.Name, n.Run)
 	if n.Quarantined != 0 {
-		text = "node " + n.Name + " is set aside" + since(s.Now, n.Quarantined)
+		text = "node " + n.Name + " is in quarantine" + since(s.Now, n.Quarantined)
 	}
 	text += saying(n.Reason)
 	if n.TrialAt != 0 {

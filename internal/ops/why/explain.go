@@ -213,7 +213,7 @@ const (
 	KindThreads   Kind = "threads"    // the limit of the queue in the fleet is reached
 	KindMax       Kind = "maxthreads" // the limit of the queue on the node is reached
 	KindNodeCap   Kind = "node_cap"   // the limit of the node over all queues is reached
-	KindGate      Kind = "quarantine" // the node is set aside, or waits to be judged
+	KindGate      Kind = "quarantine" // the node is in quarantine, or waits to be judged
 	KindTaken     Kind = "taken"      // other tasks have the resource just now
 	KindKept      Kind = "kept"       // the resource is kept for a task before it
 	KindLine      Kind = "line"       // tasks are before it
@@ -226,7 +226,7 @@ const (
 	KindRunning  Kind = "running"
 	KindSilent   Kind = "silent"  // its worker has not been heard of
 	KindTimeout  Kind = "timeout" // when its round is over
-	KindStop     Kind = "stop"    // it is to be stopped
+	KindStop     Kind = "stop"    // somebody asked to stop it
 	KindServer   Kind = "server"  // it waits for a server
 	KindCause    Kind = "cause"   // the task that it needs because of which it never ran
 	KindOutcome  Kind = "outcome" // how it ended, and by which rule

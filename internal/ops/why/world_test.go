@@ -187,7 +187,7 @@ func drawNode(t drawer, name string) task.Node {
 		n.MaxThreadsSet, n.MaxThreads = true, drawLimit(t, "cap")
 	}
 	n.Run = oneOf(t, "run", 0, 0, 0, 4, 5)
-	if t.seldom("set aside") {
+	if t.seldom("quarantined") {
 		n.Quarantined = Start - 10*statemachine.Time(statemachine.Second)
 	}
 	n.TrialAt = oneOf(t, "trial", 0, Start-1_500_000, Start+1_500_000)

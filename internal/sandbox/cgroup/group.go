@@ -25,13 +25,13 @@ type Group struct {
 	memory counters
 }
 
-// FD is a descriptor of the group's directory in version 2, for [OpenLeaf]; -1 if
+// FD is a descriptor of the group's directory in version 2, for SysProcAttr.CgroupFD; -1 if
 // there is none. It is closed by Remove.
 func (g *Group) FD() int { return g.fd }
 
-// JoinPaths are files of version 1 into each of which a process that is to be in
+// JoinPaths are the files of version 1 into each of which a process that joins
 // the group writes "0" or its own number before it executes the program, and
-// before it gives up its user. None where the Leaf does it all.
+// before it gives up its user. None where FD does it all.
 func (g *Group) JoinPaths() []string {
 	paths := make([]string, 0, len(g.v1))
 	for _, dir := range g.v1 {
@@ -40,9 +40,11 @@ func (g *Group) JoinPaths() []string {
 	return paths
 }
 
-// Kill kills all of the group from outside, whoever holds its Leaf, which is then
-// to be opened anew; it waits at most five seconds: then it is ErrPopulated. Where
-// FD is -1 it kills those who joined.
+// Kill kills all of the group and waits for their end, at most five seconds: then
+// it returns ErrPopulated. Where FD is -1 it kills those who joined. Remove a group that
+// was killed, and make it anew with [Tree.Slot]: since the fix of a race in the kernel (Linux
+// 6.14, and back in the stable series) a process that clone3 starts in a group
+// that saw cgroup.kill, from one that did not, is killed at birth.
 func (g *Group) Kill() error {
 	if g.v2 != "" {
 		return killAll(g.v2)
@@ -106,73 +108,6 @@ func clearDirs(dirs []string) error {
 		errs = append(errs, removeGroup(dir))
 	}
 	return errors.Join(errs...)
-}
-
-const leafName = "round"
-
-// Leaf is the group below a slot's group in which the processes of a round run.
-//
-// It exists because cgroup.kill spoils a group: since the fix of a race in the
-// kernel (Linux 6.14, and back in the stable series), a process started by clone3
-// in a group that was killed once, from a group that was not, is killed at
-// birth. So a group that had to be killed is replaced, and the one that has the
-// limits and counters stays.
-type Leaf struct {
-	dir    string
-	fd     int
-	events int // cgroup.events, open because every round asks
-}
-
-// OpenLeaf makes the leaf below the group with that [Group.FD], which may have
-// been inherited from another process; it takes a mounted /proc. What is in
-// a leaf that is there already is killed: a group has one at a time.
-func OpenLeaf(group int) (*Leaf, error) {
-	l := &Leaf{dir: fmt.Sprintf("/proc/self/fd/%d/%s", group, leafName), fd: -1, events: -1}
-	if err := l.renew(); err != nil {
-		l.Close()
-		return nil, err
-	}
-	return l, nil
-}
-
-// FD is the descriptor for SysProcAttr.CgroupFD. Ask before every start: it is
-// another one after a Kill.
-func (l *Leaf) FD() int { return l.fd }
-
-// Kill kills every process that was started with FD and all their descendants and
-// waits for their end, at most five seconds: then it is ErrPopulated. Call it when
-// the round is over; one that has left nothing costs one read of a file.
-func (l *Leaf) Kill() error {
-	text, err := readFD(l.events, "cgroup.events")
-	if err == nil && strings.Contains(text, "populated 0\n") {
-		return nil
-	}
-	return l.renew()
-}
-
-func (l *Leaf) renew() error {
-	l.Close()
-	if err := clearDirs([]string{l.dir}); err != nil {
-		return err
-	}
-	if err := makeGroup(l.dir); err != nil {
-		return err
-	}
-	var err error
-	if l.fd, err = open(l.dir, openDirectory); err == nil {
-		l.events, err = open(l.dir+"/cgroup.events", unix.O_RDONLY)
-	}
-	return err
-}
-
-// Close closes the descriptors; the group goes with [Group.Remove].
-func (l *Leaf) Close() {
-	for _, fd := range []*int{&l.fd, &l.events} {
-		if *fd >= 0 {
-			_ = unix.Close(*fd) // nothing was written
-		}
-		*fd = -1
-	}
 }
 
 // Limits are for all processes of a group together; 0 is no limit.

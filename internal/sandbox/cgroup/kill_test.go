@@ -13,35 +13,21 @@ import (
 // stubborn leaves its session and its parent and does not listen to TERM.
 const stubborn = `trap "" TERM; setsid sh -c 'trap "" TERM; sleep 1000 & sleep 1000' & (setsid sleep 1000 &) ; sleep 1000`
 
+// The worker kills a slot whose shim is dead, and another shim gets it anew.
 func TestKillReachesAll(t *testing.T) {
 	t.Parallel()
-	g := slot(t, openTree(t, Limits{}), 3)
-	for range 3 { // rounds
+	tree := openTree(t, Limits{})
+	for range 3 {
+		g := slot(t, tree, 3)
+		mustNot(t, command(g, "true").Run())
 		start(t, g, stubborn, g.v2, 6)
-		mustNot(t, g.leaf.Kill())
+		mustNot(t, g.Kill())
 		if left := members(g.v2); len(left) > 0 {
 			t.Errorf("left: %v", left)
 		}
-		mustNot(t, g.leaf.Kill()) // nothing to do
-		mustNot(t, command(g, "true").Run())
+		mustNot(t, g.Kill()) // nothing to do
+		mustNot(t, g.Remove())
 	}
-}
-
-// The worker kills a slot whose shim is dead, and another shim takes it over.
-func TestKillFromOutside(t *testing.T) {
-	t.Parallel()
-	g := slot(t, openTree(t, Limits{}), 0)
-	start(t, g, stubborn, g.v2, 6)
-	mustNot(t, g.Kill())
-	if left := members(g.v2); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
-	var err error
-	g.leaf.Close()
-	g.leaf, err = OpenLeaf(g.FD())
-	mustNot(t, err)
-	t.Cleanup(g.leaf.Close)
-	mustNot(t, command(g, "true").Run())
 }
 
 // The ways of Linux before 5.14, and of version 1.
@@ -72,7 +58,7 @@ func TestForkBomb(t *testing.T) {
 	if n := len(members(dir)); n > most {
 		t.Errorf("%d processes with a limit of %d", n, most)
 	}
-	mustNot(t, g.leaf.Kill())
+	mustNot(t, g.Kill())
 	for _, dir := range g.dirs() {
 		if left := members(dir); len(left) > 0 {
 			t.Errorf("%s: left %v", dir, left)
@@ -105,24 +91,5 @@ func TestUntilGivesUp(t *testing.T) {
 	}
 	if err := until(time.Hour, func() (bool, error) { return false, os.ErrInvalid }); !errors.Is(err, os.ErrInvalid) {
 		t.Errorf("got %v", err)
-	}
-}
-
-// What killing costs a round that has left nothing behind.
-func BenchmarkKillNothing(b *testing.B) {
-	g := slot(b, openTree(b, Limits{}), 0)
-	for b.Loop() {
-		mustNot(b, g.leaf.Kill())
-	}
-}
-
-// A round whose run.sh has left one process.
-func BenchmarkKillOne(b *testing.B) {
-	g := slot(b, openTree(b, Limits{}), 0)
-	for b.Loop() {
-		cmd := command(g, "exec sleep 1000")
-		mustNot(b, cmd.Start())
-		mustNot(b, g.leaf.Kill())
-		_ = cmd.Wait()
 	}
 }

@@ -69,38 +69,26 @@ func cleanUp(t testing.TB, tree *Tree) {
 	}
 }
 
-// testSlot is a slot with the leaf that the processes of its rounds start in.
-type testSlot struct {
-	*Group
-	leaf *Leaf
-}
-
-func slot(t testing.TB, tree *Tree, n int) *testSlot {
+func slot(t testing.TB, tree *Tree, n int) *Group {
 	t.Helper()
 	g, err := tree.Slot(n)
 	mustNot(t, err)
-	s := &testSlot{Group: g}
-	if g.FD() >= 0 {
-		s.leaf, err = OpenLeaf(g.FD())
-		mustNot(t, err)
-		t.Cleanup(s.leaf.Close)
-	}
-	return s
+	return g
 }
 
-// command is a shell script in the group, by leaf and JoinPaths.
-func command(g *testSlot, script string) *exec.Cmd {
+// command is a shell script in the group, by FD and JoinPaths.
+func command(g *Group, script string) *exec.Cmd {
 	cmd := exec.Command("/bin/sh", "-c", `for f in $JOIN; do echo 0 >"$f" || exit 99; done; exec /bin/sh -c "$SCRIPT"`)
 	cmd.Env = append(os.Environ(), "SCRIPT="+script, "JOIN="+strings.Join(g.JoinPaths(), " "))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if g.leaf != nil {
-		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, g.leaf.FD()
+	if g.FD() >= 0 {
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, g.FD()
 	}
 	return cmd
 }
 
 // start runs the script until it is killed, and returns once dir has at least n processes.
-func start(t testing.TB, g *testSlot, script, dir string, n int) {
+func start(t testing.TB, g *Group, script, dir string, n int) {
 	t.Helper()
 	cmd := command(g, script)
 	if err := cmd.Start(); err != nil {
@@ -112,7 +100,7 @@ func start(t testing.TB, g *testSlot, script, dir string, n int) {
 }
 
 // pids.max of version 1 or 2 in the group of a slot.
-func pidsDir(g *testSlot) string {
+func pidsDir(g *Group) string {
 	for _, dir := range g.dirs() {
 		if _, err := os.Stat(filepath.Join(dir, "pids.max")); err == nil {
 			return dir

@@ -84,7 +84,7 @@ func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// directory is where path is to be found in the first mount that shows it. In a
+// directory returns the directory of path in the first mount that shows it. In a
 // cgroup namespace a path may begin with "/..", which no mount shows.
 func directory(mounts []mount, path string, wanted func(mount) bool) string {
 	for _, m := range mounts {
@@ -225,7 +225,7 @@ func (t *Tree) tryV2(base, controller string) error {
 }
 
 // killedAtBirth is for a process that the kernel killed before it could fail. See
-// Leaf: here it is the worker's own group that was killed once.
+// Group.Kill: here it is the worker's own group that was killed once.
 func killedAtBirth(pid int) error {
 	var status syscall.WaitStatus
 	for {

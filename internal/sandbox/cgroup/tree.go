@@ -25,6 +25,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/base/clean"
 )
 
 // Tree holds the groups of one worker. Its methods may be called at the same time.
@@ -89,7 +91,7 @@ func openAt(at location, name, mark string, l Limits) *Tree {
 	return t
 }
 
-// CanKill is nil if Leaf.Kill reaches every process started with Leaf.FD; else
+// CanKill is nil if Group.Kill reaches every process started with Group.FD; else
 // it is an *UnavailableError.
 func (t *Tree) CanKill() error { return t.cannot }
 
@@ -215,24 +217,12 @@ const maxName = 200
 
 // treeName is the directory of a worker; different for different names.
 func treeName(worker string) string {
-	var b strings.Builder
-	for i := range len(worker) {
-		if c := worker[i]; plain(c) {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	encoded := b.String()
+	encoded := clean.FileName("tdf-" + worker)[len("tdf-"):]
 	if len(encoded) > maxName {
 		// "%~" is no code of a byte, so no short name looks like this.
 		encoded = fmt.Sprintf("%s%%~%x", encoded[:maxName-34], sha256.Sum256([]byte(worker)))[:maxName]
 	}
 	return "tdf-" + encoded
-}
-
-func plain(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
 }
 
 // slotName is the directory of a slot. Two workers of one name may live on a

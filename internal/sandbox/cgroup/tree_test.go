@@ -83,7 +83,7 @@ func TestSweep(t *testing.T) {
 		t.Errorf("killed %d, %v", killed, err)
 	}
 	expectGone(t, append(left.dirs(), other.dirs()...)...)
-	for _, slot := range []*testSlot{mine, theirs} {
+	for _, slot := range []*Group{mine, theirs} {
 		if n := len(members(slot.v2)); n != 1 {
 			t.Errorf("%d processes in a slot under way", n)
 		}
@@ -157,16 +157,15 @@ func TestNoControllersBelowProcesses(t *testing.T) {
 	})
 	tree := openTree(t, Limits{})
 	g := slot(t, tree, 0)
-	if err := errors.Join(enable(at.v2, controller), enable(tree.v2, controller), enable(g.v2, controller)); err != nil {
+	if err := errors.Join(enable(at.v2, controller), enable(tree.v2, controller)); err != nil {
 		t.Skipf("needs the right to enable a controller: %v", err)
 	}
-	leaf := filepath.Join(g.v2, leafName)
-	if !offers(leaf, controller) || offers(leaf, "no such") {
-		t.Error("the leaf lacks the controller")
+	if !offers(g.v2, controller) || offers(g.v2, "no such") {
+		t.Error("the slot lacks the controller")
 	}
-	start(t, g, "exec sleep 1000", leaf, 1)
+	start(t, g, "exec sleep 1000", g.v2, 1)
 	var e *UnavailableError
-	if err := tree.tryV2(leaf, controller); !errors.As(err, &e) || !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), "holds processes") {
+	if err := tree.tryV2(g.v2, controller); !errors.As(err, &e) || !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), "holds processes") {
 		t.Errorf("got %v", err)
 	}
 	mustNot(t, g.Kill())

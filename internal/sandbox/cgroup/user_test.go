@@ -35,12 +35,7 @@ func helped(dir string) error {
 	if err != nil {
 		return err
 	}
-	leaf, err := OpenLeaf(g.FD())
-	if err != nil {
-		return errors.Join(err, tree.Close())
-	}
-	defer leaf.Close()
-	cmd := command(&testSlot{g, leaf}, "setsid sleep 1000 & setsid sleep 1000 & echo ready; wait")
+	cmd := command(g, "setsid sleep 1000 & setsid sleep 1000 & echo ready; wait")
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -49,7 +44,7 @@ func helped(dir string) error {
 		return errors.Join(err, tree.Close())
 	}
 	_, err = out.Read(make([]byte, 10))
-	err = errors.Join(err, leaf.Kill())
+	err = errors.Join(err, g.Kill())
 	_ = cmd.Wait() // killed
 	if left := members(g.v2); len(left) > 0 {
 		err = errors.Join(err, fmt.Errorf("left: %v", left))

@@ -204,7 +204,7 @@ func (r Reason) remedy() string {
 
 // StartError means that run.sh did not run at all.
 type StartError struct {
-	// Path is the run.sh that was to be started.
+	// Path is the run.sh that did not start.
 	Path string
 	// Reason is the kind of failure.
 	Reason Reason

@@ -219,7 +219,7 @@ func SplitInput(input string) []string {
 
 // SealDescriptors marks every open descriptor above stderr close-on-exec. What
 // this program opens itself is so marked already; a worker calls it once at its
-// start for descriptors it inherited from whoever started it (a supervisor, a
+// start for descriptors it inherited from its parent (a supervisor, a
 // make with its job server), which every round would inherit in turn.
 func SealDescriptors() error {
 	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {

@@ -119,7 +119,7 @@ func below(point, dir string) bool { return point == dir || strings.HasPrefix(po
 
 // Free unmounts what is mounted at the directory dir or below it, if nothing of that
 // was mounted before; it follows no link. The error is a *MountedError if something is
-// still mounted there. Those who could mount more meanwhile are to be dead.
+// still mounted there. Processes that could mount more meanwhile must be dead.
 func (m *Mounts) Free(dir string, before *Table) error {
 	now := m.again()
 	if now == nil || len(now.mount) == 0 {

@@ -16,7 +16,7 @@ import (
 )
 
 // host is a directory of the host, with a file that must outlive the test, beside a
-// tree that is to be removed.
+// tree to remove.
 type host struct{ dir, canary, tree string }
 
 func newHost(t *testing.T) host {

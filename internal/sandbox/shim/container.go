@@ -177,7 +177,7 @@ func (c *Container) Sweep() (killed int, err error) {
 	return killed + more, errors.Join(err, treeErr)
 }
 
-// Close removes the cgroups. Slots are to be closed before.
+// Close removes the cgroups. Close all slots first.
 func (c *Container) Close() error {
 	if c.tree == nil {
 		return nil

@@ -41,7 +41,7 @@ type setup struct {
 	Join    []string `json:"join"`
 	Rlimits []rlimit `json:"rlimits"`
 	// Cgroup says that a descriptor of the slot's cgroup directory comes along,
-	// in which programs are to be started.
+	// in which the shim starts programs.
 	Cgroup bool `json:"cgroup"`
 }
 

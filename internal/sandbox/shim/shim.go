@@ -49,7 +49,7 @@ func exit(code int) { syscall.Exit(code) }
 func shimMain() {
 	runtime.GOMAXPROCS(1)
 	setSlack(normalSlack)
-	// What the worker inherited from whoever started it ends here.
+	// Close what the worker inherited from its own parent.
 	if unix.CloseRange(socketFD+1, math.MaxUint32, 0) != nil {
 		_ = process.SealDescriptors() // Linux before 5.9: programs at least get none of it
 	}
@@ -174,7 +174,7 @@ func (s *shim) handle() error {
 	return errGarbled
 }
 
-// extend moves the deadline; 0 is none.
+// extend moves the deadline; 0 removes it.
 func (s *shim) extend(at Instant) error {
 	s.lease = at
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(at))}

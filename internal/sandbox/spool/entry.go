@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
+	"github.com/tdf-go/tdf/internal/base/disk"
 )
 
 // Put stores data under a name: 1 to 1024 bytes of UTF-8. An entry of that name
@@ -78,14 +79,14 @@ func (s *Spool) syncDir() error {
 }
 
 func (s *Spool) explain(name string, size int, err error) error {
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+	if disk.Full(err) {
 		return fmt.Errorf("the disk of spool_dir '%s' is full, '%s' of %d bytes is not stored: make room: %w",
 			s.dir, clean.Line(name, 0), size, err)
 	}
 	return fmt.Errorf("store '%s' in the spool: %w", clean.Line(name, 0), err)
 }
 
-// Remove deletes an entry, which was delivered. That there is none is no error.
+// Remove deletes an entry that was delivered. A missing entry is not an error.
 func (s *Spool) Remove(name string) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -154,7 +155,7 @@ func (s *Spool) look(files []fs.DirEntry) (entries []Entry, problems []error) {
 		switch file := f.Name(); {
 		case file == lockFile || isTemp(file):
 		case !isEntry(file):
-			problems = append(problems, s.damaged(file, "is none of the spool", nil))
+			problems = append(problems, s.damaged(file, "does not belong to the spool", nil))
 		default:
 			h, err := s.read(file, io.Discard)
 			switch {
@@ -231,7 +232,7 @@ func (s *Spool) readHeader(file string, r *bufio.Reader) (header, error) {
 	err = json.Unmarshal(line, &h)
 	switch {
 	case err != nil:
-		return h, s.damaged(file, "is none of the spool", err)
+		return h, s.damaged(file, "does not belong to the spool", err)
 	case h.Version != version:
 		return h, s.damaged(file, fmt.Sprintf("is of version %d, known is %d", h.Version, version), nil)
 	case checkName(h.Name) != nil || fileName(h.Name)+ending != file:

@@ -36,7 +36,7 @@ type Spare struct {
 }
 
 // Take hands the directory out under a name that begins with prefix and that
-// nobody can know before. The error means that there was none.
+// nobody can know before. The error means that there was no directory to take.
 func (s *Spare) Take(prefix string) (dir string, m Made, err error) {
 	if s.path == "" {
 		return "", m, os.ErrNotExist
@@ -48,7 +48,7 @@ func (s *Spare) Take(prefix string) (dir string, m Made, err error) {
 		return "", m, err
 	}
 	if !s.made.holds(to) {
-		return "", m, ErrChanged // and whoever has changed it keeps it
+		return "", m, ErrChanged // it is left to the process that changed it
 	}
 	return to, s.made, nil
 }

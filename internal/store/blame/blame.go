@@ -1,6 +1,6 @@
 // Package blame says who is to blame for failures: the node they happened on,
-// or the program. It has no clock and no I/O: whoever calls it has counted what
-// happened, and acts on what it says. docs/QUARANTINE.md tells the rules to
+// or the program. It has no clock and no I/O: the caller counts what
+// happens and acts on the verdict. docs/QUARANTINE.md tells the rules to
 // operators, docs/decisions/0013-quarantine.md why they are as they are.
 //
 // # What is counted
@@ -36,19 +36,19 @@ const (
 	Forgive Verdict = iota
 	// Suspect: too little is known, as others have hardly run what it fails.
 	Suspect
-	// SetAside: the node fails what others pass.
-	SetAside
+	// Quarantine: the node fails what others pass.
+	Quarantine
 )
 
-// String names the verdict: forgive, suspect or set aside.
+// String names the verdict: forgive, suspect or quarantine.
 func (v Verdict) String() string {
 	switch v {
 	case Forgive:
 		return "forgive"
 	case Suspect:
 		return "suspect"
-	case SetAside:
-		return "set aside"
+	case Quarantine:
+		return "quarantine"
 	default:
 		return "unknown verdict"
 	}
@@ -56,7 +56,7 @@ func (v Verdict) String() string {
 
 // Judge says whether the node so named is to blame for its run. The evidence has
 // each program it has run within Window, or that is part of its run. alive is
-// the number of live nodes that are not set aside, this one included whatever it
+// the number of live nodes that are not quarantined, this one included whatever it
 // is: where there is no other node it is forgiven, as nobody could do its work.
 func Judge(name string, n Node, evidence []Evidence, alive int) Verdict {
 	if n.Run <= 0 || alive < 2 {
@@ -65,7 +65,7 @@ func Judge(name string, n Node, evidence []Evidence, alive int) Verdict {
 	w := weigh(name, n.Running, evidence)
 	switch {
 	case n.Run >= MinRun && w.accident < Accident:
-		return SetAside
+		return Quarantine
 	case w.chance < Doubt || w.unshown >= MinRun:
 		return Suspect
 	default:
@@ -141,9 +141,9 @@ const (
 // a time.
 func (n Node) Gated() bool { return n.Quarantined || n.Run >= GateRun }
 
-// NextTrial is the pause before the next probe of a node that is set aside and
+// NextTrial is the pause before the next probe of a node in quarantine that
 // has failed so many: first, then each twice as long as the one before, up to
-// MaxTrial. Without a first pause there is none.
+// MaxTrial. It is 0 if the first pause is.
 func NextTrial(trials int, first time.Duration) time.Duration {
 	most := max(first, MaxTrial)
 	for pause := first; pause > 0; pause *= 2 {
@@ -193,7 +193,7 @@ func Excuse(f Failure, e Evidence, n Node, alive int) bool {
 		return true
 	case alive < 2:
 		return false
-	case Judge(f.Node, Node{Run: here.Run, Running: n.Running}, []Evidence{e}, alive) == SetAside:
+	case Judge(f.Node, Node{Run: here.Run, Running: n.Running}, []Evidence{e}, alive) == Quarantine:
 		return true
 	case f.Others >= needed(alive):
 		return false
@@ -245,9 +245,9 @@ type Node struct {
 	Run int
 	// Running is how many rounds run on it now.
 	Running int
-	// Quarantined: it is set aside.
+	// Quarantined: it is quarantined.
 	Quarantined bool
-	// Trials is how many probes it has failed since it was set aside.
+	// Trials is how many probes it has failed since it was quarantined.
 	Trials int
 }
 

@@ -17,7 +17,7 @@ func TestExcuse(t *testing.T) {
 		alive  int
 		want   bool
 	}{
-		"set aside":                           {of("p", passed(1), fine), 4, Node{Quarantined: true}, 1, true},
+		"quarantined":                         {of("p", passed(1), fine), 4, Node{Quarantined: true}, 1, true},
 		"alone":                               {of("p", failed(9), fine), 0, Node{}, 1, false},
 		"fails what others pass":              {of("p", passed(3), fine), 4, Node{}, 5, true},
 		"unless much still runs":              {of("p", passed(3), fine), 4, Node{Running: 16}, 5, false},

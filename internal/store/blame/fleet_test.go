@@ -32,14 +32,14 @@ type plan struct {
 
 // result is what came of it.
 type result struct {
-	took      []int // rounds by node
-	setAside  []int // times set aside, by node
-	suspected []int // passes at the gate that ended in Suspect, by node
-	wronged   int   // tasks that ended failed through a node
-	failed    int   // all tasks that ended failed
-	excused   int   // rounds that failed and were not charged, though the node is in order
-	rounds    int
-	end       time.Duration
+	took        []int // rounds by node
+	quarantined []int // times quarantined, by node
+	suspected   []int // passes at the gate that ended in Suspect, by node
+	wronged     int   // tasks that ended failed through a node
+	failed      int   // all tasks that ended failed
+	excused     int   // rounds that failed and were not charged, though the node is in order
+	rounds      int
+	end         time.Duration
 }
 
 const (
@@ -106,7 +106,7 @@ func simulate(p plan, seed uint64) result {
 		queue: ordered[*simTask]{before: ahead}, events: ordered[event]{before: sooner},
 		rand: rand.New(rand.NewPCG(seed, 4)),
 		result: result{
-			took: make([]int, p.nodes), setAside: make([]int, p.nodes), suspected: make([]int, p.nodes),
+			took: make([]int, p.nodes), quarantined: make([]int, p.nodes), suspected: make([]int, p.nodes),
 		},
 	}
 	for id := range p.tasks {
@@ -273,10 +273,10 @@ func (f *fleet) judgeAll() {
 			}
 		}
 		switch v := Judge(name(i), n.Node, evidence, f.alive(i)); {
-		case v == SetAside:
+		case v == Quarantine:
 			n.Quarantined = true
 			n.trialAt = f.now + NextTrial(0, simProbe)
-			f.setAside[i]++
+			f.quarantined[i]++
 		case n.Gated() && v == Forgive:
 			n.Run = 0
 		case n.Gated():

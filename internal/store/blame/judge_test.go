@@ -26,11 +26,11 @@ func TestJudge(t *testing.T) {
 		want                Verdict
 	}{
 		"nothing failed":                        {0, 0, 5, []Evidence{of("p", Record{Good: 1}, fine)}, Forgive},
-		"fails what 200 passed":                 {3, 0, 5, []Evidence{of("p", failed(3), fine)}, SetAside},
+		"fails what 200 passed":                 {3, 0, 5, []Evidence{of("p", failed(3), fine)}, Quarantine},
 		"two are too few":                       {2, 0, 5, []Evidence{of("p", failed(2), Record{Good: 1e6})}, Suspect},
 		"one is nothing special":                {1, 0, 5, []Evidence{of("p", failed(1), fine)}, Forgive},
 		"few elsewhere need a longer run":       {5, 0, 5, []Evidence{of("p", failed(5), Record{Good: 13})}, Suspect},
-		"which it then is":                      {10, 0, 5, []Evidence{of("p", failed(10), Record{Good: 13})}, SetAside},
+		"which it then is":                      {10, 0, 5, []Evidence{of("p", failed(10), Record{Good: 13})}, Quarantine},
 		"alone":                                 {50, 0, 1, []Evidence{of("p", failed(50), fine)}, Forgive},
 		"nobody else has run it":                {5, 0, 5, []Evidence{of("p", failed(5))}, Suspect},
 		"nor will, and the node passes others":  {5, 0, 5, []Evidence{of("p", failed(5)), of("q", Record{Good: 1})}, Forgive},
@@ -41,14 +41,14 @@ func TestJudge(t *testing.T) {
 		"half fail: 9 are nothing special":      {9, 0, 5, []Evidence{of("p", failed(9), half)}, Forgive},
 		"half fail: 11 are":                     {11, 0, 5, []Evidence{of("p", failed(11), half)}, Suspect},
 		"half fail: 19 may be an accident":      {19, 0, 5, []Evidence{of("p", failed(19), half)}, Suspect},
-		"half fail: 21 are none":                {21, 0, 5, []Evidence{of("p", failed(21), half)}, SetAside},
-		"broken program and fine one":           {8, 0, 5, []Evidence{of("b", failed(4), broken), of("p", failed(4), fine)}, SetAside},
+		"half fail: 21 are none":                {21, 0, 5, []Evidence{of("p", failed(21), half)}, Quarantine},
+		"broken program and fine one":           {8, 0, 5, []Evidence{of("b", failed(4), broken), of("p", failed(4), fine)}, Quarantine},
 		"one accident among a broken program":   {8, 0, 5, []Evidence{of("b", failed(7), broken), of("p", failed(1), fine)}, Forgive},
 		"one task again and again":              {9, 0, 5, []Evidence{of("p", Record{Bad: 9, Run: 9, Fresh: 1}, fine)}, Suspect},
 		"tasks that failed elsewhere":           {9, 0, 5, []Evidence{of("p", Record{Bad: 9, Run: 9}, Record{Good: 50, Bad: 50})}, Forgive},
 		"all in a run: a shared fault":          {9, 0, 5, []Evidence{of("p", failed(9), Record{Good: 200, Bad: 4, Run: 4})}, Suspect},
 		"much still runs":                       {3, 16, 5, []Evidence{of("p", failed(3), fine)}, Suspect},
-		"much still runs, but too much failed":  {12, 16, 5, []Evidence{of("p", failed(12), fine)}, SetAside},
+		"much still runs, but too much failed":  {12, 16, 5, []Evidence{of("p", failed(12), fine)}, Quarantine},
 		"what it failed before its run is over": {3, 0, 5, []Evidence{of("p", Record{Bad: 100}, fine), of("q", failed(3), half)}, Forgive},
 	} {
 		if got := Judge("n", Node{Run: c.run, Running: c.running}, c.evidence, c.alive); got != c.want {
@@ -78,7 +78,7 @@ func TestChance(t *testing.T) {
 
 func TestVerdictNames(t *testing.T) {
 	t.Parallel()
-	for v, want := range map[Verdict]string{Forgive: "forgive", Suspect: "suspect", SetAside: "set aside", 9: "unknown verdict"} {
+	for v, want := range map[Verdict]string{Forgive: "forgive", Suspect: "suspect", Quarantine: "quarantine", 9: "unknown verdict"} {
 		if v.String() != want {
 			t.Errorf("%d is called %s", int(v), v)
 		}

@@ -70,11 +70,11 @@ func TestBadNodeTakesTen(t *testing.T) {
 					p.slots, p.back, p.outcome = slots, back, bad(1, 0, took, 0)
 					got := simulate(p, seed)
 					what := fmt.Sprintf("slots %d, back %v, took %v, seed %d", slots, back, took, seed)
-					if got.took[0] > 10 || got.setAside[0] != 1 {
-						t.Errorf("%s: took %d rounds, set aside %d times", what, got.took[0], got.setAside[0])
+					if got.took[0] > 10 || got.quarantined[0] != 1 {
+						t.Errorf("%s: took %d rounds, quarantined %d times", what, got.took[0], got.quarantined[0])
 					}
-					if got.failed > 0 || sum(got.setAside[1:]) > 0 {
-						t.Errorf("%s: %d tasks failed, healthy nodes set aside %v", what, got.failed, got.setAside)
+					if got.failed > 0 || sum(got.quarantined[1:]) > 0 {
+						t.Errorf("%s: %d tasks failed, healthy nodes quarantined %v", what, got.failed, got.quarantined)
 					}
 				}
 			}
@@ -104,8 +104,8 @@ func TestBadNodeAmongChance(t *testing.T) {
 			got := simulate(p, seed)
 			wronged += got.wronged
 			took = max(took, got.took[0])
-			if sum(got.setAside[1:]) > 0 {
-				t.Errorf("rate %v, seed %d: set aside %v", rate, seed, got.setAside)
+			if sum(got.quarantined[1:]) > 0 {
+				t.Errorf("rate %v, seed %d: quarantined %v", rate, seed, got.quarantined)
 			}
 		}
 		if took > most || wronged > seeds {
@@ -123,8 +123,8 @@ func TestNodeBreaksLater(t *testing.T) {
 		p := thousand()
 		p.outcome = bad(1, 20*time.Second, 10*time.Millisecond, 0)
 		got := simulate(p, seed)
-		if got.wronged > p.slots || got.setAside[0] != 1 || sum(got.setAside[1:]) > 0 {
-			t.Errorf("seed %d: %d tasks lost, set aside %v", seed, got.wronged, got.setAside)
+		if got.wronged > p.slots || got.quarantined[0] != 1 || sum(got.quarantined[1:]) > 0 {
+			t.Errorf("seed %d: %d tasks lost, quarantined %v", seed, got.wronged, got.quarantined)
 		}
 	}
 }
@@ -136,8 +136,8 @@ func TestTwoBadNodes(t *testing.T) {
 		p := thousand()
 		p.outcome = bad(2, 0, 10*time.Millisecond, 0)
 		got := simulate(p, seed)
-		if got.failed > 0 || got.setAside[0] != 1 || got.setAside[1] != 1 || sum(got.setAside[2:]) > 0 {
-			t.Errorf("seed %d: %d tasks failed, set aside %v", seed, got.failed, got.setAside)
+		if got.failed > 0 || got.quarantined[0] != 1 || got.quarantined[1] != 1 || sum(got.quarantined[2:]) > 0 {
+			t.Errorf("seed %d: %d tasks failed, quarantined %v", seed, got.failed, got.quarantined)
 		}
 	}
 }
@@ -157,8 +157,8 @@ func TestBrokenProgram(t *testing.T) {
 				return byChance(0)(r, now, node, id)
 			}
 			got := simulate(p, seed)
-			if sum(got.setAside) > 0 || got.excused > 60 {
-				t.Errorf("%s, seed %d: set aside %v, %d rounds excused", name, seed, got.setAside, got.excused)
+			if sum(got.quarantined) > 0 || got.excused > 60 {
+				t.Errorf("%s, seed %d: quarantined %v, %d rounds excused", name, seed, got.quarantined, got.excused)
 			}
 		}
 	}
@@ -178,8 +178,8 @@ func TestBadNodeAndBrokenProgram(t *testing.T) {
 			return bad(1, 0, 10*time.Millisecond, 0)(r, now, node, id)
 		}
 		got := simulate(p, seed)
-		if got.took[0] > 14 || got.setAside[0] != 1 || sum(got.setAside[1:]) > 0 {
-			t.Errorf("seed %d: took %d, set aside %v", seed, got.took[0], got.setAside)
+		if got.took[0] > 14 || got.quarantined[0] != 1 || sum(got.quarantined[1:]) > 0 {
+			t.Errorf("seed %d: took %d, quarantined %v", seed, got.took[0], got.quarantined)
 		}
 		if got.wronged > 0 || got.failed != 200 {
 			t.Errorf("seed %d: %d tasks failed, %d of them through the node", seed, got.failed, got.wronged)
@@ -201,13 +201,13 @@ func TestSharedFault(t *testing.T) {
 			return byChance(0)(r, now, node, id)
 		}
 		got := simulate(p, seed)
-		asides += sum(got.setAside)
+		asides += sum(got.quarantined)
 		if got.wronged > 5*p.nodes || got.end > 4*time.Minute {
 			t.Errorf("seed %d: %d tasks lost, end after %v", seed, got.wronged, got.end)
 		}
 	}
 	if asides > seeds {
-		t.Errorf("%d nodes set aside in %d runs of 5", asides, seeds)
+		t.Errorf("%d nodes quarantined in %d runs of 5", asides, seeds)
 	}
 }
 
@@ -227,13 +227,13 @@ func TestPoisonedTasks(t *testing.T) {
 				return byChance(0)(r, now, node, id)
 			}
 			got := simulate(p, seed)
-			asides += sum(got.setAside)
+			asides += sum(got.quarantined)
 			if got.failed != batch {
 				t.Errorf("batch %d, seed %d: %d tasks failed", batch, seed, got.failed)
 			}
 		}
 		if asides > map[int]int{1: 0, 5: 0, 20: seeds}[batch] {
-			t.Errorf("batch %d: %d nodes set aside in %d runs", batch, asides, seeds)
+			t.Errorf("batch %d: %d nodes quarantined in %d runs", batch, asides, seeds)
 		}
 	}
 }
@@ -255,8 +255,8 @@ func TestQuickFailures(t *testing.T) {
 				}
 				return passes, aSecond(r)
 			}
-			if got := simulate(p, seed); sum(got.setAside) > 0 {
-				t.Errorf("rate %v, seed %d: set aside %v", rate, seed, got.setAside)
+			if got := simulate(p, seed); sum(got.quarantined) > 0 {
+				t.Errorf("rate %v, seed %d: quarantined %v", rate, seed, got.quarantined)
 			}
 		}
 	}
@@ -274,8 +274,8 @@ func TestChanceSetsNobodyAside(t *testing.T) {
 			got := simulate(p, seed)
 			rounds += got.rounds
 			suspected += sum(got.suspected)
-			if sum(got.setAside) > 0 {
-				t.Errorf("rate %v, seed %d: set aside %v", rate, seed, got.setAside)
+			if sum(got.quarantined) > 0 {
+				t.Errorf("rate %v, seed %d: quarantined %v", rate, seed, got.quarantined)
 			}
 		}
 		if suspected*200 > rounds {

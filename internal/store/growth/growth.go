@@ -1,6 +1,6 @@
 // Package growth opens those steps of a plan that are known only once it runs: a step that is repeated for the lines of a
 // result, and what needs such a step. The steps are kept in Redis as templates from the submission on
-// (store.KeepGrowth), so that any server can open them when their time comes, whoever has died meanwhile.
+// (store.KeepGrowth), so that any server can open them when their time comes, even if the submitter is gone.
 package growth
 
 import (
@@ -131,10 +131,10 @@ func (t *Template) KnownSources() []int64 {
 	return ids
 }
 
-// Fate is what is to be done with a step.
+// Fate says whether a step can be opened.
 type Fate string
 
-// What is to be done with a step.
+// The fates of a step.
 const (
 	Waits   Fate = "waits"   // for a result, or for another step
 	Due     Fate = "due"     // it can be opened
@@ -171,7 +171,7 @@ type View struct {
 	known map[string]*Status
 }
 
-// Look says what is to be done with each step. results are those of the tasks that [Template.Sources] names.
+// Look determines the fate of each step. results are those of the tasks that [Template.Sources] names.
 func Look(t *Template, plan *store.Growth, results map[int64]store.Source) *View {
 	v := &View{Template: t, Plan: plan, Results: results, Status: make([]Status, len(t.Steps)), known: map[string]*Status{}}
 	for name, ids := range t.Known {
@@ -235,7 +235,7 @@ var fates = map[task.Verdict]Fate{
 	task.VerdictWait: Waits, task.VerdictMet: Due, task.VerdictSkip: Skipped, task.VerdictNever: Doomed,
 }
 
-// fate is what is to be done with a step of which nothing was opened.
+// fate determines the fate of a step of which nothing was opened.
 func (v *View) fate(s *Step) (fate Fate, cause int64, on string) {
 	fate = Due
 	worse := func(f Fate, id int64, step string) {

@@ -1,6 +1,6 @@
 // Package daemontest builds the three programs and runs them as their users do:
 // as processes of their own, which are stopped at the end of a test and must end
-// in good order.
+// in good order. [Battery] tests the lifecycle of a daemon inside the test.
 //
 // The package is imported from _test.go files only.
 package daemontest

@@ -99,7 +99,7 @@ func (w *Wire) Listen(ctx context.Context, port int) (net.Listener, error) {
 	}
 	got := make(chan answer, 1)
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with this goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
 		l, err := w.listen(ctx, port)
 		got <- answer{l, err}
 	}()

@@ -30,7 +30,7 @@ func Script(sha, source string) Match {
 	}
 }
 
-// Drop is one reply that is to be lost.
+// Drop is one reply to lose.
 type Drop struct {
 	match Match
 	done  chan struct{}
@@ -89,7 +89,7 @@ type Halt struct {
 func (h *Halt) Done() <-chan struct{} { return h.done }
 
 // HaltBefore hangs the proxy, as [Proxy.Hang] does, as soon as a command that
-// matches comes by, which does not reach Redis: whoever sent it can be killed at that
+// matches comes by, which does not reach Redis: its sender can be killed at that
 // very moment. [Proxy.Bury] is for what is left then.
 func (p *Proxy) HaltBefore(match Match) *Halt { return p.halt(match, false) }
 
@@ -150,7 +150,7 @@ func (p *Proxy) refusal(args []string) string {
 	return p.because
 }
 
-// Mute holds back for good what comes from Redis on the connections there are, which
+// Mute drops everything that comes from Redis on the open connections, which
 // stay open; new ones work. So it is when a host on the way has forgotten them.
 func (p *Proxy) Mute() {
 	p.mu.Lock()

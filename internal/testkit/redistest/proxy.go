@@ -214,7 +214,7 @@ func (l *link) requests() {
 	}
 }
 
-// replies forwards replies until one is to be lost.
+// replies forwards replies up to the one to lose.
 func (l *link) replies() {
 	r := bufio.NewReader(l.server)
 	for {

@@ -108,7 +108,7 @@ func (s *Server) PID() int {
 	return s.process.pid()
 }
 
-// close ends the server for good and removes its directory.
+// close ends the server and removes its directory.
 func (s *Server) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// DrainPlans does what one pass of a server does for plans, in pages of so many, and
+// DrainPlans does what one pass of a server does for plans, in pages of that size, and
 // reports whether there was anything to do. Without move the tasks that may run stay where they are.
 func DrainPlans(tb testing.TB, st *store.Store, page int, move bool) bool {
 	tb.Helper()

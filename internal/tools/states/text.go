@@ -58,9 +58,9 @@ const conditions = `- Comparisons are strict: a task is expired when now is *gre
   round's class is ` + "`shortage`" + ` (its node lacked what the worker needs to begin it;
   the first three times in a row on one node the task is handed back), or if
   ` + "`charge`" + ` is ` + "`program`" + ` and the class is ` + "`fetch`" + `, ` + "`host`" + ` or ` + "`infrastructure`" + `.
-- An exit code is *final* if it is one of ` + "`fatal_exit_codes`" + `, or if there are
-  ` + "`retry_exit_codes`" + ` and it is none of them; a round without an exit code never
-  ends in a final one.
+- An exit code is *final* if it is in ` + "`fatal_exit_codes`" + `, or if ` + "`retry_exit_codes`" + `
+  is set and does not contain it. A round without an exit code never has a final
+  one.
 - A task that is opened again after a failure, a timeout or an excused error
   rests until ` + "`not_before`" + `: the nth time (n is ` + "`fails + timeouts + faults`" + `) for
   ` + "`retry_delay * retry_backoff^(n-1)`" + `, at most ` + "`retry_max_delay`" + `, less a part left

@@ -1,4 +1,4 @@
-package lifecycletest
+package daemontest
 
 import (
 	"context"
@@ -8,11 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errAgain = errors.New("already ran")
 
@@ -61,12 +57,12 @@ func pair() func(testing.TB) *daemon {
 
 func battery(factory func(tb testing.TB) *daemon) Battery {
 	return Battery{
-		New: func(tb testing.TB) Daemon {
+		New: func(tb testing.TB) Runner {
 			d := factory(tb)
 			d.ready = make(chan struct{})
 			return d
 		},
-		Ready:     func(d Daemon) <-chan struct{} { return d.(*daemon).ready },
+		Ready:     func(d Runner) <-chan struct{} { return d.(*daemon).ready },
 		SecondRun: errAgain,
 		Limit:     100 * time.Millisecond,
 	}
@@ -124,7 +120,7 @@ func TestBatteryFindsBadDaemons(t *testing.T) {
 
 func TestNeverReadyIsFound(t *testing.T) {
 	b := battery(func(testing.TB) *daemon { return &daemon{} })
-	b.Ready = func(Daemon) <-chan struct{} { return make(chan struct{}) }
+	b.Ready = func(Runner) <-chan struct{} { return make(chan struct{}) }
 	if err := b.cancelEndsRun(t); err == nil || !strings.Contains(err.Error(), "not ready") {
 		t.Errorf("got %v", err)
 	}

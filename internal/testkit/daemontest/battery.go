@@ -1,8 +1,4 @@
-// Package lifecycletest is a battery of tests for daemons: whatever has a
-// Run(ctx) error must pass it.
-//
-// The package is imported from _test.go files only.
-package lifecycletest
+package daemontest
 
 import (
 	"context"
@@ -14,18 +10,19 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Daemon is something that runs until its context is done.
-type Daemon interface {
+// Runner is something that runs until its context is done.
+type Runner interface {
 	Run(ctx context.Context) error
 }
 
-// Battery says how to make the daemon and what to expect of it.
+// Battery is a battery of tests that whatever has a Run(ctx) error must pass. It says
+// how to make the daemon, and what to expect of it.
 type Battery struct {
 	// New makes a fresh daemon. What it needs is released by tb.Cleanup.
-	New func(tb testing.TB) Daemon
+	New func(tb testing.TB) Runner
 	// Ready returns a channel that is closed (or receives) once the daemon is at
 	// work. Nil, or a nil channel: the battery cancels without waiting for that.
-	Ready func(Daemon) <-chan struct{}
+	Ready func(Runner) <-chan struct{}
 	// SecondRun is the error, matched by errors.Is, of a second Run of one daemon,
 	// at the same time or later. Nil: a daemon may run again after it has ended.
 	SecondRun error
@@ -119,7 +116,7 @@ func (b Battery) secondRunAfter(tb testing.TB) error {
 }
 
 // refused runs d once more and wants the error of a second run.
-func (b Battery) refused(ctx context.Context, d Daemon) error {
+func (b Battery) refused(ctx context.Context, d Runner) error {
 	second := b.start(ctx, d)
 	defer second.cancel()
 	select {
@@ -176,7 +173,7 @@ func (b Battery) limit() time.Duration {
 	return defaultLimit
 }
 
-func (b Battery) start(ctx context.Context, d Daemon) *run {
+func (b Battery) start(ctx context.Context, d Runner) *run {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &run{cancel: cancel, limit: b.limit(), done: make(chan struct{})}
 	if b.Ready != nil {
