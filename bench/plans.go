@@ -281,7 +281,8 @@ func (p *planCost) pausesLine(w *strings.Builder) {
 		fmt.Fprint(w, "\nRedis shared its processor with other processes, and these times include theirs: only root can give it priority.\n")
 	}
 	fmt.Fprintf(w, "\nA thread that only reads the clock was stopped %d times in %.0f s for more than %.0f ms, the longest time for %.1f ms. "+
-		"At that rate %.0f long calls are expected in the %.0f s of the scripts of the plan and its release, and %.0f may be chance; there were %d.\n",
+		"At that rate %.0f long calls are expected in the %.0f s of the scripts of the plan and its release, "+
+		"and %.0f may be chance; there were %d.\n",
 		p.machine.Count, p.machine.Watched.Seconds(), p.machine.Limit.Seconds()*1000, p.machine.Longest.Seconds()*1000,
 		p.machine.Expected(p.scripts), p.scripts.Seconds(), p.machine.Chance(p.scripts), p.above())
 }

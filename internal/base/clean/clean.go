@@ -24,22 +24,6 @@ func Line(s string, limit int) string { return escape(s, "", limit) }
 // Lines is Line for text of several lines: line ends and tabs stay.
 func Lines(s string, limit int) string { return escape(s, "\n\t", limit) }
 
-// FileName makes s the name of a file, a different one for each s: it writes every
-// byte as %XX but letters, digits, -, _ and a dot that is not the first.
-func FileName(s string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		c := s[i]
-		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.' && i > 0
-		if plain {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	return b.String()
-}
-
 func escape(s, keep string, limit int) string {
 	if fits(len(s), limit) && !strings.ContainsFunc(s, odd) {
 		return s

@@ -79,12 +79,3 @@ func FuzzLine(f *testing.F) {
 		}
 	})
 }
-
-func TestFileName(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]string{"a-B_9.x": "a-B_9.x", ".hidden": "%2Ehidden", "../a b/%": "%2E.%2Fa%20b%2F%25", "ü": "%C3%BC", "": ""} {
-		if got := FileName(name); got != want {
-			t.Errorf("%q: %s, want %s", name, got, want)
-		}
-	}
-}

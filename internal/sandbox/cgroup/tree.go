@@ -25,8 +25,6 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tdf-go/tdf/internal/base/clean"
 )
 
 // Tree holds the groups of one worker. Its methods may be called at the same time.
@@ -217,12 +215,24 @@ const maxName = 200
 
 // treeName is the directory of a worker; different for different names.
 func treeName(worker string) string {
-	encoded := clean.FileName("tdf-" + worker)[len("tdf-"):]
+	var b strings.Builder
+	for i := range len(worker) {
+		if c := worker[i]; plain(c) {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	encoded := b.String()
 	if len(encoded) > maxName {
 		// "%~" is no code of a byte, so no short name looks like this.
 		encoded = fmt.Sprintf("%s%%~%x", encoded[:maxName-34], sha256.Sum256([]byte(worker)))[:maxName]
 	}
 	return "tdf-" + encoded
+}
+
+func plain(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
 }
 
 // slotName is the directory of a slot. Two workers of one name may live on a

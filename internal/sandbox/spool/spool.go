@@ -201,13 +201,20 @@ func checkName(name string) error {
 // fileName percent-encodes a name. The rest of a long one is replaced by a
 // hash of the whole, as file systems have no room for three times 128 bytes.
 func fileName(name string) string {
-	encoded := clean.FileName(name)
-	if len(encoded) <= maxFile {
-		return encoded
+	var b strings.Builder
+	for i := range len(name) {
+		if c := name[i]; plain(c) || c == '.' && i > 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	if b.Len() <= maxFile {
+		return b.String()
 	}
 	sum := sha256.Sum256([]byte(name))
 	digest := "~" + hex.EncodeToString(sum[:])
-	return encoded[:maxFile-len(digest)] + digest
+	return b.String()[:maxFile-len(digest)] + digest
 }
 
 // isEntry says whether a file may hold an entry.
@@ -216,6 +223,10 @@ func isEntry(file string) bool {
 }
 
 func isTemp(file string) bool { return strings.HasPrefix(file, tempPrefix) }
+
+func plain(c byte) bool {
+	return c == '-' || c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
 
 // Errors that callers may want to tell apart, matched with errors.Is.
 var (
