@@ -120,7 +120,7 @@ func crew(ctx context.Context, tb testing.TB, ns string, workers int, of handler
 	daemon(srv.Run, err)
 	for i := range workers {
 		o := worker.DefaultOptions()
-		o.Name, o.Node, o.Store = fmt.Sprintf("w%d", i), fmt.Sprintf("n%d", i), dial()
+		o.Name, o.Node, o.Backend = fmt.Sprintf("w%d", i), fmt.Sprintf("n%d", i), dial()
 		o.Slots, o.Handlers, o.DrainTimeout, o.KillGrace, o.DiskReserve = 1, of, 0, 100*time.Millisecond, 0
 		o.SpoolDir = tb.TempDir()
 		w, err := worker.New(o)

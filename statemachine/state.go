@@ -196,14 +196,14 @@ func (c Class) Charged() bool {
 	}
 }
 
-// mostShortages is how often in a row a task is handed back because its node was
+// MostShortages is how often in a row a task is handed back because its node was
 // short of something.
-const mostShortages = 3
+const MostShortages = 3
 
 // ShortageCounts reports whether a round that its node could not begin, for want
 // of something, is a fault; if not, the task is handed back and that costs it
 // nothing. nodes are those of the rounds right before it that ended in the same
 // way. Where another node lacks something too, the task may be what asks too much.
 func ShortageCounts(nodes []string, node string) bool {
-	return len(nodes) >= mostShortages || slices.ContainsFunc(nodes, func(other string) bool { return other != node })
+	return len(nodes) >= MostShortages || slices.ContainsFunc(nodes, func(other string) bool { return other != node })
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -18,15 +17,15 @@ import (
 // that a lost reply does not lose tasks: there is one at a time.
 type claimer struct {
 	mu      sync.Mutex // held from the request to its answer
-	store   *store.Store
+	backend Claims
 	rules   *rulebook
-	first   int                 // how many claims were carried out: queues take turns
-	pending *store.ClaimRequest // the one that has no answer yet, nil for none
-	again   timing.Backoff      // between claims by rules that were outdated
+	first   int            // how many claims were carried out: queues take turns
+	pending *ClaimRequest  // the one that has no answer yet, nil for none
+	again   timing.Backoff // between claims by rules that were outdated
 }
 
-func newClaimer(st *store.Store, rules *rulebook) *claimer {
-	return &claimer{store: st, rules: rules, again: timing.Backoff{First: time.Millisecond, Most: time.Second}}
+func newClaimer(b Claims, rules *rulebook) *claimer {
+	return &claimer{backend: b, rules: rules, again: timing.Backoff{First: time.Millisecond, Most: time.Second}}
 }
 
 // inDoubt reports whether Redis may have given us tasks we do not know of.
@@ -43,25 +42,27 @@ func (c *claimer) doubts(incarnation int64) bool {
 	return c.pending != nil && c.pending.Incarnation == incarnation
 }
 
-// claim takes at most free tasks. The clock is that of the answer.
-func (c *claimer) claim(ctx context.Context, incarnation int64, free int) (store.ClaimReply, redisClock, error) {
+// claim takes at most free tasks, after the wake-up woken if there was one. The clock is
+// that of the answer.
+func (c *claimer) claim(ctx context.Context, incarnation int64, free int, woken WakeUp) (ClaimReply, redisClock, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pending == nil || c.pending.Incarnation != incarnation {
 		v, err := c.rules.current(ctx)
 		if err != nil {
-			return store.ClaimReply{}, redisClock{}, err
+			return ClaimReply{}, redisClock{}, err
 		}
 		c.pending = c.request(v, incarnation, free)
 	}
-	reply, err := c.store.Claim(ctx, *c.pending)
+	c.pending.Woken = woken
+	reply, err := c.backend.Claim(ctx, *c.pending)
 	clock, err := c.answered(&reply, err)
 	return reply, clock, err
 }
 
 // along is a claim to be sent along with something else, nil if that cannot be now: another one is under way or without an
 // answer, or the rules are to be read first. Its answer goes to landed.
-func (c *claimer) along(incarnation int64, free int) *store.ClaimRequest {
+func (c *claimer) along(incarnation int64, free int) *ClaimRequest {
 	if !c.mu.TryLock() {
 		return nil
 	}
@@ -74,14 +75,14 @@ func (c *claimer) along(incarnation int64, free int) *store.ClaimRequest {
 }
 
 // landed takes the answer to a claim of along.
-func (c *claimer) landed(reply *store.ClaimReply, err error) (redisClock, error) {
+func (c *claimer) landed(reply *ClaimReply, err error) (redisClock, error) {
 	defer c.mu.Unlock()
 	return c.answered(reply, err)
 }
 
 // answered takes note of the answer to the claim that is pending.
-func (c *claimer) answered(reply *store.ClaimReply, err error) (redisClock, error) {
-	if errors.Is(err, store.ErrLeaseLost) {
+func (c *claimer) answered(reply *ClaimReply, err error) (redisClock, error) {
+	if errors.Is(err, ErrLeaseLost) {
 		c.pending = nil // what it may have claimed is taken back with its session
 	}
 	if err != nil {
@@ -98,17 +99,17 @@ func (c *claimer) answered(reply *store.ClaimReply, err error) (redisClock, erro
 }
 
 // request is a new claim by the rules of v.
-func (c *claimer) request(v *view, incarnation int64, free int) *store.ClaimRequest {
+func (c *claimer) request(v *view, incarnation int64, free int) *ClaimRequest {
 	o := &c.rules.offer
-	return &store.ClaimRequest{
-		Worker: o.Worker, Node: o.Node, Incarnation: incarnation, Request: store.NewToken(), Max: free,
+	return &ClaimRequest{
+		Worker: o.Worker, Node: o.Node, Incarnation: incarnation, Request: newToken(), Max: free,
 		Candidates: v.turns, First: c.first, Rules: v.version, Known: v.known,
 		MaxThreads: v.maxThreads, Resources: o.Resources,
 	}
 }
 
 // learn takes note of what an answer says about the rules.
-func (c *claimer) learn(reply *store.ClaimReply) {
+func (c *claimer) learn(reply *ClaimReply) {
 	if reply.Stale || reply.NewBuckets {
 		c.rules.outdate()
 		return
@@ -125,7 +126,7 @@ func (c *claimer) learn(reply *store.ClaimReply) {
 const setAsideInterval = 10 * time.Second
 
 // claimAgain reports whether a claim got nothing because of outdated rules.
-func claimAgain(reply *store.ClaimReply) bool {
+func claimAgain(reply *ClaimReply) bool {
 	return len(reply.Tasks) == 0 && (reply.Stale || reply.NewBuckets)
 }
 
@@ -144,7 +145,7 @@ type view struct {
 }
 
 // newView applies the rules to an offer.
-func newView(r *store.Rules, offer *task.Offer) *view {
+func newView(r *Rules, offer *task.Offer) *view {
 	v := &view{
 		version: r.Version, known: r.Known, read: time.Now(), maxThreads: offer.MaxThreads,
 		turns: task.Candidates(r.Buckets, r.Queues, *offer), queues: served(r.Queues, offer),
@@ -153,7 +154,7 @@ func newView(r *store.Rules, offer *task.Offer) *view {
 		v.maxThreads = r.Node.MaxThreads
 	}
 	if r.Node.Quarantined != 0 {
-		v.setAside = store.ReasonSetAside
+		v.setAside = reasonSetAside
 		if r.Node.Reason != "" {
 			v.setAside += ": " + r.Node.Reason
 		}
@@ -175,16 +176,16 @@ func served(all []task.Queue, offer *task.Offer) []task.Queue {
 // rulebook keeps the rules as they were read last: for the dispatcher, who
 // claims by them, and for the heartbeat, which shows them.
 type rulebook struct {
-	store    *store.Store
+	backend  Claims
 	offer    task.Offer
 	changed  func() // called after new rules were read
 	view     atomic.Pointer[view]
 	outdated atomic.Bool
 }
 
-func newRulebook(st *store.Store, offer task.Offer, changed func()) *rulebook {
-	b := &rulebook{store: st, offer: offer, changed: changed}
-	b.view.Store(newView(&store.Rules{}, &b.offer))
+func newRulebook(from Claims, offer task.Offer, changed func()) *rulebook {
+	b := &rulebook{backend: from, offer: offer, changed: changed}
+	b.view.Store(newView(&Rules{}, &b.offer))
 	b.outdated.Store(true)
 	return b
 }
@@ -195,7 +196,7 @@ func (b *rulebook) current(ctx context.Context) (*view, error) {
 	if !b.outdated.Swap(false) {
 		return b.last(), nil
 	}
-	r, err := b.store.Rules(ctx, b.offer.Node)
+	r, err := b.backend.Rules(ctx, b.offer.Node)
 	if err != nil {
 		b.outdate()
 		return nil, err

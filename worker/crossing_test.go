@@ -60,6 +60,15 @@ func (s *site) spooling(t *testing.T) (*Worker, *logs) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if w.site, err = s.Store.Site(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	at, err := s.Store.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := newClock(at)
+	w.clock.Store(&clock)
 	w.openSpool()
 	t.Cleanup(w.closeSpool)
 	return w, l

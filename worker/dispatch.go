@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -41,7 +40,7 @@ func (w *Worker) turn(ctx context.Context, free int) {
 		w.useWakeUp(ctx, &reply)
 	}
 	switch {
-	case errors.Is(err, store.ErrLeaseLost):
+	case errors.Is(err, ErrLeaseLost):
 		w.signalChange() // the heartbeat finds it too, and does what is to be done
 		w.awaitChange(ctx)
 	case err != nil:
@@ -58,7 +57,7 @@ func (w *Worker) turn(ctx context.Context, free int) {
 
 // start gives each task a slot. One for which there is none is handed back: a claim that was sent along with reports, and
 // had no answer, was for more slots than are free by now.
-func (w *Worker) start(tasks []store.Claimed, clock redisClock, incarnation int64) {
+func (w *Worker) start(tasks []Claimed, clock redisClock, incarnation int64) {
 	for i := range tasks {
 		s := w.pool.take(tasks[i].Bucket.QueueName())
 		w.working.Go(func() {
@@ -73,10 +72,10 @@ func (w *Worker) start(tasks []store.Claimed, clock redisClock, incarnation int6
 
 // claim survives the end of ctx for a while: Redis may have carried it out, and
 // then the worker has to hand back what it got.
-func (w *Worker) claim(ctx context.Context, incarnation int64, free int) (store.ClaimReply, redisClock, error) {
+func (w *Worker) claim(ctx context.Context, incarnation int64, free int) (ClaimReply, redisClock, error) {
 	ctx, cancel := outlive(ctx, w.opts.StopTimeout)
 	defer cancel()
-	reply, clock, err := w.claims.claim(ctx, incarnation, free)
+	reply, clock, err := w.claims.claim(ctx, incarnation, free, w.woken)
 	if err != nil {
 		return reply, clock, err
 	}
@@ -85,40 +84,33 @@ func (w *Worker) claim(ctx context.Context, incarnation int64, free int) (store.
 }
 
 // sayClaimed takes note of a claim that was answered.
-func (w *Worker) sayClaimed(reply *store.ClaimReply) {
+func (w *Worker) sayClaimed(reply *ClaimReply) {
 	w.claiming.answered()
 	for _, id := range reply.Damaged {
-		w.log.Error(fmt.Sprintf("could not claim task %d", id), "task", id, "error", store.ErrDamaged)
+		w.log.Error(fmt.Sprintf("could not claim task %d", id), "task", id, "error", ErrDamaged)
 	}
 }
 
 // useWakeUp passes the wake-up that led to a claim on if the claim had no use for
 // it. What claims nothing because of outdated rules, or finds more to look at, is
 // followed by another claim, which decides.
-func (w *Worker) useWakeUp(ctx context.Context, reply *store.ClaimReply) {
+func (w *Worker) useWakeUp(ctx context.Context, reply *ClaimReply) {
 	if w.woken == "" || len(reply.Tasks) == 0 && (claimAgain(reply) || reply.More) {
 		return
 	}
-	if w.opts.Store.Unused(w.woken, reply) {
+	if reply.Unused {
 		w.passOn(ctx)
 		return
 	}
 	w.woken = ""
 }
 
-// hear is told of changed queues and nodes, and makes an idle worker claim by
-// the new rules at once, until ctx ends.
-func (w *Worker) hear(ctx context.Context, changes <-chan struct{}) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-changes:
-		}
-		w.rules.outdate()
-		if w.resting.Load() {
-			w.interrupt(ctx)
-		}
+// rulesChanged is called when queues or nodes were changed. It makes an idle worker
+// claim by the new rules at once.
+func (w *Worker) rulesChanged() {
+	w.rules.outdate()
+	if stop := w.resting.Load(); stop != nil {
+		(*stop)()
 	}
 }
 
@@ -129,7 +121,7 @@ func (w *Worker) passOn(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
-	if err := w.opts.Store.PassOn(ctx, w.woken); err != nil {
+	if err := w.opts.Backend.PassOn(ctx, w.woken); err != nil {
 		w.log.Debug("could not pass a wake-up on", "error", err) // others poll
 	}
 	w.woken = ""
@@ -165,7 +157,7 @@ func (w *Worker) clearDoubt(ctx context.Context) error {
 	}
 	reply, clock, err := w.claim(ctx, session.Incarnation, 1)
 	switch {
-	case errors.Is(err, store.ErrLeaseLost):
+	case errors.Is(err, ErrLeaseLost):
 		return nil
 	case err != nil:
 		return err
@@ -175,7 +167,7 @@ func (w *Worker) clearDoubt(ctx context.Context) error {
 }
 
 // handBack gives tasks back that were never begun.
-func (w *Worker) handBack(ctx context.Context, tasks []store.Claimed, clock redisClock) {
+func (w *Worker) handBack(ctx context.Context, tasks []Claimed, clock redisClock) {
 	for i := range tasks {
 		r := w.newRound(ctx, &tasks[i], clock, nil)
 		_, _ = r.report(ctx, &ending{event: statemachine.HandBack, why: errDrained, result: notRun()})
@@ -188,7 +180,7 @@ func (w *Worker) handBack(ctx context.Context, tasks []store.Claimed, clock redi
 const turnedAwayWait = 3 * time.Second
 
 // idle waits until the worker is woken, the next task starts, or its patience ends.
-func (w *Worker) idle(ctx context.Context, reply *store.ClaimReply) {
+func (w *Worker) idle(ctx context.Context, reply *ClaimReply) {
 	level := slog.LevelInfo
 	if w.idling {
 		level = slog.LevelDebug
@@ -196,21 +188,24 @@ func (w *Worker) idle(ctx context.Context, reply *store.ClaimReply) {
 	w.idling = true
 	w.log.Log(ctx, level, "no open task to claim")
 	w.sayFull(ctx, reply)
-	w.resting.Store(true)
-	defer w.resting.Store(false)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	w.resting.Store(&stop)
+	defer w.resting.Store(nil)
 	if w.rules.outdated.Load() { // by a change that came before the wait: nobody ends it
 		return
 	}
-	longest := w.idleTime(reply)
+	woken, err := w.opts.Backend.WaitWork(ctx, w.waitFor(reply), w.idleTime(reply))
+	w.woken = woken
+	if err != nil && ctx.Err() != nil {
+		return // it may not have begun to wait
+	}
 	w.waits++
-	woken, err := w.opts.Store.WaitWork(ctx, w.waitFor(reply), longest)
-	switch {
-	case err == nil:
+	if err == nil {
 		w.waiting.answered()
-	case ctx.Err() == nil:
+	} else {
 		timing.Pause(ctx, w.waiting.failed(err))
 	}
-	w.woken = woken
 }
 
 // patience is the longest that a wait may last if so many before it, one after the
@@ -228,7 +223,7 @@ func (o *Options) patience(waits int) time.Duration {
 }
 
 // idleTime is how long to wait after a claim that got nothing.
-func (w *Worker) idleTime(reply *store.ClaimReply) time.Duration {
+func (w *Worker) idleTime(reply *ClaimReply) time.Duration {
 	d := w.opts.patience(w.waits)
 	if reply.NodeFull || len(reply.Full) > 0 || w.rules.last().setAside != "" {
 		d = min(d, turnedAwayWait)
@@ -240,15 +235,15 @@ func (w *Worker) idleTime(reply *store.ClaimReply) time.Duration {
 }
 
 // waitFor is what may end the wait after a claim that got nothing.
-func (w *Worker) waitFor(reply *store.ClaimReply) store.WaitFor {
-	return store.WaitFor{
+func (w *Worker) waitFor(reply *ClaimReply) WaitFor {
+	return WaitFor{
 		Worker: w.opts.Name, Node: w.opts.Node, Candidates: w.rules.last().turns,
 		Full: reply.Full, Elsewhere: reply.Elsewhere, NodeFull: reply.NodeFull,
 	}
 }
 
 // sayFull says which limits keep due tasks from this worker.
-func (w *Worker) sayFull(ctx context.Context, reply *store.ClaimReply) {
+func (w *Worker) sayFull(ctx context.Context, reply *ClaimReply) {
 	switch {
 	case !w.log.Enabled(ctx, slog.LevelDebug):
 	case reply.NodeFull:

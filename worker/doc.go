@@ -31,7 +31,8 @@
 // worker adds the elapsed monotonic time to the last one. The lease is counted
 // on the host's clock since its boot. Wall clocks do not matter.
 //
-// Where to find what: session.go begins a session and heartbeat.go holds it;
+// Where to find what: backend.go says what a worker asks of its site, load.go makes
+// one that talks to Redis; session.go begins a session and heartbeat.go holds it;
 // dispatch.go and claim.go take tasks, slot.go hands out slots; round.go does one
 // round, ending.go judges and records it, report.go reports it; stop.go ends a
 // round or all of them.

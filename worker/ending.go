@@ -14,7 +14,6 @@ import (
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -240,28 +239,40 @@ func (r *round) countShortage(ctx context.Context, end *ending) {
 	if !ok || end.event != statemachine.HandBack {
 		return
 	}
-	task, err := r.worker.opts.Store.Task(ctx, r.task.ID)
+	nodes, err := r.shortBefore(ctx)
 	if err != nil {
 		r.log.Debug("could not read how the rounds before ended; the task is handed back", "error", err)
 		return
 	}
-	if statemachine.ShortageCounts(shortOn(task, r.task.Round), r.worker.opts.Node) {
+	if statemachine.ShortageCounts(nodes, r.worker.opts.Node) {
 		end.event = statemachine.Report
 		end.fails(nil, unable)
 		end.class = statemachine.ClassShortage
 	}
 }
 
-// shortOn are the nodes of the rounds right before that of the number, the latest
-// first, that their nodes could not begin.
-func shortOn(task *store.Task, round int) (nodes []string) {
-	for n := round - 1; n >= 0; n-- {
-		if statemachine.Class(task.Fields[statemachine.RoundField(n, "class")]) != statemachine.ClassShortage {
+// shortBefore are the nodes of the rounds right before this one, the latest first, that
+// their nodes could not begin, as far as they matter.
+func (r *round) shortBefore(ctx context.Context) (nodes []string, err error) {
+	first := max(0, r.task.Round-statemachine.MostShortages)
+	var names []string
+	for n := first; n < r.task.Round; n++ {
+		names = append(names, statemachine.RoundField(n, "class"), statemachine.RoundField(n, "node"))
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	found, err := r.worker.opts.Backend.Fields(ctx, []int64{r.task.ID}, names...)
+	if err != nil {
+		return nil, err
+	}
+	for n := r.task.Round - 1; n >= first; n-- {
+		if statemachine.Class(found[0][statemachine.RoundField(n, "class")]) != statemachine.ClassShortage {
 			break
 		}
-		nodes = append(nodes, task.Fields[statemachine.RoundField(n, "node")])
+		nodes = append(nodes, found[0][statemachine.RoundField(n, "node")])
 	}
-	return nodes
+	return nodes, nil
 }
 
 // record gathers the fields of one round: names and values in turn.
@@ -341,7 +352,7 @@ func dropRound(round, keep int) int {
 }
 
 // drop takes the output of a middle round out of the task, visibly.
-func drop(order *store.Order, round int) {
+func drop(order *Order, round int) {
 	if round < 0 {
 		return
 	}

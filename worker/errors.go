@@ -9,15 +9,11 @@ import (
 	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
 // ErrStarted is returned by a second Run of one Worker: make a new one.
 var ErrStarted = errors.New("the worker has been started before")
-
-// ErrNameTaken means that another worker of the same name is alive.
-var ErrNameTaken = store.ErrNameTaken
 
 // Why a round's context ended.
 var (
@@ -164,17 +160,17 @@ func diskFull(err error) bool {
 
 // news is what the end of a round says of its node. A round that somebody else
 // ended says nothing, and a fault of TDF or of another task not either.
-func (e *ending) news(failed bool) store.NodeNews {
+func (e *ending) news(failed bool) NodeNews {
 	_, unable := errors.AsType[*hostError](e.why)
 	switch {
 	case unable:
-		return store.NodeBad
+		return NodeBad
 	case e.event == statemachine.HandBack, e.event == statemachine.Terminate, e.foreign,
 		failed && e.class == statemachine.ClassInfrastructure:
 		return ""
 	case failed:
-		return store.NodeBad
+		return NodeBad
 	default:
-		return store.NodeGood
+		return NodeGood
 	}
 }

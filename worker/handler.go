@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"runtime/debug"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
-	"github.com/tdf-go/tdf/internal/store"
 )
 
 // Handler is a Go function that does what a program would do (Flock: task
@@ -58,20 +58,12 @@ type Job struct {
 	round *round
 }
 
-// Resource is a part of what a node has of something.
-type Resource struct {
-	Count int
-	// IDs says which pieces, counted from 0; nil if the node has too many of them
-	// to tell them apart.
-	IDs []int
-}
-
 // Progress tells how far the job has come: part from 0 to 1, and a few words.
 // It is recorded within about a second.
 func (j *Job) Progress(part float64, text string) {
 	j.round.mu.Lock()
 	defer j.round.mu.Unlock()
-	j.round.told = told{progress: store.Progress{Part: min(max(part, 0), 1), Text: oneLine(text)}, fresh: true}
+	j.round.told = told{progress: Progress{Part: min(max(part, 0), 1), Text: oneLine(text)}, fresh: true}
 }
 
 // stuckError says that a handler did not return.
@@ -96,9 +88,7 @@ func (r *round) handle(ctx context.Context, h Handler) (result, error) {
 		Plan: t.Plan, Queue: t.Bucket.QueueName(), Resources: map[string]Resource{},
 		Stdout: live.out, Stderr: live.err, OutputLimit: limit, round: r,
 	}
-	for name, got := range t.Resources {
-		job.Resources[name] = Resource{Count: got.Count, IDs: got.IDs}
-	}
+	maps.Copy(job.Resources, t.Resources)
 	done := make(chan error, 1)
 	go func() {
 		err := errNoReturn // runtime.Goexit runs deferred functions only

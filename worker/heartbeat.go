@@ -11,23 +11,19 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/task"
 )
 
 // beat renews the lease three times in its length, and at once when something
 // was ordered or has changed, until ctx ends.
 func (w *Worker) beat(ctx context.Context) {
-	calls, stop := w.opts.Store.Calls(ctx, w.opts.Name)
-	defer stop()
-	w.background.Go(func() { w.hear(ctx, calls.Rules) })
+	w.background.Go(func() { w.opts.Backend.Listen(ctx, w.opts.Name, w.signalChange, w.rulesChanged) })
 	for ctx.Err() == nil {
 		next := w.renew(ctx)
 		timer := time.NewTimer(next)
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
-		case <-calls.Renew:
 		case <-w.changed:
 		}
 		timer.Stop()
@@ -41,7 +37,7 @@ func (w *Worker) renew(ctx context.Context) time.Duration {
 	sent := shim.Now()
 	limit, cancel := context.WithTimeout(ctx, interval)
 	defer cancel()
-	r, err := w.opts.Store.Renew(limit, session, w.heartbeat())
+	r, err := w.opts.Backend.Renew(limit, session, w.heartbeat())
 	switch {
 	case err == nil:
 		w.renewing.answered()
@@ -51,13 +47,13 @@ func (w *Worker) renew(ctx context.Context) time.Duration {
 		w.endOverdue(r.Overdue, r.Redis)
 		w.follow(ctx, r.Followed)
 		return w.lease.interval() // of the lease that was told just now
-	case errors.Is(err, store.ErrLeaseLost):
+	case errors.Is(err, ErrLeaseLost):
 		w.lose(ctx, err)
 		return 0
 	case ctx.Err() != nil:
 		return 0
 	}
-	if _, _, held := w.lease.now(); held && w.opts.FinishWithoutRedis && w.opts.Store.Away(limit, err) {
+	if _, _, held := w.lease.now(); held && errors.Is(err, ErrAway) {
 		// Nobody can have taken a round over by then, and once Redis is back no
 		// server judges before one full lease.
 		w.extend(w.lease.renew(0, sent))
@@ -91,7 +87,7 @@ func (w *Worker) lose(ctx context.Context, err error) {
 		switch {
 		case err == nil:
 			return
-		case errors.Is(err, store.ErrNameTaken):
+		case errors.Is(err, ErrNameTaken):
 			w.fail(err)
 			return
 		}
@@ -119,15 +115,15 @@ func (w *Worker) settle(ctx context.Context) {
 }
 
 // heartbeat is what the worker does just now.
-func (w *Worker) heartbeat() store.Heartbeat {
+func (w *Worker) heartbeat() Heartbeat {
 	busy, stuck := w.busy(), w.pool.count(stuck)
 	w.shown.Store(int64(busy))
-	h := store.Heartbeat{State: store.WorkerReady, Busy: busy, Stuck: stuck, Queues: w.queueUse()}
+	h := Heartbeat{State: stateReady, Busy: busy, Stuck: stuck, Queues: w.queueUse(), Outlast: w.opts.FinishWithoutRedis}
 	h.Reason = cmp.Or(w.whyPaused().text, w.rules.last().setAside)
 	if w.draining() {
-		h.State = store.WorkerDraining
+		h.State = stateDraining
 		if busy == 0 {
-			h.State = store.WorkerDrained
+			h.State = stateDrained
 		}
 	}
 	return h
@@ -138,9 +134,9 @@ const anyClass = "*"
 
 // queueUse is the use of each queue that this worker serves, or of which it
 // runs something (Disbatch: queue heartbeat object).
-func (w *Worker) queueUse() []store.QueueUse {
+func (w *Worker) queueUse() []QueueUse {
 	v, running := w.rules.last(), w.pool.byQueue()
-	uses := make([]store.QueueUse, 0, len(v.queues)+len(running))
+	uses := make([]QueueUse, 0, len(v.queues)+len(running))
 	for i := range v.queues {
 		name := v.queues[i].Name
 		uses = append(uses, useOf(&v.queues[i], w.opts.Slots, running[name]))
@@ -158,13 +154,13 @@ func (w *Worker) queueUse() []store.QueueUse {
 
 // useOf keeps idle + processing = threads, also where a limit was lowered below
 // what runs.
-func useOf(q *task.Queue, slots, processing int) store.QueueUse {
+func useOf(q *task.Queue, slots, processing int) QueueUse {
 	threads := slots
 	if q.MaxThreads >= 0 {
 		threads = min(threads, int(q.MaxThreads))
 	}
 	threads = max(threads, processing)
-	return store.QueueUse{
+	return QueueUse{
 		Class: classOf(q), Queue: q.Name, Threads: threads, Processing: processing, Idle: threads - processing,
 	}
 }
@@ -183,7 +179,7 @@ func classOf(q *task.Queue) string {
 // server, so that nothing of a round is left when the server gives it away.
 type lease struct {
 	mu      sync.Mutex
-	session store.Session
+	session Session
 	until   shim.Instant
 	held    bool
 	timer   *time.Timer
@@ -196,7 +192,7 @@ type lease struct {
 func margin(length time.Duration) time.Duration { return min(time.Second, length/10) }
 
 // begin starts the lease of a new session, asked for at the moment sent.
-func (l *lease) begin(session store.Session, sent shim.Instant) shim.Instant {
+func (l *lease) begin(session Session, sent shim.Instant) shim.Instant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.session = session
@@ -265,7 +261,7 @@ func (l *lease) stop() {
 }
 
 // now returns the session, until when it holds, and whether it does.
-func (l *lease) now() (store.Session, shim.Instant, bool) {
+func (l *lease) now() (Session, shim.Instant, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.session, l.until, l.held && shim.Now() < l.until

@@ -94,7 +94,7 @@ func (s *site) options(tb testing.TB, st *store.Store) Options {
 	}
 	tb.Cleanup(func() { _ = fetcher.Close() })
 	o := DefaultOptions()
-	o.Name, o.Store, o.Programs, o.TempDir = "w", st, fetcher, tb.TempDir()
+	o.Name, o.Backend, o.Programs, o.TempDir = "w", st, fetcher, tb.TempDir()
 	o.KillGrace, o.DrainTimeout, o.StopTimeout = time.Second, 0, 3*time.Second
 	o.Slots, o.Container, o.ProgramDir = 1, container(tb), s.programs
 	o.SpoolDir, o.DiskReserve = tb.TempDir(), 0

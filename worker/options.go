@@ -13,7 +13,6 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -33,8 +32,8 @@ type Options struct {
 	// names. While it is alive no second worker of its namespace can have it.
 	// Required; see config.ValidName.
 	Name string
-	// Store is the namespace to work for. The caller closes it after Run. Required.
-	Store *store.Store
+	// Backend is the site to work for. Required; [Load] makes it.
+	Backend Backend
 	// Programs fetches programs, Container runs them. Required, unless there are
 	// only Handlers.
 	Programs  Programs
@@ -158,7 +157,7 @@ func DefaultOptions() Options {
 }
 
 // FromConfig returns the options that the section [worker] asks for; Name,
-// Store, Programs and Container remain to be set. How programs are fetched and
+// Backend, Programs and Container remain to be set. How programs are fetched and
 // contained is up to those.
 func FromConfig(c config.Worker) Options {
 	o := DefaultOptions()
@@ -211,8 +210,8 @@ func (o *Options) validate() error {
 		o.SpoolDir = filepath.Join(o.ProgramDir, ".tdf", "spool")
 	}
 	switch {
-	case o.Store == nil:
-		return &OptionError{"Store", nil, "make one with store.Dial"}
+	case o.Backend == nil:
+		return &OptionError{"Backend", nil, "use Load, which makes one, or give one"}
 	case !o.runsPrograms() && len(o.Handlers) == 0:
 		return &OptionError{"Programs", nil, "make a fetch.Fetcher and a shim.Container, or register a handler"}
 	case o.Slots < 1:

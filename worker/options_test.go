@@ -18,7 +18,7 @@ func TestOptions(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	for name, change := range map[string]func(*Options){
-		"Store":                      func(o *Options) { o.Store = nil },
+		"Backend":                    func(o *Options) { o.Backend = nil },
 		"Programs":                   func(o *Options) { o.Programs = nil },
 		"Slots":                      func(o *Options) { o.Slots = 0 },
 		"DiskReserve":                func(o *Options) { o.DiskReserve = -1 },

@@ -146,8 +146,7 @@ func (w *Worker) privateDir() string {
 // same names: its directory is locked, so this worker takes the next one.
 func (w *Worker) ensurePrivateDir() error {
 	part := func(s string) string { return strings.ReplaceAll(url.PathEscape(s), ".", "%2E") }
-	st := w.opts.Store
-	first := filepath.Join(w.opts.TempDir, "tdf."+st.Mark()+"."+part(st.Namespace())+"."+part(w.opts.Name))
+	first := filepath.Join(w.opts.TempDir, "tdf."+w.site.Mark+"."+part(w.site.Namespace)+"."+part(w.opts.Name))
 	w.private.mu.Lock()
 	defer w.private.mu.Unlock()
 	if w.private.held() {

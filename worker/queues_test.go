@@ -60,7 +60,7 @@ func (s *site) claimer(t *testing.T) *claimer {
 
 func claim(t *testing.T, c *claimer) store.ClaimReply {
 	t.Helper()
-	reply, _, err := c.claim(t.Context(), 0, 1)
+	reply, _, err := c.claim(t.Context(), 0, 1, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestClaimOfBeforeAFlush(t *testing.T) {
 	s.open(t, inQueue("q"))
 	before, c := s.Register(t, "w"), s.claimer(t)
 	claim := func(w store.Session) (store.ClaimReply, error) {
-		r, _, err := c.claim(t.Context(), w.Incarnation, 1)
+		r, _, err := c.claim(t.Context(), w.Incarnation, 1, "")
 		return r, err
 	}
 	if r, err := claim(before); err != nil || len(r.Tasks) != 1 {

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -43,7 +42,7 @@ func (r *round) report(ctx context.Context, end *ending) (success bool, next *as
 				r.worker.unspool(r.spoolName())
 			}
 			return r.reported(ctx, &order, l.outcome.Err), next
-		case ctx.Err() == nil && !cut && !errors.Is(err, store.ErrUnreachable):
+		case ctx.Err() == nil && !cut && !errors.Is(err, ErrUnreachable):
 			cut = true
 			r.shorten(&order, end, err)
 			continue
@@ -58,7 +57,7 @@ func (r *round) report(ctx context.Context, end *ending) (success bool, next *as
 }
 
 // successor is the slot if it may have another task at once, else nil.
-func (r *round) successor(order *store.Order, end *ending, next *assignment) *slot {
+func (r *round) successor(order *Order, end *ending, next *assignment) *slot {
 	success := order.Event == statemachine.Report && !order.Failed
 	if r.slot == nil || next != nil || end.stuck != nil || end.unfit() || r.worker.shortage.now() != "" ||
 		r.worker.opts.pauseAfter(success) > 0 {
@@ -70,7 +69,7 @@ func (r *round) successor(order *store.Order, end *ending, next *assignment) *sl
 // crossed decides anew about a round that was to be opened again, where Redis
 // says that the task was cancelled meanwhile. It reports whether there is a new
 // order.
-func (r *round) crossed(order *store.Order, end *ending, refused error) bool {
+func (r *round) crossed(order *Order, end *ending, refused error) bool {
 	move, ok := withStop(&order.Move, refused)
 	if !ok {
 		return false
@@ -88,7 +87,7 @@ func (r *round) crossed(order *store.Order, end *ending, refused error) bool {
 }
 
 // shorten replaces a record that Redis does not take by one that says so.
-func (r *round) shorten(order *store.Order, end *ending, err error) {
+func (r *round) shorten(order *Order, end *ending, err error) {
 	r.log.Error(fmt.Sprintf("redis does not take the report of task %d", r.task.ID), "error", err)
 	if end.event == statemachine.HandBack {
 		return
@@ -105,7 +104,7 @@ func (r *round) shorten(order *store.Order, end *ending, err error) {
 }
 
 // reported logs what became of the report.
-func (r *round) reported(ctx context.Context, order *store.Order, refused error) bool {
+func (r *round) reported(ctx context.Context, order *Order, refused error) bool {
 	id := r.task.ID
 	if refused != nil {
 		r.log.Warn(fmt.Sprintf(refusalText(order.Event), id), "error", refused)
@@ -139,7 +138,7 @@ func refusalText(event statemachine.Event) string {
 }
 
 // order is the decided move with the round's record.
-func (r *round) order(end *ending) (store.Order, error) {
+func (r *round) order(end *ending) (Order, error) {
 	t := r.task
 	text, aside := end.errorText(t.FailOn)
 	o := statemachine.Occurrence{
@@ -152,15 +151,15 @@ func (r *round) order(end *ending) (store.Order, error) {
 	o.ExitCode, o.HasExit = end.result.exit()
 	move, err := statemachine.Decide(&t.Task, o, r.clock.now())
 	if err != nil {
-		return store.Order{}, err
+		return Order{}, err
 	}
 	return r.recorded(move, end, text, aside), nil
 }
 
 // recorded is a decided move with the record of the round, whose error is text.
-func (r *round) recorded(move statemachine.Move, end *ending, text, aside string) store.Order {
+func (r *round) recorded(move statemachine.Move, end *ending, text, aside string) Order {
 	t := r.task
-	order := store.Order{Move: move, Writer: r.worker.opts.Name, Bucket: t.Bucket, Node: end.news(text != "")}
+	order := Order{Move: move, Writer: r.worker.opts.Name, Bucket: t.Bucket, Node: end.news(text != "")}
 	if move.Event == statemachine.HandBack && move.NextRound {
 		r.journal.add("handing back task " + strconv.FormatInt(t.ID, 10) + ": " + end.why.Error())
 		if class := declined(end.why); class != "" {
@@ -199,28 +198,30 @@ func withStop(m *statemachine.Move, refused error) (again statemachine.Move, ok 
 // applySpooled applies an order from the spool. Where a stop was asked for while it
 // lay there, it decides anew, as [round.crossed] does; all that is on disk of a
 // round that was to be handed back is that.
-func (w *Worker) applySpooled(ctx context.Context, order store.Order) (store.Outcome, error) {
-	outcomes, err := w.opts.Store.Apply(ctx, order)
+func (w *Worker) applySpooled(ctx context.Context, order Order) (Outcome, error) {
+	outcome, err := w.move(ctx, &order)
 	if err != nil {
-		return store.Outcome{}, err
+		return Outcome{}, err
 	}
-	move, ok := withStop(&order.Move, outcomes[0].Err)
+	move, ok := withStop(&order.Move, outcome.Err)
 	if !ok {
-		return outcomes[0], nil
-	}
-	now, err := w.opts.Store.Now(ctx)
-	if err != nil {
-		return store.Outcome{}, err
+		return outcome, nil
 	}
 	order.Move = move
-	order.Lines = append(order.Lines, store.Line{At: now, Text: notOpenedAgain})
+	order.Lines = append(order.Lines, Line{At: w.clock.Load().now(), Text: notOpenedAgain})
 	if move.Event == statemachine.HandBack {
 		order.Fields = append(order.Fields, statemachine.RoundField(move.Round, "error"), stoppedCancelled)
 	}
-	if outcomes, err = w.opts.Store.Apply(ctx, order); err != nil {
-		return store.Outcome{}, err
+	return w.move(ctx, &order)
+}
+
+// move sends one order alone.
+func (w *Worker) move(ctx context.Context, order *Order) (Outcome, error) {
+	turn := w.opts.Backend.Turn(ctx, []Order{*order}, nil)
+	if turn.Moved != nil {
+		return Outcome{}, turn.Moved
 	}
-	return outcomes[0], nil
+	return turn.Outcomes[0], nil
 }
 
 // reporter sends the reports of all slots, those that come while a call is under way together after it. Where no slot is
@@ -235,11 +236,11 @@ type reporter struct {
 
 // pendingReport is a report on its way.
 type pendingReport struct {
-	order *store.Order
+	order *Order
 	slot  *slot     // that would like another task; nil for none
 	turn  chan bool // while others send: true to send what waits, false when this one was sent
 
-	outcome store.Outcome
+	outcome Outcome
 	err     error
 	next    *assignment
 }
@@ -297,7 +298,7 @@ func (o *reporter) sendNext() {
 
 // sendBatch sends reports. What Redis refuses to carry out as a whole is sent one by one, so that none suffers from another.
 func (o *reporter) sendBatch(ctx context.Context, batch []*pendingReport) {
-	orders := make([]store.Order, len(batch))
+	orders := make([]Order, len(batch))
 	var free []*slot
 	for i, l := range batch {
 		orders[i] = *l.order
@@ -310,8 +311,8 @@ func (o *reporter) sendBatch(ctx context.Context, batch []*pendingReport) {
 		switch {
 		case err == nil:
 			l.outcome = outcomes[i]
-		case len(batch) > 1 && ctx.Err() == nil && !errors.Is(err, store.ErrUnreachable):
-			l.outcome, l.err = o.alone(ctx, l)
+		case len(batch) > 1 && ctx.Err() == nil && !errors.Is(err, ErrUnreachable):
+			l.outcome, l.err = o.worker.move(ctx, l.order)
 		default:
 			l.err = err
 		}
@@ -319,24 +320,15 @@ func (o *reporter) sendBatch(ctx context.Context, batch []*pendingReport) {
 	}
 }
 
-func (o *reporter) alone(ctx context.Context, l *pendingReport) (store.Outcome, error) {
-	outcomes, err := o.worker.opts.Store.Apply(ctx, *l.order)
-	if err != nil {
-		return store.Outcome{}, err
-	}
-	return outcomes[0], nil
-}
-
 // call makes the moves, and claims for the free slots if that can be now.
-func (o *reporter) call(ctx context.Context, orders []store.Order, free []*slot) ([]store.Outcome, map[*slot]*assignment, error) {
+func (o *reporter) call(ctx context.Context, orders []Order, free []*slot) ([]Outcome, map[*slot]*assignment, error) {
 	w := o.worker
 	request := o.request(len(free))
+	turn := w.opts.Backend.Turn(ctx, orders, request)
 	if request == nil {
-		outcomes, err := w.opts.Store.Apply(ctx, orders...)
-		return outcomes, nil, err
+		return turn.Outcomes, nil, turn.Moved
 	}
 	incarnation := request.Incarnation
-	turn := w.opts.Store.Turn(ctx, orders, *request)
 	clock, err := w.claims.landed(&turn.Reply, turn.Claimed)
 	if err != nil { // the dispatcher repeats it once a slot is idle
 		w.log.Debug("a claim that went along with a report had no answer", "error", err)
@@ -350,7 +342,7 @@ func (o *reporter) call(ctx context.Context, orders []store.Order, free []*slot)
 }
 
 // request is a claim for n slots; nil if it is not the moment for one.
-func (o *reporter) request(n int) *store.ClaimRequest {
+func (o *reporter) request(n int) *ClaimRequest {
 	w := o.worker
 	if n == 0 || w.pool.count(idle) > 0 || w.whyPaused().kind != "" {
 		return nil
@@ -360,7 +352,7 @@ func (o *reporter) request(n int) *store.ClaimRequest {
 }
 
 // assign gives tasks to slots, and hands back those that none may begin any more.
-func (o *reporter) assign(tasks []store.Claimed, clock redisClock, incarnation int64, free []*slot) map[*slot]*assignment {
+func (o *reporter) assign(tasks []Claimed, clock redisClock, incarnation int64, free []*slot) map[*slot]*assignment {
 	w := o.worker
 	next := make(map[*slot]*assignment, len(tasks))
 	for i := range tasks {

@@ -86,7 +86,7 @@ func TestHandlerResults(t *testing.T) {
 					if len(j.Args) > 3 && j.Args[3+i] != res.Text {
 						return errors.New("another argument")
 					}
-					fmt.Fprintf(j.Stdout, " %d %s %.3q %v", res.Task, res.State, res.Text, res.Cut)
+					fmt.Fprintf(j.Stdout, " %d %s %.3q %v", res.Task, res.End, res.Text, res.Cut)
 				}
 				return nil
 			},

@@ -16,7 +16,6 @@ import (
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/control"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -31,22 +30,6 @@ const (
 	// resultsPage is how many results are read at once: Redis is blocked meanwhile.
 	resultsPage = 50
 )
-
-// Result is what a task of a plan has brought that another one needs (zk-plan:
-// argument).
-type Result struct {
-	// Task is its id; of one that was retried, that of the retry.
-	Task int64
-	// State is how it ended: statemachine.Succeeded, unless the plan or the need
-	// allows for something else.
-	State statemachine.State
-	// Text is what it wrote as result= to $TDF_CONTROL or said by [Job.SetResult], or
-	// else its output without the newline at the end.
-	Text string
-	// Cut says that Text is not all of its output, which only happens if it did not
-	// succeed.
-	Cut bool
-}
 
 // takeResults reads what the tasks that this one needs have brought, in the order
 // of the needs. While Redis does not answer it tries again, until ctx is done.
@@ -63,25 +46,25 @@ func (r *round) takeResults(ctx context.Context) error {
 			if err := checkResult(page[i].Task, &res); err != nil {
 				return err
 			}
-			r.results = append(r.results, Result{Task: res.Task, State: res.End, Text: res.Text, Cut: res.Cut})
 		}
+		r.results = append(r.results, found...)
 	}
 	return nil
 }
 
-func (r *round) readResults(ctx context.Context, needs []task.Need) ([]store.Result, error) {
+func (r *round) readResults(ctx context.Context, needs []task.Need) ([]Result, error) {
 	ids := make([]int64, len(needs))
 	for i, n := range needs {
 		ids[i] = n.Task
 	}
 	lane := r.worker.reading
 	for {
-		found, err := r.worker.opts.Store.Results(ctx, ids)
+		found, err := r.worker.opts.Backend.Results(ctx, ids)
 		if err == nil {
 			lane.answered()
 			return found, nil
 		}
-		if ctx.Err() != nil || !errors.Is(err, store.ErrUnreachable) {
+		if ctx.Err() != nil || !errors.Is(err, ErrUnreachable) {
 			return nil, &ownError{"could not read the results that the task needs: " + err.Error()}
 		}
 		timing.Pause(ctx, lane.failed(err))
@@ -89,7 +72,7 @@ func (r *round) readResults(ctx context.Context, needs []task.Need) ([]store.Res
 }
 
 // checkResult refuses what would be a wrong argument that nobody notices.
-func checkResult(need int64, res *store.Result) error {
+func checkResult(need int64, res *Result) error {
 	switch {
 	case res.End == "":
 		return &ownError{fmt.Sprintf("task %d, which this one needs, is gone or has not ended: it has no result", need)}
@@ -126,7 +109,7 @@ func (r *round) checkWords() error {
 	}
 	all := 0
 	for i := range r.results {
-		if err := r.results[i].checkWord(); err != nil {
+		if err := checkWord(&r.results[i]); err != nil {
 			return err
 		}
 		all += len(r.results[i].Text) + 1
@@ -138,7 +121,7 @@ func (r *round) checkWords() error {
 	return nil
 }
 
-func (res *Result) checkWord() error {
+func checkWord(res *Result) error {
 	var why string
 	switch {
 	case len(res.Text) > longestArgument:
@@ -171,8 +154,8 @@ type argument struct {
 	Cut    bool    `json:"cut,omitempty"`
 }
 
-func (res *Result) argument() argument {
-	a := argument{Task: res.Task, State: string(res.State), Cut: res.Cut}
+func argumentOf(res *Result) argument {
+	a := argument{Task: res.Task, State: string(res.End), Cut: res.Cut}
 	if utf8.ValidString(res.Text) {
 		a.Result = &res.Text
 	} else {
@@ -220,7 +203,7 @@ func (r *round) fillArguments() error {
 func (r *round) describeArguments() ([]byte, error) {
 	list := make([]argument, len(r.results))
 	for i := range r.results {
-		list[i] = r.results[i].argument()
+		list[i] = argumentOf(&r.results[i])
 	}
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
@@ -293,12 +276,12 @@ func (r *round) refuseCut(ctx context.Context, end *ending) {
 func (r *round) feeds(ctx context.Context) bool {
 	lane := r.worker.reporting
 	for {
-		found, err := r.worker.opts.Store.Fields(ctx, []int64{r.task.ID}, "feeds")
+		found, err := r.worker.opts.Backend.Fields(ctx, []int64{r.task.ID}, "feeds")
 		if err == nil {
 			lane.answered()
 			return found[0]["feeds"] == "1"
 		}
-		if ctx.Err() != nil || !errors.Is(err, store.ErrUnreachable) {
+		if ctx.Err() != nil || !errors.Is(err, ErrUnreachable) {
 			r.log.Warn(fmt.Sprintf("could not ask whether other tasks need task %d, whose output was cut", r.task.ID), "error", err)
 			return false
 		}

@@ -22,14 +22,13 @@ import (
 	"github.com/tdf-go/tdf/internal/sandbox/remove"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/sandbox/workdir"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
 // round is one claimed task while this worker holds it.
 type round struct {
 	worker  *Worker
-	task    *store.Claimed
+	task    *Claimed
 	slot    *slot // nil for one that is handed back at once
 	clock   redisClock
 	log     *slog.Logger
@@ -52,7 +51,7 @@ type round struct {
 	stopping atomic.Bool // it is cancelled, or overdue
 }
 
-func (w *Worker) newRound(ctx context.Context, task *store.Claimed, clock redisClock, s *slot) *round {
+func (w *Worker) newRound(ctx context.Context, task *Claimed, clock redisClock, s *slot) *round {
 	log := w.log.With("task", task.ID, "round", task.Round)
 	if log.Enabled(ctx, slog.LevelInfo) { // the lines are not made for nothing
 		from, to := statemachine.ClaimMove()
@@ -61,7 +60,7 @@ func (w *Worker) newRound(ctx context.Context, task *store.Claimed, clock redisC
 	}
 	return &round{
 		worker: w, task: task, slot: s, clock: clock, log: log,
-		journal: &journal{worker: w.opts.Name, store: w.opts.Store, task: task, clock: clock, log: log},
+		journal: &journal{worker: w.opts.Name, backend: w.opts.Backend, task: task, clock: clock, log: log},
 	}
 }
 
@@ -208,7 +207,7 @@ func (r *round) explain(err error) error {
 	return fmt.Errorf(what, r.task.Program, r.worker.opts.Name, err)
 }
 
-func inputText(t *store.Claimed) string {
+func inputText(t *Claimed) string {
 	if t.Argv != nil {
 		return strings.Join(t.Argv, " ")
 	}
@@ -249,7 +248,7 @@ func (r *round) variables() map[string]string {
 		"TDF_ROUND":     strconv.Itoa(t.Round),
 		"TDF_WORKER":    r.worker.opts.Name,
 		"TDF_NODE":      r.worker.opts.Node,
-		"TDF_NAMESPACE": r.worker.opts.Store.Namespace(),
+		"TDF_NAMESPACE": r.worker.site.Namespace,
 		"TDF_PROGRAM":   t.Program,
 		"TDF_QUEUE":     t.Bucket.QueueName(),
 		"TDF_PRIORITY":  strconv.Itoa(t.Bucket.Priority),
@@ -276,7 +275,7 @@ func (r *round) variables() map[string]string {
 
 // allotted adds what the round got of its node. Which pieces of x it got is said
 // last, should another resource be named x_ids.
-func allotted(v map[string]string, got map[string]store.Allotted) {
+func allotted(v map[string]string, got map[string]Resource) {
 	variable := func(name string) string { return "TDF_RESOURCE_" + strings.ToUpper(name) }
 	for name, part := range got {
 		v[variable(name)] = strconv.Itoa(part.Count)
@@ -317,14 +316,14 @@ const (
 // journal collects the worker's lines for one task's log. They go along with
 // the report, which costs nothing, or are written at once, for what takes long.
 type journal struct {
-	worker string
-	store  *store.Store
-	task   *store.Claimed
-	clock  redisClock
-	log    *slog.Logger
+	worker  string
+	backend Rounds
+	task    *Claimed
+	clock   redisClock
+	log     *slog.Logger
 
 	mu     sync.Mutex // a fetch may speak from a goroutine of its own
-	lines  []store.Line
+	lines  []Line
 	failed bool // writing at once did not work; not tried again
 }
 
@@ -334,7 +333,7 @@ func (j *journal) add(text string) {
 	j.log.Info(text)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.lines = append(j.lines, store.Line{At: j.clock.now(), Text: text})
+	j.lines = append(j.lines, Line{At: j.clock.now(), Text: text})
 }
 
 // write adds a line and writes all there are at once. If that fails, they
@@ -348,7 +347,7 @@ func (j *journal) write(ctx context.Context, text string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
-	if err := j.store.Note(ctx, j.worker, &j.task.Task, j.lines...); err != nil {
+	if err := j.backend.Tell(ctx, j.worker, &j.task.Task, News{Lines: j.lines}); err != nil {
 		j.failed = true
 		j.log.Warn(fmt.Sprintf("could not write the log of task %d, it will go along with the report", j.task.ID), "error", err)
 		return
@@ -357,7 +356,7 @@ func (j *journal) write(ctx context.Context, text string) {
 }
 
 // take returns the lines not written yet.
-func (j *journal) take() []store.Line {
+func (j *journal) take() []Line {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	lines := j.lines

@@ -14,7 +14,6 @@ import (
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/sandbox/spool"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -23,7 +22,7 @@ import (
 // memory only.
 func (w *Worker) openSpool() {
 	var err error
-	if w.spool, err = spool.Open(w.opts.SpoolDir, w.opts.Store.Mark()+"."+w.opts.Store.Namespace(), w.opts.Name); err != nil {
+	if w.spool, err = spool.Open(w.opts.SpoolDir, w.site.Mark+"."+w.site.Namespace, w.opts.Name); err != nil {
 		w.log.Warn("cannot keep results on disk while redis is away; they will be in memory only", "error", err, "spool_dir", w.opts.SpoolDir)
 	}
 }
@@ -40,32 +39,28 @@ func (w *Worker) closeSpool() {
 // begin checks Redis, takes the name, and puts in order what an earlier
 // incarnation has left behind.
 func (w *Worker) begin(ctx context.Context) error {
-	info, err := w.opts.Store.Check(ctx)
-	if err != nil {
+	var err error
+	if w.site, err = w.opts.Backend.Site(ctx); err != nil {
 		return err
 	}
-	for _, warning := range info.Warnings {
+	for _, warning := range w.site.Warnings {
 		w.log.Warn(warning)
 	}
-	if err := w.compareGrace(ctx); err != nil {
+	if err := w.compareGrace(); err != nil {
 		return err
 	}
 	if err := w.register(ctx); err != nil {
 		return err
 	}
-	w.log.Debug("redis is fit", "redis", info.Version)
+	w.log.Debug("redis is fit", "redis", w.site.Version)
 	return nil
 }
 
 // compareGrace refuses a grace that does not fit into that of the servers, where one
 // has published it. Should a server publish a shorter one later, it waits longer than
 // that for the worker to stop an overdue program.
-func (w *Worker) compareGrace(ctx context.Context) error {
-	grace, published, err := w.opts.Store.Grace(ctx)
-	if err != nil {
-		return err
-	}
-	if published && timing.FromStd(w.opts.KillGrace) >= grace {
+func (w *Worker) compareGrace() error {
+	if grace := w.site.Grace; timing.FromStd(w.opts.KillGrace) >= grace {
 		return &config.Error{
 			Section: "worker", Key: "kill_grace", Value: w.opts.KillGrace.String(), Err: config.ErrInvalid,
 			Problem: fmt.Sprintf("is not shorter than timeout_grace = %s s of the servers, so an overdue program would stop later than they expect",
@@ -100,10 +95,10 @@ func (w *Worker) sweep() {
 }
 
 // registration is what the worker says of itself.
-func (w *Worker) registration() store.Registration {
+func (w *Worker) registration() Registration {
 	host, _ := os.Hostname() // an unnamed host is no reason not to work
 	offer := &w.rules.offer
-	r := store.Registration{
+	r := Registration{
 		Name: w.opts.Name, Node: w.opts.Node, Host: host, PID: os.Getpid(), Identity: identity(w.token),
 		Version: w.opts.Version, Slots: w.opts.Slots, Containment: "handlers",
 		Env: offer.Env, Labels: offer.Labels, Resources: offer.Resources,
@@ -123,8 +118,8 @@ func (w *Worker) register(ctx context.Context) error {
 	rival := &rival{}
 	for {
 		sent := shim.Now()
-		r, err := w.opts.Store.Register(ctx, reg)
-		if taken, ok := errors.AsType[*store.NameTakenError](err); ok {
+		r, err := w.opts.Backend.Register(ctx, reg)
+		if taken, ok := errors.AsType[*NameTakenError](err); ok {
 			if err := w.awaitName(ctx, rival, taken, &reg); err != nil {
 				return err
 			}
@@ -133,6 +128,8 @@ func (w *Worker) register(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		clock := newClock(r.Now)
+		w.clock.Store(&clock)
 		if len(r.Former) == 0 {
 			w.registered(r, sent)
 			return nil
@@ -143,7 +140,7 @@ func (w *Worker) register(ctx context.Context) error {
 	}
 }
 
-func (w *Worker) registered(r store.Registered, sent shim.Instant) {
+func (w *Worker) registered(r Registered, sent shim.Instant) {
 	// A session that ended may have ended because Redis was flushed or lost changes. Then the versions of the rules
 	// were counted anew, and one that is known may stand for other rules.
 	w.rules.outdate()
@@ -165,7 +162,7 @@ type rival struct {
 // to die on this host is replaced at once; one whose heartbeat stands still for
 // a whole lease, by our own clock, after that; one that gives a sign of life
 // keeps the name. A server may take it away meanwhile.
-func (w *Worker) awaitName(ctx context.Context, seen *rival, taken *store.NameTakenError, reg *store.Registration) error {
+func (w *Worker) awaitName(ctx context.Context, seen *rival, taken *NameTakenError, reg *Registration) error {
 	holder := &taken.Holder
 	if dead(holder.Identity) {
 		w.log.Info("the worker that had this name is dead; taking its place", "pid", holder.PID)
@@ -193,23 +190,23 @@ const nameInterval = 200 * time.Millisecond
 
 // takeOver puts in order what an earlier incarnation has left. Its lease is
 // fenced, so nobody but this worker looks after it.
-func (w *Worker) takeOver(ctx context.Context, r store.Registered) error {
+func (w *Worker) takeOver(ctx context.Context, r Registered) error {
 	w.tidy()
 	if err := w.deliverSpool(ctx); err != nil {
 		return err
 	}
-	orders := make([]store.Order, 0, len(r.Former))
+	orders := make([]Order, 0, len(r.Former))
 	for i := range r.Former {
 		t := &r.Former[i]
 		move, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
-			Event: statemachine.Lose, Actor: statemachine.Worker, Void: w.opts.Store.FromLostEpoch(&t.Task),
+			Event: statemachine.Lose, Actor: statemachine.Worker, Void: t.Void,
 		}, r.Now)
 		if err = errors.Join(t.Err, err); err != nil {
 			// A server sets it aside; until then it is in our way.
 			w.log.Error("could not take back a task of an earlier incarnation", "error", err, "task", t.ID)
 			continue
 		}
-		orders = append(orders, store.Order{Move: move, Writer: w.opts.Name, Bucket: t.Bucket})
+		orders = append(orders, Order{Move: move, Writer: w.opts.Name, Bucket: t.Bucket})
 	}
 	if len(orders) == 0 {
 		timing.Pause(ctx, damagePause)
@@ -222,12 +219,12 @@ func (w *Worker) takeOver(ctx context.Context, r store.Registered) error {
 const damagePause = 2 * time.Second
 
 // lossOf makes the moves of lost tasks.
-func (w *Worker) lossOf(ctx context.Context, orders []store.Order) error {
-	outcomes, err := w.opts.Store.Apply(ctx, orders...)
-	if err != nil {
-		return err
+func (w *Worker) lossOf(ctx context.Context, orders []Order) error {
+	turn := w.opts.Backend.Turn(ctx, orders, nil)
+	if turn.Moved != nil {
+		return turn.Moved
 	}
-	for i, o := range outcomes {
+	for i, o := range turn.Outcomes {
 		if o.Result == statemachine.Moved {
 			w.log.Warn("took back a task of an earlier incarnation of this worker", "task", o.ID, "to", string(orders[i].To))
 		}
@@ -263,7 +260,7 @@ func (r *round) spoolName() string {
 
 // spoolOrder keeps a report on disk. It reports whether that worked; the report
 // is kept in memory as well.
-func (w *Worker) spoolOrder(name string, o *store.Order) bool {
+func (w *Worker) spoolOrder(name string, o *Order) bool {
 	if w.spool == nil {
 		return false
 	}
@@ -309,7 +306,7 @@ func (w *Worker) deliverSpool(ctx context.Context) error {
 	return nil
 }
 
-func readSpooled(e *spool.Entry) (order store.Order, err error) {
+func readSpooled(e *spool.Entry) (order Order, err error) {
 	data, err := e.Data()
 	if err != nil {
 		return order, err
@@ -321,10 +318,10 @@ func readSpooled(e *spool.Entry) (order store.Order, err error) {
 }
 
 // deliver reports one result of the spool. The error means that Redis is away.
-func (w *Worker) deliver(ctx context.Context, name string, order store.Order) error {
+func (w *Worker) deliver(ctx context.Context, name string, order Order) error {
 	outcome, err := w.applySpooled(ctx, order)
 	switch {
-	case errors.Is(err, store.ErrUnreachable), err != nil && ctx.Err() != nil:
+	case errors.Is(err, ErrUnreachable), err != nil && ctx.Err() != nil:
 		return err
 	case err != nil:
 		w.log.Error("redis does not take a result from the spool; leaving it there", "error", err, "task", order.ID)

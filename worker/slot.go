@@ -11,7 +11,6 @@ import (
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/sandbox/workdir"
-	"github.com/tdf-go/tdf/internal/store"
 )
 
 // slot does one task at a time. Its shim is started with its first program and
@@ -34,7 +33,7 @@ const hostPause = 5 * time.Second
 
 // assignment is a task that a slot is to work on, and the claim that brought it.
 type assignment struct {
-	task        *store.Claimed
+	task        *Claimed
 	clock       redisClock
 	incarnation int64
 }

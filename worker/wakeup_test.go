@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/task"
 )
 
 // A wake-up for a place that the claim after it has no use for goes on to others;
@@ -16,26 +15,23 @@ func TestWakeUpsArePassedOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, bucket := store.WakeUp(s.Key("wake_queue:q")), store.WakeUp(s.Key("wake:q:::0"))
-	inQ := []store.Claimed{{Bucket: task.Bucket{Queue: "q"}}}
+	place := store.WakeUp(s.Key("wake_queue:q"))
 	for name, c := range map[string]struct {
-		woken        store.WakeUp
 		reply        store.ClaimReply
 		passed, kept bool
 	}{
-		"nothing due":    {woken: place, passed: true},
-		"others due":     {woken: place, reply: store.ClaimReply{Full: []string{"other"}}, passed: true},
-		"another's task": {woken: place, reply: store.ClaimReply{Tasks: []store.Claimed{{}}}, passed: true},
-		"its task":       {woken: place, reply: store.ClaimReply{Tasks: inQ}},
-		"full again":     {woken: place, reply: store.ClaimReply{Full: []string{"q"}}},
-		"a bucket":       {woken: bucket},
-		"stale":          {woken: place, reply: store.ClaimReply{Stale: true}, kept: true},
-		"more":           {woken: place, reply: store.ClaimReply{More: true}, kept: true},
+		"unused":         {reply: store.ClaimReply{Unused: true}, passed: true},
+		"another's task": {reply: store.ClaimReply{Unused: true, Tasks: []store.Claimed{{}}}, passed: true},
+		"used":           {reply: store.ClaimReply{Tasks: []store.Claimed{{}}}},
+		"nothing due":    {},
+		"stale":          {reply: store.ClaimReply{Stale: true}, kept: true},
+		"new buckets":    {reply: store.ClaimReply{NewBuckets: true, Unused: true}, kept: true},
+		"more":           {reply: store.ClaimReply{More: true, Unused: true}, kept: true},
 	} {
-		s.Raw.Del(t.Context(), string(c.woken))
-		w.woken = c.woken
+		s.Raw.Del(t.Context(), string(place))
+		w.woken = place
 		w.useWakeUp(t.Context(), &c.reply)
-		if passed := s.Raw.LLen(t.Context(), string(c.woken)).Val() == 1; passed != c.passed || (w.woken != "") != c.kept {
+		if passed := s.Raw.LLen(t.Context(), string(place)).Val() == 1; passed != c.passed || (w.woken != "") != c.kept {
 			t.Errorf("%s: passed on %v, kept %q", name, passed, w.woken)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/control"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -43,12 +42,16 @@ func (r *round) passProgress(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
-	if err := r.worker.opts.Store.Progress(ctx, &r.task.Task, p); err != nil {
+	if err := r.tell(ctx, News{Progress: &p}); err != nil {
 		r.log.Debug("could not record the progress", "error", err)
 	}
 }
 
-func (r *round) pollProgress() (store.Progress, bool) {
+func (r *round) tell(ctx context.Context, news News) error {
+	return r.worker.opts.Backend.Tell(ctx, r.worker.opts.Name, &r.task.Task, news)
+}
+
+func (r *round) pollProgress() (Progress, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.control == nil {
@@ -57,18 +60,18 @@ func (r *round) pollProgress() (store.Progress, bool) {
 	p, changed, err := r.control.Poll()
 	if err != nil {
 		r.log.Debug("could not read the control file", "error", err)
-		return store.Progress{}, false
+		return Progress{}, false
 	}
-	return store.Progress(p), changed
+	return Progress(p), changed
 }
 
 // told is progress that a handler tells by a call.
 type told struct {
-	progress store.Progress
+	progress Progress
 	fresh    bool
 }
 
-func (t *told) take() (store.Progress, bool) {
+func (t *told) take() (Progress, bool) {
 	fresh := t.fresh
 	t.fresh = false
 	return t.progress, fresh
@@ -100,7 +103,7 @@ func (r *round) closeControl() error {
 	}
 	if changed { // goes along with the report
 		r.mu.Lock()
-		r.told = told{store.Progress(p), true}
+		r.told = told{Progress(p), true}
 		r.mu.Unlock()
 	}
 	for _, warning := range reader.Warnings() {
@@ -129,7 +132,7 @@ const liveInterval = 200 * time.Millisecond
 
 // follow sends what the tasks write that somebody reads just now, and no longer
 // what nobody does.
-func (w *Worker) follow(ctx context.Context, tasks []store.Followed) {
+func (w *Worker) follow(ctx context.Context, tasks []Followed) {
 	since := map[int64]statemachine.Time{}
 	for _, f := range tasks {
 		since[f.ID] = f.Since
@@ -192,22 +195,22 @@ func (r *round) sendLive(ctx context.Context, s *slot) {
 // be more already.
 func (r *round) sendNew(ctx context.Context, sent map[string]int64) (full bool, err error) {
 	live := r.getStreams()
-	var chunks []store.Chunk
+	var chunks []Chunk
 	for name, e := range map[string]*capture.Excerpt{"output": live.out, "error": live.err} {
 		if e == nil {
 			continue
 		}
-		data, at := e.From(sent[name], store.MaxChunk)
+		data, at := e.From(sent[name], MaxChunk)
 		if len(data) == 0 {
 			continue
 		}
-		full = full || len(data) == store.MaxChunk
-		chunks = append(chunks, store.Chunk{Stream: name, Offset: at, Data: data})
+		full = full || len(data) == MaxChunk
+		chunks = append(chunks, Chunk{Stream: name, Offset: at, Data: data})
 	}
 	if len(chunks) == 0 {
 		return false, nil
 	}
-	if err := r.worker.opts.Store.SendChunks(ctx, &r.task.Task, chunks); err != nil {
+	if err := r.tell(ctx, News{Chunks: chunks}); err != nil {
 		return false, err
 	}
 	for _, c := range chunks {

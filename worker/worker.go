@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -12,16 +11,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tdf-go/tdf/fetch"
-	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/base/link"
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"github.com/tdf-go/tdf/internal/sandbox/remove"
-	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/sandbox/spool"
-	"github.com/tdf-go/tdf/internal/store"
 )
 
 // Worker claims tasks, runs them and reports, until it is told to stop.
@@ -37,6 +32,8 @@ type Worker struct {
 	// A lane each for what may fail alone.
 	renewing, claiming, waiting, reading, reporting lane
 	lease                                           *lease
+	site                                            Site                       // once Run has begun
+	clock                                           atomic.Pointer[redisClock] // of the last registration
 	slots                                           []*slot
 	pool                                            *pool
 	disk                                            *disk.Guard
@@ -51,12 +48,12 @@ type Worker struct {
 	idling bool
 	waits  int // how many in a row brought nothing
 	paused string
-	woken  store.WakeUp // what ended its last wait; it is not decided yet whether it is used
+	woken  WakeUp // what ended its last wait; it is not decided yet whether it is used
 
-	resting atomic.Bool             // the dispatcher waits for work
-	stops   atomic.Pointer[[]int64] // tasks to stop, as the last heartbeat was told
-	ordered atomic.Value            // store.WorkerOrder
-	shown   atomic.Int64            // how many slots the last heartbeat said are busy
+	resting atomic.Pointer[context.CancelFunc] // ends the dispatcher's wait for work; nil if it does not wait
+	stops   atomic.Pointer[[]int64]            // tasks to stop, as the last heartbeat was told
+	ordered atomic.Value                       // OperatorOrder
+	shown   atomic.Int64                       // how many slots the last heartbeat said are busy
 	changed chan struct{}
 	hurry   chan struct{}
 	once    sync.Once // closes hurry
@@ -85,7 +82,7 @@ func New(opts Options) (*Worker, error) {
 	}
 	log := cmp.Or(opts.Log, slog.New(slog.DiscardHandler)).With("worker", opts.Name)
 	w := &Worker{
-		opts: opts, log: log, token: store.NewToken(), disk: guard,
+		opts: opts, log: log, token: newToken(), disk: guard,
 		allow: append(process.DefaultAllow(), opts.Environment...),
 		// What configures TDF, passwords above all, is not for programs.
 		environ: slices.DeleteFunc(slices.Clone(opts.Environ), func(entry string) bool {
@@ -93,8 +90,8 @@ func New(opts Options) (*Worker, error) {
 		}),
 		ready: make(chan struct{}), changed: make(chan struct{}, 1), hurry: make(chan struct{}),
 	}
-	w.rules = newRulebook(opts.Store, opts.offer(), w.signalChange)
-	w.claims = newClaimer(opts.Store, w.rules)
+	w.rules = newRulebook(opts.Backend, opts.offer(), w.signalChange)
+	w.claims = newClaimer(opts.Backend, w.rules)
 	w.reporter = &reporter{worker: w}
 	redis := link.New(log)
 	w.renewing, w.claiming = newLane(redis, log), newLane(redis, log)
@@ -104,7 +101,7 @@ func New(opts Options) (*Worker, error) {
 		w.slots = append(w.slots, &slot{worker: w, index: i})
 	}
 	w.pool = newPool(w.slots)
-	w.ordered.Store(store.OrderNone)
+	w.ordered.Store(OrderNone)
 	w.stops.Store(&[]int64{})
 	return w, nil
 }
@@ -114,7 +111,7 @@ func New(opts Options) (*Worker, error) {
 // their tasks back and leaves the registry. Run then returns nil.
 //
 // It returns an error if Redis cannot be reached or is not fit at the start
-// (see store.Store.Check), one matching [ErrNameTaken] if another worker of
+// (see [Backend]), one matching [ErrNameTaken] if another worker of
 // this name is alive, and [ErrStarted] if it has been called before.
 func (w *Worker) Run(ctx context.Context) error {
 	if !w.started.CompareAndSwap(false, true) {
@@ -158,7 +155,6 @@ func (w *Worker) live() error {
 	w.background.Go(func() {
 		<-w.rounds.Done()
 		w.signalChange()
-		w.interrupt(w.life)
 	})
 	// Not in line with drain: a Redis that does not answer holds it up.
 	dispatching := make(chan struct{})
@@ -188,15 +184,6 @@ func (w *Worker) live() error {
 	return nil
 }
 
-// interrupt ends the wait of an idle worker that is to stop, or to claim anew.
-func (w *Worker) interrupt(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
-	defer cancel()
-	if err := w.opts.Store.Interrupt(ctx, w.opts.Name); err != nil {
-		w.log.Debug("could not end the wait for work early", "error", err)
-	}
-}
-
 // leave ends the session. If that fails the lease runs out, which costs nothing
 // because the worker holds no task any more.
 func (w *Worker) leave() {
@@ -204,11 +191,11 @@ func (w *Worker) leave() {
 	defer cancel()
 	session, _, _ := w.lease.now()
 	for {
-		err := w.opts.Store.Leave(ctx, session)
+		err := w.opts.Backend.Leave(ctx, session)
 		switch {
 		case err == nil:
 			return
-		case ctx.Err() != nil, !errors.Is(err, store.ErrUnreachable):
+		case ctx.Err() != nil, !errors.Is(err, ErrUnreachable):
 			w.log.Warn("could not leave the registry; the server will find the worker gone", "error", err)
 			return
 		}
@@ -225,104 +212,6 @@ type fatalError struct{ err error }
 // Error is that of the cause.
 func (e *fatalError) Error() string { return e.err.Error() }
 
-// Load makes a Worker from a configuration file as tdf-worker reads it, with the
-// sections [redis], [tdf] and optionally [worker]; with an empty file name
-// everything comes from the environment (TDF_SECTION_KEY). change, if not nil,
-// may change the options: register Handlers, set RunPrograms, Log or Slots.
-//
-// The caller closes the Worker after Run.
-func Load(name, file string, change func(*Options)) (*Worker, error) {
-	cfg, err := config.Load(file, config.ForWorker)
-	if err != nil {
-		return nil, err
-	}
-	return Assemble(name, cfg, change)
-}
-
-// Assemble is Load with the configuration loaded.
-func Assemble(name string, cfg *config.File, change func(*Options)) (w *Worker, err error) {
-	if err := config.ValidName("worker", name); err != nil {
-		return nil, err
-	}
-	o := FromConfig(cfg.Worker)
-	o.Name = name
-	if change != nil {
-		change(&o)
-	}
-	var closers []func() error
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, closeAll(closers))
-		}
-	}()
-	if o.Store, err = store.Dial(cfg.Redis, cfg.TDF.Namespace, store.WithPoolSize(o.Slots+poolReserve)); err != nil {
-		return nil, err
-	}
-	closers = append(closers, o.Store.Close)
-	if len(o.Handlers) == 0 || o.RunPrograms {
-		programs, err := o.addPrograms(cfg)
-		if err != nil {
-			return nil, err
-		}
-		closers = append(closers, programs.Close, o.Container.Close)
-	}
-	if w, err = New(o); err != nil {
-		return nil, err
-	}
-	w.closers = closers
-	return w, nil
-}
-
-// poolReserve is how many connections there are beside one for each slot.
-const poolReserve = 8
-
-// addPrograms makes what fetches and what contains programs.
-func (o *Options) addPrograms(cfg *config.File) (*fetch.Fetcher, error) {
-	contain, err := Containment(cfg.Worker, cfg.Redis, cfg.TDF.Namespace, o.Name)
-	if err != nil {
-		return nil, err
-	}
-	contain.Log = o.Log
-	if o.Container, err = shim.New(contain); err != nil {
-		return nil, err
-	}
-	fetching := fetchOptions(o.Name, cfg.Worker)
-	fetching.ReadAs = o.Container.AsOwner
-	programs, err := fetch.New(fetching)
-	if err != nil {
-		return nil, err
-	}
-	o.Programs = programs
-	return programs, nil
-}
-
-// Close closes what Load has opened. Call it after Run.
-func (w *Worker) Close() error { return closeAll(w.closers) }
-
-func closeAll(closers []func() error) error {
-	errs := make([]error, 0, len(closers))
-	for _, c := range closers {
-		errs = append(errs, c())
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("close worker: %w", err)
-	}
-	return nil
-}
-
-// fetchOptions are what the section [worker] says about fetching.
-func fetchOptions(name string, c config.Worker) fetch.Options {
-	o := fetch.DefaultOptions()
-	o.Dir, o.Worker = c.ProgramDir, name
-	o.MaxDownloadBytes, o.MaxBytes = c.FetchMaxBytes, c.FetchMaxBytes
-	o.MaxFileBytes, o.MaxEntries = c.FetchMaxFileBytes, c.FetchMaxEntries
-	o.MaxRedirects, o.Timeout = c.FetchMaxRedirects, c.FetchTimeout
-	o.NetrcFile, o.CAFile = c.NetrcFile, c.CAFile
-	o.SSHExtra = strings.Fields(c.SSHOptions)
-	o.RsyncPath, o.RequirePinned = c.RsyncPath, c.RequirePinned
-	return o
-}
-
 // lane is one kind of command on the way to Redis. All lanes lose Redis together
 // and say so once; what Redis refuses, each has for itself, so that the success
 // of one neither hides nor hastens the repeated failure of another.
@@ -337,7 +226,7 @@ func (l lane) answered() {
 
 // failed returns the pause before the next attempt.
 func (l lane) failed(err error) time.Duration {
-	if errors.Is(err, store.ErrUnreachable) {
+	if errors.Is(err, ErrUnreachable) {
 		return l.all.Failed(err)
 	}
 	return l.own.Failed(err)

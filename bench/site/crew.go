@@ -192,7 +192,7 @@ func (c *Crew) Worker(h Hand) error {
 	}
 	c.closers = append(c.closers, st.Close)
 	o := worker.DefaultOptions()
-	o.Name, o.Node, o.Store, o.Slots = h.Name, h.Name, st, h.Slots
+	o.Name, o.Node, o.Backend, o.Slots = h.Name, h.Name, st, h.Slots
 	o.Handlers, o.DrainTimeout, o.DiskReserve = h.Handlers, time.Minute, 0
 	o.SpoolDir = filepath.Join(c.site.temp, h.Name)
 	w, err := worker.New(o)

@@ -36,7 +36,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"Turn": func(ctx context.Context, st *store.Store) error {
 		turn := st.Turn(ctx, []store.Order{{Move: statemachine.Move{
 			ID: 1, From: statemachine.Open, To: statemachine.Cancelled, Deadline: statemachine.Never,
-		}}}, store.ClaimRequest{Worker: "w", Request: "r", Max: 1, Candidates: storetest.Free(task.Bucket{})})
+		}}}, &store.ClaimRequest{Worker: "w", Request: "r", Max: 1, Candidates: storetest.Free(task.Bucket{})})
 		if turn.Moved == nil {
 			return turn.Claimed
 		}
@@ -127,8 +127,8 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"PassOn": func(ctx context.Context, st *store.Store) error { return st.PassOn(ctx, wakeUp(st)) },
-	"Progress": func(ctx context.Context, st *store.Store) error {
-		return st.Progress(ctx, &statemachine.Task{ID: 1}, store.Progress{})
+	"Tell progress": func(ctx context.Context, st *store.Store) error {
+		return st.Tell(ctx, "w", &statemachine.Task{ID: 1}, store.News{Progress: &store.Progress{}})
 	},
 	"PublishLease": func(ctx context.Context, st *store.Store) error { return st.PublishLease(ctx, second) },
 	"Remind":       func(ctx context.Context, st *store.Store) error { _, err := st.Remind(ctx, second); return err },
@@ -140,8 +140,8 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.Renew(ctx, store.Session{Name: "w"}, store.Heartbeat{})
 		return err
 	},
-	"SendChunks": func(ctx context.Context, st *store.Store) error {
-		return st.SendChunks(ctx, &statemachine.Task{ID: 1}, []store.Chunk{{Data: []byte("x")}})
+	"Tell chunks": func(ctx context.Context, st *store.Store) error {
+		return st.Tell(ctx, "w", &statemachine.Task{ID: 1}, store.News{Chunks: []store.Chunk{{Data: []byte("x")}}})
 	},
 	"Worker":          func(ctx context.Context, st *store.Store) error { _, _, err := st.Worker(ctx, "w"); return err },
 	"Workers":         func(ctx context.Context, st *store.Store) error { _, _, err := st.Workers(ctx); return err },
@@ -159,8 +159,8 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"MoveWatermark": func(ctx context.Context, st *store.Store) error { _, err := st.MoveWatermark(ctx, 0, 1); return err },
-	"Note": func(ctx context.Context, st *store.Store) error {
-		return st.Note(ctx, "w", &statemachine.Task{ID: 1}, store.Line{Text: "x"})
+	"Tell": func(ctx context.Context, st *store.Store) error {
+		return st.Tell(ctx, "w", &statemachine.Task{ID: 1}, store.News{Lines: []store.Line{{Text: "x"}}})
 	},
 	"RedisTime": func(ctx context.Context, st *store.Store) error { _, err := st.RedisTime(ctx); return err },
 	"LastStep":  func(ctx context.Context, st *store.Store) error { _, err := st.LastStep(ctx); return err },
@@ -244,6 +244,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"Recount":      func(ctx context.Context, st *store.Store) error { _, err := st.Recount(ctx); return err },
 	"Quarantine":   func(ctx context.Context, st *store.Store) error { _, err := st.Quarantine(ctx); return err },
 	"ServerSeen":   func(ctx context.Context, st *store.Store) error { _, err := st.ServerSeen(ctx); return err },
+	"Site":         func(ctx context.Context, st *store.Store) error { _, err := st.Site(ctx); return err },
 	"Suspects":     func(ctx context.Context, st *store.Store) error { _, err := st.Suspects(ctx); return err },
 	"SuspectNodes": func(ctx context.Context, st *store.Store) error { _, err := st.SuspectNodes(ctx, "n"); return err },
 	"RemoveNode":   func(ctx context.Context, st *store.Store) error { return st.RemoveNode(ctx, "n") },

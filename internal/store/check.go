@@ -174,6 +174,35 @@ func (s *Store) Grace(ctx context.Context) (grace statemachine.Duration, publish
 	return s.published(ctx, "timeout_grace", DefaultGrace*statemachine.Second)
 }
 
+// Site is the namespace that a worker works for.
+type Site struct {
+	Namespace string
+	// Mark tells it from one of the same name elsewhere; it can be part of a file name.
+	Mark string
+	// Version is that of Redis, empty where it does not say.
+	Version string
+	// Grace is how long servers leave an overdue round to its worker,
+	// statemachine.Forever where none has said it.
+	Grace statemachine.Duration
+	// Warnings are sentences for the log: legal, but unwise.
+	Warnings []string
+}
+
+// Site is [Store.Check] for a worker, with what it has to know of the namespace
+// before it registers.
+func (s *Store) Site(ctx context.Context) (Site, error) {
+	info, err := s.Check(ctx)
+	if err != nil {
+		return Site{}, err
+	}
+	site := Site{Namespace: s.namespace, Mark: s.Mark(), Version: info.Version, Grace: statemachine.Forever, Warnings: info.Warnings}
+	grace, published, err := s.Grace(ctx)
+	if published {
+		site.Grace = grace
+	}
+	return site, err
+}
+
 // longestLag is how far, in seconds, a replica may be behind that still counts for
 // min-replicas-to-write, before a start warns: a failover may lose as much.
 const longestLag = 10

@@ -49,6 +49,9 @@ type ClaimRequest struct {
 	MaxThreads task.Limit
 	// Resources are what the node offers; without a Node there are none.
 	Resources task.Resources
+	// Woken is what ended the worker's last wait, if it is not decided yet whether
+	// it is used (see [ClaimReply].Unused).
+	Woken WakeUp
 }
 
 // Claimed is a task with what a worker needs to run it.
@@ -105,6 +108,9 @@ type ClaimReply struct {
 	// here, but none in the fleet.
 	Full, Elsewhere []string
 	NodeFull        bool
+	// Unused says that the worker has no use for the wake-up of the request, and is
+	// to pass it on to others (see [Store.PassOn]), unless it claims again at once.
+	Unused bool
 }
 
 // Claim moves due tasks to running in the name of one worker, as far as the
@@ -148,6 +154,7 @@ func (s *Store) claimed(req *ClaimRequest, v any) (ClaimReply, error) {
 	for i := range c.Tasks {
 		s.history.saw(c.Tasks[i].ID)
 	}
+	c.Unused = s.unused(req.Woken, &c)
 	return c, nil
 }
 
@@ -286,8 +293,7 @@ var claimFields = placesOf(slices.Concat(claimedFirst, claimedMore))
 // writer pads a name as the original's log lines do.
 func writer(name string) string { return fmt.Sprintf("%-10s", name) }
 
-// Turn is the end of some rounds and the claim of the next ones: [Store.Apply] and then [Store.Claim], in one trip to Redis.
-// Each is carried out, or not, as it would be alone.
+// Turn is the answer to the end of some rounds and the claim of the next ones.
 type Turn struct {
 	Outcomes []Outcome
 	// Moved is the error of the moves, as that of Apply.
@@ -297,13 +303,18 @@ type Turn struct {
 	Claimed error
 }
 
-// Turn makes the moves, at least one, and claims.
-func (s *Store) Turn(ctx context.Context, orders []Order, req ClaimRequest) (t Turn) {
+// Turn is [Store.Apply], of at least one order, and then [Store.Claim], if req is not nil, in one trip to Redis. Each is
+// carried out, or not, as it would be alone.
+func (s *Store) Turn(ctx context.Context, orders []Order, req *ClaimRequest) (t Turn) {
+	if req == nil {
+		t.Outcomes, t.Moved = s.Apply(ctx, orders...)
+		return t
+	}
 	move, err := s.moves(orders)
 	if err != nil {
 		return Turn{Moved: err, Claimed: err}
 	}
-	claim, err := s.claim(&req)
+	claim, err := s.claim(req)
 	if err != nil {
 		return Turn{Moved: err, Claimed: err}
 	}
@@ -312,7 +323,7 @@ func (s *Store) Turn(ctx context.Context, orders []Order, req ClaimRequest) (t T
 		t.Outcomes, t.Moved = s.outcomes(orders, answers[0].value)
 	}
 	if t.Claimed = answers[1].err; t.Claimed == nil {
-		t.Reply, t.Claimed = s.claimed(&req, answers[1].value)
+		t.Reply, t.Claimed = s.claimed(req, answers[1].value)
 	}
 	return t
 }

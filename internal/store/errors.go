@@ -42,6 +42,9 @@ var (
 	// ErrLeaseLost means a worker's lease was given up: a server found it over,
 	// or another process has registered under the name. Its rounds are others'.
 	ErrLeaseLost = errors.New("the lease is lost")
+	// ErrAway means that nobody can reach Redis: nothing listens where it was. It comes
+	// with ErrUnreachable.
+	ErrAway = errors.New("redis is away")
 	// ErrHandlingLost means a manager's lease on the tasks it handles is over.
 	ErrHandlingLost = errors.New("the handling lease is lost")
 	// ErrNameTaken means another worker has the same name and nobody has said that
@@ -86,6 +89,15 @@ func (e *HistoryError) Error() string {
 
 // Is reports whether target is ErrHistory or ErrUnreachable.
 func (e *HistoryError) Is(target error) bool { return target == ErrHistory || target == ErrUnreachable }
+
+// awayError is an error that matches [ErrAway] as well.
+type awayError struct{ error }
+
+// Is reports whether target is ErrAway.
+func (awayError) Is(target error) bool { return target == ErrAway }
+
+// Unwrap returns the error.
+func (e awayError) Unwrap() error { return e.error }
 
 // SetupError says what about the Redis server, or about the way to it, must be
 // changed: the setting by section and key, its value, and the remedy.

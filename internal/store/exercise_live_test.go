@@ -2,13 +2,16 @@ package store_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	await "github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -16,8 +19,7 @@ import (
 // Orders reach the worker with its next heartbeat, and at once where it listens.
 func exerciseOrders(t *testing.T, sp *storetest.Space) {
 	w := sp.Register(t, "w")
-	calls, stop := sp.Store.Calls(t.Context(), "w")
-	defer stop()
+	renew, _ := listen(t, sp.Store, "w")
 	order := func(o store.WorkerOrder) store.WorkerInfo {
 		t.Helper()
 		info, err := sp.Store.OrderWorker(t.Context(), "w", o)
@@ -26,7 +28,7 @@ func exerciseOrders(t *testing.T, sp *storetest.Space) {
 		}
 		return info
 	}
-	awaitHint(t, calls.Renew, func() { order(store.OrderDrain) })
+	awaitHint(t, renew, func() { order(store.OrderDrain) })
 	if r := sp.Renew(t, w); r.Order != store.OrderDrain {
 		t.Errorf("renewed %+v", r)
 	}
@@ -56,6 +58,31 @@ func exerciseOrders(t *testing.T, sp *storetest.Space) {
 	if _, err := sp.Store.OrderWorker(t.Context(), "w", "dance"); err == nil {
 		t.Error("any order is taken")
 	}
+}
+
+// listen gathers the hints for a worker until the test ends.
+func listen(t *testing.T, st *store.Store, worker string) (renew, rules <-chan struct{}) {
+	t.Helper()
+	heard := [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
+	hint := func(c chan struct{}) func() {
+		return func() {
+			select {
+			case c <- struct{}{}:
+			default:
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		st.Listen(ctx, worker, hint(heard[0]), hint(heard[1]))
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return heard[0], heard[1]
 }
 
 // awaitHint repeats what must be announced: the subscription may come later.
@@ -123,15 +150,44 @@ func exerciseInterrupt(t *testing.T, sp *storetest.Space) {
 	}
 }
 
+// TestWaitEndsWithItsContext: at once, also within the command that waits, and without a
+// token for the next wait.
+func TestWaitEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	sp := storetest.On(t, redistest.Start(t))
+	waits := sp.Server.Blocks(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	begun := time.Now()
+	go func() {
+		by, err := sp.Store.WaitWork(ctx, waitFor("w"), time.Minute)
+		if by != "" {
+			err = errors.Join(err, errors.New("woken by "+string(by)))
+		}
+		ended <- err
+	}()
+	await.Receive(t, time.Minute, waits, "it does not wait")
+	cancel()
+	if err := await.Receive(t, time.Minute, ended, "it waits on"); err != nil {
+		t.Error(err)
+	}
+	await.Within(t, "the wait", begun, time.Now(), 2*time.Second)
+	if _, err := sp.Store.WaitWork(ctx, waitFor("w"), time.Minute); !errors.Is(err, context.Canceled) {
+		t.Errorf("waits in an ended context: %v", err)
+	}
+	if sp.Raw.Exists(t.Context(), sp.Key("halt:w")).Val() != 0 {
+		t.Error("a token is left")
+	}
+}
+
 // Output travels only while somebody follows, to the worker that runs the task.
 func exerciseFollow(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
 	w, v := sp.Register(t, "w"), sp.Register(t, "v")
 	sp.Open(t, storetest.Spec(), storetest.Spec())
 	sp.ClaimUnder(t, w, 1)
-	calls, stop := sp.Store.Calls(t.Context(), "w")
-	defer stop()
-	awaitHint(t, calls.Renew, func() {
+	renew, _ := listen(t, sp.Store, "w")
+	awaitHint(t, renew, func() {
 		if err := sp.Store.Follow(t.Context(), 1, 10*time.Second, true); err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +235,7 @@ func exerciseChunks(t *testing.T, sp *storetest.Space) {
 		t.Errorf("chunks %v, position %q, error %v", chunks, after, err)
 	}
 	sent := make(chan error, 1)
-	go func() { sent <- sp.Store.SendChunks(t.Context(), &c.Task, []store.Chunk{odd}) }()
+	go func() { sent <- sp.Store.Tell(t.Context(), "w", &c.Task, store.News{Chunks: []store.Chunk{odd}}) }()
 	chunks, after, err := sp.Store.Chunks(t.Context(), 1, "", 5*time.Second)
 	if err = errors.Join(err, <-sent); err != nil || len(chunks) != 1 || chunks[0].Round != 0 || chunks[0].Stream != "error" ||
 		chunks[0].Offset != 1<<40 || !bytes.Equal(chunks[0].Data, odd.Data) {
@@ -193,7 +249,7 @@ func exerciseManyChunks(t *testing.T, sp *storetest.Space, task *statemachine.Ta
 	t.Helper()
 	send := func(chunks ...store.Chunk) {
 		t.Helper()
-		if err := sp.Store.SendChunks(t.Context(), task, chunks); err != nil {
+		if err := sp.Store.Tell(t.Context(), "w", task, store.News{Chunks: chunks}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -208,7 +264,7 @@ func exerciseManyChunks(t *testing.T, sp *storetest.Space, task *statemachine.Ta
 		t.Errorf("%d chunks, error %v", len(chunks), err)
 	}
 	send()
-	if err := sp.Store.SendChunks(t.Context(), task, []store.Chunk{{Data: make([]byte, store.MaxChunk+1)}}); err == nil {
+	if err := sp.Store.Tell(t.Context(), "w", task, store.News{Chunks: []store.Chunk{{Data: make([]byte, store.MaxChunk+1)}}}); err == nil {
 		t.Error("a chunk of any size is taken")
 	}
 	if ttl := sp.Raw.TTL(t.Context(), sp.Key("live:1")).Val(); ttl <= 9*time.Minute || ttl > 10*time.Minute {
@@ -231,7 +287,7 @@ func exerciseProgress(t *testing.T, sp *storetest.Space) {
 		{store.Progress{Part: 0.25, Text: string(bytes.Repeat([]byte("ü"), 200))}, "0.25 " + string(bytes.Repeat([]byte("ü"), 128))},
 	} {
 		for range 2 {
-			if err := sp.Store.Progress(t.Context(), &c.Task, step.progress); err != nil {
+			if err := sp.Store.Tell(t.Context(), "w", &c.Task, store.News{Progress: &step.progress}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -240,11 +296,11 @@ func exerciseProgress(t *testing.T, sp *storetest.Space) {
 			t.Errorf("progress %q, rev %d, want %q, %d", task.Fields["0:progress"], task.Rev, step.want, rev)
 		}
 	}
-	if err := sp.Store.Progress(t.Context(), &c.Task, store.Progress{Part: 1.5}); err == nil {
+	if err := sp.Store.Tell(t.Context(), "w", &c.Task, store.News{Progress: &store.Progress{Part: 1.5}}); err == nil {
 		t.Error("more than everything")
 	}
 	sp.Report(t, &c, "", "")
-	if err := sp.Store.Progress(t.Context(), &c.Task, store.Progress{}); !errors.Is(err, statemachine.ErrStale) {
+	if err := sp.Store.Tell(t.Context(), "w", &c.Task, store.News{Progress: &store.Progress{}}); !errors.Is(err, statemachine.ErrStale) {
 		t.Errorf("progress after the report: %v", err)
 	}
 }

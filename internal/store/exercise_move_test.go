@@ -161,7 +161,7 @@ func exerciseNotes(t *testing.T, sp *storetest.Space) {
 	c := sp.Claim(t, "w", 1)[0]
 	line := store.Line{At: c.Current.Running, Text: "downloading x from y"}
 	for range 2 {
-		if err := sp.Store.Note(t.Context(), "w", &c.Task, line); err != nil {
+		if err := sp.Store.Tell(t.Context(), "w", &c.Task, store.News{Lines: []store.Line{line}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -170,11 +170,11 @@ func exerciseNotes(t *testing.T, sp *storetest.Space) {
 	}
 	forged := c.Task
 	forged.Current.Claim = "another"
-	if err := sp.Store.Note(t.Context(), "w", &forged, line); !errors.Is(err, statemachine.ErrStale) {
+	if err := sp.Store.Tell(t.Context(), "w", &forged, store.News{Lines: []store.Line{line}}); !errors.Is(err, statemachine.ErrStale) {
 		t.Errorf("note under another claim: %v", err)
 	}
 	sp.Report(t, &c, "", "")
-	if err := sp.Store.Note(t.Context(), "w", &c.Task, line); !errors.Is(err, statemachine.ErrStale) {
+	if err := sp.Store.Tell(t.Context(), "w", &c.Task, store.News{Lines: []store.Line{line}}); !errors.Is(err, statemachine.ErrStale) {
 		t.Errorf("note after the report: %v", err)
 	}
 }
@@ -184,7 +184,7 @@ func exerciseLongLine(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec())
 	c := sp.Claim(t, "w", 1)[0]
 	for _, text := range []string{strings.Repeat("a", 10_000), strings.Repeat("b", 60_000)} {
-		if err := sp.Store.Note(t.Context(), "w", &c.Task, store.Line{At: noon, Text: text}); err != nil {
+		if err := sp.Store.Tell(t.Context(), "w", &c.Task, store.News{Lines: []store.Line{{At: noon, Text: text}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -200,7 +200,7 @@ func exerciseLongLog(t *testing.T, sp *storetest.Space) {
 	c := sp.Claim(t, "w", 1)[0]
 	for i := range 100 {
 		line := store.Line{At: noon, Text: strings.Repeat(string(rune('a'+i%26)), 2000)}
-		if err := sp.Store.Note(t.Context(), "w", &c.Task, line); err != nil {
+		if err := sp.Store.Tell(t.Context(), "w", &c.Task, store.News{Lines: []store.Line{line}}); err != nil {
 			t.Fatal(err)
 		}
 	}

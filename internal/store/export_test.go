@@ -79,6 +79,15 @@ func Arrive(ctx context.Context, s *Store, run string) (any, error) {
 	return s.run(ctx, "arrive", subject{}, run, mostLives, "")
 }
 
+// Interrupt ends the wait of a worker, as the end of its context does.
+func (s *Store) Interrupt(ctx context.Context, name string) error { return s.interrupt(ctx, name) }
+
+// Unused judges a wake-up after a claim.
+func (s *Store) Unused(w WakeUp, r *ClaimReply) bool { return s.unused(w, r) }
+
+// Away asks whether nobody can reach Redis, after a call that failed.
+func (s *Store) Away(ctx context.Context, err error) bool { return s.away(ctx, err) }
+
 // Failed is the error of a call that a Redis of that description answered so.
 func Failed(where config.Redis, answer string) error {
 	return (&Store{where: where}).failed("call", refusal(answer))

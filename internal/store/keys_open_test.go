@@ -165,11 +165,10 @@ func TestPruned(t *testing.T) {
 	if all, err := sp.Store.Buckets(t.Context()); len(all) != 1 || err != nil {
 		t.Errorf("buckets %+v, error %v", all, err)
 	}
-	calls, stop := sp.Store.Calls(t.Context(), "w")
-	defer stop()
-	await.Receive(t, time.Minute, calls.Rules, "the subscription is not announced")
+	_, rules := listen(t, sp.Store, "w")
+	await.Receive(t, time.Minute, rules, "the subscription is not announced")
 	must(t, sp, 1, statemachine.Server, statemachine.Lose)
-	await.Receive(t, time.Minute, calls.Rules, "workers, which do not wait there, do not hear of it")
+	await.Receive(t, time.Minute, rules, "workers, which do not wait there, do not hear of it")
 	if all, err := sp.Store.Buckets(t.Context()); !slices.Contains(all, b) || err != nil {
 		t.Errorf("buckets %+v, error %v", all, err)
 	}

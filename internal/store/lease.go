@@ -45,7 +45,7 @@ func (s *Store) Register(ctx context.Context, r Registration) (Registered, error
 	if err != nil {
 		return Registered{}, err
 	}
-	return r.registered(asReply(v))
+	return s.registered(&r, asReply(v))
 }
 
 // check returns a *statemachine.FieldError for what cannot be.
@@ -95,7 +95,7 @@ type queueType struct {
 }
 
 // registered reads the answer to a registration.
-func (r *Registration) registered(answer reply) (Registered, error) {
+func (s *Store) registered(r *Registration, answer reply) (Registered, error) {
 	reg := Registered{Now: answer.time(1)}
 	switch answer.text(0) {
 	case "registered":
@@ -109,13 +109,17 @@ func (r *Registration) registered(answer reply) (Registered, error) {
 		return reg, &NameTakenError{Holder: holder, Silent: reg.Now.Sub(answer.time(2)), Lease: answer.duration(3)}
 	default:
 		reg.Former = decodeSeenList(answer.list(2), clock{now: reg.Now})
+		for i := range reg.Former {
+			reg.Former[i].Void = s.FromLostEpoch(&reg.Former[i].Task)
+		}
 		return reg, nil
 	}
 }
 
 // Renew is the heartbeat: it prolongs the lease. The error matches
 // [ErrLeaseLost] if the lease was given up meanwhile; then every round is lost
-// and the worker has to register again.
+// and the worker has to register again. To a worker that asks (see
+// [Heartbeat].Outlast) it matches [ErrAway] if nobody can reach Redis.
 func (s *Store) Renew(ctx context.Context, w Session, h Heartbeat) (Renewal, error) {
 	queues, err := json.Marshal(append([]QueueUse{}, h.Queues...))
 	if err != nil {
@@ -124,6 +128,9 @@ func (s *Store) Renew(ctx context.Context, w Session, h Heartbeat) (Renewal, err
 	v, err := s.runOn(ctx, s.session, "renew", subject{worker: w.Name},
 		w.Name, w.Incarnation, DefaultLease, string(WorkerLost), string(WorkerStopped),
 		string(h.State), h.Reason, h.Busy, h.Stuck, string(queues))
+	if err != nil && h.Outlast && s.away(ctx, err) {
+		err = awayError{err}
+	}
 	if err != nil {
 		return Renewal{}, err
 	}

@@ -59,18 +59,19 @@ func TestUnused(t *testing.T) {
 	busy, first, second := newIdler(t, sp, "wa", "n"), newIdler(t, sp, "w1", "m"), newIdler(t, sp, "w2", "o")
 	busy.env, first.env, second.env = "a", "b", "c"
 	sp.Open(t, inEnv("c"))
-	task := busy.claim()
+	held := busy.claim()
 	first.settleDown()
 	second.settleDown()
 	for _, id := range ids[1:] { // what the first was turned away from is gone
 		must(t, sp, id, statemachine.Manager, statemachine.Cancel)
 	}
-	sp.Report(t, task, "", "")
+	sp.Report(t, held, "", "")
 	by, err := sp.Store.WaitWork(t.Context(), first.wait, 5*time.Second)
 	if err != nil || by == "" {
 		t.Fatalf("woken by %q, error %v", by, err)
 	}
-	if first.claim() != nil || !sp.Store.Unused(by, &first.last) {
+	first.after = by
+	if first.claim() != nil || !first.last.Unused {
 		t.Errorf("claim %+v has used %s", first.last, by)
 	}
 	if err := sp.Store.PassOn(t.Context(), by); err != nil {
@@ -90,6 +91,21 @@ func TestUnused(t *testing.T) {
 	if node := store.WakeUp(sp.Key("wake_node:m")); !sp.Store.Unused(node, &first.last) || sp.Store.Unused(node, &store.ClaimReply{NodeFull: true}) ||
 		sp.Store.Unused(node, &store.ClaimReply{Full: []string{"q"}}) || sp.Store.Unused(store.WakeUp(sp.Key("wake:q:::0")), &first.last) {
 		t.Error("a wake-up of a node, or of a bucket, is judged otherwise")
+	}
+	inQ := []store.Claimed{{Bucket: task.Bucket{Queue: "q"}}}
+	for name, c := range map[string]struct {
+		reply  store.ClaimReply
+		unused bool
+	}{
+		"nothing due":    {unused: true},
+		"others due":     {store.ClaimReply{Full: []string{"other"}}, true},
+		"another's task": {store.ClaimReply{Tasks: []store.Claimed{{}}}, true},
+		"its task":       {store.ClaimReply{Tasks: inQ}, false},
+		"full again":     {store.ClaimReply{Full: []string{"q"}}, false},
+	} {
+		if got := sp.Store.Unused(by, &c.reply); got != c.unused {
+			t.Errorf("%s: unused %v", name, got)
+		}
 	}
 }
 

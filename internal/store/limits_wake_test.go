@@ -17,6 +17,7 @@ type idler struct {
 	// nodeCap is that of its node, env its own.
 	nodeCap task.Limit
 	env     string
+	after   store.WakeUp // what its next claim comes after
 
 	last store.ClaimReply
 	wait store.WaitFor
@@ -31,7 +32,7 @@ func newIdler(t *testing.T, sp *storetest.Space, worker, node string) *idler {
 func (w *idler) claim() *store.Claimed {
 	w.t.Helper()
 	req := byRulesIn(w.t, w.sp.Store, w.worker, w.node, w.env)
-	req.MaxThreads = w.nodeCap
+	req.MaxThreads, req.Woken = w.nodeCap, w.after
 	r, err := w.sp.Store.Claim(w.t.Context(), req)
 	if err != nil || r.Stale {
 		w.t.Fatalf("claimed %+v, error %v", r, err)
@@ -143,8 +144,7 @@ func TestChangedRulesWake(t *testing.T) {
 	a, b := newIdler(t, sp, "a", "n"), newIdler(t, sp, "b", "m")
 	a.claim()
 	b.settleDown()
-	calls, stop := sp.Store.Calls(t.Context(), "b")
-	defer stop()
+	_, rules := listen(t, sp.Store, "b")
 	set := func(key, value string) {
 		t.Helper()
 		if _, err := sp.Store.SetQueue(t.Context(), "q", func(q *task.Queue) error { return q.Set(key, value) }); err != nil {
@@ -161,7 +161,7 @@ func TestChangedRulesWake(t *testing.T) {
 		for {
 			set(key, value)
 			select {
-			case <-calls.Rules:
+			case <-rules:
 				return
 			case <-deadline:
 				t.Fatal("a change is not announced")

@@ -50,22 +50,15 @@ func (s *Store) Follow(ctx context.Context, id int64, d time.Duration, begin boo
 	return nil
 }
 
-// SendChunks hands on chunks of what the current round of a followed task
-// writes; the newest 64 are kept. It returns an error matching
-// statemachine.ErrStale if the round is over.
-func (s *Store) SendChunks(ctx context.Context, t *statemachine.Task, chunks []Chunk) error {
-	if len(chunks) == 0 {
-		return nil
-	}
+// sendChunks hands on chunks of what the current round of a followed task
+// writes.
+func (s *Store) sendChunks(ctx context.Context, t *statemachine.Task, chunks []Chunk) error {
 	if len(chunks) > liveChunks {
 		chunks = chunks[len(chunks)-liveChunks:]
 	}
 	args := make([]any, 0, 5+3*len(chunks))
 	args = append(args, string(statemachine.Running), t.Round, t.Current.Claim, liveChunks, int(liveTTL.Seconds()))
 	for _, c := range chunks {
-		if len(c.Data) > MaxChunk {
-			return fmt.Errorf("chunk of %d bytes: want at most %d", len(c.Data), MaxChunk)
-		}
 		args = append(args, c.Stream, c.Offset, c.Data)
 	}
 	v, err := s.run(ctx, "chunks", subject{task: t.ID}, args...)
@@ -73,6 +66,15 @@ func (s *Store) SendChunks(ctx context.Context, t *statemachine.Task, chunks []C
 		return staleRound(t)
 	}
 	return err
+}
+
+func checkChunks(chunks []Chunk) error {
+	for _, c := range chunks {
+		if len(c.Data) > MaxChunk {
+			return fmt.Errorf("chunk of %d bytes: want at most %d", len(c.Data), MaxChunk)
+		}
+	}
+	return nil
 }
 
 // Chunks returns the chunks after the position, waiting at most d for one, and

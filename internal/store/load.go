@@ -24,6 +24,9 @@ type TaskHeader struct {
 	// FailedNodes are nodes on which a round of the task has failed, at most 16;
 	// none where quarantine is off.
 	FailedNodes []string
+	// Void says, in [Registered], that the round was claimed in an epoch that is over
+	// (see [Store.FromLostEpoch]).
+	Void bool
 	// Err matches [ErrDamaged] if the task's hash does not hold what it must;
 	// then only ID can be relied on.
 	Err error

@@ -60,7 +60,7 @@ func progressCall(t *testing.T, st *store.Store) step {
 		t.Fatal(err)
 	}
 	return done(func() error {
-		return st.Progress(t.Context(), &task.Task, store.Progress{Part: 0.4, Text: "half\nway"})
+		return st.Tell(t.Context(), "w", &task.Task, store.News{Progress: &store.Progress{Part: 0.4, Text: "half\nway"}})
 	})
 }
 
@@ -94,7 +94,7 @@ func chunksBefore(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	claimed(t, sp)
 	task := sp.Task(t, 1)
-	if err := sp.Store.SendChunks(t.Context(), &task.Task, someChunks(0, 60)); err != nil {
+	if err := sp.Store.Tell(t.Context(), "w", &task.Task, store.News{Chunks: someChunks(0, 60)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -105,5 +105,5 @@ func chunksCall(t *testing.T, st *store.Store) step {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return done(func() error { return st.SendChunks(t.Context(), &task.Task, someChunks(60, 9)) })
+	return done(func() error { return st.Tell(t.Context(), "w", &task.Task, store.News{Chunks: someChunks(60, 9)}) })
 }

@@ -17,7 +17,7 @@ func noteCall(t *testing.T, st *store.Store) step {
 		t.Fatal(err)
 	}
 	lines := []store.Line{{At: noon, Text: "one"}, {At: noon, Text: "two"}}
-	return done(func() error { return st.Note(t.Context(), "w", &task.Task, lines...) })
+	return done(func() error { return st.Tell(t.Context(), "w", &task.Task, store.News{Lines: lines}) })
 }
 
 // foreign plants task 1 as a client of the original does: no index knows it.

@@ -329,22 +329,55 @@ func (s *Store) TellOverdue(ctx context.Context, rounds ...*TaskHeader) error {
 	return nil
 }
 
-// Note appends lines to the log of a task that worker holds, at once. It
-// returns an error matching statemachine.ErrStale if the round is over.
-func (s *Store) Note(ctx context.Context, worker string, t *statemachine.Task, lines ...Line) error {
-	if len(lines) == 0 {
-		return nil
-	}
-	texts := make([]string, len(lines))
-	for i, l := range lines {
-		texts[i] = formatLine(l, worker)
-	}
-	return s.note(ctx, t, strings.Join(texts, "\n"), "", "")
+// News is what a worker tells of a round that runs.
+type News struct {
+	// Lines are for the log of the task.
+	Lines []Line
+	// Progress is nil if there is none to tell.
+	Progress *Progress
+	// Chunks are of what the program writes, while somebody follows the task; the
+	// newest 64 are kept.
+	Chunks []Chunk
 }
 
-func (s *Store) note(ctx context.Context, t *statemachine.Task, lines, field, value string) error {
+// Tell records at once what worker tells of a task that it holds. It returns an
+// error matching statemachine.ErrStale if the round is over.
+func (s *Store) Tell(ctx context.Context, worker string, t *statemachine.Task, n News) error {
+	if err := n.check(); err != nil {
+		return err
+	}
+	if len(n.Lines) > 0 || n.Progress != nil {
+		if err := s.note(ctx, worker, t, &n); err != nil {
+			return err
+		}
+	}
+	if len(n.Chunks) == 0 {
+		return nil
+	}
+	return s.sendChunks(ctx, t, n.Chunks)
+}
+
+func (n *News) check() error {
+	if far := n.Progress; far != nil && (far.Part > 1 || math.IsNaN(far.Part)) {
+		return &statemachine.FieldError{
+			Field: "progress", Value: strconv.FormatFloat(far.Part, 'g', -1, 64), Want: "a number from 0 to 1, or below 0 for none",
+		}
+	}
+	return checkChunks(n.Chunks)
+}
+
+// note records lines and progress.
+func (s *Store) note(ctx context.Context, worker string, t *statemachine.Task, n *News) error {
+	texts := make([]string, len(n.Lines))
+	for i, l := range n.Lines {
+		texts[i] = formatLine(l, worker)
+	}
+	field, value := "", ""
+	if n.Progress != nil {
+		field, value = "progress", n.Progress.String()
+	}
 	v, err := s.run(ctx, "note", subject{task: t.ID},
-		string(statemachine.Running), t.Round, t.Current.Claim, lines, field, value)
+		string(statemachine.Running), t.Round, t.Current.Claim, strings.Join(texts, "\n"), field, value)
 	if err != nil {
 		return err
 	}
@@ -384,14 +417,3 @@ func (far Progress) String() string {
 
 // maxProgress is how many bytes of a progress text are kept.
 const maxProgress = 256
-
-// Progress records how far the program of a running task has come. It returns
-// an error matching statemachine.ErrStale if the round is over.
-func (s *Store) Progress(ctx context.Context, t *statemachine.Task, far Progress) error {
-	if far.Part > 1 || math.IsNaN(far.Part) {
-		return &statemachine.FieldError{
-			Field: "progress", Value: strconv.FormatFloat(far.Part, 'g', -1, 64), Want: "a number from 0 to 1, or below 0 for none",
-		}
-	}
-	return s.note(ctx, t, "", "progress", far.String())
-}

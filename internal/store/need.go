@@ -132,13 +132,15 @@ func IsBusy(err error) bool {
 
 // Result is what a task has brought.
 type Result struct {
-	// Task is its id: that of the last retry that has ended, or succeeded if one has.
+	// Task is its id; of one that was retried, that of the last retry that has ended, or succeeded if one has.
 	Task int64
-	// End is how it ended; empty if it has not.
+	// End is how it ended; empty if it has not. A task gets results that are not statemachine.Succeeded only if its plan or
+	// its need allows for them.
 	End statemachine.State
-	// Text is its result: what the program wrote as result= to $TDF_CONTROL, or its output without the newline at the end.
+	// Text is what it wrote as result= to $TDF_CONTROL or said by worker.Job.SetResult, or else its output without the newline
+	// at the end.
 	Text string
-	// Cut says that the output was cut, so that Text is not all of it.
+	// Cut says that Text is not all of its output, which was cut.
 	Cut bool
 }
 

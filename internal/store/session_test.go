@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +72,12 @@ func TestAway(t *testing.T) {
 	}
 	if st.Away(t.Context(), errors.New("else")) {
 		t.Error("away after an error that is not of the connection")
+	}
+	for _, outlast := range []bool{true, false} {
+		_, err := st.Renew(t.Context(), store.Session{Name: "w"}, store.Heartbeat{Outlast: outlast})
+		if !errors.Is(err, store.ErrUnreachable) || errors.Is(err, store.ErrAway) != outlast || strings.Contains(err.Error(), "away") {
+			t.Errorf("renewed by a worker that asks (%v): %v", outlast, err)
+		}
 	}
 	server.Restart(t)
 	if away() {

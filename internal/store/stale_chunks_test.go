@@ -19,7 +19,7 @@ func TestStaleChunks(t *testing.T) {
 	old := sp.Claim(t, "w", 1)[0]
 	must(t, sp, 1, statemachine.Server, statemachine.Lose)
 	send := func(c store.Claimed, text string) error {
-		return sp.Store.SendChunks(t.Context(), &c.Task, []store.Chunk{{Stream: "output", Data: []byte(text)}})
+		return sp.Store.Tell(t.Context(), "w", &c.Task, store.News{Chunks: []store.Chunk{{Stream: "output", Data: []byte(text)}}})
 	}
 	stale := func(c store.Claimed, when string) {
 		t.Helper()

@@ -326,10 +326,10 @@ func (b bound) call(ctx context.Context, do func(context.Context) error) error {
 	return err
 }
 
-// Away reports whether nothing listens where Redis was, after a call that
+// away reports whether nothing listens where Redis was, after a call that
 // failed with err: then nobody else can reach it either. It is false where that
 // cannot be known: with Sentinel or Cluster, another server may have taken over.
-func (s *Store) Away(ctx context.Context, err error) bool {
+func (s *Store) away(ctx context.Context, err error) bool {
 	if !errors.Is(err, ErrUnreachable) || s.where.Cluster() || s.where.Sentinel() {
 		return false
 	}

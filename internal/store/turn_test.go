@@ -23,8 +23,8 @@ func reportOf(t *testing.T, task *store.Claimed) store.Order {
 	return store.Order{Move: m, Writer: "w", Bucket: task.Bucket}
 }
 
-func claimOf(n int) store.ClaimRequest {
-	return store.ClaimRequest{Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: n}
+func claimOf(n int) *store.ClaimRequest {
+	return &store.ClaimRequest{Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: n}
 }
 
 func inState(t *testing.T, sp *storetest.Space, id int64, want statemachine.State) {

@@ -52,10 +52,13 @@ func (w *WaitFor) lists(k keys) []string {
 }
 
 // WaitWork waits until there is work for this worker, at most d (1 ms or more), or
-// until [Store.Interrupt]. It returns what woke it, empty if nothing did or the wake-up was for it
-// alone. A wake-up goes to one waiter. It claims, and the claim
-// passes the wake-up on; or it calls [Store.PassOn], also if it was [Store.Unused].
+// until ctx is done. It returns what woke it, empty if nothing did: also with an ended ctx, since
+// no wake-up must get lost. A wake-up goes to one waiter, which claims next, or calls [Store.PassOn].
 func (s *Store) WaitWork(ctx context.Context, w WaitFor, d time.Duration) (WakeUp, error) {
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	defer s.interruptAfter(ctx, w.Worker)()
 	lists := w.lists(s.keys)
 	for end := time.Now().Add(d); ; d = time.Until(end) {
 		list, err := s.wait(ctx, lists, min(d, longestBlockOfWorker))
@@ -68,6 +71,33 @@ func (s *Store) WaitWork(ctx context.Context, w WaitFor, d time.Duration) (WakeU
 	}
 }
 
+// interruptAfter ends the wait of a worker when ctx is done: a command that waits in
+// Redis does not end with it. The function returned ends that.
+func (s *Store) interruptAfter(ctx context.Context, worker string) (stop func()) {
+	done := make(chan struct{})
+	keep := context.AfterFunc(ctx, func() {
+		defer close(done)
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), interruptTimeout)
+		defer cancel()
+		_ = s.interrupt(limit, worker) // the wait has an end of its own
+	})
+	return func() {
+		if !keep() {
+			<-done
+		}
+	}
+}
+
+// interruptTimeout is how long it is tried to end a wait early.
+const interruptTimeout = 2 * time.Second
+
+// interrupt ends the wait of the worker of that name in [Store.WaitWork], now
+// or when it waits next.
+func (s *Store) interrupt(ctx context.Context, name string) error {
+	_, err := s.run(ctx, "token", subject{more: []string{s.keys.halt(name)}})
+	return err
+}
+
 // longestBlockOfWorker is the longest that one command waits for work: a Redis that hangs
 // is noticed read_timeout later.
 const longestBlockOfWorker = 3 * time.Second
@@ -75,11 +105,10 @@ const longestBlockOfWorker = 3 * time.Second
 // WakeUp is a wake-up that was got.
 type WakeUp string
 
-// Unused reports whether a wake-up was for a place, in a queue or on the node,
+// unused reports whether a wake-up was for a place, in a queue or on the node,
 // for which the worker that got it has no use: by its next claim it found nothing
-// due there, and will not wait there. Then it should be passed on (see
-// [Store.PassOn]) to others that wait for the place.
-func (s *Store) Unused(w WakeUp, r *ClaimReply) bool {
+// due there, and will not wait there.
+func (s *Store) unused(w WakeUp, r *ClaimReply) bool {
 	if strings.HasPrefix(string(w), s.keys.wakeNode("")) {
 		return !r.NodeFull && len(r.Full) == 0 && len(r.Tasks) == 0
 	}
@@ -176,45 +205,42 @@ func (s *Store) Watch(ctx context.Context) (changes <-chan struct{}, stop func()
 	return s.hints(ctx, s.keys.changed())
 }
 
-// Calls are hints for one worker, like those of [Store.Watch].
-type Calls struct {
-	// Renew says that something was ordered: make a heartbeat at once.
-	Renew <-chan struct{}
-	// Rules says that queues or nodes were changed: claim anew.
-	Rules <-chan struct{}
-}
-
-// Calls announces what a worker should not hear of only at its next heartbeat or
-// claim. The channels are never closed; stop ends the subscription.
-func (s *Store) Calls(ctx context.Context, name string) (calls Calls, stop func()) {
-	renew, rules := make(chan struct{}, 1), make(chan struct{}, 1)
-	own, all := s.keys.call(name), s.keys.rules()
+// Listen announces what the worker of that name should not hear of only at its
+// next heartbeat or claim, until ctx is done: it calls renew when something was
+// ordered, and rules when queues or nodes were changed. The calls are hints, like
+// those of [Store.Watch], and must not block.
+func (s *Store) Listen(ctx context.Context, name string, renew, rules func()) {
 	// Many workers are idle most of the time, and their heartbeats tell what a
 	// broken subscription would: it need not be looked at every few seconds.
-	stop = s.subscribe(ctx, time.Minute, map[string]chan<- struct{}{own: renew, all: rules})
-	return Calls{Renew: renew, Rules: rules}, stop
+	s.subscribe(ctx, time.Minute, map[string]func(){s.keys.call(name): renew, s.keys.rules(): rules})
 }
 
 func (s *Store) hints(ctx context.Context, channel string) (<-chan struct{}, func()) {
 	out := make(chan struct{}, 1)
-	return out, s.subscribe(ctx, 3*time.Second, map[string]chan<- struct{}{channel: out})
-}
-
-// subscribe passes messages on until stop. A connection that is silent is asked for
-// an answer, and given up if there is none.
-func (s *Store) subscribe(ctx context.Context, silence time.Duration, outs map[string]chan<- struct{}) (stop func()) {
-	l := &listener{store: s, silence: silence, outs: outs}
+	hint := func() {
+		select {
+		case out <- struct{}{}:
+		default: // the last one was not taken
+		}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		l.run(ctx)
+		s.subscribe(ctx, 3*time.Second, map[string]func(){channel: hint})
 	}()
-	return func() {
+	return out, func() {
 		cancel()
-		l.close()
 		<-done
 	}
+}
+
+// subscribe calls a function for each message of its channel until ctx is done. A
+// connection that is silent is asked for an answer, and given up if there is none.
+func (s *Store) subscribe(ctx context.Context, silence time.Duration, outs map[string]func()) {
+	l := &listener{store: s, silence: silence, outs: outs}
+	defer context.AfterFunc(ctx, l.close)()
+	l.run(ctx)
 }
 
 // listener is a subscription that notices when its connection is dead on the other
@@ -224,7 +250,7 @@ type listener struct {
 	store *Store
 	// silence is how long the connection may be silent before it is asked.
 	silence time.Duration
-	outs    map[string]chan<- struct{} // by channel
+	outs    map[string]func() // by channel
 
 	mu     sync.Mutex
 	sub    *redis.PubSub
@@ -284,8 +310,7 @@ func (l *listener) hear(ctx context.Context, sub *redis.PubSub, pauses *timing.B
 	}
 }
 
-// pass gives a hint to whom it is for. One that has not taken the last is not
-// told again.
+// pass gives a hint to whom it is for.
 func (l *listener) pass(message any) {
 	var channel string
 	switch m := message.(type) {
@@ -296,9 +321,8 @@ func (l *listener) pass(message any) {
 	default: // the answer to a ping
 		return
 	}
-	select {
-	case l.outs[channel] <- struct{}{}:
-	default:
+	if out := l.outs[channel]; out != nil {
+		out()
 	}
 }
 

@@ -104,6 +104,9 @@ type Heartbeat struct {
 	// Busy slots run a task; stuck ones hold one that does not end.
 	Busy, Stuck int
 	Queues      []QueueUse
+	// Outlast says that the worker goes on while nobody can reach Redis: the error of
+	// [Store.Renew] then says so (see [ErrAway]). It is not recorded.
+	Outlast bool
 }
 
 // Renewal is the answer to a heartbeat.
@@ -310,13 +313,6 @@ func (s *Store) OrderWorker(ctx context.Context, name string, order WorkerOrder)
 	return before, nil
 }
 
-// Interrupt ends the wait of the worker of that name in [Store.WaitWork], now
-// or when it waits next.
-func (s *Store) Interrupt(ctx context.Context, name string) error {
-	_, err := s.run(ctx, "token", subject{more: []string{s.keys.halt(name)}})
-	return err
-}
-
 // InterruptServer ends the wait of one server in [Store.WaitServer].
 func (s *Store) InterruptServer(ctx context.Context) error {
 	_, err := s.run(ctx, "token", subject{more: []string{s.keys.wakeServer()}})
@@ -324,7 +320,7 @@ func (s *Store) InterruptServer(ctx context.Context) error {
 }
 
 // PassOn gives a wake-up to the next waiter. It is for a worker that was woken
-// and does not claim. An empty one was for nobody else.
+// and does not claim, or whose claim had no use for it. An empty one was for nobody else.
 func (s *Store) PassOn(ctx context.Context, w WakeUp) error {
 	if w == "" {
 		return nil

@@ -123,8 +123,8 @@ func (in *input) decodeResult(place int, r ref, into any) error {
 	}
 	res := &in.job.Results[r.need-1]
 	wrong.Task = res.Task
-	if res.State != statemachine.Succeeded {
-		wrong.Err = fmt.Errorf("it has ended %s, without a result", res.State)
+	if res.End != statemachine.Succeeded {
+		wrong.Err = fmt.Errorf("it has ended %s, without a result", res.End)
 		return wrong
 	}
 	if wrong.Err = decode(res.Text, r.text, into); wrong.Err != nil {

@@ -73,7 +73,7 @@ func startIdlers(t *testing.T, sp *storetest.Space, runs *atomic.Int64) {
 			t.Fatal(err)
 		}
 		o := worker.DefaultOptions()
-		o.Name, o.Store, o.ProgramDir, o.Slots = fmt.Sprintf("idle-%d", i), st, dir, 2
+		o.Name, o.Backend, o.ProgramDir, o.Slots = fmt.Sprintf("idle-%d", i), st, dir, 2
 		o.Handlers = map[string]worker.Handler{"idle": func(context.Context, *worker.Job) error {
 			runs.Add(1)
 			return nil

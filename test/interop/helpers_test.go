@@ -133,7 +133,7 @@ func startWorker(t *testing.T, sp *storetest.Space, name string) {
 		}
 	})
 	opts := worker.DefaultOptions()
-	opts.Name, opts.Store, opts.Programs, opts.Container = name, sp.Dial(t), p, container
+	opts.Name, opts.Backend, opts.Programs, opts.Container = name, sp.Dial(t), p, container
 	opts.TempDir, opts.ProgramDir = t.TempDir(), p.dir
 	w, err := worker.New(opts)
 	if err != nil {

@@ -114,7 +114,7 @@ func (tm *team) newWorker(t *testing.T, name string) *worker.Worker {
 	t.Helper()
 	o := worker.DefaultOptions()
 	o.Name, o.Node, o.Labels, o.Slots = name, "node-"+name, []string{"worker=" + name}, 4
-	o.Store, o.Log = tm.dial(t), tm.logger()
+	o.Backend, o.Log = tm.dial(t), tm.logger()
 	o.TempDir, o.SpoolDir, o.DiskReserve = t.TempDir(), t.TempDir(), 0
 	o.KillGrace, o.DrainTimeout = time.Second, time.Second
 	o.Handlers = map[string]worker.Handler{"job": tm.ledger.work}

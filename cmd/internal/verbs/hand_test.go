@@ -33,7 +33,7 @@ func (h *hand) claim() *store.Claimed {
 func (h *hand) send(c *store.Claimed, stream string, offset int, data string) {
 	h.t.Helper()
 	chunk := store.Chunk{Stream: stream, Offset: int64(offset), Data: []byte(data)}
-	if err := h.store.SendChunks(h.t.Context(), &c.Task, []store.Chunk{chunk}); err != nil {
+	if err := h.store.Tell(h.t.Context(), "w", &c.Task, store.News{Chunks: []store.Chunk{chunk}}); err != nil {
 		h.t.Fatal(err)
 	}
 }

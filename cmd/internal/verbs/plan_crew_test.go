@@ -54,7 +54,7 @@ func (b *bench) planCrew() *planCrew {
 		b.t.Fatal(err)
 	}
 	o := worker.DefaultOptions()
-	o.Name, o.Node, o.Store, o.SpoolDir = "w", "n", b.dial(), b.t.TempDir()
+	o.Name, o.Node, o.Backend, o.SpoolDir = "w", "n", b.dial(), b.t.TempDir()
 	o.Slots, o.DiskReserve, o.KillGrace = 2, 0, 100*time.Millisecond
 	o.Handlers = map[string]worker.Handler{"echo": echo, "flaky": flaky, "gate": gate, "split": split}
 	w, err := worker.New(o)

@@ -79,7 +79,7 @@ func TestLsProgress(t *testing.T) {
 
 func (h *hand) progress(c *store.Claimed, part float64, text string) {
 	h.t.Helper()
-	if err := h.store.Progress(h.t.Context(), &c.Task, store.Progress{Part: part, Text: text}); err != nil {
+	if err := h.store.Tell(h.t.Context(), "w", &c.Task, store.News{Progress: &store.Progress{Part: part, Text: text}}); err != nil {
 		h.t.Fatal(err)
 	}
 }

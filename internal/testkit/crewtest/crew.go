@@ -101,7 +101,7 @@ func (c Crew) newWorker(tb testing.TB, name string) *worker.Worker {
 	}
 	opts := worker.FromConfig(cfg.Worker)
 	opts.Container, opts.ProgramDir, opts.SpoolDir = container, own, filepath.Join(own, "spool")
-	opts.Name, opts.Store, opts.Programs, opts.Log = name, dial(tb, cfg), programs, logger(tb)
+	opts.Name, opts.Backend, opts.Programs, opts.Log = name, dial(tb, cfg), programs, logger(tb)
 	opts.Handlers, opts.RunPrograms = c.Handlers, true
 	opts.OutputFile, opts.ErrorFile = inside(own, opts.OutputFile), inside(own, opts.ErrorFile)
 	w, err := worker.New(opts)

@@ -1,0 +1,191 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Backend is what a worker needs of the site that it works for. [Load] makes one
+// that talks to Redis; another one may reach the site in another way, for instance
+// over HTTP, with a request for each call.
+//
+// Each call may be sent twice, after an answer that was lost, and is then answered
+// as if it was sent once: a registration is known by its Identity, a claim by its
+// Request, a report by its round and claim id. Calls come from many goroutines. Texts
+// of tasks and of orders may hold any bytes. An error matches [ErrUnreachable] if the
+// same call may succeed later.
+type Backend interface {
+	Sessions
+	Claims
+	Rounds
+}
+
+// Sessions are how a worker makes itself known and stays so.
+type Sessions interface {
+	// Site checks that the namespace can be worked for, and says what a worker has to
+	// know of it. It comes first.
+	Site(ctx context.Context) (Site, error)
+	// Register begins a session, which is over when it is not renewed for the length of
+	// its lease. Where an earlier session of the name has left tasks the answer lists
+	// them instead: report that they are lost (statemachine.Lose), and register again.
+	// The error is a [*NameTakenError] while another worker has the name.
+	Register(ctx context.Context, r Registration) (Registered, error)
+	// Renew is the heartbeat of a session. The answer says what is wanted of the
+	// worker. The error matches [ErrLeaseLost] if the session is over: its tasks are
+	// others' then. It matches [ErrAway] if the worker has asked for that (see
+	// Heartbeat.Outlast) and it is certain that nobody reaches the site.
+	Renew(ctx context.Context, session Session, h Heartbeat) (Renewal, error)
+	// Leave ends a session in which nothing runs any more.
+	Leave(ctx context.Context, session Session) error
+	// Listen calls renew when a heartbeat is wanted at once, and rules when the rules
+	// have changed, until ctx is done. The calls are hints: some may be missed, some be
+	// in vain.
+	Listen(ctx context.Context, worker string, renew, rules func())
+}
+
+// Claims are how a worker gets tasks.
+type Claims interface {
+	// Rules are the queues and buckets that claims are made from, for workers of a node.
+	Rules(ctx context.Context, node string) (Rules, error)
+	// Claim takes due tasks, at most as many as asked for. It is a heartbeat too. The
+	// error matches [ErrLeaseLost] if the session is over.
+	Claim(ctx context.Context, req ClaimRequest) (ClaimReply, error)
+	// WaitWork waits until there may be work for a worker that got none, at most d, or
+	// until ctx is done. It returns a wake-up, which is for one worker alone, to be named
+	// in the next claim or passed on; empty for none.
+	WaitWork(ctx context.Context, w WaitFor, d time.Duration) (WakeUp, error)
+	// PassOn gives a wake-up that the worker has no use for to another one.
+	PassOn(ctx context.Context, woken WakeUp) error
+}
+
+// Rounds are what a worker says of the tasks that it has, and asks about them.
+type Rounds interface {
+	// Turn records how rounds ended, each order on its own, and then claims if next is
+	// not nil, as Claim does.
+	Turn(ctx context.Context, orders []Order, next *ClaimRequest) Turn
+	// Tell records at once what there is to say of a round that runs. The error matches
+	// statemachine.ErrStale if the round is over.
+	Tell(ctx context.Context, worker string, t *statemachine.Task, news News) error
+	// Results are what tasks have brought, in the order of the ids.
+	Results(ctx context.Context, ids []int64) ([]Result, error)
+	// Fields are fields of the records of tasks, in the order of the ids; nil for a task
+	// that has none of them.
+	Fields(ctx context.Context, ids []int64, names ...string) ([]map[string]string, error)
+}
+
+var _ Backend = (*store.Store)(nil)
+
+// Errors that a worker tells apart, to be matched with errors.Is.
+var (
+	// ErrNameTaken means that another worker of the same name is alive.
+	ErrNameTaken = store.ErrNameTaken
+	// ErrLeaseLost means that the session is over.
+	ErrLeaseLost = store.ErrLeaseLost
+	// ErrUnreachable means that the site does not answer, or cannot serve now.
+	ErrUnreachable = store.ErrUnreachable
+	// ErrAway means that it does not answer anybody; it comes with ErrUnreachable.
+	ErrAway = store.ErrAway
+	// ErrDamaged means that the record of a task does not hold what it must.
+	ErrDamaged = store.ErrDamaged
+)
+
+// What a worker says when it registers and renews, and the answers.
+type (
+	// Site is the namespace that a worker works for.
+	Site = store.Site
+	// Registration is what a worker says of itself at its start.
+	Registration = store.Registration
+	// Registered is the answer: a session, or the tasks of a former one.
+	Registered = store.Registered
+	// Former is a task of a former session.
+	Former = store.TaskHeader
+	// NameTakenError says who has the name of a worker. It matches [ErrNameTaken].
+	NameTakenError = store.NameTakenError
+	// Session is a registered worker.
+	Session = store.Session
+	// Heartbeat is what a worker says of itself when it renews its lease.
+	Heartbeat = store.Heartbeat
+	// QueueUse is how many slots serve a queue.
+	QueueUse = store.QueueUse
+	// Renewal is the answer to a heartbeat.
+	Renewal = store.Renewal
+	// Followed is a task whose output somebody reads just now.
+	Followed = store.Followed
+	// OperatorOrder is what an operator wants of a worker: OrderNone, OrderDrain or
+	// OrderStop.
+	OperatorOrder = store.WorkerOrder
+)
+
+// What operators want of workers.
+const (
+	OrderNone  = store.OrderNone
+	OrderDrain = store.OrderDrain
+	OrderStop  = store.OrderStop
+)
+
+// The states of a worker in its heartbeat.
+const (
+	stateReady    = store.WorkerReady
+	stateDraining = store.WorkerDraining
+	stateDrained  = store.WorkerDrained
+)
+
+// newToken returns a text that no other process makes.
+var newToken = store.NewToken
+
+// reasonSetAside begins the reason of a worker whose node is set aside.
+const reasonSetAside = store.ReasonSetAside
+
+// What a worker says when it claims and waits, and the answers.
+type (
+	// Rules are what decides which tasks the workers of a node may claim.
+	Rules = store.Rules
+	// ClaimRequest asks for due tasks.
+	ClaimRequest = store.ClaimRequest
+	// ClaimReply is the answer.
+	ClaimReply = store.ClaimReply
+	// Claimed is a task with what a worker needs to run it.
+	Claimed = store.Claimed
+	// Resource is a part of what a node has of something: how much, and which pieces,
+	// counted from 0; IDs is nil if the node has too many of them to tell them apart.
+	Resource = store.Allotted
+	// WaitFor says what an idle worker waits for.
+	WaitFor = store.WaitFor
+	// WakeUp is what ended a wait; only the backend knows what it means.
+	WakeUp = store.WakeUp
+)
+
+// What a worker says of rounds, and the answers.
+type (
+	// Order is a decided move of a task with the record of the round.
+	Order = store.Order
+	// Line is a line for the log of a task.
+	Line = store.Line
+	// NodeNews is what the end of a round says of its node.
+	NodeNews = store.NodeNews
+	// Turn is the answer to orders and the claim that went along.
+	Turn = store.Turn
+	// Outcome is what became of one order.
+	Outcome = store.Outcome
+	// News is what a worker tells of a round that runs.
+	News = store.News
+	// Progress is how far a program says it has come.
+	Progress = store.Progress
+	// Chunk is a part of what a program writes while it runs.
+	Chunk = store.Chunk
+	// Result is what a task of a plan has brought that another one needs (zk-plan:
+	// argument).
+	Result = store.Result
+)
+
+// What the end of a round says of its node; nothing where somebody else ended it.
+const (
+	NodeGood = store.NodeGood
+	NodeBad  = store.NodeBad
+)
+
+// MaxChunk is the most bytes of one [Chunk].
+const MaxChunk = store.MaxChunk

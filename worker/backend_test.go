@@ -1,0 +1,199 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/testkit/wait"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+	"github.com/tdf-go/tdf/worker"
+)
+
+// oneQueue is a backend in memory, for one worker: a queue of tasks, and a session.
+type oneQueue struct {
+	work, renew chan struct{} // there is a task, a heartbeat is wanted
+	reports     chan worker.Order
+
+	mu      sync.Mutex
+	due     []worker.Claimed
+	session worker.Session
+	ended   int64 // sessions up to this incarnation are over
+}
+
+func now() statemachine.Time { return statemachine.Time(time.Now().UnixMicro()) }
+
+// open adds a task.
+func (q *oneQueue) open(id int64, input string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.due = append(q.due, worker.Claimed{
+		Task: statemachine.Task{
+			ID: id, State: statemachine.Running, EndBefore: statemachine.Never, Timeout: statemachine.Forever,
+			Current: statemachine.Round{Claim: fmt.Sprint("claim of ", id), Running: now()},
+		},
+		Program: "p", Input: input, Expiry: statemachine.Never,
+	})
+	q.work <- struct{}{}
+}
+
+// end ends all sessions so far, as for a worker that was silent for too long.
+func (q *oneQueue) end() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ended = q.session.Incarnation
+	q.renew <- struct{}{}
+}
+
+func (q *oneQueue) holds(incarnation int64) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if incarnation <= q.ended {
+		return worker.ErrLeaseLost
+	}
+	return nil
+}
+
+func (q *oneQueue) Site(context.Context) (worker.Site, error) {
+	return worker.Site{Namespace: "n", Mark: "memory", Grace: statemachine.Forever}, nil
+}
+
+func (q *oneQueue) Register(_ context.Context, r worker.Registration) (worker.Registered, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.session = worker.Session{Name: r.Name, ID: 1, Incarnation: q.session.Incarnation + 1, Lease: 300 * statemachine.Second}
+	return worker.Registered{Session: q.session, Now: now()}, nil
+}
+
+func (q *oneQueue) Renew(_ context.Context, s worker.Session, _ worker.Heartbeat) (worker.Renewal, error) {
+	return worker.Renewal{Lease: s.Lease, Now: now(), Redis: now()}, q.holds(s.Incarnation)
+}
+
+func (q *oneQueue) Leave(_ context.Context, s worker.Session) error { return q.holds(s.Incarnation) }
+
+func (q *oneQueue) Listen(ctx context.Context, _ string, renew, _ func()) {
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-q.renew:
+			renew()
+		}
+	}
+}
+
+func (q *oneQueue) Rules(context.Context, string) (worker.Rules, error) {
+	return worker.Rules{Version: 1, Known: 1, Buckets: []task.Bucket{{}}}, nil
+}
+
+func (q *oneQueue) Claim(_ context.Context, req worker.ClaimRequest) (worker.ClaimReply, error) {
+	if err := q.holds(req.Incarnation); err != nil {
+		return worker.ClaimReply{}, err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := min(req.Max, len(q.due))
+	reply := worker.ClaimReply{Tasks: slices.Clone(q.due[:n]), More: n < len(q.due), Now: now(), Next: statemachine.Never}
+	q.due = q.due[n:]
+	return reply, nil
+}
+
+func (q *oneQueue) WaitWork(ctx context.Context, _ worker.WaitFor, d time.Duration) (worker.WakeUp, error) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	select {
+	case <-ctx.Done():
+	case <-q.work:
+	}
+	return "", nil // nobody else could use a wake-up
+}
+
+func (q *oneQueue) PassOn(context.Context, worker.WakeUp) error { return nil }
+
+func (q *oneQueue) Turn(ctx context.Context, orders []worker.Order, next *worker.ClaimRequest) (t worker.Turn) {
+	for i := range orders {
+		t.Outcomes = append(t.Outcomes, worker.Outcome{ID: orders[i].ID, Result: statemachine.Moved})
+		q.reports <- orders[i]
+	}
+	if next != nil {
+		t.Reply, t.Claimed = q.Claim(ctx, *next)
+	}
+	return t
+}
+
+func (q *oneQueue) Tell(context.Context, string, *statemachine.Task, worker.News) error { return nil }
+
+func (q *oneQueue) Results(context.Context, []int64) ([]worker.Result, error) { return nil, nil }
+
+func (q *oneQueue) Fields(_ context.Context, ids []int64, _ ...string) ([]map[string]string, error) {
+	return make([]map[string]string, len(ids)), nil
+}
+
+// startWorker runs a worker with a queue of its own until the test ends.
+func startWorker(t *testing.T, handler worker.Handler) *oneQueue {
+	t.Helper()
+	q := &oneQueue{work: make(chan struct{}, 10), renew: make(chan struct{}, 10), reports: make(chan worker.Order, 10)}
+	o := worker.DefaultOptions()
+	o.Name, o.Backend, o.Handlers, o.Slots = "w", q, map[string]worker.Handler{"p": handler}, 1
+	o.TempDir, o.SpoolDir, o.ProgramDir, o.DiskReserve = t.TempDir(), t.TempDir(), t.TempDir(), 0
+	w, err := worker.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := wait.Receive(t, time.Minute, done, "it does not stop"); err != nil {
+			t.Error(err)
+		}
+	})
+	return q
+}
+
+// All that a worker needs of a site is a Backend: it does the task that it claims, and the one that its report brings.
+func TestBackend(t *testing.T) {
+	t.Parallel()
+	q := startWorker(t, func(_ context.Context, job *worker.Job) error {
+		_, err := fmt.Fprint(job.Stdout, strings.ToUpper(job.Input))
+		return err
+	})
+	words := []string{"well", "done"}
+	for id, word := range words {
+		q.open(int64(id), word)
+	}
+	for id, word := range words {
+		got := wait.Receive(t, time.Minute, q.reports, "task %d is not reported", id)
+		output := slices.Index(got.Fields, "0:output")
+		if got.ID != int64(id) || got.Claim != fmt.Sprint("claim of ", id) || got.To != statemachine.Executed || got.Writer != "w" ||
+			output < 0 || got.Fields[output+1] != strings.ToUpper(word) {
+			t.Errorf("reported %+v", got)
+		}
+	}
+}
+
+// A heartbeat that finds the session over stops the round, and the worker begins another session.
+func TestBackendEndsSession(t *testing.T) {
+	t.Parallel()
+	begun, stopped := make(chan struct{}), make(chan struct{})
+	q := startWorker(t, func(ctx context.Context, _ *worker.Job) error {
+		close(begun)
+		<-ctx.Done()
+		close(stopped)
+		return ctx.Err()
+	})
+	q.open(1, "")
+	wait.Closed(t, time.Minute, begun, "the handler is not called")
+	q.end()
+	wait.Closed(t, time.Minute, stopped, "the round goes on without a lease")
+	wait.Eventually(t, time.Minute, func() bool {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return q.session.Incarnation == 2
+	}, "it does not register again")
+}
