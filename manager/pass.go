@@ -179,7 +179,7 @@ func (p *statePass) call(ctx context.Context, h *handling, t *store.Task) bool {
 	var err error
 	if !before {
 		within, end := h.context(ctx)
-		err = p.handler(within, m, newTask(t))
+		err = p.handler(within, m, read(t))
 		end()
 	}
 	m.mu.Lock()

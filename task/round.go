@@ -191,9 +191,11 @@ func (r Round) MarshalJSON() ([]byte, error) {
 		UserTime     float64 `json:"user_time,omitempty"`
 		SystemTime   float64 `json:"system_time,omitempty"`
 	}{plain: plain(r), UserTime: r.UserTime.Seconds(), SystemTime: r.SystemTime.Seconds()}
-	executed := !r.Stamps[string(statemachine.Executed)].IsZero() || r.OutputBytes > 0 || r.ErrorBytes > 0
-	if executed && !r.Dropped {
+	executed := !r.Stamps[string(statemachine.Executed)].IsZero() || r.Output != "" || r.Error != ""
+	if r.OutputHash != "" || executed && !r.Dropped {
 		object.OutputBytes, object.OutputSHA256 = &r.OutputBytes, r.OutputSHA256()
+	}
+	if r.ErrorHash != "" || executed && !r.Dropped {
 		object.ErrorBytes, object.ErrorSHA256 = &r.ErrorBytes, r.ErrorSHA256()
 	}
 	return encode(object)

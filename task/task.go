@@ -151,6 +151,15 @@ func Decode(id int64, fields map[string]string) *Task {
 	return t
 }
 
+// HeadNames are the fields of a record but for its rounds and its log: what a list of
+// tasks reads, for [Decode].
+func HeadNames() []string {
+	return append(names(func(*Field) bool { return true }),
+		"state", "outcome", "round", "rev", "fails", "timeouts", "losses", "releases", "faults", "failed_nodes",
+		"created", "0:open", "0:blocked", "not_before", "cancel_requested", "cancel_reason",
+		"retry_of", "retried_by", "replay_of", "replay_round", "plan", "needs", "doomed_by", "skipped", "namespace")
+}
+
 // created is kept apart once a hold or the end of one has stamped a state again.
 func created(fields map[string]string) time.Time {
 	if at := ParseMoment(fields["created"]); !at.IsZero() {
