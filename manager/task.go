@@ -11,7 +11,7 @@ import (
 )
 
 // read is a task as the store has read it whole.
-func read(t *store.Task) *task.Task {
+func read(t *store.TaskHeader) *task.Task {
 	found := task.Decode(t.ID, t.Fields)
 	found.State, found.Outcome, found.Err = t.State, t.Outcome, t.Err
 	return found

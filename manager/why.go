@@ -185,25 +185,25 @@ func workerOf(w *store.WorkerInfo, now statemachine.Time, lease statemachine.Dur
 }
 
 // situated is what is known of a task, to explain it.
-func situated(t *store.Task) why.Task {
-	whole := read(t)
+func situated(t *store.TaskHeader) why.Task {
+	whole, log := read(t), t.Fields["log"]
 	found := why.Task{
 		Task: t.Task, Bucket: t.Bucket, Program: t.Program, Worker: t.Worker, Node: t.Node,
-		HoldReason: whole.Hold, HeldBy: saidBy(t.Log, "held by "),
-		CancelReason: whole.CancelReason, CancelledBy: orText(saidBy(t.Log, "stop asked for by "), saidBy(t.Log, "cancelled by ")),
+		HoldReason: whole.Hold, HeldBy: saidBy(log, "held by "),
+		CancelReason: whole.CancelReason, CancelledBy: orText(saidBy(log, "stop asked for by "), saidBy(log, "cancelled by ")),
 		RetryOf: whole.RetryOf, RetriedBy: whole.RetriedBy,
 	}
 	if found.HoldReason == "held by "+found.HeldBy { // what is recorded where nobody gave a reason
 		found.HoldReason = ""
 	}
 	found.StopSince, _ = statemachine.ParseTime(t.Fields["cancel_requested"])
-	found.Since, _ = statemachine.ParseTime(t.Fields[statemachine.RoundField(t.Task.Round, string(t.State))])
+	found.Since, _ = statemachine.ParseTime(t.Fields[statemachine.RoundField(t.Round, string(t.State))])
 	for _, r := range whole.Rounds {
-		if over := r.Number < t.Task.Round || t.State.Settled(); over && r.Begun() {
+		if over := r.Number < t.Round || t.State.Settled(); over && r.Begun() {
 			found.Rounds = append(found.Rounds, r)
 		}
 	}
-	if t.State == statemachine.Open && t.Task.Round == 0 && t.StartAfter > 0 && t.Fields["0:blocked"] == "" {
+	if t.State == statemachine.Open && t.Round == 0 && t.StartAfter > 0 && t.Fields["0:blocked"] == "" {
 		found.Since = t.StartAfter // its place in line begins at a start that was given, also a past one
 	}
 	return found
@@ -229,7 +229,7 @@ func cutLast(text, sep string) (before, after string, found bool) {
 }
 
 // situatePlan reads what the plan of a task has to do with where the task is.
-func (m *Manager) situatePlan(ctx context.Context, found *why.Task, t *store.Task) error {
+func (m *Manager) situatePlan(ctx context.Context, found *why.Task, t *store.TaskHeader) error {
 	plan := number(t.Fields[planField])
 	if plan == 0 {
 		return nil
@@ -267,7 +267,7 @@ func (m *Manager) situateFailure(ctx context.Context, p *why.Plan) error {
 }
 
 // situateCause reads the task because of which this one never runs.
-func (m *Manager) situateCause(ctx context.Context, found *why.Task, t *store.Task) error {
+func (m *Manager) situateCause(ctx context.Context, found *why.Task, t *store.TaskHeader) error {
 	id := number(t.Fields[doomedByField])
 	if id == 0 {
 		return nil
@@ -287,7 +287,7 @@ func (m *Manager) situateCause(ctx context.Context, found *why.Task, t *store.Ta
 
 // situateNeeds reads which tasks are still to tell a blocked one of their end, and whether an operator holds it: the
 // plan goes on with one that is to be moved with it.
-func (m *Manager) situateNeeds(ctx context.Context, found *why.Task, t *store.Task) error {
+func (m *Manager) situateNeeds(ctx context.Context, found *why.Task, t *store.TaskHeader) error {
 	looked, err := m.store.Planned(ctx, found.Plan.ID, []int64{t.ID}, 0)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 
 // Round is the record of one round of a task. What a worker did not record, and
 // clients of the original record little, is zero.
-type Round struct {
+type Round struct { //nolint:recvcheck // a value prints itself too
 	Number int `json:"number"`
 	// Worker is the name of the worker that ran it, Node that of its host, and
 	// Incarnation which start of that worker it was.
@@ -116,7 +116,7 @@ var roundFields = map[string]func(r *Round, text string){
 	"system_time":    func(r *Round, text string) { r.SystemTime = seconds(text) },
 	"max_memory":     func(r *Round, text string) { r.MaxMemory = numberOf(text) },
 	"program_sha256": func(r *Round, text string) { r.ProgramSHA256 = text },
-	"resources":      func(r *Round, text string) { r.Resources = allotted(text) },
+	"resources":      func(r *Round, text string) { r.Resources = ParseAllotted(text) },
 	"progress":       func(r *Round, text string) { r.Progress = ParseProgress(text) },
 	"end":            func(r *Round, text string) { r.End = statemachine.Event(text) },
 	"exit_code": func(r *Round, text string) {
@@ -209,11 +209,11 @@ type Allotted struct {
 	IDs []int `json:"ids,omitempty"`
 }
 
-// allotment is one resource in the hash field "<round>:resources": gpu:2[0 3].
+// allotment is one resource in the hash field "<round>:resources", as the claim script writes it: gpu:2[0 3].
 var allotment = regexp.MustCompile(`(\w+):(\d+)\[([\d ]*)\]`)
 
-// allotted reads that field; nil for nothing.
-func allotted(text string) map[string]Allotted {
+// ParseAllotted reads that field, by the names of the resources; nil for nothing.
+func ParseAllotted(text string) map[string]Allotted {
 	var got map[string]Allotted
 	for _, m := range allotment.FindAllStringSubmatch(text, -1) {
 		if got == nil {

@@ -206,15 +206,14 @@ func (s *Spec) members() map[string]any {
 	for i := range table {
 		f := &table[i]
 		from := s
-		if _, said := f.get(s); !said {
-			if f.Default == "" || f.Planned || f.moment && f.Default == "0" {
-				continue
-			}
-			from = &Spec{}
-			f.set(from, f.Default)
+		text, said := f.get(s)
+		if !said {
+			text, from = f.Default, &Spec{}
+			f.set(from, text)
 		}
-		if value := f.member(from); value != nil {
-			members[f.Name] = value
+		none := text == "" || f.moment && text == "0" || f.Planned && text == f.Default
+		if !none {
+			members[f.Name] = f.member(from)
 		}
 	}
 	if len(s.Needs) > 0 {
@@ -223,22 +222,17 @@ func (s *Spec) members() map[string]any {
 	return members
 }
 
-// member is the JSON value of a field as [Spec.SetJSON] takes it, nil for an empty one.
+// member is the JSON value of a field as [Spec.SetJSON] takes it.
 func (f *Field) member(s *Spec) any {
 	switch v := f.value(s).(type) {
 	case string:
 		if f.Name == "source" {
 			return clean.Source(v)
 		}
-		if f.Planned && v == f.Default {
-			return nil
-		}
-		return v
 	case *int:
 		if *v == Unlimited {
 			return UnlimitedText
 		}
-		return *v
 	case time.Duration:
 		if v == Forever {
 			return statemachine.Forever.Text()
@@ -249,22 +243,6 @@ func (f *Field) member(s *Spec) any {
 			return statemachine.Never.Text()
 		}
 		return v.UTC().Truncate(time.Microsecond)
-	case []string:
-		if f.list && len(v) == 0 {
-			return nil
-		}
-		return v
-	case []int:
-		if len(v) == 0 {
-			return nil
-		}
-		return v
-	case map[string]int:
-		if len(v) == 0 {
-			return nil
-		}
-		return v
-	default:
-		return v
 	}
+	return f.value(s)
 }

@@ -27,7 +27,7 @@ import (
 
 // Task is a task as it was when it was read. Where only a part of its record was
 // read, the rest is as in a record without those fields.
-type Task struct {
+type Task struct { //nolint:recvcheck // a value prints itself too
 	ID    int64              `json:"id"`
 	State statemachine.State `json:"state"`
 	// Outcome is how an archived task ended.
@@ -147,7 +147,7 @@ func Decode(id int64, fields map[string]string) *Task {
 		Plan: number("plan"), DoomedBy: number("doomed_by"), Skipped: fields["skipped"] == "1",
 		Rounds: decodeRounds(fields), Log: parseLog(fields["log"]), Namespace: fields["namespace"], Fields: fields,
 	}
-	t.Spec.decode(fields)
+	t.decode(fields)
 	return t
 }
 
@@ -292,7 +292,7 @@ func encode(v any) ([]byte, error) {
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(v)
-	return text.Bytes(), err //nolint:wrapcheck // the caller says of what
+	return text.Bytes(), err
 }
 
 // numberOf reads what another client may have written; 0 if that is no number.

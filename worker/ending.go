@@ -254,7 +254,7 @@ func (r *round) countShortage(ctx context.Context, end *ending) {
 
 // shortOn are the nodes of the rounds right before that of the number, the latest
 // first, that their nodes could not begin.
-func shortOn(task *store.Task, round int) (nodes []string) {
+func shortOn(task *store.TaskHeader, round int) (nodes []string) {
 	for n := round - 1; n >= 0; n-- {
 		if statemachine.Class(task.Fields[statemachine.RoundField(n, "class")]) != statemachine.ClassShortage {
 			break

@@ -24,6 +24,9 @@ type TaskHeader struct {
 	// FailedNodes are nodes on which a round of the task has failed, at most 16;
 	// none where quarantine is off.
 	FailedNodes []string
+	// Fields are all hash fields as they stand in Redis, where the task was read whole
+	// ([task.Decode] makes a task of them); else nil.
+	Fields map[string]string
 	// Err matches [ErrDamaged] if the task's hash does not hold what it must;
 	// then only ID can be relied on.
 	Err error

@@ -77,7 +77,7 @@ func TestManagerKilledInHandler(t *testing.T) {
 	if got, want := content(t, ledger), "handled 1\nhandled 1"; got != want {
 		t.Errorf("the ledger holds %q, want %q", got, want)
 	}
-	if n := strings.Count(w.Task(t, id).Log, "succeeded -> archived"); n != 1 {
+	if n := strings.Count(w.Task(t, id).Fields["log"], "succeeded -> archived"); n != 1 {
 		t.Errorf("archived %d times", n)
 	}
 }

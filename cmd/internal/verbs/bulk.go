@@ -331,7 +331,7 @@ func (b *bulk) object(t *manager.Tally, broken error) *bulkReport {
 		"cancelled": &report.Cancelled, "asked": &report.Asked, "reported": &report.Reported, "terminated": &report.Ended,
 		"held": &report.Held, "released": &report.Released,
 	}
-	opened := map[string]*[]manager.Affected{"opened": &report.Opened, "existing": &report.Existing}
+	opened := map[string]*[]manager.Affected{openedField: &report.Opened, "existing": &report.Existing}
 	for _, e := range b.effects {
 		done := jsonList(t.Done[e.name])
 		if list := opened[e.name]; list != nil {

@@ -147,6 +147,7 @@ const (
 	pausedField  = "paused"
 	envField     = "env"
 	dryRunField  = "dry_run"
+	openedField  = "opened"
 
 	maxThreadsField = "maxthreads"
 
