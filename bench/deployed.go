@@ -120,12 +120,12 @@ func (t deployment) campaign(ctx context.Context, m *manager.Manager, n int) err
 	if _, err := m.OpenAll(ctx, t.specs(n)); err != nil {
 		return err
 	}
-	return site.Archive(ctx, m, n, func(task *manager.Task) error {
+	return site.Archive(ctx, m, n, func(task *task.Task) error {
 		if task.Output() == task.Input+"\n" {
 			return nil
 		}
 		return fmt.Errorf("task %d has %s: input %q, output %q, error %q",
-			task.ID, task.EndState(), task.Input, task.Output(), task.Last().Error)
+			task.ID, task.EndState(), task.Input, task.Output(), task.Failure())
 	})
 }
 

@@ -184,9 +184,9 @@ func specs(n int) func(yield func(task.Spec) bool) {
 	}
 }
 
-func succeeded(task *manager.Task) error {
+func succeeded(task *task.Task) error {
 	if task.EndState() != statemachine.Succeeded {
-		return fmt.Errorf("task %d has %s: %s", task.ID, task.EndState(), task.Last().Error)
+		return fmt.Errorf("task %d has %s: %s", task.ID, task.EndState(), task.Failure())
 	}
 	return nil
 }

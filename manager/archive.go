@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/ops/archive"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Archive reads tasks that have left Redis, from directories: the archive_dir of servers.
@@ -24,9 +25,9 @@ func (a *Archive) Reader() *archive.Reader {
 }
 
 // Find reads all tasks that had an id, the one opened last first: there are several where the namespace was flushed.
-func (a *Archive) Find(ctx context.Context, id int64) ([]*Task, error) {
+func (a *Archive) Find(ctx context.Context, id int64) ([]*task.Task, error) {
 	found, err := a.Reader().Find(ctx, id)
-	tasks := make([]*Task, len(found))
+	tasks := make([]*task.Task, len(found))
 	for i := range found {
 		tasks[i] = ArchivedTask(id, found[i].Fields)
 	}
@@ -35,13 +36,13 @@ func (a *Archive) Find(ctx context.Context, id int64) ([]*Task, error) {
 
 // Select reads the tasks that are meant; see [Filter.Archived]. With Limit and Newest they are those that were archived last, that
 // one first; else they come in the order of the archive, and none is held.
-func (a *Archive) Select(ctx context.Context, sel Selection) iter.Seq2[*Task, error] {
-	return func(yield func(*Task, error) bool) {
+func (a *Archive) Select(ctx context.Context, sel Selection) iter.Seq2[*task.Task, error] {
+	return func(yield func(*task.Task, error) bool) {
 		visit := a.each
 		if sel.Newest && sel.Limit > 0 {
 			visit = a.newest
 		}
-		err := visit(ctx, &sel, func(t *Task) error {
+		err := visit(ctx, &sel, func(t *task.Task) error {
 			if !yield(t, nil) {
 				return errEnough
 			}
@@ -53,7 +54,7 @@ func (a *Archive) Select(ctx context.Context, sel Selection) iter.Seq2[*Task, er
 	}
 }
 
-func (a *Archive) each(ctx context.Context, sel *Selection, visit func(*Task) error) error {
+func (a *Archive) each(ctx context.Context, sel *Selection, visit func(*task.Task) error) error {
 	r := a.Reader()
 	r.Wants = sel.wants
 	return r.Latest(ctx, func(e *archive.Entry) error {
@@ -65,7 +66,7 @@ func (a *Archive) each(ctx context.Context, sel *Selection, visit func(*Task) er
 	})
 }
 
-func (a *Archive) newest(ctx context.Context, sel *Selection, visit func(*Task) error) error {
+func (a *Archive) newest(ctx context.Context, sel *Selection, visit func(*task.Task) error) error {
 	r := a.Reader()
 	r.Wants = sel.wants
 	records, err := r.Newest(ctx, sel.Limit, sel.meansEntry)
@@ -86,7 +87,7 @@ func (s *Selection) wants(first, last int64) bool {
 }
 
 // archived reads an entry, if it is meant.
-func (s *Selection) archived(e *archive.Entry) (*Task, error) {
+func (s *Selection) archived(e *archive.Entry) (*task.Task, error) {
 	if !s.meansHead(e) {
 		return nil, nil //nolint:nilnil // not meant
 	}
@@ -115,7 +116,7 @@ func (s *Selection) meansEntry(e *archive.Entry) (bool, error) {
 }
 
 // fits judges a task by all conditions but its id and outcome.
-func (s *Selection) fits(t *Task) bool {
+func (s *Selection) fits(t *task.Task) bool {
 	if s.Queue != "" && s.Queue != t.Queue || s.Program != "" && s.Program != t.Program {
 		return false
 	}
@@ -123,7 +124,7 @@ func (s *Selection) fits(t *Task) bool {
 		return true
 	}
 	last := t.Last()
-	return last.Number >= 0 && s.Match.MatchString(last.Error)
+	return last != nil && s.Match.MatchString(last.Error)
 }
 
 // Archived is [Filter.Selection] of tasks of an archive. All of them are archived, so states say how they ended.

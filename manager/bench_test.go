@@ -6,6 +6,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // BenchmarkRun archives 10,000 succeeded tasks (with -short 100), without handlers and with one
@@ -13,7 +14,7 @@ import (
 func BenchmarkRun(b *testing.B) {
 	for name, handler := range map[string]Handler{
 		"without": nil,
-		"with":    func(context.Context, *Manager, *Task) error { return nil },
+		"with":    func(context.Context, *Manager, *task.Task) error { return nil },
 	} {
 		b.Run(name, func(b *testing.B) {
 			n := 10_000

@@ -202,7 +202,10 @@ type Tally struct {
 }
 
 // Affected is a task that was changed, and the one opened for it if there is one.
-type Affected struct{ ID, New int64 }
+type Affected struct {
+	ID  int64 `json:"id"`
+	New int64 `json:"new,omitempty"`
+}
 
 // Refusal is a task that stays as it is.
 type Refusal struct {
@@ -223,7 +226,7 @@ func (t *Tally) AddChanges(changes []Change, effect func(*Change) string) {
 func (t *Tally) AddRetried(retried []Retried) {
 	for i := range retried {
 		r := &retried[i]
-		t.add(r.Err, map[bool]string{false: "opened", true: "existing"}[r.Existing], Affected{r.ID, r.New}, r.Ended)
+		t.add(r.Err, map[bool]string{false: "opened", true: "existing"}[r.Existing], Affected{ID: r.ID, New: r.New}, r.Ended)
 	}
 }
 

@@ -38,7 +38,7 @@ func runChild(args ...string) {
 	signal := map[string]syscall.Signal{"dies": syscall.SIGKILL, "freezes": syscall.SIGSTOP}[args[0]]
 	var cause error
 	err = m.Run(ctx, Handlers{
-		Succeeded: func(ctx context.Context, m *Manager, t *Task) error {
+		Succeeded: func(ctx context.Context, m *Manager, t *task.Task) error {
 			if _, err := m.Open(ctx, task.Spec{Program: "called", Input: t.IdempotencyKey(), StartAfter: time.Unix(1<<32, 0)}); err != nil {
 				panic(err)
 			}

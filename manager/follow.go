@@ -355,7 +355,7 @@ func (f *follower) fields(ctx context.Context, names ...string) (map[string]stri
 		case err == nil && found[0] != nil:
 			return found[0], f.answered()
 		case err == nil:
-			var task *store.Task
+			var task *store.TaskHeader
 			if task, err = f.m.store.Task(ctx, f.id); err == nil {
 				err = task.Err
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A handler of a manager that is cut off is told to end in time. What it did counts,
@@ -30,7 +31,7 @@ func TestCutOffInHandler(t *testing.T) {
 			m := newManager(t, ns+name, quick(), shortLease(), WithSettings("redis.host="+host, "redis.port="+port))
 			ended(t, newManager(t, ns+name), 1)
 			calls := make(chan error, 10)
-			background(t, m, Handlers{Succeeded: func(ctx context.Context, _ *Manager, _ *Task) error {
+			background(t, m, Handlers{Succeeded: func(ctx context.Context, _ *Manager, _ *task.Task) error {
 				lose(proxy)
 				<-ctx.Done()
 				calls <- context.Cause(ctx)
@@ -71,7 +72,7 @@ func TestHandlingWhileClockSteps(t *testing.T) {
 	if _, err := s.TakeHandling(t.Context(), dead, statemachine.Succeeded, nil, []int64{2}); err != nil {
 		t.Fatal(err)
 	}
-	handlers := Handlers{Succeeded: func(_ context.Context, _ *Manager, task *Task) error {
+	handlers := Handlers{Succeeded: func(_ context.Context, _ *Manager, task *task.Task) error {
 		called <- task.ID
 		select {
 		case <-release:
@@ -112,7 +113,7 @@ func TestEndGivesBack(t *testing.T) {
 	ended(t, m, 5)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	err := m.Run(ctx, Handlers{Succeeded: func(context.Context, *Manager, *Task) error {
+	err := m.Run(ctx, Handlers{Succeeded: func(context.Context, *Manager, *task.Task) error {
 		cancel()
 		return nil
 	}})

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // ended opens tasks and has them succeed.
@@ -33,14 +34,14 @@ type ledger struct {
 	overlaps int
 }
 
-func (l *ledger) handler(ctx context.Context, m *Manager, t *Task) error {
+func (l *ledger) handler(ctx context.Context, m *Manager, t *task.Task) error {
 	l.note(m, t, 1)
 	defer l.note(m, t, 0)
 	_, err := m.Count(ctx) // takes a moment
 	return err
 }
 
-func (l *ledger) note(m *Manager, t *Task, calls int) {
+func (l *ledger) note(m *Manager, t *task.Task, calls int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if calls > 0 && l.now[t.ID] {
@@ -101,7 +102,7 @@ func TestHandledTasksAreLeftAlone(t *testing.T) {
 	other, third := newManager(t, ns, quick()), newManager(t, ns, quick(), shortLease())
 	ended(t, m, 50)
 	called, release := make(chan int64, 100), make(chan struct{})
-	h := Handlers{Succeeded: func(_ context.Context, _ *Manager, task *Task) error {
+	h := Handlers{Succeeded: func(_ context.Context, _ *Manager, task *task.Task) error {
 		called <- task.ID
 		<-release // whatever becomes of the context
 		return nil
@@ -113,7 +114,7 @@ func TestHandledTasksAreLeftAlone(t *testing.T) {
 	background(t, other, Handlers{})
 	until(t, m, "the others in the archive", archivedBut(readAtOnce))
 	go func() { _ = stop() }()
-	background(t, third, Handlers{Succeeded: func(_ context.Context, _ *Manager, task *Task) error {
+	background(t, third, Handlers{Succeeded: func(_ context.Context, _ *Manager, task *task.Task) error {
 		called <- task.ID
 		return nil
 	}})
@@ -153,7 +154,7 @@ func TestFrozenManager(t *testing.T) {
 	}
 	until(t, m, "the call of the child's handler", func(c Counts) bool { return c[statemachine.Open] == 1 })
 	called, release := make(chan string, 10), make(chan struct{})
-	background(t, m, Handlers{Succeeded: func(_ context.Context, _ *Manager, task *Task) error {
+	background(t, m, Handlers{Succeeded: func(_ context.Context, _ *Manager, task *task.Task) error {
 		called <- task.IdempotencyKey()
 		<-release
 		return nil
@@ -178,8 +179,8 @@ func TestFrozenManager(t *testing.T) {
 	free()
 	until(t, m, "the archive", func(c Counts) bool { return c[statemachine.Archived] == 1 })
 	task, err := m.Task(t.Context(), 1)
-	if err != nil || strings.Count(task.Log, "-> archived") != 1 || !strings.Contains(task.Log, "- m ") {
-		t.Errorf("log %q, %v, want archived once, by m", task.Log, err)
+	if err != nil || strings.Count(task.Fields["log"], "-> archived") != 1 || !strings.Contains(task.Fields["log"], "- m ") {
+		t.Errorf("log %q, %v, want archived once, by m", task.Fields["log"], err)
 	}
 }
 
@@ -191,7 +192,7 @@ func TestLateArchiveIsRefused(t *testing.T) {
 	log := &listener{Handler: slog.NewTextHandler(t.Output(), nil), heard: make(chan string, 1000)}
 	s, m := worktest.Open(t, ns), newManager(t, ns, quick(), WithLogger(slog.New(log)))
 	ended(t, m, 1)
-	background(t, m, Handlers{Succeeded: func(ctx context.Context, m *Manager, _ *Task) error {
+	background(t, m, Handlers{Succeeded: func(ctx context.Context, m *Manager, _ *task.Task) error {
 		h := store.NewHandling(time.Minute)
 		if err := s.BeginHandling(ctx, h, &store.HandlingWatch{}, m.handling.Instance); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
+	"github.com/tdf-go/tdf/task"
 )
 
 func cutAddr(addr string) (host, port string, err error) { return net.SplitHostPort(addr) }
@@ -83,7 +84,7 @@ func TestLimitedUser(t *testing.T) {
 	m := newManager(t, ns, quick(), WithSettings("redis.username="+user.Name), WithPassword(user.Password))
 	mustOpen(t, m, 3, spec())
 	worktest.Drain(t, worktest.Open(t, ns), worktest.Echo)
-	stop := background(t, m, Handlers{Succeeded: func(context.Context, *Manager, *Task) error { return nil }})
+	stop := background(t, m, Handlers{Succeeded: func(context.Context, *Manager, *task.Task) error { return nil }})
 	until(t, m, "the archive", archived(3))
 	if p, err := m.Wait(t.Context(), nil, nil); err != nil || p.Done != 3 {
 		t.Errorf("%+v, %v", p, err)

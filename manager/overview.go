@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Overview is the state of a namespace at about one moment, for people to watch.
@@ -153,14 +154,14 @@ func (m *Manager) failedIn(ctx context.Context, state statemachine.State, limit 
 	}
 	var found []failed
 	for i, fields := range read {
-		s := newSummary(ids[i], state, fields)
-		outcome := (&statemachine.Task{State: s.State, Outcome: s.Outcome}).End()
+		s := listed(ids[i], state, fields)
+		outcome := s.End()
 		if outcome == statemachine.Succeeded || !outcome.Ended() {
 			continue
 		}
 		found = append(found, failed{
 			Failure: Failure{ID: s.ID, Outcome: outcome, Program: s.Program, Queue: s.Queue},
-			round:   s.Round, begun: s.lastBegun(),
+			round:   s.Round, begun: lastBegun(s),
 		})
 	}
 	return found, nil
@@ -173,7 +174,7 @@ func (m *Manager) readEnds(ctx context.Context, all []failed) error {
 		names = append(names, string(outcome))
 	}
 	return m.eachRound(ctx, all, func(f *failed) int { return f.round }, names, func(f *failed, get func(string) string) {
-		f.At = stampOf(get(string(f.Outcome)))
+		f.At = task.ParseMoment(get(string(f.Outcome)))
 	})
 }
 

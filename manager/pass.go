@@ -141,7 +141,7 @@ func (p *statePass) handle(ctx context.Context, tasks []store.TaskHeader) ([]sto
 			continue // changed since it was listed; the next pass sees
 		}
 		if !h.lost() && p.call(ctx, h, t) {
-			handled = append(handled, t.TaskHeader)
+			handled = append(handled, *t)
 		}
 	}
 	if len(handled) > 0 && h.lost() {
@@ -153,7 +153,7 @@ func (p *statePass) handle(ctx context.Context, tasks []store.TaskHeader) ([]sto
 
 // granted reads those of the tasks that no other living manager handles: they
 // are this one's now.
-func (p *statePass) granted(ctx context.Context, h *handling, tasks []store.TaskHeader) ([]*store.Task, error) {
+func (p *statePass) granted(ctx context.Context, h *handling, tasks []store.TaskHeader) ([]*store.TaskHeader, error) {
 	ids := make([]int64, len(tasks))
 	for i := range tasks {
 		ids[i] = tasks[i].ID
@@ -171,7 +171,7 @@ func (p *statePass) granted(ctx context.Context, h *handling, tasks []store.Task
 
 // call calls the handler, unless it has dealt with the task in an earlier pass
 // that could not archive it. It reports whether the task may be archived.
-func (p *statePass) call(ctx context.Context, h *handling, t *store.Task) bool {
+func (p *statePass) call(ctx context.Context, h *handling, t *store.TaskHeader) bool {
 	m := p.m
 	m.mu.Lock()
 	before := m.retries.handledBefore(t.ID, t.Rev)
@@ -179,7 +179,7 @@ func (p *statePass) call(ctx context.Context, h *handling, t *store.Task) bool {
 	var err error
 	if !before {
 		within, end := h.context(ctx)
-		err = p.handler(within, m, newTask(t))
+		err = p.handler(within, m, read(t))
 		end()
 	}
 	m.mu.Lock()

@@ -148,7 +148,7 @@ func reportError(tb testing.TB, s *store.Store, id int64, text string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	o := sm.Occurrence{Event: sm.Report, Actor: sm.Worker, Claim: t.Current.Claim, Round: t.TaskHeader.Round, Failed: text != ""}
+	o := sm.Occurrence{Event: sm.Report, Actor: sm.Worker, Claim: t.Current.Claim, Round: t.Round, Failed: text != ""}
 	move, err := sm.Decide(&t.Task, o, t.Current.Running)
 	if err != nil {
 		tb.Fatal(err)

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/store"
@@ -27,7 +28,7 @@ func (m *Manager) Replay(ctx context.Context, id int64, round int, opts ...Chang
 	if err != nil {
 		return 0, err
 	}
-	d, err := t.replayed(round)
+	d, err := replayed(t, round)
 	if err != nil || c.dry {
 		return 0, err
 	}
@@ -40,14 +41,14 @@ func (m *Manager) Replay(ctx context.Context, id int64, round int, opts ...Chang
 }
 
 // replayed is the definition of the task that repeats a round of t.
-func (t *Task) replayed(round int) (task.Definition, error) {
+func replayed(t *task.Task, round int) (task.Definition, error) {
 	if end := t.End(); !end.Ended() {
 		return task.Definition{}, fmt.Errorf("task %d is %s: %w", t.ID, end, ErrNotEnded)
 	}
 	if len(t.Needs) > 0 {
 		return task.Definition{}, fmt.Errorf("replay of task %d: %w", t.ID, ErrNeedsResults)
 	}
-	r, err := t.begunRound(round)
+	r, err := begunRound(t, round)
 	if err != nil {
 		return task.Definition{}, err
 	}
@@ -71,20 +72,20 @@ func (t *Task) replayed(round int) (task.Definition, error) {
 }
 
 // begunRound is a round that a worker has begun; the last one for LastRound.
-func (t *Task) begunRound(n int) (Round, error) {
+func begunRound(t *task.Task, n int) (*task.Round, error) {
 	last := t.Last()
-	if n == LastRound && last.Number >= 0 {
+	switch {
+	case last == nil:
+		return nil, fmt.Errorf("task %d: no worker has begun it: %w", t.ID, ErrNoRound)
+	case n == LastRound:
 		return last, nil
 	}
-	for _, r := range t.Rounds() {
-		if _, begun := r.Stamps[string(statemachine.Running)]; begun && r.Number == n {
+	for i := range t.Rounds {
+		if r := &t.Rounds[i]; r.Begun() && r.Number == n {
 			return r, nil
 		}
 	}
-	if last.Number < 0 {
-		return Round{}, fmt.Errorf("task %d: no worker has begun it: %w", t.ID, ErrNoRound)
-	}
-	return Round{}, fmt.Errorf("task %d, round %d: %w; the last one is %d", t.ID, n, ErrNoRound, last.Number)
+	return nil, fmt.Errorf("task %d, round %d: %w; the last one is %d", t.ID, n, ErrNoRound, last.Number)
 }
 
 // pinned is the source with the hash that its content must have, unless it has
@@ -115,17 +116,22 @@ const (
 type Comparison struct {
 	// ID and Round are what was repeated, Replay and ReplayRound by what;
 	// ReplayRound is -1 if no worker has begun it.
-	ID          int64
-	Round       int
-	Replay      int64
-	ReplayRound int
+	ID          int64 `json:"id"`
+	Round       int   `json:"round"`
+	Replay      int64 `json:"replay"`
+	ReplayRound int   `json:"replay_round"`
 	// Ended says that the replay has ended; before, all verdicts are Unknown.
-	Ended bool
+	Ended bool `json:"ended"`
 	// Output and Error compare what was written to stdout and stderr, by its
 	// SHA-256; Exit compares exit code and signal, Program the program's SHA-256.
-	Output, Error, Exit, Program Verdict
-	// First and Second are the records of the two rounds.
-	First, Second Round
+	Output  Verdict `json:"output"`
+	Error   Verdict `json:"error"`
+	Exit    Verdict `json:"exit"`
+	Program Verdict `json:"program"`
+	// First and Second are the records of the two rounds; Second is nil if no worker
+	// has begun it.
+	First  *task.Round `json:"first"`
+	Second *task.Round `json:"second"`
 }
 
 // Same reports whether output, error and exit are known to be the same.
@@ -149,32 +155,39 @@ func (m *Manager) CompareReplay(ctx context.Context, id int64) (Comparison, erro
 	}
 	c := Comparison{
 		ID: original.ID, Replay: id, Ended: replay.End().Ended(), Second: replay.Last(),
-		Output: Unknown, Error: Unknown, Exit: Unknown, Program: Unknown,
+		Output: Unknown, Error: Unknown, Exit: Unknown, Program: Unknown, ReplayRound: -1,
 	}
-	if c.First, err = original.begunRound(replay.ReplayRound); err != nil {
+	if c.First, err = begunRound(original, replay.ReplayRound); err != nil {
 		return c, err
 	}
-	c.Round, c.ReplayRound = c.First.Number, c.Second.Number
-	if c.Ended && c.ReplayRound >= 0 {
+	c.Round = c.First.Number
+	if c.Second != nil {
+		c.ReplayRound = c.Second.Number
+	}
+	if c.Ended && c.Second != nil {
 		c.judge()
 	}
 	return c, nil
 }
 
 func (c *Comparison) judge() {
-	a, b := &c.First, &c.Second
+	a, b := c.First, c.Second
 	c.Output = verdict(a.OutputSHA256(), b.OutputSHA256())
 	c.Error = verdict(a.ErrorSHA256(), b.ErrorSHA256())
-	c.Exit = verdict(a.exit(), b.exit())
+	c.Exit = verdict(exitOf(a), exitOf(b))
 	c.Program = verdict(a.ProgramSHA256, b.ProgramSHA256)
 }
 
-// exit is how the program ended; empty if that is not recorded.
-func (r *Round) exit() string {
-	if r.ExitCode == "" && r.Signal == "" {
+// exitOf is how the program ended; empty if that is not recorded.
+func exitOf(r *task.Round) string {
+	switch {
+	case r.ExitCode != nil:
+		return strconv.Itoa(*r.ExitCode) + "/" + r.Signal
+	case r.Signal != "":
+		return r.Signal
+	default:
 		return ""
 	}
-	return r.ExitCode + "/" + r.Signal
 }
 
 // verdict compares two texts, of which an empty one is not known.

@@ -8,7 +8,6 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
-	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -37,7 +36,7 @@ func TestReplay(t *testing.T) {
 			t.Fatalf("replay %d, %v", id, err)
 		}
 		task := mustTask(t, m, id)
-		if task.ReplayOf != 1 || task.ReplayRound != c.of || task.Source != "rsync:run.sh#sha256="+hash || task.Input != "1 2" || task.MaxFails != 0 {
+		if task.ReplayOf != 1 || task.ReplayRound != c.of || task.Source != "rsync:run.sh#sha256="+hash || task.Input != "1 2" || *task.MaxFails != 0 {
 			t.Errorf("replay %+v", task)
 		}
 		if before, err := m.CompareReplay(t.Context(), id); err != nil || before.Ended || before.Output != Unknown || before.Same() {
@@ -106,28 +105,6 @@ func TestPinned(t *testing.T) {
 	} {
 		if got := pinned(c[0], c[1]); got != c[2] {
 			t.Errorf("%q with %q: %q, want %q", c[0], c[1], got, c[2])
-		}
-	}
-}
-
-// Disbatch's numbers, for every state and outcome.
-func TestDisbatchStatus(t *testing.T) {
-	t.Parallel()
-	want := map[sm.State]int{
-		sm.Orphaned: -6, sm.Cancelled: -5, sm.Blocked: -4, sm.Terminated: -3, sm.Open: -2, sm.Running: 0, sm.Executed: 0,
-		sm.Succeeded: 1, sm.Failed: 2, sm.TimedOut: 3, sm.Expired: 4, sm.None: 2, sm.Archived: 2, "abc": 2,
-	}
-	for state, number := range want {
-		if got := DisbatchStatus(state, sm.None); got != number {
-			t.Errorf("%q: %d, want %d", state, got, number)
-		}
-		if got := DisbatchStatus(sm.Archived, state); got != number {
-			t.Errorf("archived as %q: %d, want %d", state, got, number)
-		}
-	}
-	for _, state := range sm.States() {
-		if _, ok := want[state]; !ok {
-			t.Errorf("%s has no number", state)
 		}
 	}
 }

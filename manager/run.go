@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/link"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Run gives every task that has ended to its handler and archives it, round by
@@ -148,7 +149,7 @@ func (m *Manager) retryTimer() <-chan time.Time {
 //   - It is called at least once before the task is archived; again if it
 //     returned an error, or if the manager ended or was cut off in between.
 //     What it does outside TDF can be made to happen once by
-//     [Task.IdempotencyKey], which is the same in each of these calls.
+//     [task.Task.IdempotencyKey], which is the same in each of these calls.
 //   - It is never called by two managers at once. Each task is handled under a
 //     lease, [manager] handling_lease. If that cannot be renewed in time, ctx ends
 //     with the cause [ErrHandlingLost], and the handler must return: another
@@ -160,7 +161,7 @@ func (m *Manager) retryTimer() <-chan time.Time {
 // An error leaves the task for a later round, of this manager after [manager]
 // handler_backoff, which doubles with each error up to handler_backoff_max, of
 // another one at any time; see [Manager.Stats]. Other tasks do not wait for it.
-type Handler func(ctx context.Context, m *Manager, t *Task) error
+type Handler func(ctx context.Context, m *Manager, t *task.Task) error
 
 // Handlers is what Run calls. Each may be nil: tasks that ended in a state
 // without a handler, and without [Handlers.Unhandled], are archived.

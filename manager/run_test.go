@@ -80,7 +80,7 @@ func TestOutcomes(t *testing.T) {
 	worktest.Drain(t, s, program)
 	var seen []string
 	note := func(name string) Handler {
-		return func(_ context.Context, _ *Manager, task *Task) error {
+		return func(_ context.Context, _ *Manager, task *task.Task) error {
 			seen = append(seen, fmt.Sprintf("%s %d %s", name, task.ID, task.State))
 			return nil
 		}
@@ -105,8 +105,8 @@ func TestOutcomes(t *testing.T) {
 		if task.State != statemachine.Archived || task.EndState() != ends[id] || task.Fields["0:archived"] == "" {
 			t.Errorf("task %d: %s, ended %s, fields %v", id, task.State, task.EndState(), task.Fields)
 		}
-		if step := fmt.Sprintf("- m          moving task %d: %s -> archived", id, ends[id]); !strings.HasSuffix(task.Log, step) {
-			t.Errorf("log %q, want %q at its end", task.Log, step)
+		if step := fmt.Sprintf("- m          moving task %d: %s -> archived", id, ends[id]); !strings.HasSuffix(task.Fields["log"], step) {
+			t.Errorf("log %q, want %q at its end", task.Fields["log"], step)
 		}
 	}
 	if st := m.Stats(); st.Archived != 5 || st.HandlerErrors != 0 || len(st.Retrying) != 0 {
@@ -122,8 +122,8 @@ func TestUnhandled(t *testing.T) {
 	var mu sync.Mutex
 	got := map[statemachine.State]int{}
 	background(t, m, Handlers{
-		Succeeded: func(context.Context, *Manager, *Task) error { return nil },
-		Unhandled: func(_ context.Context, _ *Manager, task *Task) error {
+		Succeeded: func(context.Context, *Manager, *task.Task) error { return nil },
+		Unhandled: func(_ context.Context, _ *Manager, task *task.Task) error {
 			mu.Lock()
 			defer mu.Unlock()
 			got[task.EndState()]++
@@ -167,7 +167,7 @@ func TestHandlerErrors(t *testing.T) {
 	mustOpen(t, m, 40, spec())
 	worktest.Drain(t, s, worktest.Echo)
 	broken := make(chan struct{})
-	stop := background(t, m, Handlers{Succeeded: func(_ context.Context, _ *Manager, task *Task) error {
+	stop := background(t, m, Handlers{Succeeded: func(_ context.Context, _ *Manager, task *task.Task) error {
 		select {
 		case <-broken:
 			return nil
@@ -221,7 +221,7 @@ func TestKilledInHandler(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := make(chan string, 10)
-	background(t, m, Handlers{Succeeded: func(_ context.Context, _ *Manager, task *Task) error {
+	background(t, m, Handlers{Succeeded: func(_ context.Context, _ *Manager, task *task.Task) error {
 		again <- task.IdempotencyKey()
 		return nil
 	}})
@@ -230,8 +230,8 @@ func TestKilledInHandler(t *testing.T) {
 	}
 	until(t, m, "the archive", func(c Counts) bool { return c[statemachine.Archived] == 1 })
 	task, err := m.Task(t.Context(), 1)
-	if err != nil || strings.Count(task.Log, "-> archived") != 1 {
-		t.Errorf("log %q, %v, want archived once", task.Log, err)
+	if err != nil || strings.Count(task.Fields["log"], "-> archived") != 1 {
+		t.Errorf("log %q, %v, want archived once", task.Fields["log"], err)
 	}
 }
 
@@ -357,7 +357,7 @@ func TestRedisAway(t *testing.T) {
 	mustOpen(t, m, 3, spec())
 	worktest.Drain(t, s, worktest.Echo)
 	calls := make(chan int64, 100)
-	background(t, m, Handlers{Succeeded: func(_ context.Context, _ *Manager, task *Task) error {
+	background(t, m, Handlers{Succeeded: func(_ context.Context, _ *Manager, task *task.Task) error {
 		if task.ID == 1 && len(calls) == 0 {
 			proxy.Down()
 		}
@@ -402,7 +402,7 @@ func TestBetweenRounds(t *testing.T) {
 	m := newManager(t, ns, quick(), WithSettings("manager.round_duration=60"))
 	mustOpen(t, m, 2, spec())
 	calls := 0
-	background(t, m, Handlers{Succeeded: func(context.Context, *Manager, *Task) error {
+	background(t, m, Handlers{Succeeded: func(context.Context, *Manager, *task.Task) error {
 		if calls++; calls%2 == 1 {
 			return errors.New("once")
 		}
@@ -423,7 +423,7 @@ func TestEndWhileHandling(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	handled := 0
-	err := m.Run(ctx, Handlers{Succeeded: func(context.Context, *Manager, *Task) error {
+	err := m.Run(ctx, Handlers{Succeeded: func(context.Context, *Manager, *task.Task) error {
 		handled++
 		cancel()
 		return nil
@@ -449,14 +449,14 @@ func TestNoStateStarves(t *testing.T) {
 	worktest.Drain(t, s, program)
 	failed := make(chan struct{}, 1)
 	background(t, m, Handlers{
-		Succeeded: func(ctx context.Context, m *Manager, _ *Task) error {
+		Succeeded: func(ctx context.Context, m *Manager, _ *task.Task) error {
 			if _, err := m.Open(ctx, spec()); err != nil {
 				return err
 			}
 			_, err := worktest.Round(ctx, s, program)
 			return err
 		},
-		Failed: func(context.Context, *Manager, *Task) error {
+		Failed: func(context.Context, *Manager, *task.Task) error {
 			failed <- struct{}{}
 			return nil
 		},
@@ -494,6 +494,6 @@ func TestDamagedTaskIsPassedOver(t *testing.T) {
 	worktest.Drain(t, s, worktest.Echo)
 	srv.Do(t, "DEL", ns+":task:1")
 	srv.Do(t, "HSET", ns+":task:2", "round", "many")
-	background(t, m, Handlers{Succeeded: func(context.Context, *Manager, *Task) error { return nil }})
+	background(t, m, Handlers{Succeeded: func(context.Context, *Manager, *task.Task) error { return nil }})
 	until(t, m, "three archived", func(c Counts) bool { return c[statemachine.Archived] == 3 && c[statemachine.Succeeded] == 2 })
 }

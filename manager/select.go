@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // IDRange is the ids from First to Last, both included.
@@ -31,10 +32,11 @@ type Selection struct {
 	Outcomes []statemachine.State
 	// Queue and Program are exact names; empty means any.
 	Queue, Program string
-	// Match is looked for in the error of the last round that a worker has begun.
+	// Match is looked for in the error of the last round that a worker has begun. Rounds
+	// of the tasks that fit is that round with the beginning of the error, at most 1 KiB.
 	Match *regexp.Regexp
 
-	// Fields are further hash fields to read into Summary.Fields.
+	// Fields are hash fields to read beside SummaryFields.
 	Fields []string
 	// Newest lists, of each state, the tasks first that came into it last, at most
 	// Limit of a state (0: no limit). It is for looking: tasks that move meanwhile
@@ -44,24 +46,7 @@ type Selection struct {
 	Limit  int
 }
 
-// Summary is what a list tells of a task.
-type Summary struct {
-	ID             int64
-	State, Outcome statemachine.State
-	Round          int
-	Program, Queue string
-	Priority       int
-	// Error is the beginning of that of the last round that a worker has begun, at
-	// most 1 KiB. It is read only where Selection.Match is given.
-	Error string
-	// Fields are the hash fields that were read, as they stand in Redis, for the
-	// names of SummaryFields and Selection.Fields.
-	Fields map[string]string
-
-	matched bool // by Selection.Match
-}
-
-// SummaryFields are the hash fields that are read for every [Summary].
+// SummaryFields are the hash fields that are read of every task of a [Manager.Select].
 func SummaryFields() []string {
 	return []string{"state", "outcome", "round", "program", "queue", "priority"}
 }
@@ -78,13 +63,13 @@ const (
 //
 // Where nothing but IDs is given, those that are not there come too, with an
 // empty state.
-func (m *Manager) Select(ctx context.Context, sel Selection, size int) iter.Seq2[[]Summary, error] {
-	return func(yield func([]Summary, error) bool) {
+func (m *Manager) Select(ctx context.Context, sel Selection, size int) iter.Seq2[[]*task.Task, error] {
+	return func(yield func([]*task.Task, error) bool) {
 		if err := sel.check(); err != nil {
 			yield(nil, err)
 			return
 		}
-		s := m.selector(&sel, size, func(page []Summary) bool { return yield(page, nil) })
+		s := m.selector(&sel, size, func(page []*task.Task) bool { return yield(page, nil) })
 		if err := s.all(ctx); err != nil && !errors.Is(err, errEnough) {
 			yield(nil, err)
 		}
@@ -152,11 +137,11 @@ type selector struct {
 	size   int
 	states []statemachine.State
 	found  map[statemachine.State]int // how many were given, for the limit
-	emit   func([]Summary) bool
+	emit   func([]*task.Task) bool
 	held   int64 // mostHeld, or a test's
 }
 
-func (m *Manager) selector(sel *Selection, size int, emit func([]Summary) bool) selector {
+func (m *Manager) selector(sel *Selection, size int, emit func([]*task.Task) bool) selector {
 	if size <= 0 {
 		size = defaultPage
 	}
@@ -301,12 +286,9 @@ func (s *selector) page(ctx context.Context, state statemachine.State, ids []int
 	if err != nil {
 		return err
 	}
-	tasks = slices.DeleteFunc(tasks, func(t Summary) bool { return !s.means(&t) })
-	if err := s.readErrors(ctx, tasks); err != nil {
+	tasks = slices.DeleteFunc(tasks, func(t *task.Task) bool { return !s.means(t) })
+	if tasks, err = s.matching(ctx, tasks); err != nil {
 		return err
-	}
-	if s.sel.Match != nil {
-		tasks = slices.DeleteFunc(tasks, func(t Summary) bool { return !t.matched })
 	}
 	tasks = slices.DeleteFunc(tasks, s.beyond)
 	if len(tasks) > 0 && !s.emit(tasks) {
@@ -316,17 +298,17 @@ func (s *selector) page(ctx context.Context, state statemachine.State, ids []int
 }
 
 // means judges a task by all conditions but Match.
-func (s *selector) means(t *Summary) bool {
+func (s *selector) means(t *task.Task) bool {
 	if t.State == statemachine.None {
 		return s.sel.IDs != nil && !s.sel.narrow()
 	}
 	return slices.Contains(s.states, t.State) &&
-		(len(s.sel.Outcomes) == 0 || slices.Contains(s.sel.Outcomes, (&statemachine.Task{State: t.State, Outcome: t.Outcome}).End())) &&
+		(len(s.sel.Outcomes) == 0 || slices.Contains(s.sel.Outcomes, t.End())) &&
 		(s.sel.Queue == "" || s.sel.Queue == t.Queue) && (s.sel.Program == "" || s.sel.Program == t.Program)
 }
 
 // beyond counts a task and reports whether it is one too many.
-func (s *selector) beyond(t Summary) bool {
+func (s *selector) beyond(t *task.Task) bool {
 	if s.enough(t.State) {
 		return true
 	}

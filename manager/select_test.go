@@ -13,9 +13,9 @@ import (
 )
 
 // selected gathers what a selection means.
-func selected(tb testing.TB, m *Manager, sel Selection, size int) []Summary {
+func selected(tb testing.TB, m *Manager, sel Selection, size int) []*task.Task {
 	tb.Helper()
-	var all []Summary
+	var all []*task.Task
 	for page, err := range m.Select(tb.Context(), sel, size) {
 		if err != nil {
 			tb.Fatal(err)
@@ -28,7 +28,7 @@ func selected(tb testing.TB, m *Manager, sel Selection, size int) []Summary {
 	return all
 }
 
-func idsOf(tasks []Summary) []int64 {
+func idsOf(tasks []*task.Task) []int64 {
 	ids := make([]int64, len(tasks))
 	for i := range tasks {
 		ids[i] = tasks[i].ID
@@ -85,7 +85,7 @@ func TestSelectWalks(t *testing.T) {
 		{Selection{All: true, Limit: 1}, []int64{2, 3, 4, 5, 6}},
 	} {
 		var got []int64
-		s := m.selector(&c.sel, 2, func(page []Summary) bool { got = append(got, idsOf(page)...); return true })
+		s := m.selector(&c.sel, 2, func(page []*task.Task) bool { got = append(got, idsOf(page)...); return true })
 		s.held = 1
 		if err := s.all(t.Context()); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("case %d: %v, %v, want %v", i, got, err, c.want)
@@ -102,7 +102,7 @@ func TestSelectSummary(t *testing.T) {
 	srv.Do(t, "ZADD", m.Namespace()+":archived", "1", "3")
 	srv.Do(t, "DEL", m.Namespace()+":task:7")
 	for _, sel := range []Selection{{All: true, Archived: true, Fields: []string{"input"}}, {IDs: []IDRange{{1, 7}}, Fields: []string{"input"}}} {
-		byID := map[int64]Summary{}
+		byID := map[int64]*task.Task{}
 		for _, s := range selected(t, m, sel, 3) {
 			byID[s.ID] = s
 		}
@@ -126,8 +126,8 @@ func TestSelectSummary(t *testing.T) {
 	}
 	matched := selected(t, m, Selection{Match: regexp.MustCompile("full")}, 0)
 	for _, s := range matched {
-		if want := fmt.Sprintf("disk full on %d\n", s.ID); s.Error != want {
-			t.Errorf("task %d: error %q, want %q", s.ID, s.Error, want)
+		if want := fmt.Sprintf("disk full on %d\n", s.ID); s.Rounds[0].Error != want {
+			t.Errorf("task %d: error %q, want %q", s.ID, s.Rounds[0].Error, want)
 		}
 	}
 	if len(matched) != 2 {

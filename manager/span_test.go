@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // afterEpochs has 40 epochs behind it, which left out a million ids each and before
@@ -43,7 +44,7 @@ func TestEpochsArePassedOver(t *testing.T) {
 		t.Errorf("waits for %v, %v, want %v", w.open, err, want)
 	}
 	var got []int64
-	s := m.selector(&Selection{All: true}, 0, func(page []Summary) bool { got = append(got, idsOf(page)...); return true })
+	s := m.selector(&Selection{All: true}, 0, func(page []*task.Task) bool { got = append(got, idsOf(page)...); return true })
 	s.held = 1
 	if err := s.all(ctx); err != nil || !slices.Equal(got, want) {
 		t.Errorf("selected %v, %v, want %v", got, err, want)

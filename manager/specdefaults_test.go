@@ -15,7 +15,7 @@ import (
 )
 
 // newFields are the hash fields that the original does not have.
-func newFields(t *Task) map[string]string {
+func newFields(t *task.Task) map[string]string {
 	fields := map[string]string{}
 	for _, name := range []string{
 		"queue", "env", "labels", "resources", "priority", "max_faults", "charge", "retry_delay", "retry_backoff",
@@ -53,10 +53,10 @@ func TestOpenWithEverything(t *testing.T) {
 	if diff := cmp.Diff(want, newFields(task)); diff != "" {
 		t.Errorf("hash (-want +got):\n%s", diff)
 	}
-	if task.Err != nil || task.State != statemachine.Blocked || task.Queue != "render" || task.Env != "py" || task.Priority != -7 ||
+	if task.Err != nil || task.State != statemachine.Blocked || task.Queue != "render" || task.Env != "py" || *task.Priority != -7 ||
 		!slices.Equal(task.Labels, []string{"gpu=a100", "zone=eu"}) || !cmp.Equal(task.Resources, map[string]int{"mem": 2048, "gpu": 1}) ||
-		task.HoldReason != "wait" || task.Key != "k1" || task.MaxFaults != 2 || !task.ChargeProgram ||
-		task.Backoff.Delay != 90*statemachine.Second || task.DisbatchStatus() != -4 {
+		task.Hold != "wait" || task.Key != "k1" || *task.MaxFaults != 2 || task.Charge != "program" ||
+		task.RetryDelay != 90*time.Second || task.DisbatchStatus() != -4 {
 		t.Errorf("read back: %+v", task)
 	}
 }

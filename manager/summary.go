@@ -6,20 +6,21 @@ import (
 	"strings"
 
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
-// read reads what Summary tells. The state is that of the set that lists the
+// read reads tasks, as far as [SummaryFields] and Selection.Fields go. The state is that of the set that lists the
 // task, if the ids come from there: also where the record is spoilt or another
 // client's.
-func (s *selector) read(ctx context.Context, state statemachine.State, ids []int64) ([]Summary, error) {
+func (s *selector) read(ctx context.Context, state statemachine.State, ids []int64) ([]*task.Task, error) {
 	names := slices.Concat(SummaryFields(), s.sel.Fields)
 	found, err := s.m.store.Fields(ctx, ids, names...)
 	if err != nil {
 		return nil, err
 	}
-	tasks := make([]Summary, len(ids))
+	tasks := make([]*task.Task, len(ids))
 	for i, fields := range found {
-		tasks[i] = newSummary(ids[i], state, fields)
+		tasks[i] = listed(ids[i], state, fields)
 	}
 	if state == statemachine.None {
 		err = s.confirm(ctx, tasks)
@@ -27,36 +28,24 @@ func (s *selector) read(ctx context.Context, state statemachine.State, ids []int
 	return tasks, err
 }
 
-func newSummary(id int64, listed statemachine.State, fields map[string]string) Summary {
+// listed is a task of which some fields were read, in the state of the set that lists it.
+func listed(id int64, state statemachine.State, fields map[string]string) *task.Task {
 	if fields == nil {
 		fields = map[string]string{}
 	}
-	t := Summary{
-		ID: id, State: statemachine.State(fields["state"]), Outcome: statemachine.State(fields["outcome"]),
-		Round: int(number(fields["round"])), Program: fields["program"], Queue: orText(fields["queue"], DefaultQueue),
-		Priority: int(number(fields["priority"])), Fields: fields,
-	}
-	if listed != statemachine.None {
-		t.listedIn(listed)
+	t := task.Decode(id, fields)
+	if state != statemachine.None {
+		t.ListedIn(state)
 	}
 	return t
 }
 
-// listedIn corrects the state by the set that lists the task: the original leaves
-// the state of an archived one at its outcome.
-func (s *Summary) listedIn(state statemachine.State) {
-	if state == statemachine.Archived && s.State.Ended() {
-		s.Outcome = s.State
-	}
-	s.State = state
-}
-
 // confirm asks of tasks that have ended whether the original has archived them.
-func (s *selector) confirm(ctx context.Context, tasks []Summary) error {
-	var ended []*Summary
+func (s *selector) confirm(ctx context.Context, tasks []*task.Task) error {
+	var ended []*task.Task
 	for i := range tasks {
 		if tasks[i].State.Ended() {
-			ended = append(ended, &tasks[i])
+			ended = append(ended, tasks[i])
 		}
 	}
 	for part := range slices.Chunk(ended, changeRead) {
@@ -70,7 +59,7 @@ func (s *selector) confirm(ctx context.Context, tasks []Summary) error {
 		}
 		for i, t := range part {
 			if slices.Contains(found[i].Listed, statemachine.Archived) {
-				t.listedIn(statemachine.Archived)
+				t.ListedIn(statemachine.Archived)
 			}
 		}
 	}
@@ -81,18 +70,19 @@ func (s *selector) confirm(ctx context.Context, tasks []Summary) error {
 // large.
 const errorsAtOnce = 50
 
-// mostError is how much of an error a Summary keeps, in bytes.
+// mostError is how much of an error a selected task keeps, in bytes.
 const mostError = 1024
 
-// readErrors reads the errors of the last rounds, if they are asked for.
-func (s *selector) readErrors(ctx context.Context, tasks []Summary) error {
+// matching reads the errors of the last rounds, if they are asked for, and leaves out the tasks that have another one.
+func (s *selector) matching(ctx context.Context, tasks []*task.Task) ([]*task.Task, error) {
 	if s.sel.Match == nil {
-		return nil
+		return tasks, nil
 	}
-	byRound := map[int][]*Summary{}
-	for i := range tasks {
-		if round := tasks[i].lastBegun(); round >= 0 {
-			byRound[round] = append(byRound[round], &tasks[i])
+	matched := map[*task.Task]bool{}
+	byRound := map[int][]*task.Task{}
+	for _, t := range tasks {
+		if round := lastBegun(t); round >= 0 {
+			byRound[round] = append(byRound[round], t)
 		}
 	}
 	for round, those := range byRound {
@@ -104,30 +94,26 @@ func (s *selector) readErrors(ctx context.Context, tasks []Summary) error {
 			}
 			found, err := s.m.store.Fields(ctx, ids, name)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			for i, t := range part {
-				text := found[i][name]
-				t.matched = s.sel.Match.MatchString(text)
-				t.Error = strings.Clone(text[:min(len(text), mostError)])
+				if text := found[i][name]; s.sel.Match.MatchString(text) {
+					matched[t] = true
+					t.Rounds = []task.Round{{Number: round, Error: strings.Clone(text[:min(len(text), mostError)])}}
+				}
 			}
 		}
 	}
-	return nil
+	return slices.DeleteFunc(tasks, func(t *task.Task) bool { return !matched[t] }), nil
 }
 
-// lastBegun is the last round that a worker has begun, -1 if there is none.
-func (s *Summary) lastBegun() int { return lastBegun(s.State, s.Outcome, s.Round) }
-
-// lastBegun is the last round that a worker has begun of a task that is in a
-// round and a state; -1 if there is none. A task that is called off or expires
-// while it waits has not begun its round.
-func lastBegun(state, outcome statemachine.State, round int) int {
-	end := (&statemachine.Task{State: state, Outcome: outcome}).End()
-	switch end {
+// lastBegun is the last round that a worker has begun, by the state; -1 if there
+// is none. A task that is called off or expires while it waits has not begun its round.
+func lastBegun(t *task.Task) int {
+	switch t.End() {
 	case statemachine.Open, statemachine.Blocked, statemachine.Cancelled:
-		return round - 1
+		return t.Round - 1
 	default:
-		return round
+		return t.Round
 	}
 }

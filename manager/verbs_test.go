@@ -33,7 +33,7 @@ func claim(tb testing.TB, s *store.Store, n int) []store.Claimed {
 	return c.Tasks
 }
 
-func mustTask(tb testing.TB, m *Manager, id int64) *Task {
+func mustTask(tb testing.TB, m *Manager, id int64) *task.Task {
 	tb.Helper()
 	t, err := m.Task(tb.Context(), id)
 	if err != nil {
@@ -99,9 +99,9 @@ func TestCancelWaiting(t *testing.T) {
 		t.Errorf("the ended task has changed: %v", after.Fields)
 	}
 	task := mustTask(t, m, 2)
-	if task.CancelReason != "not wanted" || !task.CancelRequested.IsZero() || !strings.Contains(task.Log, "cancelled by ann: not wanted\n") ||
-		!strings.HasSuffix(task.Log, "moving task 2: open -> cancelled") {
-		t.Errorf("reason %q, log:\n%s", task.CancelReason, task.Log)
+	if task.CancelReason != "not wanted" || !task.CancelRequested.IsZero() || !strings.Contains(task.Fields["log"], "cancelled by ann: not wanted\n") ||
+		!strings.HasSuffix(task.Fields["log"], "moving task 2: open -> cancelled") {
+		t.Errorf("reason %q, log:\n%s", task.CancelReason, task.Fields["log"])
 	}
 	if got := claim(t, s, 10); len(got) != 0 {
 		t.Errorf("claimed %v", got)
@@ -128,12 +128,16 @@ func TestCancelRunning(t *testing.T) {
 	}
 	checkChanges(t, again, "running > running asked")
 	task := mustTask(t, m, 1)
-	if !task.StopAsked || task.CancelRequested.IsZero() || task.CancelReason != "wrong input" ||
-		strings.Count(task.Log, "stop asked for by m: wrong input") != 1 || strings.Contains(task.Log, "once more") {
-		t.Errorf("asked %v at %v, reason %q, log:\n%s", task.StopAsked, task.CancelRequested, task.CancelReason, task.Log)
+	if task.CancelRequested.IsZero() || task.CancelReason != "wrong input" ||
+		strings.Count(task.Fields["log"], "stop asked for by m: wrong input") != 1 || strings.Contains(task.Fields["log"], "once more") {
+		t.Errorf("asked at %v, reason %q, log:\n%s", task.CancelRequested, task.CancelReason, task.Fields["log"])
 	}
 	o := sm.Occurrence{Event: sm.StopOverdue, Actor: sm.Worker, Claim: tasks[0].Current.Claim}
-	move, err := sm.Decide(&task.Task, o, task.Current.Running)
+	stored, err := m.store.Task(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	move, err := sm.Decide(&stored.Task, o, stored.Current.Running)
 	if err != nil || move.To != sm.TimedOut {
 		t.Errorf("its timeout takes it to %s, %v", move.To, err)
 	}
@@ -155,7 +159,7 @@ func TestHoldAndRelease(t *testing.T) {
 	if got := claim(t, s, 9); len(got) != 0 {
 		t.Fatalf("claimed %v", got)
 	}
-	if a, b := mustTask(t, m, 1).HoldReason, mustTask(t, m, 2).HoldReason; a != "no licence" || b != "from the beginning" {
+	if a, b := mustTask(t, m, 1).Hold, mustTask(t, m, 2).Hold; a != "no licence" || b != "from the beginning" {
 		t.Errorf("held because of %q, %q", a, b)
 	}
 	if changes, err = m.Release(t.Context(), ids, By("bob")); err != nil {
@@ -163,8 +167,8 @@ func TestHoldAndRelease(t *testing.T) {
 	}
 	checkChanges(t, changes, "blocked > open", "blocked > open")
 	task := mustTask(t, m, 1)
-	if task.HoldReason != "" || !strings.Contains(task.Log, "held by m: no licence\n") || !strings.Contains(task.Log, "released by bob\n") {
-		t.Errorf("held because of %q, log:\n%s", task.HoldReason, task.Log)
+	if task.Hold != "" || !strings.Contains(task.Fields["log"], "held by m: no licence\n") || !strings.Contains(task.Fields["log"], "released by bob\n") {
+		t.Errorf("held because of %q, log:\n%s", task.Hold, task.Fields["log"])
 	}
 	if got := claim(t, s, 9); len(got) != 2 {
 		t.Errorf("claimed %v", got)

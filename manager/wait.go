@@ -39,7 +39,7 @@ type Progress struct {
 // RunningTask is a task that says how far it is.
 type RunningTask struct {
 	ID       int64
-	Progress RoundProgress
+	Progress task.Progress
 }
 
 // Wait waits until all the tasks have ended, archived or not. Without ids it
@@ -280,7 +280,7 @@ func (w *waiter) readProgress(ctx context.Context) (changed bool, err error) {
 	}
 	for i, id := range ids {
 		if text := found[i][names[i]]; text != "" {
-			w.running = append(w.running, RunningTask{ID: id, Progress: ParseProgress(text)})
+			w.running = append(w.running, RunningTask{ID: id, Progress: task.ParseProgress(text)})
 		}
 	}
 	slices.SortFunc(w.running, func(a, b RunningTask) int { return cmp.Compare(a.ID, b.ID) })

@@ -185,59 +185,28 @@ func workerOf(w *store.WorkerInfo, now statemachine.Time, lease statemachine.Dur
 }
 
 // situated is what is known of a task, to explain it.
-func situated(t *store.Task) why.Task {
-	read := newTask(t)
+func situated(t *store.TaskHeader) why.Task {
+	whole, log := read(t), t.Fields["log"]
 	found := why.Task{
 		Task: t.Task, Bucket: t.Bucket, Program: t.Program, Worker: t.Worker, Node: t.Node,
-		HoldReason: read.HoldReason, HeldBy: saidBy(t.Log, "held by "),
-		CancelReason: read.CancelReason, CancelledBy: orText(saidBy(t.Log, "stop asked for by "), saidBy(t.Log, "cancelled by ")),
-		RetryOf: read.RetryOf, RetriedBy: read.RetriedBy,
+		HoldReason: whole.Hold, HeldBy: saidBy(log, "held by "),
+		CancelReason: whole.CancelReason, CancelledBy: orText(saidBy(log, "stop asked for by "), saidBy(log, "cancelled by ")),
+		RetryOf: whole.RetryOf, RetriedBy: whole.RetriedBy,
 	}
 	if found.HoldReason == "held by "+found.HeldBy { // what is recorded where nobody gave a reason
 		found.HoldReason = ""
 	}
 	found.StopSince, _ = statemachine.ParseTime(t.Fields["cancel_requested"])
-	rounds := read.Rounds()
-	for i := range rounds {
-		r := &rounds[i]
-		if r.Number == t.Task.Round {
-			found.Since = r.Stamps[string(t.State)]
-		}
-		over := r.Number < t.Task.Round || t.State.Settled()
-		if over && r.Stamps[string(statemachine.Running)] != 0 {
-			found.Rounds = append(found.Rounds, roundOf(r, t.Fields))
+	found.Since, _ = statemachine.ParseTime(t.Fields[statemachine.RoundField(t.Round, string(t.State))])
+	for _, r := range whole.Rounds {
+		if over := r.Number < t.Round || t.State.Settled(); over && r.Begun() {
+			found.Rounds = append(found.Rounds, r)
 		}
 	}
-	if t.State == statemachine.Open && t.Task.Round == 0 && t.StartAfter > 0 && t.Fields["0:blocked"] == "" {
+	if t.State == statemachine.Open && t.Round == 0 && t.StartAfter > 0 && t.Fields["0:blocked"] == "" {
 		found.Since = t.StartAfter // its place in line begins at a start that was given, also a past one
 	}
 	return found
-}
-
-func roundOf(r *Round, fields map[string]string) why.Round {
-	return why.Round{
-		Number: r.Number, Worker: r.Worker, Node: r.Node, Error: beginning(r.Error), ExitCode: r.ExitCode,
-		Incarnation: number(fields[statemachine.RoundField(r.Number, "incarnation")]),
-
-		Class:   statemachine.Class(fields[statemachine.RoundField(r.Number, "class")]),
-		Timeout: r.Stamps[string(statemachine.StampTimeout)], Executed: r.Stamps[string(statemachine.Executed)],
-	}
-}
-
-// mostSaid is how much of an error stands in a reason, in bytes.
-const mostSaid = 200
-
-// beginning is the first line of an error that is not empty.
-func beginning(text string) string {
-	line, _, more := strings.Cut(strings.TrimSpace(text), "\n")
-	line = strings.TrimSpace(line)
-	if len(line) > mostSaid {
-		line, more = strings.ToValidUTF8(line[:mostSaid], ""), true
-	}
-	if more {
-		line += " ..."
-	}
-	return line
 }
 
 // saidBy is who did the thing last, as the log says: "held by name: reason".
@@ -260,7 +229,7 @@ func cutLast(text, sep string) (before, after string, found bool) {
 }
 
 // situatePlan reads what the plan of a task has to do with where the task is.
-func (m *Manager) situatePlan(ctx context.Context, found *why.Task, t *store.Task) error {
+func (m *Manager) situatePlan(ctx context.Context, found *why.Task, t *store.TaskHeader) error {
 	plan := number(t.Fields[planField])
 	if plan == 0 {
 		return nil
@@ -298,7 +267,7 @@ func (m *Manager) situateFailure(ctx context.Context, p *why.Plan) error {
 }
 
 // situateCause reads the task because of which this one never runs.
-func (m *Manager) situateCause(ctx context.Context, found *why.Task, t *store.Task) error {
+func (m *Manager) situateCause(ctx context.Context, found *why.Task, t *store.TaskHeader) error {
 	id := number(t.Fields[doomedByField])
 	if id == 0 {
 		return nil
@@ -318,7 +287,7 @@ func (m *Manager) situateCause(ctx context.Context, found *why.Task, t *store.Ta
 
 // situateNeeds reads which tasks have not told a blocked one of their end yet, and whether an operator holds it: a task on
 // the list to move is not held.
-func (m *Manager) situateNeeds(ctx context.Context, found *why.Task, t *store.Task) error {
+func (m *Manager) situateNeeds(ctx context.Context, found *why.Task, t *store.TaskHeader) error {
 	looked, err := m.store.Planned(ctx, found.Plan.ID, []int64{t.ID}, 0)
 	if err != nil {
 		return err

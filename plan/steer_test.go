@@ -49,8 +49,8 @@ func TestHoldAndResume(t *testing.T) {
 	wait.Eventually(t, patience, func() bool { return stateOf(t, s, open.ID()) == statemachine.Open }, "b is not open")
 	must(t, p.Hold(t.Context(), "no licence"))
 	held, err := s.Task(t.Context(), open.ID())
-	if err != nil || held.State != statemachine.Blocked || held.HoldReason != "no licence" {
-		t.Errorf("%s: %q, %v", held.State, held.HoldReason, err)
+	if err != nil || held.State != statemachine.Blocked || held.Hold != "no licence" {
+		t.Errorf("%s: %q, %v", held.State, held.Hold, err)
 	}
 	close(g.open)
 	wait.Eventually(t, patience, func() bool { return stateOf(t, s, runs.ID()) == statemachine.Succeeded }, "a does not end")
@@ -62,8 +62,8 @@ func TestHoldAndResume(t *testing.T) {
 	}
 	must(t, p.Resume(t.Context()))
 	checkEnd(t, awaitEnd(t, p), task.PlanCompleted, 4, 0, 0, 0)
-	if held, err = s.Task(t.Context(), open.ID()); err != nil || held.HoldReason != "" {
-		t.Errorf("held because of %q, %v", held.HoldReason, err)
+	if held, err = s.Task(t.Context(), open.ID()); err != nil || held.Hold != "" {
+		t.Errorf("held because of %q, %v", held.Hold, err)
 	}
 	if err := p.Resume(t.Context()); !errors.Is(err, manager.ErrPlanState) {
 		t.Error(err)

@@ -126,7 +126,7 @@ func checkFields(t *testing.T, sp *storetest.Space, id int64, want map[string]st
 func checkLog(t *testing.T, sp *storetest.Space, id int64, edges ...string) {
 	t.Helper()
 	var got []string
-	for line := range strings.Lines(sp.Task(t, id).Log) {
+	for line := range strings.Lines(sp.Task(t, id).Fields["log"]) {
 		_, edge, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		got = append(got, edge)
 	}

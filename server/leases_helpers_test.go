@@ -137,5 +137,5 @@ func redisNow(t *testing.T, st *store.Store) statemachine.Time {
 // opened is when the task's round was opened, by the clock of Redis.
 func opened(t *testing.T, sp *storetest.Space, id int64, round int) statemachine.Time {
 	t.Helper()
-	return sp.Task(t, id).Round(round).Stamps["open"]
+	return storetest.Stamps(sp.Task(t, id), round)["open"]
 }

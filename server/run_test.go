@@ -91,7 +91,7 @@ func TestDeadlineTimer(t *testing.T) {
 	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "end_before", now.Add(statemachine.Second/2).Text()) }))
 	awaitState(t, sp, 1, statemachine.Expired, 3*time.Second)
 	task := sp.Task(t, 1)
-	if late := task.Round(0).Stamps["expired"].Sub(task.EndBefore); late > 1500*statemachine.Millisecond {
+	if late := storetest.Stamps(task, 0)["expired"].Sub(task.EndBefore); late > 1500*statemachine.Millisecond {
 		t.Errorf("expired %s s late", late.Text())
 	}
 }

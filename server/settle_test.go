@@ -250,7 +250,7 @@ func TestTwoServersRace(t *testing.T) {
 	for id := int64(1); id <= int64(len(specs)); id++ {
 		checkFields(t, sp, id, map[string]string{"fails": "4", "round": "3"})
 	}
-	if strings.Contains(sp.Task(t, 1).Log, "lines left out") {
+	if strings.Contains(sp.Task(t, 1).Fields["log"], "lines left out") {
 		t.Error("the log of four rounds was cut")
 	}
 }

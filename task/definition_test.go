@@ -57,6 +57,10 @@ func TestEveryField(t *testing.T) {
 	if err != nil || !slices.Equal(again.Values(), values) {
 		t.Errorf("%s, %v, want %q again", again.Values(), err, values)
 	}
+	opened := readBack(t, task.Decode(1, pairs(t, values)))
+	if d, err = task.Define(&opened); err != nil || !slices.Equal(d.Values(), values) {
+		t.Errorf("from JSON: %s, %v, want %q", d.Values(), err, values)
+	}
 	for name := range texts { // cleared, it is left to the defaults
 		if err := spec.Set(name, "", time.Time{}); err != nil {
 			t.Error(err)

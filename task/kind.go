@@ -26,6 +26,8 @@ type kind struct {
 	get   func(s *Spec) (string, bool)
 	set   func(s *Spec, text string)
 	clear func(s *Spec)
+	// value is what the field of a spec holds.
+	value func(s *Spec) any
 }
 
 // bind binds a kind to a field of Spec: write is the text of a value, false for
@@ -34,6 +36,7 @@ func bind[T any](k kind, field func(*Spec) *T, write func(T) (string, bool), rea
 	k.get = func(s *Spec) (string, bool) { return write(*field(s)) }
 	k.set = func(s *Spec, text string) { *field(s) = read(text) }
 	k.clear = func(s *Spec) { *field(s) = *new(T) }
+	k.value = func(s *Spec) any { return *field(s) }
 	return k
 }
 

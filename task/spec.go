@@ -1,10 +1,14 @@
 package task
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/tdf-go/tdf/internal/base/clean"
+	"github.com/tdf-go/tdf/statemachine"
 )
 
 // Values of a [Spec] that mean no limit.
@@ -165,4 +169,80 @@ func (s Spec) WithWords(f func(string) string) Spec {
 		s.Argv[i] = f(word)
 	}
 	return s
+}
+
+// decode sets the spec to what a record says, and else to the defaults of TDF. A
+// moment or a pause of 0 is the zero value; so is a number that cannot be read.
+func (s *Spec) decode(fields map[string]string) {
+	for i := range table {
+		f := &table[i]
+		text := cmp.Or(fields[f.Name], f.Default)
+		if text == "" {
+			continue
+		}
+		canonical, err := f.parse(text)
+		switch f.value(s).(type) {
+		case string, []string: // shown also where no client of ours writes it
+			f.set(s, cmp.Or(canonical, text))
+		default:
+			if err == nil {
+				f.set(s, canonical)
+			}
+		}
+	}
+	s.Needs = ParseNeeds(fields["needs"])
+	if s.RetryDelay == NoDelay {
+		s.RetryDelay = 0
+	}
+	if s.StartAfter.Equal(time.Unix(0, 0)) {
+		s.StartAfter = time.Time{}
+	}
+}
+
+// members are those of the JSON object of a task: of what nobody said the defaults
+// of TDF, and nothing where that is empty.
+func (s *Spec) members() map[string]any {
+	members := make(map[string]any, len(table))
+	for i := range table {
+		f := &table[i]
+		from := s
+		text, said := f.get(s)
+		if !said {
+			text, from = f.Default, &Spec{}
+			f.set(from, text)
+		}
+		none := text == "" || f.moment && text == "0" || f.Planned && text == f.Default
+		if !none {
+			members[f.Name] = f.member(from)
+		}
+	}
+	if len(s.Needs) > 0 {
+		members["needs"] = s.Needs
+	}
+	return members
+}
+
+// member is the JSON value of a field as [Spec.SetJSON] takes it.
+func (f *Field) member(s *Spec) any {
+	switch v := f.value(s).(type) {
+	case string:
+		if f.Name == "source" {
+			return clean.Source(v)
+		}
+	case *int:
+		if *v == Unlimited {
+			return UnlimitedText
+		}
+	case time.Duration:
+		if v == Forever {
+			return statemachine.Forever.Text()
+		}
+		return max(v, 0).Seconds()
+	case time.Time:
+		if v.Equal(Never()) {
+			return statemachine.Never.Text()
+		}
+		return v.UTC().Truncate(time.Microsecond)
+	}
+	return f.value(s)
 }

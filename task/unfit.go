@@ -1,14 +1,3 @@
-// Package task says where a task may run: the bucket a task waits in, the
-// queue it belongs to, what a worker on its node offers, and [Unfit], the one
-// function that judges whether these go together. The worker's claim asks it by
-// way of [Candidates], and so does package why, which explains why a task does not run; a rule
-// of the linter keeps others from judging on their own.
-//
-// What changes from claim to claim (limits that are reached, resources in use,
-// nodes in quarantine) is not decided here but inside the claim script, exactly.
-//
-// The package is pure. Bad input gets a *statemachine.FieldError that names the
-// field, the value and what belongs there.
 package task
 
 import (

@@ -149,9 +149,6 @@ type (
 	ClaimReply = store.ClaimReply
 	// Claimed is a task with what a worker needs to run it.
 	Claimed = store.Claimed
-	// Resource is a part of what a node has of something: how much, and which pieces,
-	// counted from 0; IDs is nil if the node has too many of them to tell them apart.
-	Resource = store.Allotted
 	// WaitFor says what an idle worker waits for.
 	WaitFor = store.WaitFor
 	// WakeUp is what ended a wait; only the backend knows what it means.

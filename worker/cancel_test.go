@@ -37,7 +37,7 @@ func (s *site) askStop(t *testing.T, id int64) {
 }
 
 // stopping returns when the task was asked to stop, and when it had.
-func stopping(t *testing.T, task *store.Task) (asked, ended sm.Time) {
+func stopping(t *testing.T, task *store.TaskHeader) (asked, ended sm.Time) {
 	t.Helper()
 	asked, err := sm.ParseTime(task.Fields["cancel_requested"])
 	if err != nil {
@@ -51,7 +51,7 @@ func stopping(t *testing.T, task *store.Task) (asked, ended sm.Time) {
 }
 
 // stoppedSoon checks that a task had stopped within a second.
-func stoppedSoon(t *testing.T, task *store.Task) {
+func stoppedSoon(t *testing.T, task *store.TaskHeader) {
 	t.Helper()
 	asked, ended := stopping(t, task)
 	within(t, "stopping", asked, ended, time.Second)
@@ -178,7 +178,7 @@ func TestCancelMeetsOtherEnds(t *testing.T) {
 		checkFields(t, task, map[string]string{
 			"state": "terminated", "0:output": "partial\n", "0:error": "TERMINATED - cancelled", "releases": "-", "1:open": "-",
 		})
-		checkContains(t, "log", task.Log, "handing back task 1: the worker stops", "it is not opened again", "running -> terminated")
+		checkContains(t, "log", task.Fields["log"], "handing back task 1: the worker stops", "it is not opened again", "running -> terminated")
 	})
 	t.Run("timeout", func(t *testing.T) {
 		t.Parallel()
@@ -253,7 +253,7 @@ func TestToldThatItIsOverdue(t *testing.T) {
 	w.log.await(t, "the time of task 1 is not over by the clock of this host")
 	s.StepClock(t, now.Add(3001*sm.Second))
 	task := s.await(t, id, sm.Executed)
-	if text := task.Round(0).Error; !strings.Contains(text, stoppedEndBefore) {
+	if text := task.Fields["0:error"]; !strings.Contains(text, stoppedEndBefore) {
 		t.Errorf("error %q", text)
 	}
 }

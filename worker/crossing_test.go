@@ -38,7 +38,7 @@ func TestCancelMeetsTheSpool(t *testing.T) {
 			}
 			task := s.Task(t, id)
 			checkFields(t, task, want)
-			checkContains(t, "log", task.Log, "it is not opened again", "-> "+want["state"])
+			checkContains(t, "log", task.Fields["log"], "it is not opened again", "-> "+want["state"])
 			checkContains(t, "the worker's log", l.String(), "delivered a result from the spool")
 			if n := s.Raw.ZCard(t.Context(), s.Key("ready:"+task.Bucket.Name())).Val(); n != 0 {
 				t.Error("a bucket has the task")

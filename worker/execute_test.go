@@ -44,11 +44,11 @@ func TestTaskIsExecuted(t *testing.T) {
 	})
 	task = s.settle(t, id, sm.Succeeded)
 	checkFields(t, task, map[string]string{"0:succeeded": "*"})
-	checkLines(t, task.Log,
+	checkLines(t, task.Fields["log"],
 		"w          moving task 1: open -> running",
 		"w          executing task 1: p "+started+" "+release,
-		"w          attempting to fetch program 'p' from '"+task.Source+"'",
-		"w          rsyncing run.sh from "+strings.TrimPrefix(task.Source, "rsync:"),
+		"w          attempting to fetch program 'p' from '"+task.Fields["source"]+"'",
+		"w          rsyncing run.sh from "+strings.TrimPrefix(task.Fields["source"], "rsync:"),
 		"w          fetched program 'p'",
 		"w          moving task 1: running -> executed",
 		"server     moving task 1: executed -> succeeded")
@@ -230,11 +230,11 @@ func TestInputStaysOnItsLogLine(t *testing.T) {
 	long := s.open(t, p, input(strings.Repeat("x ", 100_000)))
 	s.start(t)
 	task := s.await(t, id, sm.Executed)
-	checkContains(t, "log", task.Log, `executing task 1: p a\n2020-01-01`)
+	checkContains(t, "log", task.Fields["log"], `executing task 1: p a\n2020-01-01`)
 	task = s.await(t, long, sm.Executed)
 	checkFields(t, task, map[string]string{"0:error": ""})
-	if len(task.Log) > 4096 {
-		t.Errorf("the log has %d bytes", len(task.Log))
+	if len(task.Fields["log"]) > 4096 {
+		t.Errorf("the log has %d bytes", len(task.Fields["log"]))
 	}
 }
 

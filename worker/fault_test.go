@@ -127,7 +127,7 @@ func TestLostReplies(t *testing.T) {
 				if got := awaitFile(t, ledger); got != "1.0\n2.0\n" {
 					t.Errorf("ran %q, want each task once", got)
 				}
-				if n := strings.Count(s.Task(t, 1).Log, "running -> executed"); n != 1 {
+				if n := strings.Count(s.Task(t, 1).Fields["log"], "running -> executed"); n != 1 {
 					t.Errorf("the report is logged %d times", n)
 				}
 			})

@@ -52,12 +52,12 @@ func TestFetchIsPartOfTheRound(t *testing.T) {
 		s.start(t, func(o *Options) { o.Programs = fakePrograms(hang) })
 		wait.Eventually(t, patience, func() bool {
 			task := s.Task(t, id)
-			return task.State == sm.Running && strings.Contains(task.Log, "attempting to fetch")
+			return task.State == sm.Running && strings.Contains(task.Fields["log"], "attempting to fetch")
 		}, "the fetch cannot be watched")
 		task := s.await(t, id, sm.TimedOut)
 		checkContains(t, "error", task.Fields["0:error"], "TERMINATED - execution timed out...")
-		if n := strings.Count(task.Log, "attempting to fetch"); n != 1 {
-			t.Errorf("the line is there %d times:\n%s", n, task.Log)
+		if n := strings.Count(task.Fields["log"], "attempting to fetch"); n != 1 {
+			t.Errorf("the line is there %d times:\n%s", n, task.Fields["log"])
 		}
 	})
 	t.Run("stop", func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestNotesWaitForRedis(t *testing.T) {
 		})
 	})
 	task := s.await(t, id, sm.Executed)
-	checkLines(t, task.Log, "w          moving task 1: open -> running", "w          executing task 1: p 1 2",
+	checkLines(t, task.Fields["log"], "w          moving task 1: open -> running", "w          executing task 1: p 1 2",
 		"w          one", "w          two", "w          moving task 1: running -> executed")
 }
 
@@ -126,7 +126,7 @@ func TestFetchFailures(t *testing.T) {
 	for id, want := range cases {
 		task := s.settle(t, id, sm.Failed)
 		checkContains(t, "error of task "+strconv.FormatInt(id, 10), task.Fields["0:error"], want)
-		checkContains(t, "log", task.Log, "could not fetch program '")
+		checkContains(t, "log", task.Fields["log"], "could not fetch program '")
 		checkFields(t, task, map[string]string{"0:exit_code": "-", "fails": "1"})
 	}
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(s.programs), "x*")); err != nil || len(left) > 0 {
@@ -164,6 +164,6 @@ func TestProgramIsFetchedOnce(t *testing.T) {
 	s.start(t)
 	s.await(t, first, sm.Executed)
 	task := s.await(t, second, sm.Executed)
-	checkLines(t, task.Log, "w          moving task 2: open -> running",
+	checkLines(t, task.Fields["log"], "w          moving task 2: open -> running",
 		"w          executing task 2: p 1 2", "w          moving task 2: running -> executed")
 }

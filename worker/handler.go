@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Handler is a Go function that does what a program would do (Flock: task
@@ -48,7 +49,7 @@ type Job struct {
 	// Queue is the task's queue.
 	Queue string
 	// Resources is what the round got of its node, by name.
-	Resources map[string]Resource
+	Resources map[string]task.Allotted
 	// Stdout and Stderr are recorded as a program's output is.
 	Stdout, Stderr io.Writer
 	// OutputLimit is how many bytes of each stream are stored, and the most that
@@ -85,7 +86,7 @@ func (r *round) handle(ctx context.Context, h Handler) (result, error) {
 	r.setStreams(live)
 	job := &Job{
 		Task: t.ID, Round: t.Round, Program: t.Program, Input: t.Input, Args: r.words(), Results: r.results,
-		Plan: t.Plan, Queue: t.Bucket.QueueName(), Resources: map[string]Resource{},
+		Plan: t.Plan, Queue: t.Bucket.QueueName(), Resources: map[string]task.Allotted{},
 		Stdout: live.out, Stderr: live.err, OutputLimit: limit, round: r,
 	}
 	maps.Copy(job.Resources, t.Resources)

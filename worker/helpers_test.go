@@ -181,9 +181,9 @@ func (r *running) stop(t *testing.T) {
 }
 
 // await waits until the task is in one of the states, and reads it.
-func (s *site) await(t *testing.T, id int64, states ...statemachine.State) *store.Task {
+func (s *site) await(t *testing.T, id int64, states ...statemachine.State) *store.TaskHeader {
 	t.Helper()
-	var task *store.Task
+	var task *store.TaskHeader
 	wait.Eventually(t, patience, func() bool {
 		var err error
 		task, err = s.Store.Task(t.Context(), id)
@@ -193,9 +193,9 @@ func (s *site) await(t *testing.T, id int64, states ...statemachine.State) *stor
 }
 
 // settle does the work of a server until the task is in one of the states.
-func (s *site) settle(t *testing.T, id int64, states ...statemachine.State) *store.Task {
+func (s *site) settle(t *testing.T, id int64, states ...statemachine.State) *store.TaskHeader {
 	t.Helper()
-	var task *store.Task
+	var task *store.TaskHeader
 	wait.Eventually(t, patience, func() bool {
 		s.serve(t)
 		task = s.Task(t, id)
@@ -243,12 +243,12 @@ func (s *site) decide(t *testing.T, task *store.TaskHeader, event statemachine.E
 func (s *site) takeBack(t *testing.T, id int64) {
 	t.Helper()
 	task := s.Task(t, id)
-	if !s.decide(t, &task.TaskHeader, statemachine.Deadline, statemachine.Never-1) {
+	if !s.decide(t, task, statemachine.Deadline, statemachine.Never-1) {
 		t.Fatalf("task %d cannot be taken back: %+v", id, task.Task)
 	}
 }
 
-func checkFields(t *testing.T, task *store.Task, want map[string]string) {
+func checkFields(t *testing.T, task *store.TaskHeader, want map[string]string) {
 	t.Helper()
 	for name, value := range want {
 		got, ok := task.Fields[name]

@@ -191,7 +191,7 @@ func TestLeaseTakenAway(t *testing.T) {
 	w.log.await(t, "lost the lease")
 	w.log.await(t, `"incarnation":2`)
 	task := s.await(t, id, sm.Running)
-	wait.Eventually(t, patience, func() bool { task = s.Task(t, id); return task.State == sm.Running && task.Task.Round == 1 },
+	wait.Eventually(t, patience, func() bool { task = s.Task(t, id); return task.State == sm.Running && task.Round == 1 },
 		"the task does not run again")
 	checkFields(t, task, map[string]string{"1:worker": "w", "1:incarnation": "2"})
 }
@@ -241,8 +241,8 @@ func TestSuccessorTakesBackFirst(t *testing.T) {
 	s.start(t)
 	task := s.await(t, id, sm.Executed)
 	checkFields(t, task, map[string]string{"losses": "1", "round": "1", "1:output": "1\n", "1:incarnation": "2"})
-	if n := strings.Count(task.Log, "running -> open"); n != 1 {
-		t.Errorf("taken back %d times:\n%s", n, task.Log)
+	if n := strings.Count(task.Fields["log"], "running -> open"); n != 1 {
+		t.Errorf("taken back %d times:\n%s", n, task.Fields["log"])
 	}
 }
 

@@ -52,9 +52,9 @@ func files(sp *task.Definition) { storetest.Set(sp, "args", task.ArgsFiles) }
 
 // finish does the work of a server, for plans too, until the task is in one of the
 // states.
-func (s *site) finish(t *testing.T, id int64, states ...sm.State) *store.Task {
+func (s *site) finish(t *testing.T, id int64, states ...sm.State) *store.TaskHeader {
 	t.Helper()
-	var task *store.Task
+	var task *store.TaskHeader
 	wait.Eventually(t, 2*patience, func() bool {
 		s.serve(t)
 		s.drainPlans(t)

@@ -97,7 +97,7 @@ func TestLastProgress(t *testing.T) {
 	s.start(t)
 	task := s.await(t, id, sm.Executed)
 	checkFields(t, task, map[string]string{"0:progress": "1 all done"})
-	checkContains(t, "log", task.Log, "control file: ", "what")
+	checkContains(t, "log", task.Fields["log"], "control file: ", "what")
 }
 
 // Somebody who follows a task sees what it writes while it runs.

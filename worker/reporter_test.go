@@ -91,7 +91,7 @@ func TestRestAfterReport(t *testing.T) {
 	if got := calls.until(t, "leave", "claim", "move"); got != "claim move leave" {
 		t.Errorf("calls %s", got)
 	}
-	if task := s.Task(t, ids[1]); task.State != sm.Open || task.Task.Round != 0 {
+	if task := s.Task(t, ids[1]); task.State != sm.Open || task.Round != 0 {
 		t.Errorf("the other task: %+v", task)
 	}
 }

@@ -54,7 +54,7 @@ func TestResultTooLong(t *testing.T) {
 	s.start(t)
 	task := s.finish(t, alone, sm.Succeeded)
 	checkFields(t, task, map[string]string{"0:result": "-"})
-	checkContains(t, "log", task.Log, "longer than 64 KiB")
+	checkContains(t, "log", task.Fields["log"], "longer than 64 KiB")
 	task = s.finish(t, member, sm.Failed)
 	checkFields(t, task, map[string]string{"0:result": "-", "0:class": "program"})
 	checkContains(t, "error", task.Fields["0:error"], "longer than 64 KiB", "stdout")

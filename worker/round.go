@@ -23,6 +23,7 @@ import (
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/sandbox/workdir"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // round is one claimed task while this worker holds it.
@@ -275,7 +276,7 @@ func (r *round) variables() map[string]string {
 
 // allotted adds what the round got of its node. Which pieces of x it got is said
 // last, should another resource be named x_ids.
-func allotted(v map[string]string, got map[string]Resource) {
+func allotted(v map[string]string, got map[string]task.Allotted) {
 	variable := func(name string) string { return "TDF_RESOURCE_" + strings.ToUpper(name) }
 	for name, part := range got {
 		v[variable(name)] = strconv.Itoa(part.Count)

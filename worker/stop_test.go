@@ -73,7 +73,7 @@ func TestTimeoutOpensTheNextRound(t *testing.T) {
 		"timeouts": "2", "round": "1", "0:timeout": "*", "0:timed_out": "-", "1:open": "*",
 		"1:timeout": "*", "1:timed_out": "*", "0:output": "partial\n", "1:output": "partial\n",
 	})
-	checkContains(t, "log", task.Log, "running -> timeout", "timeout -> open", "timeout -> timed_out")
+	checkContains(t, "log", task.Fields["log"], "running -> timeout", "timeout -> open", "timeout -> timed_out")
 }
 
 // A program that ignores SIGTERM is killed after the grace.
@@ -85,7 +85,7 @@ func TestTimeoutOfStubbornProgram(t *testing.T) {
 	s.start(t, func(o *Options) { o.KillGrace = 0 }, setting(t, "kill_grace=1.2"))
 	group := awaitFile(t, pid)
 	task := s.await(t, id, sm.TimedOut)
-	if took := task.Round(0).Stamps["timeout"].Sub(task.Current.Running); took < 4200*sm.Millisecond {
+	if took := storetest.Stamps(task, 0)["timeout"].Sub(task.Current.Running); took < 4200*sm.Millisecond {
 		t.Errorf("killed after %s s, before timeout and grace are over", took.Text())
 	}
 	if !gone(group)() {
@@ -146,7 +146,7 @@ func TestShutdownHandsBack(t *testing.T) {
 		"state": "open", "round": "1", "releases": "1", "fails": "0", "timeouts": "0",
 		"1:open": "*", "0:output": "-", "0:error": "-",
 	})
-	checkContains(t, "log", task.Log, "handing back task 1: the worker stops", "running -> open")
+	checkContains(t, "log", task.Fields["log"], "handing back task 1: the worker stops", "running -> open")
 	if err := s.Raw.ZScore(t.Context(), s.Key("ready:q:::0"), "a1").Err(); err != nil {
 		t.Errorf("the task does not wait in its bucket: %v", err)
 	}

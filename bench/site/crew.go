@@ -236,10 +236,10 @@ func (c *Crew) Stop() error {
 }
 
 // Archive handles n tasks, and returns when they and all others are archived, or one of them is wrong.
-func Archive(ctx context.Context, m *manager.Manager, n int, check func(*manager.Task) error) error {
+func Archive(ctx context.Context, m *manager.Manager, n int, check func(*task.Task) error) error {
 	handled := make(map[int64]bool, n)
 	var wrong error
-	handle := func(_ context.Context, _ *manager.Manager, task *manager.Task) error {
+	handle := func(_ context.Context, _ *manager.Manager, task *task.Task) error {
 		handled[task.ID] = true
 		if err := check(task); err != nil {
 			wrong = err

@@ -9,7 +9,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
@@ -52,7 +51,7 @@ func TestTasksAreArchived(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = Archive(ctx, m, 5, func(task *manager.Task) error {
+	err = Archive(ctx, m, 5, func(task *task.Task) error {
 		if task.EndState() != statemachine.Succeeded {
 			return errors.New("it has not succeeded")
 		}

@@ -157,7 +157,7 @@ func specs(all []trial) func(yield func(task.Spec) bool) {
 // became of them by their ids.
 func outcomes(ctx context.Context, m *manager.Manager) (map[int64]outcome, error) {
 	got := map[int64]outcome{}
-	note := func(_ context.Context, _ *manager.Manager, t *manager.Task) error {
+	note := func(_ context.Context, _ *manager.Manager, t *task.Task) error {
 		got[t.ID] = outcomeOf(t)
 		return nil
 	}
@@ -215,12 +215,12 @@ func trials(s *site, o options, pass int) []trial {
 }
 
 // outcomeOf reads it from a task that has ended.
-func outcomeOf(t *manager.Task) outcome {
+func outcomeOf(t *task.Task) outcome {
 	return outcome{
 		state:   string(t.EndState()),
 		lines:   strings.Count(t.Output(), "\n"),
-		fetched: strings.Contains(t.Log, "attempting to fetch program"),
-		reason:  strings.TrimSpace(t.Last().Error),
+		fetched: strings.Contains(t.Fields["log"], "attempting to fetch program"),
+		reason:  strings.TrimSpace(t.Failure()),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/crewtest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -59,7 +60,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, task *manager.Task, second bool) {
+func check(t *testing.T, task *task.Task, second bool) {
 	t.Helper()
 	got := outcomeOf(task)
 	bad := strings.HasSuffix(task.Program, "-invalid") || strings.HasSuffix(task.Program, "-non-existing")

@@ -47,7 +47,7 @@ func (a *adder) handlers() manager.Handlers {
 // add takes the partial sum that a task has printed, and opens the task that
 // needs it, if that was the last one it needs. Called again, it opens no
 // second one: the key of a task says which place of the tree it has.
-func (a *adder) add(ctx context.Context, m *manager.Manager, t *manager.Task) error {
+func (a *adder) add(ctx context.Context, m *manager.Manager, t *task.Task) error {
 	p, ok := a.tree.placeOf(t.Key)
 	if !ok {
 		a.failed = fmt.Errorf("task %d does not belong to this sum", t.ID)
@@ -67,7 +67,7 @@ func (a *adder) add(ctx context.Context, m *manager.Manager, t *manager.Task) er
 
 // learn notes what a task that has ended printed; it reports whether that was a
 // number.
-func (a *adder) learn(p place, t *manager.Task) bool {
+func (a *adder) learn(p place, t *task.Task) bool {
 	part := strings.TrimSpace(t.Output())
 	switch _, err := strconv.ParseInt(part, 10, 64); {
 	case t.EndState() != "succeeded":
@@ -81,13 +81,13 @@ func (a *adder) learn(p place, t *manager.Task) bool {
 	return false
 }
 
-func (a *adder) giveUp(_ context.Context, _ *manager.Manager, t *manager.Task) error {
+func (a *adder) giveUp(_ context.Context, _ *manager.Manager, t *task.Task) error {
 	a.failed = failure(t)
 	return nil
 }
 
-func failure(t *manager.Task) error {
-	return fmt.Errorf("task %d (%s %s) has %s: %s", t.ID, t.Program, t.Input, t.EndState(), strings.TrimSpace(t.Last().Error))
+func failure(t *task.Task) error {
+	return fmt.Errorf("task %d (%s %s) has %s: %s", t.ID, t.Program, t.Input, t.EndState(), strings.TrimSpace(t.Failure()))
 }
 
 // id returns the task of a place; it is opened when all its numbers are there.

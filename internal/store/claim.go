@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,17 +68,10 @@ type Claimed struct {
 	Plan   int64
 	Needs  []task.Need
 	ArgsAs string
-	// Resources is what the round got of the node: by name, the count and which.
-	Resources map[string]Allotted
+	// Resources is what the round got of the node, by name; which, where the node offers at most MaxIDs.
+	Resources map[string]task.Allotted
 	// Expiry is when end_before comes, by the time of the namespace.
 	Expiry statemachine.Time
-}
-
-// Allotted is a part of a resource of the node.
-type Allotted struct {
-	Count int
-	// IDs says which, from 0, where the node offers at most MaxIDs of it.
-	IDs []int
 }
 
 // MaxIDs is up to how many pieces of a resource are told apart.
@@ -236,7 +228,7 @@ func decodeClaimed(r reply) Claimed {
 	t.Task, t.Bucket = f.task(r.number(0)), f.bucket()
 	t.State = statemachine.Running
 	t.Current = statemachine.Round{Claim: r.text(1), Running: r.time(2)}
-	t.Resources = decodeAllotted(r.text(3))
+	t.Resources = task.ParseAllotted(r.text(3))
 	t.Plan, t.Needs, t.ArgsAs = int64(f.count(planField)), task.ParseNeeds(f.get("needs")), f.get("args")
 	if text := f.get("argv"); text != "" {
 		t.Argv = decodeArgv(text)
@@ -252,27 +244,6 @@ func decodeArgv(text string) []string {
 		return []string{text}
 	}
 	return argv
-}
-
-// allotment is one resource as the claim script writes it: gpu:2[0 3].
-var allotment = regexp.MustCompile(`(\w+):(\d+)\[([\d ]*)\]`)
-
-// decodeAllotted reads what a round got; nil for nothing.
-func decodeAllotted(text string) map[string]Allotted {
-	var got map[string]Allotted
-	for _, m := range allotment.FindAllStringSubmatch(text, -1) {
-		if got == nil {
-			got = map[string]Allotted{}
-		}
-		var a Allotted
-		a.Count, _ = strconv.Atoi(m[2])
-		for id := range strings.FieldsSeq(m[3]) {
-			n, _ := strconv.Atoi(id)
-			a.IDs = append(a.IDs, n)
-		}
-		got[m[1]] = a
-	}
-	return got
 }
 
 // The order in which the claim script returns the fields of a task: those that each task has, then, of a task that has more,

@@ -69,12 +69,12 @@ func TestClockStepsBack(t *testing.T) {
 				at := noon
 				sp.StepClock(t, at)
 				want := sp.Open(t, storetest.Spec())
-				last := sp.Task(t, want[0]).Round(0).Stamps["open"]
+				last := storetest.Stamps(sp.Task(t, want[0]), 0)["open"]
 				for _, step := range steps {
 					at += 1000
 					sp.StepClock(t, at.Add(step))
 					id := sp.Open(t, storetest.Spec())[0]
-					opened := sp.Task(t, id).Round(0).Stamps["open"]
+					opened := storetest.Stamps(sp.Task(t, id), 0)["open"]
 					if opened < last {
 						t.Errorf("task %d is opened %s s before the one before it", id, last.Sub(opened).Text())
 					}

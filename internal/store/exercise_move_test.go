@@ -28,21 +28,21 @@ func exerciseLife(t *testing.T, sp *storetest.Space) {
 	if task.Outcome != statemachine.Succeeded || task.Fields["outcome"] != "succeeded" || task.Rev != 4 {
 		t.Errorf("outcome %s, rev %d", task.Outcome, task.Rev)
 	}
-	r := task.Round(0)
+	stamps := storetest.Stamps(task, 0)
 	for _, name := range []string{"open", "running", "executed", "succeeded", "archived"} {
-		if r.Stamps[name] == 0 {
+		if stamps[name] == 0 {
 			t.Errorf("no stamp 0:%s", name)
 		}
 	}
-	if r.Output != "33\n" || r.Worker != "worker-A" {
-		t.Errorf("round %+v", r)
+	if task.Fields["0:output"] != "33\n" || task.Fields["0:worker"] != "worker-A" {
+		t.Errorf("round %v", task.Fields)
 	}
 	want := "2000-02-28 23:59:59 - worker-A   moving task 1: open -> running\n" +
 		"2000-02-29 00:00:00 - w          moving task 1: running -> executed\n" +
 		"2000-02-29 00:00:00 - server     moving task 1: executed -> succeeded\n" +
 		"2000-02-29 23:59:59 - manager    moving task 1: succeeded -> archived"
-	if task.Log != want {
-		t.Errorf("log\n%s\nwant\n%s", task.Log, want)
+	if task.Fields["log"] != want {
+		t.Errorf("log\n%s\nwant\n%s", task.Fields["log"], want)
 	}
 }
 
@@ -165,7 +165,7 @@ func exerciseNotes(t *testing.T, sp *storetest.Space) {
 			t.Fatal(err)
 		}
 	}
-	if n := strings.Count(sp.Task(t, 1).Log, " - w          downloading x from y"); n != 1 {
+	if n := strings.Count(sp.Task(t, 1).Fields["log"], " - w          downloading x from y"); n != 1 {
 		t.Errorf("the line stands %d times in the log", n)
 	}
 	forged := c.Task
@@ -188,7 +188,7 @@ func exerciseLongLine(t *testing.T, sp *storetest.Space) {
 			t.Fatal(err)
 		}
 	}
-	log := sp.Task(t, 1).Log
+	log := sp.Task(t, 1).Fields["log"]
 	if a, b := strings.Count(log, "a"), strings.Count(log, "b"); a > 10_100 || b > 60_100 {
 		t.Errorf("%d and %d letters in the log, want about 10,000 and 60,000", a, b)
 	}
@@ -205,7 +205,7 @@ func exerciseLongLog(t *testing.T, sp *storetest.Space) {
 		}
 	}
 	sp.Report(t, &c, "", "")
-	log := sp.Task(t, 1).Log
+	log := sp.Task(t, 1).Fields["log"]
 	lines := slices.Collect(strings.Lines(log))
 	if len(log) > 70_000 || !strings.Contains(lines[0], "open -> running") || !strings.HasSuffix(log, "running -> executed") ||
 		!strings.Contains(log, "\n[lines left out]\n") {

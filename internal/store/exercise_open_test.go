@@ -28,7 +28,7 @@ func exerciseOpen(t *testing.T, sp *storetest.Space) {
 		t.Errorf("fields %v, want %v", tk.Fields, want)
 	}
 	now, err := sp.Store.Now(t.Context())
-	if age := now.Sub(tk.Round(0).Stamps["open"]); err != nil || age < 0 || age > 10*statemachine.Second {
+	if age := now.Sub(storetest.Stamps(tk, 0)["open"]); err != nil || age < 0 || age > 10*statemachine.Second {
 		t.Errorf("0:open is %s s old, error %v", age.Text(), err)
 	}
 	if score := sp.Raw.ZScore(t.Context(), sp.Key("open"), "1").Val(); score != 0 {
@@ -86,7 +86,7 @@ func exerciseOpenRefused(t *testing.T, sp *storetest.Space) {
 func exerciseArgv(t *testing.T, sp *storetest.Space) {
 	argv := []string{"a b", "", `"`, "ü"}
 	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetArgv(s, argv...); storetest.Set(s, "input", "") }), storetest.Spec(func(s *task.Definition) { storetest.Set(s, "max_losses", "7", "fail_on", "exit") }))
-	if got := sp.Task(t, 1).Argv; !slices.Equal(got, argv) {
+	if got := task.Decode(1, sp.Task(t, 1).Fields).Argv; !slices.Equal(got, argv) {
 		t.Errorf("argv %q", got)
 	}
 	c := sp.Claim(t, "w", 2)

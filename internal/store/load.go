@@ -27,6 +27,9 @@ type TaskHeader struct {
 	// Void says, in [Registered], that the round was claimed in an epoch that is over
 	// (see [Store.FromLostEpoch]).
 	Void bool
+	// Fields are all hash fields as they stand in Redis, where the task was read whole
+	// ([task.Decode] makes a task of them); else nil.
+	Fields map[string]string
 	// Err matches [ErrDamaged] if the task's hash does not hold what it must;
 	// then only ID can be relied on.
 	Err error

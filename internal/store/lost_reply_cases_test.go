@@ -199,14 +199,14 @@ func clerkCallOn(actor statemachine.Actor, event statemachine.Event, id int64) f
 			t.Fatal(err)
 		}
 		m, err := statemachine.Decide(&task.Task, statemachine.Occurrence{
-			Event: event, Actor: actor, Claim: task.Current.Claim, Round: task.Task.Round, Grace: second,
+			Event: event, Actor: actor, Claim: task.Current.Claim, Round: task.Round, Grace: second,
 		}, noon.Add(30*second))
 		if err != nil {
 			t.Fatal(err)
 		}
 		order := store.Order{
 			Move: m, Writer: "x", Bucket: task.Bucket, Lines: []store.Line{{At: noon, Text: "line"}},
-			Fields: []string{statemachine.RoundField(task.Task.Round, "output"), "out"},
+			Fields: []string{statemachine.RoundField(task.Round, "output"), "out"},
 		}
 		return done(func() error {
 			out, err := st.Apply(t.Context(), order)

@@ -97,7 +97,7 @@ func TestOddBuckets(t *testing.T) {
 			t.Errorf("%q: claimed %+v, error %v", odd, r.Tasks, err)
 		}
 		task := sp.Task(t, id)
-		if task.Bucket != b || task.Program != odd || task.Fields["0:worker"] != odd || strings.Contains(task.Log, "\n") {
+		if task.Bucket != b || task.Program != odd || task.Fields["0:worker"] != odd || strings.Contains(task.Fields["log"], "\n") {
 			t.Errorf("%q: %+v", odd, task.Fields)
 		}
 		sp.Report(t, &r.Tasks[0], "", "")

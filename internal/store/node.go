@@ -89,7 +89,7 @@ func (n *NodeInfo) uses(allotted map[string]string) {
 	for field, text := range allotted {
 		id, _ := strconv.ParseInt(field, 10, 64)
 		n.Held[id] = task.Resources{}
-		for name, a := range decodeAllotted(text) {
+		for name, a := range task.ParseAllotted(text) {
 			n.Held[id][name] = a.Count
 			n.Used[name] += a.Count
 		}

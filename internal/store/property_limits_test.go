@@ -140,7 +140,7 @@ func (w *twins) turn(req *store.ClaimRequest, turn *task.Candidate, ids *[]int64
 	return false
 }
 
-func sameAllotted(got map[string]store.Allotted, want []int) bool {
+func sameAllotted(got map[string]task.Allotted, want []int) bool {
 	return len(want) == 0 && len(got) == 0 || len(got) == 1 && got["gpu"].Count == len(want) && slices.Equal(got["gpu"].IDs, want)
 }
 

@@ -85,7 +85,7 @@ func decideOn(t *testing.T, sp *storetest.Space, id int64, actor statemachine.Ac
 	t.Helper()
 	task := sp.Task(t, id)
 	m, err := statemachine.Decide(&task.Task, statemachine.Occurrence{
-		Event: event, Actor: actor, Claim: task.Current.Claim, Round: task.Task.Round,
+		Event: event, Actor: actor, Claim: task.Current.Claim, Round: task.Round,
 	}, noon)
 	if err != nil {
 		t.Fatal(err)

@@ -83,7 +83,7 @@ func race(t *testing.T, sp *storetest.Space, from statemachine.State, a, b *cont
 	// A claim is no decision about one revision: it may follow a re-opening. Nor is what
 	// a worker does with its round: it may follow a stop that is asked for.
 	if want := after.Rev - before.Rev; won.Load() != want || want < 1 || want > 1+goesOn.Load() {
-		t.Fatalf("task %d was %s: %d won, the revision rose by %d, log\n%s", id, from, won.Load(), want, after.Log)
+		t.Fatalf("task %d was %s: %d won, the revision rose by %d, log\n%s", id, from, won.Load(), want, after.Fields["log"])
 	}
 	if in := sp.Sets(t, id); len(in) != 1 || in[0] != after.State {
 		t.Fatalf("task %d is %s and listed in %v", id, after.State, in)
@@ -129,7 +129,7 @@ func must(t *testing.T, sp *storetest.Space, id int64, actor statemachine.Actor,
 
 // attempt prepares a contender's call from what the task was. It says whether he had
 // his way, and whether another may have his after that.
-func (c *contender) attempt(t *testing.T, sp *storetest.Space, before *store.Task, n int) func() (moved, more bool) {
+func (c *contender) attempt(t *testing.T, sp *storetest.Space, before *store.TaskHeader, n int) func() (moved, more bool) {
 	t.Helper()
 	if c.event == statemachine.Claim {
 		return func() (bool, bool) {
@@ -159,7 +159,7 @@ func (c *contender) attempt(t *testing.T, sp *storetest.Space, before *store.Tas
 
 // decision is what the contender decides, from a state in which he can if he
 // cannot from the one the task is in.
-func (c *contender) decision(t *testing.T, before *store.Task) statemachine.Move {
+func (c *contender) decision(t *testing.T, before *store.TaskHeader) statemachine.Move {
 	t.Helper()
 	task := before.Task
 	for _, from := range append([]statemachine.State{task.State}, c.from...) {

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"strconv"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -11,56 +10,9 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// Task is a task with everything Redis holds of it.
-type Task struct {
-	TaskHeader
-	Program, Source, Input string
-	Argv                   []string
-	FailOn                 string
-	Log                    string
-	// Fields are all hash fields as they stand in Redis.
-	Fields map[string]string
-}
-
-// Round is the record of one round for readers.
-type Round struct {
-	Number int
-	Worker string
-	// Output and Error are what the round wrote; Error is also TDF's own text
-	// if a step of the worker failed.
-	Output, Error string
-	// ExitCode is the exit code as text, empty if the program did not exit.
-	ExitCode string
-	// Stamps are the moments of the round by name: "open", "running", "timeout".
-	Stamps map[string]statemachine.Time
-}
-
-// Round returns the record of round n. A round that has not begun is empty.
-func (t *Task) Round(n int) Round {
-	r := Round{Number: n, Stamps: map[string]statemachine.Time{}}
-	prefix := strconv.Itoa(n) + ":"
-	r.Worker, r.ExitCode = t.Fields[prefix+"worker"], t.Fields[prefix+"exit_code"]
-	r.Output, r.Error = t.Fields[prefix+"output"], t.Fields[prefix+"error"]
-	for field, value := range t.Fields {
-		name, ok := strings.CutPrefix(field, prefix)
-		if !ok || !isStamp(name) {
-			continue
-		}
-		if at, err := statemachine.ParseTime(value); err == nil {
-			r.Stamps[name] = at
-		}
-	}
-	return r
-}
-
-func isStamp(name string) bool {
-	return statemachine.State(name).Valid() ||
-		name == string(statemachine.StampTimeout) || name == string(statemachine.StampFailure)
-}
-
 // Task reads one task whole. It returns an error matching [ErrNotFound] if
 // there is none, and [ErrPurged] if it was purged; a damaged one comes with its Err set.
-func (s *Store) Task(ctx context.Context, id int64) (*Task, error) {
+func (s *Store) Task(ctx context.Context, id int64) (*TaskHeader, error) {
 	tasks, err := s.TasksByID(ctx, []int64{id})
 	if err != nil {
 		return nil, err
@@ -73,7 +25,7 @@ func (s *Store) Task(ctx context.Context, id int64) (*Task, error) {
 
 // TasksByID reads tasks whole, in the order of the ids; nil for those that are not
 // there.
-func (s *Store) TasksByID(ctx context.Context, ids []int64) ([]*Task, error) {
+func (s *Store) TasksByID(ctx context.Context, ids []int64) ([]*TaskHeader, error) {
 	cmds := make([]*redis.MapStringStringCmd, len(ids))
 	archived := make([]*redis.FloatCmd, len(ids))
 	err := s.pipelined(ctx, "read", func(p redis.Pipeliner) {
@@ -85,7 +37,7 @@ func (s *Store) TasksByID(ctx context.Context, ids []int64) ([]*Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	tasks := make([]*Task, len(ids))
+	tasks := make([]*TaskHeader, len(ids))
 	for i, id := range ids {
 		if fields, err := cmds[i].Result(); err != nil || len(fields) > 0 {
 			tasks[i] = decodeTask(id, fields)
@@ -99,29 +51,23 @@ func (s *Store) TasksByID(ctx context.Context, ids []int64) ([]*Task, error) {
 
 // archivedByForeigner reads the original's archive, which leaves the hash's
 // state at the outcome: the archived set wins.
-func (t *Task) archivedByForeigner() {
+func (t *TaskHeader) archivedByForeigner() {
 	if t.State.Ended() {
 		t.Outcome, t.State = t.State, statemachine.Archived
 	}
 }
 
 // ArchivedTask is a task that was archived, read from the fields of its hash that were kept elsewhere.
-func ArchivedTask(id int64, fields map[string]string) *Task {
+func ArchivedTask(id int64, fields map[string]string) *TaskHeader {
 	t := decodeTask(id, fields)
 	t.archivedByForeigner()
 	return t
 }
 
-func decodeTask(id int64, fields map[string]string) *Task {
-	t := &Task{
-		TaskHeader: decodeSeen(id, lightOf(fields)), Fields: fields,
-		Source: fields["source"], Input: fields["input"], FailOn: fields["fail_on"], Log: fields["log"],
-	}
-	t.Program = fields["program"]
-	if text := fields["argv"]; text != "" {
-		t.Argv = decodeArgv(text)
-	}
-	return t
+func decodeTask(id int64, fields map[string]string) *TaskHeader {
+	t := decodeSeen(id, lightOf(fields))
+	t.Fields = fields
+	return &t
 }
 
 // Count returns the number of tasks in each state.

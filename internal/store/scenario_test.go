@@ -124,8 +124,8 @@ func (w *redisWorld) Stamps(id int64) (map[string]statemachine.Time, error) {
 		return nil, err
 	}
 	stamps := map[string]statemachine.Time{}
-	for round := range t.Task.Round + 2 {
-		for name, at := range t.Round(round).Stamps {
+	for round := range t.Round + 2 {
+		for name, at := range storetest.Stamps(t, round) {
 			stamps[statemachine.RoundField(round, name)] = at
 		}
 	}

@@ -40,7 +40,7 @@ func TestTwoMovesOfATaskInACall(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	id := sp.Open(t, storetest.Spec())[0]
-	seen := sp.Task(t, id).TaskHeader
+	seen := sp.Task(t, id)
 	orders := make([]store.Order, 0, 2)
 	for _, event := range []statemachine.Event{statemachine.Hold, statemachine.Unblock} {
 		m, err := statemachine.Decide(&seen.Task, statemachine.Occurrence{Event: event, Actor: statemachine.Manager}, 0)

@@ -85,12 +85,12 @@ func checkRounds(t *testing.T, m *manager.Manager, id int64, rounds int, texts .
 	t.Helper()
 	task, err := m.Task(t.Context(), id)
 	must(t, err)
-	if len(task.Rounds()) != rounds {
-		t.Errorf("task %d has had %d rounds, want %d: %+v", id, len(task.Rounds()), rounds, task.Rounds())
+	if len(task.Rounds) != rounds {
+		t.Errorf("task %d has had %d rounds, want %d: %+v", id, len(task.Rounds), rounds, task.Rounds)
 	}
 	for _, text := range texts {
-		if !strings.Contains(task.Last().Error, text) {
-			t.Errorf("task %d: %q does not say %q", id, task.Last().Error, text)
+		if !strings.Contains(task.Failure(), text) {
+			t.Errorf("task %d: %q does not say %q", id, task.Failure(), text)
 		}
 	}
 }

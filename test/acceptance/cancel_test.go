@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -27,7 +28,7 @@ func TestCancelWaitingAndEnded(t *testing.T) {
 	for _, id := range []int64{ids[0], held} {
 		task := w.archived(t, id, sm.Cancelled)
 		checkFields(t, task, map[string]string{"cancel_reason": "wrong input", "0:running": "-", "0:cancelled": "*"})
-		contains(t, "the log of the task", task.Log, "cancelled by", ": wrong input")
+		contains(t, "the log of the task", task.Fields["log"], "cancelled by", ": wrong input")
 		if n := w.status(t, id); n != -5 {
 			t.Errorf("status of task %d is %d", id, n)
 		}
@@ -80,13 +81,13 @@ func TestCancelRunningTree(t *testing.T) {
 	checkFields(t, task, map[string]string{
 		"round": "0", "fails": "0", "timeouts": "0", "cancel_reason": "enough", "0:output": "partial\n", "0:terminated": "*", "1:open": "-",
 	})
-	contains(t, "what it wrote to stderr", task.Round(0).Error, "so far\n")
-	contains(t, "the log of the task", task.Log, "stop asked for by", ": enough", "running -> terminated")
+	contains(t, "what it wrote to stderr", task.Fields["0:error"], "so far\n")
+	contains(t, "the log of the task", task.Fields["log"], "stop asked for by", ": enough", "running -> terminated")
 	asked, err := sm.ParseTime(task.Fields["cancel_requested"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	within(t, "from the cancel to its end, kill_grace of 0.2 s included", asked, task.Round(0).Stamps["terminated"], 12*sm.Second/10)
+	within(t, "from the cancel to its end, kill_grace of 0.2 s included", asked, storetest.Stamps(task, 0)["terminated"], 12*sm.Second/10)
 	if text, err := os.ReadFile(spec.Input + ".told"); err != nil || string(text) != "told\n" {
 		t.Errorf("the program was not told to stop: %q, %v", text, err)
 	}
@@ -94,7 +95,7 @@ func TestCancelRunningTree(t *testing.T) {
 		t.Errorf("status is %d", n)
 	}
 	freed := w.archived(t, ids[1], sm.Succeeded)
-	within(t, "from the end to the next claim", task.Round(0).Stamps["terminated"], freed.Round(0).Stamps["running"], sm.Second)
+	within(t, "from the end to the next claim", storetest.Stamps(task, 0)["terminated"], storetest.Stamps(freed, 0)["running"], sm.Second)
 	w.sound(t)
 }
 
@@ -118,7 +119,7 @@ func TestHoldAndRelease(t *testing.T) {
 		}
 	}
 	w.manage(t, 0, "release", id2text(ids[1]), id2text(born))
-	contains(t, "log", w.archived(t, ids[1], sm.Succeeded).Log, "held by", ": input is late", "open -> blocked", "released by", "blocked -> open")
+	contains(t, "log", w.archived(t, ids[1], sm.Succeeded).Fields["log"], "held by", ": input is late", "open -> blocked", "released by", "blocked -> open")
 	w.archived(t, born, sm.Succeeded)
 	checkFields(t, w.Task(t, ids[0]), map[string]string{"state": "blocked", "hold": "input is late"})
 	w.sound(t)

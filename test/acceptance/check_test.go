@@ -10,7 +10,7 @@ import (
 )
 
 // checkFields compares fields: "-" means that there is none, "*" that there is one.
-func checkFields(t *testing.T, task *store.Task, want map[string]string) {
+func checkFields(t *testing.T, task *store.TaskHeader, want map[string]string) {
 	t.Helper()
 	for name, value := range want {
 		got, ok := task.Fields[name]

@@ -161,9 +161,9 @@ func TestSources(t *testing.T) {
 			checkFields(t, task, map[string]string{"0:output": want, "0:error": ""})
 			fetched := []string{"attempting to fetch program '" + j.program + "' from '" + j.source + "'", "fetched program '" + j.program + "'"}
 			if pass == 0 {
-				contains(t, "log of "+j.program, task.Log, fetched...)
-			} else if strings.Contains(task.Log, "fetch") {
-				t.Errorf("%s was fetched again:\n%s", j.program, task.Log)
+				contains(t, "log of "+j.program, task.Fields["log"], fetched...)
+			} else if strings.Contains(task.Fields["log"], "fetch") {
+				t.Errorf("%s was fetched again:\n%s", j.program, task.Fields["log"])
 			}
 			if info, err := os.Stat(filepath.Join(w.dir, "w", j.program, "run.sh")); err != nil || info.Mode()&0o111 == 0 {
 				t.Errorf("%s: run.sh is not executable: %v, %v", j.program, info, err)
@@ -216,7 +216,7 @@ func TestBadSources(t *testing.T) {
 			id := w.open(t, task.Spec{Program: "bad-" + name, Source: c.source})[0]
 			task := w.await(t, id, sm.Failed)
 			contains(t, "error", task.Fields["0:error"], append(c.want, "could not fetch program 'bad-"+name+"' at worker 'w'")...)
-			contains(t, "log", task.Log, "could not fetch program 'bad-"+name+"'")
+			contains(t, "log", task.Fields["log"], "could not fetch program 'bad-"+name+"'")
 			checkFields(t, task, map[string]string{"fails": "1", "round": "0", "0:exit_code": "-", "0:output": ""})
 		})
 	}

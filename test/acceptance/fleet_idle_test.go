@@ -49,11 +49,11 @@ func TestLongIdleFleet(t *testing.T) {
 	}
 	id := sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "program", "idle") }))[0]
 	wait.Eventually(t, patience, func() bool { return sp.Task(t, id).State == sm.Executed }, "the task is not executed")
-	stamps := sp.Task(t, id).Round(0).Stamps
+	stamps := storetest.Stamps(sp.Task(t, id), 0)
 	within(t, "from opening to the claim", stamps["open"], stamps["running"], sm.Second)
 	wait.Never(t, time.Second, func() bool { return runs.Load() > 1 }, "the task ran twice")
-	if n := countLines(sp.Task(t, id).Log, "open -> running"); n != 1 {
-		t.Errorf("the task was claimed %d times:\n%s", n, sp.Task(t, id).Log)
+	if n := countLines(sp.Task(t, id).Fields["log"], "open -> running"); n != 1 {
+		t.Errorf("the task was claimed %d times:\n%s", n, sp.Task(t, id).Fields["log"])
 	}
 }
 

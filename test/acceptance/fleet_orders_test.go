@@ -3,6 +3,7 @@ package acceptance
 import (
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
@@ -49,7 +50,7 @@ func TestOrders(t *testing.T) {
 	}
 	at := w.redisNow(t)
 	w.order(t, "undrain", "w")
-	within(t, "from undrain to the next claim", at, w.await(t, second, sm.Running).Round(0).Stamps["running"], 2*sm.Second)
+	within(t, "from undrain to the next claim", at, storetest.Stamps(w.await(t, second, sm.Running), 0)["running"], 2*sm.Second)
 	w.order(t, "stop", "w")
 	worker.Finish(t)
 	w.becomes(t, "w", "stopped")

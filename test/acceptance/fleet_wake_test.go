@@ -47,6 +47,6 @@ func TestLostWakeUp(t *testing.T) {
 	if err := wait.Receive(t, patience, first, "nobody is woken"); err != nil {
 		t.Fatal(err)
 	}
-	stamps := w.await(t, id, sm.Succeeded).Round(0).Stamps
+	stamps := storetest.Stamps(w.await(t, id, sm.Succeeded), 0)
 	t.Logf("claimed %v s after it was opened", float64(stamps["running"].Sub(stamps["open"]))/float64(sm.Second))
 }

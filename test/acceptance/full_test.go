@@ -56,7 +56,7 @@ func TestFullDisk(t *testing.T) {
 			worker := w.worker(t, "w", set...)
 			id := w.open(t, c.spec(s, w))[0]
 			task := w.await(t, id, sm.Executed)
-			contains(t, "error", strings.ToLower(task.Round(task.Task.Round).Error), full)
+			contains(t, "error", strings.ToLower(task.Fields[sm.RoundField(task.Round, "error")]), full)
 			checkFields(t, task, c.want)
 			if name == "output" {
 				_ = os.Remove(filepath.Join(disk, "out")) // it is kept, as far as it came

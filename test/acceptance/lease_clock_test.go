@@ -46,17 +46,17 @@ func (w *world) timesOfTasks(t *testing.T) {
 	ids := w.open(t, later, slow, last)
 	worker := w.worker(t, "w", "slots=3")
 	task := w.archived(t, ids[0], sm.Succeeded)
-	if start := task.Round(0).Stamps["running"]; start < now.Add(2*sm.Second) {
+	if start := storetest.Stamps(task, 0)["running"]; start < now.Add(2*sm.Second) {
 		t.Errorf("started %s s after now, want start_after = 2", start.Sub(now).Text())
 	} else {
 		within(t, "from start_after to the start", now.Add(2*sm.Second), start, 2*sm.Second)
 	}
-	stamps := w.archived(t, ids[1], sm.TimedOut).Round(0).Stamps
+	stamps := storetest.Stamps(w.archived(t, ids[1], sm.TimedOut), 0)
 	if took := stamps["timed_out"].Sub(stamps["running"]); took < sm.Second {
 		t.Errorf("timed out after %s s, want timeout = 1", took.Text())
 	}
 	within(t, "a round with timeout = 1", stamps["running"], stamps["timed_out"], 3*sm.Second)
-	ended := w.archived(t, ids[2], sm.Expired).Round(0).Stamps["expired"]
+	ended := storetest.Stamps(w.archived(t, ids[2], sm.Expired), 0)["expired"]
 	if ended < now.Add(3*sm.Second) {
 		t.Errorf("expired %s s after now, want end_before = 3", ended.Sub(now).Text())
 	}

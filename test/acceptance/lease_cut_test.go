@@ -94,8 +94,8 @@ func TestRedisAwayFinish(t *testing.T) {
 	for _, id := range ids {
 		task := w.archived(t, id, sm.Succeeded)
 		checkFields(t, task, map[string]string{"round": "0", "losses": "-", "releases": "-", "0:output": "round 0 by w\n"})
-		if n := countLines(task.Log, "-> executed"); n != 1 {
-			t.Errorf("task %d was reported %d times:\n%s", id, n, task.Log)
+		if n := countLines(task.Fields["log"], "-> executed"); n != 1 {
+			t.Errorf("task %d was reported %d times:\n%s", id, n, task.Fields["log"])
 		}
 	}
 	if n := l.count(t, 0, "start") + l.count(t, 1, "start"); n != 4 {

@@ -95,8 +95,8 @@ func TestWorkerKilledTwoServers(t *testing.T) {
 	w.allBack(t, ids, at, shortLease+sm.Second)
 	w.finishElsewhere(t, ids, l)
 	for _, id := range ids {
-		if n := countLines(w.Task(t, id).Log, "running -> open"); n != 1 {
-			t.Errorf("task %d was taken back %d times:\n%s", id, n, w.Task(t, id).Log)
+		if n := countLines(w.Task(t, id).Fields["log"], "running -> open"); n != 1 {
+			t.Errorf("task %d was taken back %d times:\n%s", id, n, w.Task(t, id).Fields["log"])
 		}
 	}
 }

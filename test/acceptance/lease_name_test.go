@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
@@ -69,13 +70,13 @@ func TestNameComesBack(t *testing.T) {
 	l.begun(t, 0, 2)
 	at := w.kill(t, first)
 	second := w.worker(t, "w", "slots=2")
-	waiting := w.await(t, ids[2], sm.Running).Round(0).Stamps["running"]
+	waiting := storetest.Stamps(w.await(t, ids[2], sm.Running), 0)["running"]
 	within(t, "from the death of a worker to the first claim of its successor", at, waiting, 4*sm.Second)
 	l.release(t)
 	for _, id := range ids[:2] {
 		task := w.archived(t, id, sm.Succeeded)
 		checkFields(t, task, map[string]string{"losses": "1", "round": "1", "0:executed": "-", "1:output": "round 1 by w\n"})
-		if task.Round(1).Stamps["open"] > waiting {
+		if storetest.Stamps(task, 1)["open"] > waiting {
 			t.Errorf("task %d was released after the first claim of the successor", id)
 		}
 	}

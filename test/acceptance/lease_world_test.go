@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -81,7 +82,7 @@ func (w *world) reopened(t *testing.T, id int64) sm.Time {
 	t.Helper()
 	var opened sm.Time
 	wait.Eventually(t, patience, func() bool {
-		opened = w.Task(t, id).Round(1).Stamps["open"]
+		opened = storetest.Stamps(w.Task(t, id), 1)["open"]
 		return opened != 0
 	}, "task %d is not opened again", id)
 	return opened
@@ -207,7 +208,7 @@ func (l ledger) noOverlap(t *testing.T) {
 
 // lostOnce checks the record of a task that lost its first worker and succeeded
 // at another.
-func (w *world) lostOnce(t *testing.T, id int64, first, second string) *store.Task {
+func (w *world) lostOnce(t *testing.T, id int64, first, second string) *store.TaskHeader {
 	t.Helper()
 	task := w.archived(t, id, sm.Succeeded)
 	checkFields(t, task, map[string]string{

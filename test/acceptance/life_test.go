@@ -27,7 +27,7 @@ func TestLife(t *testing.T) {
 		"0:open": "*", "0:running": "*", "0:executed": "*", "0:succeeded": "*", "0:archived": "*",
 	})
 	path := strings.TrimPrefix(spec.Source, "rsync:")
-	checkLog(t, task.Log,
+	checkLog(t, task.Fields["log"],
 		"w          moving task 1: open -> running",
 		"w          executing task 1: p 1 2",
 		"w          attempting to fetch program 'p' from '"+spec.Source+"'",
@@ -131,8 +131,8 @@ func TestRounds(t *testing.T) {
 			task := w.archived(t, ids[name], c.outcome)
 			want := map[string]string{"state": "archived", "outcome": string(c.outcome)}
 			maps.Copy(want, c.fields)
-			want[sm.RoundField(task.Task.Round, string(c.outcome))] = "*"
-			want[sm.RoundField(task.Task.Round, string(sm.Archived))] = "*"
+			want[sm.RoundField(task.Round, string(c.outcome))] = "*"
+			want[sm.RoundField(task.Round, string(sm.Archived))] = "*"
 			checkFields(t, task, want)
 		})
 	}
@@ -182,6 +182,6 @@ func TestNoTransientSets(t *testing.T) {
 		}
 		return ended()
 	}, "the tasks have not ended")
-	contains(t, "log", w.Task(t, ids[0]).Log, "executed -> failure", "failure -> open", "failure -> failed")
-	contains(t, "log", w.Task(t, ids[1]).Log, "running -> timeout", "timeout -> timed_out")
+	contains(t, "log", w.Task(t, ids[0]).Fields["log"], "executed -> failure", "failure -> open", "failure -> failed")
+	contains(t, "log", w.Task(t, ids[1]).Fields["log"], "running -> timeout", "timeout -> timed_out")
 }

@@ -71,7 +71,7 @@ func TestCgroupIsBelow(t *testing.T) {
 	w := newWorld(t, "slots=1")
 	w.worker(t, "w", "containment=cgroup", "cgroup="+g.dir)
 	task := w.await(t, w.open(t, w.script(t, "p", "cat /proc/self/cgroup"))[0], sm.Executed)
-	contains(t, "the control group", task.Round(0).Output, "/"+filepath.Base(g.dir)+"/")
+	contains(t, "the control group", task.Fields["0:output"], "/"+filepath.Base(g.dir)+"/")
 }
 
 // What cannot be had is refused when the worker starts: exit code 2, key, value

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // fragileManager is the first argument that makes the test binary a project's
@@ -33,7 +34,7 @@ func runFragile(cfg, ledger string) error {
 		return err
 	}
 	return m.Run(ctx, manager.Handlers{
-		Succeeded: func(_ context.Context, _ *manager.Manager, t *manager.Task) error {
+		Succeeded: func(_ context.Context, _ *manager.Manager, t *task.Task) error {
 			line := fmt.Appendf(nil, "handled %d\n", t.ID)
 			f, err := os.OpenFile(ledger, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 			if err != nil {
@@ -76,7 +77,7 @@ func TestManagerKilledInHandler(t *testing.T) {
 	if got, want := content(t, ledger), "handled 1\nhandled 1"; got != want {
 		t.Errorf("the ledger holds %q, want %q", got, want)
 	}
-	if n := strings.Count(w.Task(t, id).Log, "succeeded -> archived"); n != 1 {
+	if n := strings.Count(w.Task(t, id).Fields["log"], "succeeded -> archived"); n != 1 {
 		t.Errorf("archived %d times", n)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
@@ -31,11 +32,11 @@ func TestOrphansBeforeClaims(t *testing.T) {
 	l.begun(t, 0, 2)
 	w.kill(t, first)
 	w.node(t, "n1", "slots=2")
-	claimed := w.await(t, ids[2], sm.Running).Round(0).Stamps["running"]
+	claimed := storetest.Stamps(w.await(t, ids[2], sm.Running), 0)["running"]
 	for _, id := range ids[:2] {
 		task := w.archived(t, id, sm.Orphaned)
 		checkFields(t, task, map[string]string{"round": "0", "losses": "1", "max_losses": "0", "1:open": "-"})
-		if orphaned := task.Round(0).Stamps["orphaned"]; orphaned > claimed {
+		if orphaned := storetest.Stamps(task, 0)["orphaned"]; orphaned > claimed {
 			t.Errorf("task %d was orphaned at %s, after the next claim at %s", id, orphaned.Text(), claimed.Text())
 		}
 		if n := w.status(t, id); n != -6 {

@@ -204,7 +204,7 @@ func (r *rig) complete(t *testing.T, plan *recipe, d *daemon, want outcome) {
 	for step, name := range stepNames {
 		task := r.Task(t, want.after+1+int64(step))
 		if task.Fails > 0 { // one that begins too early finds that it has no arguments
-			t.Errorf("%s has failed: %s", name, task.Round(0).Error)
+			t.Errorf("%s has failed: %s", name, task.Fields["0:error"])
 		}
 	}
 	ran := strings.Split(strings.TrimSpace(content(t, plan.Steps[stepA].Argv[1])), "\n")

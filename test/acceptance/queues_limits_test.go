@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 )
@@ -106,7 +107,7 @@ func TestLimitAtRunTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.begun(t, 0, 3)
-	within(t, "from raising a limit to the last claim", raised, w.Task(t, ids[2]).Round(0).Stamps["running"], sm.Second)
+	within(t, "from raising a limit to the last claim", raised, storetest.Stamps(w.Task(t, ids[2]), 0)["running"], sm.Second)
 	if q, err := m.SetQueue(t.Context(), "q", map[string]string{"maxthreads": "1"}); err != nil || q.Running != 3 {
 		t.Fatalf("%d tasks run after the limit was lowered, %v", q.Running, err)
 	}
@@ -176,8 +177,8 @@ func (w *world) handOver(t *testing.T) []sm.Duration {
 		task := w.Task(t, id)
 		checkFields(t, task, map[string]string{"0:worker": spec.Env})
 		if previous != 0 {
-			ended := w.await(t, previous, sm.Succeeded).Round(0).Stamps["executed"]
-			gaps = append(gaps, task.Round(0).Stamps["running"].Sub(ended))
+			ended := storetest.Stamps(w.await(t, previous, sm.Succeeded), 0)["executed"]
+			gaps = append(gaps, storetest.Stamps(task, 0)["running"].Sub(ended))
 		}
 		previous = id
 	}

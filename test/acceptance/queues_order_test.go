@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -94,7 +95,7 @@ func TestAgingBound(t *testing.T) {
 	p := w.script(t, "p", "true")
 	p.Queue = "q"
 	old := w.prioritised(t, p, 0, 1)
-	first := w.Task(t, old[1]).Round(0).Stamps["open"]
+	first := storetest.Stamps(w.Task(t, old[1]), 0)["open"]
 	w.passed(t, first, 2*aging)
 	ids := slices.Concat(old, w.prioritised(t, p, 1, 2, 1000))
 	w.node(t, "n1", "slots=1")
@@ -111,11 +112,11 @@ func TestAgingBound(t *testing.T) {
 }
 
 // checkOvertaking checks the bound for a that was claimed before b, which was due earlier.
-func checkOvertaking(t *testing.T, a, b *store.Task, aging sm.Duration) {
+func checkOvertaking(t *testing.T, a, b *store.TaskHeader, aging sm.Duration) {
 	t.Helper()
-	due, claimed := a.Round(0).Stamps["open"], a.Round(0).Stamps["running"]
-	later := due.Sub(b.Round(0).Stamps["open"])
-	if claimed >= b.Round(0).Stamps["running"] || later <= 0 {
+	due, claimed := storetest.Stamps(a, 0)["open"], storetest.Stamps(a, 0)["running"]
+	later := due.Sub(storetest.Stamps(b, 0)["open"])
+	if claimed >= storetest.Stamps(b, 0)["running"] || later <= 0 {
 		return
 	}
 	d := priority(a) - priority(b)
@@ -124,7 +125,7 @@ func checkOvertaking(t *testing.T, a, b *store.Task, aging sm.Duration) {
 	}
 }
 
-func priority(t *store.Task) int {
+func priority(t *store.TaskHeader) int {
 	var n int
 	_, _ = fmt.Sscan(t.Fields["priority"], &n) // there is none if it is 0
 	return n

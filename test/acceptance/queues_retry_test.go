@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -93,7 +94,7 @@ func TestBackoff(t *testing.T) {
 	contains(t, "why", w.text(t, "why", id2text(rests)), "rests")
 	task := w.await(t, id, sm.Succeeded)
 	for n, rest := range []sm.Duration{sm.Second / 2, sm.Second} {
-		failed, claimed := task.Round(n).Stamps["executed"], task.Round(n + 1).Stamps["running"]
+		failed, claimed := storetest.Stamps(task, n)["executed"], storetest.Stamps(task, n+1)["running"]
 		if claimed.Sub(failed) < rest {
 			t.Errorf("claimed %s s after failure %d, want %s s at least", claimed.Sub(failed).Text(), n+1, rest.Text())
 		}
@@ -141,7 +142,7 @@ func TestFaultsAreNotCharged(t *testing.T) {
 	checkFields(t, task, map[string]string{
 		"fails": "0", "faults": "4", "round": "3", "0:class": "fetch", "3:class": "fetch", "4:open": "-",
 	})
-	contains(t, "the error", task.Round(3).Error, "404")
+	contains(t, "the error", task.Fields["3:error"], "404")
 	contains(t, "why", w.text(t, "why", id2text(id)), "fault")
 	charged := w.await(t, w.submitted(t, gone, "--max-fails", "1"), sm.Failed)
 	checkFields(t, charged, map[string]string{"fails": "2", "faults": "-", "round": "1", "1:class": "fetch"})
@@ -162,9 +163,9 @@ func TestStartFailureKeepsTheTask(t *testing.T) {
 	link(t, "/bin/sh", shell)
 	task := w.await(t, id, sm.Succeeded)
 	checkFields(t, task, map[string]string{"fails": "0", "faults": "*", "0:class": "host", "0:error": "*"})
-	if last := task.Round(task.Task.Round); last.Output != "started\n" {
-		t.Errorf("the last round wrote %q", last.Output)
+	if out := task.Fields[sm.RoundField(task.Round, "output")]; out != "started\n" {
+		t.Errorf("the last round wrote %q", out)
 	}
-	contains(t, "the error of the first round", task.Round(0).Error, shell)
+	contains(t, "the error of the first round", task.Fields["0:error"], shell)
 	w.sound(t)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -66,9 +67,9 @@ func (w *world) waiting(t *testing.T, name, queue string) (task.Spec, ledger) {
 }
 
 // ended waits until all tasks are archived after that end, and reads them.
-func (w *world) ended(t *testing.T, ids []int64, outcome sm.State) []*store.Task {
+func (w *world) ended(t *testing.T, ids []int64, outcome sm.State) []*store.TaskHeader {
 	t.Helper()
-	tasks := make([]*store.Task, len(ids))
+	tasks := make([]*store.TaskHeader, len(ids))
 	for i, id := range ids {
 		tasks[i] = w.archived(t, id, outcome)
 	}
@@ -76,7 +77,7 @@ func (w *world) ended(t *testing.T, ids []int64, outcome sm.State) []*store.Task
 }
 
 // where counts the tasks by the node of their first round.
-func where(tasks []*store.Task) map[string]int {
+func where(tasks []*store.TaskHeader) map[string]int {
 	nodes := map[string]int{}
 	for _, task := range tasks {
 		nodes[task.Fields["0:node"]]++
@@ -85,13 +86,13 @@ func where(tasks []*store.Task) map[string]int {
 }
 
 // on are those of the tasks whose first round was on the node.
-func on(node string, tasks []*store.Task) []*store.Task {
-	return slices.DeleteFunc(slices.Clone(tasks), func(task *store.Task) bool { return task.Fields["0:node"] != node })
+func on(node string, tasks []*store.TaskHeader) []*store.TaskHeader {
+	return slices.DeleteFunc(slices.Clone(tasks), func(task *store.TaskHeader) bool { return task.Fields["0:node"] != node })
 }
 
 // most replays the claims and ends of first rounds in order and returns how many of
 // them were under way at a time, at most, right after a claim since that moment.
-func most(t *testing.T, tasks []*store.Task, since sm.Time) int {
+func most(t *testing.T, tasks []*store.TaskHeader, since sm.Time) int {
 	t.Helper()
 	type event struct {
 		at   sm.Time
@@ -99,7 +100,7 @@ func most(t *testing.T, tasks []*store.Task, since sm.Time) int {
 	}
 	var events []event
 	for _, task := range tasks {
-		stamps := task.Round(0).Stamps
+		stamps := storetest.Stamps(task, 0)
 		if stamps["running"] == 0 || stamps["executed"] == 0 {
 			t.Fatalf("task %d has not run: %v", task.ID, stamps)
 		}
@@ -116,10 +117,10 @@ func most(t *testing.T, tasks []*store.Task, since sm.Time) int {
 }
 
 // order are the ids of tasks in the order in which they were claimed.
-func order(tasks []*store.Task) []int64 {
+func order(tasks []*store.TaskHeader) []int64 {
 	by := map[sm.Time]int64{}
 	for _, task := range tasks {
-		by[task.Round(0).Stamps["running"]] = task.ID
+		by[storetest.Stamps(task, 0)["running"]] = task.ID
 	}
 	ids := make([]int64, 0, len(by))
 	for _, at := range slices.Sorted(maps.Keys(by)) {

@@ -3,6 +3,7 @@ package acceptance
 import (
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -24,7 +25,7 @@ func TestServerRestarted(t *testing.T) {
 	w.server(t)
 	last := began
 	for _, id := range ids {
-		last = max(last, w.archived(t, id, sm.Succeeded).Round(0).Stamps["succeeded"])
+		last = max(last, storetest.Stamps(w.archived(t, id, sm.Succeeded), 0)["succeeded"])
 	}
 	within(t, "from the start of the server to the last task settled", began, last, sm.Second)
 }
@@ -46,7 +47,7 @@ func TestOneOfTwoServersKilled(t *testing.T) {
 		ids = append(ids, w.open(t, []task.Spec{spec}...)...)
 	}
 	for _, id := range ids { // a wake-up that the dead one took is made up for by the poll
-		stamps := w.archived(t, id, sm.Succeeded).Round(0).Stamps
+		stamps := storetest.Stamps(w.archived(t, id, sm.Succeeded), 0)
 		within(t, "settling", stamps["executed"], stamps["succeeded"], sm.Second)
 	}
 }

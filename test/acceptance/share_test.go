@@ -34,7 +34,7 @@ func TestWorkersShareAFetch(t *testing.T) {
 			w.file(t, filepath.Join("signs", "sign.go"), "", 0o644)
 			busy := map[string]bool{}
 			for _, id := range ids {
-				busy[w.await(t, id, sm.Succeeded).Round(0).Worker] = true
+				busy[w.await(t, id, sm.Succeeded).Fields["0:worker"]] = true
 			}
 			if n := s.count("x.tar"); n != 1 || len(busy) != c.workers {
 				t.Errorf("%d fetches by %d workers, want one by %d", n, len(busy), c.workers)

@@ -91,8 +91,8 @@ func TestFrozenWorker(t *testing.T) {
 			w.archived(t, id, sm.Succeeded)
 		},
 		"A23 the next round runs": func(t *testing.T, w *world, id int64, _ string) {
-			if task := w.await(t, id, sm.Running); task.Task.Round != 1 {
-				t.Errorf("round %d runs, want 1", task.Task.Round)
+			if task := w.await(t, id, sm.Running); task.Round != 1 {
+				t.Errorf("round %d runs, want 1", task.Round)
 			}
 		},
 	} {
@@ -120,7 +120,7 @@ func TestFrozenWorker(t *testing.T) {
 	}
 }
 
-func checkSecondRound(t *testing.T, task *store.Task) {
+func checkSecondRound(t *testing.T, task *store.TaskHeader) {
 	t.Helper()
 	checkFields(t, task, map[string]string{
 		"timeouts": "1", "round": "1", "losses": "-", "0:worker": "frozen", "0:output": "-", "0:error": "-",

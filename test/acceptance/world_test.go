@@ -168,7 +168,7 @@ func (w *world) open(t *testing.T, specs ...task.Spec) []int64 {
 }
 
 // await waits until the task is in the state, and reads it.
-func (w *world) await(t *testing.T, id int64, state sm.State) *store.Task {
+func (w *world) await(t *testing.T, id int64, state sm.State) *store.TaskHeader {
 	t.Helper()
 	wait.Eventually(t, patience, func() bool { return w.state(t, id) == state }, "task %d is not %s but %s",
 		id, state, late(func() string { return fmt.Sprint(w.state(t, id)) }))
@@ -185,11 +185,11 @@ func (w *world) state(t *testing.T, id int64) sm.State {
 }
 
 // archived waits until the task is archived after the given end.
-func (w *world) archived(t *testing.T, id int64, outcome sm.State) *store.Task {
+func (w *world) archived(t *testing.T, id int64, outcome sm.State) *store.TaskHeader {
 	t.Helper()
 	task := w.await(t, id, sm.Archived)
 	if task.Outcome != outcome {
-		t.Errorf("task %d has ended %s, want %s: error %q", id, task.Outcome, outcome, task.Round(task.Task.Round).Error)
+		t.Errorf("task %d has ended %s, want %s: error %q", id, task.Outcome, outcome, task.Fields[sm.RoundField(task.Round, "error")])
 	}
 	if in := w.Sets(t, id); len(in) != 1 || in[0] != sm.Archived {
 		t.Errorf("task %d is listed in %v, want archived only", id, in)

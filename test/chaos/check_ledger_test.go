@@ -12,7 +12,7 @@ import (
 // checkLedger compares with what programs wrote themselves: each task ran to its
 // end in the round that counted, no round ran twice or beside the next one, but
 // for what a loss excuses that was noticed.
-func (tr *trial) checkLedger(t *testing.T, tasks []*store.Task) {
+func (tr *trial) checkLedger(t *testing.T, tasks []*store.TaskHeader) {
 	t.Helper()
 	a := examineLedger(readLedger(t, tr.dir, "ledger"), bootTime(t))
 	tr.report.Executions, tr.report.Mounts = a.executions, a.mounts
@@ -21,7 +21,7 @@ func (tr *trial) checkLedger(t *testing.T, tasks []*store.Task) {
 	tr.checkClashes(overlap, a.overlaps, excused)
 	tr.report.RunAgain = len(excused)
 	for _, task := range tasks {
-		last := entry{task.ID, task.Task.Round}
+		last := entry{task.ID, task.Round}
 		if n := a.finished[last]; task.Outcome == statemachine.Succeeded && n == 0 {
 			tr.report.violate(record, "round %v counts as succeeded but its program has not come to its end", last)
 		}
@@ -55,7 +55,7 @@ func (tr *trial) checkCanary(t *testing.T) {
 // checkHandled compares with what handlers wrote: each task was handled, by one
 // manager at a time. Who handled it may have been forgotten in a loss, and the
 // manager is told at its next sign of life.
-func (tr *trial) checkHandled(t *testing.T, tasks []*store.Task) {
+func (tr *trial) checkHandled(t *testing.T, tasks []*store.TaskHeader) {
 	t.Helper()
 	all := handlings(readLedger(t, tr.dir, "handled"))
 	tr.report.HandledAgain = again(all)

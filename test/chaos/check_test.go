@@ -70,11 +70,11 @@ func (tr *trial) checkSurvivors() {
 
 // checkTasks looks at what Redis holds: each task archived once, after the end it
 // had to come to, with one complete record a round. It returns the tasks.
-func (tr *trial) checkTasks(t *testing.T, opened map[int64]kind) []*store.Task {
+func (tr *trial) checkTasks(t *testing.T, opened map[int64]kind) []*store.TaskHeader {
 	t.Helper()
 	r := tr.report
 	r.Tasks = len(opened)
-	tasks := make([]*store.Task, 0, len(opened))
+	tasks := make([]*store.TaskHeader, 0, len(opened))
 	for _, id := range slices.Sorted(maps.Keys(opened)) {
 		task, err := tr.Store.Task(t.Context(), id)
 		switch {
@@ -98,7 +98,7 @@ func (tr *trial) checkTasks(t *testing.T, opened map[int64]kind) []*store.Task {
 }
 
 // checkTask looks at the end of a task and at its counters.
-func (tr *trial) checkTask(task *store.Task, k kind) {
+func (tr *trial) checkTask(task *store.TaskHeader, k kind) {
 	r := tr.report
 	r.Ends[string(task.Outcome)]++
 	r.Losses, r.Timeouts = r.Losses+task.Losses, r.Timeouts+task.Timeouts
@@ -111,19 +111,19 @@ func (tr *trial) checkTask(task *store.Task, k kind) {
 	if k.outcome != statemachine.Succeeded {
 		ends = 1
 	}
-	if n := task.Fails + task.Timeouts + task.Losses + task.Releases - ends; task.Task.Round != n {
+	if n := task.Fails + task.Timeouts + task.Losses + task.Releases - ends; task.Round != n {
 		r.violate(record, "task %d: round %d, but fails %d, timeouts %d, losses %d, releases %d",
-			task.ID, task.Task.Round, task.Fails, task.Timeouts, task.Losses, task.Releases)
+			task.ID, task.Round, task.Fails, task.Timeouts, task.Losses, task.Releases)
 	}
 	want := fmt.Sprintf("done %d\n", task.ID)
-	if k.outcome == statemachine.Succeeded && !strings.HasSuffix(task.Round(task.Task.Round).Output, want) {
+	if k.outcome == statemachine.Succeeded && !strings.HasSuffix(task.Fields[statemachine.RoundField(task.Round, "output")], want) {
 		r.violate(record, "task %d: the output of its last round ends otherwise than %q", task.ID, want)
 	}
 }
 
 // checkLog looks for steps that were made twice.
-func (tr *trial) checkLog(task *store.Task) {
-	if strings.Contains(task.Log, "[lines left out]") {
+func (tr *trial) checkLog(task *store.TaskHeader) {
+	if strings.Contains(task.Fields["log"], "[lines left out]") {
 		return // the events tell more, and the stamps
 	}
 	reported := 0
@@ -132,10 +132,10 @@ func (tr *trial) checkLog(task *store.Task) {
 			reported++
 		}
 	}
-	if n := strings.Count(task.Log, "running -> executed"); n > reported {
+	if n := strings.Count(task.Fields["log"], "running -> executed"); n > reported {
 		tr.report.violate(doubled, "task %d: %d results of %d rounds", task.ID, n, reported)
 	}
-	if n := strings.Count(task.Log, "-> archived"); n > 1 {
+	if n := strings.Count(task.Fields["log"], "-> archived"); n > 1 {
 		tr.report.violate(twice, "task %d: %d times", task.ID, n)
 	}
 }

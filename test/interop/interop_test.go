@@ -66,8 +66,8 @@ func TestForeignManager(t *testing.T) {
 	wait.Within(t, "claiming a foreign task", opened, time.Now(), 2*time.Second)
 	await(t, sp, id, statemachine.Succeeded, 10*time.Second)
 	task := sp.Task(t, id)
-	if r := task.Round(0); r.Worker != "ours" || r.Output != fmt.Sprintf("ours %d 3 4\n", id) {
-		t.Errorf("round %+v", r)
+	if r := task.Fields; r["0:worker"] != "ours" || r["0:output"] != fmt.Sprintf("ours %d 3 4\n", id) {
+		t.Errorf("round %v", r)
 	}
 	soon := statemachine.Time(time.Now().Add(3 * time.Second).UnixMicro()).Text()
 	expiring := f.open(t, "start_after=4000000000", "end_before="+soon)
@@ -89,7 +89,7 @@ func TestForeignWorker(t *testing.T) {
 	f.run(t, "work", "theirs")
 	for _, id := range quick {
 		await(t, sp, id, statemachine.Succeeded, 5*time.Second)
-		if r := sp.Task(t, id).Round(0); r.Worker != "theirs" || r.Output != fmt.Sprintf("foreign %d\n", id) {
+		if r := sp.Task(t, id).Fields; r["0:worker"] != "theirs" || r["0:output"] != fmt.Sprintf("foreign %d\n", id) {
 			t.Errorf("task %d: %+v", id, r)
 		}
 	}
@@ -108,7 +108,7 @@ func TestForeignWorker(t *testing.T) {
 		t.Errorf("the late result: %v", err)
 	}
 	task := sp.Task(t, slow)
-	if task.Timeouts != 1 || task.Round(1).Worker != "ours" || task.Fields["0:output"] != "" {
+	if task.Timeouts != 1 || task.Fields["1:worker"] != "ours" || task.Fields["0:output"] != "" {
 		t.Errorf("fields %v", task.Fields)
 	}
 	verify(t, sp)
@@ -190,11 +190,11 @@ func TestMixedCompany(t *testing.T) {
 	byWorker := map[string]int{}
 	for _, id := range ids {
 		task := sp.Task(t, id)
-		r := task.Round(0)
-		byWorker[r.Worker]++
-		ours := strings.HasPrefix(r.Output, "ours ")
-		if task.Task.Round != 0 || ours != (r.Worker == "ours") {
-			t.Errorf("task %d: %+v", id, r)
+		r := task.Fields
+		byWorker[r["0:worker"]]++
+		ours := strings.HasPrefix(r["0:output"], "ours ")
+		if task.Round != 0 || ours != (r["0:worker"] == "ours") {
+			t.Errorf("task %d: %v", id, r)
 		}
 	}
 	if byWorker["ours"] == 0 || byWorker["theirs"] == 0 || len(byWorker) != 2 {

@@ -222,10 +222,10 @@ func (tm *team) checkTask(t *testing.T, id int64) {
 	if task.State != statemachine.Archived || task.Outcome != statemachine.Succeeded {
 		t.Errorf("task %d is %s, with outcome %s", id, task.State, task.Outcome)
 	}
-	if n := strings.Count(task.Log, "-> archived"); n != 1 {
+	if n := strings.Count(task.Fields["log"], "-> archived"); n != 1 {
 		t.Errorf("task %d was archived %d times", id, n)
 	}
-	if out := task.Round(task.Task.Round).Output; !strings.HasSuffix(out, fmt.Sprintf("done %d\n", id)) {
+	if out := task.Fields[statemachine.RoundField(task.Round, "output")]; !strings.HasSuffix(out, fmt.Sprintf("done %d\n", id)) {
 		t.Errorf("task %d has the output of another round: %d bytes", id, len(out))
 	}
 }

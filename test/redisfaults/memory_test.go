@@ -46,7 +46,7 @@ func TestMemoryIsFull(t *testing.T) {
 	tm.recovers(t, "after memory was full", time.Now(), restartBar)
 	tm.settled(t)
 	for _, id := range running {
-		if task, err := tm.store.Task(t.Context(), id); err != nil || task.Task.Round != 0 {
+		if task, err := tm.store.Task(t.Context(), id); err != nil || task.Round != 0 {
 			t.Errorf("task %d was run again: %+v, %v", id, task, err)
 		}
 	}

@@ -22,15 +22,15 @@ func checkTasks(t *testing.T, sp *storetest.Space) {
 			t.Errorf("task %d is %s with outcome %s", id, task.State, task.Outcome)
 		}
 		for _, line := range []string{"-> archived", "-> succeeded"} {
-			if n := strings.Count(task.Log, line); n != 1 {
-				t.Errorf("task %d: %q stands %d times in its log:\n%s", id, line, n, task.Log)
+			if n := strings.Count(task.Fields["log"], line); n != 1 {
+				t.Errorf("task %d: %q stands %d times in its log:\n%s", id, line, n, task.Fields["log"])
 			}
 		}
-		if want := fmt.Sprintf("done %d\n", id); !strings.HasSuffix(task.Round(task.Task.Round).Output, want) {
+		if want := fmt.Sprintf("done %d\n", id); !strings.HasSuffix(task.Fields[statemachine.RoundField(task.Round, "output")], want) {
 			t.Errorf("task %d: the output of its last round ends otherwise than %q", id, want)
 		}
-		if sum := task.Fails + task.Timeouts + task.Losses + task.Releases + task.Faults; task.Task.Round != sum {
-			t.Errorf("task %d: round %d, but its counters make %d", id, task.Task.Round, sum)
+		if sum := task.Fails + task.Timeouts + task.Losses + task.Releases + task.Faults; task.Round != sum {
+			t.Errorf("task %d: round %d, but its counters make %d", id, task.Round, sum)
 		}
 	}
 }

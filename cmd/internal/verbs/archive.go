@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,7 +16,7 @@ import (
 	"github.com/tdf-go/tdf/internal/ops/archive"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
-	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // archiveName is the flag that names directories of an archive.
@@ -110,7 +109,7 @@ func noLast() (int64, error) {
 }
 
 // findTask reads the task that the only argument names from an archive.
-func (s *session) findTask(ctx context.Context, r *manager.Archive) (*manager.Task, error) {
+func (s *session) findTask(ctx context.Context, r *manager.Archive) (*task.Task, error) {
 	id, err := manager.ParseID(s.args[0], noLast)
 	if err != nil {
 		return nil, err
@@ -164,8 +163,8 @@ type coldList struct {
 }
 
 // newest prints those that were archived last, no more than the limit.
-func (c *coldList) newest(tasks iter.Seq2[*manager.Task, error]) error {
-	var rows []map[string]string
+func (c *coldList) newest(tasks iter.Seq2[*task.Task, error]) error {
+	var rows []*task.Task
 	for t, err := range tasks {
 		if err != nil {
 			return err
@@ -176,14 +175,14 @@ func (c *coldList) newest(tasks iter.Seq2[*manager.Task, error]) error {
 	}
 	c.n = len(rows)
 	if *c.l.json {
-		return cli.WriteJSON(c.s.out, taskObjects(rows))
+		return cli.WriteJSON(c.s.out, jsonList(rows))
 	}
 	return c.l.table(c.s, c.l.columns(rows), rows, true)
 }
 
 // stream prints all that fit, in the order of the archive, and holds no more than a page of them.
-func (c *coldList) stream(tasks iter.Seq2[*manager.Task, error]) error {
-	var rows []map[string]string
+func (c *coldList) stream(tasks iter.Seq2[*task.Task, error]) error {
+	var rows []*task.Task
 	for t, err := range tasks {
 		if err != nil {
 			return err
@@ -204,29 +203,18 @@ func (c *coldList) stream(tasks iter.Seq2[*manager.Task, error]) error {
 	return err
 }
 
-// row is a task as the table and the JSON form want it: of its fields no more than of one in Redis.
-func (l *listing) row(t *manager.Task) map[string]string {
-	row := map[string]string{}
-	for _, name := range listFields {
-		if text, there := t.Fields[name]; there {
-			row[name] = text
-		}
+// row is a task as the table and the JSON form want it: no more than of one in Redis.
+func (l *listing) row(t *task.Task) *task.Task {
+	t.Log, t.Fields = nil, nil
+	t.Rounds = presentRound(t, t.Rounds)
+	if !*l.json && l.output != wideOutput {
+		t.Rounds = nil
 	}
-	row["id"], row["state"], row["queue"] = strconv.FormatInt(t.ID, 10), string(t.State), t.Queue
-	row["status"] = strconv.Itoa(t.DisbatchStatus())
-	if t.Outcome != statemachine.None {
-		row["outcome"] = string(t.Outcome)
-	}
-	for _, name := range []string{workerField, nodeField} {
-		if text := t.Fields[ofRound(t.Fields, name)]; text != "" && (*l.json || l.output == wideOutput) {
-			row[name] = text
-		}
-	}
-	return row
+	return t
 }
 
 // print prints a page.
-func (c *coldList) print(rows []map[string]string) error {
+func (c *coldList) print(rows []*task.Task) error {
 	first := c.n == 0
 	c.n += len(rows)
 	if *c.l.json {
@@ -235,7 +223,7 @@ func (c *coldList) print(rows []map[string]string) error {
 	if first {
 		seen := rows
 		if len(rows) == page { // a later page may need the column QUEUE
-			seen = append(seen, map[string]string{queueField: ""})
+			seen = append(seen, &task.Task{})
 		}
 		c.columns = c.l.columns(seen)
 	}
@@ -243,10 +231,10 @@ func (c *coldList) print(rows []map[string]string) error {
 }
 
 // objects prints a page of a JSON list that goes on.
-func (c *coldList) objects(rows []map[string]string, first bool) error {
-	for _, object := range taskObjects(rows) {
+func (c *coldList) objects(rows []*task.Task, first bool) error {
+	for _, t := range rows {
 		var text bytes.Buffer
-		if err := cli.WriteJSON(&text, object); err != nil {
+		if err := cli.WriteJSON(&text, t); err != nil {
 			return err
 		}
 		if err := printf(c.s.out, "%s\n%s", map[bool]string{true: "[", false: ","}[first], bytes.TrimRight(text.Bytes(), "\n")); err != nil {

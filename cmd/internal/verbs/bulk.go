@@ -298,43 +298,58 @@ func refusedIDs(t *manager.Tally) []int64 {
 	return ids
 }
 
-// object is the JSON form: a list of ids for each effect, or of the old and the
-// new id where tasks were opened.
-func (b *bulk) object(t *manager.Tally, broken error) map[string]any {
-	object := map[string]any{
-		dryRunField: b.dryRun, "unchanged": refusedIDs(t), "not_found": jsonList(t.Missing),
+// bulkReport is the JSON form: a list of ids for each effect that the verb has, or of
+// the old and the new id where tasks were opened.
+type bulkReport struct {
+	DryRun    bool               `json:"dry_run"`
+	Cancelled []int64            `json:"cancelled,omitzero"`
+	Asked     []int64            `json:"asked,omitzero"`
+	Reported  []int64            `json:"reported,omitzero"`
+	Ended     []int64            `json:"terminated,omitzero"`
+	Held      []int64            `json:"held,omitzero"`
+	Released  []int64            `json:"released,omitzero"`
+	Opened    []manager.Affected `json:"opened,omitzero"`
+	Existing  []manager.Affected `json:"existing,omitzero"`
+	Unchanged []int64            `json:"unchanged"`
+	NotFound  []int64            `json:"not_found"`
+	Reasons   []refusedTask      `json:"reasons"`
+	// Error and Code are of a report in the middle.
+	Error string `json:"error,omitempty"`
+	Code  int    `json:"code,omitempty"`
+}
+
+// refusedTask is a task that stays as it is.
+type refusedTask struct {
+	ID     int64              `json:"id"`
+	State  statemachine.State `json:"state"`
+	Reason string             `json:"reason"`
+}
+
+func (b *bulk) object(t *manager.Tally, broken error) *bulkReport {
+	report := &bulkReport{DryRun: b.dryRun, Unchanged: refusedIDs(t), NotFound: jsonList(t.Missing), Reasons: []refusedTask{}}
+	changed := map[string]*[]int64{
+		"cancelled": &report.Cancelled, "asked": &report.Asked, "reported": &report.Reported, "terminated": &report.Ended,
+		"held": &report.Held, "released": &report.Released,
 	}
+	opened := map[string]*[]manager.Affected{openedField: &report.Opened, "existing": &report.Existing}
 	for _, e := range b.effects {
-		object[e.name] = affectedObjects(t.Done[e.name], len(b.outcomes) > 0)
-	}
-	told := t.Refused[:min(len(t.Refused), refusalsJSON)]
-	reasons := make([]map[string]any, len(told))
-	for i := range told {
-		r := &told[i]
-		reasons[i] = map[string]any{"id": r.ID, "state": r.State, "reason": b.refusal(r)}
-	}
-	object["reasons"] = reasons
-	if broken != nil {
-		object["error"], object["code"] = broken.Error(), cli.ExitCode(broken)
-	}
-	return object
-}
-
-func affectedObjects(tasks []manager.Affected, opening bool) []any {
-	list := make([]any, len(tasks))
-	for i, one := range tasks {
-		list[i] = one.ID
-		if opening {
-			list[i] = map[string]any{"id": one.ID, "new": orNull(one.New)}
+		done := jsonList(t.Done[e.name])
+		if list := opened[e.name]; list != nil {
+			*list = done
+			continue
 		}
+		ids := make([]int64, len(done))
+		for i := range done {
+			ids[i] = done[i].ID
+		}
+		*changed[e.name] = ids
 	}
-	return list
-}
-
-// orNull is null for the id of no task.
-func orNull(id int64) any {
-	if id == 0 {
-		return nil
+	for i := range t.Refused[:min(len(t.Refused), refusalsJSON)] {
+		r := &t.Refused[i]
+		report.Reasons = append(report.Reasons, refusedTask{r.ID, r.State, b.refusal(r)})
 	}
-	return id
+	if broken != nil {
+		report.Error, report.Code = broken.Error(), cli.ExitCode(broken)
+	}
+	return report
 }

@@ -121,7 +121,7 @@ type retrying struct {
 
 // The effects of the verb retry.
 var retryEffects = []effect{
-	{"opened", "opened %d again", "would open %d again"},
+	{openedField, "opened %d again", "would open %d again"},
 	{"existing", "%d were opened again before", "%d were opened again before"},
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // output is the verb logs with its flags.
@@ -62,19 +63,26 @@ func (a *app) logs() *cobra.Command {
 	return cmd
 }
 
-func (o *output) do(_ context.Context, s *session, task *manager.Task) error {
-	r, err := o.pick(task)
+// written is what a round wrote.
+type written struct {
+	ID      int64  `json:"id"`
+	Round   int    `json:"round"`
+	Output  string `json:"output"`
+	Error   string `json:"error"`
+	Stderr  string `json:"stderr"`
+	Dropped bool   `json:"dropped"`
+}
+
+func (o *output) do(_ context.Context, s *session, t *task.Task) error {
+	r, err := o.pick(t)
 	if err != nil {
 		return err
 	}
 	if *o.json {
-		return cli.WriteJSON(s.out, map[string]any{
-			"id": task.ID, roundField: r.Number, outputStream: r.Output, errorStream: r.Error, "stderr": r.Stderr,
-			"dropped": r.Dropped,
-		})
+		return cli.WriteJSON(s.out, written{t.ID, r.Number, r.Output, r.Error, r.Stderr, r.Dropped})
 	}
 	if r.Dropped {
-		s.warn(droppedText, r.Number, task.ID)
+		s.warn(droppedText, r.Number, t.ID)
 	}
 	text := r.Output
 	if o.stderr {
@@ -90,21 +98,20 @@ func (o *output) do(_ context.Context, s *session, task *manager.Task) error {
 }
 
 // pick finds the round asked for.
-func (o *output) pick(t *manager.Task) (manager.Round, error) {
+func (o *output) pick(t *task.Task) (*task.Round, error) {
 	if o.round < 0 {
-		if r := t.Last(); r.Number >= 0 {
+		if r := t.Last(); r != nil {
 			return r, nil
 		}
-		return manager.Round{}, fmt.Errorf("task %d has not been run yet (it is %s)", t.ID, t.State)
+		return nil, fmt.Errorf("task %d has not been run yet (it is %s)", t.ID, t.State)
 	}
-	rounds := t.Rounds()
-	for _, r := range rounds {
-		if r.Number == o.round {
+	for i := range t.Rounds {
+		if r := &t.Rounds[i]; r.Number == o.round {
 			return r, nil
 		}
 	}
-	return manager.Round{}, cli.WithCode(cli.ExitUsage,
-		fmt.Errorf("task %d has no round %d; it has %d, counted from 0", t.ID, o.round, len(rounds)))
+	return nil, cli.WithCode(cli.ExitUsage,
+		fmt.Errorf("task %d has no round %d; it has %d, counted from 0", t.ID, o.round, len(t.Rounds)))
 }
 
 // The two streams of a program, by the fields of a round.

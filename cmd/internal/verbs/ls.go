@@ -3,7 +3,6 @@ package verbs
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // listing is the verb ls with its flags.
@@ -36,7 +36,8 @@ func (a *app) ls() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ls [TASKS]", Aliases: []string{listAlias}, Short: "List tasks, by state and the newest first",
 		Long: "ls lists tasks. A column QUEUE is there if not all are in the default queue; --output wide adds where\n" +
-			"they run and what they ask for. In JSON, status is the number Disbatch has for the state.\n\n" + selectorHelp + "\n\n" +
+			"they run and what they ask for. In JSON, status is the number Disbatch has for the state, and rounds the\n" +
+			"present round only, with where it runs and how far it is.\n\n" + selectorHelp + "\n\n" +
 			"With --archive it lists tasks of an archive, those first that were archived last, or with --limit 0 in the order\n" +
 			"in which they were written; there --state says how they ended, and last means nothing.",
 		Example: "  tdf-manager ls\n  tdf-manager ls --state failed --queue nightly --match 'No space'\n  tdf-manager ls 3-9 -o wide",
@@ -59,16 +60,9 @@ func (a *app) ls() *cobra.Command {
 	return cmd
 }
 
-// listFields are the columns, and what the JSON form has of each task.
-var listFields = []string{
-	"id", "state", roundField, programField, sourceField, "input", "argv", "fails", "timeouts", "losses", "faults", "releases",
-	"start_after", "not_before", "end_before", "timeout", "outcome", queueField, envField, "labels", "resources", "priority",
-	"key", holdField, "cancel_requested", "cancel_reason", "retry_of", "retried_by", "replay_of",
-}
-
 // listed is what ls found.
 type listed struct {
-	tasks []map[string]string
+	tasks []*task.Task
 	// more are the states of which there are tasks beyond the limit.
 	more []statemachine.State
 	// missing are ids of no task.
@@ -93,7 +87,7 @@ func (l *listing) do(ctx context.Context, s *session) error {
 		return err
 	}
 	if *l.json {
-		err = cli.WriteJSON(s.out, taskObjects(found.tasks))
+		err = cli.WriteJSON(s.out, jsonList(found.tasks))
 	} else {
 		err = l.table(s, l.columns(found.tasks), found.tasks, true)
 	}
@@ -123,7 +117,7 @@ func (l *listing) selection(ctx context.Context, s *session) (manager.Selection,
 	}
 	sel, err := l.choice.selection(ctx, s)
 	sel.All = sel.IDs == nil
-	sel.Archived, sel.Fields, sel.Newest = l.all, listFields, true
+	sel.Archived, sel.Fields, sel.Newest = l.all, task.HeadNames(), true
 	if l.limit > 0 && sel.All {
 		sel.Limit = l.limit + 1 // to know whether there are more
 	}
@@ -138,8 +132,7 @@ func (l *listing) read(ctx context.Context, s *session, sel manager.Selection) (
 		if err != nil {
 			return found, err
 		}
-		for i := range tasks {
-			t := &tasks[i]
+		for _, t := range tasks {
 			counts[t.State]++
 			switch {
 			case t.State == statemachine.None:
@@ -147,126 +140,105 @@ func (l *listing) read(ctx context.Context, s *session, sel manager.Selection) (
 			case sel.Limit > 0 && counts[t.State] > l.limit:
 				found.more = append(found.more, t.State)
 			default:
-				found.tasks = append(found.tasks, fieldsOf(t))
+				found.tasks = append(found.tasks, t)
 			}
 		}
 	}
 	return found, nil
 }
 
-// fieldsOf are the fields of a task, corrected by what is known better: also where
-// the hash is spoilt or was written by a foreign client.
-func fieldsOf(t *manager.Summary) map[string]string {
-	f := t.Fields
-	f["id"], f["state"], f["queue"] = strconv.FormatInt(t.ID, 10), string(t.State), t.Queue
-	f["status"] = strconv.Itoa(t.DisbatchStatus())
-	if t.Outcome != statemachine.None {
-		f["outcome"] = string(t.Outcome)
-	}
-	return f
-}
-
-func taskObjects(tasks []map[string]string) []map[string]any {
-	objects := make([]map[string]any, len(tasks))
-	for i, t := range tasks {
-		objects[i] = jsonFields(t)
-	}
-	return objects
-}
-
-// Fields of a round, and what ls --json calls them.
-const (
-	progressField = "progress"
-	workerField   = "worker"
-	nodeField     = "node"
-)
-
 // addRounds reads what is told of the present round of tasks: of those that run
-// the progress, and of all, if asked for, where they run or ran.
-func addRounds(ctx context.Context, s *session, tasks []map[string]string, places bool) error {
-	if places {
-		if err := addRound(ctx, s, tasks, workerField, nodeField); err != nil {
-			return err
-		}
+// the progress, and of all, if asked for, where they run or ran. Tasks of many rounds
+// are few, so all their round fields are asked of all of a page.
+func addRounds(ctx context.Context, s *session, tasks []*task.Task, places bool) error {
+	fields := []string{"progress"}
+	for _, t := range tasks {
+		t.Rounds = nil
 	}
-	running := slices.DeleteFunc(slices.Clone(tasks), func(t map[string]string) bool {
-		return t["state"] != string(statemachine.Running)
-	})
-	return addRound(ctx, s, running, progressField)
-}
-
-// addRound reads fields of the present round. Tasks of many rounds are few, so
-// all their round fields are asked of all of a page.
-func addRound(ctx context.Context, s *session, tasks []map[string]string, fields ...string) error {
+	if places {
+		fields = append(fields, "worker", "node")
+	} else {
+		tasks = slices.DeleteFunc(slices.Clone(tasks), func(t *task.Task) bool { return t.State != statemachine.Running })
+	}
 	for part := range slices.Chunk(tasks, page) {
 		ids := make([]int64, len(part))
 		var names []string
 		for i, t := range part {
-			ids[i], _ = strconv.ParseInt(t["id"], 10, 64) // it was made from a number
+			ids[i] = t.ID
 			for _, field := range fields {
-				if name := ofRound(t, field); name != "" && !slices.Contains(names, name) {
+				if name := statemachine.RoundField(t.Round, field); !slices.Contains(names, name) {
 					names = append(names, name)
 				}
 			}
-		}
-		if len(names) == 0 {
-			continue
 		}
 		found, err := s.store.Fields(ctx, ids, names...)
 		if err != nil {
 			return err
 		}
 		for i, t := range part {
-			for _, field := range fields {
-				if text := found[i][ofRound(t, field)]; text != "" {
-					t[field] = text
-				}
-			}
+			t.Rounds = presentRound(t, task.Decode(t.ID, found[i]).Rounds)
 		}
 	}
 	return nil
 }
 
-// ofRound is the name of the field in the task's round; empty if that is spoilt.
-func ofRound(task map[string]string, field string) string {
-	round, err := strconv.Atoi(task["round"])
-	if err != nil {
-		return ""
+// presentRound is what a list has of the rounds of a task: where the present one runs or ran, and how far it is while it runs.
+func presentRound(t *task.Task, rounds []task.Round) []task.Round {
+	i := slices.IndexFunc(rounds, func(r task.Round) bool { return r.Number == t.Round })
+	if i < 0 {
+		return nil
 	}
-	return statemachine.RoundField(round, field)
+	r := task.Round{Number: t.Round, Worker: rounds[i].Worker, Node: rounds[i].Node}
+	if t.State == statemachine.Running {
+		r.Progress = rounds[i].Progress
+	}
+	if r.Worker == "" && r.Node == "" && r.Progress.IsZero() {
+		return nil
+	}
+	return []task.Round{r}
 }
 
 // column is one of the table of tasks.
 type column struct {
 	head string
-	cell func(map[string]string) string
-}
-
-func fieldColumn(head, field string) column {
-	return column{head: head, cell: func(t map[string]string) string { return t[field] }}
+	cell func(*task.Task) string
 }
 
 // columns are those that help: some only where a task has something to say.
-func (l *listing) columns(tasks []map[string]string) []column {
+func (l *listing) columns(tasks []*task.Task) []column {
 	wide := l.output == wideOutput
-	some := func(says func(map[string]string) bool) bool { return slices.ContainsFunc(tasks, says) }
-	list := []column{fieldColumn("ID", "id"), {"STATE", stateCell}, fieldColumn("ROUND", "round")}
-	if wide || some(func(t map[string]string) bool { return t["queue"] != manager.DefaultQueue }) {
-		list = append(list, fieldColumn("QUEUE", "queue"))
+	list := []column{
+		{"ID", func(t *task.Task) string { return strconv.FormatInt(t.ID, 10) }},
+		{"STATE", stateCell},
+		{"ROUND", func(t *task.Task) string { return strconv.Itoa(t.Round) }},
+	}
+	if wide || slices.ContainsFunc(tasks, func(t *task.Task) bool { return t.Queue != task.DefaultQueue }) {
+		list = append(list, column{"QUEUE", func(t *task.Task) string { return t.Queue }})
 	}
 	if wide {
-		list = append(list, column{"PRIORITY", func(t map[string]string) string { return cmp.Or(t["priority"], "0") }},
-			column{"WORKER", dash(workerField)}, column{"NODE", dash(nodeField)}, column{"ASKS", asksCell})
+		list = append(list,
+			column{"PRIORITY", func(t *task.Task) string { return strconv.Itoa(orZero(t.Priority)) }},
+			column{"WORKER", func(t *task.Task) string { return cmp.Or(listedRound(t).Worker, "-") }},
+			column{"NODE", func(t *task.Task) string { return cmp.Or(listedRound(t).Node, "-") }},
+			column{"ASKS", asksCell})
 	}
-	list = append(list, fieldColumn("PROGRAM", "program"), column{"INPUT", inputCell})
-	if some(func(t map[string]string) bool { return t[progressField] != "" }) {
+	list = append(list, column{"PROGRAM", func(t *task.Task) string { return t.Program }}, column{"INPUT", inputCell})
+	if slices.ContainsFunc(tasks, func(t *task.Task) bool { return !listedRound(t).Progress.IsZero() }) {
 		list = append(list, column{"PROGRESS", progressCell})
 	}
 	return list
 }
 
+// listedRound is the round that a list has of a task.
+func listedRound(t *task.Task) *task.Round {
+	if len(t.Rounds) == 0 {
+		return &task.Round{}
+	}
+	return &t.Rounds[0]
+}
+
 // table prints tasks, the first of them below the heads of the columns.
-func (l *listing) table(s *session, columns []column, tasks []map[string]string, first bool) error {
+func (l *listing) table(s *session, columns []column, tasks []*task.Task, first bool) error {
 	var heads []string
 	for _, c := range columns {
 		if first {
@@ -284,25 +256,20 @@ func (l *listing) table(s *session, columns []column, tasks []map[string]string,
 	return table.Flush()
 }
 
-func stateCell(t map[string]string) string {
-	if t["outcome"] != "" {
-		return t["state"] + " (" + t["outcome"] + ")"
+func stateCell(t *task.Task) string {
+	if t.Outcome != statemachine.None {
+		return string(t.State) + " (" + string(t.Outcome) + ")"
 	}
-	return t["state"]
-}
-
-// dash is the cell of a field, "-" where it says nothing.
-func dash(field string) func(map[string]string) string {
-	return func(t map[string]string) string { return cmp.Or(t[field], "-") }
+	return string(t.State)
 }
 
 // asksCell is what the task asks of a worker and its node.
-func asksCell(t map[string]string) string {
+func asksCell(t *task.Task) string {
 	var parts []string
-	if t[envField] != "" {
-		parts = append(parts, "env "+t[envField])
+	if t.Env != "" {
+		parts = append(parts, "env "+t.Env)
 	}
-	for _, list := range []string{t["labels"], t["resources"]} {
+	for _, list := range []string{strings.Join(t.Labels, ","), task.Resources(t.Resources).Text()} {
 		if list != "" {
 			parts = append(parts, list)
 		}
@@ -310,18 +277,14 @@ func asksCell(t map[string]string) string {
 	return cmp.Or(strings.Join(parts, " "), "-")
 }
 
-func inputCell(t map[string]string) string {
+func inputCell(t *task.Task) string {
 	const width = 60
-	var argv []string
-	if t["argv"] != "" && json.Unmarshal([]byte(t["argv"]), &argv) != nil {
-		argv = nil
-	}
-	return shorten(inputText(t["input"], argv), width)
+	return shorten(inputText(t.Input, t.Argv), width)
 }
 
-func progressCell(t map[string]string) string {
+func progressCell(t *task.Task) string {
 	const width = 40
-	return shorten(manager.ParseProgress(t[progressField]).String(), width)
+	return shorten(listedRound(t).Progress.String(), width)
 }
 
 // shorten cuts a text to a number of characters that keeps tables readable.

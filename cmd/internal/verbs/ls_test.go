@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -55,10 +56,10 @@ func TestLsColumns(t *testing.T) {
 	wantText(t, b.must("ls", "-o", "wide"), "env lab disk=ssd gpu=1")
 	list := b.value(0, "ls", "1,2").([]any)
 	one, two := list[0].(map[string]any), list[1].(map[string]any)
-	if one["worker"] != "w1" || one["node"] != "node-1" || one["status"] != 0.0 || one["queue"] != "default" || two["priority"] != 3.0 {
+	if r := roundOf(t, one, 0); r["worker"] != "w1" || r["node"] != "node-1" || one["status"] != 0.0 || one["queue"] != "default" || two["priority"] != 3.0 {
 		t.Errorf("JSON: %v", one)
 	}
-	if two["status"] != -2.0 || two["queue"] != "q" || two["env"] != "lab" || two["labels"] != "disk=ssd" || two["resources"] != "gpu=1" {
+	if two["status"] != -2.0 || two["queue"] != "q" || two["env"] != "lab" || fmt.Sprint(two["labels"], two["resources"]) != "[disk=ssd] map[gpu:1]" || len(two["rounds"].([]any)) != 0 {
 		t.Errorf("JSON: %v", two)
 	}
 	object := b.value(0, "show", "2").(map[string]any)

@@ -127,6 +127,30 @@ func (b *bench) must(args ...string) string {
 	return r.out
 }
 
+// instant is a moment in JSON.
+func instant(t *testing.T, value any) time.Time {
+	t.Helper()
+	text, _ := value.(string)
+	at, err := time.Parse("2006-01-02T15:04:05.999999Z", text)
+	if err != nil {
+		t.Errorf("%v is no moment in UTC with microseconds", value)
+	}
+	return at
+}
+
+// roundOf is a round of a task in JSON.
+func roundOf(t *testing.T, value any, n int) map[string]any {
+	t.Helper()
+	rounds, _ := value.(map[string]any)["rounds"].([]any)
+	for _, r := range rounds {
+		if r, _ := r.(map[string]any); r["number"] == float64(n) {
+			return r
+		}
+	}
+	t.Errorf("no round %d: %v", n, value)
+	return nil
+}
+
 // value runs a verb with --json and returns the one value it prints.
 func (b *bench) value(code int, args ...string) any {
 	b.t.Helper()

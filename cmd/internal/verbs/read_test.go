@@ -93,14 +93,18 @@ func TestShow(t *testing.T) {
 	object := b.value(0, "show", "4").(map[string]any)
 	for field, want := range map[string]any{
 		"id": 4.0, "state": "succeeded", "round": 1.0, "fails": 1.0, "max_fails": 1.0, "timeout": "inf", "end_before": "inf",
-		"0:error": "it broke\n", "input": "again", "program": "p", "0:worker": "w", "namespace": b.ns,
+		"input": "again", "program": "p", "namespace": b.ns,
 	} {
 		if got := object[field]; got != want {
 			t.Errorf("%s = %v (%T), want %v", field, got, got, want)
 		}
 	}
-	if _, ok := object["1:succeeded"].(float64); !ok {
-		t.Errorf("1:succeeded = %v, want a number", object["1:succeeded"])
+	if first := roundOf(t, object, 0); first["error"] != "it broke\n" || first["worker"] != "w" {
+		t.Errorf("round 0: %v", first)
+	}
+	stamps, _ := roundOf(t, object, 1)["stamps"].(map[string]any)
+	if ended := instant(t, stamps["succeeded"]); ended.Before(instant(t, object["created"])) {
+		t.Errorf("ended at %s: %v", ended, object)
 	}
 }
 

@@ -3,6 +3,7 @@ package verbs
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func sum(text string) string {
@@ -39,16 +41,26 @@ func TestShowRecord(t *testing.T) {
 		"program      sha256 def456", "cpu time     1.5s user, 250ms system", "max memory   1048576 bytes", "progress     40% halfway",
 		"output (1000 bytes, sha256 abc123)", "error (4 bytes, sha256 "+sum("bad\n")+")", "kept no longer (keep_rounds)",
 		"round 1, worker w1, exit code 0", "output (5 bytes, sha256 "+sum("fine\n")+")", "stderr (5 bytes, sha256 "+sum("chat\n")+")")
-	object := b.value(0, "show", "1").(map[string]any)
-	for field, want := range map[string]any{
-		"0:worker": "w1", "0:node": "node-1", "0:incarnation": 1.0, "0:signal": "killed\x1b", "0:user_time": 1.5, "0:system_time": 0.25,
-		"0:max_memory": 1048576.0, "0:output_bytes": 1000.0, "0:output_sha256": "abc123", "0:program_sha256": "def456",
-		"0:progress": "0.4 halfway", "0:dropped": "1", "1:output_bytes": 5.0, "1:output_sha256": sum("fine\n"),
-		"1:error_bytes": 5.0, "1:error_sha256": sum("chat\n"), "1:exit_code": 0.0, "1:claim": c.Current.Claim,
+	object := b.value(0, "show", "1")
+	for n, want := range []map[string]any{
+		{
+			"worker": "w1", "node": "node-1", "incarnation": 1.0, "signal": "killed\x1b", "user_time": 1.5, "system_time": 0.25,
+			"max_memory": 1048576.0, "output_bytes": 1000.0, "output_sha256": "abc123", "program_sha256": "def456", "dropped": true,
+		},
+		{
+			"output_bytes": 5.0, "output_sha256": sum("fine\n"), "error_bytes": 5.0, "error_sha256": sum("chat\n"), "exit_code": 0.0,
+			"claim": c.Current.Claim,
+		},
 	} {
-		if got := object[field]; got != want {
-			t.Errorf("%s = %v (%T), want %v", field, got, got, want)
+		round := roundOf(t, object, n)
+		for field, want := range want {
+			if got := round[field]; got != want {
+				t.Errorf("%d:%s = %v (%T), want %v", n, field, got, got, want)
+			}
 		}
+	}
+	if far := roundOf(t, object, 0)["progress"]; fmt.Sprint(far) != "map[part:0.4 text:halfway]" {
+		t.Errorf("progress %v", far)
 	}
 	r := b.run("logs", "1", "--round", "0")
 	wantText(t, r.err, "is kept no longer (keep_rounds)")
@@ -72,7 +84,7 @@ func TestLsProgress(t *testing.T) {
 	out := b.must("ls")
 	wantText(t, out, "PROGRESS", "29% reading "+strings.Repeat("é", 28)+"...")
 	list := b.value(0, "ls").([]any)
-	if one := list[1].(map[string]any); one["progress"] == nil || list[0].(map[string]any)["progress"] != nil {
+	if far, _ := roundOf(t, list[1], 0)["progress"].(map[string]any); far["part"] != 0.29 || len(list[0].(map[string]any)["rounds"].([]any)) != 0 {
 		t.Errorf("JSON: %v", list)
 	}
 }
@@ -86,20 +98,20 @@ func (h *hand) progress(c *store.Claimed, part float64, text string) {
 
 func TestRunningText(t *testing.T) {
 	t.Parallel()
-	far := func(id int64, part float64, text string) manager.RunningTask {
-		return manager.RunningTask{ID: id, Progress: manager.RoundProgress{Part: part, Text: text}}
+	far := func(id int64, said string) manager.RunningTask {
+		return manager.RunningTask{ID: id, Progress: task.ParseProgress(said)}
 	}
 	for want, running := range map[string][]manager.RunningTask{
 		"":                                  nil,
-		"  task 7: 40% a\\x1b":              {far(7, 0.4, "a\x1b")},
-		"  task 7: half  task 8: 100%  ...": {far(7, -1, "half"), far(8, 1, ""), far(9, 0, "")},
-		"  task 7: 0% " + strings.Repeat("x", 27) + "...": {far(7, 0, strings.Repeat("x", 40))},
+		"  task 7: 40% a\\x1b":              {far(7, "0.4 a\x1b")},
+		"  task 7: half  task 8: 100%  ...": {far(7, "half"), far(8, "1"), far(9, "0")},
+		"  task 7: 0% " + strings.Repeat("x", 27) + "...": {far(7, "0 "+strings.Repeat("x", 40))},
 	} {
 		if got := runningText(running); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	p := manager.Progress{Total: 2, Done: 1, States: map[statemachine.State]int{"running": 1}, Running: []manager.RunningTask{far(7, 0.5, "")}}
+	p := manager.Progress{Total: 2, Done: 1, States: map[statemachine.State]int{"running": 1}, Running: []manager.RunningTask{far(7, "0.5")}}
 	if got, want := progressLine(p, 1, time.Second), "1/2  running 1  task 7: 50%  0.0 tasks/s"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -32,7 +32,10 @@ func (r *removing) command(a *app, cmd *cobra.Command) *cobra.Command {
 		if err != nil || !*asJSON {
 			return err
 		}
-		return cli.WriteJSON(s.out, map[string]any{"removed": removed, dryRunField: dryRun})
+		return cli.WriteJSON(s.out, struct {
+			Removed []string `json:"removed"`
+			DryRun  bool     `json:"dry_run"`
+		}{removed, dryRun})
 	})
 	return cmd
 }

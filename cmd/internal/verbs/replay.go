@@ -1,10 +1,10 @@
 package verbs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,7 +84,11 @@ func (r *replaying) opened(s *session, id, replay int64, err error) error {
 	case err != nil:
 		return err
 	case *r.json:
-		return cli.WriteJSON(s.out, map[string]any{"id": id, "replay": orNull(replay), dryRunField: r.dryRun})
+		return cli.WriteJSON(s.out, struct {
+			ID     int64 `json:"id"`
+			Replay int64 `json:"replay,omitempty"`
+			DryRun bool  `json:"dry_run"`
+		}{id, replay, r.dryRun})
 	case r.dryRun:
 		return printf(s.out, "would run task %d once more\n", id)
 	default:
@@ -113,7 +117,12 @@ func (r *replaying) finish(ctx context.Context, s *session, id int64, timedOut b
 		return err
 	}
 	if *r.json {
-		err = cli.WriteJSON(s.out, comparisonObject(&c, timedOut))
+		err = cli.WriteJSON(s.out, struct {
+			manager.Comparison
+
+			Same     bool `json:"same"`
+			TimedOut bool `json:"timed_out"`
+		}{c, c.Same(), timedOut})
 	} else {
 		err = printComparison(s, &c, timedOut)
 	}
@@ -149,7 +158,10 @@ func printComparison(s *session, c *manager.Comparison, timedOut bool) error {
 		return err
 	}
 	table := cli.NewTable(s.out, "", "VERDICT", "THEN", "NOW")
-	a, b := &c.First, &c.Second
+	a, b := c.First, c.Second
+	if b == nil { // it has ended without having run
+		b = &task.Round{Dropped: true}
+	}
 	table.Row("output", c.Output, hashText(a.OutputSHA256()), hashText(b.OutputSHA256()))
 	table.Row("error", c.Error, hashText(a.ErrorSHA256()), hashText(b.ErrorSHA256()))
 	table.Row("exit", c.Exit, exitText(a), exitText(b))
@@ -164,24 +176,13 @@ func hashText(hash string) string {
 	return dashText(hash[:min(len(hash), digits)])
 }
 
-func exitText(r *manager.Round) string {
-	if r.Signal != "" {
+func exitText(r *task.Round) string {
+	switch {
+	case r.Signal != "":
 		return "signal " + r.Signal
-	}
-	return dashText(r.ExitCode)
-}
-
-func comparisonObject(c *manager.Comparison, timedOut bool) map[string]any {
-	side := func(r *manager.Round) map[string]any {
-		return map[string]any{
-			"output_sha256": r.OutputSHA256(), "error_sha256": r.ErrorSHA256(), "exit_code": r.ExitCode, "signal": r.Signal,
-			"program_sha256": r.ProgramSHA256, nodeField: r.Node, "worker": r.Worker,
-		}
-	}
-	return map[string]any{
-		"id": c.ID, roundField: c.Round, "replay": c.Replay, "ended": c.Ended, "timed_out": timedOut, "same": c.Same(),
-		"output": cmp.Or(c.Output, manager.Unknown), "error": cmp.Or(c.Error, manager.Unknown),
-		"exit": cmp.Or(c.Exit, manager.Unknown), programField: cmp.Or(c.Program, manager.Unknown),
-		"first": side(&c.First), "second": side(&c.Second),
+	case r.ExitCode != nil:
+		return strconv.Itoa(*r.ExitCode)
+	default:
+		return "-"
 	}
 }

@@ -27,11 +27,11 @@ func (a *app) show() *cobra.Command {
 	}
 	asJSON := jsonFlag(cmd)
 	dirs := archiveFlag(cmd)
-	say := func(_ context.Context, s *session, task *manager.Task) error {
+	say := func(_ context.Context, s *session, t *task.Task) error {
 		if *asJSON {
-			return cli.WriteJSON(s.out, taskObject(task))
+			return cli.WriteJSON(s.out, t)
 		}
-		return showTask(s.out, task)
+		return showTask(s.out, t)
 	}
 	cmd.RunE = a.withTask(dirs, say)
 	return cmd
@@ -39,21 +39,21 @@ func (a *app) show() *cobra.Command {
 
 // withTask makes a verb about the task that the only argument names, in Redis or, if there are directories, in an archive.
 func (a *app) withTask(
-	dirs *[]string, do func(ctx context.Context, s *session, task *manager.Task) error,
+	dirs *[]string, do func(ctx context.Context, s *session, t *task.Task) error,
 ) func(*cobra.Command, []string) error {
 	live := a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
-		task, err := s.readTask(ctx)
+		t, err := s.readTask(ctx)
 		if err != nil {
 			return err
 		}
-		return do(ctx, s, task)
+		return do(ctx, s, t)
 	})
 	cold := a.withArchive(dirs, func(ctx context.Context, s *session, a *manager.Archive) error {
-		task, err := s.findTask(ctx, a)
+		t, err := s.findTask(ctx, a)
 		if err != nil {
 			return err
 		}
-		return do(ctx, s, task)
+		return do(ctx, s, t)
 	})
 	return func(cmd *cobra.Command, args []string) error {
 		if len(*dirs) > 0 {
@@ -64,19 +64,19 @@ func (a *app) withTask(
 }
 
 // readTask reads the task that the only argument names.
-func (s *session) readTask(ctx context.Context) (*manager.Task, error) {
+func (s *session) readTask(ctx context.Context) (*task.Task, error) {
 	id, err := manager.ParseID(s.args[0], s.manager.Newest(ctx))
 	if err != nil {
 		return nil, err
 	}
-	task, err := s.manager.Task(ctx, id)
+	t, err := s.manager.Task(ctx, id)
 	if errors.Is(err, manager.ErrPurged) {
 		err = fmt.Errorf("%w; if [server] archive_dir was set, add --archive and that directory", err)
 	}
-	return task, err
+	return t, err
 }
 
-func showTask(w io.Writer, t *manager.Task) error {
+func showTask(w io.Writer, t *task.Task) error {
 	if t.Err != nil {
 		if err := printf(w, "%s\n", cli.Safe(t.Err.Error())); err != nil {
 			return err
@@ -85,12 +85,16 @@ func showTask(w io.Writer, t *manager.Task) error {
 	if err := showFields(w, t); err != nil {
 		return err
 	}
-	for _, r := range t.Rounds() {
-		if err := showRound(w, &r); err != nil {
+	for i := range t.Rounds {
+		if err := showRound(w, &t.Rounds[i]); err != nil {
 			return err
 		}
 	}
-	return printf(w, "\nlog\n%s", indent(clean.URLs(t.Log)))
+	var log strings.Builder
+	for _, entry := range t.Log {
+		log.WriteString(entry.String() + "\n")
+	}
+	return printf(w, "\nlog\n%s", indent(clean.URLs(log.String())))
 }
 
 // tail is the end of a text: some lines, each not too long.
@@ -127,11 +131,19 @@ func moment(t statemachine.Time) string {
 	return time.UnixMicro(int64(t)).UTC().Format("2006-01-02 15:04:05.000000Z")
 }
 
-func span(d statemachine.Duration) string {
-	if d == statemachine.Forever {
-		return d.Text()
+// bound is a moment that is 0 where there is none.
+func bound(t time.Time) string {
+	if t.IsZero() {
+		return "0"
 	}
-	return (time.Duration(d) * time.Microsecond).String()
+	return when(t)
+}
+
+func span(d time.Duration) string {
+	if d == task.Forever {
+		return statemachine.Forever.Text()
+	}
+	return d.String()
 }
 
 // fieldTable are the rows about a task; those that say nothing are left out where
@@ -144,7 +156,7 @@ func (table fieldTable) some(name, value string) {
 	}
 }
 
-func showFields(w io.Writer, t *manager.Task) error {
+func showFields(w io.Writer, t *task.Task) error {
 	state := string(t.State)
 	if end := t.EndState(); end != t.State && end != statemachine.None {
 		state += " (" + string(end) + ")"
@@ -161,22 +173,22 @@ func showFields(w io.Writer, t *manager.Task) error {
 	table.Row("source", clean.Source(t.Source))
 	table.Row("input", inputText(t.Input, t.Argv))
 	table.place(t)
-	table.Row("start_after", moment(t.StartAfter))
-	if t.NotBefore > 0 {
-		table.Row("not_before", moment(t.NotBefore)+" (rests after a failure)")
+	table.Row("start_after", bound(t.StartAfter))
+	if !t.NotBefore.IsZero() {
+		table.Row("not_before", when(t.NotBefore)+" (rests after a failure)")
 	}
-	table.Row("end_before", moment(t.EndBefore))
+	table.Row("end_before", bound(t.EndBefore))
 	table.Row("timeout", span(t.Timeout))
 	table.counters(t)
-	table.Row("fail_on", cmp.Or(t.FailOn, task.FailOnAny))
+	table.Row("fail_on", t.FailOn)
 	table.policy(t)
 	return table.Flush()
 }
 
 // steps are what operators did with the task, and the tasks it is linked with.
-func (table fieldTable) steps(t *manager.Task) {
+func (table fieldTable) steps(t *task.Task) {
 	if t.State == statemachine.Blocked {
-		table.Row("held", cmp.Or(t.HoldReason, "without a reason"))
+		table.Row("held", cmp.Or(t.Hold, "without a reason"))
 	}
 	if !t.CancelRequested.IsZero() {
 		table.Row("stop asked for", when(t.CancelRequested))
@@ -196,7 +208,7 @@ func (table fieldTable) steps(t *manager.Task) {
 }
 
 // plan is what the task is in its plan.
-func (table fieldTable) plan(t *manager.Task) {
+func (table fieldTable) plan(t *task.Task) {
 	if t.Plan == 0 {
 		return
 	}
@@ -206,14 +218,14 @@ func (table fieldTable) plan(t *manager.Task) {
 }
 
 // place is where and when the task may run.
-func (table fieldTable) place(t *manager.Task) {
+func (table fieldTable) place(t *task.Task) {
 	table.Row("queue", t.Queue)
-	table.Row("priority", t.Priority)
+	table.Row("priority", orZero(t.Priority))
 	table.some(envField, t.Env)
 	table.some("labels", strings.Join(t.Labels, ", "))
 	table.some("resources", amounts(t.Resources))
 	table.some("key", t.Key)
-	table.some("comment", t.Fields["comment"])
+	table.some("comment", t.Comment)
 }
 
 // amounts are resources as people write them: gpu=1, mem=2048.
@@ -225,11 +237,11 @@ func amounts(resources map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-func (table fieldTable) counters(t *manager.Task) {
+func (table fieldTable) counters(t *task.Task) {
 	table.Row("fails", fmt.Sprintf("%d (%s)", t.Fails, atMost(t.MaxFails)))
 	table.Row("timeouts", fmt.Sprintf("%d (%s)", t.Timeouts, atMost(t.MaxTimeouts)))
 	table.Row("losses", fmt.Sprintf("%d (%s)", t.Losses, atMost(t.MaxLosses)))
-	if t.Faults > 0 || t.ChargeProgram {
+	if t.Faults > 0 || t.Charge == task.ChargeProgram {
 		table.Row("faults", fmt.Sprintf("%d (%s; not the program's own)", t.Faults, atMost(t.MaxFaults)))
 	}
 	if t.Releases > 0 {
@@ -238,34 +250,41 @@ func (table fieldTable) counters(t *manager.Task) {
 }
 
 // atMost is how often something may happen.
-func atMost(l statemachine.Limit) string {
-	if l == statemachine.Unlimited {
-		return task.UnlimitedText
+func atMost(limit *int) string {
+	if n := orZero(limit); n != task.Unlimited {
+		return "at most " + strconv.Itoa(n)
 	}
-	return "at most " + l.Text()
+	return task.UnlimitedText
+}
+
+// orZero is 0 for a number that the record has not, because it is damaged.
+func orZero(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
 }
 
 // policy is what happens after a failure, where it is not the plain thing.
-func (table fieldTable) policy(t *manager.Task) {
-	if t.ChargeProgram {
-		table.Row("charge", task.ChargeProgram)
-	}
-	for _, name := range []string{
-		"retry_delay", "retry_backoff", "retry_max_delay", "retry_jitter", "retry_exit_codes", "fatal_exit_codes",
-	} {
-		table.some(name, t.Fields[name])
+func (table fieldTable) policy(t *task.Task) {
+	for _, f := range task.Fields() {
+		text, _ := t.Text(f.Name)
+		policy := f.Name == "charge" || strings.HasPrefix(f.Name, "retry_") || strings.HasSuffix(f.Name, "_exit_codes")
+		if policy && text != f.Default {
+			table.some(f.Name, text)
+		}
 	}
 }
 
 // showRound writes the record of a round: who ran it, its moments in order, how
 // it ended, what it used, and the end of what it wrote.
-func showRound(w io.Writer, r *manager.Round) error {
+func showRound(w io.Writer, r *task.Round) error {
 	head := fmt.Sprintf("\nround %d", r.Number)
 	if r.Worker != "" {
 		head += ", worker " + cli.Safe(r.Worker)
 	}
-	if r.ExitCode != "" {
-		head += ", exit code " + cli.Safe(r.ExitCode)
+	if r.ExitCode != nil {
+		head += ", exit code " + strconv.Itoa(*r.ExitCode)
 	}
 	if r.Signal != "" {
 		head += ", signal " + cli.Safe(r.Signal)
@@ -285,13 +304,13 @@ func showRound(w io.Writer, r *manager.Round) error {
 	return showStreams(w, r)
 }
 
-func showMoments(w io.Writer, r *manager.Round) error {
+func showMoments(w io.Writer, r *task.Round) error {
 	names := slices.SortedFunc(maps.Keys(r.Stamps), func(a, b string) int {
-		return cmp.Or(cmp.Compare(r.Stamps[a], r.Stamps[b]), cmp.Compare(place(a), place(b)))
+		return cmp.Or(r.Stamps[a].Compare(r.Stamps[b]), cmp.Compare(place(a), place(b)))
 	})
 	table := cli.NewTable(w)
 	for _, name := range names {
-		table.Row("  "+moment(r.Stamps[name]), name)
+		table.Row("  "+when(r.Stamps[name]), name)
 	}
 	return table.Flush()
 }
@@ -303,7 +322,7 @@ func place(name string) int {
 }
 
 // showRecord writes what is there of the rest.
-func showRecord(w io.Writer, r *manager.Round) error {
+func showRecord(w io.Writer, r *task.Round) error {
 	table := cli.NewTable(w)
 	row := func(name, value string) {
 		if value != "" {
@@ -335,7 +354,7 @@ func sha256Text(hash string) string {
 }
 
 // showStreams writes the end of what the round wrote.
-func showStreams(w io.Writer, r *manager.Round) error {
+func showStreams(w io.Writer, r *task.Round) error {
 	if r.Dropped {
 		if err := printf(w, "  output and error are kept no longer (keep_rounds)\n"); err != nil {
 			return err
@@ -365,7 +384,7 @@ func showStreams(w io.Writer, r *manager.Round) error {
 }
 
 // allottedText is what the round got of its node: gpu=2 (0,1), mem=2048.
-func allottedText(resources map[string]manager.Allotted) string {
+func allottedText(resources map[string]task.Allotted) string {
 	parts := make([]string, 0, len(resources))
 	for _, name := range slices.Sorted(maps.Keys(resources)) {
 		a := resources[name]

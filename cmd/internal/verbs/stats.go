@@ -44,9 +44,12 @@ func (c *counting) do(ctx context.Context, s *session) error {
 	}
 	all := manager.Counts(counts)
 	if *c.json {
-		return cli.WriteJSON(s.out, map[string]any{
-			"namespace": s.store.Namespace(), "states": counts, "total": all.Total(), "left": all.Left(),
-		})
+		return cli.WriteJSON(s.out, struct {
+			Namespace string         `json:"namespace"`
+			States    manager.Counts `json:"states"`
+			Total     int64          `json:"total"`
+			Left      int64          `json:"left"`
+		}{s.store.Namespace(), all, all.Total(), all.Left()})
 	}
 	table := cli.NewTable(s.out, "STATE", "TASKS")
 	for _, state := range statemachine.States() {

@@ -374,11 +374,20 @@ func (s *session) warnOfLoss(ctx context.Context, since manager.Life, opened []m
 	s.warn("warning: %s; check with %s, or submit again with %s, which opens only what is missing", found, s.command("verify"), key)
 }
 
+// submitted are the tasks that were opened, and those that were there already.
+type submitted struct {
+	IDs      []int64 `json:"ids"`
+	Existing []int64 `json:"existing"`
+	DryRun   bool    `json:"dry_run"`
+	// Count is how many a dry run would open.
+	Count *int `json:"count,omitempty"`
+}
+
 func (sub *submission) print(s *session, opened []manager.Opened, specs []task.Spec) error {
 	ids, fresh, existing := idsOf(opened)
 	switch {
 	case *sub.json:
-		return cli.WriteJSON(s.out, map[string]any{"ids": ids, "existing": existing, dryRunField: false})
+		return cli.WriteJSON(s.out, submitted{IDs: ids, Existing: existing})
 	case sub.quiet:
 		var text strings.Builder
 		for _, id := range ids {
@@ -410,7 +419,7 @@ func specText(spec *task.Spec) string {
 func (sub *submission) printDry(s *session, specs []task.Spec) error {
 	switch {
 	case *sub.json:
-		return cli.WriteJSON(s.out, map[string]any{"ids": []int64{}, "existing": []int64{}, "dry_run": true, "count": len(specs)})
+		return cli.WriteJSON(s.out, submitted{IDs: []int64{}, Existing: []int64{}, DryRun: true, Count: new(len(specs))})
 	case sub.quiet:
 		return nil
 	case len(specs) == 0:

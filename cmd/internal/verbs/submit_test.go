@@ -32,8 +32,8 @@ func TestSubmitWords(t *testing.T) {
 			t.Fatal(err)
 		}
 		task, err := b.store.Task(t.Context(), last)
-		if err != nil || task.Input != c.input || task.Fields["argv"] != c.argv {
-			t.Errorf("%q opened input %q, argv %q, %v", c.args, task.Input, task.Fields["argv"], err)
+		if err != nil || task.Fields["input"] != c.input || task.Fields["argv"] != c.argv {
+			t.Errorf("%q opened input %q, argv %q, %v", c.args, task.Fields["input"], task.Fields["argv"], err)
 		}
 	}
 }
@@ -74,8 +74,8 @@ func TestSubmitLines(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	for id, want := range map[int64]string{1: "1 2", 2: "", 3: "$(id)"} {
-		if task, err := b.store.Task(t.Context(), id); err != nil || task.Input != want {
-			t.Errorf("task %d: input %q, %v, want %q", id, task.Input, err, want)
+		if task, err := b.store.Task(t.Context(), id); err != nil || task.Fields["input"] != want {
+			t.Errorf("task %d: input %q, %v, want %q", id, task.Fields["input"], err, want)
 		}
 	}
 	if r := b.runWith(t.Context(), "", "submit", "--program", "p", "--each-line", "-"); r.code != 0 || r.out != "there was nothing to open\n" {
@@ -106,7 +106,7 @@ func TestSubmitObjects(t *testing.T) {
 	if one.Program != "a" || one.Fields["max_fails"] != "3" || one.Fields["timeout"] != "3600" {
 		t.Errorf("task 1: %v", one.Fields)
 	}
-	if two.Program != "p" || two.Fields["timeout"] != "9" || two.Fields["start_after"] != "12.5" || len(two.Argv) != 2 {
+	if two.Program != "p" || two.Fields["timeout"] != "9" || two.Fields["start_after"] != "12.5" || two.Fields["argv"] != `["x y",""]` {
 		t.Errorf("task 2: %v", two.Fields)
 	}
 	if last, _ := b.store.LastID(t.Context()); last != 2 {

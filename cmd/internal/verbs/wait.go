@@ -115,6 +115,18 @@ func (w *waiting) ids(ctx context.Context, s *session) ([]int64, error) {
 	return ids, nil
 }
 
+// waitResult is what a wait has come to.
+type waitResult struct {
+	Total        int                        `json:"total"`
+	Done         int                        `json:"done"`
+	States       map[statemachine.State]int `json:"states"`
+	Damaged      int                        `json:"damaged"`
+	NotReady     []int64                    `json:"plans_not_ready"`
+	Unsuccessful int                        `json:"unsuccessful"`
+	First        []failure                  `json:"first_unsuccessful"`
+	TimedOut     bool                       `json:"timed_out"`
+}
+
 // finish prints the result and turns it into an exit code.
 func (w *waiting) finish(ctx context.Context, s *session, p manager.Progress, timedOut bool) error {
 	failures, err := firstFailures(ctx, s, p.Unsuccessful)
@@ -122,9 +134,9 @@ func (w *waiting) finish(ctx context.Context, s *session, p manager.Progress, ti
 		return err
 	}
 	if *w.json {
-		err = cli.WriteJSON(s.out, map[string]any{
-			"total": p.Total, "done": p.Done, "states": p.States, "damaged": p.Damaged, "plans_not_ready": append([]int64{}, p.NotReady...),
-			"unsuccessful": len(p.Unsuccessful), "first_unsuccessful": failures, "timed_out": timedOut,
+		err = cli.WriteJSON(s.out, waitResult{
+			Total: p.Total, Done: p.Done, States: p.States, Damaged: p.Damaged, NotReady: jsonList(p.NotReady),
+			Unsuccessful: len(p.Unsuccessful), First: failures, TimedOut: timedOut,
 		})
 	} else {
 		err = printFinish(s, p, failures, timedOut)
@@ -161,7 +173,7 @@ func firstFailures(ctx context.Context, s *session, ids []int64) ([]failure, err
 		}
 		f := failure{ID: id, State: "damaged"}
 		if t := tasks[0]; t != nil && t.Err == nil {
-			f.State, f.Error = t.EndState(), tail(t.Last().Error)
+			f.State, f.Error = t.EndState(), tail(t.Failure())
 		}
 		failures = append(failures, f)
 	}

@@ -279,7 +279,7 @@ func TestProgressLines(t *testing.T) {
 	out := &daemontest.Output{}
 	d := &display{out: out, every: time.Millisecond, began: time.Now(), stop: make(chan struct{})}
 	d.done.Go(d.lines)
-	d.update(manager.Progress{Total: 2, Done: 1, Running: []manager.RunningTask{{ID: 7, Progress: manager.RoundProgress{Part: 0.4, Text: "four of ten"}}}})
+	d.update(manager.Progress{Total: 2, Done: 1, Running: []manager.RunningTask{{ID: 7, Progress: task.Progress{Part: new(0.4), Text: "four of ten"}}}})
 	wait.Eventually(t, 10*time.Second, func() bool { return strings.Count(out.String(), "1/2") > 1 }, "nothing is said: %s", out)
 	d.close()
 	wantText(t, out.String(), "task 7", "four of ten")

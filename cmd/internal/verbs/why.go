@@ -28,32 +28,38 @@ func (a *app) why() *cobra.Command {
 		if named == (len(s.args) == 1) {
 			return cli.Usagef("write the id of one task, or --queue NAME")
 		}
-		object, reasons, err := s.explain(ctx, queue)
+		found, err := s.explain(ctx, queue)
 		if err != nil {
 			return err
 		}
 		if *asJSON {
-			object["blocked"], object["reasons"] = reasons.Blocked(), append(manager.Explanation{}, reasons...)
-			return cli.WriteJSON(s.out, object)
+			return cli.WriteJSON(s.out, found)
 		}
-		return printReasons(s, reasons)
+		return printReasons(s, found.Reasons)
 	})
 	return cmd
 }
 
-// explain asks for the reasons, of the task that the argument names if no queue is
-// named. What it is about begins the JSON form.
-func (s *session) explain(ctx context.Context, queue string) (map[string]any, manager.Explanation, error) {
+// explained is why a task, or what waits in a queue, does not run.
+type explained struct {
+	ID      int64               `json:"id,omitempty"`
+	Queue   string              `json:"queue,omitempty"`
+	Blocked bool                `json:"blocked"`
+	Reasons manager.Explanation `json:"reasons"`
+}
+
+// explain asks for the reasons, of the task that the argument names if no queue is named.
+func (s *session) explain(ctx context.Context, queue string) (found explained, err error) {
+	var reasons manager.Explanation
 	if len(s.args) == 0 {
-		reasons, err := s.manager.WhyQueue(ctx, queue)
-		return map[string]any{queueField: queue}, reasons, s.unknownQueue(ctx, queue, err)
+		found.Queue = queue
+		reasons, err = s.manager.WhyQueue(ctx, queue)
+		err = s.unknownQueue(ctx, queue, err)
+	} else if found.ID, err = manager.ParseID(s.args[0], s.manager.Newest(ctx)); err == nil {
+		reasons, err = s.manager.Why(ctx, found.ID)
 	}
-	id, err := manager.ParseID(s.args[0], s.manager.Newest(ctx))
-	if err != nil {
-		return nil, nil, err
-	}
-	reasons, err := s.manager.Why(ctx, id)
-	return map[string]any{"id": id}, reasons, err
+	found.Blocked, found.Reasons = reasons.Blocked(), jsonList(reasons)
+	return found, err
 }
 
 func printReasons(s *session, reasons manager.Explanation) error {

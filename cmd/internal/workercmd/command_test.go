@@ -118,7 +118,7 @@ func open(t *testing.T, sp *storetest.Space, script, input string, change ...fun
 	return sp.Open(t, storetest.Spec(change...))[0]
 }
 
-func await(t *testing.T, sp *storetest.Space, id int64, state statemachine.State) *store.Task {
+func await(t *testing.T, sp *storetest.Space, id int64, state statemachine.State) *store.TaskHeader {
 	t.Helper()
 	wait.Eventually(t, patience, func() bool { return sp.Task(t, id).State == state }, "task %d is not %s", id, state)
 	return sp.Task(t, id)
@@ -339,8 +339,8 @@ func TestFrozenWorker(t *testing.T) {
 	if out := sp.Report(t, &held[0], "theirs", ""); out.Err != nil {
 		t.Errorf("the holder's report: %v", out.Err)
 	}
-	if task := sp.Task(t, id); task.Timeouts != 1 || task.Task.Round != 1 {
-		t.Errorf("timeouts=%d, round=%d", task.Timeouts, task.Task.Round)
+	if task := sp.Task(t, id); task.Timeouts != 1 || task.Round != 1 {
+		t.Errorf("timeouts=%d, round=%d", task.Timeouts, task.Round)
 	}
 }
 

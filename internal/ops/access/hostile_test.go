@@ -354,7 +354,7 @@ func newVictims(t *testing.T, s *redistest.Server) *victims {
 		actor statemachine.Actor
 	}{{statemachine.Settle, statemachine.Server}, {statemachine.Archive, statemachine.Manager}} {
 		task := v.Task(t, 1)
-		m, err := statemachine.Decide(&task.Task, statemachine.Occurrence{Event: step.event, Actor: step.actor, Round: task.Task.Round}, 0)
+		m, err := statemachine.Decide(&task.Task, statemachine.Occurrence{Event: step.event, Actor: step.actor, Round: task.Round}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // running explains a task that a worker holds.
@@ -102,7 +104,7 @@ func (s *Situation) ended() Explanation {
 		found = append(found, t.Cause.reason())
 	}
 	if n := len(t.Rounds); n > 0 && t.End() != statemachine.Succeeded {
-		found = append(found, Reason{Kind: KindRound, Text: "the last round that ended: " + t.Rounds[n-1].text()})
+		found = append(found, Reason{Kind: KindRound, Text: "the last round that ended: " + roundText(&t.Rounds[n-1])})
 	}
 	if t.StopAsked && t.End() != statemachine.Terminated && t.End() != statemachine.Cancelled {
 		found = append(found, s.stopped("so it was not opened again"))
@@ -193,29 +195,45 @@ func (s *Situation) expiry() string {
 	}
 }
 
-// text tells of a round that has ended.
-func (r *Round) text() string {
+// roundText tells of a round that has ended.
+func roundText(r *task.Round) string {
 	text := "round " + strconv.Itoa(r.Number)
 	if r.Worker != "" {
 		text += " of worker " + r.Worker
 	}
 	text += on(r.Node)
 	switch {
-	case r.Timeout != 0:
+	case !r.Stamps[string(statemachine.StampTimeout)].IsZero():
 		text += " timed out"
 	case r.Class == statemachine.ClassHandler:
 		return text + " was handed back: no handler for the program"
 	case r.Error != "" || r.Class != "":
 		text += " failed"
-	case r.Executed == 0:
+	case r.Stamps[string(statemachine.Executed)].IsZero():
 		text += " was not reported"
 	default: // it went well, or nobody said
 	}
 	if r.Class != "" {
 		text += ", class " + string(r.Class)
 	}
-	if r.ExitCode != "" {
-		text += ", exit code " + r.ExitCode
+	if r.ExitCode != nil {
+		text += ", exit code " + strconv.Itoa(*r.ExitCode)
 	}
-	return text + saying(r.Error)
+	return text + saying(beginning(r.Error))
+}
+
+// mostSaid is how much of an error stands in a reason, in bytes.
+const mostSaid = 200
+
+// beginning is the first line of an error that is not empty.
+func beginning(text string) string {
+	line, _, more := strings.Cut(strings.TrimSpace(text), "\n")
+	line = strings.TrimSpace(line)
+	if len(line) > mostSaid {
+		line, more = strings.ToValidUTF8(line[:mostSaid], ""), true
+	}
+	if more {
+		line += " ..."
+	}
+	return line
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/ops/why"
 	"github.com/tdf-go/tdf/internal/store"
@@ -99,7 +100,7 @@ func TestWaiting(t *testing.T) {
 		"unlisted": {why.Situation{Task: openTask(func(t *why.Task) { t.Unlisted = true }), Workers: crew}, "unlisted! another client opened it"},
 		"resting": {why.Situation{Task: openTask(func(t *why.Task) {
 			t.NotBefore = now + 90e6
-			t.Rounds = []why.Round{{Number: 0, Worker: "w1", Class: sm.ClassProgram, ExitCode: "3", Error: "no disk"}}
+			t.Rounds = []task.Round{{Number: 0, Worker: "w1", Class: sm.ClassProgram, ExitCode: new(3), Error: "\n no disk\n"}}
 		}), Workers: crew}, "backoff! rests until 2023-11-14 22:14:50 UTC, in 1m30s after round 0 of worker w1 failed, " +
 			"class program, exit code 3: no disk => time now=1700000090.000000"},
 		"held": {why.Situation{Task: openTask(func(t *why.Task) { t.State, t.HeldBy, t.HoldReason = sm.Blocked, "ann", "wait for data" })},
@@ -195,7 +196,7 @@ func TestEnded(t *testing.T) {
 		}),
 		"outcome cancelled: called off by bob: no need": end(sm.Cancelled, func(t *why.Task) { t.CancelledBy, t.CancelReason = "bob", "no need" }),
 		"round the last round that ended: round 1 of worker w on node n timed out": end(sm.TimedOut, func(t *why.Task) {
-			t.Rounds = []why.Round{{Number: 1, Worker: "w", Node: "n", Timeout: now}}
+			t.Rounds = []task.Round{{Number: 1, Worker: "w", Node: "n", Stamps: map[string]time.Time{"timeout": time.Unix(5, 0)}}}
 		}),
 		"retried task 9 repeats it": end(sm.Failed, func(t *why.Task) { t.RetriedBy = 9 }),
 		"archived since":            end(sm.Failed, func(t *why.Task) { t.Since = before(2) }),
@@ -289,10 +290,10 @@ func TestQueue(t *testing.T) {
 // A worker that hands a task back for want of a handler does not get it, in the session in which it did so.
 func TestNoHandler(t *testing.T) {
 	t.Parallel()
-	back := func(worker string, incarnation int64) why.Round {
-		return why.Round{Worker: worker, Incarnation: incarnation, Class: sm.ClassHandler}
+	back := func(worker string, incarnation int64) task.Round {
+		return task.Round{Worker: worker, Incarnation: incarnation, Class: sm.ClassHandler}
 	}
-	handedBack := openTask(func(t *why.Task) { t.Program, t.Rounds = "p", []why.Round{back("w1", 3), back("w2", 4)} })
+	handedBack := openTask(func(t *why.Task) { t.Program, t.Rounds = "p", []task.Round{back("w1", 3), back("w2", 4)} })
 	session := func(n int64) func(*why.Worker) { return func(w *why.Worker) { w.Incarnation = n } }
 	second := worker(session(4), func(w *why.Worker) { w.Worker = "w2" })
 	explain(t, why.Situation{Task: handedBack, Workers: []why.Worker{worker(session(3)), second}},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // name is how the task is called.
@@ -74,7 +75,7 @@ func (s *Situation) lastEnd() string {
 	if len(s.Task.Rounds) == 0 {
 		return ""
 	}
-	return " after " + s.Task.Rounds[len(s.Task.Rounds)-1].text()
+	return " after " + roundText(&s.Task.Rounds[len(s.Task.Rounds)-1])
 }
 
 // Plan is the plan of a task.
@@ -117,7 +118,7 @@ type Cause struct {
 	Step string
 	// End is how it ended, Round how its last round did, if it had any.
 	End   statemachine.State
-	Round *Round
+	Round *task.Round
 	// Skipped says that it is no failure: the other was to run only if this one did not succeed.
 	Skipped bool
 }
@@ -228,7 +229,7 @@ func (c *Cause) reason() Reason {
 		text = fmt.Sprintf("there is no record of how %s ended", called(c.ID, c.Step))
 	}
 	if c.Round != nil && c.End != statemachine.Succeeded {
-		text += ": " + c.Round.text()
+		text += ": " + roundText(c.Round)
 	}
 	return Reason{Kind: KindCause, Text: text}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/ops/why"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // planned is a blocked task of plan 3.
@@ -57,10 +58,10 @@ func TestPlanned(t *testing.T) {
 		}), []string{"skipped: it was to run only if task 5 (load) did not succeed\ncause there is no record of how task 5 (load) ended\n"}},
 		"cancelled for another": {planned(func(t *why.Task) {
 			t.State, t.CancelReason = sm.Cancelled, "not said again"
-			t.Cause = why.Cause{ID: 5, End: sm.Failed, Round: &why.Round{Number: 2, Worker: "w1", Class: sm.ClassProgram, ExitCode: "3", Error: "no disk"}}
+			t.Cause = why.Cause{ID: 5, End: sm.Failed, Round: &task.Round{Number: 2, Worker: "w1", Class: sm.ClassProgram, ExitCode: new(3), Error: "no disk"}}
 		}), []string{"outcome cancelled: task 5, which it needs, did not succeed\ncause task 5 ended failed: round 2 of worker w1 failed, class program, exit code 3: no disk\n"}},
 		"skipped": {planned(func(t *why.Task) {
-			t.State, t.Cause = sm.Cancelled, why.Cause{ID: 5, End: sm.Succeeded, Skipped: true, Round: &why.Round{}}
+			t.State, t.Cause = sm.Cancelled, why.Cause{ID: 5, End: sm.Succeeded, Skipped: true, Round: &task.Round{}}
 		}), []string{"outcome cancelled: skipped: it was to run only if task 5 did not succeed\ncause task 5 ended succeeded\n"}},
 		"cause gone":         {planned(func(t *why.Task) { t.State, t.Cause = sm.Cancelled, why.Cause{ID: 5} }), []string{"cause there is no record of how task 5 ended"}},
 		"called off by hand": {planned(func(t *why.Task) { t.State, t.CancelledBy = sm.Cancelled, "ann" }), []string{"outcome cancelled: called off by ann\narchived"}},

@@ -46,7 +46,7 @@ type Task struct {
 	CancelReason, CancelledBy string
 	StopSince                 statemachine.Time
 	// Rounds are those that have ended, the oldest first, as far as known.
-	Rounds []Round
+	Rounds []task.Round
 	// RetryOf is the task this one repeats, RetriedBy the one that repeats it.
 	RetryOf, RetriedBy int64
 	// Plan is the plan it belongs to; with ID 0 it belongs to none.
@@ -59,21 +59,6 @@ type Task struct {
 	Cause Cause
 	// Unlisted open tasks are not in line yet: another client opened them.
 	Unlisted bool
-}
-
-// Round is how a round ended.
-type Round struct {
-	Number       int
-	Worker, Node string
-	// Incarnation is the session of the worker, 0 for none.
-	Incarnation int64
-	// Class is what kind of failure it was, Error an excerpt of what was said,
-	// ExitCode a text: all empty if the round did not fail, or nobody said.
-	Class    statemachine.Class
-	Error    string
-	ExitCode string
-	// Timeout and Executed are when it timed out or was reported; 0 if not.
-	Timeout, Executed statemachine.Time
 }
 
 // State is what a worker does.
@@ -110,7 +95,7 @@ func (w *Worker) Alive() bool { return w.State == Ready || w.State == Draining |
 
 // declined reports whether the worker, in this session, has handed the task back for want of a handler of its program.
 func (s *Situation) declined(w *Worker) bool {
-	return w.Alive() && slices.ContainsFunc(s.Task.Rounds, func(r Round) bool {
+	return w.Alive() && slices.ContainsFunc(s.Task.Rounds, func(r task.Round) bool {
 		return r.Class == statemachine.ClassHandler && r.Worker == w.Worker && r.Incarnation == w.Incarnation
 	})
 }

@@ -213,13 +213,27 @@ func (sp *Space) Report(tb testing.TB, t *store.Claimed, output, errText string)
 }
 
 // Task reads a task, which must be there.
-func (sp *Space) Task(tb testing.TB, id int64) *store.Task {
+func (sp *Space) Task(tb testing.TB, id int64) *store.TaskHeader {
 	tb.Helper()
 	t, err := sp.Store.Task(context.WithoutCancel(tb.Context()), id)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return t
+}
+
+// Stamps are the moments of a round of a task, by name.
+func Stamps(t *store.TaskHeader, round int) map[string]statemachine.Time {
+	stamps := map[string]statemachine.Time{}
+	for field, text := range t.Fields {
+		n, name, ok := statemachine.CutRoundField(field)
+		stamp := statemachine.State(name).Valid() ||
+			name == string(statemachine.StampTimeout) || name == string(statemachine.StampFailure)
+		if at, err := statemachine.ParseTime(text); ok && n == round && stamp && err == nil {
+			stamps[name] = at
+		}
+	}
+	return stamps
 }
 
 // Sets names the state sets that list the id, in the order of a task's life.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
 )
 
 func main() {
@@ -60,7 +61,7 @@ type book struct {
 }
 
 // note is the handler.
-func (b book) note(_ context.Context, _ *manager.Manager, t *manager.Task) error {
+func (b book) note(_ context.Context, _ *manager.Manager, t *task.Task) error {
 	if err := b.write(t, "start"); err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (b book) note(_ context.Context, _ *manager.Manager, t *manager.Task) error
 	return b.write(t, "end")
 }
 
-func (b book) write(t *manager.Task, what string) error {
+func (b book) write(t *task.Task, what string) error {
 	_, err := fmt.Fprintf(b.file, "%d %d %s %s %d %d\n", t.ID, t.Round, what, b.name, time.Now().UnixMicro(), os.Getpid())
 	return err //nolint:wrapcheck // the handler's error is only logged
 }
