@@ -146,12 +146,12 @@ func named(s *ast.StructType) (n int) {
 	return n
 }
 
-// embeds reports whether a struct has all that a task has.
+// embeds reports whether a struct has all that a task, or its definition, has.
 func embeds(s *ast.StructType) bool {
 	return slices.ContainsFunc(s.Fields.List, func(f *ast.Field) bool {
 		of := strings.TrimPrefix(types.ExprString(f.Type), "*")
 		of = of[strings.LastIndexByte(of, '.')+1:]
-		return len(f.Names) == 0 && (of == "Task" || of == "TaskHeader")
+		return len(f.Names) == 0 && (of == "Task" || of == "TaskHeader" || of == "Spec")
 	})
 }
 

@@ -17,14 +17,14 @@ import (
 // rows are the measures, with their limits. Tests are counted nowhere.
 func rows() []row {
 	return []row{
-		{"Go lines", 73260, (*house).lines},
-		{"Go lines of the product", 60040, (*house).productLines},
-		{"Go files", 332, (*house).files},
+		{"Go lines", 73060, (*house).lines},
+		{"Go lines of the product", 59830, (*house).productLines},
+		{"Go files", 329, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
-		{"structs that are a task", 11, (*house).tasks},
-		{"files that spell one attribute of a task", 5, (*house).spellings},
-		{"exported methods of the store's largest type", 142, (*house).methods},
-		{"map literals as JSON in cmd", 36, (*house).literals},
+		{"structs that are a task", 10, (*house).tasks},
+		{"files that spell one attribute of a task", 4, (*house).spellings},
+		{"exported methods of the store's largest type", 146, (*house).methods},
+		{"map literals as JSON in cmd", 22, (*house).literals},
 		{"calls within a package that leave their file, in percent", 46, (*house).leaving},
 	}
 }
