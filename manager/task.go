@@ -124,7 +124,7 @@ func stampOf(text string) time.Time {
 	if err != nil || t == statemachine.Never {
 		return time.Time{}
 	}
-	return momentOf(t)
+	return task.Moment(t)
 }
 
 // IdempotencyKey tells this outcome from every other one: it is made of namespace,

@@ -22,6 +22,7 @@ import (
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/sandbox/spool"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Worker claims tasks, runs them and reports, until it is told to stop.
@@ -55,7 +56,7 @@ type Worker struct {
 
 	resting atomic.Bool             // the dispatcher waits for work
 	stops   atomic.Pointer[[]int64] // tasks to stop, as the last heartbeat was told
-	ordered atomic.Value            // store.WorkerOrder
+	ordered atomic.Value            // task.WorkerOrder
 	shown   atomic.Int64            // how many slots the last heartbeat said are busy
 	changed chan struct{}
 	hurry   chan struct{}
@@ -104,7 +105,7 @@ func New(opts Options) (*Worker, error) {
 		w.slots = append(w.slots, &slot{worker: w, index: i})
 	}
 	w.pool = newPool(w.slots)
-	w.ordered.Store(store.OrderNone)
+	w.ordered.Store(task.NoOrder)
 	w.stops.Store(&[]int64{})
 	return w, nil
 }

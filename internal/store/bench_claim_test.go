@@ -28,7 +28,7 @@ func BenchmarkClaimBehind(b *testing.B) {
 			benchmarkCrowd(b, sp, n/2, store.Bucket{Env: "java"}, store.Bucket{Queue: "full"})
 			benchmarkOpen(b, sp, b.N, 100)
 			buckets := []store.Bucket{{}, {Env: "java"}, {Queue: "full"}}
-			benchmarkTurns(b, sp, task.Candidates(buckets, []task.Queue{full}, task.Offer{}))
+			benchmarkTurns(b, sp, task.Candidates(buckets, []task.QueueSpec{full}, task.Offer{}))
 		})
 	}
 }

@@ -111,13 +111,13 @@ func taskObject(t *manager.Task) map[string]any {
 type attribute struct{ name, text string }
 
 // queueAttributes are all that can be set, defaults of tasks only where there are.
-func queueAttributes(q *manager.Queue) []attribute {
+func queueAttributes(q *task.Queue) []attribute {
 	list := make([]attribute, 0, len(q.Defaults)+9)
 	list = append(list, []attribute{
 		{"description", q.Description}, {"class", q.Class},
 		{"threads", limitText(q.Threads)}, {maxThreadsField, limitText(q.MaxThreads)},
 		{"nodes_pin", strings.Join(q.Pin, ",")}, {"nodes_ignore", strings.Join(q.Ignore, ",")},
-		{pausedField, strconv.FormatBool(q.Paused)}, {"order", q.Order}, {"aging", secondsText(q.Aging)},
+		{pausedField, strconv.FormatBool(q.Paused)}, {"order", string(q.Order)}, {"aging", secondsText(time.Duration(q.Aging))},
 	}...)
 	for _, name := range slices.Sorted(maps.Keys(q.Defaults)) {
 		list = append(list, attribute{defaultPrefix + name, defaultText(name, q.Defaults[name])})
@@ -133,11 +133,11 @@ func defaultText(name, text string) string {
 	return text
 }
 
-func limitText(n int) string {
-	if n == manager.NoLimit {
+func limitText(n task.Limit) string {
+	if n == task.NoLimit {
 		return task.UnlimitedText
 	}
-	return strconv.Itoa(n)
+	return n.Text()
 }
 
 // secondsText is a duration in seconds, as in records.
@@ -146,51 +146,6 @@ func secondsText(d time.Duration) string {
 		return statemachine.Forever.Text()
 	}
 	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
-}
-
-// jsonLimit is null for no limit.
-func jsonLimit(n int) any {
-	if n == manager.NoLimit {
-		return nil
-	}
-	return n
-}
-
-// queueObject is the JSON form: moments are seconds since 1970, or null; durations
-// are seconds; no limit is null.
-func queueObject(q *manager.Queue) map[string]any {
-	defaults := map[string]any{}
-	for name, text := range q.Defaults {
-		defaults[name] = jsonValue(name, text)
-	}
-	var aging any = secondsText(q.Aging)
-	if q.Aging != task.Forever {
-		aging = json.Number(secondsText(q.Aging))
-	}
-	return map[string]any{
-		nameField: q.Name, "description": q.Description, "class": q.Class,
-		"threads": jsonLimit(q.Threads), maxThreadsField: jsonLimit(q.MaxThreads),
-		"nodes_pin": jsonList(q.Pin), "nodes_ignore": jsonList(q.Ignore),
-		"paused": q.Paused, "damaged": q.Damaged, "order": q.Order, "aging": aging, "defaults": defaults, "created": jsonTime(q.Created),
-		"waiting": q.Waiting, "due": q.Due, "oldest": jsonTime(q.Oldest), "running": q.Running,
-		"running_by_node": orEmptyMap(q.RunningByNode), "ended": orEmptyMap(q.Ended),
-	}
-}
-
-// orEmptyMap keeps null out of JSON.
-func orEmptyMap[K comparable, V any](m map[K]V) map[K]V {
-	if m == nil {
-		return map[K]V{}
-	}
-	return m
-}
-
-func changeObjects(list []change) map[string]any {
-	object := map[string]any{}
-	for _, c := range list {
-		object[c.name] = []string{c.before, c.after}
-	}
-	return object
 }
 
 // Names of hash fields, which are also those of flags and in JSON.

@@ -145,7 +145,7 @@ func planObject(p *task.Plan) map[string]any {
 	return map[string]any{
 		"id": p.ID, nameField: p.Name, stateField: p.State, "on_failure": p.OnFailure, "held_by": p.HeldBy,
 		totalField: p.Total, "left": p.Left, "growing": p.Growing, "growth_error": p.GrowthError,
-		"skipped": p.Skipped, "ended": orEmptyMap(p.Ended),
+		"skipped": p.Skipped, "ended": p.Ended,
 		"created": jsonTime(p.Created), "ready": jsonTime(p.Ready), "over": jsonTime(p.Over),
 	}
 }

@@ -193,7 +193,11 @@ func callsOf(t *testing.T, stats, command string) int {
 
 func TestServedBy(t *testing.T) {
 	t.Parallel()
-	of := servedBy([]manager.Worker{{State: manager.WorkerReady, Slots: 4}, {State: "lost", Slots: 9}, {State: manager.WorkerReady, Slots: 3}})
+	of := servedBy([]task.Worker{
+		{Registration: task.Registration{Slots: 4}, State: task.WorkerReady},
+		{Registration: task.Registration{Slots: 9}, State: task.WorkerLost},
+		{Registration: task.Registration{Slots: 3}, State: task.WorkerReady},
+	})
 	for _, c := range [][3]int{{0, 0, 7}, {0, 5, 7}, {2, 0, 7}, {2, 5, 2}, {9, 0, 9}} {
 		if got := of(c[0], c[1]); got != c[2] {
 			t.Errorf("%d run and %d are open: %d slots, want %d", c[0], c[1], got, c[2])

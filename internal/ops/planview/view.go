@@ -266,7 +266,7 @@ func (v *View) Outlook(ctx context.Context, on task.OnFailure, tasks []*Task) (*
 }
 
 // Look is Outlook with all that it depends on: the moment by the clock of Redis, and the workers there are.
-func Look(tasks []*Task, on task.OnFailure, now statemachine.Time, workers []manager.Worker) *Outlook {
+func Look(tasks []*Task, on task.OnFailure, now statemachine.Time, workers []task.Worker) *Outlook {
 	return newPlanGraph(tasks).look(on, now, servedBy(workers))
 }
 
@@ -347,10 +347,10 @@ func (o *Outlook) RunningFor(t *Task) time.Duration { return since(t.Began, o.No
 
 // servedBy says how many tasks of a plan run at a time: as many as do while others wait for a slot, else as many as
 // there are slots.
-func servedBy(workers []manager.Worker) func(running, open int) int {
+func servedBy(workers []task.Worker) func(running, open int) int {
 	registered := 0
 	for i := range workers {
-		if workers[i].State == manager.WorkerReady {
+		if workers[i].State == task.WorkerReady {
 			registered += workers[i].Slots
 		}
 	}
