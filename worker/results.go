@@ -69,7 +69,7 @@ func (r *round) takeResults(ctx context.Context) error {
 	return nil
 }
 
-func (r *round) readResults(ctx context.Context, needs []task.Need) ([]store.Result, error) {
+func (r *round) readResults(ctx context.Context, needs []task.Need) ([]task.Result, error) {
 	ids := make([]int64, len(needs))
 	for i, n := range needs {
 		ids[i] = n.Task
@@ -89,7 +89,7 @@ func (r *round) readResults(ctx context.Context, needs []task.Need) ([]store.Res
 }
 
 // checkResult refuses what would be a wrong argument that nobody notices.
-func checkResult(need int64, res *store.Result) error {
+func checkResult(need int64, res *task.Result) error {
 	switch {
 	case res.End == "":
 		return &ownError{fmt.Sprintf("task %d, which this one needs, is gone or has not ended: it has no result", need)}

@@ -49,7 +49,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return st.KeepHandling(ctx, handlingOf("i"), &store.HandlingWatch{})
 	},
 	"NewPlan": func(ctx context.Context, st *store.Store) error {
-		_, err := st.NewPlan(ctx, store.PlanSpec{Key: "k"})
+		_, err := st.NewPlan(ctx, task.PlanSpec{RequestKey: "k"})
 		return err
 	},
 	"SteerPlan": func(ctx context.Context, st *store.Store) error {

@@ -56,30 +56,6 @@ func isNumber(name string) bool {
 	}
 }
 
-// inputText shows what run.sh is called with: quoted words for an argv.
-func inputText(input string, argv []string) string {
-	if argv == nil {
-		return input
-	}
-	quoted := make([]string, len(argv))
-	for i, word := range argv {
-		quoted[i] = word
-		if word == "" || strings.ContainsAny(word, " \t\n\"'\\") {
-			quoted[i] = strconv.Quote(word)
-		}
-	}
-	return strings.Join(quoted, " ")
-}
-
-// objectsOf makes the JSON objects of a list; [] and not null of an empty one.
-func objectsOf[T any](list []T, object func(*T) map[string]any) []map[string]any {
-	objects := make([]map[string]any, len(list))
-	for i := range list {
-		objects[i] = object(&list[i])
-	}
-	return objects
-}
-
 // jsonList is the list, and [] and not null where there is none.
 func jsonList[T any](list []T) []T { return append([]T{}, list...) }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // listing is the verb ls with its flags.
@@ -316,7 +317,7 @@ func inputCell(t map[string]string) string {
 	if t["argv"] != "" && json.Unmarshal([]byte(t["argv"]), &argv) != nil {
 		argv = nil
 	}
-	return shorten(inputText(t["input"], argv), width)
+	return shorten(task.InputText(t["input"], argv), width)
 }
 
 func progressCell(t map[string]string) string {

@@ -159,7 +159,7 @@ func showFields(w io.Writer, t *manager.Task) error {
 	table.plan(t)
 	table.Row("program", t.Program)
 	table.Row("source", clean.Source(t.Source))
-	table.Row("input", inputText(t.Input, t.Argv))
+	table.Row("input", task.InputText(t.Input, t.Argv))
 	table.place(t)
 	table.Row("start_after", moment(t.StartAfter))
 	if t.NotBefore > 0 {

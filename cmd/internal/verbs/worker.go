@@ -2,7 +2,6 @@ package verbs
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -196,11 +195,4 @@ func when(t time.Time) string {
 		return "-"
 	}
 	return moment(statemachine.Time(t.UnixMicro()))
-}
-
-func jsonTime(t time.Time) any {
-	if t.IsZero() {
-		return nil
-	}
-	return json.Number(statemachine.Time(t.UnixMicro()).Text())
 }

@@ -14,16 +14,14 @@ import (
 
 	"github.com/tdf-go/tdf/internal/ops/critical"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
 // View reads one plan.
 type View struct {
-	Store   *store.Store
-	Manager *manager.Manager
-	Plan    int64
+	Store *store.Store
+	Plan  int64
 }
 
 // page is how many tasks are read in one go.
@@ -128,7 +126,7 @@ func (v *View) newSet() *taskSet {
 	return &taskSet{
 		store: v.Store, tasks: map[int64]*Task{}, retries: map[int64]int64{},
 		ids: func(ctx context.Context, offset, limit int) ([]int64, error) {
-			return v.Manager.PlanTasks(ctx, v.Plan, offset, limit)
+			return v.Store.PlanTasks(ctx, v.Plan, offset, limit)
 		},
 	}
 }
@@ -254,13 +252,9 @@ type Outlook struct {
 
 // Outlook works out what is still to come of the plan, of which these are the tasks.
 func (v *View) Outlook(ctx context.Context, on task.OnFailure, tasks []*Task) (*Outlook, error) {
-	workers, err := v.Manager.Workers(ctx)
+	workers, now, err := v.Store.Workers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read workers: %w", err)
-	}
-	now, err := v.Store.Now(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the time: %w", err)
 	}
 	return Look(tasks, on, now, workers), nil
 }
