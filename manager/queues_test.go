@@ -186,7 +186,7 @@ func TestNodes(t *testing.T) {
 	}
 	n := nodes[0]
 	if n.Name != "n1" || n.MaxThreadsSet || n.MaxThreads != 3 || n.Running != 1 || n.Offered["gpu"] != 2 || n.Used["gpu"] != 1 || len(n.Workers) != 2 ||
-		n.Workers[0].Env != "py" || n.Workers[0].Classes[0] != "c=1" || n.Workers[0].MaxThreads != 2 || !n.Quarantine.Since.IsZero() {
+		n.Workers[0].Env != "py" || n.Workers[0].Classes[0] != "c=1" || n.Workers[0].MaxThreads != 2 || !n.Quarantined.IsZero() {
 		t.Errorf("%+v", n)
 	}
 	for _, c := range []struct {

@@ -127,7 +127,8 @@ func (m *Manager) PlanSteps(ctx context.Context, id int64) ([]task.PlanStep, err
 	steps := make([]task.PlanStep, len(v.Status))
 	for i := range v.Status {
 		steps[i] = task.PlanStep{
-			Name: v.Steps[i].Name, Lines: v.Steps[i].Lines, State: string(v.Status[i].Fate), Why: v.Text(i), Opened: len(v.Status[i].Tasks), Tasks: v.Status[i].Tasks,
+			Name: v.Steps[i].Name, Lines: v.Steps[i].Lines, State: string(v.Status[i].Fate), Why: v.Text(i),
+			Opened: len(v.Status[i].Tasks), Tasks: v.Status[i].Tasks,
 		}
 	}
 	return steps, nil

@@ -223,7 +223,7 @@ func (f *fleet) record(t *testing.T, node string) store.Suspect {
 func (f *fleet) setAside(t *testing.T, s *Server) {
 	t.Helper()
 	for range 20 {
-		if f.step(t, s); !f.record(t, "n0").Quarantine.Since.IsZero() {
+		if f.step(t, s); !f.record(t, "n0").Quarantined.IsZero() {
 			return
 		}
 	}

@@ -32,7 +32,7 @@ func (f *fleet) checkTrials(t *testing.T, trials int, pause float64) {
 	t.Helper()
 	n := f.record(t, "n0")
 	want := at(f.now + pause)
-	if n.Trials != trials || task.Stamp(n.NextTrial) != want || n.Quarantine.Since.IsZero() {
+	if n.Trials != trials || task.Stamp(n.NextTrial) != want || n.Quarantined.IsZero() {
 		t.Fatalf("%d trials, next at %v s: want %d at %v s; %+v", n.Trials, (task.Stamp(n.NextTrial)-epoch)/1e6, trials, f.now+pause, n)
 	}
 }
@@ -62,7 +62,7 @@ func TestProbe(t *testing.T) {
 	f.hosts[0].end(t, good)
 	f.mayClaim(t, 0, "before the server has looked")
 	pass(t, s)
-	if n := f.record(t, "n0"); !n.Quarantine.Since.IsZero() || n.Trials != 0 || n.Run != 0 || !n.NextTrial.IsZero() || n.Reason != "" {
+	if n := f.record(t, "n0"); !n.Quarantined.IsZero() || n.Trials != 0 || n.Run != 0 || !n.NextTrial.IsZero() || n.Reason != "" {
 		t.Errorf("not released: %+v", n)
 	}
 	if n := times([]*logs{l}, `"level":"INFO","msg":"node n0 is released: its probe succeeded","node":"n0","trials":1}`); n != 1 {
@@ -149,7 +149,7 @@ func TestOldRoundsAreNoProbes(t *testing.T) {
 	}
 	n0.end(t, good)
 	pass(t, s)
-	if n := f.record(t, "n0"); !n.Quarantine.Since.IsZero() {
+	if n := f.record(t, "n0"); !n.Quarantined.IsZero() {
 		t.Errorf("the probe did not release: %+v\n%s", n, l)
 	}
 }
@@ -169,7 +169,7 @@ func TestSuspect(t *testing.T) {
 		}
 		pass(t, s)
 	}
-	if n := f.record(t, "n0"); !n.Quarantine.Since.IsZero() || !n.NextTrial.Equal(task.Moment(at(f.now+10))) {
+	if n := f.record(t, "n0"); !n.Quarantined.IsZero() || !n.NextTrial.Equal(task.Moment(at(f.now+10))) {
 		t.Fatalf("no suspect: %+v", n)
 	}
 	f.mayClaim(t, 0, "at the gate")

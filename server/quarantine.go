@@ -68,7 +68,7 @@ func (j *nodeJudge) judgeAll(ctx context.Context, now statemachine.Time) (next t
 // programsToJudge are those of all nodes that a verdict is due about.
 func programsToJudge(nodes []store.Suspect) (programs []string) {
 	for i := range nodes {
-		if nodes[i].Quarantine.Since.IsZero() && nodes[i].Run >= blame.MinRun {
+		if nodes[i].Quarantined.IsZero() && nodes[i].Run >= blame.MinRun {
 			programs = append(programs, nodes[i].Programs...)
 		}
 	}
@@ -87,9 +87,9 @@ func (j *nodeJudge) forget(f *facts) {
 // consider does what is to be done about one node.
 func (j *nodeJudge) consider(ctx context.Context, f *facts, n *store.Suspect, now statemachine.Time) error {
 	switch {
-	case !n.Quarantine.Since.IsZero() && !j.on():
+	case !n.Quarantined.IsZero() && !j.on():
 		return j.release(ctx, n, "quarantine is "+j.opt.Quarantine)
-	case !n.Quarantine.Since.IsZero():
+	case !n.Quarantined.IsZero():
 		return j.probe(ctx, n, now)
 	case n.Run < blame.MinRun || j.opt.Quarantine == config.QuarantineOff:
 		return nil
@@ -161,7 +161,7 @@ func (j *nodeJudge) probe(ctx context.Context, n *store.Suspect, now statemachin
 	}
 	pause := blame.NextTrial(trials, j.opt.QuarantineProbe)
 	done, err := j.store.Judge(ctx, store.Verdict{
-		Node: *n, Quarantined: task.Stamp(n.Quarantine.Since), Trials: trials, TrialAt: now.Add(timing.FromStd(pause)), Reason: n.Reason,
+		Node: *n, Quarantined: task.Stamp(n.Quarantined), Trials: trials, TrialAt: now.Add(timing.FromStd(pause)), Reason: n.Reason,
 	})
 	if done {
 		j.log.Info(fmt.Sprintf("node %s stays set aside, and tries one task in %v", n.Name, pause), "node", n.Name, "trials", trials)
@@ -284,14 +284,14 @@ func (f *facts) node(name string) *store.Suspect {
 
 // known is the node as the rules want it.
 func known(n *store.Suspect) blame.Node {
-	return blame.Node{Run: n.Run, Running: n.Running, Quarantined: !n.Quarantine.Since.IsZero(), Trials: n.Trials}
+	return blame.Node{Run: n.Run, Running: n.Running, Quarantined: !n.Quarantined.IsZero(), Trials: n.Trials}
 }
 
 // alive is how many live nodes are not set aside, this one included.
 func (f *facts) alive(name string) int {
 	alive := 1
 	for other := range f.live {
-		if n := f.node(other); other != name && (n == nil || n.Quarantine.Since.IsZero()) {
+		if n := f.node(other); other != name && (n == nil || n.Quarantined.IsZero()) {
 			alive++
 		}
 	}

@@ -48,7 +48,7 @@ func TestDamagedNode(t *testing.T) {
 	for field, value := range map[string]string{"maxthreads": "x", "run": "-1", "trials": "x", "quarantined": "x", "trial_at": "-1"} {
 		n := task.ParseNode("n", map[string]string{field: value})
 		refused(t, n.Damaged.Err(), field)
-		if blocked := n.MaxThreadsSet && n.MaxThreads == 0; blocked != (field == "maxthreads") || n.Run != 0 || !n.Quarantine.Since.IsZero() {
+		if blocked := n.MaxThreadsSet && n.MaxThreads == 0; blocked != (field == "maxthreads") || n.Run != 0 || !n.Quarantined.IsZero() {
 			t.Errorf("%s: %+v", field, n)
 		}
 		if field == "maxthreads" {

@@ -28,8 +28,8 @@ type NodeRecord struct { //nolint:recvcheck // Set changes a node, Fields only r
 
 // Quarantine is what servers hold against a node.
 type Quarantine struct {
-	// Since is when the node was set aside; zero if it is not.
-	Since time.Time `json:"since,omitzero"`
+	// Quarantined is since when the node is set aside; zero if it is not.
+	Quarantined time.Time `json:"since,omitzero"`
 	// Run is how many failures in a row count against the node.
 	Run int `json:"run"`
 	// Trials is how often it was tried again since, NextTrial when it may try a
@@ -129,7 +129,7 @@ func (n NodeRecord) Fields() []string {
 	add(n.MaxThreadsSet, maxThreadsField, n.MaxThreads.Text())
 	q := &n.Quarantine
 	add(q.Run != 0, "run", strconv.Itoa(q.Run))
-	add(!q.Since.IsZero(), "quarantined", Stamp(q.Since).Text())
+	add(!q.Quarantined.IsZero(), "quarantined", Stamp(q.Quarantined).Text())
 	add(q.Trials != 0, "trials", strconv.Itoa(q.Trials))
 	add(!q.NextTrial.IsZero(), "trial_at", Stamp(q.NextTrial).Text())
 	add(q.Reason != "", "reason", q.Reason)
@@ -150,7 +150,7 @@ func ParseNode(name string, fields map[string]string) NodeRecord {
 	}
 	var errs [4]error
 	q.Run, errs[0] = counted(fields, "run")
-	q.Since, errs[1] = stampOf(fields, "quarantined")
+	q.Quarantined, errs[1] = stampOf(fields, "quarantined")
 	q.Trials, errs[2] = counted(fields, "trials")
 	q.NextTrial, errs[3] = stampOf(fields, "trial_at")
 	for _, err := range errs {

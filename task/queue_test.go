@@ -145,7 +145,7 @@ func TestNodeRoundTrip(t *testing.T) {
 			rt.Fatal(err)
 		}
 		n.Run, n.Trials = rapid.IntRange(0, 5).Draw(rt, "run"), rapid.IntRange(0, 3).Draw(rt, "trials")
-		n.Quarantine.Since = task.Moment(statemachine.Time(rapid.Int64Range(0, 4e15).Draw(rt, "quarantined")))
+		n.Quarantined = task.Moment(statemachine.Time(rapid.Int64Range(0, 4e15).Draw(rt, "quarantined")))
 		n.NextTrial = task.Moment(statemachine.Time(rapid.Int64Range(0, 4e15).Draw(rt, "trial")))
 		n.Reason = rapid.String().Draw(rt, "reason")
 		if diff := cmp.Diff(n, task.ParseNode("n", pairs(t, n.Fields()))); diff != "" {

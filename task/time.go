@@ -38,7 +38,7 @@ func (s *Seconds) UnmarshalJSON(text []byte) error {
 	}
 	d, err := statemachine.ParseDuration(string(text))
 	if err != nil {
-		return err //nolint:wrapcheck // it says what belongs there
+		return err
 	}
 	*s = secondsOf(d)
 	return nil

@@ -152,7 +152,7 @@ func newView(r *store.Rules, offer *task.Offer) *view {
 	if r.Node.MaxThreadsSet {
 		v.maxThreads = r.Node.MaxThreads
 	}
-	if !r.Node.Quarantine.Since.IsZero() {
+	if !r.Node.Quarantined.IsZero() {
 		v.setAside = store.ReasonSetAside
 		if r.Node.Reason != "" {
 			v.setAside += ": " + r.Node.Reason

@@ -43,7 +43,8 @@ func (s *Store) Register(ctx context.Context, r task.Registration) (Registered, 
 	}
 	args := append([]any{
 		r.Name, r.Replaces, r.Identity, DefaultLease, k.taskPrefix(), string(statemachine.Running), maxFormer,
-		string(task.WorkerReady), string(task.WorkerLost), string(task.WorkerStopped), string(task.OrderDrain), task.DefaultBucketName, r.PID, r.Node,
+		string(task.WorkerReady), string(task.WorkerLost), string(task.WorkerStopped), string(task.OrderDrain), task.DefaultBucketName,
+		r.PID, r.Node,
 		len(fields),
 	}, fields...)
 	v, err := s.runOn(ctx, s.session, "register", keys, args...)

@@ -185,7 +185,8 @@ func decodePlan(id int64, fields map[string]string) task.Plan {
 	number := func(field string) int64 { n, _ := strconv.ParseInt(fields[field], 10, 64); return n }
 	stamp := func(field string) time.Time { return task.ParseMoment(fields[field]) }
 	p := task.Plan{
-		PlanSpec: task.PlanSpec{Name: fields["name"], OnFailure: task.OnFailure(fields["on_failure"])}, ID: id, State: task.PlanState(fields["state"]),
+		PlanSpec: task.PlanSpec{Name: fields["name"], OnFailure: task.OnFailure(fields["on_failure"])},
+		ID:       id, State: task.PlanState(fields["state"]),
 		HeldBy: fields["held_by"], Total: number("total"), Left: number("left"), Skipped: number("n:skipped"),
 		Growing: number("growing"), GrowthError: fields["growth_error"],
 		Created: stamp("created"), Ready: stamp("ready"), Over: stamp("ended"), Ended: map[statemachine.State]int64{},

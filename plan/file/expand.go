@@ -71,7 +71,8 @@ const (
 // items separated by commas. The error is an [Errors].
 func (f *File) Expand(given map[string]string) (*Plan, error) {
 	e := &expansion{
-		problems: &problems{file: f.Path}, file: f, tasks: map[string][]int{}, later: map[string]bool{}, plan: &Plan{OnFailure: f.OnFailure, Tasks: []Task{}},
+		problems: &problems{file: f.Path}, file: f, tasks: map[string][]int{}, later: map[string]bool{},
+		plan: &Plan{OnFailure: f.OnFailure, Tasks: []Task{}},
 	}
 	if e.params = f.values(given, e.problems); len(e.list) > 0 {
 		return nil, e.err()

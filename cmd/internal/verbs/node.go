@@ -109,8 +109,8 @@ func usedText(n *task.Node) string {
 func quarantineText(n *task.Node) string {
 	q := &n.Quarantine
 	switch {
-	case !q.Since.IsZero():
-		return "since " + when(q.Since) + ": " + q.Reason
+	case !q.Quarantined.IsZero():
+		return "since " + when(q.Quarantined) + ": " + q.Reason
 	case q.Reason != "":
 		return q.Reason
 	default:
@@ -132,11 +132,11 @@ func showNode(_ context.Context, s *session, n *task.Node) error {
 	table.Row("running", n.Running)
 	table.Row("resources", dashText(usedText(n)))
 	table.Row("quarantine", quarantineText(n))
-	if n.Quarantine.Run > 0 {
-		table.Row("failures", fmt.Sprintf("%d in a row count against it", n.Quarantine.Run))
+	if n.Run > 0 {
+		table.Row("failures", fmt.Sprintf("%d in a row count against it", n.Run))
 	}
-	if !n.Quarantine.NextTrial.IsZero() {
-		table.Row("next trial", when(n.Quarantine.NextTrial))
+	if !n.NextTrial.IsZero() {
+		table.Row("next trial", when(n.NextTrial))
 	}
 	if err := table.Flush(); err != nil || len(n.Workers) == 0 {
 		return err

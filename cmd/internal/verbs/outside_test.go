@@ -25,7 +25,7 @@ func TestOutsideProgram(t *testing.T) {
 		{[]string{"queue", "ls"}, []string{"queues"}},
 		{[]string{"plan", "show", "1"}, []string{"plan", "1"}},
 	} {
-		out, err := exec.CommandContext(t.Context(), program, append([]string{b.srv.Socket(), b.ns}, c.outside...)...).Output() //nolint:gosec // built here
+		out, err := exec.CommandContext(t.Context(), program, append([]string{b.srv.Socket(), b.ns}, c.outside...)...).Output()
 		if err != nil {
 			t.Fatalf("%q: %v", c.outside, err)
 		}

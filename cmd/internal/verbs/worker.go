@@ -100,7 +100,8 @@ func printWorkers(s *session, workers []task.Worker, hidden int) error {
 	for i := range workers {
 		w := &workers[i]
 		slots := fmt.Sprintf("%d/%d", w.Busy, w.Slots)
-		table.Row(w.Name, w.ID, w.Node, workerState(w), slots, w.Stuck, age(time.Duration(w.Silent)), w.Containment, w.Version, dashText(w.Reason))
+		table.Row(w.Name, w.ID, w.Node, workerState(w), slots, w.Stuck, age(time.Duration(w.Silent)),
+			w.Containment, w.Version, dashText(w.Reason))
 	}
 	if err := table.Flush(); err != nil || hidden == 0 {
 		return err

@@ -263,7 +263,7 @@ func judgeNodes(f *Facts) []Finding {
 	const check = "nodes"
 	var aside []string
 	for i := range f.Nodes {
-		if q := &f.Nodes[i]; !q.Quarantine.Since.IsZero() {
+		if q := &f.Nodes[i]; !q.Quarantined.IsZero() {
 			aside = append(aside, q.Name)
 		}
 	}

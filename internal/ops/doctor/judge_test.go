@@ -118,7 +118,7 @@ func TestIll(t *testing.T) {
 		"skewed":           {func(f *Facts) { f.Workers[1].Version = "v2" }, "versions", Warn, "v1: 2, v2: 1"},
 		"aside": {func(f *Facts) {
 			f.Nodes = []task.Node{task.NewNode("bad").Idle(), task.NewNode("good").Idle()}
-			f.Nodes[0].Quarantine.Since = task.Moment(now)
+			f.Nodes[0].Quarantined = task.Moment(now)
 		}, "nodes", Warn, "set aside: bad"},
 		"lost": {func(f *Facts) {
 			f.Gaps = []store.Epoch{{Number: 2, At: now, Lost: 7, FromID: 5, ToID: 9, SureID: 5}}

@@ -248,7 +248,9 @@ func (c *candidate) lackText(r task.Reason) string {
 // offers all that is demanded, and no more.
 func (s *Situation) newcomer(node string) *candidate {
 	q := s.queue(s.Task.Bucket.QueueName())
-	bare := &candidate{s: s, queue: q, worker: Worker{Offer: task.Offer{Node: node, MaxThreads: task.NoLimit}, State: task.WorkerReady, Slots: 1}}
+	bare := &candidate{s: s, queue: q, worker: Worker{
+		Offer: task.Offer{Node: node, MaxThreads: task.NoLimit}, State: task.WorkerReady, Slots: 1,
+	}}
 	for _, r := range task.Unfit(s.Task.Bucket, unpaused(&q), bare.worker.Offer) {
 		bare.adapt(r)
 	}

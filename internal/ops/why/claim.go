@@ -173,8 +173,8 @@ func (s *Situation) queuesOn(node string) string {
 
 func (s *Situation) gateText(n *task.Node) string {
 	text := fmt.Sprintf("node %s waits for a server's verdict after %d failures in a row", n.Name, n.Run)
-	if !n.Quarantine.Since.IsZero() {
-		text = "node " + n.Name + " is set aside" + since(s.Now, task.Stamp(n.Quarantine.Since))
+	if !n.Quarantined.IsZero() {
+		text = "node " + n.Name + " is set aside" + since(s.Now, task.Stamp(n.Quarantined))
 	}
 	text += saying(n.Reason)
 	if !n.NextTrial.IsZero() {

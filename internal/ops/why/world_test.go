@@ -189,7 +189,7 @@ func drawNode(t drawer, name string) task.NodeRecord {
 	}
 	n.Run = oneOf(t, "run", 0, 0, 0, 4, 5)
 	if t.seldom("set aside") {
-		n.Quarantine.Since = task.Moment(Start - 10*statemachine.Time(statemachine.Second))
+		n.Quarantined = task.Moment(Start - 10*statemachine.Time(statemachine.Second))
 	}
 	n.NextTrial = task.Moment(oneOf(t, "trial", 0, Start-1_500_000, Start+1_500_000))
 	return n
