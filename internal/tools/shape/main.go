@@ -19,12 +19,12 @@ func rows() []row {
 	return []row{
 		{"Go lines", 72950, (*house).lines},
 		{"Go lines of the product", 59750, (*house).productLines},
-		{"Go files", 329, (*house).files},
+		{"Go files", 333, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 11, (*house).tasks},
 		{"files that spell one attribute of a task", 5, (*house).spellings},
 		{"exported methods of the store's largest type", 146, (*house).methods},
-		{"map literals as JSON in cmd", 36, (*house).literals},
+		{"map literals as JSON in cmd", 14, (*house).literals},
 		{"calls within a package that leave their file, in percent", 46, (*house).leaving},
 	}
 }
