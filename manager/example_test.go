@@ -64,7 +64,7 @@ func registerWorkers(ctx context.Context, m *manager.Manager, names ...string) (
 		panic(err)
 	}
 	for _, name := range names {
-		_, err := s.Register(ctx, store.Registration{Name: name, Node: "host-" + name[:1], Identity: name, Slots: 8})
+		_, err := s.Register(ctx, task.Registration{Name: name, Node: "host-" + name[:1], Identity: name, Slots: 8})
 		if err != nil {
 			panic(err)
 		}

@@ -292,7 +292,7 @@ func TestRequestKeyStandsForItsTasks(t *testing.T) {
 			t.Errorf("another %s: ids %v, %v, want ErrRequestKey", name, ids, err)
 		}
 	}
-	plan := mustPlan(t, m, PlanSpec{})
+	plan := mustPlan(t, m, task.PlanSpec{})
 	if _, err := open(given, InPlan(plan)); !errors.Is(err, ErrRequestKey) {
 		t.Errorf("in a plan: %v, want ErrRequestKey", err)
 	}
@@ -308,7 +308,7 @@ func TestPlanIsFinishedByItsOwnTasks(t *testing.T) {
 	given := slices.Repeat([]task.Spec{spec()}, 150)
 	given[0].Step, given[149].Needs = "first", []task.Need{{Index: 0}, {Index: 148}}
 	submit := func(ctx context.Context, specs []task.Spec, opts ...OpenOption) (int64, error) {
-		id, err := m.NewPlan(context.WithoutCancel(ctx), PlanSpec{Name: "p", RequestKey: "k", Contents: Digest(specs, nil)})
+		id, err := m.NewPlan(context.WithoutCancel(ctx), task.PlanSpec{Name: "p", RequestKey: "k", Contents: Digest(specs, nil)})
 		if err != nil {
 			return id, err
 		}

@@ -16,8 +16,8 @@ type Overview struct {
 	// At is the time of Redis.
 	At      time.Time
 	Counts  Counts
-	Queues  []Queue
-	Workers []Worker
+	Queues  []task.Queue
+	Workers []task.Worker
 	// Programs are the programs of tasks that the workers hold, of some hundreds
 	// at most.
 	Programs map[int64]string
@@ -47,14 +47,11 @@ func (m *Manager) Overview(ctx context.Context, failures int) (Overview, error) 
 	if o.Queues, err = m.Queues(ctx); err != nil {
 		return o, err
 	}
-	found, now, err := m.store.Workers(ctx)
+	workers, now, err := m.store.Workers(ctx)
 	if err != nil {
 		return o, err
 	}
-	for i := range found {
-		o.Workers = append(o.Workers, newWorker(&found[i], now))
-	}
-	o.At = momentOf(now)
+	o.Workers, o.At = workers, task.Moment(now)
 	if o.Programs, err = m.programs(ctx, o.Workers); err != nil {
 		return o, err
 	}
@@ -66,7 +63,7 @@ func (m *Manager) Overview(ctx context.Context, failures int) (Overview, error) 
 const mostPrograms = 500
 
 // programs reads the programs of the tasks that the workers hold.
-func (m *Manager) programs(ctx context.Context, workers []Worker) (map[int64]string, error) {
+func (m *Manager) programs(ctx context.Context, workers []task.Worker) (map[int64]string, error) {
 	var ids []int64
 	for i := range workers {
 		ids = append(ids, workers[i].Tasks[:min(len(workers[i].Tasks), mostPrograms-len(ids))]...)

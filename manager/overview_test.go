@@ -6,10 +6,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // The overview has counts, queues, workers with what they run, and the newest
@@ -18,7 +18,7 @@ func TestOverview(t *testing.T) {
 	t.Parallel()
 	m := mixed(t)
 	s := worktest.Open(t, m.Namespace())
-	session, err := s.Register(t.Context(), store.Registration{Name: "w7", Identity: "i", Node: "n1"})
+	session, err := s.Register(t.Context(), task.Registration{Name: "w7", Identity: "i", Node: "n1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,33 +11,16 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// PlanSpec defines a plan.
-type PlanSpec struct {
-	// Name is for people, at most 256 bytes in one line.
-	Name string
-	// OnFailure is FailureCancels if empty.
-	OnFailure task.OnFailure
-	// RequestKey names the request for 24 hours: given again, it returns the id of
-	// the first time. Without it one is made up, which covers replies lost on the way.
-	RequestKey string
-	// Contents says what the plan is made of, where that is known (see [Digest]): the
-	// RequestKey given again for other contents, another name or OnFailure is refused.
-	Contents string
-}
-
 // NewPlan makes a plan and returns its id. Tasks are added by [InPlan]; nothing
 // of it runs before [Manager.ReadyPlan]. A spec that cannot be is a
 // *statemachine.FieldError. The error matches [ErrRequestKey], and comes with the id of that
 // plan, if the RequestKey was used for another one. Package plan is the comfortable way to build one.
-func (m *Manager) NewPlan(ctx context.Context, spec PlanSpec) (int64, error) {
+func (m *Manager) NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error) {
 	if err := checkLine("name", spec.Name); err != nil {
 		return 0, err
 	}
-	s := store.PlanSpec{
-		Key: orText(spec.RequestKey, store.NewToken()), Name: spec.Name,
-		OnFailure: spec.OnFailure, Digest: spec.Contents,
-	}
-	id, err := retryUntilAvailable(ctx, m, func() (int64, error) { return m.store.NewPlan(ctx, s) })
+	spec.RequestKey = orText(spec.RequestKey, store.NewToken())
+	id, err := retryUntilAvailable(ctx, m, func() (int64, error) { return m.store.NewPlan(ctx, spec) })
 	if err == nil {
 		m.log.Info("made plan", "plan", id, "name", spec.Name)
 	}
@@ -229,33 +212,18 @@ func (m *Manager) eachTask(ctx context.Context, plan int64, names []string, look
 	}
 }
 
-// Result is what a task has brought: the argument of those that need it.
-type Result struct {
-	// Task is its id: that of the last retry that has ended, or succeeded if one has.
-	Task int64
-	// End is how it ended; empty if it has not.
-	End statemachine.State
-	// Text is what the program wrote as result= to $TDF_CONTROL, or else its output
-	// without the newline at the end.
-	Text string
-	// Cut says that the output was cut, so that Text is not all of it and no argument.
-	Cut bool
-}
-
 // resultPage is how many results are read in one call.
 const resultPage = 100
 
 // Results reads the results of tasks, in the order of the ids.
-func (m *Manager) Results(ctx context.Context, ids ...int64) ([]Result, error) {
-	results := make([]Result, 0, len(ids))
+func (m *Manager) Results(ctx context.Context, ids ...int64) ([]task.Result, error) {
+	results := make([]task.Result, 0, len(ids))
 	for page := range slices.Chunk(ids, resultPage) {
-		found, err := retryUntilAvailable(ctx, m, func() ([]store.Result, error) { return m.store.Results(ctx, page) })
+		found, err := retryUntilAvailable(ctx, m, func() ([]task.Result, error) { return m.store.Results(ctx, page) })
 		if err != nil {
 			return results, err
 		}
-		for i := range found {
-			results = append(results, Result(found[i]))
-		}
+		results = append(results, found...)
 	}
 	return results, nil
 }

@@ -41,7 +41,7 @@ func serve(t *testing.T, ns string) (stop func()) {
 	return stop
 }
 
-func mustPlan(t *testing.T, m *Manager, spec PlanSpec) int64 {
+func mustPlan(t *testing.T, m *Manager, spec task.PlanSpec) int64 {
 	t.Helper()
 	id, err := m.NewPlan(t.Context(), spec)
 	if err != nil {
@@ -77,7 +77,7 @@ func awaitState(t *testing.T, m *Manager, id int64, want sm.State) {
 func TestOpenInPlan(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
-	plan := mustPlan(t, m, PlanSpec{Name: "many"})
+	plan := mustPlan(t, m, task.PlanSpec{Name: "many"})
 	var needs [][]task.Need
 	for i := range 230 {
 		var of []task.Need
@@ -129,7 +129,7 @@ func TestPlanDefaults(t *testing.T) {
 	if _, err := m.AddQueue(t.Context(), "own", map[string]string{"default_max_fails": "3", "default_retry_delay": "2"}); err != nil {
 		t.Fatal(err)
 	}
-	plan := mustPlan(t, m, PlanSpec{})
+	plan := mustPlan(t, m, task.PlanSpec{})
 	for want, spec := range map[string]task.Spec{
 		"5 0.1 1.5 10 7": {Program: "p"},
 		"3 2 1.5 10 7":   {Program: "p", Queue: "own"},
@@ -158,7 +158,7 @@ func TestReleaseInPlan(t *testing.T) {
 	ns := redistest.Namespace(t)
 	m := newManager(t, ns)
 	stop := serve(t, ns)
-	plan := mustPlan(t, m, PlanSpec{})
+	plan := mustPlan(t, m, task.PlanSpec{})
 	ids := planned(t, m, plan, task.Spec{Program: "p", MaxFails: new(0)}, nil, nil, []task.Need{{Index: 0}, {Index: 1}, {Index: 0}}, []task.Need{{Index: 2}})
 	release := func(id int64, wantState sm.State, want error, text string) {
 		t.Helper()
@@ -200,7 +200,7 @@ func TestRetryWhileDependantsAreTold(t *testing.T) {
 	ns := redistest.Namespace(t)
 	m, s := newManager(t, ns), worktest.Open(t, ns)
 	stop := serve(t, ns)
-	plan := mustPlan(t, m, PlanSpec{OnFailure: task.FailureHolds})
+	plan := mustPlan(t, m, task.PlanSpec{OnFailure: task.FailureHolds})
 	ids := planned(t, m, plan, task.Spec{Program: "p", MaxFails: new(0), Args: task.ArgsFiles, Step: "s"}, nil, []task.Need{{Index: 0}})
 	if err := m.ReadyPlan(t.Context(), plan); err != nil {
 		t.Fatal(err)
@@ -248,10 +248,10 @@ func TestPlanStates(t *testing.T) {
 		}
 	}
 	states := map[task.PlanState]func() int64{
-		task.PlanBuilding:  func() int64 { return mustPlan(t, m, PlanSpec{}) },
+		task.PlanBuilding:  func() int64 { return mustPlan(t, m, task.PlanSpec{}) },
 		task.PlanReady:     func() int64 { return readyPlan(t, m) },
 		task.PlanHeld:      func() int64 { id := readyPlan(t, m); _ = verbs["hold"](id); return id },
-		task.PlanCompleted: func() int64 { id := mustPlan(t, m, PlanSpec{}); _ = verbs["ready"](id); return id },
+		task.PlanCompleted: func() int64 { id := mustPlan(t, m, task.PlanSpec{}); _ = verbs["ready"](id); return id },
 		task.PlanCancelled: func() int64 { id := readyPlan(t, m); _ = verbs["cancel"](id); return id },
 	}
 	for state, refused := range map[task.PlanState]string{
@@ -279,7 +279,7 @@ func TestPlanStates(t *testing.T) {
 
 func readyPlan(t *testing.T, m *Manager) int64 {
 	t.Helper()
-	id := mustPlan(t, m, PlanSpec{})
+	id := mustPlan(t, m, task.PlanSpec{})
 	planned(t, m, id, spec(), nil)
 	if err := m.ReadyPlan(t.Context(), id); err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func TestPlans(t *testing.T) {
 	m := newManager(t, redistest.Namespace(t))
 	for i := range 3 {
 		for range 2 {
-			if id := mustPlan(t, m, PlanSpec{Name: fmt.Sprint("p", i), RequestKey: fmt.Sprint(i)}); id != int64(i)+1 {
+			if id := mustPlan(t, m, task.PlanSpec{Name: fmt.Sprint("p", i), RequestKey: fmt.Sprint(i)}); id != int64(i)+1 {
 				t.Errorf("plan %d, want %d", id, i+1)
 			}
 		}
@@ -302,7 +302,7 @@ func TestPlans(t *testing.T) {
 	if err != nil || len(got) != 2 || got[0].Name != "p1" || got[1].ID != 1 || got[0].Created.IsZero() || !got[0].Ready.IsZero() {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for field, spec := range map[string]PlanSpec{"name": {Name: "a\nb"}, "on_failure": {OnFailure: "explode"}} {
+	for field, spec := range map[string]task.PlanSpec{"name": {Name: "a\nb"}, "on_failure": {OnFailure: "explode"}} {
 		if _, err := m.NewPlan(t.Context(), spec); fieldOf(err) != field {
 			t.Errorf("%s: %v", field, err)
 		}
@@ -318,7 +318,7 @@ func TestHoldOfAHeldPlan(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	m := newManager(t, ns)
-	plan := mustPlan(t, m, PlanSpec{Name: "p", OnFailure: task.FailureHolds})
+	plan := mustPlan(t, m, task.PlanSpec{Name: "p", OnFailure: task.FailureHolds})
 	id, err := m.Open(t.Context(), task.Spec{Program: "p"}, InPlan(plan))
 	if err != nil {
 		t.Fatal(err)

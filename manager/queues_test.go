@@ -35,8 +35,8 @@ func TestAddQueue(t *testing.T) {
 		}
 	}
 	q, err := m.Queue(t.Context(), "render")
-	if err != nil || q.MaxThreads != 2 || q.Threads != NoLimit || !cmp.Equal(q.Pin, []string{"a", "b"}) || q.Description != "for gpus" ||
-		q.Order != OrderFifo || q.Aging != time.Minute || q.Defaults["max_fails"] != "3" || q.Paused {
+	if err != nil || q.MaxThreads != 2 || q.Threads != task.NoLimit || !cmp.Equal(q.Pin, []string{"a", "b"}) || q.Description != "for gpus" ||
+		q.Order != task.Fifo || q.Aging != task.Seconds(time.Minute) || q.Defaults["max_fails"] != "3" || q.Paused {
 		t.Errorf("%+v, %v", q, err)
 	}
 	one, err1 := m.AddQueue(t.Context(), "", nil)
@@ -66,7 +66,7 @@ func TestSetQueue(t *testing.T) {
 	}
 	for name, opts := range map[string][]ChangeOption{"q": {DryRun()}, DefaultQueue: nil} {
 		q, err := m.SetQueue(t.Context(), name, map[string]string{"paused": "true", "order": "lifo"}, opts...)
-		if err != nil || !q.Paused || q.Order != OrderLifo {
+		if err != nil || !q.Paused || q.Order != task.Lifo {
 			t.Errorf("%s: %+v, %v", name, q, err)
 		}
 	}
@@ -76,7 +76,7 @@ func TestSetQueue(t *testing.T) {
 	if q, err := m.Queue(t.Context(), DefaultQueue); err != nil || !q.Paused {
 		t.Errorf("the default queue: %+v, %v", q, err)
 	}
-	if q, err := m.SetQueue(t.Context(), "q", map[string]string{"threads": ""}); err != nil || q.Threads != NoLimit {
+	if q, err := m.SetQueue(t.Context(), "q", map[string]string{"threads": ""}); err != nil || q.Threads != task.NoLimit {
 		t.Errorf("the default again: %+v, %v", q, err)
 	}
 	for _, opts := range [][]ChangeOption{nil, {DryRun()}} {
@@ -165,7 +165,7 @@ func TestNodes(t *testing.T) {
 	ns := redistest.Namespace(t)
 	m, s := newManager(t, ns), worktest.Open(t, ns)
 	for i, name := range []string{"w1", "w2"} {
-		_, err := s.Register(t.Context(), store.Registration{
+		_, err := s.Register(t.Context(), task.Registration{
 			Name: name, Identity: name, Node: "n1", Env: "py", Classes: []string{"c=1"}, MaxThreads: task.Limit(i + 2),
 			Resources: task.Resources{"gpu": i + 1},
 		})
@@ -185,21 +185,21 @@ func TestNodes(t *testing.T) {
 		t.Fatalf("%+v, %v", nodes, err)
 	}
 	n := nodes[0]
-	if n.Name != "n1" || n.Set || n.MaxThreads != 3 || n.Running != 1 || n.Offered["gpu"] != 2 || n.Used["gpu"] != 1 || len(n.Workers) != 2 ||
-		n.Workers[0].Env != "py" || n.Workers[0].Classes[0] != "c=1" || n.Workers[0].MaxThreads != 2 || !n.Quarantine.Since.IsZero() {
+	if n.Name != "n1" || n.MaxThreadsSet || n.MaxThreads != 3 || n.Running != 1 || n.Offered["gpu"] != 2 || n.Used["gpu"] != 1 || len(n.Workers) != 2 ||
+		n.Workers[0].Env != "py" || n.Workers[0].Classes[0] != "c=1" || n.Workers[0].MaxThreads != 2 || !n.Quarantined.IsZero() {
 		t.Errorf("%+v", n)
 	}
 	for _, c := range []struct {
 		name, value string
 		opts        []ChangeOption
-		want        int
+		want        task.Limit
 		set         bool
 	}{
 		{"n1", "7", []ChangeOption{DryRun()}, 7, true}, {"n1", "", nil, 3, false}, {"n1", "0", nil, 0, true},
-		{"n1", "none", nil, NoLimit, true}, {"n1", "", nil, 3, false}, {"n9", "4", []ChangeOption{DryRun()}, 4, true},
+		{"n1", "none", nil, task.NoLimit, true}, {"n1", "", nil, 3, false}, {"n9", "4", []ChangeOption{DryRun()}, 4, true},
 	} {
 		n, err := m.SetNode(t.Context(), c.name, map[string]string{"maxthreads": c.value}, c.opts...)
-		if err != nil || n.Name != c.name || n.MaxThreads != c.want || n.Set != c.set {
+		if err != nil || n.Name != c.name || n.MaxThreads != c.want || n.MaxThreadsSet != c.set {
 			t.Errorf("%+v: %+v, %v", c, n, err)
 		}
 	}

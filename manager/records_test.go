@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A node that is gone can be forgotten; one where somebody is at work cannot.
@@ -16,7 +16,7 @@ func TestRemoveNode(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	m, s := newManager(t, ns), worktest.Open(t, ns)
-	r, err := s.Register(t.Context(), store.Registration{Name: "w1", Identity: "i", Node: "n1"})
+	r, err := s.Register(t.Context(), task.Registration{Name: "w1", Identity: "i", Node: "n1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestDamagedQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	q, err := m.Queue(t.Context(), "q")
-	if err != nil || q.Threads != 2 || !strings.Contains(q.Damaged, "order") {
+	if err != nil || q.Threads != 2 || !strings.Contains(q.Damaged.Text(), "order") {
 		t.Errorf("%+v, %v", q, err)
 	}
 	for _, opts := range [][]ChangeOption{{DryRun()}, nil} {
@@ -61,7 +61,7 @@ func TestDamagedQueue(t *testing.T) {
 			t.Errorf("set: %v", err)
 		}
 	}
-	if q, err = m.SetQueue(t.Context(), "q", map[string]string{"order": ""}); err != nil || q.Damaged != "" || q.Threads != 2 {
+	if q, err = m.SetQueue(t.Context(), "q", map[string]string{"order": ""}); err != nil || q.Damaged != nil || q.Threads != 2 {
 		t.Errorf("%+v, %v", q, err)
 	}
 }

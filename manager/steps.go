@@ -28,16 +28,9 @@ type LaterStep struct {
 	Lines string
 	Most  int
 	// Needs are the steps that it needs, in the order of the arguments.
-	Needs []StepNeed
+	Needs []task.StepNeed
 	// Specs are its tasks, without needs. With Lines it is one, with [LineItem] for the line.
 	Specs []task.Spec
-}
-
-// StepNeed is a step that another one needs.
-type StepNeed struct {
-	Step string
-	// On is when it is enough; empty for NeedsSuccess.
-	On task.When
 }
 
 // OpenLater leaves steps of a plan that is being built to the servers, each behind all that it needs. known are the tasks of
@@ -80,10 +73,7 @@ type later struct {
 }
 
 func (l *later) step(from *LaterStep) (growth.Step, error) {
-	s := growth.Step{Name: from.Name, Lines: from.Lines, Most: from.Most}
-	for _, n := range from.Needs {
-		s.Needs = append(s.Needs, growth.Need{Step: n.Step, On: n.On})
-	}
+	s := growth.Step{Name: from.Name, Lines: from.Lines, Most: from.Most, Needs: from.Needs}
 	for i := range from.Specs {
 		d, err := l.define(&from.Specs[i])
 		if err != nil {
@@ -127,28 +117,18 @@ func CheckLater(steps []LaterStep) error {
 	return CheckSpecs(all)
 }
 
-// PlanStep is a step of a plan that servers open once it runs.
-type PlanStep struct {
-	Name string
-	// Lines is the step for whose lines it is repeated, empty for none.
-	Lines string
-	// State is waits, due, opened, skipped or doomed, and Why says it for people.
-	State, Why string
-	// Tasks are those that were opened.
-	Tasks []int64
-}
-
 // PlanSteps reads the steps of a plan that are opened once it runs, as long as not all of them were. The error may match
 // [ErrNoPlan] or [ErrSteps].
-func (m *Manager) PlanSteps(ctx context.Context, id int64) ([]PlanStep, error) {
+func (m *Manager) PlanSteps(ctx context.Context, id int64) ([]task.PlanStep, error) {
 	v, err := retryUntilAvailable(ctx, m, func() (*growth.View, error) { return growth.Read(ctx, m.store, id) })
 	if err != nil {
 		return nil, fmt.Errorf("plan %d: %w", id, err)
 	}
-	steps := make([]PlanStep, len(v.Status))
+	steps := make([]task.PlanStep, len(v.Status))
 	for i := range v.Status {
-		steps[i] = PlanStep{
-			Name: v.Steps[i].Name, Lines: v.Steps[i].Lines, State: string(v.Status[i].Fate), Why: v.Text(i), Tasks: v.Status[i].Tasks,
+		steps[i] = task.PlanStep{
+			Name: v.Steps[i].Name, Lines: v.Steps[i].Lines, State: string(v.Status[i].Fate), Why: v.Text(i),
+			Opened: len(v.Status[i].Tasks), Tasks: v.Status[i].Tasks,
 		}
 	}
 	return steps, nil

@@ -20,7 +20,7 @@ func TestWaitAcrossFlush(t *testing.T) {
 			ns := redistest.Namespace(t)
 			m, other := newManager(t, ns), newManager(t, ns)
 			ids := mustOpen(t, m, 3, spec())
-			plan, err := m.NewPlan(t.Context(), PlanSpec{})
+			plan, err := m.NewPlan(t.Context(), task.PlanSpec{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -43,7 +43,7 @@ func TestWaitAcrossFlush(t *testing.T) {
 				if again := mustOpen(t, other, 3, task.Spec{Program: "another", Source: "s"}); !slices.Equal(again, ids) {
 					t.Fatalf("opened %v, want the ids %v once more", again, ids)
 				}
-				if again, err := other.NewPlan(t.Context(), PlanSpec{}); err != nil || again != plan {
+				if again, err := other.NewPlan(t.Context(), task.PlanSpec{}); err != nil || again != plan {
 					t.Fatalf("made plan %d, %v, want %d once more", again, err, plan)
 				}
 			}

@@ -160,22 +160,19 @@ func (m *Manager) crew(ctx context.Context, s *why.Situation) error {
 	return err
 }
 
-func workerOf(w *store.WorkerInfo, now statemachine.Time, lease statemachine.Duration) why.Worker {
-	offer := task.Offer{
-		Worker: w.Name, Node: w.Node, Env: w.Env, Labels: w.Labels, Resources: w.Resources,
-		Classes: w.Classes, MaxThreads: w.MaxThreads,
-	}
+func workerOf(w *task.Worker, now statemachine.Time, lease statemachine.Duration) why.Worker {
+	beat := task.Stamp(w.Heartbeat)
 	found := why.Worker{
-		Offer: offer, State: why.State(w.State), Incarnation: w.Incarnation, Reason: w.Reason, Slots: w.Slots,
-		Busy: max(w.Busy, len(w.Tasks)) + w.Stuck, Heartbeat: w.Heartbeat, Serving: map[string]int{},
+		Offer: w.Offer(), State: w.State, Incarnation: w.Incarnation, Reason: w.Reason, Slots: w.Slots,
+		Busy: max(w.Busy, len(w.Tasks)) + w.Stuck, Heartbeat: beat, Serving: map[string]int{},
 	}
-	if found.State == why.Draining || found.State == why.Drained || strings.HasPrefix(found.Reason, store.ReasonSetAside) {
+	if found.State == task.WorkerDraining || found.State == task.WorkerDrained || strings.HasPrefix(found.Reason, store.ReasonSetAside) {
 		found.Reason = "" // it says the same once more
 	}
-	if found.State == why.Ready && w.Order != store.OrderNone {
-		found.State = why.Draining // it has not heard of it yet
+	if found.State == task.WorkerReady && w.Order != task.NoOrder {
+		found.State = task.WorkerDraining // it has not heard of it yet
 	}
-	if found.Alive() && found.Reason == "" && now.Sub(w.Heartbeat) > lease {
+	if found.Alive() && found.Reason == "" && now.Sub(beat) > lease {
 		found.Reason = "its lease is over, a server will call it lost"
 	}
 	for _, q := range w.Queues {

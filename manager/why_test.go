@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/task"
 )
@@ -13,7 +12,7 @@ import (
 // enlist registers a worker on node n1 with a GPU, as one does that is there.
 func enlist(t *testing.T, m *Manager) {
 	t.Helper()
-	_, err := m.store.Register(t.Context(), store.Registration{
+	_, err := m.store.Register(t.Context(), task.Registration{
 		Name: "w", Node: "n1", Host: "h", PID: 1, Identity: "i", Version: "v", Containment: "group", Slots: 2,
 		Labels: []string{"gpu=v100"}, Resources: task.Resources{"gpu": 1}, MaxThreads: task.NoLimit,
 	})

@@ -16,7 +16,7 @@ import (
 // the last all twelve that stand before it, which need nothing.
 func whyPlan(t *testing.T, m *Manager, on task.OnFailure) (plan int64, ids []int64) {
 	t.Helper()
-	plan, err := m.NewPlan(t.Context(), PlanSpec{Name: "p", OnFailure: on})
+	plan, err := m.NewPlan(t.Context(), task.PlanSpec{Name: "p", OnFailure: on})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestWorkers(t *testing.T) {
@@ -21,56 +22,56 @@ func TestWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := s.Register(t.Context(), store.Registration{
+	r, err := s.Register(t.Context(), task.Registration{
 		Name: "w1", Node: "n", Host: "h", PID: 7, Identity: "i", Version: "v", Containment: "group", Slots: 3, Labels: []string{"gpu=1"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	queue := store.QueueUse{Class: "*", Queue: "default", Threads: 3, Idle: 1, Processing: 2}
-	beat := func(state store.WorkerState) store.WorkerOrder {
+	queue := task.QueueUse{Class: "*", Queue: "default", Threads: 3, Idle: 1, Processing: 2}
+	beat := func(state task.WorkerState) task.WorkerOrder {
 		renewal, err := s.Renew(t.Context(), r.Session, store.Heartbeat{
-			State: state, Reason: "because", Busy: 2, Stuck: 1, Queues: []store.QueueUse{queue},
+			State: state, Reason: "because", Busy: 2, Stuck: 1, Queues: []task.QueueUse{queue},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return renewal.Order
 	}
-	beat(store.WorkerReady)
+	beat(task.WorkerReady)
 	found, err := m.Workers(t.Context())
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%v, %v", found, err)
 	}
 	w := found[0]
 	if w.Name != "w1" || w.ID != 1 || w.Incarnation != 1 || w.Node != "n" || w.Host != "h" || w.PID != 7 || w.Version != "v" ||
-		w.Containment != "group" || w.Slots != 3 || w.Busy != 2 || w.Stuck != 1 || w.Reason != "because" || w.State != WorkerReady ||
-		w.Order != NoOrder || len(w.Labels) != 1 || len(w.Queues) != 1 || w.Queues[0] != QueueUse(queue) || len(w.Tasks) != 0 {
+		w.Containment != "group" || w.Slots != 3 || w.Busy != 2 || w.Stuck != 1 || w.Reason != "because" || w.State != task.WorkerReady ||
+		w.Order != task.NoOrder || len(w.Labels) != 1 || len(w.Queues) != 1 || w.Queues[0] != queue || len(w.Tasks) != 0 {
 		t.Errorf("%+v", w)
 	}
-	if w.Started.Before(began) || w.Heartbeat.Before(w.Started) || !w.Ended.IsZero() || w.Silent < 0 || w.Silent > time.Minute {
+	if w.Started.Before(began) || w.Heartbeat.Before(w.Started) || !w.Ended.IsZero() || w.Silent < 0 || w.Silent > task.Seconds(time.Minute) {
 		t.Errorf("times: %+v", w)
 	}
 	for _, order := range []struct {
-		give func() (Worker, error)
-		want store.WorkerOrder
+		give func() (task.Worker, error)
+		want task.WorkerOrder
 	}{
-		{func() (Worker, error) { return m.DrainWorker(t.Context(), "w1") }, store.OrderDrain},
-		{func() (Worker, error) { return m.UndrainWorker(t.Context(), "w1") }, store.OrderNone},
-		{func() (Worker, error) { return m.StopWorker(t.Context(), "w1") }, store.OrderStop},
+		{func() (task.Worker, error) { return m.DrainWorker(t.Context(), "w1") }, task.OrderDrain},
+		{func() (task.Worker, error) { return m.UndrainWorker(t.Context(), "w1") }, task.NoOrder},
+		{func() (task.Worker, error) { return m.StopWorker(t.Context(), "w1") }, task.OrderStop},
 	} {
 		was, err := order.give()
-		if err != nil || was.Name != "w1" || was.State != WorkerReady {
+		if err != nil || was.Name != "w1" || was.State != task.WorkerReady {
 			t.Errorf("ordered %+v, %v", was, err)
 		}
-		if got := beat(store.WorkerReady); got != order.want {
+		if got := beat(task.WorkerReady); got != order.want {
 			t.Errorf("ordered %q, want %q", got, order.want)
 		}
 	}
 	if err := s.Leave(t.Context(), r.Session); err != nil {
 		t.Fatal(err)
 	}
-	if w, err := m.Worker(t.Context(), "w1"); err != nil || w.State != WorkerStopped || w.Ended.IsZero() || w.State.Alive() {
+	if w, err := m.Worker(t.Context(), "w1"); err != nil || w.State != task.WorkerStopped || w.Ended.IsZero() || w.State.Alive() {
 		t.Errorf("after its end: %+v, %v", w, err)
 	}
 	_, err1 := m.Worker(t.Context(), "nobody")

@@ -50,7 +50,7 @@ type dependency struct {
 // for the errors.
 func New(ctx context.Context, m *manager.Manager, name string, opts ...Option) (*Plan, error) {
 	o := newOptions(opts)
-	id, err := m.NewPlan(ctx, manager.PlanSpec{Name: name, OnFailure: o.onFailure, RequestKey: o.key})
+	id, err := m.NewPlan(ctx, task.PlanSpec{Name: name, OnFailure: o.onFailure, RequestKey: o.key})
 	if err != nil {
 		return nil, fmt.Errorf("plan %q: %w", name, err)
 	}

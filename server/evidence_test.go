@@ -3,6 +3,7 @@ package server
 import (
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
@@ -104,7 +105,7 @@ func TestProgramOfOneNode(t *testing.T) {
 		f.rounds(t, 0, bad)
 		pass(t, s)
 	}
-	if n := f.record(t, "n0"); n.Quarantined != 0 || n.TrialAt != 0 || times([]*logs{l}, "n0 is") != 0 {
+	if n := f.record(t, "n0"); !n.Quarantined.IsZero() || !n.NextTrial.IsZero() || times([]*logs{l}, "n0 is") != 0 {
 		t.Errorf("n0 is not forgiven: %+v\n%s", n, l)
 	}
 }
@@ -130,7 +131,7 @@ func TestVerdictOfAnOldReading(t *testing.T) {
 	judge(now, at(2), true)
 	judge(now, at(3), false)
 	judge(now, at(2), true)
-	if n := f.record(t, "n0"); n.Quarantined != at(2) || n.Run != 3 || n.Reason != "a test" {
+	if n := f.record(t, "n0"); !n.Quarantined.Equal(task.Moment(at(2))) || n.Run != 3 || n.Reason != "a test" {
 		t.Errorf("n0: %+v", n)
 	}
 }
@@ -140,7 +141,7 @@ func TestAlive(t *testing.T) {
 	t.Parallel()
 	f := &facts{live: map[string]bool{"a": true, "b": true, "c": true}, nodes: make([]store.Suspect, 2)}
 	f.nodes[0].Name, f.nodes[1].Name = "b", "d"
-	f.nodes[0].Quarantined = 1
+	f.nodes[0].Quarantined = time.Unix(1, 0)
 	for name, want := range map[string]int{"a": 2, "b": 3, "c": 2, "d": 3} {
 		if n := f.alive(name); n != want {
 			t.Errorf("beside %s: %d, want %d", name, n, want)

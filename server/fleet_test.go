@@ -223,7 +223,7 @@ func (f *farm) record(t *testing.T, node string) store.Suspect {
 func (f *farm) quarantine(t *testing.T, s *Server) {
 	t.Helper()
 	for range 20 {
-		if f.step(t, s); f.record(t, "n0").Quarantined != 0 {
+		if f.step(t, s); !f.record(t, "n0").Quarantined.IsZero() {
 			return
 		}
 	}

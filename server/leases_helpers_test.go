@@ -25,8 +25,8 @@ type registrant struct {
 	tasks   []store.Claimed
 }
 
-func registration(name, identity string) store.Registration {
-	return store.Registration{Name: name, Node: "node-a", Host: "host-a", PID: 7, Identity: identity, Slots: 4}
+func registration(name, identity string) task.Registration {
+	return task.Registration{Name: name, Node: "node-a", Host: "host-a", PID: 7, Identity: identity, Slots: 4}
 }
 
 // register makes a worker known that claims up to n tasks and then says nothing.
@@ -62,7 +62,7 @@ func (r *registrant) claim(t *testing.T, n int) {
 // renew sends a heartbeat, which must be accepted.
 func (r *registrant) renew(t *testing.T) {
 	t.Helper()
-	if _, err := r.store.Renew(t.Context(), r.session, store.Heartbeat{State: store.WorkerReady}); err != nil {
+	if _, err := r.store.Renew(t.Context(), r.session, store.Heartbeat{State: task.WorkerReady}); err != nil {
 		t.Fatalf("worker %s could not renew its lease: %v", r.session.Name, err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // plan makes a plan that is ready, and returns the ids of its tasks.
 func plan(t *testing.T, sp *storetest.Space, on task.OnFailure, needs ...[]task.Need) (plan int64, ids []int64) {
 	t.Helper()
-	plan, err := sp.Store.NewPlan(t.Context(), store.PlanSpec{Key: store.NewToken(), OnFailure: on})
+	plan, err := sp.Store.NewPlan(t.Context(), task.PlanSpec{RequestKey: store.NewToken(), OnFailure: on})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // aside is a fleet whose n0 was quarantined just now, with work waiting.
@@ -31,8 +32,8 @@ func (f *farm) checkTrials(t *testing.T, trials int, pause float64) {
 	t.Helper()
 	n := f.record(t, "n0")
 	want := at(f.now + pause)
-	if n.Trials != trials || n.TrialAt != want || n.Quarantined == 0 {
-		t.Fatalf("%d trials, next at %v s: want %d at %v s; %+v", n.Trials, (n.TrialAt-epoch)/1e6, trials, f.now+pause, n)
+	if n.Trials != trials || task.Stamp(n.NextTrial) != want || n.Quarantined.IsZero() {
+		t.Fatalf("%d trials, next at %v s: want %d at %v s; %+v", n.Trials, (task.Stamp(n.NextTrial)-epoch)/1e6, trials, f.now+pause, n)
 	}
 }
 
@@ -43,7 +44,7 @@ func TestProbe(t *testing.T) {
 	f, s, l := aside(t)
 	f.mayClaim(t, 0, "quarantined")
 	f.advance(t, 58)
-	if r := f.hosts[0].claim(t); len(r.Tasks) != 0 || r.Next != f.record(t, "n0").TrialAt {
+	if r := f.hosts[0].claim(t); len(r.Tasks) != 0 || r.Next != task.Stamp(f.record(t, "n0").NextTrial) {
 		t.Errorf("before its time: %+v", r)
 	}
 	f.advance(t, 1)
@@ -61,7 +62,7 @@ func TestProbe(t *testing.T) {
 	f.hosts[0].end(t, good)
 	f.mayClaim(t, 0, "before the server has looked")
 	pass(t, s)
-	if n := f.record(t, "n0"); n.Quarantined != 0 || n.Trials != 0 || n.Run != 0 || n.TrialAt != 0 || n.Reason != "" {
+	if n := f.record(t, "n0"); !n.Quarantined.IsZero() || n.Trials != 0 || n.Run != 0 || !n.NextTrial.IsZero() || n.Reason != "" {
 		t.Errorf("not released: %+v", n)
 	}
 	if n := times([]*logs{l}, `"level":"INFO","msg":"node n0 is released: its probe succeeded","node":"n0","trials":1}`); n != 1 {
@@ -143,12 +144,12 @@ func TestOldRoundsAreNoProbes(t *testing.T) {
 	f.mayClaim(t, 1, "beside an old round")
 	n0.end(t, bad) // the old one: held in order
 	pass(t, s)
-	if n := f.record(t, "n0"); n.Trials != 0 || n.TrialAt != 0 {
+	if n := f.record(t, "n0"); n.Trials != 0 || !n.NextTrial.IsZero() {
 		t.Errorf("an old round counted as a probe: %+v", n)
 	}
 	n0.end(t, good)
 	pass(t, s)
-	if n := f.record(t, "n0"); n.Quarantined != 0 {
+	if n := f.record(t, "n0"); !n.Quarantined.IsZero() {
 		t.Errorf("the probe did not release: %+v\n%s", n, l)
 	}
 }
@@ -168,7 +169,7 @@ func TestSuspect(t *testing.T) {
 		}
 		pass(t, s)
 	}
-	if n := f.record(t, "n0"); n.Quarantined != 0 || n.TrialAt != at(f.now+10) {
+	if n := f.record(t, "n0"); !n.Quarantined.IsZero() || !n.NextTrial.Equal(task.Moment(at(f.now+10))) {
 		t.Fatalf("no suspect: %+v", n)
 	}
 	f.mayClaim(t, 0, "at the gate")

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/blame"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // nodeJudge finds the nodes on which tasks fail that succeed elsewhere, and acts
@@ -67,7 +68,7 @@ func (j *nodeJudge) judgeAll(ctx context.Context, now statemachine.Time) (next t
 // programsToJudge are those of all nodes that a verdict is due about.
 func programsToJudge(nodes []store.Suspect) (programs []string) {
 	for i := range nodes {
-		if nodes[i].Quarantined == 0 && nodes[i].Run >= blame.MinRun {
+		if nodes[i].Quarantined.IsZero() && nodes[i].Run >= blame.MinRun {
 			programs = append(programs, nodes[i].Programs...)
 		}
 	}
@@ -86,9 +87,9 @@ func (j *nodeJudge) forget(f *facts) {
 // consider judges one node and acts on the verdict.
 func (j *nodeJudge) consider(ctx context.Context, f *facts, n *store.Suspect, now statemachine.Time) error {
 	switch {
-	case n.Quarantined != 0 && !j.on():
+	case !n.Quarantined.IsZero() && !j.on():
 		return j.release(ctx, n, "quarantine is "+j.opt.Quarantine)
-	case n.Quarantined != 0:
+	case !n.Quarantined.IsZero():
 		return j.probe(ctx, n, now)
 	case n.Run < blame.MinRun || j.opt.Quarantine == config.QuarantineOff:
 		return nil
@@ -143,7 +144,7 @@ func (j *nodeJudge) suspect(ctx context.Context, f *facts, n *store.Suspect, now
 
 // waits says that a trial is to come, or under way.
 func waits(n *store.Suspect) bool {
-	return n.Probe == store.ProbeRunning || n.Probe == store.ProbeNone && n.TrialAt != 0
+	return n.Probe == store.ProbeRunning || n.Probe == store.ProbeNone && !n.NextTrial.IsZero()
 }
 
 // probe goes on with a node that is quarantined: the probe alone releases it, or
@@ -160,7 +161,7 @@ func (j *nodeJudge) probe(ctx context.Context, n *store.Suspect, now statemachin
 	}
 	pause := blame.NextTrial(trials, j.opt.QuarantineProbe)
 	done, err := j.store.Judge(ctx, store.Verdict{
-		Node: *n, Quarantined: n.Quarantined, Trials: trials, TrialAt: now.Add(timing.FromStd(pause)), Reason: n.Reason,
+		Node: *n, Quarantined: task.Stamp(n.Quarantined), Trials: trials, TrialAt: now.Add(timing.FromStd(pause)), Reason: n.Reason,
 	})
 	if done {
 		j.log.Info(fmt.Sprintf("node %s stays set aside, and tries one task in %v", n.Name, pause), "node", n.Name, "trials", trials)
@@ -283,14 +284,14 @@ func (f *facts) node(name string) *store.Suspect {
 
 // known is the node as the rules want it.
 func known(n *store.Suspect) blame.Node {
-	return blame.Node{Run: n.Run, Running: n.Running, Quarantined: n.Quarantined != 0, Trials: n.Trials}
+	return blame.Node{Run: n.Run, Running: n.Running, Quarantined: !n.Quarantined.IsZero(), Trials: n.Trials}
 }
 
 // alive is how many live nodes are not quarantined, this one included.
 func (f *facts) alive(name string) int {
 	alive := 1
 	for other := range f.live {
-		if n := f.node(other); other != name && (n == nil || n.Quarantined == 0) {
+		if n := f.node(other); other != name && (n == nil || n.Quarantined.IsZero()) {
 			alive++
 		}
 	}
@@ -349,7 +350,7 @@ func (l *liveNodes) read(ctx context.Context, s *Server) (map[string]bool, error
 	}
 	l.names, l.at = map[string]bool{}, time.Now()
 	for i := range workers {
-		if w := &workers[i]; w.Node != "" && w.State != store.WorkerLost && w.State != store.WorkerStopped {
+		if w := &workers[i]; w.Node != "" && w.State != task.WorkerLost && w.State != task.WorkerStopped {
 			l.names[w.Node] = true
 		}
 	}

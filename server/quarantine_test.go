@@ -42,7 +42,7 @@ func TestBadNodeTakesFewTasks(t *testing.T) {
 			if counts[statemachine.Succeeded] != 1000 {
 				t.Errorf("counts %v, want 1,000 succeeded", counts)
 			}
-			if n := f.record(t, "n0"); n.Quarantined == 0 {
+			if n := f.record(t, "n0"); n.Quarantined.IsZero() {
 				t.Errorf("n0 is not quarantined: %+v", n)
 			}
 			if n := times(said, "node n0 is set aside"); n != 1 {
@@ -96,7 +96,7 @@ func TestWarnOnlyAnnounces(t *testing.T) {
 	if counts := f.counts(t); took < 40 || counts[statemachine.Failed] != took {
 		t.Errorf("n0 took %d tasks, counts %v", took, counts)
 	}
-	if n := f.record(t, "n0"); n.Quarantined != 0 || n.TrialAt != 0 || n.Run != int(took) {
+	if n := f.record(t, "n0"); !n.Quarantined.IsZero() || !n.NextTrial.IsZero() || n.Run != int(took) {
 		t.Errorf("n0 was touched: %+v", n)
 	}
 	for _, want := range []string{"node n0 would be set aside", `"level":"WARN","msg":"node n0 `, `"node":"n0","programs":["p"]`, "on other nodes"} {
@@ -133,7 +133,7 @@ func TestSwitchingOffReleases(t *testing.T) {
 			f.quarantine(t, on)
 			s, l := judging(t, sp, mode)
 			pass(t, s)
-			if n := f.record(t, "n0"); n.Quarantined != 0 || n.Reason != "" {
+			if n := f.record(t, "n0"); !n.Quarantined.IsZero() || n.Reason != "" {
 				t.Errorf("still quarantined: %+v", n)
 			}
 			if n := times([]*logs{l}, "node n0 is released: quarantine is "+mode); n != 1 {
@@ -179,6 +179,6 @@ func TestTwoServersJudge(t *testing.T) {
 	if took := f.hosts[0].took; took > 10 {
 		t.Errorf("n0 took %d tasks", took)
 	}
-	wait.Eventually(t, 5*time.Second, func() bool { return f.record(t, "n0").Quarantined != 0 }, "n0 is not quarantined")
+	wait.Eventually(t, 5*time.Second, func() bool { return !f.record(t, "n0").Quarantined.IsZero() }, "n0 is not quarantined")
 	wait.Eventually(t, 5*time.Second, func() bool { return times(said, "node n0 is set aside") == 1 }, "it is not announced once")
 }

@@ -268,7 +268,7 @@ func TestOverdueIsLeftToItsWorker(t *testing.T) {
 	w := register(t, sp.Store, "w", 2)
 	told := func(want ...int64) {
 		t.Helper()
-		r, err := sp.Store.Renew(t.Context(), w.session, store.Heartbeat{State: store.WorkerReady})
+		r, err := sp.Store.Renew(t.Context(), w.session, store.Heartbeat{State: task.WorkerReady})
 		slices.Sort(r.Overdue)
 		if err != nil || !slices.Equal(r.Overdue, want) || len(r.Stops) != 0 {
 			t.Errorf("told %+v, %v, want %v", r, err, want)

@@ -319,11 +319,11 @@ func (e *TransitionError) Error() string {
 // FieldError says that a field of a task does not hold what it must.
 type FieldError struct {
 	// Field is the name of the Redis hash field.
-	Field string
+	Field string `json:"field"`
 	// Value is what was found there.
-	Value string
+	Value string `json:"value"`
 	// Want says what belongs there.
-	Want string
+	Want string `json:"want"`
 }
 
 // Error implements error.

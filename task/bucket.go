@@ -1,6 +1,7 @@
 package task
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/url"
@@ -140,6 +141,14 @@ func validLabel(item string) bool {
 // Resources are whole amounts by name, such as gpu=1 and mem=2048: what a task
 // asks or what a worker offers. The unit of each is the users' agreement.
 type Resources map[string]int
+
+// MarshalJSON writes an object, also of nothing.
+func (r Resources) MarshalJSON() ([]byte, error) {
+	if r == nil {
+		return []byte("{}"), nil
+	}
+	return json.Marshal(map[string]int(r)) //nolint:wrapcheck // it cannot fail
+}
 
 // maxResources is how many names one text may hold.
 const maxResources = 16

@@ -34,7 +34,7 @@ func TestDamagedQueue(t *testing.T) {
 			t.Errorf("%s: the copy was changed: %+v", field, before)
 		}
 	}
-	if q := task.ParseQueue("q", map[string]string{"created": "x"}); q.Damaged != nil || q.Created != 0 {
+	if q := task.ParseQueue("q", map[string]string{"created": "x"}); q.Damaged != nil || !q.Created.IsZero() {
 		t.Errorf("%+v", q)
 	}
 	if q := task.ParseQueue("q", map[string]string{"threads": "x", "order": "y"}); !slices.Equal(q.Damaged.Fields(), []string{"threads", "order"}) {
@@ -48,7 +48,7 @@ func TestDamagedNode(t *testing.T) {
 	for field, value := range map[string]string{"maxthreads": "x", "run": "-1", "trials": "x", "quarantined": "x", "trial_at": "-1"} {
 		n := task.ParseNode("n", map[string]string{field: value})
 		refused(t, n.Damaged.Err(), field)
-		if blocked := n.MaxThreadsSet && n.MaxThreads == 0; blocked != (field == "maxthreads") || n.Run != 0 || n.Quarantined != 0 {
+		if blocked := n.MaxThreadsSet && n.MaxThreads == 0; blocked != (field == "maxthreads") || n.Run != 0 || !n.Quarantined.IsZero() {
 			t.Errorf("%s: %+v", field, n)
 		}
 		if field == "maxthreads" {

@@ -29,6 +29,41 @@ type Definition struct { //nolint:recvcheck // Set changes a definition, Map and
 // opener of a task leaves out.
 type Defaults map[string]string
 
+// MarshalJSON writes numbers as such, but for inf.
+func (d Defaults) MarshalJSON() ([]byte, error) {
+	object := make(map[string]any, len(d))
+	for name, text := range d {
+		if object[name] = text; Number(name) && finite(text) {
+			object[name] = json.Number(text)
+		}
+	}
+	return json.Marshal(object) //nolint:wrapcheck // it cannot fail
+}
+
+// finite reports whether the text of a number is one in JSON too.
+func finite(text string) bool {
+	return strings.Trim(text, "-.0123456789eE+") == "" && json.Valid([]byte(text))
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (d *Defaults) UnmarshalJSON(text []byte) error {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(text, &object); err != nil {
+		return fmt.Errorf("defaults of a queue: %w", err)
+	}
+	*d = make(Defaults, len(object))
+	for name, raw := range object {
+		f, err := find(name)
+		if err != nil {
+			return err
+		}
+		if (*d)[name], err = f.fromJSON(raw); err != nil {
+			return named(name, err)
+		}
+	}
+	return nil
+}
+
 // Define completes a spec by the first of some defaults that has a field, and
 // else by those of TDF. The error is a [*statemachine.FieldError].
 func Define(spec *Spec, defaults ...Defaults) (Definition, error) {

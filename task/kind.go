@@ -137,10 +137,7 @@ func durationText(d time.Duration) string {
 
 func spanOf(s string) time.Duration {
 	d, _ := statemachine.ParseDuration(s) // was parsed
-	if d == statemachine.Forever || time.Duration(d) > Forever/time.Microsecond {
-		return Forever
-	}
-	return time.Duration(d) * time.Microsecond
+	return time.Duration(secondsOf(d))
 }
 
 // longestDelay is the longest pause before a retry: a year, beyond which is a slip.

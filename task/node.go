@@ -1,49 +1,110 @@
 package task
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// Node is what is kept of a host beyond the life of its workers. Make one with
-// [NewNode].
-type Node struct { //nolint:recvcheck // Set changes a node, Fields only reads it
-	Name string
+// NodeRecord is what is kept of a host beyond the life of its workers. Make one
+// with [NewNode].
+type NodeRecord struct { //nolint:recvcheck // Set changes a node, Fields only reads it
+	Name string `json:"name"`
 	// MaxThreads is how many tasks may run at a time on the node, over all
 	// queues, if MaxThreadsSet; otherwise the configuration of its workers says.
-	MaxThreads    Limit
-	MaxThreadsSet bool
+	MaxThreads    Limit `json:"maxthreads"`
+	MaxThreadsSet bool  `json:"set"`
 
-	// Run is how many failures in a row count against the node.
-	Run int
-	// Quarantined is since when the node is in quarantine; 0 if it is not.
-	Quarantined statemachine.Time
-	// Trials is how often it was tried again since.
-	Trials int
-	// TrialAt is when a quarantined node may try a task again; 0 for others.
-	TrialAt statemachine.Time
-	// Reason says, for people, why the node is in quarantine.
-	Reason string
-	// Damaged is what of its record cannot be read; nil for nothing.
-	Damaged Damage
+	Quarantine `json:"quarantine"`
+	// Damaged is what of its record cannot be read.
+	Damaged Damage `json:"damaged"`
 }
 
-// NewNode is a node that nobody has said or found anything about.
-func NewNode(name string) Node { return Node{Name: name, MaxThreads: NoLimit} }
+// Quarantine is what servers hold against a node.
+type Quarantine struct {
+	// Quarantined is since when the node is in quarantine; zero if it is not.
+	Quarantined time.Time `json:"since,omitzero"`
+	// Run is how many failures in a row count against the node.
+	Run int `json:"run"`
+	// Trials is how often it was tried again since, NextTrial when it may try a
+	// task again; zero if that is not fixed.
+	Trials    int       `json:"trials"`
+	NextTrial time.Time `json:"next_trial,omitzero"`
+	// Reason says, for people, why the node is in quarantine.
+	Reason string `json:"reason"`
+}
 
-// NodeKeys are the attributes that [Node.Set] knows.
+// Node is a host that workers have registered from, or that was set, and what
+// runs there. Where MaxThreads is not set, it is the most that a live worker allows.
+type Node struct {
+	NodeRecord
+
+	// Running is the number of rounds under way.
+	Running int64 `json:"running"`
+	// Offered is what its live workers offer of each resource, Used how much of it
+	// the rounds have, Held the same by task.
+	Offered Resources           `json:"offered"`
+	Used    Resources           `json:"used"`
+	Held    map[int64]Resources `json:"-"`
+	// Workers are those registered with the node, by name.
+	Workers []Worker `json:"workers"`
+}
+
+// NewNode is the record of a node that nobody has said or found anything about.
+func NewNode(name string) NodeRecord { return NodeRecord{Name: name, MaxThreads: NoLimit} }
+
+// Idle is the node with this record where nothing runs.
+func (n NodeRecord) Idle() Node {
+	return Node{NodeRecord: n, Offered: Resources{}, Used: Resources{}, Held: map[int64]Resources{}, Workers: []Worker{}}
+}
+
+// Add puts workers on the node, and counts what they offer.
+func (n *Node) Add(workers ...Worker) {
+	n.Workers = append(n.Workers, workers...)
+	for i := range workers {
+		if w := &workers[i]; w.State.Alive() {
+			for name, amount := range w.Resources {
+				n.Offered[name] = max(n.Offered[name], amount)
+			}
+		}
+	}
+	if !n.MaxThreadsSet {
+		n.MaxThreads = mostThreads(n.Workers)
+	}
+}
+
+// mostThreads is what the live workers of a node let run there; where they
+// differ, that of the one that lets most.
+func mostThreads(workers []Worker) Limit {
+	most, alive := Limit(0), false
+	for i := range workers {
+		if w := &workers[i]; w.State.Alive() {
+			if w.MaxThreads == NoLimit {
+				return NoLimit
+			}
+			most, alive = max(most, w.MaxThreads), true
+		}
+	}
+	if !alive {
+		return NoLimit
+	}
+	return most
+}
+
+// NodeKeys are the attributes that [NodeRecord.Set] knows.
 func NodeKeys() []string { return []string{maxThreadsField} }
 
 const maxThreadsField = "maxthreads"
 
 // Set changes one attribute by its name, one of [NodeKeys]. The empty value
 // leaves it to the configuration of the node's workers again.
-func (n *Node) Set(key, value string) error {
+func (n *NodeRecord) Set(key, value string) error {
 	if key != maxThreadsField {
 		return unknownKey(key, NodeKeys())
 	}
@@ -58,7 +119,7 @@ func (n *Node) Set(key, value string) error {
 
 // Fields are all hash fields of the node but for its name, each followed by its
 // value. They replace the hash: what is not set has none.
-func (n Node) Fields() []string {
+func (n NodeRecord) Fields() []string {
 	var fields []string
 	add := func(set bool, name, value string) {
 		if set {
@@ -66,30 +127,32 @@ func (n Node) Fields() []string {
 		}
 	}
 	add(n.MaxThreadsSet, maxThreadsField, n.MaxThreads.Text())
-	add(n.Run != 0, "run", strconv.Itoa(n.Run))
-	add(n.Quarantined != 0, "quarantined", n.Quarantined.Text())
-	add(n.Trials != 0, "trials", strconv.Itoa(n.Trials))
-	add(n.TrialAt != 0, "trial_at", n.TrialAt.Text())
-	add(n.Reason != "", "reason", n.Reason)
+	q := &n.Quarantine
+	add(q.Run != 0, "run", strconv.Itoa(q.Run))
+	add(!q.Quarantined.IsZero(), "quarantined", Stamp(q.Quarantined).Text())
+	add(q.Trials != 0, "trials", strconv.Itoa(q.Trials))
+	add(!q.NextTrial.IsZero(), "trial_at", Stamp(q.NextTrial).Text())
+	add(q.Reason != "", "reason", q.Reason)
 	return fields
 }
 
-// ParseNode reads what [Node.Fields] wrote. What is missing has its default;
+// ParseNode reads what [NodeRecord.Fields] wrote. What is missing has its default;
 // fields of other clients are not looked at. A field that holds what it must not
 // is told in Damaged and has its default, but for maxthreads: where that cannot
 // be read, nothing new begins on the node.
-func ParseNode(name string, fields map[string]string) Node {
+func ParseNode(name string, fields map[string]string) NodeRecord {
 	n := NewNode(name)
-	n.Reason = fields["reason"]
+	q := &n.Quarantine
+	q.Reason = fields["reason"]
 	if err := n.Set(maxThreadsField, fields[maxThreadsField]); err != nil {
 		n.MaxThreads, n.MaxThreadsSet = 0, true
 		n.Damaged = n.Damaged.with(err)
 	}
 	var errs [4]error
-	n.Run, errs[0] = counted(fields, "run")
-	n.Quarantined, errs[1] = stampOf(fields, "quarantined")
-	n.Trials, errs[2] = counted(fields, "trials")
-	n.TrialAt, errs[3] = stampOf(fields, "trial_at")
+	q.Run, errs[0] = counted(fields, "run")
+	q.Quarantined, errs[1] = stampOf(fields, "quarantined")
+	q.Trials, errs[2] = counted(fields, "trials")
+	q.NextTrial, errs[3] = stampOf(fields, "trial_at")
 	for _, err := range errs {
 		n.Damaged = n.Damaged.with(err)
 	}
@@ -112,6 +175,11 @@ func counted(fields map[string]string, name string) (int, error) {
 // Damage is what of a record cannot be read, a field each; nil for nothing. It
 // is never changed in place: queues and nodes are passed on by value.
 type Damage []statemachine.FieldError
+
+// MarshalJSON writes a list, also of nothing.
+func (d Damage) MarshalJSON() ([]byte, error) {
+	return json.Marshal(append([]statemachine.FieldError{}, d...)) //nolint:wrapcheck // it cannot fail
+}
 
 // Err is the first of it, a *statemachine.FieldError, or nil.
 func (d Damage) Err() error {

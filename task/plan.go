@@ -37,28 +37,79 @@ const (
 	FailureContinues OnFailure = "continue" // they run nevertheless
 )
 
+// PlanSpec defines a plan.
+type PlanSpec struct {
+	// Name is for people, at most 256 bytes in one line.
+	Name string `json:"name"`
+	// OnFailure is FailureCancels if empty.
+	OnFailure OnFailure `json:"on_failure"`
+	// RequestKey names the request for 24 hours: given again, it returns the id of
+	// the first time. Without it one is made up, which covers replies lost on the way.
+	RequestKey string `json:"-"`
+	// Contents says what the plan is made of, where that is known (see manager.Digest): the
+	// RequestKey given again for other contents, another name or OnFailure is refused.
+	Contents string `json:"-"`
+}
+
 // Plan is a plan as it was when it was read: a named set of tasks that need one
-// another's results (zk-plan: plan).
+// another's results (zk-plan: plan). Of the request for it nothing is known any more.
 type Plan struct {
-	ID        int64
-	Name      string
-	State     PlanState
-	OnFailure OnFailure
+	PlanSpec
+
+	ID    int64     `json:"id"`
+	State PlanState `json:"state"`
 	// HeldBy is why the plan holds: the id of the task that failed, or the name of
 	// the operator who holds it.
-	HeldBy string
+	HeldBy string `json:"held_by"`
 	// Total is how many tasks it has, those that were retried not counted; Left is how many
 	// of them have not ended. Skipped are those that were needed only after a failure
 	// which did not come; Ended says how the others ended.
-	Total, Left, Skipped int64
-	Ended                map[statemachine.State]int64
+	Total   int64                        `json:"total"`
+	Left    int64                        `json:"left"`
+	Skipped int64                        `json:"skipped"`
+	Ended   map[statemachine.State]int64 `json:"ended"`
 	// Growing is how many of its steps servers open once the lines of a result are known, and
 	// GrowthError why some of these cannot be.
-	Growing     int64
-	GrowthError string
+	Growing     int64  `json:"growing"`
+	GrowthError string `json:"growth_error"`
 	// Created, Ready and Over are when it was made, when it was marked ready last, and
 	// when all of it had ended; zero for not yet.
-	Created, Ready, Over time.Time
+	Created time.Time `json:"created,omitzero"`
+	Ready   time.Time `json:"ready,omitzero"`
+	Over    time.Time `json:"over,omitzero"`
+}
+
+// PlanStep is a step of a plan that servers open once it runs.
+type PlanStep struct {
+	Name string `json:"step"`
+	// Lines is the step for whose lines it is repeated, empty for none.
+	Lines string `json:"lines"`
+	// State is waits, due, opened, skipped or doomed, and Why says it for people.
+	State string `json:"state"`
+	Why   string `json:"why"`
+	// Opened is how many tasks were opened, Tasks their ids.
+	Opened int     `json:"opened"`
+	Tasks  []int64 `json:"-"`
+}
+
+// StepNeed is a step that another one needs.
+type StepNeed struct {
+	Step string `json:"step"`
+	// On is when it is enough; empty for NeedsSuccess.
+	On When `json:"on,omitempty"`
+}
+
+// Result is what a task has brought: the argument of those that need it.
+type Result struct {
+	// Task is its id: that of the last retry that has ended, or succeeded if one has.
+	Task int64 `json:"task"`
+	// End is how it ended; empty if it has not.
+	End statemachine.State `json:"end"`
+	// Text is what the program wrote as result= to $TDF_CONTROL, or else its output
+	// without the newline at the end.
+	Text string `json:"text"`
+	// Cut says that the output was cut, so that Text is not all of it and no argument.
+	Cut bool `json:"cut"`
 }
 
 // buildTime is how long building a plan usually takes at most.

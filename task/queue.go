@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -18,50 +19,85 @@ const (
 )
 
 // DefaultAging is how long a task waits for one point of priority.
-const DefaultAging = 3600 * statemachine.Second
+const DefaultAging = Seconds(time.Hour)
 
-// Queue is a queue and its attributes (Disbatch). Make one with [NewQueue].
-type Queue struct { //nolint:recvcheck // Set changes a queue, Fields only reads it
-	Name string
+// QueueSpec are the attributes of a queue, as its record has them (Disbatch). Make
+// one with [NewQueue].
+type QueueSpec struct { //nolint:recvcheck // Set changes a queue, Fields only reads it
+	Name string `json:"name"`
 	// Description is for people.
-	Description string
+	Description string `json:"description"`
 	// Class is what a worker must offer to take from the queue; empty for none.
-	Class string
+	Class string `json:"class"`
 	// Threads is how many tasks of the queue may run at a time in the whole
 	// fleet, MaxThreads on each node (default of both: NoLimit).
-	Threads, MaxThreads Limit
+	Threads    Limit `json:"threads"`
+	MaxThreads Limit `json:"maxthreads"`
 	// Pin are the only nodes that take from the queue; Ignore are nodes that do
 	// not. With both, Pin counts. Both are sorted; empty is absent.
-	Pin, Ignore []string
+	Pin    []string `json:"nodes_pin"`
+	Ignore []string `json:"nodes_ignore"`
 	// Paused queues are not taken from.
-	Paused bool
+	Paused bool `json:"paused"`
 	// Order is Fifo or Lifo (default Fifo).
-	Order Order
+	Order Order `json:"order"`
 	// Aging is how long a task has to wait for one point of priority (default
 	// DefaultAging); 0 for never, which is strict priority. It does not count with Lifo (see
-	// [Queue.EffectiveAging]).
-	Aging statemachine.Duration
+	// [QueueSpec.EffectiveAging]).
+	Aging Seconds `json:"aging"`
 	// Defaults are values of new tasks that their opener did not give, by name,
 	// each as [Parse] returns it; see [DefaultNames].
-	Defaults Defaults
-	// Created is when the queue was made; 0 if nobody recorded it.
-	Created statemachine.Time
-	// Damaged is what of its record cannot be read; nil for nothing. Such a queue is not taken from, as if it were paused.
-	Damaged Damage
+	Defaults Defaults `json:"defaults"`
+	// Created is when the queue was made; zero if nobody recorded it.
+	Created time.Time `json:"created,omitzero"`
+	// Damaged is what of its record cannot be read. Such a queue is not taken from, as if it were paused.
+	Damaged Damage `json:"damaged"`
 }
 
-// NewQueue is a queue without attributes.
-func NewQueue(name string) Queue {
-	return Queue{Name: name, Threads: NoLimit, MaxThreads: NoLimit, Order: Fifo, Aging: DefaultAging}
+// Queue is a queue and what lies in it.
+type Queue struct {
+	QueueSpec
+
+	// Waiting tasks are open, whenever they start; Due ones may start now, the
+	// Oldest of them since that moment (zero if there is none).
+	Waiting int64     `json:"waiting"`
+	Due     int64     `json:"due"`
+	Oldest  time.Time `json:"oldest,omitzero"`
+	// Running is the number of rounds under way, RunningByNode the same by node.
+	Running       int64            `json:"running"`
+	RunningByNode map[string]int64 `json:"running_by_node"`
+	// Ended counts the tasks that came to each outcome since the queue exists.
+	Ended map[statemachine.State]int64 `json:"ended"`
+	// Lines are the buckets of its tasks.
+	Lines []Line `json:"-"`
+}
+
+// Line is a bucket and how many of its tasks may start now.
+type Line struct {
+	Bucket
+
+	Due int64
+}
+
+// NewQueue are the attributes of a queue for which none was set.
+func NewQueue(name string) QueueSpec {
+	return QueueSpec{
+		Name: name, Threads: NoLimit, MaxThreads: NoLimit, Pin: []string{}, Ignore: []string{}, Order: Fifo, Aging: DefaultAging,
+	}
+}
+
+// Empty is the queue with these attributes and no tasks.
+func (q QueueSpec) Empty() Queue {
+	return Queue{QueueSpec: q, RunningByNode: map[string]int64{}, Ended: map[statemachine.State]int64{}}
 }
 
 // EffectiveAging is Aging for a queue that is first in, first out, and 0 for any
 // other: who wants the newest task first does not want the old ones to catch up.
-func (q *Queue) EffectiveAging() statemachine.Duration {
+func (q *QueueSpec) EffectiveAging() statemachine.Duration {
 	if q.Order == Lifo {
 		return 0
 	}
-	return q.Aging
+	return q.Aging.micros()
 }
 
 // defaultPrefix begins the attributes of a queue that are defaults of its tasks.
@@ -71,21 +107,21 @@ const defaultPrefix = "default_"
 // how each is read and how it is written.
 var attributes = []struct {
 	name string
-	set  func(q *Queue, value string) error
-	get  func(q *Queue) string
+	set  func(q *QueueSpec, value string) error
+	get  func(q *QueueSpec) string
 }{
-	{"description", setDescription, func(q *Queue) string { return q.Description }},
-	{"class", setClass, func(q *Queue) string { return q.Class }},
-	{"threads", limitOf(queueThreads), func(q *Queue) string { return q.Threads.Text() }},
-	{"maxthreads", limitOf(queueMaxThreads), func(q *Queue) string { return q.MaxThreads.Text() }},
-	{"nodes_pin", nodesOf(queuePin), func(q *Queue) string { return strings.Join(q.Pin, ",") }},
-	{"nodes_ignore", nodesOf(queueIgnore), func(q *Queue) string { return strings.Join(q.Ignore, ",") }},
-	{"paused", setPaused, func(q *Queue) string { return flag(q.Paused) }},
-	{"order", setOrder, func(q *Queue) string { return string(q.Order) }},
-	{"aging", setAging, func(q *Queue) string { return secondsText(q.Aging) }},
+	{"description", setDescription, func(q *QueueSpec) string { return q.Description }},
+	{"class", setClass, func(q *QueueSpec) string { return q.Class }},
+	{"threads", limitOf(queueThreads), func(q *QueueSpec) string { return q.Threads.Text() }},
+	{"maxthreads", limitOf(queueMaxThreads), func(q *QueueSpec) string { return q.MaxThreads.Text() }},
+	{"nodes_pin", nodesOf(queuePin), func(q *QueueSpec) string { return strings.Join(q.Pin, ",") }},
+	{"nodes_ignore", nodesOf(queueIgnore), func(q *QueueSpec) string { return strings.Join(q.Ignore, ",") }},
+	{"paused", setPaused, func(q *QueueSpec) string { return flag(q.Paused) }},
+	{"order", setOrder, func(q *QueueSpec) string { return string(q.Order) }},
+	{"aging", setAging, func(q *QueueSpec) string { return secondsText(q.Aging.micros()) }},
 }
 
-// QueueKeys are the attributes that [Queue.Set] knows: those of the queue, then
+// QueueKeys are the attributes that [QueueSpec.Set] knows: those of the queue, then
 // the defaults of its tasks.
 func QueueKeys() []string {
 	keys := make([]string, 0, len(attributes)+len(table))
@@ -101,7 +137,7 @@ func QueueKeys() []string {
 // Set changes one attribute by its name, one of [QueueKeys]. The empty value
 // brings its default back. Nothing changes with an error, which names the
 // attribute, the value and what belongs there. What was set is no longer damaged.
-func (q *Queue) Set(key, value string) error {
+func (q *QueueSpec) Set(key, value string) error {
 	err := q.set(key, value)
 	if err == nil {
 		q.Damaged = q.Damaged.without(key)
@@ -109,7 +145,7 @@ func (q *Queue) Set(key, value string) error {
 	return err
 }
 
-func (q *Queue) set(key, value string) error {
+func (q *QueueSpec) set(key, value string) error {
 	for _, a := range attributes {
 		if a.name == key {
 			return named(key, a.set(q, value))
@@ -123,7 +159,7 @@ func (q *Queue) set(key, value string) error {
 }
 
 // setDefault works on a copy of the map: queues are passed on by value.
-func (q *Queue) setDefault(name, value string) error {
+func (q *QueueSpec) setDefault(name, value string) error {
 	defaults := Defaults{}
 	for n, v := range q.Defaults {
 		if n != name {
@@ -151,7 +187,7 @@ const (
 	longestAging   = 365 * 86400 * statemachine.Second
 )
 
-func setDescription(q *Queue, s string) error {
+func setDescription(q *QueueSpec, s string) error {
 	if len(s) > maxDescription || !printable(s) {
 		return bad("", s, "a line of printable text of at most 1024 bytes")
 	}
@@ -159,7 +195,7 @@ func setDescription(q *Queue, s string) error {
 	return nil
 }
 
-func setClass(q *Queue, s string) error {
+func setClass(q *QueueSpec, s string) error {
 	if err := CheckClass(s); err != nil {
 		return err
 	}
@@ -167,7 +203,7 @@ func setClass(q *Queue, s string) error {
 	return nil
 }
 
-func setPaused(q *Queue, s string) error {
+func setPaused(q *QueueSpec, s string) error {
 	switch strings.ToLower(s) {
 	case "1", "true", "yes", "on":
 		q.Paused = true
@@ -179,7 +215,7 @@ func setPaused(q *Queue, s string) error {
 	return nil
 }
 
-func setOrder(q *Queue, s string) error {
+func setOrder(q *QueueSpec, s string) error {
 	switch Order(s) {
 	case "", Fifo:
 		q.Order = Fifo
@@ -191,7 +227,7 @@ func setOrder(q *Queue, s string) error {
 	return nil
 }
 
-func setAging(q *Queue, s string) error {
+func setAging(q *QueueSpec, s string) error {
 	if s == "" {
 		q.Aging = DefaultAging
 		return nil
@@ -200,7 +236,7 @@ func setAging(q *Queue, s string) error {
 	if err != nil || d != 0 && d < statemachine.Second || d > longestAging {
 		return bad("", s, "0, which is strict priority, or a number of seconds from 1 to 31536000; write for example 3600 or 1h")
 	}
-	q.Aging = d
+	q.Aging = secondsOf(d)
 	return nil
 }
 
@@ -211,13 +247,13 @@ func flag(b bool) string {
 	return "0"
 }
 
-func queueThreads(q *Queue) *Limit    { return &q.Threads }
-func queueMaxThreads(q *Queue) *Limit { return &q.MaxThreads }
-func queuePin(q *Queue) *[]string     { return &q.Pin }
-func queueIgnore(q *Queue) *[]string  { return &q.Ignore }
+func queueThreads(q *QueueSpec) *Limit    { return &q.Threads }
+func queueMaxThreads(q *QueueSpec) *Limit { return &q.MaxThreads }
+func queuePin(q *QueueSpec) *[]string     { return &q.Pin }
+func queueIgnore(q *QueueSpec) *[]string  { return &q.Ignore }
 
-func limitOf(at func(*Queue) *Limit) func(*Queue, string) error {
-	return func(q *Queue, s string) error {
+func limitOf(at func(*QueueSpec) *Limit) func(*QueueSpec, string) error {
+	return func(q *QueueSpec, s string) error {
 		l, err := ParseLimit(s)
 		if err == nil {
 			*at(q) = l
@@ -226,8 +262,8 @@ func limitOf(at func(*Queue) *Limit) func(*Queue, string) error {
 	}
 }
 
-func nodesOf(at func(*Queue) *[]string) func(*Queue, string) error {
-	return func(q *Queue, s string) error {
+func nodesOf(at func(*QueueSpec) *[]string) func(*QueueSpec, string) error {
+	return func(q *QueueSpec, s string) error {
 		nodes, err := parseNodes(s)
 		if err == nil {
 			*at(q) = nodes
@@ -236,7 +272,7 @@ func nodesOf(at func(*Queue) *[]string) func(*Queue, string) error {
 	}
 }
 
-// parseNodes takes names separated by commas or blanks; none are nil.
+// parseNodes takes names separated by commas or blanks.
 func parseNodes(s string) ([]string, error) {
 	nodes := strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
 	for _, n := range nodes {
@@ -248,9 +284,6 @@ func parseNodes(s string) ([]string, error) {
 	if nodes = slices.Compact(nodes); len(nodes) > maxNodes {
 		return nil, bad("", s, "a list of at most 1000 nodes")
 	}
-	if len(nodes) == 0 {
-		return nil, nil
-	}
 	return nodes, nil
 }
 
@@ -258,7 +291,7 @@ const createdField = "created"
 
 // Fields are all hash fields of the queue but for its name, each followed by its
 // value. They replace the hash: a default of its tasks that is not set has none.
-func (q Queue) Fields() []string {
+func (q QueueSpec) Fields() []string {
 	fields := make([]string, 0, 2*(len(attributes)+len(q.Defaults)+1))
 	for _, a := range attributes {
 		fields = append(fields, a.name, a.get(&q))
@@ -266,17 +299,17 @@ func (q Queue) Fields() []string {
 	for _, name := range slices.Sorted(maps.Keys(q.Defaults)) {
 		fields = append(fields, defaultPrefix+name, q.Defaults[name])
 	}
-	if q.Created != 0 {
-		fields = append(fields, createdField, q.Created.Text())
+	if !q.Created.IsZero() {
+		fields = append(fields, createdField, Stamp(q.Created).Text())
 	}
 	return fields
 }
 
-// ParseQueue reads what [Queue.Fields] wrote. What is missing has its default;
+// ParseQueue reads what [QueueSpec.Fields] wrote. What is missing has its default;
 // fields of other clients are not looked at. A field that holds what it must not
 // has its default too and is told in Damaged, but for the time of its making,
 // which nothing depends on.
-func ParseQueue(name string, fields map[string]string) Queue {
+func ParseQueue(name string, fields map[string]string) QueueSpec {
 	q := NewQueue(name)
 	for _, key := range QueueKeys() {
 		q.Damaged = q.Damaged.with(q.Set(key, fields[key]))
@@ -285,11 +318,15 @@ func ParseQueue(name string, fields map[string]string) Queue {
 	return q
 }
 
-// stampOf reads a time; a missing one is 0.
-func stampOf(fields map[string]string, name string) (statemachine.Time, error) {
-	if fields[name] == "" {
-		return 0, nil
+// stampOf reads a time; a missing one is zero.
+func stampOf(fields map[string]string, name string) (time.Time, error) {
+	text := fields[name]
+	if text == "" {
+		return time.Time{}, nil
 	}
-	t, err := statemachine.ParseTime(fields[name])
-	return t, named(name, err)
+	t, err := statemachine.ParseTime(text)
+	if err != nil || t == statemachine.Never {
+		return time.Time{}, bad(name, text, "a time in seconds since 1970")
+	}
+	return Moment(t), nil
 }

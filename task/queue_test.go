@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -24,9 +25,9 @@ func TestQueueSet(t *testing.T) {
 			t.Errorf("%s: %v", set[0], err)
 		}
 	}
-	want := task.Queue{
+	want := task.QueueSpec{
 		Name: "q", Description: "nightly", Class: "render", Threads: 9, MaxThreads: 2, Pin: []string{"n1", "n2"}, Ignore: []string{"n3"},
-		Paused: true, Order: task.Lifo, Aging: 5400 * statemachine.Second,
+		Paused: true, Order: task.Lifo, Aging: task.Seconds(90 * time.Minute),
 		Defaults: map[string]string{"max_fails": "3", "labels": "a=1,b=1", "timeout": "60"},
 	}
 	if diff := cmp.Diff(want, q); diff != "" {
@@ -112,7 +113,7 @@ func TestQueueRoundTrip(t *testing.T) {
 	some := values()
 	rapid.Check(t, func(rt *rapid.T) {
 		q := task.NewQueue("q")
-		q.Created = statemachine.Time(rapid.Int64Range(0, 4e15).Draw(rt, "created"))
+		q.Created = task.Moment(statemachine.Time(rapid.Int64Range(0, 4e15).Draw(rt, "created")))
 		for _, key := range task.QueueKeys() {
 			if err := q.Set(key, rapid.SampledFrom(some[key]).Draw(rt, key)); err != nil {
 				rt.Fatal(err)
@@ -144,8 +145,8 @@ func TestNodeRoundTrip(t *testing.T) {
 			rt.Fatal(err)
 		}
 		n.Run, n.Trials = rapid.IntRange(0, 5).Draw(rt, "run"), rapid.IntRange(0, 3).Draw(rt, "trials")
-		n.Quarantined = statemachine.Time(rapid.Int64Range(0, 4e15).Draw(rt, "quarantined"))
-		n.TrialAt = statemachine.Time(rapid.Int64Range(0, 4e15).Draw(rt, "trial"))
+		n.Quarantined = task.Moment(statemachine.Time(rapid.Int64Range(0, 4e15).Draw(rt, "quarantined")))
+		n.NextTrial = task.Moment(statemachine.Time(rapid.Int64Range(0, 4e15).Draw(rt, "trial")))
 		n.Reason = rapid.String().Draw(rt, "reason")
 		if diff := cmp.Diff(n, task.ParseNode("n", pairs(t, n.Fields()))); diff != "" {
 			rt.Fatalf("-want +got:\n%s", diff)

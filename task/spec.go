@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
@@ -159,6 +160,21 @@ func (s *Spec) Texts() []string {
 		texts = append(texts, n.Text(), strconv.Itoa(n.Index))
 	}
 	return texts
+}
+
+// InputText shows what a program is called with: the input, or else quoted words.
+func InputText(input string, argv []string) string {
+	if argv == nil {
+		return input
+	}
+	quoted := make([]string, len(argv))
+	for i, word := range argv {
+		quoted[i] = word
+		if word == "" || strings.ContainsAny(word, " \t\n\"'\\") {
+			quoted[i] = strconv.Quote(word)
+		}
+	}
+	return strings.Join(quoted, " ")
 }
 
 // WithWords returns the spec with f applied to its input and to each word of its argv.

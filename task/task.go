@@ -304,9 +304,9 @@ func numberOf(text string) int64 {
 	return n
 }
 
-// Moment is a time on Redis' clock, in UTC; the zero time for 0, which has not come.
+// Moment is a time on Redis' clock, in UTC; the zero time for 0 and Never, which have not come.
 func Moment(t statemachine.Time) time.Time {
-	if t == 0 {
+	if t == 0 || t == statemachine.Never {
 		return time.Time{}
 	}
 	return time.UnixMicro(int64(t)).UTC()

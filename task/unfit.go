@@ -29,7 +29,7 @@ type Offer struct {
 // Unfit says why no task of b, a bucket of q, may run at the worker that offers
 // o; all reasons, and none if it may. Limits and what is free at the moment are
 // not considered.
-func Unfit(b Bucket, q Queue, o Offer) []Reason {
+func Unfit(b Bucket, q QueueSpec, o Offer) []Reason {
 	var why []Reason
 	if q.Paused {
 		why = append(why, Reason{Kind: KindPaused, Wanted: q.Name})
@@ -171,7 +171,7 @@ func orNone(s string) string {
 
 // Candidate is a queue with the buckets of it that a worker may take from.
 type Candidate struct {
-	Queue Queue
+	Queue QueueSpec
 	// Buckets are sorted by priority, the highest first, then by name.
 	Buckets []Bucket
 }
@@ -179,8 +179,8 @@ type Candidate struct {
 // Candidates groups those of the buckets that the worker may take from by their
 // queues, which are sorted by name. A queue without such a bucket is left out; a
 // bucket whose queue is not among queues belongs to one without attributes.
-func Candidates(buckets []Bucket, queues []Queue, o Offer) []Candidate {
-	byName := make(map[string]Queue, len(queues))
+func Candidates(buckets []Bucket, queues []QueueSpec, o Offer) []Candidate {
+	byName := make(map[string]QueueSpec, len(queues))
 	for _, q := range queues {
 		byName[q.Name] = q
 	}

@@ -29,7 +29,7 @@ func TestUnfitReasons(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		bucket task.Bucket
-		queue  func(*task.Queue)
+		queue  func(*task.QueueSpec)
 		want   []task.Reason
 		words  string
 	}{
@@ -47,27 +47,27 @@ func TestUnfitReasons(t *testing.T) {
 			want: []task.Reason{{Kind: task.KindResource, Wanted: "lic=1"}}, words: "needs resource lic=1, the node has none"},
 		{name: "no amount", bucket: task.Bucket{Resources: "gpu=0"},
 			want: []task.Reason{{Kind: task.KindResource, Wanted: "gpu=0"}}, words: "needs resource gpu=0, the node has none"},
-		{name: "pinned elsewhere", queue: func(q *task.Queue) { q.Pin = []string{"n2", "n3"} },
+		{name: "pinned elsewhere", queue: func(q *task.QueueSpec) { q.Pin = []string{"n2", "n3"} },
 			want: []task.Reason{{Kind: task.KindPinned, Wanted: "n2,n3", Has: "n1"}}, words: "the queue is pinned to n2,n3, this is n1"},
-		{name: "ignored", queue: func(q *task.Queue) { q.Ignore = []string{"n1"} },
+		{name: "ignored", queue: func(q *task.QueueSpec) { q.Ignore = []string{"n1"} },
 			want: []task.Reason{{Kind: task.KindIgnored, Wanted: "n1", Has: "n1"}}, words: "the queue avoids n1, this is n1"},
-		{name: "pin wins", queue: func(q *task.Queue) { q.Pin, q.Ignore = []string{"n1"}, []string{"n1"} }},
-		{name: "pin wins and misses", queue: func(q *task.Queue) { q.Pin, q.Ignore = []string{"n2"}, []string{"n2"} },
+		{name: "pin wins", queue: func(q *task.QueueSpec) { q.Pin, q.Ignore = []string{"n1"}, []string{"n1"} }},
+		{name: "pin wins and misses", queue: func(q *task.QueueSpec) { q.Pin, q.Ignore = []string{"n2"}, []string{"n2"} },
 			want: []task.Reason{{Kind: task.KindPinned, Wanted: "n2", Has: "n1"}}, words: "the queue is pinned to n2, this is n1"},
-		{name: "paused", queue: func(q *task.Queue) { q.Paused = true },
+		{name: "paused", queue: func(q *task.QueueSpec) { q.Paused = true },
 			want: []task.Reason{{Kind: task.KindPaused, Wanted: "q"}}, words: "queue q is paused"},
-		{name: "class", queue: func(q *task.Queue) { q.Class = "render" },
+		{name: "class", queue: func(q *task.QueueSpec) { q.Class = "render" },
 			want: []task.Reason{{Kind: task.KindClass, Wanted: "render", Has: "index=3,sum"}}, words: "the queue is of class render, the worker serves index=3,sum"},
-		{name: "class of any version", queue: func(q *task.Queue) { q.Class = "index" }},
-		{name: "not the beginning of a class", queue: func(q *task.Queue) { q.Class = "su" },
+		{name: "class of any version", queue: func(q *task.QueueSpec) { q.Class = "index" }},
+		{name: "not the beginning of a class", queue: func(q *task.QueueSpec) { q.Class = "su" },
 			want: []task.Reason{{Kind: task.KindClass, Wanted: "su", Has: "index=3,sum"}}, words: "the queue is of class su, the worker serves index=3,sum"},
-		{name: "all reasons", bucket: task.Bucket{Env: "go", Labels: "gpu=c,zone=us"}, queue: func(q *task.Queue) { q.Paused = true },
+		{name: "all reasons", bucket: task.Bucket{Env: "go", Labels: "gpu=c,zone=us"}, queue: func(q *task.QueueSpec) { q.Paused = true },
 			want: []task.Reason{
 				{Kind: task.KindPaused, Wanted: "q"}, {Kind: task.KindEnv, Wanted: "go", Has: "python"},
 				{Kind: task.KindLabel, Wanted: "gpu=c", Has: "gpu=a,gpu=b"}, {Kind: task.KindLabel, Wanted: "zone=us", Has: "zone=eu"},
 			}, words: "queue q is paused"},
 		// Limits are the claim's.
-		{name: "limits", queue: func(q *task.Queue) { q.Threads, q.MaxThreads = 0, 0 }},
+		{name: "limits", queue: func(q *task.QueueSpec) { q.Threads, q.MaxThreads = 0, 0 }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -109,7 +109,7 @@ func TestWhichClassesAreServed(t *testing.T) {
 }
 
 // fits is the slow and obvious twin of Unfit.
-func fits(b task.Bucket, q task.Queue, o task.Offer) bool {
+func fits(b task.Bucket, q task.QueueSpec, o task.Offer) bool {
 	onNode := !slices.Contains(q.Ignore, o.Node)
 	if len(q.Pin) > 0 {
 		onNode = slices.Contains(q.Pin, o.Node)
@@ -167,14 +167,14 @@ func TestCandidatesAreThoseThatFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		buckets := rapid.SliceOfNDistinct(aBucket(), 0, 12, task.Bucket.Name).Draw(t, "buckets")
 		o := aWorker().Draw(t, "worker")
-		var queues []task.Queue
+		var queues []task.QueueSpec
 		for _, name := range []string{"s", task.DefaultQueue, "q"} { // r is unknown
 			queues = append(queues, queueNamed(t, name))
 		}
 		want := map[string]bool{}
 		for _, b := range buckets {
 			q := task.NewQueue(b.QueueName())
-			if i := slices.IndexFunc(queues, func(q task.Queue) bool { return q.Name == b.QueueName() }); i >= 0 {
+			if i := slices.IndexFunc(queues, func(q task.QueueSpec) bool { return q.Name == b.QueueName() }); i >= 0 {
 				q = queues[i]
 			}
 			if fits(b, q, o) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Backend is what a worker needs of the site that it works for. [Load] makes one
@@ -32,7 +33,7 @@ type Sessions interface {
 	// its lease. Where an earlier session of the name has left tasks the answer lists
 	// them instead: report that they are lost (statemachine.Lose), and register again.
 	// The error is a [*NameTakenError] while another worker has the name.
-	Register(ctx context.Context, r Registration) (Registered, error)
+	Register(ctx context.Context, r task.Registration) (Registered, error)
 	// Renew is the heartbeat of a session. The answer says what is wanted of the
 	// worker. The error matches [ErrLeaseLost] if the session is over: its tasks are
 	// others' then. It matches [ErrAway] if the worker has asked for that (see
@@ -70,7 +71,7 @@ type Rounds interface {
 	// statemachine.ErrStale if the round is over.
 	Tell(ctx context.Context, worker string, t *statemachine.Task, news News) error
 	// Results are what tasks have brought, in the order of the ids.
-	Results(ctx context.Context, ids []int64) ([]Result, error)
+	Results(ctx context.Context, ids []int64) ([]task.Result, error)
 	// Fields are fields of the records of tasks, in the order of the ids; nil for a task
 	// that has none of them.
 	Fields(ctx context.Context, ids []int64, names ...string) ([]map[string]string, error)
@@ -96,8 +97,6 @@ var (
 type (
 	// Site is the namespace that a worker works for.
 	Site = store.Site
-	// Registration is what a worker says of itself at its start.
-	Registration = store.Registration
 	// Registered is the answer: a session, or the tasks of a former one.
 	Registered = store.Registered
 	// Former is a task of a former session.
@@ -108,29 +107,10 @@ type (
 	Session = store.Session
 	// Heartbeat is what a worker says of itself when it renews its lease.
 	Heartbeat = store.Heartbeat
-	// QueueUse is how many slots serve a queue.
-	QueueUse = store.QueueUse
 	// Renewal is the answer to a heartbeat.
 	Renewal = store.Renewal
 	// Followed is a task whose output somebody reads just now.
 	Followed = store.Followed
-	// OperatorOrder is what an operator wants of a worker: OrderNone, OrderDrain or
-	// OrderStop.
-	OperatorOrder = store.WorkerOrder
-)
-
-// What operators want of workers.
-const (
-	OrderNone  = store.OrderNone
-	OrderDrain = store.OrderDrain
-	OrderStop  = store.OrderStop
-)
-
-// The states of a worker in its heartbeat.
-const (
-	stateReady    = store.WorkerReady
-	stateDraining = store.WorkerDraining
-	stateDrained  = store.WorkerDrained
 )
 
 // newToken returns a text that no other process makes.
@@ -173,9 +153,6 @@ type (
 	Progress = store.Progress
 	// Chunk is a part of what a program writes while it runs.
 	Chunk = store.Chunk
-	// Result is what a task of a plan has brought that another one needs (zk-plan:
-	// argument).
-	Result = store.Result
 )
 
 // What the end of a round says of its node; nothing where somebody else ended it.

@@ -63,7 +63,7 @@ func (q *oneQueue) Site(context.Context) (worker.Site, error) {
 	return worker.Site{Namespace: "n", Mark: "memory", Grace: statemachine.Forever}, nil
 }
 
-func (q *oneQueue) Register(_ context.Context, r worker.Registration) (worker.Registered, error) {
+func (q *oneQueue) Register(_ context.Context, r task.Registration) (worker.Registered, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.session = worker.Session{Name: r.Name, ID: 1, Incarnation: q.session.Incarnation + 1, Lease: 300 * statemachine.Second}
@@ -127,7 +127,7 @@ func (q *oneQueue) Turn(ctx context.Context, orders []worker.Order, next *worker
 
 func (q *oneQueue) Tell(context.Context, string, *statemachine.Task, worker.News) error { return nil }
 
-func (q *oneQueue) Results(context.Context, []int64) ([]worker.Result, error) { return nil, nil }
+func (q *oneQueue) Results(context.Context, []int64) ([]task.Result, error) { return nil, nil }
 
 func (q *oneQueue) Fields(_ context.Context, ids []int64, _ ...string) ([]map[string]string, error) {
 	return make([]map[string]string, len(ids)), nil

@@ -137,7 +137,7 @@ type view struct {
 	// turns are what it may take from, queues the queues it serves, also those
 	// in which nothing ever waited.
 	turns  []task.Candidate
-	queues []task.Queue
+	queues []task.QueueSpec
 	// maxThreads is the most rounds on the node, over all its workers.
 	maxThreads task.Limit
 	// setAside says why the node is set aside, for people; empty if it is not.
@@ -153,7 +153,7 @@ func newView(r *Rules, offer *task.Offer) *view {
 	if r.Node.MaxThreadsSet {
 		v.maxThreads = r.Node.MaxThreads
 	}
-	if r.Node.Quarantined != 0 {
+	if !r.Node.Quarantined.IsZero() {
 		v.setAside = reasonSetAside
 		if r.Node.Reason != "" {
 			v.setAside += ": " + r.Node.Reason
@@ -164,11 +164,11 @@ func newView(r *Rules, offer *task.Offer) *view {
 
 // served are the queues, the default one among them, whose undemanding tasks
 // may run here.
-func served(all []task.Queue, offer *task.Offer) []task.Queue {
-	if !slices.ContainsFunc(all, func(q task.Queue) bool { return q.Name == task.DefaultQueue }) {
+func served(all []task.QueueSpec, offer *task.Offer) []task.QueueSpec {
+	if !slices.ContainsFunc(all, func(q task.QueueSpec) bool { return q.Name == task.DefaultQueue }) {
 		all = append(slices.Clip(all), task.NewQueue(task.DefaultQueue))
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(q task.Queue) bool {
+	return slices.DeleteFunc(slices.Clone(all), func(q task.QueueSpec) bool {
 		return len(task.Unfit(task.Bucket{Queue: q.Name}, q, *offer)) > 0
 	})
 }

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // A10: a worker that is told to stop claims nothing, finishes what runs and
@@ -23,17 +23,17 @@ func TestDrainFinishesWhatRuns(t *testing.T) {
 	w.cancel()
 	w.log.await(t, "draining")
 	next := s.open(t, p, input(started+" "+release))
-	wait.Eventually(t, patience, func() bool { return s.worker(t).State == store.WorkerDraining }, "the registry does not say so")
+	wait.Eventually(t, patience, func() bool { return s.worker(t).State == task.WorkerDraining }, "the registry does not say so")
 	touch(t, release)
 	w.stop(t)
 	checkFields(t, s.Task(t, id), map[string]string{"state": "executed", "round": "0", "releases": "-"})
 	checkFields(t, s.Task(t, next), map[string]string{"state": "open", "0:worker": "-"})
-	if got := s.worker(t); got.State != store.WorkerStopped || len(got.Tasks) > 0 || got.Ended == 0 {
+	if got := s.worker(t); got.State != task.WorkerStopped || len(got.Tasks) > 0 || got.Ended.IsZero() {
 		t.Errorf("the registry says %+v", got)
 	}
 }
 
-func (s *site) worker(t *testing.T) store.WorkerInfo {
+func (s *site) worker(t *testing.T) task.Worker {
 	t.Helper()
 	info, _, err := s.Store.Worker(t.Context(), "w")
 	if err != nil {
@@ -85,12 +85,12 @@ func TestOrders(t *testing.T) {
 	id := s.open(t, s.script(t, "p", waiting), input(started+" "+release))
 	w := s.start(t)
 	awaitFile(t, started)
-	s.command(t, store.OrderDrain)
-	wait.Eventually(t, patience, func() bool { return s.worker(t).State == store.WorkerDraining }, "it does not drain")
+	s.command(t, task.OrderDrain)
+	wait.Eventually(t, patience, func() bool { return s.worker(t).State == task.WorkerDraining }, "it does not drain")
 	next := s.open(t, s.script(t, "q", "true"))
 	touch(t, release)
 	s.await(t, id, sm.Executed)
-	wait.Eventually(t, patience, func() bool { return s.worker(t).State == store.WorkerDrained }, "it is not drained")
+	wait.Eventually(t, patience, func() bool { return s.worker(t).State == task.WorkerDrained }, "it is not drained")
 	w.stop(t)
 	if task := s.Task(t, next); task.State != sm.Open {
 		t.Errorf("the drained worker claimed: %s", task.State)
@@ -100,18 +100,18 @@ func TestOrders(t *testing.T) {
 	if task := s.Task(t, next); task.State != sm.Open {
 		t.Errorf("the name was drained, but claimed: %s", task.State)
 	}
-	s.command(t, store.OrderNone)
+	s.command(t, task.NoOrder)
 	s.await(t, next, sm.Executed)
-	s.command(t, store.OrderStop)
+	s.command(t, task.OrderStop)
 	if err := wait.Receive(t, patience, w.done, "it does not stop"); err != nil {
 		t.Error(err)
 	}
-	if got := s.worker(t); got.State != store.WorkerStopped {
+	if got := s.worker(t); got.State != task.WorkerStopped {
 		t.Errorf("state %s", got.State)
 	}
 }
 
-func (s *site) command(t *testing.T, order store.WorkerOrder) {
+func (s *site) command(t *testing.T, order task.WorkerOrder) {
 	t.Helper()
 	if _, err := s.Store.OrderWorker(t.Context(), "w", order); err != nil {
 		t.Fatal(err)

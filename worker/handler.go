@@ -45,7 +45,7 @@ type Job struct {
 	Plan int64
 	// Results are those of the tasks of its plan that this one needs, in the order in
 	// which it names them.
-	Results []Result
+	Results []task.Result
 	// Queue is the task's queue.
 	Queue string
 	// Resources is what the round got of its node, by name.

@@ -118,12 +118,12 @@ func (w *Worker) settle(ctx context.Context) {
 func (w *Worker) heartbeat() Heartbeat {
 	busy, stuck := w.busy(), w.pool.count(stuck)
 	w.shown.Store(int64(busy))
-	h := Heartbeat{State: stateReady, Busy: busy, Stuck: stuck, Queues: w.queueUse(), Outlast: w.opts.FinishWithoutRedis}
+	h := Heartbeat{State: task.WorkerReady, Busy: busy, Stuck: stuck, Queues: w.queueUse(), Outlast: w.opts.FinishWithoutRedis}
 	h.Reason = cmp.Or(w.whyPaused().text, w.rules.last().setAside)
 	if w.draining() {
-		h.State = stateDraining
+		h.State = task.WorkerDraining
 		if busy == 0 {
-			h.State = stateDrained
+			h.State = task.WorkerDrained
 		}
 	}
 	return h
@@ -134,9 +134,9 @@ const anyClass = "*"
 
 // queueUse is the use of each queue that this worker serves, or of which it
 // runs something (Disbatch: queue heartbeat object).
-func (w *Worker) queueUse() []QueueUse {
+func (w *Worker) queueUse() []task.QueueUse {
 	v, running := w.rules.last(), w.pool.byQueue()
-	uses := make([]QueueUse, 0, len(v.queues)+len(running))
+	uses := make([]task.QueueUse, 0, len(v.queues)+len(running))
 	for i := range v.queues {
 		name := v.queues[i].Name
 		uses = append(uses, useOf(&v.queues[i], w.opts.Slots, running[name]))
@@ -154,19 +154,19 @@ func (w *Worker) queueUse() []QueueUse {
 
 // useOf keeps idle + processing = threads, also where a limit was lowered below
 // what runs.
-func useOf(q *task.Queue, slots, processing int) QueueUse {
+func useOf(q *task.QueueSpec, slots, processing int) task.QueueUse {
 	threads := slots
 	if q.MaxThreads >= 0 {
 		threads = min(threads, int(q.MaxThreads))
 	}
 	threads = max(threads, processing)
-	return QueueUse{
+	return task.QueueUse{
 		Class: classOf(q), Queue: q.Name, Threads: threads, Processing: processing, Idle: threads - processing,
 	}
 }
 
 // classOf is the class as it is shown.
-func classOf(q *task.Queue) string {
+func classOf(q *task.QueueSpec) string {
 	fields := q.Fields()
 	if i := slices.Index(fields, "class"); i >= 0 && fields[i+1] != "" {
 		return fields[i+1]

@@ -228,7 +228,7 @@ func TestSuccessorTakesBackFirst(t *testing.T) {
 	s := newSite(t)
 	s.lease(t, 3*sm.Second)
 	id := s.open(t, s.script(t, "p", `echo $TDF_ROUND`))
-	r, err := s.Store.Register(t.Context(), store.Registration{Name: "w", Identity: "elsewhere", Slots: 1})
+	r, err := s.Store.Register(t.Context(), task.Registration{Name: "w", Identity: "elsewhere", Slots: 1})
 	if err != nil || len(r.Former) > 0 {
 		t.Fatal(r, err)
 	}

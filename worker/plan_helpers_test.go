@@ -26,7 +26,7 @@ func (s *site) planned(t *testing.T, plan int64, change ...func(*task.Definition
 // plan makes a plan; ready lets it run.
 func (s *site) plan(t *testing.T) (plan int64, ready func()) {
 	t.Helper()
-	plan, err := s.Store.NewPlan(t.Context(), store.PlanSpec{Key: store.NewToken()})
+	plan, err := s.Store.NewPlan(t.Context(), task.PlanSpec{RequestKey: store.NewToken()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func (s *site) queue(t *testing.T, name string, attributes ...string) {
 // change changes attributes of a queue.
 func (s *site) change(t *testing.T, name string, attributes ...string) {
 	t.Helper()
-	_, err := s.Store.SetQueue(t.Context(), name, func(q *task.Queue) error {
+	_, err := s.Store.SetQueue(t.Context(), name, func(q *task.QueueSpec) error {
 		set(t, q.Set, attributes)
 		return nil
 	})
@@ -172,7 +172,7 @@ func TestRaisedLimitsWakeTheWorker(t *testing.T) {
 		"queue":         func(s *site, n string) { s.change(t, "q", "threads="+n) },
 		"pause":         func(s *site, n string) { s.change(t, "q", "paused="+strconv.FormatBool(n == "0")) },
 		"node": func(s *site, n string) {
-			if _, err := s.Store.SetNode(t.Context(), "n", func(r *task.Node) error { return r.Set("maxthreads", n) }); err != nil {
+			if _, err := s.Store.SetNode(t.Context(), "n", func(r *task.NodeRecord) error { return r.Set("maxthreads", n) }); err != nil {
 				t.Error(err)
 			}
 		},
@@ -222,7 +222,7 @@ func TestNodeCap(t *testing.T) {
 	if n := running(); n != 1 {
 		t.Errorf("%d tasks run, want 1", n)
 	}
-	if _, err := s.Store.SetNode(t.Context(), "n", func(r *task.Node) error { return r.Set("maxthreads", "2") }); err != nil {
+	if _, err := s.Store.SetNode(t.Context(), "n", func(r *task.NodeRecord) error { return r.Set("maxthreads", "2") }); err != nil {
 		t.Fatal(err)
 	}
 	wait.Eventually(t, patience, func() bool { return running() == 2 }, "the record of the node does not count")
@@ -243,23 +243,23 @@ func TestHeartbeatOfQueues(t *testing.T) {
 	s.open(t, p, input(started+" "+release), inQueue("q"))
 	s.start(t, func(o *Options) { o.Node, o.Slots, o.Classes = "n", 3, []string{"render"} })
 	awaitFile(t, started)
-	shows := func(want ...store.QueueUse) {
+	shows := func(want ...task.QueueUse) {
 		t.Helper()
-		var got []store.QueueUse
+		var got []task.QueueUse
 		wait.Eventually(t, patience, func() bool {
 			got = s.worker(t).Queues
-			slices.SortFunc(got, func(a, b store.QueueUse) int { return strings.Compare(a.Queue, b.Queue) })
+			slices.SortFunc(got, func(a, b task.QueueUse) int { return strings.Compare(a.Queue, b.Queue) })
 			return reflect.DeepEqual(got, want)
 		}, "the registry shows %+v, want %+v", &got, want)
 	}
-	plain := store.QueueUse{Class: "*", Queue: "default", Threads: 3, Idle: 3}
-	empty := store.QueueUse{Class: "*", Queue: "empty"}
-	shows(plain, empty, store.QueueUse{Class: "render", Queue: "q", Threads: 1, Processing: 1})
+	plain := task.QueueUse{Class: "*", Queue: "default", Threads: 3, Idle: 3}
+	empty := task.QueueUse{Class: "*", Queue: "empty"}
+	shows(plain, empty, task.QueueUse{Class: "render", Queue: "q", Threads: 1, Processing: 1})
 	s.change(t, "q", "maxthreads=0")
 	s.change(t, "empty", "nodes_ignore=n")
-	shows(plain, store.QueueUse{Class: "render", Queue: "q", Threads: 1, Processing: 1})
+	shows(plain, task.QueueUse{Class: "render", Queue: "q", Threads: 1, Processing: 1})
 	touch(t, release)
-	shows(plain, store.QueueUse{Class: "render", Queue: "q"})
+	shows(plain, task.QueueUse{Class: "render", Queue: "q"})
 }
 
 // A node that is set aside says so.

@@ -52,7 +52,7 @@ func (r *round) takeResults(ctx context.Context) error {
 	return nil
 }
 
-func (r *round) readResults(ctx context.Context, needs []task.Need) ([]Result, error) {
+func (r *round) readResults(ctx context.Context, needs []task.Need) ([]task.Result, error) {
 	ids := make([]int64, len(needs))
 	for i, n := range needs {
 		ids[i] = n.Task
@@ -72,7 +72,7 @@ func (r *round) readResults(ctx context.Context, needs []task.Need) ([]Result, e
 }
 
 // checkResult refuses what would be a wrong argument that nobody notices.
-func checkResult(need int64, res *Result) error {
+func checkResult(need int64, res *task.Result) error {
 	switch {
 	case res.End == "":
 		return &ownError{fmt.Sprintf("task %d, which this one needs, is gone or has not ended: it has no result", need)}
@@ -121,7 +121,7 @@ func (r *round) checkWords() error {
 	return nil
 }
 
-func checkWord(res *Result) error {
+func checkWord(res *task.Result) error {
 	var why string
 	switch {
 	case len(res.Text) > longestArgument:
@@ -154,7 +154,7 @@ type argument struct {
 	Cut    bool    `json:"cut,omitempty"`
 }
 
-func argumentOf(res *Result) argument {
+func argumentOf(res *task.Result) argument {
 	a := argument{Task: res.Task, State: string(res.End), Cut: res.Cut}
 	if utf8.ValidString(res.Text) {
 		a.Result = &res.Text

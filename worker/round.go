@@ -47,7 +47,7 @@ type round struct {
 	told     told              // by a handler
 	said     *string           // its result
 
-	results []Result // of the tasks that this one needs, once read
+	results []task.Result // of the tasks that this one needs, once read
 
 	stopping atomic.Bool // it is cancelled, or overdue
 }

@@ -95,10 +95,10 @@ func (w *Worker) sweep() {
 }
 
 // registration is what the worker says of itself.
-func (w *Worker) registration() Registration {
+func (w *Worker) registration() task.Registration {
 	host, _ := os.Hostname() // an unnamed host is no reason not to work
 	offer := &w.rules.offer
-	r := Registration{
+	r := task.Registration{
 		Name: w.opts.Name, Node: w.opts.Node, Host: host, PID: os.Getpid(), Identity: identity(w.token),
 		Version: w.opts.Version, Slots: w.opts.Slots, Containment: "handlers",
 		Env: offer.Env, Labels: offer.Labels, Resources: offer.Resources,
@@ -154,7 +154,7 @@ func (w *Worker) registered(r Registered, sent shim.Instant) {
 // rival is another worker that has our name, as it was seen last.
 type rival struct {
 	incarnation int64
-	heartbeat   statemachine.Time
+	heartbeat   time.Time
 	since       time.Time // when that heartbeat was seen first
 }
 
@@ -162,7 +162,7 @@ type rival struct {
 // to die on this host is replaced at once; one whose heartbeat stands still for
 // a whole lease, by our own clock, after that; one that gives a sign of life
 // keeps the name. A server may take it away meanwhile.
-func (w *Worker) awaitName(ctx context.Context, seen *rival, taken *NameTakenError, reg *Registration) error {
+func (w *Worker) awaitName(ctx context.Context, seen *rival, taken *NameTakenError, reg *task.Registration) error {
 	holder := &taken.Holder
 	if dead(holder.Identity) {
 		w.log.Info("the worker that had this name is dead; taking its place", "pid", holder.PID)
@@ -172,7 +172,7 @@ func (w *Worker) awaitName(ctx context.Context, seen *rival, taken *NameTakenErr
 	switch {
 	case seen.since.IsZero():
 		w.log.Info("another worker has this name; waiting whether it is still alive", "host", holder.Host, "pid", holder.PID)
-	case holder.Incarnation != seen.incarnation || holder.Heartbeat != seen.heartbeat:
+	case holder.Incarnation != seen.incarnation || !holder.Heartbeat.Equal(seen.heartbeat):
 		return taken
 	case time.Since(seen.since) > timing.ToStd(taken.Lease):
 		reg.Replaces = holder.Incarnation

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // drain lets what runs come to its end, within limits, and sees to it that what
@@ -58,26 +59,26 @@ func (w *Worker) killRounds(cause error) {
 }
 
 // order takes note of what an operator wants.
-func (w *Worker) order(o OperatorOrder) {
-	before, _ := w.ordered.Swap(o).(OperatorOrder)
+func (w *Worker) order(o task.WorkerOrder) {
+	before, _ := w.ordered.Swap(o).(task.WorkerOrder)
 	if o == before {
 		return
 	}
 	w.signalChange()
 	switch o {
-	case OrderStop:
+	case task.OrderStop:
 		w.log.Info("an operator has ordered this worker to stop")
 		w.stopRounds(errOrdered)
-	case OrderDrain:
+	case task.OrderDrain:
 		w.log.Info("an operator has ordered this worker to drain: it claims nothing until it is undrained")
-	case OrderNone:
+	case task.NoOrder:
 		w.log.Info("this worker is undrained")
 	}
 }
 
 // draining reports whether the worker claims nothing because it was told so.
 func (w *Worker) draining() bool {
-	return w.rounds.Err() != nil || w.ordered.Load() == OrderDrain
+	return w.rounds.Err() != nil || w.ordered.Load() == task.OrderDrain
 }
 
 // pauseReason is why nothing is claimed although slots are idle; the zero value if
@@ -90,7 +91,7 @@ func (w *Worker) whyPaused() pauseReason {
 	switch {
 	case w.rounds.Err() != nil:
 		return because("stopping")
-	case w.ordered.Load() == OrderDrain:
+	case w.ordered.Load() == task.OrderDrain:
 		return because("drained by an operator")
 	case !held:
 		return because("without a lease: cut off from redis")

@@ -17,6 +17,7 @@ import (
 	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"github.com/tdf-go/tdf/internal/sandbox/remove"
 	"github.com/tdf-go/tdf/internal/sandbox/spool"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Worker claims tasks, runs them and reports, until it is told to stop.
@@ -52,7 +53,7 @@ type Worker struct {
 
 	resting atomic.Pointer[context.CancelFunc] // ends the dispatcher's wait for work; nil if it does not wait
 	stops   atomic.Pointer[[]int64]            // tasks to stop, as the last heartbeat was told
-	ordered atomic.Value                       // OperatorOrder
+	ordered atomic.Value                       // task.WorkerOrder
 	shown   atomic.Int64                       // how many slots the last heartbeat said are busy
 	changed chan struct{}
 	hurry   chan struct{}
@@ -101,7 +102,7 @@ func New(opts Options) (*Worker, error) {
 		w.slots = append(w.slots, &slot{worker: w, index: i})
 	}
 	w.pool = newPool(w.slots)
-	w.ordered.Store(OrderNone)
+	w.ordered.Store(task.NoOrder)
 	w.stops.Store(&[]int64{})
 	return w, nil
 }

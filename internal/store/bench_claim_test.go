@@ -28,7 +28,7 @@ func BenchmarkClaimBehind(b *testing.B) {
 			benchmarkCrowd(b, sp, n/2, task.Bucket{Env: "java"}, task.Bucket{Queue: "full"})
 			benchmarkOpen(b, sp, b.N, 100)
 			buckets := []task.Bucket{{}, {Env: "java"}, {Queue: "full"}}
-			benchmarkTurns(b, sp, task.Candidates(buckets, []task.Queue{full}, task.Offer{}))
+			benchmarkTurns(b, sp, task.Candidates(buckets, []task.QueueSpec{full}, task.Offer{}))
 		})
 	}
 }

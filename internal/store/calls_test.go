@@ -49,7 +49,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return st.KeepHandling(ctx, handlingOf("i"), &store.HandlingWatch{})
 	},
 	"NewPlan": func(ctx context.Context, st *store.Store) error {
-		_, err := st.NewPlan(ctx, store.PlanSpec{Key: "k"})
+		_, err := st.NewPlan(ctx, task.PlanSpec{RequestKey: "k"})
 		return err
 	},
 	"SteerPlan": func(ctx context.Context, st *store.Store) error {
@@ -123,7 +123,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"OrderWorker": func(ctx context.Context, st *store.Store) error {
-		_, err := st.OrderWorker(ctx, "w", store.OrderDrain)
+		_, err := st.OrderWorker(ctx, "w", task.OrderDrain)
 		return err
 	},
 	"PassOn": func(ctx context.Context, st *store.Store) error { return st.PassOn(ctx, wakeUp(st)) },
@@ -251,11 +251,11 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"RemoveQueue":  func(ctx context.Context, st *store.Store) error { return st.RemoveQueue(ctx, "none") },
 	"Rules":        func(ctx context.Context, st *store.Store) error { _, err := st.Rules(ctx, "n"); return err },
 	"SetNode": func(ctx context.Context, st *store.Store) error {
-		_, err := st.SetNode(ctx, "n", func(n *task.Node) error { return n.Set("maxthreads", "2") })
+		_, err := st.SetNode(ctx, "n", func(n *task.NodeRecord) error { return n.Set("maxthreads", "2") })
 		return err
 	},
 	"SetQueue": func(ctx context.Context, st *store.Store) error {
-		_, err := st.SetQueue(ctx, task.DefaultQueue, func(q *task.Queue) error { return q.Set("threads", "9") })
+		_, err := st.SetQueue(ctx, task.DefaultQueue, func(q *task.QueueSpec) error { return q.Set("threads", "9") })
 		return err
 	},
 	"Outdated": func(ctx context.Context, st *store.Store) error {

@@ -106,7 +106,7 @@ type ClaimReply struct {
 }
 
 // Claim moves due tasks to running in the name of one worker, as far as the
-// limits of queues and node allow; in which order, task.Queue says. Under a
+// limits of queues and node allow; in which order, task.QueueSpec says. Under a
 // session it counts as a heartbeat; the error matches [ErrLeaseLost], and
 // nothing is claimed, if that session is over.
 func (s *Store) Claim(ctx context.Context, req ClaimRequest) (ClaimReply, error) {
@@ -176,7 +176,7 @@ func (r *ClaimRequest) args() []any {
 	}
 	args := []any{
 		r.Worker, r.Request, r.Max, string(statemachine.Open), string(statemachine.Running), DefaultGrace,
-		writer(r.Worker), session, string(WorkerLost), string(WorkerStopped), r.Node, versionText(r.Rules), r.Known,
+		writer(r.Worker), session, string(task.WorkerLost), string(task.WorkerStopped), r.Node, versionText(r.Rules), r.Known,
 		limitArg(r.MaxThreads), r.Resources.Text(), MaxIDs, GateRun, r.First, len(r.Candidates),
 	}
 	for i := range r.Candidates {

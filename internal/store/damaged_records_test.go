@@ -21,7 +21,7 @@ func TestDamagedQueueRecord(t *testing.T) {
 	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "queue", "lic") }))
 	sp.Raw.HSet(t.Context(), sp.Key("queue:lic"), "default_priority", "high", "of_another_client", "stays")
 	set := func(key, value string) error {
-		_, err := sp.Store.SetQueue(t.Context(), "lic", func(q *task.Queue) error { return q.Set(key, value) })
+		_, err := sp.Store.SetQueue(t.Context(), "lic", func(q *task.QueueSpec) error { return q.Set(key, value) })
 		return err
 	}
 	before := sp.Raw.HGetAll(t.Context(), sp.Key("queue:lic")).Val()
@@ -40,7 +40,7 @@ func TestDamagedQueueRecord(t *testing.T) {
 	}
 	info, err := sp.Store.Queue(t.Context(), "lic")
 	if err != nil || info.Damaged != nil || info.Paused || info.Threads != 2 || len(info.Pin) != 1 || info.Description != "licences" {
-		t.Errorf("repaired: %+v, error %v", info.Queue, err)
+		t.Errorf("repaired: %+v, error %v", info, err)
 	}
 	fields := sp.Raw.HGetAll(t.Context(), sp.Key("queue:lic")).Val()
 	if _, there := fields["default_priority"]; there || fields["of_another_client"] != "stays" {
@@ -65,7 +65,7 @@ func TestDamagedNodeRecord(t *testing.T) {
 		if newIdler(t, sp, "w", "n").claim() == nil {
 			t.Errorf("%s: nothing is claimed", field)
 		}
-		after, err := sp.Store.SetNode(t.Context(), "n", func(n *task.Node) error { return n.Set("maxthreads", "3") })
+		after, err := sp.Store.SetNode(t.Context(), "n", func(n *task.NodeRecord) error { return n.Set("maxthreads", "3") })
 		fields := sp.Raw.HGetAll(t.Context(), sp.Key("node:n")).Val()
 		if _, there := fields[field]; err != nil || there || after.Damaged != nil || fields["maxthreads"] != "3" || fields["of_another_client"] == "" {
 			t.Errorf("%s: %+v, fields %v, error %v", field, after, fields, err)
@@ -73,10 +73,10 @@ func TestDamagedNodeRecord(t *testing.T) {
 	}
 	sp := storetest.New(t)
 	sp.Raw.HSet(t.Context(), sp.Key("node:n"), "maxthreads", "odd")
-	if _, err := sp.Store.SetNode(t.Context(), "n", func(*task.Node) error { return nil }); err == nil {
+	if _, err := sp.Store.SetNode(t.Context(), "n", func(*task.NodeRecord) error { return nil }); err == nil {
 		t.Error("a damaged cap is written")
 	}
-	if _, err := sp.Store.SetNode(t.Context(), "n", func(n *task.Node) error { return n.Set("maxthreads", "") }); err != nil {
+	if _, err := sp.Store.SetNode(t.Context(), "n", func(n *task.NodeRecord) error { return n.Set("maxthreads", "") }); err != nil {
 		t.Error(err)
 	}
 }

@@ -3,6 +3,7 @@ package store_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -27,7 +28,7 @@ func exerciseDryClaim(t *testing.T, sp *storetest.Space) {
 	sp.Raw.ZRem(t.Context(), sp.Key("open"), "5")
 	sp.Raw.HDel(t.Context(), sp.Key("task:7"), "program")
 	sp.Raw.HDel(t.Context(), sp.Key("task:116"), "program")
-	claim := store.ClaimRequest{Worker: "w", Request: "r", Candidates: task.Candidates(buckets, []task.Queue{newest}, task.Offer{}), Max: 90}
+	claim := store.ClaimRequest{Worker: "w", Request: "r", Candidates: task.Candidates(buckets, []task.QueueSpec{newest}, task.Offer{}), Max: 90}
 	var claims []store.DryClaim
 	for id := int64(1); id <= 120; id++ {
 		b := buckets[1-id%2]
@@ -71,7 +72,7 @@ func exerciseHindrances(t *testing.T, sp *storetest.Space) {
 	q := task.NewQueue(task.DefaultQueue)
 	q.Threads, q.MaxThreads = 1, 5
 	claim := store.ClaimRequest{
-		Worker: "w", Request: "r", Candidates: task.Candidates([]task.Bucket{small}, []task.Queue{q}, task.Offer{Resources: task.Resources{"gpu": 2}}),
+		Worker: "w", Request: "r", Candidates: task.Candidates([]task.Bucket{small}, []task.QueueSpec{q}, task.Offer{Resources: task.Resources{"gpu": 2}}),
 		Node: "n", MaxThreads: 2, Resources: task.Resources{"gpu": 2}, Max: 1,
 	}
 	if r, err := sp.Store.Claim(t.Context(), claim); err != nil || len(r.Tasks) != 1 {
@@ -80,7 +81,7 @@ func exerciseHindrances(t *testing.T, sp *storetest.Space) {
 	sp.Raw.HSet(t.Context(), sp.Key("meta"), "quarantine", "on")
 	sp.Raw.HSet(t.Context(), sp.Key("node:n"), "run", store.GateRun)
 	all := []task.Bucket{small, large}
-	claim.Candidates = task.Candidates(all, []task.Queue{q}, task.Offer{Resources: task.Resources{"gpu": 2}})
+	claim.Candidates = task.Candidates(all, []task.QueueSpec{q}, task.Offer{Resources: task.Resources{"gpu": 2}})
 	want := store.Hindrance{
 		Threads: store.Places{Limited: true}, MaxThreads: store.Places{Limited: true, Left: 4}, NodeCap: store.Places{Limited: true, Left: 1},
 		Gated: true, Kept: "gpu", Keeper: 3,
@@ -102,10 +103,10 @@ func exerciseHindrances(t *testing.T, sp *storetest.Space) {
 		t.Error(cmp.Diff(want, found[2]))
 	}
 	aging := task.NewQueue("aging")
-	aging.Aging = 2 * second
+	aging.Aging = task.Seconds(2 * time.Second)
 	sp.AddQueue(t, aging)
 	old, urgent := task.Bucket{Queue: "aging"}, task.Bucket{Queue: "aging", Priority: 1}
-	claim.Candidates = task.Candidates([]task.Bucket{old, urgent}, []task.Queue{aging}, task.Offer{})
+	claim.Candidates = task.Candidates([]task.Bucket{old, urgent}, []task.QueueSpec{aging}, task.Offer{})
 	for i, b := range []task.Bucket{old, old, urgent} {
 		sp.SetClock(t, noon.Add(statemachine.Duration(4*i)*second))
 		sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) }))

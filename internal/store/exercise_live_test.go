@@ -20,7 +20,7 @@ import (
 func exerciseOrders(t *testing.T, sp *storetest.Space) {
 	w := sp.Register(t, "w")
 	renew, _ := listen(t, sp.Store, "w")
-	order := func(o store.WorkerOrder) store.WorkerInfo {
+	order := func(o task.WorkerOrder) task.Worker {
 		t.Helper()
 		info, err := sp.Store.OrderWorker(t.Context(), "w", o)
 		if err != nil {
@@ -28,31 +28,31 @@ func exerciseOrders(t *testing.T, sp *storetest.Space) {
 		}
 		return info
 	}
-	awaitHint(t, renew, func() { order(store.OrderDrain) })
-	if r := sp.Renew(t, w); r.Order != store.OrderDrain {
+	awaitHint(t, renew, func() { order(task.OrderDrain) })
+	if r := sp.Renew(t, w); r.Order != task.OrderDrain {
 		t.Errorf("renewed %+v", r)
 	}
 	if err := sp.Store.Leave(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
-	if w = sp.Register(t, "w"); w.Order != store.OrderDrain {
+	if w = sp.Register(t, "w"); w.Order != task.OrderDrain {
 		t.Errorf("the drain is forgotten: %+v", w)
 	}
-	if before := order(store.OrderStop); before.Order != store.OrderDrain || before.Name != "w" {
+	if before := order(task.OrderStop); before.Order != task.OrderDrain || before.Name != "w" {
 		t.Errorf("was %+v", before)
 	}
-	if r := sp.Renew(t, w); r.Order != store.OrderStop {
+	if r := sp.Renew(t, w); r.Order != task.OrderStop {
 		t.Errorf("renewed %+v", r)
 	}
 	if err := sp.Store.Leave(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
-	if w = sp.Register(t, "w"); w.Order != store.OrderNone {
+	if w = sp.Register(t, "w"); w.Order != task.NoOrder {
 		t.Errorf("the stop is remembered: %+v", w)
 	}
-	order(store.OrderDrain)
-	order(store.OrderNone)
-	if r := sp.Renew(t, w); r.Order != store.OrderNone {
+	order(task.OrderDrain)
+	order(task.NoOrder)
+	if r := sp.Renew(t, w); r.Order != task.NoOrder {
 		t.Errorf("renewed %+v", r)
 	}
 	if _, err := sp.Store.OrderWorker(t.Context(), "w", "dance"); err == nil {

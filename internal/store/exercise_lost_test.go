@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func allLost(t *testing.T, sp *storetest.Space) store.Lost {
@@ -87,7 +88,7 @@ func exerciseTakeBack(t *testing.T, sp *storetest.Space) {
 		t.Errorf("still lost: %+v", l)
 	}
 	info, _, err := sp.Store.Worker(t.Context(), "w")
-	if err != nil || info.State != store.WorkerLost || info.Ended == 0 || info.Heartbeat != noon || len(info.Tasks) != 0 {
+	if err != nil || info.State != task.WorkerLost || info.Ended.IsZero() || !info.Heartbeat.Equal(task.Moment(noon)) || len(info.Tasks) != 0 {
 		t.Errorf("worker %+v, error %v", info, err)
 	}
 }

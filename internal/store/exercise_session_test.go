@@ -20,14 +20,14 @@ import (
 func exerciseRegister(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
 	a, b := sp.Register(t, "a"), sp.Register(t, "b")
-	if a.ID != 1 || b.ID != 2 || a.Incarnation != 1 || a.Lease != store.DefaultLease*second || a.Order != store.OrderNone {
+	if a.ID != 1 || b.ID != 2 || a.Incarnation != 1 || a.Lease != store.DefaultLease*second || a.Order != task.NoOrder {
 		t.Errorf("sessions %+v, %+v", a, b)
 	}
 	if again := sp.Register(t, "a"); again != a {
 		t.Errorf("the same process registers again as %+v, was %+v", again, a)
 	}
 	exerciseTaken(t, sp, a)
-	for _, bad := range []store.Registration{{Identity: "i"}, {Name: "n"}} {
+	for _, bad := range []task.Registration{{Identity: "i"}, {Name: "n"}} {
 		if _, err := sp.Store.Register(t.Context(), bad); err == nil {
 			t.Errorf("registered %+v", bad)
 		}
@@ -118,7 +118,7 @@ func exerciseHeld(t *testing.T, sp *storetest.Space) {
 	if _, err := sp.Store.Renew(t.Context(), w, store.Heartbeat{}); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("renews after it has left: %v", err)
 	}
-	if info, _, _ = sp.Store.Worker(t.Context(), "w"); info.State != store.WorkerStopped || info.Ended == 0 {
+	if info, _, _ = sp.Store.Worker(t.Context(), "w"); info.State != task.WorkerStopped || info.Ended.IsZero() {
 		t.Errorf("worker %+v", info)
 	}
 	if next := sp.Register(t, "w"); next.Incarnation != 2 {
@@ -164,7 +164,7 @@ func exerciseKnownBuckets(t *testing.T, sp *storetest.Space) {
 // Disbatch: registration and heartbeat object; orders of an operator.
 func exerciseRegistry(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
-	if _, err := sp.Store.OrderWorker(t.Context(), "w", store.OrderDrain); !errors.Is(err, store.ErrNoWorker) {
+	if _, err := sp.Store.OrderWorker(t.Context(), "w", task.OrderDrain); !errors.Is(err, store.ErrNoWorker) {
 		t.Errorf("ordered a worker that is not there: %v", err)
 	}
 	if all, _, err := sp.Store.Workers(t.Context()); len(all) != 0 || err != nil {
@@ -173,9 +173,9 @@ func exerciseRegistry(t *testing.T, sp *storetest.Space) {
 	w := sp.Register(t, "w")
 	sp.Register(t, "v")
 	sp.Raw.SAdd(t.Context(), sp.Key("worker"), "a foreign one")
-	use := []store.QueueUse{{Class: "*", Queue: "default", Threads: 2, Idle: 1, Processing: 1}}
+	use := []task.QueueUse{{Class: "*", Queue: "default", Threads: 2, Idle: 1, Processing: 1}}
 	sp.SetClock(t, noon.Add(second))
-	beat := store.Heartbeat{State: store.WorkerDraining, Reason: "disk", Busy: 1, Stuck: 1, Queues: use}
+	beat := store.Heartbeat{State: task.WorkerDraining, Reason: "disk", Busy: 1, Stuck: 1, Queues: use}
 	if _, err := sp.Store.Renew(t.Context(), w, beat); err != nil {
 		t.Fatal(err)
 	}
@@ -183,9 +183,9 @@ func exerciseRegistry(t *testing.T, sp *storetest.Space) {
 	if err != nil || len(all) != 2 || all[0].Name != "v" || now != noon.Add(second) {
 		t.Fatalf("workers %+v at %s, error %v", all, now.Text(), err)
 	}
-	want := store.WorkerInfo{
-		Registration: storetest.Registration("w"), ID: 1, Incarnation: 1, State: store.WorkerDraining, Reason: "disk",
-		Started: noon, Heartbeat: now, Busy: 1, Stuck: 1, Queues: use,
+	want := task.Worker{
+		Registration: storetest.Registration("w"), ID: 1, Incarnation: 1, State: task.WorkerDraining, Reason: "disk",
+		Started: task.Moment(noon), Heartbeat: task.Moment(now), Busy: 1, Stuck: 1, Queues: use, Tasks: []int64{},
 	}
 	if !reflect.DeepEqual(all[1], want) {
 		t.Errorf("worker %+v, want %+v", all[1], want)
@@ -226,7 +226,7 @@ func exerciseTaken(t *testing.T, sp *storetest.Space, a store.Session) {
 }
 
 // exerciseFreed goes on with a server's verdict on a, which frees the name.
-func exerciseFreed(t *testing.T, sp *storetest.Space, a store.Session, other store.Registration) {
+func exerciseFreed(t *testing.T, sp *storetest.Space, a store.Session, other task.Registration) {
 	t.Helper()
 	allLost(t, sp)
 	next, err := sp.Store.Register(t.Context(), other)

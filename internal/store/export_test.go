@@ -65,7 +65,7 @@ func KeyFunctions(namespace string) map[string]string {
 }
 
 // AddQueueAs is [Store.AddQueue] with the id of its call.
-func AddQueueAs(ctx context.Context, s *Store, id string, q task.Queue) error {
+func AddQueueAs(ctx context.Context, s *Store, id string, q task.QueueSpec) error {
 	rules, err := s.Rules(ctx, "")
 	if err != nil {
 		return err

@@ -165,22 +165,22 @@ func (s *Store) Regrow(ctx context.Context, plan int64) (bool, error) {
 }
 
 // ResultOf reads the result of one task that has ended, also if it was repeated since. The error matches [ErrNotFound].
-func (s *Store) ResultOf(ctx context.Context, id int64) (Result, error) {
+func (s *Store) ResultOf(ctx context.Context, id int64) (task.Result, error) {
 	found, err := s.Fields(ctx, []int64{id}, "round")
 	if err != nil {
-		return Result{}, err
+		return task.Result{}, err
 	}
 	if found[0] == nil {
-		return Result{}, fmt.Errorf("task %d: %w", id, ErrNotFound)
+		return task.Result{}, fmt.Errorf("task %d: %w", id, ErrNotFound)
 	}
 	result, output, size := found[0]["round"]+":result", found[0]["round"]+":output", found[0]["round"]+":output_bytes"
 	if found, err = s.Fields(ctx, []int64{id}, result, output, size); err != nil {
-		return Result{}, err
+		return task.Result{}, err
 	}
 	text, given := found[0][result]
 	_, cut := found[0][size]
 	if !given {
 		text = strings.TrimSuffix(found[0][output], "\n")
 	}
-	return Result{Task: id, Text: text, Cut: cut && !given}, nil
+	return task.Result{Task: id, Text: text, Cut: cut && !given}, nil
 }

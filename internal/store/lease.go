@@ -31,25 +31,25 @@ func leaseLost(op, name string, incarnation int64) error {
 // [ErrNameTaken]. Silence alone never frees a name, because the clock of Redis
 // runs on while Redis is away: only a verdict of [Store.Lost], [Store.Leave] and
 // Replaces do.
-func (s *Store) Register(ctx context.Context, r Registration) (Registered, error) {
-	if err := r.check(); err != nil {
+func (s *Store) Register(ctx context.Context, r task.Registration) (Registered, error) {
+	if err := checkRegistration(&r); err != nil {
 		return Registered{}, err
 	}
-	fields := r.fields()
+	fields := registrationFields(&r)
 	args := append([]any{
 		r.Name, r.Replaces, r.Identity, DefaultLease, string(statemachine.Running), maxFormer,
-		string(WorkerReady), string(WorkerLost), string(WorkerStopped), string(OrderDrain), task.DefaultBucketName, r.PID, r.Node,
+		string(task.WorkerReady), string(task.WorkerLost), string(task.WorkerStopped), string(task.OrderDrain), task.DefaultBucketName, r.PID, r.Node,
 		len(fields),
 	}, fields...)
 	v, err := s.runOn(ctx, s.session, "register", subject{worker: r.Name}, args...)
 	if err != nil {
 		return Registered{}, err
 	}
-	return s.registered(&r, asReply(v))
+	return s.registered(r.Name, asReply(v))
 }
 
-// check returns a *statemachine.FieldError for what cannot be.
-func (r *Registration) check() error {
+// checkRegistration returns a *statemachine.FieldError for what cannot be.
+func checkRegistration(r *task.Registration) error {
 	switch {
 	case r.Name == "":
 		return &statemachine.FieldError{Field: "name", Value: r.Name, Want: "a worker's name"}
@@ -61,14 +61,14 @@ func (r *Registration) check() error {
 	return nil
 }
 
-// fields are what the script takes as it is.
-func (r *Registration) fields() []any {
+// registrationFields are what the script takes as it is.
+func registrationFields(r *task.Registration) []any {
 	return []any{
 		"node", r.Node, "host", r.Host, "version", r.Version, "containment", r.Containment,
 		"slots", r.Slots, "labels", strings.Join(r.Labels, ","), "busy", 0, "stuck", 0, "reason", "",
 		"env", r.Env, resourcesField, r.Resources.Text(), "classes", strings.Join(r.Classes, ","),
 		"maxthreads", r.MaxThreads.Text(),
-		"spec_version", SpecVersion, "queuetypes", r.queueTypes(),
+		"spec_version", SpecVersion, "queuetypes", queueTypes(r.Classes),
 	}
 }
 
@@ -76,9 +76,9 @@ func (r *Registration) fields() []any {
 const SpecVersion = "1.1"
 
 // queueTypes are the classes the worker offers, as a Disbatch node says it.
-func (r *Registration) queueTypes() string {
-	types := make([]queueType, len(r.Classes))
-	for i, class := range r.Classes {
+func queueTypes(classes []string) string {
+	types := make([]queueType, len(classes))
+	for i, class := range classes {
 		types[i].Class, types[i].Version, _ = strings.Cut(class, "=")
 	}
 	text, err := json.Marshal(types)
@@ -95,17 +95,17 @@ type queueType struct {
 }
 
 // registered reads the answer to a registration.
-func (s *Store) registered(r *Registration, answer reply) (Registered, error) {
+func (s *Store) registered(name string, answer reply) (Registered, error) {
 	reg := Registered{Now: answer.time(1)}
 	switch answer.text(0) {
 	case "registered":
 		reg.Session = Session{
-			Name: r.Name, ID: answer.number(2), Incarnation: answer.number(3), Lease: answer.duration(4),
-			Order: WorkerOrder(answer.text(5)),
+			Name: name, ID: answer.number(2), Incarnation: answer.number(3), Lease: answer.duration(4),
+			Order: task.WorkerOrder(answer.text(5)),
 		}
 		return reg, nil
 	case "taken":
-		holder := decodeWorker(r.Name, answer.time(2), answer.list(4))
+		holder := decodeWorker(name, reg.Now, answer.time(2), answer.list(4))
 		return reg, &NameTakenError{Holder: holder, Silent: reg.Now.Sub(answer.time(2)), Lease: answer.duration(3)}
 	default:
 		reg.Former = decodeSeenList(answer.list(2), clock{now: reg.Now})
@@ -121,12 +121,12 @@ func (s *Store) registered(r *Registration, answer reply) (Registered, error) {
 // and the worker has to register again. To a worker that asks (see
 // [Heartbeat].Outlast) it matches [ErrAway] if nobody can reach Redis.
 func (s *Store) Renew(ctx context.Context, w Session, h Heartbeat) (Renewal, error) {
-	queues, err := json.Marshal(append([]QueueUse{}, h.Queues...))
+	queues, err := json.Marshal(append([]task.QueueUse{}, h.Queues...))
 	if err != nil {
 		return Renewal{}, fmt.Errorf("renew: %w", err)
 	}
 	v, err := s.runOn(ctx, s.session, "renew", subject{worker: w.Name},
-		w.Name, w.Incarnation, DefaultLease, string(WorkerLost), string(WorkerStopped),
+		w.Name, w.Incarnation, DefaultLease, string(task.WorkerLost), string(task.WorkerStopped),
 		string(h.State), h.Reason, h.Busy, h.Stuck, string(queues))
 	if err != nil && h.Outlast && s.away(ctx, err) {
 		err = awayError{err}
@@ -138,7 +138,7 @@ func (s *Store) Renew(ctx context.Context, w Session, h Heartbeat) (Renewal, err
 		return Renewal{}, leaseLost("renew", w.Name, w.Incarnation)
 	}
 	r := asReply(v)
-	renewal := Renewal{Now: r.time(0), Redis: clockOf(r, 6).Redis(), Lease: r.duration(1), Order: WorkerOrder(r.text(2))}
+	renewal := Renewal{Now: r.time(0), Redis: clockOf(r, 6).Redis(), Lease: r.duration(1), Order: task.WorkerOrder(r.text(2))}
 	for i := range r.list(3) {
 		f := r.list(3).list(i)
 		renewal.Followed = append(renewal.Followed, Followed{ID: f.number(0), Since: f.time(1)})
@@ -156,7 +156,7 @@ func (s *Store) Renew(ctx context.Context, w Session, h Heartbeat) (Renewal, err
 // matches [ErrHolding] if it does, and [ErrLeaseLost] if the session is over.
 func (s *Store) Leave(ctx context.Context, w Session) error {
 	v, err := s.runOn(ctx, s.session, "leave", subject{worker: w.Name},
-		w.Name, w.Incarnation, string(WorkerLost), string(WorkerStopped), string(statemachine.Running))
+		w.Name, w.Incarnation, string(task.WorkerLost), string(task.WorkerStopped), string(statemachine.Running))
 	switch {
 	case err != nil:
 		return err
@@ -171,7 +171,7 @@ func (s *Store) Leave(ctx context.Context, w Session) error {
 // NameTakenError says who has a worker's name. It matches [ErrNameTaken].
 type NameTakenError struct {
 	// Holder is the worker that has the name.
-	Holder WorkerInfo
+	Holder task.Worker
 	// Silent is how long it has not been heard of, by the clock of Redis, which
 	// runs on while Redis is away. Lease is how long it may be silent.
 	Silent, Lease statemachine.Duration
@@ -218,7 +218,7 @@ func (w Watched) args() []any {
 // those with an Err or with tasks that cannot be moved, which come again.
 func (s *Store) Lost(ctx context.Context, limit int, watched Watched) (Lost, error) {
 	r, err := s.runList(ctx, "lost", subject{},
-		append([]any{DefaultLease, maxLost, limit, string(statemachine.Running), string(WorkerLost)}, watched.args()...)...)
+		append([]any{DefaultLease, maxLost, limit, string(statemachine.Running), string(task.WorkerLost)}, watched.args()...)...)
 	if err != nil {
 		return Lost{}, err
 	}

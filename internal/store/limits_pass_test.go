@@ -193,7 +193,7 @@ func TestClaimWantsNodeForResources(t *testing.T) {
 		Worker: "w", Request: "r", Max: 1, Candidates: storetest.Free(task.Bucket{}), Resources: task.Resources{"gpu": 1},
 	})
 	refusedField(t, err, "resources")
-	_, err = sp.Store.Register(t.Context(), store.Registration{Name: "w", Identity: "i", Node: "a,b"})
+	_, err = sp.Store.Register(t.Context(), task.Registration{Name: "w", Identity: "i", Node: "a,b"})
 	refusedField(t, err, "node")
 }
 
@@ -205,8 +205,8 @@ func TestOldestIsDue(t *testing.T) {
 	sp.Open(t, storetest.Spec())
 	sp.Raw.ZAdd(t.Context(), sp.Key("ready:default:::0"), redis.Z{Score: math.Inf(1), Member: "a1"})
 	info, err := sp.Store.Queue(t.Context(), task.DefaultQueue)
-	if err != nil || info.Oldest != 0 || info.Due != 0 {
-		t.Errorf("oldest %d, %d due, error %v", info.Oldest, info.Due, err)
+	if err != nil || !info.Oldest.IsZero() || info.Due != 0 {
+		t.Errorf("oldest %v, %d due, error %v", info.Oldest, info.Due, err)
 	}
 }
 

@@ -31,10 +31,10 @@ var raceCaps = map[string]task.Limit{"n0": 6, "n1": 5, "n2": task.NoLimit, "n3":
 const raceGPUs = 3
 
 // raceQueues are the queues of the race; tasks of the queue gpu ask one or two of them.
-func raceQueues() map[string]task.Queue {
+func raceQueues() map[string]task.QueueSpec {
 	fleet, node, gpu, free := task.NewQueue("fleet"), task.NewQueue("node"), task.NewQueue("gpu"), task.NewQueue("free")
 	fleet.Threads, node.MaxThreads = 5, 2
-	return map[string]task.Queue{"fleet": fleet, "node": node, "gpu": gpu, "free": free}
+	return map[string]task.QueueSpec{"fleet": fleet, "node": node, "gpu": gpu, "free": free}
 }
 
 // limitRace is a race under way.

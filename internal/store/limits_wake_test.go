@@ -147,7 +147,7 @@ func TestChangedRulesWake(t *testing.T) {
 	_, rules := listen(t, sp.Store, "b")
 	set := func(key, value string) {
 		t.Helper()
-		if _, err := sp.Store.SetQueue(t.Context(), "q", func(q *task.Queue) error { return q.Set(key, value) }); err != nil {
+		if _, err := sp.Store.SetQueue(t.Context(), "q", func(q *task.QueueSpec) error { return q.Set(key, value) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -182,7 +182,7 @@ func TestChangedRulesWake(t *testing.T) {
 	if b.claim() == nil {
 		t.Errorf("nothing is claimed from a resumed queue: %+v", b.last)
 	}
-	if _, err := sp.Store.SetNode(t.Context(), "m", func(n *task.Node) error { return n.Set("maxthreads", "0") }); err != nil {
+	if _, err := sp.Store.SetNode(t.Context(), "m", func(n *task.NodeRecord) error { return n.Set("maxthreads", "0") }); err != nil {
 		t.Fatal(err)
 	}
 	if rules, err := sp.Store.Rules(t.Context(), "m"); err != nil || rules.Node.MaxThreads != 0 || !rules.Node.MaxThreadsSet {

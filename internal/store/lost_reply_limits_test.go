@@ -155,7 +155,7 @@ func setCall(key, value string) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
 		return func() (any, error) {
-			return st.SetQueue(t.Context(), "q", func(q *task.Queue) error { return q.Set(key, value) })
+			return st.SetQueue(t.Context(), "q", func(q *task.QueueSpec) error { return q.Set(key, value) })
 		}
 	}
 }
@@ -177,7 +177,7 @@ func removeCall(t *testing.T, st *store.Store) step {
 func nodeCall(t *testing.T, st *store.Store) step {
 	t.Helper()
 	return func() (any, error) {
-		return st.SetNode(t.Context(), "n", func(n *task.Node) error { return n.Set("maxthreads", "2") })
+		return st.SetNode(t.Context(), "n", func(n *task.NodeRecord) error { return n.Set("maxthreads", "2") })
 	}
 }
 

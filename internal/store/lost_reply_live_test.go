@@ -8,13 +8,14 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 func renewCall(t *testing.T, st *store.Store) step {
 	t.Helper()
 	w := session(t, st)
 	return func() (any, error) {
-		return st.Renew(t.Context(), w, store.Heartbeat{State: store.WorkerReady, Reason: "why", Busy: 1})
+		return st.Renew(t.Context(), w, store.Heartbeat{State: task.WorkerReady, Reason: "why", Busy: 1})
 	}
 }
 
@@ -65,7 +66,7 @@ func progressCall(t *testing.T, st *store.Store) step {
 }
 
 // orderCall does not compare the answer: it is read before.
-func orderCall(order store.WorkerOrder) func(*testing.T, *store.Store) step {
+func orderCall(order task.WorkerOrder) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
 		return done(func() error { _, err := st.OrderWorker(t.Context(), "w", order); return err })

@@ -75,7 +75,7 @@ var planLosses = map[string]map[string]loss{
 
 func newPlanCall(t *testing.T, st *store.Store) step {
 	t.Helper()
-	return func() (any, error) { return st.NewPlan(t.Context(), store.PlanSpec{Key: "k", Name: "n"}) }
+	return func() (any, error) { return st.NewPlan(t.Context(), task.PlanSpec{RequestKey: "k", Name: "n"}) }
 }
 
 func steerCall(to task.PlanState) func(*testing.T, *store.Store) step {

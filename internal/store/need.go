@@ -130,29 +130,15 @@ func IsBusy(err error) bool {
 	return ok && need.Reason == NeedBusy
 }
 
-// Result is what a task has brought.
-type Result struct {
-	// Task is its id; of one that was retried, that of the last retry that has ended, or succeeded if one has.
-	Task int64
-	// End is how it ended; empty if it has not. A task gets results that are not statemachine.Succeeded only if its plan or
-	// its need allows for them.
-	End statemachine.State
-	// Text is what it wrote as result= to $TDF_CONTROL or said by worker.Job.SetResult, or else its output without the newline
-	// at the end.
-	Text string
-	// Cut says that Text is not all of its output, which was cut.
-	Cut bool
-}
-
 // Source is a task whose lines steps of a plan are for.
 type Source struct {
-	Result
+	task.Result
 	// Pending says that it is retried just now, Skipped that it did not have to succeed.
 	Pending, Skipped bool
 }
 
 // Results reads the results of tasks, in the order of the ids.
-func (s *Store) Results(ctx context.Context, ids []int64) ([]Result, error) {
+func (s *Store) Results(ctx context.Context, ids []int64) ([]task.Result, error) {
 	if results, all, err := s.plainResults(ctx, ids); all || err != nil {
 		return results, err
 	}
@@ -160,7 +146,7 @@ func (s *Store) Results(ctx context.Context, ids []int64) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	results := make([]Result, len(ids))
+	results := make([]task.Result, len(ids))
 	for i := range results {
 		results[i] = sources[i].Result
 	}
@@ -181,7 +167,7 @@ func (s *Store) Sources(ctx context.Context, ids []int64) ([]Source, error) {
 	for i := range sources {
 		t := r.list(i)
 		sources[i] = Source{
-			Result:  Result{Task: t.number(0), End: statemachine.State(t.text(1)), Cut: t.text(2) != "", Text: t.text(3)},
+			Result:  task.Result{Task: t.number(0), End: statemachine.State(t.text(1)), Cut: t.text(2) != "", Text: t.text(3)},
 			Pending: t.text(4) != "", Skipped: t.text(5) != "",
 		}
 	}
@@ -190,7 +176,7 @@ func (s *Store) Sources(ctx context.Context, ids []int64) ([]Source, error) {
 
 // plainResults reads results as most tasks bring them, in their first round and without a retry, and reports whether all are
 // so: to follow others takes a script, which costs Redis twice as much.
-func (s *Store) plainResults(ctx context.Context, ids []int64) (results []Result, all bool, err error) {
+func (s *Store) plainResults(ctx context.Context, ids []int64) (results []task.Result, all bool, err error) {
 	cmds := make([]*redis.SliceCmd, len(ids))
 	err = s.pipelined(ctx, "results", func(p redis.Pipeliner) {
 		for i, id := range ids {
@@ -200,7 +186,7 @@ func (s *Store) plainResults(ctx context.Context, ids []int64) (results []Result
 	if err != nil {
 		return nil, false, err
 	}
-	results = make([]Result, len(ids))
+	results = make([]task.Result, len(ids))
 	for i, id := range ids {
 		t := asReply(cmds[i].Val()) // nothing if it is no task
 		if !plain(t) {
@@ -210,7 +196,7 @@ func (s *Store) plainResults(ctx context.Context, ids []int64) (results []Result
 		if !said {
 			text = strings.TrimSuffix(t.text(5), "\n")
 		}
-		results[i] = Result{Task: id, End: statemachine.Succeeded, Text: text, Cut: !said && t[6] != nil}
+		results[i] = task.Result{Task: id, End: statemachine.Succeeded, Text: text, Cut: !said && t[6] != nil}
 	}
 	return results, true, nil
 }

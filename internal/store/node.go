@@ -13,20 +13,6 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// NodeInfo is a node and what runs there.
-type NodeInfo struct {
-	task.Node
-	// Trials counts the probes since the quarantine began.
-	Trials int
-	// Workers are those registered with the node, by name.
-	Workers []WorkerInfo
-	// Running is the number of rounds under way on the node.
-	Running int64
-	// Used is how much of each resource they have, Held the same by task.
-	Used task.Resources
-	Held map[int64]task.Resources
-}
-
 func (s *Store) nodeNames(ctx context.Context) ([]string, error) {
 	names, err := s.rdb.SMembers(ctx, s.keys.nodes()).Result()
 	if err != nil {
@@ -38,7 +24,7 @@ func (s *Store) nodeNames(ctx context.Context) ([]string, error) {
 
 // Nodes returns all nodes that a worker has ever registered with, or that were
 // set, by name, and the time of the reading.
-func (s *Store) Nodes(ctx context.Context) ([]NodeInfo, statemachine.Time, error) {
+func (s *Store) Nodes(ctx context.Context) ([]task.Node, statemachine.Time, error) {
 	infos, err := s.NodeRecords(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -50,7 +36,7 @@ func (s *Store) Nodes(ctx context.Context) ([]NodeInfo, statemachine.Time, error
 	for i := range workers {
 		for n := range infos {
 			if infos[n].Name == workers[i].Node {
-				infos[n].Workers = append(infos[n].Workers, workers[i])
+				infos[n].Add(workers[i])
 			}
 		}
 	}
@@ -58,10 +44,10 @@ func (s *Store) Nodes(ctx context.Context) ([]NodeInfo, statemachine.Time, error
 }
 
 // NodeRecords is [Store.Nodes] without the workers: what the server looks at.
-func (s *Store) NodeRecords(ctx context.Context) ([]NodeInfo, error) {
+func (s *Store) NodeRecords(ctx context.Context) ([]task.Node, error) {
 	names, err := s.nodeNames(ctx)
 	if err != nil || len(names) == 0 {
-		return nil, err
+		return []task.Node{}, err
 	}
 	docs, running := make([]*redis.MapStringStringCmd, len(names)), make([]*redis.IntCmd, len(names))
 	used := make([]*redis.MapStringStringCmd, len(names))
@@ -71,21 +57,17 @@ func (s *Store) NodeRecords(ctx context.Context) ([]NodeInfo, error) {
 			used[i] = p.HGetAll(ctx, s.keys.used(name))
 		}
 	})
-	infos := make([]NodeInfo, len(names))
+	infos := make([]task.Node, len(names))
 	for i, name := range names {
-		doc := docs[i].Val()
-		f := fieldReader{get: func(field string) string { return doc[field] }}
-		infos[i] = NodeInfo{
-			Node: task.ParseNode(name, doc), Trials: f.count("trials"), Running: running[i].Val(),
-		}
-		infos[i].uses(used[i].Val())
+		infos[i] = task.ParseNode(name, docs[i].Val()).Idle()
+		infos[i].Running = running[i].Val()
+		countUsed(&infos[i], used[i].Val())
 	}
 	return infos, err
 }
 
-// uses notes what rounds have got.
-func (n *NodeInfo) uses(allotted map[string]string) {
-	n.Used, n.Held = task.Resources{}, map[int64]task.Resources{}
+// countUsed notes what rounds have got.
+func countUsed(n *task.Node, allotted map[string]string) {
 	for field, text := range allotted {
 		id, _ := strconv.ParseInt(field, 10, 64)
 		n.Held[id] = task.Resources{}
@@ -101,12 +83,12 @@ func (n *NodeInfo) uses(allotted map[string]string) {
 // set too. What servers find about the node is not changed so (see
 // [Store.Judge]), but what cannot be read of it is dropped. The error may be a
 // *statemachine.FieldError: a maxthreads that cannot be read and was not set anew.
-func (s *Store) SetNode(ctx context.Context, name string, change func(*task.Node) error) (task.Node, error) {
+func (s *Store) SetNode(ctx context.Context, name string, change func(*task.NodeRecord) error) (task.NodeRecord, error) {
 	if name == "" {
-		return task.Node{}, &statemachine.FieldError{Field: "node", Value: name, Want: "the name of a node"}
+		return task.NodeRecord{}, &statemachine.FieldError{Field: "node", Value: name, Want: "the name of a node"}
 	}
 	k := s.keys
-	var after task.Node
+	var after task.NodeRecord
 	err := s.record(ctx, "set", func(*Rules) (recordCall, error) {
 		rules, err := s.Rules(ctx, name)
 		if err != nil {

@@ -15,23 +15,11 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// PlanSpec defines a plan.
-type PlanSpec struct {
-	// Key makes the request unique for 24 hours (see OpenRequest.Key). Required.
-	Key string
-	// Name is for people, at most 256 bytes in one line.
-	Name string
-	// OnFailure is FailureCancels if empty.
-	OnFailure task.OnFailure
-	// Digest stands for what it is made of (see [Digest]); empty if that is not known yet.
-	Digest string
-}
-
 // NewPlan makes a plan, to which tasks can be added (see OpenRequest.Plan); nothing of it runs before
 // [Store.SteerPlan] makes it ready. It returns a *statemachine.FieldError for what cannot be, and an error that matches
 // [ErrRequestKey] together with the id if the key was used for another plan.
-func (s *Store) NewPlan(ctx context.Context, spec PlanSpec) (int64, error) {
-	if spec.Key == "" {
+func (s *Store) NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error) {
+	if spec.RequestKey == "" {
 		return 0, errors.New("plan: a request needs a key")
 	}
 	if len(spec.Name) > 256 || strings.ContainsAny(spec.Name, "\r\n") {
@@ -45,10 +33,10 @@ func (s *Store) NewPlan(ctx context.Context, spec PlanSpec) (int64, error) {
 		return 0, &statemachine.FieldError{Field: "on_failure", Value: string(spec.OnFailure), Want: "cancel, hold or continue"}
 	}
 	args := []any{int(requestTTL.Seconds()), "name", spec.Name, "on_failure", string(spec.OnFailure)}
-	if spec.Digest != "" {
-		args = append(args, "digest", spec.Digest)
+	if spec.Contents != "" {
+		args = append(args, "digest", spec.Contents)
 	}
-	v, err := s.run(ctx, "plan", subject{request: "plan:" + spec.Key}, args...)
+	v, err := s.run(ctx, "plan", subject{request: "plan:" + spec.RequestKey}, args...)
 	if err != nil {
 		return 0, err
 	}
@@ -194,7 +182,8 @@ func decodePlan(id int64, fields map[string]string) task.Plan {
 	number := func(field string) int64 { n, _ := strconv.ParseInt(fields[field], 10, 64); return n }
 	stamp := func(field string) time.Time { return task.ParseMoment(fields[field]) }
 	p := task.Plan{
-		ID: id, Name: fields["name"], State: task.PlanState(fields["state"]), OnFailure: task.OnFailure(fields["on_failure"]),
+		PlanSpec: task.PlanSpec{Name: fields["name"], OnFailure: task.OnFailure(fields["on_failure"])},
+		ID:       id, State: task.PlanState(fields["state"]),
 		HeldBy: fields["held_by"], Total: number("total"), Left: number("left"), Skipped: number("n:skipped"),
 		Growing: number("growing"), GrowthError: fields["growth_error"],
 		Created: stamp("created"), Ready: stamp("ready"), Over: stamp("ended"), Ended: map[statemachine.State]int64{},

@@ -30,7 +30,7 @@ func planned(t *testing.T, sp *storetest.Space, plan int64, needs ...[]task.Need
 func newPlan(t *testing.T, sp *storetest.Space, on task.OnFailure) int64 {
 	t.Helper()
 	key := "after " + sp.Raw.Get(t.Context(), sp.Key("plan_id")).Val()
-	id, err := sp.Store.NewPlan(t.Context(), store.PlanSpec{Key: key, Name: "p", OnFailure: on})
+	id, err := sp.Store.NewPlan(t.Context(), task.PlanSpec{RequestKey: key, Name: "p", OnFailure: on})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestPlanHolds(t *testing.T) {
 	drainAll(t, sp)
 	checkStates(t, sp, ids[1:2], statemachine.Open)
 	results, err := sp.Store.Results(t.Context(), []int64{ids[0]})
-	if err != nil || results[0] != (store.Result{Task: again, End: statemachine.Succeeded, Text: "late"}) {
+	if err != nil || results[0] != (task.Result{Task: again, End: statemachine.Succeeded, Text: "late"}) {
 		t.Errorf("results %+v, error %v", results, err)
 	}
 	for _, id := range ids[1:] {

@@ -39,7 +39,7 @@ func (w *twins) setQueue(rt *rapid.T) {
 		{"threads", "none"}, {"threads", "0"}, {"threads", "2"}, {"threads", "4"}, {"maxthreads", "none"}, {"maxthreads", "1"},
 		{"maxthreads", "3"}, {"order", "lifo"}, {"order", "fifo"}, {"aging", "0"}, {"aging", "1"}, {"aging", "2.5"}, {"aging", "3600"},
 	}).Draw(rt, "change")
-	q, err := w.sp.Store.SetQueue(w.t.Context(), name, func(q *task.Queue) error { return q.Set(change[0], change[1]) })
+	q, err := w.sp.Store.SetQueue(w.t.Context(), name, func(q *task.QueueSpec) error { return q.Set(change[0], change[1]) })
 	if err != nil {
 		rt.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // someWorkers claim with and without a session.
@@ -22,7 +23,7 @@ const lease = store.DefaultLease * second
 // sessionTwin is a worker of the model.
 type sessionTwin struct {
 	incarnation int64
-	state       store.WorkerState
+	state       task.WorkerState
 	identity    string
 	// listed and beat are its entry in the list of leases.
 	listed bool
@@ -32,7 +33,7 @@ type sessionTwin struct {
 }
 
 func (s *sessionTwin) holds(incarnation int64) bool {
-	return incarnation > 0 && s.incarnation == incarnation && s.state != store.WorkerLost && s.state != store.WorkerStopped
+	return incarnation > 0 && s.incarnation == incarnation && s.state != task.WorkerLost && s.state != task.WorkerStopped
 }
 
 func (s *sessionTwin) overdue(now statemachine.Time) bool { return s.listed && now.Sub(s.beat) > lease }
@@ -104,7 +105,7 @@ func (w *twins) register(rt *rapid.T) {
 		if !slices.Equal(seenIDs(got.Former), held) {
 			rt.Fatalf("former tasks %v, want %v", seenIDs(got.Former), held)
 		}
-		s.state = store.WorkerLost
+		s.state = task.WorkerLost
 		if !s.listed {
 			s.listed, s.beat = true, w.now
 		}
@@ -113,7 +114,7 @@ func (w *twins) register(rt *rapid.T) {
 		if got.Incarnation != s.incarnation || len(got.Former) > 0 {
 			rt.Fatalf("registered %+v, want incarnation %d", got, s.incarnation)
 		}
-		s.state, s.identity, s.listed, s.beat = store.WorkerReady, reg.Identity, true, w.now
+		s.state, s.identity, s.listed, s.beat = task.WorkerReady, reg.Identity, true, w.now
 		s.issued = append(s.issued, got.Session)
 	}
 }
@@ -127,7 +128,7 @@ func agree(rt *rapid.T, what string, err error, holds bool) {
 
 func (w *twins) renew(rt *rapid.T) {
 	session, s := w.someSession(rt)
-	r, err := w.sp.Store.Renew(w.t.Context(), session, store.Heartbeat{State: store.WorkerReady})
+	r, err := w.sp.Store.Renew(w.t.Context(), session, store.Heartbeat{State: task.WorkerReady})
 	holds := s.holds(session.Incarnation)
 	agree(rt, "renew", err, holds)
 	if !holds {
@@ -145,7 +146,7 @@ func (w *twins) leave(rt *rapid.T) {
 	session, s := w.someSession(rt)
 	err := w.sp.Store.Leave(w.t.Context(), session)
 	switch {
-	case s.incarnation == session.Incarnation && s.state == store.WorkerStopped:
+	case s.incarnation == session.Incarnation && s.state == task.WorkerStopped:
 		agree(rt, "leave again", err, true)
 	case s.holds(session.Incarnation) && len(w.holding(session.Name)) > 0:
 		if !errors.Is(err, store.ErrHolding) {
@@ -154,7 +155,7 @@ func (w *twins) leave(rt *rapid.T) {
 	default:
 		agree(rt, "leave", err, s.holds(session.Incarnation))
 		if err == nil {
-			s.state, s.listed = store.WorkerStopped, false
+			s.state, s.listed = task.WorkerStopped, false
 		}
 	}
 }
@@ -178,7 +179,7 @@ func (w *twins) lost(rt *rapid.T) {
 		}
 		switch {
 		case listed:
-			s.state, s.listed = store.WorkerLost, len(tasks) > 0
+			s.state, s.listed = task.WorkerLost, len(tasks) > 0
 		case s != nil && s.listed:
 			next = min(next, s.beat.Add(lease))
 		}

@@ -32,7 +32,7 @@ type twins struct {
 	last     map[string]store.ClaimRequest
 	sessions map[string]*sessionTwin
 	// queues are those of the model, version that of their rules.
-	queues  map[string]task.Queue
+	queues  map[string]task.QueueSpec
 	version int64
 	count   int
 }
@@ -88,7 +88,7 @@ func newTwins(t *testing.T, rt *rapid.T, sp *storetest.Space) *twins {
 	w := &twins{
 		t: t, sp: sp, now: noon, tasks: map[int64]*twin{}, last: map[string]store.ClaimRequest{},
 		sessions: map[string]*sessionTwin{}, version: 2,
-		queues: map[string]task.Queue{"q": task.NewQueue("q"), task.DefaultQueue: task.NewQueue(task.DefaultQueue)},
+		queues: map[string]task.QueueSpec{"q": task.NewQueue("q"), task.DefaultQueue: task.NewQueue(task.DefaultQueue)},
 	}
 	sp.SetClock(t, w.now)
 	if err := sp.Store.AddQueue(t.Context(), w.queues["q"]); err != nil {

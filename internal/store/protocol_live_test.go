@@ -18,7 +18,7 @@ func liveUnderLease(t *testing.T, sp *storetest.Space) {
 	}
 	sessionClaimed(t, sp)
 	for _, call := range []func(*testing.T, *store.Store) step{
-		orderCall(store.OrderDrain), renewCall, progressCall, followCall, chunksCall, interruptCall,
+		orderCall(task.OrderDrain), renewCall, progressCall, followCall, chunksCall, interruptCall,
 	} {
 		call(t, sp.Store).must(t)
 	}

@@ -32,7 +32,7 @@ const (
 
 // Suspect is a node as the judge of nodes needs it.
 type Suspect struct {
-	task.Node
+	task.NodeRecord
 	// Running is the number of rounds under way on the node.
 	Running int
 	// Probe is how its last trial stands.
@@ -77,7 +77,7 @@ func (s *Store) SuspectNodes(ctx context.Context, names ...string) ([]Suspect, e
 }
 
 func suspectOf(name string, doc map[string]string, running []string) Suspect {
-	n := Suspect{Node: task.ParseNode(name, doc), Running: len(running), Programs: programsOf(doc["failing"])}
+	n := Suspect{NodeRecord: task.ParseNode(name, doc), Running: len(running), Programs: programsOf(doc["failing"])}
 	n.Passed, _ = statemachine.ParseTime(doc["passed"]) // what is no time was never
 	for i, field := range suspectFields {
 		n.seen[i] = doc[field]

@@ -12,48 +12,26 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// QueueInfo is a queue and what lies in it.
-type QueueInfo struct {
-	task.Queue
-	// Waiting tasks are open, whenever they start; Due ones may start now.
-	Waiting, Due int64
-	// Buckets are those of its tasks.
-	Buckets []BucketInfo
-	// Oldest is since when the oldest due task may start; 0 if none is due.
-	Oldest statemachine.Time
-	// Running is the number of rounds under way, Nodes the same by node.
-	Running int64
-	Nodes   map[string]int64
-	// Ended counts the tasks that came to an outcome since the queue exists.
-	Ended map[statemachine.State]int64
-}
-
-// BucketInfo is a bucket and how many of its tasks may start now.
-type BucketInfo struct {
-	task.Bucket
-	Due int64
-}
-
 func noQueue(name string) error { return fmt.Errorf("queue %s: %w", quote(name), ErrNoQueue) }
 
 // Queue returns one queue. The error matches [ErrNoQueue].
-func (s *Store) Queue(ctx context.Context, name string) (QueueInfo, error) {
+func (s *Store) Queue(ctx context.Context, name string) (task.Queue, error) {
 	all, _, err := s.Queues(ctx)
 	if err != nil {
-		return QueueInfo{}, err
+		return task.Queue{}, err
 	}
 	for i := range all {
 		if all[i].Name == name {
 			return all[i], nil
 		}
 	}
-	return QueueInfo{}, noQueue(name)
+	return task.Queue{}, noQueue(name)
 }
 
 // Queues returns all queues, by name, and the time of the reading. The default
 // queue is always among them, and so is one that only tasks of other clients
 // name.
-func (s *Store) Queues(ctx context.Context) ([]QueueInfo, statemachine.Time, error) {
+func (s *Store) Queues(ctx context.Context) ([]task.Queue, statemachine.Time, error) {
 	rules, err := s.Rules(ctx, "")
 	if err != nil {
 		return nil, 0, err
@@ -67,18 +45,18 @@ func (s *Store) Queues(ctx context.Context) ([]QueueInfo, statemachine.Time, err
 		return nil, 0, err
 	}
 	all := rules.allQueues()
-	infos := make([]QueueInfo, len(all))
+	infos := make([]task.Queue, len(all))
 	for i, q := range all {
-		infos[i] = QueueInfo{Queue: q, Nodes: map[string]int64{}, Ended: map[statemachine.State]int64{}}
+		infos[i] = q.Empty()
 	}
 	return infos, now, s.countQueues(ctx, infos, &rules, nodes, now)
 }
 
 // allQueues are the queues with a record, the default one, and those of buckets.
-func (r *Rules) allQueues() []task.Queue {
+func (r *Rules) allQueues() []task.QueueSpec {
 	all := slices.Clone(r.Queues)
 	add := func(name string) {
-		if !slices.ContainsFunc(all, func(q task.Queue) bool { return q.Name == name }) {
+		if !slices.ContainsFunc(all, func(q task.QueueSpec) bool { return q.Name == name }) {
 			all = append(all, task.NewQueue(name))
 		}
 	}
@@ -86,7 +64,7 @@ func (r *Rules) allQueues() []task.Queue {
 	for _, b := range r.Buckets {
 		add(b.QueueName())
 	}
-	slices.SortFunc(all, func(a, b task.Queue) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b task.QueueSpec) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -104,7 +82,7 @@ type bucketCounts struct {
 	head         *redis.ZSliceCmd
 }
 
-func (s *Store) countQueues(ctx context.Context, infos []QueueInfo, rules *Rules, nodes []string, now statemachine.Time) error {
+func (s *Store) countQueues(ctx context.Context, infos []task.Queue, rules *Rules, nodes []string, now statemachine.Time) error {
 	counts := make([]queueCounts, len(infos))
 	k := s.keys
 	err := s.pipelined(ctx, "queues", func(p redis.Pipeliner) {
@@ -125,33 +103,37 @@ func (s *Store) countQueues(ctx context.Context, infos []QueueInfo, rules *Rules
 		}
 	})
 	for i := range infos {
-		infos[i].fill(&counts[i], nodes, now)
+		counts[i].fill(&infos[i], nodes, now)
 	}
 	return err
 }
 
-func (q *QueueInfo) fill(c *queueCounts, nodes []string, now statemachine.Time) {
+// fill notes the answers about a queue. What is counted under an unknown outcome is left out.
+func (c *queueCounts) fill(q *task.Queue, nodes []string, now statemachine.Time) {
+	oldest := statemachine.Never
 	for _, b := range c.buckets {
 		q.Waiting += b.waiting.Val()
 		q.Due += b.due.Val()
-		q.Buckets = append(q.Buckets, BucketInfo{b.Bucket, b.due.Val()})
+		q.Lines = append(q.Lines, task.Line{Bucket: b.Bucket, Due: b.due.Val()})
 		for _, head := range b.head.Val() {
-			if head.Score*1e6 > float64(now) { // compared as it is: one without end has no moment
-				continue
-			}
-			if at := statemachine.Time(head.Score * 1e6); q.Oldest == 0 || at < q.Oldest {
-				q.Oldest = at
+			if head.Score*1e6 <= float64(now) { // compared as it is: one without end has no moment
+				oldest = min(oldest, statemachine.Time(head.Score*1e6))
 			}
 		}
+	}
+	if oldest != statemachine.Never {
+		q.Oldest = task.Moment(oldest)
 	}
 	q.Running = c.running.Val()
 	for i, n := range c.nodes {
 		if n.Val() > 0 {
-			q.Nodes[nodes[i]] = n.Val()
+			q.RunningByNode[nodes[i]] = n.Val()
 		}
 	}
 	f := fieldReader{get: func(field string) string { return c.ended.Val()[field] }}
-	for state := range c.ended.Val() {
-		q.Ended[statemachine.State(state)] = int64(f.count(state))
+	for _, outcome := range statemachine.Outcomes() {
+		if n := int64(f.count(string(outcome))); n > 0 {
+			q.Ended[outcome] = n
+		}
 	}
 }

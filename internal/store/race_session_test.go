@@ -84,7 +84,7 @@ func meet(t *testing.T, sp *storetest.Space, w store.Session, r rival) (won, los
 
 func raceRenew(t *testing.T, sp *storetest.Space, w store.Session) bool {
 	t.Helper()
-	_, err := sp.Store.Renew(t.Context(), w, store.Heartbeat{State: store.WorkerReady})
+	_, err := sp.Store.Renew(t.Context(), w, store.Heartbeat{State: task.WorkerReady})
 	return hadItsWay(t, err)
 }
 
@@ -176,7 +176,7 @@ func raceSuccessor(t *testing.T, sp *storetest.Space, i int, knows bool) (refuse
 
 // meetSuccessor lets a registration and the verdict start together, one of them
 // with a better chance to be first. It counts how often a task was taken back.
-func meetSuccessor(t *testing.T, sp *storetest.Space, next store.Registration, ahead bool) (moved int, refused bool) {
+func meetSuccessor(t *testing.T, sp *storetest.Space, next task.Registration, ahead bool) (moved int, refused bool) {
 	t.Helper()
 	var start, end sync.WaitGroup
 	var bySuccessor, byServer int

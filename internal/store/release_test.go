@@ -137,8 +137,8 @@ func TestResultsEitherWay(t *testing.T) {
 	sp.Raw.HSet(t.Context(), sp.Key("task:3"), "0:output_bytes", 99)
 	sp.Raw.HSet(t.Context(), sp.Key("task:4"), "0:result", "")
 	must(t, sp, ids[4], statemachine.Manager, statemachine.Archive)
-	good := store.Result{End: statemachine.Succeeded, Text: "two\nlines\n"}
-	want := []store.Result{good, good, good, good, good, {End: statemachine.Failed, Text: "bad"}}
+	good := task.Result{End: statemachine.Succeeded, Text: "two\nlines\n"}
+	want := []task.Result{good, good, good, good, good, {End: statemachine.Failed, Text: "bad"}}
 	want[1].Text, want[3].Text, want[2].Cut = "said\n", "", true
 	all, err := sp.Store.Results(t.Context(), ids) // the last one takes the script
 	if err != nil {

@@ -39,7 +39,7 @@ func TestRemoveQueueInUse(t *testing.T) {
 				t.Errorf("removed: %v", err)
 			}
 			if info, err := sp.Store.Queue(t.Context(), "lic"); err != nil || info.Threads != 1 {
-				t.Errorf("%+v, error %v", info.Queue, err)
+				t.Errorf("%+v, error %v", info.QueueSpec, err)
 			}
 			event := statemachine.Cancel
 			if name == "executed" {
@@ -101,7 +101,7 @@ func TestAddQueueSetMeanwhile(t *testing.T) {
 	sp := storetest.New(t)
 	sp.AddQueue(t, task.NewQueue("q"))
 	by := sp.Raw.HGet(t.Context(), sp.Key("queue:q"), "created_by").Val()
-	if _, err := sp.Store.SetQueue(t.Context(), "q", func(q *task.Queue) error { return q.Set("threads", "3") }); err != nil {
+	if _, err := sp.Store.SetQueue(t.Context(), "q", func(q *task.QueueSpec) error { return q.Set("threads", "3") }); err != nil {
 		t.Fatal(err)
 	}
 	if now := sp.Raw.HGet(t.Context(), sp.Key("queue:q"), "created_by").Val(); by == "" || now != by {
@@ -121,11 +121,11 @@ func TestAddQueueSetMeanwhile(t *testing.T) {
 func TestRemoveNode(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	s, err := sp.Store.Register(t.Context(), store.Registration{Name: "w", Node: "n", Identity: "i"})
+	s, err := sp.Store.Register(t.Context(), task.Registration{Name: "w", Node: "n", Identity: "i"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sp.Store.SetNode(t.Context(), "n", func(n *task.Node) error { return n.Set("maxthreads", "1") }); err != nil {
+	if _, err := sp.Store.SetNode(t.Context(), "n", func(n *task.NodeRecord) error { return n.Set("maxthreads", "1") }); err != nil {
 		t.Fatal(err)
 	}
 	sp.Open(t, storetest.Spec(), storetest.Spec())

@@ -18,9 +18,9 @@ type Rules struct {
 	// Known is the version of the list of buckets.
 	Known   int64
 	Buckets []task.Bucket
-	Queues  []task.Queue
+	Queues  []task.QueueSpec
 	// Node is the record of the node asked for.
-	Node task.Node
+	Node task.NodeRecord
 }
 
 // Rules reads the rules for the workers of a node. A record that somebody has
@@ -44,7 +44,7 @@ func (s *Store) Rules(ctx context.Context, node string) (Rules, error) {
 // AddQueue makes a queue; its Created becomes the time of the call. The error
 // matches [ErrQueueExists] if there is one of the name, or is a
 // *statemachine.FieldError for a name that cannot be.
-func (s *Store) AddQueue(ctx context.Context, q task.Queue) error {
+func (s *Store) AddQueue(ctx context.Context, q task.QueueSpec) error {
 	if err := task.CheckQueueName(q.Name); err != nil {
 		return err
 	}
@@ -57,8 +57,8 @@ func (s *Store) AddQueue(ctx context.Context, q task.Queue) error {
 // the record has changed in between. It returns the new queue. The error
 // matches [ErrNoQueue], or is that of change, or a *statemachine.FieldError about
 // what is damaged in the record and was not set anew.
-func (s *Store) SetQueue(ctx context.Context, name string, change func(*task.Queue) error) (task.Queue, error) {
-	var after task.Queue
+func (s *Store) SetQueue(ctx context.Context, name string, change func(*task.QueueSpec) error) (task.QueueSpec, error) {
+	var after task.QueueSpec
 	err := s.record(ctx, "set", func(rules *Rules) (recordCall, error) {
 		q, ok := rules.queue(name)
 		if !ok {
@@ -99,7 +99,7 @@ func (s *Store) RemoveQueue(ctx context.Context, name string) error {
 }
 
 // queue finds a queue that may be changed: one with a record, or the default.
-func (r *Rules) queue(name string) (task.Queue, bool) {
+func (r *Rules) queue(name string) (task.QueueSpec, bool) {
 	for _, q := range r.Queues {
 		if q.Name == name {
 			return q, true
@@ -110,7 +110,7 @@ func (r *Rules) queue(name string) (task.Queue, bool) {
 
 // queueCall writes q as it is. Defaults that it does not have are dropped,
 // whatever the record says of them.
-func (s *Store) queueCall(q *task.Queue) recordCall {
+func (s *Store) queueCall(q *task.QueueSpec) recordCall {
 	k := s.keys
 	call := recordCall{
 		name: q.Name,

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
+	"github.com/tdf-go/tdf/task"
 )
 
 // TestHeartbeatHasItsOwnConnection: with all other connections in use, the
@@ -31,7 +32,7 @@ func TestHeartbeatHasItsOwnConnection(t *testing.T) {
 	if _, err := st.Lease(within(300 * time.Millisecond)); err == nil {
 		t.Error("the only connection was not in use")
 	}
-	if _, err := st.Renew(within(30*time.Second), w, store.Heartbeat{State: store.WorkerReady}); err != nil {
+	if _, err := st.Renew(within(30*time.Second), w, store.Heartbeat{State: task.WorkerReady}); err != nil {
 		t.Error(err)
 	}
 	if _, err := st.WaitWork(within(30*time.Second), waitFor("w"), time.Millisecond); err != nil {

@@ -12,58 +12,6 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// WorkerState is what a worker does, as the registry shows it.
-type WorkerState string
-
-// The states of a worker. The first three are the worker's own word; a server
-// says lost, and a worker that has left in good order says stopped.
-const (
-	WorkerReady    WorkerState = "ready"
-	WorkerDraining WorkerState = "draining" // claims nothing, still runs something
-	WorkerDrained  WorkerState = "drained"  // claims nothing, runs nothing
-	WorkerLost     WorkerState = "lost"
-	WorkerStopped  WorkerState = "stopped"
-)
-
-// WorkerOrder is what an operator wants of a worker.
-type WorkerOrder string
-
-// The orders. OrderDrain stays with the name until OrderNone replaces it;
-// OrderStop is forgotten when the worker registers anew.
-const (
-	OrderNone  WorkerOrder = ""
-	OrderDrain WorkerOrder = "drain"
-	OrderStop  WorkerOrder = "stop"
-)
-
-// Registration is what a worker says of itself at its start (Disbatch: node
-// registration).
-type Registration struct {
-	Name string
-	// Node is the name of the host in records, Host the host's own name.
-	Node, Host string
-	PID        int
-	// Identity says which start of which process of which boot of which host this
-	// is, so that a successor on the same host can tell that it is gone, and so
-	// that a registration whose answer was lost is recognised. Required.
-	Identity    string
-	Version     string
-	Containment string
-	Slots       int
-	Labels      []string
-	// Env, Resources, Classes and MaxThreads are what the worker offers beside
-	// its labels (see task.Offer).
-	Env        string
-	Resources  task.Resources
-	Classes    []string
-	MaxThreads task.Limit
-	// Replaces is the incarnation that the caller knows to be dead, although no
-	// server has said so: that of a process of this host that is gone, one whose
-	// heartbeat the caller has seen stand still for one full lease by its own
-	// clock, or the caller's own session that it gives up. 0 for none.
-	Replaces int64
-}
-
 // Session is a registered worker. Its lease ends if it is not renewed.
 type Session struct {
 	Name string
@@ -72,7 +20,7 @@ type Session struct {
 	// Lease is how long the worker may be silent.
 	Lease statemachine.Duration
 	// Order is what an operator has ordered for the name.
-	Order WorkerOrder
+	Order task.WorkerOrder
 }
 
 // Registered is the answer to a registration.
@@ -84,26 +32,17 @@ type Registered struct {
 	Now    statemachine.Time
 }
 
-// QueueUse is a worker's use of one queue (Disbatch: queue heartbeat object).
-type QueueUse struct {
-	Class      string `json:"class"`
-	Queue      string `json:"queue"`
-	Threads    int    `json:"threads"`
-	Idle       int    `json:"idle"`
-	Processing int    `json:"processing"`
-}
-
 // ReasonSetAside begins the reason of a worker whose node is in quarantine.
 const ReasonSetAside = "the node is set aside"
 
 // Heartbeat is what a worker says of itself when it renews its lease.
 type Heartbeat struct {
-	State WorkerState
+	State task.WorkerState
 	// Reason is why nothing is claimed, for people; empty if there is no reason.
 	Reason string
 	// Busy slots run a task; stuck ones hold one that does not end.
 	Busy, Stuck int
-	Queues      []QueueUse
+	Queues      []task.QueueUse
 	// Outlast says that the worker goes on while nobody can reach Redis: the error of
 	// [Store.Renew] then says so (see [ErrAway]). It is not recorded.
 	Outlast bool
@@ -112,7 +51,7 @@ type Heartbeat struct {
 // Renewal is the answer to a heartbeat.
 type Renewal struct {
 	Lease statemachine.Duration
-	Order WorkerOrder
+	Order task.WorkerOrder
 	// Followed are tasks of this worker whose output somebody reads just now.
 	Followed []Followed
 	// Stops are tasks of this worker that it has to stop (see [Store.AskStop]).
@@ -154,36 +93,21 @@ type Lost struct {
 	Longest statemachine.Duration
 }
 
-// WorkerInfo is a worker as the registry knows it.
-type WorkerInfo struct {
-	Registration
-	ID, Incarnation int64
-	State           WorkerState
-	Order           WorkerOrder
-	Reason          string
-	// Started, Heartbeat and Ended are moments of this incarnation; 0 if not yet.
-	Started, Heartbeat, Ended statemachine.Time
-	Busy, Stuck               int
-	Queues                    []QueueUse
-	// Tasks are the ids it holds.
-	Tasks []int64
-}
-
 // maxWorkersRead is how many workers one script reads.
 const maxWorkersRead = 100
 
 // Workers lists the registered workers by name, also those that have ended;
 // the time is that of the reading.
-func (s *Store) Workers(ctx context.Context) ([]WorkerInfo, statemachine.Time, error) {
+func (s *Store) Workers(ctx context.Context) ([]task.Worker, statemachine.Time, error) {
 	names, err := s.rdb.SMembers(ctx, s.keys.worker()).Result()
 	if err != nil {
 		return nil, 0, s.failed("workers", err)
 	}
 	slices.Sort(names)
-	var all []WorkerInfo
+	all := []task.Worker{}
 	now := statemachine.Time(0)
 	for part := range slices.Chunk(names, maxWorkersRead) {
-		var found []WorkerInfo
+		var found []task.Worker
 		if found, now, err = s.readWorkers(ctx, part); err != nil {
 			return nil, 0, err
 		}
@@ -196,13 +120,13 @@ func (s *Store) Workers(ctx context.Context) ([]WorkerInfo, statemachine.Time, e
 }
 
 // Worker returns one worker by name, or an error matching [ErrNoWorker].
-func (s *Store) Worker(ctx context.Context, name string) (WorkerInfo, statemachine.Time, error) {
+func (s *Store) Worker(ctx context.Context, name string) (task.Worker, statemachine.Time, error) {
 	found, now, err := s.readWorkers(ctx, []string{name})
 	if err != nil {
-		return WorkerInfo{}, 0, err
+		return task.Worker{}, 0, err
 	}
 	if len(found) == 0 {
-		return WorkerInfo{}, now, noWorker(name)
+		return task.Worker{}, now, noWorker(name)
 	}
 	return found[0], now, nil
 }
@@ -210,7 +134,7 @@ func (s *Store) Worker(ctx context.Context, name string) (WorkerInfo, statemachi
 func noWorker(name string) error { return fmt.Errorf("worker %s: %w", quote(name), ErrNoWorker) }
 
 // readWorkers leaves out who has never registered, such as foreign workers.
-func (s *Store) readWorkers(ctx context.Context, names []string) ([]WorkerInfo, statemachine.Time, error) {
+func (s *Store) readWorkers(ctx context.Context, names []string) ([]task.Worker, statemachine.Time, error) {
 	var of subject
 	args := make([]any, len(names))
 	for i, name := range names {
@@ -221,13 +145,13 @@ func (s *Store) readWorkers(ctx context.Context, names []string) ([]WorkerInfo, 
 	if err != nil {
 		return nil, 0, err
 	}
-	var found []WorkerInfo
+	var found []task.Worker
 	for i, name := range names {
 		one := r.list(1).list(i)
 		if len(one.list(2)) == 0 {
 			continue
 		}
-		w := decodeWorker(name, one.time(0), one.list(2))
+		w := decodeWorker(name, r.time(0), one.time(0), one.list(2))
 		for n := range one.list(1) {
 			w.Tasks = append(w.Tasks, one.list(1).number(n))
 		}
@@ -239,14 +163,14 @@ func (s *Store) readWorkers(ctx context.Context, names []string) ([]WorkerInfo, 
 
 // heartbeatText is the field heartbeat: Disbatch's heartbeat object.
 type heartbeatText struct {
-	DateTime time.Time  `json:"datetime"`
-	Queues   []QueueUse `json:"queues"`
+	DateTime time.Time       `json:"datetime"`
+	Queues   []task.QueueUse `json:"queues"`
 }
 
-// decodeWorker reads a worker's hash, given as fields and values in turn, and
-// its entry in the list of leases. What is damaged has its zero value: the
+// decodeWorker reads a worker's hash as it is now, given as fields and values in
+// turn, and its entry in the list of leases. What is damaged has its zero value: the
 // registry is for people, nothing is decided from here.
-func decodeWorker(name string, beat statemachine.Time, doc reply) WorkerInfo {
+func decodeWorker(name string, now, beat statemachine.Time, doc reply) task.Worker {
 	f := fieldReader{get: func(field string) string {
 		for i := 0; i+1 < len(doc); i += 2 {
 			if doc.text(i) == field {
@@ -255,33 +179,38 @@ func decodeWorker(name string, beat statemachine.Time, doc reply) WorkerInfo {
 		}
 		return ""
 	}}
-	w := WorkerInfo{
-		Registration: Registration{
+	w := task.Worker{
+		Registration: task.Registration{
 			Name: name, Node: f.get("node"), Host: f.get("host"), PID: f.count("pid"), Identity: f.get("identity"),
 			Version: f.get("version"), Containment: f.get("containment"), Slots: f.count("slots"),
 		},
 		ID: int64(f.count("id")), Incarnation: int64(f.count("incarnation")),
-		State: WorkerState(f.get("state")), Order: WorkerOrder(f.get("order")), Reason: f.get("reason"),
-		Started: f.stamp("started"), Heartbeat: beat, Ended: f.stamp("ended"), Busy: f.count("busy"), Stuck: f.count("stuck"),
+		State: task.WorkerState(f.get("state")), Order: task.WorkerOrder(f.get("order")), Reason: f.get("reason"),
+		Busy: f.count("busy"), Stuck: f.count("stuck"), Queues: []task.QueueUse{}, Tasks: []int64{},
+		Started: task.Moment(f.stamp("started")), Ended: task.Moment(f.stamp("ended")),
 	}
-	w.offers(f)
+	readOffer(&w.Registration, f)
 	var last heartbeatText
 	if json.Unmarshal([]byte(f.get("heartbeat")), &last) == nil {
-		w.Queues = last.Queues
+		w.Queues = append(w.Queues, last.Queues...)
 	}
 	if beat == statemachine.Never { // no lease any more
-		w.Heartbeat = max(0, statemachine.Time(last.DateTime.UnixMicro()))
+		beat = max(0, statemachine.Time(last.DateTime.UnixMicro()))
+	}
+	if beat > 0 {
+		w.Heartbeat = task.Moment(beat)
+		w.Silent = task.Seconds(max(0, time.Duration(now.Sub(beat))*time.Microsecond))
 	}
 	return w
 }
 
-// offers reads what the worker offers to tasks.
-func (r *Registration) offers(f fieldReader) {
+// readOffer reads what the worker offers to tasks.
+func readOffer(r *task.Registration, f fieldReader) {
 	list := func(field string) []string {
 		if text := f.get(field); text != "" {
 			return strings.Split(text, ",")
 		}
-		return nil
+		return []string{}
 	}
 	r.Labels, r.Classes = list("labels"), list("classes")
 	r.Env, r.MaxThreads = f.get("env"), task.NoLimit
@@ -295,20 +224,20 @@ func (r *Registration) offers(f fieldReader) {
 
 // OrderWorker tells a worker what to do, at once where it is reachable. It
 // returns the worker as it was, or an error matching [ErrNoWorker].
-func (s *Store) OrderWorker(ctx context.Context, name string, order WorkerOrder) (WorkerInfo, error) {
-	if order != OrderNone && order != OrderDrain && order != OrderStop {
-		return WorkerInfo{}, &statemachine.FieldError{Field: "order", Value: string(order), Want: "drain, stop, or empty for none"}
+func (s *Store) OrderWorker(ctx context.Context, name string, order task.WorkerOrder) (task.Worker, error) {
+	if order != task.NoOrder && order != task.OrderDrain && order != task.OrderStop {
+		return task.Worker{}, &statemachine.FieldError{Field: "order", Value: string(order), Want: "drain, stop, or empty for none"}
 	}
 	before, _, err := s.Worker(ctx, name)
 	if err != nil {
-		return WorkerInfo{}, err
+		return task.Worker{}, err
 	}
 	v, err := s.run(ctx, "order", subject{worker: name}, string(order), name)
 	if err != nil {
-		return WorkerInfo{}, err
+		return task.Worker{}, err
 	}
 	if v == int64(0) {
-		return WorkerInfo{}, noWorker(name)
+		return task.Worker{}, noWorker(name)
 	}
 	return before, nil
 }

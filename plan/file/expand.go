@@ -11,12 +11,13 @@ import (
 
 // Plan is a plan file with its parameters filled in.
 type Plan struct {
-	Name, OnFailure string
+	Name      string `json:"name"`
+	OnFailure string `json:"on_failure"`
 	// Tasks are those that are known before the plan runs, in an order in which each comes behind all that it needs.
-	Tasks []Task
+	Tasks []Task `json:"tasks"`
 	// Later are the steps that are opened once it runs: those that are repeated for lines, and what needs such a step. Each
 	// comes behind all that it needs.
-	Later []Later
+	Later []Later `json:"later,omitempty"`
 }
 
 // Later is a step that is opened once the plan runs.
@@ -55,8 +56,8 @@ func (t *Task) Name() string {
 
 // TaskNeed is a task that another one needs: its place in Plan.Tasks, and with which end.
 type TaskNeed struct {
-	Task int
-	When string
+	Task int    `json:"task"`
+	When string `json:"when"`
 }
 
 // Bounds of what a slip in a file can ask for.
@@ -70,7 +71,8 @@ const (
 // items separated by commas. The error is an [Errors].
 func (f *File) Expand(given map[string]string) (*Plan, error) {
 	e := &expansion{
-		problems: &problems{file: f.Path}, file: f, tasks: map[string][]int{}, later: map[string]bool{}, plan: &Plan{OnFailure: f.OnFailure},
+		problems: &problems{file: f.Path}, file: f, tasks: map[string][]int{}, later: map[string]bool{},
+		plan: &Plan{OnFailure: f.OnFailure, Tasks: []Task{}},
 	}
 	if e.params = f.values(given, e.problems); len(e.list) > 0 {
 		return nil, e.err()

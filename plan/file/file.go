@@ -56,10 +56,10 @@ type Field struct {
 
 // Need is a step that another one needs.
 type Need struct {
-	Step string
-	Line int
+	Step string `json:"step"`
+	Line int    `json:"-"`
 	// When is success, any or failure.
-	When string
+	When string `json:"when"`
 }
 
 // Foreach is what a step is repeated for: the items, or those of a parameter, or the lines of the result of a step.

@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // reaching are the arguments of a worker that reaches Redis at another address.
@@ -56,7 +57,7 @@ func (w *world) cutOff(t *testing.T, cut *daemon, hang, release func()) {
 	release()
 	wait.Eventually(t, patience, func() bool { return w.info(t, "cut").Incarnation > before },
 		"the worker that was cut off does not register again")
-	within(t, "from the healing to the new registration", healed, w.info(t, "cut").Started, 10*sm.Second)
+	within(t, "from the healing to the new registration", healed, task.Stamp(w.info(t, "cut").Started), 10*sm.Second)
 	l.release(t)
 	for _, id := range ids {
 		w.lostOnce(t, id, "cut", "other")

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // refusedName starts a second worker of a name that lives, which must be refused.
@@ -108,9 +109,9 @@ func TestNameElsewhere(t *testing.T) {
 	container.Kill(t)
 	second := w.worker(t, "w")
 	second.Says(t, "waiting whether it is still alive")
-	last := w.info(t, "w").Heartbeat
+	last := task.Stamp(w.info(t, "w").Heartbeat)
 	l.begun(t, 1, 1)
-	if started := w.info(t, "w").Started; started < last.Add(lease) {
+	if started := task.Stamp(w.info(t, "w").Started); started < last.Add(lease) {
 		t.Errorf("took the name %s s after the last heartbeat, before the lease of %s s was over", started.Sub(last).Text(), lease.Text())
 	} else {
 		within(t, "from the last heartbeat to the take-over", last, started, lease+2*sm.Second)

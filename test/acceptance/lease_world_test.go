@@ -223,7 +223,7 @@ func (w *world) lostOnce(t *testing.T, id int64, first, second string) *store.Ta
 func times(n int, spec task.Spec) []task.Spec { return slices.Repeat([]task.Spec{spec}, n) }
 
 // info is what the registry says of a worker.
-func (w *world) info(t *testing.T, name string) store.WorkerInfo {
+func (w *world) info(t *testing.T, name string) task.Worker {
 	t.Helper()
 	info, _, err := w.Store.Worker(t.Context(), name)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // D08, by Disbatch's own policy: a worker is killed with two tasks running that must
@@ -165,7 +165,7 @@ func (w *world) use(t *testing.T, worker string) string {
 	t.Helper()
 	var parts []string
 	queues := w.info(t, worker).Queues
-	slices.SortFunc(queues, func(a, b store.QueueUse) int { return strings.Compare(a.Queue, b.Queue) })
+	slices.SortFunc(queues, func(a, b task.QueueUse) int { return strings.Compare(a.Queue, b.Queue) })
 	for _, q := range queues {
 		parts = append(parts, fmt.Sprint(q.Queue, " ", q.Class, " ", q.Threads, q.Idle, q.Processing))
 		if q.Idle+q.Processing != q.Threads {

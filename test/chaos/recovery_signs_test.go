@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // more is a sign that what is counted has grown since the first answer.
@@ -52,7 +53,7 @@ func heard(name string) sign {
 		if base == 0 {
 			base = now
 		}
-		return info.State == store.WorkerReady && info.Heartbeat > base, nil
+		return info.State == task.WorkerReady && task.Stamp(info.Heartbeat) > base, nil
 	}
 }
 

@@ -19,7 +19,7 @@ type fake struct {
 
 func (b *bench) worker(name string) *fake {
 	b.t.Helper()
-	r, err := b.store.Register(b.t.Context(), store.Registration{
+	r, err := b.store.Register(b.t.Context(), task.Registration{
 		Name: name, Node: "node-1", Host: "host.example", PID: 42, Identity: "start of " + name + store.NewToken(),
 		Version: "v1.2.3", Containment: "pidns", Slots: 8, Labels: []string{"gpu=1", "disk=ssd"},
 		Env: "python", Resources: map[string]int{"gpu": 2, "mem": 64}, Classes: []string{"render=2.1", "index"}, MaxThreads: task.NoLimit,
@@ -31,11 +31,11 @@ func (b *bench) worker(name string) *fake {
 }
 
 // beat renews the lease and returns what was ordered.
-func (f *fake) beat(state store.WorkerState, busy, stuck int, reason string) store.WorkerOrder {
+func (f *fake) beat(state task.WorkerState, busy, stuck int, reason string) task.WorkerOrder {
 	f.t.Helper()
 	r, err := f.store.Renew(f.t.Context(), f.session, store.Heartbeat{
 		State: state, Reason: reason, Busy: busy, Stuck: stuck,
-		Queues: []store.QueueUse{{Class: "*", Queue: "default", Threads: 8, Idle: 8 - busy - stuck, Processing: busy + stuck}},
+		Queues: []task.QueueUse{{Class: "*", Queue: "default", Threads: 8, Idle: 8 - busy - stuck, Processing: busy + stuck}},
 	})
 	if err != nil {
 		f.t.Fatal(err)
@@ -44,9 +44,9 @@ func (f *fake) beat(state store.WorkerState, busy, stuck int, reason string) sto
 }
 
 // hears waits until the worker is ordered something.
-func (f *fake) hears(order store.WorkerOrder) {
+func (f *fake) hears(order task.WorkerOrder) {
 	f.t.Helper()
-	wait.Eventually(f.t, limit, func() bool { return f.beat(store.WorkerReady, 1, 0, "") == order }, "no order %q", order)
+	wait.Eventually(f.t, limit, func() bool { return f.beat(task.WorkerReady, 1, 0, "") == order }, "no order %q", order)
 }
 
 func (f *fake) leave() {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -21,30 +20,6 @@ func jsonValue(name, text string) any {
 	return text
 }
 
-// inputText shows what run.sh is called with: quoted words for an argv.
-func inputText(input string, argv []string) string {
-	if argv == nil {
-		return input
-	}
-	quoted := make([]string, len(argv))
-	for i, word := range argv {
-		quoted[i] = word
-		if word == "" || strings.ContainsAny(word, " \t\n\"'\\") {
-			quoted[i] = strconv.Quote(word)
-		}
-	}
-	return strings.Join(quoted, " ")
-}
-
-// objectsOf makes the JSON objects of a list; [] and not null of an empty one.
-func objectsOf[T any](list []T, object func(*T) map[string]any) []map[string]any {
-	objects := make([]map[string]any, len(list))
-	for i := range list {
-		objects[i] = object(&list[i])
-	}
-	return objects
-}
-
 // jsonList is the list, and [] instead of null for nil.
 func jsonList[T any](list []T) []T { return append([]T{}, list...) }
 
@@ -52,13 +27,13 @@ func jsonList[T any](list []T) []T { return append([]T{}, list...) }
 type attribute struct{ name, text string }
 
 // queueAttributes are all that can be set, defaults of tasks only where there are.
-func queueAttributes(q *manager.Queue) []attribute {
+func queueAttributes(q *task.Queue) []attribute {
 	list := make([]attribute, 0, len(q.Defaults)+9)
 	list = append(list, []attribute{
 		{"description", q.Description}, {"class", q.Class},
 		{"threads", limitText(q.Threads)}, {maxThreadsField, limitText(q.MaxThreads)},
 		{"nodes_pin", strings.Join(q.Pin, ",")}, {"nodes_ignore", strings.Join(q.Ignore, ",")},
-		{pausedField, strconv.FormatBool(q.Paused)}, {"order", q.Order}, {"aging", secondsText(q.Aging)},
+		{pausedField, strconv.FormatBool(q.Paused)}, {"order", string(q.Order)}, {"aging", secondsText(time.Duration(q.Aging))},
 	}...)
 	for _, name := range slices.Sorted(maps.Keys(q.Defaults)) {
 		list = append(list, attribute{defaultPrefix + name, defaultText(name, q.Defaults[name])})
@@ -74,11 +49,11 @@ func defaultText(name, text string) string {
 	return text
 }
 
-func limitText(n int) string {
-	if n == manager.NoLimit {
+func limitText(n task.Limit) string {
+	if n == task.NoLimit {
 		return task.UnlimitedText
 	}
-	return strconv.Itoa(n)
+	return n.Text()
 }
 
 // secondsText is a duration in seconds, as in records.
@@ -87,51 +62,6 @@ func secondsText(d time.Duration) string {
 		return statemachine.Forever.Text()
 	}
 	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
-}
-
-// jsonLimit is null for no limit.
-func jsonLimit(n int) any {
-	if n == manager.NoLimit {
-		return nil
-	}
-	return n
-}
-
-// queueObject is the JSON form: moments are seconds since 1970, or null; durations
-// are seconds; no limit is null.
-func queueObject(q *manager.Queue) map[string]any {
-	defaults := map[string]any{}
-	for name, text := range q.Defaults {
-		defaults[name] = jsonValue(name, text)
-	}
-	var aging any = secondsText(q.Aging)
-	if q.Aging != task.Forever {
-		aging = json.Number(secondsText(q.Aging))
-	}
-	return map[string]any{
-		nameField: q.Name, "description": q.Description, "class": q.Class,
-		"threads": jsonLimit(q.Threads), maxThreadsField: jsonLimit(q.MaxThreads),
-		"nodes_pin": jsonList(q.Pin), "nodes_ignore": jsonList(q.Ignore),
-		"paused": q.Paused, "damaged": q.Damaged, "order": q.Order, "aging": aging, "defaults": defaults, "created": jsonTime(q.Created),
-		"waiting": q.Waiting, "due": q.Due, "oldest": jsonTime(q.Oldest), "running": q.Running,
-		"running_by_node": orEmptyMap(q.RunningByNode), "ended": orEmptyMap(q.Ended),
-	}
-}
-
-// orEmptyMap keeps null out of JSON.
-func orEmptyMap[K comparable, V any](m map[K]V) map[K]V {
-	if m == nil {
-		return map[K]V{}
-	}
-	return m
-}
-
-func changeObjects(list []change) map[string]any {
-	object := map[string]any{}
-	for _, c := range list {
-		object[c.name] = []string{c.before, c.after}
-	}
-	return object
 }
 
 // Names of hash fields, which are also those of flags and in JSON.

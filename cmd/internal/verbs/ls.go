@@ -279,7 +279,7 @@ func asksCell(t *task.Task) string {
 
 func inputCell(t *task.Task) string {
 	const width = 60
-	return shorten(inputText(t.Input, t.Argv), width)
+	return shorten(task.InputText(t.Input, t.Argv), width)
 }
 
 func progressCell(t *task.Task) string {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestLsSelects(t *testing.T) {
@@ -45,7 +45,7 @@ func TestLsColumns(t *testing.T) {
 	w := b.worker("w1")
 	b.must("submit", "--program", "p")
 	w.claim()
-	w.beat(store.WorkerReady, 1, 0, "")
+	w.beat(task.WorkerReady, 1, 0, "")
 	if strings.Contains(b.must("ls"), "QUEUE") {
 		t.Error("a column QUEUE, and all are in the default queue")
 	}

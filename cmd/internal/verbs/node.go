@@ -6,11 +6,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
 )
 
 // node is the group of verbs that look at nodes and change them.
@@ -28,19 +29,19 @@ func (a *app) node() *cobra.Command {
 }
 
 // readNode finds a node by its name.
-func (s *session) readNode(ctx context.Context, name string) (manager.Node, error) {
+func (s *session) readNode(ctx context.Context, name string) (task.Node, error) {
 	nodes, err := s.manager.Nodes(ctx)
 	if err != nil {
-		return manager.Node{}, err
+		return task.Node{}, err
 	}
-	if at := slices.IndexFunc(nodes, func(n manager.Node) bool { return n.Name == name }); at >= 0 {
+	if at := slices.IndexFunc(nodes, func(n task.Node) bool { return n.Name == name }); at >= 0 {
 		return nodes[at], nil
 	}
-	return manager.Node{}, cli.WithCode(cli.ExitUsage,
+	return task.Node{}, cli.WithCode(cli.ExitUsage,
 		fmt.Errorf("no such node: %q; %s", name, meant(name, nodeNames(nodes), "see "+s.command("node ls"))))
 }
 
-func nodeNames(nodes []manager.Node) []string {
+func nodeNames(nodes []task.Node) []string {
 	names := make([]string, len(nodes))
 	for i := range nodes {
 		names[i] = nodes[i].Name
@@ -63,7 +64,7 @@ func (a *app) nodeLs() *cobra.Command {
 			return err
 		}
 		if *asJSON {
-			return cli.WriteJSON(s.out, objectsOf(nodes, nodeObject))
+			return cli.WriteJSON(s.out, nodes)
 		}
 		if len(nodes) == 0 {
 			return printf(s.out, "no node is known yet; start a worker: %s NAME worker.cfg\n", s.daemon("worker"))
@@ -79,7 +80,7 @@ func (a *app) nodeLs() *cobra.Command {
 	return cmd
 }
 
-func alive(n *manager.Node) int {
+func alive(n *task.Node) int {
 	count := 0
 	for i := range n.Workers {
 		if n.Workers[i].State.Alive() {
@@ -90,7 +91,7 @@ func alive(n *manager.Node) int {
 }
 
 // usedText is what is taken of what is offered: gpu 1/4, mem 0/65536.
-func usedText(n *manager.Node) string {
+func usedText(n *task.Node) string {
 	all := maps.Clone(n.Offered)
 	if all == nil {
 		all = map[string]int{}
@@ -105,11 +106,11 @@ func usedText(n *manager.Node) string {
 	return strings.Join(parts, ", ")
 }
 
-func quarantineText(n *manager.Node) string {
+func quarantineText(n *task.Node) string {
 	q := &n.Quarantine
 	switch {
-	case !q.Since.IsZero():
-		return "since " + when(q.Since) + ": " + q.Reason
+	case !q.Quarantined.IsZero():
+		return "since " + when(q.Quarantined) + ": " + q.Reason
 	case q.Reason != "":
 		return q.Reason
 	default:
@@ -121,21 +122,21 @@ func (a *app) nodeShow() *cobra.Command {
 	return showing(a, &cobra.Command{
 		Use: "show NAME", Short: "Show all that is known of a node",
 		Example: "  tdf-manager node show node-1\n  tdf-manager node show node-1 --json",
-	}, (*session).readNode, nodeObject, showNode)
+	}, (*session).readNode, showNode)
 }
 
-func showNode(_ context.Context, s *session, n *manager.Node) error {
+func showNode(_ context.Context, s *session, n *task.Node) error {
 	table := cli.NewTable(s.out)
 	table.Row(nodeField, n.Name)
-	table.Row(maxThreadsField, limitText(n.MaxThreads)+map[bool]string{true: " (set)", false: " (by its workers)"}[n.Set])
+	table.Row(maxThreadsField, limitText(n.MaxThreads)+map[bool]string{true: " (set)", false: " (by its workers)"}[n.MaxThreadsSet])
 	table.Row("running", n.Running)
 	table.Row("resources", dashText(usedText(n)))
 	table.Row("quarantine", quarantineText(n))
-	if n.Quarantine.Run > 0 {
-		table.Row("failures", fmt.Sprintf("%d in a row count against it", n.Quarantine.Run))
+	if n.Run > 0 {
+		table.Row("failures", fmt.Sprintf("%d in a row count against it", n.Run))
 	}
-	if !n.Quarantine.NextTrial.IsZero() {
-		table.Row("next trial", when(n.Quarantine.NextTrial))
+	if !n.NextTrial.IsZero() {
+		table.Row("next trial", when(n.NextTrial))
 	}
 	if err := table.Flush(); err != nil || len(n.Workers) == 0 {
 		return err
@@ -146,13 +147,13 @@ func showNode(_ context.Context, s *session, n *manager.Node) error {
 	workers := cli.NewTable(s.out, "  NAME", "STATE", "SLOTS", "HEARTBEAT", "OFFERS")
 	for i := range n.Workers {
 		w := &n.Workers[i]
-		workers.Row("  "+w.Name, workerState(w), fmt.Sprintf("%d/%d", w.Busy, w.Slots), age(w.Silent), offerText(w))
+		workers.Row("  "+w.Name, workerState(w), fmt.Sprintf("%d/%d", w.Busy, w.Slots), age(time.Duration(w.Silent)), offerText(w))
 	}
 	return workers.Flush()
 }
 
 // offerText is what a worker offers to tasks.
-func offerText(w *manager.Worker) string {
+func offerText(w *task.Worker) string {
 	var parts []string
 	if w.Env != "" {
 		parts = append(parts, "env "+w.Env)
@@ -162,18 +163,6 @@ func offerText(w *manager.Worker) string {
 		parts = append(parts, amounts(w.Resources))
 	}
 	return dashText(strings.Join(parts, " "))
-}
-
-// nodeObject is the JSON form; see queueObject.
-func nodeObject(n *manager.Node) map[string]any {
-	q := &n.Quarantine
-	return map[string]any{
-		nameField: n.Name, maxThreadsField: jsonLimit(n.MaxThreads), "set": n.Set, "running": n.Running,
-		"offered": orEmptyMap(n.Offered), "used": orEmptyMap(n.Used), "workers": objectsOf(n.Workers, workerObject),
-		"quarantine": map[string]any{
-			"since": jsonTime(q.Since), "run": q.Run, "next_trial": jsonTime(q.NextTrial), "reason": q.Reason,
-		},
-	}
 }
 
 func (a *app) nodeSet() *cobra.Command {
@@ -198,8 +187,8 @@ func (a *app) nodeSet() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		before := manager.Node{Name: s.args[0], MaxThreads: manager.NoLimit}
-		at := slices.IndexFunc(nodes, func(n manager.Node) bool { return n.Name == before.Name })
+		before := task.NewNode(s.args[0]).Idle()
+		at := slices.IndexFunc(nodes, func(n task.Node) bool { return n.Name == before.Name })
 		if at >= 0 {
 			before = nodes[at]
 		}
@@ -212,15 +201,21 @@ func (a *app) nodeSet() *cobra.Command {
 				meant(before.Name, nodeNames(nodes), "the limit waits for it"))
 		}
 		changes := changesOf(nodeAttributes(&before), nodeAttributes(&after))
-		return printSet(s, "node "+after.Name, changes, nodeObject(&after), dryRun, *asJSON)
+		if *asJSON {
+			return cli.WriteJSON(s.out, struct {
+				*task.Node
+				changed
+			}{&after, changedBy(changes, dryRun)})
+		}
+		return printSet(s, "node "+after.Name, changes, dryRun)
 	})
 	return cmd
 }
 
 // nodeAttributes are those that can be set.
-func nodeAttributes(n *manager.Node) []attribute {
+func nodeAttributes(n *task.Node) []attribute {
 	text := limitText(n.MaxThreads)
-	if !n.Set {
+	if !n.MaxThreadsSet {
 		text += " (by its workers)"
 	}
 	return []attribute{{maxThreadsField, text}}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestNodes(t *testing.T) {
@@ -17,7 +17,7 @@ func TestNodes(t *testing.T) {
 	w := b.worker("w1")
 	b.must("submit", "--program", "p")
 	w.claim()
-	w.beat(store.WorkerReady, 1, 0, "")
+	w.beat(task.WorkerReady, 1, 0, "")
 	wantText(t, b.must("node", "ls"), "NAME", "node-1  1/1      1        ", "QUARANTINE")
 	wantText(t, b.must("node", "show", "node-1"), "node        node-1", "running     1", "workers\n", "w1", "gpu=1 disk=ssd")
 	object := b.value(0, "node", "show", "node-1").(map[string]any)

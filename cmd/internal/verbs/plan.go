@@ -140,16 +140,6 @@ func (s *session) planRemedy(p *task.Plan) string {
 	return ""
 }
 
-// planObject is the JSON form: moments are seconds since 1970, or null.
-func planObject(p *task.Plan) map[string]any {
-	return map[string]any{
-		"id": p.ID, nameField: p.Name, stateField: p.State, "on_failure": p.OnFailure, "held_by": p.HeldBy,
-		totalField: p.Total, "left": p.Left, "growing": p.Growing, "growth_error": p.GrowthError,
-		"skipped": p.Skipped, "ended": orEmptyMap(p.Ended),
-		"created": jsonTime(p.Created), "ready": jsonTime(p.Ready), "over": jsonTime(p.Over),
-	}
-}
-
 func (a *app) planLs() *cobra.Command {
 	var most int
 	cmd := &cobra.Command{
@@ -168,7 +158,7 @@ func (a *app) planLs() *cobra.Command {
 			return err
 		}
 		if *asJSON {
-			return cli.WriteJSON(s.out, objectsOf(plans, planObject))
+			return cli.WriteJSON(s.out, plans)
 		}
 		return listPlans(ctx, s, plans)
 	})
@@ -241,7 +231,7 @@ func (a *app) steering(
 		case err != nil:
 			return s.noPlan(err)
 		case *asJSON:
-			return cli.WriteJSON(s.out, planObject(p))
+			return cli.WriteJSON(s.out, p)
 		default:
 			return printf(s.out, "%s: %s; %s\n", planName(p), done, planCounts(p))
 		}
@@ -300,7 +290,11 @@ func printRetried(s *session, p *task.Plan, retried []manager.Retried, dryRun, a
 	var err error
 	switch {
 	case asJSON && failed == nil:
-		err = cli.WriteJSON(s.out, map[string]any{planField: p.ID, "opened": opened, dryRunField: dryRun})
+		err = cli.WriteJSON(s.out, struct {
+			Plan   int64           `json:"plan"`
+			Opened map[int64]int64 `json:"opened"`
+			DryRun bool            `json:"dry_run"`
+		}{p.ID, opened, dryRun})
 	case asJSON:
 	case len(ids) == 0 && failed == nil:
 		err = printf(s.out, "%s: %s\n", planName(p), nothingRetried(p))

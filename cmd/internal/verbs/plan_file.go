@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
 	planfile "github.com/tdf-go/tdf/plan/file"
@@ -40,7 +38,7 @@ func (a *app) planCheck() *cobra.Command {
 		case graph != "":
 			return draw(out, source.file.Drawing(source.plan), graph)
 		case *asJSON:
-			return cli.WriteJSON(out, source.object())
+			return cli.WriteJSON(out, source.plan)
 		default:
 			return printf(out, "%s: plan %q: %s\n", cli.Safe(source.file.Path), source.plan.Name, source.stepsText())
 		}
@@ -63,62 +61,6 @@ func draw(w io.Writer, d *planfile.Drawing, form string) error {
 		return cli.Usagef("--graph %w", err)
 	}
 	return printf(w, "%s", text)
-}
-
-// object is what the plan would run. The names are those of the file, but that
-// needs are places of tasks in the list, from 0.
-func (p *planSource) object() map[string]any {
-	later := make([]map[string]any, len(p.plan.Later))
-	for i := range p.plan.Later {
-		later[i] = laterObject(&p.plan.Later[i])
-	}
-	object := map[string]any{nameField: p.plan.Name, "on_failure": p.plan.OnFailure, "tasks": objectsOf(p.plan.Tasks, fileTask)}
-	if len(later) > 0 {
-		object["later"] = later
-	}
-	return object
-}
-
-func fileTask(t *planfile.Task) map[string]any {
-	task := map[string]any{stepField: t.Step, "args": t.Args}
-	if t.Item != "" && t.Item != manager.LineItem {
-		task["item"] = t.Item
-	}
-	for _, f := range t.Fields {
-		task[f.Name] = f.JSON()
-		if f.Name == sourceField {
-			task[f.Name] = clean.Source(f.Value.Text)
-		}
-	}
-	needs := make([]map[string]any, len(t.Needs))
-	for j, n := range t.Needs {
-		needs[j] = map[string]any{"task": n.Task, "when": n.When}
-	}
-	task["needs"] = needs
-	return task
-}
-
-// laterObject is a step that is opened once the plan runs. Its needs are steps, and a line is ${item}.
-func laterObject(l *planfile.Later) map[string]any {
-	tasks := objectsOf(l.Tasks, func(t *planfile.Task) map[string]any {
-		task := fileTask(t)
-		for _, name := range []string{inputField, argvField} {
-			if raw, is := task[name].(json.RawMessage); is {
-				task[name] = json.RawMessage(strings.ReplaceAll(string(raw), `\u0000`, "${item}"))
-			}
-		}
-		delete(task, "needs")
-		return task
-	})
-	needs := make([]map[string]any, len(l.Needs))
-	for i, n := range l.Needs {
-		needs[i] = map[string]any{stepField: n.Step, "when": n.When}
-	}
-	object := map[string]any{stepField: l.Tasks[0].Step, "tasks": tasks, "needs": needs}
-	if l.Lines != "" {
-		object["lines"], object["most"] = l.Lines, l.Most
-	}
-	return object
 }
 
 // stepsText is for people: "3 steps, 5 tasks", "3 steps, 2 tasks and one for each line of list".
@@ -230,7 +172,7 @@ func (p *planSource) makeSpecs(now time.Time) error {
 		from, to := &p.plan.Later[i], &p.later[i]
 		*to = manager.LaterStep{Name: from.Tasks[0].Step, Lines: from.Lines, Most: from.Most, Specs: p.specsOf(from.Tasks, now, &all)}
 		for _, n := range from.Needs {
-			to.Needs = append(to.Needs, manager.StepNeed{Step: n.Step, On: task.When(n.When)})
+			to.Needs = append(to.Needs, task.StepNeed{Step: n.Step, On: task.When(n.When)})
 		}
 	}
 	if len(all) > 0 {

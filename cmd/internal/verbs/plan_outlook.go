@@ -23,7 +23,7 @@ import (
 
 // view reads a plan.
 func (s *session) view(plan int64) *planview.View {
-	return &planview.View{Store: s.store, Manager: s.manager, Plan: plan}
+	return &planview.View{Store: s.store, Plan: plan}
 }
 
 // outlook is what is still to come of a plan, for people.
@@ -116,26 +116,8 @@ func roughly(d time.Duration) string {
 	}
 }
 
-// object is the JSON form; times are in seconds, and null where they are not known.
-func (o *outlook) object() map[string]any {
-	seconds := func(d time.Duration, known bool) any {
-		if !known {
-			return nil
-		}
-		return d.Seconds()
-	}
-	path := make([]map[string]any, len(o.Critical))
-	for i, t := range o.Critical {
-		path[i] = map[string]any{"id": t.ID, stepField: t.Step}
-	}
-	return map[string]any{
-		"left": seconds(o.TimeLeft, o.Known), "critical_path": path, "critical_path_time": seconds(o.PathTime, o.Timed),
-		"work": seconds(o.Work, o.Timed), "to_run": o.Tasks, "slots": o.Slots,
-	}
-}
-
 // planSteps reads the steps of a plan that are opened once it runs, as long as some are not.
-func (s *session) planSteps(ctx context.Context, p *task.Plan) ([]manager.PlanStep, error) {
+func (s *session) planSteps(ctx context.Context, p *task.Plan) ([]task.PlanStep, error) {
 	if p.Growing <= 0 {
 		return nil, nil
 	}
@@ -149,14 +131,8 @@ func (s *session) planSteps(ctx context.Context, p *task.Plan) ([]manager.PlanSt
 	return steps, nil
 }
 
-func planStepObject(step *manager.PlanStep) map[string]any {
-	return map[string]any{
-		stepField: step.Name, "lines": step.Lines, stateField: step.State, "why": step.Why, "opened": len(step.Tasks),
-	}
-}
-
 // listSteps lists the steps that were not opened to their end, and why.
-func listSteps(s *session, steps []manager.PlanStep) error {
+func listSteps(s *session, steps []task.PlanStep) error {
 	if len(steps) == 0 {
 		return nil
 	}

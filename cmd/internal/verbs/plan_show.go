@@ -8,7 +8,6 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/planview"
-	"github.com/tdf-go/tdf/manager"
 	planfile "github.com/tdf-go/tdf/plan/file"
 	"github.com/tdf-go/tdf/task"
 )
@@ -30,6 +29,13 @@ func (a *app) planShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if *asJSON {
+			shown, err := s.manager.ViewPlan(ctx, p.ID)
+			if err != nil {
+				return s.noPlan(err)
+			}
+			return cli.WriteJSON(s.out, shown)
+		}
 		view := s.view(p.ID)
 		tasks, err := view.Tasks(ctx)
 		if err != nil {
@@ -44,40 +50,16 @@ func (a *app) planShow() *cobra.Command {
 		}
 		ahead := &outlook{found}
 		steps, err := s.planSteps(ctx, p)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case !*asJSON:
-			return showPlan(s, p, tasks, steps, ahead)
 		}
-		object := planObject(p)
-		if object["estimate"] = nil; !p.State.Over() {
-			object["estimate"] = ahead.object()
-		}
-		object["tasks"] = objectsOf(tasks, plannedObject)
-		object["steps"] = objectsOf(steps, planStepObject)
-		return cli.WriteJSON(s.out, object)
+		return showPlan(s, p, tasks, steps, ahead)
 	})
 	return cmd
 }
 
-func plannedObject(task **planview.Task) map[string]any {
-	t := *task
-	needs := make([]map[string]any, len(t.Needs))
-	for i, n := range t.Needs {
-		needs[i] = map[string]any{"task": n.Task, "when": n.On}
-	}
-	object := map[string]any{
-		"id": t.ID, stepField: t.Step, programField: t.Program, inputField: input(t), stateField: t.State(), "needs": needs,
-	}
-	if t.DoomedBy > 0 {
-		object["doomed_by"] = t.DoomedBy
-	}
-	return object
-}
-
 // input is what a task is called with.
-func input(t *planview.Task) string { return inputText(t.Input, t.Argv) }
+func input(t *planview.Task) string { return task.InputText(t.Input, t.Argv) }
 
 // What show lists of tasks; a graph has all of them.
 const (
@@ -85,7 +67,7 @@ const (
 	mostInput = 40 // characters of an input
 )
 
-func showPlan(s *session, p *task.Plan, tasks []*planview.Task, steps []manager.PlanStep, ahead *outlook) error {
+func showPlan(s *session, p *task.Plan, tasks []*planview.Task, steps []task.PlanStep, ahead *outlook) error {
 	table := cli.NewTable(s.out)
 	table.Row("plan", p.ID)
 	table.Row("name", dashText(p.Name))

@@ -41,7 +41,10 @@ func (a *app) planSubmit() *cobra.Command {
 		case err != nil:
 			return err
 		case *asJSON:
-			return cli.WriteJSON(s.out, map[string]any{planField: id, "tasks": len(sub.source.specs)})
+			return cli.WriteJSON(s.out, struct {
+				Plan  int64 `json:"plan"`
+				Tasks int   `json:"tasks"`
+			}{id, len(sub.source.specs)})
 		default:
 			return printf(s.out, "%d\n", id)
 		}
@@ -71,7 +74,7 @@ func (sub *planSubmission) submit(ctx context.Context, s *session) (int64, error
 		return 0, err
 	}
 	p := sub.source.plan
-	id, err := s.manager.NewPlan(ctx, manager.PlanSpec{
+	id, err := s.manager.NewPlan(ctx, task.PlanSpec{
 		Name: p.Name, OnFailure: task.OnFailure(p.OnFailure), RequestKey: key,
 		Contents: manager.Digest(sub.source.specs, sub.source.later),
 	})
@@ -201,7 +204,7 @@ func (r *planRunning) announce(s *session, id int64) error {
 	case r.quiet:
 		return printf(s.out, "%d\n", id)
 	default:
-		return printf(s.out, "%s: %s\n", planName(&task.Plan{ID: id, Name: r.source.plan.Name}), r.source.stepsText())
+		return printf(s.out, "%s: %s\n", planName(&task.Plan{PlanSpec: task.PlanSpec{Name: r.source.plan.Name}, ID: id}), r.source.stepsText())
 	}
 }
 
@@ -241,9 +244,11 @@ func finishPlan(ctx context.Context, s *session, p *task.Plan, asJSON bool) erro
 	case err != nil:
 		return err
 	case asJSON:
-		object := planObject(p)
-		object["first_unsuccessful"] = failures
-		err = cli.WriteJSON(s.out, object)
+		err = cli.WriteJSON(s.out, struct {
+			*task.Plan
+
+			First []failure `json:"first_unsuccessful"`
+		}{p, failures})
 	default:
 		err = printPlanEnd(s, p, failures, len(culprits))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
 )
 
 // queue is the group of verbs that look at queues and change them.
@@ -47,14 +48,14 @@ func plainKeys() []string {
 const defaultPrefix = "default_"
 
 // readQueue reads a queue by its name.
-func (s *session) readQueue(ctx context.Context, name string) (manager.Queue, error) {
+func (s *session) readQueue(ctx context.Context, name string) (task.Queue, error) {
 	q, err := s.manager.Queue(ctx, name)
 	return q, s.unknownQueue(ctx, name, err)
 }
 
 // readQueues reads queues by their names, each once; all of them must be there.
-func (s *session) readQueues(ctx context.Context, names []string) ([]manager.Queue, error) {
-	var queues []manager.Queue
+func (s *session) readQueues(ctx context.Context, names []string) ([]task.Queue, error) {
+	var queues []task.Queue
 	for _, name := range once(names) {
 		q, err := s.readQueue(ctx, name)
 		if err != nil {
@@ -105,6 +106,21 @@ func changesOf(before, after []attribute) []change {
 	return list
 }
 
+// changed is what the JSON of a set has beside the queue or the node: each attribute
+// before and after.
+type changed struct {
+	DryRun  bool                 `json:"dry_run"`
+	Changed map[string][2]string `json:"changed"`
+}
+
+func changedBy(list []change, dryRun bool) changed {
+	c := changed{DryRun: dryRun, Changed: map[string][2]string{}}
+	for _, one := range list {
+		c.Changed[one.name] = [2]string{one.before, one.after}
+	}
+	return c
+}
+
 // noneText stands for an attribute that is not set.
 const noneText = "none"
 
@@ -139,14 +155,14 @@ func (a *app) queueLs() *cobra.Command {
 			return err
 		}
 		if *asJSON {
-			return cli.WriteJSON(s.out, objectsOf(queues, queueObject))
+			return cli.WriteJSON(s.out, queues)
 		}
 		return listQueues(ctx, s, queues)
 	})
 	return cmd
 }
 
-func listQueues(ctx context.Context, s *session, queues []manager.Queue) error {
+func listQueues(ctx context.Context, s *session, queues []task.Queue) error {
 	now, err := s.manager.Now(ctx)
 	if err != nil {
 		return err
@@ -158,7 +174,7 @@ func listQueues(ctx context.Context, s *session, queues []manager.Queue) error {
 		if q.Paused {
 			paused = pausedField
 		}
-		if q.Damaged != "" {
+		if len(q.Damaged) > 0 {
 			paused = "damaged"
 		}
 		table.Row(q.Name, paused, q.Waiting, q.Due, q.Running, limitText(q.Threads), limitText(q.MaxThreads),
@@ -183,7 +199,7 @@ func waited(since, now time.Time) string {
 	return d.Round(precision).String()
 }
 
-func endedText(q *manager.Queue) string {
+func endedText(q *task.Queue) string {
 	for _, n := range q.Ended {
 		if n > 0 {
 			return countsLine(q.Ended)
@@ -196,13 +212,12 @@ func (a *app) queueShow() *cobra.Command {
 	return showing(a, &cobra.Command{
 		Use: "show NAME", Short: "Show all attributes of a queue, and what lies in it",
 		Example: "  tdf-manager queue show default\n  tdf-manager queue show nightly --json",
-	}, (*session).readQueue, queueObject, showQueue)
+	}, (*session).readQueue, showQueue)
 }
 
 // showing makes the verb that shows one thing by its name.
 func showing[T any](
-	a *app, cmd *cobra.Command, read func(*session, context.Context, string) (T, error),
-	object func(*T) map[string]any, show func(context.Context, *session, *T) error,
+	a *app, cmd *cobra.Command, read func(*session, context.Context, string) (T, error), show func(context.Context, *session, *T) error,
 ) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
 	asJSON := jsonFlag(cmd)
@@ -212,7 +227,7 @@ func showing[T any](
 		case err != nil:
 			return err
 		case *asJSON:
-			return cli.WriteJSON(s.out, object(&one))
+			return cli.WriteJSON(s.out, one)
 		default:
 			return show(ctx, s, &one)
 		}
@@ -220,15 +235,15 @@ func showing[T any](
 	return cmd
 }
 
-func showQueue(ctx context.Context, s *session, q *manager.Queue) error {
+func showQueue(ctx context.Context, s *session, q *task.Queue) error {
 	now, err := s.manager.Now(ctx)
 	if err != nil {
 		return err
 	}
 	table := cli.NewTable(s.out)
 	table.Row("queue", q.Name)
-	if q.Damaged != "" {
-		table.Row("damaged", q.Damaged+"; nothing is taken from the queue until this is set anew")
+	if len(q.Damaged) > 0 {
+		table.Row("damaged", q.Damaged.Text()+"; nothing is taken from the queue until this is set anew")
 	}
 	for _, a := range queueAttributes(q) {
 		table.Row(a.name, dashText(a.text))
@@ -251,7 +266,7 @@ func dashText(text string) string {
 }
 
 // runningOn is the number of rounds under way, and where.
-func runningOn(q *manager.Queue) string {
+func runningOn(q *task.Queue) string {
 	parts := make([]string, 0, len(q.RunningByNode))
 	for _, node := range slices.Sorted(maps.Keys(q.RunningByNode)) {
 		parts = append(parts, fmt.Sprintf("%s %d", node, q.RunningByNode[node]))
@@ -298,13 +313,16 @@ func (a *app) queueAdd() *cobra.Command {
 	return cmd
 }
 
-func printAdded(s *session, q *manager.Queue, dryRun, asJSON bool) error {
+func printAdded(s *session, q *task.Queue, dryRun, asJSON bool) error {
 	if asJSON {
-		object := queueObject(q)
-		object["dry_run"] = dryRun
-		return cli.WriteJSON(s.out, object)
+		return cli.WriteJSON(s.out, struct {
+			*task.Queue
+
+			DryRun bool `json:"dry_run"`
+		}{q, dryRun})
 	}
-	empty := manager.Queue{Threads: manager.NoLimit, MaxThreads: manager.NoLimit, Order: manager.OrderFifo, Aging: q.Aging}
+	empty := task.NewQueue(q.Name).Empty()
+	empty.Aging = q.Aging
 	text := "added queue " + q.Name
 	if dryRun {
 		text = "would add queue " + q.Name
@@ -342,18 +360,20 @@ func (a *app) queueSet() *cobra.Command {
 			return s.unknownQueue(ctx, before.Name, err)
 		}
 		changes := changesOf(queueAttributes(&before), queueAttributes(&after))
-		return printSet(s, "queue "+after.Name, changes, queueObject(&after), dryRun, *asJSON)
+		if *asJSON {
+			return cli.WriteJSON(s.out, struct {
+				*task.Queue
+				changed
+			}{&after, changedBy(changes, dryRun)})
+		}
+		return printSet(s, "queue "+after.Name, changes, dryRun)
 	})
 	return cmd
 }
 
 // printSet says what has changed of a queue or a node, also where others have changed
-// more meanwhile. after is its JSON form.
-func printSet(s *session, what string, changes []change, after map[string]any, dryRun, asJSON bool) error {
-	if asJSON {
-		after[dryRunField], after["changed"] = dryRun, changeObjects(changes)
-		return cli.WriteJSON(s.out, after)
-	}
+// more meanwhile.
+func printSet(s *session, what string, changes []change, dryRun bool) error {
 	text := what + ": " + changesText(changes)
 	switch {
 	case len(changes) == 0:
@@ -378,6 +398,15 @@ func (a *app) queueResume() *cobra.Command {
 	})
 }
 
+// paused is the JSON of pause and resume for one queue.
+type paused struct {
+	Name    string `json:"name"`
+	Paused  bool   `json:"paused"`
+	Was     bool   `json:"was"`
+	Running int64  `json:"running"`
+	DryRun  bool   `json:"dry_run"`
+}
+
 // pausing makes the verbs pause and resume.
 func (a *app) pausing(pause bool, cmd *cobra.Command) *cobra.Command {
 	var dryRun bool
@@ -389,7 +418,7 @@ func (a *app) pausing(pause bool, cmd *cobra.Command) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		objects := []map[string]any{}
+		all := []paused{}
 		for i := range queues {
 			q := &queues[i]
 			set := map[string]string{pausedField: strconv.FormatBool(pause)}
@@ -397,22 +426,20 @@ func (a *app) pausing(pause bool, cmd *cobra.Command) *cobra.Command {
 				return err
 			}
 			if *asJSON {
-				objects = append(objects, map[string]any{
-					nameField: q.Name, "paused": pause, "was": q.Paused, "running": q.Running, dryRunField: dryRun,
-				})
+				all = append(all, paused{Name: q.Name, Paused: pause, Was: q.Paused, Running: q.Running, DryRun: dryRun})
 			} else if err := printf(s.out, "queue %s: %s\n", cli.Safe(q.Name), pauseText(q, pause, dryRun)); err != nil {
 				return err
 			}
 		}
 		if *asJSON {
-			return cli.WriteJSON(s.out, objects)
+			return cli.WriteJSON(s.out, all)
 		}
 		return nil
 	})
 	return cmd
 }
 
-func pauseText(q *manager.Queue, pause, dryRun bool) string {
+func pauseText(q *task.Queue, pause, dryRun bool) string {
 	text := map[bool]string{true: "paused", false: "resumed"}[pause]
 	if dryRun {
 		text = map[bool]string{true: "would pause", false: "would resume"}[pause]

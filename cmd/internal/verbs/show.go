@@ -171,7 +171,7 @@ func showFields(w io.Writer, t *task.Task) error {
 	table.plan(t)
 	table.Row("program", t.Program)
 	table.Row("source", clean.Source(t.Source))
-	table.Row("input", inputText(t.Input, t.Argv))
+	table.Row("input", task.InputText(t.Input, t.Argv))
 	table.place(t)
 	table.Row("start_after", bound(t.StartAfter))
 	if !t.NotBefore.IsZero() {

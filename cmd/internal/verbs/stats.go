@@ -173,12 +173,12 @@ func snapshot(o *manager.Overview, redis string) top.Snapshot {
 		q := &o.Queues[i]
 		done, _ := ended(q.Ended)
 		shown.Queues = append(shown.Queues, top.Queue{
-			Name: q.Name, Paused: q.Paused || q.Damaged != "", Waiting: q.Waiting, Running: q.Running,
-			Limit: q.Threads, NodeLimit: q.MaxThreads, Done: done, OldestDue: q.Oldest,
+			Name: q.Name, Paused: q.Paused || len(q.Damaged) > 0, Waiting: q.Waiting, Running: q.Running,
+			Limit: int(q.Threads), NodeLimit: int(q.MaxThreads), Done: done, OldestDue: q.Oldest,
 		})
 	}
 	for i := range o.Workers {
-		if w := &o.Workers[i]; w.State != manager.WorkerStopped {
+		if w := &o.Workers[i]; w.State != task.WorkerStopped {
 			shown.Workers = append(shown.Workers, shownWorker(w, o.Programs))
 		}
 	}
@@ -212,7 +212,7 @@ func ended(counts map[statemachine.State]int64) (done, failed int64) {
 	return done, failed
 }
 
-func shownWorker(w *manager.Worker, programs map[int64]string) top.Worker {
+func shownWorker(w *task.Worker, programs map[int64]string) top.Worker {
 	shown := top.Worker{
 		Name: w.Name, Node: w.Node, State: workerState(w), Busy: w.Busy, Slots: w.Slots, Heartbeat: w.Heartbeat,
 	}

@@ -412,7 +412,7 @@ func (sub *submission) print(s *session, opened []manager.Opened, specs []task.S
 }
 
 func specText(spec *task.Spec) string {
-	return cli.Safe(spec.Program) + " " + cli.Safe(inputText(spec.Input, spec.Argv))
+	return cli.Safe(spec.Program) + " " + cli.Safe(task.InputText(spec.Input, spec.Argv))
 }
 
 // printDry says what would be opened; there are no ids yet.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Without a terminal the screen is printed once.
@@ -15,7 +15,7 @@ func TestTop(t *testing.T) {
 	b.must("queue", "add", "nightly", "threads=5", "paused=true")
 	b.must("submit", "--program", "prog")
 	w.claim()
-	w.beat(store.WorkerReady, 1, 0, "")
+	w.beat(task.WorkerReady, 1, 0, "")
 	for _, args := range []string{"top", "top --once"} {
 		out := b.must(fields(args)...)
 		wantText(t, out, b.ns, "nightly", "paused", "worker-A", "node-1", "1/8", "6 prog", "timed_out", "one")

@@ -153,7 +153,7 @@ func TestFlushedTask(t *testing.T) {
 func TestHalfBuiltPlan(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	plan, err := b.store.NewPlan(t.Context(), store.PlanSpec{Key: "plan", Name: "nightly"})
+	plan, err := b.store.NewPlan(t.Context(), task.PlanSpec{RequestKey: "plan", Name: "nightly"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package verbs
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // worker is the group of verbs that look at workers and order them.
@@ -36,16 +36,16 @@ func (a *app) worker() *cobra.Command {
 const everyName = "all"
 
 // pick finds the workers asked for by name. all takes those that suit.
-func (s *session) pick(names []string, workers []manager.Worker, suits func(*manager.Worker) bool) ([]manager.Worker, error) {
+func (s *session) pick(names []string, workers []task.Worker, suits func(*task.Worker) bool) ([]task.Worker, error) {
 	if slices.Contains(names, everyName) {
 		if len(names) > 1 {
 			return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("workers %q: all stands alone", names))
 		}
-		return slices.DeleteFunc(workers, func(w manager.Worker) bool { return !suits(&w) }), nil
+		return slices.DeleteFunc(workers, func(w task.Worker) bool { return !suits(&w) }), nil
 	}
-	var picked []manager.Worker
+	var picked []task.Worker
 	for i, name := range names {
-		at := slices.IndexFunc(workers, func(w manager.Worker) bool { return w.Name == name })
+		at := slices.IndexFunc(workers, func(w task.Worker) bool { return w.Name == name })
 		if at < 0 {
 			return nil, s.unknownWorker(name, workers)
 		}
@@ -57,7 +57,7 @@ func (s *session) pick(names []string, workers []manager.Worker, suits func(*man
 }
 
 // unknownWorker names the worker that was meant, if one is near.
-func (s *session) unknownWorker(name string, workers []manager.Worker) error {
+func (s *session) unknownWorker(name string, workers []task.Worker) error {
 	known := make([]string, len(workers))
 	for i := range workers {
 		known[i] = workers[i].Name
@@ -81,26 +81,27 @@ func (a *app) workerLs() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		shown := []manager.Worker{}
+		shown := []task.Worker{}
 		for _, w := range workers {
-			if all || w.State != manager.WorkerStopped {
+			if all || w.State != task.WorkerStopped {
 				shown = append(shown, w)
 			}
 		}
 		if *asJSON {
-			return cli.WriteJSON(s.out, objectsOf(shown, workerObject))
+			return cli.WriteJSON(s.out, shown)
 		}
 		return printWorkers(s, shown, len(workers)-len(shown))
 	})
 	return cmd
 }
 
-func printWorkers(s *session, workers []manager.Worker, hidden int) error {
+func printWorkers(s *session, workers []task.Worker, hidden int) error {
 	table := cli.NewTable(s.out, "NAME", "ID", "NODE", "STATE", "SLOTS", "STUCK", "HEARTBEAT", "CONTAINMENT", "VERSION", "REASON")
 	for i := range workers {
 		w := &workers[i]
 		slots := fmt.Sprintf("%d/%d", w.Busy, w.Slots)
-		table.Row(w.Name, w.ID, w.Node, workerState(w), slots, w.Stuck, age(w.Silent), w.Containment, w.Version, dashText(w.Reason))
+		table.Row(w.Name, w.ID, w.Node, workerState(w), slots, w.Stuck, age(time.Duration(w.Silent)),
+			w.Containment, w.Version, dashText(w.Reason))
 	}
 	if err := table.Flush(); err != nil || hidden == 0 {
 		return err
@@ -109,12 +110,12 @@ func printWorkers(s *session, workers []manager.Worker, hidden int) error {
 }
 
 // workerState is the state, with an order it does not show yet.
-func workerState(w *manager.Worker) string {
+func workerState(w *task.Worker) string {
 	state := string(w.State)
 	switch {
-	case w.Order == manager.OrderStop && w.State.Alive():
+	case w.Order == task.OrderStop && w.State.Alive():
 		state += " (stop ordered)"
-	case w.Order == manager.OrderDrain && w.State != manager.WorkerDraining && w.State != manager.WorkerDrained:
+	case w.Order == task.OrderDrain && w.State != task.WorkerDraining && w.State != task.WorkerDrained:
 		state += " (drain ordered)"
 	}
 	return state
@@ -131,23 +132,23 @@ func age(d time.Duration) string {
 
 func (a *app) workerShow() *cobra.Command {
 	return showing(a, &cobra.Command{Use: "show NAME", Short: "Show all that is known of a worker"},
-		(*session).readWorker, workerObject, showWorker)
+		(*session).readWorker, showWorker)
 }
 
 // readWorker finds a worker by its name.
-func (s *session) readWorker(ctx context.Context, name string) (manager.Worker, error) {
+func (s *session) readWorker(ctx context.Context, name string) (task.Worker, error) {
 	workers, err := s.manager.Workers(ctx)
 	if err != nil {
-		return manager.Worker{}, err
+		return task.Worker{}, err
 	}
-	at := slices.IndexFunc(workers, func(w manager.Worker) bool { return w.Name == name })
+	at := slices.IndexFunc(workers, func(w task.Worker) bool { return w.Name == name })
 	if at < 0 {
-		return manager.Worker{}, s.unknownWorker(name, workers)
+		return task.Worker{}, s.unknownWorker(name, workers)
 	}
 	return workers[at], nil
 }
 
-func showWorker(_ context.Context, s *session, k *manager.Worker) error {
+func showWorker(_ context.Context, s *session, k *task.Worker) error {
 	table := cli.NewTable(s.out)
 	table.Row("worker", k.Name)
 	table.Row("id", fmt.Sprintf("%d (incarnation %d)", k.ID, k.Incarnation))
@@ -167,7 +168,7 @@ func showWorker(_ context.Context, s *session, k *manager.Worker) error {
 	table.Row("classes", dashText(strings.Join(k.Classes, ", ")))
 	table.Row(maxThreadsField, limitText(k.MaxThreads)+" (on its node)")
 	table.Row("started", when(k.Started))
-	table.Row("heartbeat", fmt.Sprintf("%s (%s)", when(k.Heartbeat), age(k.Silent)))
+	table.Row("heartbeat", fmt.Sprintf("%s (%s)", when(k.Heartbeat), age(time.Duration(k.Silent))))
 	if !k.Ended.IsZero() {
 		table.Row("ended", when(k.Ended))
 	}
@@ -178,7 +179,7 @@ func showWorker(_ context.Context, s *session, k *manager.Worker) error {
 	return showQueues(s.out, k.Queues)
 }
 
-func showQueues(w io.Writer, queues []manager.QueueUse) error {
+func showQueues(w io.Writer, queues []task.QueueUse) error {
 	if err := printf(w, "\nqueues\n"); err != nil {
 		return err
 	}
@@ -195,30 +196,4 @@ func when(t time.Time) string {
 		return "-"
 	}
 	return moment(statemachine.Time(t.UnixMicro()))
-}
-
-// workerObject is the JSON form: moments are seconds since 1970, or null;
-// durations are seconds.
-func workerObject(w *manager.Worker) map[string]any {
-	queues := make([]map[string]any, len(w.Queues))
-	for i, q := range w.Queues {
-		queues[i] = map[string]any{
-			"class": q.Class, queueField: q.Queue, "threads": q.Threads, "idle": q.Idle, "processing": q.Processing,
-		}
-	}
-	return map[string]any{
-		nameField: w.Name, "id": w.ID, "incarnation": w.Incarnation, nodeField: w.Node, "host": w.Host, "pid": w.PID,
-		"version": w.Version, "containment": w.Containment, "labels": jsonList(w.Labels),
-		envField: w.Env, "resources": orEmptyMap(w.Resources), "classes": jsonList(w.Classes), maxThreadsField: jsonLimit(w.MaxThreads),
-		"state": w.State, "order": w.Order, "reason": w.Reason, "slots": w.Slots, "busy": w.Busy, "stuck": w.Stuck,
-		"queues": queues, "tasks": jsonList(w.Tasks), "started": jsonTime(w.Started),
-		"heartbeat": jsonTime(w.Heartbeat), "heartbeat_age": w.Silent.Seconds(), "ended": jsonTime(w.Ended),
-	}
-}
-
-func jsonTime(t time.Time) any {
-	if t.IsZero() {
-		return nil
-	}
-	return json.Number(statemachine.Time(t.UnixMicro()).Text())
 }

@@ -17,10 +17,10 @@ import (
 
 // ordering is one of the verbs drain, undrain and stop with its flags.
 type ordering struct {
-	order manager.WorkerOrder
+	order task.WorkerOrder
 	// suits says which workers "all" means.
-	suits func(*manager.Worker) bool
-	give  func(*manager.Manager, context.Context, string) (manager.Worker, error)
+	suits func(*task.Worker) bool
+	give  func(*manager.Manager, context.Context, string) (task.Worker, error)
 
 	dryRun bool
 	wait   string
@@ -29,8 +29,8 @@ type ordering struct {
 
 func (a *app) drain() *cobra.Command {
 	o := &ordering{
-		order: manager.OrderDrain,
-		suits: func(w *manager.Worker) bool { return w.State != manager.WorkerStopped },
+		order: task.OrderDrain,
+		suits: func(w *task.Worker) bool { return w.State != task.WorkerStopped },
 		give:  (*manager.Manager).DrainWorker,
 	}
 	cmd := a.ordering(o, "drain", "Let workers finish what they run, and claim nothing more",
@@ -43,8 +43,8 @@ func (a *app) drain() *cobra.Command {
 
 func (a *app) undrain() *cobra.Command {
 	o := &ordering{
-		order: manager.NoOrder,
-		suits: func(w *manager.Worker) bool { return w.Order == manager.OrderDrain },
+		order: task.NoOrder,
+		suits: func(w *task.Worker) bool { return w.Order == task.OrderDrain },
 		give:  (*manager.Manager).UndrainWorker,
 	}
 	return a.ordering(o, "undrain", "Take the order to drain back",
@@ -53,8 +53,8 @@ func (a *app) undrain() *cobra.Command {
 
 func (a *app) stop() *cobra.Command {
 	o := &ordering{
-		order: manager.OrderStop,
-		suits: func(w *manager.Worker) bool { return w.State.Alive() },
+		order: task.OrderStop,
+		suits: func(w *task.Worker) bool { return w.State.Alive() },
 		give:  (*manager.Manager).StopWorker,
 	}
 	cmd := a.ordering(o, "stop", "End workers in good order",
@@ -83,14 +83,14 @@ func (o *ordering) waitFlag(cmd *cobra.Command, until string) {
 
 // ordered is what became of the order to one worker.
 type ordered struct {
-	was manager.Worker
+	was task.Worker
 	// given says that the order was, or would be, given; otherwise note says
 	// why there was no need, and refused that it is not possible.
 	given   bool
 	note    string
 	refused bool
 	// after is the worker as it was when the wait for it was over.
-	after *manager.Worker
+	after *task.Worker
 }
 
 func (o *ordering) do(ctx context.Context, s *session) error {
@@ -122,7 +122,7 @@ func (o *ordering) do(ctx context.Context, s *session) error {
 }
 
 // one gives the order to one worker, where that makes sense.
-func (o *ordering) one(ctx context.Context, m *manager.Manager, w *manager.Worker) (ordered, error) {
+func (o *ordering) one(ctx context.Context, m *manager.Manager, w *task.Worker) (ordered, error) {
 	r := ordered{was: *w}
 	r.note, r.refused = o.objection(w)
 	if r.given = r.note == ""; !r.given || o.dryRun {
@@ -137,28 +137,28 @@ func (o *ordering) one(ctx context.Context, m *manager.Manager, w *manager.Worke
 }
 
 // objection says why the order needs not, or, if refused, cannot be given.
-func (o *ordering) objection(w *manager.Worker) (note string, refused bool) {
-	stopping := w.Order == manager.OrderStop && w.State.Alive()
+func (o *ordering) objection(w *task.Worker) (note string, refused bool) {
+	stopping := w.Order == task.OrderStop && w.State.Alive()
 	switch o.order {
-	case manager.OrderStop:
+	case task.OrderStop:
 		switch {
 		case !w.State.Alive():
 			return "it is " + string(w.State) + " already", false
 		case stopping:
 			return "stop was ordered before", false
 		}
-	case manager.OrderDrain:
+	case task.OrderDrain:
 		switch {
 		case stopping:
 			return "it is about to stop", false
-		case w.Order == manager.OrderDrain:
+		case w.Order == task.OrderDrain:
 			return "drain was ordered before", false
 		}
-	case manager.NoOrder:
+	case task.NoOrder:
 		switch {
 		case stopping:
 			return "it is about to stop, which cannot be taken back", true
-		case w.Order != manager.OrderDrain:
+		case w.Order != task.OrderDrain:
 			return "it has no order to drain", false
 		}
 	}
@@ -210,11 +210,11 @@ func (o *ordering) look(ctx context.Context, s *session, list []ordered) error {
 	}
 	for i := range list {
 		r := &list[i]
-		at := slices.IndexFunc(workers, func(w manager.Worker) bool { return w.Name == r.was.Name })
+		at := slices.IndexFunc(workers, func(w task.Worker) bool { return w.Name == r.was.Name })
 		if r.after != nil || at >= 0 && !o.done(r, &workers[at]) {
 			continue
 		}
-		r.after = &manager.Worker{Name: r.was.Name, State: manager.WorkerStopped} // the namespace was flushed
+		r.after = &task.Worker{Registration: r.was.Registration, State: task.WorkerStopped} // the namespace was flushed
 		if at >= 0 {
 			r.after = &workers[at]
 		}
@@ -231,23 +231,23 @@ func (o *ordering) look(ctx context.Context, s *session, list []ordered) error {
 // done says whether the worker has done as ordered, or is gone. What a drained
 // worker said of itself before it knew of the order does not count, nor does its
 // word while it holds tasks other than those in stuck slots.
-func (o *ordering) done(r *ordered, w *manager.Worker) bool {
+func (o *ordering) done(r *ordered, w *task.Worker) bool {
 	switch {
 	case !w.State.Alive():
 		return true
-	case o.order == manager.OrderStop:
+	case o.order == task.OrderStop:
 		return w.Incarnation != r.was.Incarnation
 	default:
 		heard := !r.given || w.Heartbeat.After(r.was.Heartbeat)
-		return w.State == manager.WorkerDrained && heard && len(w.Tasks) <= w.Stuck
+		return w.State == task.WorkerDrained && heard && len(w.Tasks) <= w.Stuck
 	}
 }
 
 func (o *ordering) doneText(r *ordered) string {
 	switch {
-	case r.after.State.Alive() && o.order == manager.OrderStop:
+	case r.after.State.Alive() && o.order == task.OrderStop:
 		return "stopped, and started again since"
-	case r.after.State == manager.WorkerLost:
+	case r.after.State == task.WorkerLost:
 		return "lost; its tasks went back"
 	case r.after.Stuck > 0:
 		return fmt.Sprintf("%s, except for %d stuck slots", r.after.State, r.after.Stuck)
@@ -271,7 +271,7 @@ func stillBusy(list []ordered) string {
 func (o *ordering) finish(s *session, list []ordered, timedOut bool) error {
 	var err error
 	if *o.json {
-		err = cli.WriteJSON(s.out, o.objects(list, timedOut))
+		err = cli.WriteJSON(s.out, o.results(list, timedOut))
 	} else if o.wait == "" {
 		err = o.report(s, list)
 	}
@@ -282,7 +282,7 @@ func (o *ordering) finish(s *session, list []ordered, timedOut bool) error {
 		return cli.Exit(cli.ExitTimeout)
 	}
 	for i := range list {
-		if list[i].refused || list[i].after != nil && list[i].after.State == manager.WorkerLost {
+		if list[i].refused || list[i].after != nil && list[i].after.State == task.WorkerLost {
 			return cli.Exit(cli.ExitTaskFailed)
 		}
 	}
@@ -313,7 +313,7 @@ func (o *ordering) report(s *session, list []ordered) error {
 	return nil
 }
 
-func busyText(w *manager.Worker) string {
+func busyText(w *task.Worker) string {
 	text := string(w.State)
 	if w.State.Alive() {
 		text += fmt.Sprintf(", %d of %d slots busy", w.Busy, w.Slots)
@@ -324,21 +324,36 @@ func busyText(w *manager.Worker) string {
 	return text
 }
 
-func (o *ordering) objects(list []ordered, timedOut bool) []map[string]any {
-	objects := make([]map[string]any, len(list))
+// orderResult is the JSON of an order to one worker. Done and TimedOut are there where
+// the verb waits, Is once the wait is over.
+type orderResult struct {
+	Name     string           `json:"name"`
+	Was      task.WorkerState `json:"was"`
+	Busy     int              `json:"busy"`
+	Slots    int              `json:"slots"`
+	Order    task.WorkerOrder `json:"order"`
+	Ordered  bool             `json:"ordered"`
+	DryRun   bool             `json:"dry_run"`
+	Note     string           `json:"note"`
+	Done     *bool            `json:"done,omitempty"`
+	TimedOut *bool            `json:"timed_out,omitempty"`
+	Is       task.WorkerState `json:"is,omitempty"`
+}
+
+func (o *ordering) results(list []ordered, timedOut bool) []orderResult {
+	results := make([]orderResult, len(list))
 	for i := range list {
-		r := &list[i]
-		object := map[string]any{
-			nameField: r.was.Name, "was": r.was.State, "busy": r.was.Busy, "slots": r.was.Slots, "order": o.order,
-			"ordered": r.given && !o.dryRun, dryRunField: o.dryRun, "note": r.note,
+		r, done := &list[i], list[i].after != nil
+		results[i] = orderResult{
+			Name: r.was.Name, Was: r.was.State, Busy: r.was.Busy, Slots: r.was.Slots, Order: o.order,
+			Ordered: r.given && !o.dryRun, DryRun: o.dryRun, Note: r.note,
 		}
 		if o.wait != "" {
-			object["done"], object["timed_out"] = r.after != nil, timedOut && r.after == nil
+			results[i].Done, results[i].TimedOut = &done, new(timedOut && !done)
 		}
-		if r.after != nil {
-			object["is"] = r.after.State
+		if done {
+			results[i].Is = r.after.State
 		}
-		objects[i] = object
 	}
-	return objects
+	return results
 }

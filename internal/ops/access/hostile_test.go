@@ -91,15 +91,15 @@ var deeds = []deed{
 		"stop a worker, or end its session", yes, yes, yes, no,
 		[]way{{"HSET :worker:victim order stop"}, {"HSET :worker:victim state lost"}, {"DEL :worker:victim"}, {"SADD :stop:victim 2"}},
 		func(t *testing.T, v *victims) bool {
-			r, err := v.Store.Renew(t.Context(), v.session, store.Heartbeat{State: store.WorkerReady})
-			return err != nil || r.Order == store.OrderStop
+			r, err := v.Store.Renew(t.Context(), v.session, store.Heartbeat{State: task.WorkerReady})
+			return err != nil || r.Order == task.OrderStop
 		},
 	},
 	{
 		"end all sessions with a new epoch, so that all that runs is run again", yes, yes, yes, no,
 		[]way{{"HSET :meta epoch 7"}, {"HINCRBY :meta epoch 7"}, {"DEL :meta"}, {"SET :meta x"}},
 		func(t *testing.T, v *victims) bool {
-			_, err := v.Store.Renew(t.Context(), v.session, store.Heartbeat{State: store.WorkerReady})
+			_, err := v.Store.Renew(t.Context(), v.session, store.Heartbeat{State: task.WorkerReady})
 			return err != nil
 		},
 	},

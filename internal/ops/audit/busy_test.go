@@ -55,7 +55,7 @@ type crew struct {
 }
 
 func (c *crew) run(ctx context.Context) error {
-	r, err := c.Register(ctx, store.Registration{
+	r, err := c.Register(ctx, task.Registration{
 		Name: "crew", Node: "n", Host: "h", PID: 1, Identity: store.NewToken(), Slots: 8, MaxThreads: task.NoLimit,
 	})
 	c.session = r.Session
@@ -69,7 +69,7 @@ func (c *crew) run(ctx context.Context) error {
 }
 
 func (c *crew) round(ctx context.Context) error {
-	if _, err := c.Renew(ctx, c.session, store.Heartbeat{State: store.WorkerReady}); err != nil {
+	if _, err := c.Renew(ctx, c.session, store.Heartbeat{State: task.WorkerReady}); err != nil {
 		return err
 	}
 	turns := storetest.Free(task.Bucket{}, task.Bucket{Priority: 7})

@@ -44,7 +44,7 @@ func growing(t *testing.T, s *store.Store, name, input string) {
 	storetest.Set(&after, "step", "after")
 	tpl := &growth.Template{Known: map[string][]int64{"list": ids}, Steps: []growth.Step{
 		{Name: "each", Lines: "list", Tasks: []task.Definition{spec}},
-		{Name: "after", Tasks: []task.Definition{after}, Needs: []growth.Need{{Step: "each"}}},
+		{Name: "after", Tasks: []task.Definition{after}, Needs: []task.StepNeed{{Step: "each"}}},
 		{Name: "last", Lines: "after", Tasks: []task.Definition{spec}},
 	}}
 	text, err := tpl.Text()

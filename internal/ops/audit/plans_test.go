@@ -34,7 +34,7 @@ func addTo(ctx context.Context, s *store.Store, plan int64, key string, specs ..
 // planned makes a plan of tasks, and makes it ready if asked.
 func planned(t *testing.T, s *store.Store, name string, on task.OnFailure, ready bool, specs ...task.Definition) (plan int64, ids []int64) {
 	t.Helper()
-	plan, err := s.NewPlan(t.Context(), store.PlanSpec{Key: name, Name: name, OnFailure: on})
+	plan, err := s.NewPlan(t.Context(), task.PlanSpec{RequestKey: name, Name: name, OnFailure: on})
 	if err == nil {
 		ids, err = addTo(t.Context(), s, plan, name, specs...)
 	}
@@ -194,7 +194,7 @@ func planner(s *store.Store) func(context.Context) error {
 
 func makePlan(ctx context.Context, s *store.Store, n int) error {
 	on := []task.OnFailure{task.FailureCancels, task.FailureHolds, task.FailureContinues}[n%3]
-	plan, err := s.NewPlan(ctx, store.PlanSpec{Key: fmt.Sprint(n), OnFailure: on})
+	plan, err := s.NewPlan(ctx, task.PlanSpec{RequestKey: fmt.Sprint(n), OnFailure: on})
 	if err != nil {
 		return err
 	}

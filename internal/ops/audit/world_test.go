@@ -63,7 +63,7 @@ func world(t *testing.T) (ns string, s *store.Store, id map[string]int64) {
 // lease claims a task for a worker with a session.
 func lease(t *testing.T, s *store.Store, name string) {
 	t.Helper()
-	r, err := s.Register(t.Context(), store.Registration{
+	r, err := s.Register(t.Context(), task.Registration{
 		Name: name, Node: "node-1", Host: "h", PID: 1, Identity: "i", Slots: 2, MaxThreads: task.NoLimit,
 	})
 	if err != nil {

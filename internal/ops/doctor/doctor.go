@@ -35,8 +35,8 @@ type Facts struct {
 
 	// Now is the time of Redis, ServerSeen when a server was alive last (0: never).
 	Now, ServerSeen statemachine.Time
-	Workers         []store.WorkerInfo
-	Nodes           []store.NodeInfo
+	Workers         []task.Worker
+	Nodes           []task.Node
 	// Quarantine is the mode that servers have published.
 	Quarantine string
 	// Step is the last step of the clock of Redis that a server has noticed.
@@ -198,9 +198,9 @@ func judgeServer(f *Facts) []Finding {
 }
 
 // alive are the workers with a session.
-func (f *Facts) alive() (workers []store.WorkerInfo) {
+func (f *Facts) alive() (workers []task.Worker) {
 	for _, w := range f.Workers {
-		if w.State != store.WorkerLost && w.State != store.WorkerStopped {
+		if w.State != task.WorkerLost && w.State != task.WorkerStopped {
 			workers = append(workers, w)
 		}
 	}
@@ -263,7 +263,7 @@ func judgeNodes(f *Facts) []Finding {
 	const check = "nodes"
 	var aside []string
 	for i := range f.Nodes {
-		if q := &f.Nodes[i]; q.Quarantined != 0 {
+		if q := &f.Nodes[i]; !q.Quarantined.IsZero() {
 			aside = append(aside, q.Name)
 		}
 	}

@@ -31,15 +31,15 @@ func well() *Facts {
 			Pings:    []time.Duration{time.Millisecond}, Skew: time.Millisecond, Margin: time.Millisecond, User: "tdf-viewer-x",
 		},
 		Now: now, ServerSeen: now.Add(-statemachine.Second), Quarantine: "warn", Sizes: store.Sizes{Epoch: 1},
-		Workers: []store.WorkerInfo{worker("a", "v1", "pidns+cgroup"), worker("b", "v1", "cgroup"), worker("c", "v1", "pidns (with the host's /proc)")},
+		Workers: []task.Worker{worker("a", "v1", "pidns+cgroup"), worker("b", "v1", "cgroup"), worker("c", "v1", "pidns (with the host's /proc)")},
 		Config:  &config.Server{},
 		Places:  []Place{{Setting: "temp_dir", Path: "/tmp", Free: 5 << 30}},
 	}
 }
 
-func worker(name, version, containment string) store.WorkerInfo {
-	return store.WorkerInfo{
-		Registration: store.Registration{Name: name, Version: version, Containment: containment}, State: store.WorkerReady,
+func worker(name, version, containment string) task.Worker {
+	return task.Worker{
+		Registration: task.Registration{Name: name, Version: version, Containment: containment}, State: task.WorkerReady,
 	}
 }
 
@@ -110,14 +110,15 @@ func TestIll(t *testing.T) {
 		"never a server":   {func(f *Facts) { f.ServerSeen = 0 }, "server", Fail, "no server has ever"},
 		"no server":        {func(f *Facts) { f.ServerSeen = now.Add(-100 * statemachine.Second) }, "server", Fail, "for 1m40s"},
 		"no worker":        {func(f *Facts) { f.Workers = nil }, "workers", Warn, "no worker"},
-		"lost worker":      {func(f *Facts) { f.Workers = f.Workers[:1]; f.Workers[0].State = store.WorkerLost }, "workers", Warn, "no worker"},
+		"lost worker":      {func(f *Facts) { f.Workers = f.Workers[:1]; f.Workers[0].State = task.WorkerLost }, "workers", Warn, "no worker"},
 		"weak":             {func(f *Facts) { f.Workers[0].Containment = "group" }, "workers", Warn, "worker a"},
 		"weak with limits": {func(f *Facts) { f.Workers[0].Containment = "group+cgroup" }, "workers", Warn, "worker a"},
 		"says nothing":     {func(f *Facts) { f.Workers[0].Containment = "" }, "workers", Warn, "does not say"},
 		"stuck":            {func(f *Facts) { f.Workers[1].Stuck = 2 }, "workers", Warn, "worker b: 2 slots"},
 		"skewed":           {func(f *Facts) { f.Workers[1].Version = "v2" }, "versions", Warn, "v1: 2, v2: 1"},
 		"aside": {func(f *Facts) {
-			f.Nodes = []store.NodeInfo{{Node: task.Node{Name: "bad", Quarantined: now}}, {Node: task.Node{Name: "good"}}}
+			f.Nodes = []task.Node{task.NewNode("bad").Idle(), task.NewNode("good").Idle()}
+			f.Nodes[0].Quarantined = task.Moment(now)
 		}, "nodes", Warn, "in quarantine: bad"},
 		"lost": {func(f *Facts) {
 			f.Gaps = []store.Epoch{{Number: 2, At: now, Lost: 7, FromID: 5, ToID: 9, SureID: 5}}

@@ -193,13 +193,9 @@ func (f *Follower) check(ctx context.Context) error {
 	if time.Since(f.checked) < checkPause {
 		return nil
 	}
-	workers, err := f.view.Manager.Workers(ctx)
+	workers, now, err := f.view.Store.Workers(ctx)
 	if err != nil {
 		return fmt.Errorf("read workers: %w", err)
-	}
-	now, err := f.view.Store.Now(ctx)
-	if err != nil {
-		return fmt.Errorf("read the time: %w", err)
 	}
 	f.checked, f.slots = time.Now(), servedBy(workers)
 	f.ahead = time.Duration(int64(now)-f.checked.UnixMicro()) * time.Microsecond

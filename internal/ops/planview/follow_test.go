@@ -2,7 +2,6 @@ package planview
 
 import (
 	"cmp"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -30,20 +28,17 @@ func open(t *testing.T, srv *redistest.Server, ns string, n int) *View {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	m, err := manager.New(t.Context(), "manager", "", manager.WithStore(st), manager.WithLogger(slog.New(slog.DiscardHandler)),
-		manager.WithSettings("redis.host="+srv.Socket(), "tdf.namespace="+ns))
-	if err != nil {
+	v := &View{Store: st}
+	if v.Plan, err = st.NewPlan(t.Context(), task.PlanSpec{RequestKey: "plan"}); err != nil {
 		t.Fatal(err)
 	}
-	v := &View{Store: st, Manager: m}
-	if v.Plan, err = m.NewPlan(t.Context(), manager.PlanSpec{}); err != nil {
-		t.Fatal(err)
+	specs := slices.Repeat([]task.Definition{storetest.Spec()}, n)
+	for page := range slices.Chunk(specs, store.PlanTasks) {
+		if _, err := st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: page, Plan: v.Plan}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	specs := slices.Repeat([]task.Spec{{Program: "p", Source: "s", Input: "x"}}, n)
-	if _, err := m.OpenAll(t.Context(), slices.Values(specs), manager.InPlan(v.Plan)); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.ReadyPlan(t.Context(), v.Plan); err != nil {
+	if _, err := st.SteerPlan(t.Context(), v.Plan, task.PlanReady, ""); err != nil {
 		t.Fatal(err)
 	}
 	storetest.DrainPlans(t, st, n, true)
@@ -62,7 +57,7 @@ func (v *View) follow(t *testing.T) *Follower {
 // again looks once more, as a display does.
 func (f *Follower) again(t *testing.T) *Outlook {
 	t.Helper()
-	p, err := f.view.Manager.Plan(t.Context(), f.view.Plan)
+	p, err := f.view.Store.Plan(t.Context(), f.view.Plan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +188,11 @@ func callsOf(t *testing.T, stats, command string) int {
 
 func TestServedBy(t *testing.T) {
 	t.Parallel()
-	of := servedBy([]manager.Worker{{State: manager.WorkerReady, Slots: 4}, {State: "lost", Slots: 9}, {State: manager.WorkerReady, Slots: 3}})
+	of := servedBy([]task.Worker{
+		{Registration: task.Registration{Slots: 4}, State: task.WorkerReady},
+		{Registration: task.Registration{Slots: 9}, State: task.WorkerLost},
+		{Registration: task.Registration{Slots: 3}, State: task.WorkerReady},
+	})
 	for _, c := range [][3]int{{0, 0, 7}, {0, 5, 7}, {2, 0, 7}, {2, 5, 2}, {9, 0, 9}} {
 		if got := of(c[0], c[1]); got != c[2] {
 			t.Errorf("%d run and %d are open: %d slots, want %d", c[0], c[1], got, c[2])

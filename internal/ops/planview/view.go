@@ -14,16 +14,14 @@ import (
 
 	"github.com/tdf-go/tdf/internal/ops/critical"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
 // View reads one plan.
 type View struct {
-	Store   *store.Store
-	Manager *manager.Manager
-	Plan    int64
+	Store *store.Store
+	Plan  int64
 }
 
 // page is how many tasks are read in one go.
@@ -128,7 +126,7 @@ func (v *View) newSet() *taskSet {
 	return &taskSet{
 		store: v.Store, tasks: map[int64]*Task{}, retries: map[int64]int64{},
 		ids: func(ctx context.Context, offset, limit int) ([]int64, error) {
-			return v.Manager.PlanTasks(ctx, v.Plan, offset, limit)
+			return v.Store.PlanTasks(ctx, v.Plan, offset, limit)
 		},
 	}
 }
@@ -254,19 +252,15 @@ type Outlook struct {
 
 // Outlook works out what is still to come of the plan, of which these are the tasks.
 func (v *View) Outlook(ctx context.Context, on task.OnFailure, tasks []*Task) (*Outlook, error) {
-	workers, err := v.Manager.Workers(ctx)
+	workers, now, err := v.Store.Workers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read workers: %w", err)
-	}
-	now, err := v.Store.Now(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the time: %w", err)
 	}
 	return Look(tasks, on, now, workers), nil
 }
 
 // Look is Outlook with all that it depends on: the moment by the clock of Redis, and the workers there are.
-func Look(tasks []*Task, on task.OnFailure, now statemachine.Time, workers []manager.Worker) *Outlook {
+func Look(tasks []*Task, on task.OnFailure, now statemachine.Time, workers []task.Worker) *Outlook {
 	return newPlanGraph(tasks).look(on, now, servedBy(workers))
 }
 
@@ -347,10 +341,10 @@ func (o *Outlook) RunningFor(t *Task) time.Duration { return since(t.Began, o.No
 
 // servedBy says how many tasks of a plan run at a time: as many as do while others wait for a slot, else as many as
 // there are slots.
-func servedBy(workers []manager.Worker) func(running, open int) int {
+func servedBy(workers []task.Worker) func(running, open int) int {
 	registered := 0
 	for i := range workers {
-		if workers[i].State == manager.WorkerReady {
+		if workers[i].State == task.WorkerReady {
 			registered += workers[i].Slots
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -17,9 +16,9 @@ import (
 // once the changes are made, so that what is found later holds then.
 type candidate struct {
 	s       *Situation
-	queue   store.QueueInfo
+	queue   task.Queue
 	worker  Worker
-	node    store.NodeInfo
+	node    task.Node
 	reasons []Reason
 	// claims says that the worker's next claim takes the task.
 	claims bool
@@ -151,7 +150,7 @@ func (c *candidate) add(cost int, kind Kind, change Remedy, text string) {
 // fit finds in what respect task and worker do not go together.
 func (c *candidate) fit() {
 	b := c.s.Task.Bucket
-	for _, r := range task.Unfit(b, c.queue.Queue, c.worker.Offer) {
+	for _, r := range task.Unfit(b, c.queue.QueueSpec, c.worker.Offer) {
 		c.static = c.static || r.Kind != task.KindPaused
 		kind, cost, change := c.adapt(r)
 		c.add(cost, kind, change, c.lackText(r))
@@ -231,7 +230,7 @@ func (c *candidate) lackText(r task.Reason) string {
 		return r.String()
 	}
 	alive, lacking := 0, 0
-	b, q := c.s.Task.Bucket, c.s.queue(c.s.Task.Bucket.QueueName()).Queue
+	b, q := c.s.Task.Bucket, c.s.queue(c.s.Task.Bucket.QueueName()).QueueSpec
 	for _, w := range c.s.alive() {
 		alive++
 		if slices.ContainsFunc(task.Unfit(b, q, w.Offer), func(o task.Reason) bool { return o.Kind == r.Kind && o.Wanted == r.Wanted }) {
@@ -249,7 +248,9 @@ func (c *candidate) lackText(r task.Reason) string {
 // offers all that is demanded, and no more.
 func (s *Situation) newcomer(node string) *candidate {
 	q := s.queue(s.Task.Bucket.QueueName())
-	bare := &candidate{s: s, queue: q, worker: Worker{Offer: task.Offer{Node: node, MaxThreads: task.NoLimit}, State: Ready, Slots: 1}}
+	bare := &candidate{s: s, queue: q, worker: Worker{
+		Offer: task.Offer{Node: node, MaxThreads: task.NoLimit}, State: task.WorkerReady, Slots: 1,
+	}}
 	for _, r := range task.Unfit(s.Task.Bucket, unpaused(&q), bare.worker.Offer) {
 		bare.adapt(r)
 	}
@@ -265,7 +266,7 @@ func (s *Situation) newcomer(node string) *candidate {
 }
 
 // nobody says why only a new worker will do.
-func (s *Situation) nobody(node string, q *store.QueueInfo) (Kind, string) {
+func (s *Situation) nobody(node string, q *task.Queue) (Kind, string) {
 	avoids := len(q.Pin) == 0 && len(q.Ignore) > 0
 	for _, w := range s.alive() {
 		avoids = avoids && slices.Contains(q.Ignore, w.Node)
@@ -310,8 +311,8 @@ func offerText(o *task.Offer) string {
 func (c *candidate) away() {
 	w := &c.worker
 	text := fmt.Sprintf("worker %s on %s is %s%s", w.Worker, w.Node, w.State, heard(c.s.Now, w.Heartbeat))
-	c.add(costAway, KindAway, Remedy{Object: ObjectWorker, Name: w.Worker, Attribute: AttrState, Value: string(Ready)}, text)
-	w.State, w.Reason, w.Busy = Ready, "", 0
+	c.add(costAway, KindAway, Remedy{Object: ObjectWorker, Name: w.Worker, Attribute: AttrState, Value: string(task.WorkerReady)}, text)
+	w.State, w.Reason, w.Busy = task.WorkerReady, "", 0
 }
 
 // heard is when a worker was last heard of.
@@ -327,8 +328,8 @@ func (c *candidate) idle() {
 	w := &c.worker
 	change := Remedy{Object: ObjectWorker, Name: w.Worker}
 	where := "worker " + w.Worker + " on " + w.Node
-	if w.State != Ready {
-		change.Attribute, change.Value = AttrState, string(Ready)
+	if w.State != task.WorkerReady {
+		change.Attribute, change.Value = AttrState, string(task.WorkerReady)
 		c.add(costDrain, KindDrain, change, where+" is told to drain, so it takes nothing new")
 	}
 	if w.Reason != "" {

@@ -121,7 +121,7 @@ func (p *Plan) changeWorker(c why.Remedy) error {
 		if offer.Node == "" {
 			offer.Node = "new-node"
 		}
-		p.Workers = append(p.Workers, why.Worker{Offer: offer, State: why.Ready, Slots: 1})
+		p.Workers = append(p.Workers, why.Worker{Offer: offer, State: task.WorkerReady, Slots: 1})
 		return nil
 	}
 	w := &p.Workers[slices.IndexFunc(p.Workers, func(w why.Worker) bool { return w.Worker == c.Name })]
@@ -130,7 +130,7 @@ func (p *Plan) changeWorker(c why.Remedy) error {
 		if !w.Alive() {
 			w.Busy, w.Reason = 0, ""
 		}
-		w.State = why.State(c.Value)
+		w.State = task.WorkerState(c.Value)
 	case why.AttrReason:
 		w.Reason = c.Value
 	case why.AttrFreeSlots:

@@ -18,7 +18,7 @@ const asked = 32
 // together with the task.
 func (s *Situation) ask(all []*candidate) error {
 	all = slices.DeleteFunc(slices.Clone(all), func(c *candidate) bool {
-		return s.Task.ID != 0 && len(task.Unfit(s.Task.Bucket, c.queue.Queue, c.worker.Offer)) > 0
+		return s.Task.ID != 0 && len(task.Unfit(s.Task.Bucket, c.queue.QueueSpec, c.worker.Offer)) > 0
 	})
 	claims := make([]store.DryClaim, len(all))
 	for i, c := range all {
@@ -44,7 +44,7 @@ func (c *candidate) claim() store.DryClaim {
 	d := store.DryClaim{
 		Claim: store.ClaimRequest{
 			Worker: w.Worker, Node: cmp.Or(w.Node, store.NewToken()), MaxThreads: nodeCap(w, &c.node), Resources: w.Resources, Max: max(1, w.Free()),
-			Candidates: []task.Candidate{{Queue: c.queue.Queue}},
+			Candidates: []task.Candidate{{Queue: c.queue.QueueSpec}},
 		},
 		Queue: c.queue.Name, Task: t.ID, Bucket: t.Bucket, At: c.s.At(),
 	}
@@ -56,14 +56,14 @@ func (c *candidate) claim() store.DryClaim {
 
 // candidates are the queues and buckets that the worker takes from.
 func (c *candidate) candidates() []task.Candidate {
-	queues, buckets := []task.Queue{c.queue.Queue}, []task.Bucket{}
+	queues, buckets := []task.QueueSpec{c.queue.QueueSpec}, []task.Bucket{}
 	for i := range c.s.Queues {
 		q := &c.s.Queues[i]
-		for _, b := range q.Buckets {
+		for _, b := range q.Lines {
 			buckets = append(buckets, b.Bucket)
 		}
 		if q.Name != c.queue.Name {
-			queues = append(queues, q.Queue)
+			queues = append(queues, q.QueueSpec)
 		}
 	}
 	if mine := c.s.Task.Bucket; !slices.ContainsFunc(buckets, func(b task.Bucket) bool { return b.Name() == mine.Name() }) {
@@ -73,7 +73,7 @@ func (c *candidate) candidates() []task.Candidate {
 }
 
 // nodeCap is how many rounds the worker lets run on its node.
-func nodeCap(w *Worker, n *store.NodeInfo) task.Limit {
+func nodeCap(w *Worker, n *task.Node) task.Limit {
 	if n.MaxThreadsSet {
 		return n.MaxThreads
 	}
@@ -143,13 +143,13 @@ func (c *candidate) line(h *store.Hindrance) {
 }
 
 // holders says where the rounds of a queue are.
-func (s *Situation) holders(q *store.QueueInfo) string {
+func (s *Situation) holders(q *task.Queue) string {
 	byWorker := map[string]int{}
 	for i := range s.Workers {
 		byWorker[s.Workers[i].Worker] = s.Workers[i].Serving[q.Name]
 	}
 	text := ""
-	if nodes := counts(q.Nodes); nodes != "" {
+	if nodes := counts(q.RunningByNode); nodes != "" {
 		text = " (by node " + nodes
 		if workers := counts(byWorker); workers != "" {
 			text += "; by worker " + workers
@@ -163,7 +163,7 @@ func (s *Situation) holders(q *store.QueueInfo) string {
 func (s *Situation) queuesOn(node string) string {
 	byQueue := map[string]int64{}
 	for i := range s.Queues {
-		byQueue[s.Queues[i].Name] = s.Queues[i].Nodes[node]
+		byQueue[s.Queues[i].Name] = s.Queues[i].RunningByNode[node]
 	}
 	if text := counts(byQueue); text != "" {
 		return " (by queue " + text + ")"
@@ -171,20 +171,20 @@ func (s *Situation) queuesOn(node string) string {
 	return ""
 }
 
-func (s *Situation) gateText(n *store.NodeInfo) string {
+func (s *Situation) gateText(n *task.Node) string {
 	text := fmt.Sprintf("node %s waits for a server's verdict after %d failures in a row", n.Name, n.Run)
-	if n.Quarantined != 0 {
-		text = "node " + n.Name + " is in quarantine" + since(s.Now, n.Quarantined)
+	if !n.Quarantined.IsZero() {
+		text = "node " + n.Name + " is in quarantine" + since(s.Now, task.Stamp(n.Quarantined))
 	}
 	text += saying(n.Reason)
-	if n.TrialAt != 0 {
-		text += "; it may try one task at " + moment(n.TrialAt)
+	if !n.NextTrial.IsZero() {
+		text += "; it may try one task at " + moment(task.Stamp(n.NextTrial))
 	}
 	return text
 }
 
 // takers are the tasks that have of a resource.
-func takers(n *store.NodeInfo, name string) string {
+func takers(n *task.Node, name string) string {
 	var tasks []string
 	for _, id := range slices.Sorted(maps.Keys(n.Held)) {
 		if amount := n.Held[id][name]; amount > 0 {

@@ -18,7 +18,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -84,8 +83,8 @@ func ExplainQueue(s Situation, name string) (Explanation, error) {
 		return nil, err
 	}
 	text := fmt.Sprintf("%s, %d of them due", things(q.Waiting, "task waits", "tasks wait"), q.Due)
-	if q.Oldest != 0 {
-		text += ", the oldest" + since(s.Now, q.Oldest)
+	if !q.Oldest.IsZero() {
+		text += ", the oldest" + since(s.Now, task.Stamp(q.Oldest))
 	}
 	found = append(found, Reason{Kind: KindWaiting, Text: text + fmt.Sprintf("; %d running", q.Running) + s.holders(&q)})
 	found = append(found, s.unserved(&q)...)
@@ -94,7 +93,7 @@ func ExplainQueue(s Situation, name string) (Explanation, error) {
 }
 
 // closed finds what keeps every task of the queue.
-func (s *Situation) closed(q *store.QueueInfo) (Explanation, error) {
+func (s *Situation) closed(q *task.Queue) (Explanation, error) {
 	var found Explanation
 	all := &candidate{s: s, queue: *q, worker: Worker{Offer: task.Offer{MaxThreads: task.NoLimit}}}
 	all.queue.MaxThreads = task.NoLimit // of some node
@@ -120,10 +119,10 @@ func (s *Situation) closed(q *store.QueueInfo) (Explanation, error) {
 }
 
 // unserved are the lines of the queue that no live worker may take from.
-func (s *Situation) unserved(q *store.QueueInfo) Explanation {
+func (s *Situation) unserved(q *task.Queue) Explanation {
 	var found Explanation
 	alive := s.alive()
-	for _, b := range q.Buckets {
+	for _, b := range q.Lines {
 		if b.Due == 0 || len(alive) == 0 || len(found) == mostOthers {
 			continue
 		}
@@ -144,15 +143,15 @@ func (s *Situation) unserved(q *store.QueueInfo) Explanation {
 }
 
 // unpaused is the queue for somebody who wants to know what else there is.
-func unpaused(q *store.QueueInfo) task.Queue {
-	open := q.Queue
+func unpaused(q *task.Queue) task.QueueSpec {
+	open := q.QueueSpec
 	_ = open.Set("paused", "false") // a value that can be
 	open.Damaged = nil
 	return open
 }
 
 // servers says of each live worker whether it may take from the queue.
-func (s *Situation) servers(q *store.QueueInfo) (Explanation, error) {
+func (s *Situation) servers(q *task.Queue) (Explanation, error) {
 	var may, not Explanation
 	var fit []*candidate
 	for _, w := range s.alive() {

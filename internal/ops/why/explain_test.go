@@ -21,7 +21,7 @@ func before(seconds int) sm.Time { return now - sm.Time(seconds)*sm.Time(sm.Seco
 func worker(change ...func(*why.Worker)) why.Worker {
 	w := why.Worker{
 		Offer: task.Offer{Worker: "w1", Node: "n1", MaxThreads: task.NoLimit},
-		State: why.Ready, Slots: 2, Heartbeat: before(1),
+		State: task.WorkerReady, Slots: 2, Heartbeat: before(1),
 	}
 	for _, f := range change {
 		f(&w)
@@ -105,7 +105,7 @@ func TestWaiting(t *testing.T) {
 			"class program, exit code 3: no disk => time now=1700000090.000000"},
 		"held": {why.Situation{Task: openTask(func(t *why.Task) { t.State, t.HeldBy, t.HoldReason = sm.Blocked, "ann", "wait for data" })},
 			"held! held by ann since 2023-11-14 22:13:15 UTC (5s): wait for data => task 7 hold=\nno_worker! once released: no worker is alive"},
-		"lost": {why.Situation{Task: openTask(), Workers: []why.Worker{worker(func(w *why.Worker) { w.State = why.Lost })}},
+		"lost": {why.Situation{Task: openTask(), Workers: []why.Worker{worker(func(w *why.Worker) { w.State = task.WorkerLost })}},
 			"no_worker! no worker is alive; worker w1 on n1 is lost, last heard of 1s ago => worker w1 state=ready"},
 		"nearest miss": {why.Situation{Task: openTask(func(t *why.Task) { t.Bucket.Labels = "gpu=a100,zone=eu" }), Workers: []why.Worker{
 			worker(func(w *why.Worker) { w.Worker = "w0" }),
@@ -125,12 +125,12 @@ func TestWaiting(t *testing.T) {
 // TestHoldersAreNamed: limits, resources and lines say by whom.
 func TestHoldersAreNamed(t *testing.T) {
 	t.Parallel()
-	q := store.QueueInfo{Queue: task.NewQueue("q"), Running: 3, Nodes: map[string]int64{"n1": 2, "n2": 1}}
+	q := task.Queue{QueueSpec: task.NewQueue("q"), Running: 3, RunningByNode: map[string]int64{"n1": 2, "n2": 1}}
 	q.Threads, q.MaxThreads = 3, 2
-	n := store.NodeInfo{Node: task.NewNode("n1"), Running: 4, Held: map[int64]task.Resources{3: {"gpu": 2}}}
+	n := task.Node{NodeRecord: task.NewNode("n1"), Running: 4, Held: map[int64]task.Resources{3: {"gpu": 2}}}
 	n.MaxThreads, n.MaxThreadsSet, n.Run, n.Reason = 4, true, 5, "all fail"
 	s := why.Situation{
-		Task: openTask(func(t *why.Task) { t.Bucket = task.Bucket{Queue: "q", Resources: "gpu=1"} }), Queues: []store.QueueInfo{q}, Nodes: []store.NodeInfo{n},
+		Task: openTask(func(t *why.Task) { t.Bucket = task.Bucket{Queue: "q", Resources: "gpu=1"} }), Queues: []task.Queue{q}, Nodes: []task.Node{n},
 		Workers: []why.Worker{worker(func(w *why.Worker) {
 			w.Resources, w.Serving, w.Busy = task.Resources{"gpu": 2}, map[string]int{"q": 2}, 2
 		})},
@@ -252,9 +252,9 @@ func queueFull(claims []store.DryClaim) ([]store.Hindrance, error) {
 
 func TestQueue(t *testing.T) {
 	t.Parallel()
-	q := store.QueueInfo{
-		Queue: task.NewQueue("q"), Waiting: 9, Due: 4, Oldest: before(30), Running: 1, Nodes: map[string]int64{"n1": 1},
-		Buckets: []store.BucketInfo{{Bucket: task.Bucket{Queue: "q", Env: "py"}, Due: 4}},
+	q := task.Queue{
+		QueueSpec: task.NewQueue("q"), Waiting: 9, Due: 4, Oldest: task.Moment(before(30)), Running: 1, RunningByNode: map[string]int64{"n1": 1},
+		Lines: []task.Line{{Bucket: task.Bucket{Queue: "q", Env: "py"}, Due: 4}},
 	}
 	q.Threads = 1
 	if err := q.Set("paused", "true"); err != nil {
@@ -265,9 +265,9 @@ func TestQueue(t *testing.T) {
 	}
 	q.Damaged = task.ParseQueue("q", map[string]string{"order": "x"}).Damaged
 	e, err := why.ExplainQueue(why.Situation{
-		Now: now, Queues: []store.QueueInfo{q}, Claims: queueFull,
+		Now: now, Queues: []task.Queue{q}, Claims: queueFull,
 		Workers: []why.Worker{
-			worker(), worker(func(w *why.Worker) { w.Worker, w.Node = "w2", "n2" }), worker(func(w *why.Worker) { w.Worker, w.State = "w3", why.Draining }),
+			worker(), worker(func(w *why.Worker) { w.Worker, w.Node = "w2", "n2" }), worker(func(w *why.Worker) { w.Worker, w.State = "w3", task.WorkerDraining }),
 		},
 	}, "q")
 	if err != nil {
@@ -300,6 +300,6 @@ func TestNoHandler(t *testing.T) {
 		"handler! no live worker has a handler for program p or runs programs: handed back by w1, w2 => worker w1 handlers=p")
 	explain(t, why.Situation{Task: handedBack, Workers: []why.Worker{worker(session(5)), second}},
 		"claimable nothing is in the way: the next claim of worker w1 on n1 gets it (2 free slots)")
-	drains := worker(session(5), func(w *why.Worker) { w.State, w.Worker = why.Draining, "w3" })
+	drains := worker(session(5), func(w *why.Worker) { w.State, w.Worker = task.WorkerDraining, "w3" })
 	explain(t, why.Situation{Task: handedBack, Workers: []why.Worker{second, drains}}, "drain!")
 }

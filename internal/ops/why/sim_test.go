@@ -143,7 +143,7 @@ func (c *claimer) anyone(p *Plan, id int64) bool {
 
 // claimed reports whether the worker claims the task.
 func (c *claimer) claimed(p *Plan, w *why.Worker, id int64) bool {
-	if w.State != why.Ready || w.Reason != "" || w.Free() == 0 {
+	if w.State != task.WorkerReady || w.Reason != "" || w.Free() == 0 {
 		return false
 	}
 	key := claimKey{p, w.Worker, p.Task(id).Bucket.QueueName()}
@@ -199,13 +199,13 @@ func (c *claimer) build(p *Plan) {
 	c.sp.SetClock(c.tb, p.Now)
 	for _, q := range p.Queues {
 		if q.Name == task.DefaultQueue {
-			c.must(c.sp.Store.SetQueue(c.tb.Context(), q.Name, func(old *task.Queue) error { *old = q; return nil }))
+			c.must(c.sp.Store.SetQueue(c.tb.Context(), q.Name, func(old *task.QueueSpec) error { *old = q; return nil }))
 			continue
 		}
 		c.sp.AddQueue(c.tb, q)
 	}
 	for i := range p.Tasks {
-		if name := p.Tasks[i].Bucket.QueueName(); !slices.ContainsFunc(p.Queues, func(q task.Queue) bool { return q.Name == name }) {
+		if name := p.Tasks[i].Bucket.QueueName(); !slices.ContainsFunc(p.Queues, func(q task.QueueSpec) bool { return q.Name == name }) {
 			_ = c.sp.Store.AddQueue(c.tb.Context(), task.NewQueue(name)) // no task opens without one; once is enough
 		}
 		if t := &p.Tasks[i]; t.State == statemachine.Running {
@@ -216,7 +216,7 @@ func (c *claimer) build(p *Plan) {
 		c.ids[t.ID] = c.open(t)
 	}
 	for _, n := range p.Nodes {
-		c.must(c.sp.Store.SetNode(c.tb.Context(), n.Name, func(old *task.Node) error { *old = n; return nil }))
+		c.must(c.sp.Store.SetNode(c.tb.Context(), n.Name, func(old *task.NodeRecord) error { *old = n; return nil }))
 		if f := n.Fields(); len(f) > 0 {
 			c.must(0, c.sp.Raw.HSet(c.tb.Context(), c.sp.Key("node:"+n.Name), f).Err())
 		}

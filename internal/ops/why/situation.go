@@ -20,8 +20,8 @@ type Situation struct {
 	Task    Task
 	// Queues, Nodes and Workers are all there are. A queue or a node that is not
 	// among them has no attributes, and nothing runs there.
-	Queues  []store.QueueInfo
-	Nodes   []store.NodeInfo
+	Queues  []task.Queue
+	Nodes   []task.Node
 	Workers []Worker
 	// Claims makes dry claims.
 	Claims func([]store.DryClaim) ([]store.Hindrance, error)
@@ -61,22 +61,10 @@ type Task struct {
 	Unlisted bool
 }
 
-// State is what a worker does.
-type State string
-
-// The states of a worker. The first three are alive.
-const (
-	Ready    State = "ready"
-	Draining State = "draining"
-	Drained  State = "drained"
-	Lost     State = "lost"
-	Stopped  State = "stopped"
-)
-
 // Worker is a worker as the registry knows it.
 type Worker struct {
 	task.Offer
-	State State
+	State task.WorkerState
 	// Incarnation is its session.
 	Incarnation int64
 	// Reason is why it claims nothing, in its own words; empty if it does.
@@ -91,7 +79,7 @@ type Worker struct {
 }
 
 // Alive reports whether the worker counts as being there.
-func (w *Worker) Alive() bool { return w.State == Ready || w.State == Draining || w.State == Drained }
+func (w *Worker) Alive() bool { return w.State.Alive() }
 
 // declined reports whether the worker, in this session, has handed the task back for want of a handler of its program.
 func (s *Situation) declined(w *Worker) bool {
@@ -119,19 +107,19 @@ func (s *Situation) due() statemachine.Time {
 func (s *Situation) redis() statemachine.Time { return s.Now.Add(-s.Ahead) }
 
 // queue is the queue of that name, or one without attributes.
-func (s *Situation) queue(name string) store.QueueInfo {
-	if i := slices.IndexFunc(s.Queues, func(q store.QueueInfo) bool { return q.Name == name }); i >= 0 {
+func (s *Situation) queue(name string) task.Queue {
+	if i := slices.IndexFunc(s.Queues, func(q task.Queue) bool { return q.Name == name }); i >= 0 {
 		return s.Queues[i]
 	}
-	return store.QueueInfo{Queue: task.NewQueue(name)}
+	return task.NewQueue(name).Empty()
 }
 
 // node is the node of that name, or one of which nothing is known.
-func (s *Situation) node(name string) store.NodeInfo {
-	if i := slices.IndexFunc(s.Nodes, func(n store.NodeInfo) bool { return n.Name == name }); i >= 0 {
+func (s *Situation) node(name string) task.Node {
+	if i := slices.IndexFunc(s.Nodes, func(n task.Node) bool { return n.Name == name }); i >= 0 {
 		return s.Nodes[i]
 	}
-	return store.NodeInfo{Node: task.NewNode(name)}
+	return task.NewNode(name).Idle()
 }
 
 // alive are the workers that are there.

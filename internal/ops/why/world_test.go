@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -19,8 +20,8 @@ type Plan struct {
 	Now statemachine.Time
 	// Gate is quarantine = on.
 	Gate    bool
-	Queues  []task.Queue
-	Nodes   []task.Node
+	Queues  []task.QueueSpec
+	Nodes   []task.NodeRecord
 	Workers []why.Worker
 	Tasks   []Task
 }
@@ -74,8 +75,8 @@ func (p *Plan) Task(id int64) *Task {
 }
 
 // Queue is the queue of that name, which is made if there is none.
-func (p *Plan) Queue(name string) *task.Queue {
-	i := slices.IndexFunc(p.Queues, func(q task.Queue) bool { return q.Name == name })
+func (p *Plan) Queue(name string) *task.QueueSpec {
+	i := slices.IndexFunc(p.Queues, func(q task.QueueSpec) bool { return q.Name == name })
 	if i < 0 {
 		i, p.Queues = len(p.Queues), append(p.Queues, task.NewQueue(name))
 	}
@@ -83,8 +84,8 @@ func (p *Plan) Queue(name string) *task.Queue {
 }
 
 // Node is the node of that name, which is made if there is none.
-func (p *Plan) Node(name string) *task.Node {
-	i := slices.IndexFunc(p.Nodes, func(n task.Node) bool { return n.Name == name })
+func (p *Plan) Node(name string) *task.NodeRecord {
+	i := slices.IndexFunc(p.Nodes, func(n task.NodeRecord) bool { return n.Name == name })
 	if i < 0 {
 		i, p.Nodes = len(p.Nodes), append(p.Nodes, task.NewNode(name))
 	}
@@ -164,13 +165,13 @@ func drawLimit(t drawer, label string) task.Limit {
 	return oneOf(t, label, task.NoLimit, task.NoLimit, task.NoLimit, 0, 1, 2, 3)
 }
 
-func drawQueue(t drawer, name string) task.Queue {
+func drawQueue(t drawer, name string) task.QueueSpec {
 	q := task.NewQueue(name)
 	pin, ignore := strings.Join(part(t, "pin", nodes), ","), strings.Join(part(t, "ignore", nodes), ",")
 	paused, class := t.seldom("paused"), oneOf(t, "class", "", "", "", "c")
 	q.Threads, q.MaxThreads = drawLimit(t, "threads"), drawLimit(t, "maxthreads")
 	q.Order = rapid.SampledFrom([]task.Order{task.Fifo, task.Lifo}).Draw(t.T, "order")
-	q.Aging = rapid.SampledFrom([]statemachine.Duration{0, 2 * statemachine.Second, task.DefaultAging}).Draw(t.T, "aging")
+	q.Aging = rapid.SampledFrom([]task.Seconds{0, task.Seconds(2 * time.Second), task.DefaultAging}).Draw(t.T, "aging")
 	for key, value := range map[string]string{
 		"nodes_pin": pin, "nodes_ignore": ignore, "paused": strconv.FormatBool(paused), "class": class,
 	} {
@@ -181,16 +182,16 @@ func drawQueue(t drawer, name string) task.Queue {
 	return q
 }
 
-func drawNode(t drawer, name string) task.Node {
+func drawNode(t drawer, name string) task.NodeRecord {
 	n := task.NewNode(name)
 	if t.seldom("cap set") {
 		n.MaxThreadsSet, n.MaxThreads = true, drawLimit(t, "cap")
 	}
 	n.Run = oneOf(t, "run", 0, 0, 0, 4, 5)
 	if t.seldom("quarantined") {
-		n.Quarantined = Start - 10*statemachine.Time(statemachine.Second)
+		n.Quarantined = task.Moment(Start - 10*statemachine.Time(statemachine.Second))
 	}
-	n.TrialAt = oneOf(t, "trial", 0, Start-1_500_000, Start+1_500_000)
+	n.NextTrial = task.Moment(oneOf(t, "trial", 0, Start-1_500_000, Start+1_500_000))
 	return n
 }
 
@@ -208,7 +209,7 @@ func drawWorker(t drawer, name string) why.Worker {
 			Worker: name, Node: rapid.SampledFrom(nodes).Draw(t.T, "node"), Env: oneOf(t, "env", "", "e"), MaxThreads: drawLimit(t, "maxthreads"),
 			Classes: oneOf(t, "classes", nil, nil, []string{"c=1"}, []string{"d"}),
 		},
-		State: oneOf(t, "state", why.Ready, why.Ready, why.Ready, why.Ready, why.Draining, why.Drained, why.Lost, why.Stopped),
+		State: oneOf(t, "state", task.WorkerReady, task.WorkerReady, task.WorkerReady, task.WorkerReady, task.WorkerDraining, task.WorkerDrained, task.WorkerLost, task.WorkerStopped),
 		Slots: oneOf(t, "slots", 4, 4, 2, 1, 0), Reason: oneOf(t, "reason", "", "", "", "", "disk full"),
 	}
 	w.Labels = part(t, "label", append(labels, labels...))

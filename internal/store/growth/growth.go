@@ -48,15 +48,9 @@ type Step struct {
 	Lines string `json:"lines,omitempty"`
 	Most  int    `json:"most,omitempty"`
 	// Needs are the steps that it needs, in the order of the arguments.
-	Needs []Need `json:"needs,omitempty"`
+	Needs []task.StepNeed `json:"needs,omitempty"`
 	// Tasks are those to open, without needs; with Lines it is one, in which Item stands for the line.
 	Tasks []task.Definition `json:"tasks"`
-}
-
-// Need is a step that another one needs.
-type Need struct {
-	Step string    `json:"step"`
-	On   task.When `json:"on,omitempty"`
 }
 
 // Text is the template as it is kept.

@@ -29,7 +29,7 @@ func template() *growth.Template {
 	storetest.Set(&tk, "input", "n "+growth.Item)
 	return &growth.Template{Steps: []growth.Step{
 		{Name: "count", Lines: "list", Tasks: []task.Definition{tk}},
-		{Name: "report", Needs: []growth.Need{{Step: "count"}, {Step: "list"}}, Tasks: []task.Definition{spec("report")}},
+		{Name: "report", Needs: []task.StepNeed{{Step: "count"}, {Step: "list"}}, Tasks: []task.Definition{spec("report")}},
 	}}
 }
 
@@ -50,7 +50,7 @@ func begin(t *testing.T, on task.OnFailure, tpl *growth.Template, names ...strin
 func (s *scene) begin(on task.OnFailure, tpl *growth.Template, names ...string) {
 	s.t.Helper()
 	var err error
-	if s.plan, err = s.Store.NewPlan(s.t.Context(), store.PlanSpec{Key: "plan", OnFailure: on}); err != nil {
+	if s.plan, err = s.Store.NewPlan(s.t.Context(), task.PlanSpec{RequestKey: "plan", OnFailure: on}); err != nil {
 		s.t.Fatal(err)
 	}
 	tpl.Known = map[string][]int64{}

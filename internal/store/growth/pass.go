@@ -194,7 +194,7 @@ func (t trouble) Error() string { return string(t) }
 func troublef(format string, args ...any) error { return trouble(fmt.Sprintf(format, args...)) }
 
 // lines are those that a step is repeated for; the error is a trouble. All that can be wrong is looked at before the first task is opened.
-func (v *View) lines(i int, result store.Result) ([]string, error) {
+func (v *View) lines(i int, result task.Result) ([]string, error) {
 	s, lines := &v.Steps[i], Lines(result.Text)
 	what := fmt.Sprintf("step %s: the result of task %d", s.Name, result.Task)
 	most := s.Most

@@ -68,7 +68,7 @@ func TestLinesOfLater(t *testing.T) {
 	last := spec("last")
 	storetest.SetArgv(&last, "x", growth.Item+"/"+growth.Item)
 	tpl.Steps[1].Tasks[0].Grows = true
-	tpl.Steps = append(tpl.Steps, growth.Step{Name: "last", Lines: "report", Needs: []growth.Need{{Step: "count", On: task.NeedsAny}}, Tasks: []task.Definition{last}})
+	tpl.Steps = append(tpl.Steps, growth.Step{Name: "last", Lines: "report", Needs: []task.StepNeed{{Step: "count", On: task.NeedsAny}}, Tasks: []task.Definition{last}})
 	s := begin(t, "", tpl, "list")
 	s.end(1, "a", "")
 	s.state(task.PlanReady, 3, 1)
@@ -152,10 +152,10 @@ func TestSkipped(t *testing.T) {
 	mend := spec("mend")
 	mend.Grows = true
 	tpl.Steps = append(tpl.Steps,
-		growth.Step{Name: "mend", Needs: []growth.Need{{Step: "report", On: task.NeedsFailure}}, Tasks: []task.Definition{mend}},
+		growth.Step{Name: "mend", Needs: []task.StepNeed{{Step: "report", On: task.NeedsFailure}}, Tasks: []task.Definition{mend}},
 		growth.Step{Name: "each", Lines: "mend", Tasks: []task.Definition{spec("each")}},
-		growth.Step{Name: "after", Needs: []growth.Need{{Step: "each"}}, Tasks: []task.Definition{spec("after")}},
-		growth.Step{Name: "always", Needs: []growth.Need{{Step: "after", On: task.NeedsAny}}, Tasks: []task.Definition{spec("always")}},
+		growth.Step{Name: "after", Needs: []task.StepNeed{{Step: "each"}}, Tasks: []task.Definition{spec("after")}},
+		growth.Step{Name: "always", Needs: []task.StepNeed{{Step: "after", On: task.NeedsAny}}, Tasks: []task.Definition{spec("always")}},
 	)
 	s := begin(t, "", tpl, "list")
 	s.end(1, "", "")

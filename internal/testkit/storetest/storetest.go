@@ -175,7 +175,7 @@ func (sp *Space) Open(tb testing.TB, specs ...task.Definition) []int64 {
 }
 
 // AddQueue makes a queue.
-func (sp *Space) AddQueue(tb testing.TB, q task.Queue) {
+func (sp *Space) AddQueue(tb testing.TB, q task.QueueSpec) {
 	tb.Helper()
 	if err := sp.Store.AddQueue(tb.Context(), q); err != nil {
 		tb.Fatal(err)
@@ -275,10 +275,10 @@ func Embedded(tb testing.TB) *Space {
 }
 
 // Registration is a worker of the given name; each name is a process of its own.
-func Registration(name string) store.Registration {
-	return store.Registration{
+func Registration(name string) task.Registration {
+	return task.Registration{
 		Name: name, Node: "node-1", Host: "host.example", PID: 42, Identity: "start of " + name, Version: "v1",
-		Containment: "group", Slots: 2, Labels: []string{"gpu=1"}, MaxThreads: task.NoLimit,
+		Containment: "group", Slots: 2, Labels: []string{"gpu=1"}, Classes: []string{}, MaxThreads: task.NoLimit,
 	}
 }
 
@@ -351,7 +351,7 @@ func isNil(err error) bool { return errors.Is(err, redis.Nil) }
 // Renew makes a heartbeat, which must be accepted.
 func (sp *Space) Renew(tb testing.TB, w store.Session) store.Renewal {
 	tb.Helper()
-	r, err := sp.Store.Renew(tb.Context(), w, store.Heartbeat{State: store.WorkerReady})
+	r, err := sp.Store.Renew(tb.Context(), w, store.Heartbeat{State: task.WorkerReady})
 	if err != nil {
 		tb.Fatal(err)
 	}

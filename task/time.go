@@ -1,0 +1,78 @@
+package task
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Stamp is the way back from [Moment].
+func Stamp(t time.Time) statemachine.Time {
+	if t.IsZero() {
+		return 0
+	}
+	return statemachine.Time(t.UnixMicro())
+}
+
+// Seconds is a length of time, which JSON has as a number of seconds; [Forever] is null.
+type Seconds time.Duration
+
+// String is that of time.Duration.
+func (s Seconds) String() string { return time.Duration(s).String() }
+
+// MarshalJSON writes a number of seconds.
+func (s Seconds) MarshalJSON() ([]byte, error) {
+	if time.Duration(s) == Forever {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, time.Duration(s).Seconds(), 'f', -1, 64), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (s *Seconds) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*s = Seconds(Forever)
+		return nil
+	}
+	d, err := statemachine.ParseDuration(string(text))
+	if err != nil {
+		return err
+	}
+	*s = secondsOf(d)
+	return nil
+}
+
+// secondsOf is a length of time of a record.
+func secondsOf(d statemachine.Duration) Seconds {
+	if d > statemachine.Duration(Forever/time.Microsecond) {
+		return Seconds(Forever)
+	}
+	return Seconds(time.Duration(d) * time.Microsecond)
+}
+
+// micros is the way back from secondsOf.
+func (s Seconds) micros() statemachine.Duration {
+	if time.Duration(s) == Forever {
+		return statemachine.Forever
+	}
+	return statemachine.Duration(time.Duration(s).Microseconds())
+}
+
+// MarshalJSON writes null for no limit.
+func (l Limit) MarshalJSON() ([]byte, error) {
+	if l < 0 {
+		return []byte("null"), nil
+	}
+	return strconv.AppendInt(nil, int64(l), 10), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (l *Limit) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*l = NoLimit
+		return nil
+	}
+	return json.Unmarshal(text, (*int)(l)) //nolint:wrapcheck // it says what belongs there
+}
