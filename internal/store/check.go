@@ -195,7 +195,7 @@ func (s *Store) Site(ctx context.Context) (Site, error) {
 	if err != nil {
 		return Site{}, err
 	}
-	site := Site{Namespace: s.namespace, Mark: s.Mark(), Version: info.Version, Grace: statemachine.Forever, Warnings: info.Warnings}
+	site := Site{Namespace: s.Namespace(), Mark: s.Mark(), Version: info.Version, Grace: statemachine.Forever, Warnings: info.Warnings}
 	grace, published, err := s.Grace(ctx)
 	if published {
 		site.Grace = grace
