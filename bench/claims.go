@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/bench/site"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -73,8 +74,8 @@ func claimed(spec task.Spec) task.Spec {
 }
 
 // run opens tasks that fit, and claims them one by one; only that is timed.
-func (c *claimer) run(ctx context.Context, tasks int) (time.Duration, error) {
-	if err := c.Open(ctx, tasks, claimed(task.Spec{})); err != nil {
+func (c *claimer) run(ctx context.Context, count int) (time.Duration, error) {
+	if err := c.Open(ctx, count, claimed(task.Spec{})); err != nil {
 		return 0, err
 	}
 	rules, err := c.Store.Rules(ctx, offer.Node)
@@ -83,10 +84,10 @@ func (c *claimer) run(ctx context.Context, tasks int) (time.Duration, error) {
 	}
 	turns := task.Candidates(rules.Buckets, rules.Queues, offer)
 	start := time.Now()
-	for range tasks {
+	for range count {
 		c.round++
-		r, err := c.Store.Claim(ctx, store.ClaimRequest{
-			Worker: offer.Worker, Node: offer.Node, Request: store.NewToken(), Max: 1, Candidates: turns, First: c.round,
+		r, err := c.Store.Claim(ctx, tasks.ClaimRequest{
+			Worker: offer.Worker, Node: offer.Node, Request: conn.NewToken(), Max: 1, Candidates: turns, First: c.round,
 			Rules: rules.Version, Known: rules.Known, MaxThreads: offer.MaxThreads, Resources: offer.Resources,
 		})
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-go/tdf/bench/site"
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/ops/audit"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/server"
 	"github.com/tdf-go/tdf/statemachine"
@@ -137,7 +137,7 @@ func (f *flowRun) failed(err error) error {
 }
 
 // archived is how many tasks are, or were.
-func archived(c store.Census) int64 { return c.Listed[statemachine.Archived] + c.Purged }
+func archived(c upkeep.Census) int64 { return c.Listed[statemachine.Archived] + c.Purged }
 
 func (f *flowRun) open(n int) error {
 	ids, err := f.opener.OpenAll(f.ctx, f.specs(n))
@@ -164,13 +164,13 @@ func (f *flowRun) finish() (err error) {
 	if err := f.survey(atEnd); err != nil {
 		return err
 	}
-	if err := f.await(func(c store.Census) bool { return archived(c) == int64(f.Opened) }); err != nil {
+	if err := f.await(func(c upkeep.Census) bool { return archived(c) == int64(f.Opened) }); err != nil {
 		return err
 	}
 	if f.Ended, err = f.sample(); err != nil {
 		return err
 	}
-	err = f.await(func(c store.Census) bool {
+	err = f.await(func(c upkeep.Census) bool {
 		f.Kept, err = f.site.Card(f.ctx, "archived:"+string(statemachine.Succeeded))
 		return err != nil || f.Kept <= int64(f.keep) && c.Listed[statemachine.Archived] == f.Kept
 	})
@@ -189,7 +189,7 @@ func (f *flowRun) finish() (err error) {
 	return err
 }
 
-func (f *flowRun) await(so func(store.Census) bool) error {
+func (f *flowRun) await(so func(upkeep.Census) bool) error {
 	return site.Await(f.ctx, pollEvery, func() (bool, error) {
 		c, err := f.site.Store.Census(f.ctx)
 		return err == nil && so(c), err
@@ -199,8 +199,8 @@ func (f *flowRun) await(so func(store.Census) bool) error {
 // retain sets archive_retention, by number and by age, and archive_dir.
 func (f *flowRun) retain(s *server.Options) { s.Retention, s.ArchiveDir = f.retention(), f.archive }
 
-func (f *flowRun) retention() []store.Retention {
-	return []store.Retention{
+func (f *flowRun) retention() []upkeep.Retention {
+	return []upkeep.Retention{
 		{Outcome: statemachine.Succeeded, Most: int64(f.keep)},
 		{Outcome: statemachine.Failed, Age: f.age, Most: -1},
 	}

@@ -12,7 +12,8 @@ import (
 
 	"github.com/tdf-go/tdf/bench/site"
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
@@ -97,8 +98,8 @@ func (f *fleetRun) load(work time.Duration) (l load, err error) {
 }
 
 func (f *fleetRun) open() error {
-	for first := 0; first < f.Tasks; first += store.MaxOpen {
-		specs := make([]task.Definition, min(store.MaxOpen, f.Tasks-first))
+	for first := 0; first < f.Tasks; first += tasks.MaxOpen {
+		specs := make([]task.Definition, min(tasks.MaxOpen, f.Tasks-first))
 		for i := range specs {
 			queue := queueName((first + i) % f.queues)
 			d, err := task.Define(&task.Spec{Program: simulate, Source: "rsync:/simulate", Input: queue, Queue: queue})
@@ -107,7 +108,7 @@ func (f *fleetRun) open() error {
 			}
 			specs[i] = d
 		}
-		if _, err := f.site.Store.Open(f.ctx, store.OpenRequest{Key: store.NewToken(), Specs: specs}); err != nil {
+		if _, err := f.site.Store.Open(f.ctx, tasks.OpenRequest{Key: conn.NewToken(), Specs: specs}); err != nil {
 			return fmt.Errorf("opening tasks: %w", err)
 		}
 	}

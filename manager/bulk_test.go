@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -61,7 +61,7 @@ func TestTally(t *testing.T) {
 	t.Parallel()
 	var tally Tally
 	tally.AddChanges([]Change{
-		{ID: 1, Before: statemachine.Open, After: statemachine.Cancelled}, {ID: 2, Err: store.ErrNotFound},
+		{ID: 1, Before: statemachine.Open, After: statemachine.Cancelled}, {ID: 2, Err: conn.ErrNotFound},
 		{ID: 3, Before: statemachine.Failed, Err: &statemachine.TransitionError{}}, {ID: 4, Err: ErrPurged},
 	}, func(c *Change) string { return string(c.After) })
 	tally.AddRetried([]Retried{{ID: 5, New: 7}, {ID: 6, New: 8, Existing: true}})

@@ -11,7 +11,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -112,7 +113,7 @@ type changer struct {
 // changePage is how many tasks are changed in one go, changeRead how many are
 // read in one call.
 const (
-	changePage = store.MaxMoves
+	changePage = tasks.MaxMoves
 	changeRead = 50
 )
 
@@ -190,13 +191,13 @@ func (c *changer) attempt(ctx context.Context, changes []*Change) error {
 	return asks.carryOut(ctx, c.m, c.m.store.AskStop)
 }
 
-func (c *changer) read(ctx context.Context, part []*Change) ([]store.Inspection, statemachine.Time, error) {
+func (c *changer) read(ctx context.Context, part []*Change) ([]upkeep.Inspection, statemachine.Time, error) {
 	ids := make([]int64, len(part))
 	for i, one := range part {
 		ids[i] = one.ID
 	}
 	var now statemachine.Time
-	seen, err := retryUntilAvailable(ctx, c.m, func() (found []store.Inspection, err error) {
+	seen, err := retryUntilAvailable(ctx, c.m, func() (found []upkeep.Inspection, err error) {
 		found, now, err = c.m.store.Inspect(ctx, ids)
 		return found, err
 	})
@@ -210,11 +211,11 @@ func (c *changer) read(ctx context.Context, part []*Change) ([]store.Inspection,
 
 // decide says in one what will become of the task, and by which order; none if
 // nothing will.
-func (c *changer) decide(one *Change, t *store.Inspection, now statemachine.Time) (store.Order, bool) {
+func (c *changer) decide(one *Change, t *upkeep.Inspection, now statemachine.Time) (tasks.Order, bool) {
 	switch {
 	case t.Err != nil:
 		one.Err = t.Err
-		return store.Order{}, false
+		return tasks.Order{}, false
 	case slices.Contains(t.Listed, statemachine.Archived) && t.State.Ended(): // by a client of the original
 		t.State = statemachine.Archived
 	}
@@ -222,7 +223,7 @@ func (c *changer) decide(one *Change, t *store.Inspection, now statemachine.Time
 	move, err := statemachine.Decide(&t.Task, statemachine.Occurrence{Event: c.event, Actor: statemachine.Manager}, now)
 	if err != nil {
 		one.Err = err
-		return store.Order{}, false
+		return tasks.Order{}, false
 	}
 	one.After, one.Asked = move.To, move.AskStop
 	return c.order(move, t.Bucket, now), true
@@ -231,21 +232,21 @@ func (c *changer) decide(one *Change, t *store.Inspection, now statemachine.Time
 // plan is orders with the changes they are for.
 type plan struct {
 	changes []*Change
-	orders  []store.Order
+	orders  []tasks.Order
 }
 
-func (p *plan) add(one *Change, order store.Order) {
+func (p *plan) add(one *Change, order tasks.Order) {
 	p.changes, p.orders = append(p.changes, one), append(p.orders, order)
 }
 
 // carryOut may send the orders several times: one that was made is recognised.
 func (p *plan) carryOut(
-	ctx context.Context, m *Manager, apply func(context.Context, ...store.Order) ([]store.Outcome, error),
+	ctx context.Context, m *Manager, apply func(context.Context, ...tasks.Order) ([]tasks.Outcome, error),
 ) error {
 	if len(p.orders) == 0 {
 		return nil
 	}
-	outcomes, err := retryUntilAvailable(ctx, m, func() ([]store.Outcome, error) { return apply(ctx, p.orders...) })
+	outcomes, err := retryUntilAvailable(ctx, m, func() ([]tasks.Outcome, error) { return apply(ctx, p.orders...) })
 	if err != nil {
 		return err
 	}
@@ -260,7 +261,7 @@ func (p *plan) carryOut(
 
 // refusals says, by id, which tasks of plans cannot be released by hand: those that
 // wait for others, and those of a plan of which nothing is to start.
-func (c *changer) refusals(ctx context.Context, seen []store.Inspection) (map[int64]error, error) {
+func (c *changer) refusals(ctx context.Context, seen []upkeep.Inspection) (map[int64]error, error) {
 	var ids []int64
 	for i := range seen {
 		if c.event == statemachine.Unblock && seen[i].Err == nil && seen[i].State == statemachine.Blocked {
@@ -350,8 +351,8 @@ const (
 )
 
 // order is a decided move with what is recorded of it.
-func (c *changer) order(move statemachine.Move, bucket task.Bucket, now statemachine.Time) store.Order {
-	o := store.Order{Move: move, Writer: c.m.name, Bucket: bucket, Lines: []store.Line{{At: now, Text: c.line(&move)}}}
+func (c *changer) order(move statemachine.Move, bucket task.Bucket, now statemachine.Time) tasks.Order {
+	o := tasks.Order{Move: move, Writer: c.m.name, Bucket: bucket, Lines: []tasks.Line{{At: now, Text: c.line(&move)}}}
 	switch {
 	case c.event == statemachine.Unblock:
 		o.Drop = []string{holdField}

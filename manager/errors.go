@@ -4,42 +4,43 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 )
 
 // Errors of this package, to be matched with errors.Is. Values of a [Spec] that
 // cannot be are a *statemachine.FieldError, to be found with errors.As.
 var (
 	// ErrUnreachable means Redis could not be talked to.
-	ErrUnreachable = store.ErrUnreachable
+	ErrUnreachable = conn.ErrUnreachable
 	// ErrNotFound means there is no task with that id.
-	ErrNotFound = store.ErrNotFound
+	ErrNotFound = conn.ErrNotFound
 	// ErrPurged means the task was archived and has left Redis, as the servers' archive_retention says; it comes with ErrNotFound.
-	ErrPurged = store.ErrPurged
+	ErrPurged = conn.ErrPurged
 	// ErrGone means that a task or plan that was being watched is not there any more,
 	// and perhaps another one under its id: the namespace was flushed, or Redis has
 	// lost changes.
-	ErrGone = store.ErrGone
+	ErrGone = conn.ErrGone
 	// ErrNoWorker means that no worker has ever had that name.
-	ErrNoWorker = store.ErrNoWorker
+	ErrNoWorker = conn.ErrNoWorker
 	// ErrDamaged means that a task's record in Redis is missing or spoilt.
-	ErrDamaged = store.ErrDamaged
+	ErrDamaged = conn.ErrDamaged
 	// ErrManagerAlive means that a stand-in (see [StandIn]) met a project's own
 	// manager, which waits for the outcomes.
-	ErrManagerAlive = store.ErrManagerAlive
+	ErrManagerAlive = conn.ErrManagerAlive
 	// ErrNoQueue means that there is no queue of that name.
-	ErrNoQueue = store.ErrNoQueue
+	ErrNoQueue = conn.ErrNoQueue
 	// ErrQueueExists means that there is a queue of that name already.
-	ErrQueueExists = store.ErrQueueExists
+	ErrQueueExists = conn.ErrQueueExists
 	// ErrQueueInUse means that a queue has tasks that have not ended.
-	ErrQueueInUse = store.ErrQueueInUse
+	ErrQueueInUse = conn.ErrQueueInUse
 	// ErrNodeInUse means that a worker is registered from a node, or a task runs there.
-	ErrNodeInUse = store.ErrNodeInUse
+	ErrNodeInUse = conn.ErrNodeInUse
 	// ErrNoPlan means that there is no plan with that id.
-	ErrNoPlan = store.ErrNoPlan
+	ErrNoPlan = conn.ErrNoPlan
 	// ErrPlanState means that a plan is in a state that does not allow something. It
 	// comes as a *[PlanStateError].
-	ErrPlanState = store.ErrPlanState
+	ErrPlanState = conn.ErrPlanState
 	// ErrWaits means that a task of a plan waits for others, and cannot be released
 	// by hand.
 	ErrWaits = errors.New("the task waits for others of its plan")
@@ -54,19 +55,19 @@ var (
 	ErrNoReplay = errors.New("the task is no replay")
 	// ErrHandlingLost is the cause, see context.Cause, with which the context of a
 	// handler ends where another manager may be given its task.
-	ErrHandlingLost = store.ErrHandlingLost
+	ErrHandlingLost = conn.ErrHandlingLost
 	// ErrRunning means that Run of this Manager is under way already.
 	ErrRunning = errors.New("this manager runs already")
 	// ErrRequestKey means that a request key was used before, for other tasks.
-	ErrRequestKey = store.ErrRequestKey
+	ErrRequestKey = conn.ErrRequestKey
 )
 
 // PlanStateError says in which state a plan is. It matches [ErrPlanState].
-type PlanStateError = store.PlanStateError
+type PlanStateError = tasks.PlanStateError
 
 // NeedError says why a task cannot need another one: it is not there, is of another
 // plan, or its result was cut.
-type NeedError = store.NeedError
+type NeedError = tasks.NeedError
 
 // SpecError says which task of a submission cannot be opened, and why.
 type SpecError struct {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/manager"
@@ -72,7 +73,7 @@ func registerWorkers(ctx context.Context, m *manager.Manager, names ...string) (
 	return func() { _ = s.Close() }
 }
 
-func add(t *store.Claimed) worktest.Result {
+func add(t *tasks.Claimed) worktest.Result {
 	sum := 0
 	for word := range strings.FieldsSeq(t.Input) {
 		n := 0

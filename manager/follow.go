@@ -11,7 +11,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -103,9 +104,9 @@ type follower struct {
 	asked  time.Time // when the worker was asked last
 	hold   time.Time // until when the beginning is waited for
 	after  string    // position in the chunks
-	waits  []store.Chunk
+	waits  []tasks.Chunk
 	waited bool // it was said that the round has not begun
-	births *store.Births
+	births *tasks.Births
 }
 
 // glance is what a follower needs to know of the task.
@@ -280,7 +281,7 @@ func (f *follower) chunks(ctx context.Context, out *stream, n int, d time.Durati
 			return err
 		}
 	}
-	slices.SortStableFunc(f.waits, func(a, b store.Chunk) int {
+	slices.SortStableFunc(f.waits, func(a, b tasks.Chunk) int {
 		return cmp.Or(cmp.Compare(a.Round, b.Round), cmp.Compare(a.Offset, b.Offset))
 	})
 	for i, c := range f.waits {
@@ -339,7 +340,7 @@ func (f *follower) look(ctx context.Context) (glance, error) {
 	}
 	g := glance{state: statemachine.State(fields["state"])}
 	if g.round, err = strconv.Atoi(fields["round"]); err != nil || !g.state.Valid() {
-		return g, fmt.Errorf("task %d: %w", f.id, store.ErrDamaged)
+		return g, fmt.Errorf("task %d: %w", f.id, conn.ErrDamaged)
 	}
 	return g, nil
 }
@@ -347,7 +348,7 @@ func (f *follower) look(ctx context.Context) (glance, error) {
 // fields reads fields of the task, as long as it is the same task.
 func (f *follower) fields(ctx context.Context, names ...string) (map[string]string, error) {
 	for {
-		found, err := f.m.store.Fields(ctx, []int64{f.id}, store.BirthFields(names...)...)
+		found, err := f.m.store.Fields(ctx, []int64{f.id}, tasks.BirthFields(names...)...)
 		if err == nil {
 			err = f.births.Check(ctx, []int64{f.id}, found)
 		}
@@ -355,7 +356,7 @@ func (f *follower) fields(ctx context.Context, names ...string) (map[string]stri
 		case err == nil && found[0] != nil:
 			return found[0], f.answered()
 		case err == nil:
-			var task *store.TaskHeader
+			var task *tasks.TaskHeader
 			if task, err = f.m.store.Task(ctx, f.id); err == nil {
 				err = task.Err
 			}
@@ -374,7 +375,7 @@ func (f *follower) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if !errors.Is(err, store.ErrUnreachable) {
+	if !errors.Is(err, conn.ErrUnreachable) {
 		return err
 	}
 	if !f.lost {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -65,8 +66,8 @@ func TestHandlingWhileClockSteps(t *testing.T) {
 	m, other, archivist := newManager(t, ns, quick(), on), newManager(t, ns, quick(), quiet(), on), newManager(t, ns, quick(), quiet(), on)
 	mustOpen(t, m, 2, spec())
 	worktest.Drain(t, s, worktest.Echo)
-	dead, called, release := store.NewHandling(2*time.Second), make(chan int64, 100), make(chan struct{})
-	if err := s.BeginHandling(t.Context(), dead, &store.HandlingWatch{}); err != nil {
+	dead, called, release := fleet.NewHandling(2*time.Second), make(chan int64, 100), make(chan struct{})
+	if err := s.BeginHandling(t.Context(), dead, &fleet.HandlingWatch{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.TakeHandling(t.Context(), dead, statemachine.Succeeded, nil, []int64{2}); err != nil {

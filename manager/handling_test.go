@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -193,8 +193,8 @@ func TestLateArchiveIsRefused(t *testing.T) {
 	s, m := worktest.Open(t, ns), newManager(t, ns, quick(), WithLogger(slog.New(log)))
 	ended(t, m, 1)
 	background(t, m, Handlers{Succeeded: func(ctx context.Context, m *Manager, _ *task.Task) error {
-		h := store.NewHandling(time.Minute)
-		if err := s.BeginHandling(ctx, h, &store.HandlingWatch{}, m.handling.Instance); err != nil {
+		h := fleet.NewHandling(time.Minute)
+		if err := s.BeginHandling(ctx, h, &fleet.HandlingWatch{}, m.handling.Instance); err != nil {
 			return err
 		}
 		got, err := s.TakeHandling(ctx, h, statemachine.Succeeded, nil, []int64{1})

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -55,7 +55,7 @@ func (m *Manager) endLease(ctx context.Context) {
 // handling is one lease under which Run gives tasks to handlers. It is renewed
 // until it is ended or lost; it never comes back, and Run begins another.
 type handling struct {
-	store.Handling
+	fleet.Handling
 	m *Manager
 	// life ends with the lease; the cause of a lost one matches ErrHandlingLost.
 	life    context.Context //nolint:containedctx // it is the lease, and outlives the calls
@@ -80,7 +80,7 @@ func term(lease time.Duration) time.Duration { return lease - min(lease/10, time
 // after ctx has ended: handlers may take their time.
 func (m *Manager) beginHandling(ctx context.Context) (*handling, error) {
 	h := &handling{
-		Handling: store.NewHandling(m.cfg.Manager.HandlingLease),
+		Handling: fleet.NewHandling(m.cfg.Manager.HandlingLease),
 		m:        m, renewed: make(chan struct{}), held: map[int64]bool{}, owed: map[int64]bool{},
 	}
 	var former []string

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/link"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
 )
 
 // Manager opens, reads and archives the tasks of one namespace. It is safe for
@@ -26,7 +27,7 @@ type Manager struct {
 	running atomic.Bool
 	// handling is the lease under which handlers are called; only Run uses it.
 	handling *handling
-	others   store.HandlingWatch // of other managers
+	others   fleet.HandlingWatch // of other managers
 	batch    batchSizer          // only Run uses it
 
 	queueDefaults atomic.Pointer[queueDefaults]

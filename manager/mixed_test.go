@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/task"
@@ -17,7 +17,7 @@ func mixed(t *testing.T) *Manager {
 	t.Helper()
 	ns := redistest.Namespace(t)
 	m, s := newManager(t, ns), worktest.Open(t, ns)
-	broken := func(c *store.Claimed) worktest.Result {
+	broken := func(c *tasks.Claimed) worktest.Result {
 		if c.Input == "ok" {
 			return worktest.Result{}
 		}

@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -45,7 +46,7 @@ type Opened struct {
 func (m *Manager) Open(ctx context.Context, spec task.Spec, opts ...OpenOption) (int64, error) {
 	sub := m.newSubmission(opts)
 	if sub.made {
-		sub.life = store.LoneRequest // an error does not tell the key
+		sub.life = tasks.LoneRequest // an error does not tell the key
 	}
 	err := sub.put(ctx, &spec)
 	if err == nil {
@@ -96,11 +97,11 @@ func (m *Manager) OpenEach(ctx context.Context, specs iter.Seq[task.Spec], opts 
 }
 
 // openBatch may send the request several times: its key makes that safe.
-func (m *Manager) openBatch(ctx context.Context, req store.OpenRequest) ([]store.Opened, error) {
-	return retryUntilAvailable(ctx, m, func() ([]store.Opened, error) { return m.store.OpenAll(ctx, req) })
+func (m *Manager) openBatch(ctx context.Context, req tasks.OpenRequest) ([]tasks.Opened, error) {
+	return retryUntilAvailable(ctx, m, func() ([]tasks.Opened, error) { return m.store.OpenAll(ctx, req) })
 }
 
-func (m *Manager) logOpened(o store.Opened, d *task.Definition) {
+func (m *Manager) logOpened(o tasks.Opened, d *task.Definition) {
 	if o.Existing {
 		m.log.Info("task was opened before", "task", o.ID, "program", d.Text("program"), "key", d.Text("key"))
 		return
@@ -142,7 +143,7 @@ type inflight struct {
 }
 
 type openAnswer struct {
-	opened []store.Opened
+	opened []tasks.Opened
 	err    error
 }
 
@@ -152,14 +153,14 @@ func (m *Manager) newSubmission(opts []OpenOption) *submission {
 		opt(s)
 	}
 	if s.key == "" {
-		s.key, s.made = store.NewToken(), true
+		s.key, s.made = conn.NewToken(), true
 	}
 	return s
 }
 
 // batchSize is what one script may take.
 func (m *Manager) batchSize() int {
-	return min(m.cfg.Manager.BatchSize, store.MaxOpen, store.MaxMoves)
+	return min(m.cfg.Manager.BatchSize, tasks.MaxOpen, tasks.MaxMoves)
 }
 
 func (s *submission) failed(err error) error {
@@ -192,7 +193,7 @@ func (s *submission) put(ctx context.Context, spec *task.Spec) error {
 	}
 	d.Needs = s.resolve(spec.Needs)
 	b := &s.batch
-	if err := store.CheckNeeds(&d, len(b.tasks), s.plan > 0); err != nil {
+	if err := tasks.CheckNeeds(&d, len(b.tasks), s.plan > 0); err != nil {
 		return err
 	}
 	if len(b.tasks) == 0 {
@@ -228,11 +229,11 @@ func (s *submission) next(ctx context.Context) error {
 
 // prepare makes the request that opens a batch, nil if it is empty. Its key is made from the place of its first task, so
 // that the same submission repeated makes the same requests.
-func (s *submission) prepare(b *batch, place int) (*store.Opening, error) {
+func (s *submission) prepare(b *batch, place int) (*tasks.Opening, error) {
 	if len(b.tasks) == 0 {
 		return nil, nil //nolint:nilnil // see above
 	}
-	return s.m.store.Prepare(store.OpenRequest{
+	return s.m.store.Prepare(tasks.OpenRequest{
 		Key: fmt.Sprintf("%s:%d", s.key, place), Specs: b.tasks, KeyTTL: s.m.cfg.Manager.KeyTTL, Plan: s.plan, Life: s.life,
 		Digest: s.digest(b), Rules: b.rules,
 	})
@@ -240,24 +241,24 @@ func (s *submission) prepare(b *batch, place int) (*store.Opening, error) {
 
 // digest stands for a batch as it was given, without defaults: these may change before a submission is repeated.
 func (s *submission) digest(b *batch) string {
-	if s.life == store.LoneRequest {
+	if s.life == tasks.LoneRequest {
 		return "" // nobody can repeat it with other tasks
 	}
 	texts := make([]string, 0, len(b.specs)+1)
 	for i := range b.specs {
-		texts = append(texts, store.Digest(b.specs[i].Texts()...))
+		texts = append(texts, conn.Digest(b.specs[i].Texts()...))
 	}
-	return store.Digest(append(texts, strconv.FormatInt(s.plan, 10))...)
+	return conn.Digest(append(texts, strconv.FormatInt(s.plan, 10))...)
 }
 
 // send opens the batch. The request may be sent several times: its key makes that safe.
-func (s *submission) send(ctx context.Context, o *store.Opening) {
+func (s *submission) send(ctx context.Context, o *tasks.Opening) {
 	if o == nil {
 		return
 	}
 	f := &inflight{s.batch, s.sent(), make(chan openAnswer, 1)}
 	go func() {
-		opened, err := retryUntilAvailable(ctx, s.m, func() ([]store.Opened, error) { return o.Send(ctx) })
+		opened, err := retryUntilAvailable(ctx, s.m, func() ([]tasks.Opened, error) { return o.Send(ctx) })
 		f.answer <- openAnswer{opened, err}
 	}()
 	s.inflight, s.batch = f, batch{}
@@ -271,7 +272,7 @@ func (s *submission) await(ctx context.Context) error {
 	}
 	s.inflight = nil
 	answer := <-f.answer
-	for errors.Is(answer.err, store.ErrRules) {
+	for errors.Is(answer.err, conn.ErrRules) {
 		answer = s.resend(ctx, f)
 	}
 	if errors.Is(answer.err, ErrRequestKey) {
@@ -312,7 +313,7 @@ func (s *submission) resend(ctx context.Context, f *inflight) openAnswer {
 	if err != nil {
 		return openAnswer{err: err}
 	}
-	opened, err := retryUntilAvailable(ctx, s.m, func() ([]store.Opened, error) { return o.Send(ctx) })
+	opened, err := retryUntilAvailable(ctx, s.m, func() ([]tasks.Opened, error) { return o.Send(ctx) })
 	return openAnswer{opened, err}
 }
 
@@ -321,7 +322,7 @@ func (s *submission) resend(ctx context.Context, f *inflight) openAnswer {
 func Digest(specs []task.Spec, later []LaterStep) string {
 	texts := make([]string, 0, len(specs)+len(later))
 	for i := range specs {
-		texts = append(texts, store.Digest(specs[i].Texts()...))
+		texts = append(texts, conn.Digest(specs[i].Texts()...))
 	}
 	for i := range later {
 		step := &later[i]
@@ -331,5 +332,5 @@ func Digest(specs []task.Spec, later []LaterStep) string {
 		}
 		texts = append(texts, Digest(step.Specs, nil))
 	}
-	return store.Digest(texts...)
+	return conn.Digest(texts...)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -67,7 +67,7 @@ func (p *statePass) all(ctx context.Context, total int64) (archived int, err err
 }
 
 // page handles a page of tasks and returns how many were archived.
-func (p *statePass) page(ctx context.Context, page store.Batch) (int, error) {
+func (p *statePass) page(ctx context.Context, page tasks.Batch) (int, error) {
 	ready := p.ready(page.Tasks)
 	if p.handler == nil {
 		return p.unhandled(ctx, ready, page.Now)
@@ -92,26 +92,26 @@ func (p *statePass) page(ctx context.Context, page store.Batch) (int, error) {
 // unhandled archives tasks that nobody here wants to see. It needs no lease, and
 // leaves alone what another manager handles: what that one was granted after
 // this was read is refused by its revision.
-func (p *statePass) unhandled(ctx context.Context, tasks []store.TaskHeader, now statemachine.Time) (int, error) {
-	ids := make([]int64, len(tasks))
-	for i := range tasks {
-		ids[i] = tasks[i].ID
+func (p *statePass) unhandled(ctx context.Context, found []tasks.TaskHeader, now statemachine.Time) (int, error) {
+	ids := make([]int64, len(found))
+	for i := range found {
+		ids[i] = found[i].ID
 	}
 	others, err := p.m.store.Handled(ctx, &p.m.others, p.m.cfg.Manager.HandlingLease, ids)
 	if err != nil {
 		return 0, err
 	}
-	free := slices.DeleteFunc(tasks, func(t store.TaskHeader) bool { return others[t.ID] })
+	free := slices.DeleteFunc(found, func(t tasks.TaskHeader) bool { return others[t.ID] })
 	return p.archive(ctx, free, now)
 }
 
 // ready leaves out what cannot be handled now.
-func (p *statePass) ready(tasks []store.TaskHeader) []store.TaskHeader {
+func (p *statePass) ready(found []tasks.TaskHeader) []tasks.TaskHeader {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
 	now := time.Now()
-	ready := make([]store.TaskHeader, 0, len(tasks))
-	for _, t := range tasks {
+	ready := make([]tasks.TaskHeader, 0, len(found))
+	for _, t := range found {
 		switch {
 		case t.Err != nil:
 			p.m.log.Warn("damaged task passed over", "task", t.ID, "error", t.Err)
@@ -126,16 +126,16 @@ func (p *statePass) ready(tasks []store.TaskHeader) []store.TaskHeader {
 }
 
 // handle calls the handler and returns the tasks it has dealt with.
-func (p *statePass) handle(ctx context.Context, tasks []store.TaskHeader) ([]store.TaskHeader, error) {
+func (p *statePass) handle(ctx context.Context, found []tasks.TaskHeader) ([]tasks.TaskHeader, error) {
 	h, err := p.m.lease(ctx)
 	if err != nil {
 		return nil, err
 	}
-	full, err := p.granted(ctx, h, tasks)
+	full, err := p.granted(ctx, h, found)
 	if err != nil {
 		return nil, err
 	}
-	handled := make([]store.TaskHeader, 0, len(full))
+	handled := make([]tasks.TaskHeader, 0, len(full))
 	for _, t := range full {
 		if t == nil || t.Err != nil || t.State != p.outcome || ctx.Err() != nil {
 			continue // changed since it was listed; the next pass sees
@@ -153,10 +153,10 @@ func (p *statePass) handle(ctx context.Context, tasks []store.TaskHeader) ([]sto
 
 // granted reads those of the tasks that no other living manager handles: they
 // are this one's now.
-func (p *statePass) granted(ctx context.Context, h *handling, tasks []store.TaskHeader) ([]*store.TaskHeader, error) {
-	ids := make([]int64, len(tasks))
-	for i := range tasks {
-		ids[i] = tasks[i].ID
+func (p *statePass) granted(ctx context.Context, h *handling, found []tasks.TaskHeader) ([]*tasks.TaskHeader, error) {
+	ids := make([]int64, len(found))
+	for i := range found {
+		ids[i] = found[i].ID
 	}
 	ids, err := h.take(ctx, p.outcome, ids)
 	if errors.Is(err, ErrHandlingLost) {
@@ -171,7 +171,7 @@ func (p *statePass) granted(ctx context.Context, h *handling, tasks []store.Task
 
 // call calls the handler, unless it has dealt with the task in an earlier pass
 // that could not archive it. It reports whether the task may be archived.
-func (p *statePass) call(ctx context.Context, h *handling, t *store.TaskHeader) bool {
+func (p *statePass) call(ctx context.Context, h *handling, t *tasks.TaskHeader) bool {
 	m := p.m
 	m.mu.Lock()
 	before := m.retries.handledBefore(t.ID, t.Rev)
@@ -226,19 +226,19 @@ func (h *batchSizer) took(n int, d time.Duration) {
 
 // archive closes the books on tasks and returns how many it archived. Their
 // handlers have been called, so it finishes also when ctx ends.
-func (p *statePass) archive(ctx context.Context, tasks []store.TaskHeader, now statemachine.Time) (int, error) {
-	if len(tasks) == 0 {
+func (p *statePass) archive(ctx context.Context, found []tasks.TaskHeader, now statemachine.Time) (int, error) {
+	if len(found) == 0 {
 		return 0, nil
 	}
-	orders := make([]store.Order, 0, len(tasks))
-	for i := range tasks {
+	orders := make([]tasks.Order, 0, len(found))
+	for i := range found {
 		what := statemachine.Occurrence{Event: statemachine.Archive, Actor: statemachine.Manager}
-		move, err := statemachine.Decide(&tasks[i].Task, what, now)
+		move, err := statemachine.Decide(&found[i].Task, what, now)
 		if err != nil {
-			p.m.log.Warn("task not archived", "task", tasks[i].ID, "error", err)
+			p.m.log.Warn("task not archived", "task", found[i].ID, "error", err)
 			continue
 		}
-		orders = append(orders, store.Order{Move: move, Writer: p.m.name})
+		orders = append(orders, tasks.Order{Move: move, Writer: p.m.name})
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
@@ -247,7 +247,7 @@ func (p *statePass) archive(ctx context.Context, tasks []store.TaskHeader, now s
 }
 
 // archived notes what became of the moves.
-func (m *Manager) archived(outcomes []store.Outcome) int {
+func (m *Manager) archived(outcomes []tasks.Outcome) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := 0

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/plans"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -19,7 +21,7 @@ func (m *Manager) NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error
 	if err := checkLine("name", spec.Name); err != nil {
 		return 0, err
 	}
-	spec.RequestKey = orText(spec.RequestKey, store.NewToken())
+	spec.RequestKey = orText(spec.RequestKey, conn.NewToken())
 	id, err := retryUntilAvailable(ctx, m, func() (int64, error) { return m.store.NewPlan(ctx, spec) })
 	if err == nil {
 		m.log.Info("made plan", "plan", id, "name", spec.Name)
@@ -50,7 +52,7 @@ func (m *Manager) PlanTasks(ctx context.Context, id int64, offset, limit int) ([
 // [task_defaults] says of these four. The error may match [ErrNoPlan] or
 // [ErrPlanState], or be a *[NeedError].
 func InPlan(id int64) OpenOption {
-	return func(s *submission) { s.plan, s.size = id, min(s.size, store.PlanTasks) }
+	return func(s *submission) { s.plan, s.size = id, min(s.size, plans.PlanTasks) }
 }
 
 // resolve puts ids for what was opened before in the same submission.
@@ -74,7 +76,7 @@ func (s *submission) resolve(needs []task.Need) []task.Need {
 
 // full reports whether a batch with that number of needs has no room for a task with more.
 func (s *submission) full(more int) bool {
-	return len(s.batch.tasks) > 0 && (len(s.batch.tasks) >= s.size || s.batch.needs+more > store.PlanNeeds)
+	return len(s.batch.tasks) > 0 && (len(s.batch.tasks) >= s.size || s.batch.needs+more > plans.PlanNeeds)
 }
 
 // ReadyPlan lets the tasks of a plan run; more may be added later. One that was
@@ -129,7 +131,7 @@ func (m *Manager) ResumePlan(ctx context.Context, id int64) error {
 		return err
 	}
 	if p.State != task.PlanHeld && p.State != task.PlanReady {
-		return &store.PlanStateError{ID: id, State: p.State}
+		return &tasks.PlanStateError{ID: id, State: p.State}
 	}
 	return m.steer(ctx, id, task.PlanReady, "")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -154,7 +155,7 @@ func reportError(tb testing.TB, s *store.Store, id int64, text string) {
 		tb.Fatal(err)
 	}
 	fields := []string{sm.RoundField(move.Round, "error"), text}
-	if _, err := s.Apply(tb.Context(), store.Order{Move: move, Writer: "w", Bucket: t.Bucket, Fields: fields}); err != nil {
+	if _, err := s.Apply(tb.Context(), tasks.Order{Move: move, Writer: "w", Bucket: t.Bucket, Fields: fields}); err != nil {
 		tb.Fatal(err)
 	}
 }

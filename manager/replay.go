@@ -6,7 +6,8 @@ import (
 	"strconv"
 
 	"github.com/tdf-go/tdf/fetch"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -32,7 +33,7 @@ func (m *Manager) Replay(ctx context.Context, id int64, round int, opts ...Chang
 	if err != nil || c.dry {
 		return 0, err
 	}
-	opened, err := m.openBatch(ctx, store.OpenRequest{Key: store.NewToken(), Life: store.LoneRequest, Specs: []task.Definition{d}})
+	opened, err := m.openBatch(ctx, tasks.OpenRequest{Key: conn.NewToken(), Life: tasks.LoneRequest, Specs: []task.Definition{d}})
 	if err != nil {
 		return 0, fmt.Errorf("replay of task %d: %w", id, err)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/task"
@@ -22,7 +22,7 @@ func TestReplay(t *testing.T) {
 		t.Errorf("not ended: %v", err)
 	}
 	outputs := []worktest.Result{{Error: "flaky\n"}, {Output: "3\n"}, {Output: "4\n"}, {Error: "flaky\n"}}
-	next := func(*store.Claimed) worktest.Result { r := outputs[0]; outputs = outputs[1:]; return r }
+	next := func(*tasks.Claimed) worktest.Result { r := outputs[0]; outputs = outputs[1:]; return r }
 	worktest.Drain(t, s, next)
 	for _, round := range []string{"0", "1"} {
 		srv.Do(t, "HSET", ns+":task:1", round+":program_sha256", hash, round+":exit_code", "0")

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/plans"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -125,7 +127,7 @@ func (r *retrier) define(one *Retried, fields map[string]string) (task.Definitio
 	}
 	d, err := task.Redefine(fields)
 	if err != nil {
-		return d, &store.DamageError{ID: one.ID, Reason: err.Error()}
+		return d, &conn.DamageError{ID: one.ID, Reason: err.Error()}
 	}
 	if !r.again {
 		d.RetryOf = one.ID
@@ -152,7 +154,7 @@ func (r *retrier) open(ctx context.Context, all []repeat) error {
 	for i := range all {
 		specs[i] = all[i].Definition
 	}
-	opened, err := r.m.openUnlessBusy(ctx, store.OpenRequest{Key: store.NewToken(), Life: store.LoneRequest, Specs: specs, Plan: all[0].plan})
+	opened, err := r.m.openUnlessBusy(ctx, tasks.OpenRequest{Key: conn.NewToken(), Life: tasks.LoneRequest, Specs: specs, Plan: all[0].plan})
 	switch {
 	case err == nil:
 		for i, o := range opened {
@@ -163,7 +165,7 @@ func (r *retrier) open(ctx context.Context, all []repeat) error {
 		return nil
 	case errors.Is(err, ErrUnreachable) || ctx.Err() != nil:
 		return err
-	case len(all) == 1 || store.IsBusy(err):
+	case len(all) == 1 || tasks.IsBusy(err):
 		for i := range all {
 			all[i].one.Err = err
 		}
@@ -196,7 +198,7 @@ func (m *Manager) RetryPlan(ctx context.Context, id int64, opts ...ChangeOption)
 	case err != nil:
 		return nil, err
 	case p.State == task.PlanCancelled || p.State == task.PlanBuilding:
-		return nil, &store.PlanStateError{ID: id, State: p.State}
+		return nil, &tasks.PlanStateError{ID: id, State: p.State}
 	}
 	all, err := m.lost(ctx, id)
 	if err != nil {
@@ -329,7 +331,7 @@ func (r *retrier) openPlanned(ctx context.Context, all []repeat) error {
 // batchOf is how many of them one call opens.
 func batchOf(all []repeat) int {
 	n, needs := 0, 0
-	for n < len(all) && n < store.PlanTasks && (n == 0 || needs+len(all[n].Needs) <= store.PlanNeeds) {
+	for n < len(all) && n < plans.PlanTasks && (n == 0 || needs+len(all[n].Needs) <= plans.PlanNeeds) {
 		needs += len(all[n].Needs)
 		n++
 	}
@@ -383,11 +385,11 @@ func orID(id, otherwise int64) int64 {
 const busyPause = 50 * time.Millisecond
 
 // openUnlessBusy is openBatch that waits some seconds for a server.
-func (m *Manager) openUnlessBusy(ctx context.Context, req store.OpenRequest) ([]store.Opened, error) {
+func (m *Manager) openUnlessBusy(ctx context.Context, req tasks.OpenRequest) ([]tasks.Opened, error) {
 	giveUp := time.Now().Add(patience)
 	for {
 		opened, err := m.openBatch(ctx, req)
-		if err == nil || !store.IsBusy(err) || time.Now().After(giveUp) {
+		if err == nil || !tasks.IsBusy(err) || time.Now().After(giveUp) {
 			return opened, err
 		}
 		if !m.wait(ctx, busyPause) {

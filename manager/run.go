@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/link"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -204,7 +205,7 @@ const shutdownTimeout = 3 * time.Second
 // that back. end gets the cause if the manager must not run any longer. The
 // result waits for the end of that.
 func (m *Manager) appear(ctx context.Context, end context.CancelCauseFunc) (gone func(), err error) {
-	p := store.Presence{Instance: store.NewToken(), Name: m.name, StandIn: m.opt.standIn, Force: m.opt.force}
+	p := fleet.Presence{Instance: conn.NewToken(), Name: m.name, StandIn: m.opt.standIn, Force: m.opt.force}
 	if err := m.store.RegisterManager(ctx, p); err != nil && !errors.Is(err, ErrUnreachable) {
 		return nil, err
 	}
@@ -216,7 +217,7 @@ func (m *Manager) appear(ctx context.Context, end context.CancelCauseFunc) (gone
 	return func() { <-done }, nil
 }
 
-func (m *Manager) stayPresent(ctx context.Context, p store.Presence, end context.CancelCauseFunc) {
+func (m *Manager) stayPresent(ctx context.Context, p fleet.Presence, end context.CancelCauseFunc) {
 	tick := time.NewTicker(presenceInterval)
 	defer tick.Stop()
 	for {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/daemontest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -59,7 +59,7 @@ func outcomes() (specs []task.Spec, program worktest.Program) {
 	for _, input := range []string{"ok", "fail", "slow", "lost"} {
 		specs = append(specs, task.Spec{Program: "p", Input: input, MaxLosses: new(0)})
 	}
-	return append(specs, late), func(t *store.Claimed) worktest.Result {
+	return append(specs, late), func(t *tasks.Claimed) worktest.Result {
 		return worktest.Result{
 			Output: "out " + t.Input, Error: map[string]string{"fail": "bad"}[t.Input],
 			Overdue: t.Input == "slow", Lost: t.Input == "lost",
@@ -440,7 +440,7 @@ func TestNoStateStarves(t *testing.T) {
 	ns := redistest.Namespace(t)
 	s, m := worktest.Open(t, ns), newManager(t, ns, quick())
 	mustOpen(t, m, 2, spec())
-	program := func(c *store.Claimed) worktest.Result {
+	program := func(c *tasks.Claimed) worktest.Result {
 		if c.ID == 1 {
 			return worktest.Fail(c)
 		}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -163,7 +163,7 @@ func (s *selector) all(ctx context.Context) error {
 	switch {
 	case s.sel.IDs != nil:
 		for _, r := range s.sel.IDs {
-			if err := s.walk(ctx, []store.Span{{First: r.First, Last: r.Last}}); err != nil {
+			if err := s.walk(ctx, []tasks.Span{{First: r.First, Last: r.Last}}); err != nil {
 				return err
 			}
 		}
@@ -190,7 +190,7 @@ func (s *selector) all(ctx context.Context) error {
 }
 
 // spans are all ids among which there may be tasks now.
-func (m *Manager) spans(ctx context.Context) ([]store.Span, error) {
+func (m *Manager) spans(ctx context.Context) ([]tasks.Span, error) {
 	last, err := m.store.LastID(ctx)
 	if err != nil {
 		return nil, err
@@ -199,7 +199,7 @@ func (m *Manager) spans(ctx context.Context) ([]store.Span, error) {
 }
 
 // walk looks at ids in turn.
-func (s *selector) walk(ctx context.Context, spans []store.Span) error {
+func (s *selector) walk(ctx context.Context, spans []tasks.Span) error {
 	ids := make([]int64, 0, s.size)
 	for _, span := range spans {
 		for id := span.First; id <= span.Last; id++ {

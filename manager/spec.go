@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -62,7 +62,7 @@ func (m *Manager) defaultsOf(ctx context.Context, queue string) (task.Defaults, 
 
 // readDefaults reads them anew.
 func (m *Manager) readDefaults(ctx context.Context) (*queueDefaults, error) {
-	rules, err := retryUntilAvailable(ctx, m, func() (store.Rules, error) { return m.store.Rules(ctx, "") })
+	rules, err := retryUntilAvailable(ctx, m, func() (fleet.Rules, error) { return m.store.Rules(ctx, "") })
 	if err != nil {
 		return nil, err
 	}

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
 // read is a task as the store has read it whole.
-func read(t *store.TaskHeader) *task.Task {
+func read(t *tasks.TaskHeader) *task.Task {
 	found := task.Decode(t.ID, t.Fields)
 	found.State, found.Outcome, found.Err = t.State, t.Outcome, t.Err
 	return found
@@ -20,7 +20,7 @@ func read(t *store.TaskHeader) *task.Task {
 // ArchivedTask is a task that was archived, made from the fields of its hash: those of a line of the archive that tdf-server and
 // tdf-manager export write. A spoilt one has its Err set.
 func ArchivedTask(id int64, fields map[string]string) *task.Task {
-	return read(store.ArchivedTask(id, fields))
+	return read(tasks.ArchivedTask(id, fields))
 }
 
 // The hash fields that link tasks.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -17,14 +19,14 @@ import (
 )
 
 // claim claims up to n tasks, from every bucket there is, with a claim id.
-func claim(tb testing.TB, s *store.Store, n int) []store.Claimed {
+func claim(tb testing.TB, s *store.Store, n int) []tasks.Claimed {
 	tb.Helper()
 	buckets, err := s.Buckets(tb.Context())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c, err := s.Claim(tb.Context(), store.ClaimRequest{
-		Worker: "w", Node: "n1", Request: store.NewToken(), Candidates: storetest.Free(buckets...), Max: n,
+	c, err := s.Claim(tb.Context(), tasks.ClaimRequest{
+		Worker: "w", Node: "n1", Request: conn.NewToken(), Candidates: storetest.Free(buckets...), Max: n,
 		MaxThreads: task.NoLimit, Resources: task.Resources{"gpu": 4},
 	})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/link"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -112,7 +112,7 @@ type waiter struct {
 	total        int
 	open         []int64
 	states       map[int64]statemachine.State
-	births       *store.Births // of those in open
+	births       *tasks.Births // of those in open
 	unsuccessful []int64
 	damaged      int
 	rounds       map[int64]int  // of tasks that run, some at most
@@ -141,7 +141,7 @@ func (w *waiter) begin(ctx context.Context, ids []int64) (err error) {
 	}
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	for chunk := range slices.Chunk(ids, sweepSize) {
-		found, err := w.m.store.Fields(ctx, chunk, store.BirthFields("round")...)
+		found, err := w.m.store.Fields(ctx, chunk, tasks.BirthFields("round")...)
 		if err == nil {
 			err = w.births.Check(ctx, chunk, found)
 		}
@@ -178,7 +178,7 @@ func (w *waiter) sweep(ctx context.Context) (changed bool, err error) {
 	w.rounds = map[int64]int{}
 	for rest := w.open; len(rest) > 0; {
 		chunk := rest[:min(len(rest), sweepSize)]
-		found, err := w.m.store.Fields(ctx, chunk, store.BirthFields("outcome", "round", planField)...)
+		found, err := w.m.store.Fields(ctx, chunk, tasks.BirthFields("outcome", "round", planField)...)
 		if err == nil {
 			err = w.births.Check(ctx, chunk, found)
 		}

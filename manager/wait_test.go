@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -30,7 +30,7 @@ func TestWait(t *testing.T) {
 	}()
 	wait.Receive(t, limit, began, "no report of the beginning")
 	background(t, newManager(t, ns, quick()), Handlers{}) // archived tasks count by their outcome
-	worktest.Drain(t, s, func(c *store.Claimed) worktest.Result {
+	worktest.Drain(t, s, func(c *tasks.Claimed) worktest.Result {
 		if c.ID == 2 || c.ID == 4 {
 			return worktest.Fail(c)
 		}
@@ -97,7 +97,7 @@ func TestReading(t *testing.T) {
 	ns := redistest.Namespace(t)
 	s, m := worktest.Open(t, ns), newManager(t, ns)
 	mustOpen(t, m, 2, task.Spec{Program: "p", Source: "s", Input: "in", MaxFails: new(1)})
-	worktest.Drain(t, s, func(c *store.Claimed) worktest.Result {
+	worktest.Drain(t, s, func(c *tasks.Claimed) worktest.Result {
 		if c.ID == 1 && c.Round == 0 {
 			return worktest.Fail(c)
 		}

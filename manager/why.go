@@ -10,7 +10,10 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/ops/why"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/plans"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -118,7 +121,7 @@ func explanation(e why.Explanation, err error) (Explanation, error) {
 
 // surroundings reads what there is beside the task.
 func (m *Manager) surroundings(ctx context.Context) (why.Situation, error) {
-	s := why.Situation{Claims: func(claims []store.DryClaim) ([]store.Hindrance, error) { return m.store.DryClaims(ctx, claims) }}
+	s := why.Situation{Claims: func(claims []tasks.DryClaim) ([]tasks.Hindrance, error) { return m.store.DryClaims(ctx, claims) }}
 	var err error
 	if s.Queues, _, err = m.store.Queues(ctx); err != nil {
 		return s, err
@@ -166,7 +169,7 @@ func workerOf(w *task.Worker, now statemachine.Time, lease statemachine.Duration
 		Offer: w.Offer(), State: w.State, Incarnation: w.Incarnation, Reason: w.Reason, Slots: w.Slots,
 		Busy: max(w.Busy, len(w.Tasks)) + w.Stuck, Heartbeat: beat, Serving: map[string]int{},
 	}
-	if found.State == task.WorkerDraining || found.State == task.WorkerDrained || strings.HasPrefix(found.Reason, store.ReasonSetAside) {
+	if found.State == task.WorkerDraining || found.State == task.WorkerDrained || strings.HasPrefix(found.Reason, fleet.ReasonSetAside) {
 		found.Reason = "" // it says the same once more
 	}
 	if found.State == task.WorkerReady && w.Order != task.NoOrder {
@@ -182,7 +185,7 @@ func workerOf(w *task.Worker, now statemachine.Time, lease statemachine.Duration
 }
 
 // situated is what is known of a task, to explain it.
-func situated(t *store.TaskHeader) why.Task {
+func situated(t *tasks.TaskHeader) why.Task {
 	whole, log := read(t), t.Fields["log"]
 	found := why.Task{
 		Task: t.Task, Bucket: t.Bucket, Program: t.Program, Worker: t.Worker, Node: t.Node,
@@ -226,7 +229,7 @@ func cutLast(text, sep string) (before, after string, found bool) {
 }
 
 // situatePlan reads what the plan of a task has to do with where the task is.
-func (m *Manager) situatePlan(ctx context.Context, found *why.Task, t *store.TaskHeader) error {
+func (m *Manager) situatePlan(ctx context.Context, found *why.Task, t *tasks.TaskHeader) error {
 	plan := number(t.Fields[planField])
 	if plan == 0 {
 		return nil
@@ -236,7 +239,7 @@ func (m *Manager) situatePlan(ctx context.Context, found *why.Task, t *store.Tas
 	}
 	p, err := m.store.Plan(ctx, plan)
 	switch {
-	case errors.Is(err, store.ErrNoPlan):
+	case errors.Is(err, conn.ErrNoPlan):
 		p = &task.Plan{State: "not there"}
 	case err != nil:
 		return err
@@ -264,7 +267,7 @@ func (m *Manager) situateFailure(ctx context.Context, p *why.Plan) error {
 }
 
 // situateCause reads the task because of which this one never runs.
-func (m *Manager) situateCause(ctx context.Context, found *why.Task, t *store.TaskHeader) error {
+func (m *Manager) situateCause(ctx context.Context, found *why.Task, t *tasks.TaskHeader) error {
 	id := number(t.Fields[doomedByField])
 	if id == 0 {
 		return nil
@@ -284,7 +287,7 @@ func (m *Manager) situateCause(ctx context.Context, found *why.Task, t *store.Ta
 
 // situateNeeds reads which tasks have not told a blocked one of their end yet, and whether an operator holds it: a task on
 // the list to move is not held.
-func (m *Manager) situateNeeds(ctx context.Context, found *why.Task, t *store.TaskHeader) error {
+func (m *Manager) situateNeeds(ctx context.Context, found *why.Task, t *tasks.TaskHeader) error {
 	looked, err := m.store.Planned(ctx, found.Plan.ID, []int64{t.ID}, 0)
 	if err != nil {
 		return err
@@ -295,7 +298,7 @@ func (m *Manager) situateNeeds(ctx context.Context, found *why.Task, t *store.Ta
 }
 
 // waitedFor are the tasks that are still to tell one of their end: the last retries of those that it needs.
-func (m *Manager) waitedFor(ctx context.Context, t *store.Planned) (needs []why.Need, err error) {
+func (m *Manager) waitedFor(ctx context.Context, t *plans.Planned) (needs []why.Need, err error) {
 	// of is for whom each task is looked at: itself, or one that it repeats.
 	of, on, waits := map[int64]int64{}, map[int64]string{}, map[int64]bool{}
 	for _, n := range t.Needs {

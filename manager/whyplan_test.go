@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -88,7 +88,7 @@ func TestWhyPlanned(t *testing.T) {
 	}
 }
 
-func failFirst(c *store.Claimed) worktest.Result {
+func failFirst(c *tasks.Claimed) worktest.Result {
 	if c.Input == "fail" {
 		return worktest.Fail(c)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/task"
@@ -30,7 +30,7 @@ func TestWorkers(t *testing.T) {
 	}
 	queue := task.QueueUse{Class: "*", Queue: "default", Threads: 3, Idle: 1, Processing: 2}
 	beat := func(state task.WorkerState) task.WorkerOrder {
-		renewal, err := s.Renew(t.Context(), r.Session, store.Heartbeat{
+		renewal, err := s.Renew(t.Context(), r.Session, fleet.Heartbeat{
 			State: state, Reason: "because", Busy: 2, Stuck: 1, Queues: []task.QueueUse{queue},
 		})
 		if err != nil {

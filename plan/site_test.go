@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -23,7 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	store.Silence()
+	conn.Silence()
 	redistest.Main(m)
 }
 
@@ -99,7 +100,7 @@ func crew(ctx context.Context, tb testing.TB, ns string, workers int, of handler
 	var running sync.WaitGroup
 	var stores []*store.Store
 	dial := func() *store.Store { //nolint:contextcheck // Redis outlives the crew
-		st, err := store.Dial(worktest.Redis(redistest.Shared(tb)), ns, store.WithRetries(-1))
+		st, err := store.Dial(worktest.Redis(redistest.Shared(tb)), ns, conn.WithRetries(-1))
 		if err != nil {
 			panic(err)
 		}

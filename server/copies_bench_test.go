@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -20,7 +23,7 @@ func BenchmarkRetire(b *testing.B) {
 			st := worktest.Open(b, redistest.Namespace(b))
 			fillArchive(b, st, b.N)
 			s, err := New(Options{
-				Name: "s", Store: st, ArchiveDir: dir, Retention: []store.Retention{{Outcome: statemachine.Succeeded}},
+				Name: "s", Store: st, ArchiveDir: dir, Retention: []upkeep.Retention{{Outcome: statemachine.Succeeded}},
 			})
 			if err != nil {
 				b.Fatal(err)
@@ -48,22 +51,22 @@ func fillArchive(b *testing.B, st *store.Store, n int) {
 		for i := range specs {
 			specs[i] = storetest.Define("program", "p", "source", "s", "input", "some words of input", "max_losses", "0")
 		}
-		ids, err := st.Open(b.Context(), store.OpenRequest{Key: store.NewToken(), Specs: specs})
+		ids, err := st.Open(b.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: specs})
 		if err != nil {
 			b.Fatal(err)
 		}
 		worktest.Drain(b, st, worktest.Echo)
-		var orders []store.Order
-		tasks, err := st.TasksByID(b.Context(), ids)
+		var orders []tasks.Order
+		found, err := st.TasksByID(b.Context(), ids)
 		if err != nil {
 			b.Fatal(err)
 		}
-		for _, t := range tasks {
+		for _, t := range found {
 			move, err := statemachine.Decide(&t.Task, statemachine.Occurrence{Event: statemachine.Archive, Actor: statemachine.Manager}, 1)
 			if err != nil {
 				b.Fatal(err)
 			}
-			orders = append(orders, store.Order{Move: move, Writer: "m"})
+			orders = append(orders, tasks.Order{Move: move, Writer: "m"})
 		}
 		if _, err := st.ApplyAll(b.Context(), orders...); err != nil {
 			b.Fatal(err)

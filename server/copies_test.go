@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/ops/archive"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -126,7 +127,7 @@ func TestCopyOfAnotherRevision(t *testing.T) {
 	sp.Raw.HIncrBy(t.Context(), sp.Key("task:1"), "rev", 1)
 	sp.Raw.HSet(t.Context(), sp.Key("task:1"), "note", "new")
 	answers, err := s.store.Purge(t.Context(), tasks)
-	if want := []store.Purged{store.PurgeChanged, store.PurgeDone, store.PurgeStray}; err != nil || !slices.Equal(answers, want) {
+	if want := []upkeep.Purged{upkeep.PurgeChanged, upkeep.PurgeDone, upkeep.PurgeStray}; err != nil || !slices.Equal(answers, want) {
 		t.Errorf("%v, %v, want %v", answers, err, want)
 	}
 	// One that was not archived when it was looked at must not go if it is when it is to go.
@@ -135,7 +136,7 @@ func TestCopyOfAnotherRevision(t *testing.T) {
 		t.Fatal(err)
 	}
 	sp.Raw.HSet(t.Context(), sp.Key("task:1"), "state", "archived")
-	if answers, err := s.store.Purge(t.Context(), tasks); err != nil || answers[0] != store.PurgeChanged {
+	if answers, err := s.store.Purge(t.Context(), tasks); err != nil || answers[0] != upkeep.PurgeChanged {
 		t.Errorf("%v, %v, want that it stays", answers, err)
 	}
 	sp.Raw.HSet(t.Context(), sp.Key("task:1"), "rev", "99")
@@ -153,7 +154,7 @@ func TestNoCopyNoRemoval(t *testing.T) {
 	dir := hosttest.SmallDisk(t, "1m")
 	ids := archived(t, sp, 20, none)
 	for _, id := range ids {
-		sp.Raw.HSet(t.Context(), sp.Key(fmt.Sprint("task:", id)), "0:output", fmt.Sprint(id, store.NewToken()))
+		sp.Raw.HSet(t.Context(), sp.Key(fmt.Sprint("task:", id)), "0:output", fmt.Sprint(id, conn.NewToken()))
 	}
 	s, logs := newServer(t, sp, keepNothing(t, dir))
 	s.copies.after = 0
@@ -221,7 +222,7 @@ func TestAnotherServerTakesOver(t *testing.T) {
 func TestArchiveDirRefused(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	for dir, some := range map[string][]store.Retention{"/proc/self/none": {{Outcome: statemachine.Failed}}, t.TempDir(): nil} {
+	for dir, some := range map[string][]upkeep.Retention{"/proc/self/none": {{Outcome: statemachine.Failed}}, t.TempDir(): nil} {
 		_, err := New(Options{Name: "s", Store: sp.Store, ArchiveDir: dir, Retention: some})
 		if !errors.Is(err, errOption) || !strings.Contains(err.Error(), "ArchiveDir") {
 			t.Errorf("%s: %v", dir, err)

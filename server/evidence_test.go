@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -36,7 +36,7 @@ func TestEvidence(t *testing.T) {
 	f := newFleet(t, sp, config.QuarantineOn, 2, 1)
 	s, _ := judging(t, sp, config.QuarantineOn)
 	const odd = "3:p" // looks like the end of a list of programs
-	check := func(program string, want map[string]store.Track) {
+	check := func(program string, want map[string]fleet.Track) {
 		t.Helper()
 		got, err := sp.Store.Evidence(t.Context(), "p", odd)
 		if err != nil || !maps.Equal(got[program], want) {
@@ -48,20 +48,20 @@ func TestEvidence(t *testing.T) {
 	openMany(t, sp, 1, of("p"))
 	f.rounds(t, 0, bad)
 	pass(t, s)
-	check(odd, map[string]store.Track{"n0": {Bad: 1, Run: 1, Fresh: 1}})
-	check("p", map[string]store.Track{"n0": {Bad: 1, Run: 1, Fresh: 1}})
+	check(odd, map[string]fleet.Track{"n0": {Bad: 1, Run: 1, Fresh: 1}})
+	check("p", map[string]fleet.Track{"n0": {Bad: 1, Run: 1, Fresh: 1}})
 	if n := f.record(t, "n0"); n.Run != 2 || len(n.Programs) != 2 || n.Programs[0] != odd || n.Programs[1] != "p" {
 		t.Errorf("n0: %+v", n)
 	}
 	f.rounds(t, 1, bad, bad) // both tasks have failed before
 	pass(t, s)
-	check("p", map[string]store.Track{"n0": {Bad: 1, Run: 1, Fresh: 1}, "n1": {Bad: 1, Run: 1}})
+	check("p", map[string]fleet.Track{"n0": {Bad: 1, Run: 1, Fresh: 1}, "n1": {Bad: 1, Run: 1}})
 	checkFields(t, sp, 2, map[string]string{"failed_nodes": "n0,n1"})
 	f.rounds(t, 0, good)
-	check("p", map[string]store.Track{"n0": {Bad: 1}, "n1": {Bad: 1, Run: 1}})
+	check("p", map[string]fleet.Track{"n0": {Bad: 1}, "n1": {Bad: 1, Run: 1}})
 	f.rounds(t, 0, bad)
-	check(odd, map[string]store.Track{"n0": {Good: 1, Bad: 1}, "n1": {Bad: 1, Run: 1}})
-	check("p", map[string]store.Track{"n0": {Bad: 2, Run: 1}, "n1": {Bad: 1, Run: 1}})
+	check(odd, map[string]fleet.Track{"n0": {Good: 1, Bad: 1}, "n1": {Bad: 1, Run: 1}})
+	check("p", map[string]fleet.Track{"n0": {Bad: 2, Run: 1}, "n1": {Bad: 1, Run: 1}})
 	if n := f.record(t, "n0"); n.Run != 1 || len(n.Programs) != 1 {
 		t.Errorf("n0 after a success: %+v", n)
 	}
@@ -117,9 +117,9 @@ func TestVerdictOfAnOldReading(t *testing.T) {
 	sp := storetest.New(t)
 	f := newFleet(t, sp, config.QuarantineOn, 2, 1)
 	openMany(t, sp, 9)
-	judge := func(n store.Suspect, since statemachine.Time, want bool) {
+	judge := func(n fleet.Suspect, since statemachine.Time, want bool) {
 		t.Helper()
-		if done, err := sp.Store.Judge(t.Context(), store.Verdict{Node: n, Quarantined: since, Reason: "a test"}); err != nil || done != want {
+		if done, err := sp.Store.Judge(t.Context(), fleet.Verdict{Node: n, Quarantined: since, Reason: "a test"}); err != nil || done != want {
 			t.Errorf("judged %+v: %v, %v; want %v", n, done, err, want)
 		}
 	}
@@ -139,7 +139,7 @@ func TestVerdictOfAnOldReading(t *testing.T) {
 // Nodes that are quarantined, and workers that are gone, do nobody's work.
 func TestAlive(t *testing.T) {
 	t.Parallel()
-	f := &facts{live: map[string]bool{"a": true, "b": true, "c": true}, nodes: make([]store.Suspect, 2)}
+	f := &facts{live: map[string]bool{"a": true, "b": true, "c": true}, nodes: make([]fleet.Suspect, 2)}
 	f.nodes[0].Name, f.nodes[1].Name = "b", "d"
 	f.nodes[0].Quarantined = time.Unix(1, 0)
 	for name, want := range map[string]int{"a": 2, "b": 3, "c": 2, "d": 3} {

@@ -8,6 +8,9 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -29,14 +32,14 @@ type host struct {
 	node    string
 	slots   int
 	st      *store.Store
-	session store.Session
-	held    []store.Claimed
+	session fleet.Session
+	held    []tasks.Claimed
 	took    int
 }
 
 func join(t *testing.T, sp *storetest.Space, node string, slots int) *host {
 	t.Helper()
-	r := registration("w-"+node, store.NewToken())
+	r := registration("w-"+node, conn.NewToken())
 	r.Node = node
 	reg, err := sp.Store.Register(t.Context(), r)
 	if err != nil {
@@ -46,13 +49,13 @@ func join(t *testing.T, sp *storetest.Space, node string, slots int) *host {
 }
 
 // claim fills the free slots as far as the host may, and returns the reply.
-func (h *host) claim(t *testing.T) store.ClaimReply {
+func (h *host) claim(t *testing.T) tasks.ClaimReply {
 	t.Helper()
 	if len(h.held) == h.slots {
-		return store.ClaimReply{}
+		return tasks.ClaimReply{}
 	}
-	r, err := h.st.Claim(t.Context(), store.ClaimRequest{
-		Worker: h.session.Name, Incarnation: h.session.Incarnation, Request: store.NewToken(), Node: h.node,
+	r, err := h.st.Claim(t.Context(), tasks.ClaimRequest{
+		Worker: h.session.Name, Incarnation: h.session.Incarnation, Request: conn.NewToken(), Node: h.node,
 		Candidates: storetest.Free(task.Bucket{}), Max: h.slots - len(h.held), MaxThreads: task.NoLimit,
 	})
 	if err != nil {
@@ -85,13 +88,13 @@ func (h *host) close(t *testing.T, event statemachine.Event, v verdict) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := store.Order{Move: m, Writer: h.session.Name, Bucket: c.Bucket}
+	o := tasks.Order{Move: m, Writer: h.session.Name, Bucket: c.Bucket}
 	if event == statemachine.Report {
-		o.Node = store.NodeGood
+		o.Node = tasks.NodeGood
 		field := func(name string) string { return statemachine.RoundField(c.Round, name) }
 		o.Fields = []string{field("output"), "", field("error"), ""}
 		if v != good {
-			o.Node = store.NodeBad
+			o.Node = tasks.NodeBad
 			o.Fields = []string{field("output"), "", field("error"), "it failed", field("class"), string(v.class)}
 		}
 		if v.exit != "" {
@@ -112,7 +115,7 @@ type farm struct {
 	sp      *storetest.Space
 	now     float64
 	hosts   []*host
-	outcome func(node string, task *store.Claimed) verdict
+	outcome func(node string, task *tasks.Claimed) verdict
 }
 
 // newFleet has nodes n0, n1 ... with the same number of slots; n0 fails everything.
@@ -122,7 +125,7 @@ func newFleet(t *testing.T, sp *storetest.Space, mode string, nodes, slots int) 
 	if err := sp.Store.PublishQuarantine(t.Context(), mode); err != nil {
 		t.Fatal(err)
 	}
-	f := &farm{sp: sp, outcome: func(node string, _ *store.Claimed) verdict {
+	f := &farm{sp: sp, outcome: func(node string, _ *tasks.Claimed) verdict {
 		if node == "n0" {
 			return bad
 		}
@@ -210,7 +213,7 @@ func (f *farm) counts(t *testing.T) map[statemachine.State]int64 {
 }
 
 // record is what Redis holds about a node.
-func (f *farm) record(t *testing.T, node string) store.Suspect {
+func (f *farm) record(t *testing.T, node string) fleet.Suspect {
 	t.Helper()
 	nodes, err := f.sp.Store.SuspectNodes(t.Context(), node)
 	if err != nil {

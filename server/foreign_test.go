@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
@@ -76,7 +76,7 @@ func moveAsOriginal(t *testing.T, sp *storetest.Space, id int64, from, to string
 func TestForeignTaskIsAdopted(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	specs := make([]task.Definition, store.MaxOpen)
+	specs := make([]task.Definition, tasks.MaxOpen)
 	for i := range specs {
 		specs[i] = storetest.Spec(func(s *task.Definition) { storetest.Set(s, "start_after", "4000000000") })
 	}
@@ -84,7 +84,7 @@ func TestForeignTaskIsAdopted(t *testing.T) {
 		sp.Open(t, specs...)
 	}
 	woken := func() bool {
-		by, err := sp.Store.WaitWork(t.Context(), store.WaitFor{Worker: "w", Candidates: storetest.Free(task.Bucket{})}, 100*time.Millisecond)
+		by, err := sp.Store.WaitWork(t.Context(), tasks.WaitFor{Worker: "w", Candidates: storetest.Free(task.Bucket{})}, 100*time.Millisecond)
 		return err == nil && by != ""
 	}
 	woken() // by the tasks that start later
@@ -214,7 +214,7 @@ func TestDamagedTasksAreSetAside(t *testing.T) {
 	sp.Raw.Del(t.Context(), sp.Key("task:4"))
 	sp.Raw.Set(t.Context(), sp.Key("task:4"), "no hash", 0)
 	sp.Raw.ZAdd(t.Context(), sp.Key("executed"), zEntry(1, "77"))
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "r", Candidates: storetest.Free(task.Bucket{}), Max: 9, MaxThreads: task.NoLimit})
+	r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{Worker: "w", Request: "r", Candidates: storetest.Free(task.Bucket{}), Max: 9, MaxThreads: task.NoLimit})
 	if err != nil {
 		t.Fatal(err)
 	}

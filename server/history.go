@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 )
 
 // historian notices when Redis has lost what it had acknowledged, and opens a new
@@ -25,7 +26,7 @@ type historian struct {
 	file  string
 	// place says whose history the file is about.
 	place string
-	saved store.History
+	saved conn.History
 	// since is when Redis was found behind; zero while it is not.
 	since time.Time
 }
@@ -54,7 +55,7 @@ func (h *historian) load() error {
 	}
 	place, numbers, _ := strings.Cut(string(text), "\n")
 	numbers, whole := strings.CutSuffix(numbers, "\n")
-	seen, err := store.ParseHistory(numbers)
+	seen, err := conn.ParseHistory(numbers)
 	if err != nil || !whole {
 		return fmt.Errorf("%w HistoryFile: %s is empty or damaged (%q); put a copy of it back, or delete it to begin anew: "+
 			"what Redis has lost since this server saw it last then goes unnoticed", errOption, h.file, text[:min(len(text), 100)])
@@ -87,7 +88,7 @@ func (h *historian) save() {
 	}
 }
 
-func (h *historian) write(seen store.History) error {
+func (h *historian) write(seen conn.History) error {
 	err := os.MkdirAll(filepath.Dir(h.file), 0o750)
 	if err == nil {
 		err = disk.WriteFile(h.file, []byte(h.place+"\n"+seen.String()+"\n"), 0o600)
@@ -110,7 +111,7 @@ const witnessPatience = 3 * time.Second
 // watch opens a new epoch, or confirms the life of Redis, if the pass that ended with err, or anybody else, has
 // found Redis behind. It reports whether it has opened one.
 func (h *historian) watch(ctx context.Context, err error) bool {
-	if _, behind := h.store.History(); !behind && !errors.Is(err, store.ErrHistory) {
+	if _, behind := h.store.History(); !behind && !errors.Is(err, conn.ErrHistory) {
 		h.since = time.Time{}
 		return false
 	}

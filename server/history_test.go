@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -48,7 +48,7 @@ func TestLostHistory(t *testing.T) {
 	}
 }
 
-func awaitSeen(t *testing.T, s *Server, want store.History) {
+func awaitSeen(t *testing.T, s *Server, want conn.History) {
 	t.Helper()
 	wait.Eventually(t, 5*time.Second, func() bool {
 		seen, _ := s.store.History()
@@ -69,7 +69,7 @@ func TestHistoryFile(t *testing.T) {
 	first.history.save()
 	back()
 	second, l := newServer(t, sp, kept)
-	if _, _, err := second.pass(t.Context()); !errors.Is(err, store.ErrHistory) || !second.history.watch(t.Context(), err) {
+	if _, _, err := second.pass(t.Context()); !errors.Is(err, conn.ErrHistory) || !second.history.watch(t.Context(), err) {
 		t.Fatalf("the loss goes unnoticed: %v", err)
 	}
 	pass(t, second)

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -38,7 +39,7 @@ func (s *Server) takeBack(ctx context.Context) (moved int, next time.Duration, e
 }
 
 // takenOff counts the workers that held nothing: they do not come again.
-func takenOff(l store.Lost) int {
+func takenOff(l fleet.Lost) int {
 	n := 0
 	for i := range l.Workers {
 		if l.Workers[i].Err == nil && len(l.Workers[i].Tasks) == 0 {
@@ -50,7 +51,7 @@ func takenOff(l store.Lost) int {
 
 // untilLease is how long it is until the next lease ends, negative if there is
 // none.
-func untilLease(l store.Lost) time.Duration {
+func untilLease(l fleet.Lost) time.Duration {
 	if l.Next == statemachine.Never {
 		return -1
 	}
@@ -65,7 +66,7 @@ const stuckInterval = 100 * time.Millisecond
 // are left: if they are as many as one look returns, the next lease has ended
 // already for all that is known, and passes would follow one another at once. So they
 // would where a lease is over by the time of the namespace and not by the server's own.
-func (s *Server) untilLook(l store.Lost) time.Duration {
+func (s *Server) untilLook(l fleet.Lost) time.Duration {
 	next := untilLease(l)
 	switch {
 	case next < 0:
@@ -78,8 +79,8 @@ func (s *Server) untilLook(l store.Lost) time.Duration {
 }
 
 // heldBy gathers the tasks of all lost workers.
-func heldBy(l store.Lost) store.Batch {
-	b := store.Batch{Now: l.Now}
+func heldBy(l fleet.Lost) tasks.Batch {
+	b := tasks.Batch{Now: l.Now}
 	for i := range l.Workers {
 		b.Tasks = append(b.Tasks, l.Workers[i].Tasks...)
 	}
@@ -87,7 +88,7 @@ func heldBy(l store.Lost) store.Batch {
 }
 
 // applyAll is apply for any number of orders.
-func (s *Server) applyAll(ctx context.Context, orders []store.Order) (moved, gone int, err error) {
+func (s *Server) applyAll(ctx context.Context, orders []tasks.Order) (moved, gone int, err error) {
 	for part := range slices.Chunk(orders, s.opt.BatchSize) {
 		m, g, err := s.apply(ctx, part)
 		moved, gone = moved+m, gone+g
@@ -99,7 +100,7 @@ func (s *Server) applyAll(ctx context.Context, orders []store.Order) (moved, gon
 }
 
 // announce says once of each incarnation that it is lost.
-func (s *Server) announce(ctx context.Context, lost []store.LostWorker) {
+func (s *Server) announce(ctx context.Context, lost []fleet.LostWorker) {
 	now := make(map[string]int64, len(lost))
 	for i := range lost {
 		w := &lost[i]
@@ -113,7 +114,7 @@ func (s *Server) announce(ctx context.Context, lost []store.LostWorker) {
 
 // sayLost names the worker as the registry knows it. What cannot be read does
 // not keep its tasks waiting.
-func (s *Server) sayLost(ctx context.Context, w *store.LostWorker) {
+func (s *Server) sayLost(ctx context.Context, w *fleet.LostWorker) {
 	if w.Err != nil {
 		s.log.Error("could not take back the tasks of a lost worker", "error", w.Err, "worker", w.Name)
 		return
@@ -243,7 +244,7 @@ func (s *contactGuard) wait() time.Duration {
 
 // watched is how long this server has watched that who sent the last heartbeat before
 // some time of the namespace has sent none since, or how long it is until it has.
-func (s *contactGuard) watched() (w store.Watched, left time.Duration) {
+func (s *contactGuard) watched() (w fleet.Watched, left time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.broken != "" || len(s.seen) == 0 {
@@ -254,5 +255,5 @@ func (s *contactGuard) watched() (w store.Watched, left time.Duration) {
 		return w, left
 	}
 	s.told = ""
-	return store.Watched{Span: timing.FromStd(s.lease), Until: first.redis}, 0
+	return fleet.Watched{Span: timing.FromStd(s.lease), Until: first.redis}, 0
 }

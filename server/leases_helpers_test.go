@@ -7,6 +7,9 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
@@ -21,8 +24,8 @@ func leased(o *Options) { o.WorkerTimeout, o.RepairInterval = lease, 200*time.Mi
 // registrant is a worker as Redis sees it.
 type registrant struct {
 	store   *store.Store
-	session store.Session
-	tasks   []store.Claimed
+	session fleet.Session
+	tasks   []tasks.Claimed
 }
 
 func registration(name, identity string) task.Registration {
@@ -35,7 +38,7 @@ func register(t *testing.T, st *store.Store, name string, n int) *registrant {
 	if err := st.PublishLease(t.Context(), timing.FromStd(lease)); err != nil {
 		t.Fatal(err)
 	}
-	reg, err := st.Register(t.Context(), registration(name, store.NewToken()))
+	reg, err := st.Register(t.Context(), registration(name, conn.NewToken()))
 	if err != nil || len(reg.Former) > 0 {
 		t.Fatalf("register %s: %v, former %v", name, err, reg.Former)
 	}
@@ -49,8 +52,8 @@ func (r *registrant) claim(t *testing.T, n int) {
 	if n == 0 {
 		return
 	}
-	got, err := r.store.Claim(t.Context(), store.ClaimRequest{
-		Worker: r.session.Name, Incarnation: r.session.Incarnation, Request: store.NewToken(),
+	got, err := r.store.Claim(t.Context(), tasks.ClaimRequest{
+		Worker: r.session.Name, Incarnation: r.session.Incarnation, Request: conn.NewToken(),
 		Candidates: storetest.Free(task.Bucket{}), Max: n, MaxThreads: task.NoLimit,
 	})
 	if err != nil || len(got.Tasks) != n {
@@ -62,7 +65,7 @@ func (r *registrant) claim(t *testing.T, n int) {
 // renew sends a heartbeat, which must be accepted.
 func (r *registrant) renew(t *testing.T) {
 	t.Helper()
-	if _, err := r.store.Renew(t.Context(), r.session, store.Heartbeat{State: task.WorkerReady}); err != nil {
+	if _, err := r.store.Renew(t.Context(), r.session, fleet.Heartbeat{State: task.WorkerReady}); err != nil {
 		t.Fatalf("worker %s could not renew its lease: %v", r.session.Name, err)
 	}
 }
@@ -115,7 +118,7 @@ func openMany(t *testing.T, sp *storetest.Space, n int, change ...func(*task.Def
 	t.Helper()
 	var ids []int64
 	for n > 0 {
-		specs := make([]task.Definition, min(n, store.MaxOpen))
+		specs := make([]task.Definition, min(n, tasks.MaxOpen))
 		for i := range specs {
 			specs[i] = storetest.Spec(change...)
 		}

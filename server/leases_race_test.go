@@ -3,7 +3,8 @@ package server
 import (
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -35,7 +36,7 @@ func TestLateVerdict(t *testing.T) {
 	ids := openMany(t, sp, 1)
 	register(t, sp.Store, "w", 1)
 	sp.SetClock(t, at(5))
-	lost, err := s.store.Lost(t.Context(), 100, store.Watched{})
+	lost, err := s.store.Lost(t.Context(), 100, fleet.Watched{})
 	if err != nil || len(lost.Workers) != 1 || len(lost.Workers[0].Tasks) != 1 {
 		t.Fatalf("lost: %+v, %v", lost, err)
 	}
@@ -66,7 +67,7 @@ func comesBack(t *testing.T, sp *storetest.Space, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := sp.Store.Apply(t.Context(), store.Order{Move: m, Writer: name, Bucket: reg.Former[0].Bucket})
+	out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: m, Writer: name, Bucket: reg.Former[0].Bucket})
 	if err != nil || out[0].Result != statemachine.Moved {
 		t.Fatalf("move: %+v, %v", out, err)
 	}

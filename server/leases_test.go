@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
@@ -52,7 +52,7 @@ func TestLostWorker(t *testing.T) {
 	if n := len(said.FindAllString(l.String(), -1)); n != 1 {
 		t.Errorf("said %d times: %s\n%s", n, said, l)
 	}
-	if _, err := sp.Store.Renew(t.Context(), dead.session, store.Heartbeat{}); err == nil {
+	if _, err := sp.Store.Renew(t.Context(), dead.session, fleet.Heartbeat{}); err == nil {
 		t.Error("a lost worker may renew its lease")
 	}
 	if out := sp.Report(t, &dead.tasks[0], "late", ""); out.Result != statemachine.Refused {

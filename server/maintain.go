@@ -10,7 +10,9 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/link"
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -55,7 +57,7 @@ func (s *Server) maintain(ctx context.Context, _ chan struct{}) {
 			repaired = time.Now()
 			err = k.repair(ctx)
 		}
-		if !errors.Is(err, store.ErrUnreachable) { // the passes say that
+		if !errors.Is(err, conn.ErrUnreachable) { // the passes say that
 			note(ctx, k.redis, err)
 		}
 		select {
@@ -82,7 +84,7 @@ func (k *keeper) adopt(ctx context.Context) error {
 			return err
 		}
 		// What was lost is not waited for: should somebody write it all the same, the walk finds it.
-		spans = slices.DeleteFunc(spans, func(s store.Span) bool { return s.Lost })
+		spans = slices.DeleteFunc(spans, func(s tasks.Span) bool { return s.Lost })
 		ids, to := part(spans, last, chunk)
 		if err := k.inspect(ctx, ids, k.await); err != nil {
 			return err
@@ -191,7 +193,7 @@ func (k *keeper) retain(ctx context.Context, ids []int64) error {
 
 // part is the first ids of the spans, at most so many, and how far one has come
 // with them: up to last, if there are no more.
-func part(spans []store.Span, last int64, most int) (ids []int64, to int64) {
+func part(spans []tasks.Span, last int64, most int) (ids []int64, to int64) {
 	for _, s := range spans {
 		to = min(s.Last, s.First+int64(most-len(ids))-1)
 		ids = append(ids, span(s.First, to)...)
@@ -225,7 +227,7 @@ func (k *keeper) inspect(ctx context.Context, ids []int64, absent func(int64)) e
 
 // examine puts indices of a sound task right at once, and a disagreement when
 // it is seen again unchanged.
-func (k *keeper) examine(ctx context.Context, i *store.Inspection, now statemachine.Time) error {
+func (k *keeper) examine(ctx context.Context, i *upkeep.Inspection, now statemachine.Time) error {
 	switch {
 	case i.Absent():
 		k.suspects.clear(i.ID)
@@ -243,7 +245,7 @@ func (k *keeper) examine(ctx context.Context, i *store.Inspection, now statemach
 
 // doubt is how long a disagreement must last. A client that moves a task in several steps never
 // spoils the record of one that is listed.
-func (k *keeper) doubt(i *store.Inspection) time.Duration {
+func (k *keeper) doubt(i *upkeep.Inspection) time.Duration {
 	if i.Err != nil && len(i.Listed) > 0 {
 		return min(pollInterval, k.opt.RepairInterval)
 	}
@@ -251,16 +253,16 @@ func (k *keeper) doubt(i *store.Inspection) time.Duration {
 }
 
 // forget takes an id without a task out of the deadline index.
-func (k *keeper) forget(ctx context.Context, i *store.Inspection) error {
+func (k *keeper) forget(ctx context.Context, i *upkeep.Inspection) error {
 	if i.Due == statemachine.Never {
 		return nil
 	}
-	_, err := k.store.Unlist(ctx, store.Index{Kind: store.IndexDue}, []string{strconv.FormatInt(i.ID, 10)})
+	_, err := k.store.Unlist(ctx, upkeep.Index{Kind: upkeep.IndexDue}, []string{strconv.FormatInt(i.ID, 10)})
 	return err
 }
 
 // reindex corrects bucket, deadline, lease and counts of a sound task.
-func (k *keeper) reindex(ctx context.Context, i *store.Inspection, now statemachine.Time) error {
+func (k *keeper) reindex(ctx context.Context, i *upkeep.Inspection, now statemachine.Time) error {
 	if i.Abandoned {
 		return k.lose(ctx, i, now)
 	}
@@ -283,7 +285,7 @@ func (k *keeper) reindex(ctx context.Context, i *store.Inspection, now statemach
 }
 
 // askAgain tells the worker of a round that was marked before; the record stays.
-func (k *keeper) askAgain(t *store.TaskHeader) store.Order {
+func (k *keeper) askAgain(t *tasks.TaskHeader) tasks.Order {
 	return k.order(t, statemachine.Move{
 		ID: t.ID, Event: statemachine.Cancel, Actor: statemachine.Manager, AskStop: true,
 		From: t.State, To: t.State, Round: t.Round, Rev: t.Rev, Deadline: statemachine.Never,
@@ -292,7 +294,7 @@ func (k *keeper) askAgain(t *store.TaskHeader) store.Order {
 
 // lose takes back a round whose worker has registered anew without it, which
 // only damage done by hand can bring about.
-func (k *keeper) lose(ctx context.Context, i *store.Inspection, now statemachine.Time) error {
+func (k *keeper) lose(ctx context.Context, i *upkeep.Inspection, now statemachine.Time) error {
 	m, err := statemachine.Decide(&i.Task, statemachine.Occurrence{
 		Event: statemachine.Lose, Actor: statemachine.Server, Void: k.store.FromLostEpoch(&i.Task),
 	}, now)
@@ -300,7 +302,7 @@ func (k *keeper) lose(ctx context.Context, i *store.Inspection, now statemachine
 		return err
 	}
 	k.log.Warn("nobody runs this task any more; taking it back", "task", i.ID, "worker", i.Worker)
-	_, _, err = k.apply(ctx, []store.Order{k.order(&i.TaskHeader, m)})
+	_, _, err = k.apply(ctx, []tasks.Order{k.order(&i.TaskHeader, m)})
 	return err
 }
 
@@ -312,7 +314,7 @@ func sameTime(a, b statemachine.Time) bool {
 // mend ends a disagreement between a task and its sets: the hash is right,
 // except that a task in the archived set is archived, and that nothing can be
 // said about a damaged one.
-func (k *keeper) mend(ctx context.Context, i *store.Inspection, now statemachine.Time) error {
+func (k *keeper) mend(ctx context.Context, i *upkeep.Inspection, now statemachine.Time) error {
 	if i.Err != nil {
 		done, err := k.store.SetAside(ctx, i, now)
 		if done {

@@ -10,6 +10,10 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -55,7 +59,7 @@ type Options struct {
 	Events int
 
 	// Retention says how long archived tasks stay in Redis, each outcome once; those of others stay for ever.
-	Retention []store.Retention
+	Retention []upkeep.Retention
 	// ArchiveDir is where these tasks are written before they leave Redis; empty for nowhere. It needs Retention.
 	ArchiveDir string
 	// Version is that of the program, for the manifests there.
@@ -77,13 +81,13 @@ func FromConfig(c config.Server) Options {
 }
 
 // retentionOption is the option for the setting; none for no entries.
-func retentionOption(setting []config.Retention) []store.Retention {
+func retentionOption(setting []config.Retention) []upkeep.Retention {
 	if len(setting) == 0 {
 		return nil
 	}
-	all := make([]store.Retention, len(setting))
+	all := make([]upkeep.Retention, len(setting))
 	for i, r := range setting {
-		all[i] = store.Retention{Outcome: r.Outcome, Age: r.Age, Most: r.Most}
+		all[i] = upkeep.Retention{Outcome: r.Outcome, Age: r.Age, Most: r.Most}
 	}
 	return all
 }
@@ -115,14 +119,14 @@ func (o *Options) complete() error {
 	}
 	o.Log = orDefault(o.Log, slog.New(slog.DiscardHandler))
 	o.RoundDuration = orDefault(o.RoundDuration, 1300*time.Millisecond)
-	o.TimeoutGrace = orDefault(o.TimeoutGrace, store.DefaultGrace*time.Second)
-	o.WorkerTimeout = orDefault(o.WorkerTimeout, store.DefaultLease*time.Second)
+	o.TimeoutGrace = orDefault(o.TimeoutGrace, tasks.DefaultGrace*time.Second)
+	o.WorkerTimeout = orDefault(o.WorkerTimeout, fleet.DefaultLease*time.Second)
 	o.RepairInterval = orDefault(o.RepairInterval, 5*time.Second)
 	o.BatchSize = orDefault(o.BatchSize, 100)
 	o.RepairBatch = orDefault(o.RepairBatch, 1000)
 	o.Quarantine = orDefault(o.Quarantine, config.QuarantineWarn)
 	o.QuarantineProbe = orDefault(o.QuarantineProbe, time.Minute)
-	o.Events = orDefault(o.Events, store.DefaultEvents)
+	o.Events = orDefault(o.Events, conn.DefaultEvents)
 	if o.after == nil {
 		o.after = time.After
 	}
@@ -131,8 +135,8 @@ func (o *Options) complete() error {
 
 func (o *Options) checkValues() error {
 	if min(o.RoundDuration, o.TimeoutGrace, o.WorkerTimeout, o.RepairInterval, o.QuarantineProbe) < 0 ||
-		min(o.RepairBatch, o.BatchSize) < 0 || o.BatchSize > store.MaxMoves {
-		return fmt.Errorf("%w: durations and batches must not be negative, and batches at most %d", errOption, store.MaxMoves)
+		min(o.RepairBatch, o.BatchSize) < 0 || o.BatchSize > tasks.MaxMoves {
+		return fmt.Errorf("%w: durations and batches must not be negative, and batches at most %d", errOption, tasks.MaxMoves)
 	}
 	if o.ArchiveDir != "" && len(o.Retention) == 0 {
 		return fmt.Errorf("%w ArchiveDir: %q without Retention: nothing is ever written there; give both or none", errOption, o.ArchiveDir)

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -29,7 +29,7 @@ func durable(t *testing.T) *storetest.Space {
 // alone dials as tdf-server does: without repeating calls.
 func alone(t *testing.T, sp *storetest.Space) func(*Options) {
 	t.Helper()
-	return func(o *Options) { o.Store = sp.Dial(t, store.WithRetries(-1)) }
+	return func(o *Options) { o.Store = sp.Dial(t, conn.WithRetries(-1)) }
 }
 
 // Redis is away for two leases, and all heartbeats are stale when it is back:
@@ -98,7 +98,7 @@ func TestClockJumps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sp := storetest.New(t)
-			clock := store.WithClock(offsetClock)
+			clock := conn.WithClock(offsetClock)
 			s, l := launch(t, sp, leased, func(o *Options) { o.Store = sp.Dial(t, clock) })
 			awaitSteady(t, s)
 			tick := patient(s)

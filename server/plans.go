@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/growth"
+	"github.com/tdf-go/tdf/internal/store/plans"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -36,9 +37,9 @@ func (s *Server) drain(ctx context.Context) (moved int, again bool, err error) {
 
 // drainAll tells first, so that what several tasks free together is moved together. It returns with how many plans there is
 // something left to do, and whether that is steps to be opened.
-func (s *Server) drainAll(ctx context.Context, drains []store.Drain) (moved, left int, grows bool, err error) {
+func (s *Server) drainAll(ctx context.Context, drains []plans.Drain) (moved, left int, grows bool, err error) {
 	var ended []int64
-	var plans []store.Drain
+	var plans []plans.Drain
 	for _, d := range drains {
 		if d.Task > 0 {
 			ended = append(ended, d.Task)
@@ -64,7 +65,7 @@ func (s *Server) drainAll(ctx context.Context, drains []store.Drain) (moved, lef
 }
 
 // drainPlan reports whether nothing is left to do there.
-func (s *Server) drainPlan(ctx context.Context, d store.Drain) (moved int, done bool, err error) {
+func (s *Server) drainPlan(ctx context.Context, d plans.Drain) (moved int, done bool, err error) {
 	if d.Growth > 0 {
 		return s.grow(ctx, d.Growth)
 	}
@@ -115,8 +116,8 @@ func (s *Server) moveFreed(ctx context.Context, plan int64) (moved int, done boo
 	}
 }
 
-func (s *Server) decideFreed(freed []store.Freed, now statemachine.Time) []store.Order {
-	orders := make([]store.Order, 0, len(freed))
+func (s *Server) decideFreed(freed []plans.Freed, now statemachine.Time) []tasks.Order {
+	orders := make([]tasks.Order, 0, len(freed))
 	for i := range freed {
 		t := &freed[i]
 		if t.Err != nil {
@@ -140,7 +141,7 @@ func (s *Server) decideFreed(freed []store.Freed, now statemachine.Time) []store
 }
 
 // reasonOf says why a task is cancelled that waits for another one.
-func reasonOf(t *store.Freed) string {
+func reasonOf(t *plans.Freed) string {
 	if t.Skipped {
 		return fmt.Sprintf("skipped: it was to run if task %d did not succeed", t.DoomedBy)
 	}

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
@@ -16,7 +17,7 @@ import (
 // plan makes a plan that is ready, and returns the ids of its tasks.
 func plan(t *testing.T, sp *storetest.Space, on task.OnFailure, needs ...[]task.Need) (plan int64, ids []int64) {
 	t.Helper()
-	plan, err := sp.Store.NewPlan(t.Context(), task.PlanSpec{RequestKey: store.NewToken(), OnFailure: on})
+	plan, err := sp.Store.NewPlan(t.Context(), task.PlanSpec{RequestKey: conn.NewToken(), OnFailure: on})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +26,7 @@ func plan(t *testing.T, sp *storetest.Space, on task.OnFailure, needs ...[]task.
 		specs[i] = storetest.Spec()
 		specs[i].Needs = needs[i]
 	}
-	if ids, err = sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: specs, Plan: plan}); err != nil {
+	if ids, err = sp.Store.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: specs, Plan: plan}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := sp.Store.SteerPlan(t.Context(), plan, task.PlanReady, ""); err != nil {

@@ -9,8 +9,9 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/blame"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -66,7 +67,7 @@ func (j *nodeJudge) judgeAll(ctx context.Context, now statemachine.Time) (next t
 }
 
 // programsToJudge are those of all nodes that a verdict is due about.
-func programsToJudge(nodes []store.Suspect) (programs []string) {
+func programsToJudge(nodes []fleet.Suspect) (programs []string) {
 	for i := range nodes {
 		if nodes[i].Quarantined.IsZero() && nodes[i].Run >= blame.MinRun {
 			programs = append(programs, nodes[i].Programs...)
@@ -85,7 +86,7 @@ func (j *nodeJudge) forget(f *facts) {
 }
 
 // consider judges one node and acts on the verdict.
-func (j *nodeJudge) consider(ctx context.Context, f *facts, n *store.Suspect, now statemachine.Time) error {
+func (j *nodeJudge) consider(ctx context.Context, f *facts, n *fleet.Suspect, now statemachine.Time) error {
 	switch {
 	case !n.Quarantined.IsZero() && !j.on():
 		return j.release(ctx, n, "quarantine is "+j.opt.Quarantine)
@@ -100,7 +101,7 @@ func (j *nodeJudge) consider(ctx context.Context, f *facts, n *store.Suspect, no
 	case !j.on() || !known(n).Gated():
 		return nil
 	case v == blame.Forgive:
-		_, err := j.store.Judge(ctx, store.Verdict{Node: *n, Forgive: true})
+		_, err := j.store.Judge(ctx, fleet.Verdict{Node: *n, Forgive: true})
 		return err
 	default:
 		return j.suspect(ctx, f, n, now)
@@ -108,7 +109,7 @@ func (j *nodeJudge) consider(ctx context.Context, f *facts, n *store.Suspect, no
 }
 
 // quarantine writes the verdict, or only says it.
-func (j *nodeJudge) quarantine(ctx context.Context, f *facts, n *store.Suspect, now statemachine.Time) error {
+func (j *nodeJudge) quarantine(ctx context.Context, f *facts, n *fleet.Suspect, now statemachine.Time) error {
 	pause := blame.NextTrial(0, j.opt.QuarantineProbe)
 	if !j.on() {
 		if was, said := j.said[n.Name]; !said || was != blame.Quarantine {
@@ -117,7 +118,7 @@ func (j *nodeJudge) quarantine(ctx context.Context, f *facts, n *store.Suspect, 
 		j.said[n.Name] = blame.Quarantine
 		return nil
 	}
-	done, err := j.store.Judge(ctx, store.Verdict{
+	done, err := j.store.Judge(ctx, fleet.Verdict{
 		Node: *n, Quarantined: now, TrialAt: now.Add(timing.FromStd(pause)), Reason: f.reason(n),
 	})
 	if done {
@@ -128,11 +129,11 @@ func (j *nodeJudge) quarantine(ctx context.Context, f *facts, n *store.Suspect, 
 
 // suspect lets a node at the gate try one task at a time, with a pause before
 // each.
-func (j *nodeJudge) suspect(ctx context.Context, f *facts, n *store.Suspect, now statemachine.Time) error {
+func (j *nodeJudge) suspect(ctx context.Context, f *facts, n *fleet.Suspect, now statemachine.Time) error {
 	if waits(n) {
 		return nil
 	}
-	done, err := j.store.Judge(ctx, store.Verdict{
+	done, err := j.store.Judge(ctx, fleet.Verdict{
 		Node: *n, TrialAt: now.Add(timing.FromStd(blame.SuspectTrial)), Reason: f.reason(n),
 	})
 	if _, said := j.said[n.Name]; done && !said {
@@ -143,24 +144,24 @@ func (j *nodeJudge) suspect(ctx context.Context, f *facts, n *store.Suspect, now
 }
 
 // waits says that a trial is to come, or under way.
-func waits(n *store.Suspect) bool {
-	return n.Probe == store.ProbeRunning || n.Probe == store.ProbeNone && !n.NextTrial.IsZero()
+func waits(n *fleet.Suspect) bool {
+	return n.Probe == fleet.ProbeRunning || n.Probe == fleet.ProbeNone && !n.NextTrial.IsZero()
 }
 
 // probe goes on with a node that is quarantined: the probe alone releases it, or
 // makes the next one wait longer. One that says nothing of the node is made up for.
-func (j *nodeJudge) probe(ctx context.Context, n *store.Suspect, now statemachine.Time) error {
+func (j *nodeJudge) probe(ctx context.Context, n *fleet.Suspect, now statemachine.Time) error {
 	trials := n.Trials
 	switch {
-	case n.Probe == store.ProbePassed:
+	case n.Probe == fleet.ProbePassed:
 		return j.release(ctx, n, "its probe succeeded")
 	case waits(n):
 		return nil
-	case n.Probe == store.ProbeFailed:
+	case n.Probe == fleet.ProbeFailed:
 		trials++
 	}
 	pause := blame.NextTrial(trials, j.opt.QuarantineProbe)
-	done, err := j.store.Judge(ctx, store.Verdict{
+	done, err := j.store.Judge(ctx, fleet.Verdict{
 		Node: *n, Quarantined: task.Stamp(n.Quarantined), Trials: trials, TrialAt: now.Add(timing.FromStd(pause)), Reason: n.Reason,
 	})
 	if done {
@@ -169,8 +170,8 @@ func (j *nodeJudge) probe(ctx context.Context, n *store.Suspect, now statemachin
 	return err
 }
 
-func (j *nodeJudge) release(ctx context.Context, n *store.Suspect, why string) error {
-	done, err := j.store.Judge(ctx, store.Verdict{Node: *n, Forgive: true})
+func (j *nodeJudge) release(ctx context.Context, n *fleet.Suspect, why string) error {
+	done, err := j.store.Judge(ctx, fleet.Verdict{Node: *n, Forgive: true})
 	if done {
 		j.log.Info(fmt.Sprintf("node %s is released: %s", n.Name, why), "node", n.Name, "trials", n.Trials)
 	}
@@ -178,36 +179,36 @@ func (j *nodeJudge) release(ctx context.Context, n *store.Suspect, why string) e
 }
 
 // say announces what is found about a node.
-func (j *nodeJudge) say(f *facts, n *store.Suspect, what string) {
+func (j *nodeJudge) say(f *facts, n *fleet.Suspect, what string) {
 	j.log.Warn(fmt.Sprintf("node %s %s: %s", n.Name, what, f.reason(n)), "node", n.Name, "programs", n.Programs, "failures", n.Run)
 }
 
 // excuses reads what is known about the failed rounds among the tasks, and
 // returns which of them are not to be charged. Where none can be it reads
 // nothing.
-func (j *nodeJudge) excuses(ctx context.Context, tasks []store.TaskHeader) (func(*store.TaskHeader) bool, error) {
+func (j *nodeJudge) excuses(ctx context.Context, found []tasks.TaskHeader) (func(*tasks.TaskHeader) bool, error) {
 	var nodes, programs []string
-	for i := range tasks {
-		if t := &tasks[i]; j.blamable(t) {
+	for i := range found {
+		if t := &found[i]; j.blamable(t) {
 			nodes, programs = append(nodes, t.Node), append(programs, t.Program)
 		}
 	}
 	if len(nodes) == 0 {
 		return nobody, nil
 	}
-	f, err := j.gather(ctx, nodes, func([]store.Suspect) []string { return programs })
+	f, err := j.gather(ctx, nodes, func([]fleet.Suspect) []string { return programs })
 	if err != nil {
 		return nil, err
 	}
-	return func(t *store.TaskHeader) bool { return j.blamable(t) && f.excuse(t) }, nil
+	return func(t *tasks.TaskHeader) bool { return j.blamable(t) && f.excuse(t) }, nil
 }
 
 // blamable says that the round failed on a node that may be to blame.
-func (j *nodeJudge) blamable(t *store.TaskHeader) bool {
+func (j *nodeJudge) blamable(t *tasks.TaskHeader) bool {
 	return j.on() && t.Err == nil && t.Current.Failed && t.Node != "" && t.Current.Class != statemachine.ClassInfrastructure
 }
 
-func (f *facts) excuse(t *store.TaskHeader) bool {
+func (f *facts) excuse(t *tasks.TaskHeader) bool {
 	n := blame.Node{}
 	if node := f.node(t.Node); node != nil {
 		n = known(node)
@@ -216,7 +217,7 @@ func (f *facts) excuse(t *store.TaskHeader) bool {
 }
 
 // others is on how many other nodes the task has failed.
-func others(t *store.TaskHeader) (n int) {
+func others(t *tasks.TaskHeader) (n int) {
 	for _, name := range t.FailedNodes {
 		if name != t.Node {
 			n++
@@ -228,7 +229,7 @@ func others(t *store.TaskHeader) (n int) {
 // facts are what verdicts about nodes are made from.
 type facts struct {
 	// nodes are the suspects and those asked for, by name.
-	nodes    []store.Suspect
+	nodes    []fleet.Suspect
 	evidence map[string]blame.Evidence // by program
 	live     map[string]bool
 }
@@ -236,7 +237,7 @@ type facts struct {
 // gather reads the suspects, the nodes asked for, and the evidence about
 // programs that it may name after seeing them. Where there are no such programs
 // it stops there.
-func (j *nodeJudge) gather(ctx context.Context, nodes []string, programs func([]store.Suspect) []string) (*facts, error) {
+func (j *nodeJudge) gather(ctx context.Context, nodes []string, programs func([]fleet.Suspect) []string) (*facts, error) {
 	names, err := j.store.Suspects(ctx)
 	if err != nil {
 		return nil, err
@@ -265,7 +266,7 @@ func unique(texts []string) []string {
 	return slices.Compact(texts)
 }
 
-func evidenceOf(program string, nodes map[string]store.Track) blame.Evidence {
+func evidenceOf(program string, nodes map[string]fleet.Track) blame.Evidence {
 	e := blame.Evidence{Program: program, Nodes: make(map[string]blame.Record, len(nodes))}
 	for name, t := range nodes {
 		e.Nodes[name] = blame.Record(t)
@@ -274,8 +275,8 @@ func evidenceOf(program string, nodes map[string]store.Track) blame.Evidence {
 }
 
 // node finds one by name.
-func (f *facts) node(name string) *store.Suspect {
-	i, found := slices.BinarySearchFunc(f.nodes, name, func(n store.Suspect, name string) int { return strings.Compare(n.Name, name) })
+func (f *facts) node(name string) *fleet.Suspect {
+	i, found := slices.BinarySearchFunc(f.nodes, name, func(n fleet.Suspect, name string) int { return strings.Compare(n.Name, name) })
 	if !found {
 		return nil
 	}
@@ -283,7 +284,7 @@ func (f *facts) node(name string) *store.Suspect {
 }
 
 // known is the node as the rules want it.
-func known(n *store.Suspect) blame.Node {
+func known(n *fleet.Suspect) blame.Node {
 	return blame.Node{Run: n.Run, Running: n.Running, Quarantined: !n.Quarantined.IsZero(), Trials: n.Trials}
 }
 
@@ -300,7 +301,7 @@ func (f *facts) alive(name string) int {
 
 // about is the evidence on one node: that of the programs it fails, and whether
 // it passes anything.
-func (f *facts) about(n *store.Suspect, now statemachine.Time) []blame.Evidence {
+func (f *facts) about(n *fleet.Suspect, now statemachine.Time) []blame.Evidence {
 	list := make([]blame.Evidence, 0, len(n.Programs)+1)
 	for _, program := range n.Programs {
 		list = append(list, f.evidence[program])
@@ -315,7 +316,7 @@ func (f *facts) about(n *store.Suspect, now statemachine.Time) []blame.Evidence 
 const mostNamed = 3
 
 // reason says for people what speaks against a node.
-func (f *facts) reason(n *store.Suspect) string {
+func (f *facts) reason(n *fleet.Suspect) string {
 	good, bad := 0, 0
 	for _, program := range n.Programs {
 		for name, r := range f.evidence[program].Nodes {

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/blame"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
@@ -65,7 +65,7 @@ func TestBadProgramSetsNoNodeAside(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	f := newFleet(t, sp, config.QuarantineOn, 4, 2)
-	f.outcome = func(_ string, task *store.Claimed) verdict {
+	f.outcome = func(_ string, task *tasks.Claimed) verdict {
 		if task.Program == "wrong" {
 			return bad
 		}

@@ -14,6 +14,8 @@ import (
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/ops/archive"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -35,8 +37,8 @@ type retirer struct {
 	store *store.Store
 	log   *slog.Logger
 	redis *link.Link
-	rules []store.Retention
-	turn  store.PurgeTurn
+	rules []upkeep.Retention
+	turn  upkeep.PurgeTurn
 	// copies keeps the tasks before they go; nil if nobody wants that.
 	copies *copies
 	// said is what was logged last about a call that failed: it fails again each second.
@@ -46,7 +48,7 @@ type retirer struct {
 func newRetirer(s *Server) *retirer {
 	return &retirer{
 		store: s.store, log: s.log, redis: link.New(slog.New(slog.DiscardHandler)), // the passes say it
-		rules: s.opt.Retention, turn: store.PurgeTurn{By: store.NewToken(), For: retireTurn}, copies: s.copies,
+		rules: s.opt.Retention, turn: upkeep.PurgeTurn{By: conn.NewToken(), For: retireTurn}, copies: s.copies,
 	}
 }
 
@@ -60,7 +62,7 @@ func (s *Server) retire(ctx context.Context, _ chan struct{}) {
 	for ctx.Err() == nil {
 		more, err := r.pass(ctx)
 		r.copies.tend(ctx)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnreachable) && !errors.Is(err, errCopies) && err.Error() != r.said {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, conn.ErrUnreachable) && !errors.Is(err, errCopies) && err.Error() != r.said {
 			r.said = err.Error()
 			r.log.Error("archived tasks could not be removed", "error", err)
 		}
@@ -144,7 +146,7 @@ func (r *retirer) let(ctx context.Context, outcome statemachine.State, ids []int
 }
 
 // read reads which revision the tasks have now.
-func (r *retirer) read(ctx context.Context, outcome statemachine.State, ids []int64) ([]store.Outgoing, error) {
+func (r *retirer) read(ctx context.Context, outcome statemachine.State, ids []int64) ([]upkeep.Outgoing, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -152,26 +154,26 @@ func (r *retirer) read(ctx context.Context, outcome statemachine.State, ids []in
 	if err != nil {
 		return nil, err
 	}
-	tasks := make([]store.Outgoing, len(ids))
+	tasks := make([]upkeep.Outgoing, len(ids))
 	for i, id := range ids {
 		rev, _ := strconv.ParseInt(fields[i]["rev"], 10, 64)
-		tasks[i] = store.Outgoing{ID: id, Rev: rev, Outcome: outcome}
+		tasks[i] = upkeep.Outgoing{ID: id, Rev: rev, Outcome: outcome}
 	}
 	return tasks, nil
 }
 
 // purge removes tasks in calls that do not block Redis for long, and returns how many were removed, or skipped because
 // something keeps them.
-func (r *retirer) purge(ctx context.Context, tasks []store.Outgoing) (gone int64, err error) {
+func (r *retirer) purge(ctx context.Context, tasks []upkeep.Outgoing) (gone int64, err error) {
 	for len(tasks) > 0 {
-		page := tasks[:min(store.PurgePage, len(tasks))]
+		page := tasks[:min(upkeep.PurgePage, len(tasks))]
 		tasks = tasks[len(page):]
 		answers, err := r.store.Purge(ctx, page)
 		if err != nil {
 			return gone, err
 		}
 		for _, a := range answers {
-			if a != store.PurgeChanged {
+			if a != upkeep.PurgeChanged {
 				gone++
 			}
 		}
@@ -208,7 +210,7 @@ type copies struct {
 
 func newCopies(opt *Options) (*copies, error) {
 	dir, err := filepath.Abs(opt.ArchiveDir)
-	c := &copies{store: opt.Store, log: opt.Log, name: opt.Name, dir: dir, page: store.PurgePage, after: copiesRest}
+	c := &copies{store: opt.Store, log: opt.Log, name: opt.Name, dir: dir, page: upkeep.PurgePage, after: copiesRest}
 	said := map[string]bool{}
 	if err == nil {
 		c.disk, err = archive.Open(archive.Options{
@@ -232,12 +234,12 @@ func (c *copies) resting() bool { return c != nil && time.Now().Before(c.rest) }
 
 // keep writes copies of the first of the tasks, and returns those as they were written. When it returns they are on the disk.
 // Some of them may not be what they were taken for any more: of these there is no copy, and Redis will not let them go.
-func (c *copies) keep(ctx context.Context, outcome statemachine.State, ids []int64) ([]store.Outgoing, error) {
+func (c *copies) keep(ctx context.Context, outcome statemachine.State, ids []int64) ([]upkeep.Outgoing, error) {
 	if err := c.begin(ctx); err != nil {
 		return nil, err
 	}
 	var records []archive.Record
-	var tasks []store.Outgoing
+	var tasks []upkeep.Outgoing
 	for size := 0; size < copiesBytes && len(tasks) < min(copiesTasks, len(ids)); {
 		n, more, out, err := c.read(ctx, outcome, ids[len(tasks):min(len(tasks)+c.page, copiesTasks, len(ids))])
 		if err != nil {
@@ -255,7 +257,7 @@ func (c *copies) keep(ctx context.Context, outcome statemachine.State, ids []int
 // read reads tasks whole, how large they are, and the revision at which they may go.
 func (c *copies) read(
 	ctx context.Context, outcome statemachine.State, ids []int64,
-) (size int, records []archive.Record, out []store.Outgoing, err error) {
+) (size int, records []archive.Record, out []upkeep.Outgoing, err error) {
 	found, err := c.store.TasksByID(ctx, ids)
 	if err != nil {
 		c.page = max(1, c.page/2) // they may have been too much for read_timeout
@@ -263,7 +265,7 @@ func (c *copies) read(
 	}
 	seen, _ := c.store.History()
 	for i, t := range found {
-		one := store.Outgoing{ID: ids[i], Outcome: outcome}
+		one := upkeep.Outgoing{ID: ids[i], Outcome: outcome}
 		if t != nil && t.Fields["state"] == string(statemachine.Archived) && t.Fields["outcome"] == string(outcome) {
 			r := archive.NewRecord(ids[i], seen.Epoch, outcome, t.Fields)
 			one.Rev, records = r.Rev, append(records, r)
@@ -278,7 +280,7 @@ func (c *copies) read(
 	if size > copiesBytes {
 		c.page = max(1, c.page/2)
 	} else {
-		c.page = min(store.PurgePage, c.page+1)
+		c.page = min(upkeep.PurgePage, c.page+1)
 	}
 	return size, records, out, nil
 }

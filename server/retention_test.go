@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/ops/audit"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -27,27 +28,27 @@ func archived(t *testing.T, sp *storetest.Space, n int, odd func(int) bool) []in
 		specs[i] = storetest.Spec()
 	}
 	ids := sp.Open(t, specs...)
-	tasks := sp.Claim(t, "w", n)
-	for i := range tasks {
+	found := sp.Claim(t, "w", n)
+	for i := range found {
 		text := ""
 		if odd(i) {
 			text = "no"
 		}
-		sp.Report(t, &tasks[i], "out", text)
+		sp.Report(t, &found[i], "out", text)
 	}
 	for _, event := range []statemachine.Event{statemachine.Settle, statemachine.Archive} {
 		actor := statemachine.Server
 		if event == statemachine.Archive {
 			actor = statemachine.Manager
 		}
-		var orders []store.Order
+		var orders []tasks.Order
 		for _, id := range ids {
 			task := sp.Task(t, id)
 			m, err := statemachine.Decide(&task.Task, statemachine.Occurrence{Event: event, Actor: actor}, noon)
 			if err != nil {
 				t.Fatal(err)
 			}
-			orders = append(orders, store.Order{Move: m, Writer: "x"})
+			orders = append(orders, tasks.Order{Move: m, Writer: "x"})
 		}
 		if _, err := sp.Store.ApplyAll(t.Context(), orders...); err != nil {
 			t.Fatal(err)
@@ -60,7 +61,7 @@ func none(int) bool { return false }
 
 // keep keeps succeeded tasks for a minute, and two that have failed.
 func keep(o *Options) {
-	o.Retention = []store.Retention{
+	o.Retention = []upkeep.Retention{
 		{Outcome: statemachine.Succeeded, Age: time.Minute, Most: -1}, {Outcome: statemachine.Failed, Most: 2},
 	}
 }
@@ -250,14 +251,14 @@ func TestRetentionWhileManagersRead(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	ids := archived(t, sp, 200, none)
-	start(t, sp, func(o *Options) { o.Retention = []store.Retention{{Outcome: statemachine.Succeeded, Most: 10}} })
+	start(t, sp, func(o *Options) { o.Retention = []upkeep.Retention{{Outcome: statemachine.Succeeded, Most: 10}} })
 	wait.Eventually(t, time.Minute, func() bool {
-		tasks, err := sp.Store.TasksByID(t.Context(), ids)
+		found, err := sp.Store.TasksByID(t.Context(), ids)
 		if err != nil {
 			t.Fatal(err)
 		}
 		there := 0
-		for _, task := range tasks {
+		for _, task := range found {
 			if task == nil {
 				continue
 			}

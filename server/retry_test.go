@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -143,7 +143,7 @@ func askStop(t *testing.T, f *farm) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := f.sp.Store.AskStop(t.Context(), store.Order{Move: m, Writer: "m"})
+	out, err := f.sp.Store.AskStop(t.Context(), tasks.Order{Move: m, Writer: "m"})
 	if err != nil || out[0].Result != statemachine.Moved {
 		t.Fatalf("stop: %+v, %v", out, err)
 	}

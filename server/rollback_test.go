@@ -10,6 +10,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/ops/audit"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -27,13 +29,13 @@ func restarted(t *testing.T, srv *redistest.Server) *storetest.Space {
 // openSoon opens tasks as managers do: again and again while Redis is away, or not confirmed.
 func openSoon(t *testing.T, st *store.Store, n int) (ids []int64) {
 	t.Helper()
-	req := store.OpenRequest{Key: store.NewToken()}
+	req := tasks.OpenRequest{Key: conn.NewToken()}
 	for range n {
 		req.Specs = append(req.Specs, storetest.Spec())
 	}
 	wait.Eventually(t, 30*time.Second, func() bool {
 		var err error
-		if ids, err = st.Open(t.Context(), req); err != nil && !errors.Is(err, store.ErrUnreachable) {
+		if ids, err = st.Open(t.Context(), req); err != nil && !errors.Is(err, conn.ErrUnreachable) {
 			t.Fatal(err)
 		}
 		return err == nil
@@ -82,7 +84,7 @@ func TestRollbackGivesNoIDTwice(t *testing.T) {
 			}
 			srv.Restart(t)
 			first := sp.Dial(t)
-			if _, err := first.Open(t.Context(), store.OpenRequest{Key: "early", Specs: []task.Definition{storetest.Spec()}}); !errors.Is(err, store.ErrUnconfirmed) {
+			if _, err := first.Open(t.Context(), tasks.OpenRequest{Key: "early", Specs: []task.Definition{storetest.Spec()}}); !errors.Is(err, conn.ErrUnconfirmed) {
 				t.Errorf("opened before a server has looked: error %v", err)
 			}
 			if !outlived {
@@ -152,7 +154,7 @@ func TestIDsTakenBeforeAServerLooked(t *testing.T) {
 	srv.Kill(t)
 	srv.Restart(t)
 	st := sp.Dial(t)
-	if _, err := st.Open(t.Context(), store.OpenRequest{Key: "early", Specs: []task.Definition{storetest.Spec()}}); !errors.Is(err, store.ErrUnconfirmed) {
+	if _, err := st.Open(t.Context(), tasks.OpenRequest{Key: "early", Specs: []task.Definition{storetest.Spec()}}); !errors.Is(err, conn.ErrUnconfirmed) {
 		t.Fatalf("error %v, want that no server has looked", err)
 	}
 	srv.Do(t, "INCR", sp.Key("task_id"))

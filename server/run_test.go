@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -129,11 +130,11 @@ func TestStartRefusals(t *testing.T) {
 		want error
 		says string
 	}{
-		"policy":    {dial(t, storetest.Where(evicting), "n"), store.ErrUnfit, "noeviction"},
-		"password":  {dial(t, wrong, "n"), store.ErrUnreachable, "[redis] password"},
-		"database":  {dial(t, nodb, "n"), store.ErrUnreachable, "[redis] db = 99"},
-		"unreached": {dial(t, nobody, "n"), store.ErrUnreachable, "127.0.0.1:1"},
-		"protocol":  {sp.Store, store.ErrProtocol, "upgrade"},
+		"policy":    {dial(t, storetest.Where(evicting), "n"), conn.ErrUnfit, "noeviction"},
+		"password":  {dial(t, wrong, "n"), conn.ErrUnreachable, "[redis] password"},
+		"database":  {dial(t, nodb, "n"), conn.ErrUnreachable, "[redis] db = 99"},
+		"unreached": {dial(t, nobody, "n"), conn.ErrUnreachable, "127.0.0.1:1"},
+		"protocol":  {sp.Store, conn.ErrProtocol, "upgrade"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

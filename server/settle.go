@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -65,19 +66,19 @@ func (s *Server) settleDue(ctx context.Context) (moved int, next, now statemachi
 // leftOver are due tasks that a deadline does not move. The overdue ones are their
 // workers' to stop.
 type leftOver struct {
-	sound, overdue []*store.TaskHeader
+	sound, overdue []*tasks.TaskHeader
 	suspected      []int64
 }
 
 // nobody is excused.
-func nobody(*store.TaskHeader) bool { return false }
+func nobody(*tasks.TaskHeader) bool { return false }
 
 // judge decides about each task of the batch. What cannot be decided about is
 // suspected, and gathered in idle where that is given.
 func (s *Server) judge(
-	ctx context.Context, b store.Batch, event statemachine.Event, excused func(*store.TaskHeader) bool, idle *leftOver,
-) []store.Order {
-	orders := make([]store.Order, 0, len(b.Tasks))
+	ctx context.Context, b tasks.Batch, event statemachine.Event, excused func(*tasks.TaskHeader) bool, idle *leftOver,
+) []tasks.Order {
+	orders := make([]tasks.Order, 0, len(b.Tasks))
 	counts := map[statemachine.State]int{}
 	for i := range b.Tasks {
 		t := &b.Tasks[i]
@@ -125,8 +126,8 @@ func random() float64 { return rand.Float64() }
 
 // order is a move with what the server knows of the round that it ends: one that
 // was lost, or overran, has no worker to say its class.
-func (s *Server) order(t *store.TaskHeader, m statemachine.Move) store.Order {
-	o := store.Order{Move: m, Writer: s.opt.Name, Bucket: t.Bucket}
+func (s *Server) order(t *tasks.TaskHeader, m statemachine.Move) tasks.Order {
+	o := tasks.Order{Move: m, Writer: s.opt.Name, Bucket: t.Bucket}
 	if m.From == statemachine.Running {
 		o.Fields = []string{statemachine.RoundField(m.Round, "class"), string(cutShort(m.Event))}
 	}
@@ -168,7 +169,7 @@ func (s *Server) fixDue(ctx context.Context, now statemachine.Time, idle *leftOv
 // leave leaves rounds whose time is over to their workers, and tells them. What runs under a
 // lease is never given away before it is stopped: its worker reports it, or its lease
 // ends, and then the worker has stopped it as well.
-func (s *Server) leave(ctx context.Context, now statemachine.Time, overdue []*store.TaskHeader) error {
+func (s *Server) leave(ctx context.Context, now statemachine.Time, overdue []*tasks.TaskHeader) error {
 	if len(overdue) == 0 {
 		return nil
 	}
@@ -186,7 +187,7 @@ func (s *Server) leave(ctx context.Context, now statemachine.Time, overdue []*st
 // gone from where they were: those that another server, or a call whose reply
 // was lost, has moved the same way as well. A move that is refused was decided
 // from an old read: the next pass sees the task as it is.
-func (s *Server) apply(ctx context.Context, orders []store.Order) (moved, gone int, err error) {
+func (s *Server) apply(ctx context.Context, orders []tasks.Order) (moved, gone int, err error) {
 	outcomes, err := s.store.ApplyAll(ctx, orders...)
 	if err == nil {
 		s.guard.touched()
@@ -200,7 +201,7 @@ func (s *Server) apply(ctx context.Context, orders []store.Order) (moved, gone i
 			s.logMove(ctx, m)
 		case o.Result == statemachine.Repeated:
 			gone++
-		case errors.Is(o.Err, store.ErrDamaged):
+		case errors.Is(o.Err, conn.ErrDamaged):
 			s.suspects.add(o.ID)
 		case o.Err != nil:
 			s.log.Debug("could not move task", "error", o.Err, "task", o.ID, "from", string(m.From), "to", string(m.To))

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -19,7 +20,7 @@ func at(seconds float64) statemachine.Time {
 }
 
 // run claims the head of the queue and reports it.
-func run(t *testing.T, sp *storetest.Space, errText string) *store.Claimed {
+func run(t *testing.T, sp *storetest.Space, errText string) *tasks.Claimed {
 	t.Helper()
 	tasks := sp.Claim(t, "w", 1)
 	if len(tasks) != 1 {
@@ -268,7 +269,7 @@ func TestOverdueIsLeftToItsWorker(t *testing.T) {
 	w := register(t, sp.Store, "w", 2)
 	told := func(want ...int64) {
 		t.Helper()
-		r, err := sp.Store.Renew(t.Context(), w.session, store.Heartbeat{State: task.WorkerReady})
+		r, err := sp.Store.Renew(t.Context(), w.session, fleet.Heartbeat{State: task.WorkerReady})
 		slices.Sort(r.Overdue)
 		if err != nil || !slices.Equal(r.Overdue, want) || len(r.Stops) != 0 {
 			t.Errorf("told %+v, %v, want %v", r, err, want)

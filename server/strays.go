@@ -5,7 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/plans"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -19,10 +20,10 @@ const lapPause = 12
 type lap struct {
 	began time.Time
 	// indices are still to be looked at, the first one from cursor on.
-	indices []store.Index
+	indices []upkeep.Index
 	cursor  uint64
 	// strays were found in the pass before. What is one still has stood for a repair interval.
-	strays map[store.Index][]string
+	strays map[upkeep.Index][]string
 	// plans is how many plans have been looked at, tasks how many of the next one; over says that none is left.
 	plans, tasks int
 	over         bool
@@ -50,9 +51,9 @@ func (k *keeper) tidy(ctx context.Context) error {
 			return err
 		}
 		for _, state := range statemachine.States() {
-			indices = append(indices, store.Index{Kind: store.IndexState, Of: string(state)})
+			indices = append(indices, upkeep.Index{Kind: upkeep.IndexState, Of: string(state)})
 		}
-		*l = lap{began: time.Now(), indices: indices, strays: map[store.Index][]string{}}
+		*l = lap{began: time.Now(), indices: indices, strays: map[upkeep.Index][]string{}}
 	}
 	if err := k.lookForStrays(ctx, l); err != nil || len(l.indices) > 0 {
 		return err
@@ -89,8 +90,8 @@ func (k *keeper) lookForStrays(ctx context.Context, l *lap) error {
 }
 
 // lookForUnknown suspects ids in a state set that were never given out: the walk over all tasks does not come by.
-func (k *keeper) lookForUnknown(ctx context.Context, x store.Index, members []string) error {
-	if x.Kind != store.IndexState || len(members) == 0 {
+func (k *keeper) lookForUnknown(ctx context.Context, x upkeep.Index, members []string) error {
+	if x.Kind != upkeep.IndexState || len(members) == 0 {
 		return nil
 	}
 	last, err := k.store.LastID(ctx)
@@ -140,7 +141,7 @@ func (k *keeper) lookAtPlan(ctx context.Context, p *task.Plan, from int) (int, e
 		return 0, err
 	}
 	if from == 0 {
-		tasks = append(tasks, store.Planned{}) // the plan itself
+		tasks = append(tasks, plans.Planned{}) // the plan itself
 	}
 	for i := range tasks {
 		if t := &tasks[i]; t.ID == 0 || len(t.Misplaced(p)) > 0 {

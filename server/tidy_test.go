@@ -7,7 +7,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/link"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/task"
 )
@@ -28,8 +29,8 @@ func TestPrunesEmptyBuckets(t *testing.T) {
 	}
 	take := func(b task.Bucket) {
 		t.Helper()
-		r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-			Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(b), Max: 9, MaxThreads: task.NoLimit,
+		r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
+			Worker: "w", Request: conn.NewToken(), Candidates: storetest.Free(b), Max: 9, MaxThreads: task.NoLimit,
 		})
 		if err != nil || len(r.Tasks) != 1 {
 			t.Fatalf("claimed %+v, %v", r, err)

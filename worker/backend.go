@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -82,84 +85,84 @@ var _ Backend = (*store.Store)(nil)
 // Errors that a worker tells apart, to be matched with errors.Is.
 var (
 	// ErrNameTaken means that another worker of the same name is alive.
-	ErrNameTaken = store.ErrNameTaken
+	ErrNameTaken = conn.ErrNameTaken
 	// ErrLeaseLost means that the session is over.
-	ErrLeaseLost = store.ErrLeaseLost
+	ErrLeaseLost = conn.ErrLeaseLost
 	// ErrUnreachable means that the site does not answer, or cannot serve now.
-	ErrUnreachable = store.ErrUnreachable
+	ErrUnreachable = conn.ErrUnreachable
 	// ErrAway means that it does not answer anybody; it comes with ErrUnreachable.
-	ErrAway = store.ErrAway
+	ErrAway = conn.ErrAway
 	// ErrDamaged means that the record of a task does not hold what it must.
-	ErrDamaged = store.ErrDamaged
+	ErrDamaged = conn.ErrDamaged
 )
 
 // What a worker says when it registers and renews, and the answers.
 type (
 	// Site is the namespace that a worker works for.
-	Site = store.Site
+	Site = fleet.Site
 	// Registered is the answer: a session, or the tasks of a former one.
-	Registered = store.Registered
+	Registered = fleet.Registered
 	// Former is a task of a former session.
-	Former = store.TaskHeader
+	Former = tasks.TaskHeader
 	// NameTakenError says who has the name of a worker. It matches [ErrNameTaken].
-	NameTakenError = store.NameTakenError
+	NameTakenError = fleet.NameTakenError
 	// Session is a registered worker.
-	Session = store.Session
+	Session = fleet.Session
 	// Heartbeat is what a worker says of itself when it renews its lease.
-	Heartbeat = store.Heartbeat
+	Heartbeat = fleet.Heartbeat
 	// Renewal is the answer to a heartbeat.
-	Renewal = store.Renewal
+	Renewal = fleet.Renewal
 	// Followed is a task whose output somebody reads just now.
-	Followed = store.Followed
+	Followed = fleet.Followed
 )
 
 // newToken returns a text that no other process makes.
-var newToken = store.NewToken
+var newToken = conn.NewToken
 
 // reasonSetAside begins the reason of a worker whose node is set aside.
-const reasonSetAside = store.ReasonSetAside
+const reasonSetAside = fleet.ReasonSetAside
 
 // What a worker says when it claims and waits, and the answers.
 type (
 	// Rules are what decides which tasks the workers of a node may claim.
-	Rules = store.Rules
+	Rules = fleet.Rules
 	// ClaimRequest asks for due tasks.
-	ClaimRequest = store.ClaimRequest
+	ClaimRequest = tasks.ClaimRequest
 	// ClaimReply is the answer.
-	ClaimReply = store.ClaimReply
+	ClaimReply = tasks.ClaimReply
 	// Claimed is a task with what a worker needs to run it.
-	Claimed = store.Claimed
+	Claimed = tasks.Claimed
 	// WaitFor says what an idle worker waits for.
-	WaitFor = store.WaitFor
+	WaitFor = tasks.WaitFor
 	// WakeUp is what ended a wait; only the backend knows what it means.
-	WakeUp = store.WakeUp
+	WakeUp = tasks.WakeUp
 )
 
 // What a worker says of rounds, and the answers.
 type (
 	// Order is a decided move of a task with the record of the round.
-	Order = store.Order
+	Order = tasks.Order
 	// Line is a line for the log of a task.
-	Line = store.Line
+	Line = tasks.Line
 	// NodeNews is what the end of a round says of its node.
-	NodeNews = store.NodeNews
+	NodeNews = tasks.NodeNews
 	// Turn is the answer to orders and the claim that went along.
-	Turn = store.Turn
+	Turn = tasks.Turn
 	// Outcome is what became of one order.
-	Outcome = store.Outcome
+	Outcome = tasks.Outcome
 	// News is what a worker tells of a round that runs.
-	News = store.News
+	News = tasks.News
 	// Progress is how far a program says it has come.
-	Progress = store.Progress
+	Progress = tasks.Progress
 	// Chunk is a part of what a program writes while it runs.
-	Chunk = store.Chunk
+	Chunk = tasks.Chunk
 )
 
 // What the end of a round says of its node; nothing where somebody else ended it.
 const (
-	NodeGood = store.NodeGood
-	NodeBad  = store.NodeBad
+	NodeGood = tasks.NodeGood
+	NodeBad  = tasks.NodeBad
 )
 
 // MaxChunk is the most bytes of one [Chunk].
-const MaxChunk = store.MaxChunk
+const MaxChunk = tasks.MaxChunk

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -28,7 +28,7 @@ func (s *site) askStop(t *testing.T, id int64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := s.Store.AskStop(t.Context(), store.Order{Move: move, Writer: "manager", Bucket: task.Bucket})
+		out, err := s.Store.AskStop(t.Context(), tasks.Order{Move: move, Writer: "manager", Bucket: task.Bucket})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +37,7 @@ func (s *site) askStop(t *testing.T, id int64) {
 }
 
 // stopping returns when the task was asked to stop, and when it had.
-func stopping(t *testing.T, task *store.TaskHeader) (asked, ended sm.Time) {
+func stopping(t *testing.T, task *tasks.TaskHeader) (asked, ended sm.Time) {
 	t.Helper()
 	asked, err := sm.ParseTime(task.Fields["cancel_requested"])
 	if err != nil {
@@ -51,7 +51,7 @@ func stopping(t *testing.T, task *store.TaskHeader) (asked, ended sm.Time) {
 }
 
 // stoppedSoon checks that a task had stopped within a second.
-func stoppedSoon(t *testing.T, task *store.TaskHeader) {
+func stoppedSoon(t *testing.T, task *tasks.TaskHeader) {
 	t.Helper()
 	asked, ended := stopping(t, task)
 	within(t, "stopping", asked, ended, time.Second)
@@ -220,7 +220,7 @@ func TestCancelBeforeTheRoundBegins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task := &store.Claimed{}
+	task := &tasks.Claimed{}
 	task.ID = 7
 	w.cancel([]int64{6, 7})
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -102,16 +102,16 @@ func TestNews(t *testing.T) {
 	for name, c := range map[string]struct {
 		end    ending
 		failed bool
-		want   store.NodeNews
+		want   tasks.NodeNews
 	}{
-		"success":            {ending{event: sm.Report, class: sm.ClassProgram}, false, store.NodeGood},
-		"failure":            {ending{event: sm.Report, class: sm.ClassProgram}, true, store.NodeBad},
+		"success":            {ending{event: sm.Report, class: sm.ClassProgram}, false, tasks.NodeGood},
+		"failure":            {ending{event: sm.Report, class: sm.ClassProgram}, true, tasks.NodeBad},
 		"own fault":          {ending{event: sm.Report, class: sm.ClassInfrastructure}, true, ""},
 		"others' fault":      {ending{event: sm.Report, class: sm.ClassProgram, foreign: true}, true, ""},
-		"overdue":            {ending{event: sm.StopOverdue, class: sm.ClassTime}, true, store.NodeBad},
+		"overdue":            {ending{event: sm.StopOverdue, class: sm.ClassTime}, true, tasks.NodeBad},
 		"cancelled":          {ending{event: sm.Terminate, class: sm.ClassProgram}, true, ""},
 		"handed back":        {ending{event: sm.HandBack, why: errDrained}, true, ""},
-		"handed back, no go": {ending{event: sm.HandBack, why: &hostError{errors.New("x")}}, true, store.NodeBad},
+		"handed back, no go": {ending{event: sm.HandBack, why: &hostError{errors.New("x")}}, true, tasks.NodeBad},
 	} {
 		if got := c.end.news(c.failed); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -75,7 +75,7 @@ func (s *site) spooling(t *testing.T) (*Worker, *logs) {
 }
 
 // spooled claims a task and returns the order that ends its round by the event.
-func (s *site) spooled(t *testing.T, event sm.Event) *store.Order {
+func (s *site) spooled(t *testing.T, event sm.Event) *tasks.Order {
 	t.Helper()
 	task := s.Claim(t, "w", 1)[0]
 	o := sm.Occurrence{Event: event, Actor: sm.Worker, Claim: task.Current.Claim, Round: task.Round}
@@ -83,7 +83,7 @@ func (s *site) spooled(t *testing.T, event sm.Event) *store.Order {
 	if err != nil {
 		t.Fatal(err)
 	}
-	order := &store.Order{Move: move, Writer: "w", Bucket: task.Bucket}
+	order := &tasks.Order{Move: move, Writer: "w", Bucket: task.Bucket}
 	if event == sm.StopOverdue {
 		order.Fields = []string{"0:output", "partial\n", "0:error", "too long", "0:class", "time"}
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -42,7 +44,7 @@ func workplace(ctx context.Context) (cfg string, remove func()) {
 	}
 	defer func() { _ = st.Close() }()
 	spec := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "program", "shout", "input", "hello world") })
-	if _, err := st.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{spec}}); err != nil {
+	if _, err := st.Open(ctx, tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{spec}}); err != nil {
 		panic(err)
 	}
 	return cfg, func() { _ = os.RemoveAll(dir) }

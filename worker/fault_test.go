@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -38,7 +39,7 @@ func TestLateReportIsRefused(t *testing.T) {
 			w := s.start(t)
 			awaitFile(t, started)
 			s.takeBack(t, id)
-			var second []store.Claimed
+			var second []tasks.Claimed
 			if claimedAgain {
 				second = s.Claim(t, "other", 1)
 			} else if err := s.Raw.ZRem(t.Context(), s.Key("ready:default:::0"), "a1").Err(); err != nil {

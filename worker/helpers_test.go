@@ -18,6 +18,8 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -26,7 +28,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	store.Silence()
+	conn.Silence()
 	redistest.Main(m)
 }
 
@@ -181,9 +183,9 @@ func (r *running) stop(t *testing.T) {
 }
 
 // await waits until the task is in one of the states, and reads it.
-func (s *site) await(t *testing.T, id int64, states ...statemachine.State) *store.TaskHeader {
+func (s *site) await(t *testing.T, id int64, states ...statemachine.State) *tasks.TaskHeader {
 	t.Helper()
-	var task *store.TaskHeader
+	var task *tasks.TaskHeader
 	wait.Eventually(t, patience, func() bool {
 		var err error
 		task, err = s.Store.Task(t.Context(), id)
@@ -193,9 +195,9 @@ func (s *site) await(t *testing.T, id int64, states ...statemachine.State) *stor
 }
 
 // settle does the work of a server until the task is in one of the states.
-func (s *site) settle(t *testing.T, id int64, states ...statemachine.State) *store.TaskHeader {
+func (s *site) settle(t *testing.T, id int64, states ...statemachine.State) *tasks.TaskHeader {
 	t.Helper()
-	var task *store.TaskHeader
+	var task *tasks.TaskHeader
 	wait.Eventually(t, patience, func() bool {
 		s.serve(t)
 		task = s.Task(t, id)
@@ -224,15 +226,15 @@ func (s *site) serve(t *testing.T) {
 }
 
 // decide makes a server's move, if it is due.
-func (s *site) decide(t *testing.T, task *store.TaskHeader, event statemachine.Event, now statemachine.Time) bool {
+func (s *site) decide(t *testing.T, task *tasks.TaskHeader, event statemachine.Event, now statemachine.Time) bool {
 	t.Helper()
 	move, err := statemachine.Decide(&task.Task, statemachine.Occurrence{
-		Event: event, Actor: statemachine.Server, Grace: store.DefaultGrace * statemachine.Second,
+		Event: event, Actor: statemachine.Server, Grace: tasks.DefaultGrace * statemachine.Second,
 	}, now)
 	if err != nil {
 		return false
 	}
-	out, err := s.Store.Apply(t.Context(), store.Order{Move: move, Writer: "server", Bucket: task.Bucket})
+	out, err := s.Store.Apply(t.Context(), tasks.Order{Move: move, Writer: "server", Bucket: task.Bucket})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +250,7 @@ func (s *site) takeBack(t *testing.T, id int64) {
 	}
 }
 
-func checkFields(t *testing.T, task *store.TaskHeader, want map[string]string) {
+func checkFields(t *testing.T, task *tasks.TaskHeader, want map[string]string) {
 	t.Helper()
 	for name, value := range want {
 		got, ok := task.Fields[name]

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -60,7 +60,7 @@ func TestIdleTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		waits    int
 		bound    time.Duration
-		reply    store.ClaimReply
+		reply    tasks.ClaimReply
 		setAside string
 		want     time.Duration
 	}{
@@ -68,13 +68,13 @@ func TestIdleTime(t *testing.T) {
 		"later":           {waits: 50, want: 10 * time.Second},
 		"bound":           {waits: 50, bound: 2 * time.Second, want: 2 * time.Second},
 		"loose bound":     {bound: 2 * time.Second, want: 100 * time.Millisecond},
-		"queue full":      {waits: 50, reply: store.ClaimReply{Full: []string{"q"}}, want: 3 * time.Second},
-		"node full":       {waits: 50, reply: store.ClaimReply{NodeFull: true}, want: 3 * time.Second},
+		"queue full":      {waits: 50, reply: tasks.ClaimReply{Full: []string{"q"}}, want: 3 * time.Second},
+		"node full":       {waits: 50, reply: tasks.ClaimReply{NodeFull: true}, want: 3 * time.Second},
 		"set aside":       {waits: 50, setAside: "why", want: 3 * time.Second},
-		"next soon":       {waits: 50, reply: store.ClaimReply{Next: 1e15 + 300e3}, want: 300 * time.Millisecond},
-		"next after that": {waits: 50, reply: store.ClaimReply{Next: 1e15 + 100e6}, want: 10 * time.Second},
-		"next now":        {waits: 50, reply: store.ClaimReply{Next: 1e15}, want: time.Millisecond},
-		"next long ago":   {waits: 50, reply: store.ClaimReply{Next: 1}, want: time.Millisecond},
+		"next soon":       {waits: 50, reply: tasks.ClaimReply{Next: 1e15 + 300e3}, want: 300 * time.Millisecond},
+		"next after that": {waits: 50, reply: tasks.ClaimReply{Next: 1e15 + 100e6}, want: 10 * time.Second},
+		"next now":        {waits: 50, reply: tasks.ClaimReply{Next: 1e15}, want: time.Millisecond},
+		"next long ago":   {waits: 50, reply: tasks.ClaimReply{Next: 1}, want: time.Millisecond},
 	} {
 		o.SleepAfterNoProcessClaimed = c.bound
 		if c.reply.Next == 0 {

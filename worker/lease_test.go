@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -31,7 +34,7 @@ func (s *site) lease(t *testing.T, d sm.Duration) {
 // tasks it took back.
 func (s *site) takeBackLost(t *testing.T) int {
 	t.Helper()
-	lost, err := s.Store.Lost(t.Context(), 100, store.Watched{})
+	lost, err := s.Store.Lost(t.Context(), 100, fleet.Watched{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,8 +215,8 @@ func TestSecondWorkerOfANameIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = second.Run(t.Context())
-	taken, ok := errors.AsType[*store.NameTakenError](err)
-	if !ok || !errors.Is(err, store.ErrNameTaken) {
+	taken, ok := errors.AsType[*fleet.NameTakenError](err)
+	if !ok || !errors.Is(err, conn.ErrNameTaken) {
 		t.Fatalf("the second worker ended with %v", err)
 	}
 	checkContains(t, "error", taken.Error(), `"w"`, strconv.Itoa(os.Getpid()))
@@ -232,8 +235,8 @@ func TestSuccessorTakesBackFirst(t *testing.T) {
 	if err != nil || len(r.Former) > 0 {
 		t.Fatal(r, err)
 	}
-	reply, err := s.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: "w", Incarnation: r.Incarnation, Request: store.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 1,
+	reply, err := s.Store.Claim(t.Context(), tasks.ClaimRequest{
+		Worker: "w", Incarnation: r.Incarnation, Request: conn.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 1,
 	})
 	if err != nil || len(reply.Tasks) != 1 {
 		t.Fatal(reply, err)

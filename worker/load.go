@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 )
 
 // Load makes a Worker from a configuration file as tdf-worker reads it, with the
@@ -41,7 +42,7 @@ func Assemble(name string, cfg *config.File, change func(*Options)) (w *Worker, 
 			err = errors.Join(err, closeAll(closers))
 		}
 	}()
-	st, err := store.Dial(cfg.Redis, cfg.TDF.Namespace, store.WithPoolSize(o.Slots+poolReserve))
+	st, err := store.Dial(cfg.Redis, cfg.TDF.Namespace, conn.WithPoolSize(o.Slots+poolReserve))
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -14,8 +15,8 @@ import (
 // planned opens a task in a plan, which may be ready.
 func (s *site) planned(t *testing.T, plan int64, change ...func(*task.Definition)) int64 {
 	t.Helper()
-	ids, err := s.Store.Open(t.Context(), store.OpenRequest{
-		Key: store.NewToken(), Plan: plan, Specs: []task.Definition{storetest.Spec(change...)},
+	ids, err := s.Store.Open(t.Context(), tasks.OpenRequest{
+		Key: conn.NewToken(), Plan: plan, Specs: []task.Definition{storetest.Spec(change...)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +27,7 @@ func (s *site) planned(t *testing.T, plan int64, change ...func(*task.Definition
 // plan makes a plan; ready lets it run.
 func (s *site) plan(t *testing.T) (plan int64, ready func()) {
 	t.Helper()
-	plan, err := s.Store.NewPlan(t.Context(), task.PlanSpec{RequestKey: store.NewToken()})
+	plan, err := s.Store.NewPlan(t.Context(), task.PlanSpec{RequestKey: conn.NewToken()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,9 +53,9 @@ func files(sp *task.Definition) { storetest.Set(sp, "args", task.ArgsFiles) }
 
 // finish does the work of a server, for plans too, until the task is in one of the
 // states.
-func (s *site) finish(t *testing.T, id int64, states ...sm.State) *store.TaskHeader {
+func (s *site) finish(t *testing.T, id int64, states ...sm.State) *tasks.TaskHeader {
 	t.Helper()
-	var task *store.TaskHeader
+	var task *tasks.TaskHeader
 	wait.Eventually(t, 2*patience, func() bool {
 		s.serve(t)
 		s.drainPlans(t)

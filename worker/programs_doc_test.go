@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -18,7 +18,7 @@ func TestVariablesAreDocumented(t *testing.T) {
 	}
 	s := newSite(t)
 	w := s.start(t, func(o *Options) { o.Env = "e" })
-	tk := &store.Claimed{Resources: map[string]task.Allotted{"gpu": {Count: 1, IDs: []int{0}}}}
+	tk := &tasks.Claimed{Resources: map[string]task.Allotted{"gpu": {Count: 1, IDs: []int{0}}}}
 	tk.EndBefore, tk.Needs = 1, []task.Need{{Task: 1}}
 	r := &round{worker: w.Worker, task: tk, slot: w.slots[0]}
 	for name := range r.variables() {

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -58,7 +60,7 @@ func (s *site) claimer(t *testing.T) *claimer {
 	return newClaimer(s.Store, newRulebook(s.Store, o.offer(), func() {}))
 }
 
-func claim(t *testing.T, c *claimer) store.ClaimReply {
+func claim(t *testing.T, c *claimer) tasks.ClaimReply {
 	t.Helper()
 	reply, _, err := c.claim(t.Context(), 0, 1, "")
 	if err != nil {
@@ -137,7 +139,7 @@ func TestClaimOfBeforeAFlush(t *testing.T) {
 	s.queue(t, "q")
 	s.open(t, inQueue("q"))
 	before, c := s.Register(t, "w"), s.claimer(t)
-	claim := func(w store.Session) (store.ClaimReply, error) {
+	claim := func(w fleet.Session) (tasks.ClaimReply, error) {
 		r, _, err := c.claim(t.Context(), w.Incarnation, 1, "")
 		return r, err
 	}
@@ -148,7 +150,7 @@ func TestClaimOfBeforeAFlush(t *testing.T) {
 	if _, err := s.Store.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := claim(before); !errors.Is(err, store.ErrLeaseLost) || c.inDoubt() {
+	if _, err := claim(before); !errors.Is(err, conn.ErrLeaseLost) || c.inDoubt() {
 		t.Fatalf("error %v, in doubt: %v", err, c.inDoubt())
 	}
 	s.queue(t, "q", "paused=true")

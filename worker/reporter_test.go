@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -110,14 +111,14 @@ func (s *site) idleWorker(t *testing.T, st *store.Store, slots int) *Worker {
 }
 
 // claimed opens tasks and claims them for a worker.
-func (s *site) claimed(t *testing.T, n int) []store.Claimed {
+func (s *site) claimed(t *testing.T, n int) []tasks.Claimed {
 	t.Helper()
 	s.Open(t, slices.Repeat([]task.Definition{storetest.Spec()}, n)...)
 	return s.Claim(t, "w", n)
 }
 
 // pendingReports are reports of tasks.
-func pendingReports(t *testing.T, w *Worker, tasks []store.Claimed) []*pendingReport {
+func pendingReports(t *testing.T, w *Worker, tasks []tasks.Claimed) []*pendingReport {
 	t.Helper()
 	all := make([]*pendingReport, len(tasks))
 	for i := range tasks {
@@ -167,7 +168,7 @@ func TestReportSpoilsNoOther(t *testing.T) {
 	s := newSite(t)
 	w := s.idleWorker(t, s.Store, 1)
 	all := pendingReports(t, w, s.claimed(t, 3))
-	all[1].order.Fields = make([]string, store.MaxFields+2)
+	all[1].order.Fields = make([]string, tasks.MaxFields+2)
 	w.reporter.sendBatch(t.Context(), all)
 	for i, l := range all {
 		if bad := i == 1; (l.err != nil) != bad || !bad && l.outcome.Result != sm.Moved {
@@ -179,11 +180,11 @@ func TestReportSpoilsNoOther(t *testing.T) {
 // A call takes the sender's report, and others up to a number and a size.
 func TestReportsOfOneCall(t *testing.T) {
 	t.Parallel()
-	large := &store.Order{Fields: []string{"0:output", strings.Repeat("x", mostBytes+1)}}
+	large := &tasks.Order{Fields: []string{"0:output", strings.Repeat("x", mostBytes+1)}}
 	for _, c := range []struct {
-		order *store.Order
+		order *tasks.Order
 		want  int
-	}{{&store.Order{}, mostReports}, {large, 1}} {
+	}{{&tasks.Order{}, mostReports}, {large, 1}} {
 		o := &reporter{}
 		for range mostReports + 5 {
 			o.waiting = append(o.waiting, &pendingReport{order: c.order})
@@ -282,7 +283,7 @@ func TestClaimAlong(t *testing.T) {
 	if request == nil || c.along(0, 1) != nil {
 		t.Fatalf("claims %v, and another beside it", request)
 	}
-	if _, err := c.landed(&store.ClaimReply{}, errors.New("no answer")); err == nil || !c.inDoubt() {
+	if _, err := c.landed(&tasks.ClaimReply{}, errors.New("no answer")); err == nil || !c.inDoubt() {
 		t.Error("a claim without an answer is forgotten")
 	}
 	if c.along(0, 1) != nil {

@@ -3,7 +3,7 @@ package worker
 import (
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 )
 
 // A wake-up for a place that the claim after it has no use for goes on to others;
@@ -15,18 +15,18 @@ func TestWakeUpsArePassedOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place := store.WakeUp(s.Key("wake_queue:q"))
+	place := tasks.WakeUp(s.Key("wake_queue:q"))
 	for name, c := range map[string]struct {
-		reply        store.ClaimReply
+		reply        tasks.ClaimReply
 		passed, kept bool
 	}{
-		"unused":         {reply: store.ClaimReply{Unused: true}, passed: true},
-		"another's task": {reply: store.ClaimReply{Unused: true, Tasks: []store.Claimed{{}}}, passed: true},
-		"used":           {reply: store.ClaimReply{Tasks: []store.Claimed{{}}}},
+		"unused":         {reply: tasks.ClaimReply{Unused: true}, passed: true},
+		"another's task": {reply: tasks.ClaimReply{Unused: true, Tasks: []tasks.Claimed{{}}}, passed: true},
+		"used":           {reply: tasks.ClaimReply{Tasks: []tasks.Claimed{{}}}},
 		"nothing due":    {},
-		"stale":          {reply: store.ClaimReply{Stale: true}, kept: true},
-		"new buckets":    {reply: store.ClaimReply{NewBuckets: true, Unused: true}, kept: true},
-		"more":           {reply: store.ClaimReply{More: true, Unused: true}, kept: true},
+		"stale":          {reply: tasks.ClaimReply{Stale: true}, kept: true},
+		"new buckets":    {reply: tasks.ClaimReply{NewBuckets: true, Unused: true}, kept: true},
+		"more":           {reply: tasks.ClaimReply{More: true, Unused: true}, kept: true},
 	} {
 		s.Raw.Del(t.Context(), string(place))
 		w.woken = place

@@ -14,6 +14,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/server"
 	"github.com/tdf-go/tdf/task"
@@ -74,9 +76,9 @@ func (s *Site) AwaitCard(ctx context.Context, name string, n int64, every time.D
 }
 
 // Dial connects to the namespace through a unix socket: that of the Redis, or of a proxy before it.
-func (s *Site) Dial(socket string, opts ...store.Option) (*store.Store, error) {
+func (s *Site) Dial(socket string, opts ...conn.Option) (*store.Store, error) {
 	where := config.Redis{Host: socket, DialTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute}
-	st, err := store.Dial(where, namespace, append([]store.Option{store.WithRetries(-1)}, opts...)...)
+	st, err := store.Dial(where, namespace, append([]conn.Option{conn.WithRetries(-1)}, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the Redis of the benchmark: %w", err)
 	}
@@ -89,9 +91,9 @@ func (s *Site) Open(ctx context.Context, n int, spec task.Spec) error {
 	if err != nil {
 		return err
 	}
-	specs := slices.Repeat([]task.Definition{d}, min(n, store.MaxOpen))
+	specs := slices.Repeat([]task.Definition{d}, min(n, tasks.MaxOpen))
 	for ; n > 0; n -= len(specs) {
-		if _, err := s.Store.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: specs[:min(n, len(specs))]}); err != nil {
+		if _, err := s.Store.Open(ctx, tasks.OpenRequest{Key: conn.NewToken(), Specs: specs[:min(n, len(specs))]}); err != nil {
 			return fmt.Errorf("opening tasks: %w", err)
 		}
 	}
@@ -182,9 +184,9 @@ func (c *Crew) Worker(h Hand) error {
 	if h.Socket == "" {
 		h.Socket = c.site.Redis.Socket()
 	}
-	var opts []store.Option
+	var opts []conn.Option
 	if h.Pool > 0 {
-		opts = append(opts, store.WithPoolSize(h.Pool))
+		opts = append(opts, conn.WithPoolSize(h.Pool))
 	}
 	st, err := c.site.Dial(h.Socket, opts...)
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 
 	"github.com/tdf-go/tdf/cmd/internal/workercmd"
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 )
 
 func main() {
-	store.Silence() // the error, or the log, says it once
+	conn.Silence() // the error, or the log, says it once
 	os.Exit(cli.Main(workercmd.New()))
 }

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/crewtest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/manager"
 )
 
 // adding is what run.sh does.
-func adding(t *store.Claimed) worktest.Result {
+func adding(t *tasks.Claimed) worktest.Result {
 	sum := 0
 	for word := range strings.FieldsSeq(t.Input) {
 		var n int

@@ -10,6 +10,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	await "github.com/tdf-go/tdf/internal/testkit/wait"
@@ -34,7 +36,7 @@ func TestLateArrival(t *testing.T) {
 				st := dialDurable(t, sp, durability)
 				connectBoth(t, st)
 				srv.Do(t, h.end...)
-				_, err := st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}})
+				_, err := st.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{storetest.Spec()}})
 				if err != nil && durability == config.DurabilityFast { // else no replica confirms it
 					t.Fatal(err)
 				}
@@ -72,7 +74,7 @@ func connectBoth(t *testing.T, st *store.Store) {
 
 func open(t *testing.T, st *store.Store) {
 	t.Helper()
-	if _, err := st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}}); err != nil {
+	if _, err := st.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{storetest.Spec()}}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -7,7 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/task"
 )
@@ -86,8 +87,8 @@ func benchmarkTurns(b *testing.B, sp *storetest.Space, turns []task.Candidate) {
 	b.Helper()
 	b.ResetTimer()
 	for i := range b.N {
-		r, err := sp.Store.Claim(b.Context(), store.ClaimRequest{
-			Worker: "w", Request: store.NewToken(), Candidates: turns, First: i, Max: 1, Node: "n", MaxThreads: 1_000_000,
+		r, err := sp.Store.Claim(b.Context(), tasks.ClaimRequest{
+			Worker: "w", Request: conn.NewToken(), Candidates: turns, First: i, Max: 1, Node: "n", MaxThreads: 1_000_000,
 		})
 		if err != nil || len(r.Tasks) != 1 {
 			b.Fatalf("claim %d: %+v, error %v", i, r, err)

@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -78,8 +79,8 @@ func BenchmarkPurge(b *testing.B) {
 
 func benchmarkPurge(b *testing.B, sp *storetest.Space, n, size int) {
 	b.Helper()
-	turn := store.PurgeTurn{By: "bench", For: time.Hour}
-	rules := []store.Retention{{Outcome: statemachine.Succeeded, Most: 0}}
+	turn := upkeep.PurgeTurn{By: "bench", For: time.Hour}
+	rules := []upkeep.Retention{{Outcome: statemachine.Succeeded, Most: 0}}
 	for n > 0 {
 		found, _, _, err := sp.Store.Outdated(b.Context(), turn, rules, size, nil)
 		if err != nil || len(found) != 1 || found[0].Due != int64(n) {
@@ -89,12 +90,12 @@ func benchmarkPurge(b *testing.B, sp *storetest.Space, n, size int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		tasks := make([]store.Outgoing, len(fields))
+		tasks := make([]upkeep.Outgoing, len(fields))
 		for i, id := range found[0].IDs {
 			rev, _ := strconv.ParseInt(fields[i]["rev"], 10, 64)
-			tasks[i] = store.Outgoing{ID: id, Rev: rev, Outcome: statemachine.Succeeded}
+			tasks[i] = upkeep.Outgoing{ID: id, Rev: rev, Outcome: statemachine.Succeeded}
 		}
-		for page := range slices.Chunk(tasks, store.PurgePage) {
+		for page := range slices.Chunk(tasks, upkeep.PurgePage) {
 			if _, err := sp.Store.Purge(b.Context(), page); err != nil {
 				b.Fatal(err)
 			}
@@ -151,9 +152,9 @@ func benchmarkOpen(b *testing.B, sp *storetest.Space, n, size int) {
 	}
 }
 
-func benchmarkClaim(b *testing.B, sp *storetest.Space, n, size int) []store.Claimed {
+func benchmarkClaim(b *testing.B, sp *storetest.Space, n, size int) []tasks.Claimed {
 	b.Helper()
-	held := make([]store.Claimed, 0, n)
+	held := make([]tasks.Claimed, 0, n)
 	for len(held) < n {
 		got := sp.Claim(b, "w", min(size, n-len(held)))
 		if len(got) == 0 {
@@ -164,12 +165,12 @@ func benchmarkClaim(b *testing.B, sp *storetest.Space, n, size int) []store.Clai
 	return held
 }
 
-func benchmarkReport(b *testing.B, sp *storetest.Space, held []store.Claimed, size int) {
+func benchmarkReport(b *testing.B, sp *storetest.Space, held []tasks.Claimed, size int) {
 	b.Helper()
 	for len(held) > 0 {
 		part := held[:min(size, len(held))]
 		held = held[len(part):]
-		orders := make([]store.Order, len(part))
+		orders := make([]tasks.Order, len(part))
 		for i := range part {
 			o := statemachine.Occurrence{
 				Event: statemachine.Report, Actor: statemachine.Worker, Claim: part[i].Current.Claim, Round: part[i].Round,
@@ -193,7 +194,7 @@ func benchmarkMove(
 		if len(batch.Tasks) == 0 {
 			return
 		}
-		orders := make([]store.Order, len(batch.Tasks))
+		orders := make([]tasks.Order, len(batch.Tasks))
 		for i := range batch.Tasks {
 			orders[i] = benchmarkDecide(b, &batch.Tasks[i].Task, statemachine.Occurrence{Event: event, Actor: actor}, batch.Now)
 		}
@@ -201,16 +202,16 @@ func benchmarkMove(
 	}
 }
 
-func benchmarkDecide(b *testing.B, t *statemachine.Task, o statemachine.Occurrence, now statemachine.Time) store.Order {
+func benchmarkDecide(b *testing.B, t *statemachine.Task, o statemachine.Occurrence, now statemachine.Time) tasks.Order {
 	b.Helper()
 	m, err := statemachine.Decide(t, o, now)
 	if err != nil {
 		b.Fatal(err)
 	}
-	return store.Order{Move: m, Writer: "bench"}
+	return tasks.Order{Move: m, Writer: "bench"}
 }
 
-func benchmarkApply(b *testing.B, sp *storetest.Space, orders []store.Order) {
+func benchmarkApply(b *testing.B, sp *storetest.Space, orders []tasks.Order) {
 	b.Helper()
 	out, err := sp.Store.Apply(b.Context(), orders...)
 	if err != nil {

@@ -8,7 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	await "github.com/tdf-go/tdf/internal/testkit/wait"
@@ -19,34 +25,34 @@ import (
 // calls are all methods of a Store that talk to Redis and can fail.
 var calls = map[string]func(context.Context, *store.Store) error{
 	"RegisterManager": func(ctx context.Context, st *store.Store) error {
-		return st.RegisterManager(ctx, store.Presence{Instance: "i", Name: "n"})
+		return st.RegisterManager(ctx, fleet.Presence{Instance: "i", Name: "n"})
 	},
 	"Apply": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Apply(ctx, store.Order{Move: statemachine.Move{
+		_, err := st.Apply(ctx, tasks.Order{Move: statemachine.Move{
 			ID: 1, From: statemachine.Open, To: statemachine.Cancelled, Deadline: statemachine.Never,
 		}})
 		return err
 	},
 	"ApplyAll": func(ctx context.Context, st *store.Store) error {
-		_, err := st.ApplyAll(ctx, store.Order{Move: statemachine.Move{
+		_, err := st.ApplyAll(ctx, tasks.Order{Move: statemachine.Move{
 			ID: 1, From: statemachine.Open, To: statemachine.Cancelled, Deadline: statemachine.Never,
 		}})
 		return err
 	},
 	"Turn": func(ctx context.Context, st *store.Store) error {
-		turn := st.Turn(ctx, []store.Order{{Move: statemachine.Move{
+		turn := st.Turn(ctx, []tasks.Order{{Move: statemachine.Move{
 			ID: 1, From: statemachine.Open, To: statemachine.Cancelled, Deadline: statemachine.Never,
-		}}}, &store.ClaimRequest{Worker: "w", Request: "r", Max: 1, Candidates: storetest.Free(task.Bucket{})})
+		}}}, &tasks.ClaimRequest{Worker: "w", Request: "r", Max: 1, Candidates: storetest.Free(task.Bucket{})})
 		if turn.Moved == nil {
 			return turn.Claimed
 		}
 		return turn.Moved
 	},
 	"BeginHandling": func(ctx context.Context, st *store.Store) error {
-		return st.BeginHandling(ctx, handlingOf("i"), &store.HandlingWatch{})
+		return st.BeginHandling(ctx, handlingOf("i"), &fleet.HandlingWatch{})
 	},
 	"KeepHandling": func(ctx context.Context, st *store.Store) error {
-		return st.KeepHandling(ctx, handlingOf("i"), &store.HandlingWatch{})
+		return st.KeepHandling(ctx, handlingOf("i"), &fleet.HandlingWatch{})
 	},
 	"NewPlan": func(ctx context.Context, st *store.Store) error {
 		_, err := st.NewPlan(ctx, task.PlanSpec{RequestKey: "k"})
@@ -90,14 +96,14 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"Handled": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Handled(ctx, &store.HandlingWatch{}, time.Second, []int64{1})
+		_, err := st.Handled(ctx, &fleet.HandlingWatch{}, time.Second, []int64{1})
 		return err
 	},
 	"Asides":  func(ctx context.Context, st *store.Store) error { _, err := st.Asides(ctx); return err },
 	"Buckets": func(ctx context.Context, st *store.Store) error { _, err := st.Buckets(ctx); return err },
 	"Check":   func(ctx context.Context, st *store.Store) error { _, err := st.Check(ctx); return err },
 	"Claim": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Claim(ctx, store.ClaimRequest{Worker: "w", Request: "r", Max: 1, Candidates: storetest.Free(task.Bucket{})})
+		_, err := st.Claim(ctx, tasks.ClaimRequest{Worker: "w", Request: "r", Max: 1, Candidates: storetest.Free(task.Bucket{})})
 		return err
 	},
 	"Count":   func(ctx context.Context, st *store.Store) error { _, err := st.Count(ctx); return err },
@@ -107,19 +113,38 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"DeregisterManager": func(ctx context.Context, st *store.Store) error {
-		return st.DeregisterManager(ctx, store.Presence{Instance: "i"})
+		return st.DeregisterManager(ctx, fleet.Presence{Instance: "i"})
 	},
 	"Due": func(ctx context.Context, st *store.Store) error { _, err := st.Due(ctx, 1); return err },
 	"Fields": func(ctx context.Context, st *store.Store) error {
 		_, err := st.Fields(ctx, []int64{1}, "state")
 		return err
 	},
+	"Run": func(ctx context.Context, st *store.Store) error {
+		_, err := st.Run(ctx, "rules", conn.Subject{})
+		return err
+	},
+	"RunList": func(ctx context.Context, st *store.Store) error {
+		_, err := st.RunList(ctx, "rules", conn.Subject{})
+		return err
+	},
+	"RunOn": func(ctx context.Context, st *store.Store) error {
+		_, err := st.RunOn(ctx, st.Session, "rules", conn.Subject{})
+		return err
+	},
+	"Published": func(ctx context.Context, st *store.Store) error {
+		_, _, err := st.Published(ctx, "lease", 0)
+		return err
+	},
+	"Pipelined": func(ctx context.Context, st *store.Store) error {
+		return st.Pipelined(ctx, "time", func(p redis.Pipeliner) { p.Time(ctx) })
+	},
 	"Follow":    func(ctx context.Context, st *store.Store) error { return st.Follow(ctx, 1, time.Second, true) },
 	"Interrupt": func(ctx context.Context, st *store.Store) error { return st.Interrupt(ctx, "w") },
 	"Lease":     func(ctx context.Context, st *store.Store) error { _, err := st.Lease(ctx); return err },
-	"Leave":     func(ctx context.Context, st *store.Store) error { return st.Leave(ctx, store.Session{Name: "w"}) },
+	"Leave":     func(ctx context.Context, st *store.Store) error { return st.Leave(ctx, fleet.Session{Name: "w"}) },
 	"Lost": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Lost(ctx, 1, store.Watched{})
+		_, err := st.Lost(ctx, 1, fleet.Watched{})
 		return err
 	},
 	"OrderWorker": func(ctx context.Context, st *store.Store) error {
@@ -128,7 +153,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	},
 	"PassOn": func(ctx context.Context, st *store.Store) error { return st.PassOn(ctx, wakeUp(st)) },
 	"Tell progress": func(ctx context.Context, st *store.Store) error {
-		return st.Tell(ctx, "w", &statemachine.Task{ID: 1}, store.News{Progress: &store.Progress{}})
+		return st.Tell(ctx, "w", &statemachine.Task{ID: 1}, tasks.News{Progress: &tasks.Progress{}})
 	},
 	"PublishLease": func(ctx context.Context, st *store.Store) error { return st.PublishLease(ctx, second) },
 	"Remind":       func(ctx context.Context, st *store.Store) error { _, err := st.Remind(ctx, second); return err },
@@ -137,11 +162,11 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"Renew": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Renew(ctx, store.Session{Name: "w"}, store.Heartbeat{})
+		_, err := st.Renew(ctx, fleet.Session{Name: "w"}, fleet.Heartbeat{})
 		return err
 	},
 	"Tell chunks": func(ctx context.Context, st *store.Store) error {
-		return st.Tell(ctx, "w", &statemachine.Task{ID: 1}, store.News{Chunks: []store.Chunk{{Data: []byte("x")}}})
+		return st.Tell(ctx, "w", &statemachine.Task{ID: 1}, tasks.News{Chunks: []tasks.Chunk{{Data: []byte("x")}}})
 	},
 	"Worker":          func(ctx context.Context, st *store.Store) error { _, _, err := st.Worker(ctx, "w"); return err },
 	"Workers":         func(ctx context.Context, st *store.Store) error { _, _, err := st.Workers(ctx); return err },
@@ -160,32 +185,32 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	},
 	"MoveWatermark": func(ctx context.Context, st *store.Store) error { _, err := st.MoveWatermark(ctx, 0, 1); return err },
 	"Tell": func(ctx context.Context, st *store.Store) error {
-		return st.Tell(ctx, "w", &statemachine.Task{ID: 1}, store.News{Lines: []store.Line{{Text: "x"}}})
+		return st.Tell(ctx, "w", &statemachine.Task{ID: 1}, tasks.News{Lines: []tasks.Line{{Text: "x"}}})
 	},
 	"RedisTime": func(ctx context.Context, st *store.Store) error { _, err := st.RedisTime(ctx); return err },
 	"LastStep":  func(ctx context.Context, st *store.Store) error { _, err := st.LastStep(ctx); return err },
 	"NoteStep":  func(ctx context.Context, st *store.Store) error { return st.NoteStep(ctx, noon, time.Second) },
 	"TellOverdue": func(ctx context.Context, st *store.Store) error {
-		return st.TellOverdue(ctx, &store.TaskHeader{Task: statemachine.Task{ID: 1}})
+		return st.TellOverdue(ctx, &tasks.TaskHeader{Task: statemachine.Task{ID: 1}})
 	},
 	"Now": func(ctx context.Context, st *store.Store) error { _, err := st.Now(ctx); return err },
 	"Open": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}})
+		_, err := st.Open(ctx, tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{storetest.Spec()}})
 		return err
 	},
 	"Postpone":     func(ctx context.Context, st *store.Store) error { return st.Postpone(ctx, noon, second, 1) },
 	"Grace":        func(ctx context.Context, st *store.Store) error { _, _, err := st.Grace(ctx); return err },
 	"PublishGrace": func(ctx context.Context, st *store.Store) error { return st.PublishGrace(ctx, second) },
 	"Reindex": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Reindex(ctx, &store.TaskHeader{Task: statemachine.Task{ID: 1}}, 0)
+		_, err := st.Reindex(ctx, &tasks.TaskHeader{Task: statemachine.Task{ID: 1}}, 0)
 		return err
 	},
 	"Relist": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Relist(ctx, &store.Inspection{TaskHeader: store.TaskHeader{Task: statemachine.Task{ID: 1}}}, statemachine.Open, noon)
+		_, err := st.Relist(ctx, &upkeep.Inspection{TaskHeader: tasks.TaskHeader{Task: statemachine.Task{ID: 1}}}, statemachine.Open, noon)
 		return err
 	},
 	"SetAside": func(ctx context.Context, st *store.Store) error {
-		_, err := st.SetAside(ctx, &store.Inspection{TaskHeader: store.TaskHeader{Task: statemachine.Task{ID: 1}}}, noon)
+		_, err := st.SetAside(ctx, &upkeep.Inspection{TaskHeader: tasks.TaskHeader{Task: statemachine.Task{ID: 1}}}, noon)
 		return err
 	},
 	"Task":      func(ctx context.Context, st *store.Store) error { _, err := st.Task(ctx, 1); return err },
@@ -200,21 +225,21 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	},
 	"Watermark": func(ctx context.Context, st *store.Store) error { _, _, err := st.Watermark(ctx); return err },
 	"AddQueue": func(ctx context.Context, st *store.Store) error {
-		return st.AddQueue(ctx, task.NewQueue("of"+strings.ToLower(store.NewToken())))
+		return st.AddQueue(ctx, task.NewQueue("of"+strings.ToLower(conn.NewToken())))
 	},
 	"AskStop": func(ctx context.Context, st *store.Store) error {
-		_, err := st.AskStop(ctx, store.Order{Move: statemachine.Move{ID: 1, From: statemachine.Running, AskStop: true}})
+		_, err := st.AskStop(ctx, tasks.Order{Move: statemachine.Move{ID: 1, From: statemachine.Running, AskStop: true}})
 		return err
 	},
 	"EmptyBuckets": func(ctx context.Context, st *store.Store) error { _, err := st.EmptyBuckets(ctx); return err },
 	"Evidence":     func(ctx context.Context, st *store.Store) error { _, err := st.Evidence(ctx, "p"); return err },
 	"Judge": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Judge(ctx, store.Verdict{})
+		_, err := st.Judge(ctx, fleet.Verdict{})
 		return err
 	},
 	"DryClaims": func(ctx context.Context, st *store.Store) error {
-		_, err := st.DryClaims(ctx, []store.DryClaim{{
-			Claim: store.ClaimRequest{Worker: "w", Max: 1, Candidates: storetest.Free(task.Bucket{})}, Queue: task.DefaultQueue,
+		_, err := st.DryClaims(ctx, []tasks.DryClaim{{
+			Claim: tasks.ClaimRequest{Worker: "w", Max: 1, Candidates: storetest.Free(task.Bucket{})}, Queue: task.DefaultQueue,
 		}})
 		return err
 	},
@@ -228,7 +253,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"PublishEvents": func(ctx context.Context, st *store.Store) error { return st.PublishEvents(ctx, 5) },
 	"OpenEpoch":     func(ctx context.Context, st *store.Store) error { _, err := st.OpenEpoch(ctx, false); return err },
 	"OpenAll": func(ctx context.Context, st *store.Store) error {
-		_, err := st.OpenAll(ctx, store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}})
+		_, err := st.OpenAll(ctx, tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{storetest.Spec()}})
 		return err
 	},
 	"Prune": func(ctx context.Context, st *store.Store) error {
@@ -259,15 +284,15 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"Outdated": func(ctx context.Context, st *store.Store) error {
-		_, _, _, err := st.Outdated(ctx, store.PurgeTurn{By: "s", For: time.Second}, nil, 1, nil)
+		_, _, _, err := st.Outdated(ctx, upkeep.PurgeTurn{By: "s", For: time.Second}, nil, 1, nil)
 		return err
 	},
 	"Overstayed": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Overstayed(ctx, []store.Retention{{Outcome: statemachine.Failed, Age: time.Second}}, time.Second)
+		_, err := st.Overstayed(ctx, []upkeep.Retention{{Outcome: statemachine.Failed, Age: time.Second}}, time.Second)
 		return err
 	},
 	"Purge": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Purge(ctx, []store.Outgoing{{ID: 99, Outcome: statemachine.Failed}})
+		_, err := st.Purge(ctx, []upkeep.Outgoing{{ID: 99, Outcome: statemachine.Failed}})
 		return err
 	},
 	"Retain":      func(ctx context.Context, st *store.Store) error { _, err := st.Retain(ctx, []int64{1}, 1); return err },
@@ -286,15 +311,15 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	},
 	"Indices": func(ctx context.Context, st *store.Store) error { _, err := st.Indices(ctx); return err },
 	"Members": func(ctx context.Context, st *store.Store) error {
-		_, _, err := st.Members(ctx, store.Index{Kind: store.IndexDue}, 0)
+		_, _, err := st.Members(ctx, upkeep.Index{Kind: upkeep.IndexDue}, 0)
 		return err
 	},
 	"Strays": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Strays(ctx, store.Index{Kind: store.IndexHeld, Of: "w"}, []string{"1"})
+		_, err := st.Strays(ctx, upkeep.Index{Kind: upkeep.IndexHeld, Of: "w"}, []string{"1"})
 		return err
 	},
 	"Unlist": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Unlist(ctx, store.Index{Kind: store.IndexReady, Of: task.DefaultBucketName}, []string{"zz"})
+		_, err := st.Unlist(ctx, upkeep.Index{Kind: upkeep.IndexReady, Of: task.DefaultBucketName}, []string{"zz"})
 		return err
 	},
 	// Last by hand: it would take the task that others read.
@@ -302,13 +327,13 @@ var calls = map[string]func(context.Context, *store.Store) error{
 }
 
 // waitFor waits as a worker that takes from the default bucket.
-func waitFor(worker string) store.WaitFor {
-	return store.WaitFor{Worker: worker, Candidates: storetest.Free(task.Bucket{})}
+func waitFor(worker string) tasks.WaitFor {
+	return tasks.WaitFor{Worker: worker, Candidates: storetest.Free(task.Bucket{})}
 }
 
 // wakeUp is one for work in the default bucket.
-func wakeUp(st *store.Store) store.WakeUp {
-	return store.WakeUp(st.Namespace() + ":wake:" + task.Bucket{}.Name())
+func wakeUp(st *store.Store) tasks.WakeUp {
+	return tasks.WakeUp(st.Namespace() + ":wake:" + task.Bucket{}.Name())
 }
 
 // eachCall runs f for every method that takes a context and returns an error.
@@ -342,7 +367,7 @@ func TestCancelled(t *testing.T) {
 	cancel()
 	eachCall(t, func(t *testing.T, call func(context.Context, *store.Store) error) {
 		t.Helper()
-		if err := call(ctx, sp.Store); !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnreachable) {
+		if err := call(ctx, sp.Store); !errors.Is(err, context.Canceled) || errors.Is(err, conn.ErrUnreachable) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -374,10 +399,10 @@ func TestUnreachable(t *testing.T) {
 	sp := storetest.New(t)
 	far, proxy := through(t, sp)
 	proxy.Down()
-	st := far.Dial(t, store.WithRetries(-1))
+	st := far.Dial(t, conn.WithRetries(-1))
 	eachCall(t, func(t *testing.T, call func(context.Context, *store.Store) error) {
 		t.Helper()
-		if err := call(t.Context(), st); !errors.Is(err, store.ErrUnreachable) {
+		if err := call(t.Context(), st); !errors.Is(err, conn.ErrUnreachable) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -398,7 +423,7 @@ func TestHangs(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	_, err := far.Store.LastID(ctx)
-	if !errors.Is(err, store.ErrUnreachable) {
+	if !errors.Is(err, conn.ErrUnreachable) {
 		t.Errorf("got %v", err)
 	}
 	await.Within(t, "a call with a deadline of 0.1 s", began, time.Now(), time.Second)
@@ -417,7 +442,7 @@ func TestScriptsAreLost(t *testing.T) {
 			continue // it needs no script, and asks what the user of the test may not
 		}
 		forget()
-		if err := call(t.Context(), sp.Store); err != nil && !refused(err) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrNoPlan) {
+		if err := call(t.Context(), sp.Store); err != nil && !refused(err) && !errors.Is(err, conn.ErrNotFound) && !errors.Is(err, conn.ErrNoPlan) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -434,5 +459,5 @@ func TestScriptsAreLost(t *testing.T) {
 // refused reports whether err says that a task was not where the call expected
 // it, rather than that the call failed.
 func refused(err error) bool {
-	return errors.Is(err, store.ErrNoQueue) || errors.Is(err, store.ErrLeaseLost) || errors.Is(err, store.ErrHandlingLost) || errors.Is(err, store.ErrNoWorker) || errors.Is(err, statemachine.ErrStale) || errors.Is(err, statemachine.ErrConflict) || errors.Is(err, store.ErrDamaged)
+	return errors.Is(err, conn.ErrNoQueue) || errors.Is(err, conn.ErrLeaseLost) || errors.Is(err, conn.ErrHandlingLost) || errors.Is(err, conn.ErrNoWorker) || errors.Is(err, statemachine.ErrStale) || errors.Is(err, statemachine.ErrConflict) || errors.Is(err, conn.ErrDamaged)
 }

@@ -7,12 +7,13 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
 
 // checked is what a start says of a Redis from which a durability is demanded.
-func checked(t *testing.T, where config.Redis, durability string) (store.ServerInfo, *store.SetupError) {
+func checked(t *testing.T, where config.Redis, durability string) (conn.ServerInfo, *conn.SetupError) {
 	t.Helper()
 	where.Durability = durability
 	st, err := store.Dial(where, "ns")
@@ -21,7 +22,7 @@ func checked(t *testing.T, where config.Redis, durability string) (store.ServerI
 	}
 	defer func() { _ = st.Close() }()
 	info, err := st.Check(t.Context())
-	var refused *store.SetupError
+	var refused *conn.SetupError
 	if err != nil && !errors.As(err, &refused) {
 		t.Fatalf("durability=%s: %v", durability, err)
 	}
@@ -29,7 +30,7 @@ func checked(t *testing.T, where config.Redis, durability string) (store.ServerI
 }
 
 // demands checks that a start refuses, or with an empty setting that it does not.
-func demands(t *testing.T, where config.Redis, durability, setting, value, remedy string) store.ServerInfo {
+func demands(t *testing.T, where config.Redis, durability, setting, value, remedy string) conn.ServerInfo {
 	t.Helper()
 	info, e := checked(t, where, durability)
 	switch {

@@ -4,7 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -23,7 +25,7 @@ func bothClocks(t *testing.T, run func(*testing.T, *storetest.Space)) {
 	}
 }
 
-func ids(tasks []store.Claimed) []int64 {
+func ids(tasks []tasks.Claimed) []int64 {
 	all := []int64{}
 	for i := range tasks {
 		all = append(all, tasks[i].ID)
@@ -40,12 +42,12 @@ func TestClockStepsUnderLeases(t *testing.T) {
 		sp.Register(t, "w")
 		sp.StepClock(t, noon.Add(3600*second))
 		for _, c := range []struct {
-			watched store.Watched
+			watched fleet.Watched
 			lost    int
 		}{
-			{store.Watched{Span: 15 * second, Until: noon}, 0},
-			{store.Watched{Span: 14 * second, Until: noon.Add(second)}, 0},
-			{store.Watched{Span: 15 * second, Until: noon.Add(second)}, 1},
+			{fleet.Watched{Span: 15 * second, Until: noon}, 0},
+			{fleet.Watched{Span: 14 * second, Until: noon.Add(second)}, 0},
+			{fleet.Watched{Span: 15 * second, Until: noon.Add(second)}, 1},
 		} {
 			l, err := sp.Store.Lost(t.Context(), 9, c.watched)
 			if err != nil || len(l.Workers) != c.lost {
@@ -107,8 +109,8 @@ func TestClockStepsAbsoluteTimes(t *testing.T) {
 		at := func(d statemachine.Duration) { sp.StepClock(t, noon.Add(d)) }
 		claimed := func(want ...int64) {
 			t.Helper()
-			r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-				Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 9, MaxThreads: task.NoLimit,
+			r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
+				Worker: "w", Request: conn.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 9, MaxThreads: task.NoLimit,
 			})
 			if err != nil || !slices.Equal(ids(r.Tasks), want) {
 				t.Errorf("claimed %v, error %v, want %v", ids(r.Tasks), err, want)

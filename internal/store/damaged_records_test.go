@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -90,18 +90,18 @@ func TestDamagedNodeCounts(t *testing.T) {
 		sp.Raw.HSet(t.Context(), sp.Key("meta"), "quarantine", "warn")
 		sp.Raw.HSet(t.Context(), sp.Key("node:n"), "run", odd, "era", odd)
 		ids := sp.Open(t, storetest.Spec(), storetest.Spec())
-		for i, news := range []store.NodeNews{store.NodeBad, store.NodeGood} {
+		for i, news := range []tasks.NodeNews{tasks.NodeBad, tasks.NodeGood} {
 			task := newIdler(t, sp, "w", "n").claim()
 			if task == nil {
 				t.Fatalf("%q: nothing is claimed", odd)
 			}
 			m, err := statemachine.Decide(&task.Task, statemachine.Occurrence{
-				Event: statemachine.Report, Actor: statemachine.Worker, Claim: task.Current.Claim, Failed: news == store.NodeBad,
+				Event: statemachine.Report, Actor: statemachine.Worker, Claim: task.Current.Claim, Failed: news == tasks.NodeBad,
 			}, noon)
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := sp.Store.Apply(t.Context(), store.Order{Move: m, Writer: "w", Node: news})
+			out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: m, Writer: "w", Node: news})
 			if err != nil || out[0].Result != statemachine.Moved {
 				t.Fatalf("%q: %+v, %v", odd, out, err)
 			}
@@ -109,7 +109,7 @@ func TestDamagedNodeCounts(t *testing.T) {
 				t.Errorf("%q: task %d is in %v", odd, ids[i], in)
 			}
 			node := sp.Raw.HGetAll(t.Context(), sp.Key("node:n")).Val()
-			if news == store.NodeBad && node["run"] != "1" || news == store.NodeGood && node["era"] != "1" {
+			if news == tasks.NodeBad && node["run"] != "1" || news == tasks.NodeGood && node["era"] != "1" {
 				t.Errorf("%q: after %s the node is %v", odd, news, node)
 			}
 		}

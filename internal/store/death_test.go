@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
 
@@ -62,7 +63,7 @@ func (l *loss) dieAnywhere(t *testing.T) {
 func (l *loss) dieAfter(t *testing.T, sp *storetest.Space, n int) bool {
 	t.Helper()
 	far, proxy := through(t, sp)
-	dies := far.Dial(t, store.WithRetries(-1))
+	dies := far.Dial(t, conn.WithRetries(-1))
 	call := l.call(t, dies)
 	seen := 0
 	drop := proxy.DropReply(func(args []string) bool {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
@@ -33,8 +35,8 @@ func TestDemotedMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	demoted.Do(t, "REPLICAOF", host, port)
-	_, err = st.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "r", Max: 1, Incarnation: 77}) // of no session
-	if !errors.Is(err, store.ErrUnreachable) {
+	_, err = st.Claim(t.Context(), tasks.ClaimRequest{Worker: "w", Request: "r", Max: 1, Incarnation: 77}) // of no session
+	if !errors.Is(err, conn.ErrUnreachable) {
 		t.Errorf("error %v, want one that is temporary", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -28,11 +28,11 @@ func exerciseDryClaim(t *testing.T, sp *storetest.Space) {
 	sp.Raw.ZRem(t.Context(), sp.Key("open"), "5")
 	sp.Raw.HDel(t.Context(), sp.Key("task:7"), "program")
 	sp.Raw.HDel(t.Context(), sp.Key("task:116"), "program")
-	claim := store.ClaimRequest{Worker: "w", Request: "r", Candidates: task.Candidates(buckets, []task.QueueSpec{newest}, task.Offer{}), Max: 90}
-	var claims []store.DryClaim
+	claim := tasks.ClaimRequest{Worker: "w", Request: "r", Candidates: task.Candidates(buckets, []task.QueueSpec{newest}, task.Offer{}), Max: 90}
+	var claims []tasks.DryClaim
 	for id := int64(1); id <= 120; id++ {
 		b := buckets[1-id%2]
-		claims = append(claims, store.DryClaim{Claim: claim, Queue: b.QueueName(), Task: id, Bucket: b})
+		claims = append(claims, tasks.DryClaim{Claim: claim, Queue: b.QueueName(), Task: id, Bucket: b})
 	}
 	before := dump(t, sp)
 	found, err := sp.Store.DryClaims(t.Context(), claims)
@@ -42,11 +42,11 @@ func exerciseDryClaim(t *testing.T, sp *storetest.Space) {
 	if after := dump(t, sp); !cmp.Equal(before, after) {
 		t.Errorf("a dry claim writes: %s", cmp.Diff(before, after))
 	}
-	for id, want := range map[int64]store.Overtaking{
+	for id, want := range map[int64]tasks.Overtaking{
 		9:   {ID: 1, Before: 4, Due: 120, Queues: 2},
 		110: {ID: 120, Before: 5, Due: 120, Queues: 2},
 	} {
-		if h := found[id-1]; h.Next != want || h.Threads != (store.Places{Limited: id%2 == 0, Left: 40 * (1 - id%2)}) || h.MaxThreads.Limited {
+		if h := found[id-1]; h.Next != want || h.Threads != (tasks.Places{Limited: id%2 == 0, Left: 40 * (1 - id%2)}) || h.MaxThreads.Limited {
 			t.Errorf("task %d: %+v, want %+v before it", id, h, want)
 		}
 	}
@@ -71,7 +71,7 @@ func exerciseHindrances(t *testing.T, sp *storetest.Space) {
 	}
 	q := task.NewQueue(task.DefaultQueue)
 	q.Threads, q.MaxThreads = 1, 5
-	claim := store.ClaimRequest{
+	claim := tasks.ClaimRequest{
 		Worker: "w", Request: "r", Candidates: task.Candidates([]task.Bucket{small}, []task.QueueSpec{q}, task.Offer{Resources: task.Resources{"gpu": 2}}),
 		Node: "n", MaxThreads: 2, Resources: task.Resources{"gpu": 2}, Max: 1,
 	}
@@ -79,14 +79,14 @@ func exerciseHindrances(t *testing.T, sp *storetest.Space) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	sp.Raw.HSet(t.Context(), sp.Key("meta"), "quarantine", "on")
-	sp.Raw.HSet(t.Context(), sp.Key("node:n"), "run", store.GateRun)
+	sp.Raw.HSet(t.Context(), sp.Key("node:n"), "run", tasks.GateRun)
 	all := []task.Bucket{small, large}
 	claim.Candidates = task.Candidates(all, []task.QueueSpec{q}, task.Offer{Resources: task.Resources{"gpu": 2}})
-	want := store.Hindrance{
-		Threads: store.Places{Limited: true}, MaxThreads: store.Places{Limited: true, Left: 4}, NodeCap: store.Places{Limited: true, Left: 1},
+	want := tasks.Hindrance{
+		Threads: tasks.Places{Limited: true}, MaxThreads: tasks.Places{Limited: true, Left: 4}, NodeCap: tasks.Places{Limited: true, Left: 1},
 		Gated: true, Kept: "gpu", Keeper: 3,
 	}
-	found, err := sp.Store.DryClaims(t.Context(), []store.DryClaim{
+	found, err := sp.Store.DryClaims(t.Context(), []tasks.DryClaim{
 		{Claim: claim, Queue: task.DefaultQueue, Task: 2, Bucket: small},
 		{Claim: claim, Queue: task.DefaultQueue, Task: 9, Bucket: large, At: noon.Add(second)}, // it would be the last of its bucket
 		{Claim: claim, Queue: task.DefaultQueue},
@@ -94,11 +94,11 @@ func exerciseHindrances(t *testing.T, sp *storetest.Space) {
 	if err != nil || !cmp.Equal(found[0], want) {
 		t.Errorf("%v, %s", err, cmp.Diff(want, found[0]))
 	}
-	want.Taken, want.Kept, want.Keeper, want.Next = []store.Taken{{Name: "gpu", Asked: 2, Used: 1}}, "", 0, store.Overtaking{ID: 3, Priority: 1, Rank: 1, Before: 1, Due: 2, Queues: 1}
+	want.Taken, want.Kept, want.Keeper, want.Next = []tasks.Taken{{Name: "gpu", Asked: 2, Used: 1}}, "", 0, tasks.Overtaking{ID: 3, Priority: 1, Rank: 1, Before: 1, Due: 2, Queues: 1}
 	if !cmp.Equal(found[1], want) {
 		t.Error(cmp.Diff(want, found[1]))
 	}
-	want.Taken, want.Next = nil, store.Overtaking{}
+	want.Taken, want.Next = nil, tasks.Overtaking{}
 	if !cmp.Equal(found[2], want) {
 		t.Error(cmp.Diff(want, found[2]))
 	}
@@ -111,18 +111,18 @@ func exerciseHindrances(t *testing.T, sp *storetest.Space) {
 		sp.SetClock(t, noon.Add(statemachine.Duration(4*i)*second))
 		sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) }))
 	}
-	found, err = sp.Store.DryClaims(t.Context(), []store.DryClaim{
+	found, err = sp.Store.DryClaims(t.Context(), []tasks.DryClaim{
 		{Claim: claim, Queue: "aging", Task: 4, Bucket: old}, {Claim: claim, Queue: "aging", Task: 5, Bucket: old},
 		{Claim: claim, Queue: "aging", Task: 6, Bucket: urgent},
 	})
-	next := store.Overtaking{ID: 4, Rank: 4, Before: 1, Due: 3, Queues: 1}
+	next := tasks.Overtaking{ID: 4, Rank: 4, Before: 1, Due: 3, Queues: 1}
 	last := next
 	last.Before = 2
 	if err != nil || found[0].Next.ID != 0 || found[1].Next != next || found[2].Next != last {
 		t.Errorf("%v, what is before: %+v", err, found)
 	}
 	claim.Candidates = nil
-	if _, err := sp.Store.DryClaims(t.Context(), []store.DryClaim{{Claim: claim, Queue: "q"}}); err == nil {
+	if _, err := sp.Store.DryClaims(t.Context(), []tasks.DryClaim{{Claim: claim, Queue: "q"}}); err == nil {
 		t.Error("a dry claim without its queue is accepted")
 	}
 }

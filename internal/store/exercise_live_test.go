@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	await "github.com/tdf-go/tdf/internal/testkit/wait"
@@ -109,9 +112,9 @@ func exerciseInterrupt(t *testing.T, sp *storetest.Space) {
 	q := task.Bucket{Queue: "q"}
 	sp.AddQueue(t, task.NewQueue("q"))
 	sp.Raw.Del(t.Context(), sp.Key("wake_queue:q"))
-	wait := func(worker string) store.WakeUp {
+	wait := func(worker string) tasks.WakeUp {
 		t.Helper()
-		waitFor := store.WaitFor{Worker: worker, Candidates: storetest.Free(task.Bucket{}, q)}
+		waitFor := tasks.WaitFor{Worker: worker, Candidates: storetest.Free(task.Bucket{}, q)}
 		by, err := sp.Store.WaitWork(t.Context(), waitFor, 50*time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
@@ -197,7 +200,7 @@ func exerciseFollow(t *testing.T, sp *storetest.Space) {
 	}
 	followed := func(since statemachine.Time) {
 		t.Helper()
-		if got := sp.Renew(t, w).Followed; !slices.Equal(got, []store.Followed{{ID: 1, Since: since}}) {
+		if got := sp.Renew(t, w).Followed; !slices.Equal(got, []fleet.Followed{{ID: 1, Since: since}}) {
 			t.Errorf("followed %v, want 1 since %v", got, since)
 		}
 	}
@@ -218,7 +221,7 @@ func exerciseFollow(t *testing.T, sp *storetest.Space) {
 	if got := sp.Renew(t, w).Followed; len(got) != 0 || sp.Raw.Exists(t.Context(), sp.Key("follow")).Val() != 0 {
 		t.Errorf("followed %v after the end", got)
 	}
-	if err := sp.Store.Follow(t.Context(), 9, time.Second, true); !errors.Is(err, store.ErrNotFound) {
+	if err := sp.Store.Follow(t.Context(), 9, time.Second, true); !errors.Is(err, conn.ErrNotFound) {
 		t.Errorf("follow what is not there: %v", err)
 	}
 	if err := sp.Store.Follow(t.Context(), 1, 0, true); err == nil {
@@ -230,12 +233,12 @@ func exerciseFollow(t *testing.T, sp *storetest.Space) {
 func exerciseChunks(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec())
 	c := sp.Claim(t, "w", 1)[0]
-	odd := store.Chunk{Stream: "error", Offset: 1 << 40, Data: []byte("\x00\xff\r\nü")}
+	odd := tasks.Chunk{Stream: "error", Offset: 1 << 40, Data: []byte("\x00\xff\r\nü")}
 	if chunks, after, err := sp.Store.Chunks(t.Context(), 1, "", 20*time.Millisecond); len(chunks) != 0 || after != "" || err != nil {
 		t.Errorf("chunks %v, position %q, error %v", chunks, after, err)
 	}
 	sent := make(chan error, 1)
-	go func() { sent <- sp.Store.Tell(t.Context(), "w", &c.Task, store.News{Chunks: []store.Chunk{odd}}) }()
+	go func() { sent <- sp.Store.Tell(t.Context(), "w", &c.Task, tasks.News{Chunks: []tasks.Chunk{odd}}) }()
 	chunks, after, err := sp.Store.Chunks(t.Context(), 1, "", 5*time.Second)
 	if err = errors.Join(err, <-sent); err != nil || len(chunks) != 1 || chunks[0].Round != 0 || chunks[0].Stream != "error" ||
 		chunks[0].Offset != 1<<40 || !bytes.Equal(chunks[0].Data, odd.Data) {
@@ -247,15 +250,15 @@ func exerciseChunks(t *testing.T, sp *storetest.Space) {
 // exerciseManyChunks goes on behind a position.
 func exerciseManyChunks(t *testing.T, sp *storetest.Space, task *statemachine.Task, after string) {
 	t.Helper()
-	send := func(chunks ...store.Chunk) {
+	send := func(chunks ...tasks.Chunk) {
 		t.Helper()
-		if err := sp.Store.Tell(t.Context(), "w", task, store.News{Chunks: chunks}); err != nil {
+		if err := sp.Store.Tell(t.Context(), "w", task, tasks.News{Chunks: chunks}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	many := make([]store.Chunk, 100)
+	many := make([]tasks.Chunk, 100)
 	for i := range many {
-		many[i] = store.Chunk{Stream: "output", Offset: int64(i), Data: []byte{byte(i)}}
+		many[i] = tasks.Chunk{Stream: "output", Offset: int64(i), Data: []byte{byte(i)}}
 	}
 	send(many[:30]...)
 	send(many[30:]...)
@@ -264,7 +267,7 @@ func exerciseManyChunks(t *testing.T, sp *storetest.Space, task *statemachine.Ta
 		t.Errorf("%d chunks, error %v", len(chunks), err)
 	}
 	send()
-	if err := sp.Store.Tell(t.Context(), "w", task, store.News{Chunks: []store.Chunk{{Data: make([]byte, store.MaxChunk+1)}}}); err == nil {
+	if err := sp.Store.Tell(t.Context(), "w", task, tasks.News{Chunks: []tasks.Chunk{{Data: make([]byte, tasks.MaxChunk+1)}}}); err == nil {
 		t.Error("a chunk of any size is taken")
 	}
 	if ttl := sp.Raw.TTL(t.Context(), sp.Key("live:1")).Val(); ttl <= 9*time.Minute || ttl > 10*time.Minute {
@@ -278,16 +281,16 @@ func exerciseProgress(t *testing.T, sp *storetest.Space) {
 	c := sp.Claim(t, "w", 1)[0]
 	rev := sp.Task(t, 1).Rev
 	for _, step := range []struct {
-		progress store.Progress
+		progress tasks.Progress
 		want     string
 	}{
-		{store.Progress{Part: 0.4, Text: " half\n way "}, "0.4 half way"},
-		{store.Progress{Part: -1, Text: "step 3"}, "step 3"},
-		{store.Progress{Part: 1}, "1"},
-		{store.Progress{Part: 0.25, Text: string(bytes.Repeat([]byte("ü"), 200))}, "0.25 " + string(bytes.Repeat([]byte("ü"), 128))},
+		{tasks.Progress{Part: 0.4, Text: " half\n way "}, "0.4 half way"},
+		{tasks.Progress{Part: -1, Text: "step 3"}, "step 3"},
+		{tasks.Progress{Part: 1}, "1"},
+		{tasks.Progress{Part: 0.25, Text: string(bytes.Repeat([]byte("ü"), 200))}, "0.25 " + string(bytes.Repeat([]byte("ü"), 128))},
 	} {
 		for range 2 {
-			if err := sp.Store.Tell(t.Context(), "w", &c.Task, store.News{Progress: &step.progress}); err != nil {
+			if err := sp.Store.Tell(t.Context(), "w", &c.Task, tasks.News{Progress: &step.progress}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -296,11 +299,11 @@ func exerciseProgress(t *testing.T, sp *storetest.Space) {
 			t.Errorf("progress %q, rev %d, want %q, %d", task.Fields["0:progress"], task.Rev, step.want, rev)
 		}
 	}
-	if err := sp.Store.Tell(t.Context(), "w", &c.Task, store.News{Progress: &store.Progress{Part: 1.5}}); err == nil {
+	if err := sp.Store.Tell(t.Context(), "w", &c.Task, tasks.News{Progress: &tasks.Progress{Part: 1.5}}); err == nil {
 		t.Error("more than everything")
 	}
 	sp.Report(t, &c, "", "")
-	if err := sp.Store.Tell(t.Context(), "w", &c.Task, store.News{Progress: &store.Progress{}}); !errors.Is(err, statemachine.ErrStale) {
+	if err := sp.Store.Tell(t.Context(), "w", &c.Task, tasks.News{Progress: &tasks.Progress{}}); !errors.Is(err, statemachine.ErrStale) {
 		t.Errorf("progress after the report: %v", err)
 	}
 }
@@ -311,7 +314,7 @@ func exerciseDrop(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec())
 	c := sp.Claim(t, "w", 1)[0]
 	m := decided(t, &c.Task, statemachine.Report, statemachine.Worker, 0)
-	order := store.Order{Move: m, Writer: "w", Fields: []string{"0:output", "x", "0:stderr", "y"}, Drop: []string{"0:stderr", "0:none"}}
+	order := tasks.Order{Move: m, Writer: "w", Fields: []string{"0:output", "x", "0:stderr", "y"}, Drop: []string{"0:stderr", "0:none"}}
 	for _, want := range []statemachine.Result{statemachine.Moved, statemachine.Repeated} {
 		if out := applyAll(t, sp, order); out[0].Result != want {
 			t.Errorf("%+v, want %v", out[0], want)

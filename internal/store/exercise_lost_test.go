@@ -7,22 +7,24 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
-func allLost(t *testing.T, sp *storetest.Space) store.Lost {
+func allLost(t *testing.T, sp *storetest.Space) fleet.Lost {
 	t.Helper()
-	l, err := sp.Store.Lost(t.Context(), 100, store.Watched{})
+	l, err := sp.Store.Lost(t.Context(), 100, fleet.Watched{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-func lostNames(l store.Lost) []string {
+func lostNames(l fleet.Lost) []string {
 	all := make([]string, 0, len(l.Workers))
 	for i := range l.Workers {
 		all = append(all, l.Workers[i].Name)
@@ -54,7 +56,7 @@ func exerciseLost(t *testing.T, sp *storetest.Space) {
 }
 
 // exerciseVerdict goes on where w is lost with two tasks, and idle without any.
-func exerciseVerdict(t *testing.T, sp *storetest.Space, w, idle store.Session) {
+func exerciseVerdict(t *testing.T, sp *storetest.Space, w, idle fleet.Session) {
 	t.Helper()
 	for range 2 { // until they are moved
 		l := allLost(t, sp)
@@ -63,11 +65,11 @@ func exerciseVerdict(t *testing.T, sp *storetest.Space, w, idle store.Session) {
 			t.Fatalf("lost %+v, want w with two tasks", l)
 		}
 	}
-	for _, gone := range []store.Session{w, idle} {
-		if _, err := sp.Store.Renew(t.Context(), gone, store.Heartbeat{}); !errors.Is(err, store.ErrLeaseLost) {
+	for _, gone := range []fleet.Session{w, idle} {
+		if _, err := sp.Store.Renew(t.Context(), gone, fleet.Heartbeat{}); !errors.Is(err, conn.ErrLeaseLost) {
 			t.Errorf("%s renews: %v", gone.Name, err)
 		}
-		if err := sp.Store.Leave(t.Context(), gone); !errors.Is(err, store.ErrLeaseLost) {
+		if err := sp.Store.Leave(t.Context(), gone); !errors.Is(err, conn.ErrLeaseLost) {
 			t.Errorf("%s leaves: %v", gone.Name, err)
 		}
 	}
@@ -77,7 +79,7 @@ func exerciseVerdict(t *testing.T, sp *storetest.Space, w, idle store.Session) {
 // exerciseTakeBack goes on where w is fenced and still holds two tasks.
 func exerciseTakeBack(t *testing.T, sp *storetest.Space) {
 	t.Helper()
-	one, err := sp.Store.Lost(t.Context(), 1, store.Watched{})
+	one, err := sp.Store.Lost(t.Context(), 1, fleet.Watched{})
 	if err != nil || len(one.Workers[0].Tasks) != 1 {
 		t.Fatalf("lost %+v, error %v, want one task of w", one, err)
 	}
@@ -152,7 +154,7 @@ func exerciseHeldElsewhere(t *testing.T, sp *storetest.Space) {
 	sp.Raw.RPush(ctx, sp.Key("held:x"), "damage")
 	sp.SetClock(t, noon.Add(16*second))
 	l := allLost(t, sp)
-	if len(l.Workers) != 2 || len(l.Workers[0].Tasks) != 0 || l.Workers[0].Err != nil || !errors.Is(l.Workers[1].Err, store.ErrDamaged) {
+	if len(l.Workers) != 2 || len(l.Workers[0].Tasks) != 0 || l.Workers[0].Err != nil || !errors.Is(l.Workers[1].Err, conn.ErrDamaged) {
 		t.Errorf("lost %+v", l)
 	}
 	if l = allLost(t, sp); len(l.Workers) != 1 || l.Workers[0].Name != "x" || sp.Raw.Exists(ctx, sp.Key("held:w")).Val() != 0 {
@@ -167,7 +169,7 @@ func exerciseUnwatched(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec(), storetest.Spec())
 	sp.ClaimUnder(t, w, 1)
 	sp.Claim(t, "foreign", 1)
-	look := func() []store.Inspection {
+	look := func() []upkeep.Inspection {
 		t.Helper()
 		found, _, err := sp.Store.Inspect(t.Context(), []int64{1, 2})
 		if err != nil || found[1].Unwatched || found[1].Abandoned {
@@ -223,13 +225,13 @@ func exerciseClockSetBack(t *testing.T, sp *storetest.Space) {
 		}
 	}
 	sp.StepClock(t, earlier.Add(16*second))
-	for _, watched := range []store.Watched{{Span: 15 * second, Until: noon}, {Span: 14 * second, Until: noon.Add(second)}} {
+	for _, watched := range []fleet.Watched{{Span: 15 * second, Until: noon}, {Span: 14 * second, Until: noon.Add(second)}} {
 		l, err := sp.Store.Lost(t.Context(), 100, watched)
 		if err != nil || len(l.Workers) != 0 || (l.Longest != 0) != (watched.Span < 15*second) {
 			t.Errorf("lost %+v, error %v, watched %+v", l, err, watched)
 		}
 	}
-	l, err := sp.Store.Lost(t.Context(), 100, store.Watched{Span: 15 * second, Until: noon.Add(1)})
+	l, err := sp.Store.Lost(t.Context(), 100, fleet.Watched{Span: 15 * second, Until: noon.Add(1)})
 	if err != nil || len(l.Workers) != 1 || len(l.Workers[0].Tasks) != 1 {
 		t.Errorf("lost %+v, error %v, want w and its task", l, err)
 	}

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -58,9 +59,9 @@ func exerciseIllegalMove(t *testing.T, sp *storetest.Space) {
 	other.From, other.To, other.Rev = statemachine.Open, statemachine.Expired, 7
 	missing := other
 	missing.ID = 99
-	out := applyAll(t, sp, store.Order{Move: move, Writer: "s"}, store.Order{Move: other, Writer: "s"}, store.Order{Move: missing, Writer: "s"})
+	out := applyAll(t, sp, tasks.Order{Move: move, Writer: "s"}, tasks.Order{Move: other, Writer: "s"}, tasks.Order{Move: missing, Writer: "s"})
 	if !errors.Is(out[0].Err, statemachine.ErrConflict) || !errors.Is(out[1].Err, statemachine.ErrConflict) ||
-		!errors.Is(out[2].Err, store.ErrDamaged) {
+		!errors.Is(out[2].Err, conn.ErrDamaged) {
 		t.Errorf("outcomes %+v", out)
 	}
 	if after := sp.Task(t, 1).Fields; !maps.Equal(before, after) {
@@ -78,7 +79,7 @@ func exerciseStaleReport(t *testing.T, sp *storetest.Space) {
 	late := sp.Claim(t, "w1", 1)[0]
 	task := sp.Task(t, 1)
 	m := decided(t, &task.Task, statemachine.Lose, statemachine.Server, 0)
-	applyAll(t, sp, store.Order{Move: m, Writer: "server", Bucket: task.Bucket})
+	applyAll(t, sp, tasks.Order{Move: m, Writer: "server", Bucket: task.Bucket})
 	if out := sp.Report(t, &late, "old", ""); !errors.Is(out.Err, statemachine.ErrStale) {
 		t.Errorf("report for an open task: %+v", out)
 	}
@@ -125,7 +126,7 @@ func exerciseBatch(t *testing.T, sp *storetest.Space) {
 	sp.AddQueue(t, task.NewQueue("q"))
 	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec(func(s *task.Definition) { storetest.Set(s, "max_fails", "1", "queue", "q") }))
 	sp.Report(t, &sp.Claim(t, "w", 2)[0], "", "")
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "q", Candidates: storetest.Free(task.Bucket{Queue: "q"}), Max: 1})
+	r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{Worker: "w", Request: "q", Candidates: storetest.Free(task.Bucket{Queue: "q"}), Max: 1})
 	if err != nil || len(r.Tasks) != 1 {
 		t.Fatalf("claimed %+v, error %v", r, err)
 	}
@@ -134,10 +135,10 @@ func exerciseBatch(t *testing.T, sp *storetest.Space) {
 	if err != nil || len(b.Tasks) != 2 {
 		t.Fatalf("executed %+v, error %v", b, err)
 	}
-	orders := make([]store.Order, 0, 3)
+	orders := make([]tasks.Order, 0, 3)
 	for i := range b.Tasks {
 		m := decided(t, &b.Tasks[i].Task, statemachine.Settle, statemachine.Server, b.Now)
-		orders = append(orders, store.Order{Move: m, Writer: "s", Bucket: b.Tasks[i].Bucket})
+		orders = append(orders, tasks.Order{Move: m, Writer: "s", Bucket: b.Tasks[i].Bucket})
 	}
 	wrong := orders[0]
 	wrong.ID = 2
@@ -159,9 +160,9 @@ func exerciseBatch(t *testing.T, sp *storetest.Space) {
 func exerciseNotes(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec())
 	c := sp.Claim(t, "w", 1)[0]
-	line := store.Line{At: c.Current.Running, Text: "downloading x from y"}
+	line := tasks.Line{At: c.Current.Running, Text: "downloading x from y"}
 	for range 2 {
-		if err := sp.Store.Tell(t.Context(), "w", &c.Task, store.News{Lines: []store.Line{line}}); err != nil {
+		if err := sp.Store.Tell(t.Context(), "w", &c.Task, tasks.News{Lines: []tasks.Line{line}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -170,11 +171,11 @@ func exerciseNotes(t *testing.T, sp *storetest.Space) {
 	}
 	forged := c.Task
 	forged.Current.Claim = "another"
-	if err := sp.Store.Tell(t.Context(), "w", &forged, store.News{Lines: []store.Line{line}}); !errors.Is(err, statemachine.ErrStale) {
+	if err := sp.Store.Tell(t.Context(), "w", &forged, tasks.News{Lines: []tasks.Line{line}}); !errors.Is(err, statemachine.ErrStale) {
 		t.Errorf("note under another claim: %v", err)
 	}
 	sp.Report(t, &c, "", "")
-	if err := sp.Store.Tell(t.Context(), "w", &c.Task, store.News{Lines: []store.Line{line}}); !errors.Is(err, statemachine.ErrStale) {
+	if err := sp.Store.Tell(t.Context(), "w", &c.Task, tasks.News{Lines: []tasks.Line{line}}); !errors.Is(err, statemachine.ErrStale) {
 		t.Errorf("note after the report: %v", err)
 	}
 }
@@ -184,7 +185,7 @@ func exerciseLongLine(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec())
 	c := sp.Claim(t, "w", 1)[0]
 	for _, text := range []string{strings.Repeat("a", 10_000), strings.Repeat("b", 60_000)} {
-		if err := sp.Store.Tell(t.Context(), "w", &c.Task, store.News{Lines: []store.Line{{At: noon, Text: text}}}); err != nil {
+		if err := sp.Store.Tell(t.Context(), "w", &c.Task, tasks.News{Lines: []tasks.Line{{At: noon, Text: text}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -199,8 +200,8 @@ func exerciseLongLog(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec())
 	c := sp.Claim(t, "w", 1)[0]
 	for i := range 100 {
-		line := store.Line{At: noon, Text: strings.Repeat(string(rune('a'+i%26)), 2000)}
-		if err := sp.Store.Tell(t.Context(), "w", &c.Task, store.News{Lines: []store.Line{line}}); err != nil {
+		line := tasks.Line{At: noon, Text: strings.Repeat(string(rune('a'+i%26)), 2000)}
+		if err := sp.Store.Tell(t.Context(), "w", &c.Task, tasks.News{Lines: []tasks.Line{line}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -39,7 +40,7 @@ func exerciseOpen(t *testing.T, sp *storetest.Space) {
 		st := sp.Dial(t)
 		wg.Go(func() {
 			for range 20 {
-				if _, err := st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec(), storetest.Spec()}}); err != nil {
+				if _, err := st.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{storetest.Spec(), storetest.Spec()}}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -57,7 +58,7 @@ func exerciseOpen(t *testing.T, sp *storetest.Space) {
 }
 
 func exerciseOpenAgain(t *testing.T, sp *storetest.Space) {
-	req := store.OpenRequest{Key: "mine", Specs: []task.Definition{storetest.Spec(), storetest.Spec()}}
+	req := tasks.OpenRequest{Key: "mine", Specs: []task.Definition{storetest.Spec(), storetest.Spec()}}
 	first, err := sp.Store.Open(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
@@ -72,8 +73,8 @@ func exerciseOpenAgain(t *testing.T, sp *storetest.Space) {
 }
 
 func exerciseOpenRefused(t *testing.T, sp *storetest.Space) {
-	for _, n := range []int{0, store.MaxOpen + 1} {
-		if _, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "n", Specs: make([]task.Definition, n)}); err == nil {
+	for _, n := range []int{0, tasks.MaxOpen + 1} {
+		if _, err := sp.Store.Open(t.Context(), tasks.OpenRequest{Key: "n", Specs: make([]task.Definition, n)}); err == nil {
 			t.Errorf("%d tasks are accepted", n)
 		}
 	}
@@ -122,7 +123,7 @@ func exerciseIDsTaken(t *testing.T, sp *storetest.Space) {
 	before := sp.Task(t, 2).Fields
 	sp.Raw.Set(t.Context(), sp.Key("task_id"), 0, 0)
 	other := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "input", "other") })
-	if ids, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []task.Definition{other, other}}); err == nil {
+	if ids, err := sp.Store.Open(t.Context(), tasks.OpenRequest{Key: "k", Specs: []task.Definition{other, other}}); err == nil {
 		t.Errorf("opened %v over what was there", ids)
 	}
 	if after := sp.Task(t, 2).Fields; !maps.Equal(before, after) || sp.Raw.Get(t.Context(), sp.Key("task_id")).Val() != "0" {
@@ -163,7 +164,7 @@ func exerciseClaimOrder(t *testing.T, sp *storetest.Space) {
 // A repeated request gets the same tasks, as far as they are still held.
 func exerciseClaimAgain(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec())
-	req := store.ClaimRequest{Worker: "w", Request: "r1", Candidates: storetest.Free(task.Bucket{}), Max: 2}
+	req := tasks.ClaimRequest{Worker: "w", Request: "r1", Candidates: storetest.Free(task.Bucket{}), Max: 2}
 	first, err := sp.Store.Claim(t.Context(), req)
 	if err != nil || len(first.Tasks) != 2 {
 		t.Fatalf("claimed %+v, error %v", first, err)
@@ -194,7 +195,7 @@ func exerciseClaimNotDue(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec(func(s *task.Definition) { storetest.Set(s, "start_after", noon.Add(3*second).Text()) }),
 		storetest.Spec(func(s *task.Definition) { storetest.Set(s, "end_before", noon.Add(-1).Text()) }),
 		storetest.Spec(func(s *task.Definition) { storetest.Set(s, "end_before", noon.Text()) }))
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "a", Candidates: storetest.Free(task.Bucket{}), Max: 9})
+	r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{Worker: "w", Request: "a", Candidates: storetest.Free(task.Bucket{}), Max: 9})
 	if err != nil || !slices.Equal(claimedIDs(r.Tasks), []int64{3}) || r.Next != noon.Add(3*second) || r.Now != noon || r.More {
 		t.Errorf("claimed %+v, error %v", r, err)
 	}
@@ -220,20 +221,20 @@ func exerciseBuckets(t *testing.T, sp *storetest.Space) {
 	if err != nil || len(all) != 4 || !slices.Contains(all, odd) {
 		t.Fatalf("buckets %+v, error %v", all, err)
 	}
-	claim := func(req store.ClaimRequest) store.ClaimReply {
+	claim := func(req tasks.ClaimRequest) tasks.ClaimReply {
 		t.Helper()
-		req.Worker, req.Request, req.MaxThreads = "w", store.NewToken(), task.NoLimit
+		req.Worker, req.Request, req.MaxThreads = "w", conn.NewToken(), task.NoLimit
 		r, err := sp.Store.Claim(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r
 	}
-	r := claim(store.ClaimRequest{Candidates: storetest.Free(task.Bucket{}, urgent, other), Max: 9})
+	r := claim(tasks.ClaimRequest{Candidates: storetest.Free(task.Bucket{}, urgent, other), Max: 9})
 	if !slices.Equal(claimedIDs(r.Tasks), []int64{2, 4, 1}) || r.Tasks[0].Bucket != urgent {
 		t.Errorf("claimed %+v", r.Tasks)
 	}
-	r = claim(store.ClaimRequest{Candidates: storetest.Free(odd), Max: 1, Node: "n", Resources: task.Resources{"gpu": 1}})
+	r = claim(tasks.ClaimRequest{Candidates: storetest.Free(odd), Max: 1, Node: "n", Resources: task.Resources{"gpu": 1}})
 	if len(r.Tasks) != 1 || r.Tasks[0].Bucket != odd {
 		t.Errorf("claimed %+v", r.Tasks)
 	}
@@ -241,7 +242,7 @@ func exerciseBuckets(t *testing.T, sp *storetest.Space) {
 
 // A wake-up goes to one waiter and is passed on while more is due.
 func exerciseWakeUps(t *testing.T, sp *storetest.Space) {
-	wait := store.WaitFor{Worker: "w", Candidates: storetest.Free(task.Bucket{})}
+	wait := tasks.WaitFor{Worker: "w", Candidates: storetest.Free(task.Bucket{})}
 	woken := func() bool {
 		t.Helper()
 		by, err := sp.Store.WaitWork(t.Context(), wait, 50*time.Millisecond)

@@ -9,7 +9,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -20,7 +22,7 @@ import (
 func exerciseRegister(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
 	a, b := sp.Register(t, "a"), sp.Register(t, "b")
-	if a.ID != 1 || b.ID != 2 || a.Incarnation != 1 || a.Lease != store.DefaultLease*second || a.Order != task.NoOrder {
+	if a.ID != 1 || b.ID != 2 || a.Incarnation != 1 || a.Lease != fleet.DefaultLease*second || a.Order != task.NoOrder {
 		t.Errorf("sessions %+v, %+v", a, b)
 	}
 	if again := sp.Register(t, "a"); again != a {
@@ -40,7 +42,7 @@ func exerciseFormer(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
 	old := sp.Register(t, "w")
 	sp.Open(t, storetest.Spec(), storetest.Spec())
-	tasks := sp.ClaimUnder(t, old, 2)
+	found := sp.ClaimUnder(t, old, 2)
 	next := storetest.Registration("w")
 	next.Identity, next.Replaces = "next", old.Incarnation
 	sp.SetClock(t, noon.Add(second))
@@ -51,16 +53,16 @@ func exerciseFormer(t *testing.T, sp *storetest.Space) {
 	if beat := sp.Raw.ZScore(t.Context(), sp.Key("lease"), "w").Val(); beat != float64(noon/1e6) {
 		t.Errorf("the fenced session has a heartbeat at %f", beat)
 	}
-	if _, err := sp.Store.Renew(t.Context(), old, store.Heartbeat{}); !errors.Is(err, store.ErrLeaseLost) {
+	if _, err := sp.Store.Renew(t.Context(), old, fleet.Heartbeat{}); !errors.Is(err, conn.ErrLeaseLost) {
 		t.Errorf("the old session renews: %v", err)
 	}
-	_, err = sp.Store.Claim(t.Context(), store.ClaimRequest{
+	_, err = sp.Store.Claim(t.Context(), tasks.ClaimRequest{
 		Worker: "w", Request: "late", Candidates: storetest.Free(task.Bucket{}), Max: 1, Incarnation: old.Incarnation,
 	})
-	if !errors.Is(err, store.ErrLeaseLost) {
+	if !errors.Is(err, conn.ErrLeaseLost) {
 		t.Errorf("the old session claims: %v", err)
 	}
-	sp.Report(t, &tasks[0], "done", "")
+	sp.Report(t, &found[0], "done", "")
 	loseTask(t, sp, &r.Former[1])
 	if r, err = sp.Store.Register(t.Context(), next); err != nil || len(r.Former) != 0 || r.Incarnation != 2 || r.ID != old.ID {
 		t.Errorf("registered %+v, error %v", r, err)
@@ -73,10 +75,10 @@ func exerciseFormer(t *testing.T, sp *storetest.Space) {
 }
 
 // loseTask takes a task from its worker, as it was seen.
-func loseTask(t *testing.T, sp *storetest.Space, seen *store.TaskHeader) {
+func loseTask(t *testing.T, sp *storetest.Space, seen *tasks.TaskHeader) {
 	t.Helper()
 	m := decided(t, &seen.Task, statemachine.Lose, statemachine.Server, 0)
-	if out := applyAll(t, sp, store.Order{Move: m, Writer: "s", Bucket: seen.Bucket}); out[0].Result != statemachine.Moved {
+	if out := applyAll(t, sp, tasks.Order{Move: m, Writer: "s", Bucket: seen.Bucket}); out[0].Result != statemachine.Moved {
 		t.Fatalf("lose: %+v", out[0])
 	}
 }
@@ -86,7 +88,7 @@ func loseTask(t *testing.T, sp *storetest.Space, seen *store.TaskHeader) {
 func exerciseHeld(t *testing.T, sp *storetest.Space) {
 	w := sp.Register(t, "w")
 	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec())
-	tasks := sp.ClaimUnder(t, w, 2)
+	found := sp.ClaimUnder(t, w, 2)
 	held := func() []string {
 		t.Helper()
 		ids := sp.Raw.SMembers(t.Context(), sp.Key("held:w")).Val()
@@ -98,14 +100,14 @@ func exerciseHeld(t *testing.T, sp *storetest.Space) {
 		t.Errorf("held %v, fields %v", got, f)
 	}
 	sp.Claim(t, "w", 1) // without a session
-	if err := sp.Store.Leave(t.Context(), w); !errors.Is(err, store.ErrHolding) || !strings.Contains(err.Error(), "2 tasks") {
+	if err := sp.Store.Leave(t.Context(), w); !errors.Is(err, conn.ErrHolding) || !strings.Contains(err.Error(), "2 tasks") {
 		t.Errorf("leaves with tasks: %v", err)
 	}
 	info, _, err := sp.Store.Worker(t.Context(), "w")
 	if err != nil || !slices.Equal(info.Tasks, []int64{1, 2}) {
 		t.Errorf("worker %+v, error %v", info, err)
 	}
-	sp.Report(t, &tasks[0], "", "")
+	sp.Report(t, &found[0], "", "")
 	moveOn(t, sp, 2, statemachine.Lose, statemachine.Server)
 	if got := held(); len(got) != 0 {
 		t.Errorf("held %v", got)
@@ -115,7 +117,7 @@ func exerciseHeld(t *testing.T, sp *storetest.Space) {
 			t.Error(err)
 		}
 	}
-	if _, err := sp.Store.Renew(t.Context(), w, store.Heartbeat{}); !errors.Is(err, store.ErrLeaseLost) {
+	if _, err := sp.Store.Renew(t.Context(), w, fleet.Heartbeat{}); !errors.Is(err, conn.ErrLeaseLost) {
 		t.Errorf("renews after it has left: %v", err)
 	}
 	if info, _, _ = sp.Store.Worker(t.Context(), "w"); info.State != task.WorkerStopped || info.Ended.IsZero() {
@@ -131,15 +133,15 @@ func exerciseKnownBuckets(t *testing.T, sp *storetest.Space) {
 	w := sp.Register(t, "w")
 	fresh := func(known int64) bool {
 		t.Helper()
-		r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-			Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 1, Incarnation: w.Incarnation, Known: known,
+		r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
+			Worker: "w", Request: conn.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 1, Incarnation: w.Incarnation, Known: known,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r.NewBuckets
 	}
-	rules := func() store.Rules {
+	rules := func() fleet.Rules {
 		t.Helper()
 		r, err := sp.Store.Rules(t.Context(), "node-1")
 		if err != nil {
@@ -164,7 +166,7 @@ func exerciseKnownBuckets(t *testing.T, sp *storetest.Space) {
 // Disbatch: registration and heartbeat object; orders of an operator.
 func exerciseRegistry(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
-	if _, err := sp.Store.OrderWorker(t.Context(), "w", task.OrderDrain); !errors.Is(err, store.ErrNoWorker) {
+	if _, err := sp.Store.OrderWorker(t.Context(), "w", task.OrderDrain); !errors.Is(err, conn.ErrNoWorker) {
 		t.Errorf("ordered a worker that is not there: %v", err)
 	}
 	if all, _, err := sp.Store.Workers(t.Context()); len(all) != 0 || err != nil {
@@ -175,7 +177,7 @@ func exerciseRegistry(t *testing.T, sp *storetest.Space) {
 	sp.Raw.SAdd(t.Context(), sp.Key("worker"), "a foreign one")
 	use := []task.QueueUse{{Class: "*", Queue: "default", Threads: 2, Idle: 1, Processing: 1}}
 	sp.SetClock(t, noon.Add(second))
-	beat := store.Heartbeat{State: task.WorkerDraining, Reason: "disk", Busy: 1, Stuck: 1, Queues: use}
+	beat := fleet.Heartbeat{State: task.WorkerDraining, Reason: "disk", Busy: 1, Stuck: 1, Queues: use}
 	if _, err := sp.Store.Renew(t.Context(), w, beat); err != nil {
 		t.Fatal(err)
 	}
@@ -198,14 +200,14 @@ func exerciseRegistry(t *testing.T, sp *storetest.Space) {
 
 // exerciseTaken lets another process come for the name a. The clock alone frees
 // no name: Redis may have been away, and the holder alive all the time.
-func exerciseTaken(t *testing.T, sp *storetest.Space, a store.Session) {
+func exerciseTaken(t *testing.T, sp *storetest.Space, a fleet.Session) {
 	t.Helper()
 	sp.SetClock(t, noon.Add(15*second))
 	other := storetest.Registration("a")
 	other.Identity = "another process"
 	_, err := sp.Store.Register(t.Context(), other)
-	var taken *store.NameTakenError
-	if !errors.As(err, &taken) || !errors.Is(err, store.ErrNameTaken) || taken.Silent != 15*second || taken.Holder.PID != 42 {
+	var taken *fleet.NameTakenError
+	if !errors.As(err, &taken) || !errors.Is(err, conn.ErrNameTaken) || taken.Silent != 15*second || taken.Holder.PID != 42 {
 		t.Errorf("error %v", err)
 	}
 	for _, want := range []string{`"a"`, "process 42", "host.example", "node-1", "15s ago", "stop it, give this worker another name"} {
@@ -226,14 +228,14 @@ func exerciseTaken(t *testing.T, sp *storetest.Space, a store.Session) {
 }
 
 // exerciseFreed goes on with a server's verdict on a, which frees the name.
-func exerciseFreed(t *testing.T, sp *storetest.Space, a store.Session, other task.Registration) {
+func exerciseFreed(t *testing.T, sp *storetest.Space, a fleet.Session, other task.Registration) {
 	t.Helper()
 	allLost(t, sp)
 	next, err := sp.Store.Register(t.Context(), other)
 	if err != nil || next.ID != 1 || next.Incarnation != 2 {
 		t.Errorf("after the verdict: %+v, error %v", next, err)
 	}
-	if _, err := sp.Store.Renew(t.Context(), a, store.Heartbeat{}); !errors.Is(err, store.ErrLeaseLost) {
+	if _, err := sp.Store.Renew(t.Context(), a, fleet.Heartbeat{}); !errors.Is(err, conn.ErrLeaseLost) {
 		t.Errorf("the former session renews: %v", err)
 	}
 	sp.Raw.ZRem(t.Context(), sp.Key("lease"), "a") // by hand
@@ -253,7 +255,7 @@ func exerciseTakenHolding(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon.Add(60*second))
 	other := storetest.Registration("w")
 	other.Identity = "on another host"
-	if r, err := sp.Store.Register(t.Context(), other); !errors.Is(err, store.ErrNameTaken) || len(r.Former) != 0 {
+	if r, err := sp.Store.Register(t.Context(), other); !errors.Is(err, conn.ErrNameTaken) || len(r.Former) != 0 {
 		t.Errorf("registered %+v, error %v, want the name to be taken", r, err)
 	}
 	sp.Renew(t, w)

@@ -8,7 +8,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -86,7 +89,7 @@ func decided(
 	return m
 }
 
-func applyAll(t *testing.T, sp *storetest.Space, orders ...store.Order) []store.Outcome {
+func applyAll(t *testing.T, sp *storetest.Space, orders ...tasks.Order) []tasks.Outcome {
 	t.Helper()
 	out, err := sp.Store.Apply(t.Context(), orders...)
 	if err != nil {
@@ -100,7 +103,7 @@ func moveOn(t *testing.T, sp *storetest.Space, id int64, event statemachine.Even
 	t.Helper()
 	task := sp.Task(t, id)
 	m := decided(t, &task.Task, event, actor, 0)
-	if out := applyAll(t, sp, store.Order{Move: m, Writer: string(actor), Bucket: task.Bucket}); out[0].Result != statemachine.Moved {
+	if out := applyAll(t, sp, tasks.Order{Move: m, Writer: string(actor), Bucket: task.Bucket}); out[0].Result != statemachine.Moved {
 		t.Fatalf("%s: %+v", event, out[0])
 	}
 }
@@ -210,13 +213,13 @@ func exerciseDamage(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec(), storetest.Spec(), storetest.Spec())
 	sp.Raw.Del(t.Context(), sp.Key("task:1"))
 	sp.Raw.HSet(t.Context(), sp.Key("task:2"), "max_fails", "lots")
-	if _, err := sp.Store.Task(t.Context(), 1); !errors.Is(err, store.ErrNotFound) {
+	if _, err := sp.Store.Task(t.Context(), 1); !errors.Is(err, conn.ErrNotFound) {
 		t.Errorf("task 1: %v", err)
 	}
-	if err := sp.Task(t, 2).Err; !errors.Is(err, store.ErrDamaged) {
+	if err := sp.Task(t, 2).Err; !errors.Is(err, conn.ErrDamaged) {
 		t.Errorf("task 2: %v", err)
 	}
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "a", Candidates: storetest.Free(task.Bucket{}), Max: 9})
+	r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{Worker: "w", Request: "a", Candidates: storetest.Free(task.Bucket{}), Max: 9})
 	if err != nil || !slices.Equal(r.Damaged, []int64{1, 2}) || !slices.Equal(claimedIDs(r.Tasks), []int64{3}) {
 		t.Errorf("claimed %+v, error %v", r, err)
 	}
@@ -241,12 +244,12 @@ func exerciseDamage(t *testing.T, sp *storetest.Space) {
 }
 
 func exerciseManagers(t *testing.T, sp *storetest.Space) {
-	own := store.Presence{Instance: "i1", Name: "my manager"}
-	standIn := store.Presence{Instance: "i2", Name: "tdf-manager", StandIn: true}
+	own := fleet.Presence{Instance: "i1", Name: "my manager"}
+	standIn := fleet.Presence{Instance: "i2", Name: "tdf-manager", StandIn: true}
 	forced := standIn
 	forced.Force = true
 	sp.SetClock(t, noon)
-	step := func(p store.Presence, want error) {
+	step := func(p fleet.Presence, want error) {
 		t.Helper()
 		if err := sp.Store.RegisterManager(t.Context(), p); !errors.Is(err, want) {
 			t.Errorf("%s appears: %v, want %v", p.Name, err, want)
@@ -254,7 +257,7 @@ func exerciseManagers(t *testing.T, sp *storetest.Space) {
 	}
 	step(standIn, nil)
 	step(own, nil)
-	step(standIn, store.ErrManagerAlive)
+	step(standIn, conn.ErrManagerAlive)
 	step(forced, nil)
 	sp.SetClock(t, noon.Add(16*second))
 	step(standIn, nil)
@@ -270,7 +273,7 @@ func exerciseManagers(t *testing.T, sp *storetest.Space) {
 func exerciseRelist(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec())
 	sp.Raw.ZRem(t.Context(), sp.Key("open"), "1")
-	inspect := func() *store.Inspection {
+	inspect := func() *upkeep.Inspection {
 		t.Helper()
 		found, _, err := sp.Store.Inspect(t.Context(), []int64{1})
 		if err != nil {

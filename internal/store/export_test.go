@@ -3,100 +3,74 @@ package store
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/task"
 )
-
-// Universal is what the client of Redis is told.
-var Universal = universal
 
 // MutatingScripts names the scripts that write, in order.
 func MutatingScripts() []string {
 	var names []string
-	for _, name := range slices.Sorted(maps.Keys(scriptList)) {
-		if scriptList[name].Writes {
-			names = append(names, name)
+	for _, room := range append(rooms, conn.Common) {
+		for name, script := range room.List {
+			if script.Writes {
+				names = append(names, name)
+			}
 		}
 	}
+	slices.Sort(names)
 	return names
 }
 
 // Occupy takes a connection of the pool for ordinary commands until the returned
 // function is called.
 func Occupy(ctx context.Context, s *Store) (release func() error, err error) {
-	client, ok := s.rdb.(*redis.Client)
+	client, ok := s.Redis.(*redis.Client)
 	if !ok {
 		return nil, errors.New("no single Redis")
 	}
-	conn := client.Conn()
-	return conn.Close, conn.Ping(ctx).Err()
+	taken := client.Conn()
+	return taken.Close, taken.Ping(ctx).Err()
 }
-
-// Script is a script of s as it is sent, to recognise its calls.
-func (s *Store) Script(name string) *redis.Script { return s.scripts.byName[name].Script }
 
 // KeyFunctions are all keys of a namespace, by what a documentation calls them.
 func KeyFunctions(namespace string) map[string]string {
-	k := newKeys(namespace)
+	k := conn.NewKeys(namespace)
 	return map[string]string{
-		"meta": k.meta(), "task_id": k.taskID(), "task:<id>": k.task(7), "<state>": k.state("open"),
-		"buckets": k.buckets(), "ready:<bucket>": k.ready(task.DefaultBucketName), "wake:<bucket>": k.wake(task.DefaultBucketName),
-		"wake_server": k.wakeServer(), "due": k.due(), "request:<key>": k.request("key"), "claim:<worker>": k.lastClaim("name"),
-		"set_aside": k.setAside(), "managers": k.managers(), "handling": k.handling(), "worker": k.worker(), "worker_id": k.workerIDs(),
-		"worker_id:<name>": k.workerID("name"), "changed": k.changed(),
-		"lease": k.lease(), "worker:<name>": k.workerDoc("name"), "held:<name>": k.held("name"), "call:<name>": k.call("name"),
-		"halt:<name>": k.halt("name"), "follow": k.follow(), "live:<id>": k.live(7),
-		"queues": k.queues(), "queue:<queue>": k.queue("q"), "nodes": k.nodes(), "node:<node>": k.node("n"),
-		"busy:queue:<queue>": k.busyQueue("q"), "busy:node:<node>": k.busyNode("n"),
-		"busy:both:<n>:<node>:<queue>": k.busyBoth("q", "n"), "used:<node>": k.used("n"), "stop:<name>": k.stop("name"),
-		"full": k.full(), "wake_queue:<queue>": k.wakeQueue("q"), "wake_node:<node>": k.wakeNode("n"),
-		"key:<n>:<queue>:<key>": k.submitted("q", "key"), "tally:<queue>": k.tally("q"), "evidence:<program>": k.evidence("p"),
-		"suspects": k.suspects(), "rules": k.rules(), "events": k.events(), "epochs": k.epochs(),
-		"plan_id": k.planID(), "plans": k.plans(), "plan:<id>": k.plan(7), "plan_tasks:<id>": k.planTasks(7), "freed:<id>": k.freed(7),
-		"dependants:<id>": k.dependants(7), "stuck:<id>": k.stuck(7), "draining": k.draining(), "growth:<id>": k.growth(7),
-		"archived:<outcome>": k.archivedAs("failed"), "keepers": k.keepers(), "kept:<keeper>": k.kept("p7"), "purged": k.purged(),
-		"purged_ids": k.purgedIDs(),
+		"meta": k.Meta(), "task_id": k.TaskID(), "task:<id>": k.Task(7), "<state>": k.State("open"),
+		"buckets": k.Buckets(), "ready:<bucket>": k.Ready(task.DefaultBucketName), "wake:<bucket>": k.Wake(task.DefaultBucketName),
+		"wake_server": k.WakeServer(), "due": k.Due(), "request:<key>": k.Request("key"), "claim:<worker>": k.LastClaim("name"),
+		"set_aside": k.SetAside(), "managers": k.Managers(), "handling": k.Handling(), "worker": k.Worker(), "worker_id": k.WorkerIDs(),
+		"worker_id:<name>": k.WorkerID("name"), "changed": k.Changed(),
+		"lease": k.Lease(), "worker:<name>": k.WorkerDoc("name"), "held:<name>": k.Held("name"), "call:<name>": k.Call("name"),
+		"halt:<name>": k.Halt("name"), "follow": k.Follow(), "live:<id>": k.Live(7),
+		"queues": k.Queues(), "queue:<queue>": k.Queue("q"), "nodes": k.Nodes(), "node:<node>": k.Node("n"),
+		"busy:queue:<queue>": k.BusyQueue("q"), "busy:node:<node>": k.BusyNode("n"),
+		"busy:both:<n>:<node>:<queue>": k.BusyBoth("q", "n"), "used:<node>": k.Used("n"), "stop:<name>": k.Stop("name"),
+		"full": k.Full(), "wake_queue:<queue>": k.WakeQueue("q"), "wake_node:<node>": k.WakeNode("n"),
+		"key:<n>:<queue>:<key>": k.Submitted("q", "key"), "tally:<queue>": k.Tally("q"), "evidence:<program>": k.Evidence("p"),
+		"suspects": k.Suspects(), "rules": k.Rules(), "events": k.Events(), "epochs": k.Epochs(),
+		"plan_id": k.PlanID(), "plans": k.Plans(), "plan:<id>": k.Plan(7), "plan_tasks:<id>": k.PlanTasks(7), "freed:<id>": k.Freed(7),
+		"dependants:<id>": k.Dependants(7), "stuck:<id>": k.Stuck(7), "draining": k.Draining(), "growth:<id>": k.Growth(7),
+		"archived:<outcome>": k.ArchivedAs("failed"), "keepers": k.Keepers(), "kept:<keeper>": k.Kept("p7"), "purged": k.Purged(),
+		"purged_ids": k.PurgedIDs(),
 	}
 }
-
-// AddQueueAs is [Store.AddQueue] with the id of its call.
-func AddQueueAs(ctx context.Context, s *Store, id string, q task.QueueSpec) error {
-	rules, err := s.Rules(ctx, "")
-	if err != nil {
-		return err
-	}
-	_, err = s.write(ctx, "add", id, &rules, s.queueCall(&q))
-	return err
-}
-
-// Arrive notes that a life of Redis has begun, as each new connection does.
-func Arrive(ctx context.Context, s *Store, run string) (any, error) {
-	return s.run(ctx, "arrive", subject{}, run, mostLives, "")
-}
-
-// Interrupt ends the wait of a worker, as the end of its context does.
-func (s *Store) Interrupt(ctx context.Context, name string) error { return s.interrupt(ctx, name) }
-
-// Unused judges a wake-up after a claim.
-func (s *Store) Unused(w WakeUp, r *ClaimReply) bool { return s.unused(w, r) }
-
-// Away asks whether nobody can reach Redis, after a call that failed.
-func (s *Store) Away(ctx context.Context, err error) bool { return s.away(ctx, err) }
 
 // Failed is the error of a call that a Redis of that description answered so.
 func Failed(where config.Redis, answer string) error {
-	return (&Store{where: where}).failed("call", refusal(answer))
+	c, err := conn.Dial(where, "ns", nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.Failed("call", refusal(answer)), c.Close())
 }
 
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 func (refusal) RedisError()     {}
-
-// Library is the text of a library of scripts.
-func Library(name string) string { return common.read("lib/" + name + ".lua") }

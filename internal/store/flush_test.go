@@ -11,7 +11,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -36,7 +38,7 @@ func TestFlushWhileOthersOpen(t *testing.T) {
 		st := sp.Dial(t)
 		openers.Go(func() {
 			for ctx.Err() == nil {
-				_, _ = st.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: specs[:1]})
+				_, _ = st.Open(ctx, tasks.OpenRequest{Key: conn.NewToken(), Specs: specs[:1]})
 			}
 		})
 	}
@@ -63,17 +65,17 @@ func TestClosedWhileFlushed(t *testing.T) {
 	sp := storetest.New(t)
 	sp.Open(t, storetest.Spec())
 	open := func() error {
-		_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}})
+		_, err := sp.Store.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{storetest.Spec()}})
 		return err
 	}
 	flushing := func(till time.Time) {
 		sp.Raw.HSet(t.Context(), sp.Key("meta"), "flushing", fmt.Sprintf("ANOTHER %d", till.Unix()))
 	}
 	flushing(time.Now().Add(time.Hour))
-	if err := open(); !errors.Is(err, store.ErrUnreachable) || !strings.Contains(err.Error(), "is being flushed") {
+	if err := open(); !errors.Is(err, conn.ErrUnreachable) || !strings.Contains(err.Error(), "is being flushed") {
 		t.Errorf("opened: %v", err)
 	}
-	if _, err := sp.Store.Flush(t.Context()); !errors.Is(err, store.ErrUnreachable) {
+	if _, err := sp.Store.Flush(t.Context()); !errors.Is(err, conn.ErrUnreachable) {
 		t.Errorf("flushed at the same time: %v", err)
 	}
 	flushing(time.Now().Add(-time.Hour))
@@ -124,7 +126,7 @@ func TestFlushKeepsTheLife(t *testing.T) {
 	}
 	sp.Open(t, storetest.Spec())
 	late := sp.Dial(t)
-	ids, err := late.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}})
+	ids, err := late.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{storetest.Spec()}})
 	if err != nil || ids[0] != 2 {
 		t.Errorf("opened %v, %v, want task 2", ids, err)
 	}
@@ -166,7 +168,7 @@ func TestIDWasSetAside(t *testing.T) {
 	sp.Open(t, storetest.Spec())
 	sp.ClaimUnder(t, w, 1)
 	sp.Raw.ZAdd(t.Context(), sp.Key("lease"), redis.Z{Member: w.Name})
-	lost, err := sp.Store.Lost(t.Context(), 9, store.Watched{})
+	lost, err := sp.Store.Lost(t.Context(), 9, fleet.Watched{})
 	if err != nil || len(lost.Workers) != 1 || len(lost.Workers[0].Tasks) != 1 {
 		t.Errorf("lost %+v, error %v; want the worker with its task", lost, err)
 	}

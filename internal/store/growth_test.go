@@ -7,6 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/plans"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -65,10 +68,10 @@ func planLines(errText string) func(*testing.T, *storetest.Space) {
 	}
 }
 
-func openLines(t *testing.T, st *store.Store, before, of int) ([]store.Opened, error) {
+func openLines(t *testing.T, st *store.Store, before, of int) ([]tasks.Opened, error) {
 	t.Helper()
-	return st.OpenAll(t.Context(), store.OpenRequest{
-		Key: "k", Plan: 1, Specs: []task.Definition{storetest.Spec(), storetest.Spec()}, Grow: &store.Grow{Before: before, Of: of, Source: 1},
+	return st.OpenAll(t.Context(), tasks.OpenRequest{
+		Key: "k", Plan: 1, Specs: []task.Definition{storetest.Spec(), storetest.Spec()}, Grow: &tasks.Grow{Before: before, Of: of, Source: 1},
 	})
 }
 
@@ -99,9 +102,9 @@ func nudges(t *testing.T, st *store.Store) string {
 func grownCall(nudges, trouble string, empty bool) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
-		var came []store.Came
+		var came []plans.Came
 		if empty {
-			came = []store.Came{{Source: 1}}
+			came = []plans.Came{{Source: 1}}
 		}
 		return func() (any, error) { return st.Grown(t.Context(), 1, nudges, trouble, came) }
 	}
@@ -143,19 +146,19 @@ func TestGrowth(t *testing.T) {
 	if _, err := openLines(t, sp.Store, 0, 3); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{
-		Key: "other", Plan: 1, Specs: []task.Definition{storetest.Spec()}, Grow: &store.Grow{Of: 3, Source: 1},
-	}); !errors.Is(err, store.ErrGrown) {
+	if _, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{
+		Key: "other", Plan: 1, Specs: []task.Definition{storetest.Spec()}, Grow: &tasks.Grow{Of: 3, Source: 1},
+	}); !errors.Is(err, conn.ErrGrown) {
 		t.Errorf("opened twice: %v", err)
 	}
-	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{
-		Key: "rest", Plan: 1, Specs: []task.Definition{storetest.Spec()}, Grow: &store.Grow{Before: 2, Of: 3, Source: 1},
+	if _, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{
+		Key: "rest", Plan: 1, Specs: []task.Definition{storetest.Spec()}, Grow: &tasks.Grow{Before: 2, Of: 3, Source: 1},
 	}); err != nil {
 		t.Fatal(err)
 	}
 	is(task.PlanReady, 0, "")
 	g, err := sp.Store.Growth(t.Context(), 1)
-	want := map[int]store.GrownStep{0: {Opened: true, Tasks: []int64{2, 3, 4}, Of: 3, Source: 1}}
+	want := map[int]plans.GrownStep{0: {Opened: true, Tasks: []int64{2, 3, 4}, Of: 3, Source: 1}}
 	if diff := cmp.Diff(want, g.Steps); err != nil || diff != "" {
 		t.Errorf("error %v, difference\n%s", err, diff)
 	}

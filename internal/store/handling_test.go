@@ -6,12 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-func isHandlingLost(err error) bool { return errors.Is(err, store.ErrHandlingLost) }
+func isHandlingLost(err error) bool { return errors.Is(err, conn.ErrHandlingLost) }
 
 // take asks for tasks 1 to 3.
 func take(t *testing.T, sp *storetest.Space, instance string) map[int64]int64 {
@@ -22,7 +23,7 @@ func take(t *testing.T, sp *storetest.Space, instance string) map[int64]int64 {
 
 // others is what the manager j sees of others, by a clock of its own.
 type others struct {
-	store.HandlingWatch
+	fleet.HandlingWatch
 	own time.Time
 }
 
@@ -134,7 +135,7 @@ func TestHandlingLength(t *testing.T) {
 	t.Parallel()
 	for _, length := range []time.Duration{1500 * time.Millisecond, 40 * time.Second} {
 		sp, o := storetest.New(t), watching()
-		if err := sp.Store.BeginHandling(t.Context(), store.NewHandling(length), &store.HandlingWatch{}); err != nil {
+		if err := sp.Store.BeginHandling(t.Context(), fleet.NewHandling(length), &fleet.HandlingWatch{}); err != nil {
 			t.Fatal(err)
 		}
 		beginHandlingCall("j")(t, sp.Store).must(t)
@@ -195,7 +196,7 @@ func TestHandlingLeavesNothing(t *testing.T) {
 func TestHandlingLimit(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	_, err := sp.Store.TakeHandling(t.Context(), store.Handling{Instance: "i", Lease: time.Second}, statemachine.Succeeded, nil, make([]int64, 1001))
+	_, err := sp.Store.TakeHandling(t.Context(), fleet.Handling{Instance: "i", Lease: time.Second}, statemachine.Succeeded, nil, make([]int64, 1001))
 	if err == nil || isHandlingLost(err) {
 		t.Errorf("1001 tasks in one call: %v", err)
 	}

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -17,7 +21,7 @@ import (
 func epochCall(seen int64) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
-		st.Remember(store.History{Epoch: 1, Seq: seen, ID: 7})
+		st.Remember(conn.History{Epoch: 1, Seq: seen, ID: 7})
 		return func() (any, error) { return st.OpenEpoch(t.Context(), false) }
 	}
 }
@@ -29,7 +33,7 @@ func flushCall(t *testing.T, st *store.Store) step {
 
 func arriveCall(t *testing.T, st *store.Store) step {
 	t.Helper()
-	return func() (any, error) { return store.Arrive(t.Context(), st, "another") }
+	return func() (any, error) { return arrive(t.Context(), st, "another") }
 }
 
 // A loss is also noticed when, after a restart, others have counted more than was
@@ -45,7 +49,7 @@ func TestLossIsCaughtUp(t *testing.T) {
 		t.Fatalf("%+v, error %v; want the life of Redis confirmed", e, err)
 	}
 	for range 3 {
-		if _, err := other.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}}); err != nil {
+		if _, err := other.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{storetest.Spec()}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -55,7 +59,7 @@ func TestLossIsCaughtUp(t *testing.T) {
 	if _, err := sp.Store.Task(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := sp.Store.Inspect(t.Context(), []int64{1}); !errors.Is(err, store.ErrHistory) {
+	if _, _, err := sp.Store.Inspect(t.Context(), []int64{1}); !errors.Is(err, conn.ErrHistory) {
 		t.Fatalf("error %v, want one of the history", err)
 	}
 	if sizes, err := other.Sizes(t.Context()); err != nil || !sizes.Behind {
@@ -95,7 +99,7 @@ func TestLossBeforeTheLivesThatAreKept(t *testing.T) {
 	sp.Raw.HSet(t.Context(), sp.Key("meta"), "seq", 1) // it comes back without two of them
 	other := sp.Dial(t)
 	for n := range 18 {
-		if _, err := store.Arrive(t.Context(), other, fmt.Sprintf("life%d", n)); err != nil {
+		if _, err := arrive(t.Context(), other, fmt.Sprintf("life%d", n)); err != nil {
 			t.Fatal(err)
 		}
 		if e, err := other.OpenEpoch(t.Context(), true); err != nil || !e.Confirmed {
@@ -107,7 +111,7 @@ func TestLossBeforeTheLivesThatAreKept(t *testing.T) {
 	if lives := strings.Fields(sp.Raw.HGet(t.Context(), sp.Key("meta"), "lives").Val()); len(lives) != 16 || !strings.HasPrefix(lives[0], "life") {
 		t.Fatalf("lives %q, want the newest 16", lives)
 	}
-	if _, _, err := sp.Store.Inspect(t.Context(), []int64{1}); !errors.Is(err, store.ErrHistory) {
+	if _, _, err := sp.Store.Inspect(t.Context(), []int64{1}); !errors.Is(err, conn.ErrHistory) {
 		t.Fatalf("error %v, want one of the history", err)
 	}
 	if e, err := other.OpenEpoch(t.Context(), false); err != nil || e.Epoch != 2 {
@@ -125,12 +129,12 @@ func TestHistoryIsMissed(t *testing.T) {
 	sp.Open(t, storetest.Spec(), storetest.Spec())
 	back()
 	before := dump(t, sp)
-	_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}})
-	var lost *store.HistoryError
-	if !errors.Is(err, store.ErrHistory) || !errors.Is(err, store.ErrUnreachable) || !errors.As(err, &lost) {
+	_, err := sp.Store.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{storetest.Spec()}})
+	var lost *conn.HistoryError
+	if !errors.Is(err, conn.ErrHistory) || !errors.Is(err, conn.ErrUnreachable) || !errors.As(err, &lost) {
 		t.Fatalf("error %v, want one of the history, which is temporary", err)
 	}
-	if lost.Seen.Life = ""; lost.Seen != (store.History{Epoch: 1, Seq: 3, ID: 3}) || lost.Redis.Seq != 1 {
+	if lost.Seen.Life = ""; lost.Seen != (conn.History{Epoch: 1, Seq: 3, ID: 3}) || lost.Redis.Seq != 1 {
 		t.Errorf("seen %v, redis is at %v", lost.Seen, lost.Redis)
 	}
 	after := dump(t, sp)
@@ -161,7 +165,7 @@ func TestNewEpoch(t *testing.T) {
 	if _, err := sp.Store.Now(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sp.Store.Renew(t.Context(), w, store.Heartbeat{}); !errors.Is(err, store.ErrHistory) {
+	if _, err := sp.Store.Renew(t.Context(), w, fleet.Heartbeat{}); !errors.Is(err, conn.ErrHistory) {
 		t.Fatalf("renewed: %v", err)
 	}
 	e, err := fresh.OpenEpoch(t.Context(), false)
@@ -171,16 +175,16 @@ func TestNewEpoch(t *testing.T) {
 	if again, err := sp.Store.OpenEpoch(t.Context(), false); err != nil || again.Epoch != 0 {
 		t.Errorf("a second epoch: %+v, error %v", again, err)
 	}
-	if _, err := sp.Store.Renew(t.Context(), w, store.Heartbeat{}); !errors.Is(err, store.ErrLeaseLost) {
+	if _, err := sp.Store.Renew(t.Context(), w, fleet.Heartbeat{}); !errors.Is(err, conn.ErrLeaseLost) {
 		t.Errorf("the session of the former epoch renews: %v", err)
 	}
-	if _, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
+	if _, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
 		Worker: w.Name, Incarnation: w.Incarnation, Request: "late", Max: 1, Candidates: storetest.Free(task.Bucket{}),
-	}); !errors.Is(err, store.ErrLeaseLost) {
+	}); !errors.Is(err, conn.ErrLeaseLost) {
 		t.Errorf("the session of the former epoch claims: %v", err)
 	}
 	report := decideWorker(t, &c[0].Task, statemachine.Report)
-	if out, err := sp.Store.Apply(t.Context(), store.Order{Move: report, Writer: "w"}); err != nil || !errors.Is(out[0].Err, statemachine.ErrStale) {
+	if out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: report, Writer: "w"}); err != nil || !errors.Is(out[0].Err, statemachine.ErrStale) {
 		t.Errorf("the round of the former epoch is reported: %+v, error %v", out, err)
 	}
 	if task := sp.Task(t, c[0].ID); !sp.Store.FromLostEpoch(&task.Task) {
@@ -198,13 +202,13 @@ func TestRegisterInNewEpoch(t *testing.T) {
 	w := sp.Register(t, "w")
 	sp.Open(t, storetest.Spec())
 	sp.ClaimUnder(t, w, 1)
-	sp.Store.Remember(store.History{Epoch: 1, Seq: 99})
+	sp.Store.Remember(conn.History{Epoch: 1, Seq: 99})
 	if _, err := sp.Store.OpenEpoch(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	another := storetest.Registration("w")
 	another.Identity = "another"
-	if _, err := sp.Store.Register(t.Context(), another); !errors.Is(err, store.ErrNameTaken) {
+	if _, err := sp.Store.Register(t.Context(), another); !errors.Is(err, conn.ErrNameTaken) {
 		t.Errorf("another process takes the name: %v", err)
 	}
 	r, err := sp.Store.Register(t.Context(), storetest.Registration("w"))
@@ -217,7 +221,7 @@ func TestRegisterInNewEpoch(t *testing.T) {
 	if err != nil || m.Count != statemachine.Releases {
 		t.Fatalf("move %+v, error %v", m, err)
 	}
-	if out, err := sp.Store.Apply(t.Context(), store.Order{Move: m, Writer: "w"}); err != nil || out[0].Err != nil {
+	if out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: m, Writer: "w"}); err != nil || out[0].Err != nil {
 		t.Fatalf("%+v, error %v", out, err)
 	}
 	if r, err = sp.Store.Register(t.Context(), storetest.Registration("w")); err != nil || r.Incarnation != 1_000_001 { // none of the former epoch can have it
@@ -243,7 +247,7 @@ func TestDecisionOfLostChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	hold(t, sp, id)
-	out, err := sp.Store.Apply(t.Context(), store.Order{Move: release, Writer: "m"})
+	out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: release, Writer: "m"})
 	if err != nil || !errors.Is(out[0].Err, statemachine.ErrConflict) {
 		t.Errorf("%+v, error %v; want a conflict", out, err)
 	}
@@ -273,7 +277,7 @@ func TestPruneIsLost(t *testing.T) {
 		t.Fatalf("pruned %d of %v, %v", n, empty, err)
 	}
 	back()
-	if _, err := sp.Store.Rules(t.Context(), ""); !errors.Is(err, store.ErrHistory) {
+	if _, err := sp.Store.Rules(t.Context(), ""); !errors.Is(err, conn.ErrHistory) {
 		t.Errorf("error %v, want one of the history", err)
 	}
 }
@@ -297,16 +301,16 @@ func TestFlushIsNoLoss(t *testing.T) {
 
 func TestParseHistory(t *testing.T) {
 	t.Parallel()
-	want := store.History{Epoch: 2, Seq: 30, ID: 4}
-	if got, err := store.ParseHistory(want.String() + "\n"); err != nil || got != want {
+	want := conn.History{Epoch: 2, Seq: 30, ID: 4}
+	if got, err := conn.ParseHistory(want.String() + "\n"); err != nil || got != want {
 		t.Errorf("%v, error %v", got, err)
 	}
 	want.Life = "abc.7"
-	if got, err := store.ParseHistory(want.String()); err != nil || got != want {
+	if got, err := conn.ParseHistory(want.String()); err != nil || got != want {
 		t.Errorf("%v, error %v", got, err)
 	}
 	for _, text := range []string{"", "1 2", "1 2 x", "-1 2 3", "1 2 3 x y"} {
-		if _, err := store.ParseHistory(text); err == nil {
+		if _, err := conn.ParseHistory(text); err == nil {
 			t.Errorf("%q is read", text)
 		}
 	}
@@ -326,4 +330,9 @@ func decideWorker(t *testing.T, task *statemachine.Task, event statemachine.Even
 func epochOf(sp *storetest.Space) int64 {
 	seen, _ := sp.Store.History()
 	return seen.Epoch
+}
+
+// arrive notes that a life of Redis has begun, as each new connection does.
+func arrive(ctx context.Context, s *store.Store, run string) (any, error) {
+	return s.Run(ctx, "arrive", conn.Subject{}, run, 16, "")
 }

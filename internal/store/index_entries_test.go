@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -19,7 +20,7 @@ var indexLosses = map[string]map[string]loss{
 	"unlist": {"a stray": {prepare: strayed, call: unlistCall, hint: true}},
 }
 
-var defaultBucket = store.Index{Kind: store.IndexReady, Of: task.DefaultBucketName}
+var defaultBucket = upkeep.Index{Kind: upkeep.IndexReady, Of: task.DefaultBucketName}
 
 // strayed has task 1 running, and still in line.
 func strayed(t *testing.T, sp *storetest.Space) {
@@ -46,14 +47,14 @@ func TestStrays(t *testing.T) {
 	sp.Raw.SAdd(ctx, sp.Key("held:w"), "2")
 	sp.Raw.SAdd(ctx, sp.Key("stop:w"), "1")
 	sp.Raw.ZAdd(ctx, sp.Key("failed"), redis.Z{Score: 1, Member: "x"})
-	for x, want := range map[store.Index][]string{
-		defaultBucket:                                {"a1", "a77", "b2"},
-		{Kind: store.IndexDue}:                       {"77", "x"},
-		{Kind: store.IndexHeld, Of: "w"}:             {"2"},
-		{Kind: store.IndexStop, Of: "w"}:             {"1"},
-		{Kind: store.IndexState, Of: "failed"}:       {"x"},
-		{Kind: store.IndexState, Of: "running"}:      nil,
-		{Kind: store.IndexReady, Of: "default:::77"}: nil,
+	for x, want := range map[upkeep.Index][]string{
+		defaultBucket:                                 {"a1", "a77", "b2"},
+		{Kind: upkeep.IndexDue}:                       {"77", "x"},
+		{Kind: upkeep.IndexHeld, Of: "w"}:             {"2"},
+		{Kind: upkeep.IndexStop, Of: "w"}:             {"1"},
+		{Kind: upkeep.IndexState, Of: "failed"}:       {"x"},
+		{Kind: upkeep.IndexState, Of: "running"}:      nil,
+		{Kind: upkeep.IndexReady, Of: "default:::77"}: nil,
 	} {
 		members, _, err := sp.Store.Members(ctx, x, 0)
 		if err != nil {
@@ -75,7 +76,7 @@ func TestStrays(t *testing.T) {
 			t.Errorf("%s: left %v of %v, %v", x, left, members, err)
 		}
 	}
-	if _, err := sp.Store.Strays(ctx, store.Index{Kind: store.IndexReady, Of: "no bucket"}, []string{"a1"}); err == nil {
+	if _, err := sp.Store.Strays(ctx, upkeep.Index{Kind: upkeep.IndexReady, Of: "no bucket"}, []string{"a1"}); err == nil {
 		t.Error("a bucket of no name")
 	}
 }

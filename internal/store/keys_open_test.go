@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	await "github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
@@ -15,9 +16,9 @@ import (
 )
 
 // openAll opens tasks under a request of their own.
-func openAll(t *testing.T, sp *storetest.Space, specs ...task.Definition) []store.Opened {
+func openAll(t *testing.T, sp *storetest.Space, specs ...task.Definition) []tasks.Opened {
 	t.Helper()
-	opened, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: specs})
+	opened, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: specs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,18 +33,18 @@ func TestKeys(t *testing.T) {
 	sp.AddQueue(t, task.NewQueue("q"))
 	for _, c := range []struct {
 		specs []task.Definition
-		want  []store.Opened
+		want  []tasks.Opened
 	}{
-		{[]task.Definition{withKey("", "k")}, []store.Opened{{ID: 1}}},
-		{[]task.Definition{withKey("", "k")}, []store.Opened{{ID: 1, Existing: true}}},
-		{[]task.Definition{withKey(task.DefaultQueue, "k"), withKey("q", "k")}, []store.Opened{{ID: 1, Existing: true}, {ID: 2}}},
+		{[]task.Definition{withKey("", "k")}, []tasks.Opened{{ID: 1}}},
+		{[]task.Definition{withKey("", "k")}, []tasks.Opened{{ID: 1, Existing: true}}},
+		{[]task.Definition{withKey(task.DefaultQueue, "k"), withKey("q", "k")}, []tasks.Opened{{ID: 1, Existing: true}, {ID: 2}}},
 		{
 			[]task.Definition{withKey("", "x"), withKey("", ""), withKey("", "x"), withKey("q", "k"), withKey("", "")},
-			[]store.Opened{{ID: 3}, {ID: 4}, {ID: 3, Existing: true}, {ID: 2, Existing: true}, {ID: 5}},
+			[]tasks.Opened{{ID: 3}, {ID: 4}, {ID: 3, Existing: true}, {ID: 2, Existing: true}, {ID: 5}},
 		},
-		{[]task.Definition{withKey("q", "a:b"), withKey("q", "a"), withKey("q", "b")}, []store.Opened{{ID: 6}, {ID: 7}, {ID: 8}}},
+		{[]task.Definition{withKey("q", "a:b"), withKey("q", "a"), withKey("q", "b")}, []tasks.Opened{{ID: 6}, {ID: 7}, {ID: 8}}},
 	} {
-		req := store.OpenRequest{Key: store.NewToken(), Specs: c.specs}
+		req := tasks.OpenRequest{Key: conn.NewToken(), Specs: c.specs}
 		for range 2 { // the request itself may come twice
 			got, err := sp.Store.OpenAll(t.Context(), req)
 			if err != nil || !slices.Equal(got, c.want) {
@@ -68,10 +69,10 @@ func TestRetryOf(t *testing.T) {
 	sp := storetest.New(t)
 	id := bring(t, sp, statemachine.Succeeded)
 	rev := sp.Task(t, id).Rev
-	if got := openAll(t, sp, retryOf(id), retryOf(id)); !slices.Equal(got, []store.Opened{{ID: 2}, {ID: 2, Existing: true}}) {
+	if got := openAll(t, sp, retryOf(id), retryOf(id)); !slices.Equal(got, []tasks.Opened{{ID: 2}, {ID: 2, Existing: true}}) {
 		t.Errorf("opened %+v", got)
 	}
-	if got := openAll(t, sp, retryOf(id)); !slices.Equal(got, []store.Opened{{ID: 2, Existing: true}}) {
+	if got := openAll(t, sp, retryOf(id)); !slices.Equal(got, []tasks.Opened{{ID: 2, Existing: true}}) {
 		t.Errorf("opened %+v", got)
 	}
 	old, fresh := sp.Task(t, id), sp.Task(t, 2)
@@ -82,8 +83,8 @@ func TestRetryOf(t *testing.T) {
 		t.Errorf("opened %+v", got)
 	}
 	before := dump(t, sp)
-	_, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "k", Specs: []task.Definition{storetest.Spec(), retryOf(99)}})
-	if !errors.Is(err, store.ErrNotFound) {
+	_, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: "k", Specs: []task.Definition{storetest.Spec(), retryOf(99)}})
+	if !errors.Is(err, conn.ErrNotFound) {
 		t.Errorf("error %v", err)
 	}
 	sameDump(t, before, dump(t, sp), "after a request for a task that is not there")
@@ -94,30 +95,30 @@ func TestUnknownQueue(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	before := dump(t, sp)
-	_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []task.Definition{storetest.Spec(), withKey("slip", "k")}})
-	if !errors.Is(err, store.ErrNoQueue) {
+	_, err := sp.Store.Open(t.Context(), tasks.OpenRequest{Key: "k", Specs: []task.Definition{storetest.Spec(), withKey("slip", "k")}})
+	if !errors.Is(err, conn.ErrNoQueue) {
 		t.Errorf("error %v", err)
 	}
 	sameDump(t, before, dump(t, sp), "after a request for a queue that is not there")
 	sp.AddQueue(t, task.NewQueue("slip"))
-	if err := sp.Store.AddQueue(t.Context(), task.NewQueue("slip")); !errors.Is(err, store.ErrQueueExists) {
+	if err := sp.Store.AddQueue(t.Context(), task.NewQueue("slip")); !errors.Is(err, conn.ErrQueueExists) {
 		t.Errorf("added twice: %v", err)
 	}
-	if err := sp.Store.AddQueue(t.Context(), task.NewQueue(task.DefaultQueue)); !errors.Is(err, store.ErrQueueExists) {
+	if err := sp.Store.AddQueue(t.Context(), task.NewQueue(task.DefaultQueue)); !errors.Is(err, conn.ErrQueueExists) {
 		t.Errorf("added the default queue: %v", err)
 	}
 	openAll(t, sp, withKey("slip", "k"))
-	if err := sp.Store.RemoveQueue(t.Context(), "slip"); !errors.Is(err, store.ErrQueueInUse) {
+	if err := sp.Store.RemoveQueue(t.Context(), "slip"); !errors.Is(err, conn.ErrQueueInUse) {
 		t.Errorf("removed with a task in it: %v", err)
 	}
 	must(t, sp, 1, statemachine.Manager, statemachine.Cancel)
 	if err := sp.Store.RemoveQueue(t.Context(), "slip"); err != nil {
 		t.Error(err)
 	}
-	if _, err := sp.Store.Queue(t.Context(), "slip"); !errors.Is(err, store.ErrNoQueue) {
+	if _, err := sp.Store.Queue(t.Context(), "slip"); !errors.Is(err, conn.ErrNoQueue) {
 		t.Errorf("a removed queue: %v", err)
 	}
-	if err := sp.Store.RemoveQueue(t.Context(), "slip"); !errors.Is(err, store.ErrNoQueue) {
+	if err := sp.Store.RemoveQueue(t.Context(), "slip"); !errors.Is(err, conn.ErrNoQueue) {
 		t.Errorf("removed twice: %v", err)
 	}
 }
@@ -148,7 +149,7 @@ func TestPruned(t *testing.T) {
 	w := sp.Register(t, "w")
 	b := task.Bucket{Priority: 7}
 	openAll(t, sp, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) }))
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
+	r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
 		Worker: "w", Request: "r", Candidates: storetest.Free(b), Max: 1, Incarnation: w.Incarnation,
 	})
 	if err != nil || len(r.Tasks) != 1 {

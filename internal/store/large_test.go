@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -73,7 +73,7 @@ func TestLeaveManyStale(t *testing.T) {
 // one refused by name before anything happens.
 func TestApplyLargeOrders(t *testing.T) {
 	t.Parallel()
-	values := make([]string, store.MaxFields+2)
+	values := make([]string, tasks.MaxFields+2)
 	for i := range values {
 		values[i] = "0:f" + strconv.Itoa(i)
 	}
@@ -81,9 +81,9 @@ func TestApplyLargeOrders(t *testing.T) {
 		fields, drop []string
 		fits         bool
 	}{
-		"largest":         {values[:store.MaxFields], values[:store.MaxFields], true},
+		"largest":         {values[:tasks.MaxFields], values[:tasks.MaxFields], true},
 		"too many fields": {values, nil, false},
-		"too many drops":  {nil, values[:store.MaxFields+1], false},
+		"too many drops":  {nil, values[:tasks.MaxFields+1], false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +98,7 @@ func TestApplyLargeOrders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := sp.Store.Apply(t.Context(), store.Order{Move: m, Writer: "w", Fields: c.fields, Drop: c.drop})
+			out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: m, Writer: "w", Fields: c.fields, Drop: c.drop})
 			if c.fits {
 				if err != nil || out[0].Result != statemachine.Moved {
 					t.Errorf("%v, error %v", out, err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -88,20 +88,20 @@ func TestUnused(t *testing.T) {
 	if sp.Store.Unused(by, &second.last) {
 		t.Error("the claim of a task of the queue has not used the wake-up")
 	}
-	if node := store.WakeUp(sp.Key("wake_node:m")); !sp.Store.Unused(node, &first.last) || sp.Store.Unused(node, &store.ClaimReply{NodeFull: true}) ||
-		sp.Store.Unused(node, &store.ClaimReply{Full: []string{"q"}}) || sp.Store.Unused(store.WakeUp(sp.Key("wake:q:::0")), &first.last) {
+	if node := tasks.WakeUp(sp.Key("wake_node:m")); !sp.Store.Unused(node, &first.last) || sp.Store.Unused(node, &tasks.ClaimReply{NodeFull: true}) ||
+		sp.Store.Unused(node, &tasks.ClaimReply{Full: []string{"q"}}) || sp.Store.Unused(tasks.WakeUp(sp.Key("wake:q:::0")), &first.last) {
 		t.Error("a wake-up of a node, or of a bucket, is judged otherwise")
 	}
-	inQ := []store.Claimed{{Bucket: task.Bucket{Queue: "q"}}}
+	inQ := []tasks.Claimed{{Bucket: task.Bucket{Queue: "q"}}}
 	for name, c := range map[string]struct {
-		reply  store.ClaimReply
+		reply  tasks.ClaimReply
 		unused bool
 	}{
 		"nothing due":    {unused: true},
-		"others due":     {store.ClaimReply{Full: []string{"other"}}, true},
-		"another's task": {store.ClaimReply{Tasks: []store.Claimed{{}}}, true},
-		"its task":       {store.ClaimReply{Tasks: inQ}, false},
-		"full again":     {store.ClaimReply{Full: []string{"q"}}, false},
+		"others due":     {tasks.ClaimReply{Full: []string{"other"}}, true},
+		"another's task": {tasks.ClaimReply{Tasks: []tasks.Claimed{{}}}, true},
+		"its task":       {tasks.ClaimReply{Tasks: inQ}, false},
+		"full again":     {tasks.ClaimReply{Full: []string{"q"}}, false},
 	} {
 		if got := sp.Store.Unused(by, &c.reply); got != c.unused {
 			t.Errorf("%s: unused %v", name, got)
@@ -144,7 +144,7 @@ func TestAllDueBucketsWake(t *testing.T) {
 		sp.Open(t, spec, spec)
 		sp.Raw.Del(t.Context(), sp.Key("wake:"+b.Name())) // somebody who stopped has got it
 	}
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "r", Candidates: storetest.Free(buckets...), Max: 1})
+	r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{Worker: "w", Request: "r", Candidates: storetest.Free(buckets...), Max: 1})
 	if err != nil || len(r.Tasks) != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -189,7 +189,7 @@ func TestStopIsToldAgain(t *testing.T) {
 func TestClaimWantsNodeForResources(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	_, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
+	_, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
 		Worker: "w", Request: "r", Max: 1, Candidates: storetest.Free(task.Bucket{}), Resources: task.Resources{"gpu": 1},
 	})
 	refusedField(t, err, "resources")

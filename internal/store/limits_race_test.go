@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -41,7 +44,7 @@ func raceQueues() map[string]task.QueueSpec {
 type limitRace struct {
 	t     *testing.T
 	sp    *storetest.Space
-	rules store.Rules
+	rules fleet.Rules
 	left  atomic.Int64
 	done  context.CancelFunc
 
@@ -108,13 +111,13 @@ func (r *limitRace) open(n int) {
 func (r *limitRace) work(ctx context.Context, i int) {
 	st, name, node := r.sp.Dial(r.t), fmt.Sprint("w", i), fmt.Sprint("n", i%len(raceCaps))
 	gpus := task.Resources{"gpu": raceGPUs}
-	req := store.ClaimRequest{
+	req := tasks.ClaimRequest{
 		Worker: name, Node: node, MaxThreads: raceCaps[node], Resources: gpus, First: i, Rules: r.rules.Version,
 		Candidates: task.Candidates(r.rules.Buckets, r.rules.Queues, task.Offer{Worker: name, Node: node, Resources: gpus}),
 	}
-	var held []store.Claimed
+	var held []tasks.Claimed
 	for ctx.Err() == nil {
-		req.Request, req.Max, req.First = store.NewToken(), 3-len(held), req.First+1
+		req.Request, req.Max, req.First = conn.NewToken(), 3-len(held), req.First+1
 		reply, err := st.Claim(ctx, req)
 		if err != nil {
 			r.failed(ctx, err)
@@ -138,9 +141,9 @@ func (r *limitRace) failed(ctx context.Context, err error) {
 }
 
 // report ends the older half of the rounds.
-func (r *limitRace) report(ctx context.Context, st *store.Store, held []store.Claimed) []store.Claimed {
+func (r *limitRace) report(ctx context.Context, st *store.Store, held []tasks.Claimed) []tasks.Claimed {
 	n := (len(held) + 1) / 2
-	orders := make([]store.Order, n)
+	orders := make([]tasks.Order, n)
 	for i := range orders {
 		m, err := statemachine.Decide(&held[i].Task, statemachine.Occurrence{
 			Event: statemachine.Report, Actor: statemachine.Worker, Claim: held[i].Current.Claim,
@@ -149,7 +152,7 @@ func (r *limitRace) report(ctx context.Context, st *store.Store, held []store.Cl
 			r.failed(ctx, err)
 			return nil
 		}
-		orders[i] = store.Order{Move: m, Writer: "w"}
+		orders[i] = tasks.Order{Move: m, Writer: "w"}
 	}
 	out, err := st.Apply(ctx, orders...)
 	if err != nil {
@@ -168,12 +171,12 @@ func (r *limitRace) report(ctx context.Context, st *store.Store, held []store.Cl
 }
 
 // wait waits as an idle worker does, and remembers when.
-func (r *limitRace) wait(ctx context.Context, st *store.Store, req *store.ClaimRequest, reply *store.ClaimReply) {
+func (r *limitRace) wait(ctx context.Context, st *store.Store, req *tasks.ClaimRequest, reply *tasks.ClaimReply) {
 	if reply.More {
 		return
 	}
 	begin := statemachine.Time(time.Now().UnixMicro())
-	_, err := st.WaitWork(ctx, store.WaitFor{
+	_, err := st.WaitWork(ctx, tasks.WaitFor{
 		Worker: req.Worker, Node: req.Node, Candidates: req.Candidates, Full: reply.Full, Elsewhere: reply.Elsewhere, NodeFull: reply.NodeFull,
 	}, racePoll)
 	if err != nil {

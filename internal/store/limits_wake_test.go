@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/task"
 )
@@ -17,10 +17,10 @@ type idler struct {
 	// nodeCap is that of its node, env its own.
 	nodeCap task.Limit
 	env     string
-	after   store.WakeUp // what its next claim comes after
+	after   tasks.WakeUp // what its next claim comes after
 
-	last store.ClaimReply
-	wait store.WaitFor
+	last tasks.ClaimReply
+	wait tasks.WaitFor
 }
 
 func newIdler(t *testing.T, sp *storetest.Space, worker, node string) *idler {
@@ -29,7 +29,7 @@ func newIdler(t *testing.T, sp *storetest.Space, worker, node string) *idler {
 }
 
 // claim returns what it got, nil for nothing.
-func (w *idler) claim() *store.Claimed {
+func (w *idler) claim() *tasks.Claimed {
 	w.t.Helper()
 	req := byRulesIn(w.t, w.sp.Store, w.worker, w.node, w.env)
 	req.MaxThreads, req.Woken = w.nodeCap, w.after
@@ -38,7 +38,7 @@ func (w *idler) claim() *store.Claimed {
 		w.t.Fatalf("claimed %+v, error %v", r, err)
 	}
 	w.last = r
-	w.wait = store.WaitFor{
+	w.wait = tasks.WaitFor{
 		Worker: w.worker, Node: w.node, Candidates: req.Candidates, Full: r.Full, Elsewhere: r.Elsewhere, NodeFull: r.NodeFull,
 	}
 	if len(r.Tasks) == 0 {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -87,7 +89,7 @@ var commandLosses = map[string]struct {
 		return done(func() error { return st.Postpone(t.Context(), noon, 3*second, 1, 2) })
 	}}}},
 	"HDel": {"HDEL", map[string]loss{"deregister manager": {prepare: registeredManager, call: func(t *testing.T, st *store.Store) step {
-		return done(func() error { return st.DeregisterManager(t.Context(), store.Presence{Instance: "i"}) })
+		return done(func() error { return st.DeregisterManager(t.Context(), fleet.Presence{Instance: "i"}) })
 	}}}},
 	"Unlink": {"UNLINK", map[string]loss{"flush": {prepare: claimed, call: func(t *testing.T, st *store.Store) step {
 		return func() (any, error) { return st.Flush(t.Context()) }
@@ -104,7 +106,7 @@ var commandLosses = map[string]struct {
 func opened(n int) func(*testing.T, *storetest.Space) {
 	return func(t *testing.T, sp *storetest.Space) {
 		t.Helper()
-		request := store.OpenRequest{Key: "before"}
+		request := tasks.OpenRequest{Key: "before"}
 		for range n {
 			request.Specs = append(request.Specs, finite())
 		}
@@ -124,7 +126,7 @@ func finite() task.Definition {
 func openCall(n int) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
-		request := store.OpenRequest{Key: "again"}
+		request := tasks.OpenRequest{Key: "again"}
 		for range n {
 			request.Specs = append(request.Specs, finite())
 		}
@@ -136,7 +138,7 @@ func claimCall(most int) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
 		return func() (any, error) {
-			return st.Claim(t.Context(), store.ClaimRequest{
+			return st.Claim(t.Context(), tasks.ClaimRequest{
 				Worker: "w", Request: "c", Candidates: storetest.Free(task.Bucket{}), Max: most,
 			})
 		}
@@ -152,7 +154,7 @@ func claimed(t *testing.T, sp *storetest.Space) {
 func claimedBefore(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	opened(3)(t, sp)
-	if _, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
+	if _, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
 		Worker: "w", Request: "earlier", Candidates: storetest.Free(task.Bucket{}), Max: 1,
 	}); err != nil {
 		t.Fatal(err)
@@ -164,7 +166,7 @@ func reported(errText string) func(*testing.T, *storetest.Space) {
 		t.Helper()
 		claimed(t, sp)
 		task := sp.Task(t, 1)
-		sp.Report(t, &store.Claimed{Task: task.Task}, "out", errText)
+		sp.Report(t, &tasks.Claimed{Task: task.Task}, "out", errText)
 	}
 }
 
@@ -204,8 +206,8 @@ func clerkCallOn(actor statemachine.Actor, event statemachine.Event, id int64) f
 		if err != nil {
 			t.Fatal(err)
 		}
-		order := store.Order{
-			Move: m, Writer: "x", Bucket: task.Bucket, Lines: []store.Line{{At: noon, Text: "line"}},
+		order := tasks.Order{
+			Move: m, Writer: "x", Bucket: task.Bucket, Lines: []tasks.Line{{At: noon, Text: "line"}},
 			Fields: []string{statemachine.RoundField(task.Round, "output"), "out"},
 		}
 		return done(func() error {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -30,15 +31,15 @@ var handlingLosses = map[string]map[string]loss{
 }
 
 // handlingOf is the lease of the tests' managers.
-func handlingOf(instance string) store.Handling {
-	return store.Handling{Instance: instance, Lease: 15 * time.Second}
+func handlingOf(instance string) fleet.Handling {
+	return fleet.Handling{Instance: instance, Lease: 15 * time.Second}
 }
 
 func beginHandlingCall(instance string, replaces ...string) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
 		return done(func() error {
-			return st.BeginHandling(t.Context(), handlingOf(instance), &store.HandlingWatch{}, replaces...)
+			return st.BeginHandling(t.Context(), handlingOf(instance), &fleet.HandlingWatch{}, replaces...)
 		})
 	}
 }
@@ -47,7 +48,7 @@ func keepCall(instance string, ids ...int64) func(*testing.T, *store.Store) step
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
 		return done(func() error {
-			return st.KeepHandling(t.Context(), handlingOf(instance), &store.HandlingWatch{}, ids...)
+			return st.KeepHandling(t.Context(), handlingOf(instance), &fleet.HandlingWatch{}, ids...)
 		})
 	}
 }
@@ -61,7 +62,7 @@ func endHandlingCall(t *testing.T, st *store.Store) step {
 func lostHandlingCall(t *testing.T, st *store.Store) step {
 	t.Helper()
 	return func() (any, error) {
-		err := st.KeepHandling(t.Context(), handlingOf("i"), &store.HandlingWatch{}, 7)
+		err := st.KeepHandling(t.Context(), handlingOf("i"), &fleet.HandlingWatch{}, 7)
 		if isHandlingLost(err) {
 			return "lost", nil
 		}
@@ -110,7 +111,7 @@ func handlerGone(t *testing.T, sp *storetest.Space) {
 func sweepCall(t *testing.T, st *store.Store) step {
 	t.Helper()
 	own := time.Now()
-	w := &store.HandlingWatch{Now: func() time.Time { return own }}
+	w := &fleet.HandlingWatch{Now: func() time.Time { return own }}
 	if err := st.KeepHandling(t.Context(), handlingOf("j"), w); err != nil {
 		t.Fatal(err)
 	}

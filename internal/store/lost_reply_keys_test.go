@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/task"
 )
@@ -41,7 +42,7 @@ func openAllCall(specs ...task.Definition) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
 		return func() (any, error) {
-			return st.OpenAll(t.Context(), store.OpenRequest{Key: "again", Specs: specs})
+			return st.OpenAll(t.Context(), tasks.OpenRequest{Key: "again", Specs: specs})
 		}
 	}
 }
@@ -50,7 +51,7 @@ func openAllCall(specs ...task.Definition) func(*testing.T, *store.Store) step {
 func keyed(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	sp.AddQueue(t, task.NewQueue("q"))
-	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "before", Specs: []task.Definition{withKey("", "k")}}); err != nil {
+	if _, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: "before", Specs: []task.Definition{withKey("", "k")}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -59,7 +60,7 @@ func keyed(t *testing.T, sp *storetest.Space) {
 func retried(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	succeeded(t, sp)
-	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "before", Specs: []task.Definition{retryOf(1)}}); err != nil {
+	if _, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: "before", Specs: []task.Definition{retryOf(1)}}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -34,8 +37,8 @@ var limitLosses = map[string]map[string]loss{
 		"node":   {call: nodeCall},
 	},
 	"judge": {
-		"set aside": {prepare: failing, call: judgeCall(store.Verdict{Quarantined: noon, TrialAt: noon.Add(60 * second), Reason: "why"})},
-		"forgiven":  {prepare: failing, call: judgeCall(store.Verdict{Forgive: true})},
+		"set aside": {prepare: failing, call: judgeCall(fleet.Verdict{Quarantined: noon, TrialAt: noon.Add(60 * second), Reason: "why"})},
+		"forgiven":  {prepare: failing, call: judgeCall(fleet.Verdict{Forgive: true})},
 	},
 	"recount": {"strangers": {prepare: miscounted, call: recountCall, hint: true}},
 	"forget":  {"a node": {prepare: failing, call: forgetCall}},
@@ -61,7 +64,7 @@ func queued(key, value string) func(*testing.T, *storetest.Space) {
 		plain := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "queue", "q") })
 		greedy := storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, gpu) })
 		specs := []task.Definition{greedy, plain, greedy, plain, greedy}
-		if _, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: "q", Specs: specs}); err != nil {
+		if _, err := sp.Store.Open(t.Context(), tasks.OpenRequest{Key: "q", Specs: specs}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -78,21 +81,21 @@ func limitedCall(most int) func(*testing.T, *store.Store) step {
 }
 
 // byRules claims for a worker on a node that offers three gpus, and has room for three rounds.
-func byRules(t testing.TB, st *store.Store, worker, node string) store.ClaimRequest {
+func byRules(t testing.TB, st *store.Store, worker, node string) tasks.ClaimRequest {
 	t.Helper()
 	return byRulesIn(t, st, worker, node, "")
 }
 
 // byRulesIn does so for a worker with an env.
-func byRulesIn(t testing.TB, st *store.Store, worker, node, env string) store.ClaimRequest {
+func byRulesIn(t testing.TB, st *store.Store, worker, node, env string) tasks.ClaimRequest {
 	t.Helper()
 	rules, err := st.Rules(t.Context(), node)
 	if err != nil {
 		t.Fatal(err)
 	}
 	offer := task.Offer{Worker: worker, Node: node, Env: env, Resources: task.Resources{"gpu": 3}}
-	return store.ClaimRequest{
-		Worker: worker, Request: store.NewToken(), Candidates: task.Candidates(rules.Buckets, rules.Queues, offer),
+	return tasks.ClaimRequest{
+		Worker: worker, Request: conn.NewToken(), Candidates: task.Candidates(rules.Buckets, rules.Queues, offer),
 		Rules: rules.Version, Known: rules.Known, Max: 1, Node: node, MaxThreads: 3, Resources: offer.Resources,
 	}
 }
@@ -128,8 +131,8 @@ func stopCall(t *testing.T, st *store.Store) step {
 	if err != nil {
 		t.Fatal(err)
 	}
-	order := store.Order{
-		Move: m, Writer: "m", Lines: []store.Line{{At: noon, Text: "cancel"}}, Fields: []string{"cancel_reason", "why"},
+	order := tasks.Order{
+		Move: m, Writer: "m", Lines: []tasks.Line{{At: noon, Text: "cancel"}}, Fields: []string{"cancel_reason", "why"},
 	}
 	return done(func() error {
 		out, err := st.AskStop(t.Context(), order)
@@ -187,7 +190,7 @@ func failing(t *testing.T, sp *storetest.Space) {
 	sp.Raw.SAdd(t.Context(), sp.Key("suspects"), "n")
 }
 
-func judgeCall(v store.Verdict) func(*testing.T, *store.Store) step {
+func judgeCall(v fleet.Verdict) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
 		nodes, err := st.SuspectNodes(t.Context(), "n")

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -15,7 +17,7 @@ func renewCall(t *testing.T, st *store.Store) step {
 	t.Helper()
 	w := session(t, st)
 	return func() (any, error) {
-		return st.Renew(t.Context(), w, store.Heartbeat{State: task.WorkerReady, Reason: "why", Busy: 1})
+		return st.Renew(t.Context(), w, fleet.Heartbeat{State: task.WorkerReady, Reason: "why", Busy: 1})
 	}
 }
 
@@ -44,7 +46,7 @@ func dropCall(t *testing.T, st *store.Store) step {
 	if err != nil {
 		t.Fatal(err)
 	}
-	order := store.Order{Move: m, Writer: "w", Drop: []string{"0:node", "7:output"}}
+	order := tasks.Order{Move: m, Writer: "w", Drop: []string{"0:node", "7:output"}}
 	return done(func() error {
 		out, err := st.Apply(t.Context(), order)
 		if err != nil {
@@ -61,7 +63,7 @@ func progressCall(t *testing.T, st *store.Store) step {
 		t.Fatal(err)
 	}
 	return done(func() error {
-		return st.Tell(t.Context(), "w", &task.Task, store.News{Progress: &store.Progress{Part: 0.4, Text: "half\nway"}})
+		return st.Tell(t.Context(), "w", &task.Task, tasks.News{Progress: &tasks.Progress{Part: 0.4, Text: "half\nway"}})
 	})
 }
 
@@ -83,10 +85,10 @@ func passOnCall(t *testing.T, st *store.Store) step {
 	return done(func() error { return st.PassOn(t.Context(), wakeUp(st)) })
 }
 
-func someChunks(from, n int) []store.Chunk {
-	chunks := make([]store.Chunk, n)
+func someChunks(from, n int) []tasks.Chunk {
+	chunks := make([]tasks.Chunk, n)
 	for i := range chunks {
-		chunks[i] = store.Chunk{Stream: "output", Offset: int64(from + i), Data: []byte(strings.Repeat("x", 1+i%2))}
+		chunks[i] = tasks.Chunk{Stream: "output", Offset: int64(from + i), Data: []byte(strings.Repeat("x", 1+i%2))}
 	}
 	return chunks
 }
@@ -95,7 +97,7 @@ func chunksBefore(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	claimed(t, sp)
 	task := sp.Task(t, 1)
-	if err := sp.Store.Tell(t.Context(), "w", &task.Task, store.News{Chunks: someChunks(0, 60)}); err != nil {
+	if err := sp.Store.Tell(t.Context(), "w", &task.Task, tasks.News{Chunks: someChunks(0, 60)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -106,5 +108,5 @@ func chunksCall(t *testing.T, st *store.Store) step {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return done(func() error { return st.Tell(t.Context(), "w", &task.Task, store.News{Chunks: someChunks(60, 9)}) })
+	return done(func() error { return st.Tell(t.Context(), "w", &task.Task, tasks.News{Chunks: someChunks(60, 9)}) })
 }

@@ -6,6 +6,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -16,8 +19,8 @@ func noteCall(t *testing.T, st *store.Store) step {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := []store.Line{{At: noon, Text: "one"}, {At: noon, Text: "two"}}
-	return done(func() error { return st.Tell(t.Context(), "w", &task.Task, store.News{Lines: lines}) })
+	lines := []tasks.Line{{At: noon, Text: "one"}, {At: noon, Text: "two"}}
+	return done(func() error { return st.Tell(t.Context(), "w", &task.Task, tasks.News{Lines: lines}) })
 }
 
 // foreign plants task 1 as a client of the original does: no index knows it.
@@ -31,7 +34,7 @@ func foreign(t *testing.T, sp *storetest.Space) {
 	sp.Raw.ZAdd(ctx, sp.Key("open"), redis.Z{Score: 0, Member: "1"})
 }
 
-func inspected(t *testing.T, st *store.Store) *store.Inspection {
+func inspected(t *testing.T, st *store.Store) *upkeep.Inspection {
 	t.Helper()
 	found, _, err := st.Inspect(t.Context(), []int64{1})
 	if err != nil {
@@ -54,7 +57,7 @@ func watermarkCall(t *testing.T, st *store.Store) step {
 func registerCall(standIn bool) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
-		p := store.Presence{Instance: "i", Name: "n", StandIn: standIn}
+		p := fleet.Presence{Instance: "i", Name: "n", StandIn: standIn}
 		return done(func() error { return st.RegisterManager(t.Context(), p) })
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -91,7 +92,7 @@ func openInPlanCall(change task.Definition) func(*testing.T, *store.Store) step 
 		spec := storetest.Spec()
 		spec.Needs, spec.RetryOf = change.Needs, change.RetryOf
 		return func() (any, error) {
-			return st.OpenAll(t.Context(), store.OpenRequest{Key: "k", Plan: 1, Specs: []task.Definition{spec}})
+			return st.OpenAll(t.Context(), tasks.OpenRequest{Key: "k", Plan: 1, Specs: []task.Definition{spec}})
 		}
 	}
 }
@@ -145,7 +146,7 @@ func planReported(errText string) func(*testing.T, *storetest.Space) {
 
 func report(t *testing.T, sp *storetest.Space, errText string) {
 	t.Helper()
-	c, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
+	c, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
 		Worker: "w", Request: "r", Max: 9, Candidates: storetest.Free(task.Bucket{}), // the same in each namespace
 	})
 	if err != nil || len(c.Tasks) == 0 {

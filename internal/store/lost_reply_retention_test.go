@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -26,7 +28,7 @@ var retentionLosses = map[string]map[string]loss{
 	}, hint: true}},
 }
 
-var keepNone = []store.Retention{{Outcome: statemachine.Succeeded, Most: 0}}
+var keepNone = []upkeep.Retention{{Outcome: statemachine.Succeeded, Most: 0}}
 
 // archivedTasks are 1 to 3, which may go.
 func archivedTasks(t *testing.T, sp *storetest.Space) {
@@ -47,7 +49,7 @@ func archivedBefore(t *testing.T, sp *storetest.Space) {
 // finishAll claims, ends and archives tasks; each call has a name of its own, and not a random one.
 func finishAll(t *testing.T, sp *storetest.Space, claim string, ids ...int64) {
 	t.Helper()
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
+	r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
 		Worker: "w", Request: claim, Candidates: storetest.Free(task.Bucket{}), Max: len(ids), MaxThreads: task.NoLimit,
 	})
 	if err != nil || len(r.Tasks) != len(ids) {
@@ -71,7 +73,7 @@ func archive(t *testing.T, sp *storetest.Space) int64 {
 func archivedAndRetried(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	archivedTasks(t, sp)
-	request := store.OpenRequest{Key: "repeat", Specs: []task.Definition{storetest.Spec(func(s *task.Definition) { s.RetryOf = 1 })}}
+	request := tasks.OpenRequest{Key: "repeat", Specs: []task.Definition{storetest.Spec(func(s *task.Definition) { s.RetryOf = 1 })}}
 	if _, err := sp.Store.Open(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
@@ -108,9 +110,9 @@ func retireFully(t *testing.T, sp *storetest.Space) {
 }
 
 // outdated is what is to go, in the turn of a server.
-func outdated(t *testing.T, sp *storetest.Space, by string, rules ...store.Retention) (ids []int64, mine bool) {
+func outdated(t *testing.T, sp *storetest.Space, by string, rules ...upkeep.Retention) (ids []int64, mine bool) {
 	t.Helper()
-	turn := store.PurgeTurn{By: by, For: 15 * time.Second}
+	turn := upkeep.PurgeTurn{By: by, For: 15 * time.Second}
 	found, _, mine, err := sp.Store.Outdated(t.Context(), turn, rules, 1000, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -122,16 +124,16 @@ func outdated(t *testing.T, sp *storetest.Space, by string, rules ...store.Reten
 }
 
 // outgoing is the task as it is now.
-func outgoing(t *testing.T, sp *storetest.Space, id int64) store.Outgoing {
+func outgoing(t *testing.T, sp *storetest.Space, id int64) upkeep.Outgoing {
 	t.Helper()
 	task := sp.Task(t, id)
-	return store.Outgoing{ID: id, Rev: task.Rev, Outcome: task.Outcome}
+	return upkeep.Outgoing{ID: id, Rev: task.Rev, Outcome: task.Outcome}
 }
 
 // purge purges tasks as they are now.
-func purge(t *testing.T, sp *storetest.Space, ids ...int64) []store.Purged {
+func purge(t *testing.T, sp *storetest.Space, ids ...int64) []upkeep.Purged {
 	t.Helper()
-	var tasks []store.Outgoing
+	var tasks []upkeep.Outgoing
 	for _, id := range ids {
 		tasks = append(tasks, outgoing(t, sp, id))
 	}
@@ -145,7 +147,7 @@ func purge(t *testing.T, sp *storetest.Space, ids ...int64) []store.Purged {
 func outdatedCall(t *testing.T, st *store.Store) step {
 	t.Helper()
 	return func() (any, error) {
-		found, _, mine, err := st.Outdated(t.Context(), store.PurgeTurn{By: "s", For: 15 * time.Second}, keepNone, 2, nil)
+		found, _, mine, err := st.Outdated(t.Context(), upkeep.PurgeTurn{By: "s", For: 15 * time.Second}, keepNone, 2, nil)
 		return []any{found, mine}, err
 	}
 }
@@ -154,13 +156,13 @@ func outdatedCall(t *testing.T, st *store.Store) step {
 func purgeCall(back int64) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
-		var tasks []store.Outgoing
+		var tasks []upkeep.Outgoing
 		for id := int64(1); id <= 2; id++ {
 			task, err := st.Task(t.Context(), id)
 			if err != nil {
 				t.Fatal(err)
 			}
-			tasks = append(tasks, store.Outgoing{ID: id, Rev: task.Rev - back, Outcome: task.Outcome})
+			tasks = append(tasks, upkeep.Outgoing{ID: id, Rev: task.Rev - back, Outcome: task.Outcome})
 		}
 		return func() (any, error) { return st.Purge(t.Context(), tasks) }
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -64,13 +66,13 @@ func beginCall(t *testing.T, st *store.Store) step {
 }
 
 // session is the session of worker w as the registry knows it.
-func session(t *testing.T, st *store.Store) store.Session {
+func session(t *testing.T, st *store.Store) fleet.Session {
 	t.Helper()
 	w, _, err := st.Worker(t.Context(), "w")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store.Session{Name: "w", ID: w.ID, Incarnation: w.Incarnation}
+	return fleet.Session{Name: "w", ID: w.ID, Incarnation: w.Incarnation}
 }
 
 func replaceCall(t *testing.T, st *store.Store) step {
@@ -114,7 +116,7 @@ func sessionClaimCall(t *testing.T, st *store.Store) step {
 	t.Helper()
 	w := session(t, st)
 	return func() (any, error) {
-		return st.Claim(t.Context(), store.ClaimRequest{
+		return st.Claim(t.Context(), tasks.ClaimRequest{
 			Worker: "w", Request: "c", Candidates: storetest.Free(task.Bucket{}), Max: 2, Incarnation: w.Incarnation, Node: "n",
 			MaxThreads: task.NoLimit,
 		})
@@ -180,7 +182,7 @@ func unwatched(t *testing.T, sp *storetest.Space) {
 func lostCall(t *testing.T, st *store.Store) step {
 	t.Helper()
 	return func() (any, error) {
-		l, err := st.Lost(t.Context(), 10, store.Watched{})
+		l, err := st.Lost(t.Context(), 10, fleet.Watched{})
 		ids := []int64{}
 		for i := range l.Workers {
 			for n := range l.Workers[i].Tasks {

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
@@ -84,7 +85,7 @@ func (l *loss) play(t *testing.T, match func(*store.Store) redistest.Match) {
 	if !drop.Happened() {
 		t.Fatal("the reply was not lost: the scenario does not make the call")
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(store.TaskHeader{})); diff != "" && !l.hint {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(tasks.TaskHeader{})); diff != "" && !l.hint {
 		t.Errorf("the repeated call answers otherwise (- once, + repeated):\n%s", diff)
 	}
 	sameDump(t, dump(t, plain), dump(t, lossy), "after a lost reply")

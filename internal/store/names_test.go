@@ -9,7 +9,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -90,8 +92,8 @@ func TestOddBuckets(t *testing.T) {
 		if _, err := sp.Store.Queue(t.Context(), odd); err != nil {
 			t.Errorf("%q: a queue that only a task names: %v", odd, err)
 		}
-		r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-			Worker: odd, Request: store.NewToken(), Candidates: storetest.Free(b), Max: 2, Node: odd, MaxThreads: 1,
+		r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
+			Worker: odd, Request: conn.NewToken(), Candidates: storetest.Free(b), Max: 2, Node: odd, MaxThreads: 1,
 		})
 		if err != nil || len(r.Tasks) != 1 || r.Tasks[0].ID != id || r.Tasks[0].Bucket != b || r.Tasks[0].Input != odd {
 			t.Errorf("%q: claimed %+v, error %v", odd, r.Tasks, err)
@@ -123,8 +125,8 @@ func TestNamesApart(t *testing.T) {
 		sp.Raw.ZAdd(t.Context(), sp.Key("ready:"+task.Bucket{Queue: queue}.Name()), redis.Z{Score: 1, Member: "a1"})
 		q := task.NewQueue(queue)
 		q.MaxThreads = 1
-		r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-			Worker: "w", Request: store.NewToken(), Max: 1, Node: node, MaxThreads: task.NoLimit,
+		r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
+			Worker: "w", Request: conn.NewToken(), Max: 1, Node: node, MaxThreads: task.NoLimit,
 			Candidates: []task.Candidate{{Queue: q, Buckets: []task.Bucket{{Queue: queue}}}},
 		})
 		if err != nil || len(r.Tasks) != 1 {
@@ -159,7 +161,7 @@ func TestOddWorkers(t *testing.T) {
 		t.Errorf("workers %+v, error %v", all, err)
 	}
 	sp.SetClock(t, noon.Add(16*second))
-	l, err := sp.Store.Lost(t.Context(), 9, store.Watched{})
+	l, err := sp.Store.Lost(t.Context(), 9, fleet.Watched{})
 	if err != nil || len(l.Workers) != len(oddNames) {
 		t.Fatalf("lost %+v, error %v", l, err)
 	}
@@ -169,7 +171,7 @@ func TestOddWorkers(t *testing.T) {
 		}
 		must(t, sp, l.Workers[i].Tasks[0].ID, statemachine.Server, statemachine.Lose)
 	}
-	if l, err = sp.Store.Lost(t.Context(), 9, store.Watched{}); err != nil || len(l.Workers) != len(oddNames) || len(l.Workers[0].Tasks) != 0 {
+	if l, err = sp.Store.Lost(t.Context(), 9, fleet.Watched{}); err != nil || len(l.Workers) != len(oddNames) || len(l.Workers[0].Tasks) != 0 {
 		t.Errorf("lost %+v, error %v", l, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -38,16 +39,16 @@ func TestPlanIsLookedAt(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	planReady(t, sp)
-	look := func(want store.Planned) {
+	look := func(want plans.Planned) {
 		t.Helper()
 		found, err := sp.Store.Planned(t.Context(), 1, []int64{want.ID}, 2)
-		if diff := cmp.Diff([]store.Planned{want}, found); err != nil || diff != "" {
+		if diff := cmp.Diff([]plans.Planned{want}, found); err != nil || diff != "" {
 			t.Errorf("error %v, difference\n%s", err, diff)
 		}
 	}
-	first := store.Planned{ID: 1, Plan: 1, State: statemachine.Blocked, Feeds: true, Freed: true, Dependants: 2, Names: 1}
+	first := plans.Planned{ID: 1, Plan: 1, State: statemachine.Blocked, Feeds: true, Freed: true, Dependants: 2, Names: 1}
 	look(first)
-	look(store.Planned{ID: 2, Plan: 1, State: statemachine.Blocked, Needs: []task.Need{{Task: 1, On: task.NeedsSuccess}}, Waits: 1})
+	look(plans.Planned{ID: 2, Plan: 1, State: statemachine.Blocked, Needs: []task.Need{{Task: 1, On: task.NeedsSuccess}}, Waits: 1})
 	if ids, err := sp.Store.Dependants(t.Context(), 1, false, 0, 9); err != nil || !cmp.Equal(ids, []int64{2, 3}) {
 		t.Errorf("dependants %v, error %v", ids, err)
 	}

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -20,7 +22,7 @@ func planned(t *testing.T, sp *storetest.Space, plan int64, needs ...[]task.Need
 		specs[i].Needs = needs[i]
 	}
 	key := "after " + sp.Raw.Get(t.Context(), sp.Key("task_id")).Val()
-	ids, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: key, Specs: specs, Plan: plan})
+	ids, err := sp.Store.Open(t.Context(), tasks.OpenRequest{Key: key, Specs: specs, Plan: plan})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +65,7 @@ func TestPlanIsReleased(t *testing.T) {
 	if err != nil || p.State != task.PlanCompleted || p.Total != 4 || p.Left != 0 || p.Ended[statemachine.Succeeded] != 4 || p.Over.IsZero() {
 		t.Errorf("plan %+v, error %v", p, err)
 	}
-	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "late", Specs: []task.Definition{storetest.Spec()}, Plan: plan}); !errors.Is(err, store.ErrPlanState) {
+	if _, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: "late", Specs: []task.Definition{storetest.Spec()}, Plan: plan}); !errors.Is(err, conn.ErrPlanState) {
 		t.Errorf("added to a completed plan: %v", err)
 	}
 }
@@ -87,10 +89,10 @@ func checkStates(t *testing.T, sp *storetest.Space, ids []int64, want ...statema
 // crew runs tasks as workers and servers do.
 type crew struct {
 	sp   *storetest.Space
-	held map[int64]store.Claimed
+	held map[int64]tasks.Claimed
 }
 
-func newCrew(sp *storetest.Space) *crew { return &crew{sp: sp, held: map[int64]store.Claimed{}} }
+func newCrew(sp *storetest.Space) *crew { return &crew{sp: sp, held: map[int64]tasks.Claimed{}} }
 
 // end runs a task that is open to its end; with an error text it fails.
 func (c *crew) end(t *testing.T, id int64, output, errText string) {
@@ -182,13 +184,13 @@ func TestPlanHolds(t *testing.T) {
 	retry := func() (int64, error) {
 		spec := storetest.Spec()
 		spec.RetryOf = ids[0]
-		opened, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: store.NewToken(), Plan: plan, Specs: []task.Definition{spec}})
+		opened, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Plan: plan, Specs: []task.Definition{spec}})
 		if err != nil {
 			return 0, err
 		}
 		return opened[0].ID, nil
 	}
-	if _, err := retry(); !store.IsBusy(err) {
+	if _, err := retry(); !tasks.IsBusy(err) {
 		t.Errorf("retried while its dependants are told: %v", err)
 	}
 	drainAll(t, sp)
@@ -232,10 +234,10 @@ func TestRetryWithNeeds(t *testing.T) {
 	again, after, alive := storetest.Spec(), storetest.Spec(), storetest.Spec()
 	again.RetryOf, after.Needs, alive.RetryOf = ids[0], []task.Need{{Task: ids[0]}}, ids[1]
 	open := func(specs ...task.Definition) ([]int64, error) {
-		return sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Plan: plan, Specs: specs})
+		return sp.Store.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Plan: plan, Specs: specs})
 	}
-	var need *store.NeedError
-	if _, err := open(alive); !errors.As(err, &need) || need.Reason != store.NeedAlive {
+	var need *tasks.NeedError
+	if _, err := open(alive); !errors.As(err, &need) || need.Reason != tasks.NeedAlive {
 		t.Errorf("repeated a task that runs: %v", err)
 	}
 	more, err := open(again, after)
@@ -261,14 +263,14 @@ func TestPurgedTaskIsNeeded(t *testing.T) {
 	c.end(t, ids[0], "", "")
 	c.end(t, ids[1], "", "no")
 	must(t, sp, ids[0], statemachine.Manager, statemachine.Archive)
-	if answers := purge(t, sp, ids[0]); answers[0] != store.PurgeDone {
+	if answers := purge(t, sp, ids[0]); answers[0] != upkeep.PurgeDone {
 		t.Fatalf("purged: %v", answers)
 	}
 	spec := storetest.Spec()
 	spec.RetryOf, spec.Needs = ids[1], []task.Need{{Task: ids[0]}}
-	_, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Plan: plan, Specs: []task.Definition{spec}})
-	var need *store.NeedError
-	if !errors.As(err, &need) || need.Reason != store.NeedPurged || !strings.Contains(err.Error(), "archive_retention") {
+	_, err := sp.Store.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Plan: plan, Specs: []task.Definition{spec}})
+	var need *tasks.NeedError
+	if !errors.As(err, &need) || need.Reason != tasks.NeedPurged || !strings.Contains(err.Error(), "archive_retention") {
 		t.Errorf("needed a purged task: %v", err)
 	}
 }
@@ -308,17 +310,17 @@ func TestPlanGrows(t *testing.T) {
 		needs  []task.Need
 		reason string
 	}{
-		{[]task.Need{{Task: stranger}}, store.NeedForeign},
-		{[]task.Need{{Task: alone}}, store.NeedForeign},
-		{[]task.Need{{Task: 999}}, store.NeedMissing},
+		{[]task.Need{{Task: stranger}}, tasks.NeedForeign},
+		{[]task.Need{{Task: alone}}, tasks.NeedForeign},
+		{[]task.Need{{Task: 999}}, tasks.NeedMissing},
 		{[]task.Need{at(0)}, ""},                                             // itself
 		{[]task.Need{{Task: ids[0]}, {Task: ids[0], On: task.NeedsAny}}, ""}, // twice, and not the same
 	} {
 		spec := storetest.Spec()
 		spec.Needs = bad.needs
 		last, _ := sp.Store.LastID(t.Context())
-		_, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: store.NewToken(), Plan: plan, Specs: []task.Definition{spec}})
-		var need *store.NeedError
+		_, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Plan: plan, Specs: []task.Definition{spec}})
+		var need *tasks.NeedError
 		var field *statemachine.FieldError
 		if bad.reason != "" && (!errors.As(err, &need) || need.Reason != bad.reason) || bad.reason == "" && !errors.As(err, &field) {
 			t.Errorf("%v: %v", bad.needs, err)
@@ -329,10 +331,10 @@ func TestPlanGrows(t *testing.T) {
 	}
 	spec := storetest.Spec()
 	spec.Needs = []task.Need{{Task: alone}}
-	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "x", Specs: []task.Definition{spec}}); err == nil {
+	if _, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: "x", Specs: []task.Definition{spec}}); err == nil {
 		t.Error("a task of no plan needs another one")
 	}
-	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "y", Plan: 99, Specs: []task.Definition{storetest.Spec()}}); !errors.Is(err, store.ErrNoPlan) {
+	if _, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: "y", Plan: 99, Specs: []task.Definition{storetest.Spec()}}); !errors.Is(err, conn.ErrNoPlan) {
 		t.Errorf("opened in a plan that is not there: %v", err)
 	}
 }
@@ -349,9 +351,9 @@ func TestCutResult(t *testing.T) {
 	sp.Raw.HSet(t.Context(), sp.Key("task:1"), "0:output_bytes", 99)
 	spec := storetest.Spec()
 	spec.Needs = []task.Need{{Task: ids[0]}}
-	_, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "k", Plan: plan, Specs: []task.Definition{spec}})
-	var need *store.NeedError
-	if !errors.As(err, &need) || need.Reason != store.NeedCut {
+	_, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: "k", Plan: plan, Specs: []task.Definition{spec}})
+	var need *tasks.NeedError
+	if !errors.As(err, &need) || need.Reason != tasks.NeedCut {
 		t.Errorf("error %v", err)
 	}
 	if r, err := sp.Store.Results(t.Context(), ids[:1]); err != nil || !r[0].Cut {
@@ -361,7 +363,7 @@ func TestCutResult(t *testing.T) {
 	if r, err := sp.Store.Results(t.Context(), ids[:1]); err != nil || r[0].Cut || r[0].Text != "short" {
 		t.Errorf("results %+v, error %v", r, err)
 	}
-	if _, err := sp.Store.OpenAll(t.Context(), store.OpenRequest{Key: "k2", Plan: plan, Specs: []task.Definition{spec}}); err != nil {
+	if _, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: "k2", Plan: plan, Specs: []task.Definition{spec}}); err != nil {
 		t.Errorf("with a result of its own: %v", err)
 	}
 }
@@ -401,7 +403,7 @@ func TestOpenedInHeldPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	steer(t, sp, plan, task.PlanHeld)
-	out, err := sp.Store.Apply(t.Context(), store.Order{Move: unblock, Writer: "s"})
+	out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: unblock, Writer: "s"})
 	if err != nil || !errors.Is(out[0].Err, statemachine.ErrConflict) {
 		t.Errorf("%+v, error %v; want a conflict", out, err)
 	}

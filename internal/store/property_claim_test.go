@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -17,10 +17,10 @@ import (
 var someOffer = task.Resources{"gpu": 3}
 
 // request is one of a worker for some of the buckets, under the rules of the model or older ones.
-func (w *twins) request(rt *rapid.T, worker string) store.ClaimRequest {
+func (w *twins) request(rt *rapid.T, worker string) tasks.ClaimRequest {
 	buckets := rapid.Permutation(someBuckets).Draw(rt, "buckets")[:rapid.IntRange(1, len(someBuckets)).Draw(rt, "n")]
 	offer := task.Offer{Worker: worker, Node: "n" + worker, Env: "java", Labels: []string{"gpu=1"}, Resources: someOffer}
-	req := store.ClaimRequest{
+	req := tasks.ClaimRequest{
 		Worker: worker, Request: w.token("c"), Max: rapid.IntRange(1, 4).Draw(rt, "most"),
 		Candidates: task.Candidates(buckets, slices.Collect(maps.Values(w.queues)), offer), First: rapid.IntRange(0, 3).Draw(rt, "first"),
 		Node: offer.Node, MaxThreads: task.Limit(rapid.IntRange(-1, 4).Draw(rt, "cap")), Resources: someOffer,
@@ -56,7 +56,7 @@ func (w *twins) setQueue(rt *rapid.T) {
 
 // beaten makes a claim count as a heartbeat. It reports whether the claim is
 // without a session or under one that holds, and compares the error.
-func (w *twins) beaten(rt *rapid.T, req store.ClaimRequest, err error) bool {
+func (w *twins) beaten(rt *rapid.T, req tasks.ClaimRequest, err error) bool {
 	s := w.sessions[req.Worker]
 	holds := req.Incarnation == 0 || s.holds(req.Incarnation)
 	agree(rt, "claim", err, holds)
@@ -66,7 +66,7 @@ func (w *twins) beaten(rt *rapid.T, req store.ClaimRequest, err error) bool {
 	return holds
 }
 
-func (w *twins) claimAs(rt *rapid.T, worker string, req store.ClaimRequest) {
+func (w *twins) claimAs(rt *rapid.T, worker string, req tasks.ClaimRequest) {
 	reply, err := w.sp.Store.Claim(w.t.Context(), req)
 	s := w.sessions[req.Worker]
 	if holds := req.Incarnation == 0 || s.holds(req.Incarnation); holds && req.Rules != w.version {

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -27,7 +27,7 @@ func (w *twins) running(queue, node string) []*twin {
 }
 
 // room reports whether the limits leave a place for one more round of a queue.
-func (w *twins) room(req *store.ClaimRequest, q *task.QueueSpec) bool {
+func (w *twins) room(req *tasks.ClaimRequest, q *task.QueueSpec) bool {
 	below := func(limit task.Limit, n int) bool { return limit < 0 || n < int(limit) }
 	if !below(q.Threads, len(w.running(q.Name, ""))) {
 		return false
@@ -63,7 +63,7 @@ func (w *twins) due(turn *task.Candidate) []*twin {
 
 // pick is the task a queue offers next: the first that finds what it asks, after
 // those before it, which find too little, have kept it. Nil for none.
-func (w *twins) pick(req *store.ClaimRequest, turn *task.Candidate) *twin {
+func (w *twins) pick(req *tasks.ClaimRequest, turn *task.Candidate) *twin {
 	kept := 0
 	for _, t := range w.due(turn) {
 		asks := gpusOf(t.bucket)
@@ -98,7 +98,7 @@ func (w *twins) freeGPUs(node string) []int {
 
 // claimModel claims on the model and returns the ids. What is overdue leaves
 // its bucket and is not claimed.
-func (w *twins) claimModel(req *store.ClaimRequest) []int64 {
+func (w *twins) claimModel(req *tasks.ClaimRequest) []int64 {
 	var ids []int64
 	for took := true; took; {
 		took = false
@@ -113,7 +113,7 @@ func (w *twins) claimModel(req *store.ClaimRequest) []int64 {
 }
 
 // turn gives a queue one turn.
-func (w *twins) turn(req *store.ClaimRequest, turn *task.Candidate, ids *[]int64) bool {
+func (w *twins) turn(req *tasks.ClaimRequest, turn *task.Candidate, ids *[]int64) bool {
 	for w.room(req, &turn.Queue) {
 		t := w.pick(req, turn)
 		if t == nil {

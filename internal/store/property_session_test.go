@@ -8,7 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -18,7 +20,7 @@ import (
 var someWorkers = []string{"w1", "w2"}
 
 // lease is that of the model, in which no server publishes another.
-const lease = store.DefaultLease * second
+const lease = fleet.DefaultLease * second
 
 // sessionTwin is a worker of the model.
 type sessionTwin struct {
@@ -29,7 +31,7 @@ type sessionTwin struct {
 	listed bool
 	beat   statemachine.Time
 	// issued are the sessions there ever were.
-	issued []store.Session
+	issued []fleet.Session
 }
 
 func (s *sessionTwin) holds(incarnation int64) bool {
@@ -48,7 +50,7 @@ func (w *twins) someWorker(rt *rapid.T) (string, *sessionTwin) {
 }
 
 // someSession draws a session, perhaps one that is over since long.
-func (w *twins) someSession(rt *rapid.T) (store.Session, *sessionTwin) {
+func (w *twins) someSession(rt *rapid.T) (fleet.Session, *sessionTwin) {
 	_, s := w.someWorker(rt)
 	if len(s.issued) == 0 {
 		rt.Skip("no session yet")
@@ -67,7 +69,7 @@ func (w *twins) holding(name string) []int64 {
 	return ids
 }
 
-func seenIDs(tasks []store.TaskHeader) []int64 {
+func seenIDs(tasks []tasks.TaskHeader) []int64 {
 	var ids []int64
 	for i := range tasks {
 		ids = append(ids, tasks[i].ID)
@@ -92,7 +94,7 @@ func (w *twins) register(rt *rapid.T) {
 	held := w.holding(name)
 	switch {
 	case taken && reg.Replaces != s.incarnation && reg.Identity != s.identity:
-		if !errors.Is(err, store.ErrNameTaken) {
+		if !errors.Is(err, conn.ErrNameTaken) {
 			rt.Fatalf("registered %+v, error %v, but %s has the name", got, err, name)
 		}
 	case err != nil:
@@ -121,14 +123,14 @@ func (w *twins) register(rt *rapid.T) {
 
 // agree compares an error about a session with what the model says.
 func agree(rt *rapid.T, what string, err error, holds bool) {
-	if holds && err != nil || !holds && !errors.Is(err, store.ErrLeaseLost) {
+	if holds && err != nil || !holds && !errors.Is(err, conn.ErrLeaseLost) {
 		rt.Fatalf("%s: error %v; the session holds: %v", what, err, holds)
 	}
 }
 
 func (w *twins) renew(rt *rapid.T) {
 	session, s := w.someSession(rt)
-	r, err := w.sp.Store.Renew(w.t.Context(), session, store.Heartbeat{State: task.WorkerReady})
+	r, err := w.sp.Store.Renew(w.t.Context(), session, fleet.Heartbeat{State: task.WorkerReady})
 	holds := s.holds(session.Incarnation)
 	agree(rt, "renew", err, holds)
 	if !holds {
@@ -149,7 +151,7 @@ func (w *twins) leave(rt *rapid.T) {
 	case s.incarnation == session.Incarnation && s.state == task.WorkerStopped:
 		agree(rt, "leave again", err, true)
 	case s.holds(session.Incarnation) && len(w.holding(session.Name)) > 0:
-		if !errors.Is(err, store.ErrHolding) {
+		if !errors.Is(err, conn.ErrHolding) {
 			rt.Fatalf("leave: %v, but it holds %v", err, w.holding(session.Name))
 		}
 	default:
@@ -162,7 +164,7 @@ func (w *twins) leave(rt *rapid.T) {
 
 // lost is a server's verdict. The tasks are taken back by other steps, or not.
 func (w *twins) lost(rt *rapid.T) {
-	got, err := w.sp.Store.Lost(w.t.Context(), 100, store.Watched{})
+	got, err := w.sp.Store.Lost(w.t.Context(), 100, fleet.Watched{})
 	if err != nil {
 		rt.Fatal(err)
 	}
@@ -207,7 +209,7 @@ func (w *twins) checkSessions(rt *rapid.T) {
 			rt.Fatalf("lease of %s at %s (%v), the model: %s (%v)", name, beat, listed, want, s.listed)
 		}
 		info, _, err := w.sp.Store.Worker(w.t.Context(), name)
-		if errors.Is(err, store.ErrNoWorker) && s.incarnation == 0 {
+		if errors.Is(err, conn.ErrNoWorker) && s.incarnation == 0 {
 			continue
 		}
 		if err != nil || info.Incarnation != s.incarnation || info.State != s.state || !slices.Equal(info.Tasks, w.holding(name)) {

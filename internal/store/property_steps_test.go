@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -24,7 +24,7 @@ func (w *twins) open(rt *rapid.T) {
 	for i := range specs {
 		specs[i] = w.spec(rt)
 	}
-	ids, err := w.sp.Store.Open(w.t.Context(), store.OpenRequest{Key: w.token("o"), Specs: specs})
+	ids, err := w.sp.Store.Open(w.t.Context(), tasks.OpenRequest{Key: w.token("o"), Specs: specs})
 	if err != nil {
 		rt.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func (w *twins) claim(rt *rapid.T) {
 	w.claimAs(rt, worker, req)
 }
 
-func (w *twins) compareClaimed(rt *rapid.T, c *store.Claimed) {
+func (w *twins) compareClaimed(rt *rapid.T, c *tasks.Claimed) {
 	want := w.tasks[c.ID]
 	got := c.Task
 	got.Past, got.Current.End = want.Past, want.Current.End
@@ -175,7 +175,7 @@ func (w *twins) worker(rt *rapid.T) {
 		fields = append(fields, resultFields(&m)...)
 		m.Failed = o.Failed
 	}
-	w.apply(rt, store.Order{Move: m, Writer: "w", Bucket: c.Bucket, Fields: fields})
+	w.apply(rt, tasks.Order{Move: m, Writer: "w", Bucket: c.Bucket, Fields: fields})
 }
 
 // clerk is a server or a manager that decides and acts at once.
@@ -185,15 +185,15 @@ func (w *twins) clerk(rt *rapid.T) { w.apply(rt, w.decided(rt)) }
 func (w *twins) decideOnly(rt *rapid.T) { w.orders = append(w.orders, w.decided(rt)) }
 
 // decided draws a task and an event that can happen to it.
-func (w *twins) decided(rt *rapid.T) store.Order {
-	var can []store.Order
+func (w *twins) decided(rt *rapid.T) tasks.Order {
+	var can []tasks.Order
 	for _, id := range w.ids() {
 		t := w.tasks[id]
 		for _, actor := range []statemachine.Actor{statemachine.Server, statemachine.Manager} {
 			for _, event := range statemachine.Events() {
 				o := statemachine.Occurrence{Event: event, Actor: actor, Grace: grace, Excused: w.count%3 == 0}
 				if m, err := statemachine.Decide(&t.Task, o, w.now); err == nil {
-					can = append(can, store.Order{Move: m, Writer: string(actor), Bucket: t.bucket})
+					can = append(can, tasks.Order{Move: m, Writer: string(actor), Bucket: t.bucket})
 				}
 			}
 		}
@@ -225,7 +225,7 @@ func (w *twins) tick(rt *rapid.T) {
 	w.sp.SetClock(w.t, w.now)
 }
 
-func claimedIDs(tasks []store.Claimed) []int64 {
+func claimedIDs(tasks []tasks.Claimed) []int64 {
 	var ids []int64
 	for i := range tasks {
 		ids = append(ids, tasks[i].ID)

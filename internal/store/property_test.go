@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -25,11 +25,11 @@ type twins struct {
 	now   statemachine.Time
 	tasks map[int64]*twin
 	// held are the tasks as their workers were told, also of rounds long over.
-	held []store.Claimed
+	held []tasks.Claimed
 	// orders are decisions made, carried out or not.
-	orders []store.Order
+	orders []tasks.Order
 	// last is each worker's last claim.
-	last     map[string]store.ClaimRequest
+	last     map[string]tasks.ClaimRequest
 	sessions map[string]*sessionTwin
 	// queues are those of the model, version that of their rules.
 	queues  map[string]task.QueueSpec
@@ -86,7 +86,7 @@ func newTwins(t *testing.T, rt *rapid.T, sp *storetest.Space) *twins {
 	t.Helper()
 	sp.Anew(t)
 	w := &twins{
-		t: t, sp: sp, now: noon, tasks: map[int64]*twin{}, last: map[string]store.ClaimRequest{},
+		t: t, sp: sp, now: noon, tasks: map[int64]*twin{}, last: map[string]tasks.ClaimRequest{},
 		sessions: map[string]*sessionTwin{}, version: 2,
 		queues: map[string]task.QueueSpec{"q": task.NewQueue("q"), task.DefaultQueue: task.NewQueue(task.DefaultQueue)},
 	}
@@ -110,7 +110,7 @@ func (w *twins) ids() []int64 {
 }
 
 // apply carries orders out on both sides and compares what became of them.
-func (w *twins) apply(rt *rapid.T, orders ...store.Order) {
+func (w *twins) apply(rt *rapid.T, orders ...tasks.Order) {
 	out, err := w.send(orders)
 	if err != nil {
 		rt.Fatal(err)
@@ -126,12 +126,12 @@ func (w *twins) apply(rt *rapid.T, orders ...store.Order) {
 }
 
 // send makes moves of one call, if none of them asks for a stop.
-func (w *twins) send(orders []store.Order) ([]store.Outcome, error) {
-	asks := func(o store.Order) bool { return o.AskStop }
+func (w *twins) send(orders []tasks.Order) ([]tasks.Outcome, error) {
+	asks := func(o tasks.Order) bool { return o.AskStop }
 	if !slices.ContainsFunc(orders, asks) {
 		return w.sp.Store.Apply(w.t.Context(), orders...)
 	}
-	var all []store.Outcome
+	var all []tasks.Outcome
 	for _, o := range orders {
 		call := w.sp.Store.Apply
 		if asks(o) {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -36,7 +38,7 @@ func liveInQueues(t *testing.T, sp *storetest.Space) {
 	setCall("default_priority", "3")(t, sp.Store).must(t)
 	nodeCall(t, sp.Store).must(t)
 	failing(t, sp)
-	judgeCall(store.Verdict{Quarantined: noon, Trials: 1, TrialAt: noon.Add(second), Reason: "why"})(t, sp.Store).must(t)
+	judgeCall(fleet.Verdict{Quarantined: noon, Trials: 1, TrialAt: noon.Add(second), Reason: "why"})(t, sp.Store).must(t)
 	old := bring(t, sp, statemachine.Succeeded)
 	held := storetest.Spec(func(s *task.Definition) {
 		storetest.Set(s, "max_faults", "2", "charge", "program", "hold", "why", "key", "k")
@@ -48,7 +50,7 @@ func liveInQueues(t *testing.T, sp *storetest.Space) {
 	sp.Raw.Del(t.Context(), sp.Key("node:node-1")) // it has failed, too
 	id := sp.ClaimUnder(t, w, 1)[0].ID
 	m := decideOn(t, sp, id, statemachine.Manager, statemachine.Cancel)
-	order := store.Order{Move: m, Writer: "m", Fields: []string{"cancel_reason", "why"}}
+	order := tasks.Order{Move: m, Writer: "m", Fields: []string{"cancel_reason", "why"}}
 	if _, err := sp.Store.AskStop(t.Context(), order); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +59,7 @@ func liveInQueues(t *testing.T, sp *storetest.Space) {
 // liveOnNode fills node n, ends a round there as a failure, and fills it again.
 func liveOnNode(t *testing.T, sp *storetest.Space) {
 	t.Helper()
-	claim := func(worker string) []store.Claimed {
+	claim := func(worker string) []tasks.Claimed {
 		req := byRules(t, sp.Store, worker, "n")
 		req.Max = 9
 		r, err := sp.Store.Claim(t.Context(), req)
@@ -71,7 +73,7 @@ func liveOnNode(t *testing.T, sp *storetest.Space) {
 			continue
 		}
 		m := decideOn(t, sp, c.ID, statemachine.Worker, statemachine.Report)
-		out, err := sp.Store.Apply(t.Context(), store.Order{Move: m, Writer: "v", Node: store.NodeBad})
+		out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: m, Writer: "v", Node: tasks.NodeBad})
 		if err != nil || out[0].Err != nil {
 			t.Fatal(out, err)
 		}

@@ -69,14 +69,14 @@ func TestProtocolNamesTheKeys(t *testing.T) {
 // keyMethods are the functions of keys.go that make one key.
 func keyMethods(t *testing.T) []string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "keys.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "conn/keys.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
 	for _, decl := range file.Decls {
 		f, ok := decl.(*ast.FuncDecl)
-		if ok && f.Recv != nil && f.Name.Name != "states" && f.Name.Name != "all" {
+		if ok && f.Recv != nil && f.Name.Name != "States" && f.Name.Name != "All" {
 			names = append(names, f.Name.Name)
 		}
 	}

@@ -3,7 +3,8 @@ package store_test
 import (
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -13,7 +14,7 @@ import (
 func TestClaimWithUnreadableGrace(t *testing.T) {
 	t.Parallel()
 	for text, grace := range map[string]float64{
-		"soon": store.DefaultGrace, "": store.DefaultGrace, "nan": store.DefaultGrace, "-3": store.DefaultGrace,
+		"soon": tasks.DefaultGrace, "": tasks.DefaultGrace, "nan": tasks.DefaultGrace, "-3": tasks.DefaultGrace,
 		"0": 0, "2.5": 2.5,
 	} {
 		t.Run(text, func(t *testing.T) {
@@ -38,8 +39,8 @@ func TestClaimWithUnreadableGrace(t *testing.T) {
 func TestUnreadableLease(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]statemachine.Duration{
-		"soon": store.DefaultLease * second, "": store.DefaultLease * second, "nan": store.DefaultLease * second,
-		"0": store.DefaultLease * second, "-3": store.DefaultLease * second, "2.5": 2*second + second/2,
+		"soon": fleet.DefaultLease * second, "": fleet.DefaultLease * second, "nan": fleet.DefaultLease * second,
+		"0": fleet.DefaultLease * second, "-3": fleet.DefaultLease * second, "2.5": 2*second + second/2,
 	} {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
@@ -52,7 +53,7 @@ func TestUnreadableLease(t *testing.T) {
 			}
 			for n, after := range []statemachine.Duration{want - second, want + second} {
 				sp.SetClock(t, noon.Add(after))
-				if l, err := sp.Store.Lost(t.Context(), 9, store.Watched{}); err != nil || len(l.Workers) != n {
+				if l, err := sp.Store.Lost(t.Context(), 9, fleet.Watched{}); err != nil || len(l.Workers) != n {
 					t.Errorf("lost after %s: %+v, error %v", after.Text(), l, err)
 				}
 			}

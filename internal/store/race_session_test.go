@@ -6,7 +6,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -17,7 +19,7 @@ const sessionRaces = 1000
 
 // rival is a call that meets the verdict that its worker is lost. It reports
 // whether it had its way.
-type rival func(t *testing.T, sp *storetest.Space, w store.Session) bool
+type rival func(t *testing.T, sp *storetest.Space, w fleet.Session) bool
 
 // TestLongVerdictRaces: a worker whose lease is over by the clock renews, claims,
 // or is registered anew, in the same moment in which a server finds it lost.
@@ -49,7 +51,7 @@ func TestLongVerdictRaces(t *testing.T) {
 }
 
 // overdueSession registers a worker whose lease ends before the next race.
-func overdueSession(t *testing.T, sp *storetest.Space, i int) store.Session {
+func overdueSession(t *testing.T, sp *storetest.Space, i int) fleet.Session {
 	t.Helper()
 	sp.SetClock(t, noon.Add(statemachine.Duration(i+1)*100*second))
 	if i == 0 {
@@ -59,7 +61,7 @@ func overdueSession(t *testing.T, sp *storetest.Space, i int) store.Session {
 }
 
 // meet lets a worker's call and the verdict start together.
-func meet(t *testing.T, sp *storetest.Space, w store.Session, r rival) (won, lost bool) {
+func meet(t *testing.T, sp *storetest.Space, w fleet.Session, r rival) (won, lost bool) {
 	t.Helper()
 	var start, end sync.WaitGroup
 	start.Add(1)
@@ -69,7 +71,7 @@ func meet(t *testing.T, sp *storetest.Space, w store.Session, r rival) (won, los
 	})
 	end.Go(func() {
 		start.Wait()
-		l, err := sp.Store.Lost(t.Context(), 10, store.Watched{})
+		l, err := sp.Store.Lost(t.Context(), 10, fleet.Watched{})
 		if err != nil {
 			t.Error(err)
 		}
@@ -82,23 +84,23 @@ func meet(t *testing.T, sp *storetest.Space, w store.Session, r rival) (won, los
 	return won, lost
 }
 
-func raceRenew(t *testing.T, sp *storetest.Space, w store.Session) bool {
+func raceRenew(t *testing.T, sp *storetest.Space, w fleet.Session) bool {
 	t.Helper()
-	_, err := sp.Store.Renew(t.Context(), w, store.Heartbeat{State: task.WorkerReady})
+	_, err := sp.Store.Renew(t.Context(), w, fleet.Heartbeat{State: task.WorkerReady})
 	return hadItsWay(t, err)
 }
 
-func raceClaim(t *testing.T, sp *storetest.Space, w store.Session) bool {
+func raceClaim(t *testing.T, sp *storetest.Space, w fleet.Session) bool {
 	t.Helper()
-	_, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-		Worker: w.Name, Request: store.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 1, Incarnation: w.Incarnation,
+	_, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
+		Worker: w.Name, Request: conn.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 1, Incarnation: w.Incarnation,
 	})
 	return hadItsWay(t, err)
 }
 
 func hadItsWay(t *testing.T, err error) bool {
 	t.Helper()
-	if err != nil && !errors.Is(err, store.ErrLeaseLost) {
+	if err != nil && !errors.Is(err, conn.ErrLeaseLost) {
 		t.Error(err)
 	}
 	return err == nil
@@ -157,7 +159,7 @@ func raceSuccessor(t *testing.T, sp *storetest.Space, i int, knows bool) (refuse
 	if n != 1 {
 		t.Fatalf("round %d: the task was taken back %d times", i, n)
 	}
-	if _, err := sp.Store.Renew(t.Context(), old, store.Heartbeat{}); !errors.Is(err, store.ErrLeaseLost) {
+	if _, err := sp.Store.Renew(t.Context(), old, fleet.Heartbeat{}); !errors.Is(err, conn.ErrLeaseLost) {
 		t.Fatalf("round %d: the old session renews: %v", i, err)
 	}
 	r, err := sp.Store.Register(t.Context(), next)
@@ -184,13 +186,13 @@ func meetSuccessor(t *testing.T, sp *storetest.Space, next task.Registration, ah
 	register := func() {
 		start.Wait()
 		r, err := sp.Store.Register(t.Context(), next)
-		if refused = errors.Is(err, store.ErrNameTaken); !refused {
+		if refused = errors.Is(err, conn.ErrNameTaken); !refused {
 			bySuccessor = loseAll(t, sp, r.Former, err)
 		}
 	}
 	judge := func() {
 		start.Wait()
-		l, err := sp.Store.Lost(t.Context(), 10, store.Watched{})
+		l, err := sp.Store.Lost(t.Context(), 10, fleet.Watched{})
 		for i := range l.Workers {
 			byServer += loseAll(t, sp, l.Workers[i].Tasks, err)
 		}
@@ -206,22 +208,22 @@ func meetSuccessor(t *testing.T, sp *storetest.Space, next task.Registration, ah
 }
 
 // loseAll takes tasks back as they were seen and counts the moves.
-func loseAll(t *testing.T, sp *storetest.Space, tasks []store.TaskHeader, err error) int {
+func loseAll(t *testing.T, sp *storetest.Space, found []tasks.TaskHeader, err error) int {
 	t.Helper()
 	if err != nil {
 		t.Error(err)
 		return 0
 	}
 	n := 0
-	for i := range tasks {
-		m, err := statemachine.Decide(&tasks[i].Task, statemachine.Occurrence{
+	for i := range found {
+		m, err := statemachine.Decide(&found[i].Task, statemachine.Occurrence{
 			Event: statemachine.Lose, Actor: statemachine.Server,
 		}, noon)
 		if err != nil {
 			t.Error(err)
 			return n
 		}
-		out, err := sp.Store.Apply(t.Context(), store.Order{Move: m, Writer: "x", Bucket: tasks[i].Bucket})
+		out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: m, Writer: "x", Bucket: found[i].Bucket})
 		if err != nil {
 			t.Error(err)
 			return n

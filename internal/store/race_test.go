@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -122,19 +123,19 @@ func must(t *testing.T, sp *storetest.Space, id int64, actor statemachine.Actor,
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := sp.Store.Apply(t.Context(), store.Order{Move: m, Writer: "x", Bucket: task.Bucket}); err != nil || out[0].Err != nil {
+	if out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: m, Writer: "x", Bucket: task.Bucket}); err != nil || out[0].Err != nil {
 		t.Fatalf("%+v, %v", out, err)
 	}
 }
 
 // attempt prepares a contender's call from what the task was. It says whether he had
 // his way, and whether another may have his after that.
-func (c *contender) attempt(t *testing.T, sp *storetest.Space, before *store.TaskHeader, n int) func() (moved, more bool) {
+func (c *contender) attempt(t *testing.T, sp *storetest.Space, before *tasks.TaskHeader, n int) func() (moved, more bool) {
 	t.Helper()
 	if c.event == statemachine.Claim {
 		return func() (bool, bool) {
-			r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{
-				Worker: fmt.Sprint("w", n), Request: store.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 1,
+			r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
+				Worker: fmt.Sprint("w", n), Request: conn.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 1,
 			})
 			if err != nil {
 				t.Error(err)
@@ -148,7 +149,7 @@ func (c *contender) attempt(t *testing.T, sp *storetest.Space, before *store.Tas
 		send = sp.Store.AskStop
 	}
 	return func() (bool, bool) {
-		out, err := send(t.Context(), store.Order{Move: m, Writer: c.name, Bucket: before.Bucket})
+		out, err := send(t.Context(), tasks.Order{Move: m, Writer: c.name, Bucket: before.Bucket})
 		if err != nil {
 			t.Error(err)
 			return false, false
@@ -159,7 +160,7 @@ func (c *contender) attempt(t *testing.T, sp *storetest.Space, before *store.Tas
 
 // decision is what the contender decides, from a state in which he can if he
 // cannot from the one the task is in.
-func (c *contender) decision(t *testing.T, before *store.TaskHeader) statemachine.Move {
+func (c *contender) decision(t *testing.T, before *tasks.TaskHeader) statemachine.Move {
 	t.Helper()
 	task := before.Task
 	for _, from := range append([]statemachine.State{task.State}, c.from...) {

@@ -6,7 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/plans"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -116,7 +117,7 @@ func TestReleaseLimits(t *testing.T) {
 	if _, err := sp.Store.Release(t.Context(), 0, 1); err == nil {
 		t.Error("a page of nobody")
 	}
-	if _, err := sp.Store.Release(t.Context(), 1, make([]int64, store.MaxReleases+1)...); err == nil {
+	if _, err := sp.Store.Release(t.Context(), 1, make([]int64, plans.MaxReleases+1)...); err == nil {
 		t.Error("too many tasks")
 	}
 }
@@ -161,16 +162,16 @@ func TestResultsEitherWay(t *testing.T) {
 func TestApplyAll(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	var orders []store.Order
+	var orders []tasks.Order
 	for range 90 {
 		id := sp.Open(t, storetest.Spec())[0]
 		m, err := statemachine.Decide(&sp.Task(t, id).Task, statemachine.Occurrence{Event: statemachine.Cancel, Actor: statemachine.Manager}, noon)
 		if err != nil {
 			t.Fatal(err)
 		}
-		orders = append(orders, store.Order{Move: m, Writer: "m"})
+		orders = append(orders, tasks.Order{Move: m, Writer: "m"})
 	}
-	orders[85].Fields = make([]string, store.MaxFields+2)
+	orders[85].Fields = make([]string, tasks.MaxFields+2)
 	out, err := sp.Store.ApplyAll(t.Context(), orders...)
 	if err == nil || !strings.Contains(err.Error(), "task 86") || len(out) != 80 || out[79].Result != statemachine.Moved {
 		t.Fatalf("%d outcomes, error %v", len(out), err)

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -35,7 +36,7 @@ func TestRemoveQueueInUse(t *testing.T) {
 			q.Threads = 1
 			sp.AddQueue(t, q)
 			prepare(t, sp)
-			if err := sp.Store.RemoveQueue(t.Context(), "lic"); !errors.Is(err, store.ErrQueueInUse) {
+			if err := sp.Store.RemoveQueue(t.Context(), "lic"); !errors.Is(err, conn.ErrQueueInUse) {
 				t.Errorf("removed: %v", err)
 			}
 			if info, err := sp.Store.Queue(t.Context(), "lic"); err != nil || info.Threads != 1 {
@@ -82,7 +83,7 @@ func TestPrunedBucketLeavesNoWakeUp(t *testing.T) {
 	sp := storetest.New(t)
 	spec := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "labels", "job=1") })
 	sp.Open(t, spec)
-	r, err := sp.Store.Claim(t.Context(), store.ClaimRequest{Worker: "w", Request: "r", Candidates: storetest.Free(spec.Bucket()), Max: 1})
+	r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{Worker: "w", Request: "r", Candidates: storetest.Free(spec.Bucket()), Max: 1})
 	if err != nil || len(r.Tasks) != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -92,29 +93,6 @@ func TestPrunedBucketLeavesNoWakeUp(t *testing.T) {
 	if left := sp.Raw.Exists(t.Context(), sp.Key("wake:"+spec.Bucket().Name())).Val(); left != 0 {
 		t.Error("the wake list is left")
 	}
-}
-
-// TestAddQueueSetMeanwhile: a call that is repeated after a lost reply made the
-// queue, also if somebody has set it since.
-func TestAddQueueSetMeanwhile(t *testing.T) {
-	t.Parallel()
-	sp := storetest.New(t)
-	sp.AddQueue(t, task.NewQueue("q"))
-	by := sp.Raw.HGet(t.Context(), sp.Key("queue:q"), "created_by").Val()
-	if _, err := sp.Store.SetQueue(t.Context(), "q", func(q *task.QueueSpec) error { return q.Set("threads", "3") }); err != nil {
-		t.Fatal(err)
-	}
-	if now := sp.Raw.HGet(t.Context(), sp.Key("queue:q"), "created_by").Val(); by == "" || now != by {
-		t.Errorf("created by %q, now %q", by, now)
-	}
-	if err := sp.Store.AddQueue(t.Context(), task.NewQueue("q")); !errors.Is(err, store.ErrQueueExists) {
-		t.Errorf("added by another call: %v", err)
-	}
-	before := dump(t, sp)
-	if err := store.AddQueueAs(t.Context(), sp.Store, by, task.NewQueue("q")); err != nil {
-		t.Errorf("sent again: %v", err)
-	}
-	sameDump(t, before, dump(t, sp), "sent again")
 }
 
 // TestRemoveNode: a node goes with all that is known of it, once nobody works there.
@@ -132,7 +110,7 @@ func TestRemoveNode(t *testing.T) {
 	task := newIdler(t, sp, "v", "n").claim()
 	refused := func(what string) {
 		t.Helper()
-		if err := sp.Store.RemoveNode(t.Context(), "n"); !errors.Is(err, store.ErrNodeInUse) {
+		if err := sp.Store.RemoveNode(t.Context(), "n"); !errors.Is(err, conn.ErrNodeInUse) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -12,7 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -28,7 +30,7 @@ func TestPurgeLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	sp.Raw.XAdd(t.Context(), &redis.XAddArgs{Stream: sp.Key("live:2"), Values: []string{"data", "x"}})
-	if got := purge(t, sp, 1, 2, 3); !slices.Equal(got, []store.Purged{1, 1, 1}) {
+	if got := purge(t, sp, 1, 2, 3); !slices.Equal(got, []upkeep.Purged{1, 1, 1}) {
 		t.Fatalf("purged: %v", got)
 	}
 	kept := []string{"meta", "events", "tally:default", "task_id", "purged", "purged_ids", "claim:", "buckets", "wake:", "wake_server", "evidence:p", "node:"}
@@ -38,16 +40,16 @@ func TestPurgeLeavesNothing(t *testing.T) {
 			t.Errorf("left behind: %s = %s", key, content)
 		}
 	}
-	if all, err := sp.Store.PurgedAll(t.Context()); err != nil || !slices.Equal(all, []store.Span{{First: 1, Last: 3}}) {
+	if all, err := sp.Store.PurgedAll(t.Context()); err != nil || !slices.Equal(all, []tasks.Span{{First: 1, Last: 3}}) {
 		t.Errorf("ids that are gone: %v, %v", all, err)
 	}
 	if n, err := sp.Store.PurgedCount(t.Context()); err != nil || !maps.Equal(n, map[statemachine.State]int64{statemachine.Succeeded: 3}) {
 		t.Errorf("counted: %v, %v", n, err)
 	}
-	if _, err := sp.Store.Task(t.Context(), 2); !errors.Is(err, store.ErrPurged) || !errors.Is(err, store.ErrNotFound) {
+	if _, err := sp.Store.Task(t.Context(), 2); !errors.Is(err, conn.ErrPurged) || !errors.Is(err, conn.ErrNotFound) {
 		t.Errorf("reading a task that is gone: %v", err)
 	}
-	if _, err := sp.Store.Task(t.Context(), 4); errors.Is(err, store.ErrPurged) || !errors.Is(err, store.ErrNotFound) {
+	if _, err := sp.Store.Task(t.Context(), 4); errors.Is(err, conn.ErrPurged) || !errors.Is(err, conn.ErrNotFound) {
 		t.Errorf("reading a task that never was: %v", err)
 	}
 	if id := archive(t, sp); id != 4 {
@@ -68,7 +70,7 @@ func TestPurgeKeepsWhatIsNeeded(t *testing.T) {
 			sp.SetClock(t, noon)
 			archivedTasks(t, sp)
 			other := sp.Open(t, storetest.Spec(needs))[0]
-			if got := purge(t, sp, 1, 2); !slices.Equal(got, []store.Purged{store.PurgeKept, store.PurgeDone}) {
+			if got := purge(t, sp, 1, 2); !slices.Equal(got, []upkeep.Purged{upkeep.PurgeKept, upkeep.PurgeDone}) {
 				t.Fatalf("while the other is open: %v", got)
 			}
 			if ids, _ := outdated(t, sp, "s", keepNone...); !slices.Equal(ids, []int64{3}) {
@@ -81,7 +83,7 @@ func TestPurgeKeepsWhatIsNeeded(t *testing.T) {
 			if ids, _ := outdated(t, sp, "s", keepNone...); !slices.Equal(ids, []int64{1, 3, other}) {
 				t.Errorf("to go in the end: %v", ids)
 			}
-			if got := purge(t, sp, 1); got[0] != store.PurgeDone {
+			if got := purge(t, sp, 1); got[0] != upkeep.PurgeDone {
 				t.Errorf("in the end: %v", got)
 			}
 		})
@@ -103,7 +105,7 @@ func TestPurgeOfAPlan(t *testing.T) {
 	c := newCrew(sp)
 	c.end(t, ids[0], "", "")
 	must(t, sp, ids[0], statemachine.Manager, statemachine.Archive)
-	if got := purge(t, sp, ids[0]); got[0] != store.PurgeKept {
+	if got := purge(t, sp, ids[0]); got[0] != upkeep.PurgeKept {
 		t.Fatalf("while the plan is under way: %v", got)
 	}
 	drainAll(t, sp)
@@ -119,7 +121,7 @@ func TestPurgeOfAPlan(t *testing.T) {
 		t.Errorf("plan with a task that is gone: %+v, %v", sum, err)
 	}
 	purge(t, sp, ids[1])
-	if _, err := sp.Store.PlanSum(t.Context(), plan); !errors.Is(err, store.ErrNoPlan) {
+	if _, err := sp.Store.PlanSum(t.Context(), plan); !errors.Is(err, conn.ErrNoPlan) {
 		t.Errorf("plan without tasks: %v", err)
 	}
 	for key := range dump(t, sp) {
@@ -178,7 +180,7 @@ type retentionModel struct {
 }
 
 // rules keep succeeded tasks for 30 s, and three that failed.
-var rules = []store.Retention{
+var rules = []upkeep.Retention{
 	{Outcome: statemachine.Succeeded, Age: 30 * time.Second, Most: -1}, {Outcome: statemachine.Failed, Most: 3},
 }
 
@@ -253,7 +255,7 @@ func (m *retentionModel) finish() {
 func (m *retentionModel) purge(rt *rapid.T) {
 	m.t.Helper()
 	ids, _ := outdated(m.t, m.sp, "s", rules...)
-	var tasks []store.Outgoing
+	var tasks []upkeep.Outgoing
 	for _, id := range ids {
 		task := outgoing(m.t, m.sp, id)
 		if rapid.IntRange(0, 3).Draw(rt, "old") == 0 {

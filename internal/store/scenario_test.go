@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/scenario"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -39,7 +40,7 @@ func (w *redisWorld) Open(spec statemachine.Task) (int64, error) {
 	if spec.State == statemachine.Blocked {
 		storetest.Set(&s, "hold", "a story")
 	}
-	ids, err := w.sp.Store.Open(w.t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{s}})
+	ids, err := w.sp.Store.Open(w.t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{s}})
 	if err != nil {
 		return 0, err
 	}
@@ -70,7 +71,7 @@ func codesText(codes []int) string {
 
 // Claim implements scenario.World.
 func (w *redisWorld) Claim(worker, request string) (statemachine.Task, bool, error) {
-	r, err := w.sp.Store.Claim(w.t.Context(), store.ClaimRequest{
+	r, err := w.sp.Store.Claim(w.t.Context(), tasks.ClaimRequest{
 		Worker: worker, Request: request, Candidates: storetest.Free(task.Bucket{}), Max: 1,
 	})
 	if err != nil || len(r.Tasks) == 0 {
@@ -90,7 +91,7 @@ func (w *redisWorld) Read(id int64) (statemachine.Task, error) {
 
 // Move implements scenario.World.
 func (w *redisWorld) Move(m statemachine.Move) (statemachine.Result, error) {
-	o := store.Order{Move: m, Writer: string(m.Actor), Fields: resultFields(&m)}
+	o := tasks.Order{Move: m, Writer: string(m.Actor), Fields: resultFields(&m)}
 	send := w.sp.Store.Apply
 	if m.AskStop {
 		send = w.sp.Store.AskStop

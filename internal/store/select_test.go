@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -17,7 +17,7 @@ func TestFields(t *testing.T) {
 	ns := redistest.Namespace(t)
 	s := worktest.Open(t, ns)
 	spec := storetest.Define("program", "p")
-	if _, err := s.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []task.Definition{spec, spec, spec}}); err != nil {
+	if _, err := s.Open(t.Context(), tasks.OpenRequest{Key: "k", Specs: []task.Definition{spec, spec, spec}}); err != nil {
 		t.Fatal(err)
 	}
 	srv := redistest.Shared(t)

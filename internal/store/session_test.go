@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/task"
@@ -19,7 +21,7 @@ func TestHeartbeatHasItsOwnConnection(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	w := sp.Register(t, "w")
-	st := sp.Dial(t, store.WithPoolSize(1))
+	st := sp.Dial(t, conn.WithPoolSize(1))
 	release, err := store.Occupy(t.Context(), st)
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +34,7 @@ func TestHeartbeatHasItsOwnConnection(t *testing.T) {
 	if _, err := st.Lease(within(300 * time.Millisecond)); err == nil {
 		t.Error("the only connection was not in use")
 	}
-	if _, err := st.Renew(within(30*time.Second), w, store.Heartbeat{State: task.WorkerReady}); err != nil {
+	if _, err := st.Renew(within(30*time.Second), w, fleet.Heartbeat{State: task.WorkerReady}); err != nil {
 		t.Error(err)
 	}
 	if _, err := st.WaitWork(within(30*time.Second), waitFor("w"), time.Millisecond); err != nil {
@@ -48,7 +50,7 @@ func TestHeartbeatHasItsOwnConnection(t *testing.T) {
 func TestAway(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	st, err := store.Dial(storetest.Where(server), "ns", store.WithRetries(-1)) // users are lost at a restart
+	st, err := store.Dial(storetest.Where(server), "ns", conn.WithRetries(-1)) // users are lost at a restart
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +77,8 @@ func TestAway(t *testing.T) {
 		t.Error("away after an error that is not of the connection")
 	}
 	for _, outlast := range []bool{true, false} {
-		_, err := st.Renew(t.Context(), store.Session{Name: "w"}, store.Heartbeat{Outlast: outlast})
-		if !errors.Is(err, store.ErrUnreachable) || errors.Is(err, store.ErrAway) != outlast || strings.Contains(err.Error(), "away") {
+		_, err := st.Renew(t.Context(), fleet.Session{Name: "w"}, fleet.Heartbeat{Outlast: outlast})
+		if !errors.Is(err, conn.ErrUnreachable) || errors.Is(err, conn.ErrAway) != outlast || strings.Contains(err.Error(), "away") {
 			t.Errorf("renewed by a worker that asks (%v): %v", outlast, err)
 		}
 	}
@@ -91,14 +93,14 @@ func TestNotAway(t *testing.T) {
 	t.Parallel()
 	far, proxy := through(t, storetest.New(t))
 	proxy.Down()
-	st := far.Dial(t, store.WithRetries(-1))
+	st := far.Dial(t, conn.WithRetries(-1))
 	_, err := st.LastID(t.Context())
-	if !errors.Is(err, store.ErrUnreachable) || st.Away(t.Context(), err) {
+	if !errors.Is(err, conn.ErrUnreachable) || st.Away(t.Context(), err) {
 		t.Errorf("away after %v", err)
 	}
 	elsewhere := *far
 	elsewhere.Where.SentinelMaster, elsewhere.Where.SentinelAddrs = "m", []string{"127.0.0.1:1"}
-	if elsewhere.Dial(t).Away(t.Context(), store.ErrUnreachable) {
+	if elsewhere.Dial(t).Away(t.Context(), conn.ErrUnreachable) {
 		t.Error("away, but a Sentinel may have chosen another")
 	}
 }
@@ -108,7 +110,7 @@ func TestAwaySocket(t *testing.T) {
 	t.Parallel()
 	where := storetest.Where(redistest.Shared(t))
 	where.Host = t.TempDir() + "/redis.sock"
-	st, err := store.Dial(where, "ns", store.WithRetries(-1))
+	st, err := store.Dial(where, "ns", conn.WithRetries(-1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,10 +6,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/task"
@@ -43,7 +44,7 @@ func TestSettingsOfThePlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			st, err := store.Dial(where(t, settings...), "ns", store.WithRetries(-1))
+			st, err := store.Dial(where(t, settings...), "ns", conn.WithRetries(-1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,30 +57,12 @@ func TestSettingsOfThePlace(t *testing.T) {
 	}
 }
 
-// What the client of Redis is told is what [redis] says. That it holds to it is shown
-// by TestHangs and, with Sentinel and a cluster, by test/redisfaults.
-func TestSettingsOfTheClient(t *testing.T) {
-	t.Parallel()
-	o, err := store.Universal(where(t, "dial_timeout=7", "read_timeout=8", "write_timeout=9"))
-	if err != nil || o.DialTimeout != 7*time.Second || o.ReadTimeout != 8*time.Second || o.WriteTimeout != 9*time.Second {
-		t.Errorf("timeouts %v, %v, %v, %v", o.DialTimeout, o.ReadTimeout, o.WriteTimeout, err)
-	}
-	o, err = store.Universal(where(t, "sentinel_master=m", "sentinel_addrs=a:1, b:2", "sentinel_password=hush"))
-	if err != nil || o.MasterName != "m" || strings.Join(o.Addrs, " ") != "a:1 b:2" || o.SentinelPassword != "hush" {
-		t.Errorf("sentinels %q of %q, password %q, %v", o.Addrs, o.MasterName, o.SentinelPassword, err)
-	}
-	o, err = store.Universal(where(t, "cluster_addrs=a:1, b:2"))
-	if err != nil || strings.Join(o.Addrs, " ") != "a:1 b:2" || !o.IsClusterMode {
-		t.Errorf("cluster %q, %v", o.Addrs, err)
-	}
-}
-
 // What Redis must keep is checked at the start, and a replica waited for as long as
 // [redis] says.
 func TestSettingsOfDurability(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	safe, err := store.Dial(where(t, "host="+srv.Socket(), "durability=safe"), "ns", store.WithRetries(-1))
+	safe, err := store.Dial(where(t, "host="+srv.Socket(), "durability=safe"), "ns", conn.WithRetries(-1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,12 +78,12 @@ func TestSettingsOfDurability(t *testing.T) {
 	})
 	place := where(t, "host="+srv.Socket(), "replication_timeout=0.05")
 	place.Durability = config.DurabilityHA // a configuration has it with Sentinel only
-	st, err := store.Dial(place, "ns", store.WithRetries(-1))
+	st, err := store.Dial(place, "ns", conn.WithRetries(-1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	_, _ = st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}}) // there is no replica
+	_, _ = st.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{storetest.Spec()}}) // there is no replica
 	if ms := <-waits; ms != "50" {
 		t.Errorf("a replica is waited for %s ms, want 50", ms)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
 
@@ -21,16 +21,16 @@ func TestSpans(t *testing.T) {
 	}
 	for i, c := range []struct {
 		first, last int64
-		want        []store.Span
+		want        []tasks.Span
 	}{
-		{1, 4, []store.Span{{1, 4, false}}},
-		{1, 6, []store.Span{{1, 5, false}, {6, 6, true}}},
-		{2, 7 + gap, []store.Span{{2, 5, false}, {6, 7, true}}},
-		{7, 7 + 2*gap, []store.Span{{7, 7, true}}},
+		{1, 4, []tasks.Span{{First: 1, Last: 4, Lost: false}}},
+		{1, 6, []tasks.Span{{First: 1, Last: 5, Lost: false}, {First: 6, Last: 6, Lost: true}}},
+		{2, 7 + gap, []tasks.Span{{First: 2, Last: 5, Lost: false}, {First: 6, Last: 7, Lost: true}}},
+		{7, 7 + 2*gap, []tasks.Span{{First: 7, Last: 7, Lost: true}}},
 		{8, 7 + 2*gap, nil},
-		{gap, 9 + 2*gap, []store.Span{{8 + 2*gap, 9 + 2*gap, false}}},
-		{16 + 2*gap, 25 + 3*gap, []store.Span{{16 + 2*gap, 18 + 2*gap, true}, {21 + 3*gap, 25 + 3*gap, false}}},
-		{math.MaxInt64 - 1, math.MaxInt64, []store.Span{{math.MaxInt64 - 1, math.MaxInt64, false}}},
+		{gap, 9 + 2*gap, []tasks.Span{{First: 8 + 2*gap, Last: 9 + 2*gap, Lost: false}}},
+		{16 + 2*gap, 25 + 3*gap, []tasks.Span{{First: 16 + 2*gap, Last: 18 + 2*gap, Lost: true}, {First: 21 + 3*gap, Last: 25 + 3*gap, Lost: false}}},
+		{math.MaxInt64 - 1, math.MaxInt64, []tasks.Span{{First: math.MaxInt64 - 1, Last: math.MaxInt64, Lost: false}}},
 		{5, 4, nil},
 	} {
 		if got, err := sp.Store.Spans(t.Context(), c.first, c.last); err != nil || !slices.Equal(got, c.want) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -18,10 +18,10 @@ func TestStaleChunks(t *testing.T) {
 	sp.Open(t, storetest.Spec())
 	old := sp.Claim(t, "w", 1)[0]
 	must(t, sp, 1, statemachine.Server, statemachine.Lose)
-	send := func(c store.Claimed, text string) error {
-		return sp.Store.Tell(t.Context(), "w", &c.Task, store.News{Chunks: []store.Chunk{{Stream: "output", Data: []byte(text)}}})
+	send := func(c tasks.Claimed, text string) error {
+		return sp.Store.Tell(t.Context(), "w", &c.Task, tasks.News{Chunks: []tasks.Chunk{{Stream: "output", Data: []byte(text)}}})
 	}
-	stale := func(c store.Claimed, when string) {
+	stale := func(c tasks.Claimed, when string) {
 		t.Helper()
 		if err := send(c, "stale"); !errors.Is(err, statemachine.ErrStale) {
 			t.Errorf("%s: %v", when, err)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -35,7 +35,7 @@ func TestStopsAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := sp.Store.Apply(t.Context(), store.Order{Move: m, Writer: "w"})
+	out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: m, Writer: "w"})
 	if err != nil || !sameRefusal(out[0].Err, statemachine.ErrStopAsked) {
 		t.Errorf("handed back: %+v, %v", out, err)
 	}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/task"
@@ -64,7 +66,7 @@ func TestTemporaryAnswers(t *testing.T) {
 			_, script := st.Register(t.Context(), storetest.Registration("w"))
 			_, transaction := st.Count(t.Context())
 			for what, err := range map[string]error{"plain": plain, "script": script, "transaction": transaction} {
-				if err == nil || errors.Is(err, store.ErrUnreachable) != (a.remedy != "") {
+				if err == nil || errors.Is(err, conn.ErrUnreachable) != (a.remedy != "") {
 					t.Errorf("%s: error %v; matches ErrUnreachable: %v", what, err, a.remedy == "")
 				}
 			}
@@ -76,7 +78,7 @@ func TestTemporaryAnswers(t *testing.T) {
 func checkSaid(t *testing.T, st *store.Store, setting, remedy string) {
 	t.Helper()
 	_, err := st.Check(t.Context())
-	var said *store.SetupError
+	var said *conn.SetupError
 	if !errors.As(err, &said) {
 		t.Fatalf("check: %v", err)
 	}
@@ -128,7 +130,7 @@ func answering(t *testing.T, text, command string) *store.Store {
 		t.Fatal(err)
 	}
 	where := config.Redis{Host: host, Port: n, DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second}
-	st, err := store.Dial(where, "ns", store.WithRetries(-1))
+	st, err := store.Dial(where, "ns", conn.WithRetries(-1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,13 +192,13 @@ func TestHindered(t *testing.T) {
 			open := func() error {
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
-				_, err := sp.Dial(t, store.WithRetries(-1)).Open(ctx, store.OpenRequest{Key: "r", Specs: []task.Definition{storetest.Spec()}})
+				_, err := sp.Dial(t, conn.WithRetries(-1)).Open(ctx, tasks.OpenRequest{Key: "r", Specs: []task.Definition{storetest.Spec()}})
 				return err
 			}
 			if err := sp.Raw.ConfigSet(t.Context(), c.setting, c.bad).Err(); err != nil {
 				t.Fatal(err)
 			}
-			if err := open(); !errors.Is(err, store.ErrUnreachable) {
+			if err := open(); !errors.Is(err, conn.ErrUnreachable) {
 				t.Errorf("with %s %s: %v", c.setting, c.bad, err)
 			}
 			if err := sp.Raw.ConfigSet(t.Context(), c.setting, c.good).Err(); err != nil {
@@ -213,10 +215,10 @@ func TestHindered(t *testing.T) {
 func TestMovedSlot(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []string{"MOVED 7345 127.0.0.1:33307", "ASK 7345 127.0.0.1:33307"} {
-		if err := store.Failed(config.Redis{ClusterAddrs: []string{"127.0.0.1:1"}}, answer); !errors.Is(err, store.ErrUnreachable) {
+		if err := store.Failed(config.Redis{ClusterAddrs: []string{"127.0.0.1:1"}}, answer); !errors.Is(err, conn.ErrUnreachable) {
 			t.Errorf("of a cluster: %v", err)
 		}
-		if err := store.Failed(config.Redis{Host: "localhost"}, answer); errors.Is(err, store.ErrUnreachable) {
+		if err := store.Failed(config.Redis{Host: "localhost"}, answer); errors.Is(err, conn.ErrUnreachable) {
 			t.Errorf("of a single Redis: %v", err)
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -41,13 +42,13 @@ func TestTwoMovesOfATaskInACall(t *testing.T) {
 	sp := storetest.New(t)
 	id := sp.Open(t, storetest.Spec())[0]
 	seen := sp.Task(t, id)
-	orders := make([]store.Order, 0, 2)
+	orders := make([]tasks.Order, 0, 2)
 	for _, event := range []statemachine.Event{statemachine.Hold, statemachine.Unblock} {
 		m, err := statemachine.Decide(&seen.Task, statemachine.Occurrence{Event: event, Actor: statemachine.Manager}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		orders = append(orders, store.Order{Move: m, Writer: "m", Bucket: seen.Bucket})
+		orders = append(orders, tasks.Order{Move: m, Writer: "m", Bucket: seen.Bucket})
 		seen.State, seen.Rev = m.To, seen.Rev+1
 	}
 	outcomes, err := sp.Store.Apply(t.Context(), orders...)
@@ -63,7 +64,7 @@ func TestTwoMovesOfATaskInACall(t *testing.T) {
 type batchLife struct {
 	*storetest.Space
 	size    int
-	session store.Session
+	session fleet.Session
 }
 
 func newBatchLife(t *testing.T, size int) *batchLife {
@@ -106,7 +107,7 @@ func (l *batchLife) round(t *testing.T, outcomes string) {
 	l.moveAll(t, statemachine.Succeeded, statemachine.Manager, statemachine.Archive)
 }
 
-func (l *batchLife) claimAll(t *testing.T, n int) (held []store.Claimed) {
+func (l *batchLife) claimAll(t *testing.T, n int) (held []tasks.Claimed) {
 	t.Helper()
 	for len(held) < n {
 		got := l.ClaimUnder(t, l.session, min(l.size, n-len(held)))
@@ -118,9 +119,9 @@ func (l *batchLife) claimAll(t *testing.T, n int) (held []store.Claimed) {
 	return held
 }
 
-func (l *batchLife) reports(t *testing.T, held []store.Claimed, bad []bool) []store.Order {
+func (l *batchLife) reports(t *testing.T, held []tasks.Claimed, bad []bool) []tasks.Order {
 	t.Helper()
-	orders := make([]store.Order, len(held))
+	orders := make([]tasks.Order, len(held))
 	for i := range held {
 		m, err := statemachine.Decide(&held[i].Task, statemachine.Occurrence{
 			Event: statemachine.Report, Actor: statemachine.Worker, Claim: held[i].Current.Claim, Round: held[i].Round,
@@ -129,9 +130,9 @@ func (l *batchLife) reports(t *testing.T, held []store.Claimed, bad []bool) []st
 		if err != nil {
 			t.Fatal(err)
 		}
-		orders[i] = store.Order{Move: m, Writer: "w", Bucket: held[i].Bucket, Node: store.NodeGood}
+		orders[i] = tasks.Order{Move: m, Writer: "w", Bucket: held[i].Bucket, Node: tasks.NodeGood}
 		if bad[i] {
-			orders[i].Node = store.NodeBad
+			orders[i].Node = tasks.NodeBad
 		}
 	}
 	return orders
@@ -143,19 +144,19 @@ func (l *batchLife) moveAll(t *testing.T, from statemachine.State, actor statema
 	if err != nil {
 		t.Fatal(err)
 	}
-	orders := make([]store.Order, len(batch.Tasks))
+	orders := make([]tasks.Order, len(batch.Tasks))
 	for i := range batch.Tasks {
 		task := &batch.Tasks[i]
 		m, err := statemachine.Decide(&task.Task, statemachine.Occurrence{Event: event, Actor: actor}, batch.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		orders[i] = store.Order{Move: m, Writer: "s", Bucket: task.Bucket}
+		orders[i] = tasks.Order{Move: m, Writer: "s", Bucket: task.Bucket}
 	}
 	l.applyEach(t, orders)
 }
 
-func (l *batchLife) applyEach(t *testing.T, orders []store.Order) {
+func (l *batchLife) applyEach(t *testing.T, orders []tasks.Order) {
 	t.Helper()
 	for part := range slices.Chunk(orders, l.size) {
 		outcomes, err := l.Store.Apply(t.Context(), part...)

@@ -4,7 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -12,7 +13,7 @@ import (
 )
 
 // reportOf is the order that reports a task.
-func reportOf(t *testing.T, task *store.Claimed) store.Order {
+func reportOf(t *testing.T, task *tasks.Claimed) tasks.Order {
 	t.Helper()
 	m, err := statemachine.Decide(&task.Task, statemachine.Occurrence{
 		Event: statemachine.Report, Actor: statemachine.Worker, Claim: task.Current.Claim, Round: task.Round,
@@ -20,11 +21,11 @@ func reportOf(t *testing.T, task *store.Claimed) store.Order {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store.Order{Move: m, Writer: "w", Bucket: task.Bucket}
+	return tasks.Order{Move: m, Writer: "w", Bucket: task.Bucket}
 }
 
-func claimOf(n int) *store.ClaimRequest {
-	return &store.ClaimRequest{Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: n}
+func claimOf(n int) *tasks.ClaimRequest {
+	return &tasks.ClaimRequest{Worker: "w", Request: conn.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: n}
 }
 
 func inState(t *testing.T, sp *storetest.Space, id int64, want statemachine.State) {
@@ -51,7 +52,7 @@ func TestTurn(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			turn := sp.Store.Turn(t.Context(), []store.Order{reportOf(t, &held[0])}, claimOf(1))
+			turn := sp.Store.Turn(t.Context(), []tasks.Order{reportOf(t, &held[0])}, claimOf(1))
 			if turn.Moved != nil || turn.Claimed != nil {
 				t.Fatalf("%+v", turn)
 			}
@@ -76,17 +77,17 @@ func TestTurnInPart(t *testing.T) {
 	order := reportOf(t, &held[0])
 	over := claimOf(1)
 	over.Incarnation = 99
-	turn := sp.Store.Turn(t.Context(), []store.Order{order}, over)
-	if turn.Moved != nil || !errors.Is(turn.Claimed, store.ErrLeaseLost) {
+	turn := sp.Store.Turn(t.Context(), []tasks.Order{order}, over)
+	if turn.Moved != nil || !errors.Is(turn.Claimed, conn.ErrLeaseLost) {
 		t.Errorf("with a session that is over: %+v", turn)
 	}
 	inState(t, sp, ids[0], statemachine.Executed)
-	turn = sp.Store.Turn(t.Context(), []store.Order{order}, claimOf(0))
+	turn = sp.Store.Turn(t.Context(), []tasks.Order{order}, claimOf(0))
 	if turn.Moved == nil || turn.Claimed == nil {
 		t.Errorf("with room for nothing: %+v", turn)
 	}
-	order.Fields = make([]string, store.MaxFields+2)
-	turn = sp.Store.Turn(t.Context(), []store.Order{order}, claimOf(1))
+	order.Fields = make([]string, tasks.MaxFields+2)
+	turn = sp.Store.Turn(t.Context(), []tasks.Order{order}, claimOf(1))
 	if turn.Moved == nil || turn.Claimed == nil {
 		t.Errorf("with too large a report: %+v", turn)
 	}

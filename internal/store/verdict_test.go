@@ -2,9 +2,9 @@ package store_test
 
 import (
 	"fmt"
+	"os"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -14,7 +14,11 @@ import (
 func TestVerdict(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	script := store.Library("plans") + `
+	plans, err := os.ReadFile("conn/lib/plans.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := string(plans) + `
 return verdict(ARGV[1], ending(ARGV[2]), ARGV[3] == 'true', ARGV[4])`
 	seen := map[task.Verdict]bool{}
 	for _, on := range []task.When{"", task.NeedsSuccess, task.NeedsAny, task.NeedsFailure} {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	await "github.com/tdf-go/tdf/internal/testkit/wait"
 )
@@ -16,7 +16,7 @@ func TestWaitEnds(t *testing.T) {
 	t.Parallel()
 	far, proxy := through(t, storetest.New(t))
 	far.Where.ReadTimeout = time.Second // enough for a busy machine
-	st := far.Dial(t, store.WithRetries(-1))
+	st := far.Dial(t, conn.WithRetries(-1))
 	if _, err := st.WaitServer(t.Context(), time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestWaitEnds(t *testing.T) {
 		_, err := st.WaitServer(t.Context(), time.Second)
 		ended <- err
 	}()
-	if err := await.Receive(t, 10*time.Second, ended, "it waits for ever"); !errors.Is(err, store.ErrUnreachable) {
+	if err := await.Receive(t, 10*time.Second, ended, "it waits for ever"); !errors.Is(err, conn.ErrUnreachable) {
 		t.Errorf("error %v", err)
 	}
 }

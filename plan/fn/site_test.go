@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/crewtest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/manager"
@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	store.Silence()
+	conn.Silence()
 	redistest.Main(m)
 }
 

@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 // checkFields compares fields: "-" means that there is none, "*" that there is one.
-func checkFields(t *testing.T, task *store.TaskHeader, want map[string]string) {
+func checkFields(t *testing.T, task *tasks.TaskHeader, want map[string]string) {
 	t.Helper()
 	for name, value := range want {
 		got, ok := task.Fields[name]

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -68,7 +69,7 @@ func startIdlers(t *testing.T, sp *storetest.Space, runs *atomic.Int64) {
 	})
 	dir := t.TempDir()
 	for i := range idlers {
-		st, err := store.Dial(sp.Where, sp.Namespace, store.WithPoolSize(4))
+		st, err := store.Dial(sp.Where, sp.Namespace, conn.WithPoolSize(4))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -208,7 +208,7 @@ func (l ledger) noOverlap(t *testing.T) {
 
 // lostOnce checks the record of a task that lost its first worker and succeeded
 // at another.
-func (w *world) lostOnce(t *testing.T, id int64, first, second string) *store.TaskHeader {
+func (w *world) lostOnce(t *testing.T, id int64, first, second string) *tasks.TaskHeader {
 	t.Helper()
 	task := w.archived(t, id, sm.Succeeded)
 	checkFields(t, task, map[string]string{

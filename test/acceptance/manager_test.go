@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -102,7 +102,7 @@ func TestFlushOfOneNamespace(t *testing.T) {
 	if code != 0 || !strings.Contains(out, a.Namespace) {
 		t.Fatalf("flush ended with %d: %s%s", code, out, stderr)
 	}
-	if _, err := a.Store.Task(t.Context(), 1); !errors.Is(err, store.ErrNotFound) {
+	if _, err := a.Store.Task(t.Context(), 1); !errors.Is(err, conn.ErrNotFound) {
 		t.Errorf("task 1 of the flushed namespace: %v", err)
 	}
 	for _, key := range foreign {

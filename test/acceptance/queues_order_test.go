@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -112,7 +112,7 @@ func TestAgingBound(t *testing.T) {
 }
 
 // checkOvertaking checks the bound for a that was claimed before b, which was due earlier.
-func checkOvertaking(t *testing.T, a, b *store.TaskHeader, aging sm.Duration) {
+func checkOvertaking(t *testing.T, a, b *tasks.TaskHeader, aging sm.Duration) {
 	t.Helper()
 	due, claimed := storetest.Stamps(a, 0)["open"], storetest.Stamps(a, 0)["running"]
 	later := due.Sub(storetest.Stamps(b, 0)["open"])
@@ -125,7 +125,7 @@ func checkOvertaking(t *testing.T, a, b *store.TaskHeader, aging sm.Duration) {
 	}
 }
 
-func priority(t *store.TaskHeader) int {
+func priority(t *tasks.TaskHeader) int {
 	var n int
 	_, _ = fmt.Sscan(t.Fields["priority"], &n) // there is none if it is 0
 	return n

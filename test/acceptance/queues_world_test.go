@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/manager"
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -67,39 +67,39 @@ func (w *world) waiting(t *testing.T, name, queue string) (task.Spec, ledger) {
 }
 
 // ended waits until all tasks are archived after that end, and reads them.
-func (w *world) ended(t *testing.T, ids []int64, outcome sm.State) []*store.TaskHeader {
+func (w *world) ended(t *testing.T, ids []int64, outcome sm.State) []*tasks.TaskHeader {
 	t.Helper()
-	tasks := make([]*store.TaskHeader, len(ids))
+	found := make([]*tasks.TaskHeader, len(ids))
 	for i, id := range ids {
-		tasks[i] = w.archived(t, id, outcome)
+		found[i] = w.archived(t, id, outcome)
 	}
-	return tasks
+	return found
 }
 
 // where counts the tasks by the node of their first round.
-func where(tasks []*store.TaskHeader) map[string]int {
+func where(found []*tasks.TaskHeader) map[string]int {
 	nodes := map[string]int{}
-	for _, task := range tasks {
+	for _, task := range found {
 		nodes[task.Fields["0:node"]]++
 	}
 	return nodes
 }
 
 // on are those of the tasks whose first round was on the node.
-func on(node string, tasks []*store.TaskHeader) []*store.TaskHeader {
-	return slices.DeleteFunc(slices.Clone(tasks), func(task *store.TaskHeader) bool { return task.Fields["0:node"] != node })
+func on(node string, found []*tasks.TaskHeader) []*tasks.TaskHeader {
+	return slices.DeleteFunc(slices.Clone(found), func(task *tasks.TaskHeader) bool { return task.Fields["0:node"] != node })
 }
 
 // most replays the claims and ends of first rounds in order and returns how many of
 // them were under way at a time, at most, right after a claim since that moment.
-func most(t *testing.T, tasks []*store.TaskHeader, since sm.Time) int {
+func most(t *testing.T, found []*tasks.TaskHeader, since sm.Time) int {
 	t.Helper()
 	type event struct {
 		at   sm.Time
 		step int
 	}
 	var events []event
-	for _, task := range tasks {
+	for _, task := range found {
 		stamps := storetest.Stamps(task, 0)
 		if stamps["running"] == 0 || stamps["executed"] == 0 {
 			t.Fatalf("task %d has not run: %v", task.ID, stamps)
@@ -117,9 +117,9 @@ func most(t *testing.T, tasks []*store.TaskHeader, since sm.Time) int {
 }
 
 // order are the ids of tasks in the order in which they were claimed.
-func order(tasks []*store.TaskHeader) []int64 {
+func order(found []*tasks.TaskHeader) []int64 {
 	by := map[sm.Time]int64{}
-	for _, task := range tasks {
+	for _, task := range found {
 		by[storetest.Stamps(task, 0)["running"]] = task.ID
 	}
 	ids := make([]int64, 0, len(by))

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -120,7 +120,7 @@ func TestFrozenWorker(t *testing.T) {
 	}
 }
 
-func checkSecondRound(t *testing.T, task *store.TaskHeader) {
+func checkSecondRound(t *testing.T, task *tasks.TaskHeader) {
 	t.Helper()
 	checkFields(t, task, map[string]string{
 		"timeouts": "1", "round": "1", "losses": "-", "0:worker": "frozen", "0:output": "-", "0:error": "-",

@@ -16,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/internal/ops/audit"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/daemontest"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
@@ -168,7 +168,7 @@ func (w *world) open(t *testing.T, specs ...task.Spec) []int64 {
 }
 
 // await waits until the task is in the state, and reads it.
-func (w *world) await(t *testing.T, id int64, state sm.State) *store.TaskHeader {
+func (w *world) await(t *testing.T, id int64, state sm.State) *tasks.TaskHeader {
 	t.Helper()
 	wait.Eventually(t, patience, func() bool { return w.state(t, id) == state }, "task %d is not %s but %s",
 		id, state, late(func() string { return fmt.Sprint(w.state(t, id)) }))
@@ -185,7 +185,7 @@ func (w *world) state(t *testing.T, id int64) sm.State {
 }
 
 // archived waits until the task is archived after the given end.
-func (w *world) archived(t *testing.T, id int64, outcome sm.State) *store.TaskHeader {
+func (w *world) archived(t *testing.T, id int64, outcome sm.State) *tasks.TaskHeader {
 	t.Helper()
 	task := w.await(t, id, sm.Archived)
 	if task.Outcome != outcome {

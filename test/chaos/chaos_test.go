@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
 func TestMain(m *testing.M) {
-	store.Silence() // that Redis is away is nothing to tell
+	conn.Silence() // that Redis is away is nothing to tell
 	redistest.Main(m)
 }
 

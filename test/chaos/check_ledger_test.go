@@ -5,14 +5,14 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
 // checkLedger compares with what programs wrote themselves: each task ran to its
 // end in the round that counted, no round ran twice or beside the next one, but
 // for what a loss excuses that was noticed.
-func (tr *trial) checkLedger(t *testing.T, tasks []*store.TaskHeader) {
+func (tr *trial) checkLedger(t *testing.T, tasks []*tasks.TaskHeader) {
 	t.Helper()
 	a := examineLedger(readLedger(t, tr.dir, "ledger"), bootTime(t))
 	tr.report.Executions, tr.report.Mounts = a.executions, a.mounts
@@ -55,7 +55,7 @@ func (tr *trial) checkCanary(t *testing.T) {
 // checkHandled compares with what handlers wrote: each task was handled, by one
 // manager at a time. Who handled it may have been forgotten in a loss, and the
 // manager is told at its next sign of life.
-func (tr *trial) checkHandled(t *testing.T, tasks []*store.TaskHeader) {
+func (tr *trial) checkHandled(t *testing.T, tasks []*tasks.TaskHeader) {
 	t.Helper()
 	all := handlings(readLedger(t, tr.dir, "handled"))
 	tr.report.HandledAgain = again(all)

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/ops/audit"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -70,15 +71,15 @@ func (tr *trial) checkSurvivors() {
 
 // checkTasks looks at what Redis holds: each task archived once, after the end it
 // had to come to, with one complete record a round. It returns the tasks.
-func (tr *trial) checkTasks(t *testing.T, opened map[int64]kind) []*store.TaskHeader {
+func (tr *trial) checkTasks(t *testing.T, opened map[int64]kind) []*tasks.TaskHeader {
 	t.Helper()
 	r := tr.report
 	r.Tasks = len(opened)
-	tasks := make([]*store.TaskHeader, 0, len(opened))
+	tasks := make([]*tasks.TaskHeader, 0, len(opened))
 	for _, id := range slices.Sorted(maps.Keys(opened)) {
 		task, err := tr.Store.Task(t.Context(), id)
 		switch {
-		case errors.Is(err, store.ErrNotFound):
+		case errors.Is(err, conn.ErrNotFound):
 			tr.missing(id)
 			continue
 		case err != nil:
@@ -98,7 +99,7 @@ func (tr *trial) checkTasks(t *testing.T, opened map[int64]kind) []*store.TaskHe
 }
 
 // checkTask looks at the end of a task and at its counters.
-func (tr *trial) checkTask(task *store.TaskHeader, k kind) {
+func (tr *trial) checkTask(task *tasks.TaskHeader, k kind) {
 	r := tr.report
 	r.Ends[string(task.Outcome)]++
 	r.Losses, r.Timeouts = r.Losses+task.Losses, r.Timeouts+task.Timeouts
@@ -122,7 +123,7 @@ func (tr *trial) checkTask(task *store.TaskHeader, k kind) {
 }
 
 // checkLog looks for steps that were made twice.
-func (tr *trial) checkLog(task *store.TaskHeader) {
+func (tr *trial) checkLog(task *tasks.TaskHeader) {
 	if strings.Contains(task.Fields["log"], "[lines left out]") {
 		return // the events tell more, and the stamps
 	}

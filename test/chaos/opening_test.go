@@ -10,6 +10,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -58,7 +60,7 @@ func (o *opener) open(ctx context.Context, s *store.Store, n int) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	request := store.OpenRequest{Key: store.NewToken(), Specs: specs}
+	request := tasks.OpenRequest{Key: conn.NewToken(), Specs: specs}
 	for {
 		ids, err := s.Open(ctx, request)
 		if err == nil {
@@ -70,7 +72,7 @@ func (o *opener) open(ctx context.Context, s *store.Store, n int) {
 			}
 			return
 		}
-		if !errors.Is(err, store.ErrUnreachable) || !timing.Pause(ctx, 50*time.Millisecond) {
+		if !errors.Is(err, conn.ErrUnreachable) || !timing.Pause(ctx, 50*time.Millisecond) {
 			o.err = fmt.Errorf("open %s: %w", request.Key, err)
 			return
 		}

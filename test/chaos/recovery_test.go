@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
 
@@ -47,7 +48,7 @@ const (
 func newWatcher(t *testing.T, sp *storetest.Space) *watcher {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &watcher{store: sp.Dial(t, store.WithRetries(0)), cancel: cancel, took: map[class][]time.Duration{}, epochs: map[int64]time.Time{}}
+	w := &watcher{store: sp.Dial(t, conn.WithRetries(0)), cancel: cancel, took: map[class][]time.Duration{}, epochs: map[int64]time.Time{}}
 	w.done.Go(func() {
 		for timing.Pause(ctx, look) {
 			w.lookAtAll(ctx)

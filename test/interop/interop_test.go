@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/ops/audit"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/statemachine"
@@ -19,7 +20,7 @@ import (
 // crowd opens ten thousand tasks that wait for another day.
 func crowd(t *testing.T, sp *storetest.Space) {
 	t.Helper()
-	specs := make([]task.Definition, store.MaxOpen)
+	specs := make([]task.Definition, tasks.MaxOpen)
 	for i := range specs {
 		specs[i] = storetest.Spec(func(s *task.Definition) { storetest.Set(s, "start_after", "4000000000", "end_before", "4100000000") })
 	}
@@ -167,7 +168,7 @@ func TestMixedCompany(t *testing.T) {
 		})
 		opening.Go(func() {
 			for range each {
-				got, err := sp.Store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}})
+				got, err := sp.Store.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{storetest.Spec()}})
 				if err != nil {
 					t.Error(err)
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/link"
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -58,7 +59,7 @@ func TestManyComeBack(t *testing.T) {
 	defer cancel()
 	where := storetest.Where(srv)
 	for n := range clients {
-		st, err := store.Dial(where, "flock", store.WithRetries(-1))
+		st, err := store.Dial(where, "flock", conn.WithRetries(-1))
 		if err != nil {
 			t.Fatal(err)
 		}

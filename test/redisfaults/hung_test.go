@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -39,21 +42,21 @@ func TestHung(t *testing.T) {
 }
 
 // calls are one of each kind; none is given a deadline.
-func calls(st *store.Store, session store.Session) map[string]func(context.Context) error {
+func calls(st *store.Store, session fleet.Session) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"command":     func(ctx context.Context) error { _, err := st.Now(ctx); return err },
 		"pipeline":    func(ctx context.Context) error { _, err := st.Buckets(ctx); return err },
 		"transaction": func(ctx context.Context) error { _, err := st.Count(ctx); return err },
 		"read":        func(ctx context.Context) error { _, err := st.Task(ctx, 1); return err },
 		"script": func(ctx context.Context) error {
-			_, err := st.Open(ctx, store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}})
+			_, err := st.Open(ctx, tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{storetest.Spec()}})
 			return err
 		},
-		"heartbeat":   func(ctx context.Context) error { _, err := st.Renew(ctx, session, store.Heartbeat{}); return err },
+		"heartbeat":   func(ctx context.Context) error { _, err := st.Renew(ctx, session, fleet.Heartbeat{}); return err },
 		"check":       func(ctx context.Context) error { _, err := st.Check(ctx); return err },
 		"server wait": func(ctx context.Context) error { _, err := st.WaitServer(ctx, waited); return err },
 		"worker wait": func(ctx context.Context) error {
-			_, err := st.WaitWork(ctx, store.WaitFor{Worker: "w", Candidates: storetest.Free(task.Bucket{})}, waited)
+			_, err := st.WaitWork(ctx, tasks.WaitFor{Worker: "w", Candidates: storetest.Free(task.Bucket{})}, waited)
 			return err
 		},
 		"live output": func(ctx context.Context) error { _, _, err := st.Chunks(ctx, 1, "", waited); return err },
@@ -92,8 +95,8 @@ func timed(of map[string]func(context.Context) error, times int) (took map[strin
 // repetitions, and when no connection is free.
 func TestCallsEndInTime(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]store.Option{
-		"repeated": {store.WithPoolSize(3)}, "not repeated": {store.WithPoolSize(3), store.WithRetries(-1)},
+	for name, opts := range map[string][]conn.Option{
+		"repeated": {conn.WithPoolSize(3)}, "not repeated": {conn.WithPoolSize(3), conn.WithRetries(-1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -50,7 +52,7 @@ func newCrew(t *testing.T) *crew {
 
 func (c *crew) open(t *testing.T, st *store.Store) error {
 	t.Helper()
-	_, err := st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}})
+	_, err := st.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{storetest.Spec()}})
 	return err
 }
 
@@ -93,7 +95,7 @@ func TestClusterLossIsCaughtUp(t *testing.T) {
 	if lives := c.meta(t, now, "lives"); !strings.HasSuffix(lives, fmt.Sprintf(".2:%d", start)) {
 		t.Errorf("lives %q, want a second one that begins at %d", lives, start)
 	}
-	if _, _, err := c.idle.Inspect(t.Context(), []int64{1}); !errors.Is(err, store.ErrHistory) {
+	if _, _, err := c.idle.Inspect(t.Context(), []int64{1}); !errors.Is(err, conn.ErrHistory) {
 		t.Errorf("error %v, want one of the history", err)
 	}
 }
@@ -113,7 +115,7 @@ func TestClusterMasterComesBack(t *testing.T) {
 		t.Fatalf("lives %q, want the first one: nobody has called", lives)
 	}
 	wait.Eventually(t, 5*time.Second, func() bool {
-		if err := c.open(t, c.idle); err != nil && !errors.Is(err, store.ErrUnconfirmed) {
+		if err := c.open(t, c.idle); err != nil && !errors.Is(err, conn.ErrUnconfirmed) {
 			t.Fatal(err)
 		}
 		return strings.Contains(c.meta(t, c.master, "lives"), ".2:")

@@ -13,7 +13,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/ops/audit"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
@@ -96,7 +96,7 @@ func job(input, forWorker string) task.Spec {
 
 // open opens a task, however long Redis is away, and once only.
 func (tm *team) open(ctx context.Context, spec task.Spec) (int64, error) {
-	key := store.NewToken()
+	key := conn.NewToken()
 	for {
 		id, err := tm.manager.Open(ctx, spec, manager.WithRequestKey(key))
 		switch {

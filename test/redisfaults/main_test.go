@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 )
 
 func TestMain(m *testing.M) {
-	store.Silence()
+	conn.Silence()
 	redistest.Main(m)
 }
 

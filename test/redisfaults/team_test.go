@@ -14,6 +14,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/manager"
@@ -56,7 +57,7 @@ func newTeamIn(t *testing.T, where config.Redis, namespace string, change ...fun
 	return tm
 }
 
-func (tm *team) dial(t *testing.T, opts ...store.Option) *store.Store {
+func (tm *team) dial(t *testing.T, opts ...conn.Option) *store.Store {
 	t.Helper()
 	st, err := store.Dial(tm.where, tm.namespace, opts...)
 	if err != nil {
@@ -73,7 +74,7 @@ func (tm *team) logger() *slog.Logger {
 func (tm *team) newServer(t *testing.T, change ...func(*server.Options)) *server.Server {
 	t.Helper()
 	o := server.Options{
-		Name: "server", Store: tm.dial(t, store.WithRetries(-1)), Log: tm.logger(), RepairInterval: time.Second,
+		Name: "server", Store: tm.dial(t, conn.WithRetries(-1)), Log: tm.logger(), RepairInterval: time.Second,
 	}
 	for _, f := range change {
 		f(&o)

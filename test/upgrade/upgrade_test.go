@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -172,7 +172,7 @@ func (c *crew) submit(t *testing.T, r release, n int) {
 // openEpoch does what a server does when Redis has lost what it had acknowledged.
 func openEpoch(t *testing.T, sp *storetest.Space) {
 	t.Helper()
-	sp.Store.Remember(store.History{Epoch: 1, Seq: 1_000_000})
+	sp.Store.Remember(conn.History{Epoch: 1, Seq: 1_000_000})
 	if e, err := sp.Store.OpenEpoch(t.Context(), false); err != nil || e.Epoch != 2 {
 		t.Fatalf("epoch %+v, error %v", e, err)
 	}

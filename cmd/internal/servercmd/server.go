@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/embedded"
 	"github.com/tdf-go/tdf/internal/base/profile"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/server"
 )
 
@@ -82,7 +83,7 @@ func redisOf(cfg *config.File, log *slog.Logger) (config.Redis, func(), error) {
 
 func serve(ctx context.Context, name string, where config.Redis, start *cli.Started) error {
 	// Without retries: the server must know when Redis was away.
-	st, err := store.Dial(where, start.Config.TDF.Namespace, store.WithRetries(-1))
+	st, err := store.Dial(where, start.Config.TDF.Namespace, conn.WithRetries(-1))
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/ops/access"
 	"github.com/tdf-go/tdf/internal/ops/doctor"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/manager"
 )
 
@@ -66,7 +66,7 @@ func (a *app) doctor() *cobra.Command {
 			return cli.Exit(cli.ExitTaskFailed)
 		}
 		return nil
-	}, store.WithOnePool())
+	}, conn.WithOnePool())
 	return cmd
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/archive"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
 )
@@ -119,7 +119,7 @@ func (s *session) findTask(ctx context.Context, r *manager.Archive) (*task.Task,
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("task %d: %w in %s", id, store.ErrNotFound, strings.Join(r.Dirs, ", "))
+		return nil, fmt.Errorf("task %d: %w in %s", id, conn.ErrNotFound, strings.Join(r.Dirs, ", "))
 	}
 	if len(found) > 1 {
 		s.warn("%d tasks had the id %d, because the namespace was flushed; this is the "+

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/server"
@@ -21,9 +21,9 @@ import (
 // retire lets a server remove all archived tasks, into a directory unless that is empty.
 func (b *bench) retire(dir string) {
 	b.t.Helper()
-	var all []store.Retention
+	var all []upkeep.Retention
 	for _, outcome := range statemachine.Outcomes() {
-		all = append(all, store.Retention{Outcome: outcome})
+		all = append(all, upkeep.Retention{Outcome: outcome})
 	}
 	srv, err := server.New(server.Options{
 		Name: "server", Store: worktest.Open(b.t, b.ns), RoundDuration: 20 * time.Millisecond,

@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/task"
@@ -13,14 +16,14 @@ import (
 type fake struct {
 	t       *testing.T
 	store   *store.Store
-	session store.Session
-	held    *store.Claimed // by the last claim
+	session fleet.Session
+	held    *tasks.Claimed // by the last claim
 }
 
 func (b *bench) worker(name string) *fake {
 	b.t.Helper()
 	r, err := b.store.Register(b.t.Context(), task.Registration{
-		Name: name, Node: "node-1", Host: "host.example", PID: 42, Identity: "start of " + name + store.NewToken(),
+		Name: name, Node: "node-1", Host: "host.example", PID: 42, Identity: "start of " + name + conn.NewToken(),
 		Version: "v1.2.3", Containment: "pidns", Slots: 8, Labels: []string{"gpu=1", "disk=ssd"},
 		Env: "python", Resources: map[string]int{"gpu": 2, "mem": 64}, Classes: []string{"render=2.1", "index"}, MaxThreads: task.NoLimit,
 	})
@@ -33,7 +36,7 @@ func (b *bench) worker(name string) *fake {
 // beat renews the lease and returns what was ordered.
 func (f *fake) beat(state task.WorkerState, busy, stuck int, reason string) task.WorkerOrder {
 	f.t.Helper()
-	r, err := f.store.Renew(f.t.Context(), f.session, store.Heartbeat{
+	r, err := f.store.Renew(f.t.Context(), f.session, fleet.Heartbeat{
 		State: state, Reason: reason, Busy: busy, Stuck: stuck,
 		Queues: []task.QueueUse{{Class: "*", Queue: "default", Threads: 8, Idle: 8 - busy - stuck, Processing: busy + stuck}},
 	})
@@ -57,10 +60,10 @@ func (f *fake) leave() {
 }
 
 // claim takes the one task that is due under the worker's session.
-func (f *fake) claim() *store.Claimed {
+func (f *fake) claim() *tasks.Claimed {
 	f.t.Helper()
-	c, err := f.store.Claim(f.t.Context(), store.ClaimRequest{
-		Worker: f.session.Name, Request: store.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 1,
+	c, err := f.store.Claim(f.t.Context(), tasks.ClaimRequest{
+		Worker: f.session.Name, Request: conn.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 1,
 		Incarnation: f.session.Incarnation, Node: "node-1", MaxThreads: task.NoLimit,
 	})
 	if err != nil || len(c.Tasks) != 1 {

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -17,10 +19,10 @@ type hand struct {
 }
 
 // claim takes the one task that is due.
-func (h *hand) claim() *store.Claimed {
+func (h *hand) claim() *tasks.Claimed {
 	h.t.Helper()
-	c, err := h.store.Claim(h.t.Context(), store.ClaimRequest{
-		Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 1,
+	c, err := h.store.Claim(h.t.Context(), tasks.ClaimRequest{
+		Worker: "w", Request: conn.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 1,
 	})
 	if err != nil || len(c.Tasks) != 1 {
 		h.t.Fatalf("claim: %v, %v", c, err)
@@ -30,16 +32,16 @@ func (h *hand) claim() *store.Claimed {
 }
 
 // send is what the worker does with what the program writes while it runs.
-func (h *hand) send(c *store.Claimed, stream string, offset int, data string) {
+func (h *hand) send(c *tasks.Claimed, stream string, offset int, data string) {
 	h.t.Helper()
-	chunk := store.Chunk{Stream: stream, Offset: int64(offset), Data: []byte(data)}
-	if err := h.store.Tell(h.t.Context(), "w", &c.Task, store.News{Chunks: []store.Chunk{chunk}}); err != nil {
+	chunk := tasks.Chunk{Stream: stream, Offset: int64(offset), Data: []byte(data)}
+	if err := h.store.Tell(h.t.Context(), "w", &c.Task, tasks.News{Chunks: []tasks.Chunk{chunk}}); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
 // report ends the round with fields of its record, names and values in turn.
-func (h *hand) report(c *store.Claimed, record ...string) {
+func (h *hand) report(c *tasks.Claimed, record ...string) {
 	h.t.Helper()
 	failed := false
 	for i := 0; i < len(record); i += 2 {
@@ -80,7 +82,7 @@ func (h *hand) apply(task *statemachine.Task, b task.Bucket, o statemachine.Occu
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	done, err := h.store.Apply(h.t.Context(), store.Order{Move: move, Writer: "w", Bucket: b, Fields: fields})
+	done, err := h.store.Apply(h.t.Context(), tasks.Order{Move: move, Writer: "w", Bucket: b, Fields: fields})
 	if err != nil || done[0].Err != nil {
 		h.t.Fatalf("apply: %v, %v", done, err)
 	}

@@ -3,7 +3,8 @@ package verbs
 import (
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/task"
 )
@@ -13,11 +14,11 @@ func TestLastInNewEpoch(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	for range 2 {
-		if _, err := b.store.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: []task.Definition{storetest.Spec()}}); err != nil {
+		if _, err := b.store.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: []task.Definition{storetest.Spec()}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.store.Remember(store.History{Epoch: 1, Seq: 99, ID: 7})
+	b.store.Remember(conn.History{Epoch: 1, Seq: 99, ID: 7})
 	if e, err := b.store.OpenEpoch(t.Context(), false); err != nil || e.Epoch != 2 {
 		t.Fatalf("epoch %+v, %v", e, err)
 	}

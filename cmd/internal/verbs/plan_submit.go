@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/manager"
 	planfile "github.com/tdf-go/tdf/plan/file"
 	"github.com/tdf-go/tdf/statemachine"
@@ -67,7 +67,7 @@ func (sub *planSubmission) submit(ctx context.Context, s *session) (int64, error
 	}
 	key := sub.key
 	if key == "" {
-		key = store.NewToken()
+		key = conn.NewToken()
 	}
 	life, err := s.manager.Life(ctx)
 	if err != nil {

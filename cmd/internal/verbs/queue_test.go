@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 )
 
@@ -16,7 +16,7 @@ func TestQueueLs(t *testing.T) {
 	wantText(t, r.err, "tdf-manager queue add NAME")
 	b.must("queue", "add", "nightly", "threads=20", "maxthreads=2", "paused=true")
 	b.must("submit", "--program", "p", "--array", "1-3")
-	worktest.Drain(t, b.store, func(c *store.Claimed) worktest.Result {
+	worktest.Drain(t, b.store, func(c *tasks.Claimed) worktest.Result {
 		return worktest.Result{Overdue: c.Input == "2"}
 	})
 	b.must("submit", "--program", "p", "--start-after", "4000000000")

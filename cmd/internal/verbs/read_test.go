@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 )
 
@@ -18,7 +18,7 @@ func played(t *testing.T) *bench {
 		b.must("submit", "--program", "p", "--source", "rsync:run.sh", "--max-fails", map[bool]string{true: "1", false: "0"}[input == "again"],
 			"--end-before", "inf", "--", input)
 	}
-	worktest.Drain(t, b.store, func(c *store.Claimed) worktest.Result {
+	worktest.Drain(t, b.store, func(c *tasks.Claimed) worktest.Result {
 		switch {
 		case c.Input == "fail":
 			return worktest.Result{Output: "half\n", Error: "one\ntwo\nthree\nfour\nfive\nsix \x1b[31mred\n"}

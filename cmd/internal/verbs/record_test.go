@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -89,9 +89,9 @@ func TestLsProgress(t *testing.T) {
 	}
 }
 
-func (h *hand) progress(c *store.Claimed, part float64, text string) {
+func (h *hand) progress(c *tasks.Claimed, part float64, text string) {
 	h.t.Helper()
-	if err := h.store.Tell(h.t.Context(), "w", &c.Task, store.News{Progress: &store.Progress{Part: part, Text: text}}); err != nil {
+	if err := h.store.Tell(h.t.Context(), "w", &c.Task, tasks.News{Progress: &tasks.Progress{Part: part, Text: text}}); err != nil {
 		h.t.Fatal(err)
 	}
 }

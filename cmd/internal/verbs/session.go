@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/profile"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -51,15 +52,15 @@ func (a *app) withStore(do verb) func(*cobra.Command, []string) error {
 			log.Warn(warning)
 		}
 		return do(ctx, s)
-	}, store.WithOnePool())
+	}, conn.WithOnePool())
 }
 
 // withManager makes a verb that works as a manager does. daemon says that it
 // stays, also without its terminal, and logs what it does.
 func (a *app) withManager(daemon bool, opts func() []manager.Option, do verb) func(*cobra.Command, []string) error {
-	var dial []store.Option
+	var dial []conn.Option
 	if !daemon {
-		dial = append(dial, store.WithOnePool())
+		dial = append(dial, conn.WithOnePool())
 	}
 	return a.dialled(func(ctx context.Context, s *session) error {
 		log, err := a.logger(s.cmd, daemon)
@@ -83,7 +84,7 @@ func (a *app) withManager(daemon bool, opts func() []manager.Option, do verb) fu
 }
 
 // dialled makes a verb that has the connections to Redis, and no others.
-func (a *app) dialled(do verb, opts ...store.Option) func(*cobra.Command, []string) error {
+func (a *app) dialled(do verb, opts ...conn.Option) func(*cobra.Command, []string) error {
 	return a.verb(func(ctx context.Context, s *session) (err error) {
 		if s.store, err = store.Dial(s.cfg.Redis, s.cfg.TDF.Namespace, opts...); err != nil {
 			return err
@@ -146,12 +147,12 @@ func withExitCode(err error) error {
 	switch {
 	case err == nil, errors.As(err, &coded):
 		return err
-	case errors.Is(err, store.ErrManagerAlive):
+	case errors.Is(err, conn.ErrManagerAlive):
 		return cli.WithCode(cli.ExitUsage,
 			fmt.Errorf("%w; it waits for the outcomes. Stop it first, or add --force", err))
-	case errors.Is(err, store.ErrUnreachable), errors.Is(err, store.ErrUnfit), errors.Is(err, store.ErrProtocol):
+	case errors.Is(err, conn.ErrUnreachable), errors.Is(err, conn.ErrUnfit), errors.Is(err, conn.ErrProtocol):
 		return cli.WithCode(cli.ExitRedis, err)
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, manager.ErrRequestKey),
+	case errors.Is(err, conn.ErrNotFound), errors.Is(err, manager.ErrRequestKey),
 		errors.Is(err, manager.ErrNoWorker), errors.Is(err, manager.ErrNoQueue), errors.Is(err, manager.ErrNoRound),
 		errors.Is(err, manager.ErrNoReplay), errors.Is(err, manager.ErrNeedsResults), errors.As(err, &field),
 		errors.As(err, &filter):

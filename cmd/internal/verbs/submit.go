@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
 )
@@ -120,7 +120,7 @@ func (sub *submission) do(ctx context.Context, s *session) error {
 	}
 	key := sub.requestKey
 	if key == "" {
-		key = store.NewToken()
+		key = conn.NewToken()
 	}
 	life, err := s.manager.Life(ctx)
 	if err != nil {
@@ -361,7 +361,7 @@ func (s *session) warnOfLoss(ctx context.Context, since manager.Life, opened []m
 	life, err := s.manager.Life(ctx)
 	var found string
 	switch tasks := "tasks " + ranges(ids); {
-	case errors.Is(err, store.ErrHistory), err == nil && life.Epoch != since.Epoch:
+	case errors.Is(err, conn.ErrHistory), err == nil && life.Epoch != since.Epoch:
 		found = "Redis has lost changes, or the namespace was flushed, while " + tasks +
 			" were opened: these ids may be missing, or mean other tasks"
 	case err != nil:

@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/daemontest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -158,7 +159,7 @@ func TestHalfBuiltPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := storetest.Spec()
-	if _, err := b.store.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []task.Definition{spec}, Plan: plan}); err != nil {
+	if _, err := b.store.Open(t.Context(), tasks.OpenRequest{Key: "k", Specs: []task.Definition{spec}, Plan: plan}); err != nil {
 		t.Fatal(err)
 	}
 	if f := b.findings(1)["plans"]; f["severity"] != "ok" {
@@ -220,7 +221,7 @@ func TestRun(t *testing.T) {
 	if strings.Count(strings.SplitN(log, "\n", 2)[0], `"time"`) != 1 {
 		t.Errorf("a log line has not one time: %s", log)
 	}
-	own := store.Presence{Instance: "i", Name: "adder"}
+	own := fleet.Presence{Instance: "i", Name: "adder"}
 	if err := b.store.RegisterManager(t.Context(), own); err != nil {
 		t.Fatal(err)
 	}

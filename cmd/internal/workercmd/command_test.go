@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -118,7 +118,7 @@ func open(t *testing.T, sp *storetest.Space, script, input string, change ...fun
 	return sp.Open(t, storetest.Spec(change...))[0]
 }
 
-func await(t *testing.T, sp *storetest.Space, id int64, state statemachine.State) *store.TaskHeader {
+func await(t *testing.T, sp *storetest.Space, id int64, state statemachine.State) *tasks.TaskHeader {
 	t.Helper()
 	wait.Eventually(t, patience, func() bool { return sp.Task(t, id).State == state }, "task %d is not %s", id, state)
 	return sp.Task(t, id)
@@ -323,7 +323,7 @@ func TestFrozenWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := sp.Store.Apply(t.Context(), store.Order{Move: move, Writer: "server"})
+	out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: move, Writer: "server"})
 	if err != nil || out[0].Err != nil {
 		t.Fatal(err, out)
 	}

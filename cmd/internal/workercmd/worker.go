@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/profile"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -72,7 +72,7 @@ func run(cmd *cobra.Command, flags *cli.DaemonFlags, name, file string) error {
 	cli.OnSecondSignal(cmd.Context(), w.StopNow)
 	err = errors.Join(w.Run(cmd.Context()), w.Close())
 	switch {
-	case errors.Is(err, store.ErrNameTaken):
+	case errors.Is(err, conn.ErrNameTaken):
 		return refused(err)
 	case err != nil:
 		return err

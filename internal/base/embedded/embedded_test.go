@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/embedded"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -54,7 +55,7 @@ func TestPassword(t *testing.T) {
 			continue
 		}
 		where.Password = "wrong"
-		if err := check(t, where); !errors.Is(err, store.ErrUnreachable) || !strings.Contains(err.Error(), "password") {
+		if err := check(t, where); !errors.Is(err, conn.ErrUnreachable) || !strings.Contains(err.Error(), "password") {
 			t.Errorf("%s, wrong password: %v", name, err)
 		}
 	}

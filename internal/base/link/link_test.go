@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 )
 
 // The pauses double up to a limit, and start anew after an answer.
@@ -35,7 +35,7 @@ func TestOutageIsSaidOnce(t *testing.T) {
 	l := New(slog.New(slog.NewTextHandler(&out, nil)))
 	l.Answered()
 	for range 3 {
-		l.Failed(fmt.Errorf("claim: %w", store.ErrUnreachable))
+		l.Failed(fmt.Errorf("claim: %w", conn.ErrUnreachable))
 	}
 	l.Answered()
 	l.Failed(errors.New("WRONGTYPE"))

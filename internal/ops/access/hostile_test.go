@@ -15,7 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/internal/ops/access"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -91,7 +92,7 @@ var deeds = []deed{
 		"stop a worker, or end its session", yes, yes, yes, no,
 		[]way{{"HSET :worker:victim order stop"}, {"HSET :worker:victim state lost"}, {"DEL :worker:victim"}, {"SADD :stop:victim 2"}},
 		func(t *testing.T, v *victims) bool {
-			r, err := v.Store.Renew(t.Context(), v.session, store.Heartbeat{State: task.WorkerReady})
+			r, err := v.Store.Renew(t.Context(), v.session, fleet.Heartbeat{State: task.WorkerReady})
 			return err != nil || r.Order == task.OrderStop
 		},
 	},
@@ -99,7 +100,7 @@ var deeds = []deed{
 		"end all sessions with a new epoch, so that all that runs is run again", yes, yes, yes, no,
 		[]way{{"HSET :meta epoch 7"}, {"HINCRBY :meta epoch 7"}, {"DEL :meta"}, {"SET :meta x"}},
 		func(t *testing.T, v *victims) bool {
-			_, err := v.Store.Renew(t.Context(), v.session, store.Heartbeat{State: task.WorkerReady})
+			_, err := v.Store.Renew(t.Context(), v.session, fleet.Heartbeat{State: task.WorkerReady})
 			return err != nil
 		},
 	},
@@ -333,8 +334,8 @@ func refused(err error) bool {
 // victims are the tasks, the worker and the records that deeds are about.
 type victims struct {
 	*storetest.Space
-	session store.Session
-	claimed store.Claimed
+	session fleet.Session
+	claimed tasks.Claimed
 }
 
 func newVictims(t *testing.T, s *redistest.Server) *victims {
@@ -358,7 +359,7 @@ func newVictims(t *testing.T, s *redistest.Server) *victims {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := v.Store.Apply(t.Context(), store.Order{Move: m, Writer: "x", Bucket: task.Bucket}); err != nil {
+		if _, err := v.Store.Apply(t.Context(), tasks.Order{Move: m, Writer: "x", Bucket: task.Bucket}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -377,5 +378,5 @@ func (v *victims) login(t *testing.T, f form) *redis.Client {
 // claimable says whether a worker that knows nothing gets the task.
 func (v *victims) claimable(t *testing.T, id int64) bool {
 	t.Helper()
-	return slices.ContainsFunc(v.Claim(t, "innocent", 9), func(c store.Claimed) bool { return c.ID == id })
+	return slices.ContainsFunc(v.Claim(t, "innocent", 9), func(c tasks.Claimed) bool { return c.ID == id })
 }

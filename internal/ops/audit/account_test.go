@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -20,7 +22,7 @@ func opened(t *testing.T, s *store.Store, n int) []int64 {
 	for i := range specs {
 		specs[i] = storetest.Define("program", "p", "source", "s", "input", fmt.Sprint(i), "max_losses", "0")
 	}
-	ids, err := s.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: specs})
+	ids, err := s.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: specs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +70,7 @@ func TestLeftOut(t *testing.T) {
 	s := worktest.Open(t, ns)
 	opened(t, s, 2)
 	srv := redistest.Shared(t)
-	s.Remember(store.History{Epoch: 1, Seq: 50, ID: 7}) // Redis has forgotten five tasks
+	s.Remember(conn.History{Epoch: 1, Seq: 50, ID: 7}) // Redis has forgotten five tasks
 	if e, err := s.OpenEpoch(t.Context(), false); err != nil || e.Epoch != 2 {
 		t.Fatal(e, err)
 	}

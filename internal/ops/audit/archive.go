@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/ops/archive"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 )
 
 // ArchiveReport is what [VerifyArchive] found.
@@ -54,7 +55,7 @@ type archiveAudit struct {
 	dirs  []string
 	// origin is the epoch in which the ids began; records of before are of tasks that were flushed.
 	origin int64
-	purged []store.Span
+	purged []tasks.Span
 	ids    archive.IDs
 	found  ArchiveReport
 }

@@ -12,6 +12,9 @@ import (
 
 	"github.com/tdf-go/tdf/internal/ops/archive"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -33,7 +36,7 @@ func newShelf(t *testing.T) *shelf {
 func (s *shelf) archived(n int) []int64 {
 	s.t.Helper()
 	spec := storetest.Define("program", "p", "source", "s", "max_losses", "0")
-	ids, err := s.store.Open(s.t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: slices.Repeat([]task.Definition{spec}, n)})
+	ids, err := s.store.Open(s.t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: slices.Repeat([]task.Definition{spec}, n)})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -56,10 +59,10 @@ func (s *shelf) leave(dir string, ids ...int64) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	var out []store.Outgoing
+	var out []upkeep.Outgoing
 	var records []archive.Record
 	for _, t := range tasks {
-		out = append(out, store.Outgoing{ID: t.ID, Rev: t.Rev, Outcome: t.Outcome})
+		out = append(out, upkeep.Outgoing{ID: t.ID, Rev: t.Rev, Outcome: t.Outcome})
 		records = append(records, archive.NewRecord(t.ID, sizes.Epoch, t.Outcome, t.Fields))
 	}
 	if dir != "" {
@@ -75,7 +78,7 @@ func (s *shelf) leave(dir string, ids ...int64) {
 			s.t.Fatal(err)
 		}
 	}
-	if answers, err := s.store.Purge(ctx, out); err != nil || slices.ContainsFunc(answers, func(p store.Purged) bool { return p != store.PurgeDone }) {
+	if answers, err := s.store.Purge(ctx, out); err != nil || slices.ContainsFunc(answers, func(p upkeep.Purged) bool { return p != upkeep.PurgeDone }) {
 		s.t.Fatal(answers, err)
 	}
 }

@@ -17,6 +17,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -26,13 +28,13 @@ type auditor struct {
 	report  Report
 	adopted int64
 	grace   statemachine.Duration
-	asides  map[int64]store.Aside
+	asides  map[int64]upkeep.Aside
 	// gaps are the ids that epochs left out, there those of them that exist all
 	// the same.
 	gaps  []gap
 	there map[int64]bool
 	// purged are the ids of archived tasks that have left Redis, as ranges in order.
-	purged  []store.Span
+	purged  []tasks.Span
 	history history
 	// members are the tasks that say to which plan they belong, by plan.
 	members map[int64][]int64
@@ -63,7 +65,7 @@ func Verify(ctx context.Context, s *store.Store) (Report, error) {
 
 func newAuditor(s *store.Store) *auditor {
 	return &auditor{
-		store: s, pause: lookAgain, asides: map[int64]store.Aside{}, there: map[int64]bool{},
+		store: s, pause: lookAgain, asides: map[int64]upkeep.Aside{}, there: map[int64]bool{},
 		members: map[int64][]int64{},
 		report: Report{
 			Namespace: s.Namespace(), States: map[statemachine.State]int64{}, Violations: []Violation{}, Notes: []Violation{},
@@ -179,10 +181,10 @@ func (a *auditor) note(s *sight, problems []problem) {
 
 // sight is one task as seen in one look.
 type sight struct {
-	store.Inspection
+	upkeep.Inspection
 	// stamps are the fields of the rounds that must be there; see fieldsOf.
 	stamps map[string]string
-	aside  *store.Aside
+	aside  *upkeep.Aside
 	// adopted says that a server has had the task, so its indices must be there.
 	adopted bool
 	// purged says that it was archived and has left Redis.
@@ -223,7 +225,7 @@ func (a *auditor) look(ctx context.Context, ids []int64) ([]sight, error) {
 }
 
 // readAsides reads the dead letters, if a task may be one.
-func (a *auditor) readAsides(ctx context.Context, found []store.Inspection) error {
+func (a *auditor) readAsides(ctx context.Context, found []upkeep.Inspection) error {
 	for i := range found {
 		if found[i].Err == nil && len(found[i].Listed) > 0 {
 			continue
@@ -245,7 +247,7 @@ const mostRounds = 100
 var roundFields = []string{"worker", "claim", "end", string(statemachine.StampTimeout), string(statemachine.StampFailure)}
 
 // stampFields are the fields that may have to be there, for any of the tasks.
-func stampFields(found []store.Inspection) []string {
+func stampFields(found []upkeep.Inspection) []string {
 	last := 0
 	for i := range found {
 		last = max(last, min(found[i].Round, mostRounds-1))

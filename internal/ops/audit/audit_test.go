@@ -11,6 +11,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -105,7 +107,7 @@ func TestHeldFromTheStart(t *testing.T) {
 	t.Parallel()
 	s := worktest.Open(t, redistest.Namespace(t))
 	spec := storetest.Define("program", "p", "source", "s", "max_losses", "0", "hold", "not yet")
-	ids, err := s.Open(t.Context(), store.OpenRequest{Key: "k", Specs: []task.Definition{spec}})
+	ids, err := s.Open(t.Context(), tasks.OpenRequest{Key: "k", Specs: []task.Definition{spec}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +126,7 @@ func TestHeldFromTheStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out, err := s.Apply(t.Context(), store.Order{Move: move, Writer: "m"}); err != nil || out[0].Err != nil {
+		if out, err := s.Apply(t.Context(), tasks.Order{Move: move, Writer: "m"}); err != nil || out[0].Err != nil {
 			t.Fatal(out, err)
 		}
 	}
@@ -153,7 +155,7 @@ func TestWhileTasksMove(t *testing.T) {
 	go func() {
 		for n := 0; ctx.Err() == nil; n++ {
 			spec := storetest.Define("program", "p", "end_before", "9000000000", "timeout", "5")
-			if _, err := s.Open(ctx, store.OpenRequest{Key: fmt.Sprint("k", n), Specs: slices.Repeat([]task.Definition{spec}, 20)}); err == nil {
+			if _, err := s.Open(ctx, tasks.OpenRequest{Key: fmt.Sprint("k", n), Specs: slices.Repeat([]task.Definition{spec}, 20)}); err == nil {
 				_, err = worktest.Round(ctx, s, worktest.Echo)
 				if err != nil && ctx.Err() == nil {
 					done <- err
@@ -184,7 +186,7 @@ func TestRedisAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := Verify(t.Context(), s); !errors.Is(err, store.ErrUnreachable) {
+	if _, err := Verify(t.Context(), s); !errors.Is(err, conn.ErrUnreachable) {
 		t.Errorf("%v, want ErrUnreachable", err)
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -25,7 +26,7 @@ func BenchmarkVerify(b *testing.B) {
 			storetest.Set(&spec, "start_after", "8000000000")
 		}
 		if specs = append(specs, spec); len(specs) == cap(specs) || n == b.N-1 {
-			if _, err := s.Open(b.Context(), store.OpenRequest{Key: store.NewToken(), Specs: specs}); err != nil {
+			if _, err := s.Open(b.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: specs}); err != nil {
 				b.Fatal(err)
 			}
 			specs = specs[:0]

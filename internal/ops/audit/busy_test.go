@@ -9,6 +9,10 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -19,7 +23,7 @@ import (
 )
 
 // serve runs a server until it is stopped.
-func serve(t *testing.T, ns string, retention ...store.Retention) (stop func()) {
+func serve(t *testing.T, ns string, retention ...upkeep.Retention) (stop func()) {
 	t.Helper()
 	srv, err := server.New(server.Options{
 		Name: "server", Store: worktest.Open(t, ns), RoundDuration: 20 * time.Millisecond,
@@ -50,13 +54,13 @@ func background(t *testing.T, f func(context.Context) error) (stop func()) {
 type crew struct {
 	*store.Store
 
-	session store.Session
+	session fleet.Session
 	rounds  int
 }
 
 func (c *crew) run(ctx context.Context) error {
 	r, err := c.Register(ctx, task.Registration{
-		Name: "crew", Node: "n", Host: "h", PID: 1, Identity: store.NewToken(), Slots: 8, MaxThreads: task.NoLimit,
+		Name: "crew", Node: "n", Host: "h", PID: 1, Identity: conn.NewToken(), Slots: 8, MaxThreads: task.NoLimit,
 	})
 	c.session = r.Session
 	for ctx.Err() == nil && err == nil {
@@ -69,12 +73,12 @@ func (c *crew) run(ctx context.Context) error {
 }
 
 func (c *crew) round(ctx context.Context) error {
-	if _, err := c.Renew(ctx, c.session, store.Heartbeat{State: task.WorkerReady}); err != nil {
+	if _, err := c.Renew(ctx, c.session, fleet.Heartbeat{State: task.WorkerReady}); err != nil {
 		return err
 	}
 	turns := storetest.Free(task.Bucket{}, task.Bucket{Priority: 7})
-	claimed, err := c.Claim(ctx, store.ClaimRequest{
-		Worker: "crew", Request: store.NewToken(), Candidates: turns, Max: 8, Node: "n", MaxThreads: task.NoLimit,
+	claimed, err := c.Claim(ctx, tasks.ClaimRequest{
+		Worker: "crew", Request: conn.NewToken(), Candidates: turns, Max: 8, Node: "n", MaxThreads: task.NoLimit,
 		Incarnation: c.session.Incarnation,
 	})
 	if err != nil {
@@ -90,7 +94,7 @@ func (c *crew) round(ctx context.Context) error {
 
 // end ends a round in one of several ways. A stop that was asked for meanwhile makes
 // some of them impossible.
-func (c *crew) end(ctx context.Context, t *store.Claimed) error {
+func (c *crew) end(ctx context.Context, t *tasks.Claimed) error {
 	c.rounds++
 	o := statemachine.Occurrence{
 		Event: statemachine.Report, Actor: statemachine.Worker, Claim: t.Current.Claim, Round: t.Round, Failed: c.rounds%5 == 0,
@@ -102,7 +106,7 @@ func (c *crew) end(ctx context.Context, t *store.Claimed) error {
 	if err != nil {
 		return err
 	}
-	order := store.Order{Move: move, Writer: "crew", Bucket: t.Bucket}
+	order := tasks.Order{Move: move, Writer: "crew", Bucket: t.Bucket}
 	if o.Failed {
 		order.Fields = []string{statemachine.RoundField(t.Round, "error"), "it broke"}
 	}
@@ -110,7 +114,7 @@ func (c *crew) end(ctx context.Context, t *store.Claimed) error {
 	if err == nil && errors.Is(out[0].Err, statemachine.ErrStopAsked) {
 		o.Event = statemachine.Terminate
 		if move, err = statemachine.Decide(&t.Task, o, 1); err == nil {
-			out, err = c.Apply(ctx, store.Order{Move: move, Writer: "crew", Bucket: t.Bucket})
+			out, err = c.Apply(ctx, tasks.Order{Move: move, Writer: "crew", Bucket: t.Bucket})
 		}
 	}
 	if err == nil && out[0].Err != nil && !errors.Is(out[0].Err, statemachine.ErrStale) {
@@ -129,7 +133,7 @@ func boss(s *store.Store) func(context.Context) error {
 			}
 			storetest.Set(&specs[3], "hold", "wait")
 			storetest.Set(&specs[4], "end_before", "5")
-			ids, err := s.Open(ctx, store.OpenRequest{Key: fmt.Sprint(n), Specs: specs})
+			ids, err := s.Open(ctx, tasks.OpenRequest{Key: fmt.Sprint(n), Specs: specs})
 			if err == nil {
 				err = meddle(ctx, s, ids[0], statemachine.Cancel)
 			}
@@ -158,7 +162,7 @@ func meddle(ctx context.Context, s *store.Store, id int64, event statemachine.Ev
 	if err != nil {
 		return nil //nolint:nilerr // it is elsewhere
 	}
-	order := store.Order{Move: move, Writer: "boss", Bucket: t.Bucket}
+	order := tasks.Order{Move: move, Writer: "boss", Bucket: t.Bucket}
 	if move.AskStop {
 		_, err = s.AskStop(ctx, order)
 	} else {

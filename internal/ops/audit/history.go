@@ -10,7 +10,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/ops/trace"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -180,7 +180,7 @@ func (a *auditor) differ(ctx context.Context, ids []int64, before map[int64]stri
 
 // whereabouts is where a task is. Nothing is known of a damaged one, which is told
 // of elsewhere.
-func whereabouts(t *store.Inspection) (trace.Where, bool) {
+func whereabouts(t *upkeep.Inspection) (trace.Where, bool) {
 	s := sight{Inspection: *t}
 	return trace.Where{State: s.state(), Round: t.Round}, t.Err == nil
 }

@@ -7,7 +7,8 @@ import (
 	"sort"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/plans"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 )
 
 // account compares what was found task by task with what Redis counts at one
@@ -42,7 +43,7 @@ func (a *auditor) account(ctx context.Context) error {
 }
 
 // unbalanced says what does not add up.
-func (a *auditor) unbalanced(now *store.Census, off, ranges int64) {
+func (a *auditor) unbalanced(now *upkeep.Census, off, ranges int64) {
 	if off != 0 {
 		text := fmt.Sprintf("%d ids were given out, and the sets account for %d", now.Opened, now.Opened-off)
 		a.say(Violation{Kind: Balance, Text: text})
@@ -72,7 +73,7 @@ func (a *auditor) catchUp(ctx context.Context, last int64) error {
 
 // accounted is how many ids Redis has somewhere, and how many are known to be
 // nowhere.
-func (a *auditor) accounted(now *store.Census) int64 {
+func (a *auditor) accounted(now *upkeep.Census) int64 {
 	sum := a.report.Account.LeftOut - a.purgedLeftOut() + a.report.Account.Unwritten + now.Purged
 	for _, n := range now.Listed {
 		sum += n
@@ -140,8 +141,8 @@ func (a *auditor) readPurged(ctx context.Context) (err error) {
 }
 
 // learnPurged reads that anew if an id is nowhere and was not known to have left.
-func (a *auditor) learnPurged(ctx context.Context, found []store.Inspection) error {
-	gone := func(i store.Inspection) bool { return i.Absent() && !a.isPurged(i.ID) }
+func (a *auditor) learnPurged(ctx context.Context, found []upkeep.Inspection) error {
+	gone := func(i upkeep.Inspection) bool { return i.Absent() && !a.isPurged(i.ID) }
 	if slices.ContainsFunc(found, gone) {
 		return a.readPurged(ctx)
 	}
@@ -213,7 +214,7 @@ func (a *auditor) settlePurged() {
 }
 
 // backFromGone looks for ids that have left Redis and are listed all the same.
-func (a *auditor) backFromGone(ctx context.Context, x store.Index, ids []int64) error {
+func (a *auditor) backFromGone(ctx context.Context, x upkeep.Index, ids []int64) error {
 	ids = slices.DeleteFunc(ids, func(id int64) bool { return !a.isPurged(id) })
 	if len(ids) == 0 {
 		return nil
@@ -231,8 +232,8 @@ func (a *auditor) backFromGone(ctx context.Context, x store.Index, ids []int64) 
 }
 
 // learnGone is learnPurged for tasks of a plan.
-func (a *auditor) learnGone(ctx context.Context, found []store.Planned) error {
-	gone := func(t store.Planned) bool { return t.State == "" && !a.isPurged(t.ID) }
+func (a *auditor) learnGone(ctx context.Context, found []plans.Planned) error {
+	gone := func(t plans.Planned) bool { return t.State == "" && !a.isPurged(t.ID) }
 	if slices.ContainsFunc(found, gone) {
 		return a.readPurged(ctx)
 	}

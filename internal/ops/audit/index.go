@@ -8,7 +8,9 @@ import (
 	"strconv"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -16,7 +18,7 @@ import (
 // audits the tasks that exist among those that epochs left out.
 func (a *auditor) unknown(ctx context.Context) error {
 	for _, state := range statemachine.States() {
-		x := store.Index{Kind: store.IndexState, Of: string(state)}
+		x := upkeep.Index{Kind: upkeep.IndexState, Of: string(state)}
 		err := a.eachMember(ctx, x, func(members []string) error { return a.beyond(ctx, x, members) })
 		if err != nil {
 			return err
@@ -26,7 +28,7 @@ func (a *auditor) unknown(ctx context.Context) error {
 }
 
 // eachMember calls f with parts of an index.
-func (a *auditor) eachMember(ctx context.Context, x store.Index, f func([]string) error) error {
+func (a *auditor) eachMember(ctx context.Context, x upkeep.Index, f func([]string) error) error {
 	for cursor := uint64(0); ; {
 		members, next, err := a.store.Members(ctx, x, cursor)
 		if err != nil {
@@ -44,7 +46,7 @@ func (a *auditor) eachMember(ctx context.Context, x store.Index, f func([]string
 }
 
 // beyond compares ids with the newest one; that may have grown meanwhile.
-func (a *auditor) beyond(ctx context.Context, x store.Index, members []string) error {
+func (a *auditor) beyond(ctx context.Context, x upkeep.Index, members []string) error {
 	last := a.report.TaskID
 	var found, all []int64
 	for _, text := range members {
@@ -75,13 +77,13 @@ func (a *auditor) beyond(ctx context.Context, x store.Index, members []string) e
 
 // stray is a member of an index that does not belong there.
 type stray struct {
-	index  store.Index
+	index  upkeep.Index
 	member string
 }
 
 func (a *auditor) stray(s stray, format string, args ...any) {
 	kind := Index
-	if s.index.Kind == store.IndexState {
+	if s.index.Kind == upkeep.IndexState {
 		kind = Unknown
 	}
 	a.say(sprint(s.index.IDOf(s.member), kind, format, args...))
@@ -128,7 +130,7 @@ func (a *auditor) suspects(ctx context.Context) (suspects []stray, err error) {
 
 // still are those suspects that are there and wrong now as well.
 func (a *auditor) still(ctx context.Context, suspects []stray) ([]stray, error) {
-	byIndex := map[store.Index][]string{}
+	byIndex := map[upkeep.Index][]string{}
 	for _, s := range suspects {
 		byIndex[s.index] = append(byIndex[s.index], s.member)
 	}
@@ -160,7 +162,7 @@ func (a *auditor) judge(ctx context.Context, strays []stray) error {
 			return err
 		}
 		for i, s := range part {
-			if s.index.Kind == store.IndexReady && foreignRound(&tasks[i].TaskHeader) {
+			if s.index.Kind == upkeep.IndexReady && foreignRound(&tasks[i].TaskHeader) {
 				continue
 			}
 			a.stray(s, "%s, but does not belong there: %s", listedIn(s, ids[i]), whereIs(&tasks[i], ids[i]))
@@ -169,7 +171,7 @@ func (a *auditor) judge(ctx context.Context, strays []stray) error {
 	return nil
 }
 
-func foreignRound(t *store.TaskHeader) bool {
+func foreignRound(t *tasks.TaskHeader) bool {
 	return t.Err == nil && t.Current.Claim == "" && t.Current.Running > 0
 }
 
@@ -180,7 +182,7 @@ func listedIn(s stray, id int64) string {
 	return "listed in " + s.index.String()
 }
 
-func whereIs(t *store.Inspection, id int64) string {
+func whereIs(t *upkeep.Inspection, id int64) string {
 	switch {
 	case id == 0:
 		return "that is no id"
@@ -201,9 +203,9 @@ func (a *auditor) counts(ctx context.Context) error {
 		if !timing.Pause(ctx, a.pause) {
 			return ctx.Err()
 		}
-		var again []store.CountedRound
+		var again []fleet.CountedRound
 		again, err = a.miscounted(ctx)
-		suspects = slices.DeleteFunc(suspects, func(c store.CountedRound) bool { return !slices.Contains(again, c) })
+		suspects = slices.DeleteFunc(suspects, func(c fleet.CountedRound) bool { return !slices.Contains(again, c) })
 	}
 	for _, c := range suspects {
 		a.say(sprint(c.ID, Index, "counted as running in queue %q on node %q (empty: any), but it does not run there", c.Queue, c.Node))
@@ -212,12 +214,12 @@ func (a *auditor) counts(ctx context.Context) error {
 }
 
 // miscounted are the entries of tasks that do not run there now.
-func (a *auditor) miscounted(ctx context.Context) ([]store.CountedRound, error) {
+func (a *auditor) miscounted(ctx context.Context) ([]fleet.CountedRound, error) {
 	all, err := a.store.Counted(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var wrong []store.CountedRound
+	var wrong []fleet.CountedRound
 	for part := range slices.Chunk(all, chunk) {
 		ids := make([]int64, len(part))
 		for i := range part {
@@ -236,7 +238,7 @@ func (a *auditor) miscounted(ctx context.Context) ([]store.CountedRound, error) 
 	return wrong, nil
 }
 
-func runsThere(t *store.TaskHeader, c store.CountedRound) bool {
+func runsThere(t *tasks.TaskHeader, c fleet.CountedRound) bool {
 	return t.Err == nil && t.State == statemachine.Running && t.Current.Claim != "" &&
 		(c.Queue == "" || c.Queue == t.Bucket.QueueName()) && (c.Node == "" || c.Node == t.Node)
 }

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/growth"
+	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -30,7 +31,7 @@ func (p *planAudit) suspects() (found []int64) {
 			continue
 		}
 		t.Names = p.names[id]
-		n.needs = []store.Planned{{Names: t.Names, End: statemachine.Succeeded}} // all that name it, as one
+		n.needs = []plans.Planned{{Names: t.Names, End: statemachine.Succeeded}} // all that name it, as one
 		if len(t.Misplaced(&p.sum.Plan))+len(n.records()) > 0 {
 			found = append(found, id)
 		}
@@ -111,12 +112,12 @@ func (p *planAudit) around(ctx context.Context, id int64) (*neighbours, error) {
 }
 
 // grown reports whether one of them was retried by a task that is not among them.
-func grown(found []store.Planned) bool {
+func grown(found []plans.Planned) bool {
 	there := map[int64]bool{0: true}
 	for i := range found {
 		there[found[i].ID] = true
 	}
-	return slices.ContainsFunc(found, func(t store.Planned) bool { return !there[t.RetriedBy] })
+	return slices.ContainsFunc(found, func(t plans.Planned) bool { return !there[t.RetriedBy] })
 }
 
 // mostRetries bounds how far a task is followed that was retried, as in the scripts.
@@ -155,11 +156,11 @@ func (p *planAudit) leftToDo(ctx context.Context) error {
 
 // neighbours is a task of a plan with the tasks that it needs and all that repeat those, at one moment.
 type neighbours struct {
-	task  *store.Planned
-	needs []store.Planned
+	task  *plans.Planned
+	needs []plans.Planned
 	// direct are those of needs that have not been retried.
 	direct map[int64]bool
-	plan   *store.PlanSum
+	plan   *plans.PlanSum
 }
 
 // records are what the records of a task and of those that need it say, and cannot.
@@ -184,7 +185,7 @@ func (n *neighbours) records() (found []string) {
 }
 
 // begun reports whether a task has been open: it may be called off, or expire, while it waits for others.
-func begun(t *store.Planned) bool {
+func begun(t *plans.Planned) bool {
 	switch t.End {
 	case statemachine.None:
 		return t.State != statemachine.Blocked && t.State != ""
@@ -218,7 +219,7 @@ func (p *planAudit) growth(ctx context.Context) error {
 	for look := 1; look <= looks; look++ {
 		now, err := p.lookAtGrowth(ctx)
 		switch {
-		case errors.Is(err, store.ErrNoPlan):
+		case errors.Is(err, conn.ErrNoPlan):
 			return nil
 		case err != nil:
 			return err
@@ -236,7 +237,7 @@ func (p *planAudit) growth(ctx context.Context) error {
 
 // growthLook is what one look has found.
 type growthLook struct {
-	sum   *store.PlanSum
+	sum   *plans.PlanSum
 	wrong []string
 	// due is a step that can be opened and is not on the list of the servers; empty for none.
 	due string

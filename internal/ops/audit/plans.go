@@ -6,7 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -15,9 +16,9 @@ import (
 type planAudit struct {
 	a   *auditor
 	id  int64
-	sum *store.PlanSum
+	sum *plans.PlanSum
 	// tasks are all of them as they were seen, in the order of ids.
-	tasks map[int64]*store.Planned
+	tasks map[int64]*plans.Planned
 	ids   []int64
 	// names is how often the lists of dependants name a task.
 	names map[int64]int64
@@ -74,7 +75,7 @@ func (a *auditor) plan(ctx context.Context, id int64) error {
 	for look := 1; ; look++ {
 		p := &planAudit{a: a, id: id}
 		before, after, err := p.read(ctx)
-		if errors.Is(err, store.ErrNoPlan) {
+		if errors.Is(err, conn.ErrNoPlan) {
 			return nil
 		}
 		if err != nil {
@@ -99,18 +100,18 @@ func (a *auditor) plan(ctx context.Context, id int64) error {
 
 // still reports whether nothing was added to a plan, retried, ended, or opened of its steps between two looks: what is
 // listed only grows, and while it does not, what is left only shrinks.
-func still(before, after *store.PlanSum) bool {
+func still(before, after *plans.PlanSum) bool {
 	return before.Listed == after.Listed && before.Left == after.Left && before.State == after.State &&
 		before.Purged == after.Purged && before.Growing == after.Growing && before.Growth == after.Growth
 }
 
 // read reads the whole plan, and what it counts before and after that.
-func (p *planAudit) read(ctx context.Context) (before, after *store.PlanSum, err error) {
+func (p *planAudit) read(ctx context.Context) (before, after *plans.PlanSum, err error) {
 	if before, err = p.a.store.PlanSum(ctx, p.id); err != nil {
 		return nil, nil, err
 	}
 	p.sum = before
-	p.tasks, p.names, p.ids, p.gone = map[int64]*store.Planned{}, map[int64]int64{}, nil, 0
+	p.tasks, p.names, p.ids, p.gone = map[int64]*plans.Planned{}, map[int64]int64{}, nil, 0
 	for offset := 0; ; offset += chunk {
 		ids, err := p.a.store.PlanTasks(ctx, p.id, offset, chunk)
 		if err != nil {
@@ -164,7 +165,7 @@ func (p *planAudit) readFreed(ctx context.Context) error {
 const namesPage = 5000
 
 // readNames counts whom the lists of a task name.
-func (p *planAudit) readNames(ctx context.Context, t *store.Planned) error {
+func (p *planAudit) readNames(ctx context.Context, t *plans.Planned) error {
 	for _, list := range []struct {
 		stuck bool
 		n     int64
@@ -183,7 +184,7 @@ func (p *planAudit) readNames(ctx context.Context, t *store.Planned) error {
 }
 
 // belonging compares the list of the plan with the tasks that say they belong to it.
-func (p *planAudit) belonging(sum *store.PlanSum) {
+func (p *planAudit) belonging(sum *plans.PlanSum) {
 	for _, id := range p.a.members[p.id] {
 		if p.tasks[id] == nil && !p.a.isPurged(id) {
 			p.a.say(sprint(id, Plan, "it belongs to plan %d, which does not list it", p.id))
@@ -222,7 +223,7 @@ func (p *planAudit) tallied() tallied {
 }
 
 // addPurged adds those that have left Redis, which the plan has counted.
-func (n *tallied) addPurged(s *store.PlanSum) {
+func (n *tallied) addPurged(s *plans.PlanSum) {
 	n.total, n.skipped = n.total+s.PurgedSkipped, n.skipped+s.PurgedSkipped
 	for end, gone := range s.PurgedEnded {
 		n.total += gone
@@ -235,7 +236,7 @@ func (n *tallied) addPurged(s *store.PlanSum) {
 
 // sums compares what a plan counts with its tasks, and with its state. Where tasks have ended meanwhile each sum must
 // lie between what it was before and after; where tasks were added meanwhile nothing is said about it.
-func (p *planAudit) sums(before, after *store.PlanSum) []Violation {
+func (p *planAudit) sums(before, after *plans.PlanSum) []Violation {
 	found := p.state(after)
 	if before.Listed != after.Listed || before.Purged != after.Purged {
 		p.a.remark(sprint(0, Plan, "plan %d grew, or its tasks left Redis, all the time: what it counts was not compared; verify again", p.id))
@@ -265,7 +266,7 @@ func (p *planAudit) sums(before, after *store.PlanSum) []Violation {
 }
 
 // state: a plan is over when nothing of it is left, and then it says how it went.
-func (p *planAudit) state(s *store.PlanSum) []Violation {
+func (p *planAudit) state(s *plans.PlanSum) []Violation {
 	wrong := func(format string, args ...any) []Violation {
 		return []Violation{sprint(0, Plan, "plan %d is %s, but "+format, slices.Concat([]any{p.id, s.State}, args)...)}
 	}
@@ -284,7 +285,7 @@ func (p *planAudit) state(s *store.PlanSum) []Violation {
 }
 
 // steps: a plan keeps them until all are opened.
-func (p *planAudit) steps(s *store.PlanSum, wrong func(string, ...any) []Violation) []Violation {
+func (p *planAudit) steps(s *plans.PlanSum, wrong func(string, ...any) []Violation) []Violation {
 	switch {
 	case s.Growing > 0 && !s.Kept:
 		return wrong("%d of its steps are not opened, and are kept nowhere", s.Growing)
@@ -297,7 +298,7 @@ func (p *planAudit) steps(s *store.PlanSum, wrong func(string, ...any) []Violati
 }
 
 // over: a plan that is over has no task left, and says how it went, and since when.
-func (p *planAudit) over(s *store.PlanSum, wrong func(string, ...any) []Violation) []Violation {
+func (p *planAudit) over(s *plans.PlanSum, wrong func(string, ...any) []Violation) []Violation {
 	switch {
 	case s.Left > 0:
 		return wrong("%d of its tasks have not ended", s.Left)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -23,7 +25,7 @@ func addTo(ctx context.Context, s *store.Store, plan int64, key string, specs ..
 	for i := range specs {
 		storetest.Set(&specs[i], "program", "p", "source", "s", "timeout", "60", "max_losses", "9")
 	}
-	opened, err := s.OpenAll(ctx, store.OpenRequest{Key: key, Plan: plan, Specs: specs})
+	opened, err := s.OpenAll(ctx, tasks.OpenRequest{Key: key, Plan: plan, Specs: specs})
 	ids := make([]int64, len(opened))
 	for i := range opened {
 		ids[i] = opened[i].ID
@@ -224,7 +226,7 @@ func makePlan(ctx context.Context, s *store.Store, n int) error {
 
 // ignorePlan forgives what comes of a plan that ends at another moment each time.
 func ignorePlan(err error) error {
-	if store.IsBusy(err) || strings.Contains(err.Error(), store.ErrPlanState.Error()) {
+	if tasks.IsBusy(err) || strings.Contains(err.Error(), conn.ErrPlanState.Error()) {
 		return nil
 	}
 	return err

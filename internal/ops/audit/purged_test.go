@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -14,9 +15,9 @@ import (
 )
 
 // two keeps two archived tasks of each outcome.
-func two() (all []store.Retention) {
+func two() (all []upkeep.Retention) {
 	for _, outcome := range statemachine.Outcomes() {
-		all = append(all, store.Retention{Outcome: outcome, Most: 2})
+		all = append(all, upkeep.Retention{Outcome: outcome, Most: 2})
 	}
 	return all
 }
@@ -95,8 +96,8 @@ func TestPurgedSum(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out := []store.Outgoing{{ID: task.ID, Rev: task.Rev, Outcome: task.Outcome}}
-			if got, err := s.Purge(t.Context(), out); err != nil || !slices.Equal(got, []store.Purged{store.PurgeDone}) {
+			out := []upkeep.Outgoing{{ID: task.ID, Rev: task.Rev, Outcome: task.Outcome}}
+			if got, err := s.Purge(t.Context(), out); err != nil || !slices.Equal(got, []upkeep.Purged{upkeep.PurgeDone}) {
 				t.Fatal(got, err)
 			}
 			if c.command != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -35,7 +36,7 @@ func world(t *testing.T) (ns string, s *store.Store, id map[string]int64) {
 			if name == "deadline" {
 				storetest.Set(&spec, "start_after", "8000000000")
 			}
-			ids, err := s.Open(t.Context(), store.OpenRequest{Key: ns + name, Specs: []task.Definition{spec}})
+			ids, err := s.Open(t.Context(), tasks.OpenRequest{Key: ns + name, Specs: []task.Definition{spec}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -47,7 +48,7 @@ func world(t *testing.T) (ns string, s *store.Store, id map[string]int64) {
 	worktest.Drain(t, s, play)
 	archiveTask(t, s, id["archived"])
 	open("0", "running")
-	if _, err := s.Claim(t.Context(), store.ClaimRequest{
+	if _, err := s.Claim(t.Context(), tasks.ClaimRequest{
 		Worker: "w", Request: "r", Candidates: storetest.Free(task.Bucket{}), Max: 1, Node: "n", MaxThreads: task.NoLimit,
 	}); err != nil {
 		t.Fatal(err)
@@ -69,7 +70,7 @@ func lease(t *testing.T, s *store.Store, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Claim(t.Context(), store.ClaimRequest{
+	if _, err := s.Claim(t.Context(), tasks.ClaimRequest{
 		Worker: name, Request: "r", Candidates: storetest.Free(task.Bucket{}), Max: 1, Node: "node-1", MaxThreads: task.NoLimit,
 		Incarnation: r.Incarnation,
 	}); err != nil {
@@ -88,12 +89,12 @@ func stop(t *testing.T, s *store.Store, id int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := s.AskStop(t.Context(), store.Order{Move: move, Writer: "m"}); err != nil || out[0].Err != nil {
+	if out, err := s.AskStop(t.Context(), tasks.Order{Move: move, Writer: "m"}); err != nil || out[0].Err != nil {
 		t.Fatal(out, err)
 	}
 }
 
-func play(c *store.Claimed) worktest.Result {
+func play(c *tasks.Claimed) worktest.Result {
 	switch c.Input {
 	case "fail":
 		return worktest.Fail(c)
@@ -118,7 +119,7 @@ func archiveTask(t *testing.T, s *store.Store, id int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := s.Apply(t.Context(), store.Order{Move: move, Writer: "m"}); err != nil || out[0].Err != nil {
+	if out, err := s.Apply(t.Context(), tasks.Order{Move: move, Writer: "m"}); err != nil || out[0].Err != nil {
 		t.Fatal(out, err)
 	}
 }

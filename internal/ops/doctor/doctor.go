@@ -17,6 +17,8 @@ import (
 	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -28,7 +30,7 @@ type Facts struct {
 	// Exposed are files with secrets that every user of this host can read.
 	Exposed []string
 	// Server is what Redis says of itself, Refused why [store.Store.Check] refuses it.
-	Server  store.Facts
+	Server  upkeep.Facts
 	Refused error
 	// CheckWarnings are those of [store.Store.Check].
 	CheckWarnings []string
@@ -40,9 +42,9 @@ type Facts struct {
 	// Quarantine is the mode that servers have published.
 	Quarantine string
 	// Step is the last step of the clock of Redis that a server has noticed.
-	Step  store.Step
-	Gaps  []store.Epoch
-	Sizes store.Sizes
+	Step  conn.Step
+	Gaps  []conn.Epoch
+	Sizes upkeep.Sizes
 	// HalfBuilt are the plans that nobody makes ready any more.
 	HalfBuilt []task.Plan
 	// Config is what the configuration says of servers, nil if it says nothing; Overstayed is how many archived tasks should have left
@@ -59,7 +61,7 @@ type Facts struct {
 func Gather(ctx context.Context, st *store.Store, cfg *config.File) (*Facts, error) {
 	f := &Facts{Redis: cfg.Redis, Exposed: cfg.Exposed()}
 	info, err := st.Check(ctx)
-	if errors.Is(err, store.ErrUnfit) {
+	if errors.Is(err, conn.ErrUnfit) {
 		f.Refused, err = err, nil
 	}
 	if err != nil {
@@ -277,7 +279,7 @@ func judgeNodes(f *Facts) []Finding {
 func judgeHistory(f *Facts) []Finding {
 	const check = "history"
 	found := ok(check, fmt.Sprintf("epoch %d: nothing is known to be lost", f.Sizes.Epoch))
-	epochs := slices.DeleteFunc(slices.Clone(f.Gaps), func(e store.Epoch) bool { return e.Confirmed })
+	epochs := slices.DeleteFunc(slices.Clone(f.Gaps), func(e conn.Epoch) bool { return e.Confirmed })
 	if n := len(epochs); n > 0 {
 		last := &epochs[n-1]
 		found = warn(check, fmt.Sprintf(
@@ -359,10 +361,10 @@ const (
 )
 
 // rules are the setting as the store wants it.
-func rules(setting []config.Retention) []store.Retention {
-	all := make([]store.Retention, len(setting))
+func rules(setting []config.Retention) []upkeep.Retention {
+	all := make([]upkeep.Retention, len(setting))
 	for i, r := range setting {
-		all[i] = store.Retention{Outcome: r.Outcome, Age: r.Age, Most: r.Most}
+		all[i] = upkeep.Retention{Outcome: r.Outcome, Age: r.Age, Most: r.Most}
 	}
 	return all
 }

@@ -10,7 +10,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/disk"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -21,7 +22,7 @@ const now = statemachine.Time(1_800_000_000) * statemachine.Time(statemachine.Se
 func well() *Facts {
 	return &Facts{
 		Redis: config.Redis{Host: "localhost", Port: 6379, Durability: config.DurabilityFast},
-		Server: store.Facts{
+		Server: upkeep.Facts{
 			Info: map[string]string{
 				"redis_version": "8.4.0", "maxmemory_policy": "noeviction", "maxmemory": "1000000000", "used_memory": "1000000",
 				"aof_enabled": "1", "aof_last_write_status": "ok", "rdb_last_bgsave_status": "ok", "aof_last_bgrewrite_status": "ok",
@@ -30,7 +31,7 @@ func well() *Facts {
 			Settings: map[string]string{"appendfsync": "everysec", "save": "", "min-replicas-to-write": "0", "hash-max-listpack-value": "1024"},
 			Pings:    []time.Duration{time.Millisecond}, Skew: time.Millisecond, Margin: time.Millisecond, User: "tdf-viewer-x",
 		},
-		Now: now, ServerSeen: now.Add(-statemachine.Second), Quarantine: "warn", Sizes: store.Sizes{Epoch: 1},
+		Now: now, ServerSeen: now.Add(-statemachine.Second), Quarantine: "warn", Sizes: upkeep.Sizes{Epoch: 1},
 		Workers: []task.Worker{worker("a", "v1", "pidns+cgroup"), worker("b", "v1", "cgroup"), worker("c", "v1", "pidns (with the host's /proc)")},
 		Config:  &config.Server{},
 		Places:  []Place{{Setting: "temp_dir", Path: "/tmp", Free: 5 << 30}},
@@ -97,9 +98,9 @@ func TestIll(t *testing.T) {
 		"clock far off":   {func(f *Facts) { f.Server.Skew = time.Hour }, "clock", Fail, "+3600.000 s"},
 		"far":             {func(f *Facts) { f.Server.Pings = []time.Duration{time.Second} }, "latency", Warn, "1s"},
 		"slow calls":      {func(f *Facts) { f.Server.SlowCalls = 99 }, "latency", Warn, "99 calls"},
-		"administrator":   {func(f *Facts) { f.Server.Login = &store.Login{Commands: "+@all"} }, "login", Warn, "administrator"},
-		"sees users":      {func(f *Facts) { f.Server.Login = &store.Login{Commands: "-@all +acl"} }, "login", Warn, "list of users"},
-		"open to all":     {func(f *Facts) { remote(f); f.Server.Login = &store.Login{NoPassword: true, Commands: "+@all"} }, "login", Fail, "no password"},
+		"administrator":   {func(f *Facts) { f.Server.Login = &upkeep.Login{Commands: "+@all"} }, "login", Warn, "administrator"},
+		"sees users":      {func(f *Facts) { f.Server.Login = &upkeep.Login{Commands: "-@all +acl"} }, "login", Warn, "list of users"},
+		"open to all":     {func(f *Facts) { remote(f); f.Server.Login = &upkeep.Login{NoPassword: true, Commands: "+@all"} }, "login", Fail, "no password"},
 		"in the clear":    {func(f *Facts) { f.Redis.Host = "10.0.0.1" }, "network", Warn, "no TLS"},
 		"one node away": {func(f *Facts) {
 			f.Redis.ClusterAddrs = []string{"127.0.0.1:1", "10.0.0.1:1"}
@@ -121,13 +122,13 @@ func TestIll(t *testing.T) {
 			f.Nodes[0].Quarantined = task.Moment(now)
 		}, "nodes", Warn, "in quarantine: bad"},
 		"lost": {func(f *Facts) {
-			f.Gaps = []store.Epoch{{Number: 2, At: now, Lost: 7, FromID: 5, ToID: 9, SureID: 5}}
+			f.Gaps = []conn.Epoch{{Number: 2, At: now, Lost: 7, FromID: 5, ToID: 9, SureID: 5}}
 			f.Sizes.Epoch = 2
 		}, "history", Warn, "last seen at 2027-01-15 08:00:00 UTC: at least 7 changes; ids 6 to 9 were left out"},
 		"behind":      {func(f *Facts) { f.Sizes.Behind = true }, "history", Fail, "gone back in time"},
 		"unconfirmed": {func(f *Facts) { f.Sizes.Unconfirmed = true }, "history", Fail, "no task can be opened"},
 		"twice": {func(f *Facts) {
-			f.Gaps = []store.Epoch{{Number: 1, Confirmed: true, FromID: 5, ToID: 9, SureID: 3}}
+			f.Gaps = []conn.Epoch{{Number: 1, Confirmed: true, FromID: 5, ToID: 9, SureID: 3}}
 		}, "history", Fail, "ids 4 to 5 may have been given out twice"},
 		"damaged":        {func(f *Facts) { f.Sizes.SetAside = 3 }, "tasks", Warn, "3 damaged"},
 		"hoarding":       {func(f *Facts) { f.Sizes.Archived = manyArchived }, "tasks", Warn, "1000000 archived"},
@@ -170,7 +171,7 @@ func TestIll(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	f := well()
-	f.Server = store.Facts{SlowCalls: -1, Pings: f.Server.Pings}
+	f.Server = upkeep.Facts{SlowCalls: -1, Pings: f.Server.Pings}
 	f.Places[0].Free = disk.Unknown
 	findings := Examine(f)
 	if Sick(findings) {
@@ -211,7 +212,7 @@ func TestRefusal(t *testing.T) {
 }
 
 func unfit() error {
-	return &store.SetupError{Setting: "appendfsync", Value: "no", Remedy: "set it to always", Err: errors.New("it is not fit")}
+	return &conn.SetupError{Setting: "appendfsync", Value: "no", Remedy: "set it to always", Err: errors.New("it is not fit")}
 }
 
 // A version is mended from the fix of its own line on, and if it is newer than all of them.

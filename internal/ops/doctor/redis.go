@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 )
 
 // judgeVersion compares the version with known weaknesses. A distribution mends
@@ -203,7 +203,7 @@ func judgeDurability(f *Facts) []Finding {
 // refusal is the finding of what no program starts with. The error names its remedy.
 func refusal(check string, err error) []Finding {
 	text, remedy := err.Error(), "see [redis] durability in docs/CONFIGURATION.md"
-	if setup, is := errors.AsType[*store.SetupError](err); is {
+	if setup, is := errors.AsType[*conn.SetupError](err); is {
 		remedy = setup.Remedy
 		text = strings.TrimSuffix(text, "; "+remedy)
 	}

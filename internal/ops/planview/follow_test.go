@@ -11,6 +11,9 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/plans"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -33,8 +36,8 @@ func open(t *testing.T, srv *redistest.Server, ns string, n int) *View {
 		t.Fatal(err)
 	}
 	specs := slices.Repeat([]task.Definition{storetest.Spec()}, n)
-	for page := range slices.Chunk(specs, store.PlanTasks) {
-		if _, err := st.Open(t.Context(), store.OpenRequest{Key: store.NewToken(), Specs: page, Plan: v.Plan}); err != nil {
+	for page := range slices.Chunk(specs, plans.PlanTasks) {
+		if _, err := st.Open(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: page, Plan: v.Plan}); err != nil {
 			t.Fatal(err)
 		}
 	}

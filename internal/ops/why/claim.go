@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -20,7 +21,7 @@ func (s *Situation) ask(all []*candidate) error {
 	all = slices.DeleteFunc(slices.Clone(all), func(c *candidate) bool {
 		return s.Task.ID != 0 && len(task.Unfit(s.Task.Bucket, c.queue.QueueSpec, c.worker.Offer)) > 0
 	})
-	claims := make([]store.DryClaim, len(all))
+	claims := make([]tasks.DryClaim, len(all))
 	for i, c := range all {
 		claims[i] = c.claim()
 	}
@@ -39,11 +40,11 @@ func (s *Situation) ask(all []*candidate) error {
 
 // claim is what the candidate would claim, once what was found so far is changed. Without a task it is about the queue.
 // A worker to be started on no certain node is on one where nothing runs.
-func (c *candidate) claim() store.DryClaim {
+func (c *candidate) claim() tasks.DryClaim {
 	w, t := &c.worker, &c.s.Task
-	d := store.DryClaim{
-		Claim: store.ClaimRequest{
-			Worker: w.Worker, Node: cmp.Or(w.Node, store.NewToken()), MaxThreads: nodeCap(w, &c.node), Resources: w.Resources, Max: max(1, w.Free()),
+	d := tasks.DryClaim{
+		Claim: tasks.ClaimRequest{
+			Worker: w.Worker, Node: cmp.Or(w.Node, conn.NewToken()), MaxThreads: nodeCap(w, &c.node), Resources: w.Resources, Max: max(1, w.Free()),
 			Candidates: []task.Candidate{{Queue: c.queue.QueueSpec}},
 		},
 		Queue: c.queue.Name, Task: t.ID, Bucket: t.Bucket, At: c.s.At(),
@@ -81,14 +82,14 @@ func nodeCap(w *Worker, n *task.Node) task.Limit {
 }
 
 // limits tells which limits are reached.
-func (c *candidate) limits(h *store.Hindrance) {
+func (c *candidate) limits(h *tasks.Hindrance) {
 	q, n := &c.queue, &c.node
 	queue, node := Remedy{Object: ObjectQueue, Name: q.Name}, Remedy{Object: ObjectNode, Name: n.Name}
 	for _, l := range []struct {
 		kind    Kind
 		name    string
 		most    task.Limit
-		left    store.Places
+		left    tasks.Places
 		change  Remedy
 		what    string
 		holders func() string
@@ -112,7 +113,7 @@ func (c *candidate) limits(h *store.Hindrance) {
 }
 
 // resources tells what others have taken of what the task asks.
-func (c *candidate) resources(h *store.Hindrance) {
+func (c *candidate) resources(h *tasks.Hindrance) {
 	for _, r := range h.Taken {
 		offered := c.worker.Resources[r.Name]
 		text := fmt.Sprintf("needs %s=%d, of %d on node %s %d are taken", r.Name, r.Asked, offered, c.node.Name, r.Used)
@@ -123,7 +124,7 @@ func (c *candidate) resources(h *store.Hindrance) {
 }
 
 // line tells whether tasks of the queue come before this one, or keep what it asks.
-func (c *candidate) line(h *store.Hindrance) {
+func (c *candidate) line(h *tasks.Hindrance) {
 	kind := KindLine
 	var text string
 	switch n := &h.Next; {

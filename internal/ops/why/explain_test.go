@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/ops/why"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -59,9 +59,9 @@ func told(e why.Explanation) string {
 }
 
 // answered are dry claims that all find the same.
-func answered(h store.Hindrance) func([]store.DryClaim) ([]store.Hindrance, error) {
-	return func(claims []store.DryClaim) ([]store.Hindrance, error) {
-		return slices.Repeat([]store.Hindrance{h}, len(claims)), nil
+func answered(h tasks.Hindrance) func([]tasks.DryClaim) ([]tasks.Hindrance, error) {
+	return func(claims []tasks.DryClaim) ([]tasks.Hindrance, error) {
+		return slices.Repeat([]tasks.Hindrance{h}, len(claims)), nil
 	}
 }
 
@@ -69,7 +69,7 @@ func explain(t *testing.T, s why.Situation, want ...string) {
 	t.Helper()
 	s.Now = now
 	if s.Claims == nil {
-		s.Claims = answered(store.Hindrance{Claimed: true})
+		s.Claims = answered(tasks.Hindrance{Claimed: true})
 	}
 	e, err := why.Explain(s)
 	if err != nil {
@@ -134,9 +134,9 @@ func TestHoldersAreNamed(t *testing.T) {
 		Workers: []why.Worker{worker(func(w *why.Worker) {
 			w.Resources, w.Serving, w.Busy = task.Resources{"gpu": 2}, map[string]int{"q": 2}, 2
 		})},
-		Claims: answered(store.Hindrance{
-			Threads: store.Places{Limited: true}, MaxThreads: store.Places{Limited: true}, NodeCap: store.Places{Limited: true}, Gated: true,
-			Taken: []store.Taken{{Name: "gpu", Asked: 1, Used: 2}}, Next: store.Overtaking{ID: 2, Priority: 4, Rank: 4, Before: 20, Due: 30, Queues: 2},
+		Claims: answered(tasks.Hindrance{
+			Threads: tasks.Places{Limited: true}, MaxThreads: tasks.Places{Limited: true}, NodeCap: tasks.Places{Limited: true}, Gated: true,
+			Taken: []tasks.Taken{{Name: "gpu", Asked: 1, Used: 2}}, Next: tasks.Overtaking{ID: 2, Priority: 4, Rank: 4, Before: 20, Due: 30, Queues: 2},
 		}),
 	}
 	explain(t, s,
@@ -147,7 +147,7 @@ func TestHoldersAreNamed(t *testing.T) {
 		"quarantine! node n1 waits for a server's verdict after 5 failures in a row: all fail => server quarantine=warn",
 		"taken! needs gpu=1, of 2 on node n1 2 are taken (task 3 has 2) => node n1 free=gpu=1",
 		"line! 20 tasks are before it in queue q, next task 2 (priority 4, effective 4); 30 are due in 2 queues, which take turns => task 7 before=0")
-	s.Claims = answered(store.Hindrance{Kept: "gpu", Keeper: 3})
+	s.Claims = answered(tasks.Hindrance{Kept: "gpu", Keeper: 3})
 	explain(t, s, "kept! node n1 keeps gpu for a task before it in queue q, which waits for more (the first is task 3) => task 7 before=0")
 }
 
@@ -217,19 +217,19 @@ func TestManyWorkers(t *testing.T) {
 	}
 	for want, c := range map[string]struct {
 		who   string // claims
-		found store.Hindrance
+		found tasks.Hindrance
 		most  int // dry claims
 	}{
-		"claimable nothing is in the way: the next claim of worker w90": {"w90", store.Hindrance{Gated: true}, 101},
-		"quarantine! node n1":    {"", store.Hindrance{Gated: true}, 101},
-		"threads! queue default": {"", store.Hindrance{Threads: store.Places{Limited: true}}, 40},
+		"claimable nothing is in the way: the next claim of worker w90": {"w90", tasks.Hindrance{Gated: true}, 101},
+		"quarantine! node n1":    {"", tasks.Hindrance{Gated: true}, 101},
+		"threads! queue default": {"", tasks.Hindrance{Threads: tasks.Places{Limited: true}}, 40},
 	} {
 		asked := 0
-		s.Claims = func(claims []store.DryClaim) ([]store.Hindrance, error) {
-			found := slices.Repeat([]store.Hindrance{c.found}, len(claims))
+		s.Claims = func(claims []tasks.DryClaim) ([]tasks.Hindrance, error) {
+			found := slices.Repeat([]tasks.Hindrance{c.found}, len(claims))
 			for i := range claims {
 				if asked++; claims[i].Claim.Worker == c.who {
-					found[i] = store.Hindrance{Claimed: true}
+					found[i] = tasks.Hindrance{Claimed: true}
 				}
 			}
 			return found, nil
@@ -242,8 +242,8 @@ func TestManyWorkers(t *testing.T) {
 }
 
 // queueFull are dry claims of which those find the limit of their queue reached that name one.
-func queueFull(claims []store.DryClaim) ([]store.Hindrance, error) {
-	found := make([]store.Hindrance, len(claims))
+func queueFull(claims []tasks.DryClaim) ([]tasks.Hindrance, error) {
+	found := make([]tasks.Hindrance, len(claims))
 	for i := range claims {
 		found[i].Threads.Limited = claims[i].Claim.Candidates[0].Queue.Threads != task.NoLimit
 	}

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tdf-go/tdf/internal/ops/why"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -92,7 +93,7 @@ func (c *claimer) explain(p *Plan) map[int64]why.Explanation {
 // situation is what is read of the world to explain a task.
 func (c *claimer) situation(p *Plan, t *Task) why.Situation {
 	c.tb.Helper()
-	s := why.Situation{Now: p.Now, Workers: p.Workers, Claims: func(claims []store.DryClaim) ([]store.Hindrance, error) {
+	s := why.Situation{Now: p.Now, Workers: p.Workers, Claims: func(claims []tasks.DryClaim) ([]tasks.Hindrance, error) {
 		return c.sp.Store.DryClaims(c.tb.Context(), claims)
 	}}
 	var err error
@@ -167,8 +168,8 @@ func (c *claimer) claim(p *Plan, w *why.Worker, queue string) []int64 {
 		limit = rules.Node.MaxThreads
 	}
 	turns := task.Candidates(rules.Buckets, rules.Queues, w.Offer)
-	r, err := c.sp.Store.Claim(c.tb.Context(), store.ClaimRequest{
-		Worker: w.Worker, Request: store.NewToken(), Candidates: turns, Rules: rules.Version, Known: rules.Known, Max: w.Free(),
+	r, err := c.sp.Store.Claim(c.tb.Context(), tasks.ClaimRequest{
+		Worker: w.Worker, Request: conn.NewToken(), Candidates: turns, Rules: rules.Version, Known: rules.Known, Max: w.Free(),
 		First: dueBefore(p, turns, queue),
 		Node:  w.Node, MaxThreads: limit, Resources: w.Resources,
 	})
@@ -276,8 +277,8 @@ func (c *claimer) run(t *Task) {
 	}
 	b.Resources = t.Got.Text()
 	c.sp.Open(c.tb, storetest.Spec(func(s *task.Definition) { storetest.SetBucket(s, b) }))
-	r, err := c.sp.Store.Claim(c.tb.Context(), store.ClaimRequest{
-		Worker: "before", Request: store.NewToken(), Candidates: storetest.Free(b), Max: 1,
+	r, err := c.sp.Store.Claim(c.tb.Context(), tasks.ClaimRequest{
+		Worker: "before", Request: conn.NewToken(), Candidates: storetest.Free(b), Max: 1,
 		Node: t.Node, MaxThreads: task.NoLimit, Resources: task.Resources{"gpu": 1 << 20, "mem": 1 << 20},
 	})
 	if err != nil || len(r.Tasks) != 1 {

@@ -3,7 +3,7 @@ package why
 import (
 	"slices"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -24,7 +24,7 @@ type Situation struct {
 	Nodes   []task.Node
 	Workers []Worker
 	// Claims makes dry claims.
-	Claims func([]store.DryClaim) ([]store.Hindrance, error)
+	Claims func([]tasks.DryClaim) ([]tasks.Hindrance, error)
 	// Grace is how long servers leave an overdue round to its worker.
 	Grace statemachine.Duration
 	// ServerSeen is when a server last worked; 0 if that is not known.

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -156,17 +156,17 @@ type Status struct {
 type View struct {
 	*Template
 
-	Plan *store.Growth
+	Plan *plans.Growth
 	// Status is that of each step of the template.
 	Status []Status
 	// Results are those of the tasks whose lines steps are for, by the ids in the template.
-	Results map[int64]store.Source
+	Results map[int64]plans.Source
 
 	known map[string]*Status
 }
 
 // Look determines the fate of each step. results are those of the tasks that [Template.Sources] names.
-func Look(t *Template, plan *store.Growth, results map[int64]store.Source) *View {
+func Look(t *Template, plan *plans.Growth, results map[int64]plans.Source) *View {
 	v := &View{Template: t, Plan: plan, Results: results, Status: make([]Status, len(t.Steps)), known: map[string]*Status{}}
 	for name, ids := range t.Known {
 		v.known[name] = &Status{Fate: Opened, Tasks: ids, Of: len(ids)}
@@ -179,7 +179,7 @@ func Look(t *Template, plan *store.Growth, results map[int64]store.Source) *View
 }
 
 // Sources are the tasks whose lines steps wait for that were not begun yet.
-func (t *Template) Sources(plan *store.Growth) []int64 {
+func (t *Template) Sources(plan *plans.Growth) []int64 {
 	var ids []int64
 	for i := range t.Steps {
 		s := &t.Steps[i]

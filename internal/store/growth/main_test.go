@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/growth"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -20,7 +21,7 @@ type scene struct {
 
 	t    *testing.T
 	plan int64
-	held map[int64]store.Claimed
+	held map[int64]tasks.Claimed
 }
 
 // template is a step for each line of list, and a report that needs them all, and list.
@@ -42,7 +43,7 @@ func spec(step string) task.Definition {
 // begin makes a plan that is ready: a task for each name, and the steps.
 func begin(t *testing.T, on task.OnFailure, tpl *growth.Template, names ...string) *scene {
 	t.Helper()
-	s := &scene{Space: storetest.New(t), t: t, held: map[int64]store.Claimed{}}
+	s := &scene{Space: storetest.New(t), t: t, held: map[int64]tasks.Claimed{}}
 	s.begin(on, tpl, names...)
 	return s
 }
@@ -55,7 +56,7 @@ func (s *scene) begin(on task.OnFailure, tpl *growth.Template, names ...string) 
 	}
 	tpl.Known = map[string][]int64{}
 	for _, name := range names {
-		ids, err := s.Store.Open(s.t.Context(), store.OpenRequest{Key: "open " + name, Plan: s.plan, Specs: []task.Definition{spec(name)}})
+		ids, err := s.Store.Open(s.t.Context(), tasks.OpenRequest{Key: "open " + name, Plan: s.plan, Specs: []task.Definition{spec(name)}})
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -116,7 +117,7 @@ func (s *scene) finish(id int64, output, errText string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if out, err := s.Store.Apply(s.t.Context(), store.Order{Move: m, Writer: "s", Bucket: seen.Bucket}); err != nil || out[0].Err != nil {
+	if out, err := s.Store.Apply(s.t.Context(), tasks.Order{Move: m, Writer: "s", Bucket: seen.Bucket}); err != nil || out[0].Err != nil {
 		s.t.Fatalf("%+v, error %v", out, err)
 	}
 }
@@ -152,7 +153,7 @@ func (s *scene) retry(id int64) int64 {
 	s.t.Helper()
 	again := spec("again")
 	again.RetryOf, again.Needs = id, task.ParseNeeds(s.Task(s.t, id).Fields["needs"])
-	ids, err := s.Store.Open(s.t.Context(), store.OpenRequest{Key: store.NewToken(), Plan: s.plan, Specs: []task.Definition{again}})
+	ids, err := s.Store.Open(s.t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Plan: s.plan, Specs: []task.Definition{again}})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -8,6 +8,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/plans"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -27,7 +30,7 @@ func Read(ctx context.Context, st *store.Store, plan int64) (*View, error) {
 	if err != nil {
 		return v, err
 	}
-	results := map[int64]store.Source{}
+	results := map[int64]plans.Source{}
 	if ids := t.Sources(kept); len(ids) > 0 {
 		found, err := st.Sources(ctx, ids)
 		if err != nil {
@@ -48,7 +51,7 @@ func Pass(ctx context.Context, st *store.Store, plan int64, pages int) (opened i
 	for p.pages > 0 && !done && err == nil {
 		done, err = p.turn(ctx)
 	}
-	if errors.Is(err, store.ErrPlanState) || errors.Is(err, store.ErrGrown) {
+	if errors.Is(err, conn.ErrPlanState) || errors.Is(err, conn.ErrGrown) {
 		err = nil // it was held or called off, or another server was faster: the next pass sees how it is
 	}
 	return p.opened, done, err
@@ -65,7 +68,7 @@ type pass struct {
 func (p *pass) turn(ctx context.Context) (done bool, err error) {
 	v, err := Read(ctx, p.store, p.plan)
 	switch {
-	case errors.Is(err, store.ErrNoPlan):
+	case errors.Is(err, conn.ErrNoPlan):
 		return p.store.Grown(ctx, p.plan, "0", "", nil)
 	case errors.Is(err, ErrTemplate):
 		return p.store.Grown(ctx, p.plan, v.Plan.Nudges, err.Error(), nil)
@@ -73,7 +76,7 @@ func (p *pass) turn(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	why := ""
-	var empty []store.Came
+	var empty []plans.Came
 	for i := range v.Status {
 		if v.Plan.State != task.PlanReady {
 			break
@@ -95,11 +98,11 @@ func (p *pass) turn(ctx context.Context) (done bool, err error) {
 }
 
 // step opens a step if it is due. Without a task to open it says so.
-func (p *pass) step(ctx context.Context, v *View, i int) (came *store.Came, opened bool, err error) {
+func (p *pass) step(ctx context.Context, v *View, i int) (came *plans.Came, opened bool, err error) {
 	s, st := &v.Steps[i], &v.Status[i]
 	switch {
 	case st.Fate == Skipped && !v.Plan.Steps[i].Skipped:
-		return &store.Came{Step: i, Skipped: true}, false, nil
+		return &plans.Came{Step: i, Skipped: true}, false, nil
 	case st.Fate != Due:
 		return nil, false, nil
 	}
@@ -114,7 +117,7 @@ func (p *pass) step(ctx context.Context, v *View, i int) (came *store.Came, open
 		return nil, false, err
 	}
 	if total == 0 {
-		return &store.Came{Step: i, Source: st.Source}, false, nil
+		return &plans.Came{Step: i, Source: st.Source}, false, nil
 	}
 	return nil, true, p.open(ctx, v, i, lines, total)
 }
@@ -140,11 +143,11 @@ func (p *pass) lines(ctx context.Context, v *View, i int) ([]string, error) {
 func (p *pass) open(ctx context.Context, v *View, i int, lines []string, total int) error {
 	s, st := &v.Steps[i], &v.Status[i]
 	needs := v.allNeeds(s)
-	page := max(1, min(store.PlanTasks, store.PlanNeeds/max(1, len(needs))))
+	page := max(1, min(plans.PlanTasks, plans.PlanNeeds/max(1, len(needs))))
 	for from := len(st.Tasks); from < total && p.pages > 0; from += page {
-		req := store.OpenRequest{
+		req := tasks.OpenRequest{
 			Key: fmt.Sprintf("grow:%d:%d:%d", p.plan, i, from), Plan: p.plan,
-			Grow: &store.Grow{Step: i, Before: from, Of: total, Source: st.Source},
+			Grow: &tasks.Grow{Step: i, Before: from, Of: total, Source: st.Source},
 		}
 		for k := from; k < min(from+page, total); k++ {
 			d, err := s.task(k, lines)
@@ -167,8 +170,8 @@ func (p *pass) open(ctx context.Context, v *View, i int, lines []string, total i
 // refused makes a trouble of an error about the tasks: another try will not help.
 func refused(s *Step, err error) error {
 	_, field := errors.AsType[*statemachine.FieldError](err)
-	_, need := errors.AsType[*store.NeedError](err)
-	if field || need || errors.Is(err, store.ErrNoQueue) {
+	_, need := errors.AsType[*tasks.NeedError](err)
+	if field || need || errors.Is(err, conn.ErrNoQueue) {
 		return troublef("step %s: %v", s.Name, err)
 	}
 	return err

@@ -11,8 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/growth"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -304,7 +305,7 @@ func TestManyServers(t *testing.T) {
 // A server that dies after any command leaves what another one finishes, each task once.
 func TestServerDies(t *testing.T) {
 	t.Parallel()
-	s := &scene{Space: storetest.New(t), t: t, held: map[int64]store.Claimed{}}
+	s := &scene{Space: storetest.New(t), t: t, held: map[int64]tasks.Claimed{}}
 	for n := 1; ; n++ {
 		s.Anew(t)
 		s.begin("", template(), "list")
@@ -337,7 +338,7 @@ func (s *scene) dieAfter(n int) bool {
 		s.t.Fatal(err)
 	}
 	far.Where.Host = host
-	dies, seen := far.Dial(s.t, store.WithRetries(-1)), 0
+	dies, seen := far.Dial(s.t, conn.WithRetries(-1)), 0
 	drop := proxy.DropReply(func(args []string) bool {
 		if len(args) > 0 && !slices.Contains([]string{"hello", "auth", "select", "client", "ping", "info"}, strings.ToLower(args[0])) {
 			seen++

@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/growth"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -48,7 +49,7 @@ func moveFreed(tb testing.TB, st *store.Store, plan int64, page int, move bool) 
 		if !move {
 			continue
 		}
-		if out, err := st.Apply(tb.Context(), store.Order{Move: m, Writer: "server", Bucket: t.Bucket}); err != nil || out[0].Err != nil {
+		if out, err := st.Apply(tb.Context(), tasks.Order{Move: m, Writer: "server", Bucket: t.Bucket}); err != nil || out[0].Err != nil {
 			tb.Fatalf("%+v, error %v", out, err)
 		}
 	}

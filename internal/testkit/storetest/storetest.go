@@ -19,6 +19,9 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/embedded"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -48,19 +51,19 @@ end
 
 // New makes a namespace on the Redis shared by the package's tests. At the end
 // of the test it fails if anything outside the namespace was touched.
-func New(tb testing.TB, opts ...store.Option) *Space {
+func New(tb testing.TB, opts ...conn.Option) *Space {
 	tb.Helper()
 	return On(tb, redistest.Shared(tb), opts...)
 }
 
 // On is New on a given Redis.
-func On(tb testing.TB, server *redistest.Server, opts ...store.Option) *Space {
+func On(tb testing.TB, server *redistest.Server, opts ...conn.Option) *Space {
 	tb.Helper()
 	return Named(tb, server, redistest.Namespace(tb), opts...)
 }
 
 // Named is On with a namespace that another Redis has too.
-func Named(tb testing.TB, server *redistest.Server, ns string, opts ...store.Option) *Space {
+func Named(tb testing.TB, server *redistest.Server, ns string, opts ...conn.Option) *Space {
 	tb.Helper()
 	user := server.Limited(tb, ns)
 	where := Where(server)
@@ -86,9 +89,9 @@ func Where(server *redistest.Server) config.Redis {
 }
 
 // Dial makes another store on the same namespace, as another process would.
-func (sp *Space) Dial(tb testing.TB, opts ...store.Option) *store.Store {
+func (sp *Space) Dial(tb testing.TB, opts ...conn.Option) *store.Store {
 	tb.Helper()
-	st, err := store.Dial(sp.Where, sp.Namespace, append([]store.Option{store.WithClock(clockScript)}, opts...)...)
+	st, err := store.Dial(sp.Where, sp.Namespace, append([]conn.Option{conn.WithClock(clockScript)}, opts...)...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -167,7 +170,7 @@ func SetArgv(d *task.Definition, words ...string) {
 // Open opens one task a definition and returns the ids.
 func (sp *Space) Open(tb testing.TB, specs ...task.Definition) []int64 {
 	tb.Helper()
-	ids, err := sp.Store.Open(tb.Context(), store.OpenRequest{Key: store.NewToken(), Specs: specs})
+	ids, err := sp.Store.Open(tb.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: specs})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -183,10 +186,10 @@ func (sp *Space) AddQueue(tb testing.TB, q task.QueueSpec) {
 }
 
 // Claim claims up to n tasks of the default bucket in the name of a worker.
-func (sp *Space) Claim(tb testing.TB, worker string, n int) []store.Claimed {
+func (sp *Space) Claim(tb testing.TB, worker string, n int) []tasks.Claimed {
 	tb.Helper()
-	r, err := sp.Store.Claim(tb.Context(), store.ClaimRequest{
-		Worker: worker, Request: store.NewToken(), Candidates: Free(task.Bucket{}), Max: n,
+	r, err := sp.Store.Claim(tb.Context(), tasks.ClaimRequest{
+		Worker: worker, Request: conn.NewToken(), Candidates: Free(task.Bucket{}), Max: n,
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -195,7 +198,7 @@ func (sp *Space) Claim(tb testing.TB, worker string, n int) []store.Claimed {
 }
 
 // Report hands in a result for a claimed task and returns what became of it.
-func (sp *Space) Report(tb testing.TB, t *store.Claimed, output, errText string) store.Outcome {
+func (sp *Space) Report(tb testing.TB, t *tasks.Claimed, output, errText string) tasks.Outcome {
 	tb.Helper()
 	m, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
 		Event: statemachine.Report, Actor: statemachine.Worker, Claim: t.Current.Claim, Round: t.Round, Failed: errText != "",
@@ -203,7 +206,7 @@ func (sp *Space) Report(tb testing.TB, t *store.Claimed, output, errText string)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	out, err := sp.Store.Apply(tb.Context(), store.Order{Move: m, Writer: "w", Bucket: t.Bucket, Fields: []string{
+	out, err := sp.Store.Apply(tb.Context(), tasks.Order{Move: m, Writer: "w", Bucket: t.Bucket, Fields: []string{
 		statemachine.RoundField(t.Round, "output"), output, statemachine.RoundField(t.Round, "error"), errText,
 	}})
 	if err != nil {
@@ -213,7 +216,7 @@ func (sp *Space) Report(tb testing.TB, t *store.Claimed, output, errText string)
 }
 
 // Task reads a task, which must be there.
-func (sp *Space) Task(tb testing.TB, id int64) *store.TaskHeader {
+func (sp *Space) Task(tb testing.TB, id int64) *tasks.TaskHeader {
 	tb.Helper()
 	t, err := sp.Store.Task(context.WithoutCancel(tb.Context()), id)
 	if err != nil {
@@ -223,7 +226,7 @@ func (sp *Space) Task(tb testing.TB, id int64) *store.TaskHeader {
 }
 
 // Stamps are the moments of a round of a task, by name.
-func Stamps(t *store.TaskHeader, round int) map[string]statemachine.Time {
+func Stamps(t *tasks.TaskHeader, round int) map[string]statemachine.Time {
 	stamps := map[string]statemachine.Time{}
 	for field, text := range t.Fields {
 		n, name, ok := statemachine.CutRoundField(field)
@@ -283,7 +286,7 @@ func Registration(name string) task.Registration {
 }
 
 // Register begins the session of a worker, which must succeed.
-func (sp *Space) Register(tb testing.TB, name string) store.Session {
+func (sp *Space) Register(tb testing.TB, name string) fleet.Session {
 	tb.Helper()
 	r, err := sp.Store.Register(tb.Context(), Registration(name))
 	if err != nil || len(r.Former) > 0 {
@@ -293,10 +296,10 @@ func (sp *Space) Register(tb testing.TB, name string) store.Session {
 }
 
 // ClaimUnder claims up to n tasks of the default bucket under a session.
-func (sp *Space) ClaimUnder(tb testing.TB, w store.Session, n int) []store.Claimed {
+func (sp *Space) ClaimUnder(tb testing.TB, w fleet.Session, n int) []tasks.Claimed {
 	tb.Helper()
-	r, err := sp.Store.Claim(tb.Context(), store.ClaimRequest{
-		Worker: w.Name, Request: store.NewToken(), Candidates: Free(task.Bucket{}), Max: n,
+	r, err := sp.Store.Claim(tb.Context(), tasks.ClaimRequest{
+		Worker: w.Name, Request: conn.NewToken(), Candidates: Free(task.Bucket{}), Max: n,
 		Incarnation: w.Incarnation, Node: "node-1", MaxThreads: task.NoLimit,
 	})
 	if err != nil {
@@ -349,9 +352,9 @@ func (sp *Space) Anew(tb testing.TB) {
 func isNil(err error) bool { return errors.Is(err, redis.Nil) }
 
 // Renew makes a heartbeat, which must be accepted.
-func (sp *Space) Renew(tb testing.TB, w store.Session) store.Renewal {
+func (sp *Space) Renew(tb testing.TB, w fleet.Session) fleet.Renewal {
 	tb.Helper()
-	r, err := sp.Store.Renew(tb.Context(), w, store.Heartbeat{State: task.WorkerReady})
+	r, err := sp.Store.Renew(tb.Context(), w, fleet.Heartbeat{State: task.WorkerReady})
 	if err != nil {
 		tb.Fatal(err)
 	}

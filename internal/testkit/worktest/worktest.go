@@ -13,6 +13,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -29,13 +31,13 @@ type Result struct {
 }
 
 // Program says what a claimed task gives.
-type Program func(t *store.Claimed) Result
+type Program func(t *tasks.Claimed) Result
 
 // Echo succeeds with the input and a line end as output.
-func Echo(t *store.Claimed) Result { return Result{Output: t.Input + "\n"} }
+func Echo(t *tasks.Claimed) Result { return Result{Output: t.Input + "\n"} }
 
 // Fail fails with a line on stderr.
-func Fail(*store.Claimed) Result { return Result{Error: "it broke\n"} }
+func Fail(*tasks.Claimed) Result { return Result{Error: "it broke\n"} }
 
 // Open returns a store on a namespace of the shared server; it is closed when
 // the test ends.
@@ -59,8 +61,8 @@ func Redis(srv *redistest.Server) config.Redis {
 // Round claims everything that is due, reports it, and settles all that is
 // executed or overdue, once. It returns the number of rounds worked.
 func Round(ctx context.Context, s *store.Store, program Program) (int, error) {
-	c, err := s.Claim(ctx, store.ClaimRequest{
-		Worker: "w", Request: store.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 100,
+	c, err := s.Claim(ctx, tasks.ClaimRequest{
+		Worker: "w", Request: conn.NewToken(), Candidates: storetest.Free(task.Bucket{}), Max: 100,
 	})
 	if err != nil {
 		return 0, err
@@ -105,7 +107,7 @@ func Run(ctx context.Context, s *store.Store, program Program) error {
 	return nil
 }
 
-func report(ctx context.Context, s *store.Store, t *store.Claimed, r Result, now statemachine.Time) error {
+func report(ctx context.Context, s *store.Store, t *tasks.Claimed, r Result, now statemachine.Time) error {
 	o := statemachine.Occurrence{
 		Event: statemachine.Report, Actor: statemachine.Worker,
 		Claim: t.Current.Claim, Round: t.Round, Failed: r.Error != "",
@@ -132,7 +134,7 @@ func settle(ctx context.Context, s *store.Store) error {
 	if err != nil {
 		return err
 	}
-	for event, b := range map[statemachine.Event]store.Batch{
+	for event, b := range map[statemachine.Event]tasks.Batch{
 		statemachine.Settle: executed, statemachine.Deadline: due,
 	} {
 		for _, t := range b.Tasks {
@@ -152,7 +154,7 @@ func apply(ctx context.Context, s *store.Store, t *statemachine.Task, b task.Buc
 	if err != nil {
 		return fmt.Errorf("decide: %w", err)
 	}
-	outcomes, err := s.Apply(ctx, store.Order{Move: move, Writer: "w", Bucket: b, Fields: fields})
+	outcomes, err := s.Apply(ctx, tasks.Order{Move: move, Writer: "w", Bucket: b, Fields: fields})
 	if err != nil {
 		return err
 	}

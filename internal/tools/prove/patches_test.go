@@ -103,7 +103,7 @@ func load(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A script is the body of a function; see internal/store/script.go.
+	// A script is the body of a function; see internal/store/conn/script.go.
 	redistest.Shared(t).Do(t, "SCRIPT", "LOAD", "local function script()\n"+string(text)+"\nend")
 }
 

@@ -1,0 +1,202 @@
+package conn
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Errors of this package, to be matched with errors.Is.
+var (
+	// ErrUnreachable means Redis could not be talked to, or cannot serve now: not
+	// there, cut off, refusing the password or the database, loading its data, out
+	// of memory, unable to save, without enough replicas, busy with a script, or
+	// with too many clients. The same call may succeed later.
+	ErrUnreachable = errors.New("redis is unreachable")
+	// ErrHistory means Redis has lost changes that it had acknowledged, and no server
+	// has opened a new epoch yet. It comes as a *[HistoryError], which matches
+	// ErrUnreachable as well.
+	ErrHistory = errors.New("redis has lost changes that it had acknowledged")
+	// ErrUnconfirmed means that Redis was started anew, or another one has taken over, and that no server has said yet that ids may be
+	// given out: some may have been lost. It comes with ErrUnreachable: the same call succeeds once a server has.
+	ErrUnconfirmed = errors.New("redis was started anew or failed over, and no server has confirmed it yet; waiting for a tdf-server")
+	// ErrNotFound means there is no task with that id.
+	ErrNotFound = errors.New("no such task")
+	// ErrPurged means a task was archived and has left Redis since. It comes as a *[PurgedError], which matches ErrNotFound as well.
+	ErrPurged = errors.New("the task has left Redis")
+	// ErrGone means that a task or plan that was there is not there any more, and perhaps another one under its id: the namespace was
+	// flushed, or Redis has lost changes.
+	ErrGone = errors.New("it was flushed, or lost by Redis")
+	// ErrDamaged means a task's hash is missing or does not hold what it must.
+	// Daemons log it, set the task aside and go on.
+	ErrDamaged = errors.New("damaged task")
+	// ErrProtocol means the namespace was written by a newer major version.
+	ErrProtocol = errors.New("protocol version not supported")
+	// ErrManagerAlive means a project's own manager handles this namespace.
+	ErrManagerAlive = errors.New("a manager is alive on this namespace")
+	// ErrUnfit means the Redis server is not set up in a way TDF can trust.
+	ErrUnfit = errors.New("redis is not fit for TDF")
+	// ErrLeaseLost means a worker's lease was given up: a server found it over,
+	// or another process has registered under the name. Its rounds are others'.
+	ErrLeaseLost = errors.New("the lease is lost")
+	// ErrAway means that nobody can reach Redis: nothing listens where it was. It comes
+	// with ErrUnreachable.
+	ErrAway = errors.New("redis is away")
+	// ErrHandlingLost means a manager's lease on the tasks it handles is over.
+	ErrHandlingLost = errors.New("the handling lease is lost")
+	// ErrNameTaken means another worker has the same name and nobody has said that
+	// it is dead.
+	ErrNameTaken = errors.New("the worker's name is taken")
+	// ErrNoWorker means no worker has registered under that name.
+	ErrNoWorker = errors.New("no such worker")
+	// ErrRequestKey means that a request key was used before, for something else.
+	ErrRequestKey = errors.New("the request key was used for other tasks")
+	// ErrRules means that the rules have changed since a request was made from them.
+	ErrRules = errors.New("the rules of queues have changed")
+	// ErrNoQueue means there is no queue of that name.
+	ErrNoQueue = errors.New("no such queue")
+	// ErrQueueExists means there is a queue of that name already.
+	ErrQueueExists = errors.New("the queue exists")
+	// ErrQueueInUse means a queue has tasks that have not ended.
+	ErrQueueInUse = errors.New("the queue is in use")
+	// ErrNodeInUse means a worker is registered from a node, or a task runs there.
+	ErrNodeInUse = errors.New("the node is in use")
+	// ErrNoPlan means there is no plan with that id.
+	ErrNoPlan = errors.New("no such plan")
+	// ErrPlanState means a plan is in a state that does not allow it.
+	ErrPlanState = errors.New("the state of the plan does not allow it")
+	// ErrGrown means somebody else has opened these tasks of a step of a plan already.
+	ErrGrown = errors.New("these tasks of the step were opened already")
+	// ErrHolding means a worker cannot leave because it still holds tasks.
+	ErrHolding = errors.New("the worker still holds tasks")
+)
+
+// HistoryError says how much Redis has lost. It matches [ErrHistory] and, since
+// the same call succeeds once a server has opened a new epoch, [ErrUnreachable].
+type HistoryError struct {
+	// Redis is how far it is, Seen how far this program knows it to have been.
+	Redis, Seen History
+}
+
+// Error implements error.
+func (e *HistoryError) Error() string {
+	return fmt.Sprintf("%v: it is at epoch %d, change %d, and was at epoch %d, change %d; waiting for a server to open a new epoch",
+		ErrHistory, e.Redis.Epoch, e.Redis.Seq, e.Seen.Epoch, e.Seen.Seq)
+}
+
+// Is reports whether target is ErrHistory or ErrUnreachable.
+func (e *HistoryError) Is(target error) bool { return target == ErrHistory || target == ErrUnreachable }
+
+// SetupError says what about the Redis server, or about the way to it, must be
+// changed: the setting by section and key, its value, and the remedy.
+type SetupError struct {
+	// Setting is "[redis] port" or the name of a Redis server setting.
+	Setting string
+	// Value is what it is now; empty for secrets.
+	Value string
+	// Remedy says what to do.
+	Remedy string
+	// Err is the cause; it matches ErrUnreachable, ErrUnfit or ErrProtocol.
+	Err error
+}
+
+// Error implements error.
+func (e *SetupError) Error() string {
+	setting := e.Setting
+	if e.Value != "" {
+		setting += " = " + e.Value
+	}
+	return fmt.Sprintf("%s: %v; %s", setting, e.Err, e.Remedy)
+}
+
+// Unwrap returns the cause.
+func (e *SetupError) Unwrap() error { return e.Err }
+
+// DamageError says why a task is damaged. It matches ErrDamaged.
+type DamageError struct {
+	ID int64
+	// Reason is short: "hash is missing", "field round: ...".
+	Reason string
+}
+
+// Error implements error.
+func (e *DamageError) Error() string { return fmt.Sprintf("task %d is damaged: %s", e.ID, e.Reason) }
+
+// Is reports whether target is ErrDamaged.
+func (e *DamageError) Is(target error) bool { return target == ErrDamaged }
+
+// ExitCode is the exit code of a program that ends with this error: 3 if Redis
+// is unreachable, 2 if it or the configuration must be changed.
+func (e *SetupError) ExitCode() int {
+	if errors.Is(e.Err, ErrUnreachable) {
+		return 3
+	}
+	return 2
+}
+
+// temporary answers mean that Redis cannot serve us now, which for a caller is
+// as good as not being there: the same call may succeed later. A password is
+// refused while it is being changed, a wait is broken off when the master becomes a
+// replica, a script may be forgotten between its loading and its call, and without
+// memory no transaction is begun, which its end does not explain; in a cluster the
+// keys of a script are apart while their slot moves. A permission that the user lacks
+// (NOPERM) is not temporary: that says what this program may do, not how Redis is.
+func temporary(err redis.Error) bool {
+	e := error(err)
+	return redis.IsLoadingError(e) || redis.IsMasterDownError(e) || redis.IsClusterDownError(e) ||
+		redis.IsTryAgainError(e) || redis.IsAuthError(e) ||
+		redis.HasErrorPrefix(e, "UNBLOCKED ") || redis.HasErrorPrefix(e, "NOSCRIPT ") ||
+		redis.HasErrorPrefix(e, "EXECABORT ") ||
+		strings.Contains(e.Error(), "cript attempted to access a non local key in a cluster node") || hindered(e.Error()) != nil
+}
+
+// moved reports that a slot is elsewhere, which the client of a cluster could not
+// follow in time while it moves. Without a cluster it is a wrong address.
+func moved(err redis.Error) bool {
+	return redis.HasErrorPrefix(err, "MOVED ") || redis.HasErrorPrefix(err, "ASK ")
+}
+
+// hindrance is a temporary answer behind which stands a setting of Redis.
+type hindrance struct {
+	// start is how the answer begins, without the space after it.
+	start string
+	// setting is one of redis.conf, remedy what to do.
+	setting, remedy string
+}
+
+// hindered returns what the text of an answer says to hinder Redis, nil if that
+// is nothing. The answer to a command of a script, which Redis before 7.0 wraps
+// into an error of the script, and that to a transaction count as well.
+func hindered(text string) *hindrance {
+	text = strings.TrimPrefix(text, "EXECABORT Transaction discarded because of: ")
+	script := strings.HasPrefix(text, "ERR Error running script ")
+	for _, h := range []hindrance{
+		{"OOM", "maxmemory", "raise it, or archive and delete what is not needed any more"},
+		{"MISCONF Errors writing to the AOF file:", "dir", "make room on the disk of its append-only file"},
+		{"MISCONF", "stop-writes-on-bgsave-error", "see the log of Redis why it cannot save; most often its disk is full"},
+		{"NOREPLICAS", "min-replicas-to-write", "start the missing replicas, or lower it"},
+		{"READONLY", "replicaof", "name the master, or use sentinel_master"},
+		{"BUSY", "busy-reply-threshold", "wait until the script that runs there has ended, or end it by SCRIPT KILL"},
+		{"ERR max number of clients", "maxclients", "raise it, or close connections of other programs"},
+	} {
+		if strings.HasPrefix(text, h.start+" ") || script && strings.Contains(text, " -"+h.start+" ") {
+			return &h
+		}
+	}
+	return nil
+}
+
+// Quote makes a text from Redis safe and short enough for messages.
+func Quote(text string) string {
+	const most = 80
+	if len(text) > most {
+		return strconv.Quote(text[:most]) + "..."
+	}
+	return strconv.Quote(text)
+}
+
+// ErrFlushing means that the namespace is being flushed.
+var ErrFlushing = errors.New("the namespace is being flushed; waiting for the end of that")

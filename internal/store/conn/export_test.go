@@ -1,0 +1,19 @@
+package conn
+
+// Universal is what the client of Redis is told.
+var Universal = universal
+
+// Names are those of the keys and arguments in the header of a script.
+func (room *Scripts) Names(script string) (keys, args []string) {
+	h := headerOf(room.body(script))
+	return h.keys, h.args
+}
+
+// Body is the file of a script, Placed the whole of it as it is sent but for words, Read any file.
+func (room *Scripts) Body(script string) string { return room.body(script) }
+
+func (room *Scripts) Placed(script string) string {
+	return placed(room.text("", script), headerOf(room.body(script)), nil)
+}
+
+func (room *Scripts) Read(file string) string { return room.read(file) }

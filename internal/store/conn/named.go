@@ -1,0 +1,148 @@
+package conn
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/tdf-go/tdf/statemachine"
+)
+
+// Subject says whose keys a script is called with. Which keys these are, and in which order, its header says alone; more
+// are those that have no name there and follow.
+type Subject struct {
+	Task, Plan                    int64
+	Worker, Node, Bucket, Request string
+	More                          []string
+}
+
+// keyFunc makes a key of a subject. Of none it is what such keys begin with.
+type keyFunc func(Keys, *Subject) string
+
+// keyNames are the keys as scripts name them: those that a namespace has once, and those of which it has many.
+var keyNames = sync.OnceValues(func() (once, many map[string]keyFunc) {
+	once, many = map[string]keyFunc{}, map[string]keyFunc{}
+	for name, key := range map[string]func(Keys) string{
+		"meta": Keys.Meta, "taskID": Keys.TaskID, "buckets": Keys.Buckets, "wakeServer": Keys.WakeServer, "due": Keys.Due,
+		"setAside": Keys.SetAside, "managers": Keys.Managers, "handling": Keys.Handling, "worker": Keys.Worker,
+		"workerIDs": Keys.WorkerIDs, "lease": Keys.Lease, "follow": Keys.Follow, "changed": Keys.Changed, "queues": Keys.Queues,
+		"nodes": Keys.Nodes, "full": Keys.Full, "epochs": Keys.Epochs, "planID": Keys.PlanID, "plans": Keys.Plans,
+		"draining": Keys.Draining, "keepers": Keys.Keepers, "purged": Keys.Purged, "purgedIDs": Keys.PurgedIDs,
+		"suspects": Keys.Suspects, "rules": Keys.Rules,
+	} {
+		once[name] = func(k Keys, _ *Subject) string { return key(k) }
+	}
+	for _, st := range statemachine.States() {
+		once[string(st)] = func(k Keys, _ *Subject) string { return k.State(st) }
+	}
+	each(many, func(of *Subject) int64 { return of.Task }, map[string]func(Keys, int64) string{
+		"task": Keys.Task, "live": Keys.Live, "dependants": Keys.Dependants, "stuck": Keys.Stuck,
+	})
+	each(many, func(of *Subject) int64 { return of.Plan }, map[string]func(Keys, int64) string{
+		"plan": Keys.Plan, "planTasks": Keys.PlanTasks, "freed": Keys.Freed, "growth": Keys.Growth,
+	})
+	each(many, func(of *Subject) string { return of.Worker }, map[string]func(Keys, string) string{
+		"workerID": Keys.WorkerID, "workerDoc": Keys.WorkerDoc, "held": Keys.Held, "lastClaim": Keys.LastClaim,
+		"halt": Keys.Halt, "stop": Keys.Stop, "call": Keys.Call,
+	})
+	each(many, func(of *Subject) string { return of.Node }, map[string]func(Keys, string) string{
+		"node": Keys.Node, "busyNode": Keys.BusyNode, "used": Keys.Used, "wakeNode": Keys.WakeNode,
+	})
+	each(many, func(of *Subject) string { return of.Bucket }, map[string]func(Keys, string) string{
+		"ready": Keys.Ready, "wake": Keys.Wake,
+	})
+	each(many, func(of *Subject) string { return of.Request }, map[string]func(Keys, string) string{"request": Keys.Request})
+	each(many, func(*Subject) string { return "" }, map[string]func(Keys, string) string{
+		"queue": Keys.Queue, "busyQueue": Keys.BusyQueue, "wakeQueue": Keys.WakeQueue, "tally": Keys.Tally,
+		"evidence": Keys.Evidence, "kept": Keys.Kept,
+		"archivedAs": func(k Keys, outcome string) string { return k.ArchivedAs(statemachine.State(outcome)) },
+		"busyBoth":   func(k Keys, _ string) string { return strings.TrimSuffix(k.BusyBoth("", ""), "0::") },
+	})
+	return once, many
+})
+
+func each[T any](many map[string]keyFunc, whose func(*Subject) T, names map[string]func(Keys, T) string) {
+	for name, key := range names {
+		many[name] = func(k Keys, of *Subject) string { return key(k, whose(of)) }
+	}
+}
+
+// header is what a script is called with, as far as its file gives it names.
+type header struct{ keys, args []string }
+
+var headerRemark = regexp.MustCompile(`\([^)]*\)|\n--`)
+
+// headerOf reads the names, which have remarks in parentheses and end at a semicolon, or where what is returned follows.
+func headerOf(text string) header {
+	names := func(kind string) (names []string) {
+		_, part, found := strings.Cut(text, "\n-- "+kind+" ")
+		if !found {
+			return nil
+		}
+		for _, end := range []string{"\n-- ARGV", "\n-- Returns"} {
+			part, _, _ = strings.Cut(part, end)
+		}
+		part, _, _ = strings.Cut(headerRemark.ReplaceAllString(part, ""), ";")
+		for name := range strings.SplitSeq(part, ",") {
+			names = append(names, strings.TrimSpace(name))
+		}
+		return names
+	}
+	return header{keys: names("KEYS"), args: names("ARGV")}
+}
+
+// keysOf are the keys that the header of a script names. A name that is none panics: only a broken build has one.
+func keysOf(script string, h header) []keyFunc {
+	once, many := keyNames()
+	list := make([]keyFunc, len(h.keys))
+	for i, name := range h.keys {
+		if list[i] = once[name]; list[i] == nil {
+			list[i] = many[name]
+		}
+		if list[i] == nil {
+			panic(fmt.Sprintf("store: script %s: no key is called %q", script, name))
+		}
+	}
+	return list
+}
+
+// declared are the KEYS of a call, with room for one more.
+func (k Keys) declared(script *script, of *Subject) []string {
+	list := make([]string, 0, len(script.keys)+len(of.More)+1)
+	for _, key := range script.keys {
+		list = append(list, key(k, of))
+	}
+	return append(list, of.More...)
+}
+
+// placed puts places for the names in the text of a script: KEYS[2] for a key that its header lists, ARGV[1] for an argument,
+// and for another key the text that makes it. A table of them would cost each call time. Words are replaced as well.
+func placed(text string, h header, words map[string]string) string {
+	places := map[string]string{}
+	maps.Copy(places, words)
+	once, many := keyNames()
+	for name, key := range once {
+		places["K."+name] = "(namespace .. '" + key(Keys{}, &Subject{}) + "')"
+	}
+	for name, key := range many {
+		places["K."+name+"("] = "(namespace .. '" + key(Keys{}, &Subject{}) + "' .. "
+	}
+	for i, name := range h.keys {
+		places["K."+name] = "KEYS[" + strconv.Itoa(i+1) + "]"
+	}
+	for i, name := range h.args {
+		place := "ARGV[" + strconv.Itoa(i+1) + "]"
+		places["A."+name], places["#A."+name] = place, "#"+place
+	}
+	places["#K"], places["#A"] = strconv.Itoa(len(h.keys)), strconv.Itoa(len(h.args))
+	places["#KEYS"], places["#ARGV"] = "#KEYS", "#ARGV" // which begin like these two
+	var pairs []string
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(places))) { // of names that begin alike the longest counts
+		pairs = append(pairs, name, places[name])
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}

@@ -1,0 +1,41 @@
+// Package fleet keeps what runs tasks and where they may run: workers and managers with
+// their leases, nodes, queues and their limits.
+package fleet
+
+import (
+	"embed"
+
+	"github.com/tdf-go/tdf/internal/store/conn"
+)
+
+//go:embed *.lua
+var files embed.FS
+
+// Scripts are those of this room.
+var Scripts = conn.Scripts{Files: files, List: map[string]conn.Script{
+	"record":   {Libs: []string{conn.LibTypes, conn.LibSlots}, Writes: true},
+	"judge":    {Libs: []string{conn.LibTypes, conn.LibSlots}, Writes: true, Relieves: true},
+	"forget":   {Libs: []string{conn.LibTypes}, Writes: true, Relieves: true},
+	"recount":  {Libs: []string{conn.LibSlots}, Writes: true},
+	"rules":    {},
+	"register": {Libs: []string{conn.LibLog, "heartbeat", "lease", conn.LibLight, "rounds", conn.LibTypes}, Writes: true, Relieves: true},
+	"renew":    {Libs: []string{conn.LibLog, "heartbeat", "lease", conn.LibTypes}, Writes: true, Relieves: true},
+	"leave":    {Libs: []string{conn.LibLight, "rounds", conn.LibTypes}, Writes: true, Relieves: true},
+	"lost":     {Libs: []string{"lease", conn.LibLight, "rounds", conn.LibTypes}, Writes: true, Relieves: true},
+	"order":    {Writes: true},
+	"token":    {Writes: true, Relieves: true},
+	"presence": {Writes: true, Relieves: true},
+	"handle":   {Writes: true, Relieves: true},
+	"keep":     {Writes: true, Relieves: true},
+	"workers":  {},
+}}
+
+// Fleet is the room of workers, managers, nodes and queues in one namespace.
+type Fleet struct {
+	*conn.Conn
+
+	recounting recounter
+}
+
+// New makes the room on a connection.
+func New(c *conn.Conn) *Fleet { return &Fleet{Conn: c} }

@@ -1,0 +1,282 @@
+package plans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// NewPlan makes a plan, to which tasks can be added (see OpenRequest.Plan); nothing of it runs before
+// [Plans.SteerPlan] makes it ready. It returns a *statemachine.FieldError for what cannot be, and an error that matches
+// [ErrRequestKey] together with the id if the key was used for another plan.
+func (s *Plans) NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error) {
+	if spec.RequestKey == "" {
+		return 0, errors.New("plan: a request needs a key")
+	}
+	if len(spec.Name) > 256 || strings.ContainsAny(spec.Name, "\r\n") {
+		return 0, &statemachine.FieldError{Field: "name", Value: spec.Name, Want: "one line of at most 256 bytes"}
+	}
+	switch spec.OnFailure {
+	case "":
+		spec.OnFailure = task.FailureCancels
+	case task.FailureCancels, task.FailureHolds, task.FailureContinues:
+	default:
+		return 0, &statemachine.FieldError{Field: "on_failure", Value: string(spec.OnFailure), Want: "cancel, hold or continue"}
+	}
+	args := []any{int(tasks.RequestTTL.Seconds()), "name", spec.Name, "on_failure", string(spec.OnFailure)}
+	if spec.Contents != "" {
+		args = append(args, "digest", spec.Contents)
+	}
+	v, err := s.Run(ctx, "plan", conn.Subject{Request: "plan:" + spec.RequestKey}, args...)
+	if err != nil {
+		return 0, err
+	}
+	id, _ := v.(int64)
+	if id < 0 {
+		return -id, fmt.Errorf("plan %d: %w", -id, conn.ErrRequestKey)
+	}
+	return id, nil
+}
+
+// SteerPlan takes a plan to ready, held or cancelled, and returns the state it has then: a plan without tasks is
+// completed as soon as it is ready. by says who holds it. The error matches [ErrNoPlan] or [ErrPlanState].
+func (s *Plans) SteerPlan(ctx context.Context, id int64, to task.PlanState, by string) (task.PlanState, error) {
+	from := map[task.PlanState][]any{
+		task.PlanReady:     {string(task.PlanBuilding), string(task.PlanHeld)},
+		task.PlanHeld:      {string(task.PlanReady)},
+		task.PlanCancelled: {string(task.PlanBuilding), string(task.PlanReady), string(task.PlanHeld)},
+	}[to]
+	if from == nil {
+		return "", &statemachine.FieldError{Field: "state of a plan", Value: string(to), Want: "ready, held or cancelled"}
+	}
+	r, err := s.RunList(ctx, "steer", conn.Subject{Plan: id}, append([]any{id, string(to), by}, from...)...)
+	if err != nil {
+		return "", err
+	}
+	state := task.PlanState(r.Text(1))
+	switch r.Number(0) {
+	case -2:
+		return "", noPlan(id)
+	case -1:
+		return state, &tasks.PlanStateError{ID: id, State: state}
+	}
+	return state, nil
+}
+
+// Plan reads a plan. The error matches [ErrNoPlan] if there is none.
+func (s *Plans) Plan(ctx context.Context, id int64) (*task.Plan, error) {
+	plans, err := s.PlansOf(ctx, []int64{id})
+	if err != nil {
+		return nil, err
+	}
+	if len(plans) == 0 {
+		return nil, noPlan(id)
+	}
+	return &plans[0], nil
+}
+
+func noPlan(id int64) error { return fmt.Errorf("plan %d: %w", id, conn.ErrNoPlan) }
+
+// ListPlans reads up to limit plans, the newest first, from a rank on.
+func (s *Plans) ListPlans(ctx context.Context, offset, limit int) ([]task.Plan, error) {
+	names, err := s.Redis.ZRevRange(ctx, s.Keys.Plans(), int64(offset), int64(offset+limit-1)).Result()
+	if err != nil {
+		return nil, s.Failed("plans", err)
+	}
+	return s.PlansOf(ctx, numbers(names))
+}
+
+// HalfBuilt returns the plans that should be ready by now, the newest first.
+func (s *Plans) HalfBuilt(ctx context.Context) ([]task.Plan, error) {
+	ids, err := s.building(ctx)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	plans, err := s.PlansOf(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.Now(ctx)
+	return slices.DeleteFunc(plans, func(plan task.Plan) bool { return !plan.HalfBuilt(task.Moment(now)) }), err
+}
+
+// building are the ids of the plans that are not ready yet.
+func (s *Plans) building(ctx context.Context) (ids []int64, err error) {
+	const page = 1000
+	for offset := int64(0); ; offset += page {
+		names, err := s.Redis.ZRevRange(ctx, s.Keys.Plans(), offset, offset+page-1).Result()
+		if err != nil {
+			return nil, s.Failed("plans", err)
+		}
+		states := make([]*redis.StringCmd, len(names))
+		found := numbers(names)
+		err = s.Pipelined(ctx, "plans", func(p redis.Pipeliner) {
+			for i, id := range found {
+				states[i] = p.HGet(ctx, s.Keys.Plan(id), "state")
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i, id := range found {
+			if task.PlanState(states[i].Val()) == task.PlanBuilding {
+				ids = append(ids, id)
+			}
+		}
+		if len(names) < page {
+			return ids, nil
+		}
+	}
+}
+
+// PlanTasks returns up to limit ids of tasks of a plan, in the order in which they were added, from a rank on.
+func (s *Plans) PlanTasks(ctx context.Context, id int64, offset, limit int) ([]int64, error) {
+	names, err := s.Redis.LRange(ctx, s.Keys.PlanTasks(id), int64(offset), int64(offset+limit-1)).Result()
+	if err != nil {
+		return nil, s.Failed("plan", err)
+	}
+	return numbers(names), nil
+}
+
+func numbers(texts []string) []int64 {
+	ids := make([]int64, 0, len(texts))
+	for _, text := range texts {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			ids = append(ids, n)
+		}
+	}
+	return ids
+}
+
+// PlansOf reads the plans with the ids, without those that are not there.
+func (s *Plans) PlansOf(ctx context.Context, ids []int64) ([]task.Plan, error) {
+	cmds := make([]*redis.MapStringStringCmd, len(ids))
+	err := s.Pipelined(ctx, "plan", func(p redis.Pipeliner) {
+		for i, id := range ids {
+			cmds[i] = p.HGetAll(ctx, s.Keys.Plan(id))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	plans := make([]task.Plan, 0, len(ids))
+	for i, id := range ids {
+		if fields := cmds[i].Val(); fields["state"] != "" {
+			plans = append(plans, decodePlan(id, fields))
+		}
+	}
+	return plans, nil
+}
+
+// decodePlan reads a plan; what somebody has damaged counts as 0.
+func decodePlan(id int64, fields map[string]string) task.Plan {
+	number := func(field string) int64 { n, _ := strconv.ParseInt(fields[field], 10, 64); return n }
+	stamp := func(field string) time.Time { return task.ParseMoment(fields[field]) }
+	p := task.Plan{
+		PlanSpec: task.PlanSpec{Name: fields["name"], OnFailure: task.OnFailure(fields["on_failure"])},
+		ID:       id, State: task.PlanState(fields["state"]),
+		HeldBy: fields["held_by"], Total: number("total"), Left: number("left"), Skipped: number("n:skipped"),
+		Growing: number("growing"), GrowthError: fields["growth_error"],
+		Created: stamp("created"), Ready: stamp("ready"), Over: stamp("ended"), Ended: map[statemachine.State]int64{},
+	}
+	for _, st := range statemachine.Outcomes() {
+		if n := number("n:" + string(st)); n != 0 {
+			p.Ended[st] = n
+		}
+	}
+	return p
+}
+
+// Drain is something that servers have to do for plans: tell the dependants of a task, move tasks of a plan, or open steps
+// of one (see package growth).
+type Drain struct {
+	// Task, Plan or Growth, of a plan, is the id; the others are 0.
+	Task, Plan, Growth int64
+}
+
+// Draining returns what servers have to do for plans, the oldest first, from a rank on, at most so much.
+func (s *Plans) Draining(ctx context.Context, offset, limit int) ([]Drain, error) {
+	names, err := s.Redis.ZRange(ctx, s.Keys.Draining(), int64(offset), int64(offset+limit-1)).Result()
+	if err != nil {
+		return nil, s.Failed("draining", err)
+	}
+	drains := make([]Drain, 0, len(names))
+	for _, name := range names {
+		id, err := strconv.ParseInt(name[min(1, len(name)):], 10, 64)
+		switch {
+		case err != nil:
+		case name[0] == 't':
+			drains = append(drains, Drain{Task: id})
+		case name[0] == 'p':
+			drains = append(drains, Drain{Plan: id})
+		case name[0] == 'g':
+			drains = append(drains, Drain{Growth: id})
+		}
+	}
+	return drains, nil
+}
+
+// MaxReleases is the most tasks one call of [Plans.Release] takes.
+const MaxReleases = 100
+
+// Release tells at most so many tasks that need one of those that have ended how it ended, and returns of how many of the
+// ids, from the first on, all have been told. Each is told once of each end, however often this is called.
+func (s *Plans) Release(ctx context.Context, page int, ids ...int64) (done int, err error) {
+	if len(ids) > MaxReleases || page < 1 {
+		return 0, fmt.Errorf("release: %d tasks in pages of %d: want at most %d, in pages of at least 1", len(ids), page, MaxReleases)
+	}
+	k := s.Keys
+	of, args := conn.Subject{}, []any{page}
+	for _, id := range ids {
+		of.More, args = append(of.More, k.Task(id), k.Dependants(id), k.Stuck(id)), append(args, id)
+	}
+	v, err := s.Run(ctx, "release", of, args...)
+	if err != nil {
+		return 0, err
+	}
+	n, _ := v.(int64)
+	return int(n), nil
+}
+
+// Freed is a blocked task of a plan that a server has to move.
+type Freed struct {
+	tasks.TaskHeader
+	// DoomedBy is the task because of which it can never run, 0 if it may run now. Skipped says that this is no
+	// failure: it was to run only if that one failed.
+	DoomedBy int64
+	Skipped  bool
+}
+
+// Event is what is to happen to the task.
+func (f *Freed) Event() statemachine.Event {
+	if f.DoomedBy > 0 {
+		return statemachine.Cancel
+	}
+	return statemachine.Unblock
+}
+
+// FreedTasks reads up to limit tasks of a plan that servers have to move, from a rank on: none if the plan is not ready.
+func (s *Plans) FreedTasks(ctx context.Context, plan int64, offset, limit int) ([]Freed, statemachine.Time, error) {
+	r, err := s.RunList(ctx, "freed", conn.Subject{Plan: plan}, plan, offset, limit)
+	if err != nil {
+		return nil, 0, err
+	}
+	found := make([]Freed, len(r.List(1)))
+	for i := range found {
+		t := r.List(1).List(i)
+		header := tasks.DecodeSeen(t.Number(0), t[3:], conn.ClockOf(r, 2))
+		found[i] = Freed{TaskHeader: header, DoomedBy: t.Number(1), Skipped: t.Text(2) == "1"}
+	}
+	return found, r.Time(0), nil
+}

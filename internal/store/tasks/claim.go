@@ -1,0 +1,323 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tdf-go/tdf/internal/store/blame"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// DefaultGrace is how many seconds the server leaves an overdue round to its
+// worker where no server has published another value.
+const DefaultGrace = 10
+
+// ClaimRequest asks for due tasks.
+type ClaimRequest struct {
+	// Worker is the worker's name; it goes into the round's record and log.
+	Worker string
+	// Request identifies the call: sent again, it returns the same tasks. The
+	// claim ids are made from it. Use [NewToken].
+	Request string
+	// Candidates are the queues to take from, and the buckets of each (see task.Candidates).
+	Candidates []task.Candidate
+	// First is which of the queues has the first turn; raise it with each claim.
+	First int
+	// Rules is the version of the rules that Candidates were made from; 0: whatever
+	// they are.
+	Rules int64
+	// Max is the most tasks to claim, at least 1.
+	Max int
+	// Incarnation is that of the worker's session; 0 claims without a lease, so
+	// that only timeout and end_before bring the tasks back.
+	Incarnation int64
+	// Node is the worker's node; it goes into the round's record.
+	Node string
+	// Known is the version of the list of buckets that Candidates were made from.
+	Known int64
+	// MaxThreads is the most rounds on the node at a time, over all queues;
+	// task.NoLimit for no such limit. Without a Node there is none.
+	MaxThreads task.Limit
+	// Resources are what the node offers; without a Node there are none.
+	Resources task.Resources
+	// Woken is what ended the worker's last wait, if it is not decided yet whether
+	// it is used (see [ClaimReply].Unused).
+	Woken WakeUp
+}
+
+// Claimed is a task with what a worker needs to run it.
+type Claimed struct {
+	statemachine.Task
+	Program, Source, Input string
+	// Argv takes the place of Input if it is not nil.
+	Argv []string
+	// FailOn is "", "stderr" or "exit".
+	FailOn string
+	// Bucket is where the task waits when it is opened again.
+	Bucket task.Bucket
+	// Plan is the plan of the task, 0 for none; Needs are the tasks whose results are its arguments, and ArgsAs how
+	// the program gets them (see Spec.ArgsAs).
+	Plan   int64
+	Needs  []task.Need
+	ArgsAs string
+	// Resources is what the round got of the node, by name; which, where the node offers at most MaxIDs.
+	Resources map[string]task.Allotted
+	// Expiry is when end_before comes, by the time of the namespace.
+	Expiry statemachine.Time
+}
+
+// MaxIDs is up to how many pieces of a resource are told apart.
+const MaxIDs = 1024
+
+// ClaimReply is the answer to a claim.
+type ClaimReply struct {
+	Tasks []Claimed
+	// Damaged are ids met on the way whose hash does not hold what it must;
+	// they are no longer offered.
+	Damaged []int64
+	// More says that further tasks are due in these buckets.
+	More bool
+	// Next is when the next task of these buckets starts, or when a node that is set
+	// aside may try one, or Never.
+	Next statemachine.Time
+	// Now is the time of the claim.
+	Now statemachine.Time
+	// Stale says that the rules have changed, and nothing was claimed. NewBuckets
+	// says that the list of buckets has; tasks may have been claimed. Read the
+	// [fleet.Fleet.Rules] and claim again.
+	Stale, NewBuckets bool
+	// Full are the queues with due tasks of which nothing more may be claimed
+	// here, because of a limit or because a resource is taken; NodeFull says that
+	// of all queues on this node. Elsewhere are those of Full that have a place
+	// here, but none in the fleet.
+	Full, Elsewhere []string
+	NodeFull        bool
+	// Unused says that the worker has no use for the wake-up of the request, and is
+	// to pass it on to others (see [fleet.Fleet.PassOn]), unless it claims again at once.
+	Unused bool
+}
+
+// Claim moves due tasks to running in the name of one worker, as far as the
+// limits of queues and node allow; in which order, task.QueueSpec says. Under a
+// session it counts as a heartbeat; the error matches [ErrLeaseLost], and
+// nothing is claimed, if that session is over.
+func (s *Tasks) Claim(ctx context.Context, req ClaimRequest) (ClaimReply, error) {
+	call, err := s.claim(&req)
+	if err != nil {
+		return ClaimReply{}, err
+	}
+	v, err := s.Run(ctx, "claim", call.Of, call.Args...)
+	if err != nil {
+		return ClaimReply{}, err
+	}
+	return s.claimed(&req, v)
+}
+
+// claim is the call that claims.
+func (s *Tasks) claim(req *ClaimRequest) (conn.ScriptArgs, error) {
+	if req.Max < 1 || req.Worker == "" || req.Request == "" {
+		return conn.ScriptArgs{}, errors.New("claim: want a worker, a request and room for at least one task")
+	}
+	if req.Node == "" && len(req.Resources) > 0 {
+		return conn.ScriptArgs{}, &statemachine.FieldError{
+			Field: "resources", Value: req.Resources.Text(), Want: "those of a node: name the node that they are counted for",
+		}
+	}
+	return conn.ScriptArgs{Name: "claim", Of: req.subject(s.Keys), Args: req.args()}, nil
+}
+
+// claimed reads the answer to that call.
+func (s *Tasks) claimed(req *ClaimRequest, v any) (ClaimReply, error) {
+	switch {
+	case v == int64(Over):
+		return ClaimReply{}, LeaseLost("claim", req.Worker, req.Incarnation)
+	case v == int64(outdated):
+		return ClaimReply{Stale: true, Next: statemachine.Never}, nil
+	}
+	c := decodeClaim(conn.AsReply(v))
+	for i := range c.Tasks {
+		s.Memory.Saw(c.Tasks[i].ID)
+	}
+	c.Unused = s.Unused(req.Woken, &c)
+	return c, nil
+}
+
+// outdated is the answer of the claim script to rules that are not in force any
+// more.
+const outdated = -2
+
+func (r *ClaimRequest) subject(k conn.Keys) conn.Subject {
+	var keys []string
+	for i := range r.Candidates {
+		queue := r.Candidates[i].Queue.Name
+		keys = append(keys, k.BusyQueue(queue), k.BusyBoth(queue, r.Node), k.WakeQueue(queue))
+	}
+	for i := range r.Candidates {
+		for _, b := range r.Candidates[i].Buckets {
+			name := b.Name()
+			keys = append(keys, k.Ready(name), k.Wake(name))
+		}
+	}
+	return conn.Subject{Worker: r.Worker, Node: r.Node, More: keys}
+}
+
+func (r *ClaimRequest) args() []any {
+	session := ""
+	if r.Incarnation > 0 {
+		session = strconv.FormatInt(r.Incarnation, 10)
+	}
+	args := []any{
+		r.Worker, r.Request, r.Max, string(statemachine.Open), string(statemachine.Running), DefaultGrace,
+		writer(r.Worker), session, string(task.WorkerLost), string(task.WorkerStopped), r.Node, versionText(r.Rules), r.Known,
+		limitArg(r.MaxThreads), r.Resources.Text(), MaxIDs, GateRun, r.First, len(r.Candidates),
+	}
+	for i := range r.Candidates {
+		q := &r.Candidates[i].Queue
+		args = append(args, q.Name, limitArg(q.Threads), limitArg(q.MaxThreads), conn.Flag(q.Order == task.Lifo),
+			q.EffectiveAging().Text(), len(r.Candidates[i].Buckets))
+		for _, b := range r.Candidates[i].Buckets {
+			args = append(args, b.Priority, b.Resources)
+		}
+	}
+	return args
+}
+
+func limitArg(l task.Limit) string {
+	if l < 0 {
+		return ""
+	}
+	return l.Text()
+}
+
+func decodeClaim(r conn.Reply) ClaimReply {
+	c := ClaimReply{Now: r.Time(0), More: r.Text(1) != "", Next: r.Time(2)}
+	for i := range r.List(3) {
+		c.Damaged = append(c.Damaged, r.List(3).Number(i))
+	}
+	at := conn.ClockOf(r, 9)
+	for i := range r.List(4) {
+		t := decodeClaimed(r.List(4).List(i))
+		t.Expiry = at.Moment(t.EndBefore)
+		c.Tasks = append(c.Tasks, t)
+	}
+	c.NewBuckets, c.NodeFull = r.Text(5) != "", r.Text(7) != ""
+	c.Full, c.Elsewhere = r.List(6).Texts(), r.List(8).Texts()
+	return c
+}
+
+// decodeClaimed reads what the script has checked: the numbers are numbers.
+// Argv that is no list is left to the worker, as an error of the round.
+func decodeClaimed(r conn.Reply) Claimed {
+	f := FieldReader{Get: func(name string) string {
+		if i, ok := claimFields[name]; ok {
+			return r.Text(4 + i)
+		}
+		return ""
+	}}
+	t := Claimed{
+		Program: f.Get("program"), Source: f.Get("source"), Input: f.Get("input"), FailOn: f.Get("fail_on"),
+	}
+	t.Task, t.Bucket = f.task(r.Number(0)), f.bucket()
+	t.State = statemachine.Running
+	t.Current = statemachine.Round{Claim: r.Text(1), Running: r.Time(2)}
+	t.Resources = task.ParseAllotted(r.Text(3))
+	t.Plan, t.Needs, t.ArgsAs = int64(f.Count(PlanField)), task.ParseNeeds(f.Get("needs")), f.Get("args")
+	if text := f.Get("argv"); text != "" {
+		t.Argv = decodeArgv(text)
+	}
+	return t
+}
+
+// decodeArgv reads the JSON array of the field argv; a text that is none
+// becomes the only argument, so that the program can complain about it.
+func decodeArgv(text string) []string {
+	argv := []string{}
+	if err := json.Unmarshal([]byte(text), &argv); err != nil {
+		return []string{text}
+	}
+	return argv
+}
+
+// The order in which the claim script returns the fields of a task: those that each task has, then, of a task that has more,
+// all that its worker has to know.
+var (
+	claimedFirst = []string{
+		"state", "round", "rev", startField, "end_before", "timeout", "fails", "timeouts", "max_fails", "max_timeouts",
+		"program", "source", "input",
+	}
+	claimedMore = slices.DeleteFunc(append([]string{
+		"argv", "args", PlanField, "needs", "losses", "releases", "faults", "not_before", "cancel_requested",
+	}, configured()...), func(name string) bool { return slices.Contains(claimedFirst, name) })
+)
+
+// claimFields is where they stand.
+var claimFields = placesOf(slices.Concat(claimedFirst, claimedMore))
+
+// writer pads a name as the original's log lines do.
+func writer(name string) string { return fmt.Sprintf("%-10s", name) }
+
+// Turn is the answer to the end of some rounds and the claim of the next ones.
+type Turn struct {
+	Outcomes []Outcome
+	// Moved is the error of the moves, as that of Apply.
+	Moved error
+	Reply ClaimReply
+	// Claimed is the error of the claim, as that of Claim.
+	Claimed error
+}
+
+// Turn is [Tasks.Apply], of at least one order, and then [Tasks.Claim], if req is not nil, in one trip to Redis. Each is
+// carried out, or not, as it would be alone.
+func (s *Tasks) Turn(ctx context.Context, orders []Order, req *ClaimRequest) (t Turn) {
+	if req == nil {
+		t.Outcomes, t.Moved = s.Apply(ctx, orders...)
+		return t
+	}
+	move, err := s.moves(orders)
+	if err != nil {
+		return Turn{Moved: err, Claimed: err}
+	}
+	claim, err := s.claim(req)
+	if err != nil {
+		return Turn{Moved: err, Claimed: err}
+	}
+	answers := s.Together(ctx, move, claim)
+	if t.Moved = answers[0].Err; t.Moved == nil {
+		t.Outcomes, t.Moved = s.outcomes(orders, answers[0].Value)
+	}
+	if t.Claimed = answers[1].Err; t.Claimed == nil {
+		t.Reply, t.Claimed = s.claimed(req, answers[1].Value)
+	}
+	return t
+}
+
+// taskWords are the fields that scripts read of a task, which follow from package task.
+var taskWords = map[string]string{"--[[header]]": luaList(headerFields), "--[[more]]": luaList(claimedMore)}
+
+// luaList is a list of fields as a script has it behind others.
+func luaList(names []string) string {
+	var text strings.Builder
+	for _, name := range names {
+		text.WriteString(", '" + name + "'")
+	}
+	return text.String()
+}
+
+// Over is what scripts answer to a session that is over.
+const Over = -1
+
+// LeaseLost is the error of a worker whose session is over.
+func LeaseLost(op, name string, incarnation int64) error {
+	return fmt.Errorf("%s: worker %s, incarnation %d: %w", op, conn.Quote(name), incarnation, conn.ErrLeaseLost)
+}
+
+// GateRun is how many failures in a row close the gate of a node: then it
+// claims nothing until a server has judged.
+const GateRun = blame.GateRun

@@ -1,0 +1,417 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// Order is a decided move with what goes along with it.
+type Order struct {
+	statemachine.Move
+	// Writer is the name that stands in the task's log.
+	Writer string
+	// Bucket is where the task waits if the move opens it, or waited if the move
+	// takes it from there. An entry that stays behind does no harm: the next
+	// claim that meets it drops it.
+	Bucket task.Bucket
+	// Lines are put into the task's log before the lines of the move.
+	Lines []Line
+	// Fields are further hash fields to write, names and values in turn: the
+	// record of a round.
+	Fields []string
+	// Drop are hash fields to delete: what a task keeps no longer of old rounds.
+	Drop []string
+	// Node says what the move tells of the node of the round, for the judge of
+	// nodes: NodeGood, NodeBad, or nothing.
+	Node NodeNews
+}
+
+// NodeNews is what the end of a round says of its node.
+type NodeNews string
+
+// The news. A round that says neither was ended by somebody else.
+const (
+	NodeGood NodeNews = "good" // the program succeeded
+	NodeBad  NodeNews = "bad"  // it failed, whosever fault it is
+)
+
+// Line is a line for a task's log.
+type Line struct {
+	At   statemachine.Time
+	Text string
+}
+
+// MaxMoves is the most moves one call of [Tasks.Apply] takes.
+const MaxMoves = 1000
+
+// MaxFields is the most texts of one [Order] in Fields, names and values, and
+// the most in Drop. A script cannot pass more than about 8,000 on to a command.
+const MaxFields = 4000
+
+// Outcome is what became of one order.
+type Outcome struct {
+	ID     int64
+	Result statemachine.Result
+	// Err is nil unless Result is Refused. Then it matches
+	// statemachine.ErrStale, statemachine.ErrConflict, statemachine.ErrStopAsked
+	// or [ErrDamaged].
+	Err error
+}
+
+// Apply makes decided moves, each on its own: one that is refused does not
+// touch the others. The error is that of the call, also if there are more than
+// [MaxMoves] or one is larger than [MaxFields]: then nothing was moved. The
+// outcomes are in the order of the orders.
+func (s *Tasks) Apply(ctx context.Context, orders ...Order) ([]Outcome, error) {
+	if len(orders) == 0 {
+		return nil, nil
+	}
+	call, err := s.moves(orders)
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.Run(ctx, "move", call.Of, call.Args...)
+	if err != nil {
+		return nil, err
+	}
+	return s.outcomes(orders, v)
+}
+
+// moves is the call that makes the moves.
+func (s *Tasks) moves(orders []Order) (conn.ScriptArgs, error) {
+	if len(orders) > MaxMoves {
+		return conn.ScriptArgs{}, fmt.Errorf("move: %d moves in one call: want at most %d", len(orders), MaxMoves)
+	}
+	call := moveCall{store: s}
+	for i := range orders {
+		if err := orders[i].check(); err != nil {
+			return conn.ScriptArgs{}, err
+		}
+		call.add(&orders[i])
+	}
+	return conn.ScriptArgs{Name: "move", Of: call.subject(orders), Args: call.args(len(orders))}, nil
+}
+
+// outcomes reads the answer to that call.
+func (s *Tasks) outcomes(orders []Order, answer any) ([]Outcome, error) {
+	r := conn.AsReply(answer)
+	if len(r) != len(orders)+1 {
+		return nil, fmt.Errorf("move: %d answers for %d moves", len(r)-1, len(orders))
+	}
+	out := make([]Outcome, len(orders))
+	for i := range orders {
+		out[i] = moveOutcome(orders[i].ID, r.Number(i))
+		s.Memory.Saw(orders[i].ID) // a server may have opened none itself
+	}
+	return out, nil
+}
+
+// movesPage is how many moves one call of [Tasks.ApplyAll] makes: some 2 ms, for which Redis is blocked.
+const movesPage = 40
+
+// ApplyAll is [Tasks.Apply] for any number of orders, in calls that do not block Redis for long. With an error it returns the
+// outcomes of the calls before it.
+func (s *Tasks) ApplyAll(ctx context.Context, orders ...Order) ([]Outcome, error) {
+	all := make([]Outcome, 0, len(orders))
+	for page := range slices.Chunk(orders, movesPage) {
+		outcomes, err := s.Apply(ctx, page...)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, outcomes...)
+	}
+	return all, nil
+}
+
+// check says what of an order a script cannot take.
+func (o *Order) check() error {
+	if o.AskStop {
+		return fmt.Errorf("move: task %d: it asks for a stop and moves nothing: want a call of AskStop", o.ID)
+	}
+	if n := len(o.Fields); n > MaxFields {
+		return fmt.Errorf("move: task %d: %d field values in one order: want at most %d", o.ID, n, MaxFields)
+	}
+	if n := len(o.Drop); n > MaxFields {
+		return fmt.Errorf("move: task %d: %d fields to drop in one order: want at most %d", o.ID, n, MaxFields)
+	}
+	return nil
+}
+
+// moveOutcome is the one place where the codes of the move script get their
+// meaning.
+func moveOutcome(id, code int64) Outcome {
+	switch code {
+	case 1:
+		return Outcome{ID: id, Result: statemachine.Moved}
+	case 2:
+		return Outcome{ID: id, Result: statemachine.Repeated}
+	case -1:
+		return Outcome{ID: id, Result: statemachine.Refused, Err: fmt.Errorf("task %d: %w", id, statemachine.ErrStale)}
+	case -2:
+		return Outcome{ID: id, Result: statemachine.Refused, Err: fmt.Errorf("task %d: %w", id, statemachine.ErrConflict)}
+	case -4:
+		return Outcome{ID: id, Result: statemachine.Refused, Err: fmt.Errorf("task %d: %w", id, statemachine.ErrStopAsked)}
+	default:
+		return Outcome{ID: id, Result: statemachine.Refused, Err: &conn.DamageError{ID: id, Reason: "hash is missing or damaged"}}
+	}
+}
+
+// moveCall gathers the arguments of the script.
+type moveCall struct {
+	store   *Tasks
+	buckets bucketArgs
+	moves   []any
+}
+
+func (c *moveCall) add(o *Order) {
+	next, bucket := o.ToRound(), 0
+	if o.To == statemachine.Open {
+		bucket = c.buckets.index(o.Bucket)
+	} else if o.From == statemachine.Open {
+		bucket = -c.buckets.index(o.Bucket)
+	}
+	fence := any(o.Rev)
+	if o.Fenced {
+		fence = o.Claim
+	}
+	c.moves = append(c.moves, o.ID, string(o.From), string(o.To), o.Round, next, conn.Flag(o.Fenced), fence,
+		string(o.Event), string(o.Actor), string(o.Count), DeadlineText(o.Deadline), wakes(o.To), bucket, writer(o.Writer),
+		RestText(o.NotBefore), conn.Flag(o.StopAsked || !o.NextRound), string(o.Node))
+	c.list(o.Stamps()...)
+	edges := o.Edges()
+	c.moves = append(c.moves, len(edges))
+	for _, e := range edges {
+		c.moves = append(c.moves, e.From+" -> "+e.To)
+	}
+	c.moves = append(c.moves, len(o.Lines))
+	for _, l := range o.Lines {
+		c.moves = append(c.moves, formatLine(l, o.Writer))
+	}
+	fields := o.Fields
+	if outcome := o.Outcome(); outcome != statemachine.None {
+		fields = append([]string{"outcome", string(outcome)}, fields...)
+	}
+	c.list(fields...)
+	c.list(o.Drop...)
+	c.moves = append(c.moves, conn.Flag(o.From == statemachine.Running))
+}
+
+func (c *moveCall) list(texts ...string) {
+	c.moves = append(c.moves, len(texts))
+	for _, t := range texts {
+		c.moves = append(c.moves, t)
+	}
+}
+
+func (c *moveCall) subject(orders []Order) conn.Subject {
+	k := c.store.Keys
+	keys := append(k.States(), c.buckets.keys(k)...)
+	for i := range orders {
+		keys = append(keys, k.Task(orders[i].ID))
+	}
+	return conn.Subject{More: keys}
+}
+
+func (c *moveCall) args(n int) []any {
+	args := append([]any{n, evidenceTTL}, StateArgs()...)
+	args = append(args, len(c.buckets.names))
+	for _, name := range c.buckets.names {
+		args = append(args, name)
+	}
+	return append(args, c.moves...)
+}
+
+// StateArgs is the number of states and their names.
+func StateArgs() []any {
+	all := statemachine.States()
+	args := make([]any, 0, 1+len(all))
+	args = append(args, len(all))
+	for _, st := range all {
+		args = append(args, string(st))
+	}
+	return args
+}
+
+// wakes says who waits for tasks in that state. A bucket wakes its workers.
+func wakes(to statemachine.State) string {
+	switch {
+	case to == statemachine.Executed:
+		return "server"
+	case to.Ended():
+		return "ended"
+	case to == statemachine.Archived:
+		return "archived"
+	default:
+		return ""
+	}
+}
+
+// RestText is a moment to rest until, empty for none.
+func RestText(t statemachine.Time) string {
+	if t == 0 {
+		return ""
+	}
+	return t.Text()
+}
+
+// DeadlineText is a deadline as records have it, empty for Never.
+func DeadlineText(t statemachine.Time) string {
+	if t == statemachine.Never {
+		return ""
+	}
+	return t.Text()
+}
+
+// AskStop marks tasks as to be stopped, as decided by moves with AskStop, and
+// calls the workers that run them, which find them in [Renewal].Stops. The
+// outcomes are as those of [Tasks.Apply].
+func (s *Tasks) AskStop(ctx context.Context, orders ...Order) ([]Outcome, error) {
+	if len(orders) == 0 {
+		return nil, nil
+	}
+	if len(orders) > MaxMoves {
+		return nil, fmt.Errorf("stop: %d tasks in one call: want at most %d", len(orders), MaxMoves)
+	}
+	of, args := conn.Subject{}, []any{len(orders)}
+	for i := range orders {
+		o := &orders[i]
+		if !o.AskStop {
+			return nil, fmt.Errorf("stop: task %d: the move goes to %s, it asks for no stop", o.ID, o.To)
+		}
+		of.More = append(of.More, s.Keys.Task(o.ID))
+		args = append(args, o.ID, string(o.From), o.Round, o.Rev, conn.Flag(o.From == statemachine.Running), len(o.Lines))
+		for _, l := range o.Lines {
+			args = append(args, formatLine(l, o.Writer))
+		}
+		args = append(args, len(o.Fields))
+		for _, text := range o.Fields {
+			args = append(args, text)
+		}
+	}
+	r, err := s.RunList(ctx, "stop", of, args...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Outcome, len(orders))
+	for i := range orders {
+		out[i] = moveOutcome(orders[i].ID, r.Number(i))
+	}
+	return out, nil
+}
+
+// TellOverdue tells the workers of rounds that their time is over, which they find in
+// [Renewal].Overdue. It changes no task. Told again, a worker hears it again.
+func (s *Tasks) TellOverdue(ctx context.Context, rounds ...*TaskHeader) error {
+	for part := range slices.Chunk(rounds, MaxMoves) {
+		of, args := conn.Subject{}, []any{len(part)}
+		for _, t := range part {
+			of.More = append(of.More, s.Keys.Task(t.ID))
+			args = append(args, t.ID, string(t.State), t.Round, t.Rev, "d", 0, 0)
+		}
+		if _, err := s.Run(ctx, "stop", of, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// News is what a worker tells of a round that runs.
+type News struct {
+	// Lines are for the log of the task.
+	Lines []Line
+	// Progress is nil if there is none to tell.
+	Progress *Progress
+	// Chunks are of what the program writes, while somebody follows the task; the
+	// newest 64 are kept.
+	Chunks []Chunk
+}
+
+// Tell records at once what worker tells of a task that it holds. It returns an
+// error matching statemachine.ErrStale if the round is over.
+func (s *Tasks) Tell(ctx context.Context, worker string, t *statemachine.Task, n News) error {
+	if err := n.check(); err != nil {
+		return err
+	}
+	if len(n.Lines) > 0 || n.Progress != nil {
+		if err := s.note(ctx, worker, t, &n); err != nil {
+			return err
+		}
+	}
+	if len(n.Chunks) == 0 {
+		return nil
+	}
+	return s.sendChunks(ctx, t, n.Chunks)
+}
+
+func (n *News) check() error {
+	if far := n.Progress; far != nil && (far.Part > 1 || math.IsNaN(far.Part)) {
+		return &statemachine.FieldError{
+			Field: "progress", Value: strconv.FormatFloat(far.Part, 'g', -1, 64), Want: "a number from 0 to 1, or below 0 for none",
+		}
+	}
+	return checkChunks(n.Chunks)
+}
+
+// note records lines and progress.
+func (s *Tasks) note(ctx context.Context, worker string, t *statemachine.Task, n *News) error {
+	texts := make([]string, len(n.Lines))
+	for i, l := range n.Lines {
+		texts[i] = formatLine(l, worker)
+	}
+	field, value := "", ""
+	if n.Progress != nil {
+		field, value = "progress", n.Progress.String()
+	}
+	v, err := s.Run(ctx, "note", conn.Subject{Task: t.ID},
+		string(statemachine.Running), t.Round, t.Current.Claim, strings.Join(texts, "\n"), field, value)
+	if err != nil {
+		return err
+	}
+	if v == int64(-1) {
+		return staleRound(t)
+	}
+	return nil
+}
+
+func staleRound(t *statemachine.Task) error {
+	return fmt.Errorf("task %d, round %d: %w", t.ID, t.Round, statemachine.ErrStale)
+}
+
+func formatLine(l Line, name string) string {
+	at := time.UnixMicro(int64(l.At)).UTC().Format(time.DateTime)
+	return at + " - " + writer(name) + " " + l.Text
+}
+
+// Progress is how far a program says it has come.
+type Progress struct {
+	// Part is from 0 to 1, negative if not given.
+	Part float64
+	Text string
+}
+
+// String is how the progress stands in the hash: "0.4 halfway".
+func (far Progress) String() string {
+	text := strings.Join(strings.Fields(far.Text), " ")
+	if len(text) > maxProgress {
+		text = strings.ToValidUTF8(text[:maxProgress], "")
+	}
+	if far.Part < 0 {
+		return text
+	}
+	return strings.TrimSpace(strconv.FormatFloat(far.Part, 'f', -1, 64) + " " + text)
+}
+
+// maxProgress is how many bytes of a progress text are kept.
+const maxProgress = 256
+
+// evidenceTTL is for how many seconds evidence is gathered before it begins anew.
+const evidenceTTL = 3600

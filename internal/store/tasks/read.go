@@ -1,0 +1,169 @@
+package tasks
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// Task reads one task whole. It returns an error matching [ErrNotFound] if
+// there is none, and [ErrPurged] if it was purged; a damaged one comes with its Err set.
+func (s *Tasks) Task(ctx context.Context, id int64) (*TaskHeader, error) {
+	tasks, err := s.TasksByID(ctx, []int64{id})
+	if err != nil {
+		return nil, err
+	}
+	if tasks[0] == nil {
+		return nil, s.absent(ctx, id)
+	}
+	return tasks[0], nil
+}
+
+// TasksByID reads tasks whole, in the order of the ids; nil for those that are not
+// there.
+func (s *Tasks) TasksByID(ctx context.Context, ids []int64) ([]*TaskHeader, error) {
+	cmds := make([]*redis.MapStringStringCmd, len(ids))
+	archived := make([]*redis.FloatCmd, len(ids))
+	err := s.Pipelined(ctx, "read", func(p redis.Pipeliner) {
+		for i, id := range ids {
+			cmds[i] = p.HGetAll(ctx, s.Keys.Task(id))
+			archived[i] = p.ZScore(ctx, s.Keys.State(statemachine.Archived), strconv.FormatInt(id, 10))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	tasks := make([]*TaskHeader, len(ids))
+	for i, id := range ids {
+		if fields, err := cmds[i].Result(); err != nil || len(fields) > 0 {
+			tasks[i] = decodeTask(id, fields)
+			if archived[i].Err() == nil {
+				tasks[i].archivedByForeigner()
+			}
+		}
+	}
+	return tasks, nil
+}
+
+// archivedByForeigner reads the original's archive, which leaves the hash's
+// state at the outcome: the archived set wins.
+func (t *TaskHeader) archivedByForeigner() {
+	if t.State.Ended() {
+		t.Outcome, t.State = t.State, statemachine.Archived
+	}
+}
+
+// ArchivedTask is a task that was archived, read from the fields of its hash that were kept elsewhere.
+func ArchivedTask(id int64, fields map[string]string) *TaskHeader {
+	t := decodeTask(id, fields)
+	t.archivedByForeigner()
+	return t
+}
+
+func decodeTask(id int64, fields map[string]string) *TaskHeader {
+	t := decodeHeader(id, lightOf(fields))
+	t.Fields = fields
+	return &t
+}
+
+// Count returns the number of tasks in each state.
+func (s *Tasks) Count(ctx context.Context) (map[statemachine.State]int64, error) {
+	all := statemachine.States()
+	cmds := make([]*redis.IntCmd, len(all))
+	_, err := s.Redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		for i, st := range all {
+			cmds[i] = p.ZCard(ctx, s.Keys.State(st))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, s.Failed("count", err)
+	}
+	counts := make(map[statemachine.State]int64, len(all))
+	for i, st := range all {
+		counts[st] = cmds[i].Val()
+	}
+	return counts, nil
+}
+
+// LastID is the id of the newest task, 0 if there was none.
+func (s *Tasks) LastID(ctx context.Context) (int64, error) {
+	n, err := s.Redis.Get(ctx, s.Keys.TaskID()).Int64()
+	if err != nil && !conn.IsNil(err) {
+		return 0, s.Failed("last id", err)
+	}
+	s.Memory.Saw(n)
+	return n, nil
+}
+
+// IDs lists the ids of a state by rank, oldest first, or newest first where
+// reverse is set.
+func (s *Tasks) IDs(ctx context.Context, state statemachine.State, offset, limit int64, reverse bool) ([]int64, error) {
+	texts, err := s.Redis.ZRangeArgs(ctx, redis.ZRangeArgs{
+		Key: s.Keys.State(state), Start: offset, Stop: offset + limit - 1, Rev: reverse,
+	}).Result()
+	if err != nil {
+		return nil, s.Failed("list", err)
+	}
+	ids := make([]int64, 0, len(texts))
+	for _, text := range texts {
+		if id, err := strconv.ParseInt(text, 10, 64); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// Buckets returns all buckets ever used; the default bucket is always among them.
+func (s *Tasks) Buckets(ctx context.Context) ([]task.Bucket, error) {
+	names, err := s.Redis.SMembers(ctx, s.Keys.Buckets()).Result()
+	if err != nil {
+		return nil, s.Failed("buckets", err)
+	}
+	buckets := []task.Bucket{{}}
+	for _, name := range names {
+		if b, err := task.ParseBucket(name); err == nil && b != (task.Bucket{}) {
+			buckets = append(buckets, b)
+		}
+	}
+	return buckets, nil
+}
+
+// Fields reads some hash fields of tasks, in the order of the ids: what a list
+// or a wait needs, without outputs and logs. A task has no entry for a field it
+// lacks; one that is not there, or is no hash, has a nil map.
+func (s *Tasks) Fields(ctx context.Context, ids []int64, names ...string) ([]map[string]string, error) {
+	cmds := make([]*redis.SliceCmd, len(ids))
+	err := s.Pipelined(ctx, "read fields", func(p redis.Pipeliner) {
+		for i, id := range ids {
+			cmds[i] = p.HMGet(ctx, s.Keys.Task(id), names...)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	found := make([]map[string]string, len(ids))
+	for i, c := range cmds {
+		found[i] = TextsOf(names, c.Val())
+	}
+	return found, nil
+}
+
+// TextsOf pairs names with the values that are there; nil if there are none.
+func TextsOf(names []string, values []any) map[string]string {
+	var m map[string]string
+	for i, v := range values {
+		if text, ok := v.(string); ok {
+			if m == nil {
+				m = make(map[string]string, len(names))
+			}
+			m[names[i]] = text
+		}
+	}
+	return m
+}
