@@ -23,7 +23,7 @@ const maxLost = 16
 
 // Register makes a worker known under its name and begins its lease. While
 // another has the name the error is a *[NameTakenError], matching
-// [ErrNameTaken]. Silence alone never frees a name, because the clock of Redis
+// [conn.ErrNameTaken]. Silence alone never frees a name, because the clock of Redis
 // runs on while Redis is away: only a verdict of [Fleet.Lost], [Fleet.Leave] and
 // Replaces do.
 func (s *Fleet) Register(ctx context.Context, r task.Registration) (Registered, error) {
@@ -113,9 +113,9 @@ func (s *Fleet) registered(name string, answer conn.Reply) (Registered, error) {
 }
 
 // Renew is the heartbeat: it prolongs the lease. The error matches
-// [ErrLeaseLost] if the lease was given up meanwhile; then every round is lost
+// [conn.ErrLeaseLost] if the lease was given up meanwhile; then every round is lost
 // and the worker has to register again. To a worker that asks (see
-// [Heartbeat].Outlast) it matches [ErrAway] if nobody can reach Redis.
+// [Heartbeat].Outlast) it matches [conn.ErrAway] if nobody can reach Redis.
 func (s *Fleet) Renew(ctx context.Context, w Session, h Heartbeat) (Renewal, error) {
 	queues, err := json.Marshal(append([]task.QueueUse{}, h.Queues...))
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *Fleet) Renew(ctx context.Context, w Session, h Heartbeat) (Renewal, err
 }
 
 // Leave ends the session of a worker that holds nothing any more. The error
-// matches [ErrHolding] if it does, and [ErrLeaseLost] if the session is over.
+// matches [conn.ErrHolding] if it does, and [conn.ErrLeaseLost] if the session is over.
 func (s *Fleet) Leave(ctx context.Context, w Session) error {
 	v, err := s.RunOn(ctx, s.Session, "leave", conn.Subject{Worker: w.Name},
 		w.Name, w.Incarnation, string(task.WorkerLost), string(task.WorkerStopped), string(statemachine.Running))
@@ -164,7 +164,7 @@ func (s *Fleet) Leave(ctx context.Context, w Session) error {
 	return nil
 }
 
-// NameTakenError says who has a worker's name. It matches [ErrNameTaken].
+// NameTakenError says who has a worker's name. It matches [conn.ErrNameTaken].
 type NameTakenError struct {
 	// Holder is the worker that has the name.
 	Holder task.Worker
@@ -181,7 +181,7 @@ func (e *NameTakenError) Error() string {
 		conn.ErrNameTaken, conn.Quote(h.Name), h.PID, conn.Quote(h.Host), conn.Quote(h.Node), roughly(e.Silent), roughly(e.Lease))
 }
 
-// Unwrap returns [ErrNameTaken].
+// Unwrap returns [conn.ErrNameTaken].
 func (e *NameTakenError) Unwrap() error { return conn.ErrNameTaken }
 
 // roughly writes a time span for people.

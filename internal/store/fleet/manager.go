@@ -29,7 +29,7 @@ type Presence struct {
 }
 
 // RegisterManager records the presence. For a stand-in it returns an error matching
-// [ErrManagerAlive] while a project's own manager is alive, unless forced.
+// [conn.ErrManagerAlive] while a project's own manager is alive, unless forced.
 func (s *Fleet) RegisterManager(ctx context.Context, p Presence) error {
 	kind, refuse := "own", ""
 	if p.StandIn {
@@ -151,7 +151,7 @@ func (s *Fleet) BeginHandling(ctx context.Context, h Handling, w *HandlingWatch,
 }
 
 // KeepHandling renews the lease, and ends those of others that were watched for
-// long enough. The error matches [ErrHandlingLost] if it is over, or if one of the
+// long enough. The error matches [conn.ErrHandlingLost] if it is over, or if one of the
 // ids, which the manager holds, is another's.
 func (s *Fleet) KeepHandling(ctx context.Context, h Handling, w *HandlingWatch, ids ...int64) error {
 	return s.keep(ctx, h, w, "renew", nil, ids)
@@ -195,7 +195,7 @@ func (s *Fleet) kept(ctx context.Context, h Handling, w *HandlingWatch, what str
 // TakeHandling grants the tasks that are in that outcome and that no living
 // manager handles, and gives back others. It returns the granted ones with their
 // revisions; a task that was not held before has a new one. The error
-// matches [ErrHandlingLost] if the lease is over. At most [MaxMoves] tasks a call.
+// matches [conn.ErrHandlingLost] if the lease is over. At most [MaxMoves] tasks a call.
 func (s *Fleet) TakeHandling(ctx context.Context, h Handling, outcome statemachine.State, back, take []int64) (map[int64]int64, error) {
 	if n := max(len(back), len(take)); n > tasks.MaxMoves {
 		return nil, fmt.Errorf("handle: %d tasks in one call: want at most %d", n, tasks.MaxMoves)

@@ -46,7 +46,7 @@ type Heartbeat struct {
 	Busy, Stuck int
 	Queues      []task.QueueUse
 	// Outlast says that the worker goes on while nobody can reach Redis: the error of
-	// [Fleet.Renew] then says so (see [ErrAway]). It is not recorded.
+	// [Fleet.Renew] then says so (see [conn.ErrAway]). It is not recorded.
 	Outlast bool
 }
 
@@ -121,7 +121,7 @@ func (s *Fleet) Workers(ctx context.Context) ([]task.Worker, statemachine.Time, 
 	return all, now, err
 }
 
-// Worker returns one worker by name, or an error matching [ErrNoWorker].
+// Worker returns one worker by name, or an error matching [conn.ErrNoWorker].
 func (s *Fleet) Worker(ctx context.Context, name string) (task.Worker, statemachine.Time, error) {
 	found, now, err := s.readWorkers(ctx, []string{name})
 	if err != nil {
@@ -227,7 +227,7 @@ func readOffer(r *task.Registration, f tasks.FieldReader) {
 }
 
 // OrderWorker tells a worker what to do, at once where it is reachable. It
-// returns the worker as it was, or an error matching [ErrNoWorker].
+// returns the worker as it was, or an error matching [conn.ErrNoWorker].
 func (s *Fleet) OrderWorker(ctx context.Context, name string, order task.WorkerOrder) (task.Worker, error) {
 	if order != task.NoOrder && order != task.OrderDrain && order != task.OrderStop {
 		return task.Worker{}, &statemachine.FieldError{Field: "order", Value: string(order), Want: "drain, stop, or empty for none"}

@@ -19,7 +19,7 @@ const MaxGrowth = 1 << 20
 // KeepGrowth keeps the steps that a plan under construction opens later: as a text of at most
 // [MaxGrowth] bytes, which package growth reads and writes, and how many they are. sources are the tasks for whose lines they are
 // that there are already. If the plan has some, or is not being built any more, nothing happens. The error matches
-// [ErrNoPlan] or [ErrNotFound].
+// [conn.ErrNoPlan] or [conn.ErrNotFound].
 func (s *Plans) KeepGrowth(ctx context.Context, plan int64, text string, steps int, sources []int64) error {
 	if len(text) > MaxGrowth {
 		return fmt.Errorf("plan %d: step templates need %d bytes, limit %d", plan, len(text), MaxGrowth)
@@ -62,7 +62,7 @@ type GrownStep struct {
 	Source int64
 }
 
-// Growth reads it, at one moment. The error matches [ErrNoPlan].
+// Growth reads it, at one moment. The error matches [conn.ErrNoPlan].
 func (s *Plans) Growth(ctx context.Context, plan int64) (*Growth, error) {
 	var hash, kept *redis.MapStringStringCmd
 	_, err := s.Redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
@@ -150,7 +150,7 @@ func (s *Plans) Regrow(ctx context.Context, plan int64) (bool, error) {
 	return n == 1, err
 }
 
-// ResultOf reads the result of one task that has ended, also if it was repeated since. The error matches [ErrNotFound].
+// ResultOf reads the result of one task that has ended, also if it was repeated since. The error matches [conn.ErrNotFound].
 func (s *Plans) ResultOf(ctx context.Context, id int64) (task.Result, error) {
 	found, err := s.tasks.Fields(ctx, []int64{id}, "round")
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 // NewPlan makes a plan, to which tasks can be added (see OpenRequest.Plan); nothing of it runs before
 // [Plans.SteerPlan] makes it ready. It returns a *statemachine.FieldError for what cannot be, and an error that matches
-// [ErrRequestKey] together with the id if the key was used for another plan.
+// [conn.ErrRequestKey] together with the id if the key was used for another plan.
 func (s *Plans) NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error) {
 	if spec.RequestKey == "" {
 		return 0, errors.New("plan: a request needs a key")
@@ -50,7 +50,7 @@ func (s *Plans) NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error) 
 }
 
 // SteerPlan takes a plan to ready, held or cancelled, and returns the state it has then: a plan without tasks is
-// completed as soon as it is ready. by says who holds it. The error matches [ErrNoPlan] or [ErrPlanState].
+// completed as soon as it is ready. by says who holds it. The error matches [conn.ErrNoPlan] or [conn.ErrPlanState].
 func (s *Plans) SteerPlan(ctx context.Context, id int64, to task.PlanState, by string) (task.PlanState, error) {
 	from := map[task.PlanState][]any{
 		task.PlanReady:     {string(task.PlanBuilding), string(task.PlanHeld)},
@@ -74,7 +74,7 @@ func (s *Plans) SteerPlan(ctx context.Context, id int64, to task.PlanState, by s
 	return state, nil
 }
 
-// Plan reads a plan. The error matches [ErrNoPlan] if there is none.
+// Plan reads a plan. The error matches [conn.ErrNoPlan] if there is none.
 func (s *Plans) Plan(ctx context.Context, id int64) (*task.Plan, error) {
 	plans, err := s.PlansOf(ctx, []int64{id})
 	if err != nil {

@@ -106,7 +106,7 @@ type ClaimReply struct {
 
 // Claim moves due tasks to running in the name of one worker, as far as the
 // limits of queues and node allow; in which order, task.QueueSpec says. Under a
-// session it counts as a heartbeat; the error matches [ErrLeaseLost], and
+// session it counts as a heartbeat; the error matches [conn.ErrLeaseLost], and
 // nothing is claimed, if that session is over.
 func (s *Tasks) Claim(ctx context.Context, req ClaimRequest) (ClaimReply, error) {
 	call, err := s.claim(&req)

@@ -95,7 +95,7 @@ func (s *Tasks) NewestID(ctx context.Context) (int64, error) {
 }
 
 // PurgedError says that a task was archived and is not in Redis any more, because of the servers' archive_retention. It matches
-// [ErrPurged] and [ErrNotFound].
+// [conn.ErrPurged] and [conn.ErrNotFound].
 type PurgedError struct{ ID int64 }
 
 // Error names the task.
@@ -251,7 +251,7 @@ func BirthFields(others ...string) []string {
 	return append([]string{"state", "created", "0:open", "0:blocked"}, others...)
 }
 
-// Check compares records of tasks with those that earlier calls were given; nil stands for a missing one. The error matches [ErrGone] if a
+// Check compares records of tasks with those that earlier calls were given; nil stands for a missing one. The error matches [conn.ErrGone] if a
 // record is that of another task, or if one is missing and the namespace was flushed, or lost changes, since. A record without stamps is
 // ignored: a client in another language may still be writing it.
 func (b *Births) Check(ctx context.Context, ids []int64, records []map[string]string) error {

@@ -79,7 +79,7 @@ func (e *NeedError) Error() string {
 	}
 }
 
-// PlanStateError says in which state a plan is that does not allow something. It matches [ErrPlanState].
+// PlanStateError says in which state a plan is that does not allow something. It matches [conn.ErrPlanState].
 type PlanStateError struct {
 	ID    int64
 	State task.PlanState
