@@ -315,3 +315,40 @@ func (s *selector) beyond(t *task.Task) bool {
 	s.found[t.State]++
 	return false
 }
+
+// PresentRounds makes the Rounds of tasks those of a list: the present round alone, of
+// tasks that run with the progress, and of all, with places, with the worker and the
+// node that run it or ran it.
+func (m *Manager) PresentRounds(ctx context.Context, tasks []*task.Task, places bool) error {
+	// Tasks of many rounds are few, so all their round fields are asked of all of a page.
+	fields := []string{"progress"}
+	for _, t := range tasks {
+		t.Rounds = nil
+	}
+	if places {
+		fields = append(fields, "worker", "node")
+	} else {
+		tasks = slices.DeleteFunc(slices.Clone(tasks), func(t *task.Task) bool { return t.State != statemachine.Running })
+	}
+	for part := range slices.Chunk(tasks, maxPage) {
+		ids := make([]int64, len(part))
+		var names []string
+		for i, t := range part {
+			ids[i] = t.ID
+			for _, field := range fields {
+				if name := statemachine.RoundField(t.Round, field); !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+		found, err := m.store.Fields(ctx, ids, names...)
+		if err != nil {
+			return err
+		}
+		for i, t := range part {
+			t.Rounds = task.Decode(t.ID, found[i]).Rounds
+			t.Rounds = t.Present()
+		}
+	}
+	return nil
+}

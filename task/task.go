@@ -17,6 +17,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -206,6 +207,22 @@ func (t *Task) Last() *Round {
 		}
 	}
 	return nil
+}
+
+// Present is what a list has of the rounds: where the present one runs or ran, and how far it is while it runs.
+func (t *Task) Present() []Round {
+	i := slices.IndexFunc(t.Rounds, func(r Round) bool { return r.Number == t.Round })
+	if i < 0 {
+		return nil
+	}
+	r := Round{Number: t.Round, Worker: t.Rounds[i].Worker, Node: t.Rounds[i].Node}
+	if t.State == statemachine.Running {
+		r.Progress = t.Rounds[i].Progress
+	}
+	if r.Worker == "" && r.Node == "" && r.Progress.IsZero() {
+		return nil
+	}
+	return []Round{r}
 }
 
 // Output is what the last round wrote to stdout.

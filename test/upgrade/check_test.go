@@ -57,7 +57,7 @@ func checkLedgers(t *testing.T, sp *storetest.Space, dir string) {
 		handled[id] = true
 	}
 	for id := int64(1); id <= tasks; id++ {
-		if last := fmt.Sprintf("%d/%d", id, sp.Task(t, id).Task.Round); ended[last] != 1 {
+		if last := fmt.Sprintf("%d/%d", id, sp.Task(t, id).Round); ended[last] != 1 {
 			t.Errorf("round %s (task/round) counts as succeeded but its program ended %d times", last, ended[last])
 		}
 		if !handled[fmt.Sprint(id)] {

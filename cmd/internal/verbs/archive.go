@@ -206,7 +206,7 @@ func (c *coldList) stream(tasks iter.Seq2[*task.Task, error]) error {
 // row is a task as the table and the JSON form want it: no more than of one in Redis.
 func (l *listing) row(t *task.Task) *task.Task {
 	t.Log, t.Fields = nil, nil
-	t.Rounds = presentRound(t, t.Rounds)
+	t.Rounds = t.Present()
 	if !*l.json && l.output != wideOutput {
 		t.Rounds = nil
 	}

@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -11,14 +10,6 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
-
-// jsonValue is the JSON value of a default that a queue gives to its tasks.
-func jsonValue(name, text string) any {
-	if task.Number(name) && json.Valid([]byte(text)) {
-		return json.Number(text)
-	}
-	return text
-}
 
 // jsonList is the list, and [] instead of null for nil.
 func jsonList[T any](list []T) []T { return append([]T{}, list...) }

@@ -83,7 +83,7 @@ func (l *listing) do(ctx context.Context, s *session) error {
 			return err
 		}
 	}
-	if err := addRounds(ctx, s, found.tasks, *l.json || l.output == wideOutput); err != nil {
+	if err := s.manager.PresentRounds(ctx, found.tasks, *l.json || l.output == wideOutput); err != nil {
 		return err
 	}
 	if *l.json {
@@ -145,57 +145,6 @@ func (l *listing) read(ctx context.Context, s *session, sel manager.Selection) (
 		}
 	}
 	return found, nil
-}
-
-// addRounds reads what is told of the present round of tasks: of those that run
-// the progress, and of all, if asked for, where they run or ran. Tasks of many rounds
-// are few, so all their round fields are asked of all of a page.
-func addRounds(ctx context.Context, s *session, tasks []*task.Task, places bool) error {
-	fields := []string{"progress"}
-	for _, t := range tasks {
-		t.Rounds = nil
-	}
-	if places {
-		fields = append(fields, "worker", "node")
-	} else {
-		tasks = slices.DeleteFunc(slices.Clone(tasks), func(t *task.Task) bool { return t.State != statemachine.Running })
-	}
-	for part := range slices.Chunk(tasks, page) {
-		ids := make([]int64, len(part))
-		var names []string
-		for i, t := range part {
-			ids[i] = t.ID
-			for _, field := range fields {
-				if name := statemachine.RoundField(t.Round, field); !slices.Contains(names, name) {
-					names = append(names, name)
-				}
-			}
-		}
-		found, err := s.store.Fields(ctx, ids, names...)
-		if err != nil {
-			return err
-		}
-		for i, t := range part {
-			t.Rounds = presentRound(t, task.Decode(t.ID, found[i]).Rounds)
-		}
-	}
-	return nil
-}
-
-// presentRound is what a list has of the rounds of a task: where the present one runs or ran, and how far it is while it runs.
-func presentRound(t *task.Task, rounds []task.Round) []task.Round {
-	i := slices.IndexFunc(rounds, func(r task.Round) bool { return r.Number == t.Round })
-	if i < 0 {
-		return nil
-	}
-	r := task.Round{Number: t.Round, Worker: rounds[i].Worker, Node: rounds[i].Node}
-	if t.State == statemachine.Running {
-		r.Progress = rounds[i].Progress
-	}
-	if r.Worker == "" && r.Node == "" && r.Progress.IsZero() {
-		return nil
-	}
-	return []task.Round{r}
 }
 
 // column is one of the table of tasks.

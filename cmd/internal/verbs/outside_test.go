@@ -22,6 +22,7 @@ func TestOutsideProgram(t *testing.T) {
 		command []string
 		outside []string
 	}{
+		{[]string{"ls"}, []string{"tasks"}},
 		{[]string{"queue", "ls"}, []string{"queues"}},
 		{[]string{"plan", "show", "1"}, []string{"plan", "1"}},
 	} {

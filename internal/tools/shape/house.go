@@ -167,6 +167,7 @@ func (h *house) spellings() (n int) {
 	return n
 }
 
+// methods are those of pointers: a connection or a room. Values, such as the names of keys, do nothing.
 func (h *house) methods() (most int) {
 	count := map[string]int{}
 	for file, syntax := range h.syntax {
@@ -174,7 +175,11 @@ func (h *house) methods() (most int) {
 			continue
 		}
 		for _, d := range syntax.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil && f.Name.IsExported() {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv == nil || !f.Name.IsExported() {
+				continue
+			}
+			if _, pointer := f.Recv.List[0].Type.(*ast.StarExpr); pointer {
 				of := filepath.Dir(file) + "." + strings.TrimPrefix(types.ExprString(f.Recv.List[0].Type), "*")
 				count[of]++
 				most = max(most, count[of])

@@ -17,15 +17,15 @@ import (
 // rows are the measures, with their limits. Tests are counted nowhere.
 func rows() []row {
 	return []row{
-		{"Go lines", 73060, (*house).lines},
-		{"Go lines of the product", 59830, (*house).productLines},
-		{"Go files", 329, (*house).files},
+		{"Go lines", 73350, (*house).lines},
+		{"Go lines of the product", 60360, (*house).productLines},
+		{"Go files", 343, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 10, (*house).tasks},
 		{"files that spell one attribute of a task", 4, (*house).spellings},
-		{"exported methods of the store's largest type", 146, (*house).methods},
-		{"map literals as JSON in cmd", 14, (*house).literals},
-		{"calls within a package that leave their file, in percent", 46, (*house).leaving},
+		{"exported methods of the store's largest type", 39, (*house).methods},
+		{"map literals as JSON in cmd", 0, (*house).literals},
+		{"calls within a package that leave their file, in percent", 39, (*house).leaving},
 	}
 }
 

@@ -1,6 +1,6 @@
-// Outside prints as JSON what a namespace holds: the queues, or a plan. It is a
-// program as anybody may write one.
+// Outside prints as JSON what a namespace holds. Anybody may write such a program.
 //
+//	outside HOST NAMESPACE tasks
 //	outside HOST NAMESPACE queues
 //	outside HOST NAMESPACE plan ID
 package main
@@ -35,6 +35,18 @@ func main() {
 // read reads what is asked for.
 func read(ctx context.Context, m *manager.Manager, what []string) (any, error) {
 	switch what[0] {
+	case "tasks":
+		var all []*task.Task
+		for page, err := range m.Select(ctx, manager.Selection{All: true, Newest: true, Fields: task.HeadNames()}, 0) {
+			if err != nil {
+				return nil, err
+			}
+			if err := m.PresentRounds(ctx, page, true); err != nil {
+				return nil, err
+			}
+			all = append(all, page...)
+		}
+		return all, nil
 	case "queues":
 		return m.Queues(ctx)
 	default:
@@ -42,10 +54,6 @@ func read(ctx context.Context, m *manager.Manager, what []string) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		plan, err := m.ViewPlan(ctx, id)
-		if err == nil && plan.State == task.PlanBuilding {
-			log.Printf("plan %d is not all there yet", id)
-		}
-		return plan, err
+		return m.ViewPlan(ctx, id)
 	}
 }
