@@ -251,7 +251,8 @@ func BirthFields(others ...string) []string {
 	return append([]string{"state", "created", "0:open", "0:blocked"}, others...)
 }
 
-// Check compares records of tasks with those that earlier calls were given; nil stands for a missing one. The error matches [conn.ErrGone] if a
+// Check compares records of tasks with those that earlier calls were given; nil stands for a missing one. The error matches
+// [conn.ErrGone] if a
 // record is that of another task, or if one is missing and the namespace was flushed, or lost changes, since. A record without stamps is
 // ignored: a client in another language may still be writing it.
 func (b *Births) Check(ctx context.Context, ids []int64, records []map[string]string) error {

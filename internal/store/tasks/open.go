@@ -92,7 +92,8 @@ func (s *Tasks) Prepare(req OpenRequest) (*Opening, error) {
 }
 
 // Send creates the tasks, all or none, and returns them in the order of the specs. It may be called again: see [OpenRequest].
-// The error matches [conn.ErrRules] if they are others now, [conn.ErrRequestKey], [conn.ErrNoQueue], or [conn.ErrNotFound] for a RetryOf that
+// The error matches [conn.ErrRules] if they are others now, [conn.ErrRequestKey], [conn.ErrNoQueue], or
+// [conn.ErrNotFound] for a RetryOf that
 // is not there, or is of the plan: [conn.ErrNoPlan], [conn.ErrPlanState], [conn.ErrGrown], a *[NeedError]; then none is opened.
 func (o *Opening) Send(ctx context.Context) ([]Opened, error) {
 	r, err := o.store.RunList(ctx, "open", o.of, o.args...)
