@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -209,5 +210,24 @@ func TestLateArchiveIsRefused(t *testing.T) {
 	wait.Eventually(t, limit, func() bool { return m.Stats().Rounds > 2 }, "waiting for rounds")
 	if !has(t, m, func(c Counts) bool { return c[statemachine.Succeeded] == 1 }) || m.Stats().HandlerErrors != 0 {
 		t.Errorf("the late manager has archived the task; %+v", m.Stats())
+	}
+}
+
+// A lease that was given back is not lost later: a timer that fires just then says nothing.
+func TestReleasedIsNotLost(t *testing.T) {
+	t.Parallel()
+	log := &listener{Handler: slog.NewTextHandler(io.Discard, nil), heard: make(chan string, 1000)}
+	m := newManager(t, redistest.Namespace(t), quick(), WithLogger(slog.New(log)))
+	h, err := m.lease(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.end(t.Context())
+	h.lose(ErrHandlingLost)
+	close(log.heard)
+	for text := range log.heard {
+		if strings.Contains(text, "lost the lease") {
+			t.Error(text)
+		}
 	}
 }

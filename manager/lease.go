@@ -208,5 +208,6 @@ func (h *handling) end(ctx context.Context) {
 func (h *handling) release() {
 	h.over(nil)
 	h.expires.Stop()
+	h.told.Do(func() {}) // a timer that has fired is waited for, and says nothing from now on
 	<-h.renewed
 }

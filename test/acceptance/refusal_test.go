@@ -126,7 +126,7 @@ func TestUsage(t *testing.T) {
 		{"expecting 2 arguments (1 given)", []string{"tdf-worker", "w"}},
 		{"expecting 2 arguments (3 given)", []string{"tdf-worker", "w", w.cfg, "x"}},
 		{"verb", []string{"tdf-manager"}},
-		{"accepts 1 arg", []string{"tdf-manager", "--config", w.cfg, "show"}},
+		{"expecting 1 argument (0 given)", []string{"tdf-manager", "--config", w.cfg, "show"}},
 		{"--nonsense", []string{"tdf-server", "--nonsense", w.cfg}},
 	} {
 		out, stderr, code := run(t, w.dir, append([]string{program(t, c.args[0])}, c.args[1:]...)...)
