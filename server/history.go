@@ -13,15 +13,24 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
 )
+
+// remembering is the history of the namespace.
+type remembering interface {
+	Mark() string
+	Namespace() string
+	Failover() bool
+	History() (seen conn.History, behind bool)
+	OpenEpoch(ctx context.Context, waited bool) (conn.NewEpoch, error)
+	Remember(h conn.History)
+}
 
 // historian notices when Redis has lost what it had acknowledged, and opens a new
 // epoch then. With history_file it keeps what it has seen in a file, and notices a
 // loss also after all programs were restarted.
 type historian struct {
-	store *store.Store
+	store remembering
 	log   *slog.Logger
 	file  string
 	// place says whose history the file is about.

@@ -12,7 +12,14 @@ import (
 	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
+
+// leasing is what judging leases asks of the store.
+type leasing interface {
+	Lost(ctx context.Context, limit int, watched fleet.Watched) (fleet.Lost, error)
+	Worker(ctx context.Context, name string) (task.Worker, statemachine.Time, error)
+}
 
 // takeBack moves the tasks of workers whose lease is over until no such worker
 // is left but those whose tasks cannot be decided about. It returns how many it

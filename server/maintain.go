@@ -16,6 +16,31 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
+// walking is what the walk over the tasks asks of the store.
+type walking interface {
+	IDs(ctx context.Context, state statemachine.State, offset, limit int64, reverse bool) ([]int64, error)
+	Inspect(ctx context.Context, ids []int64) ([]upkeep.Inspection, statemachine.Time, error)
+	LastID(ctx context.Context) (int64, error)
+	SomeSpans(ctx context.Context, first, last int64) (spans []tasks.Span, upTo int64, err error)
+	Watermark(ctx context.Context) (adopted, last int64, err error)
+	MoveWatermark(ctx context.Context, from, to int64) (bool, error)
+	Relist(ctx context.Context, i *upkeep.Inspection, to statemachine.State, now statemachine.Time) (bool, error)
+	SetAside(ctx context.Context, i *upkeep.Inspection, now statemachine.Time) (bool, error)
+	AskStop(ctx context.Context, orders ...tasks.Order) ([]tasks.Outcome, error)
+}
+
+// publishing is what servers tell all programs, and what else is done now and then.
+type publishing interface {
+	LoadScripts(ctx context.Context) error
+	PublishEvents(ctx context.Context, most int) error
+	PublishGrace(ctx context.Context, grace statemachine.Duration) error
+	PublishLease(ctx context.Context, lease statemachine.Duration) error
+	PublishQuarantine(ctx context.Context, mode string) error
+	EmptyBuckets(ctx context.Context) ([]string, error)
+	Prune(ctx context.Context, names []string) (int, error)
+	Recount(ctx context.Context) (mended int, err error)
+}
+
 // chunk is how many tasks one inspection reads: a script blocks Redis while
 // it runs.
 const chunk = 50

@@ -17,6 +17,23 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
+// Store is the namespace as a server needs it, loop by loop; the store in Redis is one.
+type Store interface {
+	waiting
+	settling
+	leasing
+	blaming
+	remembering
+	planning
+	walking
+	publishing
+	tidying
+	retiring
+	leaving
+}
+
+var _ Store = (*store.Store)(nil)
+
 // Options say how a server works. Name and Store are required; the zero value of
 // everything else is replaced by its default.
 type Options struct {
@@ -25,7 +42,7 @@ type Options struct {
 	// Store should not repeat commands by itself ([store.WithRetries] -1): a
 	// restart of Redis must not go unseen, because the silence of workers means
 	// nothing then.
-	Store *store.Store
+	Store Store
 	// Log gets the server's log; nil is silent.
 	Log *slog.Logger
 	// RoundDuration is the longest time between two passes, and how often the

@@ -10,6 +10,15 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
+// planning is what carrying plans on asks of the store.
+type planning interface {
+	growth.Store
+
+	Draining(ctx context.Context, offset, limit int) ([]plans.Drain, error)
+	FreedTasks(ctx context.Context, plan int64, offset, limit int) ([]plans.Freed, statemachine.Time, error)
+	Release(ctx context.Context, page int, ids ...int64) (done int, err error)
+}
+
 // A script blocks Redis while it runs: how many dependants one call tells of ends, and of how many ends at most.
 const (
 	releasePage  = 100

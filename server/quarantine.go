@@ -16,6 +16,15 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
+// blaming is what judging nodes asks of the store.
+type blaming interface {
+	Workers(ctx context.Context) ([]task.Worker, statemachine.Time, error)
+	Evidence(ctx context.Context, programs ...string) (map[string]map[string]fleet.Track, error)
+	Judge(ctx context.Context, v fleet.Verdict) (bool, error)
+	SuspectNodes(ctx context.Context, names ...string) ([]fleet.Suspect, error)
+	Suspects(ctx context.Context) ([]string, error)
+}
+
 // nodeJudge finds the nodes on which tasks fail that succeed elsewhere, and acts
 // on what package blame says of them. Any number of servers may: each verdict
 // names the state of the node it was made from (see [store.Store.Judge]).

@@ -13,11 +13,33 @@ import (
 	"github.com/tdf-go/tdf/internal/base/link"
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/ops/archive"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
 )
+
+// retiring is what retention asks of the store.
+type retiring interface {
+	Retain(ctx context.Context, ids []int64, upTo int64) (int64, error)
+	SomeSpans(ctx context.Context, first, last int64) (spans []tasks.Span, upTo int64, err error)
+	Fields(ctx context.Context, ids []int64, names ...string) ([]map[string]string, error)
+	KeepIndex(ctx context.Context) (from, to int64, err error)
+	Outdated(
+		ctx context.Context, turn upkeep.PurgeTurn, rules []upkeep.Retention, most int, skip map[statemachine.State]int64,
+	) (found []upkeep.Outdated, now statemachine.Time, mine bool, err error)
+	Purge(ctx context.Context, tasks []upkeep.Outgoing) ([]upkeep.Purged, error)
+}
+
+// leaving is what keeping copies asks of the store.
+type leaving interface {
+	History() (seen conn.History, behind bool)
+	Namespace() string
+	NoteArchive(ctx context.Context, problem string) error
+	Origin(ctx context.Context) (int64, error)
+	PurgedAll(ctx context.Context) ([]tasks.Span, error)
+	TasksByID(ctx context.Context, ids []int64) ([]*tasks.TaskHeader, error)
+}
 
 const (
 	// retirePause is the time between two looks for archived tasks that are to go, when there are no more.
@@ -34,7 +56,7 @@ const (
 // retirer sees to it that archived tasks leave Redis when the retention says so. Only one server at a time does, for a
 // turn; should two do so all the same, each task goes once.
 type retirer struct {
-	store *store.Store
+	store retiring
 	log   *slog.Logger
 	redis *link.Link
 	rules []upkeep.Retention
@@ -192,7 +214,7 @@ const (
 // copies writes archived tasks into a directory before they leave Redis. What it could not write must not go. A nil one keeps
 // nothing.
 type copies struct {
-	store *store.Store
+	store leaving
 	log   *slog.Logger
 	name  string
 	dir   string

@@ -11,9 +11,17 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/link"
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/statemachine"
 )
+
+// waiting is how a server waits for work, and is told of it.
+type waiting interface {
+	Check(ctx context.Context) (conn.ServerInfo, error)
+	WaitServer(ctx context.Context, d time.Duration) (bool, error)
+	InterruptServer(ctx context.Context) error
+	Remind(ctx context.Context, late statemachine.Duration) (statemachine.Duration, error)
+}
 
 // ErrStarted means that a server was run before; make a new one.
 var ErrStarted = errors.New("this server has been started before")
@@ -23,7 +31,7 @@ type Server struct {
 	started  atomic.Bool
 	ready    chan struct{} // closed when Redis has been checked, for tests
 	opt      Options
-	store    *store.Store
+	store    Store
 	log      *slog.Logger
 	suspects *suspects
 	guard    *contactGuard

@@ -14,6 +14,18 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
+// settling is what settling asks of the store.
+type settling interface {
+	Due(ctx context.Context, limit int) (tasks.Batch, error)
+	Listed(ctx context.Context, state statemachine.State, offset, limit int) (tasks.Batch, error)
+	ApplyAll(ctx context.Context, orders ...tasks.Order) ([]tasks.Outcome, error)
+	Postpone(ctx context.Context, now statemachine.Time, d statemachine.Duration, ids ...int64) error
+	Reindex(ctx context.Context, t *tasks.TaskHeader, grace statemachine.Duration) (bool, error)
+	TellOverdue(ctx context.Context, rounds ...*tasks.TaskHeader) error
+	NoteStep(ctx context.Context, at statemachine.Time, by time.Duration) error
+	FromLostEpoch(t *statemachine.Task) bool
+}
+
 // settleExecuted judges executed tasks until none is left but those nothing
 // can be decided about.
 func (s *Server) settleExecuted(ctx context.Context) (int, error) {

@@ -11,6 +11,19 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
+// tidying is what a lap asks of the store.
+type tidying interface {
+	Indices(ctx context.Context) ([]upkeep.Index, error)
+	Members(ctx context.Context, x upkeep.Index, cursor uint64) (members []string, next uint64, err error)
+	Strays(ctx context.Context, x upkeep.Index, members []string) ([]string, error)
+	Unlist(ctx context.Context, x upkeep.Index, members []string) ([]string, error)
+	FreedIDs(ctx context.Context, plan int64, offset, limit int) ([]int64, error)
+	ListPlans(ctx context.Context, offset, limit int) ([]task.Plan, error)
+	PlanTasks(ctx context.Context, id int64, offset, limit int) ([]int64, error)
+	Planned(ctx context.Context, plan int64, ids []int64, of int64) ([]plans.Planned, error)
+	Redrain(ctx context.Context, plan, task int64) error
+}
+
 // lapPause is how many repair intervals there are at least from the beginning of one lap to that of the next.
 const lapPause = 12
 

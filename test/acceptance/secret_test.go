@@ -47,7 +47,7 @@ func TestProgramsFindNoSecrets(t *testing.T) {
 			w := worldOn(t, reachable(t, srv), "require_containment=true", "slots=1")
 			out := w.spied(t, c.user, c.set)
 			contains(t, "the program's output", out, "descriptors: 0 1 2 3, stdin: /dev/null\n", "TDF_TASK_ID=2\n", "\nend\n")
-			secrets := []string{w.canary(), "canary-file", "canary-private", srv.Socket()} // others may be those of other tests
+			secrets := []string{w.envSecret(), "canary-file", "canary-private", srv.Socket()} // others may be those of other tests
 			if !c.user {                                                                   // what its own user can read is no secret
 				secrets = append(secrets, w.Where.Password)
 			}
@@ -63,9 +63,9 @@ func TestProgramsFindNoSecrets(t *testing.T) {
 	}
 }
 
-// canary is a secret in the environment of this worker alone: that of another test's, which is just
+// envSecret is a secret in the environment of this worker alone: that of another test's, which is just
 // starting as the same user, may be found.
-func (w *world) canary() string { return "canary-" + w.Namespace }
+func (w *world) envSecret() string { return "canary-" + w.Namespace }
 
 // spied runs the spy beside a round that has a secret, and returns what it wrote.
 func (w *world) spied(t *testing.T, user bool, set []string) string {
@@ -77,7 +77,7 @@ func (w *world) spied(t *testing.T, user bool, set []string) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = leak.Close() }()
-	cmd := &exec.Cmd{Path: program(t, "tdf-worker"), Dir: w.own(t, "w"), Env: []string{"SECRET_TOKEN=" + w.canary()}}
+	cmd := &exec.Cmd{Path: program(t, "tdf-worker"), Dir: w.own(t, "w"), Env: []string{"SECRET_TOKEN=" + w.envSecret()}}
 	cmd.Args = append([]string{"tdf-worker"}, w.workerArgs("w", set...)...)
 	cmd.ExtraFiles = []*os.File{leak, leak}
 	if user {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/internal/store/tasks"
@@ -15,9 +14,18 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
+// Store is what growing asks of the store.
+type Store interface {
+	Growth(ctx context.Context, plan int64) (*plans.Growth, error)
+	Grown(ctx context.Context, plan int64, nudges, trouble string, empty []plans.Came) (bool, error)
+	Sources(ctx context.Context, ids []int64) ([]plans.Source, error)
+	ResultOf(ctx context.Context, id int64) (task.Result, error)
+	OpenAll(ctx context.Context, req tasks.OpenRequest) ([]tasks.Opened, error)
+}
+
 // Read reads the steps of a plan that are opened later, and how they are. A plan that has none has a view without steps. The error matches
-// [store.ErrNoPlan] or [ErrTemplate].
-func Read(ctx context.Context, st *store.Store, plan int64) (*View, error) {
+// [conn.ErrNoPlan] or [ErrTemplate].
+func Read(ctx context.Context, st Store, plan int64) (*View, error) {
 	kept, err := st.Growth(ctx, plan)
 	if err != nil {
 		return nil, err
@@ -46,7 +54,7 @@ func Read(ctx context.Context, st *store.Store, plan int64) (*View, error) {
 // Pass opens what can be opened of the steps of a plan, by at most so many calls that open some. It returns how many tasks it
 // has opened, and whether nothing is left to be done before somebody nudges the plan again. Any number of servers may do that
 // at the same time, and die at any point.
-func Pass(ctx context.Context, st *store.Store, plan int64, pages int) (opened int, done bool, err error) {
+func Pass(ctx context.Context, st Store, plan int64, pages int) (opened int, done bool, err error) {
 	p := &pass{store: st, plan: plan, pages: pages}
 	for p.pages > 0 && !done && err == nil {
 		done, err = p.turn(ctx)
@@ -58,7 +66,7 @@ func Pass(ctx context.Context, st *store.Store, plan int64, pages int) (opened i
 }
 
 type pass struct {
-	store  *store.Store
+	store  Store
 	plan   int64
 	pages  int // that may still be opened
 	opened int
