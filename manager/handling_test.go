@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -216,7 +215,7 @@ func TestLateArchiveIsRefused(t *testing.T) {
 // A lease that was given back is not lost later: a timer that fires just then says nothing.
 func TestReleasedIsNotLost(t *testing.T) {
 	t.Parallel()
-	log := &listener{Handler: slog.NewTextHandler(io.Discard, nil), heard: make(chan string, 1000)}
+	log := &listener{Handler: slog.NewTextHandler(t.Output(), nil), heard: make(chan string, 1000)}
 	m := newManager(t, redistest.Namespace(t), quick(), WithLogger(slog.New(log)))
 	h, err := m.lease(t.Context())
 	if err != nil {

@@ -29,7 +29,6 @@ type Store interface {
 	publishing
 	tidying
 	retiring
-	leaving
 }
 
 var _ Store = (*store.Store)(nil)

@@ -19,8 +19,10 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// retiring is what retention asks of the store.
+// retiring is what retention asks of the store, with its copies.
 type retiring interface {
+	leaving
+
 	Retain(ctx context.Context, ids []int64, upTo int64) (int64, error)
 	SomeSpans(ctx context.Context, first, last int64) (spans []tasks.Span, upTo int64, err error)
 	Fields(ctx context.Context, ids []int64, names ...string) ([]map[string]string, error)

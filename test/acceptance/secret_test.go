@@ -48,7 +48,7 @@ func TestProgramsFindNoSecrets(t *testing.T) {
 			out := w.spied(t, c.user, c.set)
 			contains(t, "the program's output", out, "descriptors: 0 1 2 3, stdin: /dev/null\n", "TDF_TASK_ID=2\n", "\nend\n")
 			secrets := []string{w.envSecret(), "canary-file", "canary-private", srv.Socket()} // others may be those of other tests
-			if !c.user {                                                                   // what its own user can read is no secret
+			if !c.user {                                                                      // what its own user can read is no secret
 				secrets = append(secrets, w.Where.Password)
 			}
 			for _, secret := range secrets {

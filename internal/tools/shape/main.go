@@ -17,8 +17,8 @@ import (
 // rows are the measures, with their limits. Tests are counted nowhere.
 func rows() []row {
 	return []row{
-		{"Go lines", 73350, (*house).lines},
-		{"Go lines of the product", 60360, (*house).productLines},
+		{"Go lines", 73480, (*house).lines},
+		{"Go lines of the product", 60490, (*house).productLines},
 		{"Go files", 343, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 10, (*house).tasks},
