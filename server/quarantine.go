@@ -27,7 +27,7 @@ type blaming interface {
 
 // nodeJudge finds the nodes on which tasks fail that succeed elsewhere, and acts
 // on what package blame says of them. Any number of servers may: each verdict
-// names the state of the node it was made from (see [store.Store.Judge]).
+// names the state of the node it was made from (see [fleet.Fleet.Judge]).
 type nodeJudge struct {
 	*Server
 	// every is the shortest time between two looks at suspects, since reports may

@@ -69,7 +69,7 @@ func New(opt Options) (*Server, error) {
 }
 
 // Run works until ctx ends, then returns nil. Before it begins it checks Redis
-// and returns what [store.Store.Check] refuses. Later faults of Redis are
+// and returns what [conn.Conn.Check] refuses. Later faults of Redis are
 // logged and waited out. A second Run returns [ErrStarted].
 func (s *Server) Run(ctx context.Context) error {
 	if !s.started.CompareAndSwap(false, true) {

@@ -29,10 +29,10 @@ type Facts struct {
 	Redis config.Redis
 	// Exposed are files with secrets that every user of this host can read.
 	Exposed []string
-	// Server is what Redis says of itself, Refused why [store.Store.Check] refuses it.
+	// Server is what Redis says of itself, Refused why [conn.Conn.Check] refuses it.
 	Server  upkeep.Facts
 	Refused error
-	// CheckWarnings are those of [store.Store.Check].
+	// CheckWarnings are those of [conn.Conn.Check].
 	CheckWarnings []string
 
 	// Now is the time of Redis, ServerSeen when a server was alive last (0: never).

@@ -39,7 +39,7 @@ type Conn struct {
 	Memory    memory
 }
 
-// Option changes how a Store works.
+// Option changes how a Conn works.
 type Option func(*options)
 
 type options struct {
@@ -86,10 +86,10 @@ func Dial(where config.Redis, namespace string, rooms []Scripts, opts ...Option)
 	return s, nil
 }
 
-// Mark tells the Redis of this Store from others; see config.Redis.
+// Mark tells the Redis of this Conn from others; see config.Redis.
 func (s *Conn) Mark() string { return s.where.Mark() }
 
-// Namespace is the namespace the Store works in.
+// Namespace is the namespace the Conn works in.
 func (s *Conn) Namespace() string { return s.namespace }
 
 // Close closes the connections. Calls under way fail.

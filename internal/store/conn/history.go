@@ -50,14 +50,14 @@ func (h History) Before(o History) bool {
 	return h.Epoch < o.Epoch || h.Epoch == o.Epoch && h.Seq < o.Seq
 }
 
-// memory is the most a Store has seen of the history. It is safe for use by many
+// memory is the most a Conn has seen of the history. It is safe for use by many
 // goroutines.
 type memory struct {
 	mu   sync.Mutex
 	seen History
 	// ahead says that some other client has seen more than Redis has.
 	ahead bool
-	// outlived is the newest life that has begun while this Store knew a former one.
+	// outlived is the newest life that has begun while this Conn knew a former one.
 	outlived string
 }
 
@@ -118,7 +118,7 @@ func (s *Conn) unseal(name string, answer Reply) (any, error) {
 	return answer[4], nil
 }
 
-// History returns the most that this Store has seen, and whether, at its last
+// History returns the most that this Conn has seen, and whether, at its last
 // call, another client had seen more than Redis has, or nobody had confirmed the life
 // of Redis: then a server must call [Conn.OpenEpoch].
 func (s *Conn) History() (seen History, behind bool) {
@@ -135,7 +135,7 @@ func (s *Conn) Life(ctx context.Context) (History, error) {
 	return seen, err
 }
 
-// Remember makes this Store know of a history that was seen before, by this
+// Remember makes this Conn know of a history that was seen before, by this
 // process or by an earlier one.
 func (s *Conn) Remember(h History) {
 	_, ahead := s.History()
@@ -159,7 +159,7 @@ type NewEpoch struct {
 	FromID, ToID int64
 }
 
-// OpenEpoch begins a new epoch if Redis is behind what this Store, or another
+// OpenEpoch begins a new epoch if Redis is behind what this Conn, or another
 // client that was refused, has seen. What was claimed or registered before is
 // over then. Else it confirms the life of Redis, so that ids are given out again, if this
 // Store has seen a former one, which the caller can do without after it has waited

@@ -15,7 +15,7 @@ import (
 )
 
 // Run calls a script by its hash, and sends the text where Redis has lost it.
-// The error matches [ErrHistory] if Redis is behind what this Store has seen.
+// The error matches [ErrHistory] if Redis is behind what this Conn has seen.
 func (s *Conn) Run(ctx context.Context, name string, of Subject, args ...any) (any, error) {
 	return s.RunOn(ctx, s.Redis, name, of, args...)
 }

@@ -67,7 +67,7 @@ type script struct {
 	keys []keyFunc
 }
 
-// scripts holds the scripts of one Store by name.
+// scripts holds the scripts of all rooms by name.
 type scripts struct{ byName map[string]*script }
 
 // newScripts makes the texts once for each clock: that takes longer than to dial.
