@@ -64,6 +64,8 @@ func TestHangUpEndsNoDaemon(t *testing.T) {
 			spec, l := w.beating(t)
 			id := w.open(t, spec)[0]
 			l.begun(t, 0, 1)
+			// A program that is just starting ends with its terminal.
+			wait.Eventually(t, patience, func() bool { return w.Raw.HLen(t.Context(), w.Key("managers")).Val() > 0 }, "the manager has not begun")
 			for _, c := range all {
 				c.hangUp()
 			}
