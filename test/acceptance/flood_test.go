@@ -38,6 +38,9 @@ func TestLongFlood(t *testing.T) {
 		t.Skip("takes 20 s")
 	}
 	w := worldOn(t, storetest.On(t, redistest.Start(t)), "output_limit=1MiB")
+	if err := w.Store.LoadScripts(t.Context()); err != nil { // which are not of the flood
+		t.Fatal(err)
+	}
 	before := w.redisMemory(t)
 	worker := w.start(t, &exec.Cmd{
 		Path: plainWorker(t), Dir: w.own(t, "w"), Args: append([]string{"tdf-worker"}, w.workerArgs("w")...),
