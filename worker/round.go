@@ -42,7 +42,7 @@ type round struct {
 	mu       sync.Mutex
 	streams  streams           // once there
 	followed statemachine.Time // since when somebody reads along, 0 for nobody
-	sending  bool              // to whoever reads along
+	sending  bool              // to a reader who follows
 	control  *control.Reader   // of a program
 	told     told              // by a handler
 	said     *string           // its result

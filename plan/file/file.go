@@ -305,7 +305,7 @@ func (p *problems) add(line int, field, format string, args ...any) {
 	p.list = append(p.list, &Error{File: p.file, Line: line, Field: field, Err: fmt.Errorf(format, args...)})
 }
 
-// err is nil if there are none.
+// err returns all mistakes as one error, nil without any.
 func (p *problems) err() error {
 	if len(p.list) == 0 {
 		return nil

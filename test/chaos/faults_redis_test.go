@@ -21,7 +21,7 @@ func (tr *trial) redisCards() []card {
 	}
 }
 
-// redisHit reports whether Redis is away already, and excuses whoever gives up if
+// redisHit reports whether Redis is away already, and excuses those that give up if
 // it will be.
 func (tr *trial) redisHit(d time.Duration) bool {
 	if tr.redisAway {

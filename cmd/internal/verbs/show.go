@@ -131,7 +131,7 @@ func moment(t statemachine.Time) string {
 	return time.UnixMicro(int64(t)).UTC().Format("2006-01-02 15:04:05.000000Z")
 }
 
-// bound is a moment that is 0 where there is none.
+// bound is a moment as text, and 0 for the zero time.
 func bound(t time.Time) string {
 	if t.IsZero() {
 		return "0"

@@ -41,7 +41,7 @@ func TestJudge(t *testing.T) {
 		"half fail: 9 are nothing special":      {9, 0, 5, []Evidence{of("p", failed(9), half)}, Forgive},
 		"half fail: 11 are":                     {11, 0, 5, []Evidence{of("p", failed(11), half)}, Suspect},
 		"half fail: 19 may be an accident":      {19, 0, 5, []Evidence{of("p", failed(19), half)}, Suspect},
-		"half fail: 21 are none":                {21, 0, 5, []Evidence{of("p", failed(21), half)}, Quarantine},
+		"half fail: 21 are no accident":         {21, 0, 5, []Evidence{of("p", failed(21), half)}, Quarantine},
 		"broken program and fine one":           {8, 0, 5, []Evidence{of("b", failed(4), broken), of("p", failed(4), fine)}, Quarantine},
 		"one accident among a broken program":   {8, 0, 5, []Evidence{of("b", failed(7), broken), of("p", failed(1), fine)}, Forgive},
 		"one task again and again":              {9, 0, 5, []Evidence{of("p", Record{Bad: 9, Run: 9, Fresh: 1}, fine)}, Suspect},

@@ -54,6 +54,6 @@ redis.call('HSET', K.epochs, text(seen.e + 1), record)
 -- Every session is over, but what it runs may run on until it hears of that: a lease from now at the longest.
 for _, name in ipairs(redis.call('ZRANGE', K.lease, 0, -1)) do redis.call('ZADD', K.lease, stamp, name) end
 redis.call('HSET', K.meta, 'epoch', text(seen.e + 1), 'seq', text(math.max(seq, seen.s)), 'clock', noted(true))
-redis.call('DEL', K.handling) -- and whoever handles tasks must ask anew
+redis.call('DEL', K.handling) -- so managers must ask anew for what they handle
 redis.call('PUBLISH', K.rules, '1')
 return {1, seen.e + 1, math.max(seq, seen.s), lost, from, to}

@@ -95,7 +95,7 @@ func headerOf(text string) header {
 	return header{keys: names("KEYS"), args: names("ARGV")}
 }
 
-// keysOf are the keys that the header of a script names. A name that is none panics: only a broken build has one.
+// keysOf returns the keys that the header of a script names. It panics on an unknown name, which only a broken build has.
 func keysOf(script string, h header) []keyFunc {
 	once, many := keyNames()
 	list := make([]keyFunc, len(h.keys))

@@ -9,9 +9,9 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// Reply is an array that a script returned. Its accessors give the zero value
-// for what is not there: the scripts are ours, and a task that is damaged is
-// recognised by its fields.
+// Reply is an array that a script returned. Its accessors return the zero value
+// for missing parts: the scripts are ours, and the fields of a damaged task
+// show the damage.
 type Reply []any
 
 // AsReply is the list that a script has answered, nil for another answer.
@@ -20,7 +20,7 @@ func AsReply(v any) Reply {
 	return list
 }
 
-// Text is a part as a text, empty if it is not there.
+// Text is a part as a text, empty if it is missing.
 func (r Reply) Text(i int) string {
 	if i >= len(r) {
 		return ""
@@ -35,7 +35,7 @@ func (r Reply) Text(i int) string {
 	}
 }
 
-// Number is a part as a number, 0 if it is not there or is none.
+// Number is a part as a number, 0 if it is missing or no number.
 func (r Reply) Number(i int) int64 {
 	if i >= len(r) {
 		return 0
@@ -77,7 +77,7 @@ func (r Reply) Duration(i int) statemachine.Duration {
 	return d
 }
 
-// Texts reads an array of texts; nil if there are none.
+// Texts reads an array of texts; nil if it is empty.
 func (r Reply) Texts() []string {
 	if len(r) == 0 {
 		return nil

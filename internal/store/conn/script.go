@@ -86,8 +86,8 @@ func (c scriptCall) send(ctx context.Context, client redis.UniversalClient) (any
 }
 
 // replicated is send, and waits until a replica has what was written. The two
-// commands go over one connection, because Redis waits for what that one wrote. A
-// change that was not confirmed may be there all the same; the call is made again.
+// commands go over one connection, because Redis waits for what that one wrote. An
+// unconfirmed change may have been made nevertheless; the call is repeated.
 func (c scriptCall) replicated(wait time.Duration) func(context.Context, redis.UniversalClient) (any, error) {
 	return func(ctx context.Context, client redis.UniversalClient) (any, error) {
 		return c.loaded(ctx, client, func(eval evaluate) (any, error) { return c.confirmed(ctx, client, wait, eval) })

@@ -356,10 +356,10 @@ local function spare(q)
   if nodelimit or q.maxthreads and node ~= '' then token(K.wakeNode) end
 end
 
--- rest says what is left of a queue. Due tasks that somebody else may claim are
--- passed on: to whoever waits for their bucket, for a place in their queue, or for one on this node. A limit
--- that is reached is noted, so that the next free place wakes who waits for it.
--- Nobody is woken for what he would find full again.
+-- rest says what is left of a queue. It wakes another worker for due tasks that
+-- others may claim: one that waits for their bucket, for a place in their queue, or for one on this node. It notes a
+-- limit that is reached, so that the next free place wakes a worker that waits for it.
+-- It wakes none for what is full.
 local full, elsewhere, nodefull = {}, {}, ''
 local function rest(q)
   q.short = false

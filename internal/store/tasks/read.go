@@ -154,7 +154,7 @@ func (s *Tasks) Fields(ctx context.Context, ids []int64, names ...string) ([]map
 	return found, nil
 }
 
-// TextsOf pairs names with the values that are there; nil if there are none.
+// TextsOf pairs names with the values that are there; nil without any.
 func TextsOf(names []string, values []any) map[string]string {
 	var m map[string]string
 	for i, v := range values {

@@ -1,6 +1,6 @@
 -- light(key) reads what decisions are made from: a text for each of lightFields in load.go, '' for
--- what is not there, or {} if the key is no hash or the hash has no usable round. The last nine are those of
--- the round; of what is fresh, and has not begun its round, they are not read.
+-- a missing one, or {} if the key is no hash or the hash has no usable round. The last nine belong to
+-- the round; they are not read of a fresh task, whose round has not begun.
 local function light(key, fresh)
   local t = redis.pcall('HMGET', key, 'state', 'round'--[[header]])
   if t.err then return {} end

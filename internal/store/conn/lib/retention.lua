@@ -2,7 +2,7 @@
 -- archived ones: <archived>:<outcome>. Those that something keeps are in a sorted set for each keeper instead: p<plan>, a plan that is not
 -- over, or t<id>, a task that repeats it and is not archived.
 
--- keeps(keeper) says whether something still keeps what it has kept. What is not there keeps nothing.
+-- keeps(keeper) says whether a keeper still keeps its tasks. One that has been deleted keeps nothing.
 local function keeps(keeper)
   local kind, id = string.sub(keeper, 1, 1), string.sub(keeper, 2)
   if kind == 't' then

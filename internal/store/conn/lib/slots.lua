@@ -26,8 +26,8 @@ local function vacant(queue, node)
 end
 
 -- holders() gathers rounds that are over, and takes them all at once out of what counts them: the tasks a worker
--- holds, the rounds of a queue and of a node, what a round has got of the node, what is to be stopped. If somebody waits for a
--- place there he is woken. Sets of another type are no reason to fail.
+-- holds, the rounds of a queue and of a node, the resources of a round, the rounds to stop. It wakes a worker that waits for a
+-- place there. Sets of another type are no reason to fail.
 local function holders()
   local h, sets, freed = {}, {}, {}
 
