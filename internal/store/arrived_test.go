@@ -90,7 +90,10 @@ func TestPromotedReplica(t *testing.T) {
 	}
 	sp := storetest.On(t, master)
 	replica.Do(t, "REPLICAOF", host, port)
-	for n := range 2 { // the first replica changes the replication id
+	await.Eventually(t, 10*time.Second, func() bool { // the first replica changes the replication id, which begins a life
+		return strings.Contains(fmt.Sprint(replica.Do(t, "INFO", "replication")), "master_link_status:up")
+	}, "the replica does not connect")
+	for n := range 2 {
 		open(t, sp.Dial(t))
 		await.Eventually(t, 10*time.Second, func() bool {
 			return fmt.Sprint(replica.Do(t, "HGET", sp.Key("meta"), "seq")) == strconv.Itoa(n+1)
