@@ -121,8 +121,9 @@ func TestStartRefusals(t *testing.T) {
 	t.Parallel()
 	evicting := redistest.Start(t, redistest.WithConfig("maxmemory-policy", "allkeys-lru"))
 	secret := redistest.Start(t, redistest.WithPassword("right"))
-	sp := storetest.New(t)
-	sp.Raw.HSet(t.Context(), sp.Key("meta"), "protocol", "99.0")
+	newer, older := storetest.New(t), storetest.New(t)
+	newer.Raw.HSet(t.Context(), newer.Key("meta"), "protocol", "99.0")
+	older.Raw.HSet(t.Context(), older.Key("meta"), "protocol", "0.9")
 	wrong, nodb, nobody := storetest.Where(secret), storetest.Where(evicting), storetest.Where(secret)
 	wrong.Password, nodb.DB, nobody.Host, nobody.Port = "wrong", 99, "127.0.0.1", 1
 	for name, c := range map[string]struct {
@@ -134,7 +135,8 @@ func TestStartRefusals(t *testing.T) {
 		"password":  {dial(t, wrong, "n"), conn.ErrUnreachable, "[redis] password"},
 		"database":  {dial(t, nodb, "n"), conn.ErrUnreachable, "[redis] db = 99"},
 		"unreached": {dial(t, nobody, "n"), conn.ErrUnreachable, "127.0.0.1:1"},
-		"protocol":  {sp.Store, conn.ErrProtocol, "upgrade"},
+		"newer":     {newer.Store, conn.ErrProtocol, "upgrade"},
+		"older":     {older.Store, conn.ErrProtocol, "finish and export"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,7 +14,7 @@ import (
 )
 
 // Protocol is the version of the layout in Redis, "major.minor". A program
-// refuses a namespace with a newer major version.
+// refuses a namespace with another major version.
 const Protocol = "1.1"
 
 // ServerInfo is what [Conn.Check] found out about Redis.
@@ -29,7 +29,7 @@ type ServerInfo struct {
 // *[SetupError] that matches [ErrUnreachable] (not there, unable to serve now,
 // wrong password, wrong database, no replica under durability=ha), [ErrUnfit] (too
 // old, a memory policy that evicts, not as durable as [redis] durability demands) or
-// [ErrProtocol] (the namespace was written by a newer major version).
+// [ErrProtocol] (the namespace was written by another major version).
 func (s *Conn) Check(ctx context.Context) (ServerInfo, error) {
 	if err := s.Redis.Ping(ctx).Err(); err != nil {
 		return ServerInfo{}, s.connectError(err)
@@ -59,16 +59,20 @@ func (s *Conn) checkProtocol(ctx context.Context) error {
 	if err != nil {
 		return s.connectError(err)
 	}
-	theirs, _, _ := strings.Cut(v, ".")
 	ours, _, _ := strings.Cut(Protocol, ".")
+	theirs, _, _ := strings.Cut(v, ".")
+	remedy := "upgrade this program, or use another namespace"
 	n, err := strconv.Atoi(theirs)
-	if m, _ := strconv.Atoi(ours); err == nil && n <= m {
+	switch m, _ := strconv.Atoi(ours); {
+	case err == nil && n == m:
 		return nil
+	case err == nil && n < m:
+		remedy = "finish and export its tasks with the programs that wrote it, or use another namespace"
 	}
 	return &SetupError{
 		Setting: "[tdf] namespace", Value: s.namespace,
 		Err:    fmt.Errorf("%w: it was written with protocol %s, this program knows %s", ErrProtocol, Quote(v), Protocol),
-		Remedy: "upgrade this program, or use another namespace",
+		Remedy: remedy,
 	}
 }
 

@@ -33,7 +33,7 @@ var (
 	// ErrDamaged means a task's hash is missing or does not hold what it must.
 	// Daemons log it, set the task aside and go on.
 	ErrDamaged = errors.New("damaged task")
-	// ErrProtocol means the namespace was written by a newer major version.
+	// ErrProtocol means the namespace was written by another major version.
 	ErrProtocol = errors.New("protocol version not supported")
 	// ErrManagerAlive means a project's own manager handles this namespace.
 	ErrManagerAlive = errors.New("a manager is alive on this namespace")
