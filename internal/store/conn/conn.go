@@ -81,7 +81,7 @@ func Dial(where config.Redis, namespace string, rooms []Scripts, opts ...Option)
 		Keys: NewKeys(namespace), namespace: namespace, where: where, scripts: newScripts(o.clock, append([]Scripts{Common}, rooms...)),
 		Memory: memory{seen: History{Epoch: 1}},
 	}
-	arriving := newArrivals(s.scripts, s.Keys.Meta())
+	arriving := &arrivals{all: s.scripts, meta: s.Keys.Meta()}
 	s.Redis, s.Session, s.Patient = connect(uo, arriving), connect(&own, arriving), connect(&waiting, nil)
 	return s, nil
 }

@@ -104,19 +104,8 @@ const mostLives = 16
 
 // arrivals notes that another life of Redis has begun; [arrived] says when.
 type arrivals struct {
-	script *redis.Script
-	meta   string
-	// writing are the hashes of the scripts that may count a change. A client that only
-	// reads hides nothing.
-	writing map[string]bool
-}
-
-func newArrivals(all *scripts, meta string) *arrivals {
-	a := &arrivals{script: all.byName["arrive"].Script, meta: meta, writing: map[string]bool{}}
-	for _, script := range all.byName {
-		a.writing[script.Hash()] = script.info.Writes && script.Script != a.script
-	}
-	return a
+	all  *scripts
+	meta string
 }
 
 // counts says whether the command is a script that may count a change.
@@ -129,7 +118,7 @@ func (a *arrivals) counts(cmd redis.Cmder) bool {
 	if name == "eval" { // its text, where the user may not load it
 		script = redis.NewScript(script).Hash()
 	}
-	return a.writing[script]
+	return a.all.writes(script)
 }
 
 // arrive notes the life of the Redis that cn leads to, if it is a new one. The answer
@@ -170,17 +159,18 @@ func notYet(err error) bool {
 // note calls the script, which is loaded where Redis does not have it, or sent as a
 // text where the user may not do that.
 func (a *arrivals) note(ctx context.Context, cn redis.Cmdable, life string, replica bool) error {
+	script := a.all.byName[arrive]()
 	keys, args := []string{a.meta}, []any{life, mostLives, Flag(replica)}
-	err := a.script.EvalSha(ctx, cn, keys, args...).Err()
+	err := script.EvalSha(ctx, cn, keys, args...).Err()
 	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return err //nolint:wrapcheck // go-redis wraps errors of connecting
 	}
-	err = a.script.Load(ctx, cn).Err()
+	err = script.Load(ctx, cn).Err()
 	switch {
 	case err == nil:
-		err = a.script.EvalSha(ctx, cn, keys, args...).Err()
+		err = script.EvalSha(ctx, cn, keys, args...).Err()
 	case redis.HasErrorPrefix(err, "NOPERM"):
-		err = a.script.Eval(ctx, cn, keys, args...).Err()
+		err = script.Eval(ctx, cn, keys, args...).Err()
 	}
 	return err //nolint:wrapcheck // go-redis wraps errors of connecting
 }

@@ -32,7 +32,7 @@ func (s *Conn) RunOn(
 }
 
 func (s *Conn) attempt(ctx context.Context, client redis.UniversalClient, name string, of *Subject, args ...any) (any, error) {
-	script := s.scripts.byName[name]
+	script := s.scripts.byName[name]()
 	keys := s.Keys.declared(script, of)
 	if !script.info.Bare {
 		keys, args = s.withHistory(keys, args)
@@ -144,7 +144,7 @@ func (s *scripts) load(ctx context.Context, client redis.UniversalClient) error 
 	all := slices.Collect(maps.Values(s.byName))
 	hashes := make([]string, len(all))
 	for i, script := range all {
-		hashes[i] = script.Hash()
+		hashes[i] = script().Hash()
 	}
 	known, err := client.ScriptExists(ctx, hashes...).Result()
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *scripts) load(ctx context.Context, client redis.UniversalClient) error 
 		if i < len(known) && known[i] {
 			continue
 		}
-		if err := script.Load(ctx, client).Err(); err != nil {
+		if err := script().Load(ctx, client).Err(); err != nil {
 			return err //nolint:wrapcheck // the caller does
 		}
 	}
@@ -183,7 +183,7 @@ func (c scriptCall) loaded(ctx context.Context, client redis.UniversalClient, ca
 func (s *Conn) ScriptNames() map[string]string {
 	names := make(map[string]string, len(s.scripts.byName))
 	for name, script := range s.scripts.byName {
-		names[script.Hash()] = name
+		names[script().Hash()] = name
 	}
 	return names
 }
@@ -227,7 +227,7 @@ func (s *Conn) inOneTrip(ctx context.Context, calls []ScriptArgs, answers []Scri
 	commands := make([]*redis.Cmd, len(calls))
 	_, all := s.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, c := range calls {
-			script := s.scripts.byName[c.Name]
+			script := s.scripts.byName[c.Name]()
 			keys, args := s.withHistory(s.Keys.declared(script, &c.Of), c.Args)
 			commands[i] = script.EvalSha(ctx, p, keys, args...)
 		}
@@ -262,4 +262,4 @@ func (s *Conn) afterFlush(ctx context.Context, call func() error) error {
 }
 
 // Script is a script as it is sent.
-func (s *Conn) Script(name string) *redis.Script { return s.scripts.byName[name].Script }
+func (s *Conn) Script(name string) *redis.Script { return s.scripts.byName[name]().Script }

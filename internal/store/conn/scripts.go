@@ -19,12 +19,16 @@ var files embed.FS
 
 // Common are the scripts that no room owns, with the libraries of all.
 var Common = Scripts{Files: files, List: map[string]Script{
-	"epoch":  {Libs: []string{LibTypes}, Writes: true, Bare: true, Relieves: true},
-	"arrive": {Writes: true, Bare: true},
+	"epoch": {Libs: []string{LibTypes}, Writes: true, Bare: true, Relieves: true},
+	arrive:  {Writes: true, Bare: true},
 }}
+
+// arrive notes a life of Redis, and changes nothing else.
+const arrive = "arrive"
 
 // Libraries that several scripts begin with.
 const (
+	LibArgs      = "args"  // reads the arguments that have no name
 	LibTypes     = "types" // guards against keys of another type
 	LibLog       = "log"
 	LibLight     = "light"
@@ -67,10 +71,14 @@ type script struct {
 	keys []keyFunc
 }
 
-// scripts holds the scripts of all rooms by name.
-type scripts struct{ byName map[string]*script }
+// scripts makes the scripts of all rooms, each when it is first called: a command calls few of them.
+type scripts struct {
+	byName map[string]func() *script
+	// writing has the hashes of those made that may count a change.
+	writing sync.Map
+}
 
-// newScripts makes the texts once for each clock: that takes longer than to dial.
+// newScripts makes the scripts of a clock once, for all connections of a process.
 func newScripts(clock string, rooms []Scripts) *scripts {
 	known, ok := made.Load(clock)
 	if !ok {
@@ -87,15 +95,24 @@ func makeScripts(clock string, rooms []Scripts) *scripts {
 	for _, room := range rooms {
 		maps.Copy(words, room.Words)
 	}
-	all := &scripts{byName: map[string]*script{}}
+	all := &scripts{byName: map[string]func() *script{}}
 	for _, room := range rooms {
 		for name, info := range room.List {
-			h := headerOf(room.body(name))
-			text := placed(room.text(clock, name), h, words)
-			all.byName[name] = &script{Script: redis.NewScript(text), info: info, keys: keysOf(name, h)}
+			all.byName[name] = sync.OnceValue(func() *script {
+				h := headerOf(room.body(name))
+				made := redis.NewScript(placed(room.text(clock, name), h, words))
+				all.writing.Store(made.Hash(), info.Writes && name != arrive)
+				return &script{Script: made, info: info, keys: keysOf(name, h)}
+			})
 		}
 	}
 	return all
+}
+
+// writes says whether a hash is that of a script that may count a change. A client that only reads hides nothing.
+func (s *scripts) writes(hash string) bool {
+	writes, _ := s.writing.Load(hash)
+	return writes == true
 }
 
 // relief changes nothing. But Redis lets a script go on without memory that has begun

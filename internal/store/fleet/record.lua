@@ -20,15 +20,6 @@ if A.what == 'remove' and not exists then return 1 end
 if A.what == 'add' and exists then return calls[2] == A.call and 1 or -2 end
 if (meta[1] or '0') ~= A.rules or (meta[2] or '0') ~= A.buckets then return -1 end
 
-local at = #A
-local function args()
-  local list = {}
-  at = at + 1
-  for i = 1, tonumber(ARGV[at]) do list[i] = ARGV[at + i] end
-  at = at + #list
-  return list
-end
-
 local values, drop, names = args(), args(), args()
 
 -- chunks calls a command for a list, 1000 texts a call, since unpack has a limit, and returns the sum of the answers.

@@ -14,12 +14,6 @@ local function counted(id, queue, node)
   return r[1] and (queue == '' or of == queue) and (node == '' or r[2] == node)
 end
 
-local at = #A
-local function arg()
-  at = at + 1
-  return ARGV[at]
-end
-
 local function recount(key)
   local queue, node, n, gone = arg(), arg(), tonumber(arg()), 0
   local kind = redis.call('TYPE', key)

@@ -103,11 +103,7 @@ end
 -- The queues and their buckets, as the arguments say.
 local queues = {}
 do
-  local at, key = #A, #K + 1
-  local function arg()
-    at = at + 1
-    return ARGV[at]
-  end
+  local key = #K + 1
   for i = 1, tonumber(A.queues) do
     local q = {name = arg(), threads = tonumber(arg()), maxthreads = tonumber(arg()), lifo = arg() == '1',
       aging = tonumber(arg()), buckets = {}, busy = KEYS[key], both = KEYS[key + 1], wake = KEYS[key + 2]}

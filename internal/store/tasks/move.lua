@@ -17,16 +17,6 @@
 local stamp, seconds = now()
 local clock = tonumber(stamp)
 local watch = redis.call('HGET', K.meta, 'quarantine') or 'off'
-local at = #A
-local function arg()
-  at = at + 1
-  return ARGV[at]
-end
-local function args()
-  local list = {}
-  for i = 1, tonumber(arg()) do list[i] = arg() end
-  return list
-end
 
 local states, sets = args(), {}
 for i, name in ipairs(states) do sets[name] = KEYS[#K + i] end

@@ -36,16 +36,6 @@ end
 local meta = redis.pcall('HMGET', K.meta, 'adopted', 'rules')
 if A.rules ~= '' and not meta.err and (meta[2] or '0') ~= A.rules then return {'rules'} end
 
-local at = #A
-local function arg()
-  at = at + 1
-  return ARGV[at]
-end
-local function args()
-  local list = {}
-  for i = 1, tonumber(arg()) do list[i] = arg() end
-  return list
-end
 local growth, names, needed = args(), args(), args()
 for _, queue in ipairs(needed) do
   if redis.call('SISMEMBER', K.queues, queue) == 0 then return {'no queue', queue} end

@@ -8,16 +8,6 @@
 -- Returns for each: 1 marked, 2 has been done before, -2 the task has changed, -3 the hash is missing or
 -- damaged; and the time as the last element.
 local stamp = now()
-local at = #A
-local function arg()
-  at = at + 1
-  return ARGV[at]
-end
-local function args()
-  local list = {}
-  for i = 1, tonumber(arg()) do list[i] = arg() end
-  return list
-end
 
 -- tell lets the worker of a round know.
 local function tell(m, worker)
