@@ -138,8 +138,9 @@ prove: ## bring known bugs of other queues back; each must turn its test red (BU
 	@go run ./internal/tools/prove -bug '$(BUG)'
 
 .PHONY: shape
-shape: ## how simple the house is; fails if it has become less so
-	@go run ./internal/tools/shape
+shape: ## how simple the house and the path of a task are; fails if they have become less so
+	@go build -cover -covermode=atomic -coverpkg=./... -o bin/shape ./internal/tools/shape
+	@rm -rf bin/shape-cover && mkdir bin/shape-cover && GOCOVERDIR=bin/shape-cover bin/shape
 
 .PHONY: clean
 clean: ## remove bin/

@@ -26,13 +26,15 @@ type house struct {
 	root    string
 	sources map[string][]byte    // Go and Lua without tests, by their path below root
 	syntax  map[string]*ast.File // of the Go files among them
-	inside  int                  // calls within a package
-	left    int                  // those of them that leave their file
+	begins  map[function]bool    // of the functions in them
+	path    path
+	inside  int // calls within a package
+	left    int // those of them that leave their file
 }
 
 // enter reads a module, and asks the go command for the types of its packages.
 func enter(root string) (*house, error) {
-	h := &house{root: root, sources: map[string][]byte{}, syntax: map[string]*ast.File{}}
+	h := &house{root: root, sources: map[string][]byte{}, syntax: map[string]*ast.File{}, begins: map[function]bool{}}
 	if err := filepath.WalkDir(root, h.read); err != nil {
 		return nil, fmt.Errorf("measuring %s: %w", root, err)
 	}
@@ -62,8 +64,15 @@ func (h *house) read(path string, entry fs.DirEntry, err error) error {
 	if ext != ".go" {
 		return nil
 	}
-	if h.syntax[name], err = parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution); err != nil {
+	set := token.NewFileSet()
+	if h.syntax[name], err = parser.ParseFile(set, path, text, parser.SkipObjectResolution); err != nil {
 		return fmt.Errorf("parse: %w", err)
+	}
+	for _, d := range h.syntax[name].Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
+			at := set.Position(f.Body.Lbrace)
+			h.begins[function(fmt.Sprintf("%s:%d.%d", name, at.Line, at.Column))] = true
+		}
 	}
 	return nil
 }

@@ -3,10 +3,13 @@
 //	shape [DIRECTORY]
 //
 // Each row has a limit, which is what was measured last: a change that improves a row lowers its limit, and one that exceeds it
-// says in its commit why it raises it.
+// says in its commit why it raises it. Those of the path leave room for a loop that comes round while a task passes.
+//
+// Build it with -cover -covermode=atomic -coverpkg=./..., which is how it sees what a task passes.
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,15 +20,20 @@ import (
 // rows are the measures, with their limits. Tests are counted nowhere.
 func rows() []row {
 	return []row{
-		{"Go lines", 73480, (*house).lines},
-		{"Go lines of the product", 60490, (*house).productLines},
-		{"Go files", 343, (*house).files},
+		{"Go lines", 73780, (*house).lines},
+		{"Go lines of the product", 60500, (*house).productLines},
+		{"Go files", 344, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 10, (*house).tasks},
 		{"files that spell one attribute of a task", 4, (*house).spellings},
 		{"exported methods of the store's largest type", 39, (*house).methods},
 		{"map literals as JSON in cmd", 0, (*house).literals},
 		{"calls within a package that leave their file, in percent", 39, (*house).leaving},
+		{"functions that one task passes", 320, func(h *house) int { return h.path.functions() }},
+		{"their files", 68, func(h *house) int { return h.path.files() }},
+		{"their packages", 17, func(h *house) int { return h.path.packages() }},
+		{"functions that open a task", 106, func(h *house) int { return h.path.opening() }},
+		{"their calls", 220, func(h *house) int { return h.path.calls() }},
 	}
 }
 
@@ -44,6 +52,9 @@ func main() {
 		root = os.Args[1]
 	}
 	h, err := enter(root)
+	if err == nil {
+		h.path, err = walk(context.Background(), h)
+	}
 	if err == nil {
 		err = show(os.Stdout, h, rows())
 	}

@@ -41,11 +41,24 @@ func TestRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []int{38, 35, 5, 2, 2, 2, 2, 1, 75}
+	want := []int{38, 35, 5, 2, 2, 2, 2, 1, 75, 0, 0, 0, 0, 0}
 	for i, r := range rows() {
 		if got := r.measure(h); got != want[i] {
 			t.Errorf("%s: %d, want %d", r.name, got, want[i])
 		}
+	}
+}
+
+// A function has been called as often as the block was run that its body begins with.
+func TestCalls(t *testing.T) {
+	t.Parallel()
+	m := &meter{house: &house{begins: map[function]bool{"task/a.go:3.10": true, "task/a.go:9.12": true, "worker/b.go:1.5": true, "bench/c.go:1.5": true}}}
+	const module = "github.com/tdf-go/tdf/"
+	calls := m.calls("mode: atomic\n" + module + "task/a.go:3.10,5.2 3 2\n" + module + "task/a.go:4.3,4.9 1 7\n" + module + "task/a.go:9.12,10.2 1 0\n" +
+		module + "worker/b.go:1.5,2.2 1 1\n" + module + "bench/c.go:1.5,2.2 1 1\n")
+	p := path{open: calls, life: calls}
+	if p.opening() != 2 || p.calls() != 3 || p.functions() != 2 || p.files() != 2 || p.packages() != 2 {
+		t.Errorf("%v", calls)
 	}
 }
 
