@@ -129,16 +129,16 @@ func (s *Server) decideFreed(freed []plans.Freed, now statemachine.Time) []tasks
 	orders := make([]tasks.Order, 0, len(freed))
 	for i := range freed {
 		t := &freed[i]
-		if t.Err != nil {
-			s.suspects.add(t.ID)
+		if t.Header.Err != nil {
+			s.suspects.add(t.Header.ID)
 			continue
 		}
-		m, err := statemachine.Decide(&t.Task, statemachine.Occurrence{Event: t.Event(), Actor: statemachine.Server}, now)
+		m, err := statemachine.Decide(&t.Header.Task, statemachine.Occurrence{Event: t.Event(), Actor: statemachine.Server}, now)
 		if err != nil {
-			s.suspects.add(t.ID)
+			s.suspects.add(t.Header.ID)
 			continue
 		}
-		o := s.order(&t.TaskHeader, m)
+		o := s.order(&t.Header, m)
 		if t.DoomedBy > 0 {
 			o.Fields = append(o.Fields, "cancel_reason", reasonOf(t))
 		} else {

@@ -398,7 +398,7 @@ func TestOpenedInHeldPlan(t *testing.T) {
 	if err != nil || len(freed) != 1 {
 		t.Fatalf("freed %+v, error %v", freed, err)
 	}
-	unblock, err := statemachine.Decide(&freed[0].Task, statemachine.Occurrence{Event: statemachine.Unblock, Actor: statemachine.Server}, now)
+	unblock, err := statemachine.Decide(&freed[0].Header.Task, statemachine.Occurrence{Event: statemachine.Unblock, Actor: statemachine.Server}, now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -251,7 +251,7 @@ func (s *Plans) Release(ctx context.Context, page int, ids ...int64) (done int, 
 
 // Freed is a blocked task of a plan that a server has to move.
 type Freed struct {
-	tasks.TaskHeader
+	Header tasks.TaskHeader
 	// DoomedBy is the task because of which it can never run, 0 if it may run now. Skipped says that this is no
 	// failure: it was to run only if that one failed.
 	DoomedBy int64
@@ -276,7 +276,7 @@ func (s *Plans) FreedTasks(ctx context.Context, plan int64, offset, limit int) (
 	for i := range found {
 		t := r.List(1).List(i)
 		header := tasks.DecodeSeen(t.Number(0), t[3:], conn.ClockOf(r, 2))
-		found[i] = Freed{TaskHeader: header, DoomedBy: t.Number(1), Skipped: t.Text(2) == "1"}
+		found[i] = Freed{Header: header, DoomedBy: t.Number(1), Skipped: t.Text(2) == "1"}
 	}
 	return found, r.Time(0), nil
 }

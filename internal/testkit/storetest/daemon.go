@@ -42,14 +42,14 @@ func moveFreed(tb testing.TB, st *store.Store, plan int64, page int, move bool) 
 	}
 	for i := range freed {
 		t := &freed[i]
-		m, err := statemachine.Decide(&t.Task, statemachine.Occurrence{Event: t.Event(), Actor: statemachine.Server}, now)
+		m, err := statemachine.Decide(&t.Header.Task, statemachine.Occurrence{Event: t.Event(), Actor: statemachine.Server}, now)
 		if err != nil {
 			tb.Fatal(err)
 		}
 		if !move {
 			continue
 		}
-		if out, err := st.Apply(tb.Context(), tasks.Order{Move: m, Writer: "server", Bucket: t.Bucket}); err != nil || out[0].Err != nil {
+		if out, err := st.Apply(tb.Context(), tasks.Order{Move: m, Writer: "server", Bucket: t.Header.Bucket}); err != nil || out[0].Err != nil {
 			tb.Fatalf("%+v, error %v", out, err)
 		}
 	}
