@@ -3,9 +3,10 @@ package conn
 // Universal is what the client of Redis is told.
 var Universal = universal
 
-// Names are those of the keys and arguments in the header of a script.
+// Names are those of the keys and arguments in the header of a script. It panics on a name that no key has.
 func (room *Scripts) Names(script string) (keys, args []string) {
 	h := headerOf(room.body(script))
+	_ = keysOf(script, h)
 	return h.keys, h.args
 }
 
