@@ -13,7 +13,7 @@ var (
 	linkPattern    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	fencePattern   = regexp.MustCompile("(?s)```.*?```")
 	headingPattern = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	markPattern    = regexp.MustCompile("\\]\\([^)]*\\)|[^\\pL\\pN _-]")
+	markPattern    = regexp.MustCompile(`\]\([^)]*\)|[^\pL\pN _-]`)
 )
 
 // Every link from one page to another leads to a file that is there, and to a
