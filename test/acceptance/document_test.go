@@ -22,7 +22,7 @@ const (
 )
 
 var (
-	rowPattern  = regexp.MustCompile(`(?m)^\| ([ABDFPT]|R[A-J])(\d+) \|.*\|(.*)\|$`)
+	rowPattern  = regexp.MustCompile(`(?m)^\| ((?:(?:[ABDFPT]|R[A-J])\d+ )+)\|.*\|(.*)\|$`)
 	testPattern = regexp.MustCompile("`([a-z][a-zA-Z0-9_/-]*)\\.((?:Test|Fuzz|Example)\\w*)(?:/([^`]+))?`")
 )
 
@@ -92,14 +92,15 @@ func problems(text string, have *tests) []string {
 	var found []string
 	seen := map[string]int{}
 	for _, row := range rowPattern.FindAllStringSubmatch(text, -1) {
-		name := row[1] + row[2]
-		seen[name]++
-		excused := len(row[1]) == 2 && len(row[3]) > len(unshown)+10 && strings.HasPrefix(row[3], unshown)
-		if !testPattern.MatchString(row[3]) && !slices.Contains(later, name) && !excused {
-			found = append(found, name+" names no test")
-		}
-		if slices.Contains(later, name) != strings.HasPrefix(strings.TrimSpace(row[3]), "next") {
-			found = append(found, name+": what belongs to a later step begins with next, and nothing else does")
+		excused := row[1][0] == 'R' && len(row[2]) > len(unshown)+10 && strings.HasPrefix(row[2], unshown)
+		for name := range strings.FieldsSeq(row[1]) {
+			seen[name]++
+			if !testPattern.MatchString(row[2]) && !slices.Contains(later, name) && !excused {
+				found = append(found, name+" names no test")
+			}
+			if slices.Contains(later, name) != strings.HasPrefix(strings.TrimSpace(row[2]), "next") {
+				found = append(found, name+": what belongs to a later step begins with next, and nothing else does")
+			}
 		}
 	}
 	for _, name := range cases() {

@@ -20,11 +20,11 @@ import (
 )
 
 // acceptance is where the tests of the settings are named, in the rows of a table of
-// their own: a key in full, as in `worker.slots`, and its tests.
+// their own: keys in full, as in `worker.slots`, and their tests.
 const acceptance = "docs/ACCEPTANCE.md"
 
 var (
-	settingRow = regexp.MustCompile("(?m)^\\| `((?:redis|tdf|server|worker|manager|task_defaults)\\.[a-z_]+)` \\|(.*)\\|$")
+	settingRow = regexp.MustCompile("(?m)^\\| ((?:`(?:redis|tdf|server|worker|manager|task_defaults)\\.[a-z_]+`,? )+)\\|(.*)\\|$")
 	namedTest  = regexp.MustCompile("`([a-z][a-zA-Z0-9_/-]*)\\.((?:Test|Example)\\w*)((?:/[^`]+)?)`")
 )
 
@@ -47,7 +47,10 @@ func settings(document string) ([]setting, error) {
 	rows := map[string][]test{}
 	for _, row := range settingRow.FindAllStringSubmatch(document, -1) {
 		for _, name := range namedTest.FindAllStringSubmatch(row[2], -1) {
-			rows[row[1]] = append(rows[row[1]], test{name[1], pattern(name[2] + name[3])})
+			for key := range strings.SplitSeq(row[1], ",") {
+				key = strings.Trim(key, "` ")
+				rows[key] = append(rows[key], test{name[1], pattern(name[2] + name[3])})
+			}
 		}
 	}
 	all := make([]setting, 0, len(config.Keys()))

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	sm "github.com/tdf-go/tdf/statemachine"
@@ -37,7 +38,7 @@ func write(doc *bytes.Buffer) {
 	writeDiagram(doc)
 	writeStates(doc)
 	writeEvents(doc)
-	doc.WriteString(tableIntroduction)
+	fmt.Fprintf(doc, tableIntroduction, strings.Join(fenced(), ", "))
 	writeTransitions(doc)
 	doc.WriteString(conditions)
 	doc.WriteString(invariants)
@@ -93,7 +94,7 @@ func writeEvents(doc *bytes.Buffer) {
 
 // writeTransitions writes a row for each rule; neighbours that differ in the state they start from only share one.
 func writeTransitions(doc *bytes.Buffer) {
-	doc.WriteString("| from | event | by | when | to | effect | compares | why |\n|---|---|---|---|---|---|---|---|\n")
+	doc.WriteString("| from | event | by | when | to | effect | why |\n|---|---|---|---|---|---|---|\n")
 	var from []string
 	table := sm.Table()
 	for i, row := range table {
@@ -111,7 +112,7 @@ func writeTransitions(doc *bytes.Buffer) {
 // rule is a row without the state it starts from.
 func rule(row sm.Transition) string {
 	return strings.Join([]string{
-		code(string(row.Event)), actors(row.Actors), condition(row.When), to(row), effect(row), compares(row), row.Why,
+		code(string(row.Event)), actors(row.Actors), condition(row.When), to(row), effect(row), row.Why,
 	}, " | ")
 }
 
@@ -162,9 +163,13 @@ func effect(row sm.Transition) string {
 	return strings.Join(all, ", ")
 }
 
-func compares(row sm.Transition) string {
-	if row.Fenced {
-		return "claim"
+// fenced are the events whose moves compare the claim.
+func fenced() []string {
+	var events []string
+	for _, row := range sm.Table() {
+		if event := code(string(row.Event)); row.Fenced && !slices.Contains(events, event) {
+			events = append(events, event)
+		}
 	}
-	return "revision"
+	return events
 }

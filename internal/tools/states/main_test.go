@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,9 @@ func TestDocumentIsWhole(t *testing.T) {
 	var doc bytes.Buffer
 	write(&doc)
 	for _, row := range sm.Table() {
+		if slices.Contains(fenced(), code(string(row.Event))) != row.Fenced {
+			t.Errorf("some rows of %s compare the claim, and others do not", row.Event)
+		}
 		if !strings.Contains(doc.String(), row.Why) || !strings.Contains(doc.String(), string(row.When)) {
 			t.Errorf("%s, %s -> %s is missing", row.From, row.Event, row.To)
 		}

@@ -27,6 +27,7 @@ begins. Rounds are numbered from 0. The record of an ended round never changes.
 
 `
 
+// tableIntroduction takes the events that compare the claim.
 const tableIntroduction = `## The transitions
 
 Rows with the same state, event and actor are tried from top to bottom, and the
@@ -39,9 +40,10 @@ task stays. What has no row is never allowed and is answered with an error.
   wants the task opened again is refused and decides anew.
 - *Effect*: a stamp on the way, which is no state anyone can see; the counter
   that is raised; whether the next round begins.
-- *Compares*: beside state and round, the **claim**, so that only the worker that
-  holds the round can move it, or the task's **revision**, so that only a decision
-  made from the present state counts.
+- A move compares state and round, and for %s the
+  **claim**, so that only the worker that holds the round can make it; for all
+  others the task's **revision**, so that only a decision made from the present
+  state counts.
 
 `
 
@@ -85,9 +87,7 @@ const invariants = `## What always holds
 - From everywhere some path leads to ` + "`archived`" + `.
 - A move that is refused, or has been made before, changes nothing.
 
-The tests of the package visit every situation of small worlds, with programs
-that die or pause at every step and messages that come late, twice or never, and
-check all of this after each step.
+Tests explore [every situation](RELIABILITY.md) and check all of this after each step.
 `
 
 // stateMeaning explains each state to a newcomer.
