@@ -130,7 +130,7 @@ var table = []Transition{
 		Why: "max_fails and the exit code allow another round"},
 	{From: Executed, Event: Settle, Actors: byServer, When: RoundFailed, To: Failed,
 		Via: StampFailure, Count: Fails,
-		Why: "failed once too often, or for good"},
+		Why: "failed once too often, or with a final exit code"},
 	{From: Executed, Event: Settle, Actors: byServer, When: Always, To: Succeeded,
 		Why: "executed in time and without an error"},
 
