@@ -320,7 +320,6 @@ func (s *selector) beyond(t *task.Task) bool {
 // tasks that run with the progress, and of all, with places, with the worker and the
 // node that run it or ran it.
 func (m *Manager) PresentRounds(ctx context.Context, tasks []*task.Task, places bool) error {
-	// Tasks of many rounds are few, so all their round fields are asked of all of a page.
 	fields := []string{"progress"}
 	for _, t := range tasks {
 		t.Rounds = nil
@@ -330,25 +329,9 @@ func (m *Manager) PresentRounds(ctx context.Context, tasks []*task.Task, places 
 	} else {
 		tasks = slices.DeleteFunc(slices.Clone(tasks), func(t *task.Task) bool { return t.State != statemachine.Running })
 	}
-	for part := range slices.Chunk(tasks, maxPage) {
-		ids := make([]int64, len(part))
-		var names []string
-		for i, t := range part {
-			ids[i] = t.ID
-			for _, field := range fields {
-				if name := statemachine.RoundField(t.Round, field); !slices.Contains(names, name) {
-					names = append(names, name)
-				}
-			}
-		}
-		found, err := m.store.Fields(ctx, ids, names...)
-		if err != nil {
-			return err
-		}
-		for i, t := range part {
-			t.Rounds = task.Decode(t.ID, found[i]).Rounds
-			t.Rounds = t.Present()
-		}
-	}
-	return nil
+
+	return m.eachRound(ctx, tasks, presentRound, fields, func(t *task.Task, r task.Round) {
+		t.Rounds = []task.Round{r}
+		t.Rounds = t.Present()
+	})
 }

@@ -28,14 +28,6 @@ func selected(tb testing.TB, m *Manager, sel Selection, size int) []*task.Task {
 	return all
 }
 
-func idsOf(tasks []*task.Task) []int64 {
-	ids := make([]int64, len(tasks))
-	for i := range tasks {
-		ids[i] = tasks[i].ID
-	}
-	return ids
-}
-
 // Every condition, alone and with others, in pages of every size.
 func TestSelect(t *testing.T) {
 	t.Parallel()
