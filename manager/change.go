@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -357,7 +358,7 @@ func (c *changer) order(move statemachine.Move, bucket task.Bucket, now statemac
 	case c.event == statemachine.Unblock:
 		o.Drop = []string{holdField}
 	case c.event == statemachine.Hold:
-		o.Fields = []string{holdField, orText(c.reason, "held by "+c.by)}
+		o.Fields = []string{holdField, cmp.Or(c.reason, "held by "+c.by)}
 	case c.reason != "":
 		o.Fields = []string{cancelReasonField, c.reason}
 	}

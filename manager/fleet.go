@@ -7,16 +7,13 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// NodeKeys are the names that [Manager.SetNode] knows: maxthreads.
-func NodeKeys() []string { return task.NodeKeys() }
-
 // Nodes lists the nodes by name.
 func (m *Manager) Nodes(ctx context.Context) ([]task.Node, error) {
 	nodes, _, err := m.store.Nodes(ctx)
 	return nodes, err
 }
 
-// SetNode changes attributes of a node (see [NodeKeys]), also of one that no
+// SetNode changes attributes of a node (see [task.NodeKeys]), also of one that no
 // worker has registered with yet, and returns it. The empty value leaves an
 // attribute to the workers' configuration again. The error may be a
 // *statemachine.FieldError; then nothing has changed.

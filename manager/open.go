@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -328,7 +329,7 @@ func Digest(specs []task.Spec, later []LaterStep) string {
 		step := &later[i]
 		texts = append(texts, "step", step.Name, step.Lines, strconv.Itoa(step.Most), strconv.Itoa(len(step.Needs)))
 		for _, n := range step.Needs {
-			texts = append(texts, n.Step, orText(string(n.On), string(task.NeedsSuccess)))
+			texts = append(texts, n.Step, string(cmp.Or(n.On, task.NeedsSuccess)))
 		}
 		texts = append(texts, Digest(step.Specs, nil))
 	}

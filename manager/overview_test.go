@@ -40,7 +40,7 @@ func TestOverview(t *testing.T) {
 		t.Fatalf("failures %+v", o.Failures)
 	}
 	newest, oldest := o.Failures[0], o.Failures[1]
-	if newest.Task.End() != sm.Failed || newest.Task.Program != "p" || newest.Task.Queue != DefaultQueue ||
+	if newest.Task.End() != sm.Failed || newest.Task.Program != "p" || newest.Task.Queue != task.DefaultQueue ||
 		newest.Round.Worker != "w" || newest.Round.Node != "n1" || newest.Round.Class != "disk" ||
 		len(newest.Round.Error) != mostError || newest.At.Before(oldest.At) || oldest.At.IsZero() {
 		t.Errorf("%+v", newest)

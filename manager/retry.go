@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -367,17 +368,10 @@ func (r *retrier) alone(batch []repeat, i int) []repeat {
 	for k, n := range one.Needs {
 		if n.Task == 0 {
 			before := batch[n.Index].one
-			one.Needs[k].Task, one.Needs[k].Index = orID(before.New, before.ID), 0
+			one.Needs[k].Task, one.Needs[k].Index = cmp.Or(before.New, before.ID), 0
 		}
 	}
 	return []repeat{one}
-}
-
-func orID(id, otherwise int64) int64 {
-	if id == 0 {
-		return otherwise
-	}
-	return id
 }
 
 // busyPause is the time between two tries to retry a task whose dependants are

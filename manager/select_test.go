@@ -44,7 +44,7 @@ func TestSelect(t *testing.T) {
 		{Selection{Outcomes: []sm.State{sm.Failed}}, []int64{1, 2}},
 		{Selection{Outcomes: []sm.State{sm.Failed}, States: []sm.State{sm.Failed}}, []int64{2}},
 		{Selection{Queue: "q"}, []int64{5}},
-		{Selection{Queue: DefaultQueue, Program: "p"}, []int64{2, 3, 4, 7}},
+		{Selection{Queue: task.DefaultQueue, Program: "p"}, []int64{2, 3, 4, 7}},
 		{Selection{Program: "r"}, []int64{6}},
 		{Selection{Match: full}, []int64{6}},
 		{Selection{Match: full, Archived: true}, []int64{1, 6}},
