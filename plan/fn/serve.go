@@ -51,13 +51,18 @@ type input struct {
 }
 
 // serve makes a handler of a function with that number of arguments.
-func serve[R any](function string, takes int, do func(context.Context, *input) (R, error)) worker.Handler {
+func serve[R any](function string, takes int, bind func(*input) func(context.Context) (R, error)) worker.Handler {
 	return func(ctx context.Context, j *worker.Job) error {
 		if got := len(j.Args); got != takes {
 			return Permanent(fmt.Errorf("function %s takes %d arguments and is called with %d: "+
 				"is the worker of the same release as the caller?", function, takes, got))
 		}
-		r, err := do(context.WithValue(ctx, jobKey{}, j), &input{function: function, job: j})
+		in := &input{function: function, job: j}
+		do := bind(in)
+		if in.err != nil {
+			return in.err
+		}
+		r, err := do(context.WithValue(ctx, jobKey{}, j))
 		if err != nil {
 			return err
 		}
