@@ -51,10 +51,7 @@ func (m *Manager) Open(ctx context.Context, spec task.Spec, opts ...OpenOption) 
 	}
 	err := sub.put(ctx, &spec)
 	if err == nil {
-		err = sub.next(ctx)
-	}
-	if err == nil {
-		err = sub.await(ctx)
+		err = sub.finish(ctx)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("open: %w", err)
@@ -87,11 +84,7 @@ func (m *Manager) OpenEach(ctx context.Context, specs iter.Seq[task.Spec], opts 
 			return sub.opened, sub.failed(err)
 		}
 	}
-	err := sub.next(ctx)
-	if err == nil {
-		err = sub.await(ctx)
-	}
-	if err != nil {
+	if err := sub.finish(ctx); err != nil {
 		return sub.opened, sub.failed(err)
 	}
 	return sub.opened, nil
@@ -138,14 +131,11 @@ type batch struct {
 
 // inflight is a batch on its way, while the next one is made.
 type inflight struct {
-	batch  batch
-	place  int // in the submission, of its first task
-	answer chan openAnswer
-}
-
-type openAnswer struct {
-	opened []tasks.Opened
-	err    error
+	batch batch
+	place int           // in the submission, of its first task
+	over  chan struct{} // closed when there is an answer, which follows
+	tasks []tasks.Opened
+	err   error
 }
 
 func (m *Manager) newSubmission(opts []OpenOption) *submission {
@@ -175,15 +165,20 @@ func (s *submission) add(ctx context.Context, spec *task.Spec) error {
 		}
 	}
 	if err := s.put(ctx, spec); err != nil {
-		if errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
-			return err // it is not about the task
-		}
-		return &SpecError{Index: s.sent() + len(s.batch.tasks), Err: err}
+		return specError(ctx, s.sent()+len(s.batch.tasks), err)
 	}
 	if s.full(0) {
 		return s.next(ctx)
 	}
 	return nil
+}
+
+// specError is an error of defining a task: about that one, unless Redis is away.
+func specError(ctx context.Context, index int, err error) error {
+	if errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
+		return err
+	}
+	return &SpecError{Index: index, Err: err}
 }
 
 // put adds a task to the batch, after what it may need was sent.
@@ -228,6 +223,14 @@ func (s *submission) next(ctx context.Context) error {
 	return nil
 }
 
+// finish sends what is left, and waits until all is opened.
+func (s *submission) finish(ctx context.Context) error {
+	if err := s.next(ctx); err != nil {
+		return err
+	}
+	return s.await(ctx)
+}
+
 // prepare makes the request that opens a batch, nil if it is empty. Its key is made from the place of its first task, so
 // that the same submission repeated makes the same requests.
 func (s *submission) prepare(b *batch, place int) (*tasks.Opening, error) {
@@ -257,10 +260,10 @@ func (s *submission) send(ctx context.Context, o *tasks.Opening) {
 	if o == nil {
 		return
 	}
-	f := &inflight{s.batch, s.sent(), make(chan openAnswer, 1)}
+	f := &inflight{batch: s.batch, place: s.sent(), over: make(chan struct{})}
 	go func() {
-		opened, err := retryUntilAvailable(ctx, s.m, func() ([]tasks.Opened, error) { return o.Send(ctx) })
-		f.answer <- openAnswer{opened, err}
+		defer close(f.over)
+		f.tasks, f.err = retryUntilAvailable(ctx, s.m, func() ([]tasks.Opened, error) { return o.Send(ctx) })
 	}()
 	s.inflight, s.batch = f, batch{}
 }
@@ -272,21 +275,20 @@ func (s *submission) await(ctx context.Context) error {
 		return nil
 	}
 	s.inflight = nil
-	answer := <-f.answer
-	for errors.Is(answer.err, conn.ErrRules) {
-		answer = s.resend(ctx, f)
+	<-f.over
+	for errors.Is(f.err, conn.ErrRules) {
+		f.tasks, f.err = s.resend(ctx, f)
 	}
-	if errors.Is(answer.err, ErrRequestKey) {
+	switch {
+	case errors.Is(f.err, ErrRequestKey):
 		return fmt.Errorf("%w: %q", ErrRequestKey, s.key)
-	}
-	if answer.err != nil {
-		return answer.err
-	}
-	if len(answer.opened) != len(f.batch.tasks) {
+	case f.err != nil:
+		return f.err
+	case len(f.tasks) != len(f.batch.tasks):
 		return fmt.Errorf("%w: key %q was first used for %d tasks, this request has %d",
-			ErrRequestKey, s.key, len(answer.opened), len(f.batch.tasks))
+			ErrRequestKey, s.key, len(f.tasks), len(f.batch.tasks))
 	}
-	for i, o := range answer.opened {
+	for i, o := range f.tasks {
 		s.m.logOpened(o, &f.batch.tasks[i])
 		s.opened = append(s.opened, Opened(o))
 	}
@@ -295,27 +297,26 @@ func (s *submission) await(ctx context.Context) error {
 }
 
 // resend opens a batch by the rules of queues that are in force now.
-func (s *submission) resend(ctx context.Context, f *inflight) openAnswer {
+func (s *submission) resend(ctx context.Context, f *inflight) ([]tasks.Opened, error) {
 	read, err := s.m.readDefaults(ctx)
 	if err != nil {
-		return openAnswer{err: err}
+		return nil, err
 	}
 	b := &f.batch
 	b.rules = read.rules
 	for i := range b.tasks {
 		d, _, err := s.define(ctx, &b.specs[i])
 		if err != nil {
-			return openAnswer{err: &SpecError{Index: f.place + i, Err: err}}
+			return nil, &SpecError{Index: f.place + i, Err: err}
 		}
 		d.Needs = b.tasks[i].Needs
 		b.tasks[i] = d
 	}
 	o, err := s.prepare(b, f.place)
 	if err != nil {
-		return openAnswer{err: err}
+		return nil, err
 	}
-	opened, err := retryUntilAvailable(ctx, s.m, func() ([]tasks.Opened, error) { return o.Send(ctx) })
-	return openAnswer{opened, err}
+	return retryUntilAvailable(ctx, s.m, func() ([]tasks.Opened, error) { return o.Send(ctx) })
 }
 
 // Digest is a short text that stands for tasks and later steps, and their order. StartAfter and EndBefore do not count: they are

@@ -75,7 +75,9 @@ func (m *Manager) rounds(ctx context.Context, h *Handlers, changes <-chan struct
 		began := time.Now()
 		processed, err := m.pass(ctx, h, n)
 		if err != nil {
-			m.pause(ctx, redis, err)
+			if ctx.Err() == nil {
+				m.wait(ctx, redis.Failed(err))
+			}
 			continue
 		}
 		redis.Answered()
@@ -86,13 +88,6 @@ func (m *Manager) rounds(ctx context.Context, h *Handlers, changes <-chan struct
 			end = m.after(m.cfg.Manager.RoundDuration)
 		}
 		hinted = m.idle(ctx, changes, end, min(max(linger, lingerTimes*time.Since(began)), mostLinger))
-	}
-}
-
-// pause waits while Redis is away, longer each time.
-func (m *Manager) pause(ctx context.Context, redis *link.Link, err error) {
-	if ctx.Err() == nil {
-		m.wait(ctx, redis.Failed(err))
 	}
 }
 
@@ -265,9 +260,9 @@ func (m *Manager) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.stats
-	for id, e := range m.retries.entries {
-		if e.attempts > 0 && e.handled < 0 {
-			s.Retrying = append(s.Retrying, Retry{ID: id, Attempts: e.attempts, Next: e.next, Err: e.err})
+	for _, e := range m.retries.entries {
+		if e.Attempts > 0 && e.handled < 0 {
+			s.Retrying = append(s.Retrying, e.Retry)
 		}
 	}
 	slices.SortFunc(s.Retrying, func(a, b Retry) int { return cmp.Compare(a.ID, b.ID) })
