@@ -43,15 +43,6 @@ func (m *Manager) giveBack(ctx context.Context) error {
 	return err
 }
 
-// endLease gives everything back; handlers have returned.
-func (m *Manager) endLease(ctx context.Context) {
-	if m.handling == nil {
-		return
-	}
-	m.handling.end(ctx)
-	m.handling = nil
-}
-
 // handling is one lease under which Run gives tasks to handlers. It is renewed
 // until it is ended or lost; it never comes back, and Run begins another.
 type handling struct {

@@ -49,7 +49,10 @@ func (m *Manager) Run(ctx context.Context, h Handlers) error {
 	changes, stop := m.store.Watch(within)
 	m.rounds(within, &h, changes)
 	cause := context.Cause(within)
-	m.endLease(within)
+	if m.handling != nil {
+		m.handling.end(within)
+		m.handling = nil
+	}
 	end(nil)
 	stop()
 	gone()

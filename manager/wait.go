@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/link"
@@ -122,7 +121,7 @@ type waiter struct {
 	open     []int64
 	states   map[int64]statemachine.State
 	births   *tasks.Births  // of those in open
-	rounds   map[int64]int  // of tasks that run, some at most
+	active   []*task.Task   // some of those that run
 	plans    map[int64]bool // of tasks that are blocked; false if they have been ready
 }
 
@@ -180,7 +179,7 @@ func (w *waiter) everything(ctx context.Context) (ids []int64, err error) {
 // sweep looks at every task that had not ended.
 func (w *waiter) sweep(ctx context.Context) (changed bool, err error) {
 	var open []int64
-	w.rounds = map[int64]int{}
+	w.active = nil
 	for rest := w.open; len(rest) > 0; {
 		chunk := rest[:min(len(rest), sweepSize)]
 		found, err := w.m.store.Fields(ctx, chunk, tasks.BirthFields("outcome", "round", planField)...)
@@ -211,32 +210,33 @@ func (w *waiter) sweep(ctx context.Context) (changed bool, err error) {
 
 // look notes what the record of a task says; it reports whether the task has ended.
 func (w *waiter) look(id int64, fields map[string]string) bool {
-	state := statemachine.State(fields["state"])
-	w.states[id] = state
-	if w.ended(id, state, statemachine.State(fields["outcome"])) {
-		w.births.Forget(id)
-		return true
-	}
-	w.runs(id, state, fields["round"])
-	w.blocks(state, fields[planField])
-	return false
-}
-
-// ended notes the end of a task; it reports false if it has not ended.
-func (w *waiter) ended(id int64, state, outcome statemachine.State) bool {
-	end := (&statemachine.Task{State: state, Outcome: outcome}).End()
+	state, end := statemachine.State(fields["state"]), endOf(fields)
+	w.states[id] = end
 	switch {
 	case end == statemachine.Succeeded:
 	case end.Ended():
 		w.progress.Unsuccessful = append(w.progress.Unsuccessful, id)
 	case state.Valid() && !state.Settled():
+		w.goesOn(task.Decode(id, fields))
 		return false
 	default:
 		w.progress.Unsuccessful = append(w.progress.Unsuccessful, id)
 		w.progress.Damaged++
 	}
-	w.states[id] = end
+	w.births.Forget(id)
 	return true
+}
+
+// goesOn notes a task that may have progress to tell, and the plan of a blocked one. A plan that was ready once is not
+// looked at again.
+func (w *waiter) goesOn(t *task.Task) {
+	_, known := w.plans[t.Plan]
+	switch {
+	case t.State == statemachine.Running && len(w.active) < mostRunning:
+		w.active = append(w.active, t)
+	case t.State == statemachine.Blocked && t.Plan > 0 && !known && len(w.plans) < mostPlans:
+		w.plans[t.Plan] = true
+	}
 }
 
 func (w *waiter) snapshot() Progress {
@@ -251,55 +251,28 @@ func (w *waiter) snapshot() Progress {
 }
 
 // mostRunning bounds how many running tasks are asked for their progress: it is
-// for people to watch.
-const mostRunning = 20
-
-// runs notes a task that may have progress to tell.
-func (w *waiter) runs(id int64, state statemachine.State, round string) {
-	if state != statemachine.Running || len(w.rounds) >= mostRunning {
-		return
-	}
-	if n, err := strconv.Atoi(round); err == nil {
-		w.rounds[id] = n
-	}
-}
+// for people to watch. mostPlans bounds how many plans are looked at.
+const (
+	mostRunning = 20
+	mostPlans   = 100
+)
 
 // readProgress asks those tasks; it reports whether they say something new.
 func (w *waiter) readProgress(ctx context.Context) (changed bool, err error) {
-	before := w.progress.Running
-	w.progress.Running = nil
-	if len(w.rounds) == 0 {
-		return len(before) > 0, nil
-	}
-	var ids []int64
-	var names []string
-	for id, round := range w.rounds {
-		ids, names = append(ids, id), append(names, statemachine.RoundField(round, "progress"))
-	}
-	found, err := w.m.store.Fields(ctx, ids, names...)
+	var running []RunningTask
+	err = w.m.eachRound(ctx, w.active, presentRound, []string{"progress"}, func(t *task.Task, r task.Round) {
+		if !r.Progress.IsZero() {
+			running = append(running, RunningTask{ID: t.ID, Progress: r.Progress})
+		}
+	})
 	if err != nil {
-		w.progress.Running = before
 		return false, err
 	}
-	for i, id := range ids {
-		if text := found[i][names[i]]; text != "" {
-			w.progress.Running = append(w.progress.Running, RunningTask{ID: id, Progress: task.ParseProgress(text)})
-		}
-	}
-	slices.SortFunc(w.progress.Running, func(a, b RunningTask) int { return cmp.Compare(a.ID, b.ID) })
-	return !slices.Equal(before, w.progress.Running), nil
+	slices.SortFunc(running, func(a, b RunningTask) int { return cmp.Compare(a.ID, b.ID) })
+	changed = !slices.Equal(w.progress.Running, running)
+	w.progress.Running = running
+	return changed, nil
 }
-
-// blocks notes the plan of a blocked task. A plan that was ready once is not looked at again.
-func (w *waiter) blocks(state statemachine.State, plan string) {
-	id := number(plan)
-	if _, known := w.plans[id]; state == statemachine.Blocked && id > 0 && !known && len(w.plans) < mostPlans {
-		w.plans[id] = true
-	}
-}
-
-// mostPlans bounds how many plans are looked at.
-const mostPlans = 100
 
 // readPlans looks which of those plans are half built; it reports whether that has changed.
 func (w *waiter) readPlans(ctx context.Context) (changed bool, err error) {
