@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tdf-go/tdf/task"
 )
 
 // File is a plan file that was read and checked, but for what depends on values of its parameters.
@@ -56,10 +58,9 @@ type Field struct {
 
 // Need is a step that another one needs.
 type Need struct {
-	Step string `json:"step"`
-	Line int    `json:"-"`
-	// When is success, any or failure.
-	When string `json:"when"`
+	Step string    `json:"step"`
+	Line int       `json:"-"`
+	When task.When `json:"when"`
 }
 
 // Foreach is what a step is repeated for: the items, or those of a parameter, or the lines of the result of a step.
@@ -71,13 +72,6 @@ type Foreach struct {
 	Lines string
 	Most  int
 }
-
-// Ends of a task that are enough for one that needs it.
-const (
-	Success = "success"
-	Any     = "any"
-	Failure = "failure"
-)
 
 // Names of fields of a step which are not those of a task.
 const (
@@ -138,7 +132,7 @@ func (r *reader) checkGraph() {
 
 func (r *reader) checkNeeds(s *Step, names []string) {
 	field := "steps." + s.Name + ".needs"
-	when := map[string]string{}
+	when := map[string]task.When{}
 	for _, n := range s.Needs {
 		was, twice := when[n.Step]
 		switch {

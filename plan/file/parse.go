@@ -217,7 +217,7 @@ func (r *reader) needs(field string, item pair) []Need {
 }
 
 func (r *reader) need(field string, v *node) Need {
-	n := Need{Line: v.line, When: Success}
+	n := Need{Line: v.line, When: task.NeedsSuccess}
 	if v.kind == text {
 		n.Step = v.text
 		return n
@@ -227,7 +227,8 @@ func (r *reader) need(field string, v *node) Need {
 		case "step":
 			n.Step = item.value.single(field, r.problems)
 		case "when":
-			n.When = r.choice(item.value, field+".when", Success, Any, Failure)
+			word := r.choice(item.value, field+".when", string(task.NeedsSuccess), string(task.NeedsAny), string(task.NeedsFailure))
+			n.When = task.When(word)
 		default:
 			r.unknown(item.line, field, item.key, []string{"step", "when"})
 		}
