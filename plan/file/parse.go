@@ -24,7 +24,6 @@ func Parse(path string, data []byte, taskFields []string) (*File, error) {
 	return r.file, r.err()
 }
 
-// reader fills in a File.
 type reader struct {
 	*problems
 

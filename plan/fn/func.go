@@ -141,7 +141,6 @@ type call struct {
 	err      error // why it cannot be
 }
 
-// pass adds an argument.
 func pass[A any](c *call, a Arg[A]) {
 	if a == nil {
 		c.refuse(errors.New("it is nil"))
@@ -164,7 +163,6 @@ func (c *call) refuse(err error) {
 	}
 }
 
-// add adds the call to the plan.
 func (c *call) add(p *plan.Plan, options ...Option) *plan.Task {
 	for _, change := range options {
 		change(c)
@@ -327,11 +325,9 @@ func Result[R any](p *plan.Plan, of plan.Dep) *Future[R] {
 // ID is the id of the task; 0 before it was sent.
 func (f *Future[R]) ID() int64 {
 	switch of := f.handle.(type) {
-	case *plan.Task:
-		return of.ID()
 	case plan.ID:
 		return int64(of)
-	case interface{ ID() int64 }: // the future of something else
+	case interface{ ID() int64 }: // a task, or the future of something else
 		return of.ID()
 	default:
 		return 0
