@@ -65,7 +65,6 @@ func (a *Archive) Select(ctx context.Context, sel Selection) iter.Seq2[*task.Tas
 	}
 }
 
-// wants reports whether some ids are looked for.
 func (s *Selection) wants(first, last int64) bool {
 	return s.IDs == nil || slices.ContainsFunc(s.IDs, func(r IDRange) bool { return r.First <= last && first <= r.Last })
 }

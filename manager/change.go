@@ -60,7 +60,6 @@ type Change struct {
 // ChangeOption changes how tasks, queues and nodes are changed.
 type ChangeOption func(*changing)
 
-// changing is what the options say.
 type changing struct {
 	dry, again bool
 	by         string
@@ -160,7 +159,6 @@ func (c *changer) page(ctx context.Context, ids []int64) ([]Change, error) {
 	return changes, nil
 }
 
-// attempt reads, decides and moves, once.
 func (c *changer) attempt(ctx context.Context, changes []*Change) error {
 	var moves, asks plan
 	for part := range slices.Chunk(changes, changeRead) {
@@ -316,7 +314,6 @@ func (m *Manager) refusal(
 // mostNamed bounds how many tasks an error names.
 const mostNamed = 5
 
-// unmet names the tasks that one of a plan still waits for.
 func (m *Manager) unmet(ctx context.Context, plan, id int64) (string, error) {
 	looked, err := m.store.Planned(ctx, plan, []int64{id}, 0)
 	if err != nil {
@@ -351,7 +348,6 @@ const (
 	holdField         = "hold"
 )
 
-// order is a decided move with what is recorded of it.
 func (c *changer) order(move statemachine.Move, bucket task.Bucket, now statemachine.Time) tasks.Order {
 	o := tasks.Order{Move: move, Writer: c.m.name, Bucket: bucket, Lines: []tasks.Line{{At: now, Text: c.line(&move)}}}
 	switch {

@@ -93,7 +93,6 @@ const (
 	fromStart = 2 * time.Second
 )
 
-// follower is one call of Follow.
 type follower struct {
 	m      *Manager
 	emit   func(Output) error
@@ -115,12 +114,10 @@ type glance struct {
 	round int
 }
 
-// begun reports whether round n runs or has run.
 func (g glance) begun(n int) bool {
 	return g.round > n || g.round == n && g.state != statemachine.Open && g.state != statemachine.Blocked
 }
 
-// over reports whether round n will write nothing more.
 func (g glance) over(n int) bool {
 	return g.begun(n) && (g.round > n || g.state != statemachine.Running)
 }
@@ -140,7 +137,6 @@ func (f *follower) follow(ctx context.Context) error {
 	return f.rounds(ctx, g)
 }
 
-// otherRoundError matches ErrNoRound.
 type otherRoundError struct {
 	id             int64
 	asked, present int
@@ -154,7 +150,6 @@ func (e *otherRoundError) Error() string {
 // Unwrap returns ErrNoRound.
 func (e *otherRoundError) Unwrap() error { return ErrNoRound }
 
-// rounds follows one round after the other until the task has ended.
 func (f *follower) rounds(ctx context.Context, g glance) error {
 	for n := g.round; ; n++ {
 		if err := f.round(ctx, n); err != nil {
@@ -324,7 +319,6 @@ func (f *follower) request(ctx context.Context) error {
 	return err
 }
 
-// look reads where the task is.
 func (f *follower) look(ctx context.Context) (glance, error) {
 	fields, err := f.fields(ctx, "round")
 	if err != nil {
@@ -432,7 +426,6 @@ type record struct {
 	size int64
 }
 
-// part is a piece of a stream and its place.
 type part struct {
 	offset int64
 	data   string

@@ -178,7 +178,6 @@ func (h *handling) take(ctx context.Context, outcome statemachine.State, ids []i
 	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return !h.held[id] }), nil
 }
 
-// idle reports whether there is nothing to give back.
 func (h *handling) idle() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -195,7 +194,6 @@ func (h *handling) end(ctx context.Context) {
 	}
 }
 
-// release stops the renewing.
 func (h *handling) release() {
 	h.over(nil)
 	h.expires.Stop()

@@ -107,7 +107,6 @@ func (m *Manager) logOpened(o tasks.Opened, d *task.Definition) {
 	m.log.Info("opened task", "task", o.ID, "program", d.Text("program"), "input", input)
 }
 
-// submission is one call of Open or OpenAll.
 type submission struct {
 	m        *Manager
 	key      string
@@ -121,7 +120,6 @@ type submission struct {
 	plan     int64 // that all of them belong to, 0 for none
 }
 
-// batch are the tasks that one call opens.
 type batch struct {
 	specs []task.Spec
 	tasks []task.Definition // by the rules of queues of one version
@@ -199,7 +197,6 @@ func (s *submission) put(ctx context.Context, spec *task.Spec) error {
 	return nil
 }
 
-// sent is how many tasks are opened, or on their way.
 func (s *submission) sent() int {
 	if s.inflight == nil {
 		return len(s.opened)

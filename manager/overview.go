@@ -61,7 +61,6 @@ func (m *Manager) Overview(ctx context.Context, failures int) (Overview, error) 
 // mostPrograms bounds of how many tasks the programs are read.
 const mostPrograms = 500
 
-// programs reads the programs of the tasks that the workers hold.
 func (m *Manager) programs(ctx context.Context, workers []task.Worker) (map[int64]string, error) {
 	var ids []int64
 	for i := range workers {
@@ -135,7 +134,6 @@ func (m *Manager) failures(ctx context.Context, most int) ([]Failure, error) {
 	return failures, err
 }
 
-// failedIn are those that one set lists.
 func (m *Manager) failedIn(ctx context.Context, state statemachine.State, limit int) ([]*task.Task, error) {
 	ids, err := m.store.IDs(ctx, state, 0, int64(limit), true)
 	if err != nil {

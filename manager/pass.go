@@ -36,7 +36,6 @@ func (m *Manager) pass(ctx context.Context, h *Handlers, number int) (int, error
 	return processed, nil
 }
 
-// statePass is the part of a pass that is about one outcome.
 type statePass struct {
 	m       *Manager
 	outcome statemachine.State
@@ -66,7 +65,6 @@ func (p *statePass) all(ctx context.Context, total int64) (archived int, err err
 	return archived, p.m.giveBack(ctx)
 }
 
-// page handles a page of tasks and returns how many were archived.
 func (p *statePass) page(ctx context.Context, page tasks.Batch) (int, error) {
 	ready := p.ready(page.Tasks)
 	if p.handler == nil {
@@ -246,7 +244,6 @@ func (p *statePass) archive(ctx context.Context, found []tasks.TaskHeader, now s
 	return p.m.archived(outcomes), err
 }
 
-// archived notes what became of the moves.
 func (m *Manager) archived(outcomes []tasks.Outcome) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -287,7 +284,6 @@ func newHandlerRetries(c config.Manager) *handlerRetries {
 	return &handlerRetries{base: base, limit: max(c.HandlerBackoffMax, base), entries: map[int64]*entry{}}
 }
 
-// entry returns the one of a task and makes it if there is none.
 func (b *handlerRetries) entry(id int64) *entry {
 	e, ok := b.entries[id]
 	if !ok {
@@ -297,7 +293,6 @@ func (b *handlerRetries) entry(id int64) *entry {
 	return e
 }
 
-// waits reports whether the task must be left alone for now.
 func (b *handlerRetries) waits(id int64, now time.Time, pass int) bool {
 	e, ok := b.entries[id]
 	if !ok {

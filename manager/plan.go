@@ -192,7 +192,6 @@ func failedChanges(changes []Change) error {
 	return errors.Join(all...)
 }
 
-// eachTask reads fields of the tasks of a plan, page by page.
 func (m *Manager) eachTask(ctx context.Context, plan int64, names []string, look func([]int64, []map[string]string) error) error {
 	for offset := 0; ; offset += planPage {
 		ids, err := retryUntilAvailable(ctx, m, func() ([]int64, error) { return m.store.PlanTasks(ctx, plan, offset, planPage) })

@@ -60,7 +60,6 @@ func (m *Manager) Retry(ctx context.Context, ids []int64, opts ...ChangeOption) 
 	return done, nil
 }
 
-// retrier is one call of Retry.
 type retrier struct {
 	changing
 	m   *Manager
@@ -103,22 +102,17 @@ func (r *retrier) part(ctx context.Context, ids []int64) ([]Retried, error) {
 		}
 	}
 	for _, plan := range slices.Sorted(maps.Keys(plans)) {
-		if err := r.openAll(ctx, plan, plans[plan]); err != nil {
+		open := r.open
+		if plan > 0 {
+			open = r.openPlanned
+		}
+		if err := open(ctx, plans[plan]); err != nil {
 			return answers, err
 		}
 	}
 	return answers, nil
 }
 
-// openAll opens tasks of one plan, or of none.
-func (r *retrier) openAll(ctx context.Context, plan int64, all []repeat) error {
-	if plan > 0 {
-		return r.openPlanned(ctx, all)
-	}
-	return r.open(ctx, all)
-}
-
-// define is the definition of the task to open.
 func (r *retrier) define(one *Retried, fields map[string]string) (task.Definition, error) {
 	if fields == nil {
 		return task.Definition{}, ErrNotFound
@@ -309,7 +303,6 @@ func (m *Manager) follow(ctx context.Context, tails map[int64]int64) error {
 	return nil
 }
 
-// openPlanned opens retries of one plan, what they need first.
 func (r *retrier) openPlanned(ctx context.Context, all []repeat) error {
 	all, err := r.m.inOrder(ctx, all)
 	if err != nil {

@@ -179,7 +179,6 @@ type Handlers struct {
 	Stop func(ctx context.Context, m *Manager, round int) bool
 }
 
-// of returns the handler for an outcome, nil if there is none.
 func (h *Handlers) of(outcome statemachine.State) Handler {
 	own := map[statemachine.State]Handler{
 		statemachine.Succeeded: h.Succeeded, statemachine.Failed: h.Failed,

@@ -109,7 +109,6 @@ func rangeText(r IDRange) string {
 	return strconv.FormatInt(r.First, 10) + "-" + strconv.FormatInt(r.Last, 10)
 }
 
-// narrow reports whether there is a condition beside IDs.
 func (s *Selection) narrow() bool {
 	return len(s.States) > 0 || s.narrowWithin()
 }
@@ -130,7 +129,6 @@ func (s *Selection) narrowWithin() bool {
 	return len(s.Outcomes) > 0 || s.Queue != "" || s.Program != "" || s.Match != nil
 }
 
-// selector is one call of Select.
 type selector struct {
 	m      *Manager
 	sel    *Selection
@@ -266,12 +264,10 @@ func (s *selector) newest(ctx context.Context) error {
 	return nil
 }
 
-// enough reports whether the limit of a state is reached.
 func (s *selector) enough(state statemachine.State) bool {
 	return s.sel.Limit > 0 && s.found[state] >= s.sel.Limit
 }
 
-// wanted is how many ids to read next.
 func (s *selector) wanted(state statemachine.State) int {
 	if s.sel.Limit == 0 || s.sel.narrowWithin() {
 		return s.size

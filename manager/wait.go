@@ -114,7 +114,6 @@ func (m *Manager) untilChange(ctx context.Context, changes <-chan struct{}, gap 
 	return m.wait(ctx, gap)
 }
 
-// waiter follows a set of tasks.
 type waiter struct {
 	m        *Manager
 	progress Progress // but for Done and States
@@ -165,7 +164,6 @@ func (w *waiter) begin(ctx context.Context, ids []int64) (err error) {
 	return nil
 }
 
-// everything is all ids given out so far.
 func (w *waiter) everything(ctx context.Context) (ids []int64, err error) {
 	spans, err := w.m.spans(ctx)
 	for _, span := range spans {

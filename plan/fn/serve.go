@@ -105,7 +105,6 @@ func (in *input) decode(place int, into any) error {
 	return nil
 }
 
-// decodeAll makes a slice of results.
 func (in *input) decodeAll(place int, refs []ref, into any) error {
 	v := reflect.ValueOf(into).Elem()
 	if v.Kind() != reflect.Slice {
@@ -194,7 +193,6 @@ func decode(from string, output bool, into any) error {
 	return nil
 }
 
-// excerpt is a text as it is fit for an error.
 func excerpt(text string) string {
 	const longest = 60
 	if len(text) > longest {
