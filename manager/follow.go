@@ -210,17 +210,14 @@ func (f *follower) finish(ctx context.Context, out *stream, n int) error {
 		return err
 	}
 	get := func(name string) string { return fields[statemachine.RoundField(n, name)] }
-	news := OutputNews("")
 	switch {
 	case get("running") == "":
-		news = OutputNotRun
+		err = f.emit(Output{Round: n, News: OutputNotRun})
 	case get("dropped") != "":
-		news = OutputDropped
+		err = f.emit(Output{Round: n, News: OutputDropped})
 	}
-	if news != "" {
-		if err := f.emit(Output{Round: n, News: news}); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	return out.end(f.record(get), f.held(n)...)
 }

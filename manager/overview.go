@@ -110,12 +110,17 @@ func (m *Manager) failures(ctx context.Context, most int) ([]Failure, error) {
 		default:
 			stamps = append(stamps, string(state))
 		}
-		some, err := m.failedIn(ctx, state, limit)
+		ids, err := m.store.IDs(ctx, state, 0, int64(limit), true)
+		if err != nil {
+			return nil, err
+		}
+		some, err := m.summaries(ctx, state, ids)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, some...)
 	}
+	all = slices.DeleteFunc(all, func(t *task.Task) bool { return !t.End().Ended() || t.End() == statemachine.Succeeded })
 	ended, rounds := map[*task.Task]time.Time{}, map[*task.Task]task.Round{}
 	err := m.eachRound(ctx, all, presentRound, stamps, func(t *task.Task, r task.Round) { ended[t] = r.Stamps[string(t.End())] })
 	if err != nil {
@@ -132,23 +137,4 @@ func (m *Manager) failures(ctx context.Context, most int) ([]Failure, error) {
 		failures[i] = Failure{Task: t, Round: rounds[t], At: ended[t]}
 	}
 	return failures, err
-}
-
-func (m *Manager) failedIn(ctx context.Context, state statemachine.State, limit int) ([]*task.Task, error) {
-	ids, err := m.store.IDs(ctx, state, 0, int64(limit), true)
-	if err != nil {
-		return nil, err
-	}
-	read, err := m.store.Fields(ctx, ids, SummaryFields()...)
-	if err != nil {
-		return nil, err
-	}
-	var found []*task.Task
-	for i, fields := range read {
-		t := listed(ids[i], state, fields)
-		if end := t.End(); end.Ended() && end != statemachine.Succeeded {
-			found = append(found, t)
-		}
-	}
-	return found, nil
 }

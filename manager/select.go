@@ -278,7 +278,10 @@ func (s *selector) wanted(state statemachine.State) int {
 // page reads tasks, by ids that a state lists or that come from a walk, and gives
 // those that are meant.
 func (s *selector) page(ctx context.Context, state statemachine.State, ids []int64) error {
-	tasks, err := s.read(ctx, state, ids)
+	tasks, err := s.m.summaries(ctx, state, ids, s.sel.Fields...)
+	if err == nil && state == statemachine.None {
+		err = s.confirm(ctx, tasks)
+	}
 	if err != nil {
 		return err
 	}

@@ -9,35 +9,24 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// read reads tasks, as far as [SummaryFields] and Selection.Fields go. The state is that of the set that lists the
-// task, if the ids come from there: also where the record is spoilt or another
-// client's.
-func (s *selector) read(ctx context.Context, state statemachine.State, ids []int64) ([]*task.Task, error) {
-	names := slices.Concat(SummaryFields(), s.sel.Fields)
-	found, err := s.m.store.Fields(ctx, ids, names...)
+// summaries reads tasks, as far as [SummaryFields] and others go. The state is that of the set that lists the tasks, if the
+// ids come from there: also where a record is spoilt or another client's.
+func (m *Manager) summaries(ctx context.Context, state statemachine.State, ids []int64, others ...string) ([]*task.Task, error) {
+	found, err := m.store.Fields(ctx, ids, slices.Concat(SummaryFields(), others)...)
 	if err != nil {
 		return nil, err
 	}
 	tasks := make([]*task.Task, len(ids))
 	for i, fields := range found {
-		tasks[i] = listed(ids[i], state, fields)
+		if fields == nil {
+			fields = map[string]string{}
+		}
+		tasks[i] = task.Decode(ids[i], fields)
+		if state != statemachine.None {
+			tasks[i].ListedIn(state)
+		}
 	}
-	if state == statemachine.None {
-		err = s.confirm(ctx, tasks)
-	}
-	return tasks, err
-}
-
-// listed is a task of which some fields were read, in the state of the set that lists it.
-func listed(id int64, state statemachine.State, fields map[string]string) *task.Task {
-	if fields == nil {
-		fields = map[string]string{}
-	}
-	t := task.Decode(id, fields)
-	if state != statemachine.None {
-		t.ListedIn(state)
-	}
-	return t
+	return tasks, nil
 }
 
 // confirm asks of tasks that have ended whether the original has archived them.
