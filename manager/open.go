@@ -51,7 +51,10 @@ func (m *Manager) Open(ctx context.Context, spec task.Spec, opts ...OpenOption) 
 	}
 	err := sub.put(ctx, &spec)
 	if err == nil {
-		err = sub.finish(ctx)
+		err = sub.next(ctx)
+	}
+	if err == nil {
+		err = sub.await(ctx)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("open: %w", err)
@@ -84,7 +87,11 @@ func (m *Manager) OpenEach(ctx context.Context, specs iter.Seq[task.Spec], opts 
 			return sub.opened, sub.failed(err)
 		}
 	}
-	if err := sub.finish(ctx); err != nil {
+	err := sub.next(ctx)
+	if err == nil {
+		err = sub.await(ctx)
+	}
+	if err != nil {
 		return sub.opened, sub.failed(err)
 	}
 	return sub.opened, nil
@@ -218,14 +225,6 @@ func (s *submission) next(ctx context.Context) error {
 		return s.await(ctx)
 	}
 	return nil
-}
-
-// finish sends what is left, and waits until all is opened.
-func (s *submission) finish(ctx context.Context) error {
-	if err := s.next(ctx); err != nil {
-		return err
-	}
-	return s.await(ctx)
 }
 
 // prepare makes the request that opens a batch, nil if it is empty. Its key is made from the place of its first task, so
