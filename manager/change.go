@@ -271,9 +271,7 @@ func (c *changer) refusals(ctx context.Context, seen []upkeep.Inspection) (map[i
 	if len(ids) == 0 {
 		return refused, nil
 	}
-	found, err := retryUntilAvailable(ctx, c.m, func() ([]map[string]string, error) {
-		return c.m.store.Fields(ctx, ids, planField, waitsField, doomedByField)
-	})
+	found, err := c.m.fields(ctx, ids, planField, waitsField, doomedByField)
 	if err != nil {
 		return nil, err
 	}
@@ -327,19 +325,15 @@ func (m *Manager) unmet(ctx context.Context, plan, id int64) (string, error) {
 	for i, n := range needs {
 		names[i] = strconv.FormatInt(n.ID, 10)
 	}
-	if len(names) == 0 {
+	switch more := len(names) - mostNamed; {
+	case len(names) == 0:
 		return "nothing more, and a server is about to move it", nil
+	case len(names) == 1:
+		return "task " + names[0], nil
+	case more > 0:
+		return fmt.Sprintf("tasks %s and %d more", strings.Join(names[:mostNamed], ", "), more), nil
 	}
-	what := "task "
-	if len(names) > 1 {
-		what = "tasks "
-	}
-	more := ""
-	if len(names) > mostNamed {
-		more = fmt.Sprintf(" and %d more", len(names)-mostNamed)
-		names = names[:mostNamed]
-	}
-	return what + strings.Join(names, ", ") + more, nil
+	return "tasks " + strings.Join(names, ", "), nil
 }
 
 // The hash fields of the reasons.

@@ -198,7 +198,7 @@ func (m *Manager) eachTask(ctx context.Context, plan int64, names []string, look
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		found, err := retryUntilAvailable(ctx, m, func() ([]map[string]string, error) { return m.store.Fields(ctx, ids, names...) })
+		found, err := m.fields(ctx, ids, names...)
 		if err != nil {
 			return err
 		}
@@ -206,6 +206,11 @@ func (m *Manager) eachTask(ctx context.Context, plan int64, names []string, look
 			return err
 		}
 	}
+}
+
+// fields reads fields of tasks, also after Redis was away for some seconds.
+func (m *Manager) fields(ctx context.Context, ids []int64, names ...string) ([]map[string]string, error) {
+	return retryUntilAvailable(ctx, m, func() ([]map[string]string, error) { return m.store.Fields(ctx, ids, names...) })
 }
 
 // resultPage is how many results are read in one call.

@@ -77,7 +77,7 @@ type repeat struct {
 var retryFields = slices.Concat(task.DefinitionNames(), []string{"state", "outcome", retriedByField, planField, needsField})
 
 func (r *retrier) part(ctx context.Context, ids []int64) ([]Retried, error) {
-	found, err := retryUntilAvailable(ctx, r.m, func() ([]map[string]string, error) { return r.m.store.Fields(ctx, ids, retryFields...) })
+	found, err := r.m.fields(ctx, ids, retryFields...)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +287,7 @@ func (m *Manager) follow(ctx context.Context, tails map[int64]int64) error {
 			for i, id := range page {
 				ids[i] = tails[id]
 			}
-			found, err := retryUntilAvailable(ctx, m, func() ([]map[string]string, error) { return m.store.Fields(ctx, ids, retriedByField) })
+			found, err := m.fields(ctx, ids, retriedByField)
 			if err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"regexp"
 	"slices"
@@ -86,7 +87,7 @@ func (s *Selection) check() error {
 	}
 	for _, r := range s.IDs {
 		if r.First < 1 || r.Last < r.First {
-			return fieldError("ids", rangeText(r), "a range of task ids from 1 on, such as 3-9")
+			return fieldError("ids", fmt.Sprintf("%d-%d", r.First, r.Last), "a range of task ids from 1 on, such as 3-9")
 		}
 	}
 	for _, state := range s.States {
@@ -103,10 +104,6 @@ func (s *Selection) check() error {
 		return fieldError("limit", strconv.Itoa(s.Limit), "a number that is not negative")
 	}
 	return nil
-}
-
-func rangeText(r IDRange) string {
-	return strconv.FormatInt(r.First, 10) + "-" + strconv.FormatInt(r.Last, 10)
 }
 
 func (s *Selection) narrow() bool {
