@@ -213,6 +213,9 @@ func (s *submission) sent() int {
 
 // next sends the batch once the one before was opened. In a plan it waits for it: what comes next may need it.
 func (s *submission) next(ctx context.Context) error {
+	if len(s.batch.tasks) == 0 {
+		return s.await(ctx)
+	}
 	o, bad := s.prepare(&s.batch, s.sent()) // while that one is on its way
 	if err := s.await(ctx); err != nil {
 		return err
@@ -227,12 +230,9 @@ func (s *submission) next(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes the request that opens a batch, nil if it is empty. Its key is made from the place of its first task, so
+// prepare makes the request that opens a batch. Its key is made from the place of its first task, so
 // that the same submission repeated makes the same requests.
 func (s *submission) prepare(b *batch, place int) (*tasks.Opening, error) {
-	if len(b.tasks) == 0 {
-		return nil, nil //nolint:nilnil // see above
-	}
 	return s.m.store.Prepare(tasks.OpenRequest{
 		Key: fmt.Sprintf("%s:%d", s.key, place), Specs: b.tasks, KeyTTL: s.m.cfg.Manager.KeyTTL, Plan: s.plan, Life: s.life,
 		Digest: s.digest(b), Rules: b.rules,
@@ -253,9 +253,6 @@ func (s *submission) digest(b *batch) string {
 
 // send opens the batch. The request may be sent several times: its key makes that safe.
 func (s *submission) send(ctx context.Context, o *tasks.Opening) {
-	if o == nil {
-		return
-	}
 	f := &inflight{batch: s.batch, place: s.sent(), over: make(chan struct{})}
 	go func() {
 		defer close(f.over)
