@@ -38,15 +38,26 @@ func (a *Archive) Find(ctx context.Context, id int64) ([]*task.Task, error) {
 // one first; else they come in the order of the archive, and none is held.
 func (a *Archive) Select(ctx context.Context, sel Selection) iter.Seq2[*task.Task, error] {
 	return func(yield func(*task.Task, error) bool) {
-		visit := a.each
+		r := a.Reader()
+		r.Wants = sel.wants
 		if sel.Newest && sel.Limit > 0 {
-			visit = a.newest
+			records, err := r.Newest(ctx, sel.Limit, sel.meansEntry)
+			for i := range records {
+				if !yield(ArchivedTask(records[i].ID, records[i].Fields), nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(nil, err)
+			}
+			return
 		}
-		err := visit(ctx, &sel, func(t *task.Task) error {
-			if !yield(t, nil) {
+		err := r.Latest(ctx, func(e *archive.Entry) error {
+			t, err := sel.archived(e)
+			if t != nil && !yield(t, nil) {
 				return errEnough
 			}
-			return nil
+			return err
 		})
 		if err != nil && !errors.Is(err, errEnough) {
 			yield(nil, err)
@@ -54,34 +65,6 @@ func (a *Archive) Select(ctx context.Context, sel Selection) iter.Seq2[*task.Tas
 	}
 }
 
-func (a *Archive) each(ctx context.Context, sel *Selection, visit func(*task.Task) error) error {
-	r := a.Reader()
-	r.Wants = sel.wants
-	return r.Latest(ctx, func(e *archive.Entry) error {
-		t, err := sel.archived(e)
-		if err != nil || t == nil {
-			return err
-		}
-		return visit(t)
-	})
-}
-
-func (a *Archive) newest(ctx context.Context, sel *Selection, visit func(*task.Task) error) error {
-	r := a.Reader()
-	r.Wants = sel.wants
-	records, err := r.Newest(ctx, sel.Limit, sel.meansEntry)
-	if err != nil {
-		return err
-	}
-	for i := range records {
-		if err := visit(ArchivedTask(records[i].ID, records[i].Fields)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// wants reports whether some ids are looked for.
 func (s *Selection) wants(first, last int64) bool {
 	return s.IDs == nil || slices.ContainsFunc(s.IDs, func(r IDRange) bool { return r.First <= last && first <= r.Last })
 }

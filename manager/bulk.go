@@ -181,11 +181,7 @@ func (m *Manager) EachPage(ctx context.Context, sel Selection, change func(ids [
 		if err != nil {
 			return err
 		}
-		ids := make([]int64, len(found))
-		for i := range found {
-			ids[i] = found[i].ID
-		}
-		if err := change(ids); err != nil {
+		if err := change(idsOf(found)); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ func TestFilterTasks(t *testing.T) {
 		sel, err := (&Filter{Tasks: args}).Selection(func() (int64, error) { return 12, nil })
 		var texts []string
 		for _, r := range sel.IDs {
-			texts = append(texts, strings.TrimSuffix(rangeText(r), "-"+strconv.FormatInt(r.First, 10)))
+			texts = append(texts, strings.TrimSuffix(fmt.Sprintf("%d-%d", r.First, r.Last), "-"+strconv.FormatInt(r.First, 10)))
 		}
 		if got := strings.Join(texts, ","); err != nil || got != want || sel.All != (want == "") {
 			t.Errorf("%q is %q, %v, want %q", args, got, err, want)

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,6 @@ type Change struct {
 // ChangeOption changes how tasks, queues and nodes are changed.
 type ChangeOption func(*changing)
 
-// changing is what the options say.
 type changing struct {
 	dry, again bool
 	by         string
@@ -159,7 +159,6 @@ func (c *changer) page(ctx context.Context, ids []int64) ([]Change, error) {
 	return changes, nil
 }
 
-// attempt reads, decides and moves, once.
 func (c *changer) attempt(ctx context.Context, changes []*Change) error {
 	var moves, asks plan
 	for part := range slices.Chunk(changes, changeRead) {
@@ -272,9 +271,7 @@ func (c *changer) refusals(ctx context.Context, seen []upkeep.Inspection) (map[i
 	if len(ids) == 0 {
 		return refused, nil
 	}
-	found, err := retryUntilAvailable(ctx, c.m, func() ([]map[string]string, error) {
-		return c.m.store.Fields(ctx, ids, planField, waitsField, doomedByField)
-	})
+	found, err := c.m.fields(ctx, ids, planField, waitsField, doomedByField)
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +312,6 @@ func (m *Manager) refusal(
 // mostNamed bounds how many tasks an error names.
 const mostNamed = 5
 
-// unmet names the tasks that one of a plan still waits for.
 func (m *Manager) unmet(ctx context.Context, plan, id int64) (string, error) {
 	looked, err := m.store.Planned(ctx, plan, []int64{id}, 0)
 	if err != nil {
@@ -329,19 +325,15 @@ func (m *Manager) unmet(ctx context.Context, plan, id int64) (string, error) {
 	for i, n := range needs {
 		names[i] = strconv.FormatInt(n.ID, 10)
 	}
-	if len(names) == 0 {
+	switch more := len(names) - mostNamed; {
+	case len(names) == 0:
 		return "nothing more, and a server is about to move it", nil
+	case len(names) == 1:
+		return "task " + names[0], nil
+	case more > 0:
+		return fmt.Sprintf("tasks %s and %d more", strings.Join(names[:mostNamed], ", "), more), nil
 	}
-	what := "task "
-	if len(names) > 1 {
-		what = "tasks "
-	}
-	more := ""
-	if len(names) > mostNamed {
-		more = fmt.Sprintf(" and %d more", len(names)-mostNamed)
-		names = names[:mostNamed]
-	}
-	return what + strings.Join(names, ", ") + more, nil
+	return "tasks " + strings.Join(names, ", "), nil
 }
 
 // The hash fields of the reasons.
@@ -350,14 +342,13 @@ const (
 	holdField         = "hold"
 )
 
-// order is a decided move with what is recorded of it.
 func (c *changer) order(move statemachine.Move, bucket task.Bucket, now statemachine.Time) tasks.Order {
 	o := tasks.Order{Move: move, Writer: c.m.name, Bucket: bucket, Lines: []tasks.Line{{At: now, Text: c.line(&move)}}}
 	switch {
 	case c.event == statemachine.Unblock:
 		o.Drop = []string{holdField}
 	case c.event == statemachine.Hold:
-		o.Fields = []string{holdField, orText(c.reason, "held by "+c.by)}
+		o.Fields = []string{holdField, cmp.Or(c.reason, "held by "+c.by)}
 	case c.reason != "":
 		o.Fields = []string{cancelReasonField, c.reason}
 	}

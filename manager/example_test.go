@@ -150,7 +150,7 @@ func ExampleManager_Run() {
 
 // Take a host out for maintenance: its workers finish what they run and claim
 // nothing more, until they are undrained.
-func ExampleManager_DrainWorker() {
+func ExampleManager_OrderWorker() {
 	ctx := context.Background()
 	m := exampleManager(ctx)
 	defer m.Close()
@@ -165,7 +165,7 @@ func ExampleManager_DrainWorker() {
 		if w.Node != "host-a" || !w.State.Alive() {
 			continue
 		}
-		was, err := m.DrainWorker(ctx, w.Name)
+		was, err := m.OrderWorker(ctx, w.Name, task.OrderDrain)
 		if err != nil {
 			fmt.Println(err)
 			return

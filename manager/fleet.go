@@ -7,16 +7,13 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// NodeKeys are the names that [Manager.SetNode] knows: maxthreads.
-func NodeKeys() []string { return task.NodeKeys() }
-
 // Nodes lists the nodes by name.
 func (m *Manager) Nodes(ctx context.Context) ([]task.Node, error) {
 	nodes, _, err := m.store.Nodes(ctx)
 	return nodes, err
 }
 
-// SetNode changes attributes of a node (see [NodeKeys]), also of one that no
+// SetNode changes attributes of a node (see [task.NodeKeys]), also of one that no
 // worker has registered with yet, and returns it. The empty value leaves an
 // attribute to the workers' configuration again. The error may be a
 // *statemachine.FieldError; then nothing has changed.
@@ -77,7 +74,6 @@ func (m *Manager) RemoveNode(ctx context.Context, name string, opts ...ChangeOpt
 	return nil
 }
 
-// nodeFree returns an error if the node could not be removed now.
 func (m *Manager) nodeFree(ctx context.Context, name string) error {
 	found, err := m.node(ctx, name)
 	if err != nil {
@@ -107,26 +103,12 @@ func (m *Manager) Worker(ctx context.Context, name string) (task.Worker, error) 
 	return w, err
 }
 
-// DrainWorker tells a worker to claim nothing more and to finish what it runs.
-// The order stays with the name until [Manager.UndrainWorker]. It returns the
-// worker as it was; the error matches [ErrNoWorker] if there is none.
-func (m *Manager) DrainWorker(ctx context.Context, name string) (task.Worker, error) {
-	return m.order(ctx, name, task.OrderDrain)
-}
-
-// UndrainWorker takes the order to drain back. A stop cannot be taken back: the
-// worker has begun to end.
-func (m *Manager) UndrainWorker(ctx context.Context, name string) (task.Worker, error) {
-	return m.order(ctx, name, task.NoOrder)
-}
-
-// StopWorker tells a worker to end as it does on SIGTERM: it finishes what it
-// runs within its drain_timeout, hands the rest back, and leaves.
-func (m *Manager) StopWorker(ctx context.Context, name string) (task.Worker, error) {
-	return m.order(ctx, name, task.OrderStop)
-}
-
-func (m *Manager) order(ctx context.Context, name string, order task.WorkerOrder) (task.Worker, error) {
+// OrderWorker tells a worker to drain: to claim nothing more and to finish what it
+// runs, until the order is taken back with [task.NoOrder], also over a restart. Or
+// it tells the worker to stop as on SIGTERM: it finishes what it runs within its
+// drain_timeout, hands the rest back, and leaves; that cannot be taken back. The
+// answer is the worker as it was; the error matches [ErrNoWorker] if there is none.
+func (m *Manager) OrderWorker(ctx context.Context, name string, order task.WorkerOrder) (task.Worker, error) {
 	was, err := m.store.OrderWorker(ctx, name, order)
 	if err != nil {
 		return task.Worker{}, err

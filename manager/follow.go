@@ -93,7 +93,6 @@ const (
 	fromStart = 2 * time.Second
 )
 
-// follower is one call of Follow.
 type follower struct {
 	m      *Manager
 	emit   func(Output) error
@@ -115,12 +114,10 @@ type glance struct {
 	round int
 }
 
-// begun reports whether round n runs or has run.
 func (g glance) begun(n int) bool {
 	return g.round > n || g.round == n && g.state != statemachine.Open && g.state != statemachine.Blocked
 }
 
-// over reports whether round n will write nothing more.
 func (g glance) over(n int) bool {
 	return g.begun(n) && (g.round > n || g.state != statemachine.Running)
 }
@@ -140,7 +137,6 @@ func (f *follower) follow(ctx context.Context) error {
 	return f.rounds(ctx, g)
 }
 
-// otherRoundError matches ErrNoRound.
 type otherRoundError struct {
 	id             int64
 	asked, present int
@@ -154,7 +150,6 @@ func (e *otherRoundError) Error() string {
 // Unwrap returns ErrNoRound.
 func (e *otherRoundError) Unwrap() error { return ErrNoRound }
 
-// rounds follows one round after the other until the task has ended.
 func (f *follower) rounds(ctx context.Context, g glance) error {
 	for n := g.round; ; n++ {
 		if err := f.round(ctx, n); err != nil {
@@ -215,17 +210,14 @@ func (f *follower) finish(ctx context.Context, out *stream, n int) error {
 		return err
 	}
 	get := func(name string) string { return fields[statemachine.RoundField(n, name)] }
-	news := OutputNews("")
 	switch {
 	case get("running") == "":
-		news = OutputNotRun
+		err = f.emit(Output{Round: n, News: OutputNotRun})
 	case get("dropped") != "":
-		news = OutputDropped
+		err = f.emit(Output{Round: n, News: OutputDropped})
 	}
-	if news != "" {
-		if err := f.emit(Output{Round: n, News: news}); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	return out.end(f.record(get), f.held(n)...)
 }
@@ -268,18 +260,15 @@ func (f *follower) sayWaiting(g glance, n int) error {
 // chunks emits what has come for round n, waiting at most d for it, and keeps
 // what is of later rounds. Without out, what is of round n is passed over.
 func (f *follower) chunks(ctx context.Context, out *stream, n int, d time.Duration) error {
-	for {
+	err := f.untilAnswered(ctx, func() error {
 		found, after, err := f.m.store.Chunks(ctx, f.id, f.after, d)
 		if err == nil {
-			if err := f.answered(); err != nil {
-				return err
-			}
 			f.after, f.waits = after, append(f.waits, found...)
-			break
 		}
-		if err := f.failed(ctx, err); err != nil {
-			return err
-		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	slices.SortStableFunc(f.waits, func(a, b tasks.Chunk) int {
 		return cmp.Or(cmp.Compare(a.Round, b.Round), cmp.Compare(a.Offset, b.Offset))
@@ -320,19 +309,13 @@ func (f *follower) request(ctx context.Context) error {
 	if time.Since(f.asked) < followAgain {
 		return nil
 	}
-	for {
-		err := f.m.store.Follow(ctx, f.id, followFor, f.asked.IsZero())
-		if err == nil {
-			f.asked = time.Now()
-			return f.answered()
-		}
-		if err := f.failed(ctx, err); err != nil {
-			return err
-		}
+	err := f.untilAnswered(ctx, func() error { return f.m.store.Follow(ctx, f.id, followFor, f.asked.IsZero()) })
+	if err == nil {
+		f.asked = time.Now()
 	}
+	return err
 }
 
-// look reads where the task is.
 func (f *follower) look(ctx context.Context) (glance, error) {
 	fields, err := f.fields(ctx, "round")
 	if err != nil {
@@ -346,58 +329,53 @@ func (f *follower) look(ctx context.Context) (glance, error) {
 }
 
 // fields reads fields of the task, as long as it is the same task.
-func (f *follower) fields(ctx context.Context, names ...string) (map[string]string, error) {
+func (f *follower) fields(ctx context.Context, names ...string) (fields map[string]string, err error) {
+	err = f.untilAnswered(ctx, func() error {
+		for {
+			found, err := f.m.store.Fields(ctx, []int64{f.id}, tasks.BirthFields(names...)...)
+			if err == nil {
+				err = f.births.Check(ctx, []int64{f.id}, found)
+			}
+			if err != nil {
+				return err
+			}
+			if fields = found[0]; fields != nil {
+				return nil
+			}
+			t, err := f.m.store.Task(ctx, f.id)
+			if err == nil {
+				err = t.Err
+			}
+			if err != nil {
+				return err
+			} // else it has just been written
+		}
+	})
+	return fields, err
+}
+
+// untilAnswered calls until Redis answers. It tells once that Redis is away, and once that it is back.
+func (f *follower) untilAnswered(ctx context.Context, call func() error) error {
 	for {
-		found, err := f.m.store.Fields(ctx, []int64{f.id}, tasks.BirthFields(names...)...)
-		if err == nil {
-			err = f.births.Check(ctx, []int64{f.id}, found)
-		}
+		err := call()
 		switch {
-		case err == nil && found[0] != nil:
-			return found[0], f.answered()
+		case err == nil && f.lost:
+			f.lost = false
+			return f.emit(Output{News: OutputBack})
 		case err == nil:
-			var task *tasks.TaskHeader
-			if task, err = f.m.store.Task(ctx, f.id); err == nil {
-				err = task.Err
-			}
-			if err == nil { // it has just been written
-				continue
-			}
-		}
-		if err := f.failed(ctx, err); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// failed waits a little where Redis is away; else the error is the one to end with.
-func (f *follower) failed(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if !errors.Is(err, conn.ErrUnreachable) {
-		return err
-	}
-	if !f.lost {
-		f.lost = true
-		if err := f.emit(Output{News: OutputAway, Err: err}); err != nil {
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !errors.Is(err, conn.ErrUnreachable):
 			return err
+		case !f.lost:
+			f.lost = true
+			if err := f.emit(Output{News: OutputAway, Err: err}); err != nil {
+				return err
+			}
 		}
+		f.m.wait(ctx, chunkWait)
 	}
-	select {
-	case <-ctx.Done():
-	case <-f.m.after(chunkWait):
-	}
-	return nil
-}
-
-// answered notes that Redis works.
-func (f *follower) answered() error {
-	if !f.lost {
-		return nil
-	}
-	f.lost = false
-	return f.emit(Output{News: OutputBack})
 }
 
 // stream puts together what one round writes, from parts that may overlap, come
@@ -445,7 +423,6 @@ type record struct {
 	size int64
 }
 
-// part is a piece of a stream and its place.
 type part struct {
 	offset int64
 	data   string

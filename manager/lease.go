@@ -43,15 +43,6 @@ func (m *Manager) giveBack(ctx context.Context) error {
 	return err
 }
 
-// endLease gives everything back; handlers have returned.
-func (m *Manager) endLease(ctx context.Context) {
-	if m.handling == nil {
-		return
-	}
-	m.handling.end(ctx)
-	m.handling = nil
-}
-
 // handling is one lease under which Run gives tasks to handlers. It is renewed
 // until it is ended or lost; it never comes back, and Run begins another.
 type handling struct {
@@ -187,7 +178,6 @@ func (h *handling) take(ctx context.Context, outcome statemachine.State, ids []i
 	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return !h.held[id] }), nil
 }
 
-// idle reports whether there is nothing to give back.
 func (h *handling) idle() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -204,7 +194,6 @@ func (h *handling) end(ctx context.Context) {
 	}
 }
 
-// release stops the renewing.
 func (h *handling) release() {
 	h.over(nil)
 	h.expires.Stop()

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,7 +114,6 @@ func (m *Manager) logOpened(o tasks.Opened, d *task.Definition) {
 	m.log.Info("opened task", "task", o.ID, "program", d.Text("program"), "input", input)
 }
 
-// submission is one call of Open or OpenAll.
 type submission struct {
 	m        *Manager
 	key      string
@@ -127,7 +127,6 @@ type submission struct {
 	plan     int64 // that all of them belong to, 0 for none
 }
 
-// batch are the tasks that one call opens.
 type batch struct {
 	specs []task.Spec
 	tasks []task.Definition // by the rules of queues of one version
@@ -137,14 +136,11 @@ type batch struct {
 
 // inflight is a batch on its way, while the next one is made.
 type inflight struct {
-	batch  batch
-	place  int // in the submission, of its first task
-	answer chan openAnswer
-}
-
-type openAnswer struct {
-	opened []tasks.Opened
-	err    error
+	batch batch
+	place int           // in the submission, of its first task
+	over  chan struct{} // closed when there is an answer, which follows
+	tasks []tasks.Opened
+	err   error
 }
 
 func (m *Manager) newSubmission(opts []OpenOption) *submission {
@@ -174,15 +170,20 @@ func (s *submission) add(ctx context.Context, spec *task.Spec) error {
 		}
 	}
 	if err := s.put(ctx, spec); err != nil {
-		if errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
-			return err // it is not about the task
-		}
-		return &SpecError{Index: s.sent() + len(s.batch.tasks), Err: err}
+		return specError(ctx, s.sent()+len(s.batch.tasks), err)
 	}
 	if s.full(0) {
 		return s.next(ctx)
 	}
 	return nil
+}
+
+// specError is an error of defining a task: about that one, unless Redis is away.
+func specError(ctx context.Context, index int, err error) error {
+	if errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
+		return err
+	}
+	return &SpecError{Index: index, Err: err}
 }
 
 // put adds a task to the batch, after what it may need was sent.
@@ -203,7 +204,6 @@ func (s *submission) put(ctx context.Context, spec *task.Spec) error {
 	return nil
 }
 
-// sent is how many tasks are opened, or on their way.
 func (s *submission) sent() int {
 	if s.inflight == nil {
 		return len(s.opened)
@@ -213,6 +213,9 @@ func (s *submission) sent() int {
 
 // next sends the batch once the one before was opened. In a plan it waits for it: what comes next may need it.
 func (s *submission) next(ctx context.Context) error {
+	if len(s.batch.tasks) == 0 {
+		return s.await(ctx)
+	}
 	o, bad := s.prepare(&s.batch, s.sent()) // while that one is on its way
 	if err := s.await(ctx); err != nil {
 		return err
@@ -227,12 +230,9 @@ func (s *submission) next(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes the request that opens a batch, nil if it is empty. Its key is made from the place of its first task, so
+// prepare makes the request that opens a batch. Its key is made from the place of its first task, so
 // that the same submission repeated makes the same requests.
 func (s *submission) prepare(b *batch, place int) (*tasks.Opening, error) {
-	if len(b.tasks) == 0 {
-		return nil, nil //nolint:nilnil // see above
-	}
 	return s.m.store.Prepare(tasks.OpenRequest{
 		Key: fmt.Sprintf("%s:%d", s.key, place), Specs: b.tasks, KeyTTL: s.m.cfg.Manager.KeyTTL, Plan: s.plan, Life: s.life,
 		Digest: s.digest(b), Rules: b.rules,
@@ -253,13 +253,10 @@ func (s *submission) digest(b *batch) string {
 
 // send opens the batch. The request may be sent several times: its key makes that safe.
 func (s *submission) send(ctx context.Context, o *tasks.Opening) {
-	if o == nil {
-		return
-	}
-	f := &inflight{s.batch, s.sent(), make(chan openAnswer, 1)}
+	f := &inflight{batch: s.batch, place: s.sent(), over: make(chan struct{})}
 	go func() {
-		opened, err := retryUntilAvailable(ctx, s.m, func() ([]tasks.Opened, error) { return o.Send(ctx) })
-		f.answer <- openAnswer{opened, err}
+		defer close(f.over)
+		f.tasks, f.err = retryUntilAvailable(ctx, s.m, func() ([]tasks.Opened, error) { return o.Send(ctx) })
 	}()
 	s.inflight, s.batch = f, batch{}
 }
@@ -271,21 +268,20 @@ func (s *submission) await(ctx context.Context) error {
 		return nil
 	}
 	s.inflight = nil
-	answer := <-f.answer
-	for errors.Is(answer.err, conn.ErrRules) {
-		answer = s.resend(ctx, f)
+	<-f.over
+	for errors.Is(f.err, conn.ErrRules) {
+		f.tasks, f.err = s.resend(ctx, f)
 	}
-	if errors.Is(answer.err, ErrRequestKey) {
+	switch {
+	case errors.Is(f.err, ErrRequestKey):
 		return fmt.Errorf("%w: %q", ErrRequestKey, s.key)
-	}
-	if answer.err != nil {
-		return answer.err
-	}
-	if len(answer.opened) != len(f.batch.tasks) {
+	case f.err != nil:
+		return f.err
+	case len(f.tasks) != len(f.batch.tasks):
 		return fmt.Errorf("%w: key %q was first used for %d tasks, this request has %d",
-			ErrRequestKey, s.key, len(answer.opened), len(f.batch.tasks))
+			ErrRequestKey, s.key, len(f.tasks), len(f.batch.tasks))
 	}
-	for i, o := range answer.opened {
+	for i, o := range f.tasks {
 		s.m.logOpened(o, &f.batch.tasks[i])
 		s.opened = append(s.opened, Opened(o))
 	}
@@ -294,27 +290,26 @@ func (s *submission) await(ctx context.Context) error {
 }
 
 // resend opens a batch by the rules of queues that are in force now.
-func (s *submission) resend(ctx context.Context, f *inflight) openAnswer {
+func (s *submission) resend(ctx context.Context, f *inflight) ([]tasks.Opened, error) {
 	read, err := s.m.readDefaults(ctx)
 	if err != nil {
-		return openAnswer{err: err}
+		return nil, err
 	}
 	b := &f.batch
 	b.rules = read.rules
 	for i := range b.tasks {
 		d, _, err := s.define(ctx, &b.specs[i])
 		if err != nil {
-			return openAnswer{err: &SpecError{Index: f.place + i, Err: err}}
+			return nil, &SpecError{Index: f.place + i, Err: err}
 		}
 		d.Needs = b.tasks[i].Needs
 		b.tasks[i] = d
 	}
 	o, err := s.prepare(b, f.place)
 	if err != nil {
-		return openAnswer{err: err}
+		return nil, err
 	}
-	opened, err := retryUntilAvailable(ctx, s.m, func() ([]tasks.Opened, error) { return o.Send(ctx) })
-	return openAnswer{opened, err}
+	return retryUntilAvailable(ctx, s.m, func() ([]tasks.Opened, error) { return o.Send(ctx) })
 }
 
 // Digest is a short text that stands for tasks and later steps, and their order. StartAfter and EndBefore do not count: they are
@@ -328,7 +323,7 @@ func Digest(specs []task.Spec, later []LaterStep) string {
 		step := &later[i]
 		texts = append(texts, "step", step.Name, step.Lines, strconv.Itoa(step.Most), strconv.Itoa(len(step.Needs)))
 		for _, n := range step.Needs {
-			texts = append(texts, n.Step, orText(string(n.On), string(task.NeedsSuccess)))
+			texts = append(texts, n.Step, string(cmp.Or(n.On, task.NeedsSuccess)))
 		}
 		texts = append(texts, Digest(step.Specs, nil))
 	}

@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tdf-go/tdf/statemachine"
@@ -62,7 +61,6 @@ func (m *Manager) Overview(ctx context.Context, failures int) (Overview, error) 
 // mostPrograms bounds of how many tasks the programs are read.
 const mostPrograms = 500
 
-// programs reads the programs of the tasks that the workers hold.
 func (m *Manager) programs(ctx context.Context, workers []task.Worker) (map[int64]string, error) {
 	var ids []int64
 	for i := range workers {
@@ -81,12 +79,11 @@ func (m *Manager) programs(ctx context.Context, workers []task.Worker) (map[int6
 
 // Failure is a task that ended in another way than succeeded.
 type Failure struct {
-	ID             int64
-	Outcome        statemachine.State
-	Program, Queue string
-	// Worker, Node, Class and Error are those of the last round that a worker has
-	// begun; Error is its beginning only, at most 1 KiB.
-	Worker, Node, Class, Error string
+	// Task is read as far as [SummaryFields] go.
+	Task *task.Task
+	// Round is the last round that a worker has begun: worker, node, class and the
+	// beginning of the error, at most 1 KiB.
+	Round task.Round
 	// At is when the task ended; zero if that is not recorded.
 	At time.Time
 }
@@ -95,20 +92,14 @@ type Failure struct {
 // that failed.
 const archiveLook = 200
 
-// failed is a failure on the way.
-type failed struct {
-	Failure
-
-	round, begun int // the last round, and the last that a worker has begun
-}
-
 // failures reads the newest ones: of each outcome the last, and those among the
 // tasks archived last.
 func (m *Manager) failures(ctx context.Context, most int) ([]Failure, error) {
 	if most <= 0 {
 		return nil, nil
 	}
-	var all []failed
+	var all []*task.Task
+	var stamps []string
 	for _, state := range append(statemachine.Outcomes(), statemachine.Archived) {
 		limit := most
 		switch state {
@@ -117,99 +108,33 @@ func (m *Manager) failures(ctx context.Context, most int) ([]Failure, error) {
 		case statemachine.Archived:
 			limit = max(most, archiveLook)
 		default:
+			stamps = append(stamps, string(state))
 		}
-		some, err := m.failedIn(ctx, state, limit)
+		ids, err := m.store.IDs(ctx, state, 0, int64(limit), true)
+		if err != nil {
+			return nil, err
+		}
+		some, err := m.summaries(ctx, state, ids)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, some...)
 	}
-	if err := m.readEnds(ctx, all); err != nil {
+	all = slices.DeleteFunc(all, func(t *task.Task) bool { return !t.End().Ended() || t.End() == statemachine.Succeeded })
+	ended, rounds := map[*task.Task]time.Time{}, map[*task.Task]task.Round{}
+	err := m.eachRound(ctx, all, presentRound, stamps, func(t *task.Task, r task.Round) { ended[t] = r.Stamps[string(t.End())] })
+	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(all, func(a, b failed) int { return b.At.Compare(a.At) })
+	slices.SortStableFunc(all, func(a, b *task.Task) int { return ended[b].Compare(ended[a]) })
 	all = all[:min(len(all), most)]
-	if err := m.readRounds(ctx, all); err != nil {
-		return nil, err
-	}
+	err = m.eachRound(ctx, all, lastBegun, []string{"worker", "node", "class", "error"}, func(t *task.Task, r task.Round) {
+		r.Error = headOf(r.Error)
+		rounds[t] = r
+	})
 	failures := make([]Failure, len(all))
-	for i := range all {
-		failures[i] = all[i].Failure
+	for i, t := range all {
+		failures[i] = Failure{Task: t, Round: rounds[t], At: ended[t]}
 	}
-	return failures, nil
-}
-
-// failedIn are those that one set lists, without what the rounds tell.
-func (m *Manager) failedIn(ctx context.Context, state statemachine.State, limit int) ([]failed, error) {
-	ids, err := m.store.IDs(ctx, state, 0, int64(limit), true)
-	if err != nil {
-		return nil, err
-	}
-	read, err := m.store.Fields(ctx, ids, SummaryFields()...)
-	if err != nil {
-		return nil, err
-	}
-	var found []failed
-	for i, fields := range read {
-		s := listed(ids[i], state, fields)
-		outcome := s.End()
-		if outcome == statemachine.Succeeded || !outcome.Ended() {
-			continue
-		}
-		found = append(found, failed{
-			Failure: Failure{ID: s.ID, Outcome: outcome, Program: s.Program, Queue: s.Queue},
-			round:   s.Round, begun: lastBegun(s),
-		})
-	}
-	return found, nil
-}
-
-// readEnds reads when the tasks ended.
-func (m *Manager) readEnds(ctx context.Context, all []failed) error {
-	names := make([]string, 0, len(statemachine.Outcomes()))
-	for _, outcome := range statemachine.Outcomes() {
-		names = append(names, string(outcome))
-	}
-	return m.eachRound(ctx, all, func(f *failed) int { return f.round }, names, func(f *failed, get func(string) string) {
-		f.At = task.ParseMoment(get(string(f.Outcome)))
-	})
-}
-
-// readRounds reads what the rounds tell.
-func (m *Manager) readRounds(ctx context.Context, all []failed) error {
-	names := []string{"worker", "node", "class", "error"}
-	return m.eachRound(ctx, all, func(f *failed) int { return f.begun }, names, func(f *failed, get func(string) string) {
-		text := get("error")
-		f.Worker, f.Node, f.Class, f.Error = get("worker"), get("node"), get("class"), strings.Clone(text[:min(len(text), mostError)])
-	})
-}
-
-// eachRound reads fields of one round of each task, those of the same round
-// number in one call.
-func (m *Manager) eachRound(
-	ctx context.Context, all []failed, roundOf func(*failed) int, names []string, take func(*failed, func(string) string),
-) error {
-	byRound := map[int][]*failed{}
-	for i := range all {
-		if round := roundOf(&all[i]); round >= 0 {
-			byRound[round] = append(byRound[round], &all[i])
-		}
-	}
-	for round, those := range byRound {
-		fields, ids := make([]string, len(names)), make([]int64, len(those))
-		for i, name := range names {
-			fields[i] = statemachine.RoundField(round, name)
-		}
-		for i, f := range those {
-			ids[i] = f.ID
-		}
-		found, err := m.store.Fields(ctx, ids, fields...)
-		if err != nil {
-			return err
-		}
-		for i, f := range those {
-			take(f, func(name string) string { return found[i][statemachine.RoundField(round, name)] })
-		}
-	}
-	return nil
+	return failures, err
 }

@@ -36,15 +36,16 @@ func TestOverview(t *testing.T) {
 	if diff := cmp.Diff(want, o.Ended()); diff != "" {
 		t.Errorf("ended (-want +got):\n%s", diff)
 	}
-	if len(o.Failures) != 2 || o.Failures[0].ID != 2 || o.Failures[1].ID != 1 {
+	if len(o.Failures) != 2 || o.Failures[0].Task.ID != 2 || o.Failures[1].Task.ID != 1 {
 		t.Fatalf("failures %+v", o.Failures)
 	}
 	newest, oldest := o.Failures[0], o.Failures[1]
-	if newest.Outcome != sm.Failed || newest.Program != "p" || newest.Queue != DefaultQueue || newest.Worker != "w" || newest.Node != "n1" ||
-		newest.Class != "disk" || len(newest.Error) != mostError || newest.At.Before(oldest.At) || oldest.At.IsZero() {
+	if newest.Task.End() != sm.Failed || newest.Task.Program != "p" || newest.Task.Queue != task.DefaultQueue ||
+		newest.Round.Worker != "w" || newest.Round.Node != "n1" || newest.Round.Class != "disk" ||
+		len(newest.Round.Error) != mostError || newest.At.Before(oldest.At) || oldest.At.IsZero() {
 		t.Errorf("%+v", newest)
 	}
-	if oldest.Error != "disk full on 1\n" || oldest.Outcome != sm.Failed {
+	if oldest.Round.Error != "disk full on 1\n" || oldest.Task.End() != sm.Failed {
 		t.Errorf("%+v", oldest)
 	}
 	for most, want := range map[int]int{0: 0, 1: 1} {

@@ -36,7 +36,6 @@ func (m *Manager) pass(ctx context.Context, h *Handlers, number int) (int, error
 	return processed, nil
 }
 
-// statePass is the part of a pass that is about one outcome.
 type statePass struct {
 	m       *Manager
 	outcome statemachine.State
@@ -66,7 +65,6 @@ func (p *statePass) all(ctx context.Context, total int64) (archived int, err err
 	return archived, p.m.giveBack(ctx)
 }
 
-// page handles a page of tasks and returns how many were archived.
 func (p *statePass) page(ctx context.Context, page tasks.Batch) (int, error) {
 	ready := p.ready(page.Tasks)
 	if p.handler == nil {
@@ -93,11 +91,7 @@ func (p *statePass) page(ctx context.Context, page tasks.Batch) (int, error) {
 // leaves alone what another manager handles: what that one was granted after
 // this was read is refused by its revision.
 func (p *statePass) unhandled(ctx context.Context, found []tasks.TaskHeader, now statemachine.Time) (int, error) {
-	ids := make([]int64, len(found))
-	for i := range found {
-		ids[i] = found[i].ID
-	}
-	others, err := p.m.store.Handled(ctx, &p.m.others, p.m.cfg.Manager.HandlingLease, ids)
+	others, err := p.m.store.Handled(ctx, &p.m.others, p.m.cfg.Manager.HandlingLease, headerIDs(found))
 	if err != nil {
 		return 0, err
 	}
@@ -154,11 +148,7 @@ func (p *statePass) handle(ctx context.Context, found []tasks.TaskHeader) ([]tas
 // granted reads those of the tasks that no other living manager handles: they
 // are this one's now.
 func (p *statePass) granted(ctx context.Context, h *handling, found []tasks.TaskHeader) ([]*tasks.TaskHeader, error) {
-	ids := make([]int64, len(found))
-	for i := range found {
-		ids[i] = found[i].ID
-	}
-	ids, err := h.take(ctx, p.outcome, ids)
+	ids, err := h.take(ctx, p.outcome, headerIDs(found))
 	if errors.Is(err, ErrHandlingLost) {
 		h.lose(err)
 		return nil, nil // the next pass has another lease
@@ -167,6 +157,14 @@ func (p *statePass) granted(ctx context.Context, h *handling, found []tasks.Task
 		return nil, err
 	}
 	return p.m.store.TasksByID(ctx, ids)
+}
+
+func headerIDs(of []tasks.TaskHeader) []int64 {
+	ids := make([]int64, len(of))
+	for i := range of {
+		ids[i] = of[i].ID
+	}
+	return ids
 }
 
 // call calls the handler, unless it has dealt with the task in an earlier pass
@@ -186,7 +184,7 @@ func (p *statePass) call(ctx context.Context, h *handling, t *tasks.TaskHeader) 
 	defer m.mu.Unlock()
 	if err == nil {
 		e := m.retries.entry(t.ID)
-		e.handled, e.pass, e.next = t.Rev, p.number, time.Time{}
+		e.handled, e.pass, e.Next = t.Rev, p.number, time.Time{}
 		return true
 	}
 	if ctx.Err() != nil || h.life.Err() != nil {
@@ -246,7 +244,6 @@ func (p *statePass) archive(ctx context.Context, found []tasks.TaskHeader, now s
 	return p.m.archived(outcomes), err
 }
 
-// archived notes what became of the moves.
 func (m *Manager) archived(outcomes []tasks.Outcome) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -271,9 +268,8 @@ type handlerRetries struct {
 }
 
 type entry struct {
-	attempts int
-	next     time.Time
-	err      error
+	Retry
+
 	// handled is the revision the handler has dealt with, or -1.
 	handled int64
 	// pass is the last one that met the task.
@@ -288,24 +284,22 @@ func newHandlerRetries(c config.Manager) *handlerRetries {
 	return &handlerRetries{base: base, limit: max(c.HandlerBackoffMax, base), entries: map[int64]*entry{}}
 }
 
-// entry returns the one of a task and makes it if there is none.
 func (b *handlerRetries) entry(id int64) *entry {
 	e, ok := b.entries[id]
 	if !ok {
-		e = &entry{handled: -1}
+		e = &entry{Retry: Retry{ID: id}, handled: -1}
 		b.entries[id] = e
 	}
 	return e
 }
 
-// waits reports whether the task must be left alone for now.
 func (b *handlerRetries) waits(id int64, now time.Time, pass int) bool {
 	e, ok := b.entries[id]
 	if !ok {
 		return false
 	}
 	e.pass = pass
-	return now.Before(e.next)
+	return now.Before(e.Next)
 }
 
 // handledBefore reports whether the handler has dealt with this revision, or
@@ -319,15 +313,15 @@ func (b *handlerRetries) handledBefore(id, rev int64) bool {
 func (b *handlerRetries) fail(id int64, err error, now time.Time, pass int) (attempts int, pause time.Duration) {
 	e := b.entry(id)
 	pause = b.base
-	for range e.attempts {
+	for range e.Attempts {
 		if pause = 2 * pause; pause >= b.limit {
 			pause = b.limit
 			break
 		}
 	}
-	e.attempts++
-	e.err, e.pass, e.next = err, pass, now.Add(pause)
-	return e.attempts, pause
+	e.Attempts++
+	e.Err, e.pass, e.Next = err, pass, now.Add(pause)
+	return e.Attempts, pause
 }
 
 // forget drops what the last complete pass did not meet any more.
@@ -343,8 +337,8 @@ func (b *handlerRetries) forget(pass int) {
 func (b *handlerRetries) next() time.Time {
 	var first time.Time
 	for _, e := range b.entries {
-		if !e.next.IsZero() && (first.IsZero() || e.next.Before(first)) {
-			first = e.next
+		if !e.Next.IsZero() && (first.IsZero() || e.Next.Before(first)) {
+			first = e.Next
 		}
 	}
 	return first

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -21,7 +22,7 @@ func (m *Manager) NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error
 	if err := checkLine("name", spec.Name); err != nil {
 		return 0, err
 	}
-	spec.RequestKey = orText(spec.RequestKey, conn.NewToken())
+	spec.RequestKey = cmp.Or(spec.RequestKey, conn.NewToken())
 	id, err := retryUntilAvailable(ctx, m, func() (int64, error) { return m.store.NewPlan(ctx, spec) })
 	if err == nil {
 		m.log.Info("made plan", "plan", id, "name", spec.Name)
@@ -97,17 +98,7 @@ func (m *Manager) ReadyPlan(ctx context.Context, id int64) error {
 // tasks that have been opened again meanwhile. The error matches [ErrNoPlan] or
 // [ErrPlanState]; the reason, a line of text or empty, is recorded.
 func (m *Manager) HoldPlan(ctx context.Context, id int64, reason string, opts ...ChangeOption) error {
-	c, err := m.changing(opts)
-	if err != nil {
-		return err
-	}
-	if err := checkLine("reason", reason); err != nil {
-		return err
-	}
-	if err := m.steer(ctx, id, task.PlanHeld, holder(c.by, reason)); err != nil {
-		return err
-	}
-	return m.changePlan(ctx, id, statemachine.Hold, orText(reason, "its plan is held by "+c.by), opts)
+	return m.stopPlan(ctx, id, statemachine.Hold, reason, opts)
 }
 
 // holder says who holds a plan, and why; never as the id of a task, which would
@@ -142,17 +133,7 @@ func (m *Manager) ResumePlan(ctx context.Context, id int64) error {
 // if the plan was over; the reason, a line of text or empty, is recorded with
 // the tasks.
 func (m *Manager) CancelPlan(ctx context.Context, id int64, reason string, opts ...ChangeOption) error {
-	c, err := m.changing(opts)
-	if err != nil {
-		return err
-	}
-	if err := checkLine("reason", reason); err != nil {
-		return err
-	}
-	if err := m.steer(ctx, id, task.PlanCancelled, ""); err != nil {
-		return err
-	}
-	return m.changePlan(ctx, id, statemachine.Cancel, orText(reason, "its plan was cancelled by "+c.by), opts)
+	return m.stopPlan(ctx, id, statemachine.Cancel, reason, opts)
 }
 
 func (m *Manager) steer(ctx context.Context, id int64, to task.PlanState, by string) error {
@@ -166,8 +147,22 @@ func (m *Manager) steer(ctx context.Context, id int64, to task.PlanState, by str
 // planPage is how many tasks of a plan are looked at in one go.
 const planPage = 500
 
-// changePlan brings an event about for the tasks of a plan that it is meant for.
-func (m *Manager) changePlan(ctx context.Context, id int64, event statemachine.Event, reason string, opts []ChangeOption) error {
+// stopPlan holds or cancels a plan, and then those of its tasks that the event is meant for.
+func (m *Manager) stopPlan(ctx context.Context, id int64, event statemachine.Event, reason string, opts []ChangeOption) error {
+	c, err := m.changing(opts)
+	if err == nil {
+		err = checkLine("reason", reason)
+	}
+	if err != nil {
+		return err
+	}
+	to, by, why := task.PlanCancelled, "", "its plan was cancelled by "+c.by
+	if event == statemachine.Hold {
+		to, by, why = task.PlanHeld, holder(c.by, reason), "its plan is held by "+c.by
+	}
+	if err := m.steer(ctx, id, to, by); err != nil {
+		return err
+	}
 	return m.eachTask(ctx, id, []string{"state"}, func(ids []int64, found []map[string]string) error {
 		var those []int64
 		for i, fields := range found {
@@ -176,7 +171,7 @@ func (m *Manager) changePlan(ctx context.Context, id int64, event statemachine.E
 				those = append(those, ids[i])
 			}
 		}
-		changes, err := m.change(ctx, event, those, reason, opts)
+		changes, err := m.change(ctx, event, those, cmp.Or(reason, why), opts)
 		if err != nil {
 			return err
 		}
@@ -197,14 +192,13 @@ func failedChanges(changes []Change) error {
 	return errors.Join(all...)
 }
 
-// eachTask reads fields of the tasks of a plan, page by page.
 func (m *Manager) eachTask(ctx context.Context, plan int64, names []string, look func([]int64, []map[string]string) error) error {
 	for offset := 0; ; offset += planPage {
 		ids, err := retryUntilAvailable(ctx, m, func() ([]int64, error) { return m.store.PlanTasks(ctx, plan, offset, planPage) })
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		found, err := retryUntilAvailable(ctx, m, func() ([]map[string]string, error) { return m.store.Fields(ctx, ids, names...) })
+		found, err := m.fields(ctx, ids, names...)
 		if err != nil {
 			return err
 		}
@@ -212,6 +206,11 @@ func (m *Manager) eachTask(ctx context.Context, plan int64, names []string, look
 			return err
 		}
 	}
+}
+
+// fields reads fields of tasks, also after Redis was away for some seconds.
+func (m *Manager) fields(ctx context.Context, ids []int64, names ...string) ([]map[string]string, error) {
+	return retryUntilAvailable(ctx, m, func() ([]map[string]string, error) { return m.store.Fields(ctx, ids, names...) })
 }
 
 // resultPage is how many results are read in one call.

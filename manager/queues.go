@@ -13,14 +13,6 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// DefaultQueue is the queue of tasks that do not name one. It always exists.
-const DefaultQueue = task.DefaultQueue
-
-// QueueKeys are the names that [Manager.AddQueue] and [Manager.SetQueue] know:
-// description, class, threads, maxthreads, nodes_pin, nodes_ignore, paused, order,
-// aging, and default_NAME for each value that a queue can give to its tasks.
-func QueueKeys() []string { return task.QueueKeys() }
-
 // Queues lists the queues by name.
 func (m *Manager) Queues(ctx context.Context) ([]task.Queue, error) {
 	queues, _, err := m.store.Queues(ctx)
@@ -33,7 +25,7 @@ func (m *Manager) Queue(ctx context.Context, name string) (task.Queue, error) {
 	return m.store.Queue(ctx, name)
 }
 
-// AddQueue makes a queue with the attributes of set (see [QueueKeys]) and
+// AddQueue makes a queue with the attributes of set (see [task.QueueKeys]) and
 // returns it. Without a name it gets one of its own. The error matches
 // [ErrQueueExists] if there is one of that name, or is a *statemachine.FieldError.
 func (m *Manager) AddQueue(ctx context.Context, name string, set map[string]string, opts ...ChangeOption) (task.Queue, error) {
@@ -41,27 +33,18 @@ func (m *Manager) AddQueue(ctx context.Context, name string, set map[string]stri
 	if err != nil {
 		return task.Queue{}, err
 	}
-	generated := name == ""
-	for {
-		if generated {
-			name = newQueueName()
-		}
-		q := task.NewQueue(name)
-		if err := errors.Join(task.CheckQueueName(name), setAll(&q, set)); err != nil {
-			return task.Queue{}, err
-		}
-		err := m.addQueue(ctx, &q, c)
-		if err == nil {
-			return q.Empty(), nil
-		}
-		if !generated || !errors.Is(err, ErrQueueExists) {
-			return task.Queue{}, err
-		}
+	if name == "" {
+		name = "q-" + strings.ToLower(rand.Text()[:10]) // nobody else makes it
 	}
+	q := task.NewQueue(name)
+	if err := errors.Join(task.CheckQueueName(name), setAll(&q, set)); err != nil {
+		return task.Queue{}, err
+	}
+	if err := m.addQueue(ctx, &q, c); err != nil {
+		return task.Queue{}, err
+	}
+	return q.Empty(), nil
 }
-
-// newQueueName makes a name that nobody else makes.
-func newQueueName() string { return "q-" + strings.ToLower(rand.Text()[:10]) }
 
 func (m *Manager) addQueue(ctx context.Context, q *task.QueueSpec, c changing) error {
 	if c.dry {
@@ -82,7 +65,7 @@ func (m *Manager) addQueue(ctx context.Context, q *task.QueueSpec, c changing) e
 	return nil
 }
 
-// SetQueue changes attributes of a queue (see [QueueKeys]), all of them or, with
+// SetQueue changes attributes of a queue (see [task.QueueKeys]), all of them or, with
 // an error, none. The empty value brings the default of an attribute back. It
 // returns the queue as it is then. Lowering a limit stops nothing that runs.
 func (m *Manager) SetQueue(ctx context.Context, name string, set map[string]string, opts ...ChangeOption) (task.Queue, error) {
@@ -127,7 +110,7 @@ func (m *Manager) RemoveQueue(ctx context.Context, name string, opts ...ChangeOp
 	if err != nil {
 		return err
 	}
-	if name == DefaultQueue {
+	if name == task.DefaultQueue {
 		return fieldError("queue", name, "a queue that can go; the default queue is always there, pause it instead")
 	}
 	if err := m.queueFree(ctx, name); err != nil || c.dry {

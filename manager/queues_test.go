@@ -46,7 +46,7 @@ func TestAddQueue(t *testing.T) {
 		t.Errorf("without names: %q %v, %q %v", one.Name, err1, two.Name, err2)
 	}
 	all, err := m.Queues(t.Context())
-	if err != nil || len(all) != 4 || all[0].Name != DefaultQueue || all[3].Name != "render" {
+	if err != nil || len(all) != 4 || all[0].Name != task.DefaultQueue || all[3].Name != "render" {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
@@ -65,7 +65,7 @@ func TestSetQueue(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "did you mean maxthreads") {
 		t.Errorf("a slip: %v", err)
 	}
-	for name, opts := range map[string][]ChangeOption{"q": {DryRun()}, DefaultQueue: nil} {
+	for name, opts := range map[string][]ChangeOption{"q": {DryRun()}, task.DefaultQueue: nil} {
 		q, err := m.SetQueue(t.Context(), name, map[string]string{"paused": "true", "order": "lifo"}, opts...)
 		if err != nil || !q.Paused || q.Order != task.Lifo {
 			t.Errorf("%s: %+v, %v", name, q, err)
@@ -74,7 +74,7 @@ func TestSetQueue(t *testing.T) {
 	if q, err := m.Queue(t.Context(), "q"); err != nil || q.Paused || q.Threads != 5 {
 		t.Errorf("it has changed: %+v, %v", q, err)
 	}
-	if q, err := m.Queue(t.Context(), DefaultQueue); err != nil || !q.Paused {
+	if q, err := m.Queue(t.Context(), task.DefaultQueue); err != nil || !q.Paused {
 		t.Errorf("the default queue: %+v, %v", q, err)
 	}
 	if q, err := m.SetQueue(t.Context(), "q", map[string]string{"threads": ""}); err != nil || q.Threads != task.NoLimit {
@@ -128,7 +128,7 @@ func TestRemoveQueue(t *testing.T) {
 	if err := m.RemoveQueue(t.Context(), "q"); !errors.Is(err, ErrNoQueue) {
 		t.Errorf("removed twice: %v", err)
 	}
-	if err := m.RemoveQueue(t.Context(), DefaultQueue); fieldOf(err) != "queue" {
+	if err := m.RemoveQueue(t.Context(), task.DefaultQueue); fieldOf(err) != "queue" {
 		t.Errorf("the default queue: %v", err)
 	}
 	if _, err := m.Open(t.Context(), task.Spec{Program: "p", Queue: "q"}); !errors.Is(err, ErrNoQueue) {

@@ -179,7 +179,6 @@ func (c *Comparison) judge() {
 	c.Program = verdict(a.ProgramSHA256, b.ProgramSHA256)
 }
 
-// exitOf is how the program ended; empty if that is not recorded.
 func exitOf(r *task.Round) string {
 	switch {
 	case r.ExitCode != nil:

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,6 @@ func (m *Manager) Retry(ctx context.Context, ids []int64, opts ...ChangeOption) 
 	return done, nil
 }
 
-// retrier is one call of Retry.
 type retrier struct {
 	changing
 	m   *Manager
@@ -77,7 +77,7 @@ type repeat struct {
 var retryFields = slices.Concat(task.DefinitionNames(), []string{"state", "outcome", retriedByField, planField, needsField})
 
 func (r *retrier) part(ctx context.Context, ids []int64) ([]Retried, error) {
-	found, err := retryUntilAvailable(ctx, r.m, func() ([]map[string]string, error) { return r.m.store.Fields(ctx, ids, retryFields...) })
+	found, err := r.m.fields(ctx, ids, retryFields...)
 	if err != nil {
 		return nil, err
 	}
@@ -102,22 +102,17 @@ func (r *retrier) part(ctx context.Context, ids []int64) ([]Retried, error) {
 		}
 	}
 	for _, plan := range slices.Sorted(maps.Keys(plans)) {
-		if err := r.openAll(ctx, plan, plans[plan]); err != nil {
+		open := r.open
+		if plan > 0 {
+			open = r.openPlanned
+		}
+		if err := open(ctx, plans[plan]); err != nil {
 			return answers, err
 		}
 	}
 	return answers, nil
 }
 
-// openAll opens tasks of one plan, or of none.
-func (r *retrier) openAll(ctx context.Context, plan int64, all []repeat) error {
-	if plan > 0 {
-		return r.openPlanned(ctx, all)
-	}
-	return r.open(ctx, all)
-}
-
-// define is the definition of the task to open.
 func (r *retrier) define(one *Retried, fields map[string]string) (task.Definition, error) {
 	if fields == nil {
 		return task.Definition{}, ErrNotFound
@@ -292,7 +287,7 @@ func (m *Manager) follow(ctx context.Context, tails map[int64]int64) error {
 			for i, id := range page {
 				ids[i] = tails[id]
 			}
-			found, err := retryUntilAvailable(ctx, m, func() ([]map[string]string, error) { return m.store.Fields(ctx, ids, retriedByField) })
+			found, err := m.fields(ctx, ids, retriedByField)
 			if err != nil {
 				return err
 			}
@@ -308,7 +303,6 @@ func (m *Manager) follow(ctx context.Context, tails map[int64]int64) error {
 	return nil
 }
 
-// openPlanned opens retries of one plan, what they need first.
 func (r *retrier) openPlanned(ctx context.Context, all []repeat) error {
 	all, err := r.m.inOrder(ctx, all)
 	if err != nil {
@@ -367,17 +361,10 @@ func (r *retrier) alone(batch []repeat, i int) []repeat {
 	for k, n := range one.Needs {
 		if n.Task == 0 {
 			before := batch[n.Index].one
-			one.Needs[k].Task, one.Needs[k].Index = orID(before.New, before.ID), 0
+			one.Needs[k].Task, one.Needs[k].Index = cmp.Or(before.New, before.ID), 0
 		}
 	}
 	return []repeat{one}
-}
-
-func orID(id, otherwise int64) int64 {
-	if id == 0 {
-		return otherwise
-	}
-	return id
 }
 
 // busyPause is the time between two tries to retry a task whose dependants are

@@ -49,7 +49,10 @@ func (m *Manager) Run(ctx context.Context, h Handlers) error {
 	changes, stop := m.store.Watch(within)
 	m.rounds(within, &h, changes)
 	cause := context.Cause(within)
-	m.endLease(within)
+	if m.handling != nil {
+		m.handling.end(within)
+		m.handling = nil
+	}
 	end(nil)
 	stop()
 	gone()
@@ -75,7 +78,9 @@ func (m *Manager) rounds(ctx context.Context, h *Handlers, changes <-chan struct
 		began := time.Now()
 		processed, err := m.pass(ctx, h, n)
 		if err != nil {
-			m.pause(ctx, redis, err)
+			if ctx.Err() == nil {
+				m.wait(ctx, redis.Failed(err))
+			}
 			continue
 		}
 		redis.Answered()
@@ -86,13 +91,6 @@ func (m *Manager) rounds(ctx context.Context, h *Handlers, changes <-chan struct
 			end = m.after(m.cfg.Manager.RoundDuration)
 		}
 		hinted = m.idle(ctx, changes, end, min(max(linger, lingerTimes*time.Since(began)), mostLinger))
-	}
-}
-
-// pause waits while Redis is away, longer each time.
-func (m *Manager) pause(ctx context.Context, redis *link.Link, err error) {
-	if ctx.Err() == nil {
-		m.wait(ctx, redis.Failed(err))
 	}
 }
 
@@ -181,7 +179,6 @@ type Handlers struct {
 	Stop func(ctx context.Context, m *Manager, round int) bool
 }
 
-// of returns the handler for an outcome, nil if there is none.
 func (h *Handlers) of(outcome statemachine.State) Handler {
 	own := map[statemachine.State]Handler{
 		statemachine.Succeeded: h.Succeeded, statemachine.Failed: h.Failed,
@@ -265,9 +262,9 @@ func (m *Manager) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.stats
-	for id, e := range m.retries.entries {
-		if e.attempts > 0 && e.handled < 0 {
-			s.Retrying = append(s.Retrying, Retry{ID: id, Attempts: e.attempts, Next: e.next, Err: e.err})
+	for _, e := range m.retries.entries {
+		if e.Attempts > 0 && e.handled < 0 {
+			s.Retrying = append(s.Retrying, e.Retry)
 		}
 	}
 	slices.SortFunc(s.Retrying, func(a, b Retry) int { return cmp.Compare(a.ID, b.ID) })

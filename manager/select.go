@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"regexp"
 	"slices"
@@ -86,7 +87,7 @@ func (s *Selection) check() error {
 	}
 	for _, r := range s.IDs {
 		if r.First < 1 || r.Last < r.First {
-			return fieldError("ids", rangeText(r), "a range of task ids from 1 on, such as 3-9")
+			return fieldError("ids", fmt.Sprintf("%d-%d", r.First, r.Last), "a range of task ids from 1 on, such as 3-9")
 		}
 	}
 	for _, state := range s.States {
@@ -105,11 +106,6 @@ func (s *Selection) check() error {
 	return nil
 }
 
-func rangeText(r IDRange) string {
-	return strconv.FormatInt(r.First, 10) + "-" + strconv.FormatInt(r.Last, 10)
-}
-
-// narrow reports whether there is a condition beside IDs.
 func (s *Selection) narrow() bool {
 	return len(s.States) > 0 || s.narrowWithin()
 }
@@ -130,7 +126,6 @@ func (s *Selection) narrowWithin() bool {
 	return len(s.Outcomes) > 0 || s.Queue != "" || s.Program != "" || s.Match != nil
 }
 
-// selector is one call of Select.
 type selector struct {
 	m      *Manager
 	sel    *Selection
@@ -266,12 +261,10 @@ func (s *selector) newest(ctx context.Context) error {
 	return nil
 }
 
-// enough reports whether the limit of a state is reached.
 func (s *selector) enough(state statemachine.State) bool {
 	return s.sel.Limit > 0 && s.found[state] >= s.sel.Limit
 }
 
-// wanted is how many ids to read next.
 func (s *selector) wanted(state statemachine.State) int {
 	if s.sel.Limit == 0 || s.sel.narrowWithin() {
 		return s.size
@@ -282,7 +275,10 @@ func (s *selector) wanted(state statemachine.State) int {
 // page reads tasks, by ids that a state lists or that come from a walk, and gives
 // those that are meant.
 func (s *selector) page(ctx context.Context, state statemachine.State, ids []int64) error {
-	tasks, err := s.read(ctx, state, ids)
+	tasks, err := s.m.summaries(ctx, state, ids, s.sel.Fields...)
+	if err == nil && state == statemachine.None {
+		err = s.confirm(ctx, tasks)
+	}
 	if err != nil {
 		return err
 	}
@@ -320,7 +316,6 @@ func (s *selector) beyond(t *task.Task) bool {
 // tasks that run with the progress, and of all, with places, with the worker and the
 // node that run it or ran it.
 func (m *Manager) PresentRounds(ctx context.Context, tasks []*task.Task, places bool) error {
-	// Tasks of many rounds are few, so all their round fields are asked of all of a page.
 	fields := []string{"progress"}
 	for _, t := range tasks {
 		t.Rounds = nil
@@ -330,25 +325,9 @@ func (m *Manager) PresentRounds(ctx context.Context, tasks []*task.Task, places 
 	} else {
 		tasks = slices.DeleteFunc(slices.Clone(tasks), func(t *task.Task) bool { return t.State != statemachine.Running })
 	}
-	for part := range slices.Chunk(tasks, maxPage) {
-		ids := make([]int64, len(part))
-		var names []string
-		for i, t := range part {
-			ids[i] = t.ID
-			for _, field := range fields {
-				if name := statemachine.RoundField(t.Round, field); !slices.Contains(names, name) {
-					names = append(names, name)
-				}
-			}
-		}
-		found, err := m.store.Fields(ctx, ids, names...)
-		if err != nil {
-			return err
-		}
-		for i, t := range part {
-			t.Rounds = task.Decode(t.ID, found[i]).Rounds
-			t.Rounds = t.Present()
-		}
-	}
-	return nil
+
+	return m.eachRound(ctx, tasks, presentRound, fields, func(t *task.Task, r task.Round) {
+		t.Rounds = []task.Round{r}
+		t.Rounds = t.Present()
+	})
 }

@@ -28,14 +28,6 @@ func selected(tb testing.TB, m *Manager, sel Selection, size int) []*task.Task {
 	return all
 }
 
-func idsOf(tasks []*task.Task) []int64 {
-	ids := make([]int64, len(tasks))
-	for i := range tasks {
-		ids[i] = tasks[i].ID
-	}
-	return ids
-}
-
 // Every condition, alone and with others, in pages of every size.
 func TestSelect(t *testing.T) {
 	t.Parallel()
@@ -52,7 +44,7 @@ func TestSelect(t *testing.T) {
 		{Selection{Outcomes: []sm.State{sm.Failed}}, []int64{1, 2}},
 		{Selection{Outcomes: []sm.State{sm.Failed}, States: []sm.State{sm.Failed}}, []int64{2}},
 		{Selection{Queue: "q"}, []int64{5}},
-		{Selection{Queue: DefaultQueue, Program: "p"}, []int64{2, 3, 4, 7}},
+		{Selection{Queue: task.DefaultQueue, Program: "p"}, []int64{2, 3, 4, 7}},
 		{Selection{Program: "r"}, []int64{6}},
 		{Selection{Match: full}, []int64{6}},
 		{Selection{Match: full, Archived: true}, []int64{1, 6}},

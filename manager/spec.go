@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -77,7 +78,7 @@ func (m *Manager) readDefaults(ctx context.Context) (*queueDefaults, error) {
 // define completes a task by the defaults of its queue and of the configuration.
 func (s *submission) define(ctx context.Context, spec *task.Spec) (task.Definition, int64, error) {
 	configured := s.m.cfg.TaskDefaults
-	given, rules, err := s.m.defaultsOf(ctx, orText(spec.Queue, orText(configured.Defaults["queue"], task.DefaultQueue)))
+	given, rules, err := s.m.defaultsOf(ctx, cmp.Or(spec.Queue, configured.Defaults["queue"], task.DefaultQueue))
 	if err != nil {
 		return task.Definition{}, 0, err
 	}
@@ -94,10 +95,3 @@ func (s *submission) define(ctx context.Context, spec *task.Spec) (task.Definiti
 
 // planDefaults are the defaults of tasks in plans (zk-plan: the backoff of workers).
 var planDefaults = task.Defaults{"max_fails": "5", "retry_delay": "0.1", "retry_backoff": "1.5", "retry_max_delay": "10"}
-
-func orText(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}

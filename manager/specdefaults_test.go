@@ -77,7 +77,7 @@ func TestDefaultsOfQueueAndConfiguration(t *testing.T) {
 		Program: "p", Env: "own", MaxFails: new(0), FailOn: task.FailOnStderr, Priority: new(0), Labels: []string{},
 		Resources: map[string]int{}, RetryDelay: task.NoDelay, Charge: task.ChargeAll, Timeout: task.Forever,
 	}
-	other := task.Spec{Program: "p", Queue: DefaultQueue}
+	other := task.Spec{Program: "p", Queue: task.DefaultQueue}
 	for i, want := range []map[string]string{
 		{"queue": "q", "env": "queue", "charge": "program", "retry_delay": "5", "priority": "3", "labels": "a=1", "resources": "gpu=1"},
 		{"queue": "q", "env": "own", "fail_on": "stderr"},

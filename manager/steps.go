@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -38,14 +37,23 @@ type LaterStep struct {
 // whose Index counts through all steps; the error may match [ErrNoPlan] or [ErrNoQueue].
 func (m *Manager) OpenLater(ctx context.Context, plan int64, known map[string][]int64, steps []LaterStep) error {
 	t := &growth.Template{Known: map[string][]int64{}}
-	l := later{ctx: ctx, sub: m.newSubmission([]OpenOption{InPlan(plan)}), sources: map[string]bool{}}
+	sub := m.newSubmission([]OpenOption{InPlan(plan)})
+	grows := map[string]bool{} // steps for the lines of whose results others are
 	for i := range steps {
-		l.sources[steps[i].Lines] = true
+		grows[steps[i].Lines] = true
 	}
+	tasks := 0
 	for i := range steps {
-		s, err := l.step(&steps[i])
-		if err != nil {
-			return err
+		from := &steps[i]
+		s := growth.Step{Name: from.Name, Lines: from.Lines, Most: from.Most, Needs: from.Needs}
+		for k := range from.Specs {
+			d, err := sub.defineLater(ctx, &from.Specs[k])
+			if err != nil {
+				return specError(ctx, tasks, err)
+			}
+			d.Grows = grows[s.Name]
+			s.Tasks = append(s.Tasks, d)
+			tasks++
 		}
 		t.Steps = append(t.Steps, s)
 	}
@@ -64,35 +72,10 @@ func (m *Manager) OpenLater(ctx context.Context, plan int64, known map[string][]
 	return err
 }
 
-// later is one call of OpenLater.
-type later struct {
-	ctx     context.Context //nolint:containedctx // it lives as long as the call
-	sub     *submission
-	sources map[string]bool // steps for the lines of whose results others are
-	tasks   int             // so far
-}
-
-func (l *later) step(from *LaterStep) (growth.Step, error) {
-	s := growth.Step{Name: from.Name, Lines: from.Lines, Most: from.Most, Needs: from.Needs}
-	for i := range from.Specs {
-		d, err := l.define(&from.Specs[i])
-		if err != nil {
-			if errors.Is(err, ErrUnreachable) || l.ctx.Err() != nil {
-				return s, err // it is not about the task
-			}
-			return s, &SpecError{Index: l.tasks, Err: err}
-		}
-		d.Grows = l.sources[from.Name]
-		s.Tasks = append(s.Tasks, d)
-		l.tasks++
-	}
-	return s, nil
-}
-
-// define completes the task, and checks it with some line.
-func (l *later) define(spec *task.Spec) (task.Definition, error) {
+// defineLater completes a task, and checks it with some line.
+func (s *submission) defineLater(ctx context.Context, spec *task.Spec) (task.Definition, error) {
 	with := withLine(*spec, "line")
-	d, _, err := l.sub.define(l.ctx, &with)
+	d, _, err := s.define(ctx, &with)
 	for _, name := range []string{"input", "argv"} {
 		if text, said := spec.Text(name); said && err == nil {
 			err = d.Set(name, text)

@@ -9,51 +9,36 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// read reads tasks, as far as [SummaryFields] and Selection.Fields go. The state is that of the set that lists the
-// task, if the ids come from there: also where the record is spoilt or another
-// client's.
-func (s *selector) read(ctx context.Context, state statemachine.State, ids []int64) ([]*task.Task, error) {
-	names := slices.Concat(SummaryFields(), s.sel.Fields)
-	found, err := s.m.store.Fields(ctx, ids, names...)
+// summaries reads tasks, as far as [SummaryFields] and others go. The state is that of the set that lists the tasks, if the
+// ids come from there: also where a record is spoilt or another client's.
+func (m *Manager) summaries(ctx context.Context, state statemachine.State, ids []int64, others ...string) ([]*task.Task, error) {
+	found, err := m.store.Fields(ctx, ids, slices.Concat(SummaryFields(), others)...)
 	if err != nil {
 		return nil, err
 	}
 	tasks := make([]*task.Task, len(ids))
 	for i, fields := range found {
-		tasks[i] = listed(ids[i], state, fields)
+		if fields == nil {
+			fields = map[string]string{}
+		}
+		tasks[i] = task.Decode(ids[i], fields)
+		if state != statemachine.None {
+			tasks[i].ListedIn(state)
+		}
 	}
-	if state == statemachine.None {
-		err = s.confirm(ctx, tasks)
-	}
-	return tasks, err
-}
-
-// listed is a task of which some fields were read, in the state of the set that lists it.
-func listed(id int64, state statemachine.State, fields map[string]string) *task.Task {
-	if fields == nil {
-		fields = map[string]string{}
-	}
-	t := task.Decode(id, fields)
-	if state != statemachine.None {
-		t.ListedIn(state)
-	}
-	return t
+	return tasks, nil
 }
 
 // confirm asks of tasks that have ended whether the original has archived them.
 func (s *selector) confirm(ctx context.Context, tasks []*task.Task) error {
 	var ended []*task.Task
-	for i := range tasks {
-		if tasks[i].State.Ended() {
-			ended = append(ended, tasks[i])
+	for _, t := range tasks {
+		if t.State.Ended() {
+			ended = append(ended, t)
 		}
 	}
 	for part := range slices.Chunk(ended, changeRead) {
-		ids := make([]int64, len(part))
-		for i, t := range part {
-			ids[i] = t.ID
-		}
-		found, _, err := s.m.store.Inspect(ctx, ids)
+		found, _, err := s.m.store.Inspect(ctx, idsOf(part))
 		if err != nil {
 			return err
 		}
@@ -66,12 +51,10 @@ func (s *selector) confirm(ctx context.Context, tasks []*task.Task) error {
 	return nil
 }
 
-// errorsAtOnce bounds how many error texts are read in one call: each may be
-// large.
-const errorsAtOnce = 50
-
 // mostError is how much of an error a selected task keeps, in bytes.
 const mostError = 1024
+
+func headOf(text string) string { return strings.Clone(text[:min(len(text), mostError)]) }
 
 // matching reads the errors of the last rounds, if they are asked for, and leaves out the tasks that have another one.
 func (s *selector) matching(ctx context.Context, tasks []*task.Task) ([]*task.Task, error) {
@@ -79,33 +62,48 @@ func (s *selector) matching(ctx context.Context, tasks []*task.Task) ([]*task.Ta
 		return tasks, nil
 	}
 	matched := map[*task.Task]bool{}
+	err := s.m.eachRound(ctx, tasks, lastBegun, []string{"error"}, func(t *task.Task, r task.Round) {
+		if s.sel.Match.MatchString(r.Error) {
+			matched[t] = true
+			t.Rounds = []task.Round{{Number: r.Number, Error: headOf(r.Error)}}
+		}
+	})
+	return slices.DeleteFunc(tasks, func(t *task.Task) bool { return !matched[t] }), err
+}
+
+// roundsAtOnce bounds of how many tasks a round is read in one call: its error may be large.
+const roundsAtOnce = 50
+
+// eachRound reads fields of one round of each task, those of the same round number together. of is the number, -1 for none.
+func (m *Manager) eachRound(
+	ctx context.Context, tasks []*task.Task, of func(*task.Task) int, names []string, take func(*task.Task, task.Round),
+) error {
 	byRound := map[int][]*task.Task{}
 	for _, t := range tasks {
-		if round := lastBegun(t); round >= 0 {
-			byRound[round] = append(byRound[round], t)
+		if n := of(t); n >= 0 {
+			byRound[n] = append(byRound[n], t)
 		}
 	}
-	for round, those := range byRound {
-		name := statemachine.RoundField(round, "error")
-		for part := range slices.Chunk(those, errorsAtOnce) {
-			ids := make([]int64, len(part))
-			for i, t := range part {
-				ids[i] = t.ID
-			}
-			found, err := s.m.store.Fields(ctx, ids, name)
+	for n, those := range byRound {
+		fields := make([]string, len(names))
+		for i, name := range names {
+			fields[i] = statemachine.RoundField(n, name)
+		}
+		for part := range slices.Chunk(those, roundsAtOnce) {
+			found, err := m.store.Fields(ctx, idsOf(part), fields...)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			for i, t := range part {
-				if text := found[i][name]; s.sel.Match.MatchString(text) {
-					matched[t] = true
-					t.Rounds = []task.Round{{Number: round, Error: strings.Clone(text[:min(len(text), mostError)])}}
-				}
+				rounds := task.Decode(t.ID, found[i]).Rounds
+				take(t, append(rounds, task.Round{Number: n})[0])
 			}
 		}
 	}
-	return slices.DeleteFunc(tasks, func(t *task.Task) bool { return !matched[t] }), nil
+	return nil
 }
+
+func presentRound(t *task.Task) int { return t.Round }
 
 // lastBegun is the last round that a worker has begun, by the state; -1 if there
 // is none. A task that is called off or expires while it waits has not begun its round.
@@ -116,4 +114,12 @@ func lastBegun(t *task.Task) int {
 	default:
 		return t.Round
 	}
+}
+
+func idsOf(tasks []*task.Task) []int64 {
+	ids := make([]int64, len(tasks))
+	for i, t := range tasks {
+		ids[i] = t.ID
+	}
+	return ids
 }

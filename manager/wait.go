@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/link"
@@ -53,42 +52,51 @@ type RunningTask struct {
 // that is deleted by itself counts as damaged.
 func (m *Manager) Wait(ctx context.Context, ids []int64, report func(Progress)) (Progress, error) {
 	w := newWaiter(m)
-	redis := link.New(m.log)
 	if err := w.begin(ctx, ids); err != nil {
-		return Progress{}, waitEnded(ctx, err)
+		return Progress{}, waitEnded(ctx, "wait", err)
 	}
+	err := m.watch(ctx, func() (bool, error) {
+		changed, err := w.sweep(ctx)
+		if changed && report != nil {
+			report(w.snapshot())
+		}
+		return len(w.open) == 0, err
+	})
+	return w.snapshot(), waitEnded(ctx, "wait", err)
+}
+
+// watch looks whenever something may have changed, until it is over or an error other than that of an outage comes.
+func (m *Manager) watch(ctx context.Context, look func() (over bool, err error)) error {
+	redis := link.New(m.log)
 	changes, stop := m.store.Watch(ctx)
 	defer stop()
 	for {
 		began := time.Now()
-		changed, err := w.sweep(ctx)
+		over, err := look()
 		switch {
 		case err == nil:
 			redis.Answered()
 		case ctx.Err() != nil: // why it ended is said below, also where a call was cut short
 		case !errors.Is(err, ErrUnreachable):
-			return w.snapshot(), err
+			return err
 		default:
 			redis.Failed(err) // the pause between two looks is longer
 		}
-		if changed && report != nil {
-			report(w.snapshot())
-		}
-		if len(w.open) == 0 {
-			return w.snapshot(), nil
+		if over {
+			return nil
 		}
 		if !m.untilChange(ctx, changes, 10*time.Since(began)) {
-			return w.snapshot(), waitEnded(ctx, nil)
+			return context.Cause(ctx)
 		}
 	}
 }
 
 // waitEnded is why waiting ended. If ctx ended, it is the cause of that, also if err is a call that ctx cut short.
-func waitEnded(ctx context.Context, err error) error {
-	if ctx.Err() == nil || errors.Is(err, ErrNotFound) {
+func waitEnded(ctx context.Context, what string, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, ErrNotFound) {
 		return err
 	}
-	return fmt.Errorf("wait: %w", context.Cause(ctx))
+	return fmt.Errorf("%s: %w", what, context.Cause(ctx))
 }
 
 // waitPoll is how often Wait looks where it is told of no change.
@@ -106,19 +114,14 @@ func (m *Manager) untilChange(ctx context.Context, changes <-chan struct{}, gap 
 	return m.wait(ctx, gap)
 }
 
-// waiter follows a set of tasks.
 type waiter struct {
-	m            *Manager
-	total        int
-	open         []int64
-	states       map[int64]statemachine.State
-	births       *tasks.Births // of those in open
-	unsuccessful []int64
-	damaged      int
-	rounds       map[int64]int  // of tasks that run, some at most
-	plans        map[int64]bool // of tasks that are blocked; false if they have been ready
-	notReady     []int64
-	running      []RunningTask
+	m        *Manager
+	progress Progress // but for Done and States
+	open     []int64
+	states   map[int64]statemachine.State
+	births   *tasks.Births  // of those in open
+	active   []*task.Task   // some of those that run
+	plans    map[int64]bool // of tasks that are blocked; false if they have been ready
 }
 
 func newWaiter(m *Manager) *waiter {
@@ -157,11 +160,10 @@ func (w *waiter) begin(ctx context.Context, ids []int64) (err error) {
 			}
 		}
 	}
-	w.total = len(w.open)
+	w.progress.Total = len(w.open)
 	return nil
 }
 
-// everything is all ids given out so far.
 func (w *waiter) everything(ctx context.Context) (ids []int64, err error) {
 	spans, err := w.m.spans(ctx)
 	for _, span := range spans {
@@ -175,7 +177,7 @@ func (w *waiter) everything(ctx context.Context) (ids []int64, err error) {
 // sweep looks at every task that had not ended.
 func (w *waiter) sweep(ctx context.Context) (changed bool, err error) {
 	var open []int64
-	w.rounds = map[int64]int{}
+	w.active = nil
 	for rest := w.open; len(rest) > 0; {
 		chunk := rest[:min(len(rest), sweepSize)]
 		found, err := w.m.store.Fields(ctx, chunk, tasks.BirthFields("outcome", "round", planField)...)
@@ -206,39 +208,38 @@ func (w *waiter) sweep(ctx context.Context) (changed bool, err error) {
 
 // look notes what the record of a task says; it reports whether the task has ended.
 func (w *waiter) look(id int64, fields map[string]string) bool {
-	state := statemachine.State(fields["state"])
-	w.states[id] = state
-	if w.ended(id, state, statemachine.State(fields["outcome"])) {
-		w.births.Forget(id)
-		return true
-	}
-	w.runs(id, state, fields["round"])
-	w.blocks(state, fields[planField])
-	return false
-}
-
-// ended notes the end of a task; it reports false if it has not ended.
-func (w *waiter) ended(id int64, state, outcome statemachine.State) bool {
-	end := (&statemachine.Task{State: state, Outcome: outcome}).End()
+	state, end := statemachine.State(fields["state"]), endOf(fields)
+	w.states[id] = end
 	switch {
 	case end == statemachine.Succeeded:
 	case end.Ended():
-		w.unsuccessful = append(w.unsuccessful, id)
+		w.progress.Unsuccessful = append(w.progress.Unsuccessful, id)
 	case state.Valid() && !state.Settled():
+		w.goesOn(task.Decode(id, fields))
 		return false
 	default:
-		w.unsuccessful = append(w.unsuccessful, id)
-		w.damaged++
+		w.progress.Unsuccessful = append(w.progress.Unsuccessful, id)
+		w.progress.Damaged++
 	}
-	w.states[id] = end
+	w.births.Forget(id)
 	return true
 }
 
-func (w *waiter) snapshot() Progress {
-	p := Progress{
-		Total: w.total, Done: w.total - len(w.open), States: map[statemachine.State]int{},
-		Unsuccessful: slices.Clone(w.unsuccessful), Damaged: w.damaged, NotReady: slices.Clone(w.notReady), Running: slices.Clone(w.running),
+// goesOn notes a task that may have progress to tell, and the plan of a blocked one. A plan that was ready once is not
+// looked at again.
+func (w *waiter) goesOn(t *task.Task) {
+	_, known := w.plans[t.Plan]
+	switch {
+	case t.State == statemachine.Running && len(w.active) < mostRunning:
+		w.active = append(w.active, t)
+	case t.State == statemachine.Blocked && t.Plan > 0 && !known && len(w.plans) < mostPlans:
+		w.plans[t.Plan] = true
 	}
+}
+
+func (w *waiter) snapshot() Progress {
+	p := w.progress
+	p.Done, p.States, p.Unsuccessful = p.Total-len(w.open), map[statemachine.State]int{}, slices.Clone(p.Unsuccessful)
 	for state := range maps.Values(w.states) {
 		if state != statemachine.None {
 			p.States[state]++
@@ -248,62 +249,35 @@ func (w *waiter) snapshot() Progress {
 }
 
 // mostRunning bounds how many running tasks are asked for their progress: it is
-// for people to watch.
-const mostRunning = 20
-
-// runs notes a task that may have progress to tell.
-func (w *waiter) runs(id int64, state statemachine.State, round string) {
-	if state != statemachine.Running || len(w.rounds) >= mostRunning {
-		return
-	}
-	if n, err := strconv.Atoi(round); err == nil {
-		w.rounds[id] = n
-	}
-}
+// for people to watch. mostPlans bounds how many plans are looked at.
+const (
+	mostRunning = 20
+	mostPlans   = 100
+)
 
 // readProgress asks those tasks; it reports whether they say something new.
 func (w *waiter) readProgress(ctx context.Context) (changed bool, err error) {
-	before := w.running
-	w.running = nil
-	if len(w.rounds) == 0 {
-		return len(before) > 0, nil
-	}
-	var ids []int64
-	var names []string
-	for id, round := range w.rounds {
-		ids, names = append(ids, id), append(names, statemachine.RoundField(round, "progress"))
-	}
-	found, err := w.m.store.Fields(ctx, ids, names...)
+	var running []RunningTask
+	err = w.m.eachRound(ctx, w.active, presentRound, []string{"progress"}, func(t *task.Task, r task.Round) {
+		if !r.Progress.IsZero() {
+			running = append(running, RunningTask{ID: t.ID, Progress: r.Progress})
+		}
+	})
 	if err != nil {
-		w.running = before
 		return false, err
 	}
-	for i, id := range ids {
-		if text := found[i][names[i]]; text != "" {
-			w.running = append(w.running, RunningTask{ID: id, Progress: task.ParseProgress(text)})
-		}
-	}
-	slices.SortFunc(w.running, func(a, b RunningTask) int { return cmp.Compare(a.ID, b.ID) })
-	return !slices.Equal(before, w.running), nil
+	slices.SortFunc(running, func(a, b RunningTask) int { return cmp.Compare(a.ID, b.ID) })
+	changed = !slices.Equal(w.progress.Running, running)
+	w.progress.Running = running
+	return changed, nil
 }
-
-// blocks notes the plan of a blocked task. A plan that was ready once is not looked at again.
-func (w *waiter) blocks(state statemachine.State, plan string) {
-	id := number(plan)
-	if _, known := w.plans[id]; state == statemachine.Blocked && id > 0 && !known && len(w.plans) < mostPlans {
-		w.plans[id] = true
-	}
-}
-
-// mostPlans bounds how many plans are looked at.
-const mostPlans = 100
 
 // readPlans looks which of those plans are half built; it reports whether that has changed.
 func (w *waiter) readPlans(ctx context.Context) (changed bool, err error) {
-	before := w.notReady
+	before := w.progress.NotReady
 	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(w.plans)), func(id int64) bool { return !w.plans[id] })
 	if len(ids) == 0 {
-		w.notReady = nil
+		w.progress.NotReady = nil
 		return len(before) > 0, nil
 	}
 	plans, err := w.m.store.PlansOf(ctx, ids)
@@ -314,15 +288,15 @@ func (w *waiter) readPlans(ctx context.Context) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	w.notReady = nil
+	w.progress.NotReady = nil
 	for _, id := range ids {
 		i := slices.IndexFunc(plans, func(p task.Plan) bool { return p.ID == id })
 		w.plans[id] = i >= 0 && plans[i].State == task.PlanBuilding
 		if w.plans[id] && plans[i].HalfBuilt(task.Moment(now)) {
-			w.notReady = append(w.notReady, id)
+			w.progress.NotReady = append(w.progress.NotReady, id)
 		}
 	}
-	return !slices.Equal(before, w.notReady), nil
+	return !slices.Equal(before, w.progress.NotReady), nil
 }
 
 // WaitPlan waits until all tasks of a plan have ended, and returns the plan as it
@@ -332,48 +306,24 @@ func (w *waiter) readPlans(ctx context.Context) (changed bool, err error) {
 // [ErrGone] if the namespace is flushed meanwhile or Redis loses the plan, it returns
 // what it has read last, nil for nothing.
 func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*task.Plan)) (*task.Plan, error) {
-	redis := link.New(m.log)
-	changes, stop := m.store.Watch(ctx)
-	defer stop()
 	var last *task.Plan
-	for {
-		began := time.Now()
+	err := m.watch(ctx, func() (bool, error) {
 		p, err := m.Plan(ctx, id)
-		if last != nil && (errors.Is(err, ErrNoPlan) || err == nil && !p.Created.Equal(last.Created)) {
-			return last, goneError(id, p)
-		}
 		switch {
-		case err == nil:
-			redis.Answered()
-			if report != nil && !samePlan(last, p) {
-				report(p)
-			}
-			last = p
-		case ctx.Err() != nil: // why it ended is said below, also where a call was cut short
-		case !errors.Is(err, ErrUnreachable):
-			return last, err
-		default:
-			redis.Failed(err) // the pause between two looks is longer
+		case last != nil && errors.Is(err, ErrNoPlan):
+			return false, fmt.Errorf("plan %d: %w", id, ErrGone)
+		case err != nil:
+			return false, err
+		case last != nil && !p.Created.Equal(last.Created):
+			return false, fmt.Errorf("plan %d: %w; the id means another plan now", id, ErrGone)
+		case report != nil && !samePlan(last, p):
+			report(p)
 		}
-		if planEnded(last) {
-			return last, nil
-		}
-		if !m.untilChange(ctx, changes, 10*time.Since(began)) {
-			return last, fmt.Errorf("wait for plan %d: %w", id, context.Cause(ctx))
-		}
-	}
+		last = p
+		return p.State.Over() && p.Left <= 0, nil
+	})
+	return last, waitEnded(ctx, fmt.Sprintf("wait for plan %d", id), err)
 }
-
-// goneError says what became of a plan that was there; now is what there is under its id.
-func goneError(id int64, now *task.Plan) error {
-	err := fmt.Errorf("plan %d: %w", id, ErrGone)
-	if now != nil {
-		err = fmt.Errorf("%w; the id means another plan now", err)
-	}
-	return err
-}
-
-func planEnded(p *task.Plan) bool { return p != nil && p.State.Over() && p.Left <= 0 }
 
 func samePlan(p, as *task.Plan) bool {
 	return p != nil && p.State == as.State && p.Total == as.Total && p.Left == as.Left && p.HeldBy == as.HeldBy &&

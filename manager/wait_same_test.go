@@ -93,8 +93,8 @@ func TestWaitWhileHeld(t *testing.T) {
 			t.Fatalf("%+v, %v", changes, err)
 		}
 		for i, w := range all {
-			if look(t, w); w.damaged != 0 || len(w.open) != len(ids) {
-				t.Errorf("who waits since step %d sees %d damaged, %d open at step %d", i, w.damaged, len(w.open), len(all)-1)
+			if look(t, w); w.progress.Damaged != 0 || len(w.open) != len(ids) {
+				t.Errorf("who waits since step %d sees %d damaged, %d open at step %d", i, w.progress.Damaged, len(w.open), len(all)-1)
 			}
 		}
 	}
@@ -121,8 +121,8 @@ func TestWaitForHalfWritten(t *testing.T) {
 	w := waiting(t, m, 1)
 	look(t, w)
 	srv.Do(t, "HSET", key, "0:open", stamp)
-	if look(t, w); w.damaged != 0 || len(w.open) != 1 {
-		t.Errorf("%d damaged, %d open", w.damaged, len(w.open))
+	if look(t, w); w.progress.Damaged != 0 || len(w.open) != 1 {
+		t.Errorf("%d damaged, %d open", w.progress.Damaged, len(w.open))
 	}
 	srv.Do(t, "HSET", key, "0:open", "9"+stamp)
 	if _, err := w.sweep(t.Context()); !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), "task 1") || !strings.Contains(err.Error(), "another task") {

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -190,7 +191,7 @@ func situated(t *tasks.TaskHeader) why.Task {
 	found := why.Task{
 		Task: t.Task, Bucket: t.Bucket, Program: t.Program, Worker: t.Worker, Node: t.Node,
 		HoldReason: whole.Hold, HeldBy: saidBy(log, "held by "),
-		CancelReason: whole.CancelReason, CancelledBy: orText(saidBy(log, "stop asked for by "), saidBy(log, "cancelled by ")),
+		CancelReason: whole.CancelReason, CancelledBy: cmp.Or(saidBy(log, "stop asked for by "), saidBy(log, "cancelled by ")),
 		RetryOf: whole.RetryOf, RetriedBy: whole.RetriedBy,
 	}
 	if found.HoldReason == "held by "+found.HeldBy { // what is recorded where nobody gave a reason

@@ -53,11 +53,11 @@ func TestWhyWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	saysWhy(t, m, labelled, "held", "not yet", Remedy{"task", "2", "hold", ""})
-	if _, err := m.SetQueue(t.Context(), DefaultQueue, map[string]string{"paused": "true"}); err != nil {
+	if _, err := m.SetQueue(t.Context(), task.DefaultQueue, map[string]string{"paused": "true"}); err != nil {
 		t.Fatal(err)
 	}
 	saysWhy(t, m, id, "paused", "queue default is paused", Remedy{"queue", "default", "paused", "false"})
-	e, err := m.WhyQueue(t.Context(), DefaultQueue)
+	e, err := m.WhyQueue(t.Context(), task.DefaultQueue)
 	if err != nil || !e.Blocked() || e[0].Kind != "paused" {
 		t.Errorf("the queue: %+v, %v", e, err)
 	}

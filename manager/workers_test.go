@@ -52,20 +52,13 @@ func TestWorkers(t *testing.T) {
 	if w.Started.Before(began) || w.Heartbeat.Before(w.Started) || !w.Ended.IsZero() || w.Silent < 0 || w.Silent > task.Seconds(time.Minute) {
 		t.Errorf("times: %+v", w)
 	}
-	for _, order := range []struct {
-		give func() (task.Worker, error)
-		want task.WorkerOrder
-	}{
-		{func() (task.Worker, error) { return m.DrainWorker(t.Context(), "w1") }, task.OrderDrain},
-		{func() (task.Worker, error) { return m.UndrainWorker(t.Context(), "w1") }, task.NoOrder},
-		{func() (task.Worker, error) { return m.StopWorker(t.Context(), "w1") }, task.OrderStop},
-	} {
-		was, err := order.give()
+	for _, order := range []task.WorkerOrder{task.OrderDrain, task.NoOrder, task.OrderStop} {
+		was, err := m.OrderWorker(t.Context(), "w1", order)
 		if err != nil || was.Name != "w1" || was.State != task.WorkerReady {
 			t.Errorf("ordered %+v, %v", was, err)
 		}
-		if got := beat(task.WorkerReady); got != order.want {
-			t.Errorf("ordered %q, want %q", got, order.want)
+		if got := beat(task.WorkerReady); got != order {
+			t.Errorf("ordered %q, want %q", got, order)
 		}
 	}
 	if err := s.Leave(t.Context(), r.Session); err != nil {
@@ -75,7 +68,7 @@ func TestWorkers(t *testing.T) {
 		t.Errorf("after its end: %+v, %v", w, err)
 	}
 	_, err1 := m.Worker(t.Context(), "nobody")
-	_, err2 := m.DrainWorker(t.Context(), "nobody")
+	_, err2 := m.OrderWorker(t.Context(), "nobody", task.OrderDrain)
 	if !errors.Is(err1, ErrNoWorker) || !errors.Is(err2, ErrNoWorker) {
 		t.Errorf("unknown: %v, %v", err1, err2)
 	}

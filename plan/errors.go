@@ -20,38 +20,25 @@ var (
 	ErrNoResult = errors.New("the task has no result")
 )
 
-// DependencyError says which task of a plan cannot be added, and why. It matches
-// [ErrForeign].
-type DependencyError struct {
-	// Index counts the tasks that were added, from 0; Program is that of the task.
-	Index   int
-	Program string
-	// Place is which of the things that it needs is wrong, from 0.
-	Place int
-	// Reason says what is wrong with it.
-	Reason string
-}
-
-// Error implements error; it counts from 1, as people do.
-func (e *DependencyError) Error() string {
-	return fmt.Sprintf("task %d of the plan (%s), dependency %d: %s: %v", e.Index+1, e.Program, e.Place+1, e.Reason, ErrForeign)
-}
-
-// Is reports whether target is ErrForeign.
-func (e *DependencyError) Is(target error) bool { return target == ErrForeign }
-
-// TaskError says which task of a plan could not be sent.
+// TaskError says which task of a plan cannot be sent.
 type TaskError struct {
 	// Index counts the tasks that were added, from 0; Program is that of the task.
 	Index   int
 	Program string
-	// Err says why; it is usually a *statemachine.FieldError or a *manager.NeedError.
+	// Place is which of the things that it needs is wrong, from 1; 0 for none.
+	Place int
+	// Err says why: usually a *statemachine.FieldError or a *manager.NeedError. It
+	// matches [ErrForeign] where a thing that the task needs cannot be.
 	Err error
 }
 
 // Error implements error; it counts from 1, as people do.
 func (e *TaskError) Error() string {
-	return fmt.Sprintf("task %d of the plan (%s): %v", e.Index+1, e.Program, e.Err)
+	place := ""
+	if e.Place > 0 {
+		place = fmt.Sprintf(", dependency %d", e.Place)
+	}
+	return fmt.Sprintf("task %d of the plan (%s)%s: %v", e.Index+1, e.Program, place, e.Err)
 }
 
 // Unwrap returns Err.

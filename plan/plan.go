@@ -13,9 +13,6 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// Status is a plan as it was when it was read.
-type Status = task.Plan
-
 // Plan is a plan to which this program adds tasks. It is safe for use by many
 // goroutines, but the order in which tasks are added is the order of the calls.
 type Plan struct {
@@ -75,20 +72,15 @@ func (p *Plan) ID() int64 { return p.id }
 func (p *Plan) Add(spec task.Spec, deps ...Dep) *Task {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	t := &Task{plan: p, index: p.added, spec: spec}
-	p.added++
+	t := p.newTask(spec)
 	p.pending = append(p.pending, t)
 	if len(spec.Needs) > 0 {
-		p.refuse(t, 0, "it stands in Needs of the spec; give it to Add")
+		p.refuse(t, 1, fmt.Errorf("it stands in Needs of the spec; give it to Add: %w", ErrForeign))
 	}
 	for place, dep := range deps {
-		if dep == nil {
-			p.refuse(t, place, "it is nil")
-			continue
-		}
-		d, wrong := dep.need(p)
+		d, wrong := needOf(dep, p)
 		if wrong != "" {
-			p.refuse(t, place, wrong)
+			p.refuse(t, place+1, fmt.Errorf("%s: %w", wrong, ErrForeign))
 		}
 		t.deps = append(t.deps, d)
 	}
@@ -100,18 +92,20 @@ func (p *Plan) Add(spec task.Spec, deps ...Dep) *Task {
 func (p *Plan) Refuse(spec task.Spec, err error) *Task {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	t := &Task{plan: p, index: p.added, spec: spec}
-	p.added++
-	if p.wrong == nil {
-		p.wrong = &TaskError{Index: t.index, Program: spec.Program, Err: err}
-	}
+	t := p.newTask(spec)
+	p.refuse(t, 0, err)
 	return t
 }
 
+func (p *Plan) newTask(spec task.Spec) *Task {
+	p.added++
+	return &Task{plan: p, index: p.added - 1, spec: spec}
+}
+
 // refuse notes what is wrong, the first time.
-func (p *Plan) refuse(t *Task, place int, reason string) {
+func (p *Plan) refuse(t *Task, place int, err error) {
 	if p.wrong == nil {
-		p.wrong = &DependencyError{Index: t.index, Program: t.spec.Program, Place: place, Reason: reason}
+		p.wrong = &TaskError{Index: t.index, Program: t.spec.Program, Place: place, Err: err}
 	}
 }
 
@@ -159,6 +153,13 @@ type Dep interface {
 	need(p *Plan) (d dependency, wrong string)
 }
 
+func needOf(dep Dep, p *Plan) (dependency, string) {
+	if dep == nil {
+		return dependency{}, "it is nil"
+	}
+	return dep.need(p)
+}
+
 // ID is a task of the plan that was sent elsewhere, by its id.
 type ID int64
 
@@ -186,10 +187,7 @@ type edge struct {
 }
 
 func (e edge) need(p *Plan) (dependency, string) {
-	if e.dep == nil {
-		return dependency{}, "it is nil"
-	}
-	d, wrong := e.dep.need(p)
+	d, wrong := needOf(e.dep, p)
 	d.need.On = e.on
 	return d, wrong
 }
@@ -204,7 +202,7 @@ func Failure(dep Dep) Dep { return edge{dep, task.NeedsFailure} }
 
 // Send adds to the plan what [Plan.Add] has gathered. After an error nothing is
 // lost: called again, it goes on where it was, unless a task cannot be, which is
-// a *[DependencyError] or a *[TaskError]: then nothing more is ever sent. The error matches
+// a *[TaskError]: then nothing more is ever sent. The error matches
 // [manager.ErrPlanState] if the plan is over.
 func (p *Plan) Send(ctx context.Context) error {
 	p.mu.Lock()
@@ -293,26 +291,20 @@ func (p *Plan) Ready(ctx context.Context) error {
 
 // Status reads the plan: its State is task.PlanCompleted if all of it was done
 // (zk-plan: plan-completed?).
-func (p *Plan) Status(ctx context.Context) (Status, error) {
-	s, err := p.m.Plan(ctx, p.id)
-	if err != nil {
-		return Status{ID: p.id}, err
-	}
-	return *s, nil
-}
+func (p *Plan) Status(ctx context.Context) (*task.Plan, error) { return p.m.Plan(ctx, p.id) }
 
 // Wait waits until all tasks of the plan have ended, whatever way: how the plan came
 // out is the State of the answer. A plan that holds is waited for. The error is
 // that of ctx, with the status read last; it matches [ErrNotOver].
-func (p *Plan) Wait(ctx context.Context) (Status, error) {
+func (p *Plan) Wait(ctx context.Context) (*task.Plan, error) {
 	s, err := p.m.WaitPlan(ctx, p.id, nil)
 	if s == nil {
-		s = &Status{ID: p.id}
+		s = &task.Plan{ID: p.id}
 	}
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", ErrNotOver, err)
 	}
-	return *s, err
+	return s, err
 }
 
 // Cancel calls the plan off; see [manager.Manager.CancelPlan].
@@ -352,10 +344,7 @@ func (p *Plan) Result(ctx context.Context, of Dep) (string, error) {
 }
 
 func (p *Plan) idOf(of Dep) (int64, error) {
-	if of == nil {
-		return 0, fmt.Errorf("plan: Result needs a task: %w", ErrForeign)
-	}
-	d, wrong := of.need(p)
+	d, wrong := needOf(of, p)
 	switch {
 	case wrong != "":
 		return 0, fmt.Errorf("a result for plan %d: %s: %w", p.id, wrong, ErrForeign)

@@ -158,17 +158,17 @@ func must(t *testing.T, err error) {
 }
 
 // run lets a plan run to its end, and says how it came out.
-func run(t *testing.T, p *plan.Plan) plan.Status {
+func run(t *testing.T, p *plan.Plan) *task.Plan {
 	t.Helper()
 	must(t, p.Ready(t.Context()))
 	return awaitEnd(t, p)
 }
 
-func awaitEnd(t *testing.T, p *plan.Plan) plan.Status {
+func awaitEnd(t *testing.T, p *plan.Plan) *task.Plan {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var status plan.Status
+	status := &task.Plan{}
 	done := make(chan error, 1)
 	go func() {
 		var err error
@@ -186,7 +186,7 @@ func awaitEnd(t *testing.T, p *plan.Plan) plan.Status {
 }
 
 // checkEnd compares the state, and "succeeded failed cancelled skipped".
-func checkEnd(t *testing.T, got plan.Status, state task.PlanState, counts ...int64) {
+func checkEnd(t *testing.T, got *task.Plan, state task.PlanState, counts ...int64) {
 	t.Helper()
 	e := got.Ended
 	if got.State != state || got.Left != 0 || got.Over.IsZero() {

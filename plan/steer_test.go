@@ -79,7 +79,7 @@ func TestResumeAfterFailure(t *testing.T) {
 	bad := p.Add(once("flaky", "a"))
 	p.Add(spec("echo", "b"), bad)
 	must(t, p.Ready(t.Context()))
-	wait.Eventually(t, patience, func() bool { st, _ := p.Status(t.Context()); return st.State == task.PlanHeld }, "it does not hold")
+	wait.Eventually(t, patience, func() bool { st, err := p.Status(t.Context()); return err == nil && st.State == task.PlanHeld }, "it does not hold")
 	must(t, p.Resume(t.Context()))
 	p.Add(spec("echo", "c"))
 	must(t, p.Send(t.Context()))
@@ -133,7 +133,7 @@ func TestWaitEnds(t *testing.T) {
 	p := newPlan(t, s)
 	p.Add(spec("echo", ""))
 	must(t, p.Ready(t.Context()))
-	var status plan.Status
+	status := &task.Plan{}
 	var err error
 	for patient := 50 * time.Millisecond; status.Left == 0 && patient < time.Minute; patient *= 2 { // until it has looked once
 		ctx, cancel := context.WithTimeout(t.Context(), patient)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tdf-go/tdf/task"
 )
 
 // Forms in which a [Drawing] can be written.
@@ -156,7 +158,11 @@ func (f *File) Drawing(p *Plan) *Drawing {
 		}
 		n := Node{ID: number[s.Name], Label: label}
 		for _, need := range s.Needs {
-			n.From = append(n.From, Arrow{ID: number[need.Step], When: unlessSuccess(need.When)})
+			from := Arrow{ID: number[need.Step]}
+			if need.When != task.NeedsSuccess {
+				from.When = string(need.When)
+			}
+			n.From = append(n.From, from)
 		}
 		if s.forLines() {
 			n.From = append(n.From, Arrow{ID: number[s.Foreach.Lines], When: linesField})
@@ -164,11 +170,4 @@ func (f *File) Drawing(p *Plan) *Drawing {
 		d.Nodes = append(d.Nodes, n)
 	}
 	return d
-}
-
-func unlessSuccess(when string) string {
-	if when == Success {
-		return ""
-	}
-	return when
 }

@@ -1,12 +1,15 @@
 package file
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/store/growth"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Plan is a plan file with its parameters filled in.
@@ -56,8 +59,58 @@ func (t *Task) Name() string {
 
 // TaskNeed is a task that another one needs: its place in Plan.Tasks, and with which end.
 type TaskNeed struct {
-	Task int    `json:"task"`
-	When string `json:"when"`
+	Task int       `json:"task"`
+	When task.When `json:"when"`
+}
+
+// itemText stands for a line where a step that is repeated for lines is written.
+const itemText = "${item}"
+
+// MarshalJSON writes the task with the names of the file; its needs are places in
+// [Plan.Tasks]. Passwords and tokens of its source are masked.
+func (t *Task) MarshalJSON() ([]byte, error) {
+	object := t.object()
+	object["needs"] = append([]TaskNeed{}, t.Needs...)
+	return json.Marshal(object) //nolint:wrapcheck // it cannot fail
+}
+
+// object is the task without its needs.
+func (t *Task) object() map[string]any {
+	object := map[string]any{"step": t.Step, "args": t.Args}
+	if t.Item != "" && t.Item != growth.Item {
+		object["item"] = t.Item
+	}
+	for i := range t.Fields {
+		f := &t.Fields[i]
+		if object[f.Name] = f.JSON(); f.Name == "source" {
+			object[f.Name] = clean.Source(f.Value.Text)
+		}
+	}
+	return object
+}
+
+// MarshalJSON writes the step with the names of the file; a line is ${item}.
+func (l *Later) MarshalJSON() ([]byte, error) {
+	object := struct {
+		Step  string           `json:"step"`
+		Lines string           `json:"lines,omitempty"`
+		Most  int              `json:"most,omitempty"`
+		Needs []Need           `json:"needs"`
+		Tasks []map[string]any `json:"tasks"`
+	}{Step: l.Tasks[0].Step, Needs: append([]Need{}, l.Needs...)}
+	if l.Lines != "" {
+		object.Lines, object.Most = l.Lines, l.Most
+	}
+	for i := range l.Tasks {
+		one := l.Tasks[i].object()
+		for _, name := range []string{"input", argvField} {
+			if raw, is := one[name].(json.RawMessage); is {
+				one[name] = json.RawMessage(strings.ReplaceAll(string(raw), `\u0000`, itemText))
+			}
+		}
+		object.Tasks = append(object.Tasks, one)
+	}
+	return json.Marshal(object) //nolint:wrapcheck // it cannot fail
 }
 
 // Bounds of what a slip in a file can ask for.
@@ -129,11 +182,11 @@ func (e *expansion) step(s *Step) bool {
 		if !ok {
 			return true // the next item has the same errors
 		}
-		task := Task{Step: s.Name, Line: s.Line, Item: item, Fields: fields, Needs: needs, Args: s.Args}
+		one := Task{Step: s.Name, Line: s.Line, Item: item, Fields: fields, Needs: needs, Args: s.Args}
 		if s.Foreach != nil {
-			task.Number = i + 1
+			one.Number = i + 1
 		}
-		tasks = append(tasks, task)
+		tasks = append(tasks, one)
 	}
 	e.put(s, tasks)
 	return true
@@ -201,8 +254,8 @@ func (e *expansion) filled(s *Step, field string) ([]string, bool) {
 func (e *expansion) needs(s *Step) []TaskNeed {
 	var needs []TaskNeed
 	for _, n := range s.Needs {
-		for _, task := range e.tasks[n.Step] {
-			needs = append(needs, TaskNeed{Task: task, When: n.When})
+		for _, place := range e.tasks[n.Step] {
+			needs = append(needs, TaskNeed{Task: place, When: n.When})
 		}
 	}
 	return needs

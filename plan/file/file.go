@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tdf-go/tdf/task"
 )
 
 // File is a plan file that was read and checked, but for what depends on values of its parameters.
@@ -56,10 +58,9 @@ type Field struct {
 
 // Need is a step that another one needs.
 type Need struct {
-	Step string `json:"step"`
-	Line int    `json:"-"`
-	// When is success, any or failure.
-	When string `json:"when"`
+	Step string    `json:"step"`
+	Line int       `json:"-"`
+	When task.When `json:"when"`
 }
 
 // Foreach is what a step is repeated for: the items, or those of a parameter, or the lines of the result of a step.
@@ -71,13 +72,6 @@ type Foreach struct {
 	Lines string
 	Most  int
 }
-
-// Ends of a task that are enough for one that needs it.
-const (
-	Success = "success"
-	Any     = "any"
-	Failure = "failure"
-)
 
 // Names of fields of a step which are not those of a task.
 const (
@@ -138,7 +132,7 @@ func (r *reader) checkGraph() {
 
 func (r *reader) checkNeeds(s *Step, names []string) {
 	field := "steps." + s.Name + ".needs"
-	when := map[string]string{}
+	when := map[string]task.When{}
 	for _, n := range s.Needs {
 		was, twice := when[n.Step]
 		switch {
@@ -203,40 +197,33 @@ func (r *reader) checkCycles() {
 // sorted returns the steps, each behind all that it needs, else in the order of the file; or else a cycle: a step, one
 // that it needs, and so on, and the first one again.
 func (f *File) sorted() (steps []*Step, cycle []string) {
-	w := walk{file: f, done: map[string]bool{}, under: map[string]bool{}}
+	const underWay, done = 1, 2
+	state := map[string]int{}
+	var path []string
+	var visit func(s *Step) (cycle []string)
+	visit = func(s *Step) []string {
+		switch state[s.Name] {
+		case underWay:
+			return append(slices.Clone(path[slices.Index(path, s.Name):]), s.Name)
+		case done:
+			return nil
+		}
+		path, state[s.Name] = append(path, s.Name), underWay
+		for _, n := range s.behind() {
+			if cycle := visit(f.step(n.Step)); cycle != nil {
+				return cycle
+			}
+		}
+		path, state[s.Name] = path[:len(path)-1], done
+		steps = append(steps, s)
+		return nil
+	}
 	for i := range f.Steps {
-		if cycle := w.visit(&f.Steps[i]); cycle != nil {
+		if cycle := visit(&f.Steps[i]); cycle != nil {
 			return nil, cycle
 		}
 	}
-	return w.steps, nil
-}
-
-// walk is a search in depth. Its path is the steps under way.
-type walk struct {
-	file        *File
-	done, under map[string]bool
-	path        []string
-	steps       []*Step
-}
-
-func (w *walk) visit(s *Step) (cycle []string) {
-	if w.done[s.Name] {
-		return nil
-	}
-	if w.under[s.Name] {
-		return append(slices.Clone(w.path[slices.Index(w.path, s.Name):]), s.Name)
-	}
-	w.path, w.under[s.Name] = append(w.path, s.Name), true
-	for _, n := range s.behind() {
-		if cycle := w.visit(w.file.step(n.Step)); cycle != nil {
-			return cycle
-		}
-	}
-	w.path = w.path[:len(w.path)-1]
-	w.done[s.Name], w.under[s.Name] = true, false
-	w.steps = append(w.steps, s)
-	return nil
+	return steps, nil
 }
 
 // Error is one thing that is wrong with a plan file.
@@ -295,7 +282,6 @@ func (e Errors) Unwrap() []error {
 // ExitCode is that of wrong usage.
 func (Errors) ExitCode() int { return 2 }
 
-// problems collects errors of a file.
 type problems struct {
 	file string
 	list Errors

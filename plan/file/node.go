@@ -29,7 +29,6 @@ type node struct {
 	pairs []pair
 }
 
-// pair is a name with its value.
 type pair struct {
 	key   string
 	line  int
@@ -123,7 +122,6 @@ type Value struct {
 	Pairs map[string]string
 }
 
-// value reads a value of a field or parameter.
 func (n *node) value(field string, p *problems) Value {
 	switch n.kind {
 	case text:
@@ -142,7 +140,6 @@ func (n *node) value(field string, p *problems) Value {
 	}
 }
 
-// single reads a text.
 func (n *node) single(field string, p *problems) string {
 	if n.kind != text {
 		p.add(n.line, field, "is %s; write one text", n.kind)

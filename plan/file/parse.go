@@ -24,7 +24,6 @@ func Parse(path string, data []byte, taskFields []string) (*File, error) {
 	return r.file, r.err()
 }
 
-// reader fills in a File.
 type reader struct {
 	*problems
 
@@ -217,7 +216,7 @@ func (r *reader) needs(field string, item pair) []Need {
 }
 
 func (r *reader) need(field string, v *node) Need {
-	n := Need{Line: v.line, When: Success}
+	n := Need{Line: v.line, When: task.NeedsSuccess}
 	if v.kind == text {
 		n.Step = v.text
 		return n
@@ -227,7 +226,8 @@ func (r *reader) need(field string, v *node) Need {
 		case "step":
 			n.Step = item.value.single(field, r.problems)
 		case "when":
-			n.When = r.choice(item.value, field+".when", Success, Any, Failure)
+			word := r.choice(item.value, field+".when", string(task.NeedsSuccess), string(task.NeedsAny), string(task.NeedsFailure))
+			n.When = task.When(word)
 		default:
 			r.unknown(item.line, field, item.key, []string{"step", "when"})
 		}

@@ -17,22 +17,31 @@ import (
 type definition struct {
 	name    string
 	options []Option
+	handler worker.Handler // nil if there is nothing to be called
+}
+
+func define[R any](
+	name string, options []Option, there bool, takes int, bind func(*input) func(context.Context) (R, error),
+) definition {
+	d := definition{name: name, options: options}
+	if there {
+		d.handler = serve(name, takes, bind)
+	}
+	return d
 }
 
 // Name is the name by which workers know the function.
 func (d definition) Name() string { return d.name }
 
-// Func0 is a function without arguments; see [New0].
-type Func0[R any] struct {
-	definition
+func (d definition) serve() worker.Handler { return d.handler }
 
-	do func(context.Context) (R, error)
-}
+// Func0 is a function without arguments; see [New0].
+type Func0[R any] struct{ definition }
 
 // New0 defines a function under a name, which is that of a program: 1 to 128 bytes
 // without a slash. The options hold for all its calls.
 func New0[R any](name string, do func(context.Context) (R, error), options ...Option) Func0[R] {
-	return Func0[R]{definition{name, options}, do}
+	return Func0[R]{define(name, options, do != nil, 0, func(*input) func(context.Context) (R, error) { return do })}
 }
 
 // Call adds a call to a plan; what is wrong with it p.Send and p.Ready say, as a
@@ -41,23 +50,15 @@ func (f Func0[R]) Call(p *plan.Plan, options ...Option) *Future[R] {
 	return called[R](f.begin(), p, f.options, options)
 }
 
-func (f Func0[R]) serve() worker.Handler {
-	if f.do == nil {
-		return nil
-	}
-	return serve(f.name, 0, func(ctx context.Context, _ *input) (R, error) { return f.do(ctx) })
-}
-
 // Func1 is a function of one argument; see [New1].
-type Func1[A, R any] struct {
-	definition
-
-	do func(context.Context, A) (R, error)
-}
+type Func1[A, R any] struct{ definition }
 
 // New1 is [New0] for one argument.
 func New1[A, R any](name string, do func(context.Context, A) (R, error), options ...Option) Func1[A, R] {
-	return Func1[A, R]{definition{name, options}, do}
+	return Func1[A, R]{define(name, options, do != nil, 1, func(in *input) func(context.Context) (R, error) {
+		a := take[A](in, 0)
+		return func(ctx context.Context) (R, error) { return do(ctx, a) }
+	})}
 }
 
 // Call adds a call to a plan; see [Func0.Call].
@@ -67,29 +68,15 @@ func (f Func1[A, R]) Call(p *plan.Plan, a Arg[A], options ...Option) *Future[R] 
 	return called[R](c, p, f.options, options)
 }
 
-func (f Func1[A, R]) serve() worker.Handler {
-	if f.do == nil {
-		return nil
-	}
-	return serve(f.name, 1, func(ctx context.Context, in *input) (r R, err error) {
-		a := take[A](in, 0)
-		if in.err != nil {
-			return r, in.err
-		}
-		return f.do(ctx, a)
-	})
-}
-
 // Func2 is a function of two arguments; see [New2].
-type Func2[A, B, R any] struct {
-	definition
-
-	do func(context.Context, A, B) (R, error)
-}
+type Func2[A, B, R any] struct{ definition }
 
 // New2 is [New0] for two arguments.
 func New2[A, B, R any](name string, do func(context.Context, A, B) (R, error), options ...Option) Func2[A, B, R] {
-	return Func2[A, B, R]{definition{name, options}, do}
+	return Func2[A, B, R]{define(name, options, do != nil, 2, func(in *input) func(context.Context) (R, error) {
+		a, b := take[A](in, 0), take[B](in, 1)
+		return func(ctx context.Context) (R, error) { return do(ctx, a, b) }
+	})}
 }
 
 // Call adds a call to a plan; see [Func0.Call].
@@ -100,29 +87,15 @@ func (f Func2[A, B, R]) Call(p *plan.Plan, a Arg[A], b Arg[B], options ...Option
 	return called[R](c, p, f.options, options)
 }
 
-func (f Func2[A, B, R]) serve() worker.Handler {
-	if f.do == nil {
-		return nil
-	}
-	return serve(f.name, 2, func(ctx context.Context, in *input) (r R, err error) {
-		a, b := take[A](in, 0), take[B](in, 1)
-		if in.err != nil {
-			return r, in.err
-		}
-		return f.do(ctx, a, b)
-	})
-}
-
 // Func3 is a function of three arguments; see [New3]. One of more takes a struct.
-type Func3[A, B, C, R any] struct {
-	definition
-
-	do func(context.Context, A, B, C) (R, error)
-}
+type Func3[A, B, C, R any] struct{ definition }
 
 // New3 is [New0] for three arguments.
 func New3[A, B, C, R any](name string, do func(context.Context, A, B, C) (R, error), options ...Option) Func3[A, B, C, R] {
-	return Func3[A, B, C, R]{definition{name, options}, do}
+	return Func3[A, B, C, R]{define(name, options, do != nil, 3, func(in *input) func(context.Context) (R, error) {
+		a, b, c := take[A](in, 0), take[B](in, 1), take[C](in, 2)
+		return func(ctx context.Context) (R, error) { return do(ctx, a, b, c) }
+	})}
 }
 
 // Call adds a call to a plan; see [Func0.Call].
@@ -132,19 +105,6 @@ func (f Func3[A, B, C, R]) Call(p *plan.Plan, a Arg[A], b Arg[B], c Arg[C], opti
 	pass(call, b)
 	pass(call, c)
 	return called[R](call, p, f.options, options)
-}
-
-func (f Func3[A, B, C, R]) serve() worker.Handler {
-	if f.do == nil {
-		return nil
-	}
-	return serve(f.name, 3, func(ctx context.Context, in *input) (r R, err error) {
-		a, b, c := take[A](in, 0), take[B](in, 1), take[C](in, 2)
-		if in.err != nil {
-			return r, in.err
-		}
-		return f.do(ctx, a, b, c)
-	})
 }
 
 func (d definition) begin() *call { return &call{function: d.name, words: []string{}} }
@@ -181,7 +141,6 @@ type call struct {
 	err      error // why it cannot be
 }
 
-// pass adds an argument.
 func pass[A any](c *call, a Arg[A]) {
 	if a == nil {
 		c.refuse(errors.New("it is nil"))
@@ -204,7 +163,6 @@ func (c *call) refuse(err error) {
 	}
 }
 
-// add adds the call to the plan.
 func (c *call) add(p *plan.Plan, options ...Option) *plan.Task {
 	for _, change := range options {
 		change(c)
@@ -367,11 +325,9 @@ func Result[R any](p *plan.Plan, of plan.Dep) *Future[R] {
 // ID is the id of the task; 0 before it was sent.
 func (f *Future[R]) ID() int64 {
 	switch of := f.handle.(type) {
-	case *plan.Task:
-		return of.ID()
 	case plan.ID:
 		return int64(of)
-	case interface{ ID() int64 }: // the future of something else
+	case interface{ ID() int64 }: // a task, or the future of something else
 		return of.ID()
 	default:
 		return 0

@@ -51,13 +51,18 @@ type input struct {
 }
 
 // serve makes a handler of a function with that number of arguments.
-func serve[R any](function string, takes int, do func(context.Context, *input) (R, error)) worker.Handler {
+func serve[R any](function string, takes int, bind func(*input) func(context.Context) (R, error)) worker.Handler {
 	return func(ctx context.Context, j *worker.Job) error {
 		if got := len(j.Args); got != takes {
 			return Permanent(fmt.Errorf("function %s takes %d arguments and is called with %d: "+
 				"is the worker of the same release as the caller?", function, takes, got))
 		}
-		r, err := do(context.WithValue(ctx, jobKey{}, j), &input{function: function, job: j})
+		in := &input{function: function, job: j}
+		do := bind(in)
+		if in.err != nil {
+			return in.err
+		}
+		r, err := do(context.WithValue(ctx, jobKey{}, j))
 		if err != nil {
 			return err
 		}
@@ -85,52 +90,46 @@ func take[A any](in *input, place int) (a A) {
 func (in *input) decode(place int, into any) error {
 	text := in.job.Args[place]
 	refs, several, err := references(text)
-	wrong := func(err error) error { return &ValueError{Function: in.function, Argument: place + 1, Err: err} }
+	var of int64 // whose result it is
 	switch {
 	case err != nil:
-		return wrong(err)
 	case several:
-		return in.decodeAll(place, refs, into)
+		of, err = in.decodeAll(refs, into)
 	case len(refs) == 1:
-		return in.decodeResult(place, refs[0], into)
+		of, err = in.decodeResult(refs[0], into)
+	default:
+		err = decode(text, false, into)
 	}
-	if err := decode(text, false, into); err != nil {
-		return wrong(err)
+	if err != nil {
+		return &ValueError{Function: in.function, Argument: place + 1, Task: of, Err: err}
 	}
 	return nil
 }
 
-// decodeAll makes a slice of results.
-func (in *input) decodeAll(place int, refs []ref, into any) error {
+// decodeAll makes a slice of results. It returns the task whose result is wrong.
+func (in *input) decodeAll(refs []ref, into any) (of int64, err error) {
 	v := reflect.ValueOf(into).Elem()
 	if v.Kind() != reflect.Slice {
-		return &ValueError{Function: in.function, Argument: place + 1, Err: fmt.Errorf("a list of results is no %s", v.Type())}
+		return 0, fmt.Errorf("a list of results is no %s", v.Type())
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(refs), len(refs)))
 	for i, r := range refs {
-		if err := in.decodeResult(place, r, v.Index(i).Addr().Interface()); err != nil {
-			return err
+		if of, err := in.decodeResult(r, v.Index(i).Addr().Interface()); err != nil {
+			return of, err
 		}
 	}
-	return nil
+	return 0, nil
 }
 
-func (in *input) decodeResult(place int, r ref, into any) error {
-	wrong := &ValueError{Function: in.function, Argument: place + 1}
+func (in *input) decodeResult(r ref, into any) (of int64, err error) {
 	if r.need > len(in.job.Results) {
-		wrong.Err = fmt.Errorf("it is the result of need %d, and the task has %d needs", r.need, len(in.job.Results))
-		return wrong
+		return 0, fmt.Errorf("it is the result of need %d, and the task has %d needs", r.need, len(in.job.Results))
 	}
 	res := &in.job.Results[r.need-1]
-	wrong.Task = res.Task
 	if res.End != statemachine.Succeeded {
-		wrong.Err = fmt.Errorf("it has ended %s, without a result", res.End)
-		return wrong
+		return res.Task, fmt.Errorf("it has ended %s, without a result", res.End)
 	}
-	if wrong.Err = decode(res.Text, r.text, into); wrong.Err != nil {
-		return wrong
-	}
-	return nil
+	return res.Task, decode(res.Text, r.text, into)
 }
 
 // jobKey is where a context has the job.
@@ -189,7 +188,6 @@ func decode(from string, output bool, into any) error {
 	return nil
 }
 
-// excerpt is a text as it is fit for an error.
 func excerpt(text string) string {
 	const longest = 60
 	if len(text) > longest {

@@ -172,7 +172,7 @@ func (p *planSource) makeSpecs(now time.Time) error {
 		from, to := &p.plan.Later[i], &p.later[i]
 		*to = manager.LaterStep{Name: from.Tasks[0].Step, Lines: from.Lines, Most: from.Most, Specs: p.specsOf(from.Tasks, now, &all)}
 		for _, n := range from.Needs {
-			to.Needs = append(to.Needs, task.StepNeed{Step: n.Step, On: task.When(n.When)})
+			to.Needs = append(to.Needs, task.StepNeed{Step: n.Step, On: n.When})
 		}
 	}
 	if len(all) > 0 {
@@ -234,7 +234,7 @@ func taskSpec(from *planfile.Task, now time.Time) (task.Spec, error) {
 		}
 	}
 	for _, n := range from.Needs {
-		spec.Needs = append(spec.Needs, task.Need{Index: n.Task, On: task.When(n.When)})
+		spec.Needs = append(spec.Needs, task.Need{Index: n.Task, On: n.When})
 	}
 	return spec, nil
 }

@@ -36,7 +36,7 @@ func (a *app) queue() *cobra.Command {
 // plainKeys are the attributes of a queue but for the defaults of its tasks.
 func plainKeys() []string {
 	var keys []string
-	for _, key := range manager.QueueKeys() {
+	for _, key := range task.QueueKeys() {
 		if !strings.HasPrefix(key, defaultPrefix) {
 			keys = append(keys, key)
 		}

@@ -184,12 +184,12 @@ func snapshot(o *manager.Overview, redis string) top.Snapshot {
 	}
 	for i := range o.Failures {
 		f := &o.Failures[i]
-		if calledOff(f.Outcome) {
+		if calledOff(f.Task.End()) {
 			continue
 		}
 		shown.Failures = append(shown.Failures, top.Failure{
-			Task: strconv.FormatInt(f.ID, 10), Program: f.Program, Worker: f.Worker,
-			Class: cmp.Or(f.Class, string(f.Outcome)), Error: f.Error, At: f.At,
+			Task: strconv.FormatInt(f.Task.ID, 10), Program: f.Task.Program, Worker: f.Round.Worker,
+			Class: string(cmp.Or(f.Round.Class, statemachine.Class(f.Task.End()))), Error: f.Round.Error, At: f.At,
 		})
 	}
 	return shown

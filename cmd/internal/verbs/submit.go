@@ -292,8 +292,8 @@ type queueCheck struct {
 }
 
 func (c *queueCheck) check(name string) error {
-	name = cmp.Or(name, c.s.cfg.TaskDefaults.Defaults[queueField], manager.DefaultQueue)
-	if name == manager.DefaultQueue {
+	name = cmp.Or(name, c.s.cfg.TaskDefaults.Defaults[queueField], task.DefaultQueue)
+	if name == task.DefaultQueue {
 		return nil // it is always there
 	}
 	err, met := c.seen[name]

@@ -20,7 +20,6 @@ type ordering struct {
 	order task.WorkerOrder
 	// suits says which workers "all" means.
 	suits func(*task.Worker) bool
-	give  func(*manager.Manager, context.Context, string) (task.Worker, error)
 
 	dryRun bool
 	wait   string
@@ -31,7 +30,6 @@ func (a *app) drain() *cobra.Command {
 	o := &ordering{
 		order: task.OrderDrain,
 		suits: func(w *task.Worker) bool { return w.State != task.WorkerStopped },
-		give:  (*manager.Manager).DrainWorker,
 	}
 	cmd := a.ordering(o, "drain", "Let workers finish what they run, and claim nothing more",
 		"  tdf-manager worker drain w1\n  tdf-manager worker drain w1 w2 --wait=1h\n  tdf-manager worker drain all --dry-run")
@@ -45,7 +43,6 @@ func (a *app) undrain() *cobra.Command {
 	o := &ordering{
 		order: task.NoOrder,
 		suits: func(w *task.Worker) bool { return w.Order == task.OrderDrain },
-		give:  (*manager.Manager).UndrainWorker,
 	}
 	return a.ordering(o, "undrain", "Take the order to drain back",
 		"  tdf-manager worker undrain w1\n  tdf-manager worker undrain all")
@@ -55,7 +52,6 @@ func (a *app) stop() *cobra.Command {
 	o := &ordering{
 		order: task.OrderStop,
 		suits: func(w *task.Worker) bool { return w.State.Alive() },
-		give:  (*manager.Manager).StopWorker,
 	}
 	cmd := a.ordering(o, "stop", "End workers in good order",
 		"  tdf-manager worker stop w1\n  tdf-manager worker stop all --wait=5m")
@@ -128,7 +124,7 @@ func (o *ordering) one(ctx context.Context, m *manager.Manager, w *task.Worker) 
 	if r.given = r.note == ""; !r.given || o.dryRun {
 		return r, nil
 	}
-	was, err := o.give(m, ctx, w.Name)
+	was, err := m.OrderWorker(ctx, w.Name, o.order)
 	if err != nil {
 		return r, fmt.Errorf("worker %q: %w", w.Name, err)
 	}
