@@ -47,7 +47,7 @@ func (c *candidate) claim() tasks.DryClaim {
 			Worker: w.Worker, Node: cmp.Or(w.Node, conn.NewToken()), MaxThreads: nodeCap(w, &c.node), Resources: w.Resources, Max: max(1, w.Free()),
 			Candidates: []task.Candidate{{Queue: c.queue.QueueSpec}},
 		},
-		Queue: c.queue.Name, Task: t.ID, Bucket: t.Bucket, At: c.s.At(),
+		Queue: c.queue.Name, Task: t.ID, Bucket: t.Bucket, At: c.s.at(),
 	}
 	if t.ID != 0 {
 		d.Claim.Candidates = c.candidates()

@@ -20,10 +20,10 @@ func (s *Situation) running() Explanation {
 	}
 	found = append(found, s.holder())
 	if end := t.RoundEnd(0); end != statemachine.Never {
-		found = append(found, Reason{Kind: KindTimeout, Text: s.over("timeout", end, t.RoundEnd(s.Grace))})
+		found = append(found, Reason{Kind: KindTimeout, Text: s.limit("timeout", end, t.RoundEnd(s.Grace))})
 	}
 	if t.EndBefore != statemachine.Never {
-		found = append(found, Reason{Kind: KindLate, Text: s.over("end_before", t.EndBefore, t.EndBefore)})
+		found = append(found, Reason{Kind: KindLate, Text: s.limit("end_before", t.EndBefore, t.EndBefore)})
 	}
 	return found
 }
@@ -35,8 +35,8 @@ func orUnknown(name string) string {
 	return name
 }
 
-// over says when a limit of the round ends it, or that a server should have.
-func (s *Situation) over(what string, end, acts statemachine.Time) string {
+// limit says when a limit of the round ends it, or that a server should have.
+func (s *Situation) limit(what string, end, acts statemachine.Time) string {
 	switch {
 	case s.Now <= end:
 		return fmt.Sprintf("its %s ends the round in %s, at %s", what, span(end.Sub(s.Now)), moment(end))
@@ -72,8 +72,7 @@ func (s *Situation) holder() Reason {
 
 // stopped says that a stop was asked for.
 func (s *Situation) stopped(so string) Reason {
-	t := &s.Task
-	text := "a stop was asked for" + by(t.CancelledBy) + since(s.Now, t.StopSince) + saying(t.CancelReason) + "; " + so
+	text := "a stop was asked for" + s.cancelled() + since(s.Now, task.Stamp(s.Record.CancelRequested)) + saying(s.Record.CancelReason) + "; " + so
 	return Reason{Kind: KindStop, Text: text}
 }
 
@@ -100,24 +99,24 @@ func (s *Situation) server() string {
 func (s *Situation) ended() Explanation {
 	t := &s.Task
 	found := Explanation{{Kind: KindOutcome, Text: string(t.End()) + saying(s.outcome())}}
-	if t.End() == statemachine.Cancelled && t.Cause.ID != 0 {
-		found = append(found, t.Cause.reason())
+	if t.End() == statemachine.Cancelled && s.Record.DoomedBy != 0 {
+		found = append(found, s.cause())
 	}
-	if n := len(t.Rounds); n > 0 && t.End() != statemachine.Succeeded {
-		found = append(found, Reason{Kind: KindRound, Text: "the last round that ended: " + roundText(&t.Rounds[n-1])})
+	if r := lastEnded(&s.Record); r != nil && t.End() != statemachine.Succeeded {
+		found = append(found, Reason{Kind: KindRound, Text: "the last round that ended: " + roundText(r)})
 	}
 	if t.StopAsked && t.End() != statemachine.Terminated && t.End() != statemachine.Cancelled {
 		found = append(found, s.stopped("so it was not opened again"))
 	}
-	if t.RetriedBy != 0 {
-		found = append(found, Reason{Kind: KindRetried, Text: "task " + strconv.FormatInt(t.RetriedBy, 10) + " repeats it"})
+	if id := s.Record.RetriedBy; id != 0 {
+		found = append(found, Reason{Kind: KindRetried, Text: fmt.Sprintf("task %d repeats it", id)})
 	}
-	if t.RetryOf != 0 {
-		found = append(found, Reason{Kind: KindRetried, Text: "it repeated task " + strconv.FormatInt(t.RetryOf, 10)})
+	if id := s.Record.RetryOf; id != 0 {
+		found = append(found, Reason{Kind: KindRetried, Text: fmt.Sprintf("it repeated task %d", id)})
 	}
 	text := "no manager has archived it yet"
 	if t.State == statemachine.Archived {
-		text = "archived" + since(s.Now, t.Since)
+		text = "archived" + since(s.Now, s.entered())
 	}
 	return append(found, Reason{Kind: KindArchived, Text: text})
 }
@@ -131,16 +130,16 @@ func (s *Situation) outcome() string {
 	case statemachine.Failed:
 		return s.failure()
 	case statemachine.TimedOut:
-		return t.tooOften(statemachine.Timeouts, "its round took longer than its timeout of "+span(t.Timeout))
+		return s.tooOften(statemachine.Timeouts, "its round took longer than its timeout of "+span(t.Timeout))
 	case statemachine.Orphaned:
-		return t.tooOften(statemachine.Losses, "it lost its worker")
+		return s.tooOften(statemachine.Losses, "it lost its worker")
 	case statemachine.Expired:
 		return s.expiry()
 	case statemachine.Cancelled, statemachine.Terminated:
-		if t.Cause.ID != 0 && t.End() == statemachine.Cancelled {
-			return t.Cause.verdict()
+		if s.Record.DoomedBy != 0 && t.End() == statemachine.Cancelled {
+			return s.verdict()
 		}
-		return "called off" + by(t.CancelledBy) + saying(t.CancelReason)
+		return "called off" + s.cancelled() + saying(s.Record.CancelReason)
 	default:
 		return ""
 	}
@@ -153,27 +152,28 @@ func (s *Situation) failure() string {
 	switch {
 	case t.StopAsked:
 		return "its round failed, and a stop had been asked for"
-	case t.over(statemachine.Faults):
-		return t.tooOften(statemachine.Faults, "it failed without being to blame")
-	case t.over(statemachine.Fails):
-		return t.tooOften(statemachine.Fails, "it failed")
+	case s.over(statemachine.Faults):
+		return s.tooOften(statemachine.Faults, "it failed without being to blame")
+	case s.over(statemachine.Fails):
+		return s.tooOften(statemachine.Fails, "it failed")
 	case r.HasExit && slices.Contains(t.FatalCodes, r.ExitCode):
 		return fmt.Sprintf("exit code %d is among its fatal_exit_codes", r.ExitCode)
 	case r.HasExit && len(t.RetryCodes) > 0 && !slices.Contains(t.RetryCodes, r.ExitCode):
 		return fmt.Sprintf("exit code %d is not among its retry_exit_codes", r.ExitCode)
 	default:
-		return t.tooOften(statemachine.Fails, "it failed")
+		return s.tooOften(statemachine.Fails, "it failed")
 	}
 }
 
 // over says that a counter has gone beyond its limit.
-func (t *Task) over(c statemachine.Counter) bool {
-	return statemachine.Limit(t.Counted(c)) > t.Limit(c)
+func (s *Situation) over(c statemachine.Counter) bool {
+	return statemachine.Limit(s.Task.Counted(c)) > s.Task.Limit(c)
 }
 
 // tooOften says what happened, how often, and how often it might.
-func (t *Task) tooOften(c statemachine.Counter, what string) string {
-	if t.StopAsked && !t.over(c) {
+func (s *Situation) tooOften(c statemachine.Counter, what string) string {
+	t := &s.Task
+	if t.StopAsked && !s.over(c) {
 		return what + ", and a stop had been asked for"
 	}
 	return fmt.Sprintf("%s %s, max_%s = %s", what, things(int64(t.Counted(c)), "time", "times"), c, t.Limit(c).Text())

@@ -49,16 +49,19 @@ func (s *Situation) explain() (Explanation, error) {
 
 // held says who holds the task.
 func (s *Situation) held() Reason {
-	t := &s.Task
+	who, why := s.saidBy("held by "), s.Record.Hold
+	if why == "held by "+who { // what is recorded where nobody gave a reason
+		why = ""
+	}
 	release := Remedy{Object: ObjectTask, Name: s.name(), Attribute: AttrHold}
-	text := "held" + by(t.HeldBy) + since(s.Now, t.Since) + saying(t.HoldReason)
+	text := "held" + by(who) + since(s.Now, s.entered()) + saying(why)
 	return Reason{Kind: KindHeld, Text: text, Blocks: true, Change: release}
 }
 
 // blocked explains a blocked task, and what it will meet once it is released.
 func (s *Situation) blocked() (Explanation, error) {
 	reasons := s.planned()
-	if s.Task.Cause.ID != 0 { // it is never going to be open
+	if s.Record.DoomedBy != 0 { // it is never going to be open
 		return reasons, nil
 	}
 	reasons = append(reasons, s.timely()...)

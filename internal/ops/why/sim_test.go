@@ -3,6 +3,7 @@ package why_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -103,12 +104,15 @@ func (c *claimer) situation(p *Plan, t *Task) why.Situation {
 	if s.Nodes, err = c.sp.Store.NodeRecords(c.tb.Context()); err != nil {
 		c.tb.Fatal(err)
 	}
-	s.Task = why.Task{Task: statemachine.Task{
+	s.Task = tasks.TaskHeader{Task: statemachine.Task{
 		ID: c.ids[t.ID], State: t.State, StartAfter: t.StartAfter, NotBefore: t.NotBefore, EndBefore: statemachine.Never,
-	}, Bucket: t.Bucket, Since: t.Since}
+	}, Bucket: t.Bucket}
 	if t.Plan != "" {
-		s.Task.Plan = why.Plan{ID: planID(t.ID), State: t.Plan, FailedTask: t.FailedTask, HeldBy: "ann"}
-		s.Task.HandHeld, s.Task.Needs = t.HandHeld, t.Needs
+		s.Record.Plan, s.Plan = planID(t.ID), task.Plan{State: t.Plan, HeldBy: "ann"}
+		if t.FailedTask != 0 {
+			s.Plan.HeldBy = strconv.FormatInt(t.FailedTask, 10)
+		}
+		s.HandHeld, s.Needs = t.HandHeld, t.Needs
 	}
 	return s
 }

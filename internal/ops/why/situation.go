@@ -1,8 +1,12 @@
 package why
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
+	"github.com/tdf-go/tdf/internal/base/timing"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -10,14 +14,27 @@ import (
 
 // Situation is a task, or a queue, and what is around it at one moment.
 type Situation struct {
-	// Now is the moment by the time of the namespace, which is ahead of TIME of
-	// Redis by Ahead: start_after and end_before mean that.
+	// Now is the moment by the time of the namespace. start_after and end_before mean
+	// TIME of Redis; Clock says how far that is behind, and when it has stepped last.
 	Now   statemachine.Time
-	Ahead statemachine.Duration
-	// Stepped is when TIME has stepped last, and StepBy how far; 0 for never.
-	Stepped statemachine.Time
-	StepBy  statemachine.Duration
-	Task    Task
+	Clock conn.Step
+	// Task is the task as decisions need it, Record all that is known of it. A queue
+	// is explained without them.
+	Task   tasks.TaskHeader
+	Record task.Task
+	// Unlisted open tasks are not in line yet: another client opened them.
+	Unlisted bool
+	// Plan is the plan of a blocked task. FailedStep is what the task is called there
+	// because of which it holds.
+	Plan       task.Plan
+	FailedStep string
+	// Needs are the tasks that it still waits for. HandHeld says that an operator
+	// holds it, and not only its plan: the task of no plan that is blocked always is.
+	Needs    []Need
+	HandHeld bool
+	// Cause is the task because of which it never runs, or never ran, as long as
+	// there is a record of that.
+	Cause *task.Task
 	// Queues, Nodes and Workers are all there are. A queue or a node that is not
 	// among them has no attributes, and nothing runs there.
 	Queues  []task.Queue
@@ -31,34 +48,14 @@ type Situation struct {
 	ServerSeen statemachine.Time
 }
 
-// Task is what is known of the task.
-type Task struct {
-	statemachine.Task
-	Bucket  task.Bucket
-	Program string
-	// Worker and Node are those of the current round.
-	Worker, Node string
-	// Since is when the task came to its state; 0 if that is not known.
-	Since statemachine.Time
-	// HoldReason and CancelReason are what the operators said; HeldBy and
-	// CancelledBy are their names. StopAsked (of the task) began at StopSince.
-	HoldReason, HeldBy        string
-	CancelReason, CancelledBy string
-	StopSince                 statemachine.Time
-	// Rounds are those that have ended, the oldest first, as far as known.
-	Rounds []task.Round
-	// RetryOf is the task this one repeats, RetriedBy the one that repeats it.
-	RetryOf, RetriedBy int64
-	// Plan is the plan it belongs to; with ID 0 it belongs to none.
-	Plan Plan
-	// Needs are the tasks that it still waits for. HandHeld says that an operator
-	// holds it, and not only its plan: the task of no plan that is blocked always is.
-	Needs    []Need
-	HandHeld bool
-	// Cause is the task because of which it never runs, or never ran.
-	Cause Cause
-	// Unlisted open tasks are not in line yet: another client opened them.
-	Unlisted bool
+// Need is a task that another one waits for; of one that was retried, the last.
+type Need struct {
+	ID int64
+	// Step is what it is called in the plan, empty for nothing.
+	Step string
+	// State is where it is, empty without a record; On says which end is enough.
+	State statemachine.State
+	On    task.When
 }
 
 // Worker is a worker as the registry knows it.
@@ -83,7 +80,7 @@ func (w *Worker) Alive() bool { return w.State.Alive() }
 
 // declined reports whether the worker, in this session, has handed the task back for want of a handler of its program.
 func (s *Situation) declined(w *Worker) bool {
-	return w.Alive() && slices.ContainsFunc(s.Task.Rounds, func(r task.Round) bool {
+	return w.Alive() && slices.ContainsFunc(s.Record.Rounds, func(r task.Round) bool {
 		return r.Class == statemachine.ClassHandler && r.Worker == w.Worker && r.Incarnation == w.Incarnation
 	})
 }
@@ -91,20 +88,66 @@ func (s *Situation) declined(w *Worker) bool {
 // Free is the number of slots without a task.
 func (w *Worker) Free() int { return max(0, w.Slots-w.Busy) }
 
-// At is the moment at which the task may be claimed at the earliest: now, or
+// at is the moment at which the task may be claimed at the earliest: now, or
 // when it becomes due.
-func (s *Situation) At() statemachine.Time { return max(s.Now, s.due()) }
-
-// due is the moment from which the task may be claimed, by the time of the namespace.
-func (s *Situation) due() statemachine.Time {
+func (s *Situation) at() statemachine.Time {
 	if s.Task.StartAfter > s.redis() {
-		return max(s.Task.StartAfter.Add(s.Ahead), s.Task.NotBefore)
+		return max(s.Now, s.Task.StartAfter.Add(s.ahead()), s.Task.NotBefore)
 	}
-	return s.Task.Due()
+	return max(s.Now, s.Task.Due())
 }
 
+// ahead is how far the time of the namespace is ahead of TIME of Redis.
+func (s *Situation) ahead() statemachine.Duration { return timing.FromStd(s.Clock.Ahead) }
+
 // redis is TIME of Redis now.
-func (s *Situation) redis() statemachine.Time { return s.Now.Add(-s.Ahead) }
+func (s *Situation) redis() statemachine.Time { return s.Now.Add(-s.ahead()) }
+
+// entered is when the task came to its state; 0 if that is not known.
+func (s *Situation) entered() statemachine.Time {
+	t := &s.Task
+	if t.State == statemachine.Open && t.Round == 0 && t.StartAfter > 0 && s.stamp(statemachine.Blocked) == 0 {
+		return t.StartAfter // its place in line begins at a start that was given, also a past one
+	}
+	return s.stamp(t.State)
+}
+
+// stamp is when the round that the task is in came to a state; 0 if that is not known.
+func (s *Situation) stamp(state statemachine.State) statemachine.Time {
+	for _, r := range s.Record.Rounds {
+		if r.Number == s.Task.Round {
+			return task.Stamp(r.Stamps[string(state)])
+		}
+	}
+	return 0
+}
+
+// lastEnded is the last round of a task that has ended; nil if there is none.
+func lastEnded(t *task.Task) *task.Round {
+	for i := range slices.Backward(t.Rounds) {
+		r := &t.Rounds[i]
+		if over := r.Number < t.Round || t.State.Settled(); over && r.Begun() {
+			return r
+		}
+	}
+	return nil
+}
+
+// saidBy is who did the thing last, as the log says: "held by name: reason".
+func (s *Situation) saidBy(thing string) string {
+	for _, line := range slices.Backward(s.Record.Log) {
+		if i := strings.LastIndex(line.Text, thing); i >= 0 {
+			name, _, _ := strings.Cut(line.Text[i+len(thing):], ":")
+			return strings.TrimSpace(name)
+		}
+	}
+	return ""
+}
+
+// cancelled is by whom it was called off, or a stop was asked for.
+func (s *Situation) cancelled() string {
+	return by(cmp.Or(s.saidBy("stop asked for by "), s.saidBy("cancelled by ")))
+}
 
 // queue is the queue of that name, or one without attributes.
 func (s *Situation) queue(name string) task.Queue {
