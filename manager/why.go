@@ -5,11 +5,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/tdf-go/tdf/internal/ops/why"
 	"github.com/tdf-go/tdf/internal/store/conn"
-	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
@@ -155,30 +153,9 @@ func (m *Manager) crew(ctx context.Context, s *why.Situation) error {
 	workers, now, err := m.store.Workers(ctx)
 	s.Now = now
 	for i := range workers {
-		s.Workers = append(s.Workers, workerOf(&workers[i], now, lease))
+		s.Workers = append(s.Workers, why.Seen(workers[i], now, lease))
 	}
 	return err
-}
-
-func workerOf(w *task.Worker, now statemachine.Time, lease statemachine.Duration) why.Worker {
-	beat := task.Stamp(w.Heartbeat)
-	found := why.Worker{
-		Offer: w.Offer(), State: w.State, Incarnation: w.Incarnation, Reason: w.Reason, Slots: w.Slots,
-		Busy: max(w.Busy, len(w.Tasks)) + w.Stuck, Heartbeat: beat, Serving: map[string]int{},
-	}
-	if found.State == task.WorkerDraining || found.State == task.WorkerDrained || strings.HasPrefix(found.Reason, fleet.ReasonSetAside) {
-		found.Reason = "" // it says the same once more
-	}
-	if found.State == task.WorkerReady && w.Order != task.NoOrder {
-		found.State = task.WorkerDraining // it has not heard of it yet
-	}
-	if found.Alive() && found.Reason == "" && now.Sub(beat) > lease {
-		found.Reason = "its lease is over, a server will call it lost"
-	}
-	for _, q := range w.Queues {
-		found.Serving[q.Queue] += q.Processing
-	}
-	return found
 }
 
 // situatePlan reads what the plan of a task has to do with where the task is.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -17,7 +18,7 @@ import (
 type candidate struct {
 	s       *Situation
 	queue   task.Queue
-	worker  Worker
+	worker  task.Worker
 	node    task.Node
 	reasons []Reason
 	// claims says that the worker's next claim takes the task.
@@ -70,10 +71,8 @@ func (s *Situation) hindered(due bool) (Explanation, error) {
 	return append(reasons, others(nearest, all)...), nil
 }
 
-func (s *Situation) claimable(w *Worker) Reason {
-	text := fmt.Sprintf("nothing is in the way: the next claim of worker %s on %s gets it (%s)", w.Worker, w.Node,
-		things(int64(w.Free()), "free slot", "free slots"))
-	return Reason{Kind: KindClaimable, Text: text}
+func (s *Situation) claimable(w *task.Worker) Reason {
+	return Reason{Kind: KindClaimable, Text: fmt.Sprintf("nothing is in the way: the next claim of %s gets it (%s)", placed(w), freeText(w))}
 }
 
 // asks reports whether it matters what is in the way of a candidate too, after those before it.
@@ -130,10 +129,10 @@ func others(nearest *candidate, all []*candidate) Explanation {
 }
 
 // examine finds what keeps a worker from claiming the task, whatever else there is.
-func (s *Situation) examine(w *Worker) *candidate {
+func (s *Situation) examine(w *task.Worker) *candidate {
 	c := &candidate{s: s, queue: s.queue(s.Task.Bucket.QueueName()), worker: *w}
 	c.node = s.node(w.Node)
-	if !w.Alive() {
+	if !w.State.Alive() {
 		c.away()
 	}
 	c.fit()
@@ -150,7 +149,7 @@ func (c *candidate) add(cost int, kind Kind, change Remedy, text string) {
 // fit finds in what respect task and worker do not go together.
 func (c *candidate) fit() {
 	b := c.s.Task.Bucket
-	for _, r := range task.Unfit(b, c.queue.QueueSpec, c.worker.Offer) {
+	for _, r := range task.Unfit(b, c.queue.QueueSpec, c.worker.Offer()) {
 		c.static = c.static || r.Kind != task.KindPaused
 		kind, cost, change := c.adapt(r)
 		c.add(cost, kind, change, c.lackText(r))
@@ -167,23 +166,23 @@ func (c *candidate) handler() {
 	alive := c.s.alive()
 	for i := range alive {
 		if c.s.declined(&alive[i]) {
-			by = append(by, alive[i].Worker)
+			by = append(by, alive[i].Name)
 		}
 	}
 	program := c.s.Task.Program
-	text := fmt.Sprintf("worker %s on %s has no handler for program %s and runs no programs", c.worker.Worker, c.worker.Node, program)
+	text := placed(&c.worker) + " has no handler for program " + program + " and runs no programs"
 	if len(by) == len(alive) {
 		text = fmt.Sprintf("no live worker has a handler for program %s or runs programs", program)
 	}
 	text += fmt.Sprintf(": handed back by %s", some(by))
-	change := Remedy{Object: ObjectWorker, Name: c.worker.Worker, Attribute: AttrHandlers, Value: program}
+	change := Remedy{Object: ObjectWorker, Name: c.worker.Name, Attribute: AttrHandlers, Value: program}
 	c.add(costLacks, KindHandler, change, text)
 }
 
 // adapt changes queue or worker so that the reason is gone.
 func (c *candidate) adapt(r task.Reason) (Kind, int, Remedy) {
 	queue := Remedy{Object: ObjectQueue, Name: c.queue.Name}
-	worker := Remedy{Object: ObjectWorker, Name: c.worker.Worker, Value: r.Wanted}
+	worker := Remedy{Object: ObjectWorker, Name: c.worker.Name, Value: r.Wanted}
 	switch r.Kind {
 	case task.KindPaused:
 		if r.Has != "" {
@@ -221,7 +220,7 @@ func (c *candidate) enlarge(r task.Reason) (Kind, int, Remedy) {
 	maps.Copy(all, c.worker.Resources)
 	maps.Copy(all, wanted)
 	c.worker.Resources = all
-	return KindResource, costLacks, Remedy{Object: ObjectWorker, Name: c.worker.Worker, Attribute: "resources", Value: r.Wanted}
+	return KindResource, costLacks, Remedy{Object: ObjectWorker, Name: c.worker.Name, Attribute: "resources", Value: r.Wanted}
 }
 
 // lackText says what is lacking, and whether anybody has it.
@@ -233,11 +232,11 @@ func (c *candidate) lackText(r task.Reason) string {
 	b, q := c.s.Task.Bucket, c.s.queue(c.s.Task.Bucket.QueueName()).QueueSpec
 	for _, w := range c.s.alive() {
 		alive++
-		if slices.ContainsFunc(task.Unfit(b, q, w.Offer), func(o task.Reason) bool { return o.Kind == r.Kind && o.Wanted == r.Wanted }) {
+		if slices.ContainsFunc(task.Unfit(b, q, w.Offer()), func(o task.Reason) bool { return o.Kind == r.Kind && o.Wanted == r.Wanted }) {
 			lacking++
 		}
 	}
-	who := "worker " + c.worker.Worker + " on " + c.worker.Node
+	who := placed(&c.worker)
 	if alive > 1 && lacking == alive {
 		who = "no live worker does; " + who + " comes nearest"
 	}
@@ -248,17 +247,18 @@ func (c *candidate) lackText(r task.Reason) string {
 // offers all that is demanded, and no more.
 func (s *Situation) newcomer(node string) *candidate {
 	q := s.queue(s.Task.Bucket.QueueName())
-	bare := &candidate{s: s, queue: q, worker: Worker{
-		Offer: task.Offer{Node: node, MaxThreads: task.NoLimit}, State: task.WorkerReady, Slots: 1,
+	bare := &candidate{s: s, queue: q, worker: task.Worker{
+		Registration: task.Registration{Node: node, MaxThreads: task.NoLimit, Slots: 1}, State: task.WorkerReady,
 	}}
-	for _, r := range task.Unfit(s.Task.Bucket, unpaused(&q), bare.worker.Offer) {
+	for _, r := range task.Unfit(s.Task.Bucket, unpaused(&q), bare.worker.Offer()) {
 		bare.adapt(r)
 	}
 	kind, text := s.nobody(node, &q)
 	if len(s.alive()) == 0 {
 		kind, text = KindNoWorker, "no worker is alive"
 	}
-	start := Remedy{Object: ObjectWorker, Attribute: AttrStart, Value: offerText(&bare.worker.Offer), Offer: bare.worker.Offer}
+	offer := bare.worker.Offer()
+	start := Remedy{Object: ObjectWorker, Attribute: AttrStart, Value: offerText(&offer), Offer: offer}
 	c := s.examine(&bare.worker)
 	c.cost += costStart
 	c.reasons = append(Explanation{{Kind: kind, Text: text + "; start one with " + start.Value, Blocks: true, Change: start}}, c.reasons...)
@@ -274,7 +274,7 @@ func (s *Situation) nobody(node string, q *task.Queue) (Kind, string) {
 	switch {
 	case avoids:
 		return KindIgnored, "queue " + q.Name + " avoids the nodes of all live workers (" + some(q.Ignore) + ")"
-	case len(q.Pin) > 0 && !slices.ContainsFunc(s.alive(), func(w Worker) bool { return slices.Contains(q.Pin, w.Node) }):
+	case len(q.Pin) > 0 && !slices.ContainsFunc(s.alive(), func(w task.Worker) bool { return slices.Contains(q.Pin, w.Node) }):
 		return KindPinned, "queue " + q.Name + " is pinned to " + some(q.Pin) + ", where no worker is alive"
 	default:
 		return KindUnfit, "no worker comes near to what it needs" + on(node)
@@ -310,24 +310,24 @@ func offerText(o *task.Offer) string {
 // away says that the worker is not there, and lets it be there.
 func (c *candidate) away() {
 	w := &c.worker
-	text := fmt.Sprintf("worker %s on %s is %s%s", w.Worker, w.Node, w.State, heard(c.s.Now, w.Heartbeat))
-	c.add(costAway, KindAway, Remedy{Object: ObjectWorker, Name: w.Worker, Attribute: AttrState, Value: string(task.WorkerReady)}, text)
+	text := fmt.Sprintf("%s is %s%s", placed(w), w.State, heard(c.s.Now, w.Heartbeat))
+	c.add(costAway, KindAway, Remedy{Object: ObjectWorker, Name: w.Name, Attribute: AttrState, Value: string(task.WorkerReady)}, text)
 	w.State, w.Reason, w.Busy = task.WorkerReady, "", 0
 }
 
 // heard is when a worker was last heard of.
-func heard(now, beat statemachine.Time) string {
-	if beat == 0 {
+func heard(now statemachine.Time, beat time.Time) string {
+	if beat.IsZero() {
 		return ""
 	}
-	return ", last heard of " + span(max(0, now.Sub(beat))) + " ago"
+	return ", last heard of " + span(max(0, now.Sub(task.Stamp(beat)))) + " ago"
 }
 
 // idle finds why the worker asks for nothing.
 func (c *candidate) idle() {
 	w := &c.worker
-	change := Remedy{Object: ObjectWorker, Name: w.Worker}
-	where := "worker " + w.Worker + " on " + w.Node
+	change := Remedy{Object: ObjectWorker, Name: w.Name}
+	where := placed(w)
 	if w.State != task.WorkerReady {
 		change.Attribute, change.Value = AttrState, string(task.WorkerReady)
 		c.add(costDrain, KindDrain, change, where+" is told to drain, so it takes nothing new")
@@ -336,7 +336,7 @@ func (c *candidate) idle() {
 		change.Attribute, change.Value = AttrReason, ""
 		c.add(costDrain, KindClaimsNot, change, where+" claims nothing: "+w.Reason)
 	}
-	if w.Free() == 0 {
+	if free(w) == 0 {
 		change.Attribute, change.Value = AttrFreeSlots, "1"
 		c.add(costBusy, KindSlots, change, fmt.Sprintf("%s has no free slot (%d of %d busy)", where, w.Busy, w.Slots))
 	}

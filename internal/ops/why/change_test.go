@@ -116,18 +116,17 @@ func (p *Plan) free(node, value string) error {
 
 func (p *Plan) changeWorker(c why.Remedy) error {
 	if c.Attribute == why.AttrStart {
-		offer := c.Offer
-		offer.Worker = "new"
-		if offer.Node == "" {
-			offer.Node = "new-node"
-		}
-		p.Workers = append(p.Workers, why.Worker{Offer: offer, State: task.WorkerReady, Slots: 1})
+		o := c.Offer
+		p.Workers = append(p.Workers, task.Worker{State: task.WorkerReady, Registration: task.Registration{
+			Name: "new", Node: cmp.Or(o.Node, "new-node"), Env: o.Env, Labels: o.Labels, Resources: o.Resources, Classes: o.Classes,
+			MaxThreads: o.MaxThreads, Slots: 1,
+		}})
 		return nil
 	}
-	w := &p.Workers[slices.IndexFunc(p.Workers, func(w why.Worker) bool { return w.Worker == c.Name })]
+	w := &p.Workers[slices.IndexFunc(p.Workers, func(w task.Worker) bool { return w.Name == c.Name })]
 	switch c.Attribute {
 	case why.AttrState:
-		if !w.Alive() {
+		if !w.State.Alive() {
 			w.Busy, w.Reason = 0, ""
 		}
 		w.State = task.WorkerState(c.Value)
@@ -151,7 +150,7 @@ func (p *Plan) changeWorker(c why.Remedy) error {
 }
 
 // enlarge gives a worker's node more of a resource.
-func enlarge(w *why.Worker, value string) error {
+func enlarge(w *task.Worker, value string) error {
 	amounts, err := task.ParseResources(value)
 	if w.Resources == nil {
 		w.Resources = task.Resources{}

@@ -19,7 +19,7 @@ const asked = 32
 // together with the task.
 func (s *Situation) ask(all []*candidate) error {
 	all = slices.DeleteFunc(slices.Clone(all), func(c *candidate) bool {
-		return s.Task.ID != 0 && len(task.Unfit(s.Task.Bucket, c.queue.QueueSpec, c.worker.Offer)) > 0
+		return s.Task.ID != 0 && len(task.Unfit(s.Task.Bucket, c.queue.QueueSpec, c.worker.Offer())) > 0
 	})
 	claims := make([]tasks.DryClaim, len(all))
 	for i, c := range all {
@@ -44,7 +44,7 @@ func (c *candidate) claim() tasks.DryClaim {
 	w, t := &c.worker, &c.s.Task
 	d := tasks.DryClaim{
 		Claim: tasks.ClaimRequest{
-			Worker: w.Worker, Node: cmp.Or(w.Node, conn.NewToken()), MaxThreads: nodeCap(w, &c.node), Resources: w.Resources, Max: max(1, w.Free()),
+			Worker: w.Name, Node: cmp.Or(w.Node, conn.NewToken()), MaxThreads: nodeCap(w, &c.node), Resources: w.Resources, Max: max(1, free(w)),
 			Candidates: []task.Candidate{{Queue: c.queue.QueueSpec}},
 		},
 		Queue: c.queue.Name, Task: t.ID, Bucket: t.Bucket, At: c.s.at(),
@@ -70,11 +70,11 @@ func (c *candidate) candidates() []task.Candidate {
 	if mine := c.s.Task.Bucket; !slices.ContainsFunc(buckets, func(b task.Bucket) bool { return b.Name() == mine.Name() }) {
 		buckets = append(buckets, mine)
 	}
-	return task.Candidates(buckets, queues, c.worker.Offer)
+	return task.Candidates(buckets, queues, c.worker.Offer())
 }
 
 // nodeCap is how many rounds the worker lets run on its node.
-func nodeCap(w *Worker, n *task.Node) task.Limit {
+func nodeCap(w *task.Worker, n *task.Node) task.Limit {
 	if n.MaxThreadsSet {
 		return n.MaxThreads
 	}
@@ -147,7 +147,11 @@ func (c *candidate) line(h *tasks.Hindrance) {
 func (s *Situation) holders(q *task.Queue) string {
 	byWorker := map[string]int{}
 	for i := range s.Workers {
-		byWorker[s.Workers[i].Worker] = s.Workers[i].Serving[q.Name]
+		for _, use := range s.Workers[i].Queues {
+			if use.Queue == q.Name {
+				byWorker[s.Workers[i].Name] += use.Processing
+			}
+		}
 	}
 	text := ""
 	if nodes := counts(q.RunningByNode); nodes != "" {

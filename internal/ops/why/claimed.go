@@ -53,18 +53,18 @@ func (s *Situation) limit(what string, end, acts statemachine.Time) string {
 
 // leased reports whether a live worker has the task. Then the worker ends the round, not a server.
 func (s *Situation) leased() bool {
-	return slices.ContainsFunc(s.Workers, func(w Worker) bool { return w.Worker == s.Task.Worker && w.Alive() })
+	return slices.ContainsFunc(s.Workers, func(w task.Worker) bool { return w.Name == s.Task.Worker && w.State.Alive() })
 }
 
 // holder says how the worker is that holds the task.
 func (s *Situation) holder() Reason {
-	i := slices.IndexFunc(s.Workers, func(w Worker) bool { return w.Worker == s.Task.Worker })
+	i := slices.IndexFunc(s.Workers, func(w task.Worker) bool { return w.Name == s.Task.Worker })
 	if i < 0 {
 		return Reason{Kind: KindSilent, Text: "its worker is not registered: only its timeout and end_before bring it back"}
 	}
 	w := &s.Workers[i]
 	text := fmt.Sprintf("its worker is %s%s", w.State, heard(s.Now, w.Heartbeat))
-	if w.Alive() {
+	if w.State.Alive() {
 		return Reason{Kind: KindServed, Text: text}
 	}
 	return Reason{Kind: KindSilent, Text: text + "; a server gives the task to another"}

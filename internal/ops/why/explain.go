@@ -98,7 +98,7 @@ func ExplainQueue(s Situation, name string) (Explanation, error) {
 // closed finds what keeps every task of the queue.
 func (s *Situation) closed(q *task.Queue) (Explanation, error) {
 	var found Explanation
-	all := &candidate{s: s, queue: *q, worker: Worker{Offer: task.Offer{MaxThreads: task.NoLimit}}}
+	all := &candidate{s: s, queue: *q, worker: task.Worker{Registration: task.Registration{MaxThreads: task.NoLimit}}}
 	all.queue.MaxThreads = task.NoLimit // of some node
 	if err := s.ask([]*candidate{all}); err != nil {
 		return nil, err
@@ -132,9 +132,9 @@ func (s *Situation) unserved(q *task.Queue) Explanation {
 		var least []task.Reason
 		who := ""
 		for _, w := range alive {
-			lacks := task.Unfit(b.Bucket, unpaused(q), w.Offer)
+			lacks := task.Unfit(b.Bucket, unpaused(q), w.Offer())
 			if who == "" || len(lacks) < len(least) {
-				who, least = w.Worker, lacks
+				who, least = w.Name, lacks
 			}
 		}
 		if len(least) > 0 {
@@ -158,8 +158,8 @@ func (s *Situation) servers(q *task.Queue) (Explanation, error) {
 	var may, not Explanation
 	var fit []*candidate
 	for _, w := range s.alive() {
-		if lacks := task.Unfit(task.Bucket{Queue: q.Name}, unpaused(q), w.Offer); len(lacks) > 0 {
-			text := "worker " + w.Worker + " on " + w.Node + " may not take from it: " + lacks[0].String()
+		if lacks := task.Unfit(task.Bucket{Queue: q.Name}, unpaused(q), w.Offer()); len(lacks) > 0 {
+			text := placed(&w) + " may not take from it: " + lacks[0].String()
 			not = append(not, Reason{Kind: Kind(lacks[0].Kind), Text: text})
 			continue
 		}
@@ -172,14 +172,13 @@ func (s *Situation) servers(q *task.Queue) (Explanation, error) {
 		return nil, err
 	}
 	for _, c := range fit {
-		who := "worker " + c.worker.Worker + " on " + c.worker.Node
+		who := placed(&c.worker)
 		if len(c.reasons) > 0 {
 			r := c.reasons[0]
 			not = append(not, Reason{Kind: r.Kind, Text: who + " may take from it, but now: " + r.Text, Change: r.Change})
 			continue
 		}
-		free := things(int64(c.worker.Free()), "free slot", "free slots")
-		may = append(may, Reason{Kind: KindServed, Text: who + " may take from it: " + free})
+		may = append(may, Reason{Kind: KindServed, Text: who + " may take from it: " + freeText(&c.worker)})
 	}
 	return append(may, not...), nil
 }

@@ -19,10 +19,10 @@ const now = 1_700_000_000 * sm.Time(sm.Second)
 func before(seconds int) sm.Time { return now - sm.Time(seconds)*sm.Time(sm.Second) }
 
 // worker is one that fits whatever demands nothing.
-func worker(change ...func(*why.Worker)) why.Worker {
-	w := why.Worker{
-		Offer: task.Offer{Worker: "w1", Node: "n1", MaxThreads: task.NoLimit},
-		State: task.WorkerReady, Slots: 2, Heartbeat: before(1),
+func worker(change ...func(*task.Worker)) task.Worker {
+	w := task.Worker{
+		Registration: task.Registration{Name: "w1", Node: "n1", Slots: 2, MaxThreads: task.NoLimit},
+		State:        task.WorkerReady, Heartbeat: task.Moment(before(1)),
 	}
 	for _, f := range change {
 		f(&w)
@@ -46,7 +46,7 @@ func openTask(change ...func(*why.Situation)) why.Situation {
 }
 
 // crewed is the situation with these workers.
-func crewed(s why.Situation, workers ...why.Worker) why.Situation {
+func crewed(s why.Situation, workers ...task.Worker) why.Situation {
 	s.Workers = workers
 	return s
 }
@@ -131,11 +131,11 @@ func TestWaiting(t *testing.T) {
 			"class program, exit code 3: no disk => time now=1700000090.000000"},
 		"held": {openTask(func(s *why.Situation) { s.Task.State, s.Record.Hold = sm.Blocked, "wait for data" }, logged("held by bob", "x", "held by ann: y")),
 			"held! held by ann since 2023-11-14 22:13:15 UTC (5s): wait for data => task 7 hold=\nno_worker! once released: no worker is alive"},
-		"lost": {crewed(openTask(), worker(func(w *why.Worker) { w.State = task.WorkerLost })),
+		"lost": {crewed(openTask(), worker(func(w *task.Worker) { w.State = task.WorkerLost })),
 			"no_worker! no worker is alive; worker w1 on n1 is lost, last heard of 1s ago => worker w1 state=ready"},
 		"nearest miss": {crewed(openTask(func(s *why.Situation) { s.Task.Bucket.Labels = "gpu=a100,zone=eu" }),
-			worker(func(w *why.Worker) { w.Worker = "w0" }),
-			worker(func(w *why.Worker) { w.Labels = []string{"gpu=v100", "zone=eu"} })), "label! needs label gpu=a100, the worker offers gpu=v100 (no live worker does; worker w1 on n1 comes nearest) => " +
+			worker(func(w *task.Worker) { w.Name = "w0" }),
+			worker(func(w *task.Worker) { w.Labels = []string{"gpu=v100", "zone=eu"} })), "label! needs label gpu=a100, the worker offers gpu=v100 (no live worker does; worker w1 on n1 comes nearest) => " +
 			"worker w1 labels=gpu=a100"},
 		"no resource, by another client": {crewed(openTask(func(s *why.Situation) { s.Task.Bucket.Resources = "gpu=many" }), worker()),
 			"resource! needs resource gpu=many"},
@@ -157,8 +157,8 @@ func TestHoldersAreNamed(t *testing.T) {
 	s := crewed(openTask(func(s *why.Situation) {
 		s.Task.Bucket = task.Bucket{Queue: "q", Resources: "gpu=1"}
 		s.Queues, s.Nodes = []task.Queue{q}, []task.Node{n}
-	}), worker(func(w *why.Worker) {
-		w.Resources, w.Serving, w.Busy = task.Resources{"gpu": 2}, map[string]int{"q": 2}, 2
+	}), worker(func(w *task.Worker) {
+		w.Resources, w.Queues, w.Busy = task.Resources{"gpu": 2}, []task.QueueUse{{Class: "a", Queue: "q", Processing: 1}, {Queue: "q", Processing: 1}}, 2
 	}))
 	s.Claims = answered(tasks.Hindrance{
 		Threads: tasks.Places{Limited: true}, MaxThreads: tasks.Places{Limited: true}, NodeCap: tasks.Places{Limited: true}, Gated: true,
@@ -194,7 +194,9 @@ func TestStarted(t *testing.T) {
 	explain(t, overdue, "over since 5s; servers tell its worker to end the round, and move the task when that has, or when its lease is over")
 	overdue.Workers = nil
 	explain(t, overdue, "over since 5s; the next server to look ends the round")
-	explain(t, openTask(func(s *why.Situation) { s.ServerSeen, s.Task.State, s.Task.Current.Executed = before(30), sm.Executed, before(4) }),
+	explain(t, openTask(func(s *why.Situation) {
+		s.ServerSeen, s.Task.State, s.Task.Current.Executed = before(30), sm.Executed, before(4)
+	}),
 		"server round 0 was reported since 2023-11-14 22:13:16 UTC (4s) and waits for a server to settle it; one was last seen 30s ago")
 }
 
@@ -238,7 +240,7 @@ func TestManyWorkers(t *testing.T) {
 	t.Parallel()
 	s := openTask()
 	for i := range 100 {
-		s.Workers = append(s.Workers, worker(func(w *why.Worker) { w.Worker = fmt.Sprint("w", i) }))
+		s.Workers = append(s.Workers, worker(func(w *task.Worker) { w.Name = fmt.Sprint("w", i) }))
 	}
 	for want, c := range map[string]struct {
 		who   string // claims
@@ -291,8 +293,8 @@ func TestQueue(t *testing.T) {
 	q.Damaged = task.ParseQueue("q", map[string]string{"order": "x"}).Damaged
 	e, err := why.ExplainQueue(why.Situation{
 		Now: now, Queues: []task.Queue{q}, Claims: queueFull,
-		Workers: []why.Worker{
-			worker(), worker(func(w *why.Worker) { w.Worker, w.Node = "w2", "n2" }), worker(func(w *why.Worker) { w.Worker, w.State = "w3", task.WorkerDraining }),
+		Workers: []task.Worker{
+			worker(), worker(func(w *task.Worker) { w.Name, w.Node = "w2", "n2" }), worker(func(w *task.Worker) { w.Name, w.State = "w3", task.WorkerDraining }),
 		},
 	}, "q")
 	if err != nil {
@@ -318,13 +320,15 @@ func TestNoHandler(t *testing.T) {
 	back := func(worker string, incarnation int64) task.Round {
 		return task.Round{Worker: worker, Incarnation: incarnation, Class: sm.ClassHandler}
 	}
-	handedBack := openTask(func(s *why.Situation) { s.Task.Program, s.Record.Rounds = "p", []task.Round{back("w1", 3), back("w2", 4)} })
-	session := func(n int64) func(*why.Worker) { return func(w *why.Worker) { w.Incarnation = n } }
-	second := worker(session(4), func(w *why.Worker) { w.Worker = "w2" })
+	handedBack := openTask(func(s *why.Situation) {
+		s.Task.Program, s.Record.Rounds = "p", []task.Round{back("w1", 3), back("w2", 4)}
+	})
+	session := func(n int64) func(*task.Worker) { return func(w *task.Worker) { w.Incarnation = n } }
+	second := worker(session(4), func(w *task.Worker) { w.Name = "w2" })
 	explain(t, crewed(handedBack, worker(session(3)), second),
 		"handler! no live worker has a handler for program p or runs programs: handed back by w1, w2 => worker w1 handlers=p")
 	explain(t, crewed(handedBack, worker(session(5)), second),
 		"claimable nothing is in the way: the next claim of worker w1 on n1 gets it (2 free slots)")
-	drains := worker(session(5), func(w *why.Worker) { w.State, w.Worker = task.WorkerDraining, "w3" })
+	drains := worker(session(5), func(w *task.Worker) { w.State, w.Name = task.WorkerDraining, "w3" })
 	explain(t, crewed(handedBack, second, drains), "drain!")
 }

@@ -147,11 +147,11 @@ func (c *claimer) anyone(p *Plan, id int64) bool {
 }
 
 // claimed reports whether the worker claims the task.
-func (c *claimer) claimed(p *Plan, w *why.Worker, id int64) bool {
-	if w.State != task.WorkerReady || w.Reason != "" || w.Free() == 0 {
+func (c *claimer) claimed(p *Plan, w *task.Worker, id int64) bool {
+	if w.State != task.WorkerReady || w.Reason != "" || w.Slots-w.Busy == 0 {
 		return false
 	}
-	key := claimKey{p, w.Worker, p.Task(id).Bucket.QueueName()}
+	key := claimKey{p, w.Name, p.Task(id).Bucket.QueueName()}
 	if _, done := c.got[key]; !done {
 		c.got[key] = c.claim(p, w, key.queue)
 	}
@@ -159,7 +159,7 @@ func (c *claimer) claimed(p *Plan, w *why.Worker, id int64) bool {
 }
 
 // claim is one claim in a world of its own; it returns the ids of the plan.
-func (c *claimer) claim(p *Plan, w *why.Worker, queue string) []int64 {
+func (c *claimer) claim(p *Plan, w *task.Worker, queue string) []int64 {
 	c.tb.Helper()
 	c.build(p)
 	c.built = nil
@@ -171,9 +171,9 @@ func (c *claimer) claim(p *Plan, w *why.Worker, queue string) []int64 {
 	if rules.Node.MaxThreadsSet {
 		limit = rules.Node.MaxThreads
 	}
-	turns := task.Candidates(rules.Buckets, rules.Queues, w.Offer)
+	turns := task.Candidates(rules.Buckets, rules.Queues, w.Offer())
 	r, err := c.sp.Store.Claim(c.tb.Context(), tasks.ClaimRequest{
-		Worker: w.Worker, Request: conn.NewToken(), Candidates: turns, Rules: rules.Version, Known: rules.Known, Max: w.Free(),
+		Worker: w.Name, Request: conn.NewToken(), Candidates: turns, Rules: rules.Version, Known: rules.Known, Max: w.Slots - w.Busy,
 		First: dueBefore(p, turns, queue),
 		Node:  w.Node, MaxThreads: limit, Resources: w.Resources,
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -35,11 +36,12 @@ type Situation struct {
 	// Cause is the task because of which it never runs, or never ran, as long as
 	// there is a record of that.
 	Cause *task.Task
-	// Queues, Nodes and Workers are all there are. A queue or a node that is not
-	// among them has no attributes, and nothing runs there.
+	// Queues, Nodes and Workers are all there are, workers with the Reason, State and
+	// Busy of [Seen]. A queue or a node that is not among them has no attributes, and
+	// nothing runs there.
 	Queues  []task.Queue
 	Nodes   []task.Node
-	Workers []Worker
+	Workers []task.Worker
 	// Claims makes dry claims.
 	Claims func([]tasks.DryClaim) ([]tasks.Hindrance, error)
 	// Grace is how long servers leave an overdue round to its worker.
@@ -58,35 +60,37 @@ type Need struct {
 	On    task.When
 }
 
-// Worker is a worker as the registry knows it.
-type Worker struct {
-	task.Offer
-	State task.WorkerState
-	// Incarnation is its session.
-	Incarnation int64
-	// Reason is why it claims nothing, in its own words; empty if it does.
-	Reason string
-	// Busy of its Slots are taken.
-	Slots, Busy int
-	// Heartbeat is the last one; 0 if there was none.
-	Heartbeat statemachine.Time
-	// Serving are the queues it works for, with the number of their tasks, as its
-	// last heartbeat says.
-	Serving map[string]int
-}
-
-// Alive reports whether the worker counts as being there.
-func (w *Worker) Alive() bool { return w.State.Alive() }
-
 // declined reports whether the worker, in this session, has handed the task back for want of a handler of its program.
-func (s *Situation) declined(w *Worker) bool {
-	return w.Alive() && slices.ContainsFunc(s.Record.Rounds, func(r task.Round) bool {
-		return r.Class == statemachine.ClassHandler && r.Worker == w.Worker && r.Incarnation == w.Incarnation
+func (s *Situation) declined(w *task.Worker) bool {
+	return w.State.Alive() && slices.ContainsFunc(s.Record.Rounds, func(r task.Round) bool {
+		return r.Class == statemachine.ClassHandler && r.Worker == w.Name && r.Incarnation == w.Incarnation
 	})
 }
 
-// Free is the number of slots without a task.
-func (w *Worker) Free() int { return max(0, w.Slots-w.Busy) }
+// Seen is a worker as an explanation sees it, of which a heartbeat is due within the lease. Busy are all slots without
+// room for a task, and its reason does not say its state once more.
+func Seen(w task.Worker, now statemachine.Time, lease statemachine.Duration) task.Worker {
+	w.Busy = max(w.Busy, len(w.Tasks)) + w.Stuck
+	if w.State == task.WorkerDraining || w.State == task.WorkerDrained || strings.HasPrefix(w.Reason, fleet.ReasonSetAside) {
+		w.Reason = ""
+	}
+	if w.State == task.WorkerReady && w.Order != task.NoOrder {
+		w.State = task.WorkerDraining // it has not heard of it yet
+	}
+	if w.State.Alive() && w.Reason == "" && now.Sub(task.Stamp(w.Heartbeat)) > lease {
+		w.Reason = "its lease is over, a server will call it lost"
+	}
+	return w
+}
+
+// free is the number of slots without a task.
+func free(w *task.Worker) int { return max(0, w.Slots-w.Busy) }
+
+// freeText says how many they are.
+func freeText(w *task.Worker) string { return things(int64(free(w)), "free slot", "free slots") }
+
+// placed is a worker by its name and its node.
+func placed(w *task.Worker) string { return "worker " + w.Name + " on " + w.Node }
 
 // at is the moment at which the task may be claimed at the earliest: now, or
 // when it becomes due.
@@ -166,12 +170,6 @@ func (s *Situation) node(name string) task.Node {
 }
 
 // alive are the workers that are there.
-func (s *Situation) alive() []Worker {
-	var found []Worker
-	for i := range s.Workers {
-		if s.Workers[i].Alive() {
-			found = append(found, s.Workers[i])
-		}
-	}
-	return found
+func (s *Situation) alive() []task.Worker {
+	return slices.DeleteFunc(slices.Clone(s.Workers), func(w task.Worker) bool { return !w.State.Alive() })
 }

@@ -22,7 +22,7 @@ type Plan struct {
 	Gate    bool
 	Queues  []task.QueueSpec
 	Nodes   []task.NodeRecord
-	Workers []why.Worker
+	Workers []task.Worker
 	Tasks   []Task
 }
 
@@ -203,14 +203,14 @@ func drawBucket(t drawer) task.Bucket {
 	}
 }
 
-func drawWorker(t drawer, name string) why.Worker {
-	w := why.Worker{
-		Offer: task.Offer{
-			Worker: name, Node: rapid.SampledFrom(nodes).Draw(t.T, "node"), Env: oneOf(t, "env", "", "e"), MaxThreads: drawLimit(t, "maxthreads"),
-			Classes: oneOf(t, "classes", nil, nil, []string{"c=1"}, []string{"d"}),
+func drawWorker(t drawer, name string) task.Worker {
+	w := task.Worker{
+		Registration: task.Registration{
+			Name: name, Node: rapid.SampledFrom(nodes).Draw(t.T, "node"), Env: oneOf(t, "env", "", "e"), MaxThreads: drawLimit(t, "maxthreads"),
+			Classes: oneOf(t, "classes", nil, nil, []string{"c=1"}, []string{"d"}), Slots: oneOf(t, "slots", 4, 4, 2, 1, 0),
 		},
-		State: oneOf(t, "state", task.WorkerReady, task.WorkerReady, task.WorkerReady, task.WorkerReady, task.WorkerDraining, task.WorkerDrained, task.WorkerLost, task.WorkerStopped),
-		Slots: oneOf(t, "slots", 4, 4, 2, 1, 0), Reason: oneOf(t, "reason", "", "", "", "", "disk full"),
+		State:  oneOf(t, "state", task.WorkerReady, task.WorkerReady, task.WorkerReady, task.WorkerReady, task.WorkerDraining, task.WorkerDrained, task.WorkerLost, task.WorkerStopped),
+		Reason: oneOf(t, "reason", "", "", "", "", "disk full"),
 	}
 	w.Labels = part(t, "label", append(labels, labels...))
 	w.Busy = min(w.Slots, oneOf(t, "busy", 0, 0, 1, 4))
