@@ -142,7 +142,7 @@ func (s *Situation) examine(w *task.Worker) *candidate {
 }
 
 func (c *candidate) add(cost int, kind Kind, change Remedy, text string) {
-	c.reasons = append(c.reasons, Reason{Kind: kind, Text: text, Blocks: true, Change: change})
+	c.reasons = append(c.reasons, blocks(kind, change, text))
 	c.cost += cost
 }
 
@@ -151,8 +151,8 @@ func (c *candidate) fit() {
 	b := c.s.Task.Bucket
 	for _, r := range task.Unfit(b, c.queue.QueueSpec, c.worker.Offer()) {
 		c.static = c.static || r.Kind != task.KindPaused
-		kind, cost, change := c.adapt(r)
-		c.add(cost, kind, change, c.lackText(r))
+		cost, change := c.adapt(r)
+		c.add(cost, Kind(r.Kind), change, c.lackText(r))
 	}
 }
 
@@ -172,55 +172,45 @@ func (c *candidate) handler() {
 	program := c.s.Task.Program
 	text := placed(&c.worker) + " has no handler for program " + program + " and runs no programs"
 	if len(by) == len(alive) {
-		text = fmt.Sprintf("no live worker has a handler for program %s or runs programs", program)
+		text = "no live worker has a handler for program " + program + " or runs programs"
 	}
-	text += fmt.Sprintf(": handed back by %s", some(by))
-	change := Remedy{Object: ObjectWorker, Name: c.worker.Name, Attribute: AttrHandlers, Value: program}
-	c.add(costLacks, KindHandler, change, text)
+	c.add(costLacks, KindHandler, c.onWorker(AttrHandlers, program), text+": handed back by "+some(by))
 }
 
 // adapt changes queue or worker so that the reason is gone.
-func (c *candidate) adapt(r task.Reason) (Kind, int, Remedy) {
-	queue := Remedy{Object: ObjectQueue, Name: c.queue.Name}
-	worker := Remedy{Object: ObjectWorker, Name: c.worker.Name, Value: r.Wanted}
+func (c *candidate) adapt(r task.Reason) (int, Remedy) {
+	w := &c.worker
 	switch r.Kind {
 	case task.KindPaused:
 		if r.Has != "" {
-			queue.Attribute, c.queue.Damaged = c.queue.Damaged.Fields()[0], nil
-			return KindPaused, 0, queue
+			damaged := c.queue.Damaged.Fields()[0]
+			c.queue.Damaged = nil
+			return 0, c.onQueue(damaged, "")
 		}
 		c.queue.Paused = false
-		queue.Attribute, queue.Value = "paused", "false"
-		return KindPaused, 0, queue
+		return 0, c.onQueue("paused", "false")
 	case task.KindPinned, task.KindIgnored: // never the nearest: one on a better node can be started
-		return Kind(r.Kind), costNobody, Remedy{}
+		return costNobody, Remedy{}
 	case task.KindClass:
-		c.worker.Classes = append(slices.Clone(c.worker.Classes), r.Wanted)
-		worker.Attribute = "classes"
-		return KindClass, costLacks, worker
+		w.Classes = append(slices.Clone(w.Classes), r.Wanted)
+		return costLacks, c.onWorker("classes", r.Wanted)
 	case task.KindEnv:
-		c.worker.Env, worker.Attribute = r.Wanted, "env"
-		return KindEnv, costLacks, worker
+		w.Env = r.Wanted
+		return costLacks, c.onWorker("env", r.Wanted)
 	case task.KindLabel:
-		c.worker.Labels = append(slices.Clone(c.worker.Labels), r.Wanted)
-		worker.Attribute = "labels"
-		return KindLabel, costLacks, worker
-	default:
-		return c.enlarge(r)
+		w.Labels = append(slices.Clone(w.Labels), r.Wanted)
+		return costLacks, c.onWorker("labels", r.Wanted)
+	default: // a resource, of which the node is to have as much
+		wanted, err := task.ParseResources(r.Wanted)
+		if err != nil { // by the hand of another client
+			return costNobody, c.s.onTask("resources", "")
+		}
+		all := task.Resources{}
+		maps.Copy(all, w.Resources)
+		maps.Copy(all, wanted)
+		w.Resources = all
+		return costLacks, c.onWorker("resources", r.Wanted)
 	}
-}
-
-// enlarge lets the node have as much of a resource as the task asks.
-func (c *candidate) enlarge(r task.Reason) (Kind, int, Remedy) {
-	wanted, err := task.ParseResources(r.Wanted)
-	if err != nil { // by the hand of another client
-		return KindResource, costNobody, Remedy{Object: ObjectTask, Name: c.s.name(), Attribute: "resources"}
-	}
-	all := task.Resources{}
-	maps.Copy(all, c.worker.Resources)
-	maps.Copy(all, wanted)
-	c.worker.Resources = all
-	return KindResource, costLacks, Remedy{Object: ObjectWorker, Name: c.worker.Name, Attribute: "resources", Value: r.Wanted}
 }
 
 // lackText says what is lacking, and whether anybody has it.
@@ -261,7 +251,7 @@ func (s *Situation) newcomer(node string) *candidate {
 	start := Remedy{Object: ObjectWorker, Attribute: AttrStart, Value: offerText(&offer), Offer: offer}
 	c := s.examine(&bare.worker)
 	c.cost += costStart
-	c.reasons = append(Explanation{{Kind: kind, Text: text + "; start one with " + start.Value, Blocks: true, Change: start}}, c.reasons...)
+	c.reasons = slices.Insert(c.reasons, 0, blocks(kind, start, text+"; start one with "+start.Value))
 	return c
 }
 
@@ -277,41 +267,32 @@ func (s *Situation) nobody(node string, q *task.Queue) (Kind, string) {
 	case len(q.Pin) > 0 && !slices.ContainsFunc(s.alive(), func(w task.Worker) bool { return slices.Contains(q.Pin, w.Node) }):
 		return KindPinned, "queue " + q.Name + " is pinned to " + some(q.Pin) + ", where no worker is alive"
 	default:
-		return KindUnfit, "no worker comes near to what it needs" + on(node)
+		return KindUnfit, "no worker comes near to what it needs" + with(" on node ", node)
 	}
 }
 
-func on(node string) string {
-	if node == "" {
-		return ""
-	}
-	return " on node " + node
-}
+// anyOffer is the text of an offer of nothing.
+const anyOffer = "any configuration"
 
 // offerText is an offer as the configuration of a worker has it.
 func offerText(o *task.Offer) string {
 	var parts []string
-	add := func(name, value string) {
-		if value != "" {
-			parts = append(parts, name+" = "+value)
+	for _, attribute := range [][2]string{
+		{"node", o.Node}, {"env", o.Env}, {"labels", strings.Join(o.Labels, ",")}, {"resources", o.Resources.Text()},
+		{"classes", strings.Join(o.Classes, ",")},
+	} {
+		if attribute[1] != "" {
+			parts = append(parts, attribute[0]+" = "+attribute[1])
 		}
 	}
-	add("node", o.Node)
-	add("env", o.Env)
-	add("labels", strings.Join(o.Labels, ","))
-	add("resources", o.Resources.Text())
-	add("classes", strings.Join(o.Classes, ","))
-	if len(parts) == 0 {
-		return "any configuration"
-	}
-	return strings.Join(parts, "; ")
+	return cmp.Or(strings.Join(parts, "; "), anyOffer)
 }
 
 // away says that the worker is not there, and lets it be there.
 func (c *candidate) away() {
 	w := &c.worker
 	text := fmt.Sprintf("%s is %s%s", placed(w), w.State, heard(c.s.Now, w.Heartbeat))
-	c.add(costAway, KindAway, Remedy{Object: ObjectWorker, Name: w.Name, Attribute: AttrState, Value: string(task.WorkerReady)}, text)
+	c.add(costAway, KindAway, c.onWorker(AttrState, string(task.WorkerReady)), text)
 	w.State, w.Reason, w.Busy = task.WorkerReady, "", 0
 }
 
@@ -326,18 +307,14 @@ func heard(now statemachine.Time, beat time.Time) string {
 // idle finds why the worker asks for nothing.
 func (c *candidate) idle() {
 	w := &c.worker
-	change := Remedy{Object: ObjectWorker, Name: w.Name}
-	where := placed(w)
 	if w.State != task.WorkerReady {
-		change.Attribute, change.Value = AttrState, string(task.WorkerReady)
-		c.add(costDrain, KindDrain, change, where+" is told to drain, so it takes nothing new")
+		c.add(costDrain, KindDrain, c.onWorker(AttrState, string(task.WorkerReady)), placed(w)+" is told to drain, so it takes nothing new")
 	}
 	if w.Reason != "" {
-		change.Attribute, change.Value = AttrReason, ""
-		c.add(costDrain, KindClaimsNot, change, where+" claims nothing: "+w.Reason)
+		c.add(costDrain, KindClaimsNot, c.onWorker(AttrReason, ""), placed(w)+" claims nothing: "+w.Reason)
 	}
 	if free(w) == 0 {
-		change.Attribute, change.Value = AttrFreeSlots, "1"
-		c.add(costBusy, KindSlots, change, fmt.Sprintf("%s has no free slot (%d of %d busy)", where, w.Busy, w.Slots))
+		text := fmt.Sprintf("%s has no free slot (%d of %d busy)", placed(w), w.Busy, w.Slots)
+		c.add(costBusy, KindSlots, c.onWorker(AttrFreeSlots, "1"), text)
 	}
 }

@@ -84,31 +84,28 @@ func nodeCap(w *task.Worker, n *task.Node) task.Limit {
 // limits tells which limits are reached.
 func (c *candidate) limits(h *tasks.Hindrance) {
 	q, n := &c.queue, &c.node
-	queue, node := Remedy{Object: ObjectQueue, Name: q.Name}, Remedy{Object: ObjectNode, Name: n.Name}
 	for _, l := range []struct {
 		kind    Kind
 		name    string
 		most    task.Limit
 		left    tasks.Places
-		change  Remedy
+		on      func(attribute, value string) Remedy
 		what    string
 		holders func() string
 	}{
-		{KindThreads, "threads", q.Threads, h.Threads, queue, "queue " + q.Name + " in the fleet", func() string { return c.s.holders(q) }},
-		{KindMax, "maxthreads", q.MaxThreads, h.MaxThreads, queue, "queue " + q.Name + " on node " + n.Name, func() string { return "" }},
-		{KindNodeCap, "maxthreads", nodeCap(&c.worker, n), h.NodeCap, node, "node " + n.Name, func() string { return c.s.queuesOn(n.Name) }},
+		{KindThreads, "threads", q.Threads, h.Threads, c.onQueue, "queue " + q.Name + " in the fleet", func() string { return c.s.holders(q) }},
+		{KindMax, "maxthreads", q.MaxThreads, h.MaxThreads, c.onQueue, "queue " + q.Name + " on node " + n.Name, func() string { return "" }},
+		{KindNodeCap, "maxthreads", nodeCap(&c.worker, n), h.NodeCap, c.onNode, "node " + n.Name, func() string { return c.s.queuesOn(n.Name) }},
 	} {
 		if !l.left.None() {
 			continue
 		}
 		running := int64(l.most) - l.left.Left
-		l.change.Attribute, l.change.Value = l.name, strconv.FormatInt(running+1, 10)
 		text := fmt.Sprintf("%s reached its limit: %d running, %s = %s", l.what, running, l.name, l.most.Text())
-		c.add(costBusy, l.kind, l.change, text+l.holders())
+		c.add(costBusy, l.kind, l.on(l.name, strconv.FormatInt(running+1, 10)), text+l.holders())
 	}
 	if h.Gated {
-		change := Remedy{Object: ObjectServer, Attribute: AttrGate, Value: "warn"}
-		c.add(costDrain, KindGate, change, c.s.gateText(n))
+		c.add(costDrain, KindGate, Remedy{Object: ObjectServer, Attribute: AttrGate, Value: "warn"}, c.s.gateText(n))
 	}
 }
 
@@ -118,8 +115,7 @@ func (c *candidate) resources(h *tasks.Hindrance) {
 		offered := c.worker.Resources[r.Name]
 		text := fmt.Sprintf("needs %s=%d, of %d on node %s %d are taken", r.Name, r.Asked, offered, c.node.Name, r.Used)
 		missing := task.Resources{r.Name: r.Used + r.Asked - offered}
-		change := Remedy{Object: ObjectNode, Name: c.node.Name, Attribute: AttrFree, Value: missing.Text()}
-		c.add(costBusy, KindTaken, change, text+takers(&c.node, r.Name))
+		c.add(costBusy, KindTaken, c.onNode(AttrFree, missing.Text()), text+takers(&c.node, r.Name))
 	}
 }
 
@@ -140,7 +136,7 @@ func (c *candidate) line(h *tasks.Hindrance) {
 	default: // it is the next
 		return
 	}
-	c.add(costBusy, kind, Remedy{Object: ObjectTask, Name: c.s.name(), Attribute: AttrBefore, Value: "0"}, text)
+	c.add(costBusy, kind, c.s.onTask(AttrBefore, "0"), text)
 }
 
 // holders says where the rounds of a queue are.
@@ -153,15 +149,11 @@ func (s *Situation) holders(q *task.Queue) string {
 			}
 		}
 	}
-	text := ""
-	if nodes := counts(q.RunningByNode); nodes != "" {
-		text = " (by node " + nodes
-		if workers := counts(byWorker); workers != "" {
-			text += "; by worker " + workers
-		}
-		text += ")"
+	nodes := counts(q.RunningByNode)
+	if nodes == "" {
+		return ""
 	}
-	return text
+	return " (by node " + nodes + with("; by worker ", counts(byWorker)) + ")"
 }
 
 // queuesOn says which queues have rounds on a node.
@@ -181,7 +173,7 @@ func (s *Situation) gateText(n *task.Node) string {
 	if !n.Quarantined.IsZero() {
 		text = "node " + n.Name + " is in quarantine" + since(s.Now, task.Stamp(n.Quarantined))
 	}
-	text += saying(n.Reason)
+	text += with(": ", n.Reason)
 	if !n.NextTrial.IsZero() {
 		text += "; it may try one task at " + moment(task.Stamp(n.NextTrial))
 	}

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,12 +14,13 @@ import (
 // running explains a task that a worker holds.
 func (s *Situation) running() Explanation {
 	t := &s.Task
-	text := fmt.Sprintf("runs in round %d on worker %s%s%s", t.Round, orUnknown(t.Worker), on(t.Node), since(s.Now, t.Current.Running))
+	text := fmt.Sprintf("runs in round %d on worker %s", t.Round, cmp.Or(t.Worker, "(unknown)"))
+	text += with(" on node ", t.Node) + since(s.Now, t.Current.Running)
 	found := Explanation{{Kind: KindRunning, Text: text}}
 	if t.StopAsked {
 		found = append(found, s.stopped("its worker is told to stop it"))
 	}
-	found = append(found, s.holder())
+	found = append(found, s.servedBy())
 	if end := t.RoundEnd(0); end != statemachine.Never {
 		found = append(found, Reason{Kind: KindTimeout, Text: s.limit("timeout", end, t.RoundEnd(s.Grace))})
 	}
@@ -26,13 +28,6 @@ func (s *Situation) running() Explanation {
 		found = append(found, Reason{Kind: KindLate, Text: s.limit("end_before", t.EndBefore, t.EndBefore)})
 	}
 	return found
-}
-
-func orUnknown(name string) string {
-	if name == "" {
-		return "(unknown)"
-	}
-	return name
 }
 
 // limit says when a limit of the round ends it, or that a server should have.
@@ -43,7 +38,7 @@ func (s *Situation) limit(what string, end, acts statemachine.Time) string {
 	case s.Now <= acts:
 		return fmt.Sprintf("its %s is over since %s; servers leave it to its worker for another %s",
 			what, span(s.Now.Sub(end)), span(acts.Sub(s.Now)))
-	case s.leased():
+	case s.holder() != nil && s.holder().State.Alive(): // that ends the round, not a server
 		return fmt.Sprintf("its %s is over since %s; servers tell its worker to end the round, and move the task when that has, "+
 			"or when its lease is over", what, span(s.Now.Sub(end)))
 	default:
@@ -51,18 +46,20 @@ func (s *Situation) limit(what string, end, acts statemachine.Time) string {
 	}
 }
 
-// leased reports whether a live worker has the task. Then the worker ends the round, not a server.
-func (s *Situation) leased() bool {
-	return slices.ContainsFunc(s.Workers, func(w task.Worker) bool { return w.Name == s.Task.Worker && w.State.Alive() })
+// holder is the worker that holds the task; nil if there is no such worker.
+func (s *Situation) holder() *task.Worker {
+	if i := slices.IndexFunc(s.Workers, func(w task.Worker) bool { return w.Name == s.Task.Worker }); i >= 0 {
+		return &s.Workers[i]
+	}
+	return nil
 }
 
-// holder says how the worker is that holds the task.
-func (s *Situation) holder() Reason {
-	i := slices.IndexFunc(s.Workers, func(w task.Worker) bool { return w.Name == s.Task.Worker })
-	if i < 0 {
+// servedBy says how the worker is that holds the task.
+func (s *Situation) servedBy() Reason {
+	w := s.holder()
+	if w == nil {
 		return Reason{Kind: KindSilent, Text: "its worker is not registered: only its timeout and end_before bring it back"}
 	}
-	w := &s.Workers[i]
 	text := fmt.Sprintf("its worker is %s%s", w.State, heard(s.Now, w.Heartbeat))
 	if w.State.Alive() {
 		return Reason{Kind: KindServed, Text: text}
@@ -72,7 +69,8 @@ func (s *Situation) holder() Reason {
 
 // stopped says that a stop was asked for.
 func (s *Situation) stopped(so string) Reason {
-	text := "a stop was asked for" + s.cancelled() + since(s.Now, task.Stamp(s.Record.CancelRequested)) + saying(s.Record.CancelReason) + "; " + so
+	r := &s.Record
+	text := "a stop was asked for" + s.cancelled() + since(s.Now, task.Stamp(r.CancelRequested)) + with(": ", r.CancelReason) + "; " + so
 	return Reason{Kind: KindStop, Text: text}
 }
 
@@ -98,7 +96,7 @@ func (s *Situation) server() string {
 // ended explains a task that came to an outcome.
 func (s *Situation) ended() Explanation {
 	t := &s.Task
-	found := Explanation{{Kind: KindOutcome, Text: string(t.End()) + saying(s.outcome())}}
+	found := Explanation{{Kind: KindOutcome, Text: string(t.End()) + with(": ", s.outcome())}}
 	if t.End() == statemachine.Cancelled && s.Record.DoomedBy != 0 {
 		found = append(found, s.cause())
 	}
@@ -139,7 +137,7 @@ func (s *Situation) outcome() string {
 		if s.Record.DoomedBy != 0 && t.End() == statemachine.Cancelled {
 			return s.verdict()
 		}
-		return "called off" + s.cancelled() + saying(s.Record.CancelReason)
+		return "called off" + s.cancelled() + with(": ", s.Record.CancelReason)
 	default:
 		return ""
 	}
@@ -198,10 +196,7 @@ func (s *Situation) expiry() string {
 // roundText tells of a round that has ended.
 func roundText(r *task.Round) string {
 	text := "round " + strconv.Itoa(r.Number)
-	if r.Worker != "" {
-		text += " of worker " + r.Worker
-	}
-	text += on(r.Node)
+	text += with(" of worker ", r.Worker) + with(" on node ", r.Node)
 	switch {
 	case !r.Stamps[string(statemachine.StampTimeout)].IsZero():
 		text += " timed out"
@@ -213,13 +208,11 @@ func roundText(r *task.Round) string {
 		text += " was not reported"
 	default: // it went well, or nobody said
 	}
-	if r.Class != "" {
-		text += ", class " + string(r.Class)
-	}
+	text += with(", class ", string(r.Class))
 	if r.ExitCode != nil {
 		text += ", exit code " + strconv.Itoa(*r.ExitCode)
 	}
-	return text + saying(beginning(r.Error))
+	return text + with(": ", beginning(r.Error))
 }
 
 // mostSaid is how much of an error stands in a reason, in bytes.

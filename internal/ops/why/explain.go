@@ -53,9 +53,8 @@ func (s *Situation) held() Reason {
 	if why == "held by "+who { // what is recorded where nobody gave a reason
 		why = ""
 	}
-	release := Remedy{Object: ObjectTask, Name: s.name(), Attribute: AttrHold}
-	text := "held" + by(who) + since(s.Now, s.entered()) + saying(why)
-	return Reason{Kind: KindHeld, Text: text, Blocks: true, Change: release}
+	text := "held" + with(" by ", who) + since(s.Now, s.entered()) + with(": ", why)
+	return blocks(KindHeld, s.onTask(AttrHold, ""), text)
 }
 
 // blocked explains a blocked task, and what it will meet once it is released.
@@ -103,20 +102,17 @@ func (s *Situation) closed(q *task.Queue) (Explanation, error) {
 	if err := s.ask([]*candidate{all}); err != nil {
 		return nil, err
 	}
-	change := Remedy{Object: ObjectQueue, Name: q.Name}
 	if fields := q.Damaged.Fields(); len(fields) > 0 {
 		damaged := task.Reason{Kind: task.KindPaused, Wanted: q.Name, Has: q.Damaged.Text()}
-		repair := Remedy{Object: ObjectQueue, Name: q.Name, Attribute: fields[0]}
-		found = append(found, Reason{Kind: KindPaused, Text: damaged.String(), Blocks: true, Change: repair})
+		found = append(found, blocks(KindPaused, all.onQueue(fields[0], ""), damaged.String()))
 	}
 	if q.Paused {
-		change.Attribute, change.Value = "paused", "false"
-		found = append(found, Reason{Kind: KindPaused, Text: "queue " + q.Name + " is paused", Blocks: true, Change: change})
+		found = append(found, blocks(KindPaused, all.onQueue("paused", "false"), "queue "+q.Name+" is paused"))
 	}
 	found = append(found, all.reasons...)
 	if len(s.alive()) == 0 {
-		start := Remedy{Object: ObjectWorker, Attribute: AttrStart, Value: "any configuration"}
-		found = append(found, Reason{Kind: KindNoWorker, Text: "no worker is alive", Blocks: true, Change: start})
+		start := Remedy{Object: ObjectWorker, Attribute: AttrStart, Value: anyOffer}
+		found = append(found, blocks(KindNoWorker, start, "no worker is alive"))
 	}
 	return found, nil
 }
@@ -186,7 +182,7 @@ func (s *Situation) servers(q *task.Queue) (Explanation, error) {
 // Kind is what a reason is about. docs/WHY.md tells them to users.
 type Kind string
 
-// The kinds of reasons for a task that has not been claimed.
+// The kinds of reasons for a task that has not been claimed, beside those of [task.Unfit].
 const (
 	KindClaimable Kind = "claimable" // nothing is in the way
 	KindHeld      Kind = "held"      // an operator holds it
@@ -203,10 +199,6 @@ const (
 	KindUnfit     Kind = "unfit"     // no worker comes near
 	KindPinned    Kind = "pinned"    // its queue is for other nodes
 	KindIgnored   Kind = "ignored"   // its queue is not for this node
-	KindClass     Kind = "class"     // the worker does not serve the class of its queue
-	KindEnv       Kind = "env"       // the worker has another env
-	KindLabel     Kind = "label"     // the worker does not offer a label
-	KindResource  Kind = "resource"  // the node has less of a resource in all
 	KindHandler   Kind = "handler"   // the worker has no Go function of its program's name
 	KindDrain     Kind = "drain"     // the worker that fits drains
 	KindClaimsNot Kind = "claims_nothing"
@@ -247,6 +239,11 @@ type Reason struct {
 	Blocks bool
 	// Change would take the reason away; the zero Remedy if nothing would.
 	Change Remedy
+}
+
+// blocks is a reason that keeps the task from being claimed.
+func blocks(kind Kind, change Remedy, text string) Reason {
+	return Reason{Kind: kind, Text: text, Blocks: true, Change: change}
 }
 
 // Object is what a remedy changes.
@@ -297,21 +294,28 @@ type Remedy struct {
 	Offer task.Offer
 }
 
-// Zero reports whether there is nothing to change.
-func (r *Remedy) Zero() bool { return r.Object == "" }
+func (s *Situation) onTask(attribute, value string) Remedy {
+	return Remedy{Object: ObjectTask, Name: strconv.FormatInt(s.Task.ID, 10), Attribute: attribute, Value: value}
+}
+
+func (s *Situation) onPlan(attribute, value string) Remedy {
+	return Remedy{Object: ObjectPlan, Name: strconv.FormatInt(s.Record.Plan, 10), Attribute: attribute, Value: value}
+}
+
+func (c *candidate) onQueue(attribute, value string) Remedy {
+	return Remedy{Object: ObjectQueue, Name: c.queue.Name, Attribute: attribute, Value: value}
+}
+
+func (c *candidate) onWorker(attribute, value string) Remedy {
+	return Remedy{Object: ObjectWorker, Name: c.worker.Name, Attribute: attribute, Value: value}
+}
+
+func (c *candidate) onNode(attribute, value string) Remedy {
+	return Remedy{Object: ObjectNode, Name: c.node.Name, Attribute: attribute, Value: value}
+}
 
 // Explanation are the reasons, the most important first.
 type Explanation []Reason
-
-// Blocked reports whether a reason blocks.
-func (e Explanation) Blocked() bool {
-	for i := range e {
-		if e[i].Blocks {
-			return true
-		}
-	}
-	return false
-}
 
 // moment is a time for people.
 func moment(t statemachine.Time) string {
@@ -327,13 +331,11 @@ func span(d statemachine.Duration) string {
 	if d >= longest {
 		return "forever"
 	}
-	text := time.Duration(d) * time.Microsecond
-	switch {
-	case text >= 10*time.Second || text <= -10*time.Second:
-		return text.Round(time.Second).String()
-	default:
-		return text.Round(time.Millisecond).String()
+	length := time.Duration(d) * time.Microsecond
+	if length.Abs() >= 10*time.Second {
+		return length.Round(time.Second).String()
 	}
+	return length.Round(time.Millisecond).String()
 }
 
 // since adds when something began and how long ago that is, if it is known.
@@ -344,20 +346,12 @@ func since(now, t statemachine.Time) string {
 	return " since " + moment(t) + " (" + span(now.Sub(t)) + ")"
 }
 
-// saying adds the words of somebody, if there are any.
-func saying(words string) string {
-	if words == "" {
+// with is a text behind what leads to it; nothing without one.
+func with(lead, text string) string {
+	if text == "" {
 		return ""
 	}
-	return ": " + words
-}
-
-// by adds a name, if there is one.
-func by(name string) string {
-	if name == "" {
-		return ""
-	}
-	return " by " + name
+	return lead + text
 }
 
 // things is a number and what is counted.

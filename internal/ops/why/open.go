@@ -10,9 +10,6 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// name is how the task is called.
-func (s *Situation) name() string { return strconv.FormatInt(s.Task.ID, 10) }
-
 // open explains an open task.
 func (s *Situation) open() (Explanation, error) {
 	reasons := s.timely()
@@ -45,10 +42,10 @@ func (s *Situation) timely() Explanation {
 	var found Explanation
 	t := &s.Task
 	add := func(kind Kind, change Remedy, format string, args ...any) {
-		found = append(found, Reason{Kind: kind, Text: fmt.Sprintf(format, args...), Blocks: true, Change: change})
+		found = append(found, blocks(kind, change, fmt.Sprintf(format, args...)))
 	}
 	if s.Unlisted {
-		add(KindUnlisted, Remedy{Object: ObjectTask, Name: s.name(), Attribute: AttrListed, Value: "true"},
+		add(KindUnlisted, s.onTask(AttrListed, "true"),
 			"another client opened it, and no server has taken it over yet: is one running?")
 	}
 	wait := func(until statemachine.Time) Remedy {
@@ -61,7 +58,7 @@ func (s *Situation) timely() Explanation {
 		add(KindBackoff, wait(t.NotBefore), "rests until %s, in %s%s", moment(t.NotBefore), span(t.NotBefore.Sub(s.Now)), s.lastEnd())
 	}
 	if s.at().Add(-s.ahead()) > t.EndBefore {
-		change := Remedy{Object: ObjectTask, Name: s.name(), Attribute: AttrEndBefore, Value: statemachine.Never.Text()}
+		change := s.onTask(AttrEndBefore, statemachine.Never.Text())
 		if redis := s.redis(); redis > t.EndBefore {
 			add(KindLate, change, "its end_before was %s, %s ago: a server will end it as expired",
 				moment(t.EndBefore), span(redis.Sub(t.EndBefore)))
@@ -86,9 +83,8 @@ func (s *Situation) planned() Explanation {
 		return Explanation{s.held()}
 	}
 	if id := s.Record.DoomedBy; id != 0 {
-		text := s.verdict() + ": a server will cancel it"
 		change := s.onPlan(AttrRetry, strconv.FormatInt(id, 10))
-		return Explanation{{Kind: KindDoomed, Text: text, Blocks: true, Change: change}, s.cause()}
+		return Explanation{blocks(KindDoomed, change, s.verdict()+": a server will cancel it"), s.cause()}
 	}
 	var found Explanation
 	if s.HandHeld {
@@ -98,38 +94,32 @@ func (s *Situation) planned() Explanation {
 		found = append(found, r)
 	}
 	if len(s.Needs) > 0 {
-		change := Remedy{Object: ObjectTask, Name: s.name(), Attribute: AttrNeeds}
-		found = append(found, Reason{Kind: KindNeeds, Text: s.missing(), Blocks: true, Change: change})
+		found = append(found, blocks(KindNeeds, s.onTask(AttrNeeds, ""), s.missing()))
 	}
 	if len(found) > 0 {
 		return found
 	}
-	change := Remedy{Object: ObjectTask, Name: s.name(), Attribute: AttrListed, Value: "true"}
 	text := fmt.Sprintf("plan %d lets it run now: it waits for a server to open it", s.Record.Plan) + s.server()
-	return Explanation{{Kind: KindServer, Text: text, Blocks: true, Change: change}}
-}
-
-func (s *Situation) onPlan(attribute, value string) Remedy {
-	return Remedy{Object: ObjectPlan, Name: strconv.FormatInt(s.Record.Plan, 10), Attribute: attribute, Value: value}
+	return Explanation{blocks(KindServer, s.onTask(AttrListed, "true"), text)}
 }
 
 // planState says why nothing of the plan starts; without a text it does.
 func (s *Situation) planState() Reason {
 	p := &s.Plan
-	blocks := func(attribute, value, text string) Reason {
-		return Reason{Kind: KindPlan, Text: fmt.Sprintf("plan %d %s", s.Record.Plan, text), Blocks: true, Change: s.onPlan(attribute, value)}
+	says := func(attribute, value, text string) Reason {
+		return blocks(KindPlan, s.onPlan(attribute, value), fmt.Sprintf("plan %d %s", s.Record.Plan, text))
 	}
 	switch failed, _ := strconv.ParseInt(p.HeldBy, 10, 64); {
 	case p.State == task.PlanReady:
 		return Reason{}
 	case p.State == task.PlanBuilding:
-		return blocks(AttrReady, "true", "is being built: nothing of it runs before it is marked ready")
+		return says(AttrReady, "true", "is being built: nothing of it runs before it is marked ready")
 	case p.State == task.PlanHeld && failed != 0:
-		return blocks(AttrRetry, p.HeldBy, "is held, because "+called(failed, s.FailedStep)+" did not succeed")
+		return says(AttrRetry, p.HeldBy, "is held, because "+called(failed, s.FailedStep)+" did not succeed")
 	case p.State == task.PlanHeld:
-		return blocks(AttrHold, "", "is held"+by(p.HeldBy))
+		return says(AttrHold, "", "is held"+with(" by ", p.HeldBy))
 	default:
-		return blocks(AttrSubmit, "", "is "+string(p.State)+": nothing more of it runs")
+		return says(AttrSubmit, "", "is "+string(p.State)+": nothing more of it runs")
 	}
 }
 
@@ -163,10 +153,10 @@ func (n *Need) text() string {
 
 // called is a task by its id and its step.
 func called(id int64, step string) string {
-	if step == "" {
-		return fmt.Sprintf("task %d", id)
+	if step != "" {
+		step = " (" + step + ")"
 	}
-	return fmt.Sprintf("task %d (%s)", id, step)
+	return fmt.Sprintf("task %d%s", id, step)
 }
 
 // verdict says that the task never runs.

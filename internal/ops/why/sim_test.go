@@ -119,11 +119,11 @@ func (c *claimer) situation(p *Plan, t *Task) why.Situation {
 
 // check holds what is said of a task against what claims do.
 func (c *claimer) check(p *Plan, id int64, e why.Explanation, claimable bool) error {
-	if claimable == e.Blocked() {
+	if claimable == blocked(e) {
 		return fmt.Errorf("claimable is %v, and the reasons are:\n%s", claimable, told(e))
 	}
 	for _, r := range e {
-		if r.Text == "" || r.Blocks == r.Change.Zero() {
+		if r.Text == "" || r.Blocks == (r.Change.Object == "") {
 			return fmt.Errorf("a reason that blocks comes with a change, and only that; found %+v", r)
 		}
 	}

@@ -150,7 +150,7 @@ func (s *Situation) saidBy(thing string) string {
 
 // cancelled is by whom it was called off, or a stop was asked for.
 func (s *Situation) cancelled() string {
-	return by(cmp.Or(s.saidBy("stop asked for by "), s.saidBy("cancelled by ")))
+	return with(" by ", cmp.Or(s.saidBy("stop asked for by "), s.saidBy("cancelled by ")))
 }
 
 // queue is the queue of that name, or one without attributes.
