@@ -116,46 +116,34 @@ func explanation(e why.Explanation, err error) (Explanation, error) {
 }
 
 // surroundings reads what there is beside the task.
-func (m *Manager) surroundings(ctx context.Context) (why.Situation, error) {
-	s := why.Situation{Claims: func(claims []tasks.DryClaim) ([]tasks.Hindrance, error) { return m.store.DryClaims(ctx, claims) }}
-	var err error
+func (m *Manager) surroundings(ctx context.Context) (s why.Situation, err error) {
+	s.Claims = func(claims []tasks.DryClaim) ([]tasks.Hindrance, error) { return m.store.DryClaims(ctx, claims) }
 	if s.Queues, _, err = m.store.Queues(ctx); err != nil {
 		return s, err
 	}
 	if s.Nodes, err = m.store.NodeRecords(ctx); err != nil {
 		return s, err
 	}
-	if err := m.published(ctx, &s); err != nil {
+	if s.Grace, _, err = m.store.Grace(ctx); err != nil {
 		return s, err
 	}
-	return s, m.crew(ctx, &s)
-}
-
-// published reads what servers have said.
-func (m *Manager) published(ctx context.Context, s *why.Situation) error {
-	var err error
-	if s.Grace, _, err = m.store.Grace(ctx); err != nil {
-		return err
-	}
 	if s.ServerSeen, err = m.store.ServerSeen(ctx); err != nil {
-		return err
+		return s, err
 	}
-	s.Clock, err = m.store.LastStep(ctx)
-	return err
-}
-
-// crew reads the workers, and the time.
-func (m *Manager) crew(ctx context.Context, s *why.Situation) error {
+	if s.Clock, err = m.store.LastStep(ctx); err != nil {
+		return s, err
+	}
 	lease, err := m.store.Lease(ctx)
 	if err != nil {
-		return err
+		return s, err
 	}
-	workers, now, err := m.store.Workers(ctx)
-	s.Now = now
-	for i := range workers {
-		s.Workers = append(s.Workers, why.Seen(workers[i], now, lease))
+	if s.Workers, s.Now, err = m.store.Workers(ctx); err != nil {
+		return s, err
 	}
-	return err
+	for i := range s.Workers {
+		s.Workers[i] = why.Seen(s.Workers[i], s.Now, lease)
+	}
+	return s, nil
 }
 
 // situatePlan reads what the plan of a task has to do with where the task is.
