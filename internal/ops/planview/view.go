@@ -265,13 +265,12 @@ type planGraph struct {
 func newPlanGraph(tasks []*Task) *planGraph {
 	g := &planGraph{tasks: tasks, graph: make([]critical.Task, len(tasks))}
 	place := make(map[int64]int, len(tasks))
-	ends := map[task.When]critical.When{task.NeedsAny: critical.OnAny, task.NeedsFailure: critical.OnFailure}
 	for i, t := range tasks {
 		place[t.ID] = i
 		node := critical.Task{Step: t.stepName(), Program: t.Program, Needs: make([]critical.Need, 0, len(t.Needs))}
 		for _, n := range t.Needs {
 			if at, there := place[n.Task]; there {
-				node.Needs = append(node.Needs, critical.Need{Task: at, On: ends[n.On]})
+				node.Needs = append(node.Needs, critical.Need{Task: at, On: n.On})
 			}
 		}
 		g.graph[i] = node
@@ -289,7 +288,7 @@ func (g *planGraph) look(on task.OnFailure, now statemachine.Time, slots func(ru
 			o.Running = append(o.Running, t)
 		}
 	}
-	o.Forecast = critical.Look(g.graph, on == task.FailureContinues)
+	o.Forecast = critical.Look(g.graph, on)
 	for _, i := range o.Path {
 		o.Critical = append(o.Critical, g.tasks[i])
 	}
