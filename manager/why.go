@@ -108,8 +108,8 @@ func explanation(e why.Explanation, err error) (Explanation, error) {
 	found := make(Explanation, len(e))
 	for i, r := range e {
 		found[i] = Reason{Kind: string(r.Kind), Text: r.Text, Blocks: r.Blocks}
-		if r.Change.Object != "" {
-			found[i].Change = &Remedy{Object: string(r.Change.Object), Name: r.Change.Name, Attribute: r.Change.Attribute, Value: r.Change.Value}
+		if r.Change != (why.Remedy{}) {
+			found[i].Change = new(Remedy(r.Change))
 		}
 	}
 	return found, nil

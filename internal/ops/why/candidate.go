@@ -51,7 +51,7 @@ func (s *Situation) hindered(due bool) (Explanation, error) {
 		}
 		for _, c := range batch {
 			if due && c.claims {
-				return Explanation{s.claimable(&c.worker)}, nil
+				return Explanation{claimable(&c.worker)}, nil
 			}
 		}
 		if c := slices.MinFunc(batch, nearer); nearer(c, nearest) < 0 {
@@ -63,7 +63,7 @@ func (s *Situation) hindered(due bool) (Explanation, error) {
 	reasons := slices.Clone(nearest.reasons)
 	switch {
 	case len(reasons) == 0:
-		reasons = Explanation{s.claimable(&nearest.worker)}
+		reasons = Explanation{claimable(&nearest.worker)}
 	case len(s.alive()) == 0 && reasons[0].Kind == KindAway:
 		reasons[0].Kind = KindNoWorker
 		reasons[0].Text = "no worker is alive; " + reasons[0].Text
@@ -71,7 +71,7 @@ func (s *Situation) hindered(due bool) (Explanation, error) {
 	return append(reasons, others(nearest, all)...), nil
 }
 
-func (s *Situation) claimable(w *task.Worker) Reason {
+func claimable(w *task.Worker) Reason {
 	return Reason{Kind: KindClaimable, Text: fmt.Sprintf("nothing is in the way: the next claim of %s gets it (%s)", placed(w), freeText(w))}
 }
 
@@ -93,11 +93,11 @@ func (s *Situation) candidates() []*candidate {
 		all = append(all, s.examine(&s.Workers[i]))
 	}
 	pin := s.queue(s.Task.Bucket.QueueName()).Pin
+	if len(pin) == 0 {
+		pin = []string{""} // any node
+	}
 	for _, node := range pin {
 		all = append(all, s.newcomer(node))
-	}
-	if len(pin) == 0 {
-		all = append(all, s.newcomer(""))
 	}
 	slices.SortStableFunc(all, nearer)
 	return all
@@ -218,16 +218,12 @@ func (c *candidate) lackText(r task.Reason) string {
 	if r.Kind == task.KindPaused {
 		return r.String()
 	}
-	alive, lacking := 0, 0
 	b, q := c.s.Task.Bucket, c.s.queue(c.s.Task.Bucket.QueueName()).QueueSpec
-	for _, w := range c.s.alive() {
-		alive++
-		if slices.ContainsFunc(task.Unfit(b, q, w.Offer()), func(o task.Reason) bool { return o.Kind == r.Kind && o.Wanted == r.Wanted }) {
-			lacking++
-		}
+	has := func(w task.Worker) bool {
+		return !slices.ContainsFunc(task.Unfit(b, q, w.Offer()), func(o task.Reason) bool { return o.Kind == r.Kind && o.Wanted == r.Wanted })
 	}
 	who := placed(&c.worker)
-	if alive > 1 && lacking == alive {
+	if alive := c.s.alive(); len(alive) > 1 && !slices.ContainsFunc(alive, has) {
 		who = "no live worker does; " + who + " comes nearest"
 	}
 	return r.String() + " (" + who + ")"
@@ -248,7 +244,7 @@ func (s *Situation) newcomer(node string) *candidate {
 		kind, text = KindNoWorker, "no worker is alive"
 	}
 	offer := bare.worker.Offer()
-	start := Remedy{Object: ObjectWorker, Attribute: AttrStart, Value: offerText(&offer), Offer: offer}
+	start := bare.onWorker(AttrStart, offerText(&offer))
 	c := s.examine(&bare.worker)
 	c.cost += costStart
 	c.reasons = slices.Insert(c.reasons, 0, blocks(kind, start, text+"; start one with "+start.Value))
@@ -257,15 +253,14 @@ func (s *Situation) newcomer(node string) *candidate {
 
 // nobody says why only a new worker will do.
 func (s *Situation) nobody(node string, q *task.Queue) (Kind, string) {
-	avoids := len(q.Pin) == 0 && len(q.Ignore) > 0
-	for _, w := range s.alive() {
-		avoids = avoids && slices.Contains(q.Ignore, w.Node)
-	}
+	alive := s.alive()
+	welcome := func(w task.Worker) bool { return !slices.Contains(q.Ignore, w.Node) }
+	pinned := func(w task.Worker) bool { return slices.Contains(q.Pin, w.Node) }
 	switch {
-	case avoids:
-		return KindIgnored, "queue " + q.Name + " avoids the nodes of all live workers (" + some(q.Ignore) + ")"
-	case len(q.Pin) > 0 && !slices.ContainsFunc(s.alive(), func(w task.Worker) bool { return slices.Contains(q.Pin, w.Node) }):
+	case len(q.Pin) > 0 && !slices.ContainsFunc(alive, pinned):
 		return KindPinned, "queue " + q.Name + " is pinned to " + some(q.Pin) + ", where no worker is alive"
+	case len(q.Pin) == 0 && len(q.Ignore) > 0 && !slices.ContainsFunc(alive, welcome):
+		return KindIgnored, "queue " + q.Name + " avoids the nodes of all live workers (" + some(q.Ignore) + ")"
 	default:
 		return KindUnfit, "no worker comes near to what it needs" + with(" on node ", node)
 	}

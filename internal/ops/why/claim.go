@@ -105,7 +105,7 @@ func (c *candidate) limits(h *tasks.Hindrance) {
 		c.add(costBusy, l.kind, l.on(l.name, strconv.FormatInt(running+1, 10)), text+l.holders())
 	}
 	if h.Gated {
-		c.add(costDrain, KindGate, Remedy{Object: ObjectServer, Attribute: AttrGate, Value: "warn"}, c.s.gateText(n))
+		c.add(costDrain, KindGate, Remedy{Object: "server", Attribute: AttrGate, Value: "warn"}, c.s.gateText(n))
 	}
 }
 

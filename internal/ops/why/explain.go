@@ -111,8 +111,7 @@ func (s *Situation) closed(q *task.Queue) (Explanation, error) {
 	}
 	found = append(found, all.reasons...)
 	if len(s.alive()) == 0 {
-		start := Remedy{Object: ObjectWorker, Attribute: AttrStart, Value: anyOffer}
-		found = append(found, blocks(KindNoWorker, start, "no worker is alive"))
+		found = append(found, blocks(KindNoWorker, all.onWorker(AttrStart, anyOffer), "no worker is alive"))
 	}
 	return found, nil
 }
@@ -246,20 +245,6 @@ func blocks(kind Kind, change Remedy, text string) Reason {
 	return Reason{Kind: kind, Text: text, Blocks: true, Change: change}
 }
 
-// Object is what a remedy changes.
-type Object string
-
-// The objects.
-const (
-	ObjectTask   Object = "task"
-	ObjectPlan   Object = "plan"
-	ObjectQueue  Object = "queue"
-	ObjectWorker Object = "worker"
-	ObjectNode   Object = "node"
-	ObjectServer Object = "server"
-	ObjectTime   Object = "time"
-)
-
 // The attributes of objects that a remedy sets, where they are not attributes of
 // queues and nodes by their own names, or words of a worker's offer.
 const (
@@ -276,7 +261,7 @@ const (
 	AttrHandlers  = "handlers"   // of a worker: the name of one more Go function
 	AttrReason    = "reason"     // of a worker: "" once it claims again
 	AttrFreeSlots = "free_slots" // of a worker: how many more slots have to be free
-	AttrStart     = "start"      // of a worker: a new one with this offer
+	AttrStart     = "start"      // of a worker: a new one with this offer; without a node, on any that the queue does not avoid
 	AttrFree      = "free"       // of a node: name=number, how much more of a resource has to be free
 	AttrGate      = "quarantine" // of the server
 )
@@ -284,34 +269,30 @@ const (
 // Remedy is a change that takes a reason away: the attribute of the object is to
 // have the value.
 type Remedy struct {
-	Object Object
-	// Name is which one; empty for the time, the server, and a worker to start.
-	Name      string
-	Attribute string
-	Value     string
-	// Offer is, for AttrStart, what the worker must offer. An empty node is any
-	// that the queue does not avoid.
-	Offer task.Offer
+	// Object is task, plan, queue, worker, node, server or time. Name is which one;
+	// empty for the time, the server, and a worker to start.
+	Object, Name     string
+	Attribute, Value string
 }
 
 func (s *Situation) onTask(attribute, value string) Remedy {
-	return Remedy{Object: ObjectTask, Name: strconv.FormatInt(s.Task.ID, 10), Attribute: attribute, Value: value}
+	return Remedy{Object: "task", Name: strconv.FormatInt(s.Task.ID, 10), Attribute: attribute, Value: value}
 }
 
 func (s *Situation) onPlan(attribute, value string) Remedy {
-	return Remedy{Object: ObjectPlan, Name: strconv.FormatInt(s.Record.Plan, 10), Attribute: attribute, Value: value}
+	return Remedy{Object: "plan", Name: strconv.FormatInt(s.Record.Plan, 10), Attribute: attribute, Value: value}
 }
 
 func (c *candidate) onQueue(attribute, value string) Remedy {
-	return Remedy{Object: ObjectQueue, Name: c.queue.Name, Attribute: attribute, Value: value}
+	return Remedy{Object: "queue", Name: c.queue.Name, Attribute: attribute, Value: value}
 }
 
 func (c *candidate) onWorker(attribute, value string) Remedy {
-	return Remedy{Object: ObjectWorker, Name: c.worker.Name, Attribute: attribute, Value: value}
+	return Remedy{Object: "worker", Name: c.worker.Name, Attribute: attribute, Value: value}
 }
 
 func (c *candidate) onNode(attribute, value string) Remedy {
-	return Remedy{Object: ObjectNode, Name: c.node.Name, Attribute: attribute, Value: value}
+	return Remedy{Object: "node", Name: c.node.Name, Attribute: attribute, Value: value}
 }
 
 // Explanation are the reasons, the most important first.

@@ -80,8 +80,8 @@ func told(e why.Explanation) string {
 			mark = "!"
 		}
 		text.WriteString(string(r.Kind) + mark + " " + r.Text)
-		if c := r.Change; c.Object != "" {
-			text.WriteString(" => " + strings.TrimSpace(string(c.Object)+" "+c.Name) + " " + c.Attribute + "=" + c.Value)
+		if c := r.Change; c != (why.Remedy{}) {
+			text.WriteString(" => " + strings.TrimSpace(c.Object+" "+c.Name) + " " + c.Attribute + "=" + c.Value)
 		}
 		text.WriteString("\n")
 	}

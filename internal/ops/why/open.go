@@ -49,7 +49,7 @@ func (s *Situation) timely() Explanation {
 			"another client opened it, and no server has taken it over yet: is one running?")
 	}
 	wait := func(until statemachine.Time) Remedy {
-		return Remedy{Object: ObjectTime, Attribute: AttrNow, Value: until.Text()}
+		return Remedy{Object: "time", Attribute: AttrNow, Value: until.Text()}
 	}
 	if redis := s.redis(); t.StartAfter > redis {
 		add(KindStart, wait(t.StartAfter), "not due until %s, in %s", moment(t.StartAfter), span(t.StartAfter.Sub(redis)))

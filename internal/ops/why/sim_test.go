@@ -123,7 +123,7 @@ func (c *claimer) check(p *Plan, id int64, e why.Explanation, claimable bool) er
 		return fmt.Errorf("claimable is %v, and the reasons are:\n%s", claimable, told(e))
 	}
 	for _, r := range e {
-		if r.Text == "" || r.Blocks == (r.Change.Object == "") {
+		if r.Text == "" || r.Blocks == (r.Change == why.Remedy{}) {
 			return fmt.Errorf("a reason that blocks comes with a change, and only that; found %+v", r)
 		}
 	}
