@@ -3,6 +3,7 @@ package planview
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -43,15 +44,13 @@ const (
 
 // Follow reads the tasks of the plan, to keep up with them.
 func (v *View) Follow(ctx context.Context) (*Follower, error) {
-	f := &Follower{taskSet: v.newSet(), graph: newPlanGraph(nil)}
+	f := &Follower{taskSet: v.newSet()}
 	var err error
 	if _, f.after, err = v.Store.EventSpan(ctx); err != nil { // before the tasks: nothing is missed in between
 		return nil, fmt.Errorf("read events: %w", err)
 	}
-	for more := true; more; {
-		if more, err = f.grow(ctx); err != nil {
-			return nil, err
-		}
+	if err := f.grow(ctx, math.MaxInt); err != nil {
+		return nil, err
 	}
 	f.graph = newPlanGraph(f.sorted())
 	return f, f.check(ctx)
@@ -168,17 +167,12 @@ func (f *Follower) counted() (left int64) {
 
 // readAdded reads tasks that the plan has got since, retries among them.
 func (f *Follower) readAdded(ctx context.Context) error {
-	defer func(listed int) {
-		if f.listed > listed {
-			f.graph = newPlanGraph(f.sorted())
-		}
-	}(f.listed)
-	for range mostPages {
-		if more, err := f.grow(ctx); err != nil || !more {
-			return err
-		}
+	listed := f.listed
+	err := f.grow(ctx, mostPages)
+	if f.listed > listed {
+		f.graph = newPlanGraph(f.sorted())
 	}
-	return nil
+	return err
 }
 
 // check reads the slots and the clock, now and then.

@@ -84,7 +84,10 @@ func stampFields(round int) []string {
 
 // number reads what another client may have written; 0 if that is no number.
 func number(text string) int64 {
-	n, _ := strconv.ParseInt(text, 10, 64)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
 	return n
 }
 
@@ -128,28 +131,25 @@ func (v *View) newSet() *taskSet {
 // stands for what it repeats, also where that is needed.
 func (v *View) Tasks(ctx context.Context) ([]*Task, error) {
 	set := v.newSet()
-	for {
-		more, err := set.grow(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("read plan %d: %w", v.Plan, err)
-		}
-		if !more {
-			return set.sorted(), nil
-		}
+	if err := set.grow(ctx, math.MaxInt); err != nil {
+		return nil, fmt.Errorf("read plan %d: %w", v.Plan, err)
 	}
+	return set.sorted(), nil
 }
 
-// grow reads a page of tasks that were added; false if there was none.
-func (set *taskSet) grow(ctx context.Context) (bool, error) {
-	ids, err := set.view.Store.PlanTasks(ctx, set.view.Plan, set.listed, page)
-	if err != nil || len(ids) == 0 {
-		return false, err
+// grow reads tasks that were added, at most so many pages of them.
+func (set *taskSet) grow(ctx context.Context, pages int) error {
+	for range pages {
+		ids, err := set.view.Store.PlanTasks(ctx, set.view.Plan, set.listed, page)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		if err := set.read(ctx, ids); err != nil {
+			return err
+		}
+		set.listed += len(ids)
 	}
-	if err := set.read(ctx, ids); err != nil {
-		return false, err
-	}
-	set.listed += len(ids)
-	return true, nil
+	return nil
 }
 
 // read reads tasks, also such as were read before.
