@@ -81,32 +81,29 @@ func nodeCap(w *task.Worker, n *task.Node) task.Limit {
 	return w.MaxThreads
 }
 
-// limits tells which limits are reached.
+// limits tells which limits are reached, and by whom.
 func (c *candidate) limits(h *tasks.Hindrance) {
 	q, n := &c.queue, &c.node
-	for _, l := range []struct {
-		kind    Kind
-		name    string
-		most    task.Limit
-		left    tasks.Places
-		on      func(attribute, value string) Remedy
-		what    string
-		holders func() string
-	}{
-		{KindThreads, "threads", q.Threads, h.Threads, c.onQueue, "queue " + q.Name + " in the fleet", func() string { return c.s.holders(q) }},
-		{KindMax, "maxthreads", q.MaxThreads, h.MaxThreads, c.onQueue, "queue " + q.Name + " on node " + n.Name, func() string { return "" }},
-		{KindNodeCap, "maxthreads", nodeCap(&c.worker, n), h.NodeCap, c.onNode, "node " + n.Name, func() string { return c.s.queuesOn(n.Name) }},
-	} {
-		if !l.left.None() {
-			continue
-		}
-		running := int64(l.most) - l.left.Left
-		text := fmt.Sprintf("%s reached its limit: %d running, %s = %s", l.what, running, l.name, l.most.Text())
-		c.add(costBusy, l.kind, l.on(l.name, strconv.FormatInt(running+1, 10)), text+l.holders())
+	if h.Threads.None() {
+		c.full(KindThreads, "queue "+q.Name+" in the fleet", q.Threads, h.Threads, c.onQueue("threads", ""), c.s.holders(q))
+	}
+	if h.MaxThreads.None() {
+		c.full(KindMax, "queue "+q.Name+" on node "+n.Name, q.MaxThreads, h.MaxThreads, c.onQueue("maxthreads", ""), "")
+	}
+	if h.NodeCap.None() {
+		c.full(KindNodeCap, "node "+n.Name, nodeCap(&c.worker, n), h.NodeCap, c.onNode("maxthreads", ""), c.s.queuesOn(n.Name))
 	}
 	if h.Gated {
 		c.add(costDrain, KindGate, Remedy{Object: "server", Attribute: AttrGate, Value: "warn"}, c.s.gateText(n))
 	}
+}
+
+// full says that a limit is reached, which the change raises by one.
+func (c *candidate) full(kind Kind, what string, most task.Limit, left tasks.Places, change Remedy, holders string) {
+	running := int64(most) - left.Left
+	change.Value = strconv.FormatInt(running+1, 10)
+	text := fmt.Sprintf("%s reached its limit: %d running, %s = %s", what, running, change.Attribute, most.Text())
+	c.add(costBusy, kind, change, text+holders)
 }
 
 // resources tells what others have taken of what the task asks.
