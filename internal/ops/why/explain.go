@@ -102,12 +102,11 @@ func (s *Situation) closed(q *task.Queue) (Explanation, error) {
 	if err := s.ask([]*candidate{all}); err != nil {
 		return nil, err
 	}
-	if fields := q.Damaged.Fields(); len(fields) > 0 {
-		damaged := task.Reason{Kind: task.KindPaused, Wanted: q.Name, Has: q.Damaged.Text()}
-		found = append(found, blocks(KindPaused, all.onQueue(fields[0], ""), damaged.String()))
-	}
-	if q.Paused {
-		found = append(found, blocks(KindPaused, all.onQueue("paused", "false"), "queue "+q.Name+" is paused"))
+	for _, r := range slices.Backward(task.Unfit(task.Bucket{}, q.QueueSpec, task.Offer{})) { // what is damaged before what is paused
+		if r.Kind == task.KindPaused {
+			_, change := all.adapt(r)
+			found = append(found, blocks(KindPaused, change, r.String()))
+		}
 	}
 	found = append(found, all.reasons...)
 	if len(s.alive()) == 0 {
