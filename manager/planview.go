@@ -73,7 +73,7 @@ func (m *Manager) ViewPlan(ctx context.Context, id int64) (*PlanView, error) {
 	v := &PlanView{Plan: p, Tasks: make([]PlannedTask, len(tasks)), Steps: []task.PlanStep{}}
 	for i, t := range tasks {
 		v.Tasks[i] = PlannedTask{
-			PlanPlace: placeOf(t), Program: t.Program, Input: task.InputText(t.Input, t.Argv), State: t.State(),
+			PlanPlace: placeOf(t), Program: t.Program, Input: t.Input, State: t.State(),
 			Needs: append([]task.Need{}, t.Needs...), DoomedBy: t.DoomedBy,
 		}
 	}

@@ -1,18 +1,13 @@
 package manager
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
-	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/ops/why"
 	"github.com/tdf-go/tdf/internal/store/conn"
-	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
@@ -72,11 +67,11 @@ func (m *Manager) Why(ctx context.Context, id int64) (Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Task = situated(t)
-	if err := m.situatePlan(ctx, &s.Task, t); err != nil {
+	s.Task, s.Record = *t, *read(t)
+	if err := m.situatePlan(ctx, &s); err != nil {
 		return nil, err
 	}
-	if err := m.listed(ctx, &s.Task); err != nil {
+	if err := m.listed(ctx, &s); err != nil {
 		return nil, err
 	}
 	return explanation(why.Explain(s))
@@ -97,12 +92,12 @@ func (m *Manager) WhyQueue(ctx context.Context, name string) (Explanation, error
 }
 
 // listed notes whether an open task is in line.
-func (m *Manager) listed(ctx context.Context, t *why.Task) error {
-	if t.State != statemachine.Open {
+func (m *Manager) listed(ctx context.Context, s *why.Situation) error {
+	if s.Task.State != statemachine.Open {
 		return nil
 	}
-	found, _, err := m.store.Inspect(ctx, []int64{t.ID})
-	t.Unlisted = len(found) == 1 && found[0].State == statemachine.Open && !found[0].InBucket
+	found, _, err := m.store.Inspect(ctx, []int64{s.Task.ID})
+	s.Unlisted = len(found) == 1 && found[0].State == statemachine.Open && !found[0].InBucket
 	return err
 }
 
@@ -113,197 +108,100 @@ func explanation(e why.Explanation, err error) (Explanation, error) {
 	found := make(Explanation, len(e))
 	for i, r := range e {
 		found[i] = Reason{Kind: string(r.Kind), Text: r.Text, Blocks: r.Blocks}
-		if !r.Change.Zero() {
-			found[i].Change = &Remedy{Object: string(r.Change.Object), Name: r.Change.Name, Attribute: r.Change.Attribute, Value: r.Change.Value}
+		if r.Change != (why.Remedy{}) {
+			found[i].Change = new(Remedy(r.Change))
 		}
 	}
 	return found, nil
 }
 
 // surroundings reads what there is beside the task.
-func (m *Manager) surroundings(ctx context.Context) (why.Situation, error) {
-	s := why.Situation{Claims: func(claims []tasks.DryClaim) ([]tasks.Hindrance, error) { return m.store.DryClaims(ctx, claims) }}
-	var err error
+func (m *Manager) surroundings(ctx context.Context) (s why.Situation, err error) {
+	s.Claims = func(claims []tasks.DryClaim) ([]tasks.Hindrance, error) { return m.store.DryClaims(ctx, claims) }
 	if s.Queues, _, err = m.store.Queues(ctx); err != nil {
 		return s, err
 	}
 	if s.Nodes, err = m.store.NodeRecords(ctx); err != nil {
 		return s, err
 	}
-	if err := m.published(ctx, &s); err != nil {
+	if s.Grace, _, err = m.store.Grace(ctx); err != nil {
 		return s, err
 	}
-	return s, m.crew(ctx, &s)
-}
-
-// published reads what servers have said.
-func (m *Manager) published(ctx context.Context, s *why.Situation) error {
-	var err error
-	if s.Grace, _, err = m.store.Grace(ctx); err != nil {
-		return err
-	}
 	if s.ServerSeen, err = m.store.ServerSeen(ctx); err != nil {
-		return err
+		return s, err
 	}
-	step, err := m.store.LastStep(ctx)
-	s.Ahead, s.Stepped, s.StepBy = timing.FromStd(step.Ahead), step.At, timing.FromStd(step.By)
-	return err
-}
-
-// crew reads the workers, and the time.
-func (m *Manager) crew(ctx context.Context, s *why.Situation) error {
+	if s.Clock, err = m.store.LastStep(ctx); err != nil {
+		return s, err
+	}
 	lease, err := m.store.Lease(ctx)
 	if err != nil {
-		return err
+		return s, err
 	}
-	workers, now, err := m.store.Workers(ctx)
-	s.Now = now
-	for i := range workers {
-		s.Workers = append(s.Workers, workerOf(&workers[i], now, lease))
+	if s.Workers, s.Now, err = m.store.Workers(ctx); err != nil {
+		return s, err
 	}
-	return err
-}
-
-func workerOf(w *task.Worker, now statemachine.Time, lease statemachine.Duration) why.Worker {
-	beat := task.Stamp(w.Heartbeat)
-	found := why.Worker{
-		Offer: w.Offer(), State: w.State, Incarnation: w.Incarnation, Reason: w.Reason, Slots: w.Slots,
-		Busy: max(w.Busy, len(w.Tasks)) + w.Stuck, Heartbeat: beat, Serving: map[string]int{},
+	for i := range s.Workers {
+		s.Workers[i] = why.Seen(s.Workers[i], s.Now, lease)
 	}
-	if found.State == task.WorkerDraining || found.State == task.WorkerDrained || strings.HasPrefix(found.Reason, fleet.ReasonSetAside) {
-		found.Reason = "" // it says the same once more
-	}
-	if found.State == task.WorkerReady && w.Order != task.NoOrder {
-		found.State = task.WorkerDraining // it has not heard of it yet
-	}
-	if found.Alive() && found.Reason == "" && now.Sub(beat) > lease {
-		found.Reason = "its lease is over, a server will call it lost"
-	}
-	for _, q := range w.Queues {
-		found.Serving[q.Queue] += q.Processing
-	}
-	return found
-}
-
-// situated is what is known of a task, to explain it.
-func situated(t *tasks.TaskHeader) why.Task {
-	whole, log := read(t), t.Fields["log"]
-	found := why.Task{
-		Task: t.Task, Bucket: t.Bucket, Program: t.Program, Worker: t.Worker, Node: t.Node,
-		HoldReason: whole.Hold, HeldBy: saidBy(log, "held by "),
-		CancelReason: whole.CancelReason, CancelledBy: cmp.Or(saidBy(log, "stop asked for by "), saidBy(log, "cancelled by ")),
-		RetryOf: whole.RetryOf, RetriedBy: whole.RetriedBy,
-	}
-	if found.HoldReason == "held by "+found.HeldBy { // what is recorded where nobody gave a reason
-		found.HoldReason = ""
-	}
-	found.StopSince, _ = statemachine.ParseTime(t.Fields["cancel_requested"])
-	found.Since, _ = statemachine.ParseTime(t.Fields[statemachine.RoundField(t.Round, string(t.State))])
-	for _, r := range whole.Rounds {
-		if over := r.Number < t.Round || t.State.Settled(); over && r.Begun() {
-			found.Rounds = append(found.Rounds, r)
-		}
-	}
-	if t.State == statemachine.Open && t.Round == 0 && t.StartAfter > 0 && t.Fields["0:blocked"] == "" {
-		found.Since = t.StartAfter // its place in line begins at a start that was given, also a past one
-	}
-	return found
-}
-
-// saidBy is who did the thing last, as the log says: "held by name: reason".
-func saidBy(log, thing string) string {
-	_, rest, found := cutLast(log, thing)
-	if !found {
-		return ""
-	}
-	rest, _, _ = strings.Cut(rest, "\n")
-	name, _, _ := strings.Cut(rest, ":")
-	return strings.TrimSpace(name)
-}
-
-func cutLast(text, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(text, sep)
-	if i < 0 {
-		return text, "", false
-	}
-	return text[:i], text[i+len(sep):], true
+	return s, nil
 }
 
 // situatePlan reads what the plan of a task has to do with where the task is.
-func (m *Manager) situatePlan(ctx context.Context, found *why.Task, t *tasks.TaskHeader) error {
-	plan := number(t.Fields[planField])
-	if plan == 0 {
+func (m *Manager) situatePlan(ctx context.Context, s *why.Situation) error {
+	if s.Record.Plan == 0 {
 		return nil
 	}
-	if err := m.situateCause(ctx, found, t); err != nil || t.State != statemachine.Blocked {
+	if err := m.situateCause(ctx, s); err != nil || s.Task.State != statemachine.Blocked {
 		return err
 	}
-	p, err := m.store.Plan(ctx, plan)
+	p, err := m.store.Plan(ctx, s.Record.Plan)
 	switch {
 	case errors.Is(err, conn.ErrNoPlan):
 		p = &task.Plan{State: "not there"}
 	case err != nil:
 		return err
 	}
-	found.Plan = why.Plan{ID: plan, State: why.PlanState(p.State), HeldBy: p.HeldBy}
-	if p.State == task.PlanHeld {
-		found.Plan.FailedTask, _ = strconv.ParseInt(p.HeldBy, 10, 64)
-		if err := m.situateFailure(ctx, &found.Plan); err != nil {
+	s.Plan = *p
+	if failed := number(p.HeldBy); failed != 0 && p.State == task.PlanHeld {
+		fields, err := m.store.Fields(ctx, []int64{failed}, stepField)
+		if err != nil {
 			return err
 		}
+		s.FailedStep = fields[0][stepField]
 	}
-	return m.situateNeeds(ctx, found, t)
+	return m.situateNeeds(ctx, s)
 }
 
-// situateFailure reads what the task is called because of which a plan holds, if there is one.
-func (m *Manager) situateFailure(ctx context.Context, p *why.Plan) error {
-	if p.FailedTask == 0 {
+// situateCause reads the task because of which this one never runs.
+func (m *Manager) situateCause(ctx context.Context, s *why.Situation) error {
+	if s.Record.DoomedBy == 0 {
 		return nil
 	}
-	fields, err := m.store.Fields(ctx, []int64{p.FailedTask}, stepField)
-	if err == nil {
-		p.FailedStep = fields[0][stepField]
+	found, err := m.Tasks(ctx, s.Record.DoomedBy)
+	if err == nil && found[0] != nil && found[0].Err == nil {
+		s.Cause = found[0]
 	}
 	return err
 }
 
-// situateCause reads the task because of which this one never runs.
-func (m *Manager) situateCause(ctx context.Context, found *why.Task, t *tasks.TaskHeader) error {
-	id := number(t.Fields[doomedByField])
-	if id == 0 {
-		return nil
-	}
-	found.Cause = why.Cause{ID: id, Skipped: t.Fields[skippedField] == "1"}
-	tasks, err := m.store.TasksByID(ctx, []int64{id})
-	if err != nil || tasks[0] == nil || tasks[0].Err != nil {
-		return err
-	}
-	cause := situated(tasks[0])
-	found.Cause.End, found.Cause.Step = cause.End(), tasks[0].Fields[stepField]
-	if n := len(cause.Rounds); n > 0 {
-		found.Cause.Round = &cause.Rounds[n-1]
-	}
-	return nil
-}
-
 // situateNeeds reads which tasks have not told a blocked one of their end yet, and whether an operator holds it: a task on
 // the list to move is not held.
-func (m *Manager) situateNeeds(ctx context.Context, found *why.Task, t *tasks.TaskHeader) error {
-	looked, err := m.store.Planned(ctx, found.Plan.ID, []int64{t.ID}, 0)
+func (m *Manager) situateNeeds(ctx context.Context, s *why.Situation) error {
+	looked, err := m.store.Planned(ctx, s.Record.Plan, []int64{s.Task.ID}, 0)
 	if err != nil {
 		return err
 	}
-	found.HandHeld = looked[0].Held && !looked[0].Freed
-	found.Needs, err = m.waitedFor(ctx, &looked[0])
+	s.HandHeld = looked[0].Held && !looked[0].Freed
+	s.Needs, err = m.waitedFor(ctx, &looked[0])
 	return err
 }
 
 // waitedFor are the tasks that are still to tell one of their end: the last retries of those that it needs.
 func (m *Manager) waitedFor(ctx context.Context, t *plans.Planned) (needs []why.Need, err error) {
 	// of is for whom each task is looked at: itself, or one that it repeats.
-	of, on, waits := map[int64]int64{}, map[int64]string{}, map[int64]bool{}
+	of, on, waits := map[int64]int64{}, map[int64]task.When{}, map[int64]bool{}
 	for _, n := range t.Needs {
-		of[n.Task], on[n.Task] = n.Task, string(n.On)
+		of[n.Task], on[n.Task] = n.Task, n.On
 	}
 	for len(of) > 0 {
 		ids, next := slices.Sorted(maps.Keys(of)), map[int64]int64{}

@@ -58,9 +58,6 @@ func (a *app) planShow() *cobra.Command {
 	return cmd
 }
 
-// input is what a task is called with.
-func input(t *planview.Task) string { return task.InputText(t.Input, t.Argv) }
-
 // What show lists of tasks; a graph has all of them.
 const (
 	mostShown = 100
@@ -104,7 +101,7 @@ func listPlanned(s *session, p *task.Plan, tasks []*planview.Task) error {
 	}
 	table := cli.NewTable(s.out, "ID", "STEP", "STATE", "PROGRAM", "INPUT", "NEEDS")
 	for _, t := range tasks[:min(len(tasks), mostShown)] {
-		table.Row(t.ID, dashText(t.Step), t.State(), t.Program, dashText(shorten(input(t), mostInput)), dashText(needsText(t.Needs)))
+		table.Row(t.ID, dashText(t.Step), t.State(), t.Program, dashText(shorten(t.Input, mostInput)), dashText(needsText(t.Needs)))
 	}
 	if err := table.Flush(); err != nil || len(tasks) <= mostShown {
 		return err
@@ -148,8 +145,8 @@ func drawPlan(s *session, p *task.Plan, tasks []*planview.Task, form string) err
 
 func plannedNode(t *planview.Task) planfile.Node {
 	n := planfile.Node{ID: strconv.FormatInt(t.ID, 10), Label: t.Name(), State: t.State()}
-	if input(t) != "" {
-		n.Label += " " + shorten(input(t), mostInput)
+	if t.Input != "" {
+		n.Label += " " + shorten(t.Input, mostInput)
 	}
 	for _, need := range t.Needs {
 		a := planfile.Arrow{ID: strconv.FormatInt(need.Task, 10)}

@@ -7,6 +7,9 @@ package critical
 import (
 	"slices"
 	"time"
+
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Forecast is what is still to come of a graph.
@@ -45,9 +48,9 @@ func (r reach) longer(than reach) bool {
 
 // walk goes through the tasks of a graph, each behind those that it needs.
 type walk struct {
-	tasks     []Task
-	continues bool
-	expected  expectations
+	tasks    []Task
+	failure  task.OnFailure
+	expected expectations
 
 	ends   []Phase // of those that have ended, or end now without having run; Waiting and Running of others
 	skips  []bool  // they are expected to be skipped, once others have ended
@@ -55,13 +58,13 @@ type walk struct {
 	before []int   // the task before this one in its chain, -1 for none
 }
 
-// Look looks at a graph, whose tasks stand behind all that they need. continues says that also a failure is enough
-// for those that need success. All that has not ended is expected to succeed, once, and what runs only after a
-// failure to be skipped.
-func Look(tasks []Task, continues bool) Forecast {
+// Look looks at a graph, whose tasks stand behind all that they need. failure is what its plan does on one; what
+// holds it is taken not to be retried. All that has not ended is expected to succeed, once, and what runs only after
+// a failure to be skipped.
+func Look(tasks []Task, failure task.OnFailure) Forecast {
 	n := len(tasks)
 	w := walk{
-		tasks: tasks, continues: continues, expected: expect(tasks),
+		tasks: tasks, failure: failure, expected: expect(tasks),
 		ends: make([]Phase, n), skips: make([]bool, n), reach: make([]reach, n), before: make([]int, n),
 	}
 	f := Forecast{Timed: w.expected.all > 0}
@@ -112,7 +115,7 @@ func (w *walk) waits(i int) (until reach, skipped bool) {
 	for _, need := range w.tasks[i].Needs {
 		end, r := w.ends[need.Task], w.reach[need.Task]
 		if end.Ended() {
-			if w.ends[i] = verdict(need.On, end, w.continues); w.ends[i].Ended() {
+			if w.ends[i] = w.verdict(need.On, end); w.ends[i].Ended() {
 				return reach{last: -1}, false
 			}
 			continue
@@ -122,7 +125,7 @@ func (w *walk) waits(i int) (until reach, skipped bool) {
 		} else {
 			end = Succeeded
 		}
-		if verdict(need.On, end, w.continues) != Waiting && (!skipped || first.longer(r)) {
+		if w.verdict(need.On, end) != Waiting && (!skipped || first.longer(r)) {
 			first, skipped = r, true
 		}
 		if r.longer(until) {
@@ -160,20 +163,10 @@ const (
 // Ended reports whether nothing more is to come of the task.
 func (p Phase) Ended() bool { return p >= Succeeded }
 
-// When says which end of a task is enough for one that needs it.
-type When uint8
-
-// Which ends are enough.
-const (
-	OnSuccess When = iota
-	OnAny
-	OnFailure
-)
-
 // Need is a task that another one waits for, by its place in the list: before that other one.
 type Need struct {
 	Task int
-	On   When
+	On   task.When
 }
 
 // Task is a task of a graph. Those of one step, or else of one program, are expected to take alike long.
@@ -185,20 +178,19 @@ type Task struct {
 	Needs []Need
 }
 
-// verdict is what becomes of a task whose need has ended like that: Waiting if that is enough. continues says that
-// also a failure is enough for those that need success.
-func verdict(on When, end Phase, continues bool) Phase {
-	switch {
-	case on == OnAny:
+// verdict is what becomes of a task whose need has ended like that: Waiting if that is enough.
+func (w *walk) verdict(on task.When, end Phase) Phase {
+	state := statemachine.Failed
+	if end == Succeeded {
+		state = statemachine.Succeeded
+	}
+	switch on.Verdict(state, end == Skipped, w.failure) {
+	case task.VerdictMet:
 		return Waiting
-	case end == Skipped:
+	case task.VerdictSkip:
 		return Skipped
-	case on == OnFailure && end == Succeeded:
-		return Skipped
-	case on == OnSuccess && end == Failed && !continues:
-		return Failed
 	default:
-		return Waiting
+		return Failed
 	}
 }
 

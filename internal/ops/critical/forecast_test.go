@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/tdf-go/tdf/task"
 )
 
 // waits is a task of a step of program p that needs others to succeed.
@@ -45,23 +47,23 @@ func TestLook(t *testing.T) {
 		"what runs too long has none":          {[]Task{took("a", s), {Step: "a", Phase: Running, Time: 2 * s}}, 1, "[1] 0s of 0s, 0s left true"},
 		"cancelled for a failure":              {[]Task{{Phase: Failed}, waits("a", 0), waits("b", 1), took("a", s)}, 1, "[] 0s of 0s, 0s left true"},
 		"skipped, as expected": {[]Task{
-			took("a", s), waits("a"), {Needs: []Need{{1, OnFailure}}}, waits("a", 2), {Step: "a", Needs: []Need{{2, OnAny}}},
+			took("a", s), waits("a"), {Needs: []Need{{1, task.NeedsFailure}}}, waits("a", 2), {Step: "a", Needs: []Need{{2, task.NeedsAny}}},
 		}, 1, "[1 4] 2s of 2s, 2s left true"},
 		"skipped for the first that is over": {[]Task{
-			took("a", s), took("b", 5*s), waits("a"), waits("b"), {Needs: []Need{{3, OnFailure}, {2, OnFailure}}}, {Step: "b", Needs: []Need{{4, OnAny}}},
+			took("a", s), took("b", 5*s), waits("a"), waits("b"), {Needs: []Need{{3, task.NeedsFailure}, {2, task.NeedsFailure}}}, {Step: "b", Needs: []Need{{4, task.NeedsAny}}},
 		}, 2, "[2 5] 6s of 11s, 6s left true"},
-		"runs after a failure": {[]Task{took("a", s), {Phase: Failed}, {Needs: []Need{{1, OnFailure}}}}, 1, "[2] 1s of 1s, 1s left true"},
+		"runs after a failure": {[]Task{took("a", s), {Phase: Failed}, {Needs: []Need{{1, task.NeedsFailure}}}}, 1, "[2] 1s of 1s, 1s left true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := Look(c.tasks, false)
+			f := Look(c.tasks, task.FailureCancels)
 			left, known := f.Left(c.slots)
 			if got := fmt.Sprintf("%v %v of %v, %v left %v", f.Path, f.PathTime, f.Work, left, known); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
 	}
-	if f := Look([]Task{took("a", s), {Phase: Failed}, waits("a", 1)}, true); f.PathTime != s {
+	if f := Look([]Task{took("a", s), {Phase: Failed}, waits("a", 1)}, task.FailureContinues); f.PathTime != s {
 		t.Errorf("a plan that continues: %+v", f)
 	}
 }
@@ -78,7 +80,7 @@ func drawGraph(t *rapid.T) []Task {
 		n.Step, n.Program = steps.Draw(t, "step"), rapid.SampledFrom([]string{"p", "q"}).Draw(t, "program")
 		ended := true
 		for range rapid.IntRange(0, min(i, 3)).Draw(t, "needs") {
-			need := Need{Task: rapid.IntRange(0, i-1).Draw(t, "need"), On: When(rapid.IntRange(0, 2).Draw(t, "on"))}
+			need := Need{Task: rapid.IntRange(0, i-1).Draw(t, "need"), On: rapid.SampledFrom([]task.When{task.NeedsSuccess, task.NeedsAny, task.NeedsFailure}).Draw(t, "on")}
 			n.Needs = append(n.Needs, need)
 			ended = ended && tasks[need.Task].Phase.Ended()
 		}
@@ -127,10 +129,10 @@ type simulation struct {
 }
 
 // table is what docs/PLANS.md says of needs: by the end of the other one and on_failure = continue.
-var table = map[When]map[string]Phase{
-	OnSuccess: {"failed": Failed, "skipped": Skipped, "skipped continues": Skipped},
-	OnAny:     {},
-	OnFailure: {"succeeded": Skipped, "succeeded continues": Skipped, "skipped": Skipped, "skipped continues": Skipped},
+var table = map[task.When]map[string]Phase{
+	task.NeedsSuccess: {"failed": Failed, "skipped": Skipped, "skipped continues": Skipped},
+	task.NeedsAny:     {},
+	task.NeedsFailure: {"succeeded": Skipped, "succeeded continues": Skipped, "skipped": Skipped, "skipped continues": Skipped},
 }
 
 // look says whether a task may begin, and how it ends if it never will.
@@ -199,8 +201,9 @@ func run(tasks []Task, continues bool, rest func(*Task) time.Duration) (*simulat
 func TestAgainstASimulation(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		tasks, continues := drawGraph(t), rapid.Bool().Draw(t, "continues")
-		f := Look(tasks, continues)
+		tasks := drawGraph(t)
+		failure := rapid.SampledFrom([]task.OnFailure{task.FailureCancels, task.FailureHolds, task.FailureContinues}).Draw(t, "on_failure")
+		f, continues := Look(tasks, failure), failure == task.FailureContinues
 		s, end := run(tasks, continues, func(n *Task) time.Duration { return slowRest(tasks, n) })
 		var work time.Duration
 		count := 0
@@ -252,7 +255,7 @@ func BenchmarkLook(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if f := Look(tasks, false); len(f.Path) != 50 {
+		if f := Look(tasks, task.FailureCancels); len(f.Path) != 50 {
 			b.Fatal(len(f.Path))
 		}
 	}

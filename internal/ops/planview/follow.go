@@ -3,8 +3,8 @@ package planview
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,8 +17,6 @@ import (
 // moved; those of which it does not tell, because they were too many or the stream is off, are read again bit by bit.
 type Follower struct {
 	*taskSet
-
-	view *View
 
 	graph *planGraph
 	after string // the newest event that is known
@@ -46,15 +44,13 @@ const (
 
 // Follow reads the tasks of the plan, to keep up with them.
 func (v *View) Follow(ctx context.Context) (*Follower, error) {
-	f := &Follower{taskSet: v.newSet(), view: v, graph: newPlanGraph(nil)}
+	f := &Follower{taskSet: v.newSet()}
 	var err error
 	if _, f.after, err = v.Store.EventSpan(ctx); err != nil { // before the tasks: nothing is missed in between
 		return nil, fmt.Errorf("read events: %w", err)
 	}
-	for more := true; more; {
-		if more, err = f.grow(ctx); err != nil {
-			return nil, err
-		}
+	if err := f.grow(ctx, math.MaxInt); err != nil {
+		return nil, err
 	}
 	f.graph = newPlanGraph(f.sorted())
 	return f, f.check(ctx)
@@ -79,7 +75,7 @@ func (f *Follower) Look(ctx context.Context, left int64) error {
 
 // readEvents takes the newest events, or, where some may be missing, has all read again that has not ended.
 func (f *Follower) readEvents(ctx context.Context) error {
-	oldest, newest, err := f.store.EventSpan(ctx)
+	oldest, newest, err := f.view.Store.EventSpan(ctx)
 	if err != nil {
 		return fmt.Errorf("read events: %w", err)
 	}
@@ -92,7 +88,7 @@ func (f *Follower) readEvents(ctx context.Context) error {
 		return nil
 	}
 	for range mostPages {
-		entries, err := f.store.Events(ctx, f.after, eventPage)
+		entries, err := f.view.Store.Events(ctx, f.after, eventPage)
 		if err != nil {
 			return fmt.Errorf("read events: %w", err)
 		}
@@ -112,8 +108,7 @@ func (f *Follower) readEvents(ctx context.Context) error {
 // sequence is the number in the id of an event.
 func sequence(id string) int64 {
 	text, _, _ := strings.Cut(id, "-")
-	n, _ := strconv.ParseInt(text, 10, 64)
-	return n
+	return number(text)
 }
 
 // apply notes a move.
@@ -126,7 +121,7 @@ func (f *Follower) apply(e *trace.Event) {
 	f.peaks.moved(t.End, e.To)
 	switch e.To {
 	case statemachine.Running:
-		t.End, t.Round, t.Began, t.Executed = e.To, e.Round, e.At, 0
+		t.End, t.Began, t.Executed = e.To, e.At, 0
 	case statemachine.Executed:
 		t.End, t.Executed = e.To, e.At
 	case statemachine.Archived, statemachine.None: // how it ended stands in its record
@@ -172,20 +167,12 @@ func (f *Follower) counted() (left int64) {
 
 // readAdded reads tasks that the plan has got since, retries among them.
 func (f *Follower) readAdded(ctx context.Context) error {
-	grown := false
-	defer func() {
-		if grown {
-			f.graph = newPlanGraph(f.sorted())
-		}
-	}()
-	for range mostPages {
-		more, err := f.grow(ctx)
-		if err != nil || !more {
-			return err
-		}
-		grown = true
+	listed := f.listed
+	err := f.grow(ctx, mostPages)
+	if f.listed > listed {
+		f.graph = newPlanGraph(f.sorted())
 	}
-	return nil
+	return err
 }
 
 // check reads the slots and the clock, now and then.

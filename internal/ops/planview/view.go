@@ -27,23 +27,18 @@ type View struct {
 // page is how many tasks are read in one go.
 const page = 500
 
-// Task is a task of a plan, as a list of them shows it.
+// Task is what a list has of a task of a plan. It is small, and no [task.Task], because a plan may have 100,000.
 type Task struct {
-	ID      int64
-	Step    string // what it is called in the plan, empty for nothing
-	Program string
-	// Input is what the program is called with, or else Argv.
-	Input    string
-	Argv     []string
-	End      statemachine.State // the state it is in if it has not ended
-	Needs    []task.Need
-	DoomedBy int64
-	Skipped  bool
-
-	// Round is the round it is in; Began and Executed are its stamps, 0 for none.
-	Round           int
+	ID   int64
+	Step string // what it is called in the plan, empty for nothing
+	// Input is what Program is called with (see [task.InputText]).
+	Program, Input string
+	End            statemachine.State // the state it is in if it has not ended
+	Needs          []task.Need
+	DoomedBy       int64
+	Skipped        bool
+	// Began and Executed are the stamps of the round it is in, 0 for none.
 	Began, Executed statemachine.Time
-	RetryOf         int64
 }
 
 // missing stands for the state of a task whose record is not there.
@@ -59,8 +54,7 @@ func (t *Task) State() string {
 
 // Name is what the task is called: its step, with its program where that has another name.
 func (t *Task) Name() string {
-	step, _, _ := strings.Cut(t.Step, "[")
-	switch step {
+	switch t.stepName() {
 	case "":
 		return t.Program
 	case t.Program:
@@ -70,52 +64,59 @@ func (t *Task) Name() string {
 	}
 }
 
-// Stamps of a round, and the fields they have in the first one.
-var (
-	beganStamp    = string(statemachine.Running)
-	executedStamp = string(statemachine.Executed)
-	firstBegan    = statemachine.RoundField(0, beganStamp)
-	firstExecuted = statemachine.RoundField(0, executedStamp)
-)
+// stepName leaves out the place among the tasks of the step: count of count[2].
+func (t *Task) stepName() string {
+	name, _, _ := strings.Cut(t.Step, "[")
+	return name
+}
 
 // taskFields are the fields of a task that are read for it.
-var taskFields = []string{
-	"program", "input", "argv", "state", "outcome", "needs", "doomed_by", "skipped", "retried_by", "retry_of", "step",
-	"round", firstBegan, firstExecuted,
+var taskFields = append([]string{
+	"program", "input", "argv", "state", "outcome", "needs", "doomed_by", "skipped", "retried_by", "retry_of", "step", "round",
+}, stampFields(0)...)
+
+// stampFields are when a round began, and when it was executed.
+func stampFields(round int) []string {
+	return []string{
+		statemachine.RoundField(round, string(statemachine.Running)), statemachine.RoundField(round, string(statemachine.Executed)),
+	}
+}
+
+// number reads what another client may have written; 0 if that is no number.
+func number(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 func taskOf(id int64, f map[string]string) *Task {
-	number := func(name string) int64 { n, _ := strconv.ParseInt(f[name], 10, 64); return n }
+	if f == nil {
+		return &Task{ID: id, End: missing}
+	}
 	var argv []string
 	if text := f["argv"]; text != "" {
 		_ = json.Unmarshal([]byte(text), &argv) // what is damaged is shown as nothing
 	}
-	t := statemachine.Task{State: statemachine.State(f["state"]), Outcome: statemachine.State(f["outcome"])}
-	p := &Task{
-		ID: id, Step: f["step"], Program: f["program"], Input: f["input"], Argv: argv, End: t.End(),
-		Needs: task.ParseNeeds(f["needs"]), DoomedBy: number("doomed_by"), Skipped: f["skipped"] == "1",
-		Round: int(number("round")), Began: stampAt(f[firstBegan]), Executed: stampAt(f[firstExecuted]), RetryOf: number("retry_of"),
+	state := statemachine.Task{State: statemachine.State(f["state"]), Outcome: statemachine.State(f["outcome"])}
+	t := &Task{
+		ID: id, Step: f["step"], Program: f["program"], Input: task.InputText(f["input"], argv), End: state.End(),
+		Needs: task.ParseNeeds(f["needs"]), DoomedBy: number(f["doomed_by"]), Skipped: f["skipped"] == "1",
 	}
-	if f == nil {
-		p.End = missing
-	}
-	return p
+	t.stamp(0, f)
+	return t
 }
 
-// stampAt is 0 for what is no moment.
-func stampAt(text string) statemachine.Time {
-	at, err := statemachine.ParseTime(text)
-	if err != nil || at == statemachine.Never {
-		return 0
-	}
-	return at
+// stamp reads when a round of the task began and was executed.
+func (t *Task) stamp(round int, f map[string]string) {
+	names := stampFields(round)
+	t.Began, t.Executed = task.Stamp(task.ParseMoment(f[names[0]])), task.Stamp(task.ParseMoment(f[names[1]]))
 }
 
 // taskSet is what was read of the tasks of a plan.
 type taskSet struct {
-	store *store.Store
-	ids   func(ctx context.Context, offset, limit int) ([]int64, error)
-
+	view    *View
 	listed  int // how many ids of the plan were read
 	tasks   map[int64]*Task
 	added   []*Task         // in the order in which they were added, also those that were retried
@@ -123,65 +124,58 @@ type taskSet struct {
 }
 
 func (v *View) newSet() *taskSet {
-	return &taskSet{
-		store: v.Store, tasks: map[int64]*Task{}, retries: map[int64]int64{},
-		ids: func(ctx context.Context, offset, limit int) ([]int64, error) {
-			return v.Store.PlanTasks(ctx, v.Plan, offset, limit)
-		},
-	}
+	return &taskSet{view: v, tasks: map[int64]*Task{}, retries: map[int64]int64{}}
 }
 
 // Tasks reads the tasks of the plan, each behind all that it needs. A retry
 // stands for what it repeats, also where that is needed.
 func (v *View) Tasks(ctx context.Context) ([]*Task, error) {
 	set := v.newSet()
-	for {
-		more, err := set.grow(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("read plan %d: %w", v.Plan, err)
-		}
-		if !more {
-			return set.sorted(), nil
-		}
+	if err := set.grow(ctx, math.MaxInt); err != nil {
+		return nil, fmt.Errorf("read plan %d: %w", v.Plan, err)
 	}
+	return set.sorted(), nil
 }
 
-// grow reads a page of tasks that were added; false if there was none.
-func (set *taskSet) grow(ctx context.Context) (bool, error) {
-	ids, err := set.ids(ctx, set.listed, page)
-	if err != nil || len(ids) == 0 {
-		return false, err
+// grow reads tasks that were added, at most so many pages of them.
+func (set *taskSet) grow(ctx context.Context, pages int) error {
+	for range pages {
+		ids, err := set.view.Store.PlanTasks(ctx, set.view.Plan, set.listed, page)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		if err := set.read(ctx, ids); err != nil {
+			return err
+		}
+		set.listed += len(ids)
 	}
-	if err := set.read(ctx, ids); err != nil {
-		return false, err
-	}
-	set.listed += len(ids)
-	return true, nil
+	return nil
 }
 
 // read reads tasks, also such as were read before.
 func (set *taskSet) read(ctx context.Context, ids []int64) error {
-	found, err := set.store.Fields(ctx, ids, taskFields...)
+	found, err := set.view.Store.Fields(ctx, ids, taskFields...)
 	if err != nil {
 		return fmt.Errorf("read tasks: %w", err)
 	}
 	later := map[int][]int64{} // those in a later round, whose stamps have other names
 	for i, f := range found {
-		t := set.tasks[ids[i]]
+		id := ids[i]
+		t := set.tasks[id]
 		if t == nil {
 			t = &Task{}
-			set.tasks[ids[i]] = t
+			set.tasks[id] = t
 			set.added = append(set.added, t)
 		}
-		*t = *taskOf(ids[i], f)
-		if t.Round > 0 {
-			later[t.Round] = append(later[t.Round], t.ID)
+		*t = *taskOf(id, f)
+		if round := int(number(f["round"])); round > 0 {
+			later[round] = append(later[round], id)
 		}
-		if next, err := strconv.ParseInt(f["retried_by"], 10, 64); err == nil && next > t.ID { // a retry is always newer
-			set.retries[t.ID] = next
+		if next := number(f["retried_by"]); next > id { // a retry is always newer
+			set.retries[id] = next
 		}
-		if t.RetryOf > 0 && t.RetryOf < t.ID {
-			set.retries[t.RetryOf] = t.ID
+		if of := number(f["retry_of"]); of > 0 && of < id {
+			set.retries[of] = id
 		}
 	}
 	return set.readStamps(ctx, later)
@@ -190,14 +184,12 @@ func (set *taskSet) read(ctx context.Context, ids []int64) error {
 // readStamps reads the stamps of the rounds in which tasks are.
 func (set *taskSet) readStamps(ctx context.Context, rounds map[int][]int64) error {
 	for round, ids := range rounds {
-		began, executed := statemachine.RoundField(round, beganStamp), statemachine.RoundField(round, executedStamp)
-		found, err := set.store.Fields(ctx, ids, began, executed)
+		found, err := set.view.Store.Fields(ctx, ids, stampFields(round)...)
 		if err != nil {
 			return fmt.Errorf("read rounds: %w", err)
 		}
 		for i, f := range found {
-			t := set.tasks[ids[i]]
-			t.Began, t.Executed = stampAt(f[began]), stampAt(f[executed])
+			set.tasks[ids[i]].stamp(round, f)
 		}
 	}
 	return nil
@@ -273,14 +265,12 @@ type planGraph struct {
 func newPlanGraph(tasks []*Task) *planGraph {
 	g := &planGraph{tasks: tasks, graph: make([]critical.Task, len(tasks))}
 	place := make(map[int64]int, len(tasks))
-	ends := map[task.When]critical.When{task.NeedsAny: critical.OnAny, task.NeedsFailure: critical.OnFailure}
 	for i, t := range tasks {
 		place[t.ID] = i
-		step, _, _ := strings.Cut(t.Step, "[")
-		node := critical.Task{Step: step, Program: t.Program, Needs: make([]critical.Need, 0, len(t.Needs))}
+		node := critical.Task{Step: t.stepName(), Program: t.Program, Needs: make([]critical.Need, 0, len(t.Needs))}
 		for _, n := range t.Needs {
 			if at, there := place[n.Task]; there {
-				node.Needs = append(node.Needs, critical.Need{Task: at, On: ends[n.On]})
+				node.Needs = append(node.Needs, critical.Need{Task: at, On: n.On})
 			}
 		}
 		g.graph[i] = node
@@ -298,7 +288,7 @@ func (g *planGraph) look(on task.OnFailure, now statemachine.Time, slots func(ru
 			o.Running = append(o.Running, t)
 		}
 	}
-	o.Forecast = critical.Look(g.graph, on == task.FailureContinues)
+	o.Forecast = critical.Look(g.graph, on)
 	for _, i := range o.Path {
 		o.Critical = append(o.Critical, g.tasks[i])
 	}

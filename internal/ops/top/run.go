@@ -9,6 +9,7 @@
 package top
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,10 +33,7 @@ import (
 // No goroutine is left behind, provided that the source returns when its
 // context ends.
 func Run(ctx context.Context, o Options) error {
-	o, err := o.complete()
-	if err != nil {
-		return err
-	}
+	o = o.complete()
 	feed := newFeed(ctx, o)
 	defer feed.close()
 	if !o.live() {
@@ -85,10 +83,10 @@ type Options struct {
 	// terminals for a live screen; if one is not, Run does as with Once.
 	In  io.Reader
 	Out io.Writer
-	// Source is asked for what is shown. Required.
+	// Source is asked for what is shown.
 	Source Source
 	// Interval passes between an answer and the next question; 0 is
-	// DefaultInterval, less than MinInterval an error. Keys change it.
+	// DefaultInterval. Keys change it, not below MinInterval.
 	Interval time.Duration
 	// Timeout is how long one answer may take; 0 is DefaultTimeout.
 	Timeout time.Duration
@@ -101,31 +99,16 @@ type Options struct {
 	Now func() time.Time
 }
 
-// complete checks options and puts the defaults in.
-func (o Options) complete() (Options, error) {
-	switch {
-	case o.Source == nil:
-		return o, errors.New("top: Options.Source is missing: give the function that reads a snapshot")
-	case o.Out == nil:
-		return o, errors.New("top: Options.Out is missing: give the writer of the screen")
-	case o.Interval != 0 && o.Interval < MinInterval:
-		return o, fmt.Errorf("top: interval %v is too short: at least %v is needed", o.Interval, MinInterval)
-	case o.Timeout < 0:
-		return o, fmt.Errorf("top: timeout %v is negative: give a time above 0, or 0 for %v", o.Timeout, DefaultTimeout)
-	}
-	if o.Interval == 0 {
-		o.Interval = DefaultInterval
-	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
+// complete puts the defaults in.
+func (o Options) complete() Options {
+	o.Interval, o.Timeout = cmp.Or(o.Interval, DefaultInterval), cmp.Or(o.Timeout, DefaultTimeout)
 	if o.Environ == nil {
 		o.Environ = os.Environ()
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return o, nil
+	return o
 }
 
 // live says whether a screen can be drawn.

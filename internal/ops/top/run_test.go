@@ -65,20 +65,6 @@ func TestZeroTime(t *testing.T) {
 	}
 }
 
-func TestBadOptions(t *testing.T) {
-	t.Parallel()
-	for want, o := range map[string]Options{
-		"Options.Source is missing": {Out: io.Discard},
-		"Options.Out is missing":    {Source: steady},
-		"interval 1ms is too short": {Out: io.Discard, Source: steady, Interval: time.Millisecond},
-		"timeout -1s is negative":   {Out: io.Discard, Source: steady, Timeout: -time.Second},
-	} {
-		if err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %q", err, want)
-		}
-	}
-}
-
 func TestVariable(t *testing.T) {
 	t.Parallel()
 	o := Options{Environ: []string{"A=1", "AB=2", "A=3", "B"}}

@@ -159,12 +159,16 @@ func (s *screen) scroll(key string) tea.Cmd {
 	return nil
 }
 
-// change takes the next interval, which begins now.
+// change takes the next longer or shorter step, if there is one. It begins now.
 func (s *screen) change(key string) tea.Cmd {
+	i, exactly := slices.BinarySearch(steps, s.pace.interval)
 	if key == "-" {
-		s.pace.shorter()
-	} else {
-		s.pace.longer()
+		i--
+	} else if exactly {
+		i++
+	}
+	if i >= 0 && i < len(steps) {
+		s.pace.interval = steps[i]
 	}
 	return s.restart()
 }
@@ -200,25 +204,6 @@ type pace struct {
 	interval time.Duration
 	turn     int // rests of other turns are void
 	asking   bool
-}
-
-// longer and shorter are the next steps from the interval.
-func (p *pace) longer() {
-	for _, d := range steps {
-		if d > p.interval {
-			p.interval = d
-			return
-		}
-	}
-}
-
-func (p *pace) shorter() {
-	for _, d := range slices.Backward(steps) {
-		if d < p.interval {
-			p.interval = d
-			return
-		}
-	}
 }
 
 // read asks the source, unless that is under way.

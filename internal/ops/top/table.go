@@ -144,45 +144,27 @@ type setting struct {
 
 // set lays the table out; with a width of 0 every text is shown whole.
 func (t table) set(width int) *setting {
-	s := &setting{table: t, widths: t.natural()}
-	for i := range t.columns {
+	s := &setting{table: t, widths: make([]int, len(t.columns))}
+	narrow := make([]int, len(t.columns))
+	for i, c := range t.columns {
 		s.kept = append(s.kept, i)
+		title := ansi.StringWidth(c.title)
+		s.widths[i] = title
+		for _, r := range t.rows {
+			s.widths[i] = max(s.widths[i], ansi.StringWidth(r.cells[i]))
+		}
+		if narrow[i] = s.widths[i]; c.floor > 0 {
+			narrow[i] = min(s.widths[i], max(c.floor, title))
+		}
 	}
 	if width <= 0 || s.total(s.widths) <= width {
 		return s
 	}
-	narrow := s.floors()
 	for len(s.kept) > 1 && s.total(narrow) > width {
 		s.drop()
 	}
 	s.widen(narrow, width-s.total(narrow))
 	return s
-}
-
-// natural is how wide each column would like to be.
-func (t table) natural() []int {
-	widths := make([]int, len(t.columns))
-	for i, c := range t.columns {
-		widths[i] = ansi.StringWidth(c.title)
-	}
-	for _, r := range t.rows {
-		for i, cell := range r.cells {
-			widths[i] = max(widths[i], ansi.StringWidth(cell))
-		}
-	}
-	return widths
-}
-
-// floors is how narrow each column can be.
-func (s *setting) floors() []int {
-	floors := make([]int, len(s.columns))
-	for i, c := range s.columns {
-		floors[i] = s.widths[i]
-		if c.floor > 0 {
-			floors[i] = min(s.widths[i], max(c.floor, ansi.StringWidth(c.title)))
-		}
-	}
-	return floors
 }
 
 // total is the width of a line.
@@ -202,7 +184,7 @@ func (s *setting) drop() {
 			worst = at
 		}
 	}
-	s.kept = append(s.kept[:worst:worst], s.kept[worst+1:]...)
+	s.kept = slices.Delete(s.kept, worst, worst+1)
 }
 
 // widen gives spare room to the columns kept, the first ones first.

@@ -12,13 +12,12 @@ import (
 // styles of the screen. They mean the same without colours, which NO_COLOR and
 // poor terminals take away.
 type styles struct {
-	header, alarm, active, title, head, faint, plain lipgloss.Style
+	alarm, active, title, head, faint, plain lipgloss.Style
 }
 
 func newStyles() styles {
 	plain := lipgloss.NewStyle()
 	return styles{
-		header: plain.Bold(true),
 		alarm:  plain.Bold(true).Reverse(true).Foreground(lipgloss.Red),
 		active: plain.Bold(true).Reverse(true),
 		title:  plain.Bold(true),
@@ -58,7 +57,7 @@ func (s *screen) lines() []string {
 func (s *screen) paint(p *painter) {
 	l := s.layout()
 	for _, line := range l.header {
-		p.add(p.header, line)
+		p.add(p.title, line)
 	}
 	if l.banner != "" {
 		p.add(p.alarm, l.banner)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -17,7 +18,7 @@ import (
 type candidate struct {
 	s       *Situation
 	queue   task.Queue
-	worker  Worker
+	worker  task.Worker
 	node    task.Node
 	reasons []Reason
 	// claims says that the worker's next claim takes the task.
@@ -50,7 +51,7 @@ func (s *Situation) hindered(due bool) (Explanation, error) {
 		}
 		for _, c := range batch {
 			if due && c.claims {
-				return Explanation{s.claimable(&c.worker)}, nil
+				return Explanation{claimable(&c.worker)}, nil
 			}
 		}
 		if c := slices.MinFunc(batch, nearer); nearer(c, nearest) < 0 {
@@ -62,7 +63,7 @@ func (s *Situation) hindered(due bool) (Explanation, error) {
 	reasons := slices.Clone(nearest.reasons)
 	switch {
 	case len(reasons) == 0:
-		reasons = Explanation{s.claimable(&nearest.worker)}
+		reasons = Explanation{claimable(&nearest.worker)}
 	case len(s.alive()) == 0 && reasons[0].Kind == KindAway:
 		reasons[0].Kind = KindNoWorker
 		reasons[0].Text = "no worker is alive; " + reasons[0].Text
@@ -70,10 +71,8 @@ func (s *Situation) hindered(due bool) (Explanation, error) {
 	return append(reasons, others(nearest, all)...), nil
 }
 
-func (s *Situation) claimable(w *Worker) Reason {
-	text := fmt.Sprintf("nothing is in the way: the next claim of worker %s on %s gets it (%s)", w.Worker, w.Node,
-		things(int64(w.Free()), "free slot", "free slots"))
-	return Reason{Kind: KindClaimable, Text: text}
+func claimable(w *task.Worker) Reason {
+	return Reason{Kind: KindClaimable, Text: fmt.Sprintf("nothing is in the way: the next claim of %s gets it (%s)", placed(w), freeText(w))}
 }
 
 // asks reports whether it matters what is in the way of a candidate too, after those before it.
@@ -94,11 +93,11 @@ func (s *Situation) candidates() []*candidate {
 		all = append(all, s.examine(&s.Workers[i]))
 	}
 	pin := s.queue(s.Task.Bucket.QueueName()).Pin
+	if len(pin) == 0 {
+		pin = []string{""} // any node
+	}
 	for _, node := range pin {
 		all = append(all, s.newcomer(node))
-	}
-	if len(pin) == 0 {
-		all = append(all, s.newcomer(""))
 	}
 	slices.SortStableFunc(all, nearer)
 	return all
@@ -130,10 +129,10 @@ func others(nearest *candidate, all []*candidate) Explanation {
 }
 
 // examine finds what keeps a worker from claiming the task, whatever else there is.
-func (s *Situation) examine(w *Worker) *candidate {
+func (s *Situation) examine(w *task.Worker) *candidate {
 	c := &candidate{s: s, queue: s.queue(s.Task.Bucket.QueueName()), worker: *w}
 	c.node = s.node(w.Node)
-	if !w.Alive() {
+	if !w.State.Alive() {
 		c.away()
 	}
 	c.fit()
@@ -143,17 +142,17 @@ func (s *Situation) examine(w *Worker) *candidate {
 }
 
 func (c *candidate) add(cost int, kind Kind, change Remedy, text string) {
-	c.reasons = append(c.reasons, Reason{Kind: kind, Text: text, Blocks: true, Change: change})
+	c.reasons = append(c.reasons, blocks(kind, change, text))
 	c.cost += cost
 }
 
 // fit finds in what respect task and worker do not go together.
 func (c *candidate) fit() {
 	b := c.s.Task.Bucket
-	for _, r := range task.Unfit(b, c.queue.QueueSpec, c.worker.Offer) {
+	for _, r := range task.Unfit(b, c.queue.QueueSpec, c.worker.Offer()) {
 		c.static = c.static || r.Kind != task.KindPaused
-		kind, cost, change := c.adapt(r)
-		c.add(cost, kind, change, c.lackText(r))
+		cost, change := c.adapt(r)
+		c.add(cost, Kind(r.Kind), change, c.lackText(r))
 	}
 }
 
@@ -167,61 +166,51 @@ func (c *candidate) handler() {
 	alive := c.s.alive()
 	for i := range alive {
 		if c.s.declined(&alive[i]) {
-			by = append(by, alive[i].Worker)
+			by = append(by, alive[i].Name)
 		}
 	}
 	program := c.s.Task.Program
-	text := fmt.Sprintf("worker %s on %s has no handler for program %s and runs no programs", c.worker.Worker, c.worker.Node, program)
+	text := placed(&c.worker) + " has no handler for program " + program + " and runs no programs"
 	if len(by) == len(alive) {
-		text = fmt.Sprintf("no live worker has a handler for program %s or runs programs", program)
+		text = "no live worker has a handler for program " + program + " or runs programs"
 	}
-	text += fmt.Sprintf(": handed back by %s", some(by))
-	change := Remedy{Object: ObjectWorker, Name: c.worker.Worker, Attribute: AttrHandlers, Value: program}
-	c.add(costLacks, KindHandler, change, text)
+	c.add(costLacks, KindHandler, c.onWorker(AttrHandlers, program), text+": handed back by "+some(by))
 }
 
 // adapt changes queue or worker so that the reason is gone.
-func (c *candidate) adapt(r task.Reason) (Kind, int, Remedy) {
-	queue := Remedy{Object: ObjectQueue, Name: c.queue.Name}
-	worker := Remedy{Object: ObjectWorker, Name: c.worker.Worker, Value: r.Wanted}
+func (c *candidate) adapt(r task.Reason) (int, Remedy) {
+	w := &c.worker
 	switch r.Kind {
 	case task.KindPaused:
 		if r.Has != "" {
-			queue.Attribute, c.queue.Damaged = c.queue.Damaged.Fields()[0], nil
-			return KindPaused, 0, queue
+			damaged := c.queue.Damaged.Fields()[0]
+			c.queue.Damaged = nil
+			return 0, c.onQueue(damaged, "")
 		}
 		c.queue.Paused = false
-		queue.Attribute, queue.Value = "paused", "false"
-		return KindPaused, 0, queue
+		return 0, c.onQueue("paused", "false")
 	case task.KindPinned, task.KindIgnored: // never the nearest: one on a better node can be started
-		return Kind(r.Kind), costNobody, Remedy{}
+		return costNobody, Remedy{}
 	case task.KindClass:
-		c.worker.Classes = append(slices.Clone(c.worker.Classes), r.Wanted)
-		worker.Attribute = "classes"
-		return KindClass, costLacks, worker
+		w.Classes = append(slices.Clone(w.Classes), r.Wanted)
+		return costLacks, c.onWorker("classes", r.Wanted)
 	case task.KindEnv:
-		c.worker.Env, worker.Attribute = r.Wanted, "env"
-		return KindEnv, costLacks, worker
+		w.Env = r.Wanted
+		return costLacks, c.onWorker("env", r.Wanted)
 	case task.KindLabel:
-		c.worker.Labels = append(slices.Clone(c.worker.Labels), r.Wanted)
-		worker.Attribute = "labels"
-		return KindLabel, costLacks, worker
-	default:
-		return c.enlarge(r)
+		w.Labels = append(slices.Clone(w.Labels), r.Wanted)
+		return costLacks, c.onWorker("labels", r.Wanted)
+	default: // a resource, of which the node is to have as much
+		wanted, err := task.ParseResources(r.Wanted)
+		if err != nil { // by the hand of another client
+			return costNobody, c.s.onTask("resources", "")
+		}
+		all := task.Resources{}
+		maps.Copy(all, w.Resources)
+		maps.Copy(all, wanted)
+		w.Resources = all
+		return costLacks, c.onWorker("resources", r.Wanted)
 	}
-}
-
-// enlarge lets the node have as much of a resource as the task asks.
-func (c *candidate) enlarge(r task.Reason) (Kind, int, Remedy) {
-	wanted, err := task.ParseResources(r.Wanted)
-	if err != nil { // by the hand of another client
-		return KindResource, costNobody, Remedy{Object: ObjectTask, Name: c.s.name(), Attribute: "resources"}
-	}
-	all := task.Resources{}
-	maps.Copy(all, c.worker.Resources)
-	maps.Copy(all, wanted)
-	c.worker.Resources = all
-	return KindResource, costLacks, Remedy{Object: ObjectWorker, Name: c.worker.Worker, Attribute: "resources", Value: r.Wanted}
 }
 
 // lackText says what is lacking, and whether anybody has it.
@@ -229,16 +218,12 @@ func (c *candidate) lackText(r task.Reason) string {
 	if r.Kind == task.KindPaused {
 		return r.String()
 	}
-	alive, lacking := 0, 0
 	b, q := c.s.Task.Bucket, c.s.queue(c.s.Task.Bucket.QueueName()).QueueSpec
-	for _, w := range c.s.alive() {
-		alive++
-		if slices.ContainsFunc(task.Unfit(b, q, w.Offer), func(o task.Reason) bool { return o.Kind == r.Kind && o.Wanted == r.Wanted }) {
-			lacking++
-		}
+	has := func(w task.Worker) bool {
+		return !slices.ContainsFunc(task.Unfit(b, q, w.Offer()), func(o task.Reason) bool { return o.Kind == r.Kind && o.Wanted == r.Wanted })
 	}
-	who := "worker " + c.worker.Worker + " on " + c.worker.Node
-	if alive > 1 && lacking == alive {
+	who := placed(&c.worker)
+	if alive := c.s.alive(); len(alive) > 1 && !slices.ContainsFunc(alive, has) {
 		who = "no live worker does; " + who + " comes nearest"
 	}
 	return r.String() + " (" + who + ")"
@@ -248,96 +233,83 @@ func (c *candidate) lackText(r task.Reason) string {
 // offers all that is demanded, and no more.
 func (s *Situation) newcomer(node string) *candidate {
 	q := s.queue(s.Task.Bucket.QueueName())
-	bare := &candidate{s: s, queue: q, worker: Worker{
-		Offer: task.Offer{Node: node, MaxThreads: task.NoLimit}, State: task.WorkerReady, Slots: 1,
+	bare := &candidate{s: s, queue: q, worker: task.Worker{
+		Registration: task.Registration{Node: node, MaxThreads: task.NoLimit, Slots: 1}, State: task.WorkerReady,
 	}}
-	for _, r := range task.Unfit(s.Task.Bucket, unpaused(&q), bare.worker.Offer) {
+	for _, r := range task.Unfit(s.Task.Bucket, unpaused(&q), bare.worker.Offer()) {
 		bare.adapt(r)
 	}
 	kind, text := s.nobody(node, &q)
 	if len(s.alive()) == 0 {
 		kind, text = KindNoWorker, "no worker is alive"
 	}
-	start := Remedy{Object: ObjectWorker, Attribute: AttrStart, Value: offerText(&bare.worker.Offer), Offer: bare.worker.Offer}
+	offer := bare.worker.Offer()
+	start := bare.onWorker(AttrStart, offerText(&offer))
 	c := s.examine(&bare.worker)
 	c.cost += costStart
-	c.reasons = append(Explanation{{Kind: kind, Text: text + "; start one with " + start.Value, Blocks: true, Change: start}}, c.reasons...)
+	c.reasons = slices.Insert(c.reasons, 0, blocks(kind, start, text+"; start one with "+start.Value))
 	return c
 }
 
 // nobody says why only a new worker will do.
 func (s *Situation) nobody(node string, q *task.Queue) (Kind, string) {
-	avoids := len(q.Pin) == 0 && len(q.Ignore) > 0
-	for _, w := range s.alive() {
-		avoids = avoids && slices.Contains(q.Ignore, w.Node)
-	}
+	alive := s.alive()
+	welcome := func(w task.Worker) bool { return !slices.Contains(q.Ignore, w.Node) }
+	pinned := func(w task.Worker) bool { return slices.Contains(q.Pin, w.Node) }
 	switch {
-	case avoids:
-		return KindIgnored, "queue " + q.Name + " avoids the nodes of all live workers (" + some(q.Ignore) + ")"
-	case len(q.Pin) > 0 && !slices.ContainsFunc(s.alive(), func(w Worker) bool { return slices.Contains(q.Pin, w.Node) }):
+	case len(q.Pin) > 0 && !slices.ContainsFunc(alive, pinned):
 		return KindPinned, "queue " + q.Name + " is pinned to " + some(q.Pin) + ", where no worker is alive"
+	case len(q.Pin) == 0 && len(q.Ignore) > 0 && !slices.ContainsFunc(alive, welcome):
+		return KindIgnored, "queue " + q.Name + " avoids the nodes of all live workers (" + some(q.Ignore) + ")"
 	default:
-		return KindUnfit, "no worker comes near to what it needs" + on(node)
+		return KindUnfit, "no worker comes near to what it needs" + with(" on node ", node)
 	}
 }
 
-func on(node string) string {
-	if node == "" {
-		return ""
-	}
-	return " on node " + node
-}
+// anyOffer is the text of an offer of nothing.
+const anyOffer = "any configuration"
 
 // offerText is an offer as the configuration of a worker has it.
 func offerText(o *task.Offer) string {
 	var parts []string
-	add := func(name, value string) {
-		if value != "" {
-			parts = append(parts, name+" = "+value)
+	for _, attribute := range [][2]string{
+		{"node", o.Node}, {"env", o.Env}, {"labels", strings.Join(o.Labels, ",")}, {"resources", o.Resources.Text()},
+		{"classes", strings.Join(o.Classes, ",")},
+	} {
+		if attribute[1] != "" {
+			parts = append(parts, attribute[0]+" = "+attribute[1])
 		}
 	}
-	add("node", o.Node)
-	add("env", o.Env)
-	add("labels", strings.Join(o.Labels, ","))
-	add("resources", o.Resources.Text())
-	add("classes", strings.Join(o.Classes, ","))
-	if len(parts) == 0 {
-		return "any configuration"
-	}
-	return strings.Join(parts, "; ")
+	return cmp.Or(strings.Join(parts, "; "), anyOffer)
 }
 
 // away says that the worker is not there, and lets it be there.
 func (c *candidate) away() {
 	w := &c.worker
-	text := fmt.Sprintf("worker %s on %s is %s%s", w.Worker, w.Node, w.State, heard(c.s.Now, w.Heartbeat))
-	c.add(costAway, KindAway, Remedy{Object: ObjectWorker, Name: w.Worker, Attribute: AttrState, Value: string(task.WorkerReady)}, text)
+	text := fmt.Sprintf("%s is %s%s", placed(w), w.State, heard(c.s.Now, w.Heartbeat))
+	c.add(costAway, KindAway, c.onWorker(AttrState, string(task.WorkerReady)), text)
 	w.State, w.Reason, w.Busy = task.WorkerReady, "", 0
 }
 
 // heard is when a worker was last heard of.
-func heard(now, beat statemachine.Time) string {
-	if beat == 0 {
+func heard(now statemachine.Time, beat time.Time) string {
+	if beat.IsZero() {
 		return ""
 	}
-	return ", last heard of " + span(max(0, now.Sub(beat))) + " ago"
+	return ", last heard of " + span(max(0, now.Sub(task.Stamp(beat)))) + " ago"
 }
 
 // idle finds why the worker asks for nothing.
 func (c *candidate) idle() {
 	w := &c.worker
-	change := Remedy{Object: ObjectWorker, Name: w.Worker}
-	where := "worker " + w.Worker + " on " + w.Node
 	if w.State != task.WorkerReady {
-		change.Attribute, change.Value = AttrState, string(task.WorkerReady)
-		c.add(costDrain, KindDrain, change, where+" is told to drain, so it takes nothing new")
+		c.add(costDrain, KindDrain, c.onWorker(AttrState, string(task.WorkerReady)), placed(w)+" is told to drain, so it takes nothing new")
 	}
 	if w.Reason != "" {
-		change.Attribute, change.Value = AttrReason, ""
-		c.add(costDrain, KindClaimsNot, change, where+" claims nothing: "+w.Reason)
+		c.add(costDrain, KindClaimsNot, c.onWorker(AttrReason, ""), placed(w)+" claims nothing: "+w.Reason)
 	}
-	if w.Free() == 0 {
-		change.Attribute, change.Value = AttrFreeSlots, "1"
-		c.add(costBusy, KindSlots, change, fmt.Sprintf("%s has no free slot (%d of %d busy)", where, w.Busy, w.Slots))
+	if free(w) == 0 {
+		text := fmt.Sprintf("%s has no free slot (%d of %d busy)", placed(w), w.Busy, w.Slots)
+		c.add(costBusy, KindSlots, c.onWorker(AttrFreeSlots, "1"), text)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/tdf-go/tdf/internal/ops/why"
 	"github.com/tdf-go/tdf/statemachine"
@@ -32,7 +33,7 @@ func (p *Plan) Changed(id int64, e why.Explanation) (*Plan, error) {
 
 func stage(c why.Remedy) int {
 	switch {
-	case c.Object == why.ObjectTime:
+	case c.Object == "time":
 		return 0
 	case c.Attribute == why.AttrBefore:
 		return 2
@@ -43,25 +44,25 @@ func stage(c why.Remedy) int {
 
 func (p *Plan) change(id int64, c why.Remedy) error {
 	switch c.Object {
-	case why.ObjectTime:
+	case "time":
 		at, err := statemachine.ParseTime(c.Value)
 		p.Now = max(p.Now, at)
 		return err
-	case why.ObjectServer:
+	case "server":
 		p.Gate = c.Value == "on"
 		return nil
-	case why.ObjectQueue:
+	case "queue":
 		return p.Queue(c.Name).Set(c.Attribute, c.Value)
-	case why.ObjectNode:
+	case "node":
 		if c.Attribute == why.AttrFree {
 			return p.free(c.Name, c.Value)
 		}
 		return p.Node(c.Name).Set(c.Attribute, c.Value)
-	case why.ObjectTask:
+	case "task":
 		return p.changeTask(p.Task(id), c)
-	case why.ObjectPlan:
+	case "plan":
 		return p.changePlan(c)
-	case why.ObjectWorker:
+	case "worker":
 		return p.changeWorker(c)
 	}
 	return fmt.Errorf("no object %q", c.Object)
@@ -116,18 +117,17 @@ func (p *Plan) free(node, value string) error {
 
 func (p *Plan) changeWorker(c why.Remedy) error {
 	if c.Attribute == why.AttrStart {
-		offer := c.Offer
-		offer.Worker = "new"
-		if offer.Node == "" {
-			offer.Node = "new-node"
+		r := task.Registration{Name: "new", Node: "new-node", MaxThreads: task.NoLimit, Slots: 1}
+		if err := configure(&r, c.Value); err != nil {
+			return err
 		}
-		p.Workers = append(p.Workers, why.Worker{Offer: offer, State: task.WorkerReady, Slots: 1})
+		p.Workers = append(p.Workers, task.Worker{State: task.WorkerReady, Registration: r})
 		return nil
 	}
-	w := &p.Workers[slices.IndexFunc(p.Workers, func(w why.Worker) bool { return w.Worker == c.Name })]
+	w := &p.Workers[slices.IndexFunc(p.Workers, func(w task.Worker) bool { return w.Name == c.Name })]
 	switch c.Attribute {
 	case why.AttrState:
-		if !w.Alive() {
+		if !w.State.Alive() {
 			w.Busy, w.Reason = 0, ""
 		}
 		w.State = task.WorkerState(c.Value)
@@ -150,8 +150,30 @@ func (p *Plan) changeWorker(c why.Remedy) error {
 	return nil
 }
 
+// configure gives a new worker what it must offer.
+func configure(r *task.Registration, offer string) (err error) {
+	for part := range strings.SplitSeq(offer, "; ") {
+		switch name, value, _ := strings.Cut(part, " = "); name {
+		case "node":
+			r.Node = value
+		case "env":
+			r.Env = value
+		case "labels":
+			r.Labels = strings.Split(value, ",")
+		case "resources":
+			r.Resources, err = task.ParseResources(value)
+		case "classes":
+			r.Classes = strings.Split(value, ",")
+		case "any configuration":
+		default:
+			return fmt.Errorf("no attribute %q", name)
+		}
+	}
+	return err
+}
+
 // enlarge gives a worker's node more of a resource.
-func enlarge(w *why.Worker, value string) error {
+func enlarge(w *task.Worker, value string) error {
 	amounts, err := task.ParseResources(value)
 	if w.Resources == nil {
 		w.Resources = task.Resources{}

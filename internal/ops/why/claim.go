@@ -19,7 +19,7 @@ const asked = 32
 // together with the task.
 func (s *Situation) ask(all []*candidate) error {
 	all = slices.DeleteFunc(slices.Clone(all), func(c *candidate) bool {
-		return s.Task.ID != 0 && len(task.Unfit(s.Task.Bucket, c.queue.QueueSpec, c.worker.Offer)) > 0
+		return s.Task.ID != 0 && len(task.Unfit(s.Task.Bucket, c.queue.QueueSpec, c.worker.Offer())) > 0
 	})
 	claims := make([]tasks.DryClaim, len(all))
 	for i, c := range all {
@@ -44,10 +44,10 @@ func (c *candidate) claim() tasks.DryClaim {
 	w, t := &c.worker, &c.s.Task
 	d := tasks.DryClaim{
 		Claim: tasks.ClaimRequest{
-			Worker: w.Worker, Node: cmp.Or(w.Node, conn.NewToken()), MaxThreads: nodeCap(w, &c.node), Resources: w.Resources, Max: max(1, w.Free()),
+			Worker: w.Name, Node: cmp.Or(w.Node, conn.NewToken()), MaxThreads: nodeCap(w, &c.node), Resources: w.Resources, Max: max(1, free(w)),
 			Candidates: []task.Candidate{{Queue: c.queue.QueueSpec}},
 		},
-		Queue: c.queue.Name, Task: t.ID, Bucket: t.Bucket, At: c.s.At(),
+		Queue: c.queue.Name, Task: t.ID, Bucket: t.Bucket, At: c.s.at(),
 	}
 	if t.ID != 0 {
 		d.Claim.Candidates = c.candidates()
@@ -70,46 +70,40 @@ func (c *candidate) candidates() []task.Candidate {
 	if mine := c.s.Task.Bucket; !slices.ContainsFunc(buckets, func(b task.Bucket) bool { return b.Name() == mine.Name() }) {
 		buckets = append(buckets, mine)
 	}
-	return task.Candidates(buckets, queues, c.worker.Offer)
+	return task.Candidates(buckets, queues, c.worker.Offer())
 }
 
 // nodeCap is how many rounds the worker lets run on its node.
-func nodeCap(w *Worker, n *task.Node) task.Limit {
+func nodeCap(w *task.Worker, n *task.Node) task.Limit {
 	if n.MaxThreadsSet {
 		return n.MaxThreads
 	}
 	return w.MaxThreads
 }
 
-// limits tells which limits are reached.
+// limits tells which limits are reached, and by whom.
 func (c *candidate) limits(h *tasks.Hindrance) {
 	q, n := &c.queue, &c.node
-	queue, node := Remedy{Object: ObjectQueue, Name: q.Name}, Remedy{Object: ObjectNode, Name: n.Name}
-	for _, l := range []struct {
-		kind    Kind
-		name    string
-		most    task.Limit
-		left    tasks.Places
-		change  Remedy
-		what    string
-		holders func() string
-	}{
-		{KindThreads, "threads", q.Threads, h.Threads, queue, "queue " + q.Name + " in the fleet", func() string { return c.s.holders(q) }},
-		{KindMax, "maxthreads", q.MaxThreads, h.MaxThreads, queue, "queue " + q.Name + " on node " + n.Name, func() string { return "" }},
-		{KindNodeCap, "maxthreads", nodeCap(&c.worker, n), h.NodeCap, node, "node " + n.Name, func() string { return c.s.queuesOn(n.Name) }},
-	} {
-		if !l.left.None() {
-			continue
-		}
-		running := int64(l.most) - l.left.Left
-		l.change.Attribute, l.change.Value = l.name, strconv.FormatInt(running+1, 10)
-		text := fmt.Sprintf("%s reached its limit: %d running, %s = %s", l.what, running, l.name, l.most.Text())
-		c.add(costBusy, l.kind, l.change, text+l.holders())
+	if h.Threads.None() {
+		c.full(KindThreads, "queue "+q.Name+" in the fleet", q.Threads, h.Threads, c.onQueue("threads", ""), c.s.holders(q))
+	}
+	if h.MaxThreads.None() {
+		c.full(KindMax, "queue "+q.Name+" on node "+n.Name, q.MaxThreads, h.MaxThreads, c.onQueue("maxthreads", ""), "")
+	}
+	if h.NodeCap.None() {
+		c.full(KindNodeCap, "node "+n.Name, nodeCap(&c.worker, n), h.NodeCap, c.onNode("maxthreads", ""), c.s.queuesOn(n.Name))
 	}
 	if h.Gated {
-		change := Remedy{Object: ObjectServer, Attribute: AttrGate, Value: "warn"}
-		c.add(costDrain, KindGate, change, c.s.gateText(n))
+		c.add(costDrain, KindGate, Remedy{Object: "server", Attribute: AttrGate, Value: "warn"}, c.s.gateText(n))
 	}
+}
+
+// full says that a limit is reached, which the change raises by one.
+func (c *candidate) full(kind Kind, what string, most task.Limit, left tasks.Places, change Remedy, holders string) {
+	running := int64(most) - left.Left
+	change.Value = strconv.FormatInt(running+1, 10)
+	text := fmt.Sprintf("%s reached its limit: %d running, %s = %s", what, running, change.Attribute, most.Text())
+	c.add(costBusy, kind, change, text+holders)
 }
 
 // resources tells what others have taken of what the task asks.
@@ -118,8 +112,7 @@ func (c *candidate) resources(h *tasks.Hindrance) {
 		offered := c.worker.Resources[r.Name]
 		text := fmt.Sprintf("needs %s=%d, of %d on node %s %d are taken", r.Name, r.Asked, offered, c.node.Name, r.Used)
 		missing := task.Resources{r.Name: r.Used + r.Asked - offered}
-		change := Remedy{Object: ObjectNode, Name: c.node.Name, Attribute: AttrFree, Value: missing.Text()}
-		c.add(costBusy, KindTaken, change, text+takers(&c.node, r.Name))
+		c.add(costBusy, KindTaken, c.onNode(AttrFree, missing.Text()), text+takers(&c.node, r.Name))
 	}
 }
 
@@ -140,24 +133,24 @@ func (c *candidate) line(h *tasks.Hindrance) {
 	default: // it is the next
 		return
 	}
-	c.add(costBusy, kind, Remedy{Object: ObjectTask, Name: c.s.name(), Attribute: AttrBefore, Value: "0"}, text)
+	c.add(costBusy, kind, c.s.onTask(AttrBefore, "0"), text)
 }
 
 // holders says where the rounds of a queue are.
 func (s *Situation) holders(q *task.Queue) string {
 	byWorker := map[string]int{}
 	for i := range s.Workers {
-		byWorker[s.Workers[i].Worker] = s.Workers[i].Serving[q.Name]
-	}
-	text := ""
-	if nodes := counts(q.RunningByNode); nodes != "" {
-		text = " (by node " + nodes
-		if workers := counts(byWorker); workers != "" {
-			text += "; by worker " + workers
+		for _, use := range s.Workers[i].Queues {
+			if use.Queue == q.Name {
+				byWorker[s.Workers[i].Name] += use.Processing
+			}
 		}
-		text += ")"
 	}
-	return text
+	nodes := counts(q.RunningByNode)
+	if nodes == "" {
+		return ""
+	}
+	return " (by node " + nodes + with("; by worker ", counts(byWorker)) + ")"
 }
 
 // queuesOn says which queues have rounds on a node.
@@ -177,7 +170,7 @@ func (s *Situation) gateText(n *task.Node) string {
 	if !n.Quarantined.IsZero() {
 		text = "node " + n.Name + " is in quarantine" + since(s.Now, task.Stamp(n.Quarantined))
 	}
-	text += saying(n.Reason)
+	text += with(": ", n.Reason)
 	if !n.NextTrial.IsZero() {
 		text += "; it may try one task at " + moment(task.Stamp(n.NextTrial))
 	}

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,37 +14,31 @@ import (
 // running explains a task that a worker holds.
 func (s *Situation) running() Explanation {
 	t := &s.Task
-	text := fmt.Sprintf("runs in round %d on worker %s%s%s", t.Round, orUnknown(t.Worker), on(t.Node), since(s.Now, t.Current.Running))
+	text := fmt.Sprintf("runs in round %d on worker %s", t.Round, cmp.Or(t.Worker, "(unknown)"))
+	text += with(" on node ", t.Node) + since(s.Now, t.Current.Running)
 	found := Explanation{{Kind: KindRunning, Text: text}}
 	if t.StopAsked {
 		found = append(found, s.stopped("its worker is told to stop it"))
 	}
-	found = append(found, s.holder())
+	found = append(found, s.servedBy())
 	if end := t.RoundEnd(0); end != statemachine.Never {
-		found = append(found, Reason{Kind: KindTimeout, Text: s.over("timeout", end, t.RoundEnd(s.Grace))})
+		found = append(found, Reason{Kind: KindTimeout, Text: s.limit("timeout", end, t.RoundEnd(s.Grace))})
 	}
 	if t.EndBefore != statemachine.Never {
-		found = append(found, Reason{Kind: KindLate, Text: s.over("end_before", t.EndBefore, t.EndBefore)})
+		found = append(found, Reason{Kind: KindLate, Text: s.limit("end_before", t.EndBefore, t.EndBefore)})
 	}
 	return found
 }
 
-func orUnknown(name string) string {
-	if name == "" {
-		return "(unknown)"
-	}
-	return name
-}
-
-// over says when a limit of the round ends it, or that a server should have.
-func (s *Situation) over(what string, end, acts statemachine.Time) string {
+// limit says when a limit of the round ends it, or that a server should have.
+func (s *Situation) limit(what string, end, acts statemachine.Time) string {
 	switch {
 	case s.Now <= end:
 		return fmt.Sprintf("its %s ends the round in %s, at %s", what, span(end.Sub(s.Now)), moment(end))
 	case s.Now <= acts:
 		return fmt.Sprintf("its %s is over since %s; servers leave it to its worker for another %s",
 			what, span(s.Now.Sub(end)), span(acts.Sub(s.Now)))
-	case s.leased():
+	case s.holder() != nil && s.holder().State.Alive(): // that ends the round, not a server
 		return fmt.Sprintf("its %s is over since %s; servers tell its worker to end the round, and move the task when that has, "+
 			"or when its lease is over", what, span(s.Now.Sub(end)))
 	default:
@@ -51,20 +46,22 @@ func (s *Situation) over(what string, end, acts statemachine.Time) string {
 	}
 }
 
-// leased reports whether a live worker has the task. Then the worker ends the round, not a server.
-func (s *Situation) leased() bool {
-	return slices.ContainsFunc(s.Workers, func(w Worker) bool { return w.Worker == s.Task.Worker && w.Alive() })
+// holder is the worker that holds the task; nil if there is no such worker.
+func (s *Situation) holder() *task.Worker {
+	if i := slices.IndexFunc(s.Workers, func(w task.Worker) bool { return w.Name == s.Task.Worker }); i >= 0 {
+		return &s.Workers[i]
+	}
+	return nil
 }
 
-// holder says how the worker is that holds the task.
-func (s *Situation) holder() Reason {
-	i := slices.IndexFunc(s.Workers, func(w Worker) bool { return w.Worker == s.Task.Worker })
-	if i < 0 {
+// servedBy says how the worker is that holds the task.
+func (s *Situation) servedBy() Reason {
+	w := s.holder()
+	if w == nil {
 		return Reason{Kind: KindSilent, Text: "its worker is not registered: only its timeout and end_before bring it back"}
 	}
-	w := &s.Workers[i]
 	text := fmt.Sprintf("its worker is %s%s", w.State, heard(s.Now, w.Heartbeat))
-	if w.Alive() {
+	if w.State.Alive() {
 		return Reason{Kind: KindServed, Text: text}
 	}
 	return Reason{Kind: KindSilent, Text: text + "; a server gives the task to another"}
@@ -72,8 +69,8 @@ func (s *Situation) holder() Reason {
 
 // stopped says that a stop was asked for.
 func (s *Situation) stopped(so string) Reason {
-	t := &s.Task
-	text := "a stop was asked for" + by(t.CancelledBy) + since(s.Now, t.StopSince) + saying(t.CancelReason) + "; " + so
+	r := &s.Record
+	text := "a stop was asked for" + s.cancelled() + since(s.Now, task.Stamp(r.CancelRequested)) + with(": ", r.CancelReason) + "; " + so
 	return Reason{Kind: KindStop, Text: text}
 }
 
@@ -99,25 +96,25 @@ func (s *Situation) server() string {
 // ended explains a task that came to an outcome.
 func (s *Situation) ended() Explanation {
 	t := &s.Task
-	found := Explanation{{Kind: KindOutcome, Text: string(t.End()) + saying(s.outcome())}}
-	if t.End() == statemachine.Cancelled && t.Cause.ID != 0 {
-		found = append(found, t.Cause.reason())
+	found := Explanation{{Kind: KindOutcome, Text: string(t.End()) + with(": ", s.outcome())}}
+	if t.End() == statemachine.Cancelled && s.Record.DoomedBy != 0 {
+		found = append(found, s.cause())
 	}
-	if n := len(t.Rounds); n > 0 && t.End() != statemachine.Succeeded {
-		found = append(found, Reason{Kind: KindRound, Text: "the last round that ended: " + roundText(&t.Rounds[n-1])})
+	if r := lastEnded(&s.Record); r != nil && t.End() != statemachine.Succeeded {
+		found = append(found, Reason{Kind: KindRound, Text: "the last round that ended: " + roundText(r)})
 	}
 	if t.StopAsked && t.End() != statemachine.Terminated && t.End() != statemachine.Cancelled {
 		found = append(found, s.stopped("so it was not opened again"))
 	}
-	if t.RetriedBy != 0 {
-		found = append(found, Reason{Kind: KindRetried, Text: "task " + strconv.FormatInt(t.RetriedBy, 10) + " repeats it"})
+	if id := s.Record.RetriedBy; id != 0 {
+		found = append(found, Reason{Kind: KindRetried, Text: fmt.Sprintf("task %d repeats it", id)})
 	}
-	if t.RetryOf != 0 {
-		found = append(found, Reason{Kind: KindRetried, Text: "it repeated task " + strconv.FormatInt(t.RetryOf, 10)})
+	if id := s.Record.RetryOf; id != 0 {
+		found = append(found, Reason{Kind: KindRetried, Text: fmt.Sprintf("it repeated task %d", id)})
 	}
 	text := "no manager has archived it yet"
 	if t.State == statemachine.Archived {
-		text = "archived" + since(s.Now, t.Since)
+		text = "archived" + since(s.Now, s.entered())
 	}
 	return append(found, Reason{Kind: KindArchived, Text: text})
 }
@@ -131,16 +128,16 @@ func (s *Situation) outcome() string {
 	case statemachine.Failed:
 		return s.failure()
 	case statemachine.TimedOut:
-		return t.tooOften(statemachine.Timeouts, "its round took longer than its timeout of "+span(t.Timeout))
+		return s.tooOften(statemachine.Timeouts, "its round took longer than its timeout of "+span(t.Timeout))
 	case statemachine.Orphaned:
-		return t.tooOften(statemachine.Losses, "it lost its worker")
+		return s.tooOften(statemachine.Losses, "it lost its worker")
 	case statemachine.Expired:
 		return s.expiry()
 	case statemachine.Cancelled, statemachine.Terminated:
-		if t.Cause.ID != 0 && t.End() == statemachine.Cancelled {
-			return t.Cause.verdict()
+		if s.Record.DoomedBy != 0 && t.End() == statemachine.Cancelled {
+			return s.verdict()
 		}
-		return "called off" + by(t.CancelledBy) + saying(t.CancelReason)
+		return "called off" + s.cancelled() + with(": ", s.Record.CancelReason)
 	default:
 		return ""
 	}
@@ -153,27 +150,28 @@ func (s *Situation) failure() string {
 	switch {
 	case t.StopAsked:
 		return "its round failed, and a stop had been asked for"
-	case t.over(statemachine.Faults):
-		return t.tooOften(statemachine.Faults, "it failed without being to blame")
-	case t.over(statemachine.Fails):
-		return t.tooOften(statemachine.Fails, "it failed")
+	case s.over(statemachine.Faults):
+		return s.tooOften(statemachine.Faults, "it failed without being to blame")
+	case s.over(statemachine.Fails):
+		return s.tooOften(statemachine.Fails, "it failed")
 	case r.HasExit && slices.Contains(t.FatalCodes, r.ExitCode):
 		return fmt.Sprintf("exit code %d is among its fatal_exit_codes", r.ExitCode)
 	case r.HasExit && len(t.RetryCodes) > 0 && !slices.Contains(t.RetryCodes, r.ExitCode):
 		return fmt.Sprintf("exit code %d is not among its retry_exit_codes", r.ExitCode)
 	default:
-		return t.tooOften(statemachine.Fails, "it failed")
+		return s.tooOften(statemachine.Fails, "it failed")
 	}
 }
 
 // over says that a counter has gone beyond its limit.
-func (t *Task) over(c statemachine.Counter) bool {
-	return statemachine.Limit(t.Counted(c)) > t.Limit(c)
+func (s *Situation) over(c statemachine.Counter) bool {
+	return statemachine.Limit(s.Task.Counted(c)) > s.Task.Limit(c)
 }
 
 // tooOften says what happened, how often, and how often it might.
-func (t *Task) tooOften(c statemachine.Counter, what string) string {
-	if t.StopAsked && !t.over(c) {
+func (s *Situation) tooOften(c statemachine.Counter, what string) string {
+	t := &s.Task
+	if t.StopAsked && !s.over(c) {
 		return what + ", and a stop had been asked for"
 	}
 	return fmt.Sprintf("%s %s, max_%s = %s", what, things(int64(t.Counted(c)), "time", "times"), c, t.Limit(c).Text())
@@ -198,10 +196,7 @@ func (s *Situation) expiry() string {
 // roundText tells of a round that has ended.
 func roundText(r *task.Round) string {
 	text := "round " + strconv.Itoa(r.Number)
-	if r.Worker != "" {
-		text += " of worker " + r.Worker
-	}
-	text += on(r.Node)
+	text += with(" of worker ", r.Worker) + with(" on node ", r.Node)
 	switch {
 	case !r.Stamps[string(statemachine.StampTimeout)].IsZero():
 		text += " timed out"
@@ -213,13 +208,11 @@ func roundText(r *task.Round) string {
 		text += " was not reported"
 	default: // it went well, or nobody said
 	}
-	if r.Class != "" {
-		text += ", class " + string(r.Class)
-	}
+	text += with(", class ", string(r.Class))
 	if r.ExitCode != nil {
 		text += ", exit code " + strconv.Itoa(*r.ExitCode)
 	}
-	return text + saying(beginning(r.Error))
+	return text + with(": ", beginning(r.Error))
 }
 
 // mostSaid is how much of an error stands in a reason, in bytes.

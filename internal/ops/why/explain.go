@@ -49,16 +49,18 @@ func (s *Situation) explain() (Explanation, error) {
 
 // held says who holds the task.
 func (s *Situation) held() Reason {
-	t := &s.Task
-	release := Remedy{Object: ObjectTask, Name: s.name(), Attribute: AttrHold}
-	text := "held" + by(t.HeldBy) + since(s.Now, t.Since) + saying(t.HoldReason)
-	return Reason{Kind: KindHeld, Text: text, Blocks: true, Change: release}
+	who, why := s.saidBy("held by "), s.Record.Hold
+	if why == "held by "+who { // what is recorded where nobody gave a reason
+		why = ""
+	}
+	text := "held" + with(" by ", who) + since(s.Now, s.entered()) + with(": ", why)
+	return blocks(KindHeld, s.onTask(AttrHold, ""), text)
 }
 
 // blocked explains a blocked task, and what it will meet once it is released.
 func (s *Situation) blocked() (Explanation, error) {
 	reasons := s.planned()
-	if s.Task.Cause.ID != 0 { // it is never going to be open
+	if s.Record.DoomedBy != 0 { // it is never going to be open
 		return reasons, nil
 	}
 	reasons = append(reasons, s.timely()...)
@@ -95,25 +97,20 @@ func ExplainQueue(s Situation, name string) (Explanation, error) {
 // closed finds what keeps every task of the queue.
 func (s *Situation) closed(q *task.Queue) (Explanation, error) {
 	var found Explanation
-	all := &candidate{s: s, queue: *q, worker: Worker{Offer: task.Offer{MaxThreads: task.NoLimit}}}
+	all := &candidate{s: s, queue: *q, worker: task.Worker{Registration: task.Registration{MaxThreads: task.NoLimit}}}
 	all.queue.MaxThreads = task.NoLimit // of some node
 	if err := s.ask([]*candidate{all}); err != nil {
 		return nil, err
 	}
-	change := Remedy{Object: ObjectQueue, Name: q.Name}
-	if fields := q.Damaged.Fields(); len(fields) > 0 {
-		damaged := task.Reason{Kind: task.KindPaused, Wanted: q.Name, Has: q.Damaged.Text()}
-		repair := Remedy{Object: ObjectQueue, Name: q.Name, Attribute: fields[0]}
-		found = append(found, Reason{Kind: KindPaused, Text: damaged.String(), Blocks: true, Change: repair})
-	}
-	if q.Paused {
-		change.Attribute, change.Value = "paused", "false"
-		found = append(found, Reason{Kind: KindPaused, Text: "queue " + q.Name + " is paused", Blocks: true, Change: change})
+	for _, r := range slices.Backward(task.Unfit(task.Bucket{}, q.QueueSpec, task.Offer{})) { // what is damaged before what is paused
+		if r.Kind == task.KindPaused {
+			_, change := all.adapt(r)
+			found = append(found, blocks(KindPaused, change, r.String()))
+		}
 	}
 	found = append(found, all.reasons...)
 	if len(s.alive()) == 0 {
-		start := Remedy{Object: ObjectWorker, Attribute: AttrStart, Value: "any configuration"}
-		found = append(found, Reason{Kind: KindNoWorker, Text: "no worker is alive", Blocks: true, Change: start})
+		found = append(found, blocks(KindNoWorker, all.onWorker(AttrStart, anyOffer), "no worker is alive"))
 	}
 	return found, nil
 }
@@ -129,9 +126,9 @@ func (s *Situation) unserved(q *task.Queue) Explanation {
 		var least []task.Reason
 		who := ""
 		for _, w := range alive {
-			lacks := task.Unfit(b.Bucket, unpaused(q), w.Offer)
+			lacks := task.Unfit(b.Bucket, unpaused(q), w.Offer())
 			if who == "" || len(lacks) < len(least) {
-				who, least = w.Worker, lacks
+				who, least = w.Name, lacks
 			}
 		}
 		if len(least) > 0 {
@@ -155,8 +152,8 @@ func (s *Situation) servers(q *task.Queue) (Explanation, error) {
 	var may, not Explanation
 	var fit []*candidate
 	for _, w := range s.alive() {
-		if lacks := task.Unfit(task.Bucket{Queue: q.Name}, unpaused(q), w.Offer); len(lacks) > 0 {
-			text := "worker " + w.Worker + " on " + w.Node + " may not take from it: " + lacks[0].String()
+		if lacks := task.Unfit(task.Bucket{Queue: q.Name}, unpaused(q), w.Offer()); len(lacks) > 0 {
+			text := placed(&w) + " may not take from it: " + lacks[0].String()
 			not = append(not, Reason{Kind: Kind(lacks[0].Kind), Text: text})
 			continue
 		}
@@ -169,14 +166,13 @@ func (s *Situation) servers(q *task.Queue) (Explanation, error) {
 		return nil, err
 	}
 	for _, c := range fit {
-		who := "worker " + c.worker.Worker + " on " + c.worker.Node
+		who := placed(&c.worker)
 		if len(c.reasons) > 0 {
 			r := c.reasons[0]
 			not = append(not, Reason{Kind: r.Kind, Text: who + " may take from it, but now: " + r.Text, Change: r.Change})
 			continue
 		}
-		free := things(int64(c.worker.Free()), "free slot", "free slots")
-		may = append(may, Reason{Kind: KindServed, Text: who + " may take from it: " + free})
+		may = append(may, Reason{Kind: KindServed, Text: who + " may take from it: " + freeText(&c.worker)})
 	}
 	return append(may, not...), nil
 }
@@ -184,7 +180,7 @@ func (s *Situation) servers(q *task.Queue) (Explanation, error) {
 // Kind is what a reason is about. docs/WHY.md tells them to users.
 type Kind string
 
-// The kinds of reasons for a task that has not been claimed.
+// The kinds of reasons for a task that has not been claimed, beside those of [task.Unfit].
 const (
 	KindClaimable Kind = "claimable" // nothing is in the way
 	KindHeld      Kind = "held"      // an operator holds it
@@ -201,10 +197,6 @@ const (
 	KindUnfit     Kind = "unfit"     // no worker comes near
 	KindPinned    Kind = "pinned"    // its queue is for other nodes
 	KindIgnored   Kind = "ignored"   // its queue is not for this node
-	KindClass     Kind = "class"     // the worker does not serve the class of its queue
-	KindEnv       Kind = "env"       // the worker has another env
-	KindLabel     Kind = "label"     // the worker does not offer a label
-	KindResource  Kind = "resource"  // the node has less of a resource in all
 	KindHandler   Kind = "handler"   // the worker has no Go function of its program's name
 	KindDrain     Kind = "drain"     // the worker that fits drains
 	KindClaimsNot Kind = "claims_nothing"
@@ -247,19 +239,10 @@ type Reason struct {
 	Change Remedy
 }
 
-// Object is what a remedy changes.
-type Object string
-
-// The objects.
-const (
-	ObjectTask   Object = "task"
-	ObjectPlan   Object = "plan"
-	ObjectQueue  Object = "queue"
-	ObjectWorker Object = "worker"
-	ObjectNode   Object = "node"
-	ObjectServer Object = "server"
-	ObjectTime   Object = "time"
-)
+// blocks is a reason that keeps the task from being claimed.
+func blocks(kind Kind, change Remedy, text string) Reason {
+	return Reason{Kind: kind, Text: text, Blocks: true, Change: change}
+}
 
 // The attributes of objects that a remedy sets, where they are not attributes of
 // queues and nodes by their own names, or words of a worker's offer.
@@ -277,7 +260,7 @@ const (
 	AttrHandlers  = "handlers"   // of a worker: the name of one more Go function
 	AttrReason    = "reason"     // of a worker: "" once it claims again
 	AttrFreeSlots = "free_slots" // of a worker: how many more slots have to be free
-	AttrStart     = "start"      // of a worker: a new one with this offer
+	AttrStart     = "start"      // of a worker: a new one with this offer; without a node, on any that the queue does not avoid
 	AttrFree      = "free"       // of a node: name=number, how much more of a resource has to be free
 	AttrGate      = "quarantine" // of the server
 )
@@ -285,31 +268,34 @@ const (
 // Remedy is a change that takes a reason away: the attribute of the object is to
 // have the value.
 type Remedy struct {
-	Object Object
-	// Name is which one; empty for the time, the server, and a worker to start.
-	Name      string
-	Attribute string
-	Value     string
-	// Offer is, for AttrStart, what the worker must offer. An empty node is any
-	// that the queue does not avoid.
-	Offer task.Offer
+	// Object is task, plan, queue, worker, node, server or time. Name is which one;
+	// empty for the time, the server, and a worker to start.
+	Object, Name     string
+	Attribute, Value string
 }
 
-// Zero reports whether there is nothing to change.
-func (r *Remedy) Zero() bool { return r.Object == "" }
+func (s *Situation) onTask(attribute, value string) Remedy {
+	return Remedy{Object: "task", Name: strconv.FormatInt(s.Task.ID, 10), Attribute: attribute, Value: value}
+}
+
+func (s *Situation) onPlan(attribute, value string) Remedy {
+	return Remedy{Object: "plan", Name: strconv.FormatInt(s.Record.Plan, 10), Attribute: attribute, Value: value}
+}
+
+func (c *candidate) onQueue(attribute, value string) Remedy {
+	return Remedy{Object: "queue", Name: c.queue.Name, Attribute: attribute, Value: value}
+}
+
+func (c *candidate) onWorker(attribute, value string) Remedy {
+	return Remedy{Object: "worker", Name: c.worker.Name, Attribute: attribute, Value: value}
+}
+
+func (c *candidate) onNode(attribute, value string) Remedy {
+	return Remedy{Object: "node", Name: c.node.Name, Attribute: attribute, Value: value}
+}
 
 // Explanation are the reasons, the most important first.
 type Explanation []Reason
-
-// Blocked reports whether a reason blocks.
-func (e Explanation) Blocked() bool {
-	for i := range e {
-		if e[i].Blocks {
-			return true
-		}
-	}
-	return false
-}
 
 // moment is a time for people.
 func moment(t statemachine.Time) string {
@@ -325,13 +311,11 @@ func span(d statemachine.Duration) string {
 	if d >= longest {
 		return "forever"
 	}
-	text := time.Duration(d) * time.Microsecond
-	switch {
-	case text >= 10*time.Second || text <= -10*time.Second:
-		return text.Round(time.Second).String()
-	default:
-		return text.Round(time.Millisecond).String()
+	length := time.Duration(d) * time.Microsecond
+	if length.Abs() >= 10*time.Second {
+		return length.Round(time.Second).String()
 	}
+	return length.Round(time.Millisecond).String()
 }
 
 // since adds when something began and how long ago that is, if it is known.
@@ -342,20 +326,12 @@ func since(now, t statemachine.Time) string {
 	return " since " + moment(t) + " (" + span(now.Sub(t)) + ")"
 }
 
-// saying adds the words of somebody, if there are any.
-func saying(words string) string {
-	if words == "" {
+// with is a text behind what leads to it; nothing without one.
+func with(lead, text string) string {
+	if text == "" {
 		return ""
 	}
-	return ": " + words
-}
-
-// by adds a name, if there is one.
-func by(name string) string {
-	if name == "" {
-		return ""
-	}
-	return " by " + name
+	return lead + text
 }
 
 // things is a number and what is counted.

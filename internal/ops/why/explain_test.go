@@ -2,6 +2,7 @@ package why_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -18,10 +19,10 @@ const now = 1_700_000_000 * sm.Time(sm.Second)
 func before(seconds int) sm.Time { return now - sm.Time(seconds)*sm.Time(sm.Second) }
 
 // worker is one that fits whatever demands nothing.
-func worker(change ...func(*why.Worker)) why.Worker {
-	w := why.Worker{
-		Offer: task.Offer{Worker: "w1", Node: "n1", MaxThreads: task.NoLimit},
-		State: task.WorkerReady, Slots: 2, Heartbeat: before(1),
+func worker(change ...func(*task.Worker)) task.Worker {
+	w := task.Worker{
+		Registration: task.Registration{Name: "w1", Node: "n1", Slots: 2, MaxThreads: task.NoLimit},
+		State:        task.WorkerReady, Heartbeat: task.Moment(before(1)),
 	}
 	for _, f := range change {
 		f(&w)
@@ -29,15 +30,44 @@ func worker(change ...func(*why.Worker)) why.Worker {
 	return w
 }
 
-// openTask is an open one of the default queue.
-func openTask(change ...func(*why.Task)) why.Task {
-	t := why.Task{Task: sm.Task{
+// openTask is an open one of the default queue, with what is around it.
+func openTask(change ...func(*why.Situation)) why.Situation {
+	s := why.Situation{Now: now}
+	s.Task.Task = sm.Task{
 		ID: 7, State: sm.Open, EndBefore: sm.Never, Timeout: sm.Forever, MaxFails: 1, MaxTimeouts: 1, MaxLosses: 1, MaxFaults: 1,
-	}, Since: before(5)}
-	for _, f := range change {
-		f(&t)
 	}
-	return t
+	for _, f := range change {
+		f(&s)
+	}
+	r := &s.Record
+	r.ID, r.State, r.Outcome, r.Round = s.Task.ID, s.Task.State, s.Task.Outcome, s.Task.Round
+	r.Rounds = append(r.Rounds, task.Round{Number: r.Round, Stamps: map[string]time.Time{string(r.State): task.Moment(before(5))}})
+	return s
+}
+
+// crewed is the situation with these workers.
+func crewed(s why.Situation, workers ...task.Worker) why.Situation {
+	s.Workers = workers
+	return s
+}
+
+// past is a round that has ended.
+func past(r task.Round) func(*why.Situation) {
+	return func(s *why.Situation) {
+		stamps := map[string]time.Time{"running": task.Moment(before(50))}
+		maps.Copy(stamps, r.Stamps)
+		r.Stamps, s.Task.Round = stamps, r.Number+1
+		s.Record.Rounds = append(s.Record.Rounds, r)
+	}
+}
+
+// logged is what the log of the task says.
+func logged(lines ...string) func(*why.Situation) {
+	return func(s *why.Situation) {
+		for _, text := range lines {
+			s.Record.Log = append(s.Record.Log, task.LogEntry{Text: text})
+		}
+	}
 }
 
 // told is what is said, a line each, with the kind in front, a mark where it
@@ -50,12 +80,17 @@ func told(e why.Explanation) string {
 			mark = "!"
 		}
 		text.WriteString(string(r.Kind) + mark + " " + r.Text)
-		if c := r.Change; !c.Zero() {
-			text.WriteString(" => " + strings.TrimSpace(string(c.Object)+" "+c.Name) + " " + c.Attribute + "=" + c.Value)
+		if c := r.Change; c != (why.Remedy{}) {
+			text.WriteString(" => " + strings.TrimSpace(c.Object+" "+c.Name) + " " + c.Attribute + "=" + c.Value)
 		}
 		text.WriteString("\n")
 	}
 	return text.String()
+}
+
+// blocked reports whether a reason blocks.
+func blocked(e why.Explanation) bool {
+	return slices.ContainsFunc(e, func(r why.Reason) bool { return r.Blocks })
 }
 
 // answered are dry claims that all find the same.
@@ -67,7 +102,6 @@ func answered(h tasks.Hindrance) func([]tasks.DryClaim) ([]tasks.Hindrance, erro
 
 func explain(t *testing.T, s why.Situation, want ...string) {
 	t.Helper()
-	s.Now = now
 	if s.Claims == nil {
 		s.Claims = answered(tasks.Hindrance{Claimed: true})
 	}
@@ -85,34 +119,30 @@ func explain(t *testing.T, s why.Situation, want ...string) {
 
 func TestWaiting(t *testing.T) {
 	t.Parallel()
-	crew := []why.Worker{worker()}
 	for name, c := range map[string]struct {
 		s    why.Situation
 		want string
 	}{
-		"claimable": {why.Situation{Task: openTask(), Workers: crew},
+		"claimable": {crewed(openTask(), worker()),
 			"claimable nothing is in the way: the next claim of worker w1 on n1 gets it (2 free slots)"},
-		"no worker": {why.Situation{Task: openTask()}, "no_worker! no worker is alive; start one with any configuration => worker start="},
-		"late": {why.Situation{Task: openTask(func(t *why.Task) { t.EndBefore = before(3) }), Workers: crew},
+		"no worker": {openTask(), "no_worker! no worker is alive; start one with any configuration => worker start="},
+		"late": {crewed(openTask(func(s *why.Situation) { s.Task.EndBefore = before(3) }), worker()),
 			"late! its end_before was 2023-11-14 22:13:17 UTC, 3s ago"},
-		"late for a rest": {why.Situation{Task: openTask(func(t *why.Task) { t.NotBefore, t.EndBefore = now+9e6, now+5e6 }), Workers: crew},
+		"late for a rest": {crewed(openTask(func(s *why.Situation) { s.Task.NotBefore, s.Task.EndBefore = now+9e6, now+5e6 }), worker()),
 			"before it may start: it will expire => task 7 end_before=inf"},
-		"unlisted": {why.Situation{Task: openTask(func(t *why.Task) { t.Unlisted = true }), Workers: crew}, "unlisted! another client opened it"},
-		"resting": {why.Situation{Task: openTask(func(t *why.Task) {
-			t.NotBefore = now + 90e6
-			t.Rounds = []task.Round{{Number: 0, Worker: "w1", Class: sm.ClassProgram, ExitCode: new(3), Error: "\n no disk\n"}}
-		}), Workers: crew}, "backoff! rests until 2023-11-14 22:14:50 UTC, in 1m30s after round 0 of worker w1 failed, " +
+		"unlisted": {crewed(openTask(func(s *why.Situation) { s.Unlisted = true }), worker()), "unlisted! another client opened it"},
+		"resting": {crewed(openTask(func(s *why.Situation) { s.Task.NotBefore = now + 90e6 },
+			past(task.Round{Number: 0, Worker: "w1", Class: sm.ClassProgram, ExitCode: new(3), Error: "\n no disk\n"})), worker()), "backoff! rests until 2023-11-14 22:14:50 UTC, in 1m30s after round 0 of worker w1 failed, " +
 			"class program, exit code 3: no disk => time now=1700000090.000000"},
-		"held": {why.Situation{Task: openTask(func(t *why.Task) { t.State, t.HeldBy, t.HoldReason = sm.Blocked, "ann", "wait for data" })},
+		"held": {openTask(func(s *why.Situation) { s.Task.State, s.Record.Hold = sm.Blocked, "wait for data" }, logged("held by bob", "x", "held by ann: y")),
 			"held! held by ann since 2023-11-14 22:13:15 UTC (5s): wait for data => task 7 hold=\nno_worker! once released: no worker is alive"},
-		"lost": {why.Situation{Task: openTask(), Workers: []why.Worker{worker(func(w *why.Worker) { w.State = task.WorkerLost })}},
+		"lost": {crewed(openTask(), worker(func(w *task.Worker) { w.State = task.WorkerLost })),
 			"no_worker! no worker is alive; worker w1 on n1 is lost, last heard of 1s ago => worker w1 state=ready"},
-		"nearest miss": {why.Situation{Task: openTask(func(t *why.Task) { t.Bucket.Labels = "gpu=a100,zone=eu" }), Workers: []why.Worker{
-			worker(func(w *why.Worker) { w.Worker = "w0" }),
-			worker(func(w *why.Worker) { w.Labels = []string{"gpu=v100", "zone=eu"} }),
-		}}, "label! needs label gpu=a100, the worker offers gpu=v100 (no live worker does; worker w1 on n1 comes nearest) => " +
+		"nearest miss": {crewed(openTask(func(s *why.Situation) { s.Task.Bucket.Labels = "gpu=a100,zone=eu" }),
+			worker(func(w *task.Worker) { w.Name = "w0" }),
+			worker(func(w *task.Worker) { w.Labels = []string{"gpu=v100", "zone=eu"} })), "label! needs label gpu=a100, the worker offers gpu=v100 (no live worker does; worker w1 on n1 comes nearest) => " +
 			"worker w1 labels=gpu=a100"},
-		"no resource, by another client": {why.Situation{Task: openTask(func(t *why.Task) { t.Bucket.Resources = "gpu=many" }), Workers: crew},
+		"no resource, by another client": {crewed(openTask(func(s *why.Situation) { s.Task.Bucket.Resources = "gpu=many" }), worker()),
 			"resource! needs resource gpu=many"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,16 +159,16 @@ func TestHoldersAreNamed(t *testing.T) {
 	q.Threads, q.MaxThreads = 3, 2
 	n := task.Node{NodeRecord: task.NewNode("n1"), Running: 4, Held: map[int64]task.Resources{3: {"gpu": 2}}}
 	n.MaxThreads, n.MaxThreadsSet, n.Run, n.Reason = 4, true, 5, "all fail"
-	s := why.Situation{
-		Task: openTask(func(t *why.Task) { t.Bucket = task.Bucket{Queue: "q", Resources: "gpu=1"} }), Queues: []task.Queue{q}, Nodes: []task.Node{n},
-		Workers: []why.Worker{worker(func(w *why.Worker) {
-			w.Resources, w.Serving, w.Busy = task.Resources{"gpu": 2}, map[string]int{"q": 2}, 2
-		})},
-		Claims: answered(tasks.Hindrance{
-			Threads: tasks.Places{Limited: true}, MaxThreads: tasks.Places{Limited: true}, NodeCap: tasks.Places{Limited: true}, Gated: true,
-			Taken: []tasks.Taken{{Name: "gpu", Asked: 1, Used: 2}}, Next: tasks.Overtaking{ID: 2, Priority: 4, Rank: 4, Before: 20, Due: 30, Queues: 2},
-		}),
-	}
+	s := crewed(openTask(func(s *why.Situation) {
+		s.Task.Bucket = task.Bucket{Queue: "q", Resources: "gpu=1"}
+		s.Queues, s.Nodes = []task.Queue{q}, []task.Node{n}
+	}), worker(func(w *task.Worker) {
+		w.Resources, w.Queues, w.Busy = task.Resources{"gpu": 2}, []task.QueueUse{{Class: "a", Queue: "q", Processing: 1}, {Queue: "q", Processing: 1}}, 2
+	}))
+	s.Claims = answered(tasks.Hindrance{
+		Threads: tasks.Places{Limited: true}, MaxThreads: tasks.Places{Limited: true}, NodeCap: tasks.Places{Limited: true}, Gated: true,
+		Taken: []tasks.Taken{{Name: "gpu", Asked: 1, Used: 2}}, Next: tasks.Overtaking{ID: 2, Priority: 4, Rank: 4, Before: 20, Due: 30, Queues: 2},
+	})
 	explain(t, s,
 		"slots! worker w1 on n1 has no free slot (2 of 2 busy) => worker w1 free_slots=1",
 		"threads! queue q in the fleet reached its limit: 3 running, threads = 3 (by node n1: 2, n2: 1; by worker w1: 2) => queue q threads=4",
@@ -153,56 +183,58 @@ func TestHoldersAreNamed(t *testing.T) {
 
 func TestStarted(t *testing.T) {
 	t.Parallel()
-	run := func(t *why.Task) {
-		t.State, t.Worker, t.Node, t.Timeout = sm.Running, "w1", "n1", 60*sm.Second
-		t.Current = sm.Round{Claim: "c", Running: before(50)}
+	run := func(s *why.Situation) {
+		s.Task.State, s.Task.Worker, s.Task.Node, s.Task.Timeout = sm.Running, "w1", "n1", 60*sm.Second
+		s.Task.Current = sm.Round{Claim: "c", Running: before(50)}
 	}
-	explain(t, why.Situation{Task: openTask(run), Workers: []why.Worker{worker()}},
+	explain(t, crewed(openTask(run), worker()),
 		"running runs in round 0 on worker w1 on node n1 since 2023-11-14 22:12:30 UTC (50s)",
 		"served its worker is ready, last heard of 1s ago", "timeout its timeout ends the round in 10s")
-	explain(t, why.Situation{Grace: 10 * sm.Second, Task: openTask(run, func(t *why.Task) {
-		t.Current.Running, t.StopAsked, t.StopSince, t.CancelledBy, t.CancelReason = before(65), true, before(2), "bob", "wrong input"
-	})}, "stop a stop was asked for by bob since 2023-11-14 22:13:18 UTC (2s): wrong input; its worker is told",
+	explain(t, openTask(run, logged("stop asked for by bob: wrong input"), func(s *why.Situation) {
+		s.Grace, s.Task.Current.Running, s.Task.StopAsked = 10*sm.Second, before(65), true
+		s.Record.CancelRequested, s.Record.CancelReason = task.Moment(before(2)), "wrong input"
+	}), "stop a stop was asked for by bob since 2023-11-14 22:13:18 UTC (2s): wrong input; its worker is told",
 		"silent its worker is not registered", "over since 5s; servers leave it to its worker for another 5s")
-	overdue := why.Situation{Task: openTask(run, func(t *why.Task) { t.Current.Running = before(65) }), Workers: []why.Worker{worker()}}
+	overdue := crewed(openTask(run, func(s *why.Situation) { s.Task.Current.Running = before(65) }), worker())
 	explain(t, overdue, "over since 5s; servers tell its worker to end the round, and move the task when that has, or when its lease is over")
 	overdue.Workers = nil
 	explain(t, overdue, "over since 5s; the next server to look ends the round")
-	explain(t, why.Situation{ServerSeen: before(30), Task: openTask(func(t *why.Task) { t.State, t.Current.Executed = sm.Executed, before(4) })},
+	explain(t, openTask(func(s *why.Situation) {
+		s.ServerSeen, s.Task.State, s.Task.Current.Executed = before(30), sm.Executed, before(4)
+	}),
 		"server round 0 was reported since 2023-11-14 22:13:16 UTC (4s) and waits for a server to settle it; one was last seen 30s ago")
 }
 
 func TestEnded(t *testing.T) {
 	t.Parallel()
-	end := func(s sm.State, change func(*why.Task)) why.Situation {
-		return why.Situation{Task: openTask(func(t *why.Task) { t.State, t.Outcome = sm.Archived, s }, change)}
+	end := func(how sm.State, change ...func(*why.Situation)) why.Situation {
+		return openTask(append(change, func(s *why.Situation) { s.Task.State, s.Task.Outcome = sm.Archived, how })...)
 	}
 	for want, s := range map[string]why.Situation{
-		"outcome succeeded: round 0 ended without an error":                      end(sm.Succeeded, func(*why.Task) {}),
-		"outcome failed: it failed 2 times, max_fails = 1":                       end(sm.Failed, func(t *why.Task) { t.Fails = 2 }),
-		"outcome failed: it failed without being to blame 2 times, max_faults =": end(sm.Failed, func(t *why.Task) { t.Faults = 2 }),
-		"outcome failed: exit code 3 is among its fatal_exit_codes": end(sm.Failed, func(t *why.Task) {
-			t.Fails, t.FatalCodes, t.Current.HasExit, t.Current.ExitCode = 1, []int{3}, true, 3
+		"outcome succeeded: round 0 ended without an error":                      end(sm.Succeeded),
+		"outcome failed: it failed 2 times, max_fails = 1":                       end(sm.Failed, func(s *why.Situation) { s.Task.Fails = 2 }),
+		"outcome failed: it failed without being to blame 2 times, max_faults =": end(sm.Failed, func(s *why.Situation) { s.Task.Faults = 2 }),
+		"outcome failed: exit code 3 is among its fatal_exit_codes": end(sm.Failed, func(s *why.Situation) {
+			s.Task.Fails, s.Task.FatalCodes, s.Task.Current.HasExit, s.Task.Current.ExitCode = 1, []int{3}, true, 3
 		}),
-		"outcome failed: exit code 3 is not among its retry_exit_codes": end(sm.Failed, func(t *why.Task) {
-			t.Fails, t.RetryCodes, t.Current.HasExit, t.Current.ExitCode = 1, []int{4}, true, 3
+		"outcome failed: exit code 3 is not among its retry_exit_codes": end(sm.Failed, func(s *why.Situation) {
+			s.Task.Fails, s.Task.RetryCodes, s.Task.Current.HasExit, s.Task.Current.ExitCode = 1, []int{4}, true, 3
 		}),
-		"outcome failed: its round failed, and a stop":                        end(sm.Failed, func(t *why.Task) { t.StopAsked = true }),
-		"outcome timed_out: its round took longer than its timeout of 9s 2 t": end(sm.TimedOut, func(t *why.Task) { t.Timeouts, t.Timeout = 2, 9e6 }),
-		"outcome orphaned: it lost its worker 2 times, max_losses = 1":        end(sm.Orphaned, func(t *why.Task) { t.Losses = 2 }),
-		"outcome expired: no worker took it in time: its end_before was":      end(sm.Expired, func(t *why.Task) { t.EndBefore = before(9) }),
-		"outcome expired: round 0 was executed 2s late": end(sm.Expired, func(t *why.Task) {
-			t.EndBefore, t.Current.Executed = before(9), before(7)
+		"outcome failed: its round failed, and a stop":                        end(sm.Failed, func(s *why.Situation) { s.Task.StopAsked = true }),
+		"outcome timed_out: its round took longer than its timeout of 9s 2 t": end(sm.TimedOut, func(s *why.Situation) { s.Task.Timeouts, s.Task.Timeout = 2, 9e6 }),
+		"outcome orphaned: it lost its worker 2 times, max_losses = 1":        end(sm.Orphaned, func(s *why.Situation) { s.Task.Losses = 2 }),
+		"outcome expired: no worker took it in time: its end_before was":      end(sm.Expired, func(s *why.Situation) { s.Task.EndBefore = before(9) }),
+		"outcome expired: round 0 was executed 2s late": end(sm.Expired, func(s *why.Situation) {
+			s.Task.EndBefore, s.Task.Current.Executed = before(9), before(7)
 		}),
-		"outcome cancelled: called off by bob: no need": end(sm.Cancelled, func(t *why.Task) { t.CancelledBy, t.CancelReason = "bob", "no need" }),
-		"round the last round that ended: round 1 of worker w on node n timed out": end(sm.TimedOut, func(t *why.Task) {
-			t.Rounds = []task.Round{{Number: 1, Worker: "w", Node: "n", Stamps: map[string]time.Time{"timeout": time.Unix(5, 0)}}}
-		}),
-		"retried task 9 repeats it": end(sm.Failed, func(t *why.Task) { t.RetriedBy = 9 }),
-		"archived since":            end(sm.Failed, func(t *why.Task) { t.Since = before(2) }),
+		"outcome cancelled: called off by bob: no need": end(sm.Cancelled, logged("cancelled by bob: no need"), func(s *why.Situation) { s.Record.CancelReason = "no need" }),
+		"round the last round that ended: round 1 of worker w on node n timed out": end(sm.TimedOut, past(
+			task.Round{Number: 1, Worker: "w", Node: "n", Stamps: map[string]time.Time{"timeout": time.Unix(5, 0)}})),
+		"retried task 9 repeats it": end(sm.Failed, func(s *why.Situation) { s.Record.RetriedBy = 9 }),
+		"archived since":            end(sm.Failed),
 	} {
 		explain(t, s, want)
-		if e, err := why.Explain(s); err != nil || e.Blocked() {
+		if e, err := why.Explain(s); err != nil || blocked(e) {
 			t.Errorf("%s: an ended task is not blocked", told(e))
 		}
 	}
@@ -211,9 +243,9 @@ func TestEnded(t *testing.T) {
 // Of many workers those are asked about that might claim, until one does, or it is clear that none can.
 func TestManyWorkers(t *testing.T) {
 	t.Parallel()
-	s := why.Situation{Now: now, Task: openTask()}
+	s := openTask()
 	for i := range 100 {
-		s.Workers = append(s.Workers, worker(func(w *why.Worker) { w.Worker = fmt.Sprint("w", i) }))
+		s.Workers = append(s.Workers, worker(func(w *task.Worker) { w.Name = fmt.Sprint("w", i) }))
 	}
 	for want, c := range map[string]struct {
 		who   string // claims
@@ -266,8 +298,8 @@ func TestQueue(t *testing.T) {
 	q.Damaged = task.ParseQueue("q", map[string]string{"order": "x"}).Damaged
 	e, err := why.ExplainQueue(why.Situation{
 		Now: now, Queues: []task.Queue{q}, Claims: queueFull,
-		Workers: []why.Worker{
-			worker(), worker(func(w *why.Worker) { w.Worker, w.Node = "w2", "n2" }), worker(func(w *why.Worker) { w.Worker, w.State = "w3", task.WorkerDraining }),
+		Workers: []task.Worker{
+			worker(), worker(func(w *task.Worker) { w.Name, w.Node = "w2", "n2" }), worker(func(w *task.Worker) { w.Name, w.State = "w3", task.WorkerDraining }),
 		},
 	}, "q")
 	if err != nil {
@@ -293,13 +325,15 @@ func TestNoHandler(t *testing.T) {
 	back := func(worker string, incarnation int64) task.Round {
 		return task.Round{Worker: worker, Incarnation: incarnation, Class: sm.ClassHandler}
 	}
-	handedBack := openTask(func(t *why.Task) { t.Program, t.Rounds = "p", []task.Round{back("w1", 3), back("w2", 4)} })
-	session := func(n int64) func(*why.Worker) { return func(w *why.Worker) { w.Incarnation = n } }
-	second := worker(session(4), func(w *why.Worker) { w.Worker = "w2" })
-	explain(t, why.Situation{Task: handedBack, Workers: []why.Worker{worker(session(3)), second}},
+	handedBack := openTask(func(s *why.Situation) {
+		s.Task.Program, s.Record.Rounds = "p", []task.Round{back("w1", 3), back("w2", 4)}
+	})
+	session := func(n int64) func(*task.Worker) { return func(w *task.Worker) { w.Incarnation = n } }
+	second := worker(session(4), func(w *task.Worker) { w.Name = "w2" })
+	explain(t, crewed(handedBack, worker(session(3)), second),
 		"handler! no live worker has a handler for program p or runs programs: handed back by w1, w2 => worker w1 handlers=p")
-	explain(t, why.Situation{Task: handedBack, Workers: []why.Worker{worker(session(5)), second}},
+	explain(t, crewed(handedBack, worker(session(5)), second),
 		"claimable nothing is in the way: the next claim of worker w1 on n1 gets it (2 free slots)")
-	drains := worker(session(5), func(w *why.Worker) { w.State, w.Worker = task.WorkerDraining, "w3" })
-	explain(t, why.Situation{Task: handedBack, Workers: []why.Worker{second, drains}}, "drain!")
+	drains := worker(session(5), func(w *task.Worker) { w.State, w.Name = task.WorkerDraining, "w3" })
+	explain(t, crewed(handedBack, second, drains), "drain!")
 }

@@ -3,6 +3,7 @@ package why_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -103,23 +104,26 @@ func (c *claimer) situation(p *Plan, t *Task) why.Situation {
 	if s.Nodes, err = c.sp.Store.NodeRecords(c.tb.Context()); err != nil {
 		c.tb.Fatal(err)
 	}
-	s.Task = why.Task{Task: statemachine.Task{
+	s.Task = tasks.TaskHeader{Task: statemachine.Task{
 		ID: c.ids[t.ID], State: t.State, StartAfter: t.StartAfter, NotBefore: t.NotBefore, EndBefore: statemachine.Never,
-	}, Bucket: t.Bucket, Since: t.Since}
+	}, Bucket: t.Bucket}
 	if t.Plan != "" {
-		s.Task.Plan = why.Plan{ID: planID(t.ID), State: t.Plan, FailedTask: t.FailedTask, HeldBy: "ann"}
-		s.Task.HandHeld, s.Task.Needs = t.HandHeld, t.Needs
+		s.Record.Plan, s.Plan = planID(t.ID), task.Plan{State: t.Plan, HeldBy: "ann"}
+		if t.FailedTask != 0 {
+			s.Plan.HeldBy = strconv.FormatInt(t.FailedTask, 10)
+		}
+		s.HandHeld, s.Needs = t.HandHeld, t.Needs
 	}
 	return s
 }
 
 // check holds what is said of a task against what claims do.
 func (c *claimer) check(p *Plan, id int64, e why.Explanation, claimable bool) error {
-	if claimable == e.Blocked() {
+	if claimable == blocked(e) {
 		return fmt.Errorf("claimable is %v, and the reasons are:\n%s", claimable, told(e))
 	}
 	for _, r := range e {
-		if r.Text == "" || r.Blocks == r.Change.Zero() {
+		if r.Text == "" || r.Blocks == (r.Change == why.Remedy{}) {
 			return fmt.Errorf("a reason that blocks comes with a change, and only that; found %+v", r)
 		}
 	}
@@ -143,11 +147,11 @@ func (c *claimer) anyone(p *Plan, id int64) bool {
 }
 
 // claimed reports whether the worker claims the task.
-func (c *claimer) claimed(p *Plan, w *why.Worker, id int64) bool {
-	if w.State != task.WorkerReady || w.Reason != "" || w.Free() == 0 {
+func (c *claimer) claimed(p *Plan, w *task.Worker, id int64) bool {
+	if w.State != task.WorkerReady || w.Reason != "" || w.Slots-w.Busy == 0 {
 		return false
 	}
-	key := claimKey{p, w.Worker, p.Task(id).Bucket.QueueName()}
+	key := claimKey{p, w.Name, p.Task(id).Bucket.QueueName()}
 	if _, done := c.got[key]; !done {
 		c.got[key] = c.claim(p, w, key.queue)
 	}
@@ -155,7 +159,7 @@ func (c *claimer) claimed(p *Plan, w *why.Worker, id int64) bool {
 }
 
 // claim is one claim in a world of its own; it returns the ids of the plan.
-func (c *claimer) claim(p *Plan, w *why.Worker, queue string) []int64 {
+func (c *claimer) claim(p *Plan, w *task.Worker, queue string) []int64 {
 	c.tb.Helper()
 	c.build(p)
 	c.built = nil
@@ -167,9 +171,9 @@ func (c *claimer) claim(p *Plan, w *why.Worker, queue string) []int64 {
 	if rules.Node.MaxThreadsSet {
 		limit = rules.Node.MaxThreads
 	}
-	turns := task.Candidates(rules.Buckets, rules.Queues, w.Offer)
+	turns := task.Candidates(rules.Buckets, rules.Queues, w.Offer())
 	r, err := c.sp.Store.Claim(c.tb.Context(), tasks.ClaimRequest{
-		Worker: w.Worker, Request: conn.NewToken(), Candidates: turns, Rules: rules.Version, Known: rules.Known, Max: w.Free(),
+		Worker: w.Name, Request: conn.NewToken(), Candidates: turns, Rules: rules.Version, Known: rules.Known, Max: w.Slots - w.Busy,
 		First: dueBefore(p, turns, queue),
 		Node:  w.Node, MaxThreads: limit, Resources: w.Resources,
 	})

@@ -22,7 +22,7 @@ type Plan struct {
 	Gate    bool
 	Queues  []task.QueueSpec
 	Nodes   []task.NodeRecord
-	Workers []why.Worker
+	Workers []task.Worker
 	Tasks   []Task
 }
 
@@ -36,7 +36,7 @@ type Task struct {
 	// Plan is the state of the plan of a blocked task, empty for none: then it is
 	// held. FailedTask is because of which that plan holds; HandHeld says that the task is held as well, Needs
 	// are those that it waits for.
-	Plan       why.PlanState
+	Plan       task.PlanState
 	FailedTask int64
 	HandHeld   bool
 	Needs      []why.Need
@@ -203,14 +203,14 @@ func drawBucket(t drawer) task.Bucket {
 	}
 }
 
-func drawWorker(t drawer, name string) why.Worker {
-	w := why.Worker{
-		Offer: task.Offer{
-			Worker: name, Node: rapid.SampledFrom(nodes).Draw(t.T, "node"), Env: oneOf(t, "env", "", "e"), MaxThreads: drawLimit(t, "maxthreads"),
-			Classes: oneOf(t, "classes", nil, nil, []string{"c=1"}, []string{"d"}),
+func drawWorker(t drawer, name string) task.Worker {
+	w := task.Worker{
+		Registration: task.Registration{
+			Name: name, Node: rapid.SampledFrom(nodes).Draw(t.T, "node"), Env: oneOf(t, "env", "", "e"), MaxThreads: drawLimit(t, "maxthreads"),
+			Classes: oneOf(t, "classes", nil, nil, []string{"c=1"}, []string{"d"}), Slots: oneOf(t, "slots", 4, 4, 2, 1, 0),
 		},
-		State: oneOf(t, "state", task.WorkerReady, task.WorkerReady, task.WorkerReady, task.WorkerReady, task.WorkerDraining, task.WorkerDrained, task.WorkerLost, task.WorkerStopped),
-		Slots: oneOf(t, "slots", 4, 4, 2, 1, 0), Reason: oneOf(t, "reason", "", "", "", "", "disk full"),
+		State:  oneOf(t, "state", task.WorkerReady, task.WorkerReady, task.WorkerReady, task.WorkerReady, task.WorkerDraining, task.WorkerDrained, task.WorkerLost, task.WorkerStopped),
+		Reason: oneOf(t, "reason", "", "", "", "", "disk full"),
 	}
 	w.Labels = part(t, "label", append(labels, labels...))
 	w.Busy = min(w.Slots, oneOf(t, "busy", 0, 0, 1, 4))
@@ -247,18 +247,18 @@ func drawWaiting(t drawer, id int64) Task {
 func planID(task int64) int64 { return 1000 + task }
 
 // drawPlanned puts a blocked task into a plan, or not.
-func drawPlanned(t drawer, task *Task) {
-	task.Plan = oneOf(t, "plan", "", why.PlanReady, why.PlanBuilding, why.PlanHeld)
-	if task.Plan == "" {
+func drawPlanned(t drawer, w *Task) {
+	w.Plan = oneOf(t, "plan", "", task.PlanReady, task.PlanBuilding, task.PlanHeld)
+	if w.Plan == "" {
 		return
 	}
-	task.HandHeld = t.seldom("held by hand")
-	if task.Plan == why.PlanHeld && t.seldom("by a failure") {
-		task.FailedTask = 99
+	w.HandHeld = t.seldom("held by hand")
+	if w.Plan == task.PlanHeld && t.seldom("by a failure") {
+		w.FailedTask = 99
 	}
 	states := []statemachine.State{statemachine.Open, statemachine.Running, statemachine.Failed}
 	for i := range oneOf(t, "needs", 0, 1, 2, 12) {
-		task.Needs = append(task.Needs, why.Need{ID: int64(50 + i), State: states[i%3], On: []string{"success", "any", "failure"}[i%3]})
+		w.Needs = append(w.Needs, why.Need{ID: int64(50 + i), State: states[i%3], On: []task.When{task.NeedsSuccess, task.NeedsAny, task.NeedsFailure}[i%3]})
 	}
 }
 
@@ -269,18 +269,18 @@ func (p *Plan) changePlan(c why.Remedy) error {
 		return err
 	}
 	t := p.Task(id - planID(0))
-	wanted := map[string]why.PlanState{why.AttrReady: why.PlanBuilding, why.AttrHold: why.PlanHeld, why.AttrRetry: why.PlanHeld}
+	wanted := map[string]task.PlanState{why.AttrReady: task.PlanBuilding, why.AttrHold: task.PlanHeld, why.AttrRetry: task.PlanHeld}
 	if t.Plan != wanted[c.Attribute] || (c.Attribute == why.AttrRetry) != (t.FailedTask != 0) {
 		return fmt.Errorf("%s is not for a plan that is %s", c.Attribute, t.Plan)
 	}
-	t.Plan = why.PlanReady
+	t.Plan = task.PlanReady
 	p.unblock(t)
 	return nil
 }
 
 // unblock opens a task if nothing keeps it.
 func (p *Plan) unblock(t *Task) {
-	if t.HandHeld || len(t.Needs) > 0 || t.Plan != "" && t.Plan != why.PlanReady {
+	if t.HandHeld || len(t.Needs) > 0 || t.Plan != "" && t.Plan != task.PlanReady {
 		return
 	}
 	t.State, t.Since = statemachine.Open, p.Now
