@@ -183,23 +183,15 @@ func FromConfig(c config.Worker) Options {
 
 // Containment returns how the section [worker] asks programs to be contained,
 // for the worker of that name in that namespace of that Redis.
-func Containment(c config.Worker, where config.Redis, namespace, name string) (shim.Options, error) {
+func Containment(c config.Worker, where config.Redis, namespace, name string) shim.Options {
 	o := shim.Options{
 		Name: where.Mark() + "/" + namespace + "/" + name, Require: c.RequireContainment, CgroupDir: c.Cgroup, RunAs: c.RunAs,
-		Wrapper: strings.Fields(c.Wrapper), MemoryMax: c.MemoryMax, PidsMax: c.PidsMax,
-		Rlimits: map[string]uint64{},
+		Wrapper: strings.Fields(c.Wrapper), MemoryMax: c.MemoryMax, PidsMax: c.PidsMax, Rlimits: c.Rlimits,
 	}
 	if c.Containment != "auto" {
 		o.Want = shim.Layer(c.Containment)
 	}
-	for _, text := range c.Rlimits {
-		name, value, err := config.ParseRlimit(text)
-		if err != nil {
-			return o, err
-		}
-		o.Rlimits[name] = value
-	}
-	return o, nil
+	return o
 }
 
 func (o *Options) validate() error {

@@ -135,8 +135,8 @@ func (l *loader) applyKey(sec section, k key) {
 		l.reportMissing(sec, k, s)
 		return
 	}
-	if f := k.parse(s.text); f != nil {
-		l.report(l.fault(sec.name, k, s, f))
+	if err := k.parse(s.text); err != nil {
+		l.report(l.fault(sec.name, k, s, err))
 	}
 	if k.secret && none(s.text) != "" {
 		s.text = hidden // nothing but the parsed value may hold it from here on
@@ -159,15 +159,16 @@ func (l *loader) reportMissing(sec section, k key, s setting) {
 	})
 }
 
-// fault turns what a parser found into an Error that says where.
-func (l *loader) fault(section string, k key, s setting, f *fault) *Error {
+// fault says where the value stands in which a check has found err.
+func (l *loader) fault(section string, k key, s setting, err error) *Error {
 	shown := mask(s.text)
 	if k.secret {
 		shown = ""
 	}
+	problem, remedy := explain(err)
 	return &Error{
 		File: s.place, Line: s.line, Section: section, Key: k.name, Value: shown,
-		Problem: f.problem, Remedy: f.remedy, Err: ErrInvalid,
+		Problem: problem, Remedy: remedy, Err: ErrInvalid,
 	}
 }
 
@@ -243,12 +244,18 @@ type File struct {
 	TaskDefaults TaskDefaults
 
 	settings map[string]setting // by "section.key"; says where each value came from
-	warnings []string
+	exposed  []string           // files with secrets that every user can read
 }
 
 // Warnings returns what is legal but unwise, one sentence each, for the log:
 // for example a file with a password that other users can read.
-func (f *File) Warnings() []string { return f.warnings }
+func (f *File) Warnings() []string {
+	var warnings []string
+	for _, path := range f.exposed {
+		warnings = append(warnings, path+" holds a secret and can be read by every user; chmod 600 it")
+	}
+	return warnings
+}
 
 // TDF holds the section [tdf].
 type TDF struct {

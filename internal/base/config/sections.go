@@ -158,8 +158,8 @@ type Worker struct {
 	RunAs string
 	// Wrapper are the words put before ./run.sh.
 	Wrapper string
-	// Rlimits are resource limits of programs, each name=value.
-	Rlimits []string
+	// Rlimits are resource limits of programs by name.
+	Rlimits map[string]uint64
 	// MemoryMax limits the memory of all processes of a round, in bytes; 0 (default) means no limit.
 	MemoryMax int64
 	// PidsMax limits the processes and threads of a round; 0 (default) means no limit.
