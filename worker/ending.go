@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // What the error field says of a round that was stopped.
@@ -22,13 +23,6 @@ const (
 	stoppedOverdue   = "TERMINATED - execution timed out..."
 	stoppedEndBefore = "TERMINATED - end_before has passed"
 	stoppedCancelled = "TERMINATED - cancelled"
-)
-
-// The values of a task's fail_on; any other one is the default: what stands on
-// stderr or, if that is empty, a bad exit.
-const (
-	failOnStderr = "stderr"
-	failOnExit   = "exit"
 )
 
 // result is what a program or handler did.
@@ -118,15 +112,16 @@ func (e *ending) fails(stopped, err error, lines ...string) {
 	}
 }
 
-// errorText is the round's error, empty for a success. aside is what the
-// program wrote to stderr where that is no error.
+// errorText is the round's error, empty for a success: by default what stands on
+// stderr or, if that is empty, a bad exit. aside is what the program wrote to stderr
+// where that is no error.
 func (e *ending) errorText(failOn string) (text, aside string) {
 	text = string(e.result.stderr.Data)
 	bad := badExit(&e.result)
 	switch {
-	case failOn == failOnExit && bad == "" && e.trouble == "":
+	case failOn == task.FailOnExit && bad == "" && e.trouble == "":
 		return "", text
-	case failOn != failOnStderr && text == "":
+	case failOn != task.FailOnStderr && text == "":
 		text = bad
 	}
 	if e.trouble != "" {

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/control"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"github.com/tdf-go/tdf/statemachine"
@@ -57,18 +56,15 @@ func (r *round) readResults(ctx context.Context, needs []task.Need) ([]task.Resu
 	for i, n := range needs {
 		ids[i] = n.Task
 	}
-	lane := r.worker.reading
-	for {
-		found, err := r.worker.opts.Backend.Results(ctx, ids)
-		if err == nil {
-			lane.answered()
-			return found, nil
-		}
-		if ctx.Err() != nil || !errors.Is(err, ErrUnreachable) {
-			return nil, &ownError{"could not read the results that the task needs: " + err.Error()}
-		}
-		timing.Pause(ctx, lane.failed(err))
+	var found []task.Result
+	err := r.worker.reading.ask(ctx, func() (err error) {
+		found, err = r.worker.opts.Backend.Results(ctx, ids)
+		return err
+	})
+	if err != nil {
+		return nil, &ownError{"could not read the results that the task needs: " + err.Error()}
 	}
+	return found, nil
 }
 
 // checkResult refuses what would be a wrong argument that nobody notices.
@@ -274,17 +270,14 @@ func (r *round) refuseCut(ctx context.Context, end *ending) {
 // feeds asks whether other tasks need this one, as long as ctx leaves time. Whoever
 // does not know says no: those that need it will see that its output was cut.
 func (r *round) feeds(ctx context.Context) bool {
-	lane := r.worker.reporting
-	for {
-		found, err := r.worker.opts.Backend.Fields(ctx, []int64{r.task.ID}, "feeds")
-		if err == nil {
-			lane.answered()
-			return found[0]["feeds"] == "1"
-		}
-		if ctx.Err() != nil || !errors.Is(err, ErrUnreachable) {
-			r.log.Warn(fmt.Sprintf("could not ask whether other tasks need task %d, whose output was cut", r.task.ID), "error", err)
-			return false
-		}
-		timing.Pause(ctx, lane.failed(err))
+	var found []map[string]string
+	err := r.worker.reporting.ask(ctx, func() (err error) {
+		found, err = r.worker.opts.Backend.Fields(ctx, []int64{r.task.ID}, "feeds")
+		return err
+	})
+	if err != nil {
+		r.log.Warn(fmt.Sprintf("could not ask whether other tasks need task %d, whose output was cut", r.task.ID), "error", err)
+		return false
 	}
+	return found[0]["feeds"] == "1"
 }

@@ -33,7 +33,7 @@ type round struct {
 	slot    *slot // nil for one that is handed back at once
 	clock   redisClock
 	log     *slog.Logger
-	journal *journal
+	journal journal
 	private string // its private directory, once made
 	made    workdir.Made
 	mounted *remove.Table // before it was made
@@ -59,10 +59,9 @@ func (w *Worker) newRound(ctx context.Context, task *Claimed, clock redisClock, 
 		log.Info(fmt.Sprintf("moving task %d: %s -> %s", task.ID, from, to))
 		log.Info(fmt.Sprintf("claimed task %d", task.ID))
 	}
-	return &round{
-		worker: w, task: task, slot: s, clock: clock, log: log,
-		journal: &journal{worker: w.opts.Name, backend: w.opts.Backend, task: task, clock: clock, log: log},
-	}
+	r := &round{worker: w, task: task, slot: s, clock: clock, log: log}
+	r.journal.round = r
+	return r
 }
 
 // execute does the round's work and judges it. A panic is the round's error: a
@@ -317,11 +316,7 @@ const (
 // journal collects the worker's lines for one task's log. They go along with
 // the report, which costs nothing, or are written at once, for what takes long.
 type journal struct {
-	worker  string
-	backend Rounds
-	task    *Claimed
-	clock   redisClock
-	log     *slog.Logger
+	round *round
 
 	mu     sync.Mutex // a fetch may speak from a goroutine of its own
 	lines  []Line
@@ -331,10 +326,10 @@ type journal struct {
 // add keeps a line for the report.
 func (j *journal) add(text string) {
 	text = oneLine(text)
-	j.log.Info(text)
+	j.round.log.Info(text)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.lines = append(j.lines, Line{At: j.clock.now(), Text: text})
+	j.lines = append(j.lines, Line{At: j.round.clock.now(), Text: text})
 }
 
 // write adds a line and writes all there are at once. If that fails, they
@@ -348,9 +343,9 @@ func (j *journal) write(ctx context.Context, text string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
-	if err := j.backend.Tell(ctx, j.worker, &j.task.Task, News{Lines: j.lines}); err != nil {
+	if err := j.round.tell(ctx, News{Lines: j.lines}); err != nil {
 		j.failed = true
-		j.log.Warn(fmt.Sprintf("could not write the log of task %d, it will go along with the report", j.task.ID), "error", err)
+		j.round.log.Warn(fmt.Sprintf("could not write the log of task %d, it will go along with the report", j.round.task.ID), "error", err)
 		return
 	}
 	j.lines = nil

@@ -66,6 +66,13 @@ func Load(path string, need Kind, opts ...Option) (*File, error) {
 	return l.file, nil
 }
 
+// Defaults is the configuration of a file that sets nothing. It has no namespace.
+func Defaults() *File {
+	l := newLoader("", 0)
+	l.apply()
+	return l.file
+}
+
 // loader carries what the steps of one Load share.
 type loader struct {
 	file     *File
