@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -130,19 +131,15 @@ func pause(field func(*Spec) *time.Duration) kind {
 }
 
 func durationText(d time.Duration) string {
-	switch {
-	case d == Forever:
-		return statemachine.Forever.Text()
-	case d < 0:
-		return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) // is refused
-	default:
-		return short(statemachine.Duration(max(1, d.Microseconds())).Text())
+	if d < 0 {
+		return number(d.Seconds()) // is refused
 	}
+	return secondsText(timing.FromStd(d))
 }
 
 func spanOf(s string) time.Duration {
 	d, _ := statemachine.ParseDuration(s) // was parsed
-	return time.Duration(secondsOf(d))
+	return timing.ToStd(d)
 }
 
 // longestDelay is the longest pause before a retry: a year, beyond which is a slip.

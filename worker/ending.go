@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
@@ -157,14 +158,8 @@ func withLine(text, line string) string {
 // short reports whether this host has no more of what the worker needs to begin a
 // round: descriptors, processes, memory, room on its disk.
 func short(err error) bool {
-	for _, errno := range []syscall.Errno{
-		syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.ENOSPC, syscall.EDQUOT,
-	} {
-		if errors.Is(err, errno) {
-			return true
-		}
-	}
-	return false
+	return disk.Full(err) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
+		errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
 }
 
 // shortage is how long the worker claims nothing because its host could not begin

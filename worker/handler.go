@@ -131,12 +131,10 @@ func (r *round) awaitHandler(ctx context.Context, done <-chan error) (stopped bo
 		return false, err
 	case <-ctx.Done():
 	}
-	grace := time.NewTimer(r.worker.opts.KillGrace)
-	defer grace.Stop()
 	select {
 	case err := <-done:
 		return true, err
-	case <-grace.C:
+	case <-time.After(r.worker.opts.KillGrace):
 	}
 	return true, &stuckError{r.task.Program, r.worker.opts.KillGrace, func(ctx context.Context) bool {
 		select {

@@ -83,21 +83,14 @@ func (r *round) execute(ctx context.Context) (end ending) {
 // bounded limits the round to the task's timeout, counted from the claim, and
 // to its end_before.
 func (r *round) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	t := r.task
-	cancels := make([]context.CancelFunc, 0, 2)
-	if d, ok := r.clock.until(t.RoundEnd(0)); ok {
-		c, cancel := context.WithTimeoutCause(ctx, d, errOverdue)
-		ctx, cancels = c, append(cancels, cancel)
+	end, cause := r.task.RoundEnd(0), errOverdue
+	if r.task.Expiry < end {
+		end, cause = r.task.Expiry, errEndBefore
 	}
-	if d, ok := r.clock.until(t.Expiry); ok {
-		c, cancel := context.WithTimeoutCause(ctx, d, errEndBefore)
-		ctx, cancels = c, append(cancels, cancel)
+	if d, ok := r.clock.until(end); ok {
+		return context.WithTimeoutCause(ctx, d, cause)
 	}
-	return ctx, func() {
-		for _, cancel := range cancels {
-			cancel()
-		}
-	}
+	return ctx, func() {}
 }
 
 // run does the work: the handler's, where there is one of the program's name, or

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 )
 
 // Option changes what Load looks at besides the file.
@@ -68,7 +69,7 @@ func Load(path string, need Kind, opts ...Option) (*File, error) {
 
 // Defaults is the configuration of a file that sets nothing. It has no namespace.
 func Defaults() *File {
-	l := newLoader("", 0)
+	l := newLoader("", "")
 	l.apply()
 	return l.file
 }
@@ -207,12 +208,7 @@ func (l *loader) present(section string) bool {
 }
 
 func (l *loader) unreadable() bool {
-	for _, p := range l.problems {
-		if errors.Is(p, ErrUnreadable) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.problems, func(p *Error) bool { return errors.Is(p, ErrUnreadable) })
 }
 
 // maxProblems is how many problems one error lists; a file of another kind
@@ -264,26 +260,12 @@ func (f *File) Warnings() []string {
 }
 
 // Kind is the program a configuration is loaded for.
-type Kind int
+type Kind string
 
 // The programs. Each accepts the sections of the others too, so that one file
 // can serve all three.
 const (
-	ForServer Kind = iota + 1
-	ForWorker
-	ForManager
+	ForServer  Kind = "tdf-server"
+	ForWorker  Kind = "tdf-worker"
+	ForManager Kind = "tdf-manager"
 )
-
-// String returns the name of the program, for example "tdf-server".
-func (k Kind) String() string {
-	switch k {
-	case ForServer:
-		return "tdf-server"
-	case ForWorker:
-		return "tdf-worker"
-	case ForManager:
-		return "tdf-manager"
-	default:
-		return "tdf"
-	}
-}
