@@ -74,8 +74,8 @@ func (e *stuckError) Error() string {
 // handle runs a handler to its end, or gives it up.
 func (r *round) handle(ctx context.Context, h Handler) (result, error) {
 	limit := r.worker.opts.OutputLimit
-	live := streams{capture.NewExcerpt(limit), capture.NewExcerpt(limit)}
-	r.setStreams(live)
+	live := &streams{capture.NewExcerpt(limit), capture.NewExcerpt(limit)}
+	r.streams.Store(live)
 	job := &Job{
 		Claimed: *r.task, Args: r.words(), Results: r.results,
 		Stdout: live.out, Stderr: live.err, OutputLimit: limit, round: r,

@@ -222,21 +222,16 @@ func plant(root *os.Root, name string, text []byte) error {
 // SetResult says what the job brings to the tasks of its plan that need it, in
 // place of what it writes to Stdout; the last call counts. It may have as many
 // bytes as the worker's OutputLimit: with more the round is a failure.
-func (j *Job) SetResult(text string) {
-	j.round.mu.Lock()
-	defer j.round.mu.Unlock()
-	j.round.said = &text
-}
+func (j *Job) SetResult(text string) { j.round.said.Store(&text) }
 
 // takeSaid returns what a handler gave to SetResult, nil for nothing.
 func (r *round) takeSaid() (*string, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if limit := r.worker.opts.OutputLimit; r.said != nil && int64(len(*r.said)) > limit {
+	said := r.said.Load()
+	if limit := r.worker.opts.OutputLimit; said != nil && int64(len(*said)) > limit {
 		return nil, fmt.Errorf("the handler's result has %d bytes, and output_limit is %d: return less, or raise the limit",
-			len(*r.said), limit)
+			len(*said), limit)
 	}
-	return r.said, nil
+	return said, nil
 }
 
 // readResult reads what the program said of its result in the control file. That it
@@ -250,7 +245,7 @@ func (r *round) readResult(file *control.Reader) error {
 		r.journal.add("control file: no result: " + err.Error())
 	}
 	if ok {
-		r.said = &text
+		r.said.Store(&text)
 	}
 	return nil
 }

@@ -39,13 +39,14 @@ type round struct {
 	mounted *remove.Table // before it was made
 	over    bool          // the program ended and nothing of it is left
 
+	streams atomic.Pointer[streams] // once there
+	said    atomic.Pointer[string]  // its result
+
 	mu       sync.Mutex
-	streams  streams           // once there
 	followed statemachine.Time // since when somebody reads along, 0 for nobody
 	sending  bool              // to a reader who follows
 	control  *control.Reader   // of a program
 	told     told              // by a handler
-	said     *string           // its result
 
 	results []task.Result // of the tasks that this one needs, once read
 
@@ -150,7 +151,7 @@ func (r *round) runProgram(ctx context.Context, dir string) (result, error) {
 	if err != nil {
 		return res, err
 	}
-	r.setStreams(s.live())
+	r.streams.Store(&streams{s.out.Excerpt, s.err.Excerpt})
 	r.listen(filepath.Join(r.private, controlFile))
 	hash, err := r.worker.opts.Programs.Hash(r.task.Program)
 	if err != nil {
@@ -161,7 +162,7 @@ func (r *round) runProgram(ctx context.Context, dir string) (result, error) {
 	res.Result, runErr = r.slot.run(ctx, r.program(dir, s))
 	r.over = runErr == nil
 	resErr := r.closeControl()
-	res.brought = r.said
+	res.brought = r.said.Load()
 	var outErr, errErr error
 	res.stdout, outErr = s.out.Finish()
 	res.stderr, errErr = s.err.Finish()
@@ -184,8 +185,6 @@ func (r *round) openStreams() (p pipes, err error) {
 	}
 	return p, err
 }
-
-func (p pipes) live() streams { return streams{p.out.Excerpt, p.err.Excerpt} }
 
 // explain names program and worker where run.sh could not be started.
 func (r *round) explain(err error) error {
