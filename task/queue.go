@@ -132,7 +132,7 @@ var attributes = []attribute{
 	attributeOf("nodes_ignore", func(q *QueueSpec) *[]string { return &q.Ignore }, parseNodes, joined),
 	attributeOf("paused", func(q *QueueSpec) *bool { return &q.Paused }, parseFlag, flag),
 	attributeOf("order", func(q *QueueSpec) *Order { return &q.Order }, parseOrder, func(o Order) string { return string(o) }),
-	attributeOf("aging", func(q *QueueSpec) *Seconds { return &q.Aging }, parseAging, func(s Seconds) string { return secondsText(s.micros()) }),
+	attributeOf("aging", func(q *QueueSpec) *Seconds { return &q.Aging }, parseAging, Seconds.text),
 }
 
 // QueueKeys are the attributes that [QueueSpec.Set] knows: those of the queue, then

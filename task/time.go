@@ -48,6 +48,9 @@ func (s *Seconds) UnmarshalJSON(text []byte) error {
 // secondsOf is a length of time of a record.
 func secondsOf(d statemachine.Duration) Seconds { return Seconds(timing.ToStd(d)) }
 
+// text is the length as records have it.
+func (s Seconds) text() string { return secondsText(s.micros()) }
+
 // micros is the way back from secondsOf.
 func (s Seconds) micros() statemachine.Duration { return timing.FromStd(time.Duration(s)) }
 

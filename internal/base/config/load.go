@@ -252,7 +252,7 @@ type File struct {
 // Warnings returns what is legal but unwise, one sentence each, for the log:
 // for example a file with a password that other users can read.
 func (f *File) Warnings() []string {
-	var warnings []string
+	warnings := make([]string, 0, len(f.exposed))
 	for _, path := range f.exposed {
 		warnings = append(warnings, path+" holds a secret and can be read by every user; chmod 600 it")
 	}
