@@ -66,7 +66,7 @@ func TestNumber(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		words := strings.Fields(args)
-		err := g.number(t.Context(), &worker.Job{Input: words[0], Args: words, Stdout: &out})
+		err := g.number(t.Context(), &worker.Job{Claimed: worker.Claimed{Input: words[0]}, Args: words, Stdout: &out})
 		if (err == nil) != good || good && out.String() != words[0]+"\n" {
 			t.Errorf("%q: %v, output %q", args, err, &out)
 		}

@@ -155,12 +155,12 @@ func TestGrows(t *testing.T) {
 		if _, err := fmt.Sscan(j.Input, &id); err != nil {
 			return err
 		}
-		p, err := plan.Open(ctx, s.Manager, id, plan.WithRequestKey(fmt.Sprint("grow ", j.Task)))
+		p, err := plan.Open(ctx, s.Manager, id, plan.WithRequestKey(fmt.Sprint("grow ", j.ID)))
 		if err != nil {
 			return err
 		}
 		left := p.Add(spec("echo", "left"))
-		p.Add(spec("echo", "both"), plan.ID(j.Task), left)
+		p.Add(spec("echo", "both"), plan.ID(j.ID), left)
 		if err := p.Send(ctx); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,8 +11,6 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/store/conn"
-	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
@@ -133,16 +132,17 @@ func (o *Options) complete() error {
 	if err := o.checkValues(); err != nil {
 		return err
 	}
-	o.Log = orDefault(o.Log, slog.New(slog.DiscardHandler))
-	o.RoundDuration = orDefault(o.RoundDuration, 1300*time.Millisecond)
-	o.TimeoutGrace = orDefault(o.TimeoutGrace, tasks.DefaultGrace*time.Second)
-	o.WorkerTimeout = orDefault(o.WorkerTimeout, fleet.DefaultLease*time.Second)
-	o.RepairInterval = orDefault(o.RepairInterval, 5*time.Second)
-	o.BatchSize = orDefault(o.BatchSize, 100)
-	o.RepairBatch = orDefault(o.RepairBatch, 1000)
-	o.Quarantine = orDefault(o.Quarantine, config.QuarantineWarn)
-	o.QuarantineProbe = orDefault(o.QuarantineProbe, time.Minute)
-	o.Events = orDefault(o.Events, conn.DefaultEvents)
+	otherwise := FromConfig(config.Defaults().Server)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.RoundDuration = cmp.Or(o.RoundDuration, otherwise.RoundDuration)
+	o.TimeoutGrace = cmp.Or(o.TimeoutGrace, otherwise.TimeoutGrace)
+	o.WorkerTimeout = cmp.Or(o.WorkerTimeout, otherwise.WorkerTimeout)
+	o.RepairInterval = cmp.Or(o.RepairInterval, otherwise.RepairInterval)
+	o.BatchSize = cmp.Or(o.BatchSize, otherwise.BatchSize)
+	o.RepairBatch = cmp.Or(o.RepairBatch, otherwise.RepairBatch)
+	o.Quarantine = cmp.Or(o.Quarantine, otherwise.Quarantine)
+	o.QuarantineProbe = cmp.Or(o.QuarantineProbe, otherwise.QuarantineProbe)
+	o.Events = cmp.Or(o.Events, otherwise.Events)
 	if o.after == nil {
 		o.after = time.After
 	}
@@ -162,14 +162,6 @@ func (o *Options) checkValues() error {
 		return fmt.Errorf("%w Quarantine: %q is not off, warn or on", errOption, o.Quarantine)
 	}
 	return nil
-}
-
-func orDefault[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
 }
 
 func (o *Options) grace() statemachine.Duration {

@@ -28,7 +28,7 @@ type Bucket struct {
 	Labels string
 	// Resources is what the task asks of a node, as [Resources.Text] writes it.
 	Resources string
-	// Priority: higher first among the due tasks of a queue; see [ParsePriority].
+	// Priority: higher first among the due tasks of a queue.
 	Priority int
 }
 

@@ -2,6 +2,7 @@ package task
 
 import (
 	"errors"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -11,7 +12,8 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// maxName is the longest name of a queue, an env or a resource, in bytes.
+// maxName is the longest name of a resource, in bytes; those of queues and envs have
+// the same limit.
 const maxName = 64
 
 // The range of a priority.
@@ -22,8 +24,6 @@ const (
 
 const wantName = "1 to 64 letters, digits, dots, underscores and dashes that begin with a letter, a digit or an underscore"
 
-const wantPriority = "a whole number from -1000 to 1000; write for example 10"
-
 // bad makes the error of this package.
 func bad(field, value, want string) error {
 	return &statemachine.FieldError{Field: field, Value: value, Want: want}
@@ -32,7 +32,7 @@ func bad(field, value, want string) error {
 // CheckQueueName wants 1 to 64 letters, digits, dots, underscores and dashes, no
 // dot or dash in front.
 func CheckQueueName(name string) error {
-	if !isName(name, "._-") {
+	if !plainName.MatchString(name) {
 		return bad("queue", name, "the name of a queue: "+wantName)
 	}
 	return nil
@@ -40,22 +40,10 @@ func CheckQueueName(name string) error {
 
 // CheckEnv wants an empty text, which is no env, or a name like that of a queue.
 func CheckEnv(name string) error {
-	if name != "" && !isName(name, "._-") {
+	if name != "" && !plainName.MatchString(name) {
 		return bad("env", name, "empty or a name of "+wantName+"; write for example python")
 	}
 	return nil
-}
-
-// ParsePriority reads a whole number from -1000 to 1000; the empty text is 0.
-func ParsePriority(text string) (int, error) {
-	if text == "" {
-		return 0, nil
-	}
-	p, ok := digitsOf(text, MinPriority, MaxPriority)
-	if !ok {
-		return 0, bad("priority", text, wantPriority)
-	}
-	return p, nil
 }
 
 // CheckClass wants the class of a queue, as workers offer it: a printable text
@@ -88,25 +76,13 @@ func CheckNode(name string) error {
 
 // DisbatchNode reports whether a name is a node id of Disbatch's specification: 1
 // to 8 letters, digits and underscores, a letter first. Ours may be longer.
-func DisbatchNode(name string) bool {
-	return len(name) <= 8 && isName(name, "") && name[0] != '_' && (name[0] < '0' || name[0] > '9')
-}
+func DisbatchNode(name string) bool { return disbatchNode.MatchString(name) }
 
-// isName reports whether text is a name of letters, digits, and signs that do not
-// stand in front, but for the underscore.
-func isName(text, signs string) bool {
-	if text == "" || len(text) > maxName {
-		return false
-	}
-	for i := range len(text) {
-		c := text[i]
-		alnum := c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !alnum && (i == 0 || strings.IndexByte(signs, c) < 0) {
-			return false
-		}
-	}
-	return true
-}
+// What names look like: of a queue or an env as wantName says, and of a node of Disbatch.
+var (
+	plainName    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
+	disbatchNode = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,7}$`)
+)
 
 // printable reports whether text can be shown in a line.
 func printable(text string) bool {
@@ -152,9 +128,9 @@ func ParseLimit(text string) (Limit, error) {
 	return Limit(n), nil
 }
 
-// ParseCount reads how often something may happen: a whole number from 0 to
+// parseCount reads how often something may happen: a whole number from 0 to
 // 1,000,000,000, or unlimited; inf means that too. The error has no field name yet.
-func ParseCount(text string) (statemachine.Limit, error) {
+func parseCount(text string) (statemachine.Limit, error) {
 	if text == UnlimitedText {
 		return statemachine.Unlimited, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -42,12 +43,17 @@ func bind[T any](k kind, field func(*Spec) *T, write func(T) (string, bool), rea
 
 // text is a field that check finds right.
 func text(field func(*Spec) *string, check func(string) error) kind {
-	return bind(kind{name: "text", parse: func(s string) (string, error) { return s, check(s) }}, field, said, same)
+	return bind(kind{name: "text", parse: checked(check)}, field, said, itself)
+}
+
+// checked is a text that check finds right, as it is.
+func checked(check func(string) error) func(string) (string, error) {
+	return func(s string) (string, error) { return s, check(s) }
 }
 
 func said(s string) (string, bool) { return s, s != "" }
 
-func same(s string) string { return s }
+func itself(s string) string { return s }
 
 // optional lets the empty text pass: whether it may be empty is looked at with the whole task.
 func optional(check func(string) error) func(string) error {
@@ -71,7 +77,7 @@ func word(field func(*Spec) *string, words ...string) kind {
 			return "", bad("", s, "one of "+strings.Join(words, ", "))
 		}
 		return s, nil
-	}}, field, said, same)
+	}}, field, said, itself)
 }
 
 // moment is a time in seconds since 1970, as it was written.
@@ -125,19 +131,15 @@ func pause(field func(*Spec) *time.Duration) kind {
 }
 
 func durationText(d time.Duration) string {
-	switch {
-	case d == Forever:
-		return statemachine.Forever.Text()
-	case d < 0:
-		return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) // is refused
-	default:
-		return short(statemachine.Duration(max(1, d.Microseconds())).Text())
+	if d < 0 {
+		return number(d.Seconds()) // is refused
 	}
+	return secondsText(timing.FromStd(d))
 }
 
 func spanOf(s string) time.Duration {
 	d, _ := statemachine.ParseDuration(s) // was parsed
-	return time.Duration(secondsOf(d))
+	return timing.ToStd(d)
 }
 
 // longestDelay is the longest pause before a retry: a year, beyond which is a slip.
@@ -164,67 +166,56 @@ func delay(field func(*Spec) *time.Duration) kind {
 	})
 }
 
+// pointed binds a kind to a field that is nil where a spec says nothing.
+func pointed[T any](k kind, field func(*Spec) **T, write func(T) string, read func(string) (T, error)) kind {
+	return bind(k, field, func(v *T) (string, bool) {
+		if v == nil {
+			return "", false
+		}
+		return write(*v), true
+	}, func(s string) *T {
+		v, _ := read(s) // was parsed
+		return &v
+	})
+}
+
 // count is how often something may happen.
 func count(field func(*Spec) **int) kind {
-	return bind(kind{name: "whole number", limits: "0 or more, or " + UnlimitedText, number: true, parse: func(s string) (string, error) {
-		l, err := ParseCount(s)
+	return pointed(kind{name: "whole number", limits: "0 or more, or " + UnlimitedText, number: true, parse: func(s string) (string, error) {
+		l, err := parseCount(s)
 		if err != nil {
 			return "", err
 		}
 		return l.Text(), nil
-	}}, field, func(n *int) (string, bool) {
-		switch {
-		case n == nil:
-			return "", false
-		case *n == Unlimited:
-			return statemachine.Unlimited.Text(), true
-		default:
-			return strconv.Itoa(*n), true
-		}
-	}, func(s string) *int {
-		l, _ := statemachine.ParseLimit(s) // was parsed
-		return new(int(l))
+	}}, field, func(n int) string { return statemachine.Limit(n).Text() }, func(s string) (int, error) {
+		l, err := statemachine.ParseLimit(s)
+		return int(l), err
 	})
 }
 
 // whole is a whole number from least to most.
 func whole(field func(*Spec) **int, least, most int) kind {
 	limits := "from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
-	return bind(kind{name: "whole number", limits: limits, number: true, parse: func(s string) (string, error) {
+	return pointed(kind{name: "whole number", limits: limits, number: true, parse: func(s string) (string, error) {
 		n, ok := digitsOf(s, least, most)
 		if !ok {
 			return "", bad("", s, "a whole number "+limits+"; write for example 10")
 		}
 		return strconv.Itoa(n), nil
-	}}, field, func(n *int) (string, bool) {
-		if n == nil {
-			return "", false
-		}
-		return strconv.Itoa(*n), true
-	}, func(s string) *int {
-		n, _ := strconv.Atoi(s) // was parsed
-		return &n
-	})
+	}}, field, strconv.Itoa, strconv.Atoi)
 }
 
 // factor is a number from least to most.
 func factor(field func(*Spec) **float64, least, most float64) kind {
 	limits := "from " + number(least) + " to " + number(most)
-	return bind(kind{name: "number", limits: limits, number: true, parse: func(s string) (string, error) {
-		f, err := strconv.ParseFloat(s, 64)
+	read := func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
+	return pointed(kind{name: "number", limits: limits, number: true, parse: func(s string) (string, error) {
+		f, err := read(s)
 		if err != nil || !(f >= least && f <= most) || strings.ContainsAny(s, "xX_") { // the form is false for NaN
 			return "", bad("", s, "a number "+limits+"; write for example "+number((least+min(most, 2*least+1))/2))
 		}
 		return number(f), nil
-	}}, field, func(f *float64) (string, bool) {
-		if f == nil {
-			return "", false
-		}
-		return number(*f), true
-	}, func(s string) *float64 {
-		f, _ := strconv.ParseFloat(s, 64) // was parsed
-		return &f
-	})
+	}}, field, number, read)
 }
 
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
@@ -238,7 +229,7 @@ func list[T any](
 
 func labels(field func(*Spec) *[]string) kind {
 	return list(field, "of label=value", ParseLabels,
-		func(l []string) (string, bool) { return strings.Join(l, ","), l != nil },
+		func(l []string) (string, bool) { return joined(l), l != nil },
 		func(s string) []string { return append([]string{}, split(s)...) })
 }
 
@@ -268,42 +259,39 @@ func resources(field func(*Spec) *map[string]int) kind {
 
 // codes are exit codes.
 func codes(field func(*Spec) *[]int) kind {
-	return list(field, ofCodes, exitCodes,
-		func(l []int) (string, bool) {
-			texts := make([]string, len(l))
-			for i, n := range l {
-				texts[i] = strconv.Itoa(n)
-			}
-			return strings.Join(texts, ","), l != nil
-		},
-		func(s string) []int {
-			items := split(s)
-			codes := make([]int, 0, len(items))
-			for _, item := range items {
-				n, _ := strconv.Atoi(item) // was parsed
-				codes = append(codes, n)
-			}
-			return codes
-		})
+	return list(field, ofCodes, func(s string) (string, error) {
+		codes, ok := readCodes(s)
+		if !ok {
+			return "", bad("", s, "a list of exit codes from 0 to 255; write for example 1,2,75")
+		}
+		slices.Sort(codes)
+		return codesText(slices.Compact(codes)), nil
+	}, func(l []int) (string, bool) { return codesText(l), l != nil }, func(s string) []int {
+		codes, _ := readCodes(s) // was parsed
+		return codes
+	})
 }
 
 const ofCodes = "of numbers from 0 to 255"
 
-func exitCodes(s string) (string, error) {
-	var codes []int
-	for _, item := range split(s) {
-		n, ok := digitsOf(item, 0, 255)
-		if !ok {
-			return "", bad("", s, "a list of exit codes from 0 to 255; write for example 1,2,75")
+func readCodes(s string) ([]int, bool) {
+	items := split(s)
+	codes := make([]int, len(items))
+	for i, item := range items {
+		var ok bool
+		if codes[i], ok = digitsOf(item, 0, 255); !ok {
+			return nil, false
 		}
-		codes = append(codes, n)
 	}
-	slices.Sort(codes)
-	var texts []string
-	for _, n := range slices.Compact(codes) {
-		texts = append(texts, strconv.Itoa(n))
+	return codes, true
+}
+
+func codesText(codes []int) string {
+	texts := make([]string, len(codes))
+	for i, code := range codes {
+		texts[i] = strconv.Itoa(code)
 	}
-	return strings.Join(texts, ","), nil
+	return joined(texts)
 }
 
 // argv is a list of words, a JSON array in records.
@@ -393,7 +381,7 @@ func (f *Field) fromJSON(raw json.RawMessage) (string, error) {
 			return string(raw), nil
 		}
 		if list {
-			return joined(v), nil
+			return itemsText(v), nil
 		}
 	case map[string]any:
 		if list {
@@ -424,8 +412,8 @@ func (f *Field) wantJSON() string {
 	}
 }
 
-// joined is the text of a list.
-func joined(list []any) string {
+// itemsText is the text of a list.
+func itemsText(list []any) string {
 	texts := make([]string, len(list))
 	for i, v := range list {
 		texts[i] = fmt.Sprint(v)

@@ -122,13 +122,13 @@ func TestNames(t *testing.T) {
 
 func TestPriorities(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]int{"": 0, "0": 0, "-1000": -1000, "1000": 1000} {
-		if got, err := task.ParsePriority(text); err != nil || got != want {
-			t.Errorf("%q is %d, %v; want %d", text, got, err, want)
+	for text, want := range map[string]string{"0": "0", "-1000": "-1000", "1000": "1000"} {
+		if got, err := task.Parse("priority", text); err != nil || got != want {
+			t.Errorf("%q is %q, %v; want %q", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"1001", "-1001", "x", "1.5", "+1", " 1"} {
-		_, err := task.ParsePriority(text)
+		_, err := task.Parse("priority", text)
 		refused(t, err, "priority")
 	}
 }

@@ -103,22 +103,36 @@ func (q *QueueSpec) EffectiveAging() statemachine.Duration {
 // defaultPrefix begins the attributes of a queue that are defaults of its tasks.
 const defaultPrefix = "default_"
 
-// attributes are the attributes of a queue beside the defaults of its tasks:
-// how each is read and how it is written.
-var attributes = []struct {
+// attribute is one of a queue: how it is read and how it is written.
+type attribute struct {
 	name string
 	set  func(q *QueueSpec, value string) error
 	get  func(q *QueueSpec) string
-}{
-	{"description", setDescription, func(q *QueueSpec) string { return q.Description }},
-	{"class", setClass, func(q *QueueSpec) string { return q.Class }},
-	{"threads", limitOf(queueThreads), func(q *QueueSpec) string { return q.Threads.Text() }},
-	{"maxthreads", limitOf(queueMaxThreads), func(q *QueueSpec) string { return q.MaxThreads.Text() }},
-	{"nodes_pin", nodesOf(queuePin), func(q *QueueSpec) string { return strings.Join(q.Pin, ",") }},
-	{"nodes_ignore", nodesOf(queueIgnore), func(q *QueueSpec) string { return strings.Join(q.Ignore, ",") }},
-	{"paused", setPaused, func(q *QueueSpec) string { return flag(q.Paused) }},
-	{"order", setOrder, func(q *QueueSpec) string { return string(q.Order) }},
-	{"aging", setAging, func(q *QueueSpec) string { return secondsText(q.Aging.micros()) }},
+}
+
+// attributeOf binds an attribute to a field.
+func attributeOf[T any](name string, field func(*QueueSpec) *T, parse func(string) (T, error), text func(T) string) attribute {
+	set := func(q *QueueSpec, value string) error {
+		v, err := parse(value)
+		if err == nil {
+			*field(q) = v
+		}
+		return err
+	}
+	return attribute{name, set, func(q *QueueSpec) string { return text(*field(q)) }}
+}
+
+// attributes are the attributes of a queue beside the defaults of its tasks.
+var attributes = []attribute{
+	attributeOf("description", func(q *QueueSpec) *string { return &q.Description }, checked(printed(maxDescription)), itself),
+	attributeOf("class", func(q *QueueSpec) *string { return &q.Class }, checked(CheckClass), itself),
+	attributeOf("threads", func(q *QueueSpec) *Limit { return &q.Threads }, ParseLimit, Limit.Text),
+	attributeOf("maxthreads", func(q *QueueSpec) *Limit { return &q.MaxThreads }, ParseLimit, Limit.Text),
+	attributeOf("nodes_pin", func(q *QueueSpec) *[]string { return &q.Pin }, parseNodes, joined),
+	attributeOf("nodes_ignore", func(q *QueueSpec) *[]string { return &q.Ignore }, parseNodes, joined),
+	attributeOf("paused", func(q *QueueSpec) *bool { return &q.Paused }, parseFlag, flag),
+	attributeOf("order", func(q *QueueSpec) *Order { return &q.Order }, parseOrder, func(o Order) string { return string(o) }),
+	attributeOf("aging", func(q *QueueSpec) *Seconds { return &q.Aging }, parseAging, Seconds.text),
 }
 
 // QueueKeys are the attributes that [QueueSpec.Set] knows: those of the queue, then
@@ -187,57 +201,15 @@ const (
 	longestAging   = 365 * 86400 * statemachine.Second
 )
 
-func setDescription(q *QueueSpec, s string) error {
-	if len(s) > maxDescription || !printable(s) {
-		return bad("", s, "a line of printable text of at most 1024 bytes")
-	}
-	q.Description = s
-	return nil
-}
-
-func setClass(q *QueueSpec, s string) error {
-	if err := CheckClass(s); err != nil {
-		return err
-	}
-	q.Class = s
-	return nil
-}
-
-func setPaused(q *QueueSpec, s string) error {
+func parseFlag(s string) (bool, error) {
 	switch strings.ToLower(s) {
 	case "1", "true", "yes", "on":
-		q.Paused = true
+		return true, nil
 	case "", "0", "false", "no", "off":
-		q.Paused = false
+		return false, nil
 	default:
-		return bad("", s, "true or false")
+		return false, bad("", s, "true or false")
 	}
-	return nil
-}
-
-func setOrder(q *QueueSpec, s string) error {
-	switch Order(s) {
-	case "", Fifo:
-		q.Order = Fifo
-	case Lifo:
-		q.Order = Lifo
-	default:
-		return bad("", s, "fifo or lifo")
-	}
-	return nil
-}
-
-func setAging(q *QueueSpec, s string) error {
-	if s == "" {
-		q.Aging = DefaultAging
-		return nil
-	}
-	d, err := parseSeconds(s)
-	if err != nil || d != 0 && d < statemachine.Second || d > longestAging {
-		return bad("", s, "0, which is strict priority, or a number of seconds from 1 to 31536000; write for example 3600 or 1h")
-	}
-	q.Aging = secondsOf(d)
-	return nil
 }
 
 func flag(b bool) string {
@@ -247,30 +219,29 @@ func flag(b bool) string {
 	return "0"
 }
 
-func queueThreads(q *QueueSpec) *Limit    { return &q.Threads }
-func queueMaxThreads(q *QueueSpec) *Limit { return &q.MaxThreads }
-func queuePin(q *QueueSpec) *[]string     { return &q.Pin }
-func queueIgnore(q *QueueSpec) *[]string  { return &q.Ignore }
-
-func limitOf(at func(*QueueSpec) *Limit) func(*QueueSpec, string) error {
-	return func(q *QueueSpec, s string) error {
-		l, err := ParseLimit(s)
-		if err == nil {
-			*at(q) = l
-		}
-		return err
+func parseOrder(s string) (Order, error) {
+	switch o := Order(s); o {
+	case "":
+		return Fifo, nil
+	case Fifo, Lifo:
+		return o, nil
+	default:
+		return "", bad("", s, "fifo or lifo")
 	}
 }
 
-func nodesOf(at func(*QueueSpec) *[]string) func(*QueueSpec, string) error {
-	return func(q *QueueSpec, s string) error {
-		nodes, err := parseNodes(s)
-		if err == nil {
-			*at(q) = nodes
-		}
-		return err
+func parseAging(s string) (Seconds, error) {
+	if s == "" {
+		return DefaultAging, nil
 	}
+	d, err := parseSeconds(s)
+	if err != nil || d != 0 && d < statemachine.Second || d > longestAging {
+		return 0, bad("", s, "0, which is strict priority, or a number of seconds from 1 to 31536000; write for example 3600 or 1h")
+	}
+	return secondsOf(d), nil
 }
+
+func joined(list []string) string { return strings.Join(list, ",") }
 
 // parseNodes takes names separated by commas or blanks.
 func parseNodes(s string) ([]string, error) {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -45,20 +46,13 @@ func (s *Seconds) UnmarshalJSON(text []byte) error {
 }
 
 // secondsOf is a length of time of a record.
-func secondsOf(d statemachine.Duration) Seconds {
-	if d > statemachine.Duration(Forever/time.Microsecond) {
-		return Seconds(Forever)
-	}
-	return Seconds(time.Duration(d) * time.Microsecond)
-}
+func secondsOf(d statemachine.Duration) Seconds { return Seconds(timing.ToStd(d)) }
+
+// text is the length as records have it.
+func (s Seconds) text() string { return secondsText(s.micros()) }
 
 // micros is the way back from secondsOf.
-func (s Seconds) micros() statemachine.Duration {
-	if time.Duration(s) == Forever {
-		return statemachine.Forever
-	}
-	return statemachine.Duration(time.Duration(s).Microseconds())
-}
+func (s Seconds) micros() statemachine.Duration { return timing.FromStd(time.Duration(s)) }
 
 // MarshalJSON writes null for no limit.
 func (l Limit) MarshalJSON() ([]byte, error) {

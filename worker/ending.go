@@ -11,10 +11,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // What the error field says of a round that was stopped.
@@ -22,13 +24,6 @@ const (
 	stoppedOverdue   = "TERMINATED - execution timed out..."
 	stoppedEndBefore = "TERMINATED - end_before has passed"
 	stoppedCancelled = "TERMINATED - cancelled"
-)
-
-// The values of a task's fail_on; any other one is the default: what stands on
-// stderr or, if that is empty, a bad exit.
-const (
-	failOnStderr = "stderr"
-	failOnExit   = "exit"
 )
 
 // result is what a program or handler did.
@@ -118,15 +113,16 @@ func (e *ending) fails(stopped, err error, lines ...string) {
 	}
 }
 
-// errorText is the round's error, empty for a success. aside is what the
-// program wrote to stderr where that is no error.
+// errorText is the round's error, empty for a success: by default what stands on
+// stderr or, if that is empty, a bad exit. aside is what the program wrote to stderr
+// where that is no error.
 func (e *ending) errorText(failOn string) (text, aside string) {
 	text = string(e.result.stderr.Data)
 	bad := badExit(&e.result)
 	switch {
-	case failOn == failOnExit && bad == "" && e.trouble == "":
+	case failOn == task.FailOnExit && bad == "" && e.trouble == "":
 		return "", text
-	case failOn != failOnStderr && text == "":
+	case failOn != task.FailOnStderr && text == "":
 		text = bad
 	}
 	if e.trouble != "" {
@@ -162,14 +158,8 @@ func withLine(text, line string) string {
 // short reports whether this host has no more of what the worker needs to begin a
 // round: descriptors, processes, memory, room on its disk.
 func short(err error) bool {
-	for _, errno := range []syscall.Errno{
-		syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.ENOSPC, syscall.EDQUOT,
-	} {
-		if errors.Is(err, errno) {
-			return true
-		}
-	}
-	return false
+	return disk.Full(err) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
+		errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
 }
 
 // shortage is how long the worker claims nothing because its host could not begin

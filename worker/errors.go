@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/tdf-go/tdf/fetch"
+	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
@@ -104,7 +105,7 @@ func classify(stopped error, res *result, err error) statemachine.Class {
 		return statemachine.ClassMemory
 	case res.Signal == syscall.SIGXCPU: // rlimit cpu
 		return statemachine.ClassTime
-	case res.Signal == syscall.SIGXFSZ, output && diskFull(err): // rlimit fsize, or a file of the output
+	case res.Signal == syscall.SIGXFSZ, output && disk.Full(err): // rlimit fsize, or a file of the output
 		return statemachine.ClassDisk
 	case output, errors.Is(err, shim.ErrUnkillable):
 		return statemachine.ClassHost
@@ -144,7 +145,7 @@ func classifyStart(err error) statemachine.Class {
 	}
 	_, fetching := errors.AsType[*fetchingError](err)
 	switch {
-	case !fetching, diskFull(err):
+	case !fetching, disk.Full(err):
 		return statemachine.ClassHost
 	case errors.Is(err, fetch.ErrInvalidProgram), errors.Is(err, fetch.ErrInvalidSource),
 		errors.Is(err, fetch.ErrInvalidType), errors.Is(err, fetch.ErrNotRunnable):
@@ -152,10 +153,6 @@ func classifyStart(err error) statemachine.Class {
 	default:
 		return statemachine.ClassFetch
 	}
-}
-
-func diskFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // news is what the end of a round says of its node. A round that somebody else

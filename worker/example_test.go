@@ -59,7 +59,7 @@ func ExampleLoad() {
 	defer remove()
 
 	shout := func(_ context.Context, job *worker.Job) error {
-		fmt.Println("task", job.Task, "round", job.Round)
+		fmt.Println("task", job.ID, "round", job.Round)
 		fmt.Fprintln(job.Stdout, strings.ToUpper(job.Input)) // goes into the task's record
 		stop()                                               // one is enough for an example
 		return nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"runtime/debug"
 	"time"
 
@@ -32,24 +31,17 @@ type Handler func(ctx context.Context, job *Job) error
 
 // Job is one round of a task for a Handler.
 type Job struct {
-	// Task and Round identify the round: a task may be started more than once,
-	// each time in a round of its own.
-	Task  int64
-	Round int
-	// Program is the name the handler is registered by, Input what the task
-	// brings, Args its words as a program would get them: with the texts of Results
+	// Claimed is the task. ID and Round identify the round: a task may be started
+	// more than once, each time in a round of its own. Program is the name the
+	// handler is registered by, Input what the task brings. It is not to be changed.
+	Claimed
+
+	// Args are its words as a program would get them: with the texts of Results
 	// behind them, unless the task has args = files.
-	Program, Input string
-	Args           []string
-	// Plan is the id of the task's plan, 0 for none.
-	Plan int64
+	Args []string
 	// Results are those of the tasks of its plan that this one needs, in the order in
 	// which it names them.
 	Results []task.Result
-	// Queue is the task's queue.
-	Queue string
-	// Resources is what the round got of its node, by name.
-	Resources map[string]task.Allotted
 	// Stdout and Stderr are recorded as a program's output is.
 	Stdout, Stderr io.Writer
 	// OutputLimit is how many bytes of each stream are stored, and the most that
@@ -81,15 +73,13 @@ func (e *stuckError) Error() string {
 
 // handle runs a handler to its end, or gives it up.
 func (r *round) handle(ctx context.Context, h Handler) (result, error) {
-	t, limit := r.task, r.worker.opts.OutputLimit
-	live := streams{capture.NewExcerpt(limit), capture.NewExcerpt(limit)}
-	r.setStreams(live)
+	limit := r.worker.opts.OutputLimit
+	live := &streams{capture.NewExcerpt(limit), capture.NewExcerpt(limit)}
+	r.streams.Store(live)
 	job := &Job{
-		Task: t.ID, Round: t.Round, Program: t.Program, Input: t.Input, Args: r.words(), Results: r.results,
-		Plan: t.Plan, Queue: t.Bucket.QueueName(), Resources: map[string]task.Allotted{},
+		Claimed: *r.task, Args: r.words(), Results: r.results,
 		Stdout: live.out, Stderr: live.err, OutputLimit: limit, round: r,
 	}
-	maps.Copy(job.Resources, t.Resources)
 	done := make(chan error, 1)
 	go func() {
 		err := errNoReturn // runtime.Goexit runs deferred functions only
@@ -141,12 +131,10 @@ func (r *round) awaitHandler(ctx context.Context, done <-chan error) (stopped bo
 		return false, err
 	case <-ctx.Done():
 	}
-	grace := time.NewTimer(r.worker.opts.KillGrace)
-	defer grace.Stop()
 	select {
 	case err := <-done:
 		return true, err
-	case <-grace.C:
+	case <-time.After(r.worker.opts.KillGrace):
 	}
 	return true, &stuckError{r.task.Program, r.worker.opts.KillGrace, func(ctx context.Context) bool {
 		select {

@@ -20,13 +20,11 @@ func (w *Worker) beat(ctx context.Context) {
 	w.background.Go(func() { w.opts.Backend.Listen(ctx, w.opts.Name, w.signalChange, w.rulesChanged) })
 	for ctx.Err() == nil {
 		next := w.renew(ctx)
-		timer := time.NewTimer(next)
 		select {
 		case <-ctx.Done():
-		case <-timer.C:
+		case <-time.After(next):
 		case <-w.changed:
 		}
-		timer.Stop()
 	}
 }
 

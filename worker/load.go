@@ -66,11 +66,9 @@ const poolReserve = 8
 
 // addPrograms makes what fetches and what contains programs.
 func (o *Options) addPrograms(cfg *config.File) (*fetch.Fetcher, error) {
-	contain, err := Containment(cfg.Worker, cfg.Redis, cfg.TDF.Namespace, o.Name)
-	if err != nil {
-		return nil, err
-	}
+	contain := Containment(cfg.Worker, cfg.Redis, cfg.TDF.Namespace, o.Name)
 	contain.Log = o.Log
+	var err error
 	if o.Container, err = shim.New(contain); err != nil {
 		return nil, err
 	}

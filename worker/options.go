@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -128,78 +129,47 @@ type Options struct {
 	DiskReserve int64
 }
 
-// The default limit of stored output, and the greatest: the room of one Redis
+// maxOutputLimit is the greatest limit of stored output: the room of one Redis
 // string is 512 MiB, and a request may hold both streams.
-const (
-	defaultOutputLimit = 1 << 20
-	maxOutputLimit     = 256 << 20
-)
+const maxOutputLimit = 256 << 20
 
 // maxIncrease is the greatest factor between two waits.
 const maxIncrease = 1000
 
-// DefaultOptions gives the documented defaults; Name, Store, Programs and
+// DefaultOptions gives the documented defaults; Name, Backend, Programs and
 // Container remain to be set.
-func DefaultOptions() Options {
-	host, _ := os.Hostname() // an unnamed host is no reason not to work
-	return Options{
-		Slots: runtime.NumCPU(), Node: host, MaxThreads: noMaxThreads,
-		OutputLimit: defaultOutputLimit, KeepRounds: 10,
-		SleepInitial: 100 * time.Millisecond, SleepIncrease: 1.5, SleepMax: 10 * time.Second,
-		KillGrace:    5 * time.Second,
-		DrainTimeout: 20 * time.Second,
-		StopTimeout:  5 * time.Second,
-		Environ:      os.Environ(),
-		TempDir:      os.TempDir(),
-		ProgramDir:   ".",
-		DiskReserve:  64 << 20,
-	}
-}
+func DefaultOptions() Options { return FromConfig(config.Defaults().Worker) }
 
 // FromConfig returns the options that the section [worker] asks for; Name,
 // Backend, Programs and Container remain to be set. How programs are fetched and
 // contained is up to those.
 func FromConfig(c config.Worker) Options {
-	o := DefaultOptions()
-	o.OutputFile, o.ErrorFile, o.OutputLimit = c.TaskOutputFilename, c.TaskErrorFilename, c.OutputLimit
-	o.SleepAfterSuccess, o.SleepAfterFailure = c.SleepAfterSuccess, c.SleepAfterFailure
-	o.SleepInitial, o.SleepIncrease, o.SleepMax = c.SleepInitial, c.SleepIncrease, c.SleepMax
-	o.SleepAfterNoProcessClaimed = c.SleepAfterNoProcessClaimed
-	o.KillGrace, o.DrainTimeout, o.Environment = c.KillGrace, c.DrainTimeout, c.Environment
-	o.FinishWithoutRedis, o.KeepRounds = c.OnRedisLoss == "finish", c.KeepRounds
-	o.Env, o.Labels, o.Resources, o.Classes, o.MaxThreads = c.Env, c.Labels, c.Resources, c.Classes, int(c.MaxThreads)
-	o.ProgramDir, o.DiskReserve, o.SpoolDir = c.ProgramDir, c.DiskReserve, c.SpoolDir
-	if c.Slots > 0 {
-		o.Slots = c.Slots
+	host, _ := os.Hostname() // an unnamed host is no reason not to work
+	return Options{
+		Slots: cmp.Or(c.Slots, runtime.NumCPU()), Node: cmp.Or(c.Node, host),
+		Env: c.Env, Labels: c.Labels, Resources: c.Resources, Classes: c.Classes, MaxThreads: int(c.MaxThreads),
+		OutputFile: c.TaskOutputFilename, ErrorFile: c.TaskErrorFilename, OutputLimit: c.OutputLimit, KeepRounds: c.KeepRounds,
+		SleepAfterSuccess: c.SleepAfterSuccess, SleepAfterFailure: c.SleepAfterFailure,
+		SleepInitial: c.SleepInitial, SleepIncrease: c.SleepIncrease, SleepMax: c.SleepMax,
+		SleepAfterNoProcessClaimed: c.SleepAfterNoProcessClaimed,
+		KillGrace:                  c.KillGrace, DrainTimeout: c.DrainTimeout, StopTimeout: 5 * time.Second,
+		FinishWithoutRedis: c.OnRedisLoss == "finish",
+		Environ:            os.Environ(), Environment: c.Environment,
+		TempDir: cmp.Or(c.TempDir, os.TempDir()), ProgramDir: c.ProgramDir, SpoolDir: c.SpoolDir, DiskReserve: c.DiskReserve,
 	}
-	if c.Node != "" {
-		o.Node = c.Node
-	}
-	if c.TempDir != "" {
-		o.TempDir = c.TempDir
-	}
-	return o
 }
 
 // Containment returns how the section [worker] asks programs to be contained,
 // for the worker of that name in that namespace of that Redis.
-func Containment(c config.Worker, where config.Redis, namespace, name string) (shim.Options, error) {
+func Containment(c config.Worker, where config.Redis, namespace, name string) shim.Options {
 	o := shim.Options{
 		Name: where.Mark() + "/" + namespace + "/" + name, Require: c.RequireContainment, CgroupDir: c.Cgroup, RunAs: c.RunAs,
-		Wrapper: strings.Fields(c.Wrapper), MemoryMax: c.MemoryMax, PidsMax: c.PidsMax,
-		Rlimits: map[string]uint64{},
+		Wrapper: strings.Fields(c.Wrapper), MemoryMax: c.MemoryMax, PidsMax: c.PidsMax, Rlimits: c.Rlimits,
 	}
 	if c.Containment != "auto" {
 		o.Want = shim.Layer(c.Containment)
 	}
-	for _, text := range c.Rlimits {
-		name, value, err := config.ParseRlimit(text)
-		if err != nil {
-			return o, err
-		}
-		o.Rlimits[name] = value
-	}
-	return o, nil
+	return o
 }
 
 func (o *Options) validate() error {

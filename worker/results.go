@@ -13,7 +13,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/control"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"github.com/tdf-go/tdf/statemachine"
@@ -57,18 +56,15 @@ func (r *round) readResults(ctx context.Context, needs []task.Need) ([]task.Resu
 	for i, n := range needs {
 		ids[i] = n.Task
 	}
-	lane := r.worker.reading
-	for {
-		found, err := r.worker.opts.Backend.Results(ctx, ids)
-		if err == nil {
-			lane.answered()
-			return found, nil
-		}
-		if ctx.Err() != nil || !errors.Is(err, ErrUnreachable) {
-			return nil, &ownError{"could not read the results that the task needs: " + err.Error()}
-		}
-		timing.Pause(ctx, lane.failed(err))
+	var found []task.Result
+	err := r.worker.reading.ask(ctx, func() (err error) {
+		found, err = r.worker.opts.Backend.Results(ctx, ids)
+		return err
+	})
+	if err != nil {
+		return nil, &ownError{"could not read the results that the task needs: " + err.Error()}
 	}
+	return found, nil
 }
 
 // checkResult refuses what would be a wrong argument that nobody notices.
@@ -226,21 +222,16 @@ func plant(root *os.Root, name string, text []byte) error {
 // SetResult says what the job brings to the tasks of its plan that need it, in
 // place of what it writes to Stdout; the last call counts. It may have as many
 // bytes as the worker's OutputLimit: with more the round is a failure.
-func (j *Job) SetResult(text string) {
-	j.round.mu.Lock()
-	defer j.round.mu.Unlock()
-	j.round.said = &text
-}
+func (j *Job) SetResult(text string) { j.round.said.Store(&text) }
 
 // takeSaid returns what a handler gave to SetResult, nil for nothing.
 func (r *round) takeSaid() (*string, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if limit := r.worker.opts.OutputLimit; r.said != nil && int64(len(*r.said)) > limit {
+	said := r.said.Load()
+	if limit := r.worker.opts.OutputLimit; said != nil && int64(len(*said)) > limit {
 		return nil, fmt.Errorf("the handler's result has %d bytes, and output_limit is %d: return less, or raise the limit",
-			len(*r.said), limit)
+			len(*said), limit)
 	}
-	return r.said, nil
+	return said, nil
 }
 
 // readResult reads what the program said of its result in the control file. That it
@@ -254,7 +245,7 @@ func (r *round) readResult(file *control.Reader) error {
 		r.journal.add("control file: no result: " + err.Error())
 	}
 	if ok {
-		r.said = &text
+		r.said.Store(&text)
 	}
 	return nil
 }
@@ -274,17 +265,14 @@ func (r *round) refuseCut(ctx context.Context, end *ending) {
 // feeds asks whether other tasks need this one, as long as ctx leaves time. Whoever
 // does not know says no: those that need it will see that its output was cut.
 func (r *round) feeds(ctx context.Context) bool {
-	lane := r.worker.reporting
-	for {
-		found, err := r.worker.opts.Backend.Fields(ctx, []int64{r.task.ID}, "feeds")
-		if err == nil {
-			lane.answered()
-			return found[0]["feeds"] == "1"
-		}
-		if ctx.Err() != nil || !errors.Is(err, ErrUnreachable) {
-			r.log.Warn(fmt.Sprintf("could not ask whether other tasks need task %d, whose output was cut", r.task.ID), "error", err)
-			return false
-		}
-		timing.Pause(ctx, lane.failed(err))
+	var found []map[string]string
+	err := r.worker.reporting.ask(ctx, func() (err error) {
+		found, err = r.worker.opts.Backend.Fields(ctx, []int64{r.task.ID}, "feeds")
+		return err
+	})
+	if err != nil {
+		r.log.Warn(fmt.Sprintf("could not ask whether other tasks need task %d, whose output was cut", r.task.ID), "error", err)
+		return false
 	}
+	return found[0]["feeds"] == "1"
 }

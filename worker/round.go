@@ -33,19 +33,20 @@ type round struct {
 	slot    *slot // nil for one that is handed back at once
 	clock   redisClock
 	log     *slog.Logger
-	journal *journal
+	journal journal
 	private string // its private directory, once made
 	made    workdir.Made
 	mounted *remove.Table // before it was made
 	over    bool          // the program ended and nothing of it is left
 
+	streams atomic.Pointer[streams] // once there
+	said    atomic.Pointer[string]  // its result
+
 	mu       sync.Mutex
-	streams  streams           // once there
 	followed statemachine.Time // since when somebody reads along, 0 for nobody
 	sending  bool              // to a reader who follows
 	control  *control.Reader   // of a program
 	told     told              // by a handler
-	said     *string           // its result
 
 	results []task.Result // of the tasks that this one needs, once read
 
@@ -59,10 +60,9 @@ func (w *Worker) newRound(ctx context.Context, task *Claimed, clock redisClock, 
 		log.Info(fmt.Sprintf("moving task %d: %s -> %s", task.ID, from, to))
 		log.Info(fmt.Sprintf("claimed task %d", task.ID))
 	}
-	return &round{
-		worker: w, task: task, slot: s, clock: clock, log: log,
-		journal: &journal{worker: w.opts.Name, backend: w.opts.Backend, task: task, clock: clock, log: log},
-	}
+	r := &round{worker: w, task: task, slot: s, clock: clock, log: log}
+	r.journal.round = r
+	return r
 }
 
 // execute does the round's work and judges it. A panic is the round's error: a
@@ -84,21 +84,14 @@ func (r *round) execute(ctx context.Context) (end ending) {
 // bounded limits the round to the task's timeout, counted from the claim, and
 // to its end_before.
 func (r *round) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	t := r.task
-	cancels := make([]context.CancelFunc, 0, 2)
-	if d, ok := r.clock.until(t.RoundEnd(0)); ok {
-		c, cancel := context.WithTimeoutCause(ctx, d, errOverdue)
-		ctx, cancels = c, append(cancels, cancel)
+	end, cause := r.task.RoundEnd(0), errOverdue
+	if r.task.Expiry < end {
+		end, cause = r.task.Expiry, errEndBefore
 	}
-	if d, ok := r.clock.until(t.Expiry); ok {
-		c, cancel := context.WithTimeoutCause(ctx, d, errEndBefore)
-		ctx, cancels = c, append(cancels, cancel)
+	if d, ok := r.clock.until(end); ok {
+		return context.WithTimeoutCause(ctx, d, cause)
 	}
-	return ctx, func() {
-		for _, cancel := range cancels {
-			cancel()
-		}
-	}
+	return ctx, func() {}
 }
 
 // run does the work: the handler's, where there is one of the program's name, or
@@ -158,7 +151,7 @@ func (r *round) runProgram(ctx context.Context, dir string) (result, error) {
 	if err != nil {
 		return res, err
 	}
-	r.setStreams(s.live())
+	r.streams.Store(&streams{s.out.Excerpt, s.err.Excerpt})
 	r.listen(filepath.Join(r.private, controlFile))
 	hash, err := r.worker.opts.Programs.Hash(r.task.Program)
 	if err != nil {
@@ -169,7 +162,7 @@ func (r *round) runProgram(ctx context.Context, dir string) (result, error) {
 	res.Result, runErr = r.slot.run(ctx, r.program(dir, s))
 	r.over = runErr == nil
 	resErr := r.closeControl()
-	res.brought = r.said
+	res.brought = r.said.Load()
 	var outErr, errErr error
 	res.stdout, outErr = s.out.Finish()
 	res.stderr, errErr = s.err.Finish()
@@ -192,8 +185,6 @@ func (r *round) openStreams() (p pipes, err error) {
 	}
 	return p, err
 }
-
-func (p pipes) live() streams { return streams{p.out.Excerpt, p.err.Excerpt} }
 
 // explain names program and worker where run.sh could not be started.
 func (r *round) explain(err error) error {
@@ -317,11 +308,7 @@ const (
 // journal collects the worker's lines for one task's log. They go along with
 // the report, which costs nothing, or are written at once, for what takes long.
 type journal struct {
-	worker  string
-	backend Rounds
-	task    *Claimed
-	clock   redisClock
-	log     *slog.Logger
+	round *round
 
 	mu     sync.Mutex // a fetch may speak from a goroutine of its own
 	lines  []Line
@@ -331,10 +318,10 @@ type journal struct {
 // add keeps a line for the report.
 func (j *journal) add(text string) {
 	text = oneLine(text)
-	j.log.Info(text)
+	j.round.log.Info(text)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.lines = append(j.lines, Line{At: j.clock.now(), Text: text})
+	j.lines = append(j.lines, Line{At: j.round.clock.now(), Text: text})
 }
 
 // write adds a line and writes all there are at once. If that fails, they
@@ -348,9 +335,9 @@ func (j *journal) write(ctx context.Context, text string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
-	if err := j.backend.Tell(ctx, j.worker, &j.task.Task, News{Lines: j.lines}); err != nil {
+	if err := j.round.tell(ctx, News{Lines: j.lines}); err != nil {
 		j.failed = true
-		j.log.Warn(fmt.Sprintf("could not write the log of task %d, it will go along with the report", j.task.ID), "error", err)
+		j.round.log.Warn(fmt.Sprintf("could not write the log of task %d, it will go along with the report", j.round.task.ID), "error", err)
 		return
 	}
 	j.lines = nil

@@ -353,10 +353,8 @@ func (p *pool) count(phases ...phase) int {
 	defer p.mu.Unlock()
 	n := 0
 	for _, at := range p.phases {
-		for _, wanted := range phases {
-			if at == wanted {
-				n++
-			}
+		if slices.Contains(phases, at) {
+			n++
 		}
 	}
 	return n

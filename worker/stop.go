@@ -16,8 +16,7 @@ import (
 func (w *Worker) drain(dispatching <-chan struct{}) {
 	w.log.Info("draining", "running", w.pool.count(executing), "drain_timeout", w.opts.DrainTimeout)
 	w.signalChange()
-	limit := time.NewTimer(w.opts.DrainTimeout)
-	defer limit.Stop()
+	limit := time.After(w.opts.DrainTimeout)
 	hurry, over := w.hurry, false
 	for {
 		change := w.pool.change()
@@ -29,7 +28,7 @@ func (w *Worker) drain(dispatching <-chan struct{}) {
 			continue
 		case <-dispatching:
 			dispatching = nil
-		case <-limit.C:
+		case <-limit:
 			over = true
 			w.log.Warn("drain_timeout is over: stopping what still runs and handing it back")
 		case <-hurry:
@@ -136,11 +135,9 @@ const pauseCheck = 500 * time.Millisecond
 
 func (w *Worker) awaitChange(ctx context.Context) {
 	change := w.pool.change()
-	timer := time.NewTimer(pauseCheck)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(pauseCheck):
 	case <-change:
 	}
 }

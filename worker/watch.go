@@ -115,18 +115,6 @@ func (r *round) closeControl() error {
 // streams are what a round writes, while it writes.
 type streams struct{ out, err *capture.Excerpt }
 
-func (r *round) setStreams(s streams) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.streams = s
-}
-
-func (r *round) getStreams() streams {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.streams
-}
-
 // liveInterval is the time between two looks at what a followed round wrote.
 const liveInterval = 200 * time.Millisecond
 
@@ -194,12 +182,12 @@ func (r *round) sendLive(ctx context.Context, s *slot) {
 // sendNew sends at most one chunk of each stream; it reports whether there may
 // be more already.
 func (r *round) sendNew(ctx context.Context, sent map[string]int64) (full bool, err error) {
-	live := r.getStreams()
+	live := r.streams.Load()
+	if live == nil {
+		return false, nil
+	}
 	var chunks []Chunk
 	for name, e := range map[string]*capture.Excerpt{"output": live.out, "error": live.err} {
-		if e == nil {
-			continue
-		}
 		data, at := e.From(sent[name], MaxChunk)
 		if len(data) == 0 {
 			continue

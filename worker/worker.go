@@ -225,6 +225,21 @@ func (l lane) answered() {
 	l.own.Answered()
 }
 
+// ask repeats a question until it is answered, refused, or ctx leaves no more time.
+func (l lane) ask(ctx context.Context, question func() error) error {
+	for {
+		err := question()
+		if err == nil {
+			l.answered()
+			return nil
+		}
+		if ctx.Err() != nil || !errors.Is(err, ErrUnreachable) {
+			return err
+		}
+		timing.Pause(ctx, l.failed(err))
+	}
+}
+
 // failed returns the pause before the next attempt.
 func (l lane) failed(err error) time.Duration {
 	if errors.Is(err, ErrUnreachable) {

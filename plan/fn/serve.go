@@ -157,7 +157,7 @@ func Grow(ctx context.Context, m *manager.Manager) (*plan.Plan, error) {
 	if j == nil || j.Plan == 0 {
 		return nil, ErrNoJob
 	}
-	return plan.Open(ctx, m, j.Plan, plan.WithRequestKey(fmt.Sprintf("fn of task %d", j.Task)))
+	return plan.Open(ctx, m, j.Plan, plan.WithRequestKey(fmt.Sprintf("fn of task %d", j.ID)))
 }
 
 // encode writes a value as it travels.

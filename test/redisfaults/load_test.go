@@ -48,7 +48,7 @@ func (l *ledger) ended(t *testing.T, n int) {
 // work is what each task does; its input says how.
 func (l *ledger) work(ctx context.Context, j *worker.Job) error {
 	l.mu.Lock()
-	l.begun[fmt.Sprintf("%d/%d", j.Task, j.Round)]++
+	l.begun[fmt.Sprintf("%d/%d", j.ID, j.Round)]++
 	l.mu.Unlock()
 	timing.Pause(ctx, 30*time.Millisecond)
 	switch {
@@ -68,7 +68,7 @@ func (l *ledger) work(ctx context.Context, j *worker.Job) error {
 	case j.Input == "big":
 		_, _ = j.Stdout.Write(slices.Repeat([]byte("x"), 300_000))
 	}
-	fmt.Fprintf(j.Stdout, "done %d\n", j.Task)
+	fmt.Fprintf(j.Stdout, "done %d\n", j.ID)
 	return nil
 }
 

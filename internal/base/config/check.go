@@ -20,7 +20,7 @@ func (l *loader) readSecrets() {
 		redis.PasswordFile = ""
 		l.forget("redis.password_file")
 	case own.level == byFile.level && redis.Password != "":
-		l.reportRedis("password_file", "given together with password", "remove one of the two")
+		l.refuse("redis", "password_file", "given together with password", "remove one of the two")
 	default:
 		l.readPasswordFile(redis)
 	}
@@ -37,13 +37,13 @@ func (l *loader) readSecrets() {
 }
 
 func (l *loader) readPasswordFile(redis *Redis) {
-	password, f, err := passwordIn(redis.PasswordFile)
-	switch {
-	case err != nil:
-		l.reportUnreadable("redis", "password_file", err)
+	password, err := passwordIn(redis.PasswordFile)
+	if wrong, ok := errors.AsType[*Error](err); ok {
+		l.refuse("redis", "password_file", wrong.Problem, wrong.Remedy)
 		return
-	case f != nil:
-		l.reportRedis("password_file", f.problem, f.remedy)
+	}
+	if err != nil {
+		l.reportUnreadable("redis", "password_file", err)
 		return
 	}
 	redis.Password = password
@@ -51,32 +51,34 @@ func (l *loader) readPasswordFile(redis *Redis) {
 	l.warnIfExposed(redis.PasswordFile)
 }
 
-// passwordIn reads a file that holds one line, a password. f says what is wrong
-// with what it holds.
-func passwordIn(path string) (password string, f *fault, err error) {
+// passwordIn reads a file that holds one line, a password. The error is an *Error
+// if what it holds is wrong.
+func passwordIn(path string) (string, error) {
 	data, err := readLimited(path, maxValue)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
-	password = strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
+	password := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
 	if password == "" {
-		return "", &fault{"the file is empty", "write the password into it, or remove the key"}, nil
+		return "", invalid("the file is empty", "write the password into it, or remove the key")
 	}
-	if f := printable(password); f != nil {
-		return "", &fault{"the password in the file is unusable: " + f.problem, "write it as one line of text"}, nil
+	if err := printable(password); err != nil {
+		problem, _ := explain(err)
+		return "", invalid("the password in the file is unusable: "+problem, "write it as one line of text")
 	}
-	return password, nil, nil
+	return password, nil
 }
 
 // ReadPassword reads a file as password_file is read. The error never holds what
 // is in it.
 func ReadPassword(path string) (string, error) {
-	password, f, err := passwordIn(path)
-	switch {
-	case err != nil:
+	password, err := passwordIn(path)
+	if wrong, ok := errors.AsType[*Error](err); ok {
+		wrong.Key, wrong.Value = "password file", path
+		return "", wrong
+	}
+	if err != nil {
 		return "", fmt.Errorf("password file %s: %w", path, err)
-	case f != nil:
-		return "", &Error{Key: "password file", Value: path, Problem: f.problem, Remedy: f.remedy, Err: ErrInvalid}
 	}
 	return password, nil
 }
@@ -91,20 +93,12 @@ func Exposed(path string) bool {
 // not show both.
 func (l *loader) forget(name string) { l.file.settings[name] = setting{} }
 
-// exposedWarning follows the path of a file.
-const exposedWarning = " holds a secret and can be read by every user; chmod 600 it"
-
 // warnIfExposed warns of a file with a secret that every user can read. It is
 // no error: secrets mounted into containers usually have such modes.
 func (l *loader) warnIfExposed(path string) {
-	if !Exposed(path) {
-		return
+	if Exposed(path) && !slices.Contains(l.file.exposed, path) {
+		l.file.exposed = append(l.file.exposed, path)
 	}
-	warning := path + exposedWarning
-	if slices.Contains(l.file.warnings, warning) {
-		return
-	}
-	l.file.warnings = append(l.file.warnings, warning)
 }
 
 // reportUnreadable reports a file named by a key.
@@ -131,15 +125,15 @@ func (l *loader) checkEmbedded() {
 	redis := &l.file.Redis
 	switch {
 	case redis.Port == 0 && !redis.Embedded():
-		l.reportRedis("port", "only an embedded Redis chooses its port itself", "write the port, normally 6379")
+		l.refuse("redis", "port", "only an embedded Redis chooses its port itself", "write the port, normally 6379")
 	case !redis.Embedded():
 	case l.file.Kind != ForServer:
-		l.reportRedis("host", "only the server can hold an embedded Redis",
+		l.refuse("redis", "host", "only the server can hold an embedded Redis",
 			"write the address that the server logs at its start, for example host=127.0.0.1")
 	case redis.TLS || redis.Sentinel() || redis.Cluster():
-		l.reportRedis("host", "an embedded Redis has no tls, sentinel or cluster", "remove those keys, or name a Redis server")
+		l.refuse("redis", "host", "an embedded Redis has no tls, sentinel or cluster", "remove those keys, or name a Redis server")
 	case redis.Password != "" && redis.Username != "":
-		l.reportRedis("username", "an embedded Redis has no users", "remove the username; a password is possible")
+		l.refuse("redis", "username", "an embedded Redis has no users", "remove the username; a password is possible")
 	}
 }
 
@@ -148,18 +142,18 @@ func (l *loader) checkTopology() {
 	braced := strings.HasPrefix(l.file.TDF.Namespace, "{")
 	switch {
 	case redis.Sentinel() && len(redis.SentinelAddrs) == 0:
-		l.reportRedis("sentinel_addrs", "missing, although sentinel_master is set", "list the sentinels as host:port")
+		l.refuse("redis", "sentinel_addrs", "missing, although sentinel_master is set", "list the sentinels as host:port")
 	case !redis.Sentinel() && len(redis.SentinelAddrs) > 0:
-		l.reportRedis("sentinel_master", "missing, although sentinel_addrs is set", "write the name of the master, often mymaster")
+		l.refuse("redis", "sentinel_master", "missing, although sentinel_addrs is set", "write the name of the master, often mymaster")
 	case !redis.Sentinel() && redis.SentinelPassword != "":
-		l.reportRedis("sentinel_password", "set without sentinel_master", "remove it, or configure the sentinels")
+		l.refuse("redis", "sentinel_password", "set without sentinel_master", "remove it, or configure the sentinels")
 	case redis.Sentinel() && redis.Cluster():
-		l.reportRedis("cluster_addrs", "given together with sentinel_master", "remove one of the two")
+		l.refuse("redis", "cluster_addrs", "given together with sentinel_master", "remove one of the two")
 	case redis.Cluster() && redis.DB != 0:
-		l.reportRedis("db", "a Redis Cluster has only database 0", "remove the line")
+		l.refuse("redis", "db", "a Redis Cluster has only database 0", "remove the line")
 	case redis.Cluster() && !braced:
-		l.report(l.errorAt("tdf", "namespace", "not in braces, which a Redis Cluster needs to keep its keys together",
-			"write namespace={"+l.file.TDF.Namespace+"}"))
+		l.refuse("tdf", "namespace", "not in braces, which a Redis Cluster needs to keep its keys together",
+			"write namespace={"+l.file.TDF.Namespace+"}")
 	}
 }
 
@@ -168,12 +162,12 @@ func (l *loader) checkDurability() {
 	switch {
 	case redis.Durability == DurabilityFast:
 	case redis.Embedded():
-		l.reportRedis("durability", "an embedded Redis keeps nothing", "write durability=fast, or name a Redis server")
+		l.refuse("redis", "durability", "an embedded Redis keeps nothing", "write durability=fast, or name a Redis server")
 	case redis.Durability == DurabilityHA && redis.Cluster():
-		l.reportRedis("durability", "not possible with a Redis Cluster, of which the sentinels are no part",
+		l.refuse("redis", "durability", "not possible with a Redis Cluster, of which the sentinels are no part",
 			"write durability=safe, or use sentinel_master in place of cluster_addrs")
 	case redis.Durability == DurabilityHA && redis.ReplicationTimeout >= redis.ReadTimeout:
-		l.reportRedis("replication_timeout", "not shorter than read_timeout ("+secondsText(redis.ReadTimeout)+"), which would end the wait",
+		l.refuse("redis", "replication_timeout", "not shorter than read_timeout ("+secondsText(redis.ReadTimeout)+"), which would end the wait",
 			"lower it, or raise read_timeout")
 	}
 }
@@ -182,30 +176,30 @@ func (l *loader) checkTLS() {
 	redis := &l.file.Redis
 	switch {
 	case redis.CertFile != "" && redis.KeyFile == "":
-		l.reportRedis("key_file", "missing, although cert_file is set", "name the file of the certificate's key")
+		l.refuse("redis", "key_file", "missing, although cert_file is set", "name the file of the certificate's key")
 	case redis.CertFile == "" && redis.KeyFile != "":
-		l.reportRedis("cert_file", "missing, although key_file is set", "name the file of the certificate")
+		l.refuse("redis", "cert_file", "missing, although key_file is set", "name the file of the certificate")
 	}
 	if redis.TLS {
 		return
 	}
 	for _, key := range []string{"ca_file", "cert_file", "key_file", "server_name"} {
 		if s := l.file.settings["redis."+key]; none(s.text) != "" {
-			l.reportRedis(key, "has no effect without tls", "write tls=true, or remove the line")
+			l.refuse("redis", key, "has no effect without tls", "write tls=true, or remove the line")
 		}
 	}
 }
 
 func (l *loader) checkTaskDefaults() {
 	if e, ok := errors.AsType[*Error](l.file.TaskDefaults.Check()); ok {
-		l.report(l.errorAt(e.Section, e.Key, e.Problem, e.Remedy))
+		l.refuse(e.Section, e.Key, e.Problem, e.Remedy)
 	}
 }
 
 func (l *loader) checkServer() {
 	if s := &l.file.Server; s.ArchiveDir != "" && len(s.ArchiveRetention) == 0 {
-		l.report(l.errorAt("server", "archive_dir", "without archive_retention nothing is ever written there",
-			"write archive_retention, for example 7d, or remove archive_dir"))
+		l.refuse("server", "archive_dir", "without archive_retention nothing is ever written there",
+			"write archive_retention, for example 7d, or remove archive_dir")
 	}
 }
 
@@ -213,7 +207,7 @@ func (l *loader) checkManager() {
 	m := &l.file.Manager
 	if m.HandlerBackoff > m.HandlerBackoffMax {
 		problem := "longer than handler_backoff_max (" + secondsText(m.HandlerBackoffMax) + ")"
-		l.report(l.errorAt("manager", "handler_backoff", problem, "raise handler_backoff_max, or lower handler_backoff"))
+		l.refuse("manager", "handler_backoff", problem, "raise handler_backoff_max, or lower handler_backoff")
 	}
 }
 
@@ -242,15 +236,16 @@ func (l *loader) checkReadable(section, key, path string) {
 	f.Close() //nolint:errcheck // only opened
 }
 
-func (l *loader) reportRedis(key, problem, remedy string) {
-	l.report(l.errorAt("redis", key, problem, remedy))
+// refuse reports a key whose value is fine alone but not here.
+func (l *loader) refuse(section, key, problem, remedy string) {
+	l.report(l.errorAt(section, key, problem, remedy))
 }
 
 // errorAt makes an error about a key, with its place and value.
 func (l *loader) errorAt(sectionName, keyName, problem, remedy string) *Error {
 	k, _ := l.schema.section(sectionName).key(keyName)
 	s := l.file.settings[sectionName+"."+keyName]
-	e := l.fault(sectionName, k, s, &fault{problem, remedy})
+	e := l.fault(sectionName, k, s, invalid(problem, remedy))
 	if e.File == "" {
 		e.File = l.file.Path
 	}
@@ -261,23 +256,11 @@ func (l *loader) errorAt(sectionName, keyName, problem, remedy string) *Error {
 func (l *loader) checkWorker() {
 	w, redis := &l.file.Worker, &l.file.Redis
 	if w.OnRedisLoss == "finish" && (redis.Sentinel() || redis.Cluster()) {
-		l.reportWorker("on_redis_loss",
+		l.refuse("worker", "on_redis_loss",
 			"with sentinel or cluster, an address where nobody listens does not prove that Redis is away: another may serve",
 			"write on_redis_loss=stop")
 	}
 	if w.MemoryMax > 0 && w.MemoryMax < mib {
-		l.reportWorker("memory_max", "less than any program needs", "write a size of at least 1MiB, for example 512MiB, or 0 for no limit")
+		l.refuse("worker", "memory_max", "less than any program needs", "write a size of at least 1MiB, for example 512MiB, or 0 for no limit")
 	}
-	seen := map[string]bool{}
-	for _, limit := range w.Rlimits {
-		name, _, _ := strings.Cut(limit, "=")
-		if seen[name] {
-			l.reportWorker("rlimits", "sets "+name+" twice", "remove one of the two")
-		}
-		seen[name] = true
-	}
-}
-
-func (l *loader) reportWorker(key, problem, remedy string) {
-	l.report(l.errorAt("worker", key, problem, remedy))
 }

@@ -121,15 +121,11 @@ func printed(name string) string {
 	return quoted
 }
 
-// nearest is Nearest for names of sections and keys, which are all in lower
+// nearest is [task.Nearest] for names of sections and keys, which are all in lower
 // case with underscores.
 func nearest(name string, words []string) string {
-	return Nearest(strings.ReplaceAll(strings.ToLower(name), "-", "_"), words)
+	return task.Nearest(strings.ReplaceAll(strings.ToLower(name), "-", "_"), words)
 }
-
-// Nearest returns the word that differs least from name, if that is close enough
-// to be a slip; see [task.Nearest].
-func Nearest(name string, words []string) string { return task.Nearest(name, words) }
 
 // hidden stands for a secret wherever a configuration is shown.
 const hidden = "****"

@@ -21,7 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
+	"slices"
 )
 
 // Option changes what Load looks at besides the file.
@@ -65,6 +65,13 @@ func Load(path string, need Kind, opts ...Option) (*File, error) {
 		return nil, join(l.problems)
 	}
 	return l.file, nil
+}
+
+// Defaults is the configuration of a file that sets nothing. It has no namespace.
+func Defaults() *File {
+	l := newLoader("", "")
+	l.apply()
+	return l.file
 }
 
 // loader carries what the steps of one Load share.
@@ -135,8 +142,8 @@ func (l *loader) applyKey(sec section, k key) {
 		l.reportMissing(sec, k, s)
 		return
 	}
-	if f := k.parse(s.text); f != nil {
-		l.report(l.fault(sec.name, k, s, f))
+	if err := k.parse(s.text); err != nil {
+		l.report(l.fault(sec.name, k, s, err))
 	}
 	if k.secret && none(s.text) != "" {
 		s.text = hidden // nothing but the parsed value may hold it from here on
@@ -159,15 +166,16 @@ func (l *loader) reportMissing(sec section, k key, s setting) {
 	})
 }
 
-// fault turns what a parser found into an Error that says where.
-func (l *loader) fault(section string, k key, s setting, f *fault) *Error {
+// fault says where the value stands in which a check has found err.
+func (l *loader) fault(section string, k key, s setting, err error) *Error {
 	shown := mask(s.text)
 	if k.secret {
 		shown = ""
 	}
+	problem, remedy := explain(err)
 	return &Error{
 		File: s.place, Line: s.line, Section: section, Key: k.name, Value: shown,
-		Problem: f.problem, Remedy: f.remedy, Err: ErrInvalid,
+		Problem: problem, Remedy: remedy, Err: ErrInvalid,
 	}
 }
 
@@ -200,12 +208,7 @@ func (l *loader) present(section string) bool {
 }
 
 func (l *loader) unreadable() bool {
-	for _, p := range l.problems {
-		if errors.Is(p, ErrUnreadable) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.problems, func(p *Error) bool { return errors.Is(p, ErrUnreadable) })
 }
 
 // maxProblems is how many problems one error lists; a file of another kind
@@ -243,109 +246,26 @@ type File struct {
 	TaskDefaults TaskDefaults
 
 	settings map[string]setting // by "section.key"; says where each value came from
-	warnings []string
+	exposed  []string           // files with secrets that every user can read
 }
 
 // Warnings returns what is legal but unwise, one sentence each, for the log:
 // for example a file with a password that other users can read.
-func (f *File) Warnings() []string { return f.warnings }
-
-// TDF holds the section [tdf].
-type TDF struct {
-	// Namespace starts the name of every key in Redis ("sum" in "sum:task_id").
-	// ValidNamespace says what it may look like. Required, no default.
-	Namespace string
-	// Pprof is the loopback address at which daemons serve profiles; empty
-	// (default) for none.
-	Pprof string
-}
-
-// Server holds the section [server].
-type Server struct {
-	// RoundDuration is the longest time between two passes over due tasks
-	// (default 1.3s). The server also reacts at once when it is woken.
-	RoundDuration time.Duration
-	// TimeoutGrace is how long the server waits, after a round's timeout, for
-	// the report of the worker that still holds the lease (default 10s).
-	TimeoutGrace time.Duration
-	// WorkerTimeout is the lease: how long a worker may be silent before it
-	// counts as dead (default 15s). Workers learn it from Redis.
-	WorkerTimeout time.Duration
-	// Quarantine says what becomes of a node where tasks fail that succeed
-	// elsewhere: QuarantineOff, QuarantineWarn (default) or QuarantineOn.
-	Quarantine string
-	// QuarantineProbe is the first pause before a quarantined node may
-	// try a task again (default 1m); it doubles with each failure, up to an hour.
-	QuarantineProbe time.Duration
-	// HistoryFile keeps what a server has seen of the history of the namespace; empty
-	// (default) for memory only.
-	HistoryFile string
-	// Events is how many events of tasks Redis keeps (default 10000; 0: none).
-	Events int
-	// ArchiveRetention says how long archived tasks stay in Redis, by outcome; those that are not named stay for ever (default:
-	// all do).
-	ArchiveRetention []Retention
-	// ArchiveDir is where archived tasks are written before they leave Redis; empty (default) for nowhere.
-	ArchiveDir string
-	// BatchSize is the largest number of tasks settled in one script (default 100).
-	BatchSize int
-	// RepairInterval is the time between two background passes that adopt
-	// foreign tasks and repair indices (default 5s).
-	RepairInterval time.Duration
-	// RepairBatch is the largest number of tasks one repair pass looks at
-	// (default 1000).
-	RepairBatch int
-}
-
-// The words for what becomes of a suspicious node; see Server.Quarantine.
-const (
-	QuarantineOff  = "off"  // nobody looks
-	QuarantineWarn = "warn" // it is announced
-	QuarantineOn   = "on"   // it is announced, and gets no tasks but probes
-)
-
-// Manager holds the section [manager].
-type Manager struct {
-	// RoundDuration is the longest time between two passes over ended tasks
-	// (default 1.3s).
-	RoundDuration time.Duration
-	// BatchSize is the largest number of tasks opened or archived in one
-	// script (default 100).
-	BatchSize int
-	// KeyTTL is how long the key of a submitted task is remembered (default 7
-	// days); a second task with the same key is then not opened.
-	KeyTTL time.Duration
-	// HandlerBackoff is the pause before a task is given again to a handler
-	// that returned an error (default 1s); it doubles each time.
-	HandlerBackoff time.Duration
-	// HandlerBackoffMax is where that pause stops growing (default 1m).
-	HandlerBackoffMax time.Duration
-	// HandlingLease is how long a manager may be seen silent before another one gets
-	// the tasks that its handlers have (default 15s).
-	HandlingLease time.Duration
+func (f *File) Warnings() []string {
+	warnings := make([]string, 0, len(f.exposed))
+	for _, path := range f.exposed {
+		warnings = append(warnings, path+" holds a secret and can be read by every user; chmod 600 it")
+	}
+	return warnings
 }
 
 // Kind is the program a configuration is loaded for.
-type Kind int
+type Kind string
 
 // The programs. Each accepts the sections of the others too, so that one file
 // can serve all three.
 const (
-	ForServer Kind = iota + 1
-	ForWorker
-	ForManager
+	ForServer  Kind = "tdf-server"
+	ForWorker  Kind = "tdf-worker"
+	ForManager Kind = "tdf-manager"
 )
-
-// String returns the name of the program, for example "tdf-server".
-func (k Kind) String() string {
-	switch k {
-	case ForServer:
-		return "tdf-server"
-	case ForWorker:
-		return "tdf-worker"
-	case ForManager:
-		return "tdf-manager"
-	default:
-		return "tdf"
-	}
-}

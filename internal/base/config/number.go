@@ -1,6 +1,8 @@
 package config
 
 import (
+	"cmp"
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -12,37 +14,54 @@ import (
 // infinite is how a time without end, or a bound that does not bind, is written.
 const infinite = "inf"
 
+// from is the limits of a number, for the reference and for remedies.
+func from(least, most string) string { return "from " + least + " to " + most }
+
+// between refuses what is less than least or more than most.
+func between[T cmp.Ordered](v, least, most T, remedy string) (T, error) {
+	if v < least || v > most {
+		return v, invalid("out of range", remedy)
+	}
+	return v, nil
+}
+
 // integer takes a whole number from least to most.
 func integer(into *int, least, most int) value {
-	limits := "from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
-	return value{kind: "whole number", limits: limits, parse: func(s string) *fault {
+	limits := from(strconv.Itoa(least), strconv.Itoa(most))
+	remedy := "write a whole number " + limits
+	return of(into, "whole number", limits, func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
-		if err != nil && !strings.Contains(err.Error(), strconv.ErrRange.Error()) {
-			return &fault{"not a whole number" + commentHint(s), "write a whole number " + limits}
+		if err != nil && !errors.Is(err, strconv.ErrRange) {
+			return 0, invalid("not a whole number"+commentHint(s), remedy)
 		}
-		if err != nil || n < least || n > most {
-			return &fault{"out of range", "write a whole number " + limits}
-		}
-		*into = n
-		return nil
-	}}
+		return between(n, least, most, remedy) // too large a number is the largest
+	})
 }
 
 // factor takes a number from least to most.
 func factor(into *float64, least, most float64) value {
-	short := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
-	limits := "from " + short(least) + " to " + short(most)
-	return value{kind: "number", limits: limits, parse: func(s string) *fault {
-		f, wrong := parseNumber(s)
-		switch {
-		case wrong != nil:
-			return &fault{wrong.problem, "write a number " + limits}
-		case f < least || f > most:
-			return &fault{"out of range", "write a number " + limits}
+	limits := from(numberText(least), numberText(most))
+	remedy := "write a number " + limits
+	return of(into, "number", limits, func(s string) (float64, error) {
+		f, err := parseNumber(s)
+		if err != nil {
+			problem, _ := explain(err)
+			return 0, invalid(problem, remedy)
 		}
-		*into = f
-		return nil
-	}}
+		return between(f, least, most, remedy)
+	})
+}
+
+// seconds takes a finite duration from least to most.
+func seconds(into *time.Duration, least, most time.Duration) value {
+	limits := from(secondsText(least), secondsText(most))
+	return of(into, "seconds", limits, func(s string) (time.Duration, error) {
+		d, err := parseDuration(s)
+		if err != nil {
+			return 0, err
+		}
+		return between(d, least, most, "write seconds "+limits)
+	})
 }
 
 // bound is seconds, or inf for 0, which means no bound.
@@ -50,41 +69,38 @@ func bound(into *time.Duration, least, most time.Duration) value {
 	v := seconds(into, least, most)
 	v.limits += ", or " + infinite
 	finite := v.parse
-	v.parse = func(s string) *fault {
-		if n, wrong := parseNumber(s); wrong == nil && math.IsInf(n, 1) {
+	v.parse = func(s string) error {
+		if n, err := parseNumber(s); err == nil && math.IsInf(n, 1) {
 			*into = 0
 			return nil
 		}
-		f := finite(s)
-		if f != nil {
-			f.remedy += ", or " + infinite
+		err := finite(s)
+		if err != nil {
+			problem, remedy := explain(err)
+			return invalid(problem, remedy+", or "+infinite)
 		}
-		return f
+		return nil
 	}
 	return v
 }
 
 // size takes a number of bytes from least to most.
 func size(into *int64, least, most int64) value {
-	limits := "from " + sizeText(least) + " to " + sizeText(most)
-	return value{kind: "size", limits: limits, parse: func(s string) *fault {
-		n, err := ParseSize(s)
+	limits := from(sizeText(least), sizeText(most))
+	return of(into, "size", limits, func(s string) (int64, error) {
+		n, err := parseSize(s)
 		if err != nil {
-			return faultOf(err)
+			return 0, err
 		}
-		if n < least || n > most {
-			return &fault{"out of range", "write a size " + limits + ", for example " + sizeText(max(least, mib))}
-		}
-		*into = n
-		return nil
-	}}
+		return between(n, least, most, "write a size "+limits+", for example "+sizeText(max(least, mib)))
+	})
 }
 
 // orNone lets the word unlimited stand for the number that means it.
 func orNone(v value, number string) value {
 	v.limits += ", or " + task.UnlimitedText
 	parse := v.parse
-	v.parse = func(s string) *fault {
+	v.parse = func(s string) error {
 		if s == task.UnlimitedText {
 			s = number
 		}
@@ -101,102 +117,79 @@ func commentHint(s string) string {
 	return ""
 }
 
-// ParseDuration reads seconds ("1.3") or a Go duration ("1.3s", "5m"). It
-// refuses negative, infinite and too long ones. The error is an *Error with
-// Value, Problem and Remedy.
-func ParseDuration(s string) (time.Duration, error) {
-	refuse := func(problem string) error {
-		return &Error{Value: s, Problem: problem, Remedy: "write seconds, for example 1.3, or a duration such as 1.3s or 5m", Err: ErrInvalid}
-	}
-	n, f := parseNumber(s)
-	if f != nil {
+// parseDuration reads seconds ("1.3") or a Go duration ("1.3s", "5m"). It
+// refuses negative, infinite and too long ones.
+func parseDuration(s string) (time.Duration, error) {
+	const remedy = "write seconds, for example 1.3, or a duration such as 1.3s or 5m"
+	n, err := parseNumber(s)
+	if err != nil {
+		problem, _ := explain(err)
 		d, err := time.ParseDuration(s)
 		switch {
-		case err != nil && strings.HasPrefix(f.problem, notNumber):
-			return 0, refuse("not a duration" + commentHint(s))
+		case err != nil && strings.HasPrefix(problem, notNumber):
+			return 0, invalid("not a duration"+commentHint(s), remedy)
 		case err != nil:
-			return 0, refuse(f.problem)
+			return 0, invalid(problem, remedy)
 		case d < 0:
-			return 0, refuse("negative")
+			return 0, invalid("negative", remedy)
 		}
 		return d, nil
 	}
 	switch {
 	case math.IsInf(n, 0):
-		return 0, refuse("infinite, which is not allowed here")
+		return 0, invalid("infinite, which is not allowed here", remedy)
 	case n < 0:
-		return 0, refuse("negative")
+		return 0, invalid("negative", remedy)
 	case n >= math.MaxInt64/1e9:
-		return 0, refuse("too long")
+		return 0, invalid("too long", remedy)
 	}
 	return time.Duration(math.Round(n * 1e9)), nil
 }
 
-// ParseSize reads a number of bytes, with a unit if wanted: B, KiB, MiB, GiB,
-// TiB (powers of 1024) or kB, MB, GB, TB (powers of 1000). The error is an
-// *Error with Value, Problem and Remedy.
-func ParseSize(s string) (int64, error) {
-	refuse := func(problem string) error {
-		return &Error{Value: s, Problem: problem, Remedy: "write a number of bytes, for example 65536, 64KiB or 1MiB", Err: ErrInvalid}
-	}
-	digits := strings.TrimRight(s, "BbiKkMGTmgt")
-	factor, ok := unit(s[len(digits):])
-	n, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 64)
-	if !ok || err != nil {
-		return 0, refuse("not a size" + commentHint(s))
-	}
-	if n > math.MaxInt64/factor {
-		return 0, refuse("too large")
-	}
-	return int64(n * factor), nil
+// units are those of a size, and how many bytes each has.
+var units = map[string]uint64{
+	"": 1, "B": 1, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": kib, "MiB": mib, "GiB": gib, "TiB": tib,
 }
 
-func unit(name string) (factor uint64, ok bool) {
-	switch name {
-	case "", "B":
-		return 1, true
-	case "kB", "KB":
-		return 1e3, true
-	case "MB":
-		return 1e6, true
-	case "GB":
-		return 1e9, true
-	case "TB":
-		return 1e12, true
-	case "KiB":
-		return kib, true
-	case "MiB":
-		return mib, true
-	case "GiB":
-		return gib, true
-	case "TiB":
-		return tib, true
-	default:
-		return 0, false
+// parseSize reads a number of bytes, with a unit if wanted: B, KiB, MiB, GiB,
+// TiB (powers of 1024) or kB, MB, GB, TB (powers of 1000).
+func parseSize(s string) (int64, error) {
+	const remedy = "write a number of bytes, for example 65536, 64KiB or 1MiB"
+	digits := strings.TrimRight(s, "BbiKkMGTmgt")
+	factor, ok := units[s[len(digits):]]
+	n, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 64)
+	if !ok || err != nil {
+		return 0, invalid("not a size"+commentHint(s), remedy)
 	}
+	if n > math.MaxInt64/factor {
+		return 0, invalid("too large", remedy)
+	}
+	return int64(n * factor), nil
 }
 
 const notNumber = "not a number"
 
 // parseNumber reads a decimal number or an infinity, but neither NaN nor Go's
 // hexadecimal forms, which other readers of Redis would not understand.
-func parseNumber(s string) (float64, *fault) {
+func parseNumber(s string) (float64, error) {
 	n, err := strconv.ParseFloat(s, 64)
 	switch {
 	case err != nil && !math.IsInf(n, 0), strings.ContainsAny(s, "xX_"):
-		return 0, &fault{notNumber + commentHint(s), "write a number"}
+		return 0, invalid(notNumber+commentHint(s), "write a number")
 	case err != nil:
-		return 0, &fault{"too large a number", "write a smaller one, or inf"}
+		return 0, invalid("too large a number", "write a smaller one, or inf")
 	case math.IsNaN(n):
-		return 0, &fault{"NaN is no usable number", "write a number"}
+		return 0, invalid("NaN is no usable number", "write a number")
 	}
 	return n, nil
 }
 
 // secondsText writes a duration as plain seconds, the form of the files.
 func secondsText(d time.Duration) string {
-	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
+	return numberText(d.Seconds())
 }
+
+func numberText(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // sizeText writes a size with the largest unit that divides it.
 func sizeText(n int64) string {

@@ -101,14 +101,7 @@ func (f *File) Given(section string) bool {
 
 // Exposed returns the files with secrets, of those that the program reads, that
 // every user of this host can read.
-func (f *File) Exposed() (paths []string) {
-	for _, w := range f.warnings {
-		if path, found := strings.CutSuffix(w, exposedWarning); found {
-			paths = append(paths, path)
-		}
-	}
-	return paths
-}
+func (f *File) Exposed() []string { return f.exposed }
 
 // Keys returns every key that a configuration can have, as section.key, in the
 // order of the reference.

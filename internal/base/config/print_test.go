@@ -39,8 +39,8 @@ func TestSchema(t *testing.T) {
 				t.Errorf("[%s] %s: twice, or without type or text", sec.name, k.name)
 			}
 			seen[k.name] = true
-			if f := k.parse(k.fallback); f != nil && !k.required {
-				t.Errorf("[%s] %s: default %q is refused: %s", sec.name, k.name, k.fallback, f.problem)
+			if err := k.parse(k.fallback); err != nil && !k.required {
+				t.Errorf("[%s] %s: default %q is refused: %v", sec.name, k.name, k.fallback, err)
 			}
 		}
 	}

@@ -37,8 +37,8 @@ func TestRetention(t *testing.T) {
 		"5, timed_out inf, failed 1000 2d": all(0, 5, Retention{statemachine.TimedOut, 0, -1}, Retention{statemachine.Failed, 2 * day, 1000}),
 	} {
 		var got []Retention
-		if f := retention(&got).parse(text); f != nil {
-			t.Errorf("%q: %v", text, f)
+		if err := retention(&got).parse(text); err != nil {
+			t.Errorf("%q: %v", text, err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (- want, + got):\n%s", text, diff)

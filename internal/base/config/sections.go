@@ -15,55 +15,30 @@ import (
 // of its own inside the process, for trials; nothing survives its end.
 const EmbeddedHost = "embedded"
 
+// The structs of the sections have a field a key. What a key means, its default and
+// its limits stand in [schemaOf]; sizes are in bytes, and an empty text is none.
+
 // Redis holds the section [redis]: which server to use and how to reach it.
 type Redis struct {
-	// Host is a name, an IP address, the absolute path of a unix socket, or
-	// "embedded" (only for the server; see Embedded). Default localhost.
-	Host string
-	// Port is the TCP port (default 6379). 0 is allowed with an embedded Redis
-	// only and means any free port.
-	Port int
-	// Username is the ACL user; empty means Redis' default user.
-	Username string
-	// Password authenticates the user; empty means none. Never print it.
-	Password string `json:"-"`
-	// PasswordFile names the file Password was read from; empty if none.
-	PasswordFile string
-	// DB is the index of the database (default 0).
-	DB int
+	Host             string
+	Port             int // 0, with an embedded Redis only, for any free one
+	Username         string
+	Password         string `json:"-"` // never to be printed
+	PasswordFile     string // the file that Password was read from
+	DB               int
+	TLS              bool
+	CAFile           string
+	CertFile         string
+	KeyFile          string
+	ServerName       string
+	SentinelMaster   string // with it, Host and Port are not used
+	SentinelAddrs    []string
+	SentinelPassword string   `json:"-"` // never to be printed
+	ClusterAddrs     []string // with them, Host and Port are not used
 
-	// TLS encrypts the connection (at least TLS 1.2).
-	TLS bool
-	// CAFile holds the PEM certificates to trust instead of the system's.
-	CAFile string
-	// CertFile and KeyFile hold the PEM client certificate; both or neither.
-	CertFile, KeyFile string
-	// ServerName is the name expected in the server's certificate; empty means Host.
-	ServerName string
+	DialTimeout, ReadTimeout, WriteTimeout time.Duration
 
-	// SentinelMaster is the name of the master to ask the sentinels for; with
-	// it, Host and Port are not used.
-	SentinelMaster string
-	// SentinelAddrs are the sentinels, each host:port.
-	SentinelAddrs []string
-	// SentinelPassword authenticates at the sentinels; empty means none. Never print it.
-	SentinelPassword string `json:"-"`
-
-	// ClusterAddrs are some nodes of a Redis Cluster, each host:port; with
-	// them, Host and Port are not used.
-	ClusterAddrs []string
-
-	// DialTimeout limits making a connection (default 5s).
-	DialTimeout time.Duration
-	// ReadTimeout limits waiting for a reply that is not a blocking read (default 3s).
-	ReadTimeout time.Duration
-	// WriteTimeout limits sending a command (default 3s).
-	WriteTimeout time.Duration
-
-	// Durability is what Redis is expected to keep: DurabilityFast (default),
-	// DurabilitySafe or DurabilityHA.
-	Durability string
-	// ReplicationTimeout limits waiting for a replica, under DurabilityHA (default 1s).
+	Durability         string // DurabilityFast, DurabilitySafe or DurabilityHA
 	ReplicationTimeout time.Duration
 }
 
@@ -121,121 +96,89 @@ func (r Redis) Mark() string {
 // GoString is like String: %#v cannot leak a password.
 func (r Redis) GoString() string { return "config.Redis(" + r.String() + ")" }
 
+// TDF holds the section [tdf].
+type TDF struct {
+	Namespace string // see [ValidNamespace]
+	Pprof     string
+}
+
+// Server holds the section [server].
+type Server struct {
+	RoundDuration    time.Duration
+	TimeoutGrace     time.Duration
+	WorkerTimeout    time.Duration
+	Quarantine       string // QuarantineOff, QuarantineWarn or QuarantineOn
+	QuarantineProbe  time.Duration
+	HistoryFile      string
+	Events           int
+	ArchiveRetention []Retention // outcomes that are not named stay for ever
+	ArchiveDir       string
+	BatchSize        int
+	RepairInterval   time.Duration
+	RepairBatch      int
+}
+
+// The words for what becomes of a suspicious node; see Server.Quarantine.
+const (
+	QuarantineOff  = "off"  // nobody looks
+	QuarantineWarn = "warn" // it is announced
+	QuarantineOn   = "on"   // it is announced, and gets no tasks but probes
+)
+
 // Worker holds the section [worker].
 type Worker struct {
-	// Slots is how many tasks run at a time; 0 (default) means the number of cores.
-	Slots int
-	// Node names the host in records and in the registry; empty means its host name.
-	Node string
-	// Labels are the label=value pairs this worker offers.
-	Labels []string
-	// Env is the environment that tasks may demand; empty (default) means none.
-	Env string
-	// Resources is what the node has in all, by name.
-	Resources task.Resources
-	// Classes are the classes of queues this worker serves, each name or
-	// name=version; none (default) means all.
-	Classes []string
-	// MaxThreads is how many tasks may run at a time on the node, over all
-	// queues and workers, unless the node itself is set (default task.NoLimit).
+	Slots      int // 0 for the number of cores
+	Node       string
+	Env        string
+	Labels     []string
+	Resources  task.Resources
+	Classes    []string
 	MaxThreads task.Limit
-	// DrainTimeout is how long running programs may go on after the first
-	// signal before their tasks are handed back (default 20s).
-	DrainTimeout time.Duration
-	// OnRedisLoss says what becomes of running programs when the lease cannot be
-	// renewed because nothing listens where Redis was: "stop" (default) or "finish".
-	OnRedisLoss string
 
-	// Containment is "auto" (default), "pidns", "cgroup" or "group".
-	Containment string
-	// RequireContainment refuses to start where Containment, or for "auto" any
-	// layer that a program cannot leave, is not available (default false).
-	RequireContainment bool
-	// Cgroup is the directory below which cgroups are made; empty means the
-	// worker's own cgroup.
-	Cgroup string
-	// RunAs is the user, or user:group, programs run as; empty means the worker's own.
-	RunAs string
-	// Wrapper are the words put before ./run.sh.
-	Wrapper string
-	// Rlimits are resource limits of programs, each name=value.
-	Rlimits []string
-	// MemoryMax limits the memory of all processes of a round, in bytes; 0 (default) means no limit.
-	MemoryMax int64
-	// PidsMax limits the processes and threads of a round; 0 (default) means no limit.
-	PidsMax int
-	// DiskReserve is the free space, in bytes, below which nothing is claimed
-	// (default 64 MiB; 0 means none).
-	DiskReserve int64
-	// KeepRounds is of how many rounds a task keeps its output, first and last
-	// ones (default 10; 0 means all).
-	KeepRounds int
-	// SpoolDir keeps results that could not be delivered yet; empty means
-	// .tdf/spool in ProgramDir.
-	SpoolDir string
-
-	// TaskOutputFilename and TaskErrorFilename name the files that receive all
-	// of a program's stdout and stderr; empty (default) means no file. The
-	// words $worker, $taskId, $round and $program are replaced.
+	ProgramDir, TempDir, SpoolDir         string
 	TaskOutputFilename, TaskErrorFilename string
+	Environment                           []string
+	OutputLimit, DiskReserve              int64
+	KeepRounds                            int // 0 for all
+	SleepAfterSuccess, SleepAfterFailure  time.Duration
+	SleepInitial, SleepMax                time.Duration
+	SleepIncrease                         float64
+	SleepAfterNoProcessClaimed            time.Duration // 0, written inf, for no bound
+	KillGrace, DrainTimeout               time.Duration
+	OnRedisLoss                           string // stop or finish
 
-	// SleepAfterSuccess and SleepAfterFailure are pauses after a round that
-	// did or did not succeed (default 0, no pause).
-	SleepAfterSuccess, SleepAfterFailure time.Duration
-	// SleepInitial, SleepIncrease and SleepMax bound the waits of an idle worker,
-	// which is normally woken at once when a task is due: the first one, the factor
-	// between two of them, the longest (default 100ms, 1.5, 10s).
-	SleepInitial  time.Duration
-	SleepIncrease float64
-	SleepMax      time.Duration
-	// SleepAfterNoProcessClaimed bounds each of these waits as well; 0 (default,
-	// written inf) means it does not.
-	SleepAfterNoProcessClaimed time.Duration
+	Containment        string // auto, pidns, cgroup or group
+	RequireContainment bool
+	Cgroup             string
+	RunAs              string
+	Wrapper            string
+	Rlimits            map[string]uint64 // by name
+	MemoryMax          int64             // 0 for no limit
+	PidsMax            int               // 0 for no limit
 
-	// OutputLimit is how many bytes of each stream are stored with the task;
-	// of longer output head and tail are kept (default 1 MiB).
-	OutputLimit int64
-	// KillGrace is the time between SIGTERM and SIGKILL (default 5s).
-	KillGrace time.Duration
-	// ProgramDir is the directory that holds one directory per program
-	// (default ".", the working directory).
-	ProgramDir string
-	// Environment names variables of the worker that programs may see, beyond
-	// the built-in ones.
-	Environment []string
-	// TempDir is where private directories of rounds are made; empty means the
-	// system's directory for temporary files.
-	TempDir string
+	FetchTimeout                     time.Duration
+	FetchMaxBytes, FetchMaxFileBytes int64
+	FetchMaxEntries                  int
+	FetchMaxRedirects                int
+	NetrcFile, CAFile                string
+	SSHOptions, RsyncPath            string
+	RequirePinned                    bool
+}
 
-	// FetchTimeout limits fetching and unpacking one program (default 10m).
-	FetchTimeout time.Duration
-	// FetchMaxBytes limits a program's size, both as downloaded and as
-	// unpacked, in bytes (default 1 GiB).
-	FetchMaxBytes int64
-	// FetchMaxEntries limits the entries of an archive (default 100000).
-	FetchMaxEntries int
-	// FetchMaxFileBytes limits one file of an archive, in bytes (default 512 MiB).
-	FetchMaxFileBytes int64
-	// FetchMaxRedirects limits the redirects of a download (default 5; 0 allows none).
-	FetchMaxRedirects int
-	// NetrcFile holds logins for http and https sources; empty means none.
-	NetrcFile string
-	// CAFile holds the PEM certificates to trust for https instead of the system's.
-	CAFile string
-	// SSHOptions are words for ssh when rsync uses it, for example "-i /etc/tdf/key".
-	SSHOptions string
-	// RsyncPath is the rsync program (default "rsync", searched in PATH).
-	RsyncPath string
-	// RequirePinned refuses sources without #sha256=HEX (default false).
-	RequirePinned bool
+// Manager holds the section [manager].
+type Manager struct {
+	RoundDuration     time.Duration
+	BatchSize         int
+	KeyTTL            time.Duration
+	HandlerBackoff    time.Duration
+	HandlerBackoffMax time.Duration
+	HandlingLease     time.Duration
 }
 
 // TaskDefaults holds the section [task_defaults]: the texts of the fields of a
 // new task that its opener did not give, as package task has them.
 type TaskDefaults struct {
 	task.Defaults
-	// AddRandomStartOffset adds a random part of a second to start_after, to
-	// mix tasks with the same start (default false).
 	AddRandomStartOffset bool
 }
 

@@ -29,23 +29,22 @@ func (l *loader) readFile(path string) {
 		})
 		return
 	}
-	src, problems := scan(path, data)
-	for _, p := range problems {
+	src := scan(path, data)
+	for _, p := range src.problems {
 		l.report(p)
 	}
-	if len(problems) > 0 {
-		return
+	if len(src.problems) == 0 {
+		l.parse(path, src)
 	}
-	l.parse(path, src)
 }
 
 // parse reads what scan has found well-formed.
-func (l *loader) parse(path string, src *source) {
+func (l *loader) parse(path string, src *scanner) {
 	file, err := ini.LoadSources(ini.LoadOptions{
 		IgnoreContinuation:      true, // a value may end in a backslash
 		IgnoreInlineComment:     true, // a password may contain # and ;
 		PreserveSurroundedQuote: true, // as Python does
-	}, src.text)
+	}, src.out.Bytes())
 	if err != nil {
 		// The parser's error is not shown: it quotes lines, which may hold secrets.
 		l.report(&Error{
@@ -62,7 +61,7 @@ func (l *loader) parse(path string, src *source) {
 	}
 }
 
-func (l *loader) takeSection(path string, src *source, sec *ini.Section) {
+func (l *loader) takeSection(path string, src *scanner, sec *ini.Section) {
 	known := l.schema.section(sec.Name())
 	if known.name == "" {
 		e := l.schema.unknownSection(sec.Name())
@@ -108,36 +107,29 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// source is the text of a file made ready for the INI parser, and where its
-// sections ("name]") and keys ("name]key") stand.
-type source struct {
-	text  []byte
-	lines map[string]int
-}
-
 // scanner checks the form of each line before the INI parser sees it. The
 // parser knows no line numbers, merges what is written twice without a word,
 // and takes values that start with a quote character apart.
 type scanner struct {
 	path     string
-	section  string
-	out      bytes.Buffer
-	lines    map[string]int
+	section  string         // that of the line
+	out      bytes.Buffer   // what the parser sees: values that it would change are protected
+	lines    map[string]int // where sections ("name]") and keys ("name]key") stand
 	problems []*Error
 }
 
-// scan checks every line; values that the parser would change are protected.
-func scan(path string, data []byte) (*source, []*Error) {
+// scan checks every line.
+func scan(path string, data []byte) *scanner {
 	s := &scanner{path: path, lines: map[string]int{}}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
 		s.refuse(0, "is not a text file in UTF-8", "save it as UTF-8")
-		return nil, s.problems
+		return s
 	}
 	for i, line := range strings.Split(string(data), "\n") {
 		s.line(i+1, strings.TrimSpace(line))
 	}
-	return &source{text: s.out.Bytes(), lines: s.lines}, s.problems
+	return s
 }
 
 func (s *scanner) refuse(line int, problem, remedy string) {

@@ -94,20 +94,16 @@ const maxValue = 4096
 
 // printable refuses what no value may contain. A control character in a value
 // is an accident of copying, or an attempt to forge a log line.
-func printable(s string) *fault {
+func printable(s string) error {
 	switch {
 	case len(s) > maxValue:
-		return &fault{"longer than 4096 bytes", "shorten it"}
+		return invalid("longer than 4096 bytes", "shorten it")
 	case !utf8.ValidString(s):
-		return &fault{"not valid UTF-8", "save the file as UTF-8"}
+		return invalid("not valid UTF-8", "save the file as UTF-8")
 	case strings.ContainsFunc(s, unicode.IsControl):
-		return &fault{"contains a control character", "remove it"}
+		return invalid("contains a control character", "remove it")
 	}
 	return nil
-}
-
-func invalid(problem, remedy string) error {
-	return &Error{Problem: problem, Remedy: remedy, Err: ErrInvalid}
 }
 
 func notEmpty(s string) error {
@@ -250,34 +246,44 @@ func optional(check func(string) error) func(string) error {
 	}
 }
 
-// RlimitNames are the resource limits that can be set, as getrlimit(2) names
+// rlimitNames are the resource limits that can be set, as getrlimit(2) names
 // them without RLIMIT_ and in lower case.
-func RlimitNames() []string {
-	return []string{"as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack"}
-}
+var rlimitNames = []string{"as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack"}
 
 // Unlimited is the value of a resource limit that does not limit.
 const Unlimited = math.MaxUint64
 
-// ParseRlimit reads name=value: a number or a size as [ParseSize] reads it, or
-// unlimited or inf for [Unlimited]. The error is an *Error.
-func ParseRlimit(s string) (name string, value uint64, err error) {
-	name, text, ok := strings.Cut(s, "=")
-	if !ok || !slices.Contains(RlimitNames(), name) {
+// rlimits takes resource limits by name, each name=value: a number or a size, or
+// unlimited or inf for [Unlimited].
+func rlimits(into *map[string]uint64) value {
+	return of(into, "list", "", func(s string) (map[string]uint64, error) {
+		limits := map[string]uint64{}
+		for _, item := range items(s) {
+			name, value, err := rlimit(item)
+			if _, twice := limits[name]; twice && err == nil {
+				err = invalid("sets "+name+" twice", "remove one of the two")
+			}
+			if err != nil {
+				return nil, err
+			}
+			limits[name] = value
+		}
+		return limits, nil
+	})
+}
+
+func rlimit(item string) (name string, value uint64, err error) {
+	name, text, ok := strings.Cut(item, "=")
+	if !ok || !slices.Contains(rlimitNames, name) {
 		return "", 0, invalid("not a resource limit",
-			"write name=value with one of "+strings.Join(RlimitNames(), " ")+", for example nofile=1024")
+			"write name=value with one of "+strings.Join(rlimitNames, " ")+", for example nofile=1024")
 	}
 	if text == task.UnlimitedText || text == infinite {
 		return name, Unlimited, nil
 	}
-	n, err := ParseSize(text)
+	n, err := parseSize(text)
 	if err != nil {
 		return "", 0, invalid("not a value of "+name, "write a number (for cpu: seconds), a size such as 1GiB, or unlimited")
 	}
 	return name, uint64(n), nil
-}
-
-func checkRlimit(s string) error {
-	_, _, err := ParseRlimit(s)
-	return err
 }

@@ -19,22 +19,39 @@ type value struct {
 	example  string // for the error that a required key is missing
 	secret   bool
 	required bool
-	parse    func(text string) *fault
+	parse    func(text string) error // an *Error without a place, or one of package task
 }
 
-// fault is what a parser found, without the place.
-type fault struct{ problem, remedy string }
+// of is a value that parse reads into a field of the File.
+func of[T any](into *T, kind, limits string, parse func(string) (T, error)) value {
+	return value{kind: kind, limits: limits, parse: func(s string) error {
+		v, err := parse(s)
+		if err == nil {
+			*into = v
+		}
+		return err
+	}}
+}
 
-// faultOf makes a check of this package's exported functions fit: their errors
-// are *Error too.
-func faultOf(err error) *fault {
-	if err == nil {
-		return nil
+func invalid(problem, remedy string) error {
+	return &Error{Problem: problem, Remedy: remedy, Err: ErrInvalid}
+}
+
+// explain is what a check found: its problem and its remedy. Errors of package
+// task say what is wanted and, behind a semicolon, what to write.
+func explain(err error) (problem, remedy string) {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Problem, e.Remedy
 	}
-	if e, ok := err.(*Error); ok { //nolint:errorlint // made right here, never wrapped
-		return &fault{e.Problem, e.Remedy}
+	fe, ok := errors.AsType[*statemachine.FieldError](err)
+	if !ok {
+		return err.Error(), ""
 	}
-	return &fault{problem: err.Error()}
+	want, remedy, ok := strings.Cut(fe.Want, "; ")
+	if !ok {
+		remedy = "write " + want
+	}
+	return "not " + want, remedy
 }
 
 func needed(v value, example string) value {
@@ -44,18 +61,14 @@ func needed(v value, example string) value {
 
 // text takes any line; the checks refuse some.
 func text(into *string, checks ...func(string) error) value {
-	return value{kind: "text", parse: func(s string) *fault {
-		if f := printable(s); f != nil {
-			return f
-		}
-		for _, check := range checks {
+	return of(into, "text", "", func(s string) (string, error) {
+		for _, check := range append([]func(string) error{printable}, checks...) {
 			if err := check(s); err != nil {
-				return faultOf(err)
+				return "", err
 			}
 		}
-		*into = s
-		return nil
-	}}
+		return s, nil
+	})
 }
 
 // noneable is a text for which the word None, as in Python, means empty.
@@ -66,7 +79,7 @@ func noneable(into *string, checks ...func(string) error) value {
 	}
 	v := text(into, checks...)
 	parse := v.parse
-	v.parse = func(s string) *fault { return parse(none(s)) }
+	v.parse = func(s string) error { return parse(none(s)) }
 	return v
 }
 
@@ -84,76 +97,51 @@ func none(s string) string {
 	return s
 }
 
-// list takes items separated by commas or blanks.
-func list(into *[]string, check func(string) error) value {
-	return value{kind: "list", parse: func(s string) *fault {
-		if f := printable(s); f != nil {
-			return f
-		}
-		items := strings.FieldsFunc(none(s), func(r rune) bool { return r == ',' || r == ' ' })
-		for _, item := range items {
-			if err := check(item); err != nil {
-				return faultOf(err)
-			}
-		}
-		*into = items
-		return nil
-	}}
+// items are those of a list, separated by commas or blanks.
+func items(s string) []string {
+	return strings.FieldsFunc(none(s), func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// choice takes one of the words, or nothing.
-func choice(into *string, words ...string) value {
-	return value{kind: "word", limits: strings.Join(words, " or ") + ", or empty", parse: func(s string) *fault {
-		if s == "" || slices.Contains(words, s) {
-			*into = s
-			return nil
+// list takes items that check finds right.
+func list(into *[]string, check func(string) error) value {
+	return of(into, "list", "", func(s string) ([]string, error) {
+		if err := printable(s); err != nil {
+			return nil, err
 		}
-		return &fault{"not one of the known words", "write " + strings.Join(words, " or ") + ", or leave it empty"}
-	}}
+		for _, item := range items(s) {
+			if err := check(item); err != nil {
+				return nil, err
+			}
+		}
+		return items(s), nil
+	})
 }
 
 // word takes one of the words.
 func word(into *string, words ...string) value {
-	v := choice(into, words...)
-	v.limits = strings.Join(words, " or ")
-	parse := v.parse
-	v.parse = func(s string) *fault {
-		if s == "" {
-			return &fault{"empty", "write " + v.limits}
+	known := strings.Join(words, " or ")
+	return of(into, "word", known, func(s string) (string, error) {
+		switch {
+		case s == "":
+			return "", invalid("empty", "write "+known)
+		case !slices.Contains(words, s):
+			return "", invalid("not one of the known words", "write "+known)
 		}
-		return parse(s)
-	}
-	return v
+		return s, nil
+	})
 }
 
 func boolean(into *bool) value {
-	return value{kind: "true or false", parse: func(s string) *fault {
+	return of(into, "true or false", "", func(s string) (bool, error) {
 		switch strings.ToLower(s) {
 		case "true", "yes", "on", "1":
-			*into = true
+			return true, nil
 		case "false", "no", "off", "0":
-			*into = false
+			return false, nil
 		default:
-			return &fault{"neither true nor false", "write true or false"}
+			return false, invalid("neither true nor false", "write true or false")
 		}
-		return nil
-	}}
-}
-
-// seconds takes a finite duration from least to most.
-func seconds(into *time.Duration, least, most time.Duration) value {
-	limits := "from " + secondsText(least) + " to " + secondsText(most)
-	return value{kind: "seconds", limits: limits, parse: func(s string) *fault {
-		d, err := ParseDuration(s)
-		if err != nil {
-			return faultOf(err)
-		}
-		if d < least || d > most {
-			return &fault{"out of range", "write seconds " + limits}
-		}
-		*into = d
-		return nil
-	}}
+	})
 }
 
 // Retention says how long archived tasks of an outcome stay in Redis.
@@ -173,7 +161,7 @@ const longestRetention = 100 * 365 * 24 * time.Hour
 func retention(into *[]Retention) value {
 	const remedy = "write entries such as `7d`, `failed 30d`, `succeeded 1d 100000`, `cancelled unlimited`, " +
 		"separated by commas, each outcome once; or off"
-	return value{kind: "retention", limits: "`off`, or entries separated by commas", parse: func(s string) *fault {
+	return of(into, "retention", "`off`, or entries separated by commas", func(s string) ([]Retention, error) {
 		found := map[statemachine.State]Retention{}
 		for entry := range strings.SplitSeq(none(s), ",") {
 			words := strings.Fields(entry)
@@ -185,13 +173,12 @@ func retention(into *[]Retention) value {
 				wrong = "the outcome " + strconv.Quote(outcomeName(r.Outcome)) + " comes twice"
 			}
 			if wrong != "" {
-				return &fault{wrong, remedy}
+				return nil, invalid(wrong, remedy)
 			}
 			found[r.Outcome] = r
 		}
-		*into = spread(found)
-		return nil
-	}}
+		return spread(found), nil
+	})
 }
 
 func outcomeName(s statemachine.State) string {
@@ -254,32 +241,6 @@ func retentionAge(word string) (time.Duration, bool) {
 	return time.Duration(age), true
 }
 
-// ruled makes a check of package route, whose errors say what is wanted and,
-// behind a semicolon, what to write, one of this package.
-func ruled(check func(string) error) func(string) error {
-	return func(s string) error {
-		if f := ruling(check(s)); f != nil {
-			return invalid(f.problem, f.remedy)
-		}
-		return nil
-	}
-}
-
-func ruling(err error) *fault {
-	if err == nil {
-		return nil
-	}
-	fe, ok := errors.AsType[*statemachine.FieldError](err)
-	if !ok {
-		return &fault{problem: err.Error()}
-	}
-	want, remedy, ok := strings.Cut(fe.Want, "; ")
-	if !ok {
-		remedy = "write " + want
-	}
-	return &fault{"not " + want, remedy}
-}
-
 func checkLabel(s string) error {
 	_, err := task.ParseLabels(s)
 	return err
@@ -287,46 +248,32 @@ func checkLabel(s string) error {
 
 // resources takes a list of name=number.
 func resources(into *task.Resources) value {
-	return value{kind: "list", limits: "of name=number", parse: func(s string) *fault {
-		r, err := task.ParseResources(commas(s))
-		if err == nil {
-			*into = r
-		}
-		return ruling(err)
-	}}
+	return of(into, "list", "of name=number", func(s string) (task.Resources, error) {
+		return task.ParseResources(strings.Join(items(s), ","))
+	})
 }
 
 // threads takes a number of tasks, or unlimited.
 func threads(into *task.Limit) value {
-	return value{kind: "whole number", limits: "0 or more, or " + task.UnlimitedText, parse: func(s string) *fault {
-		l, err := task.ParseLimit(s)
-		if err == nil {
-			*into = l
-		}
-		return ruling(err)
-	}}
+	return of(into, "whole number", "0 or more, or "+task.UnlimitedText, task.ParseLimit)
 }
 
 // ofTask takes what a field of a task can be, and keeps the one text for it.
 // Lists may be separated by blanks too.
 func ofTask(d *TaskDefaults, f task.Field) value {
 	kind, limits := f.Type()
-	return value{kind: kind, limits: limits, parse: func(s string) *fault {
+	return value{kind: kind, limits: limits, parse: func(s string) error {
 		if f.List() {
-			s = commas(s)
+			s = strings.Join(items(s), ",")
 		}
 		text, err := task.Parse(f.Name, s)
-		if err == nil {
-			if d.Defaults == nil {
-				d.Defaults = task.Defaults{}
-			}
-			d.Defaults[f.Name] = text
+		if err != nil {
+			return err
 		}
-		return ruling(err)
+		if d.Defaults == nil {
+			d.Defaults = task.Defaults{}
+		}
+		d.Defaults[f.Name] = text
+		return nil
 	}}
-}
-
-// commas separates a list by commas only.
-func commas(s string) string {
-	return strings.Join(strings.FieldsFunc(none(s), func(r rune) bool { return r == ',' || r == ' ' }), ",")
 }

@@ -41,7 +41,7 @@ func TestWorkerKeys(t *testing.T) {
 		{"run_as=None", func(w *Worker) any { return w.RunAs }, ""},
 		{"wrapper=nice -n 10", func(w *Worker) any { return w.Wrapper }, "nice -n 10"},
 		{"wrapper=/usr/bin/bwrap --ro-bind / /", func(w *Worker) any { return w.Wrapper }, "/usr/bin/bwrap --ro-bind / /"},
-		{"rlimits=nofile=1024,core=0 fsize=1GiB", func(w *Worker) any { return w.Rlimits }, []string{"nofile=1024", "core=0", "fsize=1GiB"}},
+		{"rlimits=nofile=1024,core=0 fsize=1GiB", func(w *Worker) any { return w.Rlimits }, map[string]uint64{"nofile": 1024, "core": 0, "fsize": 1 << 30}},
 		{"memory_max=512MiB", func(w *Worker) any { return w.MemoryMax }, int64(512 << 20)},
 		{"memory_max=0", func(w *Worker) any { return w.MemoryMax }, int64(0)},
 		{"pids_max=100", func(w *Worker) any { return w.PidsMax }, 100},
@@ -145,16 +145,16 @@ func TestFinishNeedsOneAddress(t *testing.T) {
 	}
 }
 
-func TestParseRlimit(t *testing.T) {
+func TestRlimit(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]uint64{"nofile=1024": 1024, "as=2GiB": 2 << 30, "core=0": 0, "stack=inf": Unlimited, "data=unlimited": Unlimited} {
-		name, value, err := ParseRlimit(text)
+		name, value, err := rlimit(text)
 		if err != nil || value != want || name+"=" != text[:len(name)+1] {
 			t.Errorf("%s: %s %d %v, want %d", text, name, value, err, want)
 		}
 	}
-	for _, name := range RlimitNames() {
-		if _, _, err := ParseRlimit(name + "=1"); err != nil {
+	for _, name := range rlimitNames {
+		if _, _, err := rlimit(name + "=1"); err != nil {
 			t.Error(err)
 		}
 	}

@@ -187,10 +187,6 @@ func (s *Conn) OpenEpoch(ctx context.Context, waited bool) (NewEpoch, error) {
 	return NewEpoch{Epoch: r.Number(1), Lost: r.Number(3), FromID: r.Number(4), ToID: r.Number(5)}, nil
 }
 
-// DefaultEvents is how many events of tasks are kept where no server has said
-// otherwise.
-const DefaultEvents = 10000
-
 // PublishEvents sets how many events of tasks are kept; 0 for none. Then those
 // that are there go: with a gap behind them they would tell of steps that were never made.
 func (s *Conn) PublishEvents(ctx context.Context, most int) error {

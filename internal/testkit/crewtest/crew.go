@@ -91,11 +91,7 @@ func (c Crew) newWorker(tb testing.TB, name string) *worker.Worker {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = programs.Close() })
-	contain, err := worker.Containment(cfg.Worker, cfg.Redis, cfg.TDF.Namespace, name)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	container, err := shim.New(contain)
+	container, err := shim.New(worker.Containment(cfg.Worker, cfg.Redis, cfg.TDF.Namespace, name))
 	if err != nil {
 		tb.Fatal(err)
 	}
