@@ -76,8 +76,11 @@ func earliest(a, b string) string {
 }
 
 // ArchivedAt is when the task was archived; 0 if that was not recorded.
-func (h *Head) ArchivedAt() statemachine.Time {
-	at, err := statemachine.ParseTime(h.Archived)
+func (h *Head) ArchivedAt() statemachine.Time { return moment(h.Archived) }
+
+// moment is 0 for what is no moment.
+func moment(text string) statemachine.Time {
+	at, err := statemachine.ParseTime(text)
 	if err != nil {
 		return 0
 	}
