@@ -134,14 +134,14 @@ func (a *auditor) tasks(ctx context.Context, ids []int64) error {
 		ids = ids[:0]
 		for i := range found {
 			sight := &found[i]
-			problems := sight.problems()
-			settled := len(problems) == 0 || look >= looks && before[sight.ID] == sight.Fingerprint()
+			sight.judge()
+			settled := len(sight.violations)+len(sight.notes) == 0 || look >= looks && before[sight.ID] == sight.Fingerprint()
 			if !settled && look < maxLooks {
 				before[sight.ID] = sight.Fingerprint()
 				ids = append(ids, sight.ID)
 				continue
 			}
-			a.note(sight, problems)
+			a.note(sight)
 		}
 		if len(ids) > 0 && !timing.Pause(ctx, a.pause) {
 			return ctx.Err()
@@ -151,7 +151,7 @@ func (a *auditor) tasks(ctx context.Context, ids []int64) error {
 }
 
 // note counts the task and keeps what there is to say about it.
-func (a *auditor) note(s *sight, problems []problem) {
+func (a *auditor) note(s *sight) {
 	a.report.Checked++
 	a.history.hear(s)
 	if plan, err := strconv.ParseInt(s.stamps["plan"], 10, 64); err == nil {
@@ -170,13 +170,8 @@ func (a *auditor) note(s *sight, problems []problem) {
 		a.report.States[s.state()]++
 		a.report.Account.InStates++
 	}
-	for _, p := range problems {
-		if p.note {
-			a.remark(p.Violation)
-		} else {
-			a.say(p.Violation)
-		}
-	}
+	a.say(s.violations...)
+	a.remark(s.notes...)
 }
 
 // sight is one task as seen in one look.
@@ -192,6 +187,8 @@ type sight struct {
 	now     statemachine.Time
 	grace   statemachine.Duration
 	history *history
+
+	violations, notes []Violation
 }
 
 // look reads tasks with what the audit needs of them.
