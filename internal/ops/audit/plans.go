@@ -149,7 +149,13 @@ func (p *planAudit) readTasks(ctx context.Context, ids []int64) error {
 	if err != nil {
 		return err
 	}
-	if err := p.a.learnGone(ctx, found); err != nil {
+	var absent []int64
+	for i := range found {
+		if found[i].State == "" {
+			absent = append(absent, found[i].ID)
+		}
+	}
+	if err := p.a.learnPurged(ctx, absent); err != nil {
 		return err
 	}
 	for i := range found {
