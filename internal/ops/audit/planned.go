@@ -3,11 +3,9 @@ package audit
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/growth"
 	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/statemachine"
@@ -156,61 +154,40 @@ func wrongWaits(t *plans.Planned, needs []plans.Planned) (found []string) {
 	return found
 }
 
-// growth audits the steps of a plan that are opened once it runs. What is wrong is looked at again, as servers may be at
-// work on them: it stands only if it is there at both looks, with the plan as it was.
-func (p *planAudit) growth(ctx context.Context) error {
-	var before *plans.PlanSum
-	var told []Violation
-	for range looks {
-		now, found, err := p.lookAtGrowth(ctx)
-		if errors.Is(err, conn.ErrNoPlan) {
-			return nil
-		}
-		if err != nil || len(found) == 0 {
-			return err
-		}
-		if before != nil && still(before, now) && slices.Equal(told, found) {
-			p.a.say(found...)
-			return nil
-		}
-		before, told = now, found
+// steps says what is wrong with the steps of a plan that are opened once it runs, if nothing of it has changed while it was read.
+func (p *planAudit) steps(before, after *plans.PlanSum) {
+	var found []Violation
+	if p.unreadable != nil {
+		found = append(found, sprint(0, Plan, "plan %d: %v", p.id, p.unreadable))
+	} else if len(p.view.Status) > 0 {
+		found = append(p.wrongSteps(), p.due(after)...)
 	}
-	p.a.remark(sprint(0, Plan, "plan %d grew all the time: its steps were not compared; verify again", p.id))
-	return nil
+	switch {
+	case len(found) == 0:
+	case still(before, after):
+		p.a.say(found...)
+	default:
+		p.a.remark(sprint(0, Plan, "plan %d grew all the time: its steps were not compared; verify again", p.id))
+	}
 }
 
-// lookAtGrowth returns what is wrong with the steps now, and what the plan counts.
-func (p *planAudit) lookAtGrowth(ctx context.Context) (*plans.PlanSum, []Violation, error) {
-	v, err := growth.Read(ctx, p.a.store, p.id)
-	damaged := errors.Is(err, growth.ErrTemplate)
-	if err != nil && !damaged {
-		return nil, nil, err
+// due looks for a step that can be opened while the plan is not on the list of the servers.
+func (p *planAudit) due(sum *plans.PlanSum) []Violation {
+	i := slices.IndexFunc(p.view.Status, func(s growth.Status) bool {
+		return s.Fate == growth.Due || sum.Left <= 0 && s.Fate != growth.Opened
+	})
+	if i < 0 || sum.State != task.PlanReady || sum.GrowthError != "" || sum.Growth {
+		return nil
 	}
-	sum, err2 := p.a.store.PlanSum(ctx, p.id)
-	switch {
-	case err2 != nil:
-		return nil, nil, err2
-	case damaged:
-		return sum, []Violation{sprint(0, Plan, "plan %d: %v", p.id, err)}, nil
-	case len(v.Status) == 0:
-		return sum, nil, nil
-	}
-	found := p.wrongSteps(v)
-	runs := sum.State == task.PlanReady && sum.GrowthError == "" && !sum.Growth
-	for i, step := range v.Status {
-		if runs && (step.Fate == growth.Due || sum.Left <= 0 && step.Fate != growth.Opened) {
-			found = append(found, sprint(0, Plan, "step %s of plan %d is due, and not on the list of the servers", v.Steps[i].Name, p.id))
-			break
-		}
-	}
-	return sum, found, nil
+	return []Violation{sprint(0, Plan, "step %s of plan %d is due, and not on the list of the servers", p.view.Steps[i].Name, p.id)}
 }
 
 // wrongSteps compares what is recorded of the steps with what the plan counts and with its tasks.
-func (p *planAudit) wrongSteps(v *growth.View) (found []Violation) {
+func (p *planAudit) wrongSteps() (found []Violation) {
 	say := func(format string, args ...any) {
 		found = append(found, sprint(0, Plan, "plan %d: "+format, slices.Insert(args, 0, any(p.id))...))
 	}
+	v := p.view
 	left, seen, names := int64(0), map[int64]string{}, map[string]int64{}
 	for i := range v.Status {
 		name := v.Steps[i].Name

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/growth"
 	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -24,6 +25,9 @@ type planAudit struct {
 	names map[int64]int64
 	// gone is how many of its tasks have left Redis; these are not in tasks.
 	gone int64
+	// view are its steps that are opened once it runs, unless they are unreadable.
+	view       *growth.View
+	unreadable error
 }
 
 // plans audits all plans: what they count, what each task waits for, and whether servers have on their lists what
@@ -101,9 +105,7 @@ func (a *auditor) plan(ctx context.Context, id int64) error {
 		if after.State == task.PlanReady && after.Freed != 0 && !after.Draining {
 			a.say(sprint(0, Plan, "%d tasks of plan %d wait to be moved, and the plan is not on the list of the servers", after.Freed, id))
 		}
-		if err := p.growth(ctx); err != nil {
-			return err
-		}
+		p.steps(before, after)
 		return p.again(ctx, p.suspects())
 	}
 }
@@ -138,6 +140,10 @@ func (p *planAudit) read(ctx context.Context) (before, after *plans.PlanSum, err
 	})
 	if err != nil {
 		return nil, nil, err
+	}
+	p.view, p.unreadable = growth.Read(ctx, p.a.store, p.id)
+	if p.unreadable != nil && !errors.Is(p.unreadable, growth.ErrTemplate) {
+		return nil, nil, p.unreadable
 	}
 	after, err = p.a.store.PlanSum(ctx, p.id)
 	return before, after, err
