@@ -64,7 +64,7 @@ func Look(tasks []Task, continues bool) Forecast {
 		tasks: tasks, continues: continues, expected: expect(tasks),
 		ends: make([]Phase, n), skips: make([]bool, n), reach: make([]reach, n), before: make([]int, n),
 	}
-	f := Forecast{Timed: w.expected.all > 0}
+	f := Forecast{Timed: len(w.expected) > 0}
 	longest := reach{last: -1}
 	for i := range tasks {
 		if w.visit(i) {
@@ -202,62 +202,52 @@ func verdict(on When, end Phase, continues bool) Phase {
 	}
 }
 
-// expectations are how long tasks are expected to take.
-type expectations struct {
-	steps, programs map[string]time.Duration
-	all             time.Duration // 0 as long as no task has succeeded
+// likeness is what tasks have in common that are expected to take alike long.
+type likeness struct{ of, name string }
+
+// anyTask is what all tasks have in common.
+var anyTask = likeness{}
+
+// like is what a task has in common with others, the closest first.
+func (t *Task) like() []likeness {
+	all := []likeness{{"step", t.Step}, {"program", t.Program}, anyTask}
+	if t.Step == "" {
+		return all[1:]
+	}
+	return all
 }
+
+// expectations are how long tasks are expected to take; there are none as long as no task has succeeded.
+type expectations map[likeness]time.Duration
 
 func expect(tasks []Task) expectations {
-	steps, programs := map[string][]time.Duration{}, map[string][]time.Duration{}
-	var all []time.Duration
+	times := map[likeness][]time.Duration{}
 	for i := range tasks {
-		t := &tasks[i]
-		if t.Phase != Succeeded || t.Time <= 0 {
-			continue
-		}
-		all = append(all, t.Time)
-		programs[t.Program] = append(programs[t.Program], t.Time)
-		if t.Step != "" {
-			steps[t.Step] = append(steps[t.Step], t.Time)
+		if t := &tasks[i]; t.Phase == Succeeded && t.Time > 0 {
+			for _, l := range t.like() {
+				times[l] = append(times[l], t.Time)
+			}
 		}
 	}
-	return expectations{steps: medians(steps), programs: medians(programs), all: median(all)}
+	medians := make(expectations, len(times))
+	for l, list := range times {
+		slices.Sort(list)
+		medians[l] = list[(len(list)-1)/2] // the lower one of two
+	}
+	return medians
 }
 
-func medians(times map[string][]time.Duration) map[string]time.Duration {
-	found := make(map[string]time.Duration, len(times))
-	for name, list := range times {
-		found[name] = median(list)
+// rest is how long a task that has not ended is still expected to take, as others of its step, else of its program, else of the
+// graph: nothing of one that runs longer than expected.
+func (e expectations) rest(t *Task) time.Duration {
+	for _, l := range t.like() {
+		d, known := e[l]
+		switch {
+		case known && t.Phase == Running:
+			return max(0, d-t.Time)
+		case known:
+			return d
+		}
 	}
-	return found
-}
-
-// median is the one in the middle, the lower one of two; 0 of none. It sorts the list.
-func median(times []time.Duration) time.Duration {
-	if len(times) == 0 {
-		return 0
-	}
-	slices.Sort(times)
-	return times[(len(times)-1)/2]
-}
-
-// of is how long a task is expected to take: as others of its step, else of its program, else of the graph.
-func (e *expectations) of(t *Task) time.Duration {
-	if d, known := e.steps[t.Step]; known {
-		return d
-	}
-	if d, known := e.programs[t.Program]; known {
-		return d
-	}
-	return e.all
-}
-
-// rest is how long a task that has not ended is still expected to take: nothing of one that runs longer than expected.
-func (e *expectations) rest(t *Task) time.Duration {
-	d := e.of(t)
-	if t.Phase == Running {
-		d = max(0, d-t.Time)
-	}
-	return d
+	return 0
 }
