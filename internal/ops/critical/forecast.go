@@ -7,6 +7,8 @@ package critical
 import (
 	"slices"
 	"time"
+
+	"github.com/tdf-go/tdf/task"
 )
 
 // Forecast is what is still to come of a graph.
@@ -110,14 +112,14 @@ func (w *walk) waits(i int) (until reach, skipped bool) {
 	first := reach{last: -1}
 	until.last = -1
 	for _, need := range w.tasks[i].Needs {
-		end, r := w.ends[need.Task], w.reach[need.Task]
+		end, r := w.ends[need.Index], w.reach[need.Index]
 		if end.Ended() {
 			if w.ends[i] = verdict(need.On, end, w.continues); w.ends[i].Ended() {
 				return reach{last: -1}, false
 			}
 			continue
 		}
-		if w.skips[need.Task] {
+		if w.skips[need.Index] {
 			end = Skipped
 		} else {
 			end = Succeeded
@@ -160,42 +162,25 @@ const (
 // Ended reports whether nothing more is to come of the task.
 func (p Phase) Ended() bool { return p >= Succeeded }
 
-// When says which end of a task is enough for one that needs it.
-type When uint8
-
-// Which ends are enough.
-const (
-	OnSuccess When = iota
-	OnAny
-	OnFailure
-)
-
-// Need is a task that another one waits for, by its place in the list: before that other one.
-type Need struct {
-	Task int
-	On   When
-}
-
 // Task is a task of a graph. Those of one step, or else of one program, are expected to take alike long.
 type Task struct {
 	Step, Program string
 	Phase         Phase
 	// Time is how long a task that has succeeded took, or one that runs has run as yet; 0 if that is not known.
-	Time  time.Duration
-	Needs []Need
+	Time time.Duration
+	// Needs are the tasks that it waits for, each by its Index in the graph: before the task itself.
+	Needs []task.Need
 }
 
 // verdict is what becomes of a task whose need has ended like that: Waiting if that is enough. continues says that
 // also a failure is enough for those that need success.
-func verdict(on When, end Phase, continues bool) Phase {
+func verdict(on task.When, end Phase, continues bool) Phase {
 	switch {
-	case on == OnAny:
+	case on == task.NeedsAny:
 		return Waiting
-	case end == Skipped:
+	case end == Skipped, on == task.NeedsFailure && end == Succeeded:
 		return Skipped
-	case on == OnFailure && end == Succeeded:
-		return Skipped
-	case on == OnSuccess && end == Failed && !continues:
+	case on != task.NeedsFailure && end == Failed && !continues:
 		return Failed
 	default:
 		return Waiting

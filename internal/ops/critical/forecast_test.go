@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/tdf-go/tdf/task"
 )
 
 // waits is a task of a step of program p that needs others to succeed.
 func waits(step string, needs ...int) Task {
 	t := Task{Step: step, Program: "p"}
 	for _, n := range needs {
-		t.Needs = append(t.Needs, Need{Task: n})
+		t.Needs = append(t.Needs, task.Need{Index: n})
 	}
 	return t
 }
@@ -45,12 +47,12 @@ func TestLook(t *testing.T) {
 		"what runs too long has none":          {[]Task{took("a", s), {Step: "a", Phase: Running, Time: 2 * s}}, 1, "[1] 0s of 0s, 0s left true"},
 		"cancelled for a failure":              {[]Task{{Phase: Failed}, waits("a", 0), waits("b", 1), took("a", s)}, 1, "[] 0s of 0s, 0s left true"},
 		"skipped, as expected": {[]Task{
-			took("a", s), waits("a"), {Needs: []Need{{1, OnFailure}}}, waits("a", 2), {Step: "a", Needs: []Need{{2, OnAny}}},
+			took("a", s), waits("a"), {Needs: []task.Need{{Index: 1, On: task.NeedsFailure}}}, waits("a", 2), {Step: "a", Needs: []task.Need{{Index: 2, On: task.NeedsAny}}},
 		}, 1, "[1 4] 2s of 2s, 2s left true"},
 		"skipped for the first that is over": {[]Task{
-			took("a", s), took("b", 5*s), waits("a"), waits("b"), {Needs: []Need{{3, OnFailure}, {2, OnFailure}}}, {Step: "b", Needs: []Need{{4, OnAny}}},
+			took("a", s), took("b", 5*s), waits("a"), waits("b"), {Needs: []task.Need{{Index: 3, On: task.NeedsFailure}, {Index: 2, On: task.NeedsFailure}}}, {Step: "b", Needs: []task.Need{{Index: 4, On: task.NeedsAny}}},
 		}, 2, "[2 5] 6s of 11s, 6s left true"},
-		"runs after a failure": {[]Task{took("a", s), {Phase: Failed}, {Needs: []Need{{1, OnFailure}}}}, 1, "[2] 1s of 1s, 1s left true"},
+		"runs after a failure": {[]Task{took("a", s), {Phase: Failed}, {Needs: []task.Need{{Index: 1, On: task.NeedsFailure}}}}, 1, "[2] 1s of 1s, 1s left true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,6 +71,7 @@ func TestLook(t *testing.T) {
 // drawGraph draws a small graph in any state that can be.
 func drawGraph(t *rapid.T) []Task {
 	steps := rapid.SampledFrom([]string{"", "a", "b", "c"})
+	whens := rapid.SampledFrom([]task.When{task.NeedsSuccess, task.NeedsAny, task.NeedsFailure})
 	second := func(name string, least int) time.Duration {
 		return time.Duration(rapid.IntRange(least, 5).Draw(t, name)) * time.Second
 	}
@@ -78,9 +81,9 @@ func drawGraph(t *rapid.T) []Task {
 		n.Step, n.Program = steps.Draw(t, "step"), rapid.SampledFrom([]string{"p", "q"}).Draw(t, "program")
 		ended := true
 		for range rapid.IntRange(0, min(i, 3)).Draw(t, "needs") {
-			need := Need{Task: rapid.IntRange(0, i-1).Draw(t, "need"), On: When(rapid.IntRange(0, 2).Draw(t, "on"))}
+			need := task.Need{Index: rapid.IntRange(0, i-1).Draw(t, "need"), On: whens.Draw(t, "on")}
 			n.Needs = append(n.Needs, need)
-			ended = ended && tasks[need.Task].Phase.Ended()
+			ended = ended && tasks[need.Index].Phase.Ended()
 		}
 		if ended { // what needs nothing more may be anything
 			n.Phase = Phase(rapid.IntRange(0, 4).Draw(t, "phase"))
@@ -127,10 +130,10 @@ type simulation struct {
 }
 
 // table is what docs/PLANS.md says of needs: by the end of the other one and on_failure = continue.
-var table = map[When]map[string]Phase{
-	OnSuccess: {"failed": Failed, "skipped": Skipped, "skipped continues": Skipped},
-	OnAny:     {},
-	OnFailure: {"succeeded": Skipped, "succeeded continues": Skipped, "skipped": Skipped, "skipped continues": Skipped},
+var table = map[task.When]map[string]Phase{
+	task.NeedsSuccess: {"failed": Failed, "skipped": Skipped, "skipped continues": Skipped},
+	task.NeedsAny:     {},
+	task.NeedsFailure: {"succeeded": Skipped, "succeeded continues": Skipped, "skipped": Skipped, "skipped continues": Skipped},
 }
 
 // look says whether a task may begin, and how it ends if it never will.
@@ -138,7 +141,7 @@ func (s *simulation) look(i int) (free bool, doom Phase) {
 	names := map[Phase]string{Succeeded: "succeeded", Failed: "failed", Skipped: "skipped"}
 	free = true
 	for _, n := range s.tasks[i].Needs {
-		name := names[s.phase[n.Task]]
+		name := names[s.phase[n.Index]]
 		free = free && name != ""
 		if s.continues {
 			name += " continues"
@@ -247,7 +250,7 @@ func BenchmarkLook(b *testing.B) {
 			tasks[i].Phase, tasks[i].Time = Succeeded, time.Duration(i%1000+1)*time.Millisecond
 		}
 		for k := range min(i/1000, 1) * 10 {
-			tasks[i].Needs = append(tasks[i].Needs, Need{Task: (i/1000-1)*1000 + (i*7+k*31)%1000})
+			tasks[i].Needs = append(tasks[i].Needs, task.Need{Index: (i/1000-1)*1000 + (i*7+k*31)%1000})
 		}
 	}
 	b.ReportAllocs()

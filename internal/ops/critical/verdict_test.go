@@ -13,14 +13,14 @@ func TestVerdict(t *testing.T) {
 	phases := map[task.Verdict]Phase{
 		task.VerdictMet: Waiting, task.VerdictSkip: Skipped, task.VerdictNever: Failed, task.VerdictWait: Failed,
 	}
-	for on, as := range map[When]task.When{OnSuccess: task.NeedsSuccess, OnAny: task.NeedsAny, OnFailure: task.NeedsFailure} {
+	for _, on := range []task.When{task.NeedsSuccess, task.NeedsAny, task.NeedsFailure} {
 		for end, state := range map[Phase]statemachine.State{
 			Succeeded: statemachine.Succeeded, Failed: statemachine.Failed, Skipped: statemachine.Cancelled,
 		} {
 			for _, f := range []task.OnFailure{task.FailureCancels, task.FailureHolds, task.FailureContinues} {
-				want := phases[as.Verdict(state, end == Skipped, f)]
+				want := phases[on.Verdict(state, end == Skipped, f)]
 				if got := verdict(on, end, f == task.FailureContinues); got != want {
-					t.Errorf("%s of phase %d in a plan with %s: %d, want %d", as, end, f, got, want)
+					t.Errorf("%s of phase %d in a plan with %s: %d, want %d", on, end, f, got, want)
 				}
 			}
 		}

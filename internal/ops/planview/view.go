@@ -273,14 +273,13 @@ type planGraph struct {
 func newPlanGraph(tasks []*Task) *planGraph {
 	g := &planGraph{tasks: tasks, graph: make([]critical.Task, len(tasks))}
 	place := make(map[int64]int, len(tasks))
-	ends := map[task.When]critical.When{task.NeedsAny: critical.OnAny, task.NeedsFailure: critical.OnFailure}
 	for i, t := range tasks {
 		place[t.ID] = i
 		step, _, _ := strings.Cut(t.Step, "[")
-		node := critical.Task{Step: step, Program: t.Program, Needs: make([]critical.Need, 0, len(t.Needs))}
+		node := critical.Task{Step: step, Program: t.Program, Needs: make([]task.Need, 0, len(t.Needs))}
 		for _, n := range t.Needs {
 			if at, there := place[n.Task]; there {
-				node.Needs = append(node.Needs, critical.Need{Task: at, On: ends[n.On]})
+				node.Needs = append(node.Needs, task.Need{Index: at, On: n.On})
 			}
 		}
 		g.graph[i] = node
