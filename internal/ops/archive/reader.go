@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -150,7 +149,7 @@ func (r *Reader) pass(ctx context.Context, all []segment, damaged func(*DamageEr
 	if err != nil {
 		return err
 	}
-	defer d.close()
+	defer d.zstd.Close()
 	for i, s := range all {
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -271,16 +270,8 @@ func (r *reading) judge(m *Manifest, text []byte, found scanned, sealed bool) {
 		r.tell(fmt.Sprintf("is cut: the last %d bytes are no whole frame", torn))
 	case m != nil && (m.Bytes != int64(len(text)) || m.Records != r.counts.Records):
 		r.tell(fmt.Sprintf("has %d bytes and %d records, and its manifest says %d and %d", len(text), r.counts.Records, m.Bytes, m.Records))
-	case m != nil && r.r.Verify:
-		r.compare(m, text)
-	}
-}
-
-// compare looks at everything that the manifest says.
-func (r *reading) compare(m *Manifest, text []byte) {
-	sum := sha256.Sum256(text)
-	switch {
-	case hex.EncodeToString(sum[:]) != m.SHA256:
+	case m == nil || !r.r.Verify:
+	case fmt.Sprintf("%x", sha256.Sum256(text)) != m.SHA256:
 		r.tell("has not the checksum that is in its manifest")
 	case !reflect.DeepEqual(m.Counts, r.counts):
 		r.tell("has other tasks than its manifest says")

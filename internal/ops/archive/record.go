@@ -226,8 +226,6 @@ func newDecoder() (*decoder, error) {
 	return &decoder{zstd: d}, nil
 }
 
-func (d *decoder) close() { d.zstd.Close() }
-
 // frame is the content of the frame that text begins with, valid until the next call, and its length.
 func (d *decoder) frame(text []byte) (raw []byte, size int, err error) {
 	if size, err = frameSize(text); err != nil {

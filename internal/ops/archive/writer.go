@@ -301,7 +301,7 @@ func (p *part) read() error {
 	if err != nil {
 		return err
 	}
-	defer d.close()
+	defer d.zstd.Close()
 	found, err := d.scan(text, func(raw []byte) error {
 		p.raw += int64(len(raw))
 		for line := range bytes.Lines(raw) {

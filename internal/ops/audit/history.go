@@ -27,8 +27,6 @@ type history struct {
 	// before the one that comes before it, so that no clock was set back.
 	first  statemachine.Time
 	steady bool
-	// problems are the steps that cannot have been.
-	problems []trace.Problem
 	// silent says that programs of ours that record no events have claimed tasks
 	// since the first event: those of a release before there were any.
 	silent bool
@@ -44,7 +42,7 @@ const (
 	mostEvents = 200_000
 )
 
-// readHistory reads the events and looks for steps that cannot have been.
+// readHistory reads the events.
 func (a *auditor) readHistory(ctx context.Context) error {
 	if err := a.extend(ctx); err != nil {
 		return err
@@ -53,7 +51,6 @@ func (a *auditor) readHistory(ctx context.Context) error {
 		return err
 	}
 	h := &a.history
-	h.problems = trace.Check(h.events)
 	a.report.History = History{Events: int64(len(h.events)), Tasks: int64(len(h.known)), Whole: int64(len(h.made))}
 	if n := len(h.events); n > 0 {
 		a.report.History.From, a.report.History.To = h.events[0].Seq, h.events[n-1].Seq
@@ -128,11 +125,11 @@ func (h *history) index() {
 	}
 }
 
-// compareHistory looks for tasks that are not where their last event leaves them.
+// compareHistory looks for steps that cannot have been, and for tasks that are not where their last event leaves them.
 // One that differs is looked at again, with the events that came since: only
 // if it has stood still meanwhile is there something to say.
 func (a *auditor) compareHistory(ctx context.Context) error {
-	for _, p := range a.history.problems {
+	for _, p := range trace.Check(a.history.events) {
 		a.path(sprint(p.Event.ID, Path, "%s", p), legal(&p.Event))
 	}
 	before := map[int64]string{}

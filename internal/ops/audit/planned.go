@@ -23,7 +23,7 @@ func (p *planAudit) suspects() (found []int64) {
 			}
 		}
 		miscounted := t.State == statemachine.Blocked && (p.names[id] != t.Waits || t.Waits < pending)
-		if t.Plan != p.id || miscounted || len(t.Misplaced(&p.sum.Plan))+len(wrongRecords(t)) > 0 {
+		if t.Plan != p.id || miscounted || len(t.Misplaced(&p.before.Plan))+len(wrongRecords(t)) > 0 {
 			found = append(found, id)
 		}
 	}
@@ -59,7 +59,7 @@ func (p *planAudit) again(ctx context.Context, suspects []int64) error {
 		}
 		var found []string
 		switch {
-		case t.State == "" && !p.a.givenOut(id):
+		case t.State == "" && (id < 1 || id > p.a.report.TaskID):
 			say("plan %d knows of it, and there is no such task", p.id)
 		case t.State == "": // the walk has told of it
 		case t.Plan == p.id:
@@ -75,8 +75,6 @@ func (p *planAudit) again(ctx context.Context, suspects []int64) error {
 	}
 	return nil
 }
-
-func (a *auditor) givenOut(id int64) bool { return id > 0 && id <= a.report.TaskID }
 
 // mostRetries bounds how far a task is followed that was retried, as in the scripts.
 const mostRetries = 100
@@ -155,16 +153,16 @@ func wrongWaits(t *plans.Planned, needs []plans.Planned) (found []string) {
 }
 
 // steps says what is wrong with the steps of a plan that are opened once it runs, if nothing of it has changed while it was read.
-func (p *planAudit) steps(before, after *plans.PlanSum) {
+func (p *planAudit) steps() {
 	var found []Violation
 	if p.unreadable != nil {
 		found = append(found, sprint(0, Plan, "plan %d: %v", p.id, p.unreadable))
 	} else if len(p.view.Status) > 0 {
-		found = append(p.wrongSteps(), p.due(after)...)
+		found = append(p.wrongSteps(), p.due()...)
 	}
 	switch {
 	case len(found) == 0:
-	case still(before, after):
+	case p.still():
 		p.a.say(found...)
 	default:
 		p.a.remark(sprint(0, Plan, "plan %d grew all the time: its steps were not compared; verify again", p.id))
@@ -172,7 +170,8 @@ func (p *planAudit) steps(before, after *plans.PlanSum) {
 }
 
 // due looks for a step that can be opened while the plan is not on the list of the servers.
-func (p *planAudit) due(sum *plans.PlanSum) []Violation {
+func (p *planAudit) due() []Violation {
+	sum := p.after
 	i := slices.IndexFunc(p.view.Status, func(s growth.Status) bool {
 		return s.Fate == growth.Due || sum.Left <= 0 && s.Fate != growth.Opened
 	})
@@ -209,7 +208,7 @@ func (p *planAudit) wrongSteps() (found []Violation) {
 		}
 	}
 	for _, t := range p.tasks {
-		if other := names[t.Step]; t.Step != "" && other != 0 && seen[t.ID] == "" && !p.repeats(t.ID) {
+		if other := names[t.Step]; t.Step != "" && other != 0 && seen[t.ID] == "" && !p.repeats[t.ID] {
 			say("task %d is %s as well as task %d", t.ID, t.Step, other)
 		}
 	}
@@ -218,14 +217,4 @@ func (p *planAudit) wrongSteps() (found []Violation) {
 		say("%d steps are not opened, and it counts %d", left, v.Plan.Growing)
 	}
 	return found
-}
-
-// repeats reports whether a task of the plan repeats another one.
-func (p *planAudit) repeats(id int64) bool {
-	for _, t := range p.tasks {
-		if t.RetriedBy == id {
-			return true
-		}
-	}
-	return false
 }

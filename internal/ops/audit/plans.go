@@ -16,11 +16,14 @@ import (
 
 // planAudit is the audit of one plan.
 type planAudit struct {
-	a   *auditor
-	id  int64
-	sum *plans.PlanSum
+	a  *auditor
+	id int64
+	// before and after are what it counted before and after all else was read.
+	before, after *plans.PlanSum
 	// tasks are all of them as they were seen.
 	tasks map[int64]*plans.Planned
+	// repeats are those that repeat another one.
+	repeats map[int64]bool
 	// names is how often the lists of dependants name a task.
 	names map[int64]int64
 	// gone is how many of its tasks have left Redis; these are not in tasks.
@@ -89,44 +92,43 @@ func eachPage[T any](size int, read func(offset, limit int) ([]T, error), visit 
 // what the plan counts is judged when the plan stood still, or, if it never does, by what it may have gone through.
 func (a *auditor) plan(ctx context.Context, id int64) error {
 	for look := 1; ; look++ {
-		p := &planAudit{a: a, id: id}
-		before, after, err := p.read(ctx)
+		p := &planAudit{a: a, id: id, tasks: map[int64]*plans.Planned{}, repeats: map[int64]bool{}, names: map[int64]int64{}}
+		err := p.read(ctx)
 		if errors.Is(err, conn.ErrNoPlan) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if !still(before, after) && look < looks {
+		if !p.still() && look < looks {
 			continue
 		}
-		p.sums(before, after)
-		p.belonging(after)
-		if after.State == task.PlanReady && after.Freed != 0 && !after.Draining {
-			a.say(sprint(0, Plan, "%d tasks of plan %d wait to be moved, and the plan is not on the list of the servers", after.Freed, id))
+		p.sums()
+		p.belonging()
+		if s := p.after; s.State == task.PlanReady && s.Freed != 0 && !s.Draining {
+			a.say(sprint(0, Plan, "%d tasks of plan %d wait to be moved, and the plan is not on the list of the servers", s.Freed, id))
 		}
-		p.steps(before, after)
+		p.steps()
 		return p.again(ctx, p.suspects())
 	}
 }
 
-// still reports whether nothing was added to a plan, retried, ended, or opened of its steps between two looks: what is
+// still reports whether nothing was added to a plan, retried, ended, or opened of its steps while it was read: what is
 // listed only grows, and while it does not, what is left only shrinks.
-func still(before, after *plans.PlanSum) bool {
+func (p *planAudit) still() bool {
+	before, after := p.before, p.after
 	return before.Listed == after.Listed && before.Left == after.Left && before.State == after.State &&
 		before.Purged == after.Purged && before.Growing == after.Growing && before.Growth == after.Growth
 }
 
 // read reads the whole plan, and what it counts before and after that.
-func (p *planAudit) read(ctx context.Context) (before, after *plans.PlanSum, err error) {
-	if before, err = p.a.store.PlanSum(ctx, p.id); err != nil {
-		return nil, nil, err
+func (p *planAudit) read(ctx context.Context) (err error) {
+	if p.before, err = p.a.store.PlanSum(ctx, p.id); err != nil {
+		return err
 	}
-	p.sum = before
-	p.tasks, p.names, p.gone = map[int64]*plans.Planned{}, map[int64]int64{}, 0
 	list := func(offset, limit int) ([]int64, error) { return p.a.store.PlanTasks(ctx, p.id, offset, limit) }
 	if err = eachPage(chunk, list, func(ids []int64) error { return p.readTasks(ctx, ids) }); err != nil {
-		return nil, nil, err
+		return err
 	}
 	// What waits to be moved and is no task of the plan is named by it.
 	list = func(offset, limit int) ([]int64, error) { return p.a.store.FreedIDs(ctx, p.id, offset, limit) }
@@ -139,14 +141,14 @@ func (p *planAudit) read(ctx context.Context) (before, after *plans.PlanSum, err
 		return nil
 	})
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	p.view, p.unreadable = growth.Read(ctx, p.a.store, p.id)
 	if p.unreadable != nil && !errors.Is(p.unreadable, growth.ErrTemplate) {
-		return nil, nil, p.unreadable
+		return p.unreadable
 	}
-	after, err = p.a.store.PlanSum(ctx, p.id)
-	return before, after, err
+	p.after, err = p.a.store.PlanSum(ctx, p.id)
+	return err
 }
 
 // readTasks reads some tasks of the plan, and whom their lists name.
@@ -169,7 +171,7 @@ func (p *planAudit) readTasks(ctx context.Context, ids []int64) error {
 			p.gone++
 			continue
 		}
-		p.tasks[found[i].ID] = &found[i]
+		p.tasks[found[i].ID], p.repeats[found[i].RetriedBy] = &found[i], true
 		if err := p.readNames(ctx, &found[i]); err != nil {
 			return err
 		}
@@ -200,21 +202,21 @@ func (p *planAudit) readNames(ctx context.Context, t *plans.Planned) error {
 }
 
 // belonging compares the list of the plan with the tasks that say they belong to it.
-func (p *planAudit) belonging(sum *plans.PlanSum) {
+func (p *planAudit) belonging() {
 	for _, id := range p.a.members[p.id] {
 		if p.tasks[id] == nil && !p.a.isPurged(id) {
 			p.a.say(sprint(id, Plan, "it belongs to plan %d, which does not list it", p.id))
 		}
 	}
-	if n := int64(len(p.tasks)) + p.gone; n < sum.Listed && still(p.sum, sum) {
-		p.a.say(sprint(0, Plan, "plan %d lists %d tasks, some of them twice, or what is no id", p.id, sum.Listed))
+	if n := int64(len(p.tasks)) + p.gone; n < p.after.Listed && p.still() {
+		p.a.say(sprint(0, Plan, "plan %d lists %d tasks, some of them twice, or what is no id", p.id, p.after.Listed))
 	}
 }
 
 // tally is what a plan should count: its tasks by what became of them, without those that were retried, and with those that have left
 // Redis, which it has counted itself.
-func (p *planAudit) tally(purged *plans.PlanSum) (n plans.PlanSum) {
-	n.Ended, n.Skipped = maps.Clone(purged.PurgedEnded), purged.PurgedSkipped
+func (p *planAudit) tally() (n plans.PlanSum) {
+	n.Ended, n.Skipped = maps.Clone(p.after.PurgedEnded), p.after.PurgedSkipped
 	for _, t := range p.tasks {
 		switch {
 		case t.RetriedBy != 0:
@@ -238,7 +240,8 @@ func (p *planAudit) tally(purged *plans.PlanSum) (n plans.PlanSum) {
 
 // sums compares what a plan counts with its tasks, and with its state. Where tasks have ended meanwhile each sum must
 // lie between what it was before and after; where tasks were added meanwhile nothing is said about it.
-func (p *planAudit) sums(before, after *plans.PlanSum) {
+func (p *planAudit) sums() {
+	before, after := p.before, p.after
 	say := func(format string, args ...any) { p.a.say(sprint(0, Plan, format, args...)) }
 	if text := wrongState(after); text != "" {
 		say("plan %d is %s, but %s", p.id, after.State, text)
@@ -253,7 +256,7 @@ func (p *planAudit) sums(before, after *plans.PlanSum) {
 	if p.gone != after.Purged {
 		say("plan %d counts %d tasks that have left Redis, and there are %d", p.id, after.Purged, p.gone)
 	}
-	n := p.tally(after)
+	n := p.tally()
 	check := func(what string, counted, was, is int64) {
 		if counted < min(was, is) || counted > max(was, is) {
 			say("plan %d counts %d %s, and there are %d", p.id, is, what, counted)

@@ -23,11 +23,6 @@ const (
 // stepRecent is for how long a step of the clock is a warning.
 const stepRecent = 24 * time.Hour
 
-func judgeClock(f *Facts, r *report) {
-	judgeSkew(f, r)
-	judgeStep(f, r)
-}
-
 // judgeStep names the last step of the clock of Redis.
 func judgeStep(f *Facts, r *report) {
 	ago := timing.ToStd(f.Now.Sub(f.Step.At))
@@ -47,7 +42,7 @@ func judgeStep(f *Facts, r *report) {
 	r.warn(text, "run a time service that slews the clock (chrony, systemd-timesyncd), on the hosts of all replicas too")
 }
 
-func judgeSkew(f *Facts, r *report) {
+func judgeClock(f *Facts, r *report) {
 	skew := f.Server.Skew.Abs()
 	text := fmt.Sprintf("clock of Redis against this host's: %+.3f s, give or take %.3f s", f.Server.Skew.Seconds(), f.Server.Margin.Seconds())
 	const remedy = "run a time service (chrony, systemd-timesyncd) on both hosts; start_after and end_before mean the clock of Redis"
@@ -59,6 +54,7 @@ func judgeSkew(f *Facts, r *report) {
 	default:
 		r.ok(text)
 	}
+	judgeStep(f, r)
 }
 
 // judgeNetwork looks at who can listen in.

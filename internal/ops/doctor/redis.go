@@ -125,13 +125,14 @@ func judgePersistence(f *Facts, r *report) {
 		r.unknown("persistence", "INFO")
 		return
 	}
-	if status := info["aof_last_write_status"]; status != "" && status != "ok" {
+	failed := func(what string) bool { return info[what] != "" && info[what] != "ok" }
+	if failed("aof_last_write_status") {
 		r.fail("the last write to the append-only file failed", seeLog)
 	}
-	if status := info["rdb_last_bgsave_status"]; status != "" && status != "ok" {
+	if failed("rdb_last_bgsave_status") {
 		r.fail("the last snapshot failed; Redis may refuse every change", seeLog)
 	}
-	if status := info["aof_last_bgrewrite_status"]; status != "" && status != "ok" {
+	if failed("aof_last_bgrewrite_status") {
 		r.warn("the last rewrite of the append-only file failed: it grows", seeLog)
 	}
 	fsync := f.Server.Settings["appendfsync"]
