@@ -67,9 +67,7 @@ func NewRecord(id, epoch int64, outcome statemachine.State, fields map[string]st
 
 // earliest is the earlier one of two moments of which one may be missing.
 func earliest(a, b string) string {
-	at, errA := statemachine.ParseTime(a)
-	bt, errB := statemachine.ParseTime(b)
-	if errA == nil && (errB != nil || at <= bt) {
+	if at, bt := moment(a), moment(b); at > 0 && (bt == 0 || at <= bt) {
 		return a
 	}
 	return cmp.Or(b, a)
