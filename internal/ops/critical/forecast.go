@@ -50,22 +50,22 @@ type walk struct {
 	tasks     []Task
 	continues bool
 	expected  expectations
+	nodes     []node
+}
 
-	ends   []Phase // of those that have ended, or end now without having run; Waiting and Running of others
-	skips  []bool  // they are expected to be skipped, once others have ended
-	reach  []reach // until they are over
-	before []int   // the task before this one in its chain, -1 for none
+// node is what is found out about a task.
+type node struct {
+	end    Phase // if it has ended, or ends now without having run; else Waiting or Running
+	skips  bool  // it is expected to be skipped, once others have ended
+	reach  reach // until it is over
+	before int   // the task before this one in its chain, -1 for none
 }
 
 // Look looks at a graph, whose tasks stand behind all that they need. continues says that also a failure is enough
 // for those that need success. All that has not ended is expected to succeed, once, and what runs only after a
 // failure to be skipped.
 func Look(tasks []Task, continues bool) Forecast {
-	n := len(tasks)
-	w := walk{
-		tasks: tasks, continues: continues, expected: expect(tasks),
-		ends: make([]Phase, n), skips: make([]bool, n), reach: make([]reach, n), before: make([]int, n),
-	}
+	w := walk{tasks: tasks, continues: continues, expected: expect(tasks), nodes: make([]node, len(tasks))}
 	f := Forecast{Timed: len(w.expected) > 0}
 	longest := reach{last: -1}
 	for i := range tasks {
@@ -73,8 +73,8 @@ func Look(tasks []Task, continues bool) Forecast {
 			f.Tasks++
 			f.Work += w.expected.rest(&tasks[i])
 		}
-		if w.reach[i].longer(longest) {
-			longest = w.reach[i]
+		if r := w.nodes[i].reach; r.longer(longest) {
+			longest = r
 		}
 	}
 	f.PathTime = longest.time
@@ -84,25 +84,25 @@ func Look(tasks []Task, continues bool) Forecast {
 
 // visit finds out when a task is over, and whether it is to run until then.
 func (w *walk) visit(i int) bool {
-	t := &w.tasks[i]
-	w.before[i], w.reach[i].last = -1, -1
-	if w.ends[i] = t.Phase; t.Phase.Ended() {
+	t, n := &w.tasks[i], &w.nodes[i]
+	n.before, n.reach.last = -1, -1
+	if n.end = t.Phase; n.end.Ended() {
 		return false
 	}
 	longest := reach{last: -1}
 	if t.Phase == Waiting {
 		var skipped bool
 		longest, skipped = w.waits(i)
-		if w.ends[i].Ended() {
+		if n.end.Ended() {
 			return false
 		}
 		if skipped {
-			w.skips[i], w.reach[i] = true, longest
+			n.skips, n.reach = true, longest
 			return false
 		}
 	}
-	w.before[i] = longest.last
-	w.reach[i] = reach{time: longest.time + w.expected.rest(t), tasks: longest.tasks + 1, last: i}
+	n.before = longest.last
+	n.reach = reach{time: longest.time + w.expected.rest(t), tasks: longest.tasks + 1, last: i}
 	return true
 }
 
@@ -112,17 +112,16 @@ func (w *walk) waits(i int) (until reach, skipped bool) {
 	first := reach{last: -1}
 	until.last = -1
 	for _, need := range w.tasks[i].Needs {
-		end, r := w.ends[need.Index], w.reach[need.Index]
-		if end.Ended() {
-			if w.ends[i] = verdict(need.On, end, w.continues); w.ends[i].Ended() {
+		n := &w.nodes[need.Index]
+		if n.end.Ended() {
+			if w.nodes[i].end = verdict(need.On, n.end, w.continues); w.nodes[i].end.Ended() {
 				return reach{last: -1}, false
 			}
 			continue
 		}
-		if w.skips[need.Index] {
+		end, r := Succeeded, n.reach
+		if n.skips {
 			end = Skipped
-		} else {
-			end = Succeeded
 		}
 		if verdict(need.On, end, w.continues) != Waiting && (!skipped || first.longer(r)) {
 			first, skipped = r, true
@@ -140,7 +139,7 @@ func (w *walk) waits(i int) (until reach, skipped bool) {
 // path are the tasks of a chain, in their order.
 func (w *walk) path(r reach) []int {
 	path := make([]int, 0, r.tasks)
-	for i := r.last; i >= 0; i = w.before[i] {
+	for i := r.last; i >= 0; i = w.nodes[i].before {
 		path = append(path, i)
 	}
 	slices.Reverse(path)
