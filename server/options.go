@@ -87,24 +87,12 @@ type Options struct {
 // FromConfig returns the options that the section [server] asks for.
 func FromConfig(c config.Server) Options {
 	return Options{
-		Retention:     retentionOption(c.ArchiveRetention),
+		Retention:     c.ArchiveRetention,
 		ArchiveDir:    c.ArchiveDir,
 		RoundDuration: c.RoundDuration, TimeoutGrace: graceOption(c.TimeoutGrace), WorkerTimeout: c.WorkerTimeout,
 		BatchSize: c.BatchSize, RepairInterval: c.RepairInterval, RepairBatch: c.RepairBatch,
 		Quarantine: c.Quarantine, QuarantineProbe: c.QuarantineProbe, HistoryFile: c.HistoryFile, Events: eventsOption(c.Events),
 	}
-}
-
-// retentionOption is the option for the setting; none for no entries.
-func retentionOption(setting []config.Retention) []upkeep.Retention {
-	if len(setting) == 0 {
-		return nil
-	}
-	all := make([]upkeep.Retention, len(setting))
-	for i, r := range setting {
-		all[i] = upkeep.Retention{Outcome: r.Outcome, Age: r.Age, Most: r.Most}
-	}
-	return all
 }
 
 // graceOption is the option for the setting, in which 0 means none: it is the

@@ -108,7 +108,7 @@ func (u *User) Line() (string, error) {
 func (u *User) tied(list []grant) []string {
 	var words []string
 	for i, g := range list {
-		keys, commands := patterns("~", u.Namespace, g.keys), allowed(g.commands)
+		keys, commands := patterns("~", u.Namespace, g.keys), prefixed("+", g.commands)
 		if i == 0 {
 			words = append(append(words, keys...), commands...)
 			continue
@@ -139,39 +139,27 @@ func (u *User) flat(list []grant) []string {
 	if slices.Contains(keys, whole[0]) {
 		keys = whole
 	}
-	return slices.Concat(patterns("~", u.Namespace, unique(keys)), allowed(unique(commands)))
+	return slices.Concat(patterns("~", u.Namespace, unique(keys)), prefixed("+", unique(commands)))
 }
 
+// unique sorts words, and returns each once.
 func unique(words []string) []string {
-	sorted := slices.Clone(words)
-	slices.Sort(sorted)
-	return slices.Compact(sorted)
+	slices.Sort(words)
+	return slices.Compact(words)
 }
 
+// patterns are rules about families of keys or channels of the namespace.
 func patterns(sign, namespace string, families []string) []string {
-	words := make([]string, len(families))
-	for i, f := range families {
-		words[i] = sign + literal(namespace) + ":" + f
-	}
-	return words
+	return prefixed(sign+literal.Replace(namespace)+":", families)
 }
 
-func allowed(commands []string) []string {
-	words := make([]string, len(commands))
-	for i, c := range commands {
-		words[i] = "+" + c
+func prefixed(prefix string, words []string) []string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		all[i] = prefix + w
 	}
-	return words
+	return all
 }
 
 // literal lets every byte of a text stand for itself in a pattern.
-func literal(text string) string {
-	var b strings.Builder
-	for i := range len(text) {
-		if strings.IndexByte(`*?[]\^`, text[i]) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(text[i])
-	}
-	return b.String()
-}
+var literal = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`, `^`, `\^`)

@@ -2,7 +2,6 @@ package archive
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/disk"
-	"github.com/tdf-go/tdf/statemachine"
 )
 
 // Modes of what is made: tasks may hold what is not for everybody. A directory that is there already keeps its own mode, so that
@@ -33,7 +31,7 @@ var segmentName = regexp.MustCompile(`^(.+)-\d{8}T\d{6}Z-[0-9a-f]{8}\.jsonl\.zst
 func newName(namespace string, now time.Time) string {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // it never fails
-	return fmt.Sprintf("%s-%s-%s.jsonl.zst", namespace, now.UTC().Format("20060102T150405Z"), hex.EncodeToString(random[:]))
+	return fmt.Sprintf("%s-%s-%x.jsonl.zst", namespace, now.UTC().Format("20060102T150405Z"), random)
 }
 
 // names are the segments and parts of a namespace in a directory, by name; the order is that in which they were begun.
@@ -146,32 +144,6 @@ func (c *Counts) add(h *Head) {
 	} else if at > moment(c.Newest) {
 		c.Newest = h.Archived
 	}
-}
-
-// merge adds those of another batch.
-func (c *Counts) merge(o *Counts) {
-	if c.Records == 0 || o.Records == 0 {
-		if c.Records == 0 {
-			*c = *o
-		}
-		return
-	}
-	c.Records += o.Records
-	c.FirstID, c.LastID = min(c.FirstID, o.FirstID), max(c.LastID, o.LastID)
-	if moment(o.Oldest) < moment(c.Oldest) {
-		c.Oldest = o.Oldest
-	}
-	if moment(o.Newest) > moment(c.Newest) {
-		c.Newest = o.Newest
-	}
-	for outcome, n := range o.Outcomes {
-		c.Outcomes[outcome] += n
-	}
-}
-
-func moment(text string) statemachine.Time {
-	h := Head{Archived: text}
-	return h.ArchivedAt()
 }
 
 // The ends of the names of files.

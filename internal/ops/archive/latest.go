@@ -3,12 +3,9 @@ package archive
 import (
 	"bytes"
 	"cmp"
-	"container/heap"
 	"context"
 	"maps"
 	"slices"
-
-	"github.com/tdf-go/tdf/statemachine"
 )
 
 // Key tells tasks apart: ids begin again when a namespace was flushed.
@@ -82,16 +79,9 @@ func (r *Reader) Find(ctx context.Context, id int64) ([]Record, error) {
 		found[e.Key()] = record
 		return nil
 	})
-	return newestFirst(found), err
-}
-
-// newestFirst sorts tasks by when they were opened.
-func newestFirst(found map[Key]Record) []Record {
-	all := slices.Collect(maps.Values(found))
-	slices.SortFunc(all, func(a, b Record) int {
+	return slices.SortedFunc(maps.Values(found), func(a, b Record) int {
 		return cmp.Or(cmp.Compare(moment(b.Created), moment(a.Created)), cmp.Compare(b.Created, a.Created))
-	})
-	return all
+	}), err
 }
 
 // IDs is a set of ids. It takes a bit for each id of those ranges of 65,536 from which it has one.
@@ -159,107 +149,63 @@ func (r *Reader) Newest(ctx context.Context, most int, meant func(*Entry) (bool,
 	if err != nil {
 		return nil, err
 	}
-	lines := top.lines()
-	records := make([]Record, len(lines))
-	for i, line := range lines {
-		if records[i], err = ParseRecord(line); err != nil {
+	var records []Record
+	for _, one := range top.sorted() {
+		record, err := ParseRecord(one.line)
+		if err != nil {
 			return nil, err
 		}
+		records = append(records, record)
 	}
 	return records, nil
 }
 
-// newestTasks are the tasks that were archived last, of those that came along; of a task the newest revision. It holds no more
-// than so many.
+// newestTasks are the tasks that were archived last, of those that came along; of a task the newest revision. It holds fewer than
+// twice as many as are wanted.
 type newestTasks struct {
 	most int
-	list newestHeap
-	has  map[Key]*newestTask
+	has  map[Key]newestTask
+	// oldest is the last of those that were wanted when the others were dropped.
+	oldest newestTask
 }
 
-// newestTask is one of them. at is its place in the heap.
+// newestTask is one of them; line is the record as it was found: only those that are left in the end are read.
 type newestTask struct {
 	head Head
-	when statemachine.Time
-	// line is the record as it was found: only those that are left in the end are read.
 	line []byte
-	at   int
 }
 
 // wants reports whether a record has to be looked at.
 func (n *newestTasks) wants(h *Head) bool {
-	if old := n.has[h.Key()]; old != nil {
+	if old, there := n.has[h.Key()]; there {
 		return h.Rev > old.head.Rev
 	}
-	return len(n.list) < n.most || older(n.list[0], &newestTask{head: *h, when: h.ArchivedAt()})
+	return newestFirst(newestTask{head: *h}, n.oldest) < 0
 }
 
 // add takes a record that is wanted.
 func (n *newestTasks) add(h *Head, line []byte) {
 	if n.has == nil {
-		n.has = map[Key]*newestTask{}
+		n.has = map[Key]newestTask{}
 	}
-	one := &newestTask{head: *h, when: h.ArchivedAt(), line: bytes.Clone(line)}
-	if old := n.has[h.Key()]; old != nil {
-		one.at = old.at
-		*old = *one
-		heap.Fix(&n.list, old.at)
+	n.has[h.Key()] = newestTask{*h, bytes.Clone(line)}
+	if len(n.has) < 2*n.most {
 		return
 	}
-	n.has[h.Key()] = one
-	heap.Push(&n.list, one)
-	if len(n.list) > n.most {
-		if last, is := heap.Pop(&n.list).(*newestTask); is {
-			delete(n.has, last.head.Key())
-		}
+	kept := n.sorted()
+	clear(n.has)
+	for _, one := range kept {
+		n.has[one.head.Key()], n.oldest = one, one
 	}
 }
 
-// lines are the records, that one first that was archived last.
-func (n *newestTasks) lines() [][]byte {
-	slices.SortFunc(n.list, func(a, b *newestTask) int {
-		return cmp.Or(cmp.Compare(b.when, a.when), cmp.Compare(b.head.ID, a.head.ID))
-	})
-	lines := make([][]byte, len(n.list))
-	for i, one := range n.list {
-		lines[i] = one.line
-	}
-	return lines
+// sorted are the tasks that are wanted, that one first that was archived last.
+func (n *newestTasks) sorted() []newestTask {
+	all := slices.SortedFunc(maps.Values(n.has), newestFirst)
+	return all[:min(len(all), n.most)]
 }
 
-// older orders tasks by when they were archived.
-func older(a, b *newestTask) bool {
-	return cmp.Or(cmp.Compare(a.when, b.when), cmp.Compare(a.head.ID, b.head.ID)) < 0
-}
-
-// newestHeap has the oldest of them in front.
-type newestHeap []*newestTask
-
-// Len implements heap.Interface.
-func (h *newestHeap) Len() int { return len(*h) }
-
-// Less implements heap.Interface.
-func (h *newestHeap) Less(i, j int) bool { return older((*h)[i], (*h)[j]) }
-
-// Swap implements heap.Interface.
-func (h *newestHeap) Swap(i, j int) {
-	list := *h
-	list[i], list[j] = list[j], list[i]
-	list[i].at, list[j].at = i, j
-}
-
-// Push implements heap.Interface.
-func (h *newestHeap) Push(x any) {
-	if one, is := x.(*newestTask); is {
-		one.at = len(*h)
-		*h = append(*h, one)
-	}
-}
-
-// Pop implements heap.Interface.
-func (h *newestHeap) Pop() any {
-	last := len(*h) - 1
-	one := (*h)[last]
-	*h = (*h)[:last]
-	return one
+// newestFirst orders tasks by when they were archived.
+func newestFirst(a, b newestTask) int {
+	return cmp.Or(cmp.Compare(b.head.ArchivedAt(), a.head.ArchivedAt()), cmp.Compare(b.head.ID, a.head.ID))
 }

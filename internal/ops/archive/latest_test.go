@@ -37,8 +37,8 @@ func TestNewestTasks(t *testing.T) {
 		for _, h := range sorted[:min(most, len(sorted))] {
 			want = append(want, fmt.Sprint(h.ID, " ", h.Rev))
 		}
-		for _, line := range top.lines() {
-			got = append(got, string(line))
+		for _, one := range top.sorted() {
+			got = append(got, string(one.line))
 		}
 		if !slices.Equal(got, want) {
 			t.Fatalf("%v, want %v", got, want)

@@ -1,9 +1,9 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -40,7 +40,10 @@ type Entry struct {
 }
 
 // position is where an entry is: the segment by its place among all, and how many come before it there.
-type position struct{ segment, number int }
+type position struct {
+	segment int
+	number  int64
+}
 
 // Record reads all of it.
 func (e *Entry) Record() (Record, error) {
@@ -92,7 +95,7 @@ func (r *Reader) segments() ([]segment, error) {
 			}
 			all = append(all, s)
 		}
-		if err := r.orphans(dir, sealed, parts); err != nil {
+		if err := r.orphans(dir); err != nil {
 			return nil, err
 		}
 	}
@@ -116,15 +119,9 @@ func listed(dir, namespace string) (sealed, parts []string, err error) {
 }
 
 // orphans looks for manifests without a segment.
-func (r *Reader) orphans(dir string, lists ...[]string) error {
+func (r *Reader) orphans(dir string) error {
 	if !r.Verify {
 		return nil
-	}
-	there := map[string]bool{}
-	for _, list := range lists {
-		for _, name := range list {
-			there[name] = true
-		}
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -132,18 +129,18 @@ func (r *Reader) orphans(dir string, lists ...[]string) error {
 	}
 	for _, e := range entries {
 		name, is := strings.CutSuffix(e.Name(), manifestEnd)
-		if !is {
-			continue
-		}
 		found := segmentName.FindStringSubmatch(name)
-		if found == nil || found[1] != r.Namespace || there[name] {
-			continue
-		}
-		if _, err := os.Stat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) { // not sealed just now either
-			r.Damaged(&DamageError{Path: filepath.Join(dir, name), Problem: "is missing, and its manifest is there", Remedy: restoreRemedy})
+		path := filepath.Join(dir, name)
+		if is && found != nil && found[1] == r.Namespace && missing(path+partEnd) && missing(path) { // a part may be sealed in between
+			r.Damaged(&DamageError{Path: path, Problem: "is missing, and its manifest is there", Remedy: restoreRemedy})
 		}
 	}
 	return nil
+}
+
+func missing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // pass reads segments once.
@@ -152,7 +149,7 @@ func (r *Reader) pass(ctx context.Context, all []segment, damaged func(*DamageEr
 	if err != nil {
 		return err
 	}
-	defer d.close()
+	defer d.zstd.Close()
 	for i, s := range all {
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -173,11 +170,10 @@ type reading struct {
 	d       *decoder
 	damaged func(*DamageError)
 	visit   func(*Entry) error
-	// number is the place of the segment among all, entries how many there were, lines how many of them were no records.
-	number, entries int
-	bad             int
-	badWhy          error
-	counts          Counts
+	// number is the place of the segment among all, bad how many lines were no records; badWhy is about the last of those.
+	number, bad int
+	badWhy      error
+	counts      Counts
 }
 
 // read visits the records. The error is that of visit or ctx.
@@ -247,16 +243,19 @@ func (r *reading) frame(ctx context.Context, raw []byte) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	return eachLine(raw, func(line []byte) error {
+	for line := range bytes.Lines(raw) {
+		line = bytes.TrimSuffix(line, []byte{'\n'})
 		h, err := parseHead(line)
 		if err != nil {
 			r.bad, r.badWhy = r.bad+1, err
-			return nil //nolint:nilerr // judge tells
+			continue
 		}
 		r.counts.add(&h)
-		r.entries++
-		return r.visit(&Entry{Head: h, File: r.path, text: line, at: position{r.number, r.entries}})
-	})
+		if err := r.visit(&Entry{Head: h, File: r.path, text: line, at: position{r.number, r.counts.Records}}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // judge tells what is wrong with the segment as a whole.
@@ -271,16 +270,8 @@ func (r *reading) judge(m *Manifest, text []byte, found scanned, sealed bool) {
 		r.tell(fmt.Sprintf("is cut: the last %d bytes are no whole frame", torn))
 	case m != nil && (m.Bytes != int64(len(text)) || m.Records != r.counts.Records):
 		r.tell(fmt.Sprintf("has %d bytes and %d records, and its manifest says %d and %d", len(text), r.counts.Records, m.Bytes, m.Records))
-	case m != nil && r.r.Verify:
-		r.compare(m, text)
-	}
-}
-
-// compare looks at everything that the manifest says.
-func (r *reading) compare(m *Manifest, text []byte) {
-	sum := sha256.Sum256(text)
-	switch {
-	case hex.EncodeToString(sum[:]) != m.SHA256:
+	case m == nil || !r.r.Verify:
+	case fmt.Sprintf("%x", sha256.Sum256(text)) != m.SHA256:
 		r.tell("has not the checksum that is in its manifest")
 	case !reflect.DeepEqual(m.Counts, r.counts):
 		r.tell("has other tasks than its manifest says")

@@ -67,17 +67,18 @@ func NewRecord(id, epoch int64, outcome statemachine.State, fields map[string]st
 
 // earliest is the earlier one of two moments of which one may be missing.
 func earliest(a, b string) string {
-	at, errA := statemachine.ParseTime(a)
-	bt, errB := statemachine.ParseTime(b)
-	if errA == nil && (errB != nil || at <= bt) {
+	if at, bt := moment(a), moment(b); at > 0 && (bt == 0 || at <= bt) {
 		return a
 	}
 	return cmp.Or(b, a)
 }
 
 // ArchivedAt is when the task was archived; 0 if that was not recorded.
-func (h *Head) ArchivedAt() statemachine.Time {
-	at, err := statemachine.ParseTime(h.Archived)
+func (h *Head) ArchivedAt() statemachine.Time { return moment(h.Archived) }
+
+// moment is 0 for what is no moment.
+func moment(text string) statemachine.Time {
+	at, err := statemachine.ParseTime(text)
 	if err != nil {
 		return 0
 	}
@@ -222,8 +223,6 @@ func newDecoder() (*decoder, error) {
 	}
 	return &decoder{zstd: d}, nil
 }
-
-func (d *decoder) close() { d.zstd.Close() }
 
 // frame is the content of the frame that text begins with, valid until the next call, and its length.
 func (d *decoder) frame(text []byte) (raw []byte, size int, err error) {

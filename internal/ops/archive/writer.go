@@ -15,6 +15,7 @@ package archive
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -76,12 +77,7 @@ type part struct {
 // Open makes a Writer. It makes the directory, makes sure that it can be written, and seals what others that have ended left
 // there unsealed. The error wraps the system's.
 func Open(opt Options) (*Writer, error) {
-	if opt.MaxBytes <= 0 {
-		opt.MaxBytes = defaultMaxBytes
-	}
-	if opt.MaxAge <= 0 {
-		opt.MaxAge = defaultMaxAge
-	}
+	opt.MaxBytes, opt.MaxAge = cmp.Or(opt.MaxBytes, defaultMaxBytes), cmp.Or(opt.MaxAge, defaultMaxAge)
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
@@ -112,7 +108,7 @@ func (w *Writer) Write(batch []Record) error {
 	if len(batch) == 0 {
 		return nil
 	}
-	frames, raw, counts, err := w.encode(batch)
+	frames, raw, err := w.encode(batch)
 	if err != nil {
 		return err
 	}
@@ -130,38 +126,31 @@ func (w *Writer) Write(batch []Record) error {
 	p := w.part
 	p.size, p.raw = p.size+int64(len(frames)), p.raw+raw
 	_, _ = p.sum.Write(frames) // it never fails
-	p.counts.merge(&counts)
-	if p.size >= w.opt.MaxBytes {
-		return w.sealLater()
+	for i := range batch {
+		p.counts.add(&batch[i].Head)
 	}
-	return nil
-}
-
-// sealLater seals a segment that is large enough. What it holds is safe, so that it cannot be sealed is told by the next call.
-func (w *Writer) sealLater() error {
-	if err := w.seal(); err != nil {
+	if err := w.Tend(); err != nil { // what it holds is safe all the same
 		w.opt.Problem(err)
 	}
 	return nil
 }
 
-// encode makes frames of the records.
-func (w *Writer) encode(batch []Record) (frames []byte, size int64, counts Counts, err error) {
+// encode makes frames of the records; size is that of their lines.
+func (w *Writer) encode(batch []Record) (frames []byte, size int64, err error) {
 	var lines []byte
 	for i := range batch {
 		text, err := batch[i].Line()
 		if err != nil {
-			return nil, 0, counts, err
+			return nil, 0, err
 		}
 		lines = append(lines, text...)
 		size += int64(len(text))
-		counts.add(&batch[i].Head)
 		if len(lines) >= frameBytes || i == len(batch)-1 {
 			frames = w.encoder.EncodeAll(lines, frames)
 			lines = lines[:0]
 		}
 	}
-	return frames, size, counts, nil
+	return frames, size, nil
 }
 
 // begin begins a segment, and looks for abandoned ones.
@@ -312,16 +301,17 @@ func (p *part) read() error {
 	if err != nil {
 		return err
 	}
-	defer d.close()
+	defer d.zstd.Close()
 	found, err := d.scan(text, func(raw []byte) error {
 		p.raw += int64(len(raw))
-		return eachLine(raw, func(line []byte) error {
+		for line := range bytes.Lines(raw) {
 			h, err := parseHead(line)
-			if err == nil {
-				p.counts.add(&h)
+			if err != nil {
+				return err
 			}
-			return err
-		})
+			p.counts.add(&h)
+		}
+		return nil
 	})
 	if err == nil && len(found.holes) > 0 {
 		err = fmt.Errorf("bytes %d to %d are no whole frame, and whole ones follow", found.holes[0][0], found.holes[0][1]-1)
@@ -336,16 +326,4 @@ func (p *part) read() error {
 		err = p.file.Truncate(p.size)
 	}
 	return errors.Join(err, p.file.Sync())
-}
-
-// eachLine calls visit for each line.
-func eachLine(text []byte, visit func([]byte) error) error {
-	for len(text) > 0 {
-		line, rest, _ := bytes.Cut(text, []byte{'\n'})
-		if err := visit(line); err != nil {
-			return err
-		}
-		text = rest
-	}
-	return nil
 }

@@ -32,151 +32,100 @@ type ArchiveReport struct {
 // is wrong to the report. It may be used while servers are at work. The error is that of a call to Redis, or that a directory
 // cannot be read.
 func VerifyArchive(ctx context.Context, s *store.Store, report *Report, dirs []string) error {
-	v := &archiveAudit{store: s, a: &auditor{report: *report}, dirs: dirs, found: ArchiveReport{Dirs: dirs}}
-	// What has left Redis by now was written before.
-	if err := v.ask(ctx); err != nil {
-		return err
-	}
-	if err := v.read(ctx); err != nil {
-		return err
-	}
-	if err := v.compare(); err != nil {
-		return err
-	}
-	*report = v.a.report
-	report.Archive = &v.found
-	return nil
-}
-
-// archiveAudit is one comparison.
-type archiveAudit struct {
-	store *store.Store
-	a     *auditor
-	dirs  []string
-	// origin is the epoch in which the ids began; records of before are of tasks that were flushed.
-	origin int64
-	purged []tasks.Span
-	ids    archive.IDs
-	found  ArchiveReport
-}
-
-// ask reads what has left Redis.
-func (v *archiveAudit) ask(ctx context.Context) (err error) {
-	if v.origin, err = v.store.Origin(ctx); err == nil {
-		v.purged, err = v.store.PurgedAll(ctx)
-	}
-	return err
-}
-
-// read reads all segments.
-func (v *archiveAudit) read(ctx context.Context) error {
-	r := archive.Reader{Dirs: v.dirs, Namespace: v.store.Namespace(), Verify: true, Damaged: func(e *archive.DamageError) {
-		v.a.say(Violation{Kind: Archive, Text: e.Error()})
-	}}
-	return r.Each(ctx, func(e *archive.Entry) error {
-		v.found.Records++
-		if e.Epoch >= v.origin {
-			v.ids.Add(e.ID)
-		}
-		return nil
-	})
-}
-
-// compare looks for each id that has left.
-func (v *archiveAudit) compare() error {
-	before, err := v.before()
+	origin, err := s.Origin(ctx) // records of epochs before are of tasks that were flushed
 	if err != nil {
 		return err
 	}
-	v.found.Tasks = v.ids.Len()
+	purged, err := s.PurgedAll(ctx) // what has left Redis by now was written before
+	if err != nil {
+		return err
+	}
+	a := auditor{report: *report}
+	found := ArchiveReport{Dirs: dirs}
+	r := archive.Reader{Dirs: dirs, Namespace: s.Namespace(), Verify: true, Damaged: func(e *archive.DamageError) {
+		a.say(Violation{Kind: Archive, Text: e.Error()})
+	}}
+	var ids archive.IDs
+	err = r.Each(ctx, func(e *archive.Entry) error {
+		found.Records++
+		if e.Epoch >= origin {
+			ids.Add(e.ID)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	before, err := leftBefore(dirs, s.Namespace(), origin)
+	if err != nil {
+		return err
+	}
+	found.Tasks = ids.Len()
+	a.compareArchive(&found, purged, &ids, before)
+	*report = a.report
+	report.Archive = &found
+	return nil
+}
+
+// compareArchive looks for each id that has left in the archive, or among those that had left before it was begun.
+func (a *auditor) compareArchive(found *ArchiveReport, purged []tasks.Span, ids *archive.IDs, before func(id int64) bool) {
 	var early, missing spans
-	for _, p := range v.purged {
+	for _, p := range purged {
 		for id := p.First; id <= p.Last; id++ {
-			v.found.Purged++
+			found.Purged++
 			switch {
-			case v.ids.Has(id):
-				v.found.InArchive++
-			case before.has(id):
+			case ids.Has(id):
+				found.InArchive++
+			case before(id):
 				early.add(id)
 			default:
 				missing.add(id)
 			}
 		}
 	}
-	v.found.Before, v.found.Missing = early.n, missing.n
-	where := strings.Join(v.dirs, ", ")
+	found.Before, found.Missing = early.n, missing.n
+	where := strings.Join(found.Dirs, ", ")
 	if early.n > 0 {
-		text := fmt.Sprintf("%d tasks had left Redis before the archive in %s was begun: %s", early.n, where, early.text())
-		v.a.remark(Violation{Kind: Archive, Text: text})
+		a.remark(sprint(0, Archive, "%d tasks had left Redis before the archive in %s was begun: %s", early.n, where, early.text()))
 	}
 	if missing.n > 0 {
-		v.a.say(Violation{Kind: Archive, Text: fmt.Sprintf("%d tasks have left Redis and are not in %s: %s; "+
-			"a server without archive_dir, or with another one, has removed them, or segments are missing", missing.n, where, missing.text())})
+		a.say(sprint(0, Archive, "%d tasks have left Redis and are not in %s: %s; "+
+			"a server without archive_dir, or with another one, has removed them, or segments are missing", missing.n, where, missing.text()))
 	}
-	return nil
 }
 
-// before are the ids that had left before any of the directories was begun. What had left before only some of them were begun is in
+// leftBefore says which ids had left before any of the directories was begun. What had left before only some of them were begun is in
 // one of the others.
-func (v *archiveAudit) before() (spans, error) {
-	var common spans
-	for i, dir := range v.dirs {
-		ranges, err := archive.Before(dir, v.store.Namespace(), v.origin)
+func leftBefore(dirs []string, namespace string, origin int64) (func(id int64) bool, error) {
+	lists := make([][]tasks.Span, len(dirs))
+	for i, dir := range dirs {
+		ranges, err := archive.Before(dir, namespace, origin)
 		if err != nil {
-			return common, fmt.Errorf("archive %s: %w", filepath.Clean(dir), err)
+			return nil, fmt.Errorf("archive %s: %w", filepath.Clean(dir), err)
 		}
-		one := spans{list: ranges}
-		if common = one.with(&common); i == 0 {
-			common = one
+		for _, r := range ranges {
+			lists[i] = append(lists[i], tasks.Span{First: r[0], Last: r[1]})
 		}
 	}
-	return common, nil
+	return func(id int64) bool {
+		return !slices.ContainsFunc(lists, func(list []tasks.Span) bool { return in(list, id) == nil })
+	}, nil
 }
 
 // spans are ids as ranges in order.
 type spans struct {
-	list []archive.Range
+	list []tasks.Span
 	n    int64
 }
 
 // add adds an id above all others.
 func (s *spans) add(id int64) {
 	s.n++
-	if last := len(s.list) - 1; last >= 0 && s.list[last][1] == id-1 {
-		s.list[last][1] = id
+	if last := len(s.list) - 1; last >= 0 && s.list[last].Last == id-1 {
+		s.list[last].Last = id
 		return
 	}
-	s.list = append(s.list, archive.Range{id, id})
-}
-
-func (s *spans) has(id int64) bool {
-	i, found := slices.BinarySearchFunc(s.list, id, func(r archive.Range, id int64) int {
-		switch {
-		case r[1] < id:
-			return -1
-		case r[0] > id:
-			return 1
-		default:
-			return 0
-		}
-	})
-	return found && i < len(s.list)
-}
-
-// with are the ids that are in both.
-func (s *spans) with(o *spans) (both spans) {
-	for i, j := 0, 0; i < len(s.list) && j < len(o.list); {
-		a, b := s.list[i], o.list[j]
-		if r := (archive.Range{max(a[0], b[0]), min(a[1], b[1])}); r[0] <= r[1] {
-			both.list = append(both.list, r)
-		}
-		if a[1] < b[1] {
-			i++
-		} else {
-			j++
-		}
-	}
-	return both
+	s.list = append(s.list, tasks.Span{First: id, Last: id})
 }
 
 // text names the ids, if they are not too many ranges.
@@ -184,10 +133,10 @@ func (s *spans) text() string {
 	const most = 1000
 	parts := make([]string, 0, min(len(s.list), most))
 	for _, r := range s.list[:min(len(s.list), most)] {
-		if r[0] == r[1] {
-			parts = append(parts, strconv.FormatInt(r[0], 10))
+		if r.First == r.Last {
+			parts = append(parts, strconv.FormatInt(r.First, 10))
 		} else {
-			parts = append(parts, fmt.Sprintf("%d-%d", r[0], r[1]))
+			parts = append(parts, fmt.Sprintf("%d-%d", r.First, r.Last))
 		}
 	}
 	if more := len(s.list) - most; more > 0 {

@@ -31,9 +31,9 @@ type auditor struct {
 	asides  map[int64]upkeep.Aside
 	// gaps are the ids that epochs left out, there those of them that exist all
 	// the same.
-	gaps  []gap
+	gaps  []tasks.Span
 	there map[int64]bool
-	// purged are the ids of archived tasks that have left Redis, as ranges in order.
+	// purged are the ids of archived tasks that have left Redis.
 	purged  []tasks.Span
 	history history
 	// members are the tasks that say to which plan they belong, by plan.
@@ -108,10 +108,7 @@ func (a *auditor) walk(ctx context.Context) error {
 
 func (a *auditor) between(ctx context.Context, first, last int64) error {
 	ids := make([]int64, 0, chunk)
-	for id := first; id <= last; id++ {
-		if id = a.skip(id, last); id > last {
-			break
-		}
+	for id := a.skip(first); id <= last; id = a.skip(id + 1) {
 		if ids = append(ids, id); len(ids) == chunk {
 			if err := a.tasks(ctx, ids); err != nil {
 				return err
@@ -134,14 +131,14 @@ func (a *auditor) tasks(ctx context.Context, ids []int64) error {
 		ids = ids[:0]
 		for i := range found {
 			sight := &found[i]
-			problems := sight.problems()
-			settled := len(problems) == 0 || look >= looks && before[sight.ID] == sight.Fingerprint()
+			sight.judge()
+			settled := len(sight.violations)+len(sight.notes) == 0 || look >= looks && before[sight.ID] == sight.Fingerprint()
 			if !settled && look < maxLooks {
 				before[sight.ID] = sight.Fingerprint()
 				ids = append(ids, sight.ID)
 				continue
 			}
-			a.note(sight, problems)
+			a.note(sight)
 		}
 		if len(ids) > 0 && !timing.Pause(ctx, a.pause) {
 			return ctx.Err()
@@ -151,15 +148,14 @@ func (a *auditor) tasks(ctx context.Context, ids []int64) error {
 }
 
 // note counts the task and keeps what there is to say about it.
-func (a *auditor) note(s *sight, problems []problem) {
+func (a *auditor) note(s *sight) {
 	a.report.Checked++
 	a.history.hear(s)
 	if plan, err := strconv.ParseInt(s.stamps["plan"], 10, 64); err == nil {
 		a.members[plan] = append(a.members[plan], s.ID)
 	}
 	switch {
-	case s.purged:
-		a.report.Account.Purged++
+	case s.purged: // see settle
 	case s.setAside():
 		a.report.Account.SetAside++
 	case s.unwritten():
@@ -170,13 +166,8 @@ func (a *auditor) note(s *sight, problems []problem) {
 		a.report.States[s.state()]++
 		a.report.Account.InStates++
 	}
-	for _, p := range problems {
-		if p.note {
-			a.remark(p.Violation)
-		} else {
-			a.say(p.Violation)
-		}
-	}
+	a.say(s.violations...)
+	a.remark(s.notes...)
 }
 
 // sight is one task as seen in one look.
@@ -192,6 +183,8 @@ type sight struct {
 	now     statemachine.Time
 	grace   statemachine.Duration
 	history *history
+
+	violations, notes []Violation
 }
 
 // look reads tasks with what the audit needs of them.
@@ -207,7 +200,13 @@ func (a *auditor) look(ctx context.Context, ids []int64) ([]sight, error) {
 	if err := a.readAsides(ctx, found); err != nil {
 		return nil, err
 	}
-	if err := a.learnPurged(ctx, found); err != nil {
+	var absent []int64
+	for i := range found {
+		if found[i].Absent() {
+			absent = append(absent, found[i].ID)
+		}
+	}
+	if err := a.learnPurged(ctx, absent); err != nil {
 		return nil, err
 	}
 	sights := make([]sight, len(found))

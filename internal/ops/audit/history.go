@@ -10,7 +10,6 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/ops/trace"
-	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -27,8 +26,6 @@ type history struct {
 	// before the one that comes before it, so that no clock was set back.
 	first  statemachine.Time
 	steady bool
-	// problems are the steps that cannot have been.
-	problems []trace.Problem
 	// silent says that programs of ours that record no events have claimed tasks
 	// since the first event: those of a release before there were any.
 	silent bool
@@ -44,7 +41,7 @@ const (
 	mostEvents = 200_000
 )
 
-// readHistory reads the events and looks for steps that cannot have been.
+// readHistory reads the events.
 func (a *auditor) readHistory(ctx context.Context) error {
 	if err := a.extend(ctx); err != nil {
 		return err
@@ -53,7 +50,6 @@ func (a *auditor) readHistory(ctx context.Context) error {
 		return err
 	}
 	h := &a.history
-	h.problems = trace.Check(h.events)
 	a.report.History = History{Events: int64(len(h.events)), Tasks: int64(len(h.known)), Whole: int64(len(h.made))}
 	if n := len(h.events); n > 0 {
 		a.report.History.From, a.report.History.To = h.events[0].Seq, h.events[n-1].Seq
@@ -128,66 +124,65 @@ func (h *history) index() {
 	}
 }
 
-// compareHistory looks for tasks that are not where their last event leaves them.
+// compareHistory looks for steps that cannot have been, and for tasks that are not where their last event leaves them.
 // One that differs is looked at again, with the events that came since: only
 // if it has stood still meanwhile is there something to say.
 func (a *auditor) compareHistory(ctx context.Context) error {
-	for _, p := range a.history.problems {
+	for _, p := range trace.Check(a.history.events) {
 		a.path(sprint(p.Event.ID, Path, "%s", p), legal(&p.Event))
 	}
-	before := map[int64]string{}
+	before := map[int64]astray{}
 	ids := slices.Sorted(maps.Keys(a.history.known))
 	for look := 1; len(ids) > 0 && look <= maxLooks; look++ {
+		if look > 1 && !timing.Pause(ctx, a.pause) {
+			return ctx.Err()
+		}
 		if err := a.extend(ctx); err != nil {
 			return err
 		}
-		differ, err := a.differ(ctx, ids, before, look)
+		found, err := a.astray(ctx, ids)
 		if err != nil {
 			return err
 		}
-		if ids = differ; len(ids) > 0 && !timing.Pause(ctx, a.pause) {
-			return ctx.Err()
+		ids = ids[:0]
+		for _, t := range found {
+			if look < looks || before[t.id] != t {
+				before[t.id] = t
+				ids = append(ids, t.id)
+				continue
+			}
+			a.path(sprint(t.id, Path, "its last event leaves it %s in round %d, but it is %s in round %d",
+				t.where.State, t.where.Round, t.at.State, t.at.Round), true)
 		}
 	}
 	return nil
 }
 
-// differ returns those tasks that are not where the events leave them, and may be on
-// their way.
-func (a *auditor) differ(ctx context.Context, ids []int64, before map[int64]string, look int) ([]int64, error) {
+// astray is a task that is not where its last event leaves it.
+type astray struct {
+	id          int64
+	where, at   trace.Where
+	fingerprint string
+}
+
+// astray returns those tasks that are not where the events leave them, and may be on their way. Nothing is known of a damaged one,
+// which is told of elsewhere.
+func (a *auditor) astray(ctx context.Context, ids []int64) (found []astray, err error) {
 	ends := trace.Ends(a.history.events)
-	var differ []int64
 	for part := range slices.Chunk(ids, chunk) {
-		found, _, err := a.store.Inspect(ctx, part)
+		tasks, _, err := a.store.Inspect(ctx, part)
 		if err != nil {
 			return nil, err
 		}
-		for i := range found {
-			t := &found[i]
-			where, told := ends[t.ID]
-			switch at, known := whereabouts(t); {
-			case !told || !known || where.MayBe(at):
-			case look >= looks && before[t.ID] == t.Fingerprint():
-				a.astray(t.ID, where, at)
-			default:
-				before[t.ID] = t.Fingerprint()
-				differ = append(differ, t.ID)
+		for i := range tasks {
+			s := sight{Inspection: tasks[i]}
+			at := trace.Where{State: s.state(), Round: s.Round}
+			if where, told := ends[s.ID]; told && s.Err == nil && !where.MayBe(at) {
+				found = append(found, astray{s.ID, where, at, s.Fingerprint()})
 			}
 		}
 	}
-	return differ, nil
-}
-
-// whereabouts is where a task is. Nothing is known of a damaged one, which is told
-// of elsewhere.
-func whereabouts(t *upkeep.Inspection) (trace.Where, bool) {
-	s := sight{Inspection: *t}
-	return trace.Where{State: s.state(), Round: t.Round}, t.Err == nil
-}
-
-func (a *auditor) astray(id int64, where, at trace.Where) {
-	a.path(sprint(id, Path, "its last event leaves it %s in round %d, but it is %s in round %d",
-		where.State, where.Round, at.State, at.Round), true)
+	return found, nil
 }
 
 // path tells of a violation. Where programs take part that record no events, a step

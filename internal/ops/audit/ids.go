@@ -1,13 +1,13 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"sort"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store/plans"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/store/upkeep"
 )
 
@@ -28,12 +28,12 @@ func (a *auditor) account(ctx context.Context) error {
 			return err
 		}
 		off, ranges := now.Opened-a.accounted(&now), a.purgedIDs()
-		if off == 0 && ranges == now.Purged || !a.report.OK() {
-			a.settlePurged()
-			return nil
-		}
-		if look == maxLooks {
+		balanced := off == 0 && ranges == now.Purged || !a.report.OK()
+		if !balanced && look == maxLooks {
 			a.unbalanced(&now, off, ranges)
+		}
+		if balanced || look == maxLooks {
+			a.settle()
 			return nil
 		}
 		if !timing.Pause(ctx, a.pause) {
@@ -45,12 +45,10 @@ func (a *auditor) account(ctx context.Context) error {
 // unbalanced says what does not add up.
 func (a *auditor) unbalanced(now *upkeep.Census, off, ranges int64) {
 	if off != 0 {
-		text := fmt.Sprintf("%d ids were given out, and the sets account for %d", now.Opened, now.Opened-off)
-		a.say(Violation{Kind: Balance, Text: text})
+		a.say(sprint(0, Balance, "%d ids were given out, and the sets account for %d", now.Opened, now.Opened-off))
 	}
 	if ranges != now.Purged {
-		text := fmt.Sprintf("%d archived tasks were counted as purged, but the ids of %d are noted", now.Purged, ranges)
-		a.say(Violation{Kind: Balance, Text: text})
+		a.say(sprint(0, Balance, "%d archived tasks were counted as purged, but the ids of %d are noted", now.Purged, ranges))
 	}
 }
 
@@ -86,9 +84,6 @@ func (a *auditor) accounted(now *upkeep.Census) int64 {
 	return sum
 }
 
-// gap is the ids from and to, both among them, that an epoch left out.
-type gap struct{ from, to, epoch int64 }
-
 // readGaps reads which ids epochs left out, as far as that is not known yet. There may be millions of them, so
 // they are not looked for one by one: those that exist all the same, because a
 // client in another language had taken them before, are found in the state sets.
@@ -99,39 +94,26 @@ func (a *auditor) readGaps(ctx context.Context) error {
 	}
 	for i := range epochs {
 		e := &epochs[i]
-		g := gap{e.FromID + 1, e.ToID, e.Number}
+		g := tasks.Span{First: e.FromID + 1, Last: e.ToID}
 		if n := len(a.gaps); n > 0 {
-			g.from = max(g.from, a.gaps[n-1].to+1)
+			g.First = max(g.First, a.gaps[n-1].Last+1)
 		}
-		if g.from > g.to { // nothing new
+		if g.First > g.Last { // nothing new
 			continue
 		}
 		a.gaps = append(a.gaps, g)
-		a.report.Account.LeftOut += g.to - g.from + 1
-		why := fmt.Sprintf("epoch %d began: up to %d ids were lost with Redis, as far as is known", g.epoch, e.LostIDs())
+		a.report.Account.LeftOut += g.Last - g.First + 1
+		why := fmt.Sprintf("epoch %d began: up to %d ids were lost with Redis, as far as is known", e.Number, e.LostIDs())
 		if e.Confirmed {
 			why = "Redis was started anew or failed over: no loss is known"
 		}
-		a.remark(Violation{Kind: LeftOut, Text: fmt.Sprintf("ids %d to %d were left out when %s", g.from, g.to, why)})
+		a.remark(sprint(0, LeftOut, "ids %d to %d were left out when %s", g.First, g.Last, why))
 		if e.SureID < e.FromID {
-			a.say(Violation{Kind: Reused, Text: fmt.Sprintf("ids %d to %d may have been given out twice, and mean other tasks than to whom they "+
-				"were told first: they were taken after Redis had been started anew or failed over, and before a server looked", e.SureID+1, e.FromID)})
+			a.say(sprint(0, Reused, "ids %d to %d may have been given out twice, and mean other tasks than to whom they "+
+				"were told first: they were taken after Redis had been started anew or failed over, and before a server looked", e.SureID+1, e.FromID))
 		}
 	}
 	return nil
-}
-
-// leftOut reports whether an epoch left the id out.
-func (a *auditor) leftOut(id int64) bool { return a.after(id) != id }
-
-// after is the id, or the first one after the gap in which it is.
-func (a *auditor) after(id int64) int64 {
-	for _, g := range a.gaps {
-		if id >= g.from && id <= g.to {
-			id = g.to + 1
-		}
-	}
-	return id
 }
 
 // readPurged reads which ids have left Redis. An id never comes back, so what was read stays true.
@@ -140,47 +122,36 @@ func (a *auditor) readPurged(ctx context.Context) (err error) {
 	return err
 }
 
-// learnPurged reads that anew if an id is nowhere and was not known to have left.
-func (a *auditor) learnPurged(ctx context.Context, found []upkeep.Inspection) error {
-	gone := func(i upkeep.Inspection) bool { return i.Absent() && !a.isPurged(i.ID) }
-	if slices.ContainsFunc(found, gone) {
+// learnPurged reads that anew if one of the ids, which are nowhere, was not known to have left.
+func (a *auditor) learnPurged(ctx context.Context, absent []int64) error {
+	if slices.ContainsFunc(absent, func(id int64) bool { return !a.isPurged(id) }) {
 		return a.readPurged(ctx)
 	}
 	return nil
 }
 
-// purgedFrom is the place of the first range that ends at the id or after it.
-func (a *auditor) purgedFrom(id int64) int {
-	return sort.Search(len(a.purged), func(i int) bool { return a.purged[i].Last >= id })
+func (a *auditor) isPurged(id int64) bool { return in(a.purged, id) != nil }
+
+func (a *auditor) leftOut(id int64) bool { return in(a.gaps, id) != nil }
+
+// in is that one of some ranges, in order, that has the id; nil if none has.
+func in(ranges []tasks.Span, id int64) *tasks.Span {
+	i, _ := slices.BinarySearchFunc(ranges, id, func(r tasks.Span, id int64) int { return cmp.Compare(r.Last, id) })
+	if i == len(ranges) || ranges[i].First > id {
+		return nil
+	}
+	return &ranges[i]
 }
 
-func (a *auditor) isPurged(id int64) bool {
-	i := a.purgedFrom(id)
-	return i < len(a.purged) && a.purged[i].First <= id
-}
-
-// skip returns the first id, from id on, that the audit has to read: neither left out by an epoch nor gone. It counts those
-// gone up to last.
-func (a *auditor) skip(id, last int64) int64 {
-	for id <= last {
-		if next := a.after(id); next != id {
-			id = next
-			continue
-		}
-		i := a.purgedFrom(id)
-		if i == len(a.purged) || a.purged[i].First > id {
+// skip returns the first id, from id on, that the audit has to read: neither left out by an epoch nor gone.
+func (a *auditor) skip(id int64) int64 {
+	for {
+		r := cmp.Or(in(a.gaps, id), in(a.purged, id))
+		if r == nil {
 			return id
 		}
-		to := min(a.purged[i].Last, last)
-		for _, g := range a.gaps {
-			if g.from > id {
-				to = min(to, g.from-1)
-			}
-		}
-		a.report.Account.Purged += to - id + 1
-		id = to + 1
+		id = r.Last + 1
 	}
-	return id
 }
 
 // purgedIDs is how many ids have left Redis.
@@ -194,8 +165,8 @@ func (a *auditor) purgedIDs() (n int64) {
 // purgedLeftOut is how many of them are ids that an epoch left out: a client in another language had taken these before.
 func (a *auditor) purgedLeftOut() (n int64) {
 	for _, g := range a.gaps {
-		for i := a.purgedFrom(g.from); i < len(a.purged) && a.purged[i].First <= g.to; i++ {
-			n += min(a.purged[i].Last, g.to) - max(a.purged[i].First, g.from) + 1
+		for _, r := range a.purged {
+			n += max(0, min(r.Last, g.Last)-max(r.First, g.First)+1)
 		}
 	}
 	for id := range a.there {
@@ -206,11 +177,12 @@ func (a *auditor) purgedLeftOut() (n int64) {
 	return n
 }
 
-// settlePurged counts those as gone and not as left out.
-func (a *auditor) settlePurged() {
-	n := a.purgedLeftOut()
-	a.report.Account.LeftOut -= n
-	a.report.Account.Purged += n
+// settle counts as purged, and not as left out, what an epoch left out and has left Redis, and with that all ids of which the walk
+// has found nothing else.
+func (a *auditor) settle() {
+	n := &a.report.Account
+	n.LeftOut -= a.purgedLeftOut()
+	n.Purged = n.Opened - n.InStates - n.SetAside - n.LeftOut - n.Unwritten - n.Missing
 }
 
 // backFromGone looks for ids that have left Redis and are listed all the same.
@@ -227,15 +199,6 @@ func (a *auditor) backFromGone(ctx context.Context, x upkeep.Index, ids []int64)
 		if !found[i].Absent() {
 			a.say(sprint(found[i].ID, Balance, "listed in %s, but it was counted as purged", x))
 		}
-	}
-	return nil
-}
-
-// learnGone is learnPurged for tasks of a plan.
-func (a *auditor) learnGone(ctx context.Context, found []plans.Planned) error {
-	gone := func(t plans.Planned) bool { return t.State == "" && !a.isPurged(t.ID) }
-	if slices.ContainsFunc(found, gone) {
-		return a.readPurged(ctx)
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/store/fleet"
@@ -60,7 +60,7 @@ func (a *auditor) beyond(ctx context.Context, x upkeep.Index, members []string) 
 		}
 		switch {
 		case id == 0:
-			a.stray(stray{x, text}, "%s lists %q, which is no id", x, text)
+			a.say(sprint(0, Unknown, "%s lists %q, which is no id", x, text))
 		case id > last:
 			a.say(sprint(id, Unknown, "listed in %s, but the newest id is %d", x, last))
 		case a.leftOut(id) && !a.there[id]:
@@ -81,31 +81,33 @@ type stray struct {
 	member string
 }
 
-func (a *auditor) stray(s stray, format string, args ...any) {
-	kind := Index
-	if s.index.Kind == upkeep.IndexState {
-		kind = Unknown
-	}
-	a.say(sprint(s.index.IDOf(s.member), kind, format, args...))
-}
-
 // strays looks for members of indices that do not belong there: tasks that are in line
 // and not open, or held and not running.
 func (a *auditor) strays(ctx context.Context) error {
 	suspects, err := a.suspects(ctx)
-	for look := 1; err == nil && len(suspects) > 0 && look < looks; look++ {
-		if !timing.Pause(ctx, a.pause) {
-			return ctx.Err()
-		}
-		suspects, err = a.still(ctx, suspects)
+	if err == nil {
+		suspects, err = lasting(ctx, a.pause, suspects, a.still)
 	}
-	if err != nil || len(suspects) == 0 {
+	if err != nil {
 		return err
 	}
 	slices.SortFunc(suspects, func(x, y stray) int {
 		return cmp.Or(cmp.Compare(x.index.IDOf(x.member), y.index.IDOf(y.member)), cmp.Compare(x.index.String(), y.index.String()))
 	})
 	return a.judge(ctx, suspects)
+}
+
+// lasting are those suspects that are there at each of some more looks.
+func lasting[T any](
+	ctx context.Context, pause time.Duration, suspects []T, still func(context.Context, []T) ([]T, error),
+) (_ []T, err error) {
+	for look := 1; err == nil && look < looks && len(suspects) > 0; look++ {
+		if !timing.Pause(ctx, pause) {
+			return nil, ctx.Err()
+		}
+		suspects, err = still(ctx, suspects)
+	}
+	return suspects, err
 }
 
 // suspects are the members that do not belong where they were found.
@@ -165,7 +167,11 @@ func (a *auditor) judge(ctx context.Context, strays []stray) error {
 			if s.index.Kind == upkeep.IndexReady && foreignRound(&tasks[i].TaskHeader) {
 				continue
 			}
-			a.stray(s, "%s, but does not belong there: %s", listedIn(s, ids[i]), whereIs(&tasks[i], ids[i]))
+			if ids[i] == 0 {
+				a.say(sprint(0, Index, "%s lists %q, but does not belong there: that is no id", s.index, s.member))
+				continue
+			}
+			a.say(sprint(ids[i], Index, "listed in %s, but does not belong there: %s", s.index, whereIs(&tasks[i])))
 		}
 	}
 	return nil
@@ -175,17 +181,8 @@ func foreignRound(t *tasks.TaskHeader) bool {
 	return t.Err == nil && t.Current.Claim == "" && t.Current.Running > 0
 }
 
-func listedIn(s stray, id int64) string {
-	if id == 0 {
-		return s.index.String() + " lists " + strconv.Quote(s.member)
-	}
-	return "listed in " + s.index.String()
-}
-
-func whereIs(t *upkeep.Inspection, id int64) string {
+func whereIs(t *upkeep.Inspection) string {
 	switch {
-	case id == 0:
-		return "that is no id"
 	case t.Err != nil:
 		return t.Err.Error()
 	case t.State == statemachine.Running:
@@ -199,13 +196,11 @@ func whereIs(t *upkeep.Inspection, id int64) string {
 // many there are is not judged: a limit may have been lowered.
 func (a *auditor) counts(ctx context.Context) error {
 	suspects, err := a.miscounted(ctx)
-	for look := 1; err == nil && len(suspects) > 0 && look < looks; look++ {
-		if !timing.Pause(ctx, a.pause) {
-			return ctx.Err()
-		}
-		var again []fleet.CountedRound
-		again, err = a.miscounted(ctx)
-		suspects = slices.DeleteFunc(suspects, func(c fleet.CountedRound) bool { return !slices.Contains(again, c) })
+	if err == nil {
+		suspects, err = lasting(ctx, a.pause, suspects, func(ctx context.Context, was []fleet.CountedRound) ([]fleet.CountedRound, error) {
+			is, err := a.miscounted(ctx)
+			return slices.DeleteFunc(was, func(c fleet.CountedRound) bool { return !slices.Contains(is, c) }), err
+		})
 	}
 	for _, c := range suspects {
 		a.say(sprint(c.ID, Index, "counted as running in queue %q on node %q (empty: any), but it does not run there", c.Queue, c.Node))
@@ -249,58 +244,48 @@ const foreignDelay = 60 * statemachine.Second
 
 // indices: an open task that may still run lies in its bucket, and one with a
 // deadline in the index of deadlines.
-func (s *sight) indices() []problem {
+func (s *sight) indices() {
 	if !s.adopted {
-		return nil
+		return
 	}
-	found := s.waiting()
+	if s.State == statemachine.Open && s.now <= s.EndBefore {
+		switch {
+		case !s.InBucket:
+			s.say(Index, "it is open, but not in its bucket %s: no worker finds it", s.Bucket.Name())
+		case s.Unlisted:
+			s.say(Index, "it is open, but its bucket %s is not on the list of buckets: no worker finds it", s.Bucket.Name())
+		}
+	}
 	if s.Uncounted {
-		found = append(found, s.violation(Index, "it runs in queue %s on node %q, but is not counted there: a limit may be exceeded",
-			s.Bucket.QueueName(), s.Node)...)
+		s.say(Index, "it runs in queue %s on node %q, but is not counted there: a limit may be exceeded", s.Bucket.QueueName(), s.Node)
 	}
 	if s.Unwatched {
-		found = append(found, s.violation(Index,
-			"it runs on worker %s, but no lease watches over it: nobody learns of that worker's death", s.Worker)...)
+		s.say(Index, "it runs on worker %s, but no lease watches over it: nobody learns of that worker's death", s.Worker)
 	}
 	if s.Abandoned {
-		found = append(found, s.violation(Index, "worker %s has registered anew since it claimed the round: nobody runs it", s.Worker)...)
+		s.say(Index, "worker %s has registered anew since it claimed the round: nobody runs it", s.Worker)
 	}
 	if s.Untold {
-		found = append(found, s.violation(Index, "a stop was asked for, but worker %s will not hear of it", s.Worker)...)
+		s.say(Index, "a stop was asked for, but worker %s will not hear of it", s.Worker)
 	}
-	return append(found, s.deadline()...)
-}
-
-// waiting: an open task that may still run lies in its bucket, where workers look.
-func (s *sight) waiting() []problem {
-	switch {
-	case s.State != statemachine.Open || s.now > s.EndBefore:
-		return nil
-	case !s.InBucket:
-		return s.violation(Index, "it is open, but not in its bucket %s: no worker finds it", s.Bucket.Name())
-	case s.Unlisted:
-		return s.violation(Index, "it is open, but its bucket %s is not on the list of buckets: no worker finds it", s.Bucket.Name())
-	}
-	return nil
+	s.deadline()
 }
 
 // deadline checks that a task with a deadline is in the index of deadlines in time.
 // For ended tasks in that index see strays.
-func (s *sight) deadline() []problem {
+func (s *sight) deadline() {
 	foreign := s.State == statemachine.Running && s.Current.Claim == ""
 	fresh := foreign && s.now.Sub(s.Current.Running) < foreignDelay
 	want := s.Deadline(s.grace)
 	switch {
 	case fresh || want == statemachine.Never && (s.Due == statemachine.Never || foreign || s.setToRest()):
-		return nil
 	case want == statemachine.Never:
-		return s.violation(Index, "it is %s without a deadline, but in the index of deadlines at %s", s.State, s.Due.Text())
+		s.say(Index, "it is %s without a deadline, but in the index of deadlines at %s", s.State, s.Due.Text())
 	case s.Due == statemachine.Never:
-		return s.violation(Index, "it is %s with a deadline, but not in the index of deadlines", s.State)
+		s.say(Index, "it is %s with a deadline, but not in the index of deadlines", s.State)
 	case s.Due > want.Add(foreignDelay) && s.Due > s.now.Add(foreignDelay):
-		return s.violation(Index, "its deadline is %s, but the index of deadlines has it at %s", want.Text(), s.Due.Text())
+		s.say(Index, "its deadline is %s, but the index of deadlines has it at %s", want.Text(), s.Due.Text())
 	}
-	return nil
 }
 
 // setToRest reports whether the task has no deadline because of the state it is in.

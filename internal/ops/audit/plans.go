@@ -3,10 +3,12 @@ package audit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/growth"
 	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -14,16 +16,21 @@ import (
 
 // planAudit is the audit of one plan.
 type planAudit struct {
-	a   *auditor
-	id  int64
-	sum *plans.PlanSum
-	// tasks are all of them as they were seen, in the order of ids.
+	a  *auditor
+	id int64
+	// before and after are what it counted before and after all else was read.
+	before, after *plans.PlanSum
+	// tasks are all of them as they were seen.
 	tasks map[int64]*plans.Planned
-	ids   []int64
+	// repeats are those that repeat another one.
+	repeats map[int64]bool
 	// names is how often the lists of dependants name a task.
 	names map[int64]int64
 	// gone is how many of its tasks have left Redis; these are not in tasks.
 	gone int64
+	// view are its steps that are opened once it runs, unless they are unreadable.
+	view       *growth.View
+	unreadable error
 }
 
 // plans audits all plans: what they count, what each task waits for, and whether servers have on their lists what
@@ -58,13 +65,25 @@ func (a *auditor) plans(ctx context.Context) error {
 
 func (a *auditor) planIDs(ctx context.Context) ([]int64, error) {
 	seen := map[int64]bool{}
-	for offset := 0; ; offset += chunk {
-		found, err := a.store.ListPlans(ctx, offset, chunk)
-		if err != nil || len(found) == 0 {
-			return slices.Sorted(maps.Keys(seen)), err
-		}
+	list := func(offset, limit int) ([]task.Plan, error) { return a.store.ListPlans(ctx, offset, limit) }
+	err := eachPage(chunk, list, func(found []task.Plan) error {
 		for i := range found {
 			seen[found[i].ID] = true // new ones push the others back: some come twice
+		}
+		return nil
+	})
+	return slices.Sorted(maps.Keys(seen)), err
+}
+
+// eachPage calls visit for the pages of a list, of so many each, up to the first that is empty.
+func eachPage[T any](size int, read func(offset, limit int) ([]T, error), visit func([]T) error) error {
+	for offset := 0; ; offset += size {
+		page, err := read(offset, size)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		if err := visit(page); err != nil {
+			return err
 		}
 	}
 }
@@ -73,92 +92,91 @@ func (a *auditor) planIDs(ctx context.Context) ([]int64, error) {
 // what the plan counts is judged when the plan stood still, or, if it never does, by what it may have gone through.
 func (a *auditor) plan(ctx context.Context, id int64) error {
 	for look := 1; ; look++ {
-		p := &planAudit{a: a, id: id}
-		before, after, err := p.read(ctx)
+		p := &planAudit{a: a, id: id, tasks: map[int64]*plans.Planned{}, repeats: map[int64]bool{}, names: map[int64]int64{}}
+		err := p.read(ctx)
 		if errors.Is(err, conn.ErrNoPlan) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if !still(before, after) && look < looks {
+		if !p.still() && look < looks {
 			continue
 		}
-		for _, v := range p.sums(before, after) {
-			a.say(v)
+		p.sums()
+		p.belonging()
+		if s := p.after; s.State == task.PlanReady && s.Freed != 0 && !s.Draining {
+			a.say(sprint(0, Plan, "%d tasks of plan %d wait to be moved, and the plan is not on the list of the servers", s.Freed, id))
 		}
-		p.belonging(after)
-		if err := p.leftToDo(ctx); err != nil {
-			return err
-		}
-		if err := p.growth(ctx); err != nil {
-			return err
-		}
+		p.steps()
 		return p.again(ctx, p.suspects())
 	}
 }
 
-// still reports whether nothing was added to a plan, retried, ended, or opened of its steps between two looks: what is
+// still reports whether nothing was added to a plan, retried, ended, or opened of its steps while it was read: what is
 // listed only grows, and while it does not, what is left only shrinks.
-func still(before, after *plans.PlanSum) bool {
+func (p *planAudit) still() bool {
+	before, after := p.before, p.after
 	return before.Listed == after.Listed && before.Left == after.Left && before.State == after.State &&
 		before.Purged == after.Purged && before.Growing == after.Growing && before.Growth == after.Growth
 }
 
 // read reads the whole plan, and what it counts before and after that.
-func (p *planAudit) read(ctx context.Context) (before, after *plans.PlanSum, err error) {
-	if before, err = p.a.store.PlanSum(ctx, p.id); err != nil {
-		return nil, nil, err
+func (p *planAudit) read(ctx context.Context) (err error) {
+	if p.before, err = p.a.store.PlanSum(ctx, p.id); err != nil {
+		return err
 	}
-	p.sum = before
-	p.tasks, p.names, p.ids, p.gone = map[int64]*plans.Planned{}, map[int64]int64{}, nil, 0
-	for offset := 0; ; offset += chunk {
-		ids, err := p.a.store.PlanTasks(ctx, p.id, offset, chunk)
-		if err != nil {
-			return nil, nil, err
-		}
-		if len(ids) == 0 {
-			break
-		}
-		found, err := p.a.store.Planned(ctx, p.id, ids, 0)
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := p.a.learnGone(ctx, found); err != nil {
-			return nil, nil, err
-		}
-		for i := range found {
-			if found[i].State == "" && p.a.isPurged(found[i].ID) {
-				p.gone++
-				continue
-			}
-			p.tasks[found[i].ID] = &found[i]
-			if err := p.readNames(ctx, &found[i]); err != nil {
-				return nil, nil, err
-			}
-		}
+	list := func(offset, limit int) ([]int64, error) { return p.a.store.PlanTasks(ctx, p.id, offset, limit) }
+	if err = eachPage(chunk, list, func(ids []int64) error { return p.readTasks(ctx, ids) }); err != nil {
+		return err
 	}
-	p.ids = slices.Sorted(maps.Keys(p.tasks))
-	if err := p.readFreed(ctx); err != nil {
-		return nil, nil, err
-	}
-	after, err = p.a.store.PlanSum(ctx, p.id)
-	return before, after, err
-}
-
-// readFreed counts the ids that wait to be moved and are no task of the plan as named by it.
-func (p *planAudit) readFreed(ctx context.Context) error {
-	for offset := 0; ; offset += namesPage {
-		ids, err := p.a.store.FreedIDs(ctx, p.id, offset, namesPage)
-		if err != nil || len(ids) == 0 {
-			return err
-		}
+	// What waits to be moved and is no task of the plan is named by it.
+	list = func(offset, limit int) ([]int64, error) { return p.a.store.FreedIDs(ctx, p.id, offset, limit) }
+	err = eachPage(namesPage, list, func(ids []int64) error {
 		for _, id := range ids {
 			if p.tasks[id] == nil {
 				p.names[id]++
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
+	p.view, p.unreadable = growth.Read(ctx, p.a.store, p.id)
+	if p.unreadable != nil && !errors.Is(p.unreadable, growth.ErrTemplate) {
+		return p.unreadable
+	}
+	p.after, err = p.a.store.PlanSum(ctx, p.id)
+	return err
+}
+
+// readTasks reads some tasks of the plan, and whom their lists name.
+func (p *planAudit) readTasks(ctx context.Context, ids []int64) error {
+	found, err := p.a.store.Planned(ctx, p.id, ids, 0)
+	if err != nil {
+		return err
+	}
+	var absent []int64
+	for i := range found {
+		if found[i].State == "" {
+			absent = append(absent, found[i].ID)
+		}
+	}
+	if err := p.a.learnPurged(ctx, absent); err != nil {
+		return err
+	}
+	for i := range found {
+		if found[i].State == "" && p.a.isPurged(found[i].ID) {
+			p.gone++
+			continue
+		}
+		p.tasks[found[i].ID], p.repeats[found[i].RetriedBy] = &found[i], true
+		if err := p.readNames(ctx, &found[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // namesPage is how many dependants one call reads.
@@ -184,130 +202,110 @@ func (p *planAudit) readNames(ctx context.Context, t *plans.Planned) error {
 }
 
 // belonging compares the list of the plan with the tasks that say they belong to it.
-func (p *planAudit) belonging(sum *plans.PlanSum) {
+func (p *planAudit) belonging() {
 	for _, id := range p.a.members[p.id] {
 		if p.tasks[id] == nil && !p.a.isPurged(id) {
 			p.a.say(sprint(id, Plan, "it belongs to plan %d, which does not list it", p.id))
 		}
 	}
-	if n := int64(len(p.tasks)) + p.gone; n < sum.Listed && still(p.sum, sum) {
-		p.a.say(sprint(0, Plan, "plan %d lists %d tasks, some of them twice, or what is no id", p.id, sum.Listed))
+	if n := int64(len(p.tasks)) + p.gone; n < p.after.Listed && p.still() {
+		p.a.say(sprint(0, Plan, "plan %d lists %d tasks, some of them twice, or what is no id", p.id, p.after.Listed))
 	}
 }
 
-// tallied is how many tasks of a plan there are by what became of them, without those that were retried.
-type tallied struct {
-	total, left, bad, skipped int64
-	ended                     map[statemachine.State]int64
-}
-
-func (p *planAudit) tallied() tallied {
-	n := tallied{ended: map[statemachine.State]int64{}}
+// tally is what a plan should count: its tasks by what became of them, without those that were retried, and with those that have left
+// Redis, which it has counted itself.
+func (p *planAudit) tally() (n plans.PlanSum) {
+	n.Ended, n.Skipped = maps.Clone(p.after.PurgedEnded), p.after.PurgedSkipped
 	for _, t := range p.tasks {
 		switch {
 		case t.RetriedBy != 0:
-			continue
 		case t.End == statemachine.None:
-			n.left++
+			n.Left++
 		case t.Skipped:
-			n.skipped++
+			n.Skipped++
 		default:
-			n.ended[t.End]++
-			if t.End != statemachine.Succeeded {
-				n.bad++
-			}
+			n.Ended[t.End]++
 		}
-		n.total++
+	}
+	n.Total = n.Left + n.Skipped
+	for end, tasks := range n.Ended {
+		n.Total += tasks
+		if end != statemachine.Succeeded {
+			n.Bad += tasks
+		}
 	}
 	return n
 }
 
-// addPurged adds those that have left Redis, which the plan has counted.
-func (n *tallied) addPurged(s *plans.PlanSum) {
-	n.total, n.skipped = n.total+s.PurgedSkipped, n.skipped+s.PurgedSkipped
-	for end, gone := range s.PurgedEnded {
-		n.total += gone
-		n.ended[end] += gone
-		if end != statemachine.Succeeded {
-			n.bad += gone
-		}
-	}
-}
-
 // sums compares what a plan counts with its tasks, and with its state. Where tasks have ended meanwhile each sum must
 // lie between what it was before and after; where tasks were added meanwhile nothing is said about it.
-func (p *planAudit) sums(before, after *plans.PlanSum) []Violation {
-	found := p.state(after)
+func (p *planAudit) sums() {
+	before, after := p.before, p.after
+	say := func(format string, args ...any) { p.a.say(sprint(0, Plan, format, args...)) }
+	if text := wrongState(after); text != "" {
+		say("plan %d is %s, but %s", p.id, after.State, text)
+	}
 	if before.Listed != after.Listed || before.Purged != after.Purged {
 		p.a.remark(sprint(0, Plan, "plan %d grew, or its tasks left Redis, all the time: what it counts was not compared; verify again", p.id))
-		return found
+		return
 	}
 	if int64(len(p.tasks))+p.gone != after.Listed {
-		return found // see belonging
+		return // see belonging
 	}
 	if p.gone != after.Purged {
-		found = append(found, sprint(0, Plan, "plan %d counts %d tasks that have left Redis, and there are %d", p.id, after.Purged, p.gone))
+		say("plan %d counts %d tasks that have left Redis, and there are %d", p.id, after.Purged, p.gone)
 	}
-	n := p.tallied()
-	n.addPurged(after)
+	n := p.tally()
 	check := func(what string, counted, was, is int64) {
 		if counted < min(was, is) || counted > max(was, is) {
-			found = append(found, sprint(0, Plan, "plan %d counts %d %s, and there are %d", p.id, is, what, counted))
+			say("plan %d counts %d %s, and there are %d", p.id, is, what, counted)
 		}
 	}
-	check("tasks", n.total, before.Total, after.Total)
-	check("that have not ended", n.left, before.Left, after.Left)
-	check("that ended badly", n.bad, before.Bad, after.Bad)
-	check("that were skipped", n.skipped, before.Skipped, after.Skipped)
+	check("tasks", n.Total, before.Total, after.Total)
+	check("that have not ended", n.Left, before.Left, after.Left)
+	check("that ended badly", n.Bad, before.Bad, after.Bad)
+	check("that were skipped", n.Skipped, before.Skipped, after.Skipped)
 	for _, end := range statemachine.Outcomes() {
-		check(string(end), n.ended[end], before.Ended[end], after.Ended[end])
+		check(string(end), n.Ended[end], before.Ended[end], after.Ended[end])
 	}
-	return found
 }
 
-// state: a plan is over when nothing of it is left, and then it says how it went.
-func (p *planAudit) state(s *plans.PlanSum) []Violation {
-	wrong := func(format string, args ...any) []Violation {
-		return []Violation{sprint(0, Plan, "plan %d is %s, but "+format, slices.Concat([]any{p.id, s.State}, args)...)}
+// wrongState says what a plan counts that cannot be in its state, which keeps its steps until all are opened.
+func wrongState(s *plans.PlanSum) string {
+	switch s.State {
+	case task.PlanReady, task.PlanHeld:
+		if s.Left <= 0 && s.Growing <= 0 && !s.Growth {
+			return "all its tasks have ended"
+		}
+	case task.PlanBuilding, task.PlanCompleted, task.PlanFailed, task.PlanCancelled:
+	default:
+		return "there is no such state"
 	}
-	over := s.State == task.PlanCompleted || s.State == task.PlanFailed
-	runs := s.State == task.PlanReady || s.State == task.PlanHeld
-	switch {
-	case !over && !runs && s.State != task.PlanBuilding && s.State != task.PlanCancelled:
-		return wrong("there is no such state")
-	case runs && s.Left <= 0 && s.Growing <= 0 && !s.Growth:
-		return wrong("all its tasks have ended")
-	}
-	if found := p.steps(s, wrong); found != nil || !over {
-		return found
-	}
-	return p.over(s, wrong)
-}
-
-// steps: a plan keeps them until all are opened.
-func (p *planAudit) steps(s *plans.PlanSum, wrong func(string, ...any) []Violation) []Violation {
 	switch {
 	case s.Growing > 0 && !s.Kept:
-		return wrong("%d of its steps are not opened, and are kept nowhere", s.Growing)
+		return fmt.Sprintf("%d of its steps are not opened, and are kept nowhere", s.Growing)
 	case s.Growing <= 0 && s.Kept && !s.Growth:
-		return wrong("it keeps steps, and all are opened")
+		return "it keeps steps, and all are opened"
 	case s.Growing > 0 && (s.State == task.PlanCompleted || s.State == task.PlanCancelled):
-		return wrong("%d of its steps were not opened", s.Growing)
+		return fmt.Sprintf("%d of its steps were not opened", s.Growing)
 	}
-	return nil
+	return wrongEnd(s)
 }
 
-// over: a plan that is over has no task left, and says how it went, and since when.
-func (p *planAudit) over(s *plans.PlanSum, wrong func(string, ...any) []Violation) []Violation {
+// wrongEnd: a plan that is over has no task left, and says how it went, and since when.
+func wrongEnd(s *plans.PlanSum) string {
 	switch {
+	case s.State != task.PlanCompleted && s.State != task.PlanFailed:
+		return ""
 	case s.Left > 0:
-		return wrong("%d of its tasks have not ended", s.Left)
+		return fmt.Sprintf("%d of its tasks have not ended", s.Left)
 	case s.State == task.PlanCompleted && s.Bad > 0:
-		return wrong("%d of its tasks ended badly", s.Bad)
+		return fmt.Sprintf("%d of its tasks ended badly", s.Bad)
 	case s.State == task.PlanFailed && s.Bad <= 0 && s.GrowthError == "":
-		return wrong("none of its tasks ended badly")
+		return "none of its tasks ended badly"
 	case s.Over.IsZero():
-		return wrong("it does not say since when")
+		return "it does not say since when"
 	}
-	return nil
+	return ""
 }

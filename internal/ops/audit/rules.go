@@ -9,46 +9,37 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// problems are all rules that the task breaks, as it was seen.
-func (s *sight) problems() []problem {
+// judge finds all rules that the task breaks, as it was seen.
+func (s *sight) judge() {
 	switch {
 	case s.purged:
-		return nil
 	case s.unwritten():
-		return s.note(Unwritten, "the id was taken, and no task was ever recorded under it: harmless if a client in another language took it")
+		s.remark(Unwritten, "the id was taken, and no task was ever recorded under it: harmless if a client in another language took it")
 	case s.setAside():
-		return s.violation(SetAside, "is a dead letter: %s (it was %s, listed in %q)",
-			s.aside.Reason, s.aside.State, s.aside.Listed)
+		s.say(SetAside, "is a dead letter: %s (it was %s, listed in %q)", s.aside.Reason, s.aside.State, s.aside.Listed)
 	case s.Absent():
-		return s.violation(Lost, "there is neither a record of it nor a set that lists it%s", s.lastHeard())
+		s.say(Lost, "there is neither a record of it nor a set that lists it%s", s.lastHeard())
 	case s.Err != nil:
-		return s.violation(Damaged, "%v (listed in %s)", s.Err, s.listed())
+		s.say(Damaged, "%v (listed in %s)", s.Err, s.listed())
+	default:
+		s.sets()
+		s.counters()
+		s.limits()
+		s.recorded()
+		if s.violations == nil { // else it is clear what is wrong
+			s.ends()
+		}
+		s.order()
+		s.indices()
 	}
-	found := s.sets()
-	found = append(found, s.counters()...)
-	found = append(found, s.limits()...)
-	found = append(found, s.recorded()...)
-	if found == nil { // else it is clear what is wrong
-		found = s.ends()
-	}
-	found = append(found, s.order()...)
-	return append(found, s.indices()...)
 }
 
-// problem is a violation, or only a note.
-type problem struct {
-	Violation
-	note bool
+func (s *sight) say(kind Kind, format string, args ...any) {
+	s.violations = append(s.violations, sprint(s.ID, kind, format, args...))
 }
 
-func (s *sight) violation(kind Kind, format string, args ...any) []problem {
-	return []problem{{Violation: Violation{ID: s.ID, Kind: kind, Text: fmt.Sprintf(format, args...)}}}
-}
-
-func (s *sight) note(kind Kind, format string, args ...any) []problem {
-	found := s.violation(kind, format, args...)
-	found[0].note = true
-	return found
+func (s *sight) remark(kind Kind, format string, args ...any) {
+	s.notes = append(s.notes, sprint(s.ID, kind, format, args...))
 }
 
 func (s *sight) setAside() bool { return s.aside != nil && len(s.Listed) == 0 }
@@ -94,28 +85,26 @@ func (s *sight) state() statemachine.State {
 }
 
 // sets: exactly one, equal to the hash.
-func (s *sight) sets() []problem {
-	if len(s.Listed) == 1 && s.Listed[0] == s.state() {
-		return nil
+func (s *sight) sets() {
+	if len(s.Listed) != 1 || s.Listed[0] != s.state() {
+		s.say(Sets, "its record says %s, it is listed in %s", s.State, s.listed())
 	}
-	return s.violation(Sets, "its record says %s, it is listed in %s", s.State, s.listed())
 }
 
 // counters: each round but the present one ended in a way that was counted, and
 // the present one too if the task has ended by that.
-func (s *sight) counters() []problem {
-	if s.State == statemachine.Archived && !s.Outcome.Ended() {
-		return s.violation(Counters, "archived, but its outcome is %q", s.Outcome)
-	}
+func (s *sight) counters() {
 	want := s.Round
 	if s.countedOut() {
 		want++
 	}
-	if s.Ends() == want {
-		return nil
+	switch {
+	case s.State == statemachine.Archived && !s.Outcome.Ended():
+		s.say(Counters, "archived, but its outcome is %q", s.Outcome)
+	case s.Ends() != want:
+		s.say(Counters, "round %d, but fails %d, timeouts %d, losses %d, releases %d, faults %d (%s)",
+			s.Round, s.Fails, s.Timeouts, s.Losses, s.Releases, s.Faults, s.State)
 	}
-	return s.violation(Counters, "round %d, but fails %d, timeouts %d, losses %d, releases %d, faults %d (%s)",
-		s.Round, s.Fails, s.Timeouts, s.Losses, s.Releases, s.Faults, s.State)
 }
 
 // countedOut reports whether the task ended by the count of a round.
@@ -126,22 +115,20 @@ func (s *sight) countedOut() bool {
 }
 
 // limits: a counter passes its maximum only by ending the task, and by one.
-func (s *sight) limits() []problem {
-	var found []problem
-	reached := false
+func (s *sight) limits() {
+	exceeded, reached := false, false
 	for _, c := range statemachine.Counters() {
 		over := statemachine.Limit(s.Counted(c)) - s.Limit(c)
 		ended := c.End() != statemachine.None && s.End() == c.End()
 		reached = reached || ended && over == 1
 		if over > 1 || over == 1 && !ended {
-			found = append(found, s.violation(Limits, "%s %d is beyond its maximum of %s (%s)",
-				c, s.Counted(c), s.Limit(c).Text(), s.End())...)
+			s.say(Limits, "%s %d is beyond its maximum of %s (%s)", c, s.Counted(c), s.Limit(c).Text(), s.End())
+			exceeded = true
 		}
 	}
-	if len(found) > 0 || reached || s.final() {
-		return found
+	if !exceeded && !reached && !s.final() {
+		s.say(Limits, "ended %s, but no counter is beyond its maximum", s.End())
 	}
-	return s.violation(Limits, "ended %s, but no counter is beyond its maximum", s.End())
 }
 
 // final reports whether the task may be where it is with all counters within their
@@ -166,12 +153,12 @@ func (s *sight) finalExit() bool {
 
 // recorded: each round that is over was opened, claimed and worked by somebody,
 // and the present one has the moments its state implies.
-func (s *sight) recorded() []problem {
+func (s *sight) recorded() {
 	var missing []string
 	need := func(round int, names ...string) {
 		for _, name := range names {
-			if field := statemachine.RoundField(round, name); s.stamps[field] == "" {
-				missing = append(missing, field)
+			if !s.stamped(round, name) {
+				missing = append(missing, statemachine.RoundField(round, name))
 			}
 		}
 	}
@@ -181,11 +168,9 @@ func (s *sight) recorded() []problem {
 	if s.Round < mostRounds {
 		need(s.Round, s.implied()...)
 	}
-	if len(missing) == 0 {
-		return nil
+	if len(missing) > 0 {
+		s.say(Stamps, "it is %s in round %d, but there is no %s", s.state(), s.Round, strings.Join(missing, ", "))
 	}
-	return s.violation(Stamps, "it is %s in round %d, but there is no %s",
-		s.state(), s.Round, strings.Join(missing, ", "))
 }
 
 // implied are the fields the present round must have.
@@ -216,7 +201,7 @@ func (s *sight) implied() []string {
 func (s *sight) neverOpen() bool {
 	switch s.End() {
 	case statemachine.Blocked, statemachine.Cancelled, statemachine.Expired:
-		return s.Round == 0 && s.stamps[statemachine.RoundField(0, string(statemachine.Blocked))] != ""
+		return s.Round == 0 && s.stamped(0, string(statemachine.Blocked))
 	default:
 		return false
 	}
@@ -226,7 +211,7 @@ func (s *sight) neverOpen() bool {
 // next round. A clock that was set back breaks that, and so do the clocks of clients in
 // other languages. It is a violation where the events prove that neither was the
 // case, and else a note. The first of a task is told.
-func (s *sight) order() []problem {
+func (s *sight) order() {
 	past := moment{}
 	for n := range min(s.Round+1, mostRounds) {
 		latest := past
@@ -238,7 +223,8 @@ func (s *sight) order() []problem {
 					continue
 				}
 				if m.at < latest.at {
-					return s.disorder(latest, m)
+					s.disorder(latest, m)
+					return
 				}
 				group = slices.MaxFunc([]moment{group, m}, func(x, y moment) int { return cmp.Compare(x.at, y.at) })
 			}
@@ -246,7 +232,6 @@ func (s *sight) order() []problem {
 		}
 		past = latest
 	}
-	return nil
 }
 
 // moment is a stamp; ours says that one of our own programs has set it, by the clock of
@@ -279,29 +264,28 @@ func (s *sight) moment(round int, name string) moment {
 	case statemachine.Open, statemachine.Blocked:
 		m.ours = round > 0 || s.history.made[s.ID]
 	case statemachine.Running, statemachine.Executed:
-		m.ours = s.stamps[statemachine.RoundField(round, "claim")] != ""
+		m.ours = s.stamped(round, "claim")
 	default:
 		m.ours = true
 	}
 	return m
 }
 
-func (s *sight) disorder(first, second moment) []problem {
-	const format = "%s is %s, before %s at %s"
+func (s *sight) disorder(first, second moment) {
+	text := fmt.Sprintf("%s is %s, before %s at %s", second.field, second.at.Text(), first.field, first.at.Text())
 	if h := s.history; first.ours && second.ours && h.steady && h.first > 0 && second.at >= h.first {
-		return s.violation(Order, format, second.field, second.at.Text(), first.field, first.at.Text())
+		s.say(Order, "%s", text)
+	} else {
+		s.remark(Order, "%s: a clock was set back, or is another client's", text)
 	}
-	return s.note(Order, format+": a clock was set back, or is another client's",
-		second.field, second.at.Text(), first.field, first.at.Text())
 }
 
 // ends: each round that is over has one end, which the task has counted, and the
 // present round has one if the task has ended.
-func (s *sight) ends() []problem {
+func (s *sight) ends() {
 	if s.Round >= mostRounds {
-		return nil
+		return
 	}
-	var found []problem
 	timeouts, failures := 0, 0
 	for n := range s.Round + 1 {
 		timeout, failure := s.stamped(n, string(statemachine.StampTimeout)), s.stamped(n, string(statemachine.StampFailure))
@@ -312,19 +296,18 @@ func (s *sight) ends() []problem {
 			failures++
 		}
 		if timeout && failure {
-			found = append(found, s.violation(Ends, "round %d has timed out and has failed", n)...)
+			s.say(Ends, "round %d has timed out and has failed", n)
 		}
-		found = append(found, s.endStates(n)...)
-		found = append(found, s.closed(n)...)
+		s.endStates(n)
+		s.closed(n)
 	}
 	switch {
-	case found != nil:
+	case s.violations != nil:
 	case timeouts != s.Timeouts:
-		found = append(found, s.violation(Ends, "timeouts is %d, but %d rounds have timed out", s.Timeouts, timeouts)...)
+		s.say(Ends, "timeouts is %d, but %d rounds have timed out", s.Timeouts, timeouts)
 	case failures != s.Fails+s.Faults:
-		found = append(found, s.violation(Ends, "fails and faults are %d, but %d rounds have failed", s.Fails+s.Faults, failures)...)
+		s.say(Ends, "fails and faults are %d, but %d rounds have failed", s.Fails+s.Faults, failures)
 	}
-	return found
 }
 
 func (s *sight) stamped(round int, name string) bool {
@@ -332,7 +315,7 @@ func (s *sight) stamped(round int, name string) bool {
 }
 
 // endStates: only the last round ends the task, and in one way.
-func (s *sight) endStates(round int) []problem {
+func (s *sight) endStates(round int) {
 	var others []string
 	for _, state := range append(statemachine.Outcomes(), statemachine.Archived) {
 		if s.stamped(round, string(state)) && (round < s.Round || state != s.state() && state != s.End()) {
@@ -341,11 +324,10 @@ func (s *sight) endStates(round int) []problem {
 	}
 	switch {
 	case len(others) == 0:
-		return nil
 	case round < s.Round:
-		return s.violation(Ends, "round %d was followed by another, but has ended the task as well: %s", round, strings.Join(others, ", "))
+		s.say(Ends, "round %d was followed by another, but has ended the task as well: %s", round, strings.Join(others, ", "))
 	default:
-		return s.violation(Ends, "it is %s, but has also been %s in round %d", s.state(), strings.Join(others, ", "), round)
+		s.say(Ends, "it is %s, but has also been %s in round %d", s.state(), strings.Join(others, ", "), round)
 	}
 }
 
@@ -358,16 +340,13 @@ var closedBy = map[statemachine.Event]string{
 }
 
 // closed: what the worker has closed the round by is what was recorded.
-func (s *sight) closed(round int) []problem {
+func (s *sight) closed(round int) {
 	end := statemachine.Event(s.stamps[statemachine.RoundField(round, "end")])
-	if end == "" {
-		return nil
+	stamp, ok := closedBy[end]
+	switch {
+	case ok && !s.stamped(round, stamp):
+		s.say(Ends, "round %d was closed by %s, but is not stamped %s", round, end, stamp)
+	case end != "" && end != statemachine.Report && s.stamped(round, string(statemachine.Executed)):
+		s.say(Ends, "round %d was closed by %s, but was also executed", round, end)
 	}
-	if stamp, ok := closedBy[end]; ok && !s.stamped(round, stamp) {
-		return s.violation(Ends, "round %d was closed by %s, but is not stamped %s", round, end, stamp)
-	}
-	if end != statemachine.Report && s.stamped(round, string(statemachine.Executed)) {
-		return s.violation(Ends, "round %d was closed by %s, but was also executed", round, end)
-	}
-	return nil
 }

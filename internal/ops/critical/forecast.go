@@ -51,31 +51,31 @@ type walk struct {
 	tasks    []Task
 	failure  task.OnFailure
 	expected expectations
+	nodes    []node
+}
 
-	ends   []Phase // of those that have ended, or end now without having run; Waiting and Running of others
-	skips  []bool  // they are expected to be skipped, once others have ended
-	reach  []reach // until they are over
-	before []int   // the task before this one in its chain, -1 for none
+// node is what is found out about a task.
+type node struct {
+	end    Phase // if it has ended, or ends now without having run; else Waiting or Running
+	skips  bool  // it is expected to be skipped, once others have ended
+	reach  reach // until it is over
+	before int   // the task before this one in its chain, -1 for none
 }
 
 // Look looks at a graph, whose tasks stand behind all that they need. failure is what its plan does on one; what
 // holds it is taken not to be retried. All that has not ended is expected to succeed, once, and what runs only after
 // a failure to be skipped.
 func Look(tasks []Task, failure task.OnFailure) Forecast {
-	n := len(tasks)
-	w := walk{
-		tasks: tasks, failure: failure, expected: expect(tasks),
-		ends: make([]Phase, n), skips: make([]bool, n), reach: make([]reach, n), before: make([]int, n),
-	}
-	f := Forecast{Timed: w.expected.all > 0}
+	w := walk{tasks: tasks, failure: failure, expected: expect(tasks), nodes: make([]node, len(tasks))}
+	f := Forecast{Timed: len(w.expected) > 0}
 	longest := reach{last: -1}
 	for i := range tasks {
 		if w.visit(i) {
 			f.Tasks++
 			f.Work += w.expected.rest(&tasks[i])
 		}
-		if w.reach[i].longer(longest) {
-			longest = w.reach[i]
+		if r := w.nodes[i].reach; r.longer(longest) {
+			longest = r
 		}
 	}
 	f.PathTime = longest.time
@@ -85,25 +85,25 @@ func Look(tasks []Task, failure task.OnFailure) Forecast {
 
 // visit finds out when a task is over, and whether it is to run until then.
 func (w *walk) visit(i int) bool {
-	t := &w.tasks[i]
-	w.before[i], w.reach[i].last = -1, -1
-	if w.ends[i] = t.Phase; t.Phase.Ended() {
+	t, n := &w.tasks[i], &w.nodes[i]
+	n.before, n.reach.last = -1, -1
+	if n.end = t.Phase; n.end.Ended() {
 		return false
 	}
 	longest := reach{last: -1}
 	if t.Phase == Waiting {
 		var skipped bool
 		longest, skipped = w.waits(i)
-		if w.ends[i].Ended() {
+		if n.end.Ended() {
 			return false
 		}
 		if skipped {
-			w.skips[i], w.reach[i] = true, longest
+			n.skips, n.reach = true, longest
 			return false
 		}
 	}
-	w.before[i] = longest.last
-	w.reach[i] = reach{time: longest.time + w.expected.rest(t), tasks: longest.tasks + 1, last: i}
+	n.before = longest.last
+	n.reach = reach{time: longest.time + w.expected.rest(t), tasks: longest.tasks + 1, last: i}
 	return true
 }
 
@@ -113,17 +113,16 @@ func (w *walk) waits(i int) (until reach, skipped bool) {
 	first := reach{last: -1}
 	until.last = -1
 	for _, need := range w.tasks[i].Needs {
-		end, r := w.ends[need.Task], w.reach[need.Task]
-		if end.Ended() {
-			if w.ends[i] = w.verdict(need.On, end); w.ends[i].Ended() {
+		n := &w.nodes[need.Index]
+		if n.end.Ended() {
+			if w.nodes[i].end = w.verdict(need.On, n.end); w.nodes[i].end.Ended() {
 				return reach{last: -1}, false
 			}
 			continue
 		}
-		if w.skips[need.Task] {
+		end, r := Succeeded, n.reach
+		if n.skips {
 			end = Skipped
-		} else {
-			end = Succeeded
 		}
 		if w.verdict(need.On, end) != Waiting && (!skipped || first.longer(r)) {
 			first, skipped = r, true
@@ -141,7 +140,7 @@ func (w *walk) waits(i int) (until reach, skipped bool) {
 // path are the tasks of a chain, in their order.
 func (w *walk) path(r reach) []int {
 	path := make([]int, 0, r.tasks)
-	for i := r.last; i >= 0; i = w.before[i] {
+	for i := r.last; i >= 0; i = w.nodes[i].before {
 		path = append(path, i)
 	}
 	slices.Reverse(path)
@@ -163,19 +162,14 @@ const (
 // Ended reports whether nothing more is to come of the task.
 func (p Phase) Ended() bool { return p >= Succeeded }
 
-// Need is a task that another one waits for, by its place in the list: before that other one.
-type Need struct {
-	Task int
-	On   task.When
-}
-
 // Task is a task of a graph. Those of one step, or else of one program, are expected to take alike long.
 type Task struct {
 	Step, Program string
 	Phase         Phase
 	// Time is how long a task that has succeeded took, or one that runs has run as yet; 0 if that is not known.
-	Time  time.Duration
-	Needs []Need
+	Time time.Duration
+	// Needs are the tasks that it waits for, each by its Index in the graph: before the task itself.
+	Needs []task.Need
 }
 
 // verdict is what becomes of a task whose need has ended like that: Waiting if that is enough.
@@ -194,62 +188,52 @@ func (w *walk) verdict(on task.When, end Phase) Phase {
 	}
 }
 
-// expectations are how long tasks are expected to take.
-type expectations struct {
-	steps, programs map[string]time.Duration
-	all             time.Duration // 0 as long as no task has succeeded
+// likeness is what tasks have in common that are expected to take alike long.
+type likeness struct{ of, name string }
+
+// anyTask is what all tasks have in common.
+var anyTask = likeness{}
+
+// like is what a task has in common with others, the closest first.
+func (t *Task) like() []likeness {
+	all := []likeness{{"step", t.Step}, {"program", t.Program}, anyTask}
+	if t.Step == "" {
+		return all[1:]
+	}
+	return all
 }
+
+// expectations are how long tasks are expected to take; there are none as long as no task has succeeded.
+type expectations map[likeness]time.Duration
 
 func expect(tasks []Task) expectations {
-	steps, programs := map[string][]time.Duration{}, map[string][]time.Duration{}
-	var all []time.Duration
+	times := map[likeness][]time.Duration{}
 	for i := range tasks {
-		t := &tasks[i]
-		if t.Phase != Succeeded || t.Time <= 0 {
-			continue
-		}
-		all = append(all, t.Time)
-		programs[t.Program] = append(programs[t.Program], t.Time)
-		if t.Step != "" {
-			steps[t.Step] = append(steps[t.Step], t.Time)
+		if t := &tasks[i]; t.Phase == Succeeded && t.Time > 0 {
+			for _, l := range t.like() {
+				times[l] = append(times[l], t.Time)
+			}
 		}
 	}
-	return expectations{steps: medians(steps), programs: medians(programs), all: median(all)}
+	medians := make(expectations, len(times))
+	for l, list := range times {
+		slices.Sort(list)
+		medians[l] = list[(len(list)-1)/2] // the lower one of two
+	}
+	return medians
 }
 
-func medians(times map[string][]time.Duration) map[string]time.Duration {
-	found := make(map[string]time.Duration, len(times))
-	for name, list := range times {
-		found[name] = median(list)
+// rest is how long a task that has not ended is still expected to take, as others of its step, else of its program, else of the
+// graph: nothing of one that runs longer than expected.
+func (e expectations) rest(t *Task) time.Duration {
+	for _, l := range t.like() {
+		d, known := e[l]
+		switch {
+		case known && t.Phase == Running:
+			return max(0, d-t.Time)
+		case known:
+			return d
+		}
 	}
-	return found
-}
-
-// median is the one in the middle, the lower one of two; 0 of none. It sorts the list.
-func median(times []time.Duration) time.Duration {
-	if len(times) == 0 {
-		return 0
-	}
-	slices.Sort(times)
-	return times[(len(times)-1)/2]
-}
-
-// of is how long a task is expected to take: as others of its step, else of its program, else of the graph.
-func (e *expectations) of(t *Task) time.Duration {
-	if d, known := e.steps[t.Step]; known {
-		return d
-	}
-	if d, known := e.programs[t.Program]; known {
-		return d
-	}
-	return e.all
-}
-
-// rest is how long a task that has not ended is still expected to take: nothing of one that runs longer than expected.
-func (e *expectations) rest(t *Task) time.Duration {
-	d := e.of(t)
-	if t.Phase == Running {
-		d = max(0, d-t.Time)
-	}
-	return d
+	return 0
 }

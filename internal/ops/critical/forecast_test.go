@@ -15,7 +15,7 @@ import (
 func waits(step string, needs ...int) Task {
 	t := Task{Step: step, Program: "p"}
 	for _, n := range needs {
-		t.Needs = append(t.Needs, Need{Task: n})
+		t.Needs = append(t.Needs, task.Need{Index: n})
 	}
 	return t
 }
@@ -47,12 +47,12 @@ func TestLook(t *testing.T) {
 		"what runs too long has none":          {[]Task{took("a", s), {Step: "a", Phase: Running, Time: 2 * s}}, 1, "[1] 0s of 0s, 0s left true"},
 		"cancelled for a failure":              {[]Task{{Phase: Failed}, waits("a", 0), waits("b", 1), took("a", s)}, 1, "[] 0s of 0s, 0s left true"},
 		"skipped, as expected": {[]Task{
-			took("a", s), waits("a"), {Needs: []Need{{1, task.NeedsFailure}}}, waits("a", 2), {Step: "a", Needs: []Need{{2, task.NeedsAny}}},
+			took("a", s), waits("a"), {Needs: []task.Need{{Index: 1, On: task.NeedsFailure}}}, waits("a", 2), {Step: "a", Needs: []task.Need{{Index: 2, On: task.NeedsAny}}},
 		}, 1, "[1 4] 2s of 2s, 2s left true"},
 		"skipped for the first that is over": {[]Task{
-			took("a", s), took("b", 5*s), waits("a"), waits("b"), {Needs: []Need{{3, task.NeedsFailure}, {2, task.NeedsFailure}}}, {Step: "b", Needs: []Need{{4, task.NeedsAny}}},
+			took("a", s), took("b", 5*s), waits("a"), waits("b"), {Needs: []task.Need{{Index: 3, On: task.NeedsFailure}, {Index: 2, On: task.NeedsFailure}}}, {Step: "b", Needs: []task.Need{{Index: 4, On: task.NeedsAny}}},
 		}, 2, "[2 5] 6s of 11s, 6s left true"},
-		"runs after a failure": {[]Task{took("a", s), {Phase: Failed}, {Needs: []Need{{1, task.NeedsFailure}}}}, 1, "[2] 1s of 1s, 1s left true"},
+		"runs after a failure": {[]Task{took("a", s), {Phase: Failed}, {Needs: []task.Need{{Index: 1, On: task.NeedsFailure}}}}, 1, "[2] 1s of 1s, 1s left true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,6 +71,7 @@ func TestLook(t *testing.T) {
 // drawGraph draws a small graph in any state that can be.
 func drawGraph(t *rapid.T) []Task {
 	steps := rapid.SampledFrom([]string{"", "a", "b", "c"})
+	whens := rapid.SampledFrom([]task.When{task.NeedsSuccess, task.NeedsAny, task.NeedsFailure})
 	second := func(name string, least int) time.Duration {
 		return time.Duration(rapid.IntRange(least, 5).Draw(t, name)) * time.Second
 	}
@@ -80,9 +81,9 @@ func drawGraph(t *rapid.T) []Task {
 		n.Step, n.Program = steps.Draw(t, "step"), rapid.SampledFrom([]string{"p", "q"}).Draw(t, "program")
 		ended := true
 		for range rapid.IntRange(0, min(i, 3)).Draw(t, "needs") {
-			need := Need{Task: rapid.IntRange(0, i-1).Draw(t, "need"), On: rapid.SampledFrom([]task.When{task.NeedsSuccess, task.NeedsAny, task.NeedsFailure}).Draw(t, "on")}
+			need := task.Need{Index: rapid.IntRange(0, i-1).Draw(t, "need"), On: whens.Draw(t, "on")}
 			n.Needs = append(n.Needs, need)
-			ended = ended && tasks[need.Task].Phase.Ended()
+			ended = ended && tasks[need.Index].Phase.Ended()
 		}
 		if ended { // what needs nothing more may be anything
 			n.Phase = Phase(rapid.IntRange(0, 4).Draw(t, "phase"))
@@ -140,7 +141,7 @@ func (s *simulation) look(i int) (free bool, doom Phase) {
 	names := map[Phase]string{Succeeded: "succeeded", Failed: "failed", Skipped: "skipped"}
 	free = true
 	for _, n := range s.tasks[i].Needs {
-		name := names[s.phase[n.Task]]
+		name := names[s.phase[n.Index]]
 		free = free && name != ""
 		if s.continues {
 			name += " continues"
@@ -250,7 +251,7 @@ func BenchmarkLook(b *testing.B) {
 			tasks[i].Phase, tasks[i].Time = Succeeded, time.Duration(i%1000+1)*time.Millisecond
 		}
 		for k := range min(i/1000, 1) * 10 {
-			tasks[i].Needs = append(tasks[i].Needs, Need{Task: (i/1000-1)*1000 + (i*7+k*31)%1000})
+			tasks[i].Needs = append(tasks[i].Needs, task.Need{Index: (i/1000-1)*1000 + (i*7+k*31)%1000})
 		}
 	}
 	b.ReportAllocs()

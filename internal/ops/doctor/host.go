@@ -23,16 +23,11 @@ const (
 // stepRecent is for how long a step of the clock is a warning.
 const stepRecent = 24 * time.Hour
 
-func judgeClock(f *Facts) []Finding {
-	return append(judgeSkew(f), judgeStep(f)...)
-}
-
 // judgeStep names the last step of the clock of Redis.
-func judgeStep(f *Facts) []Finding {
-	const check = "clock"
+func judgeStep(f *Facts, r *report) {
 	ago := timing.ToStd(f.Now.Sub(f.Step.At))
 	if f.Step.Ahead < time.Second && (f.Step.At == 0 || ago > stepRecent) {
-		return nil
+		return
 	}
 	text := "the clock of Redis is behind what it has shown before"
 	if f.Step.At != 0 {
@@ -44,45 +39,44 @@ func judgeStep(f *Facts) []Finding {
 			way, f.Step.By.Abs().Round(100*time.Millisecond), ago.Round(time.Second))
 	}
 	text += fmt.Sprintf("; stamps are %v ahead of it", f.Step.Ahead.Round(100*time.Millisecond))
-	return warn(check, text, "run a time service that slews the clock (chrony, systemd-timesyncd), on the hosts of all replicas too")
+	r.warn(text, "run a time service that slews the clock (chrony, systemd-timesyncd), on the hosts of all replicas too")
 }
 
-func judgeSkew(f *Facts) []Finding {
-	const check = "clock"
+func judgeClock(f *Facts, r *report) {
 	skew := f.Server.Skew.Abs()
 	text := fmt.Sprintf("clock of Redis against this host's: %+.3f s, give or take %.3f s", f.Server.Skew.Seconds(), f.Server.Margin.Seconds())
 	const remedy = "run a time service (chrony, systemd-timesyncd) on both hosts; start_after and end_before mean the clock of Redis"
 	switch {
 	case skew > skewFail+f.Server.Margin:
-		return fail(check, text, remedy)
+		r.fail(text, remedy)
 	case skew > skewWarn+f.Server.Margin:
-		return warn(check, text, remedy)
+		r.warn(text, remedy)
 	default:
-		return ok(check, text)
+		r.ok(text)
 	}
+	judgeStep(f, r)
 }
 
 // judgeNetwork looks at who can listen in.
-func judgeNetwork(f *Facts) []Finding {
-	const check = "network"
+func judgeNetwork(f *Facts, r *report) {
 	switch {
 	case f.Redis.TLS:
-		return ok(check, "TLS, at least 1.2")
+		r.ok("TLS, at least 1.2")
 	case local(&f.Redis):
-		return ok(check, "Redis is on this host")
+		r.ok("Redis is on this host")
 	default:
-		return warn(check, "no TLS, and Redis is on another host: passwords and tasks can be read on the way",
+		r.warn("no TLS, and Redis is on another host: passwords and tasks can be read on the way",
 			"tls=true and ca_file in [redis], tls-port in redis.conf; or a network that nobody else is in")
 	}
 }
 
 // judgeSecrets looks at the files that passwords and keys are read from.
-func judgeSecrets(f *Facts) []Finding {
-	const check = "secrets"
+func judgeSecrets(f *Facts, r *report) {
 	if len(f.Exposed) == 0 {
-		return ok(check, "no file with a secret can be read by every user of this host")
+		r.ok("no file with a secret can be read by every user of this host")
+		return
 	}
-	return fail(check, strings.Join(f.Exposed, ", ")+" can be read by every user of this host", "chmod 600, and a new password")
+	r.fail(strings.Join(f.Exposed, ", ")+" can be read by every user of this host", "chmod 600, and a new password")
 }
 
 // local reports whether all of Redis is reached without a network.
@@ -151,27 +145,24 @@ const (
 	freeFail = 64 << 20
 )
 
-func judgeDisk(f *Facts) []Finding {
-	const check = "disk"
+func judgeDisk(f *Facts, r *report) {
 	if len(f.Places) == 0 {
-		return skip(check, "not checked: the configuration has no [worker]; the disk of Redis cannot be seen from here")
+		r.skip("not checked: the configuration has no [worker]; the disk of Redis cannot be seen from here")
 	}
-	var found []Finding
 	for _, p := range f.Places {
 		text := fmt.Sprintf("%s %s: %d MiB free", p.Setting, p.Path, p.Free/mib)
 		remedy := "make room there, or name another directory"
 		switch {
 		case p.Err != nil:
-			found = append(found, warn(check, p.Setting+" "+p.Path+": "+p.Err.Error(), "check the path and the permissions")...)
+			r.warn(p.Setting+" "+p.Path+": "+p.Err.Error(), "check the path and the permissions")
 		case p.Free == disk.Unknown:
-			found = append(found, skip(check, p.Setting+" "+p.Path+": not checked, a file system without a size")...)
+			r.skip(p.Setting + " " + p.Path + ": not checked, a file system without a size")
 		case p.Free < freeFail:
-			found = append(found, fail(check, text, remedy)...)
+			r.fail(text, remedy)
 		case p.Free < freeWarn:
-			found = append(found, warn(check, text, remedy)...)
+			r.warn(text, remedy)
 		default:
-			found = append(found, ok(check, text)...)
+			r.ok(text)
 		}
 	}
-	return found
 }

@@ -57,8 +57,8 @@ func TestWell(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if len(findings) < len(judges()) || Sick(findings) {
-		t.Errorf("%d findings of %d subjects, sick %v", len(findings), len(judges()), Sick(findings))
+	if len(findings) < len(subjects) || Sick(findings) {
+		t.Errorf("%d findings of %d subjects, sick %v", len(findings), len(subjects), Sick(findings))
 	}
 }
 
@@ -205,7 +205,9 @@ func TestRefusal(t *testing.T) {
 	t.Parallel()
 	f := well()
 	f.Refused = fmt.Errorf("check: %w", unfit())
-	found := judgeDurability(f)
+	var r report
+	judgeDurability(f, &r)
+	found := r.findings
 	if len(found) != 1 || found[0].Remedy != "set it to always" || strings.Contains(found[0].Found, "set it to always") {
 		t.Errorf("%+v", found)
 	}

@@ -267,10 +267,10 @@ func newPlanGraph(tasks []*Task) *planGraph {
 	place := make(map[int64]int, len(tasks))
 	for i, t := range tasks {
 		place[t.ID] = i
-		node := critical.Task{Step: t.stepName(), Program: t.Program, Needs: make([]critical.Need, 0, len(t.Needs))}
+		node := critical.Task{Step: t.stepName(), Program: t.Program, Needs: make([]task.Need, 0, len(t.Needs))}
 		for _, n := range t.Needs {
 			if at, there := place[n.Task]; there {
-				node.Needs = append(node.Needs, critical.Need{Task: at, On: n.On})
+				node.Needs = append(node.Needs, task.Need{Index: at, On: n.On})
 			}
 		}
 		g.graph[i] = node

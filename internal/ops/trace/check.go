@@ -29,7 +29,7 @@ import (
 // creation is recorded was created later, and has no beginning missing, unless a
 // foreign client has opened it.
 func Check(events []Event) []Problem {
-	c := checker{rows: sm.Table(), tasks: map[int64][]place{}, first: firstCreated(events)}
+	c := newChecker(events)
 	var problems []Problem
 	for _, e := range events {
 		if text := c.step(e); text != "" {
@@ -39,28 +39,39 @@ func Check(events []Event) []Problem {
 	return problems
 }
 
-// firstCreated is the lowest id whose creation is recorded, or 0.
-func firstCreated(events []Event) int64 {
-	var first int64
-	for i := range events {
-		if e := &events[i]; e.Event == sm.Create && (first == 0 || e.ID < first) {
-			first = e.ID
-		}
-	}
-	return first
-}
-
 // checker knows where each task may be after the events so far.
 type checker struct {
-	rows  []sm.Transition
+	// rows are those of the table, by event and the state before it.
+	rows  map[cause][]sm.Transition
 	tasks map[int64][]place
-	first int64
-	seq   int64
+	// first is the lowest id whose creation is recorded, or 0; seq is the highest number of an event so far.
+	first, seq int64
+}
+
+type cause struct {
+	event sm.Event
+	from  sm.State
+}
+
+func newChecker(events []Event) *checker {
+	c := &checker{rows: map[cause][]sm.Transition{}, tasks: map[int64][]place{}}
+	for _, row := range sm.Table() {
+		c.rows[cause{row.Event, row.From}] = append(c.rows[cause{row.Event, row.From}], row)
+	}
+	for i := range events {
+		if e := &events[i]; e.Event == sm.Create && (c.first == 0 || e.ID < c.first) {
+			c.first = e.ID
+		}
+	}
+	return c
 }
 
 // step carries e out and says what is wrong with it, or nothing.
-func (c *checker) step(e Event) string {
-	text := c.order(e)
+func (c *checker) step(e Event) (text string) {
+	if e.Seq <= c.seq {
+		text = fmt.Sprintf("it comes after #%d", c.seq)
+	}
+	c.seq = max(c.seq, e.Seq)
 	at, seen := c.tasks[e.ID]
 	switch {
 	case e.Event == Repair:
@@ -83,16 +94,6 @@ func (c *checker) step(e Event) string {
 	}
 	c.tasks[e.ID] = next
 	return text
-}
-
-// order checks that e comes after what came before it.
-func (c *checker) order(e Event) string {
-	before := c.seq
-	c.seq = max(c.seq, e.Seq)
-	if e.Seq <= before {
-		return fmt.Sprintf("it comes after #%d", before)
-	}
-	return ""
 }
 
 // checkRepair: repairs are made by the server, or by a manager that was told to.
@@ -126,21 +127,20 @@ func (c *checker) after(at []place, e Event) []place {
 
 // takes are the rows that e may take at p. As in [sm.Decide] they are tried in
 // order, and one that certainly holds is the last.
-func (c *checker) takes(p place, e Event) []*sm.Transition {
-	var rows []*sm.Transition
-	for i := range c.rows {
-		row := &c.rows[i]
-		if row.From != p.state || row.Event != e.Event || !slices.Contains(row.Actors, e.Actor) {
+func (c *checker) takes(p place, e Event) []sm.Transition {
+	var rows []sm.Transition
+	for _, row := range c.rows[cause{e.Event, p.state}] {
+		if !slices.Contains(row.Actors, e.Actor) {
 			continue
 		}
 		if row.Fenced && p.foreign {
 			return nil
 		}
-		holds := p.holds(row)
-		if holds != no {
+		possible, certain := p.holds(row)
+		if possible {
 			rows = append(rows, row)
 		}
-		if holds == yes {
+		if certain {
 			break
 		}
 	}
@@ -149,10 +149,9 @@ func (c *checker) takes(p place, e Event) []*sm.Transition {
 
 // believed is where e, which is wrong, says that the task is now.
 func (c *checker) believed(e Event) []place {
-	for i := range c.rows {
-		if row := &c.rows[i]; row.Event == e.Event && row.From == e.From && row.To == e.To && row.NextRound {
-			return anywhere(e.To, e.Round+1)
-		}
+	again := func(row sm.Transition) bool { return row.To == e.To && row.NextRound }
+	if slices.ContainsFunc(c.rows[cause{e.Event, e.From}], again) {
+		return anywhere(e.To, e.Round+1)
 	}
 	return anywhere(e.To, e.Round)
 }
@@ -166,7 +165,7 @@ type Where struct {
 // Ends is where the events leave each task that they name. A task is missing if
 // the last thing that happened to it is a repair that set it aside.
 func Ends(events []Event) map[int64]Where {
-	c := checker{rows: sm.Table(), tasks: map[int64][]place{}, first: firstCreated(events)}
+	c := newChecker(events)
 	for _, e := range events {
 		c.step(e)
 	}
@@ -196,25 +195,17 @@ type place struct {
 	stop, foreign bool
 }
 
-func (p place) String() string { return fmt.Sprintf("%s, round %d", told(p.state), p.round) }
-
 // anywhere is every place of a task of which only state and round are known;
 // none if not even these are.
 func anywhere(s sm.State, round int) []place {
 	if s == sm.None || round < 0 {
 		return nil
 	}
-	var all []place
-	for _, stop := range []bool{false, true} {
-		for _, foreign := range []bool{false, true} {
-			all = append(all, place{s, round, stop, foreign})
-		}
-	}
-	return all
+	return []place{{s, round, false, false}, {s, round, false, true}, {s, round, true, false}, {s, round, true, true}}
 }
 
 // moved is where the task is once row was taken.
-func (p place) moved(row *sm.Transition) place {
+func (p place) moved(row sm.Transition) place {
 	p.state = row.To
 	p.stop = p.stop || row.AskStop
 	if row.NextRound {
@@ -251,53 +242,31 @@ func foreign(at []place) []place {
 	return at
 }
 
-// truth is what can be known of a condition.
-type truth int
-
-const (
-	no truth = iota
-	perhaps
-	yes
-)
-
-// holds says whether a row can be taken at p. Times, limits and what the program
+// holds says whether a row can be taken at p, and whether it certainly is. Times, limits and what the program
 // said are not recorded. To ask for a stop again changes nothing, and is no step.
-func (p place) holds(row *sm.Transition) truth {
+func (p place) holds(row sm.Transition) (possible, certain bool) {
 	if row.AskStop && p.stop {
-		return no
+		return false, false
 	}
 	switch row.When {
 	case sm.Always:
-		return yes
+		return true, true
 	case sm.StopWasAsked:
-		return certainly(p.stop)
+		return p.stop, p.stop
 	case sm.ForeignRound:
-		return certainly(p.foreign)
+		return p.foreign, p.foreign
 	case sm.TimedOutOnceMore, sm.OneMoreTimeout, sm.OneMoreLoss, sm.ExcusedOnceMore, sm.FailedOnceMore:
-		if p.stop {
-			return no
-		}
-		return perhaps
+		return !p.stop, false
 	default:
-		return perhaps
+		return true, false
 	}
-}
-
-func certainly(b bool) truth {
-	if b {
-		return yes
-	}
-	return no
 }
 
 // why says what is wrong with e, of a task that may be at any of these places.
 func (c *checker) why(at []place, e Event) string {
-	var rows []*sm.Transition
-	for i := range c.rows {
-		if row := &c.rows[i]; row.Event == e.Event && row.From == e.From && row.To == e.To && slices.Contains(row.Actors, e.Actor) {
-			rows = append(rows, row)
-		}
-	}
+	rows := slices.DeleteFunc(slices.Clone(c.rows[cause{e.Event, e.From}]), func(row sm.Transition) bool {
+		return row.To != e.To || !slices.Contains(row.Actors, e.Actor)
+	})
 	all := foreign(at)
 	there := slices.ContainsFunc(all, func(p place) bool { return p.state == e.From && p.round == e.Round })
 	switch {
@@ -318,7 +287,7 @@ func (c *checker) why(at []place, e Event) string {
 func places(at []place) string {
 	var names []string
 	for _, p := range at {
-		if name := p.String(); !slices.Contains(names, name) {
+		if name := fmt.Sprintf("%s, round %d", told(p.state), p.round); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -7,18 +7,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
 // Retention says how long archived tasks of an outcome are kept in Redis.
-type Retention struct {
-	Outcome statemachine.State
-	// Age is how long after it was archived a task goes; 0 for never.
-	Age time.Duration
-	// Most is how many there may be, of which the newest stay; negative for any number.
-	Most int64
-}
+type Retention = config.Retention
 
 // keeperPause is after how many seconds what keeps archived tasks is looked at again.
 const keeperPause = 60
