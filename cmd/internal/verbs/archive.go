@@ -31,7 +31,7 @@ func archiveFlag(cmd *cobra.Command) *[]string {
 // withArchive makes a verb that reads an archive and needs no Redis. What is damaged is told, and makes the exit code 1.
 func (a *app) withArchive(
 	dirs *[]string, do func(ctx context.Context, s *session, r *manager.Archive) error,
-) func(*cobra.Command, []string) error {
+) runFunc {
 	return func(cmd *cobra.Command, args []string) error {
 		s := a.session(cmd, args)
 		namespace, done, err := a.namespaceOf(cmd, *dirs)
@@ -45,9 +45,9 @@ func (a *app) withArchive(
 			err = cli.WithCode(cli.ExitUsage, fmt.Errorf("--archive: %w", err))
 		}
 		if err == nil && damaged > 0 {
-			return cli.Exit(cli.ExitTaskFailed)
+			err = cli.Exit(cli.ExitTaskFailed)
 		}
-		return withExitCode(orSignal(cmd.Context(), err))
+		return s.finish(orSignal(cmd.Context(), err))
 	}
 }
 
@@ -170,14 +170,11 @@ func (c *coldList) newest(tasks iter.Seq2[*task.Task, error]) error {
 			return err
 		}
 		if c.more = len(rows) == c.l.limit; !c.more {
-			rows = append(rows, c.l.row(t))
+			rows = append(rows, c.l.row(c.s, t))
 		}
 	}
 	c.n = len(rows)
-	if *c.l.json {
-		return cli.WriteJSON(c.s.out, jsonList(rows))
-	}
-	return c.l.table(c.s, c.l.columns(rows), rows, true)
+	return c.s.result(jsonList(rows), func() { c.l.table(c.s, c.l.columns(rows), rows, true) })
 }
 
 // stream prints all that fit, in the order of the archive, and holds no more than a page of them.
@@ -188,7 +185,7 @@ func (c *coldList) stream(tasks iter.Seq2[*task.Task, error]) error {
 			return err
 		}
 		c.found.Add(t.ID)
-		if rows = append(rows, c.l.row(t)); len(rows) < page {
+		if rows = append(rows, c.l.row(c.s, t)); len(rows) < page {
 			continue
 		}
 		if err := c.print(rows); err != nil {
@@ -197,17 +194,17 @@ func (c *coldList) stream(tasks iter.Seq2[*task.Task, error]) error {
 		rows = rows[:0]
 	}
 	err := c.print(rows)
-	if err == nil && *c.l.json {
-		err = printf(c.s.out, "%s", map[bool]string{true: "[]\n", false: "\n]\n"}[c.n == 0])
+	if c.s.json {
+		c.s.printf("%s", map[bool]string{true: "[]\n", false: "\n]\n"}[c.n == 0])
 	}
 	return err
 }
 
 // row is a task as the table and the JSON form want it: no more than of one in Redis.
-func (l *listing) row(t *task.Task) *task.Task {
+func (l *listing) row(s *session, t *task.Task) *task.Task {
 	t.Log, t.Fields = nil, nil
 	t.Rounds = t.Present()
-	if !*l.json && l.output != wideOutput {
+	if !s.json && l.output != wideOutput {
 		t.Rounds = nil
 	}
 	return t
@@ -217,7 +214,7 @@ func (l *listing) row(t *task.Task) *task.Task {
 func (c *coldList) print(rows []*task.Task) error {
 	first := c.n == 0
 	c.n += len(rows)
-	if *c.l.json {
+	if c.s.json {
 		return c.objects(rows, first)
 	}
 	if first {
@@ -227,7 +224,8 @@ func (c *coldList) print(rows []*task.Task) error {
 		}
 		c.columns = c.l.columns(seen)
 	}
-	return c.l.table(c.s, c.columns, rows, first)
+	c.l.table(c.s, c.columns, rows, first)
+	return c.s.out.Err()
 }
 
 // objects prints a page of a JSON list that goes on.
@@ -237,27 +235,24 @@ func (c *coldList) objects(rows []*task.Task, first bool) error {
 		if err := cli.WriteJSON(&text, t); err != nil {
 			return err
 		}
-		if err := printf(c.s.out, "%s\n%s", map[bool]string{true: "[", false: ","}[first], bytes.TrimRight(text.Bytes(), "\n")); err != nil {
-			return err
-		}
+		c.s.printf("%s\n%s", map[bool]string{true: "[", false: ","}[first], bytes.TrimRight(text.Bytes(), "\n"))
 		first = false
 	}
-	return nil
+	return c.s.out.Err()
 }
 
 // hints says what is not shown, and which ids are those of no task of the archive.
 func (c *coldList) hints() error {
-	errs := c.s.cmd.ErrOrStderr()
 	missing := c.missing()
 	switch {
 	case len(missing) > 0:
 		const most = 100
-		fmt.Fprintf(errs, "not in the archive: %s\n", shorten(ranges(missing), most))
+		c.s.note("not in the archive: %s", shorten(ranges(missing), most))
 		return cli.Exit(cli.ExitTaskFailed)
 	case c.more:
-		fmt.Fprintf(errs, "there are more tasks than these; see them with --limit 0\n")
-	case c.n == 0 && !*c.l.json:
-		fmt.Fprintf(errs, "no task of the archive fits\n")
+		c.s.note("there are more tasks than these; see them with --limit 0")
+	case c.n == 0 && !c.s.json:
+		c.s.note("no task of the archive fits")
 	}
 	return nil
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/user"
 	"slices"
 	"strings"
 
@@ -40,8 +38,7 @@ type bulk struct {
 	// remedy is what to do instead about a task that the verb cannot change.
 	remedy func(before statemachine.State) string
 
-	dryRun, yes bool
-	json        *bool
+	yes bool
 }
 
 // effect is a thing a verb does to tasks: the name of the list in JSON, and what
@@ -50,46 +47,17 @@ type effect struct{ name, done, would string }
 
 // command makes the command of the verb with the flags all have.
 func (b *bulk) command(a *app, verb, short, long, example string) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := withJSON(withDryRun(&cobra.Command{
 		Use: verb + " [TASKS]", Short: short, Long: long + "\n\n" + selectorHelp + "\n\n" +
 			"It ends with 1 if a task named by its id could not be changed, or is not there.",
 		Example: example,
-		RunE:    a.withManager(false, noOptions, b.do),
-	}
+		RunE:    a.withManager(b.do),
+	}))
 	b.choice.flags(cmd)
-	dryRunFlag(cmd, &b.dryRun)
 	if b.careful {
 		cmd.Flags().BoolVar(&b.yes, "yes", false, "really do it to all tasks of the namespace")
 	}
-	b.json = jsonFlag(cmd)
 	return cmd
-}
-
-// dryRunFlag adds -n to a verb that changes something.
-func dryRunFlag(cmd *cobra.Command, into *bool) {
-	cmd.Flags().BoolVarP(into, "dry-run", "n", false, "only print what would be done, and exit as if it were done")
-}
-
-// changeOptions go with every change: who wants it, and whether it is meant.
-func changeOptions(dryRun bool) []manager.ChangeOption {
-	opts := []manager.ChangeOption{manager.By(operator())}
-	if dryRun {
-		opts = append(opts, manager.DryRun())
-	}
-	return opts
-}
-
-// operator is who is at work, for the logs of tasks.
-func operator() string {
-	who, err := user.Current()
-	if err != nil {
-		return "tdf-manager"
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return cli.Safe(who.Username)
-	}
-	return cli.Safe(who.Username + "@" + host)
 }
 
 func (b *bulk) do(ctx context.Context, s *session) error {
@@ -120,7 +88,7 @@ func (b *bulk) selection(ctx context.Context, s *session) (manager.Selection, er
 	switch {
 	case sel.IDs == nil && !sel.All:
 		return sel, cli.Usagef("which tasks? Name them as 7, 3-9, last or all, or narrow them by --state, --queue, --program, --match")
-	case sel.All && !b.choice.Narrow() && !b.narrowed && b.careful && !b.yes && !b.dryRun:
+	case sel.All && !b.choice.Narrow() && !b.narrowed && b.careful && !b.yes && !s.dryRun:
 		return sel, b.unsure(ctx, s)
 	case sel.All && len(sel.States) == 0 && !b.narrowed:
 		sel.States, sel.Outcomes = b.states, b.outcomes
@@ -157,19 +125,14 @@ func (b *bulk) report(ctx context.Context, s *session, t *manager.Tally, named b
 	if broken != nil {
 		broken = s.finish(orSignal(ctx, broken))
 	}
-	if *b.json {
-		if err := cli.WriteJSON(s.out, b.object(t, broken)); err != nil {
-			return err
-		}
+	if s.json {
+		s.out.JSON(b.object(s, t, broken))
 		return b.end(t, named, broken, cli.Exit(cli.ExitCode(broken)))
 	}
-	text := b.summary(t)
 	if broken != nil {
-		text = "ended in the middle; so far: " + text
+		s.printf("ended in the middle; so far: ")
 	}
-	if err := printf(s.out, "%s\n%s", text, b.refusals(t)); err != nil {
-		return err
-	}
+	s.printf("%s\n%s", b.summary(s, t), b.refusals(t))
 	return b.end(t, named, broken, broken)
 }
 
@@ -190,15 +153,15 @@ func orSignal(ctx context.Context, err error) error {
 }
 
 // summary counts: "cancelled 812, 3 were finished already (unchanged)".
-func (b *bulk) summary(t *manager.Tally) string {
+func (b *bulk) summary(s *session, t *manager.Tally) string {
 	var parts []string
 	for _, e := range b.effects {
 		if n := len(t.Done[e.name]); n > 0 {
 			text := e.done
-			if b.dryRun {
+			if s.dryRun {
 				text = e.would
 			}
-			parts = append(parts, fmt.Sprintf(text, n)+namedText(t.Done[e.name], b.dryRun))
+			parts = append(parts, fmt.Sprintf(text, n)+namedText(t.Done[e.name], s.dryRun))
 		}
 	}
 	parts = append(parts, unchangedTexts(t.Refused)...)
@@ -325,8 +288,8 @@ type refusedTask struct {
 	Reason string             `json:"reason"`
 }
 
-func (b *bulk) object(t *manager.Tally, broken error) *bulkReport {
-	report := &bulkReport{DryRun: b.dryRun, Unchanged: refusedIDs(t), NotFound: jsonList(t.Missing), Reasons: []refusedTask{}}
+func (b *bulk) object(s *session, t *manager.Tally, broken error) *bulkReport {
+	report := &bulkReport{DryRun: s.dryRun, Unchanged: refusedIDs(t), NotFound: jsonList(t.Missing), Reasons: []refusedTask{}}
 	changed := map[string]*[]int64{
 		"cancelled": &report.Cancelled, "asked": &report.Asked, "reported": &report.Reported, "terminated": &report.Ended,
 		"held": &report.Held, "released": &report.Released,

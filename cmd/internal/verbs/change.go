@@ -31,7 +31,7 @@ func (a *app) cancel() *cobra.Command {
 	}
 	var reason string
 	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
-		changes, err := s.manager.Cancel(ctx, ids, reason, changeOptions(b.dryRun)...)
+		changes, err := s.manager.Cancel(ctx, ids, reason, s.changeOptions()...)
 		t.AddChanges(changes, cancelEffect)
 		return err
 	}
@@ -70,7 +70,7 @@ func (a *app) hold() *cobra.Command {
 	}
 	var reason string
 	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
-		changes, err := s.manager.Hold(ctx, ids, reason, changeOptions(b.dryRun)...)
+		changes, err := s.manager.Hold(ctx, ids, reason, s.changeOptions()...)
 		t.AddChanges(changes, func(*manager.Change) string { return "held" })
 		return err
 	}
@@ -101,7 +101,7 @@ func (a *app) release() *cobra.Command {
 		remedy:  func(statemachine.State) string { return "only held tasks, which are blocked, can be released" },
 	}
 	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
-		changes, err := s.manager.Release(ctx, ids, changeOptions(b.dryRun)...)
+		changes, err := s.manager.Release(ctx, ids, s.changeOptions()...)
 		t.AddChanges(changes, func(*manager.Change) string { return "released" })
 		return err
 	}
@@ -146,7 +146,7 @@ func (a *app) retry() *cobra.Command {
 	flags.BoolVar(&r.again, "again", false, "also those that have been opened again before")
 	flags.StringVar(&r.endBefore, "end-before", "", "latest moment of being executed, in place of the former one")
 	cmd.MarkFlagsMutuallyExclusive("failed", "state")
-	cmd.RunE = a.withManager(false, noOptions, r.do)
+	cmd.RunE = a.withManager(r.do)
 	return cmd
 }
 
@@ -158,7 +158,7 @@ func (r *retrying) do(ctx context.Context, s *session) error {
 	if len(s.args) == 0 && !r.failed && len(r.choice.States) == 0 && r.choice.Narrow() {
 		return cli.Usagef("without ids, add --failed or --state; or say all, which means those that succeeded too")
 	}
-	r.opts = changeOptions(r.dryRun)
+	r.opts = s.changeOptions()
 	if r.again {
 		r.opts = append(r.opts, manager.Again())
 	}

@@ -37,9 +37,13 @@ func eachOf(s *session, file string, given task.Spec, read func(*task.Spec, stri
 	if len(s.args) > 0 {
 		return nil, cli.Usagef("words (%q) and a file of tasks cannot be given together", strings.Join(s.args, " "))
 	}
-	in, name, err := openInput(s, file)
+	in, name, err := s.open(file)
 	if err != nil {
-		return nil, err
+		flag := "each-line"
+		if s.cmd.Flags().Changed("from-json") {
+			flag = "from-json"
+		}
+		return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("--%s: %w; write the path of a file, or - for stdin", flag, err))
 	}
 	defer in.Close()
 	var lines []line
@@ -58,19 +62,13 @@ func eachOf(s *session, file string, given task.Spec, read func(*task.Spec, stri
 	return lines, nil
 }
 
-func openInput(s *session, file string) (io.ReadCloser, string, error) {
+// open opens a file; - is stdin.
+func (s *session) open(file string) (in io.ReadCloser, name string, err error) {
 	if file == "-" {
 		return io.NopCloser(s.cmd.InOrStdin()), "stdin", nil
 	}
-	in, err := os.Open(file)
-	if err != nil {
-		flag := "each-line"
-		if s.cmd.Flags().Changed("from-json") {
-			flag = "from-json"
-		}
-		return nil, "", cli.WithCode(cli.ExitUsage, fmt.Errorf("--%s: %w; write the path of a file, or - for stdin", flag, err))
-	}
-	return in, file, nil
+	in, err = os.Open(file)
+	return in, file, err
 }
 
 // readObject reads the fields of a JSON object. Numbers may be numbers or texts.

@@ -132,20 +132,18 @@ func (s *session) planSteps(ctx context.Context, p *task.Plan) ([]task.PlanStep,
 }
 
 // listSteps lists the steps that were not opened to their end, and why.
-func listSteps(s *session, steps []task.PlanStep) error {
+func listSteps(s *session, steps []task.PlanStep) {
 	if len(steps) == 0 {
-		return nil
+		return
 	}
-	table := cli.NewTable(s.out, "STEP", "TO BE OPENED")
+	s.printf("\n")
+	table := s.out.Table("STEP", "TO BE OPENED")
 	for i := range steps {
 		if steps[i].State != "opened" {
 			table.Row(steps[i].Name, steps[i].Why)
 		}
 	}
-	if err := printf(s.out, "\n"); err != nil {
-		return err
-	}
-	return table.Flush()
+	table.Flush()
 }
 
 // stepsToOpen says of how many steps not all tasks are there: "2 steps are not opened yet", "1 step was not opened".

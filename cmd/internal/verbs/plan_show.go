@@ -3,10 +3,10 @@ package verbs
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/planview"
 	planfile "github.com/tdf-go/tdf/plan/file"
 	"github.com/tdf-go/tdf/task"
@@ -14,48 +14,51 @@ import (
 
 func (a *app) planShow() *cobra.Command {
 	var graph string
-	cmd := &cobra.Command{
+	cmd := withJSON(&cobra.Command{
 		Use: "show ID", Short: "Show a plan and its tasks, or draw it", Args: cobra.ExactArgs(1),
 		Long: "show prints a plan with its tasks. ID is that of the plan, or last. Tasks that were retried are left out:\n" +
 			"their retries stand for them.",
 		Example: "  tdf-manager plan show last\n  tdf-manager plan show 3 --graph text\n" +
 			"  tdf-manager plan show 3 --graph dot | dot -Tsvg > plan.svg",
-	}
-	graphFlag(cmd, &graph)
-	asJSON := jsonFlag(cmd)
-	cmd.MarkFlagsMutuallyExclusive("graph", "json")
-	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
-		p, err := s.readPlan(ctx, s.args[0])
-		if err != nil {
-			return err
-		}
-		if *asJSON {
-			shown, err := s.manager.ViewPlan(ctx, p.ID)
-			if err != nil {
-				return s.noPlan(err)
-			}
-			return cli.WriteJSON(s.out, shown)
-		}
-		view := s.view(p.ID)
-		tasks, err := view.Tasks(ctx)
-		if err != nil {
-			return err
-		}
-		if graph != "" {
-			return drawPlan(s, p, tasks, graph)
-		}
-		found, err := view.Outlook(ctx, p.OnFailure, tasks)
-		if err != nil {
-			return err
-		}
-		ahead := &outlook{found}
-		steps, err := s.planSteps(ctx, p)
-		if err != nil {
-			return err
-		}
-		return showPlan(s, p, tasks, steps, ahead)
+		RunE: a.withManager(func(ctx context.Context, s *session) error { return s.showPlan(ctx, graph) }),
 	})
+	graphFlag(cmd, &graph)
 	return cmd
+}
+
+func (s *session) showPlan(ctx context.Context, graph string) error {
+	p, err := s.readPlan(ctx, s.args[0])
+	if err != nil {
+		return err
+	}
+	if s.json {
+		shown, err := s.manager.ViewPlan(ctx, p.ID)
+		if err != nil {
+			return s.noPlan(err)
+		}
+		s.out.JSON(shown)
+		return nil
+	}
+	view := s.view(p.ID)
+	tasks, err := view.Tasks(ctx)
+	if err != nil {
+		return err
+	}
+	if graph != "" {
+		return drawPlan(s, p, tasks, graph)
+	}
+	found, err := view.Outlook(ctx, p.OnFailure, tasks)
+	if err != nil {
+		return err
+	}
+	steps, err := s.planSteps(ctx, p)
+	if err != nil {
+		return err
+	}
+	printPlan(s, p, &outlook{found})
+	listSteps(s, steps)
+	listPlanned(s, p, tasks)
+	return nil
 }
 
 // input is what a task is called with.
@@ -67,8 +70,8 @@ const (
 	mostInput = 40 // characters of an input
 )
 
-func showPlan(s *session, p *task.Plan, tasks []*planview.Task, steps []task.PlanStep, ahead *outlook) error {
-	table := cli.NewTable(s.out)
+func printPlan(s *session, p *task.Plan, ahead *outlook) {
+	table := s.out.Table()
 	table.Row("plan", p.ID)
 	table.Row("name", dashText(p.Name))
 	table.Row("state", p.State)
@@ -81,41 +84,30 @@ func showPlan(s *session, p *task.Plan, tasks []*planview.Task, steps []task.Pla
 		table.Row("left", ahead.leftText()+withoutSteps(p))
 		table.Row("critical path", ahead.pathText())
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
+	table.Flush()
 	if remedy := s.planRemedy(p); remedy != "" {
-		if err := printf(s.out, "\n%s\n", remedy); err != nil {
-			return err
-		}
+		s.printf("\n%s\n", remedy)
 	}
-	if err := listSteps(s, steps); err != nil {
-		return err
-	}
-	return listPlanned(s, p, tasks)
 }
 
-func listPlanned(s *session, p *task.Plan, tasks []*planview.Task) error {
+func listPlanned(s *session, p *task.Plan, tasks []*planview.Task) {
 	if len(tasks) == 0 {
-		return nil
+		return
 	}
-	if err := printf(s.out, "\n"); err != nil {
-		return err
-	}
-	table := cli.NewTable(s.out, "ID", "STEP", "STATE", "PROGRAM", "INPUT", "NEEDS")
+	s.printf("\n")
+	table := s.out.Table("ID", "STEP", "STATE", "PROGRAM", "INPUT", "NEEDS")
 	for _, t := range tasks[:min(len(tasks), mostShown)] {
 		table.Row(t.ID, dashText(t.Step), t.State(), t.Program, dashText(shorten(input(t), mostInput)), dashText(needsText(t.Needs)))
 	}
-	if err := table.Flush(); err != nil || len(tasks) <= mostShown {
-		return err
+	table.Flush()
+	if len(tasks) > mostShown {
+		s.note("these are the first %d of %d tasks; all of them: %s", mostShown, len(tasks), s.command("plan show %d --graph text", p.ID))
 	}
-	return printf(s.cmd.ErrOrStderr(), "these are the first %d of %d tasks; all of them: %s\n",
-		mostShown, len(tasks), s.command("plan show %d --graph text", p.ID))
 }
 
 // needsText is for people: "3-5, 7 any".
 func needsText(needs []task.Need) string {
-	text := ""
+	var parts []string
 	for _, on := range []task.When{task.NeedsSuccess, task.NeedsAny, task.NeedsFailure} {
 		var ids []int64
 		for _, n := range needs {
@@ -123,18 +115,15 @@ func needsText(needs []task.Need) string {
 				ids = append(ids, n.Task)
 			}
 		}
-		if len(ids) == 0 {
-			continue
-		}
-		if text != "" {
-			text += ", "
-		}
-		text += ranges(ids)
-		if on != task.NeedsSuccess {
-			text += " " + string(on)
+		switch text := ranges(ids); {
+		case text == "":
+		case on == task.NeedsSuccess:
+			parts = append(parts, text)
+		default:
+			parts = append(parts, text+" "+string(on))
 		}
 	}
-	return text
+	return strings.Join(parts, ", ")
 }
 
 // drawPlan draws the tasks of a plan.
@@ -143,7 +132,7 @@ func drawPlan(s *session, p *task.Plan, tasks []*planview.Task, form string) err
 	for _, t := range tasks {
 		d.Nodes = append(d.Nodes, plannedNode(t))
 	}
-	return draw(s.out, d, form)
+	return draw(s, d, form)
 }
 
 func plannedNode(t *planview.Task) planfile.Node {

@@ -116,16 +116,13 @@ func (a *app) logger(cmd *cobra.Command, daemon bool) (*slog.Logger, error) {
 }
 
 func (a *app) version() *cobra.Command {
-	cmd := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs}
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		build := cli.ThisBuild()
-		if *asJSON {
-			return cli.WriteJSON(cmd.OutOrStdout(), build)
-		}
-		return printf(cmd.OutOrStdout(), "%s %s\n", a.program, build)
-	}
-	return cmd
+	return withJSON(&cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, build := a.session(cmd, args), cli.ThisBuild()
+			return s.result(build, func() { s.printf("%s %s\n", a.program, build) })
+		},
+	})
 }
 
 // NewTDF returns the command tdf: the verbs, and the two daemons beside them.

@@ -17,47 +17,42 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// counting is the verb stats with its flags.
-type counting struct {
-	watch bool
-	json  *bool
-}
-
 func (a *app) stats() *cobra.Command {
-	c := &counting{}
-	cmd := &cobra.Command{
-		Use: "stats", Short: "Count the tasks in each state", Args: cobra.NoArgs, RunE: a.withStore(c.do),
-	}
-	cmd.Flags().BoolVar(&c.watch, "watch", false, "go on counting until stopped: a line for each change")
-	c.json = jsonFlag(cmd)
-	cmd.MarkFlagsMutuallyExclusive("watch", "json")
+	watching := false
+	cmd := withJSON(&cobra.Command{
+		Use: "stats", Short: "Count the tasks in each state", Args: cobra.NoArgs,
+		RunE: a.withStore(func(ctx context.Context, s *session) error {
+			if watching {
+				return watch(ctx, s)
+			}
+			return count(ctx, s)
+		}),
+	})
+	cmd.Flags().BoolVar(&watching, "watch", false, "go on counting until stopped: a line for each change")
+	cmd.MarkFlagsMutuallyExclusive("watch", jsonName)
 	return cmd
 }
 
-func (c *counting) do(ctx context.Context, s *session) error {
-	if c.watch {
-		return watch(ctx, s)
-	}
+func count(ctx context.Context, s *session) error {
 	counts, err := s.store.Count(ctx)
 	if err != nil {
 		return err
 	}
 	all := manager.Counts(counts)
-	if *c.json {
-		return cli.WriteJSON(s.out, struct {
-			Namespace string         `json:"namespace"`
-			States    manager.Counts `json:"states"`
-			Total     int64          `json:"total"`
-			Left      int64          `json:"left"`
-		}{s.store.Namespace(), all, all.Total(), all.Left()})
-	}
-	table := cli.NewTable(s.out, "STATE", "TASKS")
-	for _, state := range statemachine.States() {
-		table.Row(state, counts[state])
-	}
-	table.Row("total", all.Total())
-	table.Row("left", all.Left())
-	return table.Flush()
+	return s.result(struct {
+		Namespace string         `json:"namespace"`
+		States    manager.Counts `json:"states"`
+		Total     int64          `json:"total"`
+		Left      int64          `json:"left"`
+	}{s.store.Namespace(), all, all.Total(), all.Left()}, func() {
+		table := s.out.Table("STATE", "TASKS")
+		for _, state := range statemachine.States() {
+			table.Row(state, counts[state])
+		}
+		table.Row("total", all.Total())
+		table.Row("left", all.Left())
+		table.Flush()
+	})
 }
 
 // watchPoll is how often the counts are read where nothing tells of a change.
@@ -72,7 +67,7 @@ func watch(ctx context.Context, s *session) error {
 	changes, stop := s.store.Watch(ctx)
 	defer stop()
 	format := "%s\n"
-	if cli.IsTerminal(s.out) {
+	if cli.IsTerminal(s.cmd.OutOrStdout()) {
 		format = "\r\x1b[K%s"
 	}
 	for before := ""; ; {
@@ -82,9 +77,10 @@ func watch(ctx context.Context, s *session) error {
 		}
 		if line := countsLine(counts); line != before {
 			before = line
-			if err := printf(s.out, format, line); err != nil {
-				return err
-			}
+			s.printf(format, line)
+		}
+		if s.out.Err() != nil {
+			return s.out.Err()
 		}
 		if err := nextLook(ctx, changes); err != nil {
 			return err
@@ -135,13 +131,13 @@ func (a *app) top() *cobra.Command {
 	cmd.Flags().StringVar(&interval, "interval", "",
 		fmt.Sprintf("time between two looks (default %v, at least %v)", top.DefaultInterval, top.MinInterval))
 	cmd.Flags().BoolVar(&once, "once", false, "print one snapshot and end")
-	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+	cmd.RunE = a.withManager(func(ctx context.Context, s *session) error {
 		every, err := parseInterval(interval)
 		if err != nil {
 			return err
 		}
 		return top.Run(ctx, top.Options{
-			In: cmd.InOrStdin(), Out: s.out, Interval: every, Once: once,
+			In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Interval: every, Once: once,
 			Source: func(ctx context.Context) (top.Snapshot, error) {
 				o, err := s.manager.Overview(ctx, topFailures)
 				return snapshot(&o, s.cfg.Redis.String()), err

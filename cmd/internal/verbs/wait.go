@@ -21,22 +21,20 @@ import (
 type waiting struct {
 	choice  choice
 	timeout string
-	json    *bool
 }
 
 func (a *app) wait() *cobra.Command {
 	w := &waiting{}
-	cmd := &cobra.Command{
+	cmd := withJSON(&cobra.Command{
 		Use: "wait [TASKS]", Short: "Wait until tasks have ended",
 		Long: "wait waits until tasks have ended; without any named it waits for all there are now. It ends with 1\n" +
 			"if some did not succeed, or if the namespace is flushed meanwhile, and with 4 if the timeout came first.\n" +
 			"If a plan is still being built, it says so and goes on waiting for its tasks.\n\n" + selectorHelp,
 		Example: "  tdf-manager wait 3-9,12\n  tdf-manager wait all --timeout 1h30m\n  tdf-manager wait --queue nightly",
-		RunE:    a.withManager(false, noOptions, w.do),
-	}
+		RunE:    a.withManager(w.do),
+	})
 	w.choice.flags(cmd)
 	cmd.Flags().StringVar(&w.timeout, "timeout", "", "longest time to wait, such as 90 or 1h30m")
-	w.json = jsonFlag(cmd)
 	return cmd
 }
 
@@ -133,14 +131,10 @@ func (w *waiting) finish(ctx context.Context, s *session, p manager.Progress, ti
 	if err != nil {
 		return err
 	}
-	if *w.json {
-		err = cli.WriteJSON(s.out, waitResult{
-			Total: p.Total, Done: p.Done, States: p.States, Damaged: p.Damaged, NotReady: jsonList(p.NotReady),
-			Unsuccessful: len(p.Unsuccessful), First: failures, TimedOut: timedOut,
-		})
-	} else {
-		err = printFinish(s, p, failures, timedOut)
-	}
+	err = s.result(waitResult{
+		Total: p.Total, Done: p.Done, States: p.States, Damaged: p.Damaged, NotReady: jsonList(p.NotReady),
+		Unsuccessful: len(p.Unsuccessful), First: failures, TimedOut: timedOut,
+	}, func() { printFinish(s, p, failures, timedOut) })
 	switch {
 	case err != nil:
 		return err
@@ -180,29 +174,26 @@ func firstFailures(ctx context.Context, s *session, ids []int64) ([]failure, err
 	return failures, nil
 }
 
-func printFinish(s *session, p manager.Progress, failures []failure, timedOut bool) error {
-	head := fmt.Sprintf("%d of %d tasks have ended: %s\n", p.Done, p.Total, countsLine(p.States))
+func printFinish(s *session, p manager.Progress, failures []failure, timedOut bool) {
 	if timedOut {
-		head = "the wait timed out; " + head
+		s.printf("the wait timed out; ")
 	}
-	if err := printf(s.out, "%s", head); err != nil {
-		return err
+	s.printf("%d of %d tasks have ended: %s\n", p.Done, p.Total, countsLine(p.States))
+	printFailures(s, failures, len(p.Unsuccessful))
+	if len(failures) > 0 {
+		first := failures[0].ID
+		s.printf("\nsee more with: %s; %s\n", s.command("show %d", first), s.command("logs %d --stderr", first))
 	}
+}
+
+// printFailures prints the first of all failures.
+func printFailures(s *session, failures []failure, all int) {
 	for _, f := range failures {
-		if err := printf(s.out, "\ntask %d %s\n%s", f.ID, f.State, indent(f.Error)); err != nil {
-			return err
-		}
+		s.printf("\ntask %d %s\n%s", f.ID, f.State, indent(f.Error))
 	}
-	if len(failures) == 0 {
-		return nil
+	if more := all - len(failures); more > 0 {
+		s.printf("\nand %d more\n", more)
 	}
-	if more := len(p.Unsuccessful) - len(failures); more > 0 {
-		if err := printf(s.out, "\nand %d more\n", more); err != nil {
-			return err
-		}
-	}
-	first := failures[0].ID
-	return printf(s.out, "\nsee more with: %s; %s\n", s.command("show %d", first), s.command("logs %d --stderr", first))
 }
 
 // plainInterval is how often progress is written where there is no terminal.
