@@ -13,7 +13,6 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/ops/access"
 	"github.com/tdf-go/tdf/internal/ops/doctor"
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/manager"
 )
 
@@ -51,7 +50,7 @@ func (a *app) doctor() *cobra.Command {
 			"the disks of this host. It changes nothing. It ends with 1 if a finding is of the kind fail, and with 3 if Redis\n" +
 			"cannot be reached. What its user may not ask is skipped, and says so; each such question is in ACL LOG.",
 		Example: "  tdf-manager doctor\n  tdf-manager --config worker.cfg doctor --json", Args: cobra.NoArgs,
-		RunE: a.dialled(func(ctx context.Context, s *session) error {
+		RunE: a.dialled(false, func(ctx context.Context, s *session) error {
 			facts, err := doctor.Gather(ctx, s.store, s.cfg)
 			if err != nil {
 				return err
@@ -64,7 +63,7 @@ func (a *app) doctor() *cobra.Command {
 				return err
 			}
 			return cli.Exit(cli.ExitTaskFailed)
-		}, conn.WithOnePool()),
+		}),
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -96,11 +95,7 @@ func (a *app) namespaceOf(cmd *cobra.Command, dirs []string) (namespace string, 
 
 // configured reports whether there is a configuration, in whatever way.
 func (a *app) configured() bool {
-	if a.asked() || a.path() != defaultConfig || a.file != "" {
-		return true
-	}
-	_, err := os.Stat(defaultConfig)
-	return err == nil
+	return a.asked() || a.path() != defaultConfig || a.file != "" || !missing(defaultConfig)
 }
 
 // noLast is the answer to the word last, which an archive does not know.

@@ -3,6 +3,7 @@
 package verbs
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -12,7 +13,6 @@ import (
 	"log/slog"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/config"
@@ -72,7 +72,7 @@ func (a *app) load(cmd *cobra.Command) (cfg *config.File, done bool, err error) 
 		return nil, false, nil
 	}
 	file := a.path()
-	if _, err := os.Stat(file); file == defaultConfig && errors.Is(err, fs.ErrNotExist) {
+	if file == defaultConfig && missing(file) {
 		return nil, false, cli.WithCode(cli.ExitUsage, errors.New("there is no "+defaultConfig+
 			" in this directory; write one, or name a configuration file with --config or TDF_CONFIG"))
 	}
@@ -89,20 +89,21 @@ func (a *app) asked() bool { return a.flags.Check || a.flags.PrintConfig }
 // path returns the name of the configuration file. It is empty if the default file
 // is missing and the environment or --set names the namespace.
 func (a *app) path() string {
-	if a.file != "" {
-		return a.file
-	}
-	if file := os.Getenv("TDF_CONFIG"); file != "" {
+	if file := cmp.Or(a.file, os.Getenv("TDF_CONFIG")); file != "" {
 		return file
 	}
-	_, err := os.Stat(defaultConfig)
 	elsewhere := os.Getenv("TDF_TDF_NAMESPACE") != "" || slices.ContainsFunc(a.flags.Settings, func(s string) bool {
 		return strings.HasPrefix(s, "tdf.namespace=")
 	})
-	if errors.Is(err, fs.ErrNotExist) && elsewhere {
+	if elsewhere && missing(defaultConfig) {
 		return ""
 	}
 	return defaultConfig
+}
+
+func missing(file string) bool {
+	_, err := os.Stat(file)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // logger is what the flags ask for. Verbs that end soon only tell of errors
@@ -133,7 +134,7 @@ func NewTDF(server, worker *cobra.Command) *cobra.Command {
 	withVerbs(worker, group)
 	for _, daemon := range []*cobra.Command{server, worker} {
 		_, daemon.Use, _ = strings.Cut(daemon.Use, "-")
-		daemon.Flags().Var(&refused{}, "config", "")
+		daemon.Flags().Func("config", "", func(string) error { return errors.New("the configuration file of a daemon is its last argument") })
 		_ = daemon.Flags().MarkHidden("config") // it is there
 		root.AddCommand(daemon)
 	}
@@ -165,20 +166,6 @@ func withVerbs(worker, group *cobra.Command) {
 	}
 	worker.AddCommand(verbs...)
 }
-
-// refused is the value of --config, which is not for daemons.
-type refused struct{ pflag.Value }
-
-// Set refuses all.
-func (*refused) Set(string) error {
-	return errors.New("the configuration file of a daemon is its last argument")
-}
-
-// Type is that of a text.
-func (*refused) Type() string { return "string" }
-
-// String is what help shows of it: nothing.
-func (*refused) String() string { return "" }
 
 // asTDF has the names of the programs as tdf calls them.
 var asTDF = strings.NewReplacer("tdf-manager run", "tdf manager", "tdf-manager", "tdf",

@@ -16,7 +16,6 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/base/profile"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/manager"
@@ -33,6 +32,7 @@ type session struct {
 	json, dryRun bool
 	out          *cli.Output
 	cfg          *config.File
+	log          *slog.Logger
 	// store has all connections of the verb; manager is there in verbs made by withManager.
 	store   *store.Store
 	manager *manager.Manager
@@ -45,63 +45,51 @@ type (
 
 // withStore makes a verb that reads the namespace.
 func (a *app) withStore(do verb) runFunc {
-	return a.dialled(func(ctx context.Context, s *session) error {
-		log, err := a.logger(s.cmd, false)
-		if err != nil {
-			return err
-		}
-		cli.LogWarnings(log, s.cfg)
+	return a.dialled(false, func(ctx context.Context, s *session) error {
+		cli.LogWarnings(s.log, s.cfg)
 		info, err := s.store.Check(ctx)
 		if err != nil {
 			return err
 		}
 		for _, warning := range info.Warnings {
-			log.Warn(warning)
+			s.log.Warn(warning)
 		}
 		return do(ctx, s)
-	}, conn.WithOnePool())
-}
-
-// withManager makes a verb that works as a manager does.
-func (a *app) withManager(do verb) runFunc {
-	return a.dialled(func(ctx context.Context, s *session) error {
-		log, err := a.logger(s.cmd, false)
-		if err != nil {
-			return err
-		}
-		return a.manage(ctx, s, log, do)
-	}, conn.WithOnePool())
-}
-
-// asDaemon makes a verb that stays, also without its terminal, and logs what it does.
-func (a *app) asDaemon(do verb, opts ...manager.Option) runFunc {
-	return a.dialled(func(ctx context.Context, s *session) error {
-		log, err := a.logger(s.cmd, true)
-		if err != nil {
-			return err
-		}
-		cli.OutliveConnection()
-		unprofile, err := profile.Start(ctx, s.cfg.TDF.Pprof, log)
-		if err != nil {
-			return err
-		}
-		defer unprofile()
-		return a.manage(ctx, s, log, do, opts...)
 	})
 }
 
-// manage gives the session its manager.
-func (a *app) manage(ctx context.Context, s *session, log *slog.Logger, do verb, opts ...manager.Option) (err error) {
-	opts = append(opts, manager.WithSettings(a.flags.Settings...), manager.WithLogger(log), manager.WithStore(s.store))
-	if s.manager, err = manager.New(ctx, "tdf-manager", a.path(), opts...); err != nil {
-		return err
-	}
-	return do(ctx, s)
+// withManager makes a verb that works as a manager does.
+func (a *app) withManager(do verb) runFunc { return a.dialled(false, a.managed(do)) }
+
+// asDaemon makes a verb that works as a manager does and stays, also without its terminal.
+func (a *app) asDaemon(do verb, opts ...manager.Option) runFunc {
+	return a.dialled(true, func(ctx context.Context, s *session) error {
+		return cli.Outlive(ctx, s.cfg, s.log, func(ctx context.Context) error { return a.managed(do, opts...)(ctx, s) })
+	})
 }
 
-// dialled makes a verb that has the connections to Redis, and no others.
-func (a *app) dialled(do verb, opts ...conn.Option) runFunc {
+// managed gives the session its manager.
+func (a *app) managed(do verb, opts ...manager.Option) verb {
+	return func(ctx context.Context, s *session) (err error) {
+		opts = append(opts, manager.WithSettings(a.flags.Settings...), manager.WithLogger(s.log), manager.WithStore(s.store))
+		if s.manager, err = manager.New(ctx, "tdf-manager", a.path(), opts...); err != nil {
+			return err
+		}
+		return do(ctx, s)
+	}
+}
+
+// dialled makes a verb that has the connections to Redis, and no others. daemon says that it stays, and logs what it does;
+// another has one pool of connections.
+func (a *app) dialled(daemon bool, do verb) runFunc {
 	return a.verb(func(ctx context.Context, s *session) (err error) {
+		if s.log, err = a.logger(s.cmd, daemon); err != nil {
+			return err
+		}
+		var opts []conn.Option
+		if !daemon {
+			opts = append(opts, conn.WithOnePool())
+		}
 		if s.store, err = store.Dial(s.cfg.Redis, s.cfg.TDF.Namespace, opts...); err != nil {
 			return err
 		}

@@ -36,11 +36,11 @@ func SignalContext(parent context.Context) (ctx context.Context, stop func()) {
 	}
 }
 
-// OutliveConnection makes this process, a daemon, go on when the connection over
+// outliveConnection makes this process, a daemon, go on when the connection over
 // which it was started breaks: SIGHUP, which a terminal sends then, does nothing,
 // and neither does SIGPIPE, which would end the process when it writes to a log
 // that nobody reads any more.
-func OutliveConnection() {
+func outliveConnection() {
 	// Caught and dropped: what is ignored, programs that the daemon starts would
 	// ignore as well.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGPIPE)
