@@ -68,19 +68,13 @@ func (a *app) namespaceOf(cmd *cobra.Command, dirs []string) (namespace string, 
 		}
 		return cfg.TDF.Namespace, false, nil
 	}
-	seen := map[string]bool{}
 	var all []string
 	for _, dir := range dirs {
 		found, err := archive.Namespaces(dir)
 		if err != nil {
 			return "", false, cli.WithCode(cli.ExitUsage, fmt.Errorf("--archive: %w", err))
 		}
-		for _, name := range found {
-			if !seen[name] {
-				all = append(all, name)
-			}
-			seen[name] = true
-		}
+		all = once(append(all, found...))
 	}
 	switch len(all) {
 	case 0:

@@ -32,14 +32,6 @@ func (a *app) plan() *cobra.Command {
 	return cmd
 }
 
-// Names of fields of plans in JSON.
-const (
-	planField  = "plan"
-	stateField = "state"
-	stepField  = "step"
-	totalField = "total"
-)
-
 // planID reads the id of a plan, and last for the one that was made last.
 func (s *session) planID(ctx context.Context, text string) (int64, error) {
 	if text == manager.LastTask {

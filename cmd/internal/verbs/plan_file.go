@@ -133,15 +133,6 @@ func readPlanFile(s *session) (data []byte, name string, err error) {
 	return data, name, nil
 }
 
-// Names of fields that a plan file and other places share.
-const (
-	inputField     = "input"
-	argvField      = "argv"
-	labelsField    = "labels"
-	resourcesField = "resources"
-	keyField       = "key"
-)
-
 // makeSpecs makes the tasks, as submit does. The error is a planfile.Errors.
 func (p *planSource) makeSpecs(now time.Time) error {
 	var all planfile.Errors

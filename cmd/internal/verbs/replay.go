@@ -2,10 +2,8 @@ package verbs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -68,11 +66,14 @@ func (r *replaying) do(ctx context.Context, s *session) error {
 	if !s.json {
 		s.note("opened task %d; waiting for it", replay)
 	}
-	timedOut, err := await(ctx, s, replay, limit)
-	if err != nil {
+	within, cancel := limited(ctx, limit)
+	defer cancel()
+	_, err = s.manager.Wait(within, []int64{replay}, nil)
+	late := err != nil && timedOut(within)
+	if err != nil && !late {
 		return fmt.Errorf("%w; task %d goes on: compare it with %s", err, replay, s.command("replay --compare %d", replay))
 	}
-	return r.finish(context.WithoutCancel(ctx), s, replay, timedOut)
+	return r.finish(ctx, s, replay, late)
 }
 
 // opened says what was opened, or would be.
@@ -93,20 +94,6 @@ func (r *replaying) opened(s *session, id, replay int64, err error) error {
 	})
 }
 
-// await waits for the end of a task, at most for limit unless that is 0.
-func await(ctx context.Context, s *session, id int64, limit time.Duration) (timedOut bool, err error) {
-	if limit > 0 && limit != task.Forever {
-		within, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
-		defer cancel()
-		ctx = within
-	}
-	_, err = s.manager.Wait(ctx, []int64{id}, nil)
-	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
-		return true, nil
-	}
-	return false, err
-}
-
 // finish prints the comparison and makes the exit code.
 func (r *replaying) finish(ctx context.Context, s *session, id int64, timedOut bool) error {
 	c, err := s.manager.CompareReplay(ctx, id)
@@ -119,16 +106,10 @@ func (r *replaying) finish(ctx context.Context, s *session, id int64, timedOut b
 		Same     bool `json:"same"`
 		TimedOut bool `json:"timed_out"`
 	}{c, c.Same(), timedOut}, func() { printComparison(s, &c, timedOut) })
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case timedOut:
-		return cli.Exit(cli.ExitTimeout)
-	case !c.Same():
-		return cli.Exit(cli.ExitTaskFailed)
-	default:
-		return nil
 	}
+	return waitCode(timedOut, !c.Same())
 }
 
 func printComparison(s *session, c *manager.Comparison, timedOut bool) {

@@ -109,11 +109,11 @@ func missing(file string) bool {
 // logger is what the flags ask for. Verbs that end soon only tell of errors
 // unless asked for more: they say on stdout what they do.
 func (a *app) logger(cmd *cobra.Command, daemon bool) (*slog.Logger, error) {
-	flags := *a.flags.Log
+	level := a.flags.LogLevel
 	if !daemon && !cmd.Flags().Changed("log-level") {
-		flags.Level = "error"
+		level = "error"
 	}
-	return flags.Logger(cmd.ErrOrStderr())
+	return cli.NewLogger(cmd.ErrOrStderr(), level, a.flags.LogFormat)
 }
 
 func (a *app) version() *cobra.Command {

@@ -41,6 +41,28 @@ func (a *app) wait() *cobra.Command {
 // errTimeout is the cause of a wait that took too long.
 var errTimeout = errors.New("timeout")
 
+// limited bounds a wait; 0 and for ever are no bounds.
+func limited(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if limit == 0 || limit == task.Forever {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, limit, errTimeout)
+}
+
+func timedOut(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errTimeout) }
+
+// waitCode is the exit code of a wait.
+func waitCode(timedOut, failed bool) error {
+	switch {
+	case timedOut:
+		return cli.Exit(cli.ExitTimeout)
+	case failed:
+		return cli.Exit(cli.ExitTaskFailed)
+	default:
+		return nil
+	}
+}
+
 func (w *waiting) do(ctx context.Context, s *session) error {
 	ids, err := w.ids(ctx, s)
 	if err != nil {
@@ -53,23 +75,20 @@ func (w *waiting) do(ctx context.Context, s *session) error {
 	case ids != nil && len(ids) == 0: // no task fits
 		return w.finish(ctx, s, manager.Progress{}, false)
 	}
-	if limit > 0 && limit != task.Forever {
-		within, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
-		defer cancel()
-		ctx = within
-	}
+	within, cancel := limited(ctx, limit)
+	defer cancel()
 	display := newDisplay(s)
 	told := map[int64]bool{}
-	p, err := s.manager.Wait(ctx, ids, func(p manager.Progress) {
+	p, err := s.manager.Wait(within, ids, func(p manager.Progress) {
 		display.update(p)
 		sayNotReady(s, p.NotReady, told)
 	})
 	display.close()
-	timedOut := err != nil && errors.Is(context.Cause(ctx), errTimeout)
-	if err != nil && !timedOut {
+	late := err != nil && timedOut(within)
+	if err != nil && !late {
 		return err
 	}
-	return w.finish(context.WithoutCancel(ctx), s, p, timedOut)
+	return w.finish(ctx, s, p, late)
 }
 
 // sayNotReady names, once, each plan that nobody makes ready any more: what belongs to it never ends by itself.
@@ -135,16 +154,10 @@ func (w *waiting) finish(ctx context.Context, s *session, p manager.Progress, ti
 		Total: p.Total, Done: p.Done, States: p.States, Damaged: p.Damaged, NotReady: jsonList(p.NotReady),
 		Unsuccessful: len(p.Unsuccessful), First: failures, TimedOut: timedOut,
 	}, func() { printFinish(s, p, failures, timedOut) })
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case timedOut:
-		return cli.Exit(cli.ExitTimeout)
-	case len(p.Unsuccessful) > 0:
-		return cli.Exit(cli.ExitTaskFailed)
-	default:
-		return nil
 	}
+	return waitCode(timedOut, len(p.Unsuccessful) > 0)
 }
 
 // failure is a task that did not succeed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -164,12 +165,8 @@ const orderPoll = 500 * time.Millisecond
 
 // await waits until the workers have done as ordered.
 func (o *ordering) await(ctx context.Context, s *session, list []ordered, limit time.Duration) error {
-	within := ctx
-	if limit != task.Forever {
-		bounded, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
-		defer cancel()
-		within = bounded
-	}
+	within, cancel := limited(ctx, limit)
+	defer cancel()
 	for said := ""; ; {
 		err := o.look(within, s, list)
 		if err != nil && !errors.Is(err, manager.ErrUnreachable) && within.Err() == nil {
@@ -188,7 +185,7 @@ func (o *ordering) await(ctx context.Context, s *session, list []ordered, limit 
 		case <-time.After(orderPoll):
 			continue
 		}
-		if !errors.Is(context.Cause(within), errTimeout) {
+		if !timedOut(within) {
 			return fmt.Errorf("wait: %w", context.Cause(within))
 		}
 		s.note("the wait timed out")
@@ -264,15 +261,9 @@ func (o *ordering) finish(s *session, list []ordered, timedOut bool) error {
 	} else if o.wait == "" {
 		o.report(s, list)
 	}
-	if timedOut {
-		return cli.Exit(cli.ExitTimeout)
-	}
-	for i := range list {
-		if list[i].refused || list[i].after != nil && list[i].after.State == task.WorkerLost {
-			return cli.Exit(cli.ExitTaskFailed)
-		}
-	}
-	return nil
+	return waitCode(timedOut, slices.ContainsFunc(list, func(r ordered) bool {
+		return r.refused || r.after != nil && r.after.State == task.WorkerLost
+	}))
 }
 
 // report says per worker what it was and what was ordered.

@@ -42,7 +42,7 @@ func RunDaemon(cmd *cobra.Command, flags *DaemonFlags, d Daemon, run func(contex
 	if done, err := flags.Answer(cmd.OutOrStdout(), cfg); done {
 		return err
 	}
-	log, err := flags.Log.Logger(cmd.ErrOrStderr())
+	log, err := NewLogger(cmd.ErrOrStderr(), flags.LogLevel, flags.LogFormat)
 	if err != nil {
 		return err
 	}
@@ -83,14 +83,16 @@ type DaemonFlags struct {
 	// Settings are the values of --set, each "section.key=value", for
 	// config.WithSettings.
 	Settings []string
-	// Log holds --log-level and --log-format.
-	Log *LogFlags
+	// LogLevel and LogFormat are those of [NewLogger].
+	LogLevel, LogFormat string
 }
 
 // AddDaemonFlags adds --check, --print-config, --set, --log-level and --log-format
 // to flags of a command, and --version to the command.
 func AddDaemonFlags(cmd *cobra.Command, flags *pflag.FlagSet) *DaemonFlags {
-	f := &DaemonFlags{Log: AddLogFlags(flags)}
+	f := &DaemonFlags{}
+	flags.StringVar(&f.LogLevel, "log-level", "info", "lowest level logged: trace, debug, info, warn, error, disabled")
+	flags.StringVar(&f.LogFormat, "log-format", FormatAuto, "auto (console on a terminal, json otherwise), console or json")
 	flags.BoolVar(&f.Check, "check", false, "validate the configuration and exit")
 	flags.BoolVar(&f.PrintConfig, "print-config", false, "print the merged configuration, secrets hidden, and exit")
 	flags.StringArrayVar(&f.Settings, "set", nil, "set one value as section.key=value; may be repeated")
