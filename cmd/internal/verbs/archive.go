@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -39,15 +38,20 @@ func (a *app) withArchive(
 		}
 		damaged := 0
 		r := s.archive(*dirs, namespace, &damaged)
-		err = do(cmd.Context(), s, r)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			err = cli.WithCode(cli.ExitUsage, fmt.Errorf("--archive: %w", err))
-		}
+		err = archiveError(do(cmd.Context(), s, r))
 		if err == nil && damaged > 0 {
 			err = cli.Exit(cli.ExitTaskFailed)
 		}
 		return s.finish(orSignal(cmd.Context(), err))
 	}
+}
+
+// archiveError is what an archive answers; a directory that cannot be read is the user's to name.
+func archiveError(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return cli.WithCode(cli.ExitUsage, fmt.Errorf("--archive: %w", err))
+	}
+	return err
 }
 
 // archive reads directories, tells what is damaged on stderr, and counts it.
@@ -126,17 +130,14 @@ func (l *listing) cold(ctx context.Context, s *session, a *manager.Archive) erro
 	if err != nil {
 		return err
 	}
-	c := &coldList{l: l, s: s, sel: &sel, found: &archive.IDs{}}
 	if l.limit > 0 && sel.IDs == nil {
 		sel.Newest, sel.Limit = true, l.limit+1 // to know whether there are more
-		err = c.newest(a.Select(ctx, sel))
-	} else {
-		err = c.stream(a.Select(ctx, sel))
 	}
-	if err == nil {
-		err = c.hints()
+	c := &coldList{l: l, s: s, sel: &sel, found: &archive.IDs{}}
+	if err := c.list(a.Select(ctx, sel)); err != nil {
+		return err
 	}
-	return err
+	return c.hints()
 }
 
 // coldList is one listing of an archive.
@@ -151,42 +152,32 @@ type coldList struct {
 	columns []column
 }
 
-// newest prints those that were archived last, no more than the limit.
-func (c *coldList) newest(tasks iter.Seq2[*task.Task, error]) error {
+// list prints what fits, and holds no more than a page of it, or than the limit.
+func (c *coldList) list(tasks iter.Seq2[*task.Task, error]) error {
 	var rows []*task.Task
 	for t, err := range tasks {
 		if err != nil {
 			return err
 		}
-		if c.more = len(rows) == c.l.limit; !c.more {
-			rows = append(rows, c.l.row(c.s, t))
-		}
-	}
-	c.n = len(rows)
-	return c.s.result(jsonList(rows), func() { c.l.table(c.s, c.l.columns(rows), rows, true) })
-}
-
-// stream prints all that fit, in the order of the archive, and holds no more than a page of them.
-func (c *coldList) stream(tasks iter.Seq2[*task.Task, error]) error {
-	var rows []*task.Task
-	for t, err := range tasks {
-		if err != nil {
-			return err
+		if c.more = c.sel.Limit > 0 && len(rows) == c.l.limit; c.more {
+			break
 		}
 		c.found.Add(t.ID)
-		if rows = append(rows, c.l.row(c.s, t)); len(rows) < page {
-			continue
+		rows = append(rows, c.l.row(c.s, t))
+		if c.sel.Limit == 0 && len(rows) == page {
+			if err := c.print(rows); err != nil {
+				return err
+			}
+			rows = rows[:0]
 		}
-		if err := c.print(rows); err != nil {
-			return err
-		}
-		rows = rows[:0]
 	}
-	err := c.print(rows)
+	if err := c.print(rows); err != nil {
+		return err
+	}
 	if c.s.json {
 		c.s.printf("%s", map[bool]string{true: "[]\n", false: "\n]\n"}[c.n == 0])
 	}
-	return err
+	return c.s.out.Err()
 }
 
 // row is a task as the table and the JSON form want it: no more than of one in Redis.
@@ -208,7 +199,7 @@ func (c *coldList) print(rows []*task.Task) error {
 	}
 	if first {
 		seen := rows
-		if len(rows) == page { // a later page may need the column QUEUE
+		if c.sel.Limit == 0 && len(rows) == page { // a later page may need the column QUEUE
 			seen = append(seen, &task.Task{})
 		}
 		c.columns = c.l.columns(seen)
@@ -220,11 +211,12 @@ func (c *coldList) print(rows []*task.Task) error {
 // objects prints a page of a JSON list that goes on.
 func (c *coldList) objects(rows []*task.Task, first bool) error {
 	for _, t := range rows {
-		var text bytes.Buffer
+		var text strings.Builder
 		if err := cli.WriteJSON(&text, t); err != nil {
 			return err
 		}
-		c.s.printf("%s\n%s", map[bool]string{true: "[", false: ","}[first], bytes.TrimRight(text.Bytes(), "\n"))
+		c.s.printf("%s\n  %s", map[bool]string{true: "[", false: ","}[first],
+			strings.ReplaceAll(strings.TrimSuffix(text.String(), "\n"), "\n", "\n  "))
 		first = false
 	}
 	return c.s.out.Err()
@@ -235,8 +227,7 @@ func (c *coldList) hints() error {
 	missing := c.missing()
 	switch {
 	case len(missing) > 0:
-		const most = 100
-		c.s.note("not in the archive: %s", shorten(ranges(missing), most))
+		c.s.note("not in the archive: %s", someIDs(missing))
 		return cli.Exit(cli.ExitTaskFailed)
 	case c.more:
 		c.s.note("there are more tasks than these; see them with --limit 0")

@@ -233,8 +233,7 @@ func (b *bulk) refusals(t *manager.Tally) string {
 		fmt.Fprintf(&text, "and %d more\n", more)
 	}
 	if len(t.Missing) > 0 {
-		const most = 100
-		fmt.Fprintf(&text, "no such task: %s\n", shorten(ranges(t.Missing), most))
+		fmt.Fprintf(&text, "no such task: %s\n", someIDs(t.Missing))
 	}
 	return text.String()
 }

@@ -257,6 +257,12 @@ func (s *session) unknownQueue(ctx context.Context, name string, err error) erro
 	return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w; %s", err, meant(name, known, "see "+s.command("queue ls"))))
 }
 
+// someIDs is ranges where a few of them say enough.
+func someIDs(ids []int64) string {
+	const most = 100
+	return shorten(ranges(ids), most)
+}
+
 // shortRanges is ranges for people, who read no thousand of them.
 func shortRanges(ids []int64) string {
 	const most = 500

@@ -192,8 +192,7 @@ func (e *export) report(ctx context.Context, s *session, err error) error {
 		s.note("%s", e.summary())
 	}
 	if err == nil && len(e.done.NotFound) > 0 {
-		const most = 100
-		s.note("not archived, or not there: %s", shorten(ranges(e.done.NotFound), most))
+		s.note("not archived, or not there: %s", someIDs(e.done.NotFound))
 		return cli.Exit(cli.ExitTaskFailed)
 	}
 	return err

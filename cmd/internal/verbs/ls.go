@@ -244,8 +244,7 @@ func (l *listing) hints(ctx context.Context, s *session, found listed, sel manag
 	n := counts[statemachine.Archived]
 	switch {
 	case len(found.missing) > 0:
-		const most = 100
-		s.note("no such task: %s", shorten(ranges(found.missing), most))
+		s.note("no such task: %s", someIDs(found.missing))
 	case hidden && n > 0:
 		s.note("%d archived tasks are not shown; see them with --all", n)
 	case len(found.tasks) > 0 || s.json:

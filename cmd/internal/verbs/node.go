@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -86,18 +85,10 @@ func alive(n *task.Node) int {
 
 // usedText is what is taken of what is offered: gpu 1/4, mem 0/65536.
 func usedText(n *task.Node) string {
-	all := maps.Clone(n.Offered)
-	if all == nil {
-		all = map[string]int{}
-	}
-	for name := range n.Used {
-		all[name] = n.Offered[name]
-	}
-	parts := make([]string, 0, len(all))
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		parts = append(parts, fmt.Sprintf("%s %d/%d", name, n.Used[name], all[name]))
-	}
-	return strings.Join(parts, ", ")
+	all := map[string]int{}
+	maps.Copy(all, n.Used)
+	maps.Copy(all, n.Offered)
+	return joined(all, func(name string, _ int) string { return fmt.Sprintf("%s %d/%d", name, n.Used[name], n.Offered[name]) })
 }
 
 func quarantineText(n *task.Node) string {

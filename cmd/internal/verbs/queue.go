@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -177,7 +175,11 @@ func waited(since, now time.Time) string {
 	if since.IsZero() {
 		return "-"
 	}
-	d := max(0, now.Sub(since))
+	return rounded(max(0, now.Sub(since)))
+}
+
+// rounded is a duration as people read it.
+func rounded(d time.Duration) string {
 	precision := time.Second
 	if d < time.Minute {
 		precision = 100 * time.Millisecond
@@ -253,13 +255,9 @@ func dashText(text string) string {
 
 // runningOn is the number of rounds under way, and where.
 func runningOn(q *task.Queue) string {
-	parts := make([]string, 0, len(q.RunningByNode))
-	for _, node := range slices.Sorted(maps.Keys(q.RunningByNode)) {
-		parts = append(parts, fmt.Sprintf("%s %d", node, q.RunningByNode[node]))
-	}
 	text := strconv.FormatInt(q.Running, 10)
-	if len(parts) > 0 {
-		text += " (" + strings.Join(parts, ", ") + ")"
+	if len(q.RunningByNode) > 0 {
+		text += " (" + joined(q.RunningByNode, func(node string, n int64) string { return fmt.Sprintf("%s %d", node, n) }) + ")"
 	}
 	return text
 }

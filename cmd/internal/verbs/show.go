@@ -214,9 +214,14 @@ func (table fieldTable) place(t *task.Task) {
 
 // amounts are resources as people write them: gpu=1, mem=2048.
 func amounts(resources map[string]int) string {
-	parts := make([]string, 0, len(resources))
-	for _, name := range slices.Sorted(maps.Keys(resources)) {
-		parts = append(parts, name+"="+strconv.Itoa(resources[name]))
+	return joined(resources, func(name string, n int) string { return name + "=" + strconv.Itoa(n) })
+}
+
+// joined are texts about what has names, in their order.
+func joined[V any](m map[string]V, text func(name string, v V) string) string {
+	parts := make([]string, 0, len(m))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		parts = append(parts, text(name, m[name]))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -348,14 +353,11 @@ func showStreams(out *cli.Output, r *task.Round) {
 
 // allottedText is what the round got of its node: gpu=2 (0,1), mem=2048.
 func allottedText(resources map[string]task.Allotted) string {
-	parts := make([]string, 0, len(resources))
-	for _, name := range slices.Sorted(maps.Keys(resources)) {
-		a := resources[name]
+	return joined(resources, func(name string, a task.Allotted) string {
 		text := fmt.Sprintf("%s=%d", name, a.Count)
 		if len(a.IDs) > 0 {
 			text += " (" + strings.Trim(strings.ReplaceAll(fmt.Sprint(a.IDs), " ", ","), "[]") + ")"
 		}
-		parts = append(parts, text)
-	}
-	return strings.Join(parts, ", ")
+		return text
+	})
 }

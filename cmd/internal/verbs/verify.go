@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"time"
 
@@ -56,9 +55,7 @@ func (v *verify) do(ctx context.Context, s *session) error {
 		err = nil
 	}
 	if err == nil && len(*v.dirs) > 0 {
-		if err = audit.VerifyArchive(ctx, s.store, &report, *v.dirs); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			err = cli.WithCode(cli.ExitUsage, fmt.Errorf("--archive: %w", err))
-		}
+		err = archiveError(audit.VerifyArchive(ctx, s.store, &report, *v.dirs))
 	}
 	if err != nil {
 		return err

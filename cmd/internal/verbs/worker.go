@@ -115,13 +115,7 @@ func workerState(w *task.Worker) string {
 }
 
 // age is for people.
-func age(d time.Duration) string {
-	precision := 100 * time.Millisecond
-	if d >= time.Minute {
-		precision = time.Second
-	}
-	return d.Round(precision).String() + " ago"
-}
+func age(d time.Duration) string { return rounded(d) + " ago" }
 
 func (a *app) workerShow() *cobra.Command {
 	return showing(a, &cobra.Command{Use: "show NAME", Short: "Show all that is known of a worker"},
