@@ -131,7 +131,7 @@ func showNode(_ context.Context, s *session, n *task.Node) error {
 	workers := s.out.Table("  NAME", "STATE", "SLOTS", "HEARTBEAT", "OFFERS")
 	for i := range n.Workers {
 		w := &n.Workers[i]
-		workers.Row("  "+w.Name, workerState(w), fmt.Sprintf("%d/%d", w.Busy, w.Slots), age(time.Duration(w.Silent)), offerText(w))
+		workers.Row("  "+w.Name, w.Doing(), fmt.Sprintf("%d/%d", w.Busy, w.Slots), age(time.Duration(w.Silent)), offerText(w))
 	}
 	workers.Flush()
 	return nil

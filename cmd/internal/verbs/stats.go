@@ -160,24 +160,13 @@ func parseInterval(text string) (time.Duration, error) {
 
 // snapshot is what the screen shows of an overview.
 func snapshot(o *manager.Overview, redis string) top.Snapshot {
-	shown := top.Snapshot{Namespace: o.Namespace, Redis: redis, At: o.At}
+	shown := top.Snapshot{
+		Namespace: o.Namespace, Redis: redis, At: o.At, Queues: o.Queues, Workers: o.Workers, Programs: o.Programs,
+	}
 	for _, state := range statemachine.States() {
 		shown.States = append(shown.States, top.StateCount{State: string(state), Tasks: o.Counts[state]})
 	}
 	shown.Done, shown.Failed = ended(o.Ended())
-	for i := range o.Queues {
-		q := &o.Queues[i]
-		done, _ := ended(q.Ended)
-		shown.Queues = append(shown.Queues, top.Queue{
-			Name: q.Name, Paused: q.Paused || len(q.Damaged) > 0, Waiting: q.Waiting, Running: q.Running,
-			Limit: int(q.Threads), NodeLimit: int(q.MaxThreads), Done: done, OldestDue: q.Oldest,
-		})
-	}
-	for i := range o.Workers {
-		if w := &o.Workers[i]; w.State != task.WorkerStopped {
-			shown.Workers = append(shown.Workers, shownWorker(w, o.Programs))
-		}
-	}
 	for i := range o.Failures {
 		f := &o.Failures[i]
 		if calledOff(f.Outcome) {
@@ -206,18 +195,4 @@ func ended(counts map[statemachine.State]int64) (done, failed int64) {
 		}
 	}
 	return done, failed
-}
-
-func shownWorker(w *task.Worker, programs map[int64]string) top.Worker {
-	shown := top.Worker{
-		Name: w.Name, Node: w.Node, State: workerState(w), Busy: w.Busy, Slots: w.Slots, Heartbeat: w.Heartbeat,
-	}
-	for _, id := range w.Tasks {
-		text := strconv.FormatInt(id, 10)
-		if programs[id] != "" {
-			text += " " + programs[id]
-		}
-		shown.Tasks = append(shown.Tasks, text)
-	}
-	return shown
 }

@@ -93,25 +93,13 @@ func printWorkers(s *session, workers []task.Worker, hidden int) {
 	for i := range workers {
 		w := &workers[i]
 		slots := fmt.Sprintf("%d/%d", w.Busy, w.Slots)
-		table.Row(w.Name, w.ID, w.Node, workerState(w), slots, w.Stuck, age(time.Duration(w.Silent)),
+		table.Row(w.Name, w.ID, w.Node, w.Doing(), slots, w.Stuck, age(time.Duration(w.Silent)),
 			w.Containment, w.Version, dashText(w.Reason))
 	}
 	table.Flush()
 	if hidden > 0 {
 		s.note("%d stopped workers are not shown; see them with --all", hidden)
 	}
-}
-
-// workerState is the state, with an order it does not show yet.
-func workerState(w *task.Worker) string {
-	state := string(w.State)
-	switch {
-	case w.Order == task.OrderStop && w.State.Alive():
-		state += " (stop ordered)"
-	case w.Order == task.OrderDrain && w.State != task.WorkerDraining && w.State != task.WorkerDrained:
-		state += " (drain ordered)"
-	}
-	return state
 }
 
 // age is for people.
@@ -135,7 +123,7 @@ func showWorker(_ context.Context, s *session, k *task.Worker) error {
 	table := s.out.Table()
 	table.Row("worker", k.Name)
 	table.Row("id", fmt.Sprintf("%d (incarnation %d)", k.ID, k.Incarnation))
-	table.Row("state", workerState(k))
+	table.Row("state", k.Doing())
 	table.Some("reason", k.Reason)
 	table.Row("slots", fmt.Sprintf("%d of %d busy, %d stuck", k.Busy, k.Slots, k.Stuck))
 	table.Row(nodeField, k.Node)
