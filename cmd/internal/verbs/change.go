@@ -29,24 +29,17 @@ func (a *app) cancel() *cobra.Command {
 		careful: true, effects: cancelEffects,
 		remedy: func(statemachine.State) string { return "it is over; nothing is left to cancel" },
 	}
-	var reason string
 	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
-		changes, err := s.manager.Cancel(ctx, ids, reason, s.changeOptions()...)
+		changes, err := s.manager.Cancel(ctx, ids, s.reason, s.changeOptions()...)
 		t.AddChanges(changes, cancelEffect)
 		return err
 	}
-	cmd := b.command(a, "cancel", "Cancel tasks, and stop those that run",
+	return withReason(b.command(a, "cancel", "Cancel tasks, and stop those that run",
 		"cancel ends a task that waits at once. The worker of one that runs stops its whole tree of processes;\n"+
 			"the task ends terminated, with the output it has written. A task that has ended stays as it is.",
 		"  tdf-manager cancel 7 --reason \"wrong input\"\n"+
 			"  tdf-manager cancel --queue nightly --state open --dry-run\n"+
-			"  tdf-manager cancel all --yes")
-	reasonFlag(cmd, &reason)
-	return cmd
-}
-
-func reasonFlag(cmd *cobra.Command, into *string) {
-	cmd.Flags().StringVar(into, "reason", "", "why, for the record of each task")
+			"  tdf-manager cancel all --yes"))
 }
 
 func cancelEffect(c *manager.Change) string {
@@ -68,19 +61,16 @@ func (a *app) hold() *cobra.Command {
 		effects: []effect{{"held", "held %d", "would hold %d"}},
 		remedy:  holdRemedy,
 	}
-	var reason string
 	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
-		changes, err := s.manager.Hold(ctx, ids, reason, s.changeOptions()...)
+		changes, err := s.manager.Hold(ctx, ids, s.reason, s.changeOptions()...)
 		t.AddChanges(changes, func(*manager.Change) string { return "held" })
 		return err
 	}
-	cmd := b.command(a, "hold", "Keep open tasks from starting until they are released",
+	return withReason(b.command(a, "hold", "Keep open tasks from starting until they are released",
 		"hold blocks open tasks: no worker takes them until release.",
 		"  tdf-manager hold 3-9 --reason \"input is late\"\n"+
 			"  tdf-manager hold --queue nightly\n"+
-			"  tdf-manager hold all --dry-run")
-	reasonFlag(cmd, &reason)
-	return cmd
+			"  tdf-manager hold all --dry-run"))
 }
 
 func holdRemedy(before statemachine.State) string {

@@ -172,20 +172,20 @@ func listPlans(s *session, plans []task.Plan, now time.Time) {
 }
 
 func (a *app) planHold() *cobra.Command {
-	return a.steering(&cobra.Command{
+	return a.steering(withReason(&cobra.Command{
 		Use: "hold ID", Short: "Let nothing more of a plan start; what runs goes on",
 		Example: "  tdf-manager plan hold 3 --reason 'input is late'",
-	}, "held", func(ctx context.Context, s *session, id int64, reason string) error {
-		return s.manager.HoldPlan(ctx, id, reason, s.changeOptions()...)
+	}), "held", func(ctx context.Context, s *session, id int64) error {
+		return s.manager.HoldPlan(ctx, id, s.reason, s.changeOptions()...)
 	})
 }
 
 func (a *app) planCancel() *cobra.Command {
-	return a.steering(&cobra.Command{
+	return a.steering(withReason(&cobra.Command{
 		Use: "cancel ID", Short: "Call a plan off: what waits is cancelled, what runs is stopped",
 		Example: "  tdf-manager plan cancel 3 --reason 'wrong day'",
-	}, "cancelled", func(ctx context.Context, s *session, id int64, reason string) error {
-		return s.manager.CancelPlan(ctx, id, reason, s.changeOptions()...)
+	}), "cancelled", func(ctx context.Context, s *session, id int64) error {
+		return s.manager.CancelPlan(ctx, id, s.reason, s.changeOptions()...)
 	})
 }
 
@@ -193,24 +193,18 @@ func (a *app) planResume() *cobra.Command {
 	return a.steering(&cobra.Command{
 		Use: "resume ID", Short: "Let a held plan go on",
 		Long: "resume lets a held plan go on. What needs a task that failed waits until that is retried: see plan retry.",
-	}, "resumed", func(ctx context.Context, s *session, id int64, _ string) error {
+	}, "resumed", func(ctx context.Context, s *session, id int64) error {
 		return s.manager.ResumePlan(ctx, id)
 	})
 }
 
 // steering makes the verbs that take a whole plan to another state.
-func (a *app) steering(
-	cmd *cobra.Command, done string, do func(ctx context.Context, s *session, id int64, reason string) error,
-) *cobra.Command {
-	var reason string
+func (a *app) steering(cmd *cobra.Command, done string, do func(ctx context.Context, s *session, id int64) error) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
-	if done != "resumed" {
-		reasonFlag(cmd, &reason)
-	}
 	cmd.RunE = a.withManager(func(ctx context.Context, s *session) error {
 		id, err := s.planID(ctx, s.args[0])
 		if err == nil {
-			err = do(ctx, s, id, reason)
+			err = do(ctx, s, id)
 		}
 		var p *task.Plan
 		if err == nil {

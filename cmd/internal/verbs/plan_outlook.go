@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
@@ -174,8 +175,7 @@ type planDisplay struct {
 	terminal bool
 	pause    time.Duration // between two lines where there is no terminal
 
-	mu   sync.Mutex
-	plan *task.Plan // as it was read last
+	plan atomic.Pointer[task.Plan] // as it was read last
 
 	// What follows belongs to the goroutine.
 	follow *planview.Follower
@@ -201,19 +201,6 @@ func newPlanDisplay(ctx context.Context, s *session) *planDisplay {
 	return d
 }
 
-// update takes the plan as it is now.
-func (d *planDisplay) update(p *task.Plan) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.plan = p
-}
-
-func (d *planDisplay) current() *task.Plan {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.plan
-}
-
 // run looks and draws until the end.
 func (d *planDisplay) run(ctx context.Context) {
 	pause := d.pause
@@ -237,7 +224,7 @@ func (d *planDisplay) run(ctx context.Context) {
 
 // look reads what has changed. While Redis does not answer, what was read last stays.
 func (d *planDisplay) look(ctx context.Context) {
-	p := d.current()
+	p := d.plan.Load()
 	if p == nil {
 		return
 	}
@@ -254,7 +241,7 @@ func (d *planDisplay) look(ctx context.Context) {
 }
 
 func (d *planDisplay) draw() {
-	p := d.current()
+	p := d.plan.Load()
 	switch {
 	case p == nil:
 	case d.terminal:
@@ -301,7 +288,7 @@ func terminalWidth(w io.Writer) int {
 func (d *planDisplay) close() {
 	d.stop()
 	d.done.Wait()
-	if p := d.current(); d.drawn > 0 && p != nil {
+	if p := d.plan.Load(); d.drawn > 0 && p != nil {
 		d.paint(planLines(p, nil)[:1])
 		fmt.Fprintln(d.out)
 	}

@@ -214,7 +214,7 @@ func waitPlan(ctx context.Context, s *session, id int64, quiet bool) (*task.Plan
 	if !quiet {
 		display := newPlanDisplay(ctx, s)
 		defer display.close()
-		show = display.update
+		show = display.plan.Store
 	}
 	p, err := s.manager.WaitPlan(within, id, func(p *task.Plan) {
 		show(p)

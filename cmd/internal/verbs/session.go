@@ -28,8 +28,9 @@ type session struct {
 	program string // that has the verb
 	cmd     *cobra.Command
 	args    []string
-	// json and dryRun are the flags of those names.
+	// json, dryRun and reason are the flags of those names.
 	json, dryRun bool
+	reason       string
 	out          *cli.Output
 	cfg          *config.File
 	log          *slog.Logger
@@ -113,11 +114,13 @@ func (a *app) verb(do verb) runFunc {
 
 func (a *app) session(cmd *cobra.Command, args []string) *session {
 	given := func(flag string) bool {
-		is, err := cmd.Flags().GetBool(flag)
-		return err == nil && is // not every verb has it
+		is, _ := cmd.Flags().GetBool(flag) // not every verb has it
+		return is
 	}
+	reason, _ := cmd.Flags().GetString(reasonName)
 	return &session{
-		program: a.program, cmd: cmd, args: args, out: cli.NewOutput(cmd.OutOrStdout()), json: given(jsonName), dryRun: given(dryRunName),
+		program: a.program, cmd: cmd, args: args, out: cli.NewOutput(cmd.OutOrStdout()),
+		json: given(jsonName), dryRun: given(dryRunName), reason: reason,
 	}
 }
 
@@ -211,6 +214,7 @@ func withExitCode(err error) error {
 const (
 	jsonName   = "json"
 	dryRunName = "dry-run"
+	reasonName = "reason"
 )
 
 // withJSON adds --json to a verb.
@@ -222,6 +226,12 @@ func withJSON(cmd *cobra.Command) *cobra.Command {
 // withDryRun adds -n to a verb that changes something.
 func withDryRun(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolP(dryRunName, "n", false, "only print what would be done, and exit as if it were done")
+	return cmd
+}
+
+// withReason adds --reason to a verb.
+func withReason(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().String(reasonName, "", "why, for the record of each task")
 	return cmd
 }
 
