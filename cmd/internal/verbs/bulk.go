@@ -252,14 +252,6 @@ func (b *bulk) refusal(r *manager.Refusal) string {
 	return text
 }
 
-func refusedIDs(t *manager.Tally) []int64 {
-	ids := make([]int64, len(t.Refused))
-	for i := range t.Refused {
-		ids[i] = t.Refused[i].ID
-	}
-	return ids
-}
-
 // bulkReport is the JSON form: a list of ids for each effect that the verb has, or of
 // the old and the new id where tasks were opened.
 type bulkReport struct {
@@ -288,7 +280,7 @@ type refusedTask struct {
 }
 
 func (b *bulk) object(s *session, t *manager.Tally, broken error) *bulkReport {
-	report := &bulkReport{DryRun: s.dryRun, Unchanged: refusedIDs(t), NotFound: jsonList(t.Missing), Reasons: []refusedTask{}}
+	report := &bulkReport{DryRun: s.dryRun, Unchanged: []int64{}, NotFound: jsonList(t.Missing), Reasons: []refusedTask{}}
 	changed := map[string]*[]int64{
 		"cancelled": &report.Cancelled, "asked": &report.Asked, "reported": &report.Reported, "terminated": &report.Ended,
 		"held": &report.Held, "released": &report.Released,
@@ -306,9 +298,12 @@ func (b *bulk) object(s *session, t *manager.Tally, broken error) *bulkReport {
 		}
 		*changed[e.name] = ids
 	}
-	for i := range t.Refused[:min(len(t.Refused), refusalsJSON)] {
+	for i := range t.Refused {
 		r := &t.Refused[i]
-		report.Reasons = append(report.Reasons, refusedTask{r.ID, r.State, b.refusal(r)})
+		report.Unchanged = append(report.Unchanged, r.ID)
+		if i < refusalsJSON {
+			report.Reasons = append(report.Reasons, refusedTask{r.ID, r.State, b.refusal(r)})
+		}
 	}
 	if broken != nil {
 		report.Error, report.Code = broken.Error(), cli.ExitCode(broken)

@@ -115,10 +115,9 @@ func (e *export) pages(ctx context.Context, s *session, sel manager.Selection, i
 		}
 		var ids []int64
 		for i := range found {
-			switch found[i].State {
-			case statemachine.Archived:
+			if found[i].State == statemachine.Archived {
 				ids = append(ids, found[i].ID)
-			default: // not there, or not archived
+			} else {
 				e.done.NotFound = append(e.done.NotFound, found[i].ID)
 			}
 		}

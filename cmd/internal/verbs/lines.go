@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,7 +77,7 @@ func readObject(spec *task.Spec, text string, now time.Time) error {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	var object map[string]json.RawMessage
 	if err := decoder.Decode(&object); err != nil || object == nil {
-		return fmt.Errorf(`not a JSON object such as {"program":"p","source":"s","input":"1 2"}: %w`, orEmpty(err))
+		return fmt.Errorf(`not a JSON object such as {"program":"p","source":"s","input":"1 2"}: %w`, cmp.Or(err, errors.New("it is null")))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("something follows the JSON object; write one object a line")
@@ -107,11 +108,4 @@ func taskFields(more ...string) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-func orEmpty(err error) error {
-	if err == nil {
-		return errors.New("it is null")
-	}
-	return err
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -148,7 +149,11 @@ func (p *planSource) makeSpecs(now time.Time) error {
 	if len(all) > 0 {
 		return all
 	}
-	if err := p.blame(manager.CheckSpecs(withoutNeeds(p.specs)), p.plan.Tasks); err != nil {
+	bare := slices.Clone(p.specs) // they have no plan yet in which there are others
+	for i := range bare {
+		bare[i].Needs = nil
+	}
+	if err := p.blame(manager.CheckSpecs(bare), p.plan.Tasks); err != nil {
 		return err
 	}
 	return p.blame(manager.CheckLater(p.later), p.laterTasks())
@@ -184,16 +189,6 @@ func (p *planSource) blame(err error, tasks []planfile.Task) error {
 		return planfile.Errors{p.at(&tasks[spec.Index], spec.Err)}
 	}
 	return err
-}
-
-// withoutNeeds are the specs as they would be without the plan, which they have not yet.
-func withoutNeeds(specs []task.Spec) []task.Spec {
-	bare := make([]task.Spec, len(specs))
-	for i := range specs {
-		bare[i] = specs[i]
-		bare[i].Needs = nil
-	}
-	return bare
 }
 
 func taskSpec(from *planfile.Task, now time.Time) (task.Spec, error) {

@@ -251,10 +251,7 @@ func finishPlan(ctx context.Context, s *session, p *task.Plan) error {
 
 // planCode is the exit code for how a plan ended.
 func planCode(p *task.Plan) error {
-	if p.State == task.PlanCompleted {
-		return nil
-	}
-	return cli.Exit(cli.ExitTaskFailed)
+	return waitCode(false, p.State != task.PlanCompleted)
 }
 
 // planCulprits returns the tasks that made a plan fail: those that did not succeed,

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,12 +114,7 @@ func changedBy(list []change, dryRun bool) changed {
 // noneText stands for an attribute that is not set.
 const noneText = "none"
 
-func orNone(text string) string {
-	if text == "" {
-		return noneText
-	}
-	return text
-}
+func orNone(text string) string { return cmp.Or(text, noneText) }
 
 // changesText is for people: "threads none -> 20, paused false -> true".
 func changesText(list []change) string {
@@ -246,12 +242,7 @@ func showQueue(ctx context.Context, s *session, q *task.Queue) error {
 	return nil
 }
 
-func dashText(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
+func dashText(text string) string { return cmp.Or(text, "-") }
 
 // runningOn is the number of rounds under way, and where.
 func runningOn(q *task.Queue) string {

@@ -118,13 +118,12 @@ func (w *waiting) ids(ctx context.Context, s *session) ([]int64, error) {
 		return ids, nil
 	}
 	sel.Archived = true
-	for found, err := range s.manager.Select(ctx, sel, page) {
-		if err != nil {
-			return nil, err
-		}
-		for i := range found {
-			ids = append(ids, found[i].ID)
-		}
+	err = s.manager.EachPage(ctx, sel, func(found []int64) error {
+		ids = append(ids, found...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(ids) == 0 {
 		return ids, w.choice.nothing(ctx, s)
@@ -172,14 +171,14 @@ type failure struct {
 const mostFailures = 5
 
 func firstFailures(ctx context.Context, s *session, ids []int64) ([]failure, error) {
-	failures := []failure{}
-	for _, id := range ids[:min(len(ids), mostFailures)] {
-		tasks, err := s.manager.Tasks(ctx, id)
-		if err != nil {
-			return nil, err
-		}
+	failures, shown := []failure{}, ids[:min(len(ids), mostFailures)]
+	tasks, err := s.manager.Tasks(ctx, shown...)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range shown {
 		f := failure{ID: id, State: "damaged"}
-		if t := tasks[0]; t != nil && t.Err == nil {
+		if t := tasks[i]; t != nil && t.Err == nil {
 			f.State, f.Error = t.EndState(), tail(t.Failure())
 		}
 		failures = append(failures, f)
