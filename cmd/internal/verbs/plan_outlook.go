@@ -2,7 +2,6 @@ package verbs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -36,20 +35,31 @@ func (o *outlook) String() string {
 	if o.Tasks == 0 {
 		return ""
 	}
-	return o.leftText() + ", critical path: " + o.pathText()
+	known := func(d time.Duration, is bool) *task.Seconds {
+		if !is {
+			return nil
+		}
+		return new(task.Seconds(d))
+	}
+	path := make([]manager.PlanPlace, len(o.Critical))
+	for i, t := range o.Critical {
+		path[i] = manager.PlanPlace{ID: t.ID, Step: t.Step}
+	}
+	return leftText(known(o.TimeLeft, o.Known), o.Timed) + ", critical path: " + pathText(path, known(o.PathTime, o.Timed))
 }
 
-// leftText is how long all of it still takes, as far as that is known.
-func (o *outlook) leftText() string {
+// leftText is how long all of a plan still takes; nil if that is not known. timed says that some task has shown how long it
+// takes.
+func leftText(left *task.Seconds, timed bool) string {
 	switch {
-	case o.Known && o.TimeLeft < time.Second:
-		return roughly(o.TimeLeft) + " left"
-	case o.Known:
-		return "about " + roughly(o.TimeLeft) + " left"
-	case !o.Timed:
+	case left == nil && !timed:
 		return "unknown time left (none has succeeded yet)"
-	default:
+	case left == nil:
 		return "unknown time left (no worker is ready)"
+	case time.Duration(*left) < time.Second:
+		return roughly(time.Duration(*left)) + " left"
+	default:
+		return "about " + roughly(time.Duration(*left)) + " left"
 	}
 }
 
@@ -59,29 +69,29 @@ const (
 	pathEnd   = 2
 )
 
-func (o *outlook) pathText() string {
+func pathText(path []manager.PlanPlace, takes *task.Seconds) string {
 	names := make([]string, 0, pathBegin+pathEnd+1)
-	for i, t := range o.Critical {
-		switch n := len(o.Critical); {
+	for i, t := range path {
+		switch n := len(path); {
 		case n <= pathBegin+pathEnd+1, i < pathBegin, i >= n-pathEnd:
-			names = append(names, called(t))
+			names = append(names, called(t.ID, t.Step))
 		case i == pathBegin:
 			names = append(names, fmt.Sprintf("... %d more ...", n-pathBegin-pathEnd))
 		}
 	}
 	text := strings.Join(names, " -> ")
-	if o.Timed {
-		text += " (" + roughly(o.PathTime) + ")"
+	if takes != nil {
+		text += " (" + roughly(time.Duration(*takes)) + ")"
 	}
 	return text
 }
 
 // called is the step of a task, or its id if it has none.
-func called(t *planview.Task) string {
-	if t.Step == "" {
-		return fmt.Sprintf("task %d", t.ID)
+func called(id int64, step string) string {
+	if step == "" {
+		return fmt.Sprintf("task %d", id)
 	}
-	return cli.Safe(t.Step)
+	return cli.Safe(step)
 }
 
 // mostRunningShown is how many running tasks are named.
@@ -91,7 +101,7 @@ const mostRunningShown = 3
 func (o *outlook) runningSteps() string {
 	names := make([]string, 0, mostRunningShown)
 	for _, t := range o.Running[:min(len(o.Running), mostRunningShown)] {
-		names = append(names, called(t)+" for "+roughly(o.RunningFor(t)))
+		names = append(names, called(t.ID, t.Step)+" for "+roughly(o.RunningFor(t)))
 	}
 	text := strings.Join(names, ", ")
 	if more := len(o.Running) - len(names); more > 0 {
@@ -115,21 +125,6 @@ func roughly(d time.Duration) string {
 	default:
 		return fmt.Sprintf("%d days %d h", d/day, d%day/time.Hour)
 	}
-}
-
-// planSteps reads the steps of a plan that are opened once it runs, as long as some are not.
-func (s *session) planSteps(ctx context.Context, p *task.Plan) ([]task.PlanStep, error) {
-	if p.Growing <= 0 {
-		return nil, nil
-	}
-	steps, err := s.manager.PlanSteps(ctx, p.ID)
-	if errors.Is(err, manager.ErrSteps) {
-		return nil, nil // the plan says so, or will
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read steps: %w", err)
-	}
-	return steps, nil
 }
 
 // listSteps lists the steps that were not opened to their end, and why.
@@ -157,14 +152,6 @@ func stepsToOpen(p *task.Plan) string {
 		return one
 	}
 	return fmt.Sprintf(more, p.Growing)
-}
-
-// withoutSteps says of an estimate what it leaves out.
-func withoutSteps(p *task.Plan) string {
-	if p.Growing > 0 {
-		return ", without the steps that are not opened yet"
-	}
-	return ""
 }
 
 // planDisplay shows on stderr how a plan goes: some lines that are drawn anew on a terminal, else a line every ten

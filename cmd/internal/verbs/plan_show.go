@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/ops/planview"
+	"github.com/tdf-go/tdf/manager"
 	planfile "github.com/tdf-go/tdf/plan/file"
 	"github.com/tdf-go/tdf/task"
 )
@@ -27,38 +28,22 @@ func (a *app) planShow() *cobra.Command {
 }
 
 func (s *session) showPlan(ctx context.Context, graph string) error {
-	p, err := s.readPlan(ctx, s.args[0])
-	if err != nil {
-		return err
-	}
-	if s.json {
-		shown, err := s.manager.ViewPlan(ctx, p.ID)
-		if err != nil {
-			return s.noPlan(err)
-		}
-		s.out.JSON(shown)
-		return nil
-	}
-	view := s.view(p.ID)
-	tasks, err := view.Tasks(ctx)
-	if err != nil {
-		return err
-	}
 	if graph != "" {
-		return drawPlan(s, p, tasks, graph)
+		return drawPlan(ctx, s, graph)
 	}
-	found, err := view.Outlook(ctx, p.OnFailure, tasks)
+	id, err := s.planID(ctx, s.args[0])
 	if err != nil {
 		return err
 	}
-	steps, err := s.planSteps(ctx, p)
+	shown, err := s.manager.ViewPlan(ctx, id)
 	if err != nil {
-		return err
+		return s.noPlan(err)
 	}
-	printPlan(s, p, &outlook{found})
-	listSteps(s, steps)
-	listPlanned(s, p, tasks)
-	return nil
+	return s.result(shown, func() {
+		printPlan(s, shown.Plan, shown.Estimate)
+		listSteps(s, shown.Steps)
+		listPlanned(s, shown.ID, shown.Tasks)
+	})
 }
 
 // input is what a task is called with.
@@ -70,7 +55,7 @@ const (
 	mostInput = 40 // characters of an input
 )
 
-func printPlan(s *session, p *task.Plan, ahead *outlook) {
+func printPlan(s *session, p *task.Plan, ahead *manager.PlanEstimate) {
 	table := s.out.Table()
 	table.Row("plan", p.ID)
 	table.Row("name", dashText(p.Name))
@@ -80,9 +65,13 @@ func printPlan(s *session, p *task.Plan, ahead *outlook) {
 	table.Row("created", when(p.Created))
 	table.Row("ready", when(p.Ready))
 	table.Row("over", when(p.Over))
-	if !p.State.Over() && ahead.Tasks > 0 {
-		table.Row("left", ahead.leftText()+withoutSteps(p))
-		table.Row("critical path", ahead.pathText())
+	if ahead != nil && ahead.ToRun > 0 {
+		left := leftText(ahead.Left, ahead.CriticalPathTime != nil)
+		if p.Growing > 0 {
+			left += ", without the steps that are not opened yet"
+		}
+		table.Row("left", left)
+		table.Row("critical path", pathText(ahead.CriticalPath, ahead.CriticalPathTime))
 	}
 	table.Flush()
 	if remedy := s.planRemedy(p); remedy != "" {
@@ -90,18 +79,19 @@ func printPlan(s *session, p *task.Plan, ahead *outlook) {
 	}
 }
 
-func listPlanned(s *session, p *task.Plan, tasks []*planview.Task) {
+func listPlanned(s *session, plan int64, tasks []manager.PlannedTask) {
 	if len(tasks) == 0 {
 		return
 	}
 	s.printf("\n")
 	table := s.out.Table("ID", "STEP", "STATE", "PROGRAM", "INPUT", "NEEDS")
-	for _, t := range tasks[:min(len(tasks), mostShown)] {
-		table.Row(t.ID, dashText(t.Step), t.State(), t.Program, dashText(shorten(input(t), mostInput)), dashText(needsText(t.Needs)))
+	for i := range tasks[:min(len(tasks), mostShown)] {
+		t := &tasks[i]
+		table.Row(t.ID, dashText(t.Step), t.State, t.Program, dashText(shorten(t.Input, mostInput)), dashText(needsText(t.Needs)))
 	}
 	table.Flush()
 	if len(tasks) > mostShown {
-		s.note("these are the first %d of %d tasks; all of them: %s", mostShown, len(tasks), s.command("plan show %d --graph text", p.ID))
+		s.note("these are the first %d of %d tasks; all of them: %s", mostShown, len(tasks), s.command("plan show %d --graph text", plan))
 	}
 }
 
@@ -127,7 +117,15 @@ func needsText(needs []task.Need) string {
 }
 
 // drawPlan draws the tasks of a plan.
-func drawPlan(s *session, p *task.Plan, tasks []*planview.Task, form string) error {
+func drawPlan(ctx context.Context, s *session, form string) error {
+	p, err := s.readPlan(ctx, s.args[0])
+	if err != nil {
+		return err
+	}
+	tasks, err := s.view(p.ID).Tasks(ctx)
+	if err != nil {
+		return err
+	}
 	d := &planfile.Drawing{Name: planName(p)}
 	for _, t := range tasks {
 		d.Nodes = append(d.Nodes, plannedNode(t))
