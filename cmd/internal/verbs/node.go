@@ -61,7 +61,7 @@ func (a *app) nodeLs() *cobra.Command {
 
 func listNodes(s *session, nodes []task.Node) {
 	if len(nodes) == 0 {
-		s.printf("no node is known yet; start a worker: %s NAME worker.cfg\n", s.daemon("worker"))
+		s.printf("no node is known yet; start a worker: %s NAME worker.cfg\n", s.named("tdf-worker"))
 		return
 	}
 	table := s.out.Table("NAME", "WORKERS", "RUNNING", "MAXTHREADS", "RESOURCES", "QUARANTINE")

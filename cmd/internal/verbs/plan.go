@@ -100,8 +100,8 @@ func planCounts(p *task.Plan) string {
 // endedLine says how the tasks of a plan have ended; empty while none has.
 func endedLine(p *task.Plan) string {
 	var parts []string
-	if len(p.Ended) > 0 {
-		parts = append(parts, countsLine(p.Ended))
+	if text := statesText(p.Ended); text != "" {
+		parts = append(parts, text)
 	}
 	if p.Skipped > 0 {
 		parts = append(parts, fmt.Sprintf("skipped %d", p.Skipped))

@@ -158,7 +158,7 @@ func listQueues(s *session, queues []task.Queue, now time.Time) {
 			paused = "damaged"
 		}
 		table.Row(q.Name, paused, q.Waiting, q.Due, q.Running, limitText(q.Threads), limitText(q.MaxThreads),
-			waited(q.Oldest, now), endedText(q))
+			waited(q.Oldest, now), dashText(statesText(q.Ended)))
 	}
 	table.Flush()
 	if len(queues) < 2 {
@@ -181,15 +181,6 @@ func rounded(d time.Duration) string {
 		precision = 100 * time.Millisecond
 	}
 	return d.Round(precision).String()
-}
-
-func endedText(q *task.Queue) string {
-	for _, n := range q.Ended {
-		if n > 0 {
-			return countsLine(q.Ended)
-		}
-	}
-	return "-"
 }
 
 func (a *app) queueShow() *cobra.Command {
@@ -237,7 +228,7 @@ func showQueue(ctx context.Context, s *session, q *task.Queue) error {
 	table.Row("waiting", fmt.Sprintf("%d, %d of them due", q.Waiting, q.Due))
 	table.Row("oldest", waited(q.Oldest, now))
 	table.Row("running", runningOn(q))
-	table.Row("ended", endedText(q))
+	table.Row("ended", dashText(statesText(q.Ended)))
 	table.Flush()
 	return nil
 }

@@ -164,20 +164,12 @@ func (s *session) command(format string, args ...any) string {
 	return s.program + " " + fmt.Sprintf(format, args...)
 }
 
-// named makes a text of another package call the programs as this one does.
+// named makes a text call the programs as this one does.
 func (s *session) named(text string) string {
 	if s.program == TDF {
 		return asTDF.Replace(text)
 	}
 	return text
-}
-
-// daemon is how a server or a worker is called.
-func (s *session) daemon(role string) string {
-	if s.program == TDF {
-		return s.command("%s", role)
-	}
-	return "tdf-" + role
 }
 
 // note tells people, on stderr, what the output cannot say; warn does so in the name of the program.

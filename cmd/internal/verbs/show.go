@@ -136,41 +136,37 @@ func span(d time.Duration) string {
 	return d.String()
 }
 
-// fieldTable are the rows about a task; those that say nothing are left out where
-// most tasks have none.
-type fieldTable struct{ *cli.Table }
-
 func showFields(out *cli.Output, t *task.Task) {
 	state := string(t.State)
 	if end := t.EndState(); end != t.State && end != statemachine.None {
 		state += " (" + string(end) + ")"
 	}
-	table := fieldTable{out.Table()}
+	table := out.Table()
 	table.Row("task", t.ID)
 	table.Row("state", state)
 	if !t.Created.IsZero() {
 		table.Row("created", when(t.Created))
 	}
-	table.steps(t)
-	table.plan(t)
+	stepRows(table, t)
+	planRows(table, t)
 	table.Row("program", t.Program)
 	table.Row("source", clean.Source(t.Source))
 	table.Row("input", task.InputText(t.Input, t.Argv))
-	table.place(t)
+	placeRows(table, t)
 	table.Row("start_after", bound(t.StartAfter))
 	if !t.NotBefore.IsZero() {
 		table.Row("not_before", when(t.NotBefore)+" (rests after a failure)")
 	}
 	table.Row("end_before", bound(t.EndBefore))
 	table.Row("timeout", span(t.Timeout))
-	table.counters(t)
+	counterRows(table, t)
 	table.Row("fail_on", t.FailOn)
-	table.policy(t)
+	policyRows(table, t)
 	table.Flush()
 }
 
-// steps are what operators did with the task, and the tasks it is linked with.
-func (table fieldTable) steps(t *task.Task) {
+// stepRows are what operators did with the task, and the tasks it is linked with.
+func stepRows(table *cli.Table, t *task.Task) {
 	if t.State == statemachine.Blocked {
 		table.Row("held", cmp.Or(t.Hold, "without a reason"))
 	}
@@ -191,8 +187,8 @@ func (table fieldTable) steps(t *task.Task) {
 	}
 }
 
-// plan is what the task is in its plan.
-func (table fieldTable) plan(t *task.Task) {
+// planRows are what the task is in its plan.
+func planRows(table *cli.Table, t *task.Task) {
 	if t.Plan == 0 {
 		return
 	}
@@ -201,8 +197,8 @@ func (table fieldTable) plan(t *task.Task) {
 	table.Some("needs", needsText(t.Needs))
 }
 
-// place is where and when the task may run.
-func (table fieldTable) place(t *task.Task) {
+// placeRows are where and when the task may run.
+func placeRows(table *cli.Table, t *task.Task) {
 	table.Row("queue", t.Queue)
 	table.Row("priority", orZero(t.Priority))
 	table.Some(envField, t.Env)
@@ -226,7 +222,7 @@ func joined[V any](m map[string]V, text func(name string, v V) string) string {
 	return strings.Join(parts, ", ")
 }
 
-func (table fieldTable) counters(t *task.Task) {
+func counterRows(table *cli.Table, t *task.Task) {
 	table.Row("fails", fmt.Sprintf("%d (%s)", t.Fails, atMost(t.MaxFails)))
 	table.Row("timeouts", fmt.Sprintf("%d (%s)", t.Timeouts, atMost(t.MaxTimeouts)))
 	table.Row("losses", fmt.Sprintf("%d (%s)", t.Losses, atMost(t.MaxLosses)))
@@ -254,8 +250,8 @@ func orZero(n *int) int {
 	return *n
 }
 
-// policy is what happens after a failure, where it is not the plain thing.
-func (table fieldTable) policy(t *task.Task) {
+// policyRows are what happens after a failure, where it is not the plain thing.
+func policyRows(table *cli.Table, t *task.Task) {
 	for _, f := range task.Fields() {
 		text, _ := t.Text(f.Name)
 		policy := f.Name == "charge" || strings.HasPrefix(f.Name, "retry_") || strings.HasSuffix(f.Name, "_exit_codes")

@@ -105,14 +105,16 @@ func nextLook(ctx context.Context, changes <-chan struct{}) error {
 
 // countsLine names the states that have tasks.
 func countsLine[N int | int64](counts map[statemachine.State]N) string {
+	return cmp.Or(statesText(counts), "no tasks")
+}
+
+// statesText is countsLine, and empty where there are no tasks.
+func statesText[N int | int64](counts map[statemachine.State]N) string {
 	var parts []string
 	for _, state := range statemachine.States() {
 		if n := counts[state]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d", state, n))
 		}
-	}
-	if len(parts) == 0 {
-		return "no tasks"
 	}
 	return strings.Join(parts, "  ")
 }

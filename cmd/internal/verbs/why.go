@@ -94,7 +94,7 @@ func (s *session) remedyText(r *manager.Remedy) string {
 	case "time.now":
 		return "wait until then"
 	case "task.listed":
-		return "start a server: " + s.daemon("server") + " server.cfg"
+		return "start a server: " + s.named("tdf-server") + " server.cfg"
 	case "node.free":
 		return "wait until " + r.Value + " is free on " + r.Name
 	case "server.quarantine":

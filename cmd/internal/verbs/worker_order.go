@@ -134,30 +134,22 @@ func (o *ordering) one(ctx context.Context, s *session, w *task.Worker) (ordered
 // objection says why the order needs not, or, if refused, cannot be given.
 func (o *ordering) objection(w *task.Worker) (note string, refused bool) {
 	stopping := w.Order == task.OrderStop && w.State.Alive()
-	switch o.order {
-	case task.OrderStop:
-		switch {
-		case !w.State.Alive():
-			return "it is " + string(w.State) + " already", false
-		case stopping:
-			return "stop was ordered before", false
-		}
-	case task.OrderDrain:
-		switch {
-		case stopping:
-			return "it is about to stop", false
-		case w.Order == task.OrderDrain:
-			return "drain was ordered before", false
-		}
-	case task.NoOrder:
-		switch {
-		case stopping:
-			return "it is about to stop, which cannot be taken back", true
-		case w.Order != task.OrderDrain:
-			return "it has no order to drain", false
-		}
+	switch {
+	case o.order == task.OrderStop && !w.State.Alive():
+		return "it is " + string(w.State) + " already", false
+	case o.order == task.OrderStop && stopping:
+		return "stop was ordered before", false
+	case o.order == task.OrderDrain && stopping:
+		return "it is about to stop", false
+	case o.order == task.OrderDrain && w.Order == task.OrderDrain:
+		return "drain was ordered before", false
+	case o.order == task.NoOrder && stopping:
+		return "it is about to stop, which cannot be taken back", true
+	case o.order == task.NoOrder && w.Order != task.OrderDrain:
+		return "it has no order to drain", false
+	default:
+		return "", false
 	}
-	return "", false
 }
 
 // orderPoll is how often the registry is read while a verb waits.
