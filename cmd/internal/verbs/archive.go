@@ -42,7 +42,7 @@ func (a *app) withArchive(
 		if err == nil && damaged > 0 {
 			err = cli.Exit(cli.ExitTaskFailed)
 		}
-		return s.finish(orSignal(cmd.Context(), err))
+		return s.finish(cli.OrSignal(cmd.Context(), err))
 	}
 }
 

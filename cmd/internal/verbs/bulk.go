@@ -123,7 +123,7 @@ const (
 // they were named by their ids; broken is what ended the work in the middle.
 func (b *bulk) report(ctx context.Context, s *session, t *manager.Tally, named bool, broken error) error {
 	if broken != nil {
-		broken = s.finish(orSignal(ctx, broken))
+		broken = s.finish(cli.OrSignal(ctx, broken))
 	}
 	if s.json {
 		s.out.JSON(b.object(s, t, broken))
@@ -139,15 +139,6 @@ func (b *bulk) report(ctx context.Context, s *session, t *manager.Tally, named b
 func (b *bulk) end(t *manager.Tally, named bool, broken, err error) error {
 	if broken == nil && named && len(t.Refused)+len(t.Missing) > 0 {
 		return cli.Exit(cli.ExitTaskFailed)
-	}
-	return err
-}
-
-// orSignal puts the signal in the place of the context's error it caused.
-func orSignal(ctx context.Context, err error) error {
-	var signal *cli.SignalError
-	if errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &signal) {
-		return signal
 	}
 	return err
 }

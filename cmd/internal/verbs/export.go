@@ -179,7 +179,7 @@ func (e *export) summary() string {
 // report says what was done, also if it ended in the middle.
 func (e *export) report(ctx context.Context, s *session, err error) error {
 	if err != nil {
-		err = s.finish(orSignal(ctx, err))
+		err = s.finish(cli.OrSignal(ctx, err))
 	}
 	switch { // stdout may have the tasks
 	case s.json:
