@@ -285,9 +285,9 @@ func digits(text string) (int, bool) {
 // queueCheck returns what looks whether a queue of a submission is there, each once: so that nothing is opened where one
 // is not.
 func (s *session) queueCheck(ctx context.Context) func(name string) error {
-	seen := map[string]error{manager.DefaultQueue: nil} // it is always there
+	seen := map[string]error{task.DefaultQueue: nil} // it is always there
 	return func(name string) error {
-		name = cmp.Or(name, s.cfg.TaskDefaults.Defaults[queueField], manager.DefaultQueue)
+		name = cmp.Or(name, s.cfg.TaskDefaults.Defaults[queueField], task.DefaultQueue)
 		err, met := seen[name]
 		if !met {
 			_, err = readQueue(ctx, s, name)
