@@ -95,6 +95,18 @@ type Worker struct {
 	Silent Seconds `json:"heartbeat_age"`
 }
 
+// Doing is the state for people, with an order that it does not show yet.
+func (w *Worker) Doing() string {
+	state := string(w.State)
+	switch {
+	case w.Order == OrderStop && w.State.Alive():
+		state += " (stop ordered)"
+	case w.Order == OrderDrain && w.State != WorkerDraining && w.State != WorkerDrained:
+		state += " (drain ordered)"
+	}
+	return state
+}
+
 // QueueUse is a worker's use of one queue (Disbatch: queue heartbeat object).
 type QueueUse struct {
 	Class string `json:"class"`

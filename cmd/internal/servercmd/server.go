@@ -11,7 +11,6 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/embedded"
-	"github.com/tdf-go/tdf/internal/base/profile"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/server"
@@ -44,27 +43,17 @@ func New() *cobra.Command {
 		if len(args) == 2 {
 			name = args[0]
 		}
-		return run(cmd, flags, name, args[len(args)-1])
+		daemon := cli.Daemon{Kind: config.ForServer, Role: "server", Name: name, File: args[len(args)-1]}
+		return cli.RunDaemon(cmd, flags, daemon, func(ctx context.Context, cfg *config.File, log *slog.Logger) error {
+			where, end, err := redisOf(cfg, log)
+			if err != nil {
+				return cli.WithCode(cli.ExitUsage, err)
+			}
+			defer end()
+			return serve(ctx, name, where, cfg, log)
+		})
 	}
 	return cmd
-}
-
-func run(cmd *cobra.Command, flags *cli.DaemonFlags, name, file string) error {
-	start, err := cli.StartDaemon(cmd, flags, cli.Daemon{Kind: config.ForServer, Role: "server", Name: name, File: file})
-	if start == nil {
-		return err
-	}
-	unprofile, err := profile.Start(cmd.Context(), start.Config.TDF.Pprof, start.Log)
-	if err != nil {
-		return err
-	}
-	defer unprofile()
-	where, end, err := redisOf(start.Config, start.Log)
-	if err != nil {
-		return cli.WithCode(cli.ExitUsage, err)
-	}
-	defer end()
-	return serve(cmd.Context(), name, where, start)
 }
 
 // redisOf starts the embedded Redis where the configuration asks for it.
@@ -81,22 +70,18 @@ func redisOf(cfg *config.File, log *slog.Logger) (config.Redis, func(), error) {
 	return where, end, nil
 }
 
-func serve(ctx context.Context, name string, where config.Redis, start *cli.Started) error {
+func serve(ctx context.Context, name string, where config.Redis, cfg *config.File, log *slog.Logger) error {
 	// Without retries: the server must know when Redis was away.
-	st, err := store.Dial(where, start.Config.TDF.Namespace, conn.WithRetries(-1))
+	st, err := store.Dial(where, cfg.TDF.Namespace, conn.WithRetries(-1))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = st.Close() }()
-	opt := server.FromConfig(start.Config.Server)
-	opt.Name, opt.Store, opt.Log, opt.Version = name, st, start.Log, cli.ThisBuild().Version
+	opt := server.FromConfig(cfg.Server)
+	opt.Name, opt.Store, opt.Log, opt.Version = name, st, log, cli.ThisBuild().Version
 	s, err := server.New(opt)
 	if err != nil {
 		return cli.WithCode(cli.ExitUsage, err)
 	}
-	if err := s.Run(ctx); err != nil {
-		return err
-	}
-	start.Log.Info("stopped", "server", name)
-	return nil
+	return s.Run(ctx)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/ops/access"
 	"github.com/tdf-go/tdf/internal/ops/doctor"
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/manager"
 )
 
@@ -30,58 +29,53 @@ func (a *app) run() *cobra.Command {
 			"looking at it. While a project's own manager is alive on the namespace it refuses, because\n" +
 			"that one waits for the outcomes.",
 		Args: cobra.NoArgs,
-		RunE: a.withManager(true, func() []manager.Option { return []manager.Option{manager.StandIn(force)} },
-			func(ctx context.Context, s *session) error {
-				cli.UseProcessors(1) // passes follow one another, and wait for Redis
-				return s.manager.Run(ctx, manager.Handlers{})
-			}),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.asDaemon(archiveAll, manager.StandIn(force))(cmd, args)
+		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "run beside a project's own manager, which then misses outcomes")
 	return cmd
 }
 
+func archiveAll(ctx context.Context, s *session) error {
+	cli.UseProcessors(1) // passes follow one another, and wait for Redis
+	return s.manager.Run(ctx, manager.Handlers{})
+}
+
 func (a *app) doctor() *cobra.Command {
-	cmd := &cobra.Command{
+	return withJSON(&cobra.Command{
 		Use: "doctor", Short: "Examine Redis, the namespace and this host, and name remedies",
 		Long: "doctor looks at Redis (version, memory, persistence, replication, clock, latency, user, TLS), at the\n" +
 			"namespace (servers, workers, nodes, history, damaged tasks, plans) and, if the configuration has [worker], at\n" +
 			"the disks of this host. It changes nothing. It ends with 1 if a finding is of the kind fail, and with 3 if Redis\n" +
 			"cannot be reached. What its user may not ask is skipped, and says so; each such question is in ACL LOG.",
 		Example: "  tdf-manager doctor\n  tdf-manager --config worker.cfg doctor --json", Args: cobra.NoArgs,
-	}
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = a.dialled(func(ctx context.Context, s *session) error {
-		facts, err := doctor.Gather(ctx, s.store, s.cfg)
-		if err != nil {
-			return err
-		}
-		findings := doctor.Examine(facts)
-		for i := range findings {
-			findings[i].Remedy = s.named(findings[i].Remedy)
-		}
-		if err := printDiagnosis(s, findings, *asJSON); err != nil {
-			return err
-		}
-		if doctor.Sick(findings) {
+		RunE: a.dialled(false, func(ctx context.Context, s *session) error {
+			facts, err := doctor.Gather(ctx, s.store, s.cfg)
+			if err != nil {
+				return err
+			}
+			findings := doctor.Examine(facts)
+			for i := range findings {
+				findings[i].Remedy = s.named(findings[i].Remedy)
+			}
+			if err := s.result(findings, func() { printDiagnosis(s, findings) }); err != nil || !doctor.Sick(findings) {
+				return err
+			}
 			return cli.Exit(cli.ExitTaskFailed)
-		}
-		return nil
-	}, conn.WithOnePool())
-	return cmd
+		}),
+	})
 }
 
-func printDiagnosis(s *session, findings []doctor.Finding, asJSON bool) error {
-	if asJSON {
-		return cli.WriteJSON(s.out, findings)
-	}
-	table := cli.NewTable(s.out, "SEVERITY", "CHECK", "FOUND")
+func printDiagnosis(s *session, findings []doctor.Finding) {
+	table := s.out.Table("SEVERITY", "CHECK", "FOUND")
 	for _, f := range findings {
 		table.Row(f.Severity, f.Check, f.Found)
 		if f.Remedy != "" {
 			table.Row("", "", "-> "+f.Remedy)
 		}
 	}
-	return table.Flush()
+	table.Flush()
 }
 
 // aclFlags say which user is printed, and how.
@@ -133,10 +127,12 @@ func printACL(s *session, flags *aclFlags) error {
 	if err != nil {
 		return cli.WithCode(cli.ExitUsage, err)
 	}
-	if !flags.setUser {
-		return printf(s.out, "user %s %s\n", user.Login(), strings.Join(words, " "))
+	if flags.setUser {
+		s.printf("ACL SETUSER %s\n", quoted(append([]string{user.Login()}, words...)))
+	} else {
+		s.printf("user %s %s\n", user.Login(), strings.Join(words, " "))
 	}
-	return printf(s.out, "ACL SETUSER %s\n", quoted(append([]string{user.Login()}, words...)))
+	return nil
 }
 
 // hashIn is the hash of the password in a file.
@@ -154,7 +150,7 @@ func hashIn(s *session, path string) (string, error) {
 		return "", cli.WithCode(cli.ExitUsage, err)
 	}
 	if config.Exposed(path) {
-		fmt.Fprintf(s.cmd.ErrOrStderr(), "%s can be read by every user of this host: chmod 600 it, and take a new password\n", cli.Safe(path))
+		s.note("%s can be read by every user of this host: chmod 600 it, and take a new password", cli.Safe(path))
 	}
 	return access.Hash(password), nil
 }
@@ -169,35 +165,37 @@ func quoted(words []string) string {
 }
 
 func (a *app) flush() *cobra.Command {
-	var yes, dryRun bool
-	cmd := &cobra.Command{
+	var yes bool
+	cmd := withDryRun(&cobra.Command{
 		Use: "flush --yes", Short: "Delete everything in the namespace, and nothing else", Args: cobra.NoArgs,
 		Long: "flush deletes the whole namespace, also the tasks being worked on; workers stop what they run of them, and\n" +
 			"other namespaces of the same Redis stay. Where Redis has access lists it takes the login of an administrator.",
 		Example: "  tdf-manager flush --dry-run\n  tdf-manager flush --yes",
-	}
-	dryRunFlag(cmd, &dryRun)
+		RunE:    a.withStore(func(ctx context.Context, s *session) error { return flush(ctx, s, yes) }),
+	})
 	cmd.Flags().BoolVar(&yes, "yes", false, "really delete all tasks, also those being worked on")
-	cmd.RunE = a.withStore(func(ctx context.Context, s *session) error {
-		name := cli.Safe(s.store.Namespace())
-		if !yes || dryRun {
-			counts, err := s.store.Count(ctx)
-			if err != nil {
-				return err
-			}
-			all := manager.Counts(counts)
-			if dryRun {
-				return printf(s.out, "would delete all %d tasks of namespace %s, %d of which have not ended\n", all.Total(), name, all.Left())
-			}
-			return cli.WithCode(cli.ExitUsage, fmt.Errorf(
-				"flush would delete all %d tasks of namespace %s, %d of which have not ended; add --yes",
-				all.Total(), name, all.Left()))
-		}
+	return cmd
+}
+
+func flush(ctx context.Context, s *session, yes bool) error {
+	if yes && !s.dryRun {
 		n, err := s.store.Flush(ctx)
 		if err != nil {
 			return err
 		}
-		return printf(s.out, "deleted %d keys of namespace %s\n", n, name)
-	})
-	return cmd
+		s.printf("deleted %d keys of namespace %s\n", n, cli.Safe(s.store.Namespace()))
+		return nil
+	}
+	counts, err := s.store.Count(ctx)
+	if err != nil {
+		return err
+	}
+	all := manager.Counts(counts)
+	what := fmt.Sprintf("would delete all %d tasks of namespace %s, %d of which have not ended",
+		all.Total(), cli.Safe(s.store.Namespace()), all.Left())
+	if !s.dryRun {
+		return cli.WithCode(cli.ExitUsage, fmt.Errorf("flush %s; add --yes", what))
+	}
+	s.printf("%s\n", what)
+	return nil
 }

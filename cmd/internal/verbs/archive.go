@@ -1,13 +1,11 @@
 package verbs
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"iter"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,7 +29,7 @@ func archiveFlag(cmd *cobra.Command) *[]string {
 // withArchive makes a verb that reads an archive and needs no Redis. What is damaged is told, and makes the exit code 1.
 func (a *app) withArchive(
 	dirs *[]string, do func(ctx context.Context, s *session, r *manager.Archive) error,
-) func(*cobra.Command, []string) error {
+) runFunc {
 	return func(cmd *cobra.Command, args []string) error {
 		s := a.session(cmd, args)
 		namespace, done, err := a.namespaceOf(cmd, *dirs)
@@ -40,15 +38,20 @@ func (a *app) withArchive(
 		}
 		damaged := 0
 		r := s.archive(*dirs, namespace, &damaged)
-		err = do(cmd.Context(), s, r)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			err = cli.WithCode(cli.ExitUsage, fmt.Errorf("--archive: %w", err))
-		}
+		err = archiveError(do(cmd.Context(), s, r))
 		if err == nil && damaged > 0 {
-			return cli.Exit(cli.ExitTaskFailed)
+			err = cli.Exit(cli.ExitTaskFailed)
 		}
-		return withExitCode(orSignal(cmd.Context(), err))
+		return s.finish(cli.OrSignal(cmd.Context(), err))
 	}
+}
+
+// archiveError is what an archive answers; a directory that cannot be read is the user's to name.
+func archiveError(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return cli.WithCode(cli.ExitUsage, fmt.Errorf("--archive: %w", err))
+	}
+	return err
 }
 
 // archive reads directories, tells what is damaged on stderr, and counts it.
@@ -69,19 +72,13 @@ func (a *app) namespaceOf(cmd *cobra.Command, dirs []string) (namespace string, 
 		}
 		return cfg.TDF.Namespace, false, nil
 	}
-	seen := map[string]bool{}
 	var all []string
 	for _, dir := range dirs {
 		found, err := archive.Namespaces(dir)
 		if err != nil {
 			return "", false, cli.WithCode(cli.ExitUsage, fmt.Errorf("--archive: %w", err))
 		}
-		for _, name := range found {
-			if !seen[name] {
-				all = append(all, name)
-			}
-			seen[name] = true
-		}
+		all = once(append(all, found...))
 	}
 	switch len(all) {
 	case 0:
@@ -96,11 +93,7 @@ func (a *app) namespaceOf(cmd *cobra.Command, dirs []string) (namespace string, 
 
 // configured reports whether there is a configuration, in whatever way.
 func (a *app) configured() bool {
-	if a.asked() || a.path() != defaultConfig || a.file != "" {
-		return true
-	}
-	_, err := os.Stat(defaultConfig)
-	return err == nil
+	return a.asked() || a.path() != defaultConfig || a.file != "" || !missing(defaultConfig)
 }
 
 // noLast is the answer to the word last, which an archive does not know.
@@ -137,17 +130,14 @@ func (l *listing) cold(ctx context.Context, s *session, a *manager.Archive) erro
 	if err != nil {
 		return err
 	}
-	c := &coldList{l: l, s: s, sel: &sel, found: &archive.IDs{}}
 	if l.limit > 0 && sel.IDs == nil {
 		sel.Newest, sel.Limit = true, l.limit+1 // to know whether there are more
-		err = c.newest(a.Select(ctx, sel))
-	} else {
-		err = c.stream(a.Select(ctx, sel))
 	}
-	if err == nil {
-		err = c.hints()
+	c := &coldList{l: l, s: s, sel: &sel, found: &archive.IDs{}}
+	if err := c.list(a.Select(ctx, sel)); err != nil {
+		return err
 	}
-	return err
+	return c.hints()
 }
 
 // coldList is one listing of an archive.
@@ -162,52 +152,39 @@ type coldList struct {
 	columns []column
 }
 
-// newest prints those that were archived last, no more than the limit.
-func (c *coldList) newest(tasks iter.Seq2[*task.Task, error]) error {
+// list prints what fits, and holds no more than a page of it, or than the limit.
+func (c *coldList) list(tasks iter.Seq2[*task.Task, error]) error {
 	var rows []*task.Task
 	for t, err := range tasks {
 		if err != nil {
 			return err
 		}
-		if c.more = len(rows) == c.l.limit; !c.more {
-			rows = append(rows, c.l.row(t))
-		}
-	}
-	c.n = len(rows)
-	if *c.l.json {
-		return cli.WriteJSON(c.s.out, jsonList(rows))
-	}
-	return c.l.table(c.s, c.l.columns(rows), rows, true)
-}
-
-// stream prints all that fit, in the order of the archive, and holds no more than a page of them.
-func (c *coldList) stream(tasks iter.Seq2[*task.Task, error]) error {
-	var rows []*task.Task
-	for t, err := range tasks {
-		if err != nil {
-			return err
+		if c.more = c.sel.Limit > 0 && len(rows) == c.l.limit; c.more {
+			break
 		}
 		c.found.Add(t.ID)
-		if rows = append(rows, c.l.row(t)); len(rows) < page {
-			continue
+		rows = append(rows, c.l.row(c.s, t))
+		if c.sel.Limit == 0 && len(rows) == page {
+			if err := c.print(rows); err != nil {
+				return err
+			}
+			rows = rows[:0]
 		}
-		if err := c.print(rows); err != nil {
-			return err
-		}
-		rows = rows[:0]
 	}
-	err := c.print(rows)
-	if err == nil && *c.l.json {
-		err = printf(c.s.out, "%s", map[bool]string{true: "[]\n", false: "\n]\n"}[c.n == 0])
+	if err := c.print(rows); err != nil {
+		return err
 	}
-	return err
+	if c.s.json {
+		c.s.printf("%s", map[bool]string{true: "[]\n", false: "\n]\n"}[c.n == 0])
+	}
+	return c.s.out.Err()
 }
 
 // row is a task as the table and the JSON form want it: no more than of one in Redis.
-func (l *listing) row(t *task.Task) *task.Task {
+func (l *listing) row(s *session, t *task.Task) *task.Task {
 	t.Log, t.Fields = nil, nil
 	t.Rounds = t.Present()
-	if !*l.json && l.output != wideOutput {
+	if !s.json && l.output != wideOutput {
 		t.Rounds = nil
 	}
 	return t
@@ -217,47 +194,45 @@ func (l *listing) row(t *task.Task) *task.Task {
 func (c *coldList) print(rows []*task.Task) error {
 	first := c.n == 0
 	c.n += len(rows)
-	if *c.l.json {
+	if c.s.json {
 		return c.objects(rows, first)
 	}
 	if first {
 		seen := rows
-		if len(rows) == page { // a later page may need the column QUEUE
+		if c.sel.Limit == 0 && len(rows) == page { // a later page may need the column QUEUE
 			seen = append(seen, &task.Task{})
 		}
 		c.columns = c.l.columns(seen)
 	}
-	return c.l.table(c.s, c.columns, rows, first)
+	c.l.table(c.s, c.columns, rows, first)
+	return c.s.out.Err()
 }
 
 // objects prints a page of a JSON list that goes on.
 func (c *coldList) objects(rows []*task.Task, first bool) error {
 	for _, t := range rows {
-		var text bytes.Buffer
+		var text strings.Builder
 		if err := cli.WriteJSON(&text, t); err != nil {
 			return err
 		}
-		if err := printf(c.s.out, "%s\n%s", map[bool]string{true: "[", false: ","}[first], bytes.TrimRight(text.Bytes(), "\n")); err != nil {
-			return err
-		}
+		c.s.printf("%s\n  %s", map[bool]string{true: "[", false: ","}[first],
+			strings.ReplaceAll(strings.TrimSuffix(text.String(), "\n"), "\n", "\n  "))
 		first = false
 	}
-	return nil
+	return c.s.out.Err()
 }
 
 // hints says what is not shown, and which ids are those of no task of the archive.
 func (c *coldList) hints() error {
-	errs := c.s.cmd.ErrOrStderr()
 	missing := c.missing()
 	switch {
 	case len(missing) > 0:
-		const most = 100
-		fmt.Fprintf(errs, "not in the archive: %s\n", shorten(ranges(missing), most))
+		c.s.note("not in the archive: %s", someIDs(missing))
 		return cli.Exit(cli.ExitTaskFailed)
 	case c.more:
-		fmt.Fprintf(errs, "there are more tasks than these; see them with --limit 0\n")
-	case c.n == 0 && !*c.l.json:
-		fmt.Fprintf(errs, "no task of the archive fits\n")
+		c.s.note("there are more tasks than these; see them with --limit 0")
+	case c.n == 0 && !c.s.json:
+		c.s.note("no task of the archive fits")
 	}
 	return nil
 }

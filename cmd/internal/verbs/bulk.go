@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/user"
 	"slices"
 	"strings"
 
@@ -40,8 +38,7 @@ type bulk struct {
 	// remedy is what to do instead about a task that the verb cannot change.
 	remedy func(before statemachine.State) string
 
-	dryRun, yes bool
-	json        *bool
+	yes bool
 }
 
 // effect is a thing a verb does to tasks: the name of the list in JSON, and what
@@ -50,46 +47,17 @@ type effect struct{ name, done, would string }
 
 // command makes the command of the verb with the flags all have.
 func (b *bulk) command(a *app, verb, short, long, example string) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := withJSON(withDryRun(&cobra.Command{
 		Use: verb + " [TASKS]", Short: short, Long: long + "\n\n" + selectorHelp + "\n\n" +
 			"It ends with 1 if a task named by its id could not be changed, or is not there.",
 		Example: example,
-		RunE:    a.withManager(false, noOptions, b.do),
-	}
+		RunE:    a.withManager(b.do),
+	}))
 	b.choice.flags(cmd)
-	dryRunFlag(cmd, &b.dryRun)
 	if b.careful {
 		cmd.Flags().BoolVar(&b.yes, "yes", false, "really do it to all tasks of the namespace")
 	}
-	b.json = jsonFlag(cmd)
 	return cmd
-}
-
-// dryRunFlag adds -n to a verb that changes something.
-func dryRunFlag(cmd *cobra.Command, into *bool) {
-	cmd.Flags().BoolVarP(into, "dry-run", "n", false, "only print what would be done, and exit as if it were done")
-}
-
-// changeOptions go with every change: who wants it, and whether it is meant.
-func changeOptions(dryRun bool) []manager.ChangeOption {
-	opts := []manager.ChangeOption{manager.By(operator())}
-	if dryRun {
-		opts = append(opts, manager.DryRun())
-	}
-	return opts
-}
-
-// operator is who is at work, for the logs of tasks.
-func operator() string {
-	who, err := user.Current()
-	if err != nil {
-		return "tdf-manager"
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return cli.Safe(who.Username)
-	}
-	return cli.Safe(who.Username + "@" + host)
 }
 
 func (b *bulk) do(ctx context.Context, s *session) error {
@@ -120,7 +88,7 @@ func (b *bulk) selection(ctx context.Context, s *session) (manager.Selection, er
 	switch {
 	case sel.IDs == nil && !sel.All:
 		return sel, cli.Usagef("which tasks? Name them as 7, 3-9, last or all, or narrow them by --state, --queue, --program, --match")
-	case sel.All && !b.choice.Narrow() && !b.narrowed && b.careful && !b.yes && !b.dryRun:
+	case sel.All && !b.choice.Narrow() && !b.narrowed && b.careful && !b.yes && !s.dryRun:
 		return sel, b.unsure(ctx, s)
 	case sel.All && len(sel.States) == 0 && !b.narrowed:
 		sel.States, sel.Outcomes = b.states, b.outcomes
@@ -155,21 +123,16 @@ const (
 // they were named by their ids; broken is what ended the work in the middle.
 func (b *bulk) report(ctx context.Context, s *session, t *manager.Tally, named bool, broken error) error {
 	if broken != nil {
-		broken = s.finish(orSignal(ctx, broken))
+		broken = s.finish(cli.OrSignal(ctx, broken))
 	}
-	if *b.json {
-		if err := cli.WriteJSON(s.out, b.object(t, broken)); err != nil {
-			return err
-		}
+	if s.json {
+		s.out.JSON(b.object(s, t, broken))
 		return b.end(t, named, broken, cli.Exit(cli.ExitCode(broken)))
 	}
-	text := b.summary(t)
 	if broken != nil {
-		text = "ended in the middle; so far: " + text
+		s.printf("ended in the middle; so far: ")
 	}
-	if err := printf(s.out, "%s\n%s", text, b.refusals(t)); err != nil {
-		return err
-	}
+	s.printf("%s\n%s", b.summary(s, t), b.refusals(t))
 	return b.end(t, named, broken, broken)
 }
 
@@ -180,25 +143,16 @@ func (b *bulk) end(t *manager.Tally, named bool, broken, err error) error {
 	return err
 }
 
-// orSignal puts the signal in the place of the context's error it caused.
-func orSignal(ctx context.Context, err error) error {
-	var signal *cli.SignalError
-	if errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &signal) {
-		return signal
-	}
-	return err
-}
-
 // summary counts: "cancelled 812, 3 were finished already (unchanged)".
-func (b *bulk) summary(t *manager.Tally) string {
+func (b *bulk) summary(s *session, t *manager.Tally) string {
 	var parts []string
 	for _, e := range b.effects {
 		if n := len(t.Done[e.name]); n > 0 {
 			text := e.done
-			if b.dryRun {
+			if s.dryRun {
 				text = e.would
 			}
-			parts = append(parts, fmt.Sprintf(text, n)+namedText(t.Done[e.name], b.dryRun))
+			parts = append(parts, fmt.Sprintf(text, n)+namedText(t.Done[e.name], s.dryRun))
 		}
 	}
 	parts = append(parts, unchangedTexts(t.Refused)...)
@@ -270,8 +224,7 @@ func (b *bulk) refusals(t *manager.Tally) string {
 		fmt.Fprintf(&text, "and %d more\n", more)
 	}
 	if len(t.Missing) > 0 {
-		const most = 100
-		fmt.Fprintf(&text, "no such task: %s\n", shorten(ranges(t.Missing), most))
+		fmt.Fprintf(&text, "no such task: %s\n", someIDs(t.Missing))
 	}
 	return text.String()
 }
@@ -288,14 +241,6 @@ func (b *bulk) refusal(r *manager.Refusal) string {
 		text += ": " + remedy
 	}
 	return text
-}
-
-func refusedIDs(t *manager.Tally) []int64 {
-	ids := make([]int64, len(t.Refused))
-	for i := range t.Refused {
-		ids[i] = t.Refused[i].ID
-	}
-	return ids
 }
 
 // bulkReport is the JSON form: a list of ids for each effect that the verb has, or of
@@ -325,8 +270,8 @@ type refusedTask struct {
 	Reason string             `json:"reason"`
 }
 
-func (b *bulk) object(t *manager.Tally, broken error) *bulkReport {
-	report := &bulkReport{DryRun: b.dryRun, Unchanged: refusedIDs(t), NotFound: jsonList(t.Missing), Reasons: []refusedTask{}}
+func (b *bulk) object(s *session, t *manager.Tally, broken error) *bulkReport {
+	report := &bulkReport{DryRun: s.dryRun, Unchanged: []int64{}, NotFound: jsonList(t.Missing), Reasons: []refusedTask{}}
 	changed := map[string]*[]int64{
 		"cancelled": &report.Cancelled, "asked": &report.Asked, "reported": &report.Reported, "terminated": &report.Ended,
 		"held": &report.Held, "released": &report.Released,
@@ -344,9 +289,12 @@ func (b *bulk) object(t *manager.Tally, broken error) *bulkReport {
 		}
 		*changed[e.name] = ids
 	}
-	for i := range t.Refused[:min(len(t.Refused), refusalsJSON)] {
+	for i := range t.Refused {
 		r := &t.Refused[i]
-		report.Reasons = append(report.Reasons, refusedTask{r.ID, r.State, b.refusal(r)})
+		report.Unchanged = append(report.Unchanged, r.ID)
+		if i < refusalsJSON {
+			report.Reasons = append(report.Reasons, refusedTask{r.ID, r.State, b.refusal(r)})
+		}
 	}
 	if broken != nil {
 		report.Error, report.Code = broken.Error(), cli.ExitCode(broken)

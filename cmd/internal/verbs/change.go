@@ -29,24 +29,17 @@ func (a *app) cancel() *cobra.Command {
 		careful: true, effects: cancelEffects,
 		remedy: func(statemachine.State) string { return "it is over; nothing is left to cancel" },
 	}
-	var reason string
 	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
-		changes, err := s.manager.Cancel(ctx, ids, reason, changeOptions(b.dryRun)...)
+		changes, err := s.manager.Cancel(ctx, ids, s.reason, s.changeOptions()...)
 		t.AddChanges(changes, cancelEffect)
 		return err
 	}
-	cmd := b.command(a, "cancel", "Cancel tasks, and stop those that run",
+	return withReason(b.command(a, "cancel", "Cancel tasks, and stop those that run",
 		"cancel ends a task that waits at once. The worker of one that runs stops its whole tree of processes;\n"+
 			"the task ends terminated, with the output it has written. A task that has ended stays as it is.",
 		"  tdf-manager cancel 7 --reason \"wrong input\"\n"+
 			"  tdf-manager cancel --queue nightly --state open --dry-run\n"+
-			"  tdf-manager cancel all --yes")
-	reasonFlag(cmd, &reason)
-	return cmd
-}
-
-func reasonFlag(cmd *cobra.Command, into *string) {
-	cmd.Flags().StringVar(into, "reason", "", "why, for the record of each task")
+			"  tdf-manager cancel all --yes"))
 }
 
 func cancelEffect(c *manager.Change) string {
@@ -68,19 +61,16 @@ func (a *app) hold() *cobra.Command {
 		effects: []effect{{"held", "held %d", "would hold %d"}},
 		remedy:  holdRemedy,
 	}
-	var reason string
 	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
-		changes, err := s.manager.Hold(ctx, ids, reason, changeOptions(b.dryRun)...)
+		changes, err := s.manager.Hold(ctx, ids, s.reason, s.changeOptions()...)
 		t.AddChanges(changes, func(*manager.Change) string { return "held" })
 		return err
 	}
-	cmd := b.command(a, "hold", "Keep open tasks from starting until they are released",
+	return withReason(b.command(a, "hold", "Keep open tasks from starting until they are released",
 		"hold blocks open tasks: no worker takes them until release.",
 		"  tdf-manager hold 3-9 --reason \"input is late\"\n"+
 			"  tdf-manager hold --queue nightly\n"+
-			"  tdf-manager hold all --dry-run")
-	reasonFlag(cmd, &reason)
-	return cmd
+			"  tdf-manager hold all --dry-run"))
 }
 
 func holdRemedy(before statemachine.State) string {
@@ -101,7 +91,7 @@ func (a *app) release() *cobra.Command {
 		remedy:  func(statemachine.State) string { return "only held tasks, which are blocked, can be released" },
 	}
 	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
-		changes, err := s.manager.Release(ctx, ids, changeOptions(b.dryRun)...)
+		changes, err := s.manager.Release(ctx, ids, s.changeOptions()...)
 		t.AddChanges(changes, func(*manager.Change) string { return "released" })
 		return err
 	}
@@ -146,7 +136,7 @@ func (a *app) retry() *cobra.Command {
 	flags.BoolVar(&r.again, "again", false, "also those that have been opened again before")
 	flags.StringVar(&r.endBefore, "end-before", "", "latest moment of being executed, in place of the former one")
 	cmd.MarkFlagsMutuallyExclusive("failed", "state")
-	cmd.RunE = a.withManager(false, noOptions, r.do)
+	cmd.RunE = a.withManager(r.do)
 	return cmd
 }
 
@@ -158,7 +148,7 @@ func (r *retrying) do(ctx context.Context, s *session) error {
 	if len(s.args) == 0 && !r.failed && len(r.choice.States) == 0 && r.choice.Narrow() {
 		return cli.Usagef("without ids, add --failed or --state; or say all, which means those that succeeded too")
 	}
-	r.opts = changeOptions(r.dryRun)
+	r.opts = s.changeOptions()
 	if r.again {
 		r.opts = append(r.opts, manager.Again())
 	}
@@ -255,6 +245,12 @@ func (s *session) unknownQueue(ctx context.Context, name string, err error) erro
 		known[i] = queues[i].Name
 	}
 	return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w; %s", err, meant(name, known, "see "+s.command("queue ls"))))
+}
+
+// someIDs is ranges where a few of them say enough.
+func someIDs(ids []int64) string {
+	const most = 100
+	return shorten(ranges(ids), most)
 }
 
 // shortRanges is ranges for people, who read no thousand of them.

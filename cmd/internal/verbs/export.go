@@ -23,7 +23,6 @@ type export struct {
 	choice choice
 	dir    string
 	file   string
-	json   *bool
 
 	done     exported
 	reported time.Time
@@ -39,25 +38,24 @@ type exported struct {
 
 func (a *app) export() *cobra.Command {
 	e := &export{}
-	cmd := &cobra.Command{
+	cmd := withJSON(&cobra.Command{
 		Use: "export [TASKS]", Short: "Copy archived tasks to an archive on disk, or print them",
 		Long: "export copies archived tasks, all of them unless some are named. With --archive it writes them to a directory\n" +
 			"in the form that [server] archive_dir has, leaves out what is there at the same revision, and may be interrupted at any\n" +
 			"moment; otherwise it prints a line of JSON for each. Nothing is removed from Redis. --state says how they ended.\n\n" + selectorHelp,
 		Example: "  tdf-manager export --archive /var/lib/tdf/archive\n  tdf-manager export --state failed --output failed.jsonl\n" +
 			"  tdf-manager export 1-100 | jq .outcome",
-		RunE: a.withManager(false, noOptions, e.do),
-	}
+		RunE: a.withManager(e.do),
+	})
 	e.choice.flags(cmd)
 	cmd.Flags().StringVar(&e.dir, archiveName, "", "directory to write segments to; it is made if it is not there")
 	cmd.Flags().StringVarP(&e.file, "output", "o", "-", "file to write JSON Lines to; - is stdout")
-	e.json = jsonFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive(archiveName, "output")
 	return cmd
 }
 
 func (e *export) do(ctx context.Context, s *session) error {
-	if *e.json && e.dir == "" && e.file == "-" {
+	if s.json && e.dir == "" && e.file == "-" {
 		return cli.Usagef("--json is about what was done, and stdout has the tasks; add --archive or --output, or leave --json out")
 	}
 	sel, err := e.selection(ctx, s)
@@ -100,7 +98,7 @@ func (e *export) sink(ctx context.Context, s *session, sel manager.Selection) (s
 	case e.dir != "":
 		return newDirSink(ctx, s, e.dir, sel)
 	case e.file == "-":
-		return &lineSink{out: s.out}, nil
+		return &lineSink{out: s.cmd.OutOrStdout()}, nil
 	default:
 		return newFileSink(e.file)
 	}
@@ -117,10 +115,9 @@ func (e *export) pages(ctx context.Context, s *session, sel manager.Selection, i
 		}
 		var ids []int64
 		for i := range found {
-			switch found[i].State {
-			case statemachine.Archived:
+			if found[i].State == statemachine.Archived {
 				ids = append(ids, found[i].ID)
-			default: // not there, or not archived
+			} else {
 				e.done.NotFound = append(e.done.NotFound, found[i].ID)
 			}
 		}
@@ -167,7 +164,7 @@ func (e *export) page(ctx context.Context, s *session, ids []int64, into sink) e
 func (e *export) progress(s *session) {
 	if time.Since(e.reported) >= plainInterval {
 		e.reported = time.Now()
-		fmt.Fprintf(s.cmd.ErrOrStderr(), "%s so far\n", e.summary())
+		s.note("%s so far", e.summary())
 	}
 }
 
@@ -182,23 +179,19 @@ func (e *export) summary() string {
 // report says what was done, also if it ended in the middle.
 func (e *export) report(ctx context.Context, s *session, err error) error {
 	if err != nil {
-		err = s.finish(orSignal(ctx, err))
+		err = s.finish(cli.OrSignal(ctx, err))
 	}
-	out := s.cmd.ErrOrStderr() // stdout may have the tasks
-	switch {
-	case *e.json:
+	switch { // stdout may have the tasks
+	case s.json:
 		e.done.NotFound = jsonList(e.done.NotFound)
-		if written := cli.WriteJSON(s.out, e.done); written != nil {
-			return written
-		}
+		s.out.JSON(e.done)
 	case err != nil:
-		fmt.Fprintf(out, "ended in the middle; so far: %s\n", e.summary())
+		s.note("ended in the middle; so far: %s", e.summary())
 	default:
-		fmt.Fprintln(out, e.summary())
+		s.note("%s", e.summary())
 	}
 	if err == nil && len(e.done.NotFound) > 0 {
-		const most = 100
-		fmt.Fprintf(out, "not archived, or not there: %s\n", shorten(ranges(e.done.NotFound), most))
+		s.note("not archived, or not there: %s", someIDs(e.done.NotFound))
 		return cli.Exit(cli.ExitTaskFailed)
 	}
 	return err

@@ -57,20 +57,23 @@ func secondsText(d time.Duration) string {
 
 // Names of hash fields, which are also those of flags and in JSON.
 const (
-	nameField    = "name"
-	workerField  = "worker"
-	nodeField    = "node"
-	queueField   = "queue"
-	programField = "program"
-	sourceField  = "source"
-	roundField   = "round"
-	holdField    = "hold"
-	pausedField  = "paused"
-	envField     = "env"
-	dryRunField  = "dry_run"
-	openedField  = "opened"
-
+	workerField     = "worker"
+	nodeField       = "node"
+	queueField      = "queue"
+	programField    = "program"
+	roundField      = "round"
+	holdField       = "hold"
+	pausedField     = "paused"
+	envField        = "env"
+	openedField     = "opened"
 	maxThreadsField = "maxthreads"
-
-	listAlias = "list" // of the verbs ls
+	planField       = "plan"
+	stepField       = "step"
+	inputField      = "input"
+	argvField       = "argv"
+	labelsField     = "labels"
+	resourcesField  = "resources"
+	keyField        = "key"
 )
+
+const listAlias = "list" // of the verbs ls

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,9 +38,13 @@ func eachOf(s *session, file string, given task.Spec, read func(*task.Spec, stri
 	if len(s.args) > 0 {
 		return nil, cli.Usagef("words (%q) and a file of tasks cannot be given together", strings.Join(s.args, " "))
 	}
-	in, name, err := openInput(s, file)
+	in, name, err := s.open(file)
 	if err != nil {
-		return nil, err
+		flag := "each-line"
+		if s.cmd.Flags().Changed("from-json") {
+			flag = "from-json"
+		}
+		return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("--%s: %w; write the path of a file, or - for stdin", flag, err))
 	}
 	defer in.Close()
 	var lines []line
@@ -58,19 +63,13 @@ func eachOf(s *session, file string, given task.Spec, read func(*task.Spec, stri
 	return lines, nil
 }
 
-func openInput(s *session, file string) (io.ReadCloser, string, error) {
+// open opens a file; - is stdin.
+func (s *session) open(file string) (in io.ReadCloser, name string, err error) {
 	if file == "-" {
 		return io.NopCloser(s.cmd.InOrStdin()), "stdin", nil
 	}
-	in, err := os.Open(file)
-	if err != nil {
-		flag := "each-line"
-		if s.cmd.Flags().Changed("from-json") {
-			flag = "from-json"
-		}
-		return nil, "", cli.WithCode(cli.ExitUsage, fmt.Errorf("--%s: %w; write the path of a file, or - for stdin", flag, err))
-	}
-	return in, file, nil
+	in, err = os.Open(file)
+	return in, file, err
 }
 
 // readObject reads the fields of a JSON object. Numbers may be numbers or texts.
@@ -78,7 +77,7 @@ func readObject(spec *task.Spec, text string, now time.Time) error {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	var object map[string]json.RawMessage
 	if err := decoder.Decode(&object); err != nil || object == nil {
-		return fmt.Errorf(`not a JSON object such as {"program":"p","source":"s","input":"1 2"}: %w`, orEmpty(err))
+		return fmt.Errorf(`not a JSON object such as {"program":"p","source":"s","input":"1 2"}: %w`, cmp.Or(err, errors.New("it is null")))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("something follows the JSON object; write one object a line")
@@ -109,11 +108,4 @@ func taskFields(more ...string) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-func orEmpty(err error) error {
-	if err == nil {
-		return errors.New("it is null")
-	}
-	return err
 }

@@ -25,12 +25,11 @@ type output struct {
 	round     int
 	stderr    bool
 	following bool
-	json      *bool
 }
 
 func (a *app) logs() *cobra.Command {
 	o := &output{}
-	cmd := &cobra.Command{
+	cmd := withJSON(&cobra.Command{
 		Use: "logs ID", Short: "Write the output of a round of a task, byte for byte",
 		Long: "logs writes what the last round of a task wrote to stdout. On a terminal, control characters\n" +
 			"are shown escaped; into a file or a pipe every byte is written as it is.\n\n" +
@@ -39,9 +38,8 @@ func (a *app) logs() *cobra.Command {
 			"writes faster than it can be sent, a line says how much was left out.",
 		Example: "  tdf-manager logs 7\n  tdf-manager logs 7 --stderr --round 0\n  tdf-manager logs -f 7",
 		Args:    cobra.ExactArgs(1),
-	}
-	dirs := archiveFlag(cmd)
-	read, follow := a.withTask(dirs, o.do), a.withManager(false, noOptions, o.follow)
+	})
+	read, follow := a.withTask(archiveFlag(cmd), o.do), a.withManager(o.follow)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("round") && o.round < 0 {
 			return cli.Usagef("--round %d is negative; rounds count from 0", o.round)
@@ -56,9 +54,8 @@ func (a *app) logs() *cobra.Command {
 	flags.Lookup("round").DefValue = "0" // the text says it
 	flags.BoolVar(&o.stderr, "stderr", false, "what it wrote to stderr, or what TDF says went wrong")
 	flags.BoolVarP(&o.following, "follow", "f", false, "go on while the program writes, until the task has ended")
-	o.json = jsonFlag(cmd)
-	cmd.MarkFlagsMutuallyExclusive("stderr", "json") // the JSON value has both
-	cmd.MarkFlagsMutuallyExclusive("follow", "json")
+	cmd.MarkFlagsMutuallyExclusive("stderr", jsonName) // the JSON value has both
+	cmd.MarkFlagsMutuallyExclusive("follow", jsonName)
 	cmd.MarkFlagsMutuallyExclusive("follow", archiveName)
 	return cmd
 }
@@ -73,28 +70,24 @@ type written struct {
 	Dropped bool   `json:"dropped"`
 }
 
-func (o *output) do(_ context.Context, s *session, t *task.Task) error {
+func (o *output) do(s *session, t *task.Task) error {
 	r, err := o.pick(t)
 	if err != nil {
 		return err
 	}
-	if *o.json {
-		return cli.WriteJSON(s.out, written{t.ID, r.Number, r.Output, r.Error, r.Stderr, r.Dropped})
-	}
-	if r.Dropped {
+	if r.Dropped && !s.json {
 		s.warn(droppedText, r.Number, t.ID)
 	}
-	text := r.Output
-	if o.stderr {
-		text = cmp.Or(r.Error, r.Stderr)
-	}
-	if cli.IsTerminal(s.out) {
-		text = cli.SafeLines(text)
-	}
-	if _, err := io.WriteString(s.out, text); err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	return nil
+	return s.result(written{t.ID, r.Number, r.Output, r.Error, r.Stderr, r.Dropped}, func() {
+		text := r.Output
+		if o.stderr {
+			text = cmp.Or(r.Error, r.Stderr)
+		}
+		if cli.IsTerminal(s.cmd.OutOrStdout()) {
+			text = cli.SafeLines(text)
+		}
+		s.printf("%s", text)
+	})
 }
 
 // pick finds the round asked for.
@@ -128,9 +121,9 @@ func (o *output) follow(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	w := &liveWriter{s: s, id: id, out: s.out}
-	if cli.IsTerminal(s.out) {
-		w.out = &terminal{w: s.out}
+	w := &liveWriter{s: s, id: id, out: s.cmd.OutOrStdout()}
+	if cli.IsTerminal(w.out) {
+		w.out = &terminal{w: w.out}
 	}
 	for part, err := range s.manager.Follow(ctx, id, manager.FollowOptions{Stderr: o.stderr, OneRound: o.round >= 0, Round: o.round}) {
 		switch {
@@ -248,30 +241,25 @@ func unfinished(text []byte) int {
 }
 
 func (a *app) history() *cobra.Command {
-	cmd := &cobra.Command{
+	return withJSON(&cobra.Command{
 		Use: "history ID", Short: "Show the recorded events of a task", Args: cobra.ExactArgs(1),
 		Long: "history shows what happened to a task, step by step: when, the number of the change in the namespace,\n" +
 			"what it was, from where to where, in which round, and who did it. Redis keeps the newest events of the\n" +
 			"namespace only ([server] events); what came before, and what clients in other languages do, is not among\n" +
 			"them. The log of the task (show) goes back to its creation.",
 		Example: "  tdf-manager history 7\n  tdf-manager history last --json",
-	}
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
-		id, err := manager.ParseID(s.args[0], s.manager.Newest(ctx))
-		if err != nil {
-			return err
-		}
-		h, err := readHistory(ctx, s.store, id)
-		if err != nil {
-			return err
-		}
-		if *asJSON {
-			return cli.WriteJSON(s.out, h)
-		}
-		return h.print(s.out)
+		RunE: a.withManager(func(ctx context.Context, s *session) error {
+			id, err := manager.ParseID(s.args[0], s.manager.Newest(ctx))
+			if err != nil {
+				return err
+			}
+			h, err := readHistory(ctx, s.store, id)
+			if err != nil {
+				return err
+			}
+			return s.result(h, func() { h.print(s.out) })
+		}),
 	})
-	return cmd
 }
 
 // taskHistory are the events of one task.
@@ -323,17 +311,17 @@ func readHistory(ctx context.Context, s *store.Store, id int64) (*taskHistory, e
 	return h, err
 }
 
-func (h *taskHistory) print(w io.Writer) error {
+func (h *taskHistory) print(out *cli.Output) {
 	if len(h.Events) == 0 {
 		if h.From == 0 {
-			return printf(w, "no events are recorded\n")
+			out.Printf("no events are recorded\n")
+		} else {
+			out.Printf("no events of task %d are recorded, from change %d of the namespace on\n", h.ID, h.From)
 		}
-		return printf(w, "no events of task %d are recorded, from change %d of the namespace on\n", h.ID, h.From)
+		return
 	}
 	if first := &h.Events[0]; first.Event.Event != statemachine.Create {
-		if err := printf(w, "... what came before change %d is not recorded\n", first.Seq); err != nil {
-			return err
-		}
+		out.Printf("... what came before change %d is not recorded\n", first.Seq)
 	}
 	for i := range h.Events {
 		e := &h.Events[i].Event
@@ -341,12 +329,9 @@ func (h *taskHistory) print(w io.Writer) error {
 		if e.By != "" {
 			by += " " + e.By
 		}
-		if err := printf(w, "%s  #%-8d %-12s %-26s round %d  %s\n",
-			moment(e.At), e.Seq, cli.Safe(string(e.Event)), stepOf(e), e.Round, cli.Safe(by)); err != nil {
-			return err
-		}
+		out.Printf("%s  #%-8d %-12s %-26s round %d  %s\n",
+			moment(e.At), e.Seq, cli.Safe(string(e.Event)), stepOf(e), e.Round, cli.Safe(by))
 	}
-	return nil
 }
 
 // stepOf is where the task went from and to.

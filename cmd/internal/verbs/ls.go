@@ -21,7 +21,6 @@ type listing struct {
 	limit  int
 	all    bool
 	output string
-	json   *bool
 	dirs   *[]string
 }
 
@@ -33,7 +32,7 @@ const (
 
 func (a *app) ls() *cobra.Command {
 	l := &listing{}
-	cmd := &cobra.Command{
+	cmd := withJSON(&cobra.Command{
 		Use: "ls [TASKS]", Aliases: []string{listAlias}, Short: "List tasks, by state and the newest first",
 		Long: "ls lists tasks. A column QUEUE is there if not all are in the default queue; --output wide adds where\n" +
 			"they run and what they ask for. In JSON, status is the number Disbatch has for the state, and rounds the\n" +
@@ -41,22 +40,15 @@ func (a *app) ls() *cobra.Command {
 			"With --archive it lists tasks of an archive, those first that were archived last, or with --limit 0 in the order\n" +
 			"in which they were written; there --state says how they ended, and last means nothing.",
 		Example: "  tdf-manager ls\n  tdf-manager ls --state failed --queue nightly --match 'No space'\n  tdf-manager ls 3-9 -o wide",
-	}
+	})
 	l.choice.flags(cmd)
 	cmd.Flags().IntVar(&l.limit, "limit", 20, "most tasks of each state; 0 for no limit")
 	cmd.Flags().BoolVar(&l.all, "all", false, "archived tasks too")
 	cmd.Flags().StringVarP(&l.output, "output", "o", tableOutput, "table or wide")
-	l.json = jsonFlag(cmd)
-	cmd.MarkFlagsMutuallyExclusive("output", "json")
+	cmd.MarkFlagsMutuallyExclusive("output", jsonName)
 	l.dirs = archiveFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("all", archiveName)
-	live, cold := a.withManager(false, noOptions, l.do), a.withArchive(l.dirs, l.cold)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(*l.dirs) > 0 {
-			return cold(cmd, args)
-		}
-		return live(cmd, args)
-	}
+	cmd.RunE = liveOrCold(l.dirs, a.withManager(l.do), a.withArchive(l.dirs, l.cold))
 	return cmd
 }
 
@@ -83,14 +75,10 @@ func (l *listing) do(ctx context.Context, s *session) error {
 			return err
 		}
 	}
-	if err := s.manager.PresentRounds(ctx, found.tasks, *l.json || l.output == wideOutput); err != nil {
+	if err := s.manager.PresentRounds(ctx, found.tasks, s.json || l.output == wideOutput); err != nil {
 		return err
 	}
-	if *l.json {
-		err = cli.WriteJSON(s.out, jsonList(found.tasks))
-	} else {
-		err = l.table(s, l.columns(found.tasks), found.tasks, true)
-	}
+	err = s.result(jsonList(found.tasks), func() { l.table(s, l.columns(found.tasks), found.tasks, true) })
 	if err == nil {
 		err = l.hints(ctx, s, found, sel)
 	}
@@ -187,14 +175,14 @@ func listedRound(t *task.Task) *task.Round {
 }
 
 // table prints tasks, the first of them below the heads of the columns.
-func (l *listing) table(s *session, columns []column, tasks []*task.Task, first bool) error {
+func (l *listing) table(s *session, columns []column, tasks []*task.Task, first bool) {
 	var heads []string
 	for _, c := range columns {
 		if first {
 			heads = append(heads, c.head)
 		}
 	}
-	table := cli.NewTable(s.out, heads...)
+	table := s.out.Table(heads...)
 	for _, t := range tasks {
 		cells := make([]any, len(columns))
 		for i, c := range columns {
@@ -202,7 +190,7 @@ func (l *listing) table(s *session, columns []column, tasks []*task.Task, first 
 		}
 		table.Row(cells...)
 	}
-	return table.Flush()
+	table.Flush()
 }
 
 func stateCell(t *task.Task) string {
@@ -247,43 +235,36 @@ func shorten(text string, most int) string {
 
 // hints says what is not shown, and what to do where there is nothing.
 func (l *listing) hints(ctx context.Context, s *session, found listed, sel manager.Selection) error {
-	errs := s.cmd.ErrOrStderr()
 	counts, err := s.manager.Count(ctx)
 	if err != nil {
 		return err
 	}
-	if err := l.moreHints(s, found.more, counts, sel); err != nil {
-		return err
-	}
+	l.moreHints(s, found.more, counts, sel)
 	hidden := sel.IDs == nil && len(sel.States) == 0 && !l.all
 	n := counts[statemachine.Archived]
 	switch {
 	case len(found.missing) > 0:
-		const most = 100
-		return printf(errs, "no such task: %s\n", shorten(ranges(found.missing), most))
+		s.note("no such task: %s", someIDs(found.missing))
 	case hidden && n > 0:
-		return printf(errs, "%d archived tasks are not shown; see them with --all\n", n)
-	case len(found.tasks) > 0 || *l.json:
-		return nil
+		s.note("%d archived tasks are not shown; see them with --all", n)
+	case len(found.tasks) > 0 || s.json:
 	case l.choice.Narrow():
-		return printf(errs, "no task fits\n")
+		s.note("no task fits")
 	default:
-		return printf(errs, "there are no tasks; open one with %s\n", s.command("submit"))
+		s.note("there are no tasks; open one with %s", s.command("submit"))
 	}
+	return nil
 }
 
 // moreHints tells of tasks beyond the limit: how many, unless that would have to be
 // counted one by one.
-func (l *listing) moreHints(s *session, more []statemachine.State, counts manager.Counts, sel manager.Selection) error {
+func (l *listing) moreHints(s *session, more []statemachine.State, counts manager.Counts, sel manager.Selection) {
 	known := sel.Queue == "" && sel.Program == "" && sel.Match == nil
 	for _, state := range more {
-		format := "more tasks than these are %[2]s; see them with --limit 0\n"
 		if known {
-			format = "%[1]d more tasks are %[2]s; see them with --limit 0\n"
-		}
-		if err := printf(s.cmd.ErrOrStderr(), format, counts[state]-int64(l.limit), state); err != nil {
-			return err
+			s.note("%d more tasks are %s; see them with --limit 0", counts[state]-int64(l.limit), state)
+		} else {
+			s.note("more tasks than these are %s; see them with --limit 0", state)
 		}
 	}
-	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,14 +31,6 @@ func (a *app) plan() *cobra.Command {
 		a.planHold(), a.planResume(), a.planCancel(), a.planRetry())
 	return cmd
 }
-
-// Names of fields of plans in JSON.
-const (
-	planField  = "plan"
-	stateField = "state"
-	stepField  = "step"
-	totalField = "total"
-)
 
 // planID reads the id of a plan, and last for the one that was made last.
 func (s *session) planID(ctx context.Context, text string) (int64, error) {
@@ -107,8 +100,8 @@ func planCounts(p *task.Plan) string {
 // endedLine says how the tasks of a plan have ended; empty while none has.
 func endedLine(p *task.Plan) string {
 	var parts []string
-	if len(p.Ended) > 0 {
-		parts = append(parts, countsLine(p.Ended))
+	if text := statesText(p.Ended); text != "" {
+		parts = append(parts, text)
 	}
 	if p.Skipped > 0 {
 		parts = append(parts, fmt.Sprintf("skipped %d", p.Skipped))
@@ -142,60 +135,57 @@ func (s *session) planRemedy(p *task.Plan) string {
 
 func (a *app) planLs() *cobra.Command {
 	var most int
-	cmd := &cobra.Command{
+	cmd := withJSON(&cobra.Command{
 		Use: "ls", Aliases: []string{listAlias}, Short: "List plans, the newest first", Args: cobra.NoArgs,
 		Long:    "ls lists plans, the newest first. LEFT counts the tasks that have not ended.",
 		Example: "  tdf-manager plan ls\n  tdf-manager plan ls --json | jq '.[] | select(.state == \"held\").id'",
-	}
-	cmd.Flags().IntVar(&most, "limit", 50, "list at most this `number` of plans")
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
-		if most < 1 {
-			return cli.Usagef("--limit %d is below 1; write how many plans to list", most)
-		}
-		plans, err := s.manager.Plans(ctx, 0, most)
-		if err != nil {
-			return err
-		}
-		if *asJSON {
-			return cli.WriteJSON(s.out, plans)
-		}
-		return listPlans(ctx, s, plans)
+		RunE: a.withManager(func(ctx context.Context, s *session) error {
+			if most < 1 {
+				return cli.Usagef("--limit %d is below 1; write how many plans to list", most)
+			}
+			plans, err := s.manager.Plans(ctx, 0, most)
+			if err != nil {
+				return err
+			}
+			now, err := s.manager.Now(ctx)
+			if err != nil {
+				return err
+			}
+			return s.result(plans, func() { listPlans(s, plans, now) })
+		}),
 	})
+	cmd.Flags().IntVar(&most, "limit", 50, "list at most this `number` of plans")
 	return cmd
 }
 
-func listPlans(ctx context.Context, s *session, plans []task.Plan) error {
-	now, err := s.manager.Now(ctx)
-	if err != nil {
-		return err
-	}
+func listPlans(s *session, plans []task.Plan, now time.Time) {
 	if len(plans) == 0 {
-		return printf(s.cmd.ErrOrStderr(), "there is no plan yet; make one with %s\n", s.command("plan submit FILE"))
+		s.note("there is no plan yet; make one with %s", s.command("plan submit FILE"))
+		return
 	}
-	table := cli.NewTable(s.out, "ID", "NAME", "STATE", "TASKS", "LEFT", "ENDED", "AGE")
+	table := s.out.Table("ID", "NAME", "STATE", "TASKS", "LEFT", "ENDED", "AGE")
 	for i := range plans {
 		p := &plans[i]
 		table.Row(p.ID, dashText(p.Name), p.State, p.Total, p.Left, dashText(endedLine(p)), waited(p.Created, now))
 	}
-	return table.Flush()
+	table.Flush()
 }
 
 func (a *app) planHold() *cobra.Command {
-	return a.steering(&cobra.Command{
+	return a.steering(withReason(&cobra.Command{
 		Use: "hold ID", Short: "Let nothing more of a plan start; what runs goes on",
 		Example: "  tdf-manager plan hold 3 --reason 'input is late'",
-	}, "held", func(ctx context.Context, s *session, id int64, reason string) error {
-		return s.manager.HoldPlan(ctx, id, reason, changeOptions(false)...)
+	}), "held", func(ctx context.Context, s *session, id int64) error {
+		return s.manager.HoldPlan(ctx, id, s.reason, s.changeOptions()...)
 	})
 }
 
 func (a *app) planCancel() *cobra.Command {
-	return a.steering(&cobra.Command{
+	return a.steering(withReason(&cobra.Command{
 		Use: "cancel ID", Short: "Call a plan off: what waits is cancelled, what runs is stopped",
 		Example: "  tdf-manager plan cancel 3 --reason 'wrong day'",
-	}, "cancelled", func(ctx context.Context, s *session, id int64, reason string) error {
-		return s.manager.CancelPlan(ctx, id, reason, changeOptions(false)...)
+	}), "cancelled", func(ctx context.Context, s *session, id int64) error {
+		return s.manager.CancelPlan(ctx, id, s.reason, s.changeOptions()...)
 	})
 }
 
@@ -203,64 +193,49 @@ func (a *app) planResume() *cobra.Command {
 	return a.steering(&cobra.Command{
 		Use: "resume ID", Short: "Let a held plan go on",
 		Long: "resume lets a held plan go on. What needs a task that failed waits until that is retried: see plan retry.",
-	}, "resumed", func(ctx context.Context, s *session, id int64, _ string) error {
+	}, "resumed", func(ctx context.Context, s *session, id int64) error {
 		return s.manager.ResumePlan(ctx, id)
 	})
 }
 
 // steering makes the verbs that take a whole plan to another state.
-func (a *app) steering(
-	cmd *cobra.Command, done string, do func(ctx context.Context, s *session, id int64, reason string) error,
-) *cobra.Command {
-	var reason string
+func (a *app) steering(cmd *cobra.Command, done string, do func(ctx context.Context, s *session, id int64) error) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
-	if done != "resumed" {
-		reasonFlag(cmd, &reason)
-	}
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+	cmd.RunE = a.withManager(func(ctx context.Context, s *session) error {
 		id, err := s.planID(ctx, s.args[0])
+		if err == nil {
+			err = do(ctx, s, id)
+		}
+		var p *task.Plan
+		if err == nil {
+			p, err = s.manager.Plan(ctx, id)
+		}
 		if err != nil {
-			return err
-		}
-		if err := do(ctx, s, id, reason); err != nil {
 			return s.noPlan(err)
 		}
-		p, err := s.manager.Plan(ctx, id)
-		switch {
-		case err != nil:
-			return s.noPlan(err)
-		case *asJSON:
-			return cli.WriteJSON(s.out, p)
-		default:
-			return printf(s.out, "%s: %s; %s\n", planName(p), done, planCounts(p))
-		}
+		return s.result(p, func() { s.printf("%s: %s; %s\n", planName(p), done, planCounts(p)) })
 	})
-	return cmd
+	return withJSON(cmd)
 }
 
 func (a *app) planRetry() *cobra.Command {
-	var dryRun bool
-	cmd := &cobra.Command{
+	return withJSON(withDryRun(&cobra.Command{
 		Use: "retry ID", Short: "Run again what did not succeed in a plan, and what waited for it", Args: cobra.ExactArgs(1),
 		Long: "retry opens every task of a plan again that ended and did not succeed, also those that were cancelled because of\n" +
 			"another one. Each new task takes the place of the old one; what has succeeded is not run again.",
 		Example: "  tdf-manager plan retry 3\n  tdf-manager plan retry last --dry-run",
-	}
-	dryRunFlag(cmd, &dryRun)
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
-		p, err := s.readPlan(ctx, s.args[0])
-		if err != nil {
-			return err
-		}
-		retried, err := s.manager.RetryPlan(ctx, p.ID, changeOptions(dryRun)...)
-		if err != nil {
-			return s.noPlan(err)
-		}
-		return printRetried(s, p, retried, dryRun, *asJSON)
-	})
-	return cmd
+		RunE: a.withManager(func(ctx context.Context, s *session) error {
+			p, err := s.readPlan(ctx, s.args[0])
+			if err != nil {
+				return err
+			}
+			retried, err := s.manager.RetryPlan(ctx, p.ID, s.changeOptions()...)
+			if err != nil {
+				return s.noPlan(err)
+			}
+			return printRetried(s, p, retried)
+		}),
+	}))
 }
 
 // nothingRetried says what a retry does that opens no task.
@@ -272,7 +247,7 @@ func nothingRetried(p *task.Plan) string {
 }
 
 // printRetried says which tasks were opened again; the first error ends the verb.
-func printRetried(s *session, p *task.Plan, retried []manager.Retried, dryRun, asJSON bool) error {
+func printRetried(s *session, p *task.Plan, retried []manager.Retried) error {
 	opened := map[int64]int64{}
 	var ids, fresh []int64
 	var failed error
@@ -287,24 +262,20 @@ func printRetried(s *session, p *task.Plan, retried []manager.Retried, dryRun, a
 		opened[r.ID] = r.New
 		ids, fresh = append(ids, r.ID), append(fresh, r.New)
 	}
-	var err error
 	switch {
-	case asJSON && failed == nil:
-		err = cli.WriteJSON(s.out, struct {
+	case s.json && failed == nil:
+		s.out.JSON(struct {
 			Plan   int64           `json:"plan"`
 			Opened map[int64]int64 `json:"opened"`
 			DryRun bool            `json:"dry_run"`
-		}{p.ID, opened, dryRun})
-	case asJSON:
+		}{p.ID, opened, s.dryRun})
+	case s.json:
 	case len(ids) == 0 && failed == nil:
-		err = printf(s.out, "%s: %s\n", planName(p), nothingRetried(p))
-	case dryRun:
-		err = printf(s.out, "%s: would open %d again: %s\n", planName(p), len(ids), ranges(ids))
+		s.printf("%s: %s\n", planName(p), nothingRetried(p))
+	case s.dryRun:
+		s.printf("%s: would open %d again: %s\n", planName(p), len(ids), ranges(ids))
 	case len(ids) > 0:
-		err = printf(s.out, "%s: opened %d again: %s as %s\n", planName(p), len(ids), ranges(ids), ranges(fresh))
+		s.printf("%s: opened %d again: %s as %s\n", planName(p), len(ids), ranges(ids), ranges(fresh))
 	}
-	if err == nil {
-		err = failed
-	}
-	return err
+	return failed
 }

@@ -177,7 +177,7 @@ func TestPlanRunLines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.update(plan)
+		d.plan.Store(plan)
 		d.look(t.Context())
 		d.draw()
 		return strings.Contains(out.String(), "\n1/5  succeeded 1  running 2  open 1  blocked 1; running: work[")

@@ -4,8 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,38 +19,37 @@ import (
 func (a *app) planCheck() *cobra.Command {
 	var source planSource
 	var graph string
-	cmd := &cobra.Command{
+	cmd := withJSON(&cobra.Command{
 		Use: "check FILE", Short: "Check a plan file and say what it would run; without Redis",
 		Long: "check reads a plan file (- is stdin), fills in its parameters and checks every task, but for whether its\n" +
 			"queue is there. What is wrong is said with its line.",
 		Example: "  tdf-manager plan check pipeline.yaml -p day=2026-11-21\n  tdf-manager plan check pipeline.yaml --graph mermaid",
-	}
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.session(cmd, args).checkPlan(&source, graph) },
+	})
 	source.flags(cmd)
 	graphFlag(cmd, &graph)
-	asJSON := jsonFlag(cmd)
-	cmd.MarkFlagsMutuallyExclusive("graph", "json")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := source.read(cmd, args[0], time.Now()); err != nil {
-			return err
-		}
-		switch out := cmd.OutOrStdout(); {
-		case graph != "":
-			return draw(out, source.file.Drawing(source.plan), graph)
-		case *asJSON:
-			return cli.WriteJSON(out, source.plan)
-		default:
-			return printf(out, "%s: plan %q: %s\n", cli.Safe(source.file.Path), source.plan.Name, source.stepsText())
-		}
-	}
 	return cmd
+}
+
+func (s *session) checkPlan(source *planSource, graph string) error {
+	if err := source.read(s, time.Now()); err != nil {
+		return err
+	}
+	if graph != "" {
+		return draw(s, source.file.Drawing(source.plan), graph)
+	}
+	return s.result(source.plan, func() {
+		s.printf("%s: plan %q: %s\n", cli.Safe(source.file.Path), source.plan.Name, source.stepsText())
+	})
 }
 
 func graphFlag(cmd *cobra.Command, into *string) {
 	cmd.Flags().StringVar(into, "graph", "", "draw what needs what: text, dot (for Graphviz) or mermaid (for Markdown)")
+	cmd.MarkFlagsMutuallyExclusive("graph", jsonName)
 }
 
 // draw prints a graph in the form asked for.
-func draw(w io.Writer, d *planfile.Drawing, form string) error {
+func draw(s *session, d *planfile.Drawing, form string) error {
 	for i := range d.Nodes {
 		d.Nodes[i].Label = cli.Safe(d.Nodes[i].Label)
 	}
@@ -60,7 +58,8 @@ func draw(w io.Writer, d *planfile.Drawing, form string) error {
 	if err != nil {
 		return cli.Usagef("--graph %w", err)
 	}
-	return printf(w, "%s", text)
+	s.printf("%s", text)
+	return s.out.Err()
 }
 
 // stepsText is for people: "3 steps, 5 tasks", "3 steps, 2 tasks and one for each line of list".
@@ -98,12 +97,13 @@ func (p *planSource) flags(cmd *cobra.Command) {
 
 // read reads and checks the file (- is stdin), but for what only Redis knows. now
 // is for times such as +10m.
-func (p *planSource) read(cmd *cobra.Command, path string, now time.Time) error {
-	given, err := parseParams(p.params)
+func (p *planSource) read(s *session, now time.Time) error {
+	given, err := parsePairs(p.params, "-p %q is no parameter; write name=value such as -p day=2026-11-21",
+		"parameter %[1]s is given twice; give it once, a list as %[1]s=a,b,c")
 	if err != nil {
 		return err
 	}
-	data, path, err := readPlanFile(cmd, path)
+	data, path, err := readPlanFile(s)
 	if err != nil {
 		return err
 	}
@@ -119,16 +119,12 @@ func (p *planSource) read(cmd *cobra.Command, path string, now time.Time) error 
 // largestPlan bounds a plan file, in bytes.
 const largestPlan = 16 << 20
 
-func readPlanFile(cmd *cobra.Command, path string) (data []byte, name string, err error) {
-	in, name := io.NopCloser(cmd.InOrStdin()), "stdin"
-	if path != "-" {
-		name = path
-		if in, err = os.Open(path); err != nil {
-			return nil, name, cli.WithCode(cli.ExitUsage, fmt.Errorf("read plan: %w", err))
-		}
+func readPlanFile(s *session) (data []byte, name string, err error) {
+	in, name, err := s.open(s.args[0])
+	if err == nil {
+		defer in.Close()
+		data, err = io.ReadAll(io.LimitReader(in, largestPlan+1))
 	}
-	defer in.Close()
-	data, err = io.ReadAll(io.LimitReader(in, largestPlan+1))
 	if err == nil && len(data) > largestPlan {
 		err = fmt.Errorf("%s has more than %d bytes; make several plans", name, largestPlan)
 	}
@@ -137,31 +133,6 @@ func readPlanFile(cmd *cobra.Command, path string) (data []byte, name string, er
 	}
 	return data, name, nil
 }
-
-// parseParams reads name=value words.
-func parseParams(words []string) (map[string]string, error) {
-	given := map[string]string{}
-	for _, word := range words {
-		name, value, ok := strings.Cut(word, "=")
-		if !ok || name == "" {
-			return nil, cli.Usagef("-p %q is no parameter; write name=value such as -p day=2026-11-21", word)
-		}
-		if _, twice := given[name]; twice {
-			return nil, cli.Usagef("parameter %s is given twice; give it once, a list as %s=a,b,c", name, name)
-		}
-		given[name] = value
-	}
-	return given, nil
-}
-
-// Names of fields that a plan file and other places share.
-const (
-	inputField     = "input"
-	argvField      = "argv"
-	labelsField    = "labels"
-	resourcesField = "resources"
-	keyField       = "key"
-)
 
 // makeSpecs makes the tasks, as submit does. The error is a planfile.Errors.
 func (p *planSource) makeSpecs(now time.Time) error {
@@ -178,7 +149,11 @@ func (p *planSource) makeSpecs(now time.Time) error {
 	if len(all) > 0 {
 		return all
 	}
-	if err := p.blame(manager.CheckSpecs(withoutNeeds(p.specs)), p.plan.Tasks); err != nil {
+	bare := slices.Clone(p.specs) // they have no plan yet in which there are others
+	for i := range bare {
+		bare[i].Needs = nil
+	}
+	if err := p.blame(manager.CheckSpecs(bare), p.plan.Tasks); err != nil {
 		return err
 	}
 	return p.blame(manager.CheckLater(p.later), p.laterTasks())
@@ -214,16 +189,6 @@ func (p *planSource) blame(err error, tasks []planfile.Task) error {
 		return planfile.Errors{p.at(&tasks[spec.Index], spec.Err)}
 	}
 	return err
-}
-
-// withoutNeeds are the specs as they would be without the plan, which they have not yet.
-func withoutNeeds(specs []task.Spec) []task.Spec {
-	bare := make([]task.Spec, len(specs))
-	for i := range specs {
-		bare[i] = specs[i]
-		bare[i].Needs = nil
-	}
-	return bare
 }
 
 func taskSpec(from *planfile.Task, now time.Time) (task.Spec, error) {

@@ -87,8 +87,8 @@ func TestPlanFollow(t *testing.T) {
 		return o.States[statemachine.Running] == 2 && o.States[statemachine.Open] == 1
 	}, "two tasks do not run")
 	agrees(t, f, s, 1)
-	if !o.Timed || !o.Known || o.Tasks != 4 || o.Slots != 2 || !regexp.MustCompile(`^work\[\d\] -> join \(.+\)$`).MatchString(o.pathText()) {
-		t.Errorf("%+v: %s", o, o.pathText())
+	if !o.Timed || !o.Known || o.Tasks != 4 || o.Slots != 2 || !regexp.MustCompile(` left, critical path: work\[\d\] -> join \(.+\)$`).MatchString(o.String()) {
+		t.Errorf("%+v: %s", o, o)
 	}
 	if got := o.runningSteps(); !regexp.MustCompile(`^work\[\d\] for [^,]+, work\[\d\] for [^,]+$`).MatchString(got) {
 		t.Error(got)

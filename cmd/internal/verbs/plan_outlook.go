@@ -2,12 +2,12 @@ package verbs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
@@ -35,20 +35,31 @@ func (o *outlook) String() string {
 	if o.Tasks == 0 {
 		return ""
 	}
-	return o.leftText() + ", critical path: " + o.pathText()
+	known := func(d time.Duration, is bool) *task.Seconds {
+		if !is {
+			return nil
+		}
+		return new(task.Seconds(d))
+	}
+	path := make([]manager.PlanPlace, len(o.Critical))
+	for i, t := range o.Critical {
+		path[i] = manager.PlanPlace{ID: t.ID, Step: t.Step}
+	}
+	return leftText(known(o.TimeLeft, o.Known), o.Timed) + ", critical path: " + pathText(path, known(o.PathTime, o.Timed))
 }
 
-// leftText is how long all of it still takes, as far as that is known.
-func (o *outlook) leftText() string {
+// leftText is how long all of a plan still takes; nil if that is not known. timed says that some task has shown how long it
+// takes.
+func leftText(left *task.Seconds, timed bool) string {
 	switch {
-	case o.Known && o.TimeLeft < time.Second:
-		return roughly(o.TimeLeft) + " left"
-	case o.Known:
-		return "about " + roughly(o.TimeLeft) + " left"
-	case !o.Timed:
+	case left == nil && !timed:
 		return "unknown time left (none has succeeded yet)"
-	default:
+	case left == nil:
 		return "unknown time left (no worker is ready)"
+	case time.Duration(*left) < time.Second:
+		return roughly(time.Duration(*left)) + " left"
+	default:
+		return "about " + roughly(time.Duration(*left)) + " left"
 	}
 }
 
@@ -58,29 +69,29 @@ const (
 	pathEnd   = 2
 )
 
-func (o *outlook) pathText() string {
+func pathText(path []manager.PlanPlace, takes *task.Seconds) string {
 	names := make([]string, 0, pathBegin+pathEnd+1)
-	for i, t := range o.Critical {
-		switch n := len(o.Critical); {
+	for i, t := range path {
+		switch n := len(path); {
 		case n <= pathBegin+pathEnd+1, i < pathBegin, i >= n-pathEnd:
-			names = append(names, called(t))
+			names = append(names, called(t.ID, t.Step))
 		case i == pathBegin:
 			names = append(names, fmt.Sprintf("... %d more ...", n-pathBegin-pathEnd))
 		}
 	}
 	text := strings.Join(names, " -> ")
-	if o.Timed {
-		text += " (" + roughly(o.PathTime) + ")"
+	if takes != nil {
+		text += " (" + roughly(time.Duration(*takes)) + ")"
 	}
 	return text
 }
 
 // called is the step of a task, or its id if it has none.
-func called(t *planview.Task) string {
-	if t.Step == "" {
-		return fmt.Sprintf("task %d", t.ID)
+func called(id int64, step string) string {
+	if step == "" {
+		return fmt.Sprintf("task %d", id)
 	}
-	return cli.Safe(t.Step)
+	return cli.Safe(step)
 }
 
 // mostRunningShown is how many running tasks are named.
@@ -90,7 +101,7 @@ const mostRunningShown = 3
 func (o *outlook) runningSteps() string {
 	names := make([]string, 0, mostRunningShown)
 	for _, t := range o.Running[:min(len(o.Running), mostRunningShown)] {
-		names = append(names, called(t)+" for "+roughly(o.RunningFor(t)))
+		names = append(names, called(t.ID, t.Step)+" for "+roughly(o.RunningFor(t)))
 	}
 	text := strings.Join(names, ", ")
 	if more := len(o.Running) - len(names); more > 0 {
@@ -116,36 +127,19 @@ func roughly(d time.Duration) string {
 	}
 }
 
-// planSteps reads the steps of a plan that are opened once it runs, as long as some are not.
-func (s *session) planSteps(ctx context.Context, p *task.Plan) ([]task.PlanStep, error) {
-	if p.Growing <= 0 {
-		return nil, nil
-	}
-	steps, err := s.manager.PlanSteps(ctx, p.ID)
-	if errors.Is(err, manager.ErrSteps) {
-		return nil, nil // the plan says so, or will
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read steps: %w", err)
-	}
-	return steps, nil
-}
-
 // listSteps lists the steps that were not opened to their end, and why.
-func listSteps(s *session, steps []task.PlanStep) error {
+func listSteps(s *session, steps []task.PlanStep) {
 	if len(steps) == 0 {
-		return nil
+		return
 	}
-	table := cli.NewTable(s.out, "STEP", "TO BE OPENED")
+	s.printf("\n")
+	table := s.out.Table("STEP", "TO BE OPENED")
 	for i := range steps {
 		if steps[i].State != "opened" {
 			table.Row(steps[i].Name, steps[i].Why)
 		}
 	}
-	if err := printf(s.out, "\n"); err != nil {
-		return err
-	}
-	return table.Flush()
+	table.Flush()
 }
 
 // stepsToOpen says of how many steps not all tasks are there: "2 steps are not opened yet", "1 step was not opened".
@@ -160,14 +154,6 @@ func stepsToOpen(p *task.Plan) string {
 	return fmt.Sprintf(more, p.Growing)
 }
 
-// withoutSteps says of an estimate what it leaves out.
-func withoutSteps(p *task.Plan) string {
-	if p.Growing > 0 {
-		return ", without the steps that are not opened yet"
-	}
-	return ""
-}
-
 // planDisplay shows on stderr how a plan goes: some lines that are drawn anew on a terminal, else a line every ten
 // seconds.
 type planDisplay struct {
@@ -176,8 +162,7 @@ type planDisplay struct {
 	terminal bool
 	pause    time.Duration // between two lines where there is no terminal
 
-	mu   sync.Mutex
-	plan *task.Plan // as it was read last
+	plan atomic.Pointer[task.Plan] // as it was read last
 
 	// What follows belongs to the goroutine.
 	follow *planview.Follower
@@ -203,19 +188,6 @@ func newPlanDisplay(ctx context.Context, s *session) *planDisplay {
 	return d
 }
 
-// update takes the plan as it is now.
-func (d *planDisplay) update(p *task.Plan) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.plan = p
-}
-
-func (d *planDisplay) current() *task.Plan {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.plan
-}
-
 // run looks and draws until the end.
 func (d *planDisplay) run(ctx context.Context) {
 	pause := d.pause
@@ -239,7 +211,7 @@ func (d *planDisplay) run(ctx context.Context) {
 
 // look reads what has changed. While Redis does not answer, what was read last stays.
 func (d *planDisplay) look(ctx context.Context) {
-	p := d.current()
+	p := d.plan.Load()
 	if p == nil {
 		return
 	}
@@ -256,7 +228,7 @@ func (d *planDisplay) look(ctx context.Context) {
 }
 
 func (d *planDisplay) draw() {
-	p := d.current()
+	p := d.plan.Load()
 	switch {
 	case p == nil:
 	case d.terminal:
@@ -303,7 +275,7 @@ func terminalWidth(w io.Writer) int {
 func (d *planDisplay) close() {
 	d.stop()
 	d.done.Wait()
-	if p := d.current(); d.drawn > 0 && p != nil {
+	if p := d.plan.Load(); d.drawn > 0 && p != nil {
 		d.paint(planLines(p, nil)[:1])
 		fmt.Fprintln(d.out)
 	}

@@ -3,59 +3,47 @@ package verbs
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/planview"
+	"github.com/tdf-go/tdf/manager"
 	planfile "github.com/tdf-go/tdf/plan/file"
 	"github.com/tdf-go/tdf/task"
 )
 
 func (a *app) planShow() *cobra.Command {
 	var graph string
-	cmd := &cobra.Command{
+	cmd := withJSON(&cobra.Command{
 		Use: "show ID", Short: "Show a plan and its tasks, or draw it", Args: cobra.ExactArgs(1),
 		Long: "show prints a plan with its tasks. ID is that of the plan, or last. Tasks that were retried are left out:\n" +
 			"their retries stand for them.",
 		Example: "  tdf-manager plan show last\n  tdf-manager plan show 3 --graph text\n" +
 			"  tdf-manager plan show 3 --graph dot | dot -Tsvg > plan.svg",
-	}
-	graphFlag(cmd, &graph)
-	asJSON := jsonFlag(cmd)
-	cmd.MarkFlagsMutuallyExclusive("graph", "json")
-	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
-		p, err := s.readPlan(ctx, s.args[0])
-		if err != nil {
-			return err
-		}
-		if *asJSON {
-			shown, err := s.manager.ViewPlan(ctx, p.ID)
-			if err != nil {
-				return s.noPlan(err)
-			}
-			return cli.WriteJSON(s.out, shown)
-		}
-		view := s.view(p.ID)
-		tasks, err := view.Tasks(ctx)
-		if err != nil {
-			return err
-		}
-		if graph != "" {
-			return drawPlan(s, p, tasks, graph)
-		}
-		found, err := view.Outlook(ctx, p.OnFailure, tasks)
-		if err != nil {
-			return err
-		}
-		ahead := &outlook{found}
-		steps, err := s.planSteps(ctx, p)
-		if err != nil {
-			return err
-		}
-		return showPlan(s, p, tasks, steps, ahead)
+		RunE: a.withManager(func(ctx context.Context, s *session) error { return s.showPlan(ctx, graph) }),
 	})
+	graphFlag(cmd, &graph)
 	return cmd
+}
+
+func (s *session) showPlan(ctx context.Context, graph string) error {
+	if graph != "" {
+		return drawPlan(ctx, s, graph)
+	}
+	id, err := s.planID(ctx, s.args[0])
+	if err != nil {
+		return err
+	}
+	shown, err := s.manager.ViewPlan(ctx, id)
+	if err != nil {
+		return s.noPlan(err)
+	}
+	return s.result(shown, func() {
+		printPlan(s, shown.Plan, shown.Estimate)
+		listSteps(s, shown.Steps)
+		listPlanned(s, shown.ID, shown.Tasks)
+	})
 }
 
 // What show lists of tasks; a graph has all of them.
@@ -64,8 +52,8 @@ const (
 	mostInput = 40 // characters of an input
 )
 
-func showPlan(s *session, p *task.Plan, tasks []*planview.Task, steps []task.PlanStep, ahead *outlook) error {
-	table := cli.NewTable(s.out)
+func printPlan(s *session, p *task.Plan, ahead *manager.PlanEstimate) {
+	table := s.out.Table()
 	table.Row("plan", p.ID)
 	table.Row("name", dashText(p.Name))
 	table.Row("state", p.State)
@@ -74,45 +62,39 @@ func showPlan(s *session, p *task.Plan, tasks []*planview.Task, steps []task.Pla
 	table.Row("created", when(p.Created))
 	table.Row("ready", when(p.Ready))
 	table.Row("over", when(p.Over))
-	if !p.State.Over() && ahead.Tasks > 0 {
-		table.Row("left", ahead.leftText()+withoutSteps(p))
-		table.Row("critical path", ahead.pathText())
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	if remedy := s.planRemedy(p); remedy != "" {
-		if err := printf(s.out, "\n%s\n", remedy); err != nil {
-			return err
+	if ahead != nil && ahead.ToRun > 0 {
+		left := leftText(ahead.Left, ahead.CriticalPathTime != nil)
+		if p.Growing > 0 {
+			left += ", without the steps that are not opened yet"
 		}
+		table.Row("left", left)
+		table.Row("critical path", pathText(ahead.CriticalPath, ahead.CriticalPathTime))
 	}
-	if err := listSteps(s, steps); err != nil {
-		return err
+	table.Flush()
+	if remedy := s.planRemedy(p); remedy != "" {
+		s.printf("\n%s\n", remedy)
 	}
-	return listPlanned(s, p, tasks)
 }
 
-func listPlanned(s *session, p *task.Plan, tasks []*planview.Task) error {
+func listPlanned(s *session, plan int64, tasks []manager.PlannedTask) {
 	if len(tasks) == 0 {
-		return nil
+		return
 	}
-	if err := printf(s.out, "\n"); err != nil {
-		return err
+	s.printf("\n")
+	table := s.out.Table("ID", "STEP", "STATE", "PROGRAM", "INPUT", "NEEDS")
+	for i := range tasks[:min(len(tasks), mostShown)] {
+		t := &tasks[i]
+		table.Row(t.ID, dashText(t.Step), t.State, t.Program, dashText(shorten(t.Input, mostInput)), dashText(needsText(t.Needs)))
 	}
-	table := cli.NewTable(s.out, "ID", "STEP", "STATE", "PROGRAM", "INPUT", "NEEDS")
-	for _, t := range tasks[:min(len(tasks), mostShown)] {
-		table.Row(t.ID, dashText(t.Step), t.State(), t.Program, dashText(shorten(t.Input, mostInput)), dashText(needsText(t.Needs)))
+	table.Flush()
+	if len(tasks) > mostShown {
+		s.note("these are the first %d of %d tasks; all of them: %s", mostShown, len(tasks), s.command("plan show %d --graph text", plan))
 	}
-	if err := table.Flush(); err != nil || len(tasks) <= mostShown {
-		return err
-	}
-	return printf(s.cmd.ErrOrStderr(), "these are the first %d of %d tasks; all of them: %s\n",
-		mostShown, len(tasks), s.command("plan show %d --graph text", p.ID))
 }
 
 // needsText is for people: "3-5, 7 any".
 func needsText(needs []task.Need) string {
-	text := ""
+	var parts []string
 	for _, on := range []task.When{task.NeedsSuccess, task.NeedsAny, task.NeedsFailure} {
 		var ids []int64
 		for _, n := range needs {
@@ -120,27 +102,32 @@ func needsText(needs []task.Need) string {
 				ids = append(ids, n.Task)
 			}
 		}
-		if len(ids) == 0 {
-			continue
-		}
-		if text != "" {
-			text += ", "
-		}
-		text += ranges(ids)
-		if on != task.NeedsSuccess {
-			text += " " + string(on)
+		switch text := ranges(ids); {
+		case text == "":
+		case on == task.NeedsSuccess:
+			parts = append(parts, text)
+		default:
+			parts = append(parts, text+" "+string(on))
 		}
 	}
-	return text
+	return strings.Join(parts, ", ")
 }
 
 // drawPlan draws the tasks of a plan.
-func drawPlan(s *session, p *task.Plan, tasks []*planview.Task, form string) error {
+func drawPlan(ctx context.Context, s *session, form string) error {
+	p, err := s.readPlan(ctx, s.args[0])
+	if err != nil {
+		return err
+	}
+	tasks, err := s.view(p.ID).Tasks(ctx)
+	if err != nil {
+		return err
+	}
 	d := &planfile.Drawing{Name: planName(p)}
 	for _, t := range tasks {
 		d.Nodes = append(d.Nodes, plannedNode(t))
 	}
-	return draw(s.out, d, form)
+	return draw(s, d, form)
 }
 
 func plannedNode(t *planview.Task) planfile.Node {

@@ -24,7 +24,7 @@ type planSubmission struct {
 
 func (a *app) planSubmit() *cobra.Command {
 	sub := &planSubmission{}
-	cmd := &cobra.Command{
+	cmd := withJSON(&cobra.Command{
 		Use: "submit FILE", Short: "Make a plan from a file, let it run, and print its id",
 		Long: "submit makes a plan from a plan file (- is stdin) and lets it run. Nothing of it runs before all of it is\n" +
 			"there. With --key a second submission makes nothing, and one that was cut short is finished: both are\n" +
@@ -32,29 +32,26 @@ func (a *app) planSubmit() *cobra.Command {
 			"start_after and end_before may differ.",
 		Example: "  tdf-manager plan submit pipeline.yaml\n" +
 			"  tdf-manager plan submit pipeline.yaml -p day=2026-11-21 --key pipeline-2026-11-21",
-	}
-	sub.flags(cmd)
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
-		id, err := sub.submit(ctx, s)
-		switch {
-		case err != nil:
-			return err
-		case *asJSON:
-			return cli.WriteJSON(s.out, struct {
-				Plan  int64 `json:"plan"`
-				Tasks int   `json:"tasks"`
-			}{id, len(sub.source.specs)})
-		default:
-			return printf(s.out, "%d\n", id)
-		}
+		RunE: a.withManager(sub.do),
 	})
+	sub.flags(cmd)
 	return cmd
 }
 
 func (sub *planSubmission) flags(cmd *cobra.Command) {
 	sub.source.flags(cmd)
 	cmd.Flags().StringVar(&sub.key, "key", "", "name of this submission: repeated, nothing is made twice")
+}
+
+func (sub *planSubmission) do(ctx context.Context, s *session) error {
+	id, err := sub.submit(ctx, s)
+	if err != nil {
+		return err
+	}
+	return s.result(struct {
+		Plan  int64 `json:"plan"`
+		Tasks int   `json:"tasks"`
+	}{id, len(sub.source.specs)}, func() { s.printf("%d\n", id) })
 }
 
 // submit makes the plan and lets it run.
@@ -114,16 +111,16 @@ func (sub *planSubmission) check(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if err := sub.source.read(s.cmd, s.args[0], now); err != nil {
+	if err := sub.source.read(s, now); err != nil {
 		return err
 	}
-	queues := queueCheck{ctx: ctx, s: s}
+	checkQueue := s.queueCheck(ctx)
 	specs, tasks := slices.Clone(sub.source.specs), slices.Concat(sub.source.plan.Tasks, sub.source.laterTasks())
 	for i := range sub.source.later {
 		specs = append(specs, sub.source.later[i].Specs...)
 	}
 	for i := range specs {
-		err := queues.check(specs[i].Queue)
+		err := checkQueue(specs[i].Queue)
 		switch {
 		case errors.Is(err, manager.ErrNoQueue):
 			return planfile.Errors{sub.source.at(&tasks[i], err)}
@@ -156,24 +153,22 @@ type planRunning struct {
 	planSubmission
 
 	quiet bool
-	json  *bool
 }
 
 func (a *app) planRun() *cobra.Command {
 	run := &planRunning{}
-	cmd := &cobra.Command{
+	cmd := withJSON(&cobra.Command{
 		Use: "run FILE", Short: "Make a plan from a file, let it run, and wait for its end",
 		Long: "run does what submit does and then waits, with the progress on stderr: the number of tasks in each state, the\n" +
 			"running ones, an estimate of the time left, and the critical path, which is the longest chain of tasks that\n" +
 			"have not ended. It ends with 0 if the plan is completed, and with 1 if it has failed, was cancelled or is\n" +
 			"held. Interrupted, it leaves the plan running.",
 		Example: "  tdf-manager plan run pipeline.yaml -p day=2026-11-21",
-	}
+		RunE:    a.withManager(run.do),
+	})
 	run.flags(cmd)
 	cmd.Flags().BoolVarP(&run.quiet, "quiet", "q", false, "print the id of the plan only, and no progress")
-	run.json = jsonFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("quiet", "json")
-	cmd.RunE = a.withManager(false, noOptions, run.do)
 	return cmd
 }
 
@@ -192,20 +187,20 @@ func (r *planRunning) do(ctx context.Context, s *session) error {
 	case r.quiet:
 		return planCode(p)
 	default:
-		return finishPlan(ctx, s, p, *r.json)
+		return finishPlan(ctx, s, p)
 	}
 }
 
 // announce prints which plan was made.
 func (r *planRunning) announce(s *session, id int64) error {
 	switch {
-	case *r.json:
-		return nil
+	case s.json:
 	case r.quiet:
-		return printf(s.out, "%d\n", id)
+		s.printf("%d\n", id)
 	default:
-		return printf(s.out, "%s: %s\n", planName(&task.Plan{PlanSpec: task.PlanSpec{Name: r.source.plan.Name}, ID: id}), r.source.stepsText())
+		s.printf("%s: %s\n", planName(&task.Plan{PlanSpec: task.PlanSpec{Name: r.source.plan.Name}, ID: id}), r.source.stepsText())
 	}
+	return s.out.Err()
 }
 
 // errHeld is the cause of a wait that ends because the plan is held.
@@ -219,7 +214,7 @@ func waitPlan(ctx context.Context, s *session, id int64, quiet bool) (*task.Plan
 	if !quiet {
 		display := newPlanDisplay(ctx, s)
 		defer display.close()
-		show = display.update
+		show = display.plan.Store
 	}
 	p, err := s.manager.WaitPlan(within, id, func(p *task.Plan) {
 		show(p)
@@ -234,24 +229,20 @@ func waitPlan(ctx context.Context, s *session, id int64, quiet bool) (*task.Plan
 }
 
 // finishPlan prints how a plan ended and turns it into an exit code.
-func finishPlan(ctx context.Context, s *session, p *task.Plan, asJSON bool) error {
+func finishPlan(ctx context.Context, s *session, p *task.Plan) error {
 	culprits, err := planCulprits(ctx, s, p)
 	if err != nil {
 		return err
 	}
 	failures, err := firstFailures(ctx, s, culprits)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case asJSON:
-		err = cli.WriteJSON(s.out, struct {
-			*task.Plan
-
-			First []failure `json:"first_unsuccessful"`
-		}{p, failures})
-	default:
-		err = printPlanEnd(s, p, failures, len(culprits))
 	}
+	err = s.result(struct {
+		*task.Plan
+
+		First []failure `json:"first_unsuccessful"`
+	}{p, failures}, func() { printPlanEnd(s, p, failures, len(culprits)) })
 	if err != nil {
 		return err
 	}
@@ -260,10 +251,7 @@ func finishPlan(ctx context.Context, s *session, p *task.Plan, asJSON bool) erro
 
 // planCode is the exit code for how a plan ended.
 func planCode(p *task.Plan) error {
-	if p.State == task.PlanCompleted {
-		return nil
-	}
-	return cli.Exit(cli.ExitTaskFailed)
+	return waitCode(false, p.State != task.PlanCompleted)
 }
 
 // planCulprits returns the tasks that made a plan fail: those that did not succeed,
@@ -282,22 +270,10 @@ func planCulprits(ctx context.Context, s *session, p *task.Plan) ([]int64, error
 	return ids, err
 }
 
-func printPlanEnd(s *session, p *task.Plan, failures []failure, all int) error {
-	if err := printf(s.out, "%s %s; %s\n", planName(p), p.State, planCounts(p)); err != nil {
-		return err
-	}
-	for _, f := range failures {
-		if err := printf(s.out, "\ntask %d %s\n%s", f.ID, f.State, indent(f.Error)); err != nil {
-			return err
-		}
-	}
-	if more := all - len(failures); more > 0 {
-		if err := printf(s.out, "\nand %d more\n", more); err != nil {
-			return err
-		}
-	}
+func printPlanEnd(s *session, p *task.Plan, failures []failure, all int) {
+	s.printf("%s %s; %s\n", planName(p), p.State, planCounts(p))
+	printFailures(s, failures, all)
 	if remedy := s.planRemedy(p); remedy != "" {
-		return printf(s.out, "\n%s\n", remedy)
+		s.printf("\n%s\n", remedy)
 	}
-	return nil
 }

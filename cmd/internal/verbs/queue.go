@@ -1,11 +1,10 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,38 +47,29 @@ func plainKeys() []string {
 const defaultPrefix = "default_"
 
 // readQueue reads a queue by its name.
-func (s *session) readQueue(ctx context.Context, name string) (task.Queue, error) {
+func readQueue(ctx context.Context, s *session, name string) (*task.Queue, error) {
 	q, err := s.manager.Queue(ctx, name)
-	return q, s.unknownQueue(ctx, name, err)
+	return &q, s.unknownQueue(ctx, name, err)
 }
 
-// readQueues reads queues by their names, each once; all of them must be there.
-func (s *session) readQueues(ctx context.Context, names []string) ([]task.Queue, error) {
-	var queues []task.Queue
-	for _, name := range once(names) {
-		q, err := s.readQueue(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		queues = append(queues, q)
-	}
-	return queues, nil
-}
-
-// parsePairs reads name=value words.
-func parsePairs(words []string) (map[string]string, error) {
+// parsePairs reads name=value words. The others say what is wrong with a word that is none, and with a name given twice.
+func parsePairs(words []string, none, twice string) (map[string]string, error) {
 	set := map[string]string{}
 	for _, word := range words {
 		name, value, ok := strings.Cut(word, "=")
 		if !ok || name == "" {
-			return nil, cli.Usagef("%q is no attribute; write name=value such as maxthreads=2", word)
+			return nil, cli.Usagef(none, word)
 		}
-		if _, twice := set[name]; twice {
-			return nil, cli.Usagef("attribute %s is given twice; give it once", name)
+		if _, again := set[name]; again {
+			return nil, cli.Usagef(twice, name)
 		}
 		set[name] = value
 	}
 	return set, nil
+}
+
+func parseAttributes(words []string) (map[string]string, error) {
+	return parsePairs(words, "%q is no attribute; write name=value such as maxthreads=2", "attribute %s is given twice; give it once")
 }
 
 // change is an attribute before and after.
@@ -124,12 +114,7 @@ func changedBy(list []change, dryRun bool) changed {
 // noneText stands for an attribute that is not set.
 const noneText = "none"
 
-func orNone(text string) string {
-	if text == "" {
-		return noneText
-	}
-	return text
-}
+func orNone(text string) string { return cmp.Or(text, noneText) }
 
 // changesText is for people: "threads none -> 20, paused false -> true".
 func changesText(list []change) string {
@@ -141,33 +126,28 @@ func changesText(list []change) string {
 }
 
 func (a *app) queueLs() *cobra.Command {
-	cmd := &cobra.Command{
+	return withJSON(&cobra.Command{
 		Use: "ls", Aliases: []string{listAlias}, Short: "List the queues with what lies in them",
 		Long: "ls lists the queues by name. WAITING tasks are open, DUE ones may start now, OLDEST is how long the\n" +
 			"first of them has been due. THREADS is the limit of running tasks in the whole fleet, MAXTHREADS that on each node. ENDED\n" +
 			"counts the tasks that came to an end since the queue exists.",
 		Example: "  tdf-manager queue ls\n  tdf-manager queue ls --json | jq '.[] | select(.paused).name'", Args: cobra.NoArgs,
-	}
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
-		queues, err := s.manager.Queues(ctx)
-		if err != nil {
-			return err
-		}
-		if *asJSON {
-			return cli.WriteJSON(s.out, queues)
-		}
-		return listQueues(ctx, s, queues)
+		RunE: a.withManager(func(ctx context.Context, s *session) error {
+			queues, err := s.manager.Queues(ctx)
+			if err != nil {
+				return err
+			}
+			now, err := s.manager.Now(ctx)
+			if err != nil {
+				return err
+			}
+			return s.result(queues, func() { listQueues(s, queues, now) })
+		}),
 	})
-	return cmd
 }
 
-func listQueues(ctx context.Context, s *session, queues []task.Queue) error {
-	now, err := s.manager.Now(ctx)
-	if err != nil {
-		return err
-	}
-	table := cli.NewTable(s.out, "NAME", "PAUSED", "WAITING", "DUE", "RUNNING", "THREADS", "MAXTHREADS", "OLDEST", "ENDED")
+func listQueues(s *session, queues []task.Queue, now time.Time) {
+	table := s.out.Table("NAME", "PAUSED", "WAITING", "DUE", "RUNNING", "THREADS", "MAXTHREADS", "OLDEST", "ENDED")
 	for i := range queues {
 		q := &queues[i]
 		paused := "-"
@@ -178,12 +158,12 @@ func listQueues(ctx context.Context, s *session, queues []task.Queue) error {
 			paused = "damaged"
 		}
 		table.Row(q.Name, paused, q.Waiting, q.Due, q.Running, limitText(q.Threads), limitText(q.MaxThreads),
-			waited(q.Oldest, now), endedText(q))
+			waited(q.Oldest, now), dashText(statesText(q.Ended)))
 	}
-	if err := table.Flush(); err != nil || len(queues) > 1 {
-		return err
+	table.Flush()
+	if len(queues) < 2 {
+		s.note("there is only the default queue; make another with %s", s.command("queue add NAME"))
 	}
-	return printf(s.cmd.ErrOrStderr(), "there is only the default queue; make another with %s\n", s.command("queue add NAME"))
 }
 
 // waited is how long a task has been due.
@@ -191,7 +171,11 @@ func waited(since, now time.Time) string {
 	if since.IsZero() {
 		return "-"
 	}
-	d := max(0, now.Sub(since))
+	return rounded(max(0, now.Sub(since)))
+}
+
+// rounded is a duration as people read it.
+func rounded(d time.Duration) string {
 	precision := time.Second
 	if d < time.Minute {
 		precision = 100 * time.Millisecond
@@ -199,40 +183,30 @@ func waited(since, now time.Time) string {
 	return d.Round(precision).String()
 }
 
-func endedText(q *task.Queue) string {
-	for _, n := range q.Ended {
-		if n > 0 {
-			return countsLine(q.Ended)
-		}
-	}
-	return "-"
-}
-
 func (a *app) queueShow() *cobra.Command {
 	return showing(a, &cobra.Command{
 		Use: "show NAME", Short: "Show all attributes of a queue, and what lies in it",
 		Example: "  tdf-manager queue show default\n  tdf-manager queue show nightly --json",
-	}, (*session).readQueue, showQueue)
+	}, readQueue, showQueue)
 }
 
 // showing makes the verb that shows one thing by its name.
 func showing[T any](
-	a *app, cmd *cobra.Command, read func(*session, context.Context, string) (T, error), show func(context.Context, *session, *T) error,
+	a *app, cmd *cobra.Command, read func(context.Context, *session, string) (*T, error), show func(context.Context, *session, *T) error,
 ) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
-		one, err := read(s, ctx, s.args[0])
-		switch {
-		case err != nil:
+	cmd.RunE = a.withManager(func(ctx context.Context, s *session) error {
+		one, err := read(ctx, s, s.args[0])
+		if err != nil {
 			return err
-		case *asJSON:
-			return cli.WriteJSON(s.out, one)
-		default:
-			return show(ctx, s, &one)
 		}
+		if s.json {
+			s.out.JSON(one)
+			return nil
+		}
+		return show(ctx, s, one)
 	})
-	return cmd
+	return withJSON(cmd)
 }
 
 func showQueue(ctx context.Context, s *session, q *task.Queue) error {
@@ -240,7 +214,7 @@ func showQueue(ctx context.Context, s *session, q *task.Queue) error {
 	if err != nil {
 		return err
 	}
-	table := cli.NewTable(s.out)
+	table := s.out.Table()
 	table.Row("queue", q.Name)
 	if len(q.Damaged) > 0 {
 		table.Row("damaged", q.Damaged.Text()+"; nothing is taken from the queue until this is set anew")
@@ -254,134 +228,115 @@ func showQueue(ctx context.Context, s *session, q *task.Queue) error {
 	table.Row("waiting", fmt.Sprintf("%d, %d of them due", q.Waiting, q.Due))
 	table.Row("oldest", waited(q.Oldest, now))
 	table.Row("running", runningOn(q))
-	table.Row("ended", endedText(q))
-	return table.Flush()
+	table.Row("ended", dashText(statesText(q.Ended)))
+	table.Flush()
+	return nil
 }
 
-func dashText(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
+func dashText(text string) string { return cmp.Or(text, "-") }
 
 // runningOn is the number of rounds under way, and where.
 func runningOn(q *task.Queue) string {
-	parts := make([]string, 0, len(q.RunningByNode))
-	for _, node := range slices.Sorted(maps.Keys(q.RunningByNode)) {
-		parts = append(parts, fmt.Sprintf("%s %d", node, q.RunningByNode[node]))
-	}
 	text := strconv.FormatInt(q.Running, 10)
-	if len(parts) > 0 {
-		text += " (" + strings.Join(parts, ", ") + ")"
+	if len(q.RunningByNode) > 0 {
+		text += " (" + joined(q.RunningByNode, func(node string, n int64) string { return fmt.Sprintf("%s %d", node, n) }) + ")"
 	}
 	return text
 }
 
 func (a *app) queueAdd() *cobra.Command {
-	var dryRun bool
-	cmd := &cobra.Command{
+	return withJSON(withDryRun(&cobra.Command{
 		Use: "add [NAME] [ATTRIBUTE=VALUE...]", Short: "Make a queue",
 		Long: "add makes a queue; without a name it gets one, which is printed. See queue for the attributes.",
 		Example: "  tdf-manager queue add nightly threads=20 maxthreads=2\n" +
 			"  tdf-manager queue add gpu default_resources=gpu=1 nodes_pin=node-1,node-2\n" +
 			"  tdf-manager queue add --dry-run nightly order=lifo",
-	}
-	dryRunFlag(cmd, &dryRun)
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
-		name, words := "", s.args
-		if len(words) > 0 && !strings.Contains(words[0], "=") {
-			name, words = words[0], words[1:]
-			if name == "" {
-				return cli.Usagef("the name is empty; leave it out to get one made")
-			}
-		}
-		set, err := parsePairs(words)
-		if err != nil {
-			return err
-		}
-		q, err := s.manager.AddQueue(ctx, name, set, changeOptions(dryRun)...)
-		if errors.Is(err, manager.ErrQueueExists) {
-			return fmt.Errorf("%w; change it with %s", err, s.command("queue set %s", name))
-		}
-		if err != nil {
-			return err
-		}
-		return printAdded(s, &q, dryRun, *asJSON)
-	})
-	return cmd
+		RunE: a.withManager(addQueue),
+	}))
 }
 
-func printAdded(s *session, q *task.Queue, dryRun, asJSON bool) error {
-	if asJSON {
-		return cli.WriteJSON(s.out, struct {
-			*task.Queue
-
-			DryRun bool `json:"dry_run"`
-		}{q, dryRun})
+func addQueue(ctx context.Context, s *session) error {
+	name, words := "", s.args
+	if len(words) > 0 && !strings.Contains(words[0], "=") {
+		name, words = words[0], words[1:]
+		if name == "" {
+			return cli.Usagef("the name is empty; leave it out to get one made")
+		}
 	}
+	set, err := parseAttributes(words)
+	if err != nil {
+		return err
+	}
+	q, err := s.manager.AddQueue(ctx, name, set, s.changeOptions()...)
+	if errors.Is(err, manager.ErrQueueExists) {
+		return fmt.Errorf("%w; change it with %s", err, s.command("queue set %s", name))
+	}
+	if err != nil {
+		return err
+	}
+	return s.result(struct {
+		*task.Queue
+
+		DryRun bool `json:"dry_run"`
+	}{&q, s.dryRun}, func() { printAdded(s, &q) })
+}
+
+func printAdded(s *session, q *task.Queue) {
 	empty := task.NewQueue(q.Name).Empty()
 	empty.Aging = q.Aging
 	text := "added queue " + q.Name
-	if dryRun {
+	if s.dryRun {
 		text = "would add queue " + q.Name
 	}
 	if set := changesOf(queueAttributes(&empty), queueAttributes(q)); len(set) > 0 {
 		text += ": " + changesText(set)
 	}
-	return printf(s.out, "%s\n", cli.Safe(text))
+	s.printf("%s\n", cli.Safe(text))
 }
 
 func (a *app) queueSet() *cobra.Command {
-	var dryRun bool
-	cmd := &cobra.Command{
+	return withJSON(withDryRun(&cobra.Command{
 		Use: "set NAME ATTRIBUTE=VALUE...", Short: "Change attributes of a queue, all of them or none",
 		Long: "set changes attributes of a queue; it works on the next claims, and stops nothing that runs. An empty\n" +
 			"value brings the default back. See queue for the attributes.",
 		Example: "  tdf-manager queue set nightly maxthreads=2 nodes_pin=node-1,node-2\n" +
 			"  tdf-manager queue set nightly threads=unlimited nodes_pin=\n" +
 			"  tdf-manager queue set default threads=0 --dry-run",
-		Args: cobra.MinimumNArgs(2),
+		Args: cobra.MinimumNArgs(2), RunE: a.withManager(setQueue),
+	}))
+}
+
+func setQueue(ctx context.Context, s *session) error {
+	set, err := parseAttributes(s.args[1:])
+	if err != nil {
+		return err
 	}
-	dryRunFlag(cmd, &dryRun)
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
-		set, err := parsePairs(s.args[1:])
-		if err != nil {
-			return err
-		}
-		before, err := s.readQueue(ctx, s.args[0])
-		if err != nil {
-			return err
-		}
-		after, err := s.manager.SetQueue(ctx, before.Name, set, changeOptions(dryRun)...)
-		if err != nil {
-			return s.unknownQueue(ctx, before.Name, err)
-		}
-		changes := changesOf(queueAttributes(&before), queueAttributes(&after))
-		if *asJSON {
-			return cli.WriteJSON(s.out, struct {
-				*task.Queue
-				changed
-			}{&after, changedBy(changes, dryRun)})
-		}
-		return printSet(s, "queue "+after.Name, changes, dryRun)
-	})
-	return cmd
+	before, err := readQueue(ctx, s, s.args[0])
+	if err != nil {
+		return err
+	}
+	after, err := s.manager.SetQueue(ctx, before.Name, set, s.changeOptions()...)
+	if err != nil {
+		return s.unknownQueue(ctx, before.Name, err)
+	}
+	changes := changesOf(queueAttributes(before), queueAttributes(&after))
+	return s.result(struct {
+		*task.Queue
+		changed
+	}{&after, changedBy(changes, s.dryRun)}, func() { printSet(s, "queue "+after.Name, changes) })
 }
 
 // printSet says what has changed of a queue or a node, also where others have changed
 // more meanwhile.
-func printSet(s *session, what string, changes []change, dryRun bool) error {
+func printSet(s *session, what string, changes []change) {
 	text := what + ": " + changesText(changes)
 	switch {
 	case len(changes) == 0:
 		text = what + " is so already; nothing changes"
-	case dryRun:
+	case s.dryRun:
 		text = "would change " + text
 	}
-	return printf(s.out, "%s\n", cli.Safe(text))
+	s.printf("%s\n", cli.Safe(text))
 }
 
 func (a *app) queuePause() *cobra.Command {
@@ -409,34 +364,26 @@ type paused struct {
 
 // pausing makes the verbs pause and resume.
 func (a *app) pausing(pause bool, cmd *cobra.Command) *cobra.Command {
-	var dryRun bool
 	cmd.Args = cobra.MinimumNArgs(1)
-	dryRunFlag(cmd, &dryRun)
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
-		queues, err := s.readQueues(ctx, s.args)
+	cmd.RunE = a.withManager(func(ctx context.Context, s *session) error {
+		queues, err := readAll(ctx, s, readQueue)
 		if err != nil {
 			return err
 		}
 		all := []paused{}
-		for i := range queues {
-			q := &queues[i]
+		for _, q := range queues {
 			set := map[string]string{pausedField: strconv.FormatBool(pause)}
-			if _, err := s.manager.SetQueue(ctx, q.Name, set, changeOptions(dryRun)...); err != nil {
+			if _, err := s.manager.SetQueue(ctx, q.Name, set, s.changeOptions()...); err != nil {
 				return err
 			}
-			if *asJSON {
-				all = append(all, paused{Name: q.Name, Paused: pause, Was: q.Paused, Running: q.Running, DryRun: dryRun})
-			} else if err := printf(s.out, "queue %s: %s\n", cli.Safe(q.Name), pauseText(q, pause, dryRun)); err != nil {
-				return err
+			all = append(all, paused{Name: q.Name, Paused: pause, Was: q.Paused, Running: q.Running, DryRun: s.dryRun})
+			if !s.json {
+				s.printf("queue %s: %s\n", cli.Safe(q.Name), pauseText(q, pause, s.dryRun))
 			}
 		}
-		if *asJSON {
-			return cli.WriteJSON(s.out, all)
-		}
-		return nil
+		return s.result(all, func() {})
 	})
-	return cmd
+	return withJSON(withDryRun(cmd))
 }
 
 func pauseText(q *task.Queue, pause, dryRun bool) string {

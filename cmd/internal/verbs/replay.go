@@ -2,10 +2,8 @@ package verbs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,15 +14,14 @@ import (
 
 // replaying is the verb replay with its flags.
 type replaying struct {
-	round                   int
-	timeout                 string
-	noWait, dryRun, compare bool
-	json                    *bool
+	round           int
+	timeout         string
+	noWait, compare bool
 }
 
 func (a *app) replay() *cobra.Command {
 	r := &replaying{}
-	cmd := &cobra.Command{
+	cmd := withJSON(withDryRun(&cobra.Command{
 		Use: "replay ID", Short: "Run a round of an ended task once more, and compare what comes out",
 		Long: "replay opens a task that does once more what an ended task did in a round, with the very program of\n" +
 			"that round where its hash was recorded. It waits for the end and compares output, error and exit\n" +
@@ -32,17 +29,15 @@ func (a *app) replay() *cobra.Command {
 			"with 4 if the timeout came first.",
 		Example: "  tdf-manager replay 7\n  tdf-manager replay 7 --round 0 --timeout 10m\n" +
 			"  tdf-manager replay 7 --no-wait\n  tdf-manager replay --compare 12",
-		Args: cobra.ExactArgs(1), RunE: a.withManager(false, noOptions, r.do),
-	}
+		Args: cobra.ExactArgs(1), RunE: a.withManager(r.do),
+	}))
 	flags := cmd.Flags()
 	flags.IntVar(&r.round, "round", manager.LastRound, "number of the round, from 0 (default: the last one begun)")
 	flags.Lookup("round").DefValue = "0" // the text says it
 	flags.StringVar(&r.timeout, "timeout", "", "longest time to wait, such as 90 or 1h30m")
 	flags.BoolVar(&r.noWait, "no-wait", false, "only open the task and print its id")
 	flags.BoolVar(&r.compare, "compare", false, "ID is a replay: open nothing, and compare it with what it repeats")
-	dryRunFlag(cmd, &r.dryRun)
-	r.json = jsonFlag(cmd)
-	for _, other := range []string{roundField, "timeout", "no-wait", "dry-run"} {
+	for _, other := range []string{roundField, "timeout", "no-wait", dryRunName} {
 		cmd.MarkFlagsMutuallyExclusive("compare", other)
 	}
 	cmd.MarkFlagsMutuallyExclusive("no-wait", "timeout")
@@ -64,50 +59,39 @@ func (r *replaying) do(ctx context.Context, s *session) error {
 	if r.compare {
 		return r.finish(ctx, s, id, false)
 	}
-	replay, err := s.manager.Replay(ctx, id, r.round, changeOptions(r.dryRun)...)
-	if err != nil || r.dryRun || r.noWait {
+	replay, err := s.manager.Replay(ctx, id, r.round, s.changeOptions()...)
+	if err != nil || s.dryRun || r.noWait {
 		return r.opened(s, id, replay, err)
 	}
-	if !*r.json {
-		fmt.Fprintf(s.cmd.ErrOrStderr(), "opened task %d; waiting for it\n", replay)
+	if !s.json {
+		s.note("opened task %d; waiting for it", replay)
 	}
-	timedOut, err := await(ctx, s, replay, limit)
-	if err != nil {
+	within, cancel := limited(ctx, limit)
+	defer cancel()
+	_, err = s.manager.Wait(within, []int64{replay}, nil)
+	late := err != nil && timedOut(within)
+	if err != nil && !late {
 		return fmt.Errorf("%w; task %d goes on: compare it with %s", err, replay, s.command("replay --compare %d", replay))
 	}
-	return r.finish(context.WithoutCancel(ctx), s, replay, timedOut)
+	return r.finish(ctx, s, replay, late)
 }
 
 // opened says what was opened, or would be.
 func (r *replaying) opened(s *session, id, replay int64, err error) error {
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case *r.json:
-		return cli.WriteJSON(s.out, struct {
-			ID     int64 `json:"id"`
-			Replay int64 `json:"replay,omitempty"`
-			DryRun bool  `json:"dry_run"`
-		}{id, replay, r.dryRun})
-	case r.dryRun:
-		return printf(s.out, "would run task %d once more\n", id)
-	default:
-		return printf(s.out, "opened task %d; compare it with: %s\n", replay, s.command("replay --compare %d", replay))
 	}
-}
-
-// await waits for the end of a task, at most for limit unless that is 0.
-func await(ctx context.Context, s *session, id int64, limit time.Duration) (timedOut bool, err error) {
-	if limit > 0 && limit != task.Forever {
-		within, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
-		defer cancel()
-		ctx = within
-	}
-	_, err = s.manager.Wait(ctx, []int64{id}, nil)
-	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
-		return true, nil
-	}
-	return false, err
+	return s.result(struct {
+		ID     int64 `json:"id"`
+		Replay int64 `json:"replay,omitempty"`
+		DryRun bool  `json:"dry_run"`
+	}{id, replay, s.dryRun}, func() {
+		if s.dryRun {
+			s.printf("would run task %d once more\n", id)
+		} else {
+			s.printf("opened task %d; compare it with: %s\n", replay, s.command("replay --compare %d", replay))
+		}
+	})
 }
 
 // finish prints the comparison and makes the exit code.
@@ -116,35 +100,26 @@ func (r *replaying) finish(ctx context.Context, s *session, id int64, timedOut b
 	if err != nil {
 		return err
 	}
-	if *r.json {
-		err = cli.WriteJSON(s.out, struct {
-			manager.Comparison
+	err = s.result(struct {
+		manager.Comparison
 
-			Same     bool `json:"same"`
-			TimedOut bool `json:"timed_out"`
-		}{c, c.Same(), timedOut})
-	} else {
-		err = printComparison(s, &c, timedOut)
-	}
-	switch {
-	case err != nil:
+		Same     bool `json:"same"`
+		TimedOut bool `json:"timed_out"`
+	}{c, c.Same(), timedOut}, func() { printComparison(s, &c, timedOut) })
+	if err != nil {
 		return err
-	case timedOut:
-		return cli.Exit(cli.ExitTimeout)
-	case !c.Same():
-		return cli.Exit(cli.ExitTaskFailed)
-	default:
-		return nil
 	}
+	return waitCode(timedOut, !c.Same())
 }
 
-func printComparison(s *session, c *manager.Comparison, timedOut bool) error {
+func printComparison(s *session, c *manager.Comparison, timedOut bool) {
 	if !c.Ended {
-		text := "task %d, which repeats round %d of task %d, has not ended yet; see %s\n"
 		if timedOut {
-			text = "the wait timed out: " + text
+			s.printf("the wait timed out: ")
 		}
-		return printf(s.out, text, c.Replay, c.Round, c.ID, s.command("replay --compare %d", c.Replay))
+		s.printf("task %d, which repeats round %d of task %d, has not ended yet; see %s\n",
+			c.Replay, c.Round, c.ID, s.command("replay --compare %d", c.Replay))
+		return
 	}
 	verdict := "the same"
 	switch {
@@ -153,11 +128,8 @@ func printComparison(s *session, c *manager.Comparison, timedOut bool) error {
 	case !c.Same():
 		verdict = "not known to be the same"
 	}
-	err := printf(s.out, "task %d is a replay of round %d of task %d: %s\n", c.Replay, c.Round, c.ID, verdict)
-	if err != nil {
-		return err
-	}
-	table := cli.NewTable(s.out, "", "VERDICT", "THEN", "NOW")
+	s.printf("task %d is a replay of round %d of task %d: %s\n", c.Replay, c.Round, c.ID, verdict)
+	table := s.out.Table("", "VERDICT", "THEN", "NOW")
 	a, b := c.First, c.Second
 	if b == nil { // it has ended without having run
 		b = &task.Round{Dropped: true}
@@ -167,7 +139,7 @@ func printComparison(s *session, c *manager.Comparison, timedOut bool) error {
 	table.Row("exit", c.Exit, exitText(a), exitText(b))
 	table.Row("program", c.Program, hashText(a.ProgramSHA256), hashText(b.ProgramSHA256))
 	table.Row(nodeField, "", dashText(a.Node), dashText(b.Node))
-	return table.Flush()
+	table.Flush()
 }
 
 // hashText is the beginning of a hash, enough to tell two apart.

@@ -3,6 +3,7 @@
 package verbs
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -12,7 +13,6 @@ import (
 	"log/slog"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/config"
@@ -72,7 +72,7 @@ func (a *app) load(cmd *cobra.Command) (cfg *config.File, done bool, err error) 
 		return nil, false, nil
 	}
 	file := a.path()
-	if _, err := os.Stat(file); file == defaultConfig && errors.Is(err, fs.ErrNotExist) {
+	if file == defaultConfig && missing(file) {
 		return nil, false, cli.WithCode(cli.ExitUsage, errors.New("there is no "+defaultConfig+
 			" in this directory; write one, or name a configuration file with --config or TDF_CONFIG"))
 	}
@@ -89,43 +89,41 @@ func (a *app) asked() bool { return a.flags.Check || a.flags.PrintConfig }
 // path returns the name of the configuration file. It is empty if the default file
 // is missing and the environment or --set names the namespace.
 func (a *app) path() string {
-	if a.file != "" {
-		return a.file
-	}
-	if file := os.Getenv("TDF_CONFIG"); file != "" {
+	if file := cmp.Or(a.file, os.Getenv("TDF_CONFIG")); file != "" {
 		return file
 	}
-	_, err := os.Stat(defaultConfig)
 	elsewhere := os.Getenv("TDF_TDF_NAMESPACE") != "" || slices.ContainsFunc(a.flags.Settings, func(s string) bool {
 		return strings.HasPrefix(s, "tdf.namespace=")
 	})
-	if errors.Is(err, fs.ErrNotExist) && elsewhere {
+	if elsewhere && missing(defaultConfig) {
 		return ""
 	}
 	return defaultConfig
 }
 
+func missing(file string) bool {
+	_, err := os.Stat(file)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // logger is what the flags ask for. Verbs that end soon only tell of errors
 // unless asked for more: they say on stdout what they do.
 func (a *app) logger(cmd *cobra.Command, daemon bool) (*slog.Logger, error) {
-	flags := *a.flags.Log
+	level := a.flags.LogLevel
 	if !daemon && !cmd.Flags().Changed("log-level") {
-		flags.Level = "error"
+		level = "error"
 	}
-	return flags.Logger(cmd.ErrOrStderr())
+	return cli.NewLogger(cmd.ErrOrStderr(), level, a.flags.LogFormat)
 }
 
 func (a *app) version() *cobra.Command {
-	cmd := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs}
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		build := cli.ThisBuild()
-		if *asJSON {
-			return cli.WriteJSON(cmd.OutOrStdout(), build)
-		}
-		return printf(cmd.OutOrStdout(), "%s %s\n", a.program, build)
-	}
-	return cmd
+	return withJSON(&cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, build := a.session(cmd, args), cli.ThisBuild()
+			return s.result(build, func() { s.printf("%s %s\n", a.program, build) })
+		},
+	})
 }
 
 // NewTDF returns the command tdf: the verbs, and the two daemons beside them.
@@ -136,7 +134,7 @@ func NewTDF(server, worker *cobra.Command) *cobra.Command {
 	withVerbs(worker, group)
 	for _, daemon := range []*cobra.Command{server, worker} {
 		_, daemon.Use, _ = strings.Cut(daemon.Use, "-")
-		daemon.Flags().Var(&refused{}, "config", "")
+		daemon.Flags().Func("config", "", func(string) error { return errors.New("the configuration file of a daemon is its last argument") })
 		_ = daemon.Flags().MarkHidden("config") // it is there
 		root.AddCommand(daemon)
 	}
@@ -168,20 +166,6 @@ func withVerbs(worker, group *cobra.Command) {
 	}
 	worker.AddCommand(verbs...)
 }
-
-// refused is the value of --config, which is not for daemons.
-type refused struct{ pflag.Value }
-
-// Set refuses all.
-func (*refused) Set(string) error {
-	return errors.New("the configuration file of a daemon is its last argument")
-}
-
-// Type is that of a text.
-func (*refused) Type() string { return "string" }
-
-// String is what help shows of it: nothing.
-func (*refused) String() string { return "" }
 
 // asTDF has the names of the programs as tdf calls them.
 var asTDF = strings.NewReplacer("tdf-manager run", "tdf manager", "tdf-manager", "tdf",

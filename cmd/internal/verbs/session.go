@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
+	"os"
+	"os/user"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +16,6 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/base/profile"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/manager"
@@ -27,65 +28,69 @@ type session struct {
 	program string // that has the verb
 	cmd     *cobra.Command
 	args    []string
-	out     io.Writer
-	cfg     *config.File
+	// json, dryRun and reason are the flags of those names.
+	json, dryRun bool
+	reason       string
+	out          *cli.Output
+	cfg          *config.File
+	log          *slog.Logger
 	// store has all connections of the verb; manager is there in verbs made by withManager.
 	store   *store.Store
 	manager *manager.Manager
 }
 
-type verb func(ctx context.Context, s *session) error
+type (
+	verb    func(ctx context.Context, s *session) error
+	runFunc func(*cobra.Command, []string) error
+)
 
 // withStore makes a verb that reads the namespace.
-func (a *app) withStore(do verb) func(*cobra.Command, []string) error {
-	return a.dialled(func(ctx context.Context, s *session) error {
-		log, err := a.logger(s.cmd, false)
-		if err != nil {
-			return err
-		}
-		cli.LogWarnings(log, s.cfg)
+func (a *app) withStore(do verb) runFunc {
+	return a.dialled(false, func(ctx context.Context, s *session) error {
+		cli.LogWarnings(s.log, s.cfg)
 		info, err := s.store.Check(ctx)
 		if err != nil {
 			return err
 		}
 		for _, warning := range info.Warnings {
-			log.Warn(warning)
+			s.log.Warn(warning)
 		}
 		return do(ctx, s)
-	}, conn.WithOnePool())
+	})
 }
 
-// withManager makes a verb that works as a manager does. daemon says that it
-// stays, also without its terminal, and logs what it does.
-func (a *app) withManager(daemon bool, opts func() []manager.Option, do verb) func(*cobra.Command, []string) error {
-	var dial []conn.Option
-	if !daemon {
-		dial = append(dial, conn.WithOnePool())
+// withManager makes a verb that works as a manager does.
+func (a *app) withManager(do verb) runFunc { return a.dialled(false, a.managed(do)) }
+
+// asDaemon makes a verb that works as a manager does and stays, also without its terminal.
+func (a *app) asDaemon(do verb, opts ...manager.Option) runFunc {
+	return a.dialled(true, func(ctx context.Context, s *session) error {
+		return cli.Outlive(ctx, s.cfg, s.log, func(ctx context.Context) error { return a.managed(do, opts...)(ctx, s) })
+	})
+}
+
+// managed gives the session its manager.
+func (a *app) managed(do verb, opts ...manager.Option) verb {
+	return func(ctx context.Context, s *session) (err error) {
+		opts = append(opts, manager.WithSettings(a.flags.Settings...), manager.WithLogger(s.log), manager.WithStore(s.store))
+		if s.manager, err = manager.New(ctx, "tdf-manager", a.path(), opts...); err != nil {
+			return err
+		}
+		return do(ctx, s)
 	}
-	return a.dialled(func(ctx context.Context, s *session) error {
-		log, err := a.logger(s.cmd, daemon)
-		if err != nil {
-			return err
-		}
-		if daemon {
-			cli.OutliveConnection()
-			unprofile, err := profile.Start(ctx, s.cfg.TDF.Pprof, log)
-			if err != nil {
-				return err
-			}
-			defer unprofile()
-		}
-		all := append(opts(), manager.WithSettings(a.flags.Settings...), manager.WithLogger(log), manager.WithStore(s.store))
-		if s.manager, err = manager.New(ctx, "tdf-manager", a.path(), all...); err != nil {
-			return err
-		}
-		return do(ctx, s)
-	}, dial...)
 }
 
-// dialled makes a verb that has the connections to Redis, and no others.
-func (a *app) dialled(do verb, opts ...conn.Option) func(*cobra.Command, []string) error {
+// dialled makes a verb that has the connections to Redis, and no others. daemon says that it stays, and logs what it does;
+// another has one pool of connections.
+func (a *app) dialled(daemon bool, do verb) runFunc {
 	return a.verb(func(ctx context.Context, s *session) (err error) {
+		if s.log, err = a.logger(s.cmd, daemon); err != nil {
+			return err
+		}
+		var opts []conn.Option
+		if !daemon {
+			opts = append(opts, conn.WithOnePool())
+		}
 		if s.store, err = store.Dial(s.cfg.Redis, s.cfg.TDF.Namespace, opts...); err != nil {
 			return err
 		}
@@ -94,10 +99,8 @@ func (a *app) dialled(do verb, opts ...conn.Option) func(*cobra.Command, []strin
 	})
 }
 
-func noOptions() []manager.Option { return nil }
-
 // verb is what all verbs have in common.
-func (a *app) verb(do verb) func(*cobra.Command, []string) error {
+func (a *app) verb(do verb) runFunc {
 	return func(cmd *cobra.Command, args []string) error {
 		cfg, done, err := a.load(cmd)
 		if done || err != nil {
@@ -110,7 +113,50 @@ func (a *app) verb(do verb) func(*cobra.Command, []string) error {
 }
 
 func (a *app) session(cmd *cobra.Command, args []string) *session {
-	return &session{program: a.program, cmd: cmd, args: args, out: cmd.OutOrStdout()}
+	given := func(flag string) bool {
+		is, _ := cmd.Flags().GetBool(flag) // not every verb has it
+		return is
+	}
+	reason, _ := cmd.Flags().GetString(reasonName)
+	return &session{
+		program: a.program, cmd: cmd, args: args, out: cli.NewOutput(cmd.OutOrStdout()),
+		json: given(jsonName), dryRun: given(dryRunName), reason: reason,
+	}
+}
+
+// printf writes to the output of the verb.
+func (s *session) printf(format string, args ...any) { s.out.Printf(format, args...) }
+
+// result writes what a verb found or did: with --json as one value, else as people read it.
+func (s *session) result(value any, forPeople func()) error {
+	if s.json {
+		s.out.JSON(value)
+	} else {
+		forPeople()
+	}
+	return s.out.Err()
+}
+
+// changeOptions go with every change: who wants it, and whether it is meant.
+func (s *session) changeOptions() []manager.ChangeOption {
+	opts := []manager.ChangeOption{manager.By(operator())}
+	if s.dryRun {
+		opts = append(opts, manager.DryRun())
+	}
+	return opts
+}
+
+// operator is who is at work, for the logs of tasks.
+func operator() string {
+	who, err := user.Current()
+	if err != nil {
+		return "tdf-manager"
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return cli.Safe(who.Username)
+	}
+	return cli.Safe(who.Username + "@" + host)
 }
 
 // command is how another verb is called.
@@ -118,7 +164,7 @@ func (s *session) command(format string, args ...any) string {
 	return s.program + " " + fmt.Sprintf(format, args...)
 }
 
-// named makes a text of another package call the programs as this one does.
+// named makes a text call the programs as this one does.
 func (s *session) named(text string) string {
 	if s.program == TDF {
 		return asTDF.Replace(text)
@@ -126,18 +172,12 @@ func (s *session) named(text string) string {
 	return text
 }
 
-// daemon is how a server or a worker is called.
-func (s *session) daemon(role string) string {
-	if s.program == TDF {
-		return s.command("%s", role)
-	}
-	return "tdf-" + role
+// note tells people, on stderr, what the output cannot say; warn does so in the name of the program.
+func (s *session) note(format string, args ...any) {
+	fmt.Fprintf(s.cmd.ErrOrStderr(), format+"\n", args...)
 }
 
-// warn tells people, on stderr, what the output cannot say.
-func (s *session) warn(format string, args ...any) {
-	fmt.Fprintf(s.cmd.ErrOrStderr(), s.program+": "+format+"\n", args...)
-}
+func (s *session) warn(format string, args ...any) { s.note(s.program+": "+format, args...) }
 
 // withExitCode gives errors of the packages below their exit code.
 func withExitCode(err error) error {
@@ -162,22 +202,36 @@ func withExitCode(err error) error {
 	}
 }
 
-// jsonFlag adds --json.
-func jsonFlag(cmd *cobra.Command) *bool {
-	return cmd.Flags().Bool("json", false, "print one JSON value, also for errors")
+// The flags that many verbs have.
+const (
+	jsonName   = "json"
+	dryRunName = "dry-run"
+	reasonName = "reason"
+)
+
+// withJSON adds --json to a verb.
+func withJSON(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().Bool(jsonName, false, "print one JSON value, also for errors")
+	return cmd
 }
 
-// printf writes to the output of a command. An error, such as a closed pipe,
-// ends the command.
-func printf(w io.Writer, format string, args ...any) error {
-	if _, err := fmt.Fprintf(w, format, args...); err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	return nil
+// withDryRun adds -n to a verb that changes something.
+func withDryRun(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolP(dryRunName, "n", false, "only print what would be done, and exit as if it were done")
+	return cmd
 }
 
-// finish gives the error of a verb its remedy and its exit code.
+// withReason adds --reason to a verb.
+func withReason(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().String(reasonName, "", "why, for the record of each task")
+	return cmd
+}
+
+// finish gives the error of a verb, or of its output, its remedy and its exit code.
 func (s *session) finish(err error) error {
+	if s.out.Err() != nil {
+		return s.out.Err()
+	}
 	var coded cli.Coded
 	if !errors.As(err, &coded) && denied(err) {
 		return cli.WithCode(cli.ExitRedis, fmt.Errorf("[redis] username = %s: Redis does not let this user do it; %s: %w",

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -22,39 +21,36 @@ import (
 )
 
 func (a *app) show() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := withJSON(&cobra.Command{
 		Use: "show ID", Short: "Show a task with all its rounds and its log", Args: cobra.ExactArgs(1),
-	}
-	asJSON := jsonFlag(cmd)
-	dirs := archiveFlag(cmd)
-	say := func(_ context.Context, s *session, t *task.Task) error {
-		if *asJSON {
-			return cli.WriteJSON(s.out, t)
-		}
-		return showTask(s.out, t)
-	}
-	cmd.RunE = a.withTask(dirs, say)
+	})
+	cmd.RunE = a.withTask(archiveFlag(cmd), func(s *session, t *task.Task) error {
+		return s.result(t, func() { showTask(s.out, t) })
+	})
 	return cmd
 }
 
 // withTask makes a verb about the task that the only argument names, in Redis or, if there are directories, in an archive.
-func (a *app) withTask(
-	dirs *[]string, do func(ctx context.Context, s *session, t *task.Task) error,
-) func(*cobra.Command, []string) error {
-	live := a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+func (a *app) withTask(dirs *[]string, do func(s *session, t *task.Task) error) runFunc {
+	live := a.withManager(func(ctx context.Context, s *session) error {
 		t, err := s.readTask(ctx)
 		if err != nil {
 			return err
 		}
-		return do(ctx, s, t)
+		return do(s, t)
 	})
 	cold := a.withArchive(dirs, func(ctx context.Context, s *session, a *manager.Archive) error {
 		t, err := s.findTask(ctx, a)
 		if err != nil {
 			return err
 		}
-		return do(ctx, s, t)
+		return do(s, t)
 	})
+	return liveOrCold(dirs, live, cold)
+}
+
+// liveOrCold runs the verb that reads Redis or, if there are directories, the one that reads an archive.
+func liveOrCold(dirs *[]string, live, cold runFunc) runFunc {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(*dirs) > 0 {
 			return cold(cmd, args)
@@ -76,25 +72,19 @@ func (s *session) readTask(ctx context.Context) (*task.Task, error) {
 	return t, err
 }
 
-func showTask(w io.Writer, t *task.Task) error {
+func showTask(out *cli.Output, t *task.Task) {
 	if t.Err != nil {
-		if err := printf(w, "%s\n", cli.Safe(t.Err.Error())); err != nil {
-			return err
-		}
+		out.Printf("%s\n", cli.Safe(t.Err.Error()))
 	}
-	if err := showFields(w, t); err != nil {
-		return err
-	}
+	showFields(out, t)
 	for i := range t.Rounds {
-		if err := showRound(w, &t.Rounds[i]); err != nil {
-			return err
-		}
+		showRound(out, &t.Rounds[i])
 	}
 	var log strings.Builder
 	for _, entry := range t.Log {
 		log.WriteString(entry.String() + "\n")
 	}
-	return printf(w, "\nlog\n%s", indent(clean.URLs(log.String())))
+	out.Printf("\nlog\n%s", indent(clean.URLs(log.String())))
 }
 
 // tail is the end of a text: some lines, each not too long.
@@ -146,54 +136,44 @@ func span(d time.Duration) string {
 	return d.String()
 }
 
-// fieldTable are the rows about a task; those that say nothing are left out where
-// most tasks have none.
-type fieldTable struct{ *cli.Table }
-
-func (table fieldTable) some(name, value string) {
-	if value != "" {
-		table.Row(name, value)
-	}
-}
-
-func showFields(w io.Writer, t *task.Task) error {
+func showFields(out *cli.Output, t *task.Task) {
 	state := string(t.State)
 	if end := t.EndState(); end != t.State && end != statemachine.None {
 		state += " (" + string(end) + ")"
 	}
-	table := fieldTable{cli.NewTable(w)}
+	table := out.Table()
 	table.Row("task", t.ID)
 	table.Row("state", state)
 	if !t.Created.IsZero() {
 		table.Row("created", when(t.Created))
 	}
-	table.steps(t)
-	table.plan(t)
+	stepRows(table, t)
+	planRows(table, t)
 	table.Row("program", t.Program)
 	table.Row("source", clean.Source(t.Source))
 	table.Row("input", task.InputText(t.Input, t.Argv))
-	table.place(t)
+	placeRows(table, t)
 	table.Row("start_after", bound(t.StartAfter))
 	if !t.NotBefore.IsZero() {
 		table.Row("not_before", when(t.NotBefore)+" (rests after a failure)")
 	}
 	table.Row("end_before", bound(t.EndBefore))
 	table.Row("timeout", span(t.Timeout))
-	table.counters(t)
+	counterRows(table, t)
 	table.Row("fail_on", t.FailOn)
-	table.policy(t)
-	return table.Flush()
+	policyRows(table, t)
+	table.Flush()
 }
 
-// steps are what operators did with the task, and the tasks it is linked with.
-func (table fieldTable) steps(t *task.Task) {
+// stepRows are what operators did with the task, and the tasks it is linked with.
+func stepRows(table *cli.Table, t *task.Task) {
 	if t.State == statemachine.Blocked {
 		table.Row("held", cmp.Or(t.Hold, "without a reason"))
 	}
 	if !t.CancelRequested.IsZero() {
 		table.Row("stop asked for", when(t.CancelRequested))
 	}
-	table.some("cancel reason", t.CancelReason)
+	table.Some("cancel reason", t.CancelReason)
 	for _, link := range []struct {
 		name string
 		id   int64
@@ -207,37 +187,42 @@ func (table fieldTable) steps(t *task.Task) {
 	}
 }
 
-// plan is what the task is in its plan.
-func (table fieldTable) plan(t *task.Task) {
+// planRows are what the task is in its plan.
+func planRows(table *cli.Table, t *task.Task) {
 	if t.Plan == 0 {
 		return
 	}
 	table.Row(planField, t.Plan)
-	table.some(stepField, t.Step)
-	table.some("needs", needsText(t.Needs))
+	table.Some(stepField, t.Step)
+	table.Some("needs", needsText(t.Needs))
 }
 
-// place is where and when the task may run.
-func (table fieldTable) place(t *task.Task) {
+// placeRows are where and when the task may run.
+func placeRows(table *cli.Table, t *task.Task) {
 	table.Row("queue", t.Queue)
 	table.Row("priority", orZero(t.Priority))
-	table.some(envField, t.Env)
-	table.some("labels", strings.Join(t.Labels, ", "))
-	table.some("resources", amounts(t.Resources))
-	table.some("key", t.Key)
-	table.some("comment", t.Comment)
+	table.Some(envField, t.Env)
+	table.Some("labels", strings.Join(t.Labels, ", "))
+	table.Some("resources", amounts(t.Resources))
+	table.Some("key", t.Key)
+	table.Some("comment", t.Comment)
 }
 
 // amounts are resources as people write them: gpu=1, mem=2048.
 func amounts(resources map[string]int) string {
-	parts := make([]string, 0, len(resources))
-	for _, name := range slices.Sorted(maps.Keys(resources)) {
-		parts = append(parts, name+"="+strconv.Itoa(resources[name]))
+	return joined(resources, func(name string, n int) string { return name + "=" + strconv.Itoa(n) })
+}
+
+// joined are texts about what has names, in their order.
+func joined[V any](m map[string]V, text func(name string, v V) string) string {
+	parts := make([]string, 0, len(m))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		parts = append(parts, text(name, m[name]))
 	}
 	return strings.Join(parts, ", ")
 }
 
-func (table fieldTable) counters(t *task.Task) {
+func counterRows(table *cli.Table, t *task.Task) {
 	table.Row("fails", fmt.Sprintf("%d (%s)", t.Fails, atMost(t.MaxFails)))
 	table.Row("timeouts", fmt.Sprintf("%d (%s)", t.Timeouts, atMost(t.MaxTimeouts)))
 	table.Row("losses", fmt.Sprintf("%d (%s)", t.Losses, atMost(t.MaxLosses)))
@@ -265,20 +250,20 @@ func orZero(n *int) int {
 	return *n
 }
 
-// policy is what happens after a failure, where it is not the plain thing.
-func (table fieldTable) policy(t *task.Task) {
+// policyRows are what happens after a failure, where it is not the plain thing.
+func policyRows(table *cli.Table, t *task.Task) {
 	for _, f := range task.Fields() {
 		text, _ := t.Text(f.Name)
 		policy := f.Name == "charge" || strings.HasPrefix(f.Name, "retry_") || strings.HasSuffix(f.Name, "_exit_codes")
 		if policy && text != f.Default {
-			table.some(f.Name, text)
+			table.Some(f.Name, text)
 		}
 	}
 }
 
 // showRound writes the record of a round: who ran it, its moments in order, how
 // it ended, what it used, and the end of what it wrote.
-func showRound(w io.Writer, r *task.Round) error {
+func showRound(out *cli.Output, r *task.Round) {
 	head := fmt.Sprintf("\nround %d", r.Number)
 	if r.Worker != "" {
 		head += ", worker " + cli.Safe(r.Worker)
@@ -292,27 +277,21 @@ func showRound(w io.Writer, r *task.Round) error {
 	if r.Class != "" {
 		head += ", class " + cli.Safe(string(r.Class))
 	}
-	if err := printf(w, "%s\n", head); err != nil {
-		return err
-	}
-	if err := showMoments(w, r); err != nil {
-		return err
-	}
-	if err := showRecord(w, r); err != nil {
-		return err
-	}
-	return showStreams(w, r)
+	out.Printf("%s\n", head)
+	showMoments(out, r)
+	showRecord(out, r)
+	showStreams(out, r)
 }
 
-func showMoments(w io.Writer, r *task.Round) error {
+func showMoments(out *cli.Output, r *task.Round) {
 	names := slices.SortedFunc(maps.Keys(r.Stamps), func(a, b string) int {
 		return cmp.Or(r.Stamps[a].Compare(r.Stamps[b]), cmp.Compare(place(a), place(b)))
 	})
-	table := cli.NewTable(w)
+	table := out.Table()
 	for _, name := range names {
 		table.Row("  "+when(r.Stamps[name]), name)
 	}
-	return table.Flush()
+	table.Flush()
 }
 
 // place orders moments that are the same: one move writes both "failure" and
@@ -322,43 +301,31 @@ func place(name string) int {
 }
 
 // showRecord writes what is there of the rest.
-func showRecord(w io.Writer, r *task.Round) error {
-	table := cli.NewTable(w)
-	row := func(name, value string) {
-		if value != "" {
-			table.Row("  "+name, value)
-		}
-	}
-	row(nodeField, r.Node)
+func showRecord(out *cli.Output, r *task.Round) {
+	table := out.Table()
+	table.Some("  node", r.Node)
 	if r.Incarnation > 0 {
-		row("incarnation", strconv.FormatInt(r.Incarnation, 10))
+		table.Row("  incarnation", r.Incarnation)
 	}
-	row("claim", r.Claim)
-	row("program", sha256Text(r.ProgramSHA256))
+	table.Some("  claim", r.Claim)
+	if r.ProgramSHA256 != "" {
+		table.Row("  program", "sha256 "+r.ProgramSHA256)
+	}
 	if r.UserTime > 0 || r.SystemTime > 0 {
-		row("cpu time", fmt.Sprintf("%v user, %v system", r.UserTime, r.SystemTime))
+		table.Row("  cpu time", fmt.Sprintf("%v user, %v system", r.UserTime, r.SystemTime))
 	}
 	if r.MaxMemory > 0 {
-		row("max memory", fmt.Sprintf("%d bytes", r.MaxMemory))
+		table.Row("  max memory", fmt.Sprintf("%d bytes", r.MaxMemory))
 	}
-	row("resources", allottedText(r.Resources))
-	row("progress", r.Progress.String())
-	return table.Flush()
-}
-
-func sha256Text(hash string) string {
-	if hash == "" {
-		return ""
-	}
-	return "sha256 " + hash
+	table.Some("  resources", allottedText(r.Resources))
+	table.Some("  progress", r.Progress.String())
+	table.Flush()
 }
 
 // showStreams writes the end of what the round wrote.
-func showStreams(w io.Writer, r *task.Round) error {
+func showStreams(out *cli.Output, r *task.Round) {
 	if r.Dropped {
-		if err := printf(w, "  output and error are kept no longer (keep_rounds)\n"); err != nil {
-			return err
-		}
+		out.Printf("  output and error are kept no longer (keep_rounds)\n")
 	}
 	for _, s := range []struct {
 		name, text string
@@ -376,23 +343,17 @@ func showStreams(w io.Writer, r *task.Round) error {
 		if s.hash != "" {
 			size += ", sha256 " + cli.Safe(s.hash)
 		}
-		if err := printf(w, "  %s (%s)\n%s", s.name, size, indent(tail(s.text))); err != nil {
-			return err
-		}
+		out.Printf("  %s (%s)\n%s", s.name, size, indent(tail(s.text)))
 	}
-	return nil
 }
 
 // allottedText is what the round got of its node: gpu=2 (0,1), mem=2048.
 func allottedText(resources map[string]task.Allotted) string {
-	parts := make([]string, 0, len(resources))
-	for _, name := range slices.Sorted(maps.Keys(resources)) {
-		a := resources[name]
+	return joined(resources, func(name string, a task.Allotted) string {
 		text := fmt.Sprintf("%s=%d", name, a.Count)
 		if len(a.IDs) > 0 {
 			text += " (" + strings.Trim(strings.ReplaceAll(fmt.Sprint(a.IDs), " ", ","), "[]") + ")"
 		}
-		parts = append(parts, text)
-	}
-	return strings.Join(parts, ", ")
+		return text
+	})
 }

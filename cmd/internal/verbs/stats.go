@@ -17,47 +17,42 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// counting is the verb stats with its flags.
-type counting struct {
-	watch bool
-	json  *bool
-}
-
 func (a *app) stats() *cobra.Command {
-	c := &counting{}
-	cmd := &cobra.Command{
-		Use: "stats", Short: "Count the tasks in each state", Args: cobra.NoArgs, RunE: a.withStore(c.do),
-	}
-	cmd.Flags().BoolVar(&c.watch, "watch", false, "go on counting until stopped: a line for each change")
-	c.json = jsonFlag(cmd)
-	cmd.MarkFlagsMutuallyExclusive("watch", "json")
+	watching := false
+	cmd := withJSON(&cobra.Command{
+		Use: "stats", Short: "Count the tasks in each state", Args: cobra.NoArgs,
+		RunE: a.withStore(func(ctx context.Context, s *session) error {
+			if watching {
+				return watch(ctx, s)
+			}
+			return count(ctx, s)
+		}),
+	})
+	cmd.Flags().BoolVar(&watching, "watch", false, "go on counting until stopped: a line for each change")
+	cmd.MarkFlagsMutuallyExclusive("watch", jsonName)
 	return cmd
 }
 
-func (c *counting) do(ctx context.Context, s *session) error {
-	if c.watch {
-		return watch(ctx, s)
-	}
+func count(ctx context.Context, s *session) error {
 	counts, err := s.store.Count(ctx)
 	if err != nil {
 		return err
 	}
 	all := manager.Counts(counts)
-	if *c.json {
-		return cli.WriteJSON(s.out, struct {
-			Namespace string         `json:"namespace"`
-			States    manager.Counts `json:"states"`
-			Total     int64          `json:"total"`
-			Left      int64          `json:"left"`
-		}{s.store.Namespace(), all, all.Total(), all.Left()})
-	}
-	table := cli.NewTable(s.out, "STATE", "TASKS")
-	for _, state := range statemachine.States() {
-		table.Row(state, counts[state])
-	}
-	table.Row("total", all.Total())
-	table.Row("left", all.Left())
-	return table.Flush()
+	return s.result(struct {
+		Namespace string         `json:"namespace"`
+		States    manager.Counts `json:"states"`
+		Total     int64          `json:"total"`
+		Left      int64          `json:"left"`
+	}{s.store.Namespace(), all, all.Total(), all.Left()}, func() {
+		table := s.out.Table("STATE", "TASKS")
+		for _, state := range statemachine.States() {
+			table.Row(state, counts[state])
+		}
+		table.Row("total", all.Total())
+		table.Row("left", all.Left())
+		table.Flush()
+	})
 }
 
 // watchPoll is how often the counts are read where nothing tells of a change.
@@ -72,7 +67,7 @@ func watch(ctx context.Context, s *session) error {
 	changes, stop := s.store.Watch(ctx)
 	defer stop()
 	format := "%s\n"
-	if cli.IsTerminal(s.out) {
+	if cli.IsTerminal(s.cmd.OutOrStdout()) {
 		format = "\r\x1b[K%s"
 	}
 	for before := ""; ; {
@@ -82,9 +77,10 @@ func watch(ctx context.Context, s *session) error {
 		}
 		if line := countsLine(counts); line != before {
 			before = line
-			if err := printf(s.out, format, line); err != nil {
-				return err
-			}
+			s.printf(format, line)
+		}
+		if s.out.Err() != nil {
+			return s.out.Err()
 		}
 		if err := nextLook(ctx, changes); err != nil {
 			return err
@@ -109,14 +105,16 @@ func nextLook(ctx context.Context, changes <-chan struct{}) error {
 
 // countsLine names the states that have tasks.
 func countsLine[N int | int64](counts map[statemachine.State]N) string {
+	return cmp.Or(statesText(counts), "no tasks")
+}
+
+// statesText is countsLine, and empty where there are no tasks.
+func statesText[N int | int64](counts map[statemachine.State]N) string {
 	var parts []string
 	for _, state := range statemachine.States() {
 		if n := counts[state]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d", state, n))
 		}
-	}
-	if len(parts) == 0 {
-		return "no tasks"
 	}
 	return strings.Join(parts, "  ")
 }
@@ -135,13 +133,13 @@ func (a *app) top() *cobra.Command {
 	cmd.Flags().StringVar(&interval, "interval", "",
 		fmt.Sprintf("time between two looks (default %v, at least %v)", top.DefaultInterval, top.MinInterval))
 	cmd.Flags().BoolVar(&once, "once", false, "print one snapshot and end")
-	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
+	cmd.RunE = a.withManager(func(ctx context.Context, s *session) error {
 		every, err := parseInterval(interval)
 		if err != nil {
 			return err
 		}
 		return top.Run(ctx, top.Options{
-			In: cmd.InOrStdin(), Out: s.out, Interval: every, Once: once,
+			In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Interval: every, Once: once,
 			Source: func(ctx context.Context) (top.Snapshot, error) {
 				o, err := s.manager.Overview(ctx, topFailures)
 				return snapshot(&o, s.cfg.Redis.String()), err
@@ -164,24 +162,13 @@ func parseInterval(text string) (time.Duration, error) {
 
 // snapshot is what the screen shows of an overview.
 func snapshot(o *manager.Overview, redis string) top.Snapshot {
-	shown := top.Snapshot{Namespace: o.Namespace, Redis: redis, At: o.At}
+	shown := top.Snapshot{
+		Namespace: o.Namespace, Redis: redis, At: o.At, Queues: o.Queues, Workers: o.Workers, Programs: o.Programs,
+	}
 	for _, state := range statemachine.States() {
 		shown.States = append(shown.States, top.StateCount{State: string(state), Tasks: o.Counts[state]})
 	}
 	shown.Done, shown.Failed = ended(o.Ended())
-	for i := range o.Queues {
-		q := &o.Queues[i]
-		done, _ := ended(q.Ended)
-		shown.Queues = append(shown.Queues, top.Queue{
-			Name: q.Name, Paused: q.Paused || len(q.Damaged) > 0, Waiting: q.Waiting, Running: q.Running,
-			Limit: int(q.Threads), NodeLimit: int(q.MaxThreads), Done: done, OldestDue: q.Oldest,
-		})
-	}
-	for i := range o.Workers {
-		if w := &o.Workers[i]; w.State != task.WorkerStopped {
-			shown.Workers = append(shown.Workers, shownWorker(w, o.Programs))
-		}
-	}
 	for i := range o.Failures {
 		f := &o.Failures[i]
 		if calledOff(f.Task.End()) {
@@ -210,18 +197,4 @@ func ended(counts map[statemachine.State]int64) (done, failed int64) {
 		}
 	}
 	return done, failed
-}
-
-func shownWorker(w *task.Worker, programs map[int64]string) top.Worker {
-	shown := top.Worker{
-		Name: w.Name, Node: w.Node, State: workerState(w), Busy: w.Busy, Slots: w.Slots, Heartbeat: w.Heartbeat,
-	}
-	for _, id := range w.Tasks {
-		text := strconv.FormatInt(id, 10)
-		if programs[id] != "" {
-			text += " " + programs[id]
-		}
-		shown.Tasks = append(shown.Tasks, text)
-	}
-	return shown
 }

@@ -26,13 +26,12 @@ type submission struct {
 	eachLine, fromJSON string
 	array              string
 	requestKey         string
-	quiet, dryRun      bool
-	json               *bool
+	quiet              bool
 }
 
 func (a *app) submit() *cobra.Command {
 	sub := &submission{}
-	cmd := &cobra.Command{
+	cmd := withJSON(withDryRun(&cobra.Command{
 		Use:   "submit --program NAME [flags] [-- WORDS...]",
 		Short: "Open tasks",
 		Long: "submit opens one task, one for each line of a file, or one for each number of an array.\n\n" +
@@ -47,8 +46,8 @@ func (a *app) submit() *cobra.Command {
 			"  tdf-manager submit --program sum --source rsync:run.sh --array 1-100 -- part-{}.txt\n" +
 			"  tdf-manager submit --program train --source rsync:run.sh -l disk=ssd --resource gpu=1\n" +
 			`  echo '{"program":"sum","source":"rsync:run.sh"}' | tdf-manager submit --from-json -`,
-		RunE: a.withManager(false, noOptions, sub.do),
-	}
+		RunE: a.withManager(sub.do),
+	}))
 	sub.taskFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&sub.eachLine, "each-line", "", "open a task for each line of a file (- is stdin); it is the input")
@@ -56,10 +55,8 @@ func (a *app) submit() *cobra.Command {
 	flags.StringVar(&sub.array, "array", "", "open a task for each number, such as 1-100, 0-30:10 or 1,3,5-8")
 	flags.StringVar(&sub.requestKey, "request-key", "", "name of this submission: repeated, nothing is opened twice")
 	flags.BoolVarP(&sub.quiet, "quiet", "q", false, "print the ids only, one a line")
-	dryRunFlag(cmd, &sub.dryRun)
-	sub.json = jsonFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("each-line", "from-json", "array")
-	cmd.MarkFlagsMutuallyExclusive("quiet", "json")
+	cmd.MarkFlagsMutuallyExclusive("quiet", jsonName)
 	return cmd
 }
 
@@ -115,8 +112,9 @@ func (sub *submission) do(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if sub.dryRun {
-		return sub.printDry(s, specs)
+	if s.dryRun {
+		sub.printDry(s, specs)
+		return nil
 	}
 	key := sub.requestKey
 	if key == "" {
@@ -131,7 +129,8 @@ func (sub *submission) do(ctx context.Context, s *session) error {
 		return sub.halfDone(s, opened, len(specs), err)
 	}
 	s.warnOfLoss(ctx, life, opened, "--request-key "+cli.Safe(key))
-	return sub.print(s, opened, specs)
+	sub.print(s, opened, specs)
+	return nil
 }
 
 // checkFlags refuses empty values that would silently mean something else.
@@ -184,11 +183,11 @@ func (sub *submission) specs(ctx context.Context, s *session) ([]task.Spec, erro
 		return nil, err
 	}
 	specs := make([]task.Spec, len(lines))
-	queues := queueCheck{ctx: ctx, s: s}
+	checkQueue := s.queueCheck(ctx)
 	for i, l := range lines {
 		specs[i] = l.spec
 		if err = s.manager.Check(l.spec); err == nil {
-			err = queues.check(specs[i].Queue)
+			err = checkQueue(specs[i].Queue)
 		}
 		if err != nil {
 			return nil, l.at(err)
@@ -283,29 +282,19 @@ func digits(text string) (int, bool) {
 	return int(n), err == nil
 }
 
-// queueCheck looks whether the queues of a submission are there, each once: so
-// that nothing is opened where one is not.
-type queueCheck struct {
-	ctx  context.Context //nolint:containedctx // it lives as long as one call
-	s    *session
-	seen map[string]error
-}
-
-func (c *queueCheck) check(name string) error {
-	name = cmp.Or(name, c.s.cfg.TaskDefaults.Defaults[queueField], task.DefaultQueue)
-	if name == task.DefaultQueue {
-		return nil // it is always there
-	}
-	err, met := c.seen[name]
-	if !met {
-		_, err = c.s.manager.Queue(c.ctx, name)
-		err = c.s.unknownQueue(c.ctx, name, err)
-		if c.seen == nil {
-			c.seen = map[string]error{}
+// queueCheck returns what looks whether a queue of a submission is there, each once: so that nothing is opened where one
+// is not.
+func (s *session) queueCheck(ctx context.Context) func(name string) error {
+	seen := map[string]error{task.DefaultQueue: nil} // it is always there
+	return func(name string) error {
+		name = cmp.Or(name, s.cfg.TaskDefaults.Defaults[queueField], task.DefaultQueue)
+		err, met := seen[name]
+		if !met {
+			_, err = readQueue(ctx, s, name)
+			seen[name] = err
 		}
-		c.seen[name] = err
+		return err
 	}
-	return err
 }
 
 // idsOf are the ids of tasks of a submission: of all, of those it opened, and of
@@ -341,9 +330,7 @@ func (sub *submission) halfDone(s *session, opened []manager.Opened, total int, 
 		return fmt.Errorf("no task was opened: %w", broken.Err)
 	}
 	if sub.quiet {
-		if err := sub.print(s, opened, nil); err != nil {
-			return err
-		}
+		sub.print(s, opened, nil)
 	}
 	ids, _, _ := idsOf(opened)
 	return fmt.Errorf("only %d of %d tasks were opened (%s): %w; "+
@@ -383,32 +370,33 @@ type submitted struct {
 	Count *int `json:"count,omitempty"`
 }
 
-func (sub *submission) print(s *session, opened []manager.Opened, specs []task.Spec) error {
+func (sub *submission) print(s *session, opened []manager.Opened, specs []task.Spec) {
 	ids, fresh, existing := idsOf(opened)
 	switch {
-	case *sub.json:
-		return cli.WriteJSON(s.out, submitted{IDs: ids, Existing: existing})
+	case s.json:
+		s.out.JSON(submitted{IDs: ids, Existing: existing})
 	case sub.quiet:
 		var text strings.Builder
 		for _, id := range ids {
 			fmt.Fprintln(&text, id)
 		}
-		return printf(s.out, "%s", text.String())
+		s.printf("%s", text.String())
 	case len(ids) == 0:
-		return printf(s.out, "there was nothing to open\n")
+		s.printf("there was nothing to open\n")
 	case len(ids) == 1 && len(existing) == 1:
-		return printf(s.out, "task %d was there already: key %s\n", ids[0], cli.Safe(specs[0].Key))
+		s.printf("task %d was there already: key %s\n", ids[0], cli.Safe(specs[0].Key))
 	case len(ids) == 1:
-		return printf(s.out, "opened task %d: %s\n", ids[0], specText(&specs[0]))
+		s.printf("opened task %d: %s\n", ids[0], specText(&specs[0]))
+	default:
+		text := fmt.Sprintf("opened %d tasks", len(fresh))
+		if len(fresh) > 0 {
+			text += ": " + ranges(fresh)
+		}
+		if len(existing) > 0 {
+			text += fmt.Sprintf("; %d were there already by their keys: %s", len(existing), ranges(existing))
+		}
+		s.printf("%s\n", text)
 	}
-	text := fmt.Sprintf("opened %d tasks", len(fresh))
-	if len(fresh) > 0 {
-		text += ": " + ranges(fresh)
-	}
-	if len(existing) > 0 {
-		text += fmt.Sprintf("; %d were there already by their keys: %s", len(existing), ranges(existing))
-	}
-	return printf(s.out, "%s\n", text)
 }
 
 func specText(spec *task.Spec) string {
@@ -416,27 +404,22 @@ func specText(spec *task.Spec) string {
 }
 
 // printDry says what would be opened; there are no ids yet.
-func (sub *submission) printDry(s *session, specs []task.Spec) error {
+func (sub *submission) printDry(s *session, specs []task.Spec) {
 	switch {
-	case *sub.json:
-		return cli.WriteJSON(s.out, submitted{IDs: []int64{}, Existing: []int64{}, DryRun: true, Count: new(len(specs))})
+	case s.json:
+		s.out.JSON(submitted{IDs: []int64{}, Existing: []int64{}, DryRun: true, Count: new(len(specs))})
 	case sub.quiet:
-		return nil
 	case len(specs) == 0:
-		return printf(s.out, "there is nothing to open\n")
+		s.printf("there is nothing to open\n")
 	case len(specs) == 1:
-		return printf(s.out, "would open a task: %s%s\n", specText(&specs[0]), ifNew(&specs[0]))
+		unless := ""
+		if specs[0].Key != "" {
+			unless = " (unless its key is known)"
+		}
+		s.printf("would open a task: %s%s\n", specText(&specs[0]), unless)
+	default:
+		s.printf("would open %d tasks, from %s to %s\n", len(specs), specText(&specs[0]), specText(&specs[len(specs)-1]))
 	}
-	first, last := &specs[0], &specs[len(specs)-1]
-	return printf(s.out, "would open %d tasks, from %s to %s\n", len(specs), specText(first), specText(last))
-}
-
-// ifNew says what a dry run cannot know.
-func ifNew(spec *task.Spec) string {
-	if spec.Key == "" {
-		return ""
-	}
-	return " (unless its key is known)"
 }
 
 // line is a task with the place it was read from.

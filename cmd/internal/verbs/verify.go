@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"slices"
 	"time"
 
@@ -21,7 +19,6 @@ import (
 // verify is the verb of that name.
 type verify struct {
 	wait time.Duration
-	json *bool
 	dirs *[]string
 }
 
@@ -29,7 +26,7 @@ const waitRepaired = "wait-repaired"
 
 func (a *app) verify() *cobra.Command {
 	v := &verify{}
-	cmd := &cobra.Command{
+	cmd := withJSON(&cobra.Command{
 		Use: "verify", Short: "Check the state and the record of every task",
 		Long: "verify reads all tasks of the namespace and the recorded events, and changes nothing. It may run\n" +
 			"while everything is at work. It ends with 1 if something is wrong; notes are not.\n\n" +
@@ -40,13 +37,11 @@ func (a *app) verify() *cobra.Command {
 			"all segments are right.",
 		Example: "  tdf-manager verify\n  tdf-manager verify --wait-repaired\n  tdf-manager verify --wait-repaired=10m\n" +
 			"  tdf-manager verify --archive /var/lib/tdf/archive",
-		Args: cobra.NoArgs,
-	}
+		Args: cobra.NoArgs, RunE: a.withStore(v.do),
+	})
 	cmd.Flags().DurationVar(&v.wait, waitRepaired, 0, "wait until servers have repaired what they can")
 	cmd.Flags().Lookup(waitRepaired).NoOptDefVal = "2m"
-	v.json = jsonFlag(cmd)
 	v.dirs = archiveFlag(cmd)
-	cmd.RunE = a.withStore(v.do)
 	return cmd
 }
 
@@ -60,18 +55,12 @@ func (v *verify) do(ctx context.Context, s *session) error {
 		err = nil
 	}
 	if err == nil && len(*v.dirs) > 0 {
-		if err = audit.VerifyArchive(ctx, s.store, &report, *v.dirs); errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			err = cli.WithCode(cli.ExitUsage, fmt.Errorf("--archive: %w", err))
-		}
+		err = archiveError(audit.VerifyArchive(ctx, s.store, &report, *v.dirs))
 	}
 	if err != nil {
 		return err
 	}
-	if *v.json {
-		err = cli.WriteJSON(s.out, &report)
-	} else {
-		err = printReport(s.out, &report)
-	}
+	err = s.result(&report, func() { printReport(s, &report) })
 	switch {
 	case err == nil && unserved:
 		return cli.WithCode(cli.ExitTaskFailed, errNoServer)
@@ -119,65 +108,55 @@ func serverRuns(ctx context.Context, s *store.Store) error {
 	return err
 }
 
-func printReport(w io.Writer, r *audit.Report) error {
-	if err := printViolations(w, "", r.Violations); err != nil {
-		return err
-	}
-	if err := printViolations(w, "note: ", r.Notes); err != nil {
-		return err
-	}
+func printReport(s *session, r *audit.Report) {
+	printViolations(s, "", r.Violations)
+	printViolations(s, "note: ", r.Notes)
 	if r.Omitted > 0 {
-		if err := printf(w, "... and %d more violations and notes\n", r.Omitted); err != nil {
-			return err
-		}
+		s.printf("... and %d more violations and notes\n", r.Omitted)
 	}
-	if err := printSums(w, r); err != nil {
-		return err
-	}
+	printSums(s, r)
 	verdict := "no violations"
 	if n := len(r.Violations); n > 0 {
 		verdict = fmt.Sprintf("%d VIOLATIONS", n)
 	}
-	return printf(w, "%d tasks checked (%s), %s\n", r.Checked, countsLine(r.States), verdict)
+	s.printf("%d tasks checked (%s), %s\n", r.Checked, countsLine(r.States), verdict)
 }
 
 // printSums says what became of all ids, and how far back the events go.
-func printSums(w io.Writer, r *audit.Report) error {
-	sum := fmt.Sprintf("%d opened = %d in a state + %d dead letters + %d left out + %d taken but never written",
+func printSums(s *session, r *audit.Report) {
+	s.printf("%d opened = %d in a state + %d dead letters + %d left out + %d taken but never written",
 		r.Account.Opened, r.Account.InStates, r.Account.SetAside, r.Account.LeftOut, r.Account.Unwritten)
 	if r.Account.Purged > 0 {
-		sum += fmt.Sprintf(" + %d purged", r.Account.Purged)
+		s.printf(" + %d purged", r.Account.Purged)
 	}
 	if r.Account.Missing > 0 {
-		sum += fmt.Sprintf(" + %d LOST OR DAMAGED", r.Account.Missing)
+		s.printf(" + %d LOST OR DAMAGED", r.Account.Missing)
 	}
-	history := "history: no events"
+	history := "no events"
 	if h := r.History; h.Events > 0 {
-		history = fmt.Sprintf("history: %d events, from change %d on; %d of %d tasks from their beginning", h.Events, h.From, h.Whole, h.Tasks)
+		history = fmt.Sprintf("%d events, from change %d on; %d of %d tasks from their beginning", h.Events, h.From, h.Whole, h.Tasks)
 	}
-	if err := printf(w, "%s\n%s\n", sum, history); err != nil || r.Archive == nil {
-		return err
-	}
+	s.printf("\nhistory: %s\n", history)
 	found := r.Archive
-	text := fmt.Sprintf("archive: %d tasks; %d purged = %d in it", found.Tasks, found.Purged, found.InArchive)
+	if found == nil {
+		return
+	}
+	s.printf("archive: %d tasks; %d purged = %d in it", found.Tasks, found.Purged, found.InArchive)
 	if found.Before > 0 {
-		text += fmt.Sprintf(" + %d gone before it was begun", found.Before)
+		s.printf(" + %d gone before it was begun", found.Before)
 	}
 	if found.Missing > 0 {
-		text += fmt.Sprintf(" + %d MISSING", found.Missing)
+		s.printf(" + %d MISSING", found.Missing)
 	}
-	return printf(w, "%s\n", text)
+	s.printf("\n")
 }
 
-func printViolations(w io.Writer, head string, list []audit.Violation) error {
+func printViolations(s *session, head string, list []audit.Violation) {
 	for _, v := range list {
 		about := ""
 		if v.ID != 0 {
 			about = fmt.Sprintf("task %d: ", v.ID)
 		}
-		if err := printf(w, "%s%s%s: %s\n", head, about, v.Kind, cli.Safe(v.Text)); err != nil {
-			return err
-		}
+		s.printf("%s%s%s: %s\n", head, about, v.Kind, cli.Safe(v.Text))
 	}
-	return nil
 }

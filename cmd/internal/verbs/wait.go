@@ -21,27 +21,47 @@ import (
 type waiting struct {
 	choice  choice
 	timeout string
-	json    *bool
 }
 
 func (a *app) wait() *cobra.Command {
 	w := &waiting{}
-	cmd := &cobra.Command{
+	cmd := withJSON(&cobra.Command{
 		Use: "wait [TASKS]", Short: "Wait until tasks have ended",
 		Long: "wait waits until tasks have ended; without any named it waits for all there are now. It ends with 1\n" +
 			"if some did not succeed, or if the namespace is flushed meanwhile, and with 4 if the timeout came first.\n" +
 			"If a plan is still being built, it says so and goes on waiting for its tasks.\n\n" + selectorHelp,
 		Example: "  tdf-manager wait 3-9,12\n  tdf-manager wait all --timeout 1h30m\n  tdf-manager wait --queue nightly",
-		RunE:    a.withManager(false, noOptions, w.do),
-	}
+		RunE:    a.withManager(w.do),
+	})
 	w.choice.flags(cmd)
 	cmd.Flags().StringVar(&w.timeout, "timeout", "", "longest time to wait, such as 90 or 1h30m")
-	w.json = jsonFlag(cmd)
 	return cmd
 }
 
 // errTimeout is the cause of a wait that took too long.
 var errTimeout = errors.New("timeout")
+
+// limited bounds a wait; 0 and for ever are no bounds.
+func limited(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if limit == 0 || limit == task.Forever {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, limit, errTimeout)
+}
+
+func timedOut(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errTimeout) }
+
+// waitCode is the exit code of a wait.
+func waitCode(timedOut, failed bool) error {
+	switch {
+	case timedOut:
+		return cli.Exit(cli.ExitTimeout)
+	case failed:
+		return cli.Exit(cli.ExitTaskFailed)
+	default:
+		return nil
+	}
+}
 
 func (w *waiting) do(ctx context.Context, s *session) error {
 	ids, err := w.ids(ctx, s)
@@ -55,23 +75,20 @@ func (w *waiting) do(ctx context.Context, s *session) error {
 	case ids != nil && len(ids) == 0: // no task fits
 		return w.finish(ctx, s, manager.Progress{}, false)
 	}
-	if limit > 0 && limit != task.Forever {
-		within, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
-		defer cancel()
-		ctx = within
-	}
+	within, cancel := limited(ctx, limit)
+	defer cancel()
 	display := newDisplay(s)
 	told := map[int64]bool{}
-	p, err := s.manager.Wait(ctx, ids, func(p manager.Progress) {
+	p, err := s.manager.Wait(within, ids, func(p manager.Progress) {
 		display.update(p)
 		sayNotReady(s, p.NotReady, told)
 	})
 	display.close()
-	timedOut := err != nil && errors.Is(context.Cause(ctx), errTimeout)
-	if err != nil && !timedOut {
+	late := err != nil && timedOut(within)
+	if err != nil && !late {
 		return err
 	}
-	return w.finish(context.WithoutCancel(ctx), s, p, timedOut)
+	return w.finish(ctx, s, p, late)
 }
 
 // sayNotReady names, once, each plan that nobody makes ready any more: what belongs to it never ends by itself.
@@ -101,13 +118,12 @@ func (w *waiting) ids(ctx context.Context, s *session) ([]int64, error) {
 		return ids, nil
 	}
 	sel.Archived = true
-	for found, err := range s.manager.Select(ctx, sel, page) {
-		if err != nil {
-			return nil, err
-		}
-		for i := range found {
-			ids = append(ids, found[i].ID)
-		}
+	err = s.manager.EachPage(ctx, sel, func(found []int64) error {
+		ids = append(ids, found...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(ids) == 0 {
 		return ids, w.choice.nothing(ctx, s)
@@ -133,24 +149,14 @@ func (w *waiting) finish(ctx context.Context, s *session, p manager.Progress, ti
 	if err != nil {
 		return err
 	}
-	if *w.json {
-		err = cli.WriteJSON(s.out, waitResult{
-			Total: p.Total, Done: p.Done, States: p.States, Damaged: p.Damaged, NotReady: jsonList(p.NotReady),
-			Unsuccessful: len(p.Unsuccessful), First: failures, TimedOut: timedOut,
-		})
-	} else {
-		err = printFinish(s, p, failures, timedOut)
-	}
-	switch {
-	case err != nil:
+	err = s.result(waitResult{
+		Total: p.Total, Done: p.Done, States: p.States, Damaged: p.Damaged, NotReady: jsonList(p.NotReady),
+		Unsuccessful: len(p.Unsuccessful), First: failures, TimedOut: timedOut,
+	}, func() { printFinish(s, p, failures, timedOut) })
+	if err != nil {
 		return err
-	case timedOut:
-		return cli.Exit(cli.ExitTimeout)
-	case len(p.Unsuccessful) > 0:
-		return cli.Exit(cli.ExitTaskFailed)
-	default:
-		return nil
 	}
+	return waitCode(timedOut, len(p.Unsuccessful) > 0)
 }
 
 // failure is a task that did not succeed.
@@ -165,14 +171,14 @@ type failure struct {
 const mostFailures = 5
 
 func firstFailures(ctx context.Context, s *session, ids []int64) ([]failure, error) {
-	failures := []failure{}
-	for _, id := range ids[:min(len(ids), mostFailures)] {
-		tasks, err := s.manager.Tasks(ctx, id)
-		if err != nil {
-			return nil, err
-		}
+	failures, shown := []failure{}, ids[:min(len(ids), mostFailures)]
+	tasks, err := s.manager.Tasks(ctx, shown...)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range shown {
 		f := failure{ID: id, State: "damaged"}
-		if t := tasks[0]; t != nil && t.Err == nil {
+		if t := tasks[i]; t != nil && t.Err == nil {
 			f.State, f.Error = t.EndState(), tail(t.Failure())
 		}
 		failures = append(failures, f)
@@ -180,29 +186,26 @@ func firstFailures(ctx context.Context, s *session, ids []int64) ([]failure, err
 	return failures, nil
 }
 
-func printFinish(s *session, p manager.Progress, failures []failure, timedOut bool) error {
-	head := fmt.Sprintf("%d of %d tasks have ended: %s\n", p.Done, p.Total, countsLine(p.States))
+func printFinish(s *session, p manager.Progress, failures []failure, timedOut bool) {
 	if timedOut {
-		head = "the wait timed out; " + head
+		s.printf("the wait timed out; ")
 	}
-	if err := printf(s.out, "%s", head); err != nil {
-		return err
+	s.printf("%d of %d tasks have ended: %s\n", p.Done, p.Total, countsLine(p.States))
+	printFailures(s, failures, len(p.Unsuccessful))
+	if len(failures) > 0 {
+		first := failures[0].ID
+		s.printf("\nsee more with: %s; %s\n", s.command("show %d", first), s.command("logs %d --stderr", first))
 	}
+}
+
+// printFailures prints the first of all failures.
+func printFailures(s *session, failures []failure, all int) {
 	for _, f := range failures {
-		if err := printf(s.out, "\ntask %d %s\n%s", f.ID, f.State, indent(f.Error)); err != nil {
-			return err
-		}
+		s.printf("\ntask %d %s\n%s", f.ID, f.State, indent(f.Error))
 	}
-	if len(failures) == 0 {
-		return nil
+	if more := all - len(failures); more > 0 {
+		s.printf("\nand %d more\n", more)
 	}
-	if more := len(p.Unsuccessful) - len(failures); more > 0 {
-		if err := printf(s.out, "\nand %d more\n", more); err != nil {
-			return err
-		}
-	}
-	first := failures[0].ID
-	return printf(s.out, "\nsee more with: %s; %s\n", s.command("show %d", first), s.command("logs %d --stderr", first))
 }
 
 // plainInterval is how often progress is written where there is no terminal.

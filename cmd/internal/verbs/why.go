@@ -12,7 +12,7 @@ import (
 
 func (a *app) why() *cobra.Command {
 	var queue string
-	cmd := &cobra.Command{
+	cmd := withJSON(&cobra.Command{
 		Use: "why ID | why --queue NAME", Short: "Say why a task waits, or how it ended, and the remedy",
 		Long: "why says, for a task in any state, why it is there: what keeps it from being claimed, how its round goes,\n" +
 			"or by which rule it ended. Below each reason is its remedy. A reason marked with * alone keeps\n" +
@@ -20,23 +20,18 @@ func (a *app) why() *cobra.Command {
 			"has not been opened has no task yet: plan show says what it waits for.",
 		Example: "  tdf-manager why 7\n  tdf-manager why last --json\n  tdf-manager why --queue nightly",
 		Args:    cobra.MaximumNArgs(1),
-	}
-	cmd.Flags().StringVar(&queue, "queue", "", "explain this queue, and not a task")
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
-		named := cmd.Flags().Changed("queue")
-		if named == (len(s.args) == 1) {
-			return cli.Usagef("write the id of one task, or --queue NAME")
-		}
-		found, err := s.explain(ctx, queue)
-		if err != nil {
-			return err
-		}
-		if *asJSON {
-			return cli.WriteJSON(s.out, found)
-		}
-		return printReasons(s, found.Reasons)
+		RunE: a.withManager(func(ctx context.Context, s *session) error {
+			if s.cmd.Flags().Changed("queue") == (len(s.args) == 1) {
+				return cli.Usagef("write the id of one task, or --queue NAME")
+			}
+			found, err := s.explain(ctx, queue)
+			if err != nil {
+				return err
+			}
+			return s.result(found, func() { printReasons(s, found.Reasons) })
+		}),
 	})
+	cmd.Flags().StringVar(&queue, "queue", "", "explain this queue, and not a task")
 	return cmd
 }
 
@@ -62,20 +57,14 @@ func (s *session) explain(ctx context.Context, queue string) (found explained, e
 	return found, err
 }
 
-func printReasons(s *session, reasons manager.Explanation) error {
+func printReasons(s *session, reasons manager.Explanation) {
 	for i := range reasons {
 		r := &reasons[i]
-		mark := map[bool]string{true: "*", false: " "}[r.Blocks]
-		if err := printf(s.out, "%s %s\n", mark, cli.Safe(r.Text)); err != nil {
-			return err
-		}
+		s.printf("%s %s\n", map[bool]string{true: "*", false: " "}[r.Blocks], cli.Safe(r.Text))
 		if change := s.remedyText(r.Change); change != "" {
-			if err := printf(s.out, "    -> %s\n", cli.Safe(change)); err != nil {
-				return err
-			}
+			s.printf("    -> %s\n", cli.Safe(change))
 		}
 	}
-	return nil
 }
 
 // remedyText says how to make a change: by a command where there is one.
@@ -105,7 +94,7 @@ func (s *session) remedyText(r *manager.Remedy) string {
 	case "time.now":
 		return "wait until then"
 	case "task.listed":
-		return "start a server: " + s.daemon("server") + " server.cfg"
+		return "start a server: " + s.named("tdf-server") + " server.cfg"
 	case "node.free":
 		return "wait until " + r.Value + " is free on " + r.Name
 	case "server.quarantine":

@@ -3,7 +3,6 @@ package verbs
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -44,118 +43,88 @@ func (s *session) pick(names []string, workers []task.Worker, suits func(*task.W
 		return slices.DeleteFunc(workers, func(w task.Worker) bool { return !suits(&w) }), nil
 	}
 	var picked []task.Worker
-	for i, name := range names {
-		at := slices.IndexFunc(workers, func(w task.Worker) bool { return w.Name == name })
-		if at < 0 {
-			return nil, s.unknownWorker(name, workers)
+	for _, name := range once(names) {
+		w, err := s.workerNamed(name, workers)
+		if err != nil {
+			return nil, err
 		}
-		if !slices.Contains(names[:i], name) {
-			picked = append(picked, workers[at])
-		}
+		picked = append(picked, *w)
 	}
 	return picked, nil
 }
 
-// unknownWorker names the worker that was meant, if one is near.
-func (s *session) unknownWorker(name string, workers []task.Worker) error {
-	known := make([]string, len(workers))
-	for i := range workers {
-		known[i] = workers[i].Name
+// workerNamed finds a worker; the error names the one that was meant, if one is near.
+func (s *session) workerNamed(name string, workers []task.Worker) (*task.Worker, error) {
+	found, known := search(workers, name, func(w *task.Worker) string { return w.Name })
+	if found == nil {
+		return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("%w: %q; %s", manager.ErrNoWorker, name,
+			meant(name, known, "see "+s.command("worker ls --all"))))
 	}
-	return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w: %q; %s", manager.ErrNoWorker, name,
-		meant(name, known, "see "+s.command("worker ls --all"))))
+	return found, nil
 }
 
 func (a *app) workerLs() *cobra.Command {
 	var all bool
-	cmd := &cobra.Command{
+	cmd := withJSON(&cobra.Command{
 		Use: "ls", Aliases: []string{listAlias}, Short: "List the workers that are alive or lost",
 		Long: "ls lists the workers by name. SLOTS are those that run a task, of all; STUCK ones hold a task that\n" +
 			"does not end; HEARTBEAT is how long ago the worker was last heard of.",
 		Args: cobra.NoArgs,
-	}
-	cmd.Flags().BoolVar(&all, "all", false, "stopped workers too")
-	asJSON := jsonFlag(cmd)
-	cmd.RunE = a.withManager(false, noOptions, func(ctx context.Context, s *session) error {
-		workers, err := s.manager.Workers(ctx)
-		if err != nil {
-			return err
-		}
-		shown := []task.Worker{}
-		for _, w := range workers {
-			if all || w.State != task.WorkerStopped {
-				shown = append(shown, w)
+		RunE: a.withManager(func(ctx context.Context, s *session) error {
+			workers, err := s.manager.Workers(ctx)
+			if err != nil {
+				return err
 			}
-		}
-		if *asJSON {
-			return cli.WriteJSON(s.out, shown)
-		}
-		return printWorkers(s, shown, len(workers)-len(shown))
+			shown := []task.Worker{}
+			for _, w := range workers {
+				if all || w.State != task.WorkerStopped {
+					shown = append(shown, w)
+				}
+			}
+			return s.result(shown, func() { printWorkers(s, shown, len(workers)-len(shown)) })
+		}),
 	})
+	cmd.Flags().BoolVar(&all, "all", false, "stopped workers too")
 	return cmd
 }
 
-func printWorkers(s *session, workers []task.Worker, hidden int) error {
-	table := cli.NewTable(s.out, "NAME", "ID", "NODE", "STATE", "SLOTS", "STUCK", "HEARTBEAT", "CONTAINMENT", "VERSION", "REASON")
+func printWorkers(s *session, workers []task.Worker, hidden int) {
+	table := s.out.Table("NAME", "ID", "NODE", "STATE", "SLOTS", "STUCK", "HEARTBEAT", "CONTAINMENT", "VERSION", "REASON")
 	for i := range workers {
 		w := &workers[i]
 		slots := fmt.Sprintf("%d/%d", w.Busy, w.Slots)
-		table.Row(w.Name, w.ID, w.Node, workerState(w), slots, w.Stuck, age(time.Duration(w.Silent)),
+		table.Row(w.Name, w.ID, w.Node, w.Doing(), slots, w.Stuck, age(time.Duration(w.Silent)),
 			w.Containment, w.Version, dashText(w.Reason))
 	}
-	if err := table.Flush(); err != nil || hidden == 0 {
-		return err
+	table.Flush()
+	if hidden > 0 {
+		s.note("%d stopped workers are not shown; see them with --all", hidden)
 	}
-	return printf(s.cmd.ErrOrStderr(), "%d stopped workers are not shown; see them with --all\n", hidden)
-}
-
-// workerState is the state, with an order it does not show yet.
-func workerState(w *task.Worker) string {
-	state := string(w.State)
-	switch {
-	case w.Order == task.OrderStop && w.State.Alive():
-		state += " (stop ordered)"
-	case w.Order == task.OrderDrain && w.State != task.WorkerDraining && w.State != task.WorkerDrained:
-		state += " (drain ordered)"
-	}
-	return state
 }
 
 // age is for people.
-func age(d time.Duration) string {
-	precision := 100 * time.Millisecond
-	if d >= time.Minute {
-		precision = time.Second
-	}
-	return d.Round(precision).String() + " ago"
-}
+func age(d time.Duration) string { return rounded(d) + " ago" }
 
 func (a *app) workerShow() *cobra.Command {
 	return showing(a, &cobra.Command{Use: "show NAME", Short: "Show all that is known of a worker"},
-		(*session).readWorker, showWorker)
+		readWorker, showWorker)
 }
 
 // readWorker finds a worker by its name.
-func (s *session) readWorker(ctx context.Context, name string) (task.Worker, error) {
+func readWorker(ctx context.Context, s *session, name string) (*task.Worker, error) {
 	workers, err := s.manager.Workers(ctx)
 	if err != nil {
-		return task.Worker{}, err
+		return nil, err
 	}
-	at := slices.IndexFunc(workers, func(w task.Worker) bool { return w.Name == name })
-	if at < 0 {
-		return task.Worker{}, s.unknownWorker(name, workers)
-	}
-	return workers[at], nil
+	return s.workerNamed(name, workers)
 }
 
 func showWorker(_ context.Context, s *session, k *task.Worker) error {
-	table := cli.NewTable(s.out)
+	table := s.out.Table()
 	table.Row("worker", k.Name)
 	table.Row("id", fmt.Sprintf("%d (incarnation %d)", k.ID, k.Incarnation))
-	table.Row("state", workerState(k))
-	if k.Reason != "" {
-		table.Row("reason", k.Reason)
-	}
+	table.Row("state", k.Doing())
+	table.Some("reason", k.Reason)
 	table.Row("slots", fmt.Sprintf("%d of %d busy, %d stuck", k.Busy, k.Slots, k.Stuck))
 	table.Row(nodeField, k.Node)
 	table.Row("host", k.Host)
@@ -173,21 +142,20 @@ func showWorker(_ context.Context, s *session, k *task.Worker) error {
 		table.Row("ended", when(k.Ended))
 	}
 	table.Row("tasks", dashText(ranges(k.Tasks)))
-	if err := table.Flush(); err != nil || len(k.Queues) == 0 {
-		return err
+	table.Flush()
+	if len(k.Queues) > 0 {
+		showQueues(s, k.Queues)
 	}
-	return showQueues(s.out, k.Queues)
+	return nil
 }
 
-func showQueues(w io.Writer, queues []task.QueueUse) error {
-	if err := printf(w, "\nqueues\n"); err != nil {
-		return err
-	}
-	table := cli.NewTable(w, "  CLASS", "QUEUE", "THREADS", "IDLE", "PROCESSING")
+func showQueues(s *session, queues []task.QueueUse) {
+	s.printf("\nqueues\n")
+	table := s.out.Table("  CLASS", "QUEUE", "THREADS", "IDLE", "PROCESSING")
 	for _, q := range queues {
 		table.Row("  "+q.Class, q.Queue, q.Threads, q.Idle, q.Processing)
 	}
-	return table.Flush()
+	table.Flush()
 }
 
 // when is a moment for people; "-" if it has not come.

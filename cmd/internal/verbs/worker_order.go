@@ -21,9 +21,7 @@ type ordering struct {
 	// suits says which workers "all" means.
 	suits func(*task.Worker) bool
 
-	dryRun bool
-	wait   string
-	json   *bool
+	wait string
 }
 
 func (a *app) drain() *cobra.Command {
@@ -62,19 +60,18 @@ func (a *app) stop() *cobra.Command {
 }
 
 func (a *app) ordering(o *ordering, verb, short, example string) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := withJSON(&cobra.Command{
 		Use: verb + " NAME...", Short: short, Example: example, Args: cobra.MinimumNArgs(1),
-		RunE: a.withManager(false, noOptions, o.do),
-	}
-	cmd.Flags().BoolVarP(&o.dryRun, "dry-run", "n", false, "only print what would be ordered")
-	o.json = jsonFlag(cmd)
+		RunE: a.withManager(o.do),
+	})
+	cmd.Flags().BoolP(dryRunName, "n", false, "only print what would be ordered")
 	return cmd
 }
 
 func (o *ordering) waitFlag(cmd *cobra.Command, until string) {
 	cmd.Flags().StringVar(&o.wait, "wait", "", "wait until they are "+until+"; --wait=DURATION waits so long at most and ends with 4")
 	cmd.Flags().Lookup("wait").NoOptDefVal = "inf"
-	cmd.MarkFlagsMutuallyExclusive("wait", "dry-run")
+	cmd.MarkFlagsMutuallyExclusive("wait", dryRunName)
 }
 
 // ordered is what became of the order to one worker.
@@ -104,27 +101,25 @@ func (o *ordering) do(ctx context.Context, s *session) error {
 	}
 	list := make([]ordered, len(picked))
 	for i := range picked {
-		if list[i], err = o.one(ctx, s.manager, &picked[i]); err != nil {
+		if list[i], err = o.one(ctx, s, &picked[i]); err != nil {
 			return err
 		}
 	}
 	if limit == 0 {
 		return o.finish(s, list, false)
 	}
-	if err := o.report(s, list); err != nil {
-		return err
-	}
+	o.report(s, list)
 	return o.await(ctx, s, list, limit)
 }
 
 // one gives the order to one worker, where that makes sense.
-func (o *ordering) one(ctx context.Context, m *manager.Manager, w *task.Worker) (ordered, error) {
+func (o *ordering) one(ctx context.Context, s *session, w *task.Worker) (ordered, error) {
 	r := ordered{was: *w}
 	r.note, r.refused = o.objection(w)
-	if r.given = r.note == ""; !r.given || o.dryRun {
+	if r.given = r.note == ""; !r.given || s.dryRun {
 		return r, nil
 	}
-	was, err := m.OrderWorker(ctx, w.Name, o.order)
+	was, err := s.manager.OrderWorker(ctx, w.Name, o.order)
 	if err != nil {
 		return r, fmt.Errorf("worker %q: %w", w.Name, err)
 	}
@@ -135,30 +130,22 @@ func (o *ordering) one(ctx context.Context, m *manager.Manager, w *task.Worker) 
 // objection says why the order needs not, or, if refused, cannot be given.
 func (o *ordering) objection(w *task.Worker) (note string, refused bool) {
 	stopping := w.Order == task.OrderStop && w.State.Alive()
-	switch o.order {
-	case task.OrderStop:
-		switch {
-		case !w.State.Alive():
-			return "it is " + string(w.State) + " already", false
-		case stopping:
-			return "stop was ordered before", false
-		}
-	case task.OrderDrain:
-		switch {
-		case stopping:
-			return "it is about to stop", false
-		case w.Order == task.OrderDrain:
-			return "drain was ordered before", false
-		}
-	case task.NoOrder:
-		switch {
-		case stopping:
-			return "it is about to stop, which cannot be taken back", true
-		case w.Order != task.OrderDrain:
-			return "it has no order to drain", false
-		}
+	switch {
+	case o.order == task.OrderStop && !w.State.Alive():
+		return "it is " + string(w.State) + " already", false
+	case o.order == task.OrderStop && stopping:
+		return "stop was ordered before", false
+	case o.order == task.OrderDrain && stopping:
+		return "it is about to stop", false
+	case o.order == task.OrderDrain && w.Order == task.OrderDrain:
+		return "drain was ordered before", false
+	case o.order == task.NoOrder && stopping:
+		return "it is about to stop, which cannot be taken back", true
+	case o.order == task.NoOrder && w.Order != task.OrderDrain:
+		return "it has no order to drain", false
+	default:
+		return "", false
 	}
-	return "", false
 }
 
 // orderPoll is how often the registry is read while a verb waits.
@@ -166,12 +153,8 @@ const orderPoll = 500 * time.Millisecond
 
 // await waits until the workers have done as ordered.
 func (o *ordering) await(ctx context.Context, s *session, list []ordered, limit time.Duration) error {
-	within := ctx
-	if limit != task.Forever {
-		bounded, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
-		defer cancel()
-		within = bounded
-	}
+	within, cancel := limited(ctx, limit)
+	defer cancel()
 	for said := ""; ; {
 		err := o.look(within, s, list)
 		if err != nil && !errors.Is(err, manager.ErrUnreachable) && within.Err() == nil {
@@ -183,17 +166,17 @@ func (o *ordering) await(ctx context.Context, s *session, list []ordered, limit 
 		}
 		if left != said {
 			said = left
-			fmt.Fprintln(s.cmd.ErrOrStderr(), "waiting for "+cli.Safe(left))
+			s.note("waiting for %s", cli.Safe(left))
 		}
 		select {
 		case <-within.Done():
 		case <-time.After(orderPoll):
 			continue
 		}
-		if !errors.Is(context.Cause(within), errTimeout) {
+		if !timedOut(within) {
 			return fmt.Errorf("wait: %w", context.Cause(within))
 		}
-		fmt.Fprintln(s.cmd.ErrOrStderr(), "the wait timed out")
+		s.note("the wait timed out")
 		return o.finish(s, list, true)
 	}
 }
@@ -206,19 +189,15 @@ func (o *ordering) look(ctx context.Context, s *session, list []ordered) error {
 	}
 	for i := range list {
 		r := &list[i]
-		at := slices.IndexFunc(workers, func(w task.Worker) bool { return w.Name == r.was.Name })
-		if r.after != nil || at >= 0 && !o.done(r, &workers[at]) {
+		now, _ := search(workers, r.was.Name, func(w *task.Worker) string { return w.Name })
+		if r.after != nil || now != nil && !o.done(r, now) {
 			continue
 		}
-		r.after = &task.Worker{Registration: r.was.Registration, State: task.WorkerStopped} // the namespace was flushed
-		if at >= 0 {
-			r.after = &workers[at]
+		if r.after = now; now == nil { // the namespace was flushed
+			r.after = &task.Worker{Registration: r.was.Registration, State: task.WorkerStopped}
 		}
-		if *o.json {
-			continue
-		}
-		if err := printf(s.out, "%s: %s\n", cli.Safe(r.was.Name), o.doneText(r)); err != nil {
-			return err
+		if !s.json {
+			s.printf("%s: %s\n", cli.Safe(r.was.Name), o.doneText(r))
 		}
 	}
 	return nil
@@ -265,48 +244,35 @@ func stillBusy(list []ordered) string {
 
 // finish reports and makes the exit code.
 func (o *ordering) finish(s *session, list []ordered, timedOut bool) error {
-	var err error
-	if *o.json {
-		err = cli.WriteJSON(s.out, o.results(list, timedOut))
+	if s.json {
+		s.out.JSON(o.results(s, list, timedOut))
 	} else if o.wait == "" {
-		err = o.report(s, list)
+		o.report(s, list)
 	}
-	if err != nil {
-		return err
-	}
-	if timedOut {
-		return cli.Exit(cli.ExitTimeout)
-	}
-	for i := range list {
-		if list[i].refused || list[i].after != nil && list[i].after.State == task.WorkerLost {
-			return cli.Exit(cli.ExitTaskFailed)
-		}
-	}
-	return nil
+	return waitCode(timedOut, slices.ContainsFunc(list, func(r ordered) bool {
+		return r.refused || r.after != nil && r.after.State == task.WorkerLost
+	}))
 }
 
 // report says per worker what it was and what was ordered.
-func (o *ordering) report(s *session, list []ordered) error {
-	if *o.json {
-		return nil
+func (o *ordering) report(s *session, list []ordered) {
+	if s.json {
+		return
 	}
 	if len(list) == 0 {
-		return printf(s.out, "there is no worker to %s\n", s.cmd.Name())
+		s.printf("there is no worker to %s\n", s.cmd.Name())
 	}
 	for i := range list {
 		r := &list[i]
 		text := r.note
 		switch {
-		case r.given && o.dryRun:
+		case r.given && s.dryRun:
 			text = fmt.Sprintf("would %s; it is %s", s.cmd.Name(), busyText(&r.was))
 		case r.given:
 			text = fmt.Sprintf("%s ordered; it was %s", s.cmd.Name(), busyText(&r.was))
 		}
-		if err := printf(s.out, "%s: %s\n", cli.Safe(r.was.Name), text); err != nil {
-			return err
-		}
+		s.printf("%s: %s\n", cli.Safe(r.was.Name), text)
 	}
-	return nil
 }
 
 func busyText(w *task.Worker) string {
@@ -336,13 +302,13 @@ type orderResult struct {
 	Is       task.WorkerState `json:"is,omitempty"`
 }
 
-func (o *ordering) results(list []ordered, timedOut bool) []orderResult {
+func (o *ordering) results(s *session, list []ordered, timedOut bool) []orderResult {
 	results := make([]orderResult, len(list))
 	for i := range list {
 		r, done := &list[i], list[i].after != nil
 		results[i] = orderResult{
 			Name: r.was.Name, Was: r.was.State, Busy: r.was.Busy, Slots: r.was.Slots, Order: o.order,
-			Ordered: r.given && !o.dryRun, DryRun: o.dryRun, Note: r.note,
+			Ordered: r.given && !s.dryRun, DryRun: s.dryRun, Note: r.note,
 		}
 		if o.wait != "" {
 			results[i].Done, results[i].TimedOut = &done, new(timedOut && !done)

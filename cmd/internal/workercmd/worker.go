@@ -2,15 +2,16 @@
 package workercmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/base/profile"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/store/conn"
@@ -43,42 +44,34 @@ func New() *cobra.Command {
 		}
 		return nil
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd, flags, args[0], args[1]) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		daemon := cli.Daemon{Kind: config.ForWorker, Role: "worker", Name: args[0], File: args[1]}
+		return cli.RunDaemon(cmd, flags, daemon, func(ctx context.Context, cfg *config.File, log *slog.Logger) error {
+			return run(ctx, args[0], cfg, log)
+		})
+	}
 	return cmd
 }
 
-func run(cmd *cobra.Command, flags *cli.DaemonFlags, name, file string) error {
-	start, err := cli.StartDaemon(cmd, flags, cli.Daemon{Kind: config.ForWorker, Role: "worker", Name: name, File: file})
-	if start == nil {
-		return err
-	}
-	cli.UseProcessors(processors(start.Config.Worker.Slots))
+func run(ctx context.Context, name string, cfg *config.File, log *slog.Logger) error {
+	cli.UseProcessors(processors(cfg.Worker.Slots))
 	// What this process inherited, and what it knows, is not for the programs it
 	// will start.
 	if err := errors.Join(process.SealDescriptors(), shim.Conceal()); err != nil {
 		return fmt.Errorf("keep this worker's files and memory from its programs: %w", err)
 	}
-	unprofile, err := profile.Start(cmd.Context(), start.Config.TDF.Pprof, start.Log)
-	if err != nil {
-		return err
-	}
-	defer unprofile()
-	w, err := worker.Assemble(name, start.Config, func(o *worker.Options) {
-		o.Log, o.Version = start.Log, cli.ThisBuild().Version
+	w, err := worker.Assemble(name, cfg, func(o *worker.Options) {
+		o.Log, o.Version = log, cli.ThisBuild().Version
 	})
 	if err != nil {
 		return refused(err)
 	}
-	cli.OnSecondSignal(cmd.Context(), w.StopNow)
-	err = errors.Join(w.Run(cmd.Context()), w.Close())
-	switch {
-	case errors.Is(err, conn.ErrNameTaken):
+	cli.OnSecondSignal(ctx, w.StopNow)
+	err = errors.Join(w.Run(ctx), w.Close())
+	if errors.Is(err, conn.ErrNameTaken) {
 		return refused(err)
-	case err != nil:
-		return err
 	}
-	start.Log.Info("stopped", "worker", name)
-	return nil
+	return err
 }
 
 // processors is on how many this worker's own code is to run: one can serve sixteen slots whose programs take some

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/base/profile"
 )
 
 // Daemon says which daemon a command is to start.
@@ -24,37 +27,52 @@ type Daemon struct {
 	Name, File string
 }
 
-// Started is what a daemon begins with.
-type Started struct {
-	Config *config.File
-	Log    *slog.Logger
-}
-
-// StartDaemon does what all daemons do first: it checks the name, loads the
+// RunDaemon does what all daemons do first: it checks the name, loads the
 // configuration, answers --check and --print-config, makes the logger, and logs
-// that it initializes and what is unwise in the configuration. It returns nil
-// and no error if the command has nothing more to do; else the process outlives
-// its connection from then on.
-func StartDaemon(cmd *cobra.Command, flags *DaemonFlags, d Daemon) (*Started, error) {
+// that it initializes and what is unwise in the configuration. Then, unless the
+// command has nothing more to do, it runs the daemon, as [Outlive] does.
+func RunDaemon(cmd *cobra.Command, flags *DaemonFlags, d Daemon, run func(context.Context, *config.File, *slog.Logger) error) error {
 	if err := config.ValidName(d.Role, d.Name); err != nil {
-		return nil, err
+		return err
 	}
 	cfg, err := config.Load(d.File, d.Kind, config.WithSettings(flags.Settings...))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if done, err := flags.Answer(cmd.OutOrStdout(), cfg); done {
-		return nil, err
+		return err
 	}
-	log, err := flags.Log.Logger(cmd.ErrOrStderr())
+	log, err := NewLogger(cmd.ErrOrStderr(), flags.LogLevel, flags.LogFormat)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	OutliveConnection()
+	outliveConnection()
 	log.Info(fmt.Sprintf("initializing '%s' for namespace '%s' (config: '%s')", d.Name, cfg.TDF.Namespace, d.File),
 		d.Role, d.Name, "namespace", cfg.TDF.Namespace, "config", d.File, "pid", os.Getpid())
 	LogWarnings(log, cfg)
-	return &Started{Config: cfg, Log: log}, nil
+	return profiled(cmd.Context(), cfg, log, func(ctx context.Context) error {
+		if err := run(ctx, cfg, log); err != nil {
+			return err
+		}
+		log.Info("stopped", d.Role, d.Name)
+		return nil
+	})
+}
+
+// Outlive runs a daemon that goes on when the terminal or the connection over which it was started is gone, and serves profiles
+// meanwhile if the configuration asks for them.
+func Outlive(ctx context.Context, cfg *config.File, log *slog.Logger, run func(context.Context) error) error {
+	outliveConnection()
+	return profiled(ctx, cfg, log, run)
+}
+
+func profiled(ctx context.Context, cfg *config.File, log *slog.Logger, run func(context.Context) error) error {
+	unprofile, err := profile.Start(ctx, cfg.TDF.Pprof, log)
+	if err != nil {
+		return fmt.Errorf("%w", err)
+	}
+	defer unprofile()
+	return run(ctx)
 }
 
 // DaemonFlags holds what all commands understand, beside --version.
@@ -65,14 +83,16 @@ type DaemonFlags struct {
 	// Settings are the values of --set, each "section.key=value", for
 	// config.WithSettings.
 	Settings []string
-	// Log holds --log-level and --log-format.
-	Log *LogFlags
+	// LogLevel and LogFormat are those of [NewLogger].
+	LogLevel, LogFormat string
 }
 
 // AddDaemonFlags adds --check, --print-config, --set, --log-level and --log-format
 // to flags of a command, and --version to the command.
 func AddDaemonFlags(cmd *cobra.Command, flags *pflag.FlagSet) *DaemonFlags {
-	f := &DaemonFlags{Log: AddLogFlags(flags)}
+	f := &DaemonFlags{}
+	flags.StringVar(&f.LogLevel, "log-level", "info", "lowest level logged: trace, debug, info, warn, error, disabled")
+	flags.StringVar(&f.LogFormat, "log-format", FormatAuto, "auto (console on a terminal, json otherwise), console or json")
 	flags.BoolVar(&f.Check, "check", false, "validate the configuration and exit")
 	flags.BoolVar(&f.PrintConfig, "print-config", false, "print the merged configuration, secrets hidden, and exit")
 	flags.StringArrayVar(&f.Settings, "set", nil, "set one value as section.key=value; may be repeated")
@@ -148,21 +168,14 @@ func ThisBuild() Build {
 func buildOf(version, commit string, info *debug.BuildInfo) Build {
 	b := Build{Version: version, Commit: commit, Go: runtime.Version()}
 	if info != nil {
-		b.Version = first(b.Version, info.Main.Version)
+		b.Version = cmp.Or(b.Version, info.Main.Version)
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
-				b.Commit = first(b.Commit, s.Value)
+				b.Commit = cmp.Or(b.Commit, s.Value)
 			}
 		}
 	}
-	b.Version, b.Commit = first(b.Version, "unknown"), first(b.Commit, "unknown")
-	return b
-}
-
-func first(a, b string) string {
-	if a != "" {
-		return a
-	}
+	b.Version, b.Commit = cmp.Or(b.Version, "unknown"), cmp.Or(b.Commit, "unknown")
 	return b
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"github.com/spf13/pflag"
 	"golang.org/x/term"
 )
 
@@ -114,20 +113,4 @@ func safeValue(v any) string {
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// LogFlags holds --log-level and --log-format.
-type LogFlags struct{ Level, Format string }
-
-// AddLogFlags adds --log-level and --log-format.
-func AddLogFlags(flags *pflag.FlagSet) *LogFlags {
-	f := &LogFlags{}
-	flags.StringVar(&f.Level, "log-level", "info", "lowest level logged: trace, debug, info, warn, error, disabled")
-	flags.StringVar(&f.Format, "log-format", FormatAuto, "auto (console on a terminal, json otherwise), console or json")
-	return f
-}
-
-// Logger returns the logger that the flags ask for.
-func (f *LogFlags) Logger(w io.Writer) (*slog.Logger, error) {
-	return NewLogger(w, f.Level, f.Format)
 }

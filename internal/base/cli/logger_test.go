@@ -182,7 +182,7 @@ func TestDaemonFlags(t *testing.T) {
 		if strings.Join(flags.Settings, " ") != "a.b=c,d e.f=g" {
 			t.Errorf("settings %q", flags.Settings)
 		}
-		log, err := flags.Log.Logger(&out)
+		log, err := NewLogger(&out, flags.LogLevel, flags.LogFormat)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,15 +40,15 @@ func Run(ctx context.Context, cmd *cobra.Command, args []string) int {
 	if err == nil {
 		return ExitOK
 	}
-	err = root.classify(afterSignal(ctx, err))
+	err = root.classify(OrSignal(ctx, err))
 	if !silent(err) {
 		root.print(executed, err)
 	}
 	return ExitCode(err)
 }
 
-// afterSignal puts the signal in the place of the cancelled context it caused.
-func afterSignal(ctx context.Context, err error) error {
+// OrSignal puts the signal in the place of the error of the cancelled context it caused.
+func OrSignal(ctx context.Context, err error) error {
 	var bySignal *SignalError
 	if errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &bySignal) {
 		return bySignal

@@ -23,17 +23,44 @@ func WriteJSON(w io.Writer, v any) error {
 	return nil
 }
 
-// Table writes rows in aligned columns; every cell is made Safe, and no line ends
-// in blanks.
-type Table struct {
-	w    *tabwriter.Writer
-	rows bytes.Buffer
-	out  io.Writer
+// Output is what a command writes for its caller. It keeps the first error, such
+// as that of a closed pipe, and writes nothing after it: a command looks at Err
+// once, at its end.
+type Output struct {
+	w   io.Writer
+	err error
 }
 
-// NewTable starts a table with a line of headers; without any there is no such line.
-func NewTable(w io.Writer, headers ...string) *Table {
-	t := &Table{out: w}
+// NewOutput returns an output that goes to w.
+func NewOutput(w io.Writer) *Output { return &Output{w: w} }
+
+// Err returns the first error.
+func (o *Output) Err() error { return o.err }
+
+// Printf writes a text.
+func (o *Output) Printf(format string, args ...any) {
+	o.write("write", fmt.Sprintf(format, args...))
+}
+
+func (o *Output) write(what, text string) {
+	if o.err != nil {
+		return
+	}
+	if _, err := io.WriteString(o.w, text); err != nil {
+		o.err = fmt.Errorf("%s: %w", what, err)
+	}
+}
+
+// JSON writes v as [WriteJSON] does.
+func (o *Output) JSON(v any) {
+	if o.err == nil {
+		o.err = WriteJSON(o.w, v)
+	}
+}
+
+// Table starts a table with a line of headers; without any there is no such line.
+func (o *Output) Table(headers ...string) *Table {
+	t := &Table{out: o}
 	t.w = tabwriter.NewWriter(&t.rows, 0, 8, 2, ' ', 0)
 	if len(headers) > 0 {
 		cells := make([]any, len(headers))
@@ -43,6 +70,14 @@ func NewTable(w io.Writer, headers ...string) *Table {
 		t.Row(cells...)
 	}
 	return t
+}
+
+// Table writes rows in aligned columns; every cell is made Safe, and no line ends
+// in blanks.
+type Table struct {
+	w    *tabwriter.Writer
+	rows bytes.Buffer
+	out  *Output
 }
 
 // Row adds a line; cells are written as fmt.Print does. Nothing appears before Flush.
@@ -55,18 +90,22 @@ func (t *Table) Row(cells ...any) {
 	_, _ = io.WriteString(t.w, strings.Join(texts, "\t")+"\n")
 }
 
+// Some adds a line about something that has a value; without one it adds none.
+func (t *Table) Some(name, value string) {
+	if value != "" {
+		t.Row(name, value)
+	}
+}
+
 // Flush writes the table.
-func (t *Table) Flush() error {
+func (t *Table) Flush() {
 	_ = t.w.Flush()
 	var text strings.Builder
 	for line := range strings.Lines(t.rows.String()) {
 		text.WriteString(strings.TrimRight(line, " \n") + "\n")
 	}
 	t.rows.Reset()
-	if _, err := io.WriteString(t.out, text.String()); err != nil {
-		return fmt.Errorf("write table: %w", err)
-	}
-	return nil
+	t.out.write("write table", text.String())
 }
 
 // helpWidth is the width of the help, in columns.

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"errors"
+	"io"
 	"math"
 	"runtime/debug"
 	"strings"
@@ -48,14 +49,17 @@ func TestSafeIsAlwaysVisible(t *testing.T) {
 func TestTable(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	table := NewTable(&out, "ID", "STATE")
+	o := NewOutput(&out)
+	table := o.Table("ID", "STATE")
 	table.Row(1, "open")
 	table.Row(12345, "a\tb\nc\x1b[2J")
 	table.Row(7, "") // without blanks at the end of the line
-	if err := table.Flush(); err != nil {
-		t.Fatal(err)
+	table.Some("left out", "")
+	table.Some("8", "said")
+	if table.Flush(); o.Err() != nil {
+		t.Fatal(o.Err())
 	}
-	want := "ID     STATE\n1      open\n12345  a\\tb\\nc\\x1b[2J\n7\n"
+	want := "ID     STATE\n1      open\n12345  a\\tb\\nc\\x1b[2J\n7\n8      said\n"
 	if out.String() != want {
 		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)
 	}
@@ -70,12 +74,32 @@ func (errWriter) Write([]byte) (int, error) { return 0, errFull }
 
 func TestWriteErrorsComeOut(t *testing.T) {
 	t.Parallel()
-	table := NewTable(errWriter{}, "A")
-	if err := table.Flush(); !errors.Is(err, errFull) {
-		t.Errorf("table: %v", err)
+	for what, write := range map[string]func(*Output){
+		"write":       func(o *Output) { o.Printf("text") },
+		"write table": func(o *Output) { o.Table("A").Flush() },
+		"write JSON":  func(o *Output) { o.JSON(1) },
+	} {
+		o := NewOutput(errWriter{})
+		write(o)
+		o.w = io.Discard
+		o.Printf("more") // the first error stays
+		if err := o.Err(); !errors.Is(err, errFull) || !strings.HasPrefix(err.Error(), what+": ") {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
-	if err := WriteJSON(errWriter{}, 1); !errors.Is(err, errFull) {
-		t.Errorf("JSON: %v", err)
+}
+
+// TestNothingFollowsAnError: what comes after an error would be out of place.
+func TestNothingFollowsAnError(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	o := NewOutput(&out)
+	o.JSON(math.NaN())
+	o.Printf("text")
+	o.JSON(1)
+	o.Table("A").Flush()
+	if o.Err() == nil || out.Len() > 0 {
+		t.Errorf("%v, and %q", o.Err(), out.String())
 	}
 }
 

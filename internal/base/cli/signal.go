@@ -36,11 +36,11 @@ func SignalContext(parent context.Context) (ctx context.Context, stop func()) {
 	}
 }
 
-// OutliveConnection makes this process, a daemon, go on when the connection over
+// outliveConnection makes this process, a daemon, go on when the connection over
 // which it was started breaks: SIGHUP, which a terminal sends then, does nothing,
 // and neither does SIGPIPE, which would end the process when it writes to a log
 // that nobody reads any more.
-func OutliveConnection() {
+func outliveConnection() {
 	// Caught and dropped: what is ignored, programs that the daemon starts would
 	// ignore as well.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGPIPE)
@@ -89,35 +89,23 @@ func watchSignals(parent context.Context, signals <-chan os.Signal, exit func(in
 // watch ends after the signal that ends the process.
 func (w *watcher) watch(signals <-chan os.Signal, done <-chan struct{}) {
 	for n := 1; ; n++ {
+		var cause SignalError
 		select {
-		case s := <-signals:
-			if cause := (&SignalError{Signal: s}); !w.act(n, cause) {
-				w.exit(cause.ExitCode())
-				return
-			}
+		case cause.Signal = <-signals:
 		case <-done:
 			return
 		}
-	}
-}
-
-// act does what the nth signal asks for; false means that there is nothing left
-// but to end the process.
-func (w *watcher) act(n int, cause *SignalError) bool {
-	switch n {
-	case 1:
-		w.cancel(cause)
-		return true
-	case 2:
 		w.mu.Lock()
 		second := w.second
 		w.mu.Unlock()
-		if second == nil {
-			return false
+		switch {
+		case n == 1:
+			w.cancel(&cause)
+		case n == 2 && second != nil:
+			w.calls.Go(second)
+		default:
+			w.exit(cause.ExitCode())
+			return
 		}
-		w.calls.Go(second)
-		return true
-	default:
-		return false
 	}
 }

@@ -157,7 +157,7 @@ func child(mode string) {
 	if mode != "obedient" {
 		select {} // only a further signal ends this
 	}
-	os.Exit(ExitCode(afterSignal(ctx, ctx.Err()))) //nolint:gocritic // a test's own process
+	os.Exit(ExitCode(OrSignal(ctx, ctx.Err()))) //nolint:gocritic // a test's own process
 }
 
 func signalChild(t *testing.T, mode string, sig syscall.Signal, more int) int {

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +15,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 )
 
-func startDaemon(t *testing.T, name, text string, args ...string) (started *Started, said string, err error) {
+func startDaemon(t *testing.T, name, text string, args ...string) (started *config.File, said string, err error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "x.cfg")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -23,7 +25,11 @@ func startDaemon(t *testing.T, name, text string, args ...string) (started *Star
 	cmd := &cobra.Command{Use: "tdf-x"}
 	flags := AddDaemonFlags(cmd, cmd.PersistentFlags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		started, err = StartDaemon(cmd, flags, Daemon{Kind: config.ForServer, Role: "server", Name: name, File: file})
+		err = RunDaemon(cmd, flags, Daemon{Kind: config.ForServer, Role: "server", Name: name, File: file},
+			func(_ context.Context, cfg *config.File, _ *slog.Logger) error {
+				started = cfg
+				return nil
+			})
 		return err
 	}
 	cmd.SetOut(&out)
@@ -36,16 +42,16 @@ func startDaemon(t *testing.T, name, text string, args ...string) (started *Star
 
 const startConfig = "[redis]\nhost=h\npassword=canary\n[tdf]\nnamespace=n\n"
 
-func TestStartDaemon(t *testing.T) {
+func TestRunDaemon(t *testing.T) {
 	t.Parallel()
 	started, said, err := startDaemon(t, "s-1", startConfig, "--set", "server.batch_size=7")
 	if err != nil || started == nil {
 		t.Fatalf("started %v, %v", started, err)
 	}
-	if started.Config.TDF.Namespace != "n" || started.Config.Server.BatchSize != 7 {
-		t.Errorf("configuration %+v", started.Config)
+	if started.TDF.Namespace != "n" || started.Server.BatchSize != 7 {
+		t.Errorf("configuration %+v", started)
 	}
-	for _, want := range []string{"initializing 's-1' for namespace 'n' (config: '", `"server":"s-1"`, `"pid":`} {
+	for _, want := range []string{"initializing 's-1' for namespace 'n' (config: '", `"server":"s-1"`, `"pid":`, `"message":"stopped"`} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %s in\n%s", want, said)
 		}
@@ -55,7 +61,7 @@ func TestStartDaemon(t *testing.T) {
 	}
 }
 
-func TestStartDaemonAnswers(t *testing.T) {
+func TestRunDaemonAnswers(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]string{"--check": "configuration ok", "--print-config": "batch_size"} {
 		started, said, err := startDaemon(t, "s", startConfig, flag)
@@ -65,7 +71,7 @@ func TestStartDaemonAnswers(t *testing.T) {
 	}
 }
 
-func TestStartDaemonRefuses(t *testing.T) {
+func TestRunDaemonRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		daemon, text string

@@ -50,7 +50,7 @@ func TestScrollKeys(t *testing.T) {
 	t.Parallel()
 	sc, s := scripted()
 	for i := range 88 {
-		sc.snapshot.Workers = append(sc.snapshot.Workers, Worker{Name: fmt.Sprintf("more%02d", i)})
+		sc.snapshot.Workers = append(sc.snapshot.Workers, worker(fmt.Sprintf("more%02d", i)))
 	}
 	drive(s, s.Init())
 	keys(s, "2")

@@ -15,6 +15,9 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -107,11 +110,11 @@ func sample() Snapshot {
 	s := Snapshot{
 		Namespace: "tdf", Redis: "127.0.0.1:6379", At: start, Done: 400, Failed: 20,
 		States: []StateCount{{"blocked", 1}, {"open", 120}, {"running", 6}, {"executed", 0}, {"succeeded", 380}, {"failed", 20}},
-		Queues: []Queue{
-			{Name: "default", Waiting: 100, Running: 4, Limit: NoLimit, NodeLimit: NoLimit, Done: 300, OldestDue: start.Add(-65 * time.Second)},
-			{Name: "licensed", Paused: true, Waiting: 20, Running: 2, Limit: 8, NodeLimit: 2, Done: 100, OldestDue: start.Add(-26 * time.Hour)},
-			{Name: "a-queue-with-quite-a-long-name.of-some-department", Limit: 0, NodeLimit: 0},
+		Queues: []task.Queue{
+			queue("default", task.NoLimit, task.NoLimit, 300), queue("licensed", 8, 2, 100),
+			queue("a-queue-with-quite-a-long-name.of-some-department", 0, 0, 0),
 		},
+		Programs: map[int64]string{},
 		Failures: []Failure{
 			{
 				Task: "417", Program: "sum", Worker: "w3", Class: "program", At: start.Add(-3 * time.Second),
@@ -121,15 +124,31 @@ func sample() Snapshot {
 			{Task: "9", Program: "sum", Class: "time"},
 		},
 	}
-	for i := range 12 {
-		w := Worker{Name: fmt.Sprintf("w%d", i), Node: fmt.Sprintf("node-%d", i/4), State: "alive", Slots: 4, Heartbeat: start.Add(-time.Duration(i) * time.Second)}
+	first, licensed := &s.Queues[0], &s.Queues[1]
+	first.Waiting, first.Running, first.Oldest = 100, 4, start.Add(-65*time.Second)
+	licensed.Waiting, licensed.Running, licensed.Oldest, licensed.Paused = 20, 2, start.Add(-26*time.Hour), true
+	for i := range int64(12) {
+		w := worker(fmt.Sprintf("w%d", i))
+		w.Node, w.State, w.Slots, w.Heartbeat = fmt.Sprintf("node-%d", i/4), "alive", 4, start.Add(-time.Duration(i)*time.Second)
 		if i < 3 {
-			w.Busy, w.Tasks = 2, []string{fmt.Sprintf("%d sum", 500+i), fmt.Sprintf("%d mul\ttable", 600+i)}
+			w.Busy, w.Tasks = 2, []int64{500 + i, 600 + i}
+			s.Programs[500+i], s.Programs[600+i] = "sum", "mul\ttable"
 		}
 		s.Workers = append(s.Workers, w)
 	}
+	stopped := worker("gone")
+	stopped.State = task.WorkerStopped
+	s.Workers = append(s.Workers, stopped)
 	return s
 }
+
+func queue(name string, threads, perNode task.Limit, done int64) task.Queue {
+	q := task.NewQueue(name).Empty()
+	q.Threads, q.MaxThreads, q.Ended[statemachine.Succeeded] = threads, perNode, done
+	return q
+}
+
+func worker(name string) task.Worker { return task.Worker{Registration: task.Registration{Name: name}} }
 
 // steady is a source that always has the sample.
 func steady(context.Context) (Snapshot, error) { return sample(), nil }

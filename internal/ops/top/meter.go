@@ -82,12 +82,17 @@ func (m *meters) add(s Snapshot, at time.Time) {
 	m.done.add(reading{at, s.Done})
 	m.failed.add(reading{at, s.Failed})
 	queues := make(map[string]*meter, len(s.Queues))
-	for _, q := range s.Queues {
+	for i := range s.Queues {
+		q := &s.Queues[i]
 		known := m.queues[q.Name]
 		if known == nil {
 			known = &meter{}
 		}
-		known.add(reading{at, q.Done})
+		done := int64(0)
+		for _, n := range q.Ended {
+			done += n
+		}
+		known.add(reading{at, done})
 		queues[q.Name] = known
 	}
 	m.queues = queues

@@ -25,6 +25,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Run shows the screen until the reader leaves, which is no error, or ctx
@@ -131,9 +132,6 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// NoLimit is the value of a limit that is not set; 0 means that nothing new starts.
-const NoLimit = -1
-
 // Source reads what is shown. It must return when ctx ends, which it does when
 // the reader leaves or after [Options.Timeout]. An error is shown beside the
 // last snapshot, and the source is asked again after the interval.
@@ -153,8 +151,10 @@ type Snapshot struct {
 	// and rounds that failed. A counter that falls starts its rates afresh.
 	Done, Failed int64
 
-	Queues   []Queue
-	Workers  []Worker
+	Queues  []task.Queue
+	Workers []task.Worker // those that have stopped are not shown
+	// Programs are those of tasks that workers hold, as far as they are known.
+	Programs map[int64]string
 	Failures []Failure // the newest first
 }
 
@@ -162,26 +162,6 @@ type Snapshot struct {
 type StateCount struct {
 	State string
 	Tasks int64
-}
-
-// Queue is one line of the table of queues.
-type Queue struct {
-	Name      string
-	Paused    bool
-	Waiting   int64     // open tasks
-	Running   int64     // tasks held by a worker
-	Limit     int       // tasks that may run in the whole fleet (threads), or NoLimit
-	NodeLimit int       // tasks that may run on one node (maxthreads), or NoLimit
-	Done      int64     // counter of tasks that ended, for the rate
-	OldestDue time.Time // since when the task waits that has been due longest; zero: none is due
-}
-
-// Worker is one line of the table of workers.
-type Worker struct {
-	Name, Node, State string
-	Busy, Slots       int
-	Tasks             []string  // what it runs, one short text a task
-	Heartbeat         time.Time // the last one; zero: none yet
 }
 
 // Failure is a failed round.

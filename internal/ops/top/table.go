@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
+	"github.com/tdf-go/tdf/task"
 )
 
 // The panels, in the order of their keys.
@@ -27,12 +28,12 @@ var titles = [panels]string{"Queues", "Workers", "Newest failures"}
 func tables(s Snapshot, m *meters) [panels]table {
 	return [panels]table{
 		queues:   queueTable(s.Queues, m, s.At),
-		workers:  workerTable(s.Workers, s.At),
+		workers:  workerTable(s.Workers, s.Programs, s.At),
 		failures: failureTable(s.Failures, s.At),
 	}
 }
 
-func queueTable(list []Queue, m *meters, now time.Time) table {
+func queueTable(list []task.Queue, m *meters, now time.Time) table {
 	t := table{columns: []column{
 		{title: "QUEUE", floor: 10},
 		{title: "STATE", rank: 2},
@@ -42,21 +43,22 @@ func queueTable(list []Queue, m *meters, now time.Time) table {
 		{title: "DONE/S", right: true, rank: 3},
 		{title: "OLDEST DUE", right: true, rank: 4},
 	}}
-	for _, q := range list {
-		state := "active"
-		if q.Paused {
+	for i := range list {
+		q := &list[i]
+		state, idle := "active", q.Paused || len(q.Damaged) > 0
+		if idle {
 			state = "paused"
 		}
-		t.rows = append(t.rows, row{faint: q.Paused, cells: []string{
+		t.rows = append(t.rows, row{faint: idle, cells: []string{
 			text(q.Name), state,
-			strconv.FormatInt(q.Waiting, 10), fmt.Sprintf("%d/%s", q.Running, limit(q.Limit)), limit(q.NodeLimit),
-			m.queue(q.Name).String(), age(now, q.OldestDue),
+			strconv.FormatInt(q.Waiting, 10), fmt.Sprintf("%d/%s", q.Running, limit(q.Threads)), limit(q.MaxThreads),
+			m.queue(q.Name).String(), age(now, q.Oldest),
 		}})
 	}
 	return t
 }
 
-func workerTable(list []Worker, now time.Time) table {
+func workerTable(list []task.Worker, programs map[int64]string, now time.Time) table {
 	t := table{columns: []column{
 		{title: "WORKER", floor: 10},
 		{title: "NODE", floor: 8, rank: 5},
@@ -65,10 +67,21 @@ func workerTable(list []Worker, now time.Time) table {
 		{title: "HEARTBEAT", right: true, rank: 3},
 		{title: "RUNS", floor: 12, rank: 4},
 	}}
-	for _, w := range list {
+	for i := range list {
+		w := &list[i]
+		if w.State == task.WorkerStopped {
+			continue
+		}
+		runs := make([]string, len(w.Tasks))
+		for j, id := range w.Tasks {
+			runs[j] = strconv.FormatInt(id, 10)
+			if programs[id] != "" {
+				runs[j] += " " + programs[id]
+			}
+		}
 		t.rows = append(t.rows, row{cells: []string{
-			text(w.Name), text(w.Node), text(w.State), fmt.Sprintf("%d/%d", w.Busy, w.Slots),
-			age(now, w.Heartbeat), text(strings.Join(w.Tasks, ", ")),
+			text(w.Name), text(w.Node), text(w.Doing()), fmt.Sprintf("%d/%d", w.Busy, w.Slots),
+			age(now, w.Heartbeat), text(strings.Join(runs, ", ")),
 		}})
 	}
 	return t
@@ -252,11 +265,11 @@ func firstLine(s string) string {
 }
 
 // limit writes a limit.
-func limit(n int) string {
-	if n < 0 {
+func limit(n task.Limit) string {
+	if n == task.NoLimit {
 		return none
 	}
-	return strconv.Itoa(n)
+	return strconv.Itoa(int(n))
 }
 
 // age writes how long before now a moment was; one that has yet to come is now.

@@ -8,6 +8,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/tdf-go/tdf/statemachine"
 )
 
 func TestScreens(t *testing.T) {
@@ -44,7 +46,7 @@ func later(d time.Duration) *screen {
 	sc.now = sc.now.Add(d)
 	sc.snapshot.Done += 90
 	sc.snapshot.Failed += 3
-	sc.snapshot.Queues[0].Done += 90
+	sc.snapshot.Queues[0].Ended[statemachine.Succeeded] += 90
 	s.Update(s.feed.read())
 	return s
 }
@@ -129,7 +131,8 @@ func TestStylesWithoutColours(t *testing.T) {
 
 func TestTableKeepsWhatMatters(t *testing.T) {
 	t.Parallel()
-	table := workerTable(sample().Workers, start)
+	s := sample()
+	table := workerTable(s.Workers, s.Programs, start)
 	for width, want := range map[int]string{
 		0:  "WORKER  NODE    STATE  SLOTS  HEARTBEAT  RUNS",
 		55: "WORKER  NODE    STATE  SLOTS  HEARTBEAT  RUNS",
