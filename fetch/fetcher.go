@@ -10,7 +10,7 @@
 //	DIR/.tdf/lock/sum              flock: one fetch per host and program
 //	DIR/.tdf/staging/sum/          a fetch in progress, or what a dead one left
 //
-// Sources are untrusted. Archives are read as streams with mholt/archiver and
+// Sources are untrusted. Archives are decompressed as streams by mholt/archiver and
 // every byte is written by this package through [os.Root], after its own
 // checks of names, links, types, modes and sizes; sizes are those counted, not
 // those declared. Credentials come from the worker's side only (netrc, CA file,
