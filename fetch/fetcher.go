@@ -36,14 +36,16 @@ import (
 // Fetcher installs programs below one directory. It may be used by any number
 // of goroutines, and any number of processes may work on the same directory.
 type Fetcher struct {
-	opts      Options
-	root      *os.Root
-	client    *http.Client
-	locks     *keyedLocks
-	failures  *failures
-	manifests *manifests
+	opts     Options
+	root     *os.Root
+	client   *http.Client
+	locks    *keyedLocks
+	failures *failures
 	// at is called with the name of each step reached; tests stop there.
 	at func(step string)
+
+	mu        sync.Mutex
+	manifests map[string]knownManifest // by program
 }
 
 // New makes a Fetcher, creates Options.Dir and removes what fetches of dead
@@ -66,7 +68,7 @@ func New(o Options) (*Fetcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open program directory: %w", err)
 	}
-	f := &Fetcher{opts: o, root: root, client: client, locks: newKeyedLocks(), manifests: newManifests(), at: func(string) {},
+	f := &Fetcher{opts: o, root: root, client: client, locks: newKeyedLocks(), manifests: map[string]knownManifest{}, at: func(string) {},
 		failures: newFailures(o.FailureBackoff, time.Now, rand.Float64)}
 	if err := f.prepare(); err != nil {
 		_ = root.Close()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
@@ -139,7 +138,7 @@ func (f *Fetcher) moveAside(s *stage, program string) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if _, found, err := readManifest(filepath.Join(f.opts.Dir, program), program); err != nil || !found {
+	if m, err := f.manifest(program); err != nil || m == nil {
 		return errors.Join(err, fmt.Errorf("directory of program '%s' was filled by someone else during the fetch: "+
 			"complete or remove it", program))
 	}
