@@ -101,8 +101,6 @@ func directory(mounts []mount, path string, wanted func(mount) bool) string {
 	return ""
 }
 
-const openDirectory = unix.O_RDONLY | unix.O_DIRECTORY
-
 // tryKill makes a group below base and starts and kills in it.
 func (t *Tree) tryKill(base, name string) error {
 	if base == "" {
@@ -151,14 +149,14 @@ func (t *Tree) inProbe(tree string, try func(dir string) error) error {
 // tryStart starts a process in the group that ends before it executes anything:
 // all the kernel checks for a start in a group happens before.
 func tryStart(dir string) error {
-	fd, err := open(dir, openDirectory)
+	group, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = unix.Close(fd) }()
+	defer func() { _ = group.Close() }() // nothing is written through it
 	const nothing = "/dev/null/nothing"
 	pid, err := syscall.ForkExec(nothing, []string{nothing}, &syscall.ProcAttr{
-		Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: fd},
+		Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())},
 	})
 	if errors.Is(err, syscall.ENOTDIR) {
 		return nil
@@ -193,9 +191,9 @@ func (t *Tree) tryLimit(at location, name, controller string) error {
 	tree := filepath.Join(dir, name)
 	t.v1[controller] = tree
 	err := t.inProbe(tree, func(dir string) error {
-		fd, err := open(filepath.Join(dir, "cgroup.procs"), unix.O_WRONLY)
+		procs, err := os.OpenFile(filepath.Join(dir, "cgroup.procs"), os.O_WRONLY, 0)
 		if err == nil {
-			err = errors.Join(unix.Close(fd), t.limits.apply(controller, dir, true))
+			err = errors.Join(procs.Close(), t.limits.apply(controller, dir, true))
 		}
 		return err
 	})
