@@ -27,7 +27,12 @@ func (s *shim) start(p *packet) error {
 	}
 	command := process.Command{Dir: ask.dir, Args: ask.args, Env: ask.env, Wrapper: s.setup.Wrapper}
 	if who := s.setup.RunAs; who != nil {
-		command.As = func(diagnosis func()) { s.asUser(who, diagnosis) }
+		command.As = func(diagnosis func()) {
+			// With the shim's own rights it is only less exact.
+			if who.lend(func() error { diagnosis(); return nil }) != nil {
+				diagnosis()
+			}
+		}
 	}
 	r := &round{pidfd: -1}
 	r.pid, err = command.Start(func(argv []string) (int, error) { return s.execute(&command, argv, files, &r.pidfd) })
@@ -69,24 +74,6 @@ func (s *shim) attributes(pidfd *int) *syscall.SysProcAttr {
 		attr.Cloneflags = unix.CLONE_NEWNS // what a round mounts goes with it
 	}
 	return attr
-}
-
-// asUser runs f with the rights of who, on this thread only. The parent-death
-// signal is lost with a change of rights, so it is set again.
-func (s *shim) asUser(who *identity, f func()) {
-	mine, err := unix.Getgroups()
-	if err != nil {
-		return
-	}
-	// What fails leaves f with more rights than who has, which only blurs a diagnosis.
-	_ = setThreadGroups(who.Groups)
-	setThreadIDs(unix.SYS_SETRESGID, who.GID)
-	setThreadIDs(unix.SYS_SETRESUID, who.UID)
-	f()
-	setThreadIDs(unix.SYS_SETRESUID, unix.Getuid())
-	setThreadIDs(unix.SYS_SETRESGID, unix.Getgid())
-	_ = setThreadGroups(mine)
-	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(deathSignal(s.setup.Layer)), 0, 0, 0)
 }
 
 // round is the program under way in a shim.
