@@ -20,13 +20,16 @@ import (
 // reportFD is where a launcher reports why it failed.
 const reportFD = 3
 
-// plan is what a launcher does before it executes a program.
+// plan is what precedes a program, and what a launcher does before it executes one.
 type plan struct {
 	// Join are the cgroup.procs files it writes itself into.
 	Join    []string  `json:"join"`
 	Rlimits []rlimit  `json:"rlimits"`
 	RunAs   *identity `json:"runAs"`
 }
+
+// needed says that it takes a launcher: a fork can change the user by itself.
+func (p *plan) needed() bool { return len(p.Join)+len(p.Rlimits) > 0 }
 
 // rlimit is one resource limit, soft and hard.
 type rlimit struct {

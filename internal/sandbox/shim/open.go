@@ -96,25 +96,25 @@ func (s *Slot) introduce() error {
 
 // error tells an option that cannot be met from another reason.
 func (r *readiness) error() error {
-	if r.Err == "" {
+	switch f := r.Fault; {
+	case f == nil:
 		return nil
+	case f.Option == "":
+		return f
+	default:
+		key, value, _ := strings.Cut(f.Option, ":")
+		return &OptionError{Key: key, Value: value, Err: f.Errno, Remedy: "give the worker the right to it, or leave it out"}
 	}
-	err := &detail{text: r.Err, errno: r.Errno}
-	if r.Option == "" {
-		return err
-	}
-	key, value, _ := strings.Cut(r.Option, ":")
-	return &OptionError{Key: key, Value: value, Err: err, Remedy: "give the worker the right to it, or leave it out"}
 }
 
 func (s *Slot) setup() setup {
 	c := s.container
 	out := setup{
-		Layer: c.way.layer, Mounts: c.way.mounts, Wrapper: c.wrapper, RunAs: c.who, Rlimits: c.rlimits,
+		Layer: c.way.layer, Mounts: c.way.mounts, Wrapper: c.wrapper, Plan: plan{Rlimits: c.rlimits, RunAs: c.who},
 	}
 	if s.group != nil {
 		out.Cgroup = s.group.FD() >= 0
-		out.Join = s.group.JoinPaths()
+		out.Plan.Join = s.group.JoinPaths()
 	}
 	return out
 }
@@ -205,11 +205,10 @@ func (c *child) live(token string, socket *os.File, attr *syscall.SysProcAttr, s
 }
 
 func (c *child) fork(token string, socket *os.File, attr *syscall.SysProcAttr) error {
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	null, err := devNull()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = null.Close() }()
 	start := func() (err error) {
 		c.pid, err = syscall.ForkExec(self, []string{shimName, token}, &syscall.ProcAttr{
 			Dir: "/",

@@ -26,7 +26,7 @@ func (s *shim) start(p *packet) error {
 		return s.answer(kindEnd, ending{Cause: LeaseOver})
 	}
 	command := process.Command{Dir: ask.dir, Args: ask.args, Env: ask.env, Wrapper: s.setup.Wrapper}
-	if who := s.setup.RunAs; who != nil {
+	if who := s.setup.Plan.RunAs; who != nil {
 		command.As = func(diagnosis func()) {
 			// With the shim's own rights it is only less exact.
 			if who.lend(func() error { diagnosis(); return nil }) != nil {
@@ -45,18 +45,12 @@ func (s *shim) start(p *packet) error {
 
 // execute forks and executes argv, by way of the launcher if there are limits
 // that only it can set.
-func (s *shim) execute(c *process.Command, argv []string, files [3]int, pidfd *int) (int, error) {
-	attr := &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: make([]uintptr, 0, 4), Sys: s.attributes(pidfd)}
-	for _, fd := range files {
-		if fd < 0 {
-			fd = nullFD
-		}
-		attr.Files = append(attr.Files, uintptr(fd))
+func (s *shim) execute(c *process.Command, argv []string, files []uintptr, pidfd *int) (int, error) {
+	attr := &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: files, Sys: s.attributes(pidfd)}
+	if s.setup.Plan.needed() {
+		return s.setup.Plan.execute(argv, attr)
 	}
-	if s.plan != nil {
-		return s.plan.execute(argv, attr)
-	}
-	attr.Sys.Credential = s.setup.RunAs.credential()
+	attr.Sys.Credential = s.setup.Plan.RunAs.credential()
 	return syscall.ForkExec(argv[0], argv, attr) //nolint:wrapcheck // the errno is what is diagnosed
 }
 

@@ -301,7 +301,7 @@ func (e *ending) result() Result {
 
 func (f *fault) startError(dir string) error {
 	return &process.StartError{
-		Path: filepath.Join(dir, "run.sh"), Reason: f.Reason, Err: &detail{text: f.Text, errno: f.Errno},
+		Path: filepath.Join(dir, "run.sh"), Reason: f.Reason, Err: f,
 	}
 }
 
