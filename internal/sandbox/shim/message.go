@@ -3,6 +3,7 @@ package shim
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,7 +18,7 @@ type kind byte
 // To the shim.
 const (
 	kindSetup kind = 'C' // setup as JSON
-	kindRun   kind = 'R' // request
+	kindRun   kind = 'R' // a command, with its files
 	kindStop  kind = 'S' // grace in nanoseconds
 	kindKill  kind = 'K'
 	kindLease kind = 'L' // Instant
@@ -53,13 +54,7 @@ type readiness struct {
 
 // ending is how a round ended.
 type ending struct {
-	Started bool               `json:"started"`
-	Ended   bool               `json:"ended"` // Status and what follows are known
-	Status  syscall.WaitStatus `json:"status"`
-	User    int64              `json:"user"`   // nanoseconds
-	System  int64              `json:"system"` // nanoseconds
-	Memory  int64              `json:"memory"` // bytes
-	Cause   Cause              `json:"cause"`
+	Result Result `json:"result"`
 	// Unkillable says that processes survived.
 	Unkillable bool   `json:"unkillable"`
 	Fault      *fault `json:"fault"`
@@ -97,34 +92,25 @@ func (f *fault) Unwrap() error {
 	return f.Errno
 }
 
-// request is what the shim is asked to run.
-type request struct {
-	dir       string
-	args, env []string
-}
-
-// encode joins words by NUL, which none of them holds: arguments are bytes and
+// encodeCommand joins words by NUL, which none of them holds: arguments are bytes and
 // need not be text, so JSON would spoil them.
-func (r *request) encode() []byte {
-	words := make([]string, 0, len(r.args)+len(r.env)+2)
-	words = append(words, r.dir, strconv.Itoa(len(r.args)))
-	words = append(words, r.args...)
-	words = append(words, r.env...)
+func encodeCommand(c *process.Command) []byte {
+	words := slices.Concat([]string{c.Dir, strconv.Itoa(len(c.Args))}, c.Args, c.Env)
 	return []byte(strings.Join(words, "\x00"))
 }
 
 var errGarbled = errors.New("a message is garbled")
 
-func decodeRequest(data []byte) (request, error) {
+func decodeCommand(data []byte) (c process.Command, err error) {
 	words := strings.Split(string(data), "\x00")
 	if len(words) < 2 {
-		return request{}, errGarbled
+		return c, errGarbled
 	}
 	n, err := strconv.Atoi(words[1])
 	if err != nil || n < 0 || n > len(words)-2 {
-		return request{}, errGarbled
+		return c, errGarbled
 	}
-	return request{dir: words[0], args: words[2 : 2+n], env: words[2+n:]}, nil
+	return process.Command{Dir: words[0], Args: words[2 : 2+n], Env: words[2+n:]}, nil
 }
 
 func encodeTime[T ~int64](k kind, at T) []byte {

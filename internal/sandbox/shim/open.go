@@ -141,8 +141,8 @@ func (w way) attributes() *syscall.SysProcAttr {
 }
 
 // request checks a program and makes it ready to send.
-func (s *Slot) request(p *Program) (*request, error) {
-	command := process.Command{Dir: p.Dir, Args: p.Args, Env: p.Env}
+func (s *Slot) request(p *Program) (*process.Command, error) {
+	command := &process.Command{Dir: p.Dir, Args: p.Args, Env: p.Env}
 	if err := command.Check(); err != nil {
 		return nil, err
 	}
@@ -150,9 +150,9 @@ func (s *Slot) request(p *Program) (*request, error) {
 	if err != nil {
 		return nil, &process.StartError{Path: filepath.Join(p.Dir, "run.sh"), Reason: process.ReasonDirectory, Err: err}
 	}
-	env := s.container.who.environment(p.Env)
-	env = append(slices.Clip(env), tokenVariable+s.token)
-	return &request{dir: dir, args: p.Args, env: env}, nil
+	command.Dir = dir
+	command.Env = append(slices.Clip(s.container.who.environment(p.Env)), tokenVariable+s.token)
+	return command, nil
 }
 
 // child is a shim as a child process of this one.

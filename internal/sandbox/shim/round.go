@@ -18,14 +18,16 @@ func (s *shim) start(p *packet) error {
 	if s.round != nil {
 		return errGarbled
 	}
-	ask, files, err := p.run()
+	never := Result{ExitCode: -1}
+	command, files, err := p.run()
 	if err != nil {
-		return s.answer(kindEnd, ending{Fault: newFault(err)})
+		return s.answer(kindEnd, ending{Result: never, Fault: newFault(err)})
 	}
 	if s.leaseOver() {
-		return s.answer(kindEnd, ending{Cause: LeaseOver})
+		never.Cause = LeaseOver
+		return s.answer(kindEnd, ending{Result: never})
 	}
-	command := process.Command{Dir: ask.dir, Args: ask.args, Env: ask.env, Wrapper: s.setup.Wrapper}
+	command.Wrapper = s.setup.Wrapper
 	if who := s.setup.Plan.RunAs; who != nil {
 		command.As = func(diagnosis func()) {
 			// With the shim's own rights it is only less exact.
@@ -37,7 +39,7 @@ func (s *shim) start(p *packet) error {
 	r := &round{pidfd: -1}
 	r.pid, err = command.Start(func(argv []string) (int, error) { return s.execute(&command, argv, files, &r.pidfd) })
 	if err != nil {
-		return s.answer(kindEnd, ending{Fault: newFault(err)})
+		return s.answer(kindEnd, ending{Result: never, Fault: newFault(err)})
 	}
 	s.round = r
 	return nil
@@ -160,10 +162,17 @@ func (s *shim) finish() error {
 	if r.pidfd >= 0 {
 		_ = unix.Close(r.pidfd)
 	}
-	return s.answer(kindEnd, ending{
-		Started: true, Ended: r.reaped, Status: r.status, Cause: r.cause, Unkillable: !clean,
-		User: r.usage.Utime.Nano(), System: r.usage.Stime.Nano(), Memory: r.usage.Maxrss * 1024,
-	})
+	end := ending{Unkillable: !clean, Result: Result{
+		Started: true, ExitCode: -1, Cause: r.cause, MaxMemory: r.usage.Maxrss * 1024,
+		UserTime: time.Duration(r.usage.Utime.Nano()), SystemTime: time.Duration(r.usage.Stime.Nano()),
+	}}
+	if r.reaped {
+		end.Result.ExitCode = r.status.ExitStatus()
+		if r.status.Signaled() {
+			end.Result.Signal = r.status.Signal()
+		}
+	}
+	return s.answer(kindEnd, end)
 }
 
 // reap takes the status of every child that has ended, orphans among them, and

@@ -75,7 +75,7 @@ func (s *Slot) Run(ctx context.Context, p Program) (Result, error) {
 	if err != nil {
 		return Result{ExitCode: -1, Started: true}, err
 	}
-	result := end.result()
+	result := end.Result
 	s.memoryAfter(before, &result)
 	if end.Fault != nil {
 		err = end.Fault.startError(p.Dir)
@@ -87,7 +87,7 @@ func (s *Slot) Run(ctx context.Context, p Program) (Result, error) {
 }
 
 // begin sends the request.
-func (s *Slot) begin(ask *request, files [3]*os.File) (int, error) {
+func (s *Slot) begin(ask *process.Command, files [3]*os.File) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lost != nil {
@@ -282,21 +282,6 @@ func (s *Slot) lose(why error) error {
 		s.lost = why
 	}
 	return s.lost
-}
-
-// result is the worker's view of an ending.
-func (e *ending) result() Result {
-	r := Result{
-		Started: e.Started, ExitCode: -1, Cause: e.Cause, MaxMemory: e.Memory,
-		UserTime: time.Duration(e.User), SystemTime: time.Duration(e.System),
-	}
-	if e.Ended {
-		r.ExitCode = e.Status.ExitStatus()
-		if e.Status.Signaled() {
-			r.Signal = e.Status.Signal()
-		}
-	}
-	return r
 }
 
 func (f *fault) startError(dir string) error {

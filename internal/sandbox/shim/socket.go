@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/sandbox/process"
 )
 
 // link is the worker's end of the socket.
@@ -79,8 +81,8 @@ var devNull = sync.OnceValues(func() (*os.File, error) { return os.OpenFile(os.D
 
 // sendRun sends a program with its three descriptors. A request too large for a packet
 // is a fourth.
-func (l *link) sendRun(r *request, files [3]*os.File) error {
-	body := r.encode()
+func (l *link) sendRun(c *process.Command, files [3]*os.File) error {
+	body := encodeCommand(c)
 	fds := make([]int, 0, maxFiles)
 	for _, file := range files {
 		if file == nil {
@@ -211,24 +213,24 @@ func descriptors(oob []byte) ([]int, error) {
 	return files, nil
 }
 
-// run takes a run message apart: the request and the program's descriptors.
-func (p *packet) run() (r request, std []uintptr, err error) {
+// run takes a run message apart: the command and the program's descriptors.
+func (p *packet) run() (c process.Command, std []uintptr, err error) {
 	body := p.data
 	if len(p.files) == maxFiles {
 		file := os.NewFile(uintptr(p.files[maxFiles-1]), "request")
 		p.files = p.files[:maxFiles-1]
 		defer func() { _ = file.Close() }() // nothing is written through it
 		if body, err = io.ReadAll(io.NewSectionReader(file, 0, math.MaxInt64)); err != nil {
-			return r, nil, fmt.Errorf("read the request: %w", err)
+			return c, nil, fmt.Errorf("read the request: %w", err)
 		}
 	}
 	if len(p.files) != maxFiles-1 {
-		return r, nil, errGarbled
+		return c, nil, errGarbled
 	}
 	std = make([]uintptr, 0, maxFiles) // a launcher has one more
 	for _, fd := range p.files {
 		std = append(std, uintptr(fd))
 	}
-	r, err = decodeRequest(body)
-	return r, std, err
+	c, err = decodeCommand(body)
+	return c, std, err
 }
