@@ -183,12 +183,12 @@ func (o *Options) validateCommands() error {
 
 // absolute makes all paths independent of later changes of directory.
 func (o *Options) absolute() error {
-	paths := []*string{&o.Dir, &o.WorkDir, &o.NetrcFile, &o.CAFile, &o.RsyncPasswordFile}
 	o.LocalRoots = slices.Clone(o.LocalRoots)
+	paths := make([]*string, 0, len(o.LocalRoots))
 	for i := range o.LocalRoots {
 		paths = append(paths, &o.LocalRoots[i])
 	}
-	for _, p := range paths {
+	for _, p := range append(paths, &o.Dir, &o.WorkDir, &o.NetrcFile, &o.CAFile, &o.RsyncPasswordFile) {
 		if *p == "" && p != &o.WorkDir {
 			continue
 		}

@@ -154,7 +154,7 @@ func compressed(how archiver.Compressor) func(script []byte) ([]byte, error) {
 		var out bytes.Buffer
 		w, err := how.OpenWriter(&out)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("compress: %w", err)
 		}
 		return finish(&out, w, plain)
 	}

@@ -20,7 +20,7 @@ type Group struct {
 	v2     string   // directory, "" if none
 	dir    *os.File // v2, open; nil without
 	v1     []string // directories
-	memory counters
+	counters
 }
 
 // FD is a descriptor of the group's directory in version 2, for SysProcAttr.CgroupFD; -1 if
@@ -55,18 +55,6 @@ func (g *Group) Kill() error {
 	return killDirs(g.v1)
 }
 
-// OOMKills is how many processes the kernel has killed since Slot because
-// of MemoryMax. It is errors.ErrUnsupported without a memory controller.
-func (g *Group) OOMKills() (int64, error) { return g.memory.oomKills() }
-
-// PeakMemory is the most memory the group has used since Slot or ResetPeak, in
-// bytes. It is errors.ErrUnsupported where the kernel does not tell.
-func (g *Group) PeakMemory() (int64, error) { return g.memory.peakMemory() }
-
-// ResetPeak makes PeakMemory begin anew. It is errors.ErrUnsupported in version 2
-// before Linux 6.12: the peak is then that of all rounds so far.
-func (g *Group) ResetPeak() error { return g.memory.resetPeak() }
-
 // Remove kills what is left in the group, also who only joined, and removes it.
 func (g *Group) Remove() error {
 	g.tree.mu.Lock()
@@ -79,10 +67,10 @@ func (g *Group) remove() error {
 		return nil // removed before
 	}
 	delete(g.tree.groups, g.number)
-	for _, file := range []*os.File{g.dir, g.memory.peak} {
+	for _, file := range []*os.File{g.dir, g.peak} {
 		_ = file.Close() // also of a nil one
 	}
-	g.dir, g.memory.peak = nil, nil
+	g.dir, g.peak = nil, nil
 	return clearDirs(g.dirs())
 }
 
@@ -178,19 +166,20 @@ func offers(dir, controller string) bool {
 
 // counters are what the memory controller of a group counts.
 type counters struct {
-	dir string // "" without that controller
-	v1  bool
+	// kills is the file that counts them, "" without that controller.
+	kills string
 	// peak stays open: what is reset in version 2 is only what this descriptor shows.
 	// It is nil without that file.
 	peak *os.File
 }
 
 func openCounters(dir string, v1 bool) counters {
-	c := counters{dir: dir, v1: v1}
-	peak := filepath.Join(dir, "memory.peak")
+	kills, peak := "memory.events", "memory.peak"
 	if v1 {
-		peak = filepath.Join(dir, "memory.max_usage_in_bytes")
+		kills, peak = "memory.oom_control", "memory.max_usage_in_bytes"
 	}
+	c := counters{kills: filepath.Join(dir, kills)}
+	peak = filepath.Join(dir, peak)
 	var err error
 	if c.peak, err = os.OpenFile(peak, os.O_RDWR, 0); err != nil {
 		c.peak, _ = os.Open(peak)
@@ -198,17 +187,18 @@ func openCounters(dir string, v1 bool) counters {
 	return c
 }
 
-func (c *counters) oomKills() (int64, error) {
-	switch {
-	case c.dir == "":
+// OOMKills is how many processes the kernel has killed since Slot because
+// of MemoryMax. It is errors.ErrUnsupported without a memory controller.
+func (c *counters) OOMKills() (int64, error) {
+	if c.kills == "" {
 		return 0, errNoMemory
-	case c.v1:
-		return field(filepath.Join(c.dir, "memory.oom_control"), "oom_kill")
 	}
-	return field(filepath.Join(c.dir, "memory.events"), "oom_kill")
+	return field(c.kills, "oom_kill")
 }
 
-func (c *counters) peakMemory() (int64, error) {
+// PeakMemory is the most memory the group has used since Slot or ResetPeak, in
+// bytes. It is errors.ErrUnsupported where the kernel does not tell.
+func (c *counters) PeakMemory() (int64, error) {
 	if c.peak == nil {
 		return 0, errNoMemory
 	}
@@ -219,7 +209,9 @@ func (c *counters) peakMemory() (int64, error) {
 	return number(c.peak.Name(), string(text))
 }
 
-func (c *counters) resetPeak() error {
+// ResetPeak makes PeakMemory begin anew. It is errors.ErrUnsupported in version 2
+// before Linux 6.12: the peak is then that of all rounds so far.
+func (c *counters) ResetPeak() error {
 	if c.peak == nil {
 		return errNoMemory
 	}

@@ -153,7 +153,7 @@ func (g *Group) limit() error {
 			return err
 		}
 		if controller == "memory" {
-			g.memory = openCounters(dir, v1)
+			g.counters = openCounters(dir, v1)
 		}
 	}
 	return nil
