@@ -39,13 +39,13 @@ type Fetcher struct {
 	opts     Options
 	root     *os.Root
 	client   *http.Client
-	locks    *keyedLocks
 	failures *failures
 	// at is called with the name of each step reached; tests stop there.
 	at func(step string)
 
 	mu        sync.Mutex
 	manifests map[string]knownManifest // by program
+	fetching  map[string]chan struct{} // by program: closed at the end
 }
 
 // New makes a Fetcher, creates Options.Dir and removes what fetches of dead
@@ -68,8 +68,9 @@ func New(o Options) (*Fetcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open program directory: %w", err)
 	}
-	f := &Fetcher{opts: o, root: root, client: client, locks: newKeyedLocks(), manifests: map[string]knownManifest{}, at: func(string) {},
-		failures: newFailures(o.FailureBackoff, time.Now, rand.Float64)}
+	f := &Fetcher{opts: o, root: root, client: client, at: func(string) {},
+		failures:  newFailures(o.FailureBackoff, time.Now, rand.Float64),
+		manifests: map[string]knownManifest{}, fetching: map[string]chan struct{}{}}
 	if err := f.prepare(); err != nil {
 		_ = root.Close()
 		return nil, err
@@ -192,51 +193,39 @@ func withCause(ctx context.Context, err error) error {
 // itself cannot be interrupted by a context.
 const lockPoll = 20 * time.Millisecond
 
-// keyedLocks queues the goroutines of one process, one key at a time, so that
-// only one of them polls the file lock.
-type keyedLocks struct {
-	mu   sync.Mutex
-	held map[string]*keyedLock
-}
-
-type keyedLock struct {
-	turn chan struct{} // holds one token while the lock is free
-	uses int
-}
-
-func newKeyedLocks() *keyedLocks { return &keyedLocks{held: map[string]*keyedLock{}} }
-
-func (k *keyedLocks) lock(ctx context.Context, key string) (unlock func(), err error) {
-	k.mu.Lock()
-	l := k.held[key]
-	if l == nil {
-		l = &keyedLock{turn: make(chan struct{}, 1)}
-		l.turn <- struct{}{}
-		k.held[key] = l
-	}
-	l.uses++
-	k.mu.Unlock()
-	select {
-	case <-l.turn:
-		return func() { l.turn <- struct{}{}; k.release(key, l) }, nil
-	case <-ctx.Done():
-		k.release(key, l)
-		return nil, context.Cause(ctx)
+// enter waits until no other goroutine has the program, so that only one of them polls
+// the file lock.
+func (f *Fetcher) enter(ctx context.Context, program string) (leave func(), err error) {
+	mine := make(chan struct{})
+	for {
+		f.mu.Lock()
+		other := f.fetching[program]
+		if other == nil {
+			f.fetching[program] = mine
+		}
+		f.mu.Unlock()
+		if other == nil {
+			return func() { f.leave(program, mine) }, nil
+		}
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
 }
 
-func (k *keyedLocks) release(key string, l *keyedLock) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if l.uses--; l.uses == 0 {
-		delete(k.held, key)
-	}
+func (f *Fetcher) leave(program string, mine chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.fetching, program)
+	close(mine)
 }
 
 // lock takes the program's lock against goroutines and processes. The kernel
 // frees it when its holder dies.
 func (f *Fetcher) lock(ctx context.Context, program string) (unlock func(), err error) {
-	leave, err := f.locks.lock(ctx, program)
+	leave, err := f.enter(ctx, program)
 	if err != nil {
 		return nil, err
 	}
