@@ -104,14 +104,14 @@ func directory(mounts []mount, path string, wanted func(mount) bool) string {
 // tryKill makes a group below base and starts and kills in it.
 func (t *Tree) tryKill(base, name string) error {
 	if base == "" {
-		return noKill(errors.New("the worker's own cgroup of version 2 is not to be seen here"), remedyMount)
+		return unavailable("kill", errors.New("the worker's own cgroup of version 2 is not to be seen here"), remedyMount)
 	}
 	var stat unix.Statfs_t
 	if err := unix.Statfs(base, &stat); err != nil {
-		return noKill(fmt.Errorf("%s: %w", base, err), remedyDelegate)
+		return unavailable("kill", fmt.Errorf("%s: %w", base, err), remedyDelegate)
 	}
 	if stat.Type != unix.CGROUP2_SUPER_MAGIC {
-		return noKill(fmt.Errorf("%s is not in a file system of type cgroup2", base), remedyDelegate)
+		return unavailable("kill", fmt.Errorf("%s is not in a file system of type cgroup2", base), remedyDelegate)
 	}
 	tree := filepath.Join(base, name)
 	err := t.inProbe(tree, func(dir string) error {
@@ -124,7 +124,7 @@ func (t *Tree) tryKill(base, name string) error {
 		return nil // an old kernel, where killEach does
 	})
 	if err != nil {
-		return noKill(err, remedyDelegate)
+		return unavailable("kill", err, remedyDelegate)
 	}
 	return nil
 }
@@ -180,13 +180,13 @@ func (t *Tree) tryLimits(at location, name string) error {
 func (t *Tree) tryLimit(at location, name, controller string) error {
 	if at.v2 != "" && offers(at.v2, controller) {
 		if t.cannot != nil {
-			return noLimits(errors.Unwrap(t.cannot), remedyDelegate)
+			return unavailable("limits", errors.Unwrap(t.cannot), remedyDelegate)
 		}
 		return t.tryV2(at.v2, controller)
 	}
 	dir, ok := at.v1[controller]
 	if !ok {
-		return noLimits(fmt.Errorf("there is no %s controller", controller), remedyController)
+		return unavailable("limits", fmt.Errorf("there is no %s controller", controller), remedyController)
 	}
 	tree := filepath.Join(dir, name)
 	t.v1[controller] = tree
@@ -198,7 +198,7 @@ func (t *Tree) tryLimit(at location, name, controller string) error {
 		return err
 	})
 	if err != nil {
-		return noLimits(err, remedyV1)
+		return unavailable("limits", err, remedyV1)
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ func (t *Tree) tryLimit(at location, name, controller string) error {
 func (t *Tree) tryV2(base, controller string) error {
 	err := enable(base, controller)
 	if errors.Is(err, unix.EBUSY) {
-		return noLimits(fmt.Errorf("%w, because that cgroup holds processes", err), remedyEmpty)
+		return unavailable("limits", fmt.Errorf("%w, because that cgroup holds processes", err), remedyEmpty)
 	}
 	if err == nil {
 		err = enable(t.v2, controller)
@@ -217,7 +217,7 @@ func (t *Tree) tryV2(base, controller string) error {
 		err = t.inProbe(t.v2, func(dir string) error { return t.limits.apply(controller, dir, false) })
 	}
 	if err != nil {
-		return noLimits(err, remedyDelegate)
+		return unavailable("limits", err, remedyDelegate)
 	}
 	return nil
 }

@@ -262,12 +262,8 @@ func (e *UnavailableError) Error() string {
 // Unwrap returns what failed.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-func noKill(err error, remedy string) error {
-	return &UnavailableError{Feature: "kill", Err: err, Remedy: remedy}
-}
-
-func noLimits(err error, remedy string) error {
-	return &UnavailableError{Feature: "limits", Err: err, Remedy: remedy}
+func unavailable(feature string, err error, remedy string) error {
+	return &UnavailableError{Feature: feature, Err: err, Remedy: remedy}
 }
 
 // The remedies of an UnavailableError.

@@ -25,8 +25,11 @@ const startPatience = 10 * time.Second
 // same time differ.
 func (c *Container) Start(slot int) (*Slot, error) {
 	s := &Slot{container: c, token: fmt.Sprintf("%s.%d", c.token, slot)}
-	if err := s.openGroup(slot); err != nil {
-		return nil, err
+	if c.way.group || c.options.limited() {
+		var err error
+		if s.group, err = c.tree.Slot(slot); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.launch(); err != nil {
 		if s.group != nil {
@@ -35,14 +38,6 @@ func (c *Container) Start(slot int) (*Slot, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-// openGroup makes the cgroup if the layer or a limit needs it.
-func (s *Slot) openGroup(slot int) (err error) {
-	if c := s.container; c.way.group || c.options.limited() {
-		s.group, err = c.tree.Slot(slot)
-	}
-	return err
 }
 
 // launch starts the shim and waits until it is ready.
