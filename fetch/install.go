@@ -114,7 +114,7 @@ func (f *Fetcher) install(s *stage, m manifest) error {
 	if clean.Source(m.Source) != m.Source {
 		mode = 0o600 // it may hold a token
 	}
-	if err := writeSynced(s.root, stagedTree+"/"+manifestFile, append(text, '\n'), mode); err != nil {
+	if err := disk.WriteNew(s.root, stagedTree+"/"+manifestFile, mode, text, []byte("\n")); err != nil {
 		return fmt.Errorf("write manifest: %w", err)
 	}
 	if err := syncDirs(s.root, stagedTree); err != nil {
@@ -128,7 +128,7 @@ func (f *Fetcher) install(s *stage, m manifest) error {
 		return fmt.Errorf("install program: %w", err)
 	}
 	f.at("installed")
-	return syncDir(f.root, ".")
+	return disk.SyncIn(f.root, ".")
 }
 
 // moveAside clears the place of a broken installation: rename does not replace
@@ -148,15 +148,6 @@ func (f *Fetcher) moveAside(s *stage, program string) error {
 	return nil
 }
 
-func writeSynced(root *os.Root, name string, text []byte, mode fs.FileMode) error {
-	file, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	return errors.Join(err, file.Sync(), file.Close())
-}
-
 // syncDirs makes the names in all directories below name durable; the files
 // were synced when they were written.
 func syncDirs(root *os.Root, name string) error {
@@ -164,14 +155,6 @@ func syncDirs(root *os.Root, name string) error {
 		if err != nil || !d.IsDir() {
 			return err
 		}
-		return syncDir(root, path)
+		return disk.SyncIn(root, path)
 	})
-}
-
-func syncDir(root *os.Root, name string) error {
-	dir, err := root.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

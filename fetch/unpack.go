@@ -143,22 +143,22 @@ func drain(s *stream) error {
 	}
 }
 
+// decoders are for the archives that are compressed tar files.
+var decoders = map[Format]archiver.Decompressor{
+	FormatTarGz:  archiver.Gz{},
+	FormatTarBz2: archiver.Bz2{},
+	FormatTarXz:  archiver.Xz{},
+	FormatTarZst: archiver.Zstd{DecoderOptions: []zstd.DOption{
+		zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(decoderMemory),
+	}},
+}
+
 func decompress(r io.Reader, format Format) (io.ReadCloser, error) {
-	var decoder archiver.Decompressor
-	switch format {
-	case FormatTar:
+	if format == FormatTar {
 		return io.NopCloser(r), nil
-	case FormatTarGz:
-		decoder = archiver.Gz{}
-	case FormatTarBz2:
-		decoder = archiver.Bz2{}
-	case FormatTarXz:
-		decoder = archiver.Xz{}
-	case FormatTarZst:
-		decoder = archiver.Zstd{DecoderOptions: []zstd.DOption{
-			zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(decoderMemory),
-		}}
-	default:
+	}
+	decoder, ok := decoders[format]
+	if !ok {
 		return nil, fmt.Errorf("%w: no decoder for %s", ErrInvalidType, format)
 	}
 	opened, err := decoder.OpenReader(r)

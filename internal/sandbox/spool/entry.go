@@ -49,33 +49,13 @@ func (s *Spool) Put(name string, data []byte) error {
 
 // place writes line and data durably aside and renames them.
 func (s *Spool) place(temp, file string, line, data []byte) error {
-	f, err := s.root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(line)
-	if err == nil {
-		_, err = f.Write(data)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err := disk.WriteNew(s.root, temp, 0o600, line, data); err != nil {
 		return err
 	}
 	if err := s.root.Rename(temp, file); err != nil {
 		return err
 	}
-	return s.syncDir()
-}
-
-// syncDir makes the names in the spool durable.
-func (s *Spool) syncDir() error {
-	dir, err := s.root.Open(".")
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return disk.SyncIn(s.root, ".")
 }
 
 func (s *Spool) explain(name string, size int, err error) error {
@@ -99,7 +79,7 @@ func (s *Spool) Remove(name string) error {
 		return nil
 	}
 	if err == nil {
-		err = s.syncDir()
+		err = disk.SyncIn(s.root, ".")
 	}
 	if err != nil {
 		return fmt.Errorf("remove '%s' from the spool: %w", clean.Line(name, 0), err)
