@@ -192,25 +192,27 @@ const (
 	Killed    Cause = "killed"    // Kill was called
 )
 
-// Result is how the program ended.
+// Result is how the program ended. It comes from the shim as it is, but for OutOfMemory
+// and the MaxMemory of a cgroup.
 type Result struct {
 	// Started says that run.sh was executed.
-	Started bool
+	Started bool `json:"started"`
 	// ExitCode is the exit status of run.sh, or -1 for a signal or if it never ran.
-	ExitCode int
+	ExitCode int `json:"exitCode"`
 	// Signal is the signal that ended run.sh, or 0.
-	Signal syscall.Signal
+	Signal syscall.Signal `json:"signal"`
 	// Cause is why it was ended from outside. The exit code is still that of
 	// run.sh, which may handle SIGTERM.
-	Cause Cause
+	Cause Cause `json:"cause"`
 	// UserTime and SystemTime are the CPU times of run.sh and the children it waited for.
-	UserTime, SystemTime time.Duration
+	UserTime   time.Duration `json:"userTime"`
+	SystemTime time.Duration `json:"systemTime"`
 	// MaxMemory is the most memory of the round's cgroup in bytes, or else the
 	// largest resident set among run.sh and the children it waited for, which
 	// Linux counts from before exec, so that it is never less than the shim's.
-	MaxMemory int64
+	MaxMemory int64 `json:"maxMemory"`
 	// OutOfMemory says that memory_max was reached and the kernel killed for it.
-	OutOfMemory bool
+	OutOfMemory bool `json:"outOfMemory"`
 }
 
 // await waits for the end of the round.
