@@ -211,10 +211,11 @@ func (f *Fetcher) runRsync(ctx context.Context, s *stage, src Source) error {
 	// Not by a path, which the owner of a directory above could lead elsewhere.
 	cmd := exec.CommandContext(ctx, f.opts.RsyncPath, f.rsyncArgs(src, rsyncStage)...)
 	cmd.Env = withoutRsync(os.Environ())
-	cmd.Dir = placeOf(dir)
+	cmd.Dir = "/proc/self/fd/" + strconv.Itoa(int(dir.Fd()))
 	messages := &head{limit: 1024}
-	cmd.SysProcAttr = childAttr()
-	cmd.Cancel = func() error { return killGroup(cmd.Process) }
+	// rsync, with the ssh it starts, is a process group of its own, and dies with the worker.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return os.NewSyscallError("kill", syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)) }
 	cmd.WaitDelay = 2 * time.Second
 	return runChild(cmd, messages, f.opts.MaxDownloadBytes)
 }
@@ -261,7 +262,10 @@ func runChild(cmd *exec.Cmd, messages *head, maxFile int64) error {
 	if err := cmd.Start(); err != nil {
 		return rsyncError(err, messages)
 	}
-	limitFileSize(cmd.Process.Pid, maxFile)
+	// It stops a sender that sends more than it announced. It is a second line: the size
+	// is checked again afterwards, so an error is no harm.
+	most := unix.Rlimit{Cur: uint64(maxFile), Max: uint64(maxFile)}
+	_ = unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_FSIZE, &most, nil)
 	if err := cmd.Wait(); err != nil {
 		return rsyncError(err, messages)
 	}

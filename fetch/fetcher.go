@@ -1,3 +1,22 @@
+// Package fetch brings a program named by a task onto this host.
+//
+// A task names a program and a source. [Fetcher.Ensure] downloads the source
+// over HTTP or rsync (local paths are copied), unpacks it into a staging
+// directory and installs it by one rename, so a program directory is either
+// absent or complete:
+//
+//	DIR/sum/run.sh                 the program, executed by the worker
+//	DIR/sum/.tdf-manifest.json     where it came from: source and SHA-256
+//	DIR/.tdf/lock/sum              flock: one fetch per host and program
+//	DIR/.tdf/staging/sum/          a fetch in progress, or what a dead one left
+//
+// Sources are untrusted. Archives are decompressed as streams by mholt/archiver and
+// every byte is written by this package through [os.Root], after its own
+// checks of names, links, types, modes and sizes; sizes are those counted, not
+// those declared. Credentials come from the worker's side only (netrc, CA file,
+// ssh options); a source that carries some is refused and not repeated.
+//
+// The package knows nothing of Redis or of tasks.
 package fetch
 
 import (
@@ -17,14 +36,16 @@ import (
 // Fetcher installs programs below one directory. It may be used by any number
 // of goroutines, and any number of processes may work on the same directory.
 type Fetcher struct {
-	opts      Options
-	root      *os.Root
-	client    *http.Client
-	locks     *keyedLocks
-	failures  *failures
-	manifests *manifests
+	opts     Options
+	root     *os.Root
+	client   *http.Client
+	failures *failures
 	// at is called with the name of each step reached; tests stop there.
 	at func(step string)
+
+	mu        sync.Mutex
+	manifests map[string]knownManifest // by program
+	fetching  map[string]chan struct{} // by program: closed at the end
 }
 
 // New makes a Fetcher, creates Options.Dir and removes what fetches of dead
@@ -47,8 +68,9 @@ func New(o Options) (*Fetcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open program directory: %w", err)
 	}
-	f := &Fetcher{opts: o, root: root, client: client, locks: newKeyedLocks(), manifests: newManifests(), at: func(string) {},
-		failures: newFailures(o.FailureBackoff, time.Now, rand.Float64)}
+	f := &Fetcher{opts: o, root: root, client: client, at: func(string) {},
+		failures:  newFailures(o.FailureBackoff, time.Now, rand.Float64),
+		manifests: map[string]knownManifest{}, fetching: map[string]chan struct{}{}}
 	if err := f.prepare(); err != nil {
 		_ = root.Close()
 		return nil, err
@@ -171,51 +193,39 @@ func withCause(ctx context.Context, err error) error {
 // itself cannot be interrupted by a context.
 const lockPoll = 20 * time.Millisecond
 
-// keyedLocks queues the goroutines of one process, one key at a time, so that
-// only one of them polls the file lock.
-type keyedLocks struct {
-	mu   sync.Mutex
-	held map[string]*keyedLock
-}
-
-type keyedLock struct {
-	turn chan struct{} // holds one token while the lock is free
-	uses int
-}
-
-func newKeyedLocks() *keyedLocks { return &keyedLocks{held: map[string]*keyedLock{}} }
-
-func (k *keyedLocks) lock(ctx context.Context, key string) (unlock func(), err error) {
-	k.mu.Lock()
-	l := k.held[key]
-	if l == nil {
-		l = &keyedLock{turn: make(chan struct{}, 1)}
-		l.turn <- struct{}{}
-		k.held[key] = l
-	}
-	l.uses++
-	k.mu.Unlock()
-	select {
-	case <-l.turn:
-		return func() { l.turn <- struct{}{}; k.release(key, l) }, nil
-	case <-ctx.Done():
-		k.release(key, l)
-		return nil, context.Cause(ctx)
+// enter waits until no other goroutine has the program, so that only one of them polls
+// the file lock.
+func (f *Fetcher) enter(ctx context.Context, program string) (leave func(), err error) {
+	mine := make(chan struct{})
+	for {
+		f.mu.Lock()
+		other := f.fetching[program]
+		if other == nil {
+			f.fetching[program] = mine
+		}
+		f.mu.Unlock()
+		if other == nil {
+			return func() { f.leave(program, mine) }, nil
+		}
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
 }
 
-func (k *keyedLocks) release(key string, l *keyedLock) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if l.uses--; l.uses == 0 {
-		delete(k.held, key)
-	}
+func (f *Fetcher) leave(program string, mine chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.fetching, program)
+	close(mine)
 }
 
 // lock takes the program's lock against goroutines and processes. The kernel
 // frees it when its holder dies.
 func (f *Fetcher) lock(ctx context.Context, program string) (unlock func(), err error) {
-	leave, err := f.locks.lock(ctx, program)
+	leave, err := f.enter(ctx, program)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
@@ -115,7 +114,7 @@ func (f *Fetcher) install(s *stage, m manifest) error {
 	if clean.Source(m.Source) != m.Source {
 		mode = 0o600 // it may hold a token
 	}
-	if err := writeSynced(s.root, stagedTree+"/"+manifestFile, append(text, '\n'), mode); err != nil {
+	if err := disk.WriteNew(s.root, stagedTree+"/"+manifestFile, mode, text, []byte("\n")); err != nil {
 		return fmt.Errorf("write manifest: %w", err)
 	}
 	if err := syncDirs(s.root, stagedTree); err != nil {
@@ -129,7 +128,7 @@ func (f *Fetcher) install(s *stage, m manifest) error {
 		return fmt.Errorf("install program: %w", err)
 	}
 	f.at("installed")
-	return syncDir(f.root, ".")
+	return disk.SyncIn(f.root, ".")
 }
 
 // moveAside clears the place of a broken installation: rename does not replace
@@ -139,7 +138,7 @@ func (f *Fetcher) moveAside(s *stage, program string) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if _, found, err := readManifest(filepath.Join(f.opts.Dir, program), program); err != nil || !found {
+	if m, err := f.manifest(program); err != nil || m == nil {
 		return errors.Join(err, fmt.Errorf("directory of program '%s' was filled by someone else during the fetch: "+
 			"complete or remove it", program))
 	}
@@ -149,15 +148,6 @@ func (f *Fetcher) moveAside(s *stage, program string) error {
 	return nil
 }
 
-func writeSynced(root *os.Root, name string, text []byte, mode fs.FileMode) error {
-	file, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	return errors.Join(err, file.Sync(), file.Close())
-}
-
 // syncDirs makes the names in all directories below name durable; the files
 // were synced when they were written.
 func syncDirs(root *os.Root, name string) error {
@@ -165,14 +155,6 @@ func syncDirs(root *os.Root, name string) error {
 		if err != nil || !d.IsDir() {
 			return err
 		}
-		return syncDir(root, path)
+		return disk.SyncIn(root, path)
 	})
-}
-
-func syncDir(root *os.Root, name string) error {
-	dir, err := root.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -182,7 +183,12 @@ func (o *Options) validateCommands() error {
 
 // absolute makes all paths independent of later changes of directory.
 func (o *Options) absolute() error {
-	for _, p := range []*string{&o.Dir, &o.WorkDir, &o.NetrcFile, &o.CAFile, &o.RsyncPasswordFile} {
+	o.LocalRoots = slices.Clone(o.LocalRoots)
+	paths := make([]*string, 0, len(o.LocalRoots))
+	for i := range o.LocalRoots {
+		paths = append(paths, &o.LocalRoots[i])
+	}
+	for _, p := range append(paths, &o.Dir, &o.WorkDir, &o.NetrcFile, &o.CAFile, &o.RsyncPasswordFile) {
 		if *p == "" && p != &o.WorkDir {
 			continue
 		}
@@ -192,15 +198,6 @@ func (o *Options) absolute() error {
 		}
 		*p = abs
 	}
-	roots := make([]string, len(o.LocalRoots))
-	for i, root := range o.LocalRoots {
-		abs, err := filepath.Abs(root)
-		if err != nil {
-			return fmt.Errorf("make '%s' absolute: %w", root, err)
-		}
-		roots[i] = abs
-	}
-	o.LocalRoots = roots
 	return nil
 }
 

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -87,19 +86,14 @@ func (m *manifest) matches(src Source) error {
 // an error means that it has to be fetched.
 func (f *Fetcher) present(program string, src Source) (bool, error) {
 	dir := filepath.Join(f.opts.Dir, program)
-	// Asked before each round, it costs two looks at inodes.
-	info, err := os.Stat(filepath.Join(dir, manifestFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("look at manifest of program '%s': %w", program, err)
+	m, err := f.manifest(program)
+	if err != nil {
+		return false, err
 	}
-	if err == nil {
-		m, err := f.known(program, info)
-		if err != nil {
-			return false, err
-		}
-		if m != nil {
-			return m.installed(os.DirFS(dir), src)
-		}
+	if m != nil {
+		// A program that removed its own run.sh is installed again.
+		err := m.matches(src)
+		return err == nil && runnable(os.DirFS(dir), program) == nil, err
 	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
@@ -109,15 +103,6 @@ func (f *Fetcher) present(program string, src Source) (bool, error) {
 		return false, fmt.Errorf("look for program '%s': %w", program, err)
 	}
 	return handMade(dir, program, src)
-}
-
-// installed reports whether what is installed is what a task wants, and can be run: a program that removed its own run.sh
-// is installed again.
-func (m *manifest) installed(tree fs.FS, src Source) (bool, error) {
-	if err := m.matches(src); err != nil {
-		return false, err
-	}
-	return runnable(tree, m.Program) == nil, nil
 }
 
 func handMade(dir, program string, src Source) (bool, error) {
@@ -134,9 +119,8 @@ func handMade(dir, program string, src Source) (bool, error) {
 
 // byHand says whether a hand-made program is there, for tasks without source.
 func (f *Fetcher) byHand(program string) bool {
-	dir := filepath.Join(f.opts.Dir, program)
-	_, found, err := readManifest(dir, program)
-	return err == nil && !found && !f.opts.RequirePinned && runnable(os.DirFS(dir), program) == nil
+	m, err := f.manifest(program)
+	return err == nil && m == nil && !f.opts.RequirePinned && runnable(os.DirFS(filepath.Join(f.opts.Dir, program)), program) == nil
 }
 
 // Hash returns the SHA-256, as lower-case hex, of the file an installed program
@@ -147,62 +131,45 @@ func (f *Fetcher) Hash(program string) (string, error) {
 	if err := ValidProgram(program); err != nil {
 		return "", err
 	}
-	dir := filepath.Join(f.opts.Dir, program)
-	info, err := os.Stat(filepath.Join(dir, manifestFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("look at manifest: %w", err)
-	}
-	m, err := f.known(program, info)
+	m, err := f.manifest(program)
 	if err != nil || m == nil {
 		return "", err
 	}
 	return m.SHA256, nil
 }
 
-// known is the manifest whose file is info, nil for a copy of another program's.
-func (f *Fetcher) known(program string, info os.FileInfo) (*manifest, error) {
-	if m := f.manifests.get(program, info); m != nil {
-		return m, nil
-	}
-	m, found, err := readManifest(filepath.Join(f.opts.Dir, program), program)
-	if err != nil || !found {
-		return nil, err
-	}
-	f.manifests.put(program, info, m)
-	return m, nil
-}
-
-// manifests remembers those of installed programs as long as they are the same
-// files: an installation replaces the whole directory.
-type manifests struct {
-	mu    sync.Mutex
-	known map[string]knownManifest
-}
-
+// knownManifest is a manifest that was read, and the file that it was read from.
 type knownManifest struct {
 	file os.FileInfo
 	*manifest
 }
 
-func newManifests() *manifests { return &manifests{known: map[string]knownManifest{}} }
-
-func (m *manifests) get(program string, file os.FileInfo) *manifest {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	k, ok := m.known[program]
-	if !ok || !os.SameFile(k.file, file) || !k.file.ModTime().Equal(file.ModTime()) {
-		return nil
+// manifest is the manifest of an installed program; nil if there is none, or a copy
+// of another program's. It is remembered for as long as it is the same file: an
+// installation replaces the whole directory.
+func (f *Fetcher) manifest(program string) (*manifest, error) {
+	dir := filepath.Join(f.opts.Dir, program)
+	info, err := os.Stat(filepath.Join(dir, manifestFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // none is a good answer
 	}
-	return k.manifest
-}
-
-func (m *manifests) put(program string, file os.FileInfo, known *manifest) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.known[program] = knownManifest{file, known}
+	if err != nil {
+		return nil, fmt.Errorf("look at manifest of program '%s': %w", program, err)
+	}
+	f.mu.Lock()
+	known, ok := f.manifests[program]
+	f.mu.Unlock()
+	if ok && os.SameFile(known.file, info) && known.file.ModTime().Equal(info.ModTime()) {
+		return known.manifest, nil
+	}
+	m, found, err := readManifest(dir, program)
+	if err != nil || !found {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.manifests[program] = knownManifest{info, m}
+	return m, nil
 }
 
 // runFile is the file of a program that is executed.

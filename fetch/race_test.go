@@ -138,8 +138,8 @@ func TestGoroutinesFetchOnce(t *testing.T) {
 		t.Errorf("%d GETs, want 1", n)
 	}
 	for _, f := range fetchers {
-		if len(f.locks.held) != 0 {
-			t.Errorf("locks left: %v", f.locks.held)
+		if len(f.fetching) != 0 {
+			t.Errorf("locks left: %v", f.fetching)
 		}
 	}
 }

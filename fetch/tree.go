@@ -10,8 +10,6 @@ import (
 	"path"
 	"strings"
 	"unicode"
-
-	"github.com/mholt/archiver/v4"
 )
 
 // Limits of the file system that are not worth an option.
@@ -29,9 +27,6 @@ type tree struct {
 	// longer names: a file, a link and a directory never share one.
 	kinds map[string]kind
 	links []symlink
-	// err is the first error of an entry, without what the library adds to
-	// it: names as the archive spells them, unfit for a log.
-	err error
 }
 
 type kind byte
@@ -46,14 +41,6 @@ type symlink struct{ name, target string }
 
 func newTree(root *os.Root, b *budget) *tree {
 	return &tree{root: root, budget: b, kinds: map[string]kind{".": kindDir}}
-}
-
-// keep makes a handler for the library that remembers its error in t.err.
-func (t *tree) keep(add archiver.FileHandler) archiver.FileHandler {
-	return func(ctx context.Context, e archiver.FileInfo) error {
-		t.err = add(ctx, e)
-		return t.err
-	}
 }
 
 // cleanName normalises an entry's name or says why it is refused.
@@ -125,8 +112,8 @@ func (t *tree) addDir(name string) error {
 }
 
 // addFile writes a regular file as 0755 or 0644, less the umask.
-func (t *tree) addFile(ctx context.Context, name string, e archiver.FileInfo) error {
-	if e.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
+func (t *tree) addFile(ctx context.Context, name string, mode fs.FileMode, content io.Reader) error {
+	if mode&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
 		return refused(name, "is setuid or setgid")
 	}
 	clean, err := t.claim(name, kindFile)
@@ -134,14 +121,10 @@ func (t *tree) addFile(ctx context.Context, name string, e archiver.FileInfo) er
 		return err
 	}
 	perm := fs.FileMode(0o644)
-	if e.Mode()&0o111 != 0 {
+	if mode&0o111 != 0 {
 		perm = 0o755
 	}
-	r, err := e.Open()
-	if err != nil {
-		return fmt.Errorf("open entry: %w", err)
-	}
-	return errors.Join(t.writeFile(ctx, clean, perm, r), r.Close())
+	return t.writeFile(ctx, clean, perm, content)
 }
 
 // writeFile copies until the limits and makes the content durable.

@@ -73,9 +73,6 @@ func unpackFile(ctx context.Context, root *os.Root, file *os.File, format Format
 	default:
 		err = untar(ctx, t, file, format)
 	}
-	if t.err != nil {
-		err = t.err
-	}
 	if err != nil {
 		return archiveError(ctx, err)
 	}
@@ -105,8 +102,18 @@ func untar(ctx context.Context, t *tree, file io.Reader, format Format) error {
 	}
 	defer r.Close()
 	s := &stream{r: whileAlive(ctx, r), budget: t.budget}
-	if err := (archiver.Tar{}).Extract(ctx, s, t.keep(t.addTar)); err != nil {
-		return fmt.Errorf("untar: %w", err)
+	entries := tar.NewReader(s)
+	for {
+		hdr, err := entries.Next()
+		if err == io.EOF { // not errors.Is, see drain
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("untar: %w", err)
+		}
+		if err := t.addTar(ctx, hdr, entries); err != nil {
+			return err
+		}
 	}
 	// The tar reader takes a missing end for an end. With the two blocks of
 	// zeros that stand there it does not need to read so far.
@@ -136,22 +143,22 @@ func drain(s *stream) error {
 	}
 }
 
+// decoders are for the archives that are compressed tar files.
+var decoders = map[Format]archiver.Decompressor{
+	FormatTarGz:  archiver.Gz{},
+	FormatTarBz2: archiver.Bz2{},
+	FormatTarXz:  archiver.Xz{},
+	FormatTarZst: archiver.Zstd{DecoderOptions: []zstd.DOption{
+		zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(decoderMemory),
+	}},
+}
+
 func decompress(r io.Reader, format Format) (io.ReadCloser, error) {
-	var decoder archiver.Decompressor
-	switch format {
-	case FormatTar:
+	if format == FormatTar {
 		return io.NopCloser(r), nil
-	case FormatTarGz:
-		decoder = archiver.Gz{}
-	case FormatTarBz2:
-		decoder = archiver.Bz2{}
-	case FormatTarXz:
-		decoder = archiver.Xz{}
-	case FormatTarZst:
-		decoder = archiver.Zstd{DecoderOptions: []zstd.DOption{
-			zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(decoderMemory),
-		}}
-	default:
+	}
+	decoder, ok := decoders[format]
+	if !ok {
 		return nil, fmt.Errorf("%w: no decoder for %s", ErrInvalidType, format)
 	}
 	opened, err := decoder.OpenReader(r)
@@ -181,10 +188,9 @@ func refused(name, why string) error {
 }
 
 // addTar takes one entry of a tar file; the type flag decides, not the mode.
-func (t *tree) addTar(ctx context.Context, e archiver.FileInfo) error {
-	hdr, ok := e.Header.(*tar.Header)
-	if !ok {
-		return refused(e.NameInArchive, "has no tar header")
+func (t *tree) addTar(ctx context.Context, hdr *tar.Header, content io.Reader) error {
+	if hdr.Typeflag == tar.TypeXGlobalHeader { // git writes one
+		return nil
 	}
 	if err := t.budget.addEntry(); err != nil {
 		return err
@@ -193,7 +199,7 @@ func (t *tree) addTar(ctx context.Context, e archiver.FileInfo) error {
 	case tar.TypeDir:
 		return t.addDir(hdr.Name)
 	case tar.TypeReg:
-		return t.addFile(ctx, hdr.Name, e)
+		return t.addFile(ctx, hdr.Name, hdr.FileInfo().Mode(), content)
 	case tar.TypeSymlink:
 		return t.addSymlink(hdr.Name, hdr.Linkname)
 	case tar.TypeLink:
@@ -204,66 +210,61 @@ func (t *tree) addTar(ctx context.Context, e archiver.FileInfo) error {
 }
 
 // addZip takes one entry of a zip file.
-func (t *tree) addZip(ctx context.Context, e archiver.FileInfo) error {
-	hdr, ok := e.Header.(zip.FileHeader)
-	if !ok {
-		return refused(e.NameInArchive, "has no zip header")
-	}
+func (t *tree) addZip(ctx context.Context, e *zip.File) error {
 	if err := t.budget.addEntry(); err != nil {
 		return err
 	}
 	const encrypted = 0x1
-	if hdr.Flags&encrypted != 0 {
-		return refused(hdr.Name, "is encrypted")
+	if e.Flags&encrypted != 0 {
+		return refused(e.Name, "is encrypted")
 	}
 	// The library's decoders for other methods answer damaged data with nil.
-	if hdr.Method != zip.Store && hdr.Method != zip.Deflate {
-		return refused(hdr.Name, fmt.Sprintf("uses compression method %d: only store and deflate are unpacked", hdr.Method))
+	if e.Method != zip.Store && e.Method != zip.Deflate {
+		return refused(e.Name, fmt.Sprintf("uses compression method %d: only store and deflate are unpacked", e.Method))
 	}
-	switch e.Mode().Type() {
-	case fs.ModeDir:
-		return t.addDir(hdr.Name)
-	case 0:
-		return t.addFile(ctx, hdr.Name, e)
-	case fs.ModeSymlink:
-		target, err := zipLinkTarget(e)
-		if err != nil {
-			return err
-		}
-		return t.addSymlink(hdr.Name, target)
-	default:
-		return refused(hdr.Name, fmt.Sprintf("is of type %v: only files, directories and links are unpacked", e.Mode().Type()))
+	kind := e.Mode().Type()
+	if kind == fs.ModeDir {
+		return t.addDir(e.Name)
 	}
-}
-
-// zipLinkTarget reads a link's target, which zip keeps as its content.
-func zipLinkTarget(e archiver.FileInfo) (string, error) {
-	r, err := e.Open()
+	if kind != 0 && kind != fs.ModeSymlink {
+		return refused(e.Name, fmt.Sprintf("is of type %v: only files, directories and links are unpacked", kind))
+	}
+	content, err := e.Open()
 	if err != nil {
-		return "", fmt.Errorf("open entry: %w", err)
+		return fmt.Errorf("open entry: %w", err)
 	}
-	defer func() { _ = r.Close() }()
-	target, err := io.ReadAll(io.LimitReader(r, maxPathBytes+1))
-	return string(target), err
+	defer func() { _ = content.Close() }() // the checksum is compared where the content ends
+	if kind == 0 {
+		return t.addFile(ctx, e.Name, e.Mode(), content)
+	}
+	target, err := io.ReadAll(io.LimitReader(content, maxPathBytes+1)) // zip keeps it as the content
+	if err != nil {
+		return err
+	}
+	return t.addSymlink(e.Name, string(target))
 }
 
 // unzip checks against the archive's size what the directory says of entries:
 // if they take more than the whole file, they overlap.
 func unzip(ctx context.Context, t *tree, file *os.File, size int64) error {
 	dir := &zipDirectory{File: file, left: zipDirectoryBytes(t.budget.opts.MaxEntries), limit: t.budget.opts.MaxEntries}
-	var compressed uint64
-	err := archiver.Zip{}.Extract(ctx, dir, t.keep(func(ctx context.Context, e archiver.FileInfo) error {
-		dir.done = true
-		if hdr, ok := e.Header.(zip.FileHeader); ok {
-			if hdr.CompressedSize64 > uint64(size)-min(compressed, uint64(size)) {
-				return refused(hdr.Name, "overlaps other entries")
-			}
-			compressed += hdr.CompressedSize64
-		}
-		return t.addZip(ctx, e)
-	}))
+	archive, err := zip.NewReader(dir, size)
 	if err != nil {
 		return fmt.Errorf("unzip: %w", err)
+	}
+	dir.done = true
+	left := uint64(size)
+	for _, e := range archive.File {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if e.CompressedSize64 > left {
+			return refused(e.Name, "overlaps other entries")
+		}
+		left -= e.CompressedSize64
+		if err := t.addZip(ctx, e); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
-	"compress/gzip"
 	"context"
 	_ "embed"
 	"fmt"
@@ -86,12 +85,12 @@ func kinds() []kind {
 	return []kind{
 		{"script", "run.sh", bare},
 		{"tar", "program.tar", tarball},
-		{"tar-gz", "program.tar.gz", gzipped},
-		{"tgz", "program.tgz", gzipped},
-		{"tar-bz", "program.tar.bz", bzipped},
-		{"tar-bz2", "program.tar.bz2", bzipped},
-		{"tar-xz", "program.tar.xz", xzipped},
-		{"tar-zst", "program.tar.zst", zstandard},
+		{"tar-gz", "program.tar.gz", compressed(archiver.Gz{})},
+		{"tgz", "program.tgz", compressed(archiver.Gz{})},
+		{"tar-bz", "program.tar.bz", compressed(archiver.Bz2{})},
+		{"tar-bz2", "program.tar.bz2", compressed(archiver.Bz2{})},
+		{"tar-xz", "program.tar.xz", compressed(archiver.Xz{})},
+		{"tar-zst", "program.tar.zst", compressed(archiver.Zstd{})},
 		{"zip", "program.zip", zipped},
 	}
 }
@@ -145,26 +144,20 @@ type entry struct {
 	io.Closer
 }
 
-func gzipped(script []byte) ([]byte, error) {
-	return compressed(script, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil })
-}
-
-func bzipped(script []byte) ([]byte, error)   { return compressed(script, archiver.Bz2{}.OpenWriter) }
-func xzipped(script []byte) ([]byte, error)   { return compressed(script, archiver.Xz{}.OpenWriter) }
-func zstandard(script []byte) ([]byte, error) { return compressed(script, archiver.Zstd{}.OpenWriter) }
-
 // compressed makes a tar archive and compresses it.
-func compressed(script []byte, open func(io.Writer) (io.WriteCloser, error)) ([]byte, error) {
-	plain, err := tarball(script)
-	if err != nil {
-		return nil, err
+func compressed(how archiver.Compressor) func(script []byte) ([]byte, error) {
+	return func(script []byte) ([]byte, error) {
+		plain, err := tarball(script)
+		if err != nil {
+			return nil, err
+		}
+		var out bytes.Buffer
+		w, err := how.OpenWriter(&out)
+		if err != nil {
+			return nil, fmt.Errorf("compress: %w", err)
+		}
+		return finish(&out, w, plain)
 	}
-	var out bytes.Buffer
-	w, err := open(&out)
-	if err != nil {
-		return nil, err
-	}
-	return finish(&out, w, plain)
 }
 
 // finish writes content, closes w, and returns what has arrived in out.

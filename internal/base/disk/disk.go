@@ -184,6 +184,33 @@ func WriteFile(name string, text []byte, mode fs.FileMode) error {
 	return SyncDir(filepath.Dir(name))
 }
 
+// WriteNew writes the parts to a new file below root, as durable as what [WriteFile] writes but for its name, which
+// takes a [SyncIn]. If it fails the file may be there.
+func WriteNew(root *os.Root, name string, mode fs.FileMode, parts ...[]byte) error {
+	f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if _, err = f.Write(part); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// SyncIn is [SyncDir] for a directory below root.
+func SyncIn(root *os.Root, dir string) error {
+	d, err := root.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
 // SyncDir puts on the disk which files a directory has: without it a crash may undo what was made, renamed or removed there.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)

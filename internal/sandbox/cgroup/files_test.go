@@ -63,15 +63,15 @@ func TestCountersOfVersion2(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{"memory.peak": "4096\n", "memory.events": "low 0\noom 2\noom_kill 3\n"})
 	c := openCounters(dir, false)
-	if n, err := c.oomKills(); n != 3 || err != nil {
-		t.Errorf("oomKills: %d, %v", n, err)
+	if n, err := c.OOMKills(); n != 3 || err != nil {
+		t.Errorf("OOMKills: %d, %v", n, err)
 	}
-	if n, err := c.peakMemory(); n != 4096 || err != nil {
-		t.Errorf("peakMemory: %d, %v", n, err)
+	if n, err := c.PeakMemory(); n != 4096 || err != nil {
+		t.Errorf("PeakMemory: %d, %v", n, err)
 	}
 	old := openCounters(files(t, map[string]string{"memory.oom_control": "under_oom 0\n"}), true)
-	_, killsErr := old.oomKills()
-	_, peakErr := old.peakMemory()
+	_, killsErr := old.OOMKills()
+	_, peakErr := old.PeakMemory()
 	for _, err := range []error{killsErr, peakErr} {
 		if !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("got %v", err)

@@ -3,15 +3,13 @@ package cgroup
 import (
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
-
-const openReadWrite = unix.O_RDWR
 
 var errNoMemory = fmt.Errorf("cgroup: the group has no memory controller: %w", errors.ErrUnsupported)
 
@@ -19,15 +17,20 @@ var errNoMemory = fmt.Errorf("cgroup: the group has no memory controller: %w", e
 type Group struct {
 	tree   *Tree
 	number int
-	v2     string // directory, "" if none
-	fd     int
+	v2     string   // directory, "" if none
+	dir    *os.File // v2, open; nil without
 	v1     []string // directories
-	memory counters
+	counters
 }
 
 // FD is a descriptor of the group's directory in version 2, for SysProcAttr.CgroupFD; -1 if
 // there is none. It is closed by Remove.
-func (g *Group) FD() int { return g.fd }
+func (g *Group) FD() int {
+	if g.dir == nil {
+		return -1
+	}
+	return int(g.dir.Fd())
+}
 
 // JoinPaths are the files of version 1 into each of which a process that joins
 // the group writes "0" or its own number before it executes the program, and
@@ -52,18 +55,6 @@ func (g *Group) Kill() error {
 	return killDirs(g.v1)
 }
 
-// OOMKills is how many processes the kernel has killed since Slot because
-// of MemoryMax. It is errors.ErrUnsupported without a memory controller.
-func (g *Group) OOMKills() (int64, error) { return g.memory.oomKills() }
-
-// PeakMemory is the most memory the group has used since Slot or ResetPeak, in
-// bytes. It is errors.ErrUnsupported where the kernel does not tell.
-func (g *Group) PeakMemory() (int64, error) { return g.memory.peakMemory() }
-
-// ResetPeak makes PeakMemory begin anew. It is errors.ErrUnsupported in version 2
-// before Linux 6.12: the peak is then that of all rounds so far.
-func (g *Group) ResetPeak() error { return g.memory.resetPeak() }
-
 // Remove kills what is left in the group, also who only joined, and removes it.
 func (g *Group) Remove() error {
 	g.tree.mu.Lock()
@@ -76,12 +67,10 @@ func (g *Group) remove() error {
 		return nil // removed before
 	}
 	delete(g.tree.groups, g.number)
-	for _, fd := range []int{g.fd, g.memory.peak} {
-		if fd >= 0 {
-			_ = unix.Close(fd)
-		}
+	for _, file := range []*os.File{g.dir, g.peak} {
+		_ = file.Close() // also of a nil one
 	}
-	g.fd, g.memory.peak = -1, -1
+	g.dir, g.peak = nil, nil
 	return clearDirs(g.dirs())
 }
 
@@ -162,8 +151,8 @@ func (l Limits) apply(controller, dir string, v1 bool) error {
 // enable passes a controller of version 2 on to the children of dir.
 func enable(dir, controller string) error {
 	name := filepath.Join(dir, "cgroup.subtree_control")
-	enabled, err := readSmall(name)
-	if err != nil || slices.Contains(strings.Fields(enabled), controller) {
+	enabled, err := os.ReadFile(name)
+	if err != nil || slices.Contains(strings.Fields(string(enabled)), controller) {
 		return err
 	}
 	return put(name, "+"+controller)
@@ -171,61 +160,62 @@ func enable(dir, controller string) error {
 
 // offers reports whether a group of version 2 has the controller.
 func offers(dir, controller string) bool {
-	have, err := readSmall(filepath.Join(dir, "cgroup.controllers"))
-	return err == nil && slices.Contains(strings.Fields(have), controller)
+	have, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	return err == nil && slices.Contains(strings.Fields(string(have)), controller)
 }
 
 // counters are what the memory controller of a group counts.
 type counters struct {
-	dir string // "" without that controller
-	v1  bool
+	// kills is the file that counts them, "" without that controller.
+	kills string
 	// peak stays open: what is reset in version 2 is only what this descriptor shows.
-	peak     int
-	peakName string
+	// It is nil without that file.
+	peak *os.File
 }
 
 func openCounters(dir string, v1 bool) counters {
-	c := counters{dir: dir, v1: v1, peak: -1}
-	if dir == "" {
-		return c
-	}
-	c.peakName = filepath.Join(dir, "memory.peak")
+	kills, peak := "memory.events", "memory.peak"
 	if v1 {
-		c.peakName = filepath.Join(dir, "memory.max_usage_in_bytes")
+		kills, peak = "memory.oom_control", "memory.max_usage_in_bytes"
 	}
+	c := counters{kills: filepath.Join(dir, kills)}
+	peak = filepath.Join(dir, peak)
 	var err error
-	if c.peak, err = open(c.peakName, openReadWrite); err != nil {
-		c.peak, _ = open(c.peakName, 0) // -1 where there is none
+	if c.peak, err = os.OpenFile(peak, os.O_RDWR, 0); err != nil {
+		c.peak, _ = os.Open(peak)
 	}
 	return c
 }
 
-func (c *counters) oomKills() (int64, error) {
-	switch {
-	case c.dir == "":
+// OOMKills is how many processes the kernel has killed since Slot because
+// of MemoryMax. It is errors.ErrUnsupported without a memory controller.
+func (c *counters) OOMKills() (int64, error) {
+	if c.kills == "" {
 		return 0, errNoMemory
-	case c.v1:
-		return field(filepath.Join(c.dir, "memory.oom_control"), "oom_kill")
 	}
-	return field(filepath.Join(c.dir, "memory.events"), "oom_kill")
+	return field(c.kills, "oom_kill")
 }
 
-func (c *counters) peakMemory() (int64, error) {
-	if c.peak < 0 {
+// PeakMemory is the most memory the group has used since Slot or ResetPeak, in
+// bytes. It is errors.ErrUnsupported where the kernel does not tell.
+func (c *counters) PeakMemory() (int64, error) {
+	if c.peak == nil {
 		return 0, errNoMemory
 	}
-	text, err := readFD(c.peak, c.peakName)
+	text, err := io.ReadAll(io.NewSectionReader(c.peak, 0, 4096))
 	if err != nil {
 		return 0, err
 	}
-	return number(c.peakName, text)
+	return number(c.peak.Name(), string(text))
 }
 
-func (c *counters) resetPeak() error {
-	if c.peak < 0 {
+// ResetPeak makes PeakMemory begin anew. It is errors.ErrUnsupported in version 2
+// before Linux 6.12: the peak is then that of all rounds so far.
+func (c *counters) ResetPeak() error {
+	if c.peak == nil {
 		return errNoMemory
 	}
-	if err := putFD(c.peak, c.peakName, "0"); err != nil {
+	if err := set(c.peak, "0"); err != nil {
 		return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 	}
 	return nil

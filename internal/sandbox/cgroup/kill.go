@@ -134,73 +134,29 @@ func signalAll(dir string) error {
 	return nil
 }
 
-// readSmall reads a file of a few lines, without the poller of os.File.
-func readSmall(name string) (string, error) {
-	fd, err := open(name, unix.O_RDONLY)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = unix.Close(fd) }()
-	return readFD(fd, name)
-}
-
-func readFD(fd int, name string) (string, error) {
-	var buffer [4096]byte
-	for {
-		n, err := unix.Pread(fd, buffer[:], 0)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil {
-			return "", &fs.PathError{Op: "read", Path: name, Err: err}
-		}
-		return string(buffer[:n]), nil
-	}
-}
-
 // put writes value to a control file, in one write.
 func put(name, value string) error {
-	fd, err := open(name, unix.O_WRONLY)
+	file, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = unix.Close(fd) }() // the kernel takes a value at the write
-	return putFD(fd, name, value)
+	return errors.Join(set(file, value), file.Close())
 }
 
-func putFD(fd int, name, value string) error {
-	for {
-		_, err := unix.Write(fd, []byte(value))
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil {
-			return &fs.PathError{Op: "write " + value + " to", Path: name, Err: err}
-		}
-		return nil
+func set(file *os.File, value string) error {
+	if _, err := file.WriteString(value); err != nil {
+		return fmt.Errorf("write %s: %w", value, err)
 	}
-}
-
-func open(name string, flags int) (int, error) {
-	for {
-		fd, err := unix.Open(name, flags|unix.O_CLOEXEC, 0)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil {
-			return -1, &fs.PathError{Op: "open", Path: name, Err: err}
-		}
-		return fd, nil
-	}
+	return nil
 }
 
 // field is the number behind key in a file of lines "key number".
 func field(name, key string) (int64, error) {
-	text, err := readSmall(name)
+	text, err := os.ReadFile(name)
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(string(text)) {
 		if words := strings.Fields(line); len(words) == 2 && words[0] == key {
 			return number(name, words[1])
 		}

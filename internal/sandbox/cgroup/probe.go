@@ -101,19 +101,17 @@ func directory(mounts []mount, path string, wanted func(mount) bool) string {
 	return ""
 }
 
-const openDirectory = unix.O_RDONLY | unix.O_DIRECTORY
-
 // tryKill makes a group below base and starts and kills in it.
 func (t *Tree) tryKill(base, name string) error {
 	if base == "" {
-		return noKill(errors.New("the worker's own cgroup of version 2 is not to be seen here"), remedyMount)
+		return unavailable("kill", errors.New("the worker's own cgroup of version 2 is not to be seen here"), remedyMount)
 	}
 	var stat unix.Statfs_t
 	if err := unix.Statfs(base, &stat); err != nil {
-		return noKill(fmt.Errorf("%s: %w", base, err), remedyDelegate)
+		return unavailable("kill", fmt.Errorf("%s: %w", base, err), remedyDelegate)
 	}
 	if stat.Type != unix.CGROUP2_SUPER_MAGIC {
-		return noKill(fmt.Errorf("%s is not in a file system of type cgroup2", base), remedyDelegate)
+		return unavailable("kill", fmt.Errorf("%s is not in a file system of type cgroup2", base), remedyDelegate)
 	}
 	tree := filepath.Join(base, name)
 	err := t.inProbe(tree, func(dir string) error {
@@ -126,7 +124,7 @@ func (t *Tree) tryKill(base, name string) error {
 		return nil // an old kernel, where killEach does
 	})
 	if err != nil {
-		return noKill(err, remedyDelegate)
+		return unavailable("kill", err, remedyDelegate)
 	}
 	return nil
 }
@@ -151,14 +149,14 @@ func (t *Tree) inProbe(tree string, try func(dir string) error) error {
 // tryStart starts a process in the group that ends before it executes anything:
 // all the kernel checks for a start in a group happens before.
 func tryStart(dir string) error {
-	fd, err := open(dir, openDirectory)
+	group, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = unix.Close(fd) }()
+	defer func() { _ = group.Close() }() // nothing is written through it
 	const nothing = "/dev/null/nothing"
 	pid, err := syscall.ForkExec(nothing, []string{nothing}, &syscall.ProcAttr{
-		Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: fd},
+		Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())},
 	})
 	if errors.Is(err, syscall.ENOTDIR) {
 		return nil
@@ -182,25 +180,25 @@ func (t *Tree) tryLimits(at location, name string) error {
 func (t *Tree) tryLimit(at location, name, controller string) error {
 	if at.v2 != "" && offers(at.v2, controller) {
 		if t.cannot != nil {
-			return noLimits(errors.Unwrap(t.cannot), remedyDelegate)
+			return unavailable("limits", errors.Unwrap(t.cannot), remedyDelegate)
 		}
 		return t.tryV2(at.v2, controller)
 	}
 	dir, ok := at.v1[controller]
 	if !ok {
-		return noLimits(fmt.Errorf("there is no %s controller", controller), remedyController)
+		return unavailable("limits", fmt.Errorf("there is no %s controller", controller), remedyController)
 	}
 	tree := filepath.Join(dir, name)
 	t.v1[controller] = tree
 	err := t.inProbe(tree, func(dir string) error {
-		fd, err := open(filepath.Join(dir, "cgroup.procs"), unix.O_WRONLY)
+		procs, err := os.OpenFile(filepath.Join(dir, "cgroup.procs"), os.O_WRONLY, 0)
 		if err == nil {
-			err = errors.Join(unix.Close(fd), t.limits.apply(controller, dir, true))
+			err = errors.Join(procs.Close(), t.limits.apply(controller, dir, true))
 		}
 		return err
 	})
 	if err != nil {
-		return noLimits(err, remedyV1)
+		return unavailable("limits", err, remedyV1)
 	}
 	return nil
 }
@@ -210,7 +208,7 @@ func (t *Tree) tryLimit(at location, name, controller string) error {
 func (t *Tree) tryV2(base, controller string) error {
 	err := enable(base, controller)
 	if errors.Is(err, unix.EBUSY) {
-		return noLimits(fmt.Errorf("%w, because that cgroup holds processes", err), remedyEmpty)
+		return unavailable("limits", fmt.Errorf("%w, because that cgroup holds processes", err), remedyEmpty)
 	}
 	if err == nil {
 		err = enable(t.v2, controller)
@@ -219,7 +217,7 @@ func (t *Tree) tryV2(base, controller string) error {
 		err = t.inProbe(t.v2, func(dir string) error { return t.limits.apply(controller, dir, false) })
 	}
 	if err != nil {
-		return noLimits(err, remedyDelegate)
+		return unavailable("limits", err, remedyDelegate)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -104,7 +105,7 @@ func (t *Tree) Slot(n int) (*Group, error) {
 	if t.groups[n] != nil {
 		return nil, fmt.Errorf("cgroup: slot %d has a group already", n)
 	}
-	g := &Group{tree: t, number: n, fd: -1, memory: openCounters("", false)}
+	g := &Group{tree: t, number: n}
 	if t.v2 != "" {
 		g.v2 = filepath.Join(t.v2, t.slotName(n))
 	}
@@ -131,7 +132,7 @@ func (g *Group) make() error {
 	}
 	if g.v2 != "" {
 		var err error
-		if g.fd, err = open(g.v2, openDirectory); err != nil {
+		if g.dir, err = os.Open(g.v2); err != nil {
 			return err
 		}
 	}
@@ -152,7 +153,7 @@ func (g *Group) limit() error {
 			return err
 		}
 		if controller == "memory" {
-			g.memory = openCounters(dir, v1)
+			g.counters = openCounters(dir, v1)
 		}
 	}
 	return nil
@@ -261,12 +262,8 @@ func (e *UnavailableError) Error() string {
 // Unwrap returns what failed.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-func noKill(err error, remedy string) error {
-	return &UnavailableError{Feature: "kill", Err: err, Remedy: remedy}
-}
-
-func noLimits(err error, remedy string) error {
-	return &UnavailableError{Feature: "limits", Err: err, Remedy: remedy}
+func unavailable(feature string, err error, remedy string) error {
+	return &UnavailableError{Feature: feature, Err: err, Remedy: remedy}
 }
 
 // The remedies of an UnavailableError.

@@ -62,10 +62,10 @@ func asNobody(t *testing.T, dir, in string) string {
 		Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL,
 	}
 	if in != "" {
-		fd, err := open(in, openDirectory)
+		group, err := os.Open(in)
 		mustNot(t, err)
-		defer func() { _ = syscall.Close(fd) }()
-		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
+		defer func() { _ = group.Close() }()
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(group.Fd())
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil && len(out) == 0 {

@@ -174,32 +174,20 @@ const (
 	ReasonOther         Reason = "system error"
 )
 
-// remedy is what the reader of the error can do about it; "" if Err says it.
-func (r Reason) remedy() string {
-	switch r {
-	case ReasonDirectory:
-		return "install the program again"
-	case ReasonMissing, ReasonNotFile:
-		return "the archive must hold a file run.sh at its top level"
-	case ReasonNotExecutable:
-		return "chmod +x run.sh before packing it, and check the mount for noexec"
-	case ReasonInterpreter:
-		return "correct the first line of run.sh (line ends must be LF) or install the interpreter"
-	case ReasonFormat:
-		return "start run.sh with a line such as #!/bin/sh"
-	case ReasonArguments:
-		return "hand large or binary input over in a file"
-	case ReasonBusy:
-		return "install programs by atomic rename"
-	case ReasonResources:
-		return "raise the limits or run fewer rounds at once"
-	case ReasonWrapper:
-		return "correct wrapper in the worker's configuration"
-	case ReasonLimits:
-		return "correct run_as, rlimits, memory_max or pids_max in the worker's configuration"
-	case ReasonSpec, ReasonOther:
-	}
-	return ""
+// remedies are what the reader of the error can do about a reason, where Err does not
+// say it.
+var remedies = map[Reason]string{
+	ReasonDirectory:     "install the program again",
+	ReasonMissing:       "the archive must hold a file run.sh at its top level",
+	ReasonNotFile:       "the archive must hold a file run.sh at its top level",
+	ReasonNotExecutable: "chmod +x run.sh before packing it, and check the mount for noexec",
+	ReasonInterpreter:   "correct the first line of run.sh (line ends must be LF) or install the interpreter",
+	ReasonFormat:        "start run.sh with a line such as #!/bin/sh",
+	ReasonArguments:     "hand large or binary input over in a file",
+	ReasonBusy:          "install programs by atomic rename",
+	ReasonResources:     "raise the limits or run fewer rounds at once",
+	ReasonWrapper:       "correct wrapper in the worker's configuration",
+	ReasonLimits:        "correct run_as, rlimits, memory_max or pids_max in the worker's configuration",
 }
 
 // StartError means that run.sh did not run at all.
@@ -215,7 +203,7 @@ type StartError struct {
 // Error names the program, the reason, the detail and a remedy.
 func (e *StartError) Error() string {
 	text := fmt.Sprintf("start %s: %s: %v", e.Path, e.Reason, e.Err)
-	if remedy := e.Reason.remedy(); remedy != "" {
+	if remedy := remedies[e.Reason]; remedy != "" {
 		text += "; " + remedy
 	}
 	return text

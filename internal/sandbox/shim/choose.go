@@ -146,9 +146,9 @@ func remedy(w way, err error) string {
 	return ""
 }
 
-// Unheld says, a sentence each, what a program can do that this containment does
+// unheld says, a sentence each, what a program can do that this containment does
 // not undo at the end of its round.
-func (c *Container) Unheld() []string {
+func (c *Container) unheld() []string {
 	all := []string{"what a program has another daemon start (cron, systemd, a container engine) outlives its round"}
 	switch c.way.layer {
 	case PIDNamespace:

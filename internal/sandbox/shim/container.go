@@ -53,7 +53,7 @@ func New(o Options) (*Container, error) {
 	for _, sentence := range c.missing {
 		log.Warn("weaker containment than asked for: "+sentence, "containment", c.Describe())
 	}
-	for _, sentence := range c.Unheld() {
+	for _, sentence := range c.unheld() {
 		log.Info("not contained: "+sentence, "containment", c.Describe())
 	}
 	return c, nil
@@ -123,10 +123,6 @@ func (c *Container) checkLimits() error {
 	return &OptionError{Key: key, Value: strconv.FormatInt(value, 10), Err: err, Remedy: "see the reason, or set it to 0"}
 }
 
-// Layer is the layer chosen; for one with a control group in a PID namespace it is
-// the latter.
-func (c *Container) Layer() Layer { return c.way.layer }
-
 // Describe is the layer for the registry, with what goes beyond it or is missing
 // of it, for example "pidns+cgroup" or "pidns (with the host's /proc)".
 func (c *Container) Describe() string {
@@ -139,9 +135,6 @@ func (c *Container) Describe() string {
 	}
 	return text
 }
-
-// Missing says, a sentence each, why a stronger layer is not available.
-func (c *Container) Missing() []string { return c.missing }
 
 // Owner is the user and group that programs run as.
 func (c *Container) Owner() (uid, gid int) {

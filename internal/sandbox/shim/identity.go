@@ -138,17 +138,19 @@ func setThreadGroups(groups []int) error {
 	return nil
 }
 
-// lend runs f on a thread of its own, which has the rights of who until it ends.
+// lend runs f on a thread of its own, which has the rights of the user until it ends.
+// Only the effective user and group change: the process keeps its own, so that nobody
+// of that user can signal or trace it.
 func (i *identity) lend(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked, so that nothing else runs on the thread
 		err := setThreadGroups(i.Groups)
 		if err == nil {
-			err = lendThread(unix.SYS_SETRESGID, i.GID)
+			err = setThreadIDs(unix.SYS_SETRESGID, -1, i.GID, -1)
 		}
 		if err == nil {
-			err = lendThread(unix.SYS_SETRESUID, i.UID)
+			err = setThreadIDs(unix.SYS_SETRESUID, -1, i.UID, -1)
 		}
 		if err != nil {
 			done <- fmt.Errorf("shim: take the rights of user %d: %w", i.UID, err)
@@ -159,23 +161,9 @@ func (i *identity) lend(f func() error) error {
 	return <-done
 }
 
-// lendThread sets the effective user or group: the process keeps its own, so that
-// nobody of that user can signal or trace it.
-func lendThread(call uintptr, id int) error {
-	if _, _, errno := syscall.RawSyscall(call, ^uintptr(0), uintptr(id), ^uintptr(0)); errno != 0 {
-		return errno //nolint:wrapcheck // by lend
-	}
-	return nil
-}
-
-// setThreadIDs sets the effective user or group only.
-func setThreadIDs(call uintptr, id int) {
-	_, _, _ = syscall.RawSyscall(call, ^uintptr(0), uintptr(id), ^uintptr(0)) //nolint:dogsled // see asUser
-}
-
-// becomeThread sets real, effective and saved user or group.
-func becomeThread(call uintptr, id int) error {
-	if _, _, errno := syscall.RawSyscall(call, uintptr(id), uintptr(id), uintptr(id)); errno != 0 {
+// setThreadIDs sets real, effective and saved user or group; -1 keeps one.
+func setThreadIDs(call uintptr, own, effective, saved int) error {
+	if _, _, errno := syscall.RawSyscall(call, uintptr(own), uintptr(effective), uintptr(saved)); errno != 0 {
 		return errno //nolint:wrapcheck // bare, as a launcher reports it
 	}
 	return nil

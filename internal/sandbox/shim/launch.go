@@ -20,13 +20,16 @@ import (
 // reportFD is where a launcher reports why it failed.
 const reportFD = 3
 
-// plan is what a launcher does before it executes a program.
+// plan is what precedes a program, and what a launcher does before it executes one.
 type plan struct {
 	// Join are the cgroup.procs files it writes itself into.
 	Join    []string  `json:"join"`
 	Rlimits []rlimit  `json:"rlimits"`
 	RunAs   *identity `json:"runAs"`
 }
+
+// needed says that it takes a launcher: a fork can change the user by itself.
+func (p *plan) needed() bool { return len(p.Join)+len(p.Rlimits) > 0 }
 
 // rlimit is one resource limit, soft and hard.
 type rlimit struct {
@@ -47,7 +50,8 @@ func (p *plan) execute(argv []string, attr *syscall.ProcAttr) (int, error) {
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
 		return 0, os.NewSyscallError("pipe2", err)
 	}
-	defer func() { _ = unix.Close(pipe[0]) }()
+	report := os.NewFile(uintptr(pipe[0]), "report")
+	defer func() { _ = report.Close() }() // nothing is written through it
 	attr.Files = append(attr.Files[:reportFD:reportFD], uintptr(pipe[1]))
 	words := append([]string{launcherName, string(text)}, argv...)
 	pid, err := syscall.ForkExec(self, words, attr)
@@ -55,7 +59,7 @@ func (p *plan) execute(argv []string, attr *syscall.ProcAttr) (int, error) {
 	if err != nil {
 		return 0, err //nolint:wrapcheck // the errno is what is diagnosed
 	}
-	if err := p.outcome(pid, pipe[0]); err != nil {
+	if err := outcome(pid, report); err != nil {
 		if fd := attr.Sys.PidFD; fd != nil && *fd >= 0 { // the launcher's, which is gone
 			_ = unix.Close(*fd)
 			*fd = -1
@@ -66,13 +70,13 @@ func (p *plan) execute(argv []string, attr *syscall.ProcAttr) (int, error) {
 }
 
 // outcome reads what the launcher reports: nothing if the program is under way.
-func (p *plan) outcome(pid, report int) error {
-	text := readAll(report)
-	if text == "" {
+func outcome(pid int, report io.Reader) error {
+	text, _ := io.ReadAll(report)
+	if len(text) == 0 {
 		return nil
 	}
 	_, _ = syscall.Wait4(pid, nil, 0, nil)
-	number, step, _ := strings.Cut(text, " ")
+	number, step, _ := strings.Cut(string(text), " ")
 	n, err := strconv.Atoi(number)
 	if err != nil || n == 0 {
 		n = int(syscall.EINVAL)
@@ -92,21 +96,6 @@ type limitError struct {
 func (e *limitError) Error() string { return e.option + ": " + e.errno.Error() }
 
 func (e *limitError) Unwrap() error { return e.errno }
-
-func readAll(fd int) string {
-	var text strings.Builder
-	buffer := make([]byte, 512)
-	for {
-		n, err := unix.Read(fd, buffer)
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case err != nil || n == 0:
-			return text.String()
-		default:
-			text.Write(buffer[:n])
-		}
-	}
-}
 
 // stepExecute is the last step; other steps are named by the option behind them.
 const stepExecute = "execute"
@@ -178,7 +167,7 @@ func (i *identity) become() error {
 	}
 	shim := unix.Getppid()
 	err := errors.Join(setThreadGroups(i.Groups),
-		becomeThread(unix.SYS_SETRESGID, i.GID), becomeThread(unix.SYS_SETRESUID, i.UID),
+		setThreadIDs(unix.SYS_SETRESGID, i.GID, i.GID, i.GID), setThreadIDs(unix.SYS_SETRESUID, i.UID, i.UID, i.UID),
 		unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0))
 	if err == nil && unix.Getppid() != shim {
 		err = unix.ESRCH

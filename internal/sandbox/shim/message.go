@@ -3,6 +3,7 @@ package shim
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,7 +18,7 @@ type kind byte
 // To the shim.
 const (
 	kindSetup kind = 'C' // setup as JSON
-	kindRun   kind = 'R' // request
+	kindRun   kind = 'R' // a command, with its files
 	kindStop  kind = 'S' // grace in nanoseconds
 	kindKill  kind = 'K'
 	kindLease kind = 'L' // Instant
@@ -34,69 +35,40 @@ const (
 type setup struct {
 	Layer Layer `json:"layer"`
 	// Mounts says that the shim, and then each round, has a mount namespace.
-	Mounts  bool      `json:"mounts"`
-	Wrapper []string  `json:"wrapper"`
-	RunAs   *identity `json:"runAs"`
-	// Join and Rlimits are for the launcher.
-	Join    []string `json:"join"`
-	Rlimits []rlimit `json:"rlimits"`
+	Mounts  bool     `json:"mounts"`
+	Wrapper []string `json:"wrapper"`
+	// Plan is what precedes each program.
+	Plan plan `json:"plan"`
 	// Cgroup says that a descriptor of the slot's cgroup directory comes along,
 	// in which the shim starts programs.
 	Cgroup bool `json:"cgroup"`
-}
-
-// plan is what the launcher does for each program; nil if it is not needed.
-func (s *setup) plan() *plan {
-	if len(s.Join)+len(s.Rlimits) == 0 {
-		return nil
-	}
-	return s.fullPlan()
-}
-
-// fullPlan includes what needs no launcher, to try it out.
-func (s *setup) fullPlan() *plan {
-	return &plan{Join: s.Join, Rlimits: s.Rlimits, RunAs: s.RunAs}
 }
 
 // readiness is the answer to setup.
 type readiness struct {
 	// Proc is why there is no /proc of its own although there should be.
 	Proc string `json:"proc"`
-	// Err is why the shim is of no use; empty if it is ready.
-	Err   string        `json:"err"`
-	Errno syscall.Errno `json:"errno"`
-	// Option is the option that cannot be met, key:value, if that is why.
-	Option string `json:"option"`
-}
-
-// refuse fills in why the shim is of no use.
-func (r *readiness) refuse(err error) {
-	r.Err = err.Error()
-	errors.As(err, &r.Errno)
-	if limits := (*limitError)(nil); errors.As(err, &limits) {
-		r.Err, r.Option = limits.errno.Error(), limits.option
-	}
+	// Fault is why the shim is of no use; nil if it is ready.
+	Fault *fault `json:"fault"`
 }
 
 // ending is how a round ended.
 type ending struct {
-	Started bool               `json:"started"`
-	Ended   bool               `json:"ended"` // Status and what follows are known
-	Status  syscall.WaitStatus `json:"status"`
-	User    int64              `json:"user"`   // nanoseconds
-	System  int64              `json:"system"` // nanoseconds
-	Memory  int64              `json:"memory"` // bytes
-	Cause   Cause              `json:"cause"`
+	Result Result `json:"result"`
 	// Unkillable says that processes survived.
 	Unkillable bool   `json:"unkillable"`
 	Fault      *fault `json:"fault"`
 }
 
-// fault is a process.StartError on its way.
+// fault is an error on its way to the worker: its text, and the errno that errors.Is
+// finds.
 type fault struct {
+	// Reason is that of a process.StartError, whose own text it is then.
 	Reason process.Reason `json:"reason"`
-	Errno  syscall.Errno  `json:"errno"`
-	Text   string         `json:"text"`
+	// Option is the option that cannot be met, key:value, if that is why.
+	Option string        `json:"option"`
+	Errno  syscall.Errno `json:"errno"`
+	Text   string        `json:"text"`
 }
 
 func newFault(err error) *fault {
@@ -104,54 +76,41 @@ func newFault(err error) *fault {
 	if start := (*process.StartError)(nil); errors.As(err, &start) {
 		f.Reason, f.Text = start.Reason, start.Err.Error()
 	}
+	if limits := (*limitError)(nil); errors.As(err, &limits) {
+		f.Option = limits.option
+	}
 	errors.As(err, &f.Errno)
 	return f
 }
 
-// detail is an error of the shim as the worker sees it: its text, and the errno
-// that errors.Is finds.
-type detail struct {
-	text  string
-	errno syscall.Errno
-}
+func (f *fault) Error() string { return f.Text }
 
-func (d *detail) Error() string { return d.text }
-
-func (d *detail) Unwrap() error {
-	if d.errno == 0 {
+func (f *fault) Unwrap() error {
+	if f.Errno == 0 {
 		return nil
 	}
-	return d.errno
+	return f.Errno
 }
 
-// request is what the shim is asked to run.
-type request struct {
-	dir       string
-	args, env []string
-}
-
-// encode joins words by NUL, which none of them holds: arguments are bytes and
+// encodeCommand joins words by NUL, which none of them holds: arguments are bytes and
 // need not be text, so JSON would spoil them.
-func (r *request) encode() []byte {
-	words := make([]string, 0, len(r.args)+len(r.env)+2)
-	words = append(words, r.dir, strconv.Itoa(len(r.args)))
-	words = append(words, r.args...)
-	words = append(words, r.env...)
+func encodeCommand(c *process.Command) []byte {
+	words := slices.Concat([]string{c.Dir, strconv.Itoa(len(c.Args))}, c.Args, c.Env)
 	return []byte(strings.Join(words, "\x00"))
 }
 
 var errGarbled = errors.New("a message is garbled")
 
-func decodeRequest(data []byte) (request, error) {
+func decodeCommand(data []byte) (c process.Command, err error) {
 	words := strings.Split(string(data), "\x00")
 	if len(words) < 2 {
-		return request{}, errGarbled
+		return c, errGarbled
 	}
 	n, err := strconv.Atoi(words[1])
 	if err != nil || n < 0 || n > len(words)-2 {
-		return request{}, errGarbled
+		return c, errGarbled
 	}
-	return request{dir: words[0], args: words[2 : 2+n], env: words[2+n:]}, nil
+	return process.Command{Dir: words[0], Args: words[2 : 2+n], Env: words[2+n:]}, nil
 }
 
 func encodeTime[T ~int64](k kind, at T) []byte {

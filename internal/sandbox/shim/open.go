@@ -25,8 +25,11 @@ const startPatience = 10 * time.Second
 // same time differ.
 func (c *Container) Start(slot int) (*Slot, error) {
 	s := &Slot{container: c, token: fmt.Sprintf("%s.%d", c.token, slot)}
-	if err := s.openGroup(slot); err != nil {
-		return nil, err
+	if c.way.group || c.options.limited() {
+		var err error
+		if s.group, err = c.tree.Slot(slot); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.launch(); err != nil {
 		if s.group != nil {
@@ -35,14 +38,6 @@ func (c *Container) Start(slot int) (*Slot, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-// openGroup makes the cgroup if the layer or a limit needs it.
-func (s *Slot) openGroup(slot int) (err error) {
-	if c := s.container; c.way.group || c.options.limited() {
-		s.group, err = c.tree.Slot(slot)
-	}
-	return err
 }
 
 // launch starts the shim and waits until it is ready.
@@ -96,25 +91,25 @@ func (s *Slot) introduce() error {
 
 // error tells an option that cannot be met from another reason.
 func (r *readiness) error() error {
-	if r.Err == "" {
+	switch f := r.Fault; {
+	case f == nil:
 		return nil
+	case f.Option == "":
+		return f
+	default:
+		key, value, _ := strings.Cut(f.Option, ":")
+		return &OptionError{Key: key, Value: value, Err: f.Errno, Remedy: "give the worker the right to it, or leave it out"}
 	}
-	err := &detail{text: r.Err, errno: r.Errno}
-	if r.Option == "" {
-		return err
-	}
-	key, value, _ := strings.Cut(r.Option, ":")
-	return &OptionError{Key: key, Value: value, Err: err, Remedy: "give the worker the right to it, or leave it out"}
 }
 
 func (s *Slot) setup() setup {
 	c := s.container
 	out := setup{
-		Layer: c.way.layer, Mounts: c.way.mounts, Wrapper: c.wrapper, RunAs: c.who, Rlimits: c.rlimits,
+		Layer: c.way.layer, Mounts: c.way.mounts, Wrapper: c.wrapper, Plan: plan{Rlimits: c.rlimits, RunAs: c.who},
 	}
 	if s.group != nil {
 		out.Cgroup = s.group.FD() >= 0
-		out.Join = s.group.JoinPaths()
+		out.Plan.Join = s.group.JoinPaths()
 	}
 	return out
 }
@@ -141,8 +136,8 @@ func (w way) attributes() *syscall.SysProcAttr {
 }
 
 // request checks a program and makes it ready to send.
-func (s *Slot) request(p *Program) (*request, error) {
-	command := process.Command{Dir: p.Dir, Args: p.Args, Env: p.Env}
+func (s *Slot) request(p *Program) (*process.Command, error) {
+	command := &process.Command{Dir: p.Dir, Args: p.Args, Env: p.Env}
 	if err := command.Check(); err != nil {
 		return nil, err
 	}
@@ -150,9 +145,9 @@ func (s *Slot) request(p *Program) (*request, error) {
 	if err != nil {
 		return nil, &process.StartError{Path: filepath.Join(p.Dir, "run.sh"), Reason: process.ReasonDirectory, Err: err}
 	}
-	env := s.container.who.environment(p.Env)
-	env = append(slices.Clip(env), tokenVariable+s.token)
-	return &request{dir: dir, args: p.Args, env: env}, nil
+	command.Dir = dir
+	command.Env = append(slices.Clip(s.container.who.environment(p.Env)), tokenVariable+s.token)
+	return command, nil
 }
 
 // child is a shim as a child process of this one.
@@ -205,11 +200,10 @@ func (c *child) live(token string, socket *os.File, attr *syscall.SysProcAttr, s
 }
 
 func (c *child) fork(token string, socket *os.File, attr *syscall.SysProcAttr) error {
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	null, err := devNull()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = null.Close() }()
 	start := func() (err error) {
 		c.pid, err = syscall.ForkExec(self, []string{shimName, token}, &syscall.ProcAttr{
 			Dir: "/",

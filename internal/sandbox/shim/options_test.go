@@ -61,15 +61,15 @@ func TestBadOptionsAreRefused(t *testing.T) {
 func TestBestLayerIsChosen(t *testing.T) {
 	t.Parallel()
 	c := container(t, Options{})
-	if c.Layer() != PIDNamespace || c.Describe() != "pidns" || len(c.Missing()) != 0 {
-		t.Errorf("got %q, %q, %q", c.Layer(), c.Describe(), c.Missing())
+	if c.way.layer != PIDNamespace || c.Describe() != "pidns" || len(c.missing) != 0 {
+		t.Errorf("got %q, %q, %q", c.way.layer, c.Describe(), c.missing)
 	}
 	if uid, gid := c.Owner(); uid != os.Geteuid() || gid != os.Getegid() {
 		t.Errorf("owner is %d:%d", uid, gid)
 	}
 	for layer, want := range map[Layer]string{PIDNamespace: "pidns", Cgroup: "pidns+cgroup", Group: "group"} {
-		if c := container(t, Options{Want: layer, Name: t.Name() + string(layer)}); c.Describe() != want || len(c.Missing()) != 0 {
-			t.Errorf("got %q, %q, want %q", c.Describe(), c.Missing(), want)
+		if c := container(t, Options{Want: layer, Name: t.Name() + string(layer)}); c.Describe() != want || len(c.missing) != 0 {
+			t.Errorf("got %q, %q, want %q", c.Describe(), c.missing, want)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestWeakerLayer(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	c, err := New(Options{Want: Cgroup, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil || c.Layer() != PIDNamespace || len(c.Missing()) != 1 || !strings.Contains(c.Missing()[0], "cgroup: ") {
+	if err != nil || c.way.layer != PIDNamespace || len(c.missing) != 1 || !strings.Contains(c.missing[0], "cgroup: ") {
 		t.Errorf("got %v, %v", c, err)
 	}
 	if !strings.Contains(log.String(), "cgroup: ") {

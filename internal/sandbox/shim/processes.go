@@ -38,7 +38,7 @@ func originOf(name string) string {
 // as a process may have several workers.
 func newMark() string {
 	pid := os.Getpid()
-	_, start := lookAt(pid)
+	_, _, start := lookAt(pid)
 	return fmt.Sprintf("%d-%s.%s", pid, start, strings.ToLower(rand.Text()[:12]))
 }
 
@@ -187,21 +187,12 @@ func processes() []int {
 
 // parentOf reads the parent of a live process; 0 for a zombie or if pid is gone.
 func parentOf(pid int) int {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
+	state, parent, _ := lookAt(pid)
+	if state == "Z" || state == "X" {
 		return 0
 	}
-	// The command name before the last parenthesis may hold anything.
-	text := string(stat)
-	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-	if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
-		return 0
-	}
-	parent, err := strconv.Atoi(fields[1])
-	if err != nil {
-		return 0
-	}
-	return parent
+	number, _ := strconv.Atoi(parent)
+	return number
 }
 
 // ThisProcess names this process so that another one of the host can tell whether
@@ -209,7 +200,7 @@ func parentOf(pid int) int {
 // between them.
 func ThisProcess() string {
 	pid := os.Getpid()
-	_, start := lookAt(pid)
+	_, _, start := lookAt(pid)
 	return place() + " " + strconv.Itoa(pid) + " " + start
 }
 
@@ -227,7 +218,7 @@ func Gone(process string) bool {
 
 // gone reports whether no process of this place has that number and start.
 func gone(pid int, start string) bool {
-	state, since := lookAt(pid)
+	state, _, since := lookAt(pid)
 	return state == "" || state == "Z" || state == "X" || since != "" && since != start
 }
 
@@ -247,17 +238,17 @@ func place() string {
 	return strings.TrimSpace(string(boot)) + " " + space
 }
 
-// lookAt returns the state of a process and when it started, in ticks since the
-// boot; both are empty if there is none. One that is hidden has the state "?".
-func lookAt(pid int) (state, start string) {
+// lookAt returns the state of a process, its parent, and when it started, in ticks since
+// the boot; all are empty if there is none. One that is hidden has the state "?" only.
+func lookAt(pid int) (state, parent, start string) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
-		return "", ""
+		return "", "", ""
 	}
 	// The command name before the last parenthesis may hold anything.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 20 {
-		return "?", ""
+		return "?", "", ""
 	}
-	return fields[0], fields[19]
+	return fields[0], fields[1], fields[19]
 }

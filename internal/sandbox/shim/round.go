@@ -18,21 +18,28 @@ func (s *shim) start(p *packet) error {
 	if s.round != nil {
 		return errGarbled
 	}
-	ask, files, err := p.run()
+	never := Result{ExitCode: -1}
+	command, files, err := p.run()
 	if err != nil {
-		return s.answer(kindEnd, ending{Fault: newFault(err)})
+		return s.answer(kindEnd, ending{Result: never, Fault: newFault(err)})
 	}
 	if s.leaseOver() {
-		return s.answer(kindEnd, ending{Cause: LeaseOver})
+		never.Cause = LeaseOver
+		return s.answer(kindEnd, ending{Result: never})
 	}
-	command := process.Command{Dir: ask.dir, Args: ask.args, Env: ask.env, Wrapper: s.setup.Wrapper}
-	if who := s.setup.RunAs; who != nil {
-		command.As = func(diagnosis func()) { s.asUser(who, diagnosis) }
+	command.Wrapper = s.setup.Wrapper
+	if who := s.setup.Plan.RunAs; who != nil {
+		command.As = func(diagnosis func()) {
+			// With the shim's own rights it is only less exact.
+			if who.lend(func() error { diagnosis(); return nil }) != nil {
+				diagnosis()
+			}
+		}
 	}
 	r := &round{pidfd: -1}
 	r.pid, err = command.Start(func(argv []string) (int, error) { return s.execute(&command, argv, files, &r.pidfd) })
 	if err != nil {
-		return s.answer(kindEnd, ending{Fault: newFault(err)})
+		return s.answer(kindEnd, ending{Result: never, Fault: newFault(err)})
 	}
 	s.round = r
 	return nil
@@ -40,18 +47,12 @@ func (s *shim) start(p *packet) error {
 
 // execute forks and executes argv, by way of the launcher if there are limits
 // that only it can set.
-func (s *shim) execute(c *process.Command, argv []string, files [3]int, pidfd *int) (int, error) {
-	attr := &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: make([]uintptr, 0, 4), Sys: s.attributes(pidfd)}
-	for _, fd := range files {
-		if fd < 0 {
-			fd = nullFD
-		}
-		attr.Files = append(attr.Files, uintptr(fd))
+func (s *shim) execute(c *process.Command, argv []string, files []uintptr, pidfd *int) (int, error) {
+	attr := &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: files, Sys: s.attributes(pidfd)}
+	if s.setup.Plan.needed() {
+		return s.setup.Plan.execute(argv, attr)
 	}
-	if s.plan != nil {
-		return s.plan.execute(argv, attr)
-	}
-	attr.Sys.Credential = s.setup.RunAs.credential()
+	attr.Sys.Credential = s.setup.Plan.RunAs.credential()
 	return syscall.ForkExec(argv[0], argv, attr) //nolint:wrapcheck // the errno is what is diagnosed
 }
 
@@ -69,24 +70,6 @@ func (s *shim) attributes(pidfd *int) *syscall.SysProcAttr {
 		attr.Cloneflags = unix.CLONE_NEWNS // what a round mounts goes with it
 	}
 	return attr
-}
-
-// asUser runs f with the rights of who, on this thread only. The parent-death
-// signal is lost with a change of rights, so it is set again.
-func (s *shim) asUser(who *identity, f func()) {
-	mine, err := unix.Getgroups()
-	if err != nil {
-		return
-	}
-	// What fails leaves f with more rights than who has, which only blurs a diagnosis.
-	_ = setThreadGroups(who.Groups)
-	setThreadIDs(unix.SYS_SETRESGID, who.GID)
-	setThreadIDs(unix.SYS_SETRESUID, who.UID)
-	f()
-	setThreadIDs(unix.SYS_SETRESUID, unix.Getuid())
-	setThreadIDs(unix.SYS_SETRESGID, unix.Getgid())
-	_ = setThreadGroups(mine)
-	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(deathSignal(s.setup.Layer)), 0, 0, 0)
 }
 
 // round is the program under way in a shim.
@@ -179,10 +162,17 @@ func (s *shim) finish() error {
 	if r.pidfd >= 0 {
 		_ = unix.Close(r.pidfd)
 	}
-	return s.answer(kindEnd, ending{
-		Started: true, Ended: r.reaped, Status: r.status, Cause: r.cause, Unkillable: !clean,
-		User: r.usage.Utime.Nano(), System: r.usage.Stime.Nano(), Memory: r.usage.Maxrss * 1024,
-	})
+	end := ending{Unkillable: !clean, Result: Result{
+		Started: true, ExitCode: -1, Cause: r.cause, MaxMemory: r.usage.Maxrss * 1024,
+		UserTime: time.Duration(r.usage.Utime.Nano()), SystemTime: time.Duration(r.usage.Stime.Nano()),
+	}}
+	if r.reaped {
+		end.Result.ExitCode = r.status.ExitStatus()
+		if r.status.Signaled() {
+			end.Result.Signal = r.status.Signal()
+		}
+	}
+	return s.answer(kindEnd, end)
 }
 
 // reap takes the status of every child that has ended, orphans among them, and

@@ -72,9 +72,8 @@ func shimMain() {
 type shim struct {
 	socket *socket
 	setup  setup
-	plan   *plan // nil if no launcher is needed
-	timer  int   // fires at the lease deadline
-	cgroup int   // directory of the slot's cgroup, or -1
+	timer  int // fires at the lease deadline
+	cgroup int // directory of the slot's cgroup, or -1
 	lease  Instant
 	round  *round
 }
@@ -91,13 +90,12 @@ func (s *shim) begin() error {
 	if err := json.Unmarshal(p.data, &s.setup); err != nil {
 		return fmt.Errorf("setup: %w", err)
 	}
-	s.plan = s.setup.plan()
 	if s.setup.Cgroup && len(p.files) == 1 {
 		s.cgroup = p.files[0]
 	}
 	ready := readiness{}
 	if err := s.prepare(&ready); err != nil {
-		ready.refuse(err)
+		ready.Fault = newFault(err)
 	}
 	return s.answer(kindReady, ready)
 }
@@ -267,11 +265,11 @@ func deathSignal(layer Layer) syscall.Signal {
 // probe runs the launcher without a program, to find out whether what each round
 // will ask for can be had.
 func (s *shim) probe() error {
-	if s.plan == nil && s.setup.RunAs == nil {
+	if !s.setup.Plan.needed() && s.setup.Plan.RunAs == nil {
 		return nil
 	}
 	attr := &syscall.ProcAttr{Dir: "/", Files: []uintptr{nullFD, nullFD, nullFD}, Sys: s.attributes(nil)}
-	pid, err := s.setup.fullPlan().execute(nil, attr)
+	pid, err := s.setup.Plan.execute(nil, attr)
 	if err != nil {
 		return fmt.Errorf("try the limits: %w", err)
 	}

@@ -75,7 +75,7 @@ func (s *Slot) Run(ctx context.Context, p Program) (Result, error) {
 	if err != nil {
 		return Result{ExitCode: -1, Started: true}, err
 	}
-	result := end.result()
+	result := end.Result
 	s.memoryAfter(before, &result)
 	if end.Fault != nil {
 		err = end.Fault.startError(p.Dir)
@@ -87,7 +87,7 @@ func (s *Slot) Run(ctx context.Context, p Program) (Result, error) {
 }
 
 // begin sends the request.
-func (s *Slot) begin(ask *request, files [3]*os.File) (int, error) {
+func (s *Slot) begin(ask *process.Command, files [3]*os.File) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lost != nil {
@@ -192,25 +192,27 @@ const (
 	Killed    Cause = "killed"    // Kill was called
 )
 
-// Result is how the program ended.
+// Result is how the program ended. It comes from the shim as it is, but for OutOfMemory
+// and the MaxMemory of a cgroup.
 type Result struct {
 	// Started says that run.sh was executed.
-	Started bool
+	Started bool `json:"started"`
 	// ExitCode is the exit status of run.sh, or -1 for a signal or if it never ran.
-	ExitCode int
+	ExitCode int `json:"exitCode"`
 	// Signal is the signal that ended run.sh, or 0.
-	Signal syscall.Signal
+	Signal syscall.Signal `json:"signal"`
 	// Cause is why it was ended from outside. The exit code is still that of
 	// run.sh, which may handle SIGTERM.
-	Cause Cause
+	Cause Cause `json:"cause"`
 	// UserTime and SystemTime are the CPU times of run.sh and the children it waited for.
-	UserTime, SystemTime time.Duration
+	UserTime   time.Duration `json:"userTime"`
+	SystemTime time.Duration `json:"systemTime"`
 	// MaxMemory is the most memory of the round's cgroup in bytes, or else the
 	// largest resident set among run.sh and the children it waited for, which
 	// Linux counts from before exec, so that it is never less than the shim's.
-	MaxMemory int64
+	MaxMemory int64 `json:"maxMemory"`
 	// OutOfMemory says that memory_max was reached and the kernel killed for it.
-	OutOfMemory bool
+	OutOfMemory bool `json:"outOfMemory"`
 }
 
 // await waits for the end of the round.
@@ -284,24 +286,9 @@ func (s *Slot) lose(why error) error {
 	return s.lost
 }
 
-// result is the worker's view of an ending.
-func (e *ending) result() Result {
-	r := Result{
-		Started: e.Started, ExitCode: -1, Cause: e.Cause, MaxMemory: e.Memory,
-		UserTime: time.Duration(e.User), SystemTime: time.Duration(e.System),
-	}
-	if e.Ended {
-		r.ExitCode = e.Status.ExitStatus()
-		if e.Status.Signaled() {
-			r.Signal = e.Status.Signal()
-		}
-	}
-	return r
-}
-
 func (f *fault) startError(dir string) error {
 	return &process.StartError{
-		Path: filepath.Join(dir, "run.sh"), Reason: f.Reason, Err: &detail{text: f.Text, errno: f.Errno},
+		Path: filepath.Join(dir, "run.sh"), Reason: f.Reason, Err: f,
 	}
 }
 

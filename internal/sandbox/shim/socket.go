@@ -4,11 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/sandbox/process"
 )
 
 // link is the worker's end of the socket.
@@ -72,27 +76,33 @@ func (l *link) await(patience time.Duration) {
 
 func (l *link) close() { _ = l.conn.Close() }
 
-// sendRun sends a program. The descriptors are those of p.Files that are there.
-func (l *link) sendRun(r *request, files [3]*os.File) error {
-	body := r.encode()
-	flags, fds := byte(0), make([]int, 0, maxFiles)
+// devNull is what a program has where its caller gives it no file.
+var devNull = sync.OnceValues(func() (*os.File, error) { return os.OpenFile(os.DevNull, os.O_RDWR, 0) })
+
+// sendRun sends a program with its three descriptors. A request too large for a packet
+// is a fourth.
+func (l *link) sendRun(c *process.Command, files [3]*os.File) error {
+	body := encodeCommand(c)
+	fds := make([]int, 0, maxFiles)
+	for _, file := range files {
+		if file == nil {
+			var err error
+			if file, err = devNull(); err != nil {
+				return err
+			}
+		}
+		// Fd makes the descriptor blocking, as programs expect theirs.
+		fds = append(fds, int(file.Fd()))
+	}
 	if len(body) > inline {
 		file, err := inMemory(body)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = file.Close() }()
-		flags, fds, body = flagBig, append(fds, int(file.Fd())), nil
+		fds, body = append(fds, int(file.Fd())), nil
 	}
-	for i, file := range files {
-		if file != nil {
-			flags |= flagStdin << i
-			// Fd makes the descriptor blocking, as programs expect theirs.
-			fds = append(fds, int(file.Fd()))
-		}
-	}
-	packet := append(make([]byte, 0, len(body)+2), byte(kindRun), flags)
-	return l.send(append(packet, body...), fds...)
+	return l.send(append([]byte{byte(kindRun)}, body...), fds...)
 }
 
 func inMemory(data []byte) (*os.File, error) {
@@ -122,14 +132,6 @@ const (
 	// packetSize is the largest packet, and maxFiles the most descriptors with it.
 	packetSize = inline + 64
 	maxFiles   = 4
-)
-
-// Flags of a run message, its second byte.
-const (
-	flagStdin byte = 1 << iota
-	flagStdout
-	flagStderr
-	flagBig // the request is in the first descriptor
 )
 
 // packet is a message as the shim received it; it owns the files.
@@ -211,53 +213,24 @@ func descriptors(oob []byte) ([]int, error) {
 	return files, nil
 }
 
-// run takes a run message apart: the request and the program's descriptors, -1
-// where none was given.
-func (p *packet) run() (request, [3]int, error) {
-	std := [3]int{-1, -1, -1}
-	if len(p.data) == 0 {
-		return request{}, std, errGarbled
+// run takes a run message apart: the command and the program's descriptors.
+func (p *packet) run() (c process.Command, std []uintptr, err error) {
+	body := p.data
+	if len(p.files) == maxFiles {
+		file := os.NewFile(uintptr(p.files[maxFiles-1]), "request")
+		p.files = p.files[:maxFiles-1]
+		defer func() { _ = file.Close() }() // nothing is written through it
+		if body, err = io.ReadAll(io.NewSectionReader(file, 0, math.MaxInt64)); err != nil {
+			return c, nil, fmt.Errorf("read the request: %w", err)
+		}
 	}
-	flags, body, files := p.data[0], p.data[1:], p.files
-	if flags&flagBig != 0 {
-		if len(files) == 0 {
-			return request{}, std, errGarbled
-		}
-		var err error
-		if body, err = contents(files[0]); err != nil {
-			return request{}, std, err
-		}
-		files = files[1:]
+	if len(p.files) != maxFiles-1 {
+		return c, nil, errGarbled
 	}
-	for i, flag := range []byte{flagStdin, flagStdout, flagStderr} {
-		if flags&flag == 0 {
-			continue
-		}
-		if len(files) == 0 {
-			return request{}, std, errGarbled
-		}
-		std[i], files = files[0], files[1:]
+	std = make([]uintptr, 0, maxFiles) // a launcher has one more
+	for _, fd := range p.files {
+		std = append(std, uintptr(fd))
 	}
-	r, err := decodeRequest(body)
-	return r, std, err
-}
-
-// contents reads a file in memory from its beginning.
-func contents(fd int) ([]byte, error) {
-	var stat unix.Stat_t
-	if err := unix.Fstat(fd, &stat); err != nil {
-		return nil, os.NewSyscallError("fstat", err)
-	}
-	data := make([]byte, stat.Size)
-	for done := 0; done < len(data); {
-		n, err := unix.Pread(fd, data[done:], int64(done))
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			return nil, os.NewSyscallError("pread", err)
-		}
-		if n == 0 && err == nil {
-			return nil, fmt.Errorf("read %d of %d bytes: %w", done, len(data), io.ErrUnexpectedEOF)
-		}
-		done += max(n, 0)
-	}
-	return data, nil
+	c, err = decodeCommand(body)
+	return c, std, err
 }

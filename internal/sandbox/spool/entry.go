@@ -49,33 +49,13 @@ func (s *Spool) Put(name string, data []byte) error {
 
 // place writes line and data durably aside and renames them.
 func (s *Spool) place(temp, file string, line, data []byte) error {
-	f, err := s.root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(line)
-	if err == nil {
-		_, err = f.Write(data)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err := disk.WriteNew(s.root, temp, 0o600, line, data); err != nil {
 		return err
 	}
 	if err := s.root.Rename(temp, file); err != nil {
 		return err
 	}
-	return s.syncDir()
-}
-
-// syncDir makes the names in the spool durable.
-func (s *Spool) syncDir() error {
-	dir, err := s.root.Open(".")
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return disk.SyncIn(s.root, ".")
 }
 
 func (s *Spool) explain(name string, size int, err error) error {
@@ -99,7 +79,7 @@ func (s *Spool) Remove(name string) error {
 		return nil
 	}
 	if err == nil {
-		err = s.syncDir()
+		err = disk.SyncIn(s.root, ".")
 	}
 	if err != nil {
 		return fmt.Errorf("remove '%s' from the spool: %w", clean.Line(name, 0), err)
@@ -200,16 +180,6 @@ func headLine(name string, order uint64, data []byte) ([]byte, error) {
 	return append(line, '\n'), nil
 }
 
-// header reads the first line of a file only.
-func (s *Spool) header(file string) (header, error) {
-	f, err := s.open(file)
-	if err != nil {
-		return header{}, err
-	}
-	defer f.Close() //nolint:errcheck // only read
-	return s.readHeader(file, bufio.NewReader(f))
-}
-
 // open opens without waiting, so that a FIFO put there does not block.
 func (s *Spool) open(file string) (*os.File, error) {
 	f, err := s.root.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
@@ -225,7 +195,10 @@ func (s *Spool) open(file string) (*os.File, error) {
 
 func (s *Spool) readHeader(file string, r *bufio.Reader) (header, error) {
 	var h header
-	line, err := readLine(r)
+	line, err := r.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		err = fmt.Errorf("longer than %d bytes", maxHeader)
+	}
 	if err != nil {
 		return h, s.damaged(file, "has no first line", err)
 	}
@@ -241,31 +214,17 @@ func (s *Spool) readHeader(file string, r *bufio.Reader) (header, error) {
 	return h, nil
 }
 
-func readLine(r io.ByteReader) ([]byte, error) {
-	var line []byte
-	for len(line) < maxHeader {
-		c, err := r.ReadByte()
-		if err != nil {
-			return nil, err
-		}
-		if c == '\n' {
-			return line, nil
-		}
-		line = append(line, c)
-	}
-	return nil, fmt.Errorf("longer than %d bytes", maxHeader)
-}
-
-// read copies the data of a file to w and compares size and hash.
+// read copies the data of a file to w and compares size and hash. Without w it reads the
+// first line only.
 func (s *Spool) read(file string, w io.Writer) (header, error) {
 	f, err := s.open(file)
 	if err != nil {
 		return header{}, err
 	}
 	defer f.Close() //nolint:errcheck // only read
-	r := bufio.NewReader(f)
+	r := bufio.NewReaderSize(f, maxHeader)
 	h, err := s.readHeader(file, r)
-	if err != nil {
+	if err != nil || w == nil {
 		return h, err
 	}
 	hash := sha256.New()

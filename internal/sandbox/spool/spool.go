@@ -175,7 +175,7 @@ func (s *Spool) sweep() error {
 				return fmt.Errorf("sweep spool: %w", err)
 			}
 		case isEntry(name):
-			if h, err := s.header(name); err == nil { // All tells of the others
+			if h, err := s.read(name, nil); err == nil { // All tells of the others
 				s.next = max(s.next, h.Order+1)
 			}
 		}
