@@ -31,14 +31,13 @@ func startProcess(dir, addr, socket string, set *settings) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address of redis-server: %w", err)
 	}
-	args, err := set.arguments(dir, port, socket)
+	command, err := set.command(binary, dir, port, socket)
 	if err != nil {
 		return nil, err
 	}
-	command := append(set.wrapper(dir), append([]string{binary}, args...)...)
 	p := &process{cmd: exec.CommandContext(context.Background(), command[0], command[1:]...), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), set.environ...)
-	p.cmd.SysProcAttr = dieWithParent()
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // also when the test binary is killed
 	return p, p.start()
 }
 

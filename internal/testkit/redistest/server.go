@@ -1,3 +1,22 @@
+// Package redistest gives tests a Redis of their own.
+//
+// [Start] runs a private redis-server for one test; [Shared] runs one per test
+// binary, on first use, and [Main] stops it at the end. Both listen on a unix
+// socket in a temporary directory and on a free loopback port, keep nothing on
+// disk unless asked to, and die with the test binary.
+//
+// Tests that share a server stay apart by [Namespace] and, stricter, by
+// [Server.Limited]: a user that may touch the keys of one namespace only, so
+// that a stray key or a FLUSHDB fails instead of going unseen.
+//
+// [Proxy] stands between a client and the server and loses replies, cuts
+// connections or hangs, on command.
+//
+// [StartSentinel] runs a group of servers that take over from one another; each of
+// its processes is a [Server] that can be killed or paused, and what its group has
+// made of it holds after a restart.
+//
+// The package is imported from _test.go files only.
 package redistest
 
 import (
@@ -281,7 +300,7 @@ func (s *Server) Limited(tb testing.TB, ns string) User {
 	s.Do(tb, "ACL", "SETUSER", u.Name, "reset", "resetchannels", "on", ">"+u.Password,
 		"~"+ns+":*", "~{"+ns+"}:*", "&"+ns+":*", "&{"+ns+"}:*",
 		"+@all", "-@dangerous", "+info", "-flushdb", "-flushall", "-keys")
-	tb.Cleanup(func() { _, _ = s.call("ACL", "DELUSER", u.Name) })
+	tb.Cleanup(func() { _, _ = s.Call("ACL", "DELUSER", u.Name) })
 	return u
 }
 
