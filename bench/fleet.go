@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -17,15 +16,12 @@ import (
 
 // fleet runs very many workers against one Redis: real clients (package worker) with Go handlers that only take time, in one
 // process, so that hosts and programs are no part of it.
-func (b *bench) fleet(ctx context.Context) ([]Table, error) {
+func (b *bench) fleet(ctx context.Context) (tables []Table, err error) {
 	if err := raiseFiles(b.files()); err != nil {
 		return nil, err
 	}
-	f, err := b.startFleet(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(f.measure(), f.close()); err != nil {
+	f := &fleetRun{bench: b, tally: newTally(b)}
+	if err := f.run(ctx); err != nil {
 		return nil, err
 	}
 	return f.table(), nil
@@ -34,63 +30,63 @@ func (b *bench) fleet(ctx context.Context) ([]Table, error) {
 // fleetRun is all that takes part.
 type fleetRun struct {
 	*bench
-	site  *site.Site
-	crew  *site.Crew
-	ctx   context.Context //nolint:containedctx // the life of the crew
-	line  *line           // nil without a delay
-	tally *tally
+	site   *site.Site
+	crew   *site.Crew
+	socket string // where workers find Redis
+	tally  *tally
 	// idleWorker is what one costs that has nothing to do, a second; startup how long it took until all were registered.
 	idleWorker site.Usage
 	startup    time.Duration
 	loads      []load
 }
 
-// startFleet starts the daemons.
-func (b *bench) startFleet(ctx context.Context) (*fleetRun, error) {
-	clients := strconv.Itoa(b.connections())
-	on, err := site.New(ctx, b.conf, "--maxclients", clients, "--tcp-backlog", "4096", "--appendonly", cmp.Or(b.aof, "no"))
-	if err != nil {
-		return nil, err
-	}
-	f := &fleetRun{bench: b, site: on, tally: newTally(b)}
-	f.ctx, f.crew = on.Gather(ctx)
-	if err := f.start(); err != nil {
-		return nil, errors.Join(err, f.close())
-	}
-	return f, nil
+// run starts the daemons, and gives the fleet each load in turn.
+func (f *fleetRun) run(ctx context.Context) error {
+	clients := strconv.Itoa(f.connections())
+	return site.With(ctx, func(s *site.Site) error {
+		f.site, f.socket = s, s.Redis.Socket()
+		if f.delay > 0 {
+			line, err := newLine(ctx, f.socket, f.delay)
+			if err != nil {
+				return err
+			}
+			defer line.close()
+			f.socket = line.socket
+		}
+		return s.Run(ctx, func(ctx context.Context, c *site.Crew) error {
+			f.crew = c
+			if err := f.start(ctx); err != nil {
+				return err
+			}
+			for _, work := range f.work {
+				l, err := f.load(ctx, work)
+				if err != nil {
+					return err
+				}
+				f.say("tasks of %s: %.0f a second", work, l.rate())
+				f.loads = append(f.loads, l)
+			}
+			return nil
+		})
+	}, f.conf, "--maxclients", clients, "--tcp-backlog", "4096", "--appendonly", cmp.Or(f.aof, "no"))
 }
 
-func (f *fleetRun) close() error {
-	err := f.crew.Stop()
-	if f.line != nil {
-		f.line.close()
-	}
-	return errors.Join(err, f.site.Close())
-}
-
-func (f *fleetRun) start() error {
+// start makes the queues, and starts all but the workers, then those.
+func (f *fleetRun) start(ctx context.Context) error {
 	for i := range f.queues {
-		if err := f.site.Store.AddQueue(f.ctx, task.NewQueue(queueName(i))); err != nil {
+		if err := f.site.Store.AddQueue(ctx, task.NewQueue(queueName(i))); err != nil {
 			return fmt.Errorf("making a queue: %w", err)
 		}
 	}
-	for i := range f.servers {
-		if err := f.crew.Server(fmt.Sprint("server-", i)); err != nil {
-			return err
-		}
+	if err := f.crew.Servers(f.servers); err != nil {
+		return err
 	}
 	for i := range f.managers {
 		if err := f.crew.Archiver(fmt.Sprint("manager-", i)); err != nil {
 			return err
 		}
 	}
-	if f.delay > 0 {
-		var err error
-		if f.line, err = newLine(f.ctx, f.site.Redis.Socket(), f.delay); err != nil {
-			return err
-		}
-	}
-	return f.idleCost()
+	return f.idleCost(ctx)
 }
 
 func queueName(i int) string { return fmt.Sprint("queue-", i) }
@@ -99,36 +95,20 @@ func queueName(i int) string { return fmt.Sprint("queue-", i) }
 const together = 100
 
 // startWorkers starts all workers, some at a time, and waits until they are registered.
-func (f *fleetRun) startWorkers() error {
+func (f *fleetRun) startWorkers(ctx context.Context) error {
 	for i := range f.Workers {
 		h := site.Hand{
-			Name: fmt.Sprint("worker-", i), Slots: f.Slots, Pool: workerPool,
+			Name: fmt.Sprint("worker-", i), Slots: f.Slots, Socket: f.socket, Pool: workerPool,
 			Handlers: map[string]worker.Handler{simulate: f.tally.handler(i)},
-		}
-		if f.line != nil {
-			h.Socket = f.line.socket
 		}
 		if err := f.crew.Worker(h); err != nil {
 			return err
 		}
 		if n := i + 1; n%together == 0 || n == f.Workers {
-			if _, err := f.site.AwaitCard(f.ctx, "lease", int64(n), pollEvery); err != nil {
+			if _, err := f.site.AwaitCard(ctx, "lease", int64(n), pollEvery); err != nil {
 				return err
 			}
 		}
-	}
-	return nil
-}
-
-// measure gives the fleet each load in turn.
-func (f *fleetRun) measure() error {
-	for _, work := range f.work {
-		l, err := f.load(work)
-		if err != nil {
-			return err
-		}
-		f.say("tasks of %s: %.0f a second", work, l.rate())
-		f.loads = append(f.loads, l)
 	}
 	return nil
 }

@@ -1,98 +1,72 @@
 package main
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/bench/site"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// sample is what there was at one moment. Bytes are Redis' own figures.
-type sample struct {
-	// Seconds since the beginning.
-	Seconds float64 `json:"seconds"`
-	// Waiting are open tasks, Archived those in Redis, Purged those that have left it, Keys all keys.
-	Waiting  int64 `json:"waiting"`
-	Archived int64 `json:"archived"`
-	Purged   int64 `json:"purged"`
-	Keys     int64 `json:"keys"`
-	// Memory is used_memory, Dataset the part of it that holds data; Resident is what the kernel has given to Redis.
-	Memory   float64 `json:"used_memory"`
-	Dataset  float64 `json:"used_memory_dataset"`
-	Resident float64 `json:"used_memory_rss"`
-	// Clients are the buffers of clients, FileBuffer that of the append-only file, Scripts all that is kept of Lua.
-	Clients    float64 `json:"mem_clients_normal"`
-	FileBuffer float64 `json:"mem_aof_buffer"`
-	Scripts    float64 `json:"used_memory_vm_eval_and_scripts"`
-	// Cached is the number of scripts that Redis remembers, Connections that of clients.
-	Cached      float64 `json:"number_of_cached_scripts"`
-	Connections float64 `json:"connected_clients"`
-	// Reads is how often Redis has read from a connection so far.
-	Reads float64 `json:"total_reads_processed"`
-	// RedisCPU and OwnCPU are seconds of processor time so far: of Redis, and of all others together.
-	RedisCPU float64 `json:"redis_cpu_seconds"`
-	OwnCPU   float64 `json:"own_cpu_seconds"`
-	// FileSize is the size of the append-only file, Rewrites how often it was written anew so far.
-	FileSize float64 `json:"aof_current_size"`
-	Rewrites float64 `json:"aof_rewrites"`
-}
+// sample is what there was at one moment, by name: numbers of INFO under the names that they have there, and those that
+// [flowRun.sample] adds. Bytes are Redis' own figures; those of processor time and of reads are sums so far.
+type sample map[string]float64
 
-func (s *sample) done() int64 { return s.Archived + s.Purged }
+func (s sample) done() float64 { return s["archived"] + s["purged"] }
 
-func (f *flowRun) sample() (s sample, err error) {
-	c, err := f.site.Store.Census(f.ctx)
+func (f *flowRun) sample(ctx context.Context) (sample, error) {
+	c, err := f.site.Store.Census(ctx)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	keys, err := f.site.Redis.DB.DBSize(f.ctx).Result()
+	keys, err := f.site.Redis.DB.DBSize(ctx).Result()
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	info, err := f.site.Redis.Figures(f.ctx)
-	return sample{
-		Seconds: time.Since(f.began).Seconds(), Waiting: c.Listed[statemachine.Open], Archived: c.Listed[statemachine.Archived],
-		Purged: c.Purged, Keys: keys,
-		Memory: info["used_memory"], Dataset: info["used_memory_dataset"], Resident: info["used_memory_rss"],
-		Clients: info["mem_clients_normal"], FileBuffer: info["mem_aof_buffer"],
-		Scripts: info["used_memory_vm_eval"] + info["used_memory_scripts"], Cached: info["number_of_cached_scripts"],
-		Connections: info["connected_clients"], Reads: info["total_reads_processed"],
-		RedisCPU: info["used_cpu_user"] + info["used_cpu_sys"], OwnCPU: site.ProcessorTime().Seconds(),
-		FileSize: info["aof_current_size"], Rewrites: info["aof_rewrites"],
-	}, err
+	info, err := f.site.Redis.Figures(ctx)
+	s := sample{
+		"seconds": time.Since(f.began).Seconds(), "waiting": float64(c.Listed[statemachine.Open]),
+		"archived": float64(c.Listed[statemachine.Archived]), "purged": float64(c.Purged), "keys": float64(keys),
+		"used_memory_vm_eval_and_scripts": info["used_memory_vm_eval"] + info["used_memory_scripts"],
+		"redis_cpu_seconds":               info["used_cpu_user"] + info["used_cpu_sys"],
+		"own_cpu_seconds":                 site.ProcessorTime().Seconds(),
+	}
+	for _, name := range []string{
+		"used_memory", "used_memory_dataset", "used_memory_rss", "mem_clients_normal", "mem_aof_buffer", "number_of_cached_scripts",
+		"connected_clients", "total_reads_processed", "aof_current_size", "aof_rewrites",
+	} {
+		s[name] = info[name]
+	}
+	return s, err
 }
 
 // look takes a sample. With the first one after the warm-up it also looks what lies in Redis.
-func (f *flowRun) look() error {
-	s, err := f.sample()
+func (f *flowRun) look(ctx context.Context) error {
+	s, err := f.sample(ctx)
 	if err != nil {
 		return err
 	}
-	f.say("%d archived after %.0f s: %.2f MB, %d waiting, %d left Redis",
-		s.done(), s.Seconds, s.Memory/1e6, s.Waiting, s.Purged)
+	f.say("%.0f archived after %.0f s: %.2f MB, %.0f waiting, %.0f left Redis",
+		s.done(), s["seconds"], s["used_memory"]/1e6, s["waiting"], s["purged"])
 	f.Samples = append(f.Samples, s)
 	if f.WarmUp < len(f.Samples)-1 {
 		return nil
 	}
-	purged, err := f.site.Store.PurgedCount(f.ctx)
-	if err == nil && !f.isWarm(purged) {
+	purged, err := f.site.Store.PurgedCount(ctx)
+	if err != nil {
+		return err
+	}
+	// Once tasks of all outcomes have left Redis, one goes for each that comes.
+	if slices.ContainsFunc(f.retention(), func(r upkeep.Retention) bool { return purged[r.Outcome] == 0 }) {
 		f.WarmUp = len(f.Samples)
-	} else if err == nil {
-		err = f.survey(warmedUp)
+		return nil
 	}
-	return err
-}
-
-// isWarm reports whether tasks of all outcomes have left Redis: from then on one goes for each that comes.
-func (f *flowRun) isWarm(purged map[statemachine.State]int64) bool {
-	for _, r := range f.retention() {
-		if purged[r.Outcome] == 0 {
-			return false
-		}
-	}
-	return true
+	return f.survey(ctx, warmedUp)
 }
 
 // When what lies in Redis is looked at: after the warm-up, and when no more tasks are opened.
@@ -112,14 +86,14 @@ type kind struct {
 const surveyPage = 1000
 
 // survey looks what lies in Redis.
-func (f *flowRun) survey(look int) error {
+func (f *flowRun) survey(ctx context.Context, look int) error {
 	var cursor uint64
 	for {
-		keys, next, err := f.site.Redis.DB.Scan(f.ctx, cursor, "*", surveyPage).Result()
+		keys, next, err := f.site.Redis.DB.Scan(ctx, cursor, "*", surveyPage).Result()
 		if err != nil {
 			return err
 		}
-		if err := f.weigh(look, keys); err != nil {
+		if err := f.weigh(ctx, look, keys); err != nil {
 			return err
 		}
 		if cursor = next; cursor == 0 {
@@ -129,11 +103,11 @@ func (f *flowRun) survey(look int) error {
 }
 
 // weigh adds what some keys take.
-func (f *flowRun) weigh(look int, keys []string) error {
+func (f *flowRun) weigh(ctx context.Context, look int, keys []string) error {
 	sizes := make([]*redis.IntCmd, len(keys))
-	_, err := f.site.Redis.DB.Pipelined(f.ctx, func(p redis.Pipeliner) error {
+	_, err := f.site.Redis.DB.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, key := range keys {
-			sizes[i] = p.MemoryUsage(f.ctx, key, 0)
+			sizes[i] = p.MemoryUsage(ctx, key, 0)
 		}
 		return nil
 	})

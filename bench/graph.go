@@ -60,11 +60,19 @@ func (s *planSite) memory(ctx context.Context) (float64, error) {
 	return used.Memory, err
 }
 
-// start starts the servers, and as many workers with the handler of a graph. ctx ends if one of them fails.
-func (s *planSite) start(ctx context.Context, workers int, g graph) (context.Context, *site.Crew, error) {
-	return s.Start(ctx, site.Fleet{
-		Servers: s.b.servers, Workers: workers, Slots: s.b.Slots, Handlers: map[string]worker.Handler{number: g.number},
+// until lets servers, and that many workers with the handler of a graph, work until n tasks are in a state, and returns how long it took.
+func (s *planSite) until(ctx context.Context, workers int, g graph, state statemachine.State, n int) (took time.Duration, err error) {
+	began := time.Now()
+	err = s.Run(ctx, func(ctx context.Context, c *site.Crew) error {
+		hand := site.Hand{Slots: s.b.Slots, Handlers: map[string]worker.Handler{number: g.number}}
+		if err := errors.Join(c.Servers(s.b.servers), c.Workers(workers, hand)); err != nil {
+			return err
+		}
+		err := s.await(ctx, state, n)
+		took = time.Since(began)
+		return err
 	})
+	return took, err
 }
 
 // await waits until n tasks are in a state. It is an error if one fails.
@@ -117,13 +125,11 @@ func (g graph) add(p *plan.Plan) {
 		for _, need := range g.of(n) {
 			deps = append(deps, all[need])
 		}
-		all[n] = p.Add(numbered(n), deps...)
+		all[n] = p.Add(task.Spec{Program: number, Input: strconv.Itoa(n)}, deps...)
 	}
 }
 
 const number = "number"
-
-func numbered(n int) task.Spec { return task.Spec{Program: number, Input: strconv.Itoa(n)} }
 
 // flat is as many tasks of which none needs another.
 func (g graph) flat() graph { return graph{tasks: g.tasks, layer: g.tasks} }

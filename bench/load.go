@@ -70,23 +70,23 @@ type load struct {
 func (l *load) rate() float64 { return l.tasks / l.took.Seconds() }
 
 // load opens the tasks of a row, in all queues in turn, and waits until they are archived.
-func (f *fleetRun) load(work time.Duration) (l load, err error) {
+func (f *fleetRun) load(ctx context.Context, work time.Duration) (l load, err error) {
 	f.tally.begin(work)
-	archived, err := f.site.Card(f.ctx, "archived")
+	archived, err := f.site.Card(ctx, "archived")
 	if err != nil {
 		return l, err
 	}
-	before, err := f.site.Redis.Usage(f.ctx)
+	before, err := f.site.Redis.Usage(ctx)
 	if err != nil {
 		return l, err
 	}
-	if err := f.open(); err != nil {
+	if err := f.open(ctx); err != nil {
 		return l, err
 	}
-	if _, err := f.site.AwaitCard(f.ctx, "archived", archived+int64(f.Tasks), pollEvery); err != nil {
+	if _, err := f.site.AwaitCard(ctx, "archived", archived+int64(f.Tasks), pollEvery); err != nil {
 		return l, err
 	}
-	after, err := f.site.Redis.Usage(f.ctx)
+	after, err := f.site.Redis.Usage(ctx)
 	l = load{work: work, tasks: float64(f.Tasks), took: after.At.Sub(before.At), used: after.Since(before)}
 	for i := range f.tally.each {
 		l.perWorker = append(l.perWorker, float64(f.tally.each[i].Load()))
@@ -97,7 +97,7 @@ func (f *fleetRun) load(work time.Duration) (l load, err error) {
 	return l, err
 }
 
-func (f *fleetRun) open() error {
+func (f *fleetRun) open(ctx context.Context) error {
 	for first := 0; first < f.Tasks; first += tasks.MaxOpen {
 		specs := make([]task.Definition, min(tasks.MaxOpen, f.Tasks-first))
 		for i := range specs {
@@ -108,7 +108,7 @@ func (f *fleetRun) open() error {
 			}
 			specs[i] = d
 		}
-		if _, err := f.site.Store.Open(f.ctx, tasks.OpenRequest{Key: conn.NewToken(), Specs: specs}); err != nil {
+		if _, err := f.site.Store.Open(ctx, tasks.OpenRequest{Key: conn.NewToken(), Specs: specs}); err != nil {
 			return fmt.Errorf("opening tasks: %w", err)
 		}
 	}
@@ -134,18 +134,18 @@ func shares(each []float64) []string {
 }
 
 // idleCost compares the others alone with the others and all workers.
-func (f *fleetRun) idleCost() error {
-	alone, err := f.site.Redis.Rest(f.ctx, f.settle, f.watch)
+func (f *fleetRun) idleCost(ctx context.Context) error {
+	alone, err := f.site.Redis.Rest(ctx, f.settle, f.watch)
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	if err := f.startWorkers(); err != nil {
+	if err := f.startWorkers(ctx); err != nil {
 		return err
 	}
 	f.startup = time.Since(began)
 	f.say("%d workers after %.1f s", f.Workers, f.startup.Seconds())
-	all, err := f.site.Redis.Rest(f.ctx, f.settle, f.watch)
+	all, err := f.site.Redis.Rest(ctx, f.settle, f.watch)
 	n := float64(f.Workers)
 	f.idleWorker = site.Usage{
 		Reads: (all.Reads - alone.Reads) / n, Redis: (all.Redis - alone.Redis) / n, Own: (all.Own - alone.Own) / n,

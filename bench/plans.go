@@ -127,7 +127,7 @@ func (p *planCost) measureRelease(ctx context.Context) error {
 }
 
 // release ends the first half by cancelling it, since without a server nothing else ends.
-func (s *planSite) release(ctx context.Context, g graph) (took time.Duration, err error) {
+func (s *planSite) release(ctx context.Context, g graph) (time.Duration, error) {
 	p, err := plan.New(ctx, s.m, "bench", plan.OnFailure(task.FailureContinues))
 	if err != nil {
 		return 0, err
@@ -146,14 +146,7 @@ func (s *planSite) release(ctx context.Context, g graph) (took time.Duration, er
 	if err := p.Ready(ctx); err != nil {
 		return 0, err
 	}
-	began := time.Now()
-	life, d, err := s.start(ctx, 0, g)
-	if err != nil {
-		return 0, err
-	}
-	err = s.await(life, statemachine.Open, g.tasks-g.layer)
-	took = time.Since(began)
-	return took, errors.Join(err, d.Stop())
+	return s.until(ctx, 0, g, statemachine.Open, g.tasks-g.layer)
 }
 
 // planLife is one kind of tasks, on a Redis of its own, from their making to their end.
@@ -177,13 +170,7 @@ func (l *planLife) fill(ctx context.Context) (err error) {
 	}
 	began := time.Now()
 	if l.needs == 0 {
-		_, err = l.site.m.OpenAll(ctx, func(yield func(task.Spec) bool) {
-			for n := range l.tasks {
-				if !yield(numbered(n)) {
-					return
-				}
-			}
-		})
+		_, err = l.site.m.OpenAll(ctx, numbered(number, l.tasks))
 	} else if l.plan, err = plan.New(ctx, l.site.m, "bench"); err == nil {
 		l.add(l.plan)
 		err = l.plan.Ready(ctx)
@@ -205,14 +192,8 @@ func (l *planLife) slice(ctx context.Context) (reading, error) {
 	b, first := l.site.b, l.tasks*l.done/l.site.b.Rounds
 	l.done++
 	last := l.tasks * l.done / b.Rounds
-	began := time.Now()
-	life, d, err := l.site.start(ctx, b.Workers, l.graph)
+	took, err := l.site.until(ctx, b.Workers, l.graph, statemachine.Succeeded, last)
 	if err != nil {
-		return nil, err
-	}
-	err = l.site.await(life, statemachine.Succeeded, last)
-	took := time.Since(began)
-	if err = errors.Join(err, d.Stop()); err != nil {
 		return nil, err
 	}
 	l.took += took

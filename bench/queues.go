@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -111,44 +112,32 @@ func lifeReading(n int, opening, processing, redis float64) reading {
 // noop is the name of the handler.
 const noop = "noop"
 
-// queueSite is TDF on a Redis of its own, for one run.
-type queueSite struct {
-	*site.Site
-	m *manager.Manager
-}
-
-func (b *bench) atSite(ctx context.Context, do func(s queueSite) error) (err error) {
-	on, err := site.New(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, on.Close()) }()
-	var settings []string
-	for _, setting := range b.settings {
-		if strings.HasPrefix(setting, "manager.") {
-			settings = append(settings, setting)
+// atSite calls do with TDF on a Redis of its own, for one run.
+func (b *bench) atSite(ctx context.Context, do func(s *site.Site, m *manager.Manager) error) error {
+	settings := slices.DeleteFunc(slices.Clone(b.settings), func(s string) bool { return !strings.HasPrefix(s, "manager.") })
+	return site.With(ctx, func(s *site.Site) error {
+		m, err := s.Manager(ctx, "bench", settings...)
+		if err != nil {
+			return err
 		}
-	}
-	m, err := on.Manager(ctx, "bench", settings...)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, m.Close()) }()
-	return do(queueSite{on, m})
+		return errors.Join(do(s, m), m.Close())
+	})
 }
 
-func (b *bench) workersWith(h worker.Handler) site.Fleet {
-	return site.Fleet{Servers: 1, Workers: b.Workers, Slots: b.Slots, Handlers: map[string]worker.Handler{noop: h}}
+// start adds a server and the workers with that handler.
+func (b *bench) start(c *site.Crew, h worker.Handler) error {
+	hand := site.Hand{Slots: b.Slots, Handlers: map[string]worker.Handler{noop: h}}
+	return errors.Join(c.Servers(1), c.Workers(b.Workers, hand))
 }
 
 // tdfLife opens all tasks, then processes and archives them: the start of server and worker is in the time, as with peers.
 func (b *bench) tdfLife(ctx context.Context) (r reading, err error) {
 	n := b.Tasks
-	err = b.atSite(ctx, func(s queueSite) error {
-		if _, _, err := b.life(ctx, s, warmUp(n)); err != nil {
+	err = b.atSite(ctx, func(s *site.Site, m *manager.Manager) error {
+		if _, _, err := b.life(ctx, s, m, warmUp(n)); err != nil {
 			return err
 		}
-		opening, processing, err := b.life(ctx, s, n)
+		opening, processing, err := b.life(ctx, s, m, n)
 		if err != nil {
 			return err
 		}
@@ -159,25 +148,28 @@ func (b *bench) tdfLife(ctx context.Context) (r reading, err error) {
 	return r, err
 }
 
-func (b *bench) life(ctx context.Context, s queueSite, n int) (opening, processing time.Duration, err error) {
+func (b *bench) life(ctx context.Context, s *site.Site, m *manager.Manager, n int) (opening, processing time.Duration, err error) {
 	began := time.Now()
-	if _, err := s.m.OpenAll(ctx, specs(n)); err != nil {
+	if _, err := m.OpenAll(ctx, numbered(noop, n)); err != nil {
 		return 0, 0, err
 	}
-	opened := time.Now()
-	life, daemons, err := s.Start(ctx, b.workersWith(func(context.Context, *worker.Job) error { return nil }))
-	if err != nil {
-		return 0, 0, err
-	}
-	err = site.Archive(life, s.m, n, succeeded)
-	ended := time.Now()
-	return opened.Sub(began), ended.Sub(opened), errors.Join(err, daemons.Stop())
+	opening = time.Since(began)
+	err = s.Run(ctx, func(ctx context.Context, c *site.Crew) error {
+		if err := b.start(c, func(context.Context, *worker.Job) error { return nil }); err != nil {
+			return err
+		}
+		err := site.Archive(ctx, m, n, succeeded)
+		processing = time.Since(began) - opening
+		return err
+	})
+	return opening, processing, err
 }
 
-func specs(n int) func(yield func(task.Spec) bool) {
+// numbered are n tasks of a program whose inputs are their numbers, from 0.
+func numbered(program string, n int) iter.Seq[task.Spec] {
 	return func(yield func(task.Spec) bool) {
 		for i := range n {
-			if !yield(task.Spec{Program: noop, Input: strconv.Itoa(i)}) {
+			if !yield(task.Spec{Program: program, Input: strconv.Itoa(i)}) {
 				return
 			}
 		}
@@ -193,32 +185,31 @@ func succeeded(task *task.Task) error {
 
 // tdfLatency opens tasks one by one at a steady rate while a fleet waits for them and a manager archives them.
 func (b *bench) tdfLatency(ctx context.Context) (r reading, err error) {
-	err = b.atSite(ctx, func(s queueSite) error {
-		start, all := time.Now(), warmUp(b.Tasks)+b.Tasks
-		took := make(chan time.Duration, all)
-		life, daemons, err := s.Start(ctx, b.workersWith(func(_ context.Context, j *worker.Job) error {
-			opened, err := strconv.ParseInt(j.Input, 10, 64)
-			took <- time.Since(start) - time.Duration(opened)
-			return err
-		}))
-		if err != nil {
-			return err
-		}
-		archived := make(chan error, 1)
-		go func() { archived <- site.Archive(life, s.m, all, succeeded) }()
-		err = b.openSteadily(life, s.m, start, all)
-		if err == nil {
-			err = <-archived
-		}
-		err = errors.Join(err, daemons.Stop())
-		if err != nil {
-			return err
-		}
-		close(took)
-		r = percentiles(milliseconds(took)[all-b.Tasks:])
-		return nil
+	start, all := time.Now(), warmUp(b.Tasks)+b.Tasks
+	took := make(chan time.Duration, all)
+	err = b.atSite(ctx, func(s *site.Site, m *manager.Manager) error {
+		return s.Run(ctx, func(ctx context.Context, c *site.Crew) error {
+			err := b.start(c, func(_ context.Context, j *worker.Job) error {
+				opened, err := strconv.ParseInt(j.Input, 10, 64)
+				took <- time.Since(start) - time.Duration(opened)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			archived := make(chan error, 1)
+			go func() { archived <- site.Archive(ctx, m, all, succeeded) }()
+			if err := b.openSteadily(ctx, m, start, all); err != nil {
+				return err
+			}
+			return <-archived
+		})
 	})
-	return r, err
+	if err != nil {
+		return nil, err
+	}
+	close(took)
+	return percentiles(milliseconds(took)[all-b.Tasks:]), nil
 }
 
 func milliseconds(took <-chan time.Duration) (ms []float64) {

@@ -51,12 +51,11 @@ func (c *crowd) run(ctx context.Context) (r reading, err error) {
 	if err != nil {
 		return nil, err
 	}
-	life, hands, err := c.b.crew(ctx, c.Site)
+	err = c.b.crew(ctx, c.Site, func(ctx context.Context) error {
+		r, err = c.watch(ctx, before, int64(c.b.Tasks))
+		return err
+	})
 	if err != nil {
-		return nil, err
-	}
-	r, err = c.watch(life, before, int64(c.b.Tasks))
-	if err = errors.Join(err, hands.Stop()); err != nil {
 		return nil, err
 	}
 	waiting, err := c.Card(ctx, "open")
@@ -91,48 +90,43 @@ func (c *crowd) watch(ctx context.Context, before, slice int64) (reading, error)
 }
 
 // quiet watches a server with few and with many tasks that begin much later.
-func (b *bench) quiet(ctx context.Context) (_ []Table, err error) {
-	s, err := site.New(ctx, b.conf, "--appendonly", "no")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	spec := finite(longSpec())
-	spec.StartAfter = time.Unix(4000000000, 0)
+func (b *bench) quiet(ctx context.Context) ([]Table, error) {
 	var w strings.Builder
 	var rows [][]string
-	open := 0
-	for _, n := range []int{b.few, b.many} {
-		if err := s.Open(ctx, n-open, spec); err != nil {
-			return nil, err
+	spec := finite(longSpec())
+	spec.StartAfter = time.Unix(4000000000, 0)
+	err := site.With(ctx, func(s *site.Site) error {
+		open := 0
+		for _, n := range []int{b.few, b.many} {
+			if err := s.Open(ctx, n-open, spec); err != nil {
+				return err
+			}
+			open = n
+			alone, err := s.Redis.Rest(ctx, 0, b.watch/2)
+			if err != nil {
+				return err
+			}
+			var r site.Usage
+			err = s.Run(ctx, func(ctx context.Context, c *site.Crew) error {
+				if err := c.Servers(1); err != nil {
+					return err
+				}
+				r, err = s.Redis.Rest(ctx, b.settle, b.watch)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			b.say("%d: server %.4f, Redis %.4f", n, r.Own, r.Redis)
+			rows = append(rows, []string{strconv.Itoa(n), percent(r.Own), percent(r.Redis), percent(alone.Redis)})
 		}
-		open = n
-		alone, err := s.Redis.Rest(ctx, 0, b.watch/2)
-		if err != nil {
-			return nil, err
-		}
-		r, err := b.serverAtRest(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		b.say("%d: server %.4f, Redis %.4f", n, r.Own, r.Redis)
-		rows = append(rows, append([]string{strconv.Itoa(n)}, percents("%.2f %%", r.Own, r.Redis, alone.Redis)...))
+		return nil
+	}, b.conf, "--appendonly", "no")
+	if err != nil {
+		return nil, err
 	}
 	grid(&w, []string{"tasks that wait", "server", "Redis", "Redis without a server"}, rows...)
 	return textTable("quiet", &w, "A server with nothing due, watched for %s; processor time as a share of a core", b.watch), nil
 }
 
-func percents(format string, shares ...float64) (out []string) {
-	for _, s := range shares {
-		out = append(out, fmt.Sprintf(format, 100*s))
-	}
-	return out
-}
-
-func (b *bench) serverAtRest(ctx context.Context, s *site.Site) (r site.Usage, err error) {
-	life, c := s.Gather(ctx)
-	if err = c.Server("server"); err == nil {
-		r, err = s.Redis.Rest(life, b.settle, b.watch)
-	}
-	return r, errors.Join(err, c.Stop())
-}
+func percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
