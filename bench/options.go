@@ -50,7 +50,7 @@ type options struct {
 	fill, few, many, layer, needs, queues int
 	backlog, keep, failing, batch, every  int
 	work                                  []time.Duration
-	delay, settle, watch, pauses          time.Duration
+	delay, settle, watch                  time.Duration
 	age, opening                          time.Duration
 	archive                               string
 }
@@ -124,7 +124,6 @@ func (o *options) special(flags *flag.FlagSet) {
 	flags.IntVar(&o.fill, "fill", 12_000, "memory: `tasks` opened before the measurement, so that the stream of events has its full length")
 	flags.IntVar(&o.layer, "layer", 1000, "plans: `tasks` of a layer")
 	flags.IntVar(&o.needs, "needs", 10, "plans: how many `tasks` of the layer before each task needs")
-	flags.DurationVar(&o.pauses, "pauses", 30*time.Second, "plans: how long to look for pauses of the machine, before and after")
 	flags.IntVar(&o.managers, "managers", 1, "fleet: `managers` that archive")
 	flags.IntVar(&o.queues, "queues", 4, "fleet: `queues`, each with as many tasks")
 	o.work = []time.Duration{0, 500 * time.Millisecond}
@@ -215,7 +214,7 @@ func (o *options) setWork(text string) error {
 
 // positive refuses numbers and times that make no sense.
 func positive(flags *flag.FlagSet) (err error) {
-	mayBeZero := []string{"settle", "pauses", "delay"}
+	mayBeZero := []string{"settle", "delay"}
 	flags.Visit(func(f *flag.Flag) {
 		getter, ok := f.Value.(flag.Getter)
 		if !ok {
