@@ -318,7 +318,7 @@ func (b *bench) asynq(ctx context.Context, concurrency int) *peer {
 	}
 	b.note(asynqName, string(version))
 	p.command = func(ctx context.Context, socket string) *exec.Cmd {
-		return command(ctx, binary, "-network", "unix", "-redis", socket, "-concurrency", strconv.Itoa(concurrency))
+		return command(ctx, binary, "-redis", socket, "-concurrency", strconv.Itoa(concurrency))
 	}
 	return p
 }
