@@ -150,7 +150,7 @@ func (b *bench) tdfLife(ctx context.Context) (r reading, err error) {
 
 func (b *bench) life(ctx context.Context, s *site.Site, m *manager.Manager, n int) (opening, processing time.Duration, err error) {
 	began := time.Now()
-	if _, err := m.OpenAll(ctx, numbered(noop, n)); err != nil {
+	if _, err := m.OpenAll(ctx, numbered(task.Spec{Program: noop}, n)); err != nil {
 		return 0, 0, err
 	}
 	opening = time.Since(began)
@@ -165,11 +165,11 @@ func (b *bench) life(ctx context.Context, s *site.Site, m *manager.Manager, n in
 	return opening, processing, err
 }
 
-// numbered are n tasks of a program whose inputs are their numbers, from 0.
-func numbered(program string, n int) iter.Seq[task.Spec] {
+// numbered are n tasks like spec, whose inputs are their numbers from 0.
+func numbered(spec task.Spec, n int) iter.Seq[task.Spec] {
 	return func(yield func(task.Spec) bool) {
 		for i := range n {
-			if !yield(task.Spec{Program: program, Input: strconv.Itoa(i)}) {
+			if spec.Input = strconv.Itoa(i); !yield(spec) {
 				return
 			}
 		}
@@ -209,14 +209,11 @@ func (b *bench) tdfLatency(ctx context.Context) (r reading, err error) {
 		return nil, err
 	}
 	close(took)
-	return percentiles(milliseconds(took)[all-b.Tasks:]), nil
-}
-
-func milliseconds(took <-chan time.Duration) (ms []float64) {
+	var ms []float64
 	for d := range took {
 		ms = append(ms, d.Seconds()*1000)
 	}
-	return ms
+	return percentiles(ms[all-b.Tasks:]), nil
 }
 
 // openSteadily opens tasks that bring the time, from start, just before they were opened.
