@@ -50,20 +50,16 @@ func (s *Server) Call(args ...string) (any, error) {
 
 // awaitPong waits until the process answers PING, ends, or runs out of time.
 func (s *Server) awaitPong(p *process) error {
-	limit := time.NewTimer(startLimit)
-	defer limit.Stop()
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
+	for limit := time.After(startLimit); ; {
 		if _, err := s.Call("PING"); err == nil {
 			return nil
 		}
 		select {
 		case <-p.done:
 			return fmt.Errorf("redis-server ended at once: %v", p.cmd.ProcessState)
-		case <-limit.C:
+		case <-limit:
 			return fmt.Errorf("redis-server did not answer PING within %v", startLimit)
-		case <-tick.C:
+		case <-time.After(pollEvery):
 		}
 	}
 }

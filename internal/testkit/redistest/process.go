@@ -62,8 +62,6 @@ func (p *process) start() error {
 	return nil
 }
 
-func (p *process) pid() int { return p.cmd.Process.Pid }
-
 func (p *process) signal(sig syscall.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("sending %v to redis-server: %w", sig, err)
@@ -76,26 +74,16 @@ func (p *process) end(sig syscall.Signal) error {
 	if err := errors.Join(p.signal(sig), p.signal(syscall.SIGCONT)); err != nil {
 		return err
 	}
-	if p.endedWithin(stopLimit) {
+	select {
+	case <-p.done:
 		return nil
+	case <-time.After(stopLimit):
 	}
 	if err := p.signal(syscall.SIGKILL); err != nil {
 		return err
 	}
 	<-p.done
 	return fmt.Errorf("redis-server ignored %v for %v and was killed", sig, stopLimit)
-}
-
-// endedWithin tells whether the process ends before the limit.
-func (p *process) endedWithin(limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-p.done:
-		return true
-	case <-timer.C:
-		return false
-	}
 }
 
 // logTail returns the last lines of the server's log.

@@ -124,7 +124,7 @@ func (s *Server) PID() int {
 	if s.process == nil {
 		return 0
 	}
-	return s.process.pid()
+	return s.process.cmd.Process.Pid
 }
 
 // close ends the server and removes its directory.

@@ -232,12 +232,8 @@ type args struct {
 	options map[string]string
 }
 
-// options are all that some command understands.
-var options = []string{
-	"start_after", "end_before", "timeout", "held", "max_fails", "max_timeouts", "max_losses", "max_faults", "charge",
-	"retry_delay", "retry_backoff", "retry_max_delay", "retry_jitter", "retry_exit_codes", "fatal_exit_codes",
-	"class", "exit_code", "excused", "random", "grace", "by",
-}
+// options are all that some command other than open understands.
+var options = []string{"class", "exit_code", "excused", "random", "grace", "by"}
 
 func parseArgs(words []string) (*args, error) {
 	a := &args{options: map[string]string{}}
@@ -247,7 +243,7 @@ func parseArgs(words []string) (*args, error) {
 			a.words = append(a.words, w)
 			continue
 		}
-		if !slices.Contains(options, name) {
+		if _, ok := specs[name]; !ok && !slices.Contains(options, name) {
 			return nil, fmt.Errorf("no such option: %s", name)
 		}
 		a.options[name] = value
