@@ -49,7 +49,9 @@ func TestDocumentIsWhole(t *testing.T) {
 		t.Error("something is explained that does not exist")
 	}
 	var doc bytes.Buffer
-	write(&doc)
+	if err := write(&doc); err != nil {
+		t.Fatal(err)
+	}
 	for _, row := range sm.Table() {
 		if !strings.Contains(doc.String(), row.Why) || !strings.Contains(doc.String(), string(row.When)) {
 			t.Errorf("%s, %s -> %s is missing", row.From, row.Event, row.To)
