@@ -81,7 +81,7 @@ func (c *cluster) join(tb testing.TB) {
 // redis is how a program reaches the cluster; its namespace must be in braces.
 func (c *cluster) redis() config.Redis {
 	return config.Redis{
-		ClusterAddrs: redistest.Addrs(c.nodes), DialTimeout: 5 * time.Second, ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second,
+		ClusterAddrs: addrs(c.nodes), DialTimeout: 5 * time.Second, ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second,
 	}
 }
 
@@ -109,7 +109,7 @@ func (c *cluster) awaitSync(tb testing.TB) {
 			}
 		}
 		return masters == clusterMasters && followed == clusterMasters && c.all("cluster_state:ok")
-	}, "the cluster of %v does not agree", redistest.Addrs(c.nodes))
+	}, "the cluster of %v does not agree", addrs(c.nodes))
 }
 
 // ownerOf is the master that serves a key, as the first node that answers sees it.

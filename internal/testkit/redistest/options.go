@@ -83,6 +83,11 @@ func Replicated() Option {
 	}
 }
 
+// AsSentinel makes the server one that watches others.
+func AsSentinel() Option {
+	return func(s *settings) { s.sentinel = true }
+}
+
 // WithWrapper starts redis-server by a command that runs what follows these words in
 // its own process.
 func WithWrapper(words ...string) Option {

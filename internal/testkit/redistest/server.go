@@ -12,10 +12,6 @@
 // [Proxy] stands between a client and the server and loses replies, cuts
 // connections or hangs, on command.
 //
-// [StartSentinel] runs a group of servers that take over from one another; each of
-// its processes is a [Server] that can be killed or paused, and what its group has
-// made of it holds after a restart.
-//
 // The package is imported from _test.go files only.
 package redistest
 
@@ -26,6 +22,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -110,6 +107,13 @@ func freeAddr() (string, error) {
 // Addr returns the server's loopback address as host:port. It stays the same
 // over [Server.Restart].
 func (s *Server) Addr() string { return s.addr }
+
+// Port is the TCP port of [Server.Addr].
+func (s *Server) Port() int {
+	_, text, _ := net.SplitHostPort(s.addr)
+	port, _ := strconv.Atoi(text) // 0 before the server has an address
+	return port
+}
 
 // Socket returns the path of the server's unix socket.
 func (s *Server) Socket() string { return filepath.Join(s.dir, "redis.sock") }
