@@ -12,8 +12,6 @@ import (
 
 	"github.com/tdf-go/tdf/bench/site"
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/internal/store/conn"
-	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
@@ -69,7 +67,7 @@ type load struct {
 
 func (l *load) rate() float64 { return l.tasks / l.took.Seconds() }
 
-// load opens the tasks of a row, in all queues in turn, and waits until they are archived.
+// load opens the tasks of a row and waits until they are archived.
 func (f *fleetRun) load(ctx context.Context, work time.Duration) (l load, err error) {
 	f.tally.begin(work)
 	archived, err := f.site.Card(ctx, "archived")
@@ -80,7 +78,11 @@ func (f *fleetRun) load(ctx context.Context, work time.Duration) (l load, err er
 	if err != nil {
 		return l, err
 	}
-	if err := f.open(ctx); err != nil {
+	var specs []task.Spec // in all queues in turn
+	for i := range f.queues {
+		specs = append(specs, task.Spec{Program: simulate, Source: "rsync:/simulate", Input: queueName(i), Queue: queueName(i)})
+	}
+	if err := f.site.Open(ctx, f.Tasks, specs...); err != nil {
 		return l, err
 	}
 	if _, err := f.site.AwaitCard(ctx, "archived", archived+int64(f.Tasks), pollEvery); err != nil {
@@ -95,24 +97,6 @@ func (f *fleetRun) load(ctx context.Context, work time.Duration) (l load, err er
 		l.perQueue = append(l.perQueue, float64(f.tally.queues[queueName(i)]))
 	}
 	return l, err
-}
-
-func (f *fleetRun) open(ctx context.Context) error {
-	for first := 0; first < f.Tasks; first += tasks.MaxOpen {
-		specs := make([]task.Definition, min(tasks.MaxOpen, f.Tasks-first))
-		for i := range specs {
-			queue := queueName((first + i) % f.queues)
-			d, err := task.Define(&task.Spec{Program: simulate, Source: "rsync:/simulate", Input: queue, Queue: queue})
-			if err != nil {
-				return err
-			}
-			specs[i] = d
-		}
-		if _, err := f.site.Store.Open(ctx, tasks.OpenRequest{Key: conn.NewToken(), Specs: specs}); err != nil {
-			return fmt.Errorf("opening tasks: %w", err)
-		}
-	}
-	return nil
 }
 
 // jain is Jain's index of fairness: 1 if all have the same, 1/n if one has all.

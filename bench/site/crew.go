@@ -94,17 +94,24 @@ func (s *Site) Dial(socket string, opts ...conn.Option) (*store.Store, error) {
 	return st, nil
 }
 
-// Open opens n tasks like a spec, in batches.
-func (s *Site) Open(ctx context.Context, n int, spec task.Spec) error {
-	d, err := task.Define(&spec)
-	if err != nil {
-		return err
+// Open opens n tasks, like each of the specs in turn, in batches.
+func (s *Site) Open(ctx context.Context, n int, specs ...task.Spec) error {
+	like := make([]task.Definition, len(specs))
+	for i := range specs {
+		var err error
+		if like[i], err = task.Define(&specs[i]); err != nil {
+			return err
+		}
 	}
-	specs := slices.Repeat([]task.Definition{d}, min(n, tasks.MaxOpen))
-	for ; n > 0; n -= len(specs) {
-		if _, err := s.Store.Open(ctx, tasks.OpenRequest{Key: conn.NewToken(), Specs: specs[:min(n, len(specs))]}); err != nil {
+	for opened := 0; opened < n; {
+		batch := make([]task.Definition, min(n-opened, tasks.MaxOpen))
+		for i := range batch {
+			batch[i] = like[(opened+i)%len(like)]
+		}
+		if _, err := s.Store.Open(ctx, tasks.OpenRequest{Key: conn.NewToken(), Specs: batch}); err != nil {
 			return fmt.Errorf("opening tasks: %w", err)
 		}
+		opened += len(batch)
 	}
 	return nil
 }
