@@ -30,13 +30,14 @@ const (
 
 // queuePeers are the peers that call functions.
 func (b *bench) queuePeers(ctx context.Context) (all []*peer) {
-	for _, p := range []struct {
-		name string
-		find func(context.Context) *peer
-	}{{asynqName, func(ctx context.Context) *peer { return b.asynq(ctx, 10) }}, {bullName, b.bullmq}, {celeryName, b.celery}} {
-		if b.mayWant(p.name) {
-			all = append(all, p.find(ctx))
-		}
+	if b.mayWant(asynqName) {
+		all = append(all, b.asynq(ctx, "--concurrency", "10", "--enqueuers", "10"))
+	}
+	if b.mayWant(bullName) {
+		all = append(all, b.bullmq(ctx))
+	}
+	if b.mayWant(celeryName) {
+		all = append(all, b.celery(ctx))
 	}
 	return all
 }
@@ -76,7 +77,7 @@ func (b *bench) latency(ctx context.Context) ([]Table, error) {
 	for _, p := range b.queuePeers(ctx) {
 		all = append(all, p.latency(b, p.name))
 		if p.name == asynqName {
-			all = append(all, p.latency(b, asynqName+", check interval 10 ms", "-check-interval", "10ms"))
+			all = append(all, p.latency(b, asynqName+", check interval 10 ms", "--check-interval", "10ms"))
 		}
 	}
 	return b.compare(ctx, all, comparison{
@@ -239,11 +240,8 @@ type peer struct {
 	name, absent string
 	// share is the part of the tasks it gets: a slow one would take most of the time.
 	share float64
-	// command takes -tasks, -warm and -rate; dashes is how its flags begin.
+	// command takes --tasks, --warm and --rate.
 	command func(ctx context.Context, socket string) *exec.Cmd
-	dashes  string
-	// opening are flags for the table of whole lives.
-	opening []string
 }
 
 // peerReport is what all these programs print, one half of it.
@@ -257,7 +255,7 @@ type peerReport struct {
 func (p *peer) run(ctx context.Context, name string, tasks, warm int, flags ...string) (rep peerReport, redis float64, err error) {
 	err = withRedis(ctx, func(srv *site.Redis) error {
 		cmd := p.command(ctx, srv.Socket())
-		cmd.Args = append(cmd.Args, p.dashes+"tasks", strconv.Itoa(tasks), p.dashes+"warm", strconv.Itoa(warm))
+		cmd.Args = append(cmd.Args, "--tasks", strconv.Itoa(tasks), "--warm", strconv.Itoa(warm))
 		cmd.Args = append(cmd.Args, flags...)
 		if err := report(name, cmd, &rep); err != nil {
 			return err
@@ -273,7 +271,7 @@ func (p *peer) run(ctx context.Context, name string, tasks, warm int, flags ...s
 func (p *peer) life(b *bench) *contender {
 	n := max(1, int(float64(b.Tasks)*p.share))
 	return &contender{name: p.name, peer: true, absent: p.absent, run: func(ctx context.Context) (reading, error) {
-		rep, redis, err := p.run(ctx, p.name, n, warmUp(n), p.opening...)
+		rep, redis, err := p.run(ctx, p.name, n, warmUp(n))
 		if err != nil || rep.Enqueue <= 0 || rep.Process <= 0 {
 			return nil, fmt.Errorf("%s reports %+v: %w", p.name, rep, err)
 		}
@@ -284,7 +282,7 @@ func (p *peer) life(b *bench) *contender {
 // latency is the contender in the table of latencies.
 func (p *peer) latency(b *bench, name string, flags ...string) *contender {
 	return &contender{name: name, peer: true, absent: p.absent, run: func(ctx context.Context) (reading, error) {
-		rep, _, err := p.run(ctx, name, b.Tasks, warmUp(b.Tasks), append(flags, p.dashes+"rate", strconv.Itoa(b.Rate))...)
+		rep, _, err := p.run(ctx, name, b.Tasks, warmUp(b.Tasks), append(flags, "--rate", strconv.Itoa(b.Rate))...)
 		if err != nil {
 			return nil, err
 		}
@@ -295,9 +293,9 @@ func (p *peer) latency(b *bench, name string, flags ...string) *contender {
 	}}
 }
 
-// asynq processes with concurrency goroutines, and enqueues with ten.
-func (b *bench) asynq(ctx context.Context, concurrency int) *peer {
-	p := &peer{name: asynqName, share: 1, dashes: "-", opening: []string{"-enqueuers", "10"}}
+// asynq is started with further flags.
+func (b *bench) asynq(ctx context.Context, flags ...string) *peer {
+	p := &peer{name: asynqName, share: 1}
 	cmd := command(ctx, "go", "list", "-m", "-f", "{{.Version}}", "github.com/hibiken/asynq")
 	cmd.Dir = b.peers
 	version, err := cmd.Output()
@@ -315,7 +313,7 @@ func (b *bench) asynq(ctx context.Context, concurrency int) *peer {
 	}
 	b.note(asynqName, string(version))
 	p.command = func(ctx context.Context, socket string) *exec.Cmd {
-		return command(ctx, binary, "-redis", socket, "-concurrency", strconv.Itoa(concurrency))
+		return command(ctx, binary, append([]string{"--redis", socket}, flags...)...)
 	}
 	return p
 }
@@ -323,7 +321,7 @@ func (b *bench) asynq(ctx context.Context, concurrency int) *peer {
 const notInstalled = "not installed: scripts/setup-bench.sh"
 
 func (b *bench) bullmq(ctx context.Context) *peer {
-	p := &peer{name: bullName, share: 1, dashes: "--"}
+	p := &peer{name: bullName, share: 1}
 	modules := filepath.Join(b.cache, "bullmq", "node_modules")
 	if _, err := os.Stat(filepath.Join(modules, "bullmq")); err != nil {
 		p.absent = notInstalled
@@ -343,7 +341,7 @@ func (b *bench) bullmq(ctx context.Context) *peer {
 
 // celery is slow: with a tenth of the tasks it takes about as long as the others.
 func (b *bench) celery(ctx context.Context) *peer {
-	p := &peer{name: celeryName, share: 0.1, dashes: "--", absent: notInstalled}
+	p := &peer{name: celeryName, share: 0.1, absent: notInstalled}
 	for _, python := range []string{filepath.Join(b.cache, "celery", "bin", "python"), "/usr/bin/python3", "python3"} {
 		reason := b.have(ctx, p.name, python, "-c", "import celery, redis; print(celery.__version__)")
 		if reason != "" {
