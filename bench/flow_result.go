@@ -128,7 +128,8 @@ func (r *result) wrong() error {
 		{"violations", int64(len(r.Violations)), 0},
 	}
 	if r.Archive != nil {
-		sums = append(sums, sum{"tasks in the archive", r.Archive.Tasks, r.Account.Purged}, sum{"records in the archive", r.Archive.Records, r.Account.Purged})
+		sums = append(sums, sum{"tasks in the archive", r.Archive.Tasks, r.Account.Purged},
+			sum{"records in the archive", r.Archive.Records, r.Account.Purged})
 	}
 	var errs []error
 	for _, sum := range sums {

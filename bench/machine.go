@@ -37,7 +37,8 @@ func thisMachine() Machine {
 	kib, _ := strconv.Atoi(strings.TrimSuffix(value("/proc/meminfo", "MemTotal", ":"), " kB")) // 0 if unknown
 	return Machine{
 		Processor: value("/proc/cpuinfo", "model name", ":"), Cores: runtime.NumCPU(), MemoryGiB: (kib + 1<<19) >> 20,
-		Kernel: "Linux " + strings.TrimSpace(read("/proc/sys/kernel/osrelease")), System: strings.Trim(value("/etc/os-release", "PRETTY_NAME", "="), `"`), Load: load,
+		Kernel: "Linux " + strings.TrimSpace(read("/proc/sys/kernel/osrelease")),
+		System: strings.Trim(value("/etc/os-release", "PRETTY_NAME", "="), `"`), Load: load,
 	}
 }
 

@@ -138,14 +138,13 @@ type Crew struct {
 // Run calls do with an empty crew, to which it adds, and ends that crew. The context of do ends when one of the crew has
 // failed, with the reason as its cause.
 func (s *Site) Run(ctx context.Context, do func(ctx context.Context, c *Crew) error) error {
-	c := &Crew{site: s}
-	c.ctx, c.cancel = context.WithCancelCause(ctx)
-	err := do(c.ctx, c)
-	errs := []error{err, context.Cause(c.ctx)}
-	if errors.Is(err, errs[1]) {
-		errs = errs[:1]
+	ctx, cancel := context.WithCancelCause(ctx)
+	c := &Crew{ctx: ctx, site: s, cancel: cancel}
+	errs := []error{do(ctx, c)}
+	if failed := context.Cause(ctx); !errors.Is(errs[0], failed) {
+		errs = append(errs, failed)
 	}
-	c.cancel(nil)
+	cancel(nil)
 	c.running.Wait()
 	for _, end := range c.closers {
 		errs = append(errs, end())

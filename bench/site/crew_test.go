@@ -68,15 +68,15 @@ func TestTasksAreArchived(t *testing.T) {
 func TestDaemonThatFails(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	err := s.Run(t.Context(), func(_ context.Context, c *Crew) error {
+	err := s.Run(t.Context(), func(ctx context.Context, c *Crew) error {
 		if err := errors.Join(c.Servers(1), c.Workers(2, hand)); err != nil {
 			return err
 		}
 		wait.Eventually(t, time.Minute, func() bool {
-			all, _, err := s.Store.Workers(t.Context())
+			all, _, err := s.Store.Workers(ctx)
 			return err == nil && len(all) == 2
 		}, "two workers")
-		err := s.Run(t.Context(), func(ctx context.Context, again *Crew) error {
+		err := s.Run(ctx, func(ctx context.Context, again *Crew) error {
 			if err := again.Workers(2, hand); err != nil {
 				return err
 			}

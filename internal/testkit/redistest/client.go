@@ -42,10 +42,10 @@ func (s *Server) Call(args ...string) (any, error) {
 		words[i] = arg
 	}
 	answer, err := client.Do(context.Background(), words...).Result()
-	if errors.Is(err, redis.Nil) {
-		return nil, nil
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, fmt.Errorf("redis answers: %w", err)
 	}
-	return answer, err
+	return answer, nil
 }
 
 // awaitPong waits until the process answers PING, ends, or runs out of time.

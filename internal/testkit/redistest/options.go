@@ -120,7 +120,8 @@ func (s *settings) directives(dir, port, socket string) []string {
 	} else if !s.sentinel {
 		all = []string{"--save", "", "--maxmemory-policy", "noeviction", "--databases", "16"}
 	}
-	all = append(all, "--bind", "127.0.0.1", "--port", port, "--unixsocket", socket, "--dir", dir, "--logfile", filepath.Join(dir, "redis.log"))
+	all = append(all, "--bind", "127.0.0.1", "--port", port, "--unixsocket", socket, "--dir", dir,
+		"--logfile", filepath.Join(dir, "redis.log"))
 	return append(all, s.config...)
 }
 

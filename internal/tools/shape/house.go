@@ -35,7 +35,7 @@ type house struct {
 func enter(root string) (*house, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("measuring: %w", err)
 	}
 	h := &house{root: root, set: token.NewFileSet(), sources: map[string][]byte{}, syntax: map[string]*ast.File{}}
 	if err := filepath.WalkDir(root, h.read); err != nil {
@@ -64,10 +64,13 @@ func (h *house) read(path string, entry fs.DirEntry, err error) error {
 	}
 	name := h.name(path)
 	h.sources[name] = text
-	if ext == ".go" {
-		h.syntax[name], err = parser.ParseFile(h.set, path, text, parser.SkipObjectResolution)
+	if ext != ".go" {
+		return nil
 	}
-	return err
+	if h.syntax[name], err = parser.ParseFile(h.set, path, text, parser.SkipObjectResolution); err != nil {
+		return fmt.Errorf("parse: %w", err)
+	}
+	return nil
 }
 
 // name is a path below root, with slashes.

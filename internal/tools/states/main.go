@@ -26,7 +26,7 @@ func main() {
 func run(out string) error {
 	var doc bytes.Buffer
 	if err := write(&doc); err != nil {
-		return err
+		return fmt.Errorf("filling in states.md.tmpl: %w", err)
 	}
 	if out == "" {
 		_, err := os.Stdout.Write(doc.Bytes())
@@ -43,7 +43,7 @@ func write(doc *bytes.Buffer) error {
 	parts := template.New("states").Funcs(template.FuncMap{
 		"diagram": diagram, "states": states, "events": events, "transitions": transitions,
 	})
-	return template.Must(parts.Parse(document)).Execute(doc, nil)
+	return template.Must(parts.Parse(document)).Execute(doc, nil) //nolint:wrapcheck // the caller does
 }
 
 // diagram draws one arrow for each pair of states and event, so that rows

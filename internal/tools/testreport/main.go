@@ -80,6 +80,9 @@ func readAllowed(file string) ([]string, error) {
 	return patterns, nil
 }
 
+// failAction is the action of a test or package that failed.
+const failAction = "fail"
+
 // event is one line of go test -json, see go doc test2json.
 type event struct {
 	Action  string `json:"Action"`
@@ -129,9 +132,9 @@ func (r *results) read(file string) error {
 func (r *results) add(e event) {
 	name := testName{e.Package, e.Test}
 	switch {
-	case e.Action == "fail" && e.Test == "":
+	case e.Action == failAction && e.Test == "":
 		// It does not compile, its TestMain failed, or it was killed.
-		if !r.failed(e.Package) {
+		if !r.hasFailure(e.Package) {
 			r.broken = append(r.broken, e.Package)
 		}
 	case e.Test == "":
@@ -140,22 +143,22 @@ func (r *results) add(e event) {
 			r.said[name] = &strings.Builder{}
 		}
 		r.said[name].WriteString(e.Output)
-	case e.Action == "pass" || e.Action == "skip" || e.Action == "fail":
+	case e.Action == "pass" || e.Action == "skip" || e.Action == failAction:
 		first := r.ended[name] == ""
 		if first && e.Action == "skip" {
 			r.skips = append(r.skips, skip{name, reason(r.said[name])})
 		}
-		if first || e.Action == "fail" {
+		if first || e.Action == failAction {
 			r.ended[name] = e.Action
 		}
 		delete(r.said, name)
 	}
 }
 
-// failed reports whether a test of the package has.
-func (r *results) failed(pkg string) bool {
+// hasFailure reports whether a test of the package has failed.
+func (r *results) hasFailure(pkg string) bool {
 	for name, action := range r.ended {
-		if name.pkg == pkg && action == "fail" {
+		if name.pkg == pkg && action == failAction {
 			return true
 		}
 	}
@@ -182,11 +185,11 @@ func reason(output *strings.Builder) string {
 // report writes what was skipped and broken and the closing line, and tells
 // whether all is well.
 func (r *results) report(w io.Writer, allow []string) bool {
-	count := map[string]int{"fail": len(r.broken)}
+	count := map[string]int{failAction: len(r.broken)}
 	for _, action := range r.ended {
 		count[action]++
 	}
-	ok := count["fail"] == 0
+	ok := count[failAction] == 0
 	for _, s := range r.skips {
 		verdict := "skipped"
 		if !slices.ContainsFunc(allow, func(pattern string) bool { match, _ := path.Match(pattern, s.String()); return match }) {
@@ -197,10 +200,10 @@ func (r *results) report(w io.Writer, allow []string) bool {
 	for _, pkg := range r.broken {
 		fmt.Fprintf(w, "package failed outside its tests: %s\n", pkg)
 	}
-	if count["pass"]+count["fail"] == 0 {
+	if count["pass"]+count[failAction] == 0 {
 		fmt.Fprintln(w, "no test ran")
 		ok = false
 	}
-	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", count["pass"], count["fail"], len(r.skips))
+	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", count["pass"], count[failAction], len(r.skips))
 	return ok
 }
