@@ -37,33 +37,26 @@ type Proxy struct {
 	because   string
 }
 
-// NewProxy listens on a free loopback port and forwards every connection to
-// upstream, an address of the network "tcp" or "unix". It is closed when the
-// test ends.
-func NewProxy(tb testing.TB, network, upstream string) *Proxy {
+// Proxy returns a proxy in front of this server, which listens on a free loopback
+// port until the test ends.
+func (s *Server) Proxy(tb testing.TB) *Proxy {
 	tb.Helper()
-	var lc net.ListenConfig
-	listener, err := lc.Listen(context.Background(), "tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatalf("proxy: %v", err)
 	}
-	return NewProxyOn(tb, listener, network, upstream)
+	return NewProxyOn(tb, listener, "unix", s.Socket())
 }
 
-// NewProxyOn is [NewProxy] on a listener of the caller's, which it closes: one
-// of another network namespace, for example.
+// NewProxyOn forwards every connection of a listener, one of another network
+// namespace for example, to upstream, an address of the network "tcp" or "unix".
+// It closes the listener when the test ends.
 func NewProxyOn(tb testing.TB, listener net.Listener, network, upstream string) *Proxy {
 	tb.Helper()
 	p := &Proxy{listener: listener, network: network, upstream: upstream, links: map[*link]struct{}{}}
 	p.work.Go(p.accept)
 	tb.Cleanup(p.close)
 	return p
-}
-
-// Proxy returns a proxy in front of this server. See [NewProxy].
-func (s *Server) Proxy(tb testing.TB) *Proxy {
-	tb.Helper()
-	return NewProxy(tb, "unix", s.Socket())
 }
 
 // Addr returns the address clients connect to, as host:port.

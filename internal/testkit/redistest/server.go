@@ -312,23 +312,12 @@ func (s *Server) Limited(tb testing.TB, ns string) User {
 // when the code under test swallowed the error. Call it at the end of the test.
 func (u User) EnsureEmptyACLLog(tb testing.TB) {
 	tb.Helper()
-	for _, refusal := range u.Refusals(tb) {
-		tb.Errorf("redis refused user %s: %s", u.Name, refusal)
-	}
-}
-
-// Refusals lists what Redis refused this user, newest first, one text each, for
-// example "key tdf:stray in lua".
-func (u User) Refusals(tb testing.TB) []string {
-	tb.Helper()
 	entries, _ := u.server.Do(tb, "ACL", "LOG", "128").([]any)
-	var refusals []string
 	for _, entry := range entries {
 		if f := fields(entry); f["username"] == u.Name {
-			refusals = append(refusals, fmt.Sprintf("%s %s in %s", f["reason"], f["object"], f["context"]))
+			tb.Errorf("redis refused user %s: %s %s in %s", u.Name, f["reason"], f["object"], f["context"])
 		}
 	}
-	return refusals
 }
 
 // fields reads a flat list of names and values.
