@@ -264,16 +264,15 @@ var errWorse = errors.New("worse than before")
 // compare reports how each ratio changed. It returns an error if one is worse by more than the tolerance, or if no ratio
 // could be compared.
 func compare(before, now *Results, tolerance, latencyTolerance float64) (report string, err error) {
-	var w strings.Builder
-	fmt.Fprintf(&w, "\n## Ratios beside those of %s\n\n| table | TDF | of | metric | before | now | |\n|---|---|---|---|--:|--:|---|\n",
-		before.Date.Format("2 January 2006"))
+	var rows [][]string
 	var errs []error
 	compared := 0
 	for _, t := range before.Tables {
 		for _, old := range t.Ratios {
+			row := []string{t.Name, old.Row, old.Of, t.title(old.Metric)}
 			found, there := now.find(t.Name, old)
 			if !there || !old.measured() {
-				fmt.Fprintf(&w, "| %s | %s | %s | %s | | | not compared: not measured both times |\n", t.Name, old.Row, old.Of, t.title(old.Metric))
+				rows = append(rows, append(row, "", "", "not compared: not measured both times"))
 				continue
 			}
 			compared++
@@ -283,13 +282,15 @@ func compare(before, now *Results, tolerance, latencyTolerance float64) (report 
 			}
 			words, err := judge(t.Name, old, found, most)
 			errs = append(errs, err)
-			fmt.Fprintf(&w, "| %s | %s | %s | %s | %s | %s | %s |\n",
-				t.Name, old.Row, old.Of, t.title(old.Metric), short(old.Median), short(found.Median), words)
+			rows = append(rows, append(row, short(old.Median), short(found.Median), words))
 		}
 	}
 	if compared == 0 {
 		errs = append(errs, errors.New("no ratio of before was measured now"))
 	}
+	var w strings.Builder
+	fmt.Fprintf(&w, "\n## Ratios beside those of %s\n\n", before.Date.Format("2 January 2006"))
+	grid(&w, []string{"table", "TDF", "of", "metric", "before", "now", ""}, rows...)
 	return w.String(), errors.Join(errs...)
 }
 
