@@ -41,16 +41,16 @@ func (t deployment) run(ctx context.Context, n int) (took time.Duration, err err
 	if err != nil {
 		return 0, err
 	}
-	config, err := t.writeConfig(dir)
-	if err != nil {
+	config := filepath.Join(dir, "tdf.cfg") // for all programs
+	text := fmt.Sprintf("[redis]\nhost=%s\n[tdf]\nnamespace=bench\n[worker]\nprogram_dir=%s\n", t.redis, filepath.Join(dir, "programs"))
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return 0, err
 	}
 	daemons, err := t.startDaemons(ctx, dir, config)
-	defer func() { err = errors.Join(err, stopAll(daemons)) }()
-	if err != nil {
-		return 0, err
+	if err == nil {
+		took, err = t.measure(ctx, dir, config, n)
 	}
-	return t.measure(ctx, dir, config, n)
+	return took, errors.Join(err, stopAll(daemons))
 }
 
 // measure plays the manager, with the daemons there.
@@ -75,49 +75,39 @@ func (t deployment) measure(ctx context.Context, dir, config string, n int) (too
 	return time.Since(start), err
 }
 
-// writeConfig writes one file for all programs.
-func (t deployment) writeConfig(dir string) (string, error) {
-	text := fmt.Sprintf("[redis]\nhost=%s\n[tdf]\nnamespace=bench\n[worker]\nprogram_dir=%s\n", t.redis, filepath.Join(dir, "programs"))
-	file := filepath.Join(dir, "tdf.cfg")
-	return file, os.WriteFile(file, []byte(text), 0o600)
-}
-
 // startDaemons returns what it has started also with an error.
 func (t deployment) startDaemons(ctx context.Context, dir, config string) (all []*daemon, err error) {
-	server, err := startDaemon(ctx, dir, "server", filepath.Join(t.bin, "tdf-server"),
-		t.with(config)...)
-	if err != nil {
-		return nil, err
+	start := func(name, program string, args ...string) error {
+		for _, setting := range t.settings {
+			args = append(args, "--set", setting)
+		}
+		d, err := startDaemon(ctx, dir, name, filepath.Join(t.bin, program), args...)
+		if err == nil {
+			all = append(all, d)
+		}
+		return err
 	}
-	all = append(all, server)
+	if err := start("server", "tdf-server", config); err != nil {
+		return all, err
+	}
 	for i := range t.workers {
 		name := fmt.Sprintf("worker-%d", i+1)
-		d, err := startDaemon(ctx, dir, name, filepath.Join(t.bin, "tdf-worker"), t.with(name, config,
+		err := start(name, "tdf-worker", name, config,
 			"--set", "worker.slots="+strconv.Itoa(t.slots), "--set", "worker.containment="+t.containment,
-			"--set", "worker.require_containment="+strconv.FormatBool(t.containment != "auto"))...)
+			"--set", "worker.require_containment="+strconv.FormatBool(t.containment != "auto"))
 		if err != nil {
 			return all, err
 		}
-		all = append(all, d)
-		if err := d.awaitLine(ctx, "no open task to claim"); err != nil {
+		if err := all[len(all)-1].awaitLine(ctx, "no open task to claim"); err != nil {
 			return all, err
 		}
 	}
 	return all, nil
 }
 
-// with adds the further settings to the arguments of a daemon.
-func (t deployment) with(args ...string) []string {
-	for _, setting := range t.settings {
-		args = append(args, "--set", setting)
-	}
-	return args
-}
-
-// campaign opens n tasks and waits until they are archived, and checks what they
-// gave.
+// campaign opens n tasks, waits until they are archived, and checks what they gave.
 func (t deployment) campaign(ctx context.Context, m *manager.Manager, n int) error {
-	if _, err := m.OpenAll(ctx, t.specs(n)); err != nil {
+	if _, err := m.OpenAll(ctx, numbered(task.Spec{Program: "bench", Source: "rsync:" + t.script}, n)); err != nil {
 		return err
 	}
 	return site.Archive(ctx, m, n, func(task *task.Task) error {
@@ -127,16 +117,6 @@ func (t deployment) campaign(ctx context.Context, m *manager.Manager, n int) err
 		return fmt.Errorf("task %d has %s: input %q, output %q, error %q",
 			task.ID, task.EndState(), task.Input, task.Output(), task.Failure())
 	})
-}
-
-func (t deployment) specs(n int) func(yield func(task.Spec) bool) {
-	return func(yield func(task.Spec) bool) {
-		for i := range n {
-			if !yield(task.Spec{Program: "bench", Source: "rsync:" + t.script, Input: strconv.Itoa(i + 1)}) {
-				return
-			}
-		}
-	}
 }
 
 // daemon is one of the built programs while it runs.

@@ -38,16 +38,8 @@ func TestLoad(t *testing.T) {
 	}
 	b := newBench(t, 1)
 	b.options, b.size = o, o.given.or(o.tables[0].size)
-	f, err := b.startFleet(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := f.close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err := f.measure(); err != nil {
+	f := &fleetRun{bench: b, tally: newTally(b)}
+	if err := f.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	l := f.loads[0]

@@ -26,65 +26,52 @@ import (
 // them, and a server removes what is beyond the retention. At the end every id that was opened is looked for, as
 // `tdf-manager verify` does.
 func (b *bench) flow(ctx context.Context) ([]Table, error) {
-	f, err := b.startFlow(ctx)
+	f := &flowRun{bench: b, result: result{
+		Asked: b.Tasks, Failing: b.failing, Keep: b.keep, Kinds: map[string]*kind{}, Spans: map[string]figureSpan{},
+	}}
+	err := site.With(ctx, func(s *site.Site) error {
+		f.site = s
+		return s.Run(ctx, f.run)
+	}, b.conf, "--appendonly", cmp.Or(b.aof, "yes"))
 	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(f.measure(), f.close()); err != nil {
 		return nil, err
 	}
 	f.sumUp()
 	return []Table{{Name: "flow", Title: f.headline(), Text: f.markdown(), Figures: &f.result}}, f.check(b.strict)
 }
 
-// flowing is the name of the handler.
-const flowing = "flow"
-
 // flowRun is one run.
 type flowRun struct {
 	*bench
 	result
 	site   *site.Site
-	crew   *site.Crew
 	opener *manager.Manager
-	ctx    context.Context //nolint:containedctx // the life of the crew
 	began  time.Time
 	ran    atomic.Int64 // calls of the handler
 }
 
-// startFlow starts the daemons.
-func (b *bench) startFlow(ctx context.Context) (*flowRun, error) {
-	on, err := site.New(ctx, b.conf, "--appendonly", cmp.Or(b.aof, "yes"))
-	if err != nil {
-		return nil, err
-	}
-	f := &flowRun{bench: b, site: on, result: result{
-		Asked: b.Tasks, Failing: b.failing, Keep: b.keep, Kinds: map[string]*kind{}, Spans: map[string]figureSpan{},
-	}}
-	f.ctx, f.crew = on.Gather(ctx)
-	if err := f.start(); err != nil {
-		return nil, errors.Join(err, f.close())
-	}
-	return f, nil
-}
+// flowing is the name of the handler.
+const flowing = "flow"
 
-func (f *flowRun) close() error {
-	err := f.crew.Stop()
-	if f.opener != nil {
-		err = errors.Join(err, f.opener.Close())
-	}
-	return errors.Join(err, f.site.Close())
-}
-
-func (f *flowRun) start() (err error) {
-	if f.opener, err = f.site.Manager(f.ctx, "opener", "manager.batch_size="+strconv.Itoa(f.batch)); err != nil {
+// run starts the daemons, opens tasks and lets all of them end.
+func (f *flowRun) run(ctx context.Context, c *site.Crew) (err error) {
+	if f.opener, err = f.site.Manager(ctx, "opener", "manager.batch_size="+strconv.Itoa(f.batch)); err != nil {
 		return err
 	}
-	return errors.Join(
-		f.crew.Server("server", f.retain),
-		f.crew.Worker(site.Hand{Name: "worker", Slots: f.Slots, Handlers: map[string]worker.Handler{flowing: f.handle}}),
-		f.crew.Archiver("manager"),
+	defer func() { err = errors.Join(err, f.opener.Close()) }()
+	err = errors.Join(
+		c.Server("server", func(s *server.Options) { s.Retention, s.ArchiveDir = f.retention(), f.archive }),
+		c.Worker(site.Hand{Name: "worker", Slots: f.Slots, Handlers: map[string]worker.Handler{flowing: f.handle}}),
+		c.Archiver("manager"),
 	)
+	if err != nil {
+		return err
+	}
+	f.began = time.Now()
+	if err := f.open(ctx); err != nil {
+		return err
+	}
+	return f.finish(ctx)
 }
 
 // fails is the input of a task that shall fail.
@@ -101,49 +88,35 @@ func (f *flowRun) handle(_ context.Context, j *worker.Job) error {
 	return err
 }
 
-// measure opens tasks so that enough wait, and looks at Redis from time to time; then it lets all of them end.
-func (f *flowRun) measure() error {
-	f.began = time.Now()
+// open opens tasks so that enough wait, and looks at Redis from time to time.
+func (f *flowRun) open(ctx context.Context) error {
 	next := int64(f.every)
 	for f.Opened < f.Tasks && time.Since(f.began) < f.opening {
-		c, err := f.site.Store.Census(f.ctx)
+		c, err := f.site.Store.Census(ctx)
 		if err != nil {
-			return f.failed(err)
+			return err
 		}
 		if archived(c) >= next {
-			if err := f.look(); err != nil {
-				return f.failed(err)
+			if err := f.look(ctx); err != nil {
+				return err
 			}
 			next += int64(f.every)
 		}
-		if c.Listed[statemachine.Open] < int64(f.backlog) {
-			err = f.open(min(f.batch, f.Tasks-f.Opened))
-		} else {
-			timing.Pause(f.ctx, pollEvery)
+		if c.Listed[statemachine.Open] >= int64(f.backlog) {
+			timing.Pause(ctx, pollEvery)
+			continue
 		}
-		if err != nil || f.ctx.Err() != nil {
-			return f.failed(err)
+		ids, err := f.opener.OpenAll(ctx, f.specs(min(f.batch, f.Tasks-f.Opened)))
+		f.Opened += len(ids)
+		if err != nil {
+			return err
 		}
 	}
-	return f.failed(f.finish())
-}
-
-// failed is why the run ends: of a daemon that has failed, that.
-func (f *flowRun) failed(err error) error {
-	if f.ctx.Err() != nil {
-		return context.Cause(f.ctx)
-	}
-	return err
+	return nil
 }
 
 // archived is how many tasks are, or were.
 func archived(c upkeep.Census) int64 { return c.Listed[statemachine.Archived] + c.Purged }
-
-func (f *flowRun) open(n int) error {
-	ids, err := f.opener.OpenAll(f.ctx, f.specs(n))
-	f.Opened += len(ids)
-	return err
-}
 
 func (f *flowRun) specs(n int) iter.Seq[task.Spec] {
 	return func(yield func(task.Spec) bool) {
@@ -160,45 +133,42 @@ func (f *flowRun) specs(n int) iter.Seq[task.Spec] {
 }
 
 // finish waits until all tasks are archived, and those have left Redis that are to: nothing changes any more. Then it accounts for each.
-func (f *flowRun) finish() (err error) {
-	if err := f.survey(atEnd); err != nil {
+func (f *flowRun) finish(ctx context.Context) (err error) {
+	if err := f.survey(ctx, atEnd); err != nil {
 		return err
 	}
-	if err := f.await(func(c upkeep.Census) bool { return archived(c) == int64(f.Opened) }); err != nil {
+	if err := f.await(ctx, func(c upkeep.Census) bool { return archived(c) == int64(f.Opened) }); err != nil {
 		return err
 	}
-	if f.Ended, err = f.sample(); err != nil {
+	if f.Ended, err = f.sample(ctx); err != nil {
 		return err
 	}
-	err = f.await(func(c upkeep.Census) bool {
-		f.Kept, err = f.site.Card(f.ctx, "archived:"+string(statemachine.Succeeded))
+	err = f.await(ctx, func(c upkeep.Census) bool {
+		f.Kept, err = f.site.Card(ctx, "archived:"+string(statemachine.Succeeded))
 		return err != nil || f.Kept <= int64(f.keep) && c.Listed[statemachine.Archived] == f.Kept
 	})
 	if err != nil {
 		return err
 	}
-	if f.Ranges, err = f.site.Card(f.ctx, "purged_ids"); err != nil {
+	if f.Ranges, err = f.site.Card(ctx, "purged_ids"); err != nil {
 		return err
 	}
-	report, err := audit.Verify(f.ctx, f.site.Store)
-	f.Account, f.States, f.Violations = report.Account, report.States, report.Violations
-	if err != nil || f.archive == "" {
-		return err
+	report, err := audit.Verify(ctx, f.site.Store)
+	if err == nil && f.archive != "" {
+		err = audit.VerifyArchive(ctx, f.site.Store, &report, []string{f.archive})
 	}
-	f.Archive, err = readCopies(f.ctx, f.archive, f.site.Store.Namespace())
+	f.Account, f.States, f.Violations, f.Archive = report.Account, report.States, report.Violations, report.Archive
 	return err
 }
 
-func (f *flowRun) await(so func(upkeep.Census) bool) error {
-	return site.Await(f.ctx, pollEvery, func() (bool, error) {
-		c, err := f.site.Store.Census(f.ctx)
+func (f *flowRun) await(ctx context.Context, so func(upkeep.Census) bool) error {
+	return site.Await(ctx, pollEvery, func() (bool, error) {
+		c, err := f.site.Store.Census(ctx)
 		return err == nil && so(c), err
 	})
 }
 
-// retain sets archive_retention, by number and by age, and archive_dir.
-func (f *flowRun) retain(s *server.Options) { s.Retention, s.ArchiveDir = f.retention(), f.archive }
-
+// retention is what the server keeps of tasks, by number and by age.
 func (f *flowRun) retention() []upkeep.Retention {
 	return []upkeep.Retention{
 		{Outcome: statemachine.Succeeded, Most: int64(f.keep)},

@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/tdf-go/tdf/internal/ops/archive"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/bench/site"
 	"github.com/tdf-go/tdf/internal/ops/audit"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/statemachine"
 )
 
@@ -53,30 +55,30 @@ type result struct {
 	Ranges  int64         `json:"purged_ranges"`
 	Account audit.Account `json:"account"`
 	// Archive is nil without -archive.
-	Archive *copies `json:"archive,omitempty"`
+	Archive *audit.ArchiveReport `json:"archive,omitempty"`
 	// States are those of the tasks that are left, Violations what is wrong with them.
 	States     map[statemachine.State]int64 `json:"states"`
 	Violations []audit.Violation            `json:"violations"`
 	Flat       bool                         `json:"flat"`
 }
 
-// figures are what the spans are made of, as the table has them.
+// figures are what the spans are made of, as the table has them: parts of samples, in units.
 var figures = []struct {
-	name string
-	of   func(s *sample) float64
+	title, name string
+	unit        float64
 }{
-	{"used_memory, MB", func(s *sample) float64 { return s.Memory / 1e6 }},
-	{"of it data, MB", func(s *sample) float64 { return s.Dataset / 1e6 }},
-	{"resident, MB", func(s *sample) float64 { return s.Resident / 1e6 }},
-	{"keys", func(s *sample) float64 { return float64(s.Keys) }},
-	{"tasks waiting", func(s *sample) float64 { return float64(s.Waiting) }},
-	{"tasks archived", func(s *sample) float64 { return float64(s.Archived) }},
-	{"buffers of clients, kB", func(s *sample) float64 { return s.Clients / 1e3 }},
-	{"buffer of the append-only file, kB", func(s *sample) float64 { return s.FileBuffer / 1e3 }},
-	{"Lua, kB", func(s *sample) float64 { return s.Scripts / 1e3 }},
-	{"scripts", func(s *sample) float64 { return s.Cached }},
-	{"connections", func(s *sample) float64 { return s.Connections }},
-	{"append-only file, MB", func(s *sample) float64 { return s.FileSize / 1e6 }},
+	{"used_memory, MB", "used_memory", 1e6},
+	{"of it data, MB", "used_memory_dataset", 1e6},
+	{"resident, MB", "used_memory_rss", 1e6},
+	{"keys", "keys", 1},
+	{"tasks waiting", "waiting", 1},
+	{"tasks archived", "archived", 1},
+	{"buffers of clients, kB", "mem_clients_normal", 1e3},
+	{"buffer of the append-only file, kB", "mem_aof_buffer", 1e3},
+	{"Lua, kB", "used_memory_vm_eval_and_scripts", 1e3},
+	{"scripts", "number_of_cached_scripts", 1},
+	{"connections", "connected_clients", 1},
+	{"append-only file, MB", "aof_current_size", 1e6},
 }
 
 // sumUp makes the spans of what was measured.
@@ -84,16 +86,17 @@ func (f *flowRun) sumUp() {
 	r := &f.result
 	r.Ran = f.ran.Load()
 	flowing := r.Samples[r.WarmUp:]
+	if len(flowing) == 0 {
+		return
+	}
 	for _, figure := range figures {
 		values := make([]float64, len(flowing))
-		for i := range flowing {
-			values[i] = figure.of(&flowing[i])
+		for i, s := range flowing {
+			values[i] = s[figure.name] / figure.unit
 		}
-		if len(values) > 0 {
-			r.Spans[figure.name] = spanOf(values)
-		}
+		r.Spans[figure.title] = spanOf(values)
 	}
-	r.Flat = len(flowing) > 0 && r.Spans[figures[0].name].flat()
+	r.Flat = r.Spans[figures[0].title].flat()
 }
 
 func spanOf(values []float64) figureSpan {
@@ -115,8 +118,7 @@ type sum struct {
 func (r *result) wrong() error {
 	opened, left := int64(r.Opened), r.States[statemachine.Archived]
 	succeeded := opened - (opened+int64(r.Failing)-1)/int64(r.Failing)
-	var errs []error
-	for _, sum := range append(r.Archive.sums(r.Account.Purged), []sum{
+	sums := []sum{
 		{"ids given out", r.Account.Opened, opened},
 		{"calls of the handler", r.Ran, opened},
 		{"tasks that are archived or have left Redis", left + r.Account.Purged, opened},
@@ -124,7 +126,13 @@ func (r *result) wrong() error {
 		{"tasks that succeeded and are left", r.Kept, min(int64(r.Keep), succeeded)},
 		{"ranges of ids that have left Redis beyond what the tasks between them explain", max(0, r.Ranges-left-1), 0},
 		{"violations", int64(len(r.Violations)), 0},
-	}...) {
+	}
+	if r.Archive != nil {
+		sums = append(sums, sum{"tasks in the archive", r.Archive.Tasks, r.Account.Purged},
+			sum{"records in the archive", r.Archive.Records, r.Account.Purged})
+	}
+	var errs []error
+	for _, sum := range sums {
 		if sum.got != sum.want {
 			errs = append(errs, fmt.Errorf("%d tasks opened: %d %s, want %d", opened, sum.got, sum.what, sum.want))
 		}
@@ -143,52 +151,11 @@ func (r *result) check(strict bool) error {
 	return nil
 }
 
-// copies are the tasks in the archive.
-type copies struct {
-	Tasks int64 `json:"tasks"`
-	// Bytes are those of all files.
-	Bytes int64 `json:"bytes"`
-	// Damaged is how many things are wrong.
-	Damaged int64 `json:"damaged"`
-}
-
-// sums are what must hold of them.
-func (c *copies) sums(purged int64) []sum {
-	if c == nil {
-		return nil
-	}
-	return []sum{{"tasks in the archive", c.Tasks, purged}, {"damages of the archive", c.Damaged, 0}}
-}
-
-// readCopies reads all of the archive.
-func readCopies(ctx context.Context, dir, namespace string) (*copies, error) {
-	var c copies
-	r := archive.Reader{
-		Dirs: []string{dir}, Namespace: namespace, Verify: true, Damaged: func(*archive.DamageError) { c.Damaged++ },
-	}
-	err := r.Latest(ctx, func(*archive.Entry) error {
-		c.Tasks++
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &c, filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil {
-			c.Bytes += info.Size()
-		}
-		return err
-	})
-}
-
 func (r *result) headline() string {
-	e, n := &r.Ended, float64(r.Opened)
+	e, n := r.Ended, float64(r.Opened)
 	return fmt.Sprintf("%d tasks in %.0f s, %d of those that succeeded kept; %.0f tasks a second, %.0f µs of Redis a task, "+
-		"%.0f of all others, %.1f commands", r.Opened, e.Seconds, r.Keep, n/e.Seconds, 1e6*e.RedisCPU/n, 1e6*e.OwnCPU/n, e.Reads/n)
+		"%.0f of all others, %.1f commands", r.Opened, e["seconds"], r.Keep, n/e["seconds"],
+		1e6*e["redis_cpu_seconds"]/n, 1e6*e["own_cpu_seconds"]/n, e["total_reads_processed"]/n)
 }
 
 // markdown has the tables, what was counted, and the verdict.
@@ -197,8 +164,8 @@ func (r *result) markdown() string {
 	fmt.Fprintf(&w, "%d samples after a warm-up of %d\n\n", len(r.Samples)-r.WarmUp, r.WarmUp)
 	var spans, kinds [][]string
 	for _, figure := range figures {
-		if s, there := r.Spans[figure.name]; there {
-			spans = append(spans, append(cells(figure.name, 1, s.Least, s.Median, s.Most), fmt.Sprintf("%.3f", s.Drift)))
+		if s, there := r.Spans[figure.title]; there {
+			spans = append(spans, append(cells(figure.title, 1, s.Least, s.Median, s.Most), fmt.Sprintf("%.3f", s.Drift)))
 		}
 	}
 	grid(&w, []string{"", "least", "median", "most", "last fifth by first fifth"}, spans...)
@@ -208,11 +175,11 @@ func (r *result) markdown() string {
 	}
 	fmt.Fprintln(&w)
 	grid(&w, []string{"keys", "after the warm-up", "bytes", "at the end", "bytes"}, kinds...)
-	fmt.Fprintf(&w, "\nThe append-only file was written anew %.0f times.\n", r.Ended.Rewrites)
+	fmt.Fprintf(&w, "\nThe append-only file was written anew %.0f times.\n", r.Ended["aof_rewrites"])
 	fmt.Fprintf(&w, "%d opened = %d in a state + %d purged, in %d ranges of ids; %d violations\n",
 		r.Account.Opened, r.Account.InStates, r.Account.Purged, r.Ranges, len(r.Violations))
-	if c := r.Archive; c != nil {
-		fmt.Fprintf(&w, "%d tasks in the archive, %.1f MB, %d damages\n", c.Tasks, float64(c.Bytes)/1e6, c.Damaged)
+	if a := r.Archive; a != nil {
+		fmt.Fprintf(&w, "%d purged = %d in the archive, in %d records\n", a.Purged, a.InArchive, a.Records)
 	}
 	fmt.Fprintf(&w, "Flat within %.0f %%: %s\n", 100*flatWithin, r.verdict())
 	return w.String()
@@ -226,5 +193,130 @@ func (r *result) verdict() string {
 		return "yes"
 	default:
 		return "no"
+	}
+}
+
+// sample is what there was at one moment, by name: numbers of INFO under the names that they have there, and those that
+// [flowRun.sample] adds. Bytes are Redis' own figures; those of processor time and of reads are sums so far.
+type sample map[string]float64
+
+func (s sample) done() float64 { return s["archived"] + s["purged"] }
+
+func (f *flowRun) sample(ctx context.Context) (sample, error) {
+	c, err := f.site.Store.Census(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := f.site.Redis.DB.DBSize(ctx).Result()
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.site.Redis.Figures(ctx)
+	s := sample{
+		"seconds": time.Since(f.began).Seconds(), "waiting": float64(c.Listed[statemachine.Open]),
+		"archived": float64(c.Listed[statemachine.Archived]), "purged": float64(c.Purged), "keys": float64(keys),
+		"used_memory_vm_eval_and_scripts": info["used_memory_vm_eval"] + info["used_memory_scripts"],
+		"redis_cpu_seconds":               info["used_cpu_user"] + info["used_cpu_sys"],
+		"own_cpu_seconds":                 site.ProcessorTime().Seconds(),
+	}
+	for _, name := range []string{
+		"used_memory", "used_memory_dataset", "used_memory_rss", "mem_clients_normal", "mem_aof_buffer", "number_of_cached_scripts",
+		"connected_clients", "total_reads_processed", "aof_current_size", "aof_rewrites",
+	} {
+		s[name] = info[name]
+	}
+	return s, err
+}
+
+// look takes a sample. With the first one after the warm-up it also looks what lies in Redis.
+func (f *flowRun) look(ctx context.Context) error {
+	s, err := f.sample(ctx)
+	if err != nil {
+		return err
+	}
+	f.say("%.0f archived after %.0f s: %.2f MB, %.0f waiting, %.0f left Redis",
+		s.done(), s["seconds"], s["used_memory"]/1e6, s["waiting"], s["purged"])
+	f.Samples = append(f.Samples, s)
+	if f.WarmUp < len(f.Samples)-1 {
+		return nil
+	}
+	purged, err := f.site.Store.PurgedCount(ctx)
+	if err != nil {
+		return err
+	}
+	// Once tasks of all outcomes have left Redis, one goes for each that comes.
+	if slices.ContainsFunc(f.retention(), func(r upkeep.Retention) bool { return purged[r.Outcome] == 0 }) {
+		f.WarmUp = len(f.Samples)
+		return nil
+	}
+	return f.survey(ctx, warmedUp)
+}
+
+// When what lies in Redis is looked at: after the warm-up, and when no more tasks are opened.
+const (
+	warmedUp = iota
+	atEnd
+	surveys
+)
+
+// kind is what all keys of a kind took then; 0 where nobody has looked.
+type kind struct {
+	Keys  [surveys]int64 `json:"keys"`
+	Bytes [surveys]int64 `json:"bytes"`
+}
+
+// surveyPage is how many keys one command looks at.
+const surveyPage = 1000
+
+// survey looks what lies in Redis.
+func (f *flowRun) survey(ctx context.Context, look int) error {
+	var cursor uint64
+	for {
+		keys, next, err := f.site.Redis.DB.Scan(ctx, cursor, "*", surveyPage).Result()
+		if err != nil {
+			return err
+		}
+		if err := f.weigh(ctx, look, keys); err != nil {
+			return err
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// weigh adds what some keys take.
+func (f *flowRun) weigh(ctx context.Context, look int, keys []string) error {
+	sizes := make([]*redis.IntCmd, len(keys))
+	_, err := f.site.Redis.DB.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, key := range keys {
+			sizes[i] = p.MemoryUsage(ctx, key, 0)
+		}
+		return nil
+	})
+	for i, key := range keys {
+		name := kindOf(strings.TrimPrefix(key, f.site.Key("")))
+		if f.Kinds[name] == nil {
+			f.Kinds[name] = &kind{}
+		}
+		f.Kinds[name].Keys[look]++
+		f.Kinds[name].Bytes[look] += sizes[i].Val() // 0 of a key that is gone
+	}
+	if err == redis.Nil { //nolint:errorlint // as the client returns it
+		return nil
+	}
+	return err
+}
+
+// kindOf is the name of a key without what it belongs to: all that is said by numbers or free text.
+func kindOf(key string) string {
+	name, rest, found := strings.Cut(key, ":")
+	switch {
+	case !found:
+		return name
+	case name == "archived":
+		return name + ":" + rest
+	default:
+		return name + ":…"
 	}
 }

@@ -30,26 +30,19 @@ type planSite struct {
 }
 
 func newPlanSite(ctx context.Context, b *bench) (*planSite, error) {
-	on, err := site.New(ctx)
+	on, err := site.New(ctx, "--slowlog-log-slower-than", slowFrom, "--slowlog-max-len", strconv.Itoa(slowKept))
 	if err != nil {
 		return nil, err
 	}
-	s := &planSite{Site: on, b: b, preferred: on.Redis.Prefer()}
-	if s.slow, err = watchSlow(ctx, s.Redis.DB, s.Store.ScriptNames()); err == nil {
-		s.m, err = s.Manager(ctx, "bench")
-	}
+	m, err := on.Manager(ctx, "bench")
 	if err != nil {
-		return nil, errors.Join(err, s.close())
+		return nil, errors.Join(err, on.Close())
 	}
-	return s, nil
+	slow := &slowlog{db: on.Redis.DB, names: on.Store.ScriptNames(), found: map[string]slowScript{}}
+	return &planSite{Site: on, b: b, m: m, slow: slow, preferred: on.Redis.Prefer()}, nil
 }
 
-func (s *planSite) close() (err error) {
-	if s.m != nil {
-		err = s.m.Close()
-	}
-	return errors.Join(err, s.Close())
-}
+func (s *planSite) close() error { return errors.Join(s.m.Close(), s.Close()) }
 
 // memory is what Redis has allocated, without its notes of slow calls.
 func (s *planSite) memory(ctx context.Context) (float64, error) {
@@ -60,11 +53,19 @@ func (s *planSite) memory(ctx context.Context) (float64, error) {
 	return used.Memory, err
 }
 
-// start starts the servers, and as many workers with the handler of a graph. ctx ends if one of them fails.
-func (s *planSite) start(ctx context.Context, workers int, g graph) (context.Context, *site.Crew, error) {
-	return s.Start(ctx, site.Fleet{
-		Servers: s.b.servers, Workers: workers, Slots: s.b.Slots, Handlers: map[string]worker.Handler{number: g.number},
+// until lets servers, and that many workers with the handler of a graph, work until n tasks are in a state, and returns how long it took.
+func (s *planSite) until(ctx context.Context, workers int, g graph, state statemachine.State, n int) (took time.Duration, err error) {
+	began := time.Now()
+	err = s.Run(ctx, func(ctx context.Context, c *site.Crew) error {
+		hand := site.Hand{Slots: s.b.Slots, Handlers: map[string]worker.Handler{number: g.number}}
+		if err := errors.Join(c.Servers(s.b.servers), c.Workers(workers, hand)); err != nil {
+			return err
+		}
+		err := s.await(ctx, state, n)
+		took = time.Since(began)
+		return err
 	})
+	return took, err
 }
 
 // await waits until n tasks are in a state. It is an error if one fails.
@@ -117,13 +118,11 @@ func (g graph) add(p *plan.Plan) {
 		for _, need := range g.of(n) {
 			deps = append(deps, all[need])
 		}
-		all[n] = p.Add(numbered(n), deps...)
+		all[n] = p.Add(task.Spec{Program: number, Input: strconv.Itoa(n)}, deps...)
 	}
 }
 
 const number = "number"
-
-func numbered(n int) task.Spec { return task.Spec{Program: number, Input: strconv.Itoa(n)} }
 
 // flat is as many tasks of which none needs another.
 func (g graph) flat() graph { return graph{tasks: g.tasks, layer: g.tasks} }
@@ -152,9 +151,10 @@ func (g graph) number(_ context.Context, j *worker.Job) error {
 	return err
 }
 
-// Redis notes commands that take slowFrom or longer, and keeps the last slowKept: more than come between two looks.
+// Redis notes commands that take slowFrom, in microseconds, or longer, and keeps the last slowKept: more than come between
+// two looks.
 const (
-	slowFrom = 500 * time.Microsecond
+	slowFrom = "500"
 	slowKept = 100_000
 )
 
@@ -172,17 +172,6 @@ type slowScript struct {
 	above   int // calls that took longer than longestScript
 }
 
-func watchSlow(ctx context.Context, db *redis.Client, names map[string]string) (*slowlog, error) {
-	for name, value := range map[string]any{
-		"slowlog-log-slower-than": slowFrom.Microseconds(), "slowlog-max-len": slowKept,
-	} {
-		if err := db.ConfigSet(ctx, name, fmt.Sprint(value)).Err(); err != nil {
-			return nil, fmt.Errorf("CONFIG SET %s: %w", name, err)
-		}
-	}
-	return &slowlog{db: db, names: names, found: map[string]slowScript{}}, nil
-}
-
 // take reads what has come since the last time, so that it neither overflows nor counts as memory.
 func (s *slowlog) take(ctx context.Context) error {
 	var noted *redis.SlowLogCmd
@@ -198,18 +187,15 @@ func (s *slowlog) take(ctx context.Context) error {
 		if len(call.Args) < 2 || !strings.EqualFold(call.Args[0], "evalsha") {
 			continue // what loads scripts
 		}
-		s.note(s.names[call.Args[1]], call.Duration)
+		name := s.names[call.Args[1]]
+		script := s.found[name]
+		script.longest = max(script.longest, call.Duration)
+		if call.Duration > longestScript {
+			script.above++
+		}
+		s.found[name] = script
 	}
 	return nil
-}
-
-func (s *slowlog) note(name string, took time.Duration) {
-	script := s.found[name]
-	script.longest = max(script.longest, took)
-	if took > longestScript {
-		script.above++
-	}
-	s.found[name] = script
 }
 
 // String is a cell of the table.

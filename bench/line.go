@@ -52,21 +52,22 @@ func (l *line) accept(ctx context.Context) {
 		if err != nil {
 			return // closed
 		}
-		var dialer net.Dialer
-		far, err := dialer.DialContext(ctx, "unix", l.target)
-		if err != nil {
-			_ = near.Close()
-			continue
-		}
-		stop := context.AfterFunc(ctx, func() { _, _ = near.Close(), far.Close() })
-		var both sync.WaitGroup
-		both.Go(func() { l.flow(ctx, near, far) })
-		both.Go(func() { l.flow(ctx, far, near) })
-		l.flows.Go(func() {
-			both.Wait()
-			stop()
-		})
+		l.flows.Go(func() { l.serve(ctx, near) })
 	}
+}
+
+// serve passes on what one client and Redis say, until both have ended.
+func (l *line) serve(ctx context.Context, near net.Conn) {
+	defer func() { _ = near.Close() }()
+	far, err := (&net.Dialer{}).DialContext(ctx, "unix", l.target)
+	if err != nil {
+		return
+	}
+	defer context.AfterFunc(ctx, func() { _, _ = near.Close(), far.Close() })()
+	var both sync.WaitGroup
+	both.Go(func() { l.flow(ctx, near, far) })
+	both.Go(func() { l.flow(ctx, far, near) })
+	both.Wait()
 }
 
 // parcel is what arrived at a time.

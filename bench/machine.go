@@ -8,8 +8,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // Machine is what it was measured on.
@@ -37,14 +35,10 @@ func (m Machine) busy() bool {
 func thisMachine() Machine {
 	load, _, _ := strings.Cut(read("/proc/loadavg"), " ")
 	kib, _ := strconv.Atoi(strings.TrimSuffix(value("/proc/meminfo", "MemTotal", ":"), " kB")) // 0 if unknown
-	kernel := "unknown kernel"
-	var name unix.Utsname
-	if unix.Uname(&name) == nil {
-		kernel = unix.ByteSliceToString(name.Sysname[:]) + " " + unix.ByteSliceToString(name.Release[:])
-	}
 	return Machine{
 		Processor: value("/proc/cpuinfo", "model name", ":"), Cores: runtime.NumCPU(), MemoryGiB: (kib + 1<<19) >> 20,
-		Kernel: kernel, System: strings.Trim(value("/etc/os-release", "PRETTY_NAME", "="), `"`), Load: load,
+		Kernel: "Linux " + strings.TrimSpace(read("/proc/sys/kernel/osrelease")),
+		System: strings.Trim(value("/etc/os-release", "PRETTY_NAME", "="), `"`), Load: load,
 	}
 }
 

@@ -338,7 +338,7 @@ func TestPeersThatAreNotHere(t *testing.T) {
 		t.Errorf("BullMQ: %q", p.absent)
 	}
 	b.peers = b.cache
-	if p := b.asynq(t.Context(), 1); !strings.HasPrefix(p.absent, "go list: ") {
+	if p := b.asynq(t.Context()); !strings.HasPrefix(p.absent, "go list: ") {
 		t.Errorf("asynq: %q", p.absent)
 	}
 	if c := b.spawn(t.Context(), "run.sh"); c.absent == "" {
@@ -360,7 +360,7 @@ func TestPeer(t *testing.T) {
 		`{}`:                                           {},
 		`sorry`:                                        {},
 	} {
-		p := &peer{name: "peer", share: 1, dashes: "--", command: func(ctx context.Context, _ string) *exec.Cmd {
+		p := &peer{name: "peer", share: 1, command: func(ctx context.Context, _ string) *exec.Cmd {
 			return command(ctx, "sh", "-c", "echo '"+report+"'")
 		}}
 		for i, n := range []int{100, 2} {

@@ -87,29 +87,27 @@ func (b *bench) memory(ctx context.Context) ([]Table, error) {
 }
 
 func (b *bench) footprint(ctx context.Context, c memoryCase) (f footprint, err error) {
-	s, err := site.New(ctx, c.settings...)
-	if err != nil {
-		return f, err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
 	var used [3]site.Usage // with fill, with all waiting, with all archived
 	all := b.fill + b.Tasks
-	for i, step := range []func() error{
-		func() error { return s.Open(ctx, b.fill, c.spec) },
-		func() error { return s.Open(ctx, b.Tasks, c.spec) },
-		func() error { return errors.Join(f.places(ctx, s, all), b.archiveAll(ctx, s, all)) },
-	} {
-		if err := step(); err != nil {
-			return f, err
+	err = site.With(ctx, func(s *site.Site) error {
+		for i, step := range []func() error{
+			func() error { return s.Open(ctx, b.fill, c.spec) },
+			func() error { return s.Open(ctx, b.Tasks, c.spec) },
+			func() error { return errors.Join(f.places(ctx, s, all), b.archiveAll(ctx, s, all)) },
+		} {
+			if err := step(); err != nil {
+				return err
+			}
+			if used[i], err = s.Redis.Usage(ctx); err != nil {
+				return err
+			}
 		}
-		if used[i], err = s.Redis.Usage(ctx); err != nil {
-			return f, err
-		}
-	}
+		return nil
+	}, c.settings...)
 	f.waiting = (used[1].Memory - used[0].Memory) / float64(b.Tasks)
 	// The first tasks are archived too, and take the same.
 	f.archived = (used[2].Memory - (used[0].Memory - f.waiting*float64(b.fill))) / float64(all)
-	return f, nil
+	return f, err
 }
 
 // places asks Redis where the bytes of waiting tasks lie.
@@ -140,21 +138,19 @@ func usage(ctx context.Context, s *site.Site, key string) (float64, error) {
 
 // archiveAll lets all tasks be run and archived.
 func (b *bench) archiveAll(ctx context.Context, s *site.Site, n int) error {
-	life, c, err := b.crew(ctx, s)
-	if err != nil {
+	return b.crew(ctx, s, func(ctx context.Context) error {
+		_, err := s.AwaitCard(ctx, string(statemachine.Archived), int64(n), pollEvery)
 		return err
-	}
-	_, err = s.AwaitCard(life, string(statemachine.Archived), int64(n), pollEvery)
-	return errors.Join(err, c.Stop())
+	})
 }
 
-// crew is a server, a worker and a manager.
-func (b *bench) crew(ctx context.Context, s *site.Site) (context.Context, *site.Crew, error) {
-	life, c := s.Gather(ctx)
-	hand := site.Hand{Name: "worker", Slots: b.Slots, Handlers: lineHandler()}
-	err := errors.Join(c.Server("server"), c.Worker(hand), c.Archiver("manager"))
-	if err != nil {
-		return ctx, nil, errors.Join(err, c.Stop())
-	}
-	return life, c, nil
+// crew calls do while a server, a worker and a manager are at work.
+func (b *bench) crew(ctx context.Context, s *site.Site, do func(ctx context.Context) error) error {
+	return s.Run(ctx, func(ctx context.Context, c *site.Crew) error {
+		hand := site.Hand{Slots: b.Slots, Handlers: lineHandler()}
+		if err := errors.Join(c.Servers(1), c.Workers(1, hand), c.Archiver("manager")); err != nil {
+			return err
+		}
+		return do(ctx)
+	})
 }

@@ -50,7 +50,7 @@ type options struct {
 	fill, few, many, layer, needs, queues int
 	backlog, keep, failing, batch, every  int
 	work                                  []time.Duration
-	delay, settle, watch, pauses          time.Duration
+	delay, settle, watch                  time.Duration
 	age, opening                          time.Duration
 	archive                               string
 }
@@ -95,8 +95,8 @@ func (o *options) shared(flags *flag.FlagSet) {
 	flags.IntVar(&o.given.Workers, "workers", 0, "TDF's `workers`")
 	flags.IntVar(&o.given.Slots, "slots", 0, "`slots` of a worker; programs, containment: programs at a time")
 	flags.IntVar(&o.given.Rate, "rate", 0, "latency: `tasks` opened a second")
-	flags.Var((*list)(&o.contenders), "contenders", "only those whose `names` begin with one of these, as in TDF,xargs,asynq (default all)")
-	flags.Var((*list)(&o.settings), "set", "programs, handlers, latency: `settings` of TDF, as in worker.keep_rounds=1,manager.batch_size=500")
+	flags.Func("contenders", "only those whose `names` begin with one of these, as in TDF,xargs,asynq (default all)", words(&o.contenders))
+	flags.Func("set", "programs, handlers, latency: `settings` of TDF, as in worker.keep_rounds=1,manager.batch_size=500", words(&o.settings))
 	flags.StringVar(&o.markdown, "markdown", "", "write the tables into this `file` too")
 	flags.StringVar(&o.json, "json", "", "write all figures into this `file`")
 	flags.StringVar(&o.check, "check", "", "compare ratios with those of this JSON `file`, and repeat its tables and sizes")
@@ -120,11 +120,10 @@ func (o *options) shared(flags *flag.FlagSet) {
 // special are the options of one table.
 func (o *options) special(flags *flag.FlagSet) {
 	o.containments = []string{"group", "auto"}
-	flags.Var((*list)(&o.containments), "containments", "programs: `containments` of TDF, of auto,group,cgroup,pidns")
+	flags.Func("containments", "programs: `containments` of TDF, of auto,group,cgroup,pidns (default group,auto)", words(&o.containments))
 	flags.IntVar(&o.fill, "fill", 12_000, "memory: `tasks` opened before the measurement, so that the stream of events has its full length")
 	flags.IntVar(&o.layer, "layer", 1000, "plans: `tasks` of a layer")
 	flags.IntVar(&o.needs, "needs", 10, "plans: how many `tasks` of the layer before each task needs")
-	flags.DurationVar(&o.pauses, "pauses", 30*time.Second, "plans: how long to look for pauses of the machine, before and after")
 	flags.IntVar(&o.managers, "managers", 1, "fleet: `managers` that archive")
 	flags.IntVar(&o.queues, "queues", 4, "fleet: `queues`, each with as many tasks")
 	o.work = []time.Duration{0, 500 * time.Millisecond}
@@ -215,7 +214,7 @@ func (o *options) setWork(text string) error {
 
 // positive refuses numbers and times that make no sense.
 func positive(flags *flag.FlagSet) (err error) {
-	mayBeZero := []string{"settle", "pauses", "delay"}
+	mayBeZero := []string{"settle", "delay"}
 	flags.Visit(func(f *flag.Flag) {
 		getter, ok := f.Value.(flag.Getter)
 		if !ok {
@@ -235,14 +234,10 @@ func positive(flags *flag.FlagSet) (err error) {
 	return err
 }
 
-// list is a flag of words with commas between them.
-type list []string
-
-// String is the flag's value.
-func (l *list) String() string { return strings.Join(*l, ",") }
-
-// Set takes the words.
-func (l *list) Set(text string) error {
-	*l = strings.Split(text, ",")
-	return nil
+// words is a flag of words with commas between them.
+func words(into *[]string) func(string) error {
+	return func(text string) error {
+		*into = strings.Split(text, ",")
+		return nil
+	}
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-go/tdf/bench/site"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -39,17 +38,13 @@ type planCost struct {
 	// slow are the slow calls of scripts, by what ran.
 	slow map[string]map[string]slowScript
 	// shared says that other processes could preempt Redis while it ran scripts.
-	shared  bool
-	machine site.Pauses
-	// scripts is how long those of the plan, and of its release, have run.
-	scripts time.Duration
+	shared bool
 }
 
 // plans builds a plan of layers, in which each task needs some of the layer before, and as many tasks that need nothing, and
 // runs a slice of each a round. Then it measures the release alone.
 func (b *bench) plans(ctx context.Context) ([]Table, error) {
-	p := &planCost{bench: b, slow: map[string]map[string]slowScript{}, machine: site.Pauses{Limit: longestScript}}
-	p.machine.Watch(ctx, b.pauses)
+	p := &planCost{bench: b, slow: map[string]map[string]slowScript{}}
 	tables, err := p.run(ctx)
 	if tables == nil {
 		return nil, err
@@ -57,7 +52,6 @@ func (b *bench) plans(ctx context.Context) ([]Table, error) {
 	if failed := p.measureRelease(ctx); failed != nil {
 		return nil, failed
 	}
-	p.machine.Watch(ctx, b.pauses)
 	tables[0].Text = p.text()
 	if b.strict {
 		err = errors.Join(err, p.tooSlow())
@@ -100,14 +94,7 @@ func (p *planCost) run(ctx context.Context) (_ []Table, err error) {
 			return nil, fmt.Errorf("%s: %w", l.name, failed)
 		}
 	}
-	return tables, errors.Join(err, p.addScripts(ctx, p.lives[1].site))
-}
-
-// addScripts adds how long the scripts of a site have run.
-func (p *planCost) addScripts(ctx context.Context, s *planSite) error {
-	took, err := s.Redis.ScriptTime(ctx)
-	p.scripts += took
-	return err
+	return tables, err
 }
 
 // measureRelease lets a server release the second half of a plan whose first half ended before any server ran.
@@ -118,7 +105,7 @@ func (p *planCost) measureRelease(ctx context.Context) error {
 		return err
 	}
 	p.release, err = s.release(ctx, g)
-	if err = errors.Join(err, p.addScripts(ctx, s), s.close()); err != nil {
+	if err = errors.Join(err, s.close()); err != nil {
 		return fmt.Errorf("%s: %w", releaseName, err)
 	}
 	p.slow[releaseName], p.edges, p.freed = s.slow.found, g.edges(), g.tasks-g.layer
@@ -127,7 +114,7 @@ func (p *planCost) measureRelease(ctx context.Context) error {
 }
 
 // release ends the first half by cancelling it, since without a server nothing else ends.
-func (s *planSite) release(ctx context.Context, g graph) (took time.Duration, err error) {
+func (s *planSite) release(ctx context.Context, g graph) (time.Duration, error) {
 	p, err := plan.New(ctx, s.m, "bench", plan.OnFailure(task.FailureContinues))
 	if err != nil {
 		return 0, err
@@ -146,14 +133,7 @@ func (s *planSite) release(ctx context.Context, g graph) (took time.Duration, er
 	if err := p.Ready(ctx); err != nil {
 		return 0, err
 	}
-	began := time.Now()
-	life, d, err := s.start(ctx, 0, g)
-	if err != nil {
-		return 0, err
-	}
-	err = s.await(life, statemachine.Open, g.tasks-g.layer)
-	took = time.Since(began)
-	return took, errors.Join(err, d.Stop())
+	return s.until(ctx, 0, g, statemachine.Open, g.tasks-g.layer)
 }
 
 // planLife is one kind of tasks, on a Redis of its own, from their making to their end.
@@ -177,13 +157,7 @@ func (l *planLife) fill(ctx context.Context) (err error) {
 	}
 	began := time.Now()
 	if l.needs == 0 {
-		_, err = l.site.m.OpenAll(ctx, func(yield func(task.Spec) bool) {
-			for n := range l.tasks {
-				if !yield(numbered(n)) {
-					return
-				}
-			}
-		})
+		_, err = l.site.m.OpenAll(ctx, numbered(task.Spec{Program: number}, l.tasks))
 	} else if l.plan, err = plan.New(ctx, l.site.m, "bench"); err == nil {
 		l.add(l.plan)
 		err = l.plan.Ready(ctx)
@@ -205,14 +179,8 @@ func (l *planLife) slice(ctx context.Context) (reading, error) {
 	b, first := l.site.b, l.tasks*l.done/l.site.b.Rounds
 	l.done++
 	last := l.tasks * l.done / b.Rounds
-	began := time.Now()
-	life, d, err := l.site.start(ctx, b.Workers, l.graph)
+	took, err := l.site.until(ctx, b.Workers, l.graph, statemachine.Succeeded, last)
 	if err != nil {
-		return nil, err
-	}
-	err = l.site.await(life, statemachine.Succeeded, last)
-	took := time.Since(began)
-	if err = errors.Join(err, d.Stop()); err != nil {
 		return nil, err
 	}
 	l.took += took
@@ -251,7 +219,9 @@ func (p *planCost) text() string {
 		"by servers alone: %.0f a second, %.0f tasks a second released.\n\n",
 		perSecond(built.edges(), built.build), perSecond(built.edges(), built.took), perSecond(p.edges, p.release), perSecond(p.freed, p.release))
 	p.slowTable(&w)
-	p.pausesLine(&w)
+	if p.shared {
+		fmt.Fprint(&w, "\nRedis shared its processor with other processes, and these times include theirs: only root can give it priority.\n")
+	}
 	return w.String()
 }
 
@@ -275,33 +245,17 @@ func (p *planCost) slowTable(w *strings.Builder) {
 	grid(w, append([]string{"longest call of a script, ms"}, ran...), rows...)
 }
 
-// pausesLine says how many of the long calls the machine explains.
-func (p *planCost) pausesLine(w *strings.Builder) {
-	if p.shared {
-		fmt.Fprint(w, "\nRedis shared its processor with other processes, and these times include theirs: only root can give it priority.\n")
-	}
-	fmt.Fprintf(w, "\nA thread that only reads the clock was stopped %d times in %.0f s for more than %.0f ms, the longest time for %.1f ms. "+
-		"At that rate %.0f long calls are expected in the %.0f s of the scripts of the plan and its release, "+
-		"and %.0f may be chance; there were %d.\n",
-		p.machine.Count, p.machine.Watched.Seconds(), p.machine.Limit.Seconds()*1000, p.machine.Longest.Seconds()*1000,
-		p.machine.Expected(p.scripts), p.scripts.Seconds(), p.machine.Chance(p.scripts), p.above())
-}
-
-// above is how many calls of the plan's scripts took longer than they may.
-func (p *planCost) above() (calls int) {
+// tooSlow is an error if a script of the plan took too long.
+func (p *planCost) tooSlow() error {
+	calls := 0
 	for _, what := range []string{planName, releaseName} {
 		for _, script := range p.slow[what] {
 			calls += script.above
 		}
 	}
-	return calls
-}
-
-// tooSlow is an error if more calls of scripts took long than the machine explains.
-func (p *planCost) tooSlow() error {
-	if calls, chance := p.above(), p.machine.Chance(p.scripts); float64(calls) > chance {
-		return fmt.Errorf("%w: %d calls of scripts took more than %s, and the machine explains %.1f at most",
-			errMissed, calls, longestScript, chance)
+	if calls > 0 {
+		return fmt.Errorf("%w: %d calls of scripts took more than %s: redis-cli --intrinsic-latency says what the machine has to do with it",
+			errMissed, calls, longestScript)
 	}
 	return nil
 }

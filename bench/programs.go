@@ -183,9 +183,9 @@ func (b *bench) asynqPrograms(ctx context.Context, script string) *contender {
 	if !b.mayWant(name) {
 		return &contender{name: name, peer: true, absent: "not selected"}
 	}
-	p := b.asynq(ctx, b.Slots)
+	p := b.asynq(ctx, "--concurrency", strconv.Itoa(b.Slots))
 	return &contender{name: name, peer: true, absent: p.absent, run: func(ctx context.Context) (reading, error) {
-		rep, _, err := p.run(ctx, name, b.Tasks, 0, "-command", "sh "+script)
+		rep, _, err := p.run(ctx, name, b.Tasks, 0, "--command", "sh "+script)
 		return reading{rate.Name: float64(b.Tasks) / (rep.Enqueue + rep.Process)}, err
 	}}
 }

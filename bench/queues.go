@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,13 +30,14 @@ const (
 
 // queuePeers are the peers that call functions.
 func (b *bench) queuePeers(ctx context.Context) (all []*peer) {
-	for _, p := range []struct {
-		name string
-		find func(context.Context) *peer
-	}{{asynqName, func(ctx context.Context) *peer { return b.asynq(ctx, 10) }}, {bullName, b.bullmq}, {celeryName, b.celery}} {
-		if b.mayWant(p.name) {
-			all = append(all, p.find(ctx))
-		}
+	if b.mayWant(asynqName) {
+		all = append(all, b.asynq(ctx, "--concurrency", "10", "--enqueuers", "10"))
+	}
+	if b.mayWant(bullName) {
+		all = append(all, b.bullmq(ctx))
+	}
+	if b.mayWant(celeryName) {
+		all = append(all, b.celery(ctx))
 	}
 	return all
 }
@@ -75,7 +77,7 @@ func (b *bench) latency(ctx context.Context) ([]Table, error) {
 	for _, p := range b.queuePeers(ctx) {
 		all = append(all, p.latency(b, p.name))
 		if p.name == asynqName {
-			all = append(all, p.latency(b, asynqName+", check interval 10 ms", "-check-interval", "10ms"))
+			all = append(all, p.latency(b, asynqName+", check interval 10 ms", "--check-interval", "10ms"))
 		}
 	}
 	return b.compare(ctx, all, comparison{
@@ -111,44 +113,32 @@ func lifeReading(n int, opening, processing, redis float64) reading {
 // noop is the name of the handler.
 const noop = "noop"
 
-// queueSite is TDF on a Redis of its own, for one run.
-type queueSite struct {
-	*site.Site
-	m *manager.Manager
-}
-
-func (b *bench) atSite(ctx context.Context, do func(s queueSite) error) (err error) {
-	on, err := site.New(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, on.Close()) }()
-	var settings []string
-	for _, setting := range b.settings {
-		if strings.HasPrefix(setting, "manager.") {
-			settings = append(settings, setting)
+// atSite calls do with TDF on a Redis of its own, for one run.
+func (b *bench) atSite(ctx context.Context, do func(s *site.Site, m *manager.Manager) error) error {
+	settings := slices.DeleteFunc(slices.Clone(b.settings), func(s string) bool { return !strings.HasPrefix(s, "manager.") })
+	return site.With(ctx, func(s *site.Site) error {
+		m, err := s.Manager(ctx, "bench", settings...)
+		if err != nil {
+			return err
 		}
-	}
-	m, err := on.Manager(ctx, "bench", settings...)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, m.Close()) }()
-	return do(queueSite{on, m})
+		return errors.Join(do(s, m), m.Close())
+	})
 }
 
-func (b *bench) workersWith(h worker.Handler) site.Fleet {
-	return site.Fleet{Servers: 1, Workers: b.Workers, Slots: b.Slots, Handlers: map[string]worker.Handler{noop: h}}
+// start adds a server and the workers with that handler.
+func (b *bench) start(c *site.Crew, h worker.Handler) error {
+	hand := site.Hand{Slots: b.Slots, Handlers: map[string]worker.Handler{noop: h}}
+	return errors.Join(c.Servers(1), c.Workers(b.Workers, hand))
 }
 
 // tdfLife opens all tasks, then processes and archives them: the start of server and worker is in the time, as with peers.
 func (b *bench) tdfLife(ctx context.Context) (r reading, err error) {
 	n := b.Tasks
-	err = b.atSite(ctx, func(s queueSite) error {
-		if _, _, err := b.life(ctx, s, warmUp(n)); err != nil {
+	err = b.atSite(ctx, func(s *site.Site, m *manager.Manager) error {
+		if _, _, err := b.life(ctx, s, m, warmUp(n)); err != nil {
 			return err
 		}
-		opening, processing, err := b.life(ctx, s, n)
+		opening, processing, err := b.life(ctx, s, m, n)
 		if err != nil {
 			return err
 		}
@@ -159,25 +149,28 @@ func (b *bench) tdfLife(ctx context.Context) (r reading, err error) {
 	return r, err
 }
 
-func (b *bench) life(ctx context.Context, s queueSite, n int) (opening, processing time.Duration, err error) {
+func (b *bench) life(ctx context.Context, s *site.Site, m *manager.Manager, n int) (opening, processing time.Duration, err error) {
 	began := time.Now()
-	if _, err := s.m.OpenAll(ctx, specs(n)); err != nil {
+	if _, err := m.OpenAll(ctx, numbered(task.Spec{Program: noop}, n)); err != nil {
 		return 0, 0, err
 	}
-	opened := time.Now()
-	life, daemons, err := s.Start(ctx, b.workersWith(func(context.Context, *worker.Job) error { return nil }))
-	if err != nil {
-		return 0, 0, err
-	}
-	err = site.Archive(life, s.m, n, succeeded)
-	ended := time.Now()
-	return opened.Sub(began), ended.Sub(opened), errors.Join(err, daemons.Stop())
+	opening = time.Since(began)
+	err = s.Run(ctx, func(ctx context.Context, c *site.Crew) error {
+		if err := b.start(c, func(context.Context, *worker.Job) error { return nil }); err != nil {
+			return err
+		}
+		err := site.Archive(ctx, m, n, succeeded)
+		processing = time.Since(began) - opening
+		return err
+	})
+	return opening, processing, err
 }
 
-func specs(n int) func(yield func(task.Spec) bool) {
+// numbered are n tasks like spec, whose inputs are their numbers from 0.
+func numbered(spec task.Spec, n int) iter.Seq[task.Spec] {
 	return func(yield func(task.Spec) bool) {
 		for i := range n {
-			if !yield(task.Spec{Program: noop, Input: strconv.Itoa(i)}) {
+			if spec.Input = strconv.Itoa(i); !yield(spec) {
 				return
 			}
 		}
@@ -193,39 +186,35 @@ func succeeded(task *task.Task) error {
 
 // tdfLatency opens tasks one by one at a steady rate while a fleet waits for them and a manager archives them.
 func (b *bench) tdfLatency(ctx context.Context) (r reading, err error) {
-	err = b.atSite(ctx, func(s queueSite) error {
-		start, all := time.Now(), warmUp(b.Tasks)+b.Tasks
-		took := make(chan time.Duration, all)
-		life, daemons, err := s.Start(ctx, b.workersWith(func(_ context.Context, j *worker.Job) error {
-			opened, err := strconv.ParseInt(j.Input, 10, 64)
-			took <- time.Since(start) - time.Duration(opened)
-			return err
-		}))
-		if err != nil {
-			return err
-		}
-		archived := make(chan error, 1)
-		go func() { archived <- site.Archive(life, s.m, all, succeeded) }()
-		err = b.openSteadily(life, s.m, start, all)
-		if err == nil {
-			err = <-archived
-		}
-		err = errors.Join(err, daemons.Stop())
-		if err != nil {
-			return err
-		}
-		close(took)
-		r = percentiles(milliseconds(took)[all-b.Tasks:])
-		return nil
+	start, all := time.Now(), warmUp(b.Tasks)+b.Tasks
+	took := make(chan time.Duration, all)
+	err = b.atSite(ctx, func(s *site.Site, m *manager.Manager) error {
+		return s.Run(ctx, func(ctx context.Context, c *site.Crew) error {
+			err := b.start(c, func(_ context.Context, j *worker.Job) error {
+				opened, err := strconv.ParseInt(j.Input, 10, 64)
+				took <- time.Since(start) - time.Duration(opened)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			archived := make(chan error, 1)
+			go func() { archived <- site.Archive(ctx, m, all, succeeded) }()
+			if err := b.openSteadily(ctx, m, start, all); err != nil {
+				return err
+			}
+			return <-archived
+		})
 	})
-	return r, err
-}
-
-func milliseconds(took <-chan time.Duration) (ms []float64) {
+	if err != nil {
+		return nil, err
+	}
+	close(took)
+	var ms []float64
 	for d := range took {
 		ms = append(ms, d.Seconds()*1000)
 	}
-	return ms
+	return percentiles(ms[all-b.Tasks:]), nil
 }
 
 // openSteadily opens tasks that bring the time, from start, just before they were opened.
@@ -251,11 +240,8 @@ type peer struct {
 	name, absent string
 	// share is the part of the tasks it gets: a slow one would take most of the time.
 	share float64
-	// command takes -tasks, -warm and -rate; dashes is how its flags begin.
+	// command takes --tasks, --warm and --rate.
 	command func(ctx context.Context, socket string) *exec.Cmd
-	dashes  string
-	// opening are flags for the table of whole lives.
-	opening []string
 }
 
 // peerReport is what all these programs print, one half of it.
@@ -269,7 +255,7 @@ type peerReport struct {
 func (p *peer) run(ctx context.Context, name string, tasks, warm int, flags ...string) (rep peerReport, redis float64, err error) {
 	err = withRedis(ctx, func(srv *site.Redis) error {
 		cmd := p.command(ctx, srv.Socket())
-		cmd.Args = append(cmd.Args, p.dashes+"tasks", strconv.Itoa(tasks), p.dashes+"warm", strconv.Itoa(warm))
+		cmd.Args = append(cmd.Args, "--tasks", strconv.Itoa(tasks), "--warm", strconv.Itoa(warm))
 		cmd.Args = append(cmd.Args, flags...)
 		if err := report(name, cmd, &rep); err != nil {
 			return err
@@ -285,7 +271,7 @@ func (p *peer) run(ctx context.Context, name string, tasks, warm int, flags ...s
 func (p *peer) life(b *bench) *contender {
 	n := max(1, int(float64(b.Tasks)*p.share))
 	return &contender{name: p.name, peer: true, absent: p.absent, run: func(ctx context.Context) (reading, error) {
-		rep, redis, err := p.run(ctx, p.name, n, warmUp(n), p.opening...)
+		rep, redis, err := p.run(ctx, p.name, n, warmUp(n))
 		if err != nil || rep.Enqueue <= 0 || rep.Process <= 0 {
 			return nil, fmt.Errorf("%s reports %+v: %w", p.name, rep, err)
 		}
@@ -296,7 +282,7 @@ func (p *peer) life(b *bench) *contender {
 // latency is the contender in the table of latencies.
 func (p *peer) latency(b *bench, name string, flags ...string) *contender {
 	return &contender{name: name, peer: true, absent: p.absent, run: func(ctx context.Context) (reading, error) {
-		rep, _, err := p.run(ctx, name, b.Tasks, warmUp(b.Tasks), append(flags, p.dashes+"rate", strconv.Itoa(b.Rate))...)
+		rep, _, err := p.run(ctx, name, b.Tasks, warmUp(b.Tasks), append(flags, "--rate", strconv.Itoa(b.Rate))...)
 		if err != nil {
 			return nil, err
 		}
@@ -307,9 +293,9 @@ func (p *peer) latency(b *bench, name string, flags ...string) *contender {
 	}}
 }
 
-// asynq processes with concurrency goroutines, and enqueues with ten.
-func (b *bench) asynq(ctx context.Context, concurrency int) *peer {
-	p := &peer{name: asynqName, share: 1, dashes: "-", opening: []string{"-enqueuers", "10"}}
+// asynq is started with further flags.
+func (b *bench) asynq(ctx context.Context, flags ...string) *peer {
+	p := &peer{name: asynqName, share: 1}
 	cmd := command(ctx, "go", "list", "-m", "-f", "{{.Version}}", "github.com/hibiken/asynq")
 	cmd.Dir = b.peers
 	version, err := cmd.Output()
@@ -327,7 +313,7 @@ func (b *bench) asynq(ctx context.Context, concurrency int) *peer {
 	}
 	b.note(asynqName, string(version))
 	p.command = func(ctx context.Context, socket string) *exec.Cmd {
-		return command(ctx, binary, "-network", "unix", "-redis", socket, "-concurrency", strconv.Itoa(concurrency))
+		return command(ctx, binary, append([]string{"--redis", socket}, flags...)...)
 	}
 	return p
 }
@@ -335,7 +321,7 @@ func (b *bench) asynq(ctx context.Context, concurrency int) *peer {
 const notInstalled = "not installed: scripts/setup-bench.sh"
 
 func (b *bench) bullmq(ctx context.Context) *peer {
-	p := &peer{name: bullName, share: 1, dashes: "--"}
+	p := &peer{name: bullName, share: 1}
 	modules := filepath.Join(b.cache, "bullmq", "node_modules")
 	if _, err := os.Stat(filepath.Join(modules, "bullmq")); err != nil {
 		p.absent = notInstalled
@@ -355,7 +341,7 @@ func (b *bench) bullmq(ctx context.Context) *peer {
 
 // celery is slow: with a tenth of the tasks it takes about as long as the others.
 func (b *bench) celery(ctx context.Context) *peer {
-	p := &peer{name: celeryName, share: 0.1, dashes: "--", absent: notInstalled}
+	p := &peer{name: celeryName, share: 0.1, absent: notInstalled}
 	for _, python := range []string{filepath.Join(b.cache, "celery", "bin", "python"), "/usr/bin/python3", "python3"} {
 		reason := b.have(ctx, p.name, python, "-c", "import celery, redis; print(celery.__version__)")
 		if reason != "" {

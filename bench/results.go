@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -255,4 +256,69 @@ func ratios(values, by []float64) []float64 {
 		out = append(out, v/by[i])
 	}
 	return out
+}
+
+// errWorse means that a ratio is worse than it was.
+var errWorse = errors.New("worse than before")
+
+// compare reports how each ratio changed. It returns an error if one is worse by more than the tolerance, or if no ratio
+// could be compared.
+func compare(before, now *Results, tolerance, latencyTolerance float64) (report string, err error) {
+	var rows [][]string
+	var errs []error
+	compared := 0
+	for _, t := range before.Tables {
+		for _, old := range t.Ratios {
+			row := []string{t.Name, old.Row, old.Of, t.title(old.Metric)}
+			found, there := now.find(t.Name, old)
+			if !there || !old.measured() {
+				rows = append(rows, append(row, "", "", "not compared: not measured both times"))
+				continue
+			}
+			compared++
+			most := tolerance
+			if old.Less {
+				most = latencyTolerance
+			}
+			words, err := judge(t.Name, old, found, most)
+			errs = append(errs, err)
+			rows = append(rows, append(row, short(old.Median), short(found.Median), words))
+		}
+	}
+	if compared == 0 {
+		errs = append(errs, errors.New("no ratio of before was measured now"))
+	}
+	var w strings.Builder
+	fmt.Fprintf(&w, "\n## Ratios beside those of %s\n\n", before.Date.Format("2 January 2006"))
+	grid(&w, []string{"table", "TDF", "of", "metric", "before", "now", ""}, rows...)
+	return w.String(), errors.Join(errs...)
+}
+
+// find looks for the same ratio.
+func (r *Results) find(table string, x Ratio) (Ratio, bool) {
+	for _, t := range r.Tables {
+		for _, y := range t.Ratios {
+			if t.Name == table && y.Row == x.Row && y.Of == x.Of && y.Metric == x.Metric && y.measured() {
+				return y, true
+			}
+		}
+	}
+	return Ratio{}, false
+}
+
+// judge says by which part a ratio is better or worse.
+func judge(table string, old, now Ratio, tolerance float64) (words string, err error) {
+	better := now.Median/old.Median - 1
+	if old.Less {
+		better = old.Median/now.Median - 1
+	}
+	percent := fmt.Sprintf("%.0f %%", 100*max(better, -better))
+	switch {
+	case better >= 0:
+		return percent + " better", nil
+	case -better <= tolerance:
+		return percent + " worse, which is within the tolerance", nil
+	}
+	return "**" + percent + " worse**", fmt.Errorf("%w: table %s, %s in %s, %s: %s, was %s: %s, and the tolerance is %.0f %%",
+		errWorse, table, now.Row, now.Of, now.Metric, short(now.Median), short(old.Median), percent, 100*tolerance)
 }

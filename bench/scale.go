@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/bench/site"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/task"
 )
 
 // crowd is a site with waiting tasks.
@@ -51,12 +54,11 @@ func (c *crowd) run(ctx context.Context) (r reading, err error) {
 	if err != nil {
 		return nil, err
 	}
-	life, hands, err := c.b.crew(ctx, c.Site)
+	err = c.b.crew(ctx, c.Site, func(ctx context.Context) error {
+		r, err = c.watch(ctx, before, int64(c.b.Tasks))
+		return err
+	})
 	if err != nil {
-		return nil, err
-	}
-	r, err = c.watch(life, before, int64(c.b.Tasks))
-	if err = errors.Join(err, hands.Stop()); err != nil {
 		return nil, err
 	}
 	waiting, err := c.Card(ctx, "open")
@@ -91,48 +93,131 @@ func (c *crowd) watch(ctx context.Context, before, slice int64) (reading, error)
 }
 
 // quiet watches a server with few and with many tasks that begin much later.
-func (b *bench) quiet(ctx context.Context) (_ []Table, err error) {
-	s, err := site.New(ctx, b.conf, "--appendonly", "no")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	spec := finite(longSpec())
-	spec.StartAfter = time.Unix(4000000000, 0)
+func (b *bench) quiet(ctx context.Context) ([]Table, error) {
 	var w strings.Builder
 	var rows [][]string
-	open := 0
-	for _, n := range []int{b.few, b.many} {
-		if err := s.Open(ctx, n-open, spec); err != nil {
-			return nil, err
+	spec := finite(longSpec())
+	spec.StartAfter = time.Unix(4000000000, 0)
+	err := site.With(ctx, func(s *site.Site) error {
+		open := 0
+		for _, n := range []int{b.few, b.many} {
+			if err := s.Open(ctx, n-open, spec); err != nil {
+				return err
+			}
+			open = n
+			alone, err := s.Redis.Rest(ctx, 0, b.watch/2)
+			if err != nil {
+				return err
+			}
+			var r site.Usage
+			err = s.Run(ctx, func(ctx context.Context, c *site.Crew) error {
+				if err := c.Servers(1); err != nil {
+					return err
+				}
+				r, err = s.Redis.Rest(ctx, b.settle, b.watch)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			b.say("%d: server %.4f, Redis %.4f", n, r.Own, r.Redis)
+			rows = append(rows, []string{strconv.Itoa(n), percent(r.Own), percent(r.Redis), percent(alone.Redis)})
 		}
-		open = n
-		alone, err := s.Redis.Rest(ctx, 0, b.watch/2)
-		if err != nil {
-			return nil, err
-		}
-		r, err := b.serverAtRest(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		b.say("%d: server %.4f, Redis %.4f", n, r.Own, r.Redis)
-		rows = append(rows, append([]string{strconv.Itoa(n)}, percents("%.2f %%", r.Own, r.Redis, alone.Redis)...))
+		return nil
+	}, b.conf, "--appendonly", "no")
+	if err != nil {
+		return nil, err
 	}
 	grid(&w, []string{"tasks that wait", "server", "Redis", "Redis without a server"}, rows...)
 	return textTable("quiet", &w, "A server with nothing due, watched for %s; processor time as a share of a core", b.watch), nil
 }
 
-func percents(format string, shares ...float64) (out []string) {
-	for _, s := range shares {
-		out = append(out, fmt.Sprintf(format, 100*s))
-	}
-	return out
+func percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
+
+// claimer is a namespace in which tasks are claimed one by one.
+type claimer struct {
+	*site.Site
+	round int
 }
 
-func (b *bench) serverAtRest(ctx context.Context, s *site.Site) (r site.Usage, err error) {
-	life, c := s.Gather(ctx)
-	if err = c.Server("server"); err == nil {
-		r, err = s.Redis.Rest(life, b.settle, b.watch)
+// offer is what the claiming worker has: no label, a node, one gpu.
+var offer = task.Offer{Worker: "w", Node: "n", Resources: task.Resources{"gpu": 1}, MaxThreads: task.NoLimit}
+
+// few is how many tasks that fit nobody the reference has: one of each kind.
+const few = 4
+
+// claims compares a claim behind few and behind many tasks that fit nobody.
+func (b *bench) claims(ctx context.Context) (_ []Table, err error) {
+	var all []*contender
+	for _, n := range []int{few, b.many} {
+		on, err := site.New(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, on.Close()) }()
+		c := &claimer{Site: on}
+		if err := c.fill(ctx, n); err != nil {
+			return nil, err
+		}
+		b.say("%d tasks wait", n)
+		all = append(all, b.timed(fmt.Sprintf("behind %d that fit nobody", n), c.run))
 	}
-	return r, errors.Join(err, c.Stop())
+	return b.compare(ctx, all, comparison{
+		Table: Table{
+			Name: "claims", Title: fmt.Sprintf("Claims: %d a run, one at a time", b.Tasks), Metrics: []Metric{rate}, Reference: all[0].name,
+		},
+		ratios: []Metric{rate},
+	})
+}
+
+// fill opens tasks that the worker may never claim: for a label that nobody has,
+// for more than its node offers, and in a queue that is full.
+func (c *claimer) fill(ctx context.Context, n int) error {
+	full := task.NewQueue("full")
+	full.Threads = 0
+	if err := c.Store.AddQueue(ctx, full); err != nil {
+		return err
+	}
+	kinds := []task.Spec{
+		{Labels: []string{"disk=tape"}}, {Labels: []string{"disk=tape"}, Priority: new(9)},
+		{Resources: task.Resources{"gpu": 2}}, {Queue: "full"},
+	}
+	for i, spec := range kinds {
+		if err := c.Open(ctx, (n+i)/len(kinds), claimed(spec)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func claimed(spec task.Spec) task.Spec {
+	spec.Program, spec.Source = "p", "rsync:/p"
+	return spec
+}
+
+// run opens tasks that fit, and claims them one by one; only that is timed.
+func (c *claimer) run(ctx context.Context, count int) (time.Duration, error) {
+	if err := c.Open(ctx, count, claimed(task.Spec{})); err != nil {
+		return 0, err
+	}
+	rules, err := c.Store.Rules(ctx, offer.Node)
+	if err != nil {
+		return 0, err
+	}
+	turns := task.Candidates(rules.Buckets, rules.Queues, offer)
+	start := time.Now()
+	for range count {
+		c.round++
+		r, err := c.Store.Claim(ctx, tasks.ClaimRequest{
+			Worker: offer.Worker, Node: offer.Node, Request: conn.NewToken(), Max: 1, Candidates: turns, First: c.round,
+			Rules: rules.Version, Known: rules.Known, MaxThreads: offer.MaxThreads, Resources: offer.Resources,
+		})
+		if err != nil {
+			return 0, err
+		}
+		if len(r.Tasks) != 1 || r.Tasks[0].Bucket != (task.Bucket{}) {
+			return 0, fmt.Errorf("claimed %d tasks, stale %v", len(r.Tasks), r.Stale)
+		}
+	}
+	return time.Since(start), nil
 }

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
@@ -40,7 +42,7 @@ func exampleManager(ctx context.Context) *manager.Manager {
 // startWorker works on what m opens. The program adds numbers; it fails on words.
 func startWorker(ctx context.Context, m *manager.Manager) (stop func()) {
 	srv := redistest.Shared(exampleTB{}) //nolint:contextcheck // it outlives the example
-	s, err := store.Dial(worktest.Redis(srv), m.Namespace())
+	s, err := store.Dial(storetest.Where(srv), m.Namespace())
 	if err != nil {
 		panic(err)
 	}
@@ -48,7 +50,14 @@ func startWorker(ctx context.Context, m *manager.Manager) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = worktest.Run(ctx, s, add)
+		for ctx.Err() == nil {
+			if n, err := worktest.Round(ctx, s, add); n == 0 || err != nil {
+				select {
+				case <-ctx.Done():
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+		}
 	}()
 	return func() {
 		cancel()
@@ -60,7 +69,7 @@ func startWorker(ctx context.Context, m *manager.Manager) (stop func()) {
 // registerWorkers makes idle workers known, on host-a or host-b by their names.
 func registerWorkers(ctx context.Context, m *manager.Manager, names ...string) (leave func()) {
 	srv := redistest.Shared(exampleTB{}) //nolint:contextcheck // it outlives the example
-	s, err := store.Dial(worktest.Redis(srv), m.Namespace())
+	s, err := store.Dial(storetest.Where(srv), m.Namespace())
 	if err != nil {
 		panic(err)
 	}

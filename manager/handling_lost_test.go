@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -57,7 +58,7 @@ func TestHandlingWhileClockSteps(t *testing.T) {
 	t.Parallel()
 	clock := redistest.NewClock(t)
 	srv, ns := redistest.Start(t, redistest.WithClock(clock)), redistest.Namespace(t)
-	s, err := store.Dial(worktest.Redis(srv), ns)
+	s, err := store.Dial(storetest.Where(srv), ns)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/server"
@@ -100,7 +100,7 @@ func crew(ctx context.Context, tb testing.TB, ns string, workers int, of handler
 	var running sync.WaitGroup
 	var stores []*store.Store
 	dial := func() *store.Store { //nolint:contextcheck // Redis outlives the crew
-		st, err := store.Dial(worktest.Redis(redistest.Shared(tb)), ns, conn.WithRetries(-1))
+		st, err := store.Dial(storetest.Where(redistest.Shared(tb)), ns, conn.WithRetries(-1))
 		if err != nil {
 			panic(err)
 		}

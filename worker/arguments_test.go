@@ -196,7 +196,7 @@ func TestLostResults(t *testing.T) {
 		return args[0] == "hmget" && args[1] == s.Key("task:2") && args[len(args)-1] == "0:output_bytes"
 	}
 	feeds := func(args []string) bool { return args[0] == "hmget" && args[len(args)-1] == "feeds" }
-	var drops []*redistest.Drop
+	var drops []*redistest.Fault
 	for range 8 {
 		drops = append(drops, proxy.DropReply(results), proxy.DropReply(feeds))
 	}

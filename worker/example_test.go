@@ -13,7 +13,6 @@ import (
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
-	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
@@ -38,7 +37,7 @@ func workplace(ctx context.Context) (cfg string, remove func()) {
 	if err := os.WriteFile(cfg, []byte(text), 0o600); err != nil {
 		panic(err)
 	}
-	st, err := store.Dial(worktest.Redis(srv), namespace)
+	st, err := store.Dial(storetest.Where(srv), namespace)
 	if err != nil {
 		panic(err)
 	}

@@ -113,7 +113,7 @@ func TestLostReplies(t *testing.T) {
 				if call == "report" {
 					match = callWith(string(sm.Report))
 				}
-				var drops []*redistest.Drop
+				var drops []*redistest.Fault
 				for range lost {
 					drops = append(drops, proxy.DropReply(match))
 				}
@@ -205,7 +205,7 @@ func TestShutdownInDoubt(t *testing.T) {
 	proxy, st := s.behindProxy(t)
 	w := s.startOn(t, st)
 	w.log.await(t, "no open task to claim")
-	var drops []*redistest.Drop
+	var drops []*redistest.Fault
 	for range 6 { // more than the client repeats
 		drops = append(drops, proxy.DropReply(callWith(s.Key("claim:w"))))
 	}

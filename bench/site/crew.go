@@ -48,6 +48,15 @@ func New(ctx context.Context, settings ...string) (*Site, error) {
 	return s, nil
 }
 
+// With calls do with a site that it then closes; see [New].
+func With(ctx context.Context, do func(*Site) error, settings ...string) error {
+	s, err := New(ctx, settings...)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(s), s.Close())
+}
+
 // Close ends the Redis.
 func (s *Site) Close() error {
 	var err error
@@ -85,17 +94,24 @@ func (s *Site) Dial(socket string, opts ...conn.Option) (*store.Store, error) {
 	return st, nil
 }
 
-// Open opens n tasks like a spec, in batches.
-func (s *Site) Open(ctx context.Context, n int, spec task.Spec) error {
-	d, err := task.Define(&spec)
-	if err != nil {
-		return err
+// Open opens n tasks, like each of the specs in turn, in batches.
+func (s *Site) Open(ctx context.Context, n int, specs ...task.Spec) error {
+	like := make([]task.Definition, len(specs))
+	for i := range specs {
+		var err error
+		if like[i], err = task.Define(&specs[i]); err != nil {
+			return err
+		}
 	}
-	specs := slices.Repeat([]task.Definition{d}, min(n, tasks.MaxOpen))
-	for ; n > 0; n -= len(specs) {
-		if _, err := s.Store.Open(ctx, tasks.OpenRequest{Key: conn.NewToken(), Specs: specs[:min(n, len(specs))]}); err != nil {
+	for opened := 0; opened < n; {
+		batch := make([]task.Definition, min(n-opened, tasks.MaxOpen))
+		for i := range batch {
+			batch[i] = like[(opened+i)%len(like)]
+		}
+		if _, err := s.Store.Open(ctx, tasks.OpenRequest{Key: conn.NewToken(), Specs: batch}); err != nil {
 			return fmt.Errorf("opening tasks: %w", err)
 		}
+		opened += len(batch)
 	}
 	return nil
 }
@@ -110,28 +126,6 @@ func (s *Site) Manager(ctx context.Context, name string, settings ...string) (*m
 	return m, nil
 }
 
-// Fleet is a crew of servers and workers; all workers have the same slots and handlers.
-type Fleet struct {
-	Servers, Workers, Slots int
-	Handlers                map[string]worker.Handler
-}
-
-// Start starts a fleet. The context is that of [Site.Gather].
-func (s *Site) Start(ctx context.Context, f Fleet) (context.Context, *Crew, error) {
-	ctx, c := s.Gather(ctx)
-	var errs []error
-	for i := range f.Servers {
-		errs = append(errs, c.Server(fmt.Sprintf("server-%d", i+1)))
-	}
-	for i := range f.Workers {
-		errs = append(errs, c.Worker(Hand{Name: fmt.Sprintf("worker-%d", i+1), Slots: f.Slots, Handlers: f.Handlers}))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return ctx, nil, errors.Join(err, c.Stop())
-	}
-	return ctx, c, nil
-}
-
 // Crew is what runs on a site.
 type Crew struct {
 	ctx     context.Context //nolint:containedctx // it is the life of the crew
@@ -141,12 +135,42 @@ type Crew struct {
 	closers []func() error
 }
 
-// Gather makes an empty crew. The context ends when one of the crew has failed, with the reason as its cause, and with
-// [Crew.Stop].
-func (s *Site) Gather(ctx context.Context) (context.Context, *Crew) {
-	c := &Crew{site: s}
-	c.ctx, c.cancel = context.WithCancelCause(ctx)
-	return c.ctx, c
+// Run calls do with an empty crew, to which it adds, and ends that crew. The context of do ends when one of the crew has
+// failed, with the reason as its cause.
+func (s *Site) Run(ctx context.Context, do func(ctx context.Context, c *Crew) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	c := &Crew{ctx: ctx, site: s, cancel: cancel}
+	errs := []error{do(ctx, c)}
+	if failed := context.Cause(ctx); !errors.Is(errs[0], failed) {
+		errs = append(errs, failed)
+	}
+	cancel(nil)
+	c.running.Wait()
+	for _, end := range c.closers {
+		errs = append(errs, end())
+	}
+	return errors.Join(errs...)
+}
+
+// Workers adds that many workers like h.
+func (c *Crew) Workers(n int, h Hand) error {
+	for i := range n {
+		h.Name = fmt.Sprintf("worker-%d", i+1)
+		if err := c.Worker(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Servers adds that many servers.
+func (c *Crew) Servers(n int) error {
+	for i := range n {
+		if err := c.Server(fmt.Sprintf("server-%d", i+1)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Server adds a server, with its defaults but for what is set.
@@ -216,25 +240,13 @@ func (c *Crew) Archiver(name string) error {
 	return nil
 }
 
-// run runs one of them until the others are to end too.
+// run runs one of them until all are to end.
 func (c *Crew) run(daemon func(context.Context) error) {
 	c.running.Go(func() {
 		if err := daemon(c.ctx); err != nil {
 			c.cancel(err)
 		}
 	})
-}
-
-// Stop ends them all, and returns what one of them has failed with.
-func (c *Crew) Stop() error {
-	failed := context.Cause(c.ctx)
-	c.cancel(nil)
-	c.running.Wait()
-	errs := []error{failed}
-	for _, end := range c.closers {
-		errs = append(errs, end())
-	}
-	return errors.Join(errs...)
 }
 
 // Archive handles n tasks, and returns when they and all others are archived, or one of them is wrong.

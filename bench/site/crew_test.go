@@ -30,10 +30,8 @@ func newSite(t *testing.T) *Site {
 	return s
 }
 
-// fleet does nothing at all with tasks.
-var fleet = Fleet{Servers: 1, Workers: 2, Slots: 2, Handlers: map[string]worker.Handler{
-	"noop": func(context.Context, *worker.Job) error { return nil },
-}}
+// hand does nothing at all with tasks.
+var hand = Hand{Slots: 2, Handlers: map[string]worker.Handler{"noop": func(context.Context, *worker.Job) error { return nil }}}
 
 func TestTasksAreArchived(t *testing.T) {
 	t.Parallel()
@@ -47,17 +45,18 @@ func TestTasksAreArchived(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, d, err := s.Start(t.Context(), fleet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = Archive(ctx, m, 5, func(task *task.Task) error {
-		if task.EndState() != statemachine.Succeeded {
-			return errors.New("it has not succeeded")
+	err = s.Run(t.Context(), func(ctx context.Context, c *Crew) error {
+		if err := errors.Join(c.Servers(1), c.Workers(2, hand)); err != nil {
+			return err
 		}
-		return nil
+		return Archive(ctx, m, 5, func(task *task.Task) error {
+			if task.EndState() != statemachine.Succeeded {
+				return errors.New("it has not succeeded")
+			}
+			return nil
+		})
 	})
-	if err := errors.Join(err, d.Stop(), m.Close()); err != nil {
+	if err := errors.Join(err, m.Close()); err != nil {
 		t.Error(err)
 	}
 	if c, err := s.Store.Census(t.Context()); err != nil || c.Listed[statemachine.Archived] != 5 {
@@ -65,32 +64,34 @@ func TestTasksAreArchived(t *testing.T) {
 	}
 }
 
-// A daemon that cannot work ends the context of all.
+// A daemon that cannot work ends the context of all, also if nobody asks for it.
 func TestDaemonThatFails(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	_, first, err := s.Start(t.Context(), fleet)
+	err := s.Run(t.Context(), func(ctx context.Context, c *Crew) error {
+		if err := errors.Join(c.Servers(1), c.Workers(2, hand)); err != nil {
+			return err
+		}
+		wait.Eventually(t, time.Minute, func() bool {
+			all, _, err := s.Store.Workers(ctx)
+			return err == nil && len(all) == 2
+		}, "two workers")
+		err := s.Run(ctx, func(ctx context.Context, again *Crew) error {
+			if err := again.Workers(2, hand); err != nil {
+				return err
+			}
+			wait.Closed(t, time.Minute, ctx.Done(), "the end of the second crew")
+			if !errors.Is(context.Cause(ctx), worker.ErrNameTaken) {
+				t.Error(context.Cause(ctx))
+			}
+			return nil
+		})
+		if !errors.Is(err, worker.ErrNameTaken) {
+			t.Error(err)
+		}
+		return nil
+	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	second := fleet
-	second.Servers = 0
-	wait.Eventually(t, time.Minute, func() bool {
-		c, _, err := s.Store.Workers(t.Context())
-		return err == nil && len(c) == 2
-	}, "two workers")
-	ctx, again, err := s.Start(t.Context(), second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wait.Closed(t, time.Minute, ctx.Done(), "the end of the second fleet")
-	if !errors.Is(context.Cause(ctx), worker.ErrNameTaken) {
-		t.Error(context.Cause(ctx))
-	}
-	if err := again.Stop(); !errors.Is(err, worker.ErrNameTaken) {
-		t.Error(err)
-	}
-	if err := first.Stop(); err != nil {
 		t.Error(err)
 	}
 }

@@ -93,28 +93,9 @@ func (s *Redis) Stop() {
 
 // Prefer gives the server a real-time priority, so that it has a processor whenever it wants one, as on a host of its own,
 // and reports whether this user may do that. Without it, what Redis says a script took holds the time of others.
-func (s *Redis) Prefer() bool { return prefer(s.cmd.Process.Pid) } // the thread that carries out commands
-
-// prefer lets a thread run before all others; 0 is the calling one.
-func prefer(thread int) bool {
+func (s *Redis) Prefer() bool {
 	realtime := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
-	return unix.SchedSetAttr(thread, &realtime, 0) == nil
-}
-
-// ScriptTime is how long scripts have run so far, on the clock.
-func (s *Redis) ScriptTime(ctx context.Context) (time.Duration, error) {
-	text, err := s.DB.Info(ctx, "commandstats").Result()
-	if err != nil {
-		return 0, fmt.Errorf("INFO commandstats: %w", err)
-	}
-	_, rest, _ := strings.Cut(text, "cmdstat_evalsha:")
-	_, rest, _ = strings.Cut(rest, "usec=")
-	us, _, found := strings.Cut(rest, ",")
-	if !found {
-		return 0, nil // none has run
-	}
-	n, err := strconv.ParseInt(us, 10, 64)
-	return time.Duration(n) * time.Microsecond, err
+	return unix.SchedSetAttr(s.cmd.Process.Pid, &realtime, 0) == nil // the thread that carries out commands
 }
 
 // Figures are the numbers of INFO, by name.

@@ -78,22 +78,3 @@ func TestCheckDurabilityWithoutPermission(t *testing.T) {
 		t.Errorf("warnings %q", info.Warnings)
 	}
 }
-
-// High availability needs Sentinel, a master that waits for replicas, and one.
-func TestCheckHighAvailability(t *testing.T) {
-	t.Parallel()
-	group := redistest.StartSentinel(t)
-	where, master := group.Redis(), group.Master(t)
-	if info := demands(t, where, config.DurabilityHA, "", "", ""); len(info.Warnings) != 0 {
-		t.Errorf("warnings %q", info.Warnings)
-	}
-	master.Do(t, "CONFIG", "SET", "min-replicas-max-lag", "11")
-	if info := demands(t, where, config.DurabilityHA, "", "", ""); len(info.Warnings) != 1 {
-		t.Errorf("warnings %q", info.Warnings)
-	}
-	master.Do(t, "CONFIG", "SET", "min-replicas-to-write", "0")
-	demands(t, where, config.DurabilityHA, "min-replicas-to-write of ", "0", "set it to 1")
-	master.Do(t, "CONFIG", "SET", "min-replicas-to-write", "1")
-	redistest.KillAll(t, group.Replicas(t)...)
-	demands(t, where, config.DurabilityHA, "replicas of ", "none", "start them")
-}

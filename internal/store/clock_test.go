@@ -16,7 +16,7 @@ import (
 func bothClocks(t *testing.T, run func(*testing.T, *storetest.Space)) {
 	t.Helper()
 	for name, space := range map[string]func(testing.TB) *storetest.Space{
-		"redis": func(tb testing.TB) *storetest.Space { return storetest.New(tb) }, "embedded": storetest.Embedded,
+		"redis": func(tb testing.TB) *storetest.Space { return storetest.New(tb) }, "embedded": onEmbedded,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,8 +1,15 @@
 package store_test
 
 import (
+	"net"
+	"strconv"
 	"testing"
+	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/base/embedded"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 )
@@ -16,5 +23,24 @@ func TestRedis(t *testing.T) {
 
 func TestLongEmbedded(t *testing.T) {
 	t.Parallel()
-	exercise(t, storetest.Embedded)
+	exercise(t, onEmbedded)
+}
+
+// onEmbedded is storetest.New on a Redis inside the process.
+func onEmbedded(tb testing.TB) *storetest.Space {
+	tb.Helper()
+	where, end, err := embedded.Start(config.Redis{
+		Host: config.EmbeddedHost, DialTimeout: time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(end)
+	sp := &storetest.Space{Namespace: redistest.Namespace(tb), Where: where}
+	sp.Store = sp.Dial(tb)
+	sp.Raw = redis.NewClient(&redis.Options{
+		Addr: net.JoinHostPort(where.Host, strconv.Itoa(where.Port)), Protocol: 2, DisableIdentity: true,
+	})
+	tb.Cleanup(func() { _ = sp.Raw.Close() })
+	return sp
 }

@@ -16,15 +16,6 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// where is the section [redis] with these settings, each key=value.
-func where(t *testing.T, settings ...string) config.Redis {
-	t.Helper()
-	for i, s := range settings {
-		settings[i] = "redis." + s
-	}
-	return storetest.Config(t, settings...).Redis
-}
-
 // The Redis, its login and its database are those that [redis] names. The one here
 // has a password, so that no other one is taken for it.
 func TestSettingsOfThePlace(t *testing.T) {
@@ -44,7 +35,7 @@ func TestSettingsOfThePlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			st, err := store.Dial(where(t, settings...), "ns", conn.WithRetries(-1))
+			st, err := store.Dial(storetest.Redis(t, settings...), "ns", conn.WithRetries(-1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +53,7 @@ func TestSettingsOfThePlace(t *testing.T) {
 func TestSettingsOfDurability(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	safe, err := store.Dial(where(t, "host="+srv.Socket(), "durability=safe"), "ns", conn.WithRetries(-1))
+	safe, err := store.Dial(storetest.Redis(t, "host="+srv.Socket(), "durability=safe"), "ns", conn.WithRetries(-1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +67,7 @@ func TestSettingsOfDurability(t *testing.T) {
 			waits <- words[len(words)-1]
 		}
 	})
-	place := where(t, "host="+srv.Socket(), "replication_timeout=0.05")
+	place := storetest.Redis(t, "host="+srv.Socket(), "replication_timeout=0.05")
 	place.Durability = config.DurabilityHA // a configuration has it with Sentinel only
 	st, err := store.Dial(place, "ns", conn.WithRetries(-1))
 	if err != nil {

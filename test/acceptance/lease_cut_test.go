@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -30,7 +29,7 @@ func TestCutOff(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			proxy := redistest.NewProxy(t, "unix", w.Server.Socket())
+			proxy := w.Server.Proxy(t)
 			cut := w.launch(t, "cut", "tdf-worker", w.reaching(t, "cut", proxy.Addr(), "slots=4", "on_redis_loss="+mode)...)
 			w.cutOff(t, cut, proxy.Hang, proxy.Release)
 		})

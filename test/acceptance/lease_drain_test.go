@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
-	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	sm "github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -104,7 +103,7 @@ func TestThirdSignal(t *testing.T) {
 	w := newWorld(t)
 	w.archiver(t)
 	w.serverWith(t, "server", "server.worker_timeout=9", "server.timeout_grace=90") // not what kills here
-	proxy := redistest.NewProxy(t, "unix", w.Server.Socket())
+	proxy := w.Server.Proxy(t)
 	spec, l := w.deaf(t)
 	id := w.open(t, spec)[0]
 	dies := w.launch(t, "dies", "tdf-worker", w.reaching(t, "dies", proxy.Addr(), "drain_timeout=3600", "kill_grace=60")...)

@@ -21,7 +21,7 @@ import (
 // crew are two clients of a Redis Cluster that have asked a replica where the slots
 // are, so that they have connections to it when it is promoted.
 type crew struct {
-	cluster    *redistest.Cluster
+	cluster    *cluster
 	namespace  string
 	idle, busy *store.Store
 	// master serves the namespace at first, and replica follows it.
@@ -30,11 +30,11 @@ type crew struct {
 
 func newCrew(t *testing.T) *crew {
 	t.Helper()
-	c := &crew{cluster: redistest.StartCluster(t), namespace: "{" + redistest.Namespace(t) + "}"}
-	c.master = c.cluster.Owner(t, c.namespace)
-	nodes := c.cluster.Nodes()
+	c := &crew{cluster: startCluster(t), namespace: "{" + redistest.Namespace(t) + "}"}
+	c.master = c.cluster.ownerOf(t, c.namespace)
+	nodes := c.cluster.nodes
 	c.replica = nodes[slices.Index(nodes, c.master)+len(nodes)/2]
-	where := c.cluster.Redis()
+	where := c.cluster.redis()
 	where.ClusterAddrs = []string{c.replica.Addr()}
 	for _, st := range []**store.Store{&c.idle, &c.busy} {
 		var err error
@@ -46,7 +46,7 @@ func newCrew(t *testing.T) *crew {
 			t.Fatal(err)
 		}
 	}
-	c.cluster.AwaitSync(t)
+	c.cluster.awaitSync(t)
 	return c
 }
 
@@ -82,7 +82,7 @@ func TestClusterLossIsCaughtUp(t *testing.T) {
 	seen, _ := c.idle.History()
 	c.master.Kill(t)
 	c.replica.Resume(t)
-	now := c.cluster.AwaitFailover(t, c.namespace, c.master)
+	now := c.cluster.awaitFailover(t, c.namespace, c.master)
 	start, err := strconv.ParseInt(c.meta(t, now, "seq"), 10, 64)
 	if err != nil || start >= seen.Seq {
 		t.Fatalf("nothing is lost: the new master is at %d, error %v, and %v was seen", start, err, seen)
@@ -106,10 +106,10 @@ func TestClusterMasterComesBack(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t)
 	for _, next := range []*redistest.Server{c.replica, c.master} {
-		old := c.cluster.Owner(t, c.namespace)
+		old := c.cluster.ownerOf(t, c.namespace)
 		next.Do(t, "CLUSTER", "FAILOVER", "TAKEOVER") // the others would not vote so soon again
-		c.cluster.AwaitFailover(t, c.namespace, old)
-		c.cluster.AwaitSync(t)
+		c.cluster.awaitFailover(t, c.namespace, old)
+		c.cluster.awaitSync(t)
 	}
 	if lives := c.meta(t, c.master, "lives"); !strings.HasSuffix(lives, ".1:0") {
 		t.Fatalf("lives %q, want the first one: nobody has called", lives)

@@ -2,10 +2,15 @@ package redisfaults
 
 import (
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -55,16 +60,34 @@ func TestMemoryIsFull(t *testing.T) {
 // E7: the disk of Redis is full.
 func TestDiskIsFull(t *testing.T) {
 	t.Parallel()
-	redistest.CanMount(t)
-	srv := redistest.Start(t, redistest.WithSmallDisk("16m"))
+	srv, dir := onSmallDisk(t, "16m")
 	tm := newTeam(t, storetest.Where(srv))
 	stop := tm.load(t)
-	srv.FillDisk(t)
+	filler := hosttest.FillDisk(t, dir)
 	wait.Eventually(t, restartBar, func() bool { return strings.Contains(tm.log.String(), "MISCONF Errors writing to the AOF file") },
 		"nobody notices")
 	hold(t, inEarnest(time.Second, 20*time.Second))
-	srv.FreeDisk(t)
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
 	tm.recovers(t, "after the disk of Redis was full", time.Now(), restartBar)
 	stop()
 	tm.settled(t)
+}
+
+// onSmallDisk starts a server that keeps an append-only file, written each second, on a file system of that size, which ends
+// with the process. It returns where that is seen from outside. Mounting it needs root.
+func onSmallDisk(t *testing.T, size string) (srv *redistest.Server, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	try := exec.CommandContext(t.Context(), "unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", dir)
+	if out, err := try.CombinedOutput(); err != nil {
+		t.Skipf("needs the right to mount a small tmpfs: %v %s", err, out)
+	}
+	srv = redistest.Start(t,
+		redistest.WithWrapper("unshare", "--mount", "--propagation", "private", "sh", "-c",
+			`mount -t tmpfs -o "size=$1" tmpfs "$2" && shift 2 && exec "$@"`, "sh", size, dir),
+		redistest.WithConfig("dir", dir), redistest.WithConfig("appendonly", "yes"), redistest.WithConfig("appendfsync", "everysec"),
+		redistest.WithConfig("auto-aof-rewrite-percentage", "0"))
+	return srv, filepath.Join("/proc", strconv.Itoa(srv.PID()), "root", dir)
 }

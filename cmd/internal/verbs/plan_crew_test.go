@@ -11,8 +11,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/server"
 	"github.com/tdf-go/tdf/worker"
 )
@@ -71,7 +71,7 @@ func (b *bench) planCrew() *planCrew {
 // dial is a store for a daemon.
 func (b *bench) dial() *store.Store {
 	b.t.Helper()
-	s, err := store.Dial(worktest.Redis(b.srv), b.ns, conn.WithRetries(-1))
+	s, err := store.Dial(storetest.Where(b.srv), b.ns, conn.WithRetries(-1))
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
-	"github.com/tdf-go/tdf/internal/testkit/worktest"
 )
 
 // Redis is started anew, or loses what it had acknowledged, while tasks are opened, or right after: what was printed
@@ -59,7 +59,7 @@ func TestSubmitAcrossLives(t *testing.T) {
 				b.srv.Do(t, "HSET", b.ns+":meta", "seq", "0")
 			}
 			proxy.Up()
-			server, err := store.Dial(worktest.Redis(b.srv), b.ns)
+			server, err := store.Dial(storetest.Where(b.srv), b.ns)
 			if err != nil {
 				t.Fatal(err)
 			}

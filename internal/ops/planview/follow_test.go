@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // open is a view on a ready plan of n tasks that need nothing.
 func open(t *testing.T, srv *redistest.Server, ns string, n int) *View {
 	t.Helper()
-	st, err := store.Dial(worktest.Redis(srv), ns)
+	st, err := store.Dial(storetest.Where(srv), ns)
 	if err != nil {
 		t.Fatal(err)
 	}

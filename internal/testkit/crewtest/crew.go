@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"testing"
 
 	"github.com/tdf-go/tdf/fetch"
@@ -40,12 +41,24 @@ type Crew struct {
 // with an error, fails the test.
 func Start(tb testing.TB, c Crew) {
 	tb.Helper()
-	daemons := make([]daemon, 0, 1+len(c.Workers))
-	daemons = append(daemons, daemon{"server", c.newServer(tb).Run})
+	daemons := map[string]func(context.Context) error{"server": c.newServer(tb).Run}
 	for _, name := range c.Workers {
-		daemons = append(daemons, daemon{name, c.newWorker(tb, name).Run})
+		daemons[name] = c.newWorker(tb, name).Run
 	}
-	background(tb, daemons)
+	// All are stopped at once: one that waits for work notices it after up to a second.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
+	var all sync.WaitGroup
+	for name, run := range daemons {
+		all.Go(func() {
+			if err := run(ctx); err != nil || ctx.Err() == nil {
+				tb.Errorf("%s has ended: %v", name, err)
+			}
+		})
+	}
+	tb.Cleanup(func() {
+		cancel()
+		all.Wait()
+	})
 }
 
 // load reads one of the crew's files, with the place put in.
@@ -117,37 +130,6 @@ func inside(dir, name string) string {
 
 func logger(tb testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(tb.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-}
-
-type daemon struct {
-	name string
-	run  func(context.Context) error
-}
-
-// background runs daemons until the test ends, and then stops all at once: one
-// that waits for work notices it after up to a second.
-func background(tb testing.TB, daemons []daemon) {
-	tb.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
-	ends := make([]chan error, len(daemons))
-	for i, d := range daemons {
-		ends[i] = make(chan error, 1)
-		go func() {
-			err := d.run(ctx)
-			if ctx.Err() == nil {
-				tb.Errorf("%s ended before it was told to", d.name)
-			}
-			ends[i] <- err
-		}()
-	}
-	tb.Cleanup(func() {
-		cancel()
-		for i, d := range daemons {
-			if err := <-ends[i]; err != nil {
-				tb.Errorf("%s: %v", d.name, err)
-			}
-		}
-	})
 }
 
 // Place is a namespace on the shared Redis of the test binary.

@@ -191,26 +191,22 @@ func (r *run) awaitReady() error {
 	if r.ready == nil {
 		return nil
 	}
-	timer := time.NewTimer(r.limit)
-	defer timer.Stop()
 	select {
 	case <-r.ready:
 		return nil
 	case <-r.done:
 		return errors.Join(errNotReady, r.err)
-	case <-timer.C:
+	case <-time.After(r.limit):
 		return fmt.Errorf("not ready within %v", r.limit)
 	}
 }
 
 // staysUp watches the run for a moment and reports it if it ends by itself.
 func (r *run) staysUp() error {
-	timer := time.NewTimer(settle)
-	defer timer.Stop()
 	select {
 	case <-r.done:
 		return errors.Join(errEnded, r.err)
-	case <-timer.C:
+	case <-time.After(settle):
 		return nil
 	}
 }
@@ -224,12 +220,10 @@ func (r *run) stop() error {
 // awaitEnd waits for the end of a run whose context is, or soon will be, done.
 func (r *run) awaitEnd() error {
 	defer r.cancel()
-	timer := time.NewTimer(r.limit)
-	defer timer.Stop()
 	select {
 	case <-r.done:
 		return cleanStop(r.err)
-	case <-timer.C:
+	case <-time.After(r.limit):
 		return fmt.Errorf("Run did not return within %v of its cancellation", r.limit)
 	}
 }

@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -15,8 +16,9 @@ func TestClock(t *testing.T) {
 	for _, want := range []time.Duration{-time.Hour, time.Hour, -1500 * time.Millisecond, 0} {
 		clock.Set(t, want)
 		sent := time.Now()
-		seconds, err := strconv.ParseInt(s.texts("TIME")[0], 10, 64)
-		micros, err2 := strconv.ParseInt(s.texts("TIME")[1], 10, 64)
+		now, _ := s.Do(t, "TIME").([]any)
+		seconds, err := strconv.ParseInt(fmt.Sprint(now[0]), 10, 64)
+		micros, err2 := strconv.ParseInt(fmt.Sprint(now[1]), 10, 64)
 		if err != nil || err2 != nil {
 			t.Fatal(err, err2)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -28,9 +27,6 @@ func TestServerDiesWithTestBinary(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux has parent-death signals")
-	}
 	victim := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestServerDiesWithTestBinary$", "-test.v")
 	victim.Env = append(os.Environ(), asVictim+"=1", "TMPDIR="+t.TempDir())
 	out, err := victim.StdoutPipe()

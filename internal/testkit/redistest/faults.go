@@ -14,36 +14,21 @@ func Command(name string) Match {
 	return func(args []string) bool { return len(args) > 0 && strings.EqualFold(args[0], name) }
 }
 
-// Script matches the calls of one script, by its SHA1 or by its source text.
-func Script(sha, source string) Match {
-	return func(args []string) bool {
-		switch {
-		case len(args) < 2:
-			return false
-		case strings.EqualFold(args[0], "EVALSHA"):
-			return strings.EqualFold(args[1], sha)
-		case strings.EqualFold(args[0], "EVAL"):
-			return args[1] == source
-		default:
-			return false
-		}
-	}
-}
-
-// Drop is one reply to lose.
-type Drop struct {
+// Fault is what happens once to a command that matches.
+type Fault struct {
 	match Match
 	done  chan struct{}
 }
 
-// Done is closed when Redis has carried the command out and the reply is lost.
-// The connection is cut right after.
-func (d *Drop) Done() <-chan struct{} { return d.done }
+// Done is closed when it has happened: [Proxy.DropReply] has lost the reply, and
+// cuts the connection right after; or, after [Proxy.HaltBefore] and
+// [Proxy.HaltAfter], nothing passes any more.
+func (f *Fault) Done() <-chan struct{} { return f.done }
 
-// Happened tells whether the reply has been lost.
-func (d *Drop) Happened() bool {
+// Happened tells whether it has happened.
+func (f *Fault) Happened() bool {
 	select {
-	case <-d.done:
+	case <-f.done:
 		return true
 	default:
 		return false
@@ -54,8 +39,8 @@ func (d *Drop) Happened() bool {
 // forwarded, its reply swallowed and the connection cut. A NOSCRIPT reply is
 // passed on, because then nothing was carried out. Several drops may be pending;
 // each loses one reply.
-func (p *Proxy) DropReply(match Match) *Drop {
-	d := &Drop{match: match, done: make(chan struct{})}
+func (p *Proxy) DropReply(match Match) *Fault {
+	d := &Fault{match, make(chan struct{})}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drops = append(p.drops, d)
@@ -63,13 +48,13 @@ func (p *Proxy) DropReply(match Match) *Drop {
 }
 
 // take returns the oldest pending drop that wants this reply to be lost.
-func (p *Proxy) take(args []string, reply []byte) *Drop {
+func (p *Proxy) take(args []string, reply []byte) *Fault {
 	if bytes.HasPrefix(reply, []byte("-NOSCRIPT")) {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.drops, func(d *Drop) bool { return d.match(args) })
+	i := slices.IndexFunc(p.drops, func(d *Fault) bool { return d.match(args) })
 	if i < 0 {
 		return nil
 	}
@@ -78,31 +63,20 @@ func (p *Proxy) take(args []string, reply []byte) *Drop {
 	return d
 }
 
-// Halt is a moment at which everything through a proxy comes to a stop.
-type Halt struct {
-	match Match
-	after bool
-	done  chan struct{}
-}
-
-// Done is closed when nothing passes any more.
-func (h *Halt) Done() <-chan struct{} { return h.done }
-
 // HaltBefore hangs the proxy, as [Proxy.Hang] does, as soon as a command that
 // matches comes by, which does not reach Redis: its sender can be killed at that
 // very moment. [Proxy.Bury] is for what is left then.
-func (p *Proxy) HaltBefore(match Match) *Halt { return p.halt(match, false) }
+func (p *Proxy) HaltBefore(match Match) *Fault { return p.halt(match, false) }
 
 // HaltAfter is HaltBefore when Redis has carried the command out, and the client has
 // no reply yet. Redis has not carried out what it answers with NOSCRIPT.
-func (p *Proxy) HaltAfter(match Match) *Halt { return p.halt(match, true) }
+func (p *Proxy) HaltAfter(match Match) *Fault { return p.halt(match, true) }
 
-func (p *Proxy) halt(match Match, after bool) *Halt {
-	h := &Halt{match: match, after: after, done: make(chan struct{})}
+func (p *Proxy) halt(match Match, after bool) *Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stops = h
-	return h
+	p.stop, p.stopAfter = &Fault{match, make(chan struct{})}, after
+	return p.stop
 }
 
 // Bury closes all connections together with what was held back on them, which is never
@@ -116,11 +90,11 @@ func (p *Proxy) Bury() {
 func (p *Proxy) reached(args []string, reply []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	h := p.stops
-	if h == nil || h.after != (reply != nil) || bytes.HasPrefix(reply, []byte("-NOSCRIPT")) || !h.match(args) {
+	h := p.stop
+	if h == nil || p.stopAfter != (reply != nil) || bytes.HasPrefix(reply, []byte("-NOSCRIPT")) || !h.match(args) {
 		return
 	}
-	p.stops = nil
+	p.stop = nil
 	p.gate.shut()
 	close(h.done)
 }

@@ -13,7 +13,7 @@ import (
 func TestProxyHalts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		halt func(*redistest.Proxy, redistest.Match) *redistest.Halt
+		halt func(*redistest.Proxy, redistest.Match) *redistest.Fault
 		want any
 	}{
 		"before": {(*redistest.Proxy).HaltBefore, nil},

@@ -3,12 +3,11 @@ package redistest
 import (
 	_ "embed"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,14 +22,14 @@ type settings struct {
 	config   []string
 	environ  []string
 	password string
-	// form says how the directives are given, and to what.
-	form form
+	// sentinel says that the server watches others.
+	sentinel bool
 	// base is a redis.conf that is read first; empty for none.
 	base string
 	// program is the redis-server that is run; empty for the one in PATH.
 	program string
-	// disk is the size of a file system for the append-only file; empty for none.
-	disk string
+	// wrapper are the words before those of redis-server.
+	wrapper []string
 }
 
 // WithAppendOnly makes every write durable (appendfsync always), so that the
@@ -75,49 +74,54 @@ func WithPassword(password string) Option {
 	}
 }
 
-// form is how a redis-server is given its directives.
-type form int
+// Replicated makes a server one of a group: it keeps everything, written each second,
+// and its replicas get it by the disk; else one that is in sync gets no commands for a second.
+func Replicated() Option {
+	return func(s *settings) {
+		s.config = append(s.config, "--appendonly", "yes", "--appendfsync", "everysec",
+			"--repl-diskless-sync", "no", "--repl-diskless-sync-delay", "0")
+	}
+}
 
-const (
-	// onCommandLine is for servers of one process: each start is like the first.
-	onCommandLine form = iota
-	// inFile is for a member of a group: what its group makes of it (master or
-	// replica) is written back into the file, so that it holds after a restart.
-	inFile
-	// asSentinel is inFile for a sentinel.
-	asSentinel
-)
+// AsSentinel makes the server one that watches others.
+func AsSentinel() Option {
+	return func(s *settings) { s.sentinel = true }
+}
+
+// WithWrapper starts redis-server by a command that runs what follows these words in
+// its own process.
+func WithWrapper(words ...string) Option {
+	return func(s *settings) { s.wrapper = words }
+}
+
+// command starts redis-server. Its directives are in a file, which is made at the first start:
+// what a group makes of its members (master or replica) is written back there, and holds after a restart.
+func (s *settings) command(binary, dir, port, socket string) ([]string, error) {
+	file := s.file(dir)
+	if _, err := os.Stat(file); err != nil {
+		if err := os.WriteFile(file, []byte(lines(s.directives(dir, port, socket))), 0o600); err != nil {
+			return nil, fmt.Errorf("configuration of redis-server: %w", err)
+		}
+	}
+	command := append(slices.Clone(s.wrapper), binary, file)
+	if s.sentinel {
+		command = append(command, "--sentinel")
+	}
+	return command, nil
+}
 
 // file is the configuration file of a server in dir.
 func (s *settings) file(dir string) string { return filepath.Join(dir, "redis.conf") }
 
-// arguments are those of redis-server: the directives, or the file that has them,
-// which is made at the first start.
-func (s *settings) arguments(dir, port, socket string) ([]string, error) {
-	directives := s.directives(dir, port, socket)
-	if s.form == onCommandLine {
-		return directives, nil
-	}
-	file := s.file(dir)
-	if err := writeOnce(file, lines(directives)); err != nil {
-		return nil, err
-	}
-	if s.form == asSentinel {
-		return []string{file, "--sentinel"}, nil
-	}
-	return []string{file}, nil
-}
-
 func (s *settings) directives(dir, port, socket string) []string {
-	all := []string{
-		"--bind", "127.0.0.1", "--port", port, "--unixsocket", socket,
-		"--dir", s.dataDir(dir), "--logfile", filepath.Join(dir, "redis.log"),
-	}
+	var all []string
 	if s.base != "" {
-		all = append([]string{s.base}, all...)
-	} else if s.form != asSentinel {
-		all = append(all, "--save", "", "--maxmemory-policy", "noeviction", "--databases", "16")
+		all = []string{"--include", s.base}
+	} else if !s.sentinel {
+		all = []string{"--save", "", "--maxmemory-policy", "noeviction", "--databases", "16"}
 	}
+	all = append(all, "--bind", "127.0.0.1", "--port", port, "--unixsocket", socket, "--dir", dir,
+		"--logfile", filepath.Join(dir, "redis.log"))
 	return append(all, s.config...)
 }
 
@@ -131,90 +135,7 @@ func lines(directives []string) string {
 		}
 		text.WriteString(" " + strconv.Quote(word))
 	}
-	return strings.TrimPrefix(text.String(), "\n") + "\n"
-}
-
-func writeOnce(file, text string) error {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("configuration of redis-server: %w", err)
-	}
-	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("configuration of redis-server: %w", err)
-	}
-	return nil
-}
-
-// WithSmallDisk puts the append-only file, which is written each second, on a file
-// system of that size ("8m") of its own, which ends with the process. Mounting it
-// needs root; see [CanMount].
-func WithSmallDisk(size string) Option {
-	return func(s *settings) {
-		s.disk = size
-		s.config = append(s.config, "--appendonly", "yes", "--appendfsync", "everysec", "--auto-aof-rewrite-percentage", "0")
-	}
-}
-
-// CanMount skips the test where [WithSmallDisk] is not possible.
-func CanMount(tb testing.TB) {
-	tb.Helper()
-	try := exec.CommandContext(tb.Context(), "unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", tb.TempDir())
-	if out, err := try.CombinedOutput(); err != nil {
-		tb.Skipf("needs the right to mount a small tmpfs: %v %s", err, out)
-	}
-}
-
-// dataDir is where a server keeps its data.
-func (s *settings) dataDir(dir string) string {
-	if s.disk == "" {
-		return dir
-	}
-	return filepath.Join(dir, "disk")
-}
-
-// wrapper is the command that starts redis-server where it needs a disk of its own.
-func (s *settings) wrapper(dir string) []string {
-	if s.disk == "" {
-		return nil
-	}
-	return []string{
-		"unshare", "--mount", "--propagation", "private", "sh", "-c",
-		`mkdir -p "$1" && mount -t tmpfs -o "size=$2" tmpfs "$1" && shift 2 && exec "$@"`, "sh", s.dataDir(dir), s.disk,
-	}
-}
-
-// FillDisk fills the disk of [WithSmallDisk].
-func (s *Server) FillDisk(tb testing.TB) {
-	tb.Helper()
-	file, err := os.Create(s.filler())
-	if err != nil {
-		tb.Fatalf("filling the disk of redis-server: %v", err)
-	}
-	for size := 64 << 10; size > 0; size /= 2 {
-		for err = nil; err == nil; {
-			_, err = file.Write(make([]byte, size))
-		}
-	}
-	if err := file.Close(); err != nil && !strings.Contains(err.Error(), "no space") {
-		tb.Fatalf("filling the disk of redis-server: %v", err)
-	}
-}
-
-// FreeDisk makes room again.
-func (s *Server) FreeDisk(tb testing.TB) {
-	tb.Helper()
-	if err := os.Remove(s.filler()); err != nil {
-		tb.Fatalf("making room for redis-server: %v", err)
-	}
-}
-
-// filler is the file that fills the disk, as it is seen from outside.
-func (s *Server) filler() string {
-	return filepath.Join(fmt.Sprintf("/proc/%d/root", s.PID()), s.settings.dataDir(s.dir), "filler")
+	return text.String() + "\n"
 }
 
 //go:embed preload/clock.c

@@ -31,14 +31,13 @@ func startProcess(dir, addr, socket string, set *settings) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address of redis-server: %w", err)
 	}
-	args, err := set.arguments(dir, port, socket)
+	command, err := set.command(binary, dir, port, socket)
 	if err != nil {
 		return nil, err
 	}
-	command := append(set.wrapper(dir), append([]string{binary}, args...)...)
 	p := &process{cmd: exec.CommandContext(context.Background(), command[0], command[1:]...), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), set.environ...)
-	p.cmd.SysProcAttr = dieWithParent()
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // also when the test binary is killed
 	return p, p.start()
 }
 
@@ -63,8 +62,6 @@ func (p *process) start() error {
 	return nil
 }
 
-func (p *process) pid() int { return p.cmd.Process.Pid }
-
 func (p *process) signal(sig syscall.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("sending %v to redis-server: %w", sig, err)
@@ -77,26 +74,16 @@ func (p *process) end(sig syscall.Signal) error {
 	if err := errors.Join(p.signal(sig), p.signal(syscall.SIGCONT)); err != nil {
 		return err
 	}
-	if p.endedWithin(stopLimit) {
+	select {
+	case <-p.done:
 		return nil
+	case <-time.After(stopLimit):
 	}
 	if err := p.signal(syscall.SIGKILL); err != nil {
 		return err
 	}
 	<-p.done
 	return fmt.Errorf("redis-server ignored %v for %v and was killed", sig, stopLimit)
-}
-
-// endedWithin tells whether the process ends before the limit.
-func (p *process) endedWithin(limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-p.done:
-		return true
-	case <-timer.C:
-		return false
-	}
 }
 
 // logTail returns the last lines of the server's log.

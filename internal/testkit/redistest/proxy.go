@@ -3,7 +3,11 @@ package redistest
 import (
 	"bufio"
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,43 +26,37 @@ type Proxy struct {
 	gate     gate
 	work     sync.WaitGroup
 
-	mu      sync.Mutex
-	drops   []*Drop
-	stops   *Halt // nil for none
-	links   map[*link]struct{}
-	taken   int
-	refuses bool
-	refused Match
-	because string
+	mu        sync.Mutex
+	drops     []*Fault
+	stop      *Fault // nil for none
+	stopAfter bool   // Redis has answered
+	links     map[*link]struct{}
+	taken     int
+	refuses   bool
+	refused   Match
+	because   string
 }
 
-// NewProxy listens on a free loopback port and forwards every connection to
-// upstream, an address of the network "tcp" or "unix". It is closed when the
-// test ends.
-func NewProxy(tb testing.TB, network, upstream string) *Proxy {
+// Proxy returns a proxy in front of this server, which listens on a free loopback
+// port until the test ends.
+func (s *Server) Proxy(tb testing.TB) *Proxy {
 	tb.Helper()
-	var lc net.ListenConfig
-	listener, err := lc.Listen(context.Background(), "tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatalf("proxy: %v", err)
 	}
-	return NewProxyOn(tb, listener, network, upstream)
+	return NewProxyOn(tb, listener, "unix", s.Socket())
 }
 
-// NewProxyOn is [NewProxy] on a listener of the caller's, which it closes: one
-// of another network namespace, for example.
+// NewProxyOn forwards every connection of a listener, one of another network
+// namespace for example, to upstream, an address of the network "tcp" or "unix".
+// It closes the listener when the test ends.
 func NewProxyOn(tb testing.TB, listener net.Listener, network, upstream string) *Proxy {
 	tb.Helper()
 	p := &Proxy{listener: listener, network: network, upstream: upstream, links: map[*link]struct{}{}}
 	p.work.Go(p.accept)
 	tb.Cleanup(p.close)
 	return p
-}
-
-// Proxy returns a proxy in front of this server. See [NewProxy].
-func (s *Server) Proxy(tb testing.TB) *Proxy {
-	tb.Helper()
-	return NewProxy(tb, "unix", s.Socket())
 }
 
 // Addr returns the address clients connect to, as host:port.
@@ -252,7 +250,7 @@ func words(request value) []string {
 func (l *link) push(raw []byte, args []string) []byte {
 	a := asked{args: args}
 	if a.answer = l.proxy.refusal(a.args); a.answer != "" {
-		raw = encode("ECHO", "refused")
+		raw = []byte("*1\r\n$4\r\nPING\r\n")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -262,7 +260,7 @@ func (l *link) push(raw []byte, args []string) []byte {
 
 // answer returns what the client gets for a reply, or the drop that swallows it.
 // Push messages and attributes of RESP3 answer no request.
-func (l *link) answer(reply value) ([]byte, *Drop) {
+func (l *link) answer(reply value) ([]byte, *Fault) {
 	if reply.kind == '>' || reply.kind == '|' {
 		return reply.raw, nil
 	}
@@ -311,4 +309,75 @@ func (g *gate) pass() {
 	if wait != nil {
 		<-wait
 	}
+}
+
+// value is one RESP2 or RESP3 value with the bytes it was read from.
+type value struct {
+	kind  byte
+	raw   []byte
+	text  []byte  // simple and bulk values
+	elems []value // aggregates
+}
+
+// errProtocol is returned for bytes that are not RESP.
+var errProtocol = errors.New("not RESP")
+
+// readValue reads one whole value.
+func readValue(r *bufio.Reader) (value, error) {
+	line, err := r.ReadBytes('\n')
+	if err != nil {
+		return value{}, err //nolint:wrapcheck // io.EOF must stay io.EOF
+	}
+	if len(line) < 3 || line[len(line)-2] != '\r' {
+		return value{}, fmt.Errorf("%w: %q", errProtocol, line)
+	}
+	v := value{kind: line[0], raw: line, text: line[1 : len(line)-2]}
+	switch v.kind {
+	case '$', '=', '!':
+		return readBulk(r, v)
+	case '*', '~', '>':
+		return readElems(r, v, 1)
+	case '%', '|':
+		return readElems(r, v, 2)
+	default:
+		return v, nil
+	}
+}
+
+func readBulk(r *bufio.Reader, v value) (value, error) {
+	n, err := length(v)
+	if err != nil || n < 0 {
+		return v, err
+	}
+	body := make([]byte, n+2)
+	if _, err := io.ReadFull(r, body); err != nil {
+		return v, fmt.Errorf("reading %d bytes: %w", n, err)
+	}
+	v.raw = append(v.raw, body...)
+	v.text = body[:n]
+	return v, nil
+}
+
+func readElems(r *bufio.Reader, v value, each int) (value, error) {
+	n, err := length(v)
+	if err != nil || n < 0 {
+		return v, err
+	}
+	for range n * each {
+		e, err := readValue(r)
+		if err != nil {
+			return v, err
+		}
+		v.raw = append(v.raw, e.raw...)
+		v.elems = append(v.elems, e)
+	}
+	return v, nil
+}
+
+func length(v value) (int, error) {
+	n, err := strconv.Atoi(string(v.text))
+	if err != nil {
+		return 0, fmt.Errorf("%w: length %q", errProtocol, v.text)
+	}
+	return n, nil
 }

@@ -30,19 +30,3 @@ func TestProxyRefuses(t *testing.T) {
 		t.Errorf("after that: %v", err)
 	}
 }
-
-// A server whose disk is full refuses to write, and writes when there is room.
-func TestSmallDisk(t *testing.T) {
-	t.Parallel()
-	redistest.CanMount(t)
-	srv := redistest.Start(t, redistest.WithSmallDisk("1m"))
-	c := client(t, "tcp", srv.Addr())
-	set := func() error { return c.Set(t.Context(), "k", "v", 0).Err() }
-	if err := set(); err != nil {
-		t.Fatal(err)
-	}
-	srv.FillDisk(t)
-	awaitError(t, set, "MISCONF ")
-	srv.FreeDisk(t)
-	awaitError(t, set, "")
-}

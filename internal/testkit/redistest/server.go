@@ -1,3 +1,18 @@
+// Package redistest gives tests a Redis of their own.
+//
+// [Start] runs a private redis-server for one test; [Shared] runs one per test
+// binary, on first use, and [Main] stops it at the end. Both listen on a unix
+// socket in a temporary directory and on a free loopback port, keep nothing on
+// disk unless asked to, and die with the test binary.
+//
+// Tests that share a server stay apart by [Namespace] and, stricter, by
+// [Server.Limited]: a user that may touch the keys of one namespace only, so
+// that a stray key or a FLUSHDB fails instead of going unseen.
+//
+// [Proxy] stands between a client and the server and loses replies, cuts
+// connections or hangs, on command.
+//
+// The package is imported from _test.go files only.
 package redistest
 
 import (
@@ -7,6 +22,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -92,6 +108,13 @@ func freeAddr() (string, error) {
 // over [Server.Restart].
 func (s *Server) Addr() string { return s.addr }
 
+// Port is the TCP port of [Server.Addr].
+func (s *Server) Port() int {
+	_, text, _ := net.SplitHostPort(s.addr)
+	port, _ := strconv.Atoi(text) // 0 before the server has an address
+	return port
+}
+
 // Socket returns the path of the server's unix socket.
 func (s *Server) Socket() string { return filepath.Join(s.dir, "redis.sock") }
 
@@ -105,7 +128,7 @@ func (s *Server) PID() int {
 	if s.process == nil {
 		return 0
 	}
-	return s.process.pid()
+	return s.process.cmd.Process.Pid
 }
 
 // close ends the server and removes its directory.
@@ -281,7 +304,7 @@ func (s *Server) Limited(tb testing.TB, ns string) User {
 	s.Do(tb, "ACL", "SETUSER", u.Name, "reset", "resetchannels", "on", ">"+u.Password,
 		"~"+ns+":*", "~{"+ns+"}:*", "&"+ns+":*", "&{"+ns+"}:*",
 		"+@all", "-@dangerous", "+info", "-flushdb", "-flushall", "-keys")
-	tb.Cleanup(func() { _, _ = s.call("ACL", "DELUSER", u.Name) })
+	tb.Cleanup(func() { _, _ = s.Call("ACL", "DELUSER", u.Name) })
 	return u
 }
 
@@ -289,23 +312,12 @@ func (s *Server) Limited(tb testing.TB, ns string) User {
 // when the code under test swallowed the error. Call it at the end of the test.
 func (u User) EnsureEmptyACLLog(tb testing.TB) {
 	tb.Helper()
-	for _, refusal := range u.Refusals(tb) {
-		tb.Errorf("redis refused user %s: %s", u.Name, refusal)
-	}
-}
-
-// Refusals lists what Redis refused this user, newest first, one text each, for
-// example "key tdf:stray in lua".
-func (u User) Refusals(tb testing.TB) []string {
-	tb.Helper()
 	entries, _ := u.server.Do(tb, "ACL", "LOG", "128").([]any)
-	var refusals []string
 	for _, entry := range entries {
 		if f := fields(entry); f["username"] == u.Name {
-			refusals = append(refusals, fmt.Sprintf("%s %s in %s", f["reason"], f["object"], f["context"]))
+			tb.Errorf("redis refused user %s: %s %s in %s", u.Name, f["reason"], f["object"], f["context"])
 		}
 	}
-	return refusals
 }
 
 // fields reads a flat list of names and values.

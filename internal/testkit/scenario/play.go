@@ -46,11 +46,11 @@ func (p *play) command(words []string) (string, error) {
 	if !ok {
 		return "", errors.New("no such command")
 	}
-	a, err := parseArgs(words[1:])
+	a, err := verb.parse(words[1:])
 	if err != nil {
 		return "", err
 	}
-	answer, err := verb(p, a)
+	answer, err := verb.do(p, a)
 	if err != nil {
 		return "", err
 	}

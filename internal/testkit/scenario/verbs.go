@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,28 +12,34 @@ import (
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 
-// verbs are the commands of a story.
-var verbs = map[string]func(*play, *args) (string, error){
-	"open":         (*play).open,
-	"claim":        (*play).claim,
-	"report":       (*play).report,
-	"stop-overdue": byWorker(sm.StopOverdue),
-	"hand-back":    byWorker(sm.HandBack),
-	"terminate":    byWorker(sm.Terminate),
-	"heartbeat":    (*play).heartbeat,
-	"deadline":     byClerk(sm.Server, sm.Deadline),
-	"settle":       byClerk(sm.Server, sm.Settle),
-	"lose":         byClerk(sm.Server, sm.Lose),
-	"take-back":    byClerk(sm.Worker, sm.Lose),
-	"archive":      byClerk(sm.Manager, sm.Archive),
-	"hold":         byClerk(sm.Manager, sm.Hold),
-	"unblock":      byClerk(sm.Manager, sm.Unblock),
-	"cancel":       byClerk(sm.Manager, sm.Cancel),
-	"read":         (*play).read,
-	"repeat":       (*play).repeat,
-	"try":          (*play).try,
-	"advance":      (*play).advance,
-	"show":         func(p *play, a *args) (string, error) { return withID(a, 0, p.show) },
+// verb is a command of a story.
+type verb struct {
+	// words is how many follow it, id the place of the task's id among them, -1 for none.
+	words, id int
+	do        func(*play, *args) (string, error)
+}
+
+var verbs = map[string]verb{
+	"open":         {0, -1, (*play).open},
+	"claim":        {1, -1, (*play).claim},
+	"report":       {3, 1, (*play).report},
+	"stop-overdue": {2, 1, byWorker(sm.StopOverdue)},
+	"hand-back":    {2, 1, byWorker(sm.HandBack)},
+	"terminate":    {2, 1, byWorker(sm.Terminate)},
+	"heartbeat":    {2, 1, (*play).heartbeat},
+	"deadline":     {1, 0, byClerk(sm.Server, sm.Deadline)},
+	"settle":       {1, 0, byClerk(sm.Server, sm.Settle)},
+	"lose":         {1, 0, byClerk(sm.Server, sm.Lose)},
+	"take-back":    {1, 0, byClerk(sm.Worker, sm.Lose)},
+	"archive":      {1, 0, byClerk(sm.Manager, sm.Archive)},
+	"hold":         {1, 0, byClerk(sm.Manager, sm.Hold)},
+	"unblock":      {1, 0, byClerk(sm.Manager, sm.Unblock)},
+	"cancel":       {1, 0, byClerk(sm.Manager, sm.Cancel)},
+	"read":         {2, 1, (*play).read},
+	"repeat":       {1, -1, (*play).repeat},
+	"try":          {3, 2, (*play).try},
+	"advance":      {1, -1, (*play).advance},
+	"show":         {1, 0, func(p *play, a *args) (string, error) { return p.show(a.id) }},
 }
 
 func (p *play) open(a *args) (string, error) {
@@ -49,11 +56,8 @@ func (p *play) open(a *args) (string, error) {
 }
 
 func (p *play) claim(a *args) (string, error) {
-	name, err := a.word(0)
-	if err != nil {
-		return "", err
-	}
 	p.claims++
+	name := a.words[0]
 	request := fmt.Sprintf("%s-%d", name, p.claims)
 	send := func(said string) (string, error) {
 		t, ok, err := p.world.Claim(name, request)
@@ -71,8 +75,8 @@ func (p *play) claim(a *args) (string, error) {
 }
 
 func (p *play) report(a *args) (string, error) {
-	result, err := a.word(2)
-	if err != nil || result != "ok" && result != "error" {
+	result := a.words[2]
+	if result != "ok" && result != "error" {
 		return "", errors.New("want ok or error")
 	}
 	return p.close(a, sm.Occurrence{Event: sm.Report, Failed: result == "error"})
@@ -84,48 +88,45 @@ func byWorker(e sm.Event) func(*play, *args) (string, error) {
 
 // close is a worker ending the round it was given.
 func (p *play) close(a *args, o sm.Occurrence) (string, error) {
-	name, err := a.word(0)
+	t, err := p.given(a)
 	if err != nil {
 		return "", err
 	}
-	return withID(a, 1, func(id int64) (string, error) {
-		t, ok := p.held[name][id]
-		if !ok {
-			return "", fmt.Errorf("%s was never given task %d", name, id)
-		}
-		o, err := a.occurrence(o)
-		if err != nil {
-			return "", err
-		}
-		o.Actor, o.Claim, o.Round = sm.Worker, t.Current.Claim, t.Round
-		return p.decide(name, &t, o)
-	})
+	if o, err = a.occurrence(o); err != nil {
+		return "", err
+	}
+	o.Actor, o.Claim, o.Round = sm.Worker, t.Current.Claim, t.Round
+	return p.decide(a.words[0], &t, o)
+}
+
+// given is the task as the worker was told of it.
+func (p *play) given(a *args) (sm.Task, error) {
+	t, ok := p.held[a.words[0]][a.id]
+	if !ok {
+		return t, fmt.Errorf("%s was never given task %d", a.words[0], a.id)
+	}
+	return t, nil
 }
 
 // heartbeat is a worker learning whether a stop was asked for the task it holds.
 func (p *play) heartbeat(a *args) (string, error) {
-	name, err := a.word(0)
+	mine, err := p.given(a)
 	if err != nil {
 		return "", err
 	}
-	return withID(a, 1, func(id int64) (string, error) {
-		mine, ok := p.held[name][id]
-		if !ok {
-			return "", fmt.Errorf("%s was never given task %d", name, id)
-		}
-		t, err := p.world.Read(id)
-		switch {
-		case err != nil:
-			return "", err
-		case t.State != sm.Running || t.Current.Claim != mine.Current.Claim:
-			return fmt.Sprintf("%s no longer holds task %d", name, id), nil
-		case !t.StopAsked:
-			return fmt.Sprintf("%s goes on with task %d", name, id), nil
-		}
-		mine.StopAsked = true
-		p.held[name][id] = mine
-		return fmt.Sprintf("%s is asked to stop task %d", name, id), nil
-	})
+	name := a.words[0]
+	t, err := p.world.Read(a.id)
+	switch {
+	case err != nil:
+		return "", err
+	case t.State != sm.Running || t.Current.Claim != mine.Current.Claim:
+		return fmt.Sprintf("%s no longer holds task %d", name, a.id), nil
+	case !t.StopAsked:
+		return fmt.Sprintf("%s goes on with task %d", name, a.id), nil
+	}
+	mine.StopAsked = true
+	p.held[name][a.id] = mine
+	return fmt.Sprintf("%s is asked to stop task %d", name, a.id), nil
 }
 
 // byClerk is a server or a manager deciding from what it reads, or has read.
@@ -135,111 +136,69 @@ func byClerk(actor sm.Actor, e sm.Event) func(*play, *args) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return withID(a, 0, func(id int64) (string, error) {
-			name := string(actor)
-			if by := a.options["by"]; by != "" {
-				name = by
+		name := cmp.Or(a.options["by"], string(actor))
+		t, ok := p.seen[name][a.id]
+		if delete(p.seen[name], a.id); !ok {
+			if t, err = p.world.Read(a.id); err != nil {
+				return "", err
 			}
-			t, ok := p.seen[name][id]
-			if delete(p.seen[name], id); !ok {
-				if t, err = p.world.Read(id); err != nil {
-					return "", err
-				}
-			}
-			return p.decide(name, &t, o)
-		})
+		}
+		return p.decide(name, &t, o)
 	}
 }
 
 func (p *play) read(a *args) (string, error) {
-	name, err := a.word(0)
-	if err != nil {
-		return "", err
+	name := a.words[0]
+	t, err := p.world.Read(a.id)
+	if p.seen[name] == nil {
+		p.seen[name] = map[int64]sm.Task{}
 	}
-	return withID(a, 1, func(id int64) (string, error) {
-		t, err := p.world.Read(id)
-		if p.seen[name] == nil {
-			p.seen[name] = map[int64]sm.Task{}
-		}
-		p.seen[name][id] = t
-		return fmt.Sprintf("%s reads task %d: %s, round %d", name, id, t.State, t.Round), err
-	})
+	p.seen[name][a.id] = t
+	return fmt.Sprintf("%s reads task %d: %s, round %d", name, a.id, t.State, t.Round), err
 }
 
 func (p *play) repeat(a *args) (string, error) {
-	name, err := a.word(0)
-	if err != nil {
-		return "", err
+	again := p.again[a.words[0]]
+	if again == nil {
+		return "", fmt.Errorf("%s has sent nothing", a.words[0])
 	}
-	if p.again[name] == nil {
-		return "", fmt.Errorf("%s has sent nothing", name)
-	}
-	return p.again[name]()
+	return again()
 }
 
 // try is any event by any kind of actor. A worker speaks under the claim that
 // the task has, so that it is the table that refuses.
 func (p *play) try(a *args) (string, error) {
-	actor, err := a.word(0)
-	if err != nil {
-		return "", err
-	}
-	event, err := a.word(1)
-	if err != nil {
-		return "", err
-	}
-	if !slices.Contains(sm.Actors(), sm.Actor(actor)) || !slices.Contains(sm.Events(), sm.Event(event)) {
+	actor, event := sm.Actor(a.words[0]), sm.Event(a.words[1])
+	if !slices.Contains(sm.Actors(), actor) || !slices.Contains(sm.Events(), event) {
 		return "", errors.New("no such actor or event")
 	}
-	return withID(a, 2, func(id int64) (string, error) {
-		t, err := p.world.Read(id)
-		if err != nil {
-			return "", err
-		}
-		o := sm.Occurrence{Event: sm.Event(event), Actor: sm.Actor(actor), Claim: t.Current.Claim, Round: t.Round}
-		return p.decide(actor, &t, o)
-	})
+	t, err := p.world.Read(a.id)
+	if err != nil {
+		return "", err
+	}
+	return p.decide(string(actor), &t, sm.Occurrence{Event: event, Actor: actor, Claim: t.Current.Claim, Round: t.Round})
 }
 
 func (p *play) advance(a *args) (string, error) {
-	text, err := a.word(0)
-	if err != nil {
-		return "", err
-	}
-	d, err := duration(text)
+	d, err := duration(a.words[0])
 	if err != nil {
 		return "", err
 	}
 	return "", p.world.Advance(d)
 }
 
-// withID calls f with the id that stands at place i.
-func withID(a *args, i int, f func(int64) (string, error)) (string, error) {
-	text, err := a.word(i)
-	if err != nil {
-		return "", err
-	}
-	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return "", fmt.Errorf("%q is no task id", text)
-	}
-	return f(id)
-}
-
-// args are the words after a command, and its options of the form name=value.
+// args are the words after a command, the task's id among them, and its options of
+// the form name=value.
 type args struct {
 	words   []string
+	id      int64
 	options map[string]string
 }
 
-// options are all that some command understands.
-var options = []string{
-	"start_after", "end_before", "timeout", "held", "max_fails", "max_timeouts", "max_losses", "max_faults", "charge",
-	"retry_delay", "retry_backoff", "retry_max_delay", "retry_jitter", "retry_exit_codes", "fatal_exit_codes",
-	"class", "exit_code", "excused", "random", "grace", "by",
-}
+// options are all that some command other than open understands.
+var options = []string{"class", "exit_code", "excused", "random", "grace", "by"}
 
-func parseArgs(words []string) (*args, error) {
+func (v verb) parse(words []string) (*args, error) {
 	a := &args{options: map[string]string{}}
 	for _, w := range words {
 		name, value, ok := strings.Cut(w, "=")
@@ -247,19 +206,22 @@ func parseArgs(words []string) (*args, error) {
 			a.words = append(a.words, w)
 			continue
 		}
-		if !slices.Contains(options, name) {
+		if _, ok := specs[name]; !ok && !slices.Contains(options, name) {
 			return nil, fmt.Errorf("no such option: %s", name)
 		}
 		a.options[name] = value
 	}
-	return a, nil
-}
-
-func (a *args) word(i int) (string, error) {
-	if i >= len(a.words) {
-		return "", fmt.Errorf("want at least %d words", i+1)
+	if n := len(a.words); n < v.words {
+		return nil, fmt.Errorf("want at least %d words", n+1)
 	}
-	return a.words[i], nil
+	if v.id < 0 {
+		return a, nil
+	}
+	var err error
+	if a.id, err = strconv.ParseInt(a.words[v.id], 10, 64); err != nil {
+		return nil, fmt.Errorf("%q is no task id", a.words[v.id])
+	}
+	return a, nil
 }
 
 // duration reads an option; without it, it is 0.

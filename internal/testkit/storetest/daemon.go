@@ -71,6 +71,16 @@ func Config(tb testing.TB, settings ...string) *config.File {
 	return cfg
 }
 
+// Redis is the section [redis] with these settings, each key=value.
+func Redis(tb testing.TB, settings ...string) config.Redis {
+	tb.Helper()
+	full := make([]string, len(settings))
+	for i, s := range settings {
+		full[i] = "redis." + s
+	}
+	return Config(tb, full...).Redis
+}
+
 // Setting makes a change of a daemon's options out of settings: what they make differ
 // from the defaults, having gone the way of a configuration, and nothing else.
 func Setting[O any](tb testing.TB, read func(*config.File) O, settings ...string) func(*O) {

@@ -9,9 +9,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
-	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
@@ -43,19 +41,12 @@ func Fail(*tasks.Claimed) Result { return Result{Error: "it broke\n"} }
 // the test ends.
 func Open(tb testing.TB, namespace string) *store.Store {
 	tb.Helper()
-	s, err := store.Dial(Redis(redistest.Shared(tb)), namespace)
+	s, err := store.Dial(storetest.Where(redistest.Shared(tb)), namespace)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = s.Close() })
 	return s
-}
-
-// Redis is the configuration of a server in a test.
-func Redis(srv *redistest.Server) config.Redis {
-	return config.Redis{
-		Host: srv.Socket(), DialTimeout: time.Second, ReadTimeout: 3 * time.Second, WriteTimeout: 3 * time.Second,
-	}
 }
 
 // Round claims everything that is due, reports it, and settles all that is
@@ -87,24 +78,6 @@ func Drain(tb testing.TB, s *store.Store, program Program) {
 			return
 		}
 	}
-}
-
-// Run makes rounds until ctx ends, every few milliseconds while there is nothing
-// to do.
-func Run(ctx context.Context, s *store.Store, program Program) error {
-	for ctx.Err() == nil {
-		n, err := Round(ctx, s, program)
-		if err == nil && n == 0 {
-			select {
-			case <-ctx.Done():
-			case <-time.After(5 * time.Millisecond):
-			}
-		}
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func report(ctx context.Context, s *store.Store, t *tasks.Claimed, r Result, now statemachine.Time) error {

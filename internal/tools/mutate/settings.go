@@ -124,28 +124,24 @@ const atOnce = 4
 
 func (b *bench) tryAll(out io.Writer, all []setting) (survived []string) {
 	var (
-		mu   sync.Mutex
-		each sync.WaitGroup
-		next = make(chan setting)
+		mu    sync.Mutex
+		each  sync.WaitGroup
+		slots = make(chan struct{}, atOnce)
 	)
-	for range atOnce {
+	for _, s := range all {
+		slots <- struct{}{}
 		each.Go(func() {
-			for s := range next {
-				began := time.Now()
-				found, by := b.try(s)
-				mu.Lock()
-				fmt.Fprintf(out, "| `%s` | %s | %.1f |\n", s.key, by, time.Since(began).Seconds())
-				if !found {
-					survived = append(survived, s.key)
-				}
-				mu.Unlock()
+			defer func() { <-slots }()
+			began := time.Now()
+			found, by := b.try(s)
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Fprintf(out, "| `%s` | %s | %.1f |\n", s.key, by, time.Since(began).Seconds())
+			if !found {
+				survived = append(survived, s.key)
 			}
 		})
 	}
-	for _, s := range all {
-		next <- s
-	}
-	close(next)
 	each.Wait()
 	return survived
 }
@@ -259,35 +255,31 @@ func (b *bench) overlay() error {
 	if err != nil {
 		return fmt.Errorf("overlay: %w", err)
 	}
-	replace := map[string]string{}
+	changed, replace := map[string][]byte{}, map[string]string{}
 	for i := range edits {
 		e := &edits[i]
-		from, into := filepath.Join(root, e.file), filepath.Join(b.dir, strings.ReplaceAll(e.file, "/", "-"))
-		read := from
-		if replace[from] != "" {
-			read = into
+		text := changed[e.file]
+		if text == nil {
+			if text, err = os.ReadFile(filepath.Join(root, e.file)); err != nil {
+				return fmt.Errorf("overlay: %w", err)
+			}
 		}
-		text, err := os.ReadFile(read)
-		if err != nil {
-			return fmt.Errorf("overlay: %w", err)
-		}
-		broken, err := e.in(text)
-		if err != nil {
+		if changed[e.file], err = e.in(text); err != nil {
 			return err
 		}
-		if err := os.WriteFile(into, broken, 0o600); err != nil {
+	}
+	for file, text := range changed {
+		into := filepath.Join(b.dir, strings.ReplaceAll(file, "/", "-"))
+		replace[filepath.Join(root, file)] = into
+		if err := os.WriteFile(into, text, 0o600); err != nil {
 			return fmt.Errorf("overlay: %w", err)
 		}
-		replace[from] = into
 	}
 	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return fmt.Errorf("overlay: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(b.dir, "overlay.json"), text, 0o600); err != nil {
-		return fmt.Errorf("overlay: %w", err)
-	}
-	return nil
+	return os.WriteFile(filepath.Join(b.dir, "overlay.json"), text, 0o600)
 }
 
 // environ is that of go build, and of tests.

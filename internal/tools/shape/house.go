@@ -24,6 +24,7 @@ import (
 // house is one module, read once.
 type house struct {
 	root    string
+	set     *token.FileSet
 	sources map[string][]byte    // Go and Lua without tests, by their path below root
 	syntax  map[string]*ast.File // of the Go files among them
 	begins  map[function]bool    // of the functions in them
@@ -34,7 +35,13 @@ type house struct {
 
 // enter reads a module, and asks the go command for the types of its packages.
 func enter(root string) (*house, error) {
-	h := &house{root: root, sources: map[string][]byte{}, syntax: map[string]*ast.File{}, begins: map[function]bool{}}
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, fmt.Errorf("measuring: %w", err)
+	}
+	h := &house{
+		root: root, set: token.NewFileSet(), sources: map[string][]byte{}, syntax: map[string]*ast.File{}, begins: map[function]bool{},
+	}
 	if err := filepath.WalkDir(root, h.read); err != nil {
 		return nil, fmt.Errorf("measuring %s: %w", root, err)
 	}
@@ -59,22 +66,26 @@ func (h *house) read(path string, entry fs.DirEntry, err error) error {
 	if err != nil {
 		return err
 	}
-	name := filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(path, h.root), string(filepath.Separator)))
+	name := h.name(path)
 	h.sources[name] = text
 	if ext != ".go" {
 		return nil
 	}
-	set := token.NewFileSet()
-	if h.syntax[name], err = parser.ParseFile(set, path, text, parser.SkipObjectResolution); err != nil {
+	if h.syntax[name], err = parser.ParseFile(h.set, path, text, parser.SkipObjectResolution); err != nil {
 		return fmt.Errorf("parse: %w", err)
 	}
 	for _, d := range h.syntax[name].Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
-			at := set.Position(f.Body.Lbrace)
+			at := h.set.Position(f.Body.Lbrace)
 			h.begins[function(fmt.Sprintf("%s:%d.%d", name, at.Line, at.Column))] = true
 		}
 	}
 	return nil
+}
+
+// name is a path below root, with slashes.
+func (h *house) name(path string) string {
+	return filepath.ToSlash(strings.TrimPrefix(path, h.root+string(filepath.Separator)))
 }
 
 // leftOut are nested modules, and what is not ours.
@@ -236,7 +247,7 @@ func (h *house) calls() error {
 		return err
 	}
 	for _, p := range packages {
-		if place, err := filepath.Rel(absolute(h.root), p.Dir); err != nil || !product(filepath.ToSlash(place)+"/") {
+		if !product(h.name(p.Dir) + "/") {
 			continue
 		}
 		if err := h.look(p, exports); err != nil {
@@ -244,14 +255,6 @@ func (h *house) calls() error {
 		}
 	}
 	return nil
-}
-
-func absolute(dir string) string {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return dir
-	}
-	return abs
 }
 
 // list returns the packages of the module, and where the types of all packages are.
@@ -279,26 +282,21 @@ func (h *house) list() ([]listed, map[string]string, error) {
 }
 
 func (h *house) look(p listed, exports map[string]string) error {
-	set := token.NewFileSet()
-	var files []*ast.File
-	for _, name := range p.GoFiles {
-		f, err := parser.ParseFile(set, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
-		if err != nil {
-			return fmt.Errorf("parse: %w", err)
-		}
-		files = append(files, f)
+	files := make([]*ast.File, len(p.GoFiles))
+	for i, name := range p.GoFiles {
+		files[i] = h.syntax[h.name(filepath.Join(p.Dir, name))]
 	}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
 	lookup := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
-	conf := types.Config{Importer: importer.ForCompiler(set, "gc", lookup)}
-	pkg, err := conf.Check(p.ImportPath, set, files, info)
+	conf := types.Config{Importer: importer.ForCompiler(h.set, "gc", lookup)}
+	pkg, err := conf.Check(p.ImportPath, h.set, files, info)
 	if err != nil {
 		return fmt.Errorf("check types: %w", err)
 	}
 	for _, f := range files {
 		ast.Inspect(f, func(node ast.Node) bool {
 			if call, ok := node.(*ast.CallExpr); ok {
-				h.call(set, pkg, call, info)
+				h.call(pkg, call, info)
 			}
 			return true
 		})
@@ -306,7 +304,7 @@ func (h *house) look(p listed, exports map[string]string) error {
 	return nil
 }
 
-func (h *house) call(set *token.FileSet, pkg *types.Package, call *ast.CallExpr, info *types.Info) {
+func (h *house) call(pkg *types.Package, call *ast.CallExpr, info *types.Info) {
 	fun := ast.Unparen(call.Fun)
 	switch f := fun.(type) { // with type arguments
 	case *ast.IndexExpr:
@@ -325,7 +323,7 @@ func (h *house) call(set *token.FileSet, pkg *types.Package, call *ast.CallExpr,
 	}
 	if f, ok := info.Uses[callee].(*types.Func); ok && f.Pkg() == pkg {
 		h.inside++
-		if set.File(f.Pos()) != set.File(call.Pos()) {
+		if h.set.File(f.Pos()) != h.set.File(call.Pos()) {
 			h.left++
 		}
 	}

@@ -4,11 +4,13 @@ package main
 
 import (
 	"bytes"
+	_ "embed"
 	"flag"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"text/template"
 
 	sm "github.com/tdf-go/tdf/statemachine"
 )
@@ -24,7 +26,9 @@ func main() {
 
 func run(out string) error {
 	var doc bytes.Buffer
-	write(&doc)
+	if err := write(&doc); err != nil {
+		return fmt.Errorf("filling in states.md.tmpl: %w", err)
+	}
 	if out == "" {
 		_, err := os.Stdout.Write(doc.Bytes())
 		return err
@@ -32,21 +36,21 @@ func run(out string) error {
 	return os.WriteFile(out, doc.Bytes(), 0o644)
 }
 
-// write writes the whole document.
-func write(doc *bytes.Buffer) {
-	doc.WriteString(introduction)
-	writeDiagram(doc)
-	writeStates(doc)
-	writeEvents(doc)
-	fmt.Fprintf(doc, tableIntroduction, strings.Join(fenced(), ", "))
-	writeTransitions(doc)
-	doc.WriteString(conditions)
-	doc.WriteString(invariants)
+//go:embed states.md.tmpl
+var document string
+
+// write writes the whole document: states.md.tmpl, in which functions stand for what follows from the table.
+func write(doc *bytes.Buffer) error {
+	parts := template.New("states").Funcs(template.FuncMap{
+		"diagram": diagram, "states": states, "events": events, "transitions": transitions, "fenced": fenced,
+	})
+	return template.Must(parts.Parse(document)).Execute(doc, nil) //nolint:wrapcheck // the caller does
 }
 
-// writeDiagram draws one arrow for each pair of states and event, so that rows
+// diagram draws one arrow for each pair of states and event, so that rows
 // that differ in their actors only do not clutter it.
-func writeDiagram(doc *bytes.Buffer) {
+func diagram() string {
+	var doc strings.Builder
 	doc.WriteString("## The picture\n\n```mermaid\nstateDiagram-v2\n")
 	drawn := map[string]bool{}
 	for _, row := range sm.Table() {
@@ -66,10 +70,12 @@ func writeDiagram(doc *bytes.Buffer) {
 		}
 		drawn[arrow] = true
 	}
-	fmt.Fprintf(doc, "    %s --> [*]\n```\n\n", sm.Archived)
+	fmt.Fprintf(&doc, "    %s --> [*]\n```\n\n", sm.Archived)
+	return doc.String()
 }
 
-func writeStates(doc *bytes.Buffer) {
+func states() string {
+	var doc strings.Builder
 	doc.WriteString("## The states\n\n| state | kind | meaning |\n|---|---|---|\n")
 	for _, s := range sm.States() {
 		kind := "under way"
@@ -79,21 +85,25 @@ func writeStates(doc *bytes.Buffer) {
 		case s.Settled():
 			kind = "final"
 		}
-		fmt.Fprintf(doc, "| `%s` | %s | %s |\n", s, kind, stateMeaning[s])
+		fmt.Fprintf(&doc, "| `%s` | %s | %s |\n", s, kind, stateMeaning[s])
 	}
 	doc.WriteString("\n")
+	return doc.String()
 }
 
-func writeEvents(doc *bytes.Buffer) {
+func events() string {
+	var doc strings.Builder
 	doc.WriteString("## The events\n\n| event | meaning |\n|---|---|\n")
 	for _, e := range sm.Events() {
-		fmt.Fprintf(doc, "| `%s` | %s |\n", e, eventMeaning[e])
+		fmt.Fprintf(&doc, "| `%s` | %s |\n", e, eventMeaning[e])
 	}
 	doc.WriteString("\n")
+	return doc.String()
 }
 
-// writeTransitions writes a row for each rule; neighbours that differ in the state they start from only share one.
-func writeTransitions(doc *bytes.Buffer) {
+// transitions has a row for each rule; neighbours that differ in the state they start from only share one.
+func transitions() string {
+	var doc strings.Builder
 	doc.WriteString("| from | event | by | when | to | effect | why |\n|---|---|---|---|---|---|---|\n")
 	var from []string
 	table := sm.Table()
@@ -103,10 +113,11 @@ func writeTransitions(doc *bytes.Buffer) {
 		if i+1 < len(table) && rule(table[i+1]) == rest {
 			continue
 		}
-		fmt.Fprintf(doc, "| %s | %s |\n", strings.Join(from, ", "), rest)
+		fmt.Fprintf(&doc, "| %s | %s |\n", strings.Join(from, ", "), rest)
 		from = nil
 	}
 	doc.WriteString("\n")
+	return doc.String()
 }
 
 // rule is a row without the state it starts from.
@@ -164,12 +175,46 @@ func effect(row sm.Transition) string {
 }
 
 // fenced are the events whose moves compare the claim.
-func fenced() []string {
+func fenced() string {
 	var events []string
 	for _, row := range sm.Table() {
 		if event := code(string(row.Event)); row.Fenced && !slices.Contains(events, event) {
 			events = append(events, event)
 		}
 	}
-	return events
+	return strings.Join(events, ", ")
+}
+
+// stateMeaning explains each state to a newcomer.
+var stateMeaning = map[sm.State]string{
+	sm.Blocked:   "Waits for something other than time: an operator's hold, or another task. It cannot be claimed.",
+	sm.Open:      "Waits for a worker. It may be claimed from `start_after`, or from the end of its rest after a failure, to `end_before`.",
+	sm.Running:   "A worker holds it under a claim and runs its program.",
+	sm.Executed:  "The worker has handed in output and error; the server has not settled it yet.",
+	sm.Succeeded: "Executed in time and without an error.",
+	sm.Failed: "Failed more often than `max_fails`, with a final exit code, or after a stop was asked for; " +
+		"or was excused more often than `max_faults`.",
+	sm.TimedOut:   "Ran longer than `timeout` more often than `max_timeouts`, or once after a stop was asked for.",
+	sm.Expired:    "Was not executed by `end_before`.",
+	sm.Cancelled:  "Was cancelled before it ran.",
+	sm.Terminated: "Was stopped on request while it ran, or left by its worker after a stop was asked for.",
+	sm.Orphaned:   "Lost its worker more often than `max_losses`; a task that kills its workers ends here.",
+	sm.Archived:   "A manager has handled the outcome, which is kept in the field `outcome`.",
+}
+
+// eventMeaning explains each event.
+var eventMeaning = map[sm.Event]string{
+	sm.Create:      "A task is opened.",
+	sm.Claim:       "A worker takes an open task.",
+	sm.Report:      "A worker hands in the result of its round.",
+	sm.StopOverdue: "A worker has stopped its own round after its timeout.",
+	sm.HandBack:    "A worker gives its task back unharmed, for example when it drains.",
+	sm.Deadline:    "A server looks at a task because one of its times has come.",
+	sm.Settle:      "A server decides what an executed round was.",
+	sm.Lose:        "The worker that held the task is gone.",
+	sm.Hold:        "An operator keeps an open task from starting.",
+	sm.Unblock:     "A blocked task may start.",
+	sm.Cancel:      "A task is cancelled: at once if it waits; else its worker is asked to stop, and it is not opened again.",
+	sm.Terminate:   "A running task was stopped on request.",
+	sm.Archive:     "A manager has handled an outcome.",
 }

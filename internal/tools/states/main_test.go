@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -50,9 +49,11 @@ func TestDocumentIsWhole(t *testing.T) {
 		t.Error("something is explained that does not exist")
 	}
 	var doc bytes.Buffer
-	write(&doc)
+	if err := write(&doc); err != nil {
+		t.Fatal(err)
+	}
 	for _, row := range sm.Table() {
-		if slices.Contains(fenced(), code(string(row.Event))) != row.Fenced {
+		if strings.Contains(fenced(), code(string(row.Event))) != row.Fenced {
 			t.Errorf("some rows of %s compare the claim, and others do not", row.Event)
 		}
 		if !strings.Contains(doc.String(), row.Why) || !strings.Contains(doc.String(), string(row.When)) {

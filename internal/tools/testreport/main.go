@@ -7,6 +7,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -14,6 +15,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -38,22 +40,13 @@ func run(w io.Writer, allowFile string, args []string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	c := newCounts()
+	r := results{ended: map[testName]string{}, said: map[testName]*strings.Builder{}}
 	for _, file := range args {
-		if err := c.addFile(file); err != nil {
-			return false, err
+		if err := r.read(file); err != nil {
+			return false, fmt.Errorf("test events: %w", err)
 		}
 	}
-	return c.report(w, allow), nil
-}
-
-func (c *counts) addFile(name string) error {
-	events, err := os.Open(name)
-	if err != nil {
-		return fmt.Errorf("test events: %w", err)
-	}
-	defer func() { _ = events.Close() }()
-	return c.add(events)
+	return r.report(w, allow), nil
 }
 
 // module is cut off the import paths.
@@ -87,14 +80,8 @@ func readAllowed(file string) ([]string, error) {
 	return patterns, nil
 }
 
-func (s skip) allowed(patterns []string) bool {
-	for _, p := range patterns {
-		if ok, _ := path.Match(p, s.String()); ok {
-			return true
-		}
-	}
-	return false
-}
+// failAction is the action of a test or package that failed.
+const failAction = "fail"
 
 // event is one line of go test -json, see go doc test2json.
 type event struct {
@@ -104,22 +91,19 @@ type event struct {
 	Output  string `json:"Output"`
 }
 
+// results is what became of the tests, subtests included. One that ran several times
+// counts once, and has failed if it failed once.
+type results struct {
+	ended  map[testName]string // pass, skip or fail
+	skips  []skip
+	broken []string                      // packages that failed without a failed test
+	said   map[testName]*strings.Builder // until the test ends
+}
+
 // skip is a test that was skipped.
 type skip struct {
 	testName
 	reason string
-}
-
-// counts is what became of the tests. Subtests count as tests. One that ran several
-// times counts once, and has failed if it failed once.
-type counts struct {
-	passed, failed int
-	skips          []skip
-
-	output   map[testName]*strings.Builder // until the test ends
-	ended    map[testName]string           // the last action of each test
-	failedIn map[string]bool               // packages with a failed test
-	broken   []string                      // packages that failed without one
 }
 
 type testName struct{ pkg, test string }
@@ -127,111 +111,99 @@ type testName struct{ pkg, test string }
 // String is how lists call a test: the package without the module, a dot, the test.
 func (n testName) String() string { return strings.TrimPrefix(n.pkg, module) + "." + n.test }
 
-func newCounts() *counts {
-	return &counts{output: map[testName]*strings.Builder{}, ended: map[testName]string{}, failedIn: map[string]bool{}}
-}
-
-// add adds up a stream of events.
-func (c *counts) add(r io.Reader) error {
-	decoder := json.NewDecoder(r)
-	for {
+// read adds up the events of a file.
+func (r *results) read(file string) error {
+	events, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = events.Close() }()
+	for decoder := json.NewDecoder(events); ; {
 		var e event
-		err := decoder.Decode(&e)
-		if errors.Is(err, io.EOF) {
+		if err := decoder.Decode(&e); errors.Is(err, io.EOF) {
 			return nil
+		} else if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
 		}
-		if err != nil {
-			return fmt.Errorf("test events: %w", err)
-		}
-		if e.Test == "" {
-			c.addPackage(e)
-		} else {
-			c.addTest(e)
-		}
+		r.add(e)
 	}
 }
 
-// addPackage counts a package that failed although none of its tests did (it
-// does not compile, its TestMain failed, it was killed) as one failure.
-func (c *counts) addPackage(e event) {
-	if e.Action == "fail" && !c.failedIn[e.Package] {
-		c.failed++
-		c.broken = append(c.broken, e.Package)
+func (r *results) add(e event) {
+	name := testName{e.Package, e.Test}
+	switch {
+	case e.Action == failAction && e.Test == "":
+		// It does not compile, its TestMain failed, or it was killed.
+		if !r.hasFailure(e.Package) {
+			r.broken = append(r.broken, e.Package)
+		}
+	case e.Test == "":
+	case e.Action == "output":
+		if r.said[name] == nil {
+			r.said[name] = &strings.Builder{}
+		}
+		r.said[name].WriteString(e.Output)
+	case e.Action == "pass" || e.Action == "skip" || e.Action == failAction:
+		first := r.ended[name] == ""
+		if first && e.Action == "skip" {
+			r.skips = append(r.skips, skip{name, reason(r.said[name])})
+		}
+		if first || e.Action == failAction {
+			r.ended[name] = e.Action
+		}
+		delete(r.said, name)
 	}
 }
 
-func (c *counts) addTest(e event) {
-	key := testName{e.Package, e.Test}
-	before := c.ended[key]
-	switch e.Action {
-	case "output":
-		if c.output[key] == nil {
-			c.output[key] = &strings.Builder{}
+// hasFailure reports whether a test of the package has failed.
+func (r *results) hasFailure(pkg string) bool {
+	for name, action := range r.ended {
+		if name.pkg == pkg && action == failAction {
+			return true
 		}
-		_, _ = c.output[key].WriteString(e.Output)
-		return
-	case "pass":
-		if before == "" {
-			c.passed++
-		}
-	case "fail":
-		if before == "pass" {
-			c.passed--
-		}
-		if before != "fail" {
-			c.failed++
-		}
-		c.failedIn[e.Package] = true
-	case "skip":
-		if before == "" {
-			c.skips = append(c.skips, skip{key, reason(c.output[key])})
-		}
-	default:
-		return
 	}
-	if before != "fail" {
-		c.ended[key] = e.Action
-	}
-	delete(c.output, key)
+	return false
 }
 
 // reason finds what a test said when it was skipped: its output without the
 // lines of the test runner.
 func reason(output *strings.Builder) string {
-	if output == nil {
-		return "no reason given"
+	var text string
+	if output != nil {
+		text = output.String()
 	}
 	var lines []string
-	for line := range strings.Lines(output.String()) {
+	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if line != "" && !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(line, "--- ") {
 			lines = append(lines, line)
 		}
 	}
-	if len(lines) == 0 {
-		return "no reason given"
-	}
-	return strings.Join(lines, " ")
+	return cmp.Or(strings.Join(lines, " "), "no reason given")
 }
 
 // report writes what was skipped and broken and the closing line, and tells
 // whether all is well.
-func (c *counts) report(w io.Writer, allow []string) bool {
-	ok := c.failed == 0
-	for _, s := range c.skips {
+func (r *results) report(w io.Writer, allow []string) bool {
+	count := map[string]int{failAction: len(r.broken)}
+	for _, action := range r.ended {
+		count[action]++
+	}
+	ok := count[failAction] == 0
+	for _, s := range r.skips {
 		verdict := "skipped"
-		if !s.allowed(allow) {
+		if !slices.ContainsFunc(allow, func(pattern string) bool { match, _ := path.Match(pattern, s.String()); return match }) {
 			verdict, ok = "skipped, not allowed", false
 		}
 		fmt.Fprintf(w, "%s: %s: %s\n", verdict, s.testName, s.reason)
 	}
-	for _, pkg := range c.broken {
+	for _, pkg := range r.broken {
 		fmt.Fprintf(w, "package failed outside its tests: %s\n", pkg)
 	}
-	if c.passed+c.failed == 0 {
+	if count["pass"]+count[failAction] == 0 {
 		fmt.Fprintln(w, "no test ran")
 		ok = false
 	}
-	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", c.passed, c.failed, len(c.skips))
+	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", count["pass"], count[failAction], len(r.skips))
 	return ok
 }

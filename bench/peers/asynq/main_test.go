@@ -19,7 +19,7 @@ func TestWork(t *testing.T) {
 
 func TestBadFlags(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"-tasks=0"}, {"-concurrency=0"}, {"-network=udp"}, {"-limit=soon"}, {"-enqueuers=0"}, {"-rate=-1"}, {"-warm=-1"}, {"-check-interval=0"}} {
+	for _, args := range [][]string{{"-redis=s", "-tasks=0"}, {"-redis=s", "-concurrency=0"}, {"-tasks=1"}, {"-redis=s", "-enqueuers=0"}, {"-redis=s", "-rate=-1"}, {"-redis=s", "-warm=-1"}, {"-redis=s", "-check-interval=0"}} {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%v: accepted", args)
 		}
@@ -29,8 +29,8 @@ func TestBadFlags(t *testing.T) {
 func TestUnreachableRedis(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"-rate=0", "-rate=100"} {
-		err := run(t.Context(), []string{"-redis=127.0.0.1:1", "-tasks=1", mode}, io.Discard, io.Discard)
-		if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		err := run(t.Context(), []string{"-redis=/no/such.sock", "-tasks=1", mode}, io.Discard, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), "/no/such.sock") {
 			t.Errorf("%s: the error should name the address: %v", mode, err)
 		}
 	}
