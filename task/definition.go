@@ -70,12 +70,11 @@ func Define(spec *Spec, defaults ...Defaults) (Definition, error) {
 	if err := spec.runnable(); err != nil {
 		return Definition{}, err
 	}
-	d := Definition{texts: make([]string, len(table)), Needs: spec.Needs}
+	d := Definition{texts: otherwise(defaults), Needs: spec.Needs}
 	for i := range table {
 		f := &table[i]
 		text, said := f.get(spec)
 		if !said {
-			d.texts[i] = f.otherwise(defaults)
 			continue
 		}
 		var err error
@@ -103,14 +102,20 @@ func (s *Spec) runnable() error {
 	return nil
 }
 
-// otherwise is the text of a field that nobody gave for this task.
-func (f *Field) otherwise(defaults []Defaults) string {
-	for _, given := range defaults {
-		if text, ok := given[f.Name]; ok {
-			return text
+// otherwise are the texts of fields that nobody gave for a task, by the places of the table.
+func otherwise(defaults []Defaults) []string {
+	texts := make([]string, len(table))
+	for i := range table {
+		texts[i] = table[i].Default
+	}
+	for _, given := range slices.Backward(defaults) {
+		for name, text := range given {
+			if at, known := places[name]; known {
+				texts[at] = text
+			}
 		}
 	}
-	return f.Default
+	return texts
 }
 
 // Redefine is the definition of a task that was opened before, by the fields of
@@ -175,12 +180,16 @@ func (s *Spec) blame(err error, d *Definition) error {
 	return err
 }
 
-// Text is the text of a field by its name.
+// Text is the text of a field by its name. It panics on a name that no field has.
 func (d *Definition) Text(name string) string {
+	at, known := places[name]
+	if !known {
+		panic("task: no field " + name)
+	}
 	if d.texts == nil {
 		return ""
 	}
-	return d.texts[place(name)]
+	return d.texts[at]
 }
 
 // Set changes a field by its name, with the empty text to its default. The error
@@ -192,12 +201,9 @@ func (d *Definition) Set(name, text string) error {
 	}
 	was := d.texts
 	if d.texts = slices.Clone(was); was == nil { // definitions are passed on by value
-		d.texts = make([]string, len(table))
-		for i := range table {
-			d.texts[i] = table[i].Default
-		}
+		d.texts = otherwise(nil)
 	}
-	d.texts[place(name)] = canonical
+	d.texts[places[name]] = canonical
 	if err := d.check(); err != nil {
 		d.texts = was
 		return err
@@ -260,7 +266,7 @@ func (d *Definition) Shuffle() {
 	end, _ := statemachine.ParseTime(d.Text("end_before"))
 	if room := min(int64(statemachine.Second), int64(end.Sub(from))); room > 0 {
 		d.texts = slices.Clone(d.texts)
-		d.texts[place("start_after")] = (from + statemachine.Time(rand.Int64N(room))).Text()
+		d.texts[places["start_after"]] = (from + statemachine.Time(rand.Int64N(room))).Text()
 	}
 }
 

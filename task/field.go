@@ -88,15 +88,6 @@ var places = func() map[string]int {
 	return at
 }()
 
-// place is where a field that is known stands in the table.
-func place(name string) int {
-	at, known := places[name]
-	if !known {
-		panic("task: no field " + name)
-	}
-	return at
-}
-
 // find returns the field of a name that a caller gave.
 func find(name string) (*Field, error) {
 	at, known := places[name]

@@ -192,8 +192,11 @@ func (s Spec) WithWords(f func(string) string) Spec {
 func (s *Spec) decode(fields map[string]string) {
 	for i := range table {
 		f := &table[i]
-		text := cmp.Or(fields[f.Name], f.Default)
+		text := fields[f.Name]
 		if text == "" {
+			if f.Default != "" {
+				f.set(s, f.Default)
+			}
 			continue
 		}
 		canonical, err := f.parse(text)
