@@ -183,7 +183,7 @@ func (t *tally) handler(i int) worker.Handler {
 		t.each[i].Add(1)
 		if t.done.Add(1) <= t.tasks/2 {
 			t.mu.Lock()
-			t.queues[j.Input]++
+			t.queues[j.Task.Input]++
 			t.mu.Unlock()
 		}
 		if work := time.Duration(t.work.Load()); work > 0 && !timing.Pause(ctx, work/2+rand.N(work)) {

@@ -81,7 +81,7 @@ var errAsked = errors.New("it was asked to fail")
 
 func (f *flowRun) handle(_ context.Context, j *worker.Job) error {
 	f.ran.Add(1)
-	if j.Input == fails {
+	if j.Task.Input == fails {
 		return errAsked
 	}
 	_, err := io.WriteString(j.Stdout, "done\n")

@@ -136,9 +136,9 @@ func (g graph) halves() graph {
 // number is the handler of all tasks: it brings the number of the task, and refuses other arguments than those that
 // the task should have.
 func (g graph) number(_ context.Context, j *worker.Job) error {
-	n, err := strconv.Atoi(j.Input)
+	n, err := strconv.Atoi(j.Task.Input)
 	if err != nil {
-		return fmt.Errorf("input %q: %w", j.Input, err)
+		return fmt.Errorf("input %q: %w", j.Task.Input, err)
 	}
 	var want []string
 	for _, need := range g.of(n) {

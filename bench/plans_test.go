@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
 )
 
@@ -64,7 +65,7 @@ func TestNumber(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		words := strings.Fields(args)
-		err := g.number(t.Context(), &worker.Job{Claimed: worker.Claimed{Input: words[0]}, Args: words, Stdout: &out})
+		err := g.number(t.Context(), &worker.Job{Task: task.Task{Spec: task.Spec{Input: words[0]}}, Args: words, Stdout: &out})
 		if (err == nil) != good || good && out.String() != words[0]+"\n" {
 			t.Errorf("%q: %v, output %q", args, err, &out)
 		}

@@ -191,7 +191,7 @@ func (b *bench) tdfLatency(ctx context.Context) (r reading, err error) {
 	err = b.atSite(ctx, func(s *site.Site, m *manager.Manager) error {
 		return s.Run(ctx, func(ctx context.Context, c *site.Crew) error {
 			err := b.start(c, func(_ context.Context, j *worker.Job) error {
-				opened, err := strconv.ParseInt(j.Input, 10, 64)
+				opened, err := strconv.ParseInt(j.Task.Input, 10, 64)
 				took <- time.Since(start) - time.Duration(opened)
 				return err
 			})

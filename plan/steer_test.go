@@ -152,19 +152,19 @@ func TestGrows(t *testing.T) {
 	var s *site
 	s = newSite(t, 2, handlers{"grow": func(ctx context.Context, j *worker.Job) error {
 		var id int64
-		if _, err := fmt.Sscan(j.Input, &id); err != nil {
+		if _, err := fmt.Sscan(j.Task.Input, &id); err != nil {
 			return err
 		}
-		p, err := plan.Open(ctx, s.Manager, id, plan.WithRequestKey(fmt.Sprint("grow ", j.ID)))
+		p, err := plan.Open(ctx, s.Manager, id, plan.WithRequestKey(fmt.Sprint("grow ", j.Task.ID)))
 		if err != nil {
 			return err
 		}
 		left := p.Add(spec("echo", "left"))
-		p.Add(spec("echo", "both"), plan.ID(j.ID), left)
+		p.Add(spec("echo", "both"), plan.ID(j.Task.ID), left)
 		if err := p.Send(ctx); err != nil {
 			return err
 		}
-		if j.Round == 0 {
+		if j.Task.Round == 0 {
 			return errors.New("after adding")
 		}
 		fmt.Fprintln(j.Stdout, "grown")

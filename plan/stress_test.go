@@ -29,7 +29,7 @@ func TestStress(t *testing.T) {
 	var mu sync.Mutex
 	reported := map[int]int{}
 	s := newSite(t, workers, handlers{"number": func(_ context.Context, j *worker.Job) error {
-		n, err := strconv.Atoi(j.Input)
+		n, err := strconv.Atoi(j.Task.Input)
 		if err != nil {
 			return err
 		}

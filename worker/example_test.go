@@ -58,9 +58,9 @@ func ExampleLoad() {
 	defer remove()
 
 	shout := func(_ context.Context, job *worker.Job) error {
-		fmt.Println("task", job.ID, "round", job.Round)
-		fmt.Fprintln(job.Stdout, strings.ToUpper(job.Input)) // goes into the task's record
-		stop()                                               // one is enough for an example
+		fmt.Println("task", job.Task.ID, "round", job.Task.Round)
+		fmt.Fprintln(job.Stdout, strings.ToUpper(job.Task.Input)) // goes into the task's record
+		stop()                                                    // one is enough for an example
 		return nil
 	}
 	w, err := worker.Load("worker-A", cfg, func(o *worker.Options) {

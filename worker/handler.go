@@ -31,17 +31,18 @@ type Handler func(ctx context.Context, job *Job) error
 
 // Job is one round of a task for a Handler.
 type Job struct {
-	// Claimed is the task. ID and Round identify the round: a task may be started
-	// more than once, each time in a round of its own. Program is the name the
-	// handler is registered by, Input what the task brings. It is not to be changed.
-	Claimed
-
+	// Task is the task as far as a worker reads it. Its ID and Round identify the
+	// round: a task may be started more than once, each time in a round of its own.
+	// Program is the name the handler is registered by, Input what the task brings.
+	Task task.Task
 	// Args are its words as a program would get them: with the texts of Results
 	// behind them, unless the task has args = files.
 	Args []string
 	// Results are those of the tasks of its plan that this one needs, in the order in
 	// which it names them.
 	Results []task.Result
+	// Resources is what the round got of its node, by name.
+	Resources map[string]task.Allotted
 	// Stdout and Stderr are recorded as a program's output is.
 	Stdout, Stderr io.Writer
 	// OutputLimit is how many bytes of each stream are stored, and the most that
@@ -77,7 +78,7 @@ func (r *round) handle(ctx context.Context, h Handler) (result, error) {
 	live := &streams{capture.NewExcerpt(limit), capture.NewExcerpt(limit)}
 	r.streams.Store(live)
 	job := &Job{
-		Claimed: *r.task, Args: r.words(), Results: r.results,
+		Task: taskOf(r.task), Args: r.words(), Results: r.results, Resources: r.task.Resources,
 		Stdout: live.out, Stderr: live.err, OutputLimit: limit, round: r,
 	}
 	done := make(chan error, 1)
@@ -100,6 +101,18 @@ func (r *round) handle(ctx context.Context, h Handler) (result, error) {
 	return res, errors.Join(err, tooLong)
 }
 
+// taskOf is what a handler gets to know of its task.
+func taskOf(c *Claimed) task.Task {
+	return task.Task{
+		ID: c.ID, State: c.State, Round: c.Round, Rev: c.Rev, Plan: c.Plan,
+		Fails: c.Fails, Timeouts: c.Timeouts, Losses: c.Losses, Releases: c.Releases, Faults: c.Faults,
+		Spec: task.Spec{
+			Program: c.Program, Source: c.Source, Input: c.Input, Argv: c.Argv, FailOn: c.FailOn,
+			Queue: c.Bucket.QueueName(), Needs: c.Needs, Args: c.ArgsAs,
+		},
+	}
+}
+
 // exitCode is the exit code that an error of a handler has, -1 for none.
 func exitCode(err error) int {
 	type coder interface {
@@ -116,8 +129,8 @@ func exitCode(err error) int {
 func call(ctx context.Context, h Handler, job *Job) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			job.round.log.Error(fmt.Sprintf("panic in the handler of '%s': %v", job.Program, p), "stack", string(debug.Stack()))
-			err = fmt.Errorf("the handler of '%s' panicked: %v", job.Program, p)
+			job.round.log.Error(fmt.Sprintf("panic in the handler of '%s': %v", job.Task.Program, p), "stack", string(debug.Stack()))
+			err = fmt.Errorf("the handler of '%s' panicked: %v", job.Task.Program, p)
 		}
 	}()
 	return h(ctx, job)

@@ -29,7 +29,7 @@ func TestHandlers(t *testing.T) {
 	s := newSite(t)
 	s.start(t, handlers(map[string]Handler{
 		"echo": func(_ context.Context, j *Job) error {
-			fmt.Fprintln(j.Stdout, j.ID, j.Round, j.Program, j.Input, len(j.Args))
+			fmt.Fprintln(j.Stdout, j.Task.ID, j.Task.Round, j.Task.Program, j.Task.Input, len(j.Args))
 			return nil
 		},
 		"fail":  func(context.Context, *Job) error { return errors.New("it broke") },

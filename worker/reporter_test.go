@@ -211,7 +211,7 @@ func TestLostAnswerToReportAndClaim(t *testing.T) {
 		handlers(map[string]Handler{"noop": func(_ context.Context, j *Job) error {
 			mu.Lock()
 			defer mu.Unlock()
-			ran[j.ID]++
+			ran[j.Task.ID]++
 			return nil
 		}})(o)
 	})

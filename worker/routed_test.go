@@ -63,7 +63,7 @@ func TestHandlersServeTheirClasses(t *testing.T) {
 	theirs := s.open(t, forHandler("other"), inQueue("others"))
 	got := make(chan string, 1)
 	w := s.start(t, handlers(map[string]Handler{
-		"echo": func(_ context.Context, j *Job) error { got <- j.Bucket.QueueName(); return nil }, "no class": nil,
+		"echo": func(_ context.Context, j *Job) error { got <- j.Task.Queue; return nil }, "no class": nil,
 	}))
 	s.await(t, s.open(t, forHandler("echo"), inQueue("echoes")), sm.Executed)
 	if q := wait.Receive(t, patience, got, "no job"); q != "echoes" {

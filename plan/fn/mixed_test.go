@@ -55,7 +55,7 @@ func TestGrow(t *testing.T) {
 			return nil, err
 		}
 		fn.Job(ctx).Progress(0.5, "growing")
-		mine := fn.Result[[]int64](p, plan.ID(fn.Job(ctx).ID))
+		mine := fn.Result[[]int64](p, plan.ID(fn.Job(ctx).Task.ID))
 		parts := []*fn.Future[int]{inc.Call(p, fn.Value(n)), inc.Call(p, fn.Value(n+1), fn.After(mine))}
 		total := sum.Call(p, fn.All(parts...))
 		if err := p.Send(ctx); err != nil {

@@ -154,10 +154,10 @@ func Job(ctx context.Context) *worker.Job {
 // plan.Open.
 func Grow(ctx context.Context, m *manager.Manager) (*plan.Plan, error) {
 	j := Job(ctx)
-	if j == nil || j.Plan == 0 {
+	if j == nil || j.Task.Plan == 0 {
 		return nil, ErrNoJob
 	}
-	return plan.Open(ctx, m, j.Plan, plan.WithRequestKey(fmt.Sprintf("fn of task %d", j.ID)))
+	return plan.Open(ctx, m, j.Task.Plan, plan.WithRequestKey(fmt.Sprintf("fn of task %d", j.Task.ID)))
 }
 
 // encode writes a value as it travels.

@@ -48,15 +48,15 @@ func (l *ledger) ended(t *testing.T, n int) {
 // work is what each task does; its input says how.
 func (l *ledger) work(ctx context.Context, j *worker.Job) error {
 	l.mu.Lock()
-	l.begun[fmt.Sprintf("%d/%d", j.ID, j.Round)]++
+	l.begun[fmt.Sprintf("%d/%d", j.Task.ID, j.Task.Round)]++
 	l.mu.Unlock()
 	timing.Pause(ctx, 30*time.Millisecond)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case j.Input == "fails" && j.Round == 0:
+	case j.Task.Input == "fails" && j.Task.Round == 0:
 		return errors.New("not yet")
-	case j.Input == "waits":
+	case j.Task.Input == "waits":
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -65,10 +65,10 @@ func (l *ledger) work(ctx context.Context, j *worker.Job) error {
 		l.mu.Lock()
 		l.ends++
 		l.mu.Unlock()
-	case j.Input == "big":
+	case j.Task.Input == "big":
 		_, _ = j.Stdout.Write(slices.Repeat([]byte("x"), 300_000))
 	}
-	fmt.Fprintf(j.Stdout, "done %d\n", j.ID)
+	fmt.Fprintf(j.Stdout, "done %d\n", j.Task.ID)
 	return nil
 }
 
