@@ -144,6 +144,7 @@ func (f *flowRun) finish(ctx context.Context) (err error) {
 		return err
 	}
 	err = f.await(ctx, func(c upkeep.Census) bool {
+		f.Purged = c.Purged
 		f.Kept, err = f.site.Card(ctx, "archived:"+string(statemachine.Succeeded))
 		return err != nil || f.Kept <= int64(f.keep) && c.Listed[statemachine.Archived] == f.Kept
 	})

@@ -56,6 +56,8 @@ type result struct {
 	Account audit.Account `json:"account"`
 	// Archive is nil without -archive.
 	Archive *audit.ArchiveReport `json:"archive,omitempty"`
+	// Purged is how many have left Redis, as Redis counts them.
+	Purged int64 `json:"purged"`
 	// States are those of the tasks that are left, Violations what is wrong with them.
 	States     map[statemachine.State]int64 `json:"states"`
 	Violations []audit.Violation            `json:"violations"`
@@ -121,7 +123,7 @@ func (r *result) wrong() error {
 	sums := []sum{
 		{"ids given out", r.Account.Opened, opened},
 		{"calls of the handler", r.Ran, opened},
-		{"tasks that are archived or have left Redis", left + r.Account.Purged, opened},
+		{"tasks that are archived or have left Redis", left + r.Purged, opened},
 		{"tasks that are archived", left, r.Kept},
 		{"tasks that succeeded and are left", r.Kept, min(int64(r.Keep), succeeded)},
 		{"ranges of ids that have left Redis beyond what the tasks between them explain", max(0, r.Ranges-left-1), 0},

@@ -245,7 +245,7 @@ func (p *planCost) slowTable(w *strings.Builder) {
 	grid(w, append([]string{"longest call of a script, ms"}, ran...), rows...)
 }
 
-// tooSlow is an error if a script of the plan took too long.
+// tooSlow is an error if a script of the plan took too long. So does one that the machine stopped meanwhile.
 func (p *planCost) tooSlow() error {
 	calls := 0
 	for _, what := range []string{planName, releaseName} {

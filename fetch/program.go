@@ -149,7 +149,7 @@ type knownManifest struct {
 // installation replaces the whole directory.
 func (f *Fetcher) manifest(program string) (*manifest, error) {
 	dir := filepath.Join(f.opts.Dir, program)
-	info, err := os.Stat(filepath.Join(dir, manifestFile))
+	info, err := os.Lstat(filepath.Join(dir, manifestFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // none is a good answer
 	}

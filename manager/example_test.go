@@ -84,7 +84,7 @@ func registerWorkers(ctx context.Context, m *manager.Manager, names ...string) (
 
 func add(t *tasks.Claimed) worktest.Result {
 	sum := 0
-	for word := range strings.FieldsSeq(t.Input) {
+	for word := range strings.FieldsSeq(t.Spec.Input) {
 		n := 0
 		if _, err := fmt.Sscan(word, &n); err != nil {
 			return worktest.Result{Error: word + " is not a number\n"}

@@ -18,7 +18,7 @@ func mixed(t *testing.T) *Manager {
 	ns := redistest.Namespace(t)
 	m, s := newManager(t, ns), worktest.Open(t, ns)
 	broken := func(c *tasks.Claimed) worktest.Result {
-		if c.Input == "ok" {
+		if c.Spec.Input == "ok" {
 			return worktest.Result{}
 		}
 		return worktest.Result{Error: "disk full on " + strconv.FormatInt(c.ID, 10) + "\n"}

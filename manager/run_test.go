@@ -61,8 +61,8 @@ func outcomes() (specs []task.Spec, program worktest.Program) {
 	}
 	return append(specs, late), func(t *tasks.Claimed) worktest.Result {
 		return worktest.Result{
-			Output: "out " + t.Input, Error: map[string]string{"fail": "bad"}[t.Input],
-			Overdue: t.Input == "slow", Lost: t.Input == "lost",
+			Output: "out " + t.Spec.Input, Error: map[string]string{"fail": "bad"}[t.Spec.Input],
+			Overdue: t.Spec.Input == "slow", Lost: t.Spec.Input == "lost",
 		}
 	}
 }

@@ -325,7 +325,6 @@ func (m *Manager) PresentRounds(ctx context.Context, tasks []*task.Task, places 
 	} else {
 		tasks = slices.DeleteFunc(slices.Clone(tasks), func(t *task.Task) bool { return t.State != statemachine.Running })
 	}
-
 	return m.eachRound(ctx, tasks, presentRound, fields, func(t *task.Task, r task.Round) {
 		t.Rounds = []task.Round{r}
 		t.Rounds = t.Present()

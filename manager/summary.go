@@ -71,13 +71,17 @@ func (s *selector) matching(ctx context.Context, tasks []*task.Task) ([]*task.Ta
 	return slices.DeleteFunc(tasks, func(t *task.Task) bool { return !matched[t] }), err
 }
 
-// roundsAtOnce bounds of how many tasks a round is read in one call: its error may be large.
-const roundsAtOnce = 50
+// errorsAtOnce bounds of how many tasks the error of a round is read in one call: it may be large.
+const errorsAtOnce = 50
 
 // eachRound reads fields of one round of each task, those of the same round number together. of is the number, -1 for none.
 func (m *Manager) eachRound(
 	ctx context.Context, tasks []*task.Task, of func(*task.Task) int, names []string, take func(*task.Task, task.Round),
 ) error {
+	page := maxPage
+	if slices.Contains(names, "error") {
+		page = errorsAtOnce
+	}
 	byRound := map[int][]*task.Task{}
 	for _, t := range tasks {
 		if n := of(t); n >= 0 {
@@ -89,7 +93,7 @@ func (m *Manager) eachRound(
 		for i, name := range names {
 			fields[i] = statemachine.RoundField(n, name)
 		}
-		for part := range slices.Chunk(those, roundsAtOnce) {
+		for part := range slices.Chunk(those, page) {
 			found, err := m.store.Fields(ctx, idsOf(part), fields...)
 			if err != nil {
 				return err

@@ -89,7 +89,7 @@ func TestWhyPlanned(t *testing.T) {
 }
 
 func failFirst(c *tasks.Claimed) worktest.Result {
-	if c.Input == "fail" {
+	if c.Spec.Input == "fail" {
 		return worktest.Fail(c)
 	}
 	return worktest.Echo(c)

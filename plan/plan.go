@@ -290,7 +290,7 @@ func (p *Plan) Ready(ctx context.Context) error {
 }
 
 // Status reads the plan: its State is task.PlanCompleted if all of it was done
-// (zk-plan: plan-completed?).
+// (zk-plan: plan-completed?). It is nil with an error.
 func (p *Plan) Status(ctx context.Context) (*task.Plan, error) { return p.m.Plan(ctx, p.id) }
 
 // Wait waits until all tasks of the plan have ended, whatever way: how the plan came

@@ -94,7 +94,7 @@ func TestForeignTaskIsAdopted(t *testing.T) {
 	wait.Eventually(t, 5*time.Second, woken, "nobody is woken for the foreign task")
 	wait.Within(t, "adopting a foreign task", began, time.Now(), 2*time.Second)
 	tasks := sp.Claim(t, "w", 5)
-	if len(tasks) != 1 || tasks[0].ID != claimable || tasks[0].Input != "1 2" {
+	if len(tasks) != 1 || tasks[0].ID != claimable || tasks[0].Spec.Input != "1 2" {
 		t.Fatalf("claimed %+v, want task %d", tasks, claimable)
 	}
 	overdue := openAsOriginal(t, sp, map[string]string{"end_before": "1"})

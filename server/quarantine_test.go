@@ -66,7 +66,7 @@ func TestBadProgramSetsNoNodeAside(t *testing.T) {
 	sp := storetest.New(t)
 	f := newFleet(t, sp, config.QuarantineOn, 4, 2)
 	f.outcome = func(_ string, task *tasks.Claimed) verdict {
-		if task.Program == "wrong" {
+		if task.Spec.Program == "wrong" {
 			return bad
 		}
 		return good

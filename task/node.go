@@ -97,7 +97,7 @@ func mostThreads(workers []Worker) Limit {
 	return most
 }
 
-// NodeKeys are the attributes that [NodeRecord.Set] knows.
+// NodeKeys are the attributes that [NodeRecord.Set] knows: maxthreads.
 func NodeKeys() []string { return []string{maxThreadsField} }
 
 const maxThreadsField = "maxthreads"

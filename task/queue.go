@@ -135,8 +135,9 @@ var attributes = []attribute{
 	attributeOf("aging", func(q *QueueSpec) *Seconds { return &q.Aging }, parseAging, Seconds.text),
 }
 
-// QueueKeys are the attributes that [QueueSpec.Set] knows: those of the queue, then
-// the defaults of its tasks.
+// QueueKeys are the attributes that [QueueSpec.Set] knows: description, class,
+// threads, maxthreads, nodes_pin, nodes_ignore, paused, order, aging, and
+// default_NAME for each value that a queue can give to its tasks.
 func QueueKeys() []string {
 	keys := make([]string, 0, len(attributes)+len(table))
 	for _, a := range attributes {

@@ -37,7 +37,7 @@ func (q *oneQueue) open(id int64, input string) {
 			ID: id, State: statemachine.Running, EndBefore: statemachine.Never, Timeout: statemachine.Forever,
 			Current: statemachine.Round{Claim: fmt.Sprint("claim of ", id), Running: now()},
 		},
-		Program: "p", Input: input, Expiry: statemachine.Never,
+		Spec: task.Spec{Program: "p", Input: input}, Expiry: statemachine.Never,
 	})
 	q.work <- struct{}{}
 }

@@ -31,9 +31,11 @@ type Handler func(ctx context.Context, job *Job) error
 
 // Job is one round of a task for a Handler.
 type Job struct {
-	// Task is the task as far as a worker reads it. Its ID and Round identify the
-	// round: a task may be started more than once, each time in a round of its own.
-	// Program is the name the handler is registered by, Input what the task brings.
+	// Task is what a worker reads of the task: ID, Round, State, Rev, Plan and the
+	// counters, and of its Spec Program, Source, Input, Argv, FailOn, Queue, Needs and
+	// Args; other fields are zero. ID and Round identify the round: a task may be
+	// started more than once, each time in a round of its own. Program is the name
+	// the handler is registered by, Input what the task brings.
 	Task task.Task
 	// Args are its words as a program would get them: with the texts of Results
 	// behind them, unless the task has args = files.
@@ -41,7 +43,7 @@ type Job struct {
 	// Results are those of the tasks of its plan that this one needs, in the order in
 	// which it names them.
 	Results []task.Result
-	// Resources is what the round got of its node, by name.
+	// Resources is what the round got of its node, by name. It is not to be changed.
 	Resources map[string]task.Allotted
 	// Stdout and Stderr are recorded as a program's output is.
 	Stdout, Stderr io.Writer
@@ -104,12 +106,8 @@ func (r *round) handle(ctx context.Context, h Handler) (result, error) {
 // taskOf is what a handler gets to know of its task.
 func taskOf(c *Claimed) task.Task {
 	return task.Task{
-		ID: c.ID, State: c.State, Round: c.Round, Rev: c.Rev, Plan: c.Plan,
+		ID: c.ID, State: c.State, Round: c.Round, Rev: c.Rev, Plan: c.Plan, Spec: c.Spec,
 		Fails: c.Fails, Timeouts: c.Timeouts, Losses: c.Losses, Releases: c.Releases, Faults: c.Faults,
-		Spec: task.Spec{
-			Program: c.Program, Source: c.Source, Input: c.Input, Argv: c.Argv, FailOn: c.FailOn,
-			Queue: c.Bucket.QueueName(), Needs: c.Needs, Args: c.ArgsAs,
-		},
 	}
 }
 
@@ -149,7 +147,7 @@ func (r *round) awaitHandler(ctx context.Context, done <-chan error) (stopped bo
 		return true, err
 	case <-time.After(r.worker.opts.KillGrace):
 	}
-	return true, &stuckError{r.task.Program, r.worker.opts.KillGrace, func(ctx context.Context) bool {
+	return true, &stuckError{r.task.Spec.Program, r.worker.opts.KillGrace, func(ctx context.Context) bool {
 		select {
 		case <-done: //nolint:errcheck // what it returns is too late for its round
 			return true

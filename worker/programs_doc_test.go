@@ -19,7 +19,7 @@ func TestVariablesAreDocumented(t *testing.T) {
 	s := newSite(t)
 	w := s.start(t, func(o *Options) { o.Env = "e" })
 	tk := &tasks.Claimed{Resources: map[string]task.Allotted{"gpu": {Count: 1, IDs: []int{0}}}}
-	tk.EndBefore, tk.Needs = 1, []task.Need{{Task: 1}}
+	tk.EndBefore, tk.Spec.Needs = 1, []task.Need{{Task: 1}}
 	r := &round{worker: w.Worker, task: tk, slot: w.slots[0]}
 	for name := range r.variables() {
 		if !strings.Contains(string(page), "`"+name+"`") {

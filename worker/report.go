@@ -79,7 +79,7 @@ func (r *round) crossed(order *Order, end *ending, refused error) bool {
 		end.trouble = withLine(end.trouble, stoppedCancelled)
 	}
 	r.journal.add(notOpenedAgain)
-	text, aside := end.errorText(r.task.FailOn)
+	text, aside := end.errorText(r.task.Spec.FailOn)
 	again := r.recorded(move, end, text, aside)
 	again.Lines = append(order.Lines, again.Lines...)
 	*order = again
@@ -140,7 +140,7 @@ func refusalText(event statemachine.Event) string {
 // order is the decided move with the round's record.
 func (r *round) order(end *ending) (Order, error) {
 	t := r.task
-	text, aside := end.errorText(t.FailOn)
+	text, aside := end.errorText(t.Spec.FailOn)
 	o := statemachine.Occurrence{
 		Event: end.event, Actor: statemachine.Worker, Claim: t.Current.Claim, Round: t.Round,
 		Failed: text != "", Random: rand.Float64(),

@@ -33,7 +33,7 @@ const (
 // takeResults reads what the tasks that this one needs have brought, in the order
 // of the needs. While Redis does not answer it tries again, until ctx is done.
 func (r *round) takeResults(ctx context.Context) error {
-	needs := r.task.Needs
+	needs := r.task.Spec.Needs
 	for len(r.results) < len(needs) {
 		page := needs[len(r.results):]
 		page = page[:min(len(page), resultsPage)]
@@ -81,9 +81,9 @@ func checkResult(need int64, res *task.Result) error {
 
 // words are the arguments: what the task brings, then the results.
 func (r *round) words() []string {
-	words := r.task.Argv
+	words := r.task.Spec.Argv
 	if words == nil {
-		words = process.SplitInput(r.task.Input)
+		words = process.SplitInput(r.task.Spec.Input)
 	}
 	if !r.passesWords() {
 		return words
@@ -96,7 +96,7 @@ func (r *round) words() []string {
 }
 
 // passesWords reports whether results are arguments too, and not only in files.
-func (r *round) passesWords() bool { return r.task.ArgsAs != task.ArgsFiles }
+func (r *round) passesWords() bool { return r.task.Spec.Args != task.ArgsFiles }
 
 // checkWords refuses results that the system does not pass on to a program.
 func (r *round) checkWords() error {
@@ -164,7 +164,7 @@ func argumentOf(res *task.Result) argument {
 // the program's user: the directory belongs to that one, who must not be able to lead
 // the worker anywhere else.
 func (r *round) writeArguments() error {
-	if len(r.task.Needs) == 0 {
+	if len(r.task.Spec.Needs) == 0 {
 		return nil
 	}
 	if err := r.worker.opts.Container.AsOwner(r.fillArguments); err != nil {
@@ -257,7 +257,7 @@ func (r *round) refuseCut(ctx context.Context, end *ending) {
 	if r.task.Plan == 0 || end.event != statemachine.Report || !res.stdout.Truncated || res.brought != nil {
 		return
 	}
-	if text, _ := end.errorText(r.task.FailOn); text == "" && r.feeds(ctx) {
+	if text, _ := end.errorText(r.task.Spec.FailOn); text == "" && r.feeds(ctx) {
 		end.fails(nil, &cutError{r.worker.opts.OutputLimit})
 	}
 }

@@ -101,17 +101,17 @@ func (r *round) run(ctx context.Context) (result, error) {
 		return notRun(), nil //nolint:nilerr // why it was stopped is judged later
 	}
 	t := r.task
-	r.journal.add(fmt.Sprintf("executing task %d: %s %s", t.ID, t.Program, inputText(t)))
+	r.journal.add(fmt.Sprintf("executing task %d: %s %s", t.ID, t.Spec.Program, inputText(t)))
 	if err := r.takeResults(ctx); err != nil {
 		return notRun(), err
 	}
-	if h := r.worker.opts.Handlers[t.Program]; h != nil {
+	if h := r.worker.opts.Handlers[t.Spec.Program]; h != nil {
 		return r.handle(ctx, h)
 	}
 	dir, err := r.ensure(ctx)
 	if err != nil {
-		r.log.Error(fmt.Sprintf("could not fetch program '%s'", oneLine(t.Program)), "error", err)
-		r.journal.add(fmt.Sprintf("could not fetch program '%s'", t.Program))
+		r.log.Error(fmt.Sprintf("could not fetch program '%s'", oneLine(t.Spec.Program)), "error", err)
+		r.journal.add(fmt.Sprintf("could not fetch program '%s'", t.Spec.Program))
 		return notRun(), &fetchingError{err}
 	}
 	if err := r.prepare(); err != nil {
@@ -135,13 +135,13 @@ func (r *round) prepare() error {
 func (r *round) ensure(ctx context.Context) (string, error) {
 	t, o := r.task, &r.worker.opts
 	// The name becomes part of paths here too, so it is not left to Programs.
-	if err := fetch.ValidProgram(t.Program); err != nil {
-		return "", &fetch.Error{Program: t.Program, Worker: o.Name, Err: err}
+	if err := fetch.ValidProgram(t.Spec.Program); err != nil {
+		return "", &fetch.Error{Program: t.Spec.Program, Worker: o.Name, Err: err}
 	}
 	if o.Programs == nil || o.Container == nil {
-		return "", &notOfferedError{program: t.Program, worker: o.Name}
+		return "", &notOfferedError{program: t.Spec.Program, worker: o.Name}
 	}
-	return o.Programs.Ensure(ctx, t.Program, t.Source, func(line string) { r.journal.write(ctx, line) })
+	return o.Programs.Ensure(ctx, t.Spec.Program, t.Spec.Source, func(line string) { r.journal.write(ctx, line) })
 }
 
 // runProgram runs the program in dir and takes what it writes.
@@ -153,7 +153,7 @@ func (r *round) runProgram(ctx context.Context, dir string) (result, error) {
 	}
 	r.streams.Store(&streams{s.out.Excerpt, s.err.Excerpt})
 	r.listen(filepath.Join(r.private, controlFile))
-	hash, err := r.worker.opts.Programs.Hash(r.task.Program)
+	hash, err := r.worker.opts.Programs.Hash(r.task.Spec.Program)
 	if err != nil {
 		r.log.Debug("the program's hash is not known", "error", err)
 	}
@@ -196,14 +196,14 @@ func (r *round) explain(err error) error {
 	if start.Reason == process.ReasonMissing {
 		what = "program './%s/run.sh' does not exist at worker '%s': %w"
 	}
-	return fmt.Errorf(what, r.task.Program, r.worker.opts.Name, err)
+	return fmt.Errorf(what, r.task.Spec.Program, r.worker.opts.Name, err)
 }
 
 func inputText(t *Claimed) string {
-	if t.Argv != nil {
-		return strings.Join(t.Argv, " ")
+	if t.Spec.Argv != nil {
+		return strings.Join(t.Spec.Argv, " ")
 	}
-	return t.Input
+	return t.Spec.Input
 }
 
 // longestVariable is the longest value the system passes on in one variable
@@ -241,7 +241,7 @@ func (r *round) variables() map[string]string {
 		"TDF_WORKER":    r.worker.opts.Name,
 		"TDF_NODE":      r.worker.opts.Node,
 		"TDF_NAMESPACE": r.worker.site.Namespace,
-		"TDF_PROGRAM":   t.Program,
+		"TDF_PROGRAM":   t.Spec.Program,
 		"TDF_QUEUE":     t.Bucket.QueueName(),
 		"TDF_PRIORITY":  strconv.Itoa(t.Bucket.Priority),
 		"TDF_SLOT":      strconv.Itoa(r.slot.index),
@@ -252,12 +252,12 @@ func (r *round) variables() map[string]string {
 		v["TDF_ENV"] = env
 	}
 	allotted(v, t.Resources)
-	if len(t.Needs) > 0 {
+	if len(t.Spec.Needs) > 0 {
 		v["TDF_ARGS"] = filepath.Join(r.private, argumentsFile)
 		v["TDF_ARGS_DIR"] = filepath.Join(r.private, argumentsDir)
 	}
-	if len(t.Input) <= longestVariable {
-		v["TDF_INPUT"] = t.Input
+	if len(t.Spec.Input) <= longestVariable {
+		v["TDF_INPUT"] = t.Spec.Input
 	}
 	if deadline := t.Deadline(0); deadline != statemachine.Never {
 		v["TDF_DEADLINE"] = deadline.Text()
@@ -294,7 +294,7 @@ func (r *round) fileName(template string) string {
 		"$worker", r.worker.opts.Name,
 		"$taskId", strconv.FormatInt(r.task.ID, 10),
 		"$round", strconv.Itoa(r.task.Round),
-		"$program", r.task.Program,
+		"$program", r.task.Spec.Program,
 	).Replace(template)
 }
 

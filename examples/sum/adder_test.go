@@ -16,7 +16,7 @@ import (
 // adding is what run.sh does.
 func adding(t *tasks.Claimed) worktest.Result {
 	sum := 0
-	for word := range strings.FieldsSeq(t.Input) {
+	for word := range strings.FieldsSeq(t.Spec.Input) {
 		var n int
 		if _, err := fmt.Sscan(word, &n); err != nil {
 			return worktest.Result{Error: err.Error()}

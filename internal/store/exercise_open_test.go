@@ -91,7 +91,7 @@ func exerciseArgv(t *testing.T, sp *storetest.Space) {
 		t.Errorf("argv %q", got)
 	}
 	c := sp.Claim(t, "w", 2)
-	if !slices.Equal(c[0].Argv, argv) || c[1].Argv != nil || c[1].FailOn != "exit" || c[1].MaxLosses != 7 {
+	if !slices.Equal(c[0].Spec.Argv, argv) || c[1].Spec.Argv != nil || c[1].Spec.FailOn != "exit" || c[1].MaxLosses != 7 {
 		t.Errorf("claimed %+v", c)
 	}
 	if fmt.Sprint(sp.Task(t, 2).MaxLosses) != "7" {

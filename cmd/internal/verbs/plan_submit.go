@@ -168,7 +168,7 @@ func (a *app) planRun() *cobra.Command {
 	})
 	run.flags(cmd)
 	cmd.Flags().BoolVarP(&run.quiet, "quiet", "q", false, "print the id of the plan only, and no progress")
-	cmd.MarkFlagsMutuallyExclusive("quiet", "json")
+	cmd.MarkFlagsMutuallyExclusive("quiet", jsonName)
 	return cmd
 }
 

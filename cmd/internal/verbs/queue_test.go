@@ -17,7 +17,7 @@ func TestQueueLs(t *testing.T) {
 	b.must("queue", "add", "nightly", "threads=20", "maxthreads=2", "paused=true")
 	b.must("submit", "--program", "p", "--array", "1-3")
 	worktest.Drain(t, b.store, func(c *tasks.Claimed) worktest.Result {
-		return worktest.Result{Overdue: c.Input == "2"}
+		return worktest.Result{Overdue: c.Spec.Input == "2"}
 	})
 	b.must("submit", "--program", "p", "--start-after", "4000000000")
 	b.must("submit", "--program", "p", "--queue", "nightly")

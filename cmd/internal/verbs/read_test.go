@@ -20,12 +20,12 @@ func played(t *testing.T) *bench {
 	}
 	worktest.Drain(t, b.store, func(c *tasks.Claimed) worktest.Result {
 		switch {
-		case c.Input == "fail":
+		case c.Spec.Input == "fail":
 			return worktest.Result{Output: "half\n", Error: "one\ntwo\nthree\nfour\nfive\nsix \x1b[31mred\n"}
-		case c.Input == "again" && c.Round == 0:
+		case c.Spec.Input == "again" && c.Round == 0:
 			return worktest.Fail(c)
 		}
-		return worktest.Result{Output: "out\x00\xff\n", Overdue: c.Input == "slow"}
+		return worktest.Result{Output: "out\x00\xff\n", Overdue: c.Spec.Input == "slow"}
 	})
 	b.must("submit", "--program", "p", "--start-after", "4000000000", "--timeout", "90", "--", "x y")
 	return b

@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-go/tdf/manager"
 )
 
-// removing makes the verb that takes queues or nodes away by their names. what they are called in what is printed;
+// removing makes the verb that takes queues or nodes away by their names. what is their name in the output;
 // read finds one; the error of remove names the remedy.
 func removing[T any](
 	a *app, what string, cmd *cobra.Command, read func(context.Context, *session, string) (*T, error),

@@ -227,10 +227,12 @@ func withReason(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// finish gives the error of a verb, or of its output, its remedy and its exit code.
+// finish gives the error of a verb, and of its output, its remedy and its exit code.
 func (s *session) finish(err error) error {
-	if s.out.Err() != nil {
-		return s.out.Err()
+	if lost := s.out.Err(); lost != nil && (err == nil || cli.Silent(err)) {
+		return lost
+	} else if lost != nil {
+		err = errors.Join(err, lost)
 	}
 	var coded cli.Coded
 	if !errors.As(err, &coded) && denied(err) {

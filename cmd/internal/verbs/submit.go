@@ -282,8 +282,8 @@ func digits(text string) (int, bool) {
 	return int(n), err == nil
 }
 
-// queueCheck returns what looks whether a queue of a submission is there, each once: so that nothing is opened where one
-// is not.
+// queueCheck returns a check that a queue exists, which looks each up once: nothing of a submission is opened where one
+// does not.
 func (s *session) queueCheck(ctx context.Context) func(name string) error {
 	seen := map[string]error{task.DefaultQueue: nil} // it is always there
 	return func(name string) error {

@@ -156,6 +156,9 @@ func (o *ordering) await(ctx context.Context, s *session, list []ordered, limit 
 	within, cancel := limited(ctx, limit)
 	defer cancel()
 	for said := ""; ; {
+		if s.out.Err() != nil {
+			return nil // finish says it; nobody reads what follows
+		}
 		err := o.look(within, s, list)
 		if err != nil && !errors.Is(err, manager.ErrUnreachable) && within.Err() == nil {
 			return err

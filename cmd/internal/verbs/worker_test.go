@@ -1,12 +1,15 @@
 package verbs
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/task"
 )
@@ -98,6 +101,38 @@ func TestUnknownWorker(t *testing.T) {
 		if r.code != 2 || !strings.Contains(r.err, say) {
 			t.Errorf("%q: %+v, want 2 and %q", args, r, say)
 		}
+	}
+}
+
+// fullDisk is where nothing can be written to.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// Where the output is lost, a wait ends: nobody hears of what it waits for.
+func TestOrderIntoAFullDisk(t *testing.T) {
+	t.Parallel()
+	b, _ := hosts(t)
+	var errs bytes.Buffer
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	code := executeTo(ctx, "", fullDisk{}, &errs, "--config", b.file, "worker", "drain", "worker-A", "--wait")
+	if code != 1 || ctx.Err() != nil || !strings.Contains(errs.String(), "no space left") {
+		t.Errorf("code %d, %v, and said\n%s", code, ctx.Err(), errs.String())
+	}
+}
+
+// A lost output does not hide why the verb has stopped, nor its exit code.
+func TestErrorBesideALostOutput(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.must("queue", "add", "a")
+	b.must("queue", "add", "b")
+	b.must("submit", "--program", "p", "--source", "http://h/p.tgz", "--queue", "b", "x")
+	var errs bytes.Buffer
+	code := executeTo(t.Context(), "", fullDisk{}, &errs, "--config", b.file, "queue", "rm", "a", "b")
+	if code != cli.ExitTaskFailed || !strings.Contains(errs.String(), "no space left") || !strings.Contains(errs.String(), "in use") {
+		t.Errorf("code %d, and said\n%s", code, errs.String())
 	}
 }
 

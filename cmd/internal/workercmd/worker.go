@@ -45,7 +45,7 @@ func New() *cobra.Command {
 		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		daemon := cli.Daemon{Kind: config.ForWorker, Role: "worker", Name: args[0], File: args[1]}
+		daemon := cli.Daemon{Kind: config.ForWorker, Role: "worker", Name: args[0], File: args[1], Before: seal}
 		return cli.RunDaemon(cmd, flags, daemon, func(ctx context.Context, cfg *config.File, log *slog.Logger) error {
 			return run(ctx, args[0], cfg, log)
 		})
@@ -53,13 +53,16 @@ func New() *cobra.Command {
 	return cmd
 }
 
-func run(ctx context.Context, name string, cfg *config.File, log *slog.Logger) error {
+// seal keeps what this process inherited, and what it knows, from the programs that it will start.
+func seal(cfg *config.File) error {
 	cli.UseProcessors(processors(cfg.Worker.Slots))
-	// What this process inherited, and what it knows, is not for the programs it
-	// will start.
 	if err := errors.Join(process.SealDescriptors(), shim.Conceal()); err != nil {
 		return fmt.Errorf("keep this worker's files and memory from its programs: %w", err)
 	}
+	return nil
+}
+
+func run(ctx context.Context, name string, cfg *config.File, log *slog.Logger) error {
 	w, err := worker.Assemble(name, cfg, func(o *worker.Options) {
 		o.Log, o.Version = log, cli.ThisBuild().Version
 	})

@@ -25,6 +25,8 @@ type Daemon struct {
 	Role string
 	// Name is the name of this one, File its configuration.
 	Name, File string
+	// Before, if not nil, comes before anything is served.
+	Before func(*config.File) error
 }
 
 // RunDaemon does what all daemons do first: it checks the name, loads the
@@ -50,6 +52,11 @@ func RunDaemon(cmd *cobra.Command, flags *DaemonFlags, d Daemon, run func(contex
 	log.Info(fmt.Sprintf("initializing '%s' for namespace '%s' (config: '%s')", d.Name, cfg.TDF.Namespace, d.File),
 		d.Role, d.Name, "namespace", cfg.TDF.Namespace, "config", d.File, "pid", os.Getpid())
 	LogWarnings(log, cfg)
+	if d.Before != nil {
+		if err := d.Before(cfg); err != nil {
+			return err
+		}
+	}
 	return profiled(cmd.Context(), cfg, log, func(ctx context.Context) error {
 		if err := run(ctx, cfg, log); err != nil {
 			return err
@@ -69,7 +76,7 @@ func Outlive(ctx context.Context, cfg *config.File, log *slog.Logger, run func(c
 func profiled(ctx context.Context, cfg *config.File, log *slog.Logger, run func(context.Context) error) error {
 	unprofile, err := profile.Start(ctx, cfg.TDF.Pprof, log)
 	if err != nil {
-		return fmt.Errorf("%w", err)
+		return err //nolint:wrapcheck // it names the setting
 	}
 	defer unprofile()
 	return run(ctx)

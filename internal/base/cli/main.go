@@ -41,7 +41,7 @@ func Run(ctx context.Context, cmd *cobra.Command, args []string) int {
 		return ExitOK
 	}
 	err = root.classify(OrSignal(ctx, err))
-	if !silent(err) {
+	if !Silent(err) {
 		root.print(executed, err)
 	}
 	return ExitCode(err)
@@ -287,8 +287,8 @@ func ExitCode(err error) int {
 	return coded.ExitCode()
 }
 
-// silent reports whether the error asks for no message.
-func silent(err error) bool {
+// Silent reports whether the error asks for no message.
+func Silent(err error) bool {
 	var coded *CodedError
 	return errors.As(err, &coded) && coded.Err == nil
 }

@@ -14,7 +14,7 @@ import (
 // infinite is how a time without end, or a bound that does not bind, is written.
 const infinite = "inf"
 
-// from is the limits of a number, for the reference and for remedies.
+// from writes the limits of a number, for the reference and for remedies.
 func from(least, most string) string { return "from " + least + " to " + most }
 
 // between refuses what is less than least or more than most.

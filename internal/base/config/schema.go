@@ -66,7 +66,7 @@ func redisSection(r *Redis) section {
 			{"sentinel_password", "", secret(&r.SentinelPassword), "Password of the sentinels; empty or `None` for none."},
 			{"cluster_addrs", "", list(&r.ClusterAddrs, checkAddr), "Some nodes of a Redis Cluster, as host:port, separated by commas; replaces `host` and `port`."},
 			{"dial_timeout", "5", seconds(&r.DialTimeout, time.Millisecond, time.Hour), "Longest time to make a connection."},
-			{"read_timeout", "3", seconds(&r.ReadTimeout, time.Millisecond, time.Hour), "Longest wait for a reply."},
+			{"read_timeout", "3", seconds(&r.ReadTimeout, time.Millisecond, time.Hour), "Longest wait for a reply that is not to a blocking read."},
 			{"write_timeout", "3", seconds(&r.WriteTimeout, time.Millisecond, time.Hour), "Longest time to send a command."},
 			{"durability", DurabilityFast, word(&r.Durability, DurabilityFast, DurabilitySafe, DurabilityHA), "What Redis must keep of what it has acknowledged, checked at the start. `fast`: as it is set up; without an append-only file a start warns. `safe`: all that was on its disk, so `appendonly yes` and `appendfsync always`. `ha`: what a replica has confirmed, so Redis Sentinel with `min-replicas-to-write 1`; each change then waits for a replica."},
 			{"replication_timeout", "1", seconds(&r.ReplicationTimeout, 10*time.Millisecond, time.Hour), "With `durability=ha`, longest wait for a replica to confirm a change, after which it counts as not made and is repeated; shorter than `read_timeout`."},

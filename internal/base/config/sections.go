@@ -16,7 +16,7 @@ import (
 const EmbeddedHost = "embedded"
 
 // The structs of the sections have a field a key. What a key means, its default and
-// its limits stand in [schemaOf]; sizes are in bytes, and an empty text is none.
+// its limits, and what an empty text means, stand in [schemaOf]; sizes are in bytes.
 
 // Redis holds the section [redis]: which server to use and how to reach it.
 type Redis struct {

@@ -257,6 +257,9 @@ const Unlimited = math.MaxUint64
 // unlimited or inf for [Unlimited].
 func rlimits(into *map[string]uint64) value {
 	return of(into, "list", "", func(s string) (map[string]uint64, error) {
+		if err := printable(s); err != nil {
+			return nil, err
+		}
 		limits := map[string]uint64{}
 		for _, item := range items(s) {
 			name, value, err := rlimit(item)

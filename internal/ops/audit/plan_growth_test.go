@@ -1,10 +1,13 @@
 package audit
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/growth"
+	"github.com/tdf-go/tdf/internal/store/plans"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -113,5 +116,23 @@ func TestGrowthDamage(t *testing.T) {
 			ns, s := grownWorld(t)
 			d.check(t, ns, s)
 		})
+	}
+}
+
+// A plan that was at work while its tasks were read: its steps are looked at once more, by themselves.
+func TestStepsOfABusyPlan(t *testing.T) {
+	t.Parallel()
+	ns, s := grownWorld(t)
+	redistest.Shared(t).Do(t, "HSET", ns+":growth:2", "template", "{")
+	p := &planAudit{a: newAuditor(s), id: 2, tasks: map[int64]*plans.Planned{}, repeats: map[int64]bool{}, names: map[int64]int64{}}
+	if err := p.read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.before.Listed-- // as if a task had been added
+	if err := p.steps(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if found := fmt.Sprint(p.a.report.Violations); !strings.Contains(found, "plan 2: the steps to be opened later cannot be read") {
+		t.Errorf("found %s", found)
 	}
 }

@@ -108,7 +108,9 @@ func (a *auditor) plan(ctx context.Context, id int64) error {
 		if s := p.after; s.State == task.PlanReady && s.Freed != 0 && !s.Draining {
 			a.say(sprint(0, Plan, "%d tasks of plan %d wait to be moved, and the plan is not on the list of the servers", s.Freed, id))
 		}
-		p.steps()
+		if err := p.steps(ctx); err != nil && !errors.Is(err, conn.ErrNoPlan) {
+			return err
+		}
 		return p.again(ctx, p.suspects())
 	}
 }
@@ -143,6 +145,11 @@ func (p *planAudit) read(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	return p.readSteps(ctx)
+}
+
+// readSteps reads the steps, and what the plan counts after that.
+func (p *planAudit) readSteps(ctx context.Context) (err error) {
 	p.view, p.unreadable = growth.Read(ctx, p.a.store, p.id)
 	if p.unreadable != nil && !errors.Is(p.unreadable, growth.ErrTemplate) {
 		return p.unreadable

@@ -95,7 +95,7 @@ func stop(t *testing.T, s *store.Store, id int64) {
 }
 
 func play(c *tasks.Claimed) worktest.Result {
-	switch c.Input {
+	switch c.Spec.Input {
 	case "fail":
 		return worktest.Fail(c)
 	case "lines":
@@ -105,7 +105,7 @@ func play(c *tasks.Claimed) worktest.Result {
 			return worktest.Fail(c)
 		}
 	}
-	return worktest.Result{Output: "x", Overdue: c.Input == "slow", Lost: c.Input == "lost"}
+	return worktest.Result{Output: "x", Overdue: c.Spec.Input == "slow", Lost: c.Spec.Input == "lost"}
 }
 
 func archiveTask(t *testing.T, s *store.Store, id int64) {

@@ -88,8 +88,10 @@ func Gather(ctx context.Context, st *store.Store, cfg *config.File) (*Facts, err
 
 // namespace reads what stands in the namespace.
 func (f *Facts) namespace(ctx context.Context, st *store.Store) (err error) {
-	f.Workers, f.Now, err = st.Workers(ctx)
-	read(ctx, &err, &f.ServerSeen, st.ServerSeen)
+	f.ServerSeen, err = st.ServerSeen(ctx) // before the time
+	if err == nil {
+		f.Workers, f.Now, err = st.Workers(ctx)
+	}
 	read(ctx, &err, &f.Nodes, st.NodeRecords)
 	read(ctx, &err, &f.Quarantine, st.Quarantine)
 	read(ctx, &err, &f.Gaps, st.Gaps)

@@ -145,7 +145,7 @@ func put(name, value string) error {
 
 func set(file *os.File, value string) error {
 	if _, err := file.WriteString(value); err != nil {
-		return fmt.Errorf("write %s: %w", value, err)
+		return fmt.Errorf("set %s: %w", value, err)
 	}
 	return nil
 }

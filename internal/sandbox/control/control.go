@@ -150,7 +150,9 @@ func (r *Reader) open() (file *os.File, info fs.FileInfo, err error) {
 	if r.As == nil {
 		err = open()
 	} else if _, err = os.Stat(r.Path); err == nil { // taking its rights is dear, and most programs never write the file
-		err = r.As(open)
+		if err = r.As(open); err != nil {
+			err = fmt.Errorf("open %s: %w", r.Path, err)
+		}
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -28,7 +28,7 @@ type plan struct {
 	RunAs   *identity `json:"runAs"`
 }
 
-// needed says that it takes a launcher: a fork can change the user by itself.
+// needed reports whether a launcher is needed: for a change of the user alone, fork is enough.
 func (p *plan) needed() bool { return len(p.Join)+len(p.Rlimits) > 0 }
 
 // rlimit is one resource limit, soft and hard.

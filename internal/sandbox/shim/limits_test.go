@@ -2,9 +2,15 @@ package shim
 
 import (
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 func needRoot(t *testing.T, what string) {
@@ -54,6 +60,36 @@ func TestRunAs(t *testing.T) {
 }
 
 func cause(limits map[string]uint64) string { return strings.Repeat("l", len(limits)) }
+
+// A start may have failed because there is no other thread to be had: what finds out why runs on the same one.
+func TestDiagnosisNeedsNoThread(t *testing.T) {
+	t.Parallel()
+	needRoot(t, "run_as")
+	wait.Closed(t, time.Minute, locked(func() {
+		s, who := &shim{setup: setup{Layer: Group}}, &identity{UID: 65534, GID: 65534}
+		thread, ran := unix.Gettid(), false
+		s.asUser(who, func() {
+			ran = true
+			if unix.Gettid() != thread || unix.Geteuid() != who.UID || unix.Getegid() != who.GID {
+				t.Errorf("thread %d, user %d:%d; want thread %d, user %d:%d", unix.Gettid(), unix.Geteuid(), unix.Getegid(), thread, who.UID, who.GID)
+			}
+		})
+		if !ran || unix.Geteuid() != 0 || unix.Getegid() != 0 {
+			t.Errorf("ran %t, and goes on as %d:%d", ran, unix.Geteuid(), unix.Getegid())
+		}
+	}), "it does not end")
+}
+
+// locked runs f on a thread of its own, and closes the channel when it has returned.
+func locked(f func()) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked, so that nothing else runs on the thread
+		f()
+	}()
+	return done
+}
 
 func TestRunAsUserDiesWithTheRound(t *testing.T) {
 	t.Parallel()

@@ -200,10 +200,11 @@ func (c *child) live(token string, socket *os.File, attr *syscall.SysProcAttr, s
 }
 
 func (c *child) fork(token string, socket *os.File, attr *syscall.SysProcAttr) error {
-	null, err := devNull()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
+	defer func() { _ = null.Close() }()
 	start := func() (err error) {
 		c.pid, err = syscall.ForkExec(self, []string{shimName, token}, &syscall.ProcAttr{
 			Dir: "/",

@@ -29,12 +29,7 @@ func (s *shim) start(p *packet) error {
 	}
 	command.Wrapper = s.setup.Wrapper
 	if who := s.setup.Plan.RunAs; who != nil {
-		command.As = func(diagnosis func()) {
-			// With the shim's own rights it is only less exact.
-			if who.lend(func() error { diagnosis(); return nil }) != nil {
-				diagnosis()
-			}
-		}
+		command.As = func(diagnosis func()) { s.asUser(who, diagnosis) }
 	}
 	r := &round{pidfd: -1}
 	r.pid, err = command.Start(func(argv []string) (int, error) { return s.execute(&command, argv, files, &r.pidfd) })
@@ -70,6 +65,24 @@ func (s *shim) attributes(pidfd *int) *syscall.SysProcAttr {
 		attr.Cloneflags = unix.CLONE_NEWNS // what a round mounts goes with it
 	}
 	return attr
+}
+
+// asUser runs f with the rights of who, on this thread: where a start has failed, there may be no other one to be had. The
+// parent-death signal is lost with a change of rights, so it is set again.
+func (s *shim) asUser(who *identity, f func()) {
+	mine, err := unix.Getgroups()
+	if err != nil {
+		return
+	}
+	// What fails leaves f with more rights than who has, which only blurs a diagnosis.
+	_ = setThreadGroups(who.Groups)
+	_ = setThreadIDs(unix.SYS_SETRESGID, -1, who.GID, -1)
+	_ = setThreadIDs(unix.SYS_SETRESUID, -1, who.UID, -1)
+	f()
+	_ = setThreadIDs(unix.SYS_SETRESUID, -1, unix.Getuid(), -1)
+	_ = setThreadIDs(unix.SYS_SETRESGID, -1, unix.Getgid(), -1)
+	_ = setThreadGroups(mine)
+	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(deathSignal(s.setup.Layer)), 0, 0, 0)
 }
 
 // round is the program under way in a shim.

@@ -1,13 +1,13 @@
 package shim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net"
 	"os"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -76,21 +76,18 @@ func (l *link) await(patience time.Duration) {
 
 func (l *link) close() { _ = l.conn.Close() }
 
-// devNull is what a program has where its caller gives it no file.
-var devNull = sync.OnceValues(func() (*os.File, error) { return os.OpenFile(os.DevNull, os.O_RDWR, 0) })
-
-// sendRun sends a program with its three descriptors. A request too large for a packet
-// is a fourth.
+// sendRun sends a program with its three descriptors, of the null device where there is no
+// file. A request too large for a packet is a fourth.
 func (l *link) sendRun(c *process.Command, files [3]*os.File) error {
 	body := encodeCommand(c)
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = null.Close() }()
 	fds := make([]int, 0, maxFiles)
 	for _, file := range files {
-		if file == nil {
-			var err error
-			if file, err = devNull(); err != nil {
-				return err
-			}
-		}
+		file = cmp.Or(file, null)
 		// Fd makes the descriptor blocking, as programs expect theirs.
 		fds = append(fds, int(file.Fd()))
 	}
@@ -227,7 +224,7 @@ func (p *packet) run() (c process.Command, std []uintptr, err error) {
 	if len(p.files) != maxFiles-1 {
 		return c, nil, errGarbled
 	}
-	std = make([]uintptr, 0, maxFiles) // a launcher has one more
+	std = make([]uintptr, 0, len(p.files))
 	for _, fd := range p.files {
 		std = append(std, uintptr(fd))
 	}

@@ -55,18 +55,12 @@ type ClaimRequest struct {
 // Claimed is a task with what a worker needs to run it.
 type Claimed struct {
 	statemachine.Task
-	Program, Source, Input string
-	// Argv takes the place of Input if it is not nil.
-	Argv []string
-	// FailOn is "", "stderr" or "exit".
-	FailOn string
+	// Spec is what there is to run: Program, Source, Input, Argv, FailOn, Queue, Needs and Args.
+	Spec task.Spec
 	// Bucket is where the task waits when it is opened again.
 	Bucket task.Bucket
-	// Plan is the plan of the task, 0 for none; Needs are the tasks whose results are its arguments, and ArgsAs how
-	// the program gets them (see Spec.ArgsAs).
-	Plan   int64
-	Needs  []task.Need
-	ArgsAs string
+	// Plan is the plan of the task, 0 for none.
+	Plan int64
 	// Resources is what the round got of the node, by name; which, where the node offers at most MaxIDs.
 	Resources map[string]task.Allotted
 	// Expiry is when end_before comes, by the time of the namespace.
@@ -221,16 +215,18 @@ func decodeClaimed(r conn.Reply) Claimed {
 		}
 		return ""
 	}}
+	bucket := f.bucket()
 	t := Claimed{
-		Program: f.Get("program"), Source: f.Get("source"), Input: f.Get("input"), FailOn: f.Get("fail_on"),
+		Task: f.task(r.Number(0)), Bucket: bucket, Plan: int64(f.Count(PlanField)), Resources: task.ParseAllotted(r.Text(3)),
+		Spec: task.Spec{
+			Program: f.Get("program"), Source: f.Get("source"), Input: f.Get("input"), FailOn: f.Get("fail_on"),
+			Queue: bucket.QueueName(), Needs: task.ParseNeeds(f.Get("needs")), Args: f.Get("args"),
+		},
 	}
-	t.Task, t.Bucket = f.task(r.Number(0)), f.bucket()
 	t.State = statemachine.Running
 	t.Current = statemachine.Round{Claim: r.Text(1), Running: r.Time(2)}
-	t.Resources = task.ParseAllotted(r.Text(3))
-	t.Plan, t.Needs, t.ArgsAs = int64(f.Count(PlanField)), task.ParseNeeds(f.Get("needs")), f.Get("args")
 	if text := f.Get("argv"); text != "" {
-		t.Argv = decodeArgv(text)
+		t.Spec.Argv = decodeArgv(text)
 	}
 	return t
 }

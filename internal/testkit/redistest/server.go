@@ -29,6 +29,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9/logging"
 	"go.uber.org/goleak"
 )
 
@@ -162,6 +163,7 @@ type stopAfter struct{ m *testing.M }
 
 // Run runs the tests and returns their exit code.
 func (s stopAfter) Run() int {
+	logging.Disable() // of what a client says by itself while a server is down
 	defer stopShared()
 	return s.m.Run()
 }

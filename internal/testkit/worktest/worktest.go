@@ -32,7 +32,7 @@ type Result struct {
 type Program func(t *tasks.Claimed) Result
 
 // Echo succeeds with the input and a line end as output.
-func Echo(t *tasks.Claimed) Result { return Result{Output: t.Input + "\n"} }
+func Echo(t *tasks.Claimed) Result { return Result{Output: t.Spec.Input + "\n"} }
 
 // Fail fails with a line on stderr.
 func Fail(*tasks.Claimed) Result { return Result{Error: "it broke\n"} }
