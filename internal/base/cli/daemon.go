@@ -76,7 +76,7 @@ func Outlive(ctx context.Context, cfg *config.File, log *slog.Logger, run func(c
 func profiled(ctx context.Context, cfg *config.File, log *slog.Logger, run func(context.Context) error) error {
 	unprofile, err := profile.Start(ctx, cfg.TDF.Pprof, log)
 	if err != nil {
-		return err //nolint:wrapcheck // it names the setting
+		return err
 	}
 	defer unprofile()
 	return run(ctx)

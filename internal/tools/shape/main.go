@@ -20,8 +20,8 @@ import (
 // rows are the measures, with their limits. Tests are counted nowhere.
 func rows() []row {
 	return []row{
-		{"Go lines", 69995, (*house).lines},
-		{"Go lines of the product", 58080, (*house).productLines},
+		{"Go lines", 70070, (*house).lines},
+		{"Go lines of the product", 58150, (*house).productLines},
 		{"Go files", 327, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 6, (*house).tasks},
@@ -29,11 +29,11 @@ func rows() []row {
 		{"exported methods of the store's largest type", 39, (*house).methods},
 		{"map literals as JSON in cmd", 0, (*house).literals},
 		{"calls within a package that leave their file, in percent", 40, (*house).leaving},
-		{"functions that one task passes", 314, func(h *house) int { return h.path.functions() }},
+		{"functions that one task passes", 312, func(h *house) int { return h.path.functions() }},
 		{"their files", 67, func(h *house) int { return h.path.files() }},
 		{"their packages", 17, func(h *house) int { return h.path.packages() }},
-		{"functions that open a task", 108, func(h *house) int { return h.path.opening() }},
-		{"their calls", 226, func(h *house) int { return h.path.calls() }},
+		{"functions that open a task", 107, func(h *house) int { return h.path.opening() }},
+		{"their calls", 185, func(h *house) int { return h.path.calls() }},
 	}
 }
 
