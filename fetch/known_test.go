@@ -74,6 +74,7 @@ func TestManifestIsAPlainFile(t *testing.T) {
 	for name, put := range map[string]func(file string) error{
 		"fifo": func(file string) error { return unix.Mkfifo(file, 0o644) },
 		"link": func(file string) error { return os.Symlink("run.sh", file) },
+		"gone": func(file string) error { return os.Symlink("nothing", file) },
 	} {
 		o := testOptions(t)
 		dir := filepath.Join(o.Dir, "p")
@@ -82,6 +83,9 @@ func TestManifestIsAPlainFile(t *testing.T) {
 		noErr(t, put(filepath.Join(dir, manifestFile)))
 		if _, err := newFetcher(t, o).Ensure(t.Context(), "p", "rsync:/no/run.sh", nil); err == nil || !strings.Contains(err.Error(), manifestFile) {
 			t.Errorf("%s: %v, want that it is no manifest", name, err)
+		}
+		if _, err := newFetcher(t, o).Ensure(t.Context(), "p", "", nil); err == nil {
+			t.Errorf("%s: taken for a program that was put there by hand", name)
 		}
 	}
 }

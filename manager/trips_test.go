@@ -1,9 +1,12 @@
 package manager
 
 import (
+	"context"
 	"regexp"
 	"strconv"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/task"
@@ -54,4 +57,33 @@ func TestOpenIsOneTrip(t *testing.T) {
 	}
 	check("after a change", in, 3, "4")
 	check("after that", in, 1, "4")
+}
+
+// pipelines counts what a client sends.
+type pipelines struct{ n int }
+
+func (p *pipelines) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (p *pipelines) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (p *pipelines) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		p.n++
+		return next(ctx, cmds)
+	}
+}
+
+// A list reads where its tasks run in one trip a round number and page.
+func TestListReadsPages(t *testing.T) {
+	t.Parallel()
+	m := newManager(t, redistest.Namespace(t))
+	sent := &pipelines{}
+	m.store.Redis.AddHook(sent)
+	tasks := make([]*task.Task, maxPage)
+	for i := range tasks {
+		tasks[i] = &task.Task{ID: int64(i + 1), Round: i % 2}
+	}
+	if err := m.PresentRounds(t.Context(), tasks, true); err != nil || sent.n != 2 {
+		t.Errorf("%d trips, error %v; want 2", sent.n, err)
+	}
 }

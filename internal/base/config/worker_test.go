@@ -106,6 +106,7 @@ func TestRefusedWorkerKeys(t *testing.T) {
 		{"wrapper=LANG=C nice", "starts with an assignment"},
 		{"wrapper=./wrap.sh", "a relative path"},
 		{"rlimits=files=10", "not a resource limit"},
+		{"rlimits=nofile=1\x01", "control character"},
 		{"rlimits=nofile", "not a resource limit"},
 		{"rlimits=nofile=many", "not a value of nofile"},
 		{"rlimits=nofile=-1", "not a value of nofile"},
