@@ -153,9 +153,11 @@ type Dep interface {
 	need(p *Plan) (d dependency, wrong string)
 }
 
+const isNil = "it is nil; give the answer of Add, or the id of a task"
+
 func needOf(dep Dep, p *Plan) (dependency, string) {
 	if dep == nil {
-		return dependency{}, "it is nil"
+		return dependency{}, isNil
 	}
 	return dep.need(p)
 }
@@ -173,7 +175,7 @@ func (id ID) need(*Plan) (dependency, string) {
 func (t *Task) need(p *Plan) (dependency, string) {
 	switch {
 	case t == nil:
-		return dependency{}, "it is nil"
+		return dependency{}, isNil
 	case t.plan != p:
 		return dependency{}, fmt.Sprintf("it is a handle of plan %d", t.plan.id)
 	}
