@@ -261,7 +261,7 @@ const (
 	surveys
 )
 
-// kind is what all keys of a kind took then; 0 where nobody has looked.
+// kind is the memory of all keys of a kind at that moment, 0 where it was not measured.
 type kind struct {
 	Keys  [surveys]int64 `json:"keys"`
 	Bytes [surveys]int64 `json:"bytes"`

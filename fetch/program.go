@@ -144,9 +144,9 @@ type knownManifest struct {
 	*manifest
 }
 
-// manifest is the manifest of an installed program; nil if there is none, or a copy
-// of another program's. It is remembered for as long as it is the same file: an
-// installation replaces the whole directory.
+// manifest is the manifest of an installed program. It is nil for a program without
+// one, or with a copy of another program's. It is remembered for as long as it is the
+// same file: an installation replaces the whole directory.
 func (f *Fetcher) manifest(program string) (*manifest, error) {
 	dir := filepath.Join(f.opts.Dir, program)
 	info, err := os.Lstat(filepath.Join(dir, manifestFile))

@@ -107,7 +107,7 @@ func (m *Manager) Worker(ctx context.Context, name string) (task.Worker, error) 
 // runs, until the order is taken back with [task.NoOrder], also over a restart. Or
 // it tells the worker to stop as on SIGTERM: it finishes what it runs within its
 // drain_timeout, hands the rest back, and leaves; that cannot be taken back. The
-// answer is the worker as it was; the error matches [ErrNoWorker] if there is none.
+// answer is the worker as it was. The error matches [ErrNoWorker] for an unknown name.
 func (m *Manager) OrderWorker(ctx context.Context, name string, order task.WorkerOrder) (task.Worker, error) {
 	was, err := m.store.OrderWorker(ctx, name, order)
 	if err != nil {

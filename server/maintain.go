@@ -108,7 +108,7 @@ func (k *keeper) adopt(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// What was lost is not waited for: should somebody write it all the same, the walk finds it.
+		// A lost id is not waited for. If a client writes its task later, the walk finds it.
 		spans = slices.DeleteFunc(spans, func(s tasks.Span) bool { return s.Lost })
 		ids, to := part(spans, last, chunk)
 		if err := k.inspect(ctx, ids, k.await); err != nil {

@@ -147,7 +147,7 @@ func (a *app) planLs() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			now, err := s.manager.Now(ctx)
+			now, err := s.shownAt(ctx)
 			if err != nil {
 				return err
 			}

@@ -52,13 +52,14 @@ func readQueue(ctx context.Context, s *session, name string) (*task.Queue, error
 	return &q, s.unknownQueue(ctx, name, err)
 }
 
-// parsePairs reads name=value words. The others say what is wrong with a word that is none, and with a name given twice.
-func parsePairs(words []string, none, twice string) (map[string]string, error) {
+// parsePairs reads words of the form name=value. notPair and twice are the errors for another word and for a name that
+// comes again, with a verb for it.
+func parsePairs(words []string, notPair, twice string) (map[string]string, error) {
 	set := map[string]string{}
 	for _, word := range words {
 		name, value, ok := strings.Cut(word, "=")
 		if !ok || name == "" {
-			return nil, cli.Usagef(none, word)
+			return nil, cli.Usagef(notPair, word)
 		}
 		if _, again := set[name]; again {
 			return nil, cli.Usagef(twice, name)
@@ -137,7 +138,7 @@ func (a *app) queueLs() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			now, err := s.manager.Now(ctx)
+			now, err := s.shownAt(ctx)
 			if err != nil {
 				return err
 			}

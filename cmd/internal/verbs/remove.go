@@ -12,8 +12,8 @@ import (
 	"github.com/tdf-go/tdf/manager"
 )
 
-// removing makes the verb that takes queues or nodes away by their names. what is their name in the output;
-// read finds one; the error of remove names the remedy.
+// removing makes the verb that removes queues or nodes by name. The output calls one a what, read finds it, and the
+// error of remove names the remedy.
 func removing[T any](
 	a *app, what string, cmd *cobra.Command, read func(context.Context, *session, string) (*T, error),
 	remove func(context.Context, *session, string) error,

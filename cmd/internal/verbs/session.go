@@ -227,6 +227,14 @@ func withReason(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// shownAt is the time of the namespace, which a table counts ages by. JSON has moments, and asks for no time.
+func (s *session) shownAt(ctx context.Context) (time.Time, error) {
+	if s.json {
+		return time.Time{}, nil
+	}
+	return s.manager.Now(ctx)
+}
+
 // finish gives the error of a verb, and of its output, its remedy and its exit code.
 func (s *session) finish(err error) error {
 	if lost := s.out.Err(); lost != nil && (err == nil || cli.Silent(err)) {

@@ -17,7 +17,7 @@ const infinite = "inf"
 // from writes the limits of a number, for the reference and for remedies.
 func from(least, most string) string { return "from " + least + " to " + most }
 
-// between refuses what is less than least or more than most.
+// between refuses a value below least or above most.
 func between[T cmp.Ordered](v, least, most T, remedy string) (T, error) {
 	if v < least || v > most {
 		return v, invalid("out of range", remedy)

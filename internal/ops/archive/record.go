@@ -76,7 +76,7 @@ func earliest(a, b string) string {
 // ArchivedAt is when the task was archived; 0 if that was not recorded.
 func (h *Head) ArchivedAt() statemachine.Time { return moment(h.Archived) }
 
-// moment is 0 for what is no moment.
+// moment is 0 for a text that is no time.
 func moment(text string) statemachine.Time {
 	at, err := statemachine.ParseTime(text)
 	if err != nil {

@@ -129,7 +129,7 @@ func (w *Writer) Write(batch []Record) error {
 	for i := range batch {
 		p.counts.add(&batch[i].Head)
 	}
-	if err := w.Tend(); err != nil { // what it holds is safe all the same
+	if err := w.Tend(); err != nil { // the records in it are safe
 		w.opt.Problem(err)
 	}
 	return nil

@@ -122,7 +122,7 @@ func (a *auditor) readPurged(ctx context.Context) (err error) {
 	return err
 }
 
-// learnPurged reads that anew if one of the ids, which are nowhere, was not known to have left.
+// learnPurged reads again which ids have left Redis, unless all of the absent ones are known.
 func (a *auditor) learnPurged(ctx context.Context, absent []int64) error {
 	if slices.ContainsFunc(absent, func(id int64) bool { return !a.isPurged(id) }) {
 		return a.readPurged(ctx)

@@ -75,7 +75,7 @@ func (a *auditor) planIDs(ctx context.Context) ([]int64, error) {
 	return slices.Sorted(maps.Keys(seen)), err
 }
 
-// eachPage calls visit for the pages of a list, of so many each, up to the first that is empty.
+// eachPage calls visit for each page of a list, up to the first empty one.
 func eachPage[T any](size int, read func(offset, limit int) ([]T, error), visit func([]T) error) error {
 	for offset := 0; ; offset += size {
 		page, err := read(offset, size)

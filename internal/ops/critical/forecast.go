@@ -54,7 +54,7 @@ type walk struct {
 	nodes    []node
 }
 
-// node is what is found out about a task.
+// node is the forecast of one task.
 type node struct {
 	end    Phase // if it has ended, or ends now without having run; else Waiting or Running
 	skips  bool  // it is expected to be skipped, once others have ended
@@ -203,7 +203,7 @@ func (t *Task) like() []likeness {
 	return all
 }
 
-// expectations are how long tasks are expected to take; there are none as long as no task has succeeded.
+// expectations are how long tasks are expected to take. They are empty until a task has succeeded.
 type expectations map[likeness]time.Duration
 
 func expect(tasks []Task) expectations {

@@ -28,7 +28,7 @@ func judgeVersion(f *Facts, r *report) {
 		r.ok("Redis " + version + "; see the security notices of its maker for what came later")
 	default:
 		r.warn(fmt.Sprintf("Redis %s: by its version open to %s", version, strings.Join(open, ", ")),
-			"upgrade Redis. The package of a distribution may be mended all the same: its changelog names the ids, and also "+unversioned)
+			"upgrade Redis. A distribution's package may have the fixes under an older version: its changelog names the ids, and also "+unversioned)
 	}
 }
 

@@ -137,7 +137,7 @@ func (v *View) Tasks(ctx context.Context) ([]*Task, error) {
 	return set.sorted(), nil
 }
 
-// grow reads tasks that were added, at most so many pages of them.
+// grow reads the tasks that were added, at most pages of them.
 func (set *taskSet) grow(ctx context.Context, pages int) error {
 	for range pages {
 		ids, err := set.view.Store.PlanTasks(ctx, set.view.Plan, set.listed, page)

@@ -84,7 +84,7 @@ type Options struct {
 	// terminals for a live screen; if one is not, Run does as with Once.
 	In  io.Reader
 	Out io.Writer
-	// Source is asked for what is shown.
+	// Source has the figures.
 	Source Source
 	// Interval passes between an answer and the next question; 0 is
 	// DefaultInterval. Keys change it, not below MinInterval.

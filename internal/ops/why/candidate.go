@@ -202,7 +202,7 @@ func (c *candidate) adapt(r task.Reason) (int, Remedy) {
 		return costLacks, c.onWorker("labels", r.Wanted)
 	default: // a resource, of which the node is to have as much
 		wanted, err := task.ParseResources(r.Wanted)
-		if err != nil { // by the hand of another client
+		if err != nil { // written by another client
 			return costNobody, c.s.onTask("resources", "")
 		}
 		all := task.Resources{}

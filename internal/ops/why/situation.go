@@ -126,7 +126,7 @@ func (s *Situation) stamp(state statemachine.State) statemachine.Time {
 	return 0
 }
 
-// lastEnded is the last round of a task that has ended; nil if there is none.
+// lastEnded returns the last round of a task that has ended, or nil.
 func lastEnded(t *task.Task) *task.Round {
 	for i := range slices.Backward(t.Rounds) {
 		r := &t.Rounds[i]

@@ -209,7 +209,7 @@ func (c *counters) PeakMemory() (int64, error) {
 	return number(c.peak.Name(), string(text))
 }
 
-// ResetPeak makes PeakMemory begin anew. It is errors.ErrUnsupported in version 2
+// ResetPeak resets PeakMemory. It is errors.ErrUnsupported in version 2
 // before Linux 6.12: the peak is then that of all rounds so far.
 func (c *counters) ResetPeak() error {
 	if c.peak == nil {

@@ -238,8 +238,8 @@ func place() string {
 	return strings.TrimSpace(string(boot)) + " " + space
 }
 
-// lookAt returns the state of a process, its parent, and when it started, in ticks since
-// the boot; all are empty if there is none. One that is hidden has the state "?" only.
+// lookAt returns the state of a process, its parent, and its start in ticks since the
+// boot. All are empty for a process that has gone; a hidden one has the state "?" alone.
 func lookAt(pid int) (state, parent, start string) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {

@@ -162,7 +162,7 @@ type NewEpoch struct {
 // OpenEpoch begins a new epoch if Redis is behind what this Conn, or another
 // client that was refused, has seen. What was claimed or registered before is
 // over then. Else it confirms the life of Redis, so that ids are given out again, if this
-// Store has seen a former one, which the caller can do without after it has waited
+// Conn has seen a former one, which the caller can do without after it has waited
 // for one that has. It is a server's business.
 func (s *Conn) OpenEpoch(ctx context.Context, waited bool) (NewEpoch, error) {
 	seen, outlived := s.Memory.witness()

@@ -51,8 +51,8 @@ func Read(ctx context.Context, st Store, plan int64) (*View, error) {
 	return Look(t, kept, results), nil
 }
 
-// Pass opens what can be opened of the steps of a plan, by at most so many calls that open some. It returns how many tasks it
-// has opened, and whether nothing is left to be done before somebody nudges the plan again. Any number of servers may do that
+// Pass opens what can be opened of the steps of a plan, in at most pages calls that open some. It returns how many tasks it
+// has opened, and whether nothing is left to do until the plan is requeued. Any number of servers may do that
 // at the same time, and die at any point.
 func Pass(ctx context.Context, st Store, plan int64, pages int) (opened int, done bool, err error) {
 	p := &pass{store: st, plan: plan, pages: pages}

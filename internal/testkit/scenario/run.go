@@ -71,7 +71,7 @@ type World interface {
 	// [sm.Blocked] the task begins on hold. No other field of spec is set.
 	Open(spec sm.Task) (int64, error)
 	// Claim gives a worker the next due task, by the time it is due, then first in,
-	// first out, and false if there is none. The task comes as it stands after
+	// first out. It reports false when no task is due. The task comes as it stands after
 	// the claim. The same request again returns the same task.
 	Claim(worker, request string) (sm.Task, bool, error)
 	// Read returns a task. Past rounds may be missing.
