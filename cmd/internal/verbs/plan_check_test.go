@@ -82,7 +82,7 @@ func TestPlanCheckRefuses(t *testing.T) {
 		}
 		wantText(t, r.err, c.say...)
 	}
-	if r := execute(t.Context(), "", "plan", "check", "/no/such.yaml"); r.code != 2 || !strings.Contains(r.err, "read plan: open /no/such.yaml") {
+	if r := execute(t.Context(), "", "plan", "check", "/no/such.yaml"); r.code != 2 || !strings.Contains(r.err, "read plan: open /no/such.yaml: no such file or directory; write the path") {
 		t.Errorf("%+v", r)
 	}
 }

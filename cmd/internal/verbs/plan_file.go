@@ -121,7 +121,9 @@ const largestPlan = 16 << 20
 
 func readPlanFile(s *session) (data []byte, name string, err error) {
 	in, name, err := s.open(s.args[0])
-	if err == nil {
+	if err != nil {
+		err = fmt.Errorf("%w; write the path of a plan file, or - for stdin", err)
+	} else {
 		defer in.Close()
 		data, err = io.ReadAll(io.LimitReader(in, largestPlan+1))
 	}
