@@ -20,8 +20,8 @@ import (
 // rows are the measures, with their limits. Tests are counted nowhere.
 func rows() []row {
 	return []row{
-		{"Go lines", 70070, (*house).lines},
-		{"Go lines of the product", 58150, (*house).productLines},
+		{"Go lines", 70082, (*house).lines},
+		{"Go lines of the product", 58160, (*house).productLines},
 		{"Go files", 327, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 6, (*house).tasks},
