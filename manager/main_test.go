@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/task"
 )
@@ -38,6 +39,9 @@ func newManager(tb testing.TB, ns string, opts ...Option) *Manager {
 	tb.Cleanup(func() { _ = m.Close() })
 	return m
 }
+
+// redisOf is the store of a manager, for what servers and workers ask of it.
+func redisOf(m *Manager) *store.Store { return m.store.(*store.Store) }
 
 func settings(host, ns string) []string {
 	return []string{"redis.host=" + host, "tdf.namespace=" + ns}

@@ -20,7 +20,7 @@ import (
 type Manager struct {
 	name    string
 	cfg     *config.File
-	store   *store.Store
+	store   Store
 	log     *slog.Logger
 	opt     options
 	after   func(time.Duration) <-chan time.Time // time.After, or a test's
@@ -166,7 +166,7 @@ type options struct {
 	log      *slog.Logger
 	standIn  bool
 	force    bool
-	store    *store.Store
+	store    Store
 }
 
 // WithLogger gives the logger; the default is slog.Default().
@@ -189,7 +189,7 @@ func WithPassword(password string) Option {
 }
 
 // WithStore gives the connections to Redis, for the commands of TDF, which use them too. The caller closes them.
-func WithStore(s *store.Store) Option { return func(o *options) { o.store = s } }
+func WithStore(s Store) Option { return func(o *options) { o.store = s } }
 
 // StandIn makes a manager that only keeps the place of a project's own one: its
 // Run refuses with [ErrManagerAlive] while such a one is alive on the

@@ -326,7 +326,7 @@ func TestHoldOfAHeldPlan(t *testing.T) {
 	if err := m.ReadyPlan(t.Context(), plan); err != nil {
 		t.Fatal(err)
 	}
-	storetest.DrainPlans(t, m.store, 10, true)
+	storetest.DrainPlans(t, redisOf(m), 10, true)
 	redistest.Shared(t).Do(t, "HSET", ns+":plan:1", "state", "held", "held_by", "7") // as a failure does
 	if state := mustTask(t, m, id).State; state != sm.Open {
 		t.Fatalf("the task is %s, want open", state)

@@ -78,7 +78,7 @@ func TestListReadsPages(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
 	sent := &pipelines{}
-	m.store.Redis.AddHook(sent)
+	redisOf(m).Redis.AddHook(sent)
 	tasks := make([]*task.Task, maxPage)
 	for i := range tasks {
 		tasks[i] = &task.Task{ID: int64(i + 1), Round: i % 2}

@@ -12,7 +12,7 @@ import (
 // enlist registers a worker on node n1 with a GPU, as one does that is there.
 func enlist(t *testing.T, m *Manager) {
 	t.Helper()
-	_, err := m.store.Register(t.Context(), task.Registration{
+	_, err := redisOf(m).Register(t.Context(), task.Registration{
 		Name: "w", Node: "n1", Host: "h", PID: 1, Identity: "i", Version: "v", Containment: "group", Slots: 2,
 		Labels: []string{"gpu=v100"}, Resources: task.Resources{"gpu": 1}, MaxThreads: task.NoLimit,
 	})
@@ -68,7 +68,7 @@ func TestWhyStarted(t *testing.T) {
 	m := newManager(t, redistest.Namespace(t))
 	enlist(t, m)
 	ids := mustOpen(t, m, 3, task.Spec{Program: "p", Source: "s", Resources: map[string]int{"gpu": 1}})
-	if got := claim(t, m.store, 1); len(got) != 1 || got[0].ID != ids[0] {
+	if got := claim(t, redisOf(m), 1); len(got) != 1 || got[0].ID != ids[0] {
 		t.Fatalf("claimed %+v", got)
 	}
 	saysWhy(t, m, ids[0], "running", "round 0 on worker w on node n1", Remedy{})

@@ -42,7 +42,7 @@ func whyPlan(t *testing.T, m *Manager, on task.OnFailure) (plan int64, ids []int
 // tellPlans does what servers do for plans, once.
 func tellPlans(t *testing.T, m *Manager, move bool) {
 	t.Helper()
-	storetest.DrainPlans(t, m.store, 100, move)
+	storetest.DrainPlans(t, redisOf(m), 100, move)
 }
 
 func TestWhyPlanned(t *testing.T) {
@@ -74,7 +74,7 @@ func TestWhyPlanned(t *testing.T) {
 		t.Fatal(err)
 	}
 	saysWhy(t, m, ids[4], "held", "not yet", Remedy{"task", "5", "hold", ""})
-	worktest.Drain(t, m.store, failFirst)
+	worktest.Drain(t, redisOf(m), failFirst)
 	saysWhy(t, m, ids[1], "needs", "1 load (failed, to be retried)", Remedy{"task", "2", "needs", ""}) // not told yet
 	tellPlans(t, m, false)
 	saysWhy(t, m, ids[1], "doomed", "task 1 (load), which it needs, did not succeed", Remedy{"plan", "1", "retry", "1"})
@@ -104,7 +104,7 @@ func TestWhyPlanHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	tellPlans(t, m, true)
-	worktest.Drain(t, m.store, failFirst)
+	worktest.Drain(t, redisOf(m), failFirst)
 	for range 3 {
 		tellPlans(t, m, true)
 	}

@@ -57,6 +57,9 @@ func (v *View) follow(t *testing.T) *Follower {
 	return f
 }
 
+// redis is the store of the view, for what servers and workers ask of it.
+func (v *View) redis() *store.Store { return v.Store.(*store.Store) }
+
 // again looks once more, as a display does.
 func (f *Follower) again(t *testing.T) *Outlook {
 	t.Helper()
@@ -94,7 +97,7 @@ func TestFollowByEvents(t *testing.T) {
 	v := open(t, redistest.Shared(t), redistest.Namespace(t), 5)
 	f := v.follow(t)
 	f.swept = time.Now().Add(time.Hour) // nothing is read twice
-	worktest.Drain(t, v.Store, worktest.Echo)
+	worktest.Drain(t, v.redis(), worktest.Echo)
 	if o := f.again(t); o.Tasks != 0 || o.States[statemachine.Succeeded] != 5 {
 		t.Errorf("%d are to run, %v", o.Tasks, o.States)
 	}
@@ -105,7 +108,7 @@ func TestFollowByEvents(t *testing.T) {
 func TestFollowWithoutEvents(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(v *View, srv *redistest.Server, ns string){
-		"off":     func(v *View, _ *redistest.Server, _ string) { _ = v.Store.PublishEvents(t.Context(), 0) },
+		"off":     func(v *View, _ *redistest.Server, _ string) { _ = v.redis().PublishEvents(t.Context(), 0) },
 		"gone":    func(_ *View, srv *redistest.Server, ns string) { srv.Do(t, "XTRIM", ns+":events", "MAXLEN", "1") },
 		"emptied": func(_ *View, srv *redistest.Server, ns string) { srv.Do(t, "XTRIM", ns+":events", "MAXLEN", "0") },
 	} {
@@ -114,7 +117,7 @@ func TestFollowWithoutEvents(t *testing.T) {
 			srv, ns := redistest.Shared(t), redistest.Namespace(t)
 			v := open(t, srv, ns, 5)
 			f := v.follow(t)
-			worktest.Drain(t, v.Store, worktest.Echo)
+			worktest.Drain(t, v.redis(), worktest.Echo)
 			lose(v, srv, ns)
 			if o := f.again(t); o.Tasks != 0 {
 				t.Errorf("%d are to run", o.Tasks)
@@ -130,7 +133,7 @@ func TestFollowByTheCount(t *testing.T) {
 	t.Parallel()
 	v := open(t, redistest.Shared(t), redistest.Namespace(t), 5)
 	f := v.follow(t)
-	worktest.Drain(t, v.Store, worktest.Echo)
+	worktest.Drain(t, v.redis(), worktest.Echo)
 	var err error
 	if _, f.after, err = v.Store.EventSpan(t.Context()); err != nil {
 		t.Fatal(err)
@@ -169,7 +172,7 @@ func TestFollowReadsLittle(t *testing.T) {
 		f.again(t)
 	}
 	cost(f.again(t), 0)
-	worktest.Drain(t, v.Store, worktest.Echo)
+	worktest.Drain(t, v.redis(), worktest.Echo)
 	srv.Do(t, "CONFIG", "RESETSTAT")
 	cost(f.again(t), 3*page)
 }

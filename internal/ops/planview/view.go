@@ -13,15 +13,25 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/ops/critical"
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
 // View reads one plan.
 type View struct {
-	Store *store.Store
+	Store Store
 	Plan  int64
+}
+
+// Store is the namespace as a view needs it.
+type Store interface {
+	Plan(ctx context.Context, id int64) (*task.Plan, error)
+	PlanTasks(ctx context.Context, id int64, offset, limit int) ([]int64, error)
+	Fields(ctx context.Context, ids []int64, names ...string) ([]map[string]string, error)
+	Workers(ctx context.Context) ([]task.Worker, statemachine.Time, error)
+	EventSpan(ctx context.Context) (oldest, newest string, err error)
+	Events(ctx context.Context, after string, n int) ([]conn.EventEntry, error)
 }
 
 // page is how many tasks are read in one go.

@@ -1,0 +1,118 @@
+package manager
+
+import (
+	"context"
+	"time"
+
+	"github.com/tdf-go/tdf/internal/ops/planview"
+	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/internal/store/growth"
+	"github.com/tdf-go/tdf/internal/store/plans"
+	"github.com/tdf-go/tdf/internal/store/tasks"
+	"github.com/tdf-go/tdf/internal/store/upkeep"
+	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
+)
+
+// Store is the namespace as a manager needs it, noun by noun; the store in Redis is one.
+type Store interface {
+	connected
+	reading
+	following
+	writing
+	handled
+	queues
+	nodes
+	planning
+	explaining
+}
+
+var _ Store = (*store.Store)(nil)
+
+type connected interface {
+	Check(ctx context.Context) (conn.ServerInfo, error)
+	Close() error
+	Namespace() string
+	Life(ctx context.Context) (conn.History, error)
+	Now(ctx context.Context) (statemachine.Time, error)
+	RedisTime(ctx context.Context) (statemachine.Time, error)
+	Flush(ctx context.Context) (int64, error)
+}
+
+type reading interface {
+	Count(ctx context.Context) (map[statemachine.State]int64, error)
+	IDs(ctx context.Context, state statemachine.State, offset, limit int64, reverse bool) ([]int64, error)
+	LastID(ctx context.Context) (int64, error)
+	NewestID(ctx context.Context) (int64, error)
+	Spans(ctx context.Context, first, last int64) ([]tasks.Span, error)
+	Task(ctx context.Context, id int64) (*tasks.TaskHeader, error)
+	TasksByID(ctx context.Context, ids []int64) ([]*tasks.TaskHeader, error)
+	Results(ctx context.Context, ids []int64) ([]task.Result, error)
+}
+
+type following interface {
+	Births(ctx context.Context) (*tasks.Births, error)
+	Watch(ctx context.Context) (changes <-chan struct{}, stop func())
+	Follow(ctx context.Context, id int64, d time.Duration, begin bool) error
+	Chunks(ctx context.Context, id int64, after string, d time.Duration) ([]tasks.Chunk, string, error)
+}
+
+type writing interface {
+	Rules(ctx context.Context, node string) (fleet.Rules, error)
+	Prepare(req tasks.OpenRequest) (*tasks.Opening, error)
+	Inspect(ctx context.Context, ids []int64) ([]upkeep.Inspection, statemachine.Time, error)
+	ApplyAll(ctx context.Context, orders ...tasks.Order) ([]tasks.Outcome, error)
+	AskStop(ctx context.Context, orders ...tasks.Order) ([]tasks.Outcome, error)
+}
+
+// handled is how managers share the tasks that have ended.
+type handled interface {
+	RegisterManager(ctx context.Context, p fleet.Presence) error
+	DeregisterManager(ctx context.Context, p fleet.Presence) error
+	Listed(ctx context.Context, state statemachine.State, offset, limit int) (tasks.Batch, error)
+	Handled(ctx context.Context, w *fleet.HandlingWatch, lease time.Duration, ids []int64) (map[int64]bool, error)
+	BeginHandling(ctx context.Context, h fleet.Handling, w *fleet.HandlingWatch, replaces ...string) error
+	KeepHandling(ctx context.Context, h fleet.Handling, w *fleet.HandlingWatch, ids ...int64) error
+	TakeHandling(ctx context.Context, h fleet.Handling, outcome statemachine.State, back, take []int64) (map[int64]int64, error)
+	EndHandling(ctx context.Context, h fleet.Handling) error
+}
+
+type queues interface {
+	Queue(ctx context.Context, name string) (task.Queue, error)
+	Queues(ctx context.Context) ([]task.Queue, statemachine.Time, error)
+	AddQueue(ctx context.Context, q task.QueueSpec) error
+	SetQueue(ctx context.Context, name string, change func(*task.QueueSpec) error) (task.QueueSpec, error)
+	RemoveQueue(ctx context.Context, name string) error
+}
+
+type nodes interface {
+	Nodes(ctx context.Context) ([]task.Node, statemachine.Time, error)
+	NodeRecords(ctx context.Context) ([]task.Node, error)
+	SetNode(ctx context.Context, name string, change func(*task.NodeRecord) error) (task.NodeRecord, error)
+	RemoveNode(ctx context.Context, name string) error
+	Worker(ctx context.Context, name string) (task.Worker, statemachine.Time, error)
+	OrderWorker(ctx context.Context, name string, order task.WorkerOrder) (task.Worker, error)
+}
+
+type planning interface {
+	planview.Store
+	growth.Store
+	NewPlan(ctx context.Context, spec task.PlanSpec) (int64, error)
+	ListPlans(ctx context.Context, offset, limit int) ([]task.Plan, error)
+	PlansOf(ctx context.Context, ids []int64) ([]task.Plan, error)
+	Planned(ctx context.Context, plan int64, ids []int64, of int64) ([]plans.Planned, error)
+	SteerPlan(ctx context.Context, id int64, to task.PlanState, by string) (task.PlanState, error)
+	KeepGrowth(ctx context.Context, plan int64, text string, steps int, sources []int64) error
+	Regrow(ctx context.Context, plan int64) (bool, error)
+}
+
+// explaining is what [Manager.Why] asks beside the others.
+type explaining interface {
+	DryClaims(ctx context.Context, claims []tasks.DryClaim) (found []tasks.Hindrance, err error)
+	Grace(ctx context.Context) (grace statemachine.Duration, published bool, err error)
+	Lease(ctx context.Context) (statemachine.Duration, error)
+	LastStep(ctx context.Context) (conn.Step, error)
+	ServerSeen(ctx context.Context) (statemachine.Time, error)
+}
