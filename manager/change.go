@@ -202,7 +202,7 @@ func (c *changer) read(ctx context.Context, part []*Change) ([]upkeep.Inspection
 	})
 	for i := range seen {
 		if seen[i].Absent() {
-			seen[i].Err = c.m.absent(ctx, seen[i].ID)
+			seen[i].Task.Err = c.m.absent(ctx, ids[i])
 		}
 	}
 	return seen, now, err
@@ -210,12 +210,13 @@ func (c *changer) read(ctx context.Context, part []*Change) ([]upkeep.Inspection
 
 // decide says in one what will become of the task, and by which order; none if
 // nothing will.
-func (c *changer) decide(one *Change, t *upkeep.Inspection, now statemachine.Time) (tasks.Order, bool) {
+func (c *changer) decide(one *Change, i *upkeep.Inspection, now statemachine.Time) (tasks.Order, bool) {
+	t := &i.Task
 	switch {
 	case t.Err != nil:
 		one.Err = t.Err
 		return tasks.Order{}, false
-	case slices.Contains(t.Listed, statemachine.Archived) && t.State.Ended(): // by a client of the original
+	case slices.Contains(i.Listed, statemachine.Archived) && t.State.Ended(): // by a client of the original
 		t.State = statemachine.Archived
 	}
 	one.Before, one.After, one.Err = t.State, t.State, nil
@@ -263,8 +264,8 @@ func (p *plan) carryOut(
 func (c *changer) refusals(ctx context.Context, seen []upkeep.Inspection) (map[int64]error, error) {
 	var ids []int64
 	for i := range seen {
-		if c.event == statemachine.Unblock && seen[i].Err == nil && seen[i].State == statemachine.Blocked {
-			ids = append(ids, seen[i].ID)
+		if t := &seen[i].Task; c.event == statemachine.Unblock && t.Err == nil && t.State == statemachine.Blocked {
+			ids = append(ids, t.ID)
 		}
 	}
 	refused, plans := map[int64]error{}, map[int64]*task.Plan{}

@@ -21,7 +21,7 @@ func mixed(t *testing.T) *Manager {
 		if c.Spec.Input == "ok" {
 			return worktest.Result{}
 		}
-		return worktest.Result{Error: "disk full on " + strconv.FormatInt(c.ID, 10) + "\n"}
+		return worktest.Result{Error: "disk full on " + strconv.FormatInt(c.Task.ID, 10) + "\n"}
 	}
 	one := func(sp task.Spec) {
 		t.Helper()

@@ -99,7 +99,7 @@ func drainAll(t *testing.T, m *Manager, id int64) {
 			return
 		}
 		for _, c := range claim(t, s, 10) {
-			reportError(t, s, c.ID, "broken")
+			reportError(t, s, c.Task.ID, "broken")
 		}
 		if _, err := worktest.Round(t.Context(), s, worktest.Fail); err != nil {
 			t.Fatal(err)

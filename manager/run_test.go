@@ -441,7 +441,7 @@ func TestNoStateStarves(t *testing.T) {
 	s, m := worktest.Open(t, ns), newManager(t, ns, quick())
 	mustOpen(t, m, 2, spec())
 	program := func(c *tasks.Claimed) worktest.Result {
-		if c.ID == 1 {
+		if c.Task.ID == 1 {
 			return worktest.Fail(c)
 		}
 		return worktest.Echo(c)

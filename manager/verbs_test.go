@@ -134,7 +134,7 @@ func TestCancelRunning(t *testing.T) {
 		strings.Count(task.Fields["log"], "stop asked for by m: wrong input") != 1 || strings.Contains(task.Fields["log"], "once more") {
 		t.Errorf("asked at %v, reason %q, log:\n%s", task.CancelRequested, task.CancelReason, task.Fields["log"])
 	}
-	o := sm.Occurrence{Event: sm.StopOverdue, Actor: sm.Worker, Claim: tasks[0].Current.Claim}
+	o := sm.Occurrence{Event: sm.StopOverdue, Actor: sm.Worker, Claim: tasks[0].Task.Current.Claim}
 	stored, err := m.store.Task(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)

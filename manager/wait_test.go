@@ -31,7 +31,7 @@ func TestWait(t *testing.T) {
 	wait.Receive(t, limit, began, "no report of the beginning")
 	background(t, newManager(t, ns, quick()), Handlers{}) // archived tasks count by their outcome
 	worktest.Drain(t, s, func(c *tasks.Claimed) worktest.Result {
-		if c.ID == 2 || c.ID == 4 {
+		if c.Task.ID == 2 || c.Task.ID == 4 {
 			return worktest.Fail(c)
 		}
 		return worktest.Echo(c)
@@ -98,7 +98,7 @@ func TestReading(t *testing.T) {
 	s, m := worktest.Open(t, ns), newManager(t, ns)
 	mustOpen(t, m, 2, task.Spec{Program: "p", Source: "s", Input: "in", MaxFails: new(1)})
 	worktest.Drain(t, s, func(c *tasks.Claimed) worktest.Result {
-		if c.ID == 1 && c.Round == 0 {
+		if c.Task.ID == 1 && c.Task.Round == 0 {
 			return worktest.Fail(c)
 		}
 		return worktest.Echo(c)

@@ -97,7 +97,7 @@ func (m *Manager) listed(ctx context.Context, s *why.Situation) error {
 		return nil
 	}
 	found, _, err := m.store.Inspect(ctx, []int64{s.Task.ID})
-	s.Unlisted = len(found) == 1 && found[0].State == statemachine.Open && !found[0].InBucket
+	s.Unlisted = len(found) == 1 && found[0].Task.State == statemachine.Open && !found[0].InBucket
 	return err
 }
 

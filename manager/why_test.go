@@ -68,7 +68,7 @@ func TestWhyStarted(t *testing.T) {
 	m := newManager(t, redistest.Namespace(t))
 	enlist(t, m)
 	ids := mustOpen(t, m, 3, task.Spec{Program: "p", Source: "s", Resources: map[string]int{"gpu": 1}})
-	if got := claim(t, redisOf(m), 1); len(got) != 1 || got[0].ID != ids[0] {
+	if got := claim(t, redisOf(m), 1); len(got) != 1 || got[0].Task.ID != ids[0] {
 		t.Fatalf("claimed %+v", got)
 	}
 	saysWhy(t, m, ids[0], "running", "round 0 on worker w on node n1", Remedy{})

@@ -83,7 +83,7 @@ func (h *host) close(t *testing.T, event statemachine.Event, v verdict) {
 	c := h.held[0]
 	h.held = h.held[1:]
 	m, err := statemachine.Decide(&c.Task, statemachine.Occurrence{
-		Event: event, Actor: statemachine.Worker, Claim: c.Current.Claim, Round: c.Round, Failed: v != good,
+		Event: event, Actor: statemachine.Worker, Claim: c.Task.Current.Claim, Round: c.Task.Round, Failed: v != good,
 	}, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func (h *host) close(t *testing.T, event statemachine.Event, v verdict) {
 	o := tasks.Order{Move: m, Writer: h.session.Name, Bucket: c.Bucket}
 	if event == statemachine.Report {
 		o.Node = tasks.NodeGood
-		field := func(name string) string { return statemachine.RoundField(c.Round, name) }
+		field := func(name string) string { return statemachine.RoundField(c.Task.Round, name) }
 		o.Fields = []string{field("output"), "", field("error"), ""}
 		if v != good {
 			o.Node = tasks.NodeBad
@@ -106,7 +106,7 @@ func (h *host) close(t *testing.T, event statemachine.Event, v verdict) {
 	}
 	out, err := h.st.Apply(t.Context(), o)
 	if err != nil || out[0].Result != statemachine.Moved {
-		t.Fatalf("%s of task %d on %s: %+v, %v", event, c.ID, h.node, out, err)
+		t.Fatalf("%s of task %d on %s: %+v, %v", event, c.Task.ID, h.node, out, err)
 	}
 }
 

@@ -94,7 +94,7 @@ func TestForeignTaskIsAdopted(t *testing.T) {
 	wait.Eventually(t, 5*time.Second, woken, "nobody is woken for the foreign task")
 	wait.Within(t, "adopting a foreign task", began, time.Now(), 2*time.Second)
 	tasks := sp.Claim(t, "w", 5)
-	if len(tasks) != 1 || tasks[0].ID != claimable || tasks[0].Spec.Input != "1 2" {
+	if len(tasks) != 1 || tasks[0].Task.ID != claimable || tasks[0].Spec.Input != "1 2" {
 		t.Fatalf("claimed %+v, want task %d", tasks, claimable)
 	}
 	overdue := openAsOriginal(t, sp, map[string]string{"end_before": "1"})
@@ -218,7 +218,7 @@ func TestDamagedTasksAreSetAside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Tasks) != 1 || r.Tasks[0].ID != ids[4] || len(r.Damaged) != 4 {
+	if len(r.Tasks) != 1 || r.Tasks[0].Task.ID != ids[4] || len(r.Damaged) != 4 {
 		t.Errorf("claimed %+v, damaged %v", r.Tasks, r.Damaged)
 	}
 	sp.Report(t, &r.Tasks[0], "", "")
@@ -264,7 +264,7 @@ func TestDamagedTaskIsTold(t *testing.T) {
 	sp.Raw.Del(t.Context(), sp.Key("task:2"))
 	sp.Raw.HDel(t.Context(), sp.Key("task:3"), "round")
 	sp.Raw.HDel(t.Context(), sp.Key("task:4"), "input")
-	if left := sp.Claim(t, "w", 5); len(left) != 1 || left[0].ID != ids[4] {
+	if left := sp.Claim(t, "w", 5); len(left) != 1 || left[0].Task.ID != ids[4] {
 		t.Fatalf("claimed %+v, want task %d only", left, ids[4])
 	}
 	told("a claim")

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -96,7 +97,7 @@ func (s *Server) maintain(ctx context.Context, _ chan struct{}) {
 // adopt looks at ids that our own clients have not made.
 func (k *keeper) adopt(ctx context.Context) error {
 	k.giveUp()
-	if err := k.inspect(ctx, keysOf(k.awaited), nil); err != nil {
+	if err := k.inspect(ctx, slices.Collect(maps.Keys(k.awaited)), nil); err != nil {
 		return err
 	}
 	for {
@@ -240,7 +241,7 @@ func (k *keeper) inspect(ctx context.Context, ids []int64, absent func(int64)) e
 		}
 		for i := range found {
 			if absent != nil && found[i].Absent() {
-				absent(found[i].ID)
+				absent(found[i].Task.ID)
 			}
 			if err := k.examine(ctx, &found[i], now); err != nil {
 				return err
@@ -253,16 +254,21 @@ func (k *keeper) inspect(ctx context.Context, ids []int64, absent func(int64)) e
 // examine puts indices of a sound task right at once, and a disagreement when
 // it is seen again unchanged.
 func (k *keeper) examine(ctx context.Context, i *upkeep.Inspection, now statemachine.Time) error {
+	t := &i.Task
 	switch {
 	case i.Absent():
-		k.suspects.clear(i.ID)
+		k.suspects.clear(t.ID)
 		return k.forget(ctx, i)
-	case i.Err == nil && len(i.Listed) == 1 && i.Listed[0] == i.State:
-		k.suspects.clear(i.ID)
-		delete(k.awaited, i.ID)
+	case t.Err == nil && len(i.Listed) == 1 && i.Listed[0] == t.State:
+		k.suspects.clear(t.ID)
+		delete(k.awaited, t.ID)
 		return k.reindex(ctx, i, now)
-	case k.suspects.confirm(i.ID, i.Fingerprint(), k.doubt(i)):
-		return k.mend(ctx, i, now)
+	case k.suspects.confirm(t.ID, i.Fingerprint(), k.doubt(i)):
+		err := k.mend(ctx, i, now)
+		if err == nil {
+			k.suspects.clear(t.ID)
+		}
+		return err
 	default:
 		return nil
 	}
@@ -271,7 +277,7 @@ func (k *keeper) examine(ctx context.Context, i *upkeep.Inspection, now statemac
 // doubt is how long a disagreement must last. A client that moves a task in several steps never
 // spoils the record of one that is listed.
 func (k *keeper) doubt(i *upkeep.Inspection) time.Duration {
-	if i.Err != nil && len(i.Listed) > 0 {
+	if i.Task.Err != nil && len(i.Listed) > 0 {
 		return min(pollInterval, k.opt.RepairInterval)
 	}
 	return k.opt.RepairInterval
@@ -282,29 +288,30 @@ func (k *keeper) forget(ctx context.Context, i *upkeep.Inspection) error {
 	if i.Due == statemachine.Never {
 		return nil
 	}
-	_, err := k.store.Unlist(ctx, upkeep.Index{Kind: upkeep.IndexDue}, []string{strconv.FormatInt(i.ID, 10)})
+	_, err := k.store.Unlist(ctx, upkeep.Index{Kind: upkeep.IndexDue}, []string{strconv.FormatInt(i.Task.ID, 10)})
 	return err
 }
 
 // reindex corrects bucket, deadline, lease and counts of a sound task.
 func (k *keeper) reindex(ctx context.Context, i *upkeep.Inspection, now statemachine.Time) error {
+	t := &i.Task
 	if i.Abandoned {
-		return k.lose(ctx, i, now)
+		return k.lose(ctx, t, now)
 	}
-	want := i.Deadline(k.opt.grace())
-	left := i.Leased() && want < i.Due && want < now && i.Due != statemachine.Never // to its worker, see leave
+	want := t.Deadline(k.opt.grace())
+	left := t.Leased() && want < i.Due && want < now && i.Due != statemachine.Never // to its worker, see leave
 	if i.Untold {
-		if _, err := k.store.AskStop(ctx, k.askAgain(&i.TaskHeader)); err != nil {
+		if _, err := k.store.AskStop(ctx, k.askAgain(t)); err != nil {
 			return err
 		}
 	}
-	right := (left || sameTime(i.Due, want)) && i.InBucket == (i.State == statemachine.Open) && !i.Unlisted && !i.Unwatched && !i.Uncounted
+	right := (left || sameTime(i.Due, want)) && i.InBucket == (t.State == statemachine.Open) && !i.Unlisted && !i.Unwatched && !i.Uncounted
 	if right {
 		return nil
 	}
-	changed, err := k.store.Reindex(ctx, &i.TaskHeader, k.opt.grace())
+	changed, err := k.store.Reindex(ctx, t, k.opt.grace())
 	if changed {
-		k.log.Info("adopted into the indices", "task", i.ID, "state", string(i.State))
+		k.log.Info("adopted into the indices", "task", t.ID, "state", string(t.State))
 	}
 	return err
 }
@@ -319,15 +326,15 @@ func (k *keeper) askAgain(t *tasks.TaskHeader) tasks.Order {
 
 // lose takes back a round whose worker has registered anew without it, which
 // only damage done by hand can bring about.
-func (k *keeper) lose(ctx context.Context, i *upkeep.Inspection, now statemachine.Time) error {
-	m, err := statemachine.Decide(&i.Task, statemachine.Occurrence{
-		Event: statemachine.Lose, Actor: statemachine.Server, Void: k.store.FromLostEpoch(&i.Task),
+func (k *keeper) lose(ctx context.Context, t *tasks.TaskHeader, now statemachine.Time) error {
+	m, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
+		Event: statemachine.Lose, Actor: statemachine.Server, Void: k.store.FromLostEpoch(&t.Task),
 	}, now)
 	if err != nil {
 		return err
 	}
-	k.log.Warn("nobody runs this task any more; taking it back", "task", i.ID, "worker", i.Worker)
-	_, _, err = k.apply(ctx, []tasks.Order{k.order(&i.TaskHeader, m)})
+	k.log.Warn("nobody runs this task any more; taking it back", "task", t.ID, "worker", t.Worker)
+	_, _, err = k.apply(ctx, []tasks.Order{k.order(t, m)})
 	return err
 }
 
@@ -340,26 +347,21 @@ func sameTime(a, b statemachine.Time) bool {
 // except that a task in the archived set is archived, and that nothing can be
 // said about a damaged one.
 func (k *keeper) mend(ctx context.Context, i *upkeep.Inspection, now statemachine.Time) error {
-	if i.Err != nil {
+	t := &i.Task
+	if t.Err != nil {
 		done, err := k.store.SetAside(ctx, i, now)
 		if done {
-			k.log.Error("set aside", "error", i.Err, "task", i.ID)
-		}
-		if err == nil {
-			k.suspects.clear(i.ID)
+			k.log.Error("set aside", "error", t.Err, "task", t.ID)
 		}
 		return err
 	}
-	to := i.State
+	to := t.State
 	if to.Ended() && slices.Contains(i.Listed, statemachine.Archived) {
 		to = statemachine.Archived
 	}
 	done, err := k.store.Relist(ctx, i, to, now)
 	if done {
-		k.log.Warn("repaired the lists of a task", "task", i.ID, "state", string(to))
-	}
-	if err == nil {
-		k.suspects.clear(i.ID)
+		k.log.Warn("repaired the lists of a task", "task", t.ID, "state", string(to))
 	}
 	return err
 }
@@ -367,14 +369,6 @@ func (k *keeper) mend(ctx context.Context, i *upkeep.Inspection, now statemachin
 func span(from, to int64) []int64 {
 	ids := make([]int64, 0, max(0, to-from+1))
 	for id := from; id <= to; id++ {
-		ids = append(ids, id)
-	}
-	return ids
-}
-
-func keysOf[V any](m map[int64]V) []int64 {
-	ids := make([]int64, 0, len(m))
-	for id := range m {
 		ids = append(ids, id)
 	}
 	return ids

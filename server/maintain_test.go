@@ -40,8 +40,8 @@ func TestAdoptBesideEpoch(t *testing.T) {
 		t.Helper()
 		found, _, err := sp.Store.Inspect(t.Context(), slices.Collect(maps.Keys(want)))
 		for i := range found {
-			if found[i].InBucket != want[found[i].ID] {
-				t.Errorf("%s: task %d is in its bucket: %v", when, found[i].ID, found[i].InBucket)
+			if found[i].InBucket != want[found[i].Task.ID] {
+				t.Errorf("%s: task %d is in its bucket: %v", when, found[i].Task.ID, found[i].InBucket)
 			}
 		}
 		if err != nil {
@@ -49,7 +49,7 @@ func TestAdoptBesideEpoch(t *testing.T) {
 		}
 	}
 	look(k.adopt)
-	if ids := keysOf(k.awaited); !slices.Equal(ids, []int64{taken}) {
+	if ids := slices.Collect(maps.Keys(k.awaited)); !slices.Equal(ids, []int64{taken}) {
 		t.Errorf("%d ids are awaited, want %d", len(ids), taken)
 	}
 	if adopted, last, err := sp.Store.Watermark(t.Context()); err != nil || adopted != e.ToID || last != e.ToID {

@@ -41,7 +41,7 @@ func runPlan(t *testing.T, sp *storetest.Space, id int64, errText func(id int64)
 	var p *task.Plan
 	wait.Eventually(t, 20*time.Second, func() bool {
 		for _, c := range sp.Claim(t, "w", 100) {
-			if out := sp.Report(t, &c, "out", errText(c.ID)); out.Err != nil {
+			if out := sp.Report(t, &c, "out", errText(c.Task.ID)); out.Err != nil {
 				t.Fatal(out.Err)
 			}
 		}

@@ -139,7 +139,7 @@ func askStop(t *testing.T, f *farm) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := statemachine.Decide(&found[0].Task, statemachine.Occurrence{Event: statemachine.Cancel, Actor: statemachine.Manager}, now)
+	m, err := statemachine.Decide(&found[0].Task.Task, statemachine.Occurrence{Event: statemachine.Cancel, Actor: statemachine.Manager}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestStopAsked(t *testing.T) {
 		"handed back": {func(t *testing.T, f *farm, _ *Server) {
 			t.Helper()
 			m := &f.hosts[0].held[0]
-			m.StopAsked = true
+			m.Task.StopAsked = true
 			f.hosts[0].back(t)
 		}, statemachine.Terminated, map[string]string{"releases": "-"}},
 		"failed": {func(t *testing.T, f *farm, _ *Server) {

@@ -153,11 +153,11 @@ func TestExpiry(t *testing.T) {
 	checkState(t, sp, ids[0], statemachine.Succeeded)
 	checkState(t, sp, ids[1], statemachine.Expired)
 	checkFields(t, sp, ids[1], map[string]string{"fails": "0"})
-	checkState(t, sp, running.ID, statemachine.Expired)
+	checkState(t, sp, running.Task.ID, statemachine.Expired)
 	if out := sp.Report(t, &running, "late", ""); out.Result != statemachine.Refused {
 		t.Errorf("report after expiry: %+v", out)
 	}
-	checkFields(t, sp, running.ID, map[string]string{"0:output": "-", "0:expired": "*"})
+	checkFields(t, sp, running.Task.ID, map[string]string{"0:output": "-", "0:expired": "*"})
 	checkState(t, sp, ids[3], statemachine.Expired)
 }
 

@@ -215,7 +215,7 @@ func TestArgumentsFollowNoLink(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	r := &round{worker: &Worker{opts: s.options(t, s.Store)}, private: t.TempDir(), results: []task.Result{{Task: 1, Text: "x"}}}
-	r.task = &tasks.Claimed{Spec: task.Spec{Needs: []task.Need{{Task: 1}}}}
+	r.Claimed = &tasks.Claimed{Spec: task.Spec{Needs: []task.Need{{Task: 1}}}}
 	elsewhere := filepath.Join(t.TempDir(), "f")
 	if err := os.Symlink(elsewhere, filepath.Join(r.private, argumentsFile)); err != nil {
 		t.Fatal(err)
@@ -242,7 +242,7 @@ func TestArgumentsAreTheUsers(t *testing.T) {
 	}
 	uid, gid := o.Container.Owner()
 	r := &round{worker: &Worker{opts: o}, private: filepath.Join(t.TempDir(), "private"), results: []task.Result{{Task: 1, Text: "x"}}}
-	r.task = &tasks.Claimed{Spec: task.Spec{Needs: []task.Need{{Task: 1}}}}
+	r.Claimed = &tasks.Claimed{Spec: task.Spec{Needs: []task.Need{{Task: 1}}}}
 	for dir := r.private; dir != os.TempDir(); dir = filepath.Dir(dir) {
 		if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755)); err != nil {
 			t.Fatal(err)

@@ -221,7 +221,7 @@ func TestCancelBeforeTheRoundBegins(t *testing.T) {
 		t.Fatal(err)
 	}
 	task := &tasks.Claimed{}
-	task.ID = 7
+	task.Task.ID = 7
 	w.cancel([]int64{6, 7})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	w.slots[0].begin(w.newRound(t.Context(), task, redisClock{}, w.slots[0]), cancel, 0)

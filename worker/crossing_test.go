@@ -78,8 +78,8 @@ func (s *site) spooling(t *testing.T) (*Worker, *logs) {
 func (s *site) spooled(t *testing.T, event sm.Event) *tasks.Order {
 	t.Helper()
 	task := s.Claim(t, "w", 1)[0]
-	o := sm.Occurrence{Event: event, Actor: sm.Worker, Claim: task.Current.Claim, Round: task.Round}
-	move, err := sm.Decide(&task.Task, o, task.Current.Running)
+	o := sm.Occurrence{Event: event, Actor: sm.Worker, Claim: task.Task.Current.Claim, Round: task.Task.Round}
+	move, err := sm.Decide(&task.Task, o, task.Task.Current.Running)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -244,19 +244,19 @@ func (r *round) countShortage(ctx context.Context, end *ending) {
 // shortBefore are the nodes of the rounds right before this one, the latest first, that
 // their nodes could not begin, as far as they matter.
 func (r *round) shortBefore(ctx context.Context) (nodes []string, err error) {
-	first := max(0, r.task.Round-statemachine.MostShortages)
+	first := max(0, r.Task.Round-statemachine.MostShortages)
 	var names []string
-	for n := first; n < r.task.Round; n++ {
+	for n := first; n < r.Task.Round; n++ {
 		names = append(names, statemachine.RoundField(n, "class"), statemachine.RoundField(n, "node"))
 	}
 	if len(names) == 0 {
 		return nil, nil
 	}
-	found, err := r.worker.opts.Backend.Fields(ctx, []int64{r.task.ID}, names...)
+	found, err := r.worker.opts.Backend.Fields(ctx, []int64{r.Task.ID}, names...)
 	if err != nil {
 		return nil, err
 	}
-	for n := r.task.Round - 1; n >= first; n-- {
+	for n := r.Task.Round - 1; n >= first; n-- {
 		if statemachine.Class(found[0][statemachine.RoundField(n, "class")]) != statemachine.ClassShortage {
 			break
 		}

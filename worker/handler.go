@@ -80,7 +80,7 @@ func (r *round) handle(ctx context.Context, h Handler) (result, error) {
 	live := &streams{capture.NewExcerpt(limit), capture.NewExcerpt(limit)}
 	r.streams.Store(live)
 	job := &Job{
-		Task: taskOf(r.task), Args: r.words(), Results: r.results, Resources: r.task.Resources,
+		Task: taskOf(r.Claimed), Args: r.words(), Results: r.results, Resources: r.Resources,
 		Stdout: live.out, Stderr: live.err, OutputLimit: limit, round: r,
 	}
 	done := make(chan error, 1)
@@ -105,9 +105,10 @@ func (r *round) handle(ctx context.Context, h Handler) (result, error) {
 
 // taskOf is what a handler gets to know of its task.
 func taskOf(c *Claimed) task.Task {
+	t := &c.Task
 	return task.Task{
-		ID: c.ID, State: c.State, Round: c.Round, Rev: c.Rev, Plan: c.Plan, Spec: c.Spec,
-		Fails: c.Fails, Timeouts: c.Timeouts, Losses: c.Losses, Releases: c.Releases, Faults: c.Faults,
+		ID: t.ID, State: t.State, Round: t.Round, Rev: t.Rev, Plan: c.Plan, Spec: c.Spec,
+		Fails: t.Fails, Timeouts: t.Timeouts, Losses: t.Losses, Releases: t.Releases, Faults: t.Faults,
 	}
 }
 
@@ -147,7 +148,7 @@ func (r *round) awaitHandler(ctx context.Context, done <-chan error) (stopped bo
 		return true, err
 	case <-time.After(r.worker.opts.KillGrace):
 	}
-	return true, &stuckError{r.task.Spec.Program, r.worker.opts.KillGrace, func(ctx context.Context) bool {
+	return true, &stuckError{r.Spec.Program, r.worker.opts.KillGrace, func(ctx context.Context) bool {
 		select {
 		case <-done: //nolint:errcheck // what it returns is too late for its round
 			return true

@@ -22,7 +22,7 @@ import (
 func (r *round) makePrivate() error {
 	w := r.worker
 	r.mounted = w.mounts.Now()
-	name := fmt.Sprintf("%d.%d.", r.task.ID, r.task.Round)
+	name := fmt.Sprintf("%d.%d.", r.Task.ID, r.Task.Round)
 	var err error
 	if r.private, r.made, err = r.slot.spare.Take(filepath.Join(w.privateDir(), name)); err == nil {
 		return nil
@@ -84,7 +84,7 @@ func (r *round) removePrivate() {
 		err = remove.Tree(r.private)
 	}
 	if err != nil {
-		r.log.Error(fmt.Sprintf("could not remove the private directory of task %d; leaving it", r.task.ID),
+		r.log.Error(fmt.Sprintf("could not remove the private directory of task %d; leaving it", r.Task.ID),
 			"error", err, "directory", r.private)
 	}
 }

@@ -19,8 +19,8 @@ func TestVariablesAreDocumented(t *testing.T) {
 	s := newSite(t)
 	w := s.start(t, func(o *Options) { o.Env = "e" })
 	tk := &tasks.Claimed{Resources: map[string]task.Allotted{"gpu": {Count: 1, IDs: []int{0}}}}
-	tk.EndBefore, tk.Spec.Needs = 1, []task.Need{{Task: 1}}
-	r := &round{worker: w.Worker, task: tk, slot: w.slots[0]}
+	tk.Task.EndBefore, tk.Spec.Needs = 1, []task.Need{{Task: 1}}
+	r := &round{Claimed: tk, worker: w.Worker, slot: w.slots[0]}
 	for name := range r.variables() {
 		if !strings.Contains(string(page), "`"+name+"`") {
 			t.Errorf("docs/PROGRAMS.md does not name %s", name)

@@ -86,7 +86,7 @@ func TestStaleRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.change(t, "q", "paused=true")
-	if r := claim(t, c); len(r.Tasks) != 1 || r.Tasks[0].ID != first || c.inDoubt() {
+	if r := claim(t, c); len(r.Tasks) != 1 || r.Tasks[0].Task.ID != first || c.inDoubt() {
 		t.Errorf("the repeated request got %+v, in doubt: %v", r, c.inDoubt())
 	}
 	c.pending = c.request(view, 0, 1) // sent, but never carried out
@@ -104,7 +104,7 @@ func TestStaleRules(t *testing.T) {
 	if c.first != turns {
 		t.Error("a claim by old rules passed the first turn on")
 	}
-	if r := claim(t, c); len(r.Tasks) != 1 || r.Tasks[0].ID != second {
+	if r := claim(t, c); len(r.Tasks) != 1 || r.Tasks[0].Task.ID != second {
 		t.Errorf("by new rules: %+v", r)
 	}
 	if c.first != turns+1 {

@@ -22,7 +22,7 @@ func (r *round) report(ctx context.Context, end *ending) (success bool, next *as
 	r.countShortage(ctx, end)
 	order, err := r.order(end)
 	if err != nil {
-		r.log.Error(fmt.Sprintf("could not report task %d", r.task.ID), "error", err)
+		r.log.Error(fmt.Sprintf("could not report task %d", r.Task.ID), "error", err)
 		return false, nil
 	}
 	spooled, cut := false, false
@@ -49,7 +49,7 @@ func (r *round) report(ctx context.Context, end *ending) (success bool, next *as
 		}
 		spooled = spooled || r.worker.spoolOrder(r.spoolName(), &order)
 		if ctx.Err() != nil {
-			r.log.Error(fmt.Sprintf("stopped without having reported task %d", r.task.ID), "error", err, "kept_on_disk", spooled)
+			r.log.Error(fmt.Sprintf("stopped without having reported task %d", r.Task.ID), "error", err, "kept_on_disk", spooled)
 			return false, next
 		}
 		timing.Pause(ctx, r.worker.reporting.failed(err))
@@ -74,12 +74,12 @@ func (r *round) crossed(order *Order, end *ending, refused error) bool {
 	if !ok {
 		return false
 	}
-	r.task.StopAsked = true
+	r.Task.StopAsked = true
 	if end.event == statemachine.HandBack {
 		end.trouble = withLine(end.trouble, stoppedCancelled)
 	}
 	r.journal.add(notOpenedAgain)
-	text, aside := end.errorText(r.task.Spec.FailOn)
+	text, aside := end.errorText(r.Spec.FailOn)
 	again := r.recorded(move, end, text, aside)
 	again.Lines = append(order.Lines, again.Lines...)
 	*order = again
@@ -88,7 +88,7 @@ func (r *round) crossed(order *Order, end *ending, refused error) bool {
 
 // shorten replaces a record that Redis does not take by one that says so.
 func (r *round) shorten(order *Order, end *ending, err error) {
-	r.log.Error(fmt.Sprintf("redis does not take the report of task %d", r.task.ID), "error", err)
+	r.log.Error(fmt.Sprintf("redis does not take the report of task %d", r.Task.ID), "error", err)
 	if end.event == statemachine.HandBack {
 		return
 	}
@@ -105,7 +105,7 @@ func (r *round) shorten(order *Order, end *ending, err error) {
 
 // reported logs what became of the report.
 func (r *round) reported(ctx context.Context, order *Order, refused error) bool {
-	id := r.task.ID
+	id := r.Task.ID
 	if refused != nil {
 		r.log.Warn(fmt.Sprintf(refusalText(order.Event), id), "error", refused)
 		return false
@@ -139,17 +139,16 @@ func refusalText(event statemachine.Event) string {
 
 // order is the decided move with the round's record.
 func (r *round) order(end *ending) (Order, error) {
-	t := r.task
-	text, aside := end.errorText(t.Spec.FailOn)
+	text, aside := end.errorText(r.Spec.FailOn)
 	o := statemachine.Occurrence{
-		Event: end.event, Actor: statemachine.Worker, Claim: t.Current.Claim, Round: t.Round,
+		Event: end.event, Actor: statemachine.Worker, Claim: r.Task.Current.Claim, Round: r.Task.Round,
 		Failed: text != "", Random: rand.Float64(),
 	}
 	if o.Failed {
 		o.Class = end.class
 	}
 	o.ExitCode, o.HasExit = end.result.exit()
-	move, err := statemachine.Decide(&t.Task, o, r.clock.now())
+	move, err := statemachine.Decide(&r.Task, o, r.clock.now())
 	if err != nil {
 		return Order{}, err
 	}
@@ -158,8 +157,8 @@ func (r *round) order(end *ending) (Order, error) {
 
 // recorded is a decided move with the record of the round, whose error is text.
 func (r *round) recorded(move statemachine.Move, end *ending, text, aside string) Order {
-	t := r.task
-	order := Order{Move: move, Writer: r.worker.opts.Name, Bucket: t.Bucket, Node: end.news(text != "")}
+	t := &r.Task
+	order := Order{Move: move, Writer: r.worker.opts.Name, Bucket: r.Bucket, Node: end.news(text != "")}
 	if move.Event == statemachine.HandBack && move.NextRound {
 		r.journal.add("handing back task " + strconv.FormatInt(t.ID, 10) + ": " + end.why.Error())
 		if class := declined(end.why); class != "" {

@@ -246,7 +246,7 @@ func TestTooLateToBegin(t *testing.T) {
 	w.start(tasks[2:], newClock(0), 0)
 	w.working.Wait()
 	for i := range tasks {
-		checkFields(t, s.Task(t, tasks[i].ID), map[string]string{"state": "open", "round": "1", "releases": "1"})
+		checkFields(t, s.Task(t, tasks[i].Task.ID), map[string]string{"state": "open", "round": "1", "releases": "1"})
 	}
 }
 

@@ -33,7 +33,7 @@ const (
 // takeResults reads what the tasks that this one needs have brought, in the order
 // of the needs. While Redis does not answer it tries again, until ctx is done.
 func (r *round) takeResults(ctx context.Context) error {
-	needs := r.task.Spec.Needs
+	needs := r.Spec.Needs
 	for len(r.results) < len(needs) {
 		page := needs[len(r.results):]
 		page = page[:min(len(page), resultsPage)]
@@ -81,9 +81,9 @@ func checkResult(need int64, res *task.Result) error {
 
 // words are the arguments: what the task brings, then the results.
 func (r *round) words() []string {
-	words := r.task.Spec.Argv
+	words := r.Spec.Argv
 	if words == nil {
-		words = process.SplitInput(r.task.Spec.Input)
+		words = process.SplitInput(r.Spec.Input)
 	}
 	if !r.passesWords() {
 		return words
@@ -96,7 +96,7 @@ func (r *round) words() []string {
 }
 
 // passesWords reports whether results are arguments too, and not only in files.
-func (r *round) passesWords() bool { return r.task.Spec.Args != task.ArgsFiles }
+func (r *round) passesWords() bool { return r.Spec.Args != task.ArgsFiles }
 
 // checkWords refuses results that the system does not pass on to a program.
 func (r *round) checkWords() error {
@@ -164,7 +164,7 @@ func argumentOf(res *task.Result) argument {
 // the program's user: the directory belongs to that one, who must not be able to lead
 // the worker anywhere else.
 func (r *round) writeArguments() error {
-	if len(r.task.Spec.Needs) == 0 {
+	if len(r.Spec.Needs) == 0 {
 		return nil
 	}
 	if err := r.worker.opts.Container.AsOwner(r.fillArguments); err != nil {
@@ -238,7 +238,7 @@ func (r *round) takeSaid() (*string, error) {
 // cannot be read is an error where others may need it.
 func (r *round) readResult(file *control.Reader) error {
 	text, ok, err := file.Result()
-	if err != nil && r.task.Plan > 0 {
+	if err != nil && r.Plan > 0 {
 		return fmt.Errorf("no result: %w", err)
 	}
 	if err != nil {
@@ -254,10 +254,10 @@ func (r *round) readResult(file *control.Reader) error {
 // need it. One that is added while this is reported finds the output cut itself.
 func (r *round) refuseCut(ctx context.Context, end *ending) {
 	res := &end.result
-	if r.task.Plan == 0 || end.event != statemachine.Report || !res.stdout.Truncated || res.brought != nil {
+	if r.Plan == 0 || end.event != statemachine.Report || !res.stdout.Truncated || res.brought != nil {
 		return
 	}
-	if text, _ := end.errorText(r.task.Spec.FailOn); text == "" && r.feeds(ctx) {
+	if text, _ := end.errorText(r.Spec.FailOn); text == "" && r.feeds(ctx) {
 		end.fails(nil, &cutError{r.worker.opts.OutputLimit})
 	}
 }
@@ -267,11 +267,11 @@ func (r *round) refuseCut(ctx context.Context, end *ending) {
 func (r *round) feeds(ctx context.Context) bool {
 	var found []map[string]string
 	err := r.worker.reporting.ask(ctx, func() (err error) {
-		found, err = r.worker.opts.Backend.Fields(ctx, []int64{r.task.ID}, "feeds")
+		found, err = r.worker.opts.Backend.Fields(ctx, []int64{r.Task.ID}, "feeds")
 		return err
 	})
 	if err != nil {
-		r.log.Warn(fmt.Sprintf("could not ask whether other tasks need task %d, whose output was cut", r.task.ID), "error", err)
+		r.log.Warn(fmt.Sprintf("could not ask whether other tasks need task %d, whose output was cut", r.Task.ID), "error", err)
 		return false
 	}
 	return found[0]["feeds"] == "1"

@@ -28,8 +28,8 @@ import (
 
 // round is one claimed task while this worker holds it.
 type round struct {
+	*Claimed
 	worker  *Worker
-	task    *Claimed
 	slot    *slot // nil for one that is handed back at once
 	clock   redisClock
 	log     *slog.Logger
@@ -53,14 +53,14 @@ type round struct {
 	stopping atomic.Bool // it is cancelled, or overdue
 }
 
-func (w *Worker) newRound(ctx context.Context, task *Claimed, clock redisClock, s *slot) *round {
-	log := w.log.With("task", task.ID, "round", task.Round)
+func (w *Worker) newRound(ctx context.Context, c *Claimed, clock redisClock, s *slot) *round {
+	log := w.log.With("task", c.Task.ID, "round", c.Task.Round)
 	if log.Enabled(ctx, slog.LevelInfo) { // the lines are not made for nothing
 		from, to := statemachine.ClaimMove()
-		log.Info(fmt.Sprintf("moving task %d: %s -> %s", task.ID, from, to))
-		log.Info(fmt.Sprintf("claimed task %d", task.ID))
+		log.Info(fmt.Sprintf("moving task %d: %s -> %s", c.Task.ID, from, to))
+		log.Info(fmt.Sprintf("claimed task %d", c.Task.ID))
 	}
-	r := &round{worker: w, task: task, slot: s, clock: clock, log: log}
+	r := &round{Claimed: c, worker: w, slot: s, clock: clock, log: log}
 	r.journal.round = r
 	return r
 }
@@ -72,7 +72,7 @@ func (r *round) execute(ctx context.Context) (end ending) {
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			r.log.Error(fmt.Sprintf("panic while executing task %d: %v", r.task.ID, p), "stack", string(debug.Stack()))
+			r.log.Error(fmt.Sprintf("panic while executing task %d: %v", r.Task.ID, p), "stack", string(debug.Stack()))
 			end = ending{event: statemachine.Report, result: notRun()}
 			end.fails(nil, &ownError{fmt.Sprintf("internal error of worker '%s': %v", r.worker.opts.Name, p)})
 		}
@@ -84,9 +84,9 @@ func (r *round) execute(ctx context.Context) (end ending) {
 // bounded limits the round to the task's timeout, counted from the claim, and
 // to its end_before.
 func (r *round) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	end, cause := r.task.RoundEnd(0), errOverdue
-	if r.task.Expiry < end {
-		end, cause = r.task.Expiry, errEndBefore
+	end, cause := r.Task.RoundEnd(0), errOverdue
+	if r.Expiry < end {
+		end, cause = r.Expiry, errEndBefore
 	}
 	if d, ok := r.clock.until(end); ok {
 		return context.WithTimeoutCause(ctx, d, cause)
@@ -100,18 +100,17 @@ func (r *round) run(ctx context.Context) (result, error) {
 	if ctx.Err() != nil {
 		return notRun(), nil //nolint:nilerr // why it was stopped is judged later
 	}
-	t := r.task
-	r.journal.add(fmt.Sprintf("executing task %d: %s %s", t.ID, t.Spec.Program, inputText(t)))
+	r.journal.add(fmt.Sprintf("executing task %d: %s %s", r.Task.ID, r.Spec.Program, inputText(&r.Spec)))
 	if err := r.takeResults(ctx); err != nil {
 		return notRun(), err
 	}
-	if h := r.worker.opts.Handlers[t.Spec.Program]; h != nil {
+	if h := r.worker.opts.Handlers[r.Spec.Program]; h != nil {
 		return r.handle(ctx, h)
 	}
 	dir, err := r.ensure(ctx)
 	if err != nil {
-		r.log.Error(fmt.Sprintf("could not fetch program '%s'", oneLine(t.Spec.Program)), "error", err)
-		r.journal.add(fmt.Sprintf("could not fetch program '%s'", t.Spec.Program))
+		r.log.Error(fmt.Sprintf("could not fetch program '%s'", oneLine(r.Spec.Program)), "error", err)
+		r.journal.add(fmt.Sprintf("could not fetch program '%s'", r.Spec.Program))
 		return notRun(), &fetchingError{err}
 	}
 	if err := r.prepare(); err != nil {
@@ -133,15 +132,15 @@ func (r *round) prepare() error {
 }
 
 func (r *round) ensure(ctx context.Context) (string, error) {
-	t, o := r.task, &r.worker.opts
+	program, o := r.Spec.Program, &r.worker.opts
 	// The name becomes part of paths here too, so it is not left to Programs.
-	if err := fetch.ValidProgram(t.Spec.Program); err != nil {
-		return "", &fetch.Error{Program: t.Spec.Program, Worker: o.Name, Err: err}
+	if err := fetch.ValidProgram(program); err != nil {
+		return "", &fetch.Error{Program: program, Worker: o.Name, Err: err}
 	}
 	if o.Programs == nil || o.Container == nil {
-		return "", &notOfferedError{program: t.Spec.Program, worker: o.Name}
+		return "", &notOfferedError{program: program, worker: o.Name}
 	}
-	return o.Programs.Ensure(ctx, t.Spec.Program, t.Spec.Source, func(line string) { r.journal.write(ctx, line) })
+	return o.Programs.Ensure(ctx, program, r.Spec.Source, func(line string) { r.journal.write(ctx, line) })
 }
 
 // runProgram runs the program in dir and takes what it writes.
@@ -153,7 +152,7 @@ func (r *round) runProgram(ctx context.Context, dir string) (result, error) {
 	}
 	r.streams.Store(&streams{s.out.Excerpt, s.err.Excerpt})
 	r.listen(filepath.Join(r.private, controlFile))
-	hash, err := r.worker.opts.Programs.Hash(r.task.Spec.Program)
+	hash, err := r.worker.opts.Programs.Hash(r.Spec.Program)
 	if err != nil {
 		r.log.Debug("the program's hash is not known", "error", err)
 	}
@@ -196,14 +195,14 @@ func (r *round) explain(err error) error {
 	if start.Reason == process.ReasonMissing {
 		what = "program './%s/run.sh' does not exist at worker '%s': %w"
 	}
-	return fmt.Errorf(what, r.task.Spec.Program, r.worker.opts.Name, err)
+	return fmt.Errorf(what, r.Spec.Program, r.worker.opts.Name, err)
 }
 
-func inputText(t *Claimed) string {
-	if t.Spec.Argv != nil {
-		return strings.Join(t.Spec.Argv, " ")
+func inputText(s *task.Spec) string {
+	if s.Argv != nil {
+		return strings.Join(s.Argv, " ")
 	}
-	return t.Spec.Input
+	return s.Input
 }
 
 // longestVariable is the longest value the system passes on in one variable
@@ -234,16 +233,15 @@ func (r *round) program(dir string, s pipes) shim.Program {
 // node has too many to tell them apart. TDF_ARGS and TDF_ARGS_DIR are there if the
 // task needs others.
 func (r *round) variables() map[string]string {
-	t := r.task
 	v := map[string]string{
-		"TDF_TASK_ID":   strconv.FormatInt(t.ID, 10),
-		"TDF_ROUND":     strconv.Itoa(t.Round),
+		"TDF_TASK_ID":   strconv.FormatInt(r.Task.ID, 10),
+		"TDF_ROUND":     strconv.Itoa(r.Task.Round),
 		"TDF_WORKER":    r.worker.opts.Name,
 		"TDF_NODE":      r.worker.opts.Node,
 		"TDF_NAMESPACE": r.worker.site.Namespace,
-		"TDF_PROGRAM":   t.Spec.Program,
-		"TDF_QUEUE":     t.Bucket.QueueName(),
-		"TDF_PRIORITY":  strconv.Itoa(t.Bucket.Priority),
+		"TDF_PROGRAM":   r.Spec.Program,
+		"TDF_QUEUE":     r.Bucket.QueueName(),
+		"TDF_PRIORITY":  strconv.Itoa(r.Bucket.Priority),
 		"TDF_SLOT":      strconv.Itoa(r.slot.index),
 		"TDF_WORKDIR":   r.private,
 		"TDF_CONTROL":   filepath.Join(r.private, controlFile),
@@ -251,15 +249,15 @@ func (r *round) variables() map[string]string {
 	if env := r.worker.opts.Env; env != "" {
 		v["TDF_ENV"] = env
 	}
-	allotted(v, t.Resources)
-	if len(t.Spec.Needs) > 0 {
+	allotted(v, r.Resources)
+	if len(r.Spec.Needs) > 0 {
 		v["TDF_ARGS"] = filepath.Join(r.private, argumentsFile)
 		v["TDF_ARGS_DIR"] = filepath.Join(r.private, argumentsDir)
 	}
-	if len(t.Spec.Input) <= longestVariable {
-		v["TDF_INPUT"] = t.Spec.Input
+	if len(r.Spec.Input) <= longestVariable {
+		v["TDF_INPUT"] = r.Spec.Input
 	}
-	if deadline := t.Deadline(0); deadline != statemachine.Never {
+	if deadline := r.Task.Deadline(0); deadline != statemachine.Never {
 		v["TDF_DEADLINE"] = deadline.Text()
 	}
 	return v
@@ -292,9 +290,9 @@ func joinInts(numbers []int) string {
 func (r *round) fileName(template string) string {
 	return strings.NewReplacer(
 		"$worker", r.worker.opts.Name,
-		"$taskId", strconv.FormatInt(r.task.ID, 10),
-		"$round", strconv.Itoa(r.task.Round),
-		"$program", r.task.Spec.Program,
+		"$taskId", strconv.FormatInt(r.Task.ID, 10),
+		"$round", strconv.Itoa(r.Task.Round),
+		"$program", r.Spec.Program,
 	).Replace(template)
 }
 
@@ -337,7 +335,7 @@ func (j *journal) write(ctx context.Context, text string) {
 	defer cancel()
 	if err := j.round.tell(ctx, News{Lines: j.lines}); err != nil {
 		j.failed = true
-		j.round.log.Warn(fmt.Sprintf("could not write the log of task %d, it will go along with the report", j.round.task.ID), "error", err)
+		j.round.log.Warn(fmt.Sprintf("could not write the log of task %d, it will go along with the report", j.round.Task.ID), "error", err)
 		return
 	}
 	j.lines = nil

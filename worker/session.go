@@ -255,7 +255,7 @@ func dead(identity string) bool {
 // spoolName is unlike that of any other round, also where a namespace was
 // emptied and its ids used again.
 func (r *round) spoolName() string {
-	return fmt.Sprintf("%d.%d.%s", r.task.ID, r.task.Round, r.task.Current.Claim)
+	return fmt.Sprintf("%d.%d.%s", r.Task.ID, r.Task.Round, r.Task.Current.Claim)
 }
 
 // spoolOrder keeps a report on disk. It reports whether that worked; the report

@@ -33,7 +33,7 @@ const hostPause = 5 * time.Second
 
 // assignment is a task that a slot is to work on, and the claim that brought it.
 type assignment struct {
-	task        *Claimed
+	claimed     *Claimed
 	clock       redisClock
 	incarnation int64
 }
@@ -50,7 +50,7 @@ func (s *slot) one(a *assignment) (next *assignment) {
 	w := s.worker
 	ctx, cancel := context.WithCancelCause(w.executing)
 	defer cancel(nil)
-	r := w.newRound(ctx, a.task, a.clock, s)
+	r := w.newRound(ctx, a.claimed, a.clock, s)
 	s.begin(r, cancel, a.incarnation)
 	end := r.execute(ctx)
 	s.end()
@@ -109,7 +109,7 @@ func (s *slot) begin(r *round, cancel context.CancelCauseFunc, incarnation int64
 	s.mu.Unlock()
 	// Cancelled before the answer to its claim was here, or in an earlier round,
 	// after which another client has opened the task again.
-	if r.task.StopAsked || s.worker.cancelled(r) {
+	if r.Task.StopAsked || s.worker.cancelled(r) {
 		s.stopRound(r, errCancelled)
 	}
 	if session, _, held := s.worker.lease.now(); !held || session.Incarnation != incarnation {

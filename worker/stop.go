@@ -158,7 +158,7 @@ func (w *Worker) cancel(tasks []int64) {
 
 // cancelled reports whether the task of a round is to be stopped. A cancelled
 // task is never opened again, so its id is enough.
-func (w *Worker) cancelled(r *round) bool { return slices.Contains(*w.stops.Load(), r.task.ID) }
+func (w *Worker) cancelled(r *round) bool { return slices.Contains(*w.stops.Load(), r.Task.ID) }
 
 // endOverdue stops the rounds that servers find overdue and leave to their worker, as
 // far as that is true at the time now of Redis: how long a round has run it knows better
@@ -167,13 +167,13 @@ func (w *Worker) endOverdue(tasks []int64, now statemachine.Time) {
 	for _, s := range w.slots {
 		r := s.current()
 		switch {
-		case r == nil || !slices.Contains(tasks, r.task.ID):
-		case r.clock.now() > r.task.RoundEnd(0):
+		case r == nil || !slices.Contains(tasks, r.Task.ID):
+		case r.clock.now() > r.Task.RoundEnd(0):
 			s.stopRound(r, errOverdue)
-		case now > r.task.EndBefore:
+		case now > r.Task.EndBefore:
 			s.stopRound(r, errEndBefore)
 		default:
-			r.log.Debug(fmt.Sprintf("the time of task %d is not over by the clock of this host", r.task.ID))
+			r.log.Debug(fmt.Sprintf("the time of task %d is not over by the clock of this host", r.Task.ID))
 		}
 	}
 }
@@ -186,7 +186,7 @@ func (s *slot) stopRound(r *round, cause error) {
 		return
 	}
 	if !r.stopping.Swap(true) {
-		r.log.Info(fmt.Sprintf("stopping task %d", r.task.ID), "error", cause)
+		r.log.Info(fmt.Sprintf("stopping task %d", r.Task.ID), "error", cause)
 	}
 	s.cancel(cause)
 }

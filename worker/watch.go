@@ -48,7 +48,7 @@ func (r *round) passProgress(ctx context.Context) {
 }
 
 func (r *round) tell(ctx context.Context, news News) error {
-	return r.worker.opts.Backend.Tell(ctx, r.worker.opts.Name, &r.task.Task, news)
+	return r.worker.opts.Backend.Tell(ctx, r.worker.opts.Name, &r.Task, news)
 }
 
 func (r *round) pollProgress() (Progress, bool) {
@@ -130,7 +130,7 @@ func (w *Worker) follow(ctx context.Context, tasks []Followed) {
 		if r == nil {
 			continue
 		}
-		if r.beginSending(since[r.task.ID]) {
+		if r.beginSending(since[r.Task.ID]) {
 			w.background.Go(func() { r.sendLive(ctx, s) })
 		}
 	}

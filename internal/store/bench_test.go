@@ -173,7 +173,7 @@ func benchmarkReport(b *testing.B, sp *storetest.Space, held []tasks.Claimed, si
 		orders := make([]tasks.Order, len(part))
 		for i := range part {
 			o := statemachine.Occurrence{
-				Event: statemachine.Report, Actor: statemachine.Worker, Claim: part[i].Current.Claim, Round: part[i].Round,
+				Event: statemachine.Report, Actor: statemachine.Worker, Claim: part[i].Task.Current.Claim, Round: part[i].Task.Round,
 			}
 			orders[i] = benchmarkDecide(b, &part[i].Task, o, 0)
 			orders[i].Fields = []string{"0:output", "33\n", "0:error", ""}

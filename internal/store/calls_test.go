@@ -206,11 +206,11 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"Relist": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Relist(ctx, &upkeep.Inspection{TaskHeader: tasks.TaskHeader{Task: statemachine.Task{ID: 1}}}, statemachine.Open, noon)
+		_, err := st.Relist(ctx, &upkeep.Inspection{Task: tasks.TaskHeader{Task: statemachine.Task{ID: 1}}}, statemachine.Open, noon)
 		return err
 	},
 	"SetAside": func(ctx context.Context, st *store.Store) error {
-		_, err := st.SetAside(ctx, &upkeep.Inspection{TaskHeader: tasks.TaskHeader{Task: statemachine.Task{ID: 1}}}, noon)
+		_, err := st.SetAside(ctx, &upkeep.Inspection{Task: tasks.TaskHeader{Task: statemachine.Task{ID: 1}}}, noon)
 		return err
 	},
 	"Task":      func(ctx context.Context, st *store.Store) error { _, err := st.Task(ctx, 1); return err },

@@ -28,7 +28,7 @@ func bothClocks(t *testing.T, run func(*testing.T, *storetest.Space)) {
 func ids(tasks []tasks.Claimed) []int64 {
 	all := []int64{}
 	for i := range tasks {
-		all = append(all, tasks[i].ID)
+		all = append(all, tasks[i].Task.ID)
 	}
 	return all
 }
@@ -83,8 +83,8 @@ func TestClockStepsBack(t *testing.T) {
 					want, last = append(want, id), opened
 				}
 				got := sp.Claim(t, "w", 10)
-				if !slices.Equal(ids(got), want) || got[0].Current.Running < last {
-					t.Errorf("claimed %v at %s, want %v", ids(got), got[0].Current.Running.Text(), want)
+				if !slices.Equal(ids(got), want) || got[0].Task.Current.Running < last {
+					t.Errorf("claimed %v at %s, want %v", ids(got), got[0].Task.Current.Running.Text(), want)
 				}
 				for i := range got {
 					sp.Report(t, &got[i], "", "")

@@ -96,7 +96,7 @@ func TestDamagedNodeCounts(t *testing.T) {
 				t.Fatalf("%q: nothing is claimed", odd)
 			}
 			m, err := statemachine.Decide(&task.Task, statemachine.Occurrence{
-				Event: statemachine.Report, Actor: statemachine.Worker, Claim: task.Current.Claim, Failed: news == tasks.NodeBad,
+				Event: statemachine.Report, Actor: statemachine.Worker, Claim: task.Task.Current.Claim, Failed: news == tasks.NodeBad,
 			}, noon)
 			if err != nil {
 				t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tdf-go/tdf/internal/store/blame"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -79,7 +80,7 @@ func exerciseHindrances(t *testing.T, sp *storetest.Space) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	sp.Raw.HSet(t.Context(), sp.Key("meta"), "quarantine", "on")
-	sp.Raw.HSet(t.Context(), sp.Key("node:n"), "run", tasks.GateRun)
+	sp.Raw.HSet(t.Context(), sp.Key("node:n"), "run", blame.GateRun)
 	all := []task.Bucket{small, large}
 	claim.Candidates = task.Candidates(all, []task.QueueSpec{q}, task.Offer{Resources: task.Resources{"gpu": 2}})
 	want := tasks.Hindrance{

@@ -183,7 +183,7 @@ func exerciseUnwatched(t *testing.T, sp *storetest.Space) {
 	reindex := func(what string, want bool) {
 		t.Helper()
 		i := look()[0]
-		if changed, err := sp.Store.Reindex(t.Context(), &i.TaskHeader, second); changed != want || err != nil {
+		if changed, err := sp.Store.Reindex(t.Context(), &i.Task, second); changed != want || err != nil {
 			t.Errorf("%s: reindexed %v, %v, want %v", what, changed, err, want)
 		}
 	}

@@ -84,14 +84,14 @@ func exerciseStaleReport(t *testing.T, sp *storetest.Space) {
 		t.Errorf("report for an open task: %+v", out)
 	}
 	second := sp.Claim(t, "w2", 1)[0]
-	if second.Round != 1 || second.Losses != 1 {
+	if second.Task.Round != 1 || second.Task.Losses != 1 {
 		t.Errorf("second claim %+v", second.Task)
 	}
 	if out := sp.Report(t, &late, "old", ""); !errors.Is(out.Err, statemachine.ErrStale) {
 		t.Errorf("report into the next round: %+v", out)
 	}
 	forged := second
-	forged.Current.Claim = late.Current.Claim
+	forged.Task.Current.Claim = late.Task.Current.Claim
 	if out := sp.Report(t, &forged, "forged", ""); !errors.Is(out.Err, statemachine.ErrStale) {
 		t.Errorf("report with another claim: %+v", out)
 	}
@@ -160,7 +160,7 @@ func exerciseBatch(t *testing.T, sp *storetest.Space) {
 func exerciseNotes(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec())
 	c := sp.Claim(t, "w", 1)[0]
-	line := tasks.Line{At: c.Current.Running, Text: "downloading x from y"}
+	line := tasks.Line{At: c.Task.Current.Running, Text: "downloading x from y"}
 	for range 2 {
 		if err := sp.Store.Tell(t.Context(), "w", &c.Task, tasks.News{Lines: []tasks.Line{line}}); err != nil {
 			t.Fatal(err)

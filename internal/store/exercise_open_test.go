@@ -91,7 +91,7 @@ func exerciseArgv(t *testing.T, sp *storetest.Space) {
 		t.Errorf("argv %q", got)
 	}
 	c := sp.Claim(t, "w", 2)
-	if !slices.Equal(c[0].Spec.Argv, argv) || c[1].Spec.Argv != nil || c[1].Spec.FailOn != "exit" || c[1].MaxLosses != 7 {
+	if !slices.Equal(c[0].Spec.Argv, argv) || c[1].Spec.Argv != nil || c[1].Spec.FailOn != "exit" || c[1].Task.MaxLosses != 7 {
 		t.Errorf("claimed %+v", c)
 	}
 	if fmt.Sprint(sp.Task(t, 2).MaxLosses) != "7" {
@@ -181,7 +181,7 @@ func exerciseClaimAgain(t *testing.T, sp *storetest.Space) {
 	}
 	sp.Report(t, &first.Tasks[0], "", "")
 	again, err = sp.Store.Claim(t.Context(), req)
-	if err != nil || len(again.Tasks) != 1 || again.Tasks[0].ID != 2 {
+	if err != nil || len(again.Tasks) != 1 || again.Tasks[0].Task.ID != 2 {
 		t.Errorf("after a report: %+v, error %v", again.Tasks, err)
 	}
 	if n := len(sp.Claim(t, "w", 5)); n != 1 {

@@ -69,7 +69,7 @@ func exerciseFormer(t *testing.T, sp *storetest.Space) {
 	}
 	checkState(t, sp, 1, statemachine.Executed)
 	checkState(t, sp, 2, statemachine.Open)
-	if got := sp.ClaimUnder(t, r.Session, 9); len(got) != 1 || got[0].Losses != 1 {
+	if got := sp.ClaimUnder(t, r.Session, 9); len(got) != 1 || got[0].Task.Losses != 1 {
 		t.Errorf("claimed %+v", got)
 	}
 }

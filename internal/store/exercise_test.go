@@ -179,7 +179,7 @@ func exerciseChanges(t *testing.T, sp *storetest.Space) {
 				sp.Open(t, storetest.Spec())
 				next := sp.Claim(t, "w", 1)
 				sp.Report(t, &next[0], "", "")
-				moveOn(t, sp, next[0].ID, statemachine.Settle, statemachine.Server)
+				moveOn(t, sp, next[0].Task.ID, statemachine.Settle, statemachine.Server)
 			}
 			ended = true
 		}

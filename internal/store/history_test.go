@@ -187,7 +187,7 @@ func TestNewEpoch(t *testing.T) {
 	if out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: report, Writer: "w"}); err != nil || !errors.Is(out[0].Err, statemachine.ErrStale) {
 		t.Errorf("the round of the former epoch is reported: %+v, error %v", out, err)
 	}
-	if task := sp.Task(t, c[0].ID); !sp.Store.FromLostEpoch(&task.Task) {
+	if task := sp.Task(t, c[0].Task.ID); !sp.Store.FromLostEpoch(&task.Task) {
 		t.Error("the round is not void")
 	}
 	if ids := sp.Open(t, storetest.Spec()); ids[0] != 4+1_000_000+1 {

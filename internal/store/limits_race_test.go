@@ -146,7 +146,7 @@ func (r *limitRace) report(ctx context.Context, st *store.Store, held []tasks.Cl
 	orders := make([]tasks.Order, n)
 	for i := range orders {
 		m, err := statemachine.Decide(&held[i].Task, statemachine.Occurrence{
-			Event: statemachine.Report, Actor: statemachine.Worker, Claim: held[i].Current.Claim,
+			Event: statemachine.Report, Actor: statemachine.Worker, Claim: held[i].Task.Current.Claim,
 		}, 0)
 		if err != nil {
 			r.failed(ctx, err)

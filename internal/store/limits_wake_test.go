@@ -62,7 +62,7 @@ func (w *idler) settleDown() {
 	w.t.Helper()
 	for range 20 {
 		if got := w.claim(); got != nil {
-			w.t.Fatalf("%s claims task %d, want nothing", w.worker, got.ID)
+			w.t.Fatalf("%s claims task %d, want nothing", w.worker, got.Task.ID)
 		}
 		if !w.woken(20 * time.Millisecond) {
 			return

@@ -46,7 +46,7 @@ func inspected(t *testing.T, st *store.Store) *upkeep.Inspection {
 func reindexCall(t *testing.T, st *store.Store) step {
 	t.Helper()
 	found := inspected(t, st)
-	return func() (any, error) { return st.Reindex(t.Context(), &found.TaskHeader, second) }
+	return func() (any, error) { return st.Reindex(t.Context(), &found.Task, second) }
 }
 
 func watermarkCall(t *testing.T, st *store.Store) step {

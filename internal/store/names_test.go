@@ -82,7 +82,7 @@ func TestOddBuckets(t *testing.T) {
 		if err != nil || found[0].InBucket {
 			t.Fatalf("%+v, error %v", found, err)
 		}
-		if changed, err := sp.Store.Reindex(t.Context(), &found[0].TaskHeader, 0); !changed || err != nil {
+		if changed, err := sp.Store.Reindex(t.Context(), &found[0].Task, 0); !changed || err != nil {
 			t.Fatal(changed, err)
 		}
 		all, err := sp.Store.Buckets(t.Context())
@@ -95,7 +95,7 @@ func TestOddBuckets(t *testing.T) {
 		r, err := sp.Store.Claim(t.Context(), tasks.ClaimRequest{
 			Worker: odd, Request: conn.NewToken(), Candidates: storetest.Free(b), Max: 2, Node: odd, MaxThreads: 1,
 		})
-		if err != nil || len(r.Tasks) != 1 || r.Tasks[0].ID != id || r.Tasks[0].Bucket != b || r.Tasks[0].Spec.Input != odd {
+		if err != nil || len(r.Tasks) != 1 || r.Tasks[0].Task.ID != id || r.Tasks[0].Bucket != b || r.Tasks[0].Spec.Input != odd {
 			t.Errorf("%q: claimed %+v, error %v", odd, r.Tasks, err)
 		}
 		task := sp.Task(t, id)

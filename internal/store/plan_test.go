@@ -98,7 +98,7 @@ func newCrew(sp *storetest.Space) *crew { return &crew{sp: sp, held: map[int64]t
 func (c *crew) end(t *testing.T, id int64, output, errText string) {
 	t.Helper()
 	for _, got := range c.sp.Claim(t, "w", 100) {
-		c.held[got.ID] = got
+		c.held[got.Task.ID] = got
 	}
 	task, ok := c.held[id]
 	if !ok {

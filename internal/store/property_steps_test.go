@@ -133,14 +133,14 @@ func (w *twins) claim(rt *rapid.T) {
 }
 
 func (w *twins) compareClaimed(rt *rapid.T, c *tasks.Claimed) {
-	want := w.tasks[c.ID]
+	want := w.tasks[c.Task.ID]
 	got := c.Task
 	got.Past, got.Current.End = want.Past, want.Current.End
 	if !sameAllotted(c.Resources, want.allotted) {
-		rt.Fatalf("claimed task %d with %+v, the model %+v", c.ID, c.Resources, want.allotted)
+		rt.Fatalf("claimed task %d with %+v, the model %+v", c.Task.ID, c.Resources, want.allotted)
 	}
 	if diff := diffTask(want.Task, got); diff != "" || c.Bucket != want.bucket {
-		rt.Fatalf("claimed task %d of bucket %q (- model, + redis):\n%s", c.ID, c.Bucket.Name(), diff)
+		rt.Fatalf("claimed task %d of bucket %q (- model, + redis):\n%s", c.Task.ID, c.Bucket.Name(), diff)
 	}
 }
 
@@ -151,7 +151,7 @@ func (w *twins) worker(rt *rapid.T) {
 	}
 	c := rapid.SampledFrom(w.held).Draw(rt, "held")
 	o := statemachine.Occurrence{
-		Actor: statemachine.Worker, Claim: c.Current.Claim, Round: c.Round,
+		Actor: statemachine.Worker, Claim: c.Task.Current.Claim, Round: c.Task.Round,
 		Event: rapid.SampledFrom([]statemachine.Event{
 			statemachine.Report, statemachine.StopOverdue, statemachine.HandBack, statemachine.Terminate,
 		}).Draw(rt, "event"),
@@ -163,9 +163,9 @@ func (w *twins) worker(rt *rapid.T) {
 		o.Class = rapid.SampledFrom([]statemachine.Class{"", statemachine.ClassProgram, statemachine.ClassHost}).Draw(rt, "class")
 		o.ExitCode = rapid.IntRange(0, 2).Draw(rt, "exit code")
 		o.HasExit = o.ExitCode > 0
-		fields = []string{statemachine.RoundField(c.Round, "error"), text}
+		fields = []string{statemachine.RoundField(c.Task.Round, "error"), text}
 	}
-	c.StopAsked = rapid.Bool().Draw(rt, "heard of a stop") && w.tasks[c.ID].StopAsked
+	c.Task.StopAsked = rapid.Bool().Draw(rt, "heard of a stop") && w.tasks[c.Task.ID].StopAsked
 	m, err := statemachine.Decide(&c.Task, o, w.now)
 	if err != nil {
 		rt.Fatal(err)
@@ -228,7 +228,7 @@ func (w *twins) tick(rt *rapid.T) {
 func claimedIDs(tasks []tasks.Claimed) []int64 {
 	var ids []int64
 	for i := range tasks {
-		ids = append(ids, tasks[i].ID)
+		ids = append(ids, tasks[i].Task.ID)
 	}
 	return ids
 }

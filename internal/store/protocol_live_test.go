@@ -48,7 +48,7 @@ func liveInQueues(t *testing.T, sp *storetest.Space) {
 	openAll(t, sp, held, retryOf(old), replayOf(old))
 	w := sp.Register(t, "stopper")
 	sp.Raw.Del(t.Context(), sp.Key("node:node-1")) // it has failed, too
-	id := sp.ClaimUnder(t, w, 1)[0].ID
+	id := sp.ClaimUnder(t, w, 1)[0].Task.ID
 	m := decideOn(t, sp, id, statemachine.Manager, statemachine.Cancel)
 	order := tasks.Order{Move: m, Writer: "m", Fields: []string{"cancel_reason", "why"}}
 	if _, err := sp.Store.AskStop(t.Context(), order); err != nil {
@@ -72,7 +72,7 @@ func liveOnNode(t *testing.T, sp *storetest.Space) {
 		if c.Resources != nil {
 			continue
 		}
-		m := decideOn(t, sp, c.ID, statemachine.Worker, statemachine.Report)
+		m := decideOn(t, sp, c.Task.ID, statemachine.Worker, statemachine.Report)
 		out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: m, Writer: "v", Node: tasks.NodeBad})
 		if err != nil || out[0].Err != nil {
 			t.Fatal(out, err)

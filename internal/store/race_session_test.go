@@ -170,7 +170,7 @@ func raceSuccessor(t *testing.T, sp *storetest.Space, i int, knows bool) (refuse
 		t.Fatal(err)
 	}
 	if i%2 == 1 { // below max_losses
-		must(t, sp, task.ID, statemachine.Manager, statemachine.Cancel)
+		must(t, sp, task.Task.ID, statemachine.Manager, statemachine.Cancel)
 		sp.Open(t, storetest.Spec())
 	}
 	return refused

@@ -31,7 +31,7 @@ func TestStaleChunks(t *testing.T) {
 	current := sp.Claim(t, "v", 1)[0]
 	stale(old, "claimed by another")
 	other := current
-	other.Current.Claim = old.Current.Claim
+	other.Task.Current.Claim = old.Task.Current.Claim
 	stale(other, "claim of another")
 	if n := sp.Raw.Exists(t.Context(), sp.Key("live:1")).Val(); n != 0 {
 		t.Error("something was sent")

@@ -30,7 +30,7 @@ func TestStopsAreTold(t *testing.T) {
 	}
 	// The worker has not heard of it, and wants the task opened again.
 	m, err := statemachine.Decide(&claimed[0].Task, statemachine.Occurrence{
-		Event: statemachine.HandBack, Actor: statemachine.Worker, Claim: claimed[0].Current.Claim,
+		Event: statemachine.HandBack, Actor: statemachine.Worker, Claim: claimed[0].Task.Current.Claim,
 	}, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -100,7 +100,7 @@ func (l *batchLife) round(t *testing.T, outcomes string) {
 	}
 	held := l.claimAll(t, len(bad))
 	if !slices.Contains(bad, true) { // a node that was set aside meanwhile, and one of these is its probe
-		l.Raw.HSet(t.Context(), l.Key("node:node-1"), "quarantined", "1", "probe", held[5].ID)
+		l.Raw.HSet(t.Context(), l.Key("node:node-1"), "quarantined", "1", "probe", held[5].Task.ID)
 	}
 	l.applyEach(t, l.reports(t, held, bad))
 	l.moveAll(t, statemachine.Executed, statemachine.Server, statemachine.Settle)
@@ -124,7 +124,7 @@ func (l *batchLife) reports(t *testing.T, held []tasks.Claimed, bad []bool) []ta
 	orders := make([]tasks.Order, len(held))
 	for i := range held {
 		m, err := statemachine.Decide(&held[i].Task, statemachine.Occurrence{
-			Event: statemachine.Report, Actor: statemachine.Worker, Claim: held[i].Current.Claim, Round: held[i].Round,
+			Event: statemachine.Report, Actor: statemachine.Worker, Claim: held[i].Task.Current.Claim, Round: held[i].Task.Round,
 			Failed: bad[i],
 		}, 0)
 		if err != nil {

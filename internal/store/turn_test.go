@@ -16,7 +16,7 @@ import (
 func reportOf(t *testing.T, task *tasks.Claimed) tasks.Order {
 	t.Helper()
 	m, err := statemachine.Decide(&task.Task, statemachine.Occurrence{
-		Event: statemachine.Report, Actor: statemachine.Worker, Claim: task.Current.Claim, Round: task.Round,
+		Event: statemachine.Report, Actor: statemachine.Worker, Claim: task.Task.Current.Claim, Round: task.Task.Round,
 	}, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestTurn(t *testing.T) {
 			if len(turn.Outcomes) != 1 || turn.Outcomes[0].Result != statemachine.Moved {
 				t.Errorf("outcomes %+v", turn.Outcomes)
 			}
-			if got := turn.Reply.Tasks; len(got) != 1 || got[0].ID != ids[1] || !turn.Reply.More {
+			if got := turn.Reply.Tasks; len(got) != 1 || got[0].Task.ID != ids[1] || !turn.Reply.More {
 				t.Errorf("reply %+v", turn.Reply)
 			}
 			inState(t, sp, ids[0], statemachine.Executed)

@@ -59,7 +59,7 @@ func TestLongServersKilledWhileTheyArchive(t *testing.T) {
 		for done := 0; done < batch; {
 			tasks := w.Claim(t, "w", batch-done)
 			for i := range tasks {
-				w.Report(t, &tasks[i], output(tasks[i].ID), "")
+				w.Report(t, &tasks[i], output(tasks[i].Task.ID), "")
 			}
 			done += len(tasks)
 		}

@@ -46,10 +46,10 @@ func (h *hand) report(c *tasks.Claimed, record ...string) {
 	failed := false
 	for i := 0; i < len(record); i += 2 {
 		failed = failed || record[i] == "error" && record[i+1] != ""
-		record[i] = statemachine.RoundField(c.Round, record[i])
+		record[i] = statemachine.RoundField(c.Task.Round, record[i])
 	}
 	h.apply(&c.Task, c.Bucket, statemachine.Occurrence{
-		Event: statemachine.Report, Actor: statemachine.Worker, Claim: c.Current.Claim, Round: c.Round, Failed: failed,
+		Event: statemachine.Report, Actor: statemachine.Worker, Claim: c.Task.Current.Claim, Round: c.Task.Round, Failed: failed,
 	}, record)
 }
 

@@ -22,7 +22,7 @@ func played(t *testing.T) *bench {
 		switch {
 		case c.Spec.Input == "fail":
 			return worktest.Result{Output: "half\n", Error: "one\ntwo\nthree\nfour\nfive\nsix \x1b[31mred\n"}
-		case c.Spec.Input == "again" && c.Round == 0:
+		case c.Spec.Input == "again" && c.Task.Round == 0:
 			return worktest.Fail(c)
 		}
 		return worktest.Result{Output: "out\x00\xff\n", Overdue: c.Spec.Input == "slow"}

@@ -26,7 +26,7 @@ func TestShowRecord(t *testing.T) {
 	b, h := followed(t)
 	w := b.worker("w1")
 	c := w.claim()
-	h.now = c.Current.Running
+	h.now = c.Task.Current.Running
 	h.report(c, "output", "head\n[tdf: 987 bytes left out]\nthe tail\n", "output_bytes", "1000", "output_sha256", "abc123",
 		"error", "bad\n", "signal", "killed\x1b", "user_time", "1.500000", "system_time", "0.250000", "max_memory", "1048576",
 		"program_sha256", "def456", "progress", "0.4 halfway")
@@ -37,7 +37,7 @@ func TestShowRecord(t *testing.T) {
 	b.srv.Do(t, "HSET", b.ns+":task:1", "0:dropped", "1")
 
 	out := b.must("show", "1")
-	wantText(t, out, `round 0, worker w1, signal killed\x1b`, "node         node-1", "incarnation  1", "claim        "+c.Current.Claim[:3],
+	wantText(t, out, `round 0, worker w1, signal killed\x1b`, "node         node-1", "incarnation  1", "claim        "+c.Task.Current.Claim[:3],
 		"program      sha256 def456", "cpu time     1.5s user, 250ms system", "max memory   1048576 bytes", "progress     40% halfway",
 		"output (1000 bytes, sha256 abc123)", "error (4 bytes, sha256 "+sum("bad\n")+")", "kept no longer (keep_rounds)",
 		"round 1, worker w1, exit code 0", "output (5 bytes, sha256 "+sum("fine\n")+")", "stderr (5 bytes, sha256 "+sum("chat\n")+")")
@@ -49,7 +49,7 @@ func TestShowRecord(t *testing.T) {
 		},
 		{
 			"output_bytes": 5.0, "output_sha256": sum("fine\n"), "error_bytes": 5.0, "error_sha256": sum("chat\n"), "exit_code": 0.0,
-			"claim": c.Current.Claim,
+			"claim": c.Task.Current.Claim,
 		},
 	} {
 		round := roundOf(t, object, n)

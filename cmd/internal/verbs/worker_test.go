@@ -203,7 +203,7 @@ func TestDrainWaits(t *testing.T) {
 	run.says(t, run.err, "waiting for worker-A\n")
 	a.beat(task.WorkerDrained, 0, 0, "")
 	wait.Never(t, 2*orderPoll, func() bool { return len(run.done) > 0 }, "worker-A still holds a task")
-	(&hand{t: t, store: b.store, now: a.held.Current.Running}).report(a.held, "output", "", "error", "")
+	(&hand{t: t, store: b.store, now: a.held.Task.Current.Running}).report(a.held, "output", "", "error", "")
 	run.ends(t, 0)
 	wantText(t, run.out.String(), "worker-A: drain ordered; it was drained, 0 of 8 slots busy\n", "worker-A: drained\n")
 	longEnough(t, func(timeout string) bool {

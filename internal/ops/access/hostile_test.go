@@ -346,7 +346,7 @@ func newVictims(t *testing.T, s *redistest.Server) *victims {
 	v.session = v.Register(t, "victim")
 	for _, c := range v.ClaimUnder(t, v.session, 2) {
 		v.claimed = c
-		if c.ID == 1 {
+		if c.Task.ID == 1 {
 			v.Report(t, &c, "result", "")
 		}
 	}
@@ -363,8 +363,8 @@ func newVictims(t *testing.T, s *redistest.Server) *victims {
 			t.Fatal(err)
 		}
 	}
-	if v.Task(t, 1).State != statemachine.Archived || v.claimed.ID != 2 {
-		t.Fatalf("task 1 is %s, claimed is task %d", v.Task(t, 1).State, v.claimed.ID)
+	if v.Task(t, 1).State != statemachine.Archived || v.claimed.Task.ID != 2 {
+		t.Fatalf("task 1 is %s, claimed is task %d", v.Task(t, 1).State, v.claimed.Task.ID)
 	}
 	return v
 }
@@ -378,5 +378,5 @@ func (v *victims) login(t *testing.T, f form) *redis.Client {
 // claimable says whether a worker that knows nothing gets the task.
 func (v *victims) claimable(t *testing.T, id int64) bool {
 	t.Helper()
-	return slices.ContainsFunc(v.Claim(t, "innocent", 9), func(c tasks.Claimed) bool { return c.ID == id })
+	return slices.ContainsFunc(v.Claim(t, "innocent", 9), func(c tasks.Claimed) bool { return c.Task.ID == id })
 }

@@ -132,10 +132,11 @@ func (a *auditor) tasks(ctx context.Context, ids []int64) error {
 		for i := range found {
 			sight := &found[i]
 			sight.judge()
-			settled := len(sight.violations)+len(sight.notes) == 0 || look >= looks && before[sight.ID] == sight.Fingerprint()
+			id := sight.Task.ID
+			settled := len(sight.violations)+len(sight.notes) == 0 || look >= looks && before[id] == sight.Fingerprint()
 			if !settled && look < maxLooks {
-				before[sight.ID] = sight.Fingerprint()
-				ids = append(ids, sight.ID)
+				before[id] = sight.Fingerprint()
+				ids = append(ids, id)
 				continue
 			}
 			a.note(sight)
@@ -152,7 +153,7 @@ func (a *auditor) note(s *sight) {
 	a.report.Checked++
 	a.history.hear(s)
 	if plan, err := strconv.ParseInt(s.stamps["plan"], 10, 64); err == nil {
-		a.members[plan] = append(a.members[plan], s.ID)
+		a.members[plan] = append(a.members[plan], s.Task.ID)
 	}
 	switch {
 	case s.purged: // see settle
@@ -160,7 +161,7 @@ func (a *auditor) note(s *sight) {
 		a.report.Account.SetAside++
 	case s.unwritten():
 		a.report.Account.Unwritten++
-	case s.Err != nil:
+	case s.Task.Err != nil:
 		a.report.Account.Missing++
 	default:
 		a.report.States[s.state()]++
@@ -172,7 +173,7 @@ func (a *auditor) note(s *sight) {
 
 // sight is one task as seen in one look.
 type sight struct {
-	upkeep.Inspection
+	*upkeep.Inspection
 	// stamps are the fields of the rounds that must be there; see fieldsOf.
 	stamps map[string]string
 	aside  *upkeep.Aside
@@ -201,22 +202,22 @@ func (a *auditor) look(ctx context.Context, ids []int64) ([]sight, error) {
 		return nil, err
 	}
 	var absent []int64
-	for i := range found {
+	for i, id := range ids {
 		if found[i].Absent() {
-			absent = append(absent, found[i].ID)
+			absent = append(absent, id)
 		}
 	}
 	if err := a.learnPurged(ctx, absent); err != nil {
 		return nil, err
 	}
 	sights := make([]sight, len(found))
-	for i := range found {
+	for i, id := range ids {
 		sights[i] = sight{
-			Inspection: found[i], stamps: stamps[i], now: now, grace: a.grace, history: &a.history,
-			adopted: found[i].ID <= a.adopted,
-			purged:  found[i].Absent() && a.isPurged(found[i].ID),
+			Inspection: &found[i], stamps: stamps[i], now: now, grace: a.grace, history: &a.history,
+			adopted: id <= a.adopted,
+			purged:  found[i].Absent() && a.isPurged(id),
 		}
-		if aside, ok := a.asides[found[i].ID]; ok {
+		if aside, ok := a.asides[id]; ok {
 			sights[i].aside = &aside
 		}
 	}
@@ -226,7 +227,7 @@ func (a *auditor) look(ctx context.Context, ids []int64) ([]sight, error) {
 // readAsides reads the dead letters, if a task may be one.
 func (a *auditor) readAsides(ctx context.Context, found []upkeep.Inspection) error {
 	for i := range found {
-		if found[i].Err == nil && len(found[i].Listed) > 0 {
+		if found[i].Task.Err == nil && len(found[i].Listed) > 0 {
 			continue
 		}
 		list, err := a.store.Asides(ctx)
@@ -249,7 +250,7 @@ var roundFields = []string{"worker", "claim", "end", string(statemachine.StampTi
 func stampFields(found []upkeep.Inspection) []string {
 	last := 0
 	for i := range found {
-		last = max(last, min(found[i].Round, mostRounds-1))
+		last = max(last, min(found[i].Task.Round, mostRounds-1))
 	}
 	fields := make([]string, 0, 2+(len(roundFields)+len(statemachine.States()))*(last+1))
 	fields = append(fields, "state", "plan")

@@ -97,7 +97,7 @@ func (c *crew) round(ctx context.Context) error {
 func (c *crew) end(ctx context.Context, t *tasks.Claimed) error {
 	c.rounds++
 	o := statemachine.Occurrence{
-		Event: statemachine.Report, Actor: statemachine.Worker, Claim: t.Current.Claim, Round: t.Round, Failed: c.rounds%5 == 0,
+		Event: statemachine.Report, Actor: statemachine.Worker, Claim: t.Task.Current.Claim, Round: t.Task.Round, Failed: c.rounds%5 == 0,
 	}
 	if c.rounds%7 == 0 {
 		o.Event = statemachine.HandBack
@@ -108,7 +108,7 @@ func (c *crew) end(ctx context.Context, t *tasks.Claimed) error {
 	}
 	order := tasks.Order{Move: move, Writer: "crew", Bucket: t.Bucket}
 	if o.Failed {
-		order.Fields = []string{statemachine.RoundField(t.Round, "error"), "it broke"}
+		order.Fields = []string{statemachine.RoundField(t.Task.Round, "error"), "it broke"}
 	}
 	out, err := c.Apply(ctx, order)
 	if err == nil && errors.Is(out[0].Err, statemachine.ErrStopAsked) {
@@ -158,11 +158,11 @@ func meddle(ctx context.Context, s *store.Store, id int64, event statemachine.Ev
 		return err
 	}
 	t := &found[0]
-	move, err := statemachine.Decide(&t.Task, statemachine.Occurrence{Event: event, Actor: statemachine.Manager}, now)
+	move, err := statemachine.Decide(&t.Task.Task, statemachine.Occurrence{Event: event, Actor: statemachine.Manager}, now)
 	if err != nil {
 		return nil //nolint:nilerr // it is elsewhere
 	}
-	order := tasks.Order{Move: move, Writer: "boss", Bucket: t.Bucket}
+	order := tasks.Order{Move: move, Writer: "boss", Bucket: t.Task.Bucket}
 	if move.AskStop {
 		_, err = s.AskStop(ctx, order)
 	} else {

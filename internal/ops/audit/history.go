@@ -175,10 +175,10 @@ func (a *auditor) astray(ctx context.Context, ids []int64) (found []astray, err 
 			return nil, err
 		}
 		for i := range tasks {
-			s := sight{Inspection: tasks[i]}
-			at := trace.Where{State: s.state(), Round: s.Round}
-			if where, told := ends[s.ID]; told && s.Err == nil && !where.MayBe(at) {
-				found = append(found, astray{s.ID, where, at, s.Fingerprint()})
+			s, t := sight{Inspection: &tasks[i]}, &tasks[i].Task
+			at := trace.Where{State: s.state(), Round: t.Round}
+			if where, told := ends[t.ID]; told && t.Err == nil && !where.MayBe(at) {
+				found = append(found, astray{t.ID, where, at, s.Fingerprint()})
 			}
 		}
 	}
@@ -207,7 +207,7 @@ func legal(e *trace.Event) bool {
 // hear notes claims of programs that record no events: those that do put the epoch
 // into the claim.
 func (h *history) hear(s *sight) {
-	for n := range min(s.Round+1, mostRounds) {
+	for n := range min(s.Task.Round+1, mostRounds) {
 		claim := s.stamps[statemachine.RoundField(n, "claim")]
 		if claim != "" && h.first > 0 && !strings.HasPrefix(claim, "e") {
 			at, err := statemachine.ParseTime(s.stamps[statemachine.RoundField(n, string(statemachine.Running))])

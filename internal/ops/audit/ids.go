@@ -195,9 +195,9 @@ func (a *auditor) backFromGone(ctx context.Context, x upkeep.Index, ids []int64)
 	if err != nil {
 		return err
 	}
-	for i := range found {
+	for i, id := range ids {
 		if !found[i].Absent() {
-			a.say(sprint(found[i].ID, Balance, "listed in %s, but it was counted as purged", x))
+			a.say(sprint(id, Balance, "listed in %s, but it was counted as purged", x))
 		}
 	}
 	return nil

@@ -164,14 +164,14 @@ func (a *auditor) judge(ctx context.Context, strays []stray) error {
 			return err
 		}
 		for i, s := range part {
-			if s.index.Kind == upkeep.IndexReady && foreignRound(&tasks[i].TaskHeader) {
+			if s.index.Kind == upkeep.IndexReady && foreignRound(&tasks[i].Task) {
 				continue
 			}
 			if ids[i] == 0 {
 				a.say(sprint(0, Index, "%s lists %q, but does not belong there: that is no id", s.index, s.member))
 				continue
 			}
-			a.say(sprint(ids[i], Index, "listed in %s, but does not belong there: %s", s.index, whereIs(&tasks[i])))
+			a.say(sprint(ids[i], Index, "listed in %s, but does not belong there: %s", s.index, whereIs(&tasks[i].Task)))
 		}
 	}
 	return nil
@@ -181,7 +181,7 @@ func foreignRound(t *tasks.TaskHeader) bool {
 	return t.Err == nil && t.Current.Claim == "" && t.Current.Running > 0
 }
 
-func whereIs(t *upkeep.Inspection) string {
+func whereIs(t *tasks.TaskHeader) string {
 	switch {
 	case t.Err != nil:
 		return t.Err.Error()
@@ -225,7 +225,7 @@ func (a *auditor) miscounted(ctx context.Context) ([]fleet.CountedRound, error) 
 			return nil, err
 		}
 		for i := range found {
-			if !runsThere(&found[i].TaskHeader, part[i]) && !slices.Contains(wrong, part[i]) {
+			if !runsThere(&found[i].Task, part[i]) && !slices.Contains(wrong, part[i]) {
 				wrong = append(wrong, part[i])
 			}
 		}
@@ -248,25 +248,26 @@ func (s *sight) indices() {
 	if !s.adopted {
 		return
 	}
-	if s.State == statemachine.Open && s.now <= s.EndBefore {
+	t := &s.Task
+	if t.State == statemachine.Open && s.now <= t.EndBefore {
 		switch {
 		case !s.InBucket:
-			s.say(Index, "it is open, but not in its bucket %s: no worker finds it", s.Bucket.Name())
+			s.say(Index, "it is open, but not in its bucket %s: no worker finds it", t.Bucket.Name())
 		case s.Unlisted:
-			s.say(Index, "it is open, but its bucket %s is not on the list of buckets: no worker finds it", s.Bucket.Name())
+			s.say(Index, "it is open, but its bucket %s is not on the list of buckets: no worker finds it", t.Bucket.Name())
 		}
 	}
 	if s.Uncounted {
-		s.say(Index, "it runs in queue %s on node %q, but is not counted there: a limit may be exceeded", s.Bucket.QueueName(), s.Node)
+		s.say(Index, "it runs in queue %s on node %q, but is not counted there: a limit may be exceeded", t.Bucket.QueueName(), t.Node)
 	}
 	if s.Unwatched {
-		s.say(Index, "it runs on worker %s, but no lease watches over it: nobody learns of that worker's death", s.Worker)
+		s.say(Index, "it runs on worker %s, but no lease watches over it: nobody learns of that worker's death", t.Worker)
 	}
 	if s.Abandoned {
-		s.say(Index, "worker %s has registered anew since it claimed the round: nobody runs it", s.Worker)
+		s.say(Index, "worker %s has registered anew since it claimed the round: nobody runs it", t.Worker)
 	}
 	if s.Untold {
-		s.say(Index, "a stop was asked for, but worker %s will not hear of it", s.Worker)
+		s.say(Index, "a stop was asked for, but worker %s will not hear of it", t.Worker)
 	}
 	s.deadline()
 }
@@ -274,15 +275,16 @@ func (s *sight) indices() {
 // deadline checks that a task with a deadline is in the index of deadlines in time.
 // For ended tasks in that index see strays.
 func (s *sight) deadline() {
-	foreign := s.State == statemachine.Running && s.Current.Claim == ""
-	fresh := foreign && s.now.Sub(s.Current.Running) < foreignDelay
-	want := s.Deadline(s.grace)
+	t := &s.Task
+	foreign := t.State == statemachine.Running && t.Current.Claim == ""
+	fresh := foreign && s.now.Sub(t.Current.Running) < foreignDelay
+	want := t.Deadline(s.grace)
 	switch {
 	case fresh || want == statemachine.Never && (s.Due == statemachine.Never || foreign || s.setToRest()):
 	case want == statemachine.Never:
-		s.say(Index, "it is %s without a deadline, but in the index of deadlines at %s", s.State, s.Due.Text())
+		s.say(Index, "it is %s without a deadline, but in the index of deadlines at %s", t.State, s.Due.Text())
 	case s.Due == statemachine.Never:
-		s.say(Index, "it is %s with a deadline, but not in the index of deadlines", s.State)
+		s.say(Index, "it is %s with a deadline, but not in the index of deadlines", t.State)
 	case s.Due > want.Add(foreignDelay) && s.Due > s.now.Add(foreignDelay):
 		s.say(Index, "its deadline is %s, but the index of deadlines has it at %s", want.Text(), s.Due.Text())
 	}
@@ -290,5 +292,5 @@ func (s *sight) deadline() {
 
 // setToRest reports whether the task has no deadline because of the state it is in.
 func (s *sight) setToRest() bool {
-	return s.State == statemachine.Executed || s.State == statemachine.Archived || s.State.Ended()
+	return s.Task.State == statemachine.Executed || s.Task.State == statemachine.Archived || s.Task.State.Ended()
 }

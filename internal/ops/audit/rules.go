@@ -19,8 +19,8 @@ func (s *sight) judge() {
 		s.say(SetAside, "is a dead letter: %s (it was %s, listed in %q)", s.aside.Reason, s.aside.State, s.aside.Listed)
 	case s.Absent():
 		s.say(Lost, "there is neither a record of it nor a set that lists it%s", s.lastHeard())
-	case s.Err != nil:
-		s.say(Damaged, "%v (listed in %s)", s.Err, s.listed())
+	case s.Task.Err != nil:
+		s.say(Damaged, "%v (listed in %s)", s.Task.Err, s.listed())
 	default:
 		s.sets()
 		s.counters()
@@ -35,11 +35,11 @@ func (s *sight) judge() {
 }
 
 func (s *sight) say(kind Kind, format string, args ...any) {
-	s.violations = append(s.violations, sprint(s.ID, kind, format, args...))
+	s.violations = append(s.violations, sprint(s.Task.ID, kind, format, args...))
 }
 
 func (s *sight) remark(kind Kind, format string, args ...any) {
-	s.notes = append(s.notes, sprint(s.ID, kind, format, args...))
+	s.notes = append(s.notes, sprint(s.Task.ID, kind, format, args...))
 }
 
 func (s *sight) setAside() bool { return s.aside != nil && len(s.Listed) == 0 }
@@ -48,32 +48,23 @@ func (s *sight) setAside() bool { return s.aside != nil && len(s.Listed) == 0 }
 // to before its id was given out, and none is about it. Our own clients write a task
 // when they take its id; others may die between the two.
 func (s *sight) unwritten() bool {
-	return s.aside == nil && s.Absent() && s.history.since(s.ID) && !s.history.known[s.ID]
+	return s.aside == nil && s.Absent() && s.history.since(s.Task.ID) && !s.history.known[s.Task.ID]
 }
 
 // lastHeard is what the events say of a task that is gone.
 func (s *sight) lastHeard() string {
-	if s.history.known[s.ID] {
+	if s.history.known[s.Task.ID] {
 		return ", but there are events of it"
 	}
 	return "; the events do not go back to when its id was given out"
 }
 
-func (s *sight) listed() string {
-	names := make([]string, len(s.Listed))
-	for i, state := range s.Listed {
-		names[i] = string(state)
-	}
-	if len(names) == 0 {
-		return "no set"
-	}
-	return strings.Join(names, ", ")
-}
+func (s *sight) listed() string { return cmp.Or(s.ListedText(", "), "no set") }
 
 // foreignArchive reports whether a foreign manager has archived the task: it
 // moves the id and leaves the record at the outcome. The set wins.
 func (s *sight) foreignArchive() bool {
-	return s.State.Ended() && len(s.Listed) == 1 && s.Listed[0] == statemachine.Archived
+	return s.Task.State.Ended() && len(s.Listed) == 1 && s.Listed[0] == statemachine.Archived
 }
 
 // state is where the task is.
@@ -81,63 +72,66 @@ func (s *sight) state() statemachine.State {
 	if s.foreignArchive() {
 		return statemachine.Archived
 	}
-	return s.State
+	return s.Task.State
 }
 
 // sets: exactly one, equal to the hash.
 func (s *sight) sets() {
 	if len(s.Listed) != 1 || s.Listed[0] != s.state() {
-		s.say(Sets, "its record says %s, it is listed in %s", s.State, s.listed())
+		s.say(Sets, "its record says %s, it is listed in %s", s.Task.State, s.listed())
 	}
 }
 
 // counters: each round but the present one ended in a way that was counted, and
 // the present one too if the task has ended by that.
 func (s *sight) counters() {
-	want := s.Round
+	t := &s.Task
+	want := t.Round
 	if s.countedOut() {
 		want++
 	}
 	switch {
-	case s.State == statemachine.Archived && !s.Outcome.Ended():
-		s.say(Counters, "archived, but its outcome is %q", s.Outcome)
-	case s.Ends() != want:
+	case t.State == statemachine.Archived && !t.Outcome.Ended():
+		s.say(Counters, "archived, but its outcome is %q", t.Outcome)
+	case t.Ends() != want:
 		s.say(Counters, "round %d, but fails %d, timeouts %d, losses %d, releases %d, faults %d (%s)",
-			s.Round, s.Fails, s.Timeouts, s.Losses, s.Releases, s.Faults, s.State)
+			t.Round, t.Fails, t.Timeouts, t.Losses, t.Releases, t.Faults, t.State)
 	}
 }
 
 // countedOut reports whether the task ended by the count of a round.
 func (s *sight) countedOut() bool {
+	end := s.Task.End()
 	return slices.ContainsFunc(statemachine.Counters(), func(c statemachine.Counter) bool {
-		return s.End() != statemachine.None && c.End() == s.End()
+		return end != statemachine.None && c.End() == end
 	})
 }
 
 // limits: a counter passes its maximum only by ending the task, and by one.
 func (s *sight) limits() {
+	t, end := &s.Task, s.Task.End()
 	exceeded, reached := false, false
 	for _, c := range statemachine.Counters() {
-		over := statemachine.Limit(s.Counted(c)) - s.Limit(c)
-		ended := c.End() != statemachine.None && s.End() == c.End()
+		over := statemachine.Limit(t.Counted(c)) - t.Limit(c)
+		ended := c.End() != statemachine.None && end == c.End()
 		reached = reached || ended && over == 1
 		if over > 1 || over == 1 && !ended {
-			s.say(Limits, "%s %d is beyond its maximum of %s (%s)", c, s.Counted(c), s.Limit(c).Text(), s.End())
+			s.say(Limits, "%s %d is beyond its maximum of %s (%s)", c, t.Counted(c), t.Limit(c).Text(), end)
 			exceeded = true
 		}
 	}
 	if !exceeded && !reached && !s.final() {
-		s.say(Limits, "ended %s, but no counter is beyond its maximum", s.End())
+		s.say(Limits, "ended %s, but no counter is beyond its maximum", end)
 	}
 }
 
 // final reports whether the task may be where it is with all counters within their
 // limits: it did not end by one, a stop was asked for, or its exit code is final.
 func (s *sight) final() bool {
-	switch end := s.End(); {
+	switch end := s.Task.End(); {
 	case !s.countedOut():
 		return true
-	case s.StopAsked: // a task that is lost after that is no orphan
+	case s.Task.StopAsked: // a task that is lost after that is no orphan
 		return end != statemachine.Orphaned
 	default:
 		return end == statemachine.Failed && s.finalExit()
@@ -146,9 +140,9 @@ func (s *sight) final() bool {
 
 // finalExit reports whether the exit code of the last round rules out another.
 func (s *sight) finalExit() bool {
-	code := s.Current.ExitCode
-	return s.Current.HasExit && (slices.Contains(s.FatalCodes, code) ||
-		len(s.RetryCodes) > 0 && !slices.Contains(s.RetryCodes, code))
+	t, code := &s.Task, s.Task.Current.ExitCode
+	return t.Current.HasExit && (slices.Contains(t.FatalCodes, code) ||
+		len(t.RetryCodes) > 0 && !slices.Contains(t.RetryCodes, code))
 }
 
 // recorded: each round that is over was opened, claimed and worked by somebody,
@@ -162,27 +156,27 @@ func (s *sight) recorded() {
 			}
 		}
 	}
-	for n := range min(s.Round, mostRounds) {
+	for n := range min(s.Task.Round, mostRounds) {
 		need(n, string(statemachine.Open), string(statemachine.Running), "worker")
 	}
-	if s.Round < mostRounds {
-		need(s.Round, s.implied()...)
+	if s.Task.Round < mostRounds {
+		need(s.Task.Round, s.implied()...)
 	}
 	if len(missing) > 0 {
-		s.say(Stamps, "it is %s in round %d, but there is no %s", s.state(), s.Round, strings.Join(missing, ", "))
+		s.say(Stamps, "it is %s in round %d, but there is no %s", s.state(), s.Task.Round, strings.Join(missing, ", "))
 	}
 }
 
 // implied are the fields the present round must have.
 func (s *sight) implied() []string {
-	names := []string{string(s.State)}
+	names := []string{string(s.Task.State)}
 	if !s.neverOpen() {
 		names = append(names, string(statemachine.Open))
 	}
 	if s.foreignArchive() {
 		names = append(names, string(statemachine.Archived))
 	}
-	last := s.End()
+	last := s.Task.End()
 	if last.Ended() {
 		names = append(names, string(last))
 	}
@@ -199,9 +193,9 @@ func (s *sight) implied() []string {
 // neverOpen reports whether the task was opened on hold and ended without having
 // been released.
 func (s *sight) neverOpen() bool {
-	switch s.End() {
+	switch s.Task.End() {
 	case statemachine.Blocked, statemachine.Cancelled, statemachine.Expired:
-		return s.Round == 0 && s.stamped(0, string(statemachine.Blocked))
+		return s.Task.Round == 0 && s.stamped(0, string(statemachine.Blocked))
 	default:
 		return false
 	}
@@ -213,7 +207,7 @@ func (s *sight) neverOpen() bool {
 // case, and else a note. The first of a task is told.
 func (s *sight) order() {
 	past := moment{}
-	for n := range min(s.Round+1, mostRounds) {
+	for n := range min(s.Task.Round+1, mostRounds) {
 		latest := past
 		for _, names := range moments() {
 			group := latest
@@ -262,7 +256,7 @@ func (s *sight) moment(round int, name string) moment {
 	switch statemachine.State(name) {
 	case statemachine.Archived:
 	case statemachine.Open, statemachine.Blocked:
-		m.ours = round > 0 || s.history.made[s.ID]
+		m.ours = round > 0 || s.history.made[s.Task.ID]
 	case statemachine.Running, statemachine.Executed:
 		m.ours = s.stamped(round, "claim")
 	default:
@@ -283,11 +277,11 @@ func (s *sight) disorder(first, second moment) {
 // ends: each round that is over has one end, which the task has counted, and the
 // present round has one if the task has ended.
 func (s *sight) ends() {
-	if s.Round >= mostRounds {
+	if s.Task.Round >= mostRounds {
 		return
 	}
 	timeouts, failures := 0, 0
-	for n := range s.Round + 1 {
+	for n := range s.Task.Round + 1 {
 		timeout, failure := s.stamped(n, string(statemachine.StampTimeout)), s.stamped(n, string(statemachine.StampFailure))
 		if timeout {
 			timeouts++
@@ -303,10 +297,10 @@ func (s *sight) ends() {
 	}
 	switch {
 	case s.violations != nil:
-	case timeouts != s.Timeouts:
-		s.say(Ends, "timeouts is %d, but %d rounds have timed out", s.Timeouts, timeouts)
-	case failures != s.Fails+s.Faults:
-		s.say(Ends, "fails and faults are %d, but %d rounds have failed", s.Fails+s.Faults, failures)
+	case timeouts != s.Task.Timeouts:
+		s.say(Ends, "timeouts is %d, but %d rounds have timed out", s.Task.Timeouts, timeouts)
+	case failures != s.Task.Fails+s.Task.Faults:
+		s.say(Ends, "fails and faults are %d, but %d rounds have failed", s.Task.Fails+s.Task.Faults, failures)
 	}
 }
 
@@ -318,13 +312,13 @@ func (s *sight) stamped(round int, name string) bool {
 func (s *sight) endStates(round int) {
 	var others []string
 	for _, state := range append(statemachine.Outcomes(), statemachine.Archived) {
-		if s.stamped(round, string(state)) && (round < s.Round || state != s.state() && state != s.End()) {
+		if s.stamped(round, string(state)) && (round < s.Task.Round || state != s.state() && state != s.Task.End()) {
 			others = append(others, string(state))
 		}
 	}
 	switch {
 	case len(others) == 0:
-	case round < s.Round:
+	case round < s.Task.Round:
 		s.say(Ends, "round %d was followed by another, but has ended the task as well: %s", round, strings.Join(others, ", "))
 	default:
 		s.say(Ends, "it is %s, but has also been %s in round %d", s.state(), strings.Join(others, ", "), round)

@@ -101,7 +101,7 @@ func play(c *tasks.Claimed) worktest.Result {
 	case "lines":
 		return worktest.Result{Output: strings.Repeat("line\n", 150)}
 	case "again":
-		if c.Round == 0 {
+		if c.Task.Round == 0 {
 			return worktest.Fail(c)
 		}
 	}

@@ -183,7 +183,7 @@ func (c *claimer) claim(p *Plan, w *task.Worker, queue string) []int64 {
 	var got []int64
 	for i := range r.Tasks {
 		for id, stored := range c.ids {
-			if stored == r.Tasks[i].ID {
+			if stored == r.Tasks[i].Task.ID {
 				got = append(got, id)
 			}
 		}

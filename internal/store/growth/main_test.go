@@ -98,7 +98,7 @@ func (s *scene) end(id int64, output, errText string) {
 func (s *scene) finish(id int64, output, errText string) {
 	s.t.Helper()
 	for _, c := range s.Claim(s.t, "w", 1000) {
-		s.held[c.ID] = c
+		s.held[c.Task.ID] = c
 	}
 	tk, ok := s.held[id]
 	if !ok {

@@ -54,7 +54,8 @@ type ClaimRequest struct {
 
 // Claimed is a task with what a worker needs to run it.
 type Claimed struct {
-	statemachine.Task
+	// Task is what decisions about the round are made from.
+	Task statemachine.Task
 	// Spec is what there is to run: Program, Source, Input, Argv, FailOn, Queue, Needs and Args.
 	Spec task.Spec
 	// Bucket is where the task waits when it is opened again.
@@ -137,7 +138,7 @@ func (s *Tasks) claimed(req *ClaimRequest, v any) (ClaimReply, error) {
 	}
 	c := decodeClaim(conn.AsReply(v))
 	for i := range c.Tasks {
-		s.Memory.Saw(c.Tasks[i].ID)
+		s.Memory.Saw(c.Tasks[i].Task.ID)
 	}
 	c.Unused = s.Unused(req.Woken, &c)
 	return c, nil
@@ -170,7 +171,7 @@ func (r *ClaimRequest) args() []any {
 	args := []any{
 		r.Worker, r.Request, r.Max, string(statemachine.Open), string(statemachine.Running), DefaultGrace,
 		writer(r.Worker), session, string(task.WorkerLost), string(task.WorkerStopped), r.Node, versionText(r.Rules), r.Known,
-		limitArg(r.MaxThreads), r.Resources.Text(), MaxIDs, GateRun, r.First, len(r.Candidates),
+		limitArg(r.MaxThreads), r.Resources.Text(), MaxIDs, blame.GateRun, r.First, len(r.Candidates),
 	}
 	for i := range r.Candidates {
 		q := &r.Candidates[i].Queue
@@ -195,11 +196,10 @@ func decodeClaim(r conn.Reply) ClaimReply {
 	for i := range r.List(3) {
 		c.Damaged = append(c.Damaged, r.List(3).Number(i))
 	}
-	at := conn.ClockOf(r, 9)
-	for i := range r.List(4) {
-		t := decodeClaimed(r.List(4).List(i))
-		t.Expiry = at.Moment(t.EndBefore)
-		c.Tasks = append(c.Tasks, t)
+	list, at := r.List(4), conn.ClockOf(r, 9)
+	c.Tasks = make([]Claimed, len(list))
+	for i := range list {
+		c.Tasks[i] = decodeClaimed(list.List(i), at)
 	}
 	c.NewBuckets, c.NodeFull = r.Text(5) != "", r.Text(7) != ""
 	c.Full, c.Elsewhere = r.List(6).Texts(), r.List(8).Texts()
@@ -208,27 +208,28 @@ func decodeClaim(r conn.Reply) ClaimReply {
 
 // decodeClaimed reads what the script has checked: the numbers are numbers.
 // Argv that is no list is left to the worker, as an error of the round.
-func decodeClaimed(r conn.Reply) Claimed {
+func decodeClaimed(r conn.Reply, at conn.Clock) Claimed {
 	f := FieldReader{Get: func(name string) string {
 		if i, ok := claimFields[name]; ok {
 			return r.Text(4 + i)
 		}
 		return ""
 	}}
-	bucket := f.bucket()
-	t := Claimed{
-		Task: f.task(r.Number(0)), Bucket: bucket, Plan: int64(f.Count(PlanField)), Resources: task.ParseAllotted(r.Text(3)),
+	t, bucket := f.task(r.Number(0)), f.bucket()
+	t.State = statemachine.Running
+	t.Current = statemachine.Round{Claim: r.Text(1), Running: r.Time(2)}
+	c := Claimed{
+		Task: t, Bucket: bucket, Plan: int64(f.Count(PlanField)), Resources: task.ParseAllotted(r.Text(3)),
+		Expiry: at.Moment(t.EndBefore),
 		Spec: task.Spec{
 			Program: f.Get("program"), Source: f.Get("source"), Input: f.Get("input"), FailOn: f.Get("fail_on"),
 			Queue: bucket.QueueName(), Needs: task.ParseNeeds(f.Get("needs")), Args: f.Get("args"),
 		},
 	}
-	t.State = statemachine.Running
-	t.Current = statemachine.Round{Claim: r.Text(1), Running: r.Time(2)}
 	if text := f.Get("argv"); text != "" {
-		t.Spec.Argv = decodeArgv(text)
+		c.Spec.Argv = decodeArgv(text)
 	}
-	return t
+	return c
 }
 
 // decodeArgv reads the JSON array of the field argv; a text that is none
@@ -313,7 +314,3 @@ const Over = -1
 func LeaseLost(op, name string, incarnation int64) error {
 	return fmt.Errorf("%s: worker %s, incarnation %d: %w", op, conn.Quote(name), incarnation, conn.ErrLeaseLost)
 }
-
-// GateRun is how many failures in a row close the gate of a node: then it
-// claims nothing until a server has judged.
-const GateRun = blame.GateRun

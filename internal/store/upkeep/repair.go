@@ -17,9 +17,9 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// Inspection is a task together with the indices that list it.
+// Inspection is what [Upkeep.Inspect] finds: a task, and the indices that list it.
 type Inspection struct {
-	tasks.TaskHeader
+	Task tasks.TaskHeader
 	// Listed are the state sets that list the id; a sound task is in one.
 	Listed []statemachine.State
 	// Due is when the deadline index has it, or Never.
@@ -42,20 +42,22 @@ type Inspection struct {
 
 // Fingerprint is the same as long as neither the task nor its sets change.
 func (i *Inspection) Fingerprint() string {
-	return i.Found.State + "/" + i.Found.Round + "/" + i.Found.Rev + "/" + i.listedText()
+	f := &i.Task.Found
+	return f.State + "/" + f.Round + "/" + f.Rev + "/" + i.ListedText(" ")
 }
 
-func (i *Inspection) listedText() string {
+// ListedText is the names of the sets that list it, with sep between them.
+func (i *Inspection) ListedText(sep string) string {
 	names := make([]string, len(i.Listed))
 	for n, st := range i.Listed {
 		names[n] = string(st)
 	}
-	return strings.Join(names, " ")
+	return strings.Join(names, sep)
 }
 
 // Absent says that neither a hash nor a set knows the id.
 func (i *Inspection) Absent() bool {
-	return i.Found.State == "" && i.Found.Round == "" && len(i.Listed) == 0
+	return i.Task.Found.State == "" && i.Task.Found.Round == "" && len(i.Listed) == 0
 }
 
 // Inspect reads tasks and indices, at most a few hundred ids a call.
@@ -71,9 +73,10 @@ func (s *Upkeep) Inspect(ctx context.Context, ids []int64) ([]Inspection, statem
 	found := make([]Inspection, len(r.List(1)))
 	for i := range found {
 		t := r.List(1).List(i)
-		found[i] = Inspection{TaskHeader: tasks.DecodeSeen(t.Number(0), t[4:], conn.ClockOf(r, 2)), Due: t.Time(2)}
-		if field := t.Text(3); found[i].Err == nil && field != "" {
-			found[i].Err = &conn.DamageError{ID: found[i].ID, Reason: "field " + field + " is missing"}
+		id := t.Number(0)
+		found[i] = Inspection{Task: tasks.DecodeSeen(id, t[4:], conn.ClockOf(r, 2)), Due: t.Time(2)}
+		if field := t.Text(3); found[i].Task.Err == nil && field != "" {
+			found[i].Task.Err = &conn.DamageError{ID: id, Reason: "field " + field + " is missing"}
 		}
 		for name := range strings.FieldsSeq(t.Text(1)) {
 			found[i].Listed = append(found[i].Listed, statemachine.State(name))
@@ -95,9 +98,9 @@ func (s *Upkeep) lookAround(ctx context.Context, found []Inspection) error {
 	all := make([]looks, len(found))
 	err := s.Pipelined(ctx, "inspect", func(p redis.Pipeliner) {
 		for i := range found {
-			t, id := &found[i].TaskHeader, strconv.FormatInt(found[i].ID, 10)
+			t := &found[i].Task
 			if t.Err == nil && t.State == statemachine.Running && t.Current.Claim != "" {
-				all[i].counted = s.lookCounted(ctx, p, t, id)
+				all[i].counted = s.lookCounted(ctx, p, t)
 			}
 			switch {
 			case t.Err != nil:
@@ -106,8 +109,8 @@ func (s *Upkeep) lookAround(ctx context.Context, found []Inspection) error {
 				all[i].listed = p.SIsMember(ctx, s.Keys.Buckets(), t.Bucket.Name())
 			case t.Leased():
 				all[i].lease = p.ZScore(ctx, s.Keys.Lease(), t.Worker)
-				all[i].held = p.SIsMember(ctx, s.Keys.Held(t.Worker), id)
-				all[i].told = p.SIsMember(ctx, s.Keys.Stop(t.Worker), id)
+				all[i].held = p.SIsMember(ctx, s.Keys.Held(t.Worker), t.ID)
+				all[i].told = p.SIsMember(ctx, s.Keys.Stop(t.Worker), t.ID)
 				all[i].session = p.HGet(ctx, s.Keys.WorkerDoc(t.Worker), "incarnation")
 			}
 		}
@@ -128,21 +131,21 @@ func (l *looks) tell(i *Inspection) {
 	i.Unlisted = l.listed != nil && l.listed.Err() == nil && !l.listed.Val()
 	if l.held != nil {
 		session, _ := l.session.Int64()
-		i.Abandoned = session > i.Incarnation
-		i.Untold = i.StopAsked && !l.told.Val()
+		i.Abandoned = session > i.Task.Incarnation
+		i.Untold = i.Task.StopAsked && !l.told.Val()
 		i.Unwatched = !i.Abandoned && (!l.held.Val() || l.lease.Err() != nil)
 	}
 }
 
 // lookCounted asks all that must count a round.
-func (s *Upkeep) lookCounted(ctx context.Context, p redis.Pipeliner, t *tasks.TaskHeader, id string) []*redis.BoolCmd {
+func (s *Upkeep) lookCounted(ctx context.Context, p redis.Pipeliner, t *tasks.TaskHeader) []*redis.BoolCmd {
 	k, queue := s.Keys, t.Bucket.QueueName()
-	counted := []*redis.BoolCmd{p.SIsMember(ctx, k.BusyQueue(queue), id)}
+	counted := []*redis.BoolCmd{p.SIsMember(ctx, k.BusyQueue(queue), t.ID)}
 	if t.Node != "" {
-		counted = append(counted, p.SIsMember(ctx, k.BusyNode(t.Node), id), p.SIsMember(ctx, k.BusyBoth(queue, t.Node), id))
+		counted = append(counted, p.SIsMember(ctx, k.BusyNode(t.Node), t.ID), p.SIsMember(ctx, k.BusyBoth(queue, t.Node), t.ID))
 	}
 	if t.Node != "" && slices.Contains(t.Bucket.Fields(), tasks.ResourcesField) {
-		counted = append(counted, p.HExists(ctx, k.Used(t.Node), id))
+		counted = append(counted, p.HExists(ctx, k.Used(t.Node), strconv.FormatInt(t.ID, 10)))
 	}
 	return counted
 }
@@ -212,8 +215,8 @@ func (s *Upkeep) Postpone(ctx context.Context, now statemachine.Time, d statemac
 // task or its sets have changed since the inspection.
 func (s *Upkeep) Relist(ctx context.Context, i *Inspection, to statemachine.State, now statemachine.Time) (bool, error) {
 	var fields []any
-	if to == statemachine.Archived && i.State != statemachine.Archived {
-		fields = []any{"state", string(to), "outcome", string(i.State)}
+	if to == statemachine.Archived && i.Task.State != statemachine.Archived {
+		fields = []any{"state", string(to), "outcome", string(i.Task.State)}
 	}
 	return s.repair(ctx, i, string(to), now.Text(), "", fields, nil)
 }
@@ -222,10 +225,10 @@ func (s *Upkeep) Relist(ctx context.Context, i *Inspection, to statemachine.Stat
 // so that daemons do not meet it again. Nothing happens if it has changed.
 func (s *Upkeep) SetAside(ctx context.Context, i *Inspection, now statemachine.Time) (bool, error) {
 	reason := "its state sets and its hash disagree"
-	if damage, ok := errors.AsType[*conn.DamageError](i.Err); ok {
+	if damage, ok := errors.AsType[*conn.DamageError](i.Task.Err); ok {
 		reason = damage.Reason
 	}
-	text, err := json.Marshal(Aside{ID: i.ID, Reason: reason, State: i.Found.State, Listed: i.listedText(), At: now.Text()})
+	text, err := json.Marshal(Aside{ID: i.Task.ID, Reason: reason, State: i.Task.Found.State, Listed: i.ListedText(" "), At: now.Text()})
 	if err != nil {
 		return false, fmt.Errorf("set aside: %w", err)
 	}
@@ -239,11 +242,12 @@ func (s *Upkeep) SetAside(ctx context.Context, i *Inspection, now statemachine.T
 func (s *Upkeep) repair(
 	ctx context.Context, i *Inspection, to, score, aside string, fields []any, buckets []task.Bucket,
 ) (bool, error) {
-	of := conn.Subject{Task: i.ID, More: s.Keys.States()}
+	of := conn.Subject{Task: i.Task.ID, More: s.Keys.States()}
 	for n := range buckets {
 		of.More = append(of.More, s.Keys.Ready(buckets[n].Name()))
 	}
-	args := append([]any{i.ID, i.Found.State, i.Found.Round, i.Found.Rev, i.listedText(), to, score, aside,
+	f := &i.Task.Found
+	args := append([]any{i.Task.ID, f.State, f.Round, f.Rev, i.ListedText(" "), to, score, aside,
 		conn.Flag(to != string(statemachine.Running))}, tasks.StateArgs()...)
 	args = append(append(args, len(fields)), fields...)
 	v, err := s.Run(ctx, "repair", of, args...)

@@ -199,13 +199,13 @@ func (sp *Space) Claim(tb testing.TB, worker string, n int) []tasks.Claimed {
 func (sp *Space) Report(tb testing.TB, t *tasks.Claimed, output, errText string) tasks.Outcome {
 	tb.Helper()
 	m, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
-		Event: statemachine.Report, Actor: statemachine.Worker, Claim: t.Current.Claim, Round: t.Round, Failed: errText != "",
+		Event: statemachine.Report, Actor: statemachine.Worker, Claim: t.Task.Current.Claim, Round: t.Task.Round, Failed: errText != "",
 	}, 0)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	out, err := sp.Store.Apply(tb.Context(), tasks.Order{Move: m, Writer: "w", Bucket: t.Bucket, Fields: []string{
-		statemachine.RoundField(t.Round, "output"), output, statemachine.RoundField(t.Round, "error"), errText,
+		statemachine.RoundField(t.Task.Round, "output"), output, statemachine.RoundField(t.Task.Round, "error"), errText,
 	}})
 	if err != nil {
 		tb.Fatal(err)

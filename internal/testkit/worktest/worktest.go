@@ -83,7 +83,7 @@ func Drain(tb testing.TB, s *store.Store, program Program) {
 func report(ctx context.Context, s *store.Store, t *tasks.Claimed, r Result, now statemachine.Time) error {
 	o := statemachine.Occurrence{
 		Event: statemachine.Report, Actor: statemachine.Worker,
-		Claim: t.Current.Claim, Round: t.Round, Failed: r.Error != "",
+		Claim: t.Task.Current.Claim, Round: t.Task.Round, Failed: r.Error != "",
 	}
 	switch {
 	case r.Overdue:
@@ -92,7 +92,7 @@ func report(ctx context.Context, s *store.Store, t *tasks.Claimed, r Result, now
 		o = statemachine.Occurrence{Event: statemachine.Lose, Actor: statemachine.Server}
 	}
 	fields := []string{
-		statemachine.RoundField(t.Round, "output"), r.Output, statemachine.RoundField(t.Round, "error"), r.Error,
+		statemachine.RoundField(t.Task.Round, "output"), r.Output, statemachine.RoundField(t.Task.Round, "error"), r.Error,
 	}
 	return apply(ctx, s, &t.Task, t.Bucket, o, now, fields...)
 }
