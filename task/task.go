@@ -256,7 +256,7 @@ var disbatchStatus = map[statemachine.State]int{
 	statemachine.Succeeded: 1, statemachine.Failed: 2, statemachine.TimedOut: 3, statemachine.Expired: 4,
 }
 
-// disbatchUnknown is Disbatch's status for what is no status.
+// disbatchUnknown is Disbatch's status of a damaged record.
 const disbatchUnknown = 2
 
 // DisbatchStatus is the task's status as Disbatch numbers it: -6 orphaned, -5

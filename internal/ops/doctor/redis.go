@@ -45,7 +45,7 @@ func mended(version string, fixed []string) bool {
 	return slices.Compare(mine[:], newest[:]) > 0
 }
 
-// numbers are the first three parts of a version; what is no number is 0.
+// numbers are the first three parts of a version; a part that is not a number counts as 0.
 func numbers(version string) (n [3]int) {
 	for i, part := range strings.SplitN(version, ".", 3) {
 		n[i], _ = strconv.Atoi(part)

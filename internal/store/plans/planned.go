@@ -141,8 +141,8 @@ func (l *plannedLooks) tell(id int64) Planned {
 	return t
 }
 
-// Dependants reads who is named by the lists of a task of those that need it, stuck ones last, at most so many from
-// a place on. What is no id comes as 0.
+// Dependants reads the ids in the list of a task's dependants, or of its stuck ones: at most limit, from offset
+// on. A malformed id is returned as 0.
 func (s *Plans) Dependants(ctx context.Context, id int64, stuck bool, offset, limit int) ([]int64, error) {
 	key := s.Keys.Dependants(id)
 	if stuck {

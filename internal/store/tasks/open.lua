@@ -142,7 +142,7 @@ local function write(t, text)
   if not t.held then
     local start, bucket, member = tonumber(t.start) > 0 and moment(t.start) or stamp, buckets[t.bucket], string.char(96 + #text) .. text
     redis.call('ZADD', bucket, start, member)
-    -- Who waits must learn of a start that is sooner than all he knows.
+    -- Waiters must learn of a start that is earlier than all they know.
     if tonumber(start) <= tonumber(stamp) or redis.call('ZRANGE', bucket, 0, 0)[1] == member then ready[t.bucket] = true end
   end
   if t.how == 'retry' then
