@@ -140,7 +140,7 @@ type view struct {
 	queues []task.QueueSpec
 	// maxThreads is the most rounds on the node, over all its workers.
 	maxThreads task.Limit
-	// setAside says why the node is set aside, for people; empty if it is not.
+	// setAside says why the node is quarantined, for people; empty if it is not.
 	setAside string
 }
 

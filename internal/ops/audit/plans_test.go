@@ -131,7 +131,7 @@ var planDamages = []planDamage{
 	{"waits for nobody, and should", 3, "it needs task 2, which has not ended and will not tell it", false, [][]string{{"LREM", "%n:dependants:2", "0", "3"}, {"HSET", "%n:task:3", "waits", "0"}, {"ZADD", "%n:freed:1", "3", "3"}}},
 	{"ran without a result", 2, "it is open, but has not got the results of 1", false, [][]string{{"HSET", "%n:task:2", "waits", "1"}}},
 	{"does not know that it feeds", 2, "2 need it, but it does not say so", false, [][]string{{"HDEL", "%n:task:2", "feeds"}}},
-	{"put aside in the middle", 7, "put aside in the middle", false, [][]string{{"RENAME", "%n:dependants:7", "%n:stuck:7"}}},
+	{"left half told", 7, "left half told", false, [][]string{{"RENAME", "%n:dependants:7", "%n:stuck:7"}}},
 	{"not among those to be moved", 14, "waits for nothing, but is not among", true, [][]string{{"ZREM", "%n:freed:5", "14"}}},
 	{"doomed, and not to be moved", 8, "waits for nothing, but is not among", true, [][]string{{"HSET", "%n:task:8", "doomed_by", "7"}}},
 	{"to be moved too early", 15, "it is among the tasks of plan 5 to be moved, but is blocked and waits for 1", true, [][]string{{"ZADD", "%n:freed:5", "15", "15"}}},

@@ -126,8 +126,8 @@ local function raised(text)
   return string.format('%d', tonumber(n) + 1)
 end
 
--- succeeded ends the run of a node: what failed before tells nothing of now. One
--- that is set aside is released by its probe alone, which the server does.
+-- succeeded ends the run of a node: earlier failures say nothing about now. Only
+-- the server releases a quarantined node, after its probe.
 local function succeeded(key, node, n, id)
   if n[1] then redis.call('HSET', key, 'era', raised(n[2])) end
   redis.call('HSET', key, 'passed', stamp)

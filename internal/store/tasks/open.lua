@@ -97,7 +97,7 @@ if tonumber(adopted) == first - 1 then
   redis.call('HSET', K.meta, 'adopted', last)
 end
 
--- An id of before a flush may have been set aside.
+-- An id from before a flush may be that of a dead letter.
 if fresh > 0 and redis.call('EXISTS', K.setAside) == 1 then
   local ids = {}
   for i = 1, fresh do ids[i] = string.format('%d', first - 1 + i) end
