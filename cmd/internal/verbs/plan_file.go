@@ -98,7 +98,7 @@ func (p *planSource) flags(cmd *cobra.Command) {
 // read reads and checks the file (- is stdin), but for what only Redis knows. now
 // is for times such as +10m.
 func (p *planSource) read(s *session, now time.Time) error {
-	given, err := parsePairs(p.params, "-p %q is no parameter; write name=value such as -p day=2026-11-21",
+	given, err := parsePairs(p.params, "-p %q is not a parameter; write name=value such as -p day=2026-11-21",
 		"parameter %[1]s is given twice; give it once, a list as %[1]s=a,b,c")
 	if err != nil {
 		return err

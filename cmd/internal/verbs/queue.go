@@ -69,7 +69,7 @@ func parsePairs(words []string, notPair, twice string) (map[string]string, error
 }
 
 func parseAttributes(words []string) (map[string]string, error) {
-	return parsePairs(words, "%q is no attribute; write name=value such as maxthreads=2", "attribute %s is given twice; give it once")
+	return parsePairs(words, "%q is not an attribute; write name=value such as maxthreads=2", "attribute %s is given twice; give it once")
 }
 
 // change is an attribute before and after.

@@ -137,7 +137,7 @@ var planDamages = []planDamage{
 	{"to be moved too early", 15, "it is among the tasks of plan 5 to be moved, but is blocked and waits for 1", true, [][]string{{"ZADD", "%n:freed:5", "15", "15"}}},
 	{"to be moved by another plan", 3, "it is among the tasks of plan 5 to be moved, but belongs to plan 1", true, [][]string{{"ZADD", "%n:freed:5", "3", "3"}}},
 	{"to be moved and unknown", 99, "plan 5 knows of it, and there is no such task", false, [][]string{{"ZADD", "%n:freed:5", "99", "99"}}},
-	{"ended, and nobody is told", 5, "it has ended, and 1 that need it are not to be told", true, [][]string{{"RPUSH", "%n:dependants:5", "6:failure"}, {"HSET", "%n:task:5", "feeds", "1"}}},
+	{"ended, and nobody is told", 5, "it has ended, and 1 that need it will never be told", true, [][]string{{"RPUSH", "%n:dependants:5", "6:failure"}, {"HSET", "%n:task:5", "feeds", "1"}}},
 	{"repeated, and still waited for", 11, "task 16 repeats it, but 1 still wait for it", false, [][]string{{"RPUSH", "%n:dependants:11", "12"}}},
 	{"plan not on the list", 0, "1 tasks of plan 5 wait to be moved, and the plan is not on the list of the servers", true, [][]string{{"HSET", "%n:plan:5", "state", "ready"}, {"ZREM", "%n:draining", "p5"}}},
 	{"not on the list of the plan", 3, "it belongs to plan 1, which does not list it", false, [][]string{{"LREM", "%n:plan_tasks:1", "0", "3"}}},

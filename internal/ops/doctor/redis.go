@@ -194,7 +194,7 @@ func judgeReplication(f *Facts, r *report) {
 	case info["role"] == "slave":
 		r.fail("this is a replica, which takes no changes", "name the master in [redis], or use sentinel_master")
 	case info["connected_slaves"] == "0" && (f.Redis.Sentinel() || f.Redis.Cluster()):
-		r.fail("master without replicas: there is nobody to take over", "start the replicas")
+		r.fail("master without replicas: no replica can take over", "start the replicas")
 	case copying(info):
 		r.warn("a replica is still getting its first copy: a failover now would lose everything", "wait until it is online")
 	case info["connected_slaves"] != "0" && f.Server.Settings["min-replicas-to-write"] == "0":

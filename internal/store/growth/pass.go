@@ -220,7 +220,7 @@ func (v *View) lines(i int, result task.Result) ([]string, error) {
 	}
 	for k, line := range lines {
 		if strings.Contains(line, Item) || !utf8.ValidString(line) {
-			return nil, troublef("%s is no text in line %d: want UTF-8 without NUL characters", what, k+1)
+			return nil, troublef("%s is not text in line %d: want UTF-8 without NUL characters", what, k+1)
 		}
 	}
 	return lines, v.room(i, len(lines))

@@ -52,7 +52,7 @@ func (t *Planned) Misplaced(p *task.Plan) (found []string) {
 		say("it is among the tasks of plan %d to be moved, but is %s and waits for %d", p.ID, t.State, t.Waits)
 	}
 	if t.mustTell(p) && !t.Draining {
-		say("it has ended, and %d that need it are not to be told: they wait for ever", t.Dependants)
+		say("it has ended, and %d that need it will never be told: they wait for ever", t.Dependants)
 	}
 	return found
 }
