@@ -205,7 +205,7 @@ func (o *options) setWork(text string) error {
 	for word := range strings.SplitSeq(text, ",") {
 		d, err := time.ParseDuration(word)
 		if err != nil || d < 0 {
-			return fmt.Errorf("%q is no time: write 500ms or 0s,1s", word)
+			return fmt.Errorf("%q is not a time: write 500ms or 0s,1s", word)
 		}
 		o.work = append(o.work, d)
 	}

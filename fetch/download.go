@@ -59,7 +59,7 @@ func (f *Fetcher) rsync(ctx context.Context, s *stage, src Source, sink *sink) e
 	}
 	name := path.Join(rsyncStage, path.Base(src.File))
 	if fi, err := s.root.Lstat(name); err != nil || !fi.Mode().IsRegular() {
-		return fmt.Errorf("rsync transferred nothing: %s is no regular file or larger than %d bytes (%s)",
+		return fmt.Errorf("rsync transferred nothing: %s is not a regular file, or is larger than %d bytes (%s)",
 			src.shown(), f.opts.MaxDownloadBytes, setting(limitDownload))
 	}
 	file, err := s.root.Open(name)
@@ -144,7 +144,7 @@ func (f *Fetcher) copyLocal(ctx context.Context, name string, sink *sink) error 
 		return err
 	}
 	if !fi.Mode().IsRegular() {
-		return fmt.Errorf("%w: '%s' is no regular file", ErrForbidden, printable(name))
+		return fmt.Errorf("%w: '%s' is not a regular file", ErrForbidden, printable(name))
 	}
 	return copyContext(ctx, sink, file)
 }

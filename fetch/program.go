@@ -63,7 +63,7 @@ func readPlain(name string) ([]byte, error) {
 	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("'%s' is no regular file", name)
+		err = fmt.Errorf("'%s' is not a regular file", name)
 	}
 	if err != nil {
 		return nil, err

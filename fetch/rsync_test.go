@@ -150,8 +150,8 @@ func TestRsyncArguments(t *testing.T) {
 func TestRsyncHostileResult(t *testing.T) {
 	t.Parallel()
 	for body, text := range map[string]string{
-		"ln -s /etc/passwd $dst/run.sh":          "no regular file",
-		"mkdir $dst/run.sh":                      "no regular file",
+		"ln -s /etc/passwd $dst/run.sh":          "not a regular file",
+		"mkdir $dst/run.sh":                      "not a regular file",
 		"head -c 200000 /dev/zero > $dst/run.sh": "",
 		"printf 'bad\\001\\nnews' >&2; exit 23":  "rsync: exit status 23: bad\\x01 news",
 		"head -c 100000 /dev/zero >&2; exit 1":   "exit status 1",

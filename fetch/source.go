@@ -167,7 +167,7 @@ func (src *Source) setDaemon(host, modulePath string) error {
 	src.Kind, src.Path = KindDaemon, "rsync://"+host+"/"+modulePath
 	name, port, hasPort := strings.Cut(host, ":")
 	if hasPort && (port == "" || strings.Trim(port, "0123456789") != "") {
-		return invalid(src.Location, "the port is no number, or credentials stand in a task")
+		return invalid(src.Location, "the port is not a number, or credentials stand in a task")
 	}
 	return src.checkRemote(name, modulePath)
 }

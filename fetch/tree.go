@@ -98,7 +98,7 @@ func (t *tree) makeDirs(dir, name string) error {
 		t.kinds[dir] = kindDir
 		return t.root.Mkdir(dir, 0o755)
 	default:
-		return refused(name, "lies below what is no directory")
+		return refused(name, "lies below a name that is not a directory")
 	}
 }
 
@@ -187,7 +187,7 @@ func (t *tree) addHardLink(name, target string) error {
 		return err
 	}
 	if t.kinds[old] != kindFile {
-		return refused(name, "is a hard link to what is no file before it in the archive")
+		return refused(name, "is a hard link, but not to an earlier file of the archive")
 	}
 	clean, err := t.claim(name, kindFile)
 	if err != nil {

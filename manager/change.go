@@ -30,7 +30,7 @@ func (m *Manager) Cancel(ctx context.Context, ids []int64, reason string, opts .
 	return m.change(ctx, statemachine.Cancel, ids, reason, opts)
 }
 
-// Hold puts open tasks aside until they are released. See [Manager.Cancel] for
+// Hold keeps open tasks from starting until they are released. See [Manager.Cancel] for
 // the answer and the reason.
 func (m *Manager) Hold(ctx context.Context, ids []int64, reason string, opts ...ChangeOption) ([]Change, error) {
 	return m.change(ctx, statemachine.Hold, ids, reason, opts)

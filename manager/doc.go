@@ -1,12 +1,12 @@
-// Package manager opens tasks and handles their outcomes: it is what a project's
-// own program imports to have work done by TDF's workers.
+// Package manager opens tasks and handles their outcomes. A project's own program
+// imports it to run work on TDF's workers.
 //
 // A Manager is made from a manager.cfg. Open and OpenAll create tasks, Run
 // gives every ended task to a handler and archives it, Wait blocks until tasks
 // have ended, and Task reads one with all its rounds. Cancel, Hold, Release, Retry
-// and Replay change tasks that are there, Select finds them; AddQueue, SetQueue and
-// SetNode bound what runs where. Durable state is in Redis
-// only: a manager may end and start again at any time.
+// and Replay change existing tasks, Select finds them; AddQueue, SetQueue and SetNode
+// limit what runs where. All durable state is in Redis: a manager may end and start
+// again at any time.
 //
 //	m, err := manager.New(ctx, "adder", "manager.cfg")
 //	if err != nil {

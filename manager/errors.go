@@ -52,7 +52,7 @@ var (
 	// ErrNoRound means that a task has no such round, or that no worker has begun it.
 	ErrNoRound = errors.New("no such round")
 	// ErrNoReplay means that a task is not the replay of another.
-	ErrNoReplay = errors.New("the task is no replay")
+	ErrNoReplay = errors.New("the task is not a replay")
 	// ErrHandlingLost is the cause, see context.Cause, with which the context of a
 	// handler ends where another manager may be given its task.
 	ErrHandlingLost = conn.ErrHandlingLost

@@ -36,7 +36,7 @@ func (o *Overview) Ended() map[statemachine.State]int64 {
 }
 
 // Overview reads the counts, the queues, the workers, and the newest failures, at
-// most so many. What it costs does not depend on the number of tasks.
+// most that many. Its cost does not depend on the number of tasks.
 func (m *Manager) Overview(ctx context.Context, failures int) (Overview, error) {
 	o := Overview{Namespace: m.Namespace()}
 	var err error

@@ -19,7 +19,7 @@ func (m *Manager) Queues(ctx context.Context) ([]task.Queue, error) {
 	return queues, err
 }
 
-// Queue returns one queue. The error matches [ErrNoQueue] if there is none of
+// Queue returns one queue. The error matches [ErrNoQueue] if no queue has
 // that name.
 func (m *Manager) Queue(ctx context.Context, name string) (task.Queue, error) {
 	return m.store.Queue(ctx, name)

@@ -147,13 +147,13 @@ func (m *Manager) retryTimer() <-chan time.Time {
 //
 //   - It is called at least once before the task is archived; again if it
 //     returned an error, or if the manager ended or was cut off in between.
-//     What it does outside TDF can be made to happen once by
-//     [task.Task.IdempotencyKey], which is the same in each of these calls.
+//     [task.Task.IdempotencyKey] is the same in each of these calls: with it, effects
+//     outside TDF can be made to happen once.
 //   - It is never called by two managers at once. Each task is handled under a
 //     lease, [manager] handling_lease. If that cannot be renewed in time, ctx ends
 //     with the cause [ErrHandlingLost], and the handler must return: another
-//     manager is called for the task a little later. A handler that goes on
-//     all the same, or whose process was frozen until then, may overlap with that.
+//     manager is called for the task a little later. A handler that ignores
+//     this, or whose process was frozen until then, may overlap with that call.
 //   - The task is archived once, after it returned nil, and only if no other
 //     manager has been given the task meanwhile.
 //

@@ -254,7 +254,7 @@ func (p *Plan) specs() iter.Seq[task.Spec] {
 	}
 }
 
-// within is the need as it is told in a portion that begins after so many tasks.
+// within is the need as the portion spells it that begins after the first tasks.
 func (d dependency) within(first int) task.Need {
 	need := d.need
 	switch {

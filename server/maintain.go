@@ -217,8 +217,8 @@ func (k *keeper) retain(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// part is the first ids of the spans, at most so many, and how far one has come
-// with them: up to last, if there are no more.
+// part returns up to most ids from the start of the spans, and the last id covered:
+// last, if there are no more.
 func part(spans []tasks.Span, last int64, most int) (ids []int64, to int64) {
 	for _, s := range spans {
 		to = min(s.Last, s.First+int64(most-len(ids))-1)

@@ -46,7 +46,7 @@ type leaving interface {
 const (
 	// retirePause is the time between two looks for archived tasks that are to go, when there are no more.
 	retirePause = time.Second
-	// retireTurn is how long a server that sees to it may be silent before another one does.
+	// retireTurn is how long the server whose turn it is may be silent before another one takes over.
 	retireTurn = 15 * time.Second
 	// retireBatch is how many ids of such tasks one look brings.
 	retireBatch = 1000
@@ -55,8 +55,8 @@ const (
 	indexBatch, indexCalls = 200, 50
 )
 
-// retirer sees to it that archived tasks leave Redis when the retention says so. Only one server at a time does, for a
-// turn; should two do so all the same, each task goes once.
+// retirer removes archived tasks from Redis by the rules of retention. One server at a time does this, for a
+// turn; if two do, each task is still removed once.
 type retirer struct {
 	store retiring
 	log   *slog.Logger

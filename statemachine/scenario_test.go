@@ -47,7 +47,7 @@ func TestRunRefuses(t *testing.T) {
 		"> open fatal_exit_codes=1,x":          "fatal_exit_codes",
 		"> claim":                              "at least 1 words",
 		"> show":                               "at least 1 words",
-		"> show x":                             "no task id",
+		"> show x":                             "not a task id",
 		"> show 1":                             "no task 1",
 		"> settle 1":                           "no task 1",
 		"> read S1":                            "at least 2 words",

@@ -81,7 +81,7 @@ const (
 	Settle Event = "settle"
 	// Lose is the loss of the worker that held the task.
 	Lose Event = "lose"
-	// Hold puts an open task aside; Unblock lets it go on.
+	// Hold keeps an open task from starting; Unblock ends that.
 	Hold Event = "hold"
 	// Unblock opens a blocked task.
 	Unblock Event = "unblock"

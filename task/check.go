@@ -209,7 +209,7 @@ func named(field string, err error) error {
 	return err
 }
 
-// unknownKey is the error for a name that is none of those known.
+// unknownKey is the error for an unknown name.
 func unknownKey(name string, known []string) error {
 	if near := Nearest(strings.ReplaceAll(strings.ToLower(name), "-", "_"), known); near != "" {
 		return bad("name", name, "known; did you mean "+near+"?")
@@ -217,12 +217,12 @@ func unknownKey(name string, known []string) error {
 	return bad("name", name, "known; known are "+strings.Join(known, ", "))
 }
 
-// maxSlip is the longest text that is looked at as a slip of the keyboard.
+// maxSlip is the longest text that is treated as a typing error.
 const maxSlip = 128
 
 // Nearest returns the word that differs least from name, if that is close
-// enough to be a slip: a third of the letters, one at least. It is empty if
-// there is none.
+// enough for a typing error: a third of the letters, at least one. Otherwise it
+// returns the empty string.
 func Nearest(name string, words []string) string {
 	if len(name) > maxSlip {
 		return ""

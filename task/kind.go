@@ -344,7 +344,7 @@ const (
 	maxStep = 128
 )
 
-// printed is a line for people of at most so many bytes.
+// printed is a line for people of a limited number of bytes.
 func printed(most int) func(string) error {
 	return func(s string) error {
 		if len(s) > most || !printable(s) {

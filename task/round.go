@@ -126,7 +126,7 @@ var roundFields = map[string]func(r *Round, text string){
 	},
 }
 
-// set reads one field. Those that are none of a round are for [Task.Fields].
+// set reads one field. Unknown fields are left to [Task.Fields].
 func (r *Round) set(name, text string) {
 	if read := roundFields[name]; read != nil {
 		if text != "" {

@@ -1,16 +1,16 @@
-// Package task is the nouns of TDF, each once: [Spec], what somebody opens;
-// [Task] and [Round], what became of it; [Queue], [Node], [Offer] of a worker, and
-// [Plan] with each [Need] between its tasks.
+// Package task has the nouns of TDF, each once: [Spec], the definition of a task;
+// [Task] and [Round], its records; [Queue]; [Node]; [Offer], what a worker offers;
+// and [Plan] with the [Need] between its tasks.
 //
-// The fields of a spec stand in one table (see [Fields]), from which come their
+// The fields of a spec stand in one table (see [Fields]), which gives their
 // defaults, validation, JSON, records, flags and reference. [Decode] reads a record;
-// a task prints itself as JSON. [Unfit] is the one function that judges where a task
-// may run; a worker's claim asks it by way of [Candidates], and so does every
-// explanation. What changes from claim to claim (limits, resources in use, nodes in
-// quarantine) is decided inside the claim script.
+// a task marshals itself as JSON. [Unfit] alone decides where a task may run:
+// a worker's claim calls it through [Candidates], and so does every explanation.
+// The claim script checks what changes between claims: limits, resources in use,
+// nodes in quarantine.
 //
-// The package is pure: it knows no clock, no context and no Redis. Bad input gets a
-// [*statemachine.FieldError] that names the field, the value and what belongs there.
+// The package is pure: it knows no clock, no context and no Redis. Bad input returns a
+// [*statemachine.FieldError] that names the field, the value and the valid form.
 package task
 
 import (
@@ -256,7 +256,7 @@ var disbatchStatus = map[statemachine.State]int{
 	statemachine.Succeeded: 1, statemachine.Failed: 2, statemachine.TimedOut: 3, statemachine.Expired: 4,
 }
 
-// disbatchUnknown is Disbatch's status for what is no status.
+// disbatchUnknown is Disbatch's status of a damaged record.
 const disbatchUnknown = 2
 
 // DisbatchStatus is the task's status as Disbatch numbers it: -6 orphaned, -5

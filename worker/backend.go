@@ -119,7 +119,7 @@ type (
 // newToken returns a text that no other process makes.
 var newToken = conn.NewToken
 
-// reasonSetAside begins the reason of a worker whose node is set aside.
+// reasonSetAside begins the reason of a worker whose node is quarantined.
 const reasonSetAside = fleet.ReasonSetAside
 
 // What a worker says when it claims and waits, and the answers.

@@ -60,8 +60,8 @@ func (c *claimer) claim(ctx context.Context, incarnation int64, free int, woken 
 	return reply, clock, err
 }
 
-// along is a claim to be sent along with something else, nil if that cannot be now: another one is under way or without an
-// answer, or the rules are to be read first. Its answer goes to landed.
+// along returns a claim that travels with other calls, nil if that is not possible now: another claim is in flight or
+// unanswered, or the rules must be read first. Its answer goes to landed.
 func (c *claimer) along(incarnation int64, free int) *ClaimRequest {
 	if !c.mu.TryLock() {
 		return nil
@@ -140,7 +140,7 @@ type view struct {
 	queues []task.QueueSpec
 	// maxThreads is the most rounds on the node, over all its workers.
 	maxThreads task.Limit
-	// setAside says why the node is set aside, for people; empty if it is not.
+	// setAside says why the node is quarantined, for people; empty if it is not.
 	setAside string
 }
 

@@ -41,7 +41,7 @@ func (w *Worker) turn(ctx context.Context, free int) {
 	}
 	switch {
 	case errors.Is(err, ErrLeaseLost):
-		w.signalChange() // the heartbeat finds it too, and does what is to be done
+		w.signalChange() // the heartbeat finds it too, and acts on it
 		w.awaitChange(ctx)
 	case err != nil:
 		timing.Pause(ctx, w.claiming.failed(err))
@@ -55,8 +55,8 @@ func (w *Worker) turn(ctx context.Context, free int) {
 	}
 }
 
-// start gives each task a slot. One for which there is none is handed back: a claim that was sent along with reports, and
-// had no answer, was for more slots than are free by now.
+// start gives each task a slot, and hands back those without one: a claim that was sent along with reports and
+// got no answer was for more slots than are free now.
 func (w *Worker) start(tasks []Claimed, clock redisClock, incarnation int64) {
 	for i := range tasks {
 		s := w.pool.take(tasks[i].Bucket.QueueName())
@@ -208,9 +208,9 @@ func (w *Worker) idle(ctx context.Context, reply *ClaimReply) {
 	}
 }
 
-// patience is the longest that a wait may last if so many before it, one after the
-// other, brought nothing (zk-plan: calc-sleep-time). It trusts the more in being woken the longer
-// nothing was to be done.
+// patience is the longest wait after a number of waits in a row that brought nothing
+// (zk-plan: calc-sleep-time). The longer there was no work, the more it relies on
+// being woken.
 func (o *Options) patience(waits int) time.Duration {
 	growing := statemachine.Backoff{
 		Delay: timing.FromStd(o.SleepInitial), Factor: o.SleepIncrease, Max: timing.FromStd(o.SleepMax),

@@ -1,39 +1,40 @@
 // Package worker claims due tasks, runs their programs and reports the results.
 //
-// A Worker has slots. Each does one task at a time: fetch the program if it is
-// not there yet, run run.sh in the slot's shim (package internal/sandbox/shim) or call
-// the Go function registered for it, report. What it promises:
+// A Worker has slots. Each executes one task at a time: it fetches the program if
+// it is missing, runs run.sh in the slot's shim (package internal/sandbox/shim) or calls
+// the Go function registered for it, and reports. Guarantees:
 //
 //   - A worker is registered under its name and holds a lease, which it renews
 //     with a heartbeat. When it cannot, it kills its programs (and cancels its
-//     handlers) before a server may give their tasks away. While a name is alive nobody else can have it.
-//   - It takes only tasks that fit what it offers, by the rules for queues and
-//     nodes that are in force at the moment of the claim (package task).
+//     handlers) before a server may give their tasks away. No other worker can use its
+//     name meanwhile.
+//   - It claims only tasks that fit its offer, by the rules for queues and nodes in
+//     force at the moment of the claim (package task).
 //   - A round is reported at most once, under the claim id of its claim; if the
 //     server has taken the task back meanwhile, the report is refused and the
 //     worker drops the round.
-//   - The round is stopped by the worker itself when its timeout (counted from
-//     the claim, fetch included) or the task's end_before is over.
-//   - The round of a cancelled task is stopped at once, and what it wrote is kept;
-//     such a task is never opened again.
-//   - Nothing of a program outlives its round, nor the worker, however it ends.
+//   - The worker itself stops a round when its timeout (counted from the claim,
+//     fetch included) or the task's end_before is over.
+//   - The round of a cancelled task is stopped at once, and its output is kept;
+//     the task is never opened again.
+//   - No process of a program outlives its round or the worker, however that ends.
 //   - Redis may go away. A finished result stays in memory and on disk and is
 //     reported again and again until Redis records or refuses it.
-//   - When Run is cancelled, nothing new is claimed and programs may come to
-//     their end for a while; what is left is stopped and handed back: it is open
-//     again at once, in the next round, and that costs it nothing.
+//   - When Run is cancelled, the worker claims nothing more. Programs may go on for
+//     drain_timeout; then they are stopped and their tasks handed back: these are open
+//     again at once, in the next round, at no cost.
 //
-// Whatever a task contains, the worker lives: what goes wrong stands in the
-// round's error field, and a panic inside a round is that round's error too.
-// Each failure has a class, which says whether it is the program's.
+// No task can end the worker: an error is recorded in the round's error field, and
+// so is a panic inside the round. Each failure has a class, which says whether the
+// program is at fault.
 //
-// The only clock for moments is that of Redis: between two of its answers the
-// worker adds the elapsed monotonic time to the last one. The lease is counted
-// on the host's clock since its boot. Wall clocks do not matter.
+// Moments are those of Redis' clock: between two of its answers the worker adds the
+// elapsed monotonic time to the last one. The lease is counted on the host's clock
+// since its boot. Wall clocks do not matter.
 //
-// Where to find what: backend.go says what a worker asks of its site, load.go makes
-// one that talks to Redis; session.go begins a session and heartbeat.go holds it;
-// dispatch.go and claim.go take tasks, slot.go hands out slots; round.go does one
+// The files: backend.go declares the calls to the site, load.go connects them to
+// Redis; session.go begins a session and heartbeat.go holds it;
+// dispatch.go and claim.go claim tasks, slot.go hands out slots; round.go does one
 // round, ending.go judges and records it, report.go reports it; stop.go ends a
 // round or all of them.
 package worker

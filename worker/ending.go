@@ -100,9 +100,9 @@ func (r *round) stillRuns(err error) func(context.Context) bool {
 	return nil
 }
 
-// fails notes what went wrong beside the program, and the class that the round
-// has if it turns out to be a failure. stopped is why the worker ended it, nil if
-// it did not, and lines are what is to be said of that.
+// fails records the trouble outside the program, and the class of the round in
+// case it is a failure. stopped is why the worker ended the round, nil if it did
+// not, and lines are the text about that.
 func (e *ending) fails(stopped, err error, lines ...string) {
 	e.trouble, e.class = "", classify(stopped, &e.result, err)
 	if err != nil {
@@ -205,8 +205,8 @@ func (s *shortage) now() string {
 // that waits for its shim, and one for a call to the system that takes long.
 const spareThreads = 8
 
-// makeThreads makes so many threads, which the runtime keeps for later: one that
-// it needs and cannot get ends the process.
+// makeThreads makes n threads, which the runtime keeps for later: if it cannot make
+// one that it needs, it ends the process.
 func makeThreads(n int) {
 	var together sync.WaitGroup
 	together.Add(n)
@@ -330,9 +330,9 @@ func (c *record) size(stream string, s *capture.Captured) {
 	}
 }
 
-// dropRound is the round that loses its output when a round is recorded of a task
-// that keeps the output of only so many: the first half of them and the last
-// half, rounded up. It is negative for none.
+// dropRound is the round that loses its output when round is recorded and the task
+// keeps the output of keep rounds: the first half of them and the last half, rounded
+// up. It is negative for none.
 func dropRound(round, keep int) int {
 	first := keep / 2
 	if drop := round - (keep - first); keep > 0 && drop >= first {

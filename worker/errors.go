@@ -56,7 +56,7 @@ type cutError struct{ limit int64 }
 
 // Error names the limit, and the remedy.
 func (e *cutError) Error() string {
-	return fmt.Sprintf("the output was cut at output_limit (%d bytes), so it is no result for the tasks that need it: "+
+	return fmt.Sprintf("the output was cut at output_limit (%d bytes), so it is not a result for the tasks that need it: "+
 		"raise the limit, or write result= to $TDF_CONTROL (a handler: Job.SetResult)", e.limit)
 }
 

@@ -244,7 +244,7 @@ type pendingReport struct {
 	next    *assignment
 }
 
-// One call takes so many reports, and begins none with more than so many bytes before it. Redis is blocked meanwhile.
+// Bounds of one call, which blocks Redis: its reports, and the bytes after which it begins no further one.
 const (
 	mostReports = 40
 	mostBytes   = 256 << 10

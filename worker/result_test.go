@@ -35,7 +35,7 @@ func TestCutOutput(t *testing.T) {
 	for _, id := range []int64{bad, handled} {
 		task := s.finish(t, id, sm.Failed)
 		checkFields(t, task, map[string]string{"0:class": "program", "0:output_bytes": "3000"})
-		checkContains(t, "error", task.Fields["0:error"], "cut at output_limit (1000 bytes), so it is no result", "raise the limit", "result=")
+		checkContains(t, "error", task.Fields["0:error"], "cut at output_limit (1000 bytes), so it is not a result", "raise the limit", "result=")
 	}
 	checkFields(t, s.finish(t, one, sm.Succeeded), map[string]string{"0:output": "[short]"})
 	s.finish(t, leaf, sm.Succeeded)

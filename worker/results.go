@@ -73,7 +73,7 @@ func checkResult(need int64, res *task.Result) error {
 	case res.End == "":
 		return &ownError{fmt.Sprintf("task %d, which this one needs, is gone or has not ended: it has no result", need)}
 	case res.Cut && res.End == statemachine.Succeeded:
-		return &argumentError{fmt.Sprintf("the output of task %d, which this one needs, was cut at output_limit, so it is no result: "+
+		return &argumentError{fmt.Sprintf("the output of task %d, which this one needs, was cut at output_limit, so it is not a result: "+
 			"let it write less, raise the limit, or write result= to $TDF_CONTROL", res.Task)}
 	}
 	return nil

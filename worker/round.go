@@ -120,7 +120,7 @@ func (r *round) run(ctx context.Context) (result, error) {
 	return res, r.explain(err)
 }
 
-// prepare makes the private directory, with what is to be in it.
+// prepare makes the private directory with its contents.
 func (r *round) prepare() error {
 	if err := r.checkWords(); err != nil {
 		return err

@@ -25,7 +25,7 @@ type slot struct {
 	told   shim.Instant // the deadline that the shim knows
 	round  *round
 	cancel context.CancelCauseFunc
-	hard   atomic.Bool // the round is to be stopped without grace
+	hard   atomic.Bool // the round must stop without grace
 }
 
 // hostPause is how long a slot rests when its host has nothing to run the task with.

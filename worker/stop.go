@@ -156,7 +156,7 @@ func (w *Worker) cancel(tasks []int64) {
 	}
 }
 
-// cancelled reports whether the task of a round is to be stopped. A cancelled
+// cancelled reports whether the task of a round must stop. A cancelled
 // task is never opened again, so its id is enough.
 func (w *Worker) cancelled(r *round) bool { return slices.Contains(*w.stops.Load(), r.Task.ID) }
 

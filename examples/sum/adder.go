@@ -73,7 +73,7 @@ func (a *adder) learn(p place, t *task.Task) bool {
 	case t.EndState() != "succeeded":
 		a.failed = failure(t)
 	case err != nil:
-		a.failed = fmt.Errorf("task %d printed %q, which is no number", t.ID, part)
+		a.failed = fmt.Errorf("task %d printed %q, which is not a number", t.ID, part)
 	default:
 		a.sums[p] = part
 		return true

@@ -82,7 +82,7 @@ func (r *reduction) result(ctx context.Context) (int64, error) {
 	}
 	sum, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("task %d printed %q, which is no number", last.ID(), text)
+		return 0, fmt.Errorf("task %d printed %q, which is not a number", last.ID(), text)
 	}
 	return sum, nil
 }

@@ -42,7 +42,7 @@ func (d *Drawing) Write(form string) (string, error) {
 	case FormMermaid:
 		return d.mermaid(), nil
 	default:
-		return "", fmt.Errorf("%q is no form of a graph; write %s, %s or %s", form, FormText, FormDOT, FormMermaid)
+		return "", fmt.Errorf("%q is not a form of a graph; write %s, %s or %s", form, FormText, FormDOT, FormMermaid)
 	}
 }
 

@@ -234,7 +234,7 @@ func (e *expansion) items(s *Step, field string) ([]string, bool) {
 	}
 	switch {
 	case v.List == nil:
-		e.add(s.Foreach.Line, field, "parameter %q is no list; write [%s] as its default", name, v.Text)
+		e.add(s.Foreach.Line, field, "parameter %q is not a list; write [%s] as its default", name, v.Text)
 	case len(v.List) == 0:
 		e.add(s.Foreach.Line, field, "parameter %q is an empty list; give an item at least", name)
 	}

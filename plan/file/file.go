@@ -1,7 +1,7 @@
-// Package file reads plan files: plans written down as YAML. It parses and checks a file, fills in its
-// parameters, and expands its steps into tasks, without Redis. What it finds wrong is an [Errors] with the line of each.
+// Package file reads plan files: plans written as YAML. It parses and checks a file, fills in its
+// parameters, and expands its steps into tasks, without Redis. It returns all errors as an [Errors], each with its line.
 //
-// The format is described in docs/PLANFILE.md.
+// docs/PLANFILE.md describes the format.
 package file
 
 import (

@@ -62,7 +62,7 @@ func read(data []byte, p *problems) *node {
 		}
 	}
 	if body == nil || body.kind != mapping {
-		p.add(1, "", "this is no plan: write steps, each with a program")
+		p.add(1, "", "this is not a plan: write steps, each with a program")
 		return nil
 	}
 	return body

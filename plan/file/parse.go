@@ -193,7 +193,7 @@ func (r *reader) whole(s *Step, where string) {
 			r.add(argv.Line, where, "fields input and argv exclude each other; write one of them")
 		}
 		if argv.Value.List == nil {
-			r.add(argv.Line, where+".argv", "%q is no list; write [word, word], or input: for words between blanks", argv.Value.Text)
+			r.add(argv.Line, where+".argv", "%q is not a list; write [word, word], or input: for words between blanks", argv.Value.Text)
 		}
 	}
 }
@@ -277,7 +277,7 @@ func (r *reader) lines(field string, v *node, f *Foreach) {
 			word := item.value.single(field+"."+mostField, r.problems)
 			n, err := strconv.Atoi(word)
 			if err != nil || n < 1 || n > growth.MaxLines {
-				r.add(item.line, field+"."+mostField, "%q is no number of lines; write one from 1 to %d", word, growth.MaxLines)
+				r.add(item.line, field+"."+mostField, "%q is not a number of lines; write one from 1 to %d", word, growth.MaxLines)
 			}
 			f.Most = n
 		default:

@@ -18,8 +18,8 @@ func TestRefuses(t *testing.T) {
 const step = "steps: {a: {program: p"
 
 var refusals = map[string]string{
-	"":                            "p.yaml:1: this is no plan: write steps, each with a program",
-	"just text":                   "p.yaml:1: this is no plan: write steps, each with a program",
+	"":                            "p.yaml:1: this is not a plan: write steps, each with a program",
+	"just text":                   "p.yaml:1: this is not a plan: write steps, each with a program",
 	"name: x":                     "p.yaml:1: steps: is missing; write steps, each with a program",
 	"steps:":                      "p.yaml:1: steps: is nothing; write the name of each step with its fields",
 	step + "}}\nstps: 1":          `p.yaml:2: field "stps" is unknown; did you mean "steps"?`,
@@ -32,7 +32,7 @@ var refusals = map[string]string{
 	"steps:\n  a:\n    program:\n":                   "p.yaml:3: steps.a.program: has no value; write one, or leave the line out",
 	"steps:\n  a: p":                                 "p.yaml:2: steps.a: is a text; write its fields, program first",
 	"steps:\n  a b: {program: p}":                    `p.yaml:2: steps.a b: "a b" cannot be a name; write up to 64 letters, digits, _ and -`,
-	step + ", argv: x y}}":                           `p.yaml:1: steps.a.argv: "x y" is no list; write [word, word], or input: for words between blanks`,
+	step + ", argv: x y}}":                           `p.yaml:1: steps.a.argv: "x y" is not a list; write [word, word], or input: for words between blanks`,
 	step + ",\n argv: [x], input: x}}":               "p.yaml:2: steps.a: fields input and argv exclude each other; write one of them",
 	step + ",\n argv: [x, [y]]}}":                    "p.yaml:2: steps.a.argv: has a list in its list; write texts or numbers only",
 	step + ",\n labels: {a: [y]}}}":                  "p.yaml:2: steps.a.labels.a: is a list; write one text",
@@ -60,7 +60,7 @@ var refusals = map[string]string{
 	step + ", foreach: []}}":                               "p.yaml:1: steps.a.foreach: is an empty list; write an item at least",
 	step + ", foreach: {param: x}}}":                       `p.yaml:1: steps.a.foreach: there is no parameter "x"; the file declares none`,
 	"params: {xs: 1}\n" + step + ", foreach: {param: x}}}": `p.yaml:2: steps.a.foreach: there is no parameter "x"; did you mean "xs"?`,
-	"params: {x: 1}\n" + step + ", foreach: {param: x}}}":  `p.yaml:2: steps.a.foreach: parameter "x" is no list; write [1] as its default`,
+	"params: {x: 1}\n" + step + ", foreach: {param: x}}}":  `p.yaml:2: steps.a.foreach: parameter "x" is not a list; write [1] as its default`,
 	"params: {x: []}\n" + step + ", foreach: {param: x}}}": `p.yaml:2: steps.a.foreach: parameter "x" is an empty list; give an item at least`,
 	step + ", foreach: b}}": "p.yaml:1: steps.a.foreach: is a text; write [item, item], {param: name} for a parameter that is a list, " +
 		"or {lines: name} for the lines of the result of a step",
@@ -69,7 +69,7 @@ var refusals = map[string]string{
 	step + ",\n foreach: {lines: }}}":           "p.yaml:2: steps.a.foreach.lines: is nothing; write one text",
 	step + ",\n foreach: {lines: ''}}}":         "p.yaml:2: steps.a.foreach.lines: names no step; write the name of one",
 	step + ",\n foreach: {lines: a, mst: 1}}}":  `p.yaml:2: steps.a.foreach: field "mst" is unknown; did you mean "most"?`,
-	step + ",\n foreach: {lines: a, most: 0}}}": `p.yaml:2: steps.a.foreach.most: "0" is no number of lines; write one from 1 to 10000`,
+	step + ",\n foreach: {lines: a, most: 0}}}": `p.yaml:2: steps.a.foreach.most: "0" is not a number of lines; write one from 1 to 10000`,
 	step + "},\n b: {program: p, foreach: {lines: c}},\n c: {program: p, foreach: [1]}}": `p.yaml:2: steps.b.foreach: step "c" has a foreach of its own, ` +
 		"so it has many results and not one; put a step between that needs it and prints all lines",
 	step + "},\n b: {program: p, foreach: {lines: c}},\n c: {program: p, needs: b}}": "p.yaml:2: steps.b.needs: the steps need one another in a circle: b -> c -> b; take one of these needs out",

@@ -1,4 +1,4 @@
-// Package fn makes Go functions the tasks of a plan, and their values typed.
+// Package fn makes Go functions the tasks of a plan, with typed values.
 // A function is defined once, and used on both sides:
 //
 //	var (
@@ -34,13 +34,13 @@
 // any worker that serves it.
 //
 // Values travel as JSON, by the rules of encoding/json: exported fields only, and a text
-// that is not UTF-8 has to be a []byte. A result is stored once, with the task that
-// brought it, and read by each call that needs it; a known value is a part of the call.
+// that is not UTF-8 has to be a []byte. A result is stored once, with its task,
+// and read by each call that needs it; a known value is stored in the call.
 //
 // An error of the function makes the round a failure: the call is tried again, five
 // times in all after the first with the rests of plans, unless [WithSpec] says otherwise. An error in
 // [Permanent] fails the call at once, and so does an argument that cannot be decoded,
 // a *[ValueError], or a result that cannot be encoded or has more bytes than the
-// output_limit of the worker. What becomes of those that need it is a matter of the
-// plan, see [plan.OnFailure].
+// output_limit of the worker. The plan decides what
+// happens to its dependants, see [plan.OnFailure].
 package fn

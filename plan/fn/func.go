@@ -288,7 +288,7 @@ func parseRun(part string) (r run, err error) {
 		r.last, err = strconv.Atoi(last)
 	}
 	if err != nil || !strings.HasPrefix(part, "$") || r.need < 1 || r.last < r.need || r.last > most {
-		return run{}, fmt.Errorf("%q is no reference to a result, such as $1, $2..5 or $6%s", part, textual)
+		return run{}, fmt.Errorf("%q is not a reference to a result, such as $1, $2..5 or $6%s", part, textual)
 	}
 	return r, nil
 }

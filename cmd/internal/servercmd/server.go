@@ -17,11 +17,11 @@ import (
 )
 
 const long = `tdf-server settles tasks: executed ones become succeeded, failed or open again,
-overdue ones expire or time out, and those of workers that have died are opened
-again (worker_timeout). Any number of servers may work on one namespace.
+overdue ones expire or time out, and those of dead workers are opened again
+(worker_timeout). Any number of servers may work on one namespace.
 
-With "host = embedded" in [redis] the server brings its own Redis, for trials:
-nothing survives its end.`
+With "host = embedded" in [redis] the server runs its own Redis, for trials: the
+data ends with it.`
 
 // New returns the command.
 func New() *cobra.Command {

@@ -25,9 +25,9 @@ func (a *app) run() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use: name, Short: "Archive every task that ends, until stopped",
-		Long: name + " takes the place of a project's own manager: it archives every task that ends, without\n" +
-			"looking at it. While a project's own manager is alive on the namespace it refuses, because\n" +
-			"that one waits for the outcomes.",
+		Long: name + " stands in for a project's own manager: it archives every ended task and reads none. It refuses to\n" +
+			"run while a project's own manager is alive on the namespace, because that manager waits for the\n" +
+			"outcomes.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asDaemon(archiveAll, manager.StandIn(force))(cmd, args)
@@ -46,9 +46,10 @@ func (a *app) doctor() *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use: "doctor", Short: "Examine Redis, the namespace and this host, and name remedies",
 		Long: "doctor looks at Redis (version, memory, persistence, replication, clock, latency, user, TLS), at the\n" +
-			"namespace (servers, workers, nodes, history, damaged tasks, plans) and, if the configuration has [worker], at\n" +
-			"the disks of this host. It changes nothing. It ends with 1 if a finding is of the kind fail, and with 3 if Redis\n" +
-			"cannot be reached. What its user may not ask is skipped, and says so; each such question is in ACL LOG.",
+			"namespace (servers, workers, nodes, history, damaged tasks, plans) and, if the configuration has\n" +
+			"[worker], at the disks of this host. It changes nothing. It ends with 1 if a finding is of the kind\n" +
+			"fail, and with 3 if Redis cannot be reached. Checks that its user has no right to make are skipped,\n" +
+			"and leave a line in ACL LOG.",
 		Example: "  tdf-manager doctor\n  tdf-manager --config worker.cfg doctor --json", Args: cobra.NoArgs,
 		RunE: a.dialled(false, func(ctx context.Context, s *session) error {
 			facts, err := doctor.Gather(ctx, s.store, s.cfg)
@@ -88,9 +89,9 @@ func (a *app) acl() *cobra.Command {
 	var flags aclFlags
 	cmd := &cobra.Command{
 		Use: "acl server|worker|manager|viewer", Short: "Print a user of Redis with the least rights of a role",
-		Long: "acl prints a user of Redis that may do what the role needs in the namespace and the database of the\n" +
-			"configuration, and nothing else: a line for the file that aclfile in redis.conf names, or with --setuser a\n" +
-			"command for redis-cli. It does not talk to Redis. Without --password-file the line holds a placeholder that\n" +
+		Long: "acl prints a user of Redis with exactly the rights that a role needs in the namespace and the\n" +
+			"database of the configuration: a line for the aclfile of redis.conf, or with --setuser a command for\n" +
+			"redis-cli. It does not connect to Redis. Without --password-file the line holds a placeholder that\n" +
 			"Redis refuses. What a stolen login can do: docs/OPERATIONS.md.",
 		Example: "  tdf-manager acl worker --password-file worker.password >> users.acl\n" +
 			"  tdf-manager acl viewer --setuser --redis 6.2",
@@ -168,12 +169,12 @@ func (a *app) flush() *cobra.Command {
 	var yes bool
 	cmd := withDryRun(&cobra.Command{
 		Use: "flush --yes", Short: "Delete everything in the namespace, and nothing else", Args: cobra.NoArgs,
-		Long: "flush deletes the whole namespace, also the tasks being worked on; workers stop what they run of them, and\n" +
-			"other namespaces of the same Redis stay. Where Redis has access lists it takes the login of an administrator.",
+		Long: "flush deletes the whole namespace, running tasks included; workers stop these. Other namespaces of\n" +
+			"the same Redis stay. With access lists it needs the login of an administrator.",
 		Example: "  tdf-manager flush --dry-run\n  tdf-manager flush --yes",
 		RunE:    a.withStore(func(ctx context.Context, s *session) error { return flush(ctx, s, yes) }),
 	})
-	cmd.Flags().BoolVar(&yes, "yes", false, "really delete all tasks, also those being worked on")
+	cmd.Flags().BoolVar(&yes, "yes", false, "confirm that all tasks are deleted, running ones included")
 	return cmd
 }
 

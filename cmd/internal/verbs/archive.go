@@ -23,7 +23,7 @@ const archiveName = "archive"
 // archiveFlag adds --archive.
 func archiveFlag(cmd *cobra.Command) *[]string {
 	return cmd.Flags().StringArray(archiveName, nil,
-		"read tasks that have left Redis from this directory, the archive_dir of servers; may be given several times")
+		"read tasks that have left Redis from this directory, the archive_dir of servers; may be repeated")
 }
 
 // withArchive makes a verb that reads an archive and needs no Redis. What is damaged is told, and makes the exit code 1.

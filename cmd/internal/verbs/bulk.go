@@ -49,13 +49,13 @@ type effect struct{ name, done, would string }
 func (b *bulk) command(a *app, verb, short, long, example string) *cobra.Command {
 	cmd := withJSON(withDryRun(&cobra.Command{
 		Use: verb + " [TASKS]", Short: short, Long: long + "\n\n" + selectorHelp + "\n\n" +
-			"It ends with 1 if a task named by its id could not be changed, or is not there.",
+			"It ends with 1 if a task named by its id could not be changed, or does not exist.",
 		Example: example,
 		RunE:    a.withManager(b.do),
 	}))
 	b.choice.flags(cmd)
 	if b.careful {
-		cmd.Flags().BoolVar(&b.yes, "yes", false, "really do it to all tasks of the namespace")
+		cmd.Flags().BoolVar(&b.yes, "yes", false, "confirm that all tasks of the namespace are meant")
 	}
 	return cmd
 }

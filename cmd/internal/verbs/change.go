@@ -34,9 +34,9 @@ func (a *app) cancel() *cobra.Command {
 		t.AddChanges(changes, cancelEffect)
 		return err
 	}
-	return withReason(b.command(a, "cancel", "Cancel tasks, and stop those that run",
-		"cancel ends a task that waits at once. The worker of one that runs stops its whole tree of processes;\n"+
-			"the task ends terminated, with the output it has written. A task that has ended stays as it is.",
+	return withReason(b.command(a, "cancel", "Cancel tasks, and stop running ones",
+		"cancel ends a waiting task at once. The worker of a running task stops its whole process tree; the\n"+
+			"task ends terminated, with the output written so far. An ended task stays as it is.",
 		"  tdf-manager cancel 7 --reason \"wrong input\"\n"+
 			"  tdf-manager cancel --queue nightly --state open --dry-run\n"+
 			"  tdf-manager cancel all --yes"))
@@ -67,7 +67,7 @@ func (a *app) hold() *cobra.Command {
 		return err
 	}
 	return withReason(b.command(a, "hold", "Keep open tasks from starting until they are released",
-		"hold blocks open tasks: no worker takes them until release.",
+		"hold blocks open tasks: no worker claims them until release.",
 		"  tdf-manager hold 3-9 --reason \"input is late\"\n"+
 			"  tdf-manager hold --queue nightly\n"+
 			"  tdf-manager hold all --dry-run"))
@@ -126,15 +126,15 @@ func (a *app) retry() *cobra.Command {
 	r.change = r.retry
 	cmd := r.command(a, "retry", "Open new tasks from ended ones, with the same definition",
 		"retry opens for each ended task a new one with the same definition, linked by retry_of. A task that\n"+
-			"has been opened again before is not opened twice. --failed means tasks that failed, timed out or lost\n"+
-			"their workers too often, archived or not; not those cancelled, terminated or expired.",
+			"has a retry gets no second one. --failed selects tasks that failed, timed out or lost their workers\n"+
+			"too often, archived or not, but none that were cancelled, terminated or expired.",
 		"  tdf-manager retry 7\n"+
 			"  tdf-manager retry --failed --match 'No space left' --queue nightly\n"+
 			"  tdf-manager retry --failed --dry-run")
 	flags := cmd.Flags()
 	flags.BoolVar(&r.failed, "failed", false, "only tasks that failed, timed out or were orphaned")
-	flags.BoolVar(&r.again, "again", false, "also those that have been opened again before")
-	flags.StringVar(&r.endBefore, "end-before", "", "latest moment of being executed, in place of the former one")
+	flags.BoolVar(&r.again, "again", false, "also tasks that have a retry")
+	flags.StringVar(&r.endBefore, "end-before", "", "latest end of the execution, instead of the former one")
 	cmd.MarkFlagsMutuallyExclusive("failed", "state")
 	cmd.RunE = a.withManager(r.do)
 	return cmd

@@ -40,15 +40,16 @@ func (a *app) export() *cobra.Command {
 	e := &export{}
 	cmd := withJSON(&cobra.Command{
 		Use: "export [TASKS]", Short: "Copy archived tasks to an archive on disk, or print them",
-		Long: "export copies archived tasks, all of them unless some are named. With --archive it writes them to a directory\n" +
-			"in the form that [server] archive_dir has, leaves out what is there at the same revision, and may be interrupted at any\n" +
-			"moment; otherwise it prints a line of JSON for each. Nothing is removed from Redis. --state says how they ended.\n\n" + selectorHelp,
+		Long: "export copies archived tasks, all of them unless some are named. With --archive it writes them to a\n" +
+			"directory in the form of [server] archive_dir, skips tasks that are there at the same revision, and\n" +
+			"may be interrupted at any moment; otherwise it prints a line of JSON for each. It removes nothing\n" +
+			"from Redis. --state selects by outcome.\n\n" + selectorHelp,
 		Example: "  tdf-manager export --archive /var/lib/tdf/archive\n  tdf-manager export --state failed --output failed.jsonl\n" +
 			"  tdf-manager export 1-100 | jq .outcome",
 		RunE: a.withManager(e.do),
 	})
 	e.choice.flags(cmd)
-	cmd.Flags().StringVar(&e.dir, archiveName, "", "directory to write segments to; it is made if it is not there")
+	cmd.Flags().StringVar(&e.dir, archiveName, "", "directory to write segments to; made if it does not exist")
 	cmd.Flags().StringVarP(&e.file, "output", "o", "-", "file to write JSON Lines to; - is stdout")
 	cmd.MarkFlagsMutuallyExclusive(archiveName, "output")
 	return cmd

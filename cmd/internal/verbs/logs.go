@@ -31,11 +31,11 @@ func (a *app) logs() *cobra.Command {
 	o := &output{}
 	cmd := withJSON(&cobra.Command{
 		Use: "logs ID", Short: "Write the output of a round of a task, byte for byte",
-		Long: "logs writes what the last round of a task wrote to stdout. On a terminal, control characters\n" +
-			"are shown escaped; into a file or a pipe every byte is written as it is.\n\n" +
-			"With --follow it goes on while the program writes, on whatever host that is, waits for a task that\n" +
-			"has not begun, goes on with the next round if there is one, and ends with the task. Where a program\n" +
-			"writes faster than it can be sent, a line says how much was left out.",
+		Long: "logs writes the stdout of a task's last round. On a terminal control characters are escaped; into a\n" +
+			"file or a pipe every byte is written unchanged.\n\n" +
+			"With --follow it writes the output while the program runs, on any host. It waits for a task that has\n" +
+			"not begun, continues with the next round, and ends with the task. If a program writes faster than\n" +
+			"its output can be sent, a line says how much was left out.",
 		Example: "  tdf-manager logs 7\n  tdf-manager logs 7 --stderr --round 0\n  tdf-manager logs -f 7",
 		Args:    cobra.ExactArgs(1),
 	})
@@ -52,8 +52,8 @@ func (a *app) logs() *cobra.Command {
 	flags := cmd.Flags()
 	flags.IntVar(&o.round, "round", -1, "number of the round, from 0 (default: the last one begun); with --follow the present one, to its end")
 	flags.Lookup("round").DefValue = "0" // the text says it
-	flags.BoolVar(&o.stderr, "stderr", false, "what it wrote to stderr, or what TDF says went wrong")
-	flags.BoolVarP(&o.following, "follow", "f", false, "go on while the program writes, until the task has ended")
+	flags.BoolVar(&o.stderr, "stderr", false, "stderr of the round, or the error that TDF recorded")
+	flags.BoolVarP(&o.following, "follow", "f", false, "write output as it comes, until the task has ended")
 	cmd.MarkFlagsMutuallyExclusive("stderr", jsonName) // the JSON value has both
 	cmd.MarkFlagsMutuallyExclusive("follow", jsonName)
 	cmd.MarkFlagsMutuallyExclusive("follow", archiveName)
@@ -243,10 +243,10 @@ func unfinished(text []byte) int {
 func (a *app) history() *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use: "history ID", Short: "Show the recorded events of a task", Args: cobra.ExactArgs(1),
-		Long: "history shows what happened to a task, step by step: when, the number of the change in the namespace,\n" +
-			"what it was, from where to where, in which round, and who did it. Redis keeps the newest events of the\n" +
-			"namespace only ([server] events); what came before, and what clients in other languages do, is not among\n" +
-			"them. The log of the task (show) goes back to its creation.",
+		Long: "history prints the events of a task: the time, the number of the change in the namespace, the event,\n" +
+			"the states before and after, the round, and who caused it. Redis keeps only the newest events of the\n" +
+			"namespace ([server] events), and none of clients in other languages. The log of the task (show) goes\n" +
+			"back to its creation.",
 		Example: "  tdf-manager history 7\n  tdf-manager history last --json",
 		RunE: a.withManager(func(ctx context.Context, s *session) error {
 			id, err := manager.ParseID(s.args[0], s.manager.Newest(ctx))

@@ -34,15 +34,15 @@ func (a *app) ls() *cobra.Command {
 	l := &listing{}
 	cmd := withJSON(&cobra.Command{
 		Use: "ls [TASKS]", Aliases: []string{listAlias}, Short: "List tasks, by state and the newest first",
-		Long: "ls lists tasks. A column QUEUE is there if not all are in the default queue; --output wide adds where\n" +
-			"they run and what they ask for. In JSON, status is the number Disbatch has for the state, and rounds the\n" +
-			"present round only, with where it runs and how far it is.\n\n" + selectorHelp + "\n\n" +
-			"With --archive it lists tasks of an archive, those first that were archived last, or with --limit 0 in the order\n" +
-			"in which they were written; there --state says how they ended, and last means nothing.",
+		Long: "ls lists tasks. The column QUEUE appears if a task is in another queue than the default; --output\n" +
+			"wide adds where tasks run and their demands. In JSON, status is a number for the state\n" +
+			"(docs/QUEUES.md), and rounds has the present round only, with its place and progress.\n\n" + selectorHelp + "\n\n" +
+			"With --archive it lists tasks of an archive, the last archived first, or with --limit 0 in the order\n" +
+			"of writing; --state then selects by outcome, and last has no meaning.",
 		Example: "  tdf-manager ls\n  tdf-manager ls --state failed --queue nightly --match 'No space'\n  tdf-manager ls 3-9 -o wide",
 	})
 	l.choice.flags(cmd)
-	cmd.Flags().IntVar(&l.limit, "limit", 20, "most tasks of each state; 0 for no limit")
+	cmd.Flags().IntVar(&l.limit, "limit", 20, "at most this many tasks of each state; 0 for no limit")
 	cmd.Flags().BoolVar(&l.all, "all", false, "archived tasks too")
 	cmd.Flags().StringVarP(&l.output, "output", "o", tableOutput, "table or wide")
 	cmd.MarkFlagsMutuallyExclusive("output", jsonName)

@@ -16,8 +16,8 @@ import (
 // node is the group of verbs that look at nodes and change them.
 func (a *app) node() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: nodeField, Aliases: []string{"nodes"}, Short: "List the nodes, limit what runs on them, forget them",
-		Long: "node looks at the hosts that workers have registered from: how many tasks run there over all queues,\n" +
+		Use: nodeField, Aliases: []string{"nodes"}, Short: "List the nodes, limit their tasks, forget them",
+		Long: "node shows the hosts from which workers have registered: how many tasks run there over all queues,\n" +
 			"which resources are taken, and whether a node is in quarantine because tasks fail there that succeed\n" +
 			"elsewhere.",
 		Example: "  tdf-manager node ls\n  tdf-manager node show node-1\n  tdf-manager node set node-1 maxthreads=3\n" +
@@ -45,8 +45,8 @@ func nodeName(n *task.Node) string { return n.Name }
 func (a *app) nodeLs() *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use: "ls", Aliases: []string{listAlias}, Short: "List the nodes", Args: cobra.NoArgs,
-		Long: "ls lists the nodes by name. WORKERS are those that are alive, of all that have registered from there;\n" +
-			"MAXTHREADS is the limit of running tasks over all queues; RESOURCES are what is taken of what is\n" +
+		Long: "ls lists the nodes by name. WORKERS counts those alive, of all registered from there; MAXTHREADS is\n" +
+			"the limit of running tasks over all queues; RESOURCES shows how much is taken, of how much is\n" +
 			"offered; QUARANTINE says since when, and why.",
 		Example: "  tdf-manager node ls\n  tdf-manager node ls --json",
 		RunE: a.withManager(func(ctx context.Context, s *session) error {
@@ -105,7 +105,7 @@ func quarantineText(n *task.Node) string {
 
 func (a *app) nodeShow() *cobra.Command {
 	return showing(a, &cobra.Command{
-		Use: "show NAME", Short: "Show all that is known of a node",
+		Use: "show NAME", Short: "Show the record of a node",
 		Example: "  tdf-manager node show node-1\n  tdf-manager node show node-1 --json",
 	}, readNode, showNode)
 }
@@ -153,9 +153,9 @@ func offerText(w *task.Worker) string {
 func (a *app) nodeSet() *cobra.Command {
 	return withJSON(withDryRun(&cobra.Command{
 		Use: "set NAME maxthreads=N|unlimited", Short: "Limit the tasks that run on a node, over all queues",
-		Long: "set limits how many tasks run on a node over all queues: 0 lets nothing new begin, unlimited is no limit,\n" +
-			"and an empty value leaves it to the configuration of its workers again. What runs is not stopped. The\n" +
-			"node need not have been seen yet.",
+		Long: "set limits how many tasks run on a node over all queues: with 0 no task starts, unlimited is no\n" +
+			"limit, and an empty value restores the limit in the configuration of its workers. Running tasks are\n" +
+			"not stopped. The node need not have registered yet.",
 		Example: "  tdf-manager node set node-1 maxthreads=3\n  tdf-manager node set node-1 maxthreads=unlimited\n" +
 			"  tdf-manager node set node-1 maxthreads= --dry-run",
 		Args: cobra.MinimumNArgs(2), RunE: a.withManager(setNode),

@@ -19,8 +19,8 @@ import (
 func (a *app) plan() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: planField, Aliases: []string{"plans"}, Short: "Run plans: tasks that wait for others and get their results",
-		Long: "plan runs plan files, which are YAML: steps, each a task or one for each item of a list, with what they need.\n" +
-			"The format is described in docs/PLANFILE.md. It also looks at plans and steers them.",
+		Long: "plan runs plan files, which are YAML: steps, each a task or one for each item of a list, and their\n" +
+			"needs. docs/PLANFILE.md describes the format. Other verbs show and steer plans.",
 		Example: "  tdf-manager plan check pipeline.yaml --graph text\n" +
 			"  tdf-manager plan run pipeline.yaml -p day=2026-11-21\n" +
 			"  tdf-manager plan ls\n" +
@@ -173,7 +173,7 @@ func listPlans(s *session, plans []task.Plan, now time.Time) {
 
 func (a *app) planHold() *cobra.Command {
 	return a.steering(withReason(&cobra.Command{
-		Use: "hold ID", Short: "Let nothing more of a plan start; what runs goes on",
+		Use: "hold ID", Short: "Start no more tasks of a plan; running ones go on",
 		Example: "  tdf-manager plan hold 3 --reason 'input is late'",
 	}), "held", func(ctx context.Context, s *session, id int64) error {
 		return s.manager.HoldPlan(ctx, id, s.reason, s.changeOptions()...)
@@ -182,7 +182,7 @@ func (a *app) planHold() *cobra.Command {
 
 func (a *app) planCancel() *cobra.Command {
 	return a.steering(withReason(&cobra.Command{
-		Use: "cancel ID", Short: "Call a plan off: what waits is cancelled, what runs is stopped",
+		Use: "cancel ID", Short: "Cancel a plan: cancel its waiting tasks, stop the running ones",
 		Example: "  tdf-manager plan cancel 3 --reason 'wrong day'",
 	}), "cancelled", func(ctx context.Context, s *session, id int64) error {
 		return s.manager.CancelPlan(ctx, id, s.reason, s.changeOptions()...)
@@ -191,8 +191,8 @@ func (a *app) planCancel() *cobra.Command {
 
 func (a *app) planResume() *cobra.Command {
 	return a.steering(&cobra.Command{
-		Use: "resume ID", Short: "Let a held plan go on",
-		Long: "resume lets a held plan go on. What needs a task that failed waits until that is retried: see plan retry.",
+		Use: "resume ID", Short: "Continue a held plan",
+		Long: "resume continues a held plan. Tasks that need a failed task wait until that is retried: see plan retry.",
 	}, "resumed", func(ctx context.Context, s *session, id int64) error {
 		return s.manager.ResumePlan(ctx, id)
 	})
@@ -220,9 +220,9 @@ func (a *app) steering(cmd *cobra.Command, done string, do func(ctx context.Cont
 
 func (a *app) planRetry() *cobra.Command {
 	return withJSON(withDryRun(&cobra.Command{
-		Use: "retry ID", Short: "Run again what did not succeed in a plan, and what waited for it", Args: cobra.ExactArgs(1),
-		Long: "retry opens every task of a plan again that ended and did not succeed, also those that were cancelled because of\n" +
-			"another one. Each new task takes the place of the old one; what has succeeded is not run again.",
+		Use: "retry ID", Short: "Retry the tasks of a plan that did not succeed, and dependants", Args: cobra.ExactArgs(1),
+		Long: "retry opens again every task of a plan that ended without success, including those cancelled because\n" +
+			"of another task. Each new task replaces the old one; succeeded tasks do not run again.",
 		Example: "  tdf-manager plan retry 3\n  tdf-manager plan retry last --dry-run",
 		RunE: a.withManager(func(ctx context.Context, s *session) error {
 			p, err := s.readPlan(ctx, s.args[0])

@@ -65,9 +65,9 @@ func TestPlanCheckRefuses(t *testing.T) {
 	}{
 		{pipeline, nil, []string{"p.yaml:2: params.day: has no default and was not given; add -p day=VALUE"}},
 		{step, fields("-p day=1"), []string{"p.yaml: -p day=1: there is no such parameter"}},
-		{step, fields("-p day"), []string{`-p "day" is no parameter; write name=value`}},
+		{step, fields("-p day"), []string{`-p "day" is not a parameter; write name=value`}},
 		{step, fields("-p d=1 -p d=2"), []string{"parameter d is given twice"}},
-		{step, fields("--graph svg"), []string{`--graph "svg" is no form of a graph; write text, dot or mermaid`}},
+		{step, fields("--graph svg"), []string{`--graph "svg" is not a form of a graph; write text, dot or mermaid`}},
 		{step + "    max_fails: many\n", nil, []string{`p.yaml:4: steps.a: field max_fails: "many" is not a whole number`}},
 		{step + "    labels: [x]\n", nil, []string{`p.yaml:4: steps.a: `, `"x"`}},
 		{step + "    queue: a/b\n", nil, []string{"p.yaml:4: steps.a: field queue: "}},

@@ -21,8 +21,8 @@ func (a *app) planCheck() *cobra.Command {
 	var graph string
 	cmd := withJSON(&cobra.Command{
 		Use: "check FILE", Short: "Check a plan file and say what it would run; without Redis",
-		Long: "check reads a plan file (- is stdin), fills in its parameters and checks every task, but for whether its\n" +
-			"queue is there. What is wrong is said with its line.",
+		Long: "check reads a plan file (- is stdin), fills in its parameters and checks every task, except whether\n" +
+			"its queue exists. Errors name their lines.",
 		Example: "  tdf-manager plan check pipeline.yaml -p day=2026-11-21\n  tdf-manager plan check pipeline.yaml --graph mermaid",
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.session(cmd, args).checkPlan(&source, graph) },
 	})
@@ -98,7 +98,7 @@ func (p *planSource) flags(cmd *cobra.Command) {
 // read reads and checks the file (- is stdin), but for what only Redis knows. now
 // is for times such as +10m.
 func (p *planSource) read(s *session, now time.Time) error {
-	given, err := parsePairs(p.params, "-p %q is no parameter; write name=value such as -p day=2026-11-21",
+	given, err := parsePairs(p.params, "-p %q is not a parameter; write name=value such as -p day=2026-11-21",
 		"parameter %[1]s is given twice; give it once, a list as %[1]s=a,b,c")
 	if err != nil {
 		return err

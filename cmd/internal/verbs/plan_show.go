@@ -17,8 +17,8 @@ func (a *app) planShow() *cobra.Command {
 	var graph string
 	cmd := withJSON(&cobra.Command{
 		Use: "show ID", Short: "Show a plan and its tasks, or draw it", Args: cobra.ExactArgs(1),
-		Long: "show prints a plan with its tasks. ID is that of the plan, or last. Tasks that were retried are left out:\n" +
-			"their retries stand for them.",
+		Long: "show prints a plan with its tasks. ID is the id of a plan, or last. Retried tasks are left out:\n" +
+			"their retries replace them.",
 		Example: "  tdf-manager plan show last\n  tdf-manager plan show 3 --graph text\n" +
 			"  tdf-manager plan show 3 --graph dot | dot -Tsvg > plan.svg",
 		RunE: a.withManager(func(ctx context.Context, s *session) error { return s.showPlan(ctx, graph) }),

@@ -25,10 +25,10 @@ type planSubmission struct {
 func (a *app) planSubmit() *cobra.Command {
 	sub := &planSubmission{}
 	cmd := withJSON(&cobra.Command{
-		Use: "submit FILE", Short: "Make a plan from a file, let it run, and print its id",
-		Long: "submit makes a plan from a plan file (- is stdin) and lets it run. Nothing of it runs before all of it is\n" +
-			"there. With --key a second submission makes nothing, and one that was cut short is finished: both are\n" +
-			"told the id of the first one, for 24 hours. Another file, or other parameters, need another key;\n" +
+		Use: "submit FILE", Short: "Make a plan from a file, start it, and print its id",
+		Long: "submit makes a plan from a plan file (- is stdin) and starts it. No task runs before the whole plan\n" +
+			"is made. With --key, for 24 hours, a repeated submission makes nothing and an interrupted one is\n" +
+			"finished; both print the id of the first. Another file, or other parameters, need another key;\n" +
 			"start_after and end_before may differ.",
 		Example: "  tdf-manager plan submit pipeline.yaml\n" +
 			"  tdf-manager plan submit pipeline.yaml -p day=2026-11-21 --key pipeline-2026-11-21",
@@ -40,7 +40,7 @@ func (a *app) planSubmit() *cobra.Command {
 
 func (sub *planSubmission) flags(cmd *cobra.Command) {
 	sub.source.flags(cmd)
-	cmd.Flags().StringVar(&sub.key, "key", "", "name of this submission: repeated, nothing is made twice")
+	cmd.Flags().StringVar(&sub.key, "key", "", "name of this submission; repeating it makes nothing twice")
 }
 
 func (sub *planSubmission) do(ctx context.Context, s *session) error {
@@ -159,10 +159,10 @@ func (a *app) planRun() *cobra.Command {
 	run := &planRunning{}
 	cmd := withJSON(&cobra.Command{
 		Use: "run FILE", Short: "Make a plan from a file, let it run, and wait for its end",
-		Long: "run does what submit does and then waits, with the progress on stderr: the number of tasks in each state, the\n" +
-			"running ones, an estimate of the time left, and the critical path, which is the longest chain of tasks that\n" +
-			"have not ended. It ends with 0 if the plan is completed, and with 1 if it has failed, was cancelled or is\n" +
-			"held. Interrupted, it leaves the plan running.",
+		Long: "run submits a plan and waits, with the progress on stderr: the number of tasks in each state, the\n" +
+			"running ones, an estimate of the time left, and the critical path, the longest chain of tasks that\n" +
+			"have not ended. It ends with 0 if the plan is completed, and with 1 if it has failed, was cancelled\n" +
+			"or is held. Interrupted, it leaves the plan running.",
 		Example: "  tdf-manager plan run pipeline.yaml -p day=2026-11-21",
 		RunE:    a.withManager(run.do),
 	})

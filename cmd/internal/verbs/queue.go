@@ -20,9 +20,8 @@ import (
 func (a *app) queue() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: queueField, Aliases: []string{"queues"}, Short: "List the queues, add them, and change them",
-		Long: "queue looks at the queues of the namespace and changes them, also while they are worked on. Lowering a\n" +
-			"limit stops nothing that runs. Attributes are " + strings.Join(plainKeys(), ", ") + ";\n" +
-			"default_NAME is the value of tasks that do not give their own.",
+		Long: "queue lists and changes the queues of the namespace, also while their tasks run. Lowering a limit\n" +
+			"stops no running task. Attributes are " + strings.Join(plainKeys(), ", ") + "; default_NAME is the value for tasks that do not set it.",
 		Example: "  tdf-manager queue add nightly threads=20 maxthreads=2 nodes_pin=node-1,node-2\n" +
 			"  tdf-manager queue set nightly threads=unlimited default_max_fails=3\n" +
 			"  tdf-manager queue pause nightly\n" +
@@ -70,7 +69,7 @@ func parsePairs(words []string, notPair, twice string) (map[string]string, error
 }
 
 func parseAttributes(words []string) (map[string]string, error) {
-	return parsePairs(words, "%q is no attribute; write name=value such as maxthreads=2", "attribute %s is given twice; give it once")
+	return parsePairs(words, "%q is not an attribute; write name=value such as maxthreads=2", "attribute %s is given twice; give it once")
 }
 
 // change is an attribute before and after.
@@ -128,10 +127,10 @@ func changesText(list []change) string {
 
 func (a *app) queueLs() *cobra.Command {
 	return withJSON(&cobra.Command{
-		Use: "ls", Aliases: []string{listAlias}, Short: "List the queues with what lies in them",
+		Use: "ls", Aliases: []string{listAlias}, Short: "List the queues and count their tasks",
 		Long: "ls lists the queues by name. WAITING tasks are open, DUE ones may start now, OLDEST is how long the\n" +
-			"first of them has been due. THREADS is the limit of running tasks in the whole fleet, MAXTHREADS that on each node. ENDED\n" +
-			"counts the tasks that came to an end since the queue exists.",
+			"first of them has been due. THREADS is the limit of running tasks in the whole fleet, MAXTHREADS\n" +
+			"that on each node. ENDED counts the tasks that have ended since the queue was made.",
 		Example: "  tdf-manager queue ls\n  tdf-manager queue ls --json | jq '.[] | select(.paused).name'", Args: cobra.NoArgs,
 		RunE: a.withManager(func(ctx context.Context, s *session) error {
 			queues, err := s.manager.Queues(ctx)
@@ -186,7 +185,7 @@ func rounded(d time.Duration) string {
 
 func (a *app) queueShow() *cobra.Command {
 	return showing(a, &cobra.Command{
-		Use: "show NAME", Short: "Show all attributes of a queue, and what lies in it",
+		Use: "show NAME", Short: "Show the attributes of a queue, and count its tasks",
 		Example: "  tdf-manager queue show default\n  tdf-manager queue show nightly --json",
 	}, readQueue, showQueue)
 }
@@ -248,7 +247,7 @@ func runningOn(q *task.Queue) string {
 func (a *app) queueAdd() *cobra.Command {
 	return withJSON(withDryRun(&cobra.Command{
 		Use: "add [NAME] [ATTRIBUTE=VALUE...]", Short: "Make a queue",
-		Long: "add makes a queue; without a name it gets one, which is printed. See queue for the attributes.",
+		Long: "add makes a queue; without NAME it makes up a name and prints it. See queue for the attributes.",
 		Example: "  tdf-manager queue add nightly threads=20 maxthreads=2\n" +
 			"  tdf-manager queue add gpu default_resources=gpu=1 nodes_pin=node-1,node-2\n" +
 			"  tdf-manager queue add --dry-run nightly order=lifo",
@@ -298,8 +297,8 @@ func printAdded(s *session, q *task.Queue) {
 func (a *app) queueSet() *cobra.Command {
 	return withJSON(withDryRun(&cobra.Command{
 		Use: "set NAME ATTRIBUTE=VALUE...", Short: "Change attributes of a queue, all of them or none",
-		Long: "set changes attributes of a queue; it works on the next claims, and stops nothing that runs. An empty\n" +
-			"value brings the default back. See queue for the attributes.",
+		Long: "set changes attributes of a queue from the next claim on, and stops no running task. An empty value\n" +
+			"restores the default. See queue for the attributes.",
 		Example: "  tdf-manager queue set nightly maxthreads=2 nodes_pin=node-1,node-2\n" +
 			"  tdf-manager queue set nightly threads=unlimited nodes_pin=\n" +
 			"  tdf-manager queue set default threads=0 --dry-run",
@@ -342,14 +341,14 @@ func printSet(s *session, what string, changes []change) {
 
 func (a *app) queuePause() *cobra.Command {
 	return a.pausing(true, &cobra.Command{
-		Use: "pause NAME...", Short: "Let no worker take from queues; what runs goes on",
+		Use: "pause NAME...", Short: "Stop claims from queues; running tasks go on",
 		Example: "  tdf-manager queue pause nightly\n  tdf-manager queue pause nightly default --dry-run",
 	})
 }
 
 func (a *app) queueResume() *cobra.Command {
 	return a.pausing(false, &cobra.Command{
-		Use: "resume NAME...", Short: "Let workers take from paused queues again",
+		Use: "resume NAME...", Short: "Allow claims from paused queues again",
 		Example: "  tdf-manager queue resume nightly\n  tdf-manager queue resume nightly default",
 	})
 }

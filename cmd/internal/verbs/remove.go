@@ -80,9 +80,9 @@ func search[T any](list []T, name string, nameOf func(*T) string) (found *T, kno
 
 func (a *app) queueRm() *cobra.Command {
 	return removing(a, queueField, &cobra.Command{
-		Use: "rm NAME...", Aliases: []string{"remove"}, Short: "Take queues away in which no task waits or runs",
-		Long: "rm takes queues away with their attributes. Tasks in them that have ended stay. A queue in which a task\n" +
-			"is open, held or running is refused, and so is the default queue.",
+		Use: "rm NAME...", Aliases: []string{"remove"}, Short: "Remove queues in which no task waits or runs",
+		Long: "rm removes queues with their attributes; their ended tasks stay. It refuses the default queue, and\n" +
+			"any queue with an open, held or running task.",
 		Example: "  tdf-manager queue rm nightly\n  tdf-manager cancel --queue nightly && tdf-manager queue rm nightly",
 	}, readQueue, removeQueue)
 }
@@ -98,8 +98,8 @@ func removeQueue(ctx context.Context, s *session, name string) error {
 func (a *app) nodeRm() *cobra.Command {
 	return removing(a, nodeField, &cobra.Command{
 		Use: "rm NAME...", Aliases: []string{"remove"}, Short: "Forget nodes that are gone",
-		Long: "rm forgets nodes: their limits and what was found of them. A node from which a worker is registered, or on\n" +
-			"which a task runs, is refused. A worker that starts there brings the node back.",
+		Long: "rm forgets nodes, with their limits and failures. It refuses a node from which a worker is\n" +
+			"registered, or on which a task runs. A worker that starts there makes the node again.",
 		Example: "  tdf-manager node rm node-9\n  tdf-manager node rm node-8 node-9 --dry-run",
 	}, readNode, removeNode)
 }

@@ -22,11 +22,10 @@ type replaying struct {
 func (a *app) replay() *cobra.Command {
 	r := &replaying{}
 	cmd := withJSON(withDryRun(&cobra.Command{
-		Use: "replay ID", Short: "Run a round of an ended task once more, and compare what comes out",
-		Long: "replay opens a task that does once more what an ended task did in a round, with the very program of\n" +
-			"that round where its hash was recorded. It waits for the end and compares output, error and exit\n" +
-			"code. It ends with 0 if they are the same, with 1 if they are not or one of them is not kept, and\n" +
-			"with 4 if the timeout came first.",
+		Use: "replay ID", Short: "Repeat a round of an ended task, and compare the outputs",
+		Long: "replay opens a task that repeats a round of an ended task, with the same content of the program if\n" +
+			"its hash was recorded. It waits for the end and compares output, error and exit code. It ends with 0\n" +
+			"if they are equal, with 1 if they differ or one was not kept, and with 4 if the timeout came first.",
 		Example: "  tdf-manager replay 7\n  tdf-manager replay 7 --round 0 --timeout 10m\n" +
 			"  tdf-manager replay 7 --no-wait\n  tdf-manager replay --compare 12",
 		Args: cobra.ExactArgs(1), RunE: a.withManager(r.do),
@@ -36,7 +35,7 @@ func (a *app) replay() *cobra.Command {
 	flags.Lookup("round").DefValue = "0" // the text says it
 	flags.StringVar(&r.timeout, "timeout", "", "longest time to wait, such as 90 or 1h30m")
 	flags.BoolVar(&r.noWait, "no-wait", false, "only open the task and print its id")
-	flags.BoolVar(&r.compare, "compare", false, "ID is a replay: open nothing, and compare it with what it repeats")
+	flags.BoolVar(&r.compare, "compare", false, "open nothing, and compare the replay ID with its original")
 	for _, other := range []string{roundField, "timeout", "no-wait", dryRunName} {
 		cmd.MarkFlagsMutuallyExclusive("compare", other)
 	}

@@ -68,7 +68,7 @@ func TestReplayRefuses(t *testing.T) {
 		say  string
 	}{
 		{"2", 1, "has not ended"}, {"1 --round 7", 2, "round 7"}, {"1 --round -2", 2, "negative"}, {"99", 2, "no such task"},
-		{"--compare 1", 2, "no replay"}, {"1 --compare --round 0", 2, "none of the others"}, {"1 --timeout soon", 2, "timeout"}, {"x", 2, "id of one task"},
+		{"--compare 1", 2, "not a replay"}, {"1 --compare --round 0", 2, "none of the others"}, {"1 --timeout soon", 2, "timeout"}, {"x", 2, "id of one task"},
 	} {
 		r := b.unchanged(append([]string{"replay"}, fields(c.args)...)...)
 		if r.code != c.code || !strings.Contains(r.err, c.say) {

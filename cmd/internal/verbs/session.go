@@ -217,7 +217,7 @@ func withJSON(cmd *cobra.Command) *cobra.Command {
 
 // withDryRun adds -n to a verb that changes something.
 func withDryRun(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().BoolP(dryRunName, "n", false, "only print what would be done, and exit as if it were done")
+	cmd.Flags().BoolP(dryRunName, "n", false, "print what would be done, with the same exit code, and change nothing")
 	return cmd
 }
 

@@ -28,7 +28,7 @@ func (a *app) stats() *cobra.Command {
 			return count(ctx, s)
 		}),
 	})
-	cmd.Flags().BoolVar(&watching, "watch", false, "go on counting until stopped: a line for each change")
+	cmd.Flags().BoolVar(&watching, "watch", false, "keep counting until stopped, with a line for each change")
 	cmd.MarkFlagsMutuallyExclusive("watch", jsonName)
 	return cmd
 }
@@ -126,12 +126,12 @@ func (a *app) top() *cobra.Command {
 	interval, once := "", false
 	cmd := &cobra.Command{
 		Use: "top", Short: "Watch queues, workers, rates and failures on a live screen", Args: cobra.NoArgs,
-		Long: "top shows the namespace on the terminal until q is pressed; ? tells the other keys. Without a terminal,\n" +
-			"or with --once, it prints what there is once, as plain tables.",
+		Long: "top shows the namespace on the terminal until q is pressed; ? shows the other keys. Without a\n" +
+			"terminal, or with --once, it prints one snapshot as plain tables.",
 		Example: "  tdf-manager top\n  tdf-manager top --interval 500ms\n  tdf-manager top --once",
 	}
 	cmd.Flags().StringVar(&interval, "interval", "",
-		fmt.Sprintf("time between two looks (default %v, at least %v)", top.DefaultInterval, top.MinInterval))
+		fmt.Sprintf("time between two refreshes (default %v, at least %v)", top.DefaultInterval, top.MinInterval))
 	cmd.Flags().BoolVar(&once, "once", false, "print one snapshot and end")
 	cmd.RunE = a.withManager(func(ctx context.Context, s *session) error {
 		every, err := parseInterval(interval)

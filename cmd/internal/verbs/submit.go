@@ -36,9 +36,9 @@ func (a *app) submit() *cobra.Command {
 		Short: "Open tasks",
 		Long: "submit opens one task, one for each line of a file, or one for each number of an array.\n\n" +
 			"WORDS are the arguments of run.sh. They are not interpreted, except that with --array each {} in\n" +
-			"them becomes the number; without {}, the number is the last word. Values that are not given come\n" +
-			"from the defaults of the queue, then from [task_defaults].\n\n" +
-			"Times are seconds since 1970, RFC 3339, or +10m from now; durations are seconds, or such as\n" +
+			"them becomes the number; without {}, the number is the last word. Missing values come from the\n" +
+			"defaults of the queue, then from [task_defaults].\n\n" +
+			"Times are seconds since 1970, RFC 3339, or +10m from now; durations are seconds, or text such as\n" +
 			"1h30m. inf is a time without end, unlimited a number without limit, and none an empty list. With\n" +
 			"--key a second submission opens nothing and prints the id of the first.",
 		Example: "  tdf-manager submit --program sum --source rsync:run.sh -- 1 2 3\n" +
@@ -53,7 +53,7 @@ func (a *app) submit() *cobra.Command {
 	flags.StringVar(&sub.eachLine, "each-line", "", "open a task for each line of a file (- is stdin); it is the input")
 	flags.StringVar(&sub.fromJSON, "from-json", "", "open a task for each line of a file (- is stdin), a JSON object")
 	flags.StringVar(&sub.array, "array", "", "open a task for each number, such as 1-100, 0-30:10 or 1,3,5-8")
-	flags.StringVar(&sub.requestKey, "request-key", "", "name of this submission: repeated, nothing is opened twice")
+	flags.StringVar(&sub.requestKey, "request-key", "", "name of this submission; repeating it opens nothing twice")
 	flags.BoolVarP(&sub.quiet, "quiet", "q", false, "print the ids only, one a line")
 	cmd.MarkFlagsMutuallyExclusive("each-line", "from-json", "array")
 	cmd.MarkFlagsMutuallyExclusive("quiet", jsonName)

@@ -28,13 +28,13 @@ func (a *app) verify() *cobra.Command {
 	v := &verify{}
 	cmd := withJSON(&cobra.Command{
 		Use: "verify", Short: "Check the state and the record of every task",
-		Long: "verify reads all tasks of the namespace and the recorded events, and changes nothing. It may run\n" +
-			"while everything is at work. It ends with 1 if something is wrong; notes are not.\n\n" +
-			"Servers repair state sets, indices and the lists of plans within a minute or two, where the record of the task\n" +
-			"says what is right. With --wait-repaired it verifies again until nothing is left that they repair, for two\n" +
-			"minutes or the time that is given. Where no server runs, start a tdf-server.\n\n" +
-			"With --archive it also makes sure that every task that has left Redis is in the archive, and that the checksums of\n" +
-			"all segments are right.",
+		Long: "verify reads all tasks of the namespace and the recorded events, and changes nothing. It may run at\n" +
+			"any time. It ends with 1 if it finds a violation; a note is none.\n\n" +
+			"Servers repair state sets, indices and the lists of plans from the records of tasks, within a minute\n" +
+			"or two. With --wait-repaired verify repeats until they have repaired what they can, for two minutes\n" +
+			"or the time given. If no server runs, start a tdf-server.\n\n" +
+			"With --archive it also checks that every task that has left Redis is in the archive, and verifies\n" +
+			"the checksums of all segments.",
 		Example: "  tdf-manager verify\n  tdf-manager verify --wait-repaired\n  tdf-manager verify --wait-repaired=10m\n" +
 			"  tdf-manager verify --archive /var/lib/tdf/archive",
 		Args: cobra.NoArgs, RunE: a.withStore(v.do),

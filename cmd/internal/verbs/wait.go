@@ -27,9 +27,9 @@ func (a *app) wait() *cobra.Command {
 	w := &waiting{}
 	cmd := withJSON(&cobra.Command{
 		Use: "wait [TASKS]", Short: "Wait until tasks have ended",
-		Long: "wait waits until tasks have ended; without any named it waits for all there are now. It ends with 1\n" +
-			"if some did not succeed, or if the namespace is flushed meanwhile, and with 4 if the timeout came first.\n" +
-			"If a plan is still being built, it says so and goes on waiting for its tasks.\n\n" + selectorHelp,
+		Long: "wait waits until tasks have ended; without names it waits for all existing tasks. It ends with 1 if\n" +
+			"a task did not succeed or the namespace was flushed, and with 4 if the timeout came first. If a plan\n" +
+			"is still being built, wait says so and keeps waiting for its tasks.\n\n" + selectorHelp,
 		Example: "  tdf-manager wait 3-9,12\n  tdf-manager wait all --timeout 1h30m\n  tdf-manager wait --queue nightly",
 		RunE:    a.withManager(w.do),
 	})

@@ -14,10 +14,10 @@ func (a *app) why() *cobra.Command {
 	var queue string
 	cmd := withJSON(&cobra.Command{
 		Use: "why ID | why --queue NAME", Short: "Say why a task waits, or how it ended, and the remedy",
-		Long: "why says, for a task in any state, why it is there: what keeps it from being claimed, how its round goes,\n" +
-			"or by which rule it ended. Below each reason is its remedy. A reason marked with * alone keeps\n" +
-			"the task from running. With --queue it says what keeps the tasks of a queue. A step of a plan that\n" +
-			"has not been opened has no task yet: plan show says what it waits for.",
+		Long: "why explains the state of a task: what keeps it from being claimed, how its round goes, or by which\n" +
+			"rule it ended. Below each reason is its remedy. Only reasons marked with * keep the task from\n" +
+			"running. With --queue it explains why the tasks of a queue wait. A step of a plan that is not opened\n" +
+			"yet has no task: see plan show.",
 		Example: "  tdf-manager why 7\n  tdf-manager why last --json\n  tdf-manager why --queue nightly",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.withManager(func(ctx context.Context, s *session) error {

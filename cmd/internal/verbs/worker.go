@@ -19,9 +19,9 @@ import (
 func (a *app) worker() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "worker", Aliases: []string{"workers"}, Short: "List the workers, and drain or stop them",
-		Long: "worker looks at the registry of workers, and orders them, from any host that reaches Redis.\n\n" +
-			"A worker that drains claims nothing more and finishes what it runs. The order stays with its name,\n" +
-			"also over a restart, until undrain takes it back.",
+		Long: "worker lists, drains and stops workers, from any host that reaches Redis.\n\n" +
+			"A draining worker finishes its tasks and claims no more. The order stays with its name, also over a\n" +
+			"restart, until undrain revokes it.",
 		Example: "  tdf-manager worker ls\n" +
 			"  tdf-manager worker drain w1 w2 --wait && ssh host reboot\n" +
 			"  tdf-manager worker undrain w1 w2\n" +
@@ -67,8 +67,8 @@ func (a *app) workerLs() *cobra.Command {
 	var all bool
 	cmd := withJSON(&cobra.Command{
 		Use: "ls", Aliases: []string{listAlias}, Short: "List the workers that are alive or lost",
-		Long: "ls lists the workers by name. SLOTS are those that run a task, of all; STUCK ones hold a task that\n" +
-			"does not end; HEARTBEAT is how long ago the worker was last heard of.",
+		Long: "ls lists the workers by name. SLOTS counts those that run a task, of all; STUCK counts those whose\n" +
+			"task does not end; HEARTBEAT is the time since the last heartbeat.",
 		Args: cobra.NoArgs,
 		RunE: a.withManager(func(ctx context.Context, s *session) error {
 			workers, err := s.manager.Workers(ctx)
@@ -106,7 +106,7 @@ func printWorkers(s *session, workers []task.Worker, hidden int) {
 func age(d time.Duration) string { return rounded(d) + " ago" }
 
 func (a *app) workerShow() *cobra.Command {
-	return showing(a, &cobra.Command{Use: "show NAME", Short: "Show all that is known of a worker"},
+	return showing(a, &cobra.Command{Use: "show NAME", Short: "Show the record of a worker"},
 		readWorker, showWorker)
 }
 

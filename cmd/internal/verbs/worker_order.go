@@ -29,10 +29,10 @@ func (a *app) drain() *cobra.Command {
 		order: task.OrderDrain,
 		suits: func(w *task.Worker) bool { return w.State != task.WorkerStopped },
 	}
-	cmd := a.ordering(o, "drain", "Let workers finish what they run, and claim nothing more",
+	cmd := a.ordering(o, "drain", "Let workers finish their tasks, and claim no more",
 		"  tdf-manager worker drain w1\n  tdf-manager worker drain w1 w2 --wait=1h\n  tdf-manager worker drain all --dry-run")
-	cmd.Long = "drain lets workers finish what they run; they claim nothing more. The order stays with the name, also\n" +
-		"over a restart, until undrain takes it back. all means all workers that have not stopped."
+	cmd.Long = "drain lets workers finish their tasks; they claim no more. The order stays with the name, also over\n" +
+		"a restart, until undrain revokes it. all means all workers that have not stopped."
 	o.waitFlag(cmd, "drained")
 	return cmd
 }
@@ -42,7 +42,7 @@ func (a *app) undrain() *cobra.Command {
 		order: task.NoOrder,
 		suits: func(w *task.Worker) bool { return w.Order == task.OrderDrain },
 	}
-	return a.ordering(o, "undrain", "Take the order to drain back",
+	return a.ordering(o, "undrain", "Revoke the order to drain",
 		"  tdf-manager worker undrain w1\n  tdf-manager worker undrain all")
 }
 
@@ -51,10 +51,10 @@ func (a *app) stop() *cobra.Command {
 		order: task.OrderStop,
 		suits: func(w *task.Worker) bool { return w.State.Alive() },
 	}
-	cmd := a.ordering(o, "stop", "End workers in good order",
+	cmd := a.ordering(o, "stop", "Stop workers gracefully",
 		"  tdf-manager worker stop w1\n  tdf-manager worker stop all --wait=5m")
-	cmd.Long = "stop ends workers as SIGTERM does: what runs may go on for their drain_timeout, the rest is handed\n" +
-		"back. A worker that is started again works."
+	cmd.Long = "stop ends workers as SIGTERM does: programs may go on for drain_timeout, then their tasks are handed\n" +
+		"back. A worker that is started again claims again."
 	o.waitFlag(cmd, "stopped")
 	return cmd
 }
@@ -69,7 +69,7 @@ func (a *app) ordering(o *ordering, verb, short, example string) *cobra.Command 
 }
 
 func (o *ordering) waitFlag(cmd *cobra.Command, until string) {
-	cmd.Flags().StringVar(&o.wait, "wait", "", "wait until they are "+until+"; --wait=DURATION waits so long at most and ends with 4")
+	cmd.Flags().StringVar(&o.wait, "wait", "", "wait until they are "+until+"; --wait=DURATION waits at most that long, then ends with 4")
 	cmd.Flags().Lookup("wait").NoOptDefVal = "inf"
 	cmd.MarkFlagsMutuallyExclusive("wait", dryRunName)
 }

@@ -19,14 +19,14 @@ import (
 )
 
 const long = `tdf-worker claims open tasks for its slots, fetches their programs, runs
-./run.sh with the task's input, and reports what it wrote.
+./run.sh with the task's input, and reports its output.
 
-NAME stands for this worker in its namespace: while it is alive, no other can
-have it. On SIGTERM or SIGINT the worker drains: it claims nothing more, lets its
+NAME identifies this worker in its namespace: while it is alive, no other worker
+can use it. On SIGTERM or SIGINT the worker drains: it claims nothing more, lets its
 programs go on for [worker] drain_timeout, then stops those that are left and
 hands their tasks back. A second signal kills them and hands back at once, a
-third ends the worker immediately. From elsewhere the same is done with
-tdf-manager worker drain, undrain and stop.`
+third ends the worker immediately. tdf-manager worker drain, undrain and stop do
+the same from any host.`
 
 // New returns the command.
 func New() *cobra.Command {

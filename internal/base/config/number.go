@@ -179,7 +179,7 @@ func parseNumber(s string) (float64, error) {
 	case err != nil:
 		return 0, invalid("too large a number", "write a smaller one, or inf")
 	case math.IsNaN(n):
-		return 0, invalid("NaN is no usable number", "write a number")
+		return 0, invalid("NaN is not a usable number", "write a number")
 	}
 	return n, nil
 }

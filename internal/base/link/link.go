@@ -1,5 +1,5 @@
-// Package link is how a daemon lives through an outage of Redis: it says once
-// that Redis is gone and once that it is back, and paces the attempts between.
+// Package link takes a daemon through an outage of Redis: it logs once that
+// Redis is gone and once that it is back, and paces the attempts between.
 package link
 
 import (

@@ -56,7 +56,7 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 	}
 	if at, ok := listener.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
 		_ = listener.Close()
-		return nil, refused(addr, "leads to "+listener.Addr().String()+", which is no loopback address", "write 127.0.0.1 or [::1]", nil)
+		return nil, refused(addr, "leads to "+listener.Addr().String()+", which is not a loopback address", "write 127.0.0.1 or [::1]", nil)
 	}
 	return listener, nil
 }

@@ -123,7 +123,7 @@ func TestRefused(t *testing.T) {
 	}
 	defer func() { _ = taken.Close() }()
 	for addr, says := range map[string]string{
-		taken.Addr().String(): "in use", "0.0.0.0:0": "no loopback address", "127.0.0.1:x": "cannot be listened on",
+		taken.Addr().String(): "in use", "0.0.0.0:0": "not a loopback address", "127.0.0.1:x": "cannot be listened on",
 	} {
 		_, err := Start(t.Context(), addr, slog.New(slog.DiscardHandler))
 		e, ok := errors.AsType[*config.Error](err)

@@ -97,7 +97,7 @@ var deeds = []deed{
 		},
 	},
 	{
-		"end all sessions with a new epoch, so that all that runs is run again", yes, yes, yes, no,
+		"end all sessions with a new epoch, so that all running tasks run again", yes, yes, yes, no,
 		[]way{{"HSET :meta epoch 7"}, {"HINCRBY :meta epoch 7"}, {"DEL :meta"}, {"SET :meta x"}},
 		func(t *testing.T, v *victims) bool {
 			_, err := v.Store.Renew(t.Context(), v.session, fleet.Heartbeat{State: task.WorkerReady})
@@ -152,7 +152,7 @@ var deeds = []deed{
 		[]way{{"PUBLISH :changed x"}, {"PUBLISH :rules x"}}, nil,
 	},
 	{
-		"run a script of its own", yes, no, no, no,
+		"run its own scripts", yes, no, no, no,
 		[]way{{"EVAL return(1) 0"}, {"EVAL_RO return(1) 0"}, {"SCRIPT LOAD return(1)"}, {"FUNCTION LOAD x"}, {"FCALL x 0"}}, nil,
 	},
 	{

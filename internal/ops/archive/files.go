@@ -239,7 +239,7 @@ func readBefore(path string) (b before, err error) {
 	return b, nil
 }
 
-// DamageError says what is wrong with a file of an archive. What can be read of it is read all the same.
+// DamageError says what is wrong with a file of an archive. The rest of the file is read.
 type DamageError struct {
 	Path string
 	// Problem goes on after the path, Remedy says what to do.

@@ -132,8 +132,7 @@ func place(id int64) (word int, bit uint64) {
 	return int(low / 64), 1 << (low % 64)
 }
 
-// Newest returns the records that were archived last, that one first, of those that are meant: of each task the newest revision,
-// and at most so many tasks.
+// Newest returns the newest revisions of up to most tasks among those meant, the last archived first.
 func (r *Reader) Newest(ctx context.Context, most int, meant func(*Entry) (bool, error)) ([]Record, error) {
 	top := newestTasks{most: most}
 	err := r.Each(ctx, func(e *Entry) error {

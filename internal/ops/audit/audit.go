@@ -306,7 +306,7 @@ const (
 	// Index: a server or worker will not find the task when it is due, or will find
 	// it where it is not, or limits count a round that does not run, or miss one that does.
 	Index Kind = "index"
-	// Unknown: a set lists an id that was never given out, or what is no id.
+	// Unknown: a set lists an id that was never given out, or a malformed id.
 	Unknown Kind = "unknown"
 	// Path: an event was recorded that cannot have been, or the task is not where
 	// the events leave it.

@@ -85,8 +85,8 @@ func (a *auditor) accounted(now *upkeep.Census) int64 {
 }
 
 // readGaps reads which ids epochs left out, as far as that is not known yet. There may be millions of them, so
-// they are not looked for one by one: those that exist all the same, because a
-// client in another language had taken them before, are found in the state sets.
+// they are not read one by one: those that exist, because a client in another
+// language had taken them before, are found in the state sets.
 func (a *auditor) readGaps(ctx context.Context) error {
 	epochs, err := a.store.Gaps(ctx)
 	if err != nil {
@@ -185,7 +185,7 @@ func (a *auditor) settle() {
 	n.Purged = n.Opened - n.InStates - n.SetAside - n.LeftOut - n.Unwritten - n.Missing
 }
 
-// backFromGone looks for ids that have left Redis and are listed all the same.
+// backFromGone looks for ids that have left Redis but are still listed.
 func (a *auditor) backFromGone(ctx context.Context, x upkeep.Index, ids []int64) error {
 	ids = slices.DeleteFunc(ids, func(id int64) bool { return !a.isPurged(id) })
 	if len(ids) == 0 {

@@ -60,7 +60,7 @@ func (a *auditor) beyond(ctx context.Context, x upkeep.Index, members []string) 
 		}
 		switch {
 		case id == 0:
-			a.say(sprint(0, Unknown, "%s lists %q, which is no id", x, text))
+			a.say(sprint(0, Unknown, "%s lists %q, which is not an id", x, text))
 		case id > last:
 			a.say(sprint(id, Unknown, "listed in %s, but the newest id is %d", x, last))
 		case a.leftOut(id) && !a.there[id]:
@@ -168,7 +168,7 @@ func (a *auditor) judge(ctx context.Context, strays []stray) error {
 				continue
 			}
 			if ids[i] == 0 {
-				a.say(sprint(0, Index, "%s lists %q, but does not belong there: that is no id", s.index, s.member))
+				a.say(sprint(0, Index, "%s lists %q, but does not belong there: that is not an id", s.index, s.member))
 				continue
 			}
 			a.say(sprint(ids[i], Index, "listed in %s, but does not belong there: %s", s.index, whereIs(&tasks[i].Task)))

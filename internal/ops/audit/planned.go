@@ -113,7 +113,7 @@ func wrongRecords(t *plans.Planned) (found []string) {
 	case t.Dependants+t.Stuck > 0 && !t.Feeds:
 		say("%d need it, but it does not say so: they will not be told of its end", t.Dependants+t.Stuck)
 	case t.Stuck > 0 && !t.Draining:
-		say("%d that need it were put aside in the middle of being told, and no server goes on with it", t.Stuck)
+		say("%d of its dependants were left half told, and no server goes on with them", t.Stuck)
 	}
 	if t.Waits > 0 && t.DoomedBy == 0 && begun(t) {
 		say("it is %s, but has not got the results of %d that it needs", t.State, t.Waits)

@@ -216,7 +216,7 @@ func (p *planAudit) belonging() {
 		}
 	}
 	if n := int64(len(p.tasks)) + p.gone; n < p.after.Listed && p.still() {
-		p.a.say(sprint(0, Plan, "plan %d lists %d tasks, some of them twice, or what is no id", p.id, p.after.Listed))
+		p.a.say(sprint(0, Plan, "plan %d lists %d tasks, some of them twice or with malformed ids", p.id, p.after.Listed))
 	}
 }
 

@@ -251,7 +251,7 @@ func moments() [][]string {
 func (s *sight) moment(round int, name string) moment {
 	m := moment{field: statemachine.RoundField(round, name)}
 	if text := s.stamps[m.field]; text != "" {
-		m.at, _ = statemachine.ParseTime(text) // what is no time is not compared
+		m.at, _ = statemachine.ParseTime(text) // a malformed time is not compared
 	}
 	switch statemachine.State(name) {
 	case statemachine.Archived:

@@ -45,7 +45,7 @@ func mended(version string, fixed []string) bool {
 	return slices.Compare(mine[:], newest[:]) > 0
 }
 
-// numbers are the first three parts of a version; what is no number is 0.
+// numbers are the first three parts of a version; a part that is not a number counts as 0.
 func numbers(version string) (n [3]int) {
 	for i, part := range strings.SplitN(version, ".", 3) {
 		n[i], _ = strconv.Atoi(part)
@@ -194,7 +194,7 @@ func judgeReplication(f *Facts, r *report) {
 	case info["role"] == "slave":
 		r.fail("this is a replica, which takes no changes", "name the master in [redis], or use sentinel_master")
 	case info["connected_slaves"] == "0" && (f.Redis.Sentinel() || f.Redis.Cluster()):
-		r.fail("master without replicas: there is nobody to take over", "start the replicas")
+		r.fail("master without replicas: no replica can take over", "start the replicas")
 	case copying(info):
 		r.warn("a replica is still getting its first copy: a failover now would lose everything", "wait until it is online")
 	case info["connected_slaves"] != "0" && f.Server.Settings["min-replicas-to-write"] == "0":

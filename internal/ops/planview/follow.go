@@ -219,7 +219,7 @@ func (p *peaks) moved(from, to statemachine.State) {
 	p.top = max(p.top, p.running)
 }
 
-// of ends the time between two looks, at the end of which so many tasks run, and returns the most of all.
+// of ends an interval between two looks, after which running tasks run, and returns the highest peak.
 func (p *peaks) of(running int) int {
 	p.list = append(p.list, max(p.top, running))
 	p.list = p.list[max(0, len(p.list)-manyLooks):]

@@ -288,8 +288,8 @@ func newPlanGraph(tasks []*Task) *planGraph {
 	return g
 }
 
-// look works out what is still to come at a moment of Redis' clock. slots says how many tasks run at a time, where so
-// many run and so many wait for a slot.
+// look computes the outlook at a moment of Redis' clock. slots says how many tasks can run at a time, from the numbers
+// of running tasks and of open ones, which wait for a slot.
 func (g *planGraph) look(on task.OnFailure, now statemachine.Time, slots func(running, open int) int) *Outlook {
 	o := &Outlook{States: map[statemachine.State]int64{}, Now: now}
 	for i, t := range g.tasks {

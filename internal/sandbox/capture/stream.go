@@ -107,7 +107,7 @@ func (s *Stream) CloseForProgram() {
 // Finish reads what is in the pipe, without waiting for a writer that is still
 // there, and closes everything. Call it once the program is dead; what comes
 // later is lost. The error, an *OutputError, says that not all could be kept,
-// e.g. ENOSPC of the file; Captured is whole all the same. Calling it again gives
+// e.g. ENOSPC of the file; Captured is complete nevertheless. Calling it again gives
 // the same.
 func (s *Stream) Finish() (Captured, error) {
 	if !s.ended {

@@ -190,7 +190,7 @@ func (s *Spool) open(file string) (*os.File, error) {
 	if err == nil && info.Mode().IsRegular() {
 		return f, nil
 	}
-	return nil, errors.Join(s.damaged(file, "is no regular file", err), f.Close())
+	return nil, errors.Join(s.damaged(file, "is not a regular file", err), f.Close())
 }
 
 func (s *Spool) readHeader(file string, r *bufio.Reader) (header, error) {

@@ -103,10 +103,10 @@ func weigh(node string, running int, evidence []Evidence) weights {
 	return w
 }
 
-// ways is in how many ways failed of failed+running rounds can be those that
-// fail. Failures are often quicker than successes: what ends first on a node in
-// order may well be a run of failures, while what will pass still runs. With
-// the factor the chance is one of failing so many of all that was begun.
+// ways is the number of ways to choose failed of failed+running rounds. Failures
+// are often quicker than successes: the first rounds to end on a sound node may well
+// be a run of failures, while those that will pass still run. With this factor the
+// chance is that of so many failures among all rounds begun.
 func ways(failed, running int) float64 {
 	n := 1.0
 	for i := range running {
@@ -141,8 +141,8 @@ const (
 // a time.
 func (n Node) Gated() bool { return n.Quarantined || n.Run >= GateRun }
 
-// NextTrial is the pause before the next probe of a node in quarantine that
-// has failed so many: first, then each twice as long as the one before, up to
+// NextTrial is the pause before the next probe of a quarantined node after a number
+// of failed ones: first, then each twice as long as the one before, up to
 // MaxTrial. It is 0 if the first pause is.
 func NextTrial(trials int, first time.Duration) time.Duration {
 	most := max(first, MaxTrial)

@@ -215,7 +215,7 @@ func (s *Conn) judgeHA(ctx context.Context, info map[string]string, si *ServerIn
 	if !s.where.Sentinel() {
 		return &SetupError{
 			Setting: "[redis] durability", Value: config.DurabilityHA,
-			Err:    fmt.Errorf("%w: nobody would replace a master that dies", ErrUnfit),
+			Err:    fmt.Errorf("%w: no Sentinel replaces a master that dies", ErrUnfit),
 			Remedy: "set sentinel_master and sentinel_addrs, or write durability=safe or fast",
 		}
 	}

@@ -1,7 +1,7 @@
 -- judge writes what a server found about a node, if the node is as it was then.
 --
 -- KEYS meta, node, wakeNode, nodes, suspects
--- ARGV node; then as it was: run, era, since when it is set aside, trials, next trial, probe; then the same as it is to be,
+-- ARGV node; then as read: run, era, since when it is quarantined, trials, next trial, probe; then the new values of these,
 --   '' for no such field; then the reason
 -- Returns 1, or 0 and nothing changes. Sent again: the same, as long as nothing else has happened to the node.
 local wrong = wrongtype('hash', {K.node}) or wrongtype('list', {K.wakeNode}) or wrongtype('set', {K.nodes, K.suspects})
@@ -28,5 +28,5 @@ if want[3] ~= '' or (tonumber(want[1]) or 0) > 0 then
 else
   redis.call('SREM', K.suspects, A.node)
 end
-token(K.wakeNode) -- who waits there may claim again, or hears when he may
+token(K.wakeNode) -- a waiter may claim again, or learns when it may
 return 1

@@ -184,7 +184,7 @@ func (s *Fleet) Counted(ctx context.Context) ([]CountedRound, error) {
 	var rounds []CountedRound
 	for i, c := range all {
 		for _, text := range members[i].Val() {
-			id, _ := strconv.ParseInt(text, 10, 64) // what is no number is no task: 0
+			id, _ := strconv.ParseInt(text, 10, 64) // a malformed id is that of no task: 0
 			rounds = append(rounds, CountedRound{ID: id, Queue: c.queue, Node: c.node})
 		}
 	}

@@ -79,7 +79,7 @@ func (s *Fleet) SuspectNodes(ctx context.Context, names ...string) ([]Suspect, e
 
 func suspectOf(name string, doc map[string]string, running []string) Suspect {
 	n := Suspect{NodeRecord: task.ParseNode(name, doc), Running: len(running), Programs: programsOf(doc["failing"])}
-	n.Passed, _ = statemachine.ParseTime(doc["passed"]) // what is no time was never
+	n.Passed, _ = statemachine.ParseTime(doc["passed"]) // a malformed time means never
 	for i, field := range suspectFields {
 		n.seen[i] = doc[field]
 	}

@@ -1,5 +1,5 @@
--- recount takes out of what counts rounds those that are none any more, because a
--- foreign client has moved the task, and wakes who waits for the place.
+-- recount removes ended rounds from the sets and hashes that count rounds, because a
+-- foreign client has moved their tasks, and wakes a waiter for the place.
 --
 -- KEYS meta; then sets of rounds, and hashes of what rounds have got of a node
 -- ARGV running (state whose tasks count); then for each key: queue or '', node or '', whose rounds it counts;

@@ -1,6 +1,6 @@
-// Package growth opens those steps of a plan that are known only once it runs: a step that is repeated for the lines of a
-// result, and what needs such a step. The steps are kept in Redis as templates from the submission on
-// (store.KeepGrowth), so that any server can open them when their time comes, even if the submitter is gone.
+// Package growth opens the steps of a plan that depend on its results: steps repeated for the lines of a
+// result, and steps that need those. The submission stores them in Redis as templates
+// ([plans.Plans.KeepGrowth]), so that any server can open them later, even if the submitter is gone.
 package growth
 
 import (

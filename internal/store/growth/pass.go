@@ -220,13 +220,13 @@ func (v *View) lines(i int, result task.Result) ([]string, error) {
 	}
 	for k, line := range lines {
 		if strings.Contains(line, Item) || !utf8.ValidString(line) {
-			return nil, troublef("%s is no text in line %d: want UTF-8 without NUL characters", what, k+1)
+			return nil, troublef("%s is not text in line %d: want UTF-8 without NUL characters", what, k+1)
 		}
 	}
 	return lines, v.room(i, len(lines))
 }
 
-// room looks whether a step may have so many tasks, for itself and for those that need it.
+// room checks the bounds of step i with that many tasks, and those of the steps that need it.
 func (v *View) room(i, tasks int) error {
 	s := &v.Steps[i]
 	if n := v.needs(s, s.Name, 0); n > MaxNeeds || n*tasks > MaxEdges {
@@ -242,7 +242,7 @@ func (v *View) room(i, tasks int) error {
 	return nil
 }
 
-// needs is how many tasks each task of a step needs, as far as that is known, if the step of that name has so many.
+// needs counts the tasks that each task of s needs, as far as known, if the step called name has that many tasks.
 func (v *View) needs(s *Step, name string, tasks int) (n int) {
 	for _, need := range s.Needs {
 		switch st := v.known[need.Step]; {

@@ -218,7 +218,7 @@ func TestTrouble(t *testing.T) {
 		"lines": {strings.Repeat("\n", growth.MaxLines+1), "step count: the result of task 1 has 10001 lines, and may have 10000",
 			func(tpl *growth.Template) { tpl.Steps = tpl.Steps[:1] }},
 		"fan in": {strings.Repeat("\n", 1000), "step report would need 1001 tasks with the 1000 of step count; a task may need 1000: put steps between that each take some of them", nil},
-		"text":   {"a\n\xff", "step count: the result of task 1 is no text in line 2: want UTF-8 without NUL characters", nil},
+		"text":   {"a\n\xff", "step count: the result of task 1 is not text in line 2: want UTF-8 without NUL characters", nil},
 		"queue":  {"a", "step count: queue \"q\": no such queue", func(tpl *growth.Template) { storetest.Set(&tpl.Steps[0].Tasks[0], "queue", "q") }},
 	} {
 		t.Run(name, func(t *testing.T) {

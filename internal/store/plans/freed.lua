@@ -1,5 +1,5 @@
--- freed reads the tasks of a plan that are to be moved. It changes nothing, but that a plan with which nothing is to be
--- done is taken off the list of those to look at.
+-- freed reads the tasks of a plan that servers must move. It changes one thing: a plan without such work leaves the list
+-- `draining`.
 --
 -- KEYS meta, plan, freed, draining
 -- ARGV id, first (rank to begin at), most (tasks)

@@ -1,5 +1,5 @@
--- grown is said by a server that has looked at the steps of a plan that are to be opened. Those that come to no task are
--- opened by it; if there are none, and nobody has nudged it meanwhile, nothing is to be done before the next nudge.
+-- grown ends a server's look at the steps of a plan not opened yet. It marks steps without tasks as opened or skipped; if
+-- there are none, and no nudge came meanwhile, there is no work before the next nudge.
 --
 -- KEYS meta, plan, growth
 -- ARGV id, nudges (that it knew of), trouble (why steps cannot be opened, or '');

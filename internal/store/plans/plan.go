@@ -230,8 +230,8 @@ func (s *Plans) Draining(ctx context.Context, offset, limit int) ([]Drain, error
 // MaxReleases is the most tasks one call of [Plans.Release] takes.
 const MaxReleases = 100
 
-// Release tells at most so many tasks that need one of those that have ended how it ended, and returns of how many of the
-// ids, from the first on, all have been told. Each is told once of each end, however often this is called.
+// Release tells dependants of ended tasks how these ended, at most page of them, and returns for how many of the
+// ids, from the first on, all dependants have been told. Each is told once of each end, however often this is called.
 func (s *Plans) Release(ctx context.Context, page int, ids ...int64) (done int, err error) {
 	if len(ids) > MaxReleases || page < 1 {
 		return 0, fmt.Errorf("release: %d tasks in pages of %d: want at most %d, in pages of at least 1", len(ids), page, MaxReleases)

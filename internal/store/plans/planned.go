@@ -52,7 +52,7 @@ func (t *Planned) Misplaced(p *task.Plan) (found []string) {
 		say("it is among the tasks of plan %d to be moved, but is %s and waits for %d", p.ID, t.State, t.Waits)
 	}
 	if t.mustTell(p) && !t.Draining {
-		say("it has ended, and %d that need it are not to be told: they wait for ever", t.Dependants)
+		say("it has ended, and %d that need it will never be told: they wait for ever", t.Dependants)
 	}
 	return found
 }
@@ -141,8 +141,8 @@ func (l *plannedLooks) tell(id int64) Planned {
 	return t
 }
 
-// Dependants reads who is named by the lists of a task of those that need it, stuck ones last, at most so many from
-// a place on. What is no id comes as 0.
+// Dependants reads the ids in the list of a task's dependants, or of its stuck ones: at most limit, from offset
+// on. A malformed id is returned as 0.
 func (s *Plans) Dependants(ctx context.Context, id int64, stuck bool, offset, limit int) ([]int64, error) {
 	key := s.Keys.Dependants(id)
 	if stuck {

@@ -11,8 +11,8 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// A script blocks Redis while it runs: the most tasks and needs that one call should add to a plan. More are not refused, as
-// one task may need so many.
+// The most tasks and needs that one call should add to a plan, because a script blocks Redis while it runs. More are not
+// refused: a single task may need more.
 const (
 	PlanTasks = 100
 	PlanNeeds = 100

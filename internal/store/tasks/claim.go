@@ -232,8 +232,8 @@ func decodeClaimed(r conn.Reply, at conn.Clock) Claimed {
 	return c
 }
 
-// decodeArgv reads the JSON array of the field argv; a text that is none
-// becomes the only argument, so that the program can complain about it.
+// decodeArgv reads the JSON array of the field argv; any other text becomes the
+// only argument, so that the program can complain about it.
 func decodeArgv(text string) []string {
 	argv := []string{}
 	if err := json.Unmarshal([]byte(text), &argv); err != nil {

@@ -25,7 +25,7 @@
 -- the same request: the same tasks, as far as they are still held, and nothing
 -- changes but the heartbeat. An error, and nothing changes, if a key has another type.
 local session = A.incarnation ~= ''
-local request = string.format('e%d-%s', epoch, A.request) -- a claim of another epoch is none
+local request = string.format('e%d-%s', epoch, A.request) -- a claim of another epoch does not count
 local beat
 if session then
   local doc = redis.call('HMGET', K.workerDoc, 'incarnation', 'state', 'epoch')
@@ -129,7 +129,7 @@ local room = nodelimit and nodelimit - redis.call('SCARD', K.busyNode) or math.h
 local cap, trial, gated = room, false, false
 if meta[4] == 'on' and node ~= '' then
   local n = redis.call('HMGET', K.node, 'run', 'quarantined', 'trial_at')
-  if (tonumber(n[1] or '') or 0) >= tonumber(A.gate) or tonumber(n[2] or '') then -- what is no number counts as missing
+  if (tonumber(n[1] or '') or 0) >= tonumber(A.gate) or tonumber(n[2] or '') then -- a malformed number counts as missing
     local at = tonumber(n[3] or '') or math.huge
     nodelimit = nodelimit or math.huge
     trial, gated = clock >= at, clock < at

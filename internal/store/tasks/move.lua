@@ -126,8 +126,8 @@ local function raised(text)
   return string.format('%d', tonumber(n) + 1)
 end
 
--- succeeded ends the run of a node: what failed before tells nothing of now. One
--- that is set aside is released by its probe alone, which the server does.
+-- succeeded ends the run of a node: earlier failures say nothing about now. Only
+-- the server releases a quarantined node, after its probe.
 local function succeeded(key, node, n, id)
   if n[1] then redis.call('HSET', key, 'era', raised(n[2])) end
   redis.call('HSET', key, 'passed', stamp)
@@ -243,7 +243,7 @@ local function index(m, start)
   elseif m.bucket > 0 then
     redis.call('ZADD', KEYS[k - 1], score, member)
     filled[buckets[m.bucket]] = true
-    -- Who waits must learn of a start that is sooner than all he knows.
+    -- Waiters must learn of a start that is earlier than all they know.
     if start <= clock or redis.call('ZRANGE', KEYS[k - 1], 0, 0)[1] == member then wake[KEYS[k]] = true end
   end
   if m.to == 'archived' then
@@ -264,8 +264,8 @@ local function tally(m, queue)
   of[m.to] = (of[m.to] or 0) + 1
 end
 
--- plan notes what a move means to the plan of the task: what is to be moved no longer, what is left, and who is to hear of
--- an end. It is written once for all moves.
+-- plan notes what a move means to the plan of the task: what leaves `freed:`, what is left, and which dependants must hear
+-- of an end. It is written once for all moves.
 local plans, feeding = {}, {}
 local function plan(key, m, id)
   local of = plans[id] or {moved = {}}

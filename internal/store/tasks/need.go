@@ -65,7 +65,7 @@ func (e *NeedError) Error() string {
 	case NeedForeign:
 		return fmt.Sprintf("task %d belongs to another plan, or to none: a task needs tasks of its own plan only", e.ID)
 	case NeedCut:
-		return fmt.Sprintf("the output of task %d was cut at output_limit, so it is no result: "+
+		return fmt.Sprintf("the output of task %d was cut at output_limit, so it is not a result: "+
 			"raise the limit, or write result= to $TDF_CONTROL", e.ID)
 	case NeedPurged:
 		return fmt.Sprintf("%v, and its result with it: what needs it cannot be opened any more; submit the plan anew",

@@ -97,7 +97,7 @@ if tonumber(adopted) == first - 1 then
   redis.call('HSET', K.meta, 'adopted', last)
 end
 
--- An id of before a flush may have been set aside.
+-- An id from before a flush may be that of a dead letter.
 if fresh > 0 and redis.call('EXISTS', K.setAside) == 1 then
   local ids = {}
   for i = 1, fresh do ids[i] = string.format('%d', first - 1 + i) end
@@ -142,7 +142,7 @@ local function write(t, text)
   if not t.held then
     local start, bucket, member = tonumber(t.start) > 0 and moment(t.start) or stamp, buckets[t.bucket], string.char(96 + #text) .. text
     redis.call('ZADD', bucket, start, member)
-    -- Who waits must learn of a start that is sooner than all he knows.
+    -- Waiters must learn of a start that is earlier than all they know.
     if tonumber(start) <= tonumber(stamp) or redis.call('ZRANGE', bucket, 0, 0)[1] == member then ready[t.bucket] = true end
   end
   if t.how == 'retry' then

@@ -25,7 +25,7 @@ const (
 	IndexStop  IndexKind = "stop"  // rounds that a worker is to stop
 	// IndexArchived is archived tasks that may go, of an outcome.
 	IndexArchived IndexKind = "archived"
-	// IndexState is a state set; only what is no id does not belong there.
+	// IndexState is a state set; only malformed ids do not belong there.
 	IndexState IndexKind = "state"
 )
 

@@ -1,12 +1,12 @@
 -- repair makes the state sets agree with what was decided about a task whose
 -- sets and hash disagree, or sets a damaged task aside.
 --
--- KEYS meta, task, due, setAside; then one set a state, then, for a task that is set aside, all buckets: which it was in cannot
+-- KEYS meta, task, due, setAside; then one set a state, then, for a dead letter, all buckets: which it was in cannot
 --   be told from a damaged record
 -- ARGV id, state, round, rev, listed (names of the sets that list it: what was seen), to (state it shall be listed in, or ''),
 --   score (there), aside (description, or ''), idle ('1' if the task does not run), states (their number); then their names,
 --   then the number of field values, fields and values to write
--- Returns 1 done, also if it has been done before, 0 set aside already, -2 the task or its sets have changed.
+-- Returns 1 done, also if it has been done before, 0 a dead letter already, -2 the task or its sets have changed.
 local t = redis.pcall('HMGET', K.task, 'state', 'round', 'rev')
 if t.err then t = {} end
 local listed = {}

@@ -35,8 +35,8 @@ type PurgeTurn struct {
 	For time.Duration
 }
 
-// Outdated says which archived tasks are to go, the oldest of each outcome first, at most so many in all, and at what time of
-// Redis. skip is how many of each outcome the caller knows already. mine is false while it is the turn of another.
+// Outdated lists up to most archived tasks beyond the rules, the oldest of each outcome first, and the time of Redis.
+// skip is how many of each outcome the caller knows already. mine is false during another server's turn.
 func (s *Upkeep) Outdated(
 	ctx context.Context, turn PurgeTurn, rules []Retention, most int, skip map[statemachine.State]int64,
 ) (found []Outdated, now statemachine.Time, mine bool, err error) {

@@ -1,10 +1,10 @@
 -- strays finds members of an index that do not belong there, by what the tasks themselves say. As the script `unlist` it takes
--- them out as well. A task whose key is of another type is damaged: it is set aside with all its entries.
+-- them out as well. A task whose key is of another type is damaged: it becomes a dead letter, and leaves all indices.
 --
 -- KEYS meta; then the index: due, ready, held, stop, archivedAs or a state
 -- ARGV kind (due, ready, held, stop, archived or state), of (name of the worker, or the outcome), open, running (states),
 --   queue, env, labels, priority, resources (of the bucket); then members
--- Returns the members that are there and do not belong there; in a state, those that are no id.
+-- Returns the members that are there and do not belong there; in a state, the malformed ids.
 local index, kind = KEYS[#K + 1], A.kind
 local sorted = kind ~= 'held' and kind ~= 'stop'
 

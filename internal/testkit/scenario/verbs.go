@@ -219,7 +219,7 @@ func (v verb) parse(words []string) (*args, error) {
 	}
 	var err error
 	if a.id, err = strconv.ParseInt(a.words[v.id], 10, 64); err != nil {
-		return nil, fmt.Errorf("%q is no task id", a.words[v.id])
+		return nil, fmt.Errorf("%q is not a task id", a.words[v.id])
 	}
 	return a, nil
 }

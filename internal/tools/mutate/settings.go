@@ -65,7 +65,7 @@ func settings(document string) ([]setting, error) {
 		delete(rows, key)
 	}
 	for key := range rows {
-		problems = append(problems, fmt.Errorf("%s has a row for %s, which is no key", acceptance, key))
+		problems = append(problems, fmt.Errorf("%s has a row for %s, which is not a key", acceptance, key))
 	}
 	return all, errors.Join(problems...)
 }

@@ -25,8 +25,8 @@ local function verdict(kind, ended, skipped, on)
   return on == 'hold' and 'wait' or 'never'
 end
 
--- signal(stamp, members) tells the servers that there is something to do: t<id> for a task, p<id> for a plan, g<id>
--- for its steps that are to be opened.
+-- signal(stamp, members) gives the servers work: t<id> for a task, p<id> for a plan, g<id> for its steps not opened
+-- yet.
 local function signal(stamp, members)
   local v = {}
   for i, member in ipairs(members) do v[2 * i - 1], v[2 * i] = stamp, member end
@@ -45,8 +45,8 @@ end
 -- amount(text) is a counter that somebody may have damaged.
 local function amount(text) return tonumber(text or '') or 0 end
 
--- nudge(plan, stamp) lets the servers look which steps of a plan can be opened now. Who has looked says which nudge he
--- knew of, so that none comes in between unseen.
+-- nudge(plan, stamp) makes the servers look which steps of a plan can be opened now. A server that has looked names the
+-- nudge it knew of, so that none in between is missed.
 local function nudge(plan, stamp)
   local key = K.plan(plan)
   local t = redis.pcall('HMGET', key, 'growing', 'nudges')

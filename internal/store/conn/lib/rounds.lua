@@ -1,7 +1,7 @@
 -- rounds(held, r, limit) reads which rounds a worker's sessions run: at most
 -- limit tasks as {id, light fields...}, in the order of the ids, and the ids in
 -- the set that are no round of this worker any more, because a foreign client
--- has moved the task or it was set aside. It writes nothing. r holds name (of the worker),
+-- has moved the task or it is a dead letter. It writes nothing. r holds name (of the worker),
 -- running (name of the state) and aside (key).
 local function rounds(held, r, limit)
   local ids, found, stale = redis.call('SMEMBERS', held), {}, {}
