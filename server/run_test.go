@@ -144,9 +144,11 @@ func TestStartRefusals(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = s.Run(t.Context())
+			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second) // a server that does not refuse runs on
+			defer cancel()
+			err = s.Run(ctx)
 			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("error %v, want %v that says %q", err, c.want, c.says)
+				t.Fatalf("error %v, want %v that says %q", err, c.want, c.says)
 			}
 			if strings.Contains(err.Error(), "wrong") {
 				t.Errorf("the password is in the error: %v", err)

@@ -241,14 +241,14 @@ func TestArgumentsAreTheUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	uid, gid := o.Container.Owner()
-	r := &round{worker: &Worker{opts: o}, private: filepath.Join(t.TempDir(), "private"), results: []task.Result{{Task: 1, Text: "x"}}}
-	r.Claimed = &tasks.Claimed{Spec: task.Spec{Needs: []task.Need{{Task: 1}}}}
-	for dir := r.private; dir != os.TempDir(); dir = filepath.Dir(dir) {
-		if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755)); err != nil {
-			t.Fatal(err)
-		}
+	private, err := os.MkdirTemp("", "arguments-test-") //nolint:usetesting // others cannot enter t.TempDir
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := errors.Join(os.Chown(r.private, uid, gid), r.writeArguments()); err != nil {
+	t.Cleanup(func() { _ = os.RemoveAll(private) })
+	r := &round{worker: &Worker{opts: o}, private: private, results: []task.Result{{Task: 1, Text: "x"}}}
+	r.Claimed = &tasks.Claimed{Spec: task.Spec{Needs: []task.Need{{Task: 1}}}}
+	if err := errors.Join(os.Chown(private, uid, gid), r.writeArguments()); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{argumentsFile, argumentsDir, filepath.Join(argumentsDir, "1")} {

@@ -145,7 +145,7 @@ type waitResult struct {
 
 // finish prints the result and turns it into an exit code.
 func (w *waiting) finish(ctx context.Context, s *session, p manager.Progress, timedOut bool) error {
-	failures, err := firstFailures(ctx, s, p.Unsuccessful)
+	failures, err := firstFailures(context.WithoutCancel(ctx), s, p.Unsuccessful) // the wait is over: a signal has nothing left to end
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package verbs
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"regexp"
 	"slices"
@@ -13,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/daemontest"
@@ -198,6 +202,25 @@ func TestSignals(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A signal that comes when the wait is over changes nothing.
+func TestSignalAfterTheWait(t *testing.T) {
+	t.Parallel()
+	b := played(t)
+	m, err := manager.New(t.Context(), "tdf-manager", b.file, manager.WithStore(b.store), manager.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, send := signalled(syscall.SIGINT)
+	send()
+	var out strings.Builder
+	s := &session{cmd: &cobra.Command{Use: "wait"}, out: cli.NewOutput(&out), manager: m}
+	err = (&waiting{}).finish(ctx, s, manager.Progress{Total: 4, Done: 4, Unsuccessful: []int64{2}}, false)
+	if cli.ExitCode(err) != cli.ExitTaskFailed {
+		t.Errorf("ended with %v", err)
+	}
+	wantText(t, out.String(), "4 of 4 tasks have ended", "task 2 failed")
 }
 
 // run archives what ends, in good order until a signal, and not beside a

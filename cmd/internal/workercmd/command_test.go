@@ -2,6 +2,7 @@ package workercmd
 
 import (
 	"bytes"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -349,6 +350,24 @@ func TestProcessorsOfAWorker(t *testing.T) {
 	for slots, want := range map[int]int{1: 1, 15: 1, 16: 2, 64: 5, 0: 1 + runtime.NumCPU()/16} {
 		if n := processors(slots); n != want {
 			t.Errorf("%d slots: %d processors, want %d", slots, n, want)
+		}
+	}
+}
+
+// A worker that cannot serve profiles has ended before anybody could ask it; by then it is sealed.
+func TestSealedBeforeProfilesAreServed(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	c := prepare(t, "w", configure(t, storetest.New(t)), "--set", "tdf.pprof="+taken.Addr().String())
+	c.Env = append(c.Env, asCommand+"="+revealed)
+	text := c.start(t).exit(t, cli.ExitUsage)
+	for _, want := range []string{"cannot be listened on", "dumpable: 0 <nil>"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q", want)
 		}
 	}
 }

@@ -261,3 +261,21 @@ func TestBusyPlans(t *testing.T) {
 		}
 	}
 }
+
+// A task that was retried as often as the scripts allow is followed to the last one.
+func TestManyRetriesAreFollowed(t *testing.T) {
+	t.Parallel()
+	ns := redistest.Namespace(t)
+	s := worktest.Open(t, ns)
+	specs := make([]task.Definition, 2+mostRetries)
+	specs[1].Needs = []task.Need{at(0)}
+	plan, ids := planned(t, s, "retried", "", false, specs...)
+	for i, before := range append(ids[:1:1], ids[2:len(ids)-1]...) {
+		redistest.Shared(t).Do(t, "HSET", fmt.Sprintf("%s:task:%d", ns, before), "retried_by", fmt.Sprint(ids[2+i]))
+	}
+	p := &planAudit{a: newAuditor(s), id: plan}
+	_, needs, err := p.around(t.Context(), ids[1])
+	if err != nil || len(needs) != 1+mostRetries || needs[mostRetries].ID != ids[len(ids)-1] {
+		t.Errorf("%d tasks are around task %d, %v; want the need and its %d retries", len(needs), ids[1], err, mostRetries)
+	}
+}

@@ -2,8 +2,14 @@ package process
 
 import (
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -143,4 +149,45 @@ func TestDiagnosisIsMadeAsTheUser(t *testing.T) {
 		execute := func([]string) (int, error) { return 0, syscall.ENOENT }
 		expectReason(t, startFails(t, c, execute), ReasonInterpreter)
 	}
+}
+
+// Each reason has a remedy, unless the error itself says what to do or nobody knows; each remedy is for a reason that exists.
+func TestEachReasonHasARemedy(t *testing.T) {
+	t.Parallel()
+	without := []Reason{ReasonSpec, ReasonOther}
+	reasons := declaredReasons(t)
+	for _, r := range reasons {
+		if has := remedies[r] != ""; has == slices.Contains(without, r) {
+			t.Errorf("reason %q has a remedy: %v", r, has)
+		}
+	}
+	for r := range maps.Keys(remedies) {
+		if !slices.Contains(reasons, r) {
+			t.Errorf("there is a remedy for %q, which is no reason", r)
+		}
+	}
+}
+
+// declaredReasons are the constants of type Reason.
+func declaredReasons(t *testing.T) (reasons []Reason) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "diagnose.go", nil, 0)
+	must(t, err)
+	for n := range ast.Preorder(file) {
+		c, ok := n.(*ast.ValueSpec)
+		if !ok {
+			continue
+		}
+		if kind, ok := c.Type.(*ast.Ident); ok && kind.Name == "Reason" {
+			for _, v := range c.Values {
+				text, err := strconv.Unquote(v.(*ast.BasicLit).Value)
+				must(t, err)
+				reasons = append(reasons, Reason(text))
+			}
+		}
+	}
+	if len(reasons) < len(remedies) {
+		t.Fatalf("found the reasons %q only", reasons)
+	}
+	return reasons
 }

@@ -2,6 +2,7 @@ package shim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
+	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
 const nobody = 65534
@@ -82,10 +84,11 @@ func delegate(t *testing.T) (dir string, worker int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = os.Remove(inner)
-		if err := os.Remove(dir); err != nil {
-			t.Error(err)
-		}
+		wait.Eventually(t, within, func() bool { // a shim whose worker was killed may end later than the tests
+			_ = os.Remove(inner)
+			err := os.Remove(dir)
+			return err == nil || errors.Is(err, os.ErrNotExist)
+		}, "the cgroup is empty")
 	})
 	for _, name := range []string{dir, inner, dir + "/cgroup.procs", inner + "/cgroup.procs", dir + "/cgroup.subtree_control"} {
 		if err := os.Chown(name, nobody, nobody); err != nil {

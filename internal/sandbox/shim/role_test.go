@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // playRole is what a copy of the test binary does: it is a worker that runs the
@@ -40,11 +43,22 @@ func playWorker(layer Layer, lease string) error {
 		if err != nil {
 			return err
 		}
-		if err := s.Extend(Now().Add(d)); err != nil {
-			return err
-		}
+		freezeOnHangup(s, d)
 	}
 	r, err := s.Run(context.Background(), Program{Dir: os.Getenv("DIR"), Env: []string{path, os.Getenv("MARKED")}, Grace: time.Minute})
 	fmt.Printf("%+v %v\n", r, err)
 	return err
+}
+
+// freezeOnHangup makes SIGHUP the moment in which the worker stops by itself, having renewed its lease for the last time.
+func freezeOnHangup(s *Slot, lease time.Duration) {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, unix.SIGHUP)
+	go func() {
+		<-hangup
+		if err := s.Extend(Now().Add(lease)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+	}()
 }
