@@ -61,18 +61,17 @@ func printReasons(s *session, reasons manager.Explanation) {
 	for i := range reasons {
 		r := &reasons[i]
 		s.printf("%s %s\n", map[bool]string{true: "*", false: " "}[r.Blocks], cli.Safe(r.Text))
-		if change := s.remedyText(r.Change); change != "" {
+		if change := s.remedyText(&r.Change); change != "" {
 			s.printf("    -> %s\n", cli.Safe(change))
 		}
 	}
 }
 
-// remedyText says how to make a change: by a command where there is one.
+// remedyText says how to make a change: by a command where there is one. It is empty for none.
 func (s *session) remedyText(r *manager.Remedy) string {
-	if r == nil {
-		return ""
-	}
 	switch r.Object {
+	case "":
+		return ""
 	case "plan":
 		return s.planText(r)
 	case workerField:
