@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -142,7 +142,7 @@ func (a *app) top() *cobra.Command {
 			In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Interval: every, Once: once,
 			Source: func(ctx context.Context) (top.Snapshot, error) {
 				o, err := s.manager.Overview(ctx, topFailures)
-				return snapshot(&o, s.cfg.Redis.String()), err
+				return snapshot(o, s.cfg.Redis.String()), err
 			},
 		})
 	})
@@ -161,25 +161,10 @@ func parseInterval(text string) (time.Duration, error) {
 }
 
 // snapshot is what the screen shows of an overview.
-func snapshot(o *manager.Overview, redis string) top.Snapshot {
-	shown := top.Snapshot{
-		Namespace: o.Namespace, Redis: redis, At: o.At, Queues: o.Queues, Workers: o.Workers, Programs: o.Programs,
-	}
-	for _, state := range statemachine.States() {
-		shown.States = append(shown.States, top.StateCount{State: string(state), Tasks: o.Counts[state]})
-	}
-	shown.Done, shown.Failed = ended(o.Ended())
-	for i := range o.Failures {
-		f := &o.Failures[i]
-		if calledOff(f.Task.End()) {
-			continue
-		}
-		shown.Failures = append(shown.Failures, top.Failure{
-			Task: strconv.FormatInt(f.Task.ID, 10), Program: f.Task.Program, Worker: f.Round.Worker,
-			Class: string(cmp.Or(f.Round.Class, statemachine.Class(f.Task.End()))), Error: f.Round.Error, At: f.At,
-		})
-	}
-	return shown
+func snapshot(o manager.Overview, redis string) top.Snapshot {
+	done, failed := ended(o.Ended())
+	o.Failures = slices.DeleteFunc(o.Failures, func(f manager.Failure) bool { return calledOff(f.Task.End()) })
+	return top.Snapshot{Overview: o, Redis: redis, Done: done, Failed: failed}
 }
 
 // calledOff reports whether a task ended because somebody wanted it to, which is
