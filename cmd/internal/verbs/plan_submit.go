@@ -212,9 +212,9 @@ func waitPlan(ctx context.Context, s *session, id int64, quiet bool) (*task.Plan
 	defer cancel(nil)
 	show := func(*task.Plan) {}
 	if !quiet {
-		display := newPlanDisplay(ctx, s)
-		defer display.close()
-		show = display.plan.Store
+		progress := &planProgress{s: s}
+		defer newDisplay(ctx, s, progress).close()
+		show = progress.plan.Store
 	}
 	p, err := s.manager.WaitPlan(within, id, func(p *task.Plan) {
 		show(p)
