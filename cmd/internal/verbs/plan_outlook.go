@@ -25,34 +25,23 @@ type outlook struct{ *planview.Outlook }
 // String is for people: "about 3 min left, critical path: fetch -> encode[7] -> join (2 min)"; empty if nothing is
 // to run any more.
 func (o *outlook) String() string {
-	if o.Tasks == 0 {
+	if o.ToRun == 0 {
 		return ""
 	}
-	known := func(d time.Duration, is bool) *task.Seconds {
-		if !is {
-			return nil
-		}
-		return new(task.Seconds(d))
-	}
-	path := make([]manager.PlanPlace, len(o.Critical))
-	for i, t := range o.Critical {
-		path[i] = manager.PlanPlace{ID: t.ID, Step: t.Step}
-	}
-	return leftText(known(o.TimeLeft, o.Known), o.Timed) + ", critical path: " + pathText(path, known(o.PathTime, o.Timed))
+	return leftText(&o.Estimate) + ", critical path: " + pathText(&o.Estimate)
 }
 
-// leftText is how long all of a plan still takes; nil if that is not known. timed says that some task has shown how long it
-// takes.
-func leftText(left *task.Seconds, timed bool) string {
+// leftText is how long all of a plan still takes.
+func leftText(e *manager.PlanEstimate) string {
 	switch {
-	case left == nil && !timed:
+	case e.Left == nil && e.CriticalPathTime == nil:
 		return "unknown time left (none has succeeded yet)"
-	case left == nil:
+	case e.Left == nil:
 		return "unknown time left (no worker is ready)"
-	case time.Duration(*left) < time.Second:
-		return roughly(time.Duration(*left)) + " left"
+	case time.Duration(*e.Left) < time.Second:
+		return roughly(time.Duration(*e.Left)) + " left"
 	default:
-		return "about " + roughly(time.Duration(*left)) + " left"
+		return "about " + roughly(time.Duration(*e.Left)) + " left"
 	}
 }
 
@@ -62,7 +51,8 @@ const (
 	pathEnd   = 2
 )
 
-func pathText(path []manager.PlanPlace, takes *task.Seconds) string {
+func pathText(e *manager.PlanEstimate) string {
+	path, takes := e.CriticalPath, e.CriticalPathTime
 	names := make([]string, 0, pathBegin+pathEnd+1)
 	for i, t := range path {
 		switch n := len(path); {
