@@ -21,7 +21,7 @@ func (a *app) stats() *cobra.Command {
 	watching := false
 	cmd := withJSON(&cobra.Command{
 		Use: "stats", Short: "Count the tasks in each state", Args: cobra.NoArgs,
-		RunE: a.withStore(func(ctx context.Context, s *session) error {
+		RunE: a.withManager(func(ctx context.Context, s *session) error {
 			if watching {
 				return watch(ctx, s)
 			}
@@ -34,11 +34,10 @@ func (a *app) stats() *cobra.Command {
 }
 
 func count(ctx context.Context, s *session) error {
-	counts, err := s.store.Count(ctx)
+	all, err := s.manager.Count(ctx)
 	if err != nil {
 		return err
 	}
-	all := manager.Counts(counts)
 	return s.result(struct {
 		Namespace string         `json:"namespace"`
 		States    manager.Counts `json:"states"`
@@ -47,7 +46,7 @@ func count(ctx context.Context, s *session) error {
 	}{s.store.Namespace(), all, all.Total(), all.Left()}, func() {
 		table := s.out.Table("STATE", "TASKS")
 		for _, state := range statemachine.States() {
-			table.Row(state, counts[state])
+			table.Row(state, all[state])
 		}
 		table.Row("total", all.Total())
 		table.Row("left", all.Left())
