@@ -21,11 +21,11 @@ type PlanView struct {
 	Steps []task.PlanStep `json:"steps"`
 }
 
-// A PlanEstimate is how long the rest of a plan takes, and a PlanPlace a task of it, with its step.
-type (
-	PlanEstimate = planview.Estimate
-	PlanPlace    = planview.Place
-)
+// PlanEstimate is how long the rest of a plan takes.
+type PlanEstimate = planview.Estimate
+
+// PlanPlace is a task of a plan, and its step.
+type PlanPlace = planview.Place
 
 // PlannedTask is a task of a plan, as a list of them shows it.
 type PlannedTask struct {

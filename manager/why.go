@@ -14,13 +14,15 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// The answers of [Manager.Why]: an Explanation are reasons, the most important first, whose kinds and changes docs/WHY.md
-// lists. A Reason is one thing to say about where a task is, or about a queue, and a Remedy the change that takes it away.
-type (
-	Explanation = why.Explanation
-	Reason      = why.Reason
-	Remedy      = why.Remedy
-)
+// Explanation are reasons, the most important first. docs/WHY.md lists their
+// kinds, and what can be changed.
+type Explanation = why.Explanation
+
+// Reason is one thing to say about where a task is, or about a queue.
+type Reason = why.Reason
+
+// Remedy is a change that takes a reason away.
+type Remedy = why.Remedy
 
 // Why says why a task is where it is: why it has not been claimed, and what
 // would make it claimable; how its round goes; or by which rule it ended. The

@@ -189,8 +189,9 @@ func (s *screen) need(panel int) int { return max(1, len(s.tables[panel].rows)) 
 
 // facts are what the header tells, in order; moment says of when they are.
 func facts(s Snapshot, m *meters, moment string) []string {
-	list := []string{"namespace " + text(s.Namespace), "redis " + text(s.Redis), moment}
-	for _, state := range statemachine.States() {
+	states := statemachine.States()
+	list := append(make([]string, 0, len(states)+9), "namespace "+text(s.Namespace), "redis "+text(s.Redis), moment)
+	for _, state := range states {
 		list = append(list, fmt.Sprintf("%s %d", state, s.Counts[state]))
 	}
 	list = append(list, counter("done", s.Done, &m.done)...)
