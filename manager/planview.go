@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/tdf-go/tdf/internal/ops/planview"
 	"github.com/tdf-go/tdf/task"
@@ -22,27 +21,11 @@ type PlanView struct {
 	Steps []task.PlanStep `json:"steps"`
 }
 
-// PlanEstimate is how long the rest of a plan takes, by how long tasks of the same
-// steps and programs took. A time that is not known yet is nil.
-type PlanEstimate struct {
-	// Left is how long all of it still takes.
-	Left *task.Seconds `json:"left"`
-	// CriticalPath is the longest chain of tasks that have not ended, and
-	// CriticalPathTime how long it takes.
-	CriticalPath     []PlanPlace   `json:"critical_path"`
-	CriticalPathTime *task.Seconds `json:"critical_path_time"`
-	// Work is how long all tasks that are to run still take together, ToRun how
-	// many they are, and Slots how many of them run at a time.
-	Work  *task.Seconds `json:"work"`
-	ToRun int           `json:"to_run"`
-	Slots int           `json:"slots"`
-}
+// PlanEstimate is how long the rest of a plan takes.
+type PlanEstimate = planview.Estimate
 
-// PlanPlace is a task of a plan, and its step; empty for nothing.
-type PlanPlace struct {
-	ID   int64  `json:"id"`
-	Step string `json:"step"`
-}
+// PlanPlace is a task of a plan, and its step.
+type PlanPlace = planview.Place
 
 // PlannedTask is a task of a plan, as a list of them shows it.
 type PlannedTask struct {
@@ -73,7 +56,7 @@ func (m *Manager) ViewPlan(ctx context.Context, id int64) (*PlanView, error) {
 	v := &PlanView{Plan: p, Tasks: make([]PlannedTask, len(tasks)), Steps: []task.PlanStep{}}
 	for i, t := range tasks {
 		v.Tasks[i] = PlannedTask{
-			PlanPlace: placeOf(t), Program: t.Program, Input: t.Input, State: t.State(),
+			PlanPlace: t.Place(), Program: t.Program, Input: t.Input, State: t.State(),
 			Needs: append([]task.Need{}, t.Needs...), DoomedBy: t.DoomedBy,
 		}
 	}
@@ -82,7 +65,7 @@ func (m *Manager) ViewPlan(ctx context.Context, id int64) (*PlanView, error) {
 		if err != nil {
 			return nil, err
 		}
-		v.Estimate = newEstimate(ahead)
+		v.Estimate = &ahead.Estimate
 	}
 	if p.Growing > 0 {
 		v.Steps, err = m.PlanSteps(ctx, id)
@@ -91,23 +74,4 @@ func (m *Manager) ViewPlan(ctx context.Context, id int64) (*PlanView, error) {
 		v.Steps, err = []task.PlanStep{}, nil // the plan says so, or will
 	}
 	return v, err
-}
-
-func placeOf(t *planview.Task) PlanPlace { return PlanPlace{ID: t.ID, Step: t.Step} }
-
-func newEstimate(o *planview.Outlook) *PlanEstimate {
-	known := func(d time.Duration, is bool) *task.Seconds {
-		if !is {
-			return nil
-		}
-		return new(task.Seconds(d))
-	}
-	e := &PlanEstimate{
-		Left: known(o.TimeLeft, o.Known), CriticalPath: make([]PlanPlace, len(o.Critical)), CriticalPathTime: known(o.PathTime, o.Timed),
-		Work: known(o.Work, o.Timed), ToRun: o.Tasks, Slots: o.Slots,
-	}
-	for i, t := range o.Critical {
-		e.CriticalPath[i] = placeOf(t)
-	}
-	return e
 }

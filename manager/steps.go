@@ -74,7 +74,7 @@ func (m *Manager) OpenLater(ctx context.Context, plan int64, known map[string][]
 
 // defineLater completes a task, and checks it with some line.
 func (s *submission) defineLater(ctx context.Context, spec *task.Spec) (task.Definition, error) {
-	with := withLine(*spec, "line")
+	with := spec.WithWords(func(word string) string { return strings.ReplaceAll(word, LineItem, "line") })
 	d, _, err := s.define(ctx, &with)
 	for _, name := range []string{"input", "argv"} {
 		if text, said := spec.Text(name); said && err == nil {
@@ -82,22 +82,6 @@ func (s *submission) defineLater(ctx context.Context, spec *task.Spec) (task.Def
 		}
 	}
 	return d, err
-}
-
-// withLine is a spec with a line in the place of LineItem.
-func withLine(spec task.Spec, line string) task.Spec {
-	return spec.WithWords(func(word string) string { return strings.ReplaceAll(word, LineItem, line) })
-}
-
-// CheckLater looks at the tasks of steps as [CheckSpecs] does.
-func CheckLater(steps []LaterStep) error {
-	var all []task.Spec
-	for i := range steps {
-		for _, spec := range steps[i].Specs {
-			all = append(all, withLine(spec, "line"))
-		}
-	}
-	return CheckSpecs(all)
 }
 
 // PlanSteps reads the steps of a plan that are opened once it runs, as long as not all of them were. The error may match

@@ -15,41 +15,14 @@ import (
 )
 
 // Explanation are reasons, the most important first. docs/WHY.md lists their
-// kinds.
-type Explanation []Reason
+// kinds, and what can be changed.
+type Explanation = why.Explanation
 
 // Reason is one thing to say about where a task is, or about a queue.
-type Reason struct {
-	// Kind is a word that stays the same over versions: "paused", "label".
-	Kind string `json:"kind"`
-	// Text is for people: a clause without a full stop.
-	Text string `json:"text"`
-	// Blocks says that the task is not claimed as long as this holds.
-	Blocks bool `json:"blocks"`
-	// Change would take the reason away; nil if there is nothing to change.
-	Change *Remedy `json:"change,omitempty"`
-}
+type Reason = why.Reason
 
-// Remedy is a change that takes a reason away: the attribute of the object is to
-// have the value. docs/WHY.md lists the attributes.
-type Remedy struct {
-	// Object is task, plan, queue, worker, node, server, or time; Name says which task,
-	// queue, worker or node, and is empty for a worker that somebody has to start.
-	Object    string `json:"object"`
-	Name      string `json:"name,omitempty"`
-	Attribute string `json:"attribute"`
-	Value     string `json:"value"`
-}
-
-// Blocked reports whether any of the reasons blocks.
-func (e Explanation) Blocked() bool {
-	for i := range e {
-		if e[i].Blocks {
-			return true
-		}
-	}
-	return false
-}
+// Remedy is a change that takes a reason away.
+type Remedy = why.Remedy
 
 // Why says why a task is where it is: why it has not been claimed, and what
 // would make it claimable; how its round goes; or by which rule it ended. The
@@ -74,7 +47,7 @@ func (m *Manager) Why(ctx context.Context, id int64) (Explanation, error) {
 	if err := m.listed(ctx, &s); err != nil {
 		return nil, err
 	}
-	return explanation(why.Explain(s))
+	return why.Explain(s)
 }
 
 // WhyQueue says what keeps the tasks of a queue from being claimed, how many
@@ -88,7 +61,7 @@ func (m *Manager) WhyQueue(ctx context.Context, name string) (Explanation, error
 	if err != nil {
 		return nil, err
 	}
-	return explanation(why.ExplainQueue(s, name))
+	return why.ExplainQueue(s, name)
 }
 
 // listed notes whether an open task is in line.
@@ -99,20 +72,6 @@ func (m *Manager) listed(ctx context.Context, s *why.Situation) error {
 	found, _, err := m.store.Inspect(ctx, []int64{s.Task.ID})
 	s.Unlisted = len(found) == 1 && found[0].Task.State == statemachine.Open && !found[0].InBucket
 	return err
-}
-
-func explanation(e why.Explanation, err error) (Explanation, error) {
-	if err != nil {
-		return nil, err
-	}
-	found := make(Explanation, len(e))
-	for i, r := range e {
-		found[i] = Reason{Kind: string(r.Kind), Text: r.Text, Blocks: r.Blocks}
-		if r.Change != (why.Remedy{}) {
-			found[i].Change = new(Remedy(r.Change))
-		}
-	}
-	return found, nil
 }
 
 // surroundings reads what there is beside the task.

@@ -29,34 +29,35 @@ func saysWhy(t *testing.T, m *Manager, id int64, kind, text string, change Remed
 	if err != nil || len(e) == 0 {
 		t.Fatalf("task %d: %v, %v", id, e, err)
 	}
-	r, got := e[0], Remedy{}
-	if r.Change != nil {
-		got = *r.Change
-	}
-	if r.Kind != kind || !strings.Contains(r.Text, text) || got != change || r.Blocks != (change != Remedy{}) {
+	r, got := e[0], e[0].Change
+	if string(r.Kind) != kind || !strings.Contains(r.Text, text) || got != change || r.Blocks != (change != Remedy{}) {
 		t.Errorf("task %d: %+v with %+v, want %s, %q, %+v", id, r, got, kind, text, change)
 	}
+}
+
+func remedy(object, name, attribute, value string) Remedy {
+	return Remedy{Object: object, Name: name, Attribute: attribute, Value: value}
 }
 
 func TestWhyWaiting(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
 	id := mustOpen(t, m, 1, spec())[0]
-	saysWhy(t, m, id, "no_worker", "no worker is alive", Remedy{"worker", "", "start", "any configuration"})
+	saysWhy(t, m, id, "no_worker", "no worker is alive", remedy("worker", "", "start", "any configuration"))
 	enlist(t, m)
 	saysWhy(t, m, id, "claimable", "the next claim of worker w on n1", Remedy{})
 
 	labelled := mustOpen(t, m, 1, task.Spec{Program: "p", Source: "s", Labels: []string{"gpu=a100"}})[0]
-	saysWhy(t, m, labelled, "label", "offers gpu=v100", Remedy{"worker", "w", "labels", "gpu=a100"})
+	saysWhy(t, m, labelled, "label", "offers gpu=v100", remedy("worker", "w", "labels", "gpu=a100"))
 
 	if _, err := m.Hold(t.Context(), []int64{labelled}, "not yet"); err != nil {
 		t.Fatal(err)
 	}
-	saysWhy(t, m, labelled, "held", "not yet", Remedy{"task", "2", "hold", ""})
+	saysWhy(t, m, labelled, "held", "not yet", remedy("task", "2", "hold", ""))
 	if _, err := m.SetQueue(t.Context(), task.DefaultQueue, map[string]string{"paused": "true"}); err != nil {
 		t.Fatal(err)
 	}
-	saysWhy(t, m, id, "paused", "queue default is paused", Remedy{"queue", "default", "paused", "false"})
+	saysWhy(t, m, id, "paused", "queue default is paused", remedy("queue", "default", "paused", "false"))
 	e, err := m.WhyQueue(t.Context(), task.DefaultQueue)
 	if err != nil || !e.Blocked() || e[0].Kind != "paused" {
 		t.Errorf("the queue: %+v, %v", e, err)
@@ -72,7 +73,7 @@ func TestWhyStarted(t *testing.T) {
 		t.Fatalf("claimed %+v", got)
 	}
 	saysWhy(t, m, ids[0], "running", "round 0 on worker w on node n1", Remedy{})
-	saysWhy(t, m, ids[1], "taken", "(task 1 has 1)", Remedy{"node", "n1", "free", "gpu=1"})
+	saysWhy(t, m, ids[1], "taken", "(task 1 has 1)", remedy("node", "n1", "free", "gpu=1"))
 	if _, err := m.Cancel(t.Context(), ids[1:2], "no need"); err != nil {
 		t.Fatal(err)
 	}

@@ -49,20 +49,20 @@ func TestWhyPlanned(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
 	plan, ids := whyPlan(t, m, task.FailureCancels)
-	saysWhy(t, m, ids[0], "plan", "plan 1 is being built", Remedy{"plan", "1", "ready", "true"})
+	saysWhy(t, m, ids[0], "plan", "plan 1 is being built", remedy("plan", "1", "ready", "true"))
 	if err := m.ReadyPlan(t.Context(), plan); err != nil {
 		t.Fatal(err)
 	}
-	saysWhy(t, m, ids[0], "server", "it waits for a server to open it", Remedy{"task", "1", "listed", "true"})
-	saysWhy(t, m, ids[1], "needs", "waits for 1 task: 1 load (blocked)", Remedy{"task", "2", "needs", ""})
+	saysWhy(t, m, ids[0], "server", "it waits for a server to open it", remedy("task", "1", "listed", "true"))
+	saysWhy(t, m, ids[1], "needs", "waits for 1 task: 1 load (blocked)", remedy("task", "2", "needs", ""))
 	tellPlans(t, m, true)
-	saysWhy(t, m, ids[3], "needs", "1 load (open, its end is enough)", Remedy{"task", "4", "needs", ""})
+	saysWhy(t, m, ids[3], "needs", "1 load (open, its end is enough)", remedy("task", "4", "needs", ""))
 	saysWhy(t, m, ids[16], "needs", "waits for 12 tasks: 5 (open), 6 (open), 7 (open), 8 (open), 9 (open), 10 (open), 11 (open), 12 (open) and 4 more",
-		Remedy{"task", "17", "needs", ""})
+		remedy("task", "17", "needs", ""))
 	if err := m.HoldPlan(t.Context(), plan, "no disk"); err != nil {
 		t.Fatal(err)
 	}
-	saysWhy(t, m, ids[4], "plan", ": no disk", Remedy{"plan", "1", "hold", ""})
+	saysWhy(t, m, ids[4], "plan", ": no disk", remedy("plan", "1", "hold", ""))
 	if e, err := m.Why(t.Context(), ids[4]); err != nil || len(e) < 2 || e[1].Kind == "held" {
 		t.Errorf("%+v, %v: what is held with its plan goes on with it", e, err)
 	}
@@ -73,11 +73,11 @@ func TestWhyPlanned(t *testing.T) {
 	if _, err := m.Hold(t.Context(), ids[4:5], "not yet"); err != nil {
 		t.Fatal(err)
 	}
-	saysWhy(t, m, ids[4], "held", "not yet", Remedy{"task", "5", "hold", ""})
+	saysWhy(t, m, ids[4], "held", "not yet", remedy("task", "5", "hold", ""))
 	worktest.Drain(t, redisOf(m), failFirst)
-	saysWhy(t, m, ids[1], "needs", "1 load (failed, to be retried)", Remedy{"task", "2", "needs", ""}) // not told yet
+	saysWhy(t, m, ids[1], "needs", "1 load (failed, to be retried)", remedy("task", "2", "needs", "")) // not told yet
 	tellPlans(t, m, false)
-	saysWhy(t, m, ids[1], "doomed", "task 1 (load), which it needs, did not succeed", Remedy{"plan", "1", "retry", "1"})
+	saysWhy(t, m, ids[1], "doomed", "task 1 (load), which it needs, did not succeed", remedy("plan", "1", "retry", "1"))
 	for range 3 {
 		tellPlans(t, m, true)
 	}
@@ -108,7 +108,7 @@ func TestWhyPlanHolds(t *testing.T) {
 	for range 3 {
 		tellPlans(t, m, true)
 	}
-	saysWhy(t, m, ids[1], "plan", "plan 1 is held, because task 1 (load) did not succeed", Remedy{"plan", "1", "retry", "1"})
+	saysWhy(t, m, ids[1], "plan", "plan 1 is held, because task 1 (load) did not succeed", remedy("plan", "1", "retry", "1"))
 	e, err := m.Why(t.Context(), ids[1])
 	if err != nil || e[1].Kind != "needs" || !strings.Contains(e[1].Text, "1 load (failed, to be retried)") {
 		t.Errorf("%+v, %v", e, err)
@@ -116,5 +116,5 @@ func TestWhyPlanHolds(t *testing.T) {
 	if _, err := m.Retry(t.Context(), ids[:1]); err != nil {
 		t.Fatal(err)
 	}
-	saysWhy(t, m, ids[1], "needs", "waits for 1 task: 18 load (open)", Remedy{"task", "2", "needs", ""})
+	saysWhy(t, m, ids[1], "needs", "waits for 1 task: 18 load (open)", remedy("task", "2", "needs", ""))
 }

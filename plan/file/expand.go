@@ -21,6 +21,8 @@ type Plan struct {
 	// Later are the steps that are opened once it runs: those that are repeated for lines, and what needs such a step. Each
 	// comes behind all that it needs.
 	Later []Later `json:"later,omitempty"`
+
+	path string // of the file, for errors
 }
 
 // Later is a step that is opened once the plan runs.
@@ -125,7 +127,7 @@ const (
 func (f *File) Expand(given map[string]string) (*Plan, error) {
 	e := &expansion{
 		problems: &problems{file: f.Path}, file: f, tasks: map[string][]int{}, later: map[string]bool{},
-		plan: &Plan{OnFailure: f.OnFailure, Tasks: []Task{}},
+		plan: &Plan{OnFailure: f.OnFailure, Tasks: []Task{}, path: f.Path},
 	}
 	if e.params = f.values(given, e.problems); len(e.list) > 0 {
 		return nil, e.err()

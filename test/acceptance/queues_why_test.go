@@ -123,7 +123,7 @@ func (w *world) kinds(t *testing.T, id int64) []string {
 	}
 	var kinds []string
 	for i := range reasons {
-		kinds = append(kinds, reasons[i].Kind)
+		kinds = append(kinds, string(reasons[i].Kind))
 	}
 	return kinds
 }

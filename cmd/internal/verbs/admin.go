@@ -172,7 +172,7 @@ func (a *app) flush() *cobra.Command {
 		Long: "flush deletes the whole namespace, running tasks included; workers stop these. Other namespaces of\n" +
 			"the same Redis stay. With access lists it needs the login of an administrator.",
 		Example: "  tdf-manager flush --dry-run\n  tdf-manager flush --yes",
-		RunE:    a.withStore(func(ctx context.Context, s *session) error { return flush(ctx, s, yes) }),
+		RunE:    a.withManager(func(ctx context.Context, s *session) error { return flush(ctx, s, yes) }),
 	})
 	cmd.Flags().BoolVar(&yes, "yes", false, "confirm that all tasks are deleted, running ones included")
 	return cmd
@@ -187,11 +187,10 @@ func flush(ctx context.Context, s *session, yes bool) error {
 		s.printf("deleted %d keys of namespace %s\n", n, cli.Safe(s.store.Namespace()))
 		return nil
 	}
-	counts, err := s.store.Count(ctx)
+	all, err := s.manager.Count(ctx)
 	if err != nil {
 		return err
 	}
-	all := manager.Counts(counts)
 	what := fmt.Sprintf("would delete all %d tasks of namespace %s, %d of which have not ended",
 		all.Total(), cli.Safe(s.store.Namespace()), all.Left())
 	if !s.dryRun {

@@ -17,23 +17,10 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// fromLines makes a task of each line; the line is its input.
-func (sub *submission) fromLines(s *session, given task.Spec, _ time.Time) ([]line, error) {
-	return eachOf(s, sub.eachLine, given, func(spec *task.Spec, text string) error {
-		spec.Input = text
-		return nil
-	})
-}
-
-// fromObjects makes a task of each line, which is a JSON object with the names
-// of Redis' hash fields. Flags stand for what an object leaves out.
-func (sub *submission) fromObjects(s *session, given task.Spec, now time.Time) ([]line, error) {
-	return eachOf(s, sub.fromJSON, given, func(spec *task.Spec, text string) error { return readObject(spec, text, now) })
-}
-
 // longestLine bounds a line; an input is no place for files.
 const longestLine = 16 << 20
 
+// eachOf makes a task of each line of a file. Flags stand for what a line leaves out.
 func eachOf(s *session, file string, given task.Spec, read func(*task.Spec, string) error) ([]line, error) {
 	if len(s.args) > 0 {
 		return nil, cli.Usagef("words (%q) and a file of tasks cannot be given together", strings.Join(s.args, " "))
@@ -72,7 +59,7 @@ func (s *session) open(file string) (in io.ReadCloser, name string, err error) {
 	return in, file, err
 }
 
-// readObject reads the fields of a JSON object. Numbers may be numbers or texts.
+// readObject reads the fields of a JSON object, which has the names of Redis' hash fields. Numbers may be numbers or texts.
 func readObject(spec *task.Spec, text string, now time.Time) error {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	var object map[string]json.RawMessage

@@ -52,7 +52,7 @@ func screen(text string) []string {
 func TestPaint(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	d := &planDisplay{out: &out}
+	d := &display{out: &out}
 	for _, text := range []string{"one", "first\nsecond\nthird", "a\nb", "a much longer line\n" + strings.Repeat("x", 100) + "\n3", "done"} {
 		lines := strings.Split(text, "\n")
 		d.paint(lines)
@@ -91,21 +91,21 @@ func TestPlanLines(t *testing.T) {
 	o := aheadOf(71*second, tasks...)
 	want := "1/4  succeeded 1  running 1  open 1  blocked 1; running: work[1] for 10 s; " +
 		"about 3 min left, critical path: work[2] -> join (2 min)" // 50 s, 60 s and 60 s one after the other
-	if got := planLine(p, o); got != want {
+	if got := strings.Join(planLines(p, o, false), "; "); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	lines := planLines(p, o)
+	lines := planLines(p, o, true)
 	if len(lines) != 3 || !strings.Contains(lines[0], "25%") || !strings.Contains(lines[0], "(1/4)") {
 		t.Errorf("%q", lines)
 	}
-	if got := planLine(p, nil); got != "1/4  succeeded 1" {
+	if got := strings.Join(planLines(p, nil, false), "; "); got != "1/4  succeeded 1" {
 		t.Errorf("%q", got)
 	}
-	if got := planLines(&task.Plan{State: task.PlanBuilding}, nil); len(got) != 1 || got[0] != "building" {
+	if got := planLines(&task.Plan{State: task.PlanBuilding}, nil, true); len(got) != 1 || got[0] != "building" {
 		t.Errorf("%q", got)
 	}
 	p.Growing = 1
-	if got := planLine(p, nil); got != "1/4  succeeded 1  1 step is not opened yet" {
+	if got := strings.Join(planLines(p, nil, false), "; "); got != "1/4  succeeded 1  1 step is not opened yet" {
 		t.Errorf("%q", got)
 	}
 }
@@ -171,20 +171,20 @@ func TestPlanRunLines(t *testing.T) {
 	s := b.session()
 	b.must("plan", "submit", planFile(t, gated))
 	out := &daemontest.Output{}
-	d := &planDisplay{s: s, out: out, pause: 10 * time.Millisecond}
+	progress := &planProgress{s: s}
+	d := &display{of: progress, out: out, stop: func() {}}
 	wait.Eventually(t, time.Minute, func() bool {
 		plan, err := s.manager.Plan(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.plan.Store(plan)
-		d.look(t.Context())
+		progress.plan.Store(plan)
+		progress.look(t.Context())
 		d.draw()
 		return strings.Contains(out.String(), "\n1/5  succeeded 1  running 2  open 1  blocked 1; running: work[")
 	}, "no such line")
 	if strings.Contains(out.String(), "\x1b") {
 		t.Errorf("escapes: %q", out)
 	}
-	d.stop = func() {}
 	d.close()
 }

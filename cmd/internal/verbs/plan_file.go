@@ -1,10 +1,8 @@
 package verbs
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +10,6 @@ import (
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/manager"
 	planfile "github.com/tdf-go/tdf/plan/file"
-	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -113,7 +110,10 @@ func (p *planSource) read(s *session, now time.Time) error {
 	if p.plan, err = p.file.Expand(given); err != nil {
 		return fmt.Errorf("%w", err)
 	}
-	return p.makeSpecs(now)
+	if p.specs, p.later, err = p.plan.Specs(now); err != nil {
+		return fmt.Errorf("%w", err)
+	}
+	return nil
 }
 
 // largestPlan bounds a plan file, in bytes.
@@ -134,91 +134,4 @@ func readPlanFile(s *session) (data []byte, name string, err error) {
 		return nil, name, cli.WithCode(cli.ExitUsage, fmt.Errorf("read plan: %w", err))
 	}
 	return data, name, nil
-}
-
-// makeSpecs makes the tasks, as submit does. The error is a planfile.Errors.
-func (p *planSource) makeSpecs(now time.Time) error {
-	var all planfile.Errors
-	p.specs = p.specsOf(p.plan.Tasks, now, &all)
-	p.later = make([]manager.LaterStep, len(p.plan.Later))
-	for i := range p.plan.Later {
-		from, to := &p.plan.Later[i], &p.later[i]
-		*to = manager.LaterStep{Name: from.Tasks[0].Step, Lines: from.Lines, Most: from.Most, Specs: p.specsOf(from.Tasks, now, &all)}
-		for _, n := range from.Needs {
-			to.Needs = append(to.Needs, task.StepNeed{Step: n.Step, On: n.When})
-		}
-	}
-	if len(all) > 0 {
-		return all
-	}
-	bare := slices.Clone(p.specs) // they have no plan yet in which there are others
-	for i := range bare {
-		bare[i].Needs = nil
-	}
-	if err := p.blame(manager.CheckSpecs(bare), p.plan.Tasks); err != nil {
-		return err
-	}
-	return p.blame(manager.CheckLater(p.later), p.laterTasks())
-}
-
-// specsOf makes tasks, and adds an error for each step in which some cannot be.
-func (p *planSource) specsOf(tasks []planfile.Task, now time.Time, all *planfile.Errors) []task.Spec {
-	wrong := map[string]bool{} // steps: one error of each is enough
-	specs := make([]task.Spec, len(tasks))
-	for i := range tasks {
-		spec, err := taskSpec(&tasks[i], now)
-		if err != nil && !wrong[tasks[i].Step] {
-			wrong[tasks[i].Step] = true
-			*all = append(*all, p.at(&tasks[i], err))
-		}
-		specs[i] = spec
-	}
-	return specs
-}
-
-// laterTasks are the tasks of all steps that are opened later.
-func (p *planSource) laterTasks() []planfile.Task {
-	var tasks []planfile.Task
-	for i := range p.plan.Later {
-		tasks = append(tasks, p.plan.Later[i].Tasks...)
-	}
-	return tasks
-}
-
-// blame says in which line an error about one of the tasks is.
-func (p *planSource) blame(err error, tasks []planfile.Task) error {
-	if spec, ok := errors.AsType[*manager.SpecError](err); ok {
-		return planfile.Errors{p.at(&tasks[spec.Index], spec.Err)}
-	}
-	return err
-}
-
-func taskSpec(from *planfile.Task, now time.Time) (task.Spec, error) {
-	spec := task.Spec{Args: from.Args, Step: from.Name()}
-	for i := range from.Fields {
-		if err := spec.SetJSON(from.Fields[i].Name, from.Fields[i].JSON(), now); err != nil {
-			return task.Spec{}, err
-		}
-	}
-	for _, n := range from.Needs {
-		spec.Needs = append(spec.Needs, task.Need{Index: n.Task, On: n.When})
-	}
-	return spec, nil
-}
-
-// at says in which line an error about a task is: that of the field it names.
-func (p *planSource) at(task *planfile.Task, err error) *planfile.Error {
-	e := &planfile.Error{File: p.file.Path, Line: task.Line, Field: "steps." + task.Step, Err: err}
-	name := ""
-	if field, ok := errors.AsType[*statemachine.FieldError](err); ok {
-		name = field.Field
-	} else if errors.Is(err, manager.ErrNoQueue) {
-		name = queueField
-	}
-	for i := range task.Fields {
-		if task.Fields[i].Name == name {
-			e.Line = task.Fields[i].Line
-		}
-	}
-	return e
 }

@@ -87,7 +87,7 @@ func TestPlanFollow(t *testing.T) {
 		return o.States[statemachine.Running] == 2 && o.States[statemachine.Open] == 1
 	}, "two tasks do not run")
 	agrees(t, f, s, 1)
-	if !o.Timed || !o.Known || o.Tasks != 4 || o.Slots != 2 || !regexp.MustCompile(` left, critical path: work\[\d\] -> join \(.+\)$`).MatchString(o.String()) {
+	if o.CriticalPathTime == nil || o.Left == nil || o.ToRun != 4 || o.Slots != 2 || !regexp.MustCompile(` left, critical path: work\[\d\] -> join \(.+\)$`).MatchString(o.String()) {
 		t.Errorf("%+v: %s", o, o)
 	}
 	if got := o.runningSteps(); !regexp.MustCompile(`^work\[\d\] for [^,]+, work\[\d\] for [^,]+$`).MatchString(got) {
@@ -103,7 +103,7 @@ func TestPlanFollow(t *testing.T) {
 	crew.open()
 	wait.Eventually(t, time.Minute, func() bool {
 		o = again(t, f, s, 1)
-		return o.Tasks == 0
+		return o.ToRun == 0
 	}, "the plan does not end")
 	agrees(t, f, s, 1)
 	if o.String() != "" || b.value(0, "plan", "show", "1").(map[string]any)["estimate"] != nil {
@@ -120,8 +120,8 @@ func TestPlanFollowRetry(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	f := follow(t, s, 1)
-	if o := again(t, f, s, 1); o.Tasks != 0 {
-		t.Errorf("%d are to run of a plan that failed", o.Tasks)
+	if o := again(t, f, s, 1); o.ToRun != 0 {
+		t.Errorf("%d are to run of a plan that failed", o.ToRun)
 	}
 	crew.mended.Store(true)
 	b.must("plan", "retry", "1")

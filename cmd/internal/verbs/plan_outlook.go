@@ -3,16 +3,9 @@ package verbs
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/charmbracelet/x/ansi"
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/ops/planview"
@@ -32,34 +25,23 @@ type outlook struct{ *planview.Outlook }
 // String is for people: "about 3 min left, critical path: fetch -> encode[7] -> join (2 min)"; empty if nothing is
 // to run any more.
 func (o *outlook) String() string {
-	if o.Tasks == 0 {
+	if o.ToRun == 0 {
 		return ""
 	}
-	known := func(d time.Duration, is bool) *task.Seconds {
-		if !is {
-			return nil
-		}
-		return new(task.Seconds(d))
-	}
-	path := make([]manager.PlanPlace, len(o.Critical))
-	for i, t := range o.Critical {
-		path[i] = manager.PlanPlace{ID: t.ID, Step: t.Step}
-	}
-	return leftText(known(o.TimeLeft, o.Known), o.Timed) + ", critical path: " + pathText(path, known(o.PathTime, o.Timed))
+	return leftText(&o.Estimate) + ", critical path: " + pathText(&o.Estimate)
 }
 
-// leftText is how long all of a plan still takes; nil if that is not known. timed says that some task has shown how long it
-// takes.
-func leftText(left *task.Seconds, timed bool) string {
+// leftText is how long all of a plan still takes.
+func leftText(e *manager.PlanEstimate) string {
 	switch {
-	case left == nil && !timed:
+	case e.Left == nil && e.CriticalPathTime == nil:
 		return "unknown time left (none has succeeded yet)"
-	case left == nil:
+	case e.Left == nil:
 		return "unknown time left (no worker is ready)"
-	case time.Duration(*left) < time.Second:
-		return roughly(time.Duration(*left)) + " left"
+	case time.Duration(*e.Left) < time.Second:
+		return roughly(time.Duration(*e.Left)) + " left"
 	default:
-		return "about " + roughly(time.Duration(*left)) + " left"
+		return "about " + roughly(time.Duration(*e.Left)) + " left"
 	}
 }
 
@@ -69,7 +51,8 @@ const (
 	pathEnd   = 2
 )
 
-func pathText(path []manager.PlanPlace, takes *task.Seconds) string {
+func pathText(e *manager.PlanEstimate) string {
+	path, takes := e.CriticalPath, e.CriticalPathTime
 	names := make([]string, 0, pathBegin+pathEnd+1)
 	for i, t := range path {
 		switch n := len(path); {
@@ -154,136 +137,44 @@ func stepsToOpen(p *task.Plan) string {
 	return fmt.Sprintf(more, p.Growing)
 }
 
-// planDisplay shows on stderr how a plan goes: some lines that are drawn anew on a terminal, else a line every ten
-// seconds.
-type planDisplay struct {
-	s        *session
-	out      io.Writer
-	terminal bool
-	pause    time.Duration // between two lines where there is no terminal
-
+// planProgress is how a plan goes.
+type planProgress struct {
+	s    *session
 	plan atomic.Pointer[task.Plan] // as it was read last
 
-	// What follows belongs to the goroutine.
+	// What follows belongs to the display.
 	follow *planview.Follower
 	ahead  *outlook
-	drawn  int    // lines on the terminal
-	shown  string // these lines
-
-	stop func()
-	done sync.WaitGroup
-}
-
-// How often a plan is looked at, and its display drawn.
-const (
-	lookPause = time.Second
-	drawPause = 250 * time.Millisecond
-)
-
-func newPlanDisplay(ctx context.Context, s *session) *planDisplay {
-	ctx, cancel := context.WithCancel(ctx)
-	out := s.cmd.ErrOrStderr()
-	d := &planDisplay{s: s, out: out, terminal: cli.IsTerminal(out), pause: plainInterval, stop: cancel}
-	d.done.Go(func() { d.run(ctx) })
-	return d
-}
-
-// run looks and draws until the end.
-func (d *planDisplay) run(ctx context.Context) {
-	pause := d.pause
-	if d.terminal {
-		pause = drawPause
-	}
-	looks, draws := time.NewTicker(lookPause), time.NewTicker(pause)
-	defer looks.Stop()
-	defer draws.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-looks.C:
-			d.look(ctx)
-		case <-draws.C:
-			d.draw()
-		}
-	}
 }
 
 // look reads what has changed. While Redis does not answer, what was read last stays.
-func (d *planDisplay) look(ctx context.Context) {
-	p := d.plan.Load()
+func (r *planProgress) look(ctx context.Context) {
+	p := r.plan.Load()
 	if p == nil {
 		return
 	}
-	if d.follow == nil {
-		follow, err := d.s.view(p.ID).Follow(ctx)
+	if r.follow == nil {
+		follow, err := r.s.view(p.ID).Follow(ctx)
 		if err != nil {
 			return
 		}
-		d.follow = follow
-	} else if d.follow.Look(ctx, p.Left) != nil {
+		r.follow = follow
+	} else if r.follow.Look(ctx, p.Left) != nil {
 		return
 	}
-	d.ahead = &outlook{d.follow.Outlook(p.OnFailure)}
+	r.ahead = &outlook{r.follow.Outlook(p.OnFailure)}
 }
 
-func (d *planDisplay) draw() {
-	p := d.plan.Load()
-	switch {
-	case p == nil:
-	case d.terminal:
-		d.paint(planLines(p, d.ahead))
-	default:
-		fmt.Fprintln(d.out, planLine(p, d.ahead))
+func (r *planProgress) lines(terminal bool) []string {
+	p := r.plan.Load()
+	if p == nil {
+		return nil
 	}
+	return planLines(p, r.ahead, terminal)
 }
 
-// paint puts lines in the place of those that were drawn last.
-func (d *planDisplay) paint(lines []string) {
-	width := terminalWidth(d.out)
-	for i := range lines {
-		lines[i] = ansi.Truncate(lines[i], width-1, "…")
-	}
-	all := strings.Join(lines, "\n")
-	if d.drawn > 0 && all == d.shown {
-		return
-	}
-	var text strings.Builder
-	text.WriteString("\r")
-	if d.drawn > 1 {
-		fmt.Fprintf(&text, "\x1b[%dA", d.drawn-1)
-	}
-	text.WriteString("\x1b[J" + all)
-	d.drawn, d.shown = len(lines), all
-	_, _ = io.WriteString(d.out, text.String()) // a terminal that cannot be written shows nothing
-}
-
-func terminalWidth(w io.Writer) int {
-	const otherwise = 80
-	f, ok := w.(*os.File)
-	if !ok {
-		return otherwise
-	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil || width < 2 {
-		return otherwise
-	}
-	return width
-}
-
-// close ends the display. On a terminal the first line stays, and the cursor goes to a line of its own.
-func (d *planDisplay) close() {
-	d.stop()
-	d.done.Wait()
-	if p := d.plan.Load(); d.drawn > 0 && p != nil {
-		d.paint(planLines(p, nil)[:1])
-		fmt.Fprintln(d.out)
-	}
-}
-
-// planLines are what a terminal shows.
-func planLines(p *task.Plan, ahead *outlook) []string {
-	lines := []string{strings.TrimSpace(planBar(p) + "  " + planStates(p, ahead))}
+func planLines(p *task.Plan, ahead *outlook, terminal bool) []string {
+	lines := []string{strings.TrimSpace(doneText(p.Total-p.Left, p.Total, terminal) + "  " + planStates(p, ahead))}
 	if ahead == nil {
 		return lines
 	}
@@ -294,25 +185,6 @@ func planLines(p *task.Plan, ahead *outlook) []string {
 		lines = append(lines, text)
 	}
 	return lines
-}
-
-// planLine is the same in one line.
-func planLine(p *task.Plan, ahead *outlook) string {
-	lines := planLines(p, ahead)
-	lines[0] = fmt.Sprintf("%d/%d  %s", p.Total-p.Left, p.Total, planStates(p, ahead))
-	return strings.Join(lines, "; ")
-}
-
-// planBar is a bar with the number of tasks that have ended.
-func planBar(p *task.Plan) string {
-	if p.Total < 1 {
-		return ""
-	}
-	const width = 20
-	bar := progressbar.NewOptions64(p.Total, progressbar.OptionSetWriter(io.Discard), progressbar.OptionSetWidth(width),
-		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false))
-	_ = bar.Set64(p.Total - p.Left) // it goes nowhere
-	return strings.TrimSpace(bar.String())
 }
 
 // planStates counts the tasks of a plan by their states: how they ended as the plan has it, where the others are as it was

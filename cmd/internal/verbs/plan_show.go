@@ -63,12 +63,12 @@ func printPlan(s *session, p *task.Plan, ahead *manager.PlanEstimate) {
 	table.Row("ready", when(p.Ready))
 	table.Row("over", when(p.Over))
 	if ahead != nil && ahead.ToRun > 0 {
-		left := leftText(ahead.Left, ahead.CriticalPathTime != nil)
+		left := leftText(ahead)
 		if p.Growing > 0 {
 			left += ", without the steps that are not opened yet"
 		}
 		table.Row("left", left)
-		table.Row("critical path", pathText(ahead.CriticalPath, ahead.CriticalPathTime))
+		table.Row("critical path", pathText(ahead))
 	}
 	table.Flush()
 	if remedy := s.planRemedy(p); remedy != "" {

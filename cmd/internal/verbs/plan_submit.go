@@ -114,21 +114,26 @@ func (sub *planSubmission) check(ctx context.Context, s *session) error {
 	if err := sub.source.read(s, now); err != nil {
 		return err
 	}
-	checkQueue := s.queueCheck(ctx)
-	specs, tasks := slices.Clone(sub.source.specs), slices.Concat(sub.source.plan.Tasks, sub.source.laterTasks())
-	for i := range sub.source.later {
-		specs = append(specs, sub.source.later[i].Specs...)
+	p, checkQueue := sub.source.plan, s.queueCheck(ctx)
+	check := func(specs []task.Spec, tasks []planfile.Task) error {
+		for i := range specs {
+			err := checkQueue(specs[i].Queue)
+			switch {
+			case errors.Is(err, manager.ErrNoQueue):
+				return planfile.Errors{p.At(&tasks[i], err)}
+			case err != nil:
+				return err
+			}
+		}
+		return nil
 	}
-	for i := range specs {
-		err := checkQueue(specs[i].Queue)
-		switch {
-		case errors.Is(err, manager.ErrNoQueue):
-			return planfile.Errors{sub.source.at(&tasks[i], err)}
-		case err != nil:
-			return err
+	err = check(sub.source.specs, p.Tasks)
+	for i := range sub.source.later {
+		if err == nil {
+			err = check(sub.source.later[i].Specs, p.Later[i].Tasks)
 		}
 	}
-	return nil
+	return err
 }
 
 func usedFor(key string, plan int64) error {
@@ -212,9 +217,9 @@ func waitPlan(ctx context.Context, s *session, id int64, quiet bool) (*task.Plan
 	defer cancel(nil)
 	show := func(*task.Plan) {}
 	if !quiet {
-		display := newPlanDisplay(ctx, s)
-		defer display.close()
-		show = display.plan.Store
+		progress := &planProgress{s: s}
+		defer newDisplay(ctx, s, progress).close()
+		show = progress.plan.Store
 	}
 	p, err := s.manager.WaitPlan(within, id, func(p *task.Plan) {
 		show(p)

@@ -112,7 +112,7 @@ func TestRunningText(t *testing.T) {
 		}
 	}
 	p := manager.Progress{Total: 2, Done: 1, States: map[statemachine.State]int{"running": 1}, Running: []manager.RunningTask{far(7, "0.5")}}
-	if got, want := progressLine(p, 1, time.Second), "1/2  running 1  task 7: 50%  0.0 tasks/s"; got != want {
+	if got, want := progressLine(&p, 1, time.Second, false), "1/2  running 1  task 7: 50%  0.0 tasks/s"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -44,21 +44,6 @@ type (
 	runFunc func(*cobra.Command, []string) error
 )
 
-// withStore makes a verb that reads the namespace.
-func (a *app) withStore(do verb) runFunc {
-	return a.dialled(false, func(ctx context.Context, s *session) error {
-		cli.LogWarnings(s.log, s.cfg)
-		info, err := s.store.Check(ctx)
-		if err != nil {
-			return err
-		}
-		for _, warning := range info.Warnings {
-			s.log.Warn(warning)
-		}
-		return do(ctx, s)
-	})
-}
-
 // withManager makes a verb that works as a manager does.
 func (a *app) withManager(do verb) runFunc { return a.dialled(false, a.managed(do)) }
 

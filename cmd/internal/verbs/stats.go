@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +21,7 @@ func (a *app) stats() *cobra.Command {
 	watching := false
 	cmd := withJSON(&cobra.Command{
 		Use: "stats", Short: "Count the tasks in each state", Args: cobra.NoArgs,
-		RunE: a.withStore(func(ctx context.Context, s *session) error {
+		RunE: a.withManager(func(ctx context.Context, s *session) error {
 			if watching {
 				return watch(ctx, s)
 			}
@@ -34,11 +34,10 @@ func (a *app) stats() *cobra.Command {
 }
 
 func count(ctx context.Context, s *session) error {
-	counts, err := s.store.Count(ctx)
+	all, err := s.manager.Count(ctx)
 	if err != nil {
 		return err
 	}
-	all := manager.Counts(counts)
 	return s.result(struct {
 		Namespace string         `json:"namespace"`
 		States    manager.Counts `json:"states"`
@@ -47,7 +46,7 @@ func count(ctx context.Context, s *session) error {
 	}{s.store.Namespace(), all, all.Total(), all.Left()}, func() {
 		table := s.out.Table("STATE", "TASKS")
 		for _, state := range statemachine.States() {
-			table.Row(state, counts[state])
+			table.Row(state, all[state])
 		}
 		table.Row("total", all.Total())
 		table.Row("left", all.Left())
@@ -142,7 +141,7 @@ func (a *app) top() *cobra.Command {
 			In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Interval: every, Once: once,
 			Source: func(ctx context.Context) (top.Snapshot, error) {
 				o, err := s.manager.Overview(ctx, topFailures)
-				return snapshot(&o, s.cfg.Redis.String()), err
+				return snapshot(o, s.cfg.Redis.String()), err
 			},
 		})
 	})
@@ -161,25 +160,10 @@ func parseInterval(text string) (time.Duration, error) {
 }
 
 // snapshot is what the screen shows of an overview.
-func snapshot(o *manager.Overview, redis string) top.Snapshot {
-	shown := top.Snapshot{
-		Namespace: o.Namespace, Redis: redis, At: o.At, Queues: o.Queues, Workers: o.Workers, Programs: o.Programs,
-	}
-	for _, state := range statemachine.States() {
-		shown.States = append(shown.States, top.StateCount{State: string(state), Tasks: o.Counts[state]})
-	}
-	shown.Done, shown.Failed = ended(o.Ended())
-	for i := range o.Failures {
-		f := &o.Failures[i]
-		if calledOff(f.Task.End()) {
-			continue
-		}
-		shown.Failures = append(shown.Failures, top.Failure{
-			Task: strconv.FormatInt(f.Task.ID, 10), Program: f.Task.Program, Worker: f.Round.Worker,
-			Class: string(cmp.Or(f.Round.Class, statemachine.Class(f.Task.End()))), Error: f.Round.Error, At: f.At,
-		})
-	}
-	return shown
+func snapshot(o manager.Overview, redis string) top.Snapshot {
+	done, failed := ended(o.Ended())
+	o.Failures = slices.DeleteFunc(o.Failures, func(f manager.Failure) bool { return calledOff(f.Task.End()) })
+	return top.Snapshot{Overview: o, Redis: redis, Done: done, Failed: failed}
 }
 
 // calledOff reports whether a task ended because somebody wanted it to, which is

@@ -165,20 +165,22 @@ func (sub *submission) specs(ctx context.Context, s *session) ([]task.Spec, erro
 	if err != nil {
 		return nil, err
 	}
-	read := sub.fromWords
-	switch flags := s.cmd.Flags(); {
-	case flags.Changed("each-line"):
-		read = sub.fromLines
-	case flags.Changed("from-json"):
-		read = sub.fromObjects
-	case flags.Changed("array"):
-		read = sub.fromArray
-	}
 	given, err := sub.given(now)
 	if err != nil {
 		return nil, err
 	}
-	lines, err := read(s, given, now)
+	lines := []line{{spec: withWords(given, s.args)}}
+	switch flags := s.cmd.Flags(); {
+	case flags.Changed("each-line"):
+		lines, err = eachOf(s, sub.eachLine, given, func(spec *task.Spec, text string) error {
+			spec.Input = text
+			return nil
+		})
+	case flags.Changed("from-json"):
+		lines, err = eachOf(s, sub.fromJSON, given, func(spec *task.Spec, text string) error { return readObject(spec, text, now) })
+	case flags.Changed("array"):
+		lines, err = sub.fromArray(s, given)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -194,12 +196,6 @@ func (sub *submission) specs(ctx context.Context, s *session) ([]task.Spec, erro
 		}
 	}
 	return specs, nil
-}
-
-// fromWords makes one task of the words after the flags: they are its input, or
-// its argument list where an input could not say the same.
-func (sub *submission) fromWords(s *session, given task.Spec, _ time.Time) ([]line, error) {
-	return []line{{spec: withWords(given, s.args)}}, nil
 }
 
 // withWords makes words the input, or the argument list where an input could not
@@ -219,7 +215,7 @@ const placeholder = "{}"
 const mostArray = 1_000_000
 
 // fromArray makes a task of each number.
-func (sub *submission) fromArray(s *session, given task.Spec, _ time.Time) ([]line, error) {
+func (sub *submission) fromArray(s *session, given task.Spec) ([]line, error) {
 	numbers, err := parseArray(s, sub.array)
 	if err != nil {
 		return nil, err
@@ -318,9 +314,10 @@ func (sub *submission) halfDone(s *session, opened []manager.Opened, total int, 
 	if !errors.As(err, &broken) {
 		return err
 	}
+	ids, _, _ := idsOf(opened)
 	if errors.Is(err, manager.ErrRequestKey) {
 		how := "no task was opened"
-		if ids, _, _ := idsOf(opened); len(ids) > 0 {
+		if len(ids) > 0 {
 			how = fmt.Sprintf("only %d of %d tasks are there (%s)", len(ids), total, ranges(ids))
 		}
 		return cli.WithCode(cli.ExitUsage, fmt.Errorf("%s: --request-key %q was used for other tasks; "+
@@ -332,7 +329,6 @@ func (sub *submission) halfDone(s *session, opened []manager.Opened, total int, 
 	if sub.quiet {
 		sub.print(s, opened, nil)
 	}
-	ids, _, _ := idsOf(opened)
 	return fmt.Errorf("only %d of %d tasks were opened (%s): %w; "+
 		"to open the others, and none twice, repeat it with --request-key %s",
 		len(ids), total, ranges(ids), broken.Err, broken.RequestKey)

@@ -37,7 +37,7 @@ func (a *app) verify() *cobra.Command {
 			"the checksums of all segments.",
 		Example: "  tdf-manager verify\n  tdf-manager verify --wait-repaired\n  tdf-manager verify --wait-repaired=10m\n" +
 			"  tdf-manager verify --archive /var/lib/tdf/archive",
-		Args: cobra.NoArgs, RunE: a.withStore(v.do),
+		Args: cobra.NoArgs, RunE: a.withManager(v.do),
 	})
 	cmd.Flags().DurationVar(&v.wait, waitRepaired, 0, "wait until servers have repaired what they can")
 	cmd.Flags().Lookup(waitRepaired).NoOptDefVal = "2m"

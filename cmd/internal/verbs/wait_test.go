@@ -292,18 +292,21 @@ func TestProgressLine(t *testing.T) {
 	t.Parallel()
 	p := manager.Progress{Total: 100, Done: 40, States: map[statemachine.State]int{"running": 60, "succeeded": 40}}
 	want := "40/100  running 60  succeeded 40  3.0 tasks/s  20s left"
-	if got := progressLine(p, 10, 10*time.Second); got != want {
+	if got := progressLine(&p, 10, 10*time.Second, false); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	wantText(t, progressLine(&p, 10, 10*time.Second, true), "40% |", "(40/100)  running 60", "20s left")
 }
 
 // Where there is no terminal a line comes again and again.
 func TestProgressLines(t *testing.T) {
 	t.Parallel()
 	out := &daemontest.Output{}
-	d := &display{out: out, every: time.Millisecond, began: time.Now(), stop: make(chan struct{})}
-	d.done.Go(d.lines)
-	d.update(manager.Progress{Total: 2, Done: 1, Running: []manager.RunningTask{{ID: 7, Progress: task.Progress{Part: new(0.4), Text: "four of ten"}}}})
+	progress := &waitProgress{began: time.Now()}
+	ctx, cancel := context.WithCancel(t.Context())
+	d := &display{of: progress, out: out, pause: time.Millisecond, stop: cancel}
+	d.done.Go(func() { d.run(ctx) })
+	progress.update(manager.Progress{Total: 2, Done: 1, Running: []manager.RunningTask{{ID: 7, Progress: task.Progress{Part: new(0.4), Text: "four of ten"}}}})
 	wait.Eventually(t, 10*time.Second, func() bool { return strings.Count(out.String(), "1/2") > 1 }, "nothing is said: %s", out)
 	d.close()
 	wantText(t, out.String(), "task 7", "four of ten")

@@ -1,8 +1,9 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -61,89 +62,46 @@ func printReasons(s *session, reasons manager.Explanation) {
 	for i := range reasons {
 		r := &reasons[i]
 		s.printf("%s %s\n", map[bool]string{true: "*", false: " "}[r.Blocks], cli.Safe(r.Text))
-		if change := s.remedyText(r.Change); change != "" {
+		if change := s.remedyText(&r.Change); change != "" {
 			s.printf("    -> %s\n", cli.Safe(change))
 		}
 	}
 }
 
-// remedyText says how to make a change: by a command where there is one.
+// remedies say how to make a change, by object and attribute, or by the object alone: by a command where there is one. Lists of a
+// worker's configuration (labels, resources, classes) hold more than what is missing.
+var remedies = map[string]string{
+	"task.hold":         "tdf-manager release NAME",
+	"task.needs":        "wait until they have ended; tdf-manager retry brings back one that failed",
+	"task.end_before":   "submit it again with a later --end-before",
+	"task.resources":    "submit it again with less of --resource",
+	"task.before":       "it comes in its turn; a higher --priority comes sooner",
+	"task.listed":       "start a server: tdf-server server.cfg",
+	"time.now":          "wait until then",
+	"queue":             "tdf-manager queue set NAME ATTRIBUTE=VALUE",
+	"queue.paused":      "tdf-manager queue resume NAME",
+	"node":              "tdf-manager node set NAME ATTRIBUTE=VALUE",
+	"node.free":         "wait until VALUE is free on NAME",
+	"server.quarantine": "set [server] quarantine = VALUE",
+	"plan":              "submit the plan again",
+	"plan.hold":         "tdf-manager plan resume NAME",
+	"plan.retry":        "tdf-manager plan retry NAME",
+	"plan.ready": "the program that builds the plan marks it ready; if it is gone, submit the plan again with its --key, " +
+		"or tdf-manager plan cancel NAME",
+	"worker":            "put VALUE into [worker] ATTRIBUTE of worker NAME, and start it again",
+	"worker.start":      "start a worker with: VALUE",
+	"worker.state":      "tdf-manager worker undrain NAME, or start it again",
+	"worker.reason":     "mend what it says on its host",
+	"worker.free_slots": "wait for a slot, or give it more slots",
+	"worker.handlers":   "give worker NAME a handler of the name VALUE, or start a worker that runs programs",
+	"worker.env":        "set [worker] env = VALUE for worker NAME, and start it again",
+}
+
+// remedyText says how to make a change. It is empty for none.
 func (s *session) remedyText(r *manager.Remedy) string {
-	if r == nil {
+	if r.Object == "" {
 		return ""
 	}
-	switch r.Object {
-	case "plan":
-		return s.planText(r)
-	case workerField:
-		return s.workerText(r)
-	}
-	switch r.Object + "." + r.Attribute {
-	case "task.hold":
-		return s.command("release %s", r.Name)
-	case "task.needs":
-		return "wait until they have ended; " + s.command("retry") + " brings back one that failed"
-	case "queue.paused":
-		return s.command("queue resume %s", r.Name)
-	case "task.end_before":
-		return "submit it again with a later --end-before"
-	case "task.resources":
-		return "submit it again with less of --resource"
-	case "task.before":
-		return "it comes in its turn; a higher --priority comes sooner"
-	case "time.now":
-		return "wait until then"
-	case "task.listed":
-		return "start a server: " + s.named("tdf-server") + " server.cfg"
-	case "node.free":
-		return "wait until " + r.Value + " is free on " + r.Name
-	case "server.quarantine":
-		return "set [server] quarantine = " + r.Value
-	}
-	return s.settingText(r)
-}
-
-// planText is about plans.
-func (s *session) planText(r *manager.Remedy) string {
-	switch r.Attribute {
-	case "hold":
-		return s.command("plan resume %s", r.Name)
-	case "retry":
-		return s.command("plan retry %s", r.Name)
-	case "ready":
-		return "the program that builds the plan marks it ready; if it is gone, submit the plan again with its --key, " +
-			"or " + s.command("plan cancel %s", r.Name)
-	default:
-		return "submit the plan again"
-	}
-}
-
-// settingText is about attributes that are set by their own names.
-func (s *session) settingText(r *manager.Remedy) string {
-	switch r.Object {
-	case queueField, nodeField:
-		return s.command("%s set %s %s=%s", r.Object, r.Name, r.Attribute, r.Value)
-	default:
-		return fmt.Sprintf("%s %s: %s = %s", r.Object, r.Name, r.Attribute, r.Value)
-	}
-}
-
-// workerText is about workers and their configuration, where lists (labels, resources,
-// classes) hold more than what is missing.
-func (s *session) workerText(r *manager.Remedy) string {
-	switch r.Attribute {
-	case "start":
-		return "start a worker with: " + r.Value
-	case "state":
-		return s.command("worker undrain %s", r.Name) + ", or start it again"
-	case "reason":
-		return "mend what it says on its host"
-	case "free_slots":
-		return "wait for a slot, or give it more slots"
-	case "handlers":
-		return fmt.Sprintf("give worker %s a handler of the name %s, or start a worker that runs programs", r.Name, r.Value)
-	case envField:
-		return fmt.Sprintf("set [worker] env = %s for worker %s, and start it again", r.Value, r.Name)
-	}
-	return fmt.Sprintf("put %s into [worker] %s of worker %s, and start it again", r.Value, r.Attribute, r.Name)
+	text := cmp.Or(remedies[r.Object+"."+r.Attribute], remedies[r.Object], r.Object+" NAME: ATTRIBUTE = VALUE")
+	return strings.NewReplacer("NAME", r.Name, "ATTRIBUTE", r.Attribute, "VALUE", r.Value).Replace(s.named(text))
 }

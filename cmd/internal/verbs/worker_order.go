@@ -74,14 +74,24 @@ func (o *ordering) waitFlag(cmd *cobra.Command, until string) {
 	cmd.MarkFlagsMutuallyExclusive("wait", dryRunName)
 }
 
-// ordered is what became of the order to one worker.
+// ordered is what became of the order to one worker, also as JSON.
 type ordered struct {
-	was task.Worker
-	// given says that the order was, or would be, given; otherwise note says
-	// why there was no need, and refused that it is not possible.
-	given   bool
-	note    string
+	Name  string           `json:"name"`
+	Was   task.WorkerState `json:"was"`
+	Busy  int              `json:"busy"`
+	Slots int              `json:"slots"`
+	Order task.WorkerOrder `json:"order"`
+	// Ordered says that the order was given; otherwise Note says why there was no need, and refused that it is not possible.
+	Ordered bool   `json:"ordered"`
+	DryRun  bool   `json:"dry_run"`
+	Note    string `json:"note"`
 	refused bool
+	// Done and TimedOut are there where the verb waits, Is once the wait is over.
+	Done     *bool            `json:"done,omitempty"`
+	TimedOut *bool            `json:"timed_out,omitempty"`
+	Is       task.WorkerState `json:"is,omitempty"`
+
+	was task.Worker
 	// after is the worker as it was when the wait for it was over.
 	after *task.Worker
 }
@@ -113,17 +123,15 @@ func (o *ordering) do(ctx context.Context, s *session) error {
 }
 
 // one gives the order to one worker, where that makes sense.
-func (o *ordering) one(ctx context.Context, s *session, w *task.Worker) (ordered, error) {
-	r := ordered{was: *w}
-	r.note, r.refused = o.objection(w)
-	if r.given = r.note == ""; !r.given || s.dryRun {
-		return r, nil
+func (o *ordering) one(ctx context.Context, s *session, w *task.Worker) (r ordered, err error) {
+	r = ordered{was: *w, Order: o.order, DryRun: s.dryRun}
+	r.Note, r.refused = o.objection(w)
+	if r.Ordered = r.Note == "" && !s.dryRun; r.Ordered {
+		if r.was, err = s.manager.OrderWorker(ctx, w.Name, o.order); err != nil {
+			return r, fmt.Errorf("worker %q: %w", w.Name, err)
+		}
 	}
-	was, err := s.manager.OrderWorker(ctx, w.Name, o.order)
-	if err != nil {
-		return r, fmt.Errorf("worker %q: %w", w.Name, err)
-	}
-	r.was = was
+	r.Name, r.Was, r.Busy, r.Slots = r.was.Name, r.was.State, r.was.Busy, r.was.Slots
 	return r, nil
 }
 
@@ -192,7 +200,7 @@ func (o *ordering) look(ctx context.Context, s *session, list []ordered) error {
 	}
 	for i := range list {
 		r := &list[i]
-		now, _ := search(workers, r.was.Name, func(w *task.Worker) string { return w.Name })
+		now, _ := search(workers, r.Name, func(w *task.Worker) string { return w.Name })
 		if r.after != nil || now != nil && !o.done(r, now) {
 			continue
 		}
@@ -200,7 +208,7 @@ func (o *ordering) look(ctx context.Context, s *session, list []ordered) error {
 			r.after = &task.Worker{Registration: r.was.Registration, State: task.WorkerStopped}
 		}
 		if !s.json {
-			s.printf("%s: %s\n", cli.Safe(r.was.Name), o.doneText(r))
+			s.printf("%s: %s\n", cli.Safe(r.Name), o.doneText(r))
 		}
 	}
 	return nil
@@ -216,7 +224,7 @@ func (o *ordering) done(r *ordered, w *task.Worker) bool {
 	case o.order == task.OrderStop:
 		return w.Incarnation != r.was.Incarnation
 	default:
-		heard := !r.given || w.Heartbeat.After(r.was.Heartbeat)
+		heard := !r.Ordered || w.Heartbeat.After(r.was.Heartbeat)
 		return w.State == task.WorkerDrained && heard && len(w.Tasks) <= w.Stuck
 	}
 }
@@ -239,7 +247,7 @@ func stillBusy(list []ordered) string {
 	var names []string
 	for i := range list {
 		if list[i].after == nil {
-			names = append(names, list[i].was.Name)
+			names = append(names, list[i].Name)
 		}
 	}
 	return strings.Join(names, ", ")
@@ -248,13 +256,27 @@ func stillBusy(list []ordered) string {
 // finish reports and makes the exit code.
 func (o *ordering) finish(s *session, list []ordered, timedOut bool) error {
 	if s.json {
-		s.out.JSON(o.results(s, list, timedOut))
+		o.waited(list, timedOut)
+		s.out.JSON(list)
 	} else if o.wait == "" {
 		o.report(s, list)
 	}
 	return waitCode(timedOut, slices.ContainsFunc(list, func(r ordered) bool {
 		return r.refused || r.after != nil && r.after.State == task.WorkerLost
 	}))
+}
+
+// waited notes what the wait, if there was one, has come to.
+func (o *ordering) waited(list []ordered, timedOut bool) {
+	for i := range list {
+		r, done := &list[i], list[i].after != nil
+		if o.wait != "" {
+			r.Done, r.TimedOut = &done, new(timedOut && !done)
+		}
+		if done {
+			r.Is = r.after.State
+		}
+	}
 }
 
 // report says per worker what it was and what was ordered.
@@ -267,14 +289,14 @@ func (o *ordering) report(s *session, list []ordered) {
 	}
 	for i := range list {
 		r := &list[i]
-		text := r.note
+		text := r.Note
 		switch {
-		case r.given && s.dryRun:
+		case r.Note == "" && s.dryRun:
 			text = fmt.Sprintf("would %s; it is %s", s.cmd.Name(), busyText(&r.was))
-		case r.given:
+		case r.Ordered:
 			text = fmt.Sprintf("%s ordered; it was %s", s.cmd.Name(), busyText(&r.was))
 		}
-		s.printf("%s: %s\n", cli.Safe(r.was.Name), text)
+		s.printf("%s: %s\n", cli.Safe(r.Name), text)
 	}
 }
 
@@ -287,38 +309,4 @@ func busyText(w *task.Worker) string {
 		text += fmt.Sprintf(", %d stuck", w.Stuck)
 	}
 	return text
-}
-
-// orderResult is the JSON of an order to one worker. Done and TimedOut are there where
-// the verb waits, Is once the wait is over.
-type orderResult struct {
-	Name     string           `json:"name"`
-	Was      task.WorkerState `json:"was"`
-	Busy     int              `json:"busy"`
-	Slots    int              `json:"slots"`
-	Order    task.WorkerOrder `json:"order"`
-	Ordered  bool             `json:"ordered"`
-	DryRun   bool             `json:"dry_run"`
-	Note     string           `json:"note"`
-	Done     *bool            `json:"done,omitempty"`
-	TimedOut *bool            `json:"timed_out,omitempty"`
-	Is       task.WorkerState `json:"is,omitempty"`
-}
-
-func (o *ordering) results(s *session, list []ordered, timedOut bool) []orderResult {
-	results := make([]orderResult, len(list))
-	for i := range list {
-		r, done := &list[i], list[i].after != nil
-		results[i] = orderResult{
-			Name: r.was.Name, Was: r.was.State, Busy: r.was.Busy, Slots: r.was.Slots, Order: o.order,
-			Ordered: r.given && !s.dryRun, DryRun: s.dryRun, Note: r.note,
-		}
-		if o.wait != "" {
-			results[i].Done, results[i].TimedOut = &done, new(timedOut && !done)
-		}
-		if done {
-			results[i].Is = r.after.State
-		}
-	}
-	return results
 }

@@ -98,8 +98,8 @@ func TestFollowByEvents(t *testing.T) {
 	f := v.follow(t)
 	f.swept = time.Now().Add(time.Hour) // nothing is read twice
 	worktest.Drain(t, v.redis(), worktest.Echo)
-	if o := f.again(t); o.Tasks != 0 || o.States[statemachine.Succeeded] != 5 {
-		t.Errorf("%d are to run, %v", o.Tasks, o.States)
+	if o := f.again(t); o.ToRun != 0 || o.States[statemachine.Succeeded] != 5 {
+		t.Errorf("%d are to run, %v", o.ToRun, o.States)
 	}
 	f.agrees(t)
 }
@@ -119,8 +119,8 @@ func TestFollowWithoutEvents(t *testing.T) {
 			f := v.follow(t)
 			worktest.Drain(t, v.redis(), worktest.Echo)
 			lose(v, srv, ns)
-			if o := f.again(t); o.Tasks != 0 {
-				t.Errorf("%d are to run", o.Tasks)
+			if o := f.again(t); o.ToRun != 0 {
+				t.Errorf("%d are to run", o.ToRun)
 			}
 			f.agrees(t)
 		})
@@ -139,12 +139,12 @@ func TestFollowByTheCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range quietLooks - 1 {
-		if o := f.again(t); o.Tasks != 5 {
-			t.Errorf("%d are to run", o.Tasks)
+		if o := f.again(t); o.ToRun != 5 {
+			t.Errorf("%d are to run", o.ToRun)
 		}
 	}
-	if o := f.again(t); o.Tasks != 0 {
-		t.Errorf("%d are to run", o.Tasks)
+	if o := f.again(t); o.ToRun != 0 {
+		t.Errorf("%d are to run", o.ToRun)
 	}
 	f.agrees(t)
 }

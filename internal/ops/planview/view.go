@@ -51,6 +51,9 @@ type Task struct {
 	Began, Executed statemachine.Time
 }
 
+// Place is the id and the step of the task.
+func (t *Task) Place() Place { return Place{ID: t.ID, Step: t.Step} }
+
 // missing stands for the state of a task whose record is not there.
 const missing statemachine.State = "missing"
 
@@ -237,19 +240,35 @@ func (set *taskSet) sorted() []*Task {
 	return sorted
 }
 
-// Outlook is what is still to come of a plan.
+// Outlook is what is still to come of a plan, at a moment.
 type Outlook struct {
-	critical.Forecast
-
-	Critical []*Task // the critical path
-	// Slots is how many tasks of the plan are taken to run at a time.
-	Slots    int
-	TimeLeft time.Duration
-	Known    bool // TimeLeft is
+	Estimate
 
 	Now     statemachine.Time
 	Running []*Task // the longest running first
 	States  map[statemachine.State]int64
+}
+
+// Estimate is how long the rest of a plan takes, by how long tasks of the same
+// steps and programs took. A time that is not known yet is nil.
+type Estimate struct {
+	// Left is how long all of it still takes.
+	Left *task.Seconds `json:"left"`
+	// CriticalPath is the longest chain of tasks that have not ended, and
+	// CriticalPathTime how long it takes.
+	CriticalPath     []Place       `json:"critical_path"`
+	CriticalPathTime *task.Seconds `json:"critical_path_time"`
+	// Work is how long all tasks that are to run still take together, ToRun how
+	// many they are, and Slots how many of them run at a time.
+	Work  *task.Seconds `json:"work"`
+	ToRun int           `json:"to_run"`
+	Slots int           `json:"slots"`
+}
+
+// Place is a task of a plan, and its step; empty for nothing.
+type Place struct {
+	ID   int64  `json:"id"`
+	Step string `json:"step"`
 }
 
 // Outlook works out what is still to come of the plan, of which these are the tasks.
@@ -298,13 +317,18 @@ func (g *planGraph) look(on task.OnFailure, now statemachine.Time, slots func(ru
 			o.Running = append(o.Running, t)
 		}
 	}
-	o.Forecast = critical.Look(g.graph, on)
-	for _, i := range o.Path {
-		o.Critical = append(o.Critical, g.tasks[i])
-	}
 	slices.SortStableFunc(o.Running, func(a, b *Task) int { return cmp.Compare(a.Began, b.Began) })
-	o.Slots = slots(len(o.Running), int(o.States[statemachine.Open]))
-	o.TimeLeft, o.Known = o.Left(o.Slots)
+	f := critical.Look(g.graph, on)
+	o.ToRun, o.Slots, o.CriticalPath = f.Tasks, slots(len(o.Running), int(o.States[statemachine.Open])), []Place{}
+	for _, i := range f.Path {
+		o.CriticalPath = append(o.CriticalPath, g.tasks[i].Place())
+	}
+	if f.Timed {
+		o.CriticalPathTime, o.Work = new(task.Seconds(f.PathTime)), new(task.Seconds(f.Work))
+	}
+	if left, known := f.Left(o.Slots); known {
+		o.Left = new(task.Seconds(left))
+	}
 	return o
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
@@ -107,21 +108,24 @@ var errAway = errors.New("dial tcp 127.0.0.1:6379: connect: connection refused")
 
 // sample is a snapshot with texts of every awkward kind.
 func sample() Snapshot {
-	s := Snapshot{
-		Namespace: "tdf", Redis: "127.0.0.1:6379", At: start, Done: 400, Failed: 20,
-		States: []StateCount{{"blocked", 1}, {"open", 120}, {"running", 6}, {"executed", 0}, {"succeeded", 380}, {"failed", 20}},
+	s := Snapshot{Redis: "127.0.0.1:6379", Done: 400, Failed: 20}
+	s.Overview = manager.Overview{
+		Namespace: "tdf", At: start,
+		Counts: manager.Counts{"blocked": 1, "open": 120, "running": 6, "succeeded": 380, "failed": 20},
 		Queues: []task.Queue{
 			queue("default", task.NoLimit, task.NoLimit, 300), queue("licensed", 8, 2, 100),
 			queue("a-queue-with-quite-a-long-name.of-some-department", 0, 0, 0),
 		},
 		Programs: map[int64]string{},
-		Failures: []Failure{
-			{
-				Task: "417", Program: "sum", Worker: "w3", Class: "program", At: start.Add(-3 * time.Second),
+		Failures: []manager.Failure{
+			failure(417, "sum", start.Add(-3*time.Second), task.Round{
+				Worker: "w3", Class: "program",
 				Error: "\n exit status 2: \x1b[2Jcannot read the input file of the second step\nTraceback\n",
-			},
-			{Task: "416", Program: "계산하기", Worker: "작업자-1", Class: "host", At: start.Add(-2 * time.Hour), Error: "ディスクがいっぱいです \u202e"},
-			{Task: "9", Program: "sum", Class: "time"},
+			}),
+			failure(416, "계산하기", start.Add(-2*time.Hour), task.Round{
+				Worker: "작업자-1", Class: "host", Error: "ディスクがいっぱいです \u202e",
+			}),
+			failure(9, "sum", time.Time{}, task.Round{Class: "time"}),
 		},
 	}
 	first, licensed := &s.Queues[0], &s.Queues[1]
@@ -140,6 +144,12 @@ func sample() Snapshot {
 	stopped.State = task.WorkerStopped
 	s.Workers = append(s.Workers, stopped)
 	return s
+}
+
+func failure(id int64, program string, at time.Time, round task.Round) manager.Failure {
+	t := &task.Task{ID: id}
+	t.Program = program
+	return manager.Failure{Task: t, Round: round, At: at}
 }
 
 func queue(name string, threads, perNode task.Limit, done int64) task.Queue {

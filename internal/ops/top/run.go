@@ -25,7 +25,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tdf-go/tdf/internal/base/timing"
-	"github.com/tdf-go/tdf/task"
+	"github.com/tdf-go/tdf/manager"
 )
 
 // Run shows the screen until the reader leaves, which is no error, or ctx
@@ -139,37 +139,16 @@ type Source func(ctx context.Context) (Snapshot, error)
 
 // Snapshot is the state of one namespace at one moment. Its texts may hold
 // anything: they are cleaned before they are shown. Times are shown in the
-// location they carry. Its lists are shown in the order given, and not changed.
+// location they carry. Its lists are shown in the order given, and not changed;
+// workers that have stopped are not shown.
 type Snapshot struct {
-	Namespace string
-	Redis     string    // the address
-	At        time.Time // by the clock of Redis, from which ages are told; zero: when it came
+	// Overview is read by the clock of Redis, from which ages are told; without a time it is of the moment it came.
+	manager.Overview
 
-	States []StateCount // tasks in each state, in the order shown
-
+	Redis string // the address
 	// Done and Failed count, over the life of the namespace, tasks that ended
 	// and rounds that failed. A counter that falls starts its rates afresh.
 	Done, Failed int64
-
-	Queues  []task.Queue
-	Workers []task.Worker // those that have stopped are not shown
-	// Programs are those of tasks that workers hold, as far as they are known.
-	Programs map[int64]string
-	Failures []Failure // the newest first
-}
-
-// StateCount is how many tasks are in a state.
-type StateCount struct {
-	State string
-	Tasks int64
-}
-
-// Failure is a failed round.
-type Failure struct {
-	Task, Program, Worker string
-	Class                 string // class of the failure, such as program or time
-	Error                 string // of which the first line is shown
-	At                    time.Time
 }
 
 // once prints one snapshot.

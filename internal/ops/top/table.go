@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 )
 
@@ -87,7 +90,7 @@ func workerTable(list []task.Worker, programs map[int64]string, now time.Time) t
 	return t
 }
 
-func failureTable(list []Failure, now time.Time) table {
+func failureTable(list []manager.Failure, now time.Time) table {
 	t := table{columns: []column{
 		{title: "TASK", floor: 10},
 		{title: "PROGRAM", floor: 8, rank: 3},
@@ -96,9 +99,11 @@ func failureTable(list []Failure, now time.Time) table {
 		{title: "AGE", right: true, rank: 1},
 		{title: "ERROR", floor: 12},
 	}}
-	for _, f := range list {
+	for i := range list {
+		f := &list[i]
+		class := string(cmp.Or(f.Round.Class, statemachine.Class(f.Task.End())))
 		t.rows = append(t.rows, row{cells: []string{
-			text(f.Task), text(f.Program), text(f.Worker), text(f.Class), age(now, f.At), firstLine(f.Error),
+			strconv.FormatInt(f.Task.ID, 10), text(f.Task.Program), text(f.Round.Worker), text(class), age(now, f.At), firstLine(f.Round.Error),
 		}})
 	}
 	return t

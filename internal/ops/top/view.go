@@ -7,6 +7,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/tdf-go/tdf/statemachine"
 )
 
 // styles of the screen. They mean the same without colours, which NO_COLOR and
@@ -187,10 +189,10 @@ func (s *screen) need(panel int) int { return max(1, len(s.tables[panel].rows)) 
 
 // facts are what the header tells, in order; moment says of when they are.
 func facts(s Snapshot, m *meters, moment string) []string {
-	list := make([]string, 0, len(s.States)+9)
-	list = append(list, "namespace "+text(s.Namespace), "redis "+text(s.Redis), moment)
-	for _, c := range s.States {
-		list = append(list, fmt.Sprintf("%s %d", text(c.State), c.Tasks))
+	states := statemachine.States()
+	list := append(make([]string, 0, len(states)+9), "namespace "+text(s.Namespace), "redis "+text(s.Redis), moment)
+	for _, state := range states {
+		list = append(list, fmt.Sprintf("%s %d", state, s.Counts[state]))
 	}
 	list = append(list, counter("done", s.Done, &m.done)...)
 	list = append(list, counter("failures", s.Failed, &m.failed)...)

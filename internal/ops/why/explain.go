@@ -228,15 +228,16 @@ const (
 	KindServed   Kind = "served"  // a worker that may take from the queue
 )
 
-// Reason is one thing to say about a task or a queue.
+// Reason is one thing to say about where a task is, or about a queue.
 type Reason struct {
-	Kind Kind
+	// Kind is a word that stays the same over versions.
+	Kind Kind `json:"kind"`
 	// Text is for people: a clause without a full stop.
-	Text string
+	Text string `json:"text"`
 	// Blocks says that the task is not claimed as long as this holds.
-	Blocks bool
+	Blocks bool `json:"blocks"`
 	// Change would take the reason away; the zero Remedy if nothing would.
-	Change Remedy
+	Change Remedy `json:"change,omitzero"`
 }
 
 // blocks is a reason that keeps the task from being claimed.
@@ -270,8 +271,10 @@ const (
 type Remedy struct {
 	// Object is task, plan, queue, worker, node, server or time. Name is which one;
 	// empty for the time, the server, and a worker to start.
-	Object, Name     string
-	Attribute, Value string
+	Object    string `json:"object"`
+	Name      string `json:"name,omitempty"`
+	Attribute string `json:"attribute"`
+	Value     string `json:"value"`
 }
 
 func (s *Situation) onTask(attribute, value string) Remedy {
@@ -296,6 +299,11 @@ func (c *candidate) onNode(attribute, value string) Remedy {
 
 // Explanation are the reasons, the most important first.
 type Explanation []Reason
+
+// Blocked reports whether any of the reasons blocks.
+func (e Explanation) Blocked() bool {
+	return slices.ContainsFunc(e, func(r Reason) bool { return r.Blocks })
+}
 
 // moment is a time for people.
 func moment(t statemachine.Time) string {
