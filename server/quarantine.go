@@ -19,7 +19,7 @@ import (
 // blaming is what judging nodes asks of the store.
 type blaming interface {
 	Workers(ctx context.Context) ([]task.Worker, statemachine.Time, error)
-	Evidence(ctx context.Context, programs ...string) (map[string]map[string]fleet.Track, error)
+	Evidence(ctx context.Context, programs ...string) (map[string]blame.Evidence, error)
 	Judge(ctx context.Context, v fleet.Verdict) (bool, error)
 	SuspectNodes(ctx context.Context, names ...string) ([]fleet.Suspect, error)
 	Suspects(ctx context.Context) ([]string, error)
@@ -251,7 +251,7 @@ func (j *nodeJudge) gather(ctx context.Context, nodes []string, programs func([]
 	if err != nil {
 		return nil, err
 	}
-	f := &facts{evidence: map[string]blame.Evidence{}}
+	f := &facts{}
 	if f.nodes, err = j.store.SuspectNodes(ctx, unique(append(names, nodes...))...); err != nil {
 		return nil, err
 	}
@@ -259,12 +259,8 @@ func (j *nodeJudge) gather(ctx context.Context, nodes []string, programs func([]
 	if len(about) == 0 {
 		return f, nil
 	}
-	tracks, err := j.store.Evidence(ctx, about...)
-	if err != nil {
+	if f.evidence, err = j.store.Evidence(ctx, about...); err != nil {
 		return nil, err
-	}
-	for program, nodes := range tracks {
-		f.evidence[program] = evidenceOf(program, nodes)
 	}
 	f.live, err = j.live.read(ctx, j.Server)
 	return f, err
@@ -273,14 +269,6 @@ func (j *nodeJudge) gather(ctx context.Context, nodes []string, programs func([]
 func unique(texts []string) []string {
 	slices.Sort(texts)
 	return slices.Compact(texts)
-}
-
-func evidenceOf(program string, nodes map[string]fleet.Track) blame.Evidence {
-	e := blame.Evidence{Program: program, Nodes: make(map[string]blame.Record, len(nodes))}
-	for name, t := range nodes {
-		e.Nodes[name] = blame.Record(t)
-	}
-	return e
 }
 
 // node finds one by name.
@@ -316,7 +304,7 @@ func (f *facts) about(n *fleet.Suspect, now statemachine.Time) []blame.Evidence 
 		list = append(list, f.evidence[program])
 	}
 	if n.Passed != 0 && now.Sub(n.Passed) <= timing.FromStd(blame.Window) {
-		list = append(list, blame.Evidence{Nodes: map[string]blame.Record{n.Name: {Good: 1}}})
+		list = append(list, blame.Evidence{n.Name: {Good: 1}})
 	}
 	return list
 }
@@ -328,7 +316,7 @@ const mostNamed = 3
 func (f *facts) reason(n *fleet.Suspect) string {
 	good, bad := 0, 0
 	for _, program := range n.Programs {
-		for name, r := range f.evidence[program].Nodes {
+		for name, r := range f.evidence[program] {
 			if name != n.Name {
 				good, bad = good+r.Good, bad+r.Bad
 			}
