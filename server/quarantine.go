@@ -53,26 +53,26 @@ func (j *nodeJudge) on() bool { return j.opt.Quarantine == config.QuarantineOn }
 
 // judgeAll looks at every node that fails or is quarantined, and does nothing else
 // where there is none. It returns how long it is until it should look again,
-// negative if nothing waits for that.
+// never if nothing waits for that.
 func (j *nodeJudge) judgeAll(ctx context.Context, now statemachine.Time) (next time.Duration, err error) {
 	if j.opt.Quarantine == config.QuarantineOff && !j.looked.IsZero() {
-		return -1, nil // one look, for nodes that were quarantined before
+		return never, nil // one look, for nodes that were quarantined before
 	}
 	if wait := j.every - time.Since(j.looked); wait > 0 && j.busy {
 		return wait, nil
 	}
 	f, err := j.gather(ctx, nil, programsToJudge)
 	if err != nil {
-		return -1, err
+		return never, err
 	}
 	j.looked, j.busy = time.Now(), len(f.nodes) > 0
 	j.forget(f)
 	for i := range f.nodes {
 		if err := j.consider(ctx, f, &f.nodes[i], now); err != nil {
-			return -1, err
+			return never, err
 		}
 	}
-	return -1, nil
+	return never, nil
 }
 
 // programsToJudge are those of all nodes that a verdict is due about.
