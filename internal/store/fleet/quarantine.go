@@ -135,12 +135,7 @@ func (s *Fleet) Judge(ctx context.Context, v Verdict) (bool, error) {
 	if v.Trials > 0 {
 		trials = strconv.Itoa(v.Trials)
 	}
-	args := make([]any, 0, 2*len(suspectFields)+2)
-	args = append(args, v.Node.Name)
-	for _, text := range v.Node.seen {
-		args = append(args, text)
-	}
-	args = append(args, run, v.Node.seen[1], tasks.RestText(v.Quarantined), trials, tasks.RestText(v.TrialAt), "", v.Reason)
+	args := append(conn.Args([]any{v.Node.Name}, v.Node.seen[:]...), run, v.Node.seen[1], tasks.RestText(v.Quarantined), trials, tasks.RestText(v.TrialAt), "", v.Reason)
 	r, err := s.Run(ctx, "judge", conn.Subject{Node: v.Node.Name}, args...)
 	return r == int64(1), err
 }
