@@ -73,13 +73,13 @@ type retirer struct {
 func newRetirer(s *Server) *retirer {
 	return &retirer{
 		store: s.store, log: s.log, redis: link.New(slog.New(slog.DiscardHandler)), // the passes say it
-		rules: s.opt.Retention, turn: upkeep.PurgeTurn{By: conn.NewToken(), For: retireTurn}, copies: s.copies,
+		rules: s.opt.ArchiveRetention, turn: upkeep.PurgeTurn{By: conn.NewToken(), For: retireTurn}, copies: s.copies,
 	}
 }
 
 // retire looks for archived tasks that are to go until ctx ends. Without a retention it does nothing.
 func (s *Server) retire(ctx context.Context, _ chan struct{}) {
-	if len(s.opt.Retention) == 0 {
+	if len(s.opt.ArchiveRetention) == 0 {
 		return
 	}
 	r := newRetirer(s)
