@@ -282,7 +282,7 @@ func (f *facts) node(name string) *fleet.Suspect {
 
 // known is the node as the rules want it.
 func known(n *fleet.Suspect) blame.Node {
-	return blame.Node{Run: n.Run, Running: n.Running, Quarantined: !n.Quarantined.IsZero(), Trials: n.Trials}
+	return blame.Node{Run: n.Run, Running: n.Running, Quarantined: !n.Quarantined.IsZero()}
 }
 
 // alive is how many live nodes are not quarantined, this one included.

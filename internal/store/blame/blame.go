@@ -230,8 +230,6 @@ type Node struct {
 	Running int
 	// Quarantined: it is quarantined.
 	Quarantined bool
-	// Trials is how many probes it has failed since it was quarantined.
-	Trials int
 }
 
 // score counts outcomes.

@@ -54,6 +54,7 @@ type simTask struct {
 
 type simNode struct {
 	Node
+	trials  int // failed probes
 	trialAt time.Duration
 }
 
@@ -229,8 +230,8 @@ func (f *fleet) count(e event) {
 	n.Run++
 	switch {
 	case e.probe && n.Quarantined:
-		n.Trials++
-		n.trialAt = f.now + NextTrial(n.Trials, simProbe)
+		n.trials++
+		n.trialAt = f.now + NextTrial(n.trials, simProbe)
 	case n.Gated() && !n.Quarantined:
 		n.trialAt = f.now + SuspectTrial
 	}
@@ -239,7 +240,7 @@ func (f *fleet) count(e event) {
 func (f *fleet) succeed(n *simNode, node string, probe bool) {
 	n.Run = 0
 	if probe {
-		n.Node = Node{Running: n.Running}
+		n.Node, n.trials = Node{Running: n.Running}, 0
 	}
 	for _, e := range f.evidence {
 		if r, ok := e[node]; ok {
