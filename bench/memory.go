@@ -52,29 +52,22 @@ type footprint struct {
 	archived                        float64
 }
 
-// memoryCase is one row of the table.
-type memoryCase struct {
-	name     string
-	settings []string
-	spec     task.Spec
-}
-
-func (b *bench) memoryCases() []memoryCase {
-	plain := longSpec()
-	return []memoryCase{
-		{"shipped redis.conf", []string{b.conf}, plain},
-		{"shipped redis.conf, finite end_before and timeout", []string{b.conf}, finite(plain)},
-		{"defaults of Redis", nil, plain},
-		{"defaults of Redis, finite end_before and timeout", nil, finite(plain)},
-	}
-}
-
 // memory measures what waiting and archived tasks take, with the shipped redis.conf and with the defaults of Redis.
 func (b *bench) memory(ctx context.Context) ([]Table, error) {
 	var w strings.Builder
 	var rows [][]string
-	for _, c := range b.memoryCases() {
-		f, err := b.footprint(ctx, c)
+	plain := longSpec()
+	for _, c := range []struct {
+		name     string
+		spec     task.Spec
+		settings []string
+	}{
+		{"shipped redis.conf", plain, []string{b.conf}},
+		{"shipped redis.conf, finite end_before and timeout", finite(plain), []string{b.conf}},
+		{"defaults of Redis", plain, nil},
+		{"defaults of Redis, finite end_before and timeout", finite(plain), nil},
+	} {
+		f, err := b.footprint(ctx, c.spec, c.settings...)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.name, err)
 		}
@@ -86,13 +79,13 @@ func (b *bench) memory(ctx context.Context) ([]Table, error) {
 		b.Tasks, sourceBytes, inputBytes, outputBytes), nil
 }
 
-func (b *bench) footprint(ctx context.Context, c memoryCase) (f footprint, err error) {
+func (b *bench) footprint(ctx context.Context, spec task.Spec, settings ...string) (f footprint, err error) {
 	var used [3]site.Usage // with fill, with all waiting, with all archived
 	all := b.fill + b.Tasks
 	err = site.With(ctx, func(s *site.Site) error {
 		for i, step := range []func() error{
-			func() error { return s.Open(ctx, b.fill, c.spec) },
-			func() error { return s.Open(ctx, b.Tasks, c.spec) },
+			func() error { return s.Open(ctx, b.fill, spec) },
+			func() error { return s.Open(ctx, b.Tasks, spec) },
 			func() error { return errors.Join(f.places(ctx, s, all), b.archiveAll(ctx, s, all)) },
 		} {
 			if err := step(); err != nil {
@@ -103,7 +96,7 @@ func (b *bench) footprint(ctx context.Context, c memoryCase) (f footprint, err e
 			}
 		}
 		return nil
-	}, c.settings...)
+	}, settings...)
 	f.waiting = (used[1].Memory - used[0].Memory) / float64(b.Tasks)
 	// The first tasks are archived too, and take the same.
 	f.archived = (used[2].Memory - (used[0].Memory - f.waiting*float64(b.fill))) / float64(all)

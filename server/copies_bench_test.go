@@ -3,6 +3,7 @@ package server
 import (
 	"testing"
 
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
@@ -22,9 +23,10 @@ func BenchmarkRetire(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			st := worktest.Open(b, redistest.Namespace(b))
 			fillArchive(b, st, b.N)
-			s, err := New(Options{
-				Name: "s", Store: st, ArchiveDir: dir, Retention: []upkeep.Retention{{Outcome: statemachine.Succeeded}},
-			})
+			opt := FromConfig(config.Defaults().Server)
+			opt.Name, opt.Store = "s", st
+			opt.ArchiveDir, opt.ArchiveRetention = dir, []upkeep.Retention{{Outcome: statemachine.Succeeded}}
+			s, err := New(opt)
 			if err != nil {
 				b.Fatal(err)
 			}

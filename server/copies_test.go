@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/ops/archive"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/upkeep"
@@ -223,7 +224,9 @@ func TestArchiveDirRefused(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	for dir, some := range map[string][]upkeep.Retention{"/proc/self/none": {{Outcome: statemachine.Failed}}, t.TempDir(): nil} {
-		_, err := New(Options{Name: "s", Store: sp.Store, ArchiveDir: dir, Retention: some})
+		opt := FromConfig(config.Defaults().Server)
+		opt.Name, opt.Store, opt.ArchiveDir, opt.ArchiveRetention = "s", sp.Store, dir, some
+		_, err := New(opt)
 		if !errors.Is(err, errOption) || !strings.Contains(err.Error(), "ArchiveDir") {
 			t.Errorf("%s: %v", dir, err)
 		}

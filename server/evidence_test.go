@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/config"
+	"github.com/tdf-go/tdf/internal/store/blame"
 	"github.com/tdf-go/tdf/internal/store/fleet"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/statemachine"
@@ -36,7 +37,7 @@ func TestEvidence(t *testing.T) {
 	f := newFleet(t, sp, config.QuarantineOn, 2, 1)
 	s, _ := judging(t, sp, config.QuarantineOn)
 	const odd = "3:p" // looks like the end of a list of programs
-	check := func(program string, want map[string]fleet.Track) {
+	check := func(program string, want blame.Evidence) {
 		t.Helper()
 		got, err := sp.Store.Evidence(t.Context(), "p", odd)
 		if err != nil || !maps.Equal(got[program], want) {
@@ -48,20 +49,20 @@ func TestEvidence(t *testing.T) {
 	openMany(t, sp, 1, of("p"))
 	f.rounds(t, 0, bad)
 	pass(t, s)
-	check(odd, map[string]fleet.Track{"n0": {Bad: 1, Run: 1, Fresh: 1}})
-	check("p", map[string]fleet.Track{"n0": {Bad: 1, Run: 1, Fresh: 1}})
+	check(odd, blame.Evidence{"n0": {Bad: 1, Run: 1, Fresh: 1}})
+	check("p", blame.Evidence{"n0": {Bad: 1, Run: 1, Fresh: 1}})
 	if n := f.record(t, "n0"); n.Run != 2 || len(n.Programs) != 2 || n.Programs[0] != odd || n.Programs[1] != "p" {
 		t.Errorf("n0: %+v", n)
 	}
 	f.rounds(t, 1, bad, bad) // both tasks have failed before
 	pass(t, s)
-	check("p", map[string]fleet.Track{"n0": {Bad: 1, Run: 1, Fresh: 1}, "n1": {Bad: 1, Run: 1}})
+	check("p", blame.Evidence{"n0": {Bad: 1, Run: 1, Fresh: 1}, "n1": {Bad: 1, Run: 1}})
 	checkFields(t, sp, 2, map[string]string{"failed_nodes": "n0,n1"})
 	f.rounds(t, 0, good)
-	check("p", map[string]fleet.Track{"n0": {Bad: 1}, "n1": {Bad: 1, Run: 1}})
+	check("p", blame.Evidence{"n0": {Bad: 1}, "n1": {Bad: 1, Run: 1}})
 	f.rounds(t, 0, bad)
-	check(odd, map[string]fleet.Track{"n0": {Good: 1, Bad: 1}, "n1": {Bad: 1, Run: 1}})
-	check("p", map[string]fleet.Track{"n0": {Bad: 2, Run: 1}, "n1": {Bad: 1, Run: 1}})
+	check(odd, blame.Evidence{"n0": {Good: 1, Bad: 1}, "n1": {Bad: 1, Run: 1}})
+	check("p", blame.Evidence{"n0": {Bad: 2, Run: 1}, "n1": {Bad: 1, Run: 1}})
 	if n := f.record(t, "n0"); n.Run != 1 || len(n.Programs) != 1 {
 		t.Errorf("n0 after a success: %+v", n)
 	}

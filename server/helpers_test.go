@@ -43,7 +43,8 @@ func newLogger(l *logs) *slog.Logger {
 func newServer(t *testing.T, sp *storetest.Space, change ...func(*Options)) (*Server, *logs) {
 	t.Helper()
 	l := &logs{}
-	opt := Options{Name: "server", Store: sp.Dial(t), Log: newLogger(l)}
+	opt := FromConfig(config.Defaults().Server)
+	opt.Name, opt.Store, opt.Log = "server", sp.Dial(t), newLogger(l)
 	for _, f := range change {
 		f(&opt)
 	}

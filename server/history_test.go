@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -96,7 +97,8 @@ func TestHistoryFileOfOthers(t *testing.T) {
 		t.Errorf("seen %v, log %s", seen, l)
 	}
 	for _, name := range []string{filepath.Join(file, "below"), t.TempDir()} {
-		opt := Options{Name: "server", Store: sp.Store, HistoryFile: name}
+		opt := FromConfig(config.Defaults().Server)
+		opt.Name, opt.Store, opt.HistoryFile = "server", sp.Store, name
 		if _, err := New(opt); !errors.Is(err, errOption) {
 			t.Errorf("history file %s: %v", name, err)
 		}
@@ -116,7 +118,9 @@ func TestDamagedHistoryFile(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := New(Options{Name: "server", Store: sp.Store, HistoryFile: file})
+		opt := FromConfig(config.Defaults().Server)
+		opt.Name, opt.Store, opt.HistoryFile = "server", sp.Store, file
+		_, err := New(opt)
 		if !errors.Is(err, errOption) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "put a copy of it back, or delete it") {
 			t.Errorf("history file %q: error %v, want one that names the file and the remedy", text, err)
 		}

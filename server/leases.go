@@ -32,7 +32,7 @@ func (s *Server) takeBack(ctx context.Context) (moved int, next time.Duration, e
 		}
 		lost, err := s.store.Lost(ctx, s.opt.BatchSize, watched)
 		if err != nil {
-			return moved, -1, err
+			return moved, never, err
 		}
 		s.guard.answered(lost.Now)
 		s.guard.rely(max(s.opt.WorkerTimeout, timing.ToStd(lost.Longest)))
@@ -56,33 +56,20 @@ func takenOff(l fleet.Lost) int {
 	return n
 }
 
-// untilLease is how long it is until the next lease ends, negative if there is
-// none.
-func untilLease(l fleet.Lost) time.Duration {
-	if l.Next == statemachine.Never {
-		return -1
-	}
-	return max(0, timing.ToStd(l.Next.Sub(l.Now)))
-}
-
 // stuckInterval is how soon the server looks again at lost workers of which it
 // could take nothing back.
 const stuckInterval = 100 * time.Millisecond
 
-// untilLook is untilLease, but not sooner than stuckInterval where lost workers
+// untilLook is how long it is until the next lease ends, but not less than stuckInterval where lost workers
 // are left: if they are as many as one look returns, the next lease has ended
 // already for all that is known, and passes would follow one another at once. So they
 // would where a lease is over by the time of the namespace and not by the server's own.
 func (s *Server) untilLook(l fleet.Lost) time.Duration {
-	next := untilLease(l)
-	switch {
-	case next < 0:
-		return next
-	case len(l.Workers) > 0:
-		return max(next, stuckInterval)
-	default:
-		return max(next, s.opt.WorkerTimeout/50)
+	least := s.opt.WorkerTimeout / 50
+	if len(l.Workers) > 0 {
+		least = stuckInterval
 	}
+	return max(until(l.Next, l.Now), least)
 }
 
 // heldBy gathers the tasks of all lost workers.

@@ -166,7 +166,7 @@ func (k *keeper) publish(ctx context.Context) error {
 	if err := k.store.PublishLease(ctx, timing.FromStd(k.opt.WorkerTimeout)); err != nil {
 		return err
 	}
-	if err := k.store.PublishEvents(ctx, max(0, k.opt.Events)); err != nil {
+	if err := k.store.PublishEvents(ctx, k.opt.Events); err != nil {
 		return err
 	}
 	return k.store.PublishQuarantine(ctx, k.opt.Quarantine)
@@ -201,7 +201,7 @@ func (k *keeper) walk(ctx context.Context) error {
 	}
 	ids, to := part(spans, last, k.opt.RepairBatch)
 	k.walked = to
-	if err := k.inspect(ctx, ids, nil); err != nil || len(k.opt.Retention) == 0 {
+	if err := k.inspect(ctx, ids, nil); err != nil || len(k.opt.ArchiveRetention) == 0 {
 		return err
 	}
 	return k.retain(ctx, ids)

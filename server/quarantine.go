@@ -19,7 +19,7 @@ import (
 // blaming is what judging nodes asks of the store.
 type blaming interface {
 	Workers(ctx context.Context) ([]task.Worker, statemachine.Time, error)
-	Evidence(ctx context.Context, programs ...string) (map[string]map[string]fleet.Track, error)
+	Evidence(ctx context.Context, programs ...string) (map[string]blame.Evidence, error)
 	Judge(ctx context.Context, v fleet.Verdict) (bool, error)
 	SuspectNodes(ctx context.Context, names ...string) ([]fleet.Suspect, error)
 	Suspects(ctx context.Context) ([]string, error)
@@ -53,26 +53,26 @@ func (j *nodeJudge) on() bool { return j.opt.Quarantine == config.QuarantineOn }
 
 // judgeAll looks at every node that fails or is quarantined, and does nothing else
 // where there is none. It returns how long it is until it should look again,
-// negative if nothing waits for that.
+// never if nothing waits for that.
 func (j *nodeJudge) judgeAll(ctx context.Context, now statemachine.Time) (next time.Duration, err error) {
 	if j.opt.Quarantine == config.QuarantineOff && !j.looked.IsZero() {
-		return -1, nil // one look, for nodes that were quarantined before
+		return never, nil // one look, for nodes that were quarantined before
 	}
 	if wait := j.every - time.Since(j.looked); wait > 0 && j.busy {
 		return wait, nil
 	}
 	f, err := j.gather(ctx, nil, programsToJudge)
 	if err != nil {
-		return -1, err
+		return never, err
 	}
 	j.looked, j.busy = time.Now(), len(f.nodes) > 0
 	j.forget(f)
 	for i := range f.nodes {
 		if err := j.consider(ctx, f, &f.nodes[i], now); err != nil {
-			return -1, err
+			return never, err
 		}
 	}
-	return -1, nil
+	return never, nil
 }
 
 // programsToJudge are those of all nodes that a verdict is due about.
@@ -251,7 +251,7 @@ func (j *nodeJudge) gather(ctx context.Context, nodes []string, programs func([]
 	if err != nil {
 		return nil, err
 	}
-	f := &facts{evidence: map[string]blame.Evidence{}}
+	f := &facts{}
 	if f.nodes, err = j.store.SuspectNodes(ctx, unique(append(names, nodes...))...); err != nil {
 		return nil, err
 	}
@@ -259,12 +259,8 @@ func (j *nodeJudge) gather(ctx context.Context, nodes []string, programs func([]
 	if len(about) == 0 {
 		return f, nil
 	}
-	tracks, err := j.store.Evidence(ctx, about...)
-	if err != nil {
+	if f.evidence, err = j.store.Evidence(ctx, about...); err != nil {
 		return nil, err
-	}
-	for program, nodes := range tracks {
-		f.evidence[program] = evidenceOf(program, nodes)
 	}
 	f.live, err = j.live.read(ctx, j.Server)
 	return f, err
@@ -273,14 +269,6 @@ func (j *nodeJudge) gather(ctx context.Context, nodes []string, programs func([]
 func unique(texts []string) []string {
 	slices.Sort(texts)
 	return slices.Compact(texts)
-}
-
-func evidenceOf(program string, nodes map[string]fleet.Track) blame.Evidence {
-	e := blame.Evidence{Program: program, Nodes: make(map[string]blame.Record, len(nodes))}
-	for name, t := range nodes {
-		e.Nodes[name] = blame.Record(t)
-	}
-	return e
 }
 
 // node finds one by name.
@@ -294,7 +282,7 @@ func (f *facts) node(name string) *fleet.Suspect {
 
 // known is the node as the rules want it.
 func known(n *fleet.Suspect) blame.Node {
-	return blame.Node{Run: n.Run, Running: n.Running, Quarantined: !n.Quarantined.IsZero(), Trials: n.Trials}
+	return blame.Node{Run: n.Run, Running: n.Running, Quarantined: !n.Quarantined.IsZero()}
 }
 
 // alive is how many live nodes are not quarantined, this one included.
@@ -316,7 +304,7 @@ func (f *facts) about(n *fleet.Suspect, now statemachine.Time) []blame.Evidence 
 		list = append(list, f.evidence[program])
 	}
 	if n.Passed != 0 && now.Sub(n.Passed) <= timing.FromStd(blame.Window) {
-		list = append(list, blame.Evidence{Nodes: map[string]blame.Record{n.Name: {Good: 1}}})
+		list = append(list, blame.Evidence{n.Name: {Good: 1}})
 	}
 	return list
 }
@@ -328,7 +316,7 @@ const mostNamed = 3
 func (f *facts) reason(n *fleet.Suspect) string {
 	good, bad := 0, 0
 	for _, program := range n.Programs {
-		for name, r := range f.evidence[program].Nodes {
+		for name, r := range f.evidence[program] {
 			if name != n.Name {
 				good, bad = good+r.Good, bad+r.Bad
 			}

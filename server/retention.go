@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -72,13 +73,13 @@ type retirer struct {
 func newRetirer(s *Server) *retirer {
 	return &retirer{
 		store: s.store, log: s.log, redis: link.New(slog.New(slog.DiscardHandler)), // the passes say it
-		rules: s.opt.Retention, turn: upkeep.PurgeTurn{By: conn.NewToken(), For: retireTurn}, copies: s.copies,
+		rules: s.opt.ArchiveRetention, turn: upkeep.PurgeTurn{By: conn.NewToken(), For: retireTurn}, copies: s.copies,
 	}
 }
 
 // retire looks for archived tasks that are to go until ctx ends. Without a retention it does nothing.
 func (s *Server) retire(ctx context.Context, _ chan struct{}) {
-	if len(s.opt.Retention) == 0 {
+	if len(s.opt.ArchiveRetention) == 0 {
 		return
 	}
 	r := newRetirer(s)
@@ -147,15 +148,12 @@ func (r *retirer) index(ctx context.Context) (more bool, err error) {
 
 // let removes tasks; with archive_dir only after copying them.
 func (r *retirer) let(ctx context.Context, outcome statemachine.State, ids []int64) (gone int64, err error) {
-	if r.copies == nil {
-		tasks, err := r.read(ctx, outcome, ids)
-		if err != nil {
-			return 0, err
-		}
-		return r.purge(ctx, tasks)
+	take := r.read
+	if r.copies != nil {
+		take = r.copies.keep
 	}
 	for len(ids) > 0 {
-		tasks, err := r.copies.keep(ctx, outcome, ids)
+		tasks, err := take(ctx, outcome, ids)
 		if err != nil {
 			return gone, err
 		}
@@ -171,9 +169,6 @@ func (r *retirer) let(ctx context.Context, outcome statemachine.State, ids []int
 
 // read reads which revision the tasks have now.
 func (r *retirer) read(ctx context.Context, outcome statemachine.State, ids []int64) ([]upkeep.Outgoing, error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
 	fields, err := r.store.Fields(ctx, ids, "rev")
 	if err != nil {
 		return nil, err
@@ -189,9 +184,7 @@ func (r *retirer) read(ctx context.Context, outcome statemachine.State, ids []in
 // purge removes tasks in calls that do not block Redis for long, and returns how many were removed, or skipped because
 // something keeps them.
 func (r *retirer) purge(ctx context.Context, tasks []upkeep.Outgoing) (gone int64, err error) {
-	for len(tasks) > 0 {
-		page := tasks[:min(upkeep.PurgePage, len(tasks))]
-		tasks = tasks[len(page):]
+	for page := range slices.Chunk(tasks, upkeep.PurgePage) {
 		answers, err := r.store.Purge(ctx, page)
 		if err != nil {
 			return gone, err

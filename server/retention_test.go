@@ -61,7 +61,7 @@ func none(int) bool { return false }
 
 // keep keeps succeeded tasks for a minute, and two that have failed.
 func keep(o *Options) {
-	o.Retention = []upkeep.Retention{
+	o.ArchiveRetention = []upkeep.Retention{
 		{Outcome: statemachine.Succeeded, Age: time.Minute, Most: -1}, {Outcome: statemachine.Failed, Most: 2},
 	}
 }
@@ -251,7 +251,7 @@ func TestRetentionWhileManagersRead(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	ids := archived(t, sp, 200, none)
-	start(t, sp, func(o *Options) { o.Retention = []upkeep.Retention{{Outcome: statemachine.Succeeded, Most: 10}} })
+	start(t, sp, func(o *Options) { o.ArchiveRetention = []upkeep.Retention{{Outcome: statemachine.Succeeded, Most: 10}} })
 	wait.Eventually(t, time.Minute, func() bool {
 		found, err := sp.Store.TasksByID(t.Context(), ids)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -160,18 +161,23 @@ func TestStartRefusals(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	for _, opt := range []Options{
-		{Name: "s"}, {Store: sp.Store}, {Name: "a/b", Store: sp.Store},
-		{Name: "s", Store: sp.Store, BatchSize: -1}, {Name: "s", Store: sp.Store, RoundDuration: -1},
-		{Name: "s", Store: sp.Store, WorkerTimeout: -1},
+	for what, change := range map[string]func(*Options){
+		"no store": func(o *Options) { o.Store = nil }, "no name": func(o *Options) { o.Name = "" },
+		"name": func(o *Options) { o.Name = "a/b" }, "batch": func(o *Options) { o.BatchSize = -1 },
+		"large batch": func(o *Options) { o.BatchSize = tasks.MaxMoves + 1 }, "no batch": func(o *Options) { o.BatchSize = 0 },
+		"round": func(o *Options) { o.RoundDuration = -1 }, "lease": func(o *Options) { o.WorkerTimeout = -1 },
+		"grace": func(o *Options) { o.TimeoutGrace = -1 }, "quarantine": func(o *Options) { o.Quarantine = "perhaps" },
 	} {
+		opt := FromConfig(config.Defaults().Server)
+		opt.Name, opt.Store = "s", sp.Store
+		change(&opt)
 		if _, err := New(opt); !errors.Is(err, errOption) {
-			t.Errorf("New(%+v) = %v, want an error about an option", opt, err)
+			t.Errorf("%s: %v, want an error about an option", what, err)
 		}
 	}
 }
 
-// What means none as a setting means the default as an option, and still comes out as none.
+// A setting may mean none.
 func TestSettingsOfNone(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)

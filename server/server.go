@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -205,7 +206,7 @@ func restAfter(moved int, took time.Duration) time.Duration {
 // the round is over.
 func (s *Server) sleep(ctx context.Context, wake chan struct{}, end <-chan time.Time, next time.Duration) bool {
 	var deadline <-chan time.Time
-	if next >= 0 && next < s.opt.RoundDuration {
+	if next < s.opt.RoundDuration {
 		t := time.NewTimer(next)
 		defer t.Stop()
 		deadline = t.C
@@ -228,45 +229,39 @@ func (s *Server) sleep(ctx context.Context, wake chan struct{}, end <-chan time.
 func (s *Server) pass(ctx context.Context) (moved int, next time.Duration, err error) {
 	moved, err = s.settleExecuted(ctx)
 	if err != nil {
-		return moved, -1, err
+		return moved, never, err
 	}
 	n, at, now, err := s.settleDue(ctx)
 	moved += n
 	if err != nil {
-		return moved, -1, err
+		return moved, never, err
 	}
 	n, more, err := s.drain(ctx)
 	moved += n
 	if err != nil {
-		return moved, -1, err
+		return moved, never, err
 	}
 	again, err := s.nodes.judgeAll(ctx, now)
 	if err != nil {
-		return moved, -1, err
+		return moved, never, err
 	}
 	n, next, err = s.takeBack(ctx)
 	moved += n
 	if err != nil {
-		return moved, -1, err
-	}
-	next = sooner(next, again)
-	if at != statemachine.Never {
-		next = sooner(next, max(0, timing.ToStd(at.Sub(now))))
+		return moved, never, err
 	}
 	if more {
 		next = 0
 	}
 	// Silence of Redis must be noticed well within a lease.
-	return moved, sooner(next, s.opt.WorkerTimeout/6), nil
+	return moved, min(next, again, until(at, now), s.opt.WorkerTimeout/6), nil
 }
 
-// sooner is the shorter of two waits; a negative one is for nothing.
-func sooner(a, b time.Duration) time.Duration {
-	if a < 0 || b >= 0 && b < a {
-		return b
-	}
-	return a
-}
+// never is a wait for nothing.
+const never time.Duration = math.MaxInt64
+
+// until is how long it is until a moment, 0 if it has come.
+func until(at, now statemachine.Time) time.Duration { return max(0, timing.ToStd(at.Sub(now))) }
 
 const (
 	// overdue is how late a task is when a server wakes another worker for it: one

@@ -174,15 +174,16 @@ func (c *Crew) Servers(n int) error {
 }
 
 // Server adds a server, with its defaults but for what is set.
-func (c *Crew) Server(name string, set ...func(*server.Options)) error {
+func (c *Crew) Server(name string, set ...func(*config.Server)) error {
 	st, err := c.site.Dial(c.site.Redis.Socket())
 	if err != nil {
 		return err
 	}
 	c.closers = append(c.closers, st.Close)
-	o := server.Options{Name: name, Store: st}
+	o := server.FromConfig(config.Defaults().Server)
+	o.Name, o.Store = name, st
 	for _, change := range set {
-		change(&o)
+		change(o.Server)
 	}
 	srv, err := server.New(o)
 	if err != nil {

@@ -73,9 +73,8 @@ func (tm *team) logger() *slog.Logger {
 
 func (tm *team) newServer(t *testing.T, change ...func(*server.Options)) *server.Server {
 	t.Helper()
-	o := server.Options{
-		Name: "server", Store: tm.dial(t, conn.WithRetries(-1)), Log: tm.logger(), RepairInterval: time.Second,
-	}
+	o := server.FromConfig(config.Defaults().Server)
+	o.Name, o.Store, o.Log, o.RepairInterval = "server", tm.dial(t, conn.WithRetries(-1)), tm.logger(), time.Second
 	for _, f := range change {
 		f(&o)
 	}

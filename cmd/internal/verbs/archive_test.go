@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -25,10 +26,10 @@ func (b *bench) retire(dir string) {
 	for _, outcome := range statemachine.Outcomes() {
 		all = append(all, upkeep.Retention{Outcome: outcome})
 	}
-	srv, err := server.New(server.Options{
-		Name: "server", Store: worktest.Open(b.t, b.ns), RoundDuration: 20 * time.Millisecond,
-		Retention: all, ArchiveDir: dir, Version: "test",
-	})
+	o := server.FromConfig(config.Defaults().Server)
+	o.Name, o.Store, o.Version = "server", worktest.Open(b.t, b.ns), "test"
+	o.RoundDuration, o.ArchiveRetention, o.ArchiveDir = 20*time.Millisecond, all, dir
+	srv, err := server.New(o)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/server"
 )
@@ -36,7 +37,9 @@ func TestVerifyWaits(t *testing.T) {
 	if r.code != 1 || !strings.Contains(r.err, "no server runs: start a tdf-server") {
 		t.Errorf("no server: %+v", r)
 	}
-	srv, err := server.New(server.Options{Name: "server", Store: b.dial(), RepairInterval: 50 * time.Millisecond})
+	o := server.FromConfig(config.Defaults().Server)
+	o.Name, o.Store, o.RepairInterval = "server", b.dial(), 50*time.Millisecond
+	srv, err := server.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

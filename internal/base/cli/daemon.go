@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/base/profile"
 )
 
 // Daemon says which daemon a command is to start.
@@ -74,7 +73,7 @@ func Outlive(ctx context.Context, cfg *config.File, log *slog.Logger, run func(c
 }
 
 func profiled(ctx context.Context, cfg *config.File, log *slog.Logger, run func(context.Context) error) error {
-	unprofile, err := profile.Start(ctx, cfg.TDF.Pprof, log)
+	unprofile, err := serveProfiles(ctx, cfg.TDF.Pprof, log)
 	if err != nil {
 		return err
 	}

@@ -78,13 +78,14 @@ func (u untimed) WithGroup(name string) slog.Handler { return untimed{u.Handler.
 
 // console returns a writer of lines for people, in local time.
 func console(w io.Writer) io.Writer {
+	name := func(v any) string { return safeValue(v) + "=" }
 	return zerolog.ConsoleWriter{
 		Out:     w,
 		NoColor: os.Getenv("NO_COLOR") != "" || !IsTerminal(w),
 		FormatTimestamp: func(v any) string {
 			t, err := time.Parse(stampFormat, fmt.Sprint(v))
 			if err != nil {
-				return Safe(fmt.Sprint(v))
+				return safeValue(v)
 			}
 			return t.Local().Format("2006-01-02 15:04:05")
 		},
@@ -92,12 +93,10 @@ func console(w io.Writer) io.Writer {
 			if v == nil {
 				return ""
 			}
-			return Safe(fmt.Sprint(v))
+			return safeValue(v)
 		},
-		FormatErrFieldValue: safeValue,
-		FormatFieldName:     func(v any) string { return Safe(fmt.Sprint(v)) + "=" },
-		FormatFieldValue:    safeValue,
-		FormatErrFieldName:  func(v any) string { return Safe(fmt.Sprint(v)) + "=" },
+		FormatFieldName: name, FormatErrFieldName: name,
+		FormatFieldValue: safeValue, FormatErrFieldValue: safeValue,
 	}
 }
 

@@ -107,7 +107,7 @@ func (r *rootCommand) classify(err error) error {
 	if _, ok := errors.AsType[*UsageError](err); ok {
 		return err
 	}
-	return &UsageError{Err: plain(err)}
+	return usage(plain(err))
 }
 
 // print reports the error in the form asked for.
@@ -145,21 +145,12 @@ func (r *rootCommand) wantsJSON(executed *cobra.Command) bool {
 
 // UsageError is a wrong use of flags or arguments. Main adds one line that says
 // how the command is used, and where more is said. It ends with ExitUsage.
-type UsageError struct{ Err error }
+type UsageError struct{ CodedError }
 
 // Usagef makes a UsageError, for arguments that a command checks itself.
-func Usagef(format string, values ...any) error {
-	return &UsageError{Err: fmt.Errorf(format, values...)}
-}
+func Usagef(format string, values ...any) error { return usage(fmt.Errorf(format, values...)) }
 
-// Error returns the text of Err.
-func (e *UsageError) Error() string { return e.Err.Error() }
-
-// Unwrap returns Err.
-func (e *UsageError) Unwrap() error { return e.Err }
-
-// ExitCode is ExitUsage.
-func (e *UsageError) ExitCode() int { return ExitUsage }
+func usage(err error) error { return &UsageError{CodedError{Code: ExitUsage, Err: err}} }
 
 // usageLine stands below a usage error. The whole help would push the error off
 // the screen.

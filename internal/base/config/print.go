@@ -1,6 +1,7 @@
 package config
 
 import (
+	_ "embed"
 	"fmt"
 	"io"
 	"strings"
@@ -36,24 +37,9 @@ func (s setting) origin() string {
 }
 
 // referenceHead starts docs/CONFIGURATION.md.
-const referenceHead = `# Configuration
-
-<!-- Generated from the schema in internal/base/config by its test with -update; do not edit. -->
-
-All programs read INI files. One file may serve all of them: each reads its own
-sections and checks the others.
-
-- A value comes from the first of: the flag ` + "`--set section.key=value`" + `, the environment
-  variable ` + "`TDF_SECTION_KEY`" + ` (` + "`TDF_REDIS_HOST`" + `), the file, the default. An empty variable counts as not set.
-- An unknown section or key is an error that names the nearest known one.
-- ` + "`#` or `;`" + ` starts a comment only at the start of a line; inside a value both are
-  ordinary characters.
-- Seconds are written as numbers (` + "`1.3`" + `) or durations (` + "`1.3s`, `5m`" + `), sizes as bytes
-  (` + "`65536`" + `) or with a unit (` + "`64KiB`, `1MiB`" + `; ` + "`kB`, `MB`" + ` count in thousands).
-- Relative paths start at the working directory of the program.
-- ` + "`--check`" + ` validates a configuration, ` + "`--print-config`" + ` shows the merged result and where
-  each value came from; secrets are shown as ` + "`****`" + `.
-`
+//
+//go:embed reference.md
+var referenceHead string
 
 // WriteReference writes docs/CONFIGURATION.md: every section and key with type,
 // default and meaning.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/fleet"
@@ -25,10 +26,10 @@ import (
 // serve runs a server until it is stopped.
 func serve(t *testing.T, ns string, retention ...upkeep.Retention) (stop func()) {
 	t.Helper()
-	srv, err := server.New(server.Options{
-		Name: "server", Store: worktest.Open(t, ns), RoundDuration: 20 * time.Millisecond,
-		RepairInterval: 10 * time.Millisecond, WorkerTimeout: 15 * time.Second, Retention: retention,
-	})
+	o := server.FromConfig(config.Defaults().Server)
+	o.Name, o.Store, o.ArchiveRetention = "server", worktest.Open(t, ns), retention
+	o.RoundDuration, o.RepairInterval, o.WorkerTimeout = 20*time.Millisecond, 10*time.Millisecond, 15*time.Second
+	srv, err := server.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,31 +28,17 @@ const (
 )
 
 // Verdict is what Judge says of a node.
-type Verdict int
+type Verdict string
 
 // The verdicts.
 const (
 	// Forgive: the node is not to blame.
-	Forgive Verdict = iota
+	Forgive Verdict = "forgive"
 	// Suspect: too little is known, as others have hardly run what it fails.
-	Suspect
+	Suspect Verdict = "suspect"
 	// Quarantine: the node fails what others pass.
-	Quarantine
+	Quarantine Verdict = "quarantine"
 )
-
-// String names the verdict: forgive, suspect or quarantine.
-func (v Verdict) String() string {
-	switch v {
-	case Forgive:
-		return "forgive"
-	case Suspect:
-		return "suspect"
-	case Quarantine:
-		return "quarantine"
-	default:
-		return "unknown verdict"
-	}
-}
 
 // Judge says whether the node so named is to blame for its run. The evidence has
 // each program it has run within Window, or that is part of its run. alive is
@@ -87,7 +73,7 @@ func weigh(node string, running int, evidence []Evidence) weights {
 	passes := passesAny(node, evidence)
 	fresh, run := 0, 0
 	for _, e := range evidence {
-		r, others := e.Nodes[node], e.elsewhere(node)
+		r, others := e[node], e.elsewhere(node)
 		if !others.empty() {
 			fresh, run = fresh+r.Fresh, run+r.Run
 			w.accident *= e.elsewhereNow(node).chance(r.Fresh)
@@ -118,7 +104,7 @@ func ways(failed, running int) float64 {
 // passesAny: the node has passed something within Window.
 func passesAny(node string, evidence []Evidence) bool {
 	for _, e := range evidence {
-		if e.Nodes[node].Good > 0 {
+		if e[node].Good > 0 {
 			return true
 		}
 	}
@@ -187,7 +173,7 @@ type Failure struct {
 // and alive as for Judge. An excuse costs one more round, a wrong charge the
 // task, so in doubt it excuses.
 func Excuse(f Failure, e Evidence, n Node, alive int) bool {
-	here := e.Nodes[f.Node]
+	here := e[f.Node]
 	switch {
 	case n.Quarantined:
 		return true
@@ -210,7 +196,7 @@ func undecided(node string, e Evidence, alive int) bool {
 	if s := e.elsewhere(node); s.good > 0 && s.rate() <= MostPass {
 		return true
 	}
-	return e.failing(node) < needed(alive) && e.Nodes[node].Bad <= MostDoubts
+	return e.failing(node) < needed(alive) && e[node].Bad <= MostDoubts
 }
 
 // needed is how many opinions of other nodes there must be.
@@ -233,10 +219,7 @@ type Record struct {
 }
 
 // Evidence is what is known of one program, by node.
-type Evidence struct {
-	Program string
-	Nodes   map[string]Record
-}
+type Evidence map[string]Record
 
 // Node is what is known of a node as such.
 type Node struct {
@@ -247,8 +230,6 @@ type Node struct {
 	Running int
 	// Quarantined: it is quarantined.
 	Quarantined bool
-	// Trials is how many probes it has failed since it was quarantined.
-	Trials int
 }
 
 // score counts outcomes.
@@ -258,7 +239,7 @@ func (s score) empty() bool { return s.good+s.bad == 0 }
 
 // elsewhere adds up the program's outcomes within Window on all nodes but node.
 func (e Evidence) elsewhere(node string) (s score) {
-	for name, r := range e.Nodes {
+	for name, r := range e {
 		if name != node {
 			s.good += r.Good
 			s.bad += r.Bad
@@ -272,7 +253,7 @@ func (e Evidence) elsewhere(node string) (s score) {
 // nodes share, such as a file server that is down, is not taken for the fault
 // of each.
 func (e Evidence) elsewhereNow(node string) (s score) {
-	for name, r := range e.Nodes {
+	for name, r := range e {
 		switch {
 		case name == node:
 		case r.Run > 0:
@@ -287,7 +268,7 @@ func (e Evidence) elsewhereNow(node string) (s score) {
 
 // failing is how many other nodes have failed the program within Window.
 func (e Evidence) failing(node string) (n int) {
-	for name, r := range e.Nodes {
+	for name, r := range e {
 		if name != node && r.Bad > 0 {
 			n++
 		}

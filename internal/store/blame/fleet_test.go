@@ -54,6 +54,7 @@ type simTask struct {
 
 type simNode struct {
 	Node
+	trials  int // failed probes
 	trialAt time.Duration
 }
 
@@ -210,13 +211,13 @@ func (f *fleet) reopen(t *simTask) {
 func (f *fleet) count(e event) {
 	node, n := name(e.node), &f.state[e.node]
 	program := f.program(e.task.id)
-	if f.evidence[program].Nodes == nil {
-		f.evidence[program] = Evidence{Program: program, Nodes: map[string]Record{}}
+	if f.evidence[program] == nil {
+		f.evidence[program] = Evidence{}
 	}
-	r := f.evidence[program].Nodes[node]
+	r := f.evidence[program][node]
 	if e.cause == passes {
 		r.Good++
-		f.evidence[program].Nodes[node] = r
+		f.evidence[program][node] = r
 		f.succeed(n, node, e.probe)
 		return
 	}
@@ -225,12 +226,12 @@ func (f *fleet) count(e event) {
 	if len(e.task.failedOn) == 0 {
 		r.Fresh++
 	}
-	f.evidence[program].Nodes[node] = r
+	f.evidence[program][node] = r
 	n.Run++
 	switch {
 	case e.probe && n.Quarantined:
-		n.Trials++
-		n.trialAt = f.now + NextTrial(n.Trials, simProbe)
+		n.trials++
+		n.trialAt = f.now + NextTrial(n.trials, simProbe)
 	case n.Gated() && !n.Quarantined:
 		n.trialAt = f.now + SuspectTrial
 	}
@@ -239,12 +240,12 @@ func (f *fleet) count(e event) {
 func (f *fleet) succeed(n *simNode, node string, probe bool) {
 	n.Run = 0
 	if probe {
-		n.Node = Node{Running: n.Running}
+		n.Node, n.trials = Node{Running: n.Running}, 0
 	}
 	for _, e := range f.evidence {
-		if r, ok := e.Nodes[node]; ok {
+		if r, ok := e[node]; ok {
 			r.Run, r.Fresh = 0, 0
-			e.Nodes[node] = r
+			e[node] = r
 		}
 	}
 }
@@ -268,7 +269,7 @@ func (f *fleet) judgeAll() {
 		}
 		var evidence []Evidence
 		for _, e := range f.evidence {
-			if _, ran := e.Nodes[name(i)]; ran {
+			if _, ran := e[name(i)]; ran {
 				evidence = append(evidence, e)
 			}
 		}

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -105,6 +106,31 @@ func IDOf(text string) int64 {
 		return 0
 	}
 	return id
+}
+
+// Args appends the values of a list to the arguments of a script.
+func Args[T any](args []any, list ...T) []any {
+	args = slices.Grow(args, len(list))
+	for _, v := range list {
+		args = append(args, v)
+	}
+	return args
+}
+
+// Scanned are the members that a scan has found, without the value or score that comes with each member of a hash or
+// sorted set (paired), and where to go on. A key of another type has none.
+func (s *Conn) Scanned(op string, scan *redis.ScanCmd, paired bool) (members []string, next uint64, err error) {
+	found, next, err := scan.Result()
+	if err != nil && !AboutData(err) {
+		return nil, 0, s.Failed(op, err)
+	}
+	if !paired {
+		return found, next, nil
+	}
+	for pair := range slices.Chunk(found, 2) {
+		members = append(members, pair[0])
+	}
+	return members, next, nil
 }
 
 // Flag is a truth as scripts and records have it: 1 or nothing.

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"sync"
 
@@ -61,10 +60,7 @@ func (s *Fleet) Recount(ctx context.Context) (mended int, err error) {
 	}
 	of, args := conn.Subject{}, []any{string(statemachine.Running)}
 	for _, c := range found {
-		of.More, args = append(of.More, c.key), append(args, c.queue, c.node, len(c.ids))
-		for _, id := range c.ids {
-			args = append(args, id)
-		}
+		of.More, args = append(of.More, c.key), conn.Args(append(args, c.queue, c.node, len(c.ids)), c.ids...)
 	}
 	v, err := s.Run(ctx, "recount", of, args...)
 	gone, _ := v.(int64)
@@ -120,18 +116,7 @@ func (s *Fleet) scan(ctx context.Context, c *counter, cursor uint64) ([]string, 
 	if c.hash {
 		command = s.Redis.HScan
 	}
-	ids, next, err := command(ctx, c.key, cursor, "", recountIDs).Result()
-	if err != nil && !conn.AboutData(err) {
-		return nil, 0, s.Failed("recount", err)
-	}
-	if !c.hash {
-		return ids, next, nil
-	}
-	fields := make([]string, 0, len(ids)/2)
-	for pair := range slices.Chunk(ids, 2) { // field and value
-		fields = append(fields, pair[0])
-	}
-	return fields, next, nil
+	return s.Scanned("recount", command(ctx, c.key, cursor, "", recountIDs), c.hash)
 }
 
 // counters are all that may count rounds, those of queues first.

@@ -175,16 +175,11 @@ func (s *Fleet) keep(ctx context.Context, h Handling, w *HandlingWatch, what str
 // kept uses the connections of the heartbeats, so that no transfer delays it.
 func (s *Fleet) kept(ctx context.Context, h Handling, w *HandlingWatch, what string, replaces []string, ids []int64) (bool, error) {
 	over := w.over()
-	args := make([]any, 0, 5+len(replaces)+2*len(over)+len(ids))
-	args = append(args, h.Instance, what, h.Lease.Seconds(), len(replaces))
-	for _, former := range replaces {
-		args = append(args, former)
-	}
-	args = append(args, len(over))
+	args := append(conn.Args([]any{h.Instance, what, h.Lease.Seconds(), len(replaces)}, replaces...), len(over))
 	for instance, value := range over {
 		args = append(args, instance, value)
 	}
-	v, err := s.RunOn(ctx, s.Session, "keep", conn.Subject{}, idArgs(args, ids)...)
+	v, err := s.RunOn(ctx, s.Session, "keep", conn.Subject{}, conn.Args(args, ids...)...)
 	if err != nil {
 		return false, err
 	}
@@ -204,8 +199,8 @@ func (s *Fleet) TakeHandling(ctx context.Context, h Handling, outcome statemachi
 	for _, id := range take {
 		of.More = append(of.More, s.Keys.Task(id))
 	}
-	args := idArgs([]any{h.Instance, string(outcome), len(back)}, back)
-	v, err := s.Run(ctx, "handle", of, idArgs(args, take)...)
+	args := conn.Args([]any{h.Instance, string(outcome), len(back)}, back...)
+	v, err := s.Run(ctx, "handle", of, conn.Args(args, take...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -219,13 +214,6 @@ func (s *Fleet) TakeHandling(ctx context.Context, h Handling, outcome statemachi
 		}
 	}
 	return granted, nil
-}
-
-func idArgs(args []any, ids []int64) []any {
-	for _, id := range ids {
-		args = append(args, id)
-	}
-	return args
 }
 
 // Handled returns which of the tasks a manager handles whose lease is not over, by

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-go/tdf/internal/store/blame"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
@@ -134,26 +135,15 @@ func (s *Fleet) Judge(ctx context.Context, v Verdict) (bool, error) {
 	if v.Trials > 0 {
 		trials = strconv.Itoa(v.Trials)
 	}
-	args := make([]any, 0, 2*len(suspectFields)+2)
-	args = append(args, v.Node.Name)
-	for _, text := range v.Node.seen {
-		args = append(args, text)
-	}
-	args = append(args, run, v.Node.seen[1], tasks.RestText(v.Quarantined), trials, tasks.RestText(v.TrialAt), "", v.Reason)
+	args := append(conn.Args([]any{v.Node.Name}, v.Node.seen[:]...), run, v.Node.seen[1], tasks.RestText(v.Quarantined), trials, tasks.RestText(v.TrialAt), "", v.Reason)
 	r, err := s.Run(ctx, "judge", conn.Subject{Node: v.Node.Name}, args...)
 	return r == int64(1), err
 }
 
-// Track is how the rounds of one program on one node ended: the successes and
-// failures since the evidence of the program began, less than an hour ago;
-// the failures since the last success of anything on the node; and how many of
-// those were the first of their task.
-type Track struct{ Good, Bad, Run, Fresh int }
-
 // Evidence returns for each program how it went on each node.
-func (s *Fleet) Evidence(ctx context.Context, programs ...string) (map[string]map[string]Track, error) {
+func (s *Fleet) Evidence(ctx context.Context, programs ...string) (map[string]blame.Evidence, error) {
 	if len(programs) == 0 {
-		return map[string]map[string]Track{}, nil
+		return map[string]blame.Evidence{}, nil
 	}
 	cmds := make([]*redis.MapStringStringCmd, len(programs))
 	err := s.Pipelined(ctx, "evidence", func(p redis.Pipeliner) {
@@ -169,29 +159,29 @@ func (s *Fleet) Evidence(ctx context.Context, programs ...string) (map[string]ma
 	if err != nil {
 		return nil, err
 	}
-	all := make(map[string]map[string]Track, len(programs))
+	all := make(map[string]blame.Evidence, len(programs))
 	for i, program := range programs {
-		all[program] = map[string]Track{}
+		all[program] = blame.Evidence{}
 		for node, text := range cmds[i].Val() {
-			if t, ok := trackOf(text, eras[node]); ok {
-				all[program][node] = t
+			if r, ok := recordOf(text, eras[node]); ok {
+				all[program][node] = r
 			}
 		}
 	}
 	return all, nil
 }
 
-// trackOf reads a record. What failed in another era of the node is no run of
+// recordOf reads a record. What failed in another era of the node is no run of
 // now.
-func trackOf(text string, now int64) (t Track, ok bool) {
+func recordOf(text string, now int64) (r blame.Record, ok bool) {
 	era := int64(0)
-	if _, err := fmt.Sscanf(text, "%d %d %d %d %d", &t.Good, &t.Bad, &t.Run, &t.Fresh, &era); err != nil {
-		return Track{}, false
+	if _, err := fmt.Sscanf(text, "%d %d %d %d %d", &r.Good, &r.Bad, &r.Run, &r.Fresh, &era); err != nil {
+		return blame.Record{}, false
 	}
 	if era != now {
-		t.Run, t.Fresh = 0, 0
+		r.Run, r.Fresh = 0, 0
 	}
-	return t, true
+	return r, true
 }
 
 // eras reads how many runs of each node named in the records have ended.

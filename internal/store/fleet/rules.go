@@ -165,10 +165,7 @@ func (s *Fleet) record(ctx context.Context, op string, decide func(*Rules) (reco
 func (s *Fleet) write(ctx context.Context, op, id string, rules *Rules, call recordCall) (bool, error) {
 	args := []any{call.name, op, rules.Version - 1, rules.Known, id, task.DefaultQueue}
 	for _, list := range [][]string{call.set, call.drop, call.buckets} {
-		args = append(args, len(list))
-		for _, text := range list {
-			args = append(args, text)
-		}
+		args = conn.Args(append(args, len(list)), list...)
 	}
 	v, err := s.Run(ctx, "record", conn.Subject{More: slices.Concat(call.keys, call.bucketKeys)}, args...)
 	switch {

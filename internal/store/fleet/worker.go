@@ -140,12 +140,10 @@ func noWorker(name string) error {
 // readWorkers leaves out who has never registered, such as foreign workers.
 func (s *Fleet) readWorkers(ctx context.Context, names []string) ([]task.Worker, statemachine.Time, error) {
 	var of conn.Subject
-	args := make([]any, len(names))
-	for i, name := range names {
+	for _, name := range names {
 		of.More = append(of.More, s.Keys.WorkerDoc(name), s.Keys.Held(name))
-		args[i] = name
 	}
-	r, err := s.RunList(ctx, "workers", of, args...)
+	r, err := s.RunList(ctx, "workers", of, conn.Args(nil, names...)...)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -175,14 +173,8 @@ type heartbeatText struct {
 // turn, and its entry in the list of leases. What is damaged has its zero value: the
 // registry is for people, nothing is decided from here.
 func decodeWorker(name string, now, beat statemachine.Time, doc conn.Reply) task.Worker {
-	f := tasks.FieldReader{Get: func(field string) string {
-		for i := 0; i+1 < len(doc); i += 2 {
-			if doc.Text(i) == field {
-				return doc.Text(i + 1)
-			}
-		}
-		return ""
-	}}
+	fields := doc.Fields()
+	f := tasks.FieldReader{Get: func(field string) string { return fields[field] }}
 	w := task.Worker{
 		Registration: task.Registration{
 			Name: name, Node: f.Get("node"), Host: f.Get("host"), PID: f.Count("pid"), Identity: f.Get("identity"),

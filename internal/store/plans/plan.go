@@ -237,16 +237,13 @@ func (s *Plans) Release(ctx context.Context, page int, ids ...int64) (done int, 
 		return 0, fmt.Errorf("release: %d tasks in pages of %d: want at most %d, in pages of at least 1", len(ids), page, MaxReleases)
 	}
 	k := s.Keys
-	of, args := conn.Subject{}, []any{page}
+	var of conn.Subject
 	for _, id := range ids {
-		of.More, args = append(of.More, k.Task(id), k.Dependants(id), k.Stuck(id)), append(args, id)
+		of.More = append(of.More, k.Task(id), k.Dependants(id), k.Stuck(id))
 	}
-	v, err := s.Run(ctx, "release", of, args...)
-	if err != nil {
-		return 0, err
-	}
+	v, err := s.Run(ctx, "release", of, conn.Args([]any{page}, ids...)...)
 	n, _ := v.(int64)
-	return int(n), nil
+	return int(n), err
 }
 
 // Freed is a blocked task of a plan that a server has to move.

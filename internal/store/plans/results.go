@@ -43,11 +43,7 @@ func (s *Plans) Results(ctx context.Context, ids []int64) ([]task.Result, error)
 
 // Sources reads the results of tasks and whether others are still to come, in the order of the ids.
 func (s *Plans) Sources(ctx context.Context, ids []int64) ([]Source, error) {
-	args := make([]any, 0, len(ids))
-	for _, id := range ids {
-		args = append(args, id)
-	}
-	r, err := s.RunList(ctx, "results", conn.Subject{}, args...)
+	r, err := s.RunList(ctx, "results", conn.Subject{}, conn.Args(nil, ids...)...)
 	if err != nil {
 		return nil, err
 	}

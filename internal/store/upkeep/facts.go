@@ -1,7 +1,9 @@
 package upkeep
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -139,7 +141,7 @@ func (s *Upkeep) readLogin(ctx context.Context, f *Facts) error {
 	if err != nil {
 		return unlessRefused(err)
 	}
-	f.Login = decodeLogin(answer)
+	f.Login = decodeLogin(conn.Reply(answer))
 	return nil
 }
 
@@ -152,37 +154,15 @@ func (s *Upkeep) asked(ctx context.Context, question ...any) *redis.Cmd {
 
 // decodeLogin reads the answer to ACL GETUSER, names and values in turns. Keys
 // and channels are texts since Redis 7, lists before.
-func decodeLogin(answer []any) *Login {
-	a := &Login{}
+func decodeLogin(answer conn.Reply) *Login {
+	rules := map[string]string{}
 	for i := 0; i+1 < len(answer); i += 2 {
-		name, _ := answer[i].(string)
-		switch name {
-		case "flags":
-			a.NoPassword = strings.Contains(" "+words(answer[i+1])+" ", " nopass ")
-		case "commands":
-			a.Commands = words(answer[i+1])
-		case "keys":
-			a.Keys = words(answer[i+1])
-		case "channels":
-			a.Channels = words(answer[i+1])
-		}
+		rules[answer.Text(i)] = cmp.Or(answer.Text(i+1), strings.Join(answer.List(i+1).Texts(), " "))
 	}
-	return a
-}
-
-// words joins what may be a text or a list of texts.
-func words(v any) string {
-	list, isList := v.([]any)
-	if !isList {
-		text, _ := v.(string)
-		return text
+	return &Login{
+		NoPassword: slices.Contains(strings.Fields(rules["flags"]), "nopass"),
+		Commands:   rules["commands"], Keys: rules["keys"], Channels: rules["channels"],
 	}
-	texts := make([]string, 0, len(list))
-	for _, item := range list {
-		text, _ := item.(string)
-		texts = append(texts, text)
-	}
-	return strings.Join(texts, " ")
 }
 
 // Sizes is how much a namespace holds, as far as that is cheap to ask.

@@ -81,30 +81,12 @@ const indexScan = 500
 // on; begin and end are 0. One that moves meanwhile may come twice. A key of another
 // type has none.
 func (s *Upkeep) Members(ctx context.Context, x Index, cursor uint64) (members []string, next uint64, err error) {
-	if x.sorted() {
-		return s.scanSorted(ctx, s.indexKey(x), cursor)
+	command, sorted := s.Redis.ZScan, true
+	if x.Kind == IndexHeld || x.Kind == IndexStop {
+		command, sorted = s.Redis.SScan, false
 	}
-	members, next, err = s.Redis.SScan(ctx, s.indexKey(x), cursor, "", indexScan).Result()
-	if err != nil && !conn.AboutData(err) {
-		return nil, 0, s.Failed("members", err)
-	}
-	return members, next, nil
+	return s.Scanned("members", command(ctx, s.indexKey(x), cursor, "", indexScan), sorted)
 }
-
-// scanSorted reads some members of a sorted set.
-func (s *Upkeep) scanSorted(ctx context.Context, key string, cursor uint64) ([]string, uint64, error) {
-	found, next, err := s.Redis.ZScan(ctx, key, cursor, "", indexScan).Result()
-	if err != nil && !conn.AboutData(err) {
-		return nil, 0, s.Failed("members", err)
-	}
-	members := make([]string, 0, len(found)/2)
-	for pair := range slices.Chunk(found, 2) { // member and score
-		members = append(members, pair[0])
-	}
-	return members, next, nil
-}
-
-func (x Index) sorted() bool { return x.Kind != IndexHeld && x.Kind != IndexStop }
 
 func (s *Upkeep) indexKey(x Index) string {
 	switch x.Kind {
@@ -143,13 +125,8 @@ func (s *Upkeep) strays(ctx context.Context, script string, x Index, members []s
 	if err != nil {
 		return nil, err
 	}
-	args := make([]any, 0, 9+len(members))
-	args = append(args, string(x.Kind), x.Of, string(statemachine.Open), string(statemachine.Running))
-	args = append(args, bucket...)
-	for _, m := range members {
-		args = append(args, m)
-	}
-	r, err := s.RunList(ctx, script, conn.Subject{More: []string{s.indexKey(x)}}, args...)
+	args := append([]any{string(x.Kind), x.Of, string(statemachine.Open), string(statemachine.Running)}, bucket...)
+	r, err := s.RunList(ctx, script, conn.Subject{More: []string{s.indexKey(x)}}, conn.Args(args, members...)...)
 	return r.Texts(), err
 }
 

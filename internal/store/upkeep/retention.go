@@ -135,11 +135,7 @@ func (s *Upkeep) Retain(ctx context.Context, ids []int64, upTo int64) (int64, er
 	if upTo > 0 {
 		mark = strconv.FormatInt(upTo, 10)
 	}
-	args := append(make([]any, 0, 1+len(ids)), mark)
-	for _, id := range ids {
-		args = append(args, id)
-	}
-	v, err := s.Run(ctx, "retain", conn.Subject{}, args...)
+	v, err := s.Run(ctx, "retain", conn.Subject{}, conn.Args([]any{mark}, ids...)...)
 	n, _ := v.(int64)
 	return n, err
 }
@@ -159,12 +155,8 @@ func (s *Upkeep) KeepIndex(ctx context.Context) (from, to int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	number := func(i int) int64 {
-		text, _ := fields.Val()[i].(string)
-		n, _ := strconv.ParseInt(text, 10, 64)
-		return n
-	}
-	return number(0), number(1), nil
+	bounds := conn.Reply(fields.Val())
+	return bounds.Number(0), bounds.Number(1), nil
 }
 
 // Origin is the epoch in which the ids of the namespace began: they begin anew with each flush, and go on when Redis has lost

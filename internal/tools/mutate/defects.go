@@ -91,7 +91,7 @@ var defects = []defect{
 	{"only the first tasks of a lost worker are taken back", "server/leases.go",
 		"gone+takenOff(lost) == 0", "gone+takenOff(lost) >= 0", []string{"./server"}},
 	{"the end of a lease is no reason for a pass", "server/leases.go",
-		"return moved, s.untilLook(lost), err", "return moved, -1, err", []string{"./server"}},
+		"return moved, s.untilLook(lost), err", "return moved, never, err", []string{"./server"}},
 	{"a stop is forgotten", "statemachine/task.go", "if t.StopAsked {", "if false {", rules},
 	{"a stop that crosses another round is forgotten", "statemachine/decide.go",
 		"if m.NextRound && t.StopAsked && !m.StopAsked {", "if false {", rules},

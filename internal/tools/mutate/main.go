@@ -62,18 +62,12 @@ func run(only string) error {
 	return t.Print(os.Stdout, ".")
 }
 
-func packagesOf(all []defect) []string {
-	seen := map[string]bool{}
-	var packages []string
+func packagesOf(all []defect) (packages []string) {
 	for _, d := range all {
-		for _, p := range d.packages {
-			if !seen[p] {
-				seen[p] = true
-				packages = append(packages, p)
-			}
-		}
+		packages = append(packages, d.packages...)
 	}
-	return packages
+	slices.Sort(packages)
+	return slices.Compact(packages)
 }
 
 // defect is one change of one line, and the packages whose tests must notice.

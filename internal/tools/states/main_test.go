@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -35,22 +36,22 @@ func TestDocumentIsUpToDate(t *testing.T) {
 // TestDocumentIsWhole: everything has a meaning, and every row is there.
 func TestDocumentIsWhole(t *testing.T) {
 	t.Parallel()
-	for _, s := range sm.States() {
-		if stateMeaning[s] == "" {
-			t.Errorf("the state %s has no meaning", s)
-		}
-	}
-	for _, e := range sm.Events() {
-		if eventMeaning[e] == "" {
-			t.Errorf("the event %s has no meaning", e)
-		}
-	}
-	if len(stateMeaning) != len(sm.States()) || len(eventMeaning) != len(sm.Events()) {
-		t.Error("something is explained that does not exist")
-	}
 	var doc bytes.Buffer
 	if err := write(&doc); err != nil {
 		t.Fatal(err)
+	}
+	var explained, want []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| .*[.] \\|$").FindAllStringSubmatch(doc.String(), -1) {
+		explained = append(explained, row[1])
+	}
+	for _, s := range sm.States() {
+		want = append(want, string(s))
+	}
+	for _, e := range sm.Events() {
+		want = append(want, string(e))
+	}
+	if diff := cmp.Diff(want, explained); diff != "" {
+		t.Errorf("not what has a meaning:\n%s", diff)
 	}
 	for _, row := range sm.Table() {
 		if strings.Contains(fenced(), code(string(row.Event))) != row.Fenced {

@@ -40,7 +40,7 @@ func run(w io.Writer, allowFile string, args []string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	r := results{ended: map[testName]string{}, said: map[testName]*strings.Builder{}}
+	r := results{ended: map[testName]string{}, said: map[testName][]string{}}
 	for _, file := range args {
 		if err := r.read(file); err != nil {
 			return false, fmt.Errorf("test events: %w", err)
@@ -96,8 +96,8 @@ type event struct {
 type results struct {
 	ended  map[testName]string // pass, skip or fail
 	skips  []skip
-	broken []string                      // packages that failed without a failed test
-	said   map[testName]*strings.Builder // until the test ends
+	broken []string              // packages that failed without a failed test
+	said   map[testName][]string // until the test ends
 }
 
 // skip is a test that was skipped.
@@ -139,10 +139,7 @@ func (r *results) add(e event) {
 		}
 	case e.Test == "":
 	case e.Action == "output":
-		if r.said[name] == nil {
-			r.said[name] = &strings.Builder{}
-		}
-		r.said[name].WriteString(e.Output)
+		r.said[name] = append(r.said[name], e.Output)
 	case e.Action == "pass" || e.Action == "skip" || e.Action == failAction:
 		first := r.ended[name] == ""
 		if first && e.Action == "skip" {
@@ -167,13 +164,9 @@ func (r *results) hasFailure(pkg string) bool {
 
 // reason finds what a test said when it was skipped: its output without the
 // lines of the test runner.
-func reason(output *strings.Builder) string {
-	var text string
-	if output != nil {
-		text = output.String()
-	}
+func reason(output []string) string {
 	var lines []string
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(strings.Join(output, "")) {
 		line = strings.TrimSpace(line)
 		if line != "" && !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(line, "--- ") {
 			lines = append(lines, line)

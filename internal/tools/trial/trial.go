@@ -154,21 +154,14 @@ func (s Suite) Try(tree string) Result {
 
 // Judge reads what tests have printed that ended with err, nil if all passed.
 func Judge(out string, err error) Result {
-	r := Result{Green: err == nil, Output: out}
-	if r.Green {
-		return r
+	if err == nil {
+		return Result{Green: true, Output: out}
 	}
-	r.Unbuilt = unbuilt(r.Output)
-	r.Found = firstFailure(r.Output)
-	return r
+	return Result{Unbuilt: unbuilt.MatchString(out), Found: firstFailure(out), Output: out}
 }
 
-// unbuilt recognises what Go says of a tree, and Redis of a script, that does not
-// compile.
-func unbuilt(out string) bool {
-	return strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]") ||
-		strings.Contains(out, "Error compiling script")
-}
+// unbuilt is what Go says of a tree, and Redis of a script, that does not compile.
+var unbuilt = regexp.MustCompile(`\[build failed\]|\[setup failed\]|Error compiling script`)
 
 var failLine = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 

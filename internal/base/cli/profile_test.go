@@ -1,4 +1,4 @@
-package profile
+package cli
 
 import (
 	"bytes"
@@ -14,19 +14,15 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// started serves on a free port and returns the address that the log names.
-func started(t *testing.T) (url string, stop func()) {
+// startedProfiles serves on a free port and returns the address that the log names.
+func startedProfiles(t *testing.T) (url string, stop func()) {
 	t.Helper()
 	var log bytes.Buffer
-	stop, err := Start(t.Context(), "127.0.0.1:0", slog.New(slog.NewJSONHandler(&log, nil)))
+	stop, err := serveProfiles(t.Context(), "127.0.0.1:0", slog.New(slog.NewJSONHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,8 +35,8 @@ func started(t *testing.T) (url string, stop func()) {
 	return line.URL, stop
 }
 
-// ask sends a request of its own connection, as from a page of the host named.
-func ask(ctx context.Context, url, host string) (code int, body string, err error) {
+// askProfiles sends a request of its own connection, as from a page of the host named.
+func askProfiles(ctx context.Context, url, host string) (code int, body string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return 0, "", err
@@ -55,44 +51,44 @@ func ask(ctx context.Context, url, host string) (code int, body string, err erro
 	return reply.StatusCode, string(text), err
 }
 
-func TestServes(t *testing.T) {
+func TestServesProfiles(t *testing.T) {
 	t.Parallel()
-	url, stop := started(t)
+	url, stop := startedProfiles(t)
 	for path, c := range map[string]struct {
 		code int
 		says string
 	}{
-		"": {200, "goroutine"}, "heap?debug=1": {200, "heap profile"}, "goroutine?debug=1": {200, "profile.Start"},
-		"cmdline": {200, "profile.test"}, "nothing": {404, "Unknown profile"}, "../../": {404, "not found"},
+		"": {200, "goroutine"}, "heap?debug=1": {200, "heap profile"}, "goroutine?debug=1": {200, "cli.serveProfiles"},
+		"cmdline": {200, "cli.test"}, "nothing": {404, "Unknown profile"}, "../../": {404, "not found"},
 	} {
-		code, body, err := ask(t.Context(), url+path, "")
+		code, body, err := askProfiles(t.Context(), url+path, "")
 		if err != nil || code != c.code || !strings.Contains(body, c.says) {
 			t.Errorf("%s%s: %d %v, want %d and %q in %.200s", url, path, code, err, c.code, c.says, body)
 		}
 	}
 	for _, host := range []string{"evil.example:80", "10.0.0.1", "evil.example"} {
-		if code, _, err := ask(t.Context(), url, host); err != nil || code != http.StatusForbidden {
+		if code, _, err := askProfiles(t.Context(), url, host); err != nil || code != http.StatusForbidden {
 			t.Errorf("asked as %s: %d %v, want 403", host, code, err)
 		}
 	}
-	if code, _, err := ask(t.Context(), url, "localhost:1"); err != nil || code != http.StatusOK {
+	if code, _, err := askProfiles(t.Context(), url, "localhost:1"); err != nil || code != http.StatusOK {
 		t.Errorf("asked as localhost: %d %v", code, err)
 	}
 	stop()
-	if code, _, err := ask(t.Context(), url, ""); err == nil {
+	if code, _, err := askProfiles(t.Context(), url, ""); err == nil {
 		t.Errorf("after its end it answers %d", code)
 	}
 }
 
 // A profile that takes long does not keep a daemon from ending.
-func TestEndsAtOnce(t *testing.T) {
+func TestProfilesEndAtOnce(t *testing.T) {
 	t.Parallel()
-	url, stop := started(t)
+	url, stop := startedProfiles(t)
 	asked := make(chan struct{})
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		close(asked)
-		_, _, _ = ask(t.Context(), url+"trace?seconds=600", "") // cut off
+		_, _, _ = askProfiles(t.Context(), url+"trace?seconds=600", "") // cut off
 	})
 	<-asked
 	ended := make(chan struct{})
@@ -104,17 +100,17 @@ func TestEndsAtOnce(t *testing.T) {
 	wait.Closed(t, time.Minute, ended, "it waits for its clients")
 }
 
-func TestOff(t *testing.T) {
+func TestNoProfiles(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	stop, err := Start(t.Context(), "", slog.New(slog.NewJSONHandler(&log, nil)))
+	stop, err := serveProfiles(t.Context(), "", slog.New(slog.NewJSONHandler(&log, nil)))
 	if err != nil || log.Len() > 0 {
 		t.Errorf("%v, %s", err, &log)
 	}
 	stop()
 }
 
-func TestRefused(t *testing.T) {
+func TestRefusedProfiles(t *testing.T) {
 	t.Parallel()
 	var lc net.ListenConfig
 	taken, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -125,7 +121,7 @@ func TestRefused(t *testing.T) {
 	for addr, says := range map[string]string{
 		taken.Addr().String(): "in use", "0.0.0.0:0": "not a loopback address", "127.0.0.1:x": "cannot be listened on",
 	} {
-		_, err := Start(t.Context(), addr, slog.New(slog.DiscardHandler))
+		_, err := serveProfiles(t.Context(), addr, slog.New(slog.DiscardHandler))
 		e, ok := errors.AsType[*config.Error](err)
 		if !ok || !errors.Is(err, config.ErrInvalid) || e.Section != "tdf" || e.Key != "pprof" || e.Value != addr || e.Remedy == "" ||
 			!strings.Contains(e.Problem, says) {

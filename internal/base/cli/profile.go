@@ -1,5 +1,4 @@
-// Package profile answers to go tool pprof while a daemon runs, on a loopback address only.
-package profile
+package cli
 
 import (
 	"context"
@@ -22,9 +21,9 @@ const (
 	indexPath = "/debug/pprof/"
 )
 
-// Start listens on the address of [tdf] pprof and returns how to end that; with an empty one it does nothing. Port 0 means
-// any free one, which the log names. The error is a *config.Error.
-func Start(ctx context.Context, addr string, log *slog.Logger) (stop func(), err error) {
+// serveProfiles answers to go tool pprof on the address of [tdf] pprof, a loopback address, and returns how to end that; with an
+// empty one it does nothing. Port 0 means any free one, which the log names. The error is a *config.Error.
+func serveProfiles(ctx context.Context, addr string, log *slog.Logger) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil
 	}
