@@ -31,10 +31,13 @@ func (c *openCall) needs(d *task.Definition) error {
 
 // CheckNeeds returns a *statemachine.FieldError for what a task at a place of its request cannot need.
 func CheckNeeds(d *task.Definition, place int, planned bool) error {
-	switch held := d.Text("hold"); {
-	case len(d.Needs) > 0 && !planned:
+	switch {
+	case !planned && len(d.Needs) == 0:
+		return nil
+	case !planned:
 		return &statemachine.FieldError{Field: "needs", Value: d.Needs[0].Text(), Want: "nothing, because the task belongs to no plan"}
-	case planned && held != "":
+	}
+	if held := d.Text("hold"); held != "" {
 		return &statemachine.FieldError{Field: "hold", Value: held, Want: "empty in a plan; hold the plan"}
 	}
 	return task.CheckNeeds(d.Needs, place)

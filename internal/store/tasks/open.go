@@ -88,7 +88,8 @@ func (s *Tasks) Prepare(req OpenRequest) (*Opening, error) {
 			return nil, fmt.Errorf("open: task %d of the request: %w", i, err)
 		}
 	}
-	return &Opening{s, req, call.subject(req.Key), call.args(&req)}, nil
+	of := conn.Subject{Request: req.Key, More: append(call.buckets.keys(s.Keys), call.keys...)}
+	return &Opening{s, req, of, call.args(&req)}, nil
 }
 
 // Send creates the tasks, all or none, and returns them in the order of the specs. It may be called again: see [OpenRequest].
@@ -137,7 +138,8 @@ func (req *OpenRequest) opened(r conn.Reply) ([]Opened, error) {
 	}
 	opened := make([]Opened, len(r))
 	for i := range r {
-		opened[i] = Opened{ID: r.List(i).Number(0), Existing: r.List(i).Text(1) != ""}
+		one := r.List(i)
+		opened[i] = Opened{ID: one.Number(0), Existing: one.Text(1) != ""}
 	}
 	return opened, nil
 }
@@ -161,7 +163,7 @@ type openCall struct {
 
 func (c *openCall) add(d *task.Definition) error {
 	deadline := d.Text("end_before")
-	if t, _ := statemachine.ParseTime(deadline); t == statemachine.Never {
+	if deadline == statemachine.Never.Text() {
 		deadline = ""
 	}
 	bucket := d.Bucket()
@@ -198,10 +200,6 @@ func (c *openCall) identity(d *task.Definition) (place any, how string) {
 		c.place[name] = at
 	}
 	return at, how
-}
-
-func (c *openCall) subject(request string) conn.Subject {
-	return conn.Subject{Request: request, More: append(c.buckets.keys(c.store.Keys), c.keys...)}
 }
 
 // versionText is a version of the rules as scripts compare it, empty for any.
