@@ -102,7 +102,7 @@ func (s *Server) judge(
 			continue
 		}
 		o := statemachine.Occurrence{
-			Event: event, Actor: statemachine.Server, Grace: s.opt.grace(), Excused: excused(t), Random: random(),
+			Event: event, Actor: statemachine.Server, Grace: s.opt.grace(), Excused: excused(t), Random: rand.Float64(),
 			Void: s.store.FromLostEpoch(&t.Task),
 		}
 		m, err := statemachine.Decide(&t.Task, o, b.Now)
@@ -132,9 +132,6 @@ func (s *Server) judge(
 	}
 	return orders
 }
-
-// random spreads the rests of tasks that fail at the same time.
-func random() float64 { return rand.Float64() }
 
 // order is a move with what the server knows of the round that it ends: one that
 // was lost, or overran, has no worker to say its class.
