@@ -105,10 +105,11 @@ func headerOf(text string) header {
 func keysOf(script string, h header) []keyName {
 	list := make([]keyName, len(h.keys))
 	for i, name := range h.keys {
-		known := false
-		if list[i], known = keyNames()[name]; !known {
+		key, known := keyNames()[name]
+		if !known {
 			panic(fmt.Sprintf("store: script %s: no key is called %q", script, name))
 		}
+		list[i] = key
 	}
 	return list
 }
