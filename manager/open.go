@@ -102,16 +102,16 @@ func (m *Manager) openBatch(ctx context.Context, req tasks.OpenRequest) ([]tasks
 	return retryUntilAvailable(ctx, m, func() ([]tasks.Opened, error) { return m.store.OpenAll(ctx, req) })
 }
 
-func (m *Manager) logOpened(o tasks.Opened, d *task.Definition) {
+func (m *Manager) logOpened(o tasks.Opened, spec *task.Spec) {
 	if o.Existing {
-		m.log.Info("task was opened before", "task", o.ID, "program", d.Text("program"), "key", d.Text("key"))
+		m.log.Info("task was opened before", "task", o.ID, "program", spec.Program, "key", spec.Key)
 		return
 	}
-	input := d.Text("input")
-	if argv := d.Argv(); argv != nil {
-		input = strings.Join(argv, " ")
+	input := spec.Input
+	if spec.Argv != nil {
+		input = strings.Join(spec.Argv, " ")
 	}
-	m.log.Info("opened task", "task", o.ID, "program", d.Text("program"), "input", input)
+	m.log.Info("opened task", "task", o.ID, "program", spec.Program, "input", input)
 }
 
 type submission struct {
@@ -216,14 +216,15 @@ func (s *submission) next(ctx context.Context) error {
 	if len(s.batch.tasks) == 0 {
 		return s.await(ctx)
 	}
-	o, bad := s.prepare(&s.batch, s.sent()) // while that one is on its way
+	place := s.sent()
+	o, bad := s.prepare(&s.batch, place) // while that one is on its way
 	if err := s.await(ctx); err != nil {
 		return err
 	}
 	if bad != nil {
 		return bad
 	}
-	s.send(ctx, o)
+	s.send(ctx, o, place)
 	if s.plan > 0 {
 		return s.await(ctx)
 	}
@@ -252,8 +253,8 @@ func (s *submission) digest(b *batch) string {
 }
 
 // send opens the batch. The request may be sent several times: its key makes that safe.
-func (s *submission) send(ctx context.Context, o *tasks.Opening) {
-	f := &inflight{batch: s.batch, place: s.sent(), over: make(chan struct{})}
+func (s *submission) send(ctx context.Context, o *tasks.Opening, place int) {
+	f := &inflight{batch: s.batch, place: place, over: make(chan struct{})}
 	go func() {
 		defer close(f.over)
 		f.tasks, f.err = retryUntilAvailable(ctx, s.m, func() ([]tasks.Opened, error) { return o.Send(ctx) })
@@ -282,7 +283,7 @@ func (s *submission) await(ctx context.Context) error {
 			ErrRequestKey, s.key, len(f.tasks), len(f.batch.tasks))
 	}
 	for i, o := range f.tasks {
-		s.m.logOpened(o, &f.batch.tasks[i])
+		s.m.logOpened(o, &f.batch.specs[i])
 		s.opened = append(s.opened, Opened(o))
 	}
 	s.progress(len(s.opened))

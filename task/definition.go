@@ -78,8 +78,8 @@ func Define(spec *Spec, defaults ...Defaults) (Definition, error) {
 			continue
 		}
 		var err error
-		if d.texts[i], err = Parse(f.Name, text); err != nil {
-			return Definition{}, err
+		if d.texts[i], err = f.parse(text); err != nil {
+			return Definition{}, named(f.Name, err)
 		}
 	}
 	if err := d.check(); err != nil {
@@ -139,29 +139,26 @@ func definition(fields map[string]string) (Definition, error) {
 	d := Definition{texts: make([]string, len(table))}
 	for i := range table {
 		var err error
-		if d.texts[i], err = given(table[i].Name, fields[table[i].Name]); err != nil {
+		if d.texts[i], err = table[i].given(fields[table[i].Name]); err != nil {
 			return Definition{}, err
 		}
 	}
 	return d, d.check()
 }
 
-// given is the form of a text by the name of its field, the default for the empty one.
-func given(name, text string) (string, error) {
-	f, err := find(name)
-	switch {
-	case err != nil:
-		return "", err
-	case text == "":
+// given is the one form of a text, the default for the empty one.
+func (f *Field) given(text string) (string, error) {
+	if text == "" {
 		return f.Default, nil
 	}
-	return Parse(name, text)
+	canonical, err := f.parse(text)
+	return canonical, named(f.Name, err)
 }
 
 // check looks at what a field alone cannot say.
 func (d *Definition) check() error {
-	if err := checkProgram(d.Text("program")); err != nil {
-		return err
+	if d.Text("program") == "" {
+		return checkProgram("")
 	}
 	start, end := d.Text("start_after"), d.Text("end_before")
 	from, _ := statemachine.ParseTime(start)
@@ -195,7 +192,11 @@ func (d *Definition) Text(name string) string {
 // Set changes a field by its name, with the empty text to its default. The error
 // is a [*statemachine.FieldError]; then nothing changes.
 func (d *Definition) Set(name, text string) error {
-	canonical, err := given(name, text)
+	f, err := find(name)
+	if err != nil {
+		return err
+	}
+	canonical, err := f.given(text)
 	if err != nil {
 		return err
 	}

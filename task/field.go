@@ -39,7 +39,7 @@ const (
 // [Spec] and one line here; flags, JSON, configuration, defaults of queues,
 // validation, records and the reference follow.
 var table = []Field{
-	line("program", "", byOpener, text(func(s *Spec) *string { return &s.Program }, optional(checkProgram)), "Name of the program."),
+	line("program", "", byOpener, text(func(s *Spec) *string { return &s.Program }, checkProgram), "Name of the program."),
 	line("source", "", byOpener, text(func(s *Spec) *string { return &s.Source }, checkSource), "Where to get the program: `https://...`, `rsync:...`."),
 	line("input", "", byOpener, text(func(s *Spec) *string { return &s.Input }, func(string) error { return nil }), "Words that run.sh is called with, separated by blanks."),
 	line("argv", "", byOpener, argv(func(s *Spec) *[]string { return &s.Argv }), "Exact list of words that run.sh is called with, in the place of `input`."),

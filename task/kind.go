@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,10 +32,17 @@ type kind struct {
 	value func(s *Spec) any
 }
 
-// bind binds a kind to a field of Spec: write is the text of a value, false for
-// one that says nothing, and read the value of a text that parse has returned.
-func bind[T any](k kind, field func(*Spec) *T, write func(T) (string, bool), read func(string) T) kind {
-	k.get = func(s *Spec) (string, bool) { return write(*field(s)) }
+// bind binds a kind to a field of Spec, whose zero value says nothing: write is
+// the text of any other, and read the value of a text that parse has returned.
+func bind[T any](k kind, field func(*Spec) *T, write func(T) string, read func(string) T) kind {
+	k.get = func(s *Spec) (string, bool) {
+		v := field(s)
+		t, moment := any(v).(*time.Time) // is zero in any location
+		if moment && t.IsZero() || reflect.ValueOf(v).Elem().IsZero() {
+			return "", false
+		}
+		return write(*v), true
+	}
 	k.set = func(s *Spec, text string) { *field(s) = read(text) }
 	k.clear = func(s *Spec) { *field(s) = *new(T) }
 	k.value = func(s *Spec) any { return *field(s) }
@@ -43,7 +51,7 @@ func bind[T any](k kind, field func(*Spec) *T, write func(T) (string, bool), rea
 
 // text is a field that check finds right.
 func text(field func(*Spec) *string, check func(string) error) kind {
-	return bind(kind{name: "text", parse: checked(check)}, field, said, itself)
+	return bind(kind{name: "text", parse: checked(check)}, field, itself, itself)
 }
 
 // checked is a text that check finds right, as it is.
@@ -51,19 +59,7 @@ func checked(check func(string) error) func(string) (string, error) {
 	return func(s string) (string, error) { return s, check(s) }
 }
 
-func said(s string) (string, bool) { return s, s != "" }
-
 func itself(s string) string { return s }
-
-// optional lets the empty text pass: whether it may be empty is looked at with the whole task.
-func optional(check func(string) error) func(string) error {
-	return func(s string) error {
-		if s == "" {
-			return nil
-		}
-		return check(s)
-	}
-}
 
 // word is one of some words, or nothing for the first, which is the default.
 func word(field func(*Spec) *string, words ...string) kind {
@@ -77,7 +73,7 @@ func word(field func(*Spec) *string, words ...string) kind {
 			return "", bad("", s, "one of "+strings.Join(words, ", "))
 		}
 		return s, nil
-	}}, field, said, itself)
+	}}, field, itself, itself)
 }
 
 // moment is a time in seconds since 1970, as it was written.
@@ -96,7 +92,7 @@ func moment(field func(*Spec) *time.Time, infinite bool) kind {
 		}
 		return s, nil
 	}
-	return bind(k, field, func(t time.Time) (string, bool) { return MomentText(t), !t.IsZero() }, func(s string) time.Time {
+	return bind(k, field, MomentText, func(s string) time.Time {
 		t, _ := statemachine.ParseTime(s) // was parsed
 		return time.UnixMicro(int64(t))
 	})
@@ -127,7 +123,7 @@ func pause(field func(*Spec) *time.Duration) kind {
 			return "", bad("", s, "a number of seconds above 0, or inf; write for example 90 or 1h30m")
 		}
 		return secondsText(d), nil
-	}}, field, func(d time.Duration) (string, bool) { return durationText(d), d != 0 }, spanOf)
+	}}, field, durationText, spanOf)
 }
 
 func durationText(d time.Duration) string {
@@ -153,11 +149,11 @@ func delay(field func(*Spec) *time.Duration) kind {
 			return "", bad("", s, "a number of seconds from 0 to 31536000; write for example 60 or 5m")
 		}
 		return secondsText(d), nil
-	}}, field, func(d time.Duration) (string, bool) {
+	}}, field, func(d time.Duration) string {
 		if d == NoDelay {
-			return "0", true
+			return "0"
 		}
-		return durationText(d), d != 0
+		return durationText(d)
 	}, func(s string) time.Duration {
 		if d := spanOf(s); d != 0 {
 			return d
@@ -168,12 +164,7 @@ func delay(field func(*Spec) *time.Duration) kind {
 
 // pointed binds a kind to a field that is nil where a spec says nothing.
 func pointed[T any](k kind, field func(*Spec) **T, write func(T) string, read func(string) (T, error)) kind {
-	return bind(k, field, func(v *T) (string, bool) {
-		if v == nil {
-			return "", false
-		}
-		return write(*v), true
-	}, func(s string) *T {
+	return bind(k, field, func(v *T) string { return write(*v) }, func(s string) *T {
 		v, _ := read(s) // was parsed
 		return &v
 	})
@@ -222,14 +213,13 @@ func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // list is a list whose one form parse returns.
 func list[T any](
-	field func(*Spec) *T, of string, parse func(string) (string, error), write func(T) (string, bool), read func(string) T,
+	field func(*Spec) *T, of string, parse func(string) (string, error), write func(T) string, read func(string) T,
 ) kind {
 	return bind(kind{name: "list", limits: of, list: true, parse: parse}, field, write, read)
 }
 
 func labels(field func(*Spec) *[]string) kind {
-	return list(field, "of label=value", ParseLabels,
-		func(l []string) (string, bool) { return joined(l), l != nil },
+	return list(field, "of label=value", ParseLabels, joined,
 		func(s string) []string { return append([]string{}, split(s)...) })
 }
 
@@ -247,7 +237,7 @@ func resources(field func(*Spec) *map[string]int) kind {
 			r, err := ParseResources(s)
 			return r.Text(), err
 		},
-		func(r map[string]int) (string, bool) { return Resources(r).Text(), r != nil },
+		func(r map[string]int) string { return Resources(r).Text() },
 		func(s string) map[string]int {
 			r, _ := ParseResources(s) // was parsed
 			if r == nil {
@@ -266,7 +256,7 @@ func codes(field func(*Spec) *[]int) kind {
 		}
 		slices.Sort(codes)
 		return codesText(slices.Compact(codes)), nil
-	}, func(l []int) (string, bool) { return codesText(l), l != nil }, func(s string) []int {
+	}, codesText, func(s string) []int {
 		codes, _ := readCodes(s) // was parsed
 		return codes
 	})
@@ -296,8 +286,7 @@ func codesText(codes []int) string {
 
 // argv is a list of words, a JSON array in records.
 func argv(field func(*Spec) *[]string) kind {
-	return bind(kind{name: jsonArray, limits: "of texts", parse: checkArgv}, field,
-		func(l []string) (string, bool) { return listText(l), l != nil }, words)
+	return bind(kind{name: jsonArray, limits: "of texts", parse: checkArgv}, field, listText, words)
 }
 
 const jsonArray = "JSON array"

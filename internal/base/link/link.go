@@ -58,9 +58,10 @@ func (l *Link) Failed(err error) time.Duration {
 func (l *Link) Answered() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.lost.IsZero() {
-		l.log.Info("redis answers again", "away", time.Since(l.lost))
+	if l.lost.IsZero() {
+		return
 	}
+	l.log.Info("redis answers again", "away", time.Since(l.lost))
 	l.lost = time.Time{}
 	l.pauses.Reset()
 }

@@ -61,12 +61,6 @@ type memory struct {
 	outlived string
 }
 
-func (m *memory) text() string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.seen.String()
-}
-
 func (m *memory) see(h History, ahead bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

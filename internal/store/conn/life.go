@@ -108,7 +108,7 @@ type arrivals struct {
 	meta string
 }
 
-// counts says whether the command is a script that may count a change.
+// counts says whether the command is a script that may count a change. A client that only reads hides nothing.
 func (a *arrivals) counts(cmd redis.Cmder) bool {
 	name := cmd.Name()
 	if name != "evalsha" && name != "eval" {
@@ -118,7 +118,8 @@ func (a *arrivals) counts(cmd redis.Cmder) bool {
 	if name == "eval" { // its text, where the user may not load it
 		script = redis.NewScript(script).Hash()
 	}
-	return a.all.writes(script)
+	writes, _ := a.all.writing.Load(script)
+	return writes == true
 }
 
 // arrive notes the life of the Redis that cn leads to, if it is a new one. The answer

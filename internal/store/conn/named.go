@@ -20,12 +20,17 @@ type Subject struct {
 	More                          []string
 }
 
-// keyFunc makes a key of a subject. Of none it is what such keys begin with.
-type keyFunc func(Keys, *Subject) string
+// keyName is what a script means by a name: keys that begin so after the namespace, and end with what whose says.
+type keyName struct {
+	begins string
+	whose  func(*Subject) string
+	many   bool // a namespace has not one such key, but one for each subject
+}
 
-// keyNames are the keys as scripts name them: those that a namespace has once, and those of which it has many.
-var keyNames = sync.OnceValues(func() (once, many map[string]keyFunc) {
-	once, many = map[string]keyFunc{}, map[string]keyFunc{}
+// keyNames are the keys as scripts name them.
+var keyNames = sync.OnceValue(func() map[string]keyName {
+	names := map[string]keyName{}
+	namespace := func(*Subject) string { return "" }
 	for name, key := range map[string]func(Keys) string{
 		"meta": Keys.Meta, "taskID": Keys.TaskID, "buckets": Keys.Buckets, "wakeServer": Keys.WakeServer, "due": Keys.Due,
 		"setAside": Keys.SetAside, "managers": Keys.Managers, "handling": Keys.Handling, "worker": Keys.Worker,
@@ -34,40 +39,41 @@ var keyNames = sync.OnceValues(func() (once, many map[string]keyFunc) {
 		"draining": Keys.Draining, "keepers": Keys.Keepers, "purged": Keys.Purged, "purgedIDs": Keys.PurgedIDs,
 		"suspects": Keys.Suspects, "rules": Keys.Rules,
 	} {
-		once[name] = func(k Keys, _ *Subject) string { return key(k) }
+		names[name] = keyName{begins: key(Keys{}), whose: namespace}
 	}
 	for _, st := range statemachine.States() {
-		once[string(st)] = func(k Keys, _ *Subject) string { return k.State(st) }
+		names[string(st)] = keyName{begins: Keys{}.State(st), whose: namespace}
 	}
-	each(many, func(of *Subject) int64 { return of.Task }, map[string]func(Keys, int64) string{
+	each(names, func(of *Subject) string { return idText(of.Task) }, map[string]func(Keys, int64) string{
 		"task": Keys.Task, "live": Keys.Live, "dependants": Keys.Dependants, "stuck": Keys.Stuck,
 	})
-	each(many, func(of *Subject) int64 { return of.Plan }, map[string]func(Keys, int64) string{
+	each(names, func(of *Subject) string { return idText(of.Plan) }, map[string]func(Keys, int64) string{
 		"plan": Keys.Plan, "planTasks": Keys.PlanTasks, "freed": Keys.Freed, "growth": Keys.Growth,
 	})
-	each(many, func(of *Subject) string { return of.Worker }, map[string]func(Keys, string) string{
+	each(names, func(of *Subject) string { return of.Worker }, map[string]func(Keys, string) string{
 		"workerID": Keys.WorkerID, "workerDoc": Keys.WorkerDoc, "held": Keys.Held, "lastClaim": Keys.LastClaim,
 		"halt": Keys.Halt, "stop": Keys.Stop, "call": Keys.Call,
 	})
-	each(many, func(of *Subject) string { return of.Node }, map[string]func(Keys, string) string{
+	each(names, func(of *Subject) string { return of.Node }, map[string]func(Keys, string) string{
 		"node": Keys.Node, "busyNode": Keys.BusyNode, "used": Keys.Used, "wakeNode": Keys.WakeNode,
 	})
-	each(many, func(of *Subject) string { return of.Bucket }, map[string]func(Keys, string) string{
+	each(names, func(of *Subject) string { return of.Bucket }, map[string]func(Keys, string) string{
 		"ready": Keys.Ready, "wake": Keys.Wake,
 	})
-	each(many, func(of *Subject) string { return of.Request }, map[string]func(Keys, string) string{"request": Keys.Request})
-	each(many, func(*Subject) string { return "" }, map[string]func(Keys, string) string{
+	each(names, func(of *Subject) string { return of.Request }, map[string]func(Keys, string) string{"request": Keys.Request})
+	each(names, namespace, map[string]func(Keys, string) string{
 		"queue": Keys.Queue, "busyQueue": Keys.BusyQueue, "wakeQueue": Keys.WakeQueue, "tally": Keys.Tally,
 		"evidence": Keys.Evidence, "kept": Keys.Kept,
 		"archivedAs": func(k Keys, outcome string) string { return k.ArchivedAs(statemachine.State(outcome)) },
 		"busyBoth":   func(k Keys, _ string) string { return strings.TrimSuffix(k.BusyBoth("", ""), "0::") },
 	})
-	return once, many
+	return names
 })
 
-func each[T any](many map[string]keyFunc, whose func(*Subject) T, names map[string]func(Keys, T) string) {
-	for name, key := range names {
-		many[name] = func(k Keys, of *Subject) string { return key(k, whose(of)) }
+// each adds names of keys that end with what whose says: of nothing, a key is what they begin with.
+func each[T any](names map[string]keyName, whose func(*Subject) string, keys map[string]func(Keys, T) string) {
+	for name, key := range keys {
+		names[name] = keyName{begins: key(Keys{}, *new(T)), whose: whose, many: true}
 	}
 }
 
@@ -96,27 +102,16 @@ func headerOf(text string) header {
 }
 
 // keysOf returns the keys that the header of a script names. It panics on an unknown name, which only a broken build has.
-func keysOf(script string, h header) []keyFunc {
-	once, many := keyNames()
-	list := make([]keyFunc, len(h.keys))
+func keysOf(script string, h header) []keyName {
+	list := make([]keyName, len(h.keys))
 	for i, name := range h.keys {
-		if list[i] = once[name]; list[i] == nil {
-			list[i] = many[name]
-		}
-		if list[i] == nil {
+		key, known := keyNames()[name]
+		if !known {
 			panic(fmt.Sprintf("store: script %s: no key is called %q", script, name))
 		}
+		list[i] = key
 	}
 	return list
-}
-
-// declared are the KEYS of a call, with room for one more.
-func (k Keys) declared(script *script, of *Subject) []string {
-	list := make([]string, 0, len(script.keys)+len(of.More)+1)
-	for _, key := range script.keys {
-		list = append(list, key(k, of))
-	}
-	return append(list, of.More...)
 }
 
 // placed puts places for the names in the text of a script: KEYS[2] for a key that its header lists, ARGV[1] for an argument,
@@ -124,12 +119,12 @@ func (k Keys) declared(script *script, of *Subject) []string {
 func placed(text string, h header, words map[string]string) string {
 	places := map[string]string{}
 	maps.Copy(places, words)
-	once, many := keyNames()
-	for name, key := range once {
-		places["K."+name] = "(namespace .. '" + key(Keys{}, &Subject{}) + "')"
-	}
-	for name, key := range many {
-		places["K."+name+"("] = "(namespace .. '" + key(Keys{}, &Subject{}) + "' .. "
+	for name, key := range keyNames() {
+		if key.many {
+			places["K."+name+"("] = "(namespace .. '" + key.begins + "' .. "
+		} else {
+			places["K."+name] = "(namespace .. '" + key.begins + "')"
+		}
 	}
 	for i, name := range h.keys {
 		places["K."+name] = "KEYS[" + strconv.Itoa(i+1) + "]"

@@ -20,41 +20,50 @@ func (s *Conn) Run(ctx context.Context, name string, of Subject, args ...any) (a
 	return s.RunOn(ctx, s.Redis, name, of, args...)
 }
 
-// RunOn is Run on one of the clients.
-func (s *Conn) RunOn(
-	ctx context.Context, client redis.UniversalClient, name string, of Subject, args ...any,
-) (v any, err error) {
-	err = s.afterFlush(ctx, func() error {
-		v, err = s.attempt(ctx, client, name, &of, args...)
-		return err
-	})
+// RunOn is Run on one of the clients. While the namespace is being flushed, which mostly takes some milliseconds, it makes the
+// call again: for as long as an answer of Redis may take.
+func (s *Conn) RunOn(ctx context.Context, client redis.UniversalClient, name string, of Subject, args ...any) (any, error) {
+	v, err := s.attempt(ctx, client, name, &of, args)
+	if !errors.Is(err, ErrFlushing) {
+		return v, err
+	}
+	again := timing.Backoff{First: 5 * time.Millisecond, Most: 100 * time.Millisecond}
+	for end := time.Now().Add(s.AnswerLimit()); errors.Is(err, ErrFlushing) && ctx.Err() == nil && !time.Now().After(end); {
+		timing.Pause(ctx, again.Next())
+		v, err = s.attempt(ctx, client, name, &of, args)
+	}
 	return v, err
 }
 
-func (s *Conn) attempt(ctx context.Context, client redis.UniversalClient, name string, of *Subject, args ...any) (any, error) {
-	script := s.scripts.byName[name]()
-	keys := s.Keys.declared(script, of)
-	if !script.info.Bare {
-		keys, args = s.withHistory(keys, args)
-	}
-	call := scriptCall{script: script.Script, all: s.scripts, keys: keys, args: args}
-	send := call.send
-	if script.info.Writes && s.where.Durability == config.DurabilityHA {
-		send = call.replicated(s.where.ReplicationTimeout)
-	}
-	v, err := send(ctx, client)
+func (s *Conn) attempt(ctx context.Context, client redis.UniversalClient, name string, of *Subject, args []any) (any, error) {
+	call := s.callOf(name, of, args)
+	v, err := call.send(ctx, client)
 	if err != nil {
 		return nil, s.Failed(name, err)
 	}
-	if script.info.Bare {
+	if call.info.Bare {
 		return v, nil
 	}
 	return s.unseal(name, AsReply(v))
 }
 
-// withHistory adds what every script has that is not bare.
-func (s *Conn) withHistory(keys []string, args []any) ([]string, []any) {
-	return append(keys, s.Keys.Events()), slices.Concat(args, []any{s.Memory.text()})
+// callOf is the call of a script with the keys that its header names, and with the history unless it is bare.
+func (s *Conn) callOf(name string, of *Subject, args []any) scriptCall {
+	script := s.scripts.byName[name]()
+	keys := make([]string, 0, len(script.keys)+len(of.More)+1)
+	for _, key := range script.keys {
+		keys = append(keys, s.Keys.prefix+key.begins+key.whose(of))
+	}
+	keys = append(keys, of.More...)
+	if !script.info.Bare {
+		seen, _ := s.History()
+		keys, args = append(keys, s.Keys.Events()), slices.Concat(args, []any{seen.String()})
+	}
+	call := scriptCall{script: script, all: s.scripts, keys: keys, args: args}
+	if script.info.Writes && s.where.Durability == config.DurabilityHA {
+		call.confirm = s.where.ReplicationTimeout
+	}
+	return call
 }
 
 // RunList is run for scripts that return an array.
@@ -71,37 +80,29 @@ var errNotReplicated = errors.New("no replica has confirmed the change in time")
 
 // scriptCall is one call of a script.
 type scriptCall struct {
-	script *redis.Script
+	*script
 	// all are loaded where Redis has lost this one.
 	all  *scripts
 	keys []string
 	args []any
-}
-
-// send calls the script.
-func (c scriptCall) send(ctx context.Context, client redis.UniversalClient) (any, error) {
-	return c.loaded(ctx, client, func(eval evaluate) (any, error) {
-		return eval(ctx, client, c.keys, c.args...).Result()
-	})
-}
-
-// replicated is send, and waits until a replica has what was written. The two
-// commands go over one connection, because Redis waits for what that one wrote. An
-// unconfirmed change may have been made nevertheless; the call is repeated.
-func (c scriptCall) replicated(wait time.Duration) func(context.Context, redis.UniversalClient) (any, error) {
-	return func(ctx context.Context, client redis.UniversalClient) (any, error) {
-		return c.loaded(ctx, client, func(eval evaluate) (any, error) { return c.confirmed(ctx, client, wait, eval) })
-	}
+	// confirm is how long a replica may take to have what was written; 0: none has to.
+	confirm time.Duration
 }
 
 type evaluate func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd
 
-func (c scriptCall) confirmed(ctx context.Context, client redis.UniversalClient, wait time.Duration, eval evaluate) (any, error) {
+// confirmed calls the script and waits, if a replica has to confirm what was written, until
+// one has. The two commands go over one connection, because Redis waits for what that one wrote.
+// An unconfirmed change may have been made nevertheless; the call is repeated.
+func (c scriptCall) confirmed(ctx context.Context, client redis.UniversalClient, eval evaluate) (any, error) {
+	if c.confirm == 0 {
+		return eval(ctx, client, c.keys, c.args...).Result() //nolint:wrapcheck // the caller does
+	}
 	var answer *redis.Cmd
 	var replicas *redis.Cmd
 	_, err := client.Pipelined(ctx, func(both redis.Pipeliner) error {
 		answer = eval(ctx, both, c.keys, c.args...)
-		replicas = both.Do(ctx, "wait", 1, wait.Milliseconds())
+		replicas = both.Do(ctx, "wait", 1, c.confirm.Milliseconds())
 		return nil
 	})
 	switch {
@@ -114,7 +115,7 @@ func (c scriptCall) confirmed(ctx context.Context, client redis.UniversalClient,
 		return nil, err //nolint:wrapcheck // the caller does
 	}
 	if n, _ := replicas.Int(); n < 1 {
-		return nil, fmt.Errorf("%w (%v)", errNotReplicated, wait)
+		return nil, fmt.Errorf("%w (%v)", errNotReplicated, c.confirm)
 	}
 	return answer.Result() //nolint:wrapcheck // the caller does
 }
@@ -161,19 +162,19 @@ func (s *scripts) load(ctx context.Context, client redis.UniversalClient) error 
 	return nil
 }
 
-// loaded calls a script by its hash. Where Redis has lost it, all scripts are
+// send calls the script by its hash. Where Redis has lost it, all scripts are
 // loaded, and where the user may not do that, the text is sent.
-func (c scriptCall) loaded(ctx context.Context, client redis.UniversalClient, call func(evaluate) (any, error)) (any, error) {
-	answer, err := call(c.script.EvalSha)
+func (c scriptCall) send(ctx context.Context, client redis.UniversalClient) (any, error) {
+	answer, err := c.confirmed(ctx, client, c.EvalSha)
 	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return answer, err
 	}
 	if err := c.all.load(ctx, client); err == nil {
-		return call(c.script.EvalSha)
+		return c.confirmed(ctx, client, c.EvalSha)
 	} else if !redis.HasErrorPrefix(err, "NOPERM") {
 		return nil, err
 	}
-	if answer, err = call(c.script.Eval); redis.HasErrorPrefix(err, "NOPERM") {
+	if answer, err = c.confirmed(ctx, client, c.Eval); redis.HasErrorPrefix(err, "NOPERM") {
 		return nil, errNoScripts
 	}
 	return answer, err
@@ -227,9 +228,8 @@ func (s *Conn) inOneTrip(ctx context.Context, calls []ScriptArgs, answers []Scri
 	commands := make([]*redis.Cmd, len(calls))
 	_, all := s.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, c := range calls {
-			script := s.scripts.byName[c.Name]()
-			keys, args := s.withHistory(s.Keys.declared(script, &c.Of), c.Args)
-			commands[i] = script.EvalSha(ctx, p, keys, args...)
+			call := s.callOf(c.Name, &c.Of, c.Args)
+			commands[i] = call.EvalSha(ctx, p, call.keys, call.args...)
 		}
 		return nil
 	})
@@ -245,19 +245,6 @@ func (s *Conn) inOneTrip(ctx context.Context, calls []ScriptArgs, answers []Scri
 		default:
 			answers[i].Value, answers[i].Err = s.unseal(c.Name, AsReply(v))
 		}
-	}
-}
-
-// afterFlush makes a call again while the namespace is being flushed, which mostly takes some milliseconds: for as
-// long as an answer of Redis may take.
-func (s *Conn) afterFlush(ctx context.Context, call func() error) error {
-	again := timing.Backoff{First: 5 * time.Millisecond, Most: 100 * time.Millisecond}
-	for end := time.Now().Add(s.AnswerLimit()); ; {
-		err := call()
-		if !errors.Is(err, ErrFlushing) || ctx.Err() != nil || time.Now().After(end) {
-			return err
-		}
-		timing.Pause(ctx, again.Next())
 	}
 }
 

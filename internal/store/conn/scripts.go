@@ -68,7 +68,7 @@ type Scripts struct {
 type script struct {
 	*redis.Script
 	info Script
-	keys []keyFunc
+	keys []keyName
 }
 
 // scripts makes the scripts of all rooms, each when it is first called: a command calls few of them.
@@ -107,12 +107,6 @@ func makeScripts(clock string, rooms []Scripts) *scripts {
 		}
 	}
 	return all
-}
-
-// writes says whether a hash is that of a script that may count a change. A client that only reads hides nothing.
-func (s *scripts) writes(hash string) bool {
-	writes, _ := s.writing.Load(hash)
-	return writes == true
 }
 
 // relief changes nothing. But Redis lets a script go on without memory that has begun

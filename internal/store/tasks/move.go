@@ -91,14 +91,23 @@ func (s *Tasks) moves(orders []Order) (conn.ScriptArgs, error) {
 	if len(orders) > MaxMoves {
 		return conn.ScriptArgs{}, fmt.Errorf("move: %d moves in one call: want at most %d", len(orders), MaxMoves)
 	}
-	call := moveCall{store: s}
+	var call moveCall
 	for i := range orders {
 		if err := orders[i].check(); err != nil {
 			return conn.ScriptArgs{}, err
 		}
 		call.add(&orders[i])
 	}
-	return conn.ScriptArgs{Name: "move", Of: call.subject(orders), Args: call.args(len(orders))}, nil
+	keys := append(s.Keys.States(), call.buckets.keys(s.Keys)...)
+	for i := range orders {
+		keys = append(keys, s.Keys.Task(orders[i].ID))
+	}
+	args := append([]any{len(orders), evidenceTTL}, StateArgs()...)
+	args = append(args, len(call.buckets.names))
+	for _, name := range call.buckets.names {
+		args = append(args, name)
+	}
+	return conn.ScriptArgs{Name: "move", Of: conn.Subject{More: keys}, Args: append(args, call.moves...)}, nil
 }
 
 // outcomes reads the answer to that call.
@@ -165,9 +174,8 @@ func moveOutcome(id, code int64) Outcome {
 	}
 }
 
-// moveCall gathers the arguments of the script.
+// moveCall gathers what the script is told of each move.
 type moveCall struct {
-	store   *Tasks
 	buckets bucketArgs
 	moves   []any
 }
@@ -210,24 +218,6 @@ func (c *moveCall) list(texts ...string) {
 	for _, t := range texts {
 		c.moves = append(c.moves, t)
 	}
-}
-
-func (c *moveCall) subject(orders []Order) conn.Subject {
-	k := c.store.Keys
-	keys := append(k.States(), c.buckets.keys(k)...)
-	for i := range orders {
-		keys = append(keys, k.Task(orders[i].ID))
-	}
-	return conn.Subject{More: keys}
-}
-
-func (c *moveCall) args(n int) []any {
-	args := append([]any{n, evidenceTTL}, StateArgs()...)
-	args = append(args, len(c.buckets.names))
-	for _, name := range c.buckets.names {
-		args = append(args, name)
-	}
-	return append(args, c.moves...)
 }
 
 // StateArgs is the number of states and their names.

@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,30 +10,15 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// needs adds the needs of a task to a call that opens it.
-func (c *openCall) needs(d *task.Definition) error {
-	place := c.count
-	c.count++
-	if err := CheckNeeds(d, place, c.plan > 0); err != nil {
-		return err
-	}
-	c.tasks = append(c.tasks, 2*len(d.Needs))
-	for _, n := range d.Needs {
-		to := strconv.FormatInt(n.Task, 10)
-		if n.Task == 0 {
-			to = "@" + strconv.Itoa(n.Index+1)
-		}
-		c.tasks = append(c.tasks, to, string(cmp.Or(n.On, task.NeedsSuccess)))
-	}
-	return nil
-}
-
 // CheckNeeds returns a *statemachine.FieldError for what a task at a place of its request cannot need.
 func CheckNeeds(d *task.Definition, place int, planned bool) error {
-	switch held := d.Text("hold"); {
-	case len(d.Needs) > 0 && !planned:
+	switch {
+	case !planned && len(d.Needs) == 0:
+		return nil
+	case !planned:
 		return &statemachine.FieldError{Field: "needs", Value: d.Needs[0].Text(), Want: "nothing, because the task belongs to no plan"}
-	case planned && held != "":
+	}
+	if held := d.Text("hold"); held != "" {
 		return &statemachine.FieldError{Field: "hold", Value: held, Want: "empty in a plan; hold the plan"}
 	}
 	return task.CheckNeeds(d.Needs, place)

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,13 +83,16 @@ func (s *Tasks) Prepare(req OpenRequest) (*Opening, error) {
 	if req.Key == "" {
 		return nil, errors.New("open: a request needs a key")
 	}
-	call := openCall{store: s, plan: req.Plan, grow: req.Grow}
+	o := &Opening{store: s, req: req}
+	call := openCall{store: s, req: &o.req}
 	for i := range req.Specs {
-		if err := call.add(&req.Specs[i]); err != nil {
+		if err := call.add(i); err != nil {
 			return nil, fmt.Errorf("open: task %d of the request: %w", i, err)
 		}
 	}
-	return &Opening{s, req, call.subject(req.Key), call.args(&req)}, nil
+	o.of = conn.Subject{Request: req.Key, More: append(call.buckets.keys(s.Keys), call.keys...)}
+	o.args = call.args()
+	return o, nil
 }
 
 // Send creates the tasks, all or none, and returns them in the order of the specs. It may be called again: see [OpenRequest].
@@ -137,7 +141,8 @@ func (req *OpenRequest) opened(r conn.Reply) ([]Opened, error) {
 	}
 	opened := make([]Opened, len(r))
 	for i := range r {
-		opened[i] = Opened{ID: r.List(i).Number(0), Existing: r.List(i).Text(1) != ""}
+		one := r.List(i)
+		opened[i] = Opened{ID: one.Number(0), Existing: one.Text(1) != ""}
 	}
 	return opened, nil
 }
@@ -149,9 +154,7 @@ const submissionTTL = 7 * 24 * time.Hour
 // openCall gathers the arguments of the script.
 type openCall struct {
 	store   *Tasks
-	plan    int64
-	grow    *Grow
-	count   int // of tasks so far
+	req     *OpenRequest
 	buckets bucketArgs
 	queues  []any
 	keys    []string // that tasks name
@@ -159,9 +162,14 @@ type openCall struct {
 	tasks   []any
 }
 
-func (c *openCall) add(d *task.Definition) error {
+// add adds the task at a place of the request.
+func (c *openCall) add(place int) error {
+	d := &c.req.Specs[place]
+	if err := CheckNeeds(d, place, c.req.Plan > 0); err != nil {
+		return err
+	}
 	deadline := d.Text("end_before")
-	if t, _ := statemachine.ParseTime(deadline); t == statemachine.Never {
+	if deadline == statemachine.Never.Text() {
 		deadline = ""
 	}
 	bucket := d.Bucket()
@@ -173,7 +181,15 @@ func (c *openCall) add(d *task.Definition) error {
 	c.tasks = append(c.tasks, c.buckets.index(bucket), conn.Flag(d.Text("hold") != ""), d.Text(startField), deadline, key, how,
 		PlanText(d.ReplayOf), len(fields))
 	c.tasks = append(c.tasks, fields...)
-	return c.needs(d)
+	c.tasks = append(c.tasks, 2*len(d.Needs))
+	for _, n := range d.Needs {
+		to := strconv.FormatInt(n.Task, 10)
+		if n.Task == 0 {
+			to = "@" + strconv.Itoa(n.Index+1)
+		}
+		c.tasks = append(c.tasks, to, string(cmp.Or(n.On, task.NeedsSuccess)))
+	}
+	return nil
 }
 
 // identity is the place of the key that says whether the task is there already.
@@ -200,10 +216,6 @@ func (c *openCall) identity(d *task.Definition) (place any, how string) {
 	return at, how
 }
 
-func (c *openCall) subject(request string) conn.Subject {
-	return conn.Subject{Request: request, More: append(c.buckets.keys(c.store.Keys), c.keys...)}
-}
-
 // versionText is a version of the rules as scripts compare it, empty for any.
 func versionText(rules int64) string {
 	if rules == 0 {
@@ -212,7 +224,8 @@ func versionText(rules int64) string {
 	return strconv.FormatInt(rules-1, 10)
 }
 
-func (c *openCall) args(req *OpenRequest) []any {
+func (c *openCall) args() []any {
+	req := c.req
 	ttl, life, n := req.KeyTTL, req.Life, len(req.Specs)
 	if ttl <= 0 {
 		ttl = submissionTTL
@@ -222,9 +235,9 @@ func (c *openCall) args(req *OpenRequest) []any {
 	}
 	args := []any{
 		int(life.Seconds()), n, string(statemachine.Open), conn.Protocol,
-		int64(ttl.Seconds()), string(statemachine.Blocked), PlanText(c.plan), versionText(req.Rules),
+		int64(ttl.Seconds()), string(statemachine.Blocked), PlanText(req.Plan), versionText(req.Rules),
 	}
-	args = append(args, c.grow.args(n)...)
+	args = append(args, req.Grow.args(n)...)
 	args = append(args, len(c.buckets.names))
 	for _, b := range c.buckets.names {
 		args = append(args, b)
