@@ -81,7 +81,8 @@ func (o *Options) checkValues() error {
 	switch {
 	case min(o.RoundDuration, o.WorkerTimeout, o.RepairInterval, o.QuarantineProbe) <= 0 || o.TimeoutGrace < 0 ||
 		min(o.RepairBatch, o.BatchSize) <= 0 || o.BatchSize > tasks.MaxMoves:
-		return fmt.Errorf("%w: durations and batches must be above 0, but TimeoutGrace may be 0, and batches at most %d", errOption, tasks.MaxMoves)
+		return fmt.Errorf("%w: durations and batches must be above 0, but TimeoutGrace may be 0, and batches at most %d",
+			errOption, tasks.MaxMoves)
 	case o.ArchiveDir != "" && len(o.ArchiveRetention) == 0:
 		return fmt.Errorf("%w ArchiveDir: %q without ArchiveRetention: nothing is ever written there; give both or none", errOption, o.ArchiveDir)
 	case !slices.Contains([]string{config.QuarantineOff, config.QuarantineWarn, config.QuarantineOn}, o.Quarantine):

@@ -135,7 +135,8 @@ func (s *Fleet) Judge(ctx context.Context, v Verdict) (bool, error) {
 	if v.Trials > 0 {
 		trials = strconv.Itoa(v.Trials)
 	}
-	args := append(conn.Args([]any{v.Node.Name}, v.Node.seen[:]...), run, v.Node.seen[1], tasks.RestText(v.Quarantined), trials, tasks.RestText(v.TrialAt), "", v.Reason)
+	args := conn.Args([]any{v.Node.Name}, v.Node.seen[:]...)
+	args = append(args, run, v.Node.seen[1], tasks.RestText(v.Quarantined), trials, tasks.RestText(v.TrialAt), "", v.Reason)
 	r, err := s.Run(ctx, "judge", conn.Subject{Node: v.Node.Name}, args...)
 	return r == int64(1), err
 }

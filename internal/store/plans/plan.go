@@ -242,8 +242,11 @@ func (s *Plans) Release(ctx context.Context, page int, ids ...int64) (done int, 
 		of.More = append(of.More, k.Task(id), k.Dependants(id), k.Stuck(id))
 	}
 	v, err := s.Run(ctx, "release", of, conn.Args([]any{page}, ids...)...)
+	if err != nil {
+		return 0, err
+	}
 	n, _ := v.(int64)
-	return int(n), err
+	return int(n), nil
 }
 
 // Freed is a blocked task of a plan that a server has to move.
