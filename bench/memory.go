@@ -131,14 +131,14 @@ func usage(ctx context.Context, s *site.Site, key string) (float64, error) {
 
 // archiveAll lets all tasks be run and archived.
 func (b *bench) archiveAll(ctx context.Context, s *site.Site, n int) error {
-	return b.crew(ctx, s, func(ctx context.Context) error {
+	return b.withDaemons(ctx, s, func(ctx context.Context) error {
 		_, err := s.AwaitCard(ctx, string(statemachine.Archived), int64(n), pollEvery)
 		return err
 	})
 }
 
-// crew calls do while a server, a worker and a manager are at work.
-func (b *bench) crew(ctx context.Context, s *site.Site, do func(ctx context.Context) error) error {
+// withDaemons calls do while a server, a worker and a manager are at work.
+func (b *bench) withDaemons(ctx context.Context, s *site.Site, do func(ctx context.Context) error) error {
 	return s.Run(ctx, func(ctx context.Context, c *site.Crew) error {
 		hand := site.Hand{Slots: b.Slots, Handlers: lineHandler()}
 		if err := errors.Join(c.Servers(1), c.Workers(1, hand), c.Archiver("manager")); err != nil {

@@ -23,9 +23,9 @@ const (
 
 // Two kinds of tasks are compared; and a server releases half a plan at once.
 const (
-	flatName    = "tasks that need nothing"
-	planName    = "tasks of the plan"
-	releaseName = "release"
+	flatName   = "tasks that need nothing"
+	planName   = "tasks of the plan"
+	notifyName = "notify"
 )
 
 // planCost is what was measured beside the rounds.
@@ -106,10 +106,10 @@ func (p *planCost) measureRelease(ctx context.Context) error {
 	}
 	p.release, err = s.release(ctx, g)
 	if err = errors.Join(err, s.close()); err != nil {
-		return fmt.Errorf("%s: %w", releaseName, err)
+		return fmt.Errorf("%s: %w", notifyName, err)
 	}
-	p.slow[releaseName], p.edges, p.freed = s.slow.found, g.edges(), g.tasks-g.layer
-	p.say("%s: %d tasks, %d needs in %.1f s", releaseName, p.freed, p.edges, p.release.Seconds())
+	p.slow[notifyName], p.edges, p.freed = s.slow.found, g.edges(), g.tasks-g.layer
+	p.say("%s: %d tasks, %d needs in %.1f s", notifyName, p.freed, p.edges, p.release.Seconds())
 	return nil
 }
 
@@ -227,7 +227,7 @@ func (p *planCost) text() string {
 
 // slowTable shows for each script the longest call, and in brackets how many took longer than they may.
 func (p *planCost) slowTable(w *strings.Builder) {
-	ran := []string{flatName, planName, releaseName}
+	ran := []string{flatName, planName, notifyName}
 	longest := map[string]time.Duration{}
 	for _, what := range ran {
 		for name, script := range p.slow[what] {
@@ -248,7 +248,7 @@ func (p *planCost) slowTable(w *strings.Builder) {
 // tooSlow is an error if a script of the plan took too long. So does one that the machine stopped meanwhile.
 func (p *planCost) tooSlow() error {
 	calls := 0
-	for _, what := range []string{planName, releaseName} {
+	for _, what := range []string{planName, notifyName} {
 		for _, script := range p.slow[what] {
 			calls += script.above
 		}

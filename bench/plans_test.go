@@ -75,12 +75,12 @@ func TestNumber(t *testing.T) {
 func TestTooSlow(t *testing.T) {
 	t.Parallel()
 	p := planCost{slow: map[string]map[string]slowScript{
-		planName: {"move": {longest: longestScript}}, releaseName: {"open": {longest: time.Second}},
+		planName: {"move": {longest: longestScript}}, notifyName: {"open": {longest: time.Second}},
 	}}
 	if err := p.tooSlow(); err != nil {
 		t.Errorf("what is just enough: %v", err)
 	}
-	p.slow[planName]["move"], p.slow[releaseName]["open"] = slowScript{above: 10}, slowScript{above: 11}
+	p.slow[planName]["move"], p.slow[notifyName]["open"] = slowScript{above: 10}, slowScript{above: 11}
 	err := p.tooSlow()
 	if !errors.Is(err, errMissed) || !strings.Contains(err.Error(), "21 calls of scripts took more than 5ms") {
 		t.Errorf("what is too much: %v", err)

@@ -54,7 +54,7 @@ func (c *crowd) run(ctx context.Context) (r reading, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = c.b.crew(ctx, c.Site, func(ctx context.Context) error {
+	err = c.b.withDaemons(ctx, c.Site, func(ctx context.Context) error {
 		r, err = c.watch(ctx, before, int64(c.b.Tasks))
 		return err
 	})

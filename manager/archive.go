@@ -117,7 +117,7 @@ func (f *Filter) Archived(newest func() (int64, error)) (Selection, error) {
 		return sel, err
 	}
 	for _, state := range sel.States {
-		if state != statemachine.Archived && !state.Ended() {
+		if state != statemachine.Archived && !state.IsOutcome() {
 			return sel, &FilterError{"state", string(state) + ": an archive has tasks that have ended and were archived; " +
 				"write archived for all of them, or how they ended, such as failed"}
 		}

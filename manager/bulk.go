@@ -210,7 +210,7 @@ type Refusal struct {
 	Err   error
 }
 
-// AddChanges counts what [Manager.Cancel], [Manager.Hold] or [Manager.Release] has answered. effect names what was done.
+// AddChanges counts what [Manager.Cancel], [Manager.Hold] or [Manager.Unhold] has answered. effect names what was done.
 func (t *Tally) AddChanges(changes []Change, effect func(*Change) string) {
 	for i := range changes {
 		c := &changes[i]

@@ -36,10 +36,10 @@ func (m *Manager) Hold(ctx context.Context, ids []int64, reason string, opts ...
 	return m.change(ctx, statemachine.Hold, ids, reason, opts)
 }
 
-// Release opens blocked tasks. Refused are, with an error that matches [ErrWaits] or
+// Unhold opens blocked tasks. Refused are, with an error that matches [ErrWaits] or
 // [ErrPlanState], those of plans that wait for others, or of a plan of which nothing
 // is to start now. See [Manager.Cancel] for the answer.
-func (m *Manager) Release(ctx context.Context, ids []int64, opts ...ChangeOption) ([]Change, error) {
+func (m *Manager) Unhold(ctx context.Context, ids []int64, opts ...ChangeOption) ([]Change, error) {
 	return m.change(ctx, statemachine.Unblock, ids, "", opts)
 }
 
@@ -210,43 +210,43 @@ func (c *changer) read(ctx context.Context, part []*Change) ([]upkeep.Inspection
 
 // decide says in one what will become of the task, and by which order; none if
 // nothing will.
-func (c *changer) decide(one *Change, i *upkeep.Inspection, now statemachine.Time) (tasks.Order, bool) {
+func (c *changer) decide(one *Change, i *upkeep.Inspection, now statemachine.Time) (tasks.Commit, bool) {
 	t := &i.Task
 	switch {
 	case t.Err != nil:
 		one.Err = t.Err
-		return tasks.Order{}, false
-	case slices.Contains(i.Listed, statemachine.Archived) && t.State.Ended(): // by a client of the original
+		return tasks.Commit{}, false
+	case slices.Contains(i.Listed, statemachine.Archived) && t.State.IsOutcome(): // by a client of the original
 		t.State = statemachine.Archived
 	}
 	one.Before, one.After, one.Err = t.State, t.State, nil
 	move, err := statemachine.Decide(&t.Task, statemachine.Occurrence{Event: c.event, Actor: statemachine.Manager}, now)
 	if err != nil {
 		one.Err = err
-		return tasks.Order{}, false
+		return tasks.Commit{}, false
 	}
 	one.After, one.Asked = move.To, move.AskStop
 	return c.order(move, t.Bucket, now), true
 }
 
-// plan is orders with the changes they are for.
+// plan is commits with the changes they are for.
 type plan struct {
 	changes []*Change
-	orders  []tasks.Order
+	commits []tasks.Commit
 }
 
-func (p *plan) add(one *Change, order tasks.Order) {
-	p.changes, p.orders = append(p.changes, one), append(p.orders, order)
+func (p *plan) add(one *Change, order tasks.Commit) {
+	p.changes, p.commits = append(p.changes, one), append(p.commits, order)
 }
 
-// carryOut may send the orders several times: one that was made is recognised.
+// carryOut may send the commits several times: one that was made is recognised.
 func (p *plan) carryOut(
-	ctx context.Context, m *Manager, apply func(context.Context, ...tasks.Order) ([]tasks.Outcome, error),
+	ctx context.Context, m *Manager, apply func(context.Context, ...tasks.Commit) ([]tasks.Outcome, error),
 ) error {
-	if len(p.orders) == 0 {
+	if len(p.commits) == 0 {
 		return nil
 	}
-	outcomes, err := retryUntilAvailable(ctx, m, func() ([]tasks.Outcome, error) { return apply(ctx, p.orders...) })
+	outcomes, err := retryUntilAvailable(ctx, m, func() ([]tasks.Outcome, error) { return apply(ctx, p.commits...) })
 	if err != nil {
 		return err
 	}
@@ -343,8 +343,8 @@ const (
 	holdField         = "hold"
 )
 
-func (c *changer) order(move statemachine.Move, bucket task.Bucket, now statemachine.Time) tasks.Order {
-	o := tasks.Order{Move: move, Writer: c.m.name, Bucket: bucket, Lines: []tasks.Line{{At: now, Text: c.line(&move)}}}
+func (c *changer) order(move statemachine.Move, bucket task.Bucket, now statemachine.Time) tasks.Commit {
+	o := tasks.Commit{Move: move, Writer: c.m.name, Bucket: bucket, Lines: []tasks.Line{{At: now, Text: c.line(&move)}}}
 	switch {
 	case c.event == statemachine.Unblock:
 		o.Drop = []string{holdField}

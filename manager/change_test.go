@@ -14,7 +14,7 @@ func TestReasonIsALine(t *testing.T) {
 	mustOpen(t, m, 1, spec())
 	for field, call := range map[string]func() error{
 		"reason": func() error { _, err := m.Cancel(t.Context(), []int64{1}, "a\nb"); return err },
-		"by":     func() error { _, err := m.Release(t.Context(), []int64{1}, By("\x1b[2J")); return err },
+		"by":     func() error { _, err := m.Unhold(t.Context(), []int64{1}, By("\x1b[2J")); return err },
 	} {
 		if got := fieldOf(call()); got != field {
 			t.Errorf("%q is blamed, want %q", got, field)

@@ -159,7 +159,7 @@ func ExampleManager_Run() {
 
 // Take a host out for maintenance: its workers finish what they run and claim
 // nothing more, until they are undrained.
-func ExampleManager_OrderWorker() {
+func ExampleManager_CommandWorker() {
 	ctx := context.Background()
 	m := exampleManager(ctx)
 	defer m.Close()
@@ -174,7 +174,7 @@ func ExampleManager_OrderWorker() {
 		if w.Node != "host-a" || !w.State.Alive() {
 			continue
 		}
-		was, err := m.OrderWorker(ctx, w.Name, task.OrderDrain)
+		was, err := m.CommandWorker(ctx, w.Name, task.CommandDrain)
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -103,13 +103,13 @@ func (m *Manager) Worker(ctx context.Context, name string) (task.Worker, error) 
 	return w, err
 }
 
-// OrderWorker tells a worker to drain: to claim nothing more and to finish what it
-// runs, until the order is taken back with [task.NoOrder], also over a restart. Or
+// CommandWorker tells a worker to drain: to claim nothing more and to finish what it
+// runs, until the order is taken back with [task.NoCommand], also over a restart. Or
 // it tells the worker to stop as on SIGTERM: it finishes what it runs within its
 // drain_timeout, hands the rest back, and leaves; that cannot be taken back. The
 // answer is the worker as it was. The error matches [ErrNoWorker] for an unknown name.
-func (m *Manager) OrderWorker(ctx context.Context, name string, order task.WorkerOrder) (task.Worker, error) {
-	was, err := m.store.OrderWorker(ctx, name, order)
+func (m *Manager) CommandWorker(ctx context.Context, name string, order task.WorkerCommand) (task.Worker, error) {
+	was, err := m.store.CommandWorker(ctx, name, order)
 	if err != nil {
 		return task.Worker{}, err
 	}

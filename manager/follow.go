@@ -239,7 +239,7 @@ func (f *follower) record(get func(string) string) record {
 func (f *follower) settled(ctx context.Context, n int) (glance, error) {
 	for {
 		g, err := f.look(ctx)
-		if err != nil || g.round > n || g.state.Settled() || f.only >= 0 {
+		if err != nil || g.round > n || g.state.Terminal() || f.only >= 0 {
 			return g, err
 		}
 		if err := f.chunks(ctx, nil, n, chunkWait); err != nil {

@@ -90,8 +90,8 @@ func TestHandlingWhileClockSteps(t *testing.T) {
 	background(t, archivist, Handlers{})
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		clock.Set(t, step)
-		before := archivist.Stats().Rounds
-		wait.Eventually(t, limit, func() bool { return archivist.Stats().Rounds > before+3 }, "no rounds")
+		before := archivist.Stats().Passes
+		wait.Eventually(t, limit, func() bool { return archivist.Stats().Passes > before+3 }, "no rounds")
 	}
 	some := func(c Counts) bool { return c[statemachine.Archived] > 0 }
 	wait.Eventually(t, limit, func() bool { return len(called) > 0 || has(t, archivist, some) }, "the task of the dead manager stays")

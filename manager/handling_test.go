@@ -206,7 +206,7 @@ func TestLateArchiveIsRefused(t *testing.T) {
 	wait.Eventually(t, limit, func() bool {
 		return wait.Receive(t, limit, log.heard, "no word of the refusal") == "task not archived: it has changed"
 	}, "the refusal is not logged")
-	wait.Eventually(t, limit, func() bool { return m.Stats().Rounds > 2 }, "waiting for rounds")
+	wait.Eventually(t, limit, func() bool { return m.Stats().Passes > 2 }, "waiting for rounds")
 	if !has(t, m, func(c Counts) bool { return c[statemachine.Succeeded] == 1 }) || m.Stats().HandlerErrors != 0 {
 		t.Errorf("the late manager has archived the task; %+v", m.Stats())
 	}

@@ -164,7 +164,7 @@ type options struct {
 	settings []string
 	password string
 	log      *slog.Logger
-	standIn  bool
+	standby  bool
 	force    bool
 	store    Store
 }
@@ -191,11 +191,11 @@ func WithPassword(password string) Option {
 // WithStore gives the connections to Redis, for the commands of TDF, which use them too. The caller closes them.
 func WithStore(s Store) Option { return func(o *options) { o.store = s } }
 
-// StandIn makes a manager that only keeps the place of a project's own one: its
+// AsStandby makes a manager that only keeps the place of a project's own one: its
 // Run refuses with [ErrManagerAlive] while such a one is alive on the
 // namespace, unless forced. The command "tdf-manager run" is one.
-func StandIn(force bool) Option {
-	return func(o *options) { o.standIn, o.force = true, force }
+func AsStandby(force bool) Option {
+	return func(o *options) { o.standby, o.force = true, force }
 }
 
 // patience is how long a call that changes something goes on trying while Redis

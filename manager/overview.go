@@ -120,7 +120,7 @@ func (m *Manager) failures(ctx context.Context, most int) ([]Failure, error) {
 		}
 		all = append(all, some...)
 	}
-	all = slices.DeleteFunc(all, func(t *task.Task) bool { return !t.End().Ended() || t.End() == statemachine.Succeeded })
+	all = slices.DeleteFunc(all, func(t *task.Task) bool { return !t.End().IsOutcome() || t.End() == statemachine.Succeeded })
 	ended, rounds := map[*task.Task]time.Time{}, map[*task.Task]task.Round{}
 	err := m.eachRound(ctx, all, presentRound, stamps, func(t *task.Task, r task.Round) { ended[t] = r.Stamps[string(t.End())] })
 	if err != nil {

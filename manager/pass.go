@@ -228,7 +228,7 @@ func (p *statePass) archive(ctx context.Context, found []tasks.TaskHeader, now s
 	if len(found) == 0 {
 		return 0, nil
 	}
-	orders := make([]tasks.Order, 0, len(found))
+	commits := make([]tasks.Commit, 0, len(found))
 	for i := range found {
 		what := statemachine.Occurrence{Event: statemachine.Archive, Actor: statemachine.Manager}
 		move, err := statemachine.Decide(&found[i].Task, what, now)
@@ -236,11 +236,11 @@ func (p *statePass) archive(ctx context.Context, found []tasks.TaskHeader, now s
 			p.m.log.Warn("task not archived", "task", found[i].ID, "error", err)
 			continue
 		}
-		orders = append(orders, tasks.Order{Move: move, Writer: p.m.name})
+		commits = append(commits, tasks.Commit{Move: move, Writer: p.m.name})
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	outcomes, err := p.m.store.ApplyAll(last, orders...)
+	outcomes, err := p.m.store.ApplyAll(last, commits...)
 	return p.m.archived(outcomes), err
 }
 

@@ -167,7 +167,7 @@ func (m *Manager) stopPlan(ctx context.Context, id int64, event statemachine.Eve
 		var those []int64
 		for i, fields := range found {
 			state := statemachine.State(fields["state"])
-			if state == statemachine.Open || event == statemachine.Cancel && state.Valid() && !state.Settled() {
+			if state == statemachine.Open || event == statemachine.Cancel && state.Valid() && !state.Terminal() {
 				those = append(those, ids[i])
 			}
 		}

@@ -162,7 +162,7 @@ func TestReleaseInPlan(t *testing.T) {
 	ids := planned(t, m, plan, task.Spec{Program: "p", MaxFails: new(0)}, nil, nil, []task.Need{{Index: 0}, {Index: 1}, {Index: 0}}, []task.Need{{Index: 2}})
 	release := func(id int64, wantState sm.State, want error, text string) {
 		t.Helper()
-		got, err := m.Release(t.Context(), []int64{id})
+		got, err := m.Unhold(t.Context(), []int64{id})
 		if err != nil || got[0].After != wantState || !errors.Is(got[0].Err, want) || want != nil && !strings.Contains(got[0].Err.Error(), text) {
 			t.Errorf("release: %+v, %v, want %s, %q", got, err, wantState, text)
 		}
@@ -188,7 +188,7 @@ func TestReleaseInPlan(t *testing.T) {
 	awaitState(t, m, ids[1], sm.Open)
 	stop()
 	worktest.Drain(t, worktest.Open(t, ns), worktest.Fail)
-	if _, err := worktest.Open(t, ns).Release(t.Context(), 10, ids[0]); err != nil {
+	if _, err := worktest.Open(t, ns).NotifyDependants(t.Context(), 10, ids[0]); err != nil {
 		t.Fatal(err)
 	}
 	release(ids[2], sm.Blocked, ErrWaits, "task 3 never runs, because of task 1")
@@ -211,7 +211,7 @@ func TestRetryWhileDependantsAreTold(t *testing.T) {
 	waits := 0
 	m.after = func(time.Duration) <-chan time.Time {
 		if waits++; waits == 2 {
-			if _, err := s.Release(t.Context(), 10, ids[0]); err != nil {
+			if _, err := s.NotifyDependants(t.Context(), 10, ids[0]); err != nil {
 				t.Error(err)
 			}
 		}
@@ -308,7 +308,7 @@ func TestPlans(t *testing.T) {
 		}
 	}
 	// A plan is not held by a task because of the name of who holds it.
-	if got := holder("12", ""); got != "manager 12" || !strings.HasPrefix(holder("12", "x"), "12: ") || task.PlanReady.Over() {
+	if got := holder("12", ""); got != "manager 12" || !strings.HasPrefix(holder("12", "x"), "12: ") || task.PlanReady.Terminal() {
 		t.Error(got)
 	}
 }
@@ -326,7 +326,7 @@ func TestHoldOfAHeldPlan(t *testing.T) {
 	if err := m.ReadyPlan(t.Context(), plan); err != nil {
 		t.Fatal(err)
 	}
-	storetest.DrainPlans(t, redisOf(m), 10, true)
+	storetest.AdvancePlans(t, redisOf(m), 10, true)
 	redistest.Shared(t).Do(t, "HSET", ns+":plan:1", "state", "held", "held_by", "7") // as a failure does
 	if state := mustTask(t, m, id).State; state != sm.Open {
 		t.Fatalf("the task is %s, want open", state)

@@ -60,7 +60,7 @@ func (m *Manager) ViewPlan(ctx context.Context, id int64) (*PlanView, error) {
 			Needs: append([]task.Need{}, t.Needs...), DoomedBy: t.DoomedBy,
 		}
 	}
-	if !p.State.Over() {
+	if !p.State.Terminal() {
 		ahead, err := view.Outlook(ctx, p.OnFailure, tasks)
 		if err != nil {
 			return nil, err

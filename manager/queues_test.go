@@ -155,7 +155,7 @@ func reportError(tb testing.TB, s *store.Store, id int64, text string) {
 		tb.Fatal(err)
 	}
 	fields := []string{sm.RoundField(move.Round, "error"), text}
-	if _, err := s.Apply(tb.Context(), tasks.Order{Move: move, Writer: "w", Bucket: t.Bucket, Fields: fields}); err != nil {
+	if _, err := s.Apply(tb.Context(), tasks.Commit{Move: move, Writer: "w", Bucket: t.Bucket, Fields: fields}); err != nil {
 		tb.Fatal(err)
 	}
 }

@@ -43,7 +43,7 @@ func (m *Manager) Replay(ctx context.Context, id int64, round int, opts ...Chang
 
 // replayed is the definition of the task that repeats a round of t.
 func replayed(t *task.Task, round int) (task.Definition, error) {
-	if end := t.End(); !end.Ended() {
+	if end := t.End(); !end.IsOutcome() {
 		return task.Definition{}, fmt.Errorf("task %d is %s: %w", t.ID, end, ErrNotEnded)
 	}
 	if len(t.Needs) > 0 {
@@ -155,7 +155,7 @@ func (m *Manager) CompareReplay(ctx context.Context, id int64) (Comparison, erro
 		return Comparison{}, fmt.Errorf("replay %d: %w", id, err)
 	}
 	c := Comparison{
-		ID: original.ID, Replay: id, Ended: replay.End().Ended(), Second: replay.Last(),
+		ID: original.ID, Replay: id, Ended: replay.End().IsOutcome(), Second: replay.Last(),
 		Output: Unknown, Error: Unknown, Exit: Unknown, Program: Unknown, ReplayRound: -1,
 	}
 	if c.First, err = begunRound(original, replay.ReplayRound); err != nil {

@@ -117,7 +117,7 @@ func (r *retrier) define(one *Retried, fields map[string]string) (task.Definitio
 	if fields == nil {
 		return task.Definition{}, ErrNotFound
 	}
-	if one.Ended = endOf(fields); !one.Ended.Ended() {
+	if one.Ended = endOf(fields); !one.Ended.IsOutcome() {
 		return task.Definition{}, fmt.Errorf("task %d is %s: %w", one.ID, one.Ended, ErrNotEnded)
 	}
 	d, err := task.Redefine(fields)
@@ -212,7 +212,7 @@ func (m *Manager) RetryPlan(ctx context.Context, id int64, opts ...ChangeOption)
 	}
 	c, err := m.changing(opts)
 	if err == nil && !c.dry {
-		_, err = retryUntilAvailable(ctx, m, func() (bool, error) { return m.store.Regrow(ctx, id) })
+		_, err = retryUntilAvailable(ctx, m, func() (bool, error) { return m.store.RetryGrowth(ctx, id) })
 	}
 	return done, err
 }
@@ -224,7 +224,7 @@ func (m *Manager) lost(ctx context.Context, plan int64) ([]repeat, error) {
 	err := m.eachTask(ctx, plan, names, func(ids []int64, found []map[string]string) error {
 		for i, f := range found {
 			end := endOf(f)
-			if end.Ended() && end != statemachine.Succeeded && f[retriedByField] == "" && f[skippedField] != "1" {
+			if end.IsOutcome() && end != statemachine.Succeeded && f[retriedByField] == "" && f[skippedField] != "1" {
 				all = append(all, repeat{Definition: task.Definition{Needs: task.ParseNeeds(f[needsField])}, one: &Retried{ID: ids[i]}})
 			}
 		}

@@ -14,12 +14,12 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// Run gives every task that has ended to its handler and archives it, round by
-// round, until Stop says so or ctx ends; then it returns nil. It reacts at once
+// Run gives every task that has ended to its handler and archives it, pass by
+// pass, until Stop says so or ctx ends; then it returns nil. It reacts at once
 // when tasks end, and looks at the latest after [manager] round_duration.
 //
-// A round handles what has ended: first succeeded tasks, then failed, timed_out
-// and expired ones, then the others; then EndRound and Stop are called. Rounds
+// A pass handles what has ended: first succeeded tasks, then failed, timed_out
+// and expired ones, then the others; then AfterPass and Stop are called. Passes
 // without any task come only every round_duration. While Redis is away Run
 // waits and goes on.
 //
@@ -27,11 +27,11 @@ import (
 // with the handlers of two of them at once, and is archived once; see [Handler].
 // If one dies, the others get what it was handling when its lease is over. Where
 // ctx ends, Run waits for the handler that is being called, archives what was
-// handled, and gives back the rest. EndRound and Stop belong to each manager by
+// handled, and gives back the rest. AfterPass and Stop belong to each manager by
 // itself: they may be called in several at once.
 //
 // The error matches [ErrRunning] if Run is under way already, and
-// [ErrManagerAlive] for a stand-in beside a project's own manager.
+// [ErrManagerAlive] for a standby manager beside a project's own manager.
 func (m *Manager) Run(ctx context.Context, h Handlers) error {
 	if !m.running.CompareAndSwap(false, true) {
 		return ErrRunning
@@ -47,7 +47,7 @@ func (m *Manager) Run(ctx context.Context, h Handlers) error {
 		return err
 	}
 	changes, stop := m.store.Watch(within)
-	m.rounds(within, &h, changes)
+	m.passes(within, &h, changes)
 	cause := context.Cause(within)
 	if m.handling != nil {
 		m.handling.end(within)
@@ -69,9 +69,9 @@ const (
 	lingerTimes = 3
 )
 
-// rounds makes passes until one says stop. A pass for which there was a hint,
-// but no task, is no round: the hint may have been about our own archiving.
-func (m *Manager) rounds(ctx context.Context, h *Handlers, changes <-chan struct{}) {
+// passes makes passes until one says stop. A pass for which there was a hint,
+// but no task, does not count: the hint may have been about our own archiving.
+func (m *Manager) passes(ctx context.Context, h *Handlers, changes <-chan struct{}) {
 	redis, hinted := link.New(m.log), false
 	end := m.after(m.cfg.Manager.RoundDuration)
 	for n := 0; ctx.Err() == nil; n++ {
@@ -85,7 +85,7 @@ func (m *Manager) rounds(ctx context.Context, h *Handlers, changes <-chan struct
 		}
 		redis.Answered()
 		if processed > 0 || !hinted {
-			if m.endRound(ctx, h, processed) {
+			if m.endPass(ctx, h, processed) {
 				return
 			}
 			end = m.after(m.cfg.Manager.RoundDuration)
@@ -94,22 +94,22 @@ func (m *Manager) rounds(ctx context.Context, h *Handlers, changes <-chan struct
 	}
 }
 
-// endRound calls EndRound and Stop; it reports whether Run shall end.
-func (m *Manager) endRound(ctx context.Context, h *Handlers, processed int) bool {
+// endPass calls AfterPass and Stop; it reports whether Run shall end.
+func (m *Manager) endPass(ctx context.Context, h *Handlers, processed int) bool {
 	if ctx.Err() != nil && processed == 0 {
 		return true
 	}
 	m.mu.Lock()
-	n := m.stats.Rounds
-	m.stats.Rounds++
+	n := m.stats.Passes
+	m.stats.Passes++
 	m.mu.Unlock()
-	m.log.Info("processed", "round", n, "tasks", processed)
+	m.log.Info("processed", "pass", n, "tasks", processed)
 	if ctx.Err() != nil {
 		return true
 	}
-	if h.EndRound != nil {
-		if err := h.EndRound(ctx, m, n); err != nil {
-			m.log.Error("EndRound returned an error; Stop is not asked in this round", "round", n, "error", err)
+	if h.AfterPass != nil {
+		if err := h.AfterPass(ctx, m, n); err != nil {
+			m.log.Error("AfterPass returned an error; Stop is not asked in this pass", "pass", n, "error", err)
 			return false
 		}
 	}
@@ -117,7 +117,7 @@ func (m *Manager) endRound(ctx context.Context, h *Handlers, processed int) bool
 }
 
 // idle waits for a reason for another pass, and after a hint a little more. It reports whether that was a hint,
-// rather than the end of the round.
+// rather than the end of the pass.
 func (m *Manager) idle(ctx context.Context, changes <-chan struct{}, end <-chan time.Time, more time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -165,18 +165,18 @@ type Handler func(ctx context.Context, m *Manager, t *task.Task) error
 // Handlers is what Run calls. Each may be nil: tasks that ended in a state
 // without a handler, and without [Handlers.Unhandled], are archived.
 type Handlers struct {
-	// In each round tasks are handled in this order of states.
+	// In each pass tasks are handled in this order of states.
 	Succeeded, Failed, TimedOut, Expired Handler
 	Cancelled, Terminated, Orphaned      Handler
 	// Unhandled is called for tasks that ended in a state without a handler of
 	// its own, so that an outcome nobody thought of is not archived unseen.
 	Unhandled Handler
 
-	// EndRound is called at the end of each round; round counts from 0. After an
-	// error, which is logged, Stop is not asked in this round.
-	EndRound func(ctx context.Context, m *Manager, round int) error
-	// Stop is asked after EndRound whether Run shall end.
-	Stop func(ctx context.Context, m *Manager, round int) bool
+	// AfterPass is called at the end of each pass; pass counts from 0. After an
+	// error, which is logged, Stop is not asked in this pass.
+	AfterPass func(ctx context.Context, m *Manager, pass int) error
+	// Stop is asked after AfterPass whether Run shall end.
+	Stop func(ctx context.Context, m *Manager, pass int) bool
 }
 
 func (h *Handlers) of(outcome statemachine.State) Handler {
@@ -202,7 +202,7 @@ const shutdownTimeout = 3 * time.Second
 // that back. end gets the cause if the manager must not run any longer. The
 // result waits for the end of that.
 func (m *Manager) appear(ctx context.Context, end context.CancelCauseFunc) (gone func(), err error) {
-	p := fleet.Presence{Instance: conn.NewToken(), Name: m.name, StandIn: m.opt.standIn, Force: m.opt.force}
+	p := fleet.ManagerRecord{Instance: conn.NewToken(), Name: m.name, Standby: m.opt.standby, Force: m.opt.force}
 	if err := m.store.RegisterManager(ctx, p); err != nil && !errors.Is(err, ErrUnreachable) {
 		return nil, err
 	}
@@ -214,7 +214,7 @@ func (m *Manager) appear(ctx context.Context, end context.CancelCauseFunc) (gone
 	return func() { <-done }, nil
 }
 
-func (m *Manager) stayPresent(ctx context.Context, p fleet.Presence, end context.CancelCauseFunc) {
+func (m *Manager) stayPresent(ctx context.Context, p fleet.ManagerRecord, end context.CancelCauseFunc) {
 	tick := time.NewTicker(presenceInterval)
 	defer tick.Stop()
 	for {
@@ -238,8 +238,8 @@ func (m *Manager) stayPresent(ctx context.Context, p fleet.Presence, end context
 
 // Stats says what Run has done since the Manager was made.
 type Stats struct {
-	// Rounds is the number of rounds, Archived the number of tasks archived.
-	Rounds, Archived int
+	// Passes is the number of passes, Archived the number of tasks archived.
+	Passes, Archived int
 	// HandlerErrors is how often a handler returned an error.
 	HandlerErrors int
 	// Retrying are the tasks that wait for another call of their handler.

@@ -240,7 +240,7 @@ func TestEndRoundAndStop(t *testing.T) {
 	m := newManager(t, redistest.Namespace(t), quick())
 	var rounds, asked []int
 	err := m.Run(t.Context(), Handlers{
-		EndRound: func(_ context.Context, _ *Manager, n int) error {
+		AfterPass: func(_ context.Context, _ *Manager, n int) error {
 			rounds = append(rounds, n)
 			if n == 1 {
 				return errors.New("once")
@@ -255,7 +255,7 @@ func TestEndRoundAndStop(t *testing.T) {
 	if err != nil || !slices.Equal(rounds, []int{0, 1, 2, 3}) || !slices.Equal(asked, []int{0, 2, 3}) {
 		t.Errorf("rounds %v, asked %v, %v, want 0..3, not asked in round 1, nil", rounds, asked, err)
 	}
-	if m.Stats().Rounds != 4 {
+	if m.Stats().Passes != 4 {
 		t.Errorf("stats %+v, want 4 rounds", m.Stats())
 	}
 }
@@ -274,7 +274,7 @@ func TestIdleRounds(t *testing.T) {
 		return ticks
 	}
 	ended := make(chan int)
-	background(t, m, Handlers{EndRound: func(ctx context.Context, _ *Manager, n int) error {
+	background(t, m, Handlers{AfterPass: func(ctx context.Context, _ *Manager, n int) error {
 		select {
 		case ended <- n:
 		case <-ctx.Done():
@@ -297,7 +297,7 @@ func TestRunTwice(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t), quick())
 	begun := make(chan struct{}, 1000)
-	background(t, m, Handlers{EndRound: func(context.Context, *Manager, int) error {
+	background(t, m, Handlers{AfterPass: func(context.Context, *Manager, int) error {
 		begun <- struct{}{}
 		return nil
 	}})
@@ -324,22 +324,22 @@ func TestStandIn(t *testing.T) {
 	ns := redistest.Namespace(t)
 	own := newManager(t, ns, quick())
 	begun := make(chan struct{}, 1000)
-	stop := background(t, own, Handlers{EndRound: func(context.Context, *Manager, int) error {
+	stop := background(t, own, Handlers{AfterPass: func(context.Context, *Manager, int) error {
 		begun <- struct{}{}
 		return nil
 	}})
 	wait.Receive(t, limit, begun, "Run does not begin")
 	ends := Handlers{Stop: func(context.Context, *Manager, int) bool { return true }}
-	if err := newManager(t, ns, StandIn(false)).Run(t.Context(), ends); !errors.Is(err, ErrManagerAlive) {
+	if err := newManager(t, ns, AsStandby(false)).Run(t.Context(), ends); !errors.Is(err, ErrManagerAlive) {
 		t.Errorf("beside an own manager: %v, want ErrManagerAlive", err)
 	}
-	if err := newManager(t, ns, StandIn(true)).Run(t.Context(), ends); err != nil {
+	if err := newManager(t, ns, AsStandby(true)).Run(t.Context(), ends); err != nil {
 		t.Errorf("forced: %v", err)
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := newManager(t, ns, StandIn(false)).Run(t.Context(), ends); err != nil {
+	if err := newManager(t, ns, AsStandby(false)).Run(t.Context(), ends); err != nil {
 		t.Errorf("after the own manager has gone: %v", err)
 	}
 }
@@ -410,7 +410,7 @@ func TestBetweenRounds(t *testing.T) {
 	}})
 	worktest.Drain(t, s, worktest.Echo)
 	until(t, m, "the archive", archived(2))
-	wait.Never(t, 50*time.Millisecond, func() bool { return m.Stats().Rounds > 3 }, "a round without a task")
+	wait.Never(t, 50*time.Millisecond, func() bool { return m.Stats().Passes > 3 }, "a round without a task")
 }
 
 // A task whose handler is done is archived, also if Run is told to end just then.

@@ -96,7 +96,7 @@ func (s *Selection) check() error {
 		}
 	}
 	for _, outcome := range s.Outcomes {
-		if !outcome.Ended() {
+		if !outcome.IsOutcome() {
 			return fieldError("outcomes", string(outcome), "the name of an outcome")
 		}
 	}
@@ -117,7 +117,7 @@ func (s *Selection) states() []statemachine.State {
 	}
 	everywhere := s.Archived || s.IDs != nil || len(s.Outcomes) > 0
 	return slices.DeleteFunc(statemachine.States(), func(state statemachine.State) bool {
-		return state == statemachine.Archived && !everywhere || len(s.Outcomes) > 0 && !state.Settled()
+		return state == statemachine.Archived && !everywhere || len(s.Outcomes) > 0 && !state.Terminal()
 	})
 }
 

@@ -63,14 +63,14 @@ type writing interface {
 	Rules(ctx context.Context, node string) (fleet.Rules, error)
 	Prepare(req tasks.OpenRequest) (*tasks.Opening, error)
 	Inspect(ctx context.Context, ids []int64) ([]upkeep.Inspection, statemachine.Time, error)
-	ApplyAll(ctx context.Context, orders ...tasks.Order) ([]tasks.Outcome, error)
-	AskStop(ctx context.Context, orders ...tasks.Order) ([]tasks.Outcome, error)
+	ApplyAll(ctx context.Context, commits ...tasks.Commit) ([]tasks.Outcome, error)
+	AskStop(ctx context.Context, commits ...tasks.Commit) ([]tasks.Outcome, error)
 }
 
 // handled is how managers share the tasks that have ended.
 type handled interface {
-	RegisterManager(ctx context.Context, p fleet.Presence) error
-	DeregisterManager(ctx context.Context, p fleet.Presence) error
+	RegisterManager(ctx context.Context, p fleet.ManagerRecord) error
+	DeregisterManager(ctx context.Context, p fleet.ManagerRecord) error
 	Listed(ctx context.Context, state statemachine.State, offset, limit int) (tasks.Batch, error)
 	Handled(ctx context.Context, w *fleet.HandlingWatch, lease time.Duration, ids []int64) (map[int64]bool, error)
 	BeginHandling(ctx context.Context, h fleet.Handling, w *fleet.HandlingWatch, replaces ...string) error
@@ -93,7 +93,7 @@ type nodes interface {
 	SetNode(ctx context.Context, name string, change func(*task.NodeRecord) error) (task.NodeRecord, error)
 	RemoveNode(ctx context.Context, name string) error
 	Worker(ctx context.Context, name string) (task.Worker, statemachine.Time, error)
-	OrderWorker(ctx context.Context, name string, order task.WorkerOrder) (task.Worker, error)
+	CommandWorker(ctx context.Context, name string, order task.WorkerCommand) (task.Worker, error)
 }
 
 type planning interface {
@@ -105,7 +105,7 @@ type planning interface {
 	Planned(ctx context.Context, plan int64, ids []int64, of int64) ([]plans.Planned, error)
 	SteerPlan(ctx context.Context, id int64, to task.PlanState, by string) (task.PlanState, error)
 	KeepGrowth(ctx context.Context, plan int64, text string, steps int, sources []int64) error
-	Regrow(ctx context.Context, plan int64) (bool, error)
+	RetryGrowth(ctx context.Context, plan int64) (bool, error)
 }
 
 // explaining is what [Manager.Why] asks beside the others.

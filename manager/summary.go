@@ -33,7 +33,7 @@ func (m *Manager) summaries(ctx context.Context, state statemachine.State, ids [
 func (s *selector) confirm(ctx context.Context, tasks []*task.Task) error {
 	var ended []*task.Task
 	for _, t := range tasks {
-		if t.State.Ended() {
+		if t.State.IsOutcome() {
 			ended = append(ended, t)
 		}
 	}

@@ -87,7 +87,7 @@ func (c Counts) Total() int64 { return c.sum(func(statemachine.State) bool { ret
 
 // Left is the number of tasks that have not ended: work still to be done.
 func (c Counts) Left() int64 {
-	return c.sum(func(s statemachine.State) bool { return !s.Settled() })
+	return c.sum(func(s statemachine.State) bool { return !s.Terminal() })
 }
 
 // Unarchived is the number of tasks that no manager has dealt with yet, those

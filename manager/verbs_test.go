@@ -164,7 +164,7 @@ func TestHoldAndRelease(t *testing.T) {
 	if a, b := mustTask(t, m, 1).Hold, mustTask(t, m, 2).Hold; a != "no licence" || b != "from the beginning" {
 		t.Errorf("held because of %q, %q", a, b)
 	}
-	if changes, err = m.Release(t.Context(), ids, By("bob")); err != nil {
+	if changes, err = m.Unhold(t.Context(), ids, By("bob")); err != nil {
 		t.Fatal(err)
 	}
 	checkChanges(t, changes, "blocked > open", "blocked > open")

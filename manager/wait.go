@@ -212,9 +212,9 @@ func (w *waiter) look(id int64, fields map[string]string) bool {
 	w.states[id] = end
 	switch {
 	case end == statemachine.Succeeded:
-	case end.Ended():
+	case end.IsOutcome():
 		w.progress.Unsuccessful = append(w.progress.Unsuccessful, id)
-	case state.Valid() && !state.Settled():
+	case state.Valid() && !state.Terminal():
 		w.goesOn(task.Decode(id, fields))
 		return false
 	default:
@@ -320,7 +320,7 @@ func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*task.Plan
 			report(p)
 		}
 		last = p
-		return p.State.Over() && p.Left <= 0, nil
+		return p.State.Terminal() && p.Left <= 0, nil
 	})
 	return last, waitEnded(ctx, fmt.Sprintf("wait for plan %d", id), err)
 }

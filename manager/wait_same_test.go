@@ -99,7 +99,7 @@ func TestWaitWhileHeld(t *testing.T) {
 		}
 	}
 	hold := func(ids []int64) ([]Change, error) { return m.Hold(t.Context(), ids, "wait") }
-	release := func(ids []int64) ([]Change, error) { return m.Release(t.Context(), ids) }
+	release := func(ids []int64) ([]Change, error) { return m.Unhold(t.Context(), ids) }
 	for range 3 {
 		step(hold, ids[0])
 		step(release, ids[0])

@@ -36,7 +36,7 @@ func (m *Manager) Why(ctx context.Context, id int64) (Explanation, error) {
 	if t.Err != nil {
 		return nil, t.Err
 	}
-	s, err := m.surroundings(ctx)
+	s, err := m.readSituation(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (m *Manager) WhyQueue(ctx context.Context, name string) (Explanation, error
 	if _, err := m.store.Queue(ctx, name); err != nil {
 		return nil, err
 	}
-	s, err := m.surroundings(ctx)
+	s, err := m.readSituation(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +74,8 @@ func (m *Manager) listed(ctx context.Context, s *why.Situation) error {
 	return err
 }
 
-// surroundings reads what there is beside the task.
-func (m *Manager) surroundings(ctx context.Context) (s why.Situation, err error) {
+// readSituation reads what there is beside the task.
+func (m *Manager) readSituation(ctx context.Context) (s why.Situation, err error) {
 	s.Claims = func(claims []tasks.DryClaim) ([]tasks.Hindrance, error) { return m.store.DryClaims(ctx, claims) }
 	if s.Queues, _, err = m.store.Queues(ctx); err != nil {
 		return s, err

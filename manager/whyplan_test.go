@@ -42,7 +42,7 @@ func whyPlan(t *testing.T, m *Manager, on task.OnFailure) (plan int64, ids []int
 // tellPlans does what servers do for plans, once.
 func tellPlans(t *testing.T, m *Manager, move bool) {
 	t.Helper()
-	storetest.DrainPlans(t, redisOf(m), 100, move)
+	storetest.AdvancePlans(t, redisOf(m), 100, move)
 }
 
 func TestWhyPlanned(t *testing.T) {

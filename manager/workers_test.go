@@ -29,7 +29,7 @@ func TestWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	queue := task.QueueUse{Class: "*", Queue: "default", Threads: 3, Idle: 1, Processing: 2}
-	beat := func(state task.WorkerState) task.WorkerOrder {
+	beat := func(state task.WorkerState) task.WorkerCommand {
 		renewal, err := s.Renew(t.Context(), r.Session, fleet.Heartbeat{
 			State: state, Reason: "because", Busy: 2, Stuck: 1, Queues: []task.QueueUse{queue},
 		})
@@ -46,14 +46,14 @@ func TestWorkers(t *testing.T) {
 	w := found[0]
 	if w.Name != "w1" || w.ID != 1 || w.Incarnation != 1 || w.Node != "n" || w.Host != "h" || w.PID != 7 || w.Version != "v" ||
 		w.Containment != "group" || w.Slots != 3 || w.Busy != 2 || w.Stuck != 1 || w.Reason != "because" || w.State != task.WorkerReady ||
-		w.Order != task.NoOrder || len(w.Labels) != 1 || len(w.Queues) != 1 || w.Queues[0] != queue || len(w.Tasks) != 0 {
+		w.Order != task.NoCommand || len(w.Labels) != 1 || len(w.Queues) != 1 || w.Queues[0] != queue || len(w.Tasks) != 0 {
 		t.Errorf("%+v", w)
 	}
 	if w.Started.Before(began) || w.Heartbeat.Before(w.Started) || !w.Ended.IsZero() || w.Silent < 0 || w.Silent > task.Seconds(time.Minute) {
 		t.Errorf("times: %+v", w)
 	}
-	for _, order := range []task.WorkerOrder{task.OrderDrain, task.NoOrder, task.OrderStop} {
-		was, err := m.OrderWorker(t.Context(), "w1", order)
+	for _, order := range []task.WorkerCommand{task.CommandDrain, task.NoCommand, task.CommandStop} {
+		was, err := m.CommandWorker(t.Context(), "w1", order)
 		if err != nil || was.Name != "w1" || was.State != task.WorkerReady {
 			t.Errorf("ordered %+v, %v", was, err)
 		}
@@ -68,7 +68,7 @@ func TestWorkers(t *testing.T) {
 		t.Errorf("after its end: %+v, %v", w, err)
 	}
 	_, err1 := m.Worker(t.Context(), "nobody")
-	_, err2 := m.OrderWorker(t.Context(), "nobody", task.OrderDrain)
+	_, err2 := m.CommandWorker(t.Context(), "nobody", task.CommandDrain)
 	if !errors.Is(err1, ErrNoWorker) || !errors.Is(err2, ErrNoWorker) {
 		t.Errorf("unknown: %v, %v", err1, err2)
 	}

@@ -30,7 +30,7 @@ func BenchmarkRetire(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			r := newRetirer(s)
+			r := newPurger(s)
 			b.ResetTimer()
 			for more := true; more; {
 				if more, err = r.pass(b.Context()); err != nil {
@@ -58,7 +58,7 @@ func fillArchive(b *testing.B, st *store.Store, n int) {
 			b.Fatal(err)
 		}
 		worktest.Drain(b, st, worktest.Echo)
-		var orders []tasks.Order
+		var commits []tasks.Commit
 		found, err := st.TasksByID(b.Context(), ids)
 		if err != nil {
 			b.Fatal(err)
@@ -68,9 +68,9 @@ func fillArchive(b *testing.B, st *store.Store, n int) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			orders = append(orders, tasks.Order{Move: move, Writer: "m"})
+			commits = append(commits, tasks.Commit{Move: move, Writer: "m"})
 		}
-		if _, err := st.ApplyAll(b.Context(), orders...); err != nil {
+		if _, err := st.ApplyAll(b.Context(), commits...); err != nil {
 			b.Fatal(err)
 		}
 	}

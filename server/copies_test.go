@@ -60,7 +60,7 @@ func TestCopies(t *testing.T) {
 		before[id] = sp.Task(t, id).Fields
 	}
 	s, _ := newServer(t, sp, keepNothing(t, dir))
-	r := newRetirer(s)
+	r := newPurger(s)
 	retireAll(t, r)
 	records := kept(t, sp, dir)
 	if len(records) != 80 || len(left(t, sp)) != 40 {
@@ -95,7 +95,7 @@ func TestCopiesOfLargeTasks(t *testing.T) {
 		sp.Raw.HSet(t.Context(), sp.Key(fmt.Sprint("task:", id)), "0:output", strings.Repeat("x", 1<<20))
 	}
 	s, _ := newServer(t, sp, keepNothing(t, dir))
-	retireAll(t, newRetirer(s))
+	retireAll(t, newPurger(s))
 	if s.copies.page > 25 {
 		t.Errorf("still reads %d of them at once", s.copies.page)
 	}
@@ -141,7 +141,7 @@ func TestCopyOfAnotherRevision(t *testing.T) {
 		t.Errorf("%v, %v, want that it stays", answers, err)
 	}
 	sp.Raw.HSet(t.Context(), sp.Key("task:1"), "rev", "99")
-	retireAll(t, newRetirer(s))
+	retireAll(t, newPurger(s))
 	if records := kept(t, sp, dir); len(records) != 2 || records[1].Fields["note"] != "new" {
 		t.Errorf("%+v", records)
 	}
@@ -159,7 +159,7 @@ func TestNoCopyNoRemoval(t *testing.T) {
 	}
 	s, logs := newServer(t, sp, keepNothing(t, dir))
 	s.copies.after = 0
-	r := newRetirer(s)
+	r := newPurger(s)
 	filler := hosttest.FillDisk(t, dir)
 	for range 3 {
 		if _, err := r.pass(t.Context()); !errors.Is(err, errCopies) {
@@ -199,7 +199,7 @@ func TestAnotherServerTakesOver(t *testing.T) {
 	dirs := []string{filepath.Join(t.TempDir(), "a"), t.TempDir()}
 	a, _ := newServer(t, sp, keepNothing(t, dirs[0]))
 	b, _ := newServer(t, sp, keepNothing(t, dirs[1]))
-	ra, rb := newRetirer(a), newRetirer(b)
+	ra, rb := newPurger(a), newPurger(b)
 	if err := os.RemoveAll(dirs[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -243,8 +243,8 @@ func TestCopiesByServersInTurn(t *testing.T) {
 		total += len(archived(t, sp, 60, none))
 		ctx, cancel := context.WithCancel(t.Context())
 		s, _ := newServer(t, sp, keepNothing(t, dir))
-		r := newRetirer(s)
-		r.turn.By = "one" // as if the former had been silent
+		r := newPurger(s)
+		r.lease.By = "one" // as if the former had been silent
 		for range 2 {
 			if _, err := r.pass(ctx); err != nil {
 				t.Fatal(err)

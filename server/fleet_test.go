@@ -88,7 +88,7 @@ func (h *host) close(t *testing.T, event statemachine.Event, v verdict) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := tasks.Order{Move: m, Writer: h.session.Name, Bucket: c.Bucket}
+	o := tasks.Commit{Move: m, Writer: h.session.Name, Bucket: c.Bucket}
 	if event == statemachine.Report {
 		o.Node = tasks.NodeGood
 		field := func(name string) string { return statemachine.RoundField(c.Task.Round, name) }

@@ -166,7 +166,7 @@ func TestRepairWaits(t *testing.T) {
 	s, _ := newServer(t, sp, setting(t, "repair_interval=3"))
 	clock := time.Now()
 	s.suspects.now = func() time.Time { return clock }
-	k := &keeper{Server: s, awaited: map[int64]time.Time{}}
+	k := &janitor{Server: s, awaited: map[int64]time.Time{}}
 	sp.Open(t, storetest.Spec())
 	sp.Raw.ZRem(t.Context(), sp.Key("open"), "1")
 	look := func() {
@@ -200,7 +200,7 @@ func TestForeignTaskWrittenLate(t *testing.T) {
 	wait.Eventually(t, 5*time.Second, func() bool { return len(sp.Claim(t, "w", 1)) == 1 }, "the late task is not offered")
 }
 
-// A53, B24: damaged tasks are set aside, whatever state they are in; the
+// A53, B24: damaged tasks become dead letters, whatever state they are in; the
 // server lives and the others go on.
 func TestDamagedTasksAreSetAside(t *testing.T) {
 	t.Parallel()
@@ -226,7 +226,7 @@ func TestDamagedTasksAreSetAside(t *testing.T) {
 	wait.Eventually(t, 15*time.Second, func() bool {
 		aside, err := sp.Store.Asides(t.Context())
 		return err == nil && len(aside) == 5
-	}, "not all damaged tasks are set aside\n%s", l)
+	}, "not all damaged tasks are dead letters\n%s", l)
 	for _, id := range []int64{1, 2, 3, 4, 77} {
 		if in := sp.Sets(t, id); len(in) != 0 {
 			t.Errorf("task %d is still listed in %v", id, in)
@@ -269,14 +269,14 @@ func TestDamagedTaskIsTold(t *testing.T) {
 	}
 	told("a claim")
 	if aside, err := sp.Store.Asides(t.Context()); err != nil || len(aside) != 4 {
-		t.Errorf("set aside are %+v, %v; want tasks 1 to 4\n%s", aside, err, l)
+		t.Errorf("dead letters are %+v, %v; want tasks 1 to 4\n%s", aside, err, l)
 	}
 	if due := sp.Raw.ZCard(t.Context(), sp.Key("due")).Val(); due != 0 {
 		t.Errorf("due lists %d tasks", due)
 	}
 }
 
-// A task that is set aside leaves its bucket also where no worker has met it.
+// A dead letter leaves its bucket also where no worker has met it.
 func TestDamagedTaskLeavesItsBucket(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
@@ -287,7 +287,7 @@ func TestDamagedTaskLeavesItsBucket(t *testing.T) {
 	wait.Eventually(t, 10*time.Second, func() bool {
 		aside, err := sp.Store.Asides(t.Context())
 		return err == nil && len(aside) == 2
-	}, "not set aside")
+	}, "no dead letter")
 	for _, key := range sp.Raw.Keys(t.Context(), sp.Key("ready:*")).Val() {
 		if in := sp.Raw.ZRange(t.Context(), key, 0, -1).Val(); !slices.Equal(in, []string{"a3"}) {
 			t.Errorf("%s lists %v, want task 3 only", key, in)
@@ -302,11 +302,11 @@ func TestMendedTaskComesBack(t *testing.T) {
 	start(t, sp, fast)
 	sp.Open(t, storetest.Spec())
 	sp.Raw.HSet(t.Context(), sp.Key("task:1"), "fails", "many")
-	wait.Eventually(t, 10*time.Second, func() bool { return len(sp.Sets(t, 1)) == 0 }, "not set aside")
+	wait.Eventually(t, 10*time.Second, func() bool { return len(sp.Sets(t, 1)) == 0 }, "no dead letter")
 	sp.Raw.HSet(t.Context(), sp.Key("task:1"), "fails", "0")
 	wait.Eventually(t, 10*time.Second, func() bool { return len(sp.Claim(t, "w", 1)) == 1 }, "not offered again")
 	if aside, _ := sp.Store.Asides(t.Context()); len(aside) != 0 {
-		t.Errorf("still set aside: %+v", aside)
+		t.Errorf("still dead letters: %+v", aside)
 	}
 }
 

@@ -81,9 +81,9 @@ func heldBy(l fleet.Lost) tasks.Batch {
 	return b
 }
 
-// applyAll is apply for any number of orders.
-func (s *Server) applyAll(ctx context.Context, orders []tasks.Order) (moved, gone int, err error) {
-	for part := range slices.Chunk(orders, s.opt.BatchSize) {
+// applyAll is apply for any number of commits.
+func (s *Server) applyAll(ctx context.Context, commits []tasks.Commit) (moved, gone int, err error) {
+	for part := range slices.Chunk(commits, s.opt.BatchSize) {
 		m, g, err := s.apply(ctx, part)
 		moved, gone = moved+m, gone+g
 		if err != nil {

@@ -40,12 +40,12 @@ func TestLateVerdict(t *testing.T) {
 	if err != nil || len(lost.Workers) != 1 || len(lost.Workers[0].Tasks) != 1 {
 		t.Fatalf("lost: %+v, %v", lost, err)
 	}
-	orders := s.judge(t.Context(), heldBy(lost), statemachine.Lose, nobody, nil)
+	commits := s.judge(t.Context(), heldBy(lost), statemachine.Lose, nobody, nil)
 
 	comesBack(t, sp, "w")
 	checkFields(t, sp, ids[0], map[string]string{"losses": "1", "round": "1", "1:running": "*"})
 	before := sp.Task(t, ids[0]).Fields["rev"]
-	moved, gone, err := s.applyAll(t.Context(), orders)
+	moved, gone, err := s.applyAll(t.Context(), commits)
 	if moved != 0 || gone != 0 || err != nil {
 		t.Errorf("moved %d, gone %d, %v", moved, gone, err)
 	}
@@ -67,7 +67,7 @@ func comesBack(t *testing.T, sp *storetest.Space, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: m, Writer: name, Bucket: reg.Former[0].Bucket})
+	out, err := sp.Store.Apply(t.Context(), tasks.Commit{Move: m, Writer: name, Bucket: reg.Former[0].Bucket})
 	if err != nil || out[0].Result != statemachine.Moved {
 		t.Fatalf("move: %+v, %v", out, err)
 	}

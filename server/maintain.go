@@ -26,8 +26,8 @@ type walking interface {
 	Watermark(ctx context.Context) (adopted, last int64, err error)
 	MoveWatermark(ctx context.Context, from, to int64) (bool, error)
 	Relist(ctx context.Context, i *upkeep.Inspection, to statemachine.State, now statemachine.Time) (bool, error)
-	SetAside(ctx context.Context, i *upkeep.Inspection, now statemachine.Time) (bool, error)
-	AskStop(ctx context.Context, orders ...tasks.Order) ([]tasks.Outcome, error)
+	DeadLetter(ctx context.Context, i *upkeep.Inspection, now statemachine.Time) (bool, error)
+	AskStop(ctx context.Context, commits ...tasks.Commit) ([]tasks.Outcome, error)
 }
 
 // publishing is what servers tell all programs, and what else is done now and then.
@@ -46,8 +46,8 @@ type publishing interface {
 // it runs.
 const chunk = 50
 
-// keeper is the state of the background job.
-type keeper struct {
+// janitor is the state of the background job.
+type janitor struct {
 	*Server
 	redis *link.Link
 	// walked is the id up to which the walk over all tasks has come.
@@ -70,7 +70,7 @@ const awaitFor = time.Minute
 // maintain adopts foreign tasks and looks at suspects each second, and when a pass has met a
 // suspect, and repairs indices each RepairInterval.
 func (s *Server) maintain(ctx context.Context, _ chan struct{}) {
-	k := &keeper{Server: s, redis: link.New(s.log), awaited: map[int64]time.Time{}}
+	k := &janitor{Server: s, redis: link.New(s.log), awaited: map[int64]time.Time{}}
 	tick := time.NewTicker(min(pollInterval, s.opt.RepairInterval))
 	defer tick.Stop()
 	var repaired time.Time
@@ -95,7 +95,7 @@ func (s *Server) maintain(ctx context.Context, _ chan struct{}) {
 }
 
 // adopt looks at ids that our own clients have not made.
-func (k *keeper) adopt(ctx context.Context) error {
+func (k *janitor) adopt(ctx context.Context) error {
 	k.giveUp()
 	if err := k.inspect(ctx, slices.Collect(maps.Keys(k.awaited)), nil); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (k *keeper) adopt(ctx context.Context) error {
 }
 
 // giveUp ends the waiting for ids that were taken long ago.
-func (k *keeper) giveUp() {
+func (k *janitor) giveUp() {
 	for id, since := range k.awaited {
 		if time.Since(since) > awaitFor {
 			k.log.Warn("id was taken but no task was written", "task", id)
@@ -131,10 +131,10 @@ func (k *keeper) giveUp() {
 	}
 }
 
-func (k *keeper) await(id int64) { k.awaited[id] = time.Now() }
+func (k *janitor) await(id int64) { k.awaited[id] = time.Now() }
 
 // repair publishes the settings, looks at running tasks and at the next part of all tasks.
-func (k *keeper) repair(ctx context.Context) error {
+func (k *janitor) repair(ctx context.Context) error {
 	if err := k.publish(ctx); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (k *keeper) repair(ctx context.Context) error {
 
 // publish tells clients what the configuration of the servers says, and loads
 // the scripts for those that may not.
-func (k *keeper) publish(ctx context.Context) error {
+func (k *janitor) publish(ctx context.Context) error {
 	if err := k.store.LoadScripts(ctx); err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (k *keeper) publish(ctx context.Context) error {
 
 // lookAtRunning gives running tasks of foreign workers their deadline: nothing
 // tells when they were claimed.
-func (k *keeper) lookAtRunning(ctx context.Context) error {
+func (k *janitor) lookAtRunning(ctx context.Context) error {
 	ids, err := k.store.IDs(ctx, statemachine.Running, k.running, int64(k.opt.RepairBatch), false)
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ func (k *keeper) lookAtRunning(ctx context.Context) error {
 }
 
 // walk goes on with the slow walk over all ids.
-func (k *keeper) walk(ctx context.Context) error {
+func (k *janitor) walk(ctx context.Context) error {
 	last, err := k.store.LastID(ctx)
 	if err != nil || last == 0 {
 		return err
@@ -208,7 +208,7 @@ func (k *keeper) walk(ctx context.Context) error {
 }
 
 // retain notes of the tasks which are archived and may go: foreign managers do not.
-func (k *keeper) retain(ctx context.Context, ids []int64) error {
+func (k *janitor) retain(ctx context.Context, ids []int64) error {
 	for page := range slices.Chunk(ids, indexBatch) {
 		if _, err := k.store.Retain(ctx, page, 0); err != nil {
 			return err
@@ -231,7 +231,7 @@ func part(spans []tasks.Span, last int64, most int) (ids []int64, to int64) {
 }
 
 // inspect examines tasks; absent, if given, hears of ids that nothing knows.
-func (k *keeper) inspect(ctx context.Context, ids []int64, absent func(int64)) error {
+func (k *janitor) inspect(ctx context.Context, ids []int64, absent func(int64)) error {
 	for len(ids) > 0 {
 		part := ids[:min(chunk, len(ids))]
 		ids = ids[len(part):]
@@ -253,7 +253,7 @@ func (k *keeper) inspect(ctx context.Context, ids []int64, absent func(int64)) e
 
 // examine puts indices of a sound task right at once, and a disagreement when
 // it is seen again unchanged.
-func (k *keeper) examine(ctx context.Context, i *upkeep.Inspection, now statemachine.Time) error {
+func (k *janitor) examine(ctx context.Context, i *upkeep.Inspection, now statemachine.Time) error {
 	t := &i.Task
 	switch {
 	case i.Absent():
@@ -264,7 +264,7 @@ func (k *keeper) examine(ctx context.Context, i *upkeep.Inspection, now statemac
 		delete(k.awaited, t.ID)
 		return k.reindex(ctx, i, now)
 	case k.suspects.confirm(t.ID, i.Fingerprint(), k.doubt(i)):
-		err := k.mend(ctx, i, now)
+		err := k.repairTask(ctx, i, now)
 		if err == nil {
 			k.suspects.clear(t.ID)
 		}
@@ -276,7 +276,7 @@ func (k *keeper) examine(ctx context.Context, i *upkeep.Inspection, now statemac
 
 // doubt is how long a disagreement must last. A client that moves a task in several steps never
 // spoils the record of one that is listed.
-func (k *keeper) doubt(i *upkeep.Inspection) time.Duration {
+func (k *janitor) doubt(i *upkeep.Inspection) time.Duration {
 	if i.Task.Err != nil && len(i.Listed) > 0 {
 		return min(pollInterval, k.opt.RepairInterval)
 	}
@@ -284,7 +284,7 @@ func (k *keeper) doubt(i *upkeep.Inspection) time.Duration {
 }
 
 // forget takes an id without a task out of the deadline index.
-func (k *keeper) forget(ctx context.Context, i *upkeep.Inspection) error {
+func (k *janitor) forget(ctx context.Context, i *upkeep.Inspection) error {
 	if i.Due == statemachine.Never {
 		return nil
 	}
@@ -293,7 +293,7 @@ func (k *keeper) forget(ctx context.Context, i *upkeep.Inspection) error {
 }
 
 // reindex corrects bucket, deadline, lease and counts of a sound task.
-func (k *keeper) reindex(ctx context.Context, i *upkeep.Inspection, now statemachine.Time) error {
+func (k *janitor) reindex(ctx context.Context, i *upkeep.Inspection, now statemachine.Time) error {
 	t := &i.Task
 	if i.Abandoned {
 		return k.lose(ctx, t, now)
@@ -317,7 +317,7 @@ func (k *keeper) reindex(ctx context.Context, i *upkeep.Inspection, now statemac
 }
 
 // askAgain tells the worker of a round that was marked before; the record stays.
-func (k *keeper) askAgain(t *tasks.TaskHeader) tasks.Order {
+func (k *janitor) askAgain(t *tasks.TaskHeader) tasks.Commit {
 	return k.order(t, statemachine.Move{
 		ID: t.ID, Event: statemachine.Cancel, Actor: statemachine.Manager, AskStop: true,
 		From: t.State, To: t.State, Round: t.Round, Rev: t.Rev, Deadline: statemachine.Never,
@@ -326,15 +326,15 @@ func (k *keeper) askAgain(t *tasks.TaskHeader) tasks.Order {
 
 // lose takes back a round whose worker has registered anew without it, which
 // only damage done by hand can bring about.
-func (k *keeper) lose(ctx context.Context, t *tasks.TaskHeader, now statemachine.Time) error {
+func (k *janitor) lose(ctx context.Context, t *tasks.TaskHeader, now statemachine.Time) error {
 	m, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
-		Event: statemachine.Lose, Actor: statemachine.Server, Void: k.store.FromLostEpoch(&t.Task),
+		Event: statemachine.Lose, Actor: statemachine.Server, FromLostEpoch: k.store.FromLostEpoch(&t.Task),
 	}, now)
 	if err != nil {
 		return err
 	}
 	k.log.Warn("nobody runs this task any more; taking it back", "task", t.ID, "worker", t.Worker)
-	_, _, err = k.apply(ctx, []tasks.Order{k.order(t, m)})
+	_, _, err = k.apply(ctx, []tasks.Commit{k.order(t, m)})
 	return err
 }
 
@@ -343,20 +343,20 @@ func sameTime(a, b statemachine.Time) bool {
 	return a == b || a != statemachine.Never && b != statemachine.Never && max(a-b, b-a) <= 1
 }
 
-// mend ends a disagreement between a task and its sets: the hash is right,
+// repairTask ends a disagreement between a task and its sets: the hash is right,
 // except that a task in the archived set is archived, and that nothing can be
 // said about a damaged one.
-func (k *keeper) mend(ctx context.Context, i *upkeep.Inspection, now statemachine.Time) error {
+func (k *janitor) repairTask(ctx context.Context, i *upkeep.Inspection, now statemachine.Time) error {
 	t := &i.Task
 	if t.Err != nil {
-		done, err := k.store.SetAside(ctx, i, now)
+		done, err := k.store.DeadLetter(ctx, i, now)
 		if done {
-			k.log.Error("set aside", "error", t.Err, "task", t.ID)
+			k.log.Error("made a dead letter", "error", t.Err, "task", t.ID)
 		}
 		return err
 	}
 	to := t.State
-	if to.Ended() && slices.Contains(i.Listed, statemachine.Archived) {
+	if to.IsOutcome() && slices.Contains(i.Listed, statemachine.Archived) {
 		to = statemachine.Archived
 	}
 	done, err := k.store.Relist(ctx, i, to, now)
@@ -376,7 +376,7 @@ func span(from, to int64) []int64 {
 
 // recount takes out of the counts that limits are enforced by what does not run
 // any more, because a foreign client has moved it.
-func (k *keeper) recount(ctx context.Context) error {
+func (k *janitor) recount(ctx context.Context) error {
 	gone, err := k.store.Recount(ctx)
 	if gone > 0 {
 		k.log.Info("took rounds that are over out of the counts", "rounds", gone)
@@ -389,7 +389,7 @@ func (k *keeper) recount(ctx context.Context) error {
 const pruneInterval = time.Minute
 
 // prune takes the buckets off the list that were empty the last time as well.
-func (k *keeper) prune(ctx context.Context) error {
+func (k *janitor) prune(ctx context.Context) error {
 	empty, err := k.store.EmptyBuckets(ctx)
 	if err != nil {
 		return err

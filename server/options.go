@@ -26,7 +26,7 @@ type Store interface {
 	walking
 	publishing
 	tidying
-	retiring
+	purging
 }
 
 var _ Store = (*store.Store)(nil)

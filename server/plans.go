@@ -14,27 +14,27 @@ import (
 type planning interface {
 	growth.Store
 
-	Draining(ctx context.Context, offset, limit int) ([]plans.Drain, error)
+	DueWork(ctx context.Context, offset, limit int) ([]plans.Work, error)
 	FreedTasks(ctx context.Context, plan int64, offset, limit int) ([]plans.Freed, statemachine.Time, error)
-	Release(ctx context.Context, page int, ids ...int64) (done int, err error)
+	NotifyDependants(ctx context.Context, page int, ids ...int64) (done int, err error)
 }
 
 // A script blocks Redis while it runs: how many dependants one call tells of ends, and of how many ends at most.
 const (
-	releasePage  = 100
-	releaseTasks = 50
+	notifyPage  = 100
+	notifyTasks = 50
 )
 
-// drain does what there is to do for plans: the dependants of tasks that have ended are told, and those that may run now,
-// or never will, are moved, and steps whose lines are known are opened. Whatever ends here may have dependants of its own. It
-// returns how many tasks it moved, and whether the next pass should come at once.
-func (s *Server) drain(ctx context.Context) (moved int, again bool, err error) {
+// advancePlans tells dependants of ended tasks, moves those that may run now or never will, and opens steps whose lines are
+// known. Tasks that end here may have dependants too. It returns how many tasks it moved, and whether the next pass should
+// come at once.
+func (s *Server) advancePlans(ctx context.Context) (moved int, again bool, err error) {
 	for skip := 0; ; {
-		drains, err := s.store.Draining(ctx, skip, s.opt.BatchSize)
-		if err != nil || len(drains) == 0 {
+		due, err := s.store.DueWork(ctx, skip, s.opt.BatchSize)
+		if err != nil || len(due) == 0 {
 			return moved, again, err
 		}
-		n, left, grows, err := s.drainAll(ctx, drains)
+		n, left, grows, err := s.advanceAll(ctx, due)
 		moved += n
 		again = again || grows
 		skip += left // the next pass looks at it again
@@ -44,12 +44,12 @@ func (s *Server) drain(ctx context.Context) (moved int, again bool, err error) {
 	}
 }
 
-// drainAll tells first, so that what several tasks free together is moved together. It returns with how many plans there is
+// advanceAll tells first, so that what several tasks free together is moved together. It returns with how many plans there is
 // something left to do, and whether that is steps to be opened.
-func (s *Server) drainAll(ctx context.Context, drains []plans.Drain) (moved, left int, grows bool, err error) {
+func (s *Server) advanceAll(ctx context.Context, due []plans.Work) (moved, left int, grows bool, err error) {
 	var ended []int64
-	var plans []plans.Drain
-	for _, d := range drains {
+	var plans []plans.Work
+	for _, d := range due {
 		if d.Task > 0 {
 			ended = append(ended, d.Task)
 		} else {
@@ -60,7 +60,7 @@ func (s *Server) drainAll(ctx context.Context, drains []plans.Drain) (moved, lef
 		return 0, 0, false, err
 	}
 	for _, d := range plans {
-		n, done, err := s.drainPlan(ctx, d)
+		n, done, err := s.advancePlan(ctx, d)
 		moved += n
 		if err != nil {
 			return moved, left, grows, err
@@ -73,8 +73,8 @@ func (s *Server) drainAll(ctx context.Context, drains []plans.Drain) (moved, lef
 	return moved, left, grows, nil
 }
 
-// drainPlan reports whether nothing is left to do there.
-func (s *Server) drainPlan(ctx context.Context, d plans.Drain) (moved int, done bool, err error) {
+// advancePlan reports whether nothing is left to do there.
+func (s *Server) advancePlan(ctx context.Context, d plans.Work) (moved int, done bool, err error) {
 	if d.Growth > 0 {
 		return s.grow(ctx, d.Growth)
 	}
@@ -84,7 +84,7 @@ func (s *Server) drainPlan(ctx context.Context, d plans.Drain) (moved int, done 
 // tell tells all dependants of tasks how these ended.
 func (s *Server) tell(ctx context.Context, ended []int64) error {
 	for len(ended) > 0 {
-		done, err := s.store.Release(ctx, releasePage, ended[:min(len(ended), releaseTasks)]...)
+		done, err := s.store.NotifyDependants(ctx, notifyPage, ended[:min(len(ended), notifyTasks)]...)
 		if err != nil {
 			return err
 		}
@@ -125,28 +125,28 @@ func (s *Server) moveFreed(ctx context.Context, plan int64) (moved int, done boo
 	}
 }
 
-func (s *Server) decideFreed(freed []plans.Freed, now statemachine.Time) []tasks.Order {
-	orders := make([]tasks.Order, 0, len(freed))
+func (s *Server) decideFreed(freed []plans.Freed, now statemachine.Time) []tasks.Commit {
+	commits := make([]tasks.Commit, 0, len(freed))
 	for i := range freed {
 		t := &freed[i]
-		if t.Header.Err != nil {
-			s.suspects.add(t.Header.ID)
+		if t.Task.Err != nil {
+			s.suspects.add(t.Task.ID)
 			continue
 		}
-		m, err := statemachine.Decide(&t.Header.Task, statemachine.Occurrence{Event: t.Event(), Actor: statemachine.Server}, now)
+		m, err := statemachine.Decide(&t.Task.Task, statemachine.Occurrence{Event: t.Event(), Actor: statemachine.Server}, now)
 		if err != nil {
-			s.suspects.add(t.Header.ID)
+			s.suspects.add(t.Task.ID)
 			continue
 		}
-		o := s.order(&t.Header, m)
+		o := s.order(&t.Task, m)
 		if t.DoomedBy > 0 {
 			o.Fields = append(o.Fields, "cancel_reason", reasonOf(t))
 		} else {
 			o.Drop = []string{"hold"} // of a plan that was held
 		}
-		orders = append(orders, o)
+		commits = append(commits, o)
 	}
-	return orders
+	return commits
 }
 
 // reasonOf says why a task is cancelled that waits for another one.

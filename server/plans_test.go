@@ -49,7 +49,7 @@ func runPlan(t *testing.T, sp *storetest.Space, id int64, errText func(id int64)
 		if p, err = sp.Store.Plan(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
-		return p.State.Over()
+		return p.State.Terminal()
 	}, "the plan is not over")
 	return p
 }

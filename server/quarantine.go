@@ -98,7 +98,7 @@ func (j *nodeJudge) forget(f *facts) {
 func (j *nodeJudge) consider(ctx context.Context, f *facts, n *fleet.Suspect, now statemachine.Time) error {
 	switch {
 	case !n.Quarantined.IsZero() && !j.on():
-		return j.release(ctx, n, "quarantine is "+j.opt.Quarantine)
+		return j.lift(ctx, n, "quarantine is "+j.opt.Quarantine)
 	case !n.Quarantined.IsZero():
 		return j.probe(ctx, n, now)
 	case n.Run < blame.MinRun || j.opt.Quarantine == config.QuarantineOff:
@@ -122,7 +122,7 @@ func (j *nodeJudge) quarantine(ctx context.Context, f *facts, n *fleet.Suspect, 
 	pause := blame.NextTrial(0, j.opt.QuarantineProbe)
 	if !j.on() {
 		if was, said := j.said[n.Name]; !said || was != blame.Quarantine {
-			j.say(f, n, "would be set aside if quarantine were on")
+			j.say(f, n, "would be quarantined if quarantine were on")
 		}
 		j.said[n.Name] = blame.Quarantine
 		return nil
@@ -131,7 +131,7 @@ func (j *nodeJudge) quarantine(ctx context.Context, f *facts, n *fleet.Suspect, 
 		Node: *n, Quarantined: now, TrialAt: now.Add(timing.FromStd(pause)), Reason: f.reason(n),
 	})
 	if done {
-		j.say(f, n, "is set aside, and tries one task in "+pause.String())
+		j.say(f, n, "is quarantined, and tries one task in "+pause.String())
 	}
 	return err
 }
@@ -157,13 +157,13 @@ func waits(n *fleet.Suspect) bool {
 	return n.Probe == fleet.ProbeRunning || n.Probe == fleet.ProbeNone && !n.NextTrial.IsZero()
 }
 
-// probe goes on with a node that is quarantined: the probe alone releases it, or
+// probe goes on with a node that is quarantined: the probe alone lifts that, or
 // makes the next one wait longer. One that says nothing of the node is made up for.
 func (j *nodeJudge) probe(ctx context.Context, n *fleet.Suspect, now statemachine.Time) error {
 	trials := n.Trials
 	switch {
 	case n.Probe == fleet.ProbePassed:
-		return j.release(ctx, n, "its probe succeeded")
+		return j.lift(ctx, n, "its probe succeeded")
 	case waits(n):
 		return nil
 	case n.Probe == fleet.ProbeFailed:
@@ -174,15 +174,15 @@ func (j *nodeJudge) probe(ctx context.Context, n *fleet.Suspect, now statemachin
 		Node: *n, Quarantined: task.Stamp(n.Quarantined), Trials: trials, TrialAt: now.Add(timing.FromStd(pause)), Reason: n.Reason,
 	})
 	if done {
-		j.log.Info(fmt.Sprintf("node %s stays set aside, and tries one task in %v", n.Name, pause), "node", n.Name, "trials", trials)
+		j.log.Info(fmt.Sprintf("node %s stays quarantined, and tries one task in %v", n.Name, pause), "node", n.Name, "trials", trials)
 	}
 	return err
 }
 
-func (j *nodeJudge) release(ctx context.Context, n *fleet.Suspect, why string) error {
+func (j *nodeJudge) lift(ctx context.Context, n *fleet.Suspect, why string) error {
 	done, err := j.store.Judge(ctx, fleet.Verdict{Node: *n, Forgive: true})
 	if done {
-		j.log.Info(fmt.Sprintf("node %s is released: %s", n.Name, why), "node", n.Name, "trials", n.Trials)
+		j.log.Info(fmt.Sprintf("node %s is out of quarantine: %s", n.Name, why), "node", n.Name, "trials", n.Trials)
 	}
 	return err
 }

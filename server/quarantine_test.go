@@ -45,7 +45,7 @@ func TestBadNodeTakesFewTasks(t *testing.T) {
 			if n := f.record(t, "n0"); n.Quarantined.IsZero() {
 				t.Errorf("n0 is not quarantined: %+v", n)
 			}
-			if n := times(said, "node n0 is set aside"); n != 1 {
+			if n := times(said, "node n0 is quarantined"); n != 1 {
 				t.Errorf("it was announced %d times", n)
 			}
 		})
@@ -78,7 +78,7 @@ func TestBadProgramSetsNoNodeAside(t *testing.T) {
 	if counts := f.counts(t); counts[statemachine.Failed] != 60 || counts[statemachine.Succeeded] != 60 {
 		t.Errorf("counts %v after %v s, want 60 failed and 60 succeeded", counts, f.now)
 	}
-	if n := times([]*logs{l}, "set aside"); n != 0 {
+	if n := times([]*logs{l}, "quarantined"); n != 0 {
 		t.Errorf("a node was quarantined\n%s", l)
 	}
 	t.Logf("over in %v s", f.now)
@@ -99,7 +99,7 @@ func TestWarnOnlyAnnounces(t *testing.T) {
 	if n := f.record(t, "n0"); !n.Quarantined.IsZero() || !n.NextTrial.IsZero() || n.Run != int(took) {
 		t.Errorf("n0 was touched: %+v", n)
 	}
-	for _, want := range []string{"node n0 would be set aside", `"level":"WARN","msg":"node n0 `, `"node":"n0","programs":["p"]`, "on other nodes"} {
+	for _, want := range []string{"node n0 would be quarantined", `"level":"WARN","msg":"node n0 `, `"node":"n0","programs":["p"]`, "on other nodes"} {
 		if n := times([]*logs{l}, want); n != 1 {
 			t.Errorf("%d times: %s\n%s", n, want, l)
 		}
@@ -180,5 +180,5 @@ func TestTwoServersJudge(t *testing.T) {
 		t.Errorf("n0 took %d tasks", took)
 	}
 	wait.Eventually(t, 5*time.Second, func() bool { return !f.record(t, "n0").Quarantined.IsZero() }, "n0 is not quarantined")
-	wait.Eventually(t, 5*time.Second, func() bool { return times(said, "node n0 is set aside") == 1 }, "it is not announced once")
+	wait.Eventually(t, 5*time.Second, func() bool { return times(said, "node n0 is quarantined") == 1 }, "it is not announced once")
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// retiring is what retention asks of the store, with its copies.
-type retiring interface {
+// purging is what retention asks of the store, with its copies.
+type purging interface {
 	leaving
 
 	Retain(ctx context.Context, ids []int64, upTo int64) (int64, error)
@@ -29,7 +29,7 @@ type retiring interface {
 	Fields(ctx context.Context, ids []int64, names ...string) ([]map[string]string, error)
 	KeepIndex(ctx context.Context) (from, to int64, err error)
 	Outdated(
-		ctx context.Context, turn upkeep.PurgeTurn, rules []upkeep.Retention, most int, skip map[statemachine.State]int64,
+		ctx context.Context, turn upkeep.PurgeLease, rules []upkeep.Retention, most int, skip map[statemachine.State]int64,
 	) (found []upkeep.Outdated, now statemachine.Time, mine bool, err error)
 	Purge(ctx context.Context, tasks []upkeep.Outgoing) ([]upkeep.Purged, error)
 }
@@ -56,24 +56,24 @@ const (
 	indexBatch, indexCalls = 200, 50
 )
 
-// retirer removes archived tasks from Redis by the rules of retention. One server at a time does this, for a
+// purger removes archived tasks from Redis by the rules of retention. One server at a time does this, for a
 // turn; if two do, each task is still removed once.
-type retirer struct {
-	store retiring
+type purger struct {
+	store purging
 	log   *slog.Logger
 	redis *link.Link
 	rules []upkeep.Retention
-	turn  upkeep.PurgeTurn
+	lease upkeep.PurgeLease
 	// copies keeps the tasks before they go; nil if nobody wants that.
-	copies *copies
+	copies *archiver
 	// said is what was logged last about a call that failed: it fails again each second.
 	said string
 }
 
-func newRetirer(s *Server) *retirer {
-	return &retirer{
+func newPurger(s *Server) *purger {
+	return &purger{
 		store: s.store, log: s.log, redis: link.New(slog.New(slog.DiscardHandler)), // the passes say it
-		rules: s.opt.ArchiveRetention, turn: upkeep.PurgeTurn{By: conn.NewToken(), For: retireTurn}, copies: s.copies,
+		rules: s.opt.ArchiveRetention, lease: upkeep.PurgeLease{By: conn.NewToken(), For: retireTurn}, copies: s.copies,
 	}
 }
 
@@ -82,7 +82,7 @@ func (s *Server) retire(ctx context.Context, _ chan struct{}) {
 	if len(s.opt.ArchiveRetention) == 0 {
 		return
 	}
-	r := newRetirer(s)
+	r := newPurger(s)
 	defer r.copies.close()
 	for ctx.Err() == nil {
 		more, err := r.pass(ctx)
@@ -98,12 +98,12 @@ func (s *Server) retire(ctx context.Context, _ chan struct{}) {
 }
 
 // pass removes some tasks, and reports whether there are more.
-func (r *retirer) pass(ctx context.Context) (more bool, err error) {
+func (r *purger) pass(ctx context.Context) (more bool, err error) {
 	behind, err := r.index(ctx)
 	if err != nil || r.copies.resting() {
 		return false, err
 	}
-	found, _, mine, err := r.store.Outdated(ctx, r.turn, r.rules, retireBatch, nil)
+	found, _, mine, err := r.store.Outdated(ctx, r.lease, r.rules, retireBatch, nil)
 	if err != nil || !mine {
 		return behind, err
 	}
@@ -124,7 +124,7 @@ func (r *retirer) pass(ctx context.Context) (more bool, err error) {
 
 // index notes tasks that were archived before there was a retention, a part of them at a time; it reports whether there
 // are more.
-func (r *retirer) index(ctx context.Context) (more bool, err error) {
+func (r *purger) index(ctx context.Context) (more bool, err error) {
 	from, to, err := r.store.KeepIndex(ctx)
 	if err != nil {
 		return false, err
@@ -147,7 +147,7 @@ func (r *retirer) index(ctx context.Context) (more bool, err error) {
 }
 
 // let removes tasks; with archive_dir only after copying them.
-func (r *retirer) let(ctx context.Context, outcome statemachine.State, ids []int64) (gone int64, err error) {
+func (r *purger) let(ctx context.Context, outcome statemachine.State, ids []int64) (gone int64, err error) {
 	take := r.read
 	if r.copies != nil {
 		take = r.copies.keep
@@ -168,7 +168,7 @@ func (r *retirer) let(ctx context.Context, outcome statemachine.State, ids []int
 }
 
 // read reads which revision the tasks have now.
-func (r *retirer) read(ctx context.Context, outcome statemachine.State, ids []int64) ([]upkeep.Outgoing, error) {
+func (r *purger) read(ctx context.Context, outcome statemachine.State, ids []int64) ([]upkeep.Outgoing, error) {
 	fields, err := r.store.Fields(ctx, ids, "rev")
 	if err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (r *retirer) read(ctx context.Context, outcome statemachine.State, ids []in
 
 // purge removes tasks in calls that do not block Redis for long, and returns how many were removed, or skipped because
 // something keeps them.
-func (r *retirer) purge(ctx context.Context, tasks []upkeep.Outgoing) (gone int64, err error) {
+func (r *purger) purge(ctx context.Context, tasks []upkeep.Outgoing) (gone int64, err error) {
 	for page := range slices.Chunk(tasks, upkeep.PurgePage) {
 		answers, err := r.store.Purge(ctx, page)
 		if err != nil {
@@ -206,9 +206,9 @@ const (
 	copiesTasks, copiesBytes = 500, 4 << 20
 )
 
-// copies writes archived tasks into a directory before they leave Redis. What it could not write must not go. A nil one keeps
+// archiver writes archived tasks into a directory before they leave Redis. What it could not write must not go. A nil one keeps
 // nothing.
-type copies struct {
+type archiver struct {
 	store leaving
 	log   *slog.Logger
 	name  string
@@ -225,9 +225,9 @@ type copies struct {
 	after   time.Duration
 }
 
-func newCopies(opt *Options) (*copies, error) {
+func newCopies(opt *Options) (*archiver, error) {
 	dir, err := filepath.Abs(opt.ArchiveDir)
-	c := &copies{store: opt.Store, log: opt.Log, name: opt.Name, dir: dir, page: upkeep.PurgePage, after: copiesRest}
+	c := &archiver{store: opt.Store, log: opt.Log, name: opt.Name, dir: dir, page: upkeep.PurgePage, after: copiesRest}
 	said := map[string]bool{}
 	if err == nil {
 		c.disk, err = archive.Open(archive.Options{
@@ -247,11 +247,11 @@ func newCopies(opt *Options) (*copies, error) {
 }
 
 // resting reports whether removal pauses because writing a copy has just failed.
-func (c *copies) resting() bool { return c != nil && time.Now().Before(c.rest) }
+func (c *archiver) resting() bool { return c != nil && time.Now().Before(c.rest) }
 
 // keep writes copies of the first of the tasks, and returns those as they were written. When it returns they are on the disk.
 // Some of them may not be what they were taken for any more: of these there is no copy, and Redis will not let them go.
-func (c *copies) keep(ctx context.Context, outcome statemachine.State, ids []int64) ([]upkeep.Outgoing, error) {
+func (c *archiver) keep(ctx context.Context, outcome statemachine.State, ids []int64) ([]upkeep.Outgoing, error) {
 	if err := c.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -272,7 +272,7 @@ func (c *copies) keep(ctx context.Context, outcome statemachine.State, ids []int
 }
 
 // read reads tasks whole, how large they are, and the revision at which they may go.
-func (c *copies) read(
+func (c *archiver) read(
 	ctx context.Context, outcome statemachine.State, ids []int64,
 ) (size int, records []archive.Record, out []upkeep.Outgoing, err error) {
 	found, err := c.store.TasksByID(ctx, ids)
@@ -306,7 +306,7 @@ func (c *copies) read(
 const neverRev = -1
 
 // begin makes sure that the directory says what had left Redis before it was begun.
-func (c *copies) begin(ctx context.Context) error {
+func (c *archiver) begin(ctx context.Context) error {
 	seen, _ := c.store.History()
 	if seen.Epoch > 0 && seen.Epoch == c.begun {
 		return nil
@@ -336,7 +336,7 @@ func (c *copies) begin(ctx context.Context) error {
 }
 
 // failed tells that copies cannot be written: in the log, once, and in Redis.
-func (c *copies) failed(ctx context.Context, err error) error {
+func (c *archiver) failed(ctx context.Context, err error) error {
 	c.rest, c.cleared = time.Now().Add(c.after), false
 	err = fmt.Errorf("archive_dir: %w; archived tasks stay in Redis until it can be written", err)
 	if err.Error() != c.said {
@@ -355,7 +355,7 @@ func (c *copies) failed(ctx context.Context, err error) error {
 var errCopies = errors.New("no copy was written")
 
 // succeeded tells that it can be done again.
-func (c *copies) succeeded(ctx context.Context) {
+func (c *archiver) succeeded(ctx context.Context) {
 	if c.said != "" {
 		c.said = ""
 		c.log.Info("copies of archived tasks are written again", "archive_dir", c.dir)
@@ -366,7 +366,7 @@ func (c *copies) succeeded(ctx context.Context) {
 }
 
 // tend seals what has been growing for long enough.
-func (c *copies) tend(ctx context.Context) {
+func (c *archiver) tend(ctx context.Context) {
 	if c == nil || c.resting() {
 		return
 	}
@@ -376,7 +376,7 @@ func (c *copies) tend(ctx context.Context) {
 }
 
 // close seals what is there.
-func (c *copies) close() {
+func (c *archiver) close() {
 	if c == nil {
 		return
 	}

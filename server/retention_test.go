@@ -41,16 +41,16 @@ func archived(t *testing.T, sp *storetest.Space, n int, odd func(int) bool) []in
 		if event == statemachine.Archive {
 			actor = statemachine.Manager
 		}
-		var orders []tasks.Order
+		var commits []tasks.Commit
 		for _, id := range ids {
 			task := sp.Task(t, id)
 			m, err := statemachine.Decide(&task.Task, statemachine.Occurrence{Event: event, Actor: actor}, noon)
 			if err != nil {
 				t.Fatal(err)
 			}
-			orders = append(orders, tasks.Order{Move: m, Writer: "x"})
+			commits = append(commits, tasks.Commit{Move: m, Writer: "x"})
 		}
-		if _, err := sp.Store.ApplyAll(t.Context(), orders...); err != nil {
+		if _, err := sp.Store.ApplyAll(t.Context(), commits...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,7 +88,7 @@ func sound(t *testing.T, sp *storetest.Space) audit.Account {
 }
 
 // retireAll makes passes until nothing is to go.
-func retireAll(t *testing.T, r *retirer) {
+func retireAll(t *testing.T, r *purger) {
 	t.Helper()
 	for more := true; more; {
 		var err error
@@ -107,7 +107,7 @@ func TestRetention(t *testing.T) {
 	sp.SetClock(t, noon.Add(1)) // what is archived at the same time has no order
 	archived(t, sp, 4, func(i int) bool { return i%2 == 1 })
 	s, _ := newServer(t, sp, setting(t, "archive_retention=succeeded 60s, failed 2"))
-	r := newRetirer(s)
+	r := newPurger(s)
 	retireAll(t, r)
 	if ids := left(t, sp); !slices.Equal(ids, []int64{1, 3, 5, 7, 8, 9, 10}) {
 		t.Errorf("by number: %v are left", ids)
@@ -138,7 +138,7 @@ func TestRetentionOfManyOld(t *testing.T) {
 	archived(t, sp, 2*indexBatch+7, none)
 	sp.SetClock(t, noon.Add(61*statemachine.Second))
 	s, _ := newServer(t, sp, keep)
-	retireAll(t, newRetirer(s))
+	retireAll(t, newPurger(s))
 	if n := len(left(t, sp)); n != 0 {
 		t.Errorf("%d are left", n)
 	}
@@ -154,7 +154,7 @@ func TestRetentionOfForeignArchives(t *testing.T) {
 	sp := storetest.New(t)
 	sp.SetClock(t, noon)
 	s, _ := newServer(t, sp, keep)
-	r := newRetirer(s)
+	r := newPurger(s)
 	retireAll(t, r)
 	id := strconv.FormatInt(archived(t, sp, 1, none)[0], 10)
 	sp.Raw.ZRem(t.Context(), sp.Key("archived:succeeded"), id)
@@ -179,7 +179,7 @@ func TestWalkPassesOverPurgedTasks(t *testing.T) {
 	sp := storetest.New(t)
 	sp.SetClock(t, noon)
 	s, _ := newServer(t, sp, keep, func(o *Options) { o.RepairBatch = 2 })
-	r := newRetirer(s)
+	r := newPurger(s)
 	retireAll(t, r)
 	archived(t, sp, 20, none)
 	sp.SetClock(t, noon.Add(61*statemachine.Second))
@@ -221,8 +221,8 @@ func TestRetentionByTwoWhoseRepliesAreLost(t *testing.T) {
 	var both sync.WaitGroup
 	for range 2 {
 		s, _ := newServer(t, sp, keep)
-		r := newRetirer(s)
-		r.turn.By = "one" // as if the other had been silent
+		r := newPurger(s)
+		r.lease.By = "one" // as if the other had been silent
 		proxy := sp.Server.Proxy(t)
 		far := *sp
 		host, port, _ := net.SplitHostPort(proxy.Addr())

@@ -143,7 +143,7 @@ func askStop(t *testing.T, f *farm) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := f.sp.Store.AskStop(t.Context(), tasks.Order{Move: m, Writer: "m"})
+	out, err := f.sp.Store.AskStop(t.Context(), tasks.Commit{Move: m, Writer: "m"})
 	if err != nil || out[0].Result != statemachine.Moved {
 		t.Fatalf("stop: %+v, %v", out, err)
 	}

@@ -42,7 +42,7 @@ type Server struct {
 	// announced are the lost workers that the log has named: incarnation by name.
 	announced map[string]int64
 	// copies is where archived tasks are written before they leave Redis; nil for nowhere.
-	copies *copies
+	copies *archiver
 }
 
 // New returns a server, or an error that names the option that cannot be.
@@ -86,7 +86,7 @@ func (s *Server) Run(ctx context.Context) error {
 		<-ctx.Done()
 		s.interrupt() //nolint:contextcheck // ctx is done by now
 	})
-	for _, loop := range []func(context.Context, chan struct{}){s.listen, s.maintain, s.rounds, s.remind, s.retire, s.history.keep} {
+	for _, loop := range []func(context.Context, chan struct{}){s.listen, s.maintain, s.passes, s.remind, s.retire, s.history.keep} {
 		wg.Go(func() { loop(ctx, wake) })
 	}
 	wg.Wait()
@@ -159,12 +159,12 @@ func note(ctx context.Context, redis *link.Link, err error) {
 	}
 }
 
-// rounds makes passes: when woken, when the next deadline comes, and at the end
-// of each round. A round lasts round_duration and ends with a log line that
-// says how many tasks were settled in it.
-func (s *Server) rounds(ctx context.Context, wake chan struct{}) {
+// passes makes passes: when woken, when the next deadline comes, and at least
+// every round_duration. A log line then says how many tasks were settled since
+// the last one.
+func (s *Server) passes(ctx context.Context, wake chan struct{}) {
 	redis := link.New(s.log)
-	for n := 0; ctx.Err() == nil; n++ {
+	for ctx.Err() == nil {
 		processed, end := 0, s.opt.after(s.opt.RoundDuration)
 		for over := false; !over && ctx.Err() == nil; {
 			began := time.Now()
@@ -181,7 +181,7 @@ func (s *Server) rounds(ctx context.Context, wake chan struct{}) {
 			over = !timing.Pause(ctx, rest) || s.sleep(ctx, wake, end, next)
 		}
 		if ctx.Err() == nil {
-			s.log.Info("processed", "round", n, "tasks", processed)
+			s.log.Info("processed", "tasks", processed)
 		}
 	}
 }
@@ -236,7 +236,7 @@ func (s *Server) pass(ctx context.Context) (moved int, next time.Duration, err e
 	if err != nil {
 		return moved, never, err
 	}
-	n, more, err := s.drain(ctx)
+	n, more, err := s.advancePlans(ctx)
 	moved += n
 	if err != nil {
 		return moved, never, err

@@ -18,7 +18,7 @@ import (
 type settling interface {
 	Due(ctx context.Context, limit int) (tasks.Batch, error)
 	Listed(ctx context.Context, state statemachine.State, offset, limit int) (tasks.Batch, error)
-	ApplyAll(ctx context.Context, orders ...tasks.Order) ([]tasks.Outcome, error)
+	ApplyAll(ctx context.Context, commits ...tasks.Commit) ([]tasks.Outcome, error)
 	Postpone(ctx context.Context, now statemachine.Time, d statemachine.Duration, ids ...int64) error
 	Reindex(ctx context.Context, t *tasks.TaskHeader, grace statemachine.Duration) (bool, error)
 	TellOverdue(ctx context.Context, rounds ...*tasks.TaskHeader) error
@@ -89,8 +89,8 @@ func nobody(*tasks.TaskHeader) bool { return false }
 // suspected, and gathered in idle where that is given.
 func (s *Server) judge(
 	ctx context.Context, b tasks.Batch, event statemachine.Event, excused func(*tasks.TaskHeader) bool, idle *leftOver,
-) []tasks.Order {
-	orders := make([]tasks.Order, 0, len(b.Tasks))
+) []tasks.Commit {
+	commits := make([]tasks.Commit, 0, len(b.Tasks))
 	counts := map[statemachine.State]int{}
 	for i := range b.Tasks {
 		t := &b.Tasks[i]
@@ -103,7 +103,7 @@ func (s *Server) judge(
 		}
 		o := statemachine.Occurrence{
 			Event: event, Actor: statemachine.Server, Grace: s.opt.grace(), Excused: excused(t), Random: rand.Float64(),
-			Void: s.store.FromLostEpoch(&t.Task),
+			FromLostEpoch: s.store.FromLostEpoch(&t.Task),
 		}
 		m, err := statemachine.Decide(&t.Task, o, b.Now)
 		if event == statemachine.Lose { // what was overdue when its worker was lost was so before
@@ -117,7 +117,7 @@ func (s *Server) judge(
 			idle.overdue = append(idle.overdue, t)
 		case err == nil:
 			counts[t.State]++
-			orders = append(orders, s.order(t, m))
+			commits = append(commits, s.order(t, m))
 		case idle != nil && t.State == statemachine.Open: // perhaps a claim could not read what a decision does not need
 			s.suspects.add(t.ID)
 			idle.suspected = append(idle.suspected, t.ID)
@@ -130,13 +130,13 @@ func (s *Server) judge(
 	for state, n := range counts {
 		s.log.LogAttrs(ctx, slog.LevelDebug, "processing", slog.Int("tasks", n), slog.String("state", string(state)))
 	}
-	return orders
+	return commits
 }
 
 // order is a move with what the server knows of the round that it ends: one that
 // was lost, or overran, has no worker to say its class.
-func (s *Server) order(t *tasks.TaskHeader, m statemachine.Move) tasks.Order {
-	o := tasks.Order{Move: m, Writer: s.opt.Name, Bucket: t.Bucket}
+func (s *Server) order(t *tasks.TaskHeader, m statemachine.Move) tasks.Commit {
+	o := tasks.Commit{Move: m, Writer: s.opt.Name, Bucket: t.Bucket}
 	if m.From == statemachine.Running {
 		o.Fields = []string{statemachine.RoundField(m.Round, "class"), string(cutShort(m.Event))}
 	}
@@ -196,13 +196,13 @@ func (s *Server) leave(ctx context.Context, now statemachine.Time, overdue []*ta
 // gone from where they were: those that another server, or a call whose reply
 // was lost, has moved the same way as well. A move that is refused was decided
 // from an old read: the next pass sees the task as it is.
-func (s *Server) apply(ctx context.Context, orders []tasks.Order) (moved, gone int, err error) {
-	outcomes, err := s.store.ApplyAll(ctx, orders...)
+func (s *Server) apply(ctx context.Context, commits []tasks.Commit) (moved, gone int, err error) {
+	outcomes, err := s.store.ApplyAll(ctx, commits...)
 	if err == nil {
 		s.guard.touched()
 	}
 	for i, o := range outcomes {
-		m := &orders[i].Move //nolint:gosec // there is one outcome for each order
+		m := &commits[i].Move //nolint:gosec // there is one outcome for each order
 		switch {
 		case o.Result == statemachine.Moved:
 			moved++

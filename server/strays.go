@@ -21,7 +21,7 @@ type tidying interface {
 	ListPlans(ctx context.Context, offset, limit int) ([]task.Plan, error)
 	PlanTasks(ctx context.Context, id int64, offset, limit int) ([]int64, error)
 	Planned(ctx context.Context, plan int64, ids []int64, of int64) ([]plans.Planned, error)
-	Redrain(ctx context.Context, plan, task int64) error
+	Requeue(ctx context.Context, plan, task int64) error
 }
 
 // lapPause is how many repair intervals there are at least from the beginning of one lap to that of the next.
@@ -43,7 +43,7 @@ type lap struct {
 }
 
 // tidy goes on with the lap.
-func (k *keeper) tidy(ctx context.Context) error {
+func (k *janitor) tidy(ctx context.Context) error {
 	l := &k.lap
 	for x, members := range l.strays {
 		gone, err := k.store.Unlist(ctx, x, members)
@@ -75,7 +75,7 @@ func (k *keeper) tidy(ctx context.Context) error {
 }
 
 // lookForStrays looks at the next members of indices.
-func (k *keeper) lookForStrays(ctx context.Context, l *lap) error {
+func (k *janitor) lookForStrays(ctx context.Context, l *lap) error {
 	for looked := 0; looked < k.opt.RepairBatch && len(l.indices) > 0; looked++ {
 		x := l.indices[0]
 		members, next, err := k.store.Members(ctx, x, l.cursor)
@@ -103,7 +103,7 @@ func (k *keeper) lookForStrays(ctx context.Context, l *lap) error {
 }
 
 // lookForUnknown suspects ids in a state set that were never given out: the walk over all tasks does not come by.
-func (k *keeper) lookForUnknown(ctx context.Context, x upkeep.Index, members []string) error {
+func (k *janitor) lookForUnknown(ctx context.Context, x upkeep.Index, members []string) error {
 	if x.Kind != upkeep.IndexState || len(members) == 0 {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (k *keeper) lookForUnknown(ctx context.Context, x upkeep.Index, members []s
 }
 
 // lookAtPlans looks at the next tasks of plans, and at those on the lists of tasks to move.
-func (k *keeper) lookAtPlans(ctx context.Context, l *lap) error {
+func (k *janitor) lookAtPlans(ctx context.Context, l *lap) error {
 	for looked := 0; looked < k.opt.RepairBatch && !l.over; looked++ {
 		plans, err := k.store.ListPlans(ctx, l.plans, 1)
 		if err != nil {
@@ -139,7 +139,7 @@ func (k *keeper) lookAtPlans(ctx context.Context, l *lap) error {
 }
 
 // lookAtPlan looks at some tasks of a plan, and returns how many there are.
-func (k *keeper) lookAtPlan(ctx context.Context, p *task.Plan, from int) (int, error) {
+func (k *janitor) lookAtPlan(ctx context.Context, p *task.Plan, from int) (int, error) {
 	freed, err := k.store.FreedIDs(ctx, p.ID, from, chunk)
 	if err != nil {
 		return 0, err
@@ -158,7 +158,7 @@ func (k *keeper) lookAtPlan(ctx context.Context, p *task.Plan, from int) (int, e
 	}
 	for i := range tasks {
 		if t := &tasks[i]; t.ID == 0 || len(t.Misplaced(p)) > 0 {
-			if err := k.store.Redrain(ctx, p.ID, t.ID); err != nil {
+			if err := k.store.Requeue(ctx, p.ID, t.ID); err != nil {
 				return 0, err
 			}
 		}

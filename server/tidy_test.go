@@ -13,8 +13,8 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-func keeperOf(s *Server) *keeper {
-	return &keeper{Server: s, redis: link.New(slog.New(slog.DiscardHandler))}
+func keeperOf(s *Server) *janitor {
+	return &janitor{Server: s, redis: link.New(slog.New(slog.DiscardHandler))}
 }
 
 // A bucket is taken off the list when it is found empty the second time; one

@@ -196,7 +196,7 @@ func checkLimits(t *sm.Task) error {
 
 // checkEnd: what is settled stays, except that it is archived once.
 func checkEnd(before, after *sm.Task) error {
-	if before.State.Settled() && (before.State == sm.Archived || after.State != sm.Archived) {
+	if before.State.Terminal() && (before.State == sm.Archived || after.State != sm.Archived) {
 		return fmt.Errorf("task %d left %s for %s", before.ID, before.State, after.State)
 	}
 	if (after.State == sm.Archived) != (after.Outcome != sm.None) || after.State == sm.Archived && after.Outcome != before.State {

@@ -125,7 +125,7 @@ func (s *setup) granting(w *world, i int, steps []step) []step {
 	for k := range s.tasks {
 		owner := w.desk.owner[k]
 		mine, taken := owner == int8(i+1), owner != 0 && w.desk.lives(int(owner-1), w.now)
-		if !w.tasks[k].State.Ended() || !w.desk.lives(i, w.now) || !mine && taken && s.flaw != crowding {
+		if !w.tasks[k].State.IsOutcome() || !w.desk.lives(i, w.now) || !mine && taken && s.flaw != crowding {
 			continue
 		}
 		n := *w

@@ -165,7 +165,7 @@ func (n *world) spent(s *setup) bool {
 	bounded := s.losses > 0 || s.handling > 0
 	return bounded && slices.ContainsFunc(n.tasks[:s.tasks], func(t *sm.Task) bool {
 		claims := s.workers > 0 && t.State == sm.Open && int(n.made) == s.claims
-		grants := s.handling > 0 && t.State.Ended() && n.desk.granted == s.grants
+		grants := s.handling > 0 && t.State.IsOutcome() && n.desk.granted == s.grants
 		return claims || grants
 	})
 }

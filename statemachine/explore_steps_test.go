@@ -60,7 +60,7 @@ func (s *setup) clerk(w *world, who string, actor sm.Actor, waits func(*world) *
 func (s *setup) decisions(w *world, who string, actor sm.Actor, keep func(*world, *sm.Move), steps []step) []step {
 	for i := range s.tasks {
 		for _, o := range s.occurrences(actor) {
-			o.Void = s.void(w, w.tasks[i])
+			o.FromLostEpoch = s.void(w, w.tasks[i])
 			m, err := sm.Decide(w.tasks[i], o, w.now)
 			if err != nil || o.Event == sm.Hold && w.holds == s.holds || s.mustWait(w, &m) {
 				continue

@@ -156,7 +156,7 @@ func runningDeadlineProbes() []probe {
 }
 
 func loseProbes() []probe {
-	void := func(o *Occurrence) { o.Void = true }
+	void := func(o *Occurrence) { o.FromLostEpoch = true }
 	free := want{to: Open, count: Releases, next: true}
 	return []probe{
 		{name: "the epoch is over", asked: void, want: free},

@@ -63,7 +63,7 @@ func sample(state State) Task {
 	switch {
 	case state == Running:
 		t.Current = Round{Claim: "c", Running: claimedAt}
-	case state == Executed || state.Settled():
+	case state == Executed || state.Terminal():
 		t.Current = Round{Claim: "c", Running: claimedAt, Executed: claimedAt + 1, End: Report}
 	}
 	return t

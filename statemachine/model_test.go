@@ -19,10 +19,10 @@ func TestStates(t *testing.T) {
 		if got, want := s.Valid(), slices.Contains(States(), s); got != want {
 			t.Errorf("%q.Valid() = %v", s, got)
 		}
-		if got, want := s.Ended(), slices.Contains(ended, s); got != want {
+		if got, want := s.IsOutcome(), slices.Contains(ended, s); got != want {
 			t.Errorf("%q.Ended() = %v", s, got)
 		}
-		if got, want := s.Settled(), s == Archived || slices.Contains(ended, s); got != want {
+		if got, want := s.Terminal(), s == Archived || slices.Contains(ended, s); got != want {
 			t.Errorf("%q.Settled() = %v", s, got)
 		}
 	}

@@ -53,12 +53,12 @@ func Outcomes() []State {
 // Valid reports whether s is one of [States].
 func (s State) Valid() bool { return slices.Contains(States(), s) }
 
-// Ended reports whether s is one of [Outcomes]: the work is over, the archive
+// IsOutcome reports whether s is one of [Outcomes]: the work is over, the archive
 // is still to come.
-func (s State) Ended() bool { return slices.Contains(Outcomes(), s) }
+func (s State) IsOutcome() bool { return slices.Contains(Outcomes(), s) }
 
-// Settled reports whether s is an outcome or Archived, so nothing more will run.
-func (s State) Settled() bool { return s == Archived || s.Ended() }
+// Terminal reports whether s is an outcome or Archived, so nothing more will run.
+func (s State) Terminal() bool { return s == Archived || s.IsOutcome() }
 
 // Event is something that happens to a task and may move it.
 type Event string
@@ -135,9 +135,9 @@ type Occurrence struct {
 	// Excused says, for Settle, that the server holds the node to blame for the
 	// round's error, if it has one.
 	Excused bool
-	// Void says, for Lose, that the round was claimed in an epoch that is over:
+	// FromLostEpoch says, for Lose, that the round was claimed in an epoch that is over:
 	// Redis has lost changes, and no report of that round counts any more.
-	Void bool
+	FromLostEpoch bool
 	// Random, from 0 to 1, spreads the rest after a failure (see [Backoff]).
 	Random float64
 	// Grace is how long, for Deadline, the server leaves a round whose worker

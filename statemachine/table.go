@@ -188,7 +188,7 @@ func (c Condition) holds(t *Task, o Occurrence, now Time) bool {
 	case StopWasAsked:
 		return t.StopAsked
 	case RoundVoid:
-		return o.Void
+		return o.FromLostEpoch
 	case RoundOverdue:
 		return now > t.RoundEnd(o.Grace)
 	case ExecutedLate:
@@ -233,7 +233,7 @@ func ClaimMove() (from, to State) {
 // round as well, without beginning another.
 func (c Counter) End() State {
 	for i := range table {
-		if row := &table[i]; c != "" && row.Count == c && row.To.Ended() {
+		if row := &table[i]; c != "" && row.Count == c && row.To.IsOutcome() {
 			return row.To
 		}
 	}

@@ -22,8 +22,8 @@ const (
 	PlanCancelled PlanState = "cancelled" // an operator has cancelled it
 )
 
-// Over reports whether nothing more of such a plan is going to start.
-func (st PlanState) Over() bool {
+// Terminal reports whether nothing more of such a plan is going to start.
+func (st PlanState) Terminal() bool {
 	return st == PlanCompleted || st == PlanFailed || st == PlanCancelled
 }
 

@@ -176,7 +176,7 @@ func created(fields map[string]string) time.Time {
 // ListedIn corrects the state by the set that lists the task: the original leaves
 // the state of an archived one at its outcome.
 func (t *Task) ListedIn(state statemachine.State) {
-	if state == statemachine.Archived && t.State.Ended() {
+	if state == statemachine.Archived && t.State.IsOutcome() {
 		t.Outcome = t.State
 	}
 	t.State = state
@@ -193,7 +193,7 @@ func (t *Task) End() statemachine.State {
 
 // EndState is how the task ended, also once it is archived; empty before.
 func (t *Task) EndState() statemachine.State {
-	if end := t.End(); end.Ended() {
+	if end := t.End(); end.IsOutcome() {
 		return end
 	}
 	return statemachine.None

@@ -20,16 +20,16 @@ func (s WorkerState) Alive() bool {
 	return s == WorkerReady || s == WorkerDraining || s == WorkerDrained
 }
 
-// WorkerOrder is what an operator wants of a worker.
-type WorkerOrder string
+// WorkerCommand is what an operator wants of a worker.
+type WorkerCommand string
 
 // The orders.
 const (
-	NoOrder WorkerOrder = ""
-	// OrderDrain stays with the worker's name, over restarts, until it is taken back.
-	OrderDrain WorkerOrder = "drain"
-	// OrderStop ends this process; started again, the worker works.
-	OrderStop WorkerOrder = "stop"
+	NoCommand WorkerCommand = ""
+	// CommandDrain stays with the worker's name, over restarts, until it is taken back.
+	CommandDrain WorkerCommand = "drain"
+	// CommandStop ends this process; started again, the worker works.
+	CommandStop WorkerCommand = "stop"
 )
 
 // Registration is what a worker says of itself at its start (Disbatch: node
@@ -73,10 +73,10 @@ type Worker struct {
 	Registration
 
 	// ID stays with the name; Incarnation is raised by each start.
-	ID          int64       `json:"id"`
-	Incarnation int64       `json:"incarnation"`
-	State       WorkerState `json:"state"`
-	Order       WorkerOrder `json:"order"`
+	ID          int64         `json:"id"`
+	Incarnation int64         `json:"incarnation"`
+	State       WorkerState   `json:"state"`
+	Order       WorkerCommand `json:"order"`
 	// Reason is why nothing is claimed, for people; empty if there is no reason.
 	Reason string `json:"reason"`
 	// Of the Slots, Busy ones run a task; Stuck ones hold one that does not end.
@@ -99,9 +99,9 @@ type Worker struct {
 func (w *Worker) Doing() string {
 	state := string(w.State)
 	switch {
-	case w.Order == OrderStop && w.State.Alive():
+	case w.Order == CommandStop && w.State.Alive():
 		state += " (stop ordered)"
-	case w.Order == OrderDrain && w.State != WorkerDraining && w.State != WorkerDrained:
+	case w.Order == CommandDrain && w.State != WorkerDraining && w.State != WorkerDrained:
 		state += " (drain ordered)"
 	}
 	return state

@@ -19,7 +19,7 @@ import (
 // Each call may be sent twice, after an answer that was lost, and is then answered
 // as if it was sent once: a registration is known by its Identity, a claim by its
 // Request, a report by its round and claim id. Calls come from many goroutines. Texts
-// of tasks and of orders may hold any bytes. An error matches [ErrUnreachable] if the
+// of tasks and of commits may hold any bytes. An error matches [ErrUnreachable] if the
 // same call may succeed later.
 type Backend interface {
 	Sessions
@@ -69,7 +69,7 @@ type Claims interface {
 type Rounds interface {
 	// Turn records how rounds ended, each order on its own, and then claims if next is
 	// not nil, as Claim does.
-	Turn(ctx context.Context, orders []Order, next *ClaimRequest) Turn
+	Turn(ctx context.Context, commits []Commit, next *ClaimRequest) Turn
 	// Tell records at once what there is to say of a round that runs. The error matches
 	// statemachine.ErrStale if the round is over.
 	Tell(ctx context.Context, worker string, t *statemachine.Task, news News) error
@@ -119,8 +119,8 @@ type (
 // newToken returns a text that no other process makes.
 var newToken = conn.NewToken
 
-// reasonSetAside begins the reason of a worker whose node is quarantined.
-const reasonSetAside = fleet.ReasonSetAside
+// reasonQuarantined begins the reason of a worker whose node is quarantined.
+const reasonQuarantined = fleet.ReasonQuarantined
 
 // What a worker says when it claims and waits, and the answers.
 type (
@@ -140,13 +140,13 @@ type (
 
 // What a worker says of rounds, and the answers.
 type (
-	// Order is a decided move of a task with the record of the round.
-	Order = tasks.Order
+	// Commit is a decided move of a task with the record of the round.
+	Commit = tasks.Commit
 	// Line is a line for the log of a task.
 	Line = tasks.Line
 	// NodeNews is what the end of a round says of its node.
 	NodeNews = tasks.NodeNews
-	// Turn is the answer to orders and the claim that went along.
+	// Turn is the answer to commits and the claim that went along.
 	Turn = tasks.Turn
 	// Outcome is what became of one order.
 	Outcome = tasks.Outcome

@@ -18,7 +18,7 @@ import (
 // oneQueue is a backend in memory, for one worker: a queue of tasks, and a session.
 type oneQueue struct {
 	work, renew chan struct{} // there is a task, a heartbeat is wanted
-	reports     chan worker.Order
+	reports     chan worker.Commit
 
 	mu      sync.Mutex
 	due     []worker.Claimed
@@ -114,10 +114,10 @@ func (q *oneQueue) WaitWork(ctx context.Context, _ worker.WaitFor, d time.Durati
 
 func (q *oneQueue) PassOn(context.Context, worker.WakeUp) error { return nil }
 
-func (q *oneQueue) Turn(ctx context.Context, orders []worker.Order, next *worker.ClaimRequest) (t worker.Turn) {
-	for i := range orders {
-		t.Outcomes = append(t.Outcomes, worker.Outcome{ID: orders[i].ID, Result: statemachine.Moved})
-		q.reports <- orders[i]
+func (q *oneQueue) Turn(ctx context.Context, commits []worker.Commit, next *worker.ClaimRequest) (t worker.Turn) {
+	for i := range commits {
+		t.Outcomes = append(t.Outcomes, worker.Outcome{ID: commits[i].ID, Result: statemachine.Moved})
+		q.reports <- commits[i]
 	}
 	if next != nil {
 		t.Reply, t.Claimed = q.Claim(ctx, *next)
@@ -136,7 +136,7 @@ func (q *oneQueue) Fields(_ context.Context, ids []int64, _ ...string) ([]map[st
 // startWorker runs a worker with a queue of its own until the test ends.
 func startWorker(t *testing.T, handler worker.Handler) *oneQueue {
 	t.Helper()
-	q := &oneQueue{work: make(chan struct{}, 10), renew: make(chan struct{}, 10), reports: make(chan worker.Order, 10)}
+	q := &oneQueue{work: make(chan struct{}, 10), renew: make(chan struct{}, 10), reports: make(chan worker.Commit, 10)}
 	o := worker.DefaultOptions()
 	o.Name, o.Backend, o.Handlers, o.Slots = "w", q, map[string]worker.Handler{"p": handler}, 1
 	o.TempDir, o.SpoolDir, o.ProgramDir, o.DiskReserve = t.TempDir(), t.TempDir(), t.TempDir(), 0

@@ -28,7 +28,7 @@ func (s *site) askStop(t *testing.T, id int64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := s.Store.AskStop(t.Context(), tasks.Order{Move: move, Writer: "manager", Bucket: task.Bucket})
+		out, err := s.Store.AskStop(t.Context(), tasks.Commit{Move: move, Writer: "manager", Bucket: task.Bucket})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -60,9 +60,9 @@ func (c *claimer) claim(ctx context.Context, incarnation int64, free int, woken 
 	return reply, clock, err
 }
 
-// along returns a claim that travels with other calls, nil if that is not possible now: another claim is in flight or
-// unanswered, or the rules must be read first. Its answer goes to landed.
-func (c *claimer) along(incarnation int64, free int) *ClaimRequest {
+// begin returns a claim that travels with other calls, nil if that is not possible now: another claim is in flight or
+// unanswered, or the rules must be read first. Its answer goes to end.
+func (c *claimer) begin(incarnation int64, free int) *ClaimRequest {
 	if !c.mu.TryLock() {
 		return nil
 	}
@@ -74,8 +74,8 @@ func (c *claimer) along(incarnation int64, free int) *ClaimRequest {
 	return c.pending
 }
 
-// landed takes the answer to a claim of along.
-func (c *claimer) landed(reply *ClaimReply, err error) (redisClock, error) {
+// end takes the answer to a claim of begin.
+func (c *claimer) end(reply *ClaimReply, err error) (redisClock, error) {
 	defer c.mu.Unlock()
 	return c.answered(reply, err)
 }
@@ -116,14 +116,14 @@ func (c *claimer) learn(reply *ClaimReply) {
 	}
 	c.again.Reset()
 	// Servers set nodes aside and let them go without a new version of the rules.
-	if v := c.rules.last(); reply.NodeFull || v.setAside != "" {
-		c.rules.outdateAfter(setAsideInterval)
+	if v := c.rules.last(); reply.NodeFull || v.quarantined != "" {
+		c.rules.outdateAfter(quarantineInterval)
 	}
 }
 
-// setAsideInterval is how old the rules may become while the node may be set
+// quarantineInterval is how old the rules may become while the node may be set
 // aside, or be so no longer.
-const setAsideInterval = 10 * time.Second
+const quarantineInterval = 10 * time.Second
 
 // claimAgain reports whether a claim got nothing because of outdated rules.
 func claimAgain(reply *ClaimReply) bool {
@@ -140,8 +140,8 @@ type view struct {
 	queues []task.QueueSpec
 	// maxThreads is the most rounds on the node, over all its workers.
 	maxThreads task.Limit
-	// setAside says why the node is quarantined, for people; empty if it is not.
-	setAside string
+	// quarantined says why the node is quarantined, for people; empty if it is not.
+	quarantined string
 }
 
 // newView applies the rules to an offer.
@@ -154,9 +154,9 @@ func newView(r *Rules, offer *task.Offer) *view {
 		v.maxThreads = r.Node.MaxThreads
 	}
 	if !r.Node.Quarantined.IsZero() {
-		v.setAside = reasonSetAside
+		v.quarantined = reasonQuarantined
 		if r.Node.Reason != "" {
-			v.setAside += ": " + r.Node.Reason
+			v.quarantined += ": " + r.Node.Reason
 		}
 	}
 	return v
@@ -203,7 +203,7 @@ func (b *rulebook) current(ctx context.Context) (*view, error) {
 	}
 	v, before := newView(&r, &b.offer), b.last()
 	b.view.Store(v)
-	if v.version != before.version || v.setAside != before.setAside {
+	if v.version != before.version || v.quarantined != before.quarantined {
 		b.changed()
 	}
 	return v, nil

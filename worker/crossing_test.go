@@ -75,7 +75,7 @@ func (s *site) spooling(t *testing.T) (*Worker, *logs) {
 }
 
 // spooled claims a task and returns the order that ends its round by the event.
-func (s *site) spooled(t *testing.T, event sm.Event) *tasks.Order {
+func (s *site) spooled(t *testing.T, event sm.Event) *tasks.Commit {
 	t.Helper()
 	task := s.Claim(t, "w", 1)[0]
 	o := sm.Occurrence{Event: event, Actor: sm.Worker, Claim: task.Task.Current.Claim, Round: task.Task.Round}
@@ -83,7 +83,7 @@ func (s *site) spooled(t *testing.T, event sm.Event) *tasks.Order {
 	if err != nil {
 		t.Fatal(err)
 	}
-	order := &tasks.Order{Move: move, Writer: "w", Bucket: task.Bucket}
+	order := &tasks.Commit{Move: move, Writer: "w", Bucket: task.Bucket}
 	if event == sm.StopOverdue {
 		order.Fields = []string{"0:output", "partial\n", "0:error", "too long", "0:class", "time"}
 	}

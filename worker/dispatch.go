@@ -27,12 +27,12 @@ func (w *Worker) dispatch(ctx context.Context) {
 			continue
 		}
 		w.sayResumed()
-		w.turn(ctx, free)
+		w.dispatchOnce(ctx, free)
 	}
 }
 
-// turn claims and works, or waits for work.
-func (w *Worker) turn(ctx context.Context, free int) {
+// dispatchOnce claims and works, or waits for work.
+func (w *Worker) dispatchOnce(ctx context.Context, free int) {
 	session, _, _ := w.lease.now()
 	incarnation := session.Incarnation
 	reply, clock, err := w.claim(ctx, incarnation, free)
@@ -225,7 +225,7 @@ func (o *Options) patience(waits int) time.Duration {
 // idleTime is how long to wait after a claim that got nothing.
 func (w *Worker) idleTime(reply *ClaimReply) time.Duration {
 	d := w.opts.patience(w.waits)
-	if reply.NodeFull || len(reply.Full) > 0 || w.rules.last().setAside != "" {
+	if reply.NodeFull || len(reply.Full) > 0 || w.rules.last().quarantined != "" {
 		d = min(d, turnedAwayWait)
 	}
 	if next := reply.Next.Sub(reply.Now); reply.Next != statemachine.Never && next < timing.FromStd(d) {
@@ -247,7 +247,7 @@ func (w *Worker) sayFull(ctx context.Context, reply *ClaimReply) {
 	switch {
 	case !w.log.Enabled(ctx, slog.LevelDebug):
 	case reply.NodeFull:
-		w.log.Debug("the node takes no more tasks", "node", w.opts.Node, "set_aside", w.rules.last().setAside)
+		w.log.Debug("the node takes no more tasks", "node", w.opts.Node, "set_aside", w.rules.last().quarantined)
 	case len(reply.Full) > 0:
 		w.log.Debug("limits or resources keep due tasks of these queues waiting", "queues", reply.Full)
 	}

@@ -85,7 +85,7 @@ func TestOrders(t *testing.T) {
 	id := s.open(t, s.script(t, "p", waiting), input(started+" "+release))
 	w := s.start(t)
 	awaitFile(t, started)
-	s.command(t, task.OrderDrain)
+	s.command(t, task.CommandDrain)
 	wait.Eventually(t, patience, func() bool { return s.worker(t).State == task.WorkerDraining }, "it does not drain")
 	next := s.open(t, s.script(t, "q", "true"))
 	touch(t, release)
@@ -100,9 +100,9 @@ func TestOrders(t *testing.T) {
 	if task := s.Task(t, next); task.State != sm.Open {
 		t.Errorf("the name was drained, but claimed: %s", task.State)
 	}
-	s.command(t, task.NoOrder)
+	s.command(t, task.NoCommand)
 	s.await(t, next, sm.Executed)
-	s.command(t, task.OrderStop)
+	s.command(t, task.CommandStop)
 	if err := wait.Receive(t, patience, w.done, "it does not stop"); err != nil {
 		t.Error(err)
 	}
@@ -111,9 +111,9 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-func (s *site) command(t *testing.T, order task.WorkerOrder) {
+func (s *site) command(t *testing.T, order task.WorkerCommand) {
 	t.Helper()
-	if _, err := s.Store.OrderWorker(t.Context(), "w", order); err != nil {
+	if _, err := s.Store.CommandWorker(t.Context(), "w", order); err != nil {
 		t.Fatal(err)
 	}
 }

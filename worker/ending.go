@@ -342,7 +342,7 @@ func dropRound(round, keep int) int {
 }
 
 // drop takes the output of a middle round out of the task, visibly.
-func drop(order *Order, round int) {
+func drop(order *Commit, round int) {
 	if round < 0 {
 		return
 	}

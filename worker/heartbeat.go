@@ -117,7 +117,7 @@ func (w *Worker) heartbeat() Heartbeat {
 	busy, stuck := w.busy(), w.pool.count(stuck)
 	w.shown.Store(int64(busy))
 	h := Heartbeat{State: task.WorkerReady, Busy: busy, Stuck: stuck, Queues: w.queueUse(), Outlast: w.opts.FinishWithoutRedis}
-	h.Reason = cmp.Or(w.whyPaused().text, w.rules.last().setAside)
+	h.Reason = cmp.Or(w.whyPaused().text, w.rules.last().quarantined)
 	if w.draining() {
 		h.State = task.WorkerDraining
 		if busy == 0 {

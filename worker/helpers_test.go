@@ -234,7 +234,7 @@ func (s *site) decide(t *testing.T, task *tasks.TaskHeader, event statemachine.E
 	if err != nil {
 		return false
 	}
-	out, err := s.Store.Apply(t.Context(), tasks.Order{Move: move, Writer: "server", Bucket: task.Bucket})
+	out, err := s.Store.Apply(t.Context(), tasks.Commit{Move: move, Writer: "server", Bucket: task.Bucket})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,11 +58,11 @@ func TestIdleTime(t *testing.T) {
 	o := DefaultOptions()
 	o.Name = "w"
 	for name, c := range map[string]struct {
-		waits    int
-		bound    time.Duration
-		reply    tasks.ClaimReply
-		setAside string
-		want     time.Duration
+		waits       int
+		bound       time.Duration
+		reply       tasks.ClaimReply
+		quarantined string
+		want        time.Duration
 	}{
 		"first":           {want: 100 * time.Millisecond},
 		"later":           {waits: 50, want: 10 * time.Second},
@@ -70,7 +70,7 @@ func TestIdleTime(t *testing.T) {
 		"loose bound":     {bound: 2 * time.Second, want: 100 * time.Millisecond},
 		"queue full":      {waits: 50, reply: tasks.ClaimReply{Full: []string{"q"}}, want: 3 * time.Second},
 		"node full":       {waits: 50, reply: tasks.ClaimReply{NodeFull: true}, want: 3 * time.Second},
-		"set aside":       {waits: 50, setAside: "why", want: 3 * time.Second},
+		"quarantined":     {waits: 50, quarantined: "why", want: 3 * time.Second},
 		"next soon":       {waits: 50, reply: tasks.ClaimReply{Next: 1e15 + 300e3}, want: 300 * time.Millisecond},
 		"next after that": {waits: 50, reply: tasks.ClaimReply{Next: 1e15 + 100e6}, want: 10 * time.Second},
 		"next now":        {waits: 50, reply: tasks.ClaimReply{Next: 1e15}, want: time.Millisecond},
@@ -82,7 +82,7 @@ func TestIdleTime(t *testing.T) {
 		}
 		c.reply.Now = 1e15
 		w := &Worker{opts: o, waits: c.waits, rules: &rulebook{}}
-		w.rules.view.Store(&view{setAside: c.setAside})
+		w.rules.view.Store(&view{quarantined: c.quarantined})
 		if got := w.idleTime(&c.reply); got != c.want {
 			t.Errorf("%s: waits %v, want %v", name, got, c.want)
 		}

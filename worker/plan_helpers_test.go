@@ -66,4 +66,4 @@ func (s *site) finish(t *testing.T, id int64, states ...sm.State) *tasks.TaskHea
 }
 
 // drainPlans is what one pass of a server does for plans.
-func (s *site) drainPlans(t *testing.T) { t.Helper(); storetest.DrainPlans(t, s.Store, 100, true) }
+func (s *site) drainPlans(t *testing.T) { t.Helper(); storetest.AdvancePlans(t, s.Store, 100, true) }

@@ -264,7 +264,7 @@ func TestHeartbeatOfQueues(t *testing.T) {
 	shows(plain, task.QueueUse{Class: "render", Queue: "q"})
 }
 
-// A node that is set aside says so.
+// A node in quarantine says so.
 func TestNodeSetAside(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -277,7 +277,7 @@ func TestNodeSetAside(t *testing.T) {
 	id := s.open(t, s.script(t, "p", "true"))
 	w := s.start(t, func(o *Options) { o.Node = "n" })
 	w.log.await(t, "registered")
-	wait.Eventually(t, patience, func() bool { return s.worker(t).Reason == "the node is set aside: 5 of 5 failed" }, "it does not say so")
+	wait.Eventually(t, patience, func() bool { return s.worker(t).Reason == "the node is quarantined: 5 of 5 failed" }, "it does not say so")
 	w.log.await(t, "the node takes no more tasks")
 	checkFields(t, s.Task(t, id), map[string]string{"state": "open", "0:worker": "-"})
 }
@@ -289,9 +289,9 @@ func TestNodeIsFreeAgain(t *testing.T) {
 	s := newSite(t)
 	c := s.claimer(t)
 	claim(t, c)
-	for since, want := range map[time.Duration]bool{0: false, setAsideInterval: true} {
+	for since, want := range map[time.Duration]bool{0: false, quarantineInterval: true} {
 		v := *c.rules.last()
-		v.setAside, v.read = "the node is set aside", time.Now().Add(-since)
+		v.quarantined, v.read = "the node is quarantined", time.Now().Add(-since)
 		c.rules.view.Store(&v)
 		c.rules.outdated.Store(false)
 		if claim(t, c); c.rules.outdated.Load() != want {

@@ -57,7 +57,7 @@ func (r *round) report(ctx context.Context, end *ending) (success bool, next *as
 }
 
 // successor is the slot if it may have another task at once, else nil.
-func (r *round) successor(order *Order, end *ending, next *assignment) *slot {
+func (r *round) successor(order *Commit, end *ending, next *assignment) *slot {
 	success := order.Event == statemachine.Report && !order.Failed
 	if r.slot == nil || next != nil || end.stuck != nil || end.unfit() || r.worker.shortage.now() != "" ||
 		r.worker.opts.pauseAfter(success) > 0 {
@@ -69,7 +69,7 @@ func (r *round) successor(order *Order, end *ending, next *assignment) *slot {
 // crossed decides anew about a round that was to be opened again, where Redis
 // says that the task was cancelled meanwhile. It reports whether there is a new
 // order.
-func (r *round) crossed(order *Order, end *ending, refused error) bool {
+func (r *round) crossed(order *Commit, end *ending, refused error) bool {
 	move, ok := withStop(&order.Move, refused)
 	if !ok {
 		return false
@@ -87,7 +87,7 @@ func (r *round) crossed(order *Order, end *ending, refused error) bool {
 }
 
 // shorten replaces a record that Redis does not take by one that says so.
-func (r *round) shorten(order *Order, end *ending, err error) {
+func (r *round) shorten(order *Commit, end *ending, err error) {
 	r.log.Error(fmt.Sprintf("redis does not take the report of task %d", r.Task.ID), "error", err)
 	if end.event == statemachine.HandBack {
 		return
@@ -104,7 +104,7 @@ func (r *round) shorten(order *Order, end *ending, err error) {
 }
 
 // reported logs what became of the report.
-func (r *round) reported(ctx context.Context, order *Order, refused error) bool {
+func (r *round) reported(ctx context.Context, order *Commit, refused error) bool {
 	id := r.Task.ID
 	if refused != nil {
 		r.log.Warn(fmt.Sprintf(refusalText(order.Event), id), "error", refused)
@@ -138,7 +138,7 @@ func refusalText(event statemachine.Event) string {
 }
 
 // order is the decided move with the round's record.
-func (r *round) order(end *ending) (Order, error) {
+func (r *round) order(end *ending) (Commit, error) {
 	text, aside := end.errorText(r.Spec.FailOn)
 	o := statemachine.Occurrence{
 		Event: end.event, Actor: statemachine.Worker, Claim: r.Task.Current.Claim, Round: r.Task.Round,
@@ -150,15 +150,15 @@ func (r *round) order(end *ending) (Order, error) {
 	o.ExitCode, o.HasExit = end.result.exit()
 	move, err := statemachine.Decide(&r.Task, o, r.clock.now())
 	if err != nil {
-		return Order{}, err
+		return Commit{}, err
 	}
 	return r.recorded(move, end, text, aside), nil
 }
 
 // recorded is a decided move with the record of the round, whose error is text.
-func (r *round) recorded(move statemachine.Move, end *ending, text, aside string) Order {
+func (r *round) recorded(move statemachine.Move, end *ending, text, aside string) Commit {
 	t := &r.Task
-	order := Order{Move: move, Writer: r.worker.opts.Name, Bucket: r.Bucket, Node: end.news(text != "")}
+	order := Commit{Move: move, Writer: r.worker.opts.Name, Bucket: r.Bucket, Node: end.news(text != "")}
 	if move.Event == statemachine.HandBack && move.NextRound {
 		r.journal.add("handing back task " + strconv.FormatInt(t.ID, 10) + ": " + end.why.Error())
 		if class := declined(end.why); class != "" {
@@ -197,7 +197,7 @@ func withStop(m *statemachine.Move, refused error) (again statemachine.Move, ok 
 // applySpooled applies an order from the spool. Where a stop was asked for while it
 // lay there, it decides anew, as [round.crossed] does; all that is on disk of a
 // round that was to be handed back is that.
-func (w *Worker) applySpooled(ctx context.Context, order Order) (Outcome, error) {
+func (w *Worker) applySpooled(ctx context.Context, order Commit) (Outcome, error) {
 	outcome, err := w.move(ctx, &order)
 	if err != nil {
 		return Outcome{}, err
@@ -215,8 +215,8 @@ func (w *Worker) applySpooled(ctx context.Context, order Order) (Outcome, error)
 }
 
 // move sends one order alone.
-func (w *Worker) move(ctx context.Context, order *Order) (Outcome, error) {
-	turn := w.opts.Backend.Turn(ctx, []Order{*order}, nil)
+func (w *Worker) move(ctx context.Context, order *Commit) (Outcome, error) {
+	turn := w.opts.Backend.Turn(ctx, []Commit{*order}, nil)
 	if turn.Moved != nil {
 		return Outcome{}, turn.Moved
 	}
@@ -235,7 +235,7 @@ type reporter struct {
 
 // pendingReport is a report on its way.
 type pendingReport struct {
-	order *Order
+	order *Commit
 	slot  *slot     // that would like another task; nil for none
 	turn  chan bool // while others send: true to send what waits, false when this one was sent
 
@@ -297,15 +297,15 @@ func (o *reporter) sendNext() {
 
 // sendBatch sends reports. What Redis refuses to carry out as a whole is sent one by one, so that none suffers from another.
 func (o *reporter) sendBatch(ctx context.Context, batch []*pendingReport) {
-	orders := make([]Order, len(batch))
+	commits := make([]Commit, len(batch))
 	var free []*slot
 	for i, l := range batch {
-		orders[i] = *l.order
+		commits[i] = *l.order
 		if l.slot != nil {
 			free = append(free, l.slot)
 		}
 	}
-	outcomes, next, err := o.call(ctx, orders, free)
+	outcomes, next, err := o.call(ctx, commits, free)
 	for i, l := range batch {
 		switch {
 		case err == nil:
@@ -320,15 +320,15 @@ func (o *reporter) sendBatch(ctx context.Context, batch []*pendingReport) {
 }
 
 // call makes the moves, and claims for the free slots if that can be now.
-func (o *reporter) call(ctx context.Context, orders []Order, free []*slot) ([]Outcome, map[*slot]*assignment, error) {
+func (o *reporter) call(ctx context.Context, commits []Commit, free []*slot) ([]Outcome, map[*slot]*assignment, error) {
 	w := o.worker
 	request := o.request(len(free))
-	turn := w.opts.Backend.Turn(ctx, orders, request)
+	turn := w.opts.Backend.Turn(ctx, commits, request)
 	if request == nil {
 		return turn.Outcomes, nil, turn.Moved
 	}
 	incarnation := request.Incarnation
-	clock, err := w.claims.landed(&turn.Reply, turn.Claimed)
+	clock, err := w.claims.end(&turn.Reply, turn.Claimed)
 	if err != nil { // the dispatcher repeats it once a slot is idle
 		w.log.Debug("a claim that went along with a report had no answer", "error", err)
 		return turn.Outcomes, nil, turn.Moved
@@ -347,7 +347,7 @@ func (o *reporter) request(n int) *ClaimRequest {
 		return nil
 	}
 	session, _, _ := w.lease.now()
-	return w.claims.along(session.Incarnation, n)
+	return w.claims.begin(session.Incarnation, n)
 }
 
 // assign gives tasks to slots, and hands back those that none may begin any more.

@@ -180,11 +180,11 @@ func TestReportSpoilsNoOther(t *testing.T) {
 // A call takes the sender's report, and others up to a number and a size.
 func TestReportsOfOneCall(t *testing.T) {
 	t.Parallel()
-	large := &tasks.Order{Fields: []string{"0:output", strings.Repeat("x", mostBytes+1)}}
+	large := &tasks.Commit{Fields: []string{"0:output", strings.Repeat("x", mostBytes+1)}}
 	for _, c := range []struct {
-		order *tasks.Order
+		order *tasks.Commit
 		want  int
-	}{{&tasks.Order{}, mostReports}, {large, 1}} {
+	}{{&tasks.Commit{}, mostReports}, {large, 1}} {
 		o := &reporter{}
 		for range mostReports + 5 {
 			o.waiting = append(o.waiting, &pendingReport{order: c.order})
@@ -273,24 +273,24 @@ func TestClaimAlong(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.claimer(t)
-	if c.along(0, 1) != nil {
+	if c.begin(0, 1) != nil {
 		t.Error("a claim by rules that were never read")
 	}
 	if _, err := c.rules.current(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	request := c.along(0, 1)
-	if request == nil || c.along(0, 1) != nil {
+	request := c.begin(0, 1)
+	if request == nil || c.begin(0, 1) != nil {
 		t.Fatalf("claims %v, and another beside it", request)
 	}
-	if _, err := c.landed(&tasks.ClaimReply{}, errors.New("no answer")); err == nil || !c.inDoubt() {
+	if _, err := c.end(&tasks.ClaimReply{}, errors.New("no answer")); err == nil || !c.inDoubt() {
 		t.Error("a claim without an answer is forgotten")
 	}
-	if c.along(0, 1) != nil {
+	if c.begin(0, 1) != nil {
 		t.Error("a claim while another one is in doubt")
 	}
 	claim(t, c)
-	if c.inDoubt() || c.along(0, 1) == nil {
+	if c.inDoubt() || c.begin(0, 1) == nil {
 		t.Error("no claim after the doubt")
 	}
 }

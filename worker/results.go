@@ -257,14 +257,14 @@ func (r *round) refuseCut(ctx context.Context, end *ending) {
 	if r.Plan == 0 || end.event != statemachine.Report || !res.stdout.Truncated || res.brought != nil {
 		return
 	}
-	if text, _ := end.errorText(r.Spec.FailOn); text == "" && r.feeds(ctx) {
+	if text, _ := end.errorText(r.Spec.FailOn); text == "" && r.hasDependants(ctx) {
 		end.fails(nil, &cutError{r.worker.opts.OutputLimit})
 	}
 }
 
-// feeds asks whether other tasks need this one, as long as ctx leaves time. Whoever
+// hasDependants asks whether other tasks need this one, as long as ctx leaves time. Whoever
 // does not know says no: those that need it will see that its output was cut.
-func (r *round) feeds(ctx context.Context) bool {
+func (r *round) hasDependants(ctx context.Context) bool {
 	var found []map[string]string
 	err := r.worker.reporting.ask(ctx, func() (err error) {
 		found, err = r.worker.opts.Backend.Fields(ctx, []int64{r.Task.ID}, "feeds")

@@ -218,10 +218,10 @@ func (r *round) program(dir string, s pipes) shim.Program {
 	w := r.worker
 	return shim.Program{
 		Dir: dir, Args: r.words(),
-		Env:   process.Environment(w.allow, w.environ, r.variables()),
-		Files: [3]*os.File{nil, s.out.ForProgram(), s.err.ForProgram()},
-		Grace: w.opts.KillGrace,
-		Hurry: func() bool { return r.slot.hard.Load() || w.hurried.Load() },
+		Env:     process.Environment(w.allow, w.environ, r.variables()),
+		Files:   [3]*os.File{nil, s.out.ForProgram(), s.err.ForProgram()},
+		Grace:   w.opts.KillGrace,
+		StopNow: func() bool { return r.slot.hard.Load() || w.stoppedNow.Load() },
 	}
 }
 

@@ -195,18 +195,18 @@ func (w *Worker) takeOver(ctx context.Context, r Registered) error {
 	if err := w.deliverSpool(ctx); err != nil {
 		return err
 	}
-	orders := make([]Order, 0, len(r.Former))
+	orders := make([]Commit, 0, len(r.Former))
 	for i := range r.Former {
 		t := &r.Former[i]
 		move, err := statemachine.Decide(&t.Task, statemachine.Occurrence{
-			Event: statemachine.Lose, Actor: statemachine.Worker, Void: t.Void,
+			Event: statemachine.Lose, Actor: statemachine.Worker, FromLostEpoch: t.FromLostEpoch,
 		}, r.Now)
 		if err = errors.Join(t.Err, err); err != nil {
 			// A server sets it aside; until then it is in our way.
 			w.log.Error("could not take back a task of an earlier incarnation", "error", err, "task", t.ID)
 			continue
 		}
-		orders = append(orders, Order{Move: move, Writer: w.opts.Name, Bucket: t.Bucket})
+		orders = append(orders, Commit{Move: move, Writer: w.opts.Name, Bucket: t.Bucket})
 	}
 	if len(orders) == 0 {
 		timing.Pause(ctx, damagePause)
@@ -219,7 +219,7 @@ func (w *Worker) takeOver(ctx context.Context, r Registered) error {
 const damagePause = 2 * time.Second
 
 // lossOf makes the moves of lost tasks.
-func (w *Worker) lossOf(ctx context.Context, orders []Order) error {
+func (w *Worker) lossOf(ctx context.Context, orders []Commit) error {
 	turn := w.opts.Backend.Turn(ctx, orders, nil)
 	if turn.Moved != nil {
 		return turn.Moved
@@ -260,7 +260,7 @@ func (r *round) spoolName() string {
 
 // spoolOrder keeps a report on disk. It reports whether that worked; the report
 // is kept in memory as well.
-func (w *Worker) spoolOrder(name string, o *Order) bool {
+func (w *Worker) spoolOrder(name string, o *Commit) bool {
 	if w.spool == nil {
 		return false
 	}
@@ -306,7 +306,7 @@ func (w *Worker) deliverSpool(ctx context.Context) error {
 	return nil
 }
 
-func readSpooled(e *spool.Entry) (order Order, err error) {
+func readSpooled(e *spool.Entry) (order Commit, err error) {
 	data, err := e.Data()
 	if err != nil {
 		return order, err
@@ -318,7 +318,7 @@ func readSpooled(e *spool.Entry) (order Order, err error) {
 }
 
 // deliver reports one result of the spool. The error means that Redis is away.
-func (w *Worker) deliver(ctx context.Context, name string, order Order) error {
+func (w *Worker) deliver(ctx context.Context, name string, order Commit) error {
 	outcome, err := w.applySpooled(ctx, order)
 	switch {
 	case errors.Is(err, ErrUnreachable), err != nil && ctx.Err() != nil:

@@ -17,7 +17,7 @@ func (w *Worker) drain(dispatching <-chan struct{}) {
 	w.log.Info("draining", "running", w.pool.count(executing), "drain_timeout", w.opts.DrainTimeout)
 	w.signalChange()
 	limit := time.After(w.opts.DrainTimeout)
-	hurry, over := w.hurry, false
+	stopNow, over := w.stopNow, false
 	for {
 		change := w.pool.change()
 		if dispatching == nil && w.pool.close() {
@@ -31,14 +31,14 @@ func (w *Worker) drain(dispatching <-chan struct{}) {
 		case <-limit:
 			over = true
 			w.log.Warn("drain_timeout is over: stopping what still runs and handing it back")
-		case <-hurry:
-			hurry, over = nil, true
-			w.hurried.Store(true)
+		case <-stopNow:
+			stopNow, over = nil, true
+			w.stoppedNow.Store(true)
 			w.log.Warn("killing what still runs and handing it back")
 		}
 		if over {
 			w.stopExecuting(errDrained) // also rounds that are only about to begin
-			w.stopAll(errDrained, hurry == nil)
+			w.stopAll(errDrained, stopNow == nil)
 		}
 	}
 	time.AfterFunc(w.opts.StopTimeout, w.stopReports)
@@ -58,26 +58,26 @@ func (w *Worker) killRounds(cause error) {
 }
 
 // order takes note of what an operator wants.
-func (w *Worker) order(o task.WorkerOrder) {
-	before, _ := w.ordered.Swap(o).(task.WorkerOrder)
+func (w *Worker) order(o task.WorkerCommand) {
+	before, _ := w.ordered.Swap(o).(task.WorkerCommand)
 	if o == before {
 		return
 	}
 	w.signalChange()
 	switch o {
-	case task.OrderStop:
+	case task.CommandStop:
 		w.log.Info("an operator has ordered this worker to stop")
 		w.stopRounds(errOrdered)
-	case task.OrderDrain:
+	case task.CommandDrain:
 		w.log.Info("an operator has ordered this worker to drain: it claims nothing until it is undrained")
-	case task.NoOrder:
+	case task.NoCommand:
 		w.log.Info("this worker is undrained")
 	}
 }
 
 // draining reports whether the worker claims nothing because it was told so.
 func (w *Worker) draining() bool {
-	return w.rounds.Err() != nil || w.ordered.Load() == task.OrderDrain
+	return w.rounds.Err() != nil || w.ordered.Load() == task.CommandDrain
 }
 
 // pauseReason is why nothing is claimed although slots are idle; the zero value if
@@ -90,7 +90,7 @@ func (w *Worker) whyPaused() pauseReason {
 	switch {
 	case w.rounds.Err() != nil:
 		return because("stopping")
-	case w.ordered.Load() == task.OrderDrain:
+	case w.ordered.Load() == task.CommandDrain:
 		return because("drained by an operator")
 	case !held:
 		return because("without a lease: cut off from redis")

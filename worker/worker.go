@@ -51,15 +51,15 @@ type Worker struct {
 	paused string
 	woken  WakeUp // what ended its last wait; it is not decided yet whether it is used
 
-	resting atomic.Pointer[context.CancelFunc] // ends the dispatcher's wait for work; nil if it does not wait
-	stops   atomic.Pointer[[]int64]            // tasks to stop, as the last heartbeat was told
-	ordered atomic.Value                       // task.WorkerOrder
-	shown   atomic.Int64                       // how many slots the last heartbeat said are busy
-	changed chan struct{}
-	hurry   chan struct{}
-	once    sync.Once // closes hurry
-	hurried atomic.Bool
-	tidied  sync.Once
+	resting    atomic.Pointer[context.CancelFunc] // ends the dispatcher's wait for work; nil if it does not wait
+	stops      atomic.Pointer[[]int64]            // tasks to stop, as the last heartbeat was told
+	ordered    atomic.Value                       // task.WorkerCommand
+	shown      atomic.Int64                       // how many slots the last heartbeat said are busy
+	changed    chan struct{}
+	stopNow    chan struct{}
+	once       sync.Once // closes stopNow
+	stoppedNow atomic.Bool
+	tidied     sync.Once
 
 	// rounds ends with the first reason to stop, executing when programs must not
 	// go on, reports when no more time is left to report, life when all is reported.
@@ -89,7 +89,7 @@ func New(opts Options) (*Worker, error) {
 		environ: slices.DeleteFunc(slices.Clone(opts.Environ), func(entry string) bool {
 			return strings.HasPrefix(entry, "TDF_")
 		}),
-		ready: make(chan struct{}), changed: make(chan struct{}, 1), hurry: make(chan struct{}),
+		ready: make(chan struct{}), changed: make(chan struct{}, 1), stopNow: make(chan struct{}),
 	}
 	w.rules = newRulebook(opts.Backend, opts.offer(), w.signalChange)
 	w.claims = newClaimer(opts.Backend, w.rules)
@@ -102,7 +102,7 @@ func New(opts Options) (*Worker, error) {
 		w.slots = append(w.slots, &slot{worker: w, index: i})
 	}
 	w.pool = newPool(w.slots)
-	w.ordered.Store(task.NoOrder)
+	w.ordered.Store(task.NoCommand)
 	w.stops.Store(&[]int64{})
 	return w, nil
 }
@@ -142,7 +142,7 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // StopNow makes a worker that drains, or is about to, stop its programs at once
 // and hand their tasks back.
-func (w *Worker) StopNow() { w.once.Do(func() { close(w.hurry) }) }
+func (w *Worker) StopNow() { w.once.Do(func() { close(w.stopNow) }) }
 
 // live is the worker's life from its registration to its end.
 func (w *Worker) live() error {

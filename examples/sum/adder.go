@@ -39,7 +39,7 @@ func (a *adder) handlers() manager.Handlers {
 		Succeeded: a.add,
 		// A sum without one of its parts is wrong: whatever else ends a task, ends all.
 		Unhandled: a.giveUp,
-		EndRound:  a.endRound,
+		AfterPass: a.afterPass,
 		Stop:      a.stop,
 	}
 }
@@ -135,8 +135,8 @@ func (a *adder) sum(ctx context.Context, m *manager.Manager, p place) (string, e
 	return a.sums[p], nil
 }
 
-// endRound says what this round brought.
-func (a *adder) endRound(ctx context.Context, m *manager.Manager, round int) error {
+// afterPass says what this pass brought.
+func (a *adder) afterPass(ctx context.Context, m *manager.Manager, round int) error {
 	counts, err := m.Count(ctx)
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ func BenchmarkPurge(b *testing.B) {
 
 func benchmarkPurge(b *testing.B, sp *storetest.Space, n, size int) {
 	b.Helper()
-	turn := upkeep.PurgeTurn{By: "bench", For: time.Hour}
+	turn := upkeep.PurgeLease{By: "bench", For: time.Hour}
 	rules := []upkeep.Retention{{Outcome: statemachine.Succeeded, Most: 0}}
 	for n > 0 {
 		found, _, _, err := sp.Store.Outdated(b.Context(), turn, rules, size, nil)
@@ -170,15 +170,15 @@ func benchmarkReport(b *testing.B, sp *storetest.Space, held []tasks.Claimed, si
 	for len(held) > 0 {
 		part := held[:min(size, len(held))]
 		held = held[len(part):]
-		orders := make([]tasks.Order, len(part))
+		commits := make([]tasks.Commit, len(part))
 		for i := range part {
 			o := statemachine.Occurrence{
 				Event: statemachine.Report, Actor: statemachine.Worker, Claim: part[i].Task.Current.Claim, Round: part[i].Task.Round,
 			}
-			orders[i] = benchmarkDecide(b, &part[i].Task, o, 0)
-			orders[i].Fields = []string{"0:output", "33\n", "0:error", ""}
+			commits[i] = benchmarkDecide(b, &part[i].Task, o, 0)
+			commits[i].Fields = []string{"0:output", "33\n", "0:error", ""}
 		}
-		benchmarkApply(b, sp, orders)
+		benchmarkApply(b, sp, commits)
 	}
 }
 
@@ -194,26 +194,26 @@ func benchmarkMove(
 		if len(batch.Tasks) == 0 {
 			return
 		}
-		orders := make([]tasks.Order, len(batch.Tasks))
+		commits := make([]tasks.Commit, len(batch.Tasks))
 		for i := range batch.Tasks {
-			orders[i] = benchmarkDecide(b, &batch.Tasks[i].Task, statemachine.Occurrence{Event: event, Actor: actor}, batch.Now)
+			commits[i] = benchmarkDecide(b, &batch.Tasks[i].Task, statemachine.Occurrence{Event: event, Actor: actor}, batch.Now)
 		}
-		benchmarkApply(b, sp, orders)
+		benchmarkApply(b, sp, commits)
 	}
 }
 
-func benchmarkDecide(b *testing.B, t *statemachine.Task, o statemachine.Occurrence, now statemachine.Time) tasks.Order {
+func benchmarkDecide(b *testing.B, t *statemachine.Task, o statemachine.Occurrence, now statemachine.Time) tasks.Commit {
 	b.Helper()
 	m, err := statemachine.Decide(t, o, now)
 	if err != nil {
 		b.Fatal(err)
 	}
-	return tasks.Order{Move: m, Writer: "bench"}
+	return tasks.Commit{Move: m, Writer: "bench"}
 }
 
-func benchmarkApply(b *testing.B, sp *storetest.Space, orders []tasks.Order) {
+func benchmarkApply(b *testing.B, sp *storetest.Space, commits []tasks.Commit) {
 	b.Helper()
-	out, err := sp.Store.Apply(b.Context(), orders...)
+	out, err := sp.Store.Apply(b.Context(), commits...)
 	if err != nil {
 		b.Fatal(err)
 	}

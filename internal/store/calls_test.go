@@ -25,22 +25,22 @@ import (
 // calls are all methods of a Store that talk to Redis and can fail.
 var calls = map[string]func(context.Context, *store.Store) error{
 	"RegisterManager": func(ctx context.Context, st *store.Store) error {
-		return st.RegisterManager(ctx, fleet.Presence{Instance: "i", Name: "n"})
+		return st.RegisterManager(ctx, fleet.ManagerRecord{Instance: "i", Name: "n"})
 	},
 	"Apply": func(ctx context.Context, st *store.Store) error {
-		_, err := st.Apply(ctx, tasks.Order{Move: statemachine.Move{
+		_, err := st.Apply(ctx, tasks.Commit{Move: statemachine.Move{
 			ID: 1, From: statemachine.Open, To: statemachine.Cancelled, Deadline: statemachine.Never,
 		}})
 		return err
 	},
 	"ApplyAll": func(ctx context.Context, st *store.Store) error {
-		_, err := st.ApplyAll(ctx, tasks.Order{Move: statemachine.Move{
+		_, err := st.ApplyAll(ctx, tasks.Commit{Move: statemachine.Move{
 			ID: 1, From: statemachine.Open, To: statemachine.Cancelled, Deadline: statemachine.Never,
 		}})
 		return err
 	},
 	"Turn": func(ctx context.Context, st *store.Store) error {
-		turn := st.Turn(ctx, []tasks.Order{{Move: statemachine.Move{
+		turn := st.Turn(ctx, []tasks.Commit{{Move: statemachine.Move{
 			ID: 1, From: statemachine.Open, To: statemachine.Cancelled, Deadline: statemachine.Never,
 		}}}, &tasks.ClaimRequest{Worker: "w", Request: "r", Max: 1, Candidates: storetest.Free(task.Bucket{})})
 		if turn.Moved == nil {
@@ -62,17 +62,17 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.SteerPlan(ctx, 1, task.PlanReady, "")
 		return err
 	},
-	"Plan":       func(ctx context.Context, st *store.Store) error { _, err := st.Plan(ctx, 1); return err },
-	"PlansOf":    func(ctx context.Context, st *store.Store) error { _, err := st.PlansOf(ctx, []int64{1}); return err },
-	"HalfBuilt":  func(ctx context.Context, st *store.Store) error { _, err := st.HalfBuilt(ctx); return err },
-	"Life":       func(ctx context.Context, st *store.Store) error { _, err := st.Life(ctx); return err },
-	"Births":     func(ctx context.Context, st *store.Store) error { _, err := st.Births(ctx); return err },
-	"ListPlans":  func(ctx context.Context, st *store.Store) error { _, err := st.ListPlans(ctx, 0, 1); return err },
-	"PlanTasks":  func(ctx context.Context, st *store.Store) error { _, err := st.PlanTasks(ctx, 1, 0, 1); return err },
-	"Draining":   func(ctx context.Context, st *store.Store) error { _, err := st.Draining(ctx, 0, 1); return err },
-	"Release":    func(ctx context.Context, st *store.Store) error { _, err := st.Release(ctx, 1, 1); return err },
-	"FreedTasks": func(ctx context.Context, st *store.Store) error { _, _, err := st.FreedTasks(ctx, 1, 0, 1); return err },
-	"FreedIDs":   func(ctx context.Context, st *store.Store) error { _, err := st.FreedIDs(ctx, 1, 0, 1); return err },
+	"Plan":             func(ctx context.Context, st *store.Store) error { _, err := st.Plan(ctx, 1); return err },
+	"PlansOf":          func(ctx context.Context, st *store.Store) error { _, err := st.PlansOf(ctx, []int64{1}); return err },
+	"HalfBuilt":        func(ctx context.Context, st *store.Store) error { _, err := st.HalfBuilt(ctx); return err },
+	"Life":             func(ctx context.Context, st *store.Store) error { _, err := st.Life(ctx); return err },
+	"Births":           func(ctx context.Context, st *store.Store) error { _, err := st.Births(ctx); return err },
+	"ListPlans":        func(ctx context.Context, st *store.Store) error { _, err := st.ListPlans(ctx, 0, 1); return err },
+	"PlanTasks":        func(ctx context.Context, st *store.Store) error { _, err := st.PlanTasks(ctx, 1, 0, 1); return err },
+	"Draining":         func(ctx context.Context, st *store.Store) error { _, err := st.DueWork(ctx, 0, 1); return err },
+	"NotifyDependants": func(ctx context.Context, st *store.Store) error { _, err := st.NotifyDependants(ctx, 1, 1); return err },
+	"FreedTasks":       func(ctx context.Context, st *store.Store) error { _, _, err := st.FreedTasks(ctx, 1, 0, 1); return err },
+	"FreedIDs":         func(ctx context.Context, st *store.Store) error { _, err := st.FreedIDs(ctx, 1, 0, 1); return err },
 	"Planned": func(ctx context.Context, st *store.Store) error {
 		_, err := st.Planned(ctx, 1, []int64{1}, 1)
 		return err
@@ -85,10 +85,10 @@ var calls = map[string]func(context.Context, *store.Store) error{
 	"KeepGrowth":  func(ctx context.Context, st *store.Store) error { return st.KeepGrowth(ctx, 1, "{}", 1, nil) },
 	"Growth":      func(ctx context.Context, st *store.Store) error { _, err := st.Growth(ctx, 1); return err },
 	"Grown":       func(ctx context.Context, st *store.Store) error { _, err := st.Grown(ctx, 1, "0", "", nil); return err },
-	"Regrow":      func(ctx context.Context, st *store.Store) error { _, err := st.Regrow(ctx, 1); return err },
+	"RetryGrowth": func(ctx context.Context, st *store.Store) error { _, err := st.RetryGrowth(ctx, 1); return err },
 	"ResultOf":    func(ctx context.Context, st *store.Store) error { _, err := st.ResultOf(ctx, 1); return err },
 	"Sources":     func(ctx context.Context, st *store.Store) error { _, err := st.Sources(ctx, []int64{1}); return err },
-	"Redrain":     func(ctx context.Context, st *store.Store) error { return st.Redrain(ctx, 1, 1) },
+	"Requeue":     func(ctx context.Context, st *store.Store) error { return st.Requeue(ctx, 1, 1) },
 	"Results":     func(ctx context.Context, st *store.Store) error { _, err := st.Results(ctx, []int64{1}); return err },
 	"EndHandling": func(ctx context.Context, st *store.Store) error { return st.EndHandling(ctx, handlingOf("i")) },
 	"TakeHandling": func(ctx context.Context, st *store.Store) error {
@@ -113,7 +113,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"DeregisterManager": func(ctx context.Context, st *store.Store) error {
-		return st.DeregisterManager(ctx, fleet.Presence{Instance: "i"})
+		return st.DeregisterManager(ctx, fleet.ManagerRecord{Instance: "i"})
 	},
 	"Due": func(ctx context.Context, st *store.Store) error { _, err := st.Due(ctx, 1); return err },
 	"Fields": func(ctx context.Context, st *store.Store) error {
@@ -147,8 +147,8 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.Lost(ctx, 1, fleet.Watched{})
 		return err
 	},
-	"OrderWorker": func(ctx context.Context, st *store.Store) error {
-		_, err := st.OrderWorker(ctx, "w", task.OrderDrain)
+	"CommandWorker": func(ctx context.Context, st *store.Store) error {
+		_, err := st.CommandWorker(ctx, "w", task.CommandDrain)
 		return err
 	},
 	"PassOn": func(ctx context.Context, st *store.Store) error { return st.PassOn(ctx, wakeUp(st)) },
@@ -209,8 +209,8 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		_, err := st.Relist(ctx, &upkeep.Inspection{Task: tasks.TaskHeader{Task: statemachine.Task{ID: 1}}}, statemachine.Open, noon)
 		return err
 	},
-	"SetAside": func(ctx context.Context, st *store.Store) error {
-		_, err := st.SetAside(ctx, &upkeep.Inspection{Task: tasks.TaskHeader{Task: statemachine.Task{ID: 1}}}, noon)
+	"DeadLetter": func(ctx context.Context, st *store.Store) error {
+		_, err := st.DeadLetter(ctx, &upkeep.Inspection{Task: tasks.TaskHeader{Task: statemachine.Task{ID: 1}}}, noon)
 		return err
 	},
 	"Task":      func(ctx context.Context, st *store.Store) error { _, err := st.Task(ctx, 1); return err },
@@ -228,7 +228,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return st.AddQueue(ctx, task.NewQueue("of"+strings.ToLower(conn.NewToken())))
 	},
 	"AskStop": func(ctx context.Context, st *store.Store) error {
-		_, err := st.AskStop(ctx, tasks.Order{Move: statemachine.Move{ID: 1, From: statemachine.Running, AskStop: true}})
+		_, err := st.AskStop(ctx, tasks.Commit{Move: statemachine.Move{ID: 1, From: statemachine.Running, AskStop: true}})
 		return err
 	},
 	"EmptyBuckets": func(ctx context.Context, st *store.Store) error { _, err := st.EmptyBuckets(ctx); return err },
@@ -284,7 +284,7 @@ var calls = map[string]func(context.Context, *store.Store) error{
 		return err
 	},
 	"Outdated": func(ctx context.Context, st *store.Store) error {
-		_, _, _, err := st.Outdated(ctx, upkeep.PurgeTurn{By: "s", For: time.Second}, nil, 1, nil)
+		_, _, _, err := st.Outdated(ctx, upkeep.PurgeLease{By: "s", For: time.Second}, nil, 1, nil)
 		return err
 	},
 	"Overstayed": func(ctx context.Context, st *store.Store) error {

@@ -101,7 +101,7 @@ func TestDamagedNodeCounts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: m, Writer: "w", Node: news})
+			out, err := sp.Store.Apply(t.Context(), tasks.Commit{Move: m, Writer: "w", Node: news})
 			if err != nil || out[0].Result != statemachine.Moved {
 				t.Fatalf("%q: %+v, %v", odd, out, err)
 			}

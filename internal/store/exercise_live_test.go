@@ -23,42 +23,42 @@ import (
 func exerciseOrders(t *testing.T, sp *storetest.Space) {
 	w := sp.Register(t, "w")
 	renew, _ := listen(t, sp.Store, "w")
-	order := func(o task.WorkerOrder) task.Worker {
+	order := func(o task.WorkerCommand) task.Worker {
 		t.Helper()
-		info, err := sp.Store.OrderWorker(t.Context(), "w", o)
+		info, err := sp.Store.CommandWorker(t.Context(), "w", o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return info
 	}
-	awaitHint(t, renew, func() { order(task.OrderDrain) })
-	if r := sp.Renew(t, w); r.Order != task.OrderDrain {
+	awaitHint(t, renew, func() { order(task.CommandDrain) })
+	if r := sp.Renew(t, w); r.Order != task.CommandDrain {
 		t.Errorf("renewed %+v", r)
 	}
 	if err := sp.Store.Leave(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
-	if w = sp.Register(t, "w"); w.Order != task.OrderDrain {
+	if w = sp.Register(t, "w"); w.Order != task.CommandDrain {
 		t.Errorf("the drain is forgotten: %+v", w)
 	}
-	if before := order(task.OrderStop); before.Order != task.OrderDrain || before.Name != "w" {
+	if before := order(task.CommandStop); before.Order != task.CommandDrain || before.Name != "w" {
 		t.Errorf("was %+v", before)
 	}
-	if r := sp.Renew(t, w); r.Order != task.OrderStop {
+	if r := sp.Renew(t, w); r.Order != task.CommandStop {
 		t.Errorf("renewed %+v", r)
 	}
 	if err := sp.Store.Leave(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
-	if w = sp.Register(t, "w"); w.Order != task.NoOrder {
+	if w = sp.Register(t, "w"); w.Order != task.NoCommand {
 		t.Errorf("the stop is remembered: %+v", w)
 	}
-	order(task.OrderDrain)
-	order(task.NoOrder)
-	if r := sp.Renew(t, w); r.Order != task.NoOrder {
+	order(task.CommandDrain)
+	order(task.NoCommand)
+	if r := sp.Renew(t, w); r.Order != task.NoCommand {
 		t.Errorf("renewed %+v", r)
 	}
-	if _, err := sp.Store.OrderWorker(t.Context(), "w", "dance"); err == nil {
+	if _, err := sp.Store.CommandWorker(t.Context(), "w", "dance"); err == nil {
 		t.Error("any order is taken")
 	}
 }
@@ -314,7 +314,7 @@ func exerciseDrop(t *testing.T, sp *storetest.Space) {
 	sp.Open(t, storetest.Spec())
 	c := sp.Claim(t, "w", 1)[0]
 	m := decided(t, &c.Task, statemachine.Report, statemachine.Worker, 0)
-	order := tasks.Order{Move: m, Writer: "w", Fields: []string{"0:output", "x", "0:stderr", "y"}, Drop: []string{"0:stderr", "0:none"}}
+	order := tasks.Commit{Move: m, Writer: "w", Fields: []string{"0:output", "x", "0:stderr", "y"}, Drop: []string{"0:stderr", "0:none"}}
 	for _, want := range []statemachine.Result{statemachine.Moved, statemachine.Repeated} {
 		if out := applyAll(t, sp, order); out[0].Result != want {
 			t.Errorf("%+v, want %v", out[0], want)

@@ -147,7 +147,7 @@ func exerciseHeldElsewhere(t *testing.T, sp *storetest.Space) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done, err := sp.Store.SetAside(ctx, &found[0], now); !done || err != nil {
+	if done, err := sp.Store.DeadLetter(ctx, &found[0], now); !done || err != nil {
 		t.Fatal(done, err)
 	}
 	sp.Register(t, "x")

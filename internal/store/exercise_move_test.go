@@ -59,7 +59,7 @@ func exerciseIllegalMove(t *testing.T, sp *storetest.Space) {
 	other.From, other.To, other.Rev = statemachine.Open, statemachine.Expired, 7
 	missing := other
 	missing.ID = 99
-	out := applyAll(t, sp, tasks.Order{Move: move, Writer: "s"}, tasks.Order{Move: other, Writer: "s"}, tasks.Order{Move: missing, Writer: "s"})
+	out := applyAll(t, sp, tasks.Commit{Move: move, Writer: "s"}, tasks.Commit{Move: other, Writer: "s"}, tasks.Commit{Move: missing, Writer: "s"})
 	if !errors.Is(out[0].Err, statemachine.ErrConflict) || !errors.Is(out[1].Err, statemachine.ErrConflict) ||
 		!errors.Is(out[2].Err, conn.ErrDamaged) {
 		t.Errorf("outcomes %+v", out)
@@ -79,7 +79,7 @@ func exerciseStaleReport(t *testing.T, sp *storetest.Space) {
 	late := sp.Claim(t, "w1", 1)[0]
 	task := sp.Task(t, 1)
 	m := decided(t, &task.Task, statemachine.Lose, statemachine.Server, 0)
-	applyAll(t, sp, tasks.Order{Move: m, Writer: "server", Bucket: task.Bucket})
+	applyAll(t, sp, tasks.Commit{Move: m, Writer: "server", Bucket: task.Bucket})
 	if out := sp.Report(t, &late, "old", ""); !errors.Is(out.Err, statemachine.ErrStale) {
 		t.Errorf("report for an open task: %+v", out)
 	}
@@ -135,14 +135,14 @@ func exerciseBatch(t *testing.T, sp *storetest.Space) {
 	if err != nil || len(b.Tasks) != 2 {
 		t.Fatalf("executed %+v, error %v", b, err)
 	}
-	orders := make([]tasks.Order, 0, 3)
+	commits := make([]tasks.Commit, 0, 3)
 	for i := range b.Tasks {
 		m := decided(t, &b.Tasks[i].Task, statemachine.Settle, statemachine.Server, b.Now)
-		orders = append(orders, tasks.Order{Move: m, Writer: "s", Bucket: b.Tasks[i].Bucket})
+		commits = append(commits, tasks.Commit{Move: m, Writer: "s", Bucket: b.Tasks[i].Bucket})
 	}
-	wrong := orders[0]
+	wrong := commits[0]
 	wrong.ID = 2
-	out := applyAll(t, sp, orders[0], wrong, orders[1])
+	out := applyAll(t, sp, commits[0], wrong, commits[1])
 	if out[0].Result != statemachine.Moved || !errors.Is(out[1].Err, statemachine.ErrConflict) || out[2].Result != statemachine.Moved {
 		t.Errorf("outcomes %+v", out)
 	}
@@ -152,7 +152,7 @@ func exerciseBatch(t *testing.T, sp *storetest.Space) {
 	if n := sp.Raw.ZCard(t.Context(), sp.Key("ready:q:::0")).Val(); n != 1 {
 		t.Error("the opened task is not in its bucket")
 	}
-	if again := applyAll(t, sp, orders...); again[0].Result != statemachine.Repeated || again[1].Result != statemachine.Repeated {
+	if again := applyAll(t, sp, commits...); again[0].Result != statemachine.Repeated || again[1].Result != statemachine.Repeated {
 		t.Errorf("sent again: %+v", again)
 	}
 }

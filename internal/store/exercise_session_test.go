@@ -22,7 +22,7 @@ import (
 func exerciseRegister(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
 	a, b := sp.Register(t, "a"), sp.Register(t, "b")
-	if a.ID != 1 || b.ID != 2 || a.Incarnation != 1 || a.Lease != fleet.DefaultLease*second || a.Order != task.NoOrder {
+	if a.ID != 1 || b.ID != 2 || a.Incarnation != 1 || a.Lease != fleet.DefaultLease*second || a.Order != task.NoCommand {
 		t.Errorf("sessions %+v, %+v", a, b)
 	}
 	if again := sp.Register(t, "a"); again != a {
@@ -78,7 +78,7 @@ func exerciseFormer(t *testing.T, sp *storetest.Space) {
 func loseTask(t *testing.T, sp *storetest.Space, seen *tasks.TaskHeader) {
 	t.Helper()
 	m := decided(t, &seen.Task, statemachine.Lose, statemachine.Server, 0)
-	if out := applyAll(t, sp, tasks.Order{Move: m, Writer: "s", Bucket: seen.Bucket}); out[0].Result != statemachine.Moved {
+	if out := applyAll(t, sp, tasks.Commit{Move: m, Writer: "s", Bucket: seen.Bucket}); out[0].Result != statemachine.Moved {
 		t.Fatalf("lose: %+v", out[0])
 	}
 }
@@ -166,7 +166,7 @@ func exerciseKnownBuckets(t *testing.T, sp *storetest.Space) {
 // Disbatch: registration and heartbeat object; orders of an operator.
 func exerciseRegistry(t *testing.T, sp *storetest.Space) {
 	sp.SetClock(t, noon)
-	if _, err := sp.Store.OrderWorker(t.Context(), "w", task.OrderDrain); !errors.Is(err, conn.ErrNoWorker) {
+	if _, err := sp.Store.CommandWorker(t.Context(), "w", task.CommandDrain); !errors.Is(err, conn.ErrNoWorker) {
 		t.Errorf("ordered a worker that is not there: %v", err)
 	}
 	if all, _, err := sp.Store.Workers(t.Context()); len(all) != 0 || err != nil {

@@ -89,7 +89,7 @@ func decided(
 	return m
 }
 
-func applyAll(t *testing.T, sp *storetest.Space, orders ...tasks.Order) []tasks.Outcome {
+func applyAll(t *testing.T, sp *storetest.Space, orders ...tasks.Commit) []tasks.Outcome {
 	t.Helper()
 	out, err := sp.Store.Apply(t.Context(), orders...)
 	if err != nil {
@@ -103,7 +103,7 @@ func moveOn(t *testing.T, sp *storetest.Space, id int64, event statemachine.Even
 	t.Helper()
 	task := sp.Task(t, id)
 	m := decided(t, &task.Task, event, actor, 0)
-	if out := applyAll(t, sp, tasks.Order{Move: m, Writer: string(actor), Bucket: task.Bucket}); out[0].Result != statemachine.Moved {
+	if out := applyAll(t, sp, tasks.Commit{Move: m, Writer: string(actor), Bucket: task.Bucket}); out[0].Result != statemachine.Moved {
 		t.Fatalf("%s: %+v", event, out[0])
 	}
 }
@@ -229,7 +229,7 @@ func exerciseDamage(t *testing.T, sp *storetest.Space) {
 	}
 	setAside := func(what string, i int, at statemachine.Time, want bool) {
 		t.Helper()
-		if done, err := sp.Store.SetAside(t.Context(), &found[i], at); done != want || err != nil {
+		if done, err := sp.Store.DeadLetter(t.Context(), &found[i], at); done != want || err != nil {
 			t.Errorf("%s: %v, %v", what, done, err)
 		}
 	}
@@ -244,12 +244,12 @@ func exerciseDamage(t *testing.T, sp *storetest.Space) {
 }
 
 func exerciseManagers(t *testing.T, sp *storetest.Space) {
-	own := fleet.Presence{Instance: "i1", Name: "my manager"}
-	standIn := fleet.Presence{Instance: "i2", Name: "tdf-manager", StandIn: true}
+	own := fleet.ManagerRecord{Instance: "i1", Name: "my manager"}
+	standIn := fleet.ManagerRecord{Instance: "i2", Name: "tdf-manager", Standby: true}
 	forced := standIn
 	forced.Force = true
 	sp.SetClock(t, noon)
-	step := func(p fleet.Presence, want error) {
+	step := func(p fleet.ManagerRecord, want error) {
 		t.Helper()
 		if err := sp.Store.RegisterManager(t.Context(), p); !errors.Is(err, want) {
 			t.Errorf("%s appears: %v, want %v", p.Name, err, want)

@@ -44,7 +44,7 @@ func KeyFunctions(namespace string) map[string]string {
 		"meta": k.Meta(), "task_id": k.TaskID(), "task:<id>": k.Task(7), "<state>": k.State("open"),
 		"buckets": k.Buckets(), "ready:<bucket>": k.Ready(task.DefaultBucketName), "wake:<bucket>": k.Wake(task.DefaultBucketName),
 		"wake_server": k.WakeServer(), "due": k.Due(), "request:<key>": k.Request("key"), "claim:<worker>": k.LastClaim("name"),
-		"set_aside": k.SetAside(), "managers": k.Managers(), "handling": k.Handling(), "worker": k.Worker(), "worker_id": k.WorkerIDs(),
+		"set_aside": k.DeadLetters(), "managers": k.Managers(), "handling": k.Handling(), "worker": k.Worker(), "worker_id": k.WorkerIDs(),
 		"worker_id:<name>": k.WorkerID("name"), "changed": k.Changed(),
 		"lease": k.Lease(), "worker:<name>": k.WorkerDoc("name"), "held:<name>": k.Held("name"), "call:<name>": k.Call("name"),
 		"halt:<name>": k.Halt("name"), "follow": k.Follow(), "live:<id>": k.Live(7),

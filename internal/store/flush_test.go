@@ -158,8 +158,8 @@ func TestPublishedLeaseIsTold(t *testing.T) {
 	}
 }
 
-// An id that was set aside before a flush is given out again: the task of that id
-// is not set aside.
+// The id of a dead letter is given out again after a flush: the new task of
+// that id is no dead letter.
 func TestIDWasSetAside(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)

@@ -62,7 +62,7 @@ func planLines(errText string) func(*testing.T, *storetest.Space) {
 		t.Helper()
 		planSource("", errText)(t, sp)
 		must(t, sp, 1, statemachine.Server, statemachine.Settle)
-		if _, err := sp.Store.Release(t.Context(), 9, 1); err != nil {
+		if _, err := sp.Store.NotifyDependants(t.Context(), 9, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,7 +118,7 @@ func planTroubled(t *testing.T, sp *storetest.Space) {
 
 func regrowCall(t *testing.T, st *store.Store) step {
 	t.Helper()
-	return func() (any, error) { return st.Regrow(t.Context(), 1) }
+	return func() (any, error) { return st.RetryGrowth(t.Context(), 1) }
 }
 
 // A plan with steps to be opened is over when they are, and not before; who has not heard of a nudge looks again.
@@ -139,7 +139,7 @@ func TestGrowth(t *testing.T) {
 	}
 	troubled(t, sp)
 	is(task.PlanFailed, 1, "too many")
-	if again, err := sp.Store.Regrow(t.Context(), 1); err != nil || !again {
+	if again, err := sp.Store.RetryGrowth(t.Context(), 1); err != nil || !again {
 		t.Errorf("again %v, error %v", again, err)
 	}
 	is(task.PlanReady, 1, "")

@@ -184,7 +184,7 @@ func TestNewEpoch(t *testing.T) {
 		t.Errorf("the session of the former epoch claims: %v", err)
 	}
 	report := decideWorker(t, &c[0].Task, statemachine.Report)
-	if out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: report, Writer: "w"}); err != nil || !errors.Is(out[0].Err, statemachine.ErrStale) {
+	if out, err := sp.Store.Apply(t.Context(), tasks.Commit{Move: report, Writer: "w"}); err != nil || !errors.Is(out[0].Err, statemachine.ErrStale) {
 		t.Errorf("the round of the former epoch is reported: %+v, error %v", out, err)
 	}
 	if task := sp.Task(t, c[0].Task.ID); !sp.Store.FromLostEpoch(&task.Task) {
@@ -216,12 +216,12 @@ func TestRegisterInNewEpoch(t *testing.T) {
 		t.Fatalf("registered %+v, error %v; want the former round", r, err)
 	}
 	m, err := statemachine.Decide(&r.Former[0].Task, statemachine.Occurrence{
-		Event: statemachine.Lose, Actor: statemachine.Worker, Void: true,
+		Event: statemachine.Lose, Actor: statemachine.Worker, FromLostEpoch: true,
 	}, r.Now)
 	if err != nil || m.Count != statemachine.Releases {
 		t.Fatalf("move %+v, error %v", m, err)
 	}
-	if out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: m, Writer: "w"}); err != nil || out[0].Err != nil {
+	if out, err := sp.Store.Apply(t.Context(), tasks.Commit{Move: m, Writer: "w"}); err != nil || out[0].Err != nil {
 		t.Fatalf("%+v, error %v", out, err)
 	}
 	if r, err = sp.Store.Register(t.Context(), storetest.Registration("w")); err != nil || r.Incarnation != 1_000_001 { // none of the former epoch can have it
@@ -247,7 +247,7 @@ func TestDecisionOfLostChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	hold(t, sp, id)
-	out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: release, Writer: "m"})
+	out, err := sp.Store.Apply(t.Context(), tasks.Commit{Move: release, Writer: "m"})
 	if err != nil || !errors.Is(out[0].Err, statemachine.ErrConflict) {
 		t.Errorf("%+v, error %v; want a conflict", out, err)
 	}

@@ -98,7 +98,7 @@ func TestApplyLargeOrders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: m, Writer: "w", Fields: c.fields, Drop: c.drop})
+			out, err := sp.Store.Apply(t.Context(), tasks.Commit{Move: m, Writer: "w", Fields: c.fields, Drop: c.drop})
 			if c.fits {
 				if err != nil || out[0].Result != statemachine.Moved {
 					t.Errorf("%v, error %v", out, err)

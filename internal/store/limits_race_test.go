@@ -143,8 +143,8 @@ func (r *limitRace) failed(ctx context.Context, err error) {
 // report ends the older half of the rounds.
 func (r *limitRace) report(ctx context.Context, st *store.Store, held []tasks.Claimed) []tasks.Claimed {
 	n := (len(held) + 1) / 2
-	orders := make([]tasks.Order, n)
-	for i := range orders {
+	commits := make([]tasks.Commit, n)
+	for i := range commits {
 		m, err := statemachine.Decide(&held[i].Task, statemachine.Occurrence{
 			Event: statemachine.Report, Actor: statemachine.Worker, Claim: held[i].Task.Current.Claim,
 		}, 0)
@@ -152,9 +152,9 @@ func (r *limitRace) report(ctx context.Context, st *store.Store, held []tasks.Cl
 			r.failed(ctx, err)
 			return nil
 		}
-		orders[i] = tasks.Order{Move: m, Writer: "w"}
+		commits[i] = tasks.Commit{Move: m, Writer: "w"}
 	}
-	out, err := st.Apply(ctx, orders...)
+	out, err := st.Apply(ctx, commits...)
 	if err != nil {
 		r.failed(ctx, err)
 		return nil

@@ -89,7 +89,7 @@ var commandLosses = map[string]struct {
 		return done(func() error { return st.Postpone(t.Context(), noon, 3*second, 1, 2) })
 	}}}},
 	"HDel": {"HDEL", map[string]loss{"deregister manager": {prepare: registeredManager, call: func(t *testing.T, st *store.Store) step {
-		return done(func() error { return st.DeregisterManager(t.Context(), fleet.Presence{Instance: "i"}) })
+		return done(func() error { return st.DeregisterManager(t.Context(), fleet.ManagerRecord{Instance: "i"}) })
 	}}}},
 	"Unlink": {"UNLINK", map[string]loss{"flush": {prepare: claimed, call: func(t *testing.T, st *store.Store) step {
 		return func() (any, error) { return st.Flush(t.Context()) }
@@ -206,7 +206,7 @@ func clerkCallOn(actor statemachine.Actor, event statemachine.Event, id int64) f
 		if err != nil {
 			t.Fatal(err)
 		}
-		order := tasks.Order{
+		order := tasks.Commit{
 			Move: m, Writer: "x", Bucket: task.Bucket, Lines: []tasks.Line{{At: noon, Text: "line"}},
 			Fields: []string{statemachine.RoundField(task.Round, "output"), "out"},
 		}

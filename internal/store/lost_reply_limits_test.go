@@ -131,7 +131,7 @@ func stopCall(t *testing.T, st *store.Store) step {
 	if err != nil {
 		t.Fatal(err)
 	}
-	order := tasks.Order{
+	order := tasks.Commit{
 		Move: m, Writer: "m", Lines: []tasks.Line{{At: noon, Text: "cancel"}}, Fields: []string{"cancel_reason", "why"},
 	}
 	return done(func() error {

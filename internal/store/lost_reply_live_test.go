@@ -46,7 +46,7 @@ func dropCall(t *testing.T, st *store.Store) step {
 	if err != nil {
 		t.Fatal(err)
 	}
-	order := tasks.Order{Move: m, Writer: "w", Drop: []string{"0:node", "7:output"}}
+	order := tasks.Commit{Move: m, Writer: "w", Drop: []string{"0:node", "7:output"}}
 	return done(func() error {
 		out, err := st.Apply(t.Context(), order)
 		if err != nil {
@@ -68,10 +68,10 @@ func progressCall(t *testing.T, st *store.Store) step {
 }
 
 // orderCall does not compare the answer: it is read before.
-func orderCall(order task.WorkerOrder) func(*testing.T, *store.Store) step {
+func orderCall(order task.WorkerCommand) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
-		return done(func() error { _, err := st.OrderWorker(t.Context(), "w", order); return err })
+		return done(func() error { _, err := st.CommandWorker(t.Context(), "w", order); return err })
 	}
 }
 

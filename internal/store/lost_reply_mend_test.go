@@ -57,7 +57,7 @@ func watermarkCall(t *testing.T, st *store.Store) step {
 func registerCall(standIn bool) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
-		p := fleet.Presence{Instance: "i", Name: "n", StandIn: standIn}
+		p := fleet.ManagerRecord{Instance: "i", Name: "n", Standby: standIn}
 		return done(func() error { return st.RegisterManager(t.Context(), p) })
 	}
 }
@@ -120,5 +120,5 @@ func relistCall(to statemachine.State) func(*testing.T, *store.Store) step {
 func setAsideCall(t *testing.T, st *store.Store) step {
 	t.Helper()
 	found := inspected(t, st)
-	return func() (any, error) { return st.SetAside(t.Context(), found, noon) }
+	return func() (any, error) { return st.DeadLetter(t.Context(), found, noon) }
 }

@@ -29,14 +29,14 @@ var planLosses = map[string]map[string]loss{
 		"in part": {prepare: planLines(""), call: openLinesCall(9)},
 		"source":  {prepare: planLines("no"), call: openInPlanCall(task.Definition{RetryOf: 1})},
 	},
-	"release": {
+	"notify": {
 		"met":    {prepare: planFed(""), call: releaseCall},
 		"doomed": {prepare: planFails(""), call: releaseCall},
 		"held":   {prepare: planFails(task.FailureHolds), call: releaseCall},
 		"none":   {prepare: planRuns(""), call: releaseCall},
 		"several": {prepare: planFedTwice, call: func(t *testing.T, st *store.Store) step {
 			t.Helper()
-			return func() (any, error) { return st.Release(t.Context(), 100, 1, 2) }
+			return func() (any, error) { return st.NotifyDependants(t.Context(), 100, 1, 2) }
 		}},
 	},
 	"freed": {
@@ -99,7 +99,7 @@ func openInPlanCall(change task.Definition) func(*testing.T, *store.Store) step 
 
 func releaseCall(t *testing.T, st *store.Store) step {
 	t.Helper()
-	return func() (any, error) { return st.Release(t.Context(), 100, 1) }
+	return func() (any, error) { return st.NotifyDependants(t.Context(), 100, 1) }
 }
 
 func freedCall(t *testing.T, st *store.Store) step {

@@ -112,7 +112,7 @@ func retireFully(t *testing.T, sp *storetest.Space) {
 // outdated is what is to go, in the turn of a server.
 func outdated(t *testing.T, sp *storetest.Space, by string, rules ...upkeep.Retention) (ids []int64, mine bool) {
 	t.Helper()
-	turn := upkeep.PurgeTurn{By: by, For: 15 * time.Second}
+	turn := upkeep.PurgeLease{By: by, For: 15 * time.Second}
 	found, _, mine, err := sp.Store.Outdated(t.Context(), turn, rules, 1000, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func purge(t *testing.T, sp *storetest.Space, ids ...int64) []upkeep.Purged {
 func outdatedCall(t *testing.T, st *store.Store) step {
 	t.Helper()
 	return func() (any, error) {
-		found, _, mine, err := st.Outdated(t.Context(), upkeep.PurgeTurn{By: "s", For: 15 * time.Second}, keepNone, 2, nil)
+		found, _, mine, err := st.Outdated(t.Context(), upkeep.PurgeLease{By: "s", For: 15 * time.Second}, keepNone, 2, nil)
 		return []any{found, mine}, err
 	}
 }

@@ -40,7 +40,7 @@ var sessionLosses = map[string]map[string]loss{
 	},
 	"note":   {"progress": {prepare: claimed, call: progressCall}},
 	"index":  {"unwatched": {prepare: unwatched, call: reindexCall, hint: true}},
-	"order":  {"drain": {prepare: begun, call: orderCall(task.OrderDrain)}, "none": {prepare: drained, call: orderCall(task.NoOrder)}},
+	"order":  {"drain": {prepare: begun, call: orderCall(task.CommandDrain)}, "none": {prepare: drained, call: orderCall(task.NoCommand)}},
 	"token":  {"interrupt": {call: interruptCall}, "pass on": {call: passOnCall}},
 	"follow": {"running": {prepare: sessionClaimed, call: followCall}},
 	"chunks": {"first": {prepare: claimed, call: chunksCall}, "further": {prepare: chunksBefore, call: chunksCall}},
@@ -97,7 +97,7 @@ func leaveCall(t *testing.T, st *store.Store) step {
 func drained(t *testing.T, sp *storetest.Space) {
 	t.Helper()
 	begun(t, sp)
-	orderCall(task.OrderDrain)(t, sp.Store).must(t)
+	orderCall(task.CommandDrain)(t, sp.Store).must(t)
 }
 
 func leftDrained(t *testing.T, sp *storetest.Space) {

@@ -30,7 +30,7 @@ func planLost(prepare func(*testing.T, *storetest.Space), command, key string, a
 func redrainCall(task int64) func(*testing.T, *store.Store) step {
 	return func(t *testing.T, st *store.Store) step {
 		t.Helper()
-		return done(func() error { return st.Redrain(t.Context(), 1, task) })
+		return done(func() error { return st.Requeue(t.Context(), 1, task) })
 	}
 }
 
@@ -57,7 +57,7 @@ func TestPlanIsLookedAt(t *testing.T) {
 		t.Errorf("plan %+v, error %v", sum, err)
 	}
 	planLost(func(*testing.T, *storetest.Space) {}, "DEL", "freed:1")(t, sp)
-	if err := sp.Store.Redrain(t.Context(), 1, 1); err != nil {
+	if err := sp.Store.Requeue(t.Context(), 1, 1); err != nil {
 		t.Fatal(err)
 	}
 	look(first)
@@ -75,7 +75,7 @@ func planFully(t *testing.T, sp *storetest.Space) {
 	steer(t, sp, holds, task.PlanReady)
 	drainAll(t, sp)
 	newCrew(sp).end(t, ids[0], "", "no")
-	if _, err := sp.Store.Release(t.Context(), 1, ids[0]); err != nil {
+	if _, err := sp.Store.NotifyDependants(t.Context(), 1, ids[0]); err != nil {
 		t.Fatal(err)
 	}
 	planned(t, sp, newPlan(t, sp, ""), nil, []task.Need{at(0)})

@@ -114,7 +114,7 @@ func (c *crew) end(t *testing.T, id int64, output, errText string) {
 // drainAll does what servers do for plans.
 func drainAll(t *testing.T, sp *storetest.Space) {
 	t.Helper()
-	for storetest.DrainPlans(t, sp.Store, 2, true) {
+	for storetest.AdvancePlans(t, sp.Store, 2, true) {
 	}
 }
 
@@ -398,12 +398,12 @@ func TestOpenedInHeldPlan(t *testing.T) {
 	if err != nil || len(freed) != 1 {
 		t.Fatalf("freed %+v, error %v", freed, err)
 	}
-	unblock, err := statemachine.Decide(&freed[0].Header.Task, statemachine.Occurrence{Event: statemachine.Unblock, Actor: statemachine.Server}, now)
+	unblock, err := statemachine.Decide(&freed[0].Task.Task, statemachine.Occurrence{Event: statemachine.Unblock, Actor: statemachine.Server}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	steer(t, sp, plan, task.PlanHeld)
-	out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: unblock, Writer: "s"})
+	out, err := sp.Store.Apply(t.Context(), tasks.Commit{Move: unblock, Writer: "s"})
 	if err != nil || !errors.Is(out[0].Err, statemachine.ErrConflict) {
 		t.Errorf("%+v, error %v; want a conflict", out, err)
 	}

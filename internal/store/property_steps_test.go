@@ -175,25 +175,25 @@ func (w *twins) worker(rt *rapid.T) {
 		fields = append(fields, resultFields(&m)...)
 		m.Failed = o.Failed
 	}
-	w.apply(rt, tasks.Order{Move: m, Writer: "w", Bucket: c.Bucket, Fields: fields})
+	w.apply(rt, tasks.Commit{Move: m, Writer: "w", Bucket: c.Bucket, Fields: fields})
 }
 
 // clerk is a server or a manager that decides and acts at once.
 func (w *twins) clerk(rt *rapid.T) { w.apply(rt, w.decided(rt)) }
 
 // decideOnly keeps a decision for later.
-func (w *twins) decideOnly(rt *rapid.T) { w.orders = append(w.orders, w.decided(rt)) }
+func (w *twins) decideOnly(rt *rapid.T) { w.commits = append(w.commits, w.decided(rt)) }
 
 // decided draws a task and an event that can happen to it.
-func (w *twins) decided(rt *rapid.T) tasks.Order {
-	var can []tasks.Order
+func (w *twins) decided(rt *rapid.T) tasks.Commit {
+	var can []tasks.Commit
 	for _, id := range w.ids() {
 		t := w.tasks[id]
 		for _, actor := range []statemachine.Actor{statemachine.Server, statemachine.Manager} {
 			for _, event := range statemachine.Events() {
 				o := statemachine.Occurrence{Event: event, Actor: actor, Grace: grace, Excused: w.count%3 == 0}
 				if m, err := statemachine.Decide(&t.Task, o, w.now); err == nil {
-					can = append(can, tasks.Order{Move: m, Writer: string(actor), Bucket: t.bucket})
+					can = append(can, tasks.Commit{Move: m, Writer: string(actor), Bucket: t.bucket})
 				}
 			}
 		}
@@ -206,18 +206,18 @@ func (w *twins) decided(rt *rapid.T) tasks.Order {
 
 // late carries out some decisions of any age in one call.
 func (w *twins) late(rt *rapid.T) {
-	if len(w.orders) == 0 {
+	if len(w.commits) == 0 {
 		rt.Skip("no decision yet")
 	}
-	w.apply(rt, rapid.SliceOfN(rapid.SampledFrom(w.orders), 1, 4).Draw(rt, "orders")...)
+	w.apply(rt, rapid.SliceOfN(rapid.SampledFrom(w.commits), 1, 4).Draw(rt, "commits")...)
 }
 
 // repeat sends the last decision again.
 func (w *twins) repeat(rt *rapid.T) {
-	if len(w.orders) == 0 {
+	if len(w.commits) == 0 {
 		rt.Skip("no decision yet")
 	}
-	w.apply(rt, w.orders[len(w.orders)-1])
+	w.apply(rt, w.commits[len(w.commits)-1])
 }
 
 func (w *twins) tick(rt *rapid.T) {

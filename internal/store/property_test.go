@@ -26,8 +26,8 @@ type twins struct {
 	tasks map[int64]*twin
 	// held are the tasks as their workers were told, also of rounds long over.
 	held []tasks.Claimed
-	// orders are decisions made, carried out or not.
-	orders []tasks.Order
+	// commits are decisions made, carried out or not.
+	commits []tasks.Commit
 	// last is each worker's last claim.
 	last     map[string]tasks.ClaimRequest
 	sessions map[string]*sessionTwin
@@ -109,30 +109,30 @@ func (w *twins) ids() []int64 {
 	return ids
 }
 
-// apply carries orders out on both sides and compares what became of them.
-func (w *twins) apply(rt *rapid.T, orders ...tasks.Order) {
-	out, err := w.send(orders)
+// apply carries commits out on both sides and compares what became of them.
+func (w *twins) apply(rt *rapid.T, commits ...tasks.Commit) {
+	out, err := w.send(commits)
 	if err != nil {
 		rt.Fatal(err)
 	}
-	for i, o := range orders {
+	for i, o := range commits {
 		want, wantErr := w.model(o.Move)
 		if out[i].Result != want || !sameRefusal(out[i].Err, wantErr) {
 			rt.Fatalf("%s of task %d from %s: redis says %v, %v, the model %v, %v",
 				o.Event, o.ID, o.From, out[i].Result, out[i].Err, want, wantErr)
 		}
 	}
-	w.orders = append(w.orders, orders...)
+	w.commits = append(w.commits, commits...)
 }
 
 // send makes moves of one call, if none of them asks for a stop.
-func (w *twins) send(orders []tasks.Order) ([]tasks.Outcome, error) {
-	asks := func(o tasks.Order) bool { return o.AskStop }
-	if !slices.ContainsFunc(orders, asks) {
-		return w.sp.Store.Apply(w.t.Context(), orders...)
+func (w *twins) send(commits []tasks.Commit) ([]tasks.Outcome, error) {
+	asks := func(o tasks.Commit) bool { return o.AskStop }
+	if !slices.ContainsFunc(commits, asks) {
+		return w.sp.Store.Apply(w.t.Context(), commits...)
 	}
 	var all []tasks.Outcome
-	for _, o := range orders {
+	for _, o := range commits {
 		call := w.sp.Store.Apply
 		if asks(o) {
 			call = w.sp.Store.AskStop

@@ -20,7 +20,7 @@ func liveUnderLease(t *testing.T, sp *storetest.Space) {
 	}
 	sessionClaimed(t, sp)
 	for _, call := range []func(*testing.T, *store.Store) step{
-		orderCall(task.OrderDrain), renewCall, progressCall, followCall, chunksCall, interruptCall,
+		orderCall(task.CommandDrain), renewCall, progressCall, followCall, chunksCall, interruptCall,
 	} {
 		call(t, sp.Store).must(t)
 	}
@@ -50,7 +50,7 @@ func liveInQueues(t *testing.T, sp *storetest.Space) {
 	sp.Raw.Del(t.Context(), sp.Key("node:node-1")) // it has failed, too
 	id := sp.ClaimUnder(t, w, 1)[0].Task.ID
 	m := decideOn(t, sp, id, statemachine.Manager, statemachine.Cancel)
-	order := tasks.Order{Move: m, Writer: "m", Fields: []string{"cancel_reason", "why"}}
+	order := tasks.Commit{Move: m, Writer: "m", Fields: []string{"cancel_reason", "why"}}
 	if _, err := sp.Store.AskStop(t.Context(), order); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func liveOnNode(t *testing.T, sp *storetest.Space) {
 			continue
 		}
 		m := decideOn(t, sp, c.Task.ID, statemachine.Worker, statemachine.Report)
-		out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: m, Writer: "v", Node: tasks.NodeBad})
+		out, err := sp.Store.Apply(t.Context(), tasks.Commit{Move: m, Writer: "v", Node: tasks.NodeBad})
 		if err != nil || out[0].Err != nil {
 			t.Fatal(out, err)
 		}
@@ -117,7 +117,7 @@ func liveFully(t *testing.T, sp *storetest.Space) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done, err := sp.Store.SetAside(t.Context(), &found[0], now); !done || err != nil {
+	if done, err := sp.Store.DeadLetter(t.Context(), &found[0], now); !done || err != nil {
 		t.Fatalf("%v, %v", done, err)
 	}
 	liveInQueues(t, sp)

@@ -223,7 +223,7 @@ func loseAll(t *testing.T, sp *storetest.Space, found []tasks.TaskHeader, err er
 			t.Error(err)
 			return n
 		}
-		out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: m, Writer: "x", Bucket: found[i].Bucket})
+		out, err := sp.Store.Apply(t.Context(), tasks.Commit{Move: m, Writer: "x", Bucket: found[i].Bucket})
 		if err != nil {
 			t.Error(err)
 			return n

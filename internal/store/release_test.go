@@ -24,7 +24,7 @@ func waits(t *testing.T, sp *storetest.Space, ids ...int64) (all []string) {
 
 func releasePage(t *testing.T, sp *storetest.Space, page, want int, ids ...int64) {
 	t.Helper()
-	if done, err := sp.Store.Release(t.Context(), page, ids...); err != nil || done != want {
+	if done, err := sp.Store.NotifyDependants(t.Context(), page, ids...); err != nil || done != want {
 		t.Fatalf("all were told of %d of %v, error %v; want %d", done, ids, err, want)
 	}
 }
@@ -114,10 +114,10 @@ func TestReleaseDoomed(t *testing.T) {
 func TestReleaseLimits(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	if _, err := sp.Store.Release(t.Context(), 0, 1); err == nil {
+	if _, err := sp.Store.NotifyDependants(t.Context(), 0, 1); err == nil {
 		t.Error("a page of nobody")
 	}
-	if _, err := sp.Store.Release(t.Context(), 1, make([]int64, plans.MaxReleases+1)...); err == nil {
+	if _, err := sp.Store.NotifyDependants(t.Context(), 1, make([]int64, plans.MaxNotified+1)...); err == nil {
 		t.Error("too many tasks")
 	}
 }
@@ -162,22 +162,22 @@ func TestResultsEitherWay(t *testing.T) {
 func TestApplyAll(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	var orders []tasks.Order
+	var commits []tasks.Commit
 	for range 90 {
 		id := sp.Open(t, storetest.Spec())[0]
 		m, err := statemachine.Decide(&sp.Task(t, id).Task, statemachine.Occurrence{Event: statemachine.Cancel, Actor: statemachine.Manager}, noon)
 		if err != nil {
 			t.Fatal(err)
 		}
-		orders = append(orders, tasks.Order{Move: m, Writer: "m"})
+		commits = append(commits, tasks.Commit{Move: m, Writer: "m"})
 	}
-	orders[85].Fields = make([]string, tasks.MaxFields+2)
-	out, err := sp.Store.ApplyAll(t.Context(), orders...)
+	commits[85].Fields = make([]string, tasks.MaxFields+2)
+	out, err := sp.Store.ApplyAll(t.Context(), commits...)
 	if err == nil || !strings.Contains(err.Error(), "task 86") || len(out) != 80 || out[79].Result != statemachine.Moved {
 		t.Fatalf("%d outcomes, error %v", len(out), err)
 	}
-	orders[85].Fields = nil
-	if out, err = sp.Store.ApplyAll(t.Context(), orders...); err != nil || len(out) != 90 || out[79].Result != statemachine.Repeated || out[89].Result != statemachine.Moved {
+	commits[85].Fields = nil
+	if out, err = sp.Store.ApplyAll(t.Context(), commits...); err != nil || len(out) != 90 || out[79].Result != statemachine.Repeated || out[89].Result != statemachine.Moved {
 		t.Errorf("again: %d outcomes, error %v", len(out), err)
 	}
 }

@@ -35,7 +35,7 @@ func TestStopsAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: m, Writer: "w"})
+	out, err := sp.Store.Apply(t.Context(), tasks.Commit{Move: m, Writer: "w"})
 	if err != nil || !sameRefusal(out[0].Err, statemachine.ErrStopAsked) {
 		t.Errorf("handed back: %+v, %v", out, err)
 	}

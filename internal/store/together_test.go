@@ -42,16 +42,16 @@ func TestTwoMovesOfATaskInACall(t *testing.T) {
 	sp := storetest.New(t)
 	id := sp.Open(t, storetest.Spec())[0]
 	seen := sp.Task(t, id)
-	orders := make([]tasks.Order, 0, 2)
+	commits := make([]tasks.Commit, 0, 2)
 	for _, event := range []statemachine.Event{statemachine.Hold, statemachine.Unblock} {
 		m, err := statemachine.Decide(&seen.Task, statemachine.Occurrence{Event: event, Actor: statemachine.Manager}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		orders = append(orders, tasks.Order{Move: m, Writer: "m", Bucket: seen.Bucket})
+		commits = append(commits, tasks.Commit{Move: m, Writer: "m", Bucket: seen.Bucket})
 		seen.State, seen.Rev = m.To, seen.Rev+1
 	}
-	outcomes, err := sp.Store.Apply(t.Context(), orders...)
+	outcomes, err := sp.Store.Apply(t.Context(), commits...)
 	if err != nil || outcomes[0].Err != nil || outcomes[1].Err != nil {
 		t.Fatalf("%+v, error %v", outcomes, err)
 	}
@@ -119,9 +119,9 @@ func (l *batchLife) claimAll(t *testing.T, n int) (held []tasks.Claimed) {
 	return held
 }
 
-func (l *batchLife) reports(t *testing.T, held []tasks.Claimed, bad []bool) []tasks.Order {
+func (l *batchLife) reports(t *testing.T, held []tasks.Claimed, bad []bool) []tasks.Commit {
 	t.Helper()
-	orders := make([]tasks.Order, len(held))
+	commits := make([]tasks.Commit, len(held))
 	for i := range held {
 		m, err := statemachine.Decide(&held[i].Task, statemachine.Occurrence{
 			Event: statemachine.Report, Actor: statemachine.Worker, Claim: held[i].Task.Current.Claim, Round: held[i].Task.Round,
@@ -130,12 +130,12 @@ func (l *batchLife) reports(t *testing.T, held []tasks.Claimed, bad []bool) []ta
 		if err != nil {
 			t.Fatal(err)
 		}
-		orders[i] = tasks.Order{Move: m, Writer: "w", Bucket: held[i].Bucket, Node: tasks.NodeGood}
+		commits[i] = tasks.Commit{Move: m, Writer: "w", Bucket: held[i].Bucket, Node: tasks.NodeGood}
 		if bad[i] {
-			orders[i].Node = tasks.NodeBad
+			commits[i].Node = tasks.NodeBad
 		}
 	}
-	return orders
+	return commits
 }
 
 func (l *batchLife) moveAll(t *testing.T, from statemachine.State, actor statemachine.Actor, event statemachine.Event) {
@@ -144,21 +144,21 @@ func (l *batchLife) moveAll(t *testing.T, from statemachine.State, actor statema
 	if err != nil {
 		t.Fatal(err)
 	}
-	orders := make([]tasks.Order, len(batch.Tasks))
+	commits := make([]tasks.Commit, len(batch.Tasks))
 	for i := range batch.Tasks {
 		task := &batch.Tasks[i]
 		m, err := statemachine.Decide(&task.Task, statemachine.Occurrence{Event: event, Actor: actor}, batch.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		orders[i] = tasks.Order{Move: m, Writer: "s", Bucket: task.Bucket}
+		commits[i] = tasks.Commit{Move: m, Writer: "s", Bucket: task.Bucket}
 	}
-	l.applyEach(t, orders)
+	l.applyEach(t, commits)
 }
 
-func (l *batchLife) applyEach(t *testing.T, orders []tasks.Order) {
+func (l *batchLife) applyEach(t *testing.T, commits []tasks.Commit) {
 	t.Helper()
-	for part := range slices.Chunk(orders, l.size) {
+	for part := range slices.Chunk(commits, l.size) {
 		outcomes, err := l.Store.Apply(t.Context(), part...)
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 )
 
 // reportOf is the order that reports a task.
-func reportOf(t *testing.T, task *tasks.Claimed) tasks.Order {
+func reportOf(t *testing.T, task *tasks.Claimed) tasks.Commit {
 	t.Helper()
 	m, err := statemachine.Decide(&task.Task, statemachine.Occurrence{
 		Event: statemachine.Report, Actor: statemachine.Worker, Claim: task.Task.Current.Claim, Round: task.Task.Round,
@@ -21,7 +21,7 @@ func reportOf(t *testing.T, task *tasks.Claimed) tasks.Order {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tasks.Order{Move: m, Writer: "w", Bucket: task.Bucket}
+	return tasks.Commit{Move: m, Writer: "w", Bucket: task.Bucket}
 }
 
 func claimOf(n int) *tasks.ClaimRequest {
@@ -52,7 +52,7 @@ func TestTurn(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			turn := sp.Store.Turn(t.Context(), []tasks.Order{reportOf(t, &held[0])}, claimOf(1))
+			turn := sp.Store.Turn(t.Context(), []tasks.Commit{reportOf(t, &held[0])}, claimOf(1))
 			if turn.Moved != nil || turn.Claimed != nil {
 				t.Fatalf("%+v", turn)
 			}
@@ -77,17 +77,17 @@ func TestTurnInPart(t *testing.T) {
 	order := reportOf(t, &held[0])
 	over := claimOf(1)
 	over.Incarnation = 99
-	turn := sp.Store.Turn(t.Context(), []tasks.Order{order}, over)
+	turn := sp.Store.Turn(t.Context(), []tasks.Commit{order}, over)
 	if turn.Moved != nil || !errors.Is(turn.Claimed, conn.ErrLeaseLost) {
 		t.Errorf("with a session that is over: %+v", turn)
 	}
 	inState(t, sp, ids[0], statemachine.Executed)
-	turn = sp.Store.Turn(t.Context(), []tasks.Order{order}, claimOf(0))
+	turn = sp.Store.Turn(t.Context(), []tasks.Commit{order}, claimOf(0))
 	if turn.Moved == nil || turn.Claimed == nil {
 		t.Errorf("with room for nothing: %+v", turn)
 	}
 	order.Fields = make([]string, tasks.MaxFields+2)
-	turn = sp.Store.Turn(t.Context(), []tasks.Order{order}, claimOf(1))
+	turn = sp.Store.Turn(t.Context(), []tasks.Commit{order}, claimOf(1))
 	if turn.Moved == nil || turn.Claimed == nil {
 		t.Errorf("with too large a report: %+v", turn)
 	}

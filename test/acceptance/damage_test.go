@@ -11,7 +11,7 @@ import (
 )
 
 // A53, B24: tasks are deleted and half-written by hand, in every state, while
-// all programs run: they are logged and set aside, and the others go on.
+// all programs run: they are logged and made dead letters, and the others go on.
 func TestDamagedTasks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -30,10 +30,10 @@ func TestDamagedTasks(t *testing.T) {
 	raw.Del(ctx, w.Key("task:4"))
 	w.file(t, "go", "", 0o600)
 	for _, id := range append(ids, ended...) {
-		wait.Eventually(t, patience, func() bool { return len(w.Sets(t, id)) == 0 }, "task %d is not set aside", id)
+		wait.Eventually(t, patience, func() bool { return len(w.Sets(t, id)) == 0 }, "task %d is no dead letter", id)
 		server.Says(t, `"task":`+id2text(id)) // after it has done so
 	}
-	server.Says(t, "set aside")
+	server.Says(t, "dead letter")
 	w.archived(t, w.open(t, w.script(t, "q", "true"))[0], sm.Succeeded)
 	for _, d := range w.daemons {
 		if d.Ended() {

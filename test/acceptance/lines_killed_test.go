@@ -49,7 +49,7 @@ func TestLongLinesWhileAllIsKilled(t *testing.T) {
 	}
 	w.kill(t, worker)
 	w.worker(t, "v", "slots=2")
-	wait.Eventually(t, 5*patience, func() bool { return plan().State.Over() }, "the plan is not over")
+	wait.Eventually(t, 5*patience, func() bool { return plan().State.Terminal() }, "the plan is not over")
 	if p := plan(); p.State != task.PlanCompleted || p.Total != 106 || p.Growing != 0 {
 		t.Fatalf("%+v", p)
 	}

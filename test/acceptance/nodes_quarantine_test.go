@@ -10,7 +10,7 @@ import (
 	sm "github.com/tdf-go/tdf/statemachine"
 )
 
-// With quarantine=on a node that fails whatever comes to it is set aside after at
+// With quarantine=on a node that fails whatever comes to it is quarantined after at
 // most 10 of a few hundred tasks, none of which pays for it; the node says so, and
 // why, where people look.
 func TestBadNodeIsSetAside(t *testing.T) {
@@ -51,11 +51,11 @@ func TestBadNodeIsSetAside(t *testing.T) {
 			}
 		}
 		return strings.Contains(row, "since ")
-	}, "node ls does not say that the node is set aside, but %q", late(func() string { return row }))
+	}, "node ls does not say that the node is quarantined, but %q", late(func() string { return row }))
 	contains(t, "node show", w.text(t, "node", "show", "bad"), "in a row count against it", "next trial")
 	for _, name := range []string{"good1", "good2"} {
 		if q := w.quarantine(t, name); q["since"] != nil {
-			t.Errorf("node %s is set aside: %v", name, q)
+			t.Errorf("node %s is quarantined: %v", name, q)
 		}
 	}
 	w.sound(t)
@@ -85,7 +85,7 @@ func TestBadProgramSetsNobodyAside(t *testing.T) {
 	}
 	for _, node := range []string{"n1", "n2"} {
 		if q := w.quarantine(t, node); q["since"] != nil {
-			t.Errorf("node %s is set aside: %v", node, q)
+			t.Errorf("node %s is quarantined: %v", node, q)
 		}
 	}
 	good := w.open(t, times(4, w.script(t, "good", "true"))...)
@@ -93,6 +93,6 @@ func TestBadProgramSetsNobodyAside(t *testing.T) {
 		w.await(t, id, sm.Succeeded)
 	}
 	if n := fmt.Sprint(w.quarantine(t, "n1")["since"]); n != "<nil>" {
-		t.Errorf("node n1 is set aside since %s", n)
+		t.Errorf("node n1 is quarantined since %s", n)
 	}
 }

@@ -194,7 +194,7 @@ func unchangedTexts(refused []manager.Refusal) []string {
 		switch r := &refused[i]; {
 		case !r.WrongState():
 			damaged++
-		case r.State.Settled():
+		case r.State.Terminal():
 			finished++
 		default:
 			others[r.State]++

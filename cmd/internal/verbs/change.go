@@ -77,7 +77,7 @@ func holdRemedy(before statemachine.State) string {
 	switch {
 	case before == statemachine.Blocked:
 		return "it is held already"
-	case before.Settled():
+	case before.Terminal():
 		return "it is over"
 	default:
 		return "only open tasks can be held; cancel stops one that runs"
@@ -91,7 +91,7 @@ func (a *app) release() *cobra.Command {
 		remedy:  func(statemachine.State) string { return "only held tasks, which are blocked, can be released" },
 	}
 	b.change = func(ctx context.Context, s *session, ids []int64, t *manager.Tally) error {
-		changes, err := s.manager.Release(ctx, ids, s.changeOptions()...)
+		changes, err := s.manager.Unhold(ctx, ids, s.changeOptions()...)
 		t.AddChanges(changes, func(*manager.Change) string { return "released" })
 		return err
 	}

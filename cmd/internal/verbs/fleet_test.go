@@ -34,7 +34,7 @@ func (b *bench) worker(name string) *fake {
 }
 
 // beat renews the lease and returns what was ordered.
-func (f *fake) beat(state task.WorkerState, busy, stuck int, reason string) task.WorkerOrder {
+func (f *fake) beat(state task.WorkerState, busy, stuck int, reason string) task.WorkerCommand {
 	f.t.Helper()
 	r, err := f.store.Renew(f.t.Context(), f.session, fleet.Heartbeat{
 		State: state, Reason: reason, Busy: busy, Stuck: stuck,
@@ -47,7 +47,7 @@ func (f *fake) beat(state task.WorkerState, busy, stuck int, reason string) task
 }
 
 // hears waits until the worker is ordered something.
-func (f *fake) hears(order task.WorkerOrder) {
+func (f *fake) hears(order task.WorkerCommand) {
 	f.t.Helper()
 	wait.Eventually(f.t, limit, func() bool { return f.beat(task.WorkerReady, 1, 0, "") == order }, "no order %q", order)
 }

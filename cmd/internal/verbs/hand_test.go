@@ -82,7 +82,7 @@ func (h *hand) apply(task *statemachine.Task, b task.Bucket, o statemachine.Occu
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	done, err := h.store.Apply(h.t.Context(), tasks.Order{Move: move, Writer: "w", Bucket: b, Fields: fields})
+	done, err := h.store.Apply(h.t.Context(), tasks.Commit{Move: move, Writer: "w", Bucket: b, Fields: fields})
 	if err != nil || done[0].Err != nil {
 		h.t.Fatalf("apply: %v, %v", done, err)
 	}

@@ -68,7 +68,7 @@ func (s *session) noPlan(err error) error {
 	case errors.Is(err, manager.ErrNoPlan):
 		return cli.WithCode(cli.ExitUsage, fmt.Errorf("%w; see %s", err, s.command("plan ls")))
 	case errors.Is(err, manager.ErrPlanState):
-		if is, ok := errors.AsType[*manager.PlanStateError](err); ok && is.State.Over() {
+		if is, ok := errors.AsType[*manager.PlanStateError](err); ok && is.State.Terminal() {
 			err = fmt.Errorf("%w; see %s, or submit its file again", err, s.command("plan show %d", is.ID))
 		}
 		return cli.WithCode(cli.ExitTaskFailed, err)

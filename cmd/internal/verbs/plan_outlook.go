@@ -128,7 +128,7 @@ func listSteps(s *session, steps []task.PlanStep) {
 // stepsToOpen says of how many steps not all tasks are there: "2 steps are not opened yet", "1 step was not opened".
 func stepsToOpen(p *task.Plan) string {
 	one, more := "1 step is not opened yet", "%d steps are not opened yet"
-	if p.State.Over() {
+	if p.State.Terminal() {
 		one, more = "1 step was not opened", "%d steps were not opened"
 	}
 	if p.Growing == 1 {

@@ -268,7 +268,7 @@ func planCulprits(ctx context.Context, s *session, p *task.Plan) ([]int64, error
 	tasks, err := s.view(p.ID).Tasks(ctx)
 	var ids []int64
 	for _, t := range tasks {
-		if t.End.Ended() && t.End != statemachine.Succeeded && t.DoomedBy == 0 {
+		if t.End.IsOutcome() && t.End != statemachine.Succeeded && t.DoomedBy == 0 {
 			ids = append(ids, t.ID)
 		}
 	}

@@ -125,7 +125,7 @@ func printReport(s *session, r *audit.Report) {
 // printSums says what became of all ids, and how far back the events go.
 func printSums(s *session, r *audit.Report) {
 	s.printf("%d opened = %d in a state + %d dead letters + %d left out + %d taken but never written",
-		r.Account.Opened, r.Account.InStates, r.Account.SetAside, r.Account.LeftOut, r.Account.Unwritten)
+		r.Account.Opened, r.Account.InStates, r.Account.DeadLetters, r.Account.LeftOut, r.Account.Unwritten)
 	if r.Account.Purged > 0 {
 		s.printf(" + %d purged", r.Account.Purged)
 	}

@@ -180,7 +180,7 @@ func TestHalfBuiltPlan(t *testing.T) {
 		return fmt.Sprint(object["plans_not_ready"]) == "[1]"
 	})
 	b.must("plan", "cancel", "1")
-	storetest.DrainPlans(t, b.store, 100, true)
+	storetest.AdvancePlans(t, b.store, 100, true)
 	run.ends(t, 1)
 	if n := strings.Count(run.err.String(), "plan 1"); n != 1 {
 		t.Errorf("it says %d times: %s", n, run.err)
@@ -244,7 +244,7 @@ func TestRun(t *testing.T) {
 	if strings.Count(strings.SplitN(log, "\n", 2)[0], `"time"`) != 1 {
 		t.Errorf("a log line has not one time: %s", log)
 	}
-	own := fleet.Presence{Instance: "i", Name: "adder"}
+	own := fleet.ManagerRecord{Instance: "i", Name: "adder"}
 	if err := b.store.RegisterManager(t.Context(), own); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 
 // ordering is one of the verbs drain, undrain and stop with its flags.
 type ordering struct {
-	order task.WorkerOrder
+	order task.WorkerCommand
 	// suits says which workers "all" means.
 	suits func(*task.Worker) bool
 
@@ -26,7 +26,7 @@ type ordering struct {
 
 func (a *app) drain() *cobra.Command {
 	o := &ordering{
-		order: task.OrderDrain,
+		order: task.CommandDrain,
 		suits: func(w *task.Worker) bool { return w.State != task.WorkerStopped },
 	}
 	cmd := a.ordering(o, "drain", "Let workers finish their tasks, and claim no more",
@@ -39,8 +39,8 @@ func (a *app) drain() *cobra.Command {
 
 func (a *app) undrain() *cobra.Command {
 	o := &ordering{
-		order: task.NoOrder,
-		suits: func(w *task.Worker) bool { return w.Order == task.OrderDrain },
+		order: task.NoCommand,
+		suits: func(w *task.Worker) bool { return w.Order == task.CommandDrain },
 	}
 	return a.ordering(o, "undrain", "Revoke the order to drain",
 		"  tdf-manager worker undrain w1\n  tdf-manager worker undrain all")
@@ -48,7 +48,7 @@ func (a *app) undrain() *cobra.Command {
 
 func (a *app) stop() *cobra.Command {
 	o := &ordering{
-		order: task.OrderStop,
+		order: task.CommandStop,
 		suits: func(w *task.Worker) bool { return w.State.Alive() },
 	}
 	cmd := a.ordering(o, "stop", "Stop workers gracefully",
@@ -76,11 +76,11 @@ func (o *ordering) waitFlag(cmd *cobra.Command, until string) {
 
 // ordered is what became of the order to one worker, also as JSON.
 type ordered struct {
-	Name  string           `json:"name"`
-	Was   task.WorkerState `json:"was"`
-	Busy  int              `json:"busy"`
-	Slots int              `json:"slots"`
-	Order task.WorkerOrder `json:"order"`
+	Name  string             `json:"name"`
+	Was   task.WorkerState   `json:"was"`
+	Busy  int                `json:"busy"`
+	Slots int                `json:"slots"`
+	Order task.WorkerCommand `json:"order"`
 	// Ordered says that the order was given; otherwise Note says why there was no need, and refused that it is not possible.
 	Ordered bool   `json:"ordered"`
 	DryRun  bool   `json:"dry_run"`
@@ -127,7 +127,7 @@ func (o *ordering) one(ctx context.Context, s *session, w *task.Worker) (r order
 	r = ordered{was: *w, Order: o.order, DryRun: s.dryRun}
 	r.Note, r.refused = o.objection(w)
 	if r.Ordered = r.Note == "" && !s.dryRun; r.Ordered {
-		if r.was, err = s.manager.OrderWorker(ctx, w.Name, o.order); err != nil {
+		if r.was, err = s.manager.CommandWorker(ctx, w.Name, o.order); err != nil {
 			return r, fmt.Errorf("worker %q: %w", w.Name, err)
 		}
 	}
@@ -137,19 +137,19 @@ func (o *ordering) one(ctx context.Context, s *session, w *task.Worker) (r order
 
 // objection says why the order needs not, or, if refused, cannot be given.
 func (o *ordering) objection(w *task.Worker) (note string, refused bool) {
-	stopping := w.Order == task.OrderStop && w.State.Alive()
+	stopping := w.Order == task.CommandStop && w.State.Alive()
 	switch {
-	case o.order == task.OrderStop && !w.State.Alive():
+	case o.order == task.CommandStop && !w.State.Alive():
 		return "it is " + string(w.State) + " already", false
-	case o.order == task.OrderStop && stopping:
+	case o.order == task.CommandStop && stopping:
 		return "stop was ordered before", false
-	case o.order == task.OrderDrain && stopping:
+	case o.order == task.CommandDrain && stopping:
 		return "it is about to stop", false
-	case o.order == task.OrderDrain && w.Order == task.OrderDrain:
+	case o.order == task.CommandDrain && w.Order == task.CommandDrain:
 		return "drain was ordered before", false
-	case o.order == task.NoOrder && stopping:
+	case o.order == task.NoCommand && stopping:
 		return "it is about to stop, which cannot be taken back", true
-	case o.order == task.NoOrder && w.Order != task.OrderDrain:
+	case o.order == task.NoCommand && w.Order != task.CommandDrain:
 		return "it has no order to drain", false
 	default:
 		return "", false
@@ -221,7 +221,7 @@ func (o *ordering) done(r *ordered, w *task.Worker) bool {
 	switch {
 	case !w.State.Alive():
 		return true
-	case o.order == task.OrderStop:
+	case o.order == task.CommandStop:
 		return w.Incarnation != r.was.Incarnation
 	default:
 		heard := !r.Ordered || w.Heartbeat.After(r.was.Heartbeat)
@@ -231,7 +231,7 @@ func (o *ordering) done(r *ordered, w *task.Worker) bool {
 
 func (o *ordering) doneText(r *ordered) string {
 	switch {
-	case r.after.State.Alive() && o.order == task.OrderStop:
+	case r.after.State.Alive() && o.order == task.CommandStop:
 		return "stopped, and started again since"
 	case r.after.State == task.WorkerLost:
 		return "lost; its tasks went back"

@@ -90,7 +90,7 @@ func TestUnknownWorker(t *testing.T) {
 			t.Errorf("%s: %+v", args, r)
 		}
 	}
-	if order := all["worker-B"].beat(task.WorkerReady, 0, 0, ""); order != task.NoOrder {
+	if order := all["worker-B"].beat(task.WorkerReady, 0, 0, ""); order != task.NoCommand {
 		t.Errorf("one unknown name, and another worker is ordered %q", order)
 	}
 	for args, say := range map[string]string{
@@ -143,14 +143,14 @@ func TestDrainAndUndrain(t *testing.T) {
 	if want := "worker-A: would drain; it is ready, 1 of 8 slots busy\nworker-B: would drain; it is ready, 0 of 8 slots busy\n"; out != want {
 		t.Errorf("dry run: %q, want %q", out, want)
 	}
-	if order := all["worker-A"].beat(task.WorkerReady, 1, 0, ""); order != task.NoOrder {
+	if order := all["worker-A"].beat(task.WorkerReady, 1, 0, ""); order != task.NoCommand {
 		t.Errorf("a dry run orders %q", order)
 	}
 	out = b.must("worker", "drain", "worker-A", "worker-A", "worker-D")
 	if want := "worker-A: drain ordered; it was ready, 1 of 8 slots busy\nworker-D: drain ordered; it was stopped\n"; out != want {
 		t.Errorf("%q, want %q", out, want)
 	}
-	if order := all["worker-A"].beat(task.WorkerReady, 1, 0, ""); order != task.OrderDrain {
+	if order := all["worker-A"].beat(task.WorkerReady, 1, 0, ""); order != task.CommandDrain {
 		t.Errorf("ordered %q", order)
 	}
 	wantText(t, b.must("worker", "ls", "--all"), "ready (drain ordered)", "stopped (drain ordered)")
@@ -162,7 +162,7 @@ func TestDrainAndUndrain(t *testing.T) {
 	if want := "worker-A: undrain ordered; it was draining, 1 of 8 slots busy\nworker-D: undrain ordered; it was stopped\n"; out != want {
 		t.Errorf("%q, want %q", out, want)
 	}
-	if order := all["worker-A"].beat(task.WorkerReady, 1, 0, ""); order != task.NoOrder {
+	if order := all["worker-A"].beat(task.WorkerReady, 1, 0, ""); order != task.NoCommand {
 		t.Errorf("ordered %q", order)
 	}
 	list := b.value(0, "worker", "drain", "all").([]any)
@@ -178,7 +178,7 @@ func TestStop(t *testing.T) {
 	b, all := hosts(t)
 	wantText(t, b.must("worker", "stop", "worker-A", "worker-D"),
 		"worker-A: stop ordered; it was ready, 1 of 8 slots busy\n", "worker-D: it is stopped already\n")
-	if order := all["worker-A"].beat(task.WorkerReady, 1, 0, ""); order != task.OrderStop {
+	if order := all["worker-A"].beat(task.WorkerReady, 1, 0, ""); order != task.CommandStop {
 		t.Errorf("ordered %q", order)
 	}
 	wantText(t, b.must("worker", "ls"), "ready (stop ordered)")
@@ -197,7 +197,7 @@ func TestDrainWaits(t *testing.T) {
 	a.beat(task.WorkerDrained, 0, 0, "") // of a drain that was taken back
 	run := b.start(t.Context(), "worker", "drain", "worker-A", "worker-C", "--wait")
 	run.says(t, run.err, "waiting for worker-A, worker-C")
-	a.hears(task.OrderDrain)
+	a.hears(task.CommandDrain)
 	c.beat(task.WorkerDrained, 0, 1, "")
 	run.says(t, run.out, "worker-C: drained, except for 1 stuck slots\n")
 	run.says(t, run.err, "waiting for worker-A\n")
@@ -221,10 +221,10 @@ func TestStopWaits(t *testing.T) {
 	t.Parallel()
 	b, all := hosts(t)
 	run := b.start(t.Context(), "worker", "stop", "all", "--wait=1h")
-	all["worker-B"].hears(task.OrderStop)
+	all["worker-B"].hears(task.CommandStop)
 	all["worker-B"].leave()
 	run.says(t, run.out, "worker-B: stopped\n")
-	all["worker-C"].hears(task.OrderStop)
+	all["worker-C"].hears(task.CommandStop)
 	all["worker-C"].leave()
 	b.worker("worker-C") // somebody starts it again
 	run.says(t, run.out, "worker-C: stop")

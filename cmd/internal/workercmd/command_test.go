@@ -324,7 +324,7 @@ func TestFrozenWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := sp.Store.Apply(t.Context(), tasks.Order{Move: move, Writer: "server"})
+	out, err := sp.Store.Apply(t.Context(), tasks.Commit{Move: move, Writer: "server"})
 	if err != nil || out[0].Err != nil {
 		t.Fatal(err, out)
 	}

@@ -205,7 +205,7 @@ func spread(found map[statemachine.State]Retention) (all []Retention) {
 // oneRetention reads an entry; wrong is empty if it is right.
 func oneRetention(words []string) (r Retention, wrong string) {
 	r.Most = -1
-	if outcome := statemachine.State(words[0]); outcome.Ended() {
+	if outcome := statemachine.State(words[0]); outcome.IsOutcome() {
 		r.Outcome, words = outcome, words[1:]
 	}
 	if len(words) == 1 && (words[0] == "unlimited" || words[0] == infinite) {

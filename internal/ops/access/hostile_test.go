@@ -93,7 +93,7 @@ var deeds = []deed{
 		[]way{{"HSET :worker:victim order stop"}, {"HSET :worker:victim state lost"}, {"DEL :worker:victim"}, {"SADD :stop:victim 2"}},
 		func(t *testing.T, v *victims) bool {
 			r, err := v.Store.Renew(t.Context(), v.session, fleet.Heartbeat{State: task.WorkerReady})
-			return err != nil || r.Order == task.OrderStop
+			return err != nil || r.Order == task.CommandStop
 		},
 	},
 	{
@@ -359,7 +359,7 @@ func newVictims(t *testing.T, s *redistest.Server) *victims {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := v.Store.Apply(t.Context(), tasks.Order{Move: m, Writer: "x", Bucket: task.Bucket}); err != nil {
+		if _, err := v.Store.Apply(t.Context(), tasks.Commit{Move: m, Writer: "x", Bucket: task.Bucket}); err != nil {
 			t.Fatal(err)
 		}
 	}

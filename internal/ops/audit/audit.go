@@ -149,7 +149,7 @@ func (a *auditor) tasks(ctx context.Context, ids []int64) error {
 }
 
 // note counts the task and keeps what there is to say about it.
-func (a *auditor) note(s *sight) {
+func (a *auditor) note(s *snapshot) {
 	a.report.Checked++
 	a.history.hear(s)
 	if plan, err := strconv.ParseInt(s.stamps["plan"], 10, 64); err == nil {
@@ -157,8 +157,8 @@ func (a *auditor) note(s *sight) {
 	}
 	switch {
 	case s.purged: // see settle
-	case s.setAside():
-		a.report.Account.SetAside++
+	case s.isDeadLetter():
+		a.report.Account.DeadLetters++
 	case s.unwritten():
 		a.report.Account.Unwritten++
 	case s.Task.Err != nil:
@@ -171,8 +171,8 @@ func (a *auditor) note(s *sight) {
 	a.remark(s.notes...)
 }
 
-// sight is one task as seen in one look.
-type sight struct {
+// snapshot is one task as seen in one look.
+type snapshot struct {
 	*upkeep.Inspection
 	// stamps are the fields of the rounds that must be there; see fieldsOf.
 	stamps map[string]string
@@ -189,7 +189,7 @@ type sight struct {
 }
 
 // look reads tasks with what the audit needs of them.
-func (a *auditor) look(ctx context.Context, ids []int64) ([]sight, error) {
+func (a *auditor) look(ctx context.Context, ids []int64) ([]snapshot, error) {
 	found, now, err := a.store.Inspect(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -210,9 +210,9 @@ func (a *auditor) look(ctx context.Context, ids []int64) ([]sight, error) {
 	if err := a.learnPurged(ctx, absent); err != nil {
 		return nil, err
 	}
-	sights := make([]sight, len(found))
+	sights := make([]snapshot, len(found))
 	for i, id := range ids {
-		sights[i] = sight{
+		sights[i] = snapshot{
 			Inspection: &found[i], stamps: stamps[i], now: now, grace: a.grace, history: &a.history,
 			adopted: id <= a.adopted,
 			purged:  found[i].Absent() && a.isPurged(id),
@@ -287,8 +287,8 @@ func (k Kind) Repairable() bool {
 const (
 	// Lost: an id was given out, and there is neither a record nor a set with it.
 	Lost Kind = "lost"
-	// SetAside: the task is a dead letter: it was damaged, and a server took it out of all sets.
-	SetAside Kind = "set_aside"
+	// DeadLetter: the task is a dead letter: it was damaged, and a server took it out of all sets.
+	DeadLetter Kind = "set_aside"
 	// Damaged: the hash is missing or does not hold what it must.
 	Damaged Kind = "damaged"
 	// Sets: the task is not in exactly one state set, equal to its hash.
@@ -354,9 +354,9 @@ type Report struct {
 // Account is what became of all ids that were given out: Opened is the sum of the
 // others.
 type Account struct {
-	Opened   int64 `json:"opened"`
-	InStates int64 `json:"in_states"`
-	SetAside int64 `json:"set_aside"`
+	Opened      int64 `json:"opened"`
+	InStates    int64 `json:"in_states"`
+	DeadLetters int64 `json:"set_aside"`
 	// LeftOut are ids of epochs that do not exist, Unwritten ids that were taken
 	// and never written.
 	LeftOut   int64 `json:"left_out"`

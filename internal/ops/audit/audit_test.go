@@ -66,11 +66,11 @@ func TestSetAside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done, err := s.SetAside(t.Context(), &found[0], now); !done || err != nil {
+	if done, err := s.DeadLetter(t.Context(), &found[0], now); !done || err != nil {
 		t.Fatal(done, err)
 	}
 	r, err := Verify(t.Context(), s)
-	if err != nil || len(r.Violations) != 1 || r.Violations[0].Kind != SetAside || r.Violations[0].ID != id["ok"] {
+	if err != nil || len(r.Violations) != 1 || r.Violations[0].Kind != DeadLetter || r.Violations[0].ID != id["ok"] {
 		t.Errorf("%+v, %v, want the task as a dead letter", r.Violations, err)
 	}
 }
@@ -126,7 +126,7 @@ func TestHeldFromTheStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out, err := s.Apply(t.Context(), tasks.Order{Move: move, Writer: "m"}); err != nil || out[0].Err != nil {
+		if out, err := s.Apply(t.Context(), tasks.Commit{Move: move, Writer: "m"}); err != nil || out[0].Err != nil {
 			t.Fatal(out, err)
 		}
 	}

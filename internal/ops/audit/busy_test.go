@@ -107,7 +107,7 @@ func (c *crew) end(ctx context.Context, t *tasks.Claimed) error {
 	if err != nil {
 		return err
 	}
-	order := tasks.Order{Move: move, Writer: "crew", Bucket: t.Bucket}
+	order := tasks.Commit{Move: move, Writer: "crew", Bucket: t.Bucket}
 	if o.Failed {
 		order.Fields = []string{statemachine.RoundField(t.Task.Round, "error"), "it broke"}
 	}
@@ -115,7 +115,7 @@ func (c *crew) end(ctx context.Context, t *tasks.Claimed) error {
 	if err == nil && errors.Is(out[0].Err, statemachine.ErrStopAsked) {
 		o.Event = statemachine.Terminate
 		if move, err = statemachine.Decide(&t.Task, o, 1); err == nil {
-			out, err = c.Apply(ctx, tasks.Order{Move: move, Writer: "crew", Bucket: t.Bucket})
+			out, err = c.Apply(ctx, tasks.Commit{Move: move, Writer: "crew", Bucket: t.Bucket})
 		}
 	}
 	if err == nil && out[0].Err != nil && !errors.Is(out[0].Err, statemachine.ErrStale) {
@@ -163,7 +163,7 @@ func meddle(ctx context.Context, s *store.Store, id int64, event statemachine.Ev
 	if err != nil {
 		return nil //nolint:nilerr // it is elsewhere
 	}
-	order := tasks.Order{Move: move, Writer: "boss", Bucket: t.Task.Bucket}
+	order := tasks.Commit{Move: move, Writer: "boss", Bucket: t.Task.Bucket}
 	if move.AskStop {
 		_, err = s.AskStop(ctx, order)
 	} else {

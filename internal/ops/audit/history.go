@@ -24,8 +24,8 @@ type history struct {
 	lowest int64
 	// first is when the first event happened; steady says that no event happened
 	// before the one that comes before it, so that no clock was set back.
-	first  statemachine.Time
-	steady bool
+	first   statemachine.Time
+	inOrder bool
 	// silent says that programs of ours that record no events have claimed tasks
 	// since the first event: those of a release before there were any.
 	silent bool
@@ -105,7 +105,7 @@ func (a *auditor) dropBroken(ctx context.Context) error {
 
 // index goes through the events once more.
 func (h *history) index() {
-	h.made, h.known, h.lowest, h.first, h.steady = map[int64]bool{}, map[int64]bool{}, 0, 0, true
+	h.made, h.known, h.lowest, h.first, h.inOrder = map[int64]bool{}, map[int64]bool{}, 0, 0, true
 	last := statemachine.Time(0)
 	for i := range h.events {
 		e := &h.events[i]
@@ -119,7 +119,7 @@ func (h *history) index() {
 		if i == 0 {
 			h.first = e.At
 		}
-		h.steady = h.steady && e.At >= last
+		h.inOrder = h.inOrder && e.At >= last
 		last = e.At
 	}
 }
@@ -175,7 +175,7 @@ func (a *auditor) astray(ctx context.Context, ids []int64) (found []astray, err 
 			return nil, err
 		}
 		for i := range tasks {
-			s, t := sight{Inspection: &tasks[i]}, &tasks[i].Task
+			s, t := snapshot{Inspection: &tasks[i]}, &tasks[i].Task
 			at := trace.Where{State: s.state(), Round: t.Round}
 			if where, told := ends[t.ID]; told && t.Err == nil && !where.MayBe(at) {
 				found = append(found, astray{t.ID, where, at, s.Fingerprint()})
@@ -206,7 +206,7 @@ func legal(e *trace.Event) bool {
 
 // hear notes claims of programs that record no events: those that do put the epoch
 // into the claim.
-func (h *history) hear(s *sight) {
+func (h *history) hear(s *snapshot) {
 	for n := range min(s.Task.Round+1, mostRounds) {
 		claim := s.stamps[statemachine.RoundField(n, "claim")]
 		if claim != "" && h.first > 0 && !strings.HasPrefix(claim, "e") {

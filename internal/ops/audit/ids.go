@@ -182,7 +182,7 @@ func (a *auditor) purgedLeftOut() (n int64) {
 func (a *auditor) settle() {
 	n := &a.report.Account
 	n.LeftOut -= a.purgedLeftOut()
-	n.Purged = n.Opened - n.InStates - n.SetAside - n.LeftOut - n.Unwritten - n.Missing
+	n.Purged = n.Opened - n.InStates - n.DeadLetters - n.LeftOut - n.Unwritten - n.Missing
 }
 
 // backFromGone looks for ids that have left Redis but are still listed.

@@ -244,7 +244,7 @@ const foreignDelay = 60 * statemachine.Second
 
 // indices: an open task that may still run lies in its bucket, and one with a
 // deadline in the index of deadlines.
-func (s *sight) indices() {
+func (s *snapshot) indices() {
 	if !s.adopted {
 		return
 	}
@@ -274,7 +274,7 @@ func (s *sight) indices() {
 
 // deadline checks that a task with a deadline is in the index of deadlines in time.
 // For ended tasks in that index see strays.
-func (s *sight) deadline() {
+func (s *snapshot) deadline() {
 	t := &s.Task
 	foreign := t.State == statemachine.Running && t.Current.Claim == ""
 	fresh := foreign && s.now.Sub(t.Current.Running) < foreignDelay
@@ -291,6 +291,6 @@ func (s *sight) deadline() {
 }
 
 // setToRest reports whether the task has no deadline because of the state it is in.
-func (s *sight) setToRest() bool {
-	return s.Task.State == statemachine.Executed || s.Task.State == statemachine.Archived || s.Task.State.Ended()
+func (s *snapshot) setToRest() bool {
+	return s.Task.State == statemachine.Executed || s.Task.State == statemachine.Archived || s.Task.State.IsOutcome()
 }

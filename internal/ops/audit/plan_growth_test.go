@@ -23,7 +23,7 @@ func grownWorld(t *testing.T) (ns string, s *store.Store) {
 	growing(t, s, "grows", "lines")
 	for {
 		worktest.Drain(t, s, play)
-		if task, err := s.Task(t.Context(), 1); err == nil && task.End().Ended() {
+		if task, err := s.Task(t.Context(), 1); err == nil && task.End().IsOutcome() {
 			break
 		}
 		doPlans(t, s)

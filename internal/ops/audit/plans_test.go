@@ -52,7 +52,7 @@ func planned(t *testing.T, s *store.Store, name string, on task.OnFailure, ready
 // doPlans does what servers do for plans, until nothing is left to do.
 func doPlans(t *testing.T, s *store.Store) {
 	t.Helper()
-	for storetest.DrainPlans(t, s, 2, true) {
+	for storetest.AdvancePlans(t, s, 2, true) {
 	}
 }
 

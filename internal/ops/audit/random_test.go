@@ -70,5 +70,5 @@ func TestLongRandomDamage(t *testing.T) {
 // mayStay reports whether it is lost or a dead letter, or about a task that a client of the original may have archived, which leaves no stamp.
 func mayStay(v Violation) bool {
 	archived := (v.Kind == Sets || v.Kind == Stamps) && strings.Contains(v.Text, string(statemachine.Archived))
-	return archived || v.Kind == Lost || v.Kind == Path || v.Kind == SetAside
+	return archived || v.Kind == Lost || v.Kind == Path || v.Kind == DeadLetter
 }

@@ -10,13 +10,13 @@ import (
 )
 
 // judge finds all rules that the task breaks, as it was seen.
-func (s *sight) judge() {
+func (s *snapshot) judge() {
 	switch {
 	case s.purged:
 	case s.unwritten():
 		s.remark(Unwritten, "the id was taken, and no task was ever recorded under it: harmless if a client in another language took it")
-	case s.setAside():
-		s.say(SetAside, "is a dead letter: %s (it was %s, listed in %q)", s.aside.Reason, s.aside.State, s.aside.Listed)
+	case s.isDeadLetter():
+		s.say(DeadLetter, "is a dead letter: %s (it was %s, listed in %q)", s.aside.Reason, s.aside.State, s.aside.Listed)
 	case s.Absent():
 		s.say(Lost, "there is neither a record of it nor a set that lists it%s", s.lastHeard())
 	case s.Task.Err != nil:
@@ -34,41 +34,41 @@ func (s *sight) judge() {
 	}
 }
 
-func (s *sight) say(kind Kind, format string, args ...any) {
+func (s *snapshot) say(kind Kind, format string, args ...any) {
 	s.violations = append(s.violations, sprint(s.Task.ID, kind, format, args...))
 }
 
-func (s *sight) remark(kind Kind, format string, args ...any) {
+func (s *snapshot) remark(kind Kind, format string, args ...any) {
 	s.notes = append(s.notes, sprint(s.Task.ID, kind, format, args...))
 }
 
-func (s *sight) setAside() bool { return s.aside != nil && len(s.Listed) == 0 }
+func (s *snapshot) isDeadLetter() bool { return s.aside != nil && len(s.Listed) == 0 }
 
 // unwritten reports whether nobody has ever written the task: the events go back
 // to before its id was given out, and none is about it. Our own clients write a task
 // when they take its id; others may die between the two.
-func (s *sight) unwritten() bool {
+func (s *snapshot) unwritten() bool {
 	return s.aside == nil && s.Absent() && s.history.since(s.Task.ID) && !s.history.known[s.Task.ID]
 }
 
 // lastHeard is what the events say of a task that is gone.
-func (s *sight) lastHeard() string {
+func (s *snapshot) lastHeard() string {
 	if s.history.known[s.Task.ID] {
 		return ", but there are events of it"
 	}
 	return "; the events do not go back to when its id was given out"
 }
 
-func (s *sight) listed() string { return cmp.Or(s.ListedText(", "), "no set") }
+func (s *snapshot) listed() string { return cmp.Or(s.ListedText(", "), "no set") }
 
 // foreignArchive reports whether a foreign manager has archived the task: it
 // moves the id and leaves the record at the outcome. The set wins.
-func (s *sight) foreignArchive() bool {
-	return s.Task.State.Ended() && len(s.Listed) == 1 && s.Listed[0] == statemachine.Archived
+func (s *snapshot) foreignArchive() bool {
+	return s.Task.State.IsOutcome() && len(s.Listed) == 1 && s.Listed[0] == statemachine.Archived
 }
 
 // state is where the task is.
-func (s *sight) state() statemachine.State {
+func (s *snapshot) state() statemachine.State {
 	if s.foreignArchive() {
 		return statemachine.Archived
 	}
@@ -76,7 +76,7 @@ func (s *sight) state() statemachine.State {
 }
 
 // sets: exactly one, equal to the hash.
-func (s *sight) sets() {
+func (s *snapshot) sets() {
 	if len(s.Listed) != 1 || s.Listed[0] != s.state() {
 		s.say(Sets, "its record says %s, it is listed in %s", s.Task.State, s.listed())
 	}
@@ -84,14 +84,14 @@ func (s *sight) sets() {
 
 // counters: each round but the present one ended in a way that was counted, and
 // the present one too if the task has ended by that.
-func (s *sight) counters() {
+func (s *snapshot) counters() {
 	t := &s.Task
 	want := t.Round
 	if s.countedOut() {
 		want++
 	}
 	switch {
-	case t.State == statemachine.Archived && !t.Outcome.Ended():
+	case t.State == statemachine.Archived && !t.Outcome.IsOutcome():
 		s.say(Counters, "archived, but its outcome is %q", t.Outcome)
 	case t.Ends() != want:
 		s.say(Counters, "round %d, but fails %d, timeouts %d, losses %d, releases %d, faults %d (%s)",
@@ -100,7 +100,7 @@ func (s *sight) counters() {
 }
 
 // countedOut reports whether the task ended by the count of a round.
-func (s *sight) countedOut() bool {
+func (s *snapshot) countedOut() bool {
 	end := s.Task.End()
 	return slices.ContainsFunc(statemachine.Counters(), func(c statemachine.Counter) bool {
 		return end != statemachine.None && c.End() == end
@@ -108,7 +108,7 @@ func (s *sight) countedOut() bool {
 }
 
 // limits: a counter passes its maximum only by ending the task, and by one.
-func (s *sight) limits() {
+func (s *snapshot) limits() {
 	t, end := &s.Task, s.Task.End()
 	exceeded, reached := false, false
 	for _, c := range statemachine.Counters() {
@@ -127,7 +127,7 @@ func (s *sight) limits() {
 
 // final reports whether the task may be where it is with all counters within their
 // limits: it did not end by one, a stop was asked for, or its exit code is final.
-func (s *sight) final() bool {
+func (s *snapshot) final() bool {
 	switch end := s.Task.End(); {
 	case !s.countedOut():
 		return true
@@ -139,7 +139,7 @@ func (s *sight) final() bool {
 }
 
 // finalExit reports whether the exit code of the last round rules out another.
-func (s *sight) finalExit() bool {
+func (s *snapshot) finalExit() bool {
 	t, code := &s.Task, s.Task.Current.ExitCode
 	return t.Current.HasExit && (slices.Contains(t.FatalCodes, code) ||
 		len(t.RetryCodes) > 0 && !slices.Contains(t.RetryCodes, code))
@@ -147,7 +147,7 @@ func (s *sight) finalExit() bool {
 
 // recorded: each round that is over was opened, claimed and worked by somebody,
 // and the present one has the moments its state implies.
-func (s *sight) recorded() {
+func (s *snapshot) recorded() {
 	var missing []string
 	need := func(round int, names ...string) {
 		for _, name := range names {
@@ -168,7 +168,7 @@ func (s *sight) recorded() {
 }
 
 // implied are the fields the present round must have.
-func (s *sight) implied() []string {
+func (s *snapshot) implied() []string {
 	names := []string{string(s.Task.State)}
 	if !s.neverOpen() {
 		names = append(names, string(statemachine.Open))
@@ -177,7 +177,7 @@ func (s *sight) implied() []string {
 		names = append(names, string(statemachine.Archived))
 	}
 	last := s.Task.End()
-	if last.Ended() {
+	if last.IsOutcome() {
 		names = append(names, string(last))
 	}
 	switch last {
@@ -192,7 +192,7 @@ func (s *sight) implied() []string {
 
 // neverOpen reports whether the task was opened on hold and ended without having
 // been released.
-func (s *sight) neverOpen() bool {
+func (s *snapshot) neverOpen() bool {
 	switch s.Task.End() {
 	case statemachine.Blocked, statemachine.Cancelled, statemachine.Expired:
 		return s.Task.Round == 0 && s.stamped(0, string(statemachine.Blocked))
@@ -205,7 +205,7 @@ func (s *sight) neverOpen() bool {
 // next round. A clock that was set back breaks that, and so do the clocks of clients in
 // other languages. It is a violation where the events prove that neither was the
 // case, and else a note. The first of a task is told.
-func (s *sight) order() {
+func (s *snapshot) order() {
 	past := moment{}
 	for n := range min(s.Task.Round+1, mostRounds) {
 		latest := past
@@ -248,7 +248,7 @@ func moments() [][]string {
 	}
 }
 
-func (s *sight) moment(round int, name string) moment {
+func (s *snapshot) moment(round int, name string) moment {
 	m := moment{field: statemachine.RoundField(round, name)}
 	if text := s.stamps[m.field]; text != "" {
 		m.at, _ = statemachine.ParseTime(text) // a malformed time is not compared
@@ -265,9 +265,9 @@ func (s *sight) moment(round int, name string) moment {
 	return m
 }
 
-func (s *sight) disorder(first, second moment) {
+func (s *snapshot) disorder(first, second moment) {
 	text := fmt.Sprintf("%s is %s, before %s at %s", second.field, second.at.Text(), first.field, first.at.Text())
-	if h := s.history; first.ours && second.ours && h.steady && h.first > 0 && second.at >= h.first {
+	if h := s.history; first.ours && second.ours && h.inOrder && h.first > 0 && second.at >= h.first {
 		s.say(Order, "%s", text)
 	} else {
 		s.remark(Order, "%s: a clock was set back, or is another client's", text)
@@ -276,7 +276,7 @@ func (s *sight) disorder(first, second moment) {
 
 // ends: each round that is over has one end, which the task has counted, and the
 // present round has one if the task has ended.
-func (s *sight) ends() {
+func (s *snapshot) ends() {
 	if s.Task.Round >= mostRounds {
 		return
 	}
@@ -304,12 +304,12 @@ func (s *sight) ends() {
 	}
 }
 
-func (s *sight) stamped(round int, name string) bool {
+func (s *snapshot) stamped(round int, name string) bool {
 	return s.stamps[statemachine.RoundField(round, name)] != ""
 }
 
 // endStates: only the last round ends the task, and in one way.
-func (s *sight) endStates(round int) {
+func (s *snapshot) endStates(round int) {
 	var others []string
 	for _, state := range append(statemachine.Outcomes(), statemachine.Archived) {
 		if s.stamped(round, string(state)) && (round < s.Task.Round || state != s.state() && state != s.Task.End()) {
@@ -334,7 +334,7 @@ var closedBy = map[statemachine.Event]string{
 }
 
 // closed: what the worker has closed the round by is what was recorded.
-func (s *sight) closed(round int) {
+func (s *snapshot) closed(round int) {
 	end := statemachine.Event(s.stamps[statemachine.RoundField(round, "end")])
 	stamp, ok := closedBy[end]
 	switch {

@@ -308,7 +308,7 @@ func judgeHistory(f *Facts, r *report) {
 const manyArchived = 1_000_000
 
 func judgeTasks(f *Facts, r *report) {
-	if n := f.Sizes.SetAside; n > 0 {
+	if n := f.Sizes.DeadLetters; n > 0 {
 		r.warn(fmt.Sprintf("%d damaged tasks are dead letters", n), "tdf-manager verify says which, and why")
 	}
 	if n := f.Sizes.Archived; n >= manyArchived {
@@ -355,7 +355,7 @@ const (
 
 // judgeRetention looks at whether archived tasks leave Redis as they should.
 func judgeRetention(f *Facts, r *report) {
-	active := f.Sizes.PurgeTurn != 0 && f.Now.Sub(f.Sizes.PurgeTurn) <= turnSilence
+	active := f.Sizes.PurgeLease != 0 && f.Now.Sub(f.Sizes.PurgeLease) <= turnSilence
 	wanted := f.Config != nil && len(f.Config.ArchiveRetention) > 0
 	switch {
 	case f.Sizes.ArchiveError != "":

@@ -130,17 +130,17 @@ func TestIll(t *testing.T) {
 		"twice": {func(f *Facts) {
 			f.Gaps = []conn.Epoch{{Number: 1, Confirmed: true, FromID: 5, ToID: 9, SureID: 3}}
 		}, "history", Fail, "ids 4 to 5 may have been given out twice"},
-		"damaged":        {func(f *Facts) { f.Sizes.SetAside = 3 }, "tasks", Warn, "3 damaged"},
+		"damaged":        {func(f *Facts) { f.Sizes.DeadLetters = 3 }, "tasks", Warn, "3 damaged"},
 		"hoarding":       {func(f *Facts) { f.Sizes.Archived = manyArchived }, "tasks", Warn, "1000000 archived"},
 		"archive fails":  {func(f *Facts) { f.Sizes.ArchiveError = "server a: no space left" }, "retention", Fail, "server a: no space left"},
 		"nobody retires": {func(f *Facts) { f.Config.ArchiveRetention = week() }, "retention", Warn, "no server"},
 		"retires no more": {func(f *Facts) {
 			f.Config.ArchiveRetention = week()
-			f.Sizes.PurgeTurn = now.Add(-61 * statemachine.Second)
+			f.Sizes.PurgeLease = now.Add(-61 * statemachine.Second)
 		}, "retention", Warn, "no server"},
-		"others retire": {func(f *Facts) { f.Sizes.PurgeTurn = now.Add(5 * statemachine.Second) }, "retention", Warn, "not in this configuration"},
+		"others retire": {func(f *Facts) { f.Sizes.PurgeLease = now.Add(5 * statemachine.Second) }, "retention", Warn, "not in this configuration"},
 		"retires late": {func(f *Facts) {
-			f.Config.ArchiveRetention, f.Sizes.PurgeTurn, f.Overstayed = week(), now.Add(5*statemachine.Second), 7
+			f.Config.ArchiveRetention, f.Sizes.PurgeLease, f.Overstayed = week(), now.Add(5*statemachine.Second), 7
 		}, "retention", Warn, "7 archived tasks"},
 		"little room": {func(f *Facts) { f.Places[0].Free = 500 << 20 }, "disk", Warn, "500 MiB"},
 		"no room":     {func(f *Facts) { f.Places[0].Free = 1 }, "disk", Fail, "0 MiB"},

@@ -139,7 +139,7 @@ func (f *Follower) readStale(ctx context.Context) error {
 	if f.unsure && len(f.stale) == 0 && time.Since(f.swept) >= sweepPause {
 		f.unsure, f.swept = false, time.Now()
 		for _, t := range f.graph.tasks {
-			if !t.End.Ended() {
+			if !t.End.IsOutcome() {
 				f.stale = append(f.stale, t.ID)
 			}
 		}
@@ -158,7 +158,7 @@ func (f *Follower) readStale(ctx context.Context) error {
 // counted is how many tasks have not ended, as far as it was read.
 func (f *Follower) counted() (left int64) {
 	for _, t := range f.graph.tasks {
-		if !t.End.Ended() {
+		if !t.End.IsOutcome() {
 			left++
 		}
 	}

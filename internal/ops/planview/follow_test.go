@@ -44,7 +44,7 @@ func open(t *testing.T, srv *redistest.Server, ns string, n int) *View {
 	if _, err := st.SteerPlan(t.Context(), v.Plan, task.PlanReady, ""); err != nil {
 		t.Fatal(err)
 	}
-	storetest.DrainPlans(t, st, n, true)
+	storetest.AdvancePlans(t, st, n, true)
 	return v
 }
 

@@ -341,7 +341,7 @@ func (t *Task) phase(now statemachine.Time) (critical.Phase, time.Duration) {
 		return critical.Succeeded, since(t.Began, t.Executed)
 	case t.End == statemachine.Succeeded:
 		return critical.Succeeded, 0
-	case t.End.Ended(), t.End == missing, t.DoomedBy > 0:
+	case t.End.IsOutcome(), t.End == missing, t.DoomedBy > 0:
 		return critical.Failed, 0
 	case t.End == statemachine.Executed: // a server is about to see its end
 		return critical.Running, math.MaxInt64

@@ -230,7 +230,7 @@ func foreign(at []place) []place {
 			p.state, p.foreign = sm.Running, true
 		case p.state == sm.Running && p.foreign:
 			p.state = sm.Executed
-		case p.state.Ended():
+		case p.state.IsOutcome():
 			p.state = sm.Archived
 		default:
 			continue

@@ -97,7 +97,7 @@ func (s *Situation) candidates() []*candidate {
 		pin = []string{""} // any node
 	}
 	for _, node := range pin {
-		all = append(all, s.newcomer(node))
+		all = append(all, s.hypothetical(node))
 	}
 	slices.SortStableFunc(all, nearer)
 	return all
@@ -229,9 +229,9 @@ func (c *candidate) lackText(r task.Reason) string {
 	return r.String() + " (" + who + ")"
 }
 
-// newcomer is a worker that could be started on a node, or on a new one: it
+// hypothetical is a worker that could be started on a node, or on a new one: it
 // offers all that is demanded, and no more.
-func (s *Situation) newcomer(node string) *candidate {
+func (s *Situation) hypothetical(node string) *candidate {
 	q := s.queue(s.Task.Bucket.QueueName())
 	bare := &candidate{s: s, queue: q, worker: task.Worker{
 		Registration: task.Registration{Node: node, MaxThreads: task.NoLimit, Slots: 1}, State: task.WorkerReady,

@@ -138,9 +138,9 @@ func (n *Need) text() string {
 	switch {
 	case text == "":
 		text = "there is no record of it"
-	case n.State.Ended() && n.On == task.NeedsSuccess && n.State != statemachine.Succeeded:
+	case n.State.IsOutcome() && n.On == task.NeedsSuccess && n.State != statemachine.Succeeded:
 		text += ", to be retried"
-	case n.State.Ended():
+	case n.State.IsOutcome():
 		text += ", a server is to tell it"
 	case n.On == task.NeedsAny:
 		text += ", its end is enough"

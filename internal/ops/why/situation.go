@@ -71,10 +71,10 @@ func (s *Situation) declined(w *task.Worker) bool {
 // room for a task, and its reason does not say its state once more.
 func Seen(w task.Worker, now statemachine.Time, lease statemachine.Duration) task.Worker {
 	w.Busy = max(w.Busy, len(w.Tasks)) + w.Stuck
-	if w.State == task.WorkerDraining || w.State == task.WorkerDrained || strings.HasPrefix(w.Reason, fleet.ReasonSetAside) {
+	if w.State == task.WorkerDraining || w.State == task.WorkerDrained || strings.HasPrefix(w.Reason, fleet.ReasonQuarantined) {
 		w.Reason = ""
 	}
-	if w.State == task.WorkerReady && w.Order != task.NoOrder {
+	if w.State == task.WorkerReady && w.Order != task.NoCommand {
 		w.State = task.WorkerDraining // it has not heard of it yet
 	}
 	if w.State.Alive() && w.Reason == "" && now.Sub(task.Stamp(w.Heartbeat)) > lease {
@@ -130,7 +130,7 @@ func (s *Situation) stamp(state statemachine.State) statemachine.Time {
 func lastEnded(t *task.Task) *task.Round {
 	for i := range slices.Backward(t.Rounds) {
 		r := &t.Rounds[i]
-		if over := r.Number < t.Round || t.State.Settled(); over && r.Begun() {
+		if over := r.Number < t.Round || t.State.Terminal(); over && r.Begun() {
 			return r
 		}
 	}

@@ -15,7 +15,7 @@ func TestHurryLeavesNoGrace(t *testing.T) {
 		m := newMarked(t, `trap '' TERM; echo > ready; while :; do sleep 300; done`)
 		p := m.program()
 		p.Grace = time.Minute
-		p.Hurry = func() bool { return true }
+		p.StopNow = func() bool { return true }
 		s.Kill()
 		b := begin(t, s, p)
 		m.awaitReady(t)
@@ -37,7 +37,7 @@ func TestGraceWithoutHurry(t *testing.T) {
 	for name, hurry := range map[string]func() bool{"nil": nil, "false": func() bool { return false }} {
 		m := newMarked(t, `trap 'exit 7' TERM; echo > ready; while :; do sleep 0.01; done`)
 		p := m.program()
-		p.Grace, p.Hurry = time.Minute, hurry
+		p.Grace, p.StopNow = time.Minute, hurry
 		b := begin(t, s, p)
 		m.awaitReady(t)
 		b.cancel()

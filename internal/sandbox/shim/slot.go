@@ -166,16 +166,16 @@ type Program struct {
 	Files [3]*os.File
 	// Grace is the time between TERM and KILL once ctx is done; 0 kills at once.
 	Grace time.Duration
-	// Hurry is asked when ctx is done; true means no grace: KILL at once. Thus a
+	// StopNow is asked when ctx is done; true means no grace: KILL at once. Thus a
 	// caller who has lost patience before the program started, when Kill finds no
 	// round, is heard too. It is called on a goroutine of its own, at most once;
 	// nil means false.
-	Hurry func() bool
+	StopNow func() bool
 }
 
 // graceNow is the grace once ctx is done.
 func (p *Program) graceNow() time.Duration {
-	if p.Hurry != nil && p.Hurry() {
+	if p.StopNow != nil && p.StopNow() {
 		return 0
 	}
 	return p.Grace

@@ -81,7 +81,7 @@ func Dial(where config.Redis, namespace string, rooms []Scripts, opts ...Option)
 		Keys: NewKeys(namespace), namespace: namespace, where: where, scripts: newScripts(o.clock, append([]Scripts{Common}, rooms...)),
 		Memory: memory{seen: History{Epoch: 1}},
 	}
-	arriving := &arrivals{all: s.scripts, meta: s.Keys.Meta()}
+	arriving := &runIDs{all: s.scripts, meta: s.Keys.Meta()}
 	s.Redis, s.Session, s.Patient = connect(uo, arriving), connect(&own, arriving), connect(&waiting, nil)
 	return s, nil
 }
@@ -251,10 +251,10 @@ const topologyAge = 2 * time.Second
 // deadline: within the time to connect, to send and to receive once, all repetitions
 // and the wait for a free connection included. With the defaults that is 11 s. The
 // lives of Redis are noted by a, if it is not nil.
-func connect(o *redis.UniversalOptions, a *arrivals) redis.UniversalClient {
+func connect(o *redis.UniversalOptions, a *runIDs) redis.UniversalClient {
 	limit := o.DialTimeout + o.WriteTimeout + o.ReadTimeout
 	if !o.IsClusterMode {
-		n := &arrived{arrivals: a}
+		n := &nodeRun{runIDs: a}
 		if a != nil {
 			o.OnConnect = n.connected
 		}
@@ -277,8 +277,8 @@ func connect(o *redis.UniversalOptions, a *arrivals) redis.UniversalClient {
 }
 
 // connectNode makes the client of one node of a Redis Cluster.
-func (a *arrivals) connectNode(o *redis.Options) *redis.Client {
-	n := &arrived{arrivals: a, lasts: lifeCheck}
+func (a *runIDs) connectNode(o *redis.Options) *redis.Client {
+	n := &nodeRun{runIDs: a, lasts: lifeCheck}
 	o.OnConnect = n.connected
 	client := redis.NewClient(o)
 	n.client = client

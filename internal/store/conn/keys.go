@@ -67,8 +67,8 @@ func (k Keys) Request(key string) string { return k.prefix + "request:" + key }
 // LastClaim holds the answer to the last claim of one worker; it expires.
 func (k Keys) LastClaim(worker string) string { return k.prefix + "claim:" + worker }
 
-// SetAside is a hash of damaged tasks: id to a description.
-func (k Keys) SetAside() string { return k.prefix + "set_aside" }
+// DeadLetters is a hash of damaged tasks: id to a description.
+func (k Keys) DeadLetters() string { return k.prefix + "set_aside" }
 
 // Managers is a hash of the managers alive: instance to "kind name time".
 func (k Keys) Managers() string { return k.prefix + "managers" }

@@ -15,13 +15,13 @@ import (
 // promoted, of which the cluster takes longer to decide.
 const lifeCheck = time.Second
 
-// arrived sees to it that the life of one Redis is noted before a script counts
+// nodeRun sees to it that the life of one Redis is noted before a script counts
 // anything in it: when a connection is made, and where that was not possible, as with
 // a replica, before the script. The latter is done time and again on a Redis Cluster
 // alone: elsewhere connections end with each start and with each failover of Sentinel,
 // and a connection that answers READONLY is closed.
-type arrived struct {
-	*arrivals
+type nodeRun struct {
+	*runIDs
 	client redis.Cmdable
 	// lasts is how long what is noted needs no other look; 0: as long as no new
 	// connection finds out otherwise.
@@ -33,7 +33,7 @@ type arrived struct {
 // connected is called for each new connection before it is used. An answer of Redis
 // that it may not be asked, or not now, is no reason to do without the connection,
 // but one that loads its data must be asked again.
-func (n *arrived) connected(ctx context.Context, cn *redis.Conn) error {
+func (n *nodeRun) connected(ctx context.Context, cn *redis.Conn) error {
 	err := n.look(ctx, cn)
 	if isAnswer(err) && !notYet(err) {
 		return nil
@@ -43,7 +43,7 @@ func (n *arrived) connected(ctx context.Context, cn *redis.Conn) error {
 
 // look notes the life. Whose user may not do that may not call other scripts either
 // until a server has loaded them, which has noted the life before.
-func (n *arrived) look(ctx context.Context, cn redis.Cmdable) error {
+func (n *nodeRun) look(ctx context.Context, cn redis.Cmdable) error {
 	begun := time.Now().UnixNano()
 	err := n.arrive(ctx, cn)
 	switch {
@@ -57,7 +57,7 @@ func (n *arrived) look(ctx context.Context, cn redis.Cmdable) error {
 }
 
 // current says whether the life needs no other look.
-func (n *arrived) current() bool {
+func (n *nodeRun) current() bool {
 	noted := n.noted.Load()
 	if noted == 0 || n.lasts == 0 {
 		return noted != 0
@@ -67,11 +67,11 @@ func (n *arrived) current() bool {
 }
 
 // DialHook changes nothing.
-func (n *arrived) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (n *nodeRun) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 // ProcessHook notes the life before a script. Redis that cannot note it would not do
 // what the script does either: a replica, one without replicas, one that cannot save.
-func (n *arrived) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (n *nodeRun) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if n.counts(cmd) && !n.current() {
 			if err := n.look(ctx, n.client); err != nil {
@@ -85,7 +85,7 @@ func (n *arrived) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // ProcessPipelineHook is ProcessHook for commands that are sent together. They are
 // sent as well where the slot is said to be elsewhere: the client of a cluster follows
 // that answer only if it is to them, or asks here because it was told to.
-func (n *arrived) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (n *nodeRun) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		if slices.ContainsFunc(cmds, n.counts) && !n.current() {
 			if err := n.look(ctx, n.client); err != nil && !redis.HasErrorPrefix(err, "MOVED ") {
@@ -102,14 +102,14 @@ func (n *arrived) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 // mostLives is how many lives of Redis are kept to compare with.
 const mostLives = 16
 
-// arrivals notes that another life of Redis has begun; [arrived] says when.
-type arrivals struct {
+// runIDs notes that another life of Redis has begun; [arrived] says when.
+type runIDs struct {
 	all  *scripts
 	meta string
 }
 
 // counts says whether the command is a script that may count a change. A client that only reads hides nothing.
-func (a *arrivals) counts(cmd redis.Cmder) bool {
+func (a *runIDs) counts(cmd redis.Cmder) bool {
 	name := cmd.Name()
 	if name != "evalsha" && name != "eval" {
 		return false
@@ -124,7 +124,7 @@ func (a *arrivals) counts(cmd redis.Cmder) bool {
 
 // arrive notes the life of the Redis that cn leads to, if it is a new one. The answer
 // is an error if that cannot be noted, as by a replica.
-func (a *arrivals) arrive(ctx context.Context, cn redis.Cmdable) error {
+func (a *runIDs) arrive(ctx context.Context, cn redis.Cmdable) error {
 	for {
 		life, replica, err := lifeOf(ctx, cn)
 		if err != nil || life == "" {
@@ -159,7 +159,7 @@ func notYet(err error) bool {
 
 // note calls the script, which is loaded where Redis does not have it, or sent as a
 // text where the user may not do that.
-func (a *arrivals) note(ctx context.Context, cn redis.Cmdable, life string, replica bool) error {
+func (a *runIDs) note(ctx context.Context, cn redis.Cmdable, life string, replica bool) error {
 	script := a.all.byName[arrive]()
 	keys, args := []string{a.meta}, []any{life, mostLives, Flag(replica)}
 	err := script.EvalSha(ctx, cn, keys, args...).Err()

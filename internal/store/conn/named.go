@@ -33,7 +33,7 @@ var keyNames = sync.OnceValue(func() map[string]keyName {
 	namespace := func(*Subject) string { return "" }
 	for name, key := range map[string]func(Keys) string{
 		"meta": Keys.Meta, "taskID": Keys.TaskID, "buckets": Keys.Buckets, "wakeServer": Keys.WakeServer, "due": Keys.Due,
-		"setAside": Keys.SetAside, "managers": Keys.Managers, "handling": Keys.Handling, "worker": Keys.Worker,
+		"setAside": Keys.DeadLetters, "managers": Keys.Managers, "handling": Keys.Handling, "worker": Keys.Worker,
 		"workerIDs": Keys.WorkerIDs, "lease": Keys.Lease, "follow": Keys.Follow, "changed": Keys.Changed, "queues": Keys.Queues,
 		"nodes": Keys.Nodes, "full": Keys.Full, "epochs": Keys.Epochs, "planID": Keys.PlanID, "plans": Keys.Plans,
 		"draining": Keys.Draining, "keepers": Keys.Keepers, "purged": Keys.Purged, "purgedIDs": Keys.PurgedIDs,

@@ -33,7 +33,7 @@ func (s *Fleet) Register(ctx context.Context, r task.Registration) (Registered, 
 	fields := registrationFields(&r)
 	args := append([]any{
 		r.Name, r.Replaces, r.Identity, DefaultLease, string(statemachine.Running), maxFormer,
-		string(task.WorkerReady), string(task.WorkerLost), string(task.WorkerStopped), string(task.OrderDrain),
+		string(task.WorkerReady), string(task.WorkerLost), string(task.WorkerStopped), string(task.CommandDrain),
 		task.DefaultBucketName, r.PID, r.Node,
 		len(fields),
 	}, fields...)
@@ -97,7 +97,7 @@ func (s *Fleet) registered(name string, answer conn.Reply) (Registered, error) {
 	case "registered":
 		reg.Session = Session{
 			Name: name, ID: answer.Number(2), Incarnation: answer.Number(3), Lease: answer.Duration(4),
-			Order: task.WorkerOrder(answer.Text(5)),
+			Order: task.WorkerCommand(answer.Text(5)),
 		}
 		return reg, nil
 	case "taken":
@@ -106,7 +106,7 @@ func (s *Fleet) registered(name string, answer conn.Reply) (Registered, error) {
 	default:
 		reg.Former = tasks.DecodeSeenList(answer.List(2), conn.Clock{Now: reg.Now})
 		for i := range reg.Former {
-			reg.Former[i].Void = s.FromLostEpoch(&reg.Former[i].Task)
+			reg.Former[i].FromLostEpoch = s.FromLostEpoch(&reg.Former[i].Task)
 		}
 		return reg, nil
 	}
@@ -134,7 +134,7 @@ func (s *Fleet) Renew(ctx context.Context, w Session, h Heartbeat) (Renewal, err
 		return Renewal{}, tasks.LeaseLost("renew", w.Name, w.Incarnation)
 	}
 	r := conn.AsReply(v)
-	renewal := Renewal{Now: r.Time(0), Redis: conn.ClockOf(r, 6).Redis(), Lease: r.Duration(1), Order: task.WorkerOrder(r.Text(2))}
+	renewal := Renewal{Now: r.Time(0), Redis: conn.ClockOf(r, 6).Redis(), Lease: r.Duration(1), Order: task.WorkerCommand(r.Text(2))}
 	for i := range r.List(3) {
 		f := r.List(3).List(i)
 		renewal.Followed = append(renewal.Followed, Followed{ID: f.Number(0), Since: f.Time(1)})

@@ -16,23 +16,23 @@ import (
 // ManagerAllowance is how long a manager that says nothing counts as alive.
 const ManagerAllowance = 15 * time.Second
 
-// Presence says that a manager is alive; it is repeated at least every five
+// ManagerRecord says that a manager is alive; it is repeated at least every five
 // seconds.
-type Presence struct {
+type ManagerRecord struct {
 	// Instance is unique for the process, Name is for people.
 	Instance, Name string
-	// StandIn marks the ready-made manager, which must not handle what a
+	// Standby marks the ready-made manager, which must not handle what a
 	// project's own manager waits for.
-	StandIn bool
+	Standby bool
 	// Force lets a stand-in run beside a project's own manager.
 	Force bool
 }
 
 // RegisterManager records the presence. For a stand-in it returns an error matching
 // [conn.ErrManagerAlive] while a project's own manager is alive, unless forced.
-func (s *Fleet) RegisterManager(ctx context.Context, p Presence) error {
+func (s *Fleet) RegisterManager(ctx context.Context, p ManagerRecord) error {
 	kind, refuse := "own", ""
-	if p.StandIn {
+	if p.Standby {
 		kind, refuse = "standin", conn.Flag(!p.Force)
 	}
 	v, err := s.Run(ctx, "presence", conn.Subject{},
@@ -47,7 +47,7 @@ func (s *Fleet) RegisterManager(ctx context.Context, p Presence) error {
 }
 
 // DeregisterManager takes the presence back.
-func (s *Fleet) DeregisterManager(ctx context.Context, p Presence) error {
+func (s *Fleet) DeregisterManager(ctx context.Context, p ManagerRecord) error {
 	if err := s.Redis.HDel(ctx, s.Keys.Managers(), p.Instance).Err(); err != nil {
 		return s.Failed("deregister manager", err)
 	}

@@ -22,7 +22,7 @@ type Session struct {
 	// Lease is how long the worker may be silent.
 	Lease statemachine.Duration
 	// Order is what an operator has ordered for the name.
-	Order task.WorkerOrder
+	Order task.WorkerCommand
 }
 
 // Registered is the answer to a registration.
@@ -34,8 +34,8 @@ type Registered struct {
 	Now    statemachine.Time
 }
 
-// ReasonSetAside begins the reason of a worker whose node is in quarantine.
-const ReasonSetAside = "the node is set aside"
+// ReasonQuarantined begins the reason of a worker whose node is in quarantine.
+const ReasonQuarantined = "the node is quarantined"
 
 // Heartbeat is what a worker says of itself when it renews its lease.
 type Heartbeat struct {
@@ -53,7 +53,7 @@ type Heartbeat struct {
 // Renewal is the answer to a heartbeat.
 type Renewal struct {
 	Lease statemachine.Duration
-	Order task.WorkerOrder
+	Order task.WorkerCommand
 	// Followed are tasks of this worker whose output somebody reads just now.
 	Followed []Followed
 	// Stops are tasks of this worker that it has to stop (see [tasks.Tasks.AskStop]).
@@ -181,7 +181,7 @@ func decodeWorker(name string, now, beat statemachine.Time, doc conn.Reply) task
 			Version: f.Get("version"), Containment: f.Get("containment"), Slots: f.Count("slots"),
 		},
 		ID: int64(f.Count("id")), Incarnation: int64(f.Count("incarnation")),
-		State: task.WorkerState(f.Get("state")), Order: task.WorkerOrder(f.Get("order")), Reason: f.Get("reason"),
+		State: task.WorkerState(f.Get("state")), Order: task.WorkerCommand(f.Get("order")), Reason: f.Get("reason"),
 		Busy: f.Count("busy"), Stuck: f.Count("stuck"), Queues: []task.QueueUse{}, Tasks: []int64{},
 		Started: task.Moment(f.Stamp("started")), Ended: task.Moment(f.Stamp("ended")),
 	}
@@ -218,10 +218,10 @@ func readOffer(r *task.Registration, f tasks.FieldReader) {
 	}
 }
 
-// OrderWorker tells a worker what to do, at once where it is reachable. It
+// CommandWorker tells a worker what to do, at once where it is reachable. It
 // returns the worker as it was, or an error matching [conn.ErrNoWorker].
-func (s *Fleet) OrderWorker(ctx context.Context, name string, order task.WorkerOrder) (task.Worker, error) {
-	if order != task.NoOrder && order != task.OrderDrain && order != task.OrderStop {
+func (s *Fleet) CommandWorker(ctx context.Context, name string, order task.WorkerCommand) (task.Worker, error) {
+	if order != task.NoCommand && order != task.CommandDrain && order != task.CommandStop {
 		return task.Worker{}, &statemachine.FieldError{Field: "order", Value: string(order), Want: "drain, stop, or empty for none"}
 	}
 	before, _, err := s.Worker(ctx, name)

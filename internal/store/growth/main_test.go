@@ -83,7 +83,7 @@ func (s *scene) steer(to task.PlanState) {
 // drain does what servers do for plans, until nothing is left to do.
 func (s *scene) drain() {
 	s.t.Helper()
-	for storetest.DrainPlans(s.t, s.Store, 3, true) {
+	for storetest.AdvancePlans(s.t, s.Store, 3, true) {
 	}
 }
 
@@ -117,7 +117,7 @@ func (s *scene) finish(id int64, output, errText string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if out, err := s.Store.Apply(s.t.Context(), tasks.Order{Move: m, Writer: "s", Bucket: seen.Bucket}); err != nil || out[0].Err != nil {
+	if out, err := s.Store.Apply(s.t.Context(), tasks.Commit{Move: m, Writer: "s", Bucket: seen.Bucket}); err != nil || out[0].Err != nil {
 		s.t.Fatalf("%+v, error %v", out, err)
 	}
 }

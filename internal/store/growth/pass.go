@@ -57,7 +57,7 @@ func Read(ctx context.Context, st Store, plan int64) (*View, error) {
 func Pass(ctx context.Context, st Store, plan int64, pages int) (opened int, done bool, err error) {
 	p := &pass{store: st, plan: plan, pages: pages}
 	for p.pages > 0 && !done && err == nil {
-		done, err = p.turn(ctx)
+		done, err = p.openPage(ctx)
 	}
 	if errors.Is(err, conn.ErrPlanState) || errors.Is(err, conn.ErrGrown) {
 		err = nil // it was held or called off, or another server was faster: the next pass sees how it is
@@ -72,8 +72,8 @@ type pass struct {
 	opened int
 }
 
-// turn reads how it is, and does one thing.
-func (p *pass) turn(ctx context.Context) (done bool, err error) {
+// openPage reads how it is, and does one thing.
+func (p *pass) openPage(ctx context.Context) (done bool, err error) {
 	v, err := Read(ctx, p.store, p.plan)
 	switch {
 	case errors.Is(err, conn.ErrNoPlan):

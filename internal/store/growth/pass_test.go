@@ -253,7 +253,7 @@ func TestTroubleIsMended(t *testing.T) {
 		t.Error(got)
 	}
 	s.Raw.SAdd(t.Context(), s.Key("queues"), "q")
-	if again, err := s.Store.Regrow(t.Context(), s.plan); err != nil || !again {
+	if again, err := s.Store.RetryGrowth(t.Context(), s.plan); err != nil || !again {
 		t.Fatalf("again %v, error %v", again, err)
 	}
 	s.drain()

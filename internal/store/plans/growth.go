@@ -142,9 +142,9 @@ func (s *Plans) Grown(ctx context.Context, plan int64, nudges, trouble string, e
 	return n == 1, err
 }
 
-// Regrow lets the servers look again at steps of a plan that could not be opened, and reports whether there are any. A plan that failed
+// RetryGrowth lets the servers look again at steps of a plan that could not be opened, and reports whether there are any. A plan that failed
 // because of them is ready again.
-func (s *Plans) Regrow(ctx context.Context, plan int64) (bool, error) {
+func (s *Plans) RetryGrowth(ctx context.Context, plan int64) (bool, error) {
 	v, err := s.Run(ctx, "regrow", conn.Subject{Plan: plan}, plan)
 	n, _ := v.(int64)
 	return n == 1, err

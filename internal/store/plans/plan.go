@@ -198,50 +198,50 @@ func decodePlan(id int64, fields map[string]string) task.Plan {
 	return p
 }
 
-// Drain is something that servers have to do for plans: tell the dependants of a task, move tasks of a plan, or open steps
+// Work is something that servers have to do for plans: tell the dependants of a task, move tasks of a plan, or open steps
 // of one (see package growth).
-type Drain struct {
+type Work struct {
 	// Task, Plan or Growth, of a plan, is the id; the others are 0.
 	Task, Plan, Growth int64
 }
 
-// Draining returns what servers have to do for plans, the oldest first, from a rank on, at most so much.
-func (s *Plans) Draining(ctx context.Context, offset, limit int) ([]Drain, error) {
+// DueWork returns what servers have to do for plans, the oldest first, from a rank on, at most so much.
+func (s *Plans) DueWork(ctx context.Context, offset, limit int) ([]Work, error) {
 	names, err := s.Redis.ZRange(ctx, s.Keys.Draining(), int64(offset), int64(offset+limit-1)).Result()
 	if err != nil {
-		return nil, s.Failed("draining", err)
+		return nil, s.Failed("plan work", err)
 	}
-	drains := make([]Drain, 0, len(names))
+	due := make([]Work, 0, len(names))
 	for _, name := range names {
 		id, err := strconv.ParseInt(name[min(1, len(name)):], 10, 64)
 		switch {
 		case err != nil:
 		case name[0] == 't':
-			drains = append(drains, Drain{Task: id})
+			due = append(due, Work{Task: id})
 		case name[0] == 'p':
-			drains = append(drains, Drain{Plan: id})
+			due = append(due, Work{Plan: id})
 		case name[0] == 'g':
-			drains = append(drains, Drain{Growth: id})
+			due = append(due, Work{Growth: id})
 		}
 	}
-	return drains, nil
+	return due, nil
 }
 
-// MaxReleases is the most tasks one call of [Plans.Release] takes.
-const MaxReleases = 100
+// MaxNotified is the most tasks one call of [Plans.NotifyDependants] takes.
+const MaxNotified = 100
 
-// Release tells dependants of ended tasks how these ended, at most page of them, and returns for how many of the
+// NotifyDependants tells dependants of ended tasks how these ended, at most page of them, and returns for how many of the
 // ids, from the first on, all dependants have been told. Each is told once of each end, however often this is called.
-func (s *Plans) Release(ctx context.Context, page int, ids ...int64) (done int, err error) {
-	if len(ids) > MaxReleases || page < 1 {
-		return 0, fmt.Errorf("release: %d tasks in pages of %d: want at most %d, in pages of at least 1", len(ids), page, MaxReleases)
+func (s *Plans) NotifyDependants(ctx context.Context, page int, ids ...int64) (done int, err error) {
+	if len(ids) > MaxNotified || page < 1 {
+		return 0, fmt.Errorf("notify: %d tasks in pages of %d: want at most %d, in pages of at least 1", len(ids), page, MaxNotified)
 	}
 	k := s.Keys
 	var of conn.Subject
 	for _, id := range ids {
 		of.More = append(of.More, k.Task(id), k.Dependants(id), k.Stuck(id))
 	}
-	v, err := s.Run(ctx, "release", of, conn.Args([]any{page}, ids...)...)
+	v, err := s.Run(ctx, "notify", of, conn.Args([]any{page}, ids...)...)
 	if err != nil {
 		return 0, err
 	}
@@ -251,7 +251,7 @@ func (s *Plans) Release(ctx context.Context, page int, ids ...int64) (done int, 
 
 // Freed is a blocked task of a plan that a server has to move.
 type Freed struct {
-	Header tasks.TaskHeader
+	Task tasks.TaskHeader
 	// DoomedBy is the task because of which it can never run, 0 if it may run now. Skipped says that this is no
 	// failure: it was to run only if that one failed.
 	DoomedBy int64
@@ -276,7 +276,7 @@ func (s *Plans) FreedTasks(ctx context.Context, plan int64, offset, limit int) (
 	for i := range found {
 		t := r.List(1).List(i)
 		header := tasks.DecodeSeen(t.Number(0), t[3:], conn.ClockOf(r, 2))
-		found[i] = Freed{Header: header, DoomedBy: t.Number(1), Skipped: t.Text(2) == "1"}
+		found[i] = Freed{Task: header, DoomedBy: t.Number(1), Skipped: t.Text(2) == "1"}
 	}
 	return found, r.Time(0), nil
 }

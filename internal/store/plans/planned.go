@@ -36,7 +36,7 @@ type Planned struct {
 	Names int64
 }
 
-// Misplaced says what is wrong with the lists of the servers about a task of a plan: [Plans.Redrain] puts that right.
+// Misplaced says what is wrong with the lists of the servers about a task of a plan: [Plans.Requeue] puts that right.
 func (t *Planned) Misplaced(p *task.Plan) (found []string) {
 	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 	free := t.State == statemachine.Blocked && (t.Waits <= 0 || t.DoomedBy > 0)
@@ -132,7 +132,7 @@ func (l *plannedLooks) tell(id int64) Planned {
 	if t.End = t.State; t.State == statemachine.Archived {
 		t.End = statemachine.State(f["outcome"])
 	}
-	if !t.End.Ended() {
+	if !t.End.IsOutcome() {
 		t.End = statemachine.None
 	}
 	for _, at := range l.named {
@@ -221,9 +221,9 @@ func (s *Plans) PlanSum(ctx context.Context, id int64) (*PlanSum, error) {
 	return sum, nil
 }
 
-// Redrain puts back on the lists of the servers what belongs there, and takes off what does not, about a task of a
+// Requeue puts back on the lists of the servers what belongs there, and takes off what does not, about a task of a
 // plan or, with task 0, about the plan. No record of a task changes.
-func (s *Plans) Redrain(ctx context.Context, plan, task int64) error {
+func (s *Plans) Requeue(ctx context.Context, plan, task int64) error {
 	_, err := s.Run(ctx, "redrain", conn.Subject{Plan: plan, Task: task}, plan, task)
 	return err
 }

@@ -272,12 +272,12 @@ type Turn struct {
 
 // Turn is [Tasks.Apply], of at least one order, and then [Tasks.Claim], if req is not nil, in one trip to Redis. Each is
 // carried out, or not, as it would be alone.
-func (s *Tasks) Turn(ctx context.Context, orders []Order, req *ClaimRequest) (t Turn) {
+func (s *Tasks) Turn(ctx context.Context, commits []Commit, req *ClaimRequest) (t Turn) {
 	if req == nil {
-		t.Outcomes, t.Moved = s.Apply(ctx, orders...)
+		t.Outcomes, t.Moved = s.Apply(ctx, commits...)
 		return t
 	}
-	move, err := s.moves(orders)
+	move, err := s.moves(commits)
 	if err != nil {
 		return Turn{Moved: err, Claimed: err}
 	}
@@ -287,7 +287,7 @@ func (s *Tasks) Turn(ctx context.Context, orders []Order, req *ClaimRequest) (t 
 	}
 	answers := s.Together(ctx, move, claim)
 	if t.Moved = answers[0].Err; t.Moved == nil {
-		t.Outcomes, t.Moved = s.outcomes(orders, answers[0].Value)
+		t.Outcomes, t.Moved = s.outcomes(commits, answers[0].Value)
 	}
 	if t.Claimed = answers[1].Err; t.Claimed == nil {
 		t.Reply, t.Claimed = s.claimed(req, answers[1].Value)

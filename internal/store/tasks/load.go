@@ -25,9 +25,9 @@ type TaskHeader struct {
 	// FailedNodes are nodes on which a round of the task has failed, at most 16;
 	// none where quarantine is off.
 	FailedNodes []string
-	// Void says, in [Registered], that the round was claimed in an epoch that is over
+	// FromLostEpoch says, in [Registered], that the round was claimed in an epoch that is over
 	// (see [conn.Conn.FromLostEpoch]).
-	Void bool
+	FromLostEpoch bool
 	// Fields are all hash fields as they stand in Redis, where the task was read whole
 	// ([task.Decode] makes a task of them); else nil.
 	Fields map[string]string
@@ -82,7 +82,7 @@ func DecodeSeenList(list conn.Reply, at conn.Clock) []TaskHeader {
 		t := list.List(i)
 		fields := t[1:]
 		if all := t.List(1); len(all) > 0 {
-			fields = lightOf(all.Fields())
+			fields = headerReply(all.Fields())
 		}
 		seen[i] = DecodeSeen(t.Number(0), fields, at)
 	}
@@ -98,8 +98,8 @@ var headerFields = append([]string{
 // roundFields are read of the round that the task is in.
 var roundFields = []string{"claim", "running", "executed", "worker", "incarnation", "node", "class", "exit_code"}
 
-// lightFields is the order in which lib/light.lua returns a task.
-var lightFields = slices.Concat([]string{"state", "round"}, headerFields, roundFields, []string{"failed"})
+// headerOrder is the order in which lib/light.lua returns a task.
+var headerOrder = slices.Concat([]string{"state", "round"}, headerFields, roundFields, []string{"failed"})
 
 // configured are the names of the fields of a task that a default can be given for.
 func configured() []string {
@@ -112,7 +112,7 @@ func configured() []string {
 	return names
 }
 
-var lightIndex = placesOf(lightFields)
+var headerIndex = placesOf(headerOrder)
 
 func placesOf(names []string) map[string]int {
 	m := make(map[string]int, len(names))
@@ -122,11 +122,11 @@ func placesOf(names []string) map[string]int {
 	return m
 }
 
-// lightOf picks the light fields, in their order, from all that a task has.
-func lightOf(fields map[string]string) conn.Reply {
+// headerReply picks the light fields, in their order, from all that a task has.
+func headerReply(fields map[string]string) conn.Reply {
 	round := fields["round"] + ":"
-	light := make(conn.Reply, len(lightFields))
-	for i, name := range lightFields {
+	light := make(conn.Reply, len(headerOrder))
+	for i, name := range headerOrder {
 		switch {
 		case slices.Contains(roundFields, name):
 			light[i] = fields[round+name]
@@ -149,7 +149,7 @@ func DecodeSeen(id int64, r conn.Reply, at conn.Clock) TaskHeader {
 }
 
 func decodeHeader(id int64, r conn.Reply) TaskHeader {
-	f := FieldReader{Get: func(name string) string { return r.Text(lightIndex[name]) }}
+	f := FieldReader{Get: func(name string) string { return r.Text(headerIndex[name]) }}
 	t := TaskHeader{Found: Found{State: f.Get("state"), Round: f.Get("round"), Rev: f.Get("rev")}}
 	t.ID = id
 	switch {

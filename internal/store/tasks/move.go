@@ -14,8 +14,8 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// Order is a decided move with what goes along with it.
-type Order struct {
+// Commit is a decided move with what goes along with it.
+type Commit struct {
 	statemachine.Move
 	// Writer is the name that stands in the task's log.
 	Writer string
@@ -53,7 +53,7 @@ type Line struct {
 // MaxMoves is the most moves one call of [Tasks.Apply] takes.
 const MaxMoves = 1000
 
-// MaxFields is the most texts of one [Order] in Fields, names and values, and
+// MaxFields is the most texts of one [Commit] in Fields, names and values, and
 // the most in Drop. A script cannot pass more than about 8,000 on to a command.
 const MaxFields = 4000
 
@@ -70,12 +70,12 @@ type Outcome struct {
 // Apply makes decided moves, each on its own: one that is refused does not
 // touch the others. The error is that of the call, also if there are more than
 // [MaxMoves] or one is larger than [MaxFields]: then nothing was moved. The
-// outcomes are in the order of the orders.
-func (s *Tasks) Apply(ctx context.Context, orders ...Order) ([]Outcome, error) {
-	if len(orders) == 0 {
+// outcomes are in the order of the commits.
+func (s *Tasks) Apply(ctx context.Context, commits ...Commit) ([]Outcome, error) {
+	if len(commits) == 0 {
 		return nil, nil
 	}
-	call, err := s.moves(orders)
+	call, err := s.moves(commits)
 	if err != nil {
 		return nil, err
 	}
@@ -83,26 +83,26 @@ func (s *Tasks) Apply(ctx context.Context, orders ...Order) ([]Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.outcomes(orders, v)
+	return s.outcomes(commits, v)
 }
 
 // moves is the call that makes the moves.
-func (s *Tasks) moves(orders []Order) (conn.ScriptArgs, error) {
-	if len(orders) > MaxMoves {
-		return conn.ScriptArgs{}, fmt.Errorf("move: %d moves in one call: want at most %d", len(orders), MaxMoves)
+func (s *Tasks) moves(commits []Commit) (conn.ScriptArgs, error) {
+	if len(commits) > MaxMoves {
+		return conn.ScriptArgs{}, fmt.Errorf("move: %d moves in one call: want at most %d", len(commits), MaxMoves)
 	}
 	var call moveCall
-	for i := range orders {
-		if err := orders[i].check(); err != nil {
+	for i := range commits {
+		if err := commits[i].check(); err != nil {
 			return conn.ScriptArgs{}, err
 		}
-		call.add(&orders[i])
+		call.add(&commits[i])
 	}
 	keys := append(s.Keys.States(), call.buckets.keys(s.Keys)...)
-	for i := range orders {
-		keys = append(keys, s.Keys.Task(orders[i].ID))
+	for i := range commits {
+		keys = append(keys, s.Keys.Task(commits[i].ID))
 	}
-	args := append([]any{len(orders), evidenceTTL}, StateArgs()...)
+	args := append([]any{len(commits), evidenceTTL}, StateArgs()...)
 	args = append(args, len(call.buckets.names))
 	for _, name := range call.buckets.names {
 		args = append(args, name)
@@ -111,15 +111,15 @@ func (s *Tasks) moves(orders []Order) (conn.ScriptArgs, error) {
 }
 
 // outcomes reads the answer to that call.
-func (s *Tasks) outcomes(orders []Order, answer any) ([]Outcome, error) {
+func (s *Tasks) outcomes(commits []Commit, answer any) ([]Outcome, error) {
 	r := conn.AsReply(answer)
-	if len(r) != len(orders)+1 {
-		return nil, fmt.Errorf("move: %d answers for %d moves", len(r)-1, len(orders))
+	if len(r) != len(commits)+1 {
+		return nil, fmt.Errorf("move: %d answers for %d moves", len(r)-1, len(commits))
 	}
-	out := make([]Outcome, len(orders))
-	for i := range orders {
-		out[i] = moveOutcome(orders[i].ID, r.Number(i))
-		s.Memory.Saw(orders[i].ID) // a server may have opened none itself
+	out := make([]Outcome, len(commits))
+	for i := range commits {
+		out[i] = moveOutcome(commits[i].ID, r.Number(i))
+		s.Memory.Saw(commits[i].ID) // a server may have opened none itself
 	}
 	return out, nil
 }
@@ -127,11 +127,11 @@ func (s *Tasks) outcomes(orders []Order, answer any) ([]Outcome, error) {
 // movesPage is how many moves one call of [Tasks.ApplyAll] makes: some 2 ms, for which Redis is blocked.
 const movesPage = 40
 
-// ApplyAll is [Tasks.Apply] for any number of orders, in calls that do not block Redis for long. With an error it returns the
+// ApplyAll is [Tasks.Apply] for any number of commits, in calls that do not block Redis for long. With an error it returns the
 // outcomes of the calls before it.
-func (s *Tasks) ApplyAll(ctx context.Context, orders ...Order) ([]Outcome, error) {
-	all := make([]Outcome, 0, len(orders))
-	for page := range slices.Chunk(orders, movesPage) {
+func (s *Tasks) ApplyAll(ctx context.Context, commits ...Commit) ([]Outcome, error) {
+	all := make([]Outcome, 0, len(commits))
+	for page := range slices.Chunk(commits, movesPage) {
 		outcomes, err := s.Apply(ctx, page...)
 		if err != nil {
 			return all, err
@@ -142,7 +142,7 @@ func (s *Tasks) ApplyAll(ctx context.Context, orders ...Order) ([]Outcome, error
 }
 
 // check says what of an order a script cannot take.
-func (o *Order) check() error {
+func (o *Commit) check() error {
 	if o.AskStop {
 		return fmt.Errorf("move: task %d: it asks for a stop and moves nothing: want a call of AskStop", o.ID)
 	}
@@ -180,7 +180,7 @@ type moveCall struct {
 	moves   []any
 }
 
-func (c *moveCall) add(o *Order) {
+func (c *moveCall) add(o *Commit) {
 	next, bucket := o.ToRound(), 0
 	if o.To == statemachine.Open {
 		bucket = c.buckets.index(o.Bucket)
@@ -236,7 +236,7 @@ func wakes(to statemachine.State) string {
 	switch {
 	case to == statemachine.Executed:
 		return "server"
-	case to.Ended():
+	case to.IsOutcome():
 		return "ended"
 	case to == statemachine.Archived:
 		return "archived"
@@ -264,16 +264,16 @@ func DeadlineText(t statemachine.Time) string {
 // AskStop marks tasks as to be stopped, as decided by moves with AskStop, and
 // calls the workers that run them, which find them in [Renewal].Stops. The
 // outcomes are as those of [Tasks.Apply].
-func (s *Tasks) AskStop(ctx context.Context, orders ...Order) ([]Outcome, error) {
-	if len(orders) == 0 {
+func (s *Tasks) AskStop(ctx context.Context, commits ...Commit) ([]Outcome, error) {
+	if len(commits) == 0 {
 		return nil, nil
 	}
-	if len(orders) > MaxMoves {
-		return nil, fmt.Errorf("stop: %d tasks in one call: want at most %d", len(orders), MaxMoves)
+	if len(commits) > MaxMoves {
+		return nil, fmt.Errorf("stop: %d tasks in one call: want at most %d", len(commits), MaxMoves)
 	}
-	of, args := conn.Subject{}, []any{len(orders)}
-	for i := range orders {
-		o := &orders[i]
+	of, args := conn.Subject{}, []any{len(commits)}
+	for i := range commits {
+		o := &commits[i]
 		if !o.AskStop {
 			return nil, fmt.Errorf("stop: task %d: the move goes to %s, it asks for no stop", o.ID, o.To)
 		}
@@ -291,9 +291,9 @@ func (s *Tasks) AskStop(ctx context.Context, orders ...Order) ([]Outcome, error)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Outcome, len(orders))
-	for i := range orders {
-		out[i] = moveOutcome(orders[i].ID, r.Number(i))
+	out := make([]Outcome, len(commits))
+	for i := range commits {
+		out[i] = moveOutcome(commits[i].ID, r.Number(i))
 	}
 	return out, nil
 }

@@ -53,7 +53,7 @@ func (s *Tasks) TasksByID(ctx context.Context, ids []int64) ([]*TaskHeader, erro
 // archivedByForeigner reads the original's archive, which leaves the hash's
 // state at the outcome: the archived set wins.
 func (t *TaskHeader) archivedByForeigner() {
-	if t.State.Ended() {
+	if t.State.IsOutcome() {
 		t.Outcome, t.State = t.State, statemachine.Archived
 	}
 }
@@ -66,7 +66,7 @@ func ArchivedTask(id int64, fields map[string]string) *TaskHeader {
 }
 
 func decodeTask(id int64, fields map[string]string) *TaskHeader {
-	t := decodeHeader(id, lightOf(fields))
+	t := decodeHeader(id, headerReply(fields))
 	t.Fields = fields
 	return &t
 }

@@ -168,8 +168,8 @@ func decodeLogin(answer conn.Reply) *Login {
 // Sizes is how much a namespace holds, as far as that is cheap to ask.
 type Sizes struct {
 	// Archived are the tasks that nobody needs any more, Events the entries of
-	// the stream, SetAside the dead letters.
-	Archived, Events, SetAside int64
+	// the stream, DeadLetters the dead letters.
+	Archived, Events, DeadLetters int64
 	// Epoch is the present one. Behind says that a client has seen more of the
 	// history than Redis has, and that no server has opened a new epoch since.
 	Epoch  int64
@@ -178,8 +178,8 @@ type Sizes struct {
 	Unconfirmed bool
 	// ArchiveError is why a server cannot write archived tasks to its archive, empty if nothing is known to be wrong.
 	ArchiveError string
-	// PurgeTurn is until when a server has the turn to let archived tasks go; 0 if none has ever had it.
-	PurgeTurn statemachine.Time
+	// PurgeLease is until when a server has the turn to let archived tasks go; 0 if none has ever had it.
+	PurgeLease statemachine.Time
 }
 
 // Sizes reads them, and changes nothing.
@@ -189,7 +189,7 @@ func (s *Upkeep) Sizes(ctx context.Context) (Sizes, error) {
 	err := s.Pipelined(ctx, "sizes", func(p redis.Pipeliner) {
 		archived = p.ZCard(ctx, s.Keys.State(statemachine.Archived))
 		events = p.XLen(ctx, s.Keys.Events())
-		aside = p.HLen(ctx, s.Keys.SetAside())
+		aside = p.HLen(ctx, s.Keys.DeadLetters())
 		past = p.HMGet(ctx, s.Keys.Meta(), "epoch", "witness", archiveError, "purging", "unconfirmed")
 	})
 	if err != nil {
@@ -197,14 +197,14 @@ func (s *Upkeep) Sizes(ctx context.Context) (Sizes, error) {
 	}
 	texts := conn.Reply(past.Val())
 	sizes := Sizes{
-		Archived: archived.Val(), Events: events.Val(), SetAside: aside.Val(), Epoch: 1,
+		Archived: archived.Val(), Events: events.Val(), DeadLetters: aside.Val(), Epoch: 1,
 		ArchiveError: texts.Text(2), Unconfirmed: texts.Text(4) != "",
 	}
 	if n, err := strconv.ParseInt(texts.Text(0), 10, 64); err == nil {
 		sizes.Epoch = n
 	}
 	if _, till, found := strings.Cut(texts.Text(3), " "); found {
-		sizes.PurgeTurn, _ = statemachine.ParseTime(till)
+		sizes.PurgeLease, _ = statemachine.ParseTime(till)
 	}
 	epoch, _, _ := strings.Cut(texts.Text(1), " ")
 	if n, err := strconv.ParseInt(epoch, 10, 64); err == nil {

@@ -185,7 +185,7 @@ func (s *Upkeep) Census(ctx context.Context) (Census, error) {
 	var last *redis.StringCmd
 	var aside, purged *redis.StringSliceCmd
 	_, err := s.Redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		last, aside = p.Get(ctx, s.Keys.TaskID()), p.HKeys(ctx, s.Keys.SetAside())
+		last, aside = p.Get(ctx, s.Keys.TaskID()), p.HKeys(ctx, s.Keys.DeadLetters())
 		purged = p.HVals(ctx, s.Keys.Purged())
 		for i, st := range all {
 			sizes[i] = p.ZCard(ctx, s.Keys.State(st))

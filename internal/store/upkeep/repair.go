@@ -221,16 +221,16 @@ func (s *Upkeep) Relist(ctx context.Context, i *Inspection, to statemachine.Stat
 	return s.repair(ctx, i, string(to), now.Text(), "", fields, nil)
 }
 
-// SetAside makes a damaged task a dead letter: it takes it out of all sets and buckets and keeps a description,
+// DeadLetter makes a damaged task a dead letter: it takes it out of all sets and buckets and keeps a description,
 // so that daemons do not meet it again. Nothing happens if it has changed.
-func (s *Upkeep) SetAside(ctx context.Context, i *Inspection, now statemachine.Time) (bool, error) {
+func (s *Upkeep) DeadLetter(ctx context.Context, i *Inspection, now statemachine.Time) (bool, error) {
 	reason := "its state sets and its hash disagree"
 	if damage, ok := errors.AsType[*conn.DamageError](i.Task.Err); ok {
 		reason = damage.Reason
 	}
 	text, err := json.Marshal(Aside{ID: i.Task.ID, Reason: reason, State: i.Task.Found.State, Listed: i.ListedText(" "), At: now.Text()})
 	if err != nil {
-		return false, fmt.Errorf("set aside: %w", err)
+		return false, fmt.Errorf("dead letter: %w", err)
 	}
 	buckets, err := s.tasks.Buckets(ctx)
 	if err != nil {
@@ -266,9 +266,9 @@ type Aside struct {
 
 // Asides lists the dead letters.
 func (s *Upkeep) Asides(ctx context.Context) ([]Aside, error) {
-	all, err := s.Redis.HGetAll(ctx, s.Keys.SetAside()).Result()
+	all, err := s.Redis.HGetAll(ctx, s.Keys.DeadLetters()).Result()
 	if err != nil {
-		return nil, s.Failed("set aside", err)
+		return nil, s.Failed("dead letters", err)
 	}
 	list := make([]Aside, 0, len(all))
 	for id, text := range all {

@@ -28,8 +28,8 @@ type Outdated struct {
 	IDs []int64
 }
 
-// PurgeTurn is who sees to it that archived tasks go: one server at a time, so that none does it for nothing.
-type PurgeTurn struct {
+// PurgeLease is who sees to it that archived tasks go: one server at a time, so that none does it for nothing.
+type PurgeLease struct {
 	// By is a name without spaces that no other has; For is how long it stays the one after each call, in whole seconds.
 	By  string
 	For time.Duration
@@ -38,7 +38,7 @@ type PurgeTurn struct {
 // Outdated lists up to most archived tasks beyond the rules, the oldest of each outcome first, and the time of Redis.
 // skip is how many of each outcome the caller knows already. mine is false during another server's turn.
 func (s *Upkeep) Outdated(
-	ctx context.Context, turn PurgeTurn, rules []Retention, most int, skip map[statemachine.State]int64,
+	ctx context.Context, turn PurgeLease, rules []Retention, most int, skip map[statemachine.State]int64,
 ) (found []Outdated, now statemachine.Time, mine bool, err error) {
 	args := append(make([]any, 0, 4+4*len(rules)), turn.By, int64(turn.For/time.Second), most, keeperPause)
 	for _, r := range rules {

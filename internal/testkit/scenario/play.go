@@ -176,7 +176,7 @@ var stampOrder = func() map[string]int {
 	order := map[string]int{string(sm.StampTimeout): 100, string(sm.StampFailure): 101}
 	for i, s := range sm.States() {
 		order[string(s)] = i
-		if s.Settled() {
+		if s.Terminal() {
 			order[string(s)] = 200 + i
 		}
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/tdf-go/tdf/statemachine"
 )
 
-// DrainPlans does what one pass of a server does for plans, in pages of that size, and
+// AdvancePlans does what one pass of a server does for plans, in pages of that size, and
 // reports whether there was anything to do. Without move the tasks that may run stay where they are.
-func DrainPlans(tb testing.TB, st *store.Store, page int, move bool) bool {
+func AdvancePlans(tb testing.TB, st *store.Store, page int, move bool) bool {
 	tb.Helper()
-	drains, err := st.Draining(tb.Context(), 0, 100)
+	drains, err := st.DueWork(tb.Context(), 0, 100)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func DrainPlans(tb testing.TB, st *store.Store, page int, move bool) bool {
 			}
 		} else if d.Plan > 0 {
 			moveFreed(tb, st, d.Plan, page, move)
-		} else if _, err := st.Release(tb.Context(), page, d.Task); err != nil {
+		} else if _, err := st.NotifyDependants(tb.Context(), page, d.Task); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -42,14 +42,14 @@ func moveFreed(tb testing.TB, st *store.Store, plan int64, page int, move bool) 
 	}
 	for i := range freed {
 		t := &freed[i]
-		m, err := statemachine.Decide(&t.Header.Task, statemachine.Occurrence{Event: t.Event(), Actor: statemachine.Server}, now)
+		m, err := statemachine.Decide(&t.Task.Task, statemachine.Occurrence{Event: t.Event(), Actor: statemachine.Server}, now)
 		if err != nil {
 			tb.Fatal(err)
 		}
 		if !move {
 			continue
 		}
-		if out, err := st.Apply(tb.Context(), tasks.Order{Move: m, Writer: "server", Bucket: t.Header.Bucket}); err != nil || out[0].Err != nil {
+		if out, err := st.Apply(tb.Context(), tasks.Commit{Move: m, Writer: "server", Bucket: t.Task.Bucket}); err != nil || out[0].Err != nil {
 			tb.Fatalf("%+v, error %v", out, err)
 		}
 	}

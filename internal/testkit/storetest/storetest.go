@@ -204,7 +204,7 @@ func (sp *Space) Report(tb testing.TB, t *tasks.Claimed, output, errText string)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	out, err := sp.Store.Apply(tb.Context(), tasks.Order{Move: m, Writer: "w", Bucket: t.Bucket, Fields: []string{
+	out, err := sp.Store.Apply(tb.Context(), tasks.Commit{Move: m, Writer: "w", Bucket: t.Bucket, Fields: []string{
 		statemachine.RoundField(t.Task.Round, "output"), output, statemachine.RoundField(t.Task.Round, "error"), errText,
 	}})
 	if err != nil {

@@ -127,7 +127,7 @@ func apply(ctx context.Context, s *store.Store, t *statemachine.Task, b task.Buc
 	if err != nil {
 		return fmt.Errorf("decide: %w", err)
 	}
-	outcomes, err := s.Apply(ctx, tasks.Order{Move: move, Writer: "w", Bucket: b, Fields: fields})
+	outcomes, err := s.Apply(ctx, tasks.Commit{Move: move, Writer: "w", Bucket: b, Fields: fields})
 	if err != nil {
 		return err
 	}

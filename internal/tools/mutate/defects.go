@@ -46,7 +46,7 @@ var defects = []defect{
 		"and t[2] == m.round and rev == tonumber(m.fence) then", "and t[2] == m.round then", storage},
 	{"plans.lua: what was skipped counts as a failure", "internal/store/conn/lib/plans.lua",
 		"local bad = outcome ~= 'succeeded' and not skipped", "local bad = outcome ~= 'succeeded'", storage},
-	{"release.lua: a dependant is told each time it is asked for", "internal/store/plans/release.lua",
+	{"notify.lua: a dependant is told each time it is asked for", "internal/store/plans/notify.lua",
 		"local page = listed and redis.call('LPOP', KEYS[t.k + 1], most)",
 		"local page = listed and redis.call('LRANGE', KEYS[t.k + 1], 0, most)", storage},
 	{"move.lua: what a plan holds back is opened", "internal/store/tasks/move.lua",

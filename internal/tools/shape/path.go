@@ -198,7 +198,7 @@ func (s *site) start(ctx context.Context) {
 			Unhandled: func(_ context.Context, _ *manager.Manager, t *task.Task) error {
 				return fmt.Errorf("task %d has %s: %v", t.ID, t.Outcome, t.Rounds)
 			},
-			EndRound: func(context.Context, *manager.Manager, int) error {
+			AfterPass: func(context.Context, *manager.Manager, int) error {
 				for ; handled > 0; handled-- { // a pass archives what it has handled
 					s.done <- struct{}{}
 				}

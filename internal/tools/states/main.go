@@ -76,9 +76,9 @@ func arrows() string {
 // kind says where in its life a task is.
 func kind(s sm.State) string {
 	switch {
-	case s.Ended():
+	case s.IsOutcome():
 		return "outcome"
-	case s.Settled():
+	case s.Terminal():
 		return "final"
 	default:
 		return "under way"
