@@ -35,7 +35,7 @@ const (
 	byQueue // a queue, and the configuration
 )
 
-// table is what there is to say about the fields of a task. To add one, add it to
+// table describes the fields of a task. To add one, add it to
 // [Spec] and one line here; flags, JSON, configuration, defaults of queues,
 // validation, records and the reference follow.
 var table = []Field{

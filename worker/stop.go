@@ -10,9 +10,9 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// drain lets what runs come to its end, within limits, and sees to it that what
-// is left is stopped and handed back. It returns when nothing runs any more and
-// dispatching, which may still bring the tasks of a last claim, is closed.
+// drain waits for the running rounds, up to its limits, then stops and hands back
+// the rest. It returns when nothing runs and dispatching, which may still bring
+// the tasks of a last claim, is closed.
 func (w *Worker) drain(dispatching <-chan struct{}) {
 	w.log.Info("draining", "running", w.pool.count(executing), "drain_timeout", w.opts.DrainTimeout)
 	w.signalChange()

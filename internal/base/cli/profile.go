@@ -76,7 +76,7 @@ func handlers() *http.ServeMux {
 	return mux
 }
 
-// guard refuses who has asked for another host: a page in a browser whose name leads here.
+// guard refuses requests for another host: those of a web page whose domain resolves to this one.
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)

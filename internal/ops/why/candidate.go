@@ -283,7 +283,7 @@ func offerText(o *task.Offer) string {
 	return cmp.Or(strings.Join(parts, "; "), anyOffer)
 }
 
-// away says that the worker is not there, and lets it be there.
+// away reports that the worker is absent, and goes on as if it were present.
 func (c *candidate) away() {
 	w := &c.worker
 	text := fmt.Sprintf("%s is %s%s", placed(w), w.State, heard(c.s.Now, w.Heartbeat))

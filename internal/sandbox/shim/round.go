@@ -74,7 +74,7 @@ func (s *shim) asUser(who *identity, f func()) {
 	if err != nil {
 		return
 	}
-	// What fails leaves f with more rights than who has, which only blurs a diagnosis.
+	// If one of these fails, f runs with too many rights, which only blurs a diagnosis.
 	_ = setThreadGroups(who.Groups)
 	_ = setThreadIDs(unix.SYS_SETRESGID, -1, who.GID, -1)
 	_ = setThreadIDs(unix.SYS_SETRESUID, -1, who.UID, -1)

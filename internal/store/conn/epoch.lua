@@ -1,7 +1,7 @@
--- epoch opens a new epoch if Redis is behind what somebody has seen, or has refused somebody: what was claimed or registered
--- before is over, and ids go on beyond all that may have been given out. Else it confirms the life of Redis, if nobody has: ids
--- go on beyond what may have been given out after anybody who has seen it looked last. It is the one script that does not ask
--- for the history itself.
+-- epoch opens a new epoch if Redis is behind a client's history or has refused a client: claims and registrations before it
+-- are void, and ids continue beyond all that may have been given out. Otherwise it confirms the life of Redis, unless that is
+-- done: ids continue beyond those that may have been given out since a client last looked. It is the only script that does
+-- not compare the history itself.
 --
 -- KEYS meta, taskID, lease, epochs, handling
 -- ARGV epoch, seq, id (that the caller has seen), gap (how many ids are left out), life (the caller has seen), confirms ('1' if it may)

@@ -205,7 +205,7 @@ type Work struct {
 	Task, Plan, Growth int64
 }
 
-// DueWork returns what servers have to do for plans, the oldest first, from a rank on, at most so much.
+// DueWork returns what servers have to do for plans, the oldest first, at most limit of it from rank offset on.
 func (s *Plans) DueWork(ctx context.Context, offset, limit int) ([]Work, error) {
 	names, err := s.Redis.ZRange(ctx, s.Keys.Draining(), int64(offset), int64(offset+limit-1)).Result()
 	if err != nil {

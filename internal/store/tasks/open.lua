@@ -11,10 +11,14 @@
 --     which of the keys says that it is there ('' or number, from 1), 'key' or 'retry', the id of a task that it replays or '', number of field values, fields and values,
 --     number of tasks it needs, each as id or @index of one before it, and 'success', 'any' or 'failure'
 --   The last one is the digest of what is asked for, in letters, or ''.
--- Returns {{id, '1' if it was there}...}; or {'rules'} if others are in force, {'other'} if the request was made for something else, or {'no queue', name}, or {'no task', index from 1} for one that is to be
--- repeated and is not there, or {'plan', what is wrong (lib/planned.lua), ...}, and nothing changes. Sent again with the same request: the same ids,
--- and nothing changes. An error, and nothing changes, if a task of a new id is
--- there already or if a key has another type.
+-- Returns {{id, '1' if it was there}...}. A refusal changes nothing:
+--   {'rules'}: other rules are in force
+--   {'other'}: the request was made for something else
+--   {'no queue', name}
+--   {'no task', index from 1}: the task to repeat does not exist
+--   {'plan', what is wrong (lib/planned.lua), ...}
+-- Sent again with the same request: the same ids, and nothing changes. An error, and nothing changes, if a task with a new
+-- id exists already or a key has another type.
 local function remembered(text)
   local first, last = string.match(text, '^(%d+) (%d+) ?%l*$')
   local ids = {}

@@ -1,5 +1,6 @@
--- flush closes the namespace while it is being flushed, and opens it again at the end. Of meta only the history and what
--- servers have published is left then, and a new epoch begins, in which the ids begin at 1 again: without it, who has seen more would take the flush for a loss.
+-- flush closes the namespace while it is being flushed, and opens it again at the end. Of meta it keeps only the history and
+-- what servers have published. It begins a new epoch, in which ids start at 1 again; without one, a client that has seen more
+-- would take the flush for a loss.
 --
 -- KEYS meta
 -- ARGV token (of the flush), seconds (for which the namespace is closed, '' to open it again)
