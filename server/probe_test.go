@@ -65,7 +65,7 @@ func TestProbe(t *testing.T) {
 	if n := f.record(t, "n0"); !n.Quarantined.IsZero() || n.Trials != 0 || n.Run != 0 || !n.NextTrial.IsZero() || n.Reason != "" {
 		t.Errorf("not released: %+v", n)
 	}
-	if n := times([]*logs{l}, `"level":"INFO","msg":"node n0 is released: its probe succeeded","node":"n0","trials":1}`); n != 1 {
+	if n := times([]*logs{l}, `"level":"INFO","msg":"node n0 is out of quarantine: its probe succeeded","node":"n0","trials":1}`); n != 1 {
 		t.Errorf("the release was said %d times\n%s", n, l)
 	}
 	f.mayClaim(t, 2, "released")
@@ -107,7 +107,7 @@ func TestProbeWithoutAWord(t *testing.T) {
 			pass(t, s) // may take the round back
 			pass(t, s)
 			f.checkTrials(t, 0, 60)
-			if n := times([]*logs{l}, "n0 is released"); n != 0 {
+			if n := times([]*logs{l}, "n0 is out of quarantine"); n != 0 {
 				t.Errorf("released\n%s", l)
 			}
 		})

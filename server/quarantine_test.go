@@ -136,7 +136,7 @@ func TestSwitchingOffReleases(t *testing.T) {
 			if n := f.record(t, "n0"); !n.Quarantined.IsZero() || n.Reason != "" {
 				t.Errorf("still quarantined: %+v", n)
 			}
-			if n := times([]*logs{l}, "node n0 is released: quarantine is "+mode); n != 1 {
+			if n := times([]*logs{l}, "node n0 is out of quarantine: quarantine is "+mode); n != 1 {
 				t.Errorf("said %d times\n%s", n, l)
 			}
 		})

@@ -142,7 +142,7 @@ func (s *Plans) Grown(ctx context.Context, plan int64, nudges, trouble string, e
 	return n == 1, err
 }
 
-// RetryGrowth lets the servers look again at steps of a plan that could not be opened, and reports whether there are any. A plan that failed
+// RetryGrowth has the servers look again at steps of a plan that could not be opened, and reports whether there are any. A plan that failed
 // because of them is ready again.
 func (s *Plans) RetryGrowth(ctx context.Context, plan int64) (bool, error) {
 	v, err := s.Run(ctx, "regrow", conn.Subject{Plan: plan}, plan)
