@@ -41,7 +41,7 @@ func awaitCount(t *testing.T, sp *storetest.Space, state statemachine.State, wan
 }
 
 // A47: a line each round_duration; the timer is the test's.
-func TestRoundsAreLogged(t *testing.T) {
+func TestIntervalsAreLogged(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	asked, ticks := make(chan time.Duration), make(chan time.Time)
@@ -55,19 +55,19 @@ func TestRoundsAreLogged(t *testing.T) {
 		}
 	})
 	for range 3 {
-		if d := wait.Receive(t, 5*time.Second, asked, "no round begins"); d != 700*time.Millisecond {
-			t.Errorf("round lasts %v, want 0.7s", d)
+		if d := wait.Receive(t, 5*time.Second, asked, "no interval begins"); d != 700*time.Millisecond {
+			t.Errorf("interval lasts %v, want 0.7s", d)
 		}
 		ticks <- time.Time{}
 	}
-	wait.Receive(t, 5*time.Second, asked, "no fourth round")
-	for _, line := range []string{`"msg":"processed","round":0,"tasks":0}`, `"msg":"processed","round":2,"tasks":0}`} {
+	wait.Receive(t, 5*time.Second, asked, "no fourth interval")
+	for _, line := range []string{`"msg":"processed","interval":0,"tasks":0}`, `"msg":"processed","interval":2,"tasks":0}`} {
 		if !strings.Contains(l.String(), line) {
 			t.Errorf("no line %s in\n%s", line, l)
 		}
 	}
-	if strings.Contains(l.String(), `"round":3`) {
-		t.Error("a round ended before its time")
+	if strings.Contains(l.String(), `"interval":3`) {
+		t.Error("an interval ended before its time")
 	}
 }
 

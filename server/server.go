@@ -159,12 +159,12 @@ func note(ctx context.Context, redis *link.Link, err error) {
 	}
 }
 
-// passes makes passes: when woken, when the next deadline comes, and at least
-// every round_duration. A log line then says how many tasks were settled since
-// the last one.
+// passes makes passes: when woken, when the next deadline comes, and at the end
+// of each interval of round_duration. A log line then says how many tasks were
+// settled in it.
 func (s *Server) passes(ctx context.Context, wake chan struct{}) {
 	redis := link.New(s.log)
-	for ctx.Err() == nil {
+	for n := 0; ctx.Err() == nil; n++ {
 		processed, end := 0, s.opt.after(s.opt.RoundDuration)
 		for over := false; !over && ctx.Err() == nil; {
 			began := time.Now()
@@ -181,7 +181,7 @@ func (s *Server) passes(ctx context.Context, wake chan struct{}) {
 			over = !timing.Pause(ctx, rest) || s.sleep(ctx, wake, end, next)
 		}
 		if ctx.Err() == nil {
-			s.log.Info("processed", "tasks", processed)
+			s.log.Info("processed", "interval", n, "tasks", processed)
 		}
 	}
 }

@@ -20,20 +20,20 @@ import (
 // rows are the measures, with their limits. Tests are counted nowhere.
 func rows() []row {
 	return []row{
-		{"Go lines", 70082, (*house).lines},
-		{"Go lines of the product", 58160, (*house).productLines},
-		{"Go files", 327, (*house).files},
+		{"Go lines", 69620, (*house).lines},
+		{"Go lines of the product", 57775, (*house).productLines},
+		{"Go files", 330, (*house).files},
 		{"folders directly below internal", 6, (*house).rooms},
 		{"structs that are a task", 4, (*house).tasks},
 		{"files that spell one attribute of a task", 4, (*house).spellings},
 		{"exported methods of the store's largest type", 39, (*house).methods},
 		{"map literals as JSON in cmd", 0, (*house).literals},
-		{"calls within a package that leave their file, in percent", 40, (*house).leaving},
-		{"functions that one task passes", 312, func(h *house) int { return h.path.functions() }},
-		{"their files", 67, func(h *house) int { return h.path.files() }},
+		{"calls within a package that leave their file, in percent", 41, (*house).leaving},
+		{"functions that one task passes", 300, func(h *house) int { return h.path.functions() }},
+		{"their files", 66, func(h *house) int { return h.path.files() }},
 		{"their packages", 17, func(h *house) int { return h.path.packages() }},
-		{"functions that open a task", 107, func(h *house) int { return h.path.opening() }},
-		{"their calls", 185, func(h *house) int { return h.path.calls() }},
+		{"functions that open a task", 77, func(h *house) int { return h.path.opening() }},
+		{"their calls", 106, func(h *house) int { return h.path.calls() }},
 	}
 }
 
