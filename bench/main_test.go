@@ -120,7 +120,7 @@ func TestBadFlags(t *testing.T) {
 		"plans -tasks=0": "-tasks=0: must be at least 1", "plans -needs=x": "flag -needs", "plans -rounds=0": "-rounds", "plans -layer=5 -needs=6": "-needs=6",
 		"scale -few=7 -many=6": "-few=7: more than -many=6", "quiet -watch=0s": "-watch=0s: must be above 0",
 		"memory disk": `no table "disk"`, "-limit=1ns memory -conf=" + shippedConf: "-limit=1ns is over",
-		"fleet -workers=0": "-workers=0: must be at least 1", "fleet -work=1s,soon": `"soon" is no time`, "fleet -work=-1s": `"-1s" is no time`,
+		"fleet -workers=0": "-workers=0: must be at least 1", "fleet -work=1s,soon": `"soon" is not a time`, "fleet -work=-1s": `"-1s" is not a time`,
 		"fleet -delay=-1s": "-delay=-1s", "fleet -workers=1000000000": "open files are needed",
 		"flow -tasks=0": "-tasks=0: must be at least 1", "flow -age=0s": "-age=0s: must be above 0", "flow -opening=-1s": "-opening=-1s: must be above 0",
 		"flow -json=/none/flow.json -tasks=10 -batch=10 -age=1s -conf=" + shippedConf: "/none/flow.json",

@@ -171,16 +171,16 @@ func (c *changer) attempt(ctx context.Context, changes []*Change) error {
 			return err
 		}
 		for i, one := range part {
-			order, ok := c.decide(one, &seen[i], now)
+			commit, ok := c.decide(one, &seen[i], now)
 			if why := refused[one.ID]; ok && why != nil {
 				one.After, one.Err, ok = one.Before, why, false
 			}
 			switch {
 			case !ok || c.dry:
-			case order.AskStop:
-				asks.add(one, order)
+			case commit.AskStop:
+				asks.add(one, commit)
 			default:
-				moves.add(one, order)
+				moves.add(one, commit)
 			}
 		}
 	}
@@ -208,7 +208,7 @@ func (c *changer) read(ctx context.Context, part []*Change) ([]upkeep.Inspection
 	return seen, now, err
 }
 
-// decide says in one what will become of the task, and by which order; none if
+// decide says in one what will become of the task, and by which commit; none if
 // nothing will.
 func (c *changer) decide(one *Change, i *upkeep.Inspection, now statemachine.Time) (tasks.Commit, bool) {
 	t := &i.Task
@@ -226,7 +226,7 @@ func (c *changer) decide(one *Change, i *upkeep.Inspection, now statemachine.Tim
 		return tasks.Commit{}, false
 	}
 	one.After, one.Asked = move.To, move.AskStop
-	return c.order(move, t.Bucket, now), true
+	return c.commit(move, t.Bucket, now), true
 }
 
 // plan is commits with the changes they are for.
@@ -235,8 +235,8 @@ type plan struct {
 	commits []tasks.Commit
 }
 
-func (p *plan) add(one *Change, order tasks.Commit) {
-	p.changes, p.commits = append(p.changes, one), append(p.commits, order)
+func (p *plan) add(one *Change, commit tasks.Commit) {
+	p.changes, p.commits = append(p.changes, one), append(p.commits, commit)
 }
 
 // carryOut may send the commits several times: one that was made is recognised.
@@ -343,7 +343,7 @@ const (
 	holdField         = "hold"
 )
 
-func (c *changer) order(move statemachine.Move, bucket task.Bucket, now statemachine.Time) tasks.Commit {
+func (c *changer) commit(move statemachine.Move, bucket task.Bucket, now statemachine.Time) tasks.Commit {
 	o := tasks.Commit{Move: move, Writer: c.m.name, Bucket: bucket, Lines: []tasks.Line{{At: now, Text: c.line(&move)}}}
 	switch {
 	case c.event == statemachine.Unblock:

@@ -37,7 +37,7 @@ func (s *Server) takeBack(ctx context.Context) (moved int, next time.Duration, e
 		s.guard.answered(lost.Now)
 		s.guard.rely(max(s.opt.WorkerTimeout, timing.ToStd(lost.Longest)))
 		s.announce(ctx, lost.Workers)
-		n, gone, err := s.applyAll(ctx, s.judge(ctx, heldBy(lost), statemachine.Lose, nobody, nil))
+		n, gone, err := s.applyAll(ctx, s.decide(ctx, heldBy(lost), statemachine.Lose, nobody, nil))
 		moved += n
 		if err != nil || gone+takenOff(lost) == 0 {
 			return moved, s.untilLook(lost), err

@@ -40,7 +40,7 @@ func TestLateVerdict(t *testing.T) {
 	if err != nil || len(lost.Workers) != 1 || len(lost.Workers[0].Tasks) != 1 {
 		t.Fatalf("lost: %+v, %v", lost, err)
 	}
-	commits := s.judge(t.Context(), heldBy(lost), statemachine.Lose, nobody, nil)
+	commits := s.decide(t.Context(), heldBy(lost), statemachine.Lose, nobody, nil)
 
 	comesBack(t, sp, "w")
 	checkFields(t, sp, ids[0], map[string]string{"losses": "1", "round": "1", "1:running": "*"})

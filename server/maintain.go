@@ -318,7 +318,7 @@ func (k *janitor) reindex(ctx context.Context, i *upkeep.Inspection, now statema
 
 // askAgain tells the worker of a round that was marked before; the record stays.
 func (k *janitor) askAgain(t *tasks.TaskHeader) tasks.Commit {
-	return k.order(t, statemachine.Move{
+	return k.commit(t, statemachine.Move{
 		ID: t.ID, Event: statemachine.Cancel, Actor: statemachine.Manager, AskStop: true,
 		From: t.State, To: t.State, Round: t.Round, Rev: t.Rev, Deadline: statemachine.Never,
 	})
@@ -334,7 +334,7 @@ func (k *janitor) lose(ctx context.Context, t *tasks.TaskHeader, now statemachin
 		return err
 	}
 	k.log.Warn("nobody runs this task any more; taking it back", "task", t.ID, "worker", t.Worker)
-	_, _, err = k.apply(ctx, []tasks.Commit{k.order(t, m)})
+	_, _, err = k.apply(ctx, []tasks.Commit{k.commit(t, m)})
 	return err
 }
 

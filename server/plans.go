@@ -138,7 +138,7 @@ func (s *Server) decideFreed(freed []plans.Freed, now statemachine.Time) []tasks
 			s.suspects.add(t.Task.ID)
 			continue
 		}
-		o := s.order(&t.Task, m)
+		o := s.commit(&t.Task, m)
 		if t.DoomedBy > 0 {
 			o.Fields = append(o.Fields, "cancel_reason", reasonOf(t))
 		} else {

@@ -43,7 +43,7 @@ func (s *Server) settleExecuted(ctx context.Context) (int, error) {
 		if err != nil {
 			return moved, err
 		}
-		n, gone, err := s.apply(ctx, s.judge(ctx, b, statemachine.Settle, excused, nil))
+		n, gone, err := s.apply(ctx, s.decide(ctx, b, statemachine.Settle, excused, nil))
 		moved += n
 		skip += len(b.Tasks) - gone
 		if err != nil || len(b.Tasks) < s.opt.BatchSize {
@@ -64,7 +64,7 @@ func (s *Server) settleDue(ctx context.Context) (moved int, next, now statemachi
 		s.guard.answered(b.Now)
 		s.noteStep(ctx, s.steps.look(sent, time.Now(), b.Redis()), b.Now)
 		idle := &leftOver{}
-		n, _, err := s.apply(ctx, s.judge(ctx, b, statemachine.Deadline, nobody, idle))
+		n, _, err := s.apply(ctx, s.decide(ctx, b, statemachine.Deadline, nobody, idle))
 		moved += n
 		if err == nil {
 			err = s.fixDue(ctx, b.Now, idle)
@@ -85,9 +85,9 @@ type leftOver struct {
 // nobody is excused.
 func nobody(*tasks.TaskHeader) bool { return false }
 
-// judge decides about each task of the batch. What cannot be decided about is
+// decide asks the state machine about each task of the batch. What cannot be decided about is
 // suspected, and gathered in idle where that is given.
-func (s *Server) judge(
+func (s *Server) decide(
 	ctx context.Context, b tasks.Batch, event statemachine.Event, excused func(*tasks.TaskHeader) bool, idle *leftOver,
 ) []tasks.Commit {
 	commits := make([]tasks.Commit, 0, len(b.Tasks))
@@ -117,7 +117,7 @@ func (s *Server) judge(
 			idle.overdue = append(idle.overdue, t)
 		case err == nil:
 			counts[t.State]++
-			commits = append(commits, s.order(t, m))
+			commits = append(commits, s.commit(t, m))
 		case idle != nil && t.State == statemachine.Open: // perhaps a claim could not read what a decision does not need
 			s.suspects.add(t.ID)
 			idle.suspected = append(idle.suspected, t.ID)
@@ -133,9 +133,9 @@ func (s *Server) judge(
 	return commits
 }
 
-// order is a move with what the server knows of the round that it ends: one that
+// commit is a move with what the server knows of the round that it ends: one that
 // was lost, or overran, has no worker to say its class.
-func (s *Server) order(t *tasks.TaskHeader, m statemachine.Move) tasks.Commit {
+func (s *Server) commit(t *tasks.TaskHeader, m statemachine.Move) tasks.Commit {
 	o := tasks.Commit{Move: m, Writer: s.opt.Name, Bucket: t.Bucket}
 	if m.From == statemachine.Running {
 		o.Fields = []string{statemachine.RoundField(m.Round, "class"), string(cutShort(m.Event))}
@@ -202,7 +202,7 @@ func (s *Server) apply(ctx context.Context, commits []tasks.Commit) (moved, gone
 		s.guard.touched()
 	}
 	for i, o := range outcomes {
-		m := &commits[i].Move //nolint:gosec // there is one outcome for each order
+		m := &commits[i].Move //nolint:gosec // there is one outcome for each commit
 		switch {
 		case o.Result == statemachine.Moved:
 			moved++

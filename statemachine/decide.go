@@ -164,11 +164,11 @@ func RoundField(round int, name string) string {
 	return strconv.Itoa(round) + ":" + name
 }
 
-// CutRoundField takes the name of a per-round hash field apart: "3:running" is
+// ParseRoundField takes the name of a per-round hash field apart: "3:running" is
 // round 3, field "running". It is the inverse of [RoundField]; ok is false for
 // every text that RoundField cannot have made for a round and a field that is
 // not empty.
-func CutRoundField(name string) (round int, field string, ok bool) {
+func ParseRoundField(name string) (round int, field string, ok bool) {
 	number, field, found := strings.Cut(name, ":")
 	round, err := strconv.Atoi(number)
 	if err != nil || round < 0 || !found || field == "" || strconv.Itoa(round) != number {

@@ -12,7 +12,7 @@ func FuzzCutRoundField(f *testing.F) {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		round, field, ok := sm.CutRoundField(name)
+		round, field, ok := sm.ParseRoundField(name)
 		switch {
 		case ok && (round < 0 || field == "" || sm.RoundField(round, field) != name):
 			t.Errorf("%q was cut into %d and %q", name, round, field)
@@ -22,7 +22,7 @@ func FuzzCutRoundField(f *testing.F) {
 		if name == "" {
 			return
 		}
-		round, field, ok = sm.CutRoundField(sm.RoundField(len(name), name))
+		round, field, ok = sm.ParseRoundField(sm.RoundField(len(name), name))
 		if !ok || round != len(name) || field != name {
 			t.Errorf("field %q came back as %d, %q, %v", name, round, field, ok)
 		}
@@ -32,7 +32,7 @@ func FuzzCutRoundField(f *testing.F) {
 func TestCutRoundFieldRefuses(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"03:open", "-1:open", "+1:open", "1:", ":open", "open", "1", "", "99999999999999999999:x", "1 :x"} {
-		if round, field, ok := sm.CutRoundField(name); ok {
+		if round, field, ok := sm.ParseRoundField(name); ok {
 			t.Errorf("%q was cut into %d and %q", name, round, field)
 		}
 	}

@@ -72,7 +72,7 @@ type Round struct { //nolint:recvcheck // a value prints itself too
 func decodeRounds(fields map[string]string) []Round {
 	byNumber := map[int]*Round{}
 	for field, text := range fields {
-		n, name, ok := statemachine.CutRoundField(field)
+		n, name, ok := statemachine.ParseRoundField(field)
 		if !ok {
 			continue
 		}

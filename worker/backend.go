@@ -67,7 +67,7 @@ type Claims interface {
 
 // Rounds are what a worker says of the tasks that it has, and asks about them.
 type Rounds interface {
-	// Turn records how rounds ended, each order on its own, and then claims if next is
+	// Turn records how rounds ended, each commit on its own, and then claims if next is
 	// not nil, as Claim does.
 	Turn(ctx context.Context, commits []Commit, next *ClaimRequest) Turn
 	// Tell records at once what there is to say of a round that runs. The error matches
@@ -148,7 +148,7 @@ type (
 	NodeNews = tasks.NodeNews
 	// Turn is the answer to commits and the claim that went along.
 	Turn = tasks.Turn
-	// Outcome is what became of one order.
+	// Outcome is what became of one commit.
 	Outcome = tasks.Outcome
 	// News is what a worker tells of a round that runs.
 	News = tasks.News

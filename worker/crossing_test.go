@@ -31,7 +31,7 @@ func TestCancelMeetsTheSpool(t *testing.T) {
 			s := newSite(t)
 			id := s.open(t, func(sp *task.Definition) { storetest.Set(sp, "max_timeouts", "3") })
 			w, l := s.spooling(t)
-			w.spoolOrder("1.0.x", s.spooled(t, event))
+			w.spoolCommit("1.0.x", s.spooled(t, event))
 			s.askStop(t, id)
 			if err := w.deliverSpool(t.Context()); err != nil {
 				t.Fatal(err)

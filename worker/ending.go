@@ -56,9 +56,9 @@ type ending struct {
 	stuck func(context.Context) bool
 }
 
-// judge says what a result means. Why ctx is done decides what becomes of a
+// conclude says what a result means. Why ctx is done decides what becomes of a
 // round that was stopped.
-func (r *round) judge(ctx context.Context, res *result, err error) ending {
+func (r *round) conclude(ctx context.Context, res *result, err error) ending {
 	if !res.Started && short(err) {
 		err = &hostError{err}
 	}

@@ -40,7 +40,7 @@ func (w *Worker) renew(ctx context.Context) time.Duration {
 	case err == nil:
 		w.renewing.answered()
 		w.extend(w.lease.renew(timing.ToStd(r.Lease), sent))
-		w.order(r.Order)
+		w.command(r.Order)
 		w.cancel(r.Stops)
 		w.endOverdue(r.Overdue, r.Redis)
 		w.follow(ctx, r.Followed)

@@ -20,34 +20,34 @@ import (
 func (r *round) report(ctx context.Context, end *ending) (success bool, next *assignment) {
 	r.refuseCut(ctx, end)
 	r.countShortage(ctx, end)
-	order, err := r.order(end)
+	commit, err := r.commit(end)
 	if err != nil {
 		r.log.Error(fmt.Sprintf("could not report task %d", r.Task.ID), "error", err)
 		return false, nil
 	}
 	spooled, cut := false, false
 	for {
-		l := &pendingReport{order: &order, slot: r.successor(&order, end, next)}
+		l := &pendingReport{commit: &commit, slot: r.successor(&commit, end, next)}
 		r.worker.reporter.send(ctx, l)
 		err := l.err
 		if l.next != nil {
 			next = l.next
 		}
 		switch {
-		case err == nil && r.crossed(&order, end, l.outcome.Err):
+		case err == nil && r.crossed(&commit, end, l.outcome.Err):
 			continue
 		case err == nil:
 			r.worker.reporting.answered()
 			if spooled {
 				r.worker.unspool(r.spoolName())
 			}
-			return r.reported(ctx, &order, l.outcome.Err), next
+			return r.reported(ctx, &commit, l.outcome.Err), next
 		case ctx.Err() == nil && !cut && !errors.Is(err, ErrUnreachable):
 			cut = true
-			r.shorten(&order, end, err)
+			r.shorten(&commit, end, err)
 			continue
 		}
-		spooled = spooled || r.worker.spoolOrder(r.spoolName(), &order)
+		spooled = spooled || r.worker.spoolCommit(r.spoolName(), &commit)
 		if ctx.Err() != nil {
 			r.log.Error(fmt.Sprintf("stopped without having reported task %d", r.Task.ID), "error", err, "kept_on_disk", spooled)
 			return false, next
@@ -57,8 +57,8 @@ func (r *round) report(ctx context.Context, end *ending) (success bool, next *as
 }
 
 // successor is the slot if it may have another task at once, else nil.
-func (r *round) successor(order *Commit, end *ending, next *assignment) *slot {
-	success := order.Event == statemachine.Report && !order.Failed
+func (r *round) successor(commit *Commit, end *ending, next *assignment) *slot {
+	success := commit.Event == statemachine.Report && !commit.Failed
 	if r.slot == nil || next != nil || end.stuck != nil || end.unfit() || r.worker.shortage.now() != "" ||
 		r.worker.opts.pauseAfter(success) > 0 {
 		return nil
@@ -68,9 +68,9 @@ func (r *round) successor(order *Commit, end *ending, next *assignment) *slot {
 
 // crossed decides anew about a round that was to be opened again, where Redis
 // says that the task was cancelled meanwhile. It reports whether there is a new
-// order.
-func (r *round) crossed(order *Commit, end *ending, refused error) bool {
-	move, ok := withStop(&order.Move, refused)
+// commit.
+func (r *round) crossed(commit *Commit, end *ending, refused error) bool {
+	move, ok := withStop(&commit.Move, refused)
 	if !ok {
 		return false
 	}
@@ -81,13 +81,13 @@ func (r *round) crossed(order *Commit, end *ending, refused error) bool {
 	r.journal.add(notOpenedAgain)
 	text, aside := end.errorText(r.Spec.FailOn)
 	again := r.recorded(move, end, text, aside)
-	again.Lines = append(order.Lines, again.Lines...)
-	*order = again
+	again.Lines = append(commit.Lines, again.Lines...)
+	*commit = again
 	return true
 }
 
 // shorten replaces a record that Redis does not take by one that says so.
-func (r *round) shorten(order *Commit, end *ending, err error) {
+func (r *round) shorten(commit *Commit, end *ending, err error) {
 	r.log.Error(fmt.Sprintf("redis does not take the report of task %d", r.Task.ID), "error", err)
 	if end.event == statemachine.HandBack {
 		return
@@ -97,31 +97,31 @@ func (r *round) shorten(order *Commit, end *ending, err error) {
 	if end.event != statemachine.Report {
 		short.class = end.class
 	}
-	if again, err := r.order(&short); err == nil {
-		again.Lines = append(order.Lines, again.Lines...)
-		*order = again
+	if again, err := r.commit(&short); err == nil {
+		again.Lines = append(commit.Lines, again.Lines...)
+		*commit = again
 	}
 }
 
 // reported logs what became of the report.
-func (r *round) reported(ctx context.Context, order *Commit, refused error) bool {
+func (r *round) reported(ctx context.Context, commit *Commit, refused error) bool {
 	id := r.Task.ID
 	if refused != nil {
-		r.log.Warn(fmt.Sprintf(refusalText(order.Event), id), "error", refused)
+		r.log.Warn(fmt.Sprintf(refusalText(commit.Event), id), "error", refused)
 		return false
 	}
 	if r.log.Enabled(ctx, slog.LevelInfo) { // as in newRound
-		for _, edge := range order.Edges() {
+		for _, edge := range commit.Edges() {
 			r.log.Info(fmt.Sprintf("moving task %d: %s -> %s", id, edge.From, edge.To))
 		}
 	}
 	switch {
-	case order.Event == statemachine.StopOverdue:
+	case commit.Event == statemachine.StopOverdue:
 		r.log.Warn(fmt.Sprintf("task %d was terminated (timeout)", id))
-	case order.To == statemachine.Terminated:
+	case commit.To == statemachine.Terminated:
 		r.log.Info(fmt.Sprintf("task %d was terminated (cancelled)", id))
 	}
-	return order.Event == statemachine.Report && !order.Failed
+	return commit.Event == statemachine.Report && !commit.Failed
 }
 
 func refusalText(event statemachine.Event) string {
@@ -137,8 +137,8 @@ func refusalText(event statemachine.Event) string {
 	}
 }
 
-// order is the decided move with the round's record.
-func (r *round) order(end *ending) (Commit, error) {
+// commit is the decided move with the round's record.
+func (r *round) commit(end *ending) (Commit, error) {
 	text, aside := end.errorText(r.Spec.FailOn)
 	o := statemachine.Occurrence{
 		Event: end.event, Actor: statemachine.Worker, Claim: r.Task.Current.Claim, Round: r.Task.Round,
@@ -158,21 +158,21 @@ func (r *round) order(end *ending) (Commit, error) {
 // recorded is a decided move with the record of the round, whose error is text.
 func (r *round) recorded(move statemachine.Move, end *ending, text, aside string) Commit {
 	t := &r.Task
-	order := Commit{Move: move, Writer: r.worker.opts.Name, Bucket: r.Bucket, Node: end.news(text != "")}
+	commit := Commit{Move: move, Writer: r.worker.opts.Name, Bucket: r.Bucket, Node: end.news(text != "")}
 	if move.Event == statemachine.HandBack && move.NextRound {
 		r.journal.add("handing back task " + strconv.FormatInt(t.ID, 10) + ": " + end.why.Error())
 		if class := declined(end.why); class != "" {
-			order.Fields = []string{statemachine.RoundField(t.Round, "class"), string(class)}
+			commit.Fields = []string{statemachine.RoundField(t.Round, "class"), string(class)}
 		}
 	} else {
-		order.Fields = end.fields(t.Round, text, aside)
+		commit.Fields = end.fields(t.Round, text, aside)
 		if p, fresh := r.pollProgress(); fresh {
-			order.Fields = append(order.Fields, statemachine.RoundField(t.Round, "progress"), p.String())
+			commit.Fields = append(commit.Fields, statemachine.RoundField(t.Round, "progress"), p.String())
 		}
-		drop(&order, dropRound(t.Round, r.worker.opts.KeepRounds))
+		drop(&commit, dropRound(t.Round, r.worker.opts.KeepRounds))
 	}
-	order.Lines = r.journal.take()
-	return order
+	commit.Lines = r.journal.take()
+	return commit
 }
 
 // notOpenedAgain is what the log of a task says where its worker was about to
@@ -194,29 +194,29 @@ func withStop(m *statemachine.Move, refused error) (again statemachine.Move, ok 
 	return again, err == nil
 }
 
-// applySpooled applies an order from the spool. Where a stop was asked for while it
+// applySpooled applies a commit from the spool. Where a stop was asked for while it
 // lay there, it decides anew, as [round.crossed] does; all that is on disk of a
 // round that was to be handed back is that.
-func (w *Worker) applySpooled(ctx context.Context, order Commit) (Outcome, error) {
-	outcome, err := w.move(ctx, &order)
+func (w *Worker) applySpooled(ctx context.Context, commit Commit) (Outcome, error) {
+	outcome, err := w.move(ctx, &commit)
 	if err != nil {
 		return Outcome{}, err
 	}
-	move, ok := withStop(&order.Move, outcome.Err)
+	move, ok := withStop(&commit.Move, outcome.Err)
 	if !ok {
 		return outcome, nil
 	}
-	order.Move = move
-	order.Lines = append(order.Lines, Line{At: w.clock.Load().now(), Text: notOpenedAgain})
+	commit.Move = move
+	commit.Lines = append(commit.Lines, Line{At: w.clock.Load().now(), Text: notOpenedAgain})
 	if move.Event == statemachine.HandBack {
-		order.Fields = append(order.Fields, statemachine.RoundField(move.Round, "error"), stoppedCancelled)
+		commit.Fields = append(commit.Fields, statemachine.RoundField(move.Round, "error"), stoppedCancelled)
 	}
-	return w.move(ctx, &order)
+	return w.move(ctx, &commit)
 }
 
-// move sends one order alone.
-func (w *Worker) move(ctx context.Context, order *Commit) (Outcome, error) {
-	turn := w.opts.Backend.Turn(ctx, []Commit{*order}, nil)
+// move sends one commit alone.
+func (w *Worker) move(ctx context.Context, commit *Commit) (Outcome, error) {
+	turn := w.opts.Backend.Turn(ctx, []Commit{*commit}, nil)
 	if turn.Moved != nil {
 		return Outcome{}, turn.Moved
 	}
@@ -235,9 +235,9 @@ type reporter struct {
 
 // pendingReport is a report on its way.
 type pendingReport struct {
-	order *Commit
-	slot  *slot     // that would like another task; nil for none
-	turn  chan bool // while others send: true to send what waits, false when this one was sent
+	commit *Commit
+	slot   *slot     // that would like another task; nil for none
+	turn   chan bool // while others send: true to send what waits, false when this one was sent
 
 	outcome Outcome
 	err     error
@@ -275,7 +275,7 @@ func (o *reporter) take() []*pendingReport {
 	defer o.mu.Unlock()
 	n, bytes := 0, 0
 	for n < min(len(o.waiting), mostReports) && bytes <= mostBytes {
-		for _, text := range o.waiting[n].order.Fields {
+		for _, text := range o.waiting[n].commit.Fields {
 			bytes += len(text)
 		}
 		n++
@@ -300,7 +300,7 @@ func (o *reporter) sendBatch(ctx context.Context, batch []*pendingReport) {
 	commits := make([]Commit, len(batch))
 	var free []*slot
 	for i, l := range batch {
-		commits[i] = *l.order
+		commits[i] = *l.commit
 		if l.slot != nil {
 			free = append(free, l.slot)
 		}
@@ -311,7 +311,7 @@ func (o *reporter) sendBatch(ctx context.Context, batch []*pendingReport) {
 		case err == nil:
 			l.outcome = outcomes[i]
 		case len(batch) > 1 && ctx.Err() == nil && !errors.Is(err, ErrUnreachable):
-			l.outcome, l.err = o.worker.move(ctx, l.order)
+			l.outcome, l.err = o.worker.move(ctx, l.commit)
 		default:
 			l.err = err
 		}

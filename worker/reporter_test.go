@@ -18,7 +18,7 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// scriptCalls gathers the names of the scripts that are called in a namespace, in order.
+// scriptCalls gathers the names of the scripts that are called in a namespace, in commit.
 type scriptCalls struct {
 	mu    sync.Mutex
 	names []string
@@ -122,11 +122,11 @@ func pendingReports(t *testing.T, w *Worker, tasks []tasks.Claimed) []*pendingRe
 	t.Helper()
 	all := make([]*pendingReport, len(tasks))
 	for i := range tasks {
-		order, err := w.newRound(t.Context(), &tasks[i], newClock(0), nil).order(&ending{event: sm.Report, result: notRun()})
+		commit, err := w.newRound(t.Context(), &tasks[i], newClock(0), nil).commit(&ending{event: sm.Report, result: notRun()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[i] = &pendingReport{order: &order}
+		all[i] = &pendingReport{commit: &commit}
 	}
 	return all
 }
@@ -168,7 +168,7 @@ func TestReportSpoilsNoOther(t *testing.T) {
 	s := newSite(t)
 	w := s.idleWorker(t, s.Store, 1)
 	all := pendingReports(t, w, s.claimed(t, 3))
-	all[1].order.Fields = make([]string, tasks.MaxFields+2)
+	all[1].commit.Fields = make([]string, tasks.MaxFields+2)
 	w.reporter.sendBatch(t.Context(), all)
 	for i, l := range all {
 		if bad := i == 1; (l.err != nil) != bad || !bad && l.outcome.Result != sm.Moved {
@@ -182,12 +182,12 @@ func TestReportsOfOneCall(t *testing.T) {
 	t.Parallel()
 	large := &tasks.Commit{Fields: []string{"0:output", strings.Repeat("x", mostBytes+1)}}
 	for _, c := range []struct {
-		order *tasks.Commit
-		want  int
+		commit *tasks.Commit
+		want   int
 	}{{&tasks.Commit{}, mostReports}, {large, 1}} {
 		o := &reporter{}
 		for range mostReports + 5 {
-			o.waiting = append(o.waiting, &pendingReport{order: c.order})
+			o.waiting = append(o.waiting, &pendingReport{commit: c.commit})
 		}
 		if got := len(o.take()); got != c.want || len(o.waiting) != mostReports+5-got {
 			t.Errorf("%d reports, want %d; %d wait", got, c.want, len(o.waiting))

@@ -78,7 +78,7 @@ func (r *round) execute(ctx context.Context) (end ending) {
 		}
 	}()
 	result, err := r.run(ctx)
-	return r.judge(ctx, &result, err)
+	return r.conclude(ctx, &result, err)
 }
 
 // bounded limits the round to the task's timeout, counted from the claim, and

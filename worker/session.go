@@ -145,7 +145,7 @@ func (w *Worker) registered(r Registered, sent shim.Instant) {
 	// were counted anew, and one that is known may stand for other rules.
 	w.rules.outdate()
 	w.extend(w.lease.begin(r.Session, sent))
-	w.order(r.Order)
+	w.command(r.Order)
 	w.warnOfNode()
 	w.log.Info("registered", "worker_id", r.ID, "incarnation", r.Incarnation, "node", w.opts.Node, "slots", w.opts.Slots,
 		"containment", w.registration().Containment, "lease", r.Lease.Text())
@@ -258,9 +258,9 @@ func (r *round) spoolName() string {
 	return fmt.Sprintf("%d.%d.%s", r.Task.ID, r.Task.Round, r.Task.Current.Claim)
 }
 
-// spoolOrder keeps a report on disk. It reports whether that worked; the report
+// spoolCommit keeps a report on disk. It reports whether that worked; the report
 // is kept in memory as well.
-func (w *Worker) spoolOrder(name string, o *Commit) bool {
+func (w *Worker) spoolCommit(name string, o *Commit) bool {
 	if w.spool == nil {
 		return false
 	}

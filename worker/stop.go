@@ -57,8 +57,8 @@ func (w *Worker) killRounds(cause error) {
 	w.signalChange()
 }
 
-// order takes note of what an operator wants.
-func (w *Worker) order(o task.WorkerCommand) {
+// command takes note of what an operator wants.
+func (w *Worker) command(o task.WorkerCommand) {
 	before, _ := w.ordered.Swap(o).(task.WorkerCommand)
 	if o == before {
 		return

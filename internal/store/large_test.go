@@ -106,7 +106,7 @@ func TestApplyLargeOrders(t *testing.T) {
 				return
 			}
 			if !slices.ContainsFunc([]string{"task 1: 4002 field values", "task 1: 4001 fields to drop"}, func(want string) bool {
-				return strings.Contains(errText(err), want+" in one order: want at most 4000")
+				return strings.Contains(errText(err), want+" in one commit: want at most 4000")
 			}) {
 				t.Errorf("error %v", err)
 			}

@@ -70,7 +70,7 @@ func TestIdle(t *testing.T) {
 	worker := w.worker(t, "w")
 	worker.Says(t, `"worker":"w"`)
 	worker.Says(t, "no open task to claim")
-	server.Says(t, `"round":1,"tasks":0`)
+	server.Says(t, `"interval":1,"tasks":0`)
 	wait.Never(t, 300*time.Millisecond, func() bool {
 		return strings.Count(worker.Log.String(), "no open task to claim") > 1
 	}, "idling is said again and again")
@@ -97,7 +97,7 @@ func TestManyOverdue(t *testing.T) {
 	}
 	w.open(t, specs...)
 	server := w.server(t)
-	server.Says(t, `"round":0,"tasks":1000,`)
+	server.Says(t, `"interval":0,"tasks":1000,`)
 	counts, err := w.Store.Count(t.Context())
 	if err != nil || counts[sm.Expired] != 1000 || counts[sm.Open] != 2000 {
 		t.Errorf("after the first round: %v, %v", counts, err)

@@ -129,7 +129,7 @@ func (tr *trial) checkLog(task *tasks.TaskHeader) {
 	}
 	reported := 0
 	for field := range task.Fields {
-		if _, name, ok := statemachine.CutRoundField(field); ok && name == string(statemachine.Executed) {
+		if _, name, ok := statemachine.ParseRoundField(field); ok && name == string(statemachine.Executed) {
 			reported++
 		}
 	}

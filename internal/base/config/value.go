@@ -71,9 +71,9 @@ func text(into *string, checks ...func(string) error) value {
 	})
 }
 
-// noneable is a text for which the word None, as in Python, means empty.
+// textOrNone is a text for which the word None, as in Python, means empty.
 // The checks see only what is not empty.
-func noneable(into *string, checks ...func(string) error) value {
+func textOrNone(into *string, checks ...func(string) error) value {
 	for i, check := range checks {
 		checks[i] = optional(check)
 	}
@@ -83,9 +83,9 @@ func noneable(into *string, checks ...func(string) error) value {
 	return v
 }
 
-// secret is a noneable text whose value is never shown.
+// secret is a textOrNone text whose value is never shown.
 func secret(into *string) value {
-	v := noneable(into)
+	v := textOrNone(into)
 	v.kind, v.secret = "secret", true
 	return v
 }

@@ -270,7 +270,7 @@ type Turn struct {
 	Claimed error
 }
 
-// Turn is [Tasks.Apply], of at least one order, and then [Tasks.Claim], if req is not nil, in one trip to Redis. Each is
+// Turn is [Tasks.Apply], of at least one commit, and then [Tasks.Claim], if req is not nil, in one trip to Redis. Each is
 // carried out, or not, as it would be alone.
 func (s *Tasks) Turn(ctx context.Context, commits []Commit, req *ClaimRequest) (t Turn) {
 	if req == nil {

@@ -122,7 +122,7 @@ func placesOf(names []string) map[string]int {
 	return m
 }
 
-// headerReply picks the light fields, in their order, from all that a task has.
+// headerReply picks the fields of a header, in their order, from all that a task has.
 func headerReply(fields map[string]string) conn.Reply {
 	round := fields["round"] + ":"
 	light := make(conn.Reply, len(headerOrder))

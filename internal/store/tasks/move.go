@@ -57,7 +57,7 @@ const MaxMoves = 1000
 // the most in Drop. A script cannot pass more than about 8,000 on to a command.
 const MaxFields = 4000
 
-// Outcome is what became of one order.
+// Outcome is what became of one commit.
 type Outcome struct {
 	ID     int64
 	Result statemachine.Result
@@ -141,16 +141,16 @@ func (s *Tasks) ApplyAll(ctx context.Context, commits ...Commit) ([]Outcome, err
 	return all, nil
 }
 
-// check says what of an order a script cannot take.
+// check says what of a commit a script cannot take.
 func (o *Commit) check() error {
 	if o.AskStop {
 		return fmt.Errorf("move: task %d: it asks for a stop and moves nothing: want a call of AskStop", o.ID)
 	}
 	if n := len(o.Fields); n > MaxFields {
-		return fmt.Errorf("move: task %d: %d field values in one order: want at most %d", o.ID, n, MaxFields)
+		return fmt.Errorf("move: task %d: %d field values in one commit: want at most %d", o.ID, n, MaxFields)
 	}
 	if n := len(o.Drop); n > MaxFields {
-		return fmt.Errorf("move: task %d: %d fields to drop in one order: want at most %d", o.ID, n, MaxFields)
+		return fmt.Errorf("move: task %d: %d fields to drop in one commit: want at most %d", o.ID, n, MaxFields)
 	}
 	return nil
 }

@@ -227,7 +227,7 @@ func (sp *Space) Task(tb testing.TB, id int64) *tasks.TaskHeader {
 func Stamps(t *tasks.TaskHeader, round int) map[string]statemachine.Time {
 	stamps := map[string]statemachine.Time{}
 	for field, text := range t.Fields {
-		n, name, ok := statemachine.CutRoundField(field)
+		n, name, ok := statemachine.ParseRoundField(field)
 		stamp := statemachine.State(name).Valid() ||
 			name == string(statemachine.StampTimeout) || name == string(statemachine.StampFailure)
 		if at, err := statemachine.ParseTime(text); ok && n == round && stamp && err == nil {
