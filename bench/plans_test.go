@@ -22,7 +22,7 @@ func TestLongPlans(t *testing.T) {
 	}
 	has(t, out.String(),
 		"Plans: 2000 tasks in layers of 200, 10 needs each", "| tasks that need nothing |", "| tasks of the plan |",
-		"| plans | tasks of the plan | tasks that need nothing | µs a task |", "by servers alone: ", "| release |", "| open |",
+		"| plans | tasks of the plan | tasks that need nothing | µs a task |", "by servers alone: ", "| notify |", "| open |",
 	)
 }
 

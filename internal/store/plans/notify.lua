@@ -1,4 +1,4 @@
--- release tells a page of the tasks that need tasks which have ended how those ended. Those that need not wait any longer, or
+-- notify tells a page of the tasks that need tasks which have ended how those ended. Those that need not wait any longer, or
 -- never will run, are left for the servers to move.
 --
 -- KEYS meta; then for each task: task, dependants, stuck
