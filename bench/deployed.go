@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/bench/site"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
@@ -60,11 +61,17 @@ func (t deployment) measure(ctx context.Context, dir, config string, n int) (too
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	m, err := manager.New(ctx, "bench", config, manager.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+	place, err := tdf.Load(config)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = m.Close() }()
+	place.Logger = slog.New(slog.NewTextHandler(log, nil))
+	site, err := tdf.Connect(ctx, place)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = site.Close() }()
+	m := manager.New(site, "bench", manager.Options{})
 	// As tdf-manager run: a manager mostly waits.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	if err := t.campaign(ctx, m, 10*t.workers*t.slots); err != nil { // fetches the program and starts the shims

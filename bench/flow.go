@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/bench/site"
-	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/ops/audit"
 	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/server"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
 	"github.com/tdf-go/tdf/worker"
@@ -58,9 +58,8 @@ func (f *flowRun) run(ctx context.Context, c *site.Crew) (err error) {
 	if f.opener, err = f.site.Manager(ctx, "opener", "manager.batch_size="+strconv.Itoa(f.batch)); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.opener.Close()) }()
 	err = errors.Join(
-		c.Server("server", func(s *config.Server) { s.ArchiveRetention, s.ArchiveDir = f.retention(), f.archive }),
+		c.Server("server", server.Settings{ArchiveRetention: f.retention(), ArchiveDir: f.archive}),
 		c.Worker(site.Hand{Name: "worker", Slots: f.Slots, Handlers: map[string]worker.Handler{flowing: f.handle}}),
 		c.Archiver("manager"),
 	)

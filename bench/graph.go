@@ -42,7 +42,7 @@ func newPlanSite(ctx context.Context, b *bench) (*planSite, error) {
 	return &planSite{Site: on, b: b, m: m, slow: slow, preferred: on.Redis.Prefer()}, nil
 }
 
-func (s *planSite) close() error { return errors.Join(s.m.Close(), s.Close()) }
+func (s *planSite) close() error { return s.Close() }
 
 // memory is what Redis has allocated, without its notes of slow calls.
 func (s *planSite) memory(ctx context.Context) (float64, error) {

@@ -121,7 +121,7 @@ func (b *bench) atSite(ctx context.Context, do func(s *site.Site, m *manager.Man
 		if err != nil {
 			return err
 		}
-		return errors.Join(do(s, m), m.Close())
+		return do(s, m)
 	})
 }
 

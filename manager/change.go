@@ -87,6 +87,9 @@ func (m *Manager) changing(opts []ChangeOption) (changing, error) {
 	for _, opt := range opts {
 		opt(&c)
 	}
+	if m.unusable != nil {
+		return c, m.unusable
+	}
 	return c, checkLine("by", c.by)
 }
 

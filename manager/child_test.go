@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/task"
 )
@@ -31,10 +32,13 @@ func childManager(tb testing.TB, what, ns string) *exec.Cmd {
 // runChild is the process of childManager.
 func runChild(args ...string) {
 	ctx := context.Background()
-	m, err := New(ctx, "child", "", WithSettings(settings(args[1], args[2])...), quick(), shortLease())
+	site, err := tdf.Connect(ctx, tdf.Config{Addr: args[1], Namespace: args[2]})
 	if err != nil {
 		panic(err)
 	}
+	m := New(site, "child", Options{Settings: Settings{
+		RoundDuration: 50 * time.Millisecond, HandlerBackoff: 20 * time.Millisecond, HandlingLease: time.Second,
+	}})
 	signal := map[string]syscall.Signal{"dies": syscall.SIGKILL, "freezes": syscall.SIGSTOP}[args[0]]
 	var cause error
 	err = m.Run(ctx, Handlers{

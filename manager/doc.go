@@ -1,18 +1,19 @@
 // Package manager opens tasks and handles their outcomes. A project's own program
 // imports it to run work on TDF's workers.
 //
-// A Manager is made from a manager.cfg. Open and OpenAll create tasks, Run
+// A Manager is made from a tdf.Site. Open and OpenAll create tasks, Run
 // gives every ended task to a handler and archives it, Wait blocks until tasks
 // have ended, and Task reads one with all its rounds. Cancel, Hold, Release, Retry
 // and Replay change existing tasks, Select finds them; AddQueue, SetQueue and SetNode
 // limit what runs where. All durable state is in Redis: a manager may end and start
 // again at any time.
 //
-//	m, err := manager.New(ctx, "adder", "manager.cfg")
+//	site, err := tdf.Connect(ctx, tdf.Config{Addr: "localhost:6379", Namespace: "numbers"})
 //	if err != nil {
 //		return err
 //	}
-//	defer m.Close()
+//	defer site.Close()
+//	m := manager.New(site, "adder", manager.Options{})
 //	id, err := m.Open(ctx, task.Spec{Program: "sum", Source: "rsync:run.sh", Input: "1 2 3"})
 //
 // Handlers for the outcomes of tasks are called before a task is

@@ -25,7 +25,7 @@ var (
 	ErrNoWorker = conn.ErrNoWorker
 	// ErrDamaged means that a task's record in Redis is missing or spoilt.
 	ErrDamaged = conn.ErrDamaged
-	// ErrManagerAlive means that a standby manager (see [AsStandby]) met a project's own
+	// ErrManagerAlive means that a standby manager (see [Options]) met a project's own
 	// manager, which waits for the outcomes.
 	ErrManagerAlive = conn.ErrManagerAlive
 	// ErrNoQueue means that there is no queue of that name.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
@@ -27,16 +28,16 @@ func (exampleTB) Helper()                           {}
 func (exampleTB) Logf(string, ...any)               {}
 func (exampleTB) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
-// exampleManager stands for New(ctx, name, "manager.cfg").
+// exampleManager stands for manager.New(site, "adder", manager.Options{}).
 func exampleManager(ctx context.Context) *manager.Manager {
 	srv := redistest.Shared(exampleTB{}) //nolint:contextcheck // it outlives the example
-	m, err := manager.New(ctx, "example", "",
-		manager.WithSettings("redis.host="+srv.Socket(), "tdf.namespace="+redistest.Namespace(exampleTB{})),
-		manager.WithLogger(slog.New(slog.DiscardHandler)))
+	site, err := tdf.Connect(ctx, tdf.Config{
+		Addr: srv.Socket(), Namespace: redistest.Namespace(exampleTB{}), Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		panic(err)
 	}
-	return m
+	return manager.New(site, "example", manager.Options{})
 }
 
 // startWorker works on what m opens. The program adds numbers; it fails on words.
@@ -97,8 +98,7 @@ func add(t *tasks.Claimed) worktest.Result {
 // Open a task, wait for its end, and read what it gave.
 func Example() {
 	ctx := context.Background()
-	m := exampleManager(ctx) // manager.New(ctx, "adder", "manager.cfg")
-	defer m.Close()
+	m := exampleManager(ctx)
 	defer startWorker(ctx, m)()
 
 	id, err := m.Open(ctx, task.Spec{Program: "sum", Source: "rsync:run.sh", Input: "1 2 3"})
@@ -123,7 +123,6 @@ func Example() {
 func ExampleManager_Run() {
 	ctx := context.Background()
 	m := exampleManager(ctx)
-	defer m.Close()
 	defer startWorker(ctx, m)()
 
 	for _, input := range []string{"10 11 12", "13 fourteen", "16 17 18"} {
@@ -162,7 +161,6 @@ func ExampleManager_Run() {
 func ExampleManager_CommandWorker() {
 	ctx := context.Background()
 	m := exampleManager(ctx)
-	defer m.Close()
 	defer registerWorkers(ctx, m, "a1", "a2", "b1")()
 
 	workers, err := m.Workers(ctx)
@@ -193,7 +191,6 @@ func ExampleManager_CommandWorker() {
 func ExampleManager_OpenAll() {
 	ctx := context.Background()
 	m := exampleManager(ctx)
-	defer m.Close()
 
 	specs := func(yield func(task.Spec) bool) {
 		for n := 10; n <= 100; n += 3 {

@@ -30,7 +30,7 @@ func TestCutOffInHandler(t *testing.T) {
 			t.Parallel()
 			proxy := srv.Proxy(t)
 			host, port, _ := cutAddr(proxy.Addr())
-			m := newManager(t, ns+name, quick(), shortLease(), WithSettings("redis.host="+host, "redis.port="+port))
+			m := newManager(t, ns+name, quick(), shortLease(), at(host, port))
 			ended(t, newManager(t, ns+name), 1)
 			calls := make(chan error, 10)
 			background(t, m, Handlers{Succeeded: func(ctx context.Context, _ *Manager, _ *task.Task) error {
@@ -63,7 +63,7 @@ func TestHandlingWhileClockSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	on := WithSettings("redis.host=" + srv.Socket())
+	on := at(srv.Socket(), "0")
 	m, other, archivist := newManager(t, ns, quick(), on), newManager(t, ns, quick(), quiet(), on), newManager(t, ns, quick(), quiet(), on)
 	mustOpen(t, m, 2, spec())
 	worktest.Drain(t, s, worktest.Echo)

@@ -98,7 +98,7 @@ func TestHandledTasksAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	// Three seconds: on a busy machine it must be renewed in time, and the look at who takes tasks is longer still.
-	m := newManager(t, ns, quick(), WithSettings("manager.handling_lease=3"))
+	m := newManager(t, ns, quick(), withSettings("manager.handling_lease=3"))
 	other, third := newManager(t, ns, quick()), newManager(t, ns, quick(), shortLease())
 	ended(t, m, 50)
 	called, release := make(chan int64, 100), make(chan struct{})
@@ -190,7 +190,7 @@ func TestLateArchiveIsRefused(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	log := &listener{Handler: slog.NewTextHandler(t.Output(), nil), heard: make(chan string, 1000)}
-	s, m := worktest.Open(t, ns), newManager(t, ns, quick(), WithLogger(slog.New(log)))
+	s, m := worktest.Open(t, ns), newManager(t, ns, quick(), withLogger(slog.New(log)))
 	ended(t, m, 1)
 	background(t, m, Handlers{Succeeded: func(ctx context.Context, m *Manager, _ *task.Task) error {
 		h := fleet.NewHandling(time.Minute)
@@ -216,7 +216,7 @@ func TestLateArchiveIsRefused(t *testing.T) {
 func TestReleasedIsNotLost(t *testing.T) {
 	t.Parallel()
 	log := &listener{Handler: slog.NewTextHandler(t.Output(), nil), heard: make(chan string, 1000)}
-	m := newManager(t, redistest.Namespace(t), quick(), WithLogger(slog.New(log)))
+	m := newManager(t, redistest.Namespace(t), quick(), withLogger(slog.New(log)))
 	h, err := m.lease(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -71,7 +71,7 @@ func term(lease time.Duration) time.Duration { return lease - min(lease/10, time
 // after ctx has ended: handlers may take their time.
 func (m *Manager) beginHandling(ctx context.Context) (*handling, error) {
 	h := &handling{
-		Handling: fleet.NewHandling(m.cfg.Manager.HandlingLease),
+		Handling: fleet.NewHandling(m.opt.HandlingLease),
 		m:        m, renewed: make(chan struct{}), held: map[int64]bool{}, owed: map[int64]bool{},
 	}
 	var former []string

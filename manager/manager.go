@@ -1,30 +1,34 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
-	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/link"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/fleet"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Manager opens, reads and archives the tasks of one namespace. It is safe for
 // use by many goroutines; only Run may be under way once.
 type Manager struct {
-	name    string
-	cfg     *config.File
-	store   Store
-	log     *slog.Logger
-	opt     options
-	after   func(time.Duration) <-chan time.Time // time.After, or a test's
-	running atomic.Bool
+	name string
+	// unusable is what is wrong with the name, nil normally.
+	unusable error
+	defaults config.TaskDefaults
+	store    Store
+	log      *slog.Logger
+	opt      Options
+	after    func(time.Duration) <-chan time.Time // time.After, or a test's
+	running  atomic.Bool
 	// handling is the lease under which handlers are called; only Run uses it.
 	handling *handling
 	others   fleet.HandlingWatch // of other managers
@@ -37,71 +41,66 @@ type Manager struct {
 	retries *handlerRetries
 }
 
-// New makes a Manager from a configuration file with the sections [redis] and
-// [tdf], and optionally [manager] and [task_defaults]. With an empty file name
-// everything comes from options and from the environment (TDF_SECTION_KEY).
-//
-// It talks to Redis once: the error matches [ErrUnreachable] if it is not
-// there, and says what in the configuration to change. name stands in the
-// tasks' logs. The caller closes the Manager.
-func New(ctx context.Context, name, configFile string, opts ...Option) (*Manager, error) {
-	o := options{log: slog.Default()}
-	for _, opt := range opts {
-		opt(&o)
-	}
-	if err := config.ValidName("manager", name); err != nil {
-		return nil, err
-	}
-	cfg, err := loadConfig(configFile, &o)
-	if err != nil {
-		return nil, err
-	}
-	m := &Manager{
-		name: name, cfg: cfg, opt: o, after: time.After,
-		log: o.log.With("manager", name), retries: newHandlerRetries(cfg.Manager),
-	}
-	m.queueDefaults.Store(untouched)
-	if err := m.connect(ctx); err != nil {
-		return nil, err
-	}
-	return m, nil
+// Options say how a Manager works. The zero value has the defaults.
+type Options struct {
+	// Logger gets the manager's log. Default: that of the site.
+	Logger *slog.Logger
+	Settings
+	// Standby makes a manager that only keeps the place of a project's own one: its Run
+	// refuses with [ErrManagerAlive] while such a one is alive in the namespace, unless
+	// Force is set. The command "tdf-manager run" is one.
+	Standby, Force bool
+	// BeforeSubmit may change each task that is submitted, or refuse it: tenants, traces,
+	// conventions of a project. It is called before the defaults are filled in. Its error
+	// is that of the submission, and nothing is opened.
+	BeforeSubmit func(ctx context.Context, spec *task.Spec) error
 }
 
-func loadConfig(file string, o *options) (*config.File, error) {
-	environ := os.Environ()
-	if o.password != "" {
-		environ = append(environ, "TDF_REDIS_PASSWORD="+o.password)
-	}
-	return config.Load(file, config.ForManager, config.WithSettings(o.settings...), config.WithEnviron(environ))
+// Settings are what the section [manager] of a configuration says. A field that is zero
+// is taken from the site's, or else is at its default.
+type Settings struct {
+	// RoundDuration is the longest time between two passes of Run, which otherwise reacts
+	// at once. Default 1.3 s, at least 1 ms.
+	RoundDuration time.Duration
+	// BatchSize is how many tasks are opened or archived in one call. Default 100.
+	BatchSize int
+	// KeyTTL is how long Spec.Key of a task is remembered. Default 7 days, at least 1 min.
+	KeyTTL time.Duration
+	// HandlerBackoff is the pause before a task is given again to a handler that has
+	// returned an error. It doubles each time, up to HandlerBackoffMax. Default 1 s, 1 min.
+	HandlerBackoff, HandlerBackoffMax time.Duration
+	// HandlingLease is how long a manager may be silent before another one gets the tasks
+	// of its handlers. Default 15 s, at least 1 s.
+	HandlingLease time.Duration
 }
 
-// connect opens the store and looks whether it is fit.
-func (m *Manager) connect(ctx context.Context) error {
-	if m.store = m.opt.store; m.store == nil {
-		s, err := store.Dial(m.cfg.Redis, m.cfg.TDF.Namespace)
-		if err != nil {
-			return err
-		}
-		m.store = s
+func (s *Settings) check() error {
+	switch {
+	case s.RoundDuration < time.Millisecond:
+		return fieldError("RoundDuration", s.RoundDuration.String(), "at least 1ms; 0 for the default")
+	case s.BatchSize < 1:
+		return fieldError("BatchSize", strconv.Itoa(s.BatchSize), "at least 1; 0 for the default")
+	case s.KeyTTL < time.Minute:
+		return fieldError("KeyTTL", s.KeyTTL.String(), "at least 1m; 0 for the default")
+	case s.HandlingLease < time.Second:
+		return fieldError("HandlingLease", s.HandlingLease.String(), "at least 1s; 0 for the default")
 	}
-	info, err := m.store.Check(ctx)
-	if err != nil {
-		_ = m.Close() // the first error says more
-		return err
-	}
-	for _, warning := range append(m.cfg.Warnings(), info.Warnings...) {
-		m.log.Warn(warning)
-	}
-	m.log.Info("initializing", "namespace", m.Namespace(), "config", m.cfg.Path)
 	return nil
 }
 
-// Close closes the connections to Redis. Run must have ended.
-func (m *Manager) Close() error {
-	if m.opt.store != nil {
-		return nil // they are the caller's
+// New makes a Manager, which works on the connections of the site. name stands in the
+// logs of tasks; it has 1 to 128 printable characters without a slash. What is wrong with
+// name or options, Run and every call that changes something return.
+func New(site *tdf.Site, name string, o Options) *Manager {
+	file := site.Internal.File
+	o.Settings = Settings(config.Complete(config.Manager(o.Settings), file.Manager))
+	m := &Manager{
+		name: name, opt: o, defaults: file.TaskDefaults, store: site.Internal.Store, after: time.After,
+		log: cmp.Or(o.Logger, site.Internal.Log).With("manager", name), retries: newHandlerRetries(o.Settings),
+		unusable: errors.Join(config.ValidName("manager", name), o.check()),
 	}
-	return m.store.Close()
+	m.queueDefaults.Store(untouched)
+	return m
 }
 
 // Name is the name given to [New].
@@ -155,47 +154,6 @@ func (m *Manager) wait(ctx context.Context, d time.Duration) bool {
 	case <-m.after(d):
 		return true
 	}
-}
-
-// Option changes how a Manager is made.
-type Option func(*options)
-
-type options struct {
-	settings []string
-	password string
-	log      *slog.Logger
-	standby  bool
-	force    bool
-	store    Store
-}
-
-// WithLogger gives the logger; the default is slog.Default().
-func WithLogger(log *slog.Logger) Option {
-	return func(o *options) { o.log = log }
-}
-
-// WithSettings gives values of the configuration, each "section.key=value" as
-// in "redis.host=localhost". They win over environment and file, and together
-// they may take the place of a file. Secrets are refused here; see
-// [WithPassword].
-func WithSettings(settings ...string) Option {
-	return func(o *options) { o.settings = append(o.settings, settings...) }
-}
-
-// WithPassword gives the password of Redis, [redis] password. It wins over the
-// file and the environment.
-func WithPassword(password string) Option {
-	return func(o *options) { o.password = password }
-}
-
-// WithStore gives the connections to Redis, for the commands of TDF, which use them too. The caller closes them.
-func WithStore(s Store) Option { return func(o *options) { o.store = s } }
-
-// AsStandby makes a manager that only keeps the place of a project's own one: its
-// Run refuses with [ErrManagerAlive] while such a one is alive on the
-// namespace, unless forced. The command "tdf-manager run" is one.
-func AsStandby(force bool) Option {
-	return func(o *options) { o.standby, o.force = true, force }
 }
 
 // patience is how long a call that changes something goes on trying while Redis

@@ -4,52 +4,73 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
 	"github.com/tdf-go/tdf/task"
 )
 
 func cutAddr(addr string) (host, port string, err error) { return net.SplitHostPort(addr) }
 
-func TestNewRefuses(t *testing.T) {
+// What is wrong with the name or an option, each call that changes something says, and
+// nothing is changed.
+func TestUnusable(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Shared(t)
-	good := settings(srv.Socket(), redistest.Namespace(t))
-	for _, c := range []struct {
-		name, manager string
-		settings      []string
-		unreachable   bool
-		say           string
-	}{
-		{"a name with a slash", "a/b", good, false, "manager name"},
-		{"no namespace", "m", good[:1], false, "[tdf]"},
-		{"an unknown key", "m", append(good[:2:2], "manager.roundduration=1"), false, "round_duration"},
-		{"a value out of range", "m", append(good[:2:2], "manager.batch_size=0"), false, "batch_size"},
-		{"nobody there", "m", []string{"redis.host=/nonexistent.sock", "tdf.namespace=x"}, true, "redis-server"},
-		{"no such database", "m", append(good[:2:2], "redis.db=999"), true, "db"},
+	ns := redistest.Namespace(t)
+	good := newManager(t, ns)
+	id := mustOpen(t, good, 1, spec())
+	site := storetest.At(t, storetest.Where(redistest.Shared(t)), ns, nil)
+	for want, m := range map[string]*Manager{
+		"manager name":  New(site, "a/b", Options{}),
+		"RoundDuration": New(site, "m", Options{Settings: Settings{RoundDuration: -1}}),
+		"BatchSize":     New(site, "m", Options{Settings: Settings{BatchSize: -5}}),
+		"KeyTTL":        New(site, "m", Options{Settings: Settings{KeyTTL: time.Second}}),
+		"HandlingLease": New(site, "m", Options{Settings: Settings{HandlingLease: time.Millisecond}}),
 	} {
-		m, err := New(t.Context(), c.manager, "", WithSettings(c.settings...))
-		if err == nil || m != nil || errors.Is(err, ErrUnreachable) != c.unreachable || !strings.Contains(err.Error(), c.say) {
-			t.Errorf("%s: %v, %v, want an error that says %q", c.name, m, err, c.say)
+		_, opened := m.Open(t.Context(), spec())
+		_, cancelled := m.Cancel(t.Context(), id, "")
+		_, retried := m.Retry(t.Context(), id)
+		for what, err := range map[string]error{
+			"open": opened, "cancel": cancelled, "retry": retried, "run": m.Run(t.Context(), Handlers{}),
+		} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", what, err, want)
+			}
 		}
+	}
+	if c, err := good.Count(t.Context()); err != nil || c.Total() != 1 || c.Left() != 1 {
+		t.Errorf("%v, %v, want the task as it was", c, err)
 	}
 }
 
-func TestPassword(t *testing.T) {
+// BeforeSubmit changes what is opened, and its error refuses it.
+func TestBeforeSubmit(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t, redistest.WithPassword("sesame#1;"))
-	with := WithSettings(settings(srv.Socket(), "n")...)
-	if _, err := New(t.Context(), "m", "", with); !errors.Is(err, ErrUnreachable) {
-		t.Errorf("without password: %v, want ErrUnreachable", err)
+	no := errors.New("no tenant")
+	site := storetest.At(t, storetest.Where(redistest.Shared(t)), redistest.Namespace(t), nil)
+	m := New(site, "m", Options{BeforeSubmit: func(_ context.Context, s *task.Spec) error {
+		if s.Input == "" {
+			return no
+		}
+		s.Comment = "of " + s.Input
+		return nil
+	}})
+	given := task.Spec{Program: "p", Input: "acme"}
+	id, err := m.Open(t.Context(), given)
+	if err != nil || given.Comment != "" {
+		t.Errorf("%v, the given spec has comment %q", err, given.Comment)
 	}
-	m, err := New(t.Context(), "m", "", with, WithPassword("sesame#1;"))
-	if err != nil {
-		t.Fatal(err)
+	if opened, err := m.Task(t.Context(), id); err != nil || opened.Comment != "of acme" {
+		t.Errorf("%+v, %v", opened, err)
 	}
-	if err := m.Close(); err != nil {
+	all := slices.Values([]task.Spec{{Program: "p", Input: "x"}, {Program: "p"}})
+	var refused *SpecError
+	if _, err := m.OpenAll(t.Context(), all); !errors.Is(err, no) || !errors.As(err, &refused) || refused.Index != 1 {
 		t.Error(err)
 	}
 }
@@ -81,7 +102,7 @@ func TestLimitedUser(t *testing.T) {
 	t.Parallel()
 	srv, ns := redistest.Shared(t), redistest.Namespace(t)
 	user := srv.Limited(t, ns)
-	m := newManager(t, ns, quick(), WithSettings("redis.username="+user.Name), WithPassword(user.Password))
+	m := newManager(t, ns, quick(), withLogin(user.Name, user.Password))
 	mustOpen(t, m, 3, spec())
 	worktest.Drain(t, worktest.Open(t, ns), worktest.Echo)
 	stop := background(t, m, Handlers{Succeeded: func(context.Context, *Manager, *task.Task) error { return nil }})

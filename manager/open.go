@@ -156,7 +156,7 @@ func (m *Manager) newSubmission(opts []OpenOption) *submission {
 
 // batchSize is what one script may take.
 func (m *Manager) batchSize() int {
-	return min(m.cfg.Manager.BatchSize, tasks.MaxOpen, tasks.MaxMoves)
+	return min(m.opt.BatchSize, tasks.MaxOpen, tasks.MaxMoves)
 }
 
 func (s *submission) failed(err error) error {
@@ -188,6 +188,14 @@ func specError(ctx context.Context, index int, err error) error {
 
 // put adds a task to the batch, after what it may need was sent.
 func (s *submission) put(ctx context.Context, spec *task.Spec) error {
+	if s.m.unusable != nil {
+		return s.m.unusable
+	}
+	if before := s.m.opt.BeforeSubmit; before != nil {
+		if err := before(ctx, spec); err != nil {
+			return err
+		}
+	}
 	d, rules, err := s.define(ctx, spec)
 	if err != nil {
 		return err
@@ -235,7 +243,7 @@ func (s *submission) next(ctx context.Context) error {
 // that the same submission repeated makes the same requests.
 func (s *submission) prepare(b *batch, place int) (*tasks.Opening, error) {
 	return s.m.store.Prepare(tasks.OpenRequest{
-		Key: fmt.Sprintf("%s:%d", s.key, place), Specs: b.tasks, KeyTTL: s.m.cfg.Manager.KeyTTL, Plan: s.plan, Life: s.life,
+		Key: fmt.Sprintf("%s:%d", s.key, place), Specs: b.tasks, KeyTTL: s.m.opt.KeyTTL, Plan: s.plan, Life: s.life,
 		Digest: s.digest(b), Rules: b.rules,
 	})
 }

@@ -126,7 +126,7 @@ func TestRandomStartOffset(t *testing.T) {
 	t.Parallel()
 	for _, spelling := range []string{"true", "True"} {
 		ns, srv := redistest.Namespace(t), redistest.Shared(t)
-		m := newManager(t, ns, WithSettings("task_defaults.add_random_start_offset="+spelling, "task_defaults.start_after=100"))
+		m := newManager(t, ns, withSettings("task_defaults.add_random_start_offset="+spelling, "task_defaults.start_after=100"))
 		least, most := 101.0, 100.0
 		for _, id := range mustOpen(t, m, 20, spec()) {
 			text := srv.Do(t, "HGET", ns+":task:"+fmt.Sprint(id), "start_after")
@@ -161,7 +161,7 @@ func TestRandomStartOffsetStaysBeforeTheEnd(t *testing.T) {
 
 func TestSpecValues(t *testing.T) {
 	t.Parallel()
-	m := newManager(t, redistest.Namespace(t), WithSettings("task_defaults.timeout=7", "task_defaults.end_before=5000000000",
+	m := newManager(t, redistest.Namespace(t), withSettings("task_defaults.timeout=7", "task_defaults.end_before=5000000000",
 		"task_defaults.max_fails=2", "task_defaults.fail_on=exit"))
 	for _, c := range []struct {
 		name string
@@ -238,7 +238,7 @@ func TestBadSpecsNameTheField(t *testing.T) {
 
 func TestOpenAllInBatches(t *testing.T) {
 	t.Parallel()
-	m := newManager(t, redistest.Namespace(t), WithSettings("manager.batch_size=10"))
+	m := newManager(t, redistest.Namespace(t), withSettings("manager.batch_size=10"))
 	var done []int
 	specs := slices.Values(slices.Repeat([]task.Spec{spec()}, 25))
 	ids, err := m.OpenAll(t.Context(), specs, WithRequestKey("once"), WithProgress(func(n int) { done = append(done, n) }))
@@ -356,7 +356,7 @@ func (m *Manager) fill(ctx context.Context, plan int64, specs []task.Spec, opts 
 
 func TestOpenAllSaysHowFarItCame(t *testing.T) {
 	t.Parallel()
-	m := newManager(t, redistest.Namespace(t), WithSettings("manager.batch_size=2"))
+	m := newManager(t, redistest.Namespace(t), withSettings("manager.batch_size=2"))
 	specs := slices.Repeat([]task.Spec{spec()}, 6)
 	specs[4].Program = "a/b"
 	ids, err := m.OpenAll(t.Context(), slices.Values(specs))
@@ -378,7 +378,7 @@ func TestOpenAllSaysHowFarItCame(t *testing.T) {
 // What a batch is refused for comes before what is wrong with a task after it, which is looked at meanwhile.
 func TestOpenAllReturnsTheFirstError(t *testing.T) {
 	t.Parallel()
-	m := newManager(t, redistest.Namespace(t), WithSettings("manager.batch_size=2"))
+	m := newManager(t, redistest.Namespace(t), withSettings("manager.batch_size=2"))
 	specs := slices.Repeat([]task.Spec{spec()}, 4)
 	if _, err := m.OpenAll(t.Context(), slices.Values(specs[:1]), WithRequestKey("taken")); err != nil {
 		t.Fatal(err)
@@ -397,7 +397,7 @@ func TestOpenWithLostReply(t *testing.T) {
 	ns, srv := redistest.Namespace(t), redistest.Shared(t)
 	proxy := srv.Proxy(t)
 	host, port, _ := cutAddr(proxy.Addr())
-	m := newManager(t, ns, WithSettings("redis.host="+host, "redis.port="+port))
+	m := newManager(t, ns, at(host, port))
 	mustOpen(t, m, 1, spec())                          // from now on Redis knows the scripts by their hashes
 	drop := proxy.DropReply(func(args []string) bool { // the call that opens, and not the reading of the rules before it
 		return strings.EqualFold(args[0], "EVALSHA") && slices.Contains(args, ns+":task_id")

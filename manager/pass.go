@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
 )
@@ -91,7 +90,7 @@ func (p *statePass) page(ctx context.Context, page tasks.Batch) (int, error) {
 // leaves alone what another manager handles: what that one was granted after
 // this was read is refused by its revision.
 func (p *statePass) unhandled(ctx context.Context, found []tasks.TaskHeader, now statemachine.Time) (int, error) {
-	others, err := p.m.store.Handled(ctx, &p.m.others, p.m.cfg.Manager.HandlingLease, headerIDs(found))
+	others, err := p.m.store.Handled(ctx, &p.m.others, p.m.opt.HandlingLease, headerIDs(found))
 	if err != nil {
 		return 0, err
 	}
@@ -279,7 +278,7 @@ type entry struct {
 // shortestBackoff keeps a manager with handler_backoff = 0 from spinning.
 const shortestBackoff = 10 * time.Millisecond
 
-func newHandlerRetries(c config.Manager) *handlerRetries {
+func newHandlerRetries(c Settings) *handlerRetries {
 	base := max(c.HandlerBackoff, shortestBackoff)
 	return &handlerRetries{base: base, limit: max(c.HandlerBackoffMax, base), entries: map[int64]*entry{}}
 }

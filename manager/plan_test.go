@@ -23,7 +23,7 @@ import (
 // serve runs a server until the test ends or stop is called.
 func serve(t *testing.T, ns string) (stop func()) {
 	t.Helper()
-	srv, err := server.New(server.Options{Name: "s", Store: worktest.Open(t, ns)})
+	srv, err := server.New(storetest.At(t, storetest.Where(redistest.Shared(t)), ns, nil), server.Options{Name: "s"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestOpenInPlan(t *testing.T) {
 // What neither spec nor queue say is as plans have it.
 func TestPlanDefaults(t *testing.T) {
 	t.Parallel()
-	m := newManager(t, redistest.Namespace(t), WithSettings("task_defaults.max_fails=1", "task_defaults.max_timeouts=7"))
+	m := newManager(t, redistest.Namespace(t), withSettings("task_defaults.max_fails=1", "task_defaults.max_timeouts=7"))
 	if _, err := m.AddQueue(t.Context(), "own", map[string]string{"default_max_fails": "3", "default_retry_delay": "2"}); err != nil {
 		t.Fatal(err)
 	}

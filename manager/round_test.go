@@ -49,7 +49,7 @@ func TestWaitReportsProgress(t *testing.T) {
 func TestSpecErrorBlamesTheCaller(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
-	m := newManager(t, ns, WithSettings("task_defaults.start_after=2000000000"))
+	m := newManager(t, ns, withSettings("task_defaults.start_after=2000000000"))
 	for want, spec := range map[string]task.Spec{
 		"end_before":  {Program: "p", EndBefore: time.Unix(1000, 0)},
 		"start_after": {Program: "p", EndBefore: time.Unix(1000, 0), StartAfter: time.Unix(2000, 0)},

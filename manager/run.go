@@ -33,6 +33,9 @@ import (
 // The error matches [ErrRunning] if Run is under way already, and
 // [ErrManagerAlive] for a standby manager beside a project's own manager.
 func (m *Manager) Run(ctx context.Context, h Handlers) error {
+	if m.unusable != nil {
+		return m.unusable
+	}
 	if !m.running.CompareAndSwap(false, true) {
 		return ErrRunning
 	}
@@ -73,7 +76,7 @@ const (
 // but no task, does not count: the hint may have been about our own archiving.
 func (m *Manager) passes(ctx context.Context, h *Handlers, changes <-chan struct{}) {
 	redis, hinted := link.New(m.log), false
-	end := m.after(m.cfg.Manager.RoundDuration)
+	end := m.after(m.opt.RoundDuration)
 	for n := 0; ctx.Err() == nil; n++ {
 		began := time.Now()
 		processed, err := m.pass(ctx, h, n)
@@ -88,7 +91,7 @@ func (m *Manager) passes(ctx context.Context, h *Handlers, changes <-chan struct
 			if m.endPass(ctx, h, processed) {
 				return
 			}
-			end = m.after(m.cfg.Manager.RoundDuration)
+			end = m.after(m.opt.RoundDuration)
 		}
 		hinted = m.idle(ctx, changes, end, min(max(linger, lingerTimes*time.Since(began)), mostLinger))
 	}
@@ -202,7 +205,7 @@ const shutdownTimeout = 3 * time.Second
 // that back. end gets the cause if the manager must not run any longer. The
 // result waits for the end of that.
 func (m *Manager) appear(ctx context.Context, end context.CancelCauseFunc) (gone func(), err error) {
-	p := fleet.ManagerRecord{Instance: conn.NewToken(), Name: m.name, Standby: m.opt.standby, Force: m.opt.force}
+	p := fleet.ManagerRecord{Instance: conn.NewToken(), Name: m.name, Standby: m.opt.Standby, Force: m.opt.Force}
 	if err := m.store.RegisterManager(ctx, p); err != nil && !errors.Is(err, ErrUnreachable) {
 		return nil, err
 	}

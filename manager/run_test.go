@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/daemontest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
@@ -151,7 +150,7 @@ func TestUnhandled(t *testing.T) {
 func TestTasksWithoutHandlerAreArchived(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
-	s, m := worktest.Open(t, ns), newManager(t, ns, WithSettings("manager.round_duration=30", "manager.batch_size=7"))
+	s, m := worktest.Open(t, ns), newManager(t, ns, withSettings("manager.round_duration=30", "manager.batch_size=7"))
 	background(t, m, Handlers{})
 	mustOpen(t, m, 50, spec())
 	worktest.Drain(t, s, worktest.Echo) // reacts at once: the round would be too long
@@ -163,7 +162,7 @@ func TestTasksWithoutHandlerAreArchived(t *testing.T) {
 func TestHandlerErrors(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
-	s, m := worktest.Open(t, ns), newManager(t, ns, quick(), WithSettings("manager.batch_size=4"))
+	s, m := worktest.Open(t, ns), newManager(t, ns, quick(), withSettings("manager.batch_size=4"))
 	mustOpen(t, m, 40, spec())
 	worktest.Drain(t, s, worktest.Echo)
 	broken := make(chan struct{})
@@ -318,8 +317,8 @@ func TestLifecycle(t *testing.T) { //nolint:paralleltest // the battery looks fo
 	}}.Exercise(t)
 }
 
-// A stand-in does not run beside a project's own manager, unless forced.
-func TestStandIn(t *testing.T) {
+// A standby manager does not run beside a project's own manager, unless forced.
+func TestStandby(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	own := newManager(t, ns, quick())
@@ -330,16 +329,16 @@ func TestStandIn(t *testing.T) {
 	}})
 	wait.Receive(t, limit, begun, "Run does not begin")
 	ends := Handlers{Stop: func(context.Context, *Manager, int) bool { return true }}
-	if err := newManager(t, ns, AsStandby(false)).Run(t.Context(), ends); !errors.Is(err, ErrManagerAlive) {
+	if err := newManager(t, ns, standby(false)).Run(t.Context(), ends); !errors.Is(err, ErrManagerAlive) {
 		t.Errorf("beside an own manager: %v, want ErrManagerAlive", err)
 	}
-	if err := newManager(t, ns, AsStandby(true)).Run(t.Context(), ends); err != nil {
+	if err := newManager(t, ns, standby(true)).Run(t.Context(), ends); err != nil {
 		t.Errorf("forced: %v", err)
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := newManager(t, ns, AsStandby(false)).Run(t.Context(), ends); err != nil {
+	if err := newManager(t, ns, standby(false)).Run(t.Context(), ends); err != nil {
 		t.Errorf("after the own manager has gone: %v", err)
 	}
 }
@@ -352,8 +351,8 @@ func TestRedisAway(t *testing.T) {
 	proxy := srv.Proxy(t)
 	host, port, _ := cutAddr(proxy.Addr())
 	log := &listener{Handler: slog.NewTextHandler(t.Output(), nil), heard: make(chan string, 1000)}
-	s, m := worktest.Open(t, ns), newManager(t, ns, quick(), WithLogger(slog.New(log)),
-		WithSettings("redis.host="+host, "redis.port="+port))
+	s, m := worktest.Open(t, ns), newManager(t, ns, quick(), withLogger(slog.New(log)),
+		at(host, port))
 	mustOpen(t, m, 3, spec())
 	worktest.Drain(t, s, worktest.Echo)
 	calls := make(chan int64, 100)
@@ -399,7 +398,7 @@ func TestBetweenRounds(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	s := worktest.Open(t, ns)
-	m := newManager(t, ns, quick(), WithSettings("manager.round_duration=60"))
+	m := newManager(t, ns, quick(), withSettings("manager.round_duration=60"))
 	mustOpen(t, m, 2, spec())
 	calls := 0
 	background(t, m, Handlers{Succeeded: func(context.Context, *Manager, *task.Task) error {
@@ -466,7 +465,7 @@ func TestNoStateStarves(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	t.Parallel()
-	b := newHandlerRetries(config.Manager{HandlerBackoff: time.Second, HandlerBackoffMax: 5 * time.Second})
+	b := newHandlerRetries(Settings{HandlerBackoff: time.Second, HandlerBackoffMax: 5 * time.Second})
 	now := time.Unix(1000, 0)
 	for i, want := range []int{1, 2, 4, 5, 5} {
 		if n, pause := b.fail(7, errors.New("x"), now, i); n != i+1 || pause.Seconds() != float64(want) {

@@ -24,7 +24,7 @@ func TestTaskDefaults(t *testing.T) {
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()
 			ns := redistest.Namespace(t)
-			m := newManager(t, ns, WithSettings("task_defaults."+key+"="+c.text))
+			m := newManager(t, ns, withSettings("task_defaults."+key+"="+c.text))
 			if _, err := m.AddQueue(t.Context(), "q", nil); err != nil {
 				t.Fatal(err)
 			}
@@ -40,7 +40,7 @@ func TestTaskDefaults(t *testing.T) {
 func TestKeyIsRemembered(t *testing.T) {
 	t.Parallel()
 	ns, srv := redistest.Namespace(t), redistest.Shared(t)
-	m := newManager(t, ns, WithSettings("manager.key_ttl=90"))
+	m := newManager(t, ns, withSettings("manager.key_ttl=90"))
 	s := spec()
 	s.Key = "k"
 	mustOpen(t, m, 1, s)
@@ -56,7 +56,7 @@ func TestKeyIsRemembered(t *testing.T) {
 // A round lasts as long as [manager] round_duration says; the timer is the test's.
 func TestRoundDuration(t *testing.T) {
 	t.Parallel()
-	m := newManager(t, redistest.Namespace(t), WithSettings("manager.round_duration=0.7"))
+	m := newManager(t, redistest.Namespace(t), withSettings("manager.round_duration=0.7"))
 	asked := make(chan time.Duration, 1000)
 	m.after = func(d time.Duration) <-chan time.Time {
 		asked <- d
@@ -71,7 +71,7 @@ func TestRoundDuration(t *testing.T) {
 // The pauses of a handler that fails, and where they stop growing, are those of [manager].
 func TestHandlerBackoff(t *testing.T) {
 	t.Parallel()
-	m := newManager(t, redistest.Namespace(t), WithSettings("manager.handler_backoff=40", "manager.handler_backoff_max=100"))
+	m := newManager(t, redistest.Namespace(t), withSettings("manager.handler_backoff=40", "manager.handler_backoff_max=100"))
 	for i, want := range []float64{40, 80, 100, 100} {
 		if _, pause := m.retries.fail(7, errors.New("x"), time.Unix(1000, 0), i); pause.Seconds() != want {
 			t.Errorf("attempt %d: pause %v, want %v s", i+1, pause, want)
@@ -83,7 +83,7 @@ func TestHandlerBackoff(t *testing.T) {
 func TestHandlingLease(t *testing.T) {
 	t.Parallel()
 	ns, srv := redistest.Namespace(t), redistest.Shared(t)
-	m := newManager(t, ns, WithSettings("manager.handling_lease=100"))
+	m := newManager(t, ns, withSettings("manager.handling_lease=100"))
 	before := redisTime(t, srv)
 	h, err := m.beginHandling(t.Context())
 	if err != nil {

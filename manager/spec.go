@@ -14,7 +14,7 @@ import (
 // without opening it: a *statemachine.FieldError that names the field, or nil.
 // Whether the queue is there only opening finds out.
 func (m *Manager) Check(spec task.Spec) error {
-	_, err := task.Define(&spec, m.cfg.TaskDefaults.Defaults)
+	_, err := task.Define(&spec, m.defaults.Defaults)
 	return err
 }
 
@@ -77,7 +77,7 @@ func (m *Manager) readDefaults(ctx context.Context) (*queueDefaults, error) {
 
 // define completes a task by the defaults of its queue and of the configuration.
 func (s *submission) define(ctx context.Context, spec *task.Spec) (task.Definition, int64, error) {
-	configured := s.m.cfg.TaskDefaults
+	configured := s.m.defaults
 	given, rules, err := s.m.defaultsOf(ctx, cmp.Or(spec.Queue, configured.Defaults["queue"], task.DefaultQueue))
 	if err != nil {
 		return task.Definition{}, 0, err

@@ -64,7 +64,7 @@ func TestOpenWithEverything(t *testing.T) {
 // The spec comes before the queue, the queue before the configuration.
 func TestDefaultsOfQueueAndConfiguration(t *testing.T) {
 	t.Parallel()
-	m := newManager(t, redistest.Namespace(t), WithSettings(
+	m := newManager(t, redistest.Namespace(t), withSettings(
 		"task_defaults.queue=q", "task_defaults.env=conf", "task_defaults.charge=program", "task_defaults.retry_delay=5",
 		"task_defaults.priority=3", "task_defaults.fail_on=exit", "task_defaults.labels=a=1"))
 	_, err := m.AddQueue(t.Context(), "q", map[string]string{

@@ -20,9 +20,9 @@ func TestOpenIsOneTrip(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	ns := redistest.Namespace(t)
-	operator := newManager(t, ns, WithSettings(settings(srv.Socket(), ns)...))
+	operator := newManager(t, ns, at(srv.Socket(), "0"))
 	mustOpen(t, operator, 1, spec()) // Redis has the scripts now
-	m := newManager(t, ns, WithSettings(settings(srv.Socket(), ns)...))
+	m := newManager(t, ns, at(srv.Socket(), "0"))
 	calls := func() int {
 		n, err := strconv.Atoi(evalsha.FindStringSubmatch(srv.Do(t, "INFO", "commandstats").(string))[1])
 		if err != nil {

@@ -69,7 +69,7 @@ func TestWaitSaysWhatEndedIt(t *testing.T) {
 	ns, srv := redistest.Namespace(t), redistest.Shared(t)
 	proxy := srv.Proxy(t)
 	host, port, _ := cutAddr(proxy.Addr())
-	m := newManager(t, ns, WithSettings("redis.host="+host, "redis.port="+port))
+	m := newManager(t, ns, at(host, port))
 	mustOpen(t, m, 2, spec())
 	srv.Do(t, "HSET", ns+":task:1", "state", "running") // its progress is asked for with a second call
 	why := errors.New("interrupted")

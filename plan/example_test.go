@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
@@ -46,13 +47,12 @@ func Example() {
 	tb := exampleTB{dir: exampleDir()}
 	defer func() { _ = os.RemoveAll(tb.dir) }()
 	srv := redistest.Shared(tb)
-	m, err := manager.New(ctx, "example", "",
-		manager.WithSettings("redis.host="+srv.Socket(), "tdf.namespace="+redistest.Namespace(tb)),
-		manager.WithLogger(slog.New(slog.DiscardHandler)))
+	site, err := tdf.Connect(ctx, tdf.Config{Addr: srv.Socket(), Namespace: redistest.Namespace(tb), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		panic(err)
 	}
-	defer func() { _ = m.Close() }()
+	defer func() { _ = site.Close() }()
+	m := manager.New(site, "example", manager.Options{})
 	defer crew(ctx, tb, m.Namespace(), 2, handlers{"add": add})()
 
 	p, err := plan.New(ctx, m, "sum")

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -57,14 +57,7 @@ func newSite(t *testing.T, workers int, more handlers) *site {
 
 func newManager(tb testing.TB, ns string) *manager.Manager {
 	tb.Helper()
-	m, err := manager.New(tb.Context(), "m", "",
-		manager.WithSettings("redis.host="+redistest.Shared(tb).Socket(), "tdf.namespace="+ns),
-		manager.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = m.Close() })
-	return m
+	return manager.New(storetest.At(tb, storetest.Where(redistest.Shared(tb)), ns, nil), "m", manager.Options{})
 }
 
 // noted notes who succeeds, and with which words.
@@ -98,14 +91,11 @@ func fail(context.Context, *worker.Job) error { return fmt.Errorf("it broke") }
 func crew(ctx context.Context, tb testing.TB, ns string, workers int, of handlers) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	var stores []*store.Store
-	dial := func() *store.Store { //nolint:contextcheck // Redis outlives the crew
-		st, err := store.Dial(storetest.Where(redistest.Shared(tb)), ns, conn.WithRetries(-1))
-		if err != nil {
-			panic(err)
-		}
-		stores = append(stores, st)
-		return st
+	site, err := tdf.Connect(ctx, tdf.Config{
+		Addr: redistest.Shared(tb).Socket(), Namespace: ns, Logger: slog.New(slog.DiscardHandler), //nolint:contextcheck // Redis outlives the crew
+	})
+	if err != nil {
+		panic(err)
 	}
 	daemon := func(run func(context.Context) error, err error) {
 		if err != nil {
@@ -117,22 +107,19 @@ func crew(ctx context.Context, tb testing.TB, ns string, workers int, of handler
 			}
 		})
 	}
-	srv, err := server.New(server.Options{Name: "server", Store: dial()})
+	srv, err := server.New(site, server.Options{})
 	daemon(srv.Run, err)
 	for i := range workers {
-		o := worker.DefaultOptions()
-		o.Name, o.Node, o.Backend = fmt.Sprintf("w%d", i), fmt.Sprintf("n%d", i), dial()
-		o.Slots, o.Handlers, o.DrainTimeout, o.KillGrace, o.DiskReserve = 1, of, 0, 100*time.Millisecond, 0
-		o.SpoolDir = tb.TempDir()
-		w, err := worker.New(o)
+		w, err := worker.New(site, worker.Options{Name: fmt.Sprintf("w%d", i), Handlers: of, Settings: worker.Settings{
+			Node: fmt.Sprintf("n%d", i), Slots: 1, DrainTimeout: -1, KillGrace: 100 * time.Millisecond, DiskReserve: -1,
+			SpoolDir: tb.TempDir(),
+		}})
 		daemon(w.Run, err)
 	}
 	return func() {
 		cancel()
 		running.Wait()
-		for _, st := range stores {
-			_ = st.Close()
-		}
+		_ = site.Close()
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 // BenchmarkPass settles tasks that have been executed; the time is that of one.
 func BenchmarkPass(b *testing.B) {
 	sp := storetest.New(b)
-	s, err := New(Options{Name: "server", Store: sp.Dial(b)})
+	s, err := assemble(withDefaults("server", sp.Dial(b)))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -23,10 +23,10 @@ func BenchmarkRetire(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			st := worktest.Open(b, redistest.Namespace(b))
 			fillArchive(b, st, b.N)
-			opt := FromConfig(config.Defaults().Server)
-			opt.Name, opt.Store = "s", st
+			opt := fromConfig(config.Defaults().Server)
+			opt.Name, opt.store = "s", st
 			opt.ArchiveDir, opt.ArchiveRetention = dir, []upkeep.Retention{{Outcome: statemachine.Succeeded}}
-			s, err := New(opt)
+			s, err := assemble(opt)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -23,10 +23,10 @@ import (
 )
 
 // keepNothing lets all archived tasks that have succeeded go at once, into a directory.
-func keepNothing(t *testing.T, dir string) func(*Options) {
+func keepNothing(t *testing.T, dir string) func(*options) {
 	t.Helper()
 	given := setting(t, "archive_retention=succeeded 0", "archive_dir="+dir)
-	return func(o *Options) {
+	return func(o *options) {
 		given(o)
 		o.Version = "test"
 	}
@@ -224,9 +224,9 @@ func TestArchiveDirRefused(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	for dir, some := range map[string][]upkeep.Retention{"/proc/self/none": {{Outcome: statemachine.Failed}}, t.TempDir(): nil} {
-		opt := FromConfig(config.Defaults().Server)
-		opt.Name, opt.Store, opt.ArchiveDir, opt.ArchiveRetention = "s", sp.Store, dir, some
-		_, err := New(opt)
+		opt := fromConfig(config.Defaults().Server)
+		opt.Name, opt.store, opt.ArchiveDir, opt.ArchiveRetention = "s", sp.Store, dir, some
+		_, err := assemble(opt)
 		if !errors.Is(err, errOption) || !strings.Contains(err.Error(), "ArchiveDir") {
 			t.Errorf("%s: %v", dir, err)
 		}

@@ -233,15 +233,15 @@ func (f *farm) quarantine(t *testing.T, s *Server) {
 	t.Fatalf("n0 is not quarantined: %+v", f.record(t, "n0"))
 }
 
-func quarantine(mode string) func(*Options) {
-	return func(o *Options) { o.Quarantine, o.WorkerTimeout = mode, 24*time.Hour }
+func quarantine(mode string) func(*options) {
+	return func(o *options) { o.Quarantine, o.WorkerTimeout = mode, 24*time.Hour }
 }
 
 // judging is a server that does not run and looks at the nodes in every pass, with
 // further settings of [server].
 func judging(t *testing.T, sp *storetest.Space, mode string, further ...string) (*Server, *logs) {
 	t.Helper()
-	long := func(o *Options) { o.WorkerTimeout = 24 * time.Hour }
+	long := func(o *options) { o.WorkerTimeout = 24 * time.Hour }
 	s, l := newServer(t, sp, long, setting(t, append(further, "quarantine="+mode)...))
 	s.nodes.every = 0
 	return s, l

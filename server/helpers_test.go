@@ -40,15 +40,15 @@ func newLogger(l *logs) *slog.Logger {
 }
 
 // newServer makes a server on the space; it does not run.
-func newServer(t *testing.T, sp *storetest.Space, change ...func(*Options)) (*Server, *logs) {
+func newServer(t *testing.T, sp *storetest.Space, change ...func(*options)) (*Server, *logs) {
 	t.Helper()
 	l := &logs{}
-	opt := FromConfig(config.Defaults().Server)
-	opt.Name, opt.Store, opt.Log = "server", sp.Dial(t), newLogger(l)
+	opt := fromConfig(config.Defaults().Server)
+	opt.Name, opt.store, opt.Logger = "server", sp.Dial(t), newLogger(l)
 	for _, f := range change {
 		f(&opt)
 	}
-	s, err := New(opt)
+	s, err := assemble(opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,14 +56,14 @@ func newServer(t *testing.T, sp *storetest.Space, change ...func(*Options)) (*Se
 }
 
 // start runs a server until the test ends.
-func start(t *testing.T, sp *storetest.Space, change ...func(*Options)) *logs {
+func start(t *testing.T, sp *storetest.Space, change ...func(*options)) *logs {
 	t.Helper()
 	_, l := launch(t, sp, change...)
 	return l
 }
 
 // launch is start for tests that look into the server.
-func launch(t *testing.T, sp *storetest.Space, change ...func(*Options)) (*Server, *logs) {
+func launch(t *testing.T, sp *storetest.Space, change ...func(*options)) (*Server, *logs) {
 	t.Helper()
 	s, l := newServer(t, sp, change...)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -89,15 +89,16 @@ func pass(t *testing.T, s *Server) int {
 }
 
 // setting makes a change of the options out of settings of [server], each key=value.
-func setting(tb testing.TB, settings ...string) func(*Options) {
+func setting(tb testing.TB, settings ...string) func(*options) {
 	tb.Helper()
 	for i, s := range settings {
 		settings[i] = "server." + s
 	}
-	return storetest.Setting(tb, func(c *config.File) Options { return FromConfig(c.Server) }, settings...)
+	change := storetest.Setting(tb, func(c *config.File) Settings { return Settings(c.Server) }, settings...)
+	return func(o *options) { change(&o.Settings) }
 }
 
-func fast(o *Options) { o.RepairInterval = 200 * time.Millisecond }
+func fast(o *options) { o.RepairInterval = 200 * time.Millisecond }
 
 func checkState(t *testing.T, sp *storetest.Space, id int64, want statemachine.State) {
 	t.Helper()
@@ -134,4 +135,13 @@ func checkLog(t *testing.T, sp *storetest.Space, id int64, edges ...string) {
 	if !slices.Equal(got, edges) {
 		t.Errorf("task %d: log edges %v, want %v", id, got, edges)
 	}
+}
+
+// fromConfig are the options that the section [server] asks for.
+func fromConfig(c config.Server) options { return options{Options: Options{Settings: Settings(c)}} }
+
+func withDefaults(name string, st backend) options {
+	o := fromConfig(config.Defaults().Server)
+	o.Name, o.store = name, st
+	return o
 }

@@ -43,10 +43,10 @@ type historian struct {
 // saveInterval is how often the file is written.
 const saveInterval = time.Second
 
-func newHistorian(opt *Options) *historian {
+func newHistorian(opt *options) *historian {
 	return &historian{
-		store: opt.Store, log: opt.Log, file: opt.HistoryFile,
-		place: opt.Store.Mark() + " " + opt.Store.Namespace(),
+		store: opt.store, log: opt.Logger, file: opt.HistoryFile,
+		place: opt.store.Mark() + " " + opt.store.Namespace(),
 	}
 }
 

@@ -77,7 +77,7 @@ func TestHistoryFile(t *testing.T) {
 	if !strings.Contains(l.String(), "redis has lost at least 2 changes") {
 		t.Errorf("log: %s", l)
 	}
-	if third, _ := newServer(t, sp, func(o *Options) { o.HistoryFile = "" }); pass(t, third) != 0 {
+	if third, _ := newServer(t, sp, func(o *options) { o.HistoryFile = "" }); pass(t, third) != 0 {
 		t.Error("who knows nothing of it is held up")
 	}
 }
@@ -91,15 +91,15 @@ func TestHistoryFileOfOthers(t *testing.T) {
 	if err := os.WriteFile(file, []byte("elsewhere ns\n1 500 500\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, l := newServer(t, sp, func(o *Options) { o.HistoryFile = file })
+	s, l := newServer(t, sp, func(o *options) { o.HistoryFile = file })
 	pass(t, s)
 	if seen, _ := s.store.History(); seen.Seq != 0 || !strings.Contains(l.String(), "another Redis or namespace") {
 		t.Errorf("seen %v, log %s", seen, l)
 	}
 	for _, name := range []string{filepath.Join(file, "below"), t.TempDir()} {
-		opt := FromConfig(config.Defaults().Server)
-		opt.Name, opt.Store, opt.HistoryFile = "server", sp.Store, name
-		if _, err := New(opt); !errors.Is(err, errOption) {
+		opt := fromConfig(config.Defaults().Server)
+		opt.Name, opt.store, opt.HistoryFile = "server", sp.Store, name
+		if _, err := assemble(opt); !errors.Is(err, errOption) {
 			t.Errorf("history file %s: %v", name, err)
 		}
 	}
@@ -110,7 +110,7 @@ func TestDamagedHistoryFile(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	file := filepath.Join(t.TempDir(), "history")
-	s, _ := newServer(t, sp, func(o *Options) { o.HistoryFile = file })
+	s, _ := newServer(t, sp, func(o *options) { o.HistoryFile = file })
 	place := s.history.place
 	for _, text := range []string{
 		"", "\n", place, place + "\n", place + "\nnonsense\n", place + "\n1 20", place + "\n1 2000 12 abcd", "\x00\x00\x00\x00", "elsewhere\x00\n",
@@ -118,9 +118,9 @@ func TestDamagedHistoryFile(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		opt := FromConfig(config.Defaults().Server)
-		opt.Name, opt.Store, opt.HistoryFile = "server", sp.Store, file
-		_, err := New(opt)
+		opt := fromConfig(config.Defaults().Server)
+		opt.Name, opt.store, opt.HistoryFile = "server", sp.Store, file
+		_, err := assemble(opt)
 		if !errors.Is(err, errOption) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "put a copy of it back, or delete it") {
 			t.Errorf("history file %q: error %v, want one that names the file and the remedy", text, err)
 		}
@@ -135,7 +135,7 @@ func TestHistoryFileIsSynced(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	file := filepath.Join(t.TempDir(), "history")
-	s, l := newServer(t, sp, func(o *Options) { o.HistoryFile = file })
+	s, l := newServer(t, sp, func(o *options) { o.HistoryFile = file })
 	sp.Open(t, storetest.Spec())
 	pass(t, s)
 	before, err := os.ReadFile(file)

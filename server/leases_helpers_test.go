@@ -19,7 +19,7 @@ import (
 // lease is the lease of these tests, leased sets it.
 const lease = time.Second
 
-func leased(o *Options) { o.WorkerTimeout, o.RepairInterval = lease, 200*time.Millisecond }
+func leased(o *options) { o.WorkerTimeout, o.RepairInterval = lease, 200*time.Millisecond }
 
 // registrant is a worker as Redis sees it.
 type registrant struct {

@@ -14,7 +14,7 @@ func TestTwoServersCountALossOnce(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	a, _ := launch(t, sp, leased)
-	b, _ := launch(t, sp, leased, func(o *Options) { o.Name = "other" })
+	b, _ := launch(t, sp, leased, func(o *options) { o.Name = "other" })
 	awaitSteady(t, a)
 	awaitSteady(t, b)
 	ids := openMany(t, sp, 200)

@@ -22,7 +22,7 @@ import (
 func TestLostWorker(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	s, l := launch(t, sp, leased, func(o *Options) { o.RoundDuration = time.Hour })
+	s, l := launch(t, sp, leased, func(o *options) { o.RoundDuration = time.Hour })
 	awaitSteady(t, s)
 	tick := patient(s)
 	ids := openMany(t, sp, 3)

@@ -11,7 +11,7 @@ func TestLifecycle(t *testing.T) {
 	sp := storetest.New(t)
 	daemontest.Battery{
 		New: func(tb testing.TB) daemontest.Runner {
-			s, err := New(Options{Name: "s", Store: sp.Dial(tb)})
+			s, err := assemble(withDefaults("s", sp.Dial(tb)))
 			if err != nil {
 				tb.Fatal(err)
 			}

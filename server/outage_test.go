@@ -27,9 +27,9 @@ func durable(t *testing.T) *storetest.Space {
 }
 
 // alone dials as tdf-server does: without repeating calls.
-func alone(t *testing.T, sp *storetest.Space) func(*Options) {
+func alone(t *testing.T, sp *storetest.Space) func(*options) {
 	t.Helper()
-	return func(o *Options) { o.Store = sp.Dial(t, conn.WithRetries(-1)) }
+	return func(o *options) { o.store = sp.Dial(t, conn.WithRetries(-1)) }
 }
 
 // Redis is away for two leases, and all heartbeats are stale when it is back:
@@ -99,7 +99,7 @@ func TestClockJumps(t *testing.T) {
 			t.Parallel()
 			sp := storetest.New(t)
 			clock := conn.WithClock(offsetClock)
-			s, l := launch(t, sp, leased, func(o *Options) { o.Store = sp.Dial(t, clock) })
+			s, l := launch(t, sp, leased, func(o *options) { o.store = sp.Dial(t, clock) })
 			awaitSteady(t, s)
 			tick := patient(s)
 			ids := openMany(t, sp, 100)

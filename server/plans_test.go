@@ -112,7 +112,7 @@ func TestDamagedInPlan(t *testing.T) {
 	first, ids := plan(t, sp, "", nil, nil)
 	sp.Raw.HSet(t.Context(), sp.Key(fmt.Sprint("task:", ids[0])), "timeout", "soon")
 	second, _ := plan(t, sp, "", nil, []task.Need{{Index: 0}})
-	launch(t, sp, func(o *Options) { o.BatchSize = 1 })
+	launch(t, sp, func(o *options) { o.BatchSize = 1 })
 	if p := runPlan(t, sp, second, well); p.State != task.PlanCompleted {
 		t.Errorf("plan %+v", p)
 	}

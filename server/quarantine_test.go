@@ -164,7 +164,7 @@ func TestTwoServersJudge(t *testing.T) {
 	sp.Raw.HDel(t.Context(), sp.Key("meta"), "test_clock")
 	said := []*logs{
 		start(t, sp, fast, quarantine(config.QuarantineOn)),
-		start(t, sp, fast, quarantine(config.QuarantineOn), func(o *Options) { o.Name = "other" }),
+		start(t, sp, fast, quarantine(config.QuarantineOn), func(o *options) { o.Name = "other" }),
 	}
 	openMany(t, sp, 300)
 	wait.Eventually(t, 20*time.Second, func() bool {

@@ -225,13 +225,13 @@ type archiver struct {
 	after   time.Duration
 }
 
-func newCopies(opt *Options) (*archiver, error) {
+func newCopies(opt *options) (*archiver, error) {
 	dir, err := filepath.Abs(opt.ArchiveDir)
-	c := &archiver{store: opt.Store, log: opt.Log, name: opt.Name, dir: dir, page: upkeep.PurgePage, after: copiesRest}
+	c := &archiver{store: opt.store, log: opt.Logger, name: opt.Name, dir: dir, page: upkeep.PurgePage, after: copiesRest}
 	said := map[string]bool{}
 	if err == nil {
 		c.disk, err = archive.Open(archive.Options{
-			Dir: dir, Namespace: opt.Store.Namespace(), TDF: opt.Version,
+			Dir: dir, Namespace: opt.store.Namespace(), TDF: opt.Version,
 			Problem: func(err error) {
 				if !said[err.Error()] {
 					said[err.Error()] = true

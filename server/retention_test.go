@@ -60,7 +60,7 @@ func archived(t *testing.T, sp *storetest.Space, n int, odd func(int) bool) []in
 func none(int) bool { return false }
 
 // keep keeps succeeded tasks for a minute, and two that have failed.
-func keep(o *Options) {
+func keep(o *options) {
 	o.ArchiveRetention = []upkeep.Retention{
 		{Outcome: statemachine.Succeeded, Age: time.Minute, Most: -1}, {Outcome: statemachine.Failed, Most: 2},
 	}
@@ -178,7 +178,7 @@ func TestWalkPassesOverPurgedTasks(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	sp.SetClock(t, noon)
-	s, _ := newServer(t, sp, keep, func(o *Options) { o.RepairBatch = 2 })
+	s, _ := newServer(t, sp, keep, func(o *options) { o.RepairBatch = 2 })
 	r := newPurger(s)
 	retireAll(t, r)
 	archived(t, sp, 20, none)
@@ -251,7 +251,7 @@ func TestRetentionWhileManagersRead(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	ids := archived(t, sp, 200, none)
-	start(t, sp, func(o *Options) { o.ArchiveRetention = []upkeep.Retention{{Outcome: statemachine.Succeeded, Most: 10}} })
+	start(t, sp, func(o *options) { o.ArchiveRetention = []upkeep.Retention{{Outcome: statemachine.Succeeded, Most: 10}} })
 	wait.Eventually(t, time.Minute, func() bool {
 		found, err := sp.Store.TasksByID(t.Context(), ids)
 		if err != nil {

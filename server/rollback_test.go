@@ -88,7 +88,7 @@ func TestRollbackGivesNoIDTwice(t *testing.T) {
 				t.Errorf("opened before a server has looked: error %v", err)
 			}
 			if !outlived {
-				s, _ = newServer(t, sp, func(o *Options) { o.Store = sp.Dial(t) })
+				s, _ = newServer(t, sp, func(o *options) { o.store = sp.Dial(t) })
 				s.history.since = time.Now().Add(-witnessPatience)
 			}
 			pass(t, s)
@@ -135,7 +135,7 @@ func TestSplitBrainGivesNoIDTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = other.Close() })
-	s, _ := newServer(t, sp, func(o *Options) { o.Store = other })
+	s, _ := newServer(t, sp, func(o *options) { o.store = other })
 	s.history.since = time.Now().Add(-witnessPatience)
 	pass(t, s)
 	s.history.watch(t.Context(), nil)

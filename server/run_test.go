@@ -45,7 +45,7 @@ func TestIntervalsAreLogged(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	asked, ticks := make(chan time.Duration), make(chan time.Time)
-	l := start(t, sp, setting(t, "round_duration=0.7"), func(o *Options) {
+	l := start(t, sp, setting(t, "round_duration=0.7"), func(o *options) {
 		o.after = func(d time.Duration) <-chan time.Time {
 			select {
 			case asked <- d:
@@ -75,7 +75,7 @@ func TestIntervalsAreLogged(t *testing.T) {
 func TestReactsAtOnce(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	start(t, sp, func(o *Options) { o.RoundDuration = time.Hour })
+	start(t, sp, func(o *options) { o.RoundDuration = time.Hour })
 	sp.Open(t, storetest.Spec())
 	run(t, sp, "")
 	awaitState(t, sp, 1, statemachine.Succeeded, 900*time.Millisecond)
@@ -85,7 +85,7 @@ func TestReactsAtOnce(t *testing.T) {
 func TestDeadlineTimer(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	start(t, sp, func(o *Options) { o.RoundDuration = time.Hour })
+	start(t, sp, func(o *options) { o.RoundDuration = time.Hour })
 	now, err := sp.Store.Now(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestStartRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := New(Options{Name: "s", Store: c.st})
+			s, err := assemble(withDefaults("s", c.st))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,17 +161,17 @@ func TestStartRefusals(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	for what, change := range map[string]func(*Options){
-		"no store": func(o *Options) { o.Store = nil }, "no name": func(o *Options) { o.Name = "" },
-		"name": func(o *Options) { o.Name = "a/b" }, "batch": func(o *Options) { o.BatchSize = -1 },
-		"large batch": func(o *Options) { o.BatchSize = tasks.MaxMoves + 1 }, "no batch": func(o *Options) { o.BatchSize = 0 },
-		"round": func(o *Options) { o.RoundDuration = -1 }, "lease": func(o *Options) { o.WorkerTimeout = -1 },
-		"grace": func(o *Options) { o.TimeoutGrace = -1 }, "quarantine": func(o *Options) { o.Quarantine = "perhaps" },
+	for what, change := range map[string]func(*options){
+		"no name": func(o *options) { o.Name = "" },
+		"name":    func(o *options) { o.Name = "a/b" }, "batch": func(o *options) { o.BatchSize = -1 },
+		"large batch": func(o *options) { o.BatchSize = tasks.MaxMoves + 1 }, "no batch": func(o *options) { o.BatchSize = 0 },
+		"round": func(o *options) { o.RoundDuration = -1 }, "lease": func(o *options) { o.WorkerTimeout = -1 },
+		"grace": func(o *options) { o.TimeoutGrace = -1 }, "quarantine": func(o *options) { o.Quarantine = "perhaps" },
 	} {
-		opt := FromConfig(config.Defaults().Server)
-		opt.Name, opt.Store = "s", sp.Store
+		opt := fromConfig(config.Defaults().Server)
+		opt.Name, opt.store = "s", sp.Store
 		change(&opt)
-		if _, err := New(opt); !errors.Is(err, errOption) {
+		if _, err := assemble(opt); !errors.Is(err, errOption) {
 			t.Errorf("%s: %v, want an error about an option", what, err)
 		}
 	}

@@ -30,9 +30,10 @@ var ErrStarted = errors.New("this server has been started before")
 // Server settles the tasks of one namespace. It runs once.
 type Server struct {
 	started  atomic.Bool
+	close    func() error  // of the connections, nil for those of others
 	ready    chan struct{} // closed when Redis has been checked, for tests
-	opt      Options
-	store    Store
+	opt      options
+	store    backend
 	log      *slog.Logger
 	suspects *suspects
 	guard    *contactGuard
@@ -45,13 +46,13 @@ type Server struct {
 	copies *archiver
 }
 
-// New returns a server, or an error that names the option that cannot be.
-func New(opt Options) (*Server, error) {
+// assemble makes a server of complete options.
+func assemble(opt options) (*Server, error) {
 	if err := opt.complete(); err != nil {
 		return nil, err
 	}
 	s := &Server{
-		opt: opt, store: opt.Store, log: opt.Log, suspects: newSuspects(),
+		opt: opt, store: opt.store, log: opt.Logger, suspects: newSuspects(),
 		ready: make(chan struct{}),
 	}
 	s.nodes = newNodeJudge(s)
@@ -72,9 +73,12 @@ func New(opt Options) (*Server, error) {
 // Run works until ctx ends, then returns nil. Before it begins it checks Redis
 // and returns what [conn.Conn.Check] refuses. Later faults of Redis are
 // logged and waited out. A second Run returns [ErrStarted].
-func (s *Server) Run(ctx context.Context) error {
+func (s *Server) Run(ctx context.Context) (err error) {
 	if !s.started.CompareAndSwap(false, true) {
 		return ErrStarted
+	}
+	if s.close != nil {
+		defer func() { err = errors.Join(err, s.close()) }()
 	}
 	// Once ctx has ended, Check may say anything and the loops end at once.
 	if err := s.check(ctx); err != nil && ctx.Err() == nil {

@@ -234,7 +234,7 @@ func TestTwoServersRace(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
 	start(t, sp, fast)
-	start(t, sp, fast, func(o *Options) { o.Name = "other" })
+	start(t, sp, fast, func(o *options) { o.Name = "other" })
 	spec := storetest.Spec(func(s *task.Definition) { storetest.Set(s, "max_fails", "3") })
 	specs := make([]task.Definition, 50)
 	for i := range specs {

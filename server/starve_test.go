@@ -35,7 +35,7 @@ func TestPassesInBatches(t *testing.T) {
 func TestFullBatchOfNothing(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	s, _ := newServer(t, sp, func(o *Options) { o.BatchSize = 10 })
+	s, _ := newServer(t, sp, func(o *options) { o.BatchSize = 10 })
 	sp.SetClock(t, at(0))
 	batch := make([]task.Definition, 30)
 	for i := range batch {

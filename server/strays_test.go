@@ -14,7 +14,7 @@ import (
 func TestStraysStandStill(t *testing.T) {
 	t.Parallel()
 	sp := storetest.New(t)
-	s, _ := newServer(t, sp, func(o *Options) { o.RepairBatch, o.RepairInterval = 1, time.Hour })
+	s, _ := newServer(t, sp, func(o *options) { o.RepairBatch, o.RepairInterval = 1, time.Hour })
 	k, due := keeperOf(s), sp.Key("due")
 	tidy := func() {
 		t.Helper()

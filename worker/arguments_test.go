@@ -119,7 +119,7 @@ func TestManyResults(t *testing.T) {
 	}
 	last := s.planned(t, plan, s.script(t, "show", show), input(""), needs(ids...))
 	ready()
-	s.start(t, func(o *Options) { o.Slots = 4 })
+	s.start(t, func(o *options) { o.Slots = 4 })
 	checkFields(t, s.finish(t, last, sm.Succeeded), map[string]string{"0:output": want.String()})
 }
 
@@ -158,7 +158,7 @@ func TestResultsThatAreNone(t *testing.T) {
 			if err := c.spoil(s, s.Key("task:"+strconv.FormatInt(a, 10))); err != nil {
 				t.Fatal(err)
 			}
-			s.start(t, func(o *Options) { o.Name = "second" })
+			s.start(t, func(o *options) { o.Name = "second" })
 			task := s.await(t, b, sm.Executed)
 			checkContains(t, "error", task.Fields["0:error"], c.err)
 			checkFields(t, task, map[string]string{"0:class": c.class, "0:output": ""})
@@ -175,7 +175,7 @@ func TestResultOfAFailure(t *testing.T) {
 	b := s.planned(t, plan, s.script(t, "b", `test "$1" = "$(cat $TDF_ARGS_DIR/1)" && echo ${#1}; cut -c 1-50 $TDF_ARGS; tail -c 14 $TDF_ARGS`),
 		input(""), func(sp *task.Definition) { sp.Needs = []task.Need{{Task: a, On: task.NeedsAny}} })
 	ready()
-	s.start(t, func(o *Options) { o.OutputLimit = 1000 })
+	s.start(t, func(o *options) { o.OutputLimit = 1000 })
 	task := s.finish(t, b, sm.Succeeded)
 	checkFields(t, task, map[string]string{"0:output": "1028\n" +
 		(`[{"task":1,"state":"failed","result":"` + strings.Repeat("x", 50))[:50] + "\n" + `,"cut":true}]` + "\n"})
@@ -200,7 +200,7 @@ func TestLostResults(t *testing.T) {
 	for range 8 {
 		drops = append(drops, proxy.DropReply(results), proxy.DropReply(feeds))
 	}
-	s.startOn(t, st, func(o *Options) { o.OutputLimit = 1000 })
+	s.startOn(t, st, func(o *options) { o.OutputLimit = 1000 })
 	checkFields(t, s.finish(t, c, sm.Succeeded), map[string]string{"0:output": "[2]"})
 	s.finish(t, a, sm.Succeeded)
 	for i, d := range drops {
@@ -237,10 +237,10 @@ func TestArgumentsAreTheUsers(t *testing.T) {
 	s := newSite(t)
 	o := s.options(t, s.Store)
 	var err error
-	if o.Container, err = shim.New(shim.Options{Want: shim.Group, Name: s.Namespace, RunAs: "nobody"}); err != nil {
+	if o.container, err = shim.New(shim.Options{Want: shim.Group, Name: s.Namespace, RunAs: "nobody"}); err != nil {
 		t.Fatal(err)
 	}
-	uid, gid := o.Container.Owner()
+	uid, gid := o.container.Owner()
 	private, err := os.MkdirTemp("", "arguments-test-") //nolint:usetesting // others cannot enter t.TempDir
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// Backend is what a worker needs of the site that it works for. [Load] makes one
+// Backend is what a worker needs of the site that it works for. [New] makes one
 // that talks to Redis; another one may reach the site in another way, for instance
 // over HTTP, with a request for each call.
 //

@@ -137,10 +137,9 @@ func (q *oneQueue) Fields(_ context.Context, ids []int64, _ ...string) ([]map[st
 func startWorker(t *testing.T, handler worker.Handler) *oneQueue {
 	t.Helper()
 	q := &oneQueue{work: make(chan struct{}, 10), renew: make(chan struct{}, 10), reports: make(chan worker.Commit, 10)}
-	o := worker.DefaultOptions()
-	o.Name, o.Backend, o.Handlers, o.Slots = "w", q, map[string]worker.Handler{"p": handler}, 1
-	o.TempDir, o.SpoolDir, o.ProgramDir, o.DiskReserve = t.TempDir(), t.TempDir(), t.TempDir(), 0
-	w, err := worker.New(o)
+	w, err := worker.New(nil, worker.Options{Name: "w", Backend: q, Handlers: map[string]worker.Handler{"p": handler}, Settings: worker.Settings{
+		Slots: 1, TempDir: t.TempDir(), SpoolDir: t.TempDir(), ProgramDir: t.TempDir(), DiskReserve: -1,
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

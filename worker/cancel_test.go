@@ -68,9 +68,9 @@ func TestCancelStopsTheRound(t *testing.T) {
 			pid := filepath.Join(t.TempDir(), "pid")
 			id := s.open(t, s.script(t, "p", "(setsid sleep 600 &)\n"+sleeper), input(pid), limits("1000", "5"),
 				func(sp *task.Definition) { storetest.Set(sp, "max_fails", "5") })
-			w := s.start(t, func(o *Options) {
+			w := s.start(t, func(o *options) {
 				var err error
-				if o.Container, err = shim.New(shim.Options{Want: layer, Name: s.Namespace}); err != nil {
+				if o.container, err = shim.New(shim.Options{Want: layer, Name: s.Namespace}); err != nil {
 					t.Fatal(err)
 				}
 			})
@@ -99,7 +99,7 @@ func TestCancelIsHeardOnce(t *testing.T) {
 	s := newSite(t)
 	started := filepath.Join(t.TempDir(), "started")
 	id := s.open(t, s.script(t, "p", `trap 'echo term' TERM; echo go > "$1"; while :; do sleep 0.02; done`), input(started))
-	w := s.start(t, func(o *Options) { o.KillGrace = time.Second })
+	w := s.start(t, func(o *options) { o.KillGrace = time.Second })
 	awaitFile(t, started)
 	s.askStop(t, id)
 	wait.Eventually(t, patience, func() bool {
@@ -120,7 +120,7 @@ func TestCancelWhileFetching(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	id := s.open(t)
-	w := s.start(t, func(o *Options) {
+	w := s.start(t, func(o *options) {
 		o.Programs = fakePrograms(func(ctx context.Context, note func(string)) (string, error) {
 			note("attempting to fetch")
 			<-ctx.Done()
@@ -168,7 +168,7 @@ func TestCancelMeetsOtherEnds(t *testing.T) {
 		s := newSite(t)
 		started, termed := twoFiles(t)
 		id := s.open(t, s.script(t, "p", stubborn), input(started+" "+termed))
-		w := s.start(t, func(o *Options) { o.KillGrace = time.Second })
+		w := s.start(t, func(o *options) { o.KillGrace = time.Second })
 		awaitFile(t, started)
 		w.cancel()
 		awaitFile(t, termed)
@@ -185,7 +185,7 @@ func TestCancelMeetsOtherEnds(t *testing.T) {
 		s := newSite(t)
 		started, termed := twoFiles(t)
 		id := s.open(t, s.script(t, "p", stubborn), input(started+" "+termed), limits("2", "3"))
-		s.start(t, func(o *Options) { o.KillGrace = time.Second })
+		s.start(t, func(o *options) { o.KillGrace = time.Second })
 		awaitFile(t, termed)
 		s.askStop(t, id)
 		checkFields(t, s.await(t, id, sm.TimedOut, sm.Open, sm.Terminated), map[string]string{
@@ -216,7 +216,7 @@ func TestCancelMeetsOtherEnds(t *testing.T) {
 func TestCancelBeforeTheRoundBegins(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	w, err := New(s.options(t, s.Store))
+	w, err := assemble(s.options(t, s.Store))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -140,9 +140,9 @@ func TestClassIsRecorded(t *testing.T) {
 		s.open(t, func(sp *task.Definition) { storetest.Set(sp, "program", "away", "source", "rsync:/no/such/path.zip") }): "fetch",
 		s.open(t, func(sp *task.Definition) { storetest.Set(sp, "program", "nosh", "source", "rsync:/x/run.sh") }):         "host",
 	}
-	s.start(t, func(o *Options) {
+	s.start(t, func(o *options) {
 		var err error
-		o.Container, err = shim.New(shim.Options{Want: shim.Group, Name: s.Namespace, Rlimits: map[string]uint64{"fsize": 100_000}})
+		o.container, err = shim.New(shim.Options{Want: shim.Group, Name: s.Namespace, Rlimits: map[string]uint64{"fsize": 100_000}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -55,8 +55,8 @@ func (s *site) spooling(t *testing.T) (*Worker, *logs) {
 	t.Helper()
 	l := &logs{}
 	o := s.options(t, s.Store)
-	o.Log = newLogger(l)
-	w, err := New(o)
+	o.Logger = newLogger(l)
+	w, err := assemble(o)
 	if err != nil {
 		t.Fatal(err)
 	}

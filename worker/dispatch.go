@@ -73,7 +73,7 @@ func (w *Worker) start(tasks []Claimed, clock redisClock, incarnation int64) {
 // claim survives the end of ctx for a while: Redis may have carried it out, and
 // then the worker has to hand back what it got.
 func (w *Worker) claim(ctx context.Context, incarnation int64, free int) (ClaimReply, redisClock, error) {
-	ctx, cancel := outlive(ctx, w.opts.StopTimeout)
+	ctx, cancel := outlive(ctx, w.opts.stopTimeout)
 	defer cancel()
 	reply, clock, err := w.claims.claim(ctx, incarnation, free, w.woken)
 	if err != nil {
@@ -130,7 +130,7 @@ func (w *Worker) passOn(ctx context.Context) {
 // resolveDoubt asks again for the tasks of a claim whose answer never came, so
 // that none stays claimed without a worker, and hands them back.
 func (w *Worker) resolveDoubt(ctx context.Context) {
-	limit, cancel := outlive(ctx, w.opts.StopTimeout)
+	limit, cancel := outlive(ctx, w.opts.stopTimeout)
 	defer cancel()
 	for w.claims.inDoubt() {
 		err := w.clearDoubt(limit)

@@ -52,7 +52,7 @@ func TestDrainHandsBackWhatIsLeft(t *testing.T) {
 			s := newSite(t)
 			pid := filepath.Join(t.TempDir(), "pid")
 			id := s.open(t, s.script(t, "p", `trap "" TERM; `+sleeper), input(pid), limits("1000", "0"))
-			w := s.start(t, func(o *Options) {
+			w := s.start(t, func(o *options) {
 				o.DrainTimeout, o.KillGrace = 300*time.Millisecond, 300*time.Millisecond
 				if hurried {
 					o.DrainTimeout, o.KillGrace = time.Hour, time.Hour

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
@@ -51,7 +52,7 @@ func workplace(ctx context.Context) (cfg string, remove func()) {
 
 // A worker that does tasks by Go functions. What a manager opens for the
 // program shout, this process does.
-func ExampleLoad() {
+func ExampleNew() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	cfg, remove := workplace(ctx)
@@ -63,16 +64,20 @@ func ExampleLoad() {
 		stop()                                                    // one is enough for an example
 		return nil
 	}
-	w, err := worker.Load("worker-A", cfg, func(o *worker.Options) {
-		o.Handlers = map[string]worker.Handler{"shout": shout}
-	})
+	config, err := tdf.Load(cfg)
 	if err != nil {
 		panic(err)
 	}
-	if err := w.Run(ctx); err != nil {
+	site, err := tdf.Connect(ctx, config)
+	if err != nil {
 		panic(err)
 	}
-	fmt.Println("drained:", w.Close())
+	defer func() { _ = site.Close() }()
+	w, err := worker.New(site, worker.Options{Handlers: map[string]worker.Handler{"shout": shout}})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("drained:", w.Run(ctx))
 	// Output:
 	// task 1 round 0
 	// drained: <nil>

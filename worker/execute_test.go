@@ -246,8 +246,8 @@ func TestEnvironment(t *testing.T) {
 mkdir "$TDF_WORKDIR/d"; echo y > "$TDF_WORKDIR/d/g"; chmod 500 "$TDF_WORKDIR/d"`)
 	id := s.open(t, p, input("in put"), func(sp *task.Definition) { storetest.Set(sp, "end_before", "4000000000") })
 	private := t.TempDir()
-	s.start(t, setting(t, "environment=MINE", "temp_dir="+private), func(o *Options) {
-		o.Environ = []string{
+	s.start(t, setting(t, "environment=MINE", "temp_dir="+private), func(o *options) {
+		o.environ = []string{
 			"PATH=" + os.Getenv("PATH"), "SECRET=1", "TDF_REDIS_PASSWORD=hush", "LD_PRELOAD=", "MINE=yes",
 		}
 		o.Environment = append(o.Environment, "TDF_*")
@@ -326,7 +326,7 @@ func TestManyWorkers(t *testing.T) {
 		s.open(t, p, input(ledger))
 	}
 	for _, name := range []string{"w1", "w2", "w3", "w4"} {
-		s.start(t, func(o *Options) { o.Name = name })
+		s.start(t, func(o *options) { o.Name = name })
 	}
 	wait.Eventually(t, 2*patience, func() bool {
 		n, err := s.Store.Count(t.Context())

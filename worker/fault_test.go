@@ -185,7 +185,7 @@ func TestShutdownWithoutRedis(t *testing.T) {
 	started, release := twoFiles(t)
 	id := s.open(t, s.script(t, "p", waiting), input(started+" "+release))
 	proxy, st := s.behindProxy(t)
-	w := s.startOn(t, st, func(o *Options) { o.StopTimeout = 500 * time.Millisecond })
+	w := s.startOn(t, st, func(o *options) { o.stopTimeout = 500 * time.Millisecond })
 	awaitFile(t, started)
 	proxy.Down()
 	begun := time.Now()

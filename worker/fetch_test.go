@@ -28,7 +28,7 @@ func TestPanic(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	id := s.open(t)
-	w := s.start(t, func(o *Options) {
+	w := s.start(t, func(o *options) {
 		o.Programs = fakePrograms(func(context.Context, func(string)) (string, error) { panic("ouch") })
 	})
 	task := s.settle(t, id, sm.Failed)
@@ -49,7 +49,7 @@ func TestFetchIsPartOfTheRound(t *testing.T) {
 		t.Parallel()
 		s := newSite(t)
 		id := s.open(t, limits("1", "0"))
-		s.start(t, func(o *Options) { o.Programs = fakePrograms(hang) })
+		s.start(t, func(o *options) { o.Programs = fakePrograms(hang) })
 		wait.Eventually(t, patience, func() bool {
 			task := s.Task(t, id)
 			return task.State == sm.Running && strings.Contains(task.Fields["log"], "attempting to fetch")
@@ -64,7 +64,7 @@ func TestFetchIsPartOfTheRound(t *testing.T) {
 		t.Parallel()
 		s := newSite(t)
 		id := s.open(t)
-		w := s.start(t, func(o *Options) { o.Programs = fakePrograms(hang) })
+		w := s.start(t, func(o *options) { o.Programs = fakePrograms(hang) })
 		s.await(t, id, sm.Running)
 		w.log.await(t, "attempting to fetch")
 		w.stop(t)
@@ -79,7 +79,7 @@ func TestNotesWaitForRedis(t *testing.T) {
 	s.script(t, "p", "echo ran")
 	proxy, st := s.behindProxy(t)
 	id := s.open(t)
-	s.startOn(t, st, func(o *Options) {
+	s.startOn(t, st, func(o *options) {
 		o.Programs = fakePrograms(func(_ context.Context, note func(string)) (string, error) {
 			proxy.Down()
 			note("one")
@@ -144,7 +144,7 @@ func TestProgramNameIsChecked(t *testing.T) {
 	if err := s.Raw.HSet(t.Context(), s.Key("task:1"), "program", "../../p").Err(); err != nil {
 		t.Fatal(err)
 	}
-	s.start(t, func(o *Options) {
+	s.start(t, func(o *options) {
 		o.OutputFile = filepath.Join(s.programs, "$program.out")
 		o.Programs = fakePrograms(func(context.Context, func(string)) (string, error) {
 			return filepath.Join(s.sources, "p"), nil

@@ -14,13 +14,13 @@ import (
 func TestGraceIsCompared(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.start(t, func(o *Options) { o.KillGrace = time.Hour }).log.await(t, "no open task to claim")
+	s.start(t, func(o *options) { o.KillGrace = time.Hour }).log.await(t, "no open task to claim")
 	if err := s.Store.PublishGrace(t.Context(), 2*sm.Second); err != nil {
 		t.Fatal(err)
 	}
 	o := s.options(t, s.Dial(t))
 	o.Name, o.KillGrace = "long", 2*time.Second
-	w, err := New(o)
+	w, err := assemble(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,6 +31,6 @@ func TestGraceIsCompared(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "make it shorter, or [server] timeout_grace longer") {
 		t.Errorf("a kill_grace that is too long: %v", err)
 	}
-	short := s.start(t, func(o *Options) { o.Name, o.KillGrace = "other", time.Second })
+	short := s.start(t, func(o *options) { o.Name, o.KillGrace = "other", time.Second })
 	short.log.await(t, "no open task to claim")
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // handlers makes a worker of handlers only.
-func handlers(of map[string]Handler) func(*Options) {
-	return func(o *Options) { o.Handlers, o.Programs, o.Container = of, nil, nil }
+func handlers(of map[string]Handler) func(*options) {
+	return func(o *options) { o.Handlers, o.Programs, o.container = of, nil, nil }
 }
 
 func forHandler(name string) func(*task.Definition) {
@@ -61,7 +61,7 @@ func TestTaskForOthers(t *testing.T) {
 	w := s.start(t, handlers(map[string]Handler{"echo": func(context.Context, *Job) error { return nil }}))
 	w.log.await(t, "leaving the task to other workers")
 	checkFields(t, s.Task(t, id), map[string]string{"state": "open", "releases": "1", "fails": "0", "0:error": "-", "0:class": "handler"})
-	s.start(t, func(o *Options) {
+	s.start(t, func(o *options) {
 		o.Name, o.Programs = "programs", fakePrograms(func(context.Context, func(string)) (string, error) {
 			return "", errors.New("fetched by another")
 		})
@@ -76,7 +76,7 @@ func TestStuckHandler(t *testing.T) {
 	s := newSite(t)
 	release := make(chan struct{})
 	returned := make(chan struct{})
-	w := s.start(t, func(o *Options) { o.Slots, o.KillGrace = 2, 50*time.Millisecond }, handlers(map[string]Handler{
+	w := s.start(t, func(o *options) { o.Slots, o.KillGrace = 2, 50*time.Millisecond }, handlers(map[string]Handler{
 		"obeys": func(ctx context.Context, _ *Job) error { <-ctx.Done(); return ctx.Err() },
 		"stuck": func(_ context.Context, j *Job) error {
 			defer close(returned)

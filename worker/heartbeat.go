@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/timing"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/task"
@@ -116,7 +117,7 @@ func (w *Worker) settle(ctx context.Context) {
 func (w *Worker) heartbeat() Heartbeat {
 	busy, stuck := w.busy(), w.pool.count(stuck)
 	w.shown.Store(int64(busy))
-	h := Heartbeat{State: task.WorkerReady, Busy: busy, Stuck: stuck, Queues: w.queueUse(), Outlast: w.opts.FinishWithoutRedis}
+	h := Heartbeat{State: task.WorkerReady, Busy: busy, Stuck: stuck, Queues: w.queueUse(), Outlast: w.opts.OnRedisLoss == config.FinishOnLoss}
 	h.Reason = cmp.Or(w.whyPaused().text, w.rules.last().quarantined)
 	if w.draining() {
 		h.State = task.WorkerDraining

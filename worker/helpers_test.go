@@ -77,16 +77,17 @@ func (s *site) open(t *testing.T, change ...func(*task.Definition)) int64 {
 }
 
 // setting makes a change of the options out of settings of [worker], each key=value.
-func setting(tb testing.TB, settings ...string) func(*Options) {
+func setting(tb testing.TB, settings ...string) func(*options) {
 	tb.Helper()
 	for i, s := range settings {
 		settings[i] = "worker." + s
 	}
-	return storetest.Setting(tb, func(c *config.File) Options { return FromConfig(c.Worker) }, settings...)
+	change := storetest.Setting(tb, func(c *config.File) Settings { return Options{}.complete(c.Worker).Settings }, settings...)
+	return func(o *options) { change(&o.Settings) }
 }
 
 // options are those of a worker named w with a silent fetcher of its own.
-func (s *site) options(tb testing.TB, st *store.Store) Options {
+func (s *site) options(tb testing.TB, st *store.Store) options {
 	tb.Helper()
 	fo := fetch.DefaultOptions()
 	fo.Dir, fo.Worker, fo.FailureBackoff = s.programs, "w", 0
@@ -95,10 +96,10 @@ func (s *site) options(tb testing.TB, st *store.Store) Options {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = fetcher.Close() })
-	o := DefaultOptions()
+	o := Options{}.complete(config.Defaults().Worker)
 	o.Name, o.Backend, o.Programs, o.TempDir = "w", st, fetcher, tb.TempDir()
-	o.KillGrace, o.DrainTimeout, o.StopTimeout = time.Second, 0, 3*time.Second
-	o.Slots, o.Container, o.ProgramDir = 1, container(tb), s.programs
+	o.KillGrace, o.DrainTimeout, o.stopTimeout = time.Second, 0, 3*time.Second
+	o.Slots, o.container, o.ProgramDir = 1, container(tb), s.programs
 	o.SpoolDir, o.DiskReserve = tb.TempDir(), 0
 	o.SleepInitial = 3 * time.Second // what is to be woken does not find its task by itself before
 	return o
@@ -133,20 +134,20 @@ type running struct {
 }
 
 // start runs a worker until the test ends or stop is called.
-func (s *site) start(t *testing.T, change ...func(*Options)) *running {
+func (s *site) start(t *testing.T, change ...func(*options)) *running {
 	t.Helper()
 	return s.startOn(t, s.Dial(t), change...)
 }
 
-func (s *site) startOn(t *testing.T, st *store.Store, change ...func(*Options)) *running {
+func (s *site) startOn(t *testing.T, st *store.Store, change ...func(*options)) *running {
 	t.Helper()
 	l := &logs{}
 	o := s.options(t, st)
-	o.Log = newLogger(l)
+	o.Logger = newLogger(l)
 	for _, f := range change {
 		f(&o)
 	}
-	w, err := New(o)
+	w, err := assemble(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -178,7 +178,7 @@ func TestSpoolIsDeliveredByTheSuccessor(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = st.Close() })
 	spool := t.TempDir()
-	hasty, place := func(o *Options) { o.StopTimeout = 300 * time.Millisecond }, setting(t, "spool_dir="+spool, "on_redis_loss=finish")
+	hasty, place := func(o *options) { o.stopTimeout = 300 * time.Millisecond }, setting(t, "spool_dir="+spool, "on_redis_loss=finish")
 	w := s.startOn(t, st, hasty, place)
 	awaitFile(t, started)
 	s.Server.Stop(t)
@@ -223,7 +223,7 @@ func TestSecondWorkerOfANameIsRefused(t *testing.T) {
 	awaitFile(t, started)
 	o := s.options(t, s.Dial(t))
 	o.SpoolDir = t.TempDir()
-	second, err := New(o)
+	second, err := assemble(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/task"
@@ -27,27 +29,32 @@ type Programs interface {
 	Hash(program string) (string, error)
 }
 
-// Options configures a Worker. Start from [DefaultOptions].
+// Options say how a worker works. The zero value has the defaults.
 type Options struct {
-	// Name is the worker's name in the registry, in records, logs and file
-	// names. While it is alive no second worker of its namespace can have it.
-	// Required; see config.ValidName.
+	// Name is the worker's name in the registry, in records, logs and file names: 1 to 128
+	// printable characters without a slash. While it is alive no second worker of its
+	// namespace can have it. Default: one made of host, process and chance.
 	Name string
-	// Backend is the site to work for. Required; [Load] makes it.
-	Backend Backend
-	// Programs fetches programs, Container runs them. Required, unless there are
-	// only Handlers.
-	Programs  Programs
-	Container *shim.Container
+	// Logger gets the worker's log. Default: that of the site.
+	Logger *slog.Logger
 	// Handlers are Go functions by program name. They do what a program of that
 	// name would do, in this process (Flock: task handler).
 	Handlers map[string]Handler
-	// RunPrograms makes [Load] fetch and run the programs of tasks that have no
-	// handler; without handlers it always does. Default false.
+	// RunPrograms lets the worker fetch and run the programs of tasks that have no handler.
+	// Without handlers it always does.
 	RunPrograms bool
-	// Log gets the worker's log; nil is silent.
-	Log *slog.Logger
+	Settings
+	// Backend is the site to work for, where that is not reached through Redis.
+	Backend Backend
+	// Programs fetches programs. Default: as the settings say.
+	Programs Programs
+	// Version is the version of the program that this worker is part of, for the registry.
+	Version string
+}
 
+// Settings are what the section [worker] of a configuration says. A field that is zero is
+// taken from the site's, or else is at its default; a negative number stands for 0.
+type Settings struct {
 	// Slots is how many tasks run at a time. Default: the number of cores.
 	Slots int
 	// Node names the host in records. Default: the host's name.
@@ -59,17 +66,14 @@ type Options struct {
 	Labels []string
 	// Resources is what the node has in all of what tasks ask for, by name, each
 	// at least 1. The workers of a node share it and should all say the same.
-	Resources map[string]int
+	Resources task.Resources
 	// Classes are the classes of queues that the worker serves, each name or
 	// name=version; a queue without a class it serves in any case. Default: the
 	// names of the handlers.
 	Classes []string
 	// MaxThreads is how many tasks may run at a time on the node, over all queues
-	// and all its workers, where nobody has set that for the node; 0 means
-	// nothing new, -1 no limit. Default -1.
-	MaxThreads int
-	// Version is the version of the program that this worker is part of, for the registry.
-	Version string
+	// and all its workers, where nobody has set that for the node. Default: no limit.
+	MaxThreads task.Limit
 
 	// OutputFile and ErrorFile name the files that receive all a program writes
 	// to stdout and stderr; empty means none. $worker, $taskId, $round and
@@ -77,10 +81,10 @@ type Options struct {
 	// relative to the worker's working directory.
 	OutputFile, ErrorFile string
 	// OutputLimit is how many bytes of each stream are stored with the task; of
-	// a longer one head and tail are kept. Default 1 MiB.
+	// a longer one head and tail are kept. Default 1 MiB, at most 256 MiB.
 	OutputLimit int64
 	// KeepRounds is of how many rounds a task keeps its output: the first half and
-	// the last half, rounded up. Default 10; 0 means all.
+	// the last half, rounded up. Default 10; all if negative.
 	KeepRounds int
 
 	// SleepAfterSuccess and SleepAfterFailure are pauses of a slot after a round
@@ -95,38 +99,84 @@ type Options struct {
 	SleepIncrease float64
 	SleepMax      time.Duration
 	// SleepAfterNoProcessClaimed bounds each of these waits too (TDF document).
-	// Default 0, which is no such bound.
+	// Default: no such bound.
 	SleepAfterNoProcessClaimed time.Duration
 
 	// KillGrace is the time between SIGTERM and SIGKILL. Default 5 s.
-	KillGrace time.Duration
 	// DrainTimeout is how long programs may go on once Run is cancelled. Default 20 s.
-	DrainTimeout time.Duration
-	// StopTimeout bounds, once nothing runs any more, the attempts to tell Redis
-	// so. Default 5 s.
-	StopTimeout time.Duration
-	// FinishWithoutRedis lets programs go on beyond the lease while nothing
-	// listens where Redis was. Default: they are stopped.
-	FinishWithoutRedis bool
+	KillGrace, DrainTimeout time.Duration
+	// OnRedisLoss is stop or finish: whether programs may go on beyond the lease while
+	// nothing listens where Redis was. Default stop.
+	OnRedisLoss string
 
-	// Environ is the worker's own environment as NAME=value, from which programs
-	// see the variables of process.DefaultAllow and those named in Environment,
-	// never one that starts with TDF_. Default: that of this process.
-	Environ []string
-	// Environment names further variables programs may see; a trailing *
-	// stands for any rest of the name.
-	Environment []string
-	// TempDir is where private directories of rounds are made. It must exist.
-	// Default: the system's directory for temporary files.
-	TempDir string
-	// ProgramDir is watched for free space. Default: the working directory.
-	ProgramDir string
-	// SpoolDir keeps results that could not be delivered; it is made when
+	// ProgramDir holds one directory for each program. Default: the working directory.
+	// TempDir, which must exist, is where private directories of rounds are made. Default:
+	// the system's. SpoolDir keeps results that could not be delivered; it is made when
 	// needed. Default: .tdf/spool in ProgramDir.
-	SpoolDir string
+	ProgramDir, TempDir, SpoolDir string
 	// DiskReserve is the free space, in bytes, below which nothing is claimed.
-	// Default 64 MiB; 0 means none.
+	// Default 64 MiB; none if negative.
 	DiskReserve int64
+
+	// Environment names variables of this process that programs may see beside the usual
+	// ones; a trailing * stands for any rest of the name. Those of TDF they never see.
+	Environment []string
+	// Containment is auto, pidns, cgroup or group: what keeps programs from surviving their
+	// round. Default auto, the best that is available. RequireContainment refuses to run
+	// where it is not.
+	Containment        string
+	RequireContainment bool
+	// Cgroup is the directory below which the worker may make control groups. Default: its
+	// own.
+	Cgroup string
+	// RunAs is the user, or user:group, that programs run as. Default: the worker's.
+	RunAs string
+	// Wrapper are words before ./run.sh, split at blanks.
+	Wrapper string
+	// Rlimits are the limits of a program, by the names of setrlimit in small letters.
+	Rlimits map[string]uint64
+	// MemoryMax, in bytes, and PidsMax bound all processes of a round, by control group.
+	// Default: no limit.
+	MemoryMax int64
+	PidsMax   int
+
+	// FetchTimeout is the longest time to fetch and unpack a program. Default 10 min.
+	FetchTimeout time.Duration
+	// FetchMaxBytes bounds a program, FetchMaxFileBytes each of its files,
+	// FetchMaxEntries their number. Default 1 GiB, 512 MiB, 100,000.
+	FetchMaxBytes, FetchMaxFileBytes int64
+	FetchMaxEntries                  int
+	// FetchMaxRedirects is how many redirects of a download are followed. Default 5.
+	FetchMaxRedirects int
+	// NetrcFile has the logins of http and https sources, CAFile the authorities to trust
+	// for https instead of the system's.
+	NetrcFile, CAFile string
+	// SSHOptions are words for ssh when rsync uses it; RsyncPath is the rsync program.
+	SSHOptions, RsyncPath string
+	// RequirePinned refuses sources without #sha256=HEX.
+	RequirePinned bool
+}
+
+// options are what New makes of the options and the site.
+type options struct {
+	Options
+
+	// container runs programs; nil for handlers alone.
+	container *shim.Container
+	// environ is the environment of this process as NAME=value.
+	environ []string
+	// stopTimeout bounds, once nothing runs any more, the attempts to tell the site so.
+	stopTimeout time.Duration
+}
+
+// complete fills in what is at zero, from a configuration and this host.
+func (o Options) complete(c config.Worker) options {
+	host, _ := os.Hostname() // an unnamed host is no reason not to work
+	o.Settings = Settings(config.Complete(config.Worker(o.Settings), c))
+	o.Slots, o.Node, o.TempDir = cmp.Or(o.Slots, runtime.NumCPU()), cmp.Or(o.Node, host), cmp.Or(o.TempDir, os.TempDir())
+	o.SpoolDir = cmp.Or(o.SpoolDir, filepath.Join(o.ProgramDir, ".tdf", "spool"))
+	o.Name = cmp.Or(o.Name, fmt.Sprintf("%s-%d-%.6s", o.Node, os.Getpid(), newToken()))
+	return options{Options: o, environ: os.Environ(), stopTimeout: 5 * time.Second}
 }
 
 // maxOutputLimit is the greatest limit of stored output: the room of one Redis
@@ -136,58 +186,44 @@ const maxOutputLimit = 256 << 20
 // maxIncrease is the greatest factor between two waits.
 const maxIncrease = 1000
 
-// DefaultOptions gives the documented defaults; Name, Backend, Programs and
-// Container remain to be set.
-func DefaultOptions() Options { return FromConfig(config.Defaults().Worker) }
-
-// FromConfig returns the options that the section [worker] asks for; Name,
-// Backend, Programs and Container remain to be set. How programs are fetched and
-// contained is up to those.
-func FromConfig(c config.Worker) Options {
-	host, _ := os.Hostname() // an unnamed host is no reason not to work
-	return Options{
-		Slots: cmp.Or(c.Slots, runtime.NumCPU()), Node: cmp.Or(c.Node, host),
-		Env: c.Env, Labels: c.Labels, Resources: c.Resources, Classes: c.Classes, MaxThreads: int(c.MaxThreads),
-		OutputFile: c.TaskOutputFilename, ErrorFile: c.TaskErrorFilename, OutputLimit: c.OutputLimit, KeepRounds: c.KeepRounds,
-		SleepAfterSuccess: c.SleepAfterSuccess, SleepAfterFailure: c.SleepAfterFailure,
-		SleepInitial: c.SleepInitial, SleepIncrease: c.SleepIncrease, SleepMax: c.SleepMax,
-		SleepAfterNoProcessClaimed: c.SleepAfterNoProcessClaimed,
-		KillGrace:                  c.KillGrace, DrainTimeout: c.DrainTimeout, StopTimeout: 5 * time.Second,
-		FinishWithoutRedis: c.OnRedisLoss == "finish",
-		Environ:            os.Environ(), Environment: c.Environment,
-		TempDir: cmp.Or(c.TempDir, os.TempDir()), ProgramDir: c.ProgramDir, SpoolDir: c.SpoolDir, DiskReserve: c.DiskReserve,
+// containment is how programs are to be contained by a worker for a site of that name.
+func (o *options) containment(site string) shim.Options {
+	c := shim.Options{
+		Name: site + "/" + o.Name, Require: o.RequireContainment, CgroupDir: o.Cgroup, RunAs: o.RunAs,
+		Wrapper: strings.Fields(o.Wrapper), MemoryMax: o.MemoryMax, PidsMax: o.PidsMax, Rlimits: o.Rlimits, Log: o.Logger,
 	}
+	if o.Containment != "auto" {
+		c.Want = shim.Layer(o.Containment)
+	}
+	return c
 }
 
-// Containment returns how the section [worker] asks programs to be contained,
-// for the worker of that name in that namespace of that Redis.
-func Containment(c config.Worker, where config.Redis, namespace, name string) shim.Options {
-	o := shim.Options{
-		Name: where.Mark() + "/" + namespace + "/" + name, Require: c.RequireContainment, CgroupDir: c.Cgroup, RunAs: c.RunAs,
-		Wrapper: strings.Fields(c.Wrapper), MemoryMax: c.MemoryMax, PidsMax: c.PidsMax, Rlimits: c.Rlimits,
-	}
-	if c.Containment != "auto" {
-		o.Want = shim.Layer(c.Containment)
-	}
-	return o
+// fetching is how programs are fetched.
+func (o *options) fetching() fetch.Options {
+	f := fetch.DefaultOptions()
+	f.Dir, f.Worker = o.ProgramDir, o.Name
+	f.MaxDownloadBytes, f.MaxBytes = o.FetchMaxBytes, o.FetchMaxBytes
+	f.MaxFileBytes, f.MaxEntries = o.FetchMaxFileBytes, o.FetchMaxEntries
+	f.MaxRedirects, f.Timeout = o.FetchMaxRedirects, o.FetchTimeout
+	f.NetrcFile, f.CAFile = o.NetrcFile, o.CAFile
+	f.SSHExtra = strings.Fields(o.SSHOptions)
+	f.RsyncPath, f.RequirePinned = o.RsyncPath, o.RequirePinned
+	return f
 }
 
-func (o *Options) validate() error {
+func (o *options) validate() error {
 	if err := config.ValidName("worker", o.Name); err != nil {
 		return err
 	}
-	if o.SpoolDir == "" {
-		o.SpoolDir = filepath.Join(o.ProgramDir, ".tdf", "spool")
-	}
 	switch {
 	case o.Backend == nil:
-		return &OptionError{"Backend", nil, "use Load, which makes one, or give one"}
+		return &OptionError{"Backend", nil, "give a site, or a backend"}
 	case !o.runsPrograms() && len(o.Handlers) == 0:
-		return &OptionError{"Programs", nil, "make a fetch.Fetcher and a shim.Container, or register a handler"}
+		return &OptionError{"Programs", nil, "register a handler, or run programs"}
 	case o.Slots < 1:
-		return &OptionError{"Slots", o.Slots, "use at least 1, or DefaultOptions"}
+		return &OptionError{"Slots", o.Slots, "use at least 1; 0 for the default"}
 	case o.OutputLimit < 1 || o.OutputLimit > maxOutputLimit:
-		return &OptionError{"OutputLimit", o.OutputLimit, "use 1 byte to 256 MiB, or DefaultOptions"}
+		return &OptionError{"OutputLimit", o.OutputLimit, "use 1 byte to 256 MiB; 0 for the default"}
 	case o.OutputFile != "" && filepath.Clean(o.OutputFile) == filepath.Clean(o.ErrorFile):
 		return &OptionError{"ErrorFile", o.ErrorFile, "stdout and stderr need different files"}
 	}
@@ -200,46 +236,31 @@ func (o *Options) validate() error {
 	return o.validateNumbers()
 }
 
-func (o *Options) validateNumbers() error {
+func (o *options) validateNumbers() error {
 	switch {
-	case o.KeepRounds < 0:
-		return &OptionError{"KeepRounds", o.KeepRounds, "use 0 for all, or a number of rounds"}
-	case o.MaxThreads < noMaxThreads:
-		return &OptionError{"MaxThreads", o.MaxThreads, "use -1 for no limit, 0 for nothing new, or a number of tasks"}
+	case o.MaxThreads < task.NoLimit:
+		return &OptionError{"MaxThreads", o.MaxThreads, "use task.NoLimit, or a number of tasks"}
 	case !(o.SleepIncrease >= 1 && o.SleepIncrease <= maxIncrease): // the form is true for NaN
-		return &OptionError{"SleepIncrease", o.SleepIncrease, "use 1 to 1000, or DefaultOptions"}
-	case o.DiskReserve < 0:
-		return &OptionError{"DiskReserve", o.DiskReserve, "use 0 for none, or a number of bytes"}
-	}
-	for _, d := range []struct {
-		field string
-		value time.Duration
-		least time.Duration
-	}{
-		{"SleepAfterSuccess", o.SleepAfterSuccess, 0}, {"SleepAfterFailure", o.SleepAfterFailure, 0},
-		{"SleepAfterNoProcessClaimed", o.SleepAfterNoProcessClaimed, 0},
-		{"SleepInitial", o.SleepInitial, time.Millisecond}, {"SleepMax", o.SleepMax, time.Millisecond},
-		{"KillGrace", o.KillGrace, 0}, {"DrainTimeout", o.DrainTimeout, 0}, {"StopTimeout", o.StopTimeout, time.Millisecond},
-	} {
-		if d.value < d.least {
-			return &OptionError{d.field, d.value, "use at least " + d.least.String() + ", or DefaultOptions"}
-		}
+		return &OptionError{"SleepIncrease", o.SleepIncrease, "use 1 to 1000; 0 for the default"}
+	case o.SleepInitial < time.Millisecond:
+		return &OptionError{"SleepInitial", o.SleepInitial, "use at least 1ms; 0 for the default"}
+	case o.SleepMax < time.Millisecond:
+		return &OptionError{"SleepMax", o.SleepMax, "use at least 1ms; 0 for the default"}
+	case o.OnRedisLoss != config.StopOnLoss && o.OnRedisLoss != config.FinishOnLoss:
+		return &OptionError{"OnRedisLoss", o.OnRedisLoss, "use stop or finish"}
 	}
 	return nil
 }
 
-// noMaxThreads is Options.MaxThreads without a limit.
-const noMaxThreads = int(task.NoLimit)
-
 // runsPrograms reports whether the worker can run what it has no handler for.
-func (o *Options) runsPrograms() bool { return o.Programs != nil && o.Container != nil }
+func (o *options) runsPrograms() bool { return o.container != nil }
 
 // offer is what decides which tasks this worker may take. The classes of its
 // handlers are theirs, unless it is told its classes.
-func (o *Options) offer() task.Offer {
+func (o *options) offer() task.Offer {
 	offer := task.Offer{
 		Worker: o.Name, Node: o.Node, Env: o.Env, Labels: slices.Sorted(slices.Values(o.Labels)),
-		Resources: o.Resources, Classes: slices.Clone(o.Classes), MaxThreads: task.Limit(max(o.MaxThreads, noMaxThreads)),
+		Resources: o.Resources, Classes: slices.Clone(o.Classes), MaxThreads: o.MaxThreads,
 	}
 	if len(o.Classes) == 0 {
 		offer.Classes = o.handlerClasses()
@@ -248,14 +269,14 @@ func (o *Options) offer() task.Offer {
 }
 
 // handlerClasses are the names of the handlers that a queue can have as class.
-func (o *Options) handlerClasses() []string {
+func (o *options) handlerClasses() []string {
 	names := slices.Sorted(maps.Keys(o.Handlers))
 	return slices.DeleteFunc(names, func(name string) bool { return task.CheckClass(name) != nil })
 }
 
 // validateOffer checks by the rules for tasks, queues and nodes, which would
 // never match anything else.
-func (o *Options) validateOffer() error {
+func (o *options) validateOffer() error {
 	if err := task.CheckEnv(o.Env); err != nil {
 		return &OptionError{"Env", o.Env, err.Error()}
 	}
@@ -269,7 +290,7 @@ func (o *Options) validateOffer() error {
 			return &OptionError{"Classes", class, err.Error()}
 		}
 	}
-	if _, err := task.ParseResources(task.Resources(o.Resources).Text()); err != nil {
+	if _, err := task.ParseResources(o.Resources.Text()); err != nil {
 		return &OptionError{"Resources", o.Resources, err.Error()}
 	}
 	return nil

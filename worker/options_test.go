@@ -18,42 +18,34 @@ import (
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	for name, change := range map[string]func(*Options){
-		"Backend":                    func(o *Options) { o.Backend = nil },
-		"Programs":                   func(o *Options) { o.Programs = nil },
-		"Slots":                      func(o *Options) { o.Slots = 0 },
-		"DiskReserve":                func(o *Options) { o.DiskReserve = -1 },
-		"KeepRounds":                 func(o *Options) { o.KeepRounds = -1 },
-		"OutputLimit":                func(o *Options) { o.OutputLimit = 0 },
-		"ErrorFile":                  func(o *Options) { o.OutputFile, o.ErrorFile = "x", "./x" },
-		"DrainTimeout":               func(o *Options) { o.DrainTimeout = -1 },
-		"TempDir":                    func(o *Options) { o.TempDir = "/no/such/dir" },
-		"SleepAfterSuccess":          func(o *Options) { o.SleepAfterSuccess = -1 },
-		"SleepAfterFailure":          func(o *Options) { o.SleepAfterFailure = -1 },
-		"SleepAfterNoProcessClaimed": func(o *Options) { o.SleepAfterNoProcessClaimed = -1 },
-		"SleepInitial":               func(o *Options) { o.SleepInitial = 0 },
-		"SleepMax":                   func(o *Options) { o.SleepMax = 0 },
-		"SleepIncrease":              func(o *Options) { o.SleepIncrease = math.NaN() },
-		"Env":                        func(o *Options) { o.Env = "a b" },
-		"Labels":                     func(o *Options) { o.Labels = []string{"zone"} },
-		"Resources":                  func(o *Options) { o.Resources = map[string]int{"gpu": 0} },
-		"Classes":                    func(o *Options) { o.Classes = []string{"a,b"} },
-		"MaxThreads":                 func(o *Options) { o.MaxThreads = -2 },
-		"KillGrace":                  func(o *Options) { o.KillGrace = -1 },
-		"StopTimeout":                func(o *Options) { o.StopTimeout = 0 },
+	for name, change := range map[string]func(*options){
+		"Backend":       func(o *options) { o.Backend = nil },
+		"Slots":         func(o *options) { o.Slots = 0 },
+		"OutputLimit":   func(o *options) { o.OutputLimit = 0 },
+		"ErrorFile":     func(o *options) { o.OutputFile, o.ErrorFile = "x", "./x" },
+		"TempDir":       func(o *options) { o.TempDir = "/no/such/dir" },
+		"SleepInitial":  func(o *options) { o.SleepInitial = 0 },
+		"SleepMax":      func(o *options) { o.SleepMax = 0 },
+		"SleepIncrease": func(o *options) { o.SleepIncrease = math.NaN() },
+		"Env":           func(o *options) { o.Env = "a b" },
+		"Labels":        func(o *options) { o.Labels = []string{"zone"} },
+		"Resources":     func(o *options) { o.Resources = map[string]int{"gpu": 0} },
+		"Classes":       func(o *options) { o.Classes = []string{"a,b"} },
+		"Programs":      func(o *options) { o.container = nil },
+		"OnRedisLoss":   func(o *options) { o.OnRedisLoss = "wait" },
+		"MaxThreads":    func(o *options) { o.MaxThreads = -2 },
 	} {
 		o := s.options(t, s.Store)
 		change(&o)
-		_, err := New(o)
+		_, err := assemble(o)
 		var wrong *OptionError
 		if !errors.As(err, &wrong) || wrong.Field != name {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, name := range []string{"", "a/b", "a\nb", ".."} {
-		o := s.options(t, s.Store)
-		o.Name = name
-		if _, err := New(o); !errors.Is(err, config.ErrInvalid) {
+	for _, name := range []string{"a/b", "a\nb", ".."} {
+		o := Options{Name: name, Backend: s.Store}
+		if _, err := New(nil, o); !errors.Is(err, config.ErrInvalid) {
 			t.Errorf("name %q: %v", name, err)
 		}
 	}
@@ -70,7 +62,7 @@ func TestStartNeedsRedis(t *testing.T) {
 	defer func() { _ = nowhere.Close() }()
 	evicting := storetest.On(t, redistest.Start(t, redistest.WithConfig("maxmemory-policy", "allkeys-lru")))
 	for want, st := range map[error]*store.Store{conn.ErrUnreachable: nowhere, conn.ErrUnfit: evicting.Store} {
-		w, err := New(s.options(t, st))
+		w, err := assemble(s.options(t, st))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +79,7 @@ func TestDiskReserve(t *testing.T) {
 	o := s.options(t, s.Store)
 	o.SpoolDir = hosttest.SmallDisk(t, "1m")
 	setting(t, "disk_reserve=2MiB")(&o)
-	w, err := New(o)
+	w, err := assemble(o)
 	if err != nil {
 		t.Fatal(err)
 	}

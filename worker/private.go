@@ -60,7 +60,7 @@ func (w *Worker) giveAway(name string) error {
 
 // owner is the user that programs run as, and whether that is not the worker's own.
 func (w *Worker) owner() (uid, gid int, other bool) {
-	uid, gid = w.opts.Container.Owner()
+	uid, gid = w.opts.container.Owner()
 	return uid, gid, uid != os.Geteuid() || gid != os.Getegid()
 }
 
@@ -116,7 +116,7 @@ func (w *Worker) sweepPrivate() {
 
 // removePrivateDir is for the end; what is not empty stays for the next start.
 func (w *Worker) removePrivateDir() {
-	if w.opts.Container == nil {
+	if w.opts.container == nil {
 		return
 	}
 	if err := os.Remove(w.privateDir()); err != nil {

@@ -17,7 +17,7 @@ func TestVariablesAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSite(t)
-	w := s.start(t, func(o *Options) { o.Env = "e" })
+	w := s.start(t, func(o *options) { o.Env = "e" })
 	tk := &tasks.Claimed{Resources: map[string]task.Allotted{"gpu": {Count: 1, IDs: []int{0}}}}
 	tk.Task.EndBefore, tk.Spec.Needs = 1, []task.Need{{Task: 1}}
 	r := &round{Claimed: tk, worker: w.Worker, slot: w.slots[0]}

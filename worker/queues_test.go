@@ -185,7 +185,7 @@ func TestRaisedLimitsWakeTheWorker(t *testing.T) {
 			p := s.script(t, "p", "true")
 			s.queue(t, "q")
 			limit(s, "0")
-			w := s.start(t, func(o *Options) { o.Node, o.MaxThreads = "n", 5 })
+			w := s.start(t, func(o *options) { o.Node, o.MaxThreads = "n", 5 })
 			for range 4 { // one could be luck
 				id := s.open(t, p, inQueue("q"))
 				before := w.log.count("no open task to claim")
@@ -243,7 +243,7 @@ func TestHeartbeatOfQueues(t *testing.T) {
 	s.queue(t, "empty", "maxthreads=0")
 	s.queue(t, "audio", "class=audio")
 	s.open(t, p, input(started+" "+release), inQueue("q"))
-	s.start(t, func(o *Options) { o.Node, o.Slots, o.Classes = "n", 3, []string{"render"} })
+	s.start(t, func(o *options) { o.Node, o.Slots, o.Classes = "n", 3, []string{"render"} })
 	awaitFile(t, started)
 	shows := func(want ...task.QueueUse) {
 		t.Helper()
@@ -275,7 +275,7 @@ func TestNodeSetAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := s.open(t, s.script(t, "p", "true"))
-	w := s.start(t, func(o *Options) { o.Node = "n" })
+	w := s.start(t, func(o *options) { o.Node = "n" })
 	w.log.await(t, "registered")
 	wait.Eventually(t, patience, func() bool { return s.worker(t).Reason == "the node is quarantined: 5 of 5 failed" }, "it does not say so")
 	w.log.await(t, "the node takes no more tasks")

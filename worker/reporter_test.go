@@ -58,7 +58,7 @@ func (c *scriptCalls) until(t *testing.T, last string, others ...string) (text s
 }
 
 // noop does nothing, with one slot.
-func noop(o *Options) {
+func noop(o *options) {
 	handlers(map[string]Handler{"noop": func(context.Context, *Job) error { return nil }})(o)
 }
 
@@ -86,7 +86,7 @@ func TestRestAfterReport(t *testing.T) {
 	s := newSite(t)
 	ids := s.Open(t, slices.Repeat([]task.Definition{storetest.Spec(forHandler("noop"))}, 2)...)
 	calls := s.calls(t)
-	w := s.start(t, noop, func(o *Options) { o.SleepAfterSuccess = time.Hour })
+	w := s.start(t, noop, func(o *options) { o.SleepAfterSuccess = time.Hour })
 	s.await(t, ids[0], sm.Executed)
 	w.stop(t)
 	if got := calls.until(t, "leave", "claim", "move"); got != "claim move leave" {
@@ -102,7 +102,7 @@ func (s *site) idleWorker(t *testing.T, st *store.Store, slots int) *Worker {
 	t.Helper()
 	o := s.options(t, st)
 	o.Slots = slots
-	w, err := New(o)
+	w, err := assemble(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestLostAnswerToReportAndClaim(t *testing.T) {
 	for range 20 { // the client repeats some by itself
 		proxy.DropReply(callWith(s.Key("claim:w")))
 	}
-	w := s.startOn(t, st, func(o *Options) {
+	w := s.startOn(t, st, func(o *options) {
 		o.Slots = 3
 		handlers(map[string]Handler{"noop": func(_ context.Context, j *Job) error {
 			mu.Lock()

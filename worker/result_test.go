@@ -25,7 +25,7 @@ func TestCutOutput(t *testing.T) {
 	handled := s.planned(t, plan, forHandler("h"))
 	s.planned(t, plan, s.script(t, "show", show), needs(handled))
 	ready()
-	s.start(t, func(o *Options) {
+	s.start(t, func(o *options) {
 		o.OutputLimit = 1000
 		o.Handlers = map[string]Handler{"h": func(_ context.Context, j *Job) error {
 			_, err := j.Stdout.Write(make([]byte, 3000))
@@ -71,7 +71,7 @@ func TestHandlerResults(t *testing.T) {
 	d := s.planned(t, plan, forHandler("show"), needs(a), files)
 	long := s.planned(t, plan, forHandler("long"))
 	ready()
-	s.start(t, func(o *Options) {
+	s.start(t, func(o *options) {
 		o.OutputLimit = 1000
 		o.Handlers = map[string]Handler{
 			"say": func(_ context.Context, j *Job) error {

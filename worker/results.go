@@ -167,7 +167,7 @@ func (r *round) writeArguments() error {
 	if len(r.Spec.Needs) == 0 {
 		return nil
 	}
-	if err := r.worker.opts.Container.AsOwner(r.fillArguments); err != nil {
+	if err := r.worker.opts.container.AsOwner(r.fillArguments); err != nil {
 		return fmt.Errorf("could not write the results that the task needs to its private directory: %w", err)
 	}
 	return nil

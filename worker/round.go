@@ -137,7 +137,7 @@ func (r *round) ensure(ctx context.Context) (string, error) {
 	if err := fetch.ValidProgram(program); err != nil {
 		return "", &fetch.Error{Program: program, Worker: o.Name, Err: err}
 	}
-	if o.Programs == nil || o.Container == nil {
+	if o.Programs == nil || o.container == nil {
 		return "", &notOfferedError{program: program, worker: o.Name}
 	}
 	return o.Programs.Ensure(ctx, program, r.Spec.Source, func(line string) { r.journal.write(ctx, line) })

@@ -87,7 +87,7 @@ func TestRoutedEnvironment(t *testing.T) {
 	p := s.script(t, "p", "env")
 	id := s.open(t, p, demands(task.Bucket{Queue: "q", Env: "python", Priority: 7, Resources: "gpu=2,mem=2000"}))
 	bare := s.open(t, p, limits("1000", "0"))
-	s.start(t, func(o *Options) {
+	s.start(t, func(o *options) {
 		o.Node, o.Env, o.Resources = "n", "python", map[string]int{"gpu": 4, "mem": 5000}
 	})
 	task := s.await(t, id, sm.Executed)
@@ -117,7 +117,7 @@ echo "$TDF_RESOURCE_GPU:$TDF_RESOURCE_GPU_IDS"`)
 		s.open(t, p, input(dir), demands(task.Bucket{Resources: "gpu=1"}))
 	}
 	for _, name := range []string{"w", "v"} {
-		s.start(t, func(o *Options) { o.Name, o.Node, o.Slots, o.Resources = name, "n", 3, map[string]int{"gpu": 3} })
+		s.start(t, func(o *options) { o.Name, o.Node, o.Slots, o.Resources = name, "n", 3, map[string]int{"gpu": 3} })
 	}
 	used := map[string]int{}
 	for id := int64(1); id <= tasks; id++ {

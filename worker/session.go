@@ -81,10 +81,10 @@ func (w *Worker) tidy() {
 }
 
 func (w *Worker) sweep() {
-	if w.opts.Container == nil {
+	if w.opts.container == nil {
 		return // handlers leave nothing
 	}
-	killed, err := w.opts.Container.Sweep()
+	killed, err := w.opts.container.Sweep()
 	if err != nil {
 		w.log.Warn("could not kill everything an earlier incarnation has left", "error", err)
 	}
@@ -104,8 +104,8 @@ func (w *Worker) registration() task.Registration {
 		Env: offer.Env, Labels: offer.Labels, Resources: offer.Resources,
 		Classes: offer.Classes, MaxThreads: offer.MaxThreads,
 	}
-	if w.opts.Container != nil {
-		r.Containment = w.opts.Container.Describe()
+	if w.opts.container != nil {
+		r.Containment = w.opts.container.Describe()
 	}
 	return r
 }

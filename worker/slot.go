@@ -188,7 +188,7 @@ func (s *slot) ready() (*shim.Slot, error) {
 	if sh := s.known(); sh != nil {
 		return sh, s.tell(sh)
 	}
-	sh, err := s.worker.opts.Container.Start(s.index)
+	sh, err := s.worker.opts.container.Start(s.index)
 	if err != nil {
 		return nil, &hostError{err}
 	}

@@ -41,7 +41,7 @@ func (w *Worker) drain(dispatching <-chan struct{}) {
 			w.stopAll(errDrained, stopNow == nil)
 		}
 	}
-	time.AfterFunc(w.opts.StopTimeout, w.stopReports)
+	time.AfterFunc(w.opts.stopTimeout, w.stopReports)
 }
 
 // stopAll stops all rounds; hard is with KILL and without grace.

@@ -82,7 +82,7 @@ func TestTimeoutOfStubbornProgram(t *testing.T) {
 	s := newSite(t)
 	pid := filepath.Join(t.TempDir(), "pid")
 	id := s.open(t, s.script(t, "p", `trap "" TERM; `+sleeper), input(pid), limits("3", "0"))
-	s.start(t, func(o *Options) { o.KillGrace = 0 }, setting(t, "kill_grace=1.2"))
+	s.start(t, func(o *options) { o.KillGrace = 0 }, setting(t, "kill_grace=1.2"))
 	group := awaitFile(t, pid)
 	task := s.await(t, id, sm.TimedOut)
 	if took := storetest.Stamps(task, 0)["timeout"].Sub(task.Current.Running); took < 4200*sm.Millisecond {
@@ -150,7 +150,7 @@ func TestShutdownHandsBack(t *testing.T) {
 	if err := s.Raw.ZScore(t.Context(), s.Key("ready:q:::0"), "a1").Err(); err != nil {
 		t.Errorf("the task does not wait in its bucket: %v", err)
 	}
-	other := s.start(t, func(o *Options) { o.Name = "other" })
+	other := s.start(t, func(o *options) { o.Name = "other" })
 	other.log.await(t, "claimed task 1")
 }
 
@@ -162,7 +162,7 @@ func TestLifecycle(t *testing.T) {
 			made++
 			o := s.options(tb, s.Dial(tb))
 			o.Name = "w" + strconv.Itoa(made)
-			w, err := New(o)
+			w, err := assemble(o)
 			if err != nil {
 				tb.Fatal(err)
 			}

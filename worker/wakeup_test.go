@@ -11,7 +11,7 @@ import (
 func TestWakeUpsArePassedOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	w, err := New(s.options(t, s.Store))
+	w, err := assemble(s.options(t, s.Store))
 	if err != nil {
 		t.Fatal(err)
 	}

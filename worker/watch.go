@@ -83,7 +83,7 @@ func (r *round) listen(path string) {
 	defer r.mu.Unlock()
 	r.control = &control.Reader{Path: path}
 	if _, _, other := r.worker.owner(); other {
-		r.control.As = r.worker.opts.Container.AsOwner
+		r.control.As = r.worker.opts.container.AsOwner
 	}
 }
 

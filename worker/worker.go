@@ -22,7 +22,7 @@ import (
 
 // Worker claims tasks, runs them and reports, until it is told to stop.
 type Worker struct {
-	opts     Options
+	opts     options
 	log      *slog.Logger
 	allow    []string
 	environ  []string
@@ -68,12 +68,11 @@ type Worker struct {
 	stopReports, endLife             context.CancelFunc
 	working, background              sync.WaitGroup
 
-	closers []func() error // of what Load has opened
+	closers []func() error // of what New has opened
 }
 
-// New makes a Worker. It returns an *[OptionError], or a *config.Error for a
-// name that cannot be one; Redis is first talked to by Run.
-func New(opts Options) (*Worker, error) {
+// assemble makes a worker of complete options.
+func assemble(opts options) (*Worker, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
@@ -81,12 +80,12 @@ func New(opts Options) (*Worker, error) {
 	if err != nil {
 		return nil, &OptionError{"DiskReserve", opts.DiskReserve, err.Error()}
 	}
-	log := cmp.Or(opts.Log, slog.New(slog.DiscardHandler)).With("worker", opts.Name)
+	log := cmp.Or(opts.Logger, slog.Default()).With("worker", opts.Name)
 	w := &Worker{
 		opts: opts, log: log, token: newToken(), disk: guard,
 		allow: append(process.DefaultAllow(), opts.Environment...),
 		// What configures TDF, passwords above all, is not for programs.
-		environ: slices.DeleteFunc(slices.Clone(opts.Environ), func(entry string) bool {
+		environ: slices.DeleteFunc(slices.Clone(opts.environ), func(entry string) bool {
 			return strings.HasPrefix(entry, "TDF_")
 		}),
 		ready: make(chan struct{}), changed: make(chan struct{}, 1), stopNow: make(chan struct{}),
@@ -114,10 +113,11 @@ func New(opts Options) (*Worker, error) {
 // It returns an error if Redis cannot be reached or is not fit at the start
 // (see [Backend]), one matching [ErrNameTaken] if another worker of
 // this name is alive, and [ErrStarted] if it has been called before.
-func (w *Worker) Run(ctx context.Context) error {
+func (w *Worker) Run(ctx context.Context) (err error) {
 	if !w.started.CompareAndSwap(false, true) {
 		return ErrStarted
 	}
+	defer func() { err = errors.Join(err, closeAll(w.closers)) }()
 	defer w.closeSpool()
 	defer w.leavePrivateDir()
 	makeThreads(2*len(w.slots) + spareThreads)

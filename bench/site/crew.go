@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
@@ -26,8 +27,9 @@ import (
 type Site struct {
 	Redis *Redis
 	// Store is for the benchmark itself.
-	Store *store.Store
-	temp  string
+	Store   *store.Store
+	closers []func() error
+	temp    string
 }
 
 const namespace = "bench"
@@ -60,8 +62,11 @@ func With(ctx context.Context, do func(*Site) error, settings ...string) error {
 // Close ends the Redis.
 func (s *Site) Close() error {
 	var err error
+	for _, end := range s.closers {
+		err = errors.Join(err, end())
+	}
 	if s.Store != nil {
-		err = s.Store.Close()
+		err = errors.Join(err, s.Store.Close())
 	}
 	s.Redis.Stop()
 	return errors.Join(err, os.RemoveAll(s.temp))
@@ -116,14 +121,29 @@ func (s *Site) Open(ctx context.Context, n int, specs ...task.Spec) error {
 	return nil
 }
 
-// Manager makes a manager with settings as in manager.batch_size=1000. The caller closes it.
+// Manager makes a manager with settings as in manager.batch_size=1000, on connections of its own.
 func (s *Site) Manager(ctx context.Context, name string, settings ...string) (*manager.Manager, error) {
-	settings = append(slices.Clone(settings), "redis.host="+s.Redis.Socket(), "tdf.namespace="+namespace)
-	m, err := manager.New(ctx, name, "", manager.WithSettings(settings...), manager.WithLogger(slog.New(slog.DiscardHandler)))
+	site, err := s.connect(ctx, settings...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return m, nil
+	return manager.New(site, name, manager.Options{}), nil
+}
+
+// connect makes a silent site, which is closed with the Redis.
+func (s *Site) connect(ctx context.Context, settings ...string) (*tdf.Site, error) {
+	settings = append(slices.Clone(settings), "redis.host="+s.Redis.Socket(), "tdf.namespace="+namespace)
+	file, err := config.Load("", config.ForManager, config.WithEnviron(nil), config.WithSettings(settings...))
+	if err != nil {
+		return nil, err
+	}
+	internal, err := store.Open(file, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	s.closers = append(s.closers, internal.Store.Close)
+	site := &tdf.Site{Internal: internal}
+	return site, site.Check(ctx)
 }
 
 // Crew is what runs on a site.
@@ -166,26 +186,20 @@ func (c *Crew) Workers(n int, h Hand) error {
 // Servers adds that many servers.
 func (c *Crew) Servers(n int) error {
 	for i := range n {
-		if err := c.Server(fmt.Sprintf("server-%d", i+1)); err != nil {
+		if err := c.Server(fmt.Sprintf("server-%d", i+1), server.Settings{}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Server adds a server, with its defaults but for what is set.
-func (c *Crew) Server(name string, set ...func(*config.Server)) error {
-	st, err := c.site.Dial(c.site.Redis.Socket())
+// Server adds a server.
+func (c *Crew) Server(name string, set server.Settings) error {
+	site, err := c.site.connect(c.ctx)
 	if err != nil {
 		return err
 	}
-	c.closers = append(c.closers, st.Close)
-	o := server.FromConfig(config.Defaults().Server)
-	o.Name, o.Store = name, st
-	for _, change := range set {
-		change(o.Server)
-	}
-	srv, err := server.New(o)
+	srv, err := server.New(site, server.Options{Name: name, Settings: set})
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -218,11 +232,12 @@ func (c *Crew) Worker(h Hand) error {
 		return err
 	}
 	c.closers = append(c.closers, st.Close)
-	o := worker.DefaultOptions()
-	o.Name, o.Node, o.Backend, o.Slots = h.Name, h.Name, st, h.Slots
-	o.Handlers, o.DrainTimeout, o.DiskReserve = h.Handlers, time.Minute, 0
-	o.SpoolDir = filepath.Join(c.site.temp, h.Name)
-	w, err := worker.New(o)
+	w, err := worker.New(nil, worker.Options{
+		Name: h.Name, Backend: st, Handlers: h.Handlers, Logger: slog.New(slog.DiscardHandler),
+		Settings: worker.Settings{
+			Node: h.Name, Slots: h.Slots, DrainTimeout: time.Minute, DiskReserve: -1, SpoolDir: filepath.Join(c.site.temp, h.Name),
+		},
+	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", h.Name, err)
 	}
@@ -236,7 +251,6 @@ func (c *Crew) Archiver(name string) error {
 	if err != nil {
 		return err
 	}
-	c.closers = append(c.closers, m.Close)
 	c.run(func(ctx context.Context) error { return m.Run(ctx, manager.Handlers{}) })
 	return nil
 }

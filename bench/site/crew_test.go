@@ -56,7 +56,7 @@ func TestTasksAreArchived(t *testing.T) {
 			return nil
 		})
 	})
-	if err := errors.Join(err, m.Close()); err != nil {
+	if err != nil {
 		t.Error(err)
 	}
 	if c, err := s.Store.Census(t.Context()); err != nil || c.Listed[statemachine.Archived] != 5 {

@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/plan"
 	"github.com/tdf-go/tdf/task"
@@ -46,11 +47,16 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	m, err := manager.New(ctx, "plan", o.config)
+	config, err := tdf.Load(o.config)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = m.Close() }()
+	site, err := tdf.Connect(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = site.Close() }()
+	m := manager.New(site, "plan", manager.Options{})
 	p, err := plan.New(ctx, m, "stress", plan.OnFailure(task.FailureHolds))
 	if err != nil {
 		return err

@@ -25,6 +25,7 @@ import (
 	"syscall"
 	"text/tabwriter"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
 )
@@ -50,12 +51,17 @@ func run(ctx context.Context, args []string, out, stderr io.Writer) (err error) 
 		return err
 	}
 	// Only what needs attention: the table says the rest.
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	m, err := manager.New(ctx, "sources", o.config, manager.WithLogger(log))
+	config, err := tdf.Load(o.config)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = m.Close() }()
+	config.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	place, err := tdf.Connect(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = place.Close() }()
+	m := manager.New(place, "sources", manager.Options{})
 	if _, err := m.Flush(ctx); err != nil {
 		return err
 	}

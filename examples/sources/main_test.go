@@ -42,11 +42,7 @@ func TestSources(t *testing.T) {
 	if err := run(ctx, []string{"-pause", "0", "-suffix", "", config}, &out, io.Discard); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	m, err := manager.New(ctx, "looker", config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
+	m := manager.New(place.Site(t), "looker", manager.Options{})
 	const perPass = 20
 	for id := int64(1); id <= 2*perPass; id++ {
 		task, err := m.Task(ctx, id)
@@ -80,11 +76,7 @@ func TestDifferenceIsSeen(t *testing.T) {
 	place := startCrew(t)
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	m, err := manager.New(ctx, "m", place.Config(t, "manager.cfg"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
+	m := manager.New(place.Site(t), "m", manager.Options{})
 	all := []trial{{program: "p", source: "rsync:run.sh", input: "0", want: outcome{state: "succeeded", lines: 3, fetched: true}}}
 	var out strings.Builder
 	wrong, err := try(ctx, m, &out, all, 1)

@@ -161,10 +161,5 @@ func TestStop(t *testing.T) {
 
 func open(t *testing.T, place crewtest.Place) *manager.Manager {
 	t.Helper()
-	m, err := manager.New(t.Context(), "m", place.Config(t, "manager.cfg"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.Close() })
-	return m
+	return manager.New(place.Site(t), "m", manager.Options{})
 }

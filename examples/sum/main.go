@@ -23,6 +23,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/manager"
 )
 
@@ -46,11 +47,16 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	m, err := manager.New(ctx, "sum", o.config)
+	config, err := tdf.Load(o.config)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = m.Close() }()
+	site, err := tdf.Connect(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = site.Close() }()
+	m := manager.New(site, "sum", manager.Options{})
 	if err := prepare(ctx, m, o); err != nil {
 		return err
 	}

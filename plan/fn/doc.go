@@ -11,7 +11,7 @@
 //
 //	handlers, err := fn.Handlers(Count, Add, Sum)
 //	...
-//	w, err := worker.Load("worker-A", "worker.cfg", func(o *worker.Options) { o.Handlers = handlers })
+//	err = worker.Run(ctx, site, worker.Options{Handlers: handlers})
 //
 // The program that builds a plan calls it. A call adds a task and returns at once. An
 // argument is a value, or the [Future] of another call; arguments of other types do not

@@ -3,7 +3,6 @@ package fn_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,12 +37,7 @@ func newSite(tb testing.TB, dir string, functions ...fn.Function) *manager.Manag
 	must(tb, err)
 	place := crewtest.NewPlace(tb)
 	crewtest.Start(tb, crewtest.Crew{Dir: dir, Place: place, Workers: []string{"w"}, Handlers: handlers})
-	m, err := manager.New(tb.Context(), "m", "",
-		manager.WithSettings("redis.host="+place.Host, "tdf.namespace="+place.Namespace),
-		manager.WithLogger(slog.New(slog.DiscardHandler)))
-	must(tb, err)
-	tb.Cleanup(func() { _ = m.Close() })
-	return m
+	return manager.New(place.Site(tb), "m", manager.Options{})
 }
 
 func must(tb testing.TB, err error) {

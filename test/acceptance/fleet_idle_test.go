@@ -73,13 +73,14 @@ func startIdlers(t *testing.T, sp *storetest.Space, runs *atomic.Int64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := worker.DefaultOptions()
-		o.Name, o.Backend, o.ProgramDir, o.Slots = fmt.Sprintf("idle-%d", i), st, dir, 2
-		o.Handlers = map[string]worker.Handler{"idle": func(context.Context, *worker.Job) error {
+		idle := func(context.Context, *worker.Job) error {
 			runs.Add(1)
 			return nil
-		}}
-		w, err := worker.New(o)
+		}
+		w, err := worker.New(nil, worker.Options{
+			Name: fmt.Sprintf("idle-%d", i), Backend: st, Handlers: map[string]worker.Handler{"idle": idle},
+			Settings: worker.Settings{ProgramDir: dir, Slots: 2},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
@@ -25,14 +26,15 @@ const fragileManager = "fragile-manager"
 func runFragile(cfg, ledger string) error {
 	ctx := context.Background()
 	_, err := os.Stat(ledger)
-	first, opts := os.IsNotExist(err), []manager.Option{}
+	first, o := os.IsNotExist(err), manager.Options{}
 	if first { // the second one is to have the task soon
-		opts = append(opts, manager.WithSettings("manager.handling_lease=1"))
+		o.HandlingLease = time.Second
 	}
-	m, err := manager.New(ctx, "fragile", cfg, opts...)
+	site, err := connect(ctx, cfg)
 	if err != nil {
 		return err
 	}
+	m := manager.New(site, "fragile", o)
 	return m.Run(ctx, manager.Handlers{
 		Succeeded: func(_ context.Context, _ *manager.Manager, t *task.Task) error {
 			line := fmt.Appendf(nil, "handled %d\n", t.ID)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"testing"
@@ -81,12 +80,12 @@ func runBuilder(cfg, file string) error {
 	if err != nil {
 		return err
 	}
-	m, err := manager.New(ctx, "builder", cfg, manager.WithLogger(slog.New(slog.DiscardHandler)))
+	site, err := connect(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = m.Close() }()
-	p, _, err := r.build(ctx, m, os.Stdout)
+	defer func() { _ = site.Close() }()
+	p, _, err := r.build(ctx, manager.New(site, "builder", manager.Options{}), os.Stdout)
 	if err != nil {
 		return err
 	}

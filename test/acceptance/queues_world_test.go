@@ -3,7 +3,6 @@ package acceptance
 import (
 	"cmp"
 	"encoding/json"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -20,12 +19,12 @@ import (
 // project is package manager on the namespace, as a project uses it.
 func (w *world) project(t *testing.T) *manager.Manager {
 	t.Helper()
-	m, err := manager.New(t.Context(), "project", w.cfg, manager.WithLogger(slog.New(slog.DiscardHandler)))
+	site, err := connect(t.Context(), w.cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = m.Close() })
-	return m
+	t.Cleanup(func() { _ = site.Close() })
+	return manager.New(site, "project", manager.Options{})
 }
 
 // queue makes a queue with tdf-manager.

@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/internal/ops/audit"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/internal/testkit/daemontest"
@@ -152,15 +154,25 @@ func (w *world) script(t *testing.T, name, body string) task.Spec {
 	return task.Spec{Program: name, Source: "rsync:" + file}
 }
 
+// connect makes a silent site of a configuration file.
+func connect(ctx context.Context, file string) (*tdf.Site, error) {
+	c, err := tdf.Load(file)
+	if err != nil {
+		return nil, err
+	}
+	c.Logger = slog.New(slog.DiscardHandler)
+	return tdf.Connect(ctx, c)
+}
+
 // open opens tasks as a project does.
 func (w *world) open(t *testing.T, specs ...task.Spec) []int64 {
 	t.Helper()
-	m, err := manager.New(t.Context(), "opener", w.cfg, manager.WithLogger(slog.New(slog.DiscardHandler)))
+	site, err := connect(t.Context(), w.cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = m.Close() }()
-	ids, err := m.OpenAll(t.Context(), slices.Values(specs))
+	defer func() { _ = site.Close() }()
+	ids, err := manager.New(site, "opener", manager.Options{}).OpenAll(t.Context(), slices.Values(specs))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/testkit/hosttest"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
@@ -99,7 +98,7 @@ func background(t *testing.T, run func(context.Context) error) {
 // startServer runs our server as it is shipped, with all defaults.
 func startServer(t *testing.T, sp *storetest.Space) {
 	t.Helper()
-	s, err := server.New(server.Options{Name: "server", Store: sp.Dial(t)})
+	s, err := server.New(sp.Site(t, nil), server.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,19 +122,7 @@ func startWorker(t *testing.T, sp *storetest.Space, name string) {
 	p := program{t.TempDir()}
 	script := "#!/bin/sh\necho ours \"$TDF_TASK_ID\" \"$@\"\n"
 	hosttest.WriteProgram(t, filepath.Join(p.dir, "run.sh"), script, 0o700)
-	container, err := shim.New(shim.Options{Name: sp.Namespace + "/" + name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := container.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	opts := worker.DefaultOptions()
-	opts.Name, opts.Backend, opts.Programs, opts.Container = name, sp.Dial(t), p, container
-	opts.TempDir, opts.ProgramDir = t.TempDir(), p.dir
-	w, err := worker.New(opts)
+	w, err := worker.New(sp.Site(t, nil), worker.Options{Name: name, Programs: p, Settings: worker.Settings{TempDir: t.TempDir(), ProgramDir: p.dir}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,20 +2,19 @@ package redisfaults
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"io"
 	"log/slog"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/server"
@@ -67,18 +66,23 @@ func (tm *team) dial(t *testing.T, opts ...conn.Option) *store.Store {
 	return st
 }
 
+// site is where everybody of the team works.
+func (tm *team) site(t *testing.T) *tdf.Site {
+	t.Helper()
+	return storetest.At(t, tm.where, tm.namespace, tm.logger())
+}
+
 func (tm *team) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(tm.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 func (tm *team) newServer(t *testing.T, change ...func(*server.Options)) *server.Server {
 	t.Helper()
-	o := server.FromConfig(config.Defaults().Server)
-	o.Name, o.Store, o.Log, o.RepairInterval = "server", tm.dial(t, conn.WithRetries(-1)), tm.logger(), time.Second
+	o := server.Options{Settings: server.Settings{RepairInterval: time.Second}}
 	for _, f := range change {
 		f(&o)
 	}
-	s, err := server.New(o)
+	s, err := server.New(tm.site(t), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,38 +91,15 @@ func (tm *team) newServer(t *testing.T, change ...func(*server.Options)) *server
 
 func (tm *team) newManager(t *testing.T, name string) *manager.Manager {
 	t.Helper()
-	m, err := manager.New(t.Context(), name, "", manager.WithSettings(tm.settings()...),
-		manager.WithLogger(tm.logger()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.Close() })
-	return m
-}
-
-// settings are what a configuration file would say.
-func (tm *team) settings() []string {
-	w := &tm.where
-	list := []string{"tdf.namespace=" + tm.namespace, "redis.host=" + w.Host, "redis.port=" + strconv.Itoa(cmp.Or(w.Port, 6379)), "redis.durability=" + cmp.Or(w.Durability, config.DurabilityFast)}
-	switch {
-	case w.Sentinel():
-		list[1] = "redis.sentinel_master=" + w.SentinelMaster
-		list = append(list, "redis.sentinel_addrs="+strings.Join(w.SentinelAddrs, ","))
-	case w.Cluster():
-		list[1] = "redis.cluster_addrs=" + strings.Join(w.ClusterAddrs, ",")
-	}
-	return list
+	return manager.New(tm.site(t), name, manager.Options{})
 }
 
 func (tm *team) newWorker(t *testing.T, name string) *worker.Worker {
 	t.Helper()
-	o := worker.DefaultOptions()
-	o.Name, o.Node, o.Labels, o.Slots = name, "node-"+name, []string{"worker=" + name}, 4
-	o.Backend, o.Log = tm.dial(t), tm.logger()
-	o.TempDir, o.SpoolDir, o.DiskReserve = t.TempDir(), t.TempDir(), 0
-	o.KillGrace, o.DrainTimeout = time.Second, time.Second
-	o.Handlers = map[string]worker.Handler{"job": tm.ledger.work}
-	w, err := worker.New(o)
+	w, err := worker.New(tm.site(t), worker.Options{Name: name, Handlers: map[string]worker.Handler{"job": tm.ledger.work}, Settings: worker.Settings{
+		Node: "node-" + name, Labels: []string{"worker=" + name}, Slots: 4,
+		TempDir: t.TempDir(), SpoolDir: t.TempDir(), DiskReserve: -1, KillGrace: time.Second, DrainTimeout: time.Second,
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/embedded"
 	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/server"
 )
 
@@ -71,15 +71,15 @@ func redisOf(cfg *config.File, log *slog.Logger) (config.Redis, func(), error) {
 }
 
 func serve(ctx context.Context, name string, where config.Redis, cfg *config.File, log *slog.Logger) error {
-	// Without retries: the server must know when Redis was away.
-	st, err := store.Dial(where, cfg.TDF.Namespace, conn.WithRetries(-1))
+	there := *cfg
+	there.Redis = where
+	internal, err := store.Open(&there, log)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = st.Close() }()
-	opt := server.FromConfig(cfg.Server)
-	opt.Name, opt.Store, opt.Log, opt.Version = name, st, log, cli.ThisBuild().Version
-	s, err := server.New(opt)
+	site := &tdf.Site{Internal: internal}
+	defer func() { _ = site.Close() }() // nothing was asked of its own connections
+	s, err := server.New(site, server.Options{Name: name, Version: cli.ThisBuild().Version})
 	if err != nil {
 		return cli.WithCode(cli.ExitUsage, err)
 	}

@@ -30,7 +30,7 @@ func (a *app) run() *cobra.Command {
 			"outcomes.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.asDaemon(archiveAll, manager.AsStandby(force))(cmd, args)
+			return a.asDaemon(archiveAll, manager.Options{Standby: true, Force: force})(cmd, args)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "run beside a project's own manager, which then misses outcomes")

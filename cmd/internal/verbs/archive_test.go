@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store/upkeep"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/internal/testkit/worktest"
@@ -26,10 +25,9 @@ func (b *bench) retire(dir string) {
 	for _, outcome := range statemachine.Outcomes() {
 		all = append(all, upkeep.Retention{Outcome: outcome})
 	}
-	o := server.FromConfig(config.Defaults().Server)
-	o.Name, o.Store, o.Version = "server", worktest.Open(b.t, b.ns), "test"
-	o.RoundDuration, o.ArchiveRetention, o.ArchiveDir = 20*time.Millisecond, all, dir
-	srv, err := server.New(o)
+	srv, err := server.New(b.site(), server.Options{Version: "test", Settings: server.Settings{
+		RoundDuration: 20 * time.Millisecond, ArchiveRetention: all, ArchiveDir: dir,
+	}})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -9,8 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/store"
-	"github.com/tdf-go/tdf/internal/store/conn"
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/internal/testkit/storetest"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/server"
@@ -50,15 +49,14 @@ func (b *bench) planCrew() *planCrew {
 			return context.Cause(ctx)
 		}
 	}
-	srv, err := server.New(server.Options{Name: "server", Store: b.dial()})
+	srv, err := server.New(b.site(), server.Options{})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	o := worker.DefaultOptions()
-	o.Name, o.Node, o.Backend, o.SpoolDir = "w", "n", b.dial(), b.t.TempDir()
-	o.Slots, o.DiskReserve, o.KillGrace = 2, 0, 100*time.Millisecond
-	o.Handlers = map[string]worker.Handler{"echo": echo, "flaky": flaky, "gate": gate, "split": split}
-	w, err := worker.New(o)
+	w, err := worker.New(b.site(), worker.Options{
+		Name: "w", Handlers: map[string]worker.Handler{"echo": echo, "flaky": flaky, "gate": gate, "split": split},
+		Settings: worker.Settings{Node: "n", Slots: 2, SpoolDir: b.t.TempDir(), DiskReserve: -1, KillGrace: 100 * time.Millisecond},
+	})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -68,16 +66,8 @@ func (b *bench) planCrew() *planCrew {
 	return c
 }
 
-// dial is a store for a daemon.
-func (b *bench) dial() *store.Store {
-	b.t.Helper()
-	s, err := store.Dial(storetest.Where(b.srv), b.ns, conn.WithRetries(-1))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.t.Cleanup(func() { _ = s.Close() })
-	return s
-}
+// site is where daemons work.
+func (b *bench) site() *tdf.Site { return storetest.At(b.t, storetest.Where(b.srv), b.ns, nil) }
 
 // background runs a daemon until the test ends.
 func (b *bench) background(run func(context.Context) error) {

@@ -2,7 +2,6 @@ package verbs
 
 import (
 	"cmp"
-	"log/slog"
 	"regexp"
 	"slices"
 	"testing"
@@ -19,12 +18,7 @@ import (
 // session is one as a verb has it.
 func (b *bench) session() *session {
 	b.t.Helper()
-	m, err := manager.New(b.t.Context(), "tdf-manager", b.file, manager.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.t.Cleanup(func() { _ = m.Close() })
-	return &session{store: b.store, manager: m}
+	return &session{store: b.store, manager: manager.New(b.site(), "tdf-manager", manager.Options{})}
 }
 
 func follow(t *testing.T, s *session, plan int64) *planview.Follower {

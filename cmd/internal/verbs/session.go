@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
@@ -34,7 +35,9 @@ type session struct {
 	out          *cli.Output
 	cfg          *config.File
 	log          *slog.Logger
-	// store has all connections of the verb; manager is there in verbs made by withManager.
+	// site has all connections of the verb, which are those of store; manager is there in
+	// verbs made by withManager.
+	site    *tdf.Site
 	store   *store.Store
 	manager *manager.Manager
 }
@@ -45,22 +48,22 @@ type (
 )
 
 // withManager makes a verb that works as a manager does.
-func (a *app) withManager(do verb) runFunc { return a.dialled(false, a.managed(do)) }
+func (a *app) withManager(do verb) runFunc { return a.dialled(false, a.managed(do, manager.Options{})) }
 
 // asDaemon makes a verb that works as a manager does and stays, also without its terminal.
-func (a *app) asDaemon(do verb, opts ...manager.Option) runFunc {
+func (a *app) asDaemon(do verb, o manager.Options) runFunc {
 	return a.dialled(true, func(ctx context.Context, s *session) error {
-		return cli.Outlive(ctx, s.cfg, s.log, func(ctx context.Context) error { return a.managed(do, opts...)(ctx, s) })
+		return cli.Outlive(ctx, s.cfg, s.log, func(ctx context.Context) error { return a.managed(do, o)(ctx, s) })
 	})
 }
 
 // managed gives the session its manager.
-func (a *app) managed(do verb, opts ...manager.Option) verb {
-	return func(ctx context.Context, s *session) (err error) {
-		opts = append(opts, manager.WithSettings(a.flags.Settings...), manager.WithLogger(s.log), manager.WithStore(s.store))
-		if s.manager, err = manager.New(ctx, "tdf-manager", a.path(), opts...); err != nil {
+func (a *app) managed(do verb, o manager.Options) verb {
+	return func(ctx context.Context, s *session) error {
+		if err := s.site.Check(ctx); err != nil {
 			return err
 		}
+		s.manager = manager.New(s.site, "tdf-manager", o)
 		return do(ctx, s)
 	}
 }
@@ -76,10 +79,12 @@ func (a *app) dialled(daemon bool, do verb) runFunc {
 		if !daemon {
 			opts = append(opts, conn.WithOnePool())
 		}
-		if s.store, err = store.Dial(s.cfg.Redis, s.cfg.TDF.Namespace, opts...); err != nil {
+		internal, err := store.Open(s.cfg, s.log, opts...)
+		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, s.store.Close()) }()
+		s.site, s.store = &tdf.Site{Internal: internal}, internal.Store
+		defer func() { err = errors.Join(err, s.site.Close()) }()
 		return do(ctx, s)
 	})
 }

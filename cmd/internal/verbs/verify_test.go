@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/testkit/wait"
 	"github.com/tdf-go/tdf/server"
 )
@@ -37,9 +36,7 @@ func TestVerifyWaits(t *testing.T) {
 	if r.code != 1 || !strings.Contains(r.err, "no server runs: start a tdf-server") {
 		t.Errorf("no server: %+v", r)
 	}
-	o := server.FromConfig(config.Defaults().Server)
-	o.Name, o.Store, o.RepairInterval = "server", b.dial(), 50*time.Millisecond
-	srv, err := server.New(o)
+	srv, err := server.New(b.site(), server.Options{Settings: server.Settings{RepairInterval: 50 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}

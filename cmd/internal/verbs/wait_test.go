@@ -3,7 +3,6 @@ package verbs
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"regexp"
 	"slices"
@@ -208,15 +207,12 @@ func TestSignals(t *testing.T) {
 func TestSignalAfterTheWait(t *testing.T) {
 	t.Parallel()
 	b := played(t)
-	m, err := manager.New(t.Context(), "tdf-manager", b.file, manager.WithStore(b.store), manager.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := manager.New(b.site(), "tdf-manager", manager.Options{})
 	ctx, send := signalled(syscall.SIGINT)
 	send()
 	var out strings.Builder
 	s := &session{cmd: &cobra.Command{Use: "wait"}, out: cli.NewOutput(&out), manager: m}
-	err = (&waiting{}).finish(ctx, s, manager.Progress{Total: 4, Done: 4, Unsuccessful: []int64{2}}, false)
+	err := (&waiting{}).finish(ctx, s, manager.Progress{Total: 4, Done: 4, Unsuccessful: []int64{2}}, false)
 	if cli.ExitCode(err) != cli.ExitTaskFailed {
 		t.Errorf("ended with %v", err)
 	}

@@ -10,10 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/internal/base/cli"
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
+	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/worker"
 )
@@ -63,14 +65,18 @@ func seal(cfg *config.File) error {
 }
 
 func run(ctx context.Context, name string, cfg *config.File, log *slog.Logger) error {
-	w, err := worker.Assemble(name, cfg, func(o *worker.Options) {
-		o.Log, o.Version = log, cli.ThisBuild().Version
-	})
+	internal, err := store.Open(cfg, log)
+	if err != nil {
+		return err
+	}
+	site := &tdf.Site{Internal: internal}
+	defer func() { _ = site.Close() }() // nothing was asked of its own connections
+	w, err := worker.New(site, worker.Options{Name: name, Version: cli.ThisBuild().Version})
 	if err != nil {
 		return refused(err)
 	}
 	cli.OnSecondSignal(ctx, w.StopNow)
-	err = errors.Join(w.Run(ctx), w.Close())
+	err = w.Run(ctx)
 	if errors.Is(err, conn.ErrNameTaken) {
 		return refused(err)
 	}

@@ -255,7 +255,7 @@ func (l *loader) errorAt(sectionName, keyName, problem, remedy string) *Error {
 // checkWorker refuses settings of [worker] that contradict others.
 func (l *loader) checkWorker() {
 	w, redis := &l.file.Worker, &l.file.Redis
-	if w.OnRedisLoss == "finish" && (redis.Sentinel() || redis.Cluster()) {
+	if w.OnRedisLoss == FinishOnLoss && (redis.Sentinel() || redis.Cluster()) {
 		l.refuse("worker", "on_redis_loss",
 			"with sentinel or cluster, an address where nobody listens does not prove that Redis is away: another may serve",
 			"write on_redis_loss=stop")

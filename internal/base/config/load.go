@@ -40,6 +40,15 @@ func WithSettings(settings ...string) Option {
 	return func(l *loader) { l.flags = append(l.flags, settings...) }
 }
 
+// WithValues adds values that a program gives in its code. They win over everything
+// else. An error calls them by their own names.
+func WithValues(values ...Value) Option {
+	return func(l *loader) { l.values = append(l.values, values...) }
+}
+
+// Value is the text of a key that a program gives, and what the program calls it.
+type Value struct{ Section, Key, Text, Name string }
+
 // Load reads and validates the configuration of the program need. With an empty
 // path everything comes from the environment and the options.
 //
@@ -55,6 +64,9 @@ func Load(path string, need Kind, opts ...Option) (*File, error) {
 	}
 	l.readEnviron()
 	l.readFlags()
+	for _, v := range l.values {
+		l.put(v.Section, v.Key, setting{text: v.Text, level: fromProgram, place: v.Name})
+	}
 	l.requireSections()
 	l.apply()
 	if len(l.problems) == 0 {
@@ -80,6 +92,7 @@ type loader struct {
 	schema   schema
 	environ  []string
 	flags    []string
+	values   []Value
 	sections map[string]bool // sections the file has
 	problems []*Error
 }
@@ -110,6 +123,7 @@ const (
 	fromFile
 	fromEnvironment
 	fromFlag
+	fromProgram
 )
 
 // put stores a setting unless a stronger source has given the key.
@@ -263,7 +277,7 @@ func (f *File) Warnings() []string {
 type Kind string
 
 // The programs. Each accepts the sections of the others too, so that one file
-// can serve all three.
+// can serve all three. A program that uses the packages loads as a manager does.
 const (
 	ForServer  Kind = "tdf-server"
 	ForWorker  Kind = "tdf-worker"

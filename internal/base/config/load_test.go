@@ -53,8 +53,8 @@ func TestLoadSeedForm(t *testing.T) {
 		want.Kind = kind
 		want.Redis.Host, want.Redis.Port, want.Redis.DB = "redis.example.org", 6380, 2
 		want.TDF.Namespace = "MyProject"
-		want.Worker.TaskOutputFilename = "results/$worker-$taskId-$round.out"
-		want.Worker.TaskErrorFilename = "results/$worker-$taskId-$round.err"
+		want.Worker.OutputFile = "results/$worker-$taskId-$round.out"
+		want.Worker.ErrorFile = "results/$worker-$taskId-$round.err"
 		want.Worker.SleepAfterSuccess = 100 * time.Millisecond
 		want.Worker.SleepAfterFailure = 500 * time.Millisecond
 		want.Worker.SleepAfterNoProcessClaimed = 2 * time.Second

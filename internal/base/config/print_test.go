@@ -74,7 +74,7 @@ func TestShippedFiles(t *testing.T) {
 		}
 		want := defaults(t)
 		want.Kind, want.TDF.Namespace = kind, "MyProject"
-		want.Worker.TaskOutputFilename, want.Worker.TaskErrorFilename = f.Worker.TaskOutputFilename, f.Worker.TaskErrorFilename
+		want.Worker.OutputFile, want.Worker.ErrorFile = f.Worker.OutputFile, f.Worker.ErrorFile
 		if diff := compare(want, f); diff != "" {
 			t.Errorf("%s.cfg differs from the defaults it promises: -want +got:\n%s", name, diff)
 		}

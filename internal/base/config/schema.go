@@ -150,8 +150,8 @@ func workerSection(w *Worker) section {
 		keys: slices.Concat([]key{
 			{"slots", "0", integer(&w.Slots, 0, 1024), "How many tasks run at a time; 0 for the number of cores."},
 			{"node", "", text(&w.Node, optional(task.CheckNode)), "Name of the host in records and in the registry; empty for its host name."},
-			{"task_output_filename", "", text(&w.TaskOutputFilename, checkFilename), "File that receives all of a program's stdout; empty for none. `$worker`, `$taskId`, `$round` and `$program` are replaced."},
-			{"task_error_filename", "", text(&w.TaskErrorFilename, checkFilename), "The same for stderr."},
+			{"task_output_filename", "", text(&w.OutputFile, checkFilename), "File that receives all of a program's stdout; empty for none. `$worker`, `$taskId`, `$round` and `$program` are replaced."},
+			{"task_error_filename", "", text(&w.ErrorFile, checkFilename), "The same for stderr."},
 			{"sleep_after_success", "0", seconds(&w.SleepAfterSuccess, 0, longest), "Pause after a round that succeeded."},
 			{"sleep_after_failure", "0", seconds(&w.SleepAfterFailure, 0, longest), "Pause after a round that failed."},
 			{"output_limit", "1MiB", size(&w.OutputLimit, kib, 256*mib), "How much of each stream is stored with the task; beyond it, head and tail are kept."},
@@ -188,7 +188,7 @@ func offerKeys(w *Worker) []key {
 func lifeKeys(w *Worker) []key {
 	return []key{
 		{"drain_timeout", "20", seconds(&w.DrainTimeout, 0, longest), "How long running programs may go on after the first SIGTERM or SIGINT before their tasks are handed back."},
-		{"on_redis_loss", "stop", word(&w.OnRedisLoss, "stop", "finish"), "When the lease cannot be renewed because nothing listens where Redis was: `stop` ends the programs before the lease does, `finish` lets them go on while that stays so. `finish` is for hosts that reach Redis directly, since a proxy, tunnel or firewall that refuses looks like a Redis that is gone. A worker that is cut off in any other way always stops them."},
+		{"on_redis_loss", StopOnLoss, word(&w.OnRedisLoss, StopOnLoss, FinishOnLoss), "When the lease cannot be renewed because nothing listens where Redis was: `stop` ends the programs before the lease does, `finish` lets them go on while that stays so. `finish` is for hosts that reach Redis directly, since a proxy, tunnel or firewall that refuses looks like a Redis that is gone. A worker that is cut off in any other way always stops them."},
 		{"spool_dir", "", textOrNone(&w.SpoolDir), "Where results wait that could not be delivered yet; empty for `.tdf/spool` in `program_dir`."},
 		{"disk_reserve", "64MiB", size(&w.DiskReserve, 0, tib), "Free space of `program_dir`, `temp_dir` and `spool_dir` below which nothing is claimed; 0 for none."},
 		{"keep_rounds", "10", orNone(integer(&w.KeepRounds, 0, 1_000_000), "0"), "Number of rounds whose output a task keeps, half of them the first and half the last. 0 means `unlimited` too."},

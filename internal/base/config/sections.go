@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,31 @@ import (
 // EmbeddedHost is the value of [redis] host with which a server starts a Redis
 // of its own inside the process, for trials; nothing survives its end.
 const EmbeddedHost = "embedded"
+
+// Complete returns the settings that a program gives in its code, a struct of fields, with
+// those that it has left at zero taken from others. A negative number asks for the 0 that
+// is none.
+func Complete[T any](given, from T) T {
+	into, rest := reflect.ValueOf(&given).Elem(), reflect.ValueOf(from)
+	for i := range into.NumField() {
+		switch field := into.Field(i); v := field.Interface().(type) {
+		case int, int64, time.Duration:
+			switch n := field.Int(); {
+			case n == 0:
+				field.Set(rest.Field(i))
+			case n < 0:
+				field.SetInt(0)
+			}
+		case bool:
+			field.SetBool(v || rest.Field(i).Bool())
+		default:
+			if field.IsZero() {
+				field.Set(rest.Field(i))
+			}
+		}
+	}
+	return given
+}
 
 // The structs of the sections have a field a key. What a key means, its default and
 // its limits, and what an empty text means, stand in [schemaOf]; sizes are in bytes.
@@ -135,18 +161,23 @@ type Worker struct {
 	Classes    []string
 	MaxThreads task.Limit
 
-	ProgramDir, TempDir, SpoolDir         string
-	TaskOutputFilename, TaskErrorFilename string
-	Environment                           []string
-	OutputLimit, DiskReserve              int64
-	KeepRounds                            int // 0 for all
-	SleepAfterSuccess, SleepAfterFailure  time.Duration
-	SleepInitial, SleepMax                time.Duration
-	SleepIncrease                         float64
-	SleepAfterNoProcessClaimed            time.Duration // 0, written inf, for no bound
-	KillGrace, DrainTimeout               time.Duration
-	OnRedisLoss                           string // stop or finish
+	OutputFile, ErrorFile string
+	OutputLimit           int64
+	KeepRounds            int // 0 for all
 
+	SleepAfterSuccess, SleepAfterFailure time.Duration
+	SleepInitial                         time.Duration
+	SleepIncrease                        float64
+	SleepMax                             time.Duration
+	SleepAfterNoProcessClaimed           time.Duration // 0, written inf, for no bound
+
+	KillGrace, DrainTimeout time.Duration
+	OnRedisLoss             string // StopOnLoss or FinishOnLoss
+
+	ProgramDir, TempDir, SpoolDir string
+	DiskReserve                   int64
+
+	Environment        []string
 	Containment        string // auto, pidns, cgroup or group
 	RequireContainment bool
 	Cgroup             string
@@ -164,6 +195,12 @@ type Worker struct {
 	SSHOptions, RsyncPath            string
 	RequirePinned                    bool
 }
+
+// The values of [worker] on_redis_loss.
+const (
+	StopOnLoss   = "stop"
+	FinishOnLoss = "finish"
+)
 
 // Manager holds the section [manager].
 type Manager struct {

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/fleet"
@@ -26,10 +25,9 @@ import (
 // serve runs a server until it is stopped.
 func serve(t *testing.T, ns string, retention ...upkeep.Retention) (stop func()) {
 	t.Helper()
-	o := server.FromConfig(config.Defaults().Server)
-	o.Name, o.Store, o.ArchiveRetention = "server", worktest.Open(t, ns), retention
-	o.RoundDuration, o.RepairInterval, o.WorkerTimeout = 20*time.Millisecond, 10*time.Millisecond, 15*time.Second
-	srv, err := server.New(o)
+	srv, err := server.New(storetest.At(t, storetest.Where(redistest.Shared(t)), ns, nil), server.Options{Settings: server.Settings{
+		RoundDuration: 20 * time.Millisecond, RepairInterval: 10 * time.Millisecond, ArchiveRetention: retention,
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

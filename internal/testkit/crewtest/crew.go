@@ -15,9 +15,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/base/config"
-	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/internal/testkit/redistest"
 	"github.com/tdf-go/tdf/server"
@@ -62,31 +62,24 @@ func Start(tb testing.TB, c Crew) {
 }
 
 // load reads one of the crew's files, with the place put in.
-func (c Crew) load(tb testing.TB, file string, kind config.Kind) *config.File {
+func (c Crew) load(tb testing.TB, file string, kind config.Kind) (*tdf.Site, *config.File) {
 	tb.Helper()
 	cfg, err := config.Load(c.Place.Config(tb, filepath.Join(c.Dir, file)), kind, config.WithEnviron(nil))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return cfg
-}
-
-func dial(tb testing.TB, cfg *config.File) *store.Store {
-	tb.Helper()
-	s, err := store.Dial(cfg.Redis, cfg.TDF.Namespace)
+	internal, err := store.Open(cfg, logger(tb))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = s.Close() })
-	return s
+	tb.Cleanup(func() { _ = internal.Store.Close() })
+	return &tdf.Site{Internal: internal}, cfg
 }
 
 func (c Crew) newServer(tb testing.TB) *server.Server {
 	tb.Helper()
-	cfg := c.load(tb, "server.cfg", config.ForServer)
-	opts := server.FromConfig(cfg.Server)
-	opts.Name, opts.Store, opts.Log = "server", dial(tb, cfg), logger(tb)
-	s, err := server.New(opts)
+	site, _ := c.load(tb, "server.cfg", config.ForServer)
+	s, err := server.New(site, server.Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -95,7 +88,7 @@ func (c Crew) newServer(tb testing.TB) *server.Server {
 
 func (c Crew) newWorker(tb testing.TB, name string) *worker.Worker {
 	tb.Helper()
-	cfg := c.load(tb, "worker.cfg", config.ForWorker)
+	site, cfg := c.load(tb, "worker.cfg", config.ForWorker)
 	own := tb.TempDir()
 	fo := fetch.DefaultOptions()
 	fo.Dir, fo.WorkDir, fo.Worker = filepath.Join(own, "programs"), c.Dir, name
@@ -104,16 +97,13 @@ func (c Crew) newWorker(tb testing.TB, name string) *worker.Worker {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = programs.Close() })
-	container, err := shim.New(worker.Containment(cfg.Worker, cfg.Redis, cfg.TDF.Namespace, name))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	opts := worker.FromConfig(cfg.Worker)
-	opts.Container, opts.ProgramDir, opts.SpoolDir = container, own, filepath.Join(own, "spool")
-	opts.Name, opts.Backend, opts.Programs, opts.Log = name, dial(tb, cfg), programs, logger(tb)
-	opts.Handlers, opts.RunPrograms = c.Handlers, true
-	opts.OutputFile, opts.ErrorFile = inside(own, opts.OutputFile), inside(own, opts.ErrorFile)
-	w, err := worker.New(opts)
+	w, err := worker.New(site, worker.Options{
+		Name: name, Handlers: c.Handlers, RunPrograms: true, Programs: programs,
+		Settings: worker.Settings{
+			ProgramDir: own, SpoolDir: filepath.Join(own, "spool"),
+			OutputFile: inside(own, cfg.Worker.OutputFile), ErrorFile: inside(own, cfg.Worker.ErrorFile),
+		},
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -150,6 +140,17 @@ var (
 	hostLine      = regexp.MustCompile(`(?m)^host=.*$`)
 	namespaceLine = regexp.MustCompile(`(?m)^namespace=.*$`)
 )
+
+// Site is a site at the place, without a configuration file.
+func (p Place) Site(tb testing.TB) *tdf.Site {
+	tb.Helper()
+	site, err := tdf.Connect(tb.Context(), tdf.Config{Addr: p.Host, Namespace: p.Namespace, Logger: logger(tb)})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = site.Close() })
+	return site
+}
 
 // Config copies a .cfg file, with host and namespace replaced, and returns the
 // copy's name.

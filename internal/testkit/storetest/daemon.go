@@ -1,12 +1,16 @@
 package storetest
 
 import (
+	"cmp"
+	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/store"
+	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/growth"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
@@ -94,4 +98,29 @@ func Setting[O any](tb testing.TB, read func(*config.File) O, settings ...string
 			}
 		}
 	}
+}
+
+// Site is a site in the namespace, on connections that know the test's clock.
+func (sp *Space) Site(tb testing.TB, log *slog.Logger, settings ...string) *tdf.Site {
+	tb.Helper()
+	return siteAt(tb, sp.Where, sp.Namespace, log, settings, conn.WithClock(clockScript))
+}
+
+// At is a site with settings as in manager.batch_size=1000; where stands for those of
+// [redis]. Without a logger it is silent. It is closed when the test ends.
+func At(tb testing.TB, where config.Redis, namespace string, log *slog.Logger, settings ...string) *tdf.Site {
+	tb.Helper()
+	return siteAt(tb, where, namespace, log, settings)
+}
+
+func siteAt(tb testing.TB, where config.Redis, namespace string, log *slog.Logger, settings []string, opts ...conn.Option) *tdf.Site {
+	tb.Helper()
+	file := Config(tb, settings...)
+	file.Redis, file.TDF.Namespace = where, namespace
+	internal, err := store.Open(file, cmp.Or(log, slog.New(slog.DiscardHandler)), opts...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = internal.Store.Close() })
+	return &tdf.Site{Internal: internal}
 }

@@ -16,9 +16,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/internal/base/config"
 	"github.com/tdf-go/tdf/internal/base/embedded"
-	"github.com/tdf-go/tdf/internal/store"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/server"
 	"github.com/tdf-go/tdf/task"
@@ -147,32 +147,22 @@ func startSite(ctx context.Context, dir string) (s *site, err error) {
 	if err != nil {
 		return s, err
 	}
-	quiet := slog.New(slog.DiscardHandler)
-	if s.manager, err = manager.New(ctx, "manager", file, manager.WithLogger(quiet)); err != nil {
+	config, err := tdf.Load(file)
+	if err != nil {
 		return s, err
 	}
-	s.ends = append(s.ends, func() { _ = s.manager.Close() })
-	if s.worker, err = worker.Load("worker", file, func(o *worker.Options) { o.Log, o.RunPrograms = quiet, true }); err != nil {
+	config.Logger = slog.New(slog.DiscardHandler)
+	place, err := tdf.Connect(ctx, config)
+	if err != nil {
 		return s, err
 	}
-	s.ends = append(s.ends, func() { _ = s.worker.Close() })
-	return s, s.newServer(file, quiet)
-}
-
-func (s *site) newServer(file string, log *slog.Logger) error {
-	cfg, err := config.Load(file, config.ForServer)
-	if err != nil {
-		return err
+	s.ends = append(s.ends, func() { _ = place.Close() })
+	s.manager = manager.New(place, "manager", manager.Options{})
+	if s.worker, err = worker.New(place, worker.Options{Name: "worker"}); err != nil {
+		return s, err
 	}
-	st, err := store.Dial(cfg.Redis, cfg.TDF.Namespace)
-	if err != nil {
-		return err
-	}
-	s.ends = append(s.ends, func() { _ = st.Close() })
-	opt := server.FromConfig(cfg.Server)
-	opt.Name, opt.Store, opt.Log = "server", st, log
-	s.server, err = server.New(opt)
-	return err
+	s.server, err = server.New(place, server.Options{})
+	return s, err
 }
 
 // configure writes the configuration, and installs the program.

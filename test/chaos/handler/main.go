@@ -13,6 +13,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
 )
@@ -34,11 +35,16 @@ func run(ctx context.Context, config, ledger, name string) error {
 		return fmt.Errorf("ledger: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // lines are written unbuffered
-	m, err := manager.New(ctx, name, config)
+	place, err := tdf.Load(config)
+	if err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	site, err := tdf.Connect(ctx, place)
 	if err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
-	defer func() { _ = m.Close() }()
+	defer func() { _ = site.Close() }()
+	m := manager.New(site, name, manager.Options{})
 	if err := m.Run(ctx, manager.Handlers{Unhandled: book{f, name}.note}); err != nil {
 		return fmt.Errorf("run: %w", err)
 	}

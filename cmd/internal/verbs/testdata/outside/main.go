@@ -12,18 +12,19 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/tdf-go/tdf"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/task"
 )
 
 func main() {
 	ctx := context.Background()
-	m, err := manager.New(ctx, "outside", "", manager.WithSettings("redis.host="+os.Args[1], "tdf.namespace="+os.Args[2]))
+	site, err := tdf.Connect(ctx, tdf.Config{Addr: os.Args[1], Namespace: os.Args[2]})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer m.Close()
-	v, err := read(ctx, m, os.Args[3:])
+	defer site.Close()
+	v, err := read(ctx, manager.New(site, "outside", manager.Options{}), os.Args[3:])
 	if err != nil {
 		log.Fatal(err)
 	}

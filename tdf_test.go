@@ -1,0 +1,106 @@
+package tdf_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-go/tdf"
+	"github.com/tdf-go/tdf/internal/testkit/redistest"
+	"github.com/tdf-go/tdf/manager"
+	"github.com/tdf-go/tdf/task"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// What a field has that cannot be is said by the name of the field.
+func TestConnectRefuses(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Shared(t)
+	for want, change := range map[string]func(*tdf.Config){
+		"tdf.Config.Namespace is required":      func(c *tdf.Config) { c.Namespace = "" },
+		"tdf.Config.Namespace: [tdf] namespace": func(c *tdf.Config) { c.Namespace = "a b" },
+		"tdf.Config.Addr: [redis] port":         func(c *tdf.Config) { c.Addr = "localhost:x" },
+		"only the server can hold":              func(c *tdf.Config) { c.Addr = "embedded" },
+		"tdf.Config.DB: [redis] db":             func(c *tdf.Config) { c.DB = -1 },
+		"tdf.Config.CAFile: [redis] ca_file":    func(c *tdf.Config) { c.CAFile = "/no/such.pem" },
+		"tdf.Config.Durability":                 func(c *tdf.Config) { c.Durability = "perhaps" },
+		"tdf.Config.ReadTimeout":                func(c *tdf.Config) { c.ReadTimeout = -1 },
+		"sentinel_addrs":                        func(c *tdf.Config) { c.SentinelMaster = "mymaster" },
+		"not in braces":                         func(c *tdf.Config) { c.ClusterAddrs = []string{"h:1"} },
+	} {
+		c := tdf.Config{Addr: srv.Socket(), Namespace: "x"}
+		change(&c)
+		if _, err := tdf.Connect(t.Context(), c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// A Redis that is not there, or not to be used, is told from one that cannot be trusted.
+func TestConnectNeedsRedis(t *testing.T) {
+	t.Parallel()
+	locked := redistest.Start(t, redistest.WithPassword("sesame#1;"))
+	evicting := redistest.Start(t, redistest.WithConfig("maxmemory-policy", "allkeys-lru"))
+	for what, c := range map[string]struct {
+		tdf.Config
+
+		want error
+		say  string
+	}{
+		"nobody there":     {tdf.Config{Addr: "/nonexistent.sock"}, tdf.ErrUnreachable, "redis-server"},
+		"no password":      {tdf.Config{Addr: locked.Socket()}, tdf.ErrUnreachable, "password"},
+		"wrong password":   {tdf.Config{Addr: locked.Socket(), Password: "sesame"}, tdf.ErrUnreachable, "password"},
+		"no such database": {tdf.Config{Addr: redistest.Shared(t).Socket(), DB: 999}, tdf.ErrUnreachable, "db"},
+		"evicting":         {tdf.Config{Addr: evicting.Socket()}, tdf.ErrUnfit, "maxmemory-policy"},
+		"right":            {tdf.Config{Addr: locked.Socket(), Password: "sesame#1;"}, nil, ""},
+	} {
+		c.Namespace = "n"
+		site, err := tdf.Connect(t.Context(), c.Config)
+		if !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%s: %v, want %v that says %q", what, err, c.want, c.say)
+		}
+		if site != nil {
+			if err := site.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// A file gives the fields and what is made from the site its defaults; the fields can be
+// changed in between, and the rest of the file stays.
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "tdf.cfg")
+	text := "[redis]\nhost=" + redistest.Shared(t).Socket() + "\nread_timeout=2.5\n[tdf]\nnamespace=of-the-file\n" +
+		"[task_defaults]\ntimeout=7\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := tdf.Load(file)
+	if err != nil || c.Namespace != "of-the-file" || c.ReadTimeout != 2500*time.Millisecond || c.Addr != redistest.Shared(t).Socket() {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	c.Namespace = redistest.Namespace(t)
+	site, err := tdf.Connect(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = site.Close() }()
+	m := manager.New(site, "m", manager.Options{})
+	id, err := m.Open(t.Context(), task.Spec{Program: "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := m.Task(t.Context(), id)
+	if err != nil || opened.Timeout != 7*time.Second || site.Namespace() != c.Namespace || m.Namespace() != c.Namespace {
+		t.Errorf("%+v, %v, in %s", opened, err, m.Namespace())
+	}
+	if _, err := tdf.Load(filepath.Join(t.TempDir(), "none.cfg")); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
