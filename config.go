@@ -108,28 +108,26 @@ func (c *Config) values() []config.Value {
 	if h, p, err := net.SplitHostPort(c.Addr); err == nil && !strings.HasPrefix(c.Addr, "/") {
 		host, port = h, p
 	}
-	var all []config.Value
-	for _, v := range []config.Value{
-		{"redis", "host", host, "Addr"}, {"redis", "port", port, "Addr"},
-		{"tdf", "namespace", c.Namespace, "Namespace"},
-		{"redis", "username", c.Username, "Username"}, {"redis", "password", c.Password, "Password"},
-		{"redis", "db", number(c.DB), "DB"},
-		{"redis", "tls", truth(c.TLS), "TLS"}, {"redis", "ca_file", c.CAFile, "CAFile"},
-		{"redis", "cert_file", c.CertFile, "CertFile"}, {"redis", "key_file", c.KeyFile, "KeyFile"},
-		{"redis", "server_name", c.ServerName, "ServerName"},
-		{"redis", "sentinel_master", c.SentinelMaster, "SentinelMaster"},
-		{"redis", "sentinel_addrs", strings.Join(c.SentinelAddrs, ","), "SentinelAddrs"},
-		{"redis", "sentinel_password", c.SentinelPassword, "SentinelPassword"},
-		{"redis", "cluster_addrs", strings.Join(c.ClusterAddrs, ","), "ClusterAddrs"},
-		{"redis", "dial_timeout", seconds(c.DialTimeout), "DialTimeout"},
-		{"redis", "read_timeout", seconds(c.ReadTimeout), "ReadTimeout"},
-		{"redis", "write_timeout", seconds(c.WriteTimeout), "WriteTimeout"},
-		{"redis", "durability", c.Durability, "Durability"},
-		{"redis", "replication_timeout", seconds(c.ReplicationTimeout), "ReplicationTimeout"},
+	all := []config.Value{{Section: "tdf", Key: "namespace", Text: c.Namespace, Name: "tdf.Config.Namespace"}}
+	for _, v := range [][3]string{
+		{"host", host, "Addr"}, {"port", port, "Addr"},
+		{"username", c.Username, "Username"}, {"password", c.Password, "Password"},
+		{"db", number(c.DB), "DB"},
+		{"tls", truth(c.TLS), "TLS"}, {"ca_file", c.CAFile, "CAFile"},
+		{"cert_file", c.CertFile, "CertFile"}, {"key_file", c.KeyFile, "KeyFile"},
+		{"server_name", c.ServerName, "ServerName"},
+		{"sentinel_master", c.SentinelMaster, "SentinelMaster"},
+		{"sentinel_addrs", strings.Join(c.SentinelAddrs, ","), "SentinelAddrs"},
+		{"sentinel_password", c.SentinelPassword, "SentinelPassword"},
+		{"cluster_addrs", strings.Join(c.ClusterAddrs, ","), "ClusterAddrs"},
+		{"dial_timeout", seconds(c.DialTimeout), "DialTimeout"},
+		{"read_timeout", seconds(c.ReadTimeout), "ReadTimeout"},
+		{"write_timeout", seconds(c.WriteTimeout), "WriteTimeout"},
+		{"durability", c.Durability, "Durability"},
+		{"replication_timeout", seconds(c.ReplicationTimeout), "ReplicationTimeout"},
 	} {
-		if v.Text != "" {
-			v.Name = "tdf.Config." + v.Name
-			all = append(all, v)
+		if v[1] != "" {
+			all = append(all, config.Value{Section: "redis", Key: v[0], Text: v[1], Name: "tdf.Config." + v[2]})
 		}
 	}
 	return all

@@ -25,7 +25,7 @@ func gets(t *testing.T, source string, settings ...string) (dir string, err erro
 	for _, s := range settings {
 		given = append(given, "worker."+s)
 	}
-	all := Options{Name: "w"}.complete(storetest.Config(t, given...).Worker)
+	all := complete(Options{Name: "w"}, storetest.Config(t, given...).Worker)
 	f, err := fetch.New(all.fetching())
 	if err != nil {
 		t.Fatal(err)

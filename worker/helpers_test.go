@@ -82,7 +82,7 @@ func setting(tb testing.TB, settings ...string) func(*options) {
 	for i, s := range settings {
 		settings[i] = "worker." + s
 	}
-	change := storetest.Setting(tb, func(c *config.File) Settings { return Options{}.complete(c.Worker).Settings }, settings...)
+	change := storetest.Setting(tb, func(c *config.File) Settings { return complete(Options{}, c.Worker).Settings }, settings...)
 	return func(o *options) { change(&o.Settings) }
 }
 
@@ -96,7 +96,7 @@ func (s *site) options(tb testing.TB, st *store.Store) options {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = fetcher.Close() })
-	o := Options{}.complete(config.Defaults().Worker)
+	o := complete(Options{}, config.Defaults().Worker)
 	o.Name, o.Backend, o.Programs, o.TempDir = "w", st, fetcher, tb.TempDir()
 	o.KillGrace, o.DrainTimeout, o.stopTimeout = time.Second, 0, 3*time.Second
 	o.Slots, o.container, o.ProgramDir = 1, container(tb), s.programs

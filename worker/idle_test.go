@@ -28,7 +28,7 @@ func TestIdleBackoff(t *testing.T) {
 		{longest: 300, waits: 20, want: 300}, {waits: 20, want: 10000}, {longest: 1000, waits: 100, want: 1000},
 		{waits: math.MaxInt - 1, want: 10000}, {initial: 500, longest: 300, want: 300},
 	} {
-		o := Options{}.complete(config.Defaults().Worker)
+		o := complete(Options{}, config.Defaults().Worker)
 		if c.initial > 0 {
 			o.SleepInitial = ms(c.initial)
 		}
@@ -42,7 +42,7 @@ func TestIdleBackoff(t *testing.T) {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
-	o := Options{}.complete(config.Defaults().Worker)
+	o := complete(Options{}, config.Defaults().Worker)
 	for n, want := range []int{100, 150, 225, 337, 506, 759, 1139, 1708, 2562, 3844, 5766, 8649, 10000, 10000} {
 		if got := o.patience(n); got != ms(want) {
 			t.Errorf("wait %d: %v, want %d ms", n, got, want)
@@ -56,7 +56,7 @@ func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 // the TDF document, the start of the next task, or, where limits keep tasks from it, three seconds.
 func TestIdleTime(t *testing.T) {
 	t.Parallel()
-	o := Options{}.complete(config.Defaults().Worker)
+	o := complete(Options{}, config.Defaults().Worker)
 	o.Name = "w"
 	for name, c := range map[string]struct {
 		waits       int

@@ -13,7 +13,7 @@ import (
 // What a worker offers arrives in its options, and those in its offer.
 func TestOfferFromConfig(t *testing.T) {
 	t.Parallel()
-	o := Options{}.complete(config.Worker{
+	o := complete(Options{}, config.Worker{
 		Node: "n", Env: "python", Labels: []string{"b=1", "a=2"}, Resources: task.Resources{"gpu": 4}, Classes: []string{"render=2"},
 		MaxThreads: 3,
 	})
@@ -25,7 +25,7 @@ func TestOfferFromConfig(t *testing.T) {
 	if got := o.offer(); !reflect.DeepEqual(got, want) {
 		t.Errorf("offers %+v, want %+v", got, want)
 	}
-	if o := (Options{}).complete(config.Defaults().Worker); o.MaxThreads != task.NoLimit {
+	if o := complete(Options{}, config.Defaults().Worker); o.MaxThreads != task.NoLimit {
 		t.Error("a limit that nobody wanted")
 	}
 }
@@ -38,7 +38,7 @@ func TestFetchOptions(t *testing.T) {
 		FetchMaxBytes: 11, FetchMaxEntries: 12, FetchMaxFileBytes: 13, FetchMaxRedirects: 3,
 		NetrcFile: "netrc", CAFile: "ca", SSHOptions: " -i  key ", RsyncPath: "/bin/rs", RequirePinned: true,
 	}
-	all := Options{Name: "w"}.complete(c)
+	all := complete(Options{Name: "w"}, c)
 	o := all.fetching()
 	got := []any{o.Dir, o.Worker, o.Timeout, o.MaxBytes, o.MaxDownloadBytes, o.MaxEntries, o.MaxFileBytes,
 		o.MaxRedirects, o.NetrcFile, o.CAFile, o.RsyncPath, o.RequirePinned}

@@ -24,7 +24,7 @@ func New(site *tdf.Site, o Options) (*Worker, error) {
 		section, place = file.Worker, file.Redis.Mark()+"/"+file.TDF.Namespace
 		o.Logger = cmp.Or(o.Logger, site.Internal.Log)
 	}
-	opts := o.complete(section)
+	opts := complete(o, section)
 	if err := config.ValidName("worker", opts.Name); err != nil {
 		return nil, err // files will have it
 	}

@@ -170,7 +170,7 @@ type options struct {
 }
 
 // complete fills in what is at zero, from a configuration and this host.
-func (o Options) complete(c config.Worker) options {
+func complete(o Options, c config.Worker) options {
 	host, _ := os.Hostname() // an unnamed host is no reason not to work
 	o.Settings = Settings(config.Complete(config.Worker(o.Settings), c))
 	o.Slots, o.Node, o.TempDir = cmp.Or(o.Slots, runtime.NumCPU()), cmp.Or(o.Node, host), cmp.Or(o.TempDir, os.TempDir())
