@@ -23,21 +23,23 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/task"
 )
 
 // download brings the source's file into the stage and completes m with its
 // size and hash, which a pin must equal.
-func (f *Fetcher) download(ctx context.Context, s *stage, src Source, m *manifest, note func(string)) error {
+func (f *Fetcher) download(ctx context.Context, s *stage, src task.Source, m *manifest, note func(string)) error {
 	sink, err := newSink(s.root, f.opts.MaxDownloadBytes)
 	if err != nil {
 		return err
 	}
-	if src.Kind == KindHTTP {
-		note(fmt.Sprintf("downloading %s from %s", src.shown(), redact(src.Location)))
+	if src.Kind == task.SourceHTTP {
+		note(fmt.Sprintf("downloading %s from %s", src, redact(src.Location)))
 		err = f.httpGet(ctx, src, sink)
 	} else {
-		from := strings.TrimPrefix(src.Location, rsyncPrefix)
-		note(fmt.Sprintf("rsyncing %s from %s", src.shown(), redact(from)))
+		from := strings.TrimPrefix(src.Location, "rsync:")
+		note(fmt.Sprintf("rsyncing %s from %s", src, redact(from)))
 		err = f.rsync(ctx, s, src, sink)
 	}
 	if err = errors.Join(err, sink.file.Close()); err != nil {
@@ -45,13 +47,13 @@ func (f *Fetcher) download(ctx context.Context, s *stage, src Source, m *manifes
 	}
 	m.SHA256, m.Bytes = hex.EncodeToString(sink.hash.Sum(nil)), sink.n
 	if src.SHA256 != "" && src.SHA256 != m.SHA256 {
-		return fmt.Errorf("%w: %s has sha256 %s, the task pins %s", ErrChecksum, src.shown(), m.SHA256, src.SHA256)
+		return fmt.Errorf("%w: %s has sha256 %s, the task pins %s", ErrChecksum, src, m.SHA256, src.SHA256)
 	}
 	return nil
 }
 
-func (f *Fetcher) rsync(ctx context.Context, s *stage, src Source, sink *sink) error {
-	if src.Kind == KindLocal {
+func (f *Fetcher) rsync(ctx context.Context, s *stage, src task.Source, sink *sink) error {
+	if src.Kind == task.SourceLocal {
 		return f.copyLocal(ctx, src.Path, sink)
 	}
 	if err := f.runRsync(ctx, s, src); err != nil {
@@ -60,7 +62,7 @@ func (f *Fetcher) rsync(ctx context.Context, s *stage, src Source, sink *sink) e
 	name := path.Join(rsyncStage, path.Base(src.File))
 	if fi, err := s.root.Lstat(name); err != nil || !fi.Mode().IsRegular() {
 		return fmt.Errorf("rsync transferred nothing: %s is not a regular file, or is larger than %d bytes (%s)",
-			src.shown(), f.opts.MaxDownloadBytes, setting(limitDownload))
+			src, f.opts.MaxDownloadBytes, setting(limitDownload))
 	}
 	file, err := s.root.Open(name)
 	if err != nil {
@@ -199,7 +201,7 @@ func cleanPathError(err error) error {
 const rsyncStage = "rsync"
 
 // runRsync transfers one remote file into the stage.
-func (f *Fetcher) runRsync(ctx context.Context, s *stage, src Source) error {
+func (f *Fetcher) runRsync(ctx context.Context, s *stage, src task.Source) error {
 	if err := s.root.Mkdir(rsyncStage, 0o700); err != nil {
 		return err
 	}
@@ -222,13 +224,13 @@ func (f *Fetcher) runRsync(ctx context.Context, s *stage, src Source) error {
 
 // rsyncArgs gives the fixed, safe options; the source stands behind "--".
 // Links are followed at the sender, so that only a regular file can arrive.
-func (f *Fetcher) rsyncArgs(src Source, dst string) []string {
+func (f *Fetcher) rsyncArgs(src task.Source, dst string) []string {
 	seconds := strconv.Itoa(int(math.Ceil(f.opts.StallTimeout.Seconds())))
 	args := []string{
 		"--times", "--copy-links", "--no-devices", "--no-specials", "--no-perms", "--chmod=F0600",
 		"--protect-args", "--max-size=" + strconv.FormatInt(f.opts.MaxDownloadBytes, 10), "--timeout=" + seconds,
 	}
-	if src.Kind == KindDaemon {
+	if src.Kind == task.SourceDaemon {
 		args = append(args, "--contimeout="+seconds)
 		if f.opts.RsyncPasswordFile != "" {
 			args = append(args, "--password-file="+f.opts.RsyncPasswordFile)

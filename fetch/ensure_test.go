@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-go/tdf/task"
 )
 
 // otherEndings are the endings besides the canonical ones.
-var otherEndings = map[string]Format{".tgz": FormatTarGz, ".tar.bz": FormatTarBz2}
+var otherEndings = map[string]task.SourceFormat{".tgz": task.FormatTarGz, ".tar.bz": task.FormatTarBz2}
 
 // A29, A31, A35: every ending over http and as a local path.
 func TestEnsureAllFormats(t *testing.T) {
@@ -118,14 +120,14 @@ func TestEnsureErrors(t *testing.T) {
 	nested := tarBytes(t, []entry{{name: "p-v1/run.sh", body: script, mode: 0o755}})
 	notExec := allFormats(t, []entry{{name: "run.sh", body: script, mode: 0o644}})
 	dirRun := tarBytes(t, []entry{{name: "run.sh/", typ: '5', mode: 0o755}})
-	srv := newServer(t, map[string][]byte{"/norun.tar": noRun, "/nested.tar": nested, "/notexec.tar": notExec[FormatTar],
-		"/notexec.zip": notExec[FormatZip], "/dir.tar": dirRun, "/empty.tar": {}, "/empty.zip": {}, "/html.tar.gz": []byte("<html>")})
+	srv := newServer(t, map[string][]byte{"/norun.tar": noRun, "/nested.tar": nested, "/notexec.tar": notExec[task.FormatTar],
+		"/notexec.zip": notExec[task.FormatZip], "/dir.tar": dirRun, "/empty.tar": {}, "/empty.zip": {}, "/html.tar.gz": []byte("<html>")})
 	for _, c := range []struct {
 		program, source string
 		target          error
 		text            string
 	}{
-		{"p", "rsync:x.wrongExtension", ErrInvalidType, "invalid type of archive / program: rsync:x.wrongExtension"},
+		{"p", "rsync:x.wrongExtension", task.ErrInvalidFormat, "invalid type of archive / program: rsync:x.wrongExtension"},
 		{"p", srv.URL + "/none.zip", nil, "HTTP status 404"},
 		{"p", "rsync:this/path/does/not/exist/blafasel.zip", os.ErrNotExist, "no such file"},
 		{"p", srv.URL + "/norun.tar", ErrNotRunnable, "program './p/run.sh' does not exist"},
@@ -136,13 +138,13 @@ func TestEnsureErrors(t *testing.T) {
 		{"p", srv.URL + "/empty.tar", ErrArchive, "truncated"},
 		{"p", srv.URL + "/empty.zip", ErrArchive, "truncated"},
 		{"p", srv.URL + "/html.tar.gz", ErrArchive, "of another type"},
-		{"../x", srv.URL + "/norun.tar", ErrInvalidProgram, "'../x'"},
-		{"/abs", srv.URL + "/norun.tar", ErrInvalidProgram, "'/abs'"},
-		{"a/../../b", srv.URL + "/norun.tar", ErrInvalidProgram, ""},
-		{"", srv.URL + "/norun.tar", ErrInvalidProgram, ""},
-		{"p", "", ErrInvalidSource, "names no source"},
-		{"p", "rsync:.", ErrInvalidType, ""},
-		{"p", "http://me:canary@h/p.zip", ErrInvalidSource, "netrc"},
+		{"../x", srv.URL + "/norun.tar", task.ErrInvalidProgram, "'../x'"},
+		{"/abs", srv.URL + "/norun.tar", task.ErrInvalidProgram, "'/abs'"},
+		{"a/../../b", srv.URL + "/norun.tar", task.ErrInvalidProgram, ""},
+		{"", srv.URL + "/norun.tar", task.ErrInvalidProgram, ""},
+		{"p", "", task.ErrInvalidSource, "names no source"},
+		{"p", "rsync:.", task.ErrInvalidFormat, ""},
+		{"p", "http://me:canary@h/p.zip", task.ErrInvalidSource, "netrc"},
 	} {
 		o := testOptions(t)
 		o.Worker = "w1"
@@ -198,7 +200,7 @@ func TestEnsureRequirePinned(t *testing.T) {
 	_, err := f.Ensure(t.Context(), "p", "rsync:run.sh", nil)
 	wantErr(t, err, ErrUnpinned, "#sha256=HEX")
 	_, err = f.Ensure(t.Context(), "hand", "", nil)
-	wantErr(t, err, ErrInvalidSource)
+	wantErr(t, err, task.ErrInvalidSource)
 	_, err = f.Ensure(t.Context(), "p", "rsync:run.sh#sha256="+sum([]byte(script)), nil)
 	noErr(t, err)
 }

@@ -10,12 +10,6 @@ import (
 
 // Errors that callers may want to tell apart, matched with errors.Is.
 var (
-	// ErrInvalidProgram: the program name cannot name a directory safely.
-	ErrInvalidProgram = errors.New("invalid program name")
-	// ErrInvalidSource: the source cannot be parsed or carries credentials.
-	ErrInvalidSource = errors.New("invalid source")
-	// ErrInvalidType: the source ends in none of the supported endings.
-	ErrInvalidType = errors.New("invalid type of archive / program")
 	// ErrNotRunnable: run.sh is missing, not a file, or not executable.
 	ErrNotRunnable = errors.New("program cannot be run")
 	// ErrUnpinned: the content had to be pinned with #sha256=HEX and was not.

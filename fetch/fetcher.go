@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"github.com/tdf-go/tdf/internal/base/disk"
+	"github.com/tdf-go/tdf/task"
 )
 
 // Fetcher installs programs below one directory. It may be used by any number
@@ -100,7 +101,7 @@ func (f *Fetcher) Ensure(ctx context.Context, program, source string, note func(
 }
 
 func (f *Fetcher) ensure(ctx context.Context, program, source string, note func(string)) error {
-	if err := ValidProgram(program); err != nil {
+	if err := task.ValidProgram(program); err != nil {
 		return err
 	}
 	src, err := f.parse(source)
@@ -122,7 +123,7 @@ func (f *Fetcher) ensure(ctx context.Context, program, source string, note func(
 	if present, err := f.present(program, src); present || err != nil {
 		return err
 	}
-	key := program + "\x00" + src.Location + pinPrefix + src.SHA256
+	key := program + "\x00" + src.Location + "\x00" + src.SHA256
 	if err := f.failures.recent(key); err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (f *Fetcher) ensure(ctx context.Context, program, source string, note func(
 	if err := f.fetch(ctx, program, src, note); err != nil {
 		// A local path costs nothing to try again; a caller who gave up and a
 		// full disk say nothing about the source.
-		if src.Kind != KindLocal && ctx.Err() == nil && !disk.Full(err) {
+		if src.Kind != task.SourceLocal && ctx.Err() == nil && !disk.Full(err) {
 			f.failures.remember(key, err)
 		}
 		return err
@@ -139,19 +140,19 @@ func (f *Fetcher) ensure(ctx context.Context, program, source string, note func(
 	return nil
 }
 
-func (f *Fetcher) parse(source string) (Source, error) {
-	src, err := ParseSource(source)
+func (f *Fetcher) parse(source string) (task.Source, error) {
+	src, err := task.ParseSource(source)
 	if err != nil {
-		return Source{}, err
+		return task.Source{}, err
 	}
 	if f.opts.RequirePinned && src.SHA256 == "" {
-		return Source{}, fmt.Errorf("%w: '%s': this worker wants %sHEX at its end", ErrUnpinned, redact(source), pinPrefix)
+		return task.Source{}, fmt.Errorf("%w: '%s': this worker wants #sha256=HEX at its end", ErrUnpinned, redact(source))
 	}
 	return src, nil
 }
 
 // fetch does the whole work, in staging, with the program's lock held.
-func (f *Fetcher) fetch(ctx context.Context, program string, src Source, note func(string)) error {
+func (f *Fetcher) fetch(ctx context.Context, program string, src task.Source, note func(string)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.opts.Timeout,
 		fmt.Errorf("%w after %v (%s)", ErrTimeout, f.opts.Timeout, setting("Timeout")))
 	defer cancel()

@@ -25,6 +25,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tdf-go/tdf/internal/testkit/wait"
+	"github.com/tdf-go/tdf/task"
 )
 
 func TestMain(m *testing.M) {
@@ -114,16 +115,16 @@ func compress(t testing.TB, c archiver.Compression, data []byte) []byte {
 }
 
 // allFormats packs entries in every archive format, by canonical ending.
-func allFormats(t testing.TB, entries []entry) map[Format][]byte {
+func allFormats(t testing.TB, entries []entry) map[task.SourceFormat][]byte {
 	t.Helper()
 	plain := tarBytes(t, entries)
-	return map[Format][]byte{
-		FormatTar:    plain,
-		FormatTarGz:  compress(t, archiver.Gz{}, plain),
-		FormatTarBz2: compress(t, archiver.Bz2{}, plain),
-		FormatTarXz:  compress(t, archiver.Xz{}, plain),
-		FormatTarZst: compress(t, archiver.Zstd{}, plain),
-		FormatZip:    zipBytes(t, entries),
+	return map[task.SourceFormat][]byte{
+		task.FormatTar:    plain,
+		task.FormatTarGz:  compress(t, archiver.Gz{}, plain),
+		task.FormatTarBz2: compress(t, archiver.Bz2{}, plain),
+		task.FormatTarXz:  compress(t, archiver.Xz{}, plain),
+		task.FormatTarZst: compress(t, archiver.Zstd{}, plain),
+		task.FormatZip:    zipBytes(t, entries),
 	}
 }
 
@@ -243,3 +244,5 @@ func wantErr(t testing.TB, err error, target error, texts ...string) {
 		}
 	}
 }
+
+const hash64 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/mholt/archiver/v4"
+
+	"github.com/tdf-go/tdf/task"
 )
 
 // hostile are entries no archive may hold; each is tried in every format.
@@ -68,14 +70,14 @@ func TestHostileArchives(t *testing.T) {
 	for name, entries := range hostileTar {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			refuse(t, FormatTar, tarBytes(t, append(goodEntries(), entries...)))
+			refuse(t, task.FormatTar, tarBytes(t, append(goodEntries(), entries...)))
 		})
 	}
 }
 
 // refuse checks that an archive is refused with a typed error fit for a log
 // and that nothing at all was written by it.
-func refuse(t *testing.T, format Format, data []byte) {
+func refuse(t *testing.T, format task.SourceFormat, data []byte) {
 	t.Helper()
 	o := testOptions(t)
 	err := ensureLocal(t, o, format, data)
@@ -87,7 +89,7 @@ func refuse(t *testing.T, format Format, data []byte) {
 	nothingInstalled(t, o)
 }
 
-func ensureLocal(t testing.TB, o Options, format Format, data []byte) error {
+func ensureLocal(t testing.TB, o Options, format task.SourceFormat, data []byte) error {
 	t.Helper()
 	f, err := New(o)
 	noErr(t, err)
@@ -119,7 +121,7 @@ func TestHarmlessArchives(t *testing.T) {
 		}
 	}
 	o := testOptions(t)
-	noErr(t, ensureLocal(t, o, FormatTar, tarBytes(t, []entry{{name: "bin/real", body: script, mode: 0o755},
+	noErr(t, ensureLocal(t, o, task.FormatTar, tarBytes(t, []entry{{name: "bin/real", body: script, mode: 0o755},
 		{name: "run.sh", typ: tar.TypeSymlink, link: "bin/real"}, {name: "same", typ: tar.TypeLink, link: "./bin/real"}})))
 	runProgram(t, filepath.Join(o.Dir, "p"))
 }
@@ -156,9 +158,9 @@ func TestRatio(t *testing.T) {
 	t.Parallel()
 	big := []entry{{name: "zeros", body: strings.Repeat("\x00", 11<<20), mode: 0o644}}
 	plain := tarBytes(t, big)
-	for format, data := range map[Format][]byte{
-		FormatTarGz: compress(t, archiver.Gz{}, plain), FormatTarBz2: compress(t, archiver.Bz2{}, plain),
-		FormatTarZst: compress(t, archiver.Zstd{}, plain), FormatZip: zipBytes(t, big),
+	for format, data := range map[task.SourceFormat][]byte{
+		task.FormatTarGz: compress(t, archiver.Gz{}, plain), task.FormatTarBz2: compress(t, archiver.Bz2{}, plain),
+		task.FormatTarZst: compress(t, archiver.Zstd{}, plain), task.FormatZip: zipBytes(t, big),
 	} {
 		o := testOptions(t)
 		wantErr(t, ensureLocal(t, o, format, data), ErrLimit, "bombs")
@@ -176,11 +178,11 @@ func TestTarBombOfHeaders(t *testing.T) {
 	noErr(t, err)
 	data := append(tarBytes(t, goodEntries()), padding...)
 	o := testOptions(t)
-	wantErr(t, ensureLocal(t, o, FormatTarGz, compress(t, archiver.Gz{}, data)), ErrLimit, "bombs")
+	wantErr(t, ensureLocal(t, o, task.FormatTarGz, compress(t, archiver.Gz{}, data)), ErrLimit, "bombs")
 	o = testOptions(t)
 	o.MaxBytes, o.MaxEntries = 10_000, 10
-	wantErr(t, ensureLocal(t, o, FormatTar, data), ErrLimit, "fetch_max_bytes")
-	wantErr(t, ensureLocal(t, testOptions(t), FormatTar, append(tarBytes(t, goodEntries()), "more"...)), ErrArchive, "follow the end")
+	wantErr(t, ensureLocal(t, o, task.FormatTar, data), ErrLimit, "fetch_max_bytes")
+	wantErr(t, ensureLocal(t, testOptions(t), task.FormatTar, append(tarBytes(t, goodEntries()), "more"...)), ErrArchive, "follow the end")
 }
 
 // A zip's directory is bounded before it is read into memory, entries that
@@ -193,7 +195,7 @@ func TestZipTricks(t *testing.T) {
 	}
 	o := testOptions(t)
 	o.MaxEntries = 10
-	wantErr(t, ensureLocal(t, o, FormatZip, zipBytes(t, many)), ErrLimit, "fetch_max_entries", "directory")
+	wantErr(t, ensureLocal(t, o, task.FormatZip, zipBytes(t, many)), ErrLimit, "fetch_max_entries", "directory")
 
 	good := zipBytes(t, goodEntries())
 	for text, change := range map[string]func([]byte, int){
@@ -203,7 +205,7 @@ func TestZipTricks(t *testing.T) {
 	} {
 		data := bytes.Clone(good)
 		change(data, bytes.Index(data, []byte("PK\x01\x02")))
-		wantErr(t, ensureLocal(t, testOptions(t), FormatZip, data), ErrArchive, text)
+		wantErr(t, ensureLocal(t, testOptions(t), task.FormatZip, data), ErrArchive, text)
 	}
 	var buf bytes.Buffer
 	w := zip.NewWriter(&buf) // as packed on a system without modes
@@ -211,7 +213,7 @@ func TestZipTricks(t *testing.T) {
 	noErr(t, err)
 	_, err = io.WriteString(f, script)
 	noErr(t, errors.Join(err, w.Close()))
-	wantErr(t, ensureLocal(t, testOptions(t), FormatZip, buf.Bytes()), ErrNotRunnable, "chmod +x")
+	wantErr(t, ensureLocal(t, testOptions(t), task.FormatZip, buf.Bytes()), ErrNotRunnable, "chmod +x")
 }
 
 // G3: truncated archives are never installed.
@@ -238,7 +240,7 @@ func TestTruncatedArchives(t *testing.T) {
 func TestBitFlips(t *testing.T) {
 	t.Parallel()
 	for format, data := range allFormats(t, goodEntries()) {
-		if format == FormatTar {
+		if format == task.FormatTar {
 			continue
 		}
 		t.Run(string(format), func(t *testing.T) {
@@ -279,7 +281,7 @@ func openRoot(t testing.TB) *os.Root {
 	return root
 }
 
-func unpackBytes(t testing.TB, root *os.Root, data []byte, format Format) error {
+func unpackBytes(t testing.TB, root *os.Root, data []byte, format task.SourceFormat) error {
 	t.Helper()
 	o := DefaultOptions()
 	o.MaxBytes, o.MaxFileBytes, o.MaxEntries = 4<<20, 1<<20, 500
@@ -290,7 +292,7 @@ func unpackBytes(t testing.TB, root *os.Root, data []byte, format Format) error 
 }
 
 func FuzzUnpack(f *testing.F) {
-	formats := []Format{FormatTar, FormatTarGz, FormatTarBz2, FormatTarXz, FormatTarZst, FormatZip}
+	formats := []task.SourceFormat{task.FormatTar, task.FormatTarGz, task.FormatTarBz2, task.FormatTarXz, task.FormatTarZst, task.FormatZip}
 	for i, format := range formats {
 		f.Add(byte(i), allFormats(f, goodEntries())[format])
 		f.Add(byte(i), allFormats(f, hostile["links in concert"])[format])

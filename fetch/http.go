@@ -17,10 +17,12 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/tdf-go/tdf/task"
 )
 
 // httpGet downloads src into sink and repeats what may be a passing trouble.
-func (f *Fetcher) httpGet(ctx context.Context, src Source, sink *sink) error {
+func (f *Fetcher) httpGet(ctx context.Context, src task.Source, sink *sink) error {
 	delay := f.opts.RetryDelay
 	for tries := 0; ; tries++ {
 		if err := sink.reset(); err != nil {
@@ -48,12 +50,12 @@ func passing(err error) bool {
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-func (f *Fetcher) getOnce(ctx context.Context, src Source, sink *sink) error {
+func (f *Fetcher) getOnce(ctx context.Context, src task.Source, sink *sink) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, src.Path, nil)
 	if err != nil {
-		return invalid(src.Location, "it is no URL")
+		return fmt.Errorf("%w: '%s': it is no URL", task.ErrInvalidSource, redact(src.Location))
 	}
 	req.Header.Set("User-Agent", "tdf")
 	req.Header.Set("Accept-Encoding", "identity")
@@ -101,7 +103,7 @@ func downloadError(ctx context.Context, err error, got, want int64) error {
 }
 
 // checkResponse refuses what cannot be the whole file, byte for byte.
-func (f *Fetcher) checkResponse(resp *http.Response, src Source) error {
+func (f *Fetcher) checkResponse(resp *http.Response, src task.Source) error {
 	if resp.StatusCode != http.StatusOK {
 		return &StatusError{Code: resp.StatusCode}
 	}
@@ -110,13 +112,13 @@ func (f *Fetcher) checkResponse(resp *http.Response, src Source) error {
 	}
 	// Some servers describe a .tar.gz file as a .tar with a gzip encoding.
 	encoding := strings.ToLower(resp.Header.Get("Content-Encoding"))
-	described := src.Format == FormatTarGz && (encoding == "gzip" || encoding == "x-gzip")
+	described := src.Format == task.FormatTarGz && (encoding == "gzip" || encoding == "x-gzip")
 	if encoding != "" && encoding != "identity" && !described {
 		return fmt.Errorf("server sent content encoding '%s' though none was asked for", printable(encoding))
 	}
 	if resp.ContentLength < 0 && len(resp.TransferEncoding) == 0 && src.SHA256 == "" {
 		return fmt.Errorf("%w: the server announces no length, so a truncated file could not be told from a whole one: "+
-			"add %sHEX to the source", ErrUnpinned, pinPrefix)
+			"add #sha256=HEX to the source", ErrUnpinned)
 	}
 	return nil
 }

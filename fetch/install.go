@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/disk"
 	"github.com/tdf-go/tdf/internal/sandbox/remove"
+	"github.com/tdf-go/tdf/task"
 )
 
 // The fetcher's own corner of the program directory. Program names start with
@@ -41,7 +42,7 @@ func (f *Fetcher) prepare() error {
 		return fmt.Errorf("look for stale staging: %w", err)
 	}
 	for _, entry := range stale {
-		if ValidProgram(entry.Name()) != nil {
+		if task.ValidProgram(entry.Name()) != nil {
 			continue
 		}
 		file, err := f.tryFlock(entry.Name())

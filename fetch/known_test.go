@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-go/tdf/task"
 )
 
 func wantHash(t *testing.T, f *Fetcher, program, want string) {
@@ -44,8 +46,8 @@ func TestHash(t *testing.T) {
 	if _, err := f.Hash("damaged"); err == nil {
 		t.Error("a damaged manifest was taken for none")
 	}
-	if _, err := f.Hash("../p"); !errors.Is(err, ErrInvalidProgram) {
-		t.Errorf("%v, want ErrInvalidProgram", err)
+	if _, err := f.Hash("../p"); !errors.Is(err, task.ErrInvalidProgram) {
+		t.Errorf("%v, want task.ErrInvalidProgram", err)
 	}
 }
 

@@ -8,12 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
+	"github.com/tdf-go/tdf/task"
 )
 
 // manifestFile lies in an installed program's directory; archives must not
@@ -72,7 +72,7 @@ func readPlain(name string) ([]byte, error) {
 }
 
 // matches compares what is installed with what a task wants.
-func (m *manifest) matches(src Source) error {
+func (m *manifest) matches(src task.Source) error {
 	if m.Source != src.Location {
 		return &ConflictError{Program: m.Program, Field: "source", Installed: redact(m.Source), Wanted: redact(src.Location)}
 	}
@@ -84,7 +84,7 @@ func (m *manifest) matches(src Source) error {
 
 // present says whether program is there and is what src wants. False without
 // an error means that it has to be fetched.
-func (f *Fetcher) present(program string, src Source) (bool, error) {
+func (f *Fetcher) present(program string, src task.Source) (bool, error) {
 	dir := filepath.Join(f.opts.Dir, program)
 	m, err := f.manifest(program)
 	if err != nil {
@@ -105,7 +105,7 @@ func (f *Fetcher) present(program string, src Source) (bool, error) {
 	return handMade(dir, program, src)
 }
 
-func handMade(dir, program string, src Source) (bool, error) {
+func handMade(dir, program string, src task.Source) (bool, error) {
 	if err := runnable(os.DirFS(dir), program); err != nil {
 		return false, fmt.Errorf("%w (its directory is not empty and was not installed by a fetch: "+
 			"complete or remove it)", err)
@@ -128,7 +128,7 @@ func (f *Fetcher) byHand(program string) bool {
 // was put there by hand or is not there. The program is not read: asked before
 // each round, it costs one look at the manifest's inode.
 func (f *Fetcher) Hash(program string) (string, error) {
-	if err := ValidProgram(program); err != nil {
+	if err := task.ValidProgram(program); err != nil {
 		return "", err
 	}
 	m, err := f.manifest(program)
@@ -173,20 +173,7 @@ func (f *Fetcher) manifest(program string) (*manifest, error) {
 }
 
 // runFile is the file of a program that is executed.
-const runFile = "run.sh"
-
-var programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
-
-// ValidProgram says whether name can be a program's name, which is also the
-// name of its directory: letters, digits, '.', '_' and '-', first a letter or
-// digit, at most 128. The error matches [ErrInvalidProgram].
-func ValidProgram(name string) error {
-	if programName.MatchString(name) {
-		return nil
-	}
-	return fmt.Errorf("%w: '%s': use 1 to 128 letters, digits, '.', '_' and '-', starting with a letter or digit",
-		ErrInvalidProgram, printable(name))
-}
+const runFile = string(task.FormatScript)
 
 // runnable checks run.sh of a program in tree, following links inside it.
 func runnable(tree fs.FS, program string) error {
@@ -205,3 +192,6 @@ func runnable(tree fs.FS, program string) error {
 
 // printable makes text from elsewhere fit for one line of a log.
 func printable(s string) string { return clean.Line(s, 300) }
+
+// redact is printable for a source, without what may be credentials.
+func redact(s string) string { return printable(clean.Source(s)) }

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tdf-go/tdf/task"
 )
 
 // childEnv makes the test binary act as a worker: its value is a childJob.
@@ -119,7 +121,7 @@ func (c *child) kill() {
 // A36: once per host, however many goroutines share a fetcher.
 func TestGoroutinesFetchOnce(t *testing.T) {
 	t.Parallel()
-	srv := newServer(t, map[string][]byte{"/p.tar.gz": allFormats(t, goodEntries())[FormatTarGz]})
+	srv := newServer(t, map[string][]byte{"/p.tar.gz": allFormats(t, goodEntries())[task.FormatTarGz]})
 	o := testOptions(t)
 	fetchers := []*Fetcher{newFetcher(t, o), newFetcher(t, o)}
 	var wg sync.WaitGroup
@@ -147,7 +149,7 @@ func TestGoroutinesFetchOnce(t *testing.T) {
 // A36: once per host, however many processes share a directory.
 func TestProcessesFetchOnce(t *testing.T) {
 	t.Parallel()
-	srv := newServer(t, map[string][]byte{"/p.zip": allFormats(t, goodEntries())[FormatZip]})
+	srv := newServer(t, map[string][]byte{"/p.zip": allFormats(t, goodEntries())[task.FormatZip]})
 	job := childJob{Dir: t.TempDir(), Source: srv.URL + "/p.zip", Callers: 5}
 	var children []*child
 	for range 4 {
@@ -168,7 +170,7 @@ func TestProcessesFetchOnce(t *testing.T) {
 // once: one GET, one installation, all succeed.
 func TestFourSlotsFetchOnce(t *testing.T) {
 	t.Parallel()
-	srv := newServer(t, map[string][]byte{"/p.tar.gz": allFormats(t, goodEntries())[FormatTarGz]})
+	srv := newServer(t, map[string][]byte{"/p.tar.gz": allFormats(t, goodEntries())[task.FormatTarGz]})
 	o := testOptions(t)
 	f := newFetcher(t, o)
 	steps := map[string]int{} // only the holder of the lock comes to a step

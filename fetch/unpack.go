@@ -13,6 +13,8 @@ import (
 	"github.com/klauspost/compress/zip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/mholt/archiver/v4"
+
+	"github.com/tdf-go/tdf/task"
 )
 
 // decoderMemory bounds what a zstd frame may ask for.
@@ -20,7 +22,7 @@ const decoderMemory = 64 << 20
 
 // unpack makes the program's tree from the staged file and checks that it can
 // be run.
-func (f *Fetcher) unpack(ctx context.Context, s *stage, src Source, program string, note func(string)) error {
+func (f *Fetcher) unpack(ctx context.Context, s *stage, src task.Source, program string, note func(string)) error {
 	if err := s.root.Mkdir(stagedTree, 0o755); err != nil {
 		return fmt.Errorf("create staging directory: %w", err)
 	}
@@ -35,14 +37,14 @@ func (f *Fetcher) unpack(ctx context.Context, s *stage, src Source, program stri
 	}
 	defer func() { _ = file.Close() }()
 	verb := "untaring"
-	if src.Format == FormatZip {
+	if src.Format == task.FormatZip {
 		verb = "unzipping"
 	}
-	if src.Format != FormatScript {
-		note(fmt.Sprintf("%s %s to ./%s/", verb, src.shown(), program))
+	if src.Format != task.FormatScript {
+		note(fmt.Sprintf("%s %s to ./%s/", verb, src, program))
 	}
 	if err := unpackFile(ctx, root, file, src.Format, &f.opts); err != nil {
-		return fmt.Errorf("unpacking %s: %w", src.shown(), err)
+		return fmt.Errorf("unpacking %s: %w", src, err)
 	}
 	if err := runnable(root.FS(), program); err != nil {
 		return fmt.Errorf("%w%s", err, nestedHint(root))
@@ -53,7 +55,7 @@ func (f *Fetcher) unpack(ctx context.Context, s *stage, src Source, program stri
 // unpackFile writes the content of file below root. The decoders are foreign
 // code on hostile input: a panic in one of them ends this fetch, not the
 // worker with all its tasks.
-func unpackFile(ctx context.Context, root *os.Root, file *os.File, format Format, o *Options) (err error) {
+func unpackFile(ctx context.Context, root *os.Root, file *os.File, format task.SourceFormat, o *Options) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: the decoder panicked: %v", ErrArchive, p)
@@ -66,9 +68,9 @@ func unpackFile(ctx context.Context, root *os.Root, file *os.File, format Format
 	b := &budget{opts: o, archive: fi.Size()}
 	t := newTree(root, b)
 	switch format {
-	case FormatScript:
+	case task.FormatScript:
 		err = t.writeFile(ctx, runFile, 0o755, file)
-	case FormatZip:
+	case task.FormatZip:
 		err = unzip(ctx, t, file, fi.Size())
 	default:
 		err = untar(ctx, t, file, format)
@@ -95,7 +97,7 @@ func archiveError(ctx context.Context, err error) error {
 	}
 }
 
-func untar(ctx context.Context, t *tree, file io.Reader, format Format) error {
+func untar(ctx context.Context, t *tree, file io.Reader, format task.SourceFormat) error {
 	r, err := decompress(file, format)
 	if err != nil {
 		return err
@@ -144,22 +146,22 @@ func drain(s *stream) error {
 }
 
 // decoders are for the archives that are compressed tar files.
-var decoders = map[Format]archiver.Decompressor{
-	FormatTarGz:  archiver.Gz{},
-	FormatTarBz2: archiver.Bz2{},
-	FormatTarXz:  archiver.Xz{},
-	FormatTarZst: archiver.Zstd{DecoderOptions: []zstd.DOption{
+var decoders = map[task.SourceFormat]archiver.Decompressor{
+	task.FormatTarGz:  archiver.Gz{},
+	task.FormatTarBz2: archiver.Bz2{},
+	task.FormatTarXz:  archiver.Xz{},
+	task.FormatTarZst: archiver.Zstd{DecoderOptions: []zstd.DOption{
 		zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(decoderMemory),
 	}},
 }
 
-func decompress(r io.Reader, format Format) (io.ReadCloser, error) {
-	if format == FormatTar {
+func decompress(r io.Reader, format task.SourceFormat) (io.ReadCloser, error) {
+	if format == task.FormatTar {
 		return io.NopCloser(r), nil
 	}
 	decoder, ok := decoders[format]
 	if !ok {
-		return nil, fmt.Errorf("%w: no decoder for %s", ErrInvalidType, format)
+		return nil, fmt.Errorf("%w: no decoder for %s", task.ErrInvalidFormat, format)
 	}
 	opened, err := decoder.OpenReader(r)
 	if err != nil {

@@ -72,6 +72,25 @@ func (f *Filter) Selection(newest func() (int64, error)) (Selection, error) {
 	return sel, err
 }
 
+// Archived is [Filter.Selection] of tasks of an archive. All of them are archived, so states say how they ended.
+func (f *Filter) Archived(newest func() (int64, error)) (Selection, error) {
+	sel, err := f.Selection(newest)
+	if err != nil {
+		return sel, err
+	}
+	for _, state := range sel.States {
+		if state != statemachine.Archived && !state.IsOutcome() {
+			return sel, &FilterError{"state", string(state) + ": an archive has tasks that have ended and were archived; " +
+				"write archived for all of them, or how they ended, such as failed"}
+		}
+	}
+	if !slices.Contains(sel.States, statemachine.Archived) {
+		sel.Outcomes = sel.States
+	}
+	sel.States = nil
+	return sel, nil
+}
+
 func stateNames() string {
 	names := make([]string, 0, len(statemachine.States()))
 	for _, state := range statemachine.States() {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/tdf-go/tdf/fetch"
 	"github.com/tdf-go/tdf/internal/store/conn"
 	"github.com/tdf-go/tdf/internal/store/tasks"
 	"github.com/tdf-go/tdf/statemachine"
@@ -92,12 +91,12 @@ func begunRound(t *task.Task, n int) (*task.Round, error) {
 // pinned is the source with the hash that its content must have, unless it has
 // one, or is of a kind that has none.
 func pinned(source, hash string) string {
-	src, err := fetch.ParseSource(source)
+	src, err := task.ParseSource(source)
 	if err != nil || src.SHA256 != "" || hash == "" {
 		return source
 	}
 	with := source + "#sha256=" + hash
-	if _, err := fetch.ParseSource(with); err != nil {
+	if _, err := task.ParseSource(with); err != nil {
 		return source
 	}
 	return with

@@ -17,12 +17,6 @@ func read(t *tasks.TaskHeader) *task.Task {
 	return found
 }
 
-// ArchivedTask is a task that was archived, made from the fields of its hash: those of a line of the archive that tdf-server and
-// tdf-manager export write. A spoilt one has its Err set.
-func ArchivedTask(id int64, fields map[string]string) *task.Task {
-	return read(tasks.ArchivedTask(id, fields))
-}
-
 // The hash fields that link tasks.
 const (
 	retryOfField     = "retry_of"

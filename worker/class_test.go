@@ -66,10 +66,10 @@ func TestClassify(t *testing.T) {
 		"exec format":         {nil, &none, start(process.ReasonFormat), sm.ClassProgram},
 		"not executable":      {nil, &none, start(process.ReasonNotExecutable), sm.ClassProgram},
 		"arguments too long":  {nil, &none, start(process.ReasonArguments), sm.ClassProgram},
-		"source nobody reads": {nil, &none, fetching(fetch.ErrInvalidSource), sm.ClassProgram},
-		"name nobody takes":   {nil, &none, fetching(fetch.ErrInvalidProgram), sm.ClassProgram},
+		"source nobody reads": {nil, &none, fetching(task.ErrInvalidSource), sm.ClassProgram},
+		"name nobody takes":   {nil, &none, fetching(task.ErrInvalidProgram), sm.ClassProgram},
 		"archive without it":  {nil, &none, fetching(fetch.ErrNotRunnable), sm.ClassProgram},
-		"no archive":          {nil, &none, fetching(fetch.ErrInvalidType), sm.ClassProgram},
+		"no archive":          {nil, &none, fetching(task.ErrInvalidFormat), sm.ClassProgram},
 		"no argument":         {nil, &none, &argumentError{"x"}, sm.ClassProgram},
 
 		"server says no":     {nil, &none, fetching(&fetch.StatusError{Code: 503}), sm.ClassFetch},

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-go/tdf/internal/sandbox/process"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
 	"github.com/tdf-go/tdf/statemachine"
+	"github.com/tdf-go/tdf/task"
 )
 
 // ErrStarted is returned by a second Run of one Worker: make a new one.
@@ -147,8 +148,8 @@ func classifyStart(err error) statemachine.Class {
 	switch {
 	case !fetching, disk.Full(err):
 		return statemachine.ClassHost
-	case errors.Is(err, fetch.ErrInvalidProgram), errors.Is(err, fetch.ErrInvalidSource),
-		errors.Is(err, fetch.ErrInvalidType), errors.Is(err, fetch.ErrNotRunnable):
+	case errors.Is(err, task.ErrInvalidProgram), errors.Is(err, task.ErrInvalidSource),
+		errors.Is(err, task.ErrInvalidFormat), errors.Is(err, fetch.ErrNotRunnable):
 		return statemachine.ClassProgram
 	default:
 		return statemachine.ClassFetch

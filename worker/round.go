@@ -134,7 +134,7 @@ func (r *round) prepare() error {
 func (r *round) ensure(ctx context.Context) (string, error) {
 	program, o := r.Spec.Program, &r.worker.opts
 	// The name becomes part of paths here too, so it is not left to Programs.
-	if err := fetch.ValidProgram(program); err != nil {
+	if err := task.ValidProgram(program); err != nil {
 		return "", &fetch.Error{Program: program, Worker: o.Name, Err: err}
 	}
 	if o.Programs == nil || o.container == nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tdf-go/tdf/internal/base/clean"
 	"github.com/tdf-go/tdf/internal/base/cli"
+	"github.com/tdf-go/tdf/internal/ops/cold"
 	"github.com/tdf-go/tdf/manager"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
@@ -39,7 +40,7 @@ func (a *app) withTask(dirs *[]string, do func(s *session, t *task.Task) error) 
 		}
 		return do(s, t)
 	})
-	cold := a.withArchive(dirs, func(ctx context.Context, s *session, a *manager.Archive) error {
+	cold := a.withArchive(dirs, func(ctx context.Context, s *session, a *cold.Archive) error {
 		t, err := s.findTask(ctx, a)
 		if err != nil {
 			return err

@@ -28,6 +28,7 @@ type house struct {
 	sources map[string][]byte    // Go and Lua without tests, by their path below root
 	syntax  map[string]*ast.File // of the Go files among them
 	begins  map[function]bool    // of the functions in them
+	foreign int                  // packages of others that manager is compiled with
 	path    path
 	inside  int // calls within a package
 	left    int // those of them that leave their file
@@ -236,6 +237,8 @@ type listed struct {
 	ImportPath string   `json:"ImportPath"`
 	Dir        string   `json:"Dir"`
 	Export     string   `json:"Export"`
+	Standard   bool     `json:"Standard"`
+	Deps       []string `json:"Deps"`
 	GoFiles    []string `json:"GoFiles"`
 	DepOnly    bool     `json:"DepOnly"`
 }
@@ -259,26 +262,44 @@ func (h *house) calls() error {
 
 // list returns the packages of the module, and where the types of all packages are.
 func (h *house) list() ([]listed, map[string]string, error) {
-	cmd := exec.CommandContext(context.Background(), "go", "list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles,DepOnly", "./...")
+	const fields = "-json=ImportPath,Dir,Export,Standard,Deps,GoFiles,DepOnly"
+	cmd := exec.CommandContext(context.Background(), "go", "list", "-deps", "-export", fields, "./...")
 	cmd.Dir, cmd.Stderr = h.root, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, nil, fmt.Errorf("go list: %w", err)
 	}
 	var ours []listed
-	exports := map[string]string{}
+	exports, others := map[string]string{}, map[string]bool{}
 	for all := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p listed
 		if err := all.Decode(&p); errors.Is(err, io.EOF) {
+			h.foreign = foreign(ours, others)
 			return ours, exports, nil
 		} else if err != nil {
 			return nil, nil, fmt.Errorf("go list: %w", err)
 		}
 		exports[p.ImportPath] = p.Export
-		if !p.DepOnly {
+		if p.DepOnly {
+			others[p.ImportPath] = !p.Standard
+		} else {
 			ours = append(ours, p)
 		}
 	}
+}
+
+// foreign counts the packages of other modules that package manager is compiled with.
+func foreign(ours []listed, others map[string]bool) (n int) {
+	for _, p := range ours {
+		if strings.HasSuffix(p.ImportPath, "/tdf/manager") {
+			for _, d := range p.Deps {
+				if others[d] {
+					n++
+				}
+			}
+		}
+	}
+	return n
 }
 
 func (h *house) look(p listed, exports map[string]string) error {

@@ -27,6 +27,7 @@ func rows() []row {
 		{"structs that are a task", 4, (*house).tasks},
 		{"files that spell one attribute of a task", 4, (*house).spellings},
 		{"exported methods of the store's largest type", 39, (*house).methods},
+		{"packages of others that manager is compiled with", 20, func(h *house) int { return h.foreign }},
 		{"map literals as JSON in cmd", 0, (*house).literals},
 		{"calls within a package that leave their file, in percent", 41, (*house).leaving},
 		{"functions that one task passes", 300, func(h *house) int { return h.path.functions() }},

@@ -41,11 +41,24 @@ func TestRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []int{38, 35, 5, 2, 2, 2, 2, 1, 75, 0, 0, 0, 0, 0}
+	want := []int{38, 35, 5, 2, 2, 2, 2, 0, 1, 75, 0, 0, 0, 0, 0}
 	for i, r := range rows() {
 		if got := r.measure(h); got != want[i] {
 			t.Errorf("%s: %d, want %d", r.name, got, want[i])
 		}
+	}
+}
+
+// Packages of the standard library and of the module itself are not foreign.
+func TestForeign(t *testing.T) {
+	t.Parallel()
+	others := map[string]bool{"example.org/a": true, "example.org/b": true, "fmt": false}
+	ours := []listed{
+		{ImportPath: "github.com/tdf-go/tdf/manager", Deps: []string{"example.org/a", "fmt", "github.com/tdf-go/tdf/task"}},
+		{ImportPath: "github.com/tdf-go/tdf/worker", Deps: []string{"example.org/a", "example.org/b"}},
+	}
+	if n := foreign(ours, others); n != 1 {
+		t.Errorf("%d, want 1", n)
 	}
 }
 

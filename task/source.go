@@ -1,16 +1,44 @@
-package fetch
+package task
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/url"
 	"path"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/tdf-go/tdf/internal/base/clean"
 )
+
+// What is wrong with the program of a task, or with where to get it.
+var (
+	// ErrInvalidProgram: the program name cannot name a directory safely.
+	ErrInvalidProgram = errors.New("invalid program name")
+	// ErrInvalidSource: the source cannot be parsed or carries credentials.
+	ErrInvalidSource = errors.New("invalid source")
+	// ErrInvalidFormat: the source ends in none of the supported endings.
+	ErrInvalidFormat = errors.New("invalid type of archive / program")
+)
+
+var programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+
+// ValidProgram says whether name can be the name of a program that is fetched, which is
+// also the name of its directory: letters, digits, '.', '_' and '-', first a letter or
+// digit, at most 128. The error matches [ErrInvalidProgram].
+func ValidProgram(name string) error {
+	if programName.MatchString(name) {
+		return nil
+	}
+	return fmt.Errorf("%w: '%s': use 1 to 128 letters, digits, '.', '_' and '-', starting with a letter or digit",
+		ErrInvalidProgram, clean.Line(name, maxShown))
+}
+
+// maxShown is how many bytes of a name or a source an error repeats.
+const maxShown = 300
 
 // maxSourceBytes bounds a source; longer ones are refused.
 const maxSourceBytes = 2048
@@ -20,45 +48,45 @@ const (
 	pinPrefix   = "#sha256="
 )
 
-// Kind is the way a source is transferred.
-type Kind string
+// SourceKind is the way a source is transferred.
+type SourceKind string
 
 // The kinds of sources.
 const (
-	KindHTTP   Kind = "http"   // http:// and https://
-	KindLocal  Kind = "local"  // rsync:PATH, copied without the rsync program
-	KindShell  Kind = "ssh"    // rsync:[USER@]HOST:PATH
-	KindDaemon Kind = "daemon" // rsync://HOST[:PORT]/MODULE/PATH, rsync:HOST::MODULE/PATH
+	SourceHTTP   SourceKind = "http"   // http:// and https://
+	SourceLocal  SourceKind = "local"  // rsync:PATH, copied without the rsync program
+	SourceShell  SourceKind = "ssh"    // rsync:[USER@]HOST:PATH
+	SourceDaemon SourceKind = "daemon" // rsync://HOST[:PORT]/MODULE/PATH, rsync:HOST::MODULE/PATH
 )
 
 // Source is a parsed source.
-type Source struct {
-	Kind Kind
+type Source struct { //nolint:recvcheck // String shows a source, the others fill one
+	Kind SourceKind
 	// Location is the source without its pin.
 	Location string
 	// Path is what is handed to HTTP client, rsync or the file system.
 	Path string
 	// File is the last part of the path, or of the query where the path names no
-	// file. It may hold credentials then; messages have shown.
+	// file. It may hold credentials then; messages have String.
 	File string
 	// Format says how File is unpacked.
-	Format Format
+	Format SourceFormat
 	// SHA256 is the pinned hash of the file as lower-case hex, or empty.
 	SHA256 string
 }
 
-// shown is the name of the file for messages.
-func (src *Source) shown() string {
-	if before, _, _ := strings.Cut(src.Location, "?"); src.Kind == KindHTTP && formatOf(path.Base(before)) == "" {
+// String names the file for messages, without what may be credentials.
+func (src Source) String() string {
+	if before, _, _ := strings.Cut(src.Location, "?"); src.Kind == SourceHTTP && formatOf(path.Base(before)) == "" {
 		return "the file" // its name comes from the query
 	}
-	return printable(src.File)
+	return clean.Line(src.File, maxShown)
 }
 
 // ParseSource parses a task's source: an http:// or https:// URL, rsync:PATH
 // or rsync://HOST/MODULE/PATH, ending in run.sh or one of the archive endings,
 // and an optional #sha256=HEX that pins the file's content. Errors match
-// [ErrInvalidSource] or [ErrInvalidType] and never repeat credentials.
+// [ErrInvalidSource] or [ErrInvalidFormat] and never repeat credentials.
 func ParseSource(s string) (Source, error) {
 	if err := checkText(s); err != nil {
 		return Source{}, err
@@ -80,7 +108,7 @@ func ParseSource(s string) (Source, error) {
 		return Source{}, err
 	}
 	if src.Format == "" {
-		return Source{}, fmt.Errorf("%w: %s: use one of %s", ErrInvalidType, redact(s), endingList())
+		return Source{}, fmt.Errorf("%w: %s: use one of %s", ErrInvalidFormat, redact(s), endingList())
 	}
 	return src, nil
 }
@@ -122,7 +150,7 @@ func (src *Source) parseHTTP() error {
 	if host := u.Hostname(); host == "" || strings.HasPrefix(host, "-") {
 		return invalid(src.Location, "the host is missing or starts with '-'")
 	}
-	src.Kind, src.Path = KindHTTP, src.Location
+	src.Kind, src.Path = SourceHTTP, src.Location
 	src.setFile(path.Base(u.Path))
 	if src.Format == "" { // as in http://host/get?file=program.zip
 		last := strings.LastIndexAny(u.RawQuery, "/=&")
@@ -149,14 +177,14 @@ func (src *Source) parseRsync(p string) error {
 	}
 	colon := strings.IndexByte(p, ':')
 	if slash := strings.IndexByte(p, '/'); colon < 0 || slash >= 0 && slash < colon {
-		src.Kind, src.Path = KindLocal, p
+		src.Kind, src.Path = SourceLocal, p
 		return nil
 	}
 	host, remote := p[:colon], p[colon+1:]
 	if modulePath, ok := strings.CutPrefix(remote, ":"); ok {
 		return src.setDaemon(host, modulePath)
 	}
-	src.Kind, src.Path = KindShell, p
+	src.Kind, src.Path = SourceShell, p
 	return src.checkRemote(host, remote)
 }
 
@@ -164,7 +192,7 @@ func (src *Source) setDaemon(host, modulePath string) error {
 	if module, file, ok := strings.Cut(modulePath, "/"); !ok || module == "" || file == "" {
 		return invalid(src.Location, "module and path are missing after the host")
 	}
-	src.Kind, src.Path = KindDaemon, "rsync://"+host+"/"+modulePath
+	src.Kind, src.Path = SourceDaemon, "rsync://"+host+"/"+modulePath
 	name, port, hasPort := strings.Cut(host, ":")
 	if hasPort && (port == "" || strings.Trim(port, "0123456789") != "") {
 		return invalid(src.Location, "the port is not a number, or credentials stand in a task")
@@ -206,25 +234,25 @@ func invalid(source, why string) error {
 
 // redact makes a source printable, without what may be credentials, also one that
 // cannot be parsed.
-func redact(s string) string { return printable(clean.Source(s)) }
+func redact(s string) string { return clean.Line(clean.Source(s), maxShown) }
 
-// Format is how a fetched file becomes a program directory.
-type Format string
+// SourceFormat is how a fetched file becomes a program directory.
+type SourceFormat string
 
 // The supported formats; their values are the canonical endings.
 const (
-	FormatScript Format = "run.sh"
-	FormatTar    Format = ".tar"
-	FormatTarGz  Format = ".tar.gz"
-	FormatTarBz2 Format = ".tar.bz2"
-	FormatTarXz  Format = ".tar.xz"
-	FormatTarZst Format = ".tar.zst"
-	FormatZip    Format = ".zip"
+	FormatScript SourceFormat = "run.sh"
+	FormatTar    SourceFormat = ".tar"
+	FormatTarGz  SourceFormat = ".tar.gz"
+	FormatTarBz2 SourceFormat = ".tar.bz2"
+	FormatTarXz  SourceFormat = ".tar.xz"
+	FormatTarZst SourceFormat = ".tar.zst"
+	FormatZip    SourceFormat = ".zip"
 )
 
 var endings = []struct {
 	ending string
-	format Format
+	format SourceFormat
 }{
 	{".tar", FormatTar},
 	{".tar.gz", FormatTarGz}, {".tgz", FormatTarGz},
@@ -234,8 +262,8 @@ var endings = []struct {
 }
 
 // formatOf finds the format by a file's name; empty if there is none.
-func formatOf(file string) Format {
-	if file == runFile {
+func formatOf(file string) SourceFormat {
+	if file == string(FormatScript) {
 		return FormatScript
 	}
 	lower := strings.ToLower(file)

@@ -1,4 +1,4 @@
-package fetch
+package task
 
 import (
 	"errors"
@@ -14,19 +14,19 @@ func TestParseSource(t *testing.T) {
 		in   string
 		want Source
 	}{
-		{"http://h/p.zip", Source{KindHTTP, "http://h/p.zip", "http://h/p.zip", "p.zip", FormatZip, ""}},
-		{"https://h:8080/a/run.sh?x=1", Source{KindHTTP, "https://h:8080/a/run.sh?x=1", "https://h:8080/a/run.sh?x=1", "run.sh", FormatScript, ""}},
-		{"http://h/get?file=dir/p.tar.bz&x=p.tgz", Source{KindHTTP, "http://h/get?file=dir/p.tar.bz&x=p.tgz", "http://h/get?file=dir/p.tar.bz&x=p.tgz", "p.tgz", FormatTarGz, ""}},
-		{"http://h/p.tar#sha256=" + strings.ToUpper(hash64), Source{KindHTTP, "http://h/p.tar", "http://h/p.tar", "p.tar", FormatTar, hash64}},
-		{"rsync:run.sh", Source{KindLocal, "rsync:run.sh", "run.sh", "run.sh", FormatScript, ""}},
-		{"rsync:/local/crawler-1.tar.gz", Source{KindLocal, "rsync:/local/crawler-1.tar.gz", "/local/crawler-1.tar.gz", "crawler-1.tar.gz", FormatTarGz, ""}},
-		{"rsync:a/b:c/p.tar.bz", Source{KindLocal, "rsync:a/b:c/p.tar.bz", "a/b:c/p.tar.bz", "p.tar.bz", FormatTarBz2, ""}},
-		{"rsync:p.tar.xz#sha256=" + hash64, Source{KindLocal, "rsync:p.tar.xz", "p.tar.xz", "p.tar.xz", FormatTarXz, hash64}},
-		{"rsync:bla.fasel:program-v1.zip", Source{KindShell, "rsync:bla.fasel:program-v1.zip", "bla.fasel:program-v1.zip", "program-v1.zip", FormatZip, ""}},
-		{"rsync:me@host:run.sh", Source{KindShell, "rsync:me@host:run.sh", "me@host:run.sh", "run.sh", FormatScript, ""}},
-		{"rsync://host:873/mod/dir/p.tar.zst", Source{KindDaemon, "rsync://host:873/mod/dir/p.tar.zst", "rsync://host:873/mod/dir/p.tar.zst", "p.tar.zst", FormatTarZst, ""}},
-		{"rsync:rsync://host/mod/p.tar.bz2", Source{KindDaemon, "rsync:rsync://host/mod/p.tar.bz2", "rsync://host/mod/p.tar.bz2", "p.tar.bz2", FormatTarBz2, ""}},
-		{"rsync:host::mod/p.zip", Source{KindDaemon, "rsync:host::mod/p.zip", "rsync://host/mod/p.zip", "p.zip", FormatZip, ""}},
+		{"http://h/p.zip", Source{SourceHTTP, "http://h/p.zip", "http://h/p.zip", "p.zip", FormatZip, ""}},
+		{"https://h:8080/a/run.sh?x=1", Source{SourceHTTP, "https://h:8080/a/run.sh?x=1", "https://h:8080/a/run.sh?x=1", "run.sh", FormatScript, ""}},
+		{"http://h/get?file=dir/p.tar.bz&x=p.tgz", Source{SourceHTTP, "http://h/get?file=dir/p.tar.bz&x=p.tgz", "http://h/get?file=dir/p.tar.bz&x=p.tgz", "p.tgz", FormatTarGz, ""}},
+		{"http://h/p.tar#sha256=" + strings.ToUpper(hash64), Source{SourceHTTP, "http://h/p.tar", "http://h/p.tar", "p.tar", FormatTar, hash64}},
+		{"rsync:run.sh", Source{SourceLocal, "rsync:run.sh", "run.sh", "run.sh", FormatScript, ""}},
+		{"rsync:/local/crawler-1.tar.gz", Source{SourceLocal, "rsync:/local/crawler-1.tar.gz", "/local/crawler-1.tar.gz", "crawler-1.tar.gz", FormatTarGz, ""}},
+		{"rsync:a/b:c/p.tar.bz", Source{SourceLocal, "rsync:a/b:c/p.tar.bz", "a/b:c/p.tar.bz", "p.tar.bz", FormatTarBz2, ""}},
+		{"rsync:p.tar.xz#sha256=" + hash64, Source{SourceLocal, "rsync:p.tar.xz", "p.tar.xz", "p.tar.xz", FormatTarXz, hash64}},
+		{"rsync:bla.fasel:program-v1.zip", Source{SourceShell, "rsync:bla.fasel:program-v1.zip", "bla.fasel:program-v1.zip", "program-v1.zip", FormatZip, ""}},
+		{"rsync:me@host:run.sh", Source{SourceShell, "rsync:me@host:run.sh", "me@host:run.sh", "run.sh", FormatScript, ""}},
+		{"rsync://host:873/mod/dir/p.tar.zst", Source{SourceDaemon, "rsync://host:873/mod/dir/p.tar.zst", "rsync://host:873/mod/dir/p.tar.zst", "p.tar.zst", FormatTarZst, ""}},
+		{"rsync:rsync://host/mod/p.tar.bz2", Source{SourceDaemon, "rsync:rsync://host/mod/p.tar.bz2", "rsync://host/mod/p.tar.bz2", "p.tar.bz2", FormatTarBz2, ""}},
+		{"rsync:host::mod/p.zip", Source{SourceDaemon, "rsync:host::mod/p.zip", "rsync://host/mod/p.zip", "p.zip", FormatZip, ""}},
 	} {
 		got, err := ParseSource(c.in)
 		if err != nil || got != c.want {
@@ -72,14 +72,14 @@ func TestParseSourceRefuses(t *testing.T) {
 		"rsync://host/run.sh":              ErrInvalidSource,
 		"rsync://host:x/m/run.sh":          ErrInvalidSource,
 		"rsync:///m/run.sh":                ErrInvalidSource,
-		"rsync:x.wrongExtension":           ErrInvalidType,
-		"rsync:xrun.sh":                    ErrInvalidType,
-		"rsync:.zip":                       ErrInvalidType,
-		"rsync:dir/":                       ErrInvalidType,
-		"http://h/p.rar":                   ErrInvalidType,
-		"http://h/":                        ErrInvalidType,
-		"http://h":                         ErrInvalidType,
-		"http://h/xrun.sh":                 ErrInvalidType,
+		"rsync:x.wrongExtension":           ErrInvalidFormat,
+		"rsync:xrun.sh":                    ErrInvalidFormat,
+		"rsync:.zip":                       ErrInvalidFormat,
+		"rsync:dir/":                       ErrInvalidFormat,
+		"http://h/p.rar":                   ErrInvalidFormat,
+		"http://h/":                        ErrInvalidFormat,
+		"http://h":                         ErrInvalidFormat,
+		"http://h/xrun.sh":                 ErrInvalidFormat,
 	} {
 		_, err := ParseSource(in)
 		if !errors.Is(err, want) {
@@ -127,7 +127,7 @@ func FuzzParseSource(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		src, err := ParseSource(s)
 		if err != nil {
-			if !errors.Is(err, ErrInvalidSource) && !errors.Is(err, ErrInvalidType) {
+			if !errors.Is(err, ErrInvalidSource) && !errors.Is(err, ErrInvalidFormat) {
 				t.Fatalf("untyped error %v", err)
 			}
 			return
@@ -135,7 +135,7 @@ func FuzzParseSource(f *testing.F) {
 		if src.Format == "" || src.Path == "" || src.File == "" || !strings.HasPrefix(s, src.Location) {
 			t.Fatalf("%q: incomplete %+v", s, src)
 		}
-		if src.Kind != KindLocal && strings.HasPrefix(src.Path, "-") || strings.ContainsAny(s, "\x00\n") {
+		if src.Kind != SourceLocal && strings.HasPrefix(src.Path, "-") || strings.ContainsAny(s, "\x00\n") {
 			t.Fatalf("%q: dangerous %+v", s, src)
 		}
 		if again, err := ParseSource(src.Location); err != nil || again.Path != src.Path || again.SHA256 != "" {
