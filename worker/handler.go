@@ -24,9 +24,11 @@ import (
 // KillGrace makes its slot stuck until it returns, and what it returns then is
 // dropped. A function cannot be killed: while a stuck one goes on, its task may
 // run again elsewhere. An error, or output on Stderr, makes the round a failure, under the
-// task's fail_on. A panic is an error. An error with a method ExitCode() int, such
-// as *exec.ExitError, gives the round that exit code if it is from 1 to 255, so
-// that the task's retry_exit_codes and fatal_exit_codes apply.
+// task's fail_on. A panic is an error. How often a task is tried again is up to its
+// max_fails: by default not at all, in plans five times. [Permanent] and [RetryAfter]
+// say more about an error, and [HandBack] is one that is no failure. An error with a
+// method ExitCode() int, such as *exec.ExitError, gives the round that exit code if it
+// is from 1 to 255, so that the task's retry_exit_codes and fatal_exit_codes apply.
 type Handler func(ctx context.Context, job *Job) error
 
 // Job is one round of a task for a Handler.
@@ -94,7 +96,7 @@ func (r *round) handle(ctx context.Context, h Handler) (result, error) {
 	res.stdout, res.stderr = live.out.Captured(), live.err.Captured()
 	if stopped || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		res.Cause = shim.Cancelled
-		if _, stuck := errors.AsType[*stuckError](err); !stuck && errors.Is(err, ctx.Err()) {
+		if errors.Is(err, ctx.Err()) && !errors.As(err, new(*stuckError)) && !errors.As(err, new(*handBackError)) {
 			err = nil // it has obeyed, which is no failure of its own
 		}
 	}

@@ -54,7 +54,7 @@ type input struct {
 func serve[R any](function string, takes int, bind func(*input) func(context.Context) (R, error)) worker.Handler {
 	return func(ctx context.Context, j *worker.Job) error {
 		if got := len(j.Args); got != takes {
-			return Permanent(fmt.Errorf("function %s takes %d arguments and is called with %d: "+
+			return worker.Permanent(fmt.Errorf("function %s takes %d arguments and is called with %d: "+
 				"is the worker of the same release as the caller?", function, takes, got))
 		}
 		in := &input{function: function, job: j}
