@@ -77,12 +77,12 @@ func (r *round) conclude(ctx context.Context, res *result, err error) ending {
 		return end
 	}
 	switch {
-	case errors.Is(cause, errOverdue):
-		end.event = statemachine.StopOverdue
-		end.fails(cause, err, stoppedOverdue)
 	case errors.Is(cause, errEndBefore):
 		end.fails(cause, err, stoppedEndBefore)
-	case errors.Is(cause, errCancelled):
+	case errors.Is(cause, ErrTimeout):
+		end.event = statemachine.StopOverdue
+		end.fails(cause, err, stoppedOverdue)
+	case errors.Is(cause, ErrCancelled):
 		end.event = statemachine.Terminate
 		end.fails(cause, err, stoppedCancelled)
 	}
@@ -99,7 +99,7 @@ func handsBack(cause error, res *result, err error) error {
 		return errLeaseOver
 	case cause == nil && errors.As(err, new(*handBackError)):
 		return err
-	case errors.Is(cause, errOverdue), errors.Is(cause, errEndBefore), errors.Is(cause, errCancelled):
+	case errors.Is(cause, ErrTimeout), errors.Is(cause, ErrCancelled):
 		return nil
 	default:
 		return cause

@@ -20,7 +20,8 @@ import (
 // never see them. From a queue without a class it may get a task that it has no
 // handler for; it hands that back, and the slot rests for 5 s.
 //
-// A handler should return soon after ctx is done; one that does not within
+// A handler should return soon after ctx is done; context.Cause says why it is: the
+// error matches [ErrTimeout], [ErrCancelled], [ErrDraining] or [ErrLeaseLost]. One that does not within
 // KillGrace makes its slot stuck until it returns, and what it returns then is
 // dropped. A function cannot be killed: while a stuck one goes on, its task may
 // run again elsewhere. An error, or output on Stderr, makes the round a failure, under the
@@ -53,8 +54,14 @@ type Job struct {
 	// SetResult takes; see Options.OutputLimit.
 	OutputLimit int64
 
-	round *round
+	round    *round
+	draining <-chan struct{}
 }
+
+// Draining is closed when the worker drains: it claims nothing more, and goes on with
+// what it has until its DrainTimeout is over, without a limit if an operator drains
+// it. A long handler can then keep what it has reached, and return [HandBack].
+func (j *Job) Draining() <-chan struct{} { return j.draining }
 
 // Progress tells how far the job has come: part from 0 to 1, and a few words.
 // It is recorded within about a second.
@@ -84,6 +91,7 @@ func (r *round) handle(ctx context.Context, h Handler) (result, error) {
 	job := &Job{
 		Task: taskOf(r.Claimed), Args: r.words(), Results: r.results, Resources: r.Resources,
 		Stdout: live.out, Stderr: live.err, OutputLimit: limit, round: r,
+		draining: r.worker.serving.Load().Done(),
 	}
 	done := make(chan error, 1)
 	go func() {

@@ -84,7 +84,7 @@ func (r *round) execute(ctx context.Context) (end ending) {
 // bounded limits the round to the task's timeout, counted from the claim, and
 // to its end_before.
 func (r *round) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	end, cause := r.Task.RoundEnd(0), errOverdue
+	end, cause := r.Task.RoundEnd(0), ErrTimeout
 	if r.Expiry < end {
 		end, cause = r.Expiry, errEndBefore
 	}

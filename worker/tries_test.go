@@ -123,3 +123,67 @@ func TestHandBackTooLate(t *testing.T) {
 	late := s.await(t, s.open(t, forHandler("h"), limits("1", "0")), sm.TimedOut)
 	checkFields(t, late, map[string]string{"state": "timed_out", "releases": "-"})
 }
+
+// A handler learns that its worker drains, keeps what it has, and hands its task back.
+func TestDraining(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	begun := make(chan struct{}, 1)
+	h := func(ctx context.Context, j *Job) error {
+		begun <- struct{}{}
+		select {
+		case <-j.Draining():
+			return HandBack(time.Hour)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	w := s.start(t, handlers(map[string]Handler{"h": h}), func(o *options) { o.DrainTimeout = 2 * patience })
+	first := s.open(t, forHandler("h"))
+	wait.Receive(t, patience, begun, "the handler does not begin")
+	s.command(t, task.CommandDrain)
+	checkFields(t, s.await(t, first, sm.Open), map[string]string{"releases": "1", "0:end": "hand_back", "not_before": "*"})
+	second := s.open(t, forHandler("h"))
+	s.command(t, task.NoCommand)
+	wait.Receive(t, patience, begun, "the handler does not begin, undrained")
+	wait.Never(t, 100*time.Millisecond, func() bool { return s.Task(t, second).State != sm.Running }, "it drains again")
+	w.cancel()
+	checkFields(t, s.await(t, second, sm.Open), map[string]string{"releases": "1", "not_before": "*"})
+	wait.Receive(t, patience, w.done, "the worker waits for nothing")
+}
+
+// The context of a handler says why it is done.
+func TestCauses(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	causes := make(chan error, 1)
+	begun := make(chan struct{}, 1)
+	w := s.start(t, handlers(map[string]Handler{"h": func(ctx context.Context, _ *Job) error {
+		begun <- struct{}{}
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		return ctx.Err()
+	}}))
+	open := func(change ...func(*task.Definition)) {
+		s.open(t, append(change, forHandler("h"))...)
+		wait.Receive(t, patience, begun, "the handler does not begin")
+	}
+	check := func(want error) {
+		t.Helper()
+		if err := wait.Receive(t, patience, causes, "the handler is not told"); !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
+	open(limits("1", "0"))
+	check(ErrTimeout)
+	open(func(sp *task.Definition) {
+		storetest.Set(sp, "end_before", sm.Time(time.Now().Add(3*time.Second).UnixMicro()).Text())
+	})
+	check(ErrTimeout)
+	open()
+	w.leaseOver()
+	check(ErrLeaseLost)
+	wait.Receive(t, 2*patience, begun, "the handler does not begin again")
+	w.cancel() // the drain timeout is 0
+	check(ErrDraining)
+}
