@@ -141,7 +141,7 @@ func TestCancelHandler(t *testing.T) {
 	begun := make(chan struct{}, 1)
 	cause := make(chan error, 1)
 	s.start(t, handlers(map[string]Handler{"h": func(ctx context.Context, j *Job) error {
-		fmt.Fprintln(j.Stdout, "partial")
+		fmt.Fprintln(j.Stdout(), "partial")
 		begun <- struct{}{}
 		<-ctx.Done()
 		cause <- context.Cause(ctx)

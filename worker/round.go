@@ -40,13 +40,14 @@ type round struct {
 	over    bool          // the program ended and nothing of it is left
 
 	streams atomic.Pointer[streams] // once there
-	said    atomic.Pointer[string]  // its result
+	said    atomic.Pointer[string]  // the result of a program
 
 	mu       sync.Mutex
 	followed statemachine.Time // since when somebody reads along, 0 for nobody
 	sending  bool              // to a reader who follows
 	control  *control.Reader   // of a program
-	told     told              // by a handler
+	last     told              // what that said last, for the report
+	handled  *Job              // of a handler
 
 	results []task.Result // of the tasks that this one needs, once read
 

@@ -86,7 +86,7 @@ func TestHandBack(t *testing.T) {
 	s.start(t, handlers(map[string]Handler{
 		"later": func(_ context.Context, j *Job) error {
 			if j.Task.Round == 0 {
-				fmt.Fprintln(j.Stderr, "not recorded")
+				fmt.Fprintln(j.Stderr(), "not recorded")
 				return fmt.Errorf("no licence: %w", HandBack(pause))
 			}
 			return nil

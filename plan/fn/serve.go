@@ -67,7 +67,7 @@ func serve[R any](function string, takes int, bind func(*input) func(context.Con
 			return err
 		}
 		text, err := encode(r)
-		if err == nil && int64(len(text)) > j.OutputLimit {
+		if err == nil && j.OutputLimit > 0 && int64(len(text)) > j.OutputLimit {
 			err = fmt.Errorf("it has %d bytes, and output_limit is %d: return less, or raise the limit of the workers",
 				len(text), j.OutputLimit)
 		}
