@@ -83,7 +83,7 @@ func (f *flowRun) handle(_ context.Context, j *worker.Job) error {
 	if j.Task.Input == fails {
 		return errAsked
 	}
-	_, err := io.WriteString(j.Stdout, "done\n")
+	_, err := io.WriteString(j.Stdout(), "done\n")
 	return err
 }
 

@@ -147,7 +147,7 @@ func (g graph) number(_ context.Context, j *worker.Job) error {
 	if got := j.Args[1:]; !slices.Equal(got, want) {
 		return fmt.Errorf("task %d got %v, want %v", n, got, want)
 	}
-	_, err = fmt.Fprintln(j.Stdout, n)
+	_, err = fmt.Fprintln(j.Stdout(), n)
 	return err
 }
 

@@ -41,7 +41,7 @@ func finite(s task.Spec) task.Spec {
 func lineHandler() map[string]worker.Handler {
 	line := strings.Repeat("o", outputBytes-1) + "\n"
 	return map[string]worker.Handler{simulate: func(_ context.Context, j *worker.Job) error {
-		_, err := io.WriteString(j.Stdout, line)
+		_, err := io.WriteString(j.Stdout(), line)
 		return err
 	}}
 }

@@ -63,11 +63,11 @@ func TestNumber(t *testing.T) {
 	for args, good := range map[string]bool{
 		"12 2 7": true, "12 7 2": false, "12 2": false, "12 2 7 7": false, "12": false, "2": true, "2 1": false, "x": false,
 	} {
-		var out bytes.Buffer
 		words := strings.Fields(args)
-		err := g.number(t.Context(), &worker.Job{Task: task.Task{Spec: task.Spec{Input: words[0]}}, Args: words, Stdout: &out})
-		if (err == nil) != good || good && out.String() != words[0]+"\n" {
-			t.Errorf("%q: %v, output %q", args, err, &out)
+		job := &worker.Job{Task: task.Task{Spec: task.Spec{Input: words[0]}}, Args: words}
+		err := g.number(t.Context(), job)
+		if out := job.Said().Stdout; (err == nil) != good || good && out != words[0]+"\n" {
+			t.Errorf("%q: %v, output %q", args, err, out)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func add(_ context.Context, j *worker.Job) error {
 		}
 		sum += n
 	}
-	fmt.Fprintln(j.Stdout, sum)
+	fmt.Fprintln(j.Stdout(), sum)
 	return nil
 }
 

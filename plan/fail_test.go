@@ -39,7 +39,7 @@ func TestFailsOnce(t *testing.T) {
 	s := newSite(t, 2, handlers{"shaky": func(ctx context.Context, j *worker.Job) error {
 		switch n := tries.Add(1); {
 		case n == 1: // as in zk-plan
-			_, err := fmt.Fprintln(j.Stderr, "attempt 1")
+			_, err := fmt.Fprintln(j.Stderr(), "attempt 1")
 			return err
 		case n <= 5:
 			return fmt.Errorf("attempt %d", n)

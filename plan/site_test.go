@@ -81,7 +81,7 @@ func (s *site) done() string {
 }
 
 func echo(_ context.Context, j *worker.Job) error {
-	fmt.Fprintln(j.Stdout, strings.Join(j.Args, "+"))
+	fmt.Fprintln(j.Stdout(), strings.Join(j.Args, "+"))
 	return nil
 }
 

@@ -167,7 +167,7 @@ func TestGrows(t *testing.T) {
 		if j.Task.Round == 0 {
 			return errors.New("after adding")
 		}
-		fmt.Fprintln(j.Stdout, "grown")
+		fmt.Fprintln(j.Stdout(), "grown")
 		return nil
 	}})
 	p := newPlan(t, s)

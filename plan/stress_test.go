@@ -44,7 +44,7 @@ func TestStress(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		reported[n]++
-		fmt.Fprintln(j.Stdout, n)
+		fmt.Fprintln(j.Stdout(), n)
 		return nil
 	}})
 	seed := rand.Uint64()

@@ -83,13 +83,13 @@ func TestApplyStopAsked(t *testing.T) {
 	}
 }
 
-// TestApplyReportKeepsWhatItSays: class and exit code are those of the round.
+// TestApplyReportKeepsWhatItSays: class, exit code and word about the next round are those of the round.
 func TestApplyReportKeepsWhatItSays(t *testing.T) {
 	t.Parallel()
 	running, _ := held(t)
-	o := Occurrence{Event: Report, Actor: Worker, Claim: "a", Failed: true, Class: ClassMemory, ExitCode: 137, HasExit: true}
+	o := Occurrence{Event: Report, Actor: Worker, Claim: "a", Failed: true, Class: ClassMemory, ExitCode: 137, HasExit: true, Retry: 9}
 	got, _, err := Apply(running, must(t, running, o, 5), 5)
-	want := Round{Claim: "a", Running: 4, Executed: 5, Failed: true, Class: ClassMemory, ExitCode: 137, HasExit: true, End: Report}
+	want := Round{Claim: "a", Running: 4, Executed: 5, Failed: true, Class: ClassMemory, ExitCode: 137, HasExit: true, Retry: 9, End: Report}
 	if diff := cmp.Diff(want, got.Current); diff != "" || err != nil {
 		t.Error(err, diff)
 	}

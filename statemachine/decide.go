@@ -50,24 +50,32 @@ func (row *Transition) move(t *Task, o Occurrence, now Time) Move {
 		m.Claim = o.Claim
 	}
 	if row.Event == Report {
-		m.Failed, m.Class, m.ExitCode, m.HasExit = o.Failed, o.Class, o.ExitCode, o.HasExit
+		m.Failed, m.Class, m.ExitCode, m.HasExit, m.Retry = o.Failed, o.Class, o.ExitCode, o.HasExit, o.Retry
 	}
 	if row.To == Open || row.To == Blocked {
 		m.Deadline = t.EndBefore
 	}
 	if row.NextRound {
-		m.NotBefore = t.rest(row.Count, o.Random, now)
+		m.NotBefore = t.rest(row, o, now)
 	}
 	return m
 }
 
-// rest is until when the task rests once c has been raised, or 0. Only what went
-// wrong with the task itself costs it time; a lost or draining worker does not.
-func (t *Task) rest(c Counter, random float64, now Time) Time {
-	if c != Fails && c != Timeouts && c != Faults {
+// rest is until when the task rests after the row, or 0. What the worker said of
+// the next round comes first. Else only what went wrong with the task itself costs
+// it time; a lost or draining worker does not.
+func (t *Task) rest(row *Transition, o Occurrence, now Time) Time {
+	said, c := t.Current.Retry, row.Count
+	if row.Event == HandBack {
+		said = o.Retry
+	}
+	switch {
+	case said != 0:
+		return min(said, latest)
+	case c != Fails && c != Timeouts && c != Faults:
 		return 0
 	}
-	pause := t.Backoff.Pause(t.Fails+t.Timeouts+t.Faults+1, random)
+	pause := t.Backoff.Pause(t.Fails+t.Timeouts+t.Faults+1, o.Random)
 	if pause == 0 {
 		return 0
 	}
@@ -100,11 +108,12 @@ type Move struct {
 	// open the task again may cross the asking (see [ErrStopAsked]).
 	StopAsked bool
 	// Failed is carried by Report: the round's error text is not empty. So are
-	// Class, ExitCode and HasExit, those of the [Round].
+	// Class, ExitCode, HasExit and Retry, those of the [Round].
 	Failed   bool
 	Class    Class
 	ExitCode int
 	HasExit  bool
+	Retry    Time
 	// NotBefore is until when the task rests that the move opens again, or 0:
 	// then the task's own stays as it is.
 	NotBefore Time
@@ -248,7 +257,7 @@ func (t *Task) record(m Move, now Time) {
 		t.Current.Claim, t.Current.Running = m.Claim, now
 	case Report:
 		t.Current.Executed, t.Current.Failed = now, m.Failed
-		t.Current.Class, t.Current.ExitCode, t.Current.HasExit = m.Class, m.ExitCode, m.HasExit
+		t.Current.Class, t.Current.ExitCode, t.Current.HasExit, t.Current.Retry = m.Class, m.ExitCode, m.HasExit, m.Retry
 	default: // the other events say nothing about a run
 	}
 	if m.Fenced {

@@ -42,6 +42,12 @@ func defects() []defect {
 		{name: "a stop asked for twice", world: "a stop", says: "was marked twice", apply: markedTwice},
 		{name: "a stop not compared", world: "a stop", says: "was to be stopped and goes on", apply: twisted(func(_ *sm.Task, m *sm.Move) { m.StopAsked = true })},
 		{name: "a rest forgotten", world: "rests", says: "made the task rest until", apply: twisted(func(_ *sm.Task, m *sm.Move) { m.NotBefore = 0 })},
+		{name: "a word not recorded", world: "words of the worker", says: "was not recorded", apply: twisted(func(_ *sm.Task, m *sm.Move) { m.Retry = 0 })},
+		{name: "a word forgotten", world: "words of the worker", says: "and its worker said", apply: twisted(func(t *sm.Task, m *sm.Move) {
+			if t.Current.Retry != 0 {
+				m.NotBefore = 0
+			}
+		})},
 		{name: "faults not counted", world: "rests", says: "with counters", apply: twisted(func(_ *sm.Task, m *sm.Move) {
 			if m.Count == sm.Faults {
 				m.Count = ""

@@ -171,9 +171,11 @@ func checkCounters(t *sm.Task) error {
 }
 
 // checkLimits: a counter exceeds its limit by one, and only in the outcome that
-// says so; and that outcome has such a counter, unless a stop was asked for.
+// says so; and that outcome has such a counter, unless a stop was asked for or the
+// worker said that the task is not to be tried again.
 func checkLimits(t *sm.Task) error {
-	end, reason := t.End(), t.StopAsked
+	end := t.End()
+	reason := t.StopAsked || end == sm.Failed && t.Current.Retry == sm.Never
 	for _, c := range []struct {
 		count int
 		limit sm.Limit

@@ -19,6 +19,8 @@ type setup struct {
 	by map[sm.Actor][]sm.Event
 	// ways are those in which workers end a round; nil is all of them.
 	ways []sm.Event
+	// words are what workers may say of the next round, counted from now on.
+	words []sm.Duration
 	// foreign workers claim without an id.
 	foreign bool
 	// edits is how often the manager moves end_before by one, which is a change

@@ -149,11 +149,11 @@ func (s *setup) newClaims(w *world, i int, steps []step) []step {
 func (s *setup) closings(w *world, i int, steps []step) []step {
 	t := w.workers[i].holds
 	for _, e := range []sm.Event{sm.Report, sm.StopOverdue, sm.HandBack, sm.Terminate} {
-		for _, failed := range []bool{false, true} {
-			if failed && e != sm.Report || s.ways != nil && !slices.Contains(s.ways, e) {
-				continue
-			}
-			o := sm.Occurrence{Event: e, Actor: sm.Worker, Claim: t.Current.Claim, Round: t.Round, Failed: failed}
+		if s.ways != nil && !slices.Contains(s.ways, e) {
+			continue
+		}
+		for _, o := range s.said(e, w.now) {
+			o.Actor, o.Claim, o.Round = sm.Worker, t.Current.Claim, t.Round
 			m, err := sm.Decide(t, o, w.now)
 			if err != nil { // a foreign worker, which speaks another language
 				continue
@@ -164,6 +164,25 @@ func (s *setup) closings(w *world, i int, steps []step) []step {
 		}
 	}
 	return steps
+}
+
+// said is what a worker may say of a round that it ends in the way e.
+func (s *setup) said(e sm.Event, now sm.Time) []sm.Occurrence {
+	all := []sm.Occurrence{{Event: e}}
+	if e == sm.Report {
+		all = append(all, sm.Occurrence{Event: e, Failed: true})
+	}
+	last := all[len(all)-1]
+	for _, d := range s.words {
+		switch last.Retry = now.Add(d); {
+		case d == sm.Forever && e == sm.Report:
+			last.Retry = sm.Never
+		case d == sm.Forever || e != sm.Report && e != sm.HandBack:
+			continue
+		}
+		all = append(all, last)
+	}
+	return all
 }
 
 // answered is worker i learning what became of its message.

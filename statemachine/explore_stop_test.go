@@ -35,11 +35,24 @@ func checkStopError(before *sm.Task, m *sm.Move, err error) error {
 }
 
 // checkRest: nobody claims a task that rests, and it rests exactly after what
-// went wrong with itself, no longer than its backoff says.
+// went wrong with itself, no longer than its backoff says, or as its worker says.
 func (s *setup) checkRest(now sm.Time, before, after *sm.Task, m *sm.Move) error {
+	said := before.Current.Retry
 	switch rests := m.NextRound && (m.Count == sm.Fails || m.Count == sm.Timeouts || m.Count == sm.Faults); {
 	case m.Event == sm.Claim && (now < before.NotBefore || now < before.StartAfter):
 		return fmt.Errorf("claimed at %d, start_after %d, not_before %d", now, before.StartAfter, before.NotBefore)
+	case m.Event == sm.Report && after.Current.Retry != m.Retry:
+		return fmt.Errorf("the word about the next round was not recorded: %d", m.Retry)
+	case m.NextRound && said == sm.Never:
+		return fmt.Errorf("a %s opened a task again that was not to be tried again", m.Event)
+	case m.NextRound && said != 0:
+		if after.NotBefore != said {
+			return fmt.Errorf("the task rests until %d, and its worker said %d", after.NotBefore, said)
+		}
+	case m.Event == sm.HandBack && m.NotBefore != 0:
+		if after.NotBefore != m.NotBefore {
+			return fmt.Errorf("handed back until %d, the task rests until %d", m.NotBefore, after.NotBefore)
+		}
 	case !rests && after.NotBefore != before.NotBefore:
 		return fmt.Errorf("a %s made the task rest until %d", m.Event, after.NotBefore)
 	case rests && s.task.Backoff.Delay > 0 && (after.NotBefore <= before.Current.Running || after.NotBefore > now.Add(s.task.Backoff.Max)):

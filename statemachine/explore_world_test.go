@@ -132,7 +132,7 @@ func appendTaskOrNil(b []byte, t *sm.Task) []byte {
 func appendTask(b []byte, t *sm.Task) []byte {
 	b = append(b, byte(t.ID), stateBits[t.State], byte(t.Round), byte(t.Rev), byte(t.EndBefore),
 		byte(t.Fails), byte(t.Timeouts), byte(t.Losses), byte(t.Releases), byte(t.Faults), stateBits[t.Outcome],
-		byte(t.Current.Running), byte(t.Current.Executed), bit(t.Current.Failed), byte(t.NotBefore), bit(t.StopAsked))
+		byte(t.Current.Running), byte(t.Current.Executed), bit(t.Current.Failed), byte(t.Current.Retry), byte(t.NotBefore), bit(t.StopAsked))
 	b = appendClaim(b, t.Current)
 	for _, r := range t.Past {
 		b = appendClaim(b, r)
@@ -149,7 +149,7 @@ func appendMove(b []byte, m *sm.Move) []byte {
 		return append(b, 0)
 	}
 	b = append(b, byte(m.ID), eventBits[m.Event], stateBits[m.From], stateBits[m.To],
-		byte(m.Round), byte(m.Rev), bit(m.Failed), bit(m.Actor == sm.Worker), bit(m.Count == sm.Faults), byte(m.NotBefore))
+		byte(m.Round), byte(m.Rev), bit(m.Failed), bit(m.Actor == sm.Worker), bit(m.Count == sm.Faults), byte(m.Retry), byte(m.NotBefore))
 	return append(append(b, m.Claim...), ',')
 }
 

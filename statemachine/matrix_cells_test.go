@@ -29,7 +29,7 @@ func expected() map[cell][]probe {
 		{Running, Lose, Server}:        loseProbes(),
 		{Running, Lose, Worker}:        loseProbes(),
 
-		{Executed, Settle, Server}:  slices.Concat(settleProbes(), exitProbes(), excuseProbes()),
+		{Executed, Settle, Server}:  slices.Concat(settleProbes(), exitProbes(), wordProbes(), excuseProbes()),
 		{Executed, Cancel, Manager}: askStopProbes(Executed),
 	}
 	for _, end := range []State{Succeeded, Failed, TimedOut, Expired, Cancelled, Terminated, Orphaned} {
@@ -87,7 +87,7 @@ func reportProbes() []probe {
 		{name: "without an error", want: executed},
 		{name: "with an error", asked: func(o *Occurrence) { o.Failed = true }, want: executed},
 		{name: "with a class and an exit code", asked: func(o *Occurrence) {
-			o.Failed, o.Class, o.ExitCode, o.HasExit = true, ClassMemory, 137, true
+			o.Failed, o.Class, o.ExitCode, o.HasExit, o.Retry = true, ClassMemory, 137, true, at200
 		}, want: executed},
 		{name: "a stop was asked for", task: stopAsked, want: executed},
 		{name: "overdue, but nobody has looked", now: at200 + 1, want: executed},
@@ -119,7 +119,12 @@ func handBackProbes() []probe {
 			t.MaxFails, t.MaxTimeouts, t.MaxLosses, t.MaxFaults = 0, 0, 0, 0
 		}, want: again},
 		{name: "it does not cost a rest", task: rests, want: again},
-		{name: "a stop was asked for", task: stopAsked, want: want{to: Terminated, fenced: true}},
+		{name: "not before a moment", task: rests, asked: func(o *Occurrence) { o.Retry = at200 + 1 },
+			want: want{to: Open, count: Releases, next: true, fenced: true, rest: at200 + 1}},
+		{name: "never is a moment far away", asked: func(o *Occurrence) { o.Retry = Never },
+			want: want{to: Open, count: Releases, next: true, fenced: true, rest: latest}},
+		{name: "a stop was asked for", task: stopAsked, asked: func(o *Occurrence) { o.Retry = at200 },
+			want: want{to: Terminated, fenced: true}},
 	}
 }
 

@@ -67,6 +67,31 @@ func exit(code int, retry, fatal []int) func(*Task) {
 	}
 }
 
+// wordProbes: what the worker says of the next round comes before the rest that the
+// task says, and never raises a limit.
+func wordProbes() []probe {
+	again := want{to: Open, via: StampFailure, count: Fails, next: true, rest: at200 + 7}
+	over := want{to: Failed, via: StampFailure, count: Fails}
+	excuse := func(o *Occurrence) { o.Excused = true }
+	word := func(at Time) func(*Task) {
+		return both(rests, func(t *Task) { t.Current.Failed, t.Current.Retry, t.Faults = true, at, 0 })
+	}
+	return []probe{
+		{name: "never again", task: word(Never), want: over},
+		{name: "never again, with a code to retry", task: both(exit(75, []int{75}, nil), word(Never)), want: over},
+		{name: "never again, and nobody else is to blame", task: word(Never), asked: excuse, want: over},
+		{name: "never again, for a class that is not charged", task: both(failedBy(ClassHost), word(Never)), want: over},
+		{name: "not before a moment", task: word(at200 + 7), want: again},
+		{name: "a moment that has passed", task: word(1), want: want{to: Open, via: StampFailure, count: Fails, next: true, rest: 1}},
+		{name: "a moment, limit reached", task: both(word(at200+7), fails(2, 2)), want: over},
+		{name: "a moment, with a fatal exit code", task: both(exit(2, nil, []int{2}), word(at200+7)), want: over},
+		{name: "a moment, excused", task: word(at200 + 7), asked: excuse,
+			want: want{to: Open, via: StampFailure, count: Faults, next: true, rest: at200 + 7}},
+		{name: "a moment without an error", task: both(word(at200+7), executed(claimedAt, false)), want: want{to: Succeeded}},
+		{name: "never again without an error", task: both(word(Never), executed(claimedAt, false)), want: want{to: Succeeded}},
+	}
+}
+
 // excuseProbes: what is not the task's fault is counted apart, by the server's
 // word or by the class.
 func excuseProbes() []probe {

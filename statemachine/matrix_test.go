@@ -163,7 +163,7 @@ func (w want) move(t *Task, o Occurrence) Move {
 		m.Deadline = t.EndBefore
 	}
 	if o.Event == Report {
-		m.Failed, m.Class, m.ExitCode, m.HasExit = o.Failed, o.Class, o.ExitCode, o.HasExit
+		m.Failed, m.Class, m.ExitCode, m.HasExit, m.Retry = o.Failed, o.Class, o.ExitCode, o.HasExit, o.Retry
 	}
 	return m
 }

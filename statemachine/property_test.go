@@ -29,6 +29,7 @@ func randomSetup(t *rapid.T) *setup {
 			},
 		},
 		grace: sm.Duration(rapid.IntRange(0, 3).Draw(t, "grace")), horizon: 100, by: actors, holds: 3, held: true, excuses: true,
+		words: []sm.Duration{0, 2, sm.Forever},
 	}
 }
 
@@ -66,7 +67,8 @@ func TestDecideIsPure(t *testing.T) {
 		o := sm.Occurrence{
 			Event: rapid.SampledFrom(sm.Events()).Draw(t, "event"), Actor: rapid.SampledFrom(sm.Actors()).Draw(t, "actor"),
 			Claim: task.Current.Claim, Round: task.Round, Failed: rapid.Bool().Draw(t, "error"),
-			Held: rapid.Bool().Draw(t, "held"), Excused: rapid.Bool().Draw(t, "excused"), Random: rapid.Float64Range(0, 1).Draw(t, "random"),
+			Retry: rapid.SampledFrom([]sm.Time{0, 0, 7, sm.Never}).Draw(t, "word"),
+			Held:  rapid.Bool().Draw(t, "held"), Excused: rapid.Bool().Draw(t, "excused"), Random: rapid.Float64Range(0, 1).Draw(t, "random"),
 		}
 		if o.Event == sm.Claim {
 			o.Claim = "new"
@@ -120,6 +122,7 @@ func randomTask(t *rapid.T) sm.Task {
 	if task.State == sm.Executed {
 		task.Current.Executed = sm.Time(rapid.IntRange(3, 20).Draw(t, "executed"))
 		task.Current.Failed = rapid.Bool().Draw(t, "failed")
+		task.Current.Retry = rapid.SampledFrom([]sm.Time{0, 0, 5, sm.Never}).Draw(t, "retry")
 	}
 	return task
 }

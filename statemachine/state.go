@@ -130,6 +130,9 @@ type Occurrence struct {
 	Class    Class
 	ExitCode int
 	HasExit  bool
+	// Retry is, for Report, that of the [Round]; for HandBack, before when the next
+	// round does not begin, 0 for no such moment.
+	Retry Time
 	// Held says, for Create, that the task begins in Blocked.
 	Held bool
 	// Excused says, for Settle, that the server holds the node to blame for the

@@ -127,10 +127,10 @@ var table = []Transition{
 		Why: "not the task's error, but once too often"},
 	{From: Executed, Event: Settle, Actors: byServer, When: FailedOnceMore, To: Open,
 		Via: StampFailure, Count: Fails, NextRound: true,
-		Why: "max_fails and the exit code allow another round"},
+		Why: "max_fails and the round itself allow another one"},
 	{From: Executed, Event: Settle, Actors: byServer, When: RoundFailed, To: Failed,
 		Via: StampFailure, Count: Fails,
-		Why: "failed once too often, or with a final exit code"},
+		Why: "failed once too often, or in a final round"},
 	{From: Executed, Event: Settle, Actors: byServer, When: Always, To: Succeeded,
 		Why: "executed in time and without an error"},
 
@@ -168,7 +168,7 @@ const (
 	ExecutedLate     Condition = "executed > end_before"
 	ExcusedOnceMore  Condition = "error is not empty but excused, faults + 1 <= max_faults"
 	RoundExcused     Condition = "error is not empty but excused"
-	FailedOnceMore   Condition = "error is not empty, fails + 1 <= max_fails, the exit code is not final"
+	FailedOnceMore   Condition = "error is not empty, fails + 1 <= max_fails, the round is not final"
 	RoundFailed      Condition = "error is not empty"
 )
 
@@ -215,7 +215,7 @@ func (c Condition) allows(t *Task, o Occurrence, now Time) bool {
 	case ExcusedOnceMore:
 		return t.excused(o) && t.mayCount(Faults)
 	case FailedOnceMore:
-		return t.Current.Failed && t.mayCount(Fails) && t.mayTryExit()
+		return t.Current.Failed && t.mayCount(Fails) && t.mayTry()
 	default:
 		return false
 	}

@@ -74,6 +74,10 @@ type Round struct {
 	// never started has none.
 	ExitCode int
 	HasExit  bool
+	// Retry is what the worker says of the next round, should this one have failed:
+	// it begins not before that moment, whatever [Backoff] says; Never: there is
+	// none. 0 if the worker leaves that to the task.
+	Retry Time
 	// End is the event by which the round's worker closed it. It stays, so that
 	// a repeated report is recognised. Empty while open, and if the server did it.
 	End Event
@@ -118,17 +122,19 @@ func (t *Task) RoundEnd(grace Duration) Time {
 
 // excused says that the present round failed and the task is not to blame: for
 // a class it is not charged for, or because the server says so. A shortage is
-// nobody's charge.
+// nobody's charge. A failure that another round would not mend is the task's.
 func (t *Task) excused(o Occurrence) bool {
 	r := &t.Current
-	return r.Failed && (o.Excused || r.Class == ClassShortage || t.ChargeProgram && !r.Class.Charged())
+	return r.Failed && r.Retry != Never && (o.Excused || r.Class == ClassShortage || t.ChargeProgram && !r.Class.Charged())
 }
 
-// mayTryExit says that the exit code of the present round lets the task be run
-// again.
-func (t *Task) mayTryExit() bool {
+// mayTry says that the worker and the exit code of the present round let the task
+// be run again.
+func (t *Task) mayTry() bool {
 	r := &t.Current
 	switch {
+	case r.Retry == Never:
+		return false
 	case !r.HasExit:
 		return true
 	case slices.Contains(t.FatalCodes, r.ExitCode):

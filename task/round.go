@@ -33,6 +33,9 @@ type Round struct { //nolint:recvcheck // a value prints itself too
 	Signal   string `json:"signal,omitempty"`
 	// Class is what kind of failure the round was; empty if it did not fail.
 	Class statemachine.Class `json:"class,omitempty"`
+	// Permanent says that the round failed and that its handler ruled out another one
+	// (worker.Permanent).
+	Permanent bool `json:"permanent,omitempty"`
 	// Output and Error are what the program wrote to stdout and stderr; Error is
 	// also where TDF itself says what went wrong. Of very long ones head and tail
 	// are there, with a line between them that tells how much was left out.
@@ -103,6 +106,7 @@ var roundFields = map[string]func(r *Round, text string){
 	"claim":          func(r *Round, text string) { r.Claim = text },
 	"signal":         func(r *Round, text string) { r.Signal = text },
 	"class":          func(r *Round, text string) { r.Class = statemachine.Class(text) },
+	"retry":          func(r *Round, text string) { r.Permanent = text == statemachine.Never.Text() },
 	"output":         func(r *Round, text string) { r.Output = text },
 	"error":          func(r *Round, text string) { r.Error = text },
 	"stderr":         func(r *Round, text string) { r.Stderr = text },

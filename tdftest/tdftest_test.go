@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func shout(_ context.Context, job *worker.Job) error {
-	fmt.Fprint(job.Stdout, strings.ToUpper(strings.Join(job.Args, " ")))
+	fmt.Fprint(job.Stdout(), strings.ToUpper(strings.Join(job.Args, " ")))
 	return nil
 }
 

@@ -159,7 +159,7 @@ func startWorker(t *testing.T, handler worker.Handler) *oneQueue {
 func TestBackend(t *testing.T) {
 	t.Parallel()
 	q := startWorker(t, func(_ context.Context, job *worker.Job) error {
-		_, err := fmt.Fprint(job.Stdout, strings.ToUpper(job.Task.Input))
+		_, err := fmt.Fprint(job.Stdout(), strings.ToUpper(job.Task.Input))
 		return err
 	})
 	words := []string{"well", "done"}

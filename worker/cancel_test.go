@@ -141,7 +141,7 @@ func TestCancelHandler(t *testing.T) {
 	begun := make(chan struct{}, 1)
 	cause := make(chan error, 1)
 	s.start(t, handlers(map[string]Handler{"h": func(ctx context.Context, j *Job) error {
-		fmt.Fprintln(j.Stdout, "partial")
+		fmt.Fprintln(j.Stdout(), "partial")
 		begun <- struct{}{}
 		<-ctx.Done()
 		cause <- context.Cause(ctx)
@@ -151,7 +151,7 @@ func TestCancelHandler(t *testing.T) {
 	wait.Receive(t, patience, begun, "the handler does not begin")
 	s.askStop(t, id)
 	checkFields(t, s.await(t, id, sm.Terminated), map[string]string{"0:output": "partial\n", "0:error": "TERMINATED - cancelled"})
-	if err := wait.Receive(t, patience, cause, "the handler is not told"); !errors.Is(err, errCancelled) {
+	if err := wait.Receive(t, patience, cause, "the handler is not told"); !errors.Is(err, ErrCancelled) {
 		t.Errorf("cancelled because of %v", err)
 	}
 }
@@ -225,7 +225,7 @@ func TestCancelBeforeTheRoundBegins(t *testing.T) {
 	w.cancel([]int64{6, 7})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	w.slots[0].begin(w.newRound(t.Context(), task, redisClock{}, w.slots[0]), cancel, 0)
-	if err := context.Cause(ctx); !errors.Is(err, errCancelled) {
+	if err := context.Cause(ctx); !errors.Is(err, ErrCancelled) {
 		t.Errorf("the round goes on: %v", err)
 	}
 }

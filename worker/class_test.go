@@ -41,9 +41,9 @@ func TestClassify(t *testing.T) {
 		"stderr":          {nil, ran(func(*result) {}), nil, sm.ClassProgram},
 		"handler's error": {nil, ran(func(r *result) { r.ExitCode = -1 }), errors.New("it broke"), sm.ClassProgram},
 
-		"timeout":               {errOverdue, exit, nil, sm.ClassTime},
-		"timeout while fetched": {errOverdue, &none, fetching(os.ErrDeadlineExceeded), sm.ClassTime},
-		"timeout, shim lost":    {errOverdue, exit, shim.ErrShimLost, sm.ClassTime},
+		"timeout":               {ErrTimeout, exit, nil, sm.ClassTime},
+		"timeout while fetched": {ErrTimeout, &none, fetching(os.ErrDeadlineExceeded), sm.ClassTime},
+		"timeout, shim lost":    {ErrTimeout, exit, shim.ErrShimLost, sm.ClassTime},
 		"end_before":            {errEndBefore, exit, nil, sm.ClassTime},
 		"rlimit cpu":            {nil, ran(func(r *result) { r.Signal = syscall.SIGXCPU }), nil, sm.ClassTime},
 		"memory_max":            {nil, ran(func(r *result) { r.Signal, r.OutOfMemory = syscall.SIGKILL, true }), nil, sm.ClassMemory},
@@ -110,7 +110,7 @@ func TestNews(t *testing.T) {
 		"others' fault":      {ending{event: sm.Report, class: sm.ClassProgram, foreign: true}, true, ""},
 		"overdue":            {ending{event: sm.StopOverdue, class: sm.ClassTime}, true, tasks.NodeBad},
 		"cancelled":          {ending{event: sm.Terminate, class: sm.ClassProgram}, true, ""},
-		"handed back":        {ending{event: sm.HandBack, why: errDrained}, true, ""},
+		"handed back":        {ending{event: sm.HandBack, why: ErrDraining}, true, ""},
 		"handed back, no go": {ending{event: sm.HandBack, why: &hostError{errors.New("x")}}, true, tasks.NodeBad},
 	} {
 		if got := c.end.news(c.failed); got != c.want {

@@ -170,7 +170,7 @@ func (w *Worker) clearDoubt(ctx context.Context) error {
 func (w *Worker) handBack(ctx context.Context, tasks []Claimed, clock redisClock) {
 	for i := range tasks {
 		r := w.newRound(ctx, &tasks[i], clock, nil)
-		_, _ = r.report(ctx, &ending{event: statemachine.HandBack, why: errDrained, result: notRun()})
+		_, _ = r.report(ctx, &ending{event: statemachine.HandBack, why: ErrDraining, result: notRun()})
 	}
 }
 

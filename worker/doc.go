@@ -35,6 +35,6 @@
 // The files: backend.go declares the calls to the site, load.go connects them to
 // Redis; session.go begins a session and heartbeat.go holds it;
 // dispatch.go and claim.go claim tasks, slot.go hands out slots; round.go does one
-// round, ending.go judges and records it, report.go reports it; stop.go ends a
-// round or all of them.
+// round, handler.go, job.go and tries.go that of a Go function, ending.go judges and records
+// it, report.go reports it; stop.go ends a round or all of them.
 package worker

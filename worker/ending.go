@@ -51,6 +51,8 @@ type ending struct {
 	foreign bool
 	// why the task is handed back, for HandBack.
 	why error
+	// retry is what a handler says of the next round (see [statemachine.Round]).
+	retry statemachine.Time
 	// stuck is set if what ran may still run: it waits a while and reports
 	// whether that has ended.
 	stuck func(context.Context) bool
@@ -62,31 +64,46 @@ func (r *round) conclude(ctx context.Context, res *result, err error) ending {
 	if !res.Started && short(err) {
 		err = &hostError{err}
 	}
-	end := ending{event: statemachine.Report, result: *res}
+	end := ending{event: statemachine.Report, result: *res, retry: nextTry(err, r.clock.now())}
 	end.fails(nil, err)
 	_, end.foreign = errors.AsType[*argumentError](err)
 	end.stuck = r.stillRuns(err)
 	cause := context.Cause(ctx)
-	stopped := res.Cause == shim.Cancelled || res.Cause == shim.Killed || end.stuck != nil || !res.Started ||
-		errors.Is(err, shim.ErrShimLost)
+	if res.Cause != shim.Cancelled && res.Cause != shim.Killed && end.stuck == nil && res.Started && !errors.Is(err, shim.ErrShimLost) {
+		cause = nil // it ended by itself
+	}
+	if why := handsBack(cause, res, err); why != nil {
+		end.event, end.why = statemachine.HandBack, why
+		return end
+	}
 	switch {
-	case errors.As(err, new(*hostError)), errors.As(err, new(*notOfferedError)):
-		end.event, end.why = statemachine.HandBack, err
-	case res.Cause == shim.LeaseOver: // by the shim, while this process was frozen
-		end.event, end.why = statemachine.HandBack, errLeaseOver
-	case cause == nil || !stopped:
-	case errors.Is(cause, errOverdue):
-		end.event = statemachine.StopOverdue
-		end.fails(cause, err, stoppedOverdue)
 	case errors.Is(cause, errEndBefore):
 		end.fails(cause, err, stoppedEndBefore)
-	case errors.Is(cause, errCancelled):
+	case errors.Is(cause, ErrTimeout):
+		end.event = statemachine.StopOverdue
+		end.fails(cause, err, stoppedOverdue)
+	case errors.Is(cause, ErrCancelled):
 		end.event = statemachine.Terminate
 		end.fails(cause, err, stoppedCancelled)
-	default:
-		end.event, end.why = statemachine.HandBack, cause
 	}
 	return end
+}
+
+// handsBack is why a round is handed back, nil if it is not. cause is why it was
+// stopped, nil if it was not.
+func handsBack(cause error, res *result, err error) error {
+	switch {
+	case errors.As(err, new(*hostError)), errors.As(err, new(*notOfferedError)):
+		return err
+	case res.Cause == shim.LeaseOver: // by the shim, while this process was frozen
+		return errLeaseOver
+	case cause == nil && errors.As(err, new(*handBackError)):
+		return err
+	case errors.Is(cause, ErrTimeout), errors.Is(cause, ErrCancelled):
+		return nil
+	default:
+		return cause
+	}
 }
 
 // stillRuns waits for what may still run after an error, and reports whether that has ended; nil if nothing may.

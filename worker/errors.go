@@ -17,14 +17,37 @@ import (
 // ErrStarted is returned by a second Run of one Worker: make a new one.
 var ErrStarted = errors.New("the worker has been started before")
 
-// Why a round's context ended.
+// Why the context of a [Handler] is done, to be matched with errors.Is on
+// context.Cause. The fourth reason is [ErrLeaseLost]: the task may run elsewhere
+// already.
 var (
-	errOverdue   = errors.New("the round's timeout is over")
-	errEndBefore = errors.New("the task's end_before has passed")
-	errDrained   = errors.New("the worker stops")
-	errLeaseOver = errors.New("the worker was cut off and its lease is over")
-	errCancelled = errors.New("the task was cancelled")
+	// ErrTimeout means that the time of the round is over: its timeout, or the
+	// task's end_before.
+	ErrTimeout = errors.New("the round's timeout is over")
+	// ErrCancelled means that somebody has cancelled the task.
+	ErrCancelled = errors.New("the task was cancelled")
+	// ErrDraining means that the worker stops, and has waited for the handler as long
+	// as its DrainTimeout says. The task is handed back.
+	ErrDraining = errors.New("the worker stops")
 )
+
+// Causes that match an exported one, and say more.
+var (
+	errEndBefore = &cause{"the task's end_before has passed", ErrTimeout}
+	errLeaseOver = &cause{"the worker was cut off and its lease is over", ErrLeaseLost}
+)
+
+// cause is an error that is one of another kind.
+type cause struct {
+	text string
+	kind error
+}
+
+// Error says what happened.
+func (c *cause) Error() string { return c.text }
+
+// Unwrap returns the kind.
+func (c *cause) Unwrap() error { return c.kind }
 
 // errNoReturn is the error of a handler that ended its goroutine.
 var errNoReturn = errors.New("the handler ended its goroutine instead of returning")
@@ -98,7 +121,7 @@ func classify(stopped error, res *result, err error) statemachine.Class {
 	_, own := errors.AsType[*ownError](err)
 	_, output := errors.AsType[*capture.OutputError](err)
 	switch {
-	case errors.Is(stopped, errOverdue), errors.Is(stopped, errEndBefore):
+	case errors.Is(stopped, ErrTimeout):
 		return statemachine.ClassTime
 	case own, errors.Is(err, shim.ErrShimLost):
 		return statemachine.ClassInfrastructure

@@ -60,8 +60,8 @@ func ExampleNew() {
 
 	shout := func(_ context.Context, job *worker.Job) error {
 		fmt.Println("task", job.Task.ID, "round", job.Task.Round)
-		fmt.Fprintln(job.Stdout, strings.ToUpper(job.Task.Input)) // goes into the task's record
-		stop()                                                    // one is enough for an example
+		fmt.Fprintln(job.Stdout(), strings.ToUpper(job.Task.Input)) // goes into the task's record
+		stop()                                                      // one is enough for an example
 		return nil
 	}
 	config, err := tdf.Load(cfg)

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime/debug"
 	"time"
 
-	"github.com/tdf-go/tdf/internal/sandbox/capture"
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
-	"github.com/tdf-go/tdf/task"
 )
 
 // Handler is a Go function that does what a program would do (Flock: task
@@ -20,47 +17,17 @@ import (
 // never see them. From a queue without a class it may get a task that it has no
 // handler for; it hands that back, and the slot rests for 5 s.
 //
-// A handler should return soon after ctx is done; one that does not within
+// A handler should return soon after ctx is done; context.Cause says why it is: the
+// error matches [ErrTimeout], [ErrCancelled], [ErrDraining] or [ErrLeaseLost]. One that does not within
 // KillGrace makes its slot stuck until it returns, and what it returns then is
 // dropped. A function cannot be killed: while a stuck one goes on, its task may
 // run again elsewhere. An error, or output on Stderr, makes the round a failure, under the
-// task's fail_on. A panic is an error. An error with a method ExitCode() int, such
-// as *exec.ExitError, gives the round that exit code if it is from 1 to 255, so
-// that the task's retry_exit_codes and fatal_exit_codes apply.
+// task's fail_on. A panic is an error. How often a task is tried again is up to its
+// max_fails: by default not at all, in plans five times. [Permanent] and [RetryAfter]
+// say more about an error, and [HandBack] is one that is no failure. An error with a
+// method ExitCode() int, such as *exec.ExitError, gives the round that exit code if it
+// is from 1 to 255, so that the task's retry_exit_codes and fatal_exit_codes apply.
 type Handler func(ctx context.Context, job *Job) error
-
-// Job is one round of a task for a Handler.
-type Job struct {
-	// Task is what a worker reads of the task: ID, Round, State, Rev, Plan and the
-	// counters, and of its Spec Program, Source, Input, Argv, FailOn, Queue, Needs and
-	// Args; other fields are zero. ID and Round identify the round: a task may be
-	// started more than once, each time in a round of its own. Program is the name
-	// the handler is registered by, Input what the task brings.
-	Task task.Task
-	// Args are its words as a program would get them: with the texts of Results
-	// behind them, unless the task has args = files.
-	Args []string
-	// Results are those of the tasks of its plan that this one needs, in the order in
-	// which it names them.
-	Results []task.Result
-	// Resources is what the round got of its node, by name. It is not to be changed.
-	Resources map[string]task.Allotted
-	// Stdout and Stderr are recorded as a program's output is.
-	Stdout, Stderr io.Writer
-	// OutputLimit is how many bytes of each stream are stored, and the most that
-	// SetResult takes; see Options.OutputLimit.
-	OutputLimit int64
-
-	round *round
-}
-
-// Progress tells how far the job has come: part from 0 to 1, and a few words.
-// It is recorded within about a second.
-func (j *Job) Progress(part float64, text string) {
-	j.round.mu.Lock()
-	defer j.round.mu.Unlock()
-	j.round.told = told{progress: Progress{Part: min(max(part, 0), 1), Text: oneLine(text)}, fresh: true}
-}
 
 // stuckError says that a handler did not return.
 type stuckError struct {
@@ -76,13 +43,7 @@ func (e *stuckError) Error() string {
 
 // handle runs a handler to its end, or gives it up.
 func (r *round) handle(ctx context.Context, h Handler) (result, error) {
-	limit := r.worker.opts.OutputLimit
-	live := &streams{capture.NewExcerpt(limit), capture.NewExcerpt(limit)}
-	r.streams.Store(live)
-	job := &Job{
-		Task: taskOf(r.Claimed), Args: r.words(), Results: r.results, Resources: r.Resources,
-		Stdout: live.out, Stderr: live.err, OutputLimit: limit, round: r,
-	}
+	job := r.job()
 	done := make(chan error, 1)
 	go func() {
 		err := errNoReturn // runtime.Goexit runs deferred functions only
@@ -91,25 +52,17 @@ func (r *round) handle(ctx context.Context, h Handler) (result, error) {
 	}()
 	stopped, err := r.awaitHandler(ctx, done)
 	res := result{Result: shim.Result{Started: true, ExitCode: exitCode(err)}, handled: true}
+	live := job.written()
 	res.stdout, res.stderr = live.out.Captured(), live.err.Captured()
 	if stopped || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		res.Cause = shim.Cancelled
-		if _, stuck := errors.AsType[*stuckError](err); !stuck && errors.Is(err, ctx.Err()) {
+		if errors.Is(err, ctx.Err()) && !errors.As(err, new(*stuckError)) && !errors.As(err, new(*handBackError)) {
 			err = nil // it has obeyed, which is no failure of its own
 		}
 	}
-	said, tooLong := r.takeSaid()
-	res.brought = said
+	var tooLong error
+	res.brought, tooLong = job.result()
 	return res, errors.Join(err, tooLong)
-}
-
-// taskOf is what a handler gets to know of its task.
-func taskOf(c *Claimed) task.Task {
-	t := &c.Task
-	return task.Task{
-		ID: t.ID, State: t.State, Round: t.Round, Rev: t.Rev, Plan: c.Plan, Spec: c.Spec,
-		Fails: t.Fails, Timeouts: t.Timeouts, Losses: t.Losses, Releases: t.Releases, Faults: t.Faults,
-	}
 }
 
 // exitCode is the exit code that an error of a handler has, -1 for none.
@@ -128,7 +81,7 @@ func exitCode(err error) int {
 func call(ctx context.Context, h Handler, job *Job) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			job.round.log.Error(fmt.Sprintf("panic in the handler of '%s': %v", job.Task.Program, p), "stack", string(debug.Stack()))
+			job.Logger().Error(fmt.Sprintf("panic in the handler of '%s': %v", job.Task.Program, p), "stack", string(debug.Stack()))
 			err = fmt.Errorf("the handler of '%s' panicked: %v", job.Task.Program, p)
 		}
 	}()

@@ -29,13 +29,13 @@ func TestHandlers(t *testing.T) {
 	s := newSite(t)
 	s.start(t, handlers(map[string]Handler{
 		"echo": func(_ context.Context, j *Job) error {
-			fmt.Fprintln(j.Stdout, j.Task.ID, j.Task.Round, j.Task.Program, j.Task.Input, len(j.Args))
+			fmt.Fprintln(j.Stdout(), j.Task.ID, j.Task.Round, j.Task.Program, j.Task.Input, len(j.Args))
 			return nil
 		},
 		"fail":  func(context.Context, *Job) error { return errors.New("it broke") },
 		"panic": func(context.Context, *Job) error { panic("oh") },
 		"warn": func(_ context.Context, j *Job) error {
-			fmt.Fprintln(j.Stderr, "careful")
+			fmt.Fprintln(j.Stderr(), "careful")
 			return nil
 		},
 	}))
@@ -81,7 +81,7 @@ func TestStuckHandler(t *testing.T) {
 		"stuck": func(_ context.Context, j *Job) error {
 			defer close(returned)
 			<-release
-			fmt.Fprintln(j.Stdout, "late")
+			fmt.Fprintln(j.Stdout(), "late")
 			return nil
 		},
 		"quick": func(context.Context, *Job) error { return nil },

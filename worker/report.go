@@ -92,7 +92,7 @@ func (r *round) shorten(commit *Commit, end *ending, err error) {
 	if end.event == statemachine.HandBack {
 		return
 	}
-	short := ending{event: end.event, result: notRun()}
+	short := ending{event: end.event, result: notRun(), retry: end.retry}
 	short.fails(nil, &ownError{"the round's output could not be stored: " + err.Error()})
 	if end.event != statemachine.Report {
 		short.class = end.class
@@ -142,7 +142,7 @@ func (r *round) commit(end *ending) (Commit, error) {
 	text, aside := end.errorText(r.Spec.FailOn)
 	o := statemachine.Occurrence{
 		Event: end.event, Actor: statemachine.Worker, Claim: r.Task.Current.Claim, Round: r.Task.Round,
-		Failed: text != "", Random: rand.Float64(),
+		Failed: text != "", Random: rand.Float64(), Retry: end.retry,
 	}
 	if o.Failed {
 		o.Class = end.class
@@ -166,6 +166,9 @@ func (r *round) recorded(move statemachine.Move, end *ending, text, aside string
 		}
 	} else {
 		commit.Fields = end.fields(t.Round, text, aside)
+		if move.Failed && move.Retry != 0 {
+			commit.Fields = append(commit.Fields, statemachine.RoundField(t.Round, "retry"), move.Retry.Text())
+		}
 		if p, fresh := r.pollProgress(); fresh {
 			commit.Fields = append(commit.Fields, statemachine.RoundField(t.Round, "progress"), p.String())
 		}

@@ -28,7 +28,7 @@ func TestCutOutput(t *testing.T) {
 	s.start(t, func(o *options) {
 		o.OutputLimit = 1000
 		o.Handlers = map[string]Handler{"h": func(_ context.Context, j *Job) error {
-			_, err := j.Stdout.Write(make([]byte, 3000))
+			_, err := j.Stdout().Write(make([]byte, 3000))
 			return err
 		}}
 	})
@@ -75,18 +75,18 @@ func TestHandlerResults(t *testing.T) {
 		o.OutputLimit = 1000
 		o.Handlers = map[string]Handler{
 			"say": func(_ context.Context, j *Job) error {
-				fmt.Fprintln(j.Stdout, "noise", len(j.Results))
+				fmt.Fprintln(j.Stdout(), "noise", len(j.Results))
 				j.SetResult("first")
 				j.SetResult("a\x00" + strings.Repeat("\xff", 998))
 				return nil
 			},
 			"show": func(_ context.Context, j *Job) error {
-				fmt.Fprintf(j.Stdout, "%d", len(j.Args))
+				fmt.Fprintf(j.Stdout(), "%d", len(j.Args))
 				for i, res := range j.Results {
 					if len(j.Args) > 3 && j.Args[3+i] != res.Text {
 						return errors.New("another argument")
 					}
-					fmt.Fprintf(j.Stdout, " %d %s %.3q %v", res.Task, res.End, res.Text, res.Cut)
+					fmt.Fprintf(j.Stdout(), " %d %s %.3q %v", res.Task, res.End, res.Text, res.Cut)
 				}
 				return nil
 			},

@@ -219,21 +219,6 @@ func plant(root *os.Root, name string, text []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// SetResult says what the job brings to the tasks of its plan that need it, in
-// place of what it writes to Stdout; the last call counts. It may have as many
-// bytes as the worker's OutputLimit: with more the round is a failure.
-func (j *Job) SetResult(text string) { j.round.said.Store(&text) }
-
-// takeSaid returns what a handler gave to SetResult, nil for nothing.
-func (r *round) takeSaid() (*string, error) {
-	said := r.said.Load()
-	if limit := r.worker.opts.OutputLimit; said != nil && int64(len(*said)) > limit {
-		return nil, fmt.Errorf("the handler's result has %d bytes, and output_limit is %d: return less, or raise the limit",
-			len(*said), limit)
-	}
-	return said, nil
-}
-
 // readResult reads what the program said of its result in the control file. That it
 // cannot be read is an error where others may need it.
 func (r *round) readResult(file *control.Reader) error {

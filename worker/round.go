@@ -40,13 +40,14 @@ type round struct {
 	over    bool          // the program ended and nothing of it is left
 
 	streams atomic.Pointer[streams] // once there
-	said    atomic.Pointer[string]  // its result
+	said    atomic.Pointer[string]  // the result of a program
 
 	mu       sync.Mutex
 	followed statemachine.Time // since when somebody reads along, 0 for nobody
 	sending  bool              // to a reader who follows
 	control  *control.Reader   // of a program
-	told     told              // by a handler
+	last     told              // what that said last, for the report
+	handled  *Job              // of a handler
 
 	results []task.Result // of the tasks that this one needs, once read
 
@@ -84,7 +85,7 @@ func (r *round) execute(ctx context.Context) (end ending) {
 // bounded limits the round to the task's timeout, counted from the claim, and
 // to its end_before.
 func (r *round) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	end, cause := r.Task.RoundEnd(0), errOverdue
+	end, cause := r.Task.RoundEnd(0), ErrTimeout
 	if r.Expiry < end {
 		end, cause = r.Expiry, errEndBefore
 	}

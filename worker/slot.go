@@ -110,7 +110,7 @@ func (s *slot) begin(r *round, cancel context.CancelCauseFunc, incarnation int64
 	// Cancelled before the answer to its claim was here, or in an earlier round,
 	// after which another client has opened the task again.
 	if r.Task.StopAsked || s.worker.cancelled(r) {
-		s.stopRound(r, errCancelled)
+		s.stopRound(r, ErrCancelled)
 	}
 	if session, _, held := s.worker.lease.now(); !held || session.Incarnation != incarnation {
 		s.hard.Store(true)

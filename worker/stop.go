@@ -37,8 +37,8 @@ func (w *Worker) drain(dispatching <-chan struct{}) {
 			w.log.Warn("killing what still runs and handing it back")
 		}
 		if over {
-			w.stopExecuting(errDrained) // also rounds that are only about to begin
-			w.stopAll(errDrained, stopNow == nil)
+			w.stopExecuting(ErrDraining) // also rounds that are only about to begin
+			w.stopAll(ErrDraining, stopNow == nil)
 		}
 	}
 	time.AfterFunc(w.opts.stopTimeout, w.stopReports)
@@ -64,6 +64,11 @@ func (w *Worker) command(o task.WorkerCommand) {
 		return
 	}
 	w.signalChange()
+	if o == task.NoCommand {
+		w.serve()
+	} else {
+		w.serving.Load().end()
+	}
 	switch o {
 	case task.CommandStop:
 		w.log.Info("an operator has ordered this worker to stop")
@@ -73,6 +78,19 @@ func (w *Worker) command(o task.WorkerCommand) {
 	case task.NoCommand:
 		w.log.Info("this worker is undrained")
 	}
+}
+
+// stage is a part of a worker's life.
+type stage struct {
+	context.Context //nolint:containedctx // it is one
+
+	end context.CancelFunc
+}
+
+// serve begins the stage in which the worker does not drain.
+func (w *Worker) serve() {
+	ctx, end := context.WithCancel(w.rounds)
+	w.serving.Store(&stage{ctx, end})
 }
 
 // draining reports whether the worker claims nothing because it was told so.
@@ -151,7 +169,7 @@ func (w *Worker) cancel(tasks []int64) {
 	w.stops.Store(&tasks)
 	for _, s := range w.slots {
 		if r := s.current(); r != nil && w.cancelled(r) {
-			s.stopRound(r, errCancelled)
+			s.stopRound(r, ErrCancelled)
 		}
 	}
 }
@@ -169,7 +187,7 @@ func (w *Worker) endOverdue(tasks []int64, now statemachine.Time) {
 		switch {
 		case r == nil || !slices.Contains(tasks, r.Task.ID):
 		case r.clock.now() > r.Task.RoundEnd(0):
-			s.stopRound(r, errOverdue)
+			s.stopRound(r, ErrTimeout)
 		case now > r.Task.EndBefore:
 			s.stopRound(r, errEndBefore)
 		default:

@@ -54,8 +54,13 @@ func (r *round) tell(ctx context.Context, news News) error {
 func (r *round) pollProgress() (Progress, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.control == nil {
-		return r.told.take()
+	switch {
+	case r.handled != nil:
+		return r.handled.takeProgress()
+	case r.control == nil:
+		last := r.last
+		r.last.fresh = false
+		return last.progress, last.fresh
 	}
 	p, changed, err := r.control.Poll()
 	if err != nil {
@@ -63,18 +68,6 @@ func (r *round) pollProgress() (Progress, bool) {
 		return Progress{}, false
 	}
 	return Progress(p), changed
-}
-
-// told is progress that a handler tells by a call.
-type told struct {
-	progress Progress
-	fresh    bool
-}
-
-func (t *told) take() (Progress, bool) {
-	fresh := t.fresh
-	t.fresh = false
-	return t.progress, fresh
 }
 
 // listen begins to read the program's control file.
@@ -103,7 +96,7 @@ func (r *round) closeControl() error {
 	}
 	if changed { // goes along with the report
 		r.mu.Lock()
-		r.told = told{Progress(p), true}
+		r.last = told{Progress(p), true}
 		r.mu.Unlock()
 	}
 	for _, warning := range reader.Warnings() {

@@ -54,6 +54,7 @@ type Worker struct {
 	resting    atomic.Pointer[context.CancelFunc] // ends the dispatcher's wait for work; nil if it does not wait
 	stops      atomic.Pointer[[]int64]            // tasks to stop, as the last heartbeat was told
 	ordered    atomic.Value                       // task.WorkerCommand
+	serving    atomic.Pointer[stage]              // over once the worker drains; another one when it is undrained
 	shown      atomic.Int64                       // how many slots the last heartbeat said are busy
 	changed    chan struct{}
 	stopNow    chan struct{}
@@ -124,6 +125,7 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	defer w.mounts.Close()
 	w.rounds, w.stopRounds = context.WithCancelCause(ctx)
 	defer w.stopRounds(nil)
+	w.serve()
 	w.executing, w.stopExecuting = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer w.stopExecuting(nil)
 	w.reports, w.stopReports = context.WithCancel(context.WithoutCancel(ctx))

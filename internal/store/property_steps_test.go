@@ -163,7 +163,11 @@ func (w *twins) worker(rt *rapid.T) {
 		o.Class = rapid.SampledFrom([]statemachine.Class{"", statemachine.ClassProgram, statemachine.ClassHost}).Draw(rt, "class")
 		o.ExitCode = rapid.IntRange(0, 2).Draw(rt, "exit code")
 		o.HasExit = o.ExitCode > 0
+		o.Retry = rapid.SampledFrom([]statemachine.Time{0, 0, w.now.Add(3 * second), statemachine.Never}).Draw(rt, "retry")
 		fields = []string{statemachine.RoundField(c.Task.Round, "error"), text}
+	}
+	if o.Event == statemachine.HandBack {
+		o.Retry = rapid.SampledFrom([]statemachine.Time{0, w.now.Add(second)}).Draw(rt, "not before")
 	}
 	c.Task.StopAsked = rapid.Bool().Draw(rt, "heard of a stop") && w.tasks[c.Task.ID].StopAsked
 	m, err := statemachine.Decide(&c.Task, o, w.now)

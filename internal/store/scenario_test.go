@@ -115,6 +115,9 @@ func resultFields(m *statemachine.Move) []string {
 	if m.HasExit {
 		fields = append(fields, statemachine.RoundField(m.Round, "exit_code"), strconv.Itoa(m.ExitCode))
 	}
+	if m.Retry != 0 {
+		fields = append(fields, statemachine.RoundField(m.Round, "retry"), m.Retry.Text())
+	}
 	return fields
 }
 

@@ -39,7 +39,7 @@
 //
 // An error of the function makes the round a failure: the call is tried again, five
 // times in all after the first with the rests of plans, unless [WithSpec] says otherwise. An error in
-// [Permanent] fails the call at once, and so does an argument that cannot be decoded,
+// [worker.Permanent] fails the call at once, and so does an argument that cannot be decoded,
 // a *[ValueError], or a result that cannot be encoded or has more bytes than the
 // output_limit of the worker. The plan decides what
 // happens to its dependants, see [plan.OnFailure].

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/tdf-go/tdf/worker"
 )
 
 // Errors of this package, to be matched with errors.Is.
@@ -16,32 +18,6 @@ var (
 	// ErrFunctions means that functions cannot be served together, or not at all.
 	ErrFunctions = errors.New("these functions cannot be served")
 )
-
-// permanentCode is the exit code of rounds that are not to be tried again: EX_DATAERR
-// of sysexits.h. The calls of this package have it in their fatal_exit_codes.
-const permanentCode = 65
-
-// permanentError is an error that another try does not mend.
-type permanentError struct{ err error }
-
-// Error is that of the cause.
-func (e *permanentError) Error() string { return e.err.Error() }
-
-// Unwrap returns the cause.
-func (e *permanentError) Unwrap() error { return e.err }
-
-// ExitCode is that of the round; see worker.Handler.
-func (e *permanentError) ExitCode() int { return permanentCode }
-
-// Permanent marks an error that another try would not mend: a function that returns
-// it, wrapped or not, is not run again. Its round has the exit code 65, EX_DATAERR of
-// sysexits.h, after which calls are never tried again. Of nil it is nil.
-func Permanent(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &permanentError{err}
-}
 
 // ValueError says which value is not what a function takes or a caller wants. It
 // matches [ErrValue]; returned by a function, it is permanent.
@@ -77,11 +53,8 @@ func (e *ValueError) Error() string {
 	return strings.Join(of, ", ") + ": " + e.Err.Error()
 }
 
-// Unwrap returns Err.
-func (e *ValueError) Unwrap() error { return e.Err }
+// Unwrap returns Err, marked as worker.Permanent.
+func (e *ValueError) Unwrap() error { return worker.Permanent(e.Err) }
 
 // Is reports whether target is ErrValue.
 func (e *ValueError) Is(target error) bool { return target == ErrValue }
-
-// ExitCode is that of the round; see [Permanent].
-func (e *ValueError) ExitCode() int { return permanentCode }

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-go/tdf/plan/fn"
 	"github.com/tdf-go/tdf/statemachine"
 	"github.com/tdf-go/tdf/task"
+	"github.com/tdf-go/tdf/worker"
 )
 
 var (
@@ -128,12 +129,12 @@ func TestErrorIsTriedAgain(t *testing.T) {
 func TestPermanent(t *testing.T) {
 	t.Parallel()
 	bad := fn.New0("bad", func(context.Context) (int, error) {
-		return 0, fmt.Errorf("look: %w", fn.Permanent(errors.New("no such account")))
+		return 0, fmt.Errorf("look: %w", worker.Permanent(errors.New("no such account")))
 	}, quick)
 	m := newSite(t, t.TempDir(), bad, inc, one)
 	p := newPlan(t, m)
-	failed := bad.Call(p, fn.WithSpec(func(s *task.Spec) { s.FatalExitCodes = []int{3} }))
-	other := bad.Call(p, fn.WithSpec(func(s *task.Spec) { s.FatalExitCodes, s.MaxFails = []int{65}, nil }))
+	failed := bad.Call(p, fn.WithSpec(func(s *task.Spec) { s.MaxFails = new(9) }))
+	other := bad.Call(p)
 	needs := inc.Call(p, failed)
 	after := one.Call(p, fn.After(plan.Failure(failed), plan.Any(other)))
 	run(t, p, task.PlanFailed)
@@ -146,9 +147,6 @@ func TestPermanent(t *testing.T) {
 		if _, err := f.Get(t.Context()); !errors.As(err, &none) || none.End != end {
 			t.Errorf("task %d: %v, want that it has ended %s", f.ID(), err, end)
 		}
-	}
-	if fn.Permanent(nil) != nil {
-		t.Error("an error of none")
 	}
 }
 

@@ -120,7 +120,7 @@ type Option func(*call)
 
 // WithSpec changes the tasks that calls become: their queue, timeout, max_fails and so
 // on. Of the spec it gets, Program, Input, Argv, Args and Needs are the business of
-// this package, and the code of [Permanent] is added to FatalExitCodes.
+// this package.
 func WithSpec(change func(*task.Spec)) Option {
 	return func(c *call) { change(&c.spec) }
 }
@@ -169,9 +169,6 @@ func (c *call) add(p *plan.Plan, options ...Option) *plan.Task {
 	}
 	s := c.spec
 	s.Program, s.Input, s.Argv, s.Args = c.function, "", c.words, task.ArgsFiles
-	if !slices.Contains(s.FatalExitCodes, permanentCode) {
-		s.FatalExitCodes = append(slices.Clip(s.FatalExitCodes), permanentCode)
-	}
 	if c.err != nil {
 		return p.Refuse(s, c.err)
 	}

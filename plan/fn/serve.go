@@ -54,7 +54,7 @@ type input struct {
 func serve[R any](function string, takes int, bind func(*input) func(context.Context) (R, error)) worker.Handler {
 	return func(ctx context.Context, j *worker.Job) error {
 		if got := len(j.Args); got != takes {
-			return Permanent(fmt.Errorf("function %s takes %d arguments and is called with %d: "+
+			return worker.Permanent(fmt.Errorf("function %s takes %d arguments and is called with %d: "+
 				"is the worker of the same release as the caller?", function, takes, got))
 		}
 		in := &input{function: function, job: j}
@@ -67,7 +67,7 @@ func serve[R any](function string, takes int, bind func(*input) func(context.Con
 			return err
 		}
 		text, err := encode(r)
-		if err == nil && int64(len(text)) > j.OutputLimit {
+		if err == nil && j.OutputLimit > 0 && int64(len(text)) > j.OutputLimit {
 			err = fmt.Errorf("it has %d bytes, and output_limit is %d: return less, or raise the limit of the workers",
 				len(text), j.OutputLimit)
 		}

@@ -66,9 +66,9 @@ func (l *ledger) work(ctx context.Context, j *worker.Job) error {
 		l.ends++
 		l.mu.Unlock()
 	case j.Task.Input == "big":
-		_, _ = j.Stdout.Write(slices.Repeat([]byte("x"), 300_000))
+		_, _ = j.Stdout().Write(slices.Repeat([]byte("x"), 300_000))
 	}
-	fmt.Fprintf(j.Stdout, "done %d\n", j.Task.ID)
+	fmt.Fprintf(j.Stdout(), "done %d\n", j.Task.ID)
 	return nil
 }
 

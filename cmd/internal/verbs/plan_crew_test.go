@@ -28,11 +28,11 @@ func (b *bench) planCrew() *planCrew {
 	opened := make(chan struct{})
 	c := &planCrew{open: sync.OnceFunc(func() { close(opened) })}
 	echo := func(_ context.Context, j *worker.Job) error {
-		_, err := fmt.Fprintln(j.Stdout, strings.Join(j.Args, "+"))
+		_, err := fmt.Fprintln(j.Stdout(), strings.Join(j.Args, "+"))
 		return err
 	}
 	split := func(_ context.Context, j *worker.Job) error {
-		_, err := fmt.Fprintln(j.Stdout, strings.Join(j.Args, "\n"))
+		_, err := fmt.Fprintln(j.Stdout(), strings.Join(j.Args, "\n"))
 		return err
 	}
 	flaky := func(ctx context.Context, j *worker.Job) error {

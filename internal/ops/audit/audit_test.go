@@ -86,6 +86,7 @@ func TestSoundExceptions(t *testing.T) {
 		"a stop, and too slow":  {"slow", []string{"max_timeouts", "4", "cancel_requested", "5"}},
 		"a fatal exit code":     {"fail", []string{"max_fails", "4", "0:exit_code", "7", "fatal_exit_codes", "7"}},
 		"not a code to retry":   {"fail", []string{"max_fails", "4", "0:exit_code", "7", "retry_exit_codes", "75"}},
+		"a permanent failure":   {"fail", []string{"max_fails", "4", "0:retry", "inf"}},
 		"not charged":           {"again", []string{"fails", "0", "faults", "1", "max_fails", "0"}},
 		"not charged too often": {"fail", []string{"fails", "0", "faults", "1", "max_faults", "0", "charge", "program"}},
 	} {

@@ -38,6 +38,7 @@ var damages = []damage{
 	{"a fault too many", "open", Counters, [][]string{{"HSET", "%k", "faults", "1"}}},
 	{"failed too early with a code to retry", "fail", Limits,
 		[][]string{{"HSET", "%k", "max_fails", "4", "0:exit_code", "7", "fatal_exit_codes", "1", "retry_exit_codes", "7,9"}}},
+	{"failed too early with a time for another try", "fail", Limits, [][]string{{"HSET", "%k", "max_fails", "4", "0:retry", "2000000000"}}},
 	{"timed out too early, whatever the exit code", "slow", Limits,
 		[][]string{{"HSET", "%k", "max_timeouts", "4", "0:exit_code", "7", "fatal_exit_codes", "7"}}},
 	{"an orphan although a stop was asked for", "lost", Limits, [][]string{{"HSET", "%k", "max_losses", "4", "cancel_requested", "5"}}},

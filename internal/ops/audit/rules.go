@@ -126,7 +126,7 @@ func (s *snapshot) limits() {
 }
 
 // final reports whether the task may be where it is with all counters within their
-// limits: it did not end by one, a stop was asked for, or its exit code is final.
+// limits: it did not end by one, a stop was asked for, or its round is final.
 func (s *snapshot) final() bool {
 	switch end := s.Task.End(); {
 	case !s.countedOut():
@@ -134,14 +134,15 @@ func (s *snapshot) final() bool {
 	case s.Task.StopAsked: // a task that is lost after that is no orphan
 		return end != statemachine.Orphaned
 	default:
-		return end == statemachine.Failed && s.finalExit()
+		return end == statemachine.Failed && s.finalRound()
 	}
 }
 
-// finalExit reports whether the exit code of the last round rules out another.
-func (s *snapshot) finalExit() bool {
+// finalRound reports whether the last round rules out another, by the word of its
+// worker or by its exit code.
+func (s *snapshot) finalRound() bool {
 	t, code := &s.Task, s.Task.Current.ExitCode
-	return t.Current.HasExit && (slices.Contains(t.FatalCodes, code) ||
+	return t.Current.Retry == statemachine.Never || t.Current.HasExit && (slices.Contains(t.FatalCodes, code) ||
 		len(t.RetryCodes) > 0 && !slices.Contains(t.RetryCodes, code))
 }
 

@@ -154,6 +154,8 @@ func (s *Situation) failure() string {
 		return s.tooOften(statemachine.Faults, "it failed without being to blame")
 	case s.over(statemachine.Fails):
 		return s.tooOften(statemachine.Fails, "it failed")
+	case r.Retry == statemachine.Never:
+		return "its handler said that another try would not mend it"
 	case r.HasExit && slices.Contains(t.FatalCodes, r.ExitCode):
 		return fmt.Sprintf("exit code %d is among its fatal_exit_codes", r.ExitCode)
 	case r.HasExit && len(t.RetryCodes) > 0 && !slices.Contains(t.RetryCodes, r.ExitCode):

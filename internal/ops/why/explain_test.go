@@ -220,6 +220,9 @@ func TestEnded(t *testing.T) {
 		"outcome failed: exit code 3 is not among its retry_exit_codes": end(sm.Failed, func(s *why.Situation) {
 			s.Task.Fails, s.Task.RetryCodes, s.Task.Current.HasExit, s.Task.Current.ExitCode = 1, []int{4}, true, 3
 		}),
+		"outcome failed: its handler said that another try would not mend it": end(sm.Failed, func(s *why.Situation) {
+			s.Task.Fails, s.Task.Current.Retry = 1, sm.Never
+		}),
 		"outcome failed: its round failed, and a stop":                        end(sm.Failed, func(s *why.Situation) { s.Task.StopAsked = true }),
 		"outcome timed_out: its round took longer than its timeout of 9s 2 t": end(sm.TimedOut, func(s *why.Situation) { s.Task.Timeouts, s.Task.Timeout = 2, 9e6 }),
 		"outcome orphaned: it lost its worker 2 times, max_losses = 1":        end(sm.Orphaned, func(s *why.Situation) { s.Task.Losses = 2 }),

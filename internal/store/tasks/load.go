@@ -96,7 +96,7 @@ var headerFields = append([]string{
 }, configured()...)
 
 // roundFields are read of the round that the task is in.
-var roundFields = []string{"claim", "running", "executed", "worker", "incarnation", "node", "class", "exit_code"}
+var roundFields = []string{"claim", "running", "executed", "worker", "incarnation", "node", "class", "exit_code", "retry"}
 
 // headerOrder is the order in which lib/light.lua returns a task.
 var headerOrder = slices.Concat([]string{"state", "round"}, headerFields, roundFields, []string{"failed"})
@@ -312,7 +312,7 @@ const chargeProgram = "program"
 func (f *FieldReader) current() statemachine.Round {
 	r := statemachine.Round{
 		Claim: f.Get("claim"), Running: f.Stamp("running"), Executed: f.Stamp("executed"), Failed: f.Get("failed") != "",
-		Class: statemachine.Class(f.Get("class")),
+		Class: statemachine.Class(f.Get("class")), Retry: f.Stamp("retry"),
 	}
 	if code, err := strconv.Atoi(f.Get("exit_code")); err == nil {
 		r.ExitCode, r.HasExit = code, true

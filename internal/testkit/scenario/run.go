@@ -30,8 +30,9 @@
 //	     [retry_exit_codes=N,N...] [fatal_exit_codes=N,N...]
 //	claim WORKER                        takes the next due task
 //	heartbeat WORKER ID                 learns whether a stop was asked for
-//	report WORKER ID ok|error [class=C] [exit_code=N]
-//	stop-overdue WORKER ID [random=F]   hand-back, terminate WORKER ID
+//	report WORKER ID ok|error [class=C] [exit_code=N] [retry=T]
+//	stop-overdue WORKER ID [random=F]   terminate WORKER ID
+//	hand-back WORKER ID [retry=T]
 //	deadline ID [grace=D] [random=F] [by=NAME]
 //	settle ID [excused=yes] [random=F] [by=NAME]
 //	lose ID [by=NAME]                   the server takes it from a lost worker
@@ -77,8 +78,8 @@ type World interface {
 	// Read returns a task. Past rounds may be missing.
 	Read(id int64) (sm.Task, error)
 	// Move carries a decision out. If m.Failed, the round's error text becomes
-	// one that is not empty; m.Class and, if m.HasExit, m.ExitCode become the
-	// round's. A refusal matches [sm.ErrStale], [sm.ErrConflict] or
+	// one that is not empty; m.Class, m.Retry and, if m.HasExit, m.ExitCode become
+	// the round's. A refusal matches [sm.ErrStale], [sm.ErrConflict] or
 	// [sm.ErrStopAsked].
 	Move(m sm.Move) (sm.Result, error)
 	// Stamps returns the recorded moments of a task by their field names:

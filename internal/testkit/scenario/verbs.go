@@ -92,7 +92,7 @@ func (p *play) close(a *args, o sm.Occurrence) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if o, err = a.occurrence(o); err != nil {
+	if o, err = p.occurrence(a, o); err != nil {
 		return "", err
 	}
 	o.Actor, o.Claim, o.Round = sm.Worker, t.Current.Claim, t.Round
@@ -132,7 +132,7 @@ func (p *play) heartbeat(a *args) (string, error) {
 // byClerk is a server or a manager deciding from what it reads, or has read.
 func byClerk(actor sm.Actor, e sm.Event) func(*play, *args) (string, error) {
 	return func(p *play, a *args) (string, error) {
-		o, err := a.occurrence(sm.Occurrence{Event: e, Actor: actor})
+		o, err := p.occurrence(a, sm.Occurrence{Event: e, Actor: actor})
 		if err != nil {
 			return "", err
 		}
@@ -196,7 +196,7 @@ type args struct {
 }
 
 // options are all that some command other than open understands.
-var options = []string{"class", "exit_code", "excused", "random", "grace", "by"}
+var options = []string{"class", "exit_code", "retry", "excused", "random", "grace", "by"}
 
 func (v verb) parse(words []string) (*args, error) {
 	a := &args{options: map[string]string{}}
@@ -251,8 +251,8 @@ func (a *args) yes(name string) (bool, error) {
 }
 
 // occurrence reads what a command says of o beside who, what and whose.
-func (a *args) occurrence(o sm.Occurrence) (sm.Occurrence, error) {
-	var graceErr, excusedErr, randomErr, exitErr error
+func (p *play) occurrence(a *args, o sm.Occurrence) (sm.Occurrence, error) {
+	var graceErr, excusedErr, randomErr, exitErr, retryErr error
 	o.Class = sm.Class(a.options["class"])
 	o.Grace, graceErr = a.duration("grace")
 	o.Excused, excusedErr = a.yes("excused")
@@ -263,7 +263,10 @@ func (a *args) occurrence(o sm.Occurrence) (sm.Occurrence, error) {
 		o.HasExit = true
 		o.ExitCode, exitErr = strconv.Atoi(text)
 	}
-	return o, errors.Join(graceErr, excusedErr, randomErr, exitErr)
+	if text, ok := a.options["retry"]; ok {
+		retryErr = moment(&o.Retry, text, p.begin)
+	}
+	return o, errors.Join(graceErr, excusedErr, randomErr, exitErr, retryErr)
 }
 
 // specs are the options of open: each reads one text into a task. Times count

@@ -9,7 +9,7 @@ local function rounds(held, r, limit)
   for _, id in ipairs(ids) do
     if #found == limit then break end
     local t = light(K.task(id))
-    local worker, incarnation = t[#t - 5], t[#t - 4]
+    local worker, incarnation = t[#t - 6], t[#t - 5]
     if t[1] == r.running and worker == r.name and incarnation ~= '' and redis.call('HEXISTS', r.aside, id) == 0 then
       found[#found + 1] = {id, unpack(t)}
     else
