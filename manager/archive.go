@@ -11,8 +11,8 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// Archive reads tasks that have left Redis, from directories: the archive_dir of servers.
-type Archive struct {
+// ArchiveDirs reads tasks that have left Redis, from directories: the archive_dir of servers.
+type ArchiveDirs struct {
 	Dirs      []string
 	Namespace string
 	// Damaged is told of what cannot be read; reading goes on.
@@ -20,12 +20,12 @@ type Archive struct {
 }
 
 // Reader reads the records of the archive.
-func (a *Archive) Reader() *archive.Reader {
+func (a *ArchiveDirs) Reader() *archive.Reader {
 	return &archive.Reader{Dirs: a.Dirs, Namespace: a.Namespace, Damaged: func(e *archive.DamageError) { a.Damaged(e) }}
 }
 
 // Find reads all tasks that had an id, the one opened last first: there are several where the namespace was flushed.
-func (a *Archive) Find(ctx context.Context, id int64) ([]*task.Task, error) {
+func (a *ArchiveDirs) Find(ctx context.Context, id int64) ([]*task.Task, error) {
 	found, err := a.Reader().Find(ctx, id)
 	tasks := make([]*task.Task, len(found))
 	for i := range found {
@@ -36,7 +36,7 @@ func (a *Archive) Find(ctx context.Context, id int64) ([]*task.Task, error) {
 
 // Select reads the tasks that are meant; see [Filter.Archived]. With Limit and Newest they are those that were archived last, that
 // one first; else they come in the order of the archive, and none is held.
-func (a *Archive) Select(ctx context.Context, sel Selection) iter.Seq2[*task.Task, error] {
+func (a *ArchiveDirs) Select(ctx context.Context, sel Selection) iter.Seq2[*task.Task, error] {
 	return func(yield func(*task.Task, error) bool) {
 		r := a.Reader()
 		r.Wants = sel.wants
@@ -91,7 +91,7 @@ func (s *Selection) meansHead(e *archive.Entry) bool {
 
 // meansEntry judges an entry by all conditions. It reads the whole record only if one of them needs that.
 func (s *Selection) meansEntry(e *archive.Entry) (bool, error) {
-	if s.Queue == "" && s.Program == "" && s.Match == nil {
+	if !s.narrowSpec() && s.Match == nil {
 		return s.meansHead(e), nil
 	}
 	t, err := s.archived(e)
@@ -100,7 +100,7 @@ func (s *Selection) meansEntry(e *archive.Entry) (bool, error) {
 
 // fits judges a task by all conditions but its id and outcome.
 func (s *Selection) fits(t *task.Task) bool {
-	if s.Queue != "" && s.Queue != t.Queue || s.Program != "" && s.Program != t.Program {
+	if !s.meansSpec(t) {
 		return false
 	}
 	if s.Match == nil {

@@ -28,7 +28,7 @@ func archiveFlag(cmd *cobra.Command) *[]string {
 
 // withArchive makes a verb that reads an archive and needs no Redis. What is damaged is told, and makes the exit code 1.
 func (a *app) withArchive(
-	dirs *[]string, do func(ctx context.Context, s *session, r *manager.Archive) error,
+	dirs *[]string, do func(ctx context.Context, s *session, r *manager.ArchiveDirs) error,
 ) runFunc {
 	return func(cmd *cobra.Command, args []string) error {
 		s := a.session(cmd, args)
@@ -55,8 +55,8 @@ func archiveError(err error) error {
 }
 
 // archive reads directories, tells what is damaged on stderr, and counts it.
-func (s *session) archive(dirs []string, namespace string, damaged *int) *manager.Archive {
-	return &manager.Archive{Dirs: dirs, Namespace: namespace, Damaged: func(e error) {
+func (s *session) archive(dirs []string, namespace string, damaged *int) *manager.ArchiveDirs {
+	return &manager.ArchiveDirs{Dirs: dirs, Namespace: namespace, Damaged: func(e error) {
 		*damaged++
 		s.warn("damaged: %s", cli.Safe(e.Error()))
 	}}
@@ -102,7 +102,7 @@ func noLast() (int64, error) {
 }
 
 // findTask reads the task that the only argument names from an archive.
-func (s *session) findTask(ctx context.Context, r *manager.Archive) (*task.Task, error) {
+func (s *session) findTask(ctx context.Context, r *manager.ArchiveDirs) (*task.Task, error) {
 	id, err := manager.ParseID(s.args[0], noLast)
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (s *session) findTask(ctx context.Context, r *manager.Archive) (*task.Task,
 }
 
 // cold is ls of an archive.
-func (l *listing) cold(ctx context.Context, s *session, a *manager.Archive) error {
+func (l *listing) cold(ctx context.Context, s *session, a *manager.ArchiveDirs) error {
 	if err := l.check(); err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (a *app) withTask(dirs *[]string, do func(s *session, t *task.Task) error) 
 		}
 		return do(s, t)
 	})
-	cold := a.withArchive(dirs, func(ctx context.Context, s *session, a *manager.Archive) error {
+	cold := a.withArchive(dirs, func(ctx context.Context, s *session, a *manager.ArchiveDirs) error {
 		t, err := s.findTask(ctx, a)
 		if err != nil {
 			return err
