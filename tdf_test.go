@@ -92,13 +92,13 @@ func TestLoad(t *testing.T) {
 	}
 	defer func() { _ = site.Close() }()
 	m := manager.New(site, "m", manager.Options{})
-	id, err := m.Open(t.Context(), task.Spec{Program: "p"})
+	opened, err := m.Submit(t.Context(), task.Spec{Program: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := m.Task(t.Context(), id)
-	if err != nil || opened.Timeout != 7*time.Second || site.Namespace() != c.Namespace || m.Namespace() != c.Namespace {
-		t.Errorf("%+v, %v, in %s", opened, err, m.Namespace())
+	read, err := m.Task(t.Context(), opened.ID)
+	if err != nil || read.Timeout != 7*time.Second || site.Namespace() != c.Namespace || m.Namespace() != c.Namespace {
+		t.Errorf("%+v, %v, in %s", read, err, m.Namespace())
 	}
 	if _, err := tdf.Load(filepath.Join(t.TempDir(), "none.cfg")); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)

@@ -32,7 +32,7 @@ func TestUnusable(t *testing.T) {
 		"KeyTTL":        New(site, "m", Options{Settings: Settings{KeyTTL: time.Second}}),
 		"HandlingLease": New(site, "m", Options{Settings: Settings{HandlingLease: time.Millisecond}}),
 	} {
-		_, opened := m.Open(t.Context(), spec())
+		_, opened := m.Submit(t.Context(), spec())
 		_, cancelled := m.Cancel(t.Context(), id, "")
 		_, retried := m.Retry(t.Context(), id)
 		for what, err := range map[string]error{
@@ -61,16 +61,16 @@ func TestBeforeSubmit(t *testing.T) {
 		return nil
 	}})
 	given := task.Spec{Program: "p", Input: "acme"}
-	id, err := m.Open(t.Context(), given)
+	sent, err := m.Submit(t.Context(), given)
 	if err != nil || given.Comment != "" {
 		t.Errorf("%v, the given spec has comment %q", err, given.Comment)
 	}
-	if opened, err := m.Task(t.Context(), id); err != nil || opened.Comment != "of acme" {
+	if opened, err := m.Task(t.Context(), sent.ID); err != nil || opened.Comment != "of acme" {
 		t.Errorf("%+v, %v", opened, err)
 	}
 	all := slices.Values([]task.Spec{{Program: "p", Input: "x"}, {Program: "p"}})
 	var refused *SpecError
-	if _, err := m.OpenAll(t.Context(), all); !errors.Is(err, no) || !errors.As(err, &refused) || refused.Index != 1 {
+	if _, err := m.SubmitAll(t.Context(), all); !errors.Is(err, no) || !errors.As(err, &refused) || refused.Index != 1 {
 		t.Error(err)
 	}
 }
@@ -105,9 +105,9 @@ func TestLimitedUser(t *testing.T) {
 	m := newManager(t, ns, quick(), withLogin(user.Name, user.Password))
 	mustOpen(t, m, 3, spec())
 	worktest.Drain(t, worktest.Open(t, ns), worktest.Echo)
-	stop := background(t, m, Handlers{Succeeded: func(context.Context, *Manager, *task.Task) error { return nil }})
+	stop := background(t, m, Handlers{Succeeded: func(context.Context, *task.Task) error { return nil }})
 	until(t, m, "the archive", archived(3))
-	if p, err := m.Wait(t.Context(), nil, nil); err != nil || p.Done != 3 {
+	if p, err := m.WaitAll(t.Context(), nil); err != nil || p.Done != 3 {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if err := stop(); err != nil {

@@ -25,13 +25,13 @@ func mixed(t *testing.T) *Manager {
 	}
 	one := func(sp task.Spec) {
 		t.Helper()
-		if _, err := m.Open(t.Context(), sp); err != nil {
+		if _, err := m.Submit(t.Context(), sp); err != nil {
 			t.Fatal(err)
 		}
 	}
 	one(spec())
 	worktest.Drain(t, s, broken)
-	stopped := Handlers{Stop: func(context.Context, *Manager, int) bool { return true }}
+	stopped := Handlers{Unhandled: Archive, Stop: func(context.Context, int) bool { return true }}
 	if err := m.Run(t.Context(), stopped); err != nil {
 		t.Fatal(err)
 	}
