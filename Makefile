@@ -74,9 +74,14 @@ lint: ## gofmt and golangci-lint (built from source on first use)
 generate: ## rewrite the generated files
 	@go generate ./...
 
+.PHONY: api
+api: ## rewrite docs/api.txt: what the public packages export
+	@go generate ./internal/tools/shape
+
 .PHONY: verify
-verify: ## generated files and go.mod are up to date, everything compiles
+verify: ## generated files and go.mod are up to date, everything compiles, the CHANGELOG knows the API
 	@scripts/verify.sh
+	@scripts/api.sh
 	@$(MAKE) --no-print-directory build
 
 .PHONY: ci

@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/tdf-go/tdf/internal/store/growth"
 	"github.com/tdf-go/tdf/task"
@@ -74,7 +73,7 @@ func (m *Manager) SubmitLater(ctx context.Context, plan int64, known map[string]
 
 // defineLater completes a task, and checks it with some line.
 func (s *submission) defineLater(ctx context.Context, spec *task.Spec) (task.Definition, error) {
-	with := spec.WithWords(func(word string) string { return strings.ReplaceAll(word, LineItem, "line") })
+	with := growth.Sample(*spec)
 	d, _, err := s.define(ctx, &with)
 	for _, name := range []string{"input", "argv"} {
 		if text, said := spec.Text(name); said && err == nil {

@@ -3,7 +3,6 @@ package file
 import (
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/store/growth"
@@ -52,7 +51,7 @@ func (t *Task) spec(now time.Time, lines bool) (task.Spec, error) {
 	}
 	checked := spec
 	if lines {
-		checked = spec.WithWords(func(word string) string { return strings.ReplaceAll(word, growth.Item, "line") })
+		checked = growth.Sample(spec)
 	}
 	_, err := task.Define(&checked)
 	for _, n := range t.Needs {

@@ -29,6 +29,11 @@ const (
 // Item stands in Input and Argv of a template where the line comes: no text of a task has a NUL character.
 const Item = "\x00"
 
+// Sample is a template with some line in place of Item, which can be checked as a task is.
+func Sample(template task.Spec) task.Spec {
+	return template.WithWords(func(word string) string { return strings.ReplaceAll(word, Item, "line") })
+}
+
 // ErrTemplate means that the steps of a plan cannot be read.
 var ErrTemplate = errors.New("the steps to be opened later cannot be read")
 

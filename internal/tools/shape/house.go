@@ -29,6 +29,8 @@ type house struct {
 	syntax  map[string]*ast.File // of the Go files among them
 	begins  map[function]bool    // of the functions in them
 	foreign int                  // packages of others that manager is compiled with
+	api     []exported           // of the public packages
+	idle    []string             // those of them that are used nowhere else
 	path    path
 	inside  int // calls within a package
 	left    int // those of them that leave their file
@@ -235,6 +237,7 @@ func (h *house) leaving() int {
 // listed is what the go command says of a package.
 type listed struct {
 	ImportPath string   `json:"ImportPath"`
+	Name       string   `json:"Name"`
 	Dir        string   `json:"Dir"`
 	Export     string   `json:"Export"`
 	Standard   bool     `json:"Standard"`
@@ -262,7 +265,7 @@ func (h *house) calls() error {
 
 // list returns the packages of the module, and where the types of all packages are.
 func (h *house) list() ([]listed, map[string]string, error) {
-	const fields = "-json=ImportPath,Dir,Export,Standard,Deps,GoFiles,DepOnly"
+	const fields = "-json=ImportPath,Name,Dir,Export,Standard,Deps,GoFiles,DepOnly"
 	cmd := exec.CommandContext(context.Background(), "go", "list", "-deps", "-export", fields, "./...")
 	cmd.Dir, cmd.Stderr = h.root, os.Stderr
 	out, err := cmd.Output()
@@ -313,6 +316,9 @@ func (h *house) look(p listed, exports map[string]string) error {
 	pkg, err := conf.Check(p.ImportPath, h.set, files, info)
 	if err != nil {
 		return fmt.Errorf("check types: %w", err)
+	}
+	if h.public(p) {
+		h.export(pkg)
 	}
 	for _, f := range files {
 		ast.Inspect(f, func(node ast.Node) bool {

@@ -1,19 +1,27 @@
 // Command shape measures how simple the house is, and fails if it has become less so.
 //
-//	shape [DIRECTORY]
+//	shape [-api] [-unused] [DIRECTORY]
 //
 // Each row has a limit, which is what was measured last: a change that improves a row lowers its limit, and one that exceeds it
 // says in its commit why it raises it. Those of the path leave room for a loop that comes round while a task passes.
 //
 // Build it with -cover -covermode=atomic -coverpkg=./..., which is how it sees what a task passes.
+//
+// What the public packages export are their constants, variables, functions and types, and the exported methods and fields of those
+// types; docs/api.txt lists it.
 package main
 
+//go:generate go run . -api ../../..
+
 import (
+	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -28,6 +36,8 @@ func rows() []row {
 		{"files that spell one attribute of a task", 4, (*house).spellings},
 		{"exported methods of the store's largest type", 39, (*house).methods},
 		{"packages of others that manager is compiled with", 20, func(h *house) int { return h.foreign }},
+		{"exported identifiers of the public packages", 1398, func(h *house) int { return len(h.api) }},
+		{"those of them that nothing else uses", 244, func(h *house) int { return len(h.idle) }},
 		{"map literals as JSON in cmd", 0, (*house).literals},
 		{"calls within a package that leave their file, in percent", 41, (*house).leaving},
 		{"functions that one task passes", 300, func(h *house) int { return h.path.functions() }},
@@ -48,21 +58,34 @@ type row struct {
 var errWorse = errors.New("the house is less simple than its limits say: mend it, or raise the limit in internal/tools/shape and say why")
 
 func main() {
-	root := "."
-	if len(os.Args) > 1 {
-		root = os.Args[1]
-	}
-	h, err := enter(root)
-	if err == nil {
-		h.path, err = walk(context.Background(), h)
-	}
-	if err == nil {
-		err = show(os.Stdout, h, rows())
-	}
-	if err != nil {
+	api := flag.Bool("api", false, "write what the public packages export to docs/api.txt")
+	unused := flag.Bool("unused", false, "list what of that nothing else uses")
+	flag.Parse()
+	if err := run(cmp.Or(flag.Arg(0), "."), *api, *unused); err != nil {
 		fmt.Fprintln(os.Stderr, "shape:", err)
 		os.Exit(1)
 	}
+}
+
+func run(root string, api, unused bool) error {
+	h, err := enter(root)
+	if err != nil {
+		return err
+	}
+	if api {
+		return h.write()
+	}
+	if err := h.unused(); err != nil {
+		return err
+	}
+	if unused {
+		fmt.Println(strings.Join(h.idle, "\n"))
+		return nil
+	}
+	if h.path, err = walk(context.Background(), h); err != nil {
+		return err
+	}
+	return show(os.Stdout, h, rows())
 }
 
 // show writes the table. The error is errWorse if a row exceeds its limit.

@@ -17,6 +17,7 @@ func tree(t *testing.T) string {
 		"a/a.go":                       "package a\n\nfunc A() { a(); b(); T{}.c(); g[int]() }\n\nfunc a() {}\n",
 		"a/b.go":                       "package a\n\ntype T struct {\n\tProgram, Source, Other string\n\tretryMaxDelay, Claim int\n}\n\ntype Task struct{}\n\ntype U struct{ *Task }\n\nfunc b() {}\n\nfunc (T) c() {}\n\nfunc g[X any]() {}\n",
 		"a/a_test.go":                  "package a\n\nfunc retryMaxDelay() {}\n",
+		"a/x_test.go":                  "package a_test\n\nimport \"example.org/m/a\"\n\nvar _ = a.T{Program: \"\"}\n\nfunc init() { a.A() }\n",
 		"cmd/x/main.go":                "package main\n\nfunc main() { _ = map[string]any{\"a\": map[string]int{}} }\n",
 		"internal/store/s.go":          "package store\n\ntype S struct{}\n\nfunc (*S) A() {}\n\nfunc (*S) B() {}\n\nfunc (S) C() {}\n\nfunc (S) c() {}\n",
 		"internal/store/s.lua":         "-- retry_max_delay\n",
@@ -41,7 +42,10 @@ func TestRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []int{38, 35, 5, 2, 2, 2, 2, 0, 1, 75, 0, 0, 0, 0, 0}
+	if err := h.unused(); err != nil {
+		t.Fatal(err)
+	}
+	want := []int{38, 35, 5, 2, 2, 2, 2, 0, 9, 6, 1, 75, 0, 0, 0, 0, 0}
 	for i, r := range rows() {
 		if got := r.measure(h); got != want[i] {
 			t.Errorf("%s: %d, want %d", r.name, got, want[i])
