@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,9 +41,9 @@ func TestHandlers(t *testing.T) {
 		},
 	}))
 	for name, want := range map[string]map[string]string{
-		"echo":  {"0:output": "*", "0:error": "", "0:worker": "w"},
-		"fail":  {"0:output": "", "0:error": "it broke"},
-		"panic": {"0:error": "the handler of 'panic' panicked: oh"},
+		"echo":  {"0:output": "*", "0:error": "", "0:worker": "w", "0:trace": "-"},
+		"fail":  {"0:output": "", "0:error": "it broke", "0:trace": "-"},
+		"panic": {"0:error": "the handler of 'panic' panicked: oh", "0:trace": "*"},
 		"warn":  {"0:error": "careful\n"},
 	} {
 		task := s.await(t, s.open(t, forHandler(name)), sm.Executed)
@@ -51,6 +52,32 @@ func TestHandlers(t *testing.T) {
 			checkFields(t, task, map[string]string{"0:output": fmt.Sprintf("%d 0 echo 1 2 3 3\n", task.ID)})
 		}
 	}
+}
+
+// The stack of a panic stands in the record, from where it happened on.
+func TestTrace(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	w := s.start(t, handlers(map[string]Handler{"deep": func(context.Context, *Job) error { return sink(1000) }}))
+	found, err := s.Store.Task(t.Context(), s.await(t, s.open(t, forHandler("deep")), sm.Executed).ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stack := task.Decode(found.ID, found.Fields).Rounds[0].Trace
+	if len(stack) > longestTrace || !strings.HasPrefix(stack, "github.com/tdf-go/tdf/worker.sink(") || !strings.HasSuffix(stack, "\n") {
+		t.Errorf("%d bytes: %s", len(stack), stack)
+	}
+	w.log.await(t, "runtime/debug.Stack")
+	if got := trace([]byte("no panic\n")); got != "no panic\n" {
+		t.Error(got)
+	}
+}
+
+func sink(depth int) error {
+	if depth == 0 {
+		panic("too deep")
+	}
+	return errors.Join(sink(depth-1), errors.ErrUnsupported)
 }
 
 // A task that this worker has no handler for is left to others, and costs nothing.
