@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
@@ -29,6 +31,21 @@ import (
 // method ExitCode() int, such as *exec.ExitError, gives the round that exit code if it
 // is from 1 to 255, so that the task's retry_exit_codes and fatal_exit_codes apply.
 type Handler func(ctx context.Context, job *Job) error
+
+// wrapped are the handlers in their middleware.
+func (o *Options) wrapped() map[string]Handler {
+	wrapped := maps.Clone(o.Handlers)
+	for name, h := range wrapped {
+		if h == nil { // is as none
+			continue
+		}
+		for _, wrap := range slices.Backward(o.Middleware) {
+			h = wrap(h)
+		}
+		wrapped[name] = h
+	}
+	return wrapped
+}
 
 // stuckError says that a handler did not return.
 type stuckError struct {
