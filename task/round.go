@@ -44,6 +44,8 @@ type Round struct { //nolint:recvcheck // a value prints itself too
 	// Stderr is what the program wrote to stderr where that was no error
 	// (FailOnExit).
 	Stderr string `json:"stderr,omitempty"`
+	// Trace is the stack of a panic of the handler, at most 8 KiB of it.
+	Trace string `json:"trace,omitempty"`
 	// Result is what the program named as its result, empty where that is its output.
 	Result string `json:"result,omitempty"`
 	// OutputBytes and ErrorBytes are the sizes of what was written, also where
@@ -111,6 +113,7 @@ var roundFields = map[string]func(r *Round, text string){
 	"error":          func(r *Round, text string) { r.Error = text },
 	"stderr":         func(r *Round, text string) { r.Stderr = text },
 	"result":         func(r *Round, text string) { r.Result = text },
+	"trace":          func(r *Round, text string) { r.Trace = text },
 	"output_bytes":   func(r *Round, text string) { r.OutputBytes = numberOf(text) },
 	"error_bytes":    func(r *Round, text string) { r.ErrorBytes = numberOf(text) },
 	"output_sha256":  func(r *Round, text string) { r.OutputHash = text },

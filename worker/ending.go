@@ -51,6 +51,8 @@ type ending struct {
 	foreign bool
 	// why the task is handed back, for HandBack.
 	why error
+	// trace is the stack of a panic.
+	trace string
 	// retry is what a handler says of the next round (see [statemachine.Round]).
 	retry statemachine.Time
 	// stuck is set if what ran may still run: it waits a while and reports
@@ -66,6 +68,9 @@ func (r *round) conclude(ctx context.Context, res *result, err error) ending {
 	}
 	end := ending{event: statemachine.Report, result: *res, retry: nextTry(err, r.clock.now())}
 	end.fails(nil, err)
+	if panicked, ok := errors.AsType[*panicError](err); ok {
+		end.trace = trace(panicked.stack)
+	}
 	_, end.foreign = errors.AsType[*argumentError](err)
 	end.stuck = r.stillRuns(err)
 	cause := context.Cause(ctx)
@@ -304,6 +309,9 @@ func (e *ending) fields(round int, text, aside string) []string {
 	if res.brought != nil {
 		c.set("result", *res.brought)
 	}
+	if e.trace != "" {
+		c.set("trace", e.trace)
+	}
 	if text != "" && (e.event == statemachine.Report || e.event == statemachine.StopOverdue) {
 		c.set("class", string(e.class))
 	}
@@ -364,7 +372,7 @@ func drop(order *Commit, round int) {
 		return
 	}
 	order.Fields = append(order.Fields, statemachine.RoundField(round, "dropped"), "1")
-	for _, name := range []string{"output", "error", "stderr", "result"} {
+	for _, name := range []string{"output", "error", "stderr", "result", "trace"} {
 		order.Drop = append(order.Drop, statemachine.RoundField(round, name))
 	}
 }

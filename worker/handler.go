@@ -1,10 +1,13 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/tdf-go/tdf/internal/sandbox/shim"
@@ -22,12 +25,27 @@ import (
 // KillGrace makes its slot stuck until it returns, and what it returns then is
 // dropped. A function cannot be killed: while a stuck one goes on, its task may
 // run again elsewhere. An error, or output on Stderr, makes the round a failure, under the
-// task's fail_on. A panic is an error. How often a task is tried again is up to its
+// task's fail_on. A panic is an error, and its stack is recorded. How often a task is tried again is up to its
 // max_fails: by default not at all, in plans five times. [Permanent] and [RetryAfter]
 // say more about an error, and [HandBack] is one that is no failure. An error with a
 // method ExitCode() int, such as *exec.ExitError, gives the round that exit code if it
 // is from 1 to 255, so that the task's retry_exit_codes and fatal_exit_codes apply.
 type Handler func(ctx context.Context, job *Job) error
+
+// wrapped are the handlers in their middleware.
+func (o *Options) wrapped() map[string]Handler {
+	wrapped := maps.Clone(o.Handlers)
+	for name, h := range wrapped {
+		if h == nil { // is as none
+			continue
+		}
+		for _, wrap := range slices.Backward(o.Middleware) {
+			h = wrap(h)
+		}
+		wrapped[name] = h
+	}
+	return wrapped
+}
 
 // stuckError says that a handler did not return.
 type stuckError struct {
@@ -81,11 +99,38 @@ func exitCode(err error) int {
 func call(ctx context.Context, h Handler, job *Job) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			job.Logger().Error(fmt.Sprintf("panic in the handler of '%s': %v", job.Task.Program, p), "stack", string(debug.Stack()))
-			err = fmt.Errorf("the handler of '%s' panicked: %v", job.Task.Program, p)
+			stack := debug.Stack()
+			job.Logger().Error(fmt.Sprintf("panic in the handler of '%s': %v", job.Task.Program, p), "stack", string(stack))
+			err = &panicError{fmt.Sprintf("the handler of '%s' panicked: %v", job.Task.Program, p), stack}
 		}
 	}()
 	return h(ctx, job)
+}
+
+// panicError is the panic of a handler.
+type panicError struct {
+	text  string
+	stack []byte
+}
+
+// Error names the handler, and what it panicked with.
+func (e *panicError) Error() string { return e.text }
+
+// longestTrace is how much of a stack is recorded, in bytes.
+const longestTrace = 8 << 10
+
+// trace is the stack of what panicked, without the frames of the recovery.
+func trace(stack []byte) string {
+	if _, below, ok := bytes.Cut(stack, []byte("\npanic(")); ok {
+		for range 2 { // its arguments, and where it is
+			_, below, _ = bytes.Cut(below, []byte("\n"))
+		}
+		stack = below
+	}
+	if len(stack) > longestTrace {
+		stack = stack[:bytes.LastIndexByte(stack[:longestTrace], '\n')+1]
+	}
+	return string(stack)
 }
 
 // awaitHandler waits for the handler, after ctx is done no longer than the grace,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,9 +41,9 @@ func TestHandlers(t *testing.T) {
 		},
 	}))
 	for name, want := range map[string]map[string]string{
-		"echo":  {"0:output": "*", "0:error": "", "0:worker": "w"},
-		"fail":  {"0:output": "", "0:error": "it broke"},
-		"panic": {"0:error": "the handler of 'panic' panicked: oh"},
+		"echo":  {"0:output": "*", "0:error": "", "0:worker": "w", "0:trace": "-"},
+		"fail":  {"0:output": "", "0:error": "it broke", "0:trace": "-"},
+		"panic": {"0:error": "the handler of 'panic' panicked: oh", "0:trace": "*"},
 		"warn":  {"0:error": "careful\n"},
 	} {
 		task := s.await(t, s.open(t, forHandler(name)), sm.Executed)
@@ -52,6 +53,64 @@ func TestHandlers(t *testing.T) {
 		}
 	}
 }
+
+// The stack of a panic stands in the record, from where it happened on.
+func TestTrace(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	w := s.start(t, handlers(map[string]Handler{"deep": func(context.Context, *Job) error { return sink(1000) }}))
+	found, err := s.Store.Task(t.Context(), s.await(t, s.open(t, forHandler("deep")), sm.Executed).ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stack := task.Decode(found.ID, found.Fields).Rounds[0].Trace
+	if len(stack) > longestTrace || !strings.HasPrefix(stack, "github.com/tdf-go/tdf/worker.sink(") || !strings.HasSuffix(stack, "\n") {
+		t.Errorf("%d bytes: %s", len(stack), stack)
+	}
+	w.log.await(t, "runtime/debug.Stack")
+	if got := trace([]byte("no panic\n")); got != "no panic\n" {
+		t.Error(got)
+	}
+}
+
+func sink(depth int) error {
+	if depth == 0 {
+		panic("too deep")
+	}
+	return errors.Join(sink(depth-1), errors.ErrUnsupported)
+}
+
+// Handlers are wrapped in the middleware of their worker, the first one outermost.
+func TestMiddleware(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	say := func(name string) func(Handler) Handler {
+		return func(h Handler) Handler {
+			return func(ctx context.Context, j *Job) error {
+				fmt.Fprint(j.Stdout(), name, "(")
+				err := h(context.WithValue(ctx, testKey{}, name), j)
+				fmt.Fprint(j.Stdout(), ")")
+				return err
+			}
+		}
+	}
+	of := map[string]Handler{
+		"one": func(ctx context.Context, j *Job) error {
+			_, err := fmt.Fprint(j.Stdout(), ctx.Value(testKey{}))
+			return err
+		},
+		"two": func(context.Context, *Job) error { return errors.New("it broke") },
+	}
+	s.start(t, handlers(of), func(o *options) { o.Middleware = []func(Handler) Handler{say("a"), say("b")} })
+	checkFields(t, s.await(t, s.open(t, forHandler("one")), sm.Executed), map[string]string{"0:output": "a(b(b))", "0:error": ""})
+	checkFields(t, s.await(t, s.open(t, forHandler("two")), sm.Executed), map[string]string{"0:output": "a(b())", "0:error": "it broke"})
+	plain := &Job{}
+	if err := of["two"](t.Context(), plain); err == nil || plain.Said().Stdout != "" {
+		t.Errorf("the caller's handlers are changed: %v, %+v", err, plain.Said())
+	}
+}
+
+type testKey struct{}
 
 // A task that this worker has no handler for is left to others, and costs nothing.
 func TestTaskForOthers(t *testing.T) {

@@ -40,6 +40,9 @@ type Options struct {
 	// Handlers are Go functions by program name. They do what a program of that
 	// name would do, in this process (Flock: task handler).
 	Handlers map[string]Handler
+	// Middleware are what every handler is wrapped in, the first one outermost: tracing,
+	// metrics, a limit of time. It sees the error of the handler before the worker does.
+	Middleware []func(Handler) Handler
 	// RunPrograms lets the worker fetch and run the programs of tasks that have no handler.
 	// Without handlers it always does.
 	RunPrograms bool

@@ -73,8 +73,9 @@ func (r *round) execute(ctx context.Context) (end ending) {
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			r.log.Error(fmt.Sprintf("panic while executing task %d: %v", r.Task.ID, p), "stack", string(debug.Stack()))
-			end = ending{event: statemachine.Report, result: notRun()}
+			stack := debug.Stack()
+			r.log.Error(fmt.Sprintf("panic while executing task %d: %v", r.Task.ID, p), "stack", string(stack))
+			end = ending{event: statemachine.Report, result: notRun(), trace: trace(stack)}
 			end.fails(nil, &ownError{fmt.Sprintf("internal error of worker '%s': %v", r.worker.opts.Name, p)})
 		}
 	}()

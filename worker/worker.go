@@ -81,6 +81,7 @@ func assemble(opts options) (*Worker, error) {
 	if err != nil {
 		return nil, &OptionError{"DiskReserve", opts.DiskReserve, err.Error()}
 	}
+	opts.Handlers = opts.wrapped()
 	log := cmp.Or(opts.Logger, slog.Default()).With("worker", opts.Name)
 	w := &Worker{
 		opts: opts, log: log, token: newToken(), disk: guard,

@@ -336,6 +336,7 @@ func showStreams(out *cli.Output, r *task.Round) {
 		{outputStream, r.Output, r.OutputBytes, r.OutputSHA256()},
 		{errorStream, r.Error, r.ErrorBytes, r.ErrorSHA256()},
 		{"stderr", r.Stderr, r.ErrorBytes, r.ErrorSHA256()},
+		{"trace", r.Trace, int64(len(r.Trace)), ""},
 	} {
 		if s.text == "" {
 			continue
