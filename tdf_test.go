@@ -92,11 +92,11 @@ func TestLoad(t *testing.T) {
 	}
 	defer func() { _ = site.Close() }()
 	m := manager.New(site, "m", manager.Options{})
-	id, err := m.Open(t.Context(), task.Spec{Program: "p"})
+	one, err := m.Submit(t.Context(), task.Spec{Program: "p"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := m.Task(t.Context(), id)
+	opened, err := m.Task(t.Context(), one.ID)
 	if err != nil || opened.Timeout != 7*time.Second || site.Namespace() != c.Namespace || m.Namespace() != c.Namespace {
 		t.Errorf("%+v, %v, in %s", opened, err, m.Namespace())
 	}

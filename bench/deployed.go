@@ -114,7 +114,7 @@ func (t deployment) startDaemons(ctx context.Context, dir, config string) (all [
 
 // campaign opens n tasks, waits until they are archived, and checks what they gave.
 func (t deployment) campaign(ctx context.Context, m *manager.Manager, n int) error {
-	if _, err := m.OpenAll(ctx, numbered(task.Spec{Program: "bench", Source: "rsync:" + t.script}, n)); err != nil {
+	if _, err := m.SubmitAll(ctx, numbered(task.Spec{Program: "bench", Source: "rsync:" + t.script}, n)); err != nil {
 		return err
 	}
 	return site.Archive(ctx, m, n, func(task *task.Task) error {

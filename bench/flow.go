@@ -105,8 +105,8 @@ func (f *flowRun) open(ctx context.Context) error {
 			timing.Pause(ctx, pollEvery)
 			continue
 		}
-		ids, err := f.opener.OpenAll(ctx, f.specs(min(f.batch, f.Tasks-f.Opened)))
-		f.Opened += len(ids)
+		opened, err := f.opener.SubmitAll(ctx, f.specs(min(f.batch, f.Tasks-f.Opened)))
+		f.Opened += len(opened)
 		if err != nil {
 			return err
 		}

@@ -157,7 +157,7 @@ func (l *planLife) fill(ctx context.Context) (err error) {
 	}
 	began := time.Now()
 	if l.needs == 0 {
-		_, err = l.site.m.OpenAll(ctx, numbered(task.Spec{Program: number}, l.tasks))
+		_, err = l.site.m.SubmitAll(ctx, numbered(task.Spec{Program: number}, l.tasks))
 	} else if l.plan, err = plan.New(ctx, l.site.m, "bench"); err == nil {
 		l.add(l.plan)
 		err = l.plan.Ready(ctx)

@@ -151,7 +151,7 @@ func (b *bench) tdfLife(ctx context.Context) (r reading, err error) {
 
 func (b *bench) life(ctx context.Context, s *site.Site, m *manager.Manager, n int) (opening, processing time.Duration, err error) {
 	began := time.Now()
-	if _, err := m.OpenAll(ctx, numbered(task.Spec{Program: noop}, n)); err != nil {
+	if _, err := m.SubmitAll(ctx, numbered(task.Spec{Program: noop}, n)); err != nil {
 		return 0, 0, err
 	}
 	opening = time.Since(began)
@@ -228,7 +228,7 @@ func (b *bench) openSteadily(ctx context.Context, m *manager.Manager, start time
 		case <-steps.C:
 		}
 		at := strconv.FormatInt(int64(time.Since(start)), 10)
-		if _, err := m.Open(ctx, task.Spec{Program: noop, Input: at}); err != nil {
+		if _, err := m.Submit(ctx, task.Spec{Program: noop, Input: at}); err != nil {
 			return err
 		}
 	}

@@ -43,7 +43,7 @@ func runChild(args ...string) {
 	var cause error
 	err = m.Run(ctx, Handlers{
 		Succeeded: func(ctx context.Context, m *Manager, t *task.Task) error {
-			if _, err := m.Open(ctx, task.Spec{Program: "called", Input: t.IdempotencyKey(), StartAfter: time.Unix(1<<32, 0)}); err != nil {
+			if _, err := m.Submit(ctx, task.Spec{Program: "called", Input: t.IdempotencyKey(), StartAfter: time.Unix(1<<32, 0)}); err != nil {
 				panic(err)
 			}
 			if err := syscall.Kill(os.Getpid(), signal); err != nil {

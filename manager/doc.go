@@ -1,7 +1,7 @@
 // Package manager opens tasks and handles their outcomes. A project's own program
 // imports it to run work on TDF's workers.
 //
-// A Manager is made from a tdf.Site. Open and OpenAll create tasks, Run
+// A Manager is made from a tdf.Site. Submit and SubmitAll open tasks, Run
 // gives every ended task to a handler and archives it, Wait blocks until tasks
 // have ended, and Task reads one with all its rounds. Cancel, Hold, Release, Retry
 // and Replay change existing tasks, Select finds them; AddQueue, SetQueue and SetNode
@@ -14,7 +14,7 @@
 //	}
 //	defer site.Close()
 //	m := manager.New(site, "adder", manager.Options{})
-//	id, err := m.Open(ctx, task.Spec{Program: "sum", Source: "rsync:run.sh", Input: "1 2 3"})
+//	opened, err := m.Submit(ctx, task.Spec{Program: "sum", Source: "rsync:run.sh", Input: "1 2 3"})
 //
 // Handlers for the outcomes of tasks are called before a task is
 // archived and therefore at least once, by one manager at a time ([Handler]).

@@ -85,7 +85,7 @@ func (e *SpecError) Error() string {
 // Unwrap returns Err.
 func (e *SpecError) Unwrap() error { return e.Err }
 
-// SubmissionError says how far [Manager.OpenAll] came.
+// SubmissionError says how far [Manager.SubmitAll] came.
 type SubmissionError struct {
 	// Opened is the number of tasks opened before the error.
 	Opened int

@@ -95,27 +95,27 @@ func add(t *tasks.Claimed) worktest.Result {
 	return worktest.Result{Output: fmt.Sprintln(sum)}
 }
 
-// Open a task, wait for its end, and read what it gave.
+// Submit a task, wait for its end, and read what it gave.
 func Example() {
 	ctx := context.Background()
 	m := exampleManager(ctx)
 	defer startWorker(ctx, m)()
 
-	id, err := m.Open(ctx, task.Spec{Program: "sum", Source: "rsync:run.sh", Input: "1 2 3"})
+	opened, err := m.Submit(ctx, task.Spec{Program: "sum", Source: "rsync:run.sh", Input: "1 2 3"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	if _, err := m.Wait(ctx, []int64{id}, nil); err != nil {
+	if _, err := m.Wait(ctx, []int64{opened.ID}, nil); err != nil {
 		fmt.Println(err)
 		return
 	}
-	task, err := m.Task(ctx, id)
+	task, err := m.Task(ctx, opened.ID)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("task %d %s: %s", id, task.EndState(), task.Output())
+	fmt.Printf("task %d %s: %s", task.ID, task.EndState(), task.Output())
 	// Output: task 1 succeeded: 6
 }
 
@@ -126,7 +126,7 @@ func ExampleManager_Run() {
 	defer startWorker(ctx, m)()
 
 	for _, input := range []string{"10 11 12", "13 fourteen", "16 17 18"} {
-		if _, err := m.Open(ctx, task.Spec{Program: "sum", Source: "rsync:run.sh", Input: input}); err != nil {
+		if _, err := m.Submit(ctx, task.Spec{Program: "sum", Source: "rsync:run.sh", Input: input}); err != nil {
 			fmt.Println(err)
 			return
 		}
@@ -188,7 +188,7 @@ func ExampleManager_CommandWorker() {
 }
 
 // Open many tasks. The request key makes the program safe to run again.
-func ExampleManager_OpenAll() {
+func ExampleManager_SubmitAll() {
 	ctx := context.Background()
 	m := exampleManager(ctx)
 
@@ -205,12 +205,12 @@ func ExampleManager_OpenAll() {
 		}
 	}
 	for range 2 {
-		ids, err := m.OpenAll(ctx, specs, manager.WithRequestKey("numbers to 100"))
+		opened, err := m.SubmitAll(ctx, specs, manager.WithRequestKey("numbers to 100"))
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		fmt.Printf("tasks %d to %d\n", ids[0], ids[len(ids)-1])
+		fmt.Printf("tasks %d to %d\n", opened[0].ID, opened[len(opened)-1].ID)
 	}
 	counts, err := m.Count(ctx)
 	fmt.Println(counts.Left(), err)

@@ -87,7 +87,7 @@ func quick() testOption {
 
 func mustOpen(tb testing.TB, m *Manager, n int, spec task.Spec) []int64 {
 	tb.Helper()
-	ids, err := m.OpenAll(tb.Context(), func(yield func(task.Spec) bool) {
+	ids, err := idsOpened(m.SubmitAll(tb.Context(), func(yield func(task.Spec) bool) {
 		for i := range n {
 			s := spec
 			if s.Input == "" {
@@ -97,7 +97,7 @@ func mustOpen(tb testing.TB, m *Manager, n int, spec task.Spec) []int64 {
 				return
 			}
 		}
-	})
+	}))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -105,3 +105,14 @@ func mustOpen(tb testing.TB, m *Manager, n int, spec task.Spec) []int64 {
 }
 
 func spec() task.Spec { return task.Spec{Program: "p", Source: "s"} }
+
+// idOf and idsOpened are the ids of what [Manager.Submit] and [Manager.SubmitAll] return.
+func idOf(opened task.Opened, err error) (int64, error) { return opened.ID, err }
+
+func idsOpened(opened []task.Opened, err error) ([]int64, error) {
+	ids := make([]int64, len(opened))
+	for i, o := range opened {
+		ids[i] = o.ID
+	}
+	return ids, err
+}

@@ -32,7 +32,7 @@ func TestUnusable(t *testing.T) {
 		"KeyTTL":        New(site, "m", Options{Settings: Settings{KeyTTL: time.Second}}),
 		"HandlingLease": New(site, "m", Options{Settings: Settings{HandlingLease: time.Millisecond}}),
 	} {
-		_, opened := m.Open(t.Context(), spec())
+		_, opened := m.Submit(t.Context(), spec())
 		_, cancelled := m.Cancel(t.Context(), id, "")
 		_, retried := m.Retry(t.Context(), id)
 		for what, err := range map[string]error{
@@ -61,7 +61,7 @@ func TestBeforeSubmit(t *testing.T) {
 		return nil
 	}})
 	given := task.Spec{Program: "p", Input: "acme"}
-	id, err := m.Open(t.Context(), given)
+	id, err := idOf(m.Submit(t.Context(), given))
 	if err != nil || given.Comment != "" {
 		t.Errorf("%v, the given spec has comment %q", err, given.Comment)
 	}
@@ -70,7 +70,7 @@ func TestBeforeSubmit(t *testing.T) {
 	}
 	all := slices.Values([]task.Spec{{Program: "p", Input: "x"}, {Program: "p"}})
 	var refused *SpecError
-	if _, err := m.OpenAll(t.Context(), all); !errors.Is(err, no) || !errors.As(err, &refused) || refused.Index != 1 {
+	if _, err := m.SubmitAll(t.Context(), all); !errors.Is(err, no) || !errors.As(err, &refused) || refused.Index != 1 {
 		t.Error(err)
 	}
 }

@@ -25,7 +25,7 @@ func mixed(t *testing.T) *Manager {
 	}
 	one := func(sp task.Spec) {
 		t.Helper()
-		if _, err := m.Open(t.Context(), sp); err != nil {
+		if _, err := m.Submit(t.Context(), sp); err != nil {
 			t.Fatal(err)
 		}
 	}

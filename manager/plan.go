@@ -52,7 +52,7 @@ func (m *Manager) PlanTasks(ctx context.Context, id int64, offset, limit int) ([
 // (max_fails 5, retry_delay 100 ms, growing by 1.5 up to 10 s), whatever
 // [task_defaults] says of these four. The error may match [ErrNoPlan] or
 // [ErrPlanState], or be a *[NeedError].
-func InPlan(id int64) OpenOption {
+func InPlan(id int64) SubmitOption {
 	return func(s *submission) { s.plan, s.size = id, min(s.size, plans.PlanTasks) }
 }
 

@@ -53,14 +53,14 @@ func mustPlan(t *testing.T, m *Manager, spec task.PlanSpec) int64 {
 // planned opens tasks in a plan, each with what it needs.
 func planned(t *testing.T, m *Manager, plan int64, base task.Spec, needs ...[]task.Need) []int64 {
 	t.Helper()
-	ids, err := m.OpenAll(t.Context(), func(yield func(task.Spec) bool) {
+	ids, err := idsOpened(m.SubmitAll(t.Context(), func(yield func(task.Spec) bool) {
 		for _, n := range needs {
 			s := base
 			if s.Needs = n; !yield(s) {
 				return
 			}
 		}
-	}, InPlan(plan))
+	}, InPlan(plan)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func awaitState(t *testing.T, m *Manager, id int64, want sm.State) {
 
 // Tasks are added in small calls, and name those before them by their place in the
 // submission all the same.
-func TestOpenInPlan(t *testing.T) {
+func TestSubmitInPlan(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
 	plan := mustPlan(t, m, task.PlanSpec{Name: "many"})
@@ -87,13 +87,13 @@ func TestOpenInPlan(t *testing.T) {
 		needs = append(needs, of)
 	}
 	var calls []int
-	ids, err := m.OpenAll(t.Context(), func(yield func(task.Spec) bool) {
+	ids, err := idsOpened(m.SubmitAll(t.Context(), func(yield func(task.Spec) bool) {
 		for _, n := range needs {
 			if s := (task.Spec{Program: "p", Needs: n}); !yield(s) {
 				return
 			}
 		}
-	}, InPlan(plan), WithProgress(func(n int) { calls = append(calls, n) }))
+	}, InPlan(plan), WithProgress(func(n int) { calls = append(calls, n) })))
 	if err != nil || len(ids) != len(needs) {
 		t.Fatal(len(ids), err)
 	}
@@ -108,16 +108,16 @@ func TestOpenInPlan(t *testing.T) {
 	if diff := cmp.Diff(want, last.Needs); diff != "" || last.Plan != plan || last.State != sm.Blocked {
 		t.Errorf("%s in plan %d, needs:\n%s", last.State, last.Plan, diff)
 	}
-	one, err := m.Open(t.Context(), task.Spec{Program: "p", Needs: []task.Need{{Task: ids[0]}}, Args: task.ArgsFiles, Step: "count[2]"}, InPlan(plan))
+	one, err := idOf(m.Submit(t.Context(), task.Spec{Program: "p", Needs: []task.Need{{Task: ids[0]}}, Args: task.ArgsFiles, Step: "count[2]"}, InPlan(plan)))
 	if got := mustTask(t, m, one); err != nil || got.Fields["args"] != task.ArgsFiles || got.Step != "count[2]" {
 		t.Errorf("%+v, %v", got.Fields, err)
 	}
 	for _, step := range []string{"a\nb", strings.Repeat("x", 129)} {
-		if _, err := m.Open(t.Context(), task.Spec{Program: "p", Step: step}, InPlan(plan)); fieldOf(err) != "step" {
+		if _, err := m.Submit(t.Context(), task.Spec{Program: "p", Step: step}, InPlan(plan)); fieldOf(err) != "step" {
 			t.Errorf("step %q: %v", step, err)
 		}
 	}
-	if _, err := m.Open(t.Context(), task.Spec{Program: "p", Needs: []task.Need{{Task: 1}}}); fieldOf(err) != "needs" {
+	if _, err := m.Submit(t.Context(), task.Spec{Program: "p", Needs: []task.Need{{Task: 1}}}); fieldOf(err) != "needs" {
 		t.Errorf("without a plan: %v", err)
 	}
 }
@@ -137,7 +137,7 @@ func TestPlanDefaults(t *testing.T) {
 			Program: "p", Queue: "own", MaxFails: new(task.Unlimited), RetryDelay: time.Second, RetryBackoff: new(3.0), RetryMaxDelay: time.Minute,
 		},
 	} {
-		id, err := m.Open(t.Context(), spec, InPlan(plan))
+		id, err := idOf(m.Submit(t.Context(), spec, InPlan(plan)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestPlanDefaults(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	id, err := m.Open(t.Context(), spec())
+	id, err := idOf(m.Submit(t.Context(), spec()))
 	if err != nil || mustTask(t, m, id).Fields["max_fails"] != "1" {
 		t.Errorf("outside: %v, %v", mustTask(t, m, id).Fields, err)
 	}
@@ -240,7 +240,7 @@ func TestPlanStates(t *testing.T) {
 		"cancel": func(id int64) error { return m.CancelPlan(t.Context(), id, "") },
 		"retry":  func(id int64) error { _, err := m.RetryPlan(t.Context(), id); return err },
 		"wait":   func(id int64) error { _, err := m.WaitPlan(t.Context(), id, nil); return err },
-		"open":   func(id int64) error { _, err := m.Open(t.Context(), spec(), InPlan(id)); return err },
+		"open":   func(id int64) error { _, err := m.Submit(t.Context(), spec(), InPlan(id)); return err },
 	}
 	for name, verb := range verbs {
 		if err := verb(99); !errors.Is(err, ErrNoPlan) {
@@ -319,7 +319,7 @@ func TestHoldOfAHeldPlan(t *testing.T) {
 	ns := redistest.Namespace(t)
 	m := newManager(t, ns)
 	plan := mustPlan(t, m, task.PlanSpec{Name: "p", OnFailure: task.FailureHolds})
-	id, err := m.Open(t.Context(), task.Spec{Program: "p"}, InPlan(plan))
+	id, err := idOf(m.Submit(t.Context(), task.Spec{Program: "p"}, InPlan(plan)))
 	if err != nil {
 		t.Fatal(err)
 	}

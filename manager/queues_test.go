@@ -131,7 +131,7 @@ func TestRemoveQueue(t *testing.T) {
 	if err := m.RemoveQueue(t.Context(), task.DefaultQueue); fieldOf(err) != "queue" {
 		t.Errorf("the default queue: %v", err)
 	}
-	if _, err := m.Open(t.Context(), task.Spec{Program: "p", Queue: "q"}); !errors.Is(err, ErrNoQueue) {
+	if _, err := m.Submit(t.Context(), task.Spec{Program: "p", Queue: "q"}); !errors.Is(err, ErrNoQueue) {
 		t.Errorf("opened: %v", err)
 	}
 }

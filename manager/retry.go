@@ -372,7 +372,7 @@ func (r *retrier) alone(batch []repeat, i int) []repeat {
 const busyPause = 50 * time.Millisecond
 
 // openUnlessBusy is openBatch that waits some seconds for a server.
-func (m *Manager) openUnlessBusy(ctx context.Context, req tasks.OpenRequest) ([]tasks.Opened, error) {
+func (m *Manager) openUnlessBusy(ctx context.Context, req tasks.OpenRequest) ([]task.Opened, error) {
 	giveUp := time.Now().Add(patience)
 	for {
 		opened, err := m.openBatch(ctx, req)

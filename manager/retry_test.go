@@ -51,7 +51,7 @@ func TestRetry(t *testing.T) {
 	if _, err := m.Cancel(t.Context(), []int64{1}, ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Open(t.Context(), failing); err != nil {
+	if _, err := m.Submit(t.Context(), failing); err != nil {
 		t.Fatal(err)
 	}
 	drainAll(t, m, 2)

@@ -73,7 +73,7 @@ func TestOutcomes(t *testing.T) {
 	ns := redistest.Namespace(t)
 	s, m := worktest.Open(t, ns), newManager(t, ns, quick())
 	specs, program := outcomes()
-	if _, err := m.OpenAll(t.Context(), slices.Values(specs)); err != nil {
+	if _, err := m.SubmitAll(t.Context(), slices.Values(specs)); err != nil {
 		t.Fatal(err)
 	}
 	worktest.Drain(t, s, program)
@@ -131,7 +131,7 @@ func TestUnhandled(t *testing.T) {
 	})
 	specs, program := outcomes()
 	for _, sp := range specs {
-		if _, err := m.Open(t.Context(), sp); err != nil {
+		if _, err := m.Submit(t.Context(), sp); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -449,7 +449,7 @@ func TestNoStateStarves(t *testing.T) {
 	failed := make(chan struct{}, 1)
 	background(t, m, Handlers{
 		Succeeded: func(ctx context.Context, m *Manager, _ *task.Task) error {
-			if _, err := m.Open(ctx, spec()); err != nil {
+			if _, err := m.Submit(ctx, spec()); err != nil {
 				return err
 			}
 			_, err := worktest.Round(ctx, s, program)

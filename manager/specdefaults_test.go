@@ -29,18 +29,18 @@ func newFields(t *task.Task) map[string]string {
 }
 
 // Every value of a spec comes into the record, and reads back.
-func TestOpenWithEverything(t *testing.T) {
+func TestSubmitWithEverything(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t))
 	if _, err := m.AddQueue(t.Context(), "render", nil); err != nil {
 		t.Fatal(err)
 	}
-	id, err := m.Open(t.Context(), task.Spec{
+	id, err := idOf(m.Submit(t.Context(), task.Spec{
 		Program: "p", Queue: "render", Env: "py", Labels: []string{"zone=eu", "gpu=a100"}, Resources: map[string]int{"mem": 2048, "gpu": 1},
 		Priority: new(-7), MaxFaults: new(2), RetryDelay: 90 * time.Second, RetryMaxDelay: time.Hour,
 		RetryBackoff: new(2.0), RetryJitter: new(0.5), RetryExitCodes: []int{75, 1}, FatalExitCodes: []int{2},
 		Charge: task.ChargeProgram, Hold: "wait", Key: "k1",
-	})
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestDefaultsOfQueueAndConfiguration(t *testing.T) {
 		{"queue": "q", "env": "own", "fail_on": "stderr"},
 		{"env": "conf", "charge": "program", "retry_delay": "5", "priority": "3", "labels": "a=1", "fail_on": "exit"},
 	} {
-		id, err := m.Open(t.Context(), []task.Spec{plain, own, other}[i])
+		id, err := idOf(m.Submit(t.Context(), []task.Spec{plain, own, other}[i]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestSpecRefusesByField(t *testing.T) {
 		}
 	}
 	var spec *SpecError
-	_, err := m.OpenAll(t.Context(), slices.Values([]task.Spec{{Program: "p"}, {Program: "p", Queue: "rendr"}}))
+	_, err := m.SubmitAll(t.Context(), slices.Values([]task.Spec{{Program: "p"}, {Program: "p", Queue: "rendr"}}))
 	if !errors.Is(err, ErrNoQueue) || !errors.As(err, &spec) || spec.Index != 1 {
 		t.Errorf("an unknown queue: %v", err)
 	}
@@ -139,15 +139,15 @@ func TestKeys(t *testing.T) {
 	}
 	a, b, inQueue := spec(), spec(), spec()
 	a.Key, b.Key, inQueue.Key, inQueue.Queue = "a", "b", "a", "q"
-	first, err := m.OpenEach(t.Context(), slices.Values([]task.Spec{a, spec(), a, inQueue}))
-	if want := []Opened{{1, false}, {2, false}, {1, true}, {3, false}}; err != nil || !slices.Equal(first, want) {
+	first, err := m.SubmitAll(t.Context(), slices.Values([]task.Spec{a, spec(), a, inQueue}))
+	if want := []task.Opened{{ID: 1, Existing: false}, {ID: 2, Existing: false}, {ID: 1, Existing: true}, {ID: 3, Existing: false}}; err != nil || !slices.Equal(first, want) {
 		t.Errorf("opened %v, %v, want %v", first, err, want)
 	}
-	second, err := m.OpenEach(t.Context(), slices.Values([]task.Spec{b, a, spec()}))
-	if want := []Opened{{4, false}, {1, true}, {5, false}}; err != nil || !slices.Equal(second, want) {
+	second, err := m.SubmitAll(t.Context(), slices.Values([]task.Spec{b, a, spec()}))
+	if want := []task.Opened{{ID: 4, Existing: false}, {ID: 1, Existing: true}, {ID: 5, Existing: false}}; err != nil || !slices.Equal(second, want) {
 		t.Errorf("opened %v, %v, want %v", second, err, want)
 	}
-	if id, err := m.Open(t.Context(), b); err != nil || id != 4 {
+	if id, err := idOf(m.Submit(t.Context(), b)); err != nil || id != 4 {
 		t.Errorf("opened %d, %v, want 4", id, err)
 	}
 }

@@ -32,12 +32,12 @@ type LaterStep struct {
 	Specs []task.Spec
 }
 
-// OpenLater leaves steps of a plan that is being built to the servers, each behind all that it needs. known are the tasks of
+// SubmitLater leaves steps of a plan that is being built to the servers, each behind all that it needs. known are the tasks of
 // the steps that were opened, by their names. Called again it changes nothing. A task that cannot be opened is a *[SpecError],
 // whose Index counts through all steps; the error may match [ErrNoPlan] or [ErrNoQueue].
-func (m *Manager) OpenLater(ctx context.Context, plan int64, known map[string][]int64, steps []LaterStep) error {
+func (m *Manager) SubmitLater(ctx context.Context, plan int64, known map[string][]int64, steps []LaterStep) error {
 	t := &growth.Template{Known: map[string][]int64{}}
-	sub := m.newSubmission([]OpenOption{InPlan(plan)})
+	sub := m.newSubmission([]SubmitOption{InPlan(plan)})
 	grows := map[string]bool{} // steps for the lines of whose results others are
 	for i := range steps {
 		grows[steps[i].Lines] = true

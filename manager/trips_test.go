@@ -14,9 +14,9 @@ import (
 
 var evalsha = regexp.MustCompile(`cmdstat_evalsha:calls=(\d+),`)
 
-// TestOpenIsOneTrip: a manager opens a task in one call, also its first one, and also in
+// TestSubmitIsOneTrip: a manager opens a task in one call, also its first one, and also in
 // a queue that gives defaults; only when the queues have changed it reads them, and opens by what they say now.
-func TestOpenIsOneTrip(t *testing.T) {
+func TestSubmitIsOneTrip(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	ns := redistest.Namespace(t)
@@ -33,7 +33,7 @@ func TestOpenIsOneTrip(t *testing.T) {
 	check := func(step string, s task.Spec, want int, fails string) {
 		t.Helper()
 		before := calls()
-		id, err := m.Open(t.Context(), s)
+		id, err := idOf(m.Submit(t.Context(), s))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,7 @@ func whyPlan(t *testing.T, m *Manager, on task.OnFailure) (plan int64, ids []int
 		specs = append(specs, need())
 		many.Needs = append(many.Needs, task.Need{Index: 4 + i})
 	}
-	ids, err = m.OpenAll(t.Context(), slices.Values(append(specs, many)), InPlan(plan))
+	ids, err = idsOpened(m.SubmitAll(t.Context(), slices.Values(append(specs, many)), InPlan(plan)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@
 //
 // Add keeps tasks in memory; Send, and Ready, which sends first, add them to the
 // plan. A plan that is ready accepts more tasks, also from one of its own tasks,
-// which opens the plan by its id ([Open]); their needs may have ended already. A plan
+// which opens the plan by its id ([Load]); their needs may have ended already. A plan
 // that is over accepts none.
 //
 // A crash loses only the tasks in memory, those not sent. A program that starts

@@ -54,9 +54,9 @@ func New(ctx context.Context, m *manager.Manager, name string, opts ...Option) (
 	return &Plan{m: m, id: id, key: o.key}, nil
 }
 
-// Open opens a plan that is there, to add to it or to wait for it. The error
+// Load finds the plan with that id, to add to it or to wait for it. The error
 // matches [manager.ErrNoPlan].
-func Open(ctx context.Context, m *manager.Manager, id int64, opts ...Option) (*Plan, error) {
+func Load(ctx context.Context, m *manager.Manager, id int64, opts ...Option) (*Plan, error) {
 	if _, err := m.Plan(ctx, id); err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ type options struct {
 }
 
 // OnFailure says what the plan does when a task fails and is not retried; without it,
-// what needs the task is cancelled. [Open] does not look at it.
+// what needs the task is cancelled. [Load] does not look at it.
 func OnFailure(do task.OnFailure) Option {
 	return func(o *options) { o.onFailure = do }
 }
@@ -231,9 +231,9 @@ func (p *Plan) Send(ctx context.Context) error {
 // same program makes the same requests when it begins again.
 func (p *Plan) send(ctx context.Context) error {
 	key := fmt.Sprintf("%s:%d:%d", p.key, p.id, p.sent)
-	ids, err := p.m.OpenAll(ctx, p.specs(), manager.InPlan(p.id), manager.WithRequestKey(key))
-	for i, id := range ids {
-		p.batch[i].id = id
+	opened, err := p.m.SubmitAll(ctx, p.specs(), manager.InPlan(p.id), manager.WithRequestKey(key))
+	for i, o := range opened {
+		p.batch[i].id = o.ID
 	}
 	return p.blame(err)
 }

@@ -155,7 +155,7 @@ func TestGrows(t *testing.T) {
 		if _, err := fmt.Sscan(j.Task.Input, &id); err != nil {
 			return err
 		}
-		p, err := plan.Open(ctx, s.Manager, id, plan.WithRequestKey(fmt.Sprint("grow ", j.Task.ID)))
+		p, err := plan.Load(ctx, s.Manager, id, plan.WithRequestKey(fmt.Sprint("grow ", j.Task.ID)))
 		if err != nil {
 			return err
 		}

@@ -265,3 +265,11 @@ func (f *Field) member(s *Spec) any {
 	}
 	return f.value(s)
 }
+
+// Opened is a task that a submission asked for.
+type Opened struct {
+	ID int64
+	// Existing says that the task was there before: the one with the same Spec.Key, or
+	// the one that a retry has opened already.
+	Existing bool
+}

@@ -36,11 +36,11 @@ func end(t *testing.T, m *manager.Manager, id int64) *task.Task {
 
 func open(t *testing.T, m *manager.Manager, spec task.Spec) int64 {
 	t.Helper()
-	id, err := m.Open(t.Context(), spec)
+	opened, err := m.Submit(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return id
+	return opened.ID
 }
 
 // Tasks are worked on until nothing is left to do now; what has no handler stays.

@@ -41,7 +41,7 @@ func TestTasksAreArchived(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 5 {
-		if _, err := m.Open(t.Context(), task.Spec{Program: "noop"}); err != nil {
+		if _, err := m.Submit(t.Context(), task.Spec{Program: "noop"}); err != nil {
 			t.Fatal(err)
 		}
 	}

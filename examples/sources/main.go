@@ -124,11 +124,11 @@ func parse(args []string, usage io.Writer) (options, error) {
 // try opens a task for each trial, waits until all are archived, and prints what
 // became of them. It returns how many outcomes are not the expected ones.
 func try(ctx context.Context, m *manager.Manager, out io.Writer, all []trial, pass int) (wrong int, err error) {
-	ids, err := m.OpenAll(ctx, specs(all))
+	opened, err := m.SubmitAll(ctx, specs(all))
 	if err != nil {
 		return 0, err
 	}
-	fmt.Fprintf(out, "pass %d: %d tasks opened\n", pass, len(ids))
+	fmt.Fprintf(out, "pass %d: %d tasks opened\n", pass, len(opened))
 	got, err := outcomes(ctx, m)
 	if err != nil {
 		return 0, err
@@ -137,11 +137,11 @@ func try(ctx context.Context, m *manager.Manager, out io.Writer, all []trial, pa
 	fmt.Fprintln(w, "\ttask\tprogram\texpected\tactual")
 	for i, t := range all {
 		mark := "ok"
-		if !got[ids[i]].meets(t.want) {
+		if !got[opened[i].ID].meets(t.want) {
 			mark = "WRONG"
 			wrong++
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%v\t%v\n", mark, ids[i], t.program, t.want, got[ids[i]])
+		fmt.Fprintf(w, "%s\t%d\t%s\t%v\t%v\n", mark, opened[i].ID, t.program, t.want, got[opened[i].ID])
 	}
 	if err := w.Flush(); err != nil {
 		return wrong, fmt.Errorf("printing the outcomes: %w", err)

@@ -178,7 +178,7 @@ func (a *adder) result(ctx context.Context, m *manager.Manager) (int64, error) {
 
 // begin opens the tasks of level 0; those that are there already stay as they are.
 func (a *adder) begin(ctx context.Context, m *manager.Manager) error {
-	opened, err := m.OpenEach(ctx, a.first())
+	opened, err := m.SubmitAll(ctx, a.first())
 	for i, o := range opened {
 		p := place{index: int64(i)}
 		a.ids[p] = o.ID
@@ -201,7 +201,7 @@ func (a *adder) first() iter.Seq[task.Spec] {
 
 // open opens the task of a place, or finds the one that is there.
 func (a *adder) open(ctx context.Context, m *manager.Manager, p place, numbers []string) (int64, error) {
-	opened, err := m.OpenEach(ctx, slices.Values([]task.Spec{a.spec(p, numbers)}))
+	opened, err := m.SubmitAll(ctx, slices.Values([]task.Spec{a.spec(p, numbers)}))
 	if err != nil {
 		return 0, err
 	}

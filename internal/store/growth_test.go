@@ -68,7 +68,7 @@ func planLines(errText string) func(*testing.T, *storetest.Space) {
 	}
 }
 
-func openLines(t *testing.T, st *store.Store, before, of int) ([]tasks.Opened, error) {
+func openLines(t *testing.T, st *store.Store, before, of int) ([]task.Opened, error) {
 	t.Helper()
 	return st.OpenAll(t.Context(), tasks.OpenRequest{
 		Key: "k", Plan: 1, Specs: []task.Definition{storetest.Spec(), storetest.Spec()}, Grow: &tasks.Grow{Before: before, Of: of, Source: 1},

@@ -16,7 +16,7 @@ import (
 )
 
 // openAll opens tasks under a request of their own.
-func openAll(t *testing.T, sp *storetest.Space, specs ...task.Definition) []tasks.Opened {
+func openAll(t *testing.T, sp *storetest.Space, specs ...task.Definition) []task.Opened {
 	t.Helper()
 	opened, err := sp.Store.OpenAll(t.Context(), tasks.OpenRequest{Key: conn.NewToken(), Specs: specs})
 	if err != nil {
@@ -33,16 +33,16 @@ func TestKeys(t *testing.T) {
 	sp.AddQueue(t, task.NewQueue("q"))
 	for _, c := range []struct {
 		specs []task.Definition
-		want  []tasks.Opened
+		want  []task.Opened
 	}{
-		{[]task.Definition{withKey("", "k")}, []tasks.Opened{{ID: 1}}},
-		{[]task.Definition{withKey("", "k")}, []tasks.Opened{{ID: 1, Existing: true}}},
-		{[]task.Definition{withKey(task.DefaultQueue, "k"), withKey("q", "k")}, []tasks.Opened{{ID: 1, Existing: true}, {ID: 2}}},
+		{[]task.Definition{withKey("", "k")}, []task.Opened{{ID: 1}}},
+		{[]task.Definition{withKey("", "k")}, []task.Opened{{ID: 1, Existing: true}}},
+		{[]task.Definition{withKey(task.DefaultQueue, "k"), withKey("q", "k")}, []task.Opened{{ID: 1, Existing: true}, {ID: 2}}},
 		{
 			[]task.Definition{withKey("", "x"), withKey("", ""), withKey("", "x"), withKey("q", "k"), withKey("", "")},
-			[]tasks.Opened{{ID: 3}, {ID: 4}, {ID: 3, Existing: true}, {ID: 2, Existing: true}, {ID: 5}},
+			[]task.Opened{{ID: 3}, {ID: 4}, {ID: 3, Existing: true}, {ID: 2, Existing: true}, {ID: 5}},
 		},
-		{[]task.Definition{withKey("q", "a:b"), withKey("q", "a"), withKey("q", "b")}, []tasks.Opened{{ID: 6}, {ID: 7}, {ID: 8}}},
+		{[]task.Definition{withKey("q", "a:b"), withKey("q", "a"), withKey("q", "b")}, []task.Opened{{ID: 6}, {ID: 7}, {ID: 8}}},
 	} {
 		req := tasks.OpenRequest{Key: conn.NewToken(), Specs: c.specs}
 		for range 2 { // the request itself may come twice
@@ -69,10 +69,10 @@ func TestRetryOf(t *testing.T) {
 	sp := storetest.New(t)
 	id := bring(t, sp, statemachine.Succeeded)
 	rev := sp.Task(t, id).Rev
-	if got := openAll(t, sp, retryOf(id), retryOf(id)); !slices.Equal(got, []tasks.Opened{{ID: 2}, {ID: 2, Existing: true}}) {
+	if got := openAll(t, sp, retryOf(id), retryOf(id)); !slices.Equal(got, []task.Opened{{ID: 2}, {ID: 2, Existing: true}}) {
 		t.Errorf("opened %+v", got)
 	}
-	if got := openAll(t, sp, retryOf(id)); !slices.Equal(got, []tasks.Opened{{ID: 2, Existing: true}}) {
+	if got := openAll(t, sp, retryOf(id)); !slices.Equal(got, []task.Opened{{ID: 2, Existing: true}}) {
 		t.Errorf("opened %+v", got)
 	}
 	old, fresh := sp.Task(t, id), sp.Task(t, 2)

@@ -91,13 +91,13 @@ func TestWithoutPlan(t *testing.T) {
 		return n, nil
 	})
 	m = newSite(t, t.TempDir(), alone)
-	id, err := m.Open(t.Context(), task.Spec{Program: "alone", Argv: []string{"5"}})
+	opened, err := m.Submit(t.Context(), task.Spec{Program: "alone", Argv: []string{"5"}})
 	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	_, err = m.Wait(ctx, []int64{id}, nil)
+	_, err = m.Wait(ctx, []int64{opened.ID}, nil)
 	must(t, err)
-	if got, err := m.Results(t.Context(), id); err != nil || got[0].Text != "5" {
+	if got, err := m.Results(t.Context(), opened.ID); err != nil || got[0].Text != "5" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -151,13 +151,13 @@ func Job(ctx context.Context) *worker.Job {
 // A function may be run more than once; what it adds in each of its rounds is there
 // once, if it sends the same calls in the same portions. A task that was retried by
 // hand is another one, and adds again. The error matches [ErrNoJob], or is that of
-// plan.Open.
+// plan.Load.
 func Grow(ctx context.Context, m *manager.Manager) (*plan.Plan, error) {
 	j := Job(ctx)
 	if j == nil || j.Task.Plan == 0 {
 		return nil, ErrNoJob
 	}
-	return plan.Open(ctx, m, j.Task.Plan, plan.WithRequestKey(fmt.Sprintf("fn of task %d", j.Task.ID)))
+	return plan.Load(ctx, m, j.Task.Plan, plan.WithRequestKey(fmt.Sprintf("fn of task %d", j.Task.ID)))
 }
 
 // encode writes a value as it travels.

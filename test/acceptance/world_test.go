@@ -172,9 +172,13 @@ func (w *world) open(t *testing.T, specs ...task.Spec) []int64 {
 		t.Fatal(err)
 	}
 	defer func() { _ = site.Close() }()
-	ids, err := manager.New(site, "opener", manager.Options{}).OpenAll(t.Context(), slices.Values(specs))
+	opened, err := manager.New(site, "opener", manager.Options{}).SubmitAll(t.Context(), slices.Values(specs))
 	if err != nil {
 		t.Fatal(err)
+	}
+	ids := make([]int64, len(opened))
+	for i, o := range opened {
+		ids[i] = o.ID
 	}
 	return ids
 }

@@ -98,11 +98,11 @@ func job(input, forWorker string) task.Spec {
 func (tm *team) open(ctx context.Context, spec task.Spec) (int64, error) {
 	key := conn.NewToken()
 	for {
-		id, err := tm.manager.Open(ctx, spec, manager.WithRequestKey(key))
+		opened, err := tm.manager.Submit(ctx, spec, manager.WithRequestKey(key))
 		switch {
 		case err == nil:
-			tm.ledger.note(id)
-			return id, nil
+			tm.ledger.note(opened.ID)
+			return opened.ID, nil
 		case !errors.Is(err, manager.ErrUnreachable) || ctx.Err() != nil:
 			return 0, err
 		}

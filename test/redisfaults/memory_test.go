@@ -39,7 +39,7 @@ func TestMemoryIsFull(t *testing.T) {
 	}
 	srv.Do(t, "CONFIG", "SET", "maxmemory", "1")
 	begun := time.Now()
-	_, err := tm.manager.Open(t.Context(), job("ok", ""))
+	_, err := tm.manager.Submit(t.Context(), job("ok", ""))
 	if !errors.Is(err, manager.ErrUnreachable) || !strings.Contains(err.Error(), "OOM ") {
 		t.Errorf("open: %v", err)
 	}

@@ -81,9 +81,9 @@ func (sub *planSubmission) submit(ctx context.Context, s *session) (int64, error
 	if err != nil {
 		return 0, err
 	}
-	opened, err := s.manager.OpenEach(ctx, slices.Values(sub.source.specs), manager.InPlan(id), manager.WithRequestKey("plan "+key))
+	opened, err := s.manager.SubmitAll(ctx, slices.Values(sub.source.specs), manager.InPlan(id), manager.WithRequestKey("plan "+key))
 	if err == nil && len(sub.source.later) > 0 {
-		err = s.manager.OpenLater(ctx, id, sub.source.byStep(opened), sub.source.later)
+		err = s.manager.SubmitLater(ctx, id, sub.source.byStep(opened), sub.source.later)
 	}
 	if err == nil {
 		err = s.manager.ReadyPlan(ctx, id)
@@ -96,7 +96,7 @@ func (sub *planSubmission) submit(ctx context.Context, s *session) (int64, error
 }
 
 // byStep are the ids of the tasks that were opened, by the names of their steps.
-func (p *planSource) byStep(opened []manager.Opened) map[string][]int64 {
+func (p *planSource) byStep(opened []task.Opened) map[string][]int64 {
 	ids := map[string][]int64{}
 	for i, o := range opened {
 		step := p.plan.Tasks[i].Step

@@ -124,7 +124,7 @@ func (sub *submission) do(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	opened, err := s.manager.OpenEach(ctx, slices.Values(specs), manager.WithRequestKey(key))
+	opened, err := s.manager.SubmitAll(ctx, slices.Values(specs), manager.WithRequestKey(key))
 	if err != nil {
 		return sub.halfDone(s, opened, len(specs), err)
 	}
@@ -295,7 +295,7 @@ func (s *session) queueCheck(ctx context.Context) func(name string) error {
 
 // idsOf are the ids of tasks of a submission: of all, of those it opened, and of
 // those that were there before because of their keys.
-func idsOf(opened []manager.Opened) (ids, fresh, existing []int64) {
+func idsOf(opened []task.Opened) (ids, fresh, existing []int64) {
 	ids, existing = make([]int64, 0, len(opened)), []int64{}
 	for _, o := range opened {
 		ids = append(ids, o.ID)
@@ -309,7 +309,7 @@ func idsOf(opened []manager.Opened) (ids, fresh, existing []int64) {
 }
 
 // halfDone says what was opened before the error, and how to go on.
-func (sub *submission) halfDone(s *session, opened []manager.Opened, total int, err error) error {
+func (sub *submission) halfDone(s *session, opened []task.Opened, total int, err error) error {
 	var broken *manager.SubmissionError
 	if !errors.As(err, &broken) {
 		return err
@@ -336,7 +336,7 @@ func (sub *submission) halfDone(s *session, opened []manager.Opened, total int, 
 
 // warnOfLoss says, on stderr, that Redis may have lost some of the tasks that were opened
 // since it was in that life. key is the flag that repeats the submission.
-func (s *session) warnOfLoss(ctx context.Context, since manager.Life, opened []manager.Opened, key string) {
+func (s *session) warnOfLoss(ctx context.Context, since manager.Life, opened []task.Opened, key string) {
 	ids, _, _ := idsOf(opened)
 	if len(ids) == 0 {
 		return
@@ -366,7 +366,7 @@ type submitted struct {
 	Count *int `json:"count,omitempty"`
 }
 
-func (sub *submission) print(s *session, opened []manager.Opened, specs []task.Spec) {
+func (sub *submission) print(s *session, opened []task.Opened, specs []task.Spec) {
 	ids, fresh, existing := idsOf(opened)
 	switch {
 	case s.json:

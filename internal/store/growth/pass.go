@@ -20,7 +20,7 @@ type Store interface {
 	Grown(ctx context.Context, plan int64, nudges, trouble string, empty []plans.Came) (bool, error)
 	Sources(ctx context.Context, ids []int64) ([]plans.Source, error)
 	ResultOf(ctx context.Context, id int64) (task.Result, error)
-	OpenAll(ctx context.Context, req tasks.OpenRequest) ([]tasks.Opened, error)
+	OpenAll(ctx context.Context, req tasks.OpenRequest) ([]task.Opened, error)
 }
 
 // Read reads the steps of a plan that are opened later, and how they are. A plan that has none has a view without steps. The error matches

@@ -46,14 +46,6 @@ type OpenRequest struct {
 	Grow *Grow
 }
 
-// Opened is a task that a request asked for.
-type Opened struct {
-	ID int64
-	// Existing says that the task was there before: one with the same key, or the
-	// one that the ended task has been retried by already.
-	Existing bool
-}
-
 // Open is [Tasks.OpenAll] for requests without keys: the ids are consecutive.
 func (s *Tasks) Open(ctx context.Context, req OpenRequest) ([]int64, error) {
 	opened, err := s.OpenAll(ctx, req)
@@ -99,7 +91,7 @@ func (s *Tasks) Prepare(req OpenRequest) (*Opening, error) {
 // The error matches [conn.ErrRules] if they are others now, [conn.ErrRequestKey], [conn.ErrNoQueue], or
 // [conn.ErrNotFound] for a RetryOf that
 // is not there, or is of the plan: [conn.ErrNoPlan], [conn.ErrPlanState], [conn.ErrGrown], a *[NeedError]; then none is opened.
-func (o *Opening) Send(ctx context.Context) ([]Opened, error) {
+func (o *Opening) Send(ctx context.Context) ([]task.Opened, error) {
 	r, err := o.store.RunList(ctx, "open", o.of, o.args...)
 	if err != nil {
 		return nil, err
@@ -117,7 +109,7 @@ func (o *Opening) Send(ctx context.Context) ([]Opened, error) {
 }
 
 // OpenAll is [Tasks.Prepare] and [Opening.Send].
-func (s *Tasks) OpenAll(ctx context.Context, req OpenRequest) ([]Opened, error) {
+func (s *Tasks) OpenAll(ctx context.Context, req OpenRequest) ([]task.Opened, error) {
 	o, err := s.Prepare(req)
 	if err != nil {
 		return nil, err
@@ -126,7 +118,7 @@ func (s *Tasks) OpenAll(ctx context.Context, req OpenRequest) ([]Opened, error) 
 }
 
 // opened reads the answer of the script.
-func (req *OpenRequest) opened(r conn.Reply) ([]Opened, error) {
+func (req *OpenRequest) opened(r conn.Reply) ([]task.Opened, error) {
 	switch r.Text(0) {
 	case "other":
 		return nil, fmt.Errorf("open: %w", conn.ErrRequestKey)
@@ -139,10 +131,10 @@ func (req *OpenRequest) opened(r conn.Reply) ([]Opened, error) {
 	case "plan":
 		return nil, fmt.Errorf("open: %w", req.refused(r))
 	}
-	opened := make([]Opened, len(r))
+	opened := make([]task.Opened, len(r))
 	for i := range r {
 		one := r.List(i)
-		opened[i] = Opened{ID: one.Number(0), Existing: one.Text(1) != ""}
+		opened[i] = task.Opened{ID: one.Number(0), Existing: one.Text(1) != ""}
 	}
 	return opened, nil
 }

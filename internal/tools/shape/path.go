@@ -200,7 +200,7 @@ func (s *site) start(ctx context.Context) {
 }
 
 func (s *site) open(ctx context.Context) error {
-	_, err := s.manager.Open(ctx, task.Spec{Program: "nothing", Source: "http://127.0.0.1:1/nothing.tar.gz"})
+	_, err := s.manager.Submit(ctx, task.Spec{Program: "nothing", Source: "http://127.0.0.1:1/nothing.tar.gz"})
 	return err
 }
 

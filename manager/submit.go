@@ -15,8 +15,8 @@ import (
 	"github.com/tdf-go/tdf/task"
 )
 
-// OpenOption changes how tasks are opened.
-type OpenOption func(*submission)
+// SubmitOption changes how tasks are submitted.
+type SubmitOption func(*submission)
 
 // WithRequestKey names the submission for 24 hours: given again, with the same
 // tasks, it returns the ids of the first time and opens nothing twice, also
@@ -25,26 +25,19 @@ type OpenOption func(*submission)
 // StartAfter and EndBefore may differ, since they are often counted from now.
 // Without it, or with an empty one, a key is made up, which covers replies lost
 // on the way.
-func WithRequestKey(key string) OpenOption {
+func WithRequestKey(key string) SubmitOption {
 	return func(s *submission) { s.key = key }
 }
 
 // WithProgress calls f after each batch with the number of tasks opened so far.
-func WithProgress(f func(done int)) OpenOption {
+func WithProgress(f func(done int)) SubmitOption {
 	return func(s *submission) { s.progress = f }
 }
 
-// Opened is a task of a submission.
-type Opened struct {
-	ID int64
-	// Existing says that the task was there before: one with the same Spec.Key.
-	Existing bool
-}
-
-// Open opens one task and returns its id, or that of the task that has its key.
-// While Redis is away it tries again for some seconds; then the error matches
-// [ErrUnreachable]. It matches [ErrNoQueue] if the task's queue is not there.
-func (m *Manager) Open(ctx context.Context, spec task.Spec, opts ...OpenOption) (int64, error) {
+// Submit opens one task, or finds the one that has its Spec.Key. While Redis is
+// away it tries again for some seconds; then the error matches [ErrUnreachable]. It
+// matches [ErrNoQueue] if the task's queue is not there.
+func (m *Manager) Submit(ctx context.Context, spec task.Spec, opts ...SubmitOption) (task.Opened, error) {
 	sub := m.newSubmission(opts)
 	if sub.made {
 		sub.life = tasks.LoneRequest // an error does not tell the key
@@ -57,27 +50,16 @@ func (m *Manager) Open(ctx context.Context, spec task.Spec, opts ...OpenOption) 
 		err = sub.await(ctx)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("open: %w", err)
+		return task.Opened{}, fmt.Errorf("submit: %w", err)
 	}
-	return sub.opened[0].ID, nil
+	return sub.opened[0], nil
 }
 
-// OpenAll opens many tasks in batches of [manager] batch_size and returns their
-// ids in order. It stops at the first error, a *[SubmissionError] that says how
-// many were opened; a task that cannot be opened is a *[SpecError] in it. Use
+// SubmitAll opens many tasks in batches of [manager] batch_size and returns them in
+// the order of the specs. It stops at the first error, a *[SubmissionError], and returns
+// what was opened before; a task that cannot be opened is a *[SpecError] in it. Use
 // [Manager.Check] beforehand where nothing shall be opened then.
-func (m *Manager) OpenAll(ctx context.Context, specs iter.Seq[task.Spec], opts ...OpenOption) ([]int64, error) {
-	opened, err := m.OpenEach(ctx, specs, opts...)
-	ids := make([]int64, 0, len(opened))
-	for _, o := range opened {
-		ids = append(ids, o.ID)
-	}
-	return ids, err
-}
-
-// OpenEach is [Manager.OpenAll] that also says which tasks were there before,
-// because of their keys.
-func (m *Manager) OpenEach(ctx context.Context, specs iter.Seq[task.Spec], opts ...OpenOption) ([]Opened, error) {
+func (m *Manager) SubmitAll(ctx context.Context, specs iter.Seq[task.Spec], opts ...SubmitOption) ([]task.Opened, error) {
 	sub := m.newSubmission(opts)
 	for spec := range specs {
 		if err := sub.add(ctx, &spec); err != nil {
@@ -98,11 +80,11 @@ func (m *Manager) OpenEach(ctx context.Context, specs iter.Seq[task.Spec], opts 
 }
 
 // openBatch may send the request several times: its key makes that safe.
-func (m *Manager) openBatch(ctx context.Context, req tasks.OpenRequest) ([]tasks.Opened, error) {
-	return retryUntilAvailable(ctx, m, func() ([]tasks.Opened, error) { return m.store.OpenAll(ctx, req) })
+func (m *Manager) openBatch(ctx context.Context, req tasks.OpenRequest) ([]task.Opened, error) {
+	return retryUntilAvailable(ctx, m, func() ([]task.Opened, error) { return m.store.OpenAll(ctx, req) })
 }
 
-func (m *Manager) logOpened(o tasks.Opened, spec *task.Spec) {
+func (m *Manager) logOpened(o task.Opened, spec *task.Spec) {
 	if o.Existing {
 		m.log.Info("task was opened before", "task", o.ID, "program", spec.Program, "key", spec.Key)
 		return
@@ -123,7 +105,7 @@ type submission struct {
 	size     int
 	batch    batch
 	inflight *inflight // the batch before, if it is not opened yet
-	opened   []Opened
+	opened   []task.Opened
 	plan     int64 // that all of them belong to, 0 for none
 }
 
@@ -139,11 +121,11 @@ type inflight struct {
 	batch batch
 	place int           // in the submission, of its first task
 	over  chan struct{} // closed when there is an answer, which follows
-	tasks []tasks.Opened
+	tasks []task.Opened
 	err   error
 }
 
-func (m *Manager) newSubmission(opts []OpenOption) *submission {
+func (m *Manager) newSubmission(opts []SubmitOption) *submission {
 	s := &submission{m: m, progress: func(int) {}, size: m.batchSize()}
 	for _, opt := range opts {
 		opt(s)
@@ -265,7 +247,7 @@ func (s *submission) send(ctx context.Context, o *tasks.Opening, place int) {
 	f := &inflight{batch: s.batch, place: place, over: make(chan struct{})}
 	go func() {
 		defer close(f.over)
-		f.tasks, f.err = retryUntilAvailable(ctx, s.m, func() ([]tasks.Opened, error) { return o.Send(ctx) })
+		f.tasks, f.err = retryUntilAvailable(ctx, s.m, func() ([]task.Opened, error) { return o.Send(ctx) })
 	}()
 	s.inflight, s.batch = f, batch{}
 }
@@ -292,14 +274,14 @@ func (s *submission) await(ctx context.Context) error {
 	}
 	for i, o := range f.tasks {
 		s.m.logOpened(o, &f.batch.specs[i])
-		s.opened = append(s.opened, Opened(o))
+		s.opened = append(s.opened, o)
 	}
 	s.progress(len(s.opened))
 	return nil
 }
 
 // resend opens a batch by the rules of queues that are in force now.
-func (s *submission) resend(ctx context.Context, f *inflight) ([]tasks.Opened, error) {
+func (s *submission) resend(ctx context.Context, f *inflight) ([]task.Opened, error) {
 	read, err := s.m.readDefaults(ctx)
 	if err != nil {
 		return nil, err
@@ -318,7 +300,7 @@ func (s *submission) resend(ctx context.Context, f *inflight) ([]tasks.Opened, e
 	if err != nil {
 		return nil, err
 	}
-	return retryUntilAvailable(ctx, s.m, func() ([]tasks.Opened, error) { return o.Send(ctx) })
+	return retryUntilAvailable(ctx, s.m, func() ([]task.Opened, error) { return o.Send(ctx) })
 }
 
 // Digest is a short text that stands for tasks and later steps, and their order. StartAfter and EndBefore do not count: they are

@@ -21,13 +21,13 @@ import (
 )
 
 // A01: the hash holds exactly the sixteen fields of the original, plus nothing.
-func TestOpenWithDefaults(t *testing.T) {
+func TestSubmitWithDefaults(t *testing.T) {
 	t.Parallel()
 	ns, srv := redistest.Namespace(t), redistest.Shared(t)
 	m := newManager(t, ns)
-	id, err := m.Open(t.Context(), task.Spec{Program: "p", Source: "s", Input: "1 2"})
+	id, err := idOf(m.Submit(t.Context(), task.Spec{Program: "p", Source: "s", Input: "1 2"}))
 	if err != nil || id != 1 {
-		t.Fatalf("Open = %d, %v, want 1, nil", id, err)
+		t.Fatalf("Submit = %d, %v, want 1, nil", id, err)
 	}
 	task, err := m.Task(t.Context(), 1)
 	if err != nil {
@@ -61,12 +61,12 @@ func TestHowLongRequestsAreRemembered(t *testing.T) {
 		open func(m *Manager) error
 		want time.Duration
 	}{
-		"one":                   {func(m *Manager) error { _, err := m.Open(t.Context(), spec()); return err }, time.Hour},
-		"one with a key":        {func(m *Manager) error { _, err := m.Open(t.Context(), spec(), WithRequestKey("k")); return err }, 24 * time.Hour},
-		"one with an empty key": {func(m *Manager) error { _, err := m.Open(t.Context(), spec(), WithRequestKey("")); return err }, time.Hour},
+		"one":                   {func(m *Manager) error { _, err := m.Submit(t.Context(), spec()); return err }, time.Hour},
+		"one with a key":        {func(m *Manager) error { _, err := m.Submit(t.Context(), spec(), WithRequestKey("k")); return err }, 24 * time.Hour},
+		"one with an empty key": {func(m *Manager) error { _, err := m.Submit(t.Context(), spec(), WithRequestKey("")); return err }, time.Hour},
 		// A *SubmissionError tells the key.
 		"all": {func(m *Manager) error {
-			_, err := m.OpenAll(t.Context(), slices.Values([]task.Spec{spec()}))
+			_, err := m.SubmitAll(t.Context(), slices.Values([]task.Spec{spec()}))
 			return err
 		}, 24 * time.Hour},
 	} {
@@ -90,7 +90,7 @@ func TestHowLongRequestsAreRemembered(t *testing.T) {
 }
 
 // A02: ids are distinct and without gaps, also with many clients.
-func TestOpenFromManyClients(t *testing.T) {
+func TestSubmitFromManyClients(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	var clients sync.WaitGroup
@@ -99,7 +99,7 @@ func TestOpenFromManyClients(t *testing.T) {
 		m := newManager(t, ns)
 		clients.Go(func() {
 			for range 100 {
-				id, err := m.Open(t.Context(), spec())
+				id, err := idOf(m.Submit(t.Context(), spec()))
 				if err != nil {
 					t.Error(err)
 					return
@@ -187,7 +187,7 @@ func TestSpecValues(t *testing.T) {
 	} {
 		s := spec()
 		c.set(&s)
-		id, err := m.Open(t.Context(), s)
+		id, err := idOf(m.Submit(t.Context(), s))
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -222,7 +222,7 @@ func TestBadSpecsNameTheField(t *testing.T) {
 	} {
 		s := spec()
 		spoil(&s)
-		_, err := m.Open(t.Context(), s)
+		_, err := m.Submit(t.Context(), s)
 		var fe *statemachine.FieldError
 		if !errors.As(err, &fe) || fe.Field != field {
 			t.Errorf("spoilt %s: error %v, want a FieldError that names it", field, err)
@@ -236,23 +236,23 @@ func TestBadSpecsNameTheField(t *testing.T) {
 	}
 }
 
-func TestOpenAllInBatches(t *testing.T) {
+func TestSubmitAllInBatches(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t), withSettings("manager.batch_size=10"))
 	var done []int
 	specs := slices.Values(slices.Repeat([]task.Spec{spec()}, 25))
-	ids, err := m.OpenAll(t.Context(), specs, WithRequestKey("once"), WithProgress(func(n int) { done = append(done, n) }))
+	ids, err := idsOpened(m.SubmitAll(t.Context(), specs, WithRequestKey("once"), WithProgress(func(n int) { done = append(done, n) })))
 	if err != nil || len(ids) != 25 || ids[24] != 25 {
 		t.Fatalf("ids %v, %v, want 1..25", ids, err)
 	}
 	if !slices.Equal(done, []int{10, 20, 25}) {
 		t.Errorf("progress %v, want 10 20 25", done)
 	}
-	again, err := m.OpenAll(t.Context(), specs, WithRequestKey("once"))
+	again, err := idsOpened(m.SubmitAll(t.Context(), specs, WithRequestKey("once")))
 	if err != nil || !slices.Equal(ids, again) {
 		t.Errorf("repeated: %v, %v, want the same ids", again, err)
 	}
-	_, err = m.OpenAll(t.Context(), slices.Values(slices.Repeat([]task.Spec{spec()}, 5)), WithRequestKey("once"))
+	_, err = m.SubmitAll(t.Context(), slices.Values(slices.Repeat([]task.Spec{spec()}, 5)), WithRequestKey("once"))
 	if !errors.Is(err, ErrRequestKey) {
 		t.Errorf("key for other tasks: %v, want ErrRequestKey", err)
 	}
@@ -268,8 +268,8 @@ func TestRequestKeyStandsForItsTasks(t *testing.T) {
 	five, none := 5, []string{}
 	given := []task.Spec{spec(), spec()}
 	given[1].Input, given[1].StartAfter = "b", time.Now()
-	open := func(specs []task.Spec, opts ...OpenOption) ([]int64, error) {
-		return m.OpenAll(t.Context(), slices.Values(specs), append(opts, WithRequestKey("k"))...)
+	open := func(specs []task.Spec, opts ...SubmitOption) ([]int64, error) {
+		return idsOpened(m.SubmitAll(t.Context(), slices.Values(specs), append(opts, WithRequestKey("k"))...))
 	}
 	for range 2 {
 		if ids, err := open(given); err != nil || !slices.Equal(ids, []int64{1, 2}) {
@@ -307,7 +307,7 @@ func TestPlanIsFinishedByItsOwnTasks(t *testing.T) {
 	m := newManager(t, redistest.Namespace(t))
 	given := slices.Repeat([]task.Spec{spec()}, 150)
 	given[0].Step, given[149].Needs = "first", []task.Need{{Index: 0}, {Index: 148}}
-	submit := func(ctx context.Context, specs []task.Spec, opts ...OpenOption) (int64, error) {
+	submit := func(ctx context.Context, specs []task.Spec, opts ...SubmitOption) (int64, error) {
 		id, err := m.NewPlan(context.WithoutCancel(ctx), task.PlanSpec{Name: "p", RequestKey: "k", Contents: Digest(specs, nil)})
 		if err != nil {
 			return id, err
@@ -349,17 +349,17 @@ func TestPlanIsFinishedByItsOwnTasks(t *testing.T) {
 }
 
 // fill adds the tasks to a plan by the request key of the test.
-func (m *Manager) fill(ctx context.Context, plan int64, specs []task.Spec, opts ...OpenOption) error {
-	_, err := m.OpenAll(ctx, slices.Values(specs), append(opts, InPlan(plan), WithRequestKey("plan k"))...)
+func (m *Manager) fill(ctx context.Context, plan int64, specs []task.Spec, opts ...SubmitOption) error {
+	_, err := m.SubmitAll(ctx, slices.Values(specs), append(opts, InPlan(plan), WithRequestKey("plan k"))...)
 	return err
 }
 
-func TestOpenAllSaysHowFarItCame(t *testing.T) {
+func TestSubmitAllSaysHowFarItCame(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t), withSettings("manager.batch_size=2"))
 	specs := slices.Repeat([]task.Spec{spec()}, 6)
 	specs[4].Program = "a/b"
-	ids, err := m.OpenAll(t.Context(), slices.Values(specs))
+	ids, err := idsOpened(m.SubmitAll(t.Context(), slices.Values(specs)))
 	var sub *SubmissionError
 	var bad *SpecError
 	if !errors.As(err, &sub) || !errors.As(err, &bad) {
@@ -369,22 +369,22 @@ func TestOpenAllSaysHowFarItCame(t *testing.T) {
 		t.Errorf("opened %d, ids %v, index %d, want 4, 4 ids, 4", sub.Opened, ids, bad.Index)
 	}
 	specs[4].Program = "p"
-	ids, err = m.OpenAll(t.Context(), slices.Values(specs), WithRequestKey(sub.RequestKey))
+	ids, err = idsOpened(m.SubmitAll(t.Context(), slices.Values(specs), WithRequestKey(sub.RequestKey)))
 	if err != nil || !slices.Equal(ids, []int64{1, 2, 3, 4, 5, 6}) {
 		t.Errorf("mended and repeated: %v, %v, want 1..6", ids, err)
 	}
 }
 
 // What a batch is refused for comes before what is wrong with a task after it, which is looked at meanwhile.
-func TestOpenAllReturnsTheFirstError(t *testing.T) {
+func TestSubmitAllReturnsTheFirstError(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, redistest.Namespace(t), withSettings("manager.batch_size=2"))
 	specs := slices.Repeat([]task.Spec{spec()}, 4)
-	if _, err := m.OpenAll(t.Context(), slices.Values(specs[:1]), WithRequestKey("taken")); err != nil {
+	if _, err := m.SubmitAll(t.Context(), slices.Values(specs[:1]), WithRequestKey("taken")); err != nil {
 		t.Fatal(err)
 	}
 	specs[2].Program = "a/b"
-	ids, err := m.OpenAll(t.Context(), slices.Values(specs), WithRequestKey("taken"))
+	ids, err := idsOpened(m.SubmitAll(t.Context(), slices.Values(specs), WithRequestKey("taken")))
 	var sub *SubmissionError
 	if !errors.Is(err, ErrRequestKey) || !errors.As(err, &sub) || sub.Opened != 0 || len(ids) != 0 {
 		t.Errorf("ids %v, error %v, want ErrRequestKey and nothing opened", ids, err)
@@ -392,7 +392,7 @@ func TestOpenAllReturnsTheFirstError(t *testing.T) {
 }
 
 // A lost reply makes the client send again; nothing is opened twice.
-func TestOpenWithLostReply(t *testing.T) {
+func TestSubmitWithLostReply(t *testing.T) {
 	t.Parallel()
 	ns, srv := redistest.Namespace(t), redistest.Shared(t)
 	proxy := srv.Proxy(t)
