@@ -106,16 +106,13 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	if _, err := m.Wait(ctx, []int64{opened.ID}, nil); err != nil {
-		fmt.Println(err)
-		return
+	for task, err := range m.Ended(ctx, []int64{opened.ID}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("task %d %s: %s", task.ID, task.EndState(), task.Output())
 	}
-	task, err := m.Task(ctx, opened.ID)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Printf("task %d %s: %s", task.ID, task.EndState(), task.Output())
 	// Output: task 1 succeeded: 6
 }
 

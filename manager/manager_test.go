@@ -107,7 +107,7 @@ func TestLimitedUser(t *testing.T) {
 	worktest.Drain(t, worktest.Open(t, ns), worktest.Echo)
 	stop := background(t, m, Handlers{Succeeded: func(context.Context, *Manager, *task.Task) error { return nil }})
 	until(t, m, "the archive", archived(3))
-	if p, err := m.Wait(t.Context(), nil, nil); err != nil || p.Done != 3 {
+	if p, err := m.WaitAll(t.Context(), nil); err != nil || p.Done != 3 {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if err := stop(); err != nil {

@@ -28,7 +28,7 @@ func TestWaitReportsProgress(t *testing.T) {
 	srv.Do(t, "ZREM", ns+":open", "2")
 	srv.Do(t, "ZADD", ns+":running", "1", "2")
 	var seen []RunningTask
-	_, err := m.Wait(t.Context(), nil, func(p Progress) {
+	_, err := m.WaitAll(t.Context(), func(p Progress) {
 		if len(p.Running) == 0 {
 			return
 		}

@@ -39,8 +39,12 @@ func TestEpochsArePassedOver(t *testing.T) {
 	m, want := afterEpochs(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	w := newWaiter(m)
-	if err := w.begin(ctx, nil); err != nil || !slices.Equal(w.open, want) {
+	w := m.newWaiter()
+	ids, err := w.everything(ctx)
+	if err == nil {
+		err = w.begin(ctx, ids)
+	}
+	if err != nil || !slices.Equal(w.open, want) {
 		t.Errorf("waits for %v, %v, want %v", w.open, err, want)
 	}
 	var got []int64

@@ -41,38 +41,58 @@ type RunningTask struct {
 	Progress task.Progress
 }
 
-// Wait waits until all the tasks have ended, archived or not. Without ids it
-// waits for all that are there now. report, unless nil, is called when
-// something has changed, from the calling goroutine; what programs say of their
-// progress (Running) is looked at each second.
+// Wait waits until all the tasks have ended, archived or not; without ids it returns at
+// once. report, unless nil, is called when something has changed, from the calling
+// goroutine; what programs say of their progress (Running) is looked at each second.
 //
 // It returns the progress made, also with an error: [ErrNotFound] for an id
 // that was never opened, [ErrGone] if the namespace is flushed meanwhile or Redis
 // loses a task, or the one of ctx. While Redis is away it goes on waiting. A task
 // that is deleted by itself counts as damaged.
 func (m *Manager) Wait(ctx context.Context, ids []int64, report func(Progress)) (Progress, error) {
-	w := newWaiter(m)
+	if len(ids) == 0 {
+		return Progress{}, nil
+	}
+	return m.newWaiter().wait(ctx, ids, report)
+}
+
+// WaitAll is [Manager.Wait] for all tasks that are there now.
+func (m *Manager) WaitAll(ctx context.Context, report func(Progress)) (Progress, error) {
+	w := m.newWaiter()
+	ids, err := w.everything(ctx)
+	if err != nil {
+		return Progress{}, waitEnded(ctx, "wait", err)
+	}
+	return w.wait(ctx, ids, report)
+}
+
+func (w *waiter) wait(ctx context.Context, ids []int64, report func(Progress)) (Progress, error) {
 	if err := w.begin(ctx, ids); err != nil {
 		return Progress{}, waitEnded(ctx, "wait", err)
 	}
-	err := m.watch(ctx, func() (bool, error) {
-		changed, err := w.sweep(ctx)
+	changed := false
+	err := w.m.watch(ctx, func() (more bool, err error) {
+		changed, err = w.sweep(ctx)
+		return false, err
+	}, func() bool {
 		if changed && report != nil {
 			report(w.snapshot())
 		}
-		return len(w.open) == 0, err
+		return len(w.open) == 0
 	})
 	return w.snapshot(), waitEnded(ctx, "wait", err)
 }
 
-// watch looks whenever something may have changed, until it is over or an error other than that of an outage comes.
-func (m *Manager) watch(ctx context.Context, look func() (over bool, err error)) error {
+// watch looks whenever something may have changed, or at once if there is more to see, until an error other than that of
+// an outage comes. After each look it calls tell, which may take its time, until that is over.
+func (m *Manager) watch(ctx context.Context, look func() (more bool, err error), tell func() (over bool)) error {
 	redis := link.New(m.log)
 	changes, stop := m.store.Watch(ctx)
 	defer stop()
 	for {
 		began := time.Now()
-		over, err := look()
+		more, err := look()
+		spent := time.Since(began)
 		switch {
 		case err == nil:
 			redis.Answered()
@@ -82,10 +102,13 @@ func (m *Manager) watch(ctx context.Context, look func() (over bool, err error))
 		default:
 			redis.Failed(err) // the pause between two looks is longer
 		}
-		if over {
+		if tell() {
 			return nil
 		}
-		if !m.untilChange(ctx, changes, 10*time.Since(began)) {
+		if more && err == nil && ctx.Err() == nil {
+			continue
+		}
+		if !m.untilChange(ctx, changes, 10*spent) {
 			return context.Cause(ctx)
 		}
 	}
@@ -116,6 +139,7 @@ func (m *Manager) untilChange(ctx context.Context, changes <-chan struct{}, gap 
 
 type waiter struct {
 	m        *Manager
+	all      bool     // whatever is there is waited for
 	progress Progress // but for Done and States
 	open     []int64
 	states   map[int64]statemachine.State
@@ -124,23 +148,17 @@ type waiter struct {
 	plans    map[int64]bool // of tasks that are blocked; false if they have been ready
 }
 
-func newWaiter(m *Manager) *waiter {
+func (m *Manager) newWaiter() *waiter {
 	return &waiter{m: m, states: map[int64]statemachine.State{}, plans: map[int64]bool{}}
 }
 
 // sweepSize is how many tasks are read in one call.
 const sweepSize = 1000
 
-// begin takes the ids; without any, all that are there.
+// begin takes the ids.
 func (w *waiter) begin(ctx context.Context, ids []int64) (err error) {
 	if w.births, err = w.m.store.Births(ctx); err != nil {
 		return err
-	}
-	all := len(ids) == 0
-	if all {
-		if ids, err = w.everything(ctx); err != nil {
-			return err
-		}
 	}
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	for chunk := range slices.Chunk(ids, sweepSize) {
@@ -155,7 +173,7 @@ func (w *waiter) begin(ctx context.Context, ids []int64) (err error) {
 			switch {
 			case found[i] != nil:
 				w.open = append(w.open, id)
-			case !all:
+			case !w.all:
 				return w.m.absent(ctx, id)
 			}
 		}
@@ -164,7 +182,9 @@ func (w *waiter) begin(ctx context.Context, ids []int64) (err error) {
 	return nil
 }
 
+// everything lists the ids of all tasks, some of which may not be there.
 func (w *waiter) everything(ctx context.Context) (ids []int64, err error) {
+	w.all = true
 	spans, err := w.m.spans(ctx)
 	for _, span := range spans {
 		for id := span.First; id <= span.Last; id++ {
@@ -306,8 +326,8 @@ func (w *waiter) readPlans(ctx context.Context) (changed bool, err error) {
 // [ErrGone] if the namespace is flushed meanwhile or Redis loses the plan, it returns
 // what it has read last, nil for nothing.
 func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*task.Plan)) (*task.Plan, error) {
-	var last *task.Plan
-	err := m.watch(ctx, func() (bool, error) {
+	var last, told *task.Plan
+	err := m.watch(ctx, func() (more bool, err error) {
 		p, err := m.Plan(ctx, id)
 		switch {
 		case last != nil && errors.Is(err, ErrNoPlan):
@@ -316,11 +336,18 @@ func (m *Manager) WaitPlan(ctx context.Context, id int64, report func(*task.Plan
 			return false, err
 		case last != nil && !p.Created.Equal(last.Created):
 			return false, fmt.Errorf("plan %d: %w; the id means another plan now", id, ErrGone)
-		case report != nil && !samePlan(last, p):
-			report(p)
 		}
 		last = p
-		return p.State.Terminal() && p.Left <= 0, nil
+		return false, nil
+	}, func() bool {
+		if last == nil { // Redis is away
+			return false
+		}
+		if report != nil && !samePlan(told, last) {
+			report(last)
+		}
+		told = last
+		return last.State.Terminal() && last.Left <= 0
 	})
 	return last, waitEnded(ctx, fmt.Sprintf("wait for plan %d", id), err)
 }

@@ -59,7 +59,7 @@ func TestWaitAcrossFlush(t *testing.T) {
 // waiting has begun to wait for the tasks.
 func waiting(t *testing.T, m *Manager, ids ...int64) *waiter {
 	t.Helper()
-	w := newWaiter(m)
+	w := m.newWaiter()
 	if err := w.begin(t.Context(), ids); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestWait(t *testing.T) {
 	began := make(chan struct{}, 1000)
 	done := make(chan Progress, 1)
 	go func() {
-		p, err := m.Wait(t.Context(), nil, func(Progress) { began <- struct{}{} })
+		p, err := m.WaitAll(t.Context(), func(Progress) { began <- struct{}{} })
 		if err != nil {
 			t.Error(err)
 		}
@@ -49,6 +49,9 @@ func TestWaitForSome(t *testing.T) {
 	ns := redistest.Namespace(t)
 	srv, m := redistest.Shared(t), newManager(t, ns)
 	mustOpen(t, m, 3, spec())
+	if p, err := m.Wait(t.Context(), []int64{}, func(Progress) { t.Error("told of no task") }); err != nil || p.Total != 0 {
+		t.Errorf("no ids: %+v, %v, want no waiting", p, err)
+	}
 	if _, err := m.Wait(t.Context(), []int64{1, 99}, nil); !errors.Is(err, ErrNotFound) {
 		t.Errorf("unknown id: %v, want ErrNotFound", err)
 	}
@@ -81,8 +84,11 @@ func TestWaitSaysWhatEndedIt(t *testing.T) {
 			}
 			return false
 		})
-		for _, ids := range [][]int64{{1, 2}, nil} {
-			if _, err := m.Wait(ctx, ids, nil); !errors.Is(err, why) || errors.Is(err, context.Canceled) {
+		for _, waits := range []func() (Progress, error){
+			func() (Progress, error) { return m.Wait(ctx, []int64{1, 2}, nil) },
+			func() (Progress, error) { return m.WaitAll(ctx, nil) },
+		} {
+			if _, err := waits(); !errors.Is(err, why) || errors.Is(err, context.Canceled) {
 				t.Errorf("%s: %v, want %v", when, err, why)
 			}
 		}

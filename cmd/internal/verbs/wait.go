@@ -70,17 +70,21 @@ func (w *waiting) do(ctx context.Context, s *session) error {
 	switch {
 	case err != nil:
 		return err
-	case ids != nil && len(ids) == 0: // no task fits
-		return w.finish(ctx, s, manager.Progress{}, false)
 	}
 	within, cancel := limited(ctx, limit)
 	defer cancel()
 	progress, told := &waitProgress{began: time.Now()}, map[int64]bool{}
 	display := newDisplay(ctx, s, progress)
-	p, err := s.manager.Wait(within, ids, func(p manager.Progress) {
+	report := func(p manager.Progress) {
 		progress.update(p)
 		sayNotReady(s, p.NotReady, told)
-	})
+	}
+	var p manager.Progress
+	if ids == nil {
+		p, err = s.manager.WaitAll(within, report)
+	} else {
+		p, err = s.manager.Wait(within, ids, report)
+	}
 	display.close()
 	late := err != nil && timedOut(within)
 	if err != nil && !late {
